@@ -1,0 +1,3 @@
+module github.com/seedwalk/seedwalk
+
+go 1.26

@@ -1,0 +1,88 @@
+// Package module holds the immutable module table: which module's code is at
+// an address, and which ranges hold managed code.
+//
+// A Table is built outside any suspension, never changed afterwards, and
+// swapped as a whole. Readers need no lock.
+package module
+
+import (
+	"sort"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// Module is one loaded image. Exactly one of ELF and PE is set, or neither if
+// the image could not be read (Err says why; its range is still known).
+type Module struct {
+	ID      uint32 // stable for the life of the process, given by the caller
+	Start   uint64 // first mapped address
+	End     uint64 // one past the last
+	Bias    uint64 // mapped address minus the image's own virtual address (ELF) or the image base (PE)
+	Path    string
+	BuildID string
+	ELF     *elf.File
+	CFI     *cfi.Table // of ELF, or of a PE with DWARF sections; nil if it has none
+	PE      *pe.File
+	Err     error
+}
+
+// Range is a half-open address range.
+type Range struct{ Start, End uint64 }
+
+// Table is a set of modules and of managed ranges, sorted and immutable.
+type Table struct {
+	gen     uint32
+	modules []Module
+	managed []Range
+}
+
+// NewTable sorts modules and managed ranges into a table. gen tags caches: two
+// tables with different content must have different generations.
+func NewTable(gen uint32, modules []Module, managed []Range) *Table {
+	t := &Table{gen: gen, modules: append([]Module(nil), modules...), managed: append([]Range(nil), managed...)}
+	sort.Slice(t.modules, func(i, j int) bool { return t.modules[i].Start < t.modules[j].Start })
+	sort.Slice(t.managed, func(i, j int) bool { return t.managed[i].Start < t.managed[j].Start })
+	return t
+}
+
+// Generation tags what was derived from this table.
+func (t *Table) Generation() uint32 { return t.gen }
+
+// Len is the number of modules.
+func (t *Table) Len() int { return len(t.modules) }
+
+// At returns module i, 0 <= i < Len.
+func (t *Table) At(i int) *Module { return &t.modules[i] }
+
+// Find returns the index of the module whose range holds addr, or -1.
+func (t *Table) Find(addr uint64) int {
+	lo, hi := 0, len(t.modules)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if t.modules[mid].Start <= addr {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo > 0 && addr < t.modules[lo-1].End {
+		return lo - 1
+	}
+	return -1
+}
+
+// IsManaged reports whether addr lies in a managed range.
+func (t *Table) IsManaged(addr uint64) bool {
+	lo, hi := 0, len(t.managed)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if t.managed[mid].Start <= addr {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo > 0 && addr < t.managed[lo-1].End
+}

@@ -1,0 +1,82 @@
+// Package unwind holds what both architectures share: frames, how far each is
+// to be trusted, why a walk ended, and the bounds a walk keeps.
+//
+// Sources: the vocabulary follows the DWARF 5 standard (section 6.4) and
+// Microsoft's x64 and ARM64 exception handling documents.
+//
+// Glossary. Trust says how a frame was found. Stop says why a walk ended.
+// An *exact* instruction pointer is one at which the thread was interrupted
+// (the top frame, and the frame below a signal frame); every other one is a
+// return address, and tables are looked up with one byte less.
+package unwind
+
+// Trust says how a frame was found, from the surest to the most doubtful.
+type Trust uint8
+
+const (
+	TrustNone         Trust = iota // not a frame
+	TrustContext                   // the thread's own register context
+	TrustCFI                       // stepped here by DWARF call frame information
+	TrustUnwindInfo                // stepped here by PE unwind data
+	TrustEpilog                    // stepped here by decoding a PE x64 epilog
+	TrustCLR                       // reported by the CLR's own walker
+	TrustLeaf                      // by the leaf rule where the platform defines it (PE function without an entry) or the code bytes prove it (PLT entry, signal trampoline)
+	TrustFramePointer              // by a checked frame-pointer step: doubtful
+	TrustScan                      // by scanning the stack: doubtful
+)
+
+// Doubtful reports whether a frame so found is a guess.
+func (t Trust) Doubtful() bool { return t == TrustNone || t >= TrustFramePointer }
+
+var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf", "frame-pointer", "scan"}
+
+func (t Trust) String() string {
+	if int(t) < len(trustNames) {
+		return trustNames[t]
+	}
+	return "trust?"
+}
+
+// Kind says what runs in a frame.
+type Kind uint8
+
+const (
+	KindNative  Kind = iota // code of a module with native unwind data
+	KindManaged             // code the CLR compiled or loaded precompiled
+	KindStub                // code the CLR made that is no method: IL stub, precode, helper
+	KindSignal              // a signal trampoline; the frame below it is exact
+	KindGap                 // frames are missing here; see the reason beside it
+)
+
+var kindNames = [...]string{"native", "managed", "stub", "signal", "gap"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind?"
+}
+
+// Frame is one activation, leaf first in a walk's output.
+type Frame struct {
+	IP     uint64 // instruction pointer: interrupted ip if Exact, else the return address
+	SP     uint64 // stack pointer at IP (for a return address: after the return)
+	FP     uint64 // frame pointer register at IP (RBP, x29)
+	CFA    uint64 // canonical frame address: SP of the caller after return; 0 if the walk ended here
+	Module int32  // index into the module table, -1 if none
+	Kind   Kind
+	Trust  Trust
+	Exact  bool
+}
+
+// Lookup returns the address to look up in tables and symbols: the byte of the
+// call instruction for a return address, IP itself if exact.
+func (f *Frame) Lookup() uint64 { return LookupIP(f.IP, f.Exact) }
+
+// LookupIP is Frame.Lookup for an ip outside a Frame.
+func LookupIP(ip uint64, exact bool) uint64 {
+	if exact || ip == 0 {
+		return ip
+	}
+	return ip - 1
+}
