@@ -1,0 +1,118 @@
+// Package snapshot runs the protocol of one round of samples: suspend the
+// runtime, stop the threads, capture context and stack, DoStackSnapshot,
+// release, resume.
+//
+// Sources: David Broman, "Profiler stack walking: basics and beyond";
+// dotnet/runtime docs/design/coreclr/botr/profilability.md and
+// src/coreclr/vm/proftoeeinterfaceimpl.cpp.
+//
+// Strategy. Everything that needs memory, locks or time happens before the
+// suspended window (choosing threads) or after it (unwinding the copied
+// stacks, merging, naming). Inside stand only calls of the Runtime, on storage
+// that was made at start.
+//
+// Known gaps: Windows, where a seed is computed inside the window, is not
+// driven by this package yet.
+package snapshot
+
+import "github.com/seedwalk/seedwalk/clr"
+
+// MaxRetries bounds how often one round asks again for a suspension that the
+// runtime refuses for the moment.
+const MaxRetries = 40
+
+// retryPause is the first wait between two such questions, in nanoseconds; it
+// doubles up to maxPause.
+const (
+	retryPause = 50_000
+	maxPause   = 2_000_000
+)
+
+// Outcome says how a round went.
+type Outcome struct {
+	Result      clr.HRESULT // of SuspendRuntime, the last try
+	Retries     int         // suspensions refused for the moment
+	Captures    int         // captures filled, held or not
+	SuspendedNS int64       // time from the suspension's success to the resume's return
+	SuspendNS   int64       // time that SuspendRuntime itself took, last try
+}
+
+// Sampler owns the captures of a round.
+type Sampler struct {
+	rt       clr.Runtime
+	Captures []clr.Capture
+}
+
+// New returns a sampler of up to slots threads a round.
+func New(rt clr.Runtime, slots int) *Sampler {
+	return &Sampler{rt: rt, Captures: make([]clr.Capture, slots)}
+}
+
+// Round samples up to len(s.Captures) threads. The captures [0, Captures) of
+// the outcome are valid until the next round. Threads destroyed meanwhile are
+// left out (HoldGone).
+func (s *Sampler) Round(threads []clr.Thread) Outcome {
+	if len(threads) > len(s.Captures) {
+		threads = threads[:len(s.Captures)]
+	}
+	var o Outcome
+	if !s.suspend(&o) {
+		return o
+	}
+	start := s.rt.Now()
+	s.window(threads)
+	s.rt.ResumeRuntime()
+	o.SuspendedNS = s.rt.Now() - start
+	o.Captures = len(threads)
+	return o
+}
+
+// suspend asks until the runtime is suspended, refuses for good, or the tries
+// are used up. It waits only while nothing is suspended.
+func (s *Sampler) suspend(o *Outcome) bool {
+	pause := int64(retryPause)
+	for {
+		begin := s.rt.Now()
+		o.Result = s.rt.SuspendRuntime()
+		o.SuspendNS = s.rt.Now() - begin
+		if !o.Result.Failed() {
+			return true
+		}
+		if !clr.SuspensionRetry(o.Result) || o.Retries == MaxRetries {
+			return false
+		}
+		o.Retries++
+		s.rt.Pause(pause)
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// ┌──────────────────────────────────────────────────────────────────────────┐
+// │ THE SUSPENDED WINDOW. In here: no allocation, no lock, no map, no channel, │
+// │ no log, no name look-up, no call but the Runtime's. Every Hold is followed │
+// │ by its Release on every path.                                              │
+// └──────────────────────────────────────────────────────────────────────────┘
+func (s *Sampler) window(threads []clr.Thread) {
+	rt := s.rt
+	rt.Enter()
+	for i := range threads {
+		c := &s.Captures[i]
+		*c = clr.Capture{Thread: threads[i], Status: clr.HoldGone, Result: clr.E_FAIL}
+		if rt.Alive(threads[i]) {
+			c.Status = clr.HoldNone
+			rt.Hold(i, threads[i])
+		}
+	}
+	for i := range threads {
+		c := &s.Captures[i]
+		if c.Status == clr.HoldGone {
+			continue
+		}
+		rt.Await(i, c)
+		if c.Status != clr.HoldGone {
+			rt.DoStackSnapshot(i, c)
+		}
+		rt.Release(i, c)
+	}
+	rt.Leave()
+}
