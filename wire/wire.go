@@ -1,0 +1,161 @@
+// Package wire is the stream from the profiler inside a CLR process to the
+// tool outside: what was sampled, and the tables that give it names.
+//
+// Sources: our own format. Integers are the unsigned LEB128 of the DWARF 5
+// standard (section 7.6), which encoding/binary calls uvarint; signed
+// differences are zigzag coded as in encoding/binary's varint.
+//
+// Layout. A stream is a sequence of messages, each
+//
+//	u8 type, uvarint payload length, payload
+//
+// A payload is a sequence of uvarints and strings (uvarint length, bytes); the
+// order of fields is that of the struct. A writer may use a longer form of a
+// length than needed (it reserves three bytes and fills them in afterwards). A
+// reader skips messages of a type it does not know, and bytes at the end of a
+// payload that it does not know, so that fields can be added; Hello.Version
+// goes up only when old readers must refuse.
+//
+// Glossary. Module and method IDs belong to the stream, start at 1, and 0 says
+// "none". A gap code says why frames are missing; its name travels in a
+// GapName message, so that readers need no table of reasons.
+//
+// Strategy. The writer appends to a buffer that is reused, and allocates only
+// when the buffer must grow. The reader checks every size before it uses it
+// and is bounded by MaxPayload whatever the input says.
+package wire
+
+import "github.com/seedwalk/seedwalk/unwind"
+
+// Version is the version of the stream this package writes, and the newest it
+// reads.
+const Version = 1
+
+// Limits. The writer cuts to them, the reader refuses what is beyond.
+const (
+	MaxPayload = 1<<21 - 1 // bytes of one message's payload: what three bytes of length can say
+	MaxString  = 1 << 16   // bytes of one string
+	MaxFrames  = 1 << 15   // frames of one sample
+)
+
+// GapCut is the gap code the writer gives to a sample whose frames it had to
+// cut at MaxFrames. Other codes are the sender's own, from 1 up.
+const GapCut = 255
+
+// Type is the first byte of a message.
+type Type uint8
+
+const (
+	TypeHello   Type = 1
+	TypeModule  Type = 2
+	TypeMethod  Type = 3
+	TypeThread  Type = 4
+	TypeSample  Type = 5
+	TypeStats   Type = 6
+	TypeNote    Type = 7
+	TypeBye     Type = 8
+	TypeGapName Type = 9
+)
+
+var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName"}
+
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return "unknown type"
+}
+
+// Message is one of *Hello, *Module, *Method, *Thread, *Sample, *Stats, *Note,
+// *Bye and *GapName.
+type Message interface{ Type() Type }
+
+// Hello opens a stream.
+type Hello struct {
+	Version       uint64 // of the stream; the writer fills in Version if it is 0
+	PID           uint64 // process id as the process itself sees it
+	Arch          string // GOARCH spelling: amd64, arm64
+	Runtime       string // the CLR's name and version, for people
+	StartUnixNano int64  // when sampling began
+	RateMilliHz   uint64 // intended samples per second, times 1000
+}
+
+// Module tells of a loaded image. The same ID again replaces what was said.
+type Module struct {
+	ID            uint32 // from 1
+	Start, End    uint64 // mapped range
+	Bias          uint64 // mapped address minus the image's own address
+	Path, BuildID string // BuildID in hexadecimal, or empty
+}
+
+// Method names a managed method.
+type Method struct {
+	ID         uint32 // from 1
+	FunctionID uint64 // the CLR's
+	Name       string // Namespace.Type.Method
+	Module     string // name of its assembly
+}
+
+// Thread names a thread. The same TID again replaces the name.
+type Thread struct {
+	TID  uint64 // the kernel's thread id
+	Name string
+}
+
+// Flags of a Frame.
+const FrameExact = 1 // IP is where the thread was interrupted, not a return address
+
+// Frame is one activation of a Sample.
+type Frame struct {
+	Kind   unwind.Kind
+	Trust  unwind.Trust
+	Gap    uint8  // for KindGap: why frames are missing here
+	Flags  uint8  // FrameExact
+	Module uint32 // Module.ID, 0 = none
+	Method uint32 // Method.ID, 0 = none
+	IP     uint64
+}
+
+// Exact reports whether IP is an interrupted instruction.
+func (f *Frame) Exact() bool { return f.Flags&FrameExact != 0 }
+
+// Sample is one merged stack.
+type Sample struct {
+	TID          uint64
+	TimeUnixNano int64
+	WallNanos    uint64 // elapsed time this sample stands for
+	CPUNanos     uint64 // CPU time of the thread since its last sample
+	Verdict      uint32 // of the seed
+	HRESULT      uint32 // of DoStackSnapshot
+	Gap          uint8  // 0 = complete, else the first reason why not
+	Frames       []Frame
+}
+
+// Stats is one counter or histogram bucket. The same key again replaces the
+// value: values are totals since Hello.
+type Stats struct {
+	Key   string
+	Value uint64
+}
+
+// Note is one line for the user.
+type Note struct{ Text string }
+
+// Bye closes a stream that ended as intended.
+type Bye struct{ Reason string }
+
+// GapName gives the name of a gap code.
+type GapName struct {
+	Code uint8
+	Name string
+}
+
+func (*Hello) Type() Type   { return TypeHello }
+func (*Module) Type() Type  { return TypeModule }
+func (*Method) Type() Type  { return TypeMethod }
+func (*Thread) Type() Type  { return TypeThread }
+func (*Sample) Type() Type  { return TypeSample }
+func (*Stats) Type() Type   { return TypeStats }
+func (*Note) Type() Type    { return TypeNote }
+func (*Bye) Type() Type     { return TypeBye }
+func (*GapName) Type() Type { return TypeGapName }

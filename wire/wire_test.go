@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+func every() []Message {
+	return []Message{
+		&Hello{Version: Version, PID: 77, Arch: "amd64", Runtime: "CoreCLR 9.0.5", StartUnixNano: 1_700_000_000_000_000_000, RateMilliHz: 99_500},
+		&Module{ID: 1, Start: 0x7f00_0000_0000, End: 0x7f00_0010_0000, Bias: 0x7f00_0000_0000, Path: "/usr/lib/libc.so.6", BuildID: "00ff"},
+		&Method{ID: 9, FunctionID: 1<<64 - 1, Name: "A.B.<C>d__1.MoveNext", Module: "A"},
+		&Thread{TID: 1234, Name: "worker"},
+		&GapName{Code: 3, Name: "no-info"},
+		&Sample{TID: 1234, TimeUnixNano: 5, WallNanos: 10, CPUNanos: 11, Verdict: 2, HRESULT: 0x80131360, Gap: 3, Frames: []Frame{
+			{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: FrameExact, Module: 1, IP: 0x7f00_0000_1234},
+			{Kind: unwind.KindGap, Gap: 3},
+			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 9, IP: 1<<64 - 1},
+			{Kind: 250, Trust: 251, Gap: 252, Flags: 253, Module: 1<<32 - 1, Method: 1<<32 - 1, IP: 1 << 63},
+		}},
+		&Sample{TID: 1},
+		&Stats{Key: "retries", Value: 1 << 63},
+		&Note{Text: "hello\nworld"},
+		&Bye{},
+	}
+}
+
+func write(w *Writer, ms []Message) {
+	for _, m := range ms {
+		switch m := m.(type) {
+		case *Hello:
+			w.Hello(m)
+		case *Module:
+			w.Module(m)
+		case *Method:
+			w.Method(m)
+		case *Thread:
+			w.Thread(m)
+		case *Sample:
+			w.Sample(m)
+		case *Stats:
+			w.Stats(m.Key, m.Value)
+		case *Note:
+			w.Note(m.Text)
+		case *Bye:
+			w.Bye(m.Reason)
+		case *GapName:
+			w.GapName(m.Code, m.Name)
+		}
+	}
+}
+
+func encode(ms ...Message) []byte {
+	w := NewWriter(nil)
+	write(w, ms)
+	return w.Bytes()
+}
+
+func readAll(b []byte) (ms []Message, err error) {
+	r := NewReader(bytes.NewReader(b))
+	for {
+		m, err := r.Next()
+		if err != nil {
+			return ms, err
+		}
+		ms = append(ms, m)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	want := every()
+	got, err := readAll(encode(want...))
+	if err != io.EOF {
+		t.Fatalf("end: %v, want io.EOF", err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		for i := range got {
+			t.Errorf("message %d: got %+v want %+v", i, got[i], want[i])
+		}
+		t.Fatalf("got %d messages, want %d", len(got), len(want))
+	}
+}
+
+// Cut at every byte: all messages that are whole come out, then the right end.
+func TestTruncated(t *testing.T) {
+	ms := every()
+	all := encode(ms...)
+	whole := map[int]int{0: 0}
+	for i := range ms {
+		whole[len(encode(ms[:i+1]...))] = i + 1
+	}
+	count := 0
+	for cut := 0; cut <= len(all); cut++ {
+		want := io.ErrUnexpectedEOF
+		if n, ok := whole[cut]; ok {
+			count, want = n, io.EOF
+		}
+		got, err := readAll(all[:cut])
+		if len(got) != count || err != want {
+			t.Fatalf("cut at %d: %d messages and %v, want %d and %v", cut, len(got), err, count, want)
+		}
+	}
+}
+
+func TestUnknownIsSkipped(t *testing.T) {
+	b := encode(&Note{Text: "a"})
+	b = append(b, 200, 3, 'x', 'y', 'z', 0, 0)
+	longer := append([]byte{byte(TypeBye), 4, 1, 'b'}, 9, 9) // two bytes this version does not know
+	b = append(b, longer...)
+	r := NewReader(bytes.NewReader(b))
+	first, err1 := r.Next()
+	second, err2 := r.Next()
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if first.(*Note).Text != "a" || second.(*Bye).Reason != "b" || r.Skipped() != 2 {
+		t.Fatalf("got %v %v, skipped %d", first, second, r.Skipped())
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	cases := []struct {
+		name  string
+		in    []byte
+		field string
+	}{
+		{"length of four bytes", []byte{7, 0x80, 0x80, 0x80, 0}, "payload length"},
+		{"string longer than payload", []byte{7, 2, 5, 'a'}, "Text"},
+		{"string beyond the limit", []byte{7, 4, 0xff, 0xff, 0x7f, 'a'}, "Text"},
+		{"no field at all", []byte{7, 0}, "Text"},
+		{"id of 33 bits", []byte{3, 5, 0x80, 0x80, 0x80, 0x80, 0x10}, "ID"},
+		{"gap code of nine bits", []byte{9, 3, 0x80, 0x02, 0}, "Code"},
+		{"integer of 65 bits", append([]byte{4, 11}, bytes.Repeat([]byte{0xff}, 11)...), "TID"},
+		{"more frames than bytes", []byte{5, 15, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, "frame count"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readAll(c.in)
+			var fe *FormatError
+			if !errors.As(err, &fe) || fe.Field != c.field || fe.Message != Type(c.in[0]) {
+				t.Fatalf("got %v, want a FormatError at %s", err, c.field)
+			}
+		})
+	}
+}
+
+func TestNewerVersionIsRefused(t *testing.T) {
+	_, err := readAll(encode(&Hello{Version: Version + 1}))
+	var ve *VersionError
+	if !errors.As(err, &ve) || ve.Got != Version+1 {
+		t.Fatalf("got %v", err)
+	}
+	got, err := readAll(encode(&Hello{}))
+	if err != io.EOF || got[0].(*Hello).Version != Version {
+		t.Fatalf("version 0 is not filled in: %v %v", got, err)
+	}
+}
+
+func TestWriterCuts(t *testing.T) {
+	long := strings.Repeat("n", MaxString+5)
+	got, err := readAll(encode(&Note{Text: long}, &Sample{Frames: make([]Frame, MaxFrames+1)}, &Sample{Gap: 4, Frames: make([]Frame, MaxFrames+1)}))
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	if n := len(got[0].(*Note).Text); n != MaxString {
+		t.Errorf("string of %d bytes", n)
+	}
+	for i, gap := range []uint8{GapCut, 4} {
+		s := got[1+i].(*Sample)
+		if len(s.Frames) != MaxFrames || s.Gap != gap {
+			t.Errorf("%d frames, gap %d, want gap %d", len(s.Frames), s.Gap, gap)
+		}
+	}
+}
+
+// The longest possible sample must stay below MaxPayload.
+func TestLongestPayload(t *testing.T) {
+	frames := make([]Frame, MaxFrames)
+	for i := range frames {
+		frames[i] = Frame{Module: 1<<32 - 1, Method: 1<<32 - 1, IP: uint64(i%2) << 63}
+	}
+	got, err := readAll(encode(&Sample{Frames: frames}))
+	if err != io.EOF || len(got) != 1 {
+		t.Fatal(len(got), err)
+	}
+	if !reflect.DeepEqual(got[0].(*Sample).Frames, frames) {
+		t.Fatal("frames differ")
+	}
+}
+
+func TestWriterDoesNotAllocate(t *testing.T) {
+	w := NewWriter(make([]byte, 0, 1<<12))
+	ms := every()
+	if n := testing.AllocsPerRun(100, func() { w.Reset(); write(w, ms) }); n != 0 {
+		t.Fatalf("%v allocations, want 0", n)
+	}
+}
+
+func TestErrorSticks(t *testing.T) {
+	b := append([]byte{7, 0}, encode(&Bye{})...)
+	r := NewReader(bytes.NewReader(b))
+	_, err1 := r.Next()
+	_, err2 := r.Next()
+	if err1 == nil || err1 != err2 {
+		t.Fatalf("%v then %v", err1, err2)
+	}
+}

@@ -1,0 +1,165 @@
+package wire
+
+import "encoding/binary"
+
+// lengthBytes is what begin reserves for a payload's length: always three
+// bytes, so that no payload has to be moved once its length is known.
+const lengthBytes = 3
+
+// Writer appends messages to a buffer. It is not safe for concurrent use.
+// Methods allocate only when the buffer's capacity does not suffice; they take
+// pointers so that a caller's arrays are read in place.
+type Writer struct {
+	buf  []byte
+	mark int // where the open message's payload begins
+}
+
+// NewWriter returns a Writer that appends to buf[:0]. The buffer is the
+// writer's until its last use.
+func NewWriter(buf []byte) *Writer { return &Writer{buf: buf[:0]} }
+
+// Bytes returns the messages appended since the last Reset, whole messages
+// only. The slice is valid until the next call.
+func (w *Writer) Bytes() []byte { return w.buf }
+
+// Len is len(Bytes()).
+func (w *Writer) Len() int { return len(w.buf) }
+
+// Reset empties the buffer and keeps its capacity.
+func (w *Writer) Reset() { w.buf = w.buf[:0] }
+
+// Hello appends m. A Version of 0 is written as the package's Version.
+func (w *Writer) Hello(m *Hello) {
+	version := m.Version
+	if version == 0 {
+		version = Version
+	}
+	w.begin(TypeHello)
+	w.uint(version)
+	w.uint(m.PID)
+	w.string(m.Arch)
+	w.string(m.Runtime)
+	w.uint(uint64(m.StartUnixNano))
+	w.uint(m.RateMilliHz)
+	w.end()
+}
+
+// Module appends m.
+func (w *Writer) Module(m *Module) {
+	w.begin(TypeModule)
+	w.uint(uint64(m.ID))
+	w.uint(m.Start)
+	w.uint(m.End)
+	w.uint(m.Bias)
+	w.string(m.Path)
+	w.string(m.BuildID)
+	w.end()
+}
+
+// Method appends m.
+func (w *Writer) Method(m *Method) {
+	w.begin(TypeMethod)
+	w.uint(uint64(m.ID))
+	w.uint(m.FunctionID)
+	w.string(m.Name)
+	w.string(m.Module)
+	w.end()
+}
+
+// Thread appends m.
+func (w *Writer) Thread(m *Thread) {
+	w.begin(TypeThread)
+	w.uint(m.TID)
+	w.string(m.Name)
+	w.end()
+}
+
+// Sample appends m. Frames beyond MaxFrames are left out; the sample is then
+// marked incomplete with GapCut unless it has a reason already.
+func (w *Writer) Sample(m *Sample) {
+	frames, gap := m.Frames, m.Gap
+	if len(frames) > MaxFrames {
+		frames = frames[:MaxFrames]
+		if gap == 0 {
+			gap = GapCut
+		}
+	}
+	w.begin(TypeSample)
+	w.uint(m.TID)
+	w.uint(uint64(m.TimeUnixNano))
+	w.uint(m.WallNanos)
+	w.uint(m.CPUNanos)
+	w.uint(uint64(m.Verdict))
+	w.uint(uint64(m.HRESULT))
+	w.uint(uint64(gap))
+	w.frames(frames)
+	w.end()
+}
+
+// frames appends a count and the frames, each IP as the difference to the one
+// before, which for neighbours in one module takes two to four bytes.
+func (w *Writer) frames(frames []Frame) {
+	w.uint(uint64(len(frames)))
+	prev := uint64(0)
+	for i := range frames {
+		f := &frames[i]
+		w.buf = append(w.buf, byte(f.Kind), byte(f.Trust), f.Gap, f.Flags)
+		w.uint(uint64(f.Module))
+		w.uint(uint64(f.Method))
+		w.buf = binary.AppendVarint(w.buf, int64(f.IP-prev))
+		prev = f.IP
+	}
+}
+
+// Stats appends a counter.
+func (w *Writer) Stats(key string, value uint64) {
+	w.begin(TypeStats)
+	w.string(key)
+	w.uint(value)
+	w.end()
+}
+
+// Note appends a line for the user.
+func (w *Writer) Note(text string) { w.text(TypeNote, text) }
+
+// Bye appends the end of the stream.
+func (w *Writer) Bye(reason string) { w.text(TypeBye, reason) }
+
+// GapName appends the name of a gap code.
+func (w *Writer) GapName(code uint8, name string) {
+	w.begin(TypeGapName)
+	w.uint(uint64(code))
+	w.string(name)
+	w.end()
+}
+
+func (w *Writer) text(t Type, s string) {
+	w.begin(t)
+	w.string(s)
+	w.end()
+}
+
+func (w *Writer) begin(t Type) {
+	w.buf = append(w.buf, byte(t), 0, 0, 0)
+	w.mark = len(w.buf)
+}
+
+// end fills in the length. The limits on strings and frames keep every payload
+// below MaxPayload: the longest is MaxFrames frames of at most 24 bytes each.
+func (w *Writer) end() {
+	n := len(w.buf) - w.mark
+	l := w.buf[w.mark-lengthBytes : w.mark]
+	l[0] = byte(n) | 0x80
+	l[1] = byte(n>>7) | 0x80
+	l[2] = byte(n>>14) & 0x7f
+}
+
+func (w *Writer) uint(v uint64) { w.buf = binary.AppendUvarint(w.buf, v) }
+
+func (w *Writer) string(s string) {
+	if len(s) > MaxString {
+		s = s[:MaxString]
+	}
+	w.uint(uint64(len(s)))
+	w.buf = append(w.buf, s...)
+}
