@@ -1,0 +1,84 @@
+package snap
+
+import (
+	"errors"
+	"testing"
+)
+
+// open gives one architecture's archive or skips, counted.
+func open(t *testing.T, arch string) *Archive {
+	t.Helper()
+	a, err := OpenVectors(ForArch(arch))
+	if errors.Is(err, ErrAbsent) {
+		t.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Every snapshot loads, its top frame is its own registers, and its stack
+// pointer can be read: what the walkers' tests rely on.
+func TestSnapshotsLoad(t *testing.T) {
+	for _, arch := range []string{"x86_64", "aarch64"} {
+		t.Run(arch, func(t *testing.T) {
+			a := open(t, arch)
+			names := a.Programs(arch)
+			if len(names) == 0 {
+				t.Fatal("no programs")
+			}
+			n := 0
+			for _, name := range names {
+				p, err := a.Load(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range p.Snapshots {
+					check(t, p, &p.Snapshots[i])
+					n++
+				}
+			}
+			t.Logf("%d programs, %d snapshots", len(names), n)
+		})
+	}
+}
+
+func check(t *testing.T, p *Program, s *Snapshot) {
+	t.Helper()
+	ip, sp := topOf(t, p.Arch, s)
+	if top := s.Frames[0]; uint64(top.PC) != ip || uint64(*top.SP) != sp {
+		t.Errorf("%s: frame 0 is %#x/%#x, registers %#x/%#x", s.ID, top.PC, *top.SP, ip, sp)
+	}
+	w, err := p.Window(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := w.Word(sp); !ok && len(s.Frames) > 1 {
+		t.Errorf("%s: word at sp %#x not readable", s.ID, sp)
+	}
+	tab, err := p.Table(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The AArch64 vdso was not recorded as a module; its frames name none.
+	if i := tab.Find(ip); i < 0 && s.Frames[0].Kind != "tramp" {
+		t.Errorf("%s: pc %#x of %s in no module", s.ID, ip, s.Frames[0].Mod)
+	}
+}
+
+func topOf(t *testing.T, arch string, s *Snapshot) (ip, sp uint64) {
+	t.Helper()
+	if arch == "x86_64" {
+		r, err := s.AMD64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.RIP, r.SP()
+	}
+	r, err := s.ARM64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.PC, r.Sp
+}
