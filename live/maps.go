@@ -1,0 +1,115 @@
+// Package live looks at a running process: what is mapped where, and the
+// module table that follows from it.
+//
+// Sources: proc(5), /proc/PID/maps; dotnet/runtime
+// src/coreclr/minipal/Unix/doublemapping.cpp for the name of the CLR's code
+// mappings.
+//
+// Strategy: one source, /proc/PID/maps. An executable mapping of an ELF file
+// is native code; of a PE file (.dll) it is precompiled managed code; one
+// without a file, or of the CLR's double-mapping file, is code the CLR made.
+//
+// Known gaps: Linux only.
+package live
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Mapping is one line of /proc/PID/maps.
+type Mapping struct {
+	Start, End uint64
+	Offset     uint64 // into the file
+	Inode      uint64
+	Exec       bool
+	Path       string // as the kernel writes it; empty if anonymous
+}
+
+// maxMappings bounds what is read of a maps file (vm.max_map_count is 65530
+// by default).
+const maxMappings = 1 << 20
+
+// Maps reads the mappings of process pid; 0 means this process.
+func Maps(pid int) ([]Mapping, error) {
+	name := "/proc/self/maps"
+	if pid != 0 {
+		name = fmt.Sprintf("/proc/%d/maps", pid)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMaps(bytes.NewReader(data))
+}
+
+// ParseMaps reads lines of the form of /proc/PID/maps. A line that is not of
+// that form ends the reading with an error; what stood before it is returned.
+func ParseMaps(r io.Reader) ([]Mapping, error) {
+	var out []Mapping
+	sc := bufio.NewScanner(r)
+	for n := 1; sc.Scan(); n++ {
+		if n > maxMappings {
+			return out, fmt.Errorf("maps: more than %d lines", maxMappings)
+		}
+		m, ok := parseMapping(sc.Text())
+		if !ok {
+			return out, fmt.Errorf("maps line %d: %q is not of the form start-end perms offset dev inode path", n, sc.Text())
+		}
+		out = append(out, m)
+	}
+	return out, sc.Err()
+}
+
+func parseMapping(line string) (Mapping, bool) {
+	var m Mapping
+	addr, rest, ok1 := strings.Cut(line, " ")
+	perms, rest, ok2 := strings.Cut(rest, " ")
+	offset, rest, ok3 := strings.Cut(rest, " ")
+	_, rest, ok4 := strings.Cut(rest, " ")
+	inode, path, _ := strings.Cut(rest, " ")
+	lo, hi, ok5 := strings.Cut(addr, "-")
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || len(perms) < 4 {
+		return m, false
+	}
+	var ok bool
+	if m.Start, ok = number(lo, 16); !ok {
+		return m, false
+	}
+	if m.End, ok = number(hi, 16); !ok || m.End < m.Start {
+		return m, false
+	}
+	if m.Offset, ok = number(offset, 16); !ok {
+		return m, false
+	}
+	if m.Inode, ok = number(inode, 10); !ok {
+		return m, false
+	}
+	m.Exec = perms[2] == 'x'
+	m.Path = strings.TrimLeft(path, " ")
+	return m, true
+}
+
+func number(s string, base uint64) (uint64, bool) {
+	var v uint64
+	if s == "" || len(s) > 20 {
+		return 0, false
+	}
+	for _, c := range []byte(s) {
+		var d uint64
+		switch {
+		case c >= '0' && c <= '9':
+			d = uint64(c - '0')
+		case base == 16 && c >= 'a' && c <= 'f':
+			d = uint64(c-'a') + 10
+		default:
+			return 0, false
+		}
+		v = v*base + d
+	}
+	return v, true
+}

@@ -1,0 +1,77 @@
+package merge
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Gap says why frames are missing at a place in a merged stack.
+type Gap uint8
+
+const (
+	GapNone         Gap = iota
+	GapNoAnswer         // the thread did not stop in time: its unmanaged top is unknown
+	GapGone             // the thread ended
+	GapForeignStack     // the thread ran on a stack that is not its own
+	GapExpired          // the thread ran on before the sample was complete
+	GapTruncated        // the stack is larger than the copy
+	GapNoInfo           // no unwind data covers an ip
+	GapBadInfo          // unwind data is malformed or contradicts the stack
+	GapUnsupported      // unwind data of a kind that is not supported
+	GapUnreadable       // a stack word was not copied
+	GapNoProgress       // the walk went round in circles
+	GapLimit            // more frames than a stack may have
+	GapLostManaged      // the unmanaged walk ended before a frame the CLR reported
+	GapMismatch         // the walk passed a frame the CLR reported
+	GapCLRRefused       // DoStackSnapshot refused, though there are managed frames
+	GapCLRCut           // DoStackSnapshot's report ends early
+)
+
+var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "hold-expired", "stack-truncated",
+	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames",
+	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut"}
+
+// GapCount is the number of Gap values.
+const GapCount = len(gapNames)
+
+func (g Gap) String() string {
+	if int(g) < len(gapNames) {
+		return gapNames[g]
+	}
+	return "gap?"
+}
+
+func gapOfHold(s clr.HoldStatus) Gap {
+	switch s {
+	case clr.Held:
+		return GapNone
+	case clr.HoldGone:
+		return GapGone
+	case clr.HoldForeign:
+		return GapForeignStack
+	case clr.HoldExpired:
+		return GapExpired
+	}
+	return GapNoAnswer
+}
+
+// gapOfStop maps the reason a walk ended. A walk that ran off a copy known to
+// be cut has that as its reason.
+func gapOfStop(s unwind.Stop, truncated bool) Gap {
+	switch s {
+	case unwind.Unreadable, unwind.OutOfStack:
+		if truncated {
+			return GapTruncated
+		}
+		return GapUnreadable
+	case unwind.NoProgress:
+		return GapNoProgress
+	case unwind.BadInfo:
+		return GapBadInfo
+	case unwind.Unsupported:
+		return GapUnsupported
+	case unwind.Limit, unwind.BufferFull:
+		return GapLimit
+	}
+	return GapNoInfo
+}

@@ -1,0 +1,319 @@
+/* The COM face of the profiler: DllGetClassObject, a class factory, and one
+ * object that answers every ICorProfilerCallback up to 11. Callbacks run on
+ * application threads, so they write down what happened and return. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "_cgo_export.h"
+
+enum { S_OK_ = 0, E_NOINTERFACE_ = 0x80004002u, CLASS_E_NOAGGREGATION_ = 0x80040110u, E_FAIL_ = 0x80004005u };
+enum { CALLBACK_SLOTS = 128 };
+enum { QUERY_INTERFACE = 0, SET_EVENT_MASK = 16 };
+enum {
+	MONITOR_MODULE_LOADS = 0x4,
+	MONITOR_JIT_COMPILATION = 0x20,
+	MONITOR_THREADS = 0x200,
+	ENABLE_STACK_SNAPSHOT = 0x10000000,
+};
+
+static const struct sw_guid iid_unknown = {0x00000000, 0x0000, 0x0000, {0xc0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x46}};
+static const struct sw_guid iid_factory = {0x00000001, 0x0000, 0x0000, {0xc0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x46}};
+/* ICorProfilerCallback, then 2 to 11. */
+static const struct sw_guid iid_callbacks[] = {
+	{0x176fbed1, 0xa55c, 0x4796, {0x98, 0xca, 0xa9, 0xda, 0x0e, 0xf8, 0x83, 0xe7}},
+	{0x8a8cc829, 0xccf2, 0x49fe, {0xbb, 0xae, 0x0f, 0x02, 0x22, 0x28, 0x07, 0x1a}},
+	{0x4fd2ed52, 0x7731, 0x4b8d, {0x94, 0x69, 0x03, 0xd2, 0xcc, 0x30, 0x86, 0xc5}},
+	{0x7b63b2e3, 0x107d, 0x4d48, {0xb2, 0xf6, 0xf6, 0x1e, 0x22, 0x94, 0x70, 0xd2}},
+	{0x8dfba405, 0x8c9f, 0x45f8, {0xbf, 0xfa, 0x83, 0xb1, 0x4c, 0xef, 0x78, 0xb5}},
+	{0xfc13df4b, 0x4448, 0x4f4f, {0x95, 0x0c, 0xba, 0x8d, 0x19, 0xd0, 0x0c, 0x36}},
+	{0xf76a2dba, 0x1d52, 0x4539, {0x86, 0x6c, 0x2a, 0xa5, 0x18, 0xf9, 0xef, 0xc3}},
+	{0x5bed9b15, 0xc079, 0x4d47, {0xbf, 0xe2, 0x21, 0x5a, 0x14, 0x0c, 0x07, 0xe0}},
+	{0x27583ec3, 0xc8f5, 0x482f, {0x80, 0x52, 0x19, 0x4b, 0x8c, 0xe4, 0x70, 0x5a}},
+	{0xcec5b60e, 0xc69c, 0x495f, {0x87, 0xf6, 0x84, 0xd2, 0x8e, 0xe1, 0x6f, 0xfb}},
+	{0x42350846, 0xaaed, 0x47f7, {0xb1, 0x28, 0xfd, 0x0c, 0x98, 0x88, 0x1c, 0xde}},
+};
+/* ICorProfilerInfo10 has SuspendRuntime; 3 is the oldest worth a message. */
+static const struct {
+	int version;
+	struct sw_guid id;
+} iid_infos[] = {
+	{10, {0x2f1b5152, 0xc869, 0x40c9, {0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20}}},
+	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
+};
+
+static int stopping, ready, done, armed;
+
+int sw_stopping(void) { return __atomic_load_n(&stopping, __ATOMIC_ACQUIRE); }
+int sw_armed(void) { return __atomic_load_n(&armed, __ATOMIC_ACQUIRE); }
+void sw_sampler_ready(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
+void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
+
+static int wait_for(int *flag, int ms)
+{
+	struct timespec pause = {0, 1000000};
+	for (int i = 0; i < ms && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++)
+		nanosleep(&pause, NULL);
+	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
+
+static void complain(const char *what, const char *remedy)
+{
+	fprintf(stderr, "seedwalk: %s; %s\n", what, remedy);
+}
+
+static int env_int(const char *name, int fallback)
+{
+	const char *v = getenv(name);
+	return v && atoi(v) > 0 ? atoi(v) : fallback;
+}
+
+/* UTF-16 to UTF-8; lone surrogates become '?'. Returns the bytes written. */
+int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room)
+{
+	int n = 0;
+	for (uint32_t i = 0; i < units && n + 5 < room; i++) {
+		uint32_t c = in[i];
+		if (c >= 0xd800 && c < 0xdc00 && i + 1 < units && in[i + 1] >= 0xdc00 && in[i + 1] < 0xe000)
+			c = 0x10000 + ((c - 0xd800) << 10) + (in[++i] - 0xdc00u);
+		else if (c >= 0xd800 && c < 0xe000)
+			c = '?';
+		int extra = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+		static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
+		out[n++] = (char)(lead[extra] | c >> (6 * extra));
+		for (int k = extra - 1; k >= 0; k--)
+			out[n++] = (char)(0x80 | (c >> (6 * k) & 0x3f));
+	}
+	out[n] = 0;
+	return n;
+}
+
+/* The sampler: the only thread that enters Go. It blocks every signal but
+ * SIGURG, so that no handler of the target ever runs on it. */
+static void *sampler(void *unused)
+{
+	(void)unused;
+	swgoSampler();
+	sw_sampler_done();
+	return NULL;
+}
+
+static int start_sampler(void)
+{
+	pthread_t thread;
+	sigset_t all, old;
+	sigfillset(&all);
+	sigdelset(&all, SIGURG);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int err = pthread_create(&thread, NULL, sampler, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err == 0)
+		pthread_detach(thread);
+	return err;
+}
+
+static int get_info(void *unknown)
+{
+	for (size_t i = 0; i < sizeof iid_infos / sizeof *iid_infos; i++) {
+		sw_hresult hr = SW_METHOD(unknown, QUERY_INTERFACE, sw_hresult (*)(void *, const void *, void **))(unknown, &iid_infos[i].id, &sw_info);
+		if (hr == S_OK_ && sw_info) {
+			sw_info_version = iid_infos[i].version;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* A failure here must leave the target running as if no profiler were set: the
+ * CLR drops a profiler that answers with an error. */
+static sw_hresult setup(void *unknown)
+{
+	if (!getenv("SEEDWALK_SOCKET"))
+		return E_FAIL_;
+	if (!get_info(unknown)) {
+		complain("this runtime has no ICorProfilerInfo3", "use .NET Core 3.0 or later");
+		return E_FAIL_;
+	}
+	if (sw_info_version < 10) {
+		complain("this runtime is too old: it cannot suspend itself for a profiler (ICorProfilerInfo10)", "use .NET Core 3.0 or later");
+		return E_FAIL_;
+	}
+	uint32_t mask = MONITOR_MODULE_LOADS | MONITOR_JIT_COMPILATION | MONITOR_THREADS | ENABLE_STACK_SNAPSHOT;
+	if (SW_METHOD(sw_info, SET_EVENT_MASK, sw_hresult (*)(void *, uint32_t))(sw_info, mask)) {
+		complain("the runtime refused the event mask", "is another profiler attached?");
+		return E_FAIL_;
+	}
+	int err = start_sampler();
+	int started = err == 0 && wait_for(&ready, 20000);
+	sw_guard_restore(); /* the Go runtime has started by now, or never will */
+	if (!started) {
+		complain("the sampler thread did not start", err ? strerror(err) : "no answer in 20 s");
+		return E_FAIL_;
+	}
+	err = sw_capture_init((size_t)env_int("SEEDWALK_STACK_BYTES", 1 << 20), env_int("SEEDWALK_HOLD_MS", 1000));
+	if (err) {
+		complain("cannot install the sampling signal", strerror(err));
+		return E_FAIL_;
+	}
+	return S_OK_;
+}
+
+static sw_hresult initialize(void *self, void *unknown)
+{
+	(void)self;
+	sw_hresult hr = setup(unknown);
+	__atomic_store_n(&armed, hr == S_OK_ ? 1 : -1, __ATOMIC_RELEASE);
+	return hr;
+}
+
+static sw_hresult shutdown_(void *self)
+{
+	(void)self;
+	__atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+	wait_for(&done, 3000);
+	return S_OK_;
+}
+
+static sw_hresult module_load_finished(void *self, uint64_t module, sw_hresult status)
+{
+	(void)self, (void)status;
+	sw_event_push(SW_EVENT_MODULE_LOAD, module);
+	return S_OK_;
+}
+
+static sw_hresult module_unload_started(void *self, uint64_t module)
+{
+	(void)self;
+	sw_event_push(SW_EVENT_MODULE_UNLOAD, module);
+	sw_resolve_wait();
+	return S_OK_;
+}
+
+static sw_hresult jit_finished(void *self, uint64_t function, sw_hresult status, int safe)
+{
+	(void)self, (void)status, (void)safe;
+	sw_event_push(SW_EVENT_JIT, function);
+	return S_OK_;
+}
+
+static sw_hresult thread_created(void *self, uint64_t thread)
+{
+	(void)self;
+	sw_thread_created(thread);
+	return S_OK_;
+}
+
+static sw_hresult thread_destroyed(void *self, uint64_t thread)
+{
+	(void)self;
+	sw_thread_destroyed(thread);
+	return S_OK_;
+}
+
+static sw_hresult thread_assigned(void *self, uint64_t thread, uint32_t os_thread)
+{
+	(void)self, (void)os_thread;
+	sw_thread_assigned(thread);
+	return S_OK_;
+}
+
+static sw_hresult thread_renamed(void *self, uint64_t thread, uint32_t units, const uint16_t *name)
+{
+	(void)self;
+	sw_thread_renamed(thread, units, name);
+	return S_OK_;
+}
+
+static sw_hresult notification_only(void *self, int *only)
+{
+	(void)self;
+	*only = 0;
+	return S_OK_;
+}
+
+static sw_hresult answer_ok(void *self)
+{
+	(void)self;
+	return S_OK_;
+}
+
+static uint32_t count_ref(void *self)
+{
+	(void)self;
+	return 1; /* one object for the life of the process */
+}
+
+static int is(const void *a, const struct sw_guid *b) { return memcmp(a, b, sizeof *b) == 0; }
+
+static sw_hresult query_callback(void *self, const void *id, void **out)
+{
+	int known = is(id, &iid_unknown);
+	for (size_t i = 0; i < sizeof iid_callbacks / sizeof *iid_callbacks; i++)
+		known |= is(id, &iid_callbacks[i]);
+	*out = known ? self : NULL;
+	return known ? S_OK_ : E_NOINTERFACE_;
+}
+
+static void *callback_table[CALLBACK_SLOTS];
+static struct {
+	void **table;
+} callback_object = {callback_table};
+
+static const struct {
+	int slot;
+	void *method;
+} callbacks[] = {
+	{0, query_callback}, {1, count_ref}, {2, count_ref}, {3, initialize}, {4, shutdown_},
+	{14, module_load_finished}, {15, module_unload_started}, {24, jit_finished},
+	{29, thread_created}, {30, thread_destroyed}, {31, thread_assigned}, {72, thread_renamed},
+	{97, notification_only},
+};
+
+static sw_hresult create_instance(void *self, void *outer, const void *id, void **out)
+{
+	(void)self;
+	*out = NULL;
+	if (outer)
+		return CLASS_E_NOAGGREGATION_;
+	for (int i = 0; i < CALLBACK_SLOTS; i++)
+		callback_table[i] = answer_ok;
+	for (size_t i = 0; i < sizeof callbacks / sizeof *callbacks; i++)
+		callback_table[callbacks[i].slot] = callbacks[i].method;
+	return query_callback(&callback_object, id, out);
+}
+
+static sw_hresult query_factory(void *self, const void *id, void **out)
+{
+	int known = is(id, &iid_unknown) || is(id, &iid_factory);
+	*out = known ? self : NULL;
+	return known ? S_OK_ : E_NOINTERFACE_;
+}
+
+static sw_hresult lock_server(void *self, int lock)
+{
+	(void)self, (void)lock;
+	return S_OK_;
+}
+
+static void *factory_table[] = {query_factory, count_ref, count_ref, create_instance, lock_server};
+static struct {
+	void **table;
+} factory_object = {factory_table};
+
+__attribute__((visibility("default"))) sw_hresult DllGetClassObject(const void *class_id, const void *id, void **out)
+{
+	(void)class_id; /* any CLSID is ours: the path names the library */
+	return query_factory(&factory_object, id, out);
+}
+
+__attribute__((visibility("default"))) sw_hresult DllCanUnloadNow(void)
+{
+	return 1; /* S_FALSE: Go cannot be unloaded */
+}

@@ -1,0 +1,197 @@
+/* Stopping one thread and taking what a walk needs: registers and stack.
+ *
+ * The sampler asks by a queued real-time signal that carries slot and serial;
+ * the handler copies and waits on a futex. A thread that answers late finds
+ * the serial gone and returns at once. A held thread lets itself go after a
+ * time limit, so that no fault of the sampler can hang it. The handler calls
+ * nothing but memcpy and system calls. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static struct sw_slot slots[SW_SLOTS];
+static size_t stack_room;
+static struct timespec hold_limit;
+static uint32_t serials;
+enum { SIGNAL_OFFSET = 5 }; /* SIGRTMIN+5; the CLR uses SIGRTMIN */
+
+int sw_signal_number(void) { return SIGRTMIN + SIGNAL_OFFSET; }
+struct sw_slot *sw_slot_at(int i) { return &slots[i]; }
+
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *limit)
+{
+	return syscall(SYS_futex, word, op, value, limit, NULL, 0);
+}
+
+static int change(struct sw_slot *s, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&s->state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* UNWIND_INFO's order of registers in the kernel's numbering. */
+static const unsigned char order[17] = {
+	REG_RIP, REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+};
+
+/* The end of the stack that sp is on: the alternate one's if it is there. */
+static uint64_t stack_end(struct sw_slot *s, uint64_t sp)
+{
+	stack_t alt;
+	if (sigaltstack(NULL, &alt) == 0 && !(alt.ss_flags & SS_DISABLE)) {
+		uint64_t low = (uint64_t)alt.ss_sp;
+		if (sp - low < alt.ss_size) {
+			s->foreign = 1;
+			return low + alt.ss_size;
+		}
+	}
+	return s->stack_high;
+}
+
+static void copy_stack(struct sw_slot *s)
+{
+	uint64_t sp = s->regs[5], from = sp - 128, end = stack_end(s, sp); /* 128: the red zone */
+	s->stack_addr = from;
+	s->stack_len = 0;
+	if (end <= sp || end - sp > (uint64_t)1 << 40) {
+		s->foreign = 1;
+		return;
+	}
+	uint64_t len = end - from;
+	if (len > stack_room) {
+		len = stack_room;
+		s->truncated = 1;
+	}
+	memcpy(s->stack, (const void *)from, len);
+	s->stack_len = len;
+}
+
+/* The slot may be in use again before this thread gets to run: the serial
+ * tells. */
+static void wait_release(struct sw_slot *s, uint32_t serial)
+{
+	for (;;) {
+		long r = futex(&s->state, FUTEX_WAIT_PRIVATE, SW_HELD, &hold_limit);
+		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) != SW_HELD)
+			return;
+		if (__atomic_load_n(&s->serial, __ATOMIC_ACQUIRE) != serial)
+			return;
+		if (r != 0 && errno == ETIMEDOUT && change(s, SW_HELD, SW_EXPIRED))
+			return;
+	}
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	int saved_errno = errno;
+	uint64_t value = (uint64_t)info->si_value.sival_ptr;
+	uint32_t index = (uint32_t)value, serial = (uint32_t)(value >> 32);
+	if (info->si_code == SI_QUEUE && info->si_pid == getpid() && index < SW_SLOTS) {
+		struct sw_slot *s = &slots[index];
+		if (__atomic_load_n(&s->serial, __ATOMIC_ACQUIRE) == serial && change(s, SW_ASKED, SW_CAPTURING)) {
+			const ucontext_t *u = context;
+			for (int i = 0; i < 17; i++)
+				s->regs[i] = (uint64_t)u->uc_mcontext.gregs[order[i]];
+			copy_stack(s);
+			__atomic_store_n(&s->state, SW_HELD, __ATOMIC_RELEASE);
+			futex(&s->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
+			wait_release(s, serial);
+		}
+	}
+	errno = saved_errno;
+}
+
+static void *reserve(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Makes the slots and installs the handler. 0, or an errno. */
+int sw_capture_init(size_t stack_bytes, int hold_limit_ms)
+{
+	stack_room = stack_bytes;
+	hold_limit.tv_sec = hold_limit_ms / 1000;
+	hold_limit.tv_nsec = (hold_limit_ms % 1000) * 1000000L;
+	for (int i = 0; i < SW_SLOTS; i++) {
+		slots[i].stack = reserve(stack_bytes);
+		slots[i].frames = reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
+		if (!slots[i].stack || !slots[i].frames)
+			return ENOMEM;
+	}
+	struct sigaction old, act;
+	if (sigaction(sw_signal_number(), NULL, &old) != 0)
+		return errno;
+	if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
+		return EBUSY;
+	/* No SA_ONSTACK: the CLR may be running on the thread's own stack while a
+	 * frame it will return to still lies at the top of the alternate one. */
+	memset(&act, 0, sizeof act);
+	act.sa_sigaction = on_signal;
+	act.sa_flags = SA_SIGINFO | SA_RESTART;
+	sigfillset(&act.sa_mask);
+	return sigaction(sw_signal_number(), &act, NULL) ? errno : 0;
+}
+
+/* Asks a thread to stop; sw_await tells whether it did. */
+void sw_hold(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
+{
+	struct sw_slot *s = &slots[slot];
+	s->thread_id = thread_id;
+	s->tid = tid;
+	s->stack_high = stack_high;
+	s->truncated = s->foreign = s->full = 0;
+	s->stack_len = s->frame_count = 0;
+	__atomic_store_n(&s->serial, ++serials, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->state, SW_ASKED, __ATOMIC_RELEASE);
+
+	siginfo_t info;
+	memset(&info, 0, sizeof info);
+	info.si_signo = sw_signal_number();
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_ptr = (void *)((uint64_t)s->serial << 32 | (uint32_t)slot);
+	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)tid, info.si_signo, &info) != 0)
+		__atomic_store_n(&s->state, SW_IDLE, __ATOMIC_RELEASE);
+}
+
+/* Waits until the thread is held. Returns the state: SW_HELD, SW_IDLE if the
+ * thread is gone, SW_ASKED if it did not answer in time. */
+int sw_await(int slot, int timeout_us)
+{
+	struct sw_slot *s = &slots[slot];
+	struct timespec limit = {timeout_us / 1000000, (timeout_us % 1000000) * 1000L};
+	for (int tries = 0; tries < 64; tries++) {
+		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+		if (state != SW_ASKED && state != SW_CAPTURING)
+			return (int)state;
+		if (futex(&s->state, FUTEX_WAIT_PRIVATE, state, &limit) != 0 && errno == ETIMEDOUT && state == SW_ASKED)
+			break;
+	}
+	return change(s, SW_ASKED, SW_IDLE) ? SW_ASKED : (int)__atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+}
+
+/* Lets the thread go. Returns the state it was in: SW_HELD, or SW_EXPIRED if it
+ * went before. */
+int sw_release(int slot)
+{
+	struct sw_slot *s = &slots[slot];
+	if (change(s, SW_ASKED, SW_IDLE))
+		return SW_ASKED;
+	if (change(s, SW_HELD, SW_RELEASED)) {
+		futex(&s->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
+		return SW_HELD;
+	}
+	return (int)__atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+}

@@ -1,0 +1,64 @@
+/* A bounded ring from application threads to the sampler, without locks: many
+ * writers, one reader. Each cell has a turn: even means free for the writer of
+ * that lap, odd means filled. When it is full an event is dropped and counted;
+ * the sampler then looks at everything anew. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <time.h>
+
+static struct {
+	uint64_t turn;
+	struct sw_event event;
+} cells[SW_EVENTS];
+static uint64_t head, tail, lost;
+static int resolving;
+
+void sw_event_push(uint64_t kind, uint64_t a)
+{
+	uint64_t at = __atomic_load_n(&head, __ATOMIC_RELAXED);
+	for (;;) {
+		uint64_t lap = 2 * (at / SW_EVENTS);
+		uint64_t turn = __atomic_load_n(&cells[at % SW_EVENTS].turn, __ATOMIC_ACQUIRE);
+		if (turn < lap) {
+			__atomic_add_fetch(&lost, 1, __ATOMIC_RELAXED);
+			return;
+		}
+		if (turn == lap && __atomic_compare_exchange_n(&head, &at, at + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			cells[at % SW_EVENTS].event = (struct sw_event){kind, a};
+			__atomic_store_n(&cells[at % SW_EVENTS].turn, lap + 1, __ATOMIC_RELEASE);
+			return;
+		}
+		if (turn != lap)
+			at = __atomic_load_n(&head, __ATOMIC_RELAXED);
+	}
+}
+
+int sw_event_next(struct sw_event *out)
+{
+	uint64_t dropped = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
+	if (dropped) {
+		*out = (struct sw_event){SW_EVENT_LOST, dropped};
+		return 1;
+	}
+	uint64_t lap = 2 * (tail / SW_EVENTS);
+	if (__atomic_load_n(&cells[tail % SW_EVENTS].turn, __ATOMIC_ACQUIRE) != lap + 1)
+		return 0;
+	*out = cells[tail % SW_EVENTS].event;
+	__atomic_store_n(&cells[tail % SW_EVENTS].turn, lap + 2, __ATOMIC_RELEASE);
+	tail++;
+	return 1;
+}
+
+/* While the sampler resolves the names of methods it has just seen, a module
+ * must not be unloaded under it: its FunctionIDs would dangle. The wait is
+ * bounded: a name is not worth a hang. */
+void sw_resolve_enter(void) { __atomic_store_n(&resolving, 1, __ATOMIC_SEQ_CST); }
+void sw_resolve_leave(void) { __atomic_store_n(&resolving, 0, __ATOMIC_SEQ_CST); }
+
+void sw_resolve_wait(void)
+{
+	struct timespec pause = {0, 100000};
+	for (int i = 0; i < 10000 && __atomic_load_n(&resolving, __ATOMIC_SEQ_CST); i++)
+		nanosleep(&pause, NULL);
+}

@@ -1,0 +1,26 @@
+/* The Go runtime, when it starts, takes over signals and adds SA_ONSTACK to
+ * the handlers it finds; the CLR's suspension handler then overflows its small
+ * alternate stack (golang/go#78883, dotnet/runtime#127320). So every action is
+ * saved before Go starts and put back after, but for SIGURG, by which Go
+ * preempts its own goroutines. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <signal.h>
+
+static struct sigaction saved[_NSIG];
+static unsigned char have[_NSIG];
+
+/* Priority 101 runs before the Go runtime's own constructor. */
+__attribute__((constructor(101))) static void save(void)
+{
+	for (int s = 1; s < _NSIG; s++)
+		have[s] = sigaction(s, NULL, &saved[s]) == 0;
+}
+
+void sw_guard_restore(void)
+{
+	for (int s = 1; s < _NSIG; s++)
+		if (have[s] && s != SIGURG && s != SIGKILL && s != SIGSTOP)
+			sigaction(s, &saved[s], NULL);
+}

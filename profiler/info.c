@@ -1,0 +1,194 @@
+/* What the sampler asks of the CLR, through ICorProfilerInfo's vtable. Only the
+ * sampler thread calls these. Slots as in dotnet/runtime corprof.idl. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <link.h>
+#include <string.h>
+
+void *sw_info;
+int sw_info_version;
+
+enum {
+	GET_FUNCTION_FROM_IP = 7,
+	GET_TOKEN_AND_METADATA = 19,
+	GET_MODULE_INFO = 20,
+	DO_STACK_SNAPSHOT = 36,
+	GET_FUNCTION_INFO2 = 38,
+	GET_RUNTIME_INFORMATION = 67,
+	SUSPEND_RUNTIME = 97,
+	RESUME_RUNTIME = 98,
+	/* IMetaDataImport */
+	GET_TYPEDEF_PROPS = 12,
+	GET_METHOD_PROPS = 30,
+	GET_NESTED_CLASS_PROPS = 62,
+};
+enum { E_NOTIMPL_ = 0x80004001u, SNAPSHOT_REGISTER_CONTEXT = 1 };
+
+sw_hresult sw_suspend_runtime(void)
+{
+	if (sw_info_version < 10)
+		return E_NOTIMPL_;
+	return SW_METHOD(sw_info, SUSPEND_RUNTIME, sw_hresult (*)(void *))(sw_info);
+}
+
+sw_hresult sw_resume_runtime(void)
+{
+	return SW_METHOD(sw_info, RESUME_RUNTIME, sw_hresult (*)(void *))(sw_info);
+}
+
+/* Offsets in the CLR's CONTEXT, whose first 1232 bytes are Win32's. */
+enum { CONTEXT_MIN = 0x100, RBX_ = 0x90, RSP_ = 0x98, RBP_ = 0xa0, R12_ = 0xd8, RIP_ = 0xf8 };
+
+static uint64_t word(const uint8_t *context, int offset)
+{
+	uint64_t v;
+	memcpy(&v, context + offset, sizeof v);
+	return v;
+}
+
+/* DoStackSnapshot's callback: records, and nothing else. */
+static sw_hresult record(uint64_t function, uint64_t ip, uint64_t frame_info, uint32_t size, uint8_t *context, void *client)
+{
+	(void)frame_info;
+	struct sw_slot *s = client;
+	if (s->frame_count == SW_FRAME_ROOM) {
+		s->full = 1;
+		return 1; /* S_FALSE ends the walk */
+	}
+	struct sw_frame *f = &s->frames[s->frame_count++];
+	f->function = function;
+	f->ip = ip;
+	f->sp = f->fp = 0;
+	if (context && size >= CONTEXT_MIN) {
+		f->ip = word(context, RIP_);
+		f->sp = word(context, RSP_);
+		f->fp = word(context, RBP_);
+		f->saved[0] = word(context, RBX_);
+		for (int i = 0; i < 4; i++)
+			f->saved[1 + i] = word(context, R12_ + 8 * i);
+	}
+	return 0;
+}
+
+typedef sw_hresult (*snapshot_fn)(void *, uint64_t, void *, uint32_t, void *, uint8_t *, uint32_t);
+
+sw_hresult sw_snapshot(int slot)
+{
+	struct sw_slot *s = sw_slot_at(slot);
+	s->frame_count = 0;
+	s->result = SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, s->thread_id, (void *)record, SNAPSHOT_REGISTER_CONTEXT, s, NULL, 0);
+	return s->result;
+}
+
+static sw_hresult ignore(uint64_t function, uint64_t ip, uint64_t info, uint32_t size, uint8_t *context, void *client)
+{
+	(void)function, (void)ip, (void)info, (void)size, (void)context, (void)client;
+	return 1;
+}
+
+/* The first walk makes the CLR set up state for the calling thread, which may
+ * take locks: so one is made while nothing is suspended. */
+sw_hresult sw_prime(uint64_t thread_id)
+{
+	return SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, thread_id, (void *)ignore, 0, NULL, NULL, 0);
+}
+
+sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function)
+{
+	*function = 0;
+	return SW_METHOD(sw_info, GET_FUNCTION_FROM_IP, sw_hresult (*)(void *, uint64_t, uint64_t *))(sw_info, ip, function);
+}
+
+/* Appends text to the zero-terminated string out of room bytes. */
+static void append(char *out, int room, const char *text)
+{
+	size_t n = strlen(out);
+	if (n + 1 < (size_t)room)
+		strncat(out, text, (size_t)room - n - 1);
+}
+
+enum { NAME_UNITS = 512, MAX_NESTING = 16 };
+
+/* Outer types first: Outer+Inner. */
+static void type_name(void *import, uint32_t token, char *out, int room, int depth)
+{
+	uint16_t name[NAME_UNITS];
+	char utf8[3 * NAME_UNITS];
+	uint32_t units = 0, flags = 0, base = 0, outer = 0;
+	if (SW_METHOD(import, GET_TYPEDEF_PROPS, sw_hresult (*)(void *, uint32_t, uint16_t *, uint32_t, uint32_t *, uint32_t *, uint32_t *))(import, token, name, NAME_UNITS, &units, &flags, &base))
+		return;
+	int nested = (flags & 7) >= 2; /* tdVisibilityMask: tdNestedPublic and above */
+	if (nested && depth < MAX_NESTING && SW_METHOD(import, GET_NESTED_CLASS_PROPS, sw_hresult (*)(void *, uint32_t, uint32_t *))(import, token, &outer) == 0) {
+		type_name(import, outer, out, room, depth + 1);
+		append(out, room, "+");
+	}
+	sw_utf8(name, units ? units - 1 : 0, utf8, sizeof utf8);
+	append(out, room, utf8);
+}
+
+static void module_name(uint64_t module, char *out, int room)
+{
+	uint16_t name[NAME_UNITS];
+	uint32_t units = 0;
+	uint64_t base, assembly;
+	if (SW_METHOD(sw_info, GET_MODULE_INFO, sw_hresult (*)(void *, uint64_t, uint64_t *, uint32_t, uint32_t *, uint16_t *, uint64_t *))(sw_info, module, &base, NAME_UNITS, &units, name, &assembly) == 0)
+		sw_utf8(name, units ? units - 1 : 0, out, room);
+}
+
+static const struct sw_guid iid_import = {0x7dac8207, 0xd3ae, 0x4c75, {0x9b, 0x67, 0x92, 0x80, 0x1a, 0x49, 0x7d, 0x44}};
+
+/* Writes Namespace.Type+Nested.Method and the module's file. Never called
+ * while anything is suspended: it takes the CLR's locks. */
+sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room)
+{
+	name[0] = module[0] = 0;
+	uint64_t class_id = 0, module_id = 0, args[8];
+	uint32_t token = 0, count = 0, type = 0, units = 0;
+	sw_hresult hr = SW_METHOD(sw_info, GET_FUNCTION_INFO2, sw_hresult (*)(void *, uint64_t, uint64_t, uint64_t *, uint64_t *, uint32_t *, uint32_t, uint32_t *, uint64_t *))(sw_info, function, 0, &class_id, &module_id, &token, 8, &count, args);
+	if (hr & 0x80000000u)
+		return hr;
+	module_name(module_id, module, module_room);
+	void *import = NULL;
+	hr = SW_METHOD(sw_info, GET_TOKEN_AND_METADATA, sw_hresult (*)(void *, uint64_t, const void *, void **, uint32_t *))(sw_info, function, &iid_import, &import, &token);
+	if (hr & 0x80000000u || !import)
+		return hr ? hr : 1;
+	uint16_t method[NAME_UNITS];
+	char utf8[3 * NAME_UNITS];
+	hr = SW_METHOD(import, GET_METHOD_PROPS, sw_hresult (*)(void *, uint32_t, uint32_t *, uint16_t *, uint32_t, uint32_t *, void *, void *, void *, void *, void *))(import, token, &type, method, NAME_UNITS, &units, NULL, NULL, NULL, NULL, NULL);
+	if (!(hr & 0x80000000u)) {
+		type_name(import, type, name, room, 0);
+		append(name, room, name[0] ? "." : "");
+		sw_utf8(method, units ? units - 1 : 0, utf8, sizeof utf8);
+		append(name, room, utf8);
+	}
+	SW_METHOD(import, 2, uint32_t (*)(void *))(import);
+	return hr;
+}
+
+/* Major, minor, build and patch of the runtime. */
+sw_hresult sw_runtime_version(int out[4])
+{
+	uint16_t clr, v[4] = {0};
+	uint32_t type, units = 0;
+	memset(out, 0, 4 * sizeof *out);
+	sw_hresult hr = SW_METHOD(sw_info, GET_RUNTIME_INFORMATION, sw_hresult (*)(void *, uint16_t *, uint32_t *, uint16_t *, uint16_t *, uint16_t *, uint16_t *, uint32_t, uint32_t *, uint16_t *))(sw_info, &clr, &type, &v[0], &v[1], &v[2], &v[3], 0, &units, NULL);
+	for (int i = 0; i < 4; i++)
+		out[i] = v[i];
+	return hr;
+}
+
+static int count_changes(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(uint64_t *)data = info->dlpi_adds + info->dlpi_subs;
+	return 1;
+}
+
+/* Grows whenever a shared object is loaded or unloaded. */
+uint64_t sw_loader_changes(void)
+{
+	uint64_t n = 0;
+	dl_iterate_phdr(count_changes, &n);
+	return n;
+}

@@ -1,0 +1,129 @@
+/* The C half of the profiler: what must not enter Go.
+ *
+ * Application threads call the CLR's callbacks (callback.c) and run the signal
+ * handler (capture.c); both answer in C alone. One thread, the sampler, runs
+ * Go and calls the functions declared here. The structures are shared with Go
+ * word for word; their layout is checked on both sides.
+ *
+ * Sources: dotnet/runtime src/coreclr/inc/corprof.idl and cor.h (slots and
+ * constants); Linux signal(7), sigqueue(3). */
+#ifndef SEEDWALK_SHIM_H
+#define SEEDWALK_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint32_t sw_hresult;
+
+struct sw_guid {
+	uint32_t a;
+	uint16_t b, c;
+	uint8_t d[8];
+};
+
+/* One callback of DoStackSnapshot; clr.SnapshotFrame in Go. */
+struct sw_frame {
+	uint64_t function, ip, sp, fp;
+	uint64_t saved[10]; /* rbx r12 r13 r14 r15 */
+};
+
+/* What a held thread left: 17 registers in the order rip, then UNWIND_INFO
+ * numbering rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
+struct sw_slot {
+	uint32_t state;  /* enum sw_state, changed atomically by both sides */
+	uint32_t serial; /* which hold this is; a late signal carries an old one */
+	uint64_t thread_id;
+	uint64_t tid;
+	uint64_t stack_high;
+	uint64_t regs[17];
+	uint64_t stack_addr;
+	uint64_t stack_len;
+	uint32_t truncated;
+	uint32_t foreign;
+	uint32_t result; /* of DoStackSnapshot */
+	uint32_t full;
+	uint64_t frame_count;
+	uint8_t *stack;          /* stack_bytes of room */
+	struct sw_frame *frames; /* frame_room of room */
+};
+
+enum sw_state {
+	SW_IDLE,      /* nobody waits */
+	SW_ASKED,     /* the signal is on its way */
+	SW_CAPTURING, /* the thread copies its stack */
+	SW_HELD,      /* the thread waits to be released */
+	SW_RELEASED,  /* it may go */
+	SW_EXPIRED,   /* it went by itself: time limit */
+};
+
+enum { SW_SLOTS = 32, SW_FRAME_ROOM = 8192, SW_THREADS = 4096, SW_EVENTS = 4096 };
+
+/* A managed thread as the callbacks told of it. */
+struct sw_thread {
+	uint64_t thread_id; /* 0: free entry */
+	uint64_t tid;       /* 0: not yet bound to a kernel thread */
+	uint64_t stack_low, stack_high;
+	uint32_t dead;
+	uint32_t named; /* grows with every ThreadNameChanged */
+	char name[64];
+};
+
+enum sw_event_kind { SW_EVENT_JIT = 1, SW_EVENT_MODULE_LOAD, SW_EVENT_MODULE_UNLOAD, SW_EVENT_LOST };
+struct sw_event {
+	uint64_t kind, a;
+};
+
+/* guard.c: signal handlers around the start of the Go runtime. */
+void sw_guard_restore(void);
+
+/* capture.c */
+int sw_capture_init(size_t stack_bytes, int hold_limit_ms);
+int sw_signal_number(void);
+struct sw_slot *sw_slot_at(int i);
+void sw_hold(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high);
+int sw_await(int slot, int timeout_us);
+int sw_release(int slot);
+
+/* threads.c */
+int sw_threads_copy(struct sw_thread *out, int room);
+int sw_thread_alive(uint64_t thread_id, uint64_t tid);
+void sw_window_enter(void);
+void sw_window_leave(void);
+uint64_t sw_thread_cpu_ns(uint64_t tid);
+
+/* events.c */
+int sw_event_next(struct sw_event *out);
+void sw_event_push(uint64_t kind, uint64_t a);
+void sw_resolve_enter(void);
+void sw_resolve_leave(void);
+void sw_resolve_wait(void);
+
+/* info.c: calls of ICorProfilerInfo by the sampler. */
+sw_hresult sw_suspend_runtime(void);
+sw_hresult sw_resume_runtime(void);
+sw_hresult sw_snapshot(int slot);
+sw_hresult sw_prime(uint64_t thread_id);
+sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function);
+sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room);
+sw_hresult sw_runtime_version(int out[4]);
+uint64_t sw_loader_changes(void);
+
+/* callback.c */
+int sw_stopping(void);
+int sw_armed(void); /* 1: sampling may begin; -1: it never will; 0: not known yet */
+void sw_sampler_ready(void);
+void sw_sampler_done(void);
+
+/* Internal to the C half. */
+extern void *sw_info;         /* ICorProfilerInfo* */
+extern int sw_info_version;   /* which of its interfaces was had */
+void sw_thread_created(uint64_t thread_id);
+void sw_thread_assigned(uint64_t thread_id);
+void sw_thread_destroyed(uint64_t thread_id);
+void sw_thread_renamed(uint64_t thread_id, uint32_t units, const uint16_t *name);
+int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room);
+
+/* The slot-th method of the COM object self, as a function pointer of type T. */
+#define SW_METHOD(self, slot, T) ((T)(*(void ***)(self))[slot])
+
+#endif

@@ -1,0 +1,133 @@
+/* The managed threads, as the CLR's callbacks tell of them.
+ *
+ * Writers are application threads, one per entry at a time (the CLR orders
+ * created, assigned, destroyed of one thread); the reader is the sampler. An
+ * entry is published by thread_id last. ThreadDestroyed waits while a window
+ * is open: the CLR takes no reference for a walk, and a walk of a thread that
+ * is gone ends the process. */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct sw_thread threads[SW_THREADS];
+static int used; /* entries ever used */
+static int window_open;
+
+static struct sw_thread *find(uint64_t thread_id)
+{
+	int n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+	for (int i = 0; i < n && i < SW_THREADS; i++)
+		if (__atomic_load_n(&threads[i].thread_id, __ATOMIC_ACQUIRE) == thread_id)
+			return &threads[i];
+	return NULL;
+}
+
+/* Claims a free entry: one that was never used, or whose thread has ended. */
+static struct sw_thread *claim(uint64_t thread_id)
+{
+	for (int i = 0; i < SW_THREADS; i++) {
+		uint64_t none = 0;
+		if (!__atomic_compare_exchange_n(&threads[i].thread_id, &none, ~(uint64_t)0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		int n = __atomic_load_n(&used, __ATOMIC_RELAXED);
+		while (n < i + 1 && !__atomic_compare_exchange_n(&used, &n, i + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			;
+		struct sw_thread *t = &threads[i];
+		t->stack_low = t->stack_high = 0;
+		t->dead = t->named = 0;
+		t->name[0] = 0;
+		__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&t->thread_id, thread_id, __ATOMIC_RELEASE);
+		return t;
+	}
+	return NULL;
+}
+
+void sw_thread_created(uint64_t thread_id)
+{
+	if (!find(thread_id))
+		claim(thread_id);
+}
+
+/* Runs on the thread itself: it knows its kernel id and its stack. */
+void sw_thread_assigned(uint64_t thread_id)
+{
+	struct sw_thread *t = find(thread_id);
+	if (!t)
+		t = claim(thread_id);
+	if (!t)
+		return;
+	pthread_attr_t attr;
+	if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+		void *low;
+		size_t size;
+		if (pthread_attr_getstack(&attr, &low, &size) == 0) {
+			t->stack_low = (uint64_t)low;
+			t->stack_high = (uint64_t)low + size;
+		}
+		pthread_attr_destroy(&attr);
+	}
+	__atomic_store_n(&t->tid, (uint64_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+}
+
+void sw_thread_destroyed(uint64_t thread_id)
+{
+	struct sw_thread *t = find(thread_id);
+	if (!t)
+		return;
+	__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST)) {
+		struct timespec pause = {0, 100000};
+		nanosleep(&pause, NULL);
+	}
+	__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);
+}
+
+void sw_thread_renamed(uint64_t thread_id, uint32_t units, const uint16_t *name)
+{
+	struct sw_thread *t = find(thread_id);
+	if (!t)
+		return;
+	sw_utf8(name, units, t->name, sizeof t->name);
+	__atomic_add_fetch(&t->named, 1, __ATOMIC_RELEASE);
+}
+
+int sw_threads_copy(struct sw_thread *out, int room)
+{
+	int n = __atomic_load_n(&used, __ATOMIC_ACQUIRE), count = 0;
+	for (int i = 0; i < n && count < room; i++) {
+		uint64_t id = __atomic_load_n(&threads[i].thread_id, __ATOMIC_ACQUIRE);
+		if (id == 0 || id == ~(uint64_t)0 || __atomic_load_n(&threads[i].tid, __ATOMIC_ACQUIRE) == 0 || threads[i].dead)
+			continue;
+		out[count] = threads[i];
+		out[count].name[sizeof out->name - 1] = 0;
+		count++;
+	}
+	return count;
+}
+
+/* Between sw_window_enter and sw_window_leave a thread that was alive stays. */
+int sw_thread_alive(uint64_t thread_id, uint64_t tid)
+{
+	struct sw_thread *t = find(thread_id);
+	return t && __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE) == tid && !__atomic_load_n(&t->dead, __ATOMIC_SEQ_CST);
+}
+
+void sw_window_enter(void) { __atomic_store_n(&window_open, 1, __ATOMIC_SEQ_CST); }
+void sw_window_leave(void) { __atomic_store_n(&window_open, 0, __ATOMIC_SEQ_CST); }
+
+/* Processor time of a thread; 0 if it cannot be had. The clock's number is made
+ * from the thread id as in Linux include/linux/posix-timers.h. */
+uint64_t sw_thread_cpu_ns(uint64_t tid)
+{
+	struct timespec t;
+	clockid_t clock = (clockid_t)((~(uint32_t)tid << 3) | 6);
+	return clock_gettime(clock, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
+}
