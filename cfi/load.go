@@ -1,0 +1,180 @@
+package cfi
+
+import "sort"
+
+// maxSection bounds a section's size: offsets in the index have 32 bits.
+const maxSection = 1<<32 - 16
+
+// Table is the call frame information of one image. It is never changed after
+// Load; any number of goroutines may read it.
+type Table struct {
+	arch  Arch
+	secs  [2]section // .eh_frame, .debug_frame
+	cies  []cie
+	fdes  []fde     // sorted by lo, then by precedence
+	segs  []segment // only if FDEs overlap: disjoint, sorted
+	stats Stats
+}
+
+// Stats counts what Load read.
+type Stats struct {
+	CIEs        int
+	FDEs        int // indexed, .debug_frame's included
+	DebugFDEs   int
+	HeaderOnly  int // FDEs that only .eh_frame_hdr led to
+	HeaderMiss  int // FDEs of .eh_frame that .eh_frame_hdr does not list
+	Empty       int // FDEs that cover no byte
+	Overlapping int // FDEs that share bytes with one before
+	HeaderSize  int // entries of .eh_frame_hdr's table
+	Problems    int
+}
+
+// Stats returns what Load counted.
+func (t *Table) Stats() Stats { return t.stats }
+
+// Arch is the architecture given to Load.
+func (t *Table) Arch() Arch { return t.arch }
+
+// Len is the number of FDEs.
+func (t *Table) Len() int { return len(t.fdes) }
+
+// Load reads every record of the sections. The table is usable even if the
+// error is not nil: it holds whatever could be read. The error is a
+// *LoadError. The table keeps the sections' bytes.
+func Load(s Sections) (*Table, error) {
+	l := loader{t: &Table{arch: s.Arch}, byOff: map[uint64]uint32{}}
+	l.t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr, text: s.TextAddr, got: s.DataAddr, arch: s.Arch}
+	l.t.secs[1] = section{name: ".debug_frame", data: s.DebugFrame, addr: s.DebugFrameAddr, debug: true, arch: s.Arch}
+	for i := range l.t.secs {
+		l.read(uint64(i))
+		if i == 0 {
+			l.header(s)
+		}
+	}
+	l.index()
+	l.t.stats.CIEs, l.t.stats.FDEs, l.t.stats.Problems = len(l.t.cies), len(l.t.fdes), l.errs.Count
+	if l.errs.Count > 0 {
+		return l.t, &l.errs
+	}
+	return l.t, nil
+}
+
+// loader is a Table while it grows.
+type loader struct {
+	t     *Table
+	errs  LoadError
+	byOff map[uint64]uint32 // offset<<1 | section -> index of CIE
+}
+
+// read reads one section from its start to its terminator.
+func (l *loader) read(sec uint64) {
+	s := &l.t.secs[sec]
+	if uint64(len(s.data)) > maxSection {
+		l.errs.add(s.problem("section", 0, uint64(len(s.data)), Unsupported, "4 GiB or more; the rest is not read"))
+		s.data = s.data[:maxSection]
+	}
+	for off := uint64(0); ; {
+		rec, err := s.header(off)
+		if err != nil {
+			l.errs.add(err)
+		}
+		if rec.ended || rec.end <= off {
+			return
+		}
+		if err == nil && rec.idAt != 0 {
+			l.record(sec, &rec)
+		}
+		off = rec.end
+	}
+}
+
+func (l *loader) record(sec uint64, rec *record) {
+	if rec.isCIE {
+		l.cieAt(sec, rec.off)
+		return
+	}
+	l.fdeAt(sec, rec)
+}
+
+// cieAt returns the index of the CIE at off, reading it if it is new: an FDE
+// may come before its CIE.
+func (l *loader) cieAt(sec, off uint64) (uint32, bool) {
+	key := off<<1 | sec
+	if i, ok := l.byOff[key]; ok {
+		return i, true
+	}
+	s := &l.t.secs[sec]
+	if off >= uint64(len(s.data)) {
+		return 0, false
+	}
+	rec, err := s.header(off)
+	if err != nil || !rec.isCIE || rec.idAt == 0 {
+		return 0, false
+	}
+	c, err := s.cie(&rec)
+	if err != nil {
+		l.errs.add(err)
+	}
+	i := uint32(len(l.t.cies))
+	l.t.cies = append(l.t.cies, c)
+	l.byOff[key] = i
+	return i, true
+}
+
+// fdeAt adds the FDE of rec to the index.
+func (l *loader) fdeAt(sec uint64, rec *record) {
+	s := &l.t.secs[sec]
+	i, ok := l.cieAt(sec, rec.cieOff)
+	if !ok {
+		l.errs.add(s.problem("FDE", rec.idAt, rec.id, BadRecord, "its CIE pointer leads to no CIE"))
+		return
+	}
+	c := &l.t.cies[i]
+	if c.why != None {
+		l.errs.add(s.problem("FDE", rec.off, c.off, c.why, "its CIE is unusable"))
+		return
+	}
+	f, err := s.fde(rec, c)
+	if err != nil {
+		l.errs.add(err)
+		return
+	}
+	if f.lo == f.hi {
+		l.t.stats.Empty++
+		return
+	}
+	f.cie = i
+	if sec == 1 {
+		l.t.stats.DebugFDEs++
+	}
+	l.t.fdes = append(l.t.fdes, f)
+}
+
+// index sorts the FDEs and resolves overlaps.
+func (l *loader) index() {
+	t := l.t
+	less := func(i, j int) bool {
+		a, b := &t.fdes[i], &t.fdes[j]
+		if a.lo != b.lo {
+			return a.lo < b.lo
+		}
+		return t.rank(a) < t.rank(b)
+	}
+	if !sort.SliceIsSorted(t.fdes, less) {
+		sort.SliceStable(t.fdes, less)
+	}
+	for i := 1; i < len(t.fdes); i++ {
+		if t.fdes[i].lo < t.fdes[i-1].hi {
+			t.segs = flatten(t)
+			break
+		}
+	}
+}
+
+// rank orders FDEs that start together: .eh_frame before .debug_frame.
+func (t *Table) rank(f *fde) uint64 {
+	if t.cies[f.cie].debug {
+		return 1
+	}
+	return 0
+}

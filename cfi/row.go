@@ -1,0 +1,97 @@
+package cfi
+
+import "math/bits"
+
+// Kind says how a Rule finds a value.
+type Kind uint8
+
+const (
+	Unspecified    Kind = iota // no instruction names the register: the psABI decides
+	Undefined                  // the value is lost; for the return address: end of stack
+	SameValue                  // unchanged
+	Offset                     // saved at CFA+Off
+	ValOffset                  // the value is CFA+Off
+	Register                   // in register Reg
+	Expression                 // saved at the address Expr computes; as the CFA rule: Expr computes the CFA
+	ValExpression              // Expr computes the value
+	RegisterOffset             // CFA only: Reg+Off
+)
+
+var kindNames = [...]string{"unspecified", "undefined", "same-value", "offset", "val-offset", "register", "expression", "val-expression", "register-offset"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind?"
+}
+
+// Rule says where the caller's value of one register, or the CFA, is.
+type Rule struct {
+	Kind Kind
+	Reg  uint16 // DWARF number
+	Off  int64  // bytes, already multiplied by the data alignment factor
+	Expr []byte // a part of the section's own bytes
+}
+
+// FDE is one frame description entry as found.
+type FDE struct {
+	Lo, Hi     uint64 // [Lo, Hi) in the image's own virtual addresses
+	RA         uint16 // DWARF number of the return address register
+	Signal     bool   // 'S': a signal trampoline; the frame below is exact
+	BKey       bool   // 'B': return addresses are signed with the B key
+	DebugFrame bool   // from .debug_frame, else from .eh_frame
+	Offset     uint64 // of the record in its section
+	index      uint32
+}
+
+// Row holds the rules at one pc. Machine.Row fills it; it may be used again
+// without clearing it.
+type Row struct {
+	FDE    FDE
+	Lo, Hi uint64 // the rules hold for every pc in [Lo, Hi)
+	CFA    Rule   // RegisterOffset or Expression
+	Regs   [Columns]Rule
+	Used   [2]uint64 // bit i of the 128: Regs[i] is not Unspecified
+	RASign bool      // the saved return address carries a pointer authentication code
+	BKey   bool      // it is signed with the B key
+}
+
+// Rule returns the rule of a DWARF register number: Unspecified for one that
+// rows do not keep.
+func (r *Row) Rule(a Arch, reg uint16) Rule {
+	if c := a.Column(uint64(reg)); c >= 0 {
+		return r.Regs[c]
+	}
+	return Rule{}
+}
+
+func (r *Row) set(c int, rule Rule) {
+	r.Regs[c] = rule
+	r.Used[c>>6] |= 1 << (c & 63)
+}
+
+func (r *Row) clear(c int) {
+	r.Regs[c] = Rule{}
+	r.Used[c>>6] &^= 1 << (c & 63)
+}
+
+// reset clears only the rules in use: a Row is large and few are.
+func (r *Row) reset() {
+	r.clearRegs()
+	r.CFA = Rule{}
+	r.FDE = FDE{}
+	r.Lo, r.Hi = 0, 0
+	r.RASign, r.BKey = false, false
+}
+
+func (r *Row) clearRegs() {
+	for w := range r.Used {
+		for m := r.Used[w]; m != 0; m &= m - 1 {
+			if c := w<<6 + bits.TrailingZeros64(m); c < Columns {
+				r.Regs[c] = Rule{}
+			}
+		}
+		r.Used[w] = 0
+	}
+}
