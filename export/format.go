@@ -1,0 +1,51 @@
+package export
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// Format is one way to write a profile. The zero value is no format.
+type Format struct {
+	Name        string
+	Extensions  []string // of file names, longest first, with the dot, lower case
+	Description string   // one line for help texts
+	Write       func(w io.Writer, p *Profile) error
+}
+
+var formats = []Format{
+	{"pprof", []string{".pb.gz", ".pprof", ".pb"}, "for `go tool pprof` and everything that reads its format", WritePprof},
+	{"html", []string{".html", ".htm"}, "a flame graph in one file, for any browser, no network", WriteHTML},
+	{"folded", []string{".folded", ".collapsed"}, "one line per stack, for flamegraph.pl and its kin", WriteFolded},
+	{"speedscope", []string{".speedscope.json", ".speedscope"}, "for speedscope.app, one profile per thread", WriteSpeedscope},
+	{"json", []string{".json"}, "everything that is known, see the documentation of package export", WriteJSON},
+	{"text", []string{".txt", ".text"}, "the summary and the tree of the hottest stacks", WriteText},
+}
+
+// Formats returns all formats in the order to list them.
+func Formats() []Format { return append([]Format(nil), formats...) }
+
+// ByName returns the format of that name, in any case.
+func ByName(name string) (Format, bool) {
+	for _, f := range formats {
+		if strings.EqualFold(f.Name, name) {
+			return f, true
+		}
+	}
+	return Format{}, false
+}
+
+// ByExtension returns the format that a file's name asks for. Where two fit
+// (".speedscope.json" and ".json") the longer extension wins.
+func ByExtension(path string) (Format, bool) {
+	base, best, size := strings.ToLower(filepath.Base(path)), Format{}, 0
+	for _, f := range formats {
+		for _, e := range f.Extensions {
+			if strings.HasSuffix(base, e) && len(e) > size {
+				best, size = f, len(e)
+			}
+		}
+	}
+	return best, size > 0
+}

@@ -1,0 +1,135 @@
+package export
+
+import (
+	"fmt"
+	"time"
+)
+
+// Class says whose code a frame is. It decides colours and marks.
+type Class uint8
+
+const (
+	ClassManaged Class = iota // methods the CLR compiled or loaded precompiled
+	ClassNative               // native code that is not the runtime's
+	ClassRuntime              // the .NET runtime's own native code (libcoreclr, libclrjit, libSystem.Native, ...)
+	ClassStub                 // code the CLR made that is no method: IL stub, precode, helper
+	ClassGap                  // frames are missing here; Frame.Name is the reason
+	numClasses
+)
+
+var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap"}
+
+func (c Class) String() string {
+	if c < numClasses {
+		return classNames[c]
+	}
+	return "class?"
+}
+
+// Frame is one function, or one address of it, that stands in stacks.
+type Frame struct {
+	Name        string // readable name; of a gap, the reason
+	Module      string // base name of the image, "" if none
+	ModuleIndex int32  // into Profile.Modules, -1 = none
+	Addr        uint64 // address looked up, 0 = unknown (managed methods)
+	Class       Class
+	Doubtful    bool // found by a guess (unwind.Trust.Doubtful)
+}
+
+// Module is a mapped image.
+type Module struct {
+	Path       string
+	BuildID    string // hexadecimal, "" = none
+	Start, End uint64 // mapped addresses, Start <= a < End
+	Offset     uint64 // in the file, of Start
+}
+
+// Thread is a thread that has samples.
+type Thread struct {
+	ID   int // the kernel's thread id
+	Name string
+}
+
+// Stack is one distinct stack of one thread, with how often it was seen.
+type Stack struct {
+	Thread    int     // index into Profile.Threads
+	Frames    []int32 // indices into Profile.Frames, leaf first
+	Count     int64   // samples, >= 0
+	WallNanos int64   // wall time the samples stand for, >= 0; 0 = not measured
+	CPUNanos  int64   // CPU time the samples stand for, >= 0; 0 = not measured
+	Complete  bool
+	Gap       string // why the stack is not complete, "" if it is
+}
+
+// Profile is a whole recording. Writers do not change it.
+type Profile struct {
+	Frames   []Frame
+	Modules  []Module
+	Threads  []Thread
+	Stacks   []Stack
+	Start    time.Time
+	Duration time.Duration
+	RateHz   float64 // samples per second and thread, 0 = unknown
+	Command  []string
+	Runtime  string // such as ".NET 9.0.5", "" = unknown
+	Stats    Stats
+}
+
+// Stats are the figures of the recording itself. They are what the recorder
+// counted, and may be larger than the sums over Stacks if samples were lost.
+type Stats struct {
+	Samples   int64            // stacks taken
+	Complete  int64            // of them, without a gap
+	Gaps      map[string]int64 // incomplete samples by reason
+	Suspended Quantiles        // time the runtime stood still per suspension
+	Retries   int64            // SuspendRuntime calls repeated because a suspension was in progress
+	Lost      int64            // samples taken but not kept
+	Notes     []string         // one line each, for the user
+	ExitNote  string           // how the command ended, "" if unremarkable
+}
+
+// Quantiles sum up a distribution of times.
+type Quantiles struct {
+	Count         int64 // values seen; 0 = the others mean nothing
+	P50, P99, Max time.Duration
+}
+
+// IndexError is returned by writers for a profile whose parts do not fit.
+type IndexError struct {
+	What  string // what refers, such as "stack 3 frame 0"
+	Index int    // to which index
+	Limit int    // of how many
+}
+
+func (e *IndexError) Error() string {
+	return fmt.Sprintf("profile: %s refers to index %d of %d", e.What, e.Index, e.Limit)
+}
+
+// Check returns an *IndexError for the first index that is out of range and
+// nil if there is none.
+func (p *Profile) Check() error {
+	for i := range p.Frames {
+		if m := p.Frames[i].ModuleIndex; m < -1 || int(m) >= len(p.Modules) {
+			return &IndexError{fmt.Sprintf("frame %d module", i), int(m), len(p.Modules)}
+		}
+	}
+	for i := range p.Stacks {
+		if err := p.checkStack(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Profile) checkStack(i int) error {
+	s := &p.Stacks[i]
+	if s.Thread < 0 || s.Thread >= len(p.Threads) {
+		return &IndexError{fmt.Sprintf("stack %d thread", i), s.Thread, len(p.Threads)}
+	}
+	for j, f := range s.Frames {
+		if f < 0 || int(f) >= len(p.Frames) {
+			return &IndexError{fmt.Sprintf("stack %d frame %d", i, j), int(f), len(p.Frames)}
+		}
+	}
+	return nil
+}
