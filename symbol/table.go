@@ -1,0 +1,126 @@
+// Package symbol names addresses: ELF symbol tables, separate debug files, the
+// compressed mini debug info, and perf maps.
+//
+// Sources: the ELF gABI (symbol table, st_size, st_other); the GDB manual
+// "Separate Debug Files" and "MiniDebugInfo" (.gnu_debuglink, build-id
+// directories, .gnu_debugdata); the .xz file format 1.2; the Linux kernel's
+// tools/perf/Documentation/jit-interface.txt (perf map).
+//
+// Glossary. An address is the image's own: the mapped one minus the module's
+// bias. A symbol covers an address if its size says so; a symbol without a size
+// (hand-written assembly) covers what the unwind table's record at its place
+// covers, and nothing if there is none.
+//
+// Strategy. A name is given only where something covers the address; there is
+// no "nearest symbol before", which in a stripped library turns a guess into a
+// lie. One image is read once, into one sorted table. All of this runs after
+// sampling: nothing here may be called while a thread is suspended.
+//
+// Known gaps: no line numbers, no inlined functions, no DWARF names, no
+// debuginfod. BCJ filters in .gnu_debugdata are refused.
+package symbol
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Symbol is a named range of code.
+type Symbol struct {
+	Addr uint64 // the image's own address
+	Size uint64 // bytes; 0 = not said
+	Name string // as in the file, mangled
+	Rank int8   // among symbols of one place the highest is shown; see the Rank constants
+}
+
+// Ranks of a symbol's binding.
+const (
+	RankLocal  = 0
+	RankWeak   = 1
+	RankGlobal = 2
+)
+
+// Cover gives the unwind record's range that holds addr, or false.
+type Cover func(addr uint64) (start, end uint64, ok bool)
+
+// Table finds the symbol that covers an address. It is immutable.
+type Table struct{ entries []entry }
+
+type entry struct {
+	start, end uint64
+	name       string
+	outer      int32 // nearest entry before that reaches beyond start, -1 = none
+}
+
+// NewTable sorts symbols. cover, which may be nil, gives a size to symbols that
+// have none. The slice is reordered.
+func NewTable(symbols []Symbol, cover Cover) *Table {
+	for i := range symbols {
+		if s := &symbols[i]; s.Size == 0 && cover != nil {
+			if start, end, ok := cover(s.Addr); ok && start <= s.Addr && s.Addr < end {
+				s.Size = end - s.Addr
+			}
+		}
+	}
+	slices.SortStableFunc(symbols, order)
+	t := &Table{}
+	for i := range symbols {
+		t.add(&symbols[i])
+	}
+	return t
+}
+
+// order sorts by place; among symbols of one place the one to show comes first.
+func order(a, b Symbol) int {
+	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Rank, a.Rank), cmp.Compare(underscores(a.Name), underscores(b.Name)),
+		cmp.Compare(b.Size, a.Size), cmp.Compare(a.Name, b.Name))
+}
+
+// underscores counts leading ones: of aliases the plainest is the public name.
+func underscores(s string) int { return len(s) - len(strings.TrimLeft(s, "_")) }
+
+// add appends a symbol unless it covers nothing or is a second name for a
+// place. A second name that reaches further is kept for the rest of its range.
+func (t *Table) add(s *Symbol) {
+	start, end := s.Addr, s.Addr+s.Size
+	if s.Name == "" || s.Size == 0 || end < start {
+		return
+	}
+	if n := len(t.entries); n > 0 && t.entries[n-1].start == start {
+		last := &t.entries[n-1]
+		if end > last.end {
+			last.end = end
+		}
+		return
+	}
+	t.entries = append(t.entries, entry{start: start, end: end, name: s.Name, outer: t.outerOf(start)})
+}
+
+// outerOf is the nearest entry that reaches beyond start. The chain of outer
+// entries holds every such one, so only the chain is searched.
+func (t *Table) outerOf(start uint64) int32 {
+	i := int32(len(t.entries)) - 1
+	for i >= 0 && t.entries[i].end <= start {
+		i = t.entries[i].outer
+	}
+	return i
+}
+
+// Len is the number of places that have a name.
+func (t *Table) Len() int { return len(t.entries) }
+
+// Find returns the mangled name of the innermost symbol that covers addr and
+// how far into it addr is.
+func (t *Table) Find(addr uint64) (name string, offset uint64, ok bool) {
+	i, found := slices.BinarySearchFunc(t.entries, addr, func(e entry, a uint64) int { return cmp.Compare(e.start, a) })
+	if !found {
+		i--
+	}
+	for j := int32(i); j >= 0; j = t.entries[j].outer {
+		if e := &t.entries[j]; addr < e.end {
+			return e.name, addr - e.start, true
+		}
+	}
+	return "", 0, false
+}
