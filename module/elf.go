@@ -1,0 +1,47 @@
+package module
+
+import (
+	"errors"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/elf"
+)
+
+// LoadELF reads the ELF file at path for an image mapped at [start, end), bias
+// above its own virtual addresses. What cannot be read is in Err; the range is
+// known in any case, and a CFI table with damage is still set.
+func LoadELF(id uint32, path string, start, end, bias uint64) Module {
+	f, err := elf.Open(path)
+	if err != nil {
+		return Module{ID: id, Start: start, End: end, Bias: bias, Path: path, Err: err}
+	}
+	return ELFFromFile(id, f, path, start, end, bias)
+}
+
+// ELFFromFile is LoadELF for an image that is already open.
+func ELFFromFile(id uint32, f *elf.File, path string, start, end, bias uint64) Module {
+	m := Module{ID: id, Start: start, End: end, Bias: bias, Path: path, BuildID: f.BuildID(), ELF: f}
+	s := f.CFISections()
+	table, err := cfi.Load(CFISections(f, s))
+	if table.Len() > 0 {
+		m.CFI = table
+	}
+	m.Err = errors.Join(s.Err, err)
+	return m
+}
+
+// CFISections gives the sections of an ELF image the form package cfi takes;
+// cfi knows nothing of ELF.
+func CFISections(f *elf.File, s elf.CFISections) cfi.Sections {
+	arch := cfi.AMD64
+	if f.Arch() == elf.ARM64 {
+		arch = cfi.ARM64
+	}
+	return cfi.Sections{
+		Arch:    arch,
+		EHFrame: s.EHFrame, EHFrameAddr: s.EHFrameAddr,
+		EHFrameHdr: s.EHFrameHdr, EHFrameHdrAddr: s.EHFrameHdrAddr,
+		DebugFrame: s.DebugFrame, DebugFrameAddr: s.DebugFrameAddr,
+		TextAddr: s.TextAddr, DataAddr: s.DataAddr,
+	}
+}
