@@ -18,8 +18,4 @@ var errTodo = errors.New("export: not there yet")
 func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error { return errTodo }
 func WriteTree(w io.Writer, p *Profile, opt TextOptions) error    { return errTodo }
 func WriteText(w io.Writer, p *Profile) error                     { return errTodo }
-func WritePprof(w io.Writer, p *Profile) error                    { return errTodo }
 func WriteHTML(w io.Writer, p *Profile) error                     { return errTodo }
-func WriteFolded(w io.Writer, p *Profile) error                   { return errTodo }
-func WriteSpeedscope(w io.Writer, p *Profile) error               { return errTodo }
-func WriteJSON(w io.Writer, p *Profile) error                     { return errTodo }

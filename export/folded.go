@@ -1,0 +1,49 @@
+package export
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// foldedName replaces what separates frames, and counts from frames.
+var foldedName = strings.NewReplacer(";", ":")
+
+// WriteFolded writes one line per distinct stack: the names from root to leaf
+// separated by ';', a space, the number of samples. Threads are merged. Lines
+// are sorted. A ';' in a name becomes ':'.
+func WriteFolded(w io.Writer, p *Profile) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	v := newView(p)
+	counts := make(map[string]int64)
+	for i := range v.paths {
+		counts[v.fold(&v.paths[i])] += v.paths[i].values[valueSamples]
+	}
+	lines := make([]string, 0, len(counts))
+	for l := range counts {
+		lines = append(lines, l)
+	}
+	slices.Sort(lines)
+	b := bufio.NewWriter(w)
+	for _, l := range lines {
+		if counts[l] > 0 {
+			b.WriteString(l + " " + strconv.FormatInt(counts[l], 10) + "\n")
+		}
+	}
+	return b.Flush()
+}
+
+func (v *view) fold(pa *path) string {
+	var b strings.Builder
+	for i, s := range pa.symbols {
+		if i > 0 {
+			b.WriteByte(';')
+		}
+		b.WriteString(foldedName.Replace(v.symbols[s].label()))
+	}
+	return b.String()
+}

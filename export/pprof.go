@@ -1,0 +1,143 @@
+package export
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// Labels of pprof samples.
+const (
+	labelThread   = "thread_name"
+	labelThreadID = "thread_id"
+	labelGap      = "gap"
+)
+
+// WritePprof writes a gzipped profile.proto (google/pprof): values
+// samples/count, wall/nanoseconds and cpu/nanoseconds; a mapping with build id
+// per module; a location per frame; labels thread_id, thread_name and, on
+// incomplete stacks, gap. Modules of frames without a mapping stand in the
+// functions' file names.
+func WritePprof(w io.Writer, p *Profile) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	out := newPprofWriter(p).profile()
+	if err := out.CheckValid(); err != nil {
+		return err
+	}
+	return out.Write(w)
+}
+
+// pprofWriter turns a Profile's tables into pprof's, and makes only those
+// entries that samples use.
+type pprofWriter struct {
+	p         *Profile
+	out       *profile.Profile
+	mappings  []*profile.Mapping
+	locations []*profile.Location
+	functions map[symbol]*profile.Function
+	gaps      map[string]*profile.Location
+}
+
+func newPprofWriter(p *Profile) *pprofWriter {
+	return &pprofWriter{p: p, out: &profile.Profile{}, locations: make([]*profile.Location, len(p.Frames)),
+		functions: make(map[symbol]*profile.Function), gaps: make(map[string]*profile.Location)}
+}
+
+func (w *pprofWriter) profile() *profile.Profile {
+	w.header()
+	for i := range w.p.Modules {
+		w.mapping(&w.p.Modules[i])
+	}
+	for i := range w.p.Stacks {
+		w.sample(&w.p.Stacks[i])
+	}
+	return w.out
+}
+
+func (w *pprofWriter) header() {
+	o, p := w.out, w.p
+	o.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "wall", Unit: "nanoseconds"}, {Type: "cpu", Unit: "nanoseconds"}}
+	o.PeriodType = &profile.ValueType{Type: "wall", Unit: "nanoseconds"}
+	o.DefaultSampleType = "samples"
+	if p.RateHz > 0 {
+		o.Period = int64(float64(time.Second) / p.RateHz)
+	}
+	if !p.Start.IsZero() {
+		o.TimeNanos = p.Start.UnixNano()
+	}
+	o.DurationNanos = int64(p.Duration)
+	for _, c := range append([]string{strings.Join(p.Command, " "), p.Runtime, p.Stats.ExitNote}, p.Stats.Notes...) {
+		if c = clean(c); c != "" {
+			o.Comments = append(o.Comments, c)
+		}
+	}
+}
+
+// mapping says that functions are named: our names are better than what pprof
+// would find by itself, and managed code is in no file it could read.
+func (w *pprofWriter) mapping(m *Module) {
+	pm := &profile.Mapping{ID: uint64(len(w.mappings) + 1), Start: m.Start, Limit: m.End, Offset: m.Offset,
+		File: clean(m.Path), BuildID: clean(m.BuildID), HasFunctions: true}
+	w.mappings = append(w.mappings, pm)
+	w.out.Mapping = append(w.out.Mapping, pm)
+}
+
+func (w *pprofWriter) sample(s *Stack) {
+	t := &w.p.Threads[s.Thread]
+	ps := &profile.Sample{Value: []int64{s.Count, s.WallNanos, s.CPUNanos},
+		Label:    map[string][]string{labelThread: {clean(t.Name)}},
+		NumLabel: map[string][]int64{labelThreadID: {int64(t.ID)}}}
+	for _, f := range s.Frames {
+		ps.Location = append(ps.Location, w.location(f))
+	}
+	reason, missing := unmarkedGap(w.p, s)
+	if missing {
+		ps.Location = append(ps.Location, w.gap(clean(reason)))
+	}
+	if !s.Complete || missing {
+		if s.Gap != "" {
+			reason = s.Gap
+		}
+		ps.Label[labelGap] = []string{clean(reason)}
+	}
+	w.out.Sample = append(w.out.Sample, ps)
+}
+
+func (w *pprofWriter) location(i int32) *profile.Location {
+	if w.locations[i] == nil {
+		f := &w.p.Frames[i]
+		l := w.newLocation(symbolOf(f), f.Addr)
+		if f.ModuleIndex >= 0 {
+			l.Mapping = w.mappings[f.ModuleIndex]
+		}
+		w.locations[i] = l
+	}
+	return w.locations[i]
+}
+
+func (w *pprofWriter) gap(reason string) *profile.Location {
+	if w.gaps[reason] == nil {
+		w.gaps[reason] = w.newLocation(symbol{name: gapName(reason), class: ClassGap}, 0)
+	}
+	return w.gaps[reason]
+}
+
+func (w *pprofWriter) newLocation(s symbol, addr uint64) *profile.Location {
+	l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: addr, Line: []profile.Line{{Function: w.function(s)}}}
+	w.out.Location = append(w.out.Location, l)
+	return l
+}
+
+func (w *pprofWriter) function(s symbol) *profile.Function {
+	f := w.functions[s]
+	if f == nil {
+		f = &profile.Function{ID: uint64(len(w.out.Function) + 1), Name: s.label(), SystemName: s.name, Filename: s.module}
+		w.functions[s] = f
+		w.out.Function = append(w.out.Function, f)
+	}
+	return f
+}

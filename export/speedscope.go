@@ -1,0 +1,85 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The parts of https://www.speedscope.app/file-format-schema.json in use.
+type speedscopeFile struct {
+	Schema   string              `json:"$schema"`
+	Name     string              `json:"name"`
+	Exporter string              `json:"exporter"`
+	Active   int                 `json:"activeProfileIndex"`
+	Shared   speedscopeShared    `json:"shared"`
+	Profiles []speedscopeProfile `json:"profiles"`
+}
+
+type speedscopeShared struct {
+	Frames []speedscopeFrame `json:"frames"`
+}
+
+type speedscopeFrame struct {
+	Name string `json:"name"`
+	File string `json:"file,omitempty"`
+}
+
+type speedscopeProfile struct {
+	Type    string    `json:"type"`
+	Name    string    `json:"name"`
+	Unit    string    `json:"unit"`
+	Start   int64     `json:"startValue"`
+	End     int64     `json:"endValue"`
+	Samples [][]int32 `json:"samples"`
+	Weights []int64   `json:"weights"`
+}
+
+// WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads
+// and one per thread. Weights are wall nanoseconds, or samples where no wall
+// time was measured.
+func WriteSpeedscope(w io.Writer, p *Profile) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	v := newView(p)
+	f := speedscopeFile{Schema: "https://www.speedscope.app/file-format-schema.json",
+		Name: clean(strings.Join(p.Command, " ")), Exporter: "seedwalk", Profiles: v.speedscope(p)}
+	f.Shared.Frames = make([]speedscopeFrame, 0, len(v.symbols))
+	for i := range v.symbols {
+		f.Shared.Frames = append(f.Shared.Frames, speedscopeFrame{v.symbols[i].label(), v.symbols[i].module})
+	}
+	return json.NewEncoder(w).Encode(f)
+}
+
+func (v *view) speedscope(p *Profile) []speedscopeProfile {
+	unit, value := "none", valueSamples
+	if v.total[valueWall] > 0 {
+		unit, value = "nanoseconds", valueWall
+	}
+	out := make([]speedscopeProfile, 1+len(p.Threads))
+	for i := range out {
+		out[i] = speedscopeProfile{Type: "sampled", Name: "all threads", Unit: unit, Samples: [][]int32{}, Weights: []int64{}}
+		if i > 0 {
+			out[i].Name = threadLabel(&p.Threads[i-1])
+		}
+	}
+	for i := range v.paths {
+		pa := &v.paths[i]
+		for _, o := range []*speedscopeProfile{&out[0], &out[1+pa.thread]} {
+			o.Samples = append(o.Samples, pa.symbols)
+			o.Weights = append(o.Weights, pa.values[value])
+			o.End += pa.values[value]
+		}
+	}
+	return out
+}
+
+// threadLabel is how a thread is listed.
+func threadLabel(t *Thread) string {
+	if name := clean(t.Name); name != "" {
+		return fmt.Sprintf("%s (%d)", name, t.ID)
+	}
+	return fmt.Sprintf("thread %d", t.ID)
+}
