@@ -1,0 +1,42 @@
+package pe
+
+// Check looks at everything At would only look at for some instruction: every
+// scope, every code. It returns the first fault.
+func (i *ARM64Info) Check() ARM64Fault {
+	if _, fault := i.Count(0); !fault.OK() {
+		return fault
+	}
+	if i.E && !i.Fragment {
+		if n, fault := i.epilogCount(i.Epilogs); !fault.OK() {
+			return fault
+		} else if n > i.Length/4 {
+			return ARM64Fault{ARM64BadEpilogOffset, i.Epilogs, n}
+		}
+	}
+	for k := range i.Scopes() {
+		s := i.Scope(k)
+		if s.Start >= i.Length {
+			return ARM64Fault{ARM64BadEpilogOffset, s.Index, s.Start}
+		}
+		if _, fault := i.epilogCount(s.Index); !fault.OK() {
+			return fault
+		}
+	}
+	return i.checkCodes()
+}
+
+// checkCodes decodes the codes up to the last end: what follows is padding.
+func (i *ARM64Info) checkCodes() ARM64Fault {
+	last := len(i.Codes)
+	for last > 0 && i.Codes[last-1] != 0xe4 {
+		last--
+	}
+	for at := 0; at < last; {
+		c, reason := DecodeARM64Code(i.Codes[at:])
+		if reason != ARM64OK {
+			return ARM64Fault{reason, uint32(at), uint32(i.Codes[at])}
+		}
+		at += int(c.Size)
+	}
+	return ARM64Fault{}
+}

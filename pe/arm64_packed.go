@@ -1,0 +1,236 @@
+package pe
+
+// ARM64Packed is a packed .pdata word, field by field.
+type ARM64Packed struct {
+	Flag      uint8  // 1: a whole function, 2: a fragment without prolog and epilog
+	RegF      uint8  // n > 0: d8 to d8+n are saved
+	RegI      uint8  // x19 to x19+n-1 are saved
+	H         bool   // x0-x7 are homed behind the saved registers
+	CR        uint8  // 0: lr not saved, 1: lr saved, 2: frame chain and signed lr, 3: frame chain
+	Length    uint32 // bytes
+	FrameSize uint32 // bytes
+}
+
+// Packed flags and CR values.
+const (
+	ARM64FlagXdata    = 0
+	ARM64FlagPacked   = 1
+	ARM64FlagFragment = 2
+
+	arm64CRSavedLR = 1
+	arm64CRSigned  = 2
+	arm64CRChained = 3
+)
+
+// DecodeARM64Packed splits a packed word into its fields.
+func DecodeARM64Packed(w uint32) ARM64Packed {
+	return ARM64Packed{
+		Flag:      uint8(w & 3),
+		Length:    w >> 2 & 0x7ff * 4,
+		RegF:      uint8(w >> 13 & 7),
+		RegI:      uint8(w >> 16 & 15),
+		H:         w>>20&1 != 0,
+		CR:        uint8(w >> 21 & 3),
+		FrameSize: w >> 23 * 16,
+	}
+}
+
+// Chained reports whether the prolog sets up x29.
+func (p *ARM64Packed) Chained() bool { return p.CR >= arm64CRSigned }
+
+// intSize, fpSize and saveSize are the bytes of the saved x registers (with lr
+// if it is among them), of the d registers, and of the whole save area.
+func (p *ARM64Packed) intSize() uint32 {
+	n := uint32(p.RegI)
+	if p.CR == arm64CRSavedLR {
+		n++
+	}
+	return 8 * n
+}
+
+func (p *ARM64Packed) fpSize() uint32 {
+	if p.RegF == 0 {
+		return 0
+	}
+	return 8 * (uint32(p.RegF) + 1)
+}
+
+func (p *ARM64Packed) saveSize() uint32 {
+	n := p.intSize() + p.fpSize()
+	if p.H {
+		n += 64
+	}
+	return (n + 15) &^ 15
+}
+
+func (p *ARM64Packed) check(word uint32) ARM64Fault {
+	fault := func(r ARM64Reason, v uint32) ARM64Fault { return ARM64Fault{Reason: r, Value: v} }
+	switch {
+	case p.Flag != ARM64FlagPacked && p.Flag != ARM64FlagFragment:
+		return fault(ARM64BadFlag, word)
+	case p.RegI > 10:
+		return fault(ARM64BadRegI, uint32(p.RegI))
+	case p.FrameSize < p.saveSize():
+		return fault(ARM64BadFrameSize, p.FrameSize)
+	case p.Chained() && p.FrameSize < p.saveSize()+16:
+		return fault(ARM64BadFrameSize, p.FrameSize)
+	}
+	return ARM64Fault{}
+}
+
+// packedProlog collects the codes of a canonical prolog in the order in which
+// its instructions run.
+type packedProlog struct {
+	codes [24]packedCode
+	n     int
+}
+
+type packedCode struct {
+	bytes      [2]byte
+	size       uint8
+	prologOnly bool // the epilog has no counterpart
+}
+
+func (b *packedProlog) add(c packedCode) {
+	if b.n < len(b.codes) {
+		b.codes[b.n] = c
+		b.n++
+	}
+}
+
+func (b *packedProlog) one(x uint32) { b.add(packedCode{bytes: [2]byte{byte(x)}, size: 1}) }
+func (b *packedProlog) two(x uint32) {
+	b.add(packedCode{bytes: [2]byte{byte(x >> 8), byte(x)}, size: 2})
+}
+func (b *packedProlog) onlyInProlog(x uint32) {
+	b.add(packedCode{bytes: [2]byte{byte(x)}, size: 1, prologOnly: true})
+}
+
+// alloc adds a lowering of sp by n bytes, a multiple of 16 below 32 KiB.
+func (b *packedProlog) alloc(n uint32) {
+	if n < 512 {
+		b.one(n / 16)
+	} else {
+		b.two(0xc000 | n/16)
+	}
+}
+
+// Expand writes the codes of the canonical prolog and epilog into buf: the
+// prolog's, an end, the epilog's, an end. It returns them and the index of the
+// epilog's first code.
+func (p *ARM64Packed) Expand(buf *ARM64Buffer) (codes []byte, epilog int) {
+	var b packedProlog
+	if p.CR == arm64CRSigned {
+		b.one(0xfc)
+	}
+	p.saveInts(&b)
+	p.saveVectors(&b)
+	if p.H {
+		p.home(&b)
+	}
+	p.local(&b)
+	return b.write(buf)
+}
+
+func (b *packedProlog) write(buf *ARM64Buffer) (codes []byte, epilog int) {
+	n := b.undo(buf, 0, true)
+	epilog = n
+	n = b.undo(buf, n, false)
+	return buf[:n], epilog
+}
+
+// undo writes the codes backwards from at on, and an end.
+func (b *packedProlog) undo(buf *ARM64Buffer, at int, prolog bool) int {
+	for i := b.n - 1; i >= 0; i-- {
+		c := &b.codes[i]
+		if c.prologOnly && !prolog {
+			continue
+		}
+		at += copy(buf[at:], c.bytes[:c.size])
+	}
+	return at + copy(buf[at:], []byte{0xe4})
+}
+
+// saveInts adds the saves of x19 and up and of lr; the first is pre-indexed by
+// the whole save area.
+func (p *ARM64Packed) saveInts(b *packedProlog) {
+	n, lr, size := uint32(p.RegI), p.CR == arm64CRSavedLR, p.saveSize()
+	switch {
+	case n == 0 && lr:
+		b.two(0xd400 | 11<<5 | (size/8 - 1))
+		return
+	case n == 0:
+		return
+	case n == 1 && lr:
+		b.alloc(size)
+		b.two(0xd600)
+		return
+	case n == 1:
+		b.two(0xd400 | (size/8 - 1))
+		return
+	}
+	b.one(0x20 | size/8)
+	for i := uint32(2); i < n; i += 2 {
+		switch {
+		case i+1 < n:
+			b.two(0xc800 | i<<6 | i)
+		case lr:
+			b.two(0xd600 | i/2<<6 | i)
+		default:
+			b.two(0xd000 | i<<6 | i)
+		}
+	}
+	if lr && n%2 == 0 {
+		b.two(0xd000 | 11<<6 | n)
+	}
+}
+
+// saveVectors adds the saves of d8 and up, which lie behind the x registers.
+func (p *ARM64Packed) saveVectors(b *packedProlog) {
+	n, at := p.fpSize()/8, p.intSize()/8
+	for i := uint32(0); i < n; i += 2 {
+		switch {
+		case i == 0 && at == 0:
+			b.two(0xda00 | (p.saveSize()/8 - 1))
+		case i+1 < n:
+			b.two(0xd800 | i<<6 | (at + i))
+		default:
+			b.two(0xdc00 | i<<6 | (at + i))
+		}
+	}
+}
+
+// home adds the four stores of x0-x7, which the epilog does not undo; if
+// nothing else was saved the first of them makes the save area.
+func (p *ARM64Packed) home(b *packedProlog) {
+	stores := 4
+	if p.intSize()+p.fpSize() == 0 {
+		b.alloc(p.saveSize())
+		stores--
+	}
+	for ; stores > 0; stores-- {
+		b.onlyInProlog(0xe3)
+	}
+}
+
+// local adds the local area and the frame record in it.
+func (p *ARM64Packed) local(b *packedProlog) {
+	size := p.FrameSize - p.saveSize()
+	if p.Chained() && size <= 512 {
+		b.one(0x80 | (size/8 - 1))
+	} else {
+		if size > 4080 {
+			b.alloc(4080)
+			size -= 4080
+		}
+		if size > 0 {
+			b.alloc(size)
+		}
+		if p.Chained() {
+			b.one(0x40)
+		}
+	}
+	if p.Chained() {
+		b.onlyInProlog(0xe1)
+	}
+}
