@@ -1,0 +1,110 @@
+package amd64
+
+import (
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// cacheSize is the number of addresses whose rules are kept.
+const cacheSize = 4096
+
+// entry is one address's rule. A rule of no kind marks an empty entry.
+type entry struct {
+	addr uint64
+	rule Rule
+}
+
+// Unwinder steps and walks stacks of one process. It holds the rule cache and
+// the interpreter's storage (about 300 KiB), so keep one per walking thread;
+// it is not safe for concurrent use.
+type Unwinder struct {
+	table   *module.Table
+	noCache bool
+	trust   unwind.Trust // how the last step found the caller
+	nside   int
+	cache   [cacheSize]entry
+	sides   [maxSide]side
+	machine cfi.Machine
+	row     cfi.Row
+	env     cfi.ExprEnv
+}
+
+// New returns an unwinder over an empty module table.
+func New() *Unwinder {
+	return &Unwinder{table: module.NewTable(0, nil, nil)}
+}
+
+// SetTable makes t the table of the following steps. Rules of a table of
+// another generation are dropped. It allocates nothing.
+func (u *Unwinder) SetTable(t *module.Table) {
+	if t == nil || t == u.table {
+		return
+	}
+	same := t.Generation() == u.table.Generation()
+	u.table = t
+	if !same {
+		u.flush()
+	}
+}
+
+// DisableCache makes every look-up start from the unwind data: for tests and
+// for finding out whether the cache is at fault.
+func (u *Unwinder) DisableCache(off bool) {
+	u.noCache = off
+	u.flush()
+}
+
+// StepTrust says how the last successful Step found the caller.
+func (u *Unwinder) StepTrust() unwind.Trust { return u.trust }
+
+func (u *Unwinder) flush() {
+	u.cache = [cacheSize]entry{}
+	u.nside = 0
+}
+
+// slotFor spreads addresses over the cache: call sites are rarely closer than
+// two bytes, and modules begin at the same low bits.
+func slotFor(addr uint64) uint64 { return (addr ^ addr>>12) & (cacheSize - 1) }
+
+// lookup gives the rule of a look-up address.
+func (u *Unwinder) lookup(addr uint64) Rule {
+	e := &u.cache[slotFor(addr)]
+	if e.addr == addr && e.rule.bits != 0 {
+		return e.rule
+	}
+	return u.miss(addr)
+}
+
+// miss resolves a rule and keeps it. An empty entry for address 0 looks like a
+// hit but for its kind.
+func (u *Unwinder) miss(addr uint64) Rule {
+	r := u.resolve(addr)
+	if !u.noCache {
+		u.cache[slotFor(addr)] = entry{addr, r}
+	}
+	return r
+}
+
+// resolve finds an address's rule from the module table.
+func (u *Unwinder) resolve(addr uint64) Rule {
+	i := u.table.Find(addr)
+	r := makeRule(RuleNoInfo, i)
+	if i >= 0 {
+		r = u.resolveIn(u.table.At(i), i, addr)
+	}
+	if u.table.IsManaged(addr) {
+		r.bits |= managedBit
+	}
+	return r
+}
+
+func (u *Unwinder) resolveIn(m *module.Module, i int, addr uint64) Rule {
+	switch {
+	case m.PE != nil:
+		return makeRule(RulePE, i)
+	case m.CFI != nil:
+		return u.resolveCFI(m, i, addr)
+	}
+	return makeRule(RuleNoInfo, i)
+}

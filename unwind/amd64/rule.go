@@ -1,0 +1,161 @@
+package amd64
+
+import "github.com/seedwalk/seedwalk/cfi"
+
+// Kind says how a Rule steps.
+type Kind uint8
+
+const (
+	RuleNone        Kind = iota // no rule: an empty cache entry
+	RuleSP                      // CFA = RSP + offset, return address at CFA-8, registers in slots
+	RuleBP                      // the same from RBP
+	RuleSide                    // see the unwinder's side rules
+	RuleEnd                     // the return address is undefined: end of stack
+	RuleNoInfo                  // nothing covers the address
+	RuleBad                     // its unwind data is malformed
+	RuleUnsupported             // its unwind data is of a kind that is not read
+	RulePE                      // the module's PE unwind data decides, at each step
+)
+
+var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "pe"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "rule?"
+}
+
+// Rule is how to step from one address, packed into a word so that a cache
+// entry is 16 bytes.
+//
+//	bits  0-3   Kind
+//	bit   4     the address is managed code
+//	bits  5-20  CFA offset in words, or the side rule's index
+//	bits 21-44  slots of RBX RBP R12 R13 R14 R15, four bits each:
+//	            saved at CFA - 8*slot, 0 = the register is unchanged
+//	bits 45-60  module index, 0xffff = none
+type Rule struct{ bits uint64 }
+
+const (
+	managedBit  = 1 << 4
+	offsetShift = 5
+	maxOffset   = 1<<16 - 1 // words
+	slotShift   = 21
+	slotMask    = 1<<24 - 1
+	maxSlot     = 15
+	moduleShift = 45
+	noModule    = 0xffff
+)
+
+// slotRegs are the registers of a rule's slots, in order: UNWIND_INFO numbers.
+var slotRegs = [6]uint8{3, 5, 12, 13, 14, 15}
+
+func makeRule(k Kind, module int) Rule {
+	if module < 0 || module >= noModule {
+		module = noModule
+	}
+	return Rule{uint64(k) | uint64(module)<<moduleShift}
+}
+
+// Kind tells how the rule steps.
+func (r Rule) Kind() Kind { return Kind(r.bits & 15) }
+
+// Managed reports whether the address is managed code.
+func (r Rule) Managed() bool { return r.bits&managedBit != 0 }
+
+// Module is the index of the address's module, -1 if it lies in none.
+func (r Rule) Module() int {
+	if m := int(r.bits >> moduleShift & 0xffff); m != noModule {
+		return m
+	}
+	return -1
+}
+
+// offset is the CFA's distance from its register in bytes.
+func (r Rule) offset() uint64 { return r.bits >> offsetShift & maxOffset << 3 }
+
+// index is the side rule's number.
+func (r Rule) index() int { return int(r.bits >> offsetShift & maxOffset) }
+
+func (r Rule) withIndex(i int) Rule { return Rule{r.bits | uint64(i)<<offsetShift} }
+
+// slots are the six slots, the first in the lowest four bits.
+func (r Rule) slots() uint64 { return r.bits >> slotShift & slotMask }
+
+// outside reports whether the address lies in no module and no managed range.
+func (r Rule) outside() bool {
+	return r.bits&managedBit == 0 && r.bits>>moduleShift&0xffff == noModule
+}
+
+// pack turns a row into a rule's bits, or says it does not fit.
+func pack(row *cfi.Row, module int) (Rule, bool) {
+	if row.FDE.Signal || row.FDE.RA != dwarfRA {
+		return Rule{}, false
+	}
+	if ra := row.Regs[dwarfRA]; ra.Kind != cfi.Offset || ra.Off != -8 {
+		return Rule{}, false
+	}
+	r, ok := packCFA(&row.CFA, module)
+	if !ok {
+		return r, false
+	}
+	for used := row.Used[0] &^ (1 << dwarfRA) & (1<<16 - 1); used != 0; used &= used - 1 {
+		reg := trailingZeros(used)
+		slot, ok := packSlot(reg, &row.Regs[reg])
+		if !ok {
+			return r, false
+		}
+		r.bits |= slot
+	}
+	return r, true
+}
+
+func packCFA(rule *cfi.Rule, module int) (Rule, bool) {
+	off := uint64(rule.Off)
+	if rule.Kind != cfi.RegisterOffset || off&7 != 0 || off>>3 > maxOffset {
+		return Rule{}, false
+	}
+	k := RuleSP
+	switch rule.Reg {
+	case dwarfRSP:
+	case dwarfRBP:
+		k = RuleBP
+	default:
+		return Rule{}, false
+	}
+	r := makeRule(k, module)
+	r.bits |= off >> 3 << offsetShift
+	return r, module < noModule
+}
+
+// packSlot gives the bits of one register's rule.
+func packSlot(reg int, rule *cfi.Rule) (uint64, bool) {
+	at := slotOf(reg)
+	if at < 0 {
+		// The stack pointer's default may be written out; volatile registers
+		// with rules are rare and go to the side.
+		return 0, reg == dwarfRSP && rule.Kind == cfi.ValOffset && rule.Off == 0
+	}
+	if rule.Kind == cfi.SameValue {
+		return 0, true
+	}
+	slot := -rule.Off / 8
+	if rule.Kind != cfi.Offset || rule.Off&7 != 0 || slot < 1 || slot > maxSlot {
+		return 0, false
+	}
+	return uint64(slot) << (slotShift + 4*at), true
+}
+
+// slotOf maps a DWARF register number to its place in a rule's slots, or -1.
+func slotOf(reg int) int {
+	switch {
+	case reg == dwarfRBX:
+		return 0
+	case reg == dwarfRBP:
+		return 1
+	case reg >= dwarfR12 && reg <= 15:
+		return reg - dwarfR12 + 2
+	}
+	return -1
+}

@@ -1,0 +1,48 @@
+package amd64
+
+import (
+	"math/bits"
+
+	"github.com/seedwalk/seedwalk/cfi"
+)
+
+// maxSide is how many side rules an unwinder keeps; when they are used up the
+// cache is emptied and they start anew. Real stacks need a handful.
+const maxSide = 128
+
+// side is a rule that does not fit Rule's bits: signal frames, expressions,
+// realigned stacks, registers saved far away.
+type side struct {
+	lo, hi uint64 // look-up addresses it holds for
+	module int32
+	signal bool
+	cfa    cfi.Rule
+	ra     cfi.Rule
+	regs   [16]cfi.Rule // DWARF numbering
+}
+
+func (s *side) fill(row *cfi.Row, module int, lo, hi uint64) {
+	s.lo, s.hi, s.module = lo, hi, int32(module)
+	s.signal = row.FDE.Signal
+	s.cfa = row.CFA
+	s.ra = row.Rule(cfi.AMD64, row.FDE.RA)
+	copy(s.regs[:], row.Regs[:16])
+}
+
+// addSide keeps a row as a side rule and returns its number.
+func (u *Unwinder) addSide(row *cfi.Row, module int, bias uint64) int {
+	lo, hi := row.Lo+bias, row.Hi+bias
+	for i := range u.sides[:u.nside] {
+		if s := &u.sides[i]; s.lo == lo && s.hi == hi && s.module == int32(module) {
+			return i
+		}
+	}
+	if u.nside == maxSide {
+		u.flush()
+	}
+	u.sides[u.nside].fill(row, module, lo, hi)
+	u.nside++
+	return u.nside - 1
+}
+
+func trailingZeros(v uint64) int { return bits.TrailingZeros64(v) }

@@ -1,0 +1,184 @@
+package amd64
+
+import (
+	"bytes"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// resolveCFI interprets a module's call frame information at an address.
+func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
+	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
+	case cfi.None:
+		return u.compile(&u.row, i, addr, m.Bias)
+	case cfi.NoInfo:
+		return makeRule(RuleNoInfo, i)
+	case cfi.Unsupported:
+		return makeRule(RuleUnsupported, i)
+	}
+	return makeRule(RuleBad, i)
+}
+
+// compile packs a row into a rule.
+func (u *Unwinder) compile(row *cfi.Row, module int, addr, bias uint64) Rule {
+	switch row.Rule(cfi.AMD64, row.FDE.RA).Kind {
+	case cfi.Undefined:
+		return makeRule(RuleEnd, module)
+	case cfi.Unspecified:
+		return makeRule(RuleBad, module)
+	}
+	foldPLT(row, addr)
+	if r, ok := pack(row, module); ok {
+		return r
+	}
+	return makeRule(RuleSide, module).withIndex(u.addSide(row, module, bias))
+}
+
+// pltCFA is the CFA expression GNU ld writes for procedure linkage tables: in
+// each 16-byte entry the offset grows by a word once the index is pushed, 11
+// bytes in. RSP+8 + (((RIP & 15) >= 11) << 3).
+var pltCFA = []byte{
+	cfi.DW_OP_breg0 + dwarfRSP, 8,
+	cfi.DW_OP_breg0 + dwarfRA, 0,
+	cfi.DW_OP_lit0 + 15, cfi.DW_OP_and,
+	cfi.DW_OP_lit0 + 11, cfi.DW_OP_ge,
+	cfi.DW_OP_lit0 + 3, cfi.DW_OP_shl,
+	cfi.DW_OP_plus,
+}
+
+// foldPLT replaces that expression by what it gives at this address, since a
+// rule is kept per address anyway.
+func foldPLT(row *cfi.Row, addr uint64) {
+	if row.CFA.Kind != cfi.Expression || !bytes.Equal(row.CFA.Expr, pltCFA) {
+		return
+	}
+	off := int64(8)
+	if addr&15 >= 11 {
+		off = 16
+	}
+	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: off}
+}
+
+// stepSide runs a side rule.
+func (u *Unwinder) stepSide(s *side, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	if s.signal {
+		f.Kind = unwind.KindSignal
+	}
+	e := &u.env
+	enter(e, regs, mem, u.bias(s.module))
+	cfa, ok := frameAddress(s, e)
+	if !ok {
+		return false, unwind.Unreadable
+	}
+	e.CFA, e.PushCFA = cfa, true
+	sp := cfa
+	if k := s.regs[dwarfRSP].Kind; k > cfi.SameValue {
+		if sp, ok = value(&s.regs[dwarfRSP], dwarfRSP, e); !ok {
+			return false, unwind.Unreadable
+		}
+	}
+	ra, ok := value(&s.ra, dwarfRA, e)
+	if !ok {
+		return false, unwind.Unreadable
+	}
+	if stop := checkSide(s, regs, sp, ra, b); stop != unwind.StopNone {
+		return false, stop
+	}
+	restoreSide(s, regs, e)
+	regs.RIP, regs.GPR[context.RSP] = ra, sp
+	f.CFA = cfa
+	return s.signal, unwind.StopNone
+}
+
+// checkSide: below a signal frame the stack may be another one, so only a
+// frame that changes nothing is refused there.
+func checkSide(s *side, regs *Registers, sp, ra uint64, b *unwind.Bounds) unwind.Stop {
+	if !s.signal {
+		if stop := checkSP(regs.GPR[context.RSP], sp, b); stop != unwind.StopNone {
+			return stop
+		}
+	}
+	return checkRA(regs, sp, ra)
+}
+
+func (u *Unwinder) bias(module int32) uint64 {
+	if i := int(module); i >= 0 && i < u.table.Len() {
+		return u.table.At(i).Bias
+	}
+	return 0
+}
+
+// enter gives expressions the frame's registers. The return address column
+// stands for the instruction pointer.
+func enter(e *cfi.ExprEnv, regs *Registers, mem *memory.Window, bias uint64) {
+	e.Known = 1 << dwarfRA
+	for d, n := range fromDWARF {
+		e.Regs[d] = regs.GPR[n]
+		e.Known |= uint64(regs.Known>>n&1) << d
+	}
+	e.Known |= 1 << dwarfRSP
+	e.Regs[dwarfRA] = regs.RIP
+	e.Bias, e.Mem, e.PushCFA = bias, mem, false
+}
+
+func frameAddress(s *side, e *cfi.ExprEnv) (uint64, bool) {
+	if s.cfa.Kind == cfi.Expression {
+		v, why := cfi.Eval(s.cfa.Expr, e)
+		return v, why == cfi.None
+	}
+	v, ok := envRegister(s.cfa.Reg, e)
+	return v + uint64(s.cfa.Off), ok && s.cfa.Kind == cfi.RegisterOffset
+}
+
+func envRegister(reg uint16, e *cfi.ExprEnv) (uint64, bool) {
+	if reg > dwarfRA {
+		return 0, false
+	}
+	return e.Regs[reg], e.Known>>reg&1 != 0
+}
+
+// value gives a register's value in the caller.
+func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
+	switch r.Kind {
+	case cfi.Unspecified:
+		v, ok := envRegister(reg, e)
+		return v, ok && cfi.AMD64.CalleeSaved(reg)
+	case cfi.SameValue:
+		return envRegister(reg, e)
+	case cfi.Offset:
+		return e.Mem.Word(e.CFA + uint64(r.Off))
+	case cfi.ValOffset:
+		return e.CFA + uint64(r.Off), true
+	case cfi.Register:
+		return envRegister(r.Reg, e)
+	case cfi.Expression:
+		at, why := cfi.Eval(r.Expr, e)
+		if why != cfi.None {
+			return 0, false
+		}
+		return e.Mem.Word(at)
+	case cfi.ValExpression:
+		v, why := cfi.Eval(r.Expr, e)
+		return v, why == cfi.None
+	}
+	return 0, false
+}
+
+// restoreSide sets every general register but RSP.
+func restoreSide(s *side, regs *Registers, e *cfi.ExprEnv) {
+	have := uint32(1 << context.RSP)
+	for d, n := range fromDWARF {
+		if d == dwarfRSP {
+			continue
+		}
+		if v, ok := value(&s.regs[d], uint16(d), e); ok {
+			regs.GPR[n] = v
+			have |= 1 << n
+		}
+	}
+	regs.Known = have
+}
