@@ -1,0 +1,282 @@
+// Package raw records and reads raw samples: registers, the copied stack, what
+// the CLR reported, what the merge made of it. Raw files are the truth tests'
+// and the peers' input, and let a vendor replay a stack that looks wrong.
+//
+// Layout: "SWRAW001", then records of u8 kind, u32 length, payload; integers
+// are little-endian 64-bit words, strings a word of length and the bytes.
+package raw
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+const magic = "SWRAW001"
+
+const (
+	kindTable  = 'T'
+	kindSample = 'S'
+)
+
+// maxRecord bounds one record: a stack copy and its frames.
+const maxRecord = 64 << 20
+
+// Image is a module as the profiler saw it.
+type Image struct {
+	ID               uint32
+	Start, End, Bias uint64
+	Path, BuildID    string
+}
+
+// Sample is one recorded sample.
+type Sample struct {
+	Capture clr.Capture
+	Result  merge.Result
+	Frames  []merge.Frame
+	Images  []Image // the table in force; Frame.Module indexes it
+}
+
+// Writer writes raw samples to a file. A nil Writer drops everything.
+type Writer struct {
+	f   *os.File
+	w   *bufio.Writer
+	buf []byte
+	err error
+}
+
+// Create makes or truncates the file.
+func Create(path string) (*Writer, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{f: f, w: bufio.NewWriterSize(f, 1<<20)}
+	_, w.err = w.w.WriteString(magic)
+	return w, w.err
+}
+
+// Close flushes and closes the file; it reports the first error of all.
+func (w *Writer) Close() error {
+	if w == nil {
+		return nil
+	}
+	return errors.Join(w.err, w.w.Flush(), w.f.Close())
+}
+
+func (w *Writer) word(v uint64)   { w.buf = binary.LittleEndian.AppendUint64(w.buf, v) }
+func (w *Writer) bytes(b []byte)  { w.word(uint64(len(b))); w.buf = append(w.buf, b...) }
+func (w *Writer) string(s string) { w.word(uint64(len(s))); w.buf = append(w.buf, s...) }
+
+func (w *Writer) emit(kind byte) {
+	var head [5]byte
+	head[0] = kind
+	binary.LittleEndian.PutUint32(head[1:], uint32(len(w.buf)))
+	for _, b := range [][]byte{head[:], w.buf} {
+		if w.err == nil {
+			_, w.err = w.w.Write(b)
+		}
+	}
+	w.buf = w.buf[:0]
+}
+
+// Table records the module table in force from here on.
+func (w *Writer) Table(t *module.Table) {
+	if w == nil {
+		return
+	}
+	w.word(uint64(t.Len()))
+	for i := range t.Len() {
+		m := t.At(i)
+		w.word(uint64(m.ID))
+		w.word(m.Start)
+		w.word(m.End)
+		w.word(m.Bias)
+		w.string(m.Path)
+		w.string(m.BuildID)
+	}
+	w.emit(kindTable)
+}
+
+// Sample records one capture and its merged stack.
+func (w *Writer) Sample(c *clr.Capture, r *merge.Result, frames []merge.Frame) {
+	if w == nil {
+		return
+	}
+	for _, v := range []uint64{uint64(c.Thread.ID), c.Thread.TID, c.Thread.StackLow, c.Thread.StackHigh,
+		uint64(c.Status), flag(c.Truncated), flag(c.Full), uint64(c.Result), c.Regs.RIP} {
+		w.word(v)
+	}
+	for _, v := range c.Regs.GPR {
+		w.word(v)
+	}
+	w.word(c.Stack.Addr)
+	w.bytes(c.Stack.Data)
+	w.word(uint64(len(c.Frames)))
+	for i := range c.Frames {
+		f := &c.Frames[i]
+		for _, v := range []uint64{uint64(f.Function), f.IP, f.SP, f.FP} {
+			w.word(v)
+		}
+		for _, v := range f.Saved[:5] {
+			w.word(v)
+		}
+	}
+	for _, v := range []int{int(r.Gap), int(r.Verdict), r.Managed, r.Hidden, r.Doubtful} {
+		w.word(uint64(v))
+	}
+	w.word(uint64(len(frames)))
+	for i := range frames {
+		f := &frames[i]
+		for _, v := range []uint64{f.IP, f.SP, f.FP, uint64(f.Function), uint64(int64(f.Module)),
+			uint64(f.Kind), uint64(f.Trust), uint64(f.Gap), flag(f.Exact)} {
+			w.word(v)
+		}
+	}
+	w.emit(kindSample)
+}
+
+func flag(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Reader reads what a Writer wrote.
+type Reader struct {
+	r      *bufio.Reader
+	images []Image
+	offset int64
+}
+
+// NewReader checks the magic.
+func NewReader(r io.Reader) (*Reader, error) {
+	br := bufio.NewReaderSize(r, 1<<20)
+	got := make([]byte, len(magic))
+	if _, err := io.ReadFull(br, got); err != nil || string(got) != magic {
+		return nil, fmt.Errorf("raw samples: the file does not begin with %q; was it written by record --raw?", magic)
+	}
+	return &Reader{r: br, offset: int64(len(magic))}, nil
+}
+
+// Next returns the next sample, io.EOF at the end. A file cut in the middle of
+// a record, as a killed target leaves it, ends like a whole one.
+func (r *Reader) Next() (*Sample, error) {
+	for {
+		var head [5]byte
+		if _, err := io.ReadFull(r.r, head[:]); err != nil {
+			return nil, io.EOF
+		}
+		size := binary.LittleEndian.Uint32(head[1:])
+		if size > maxRecord {
+			return nil, fmt.Errorf("raw samples: record of %d bytes at offset %d", size, r.offset)
+		}
+		body := make([]byte, size)
+		if _, err := io.ReadFull(r.r, body); err != nil {
+			return nil, io.EOF
+		}
+		d := decoder{b: body}
+		switch head[0] {
+		case kindTable:
+			r.images = d.images()
+		case kindSample:
+			s := d.sample()
+			s.Images = r.images
+			if !d.bad {
+				return s, nil
+			}
+		}
+		if d.bad {
+			return nil, fmt.Errorf("raw samples: malformed record %q at offset %d", head[0], r.offset)
+		}
+		r.offset += int64(len(head)) + int64(size)
+	}
+}
+
+// decoder is sticky: after the first short read every value is 0 and bad set.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) word() uint64 {
+	if len(d.b) < 8 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(d.b)
+	d.b = d.b[8:]
+	return v
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.word()
+	if n > uint64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return nil
+	}
+	b := d.b[:n:n]
+	d.b = d.b[n:]
+	return b
+}
+
+// count reads a number of items of at least size bytes each.
+func (d *decoder) count(size int) int {
+	n := d.word()
+	if n > uint64(len(d.b)/size) {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) images() []Image {
+	out := make([]Image, d.count(48))
+	for i := range out {
+		out[i] = Image{ID: uint32(d.word()), Start: d.word(), End: d.word(), Bias: d.word(),
+			Path: string(d.bytes()), BuildID: string(d.bytes())}
+	}
+	return out
+}
+
+func (d *decoder) sample() *Sample {
+	s := new(Sample)
+	c := &s.Capture
+	c.Thread = clr.Thread{ID: clr.ThreadID(d.word()), TID: d.word(), StackLow: d.word(), StackHigh: d.word()}
+	c.Status = clr.HoldStatus(d.word())
+	c.Truncated, c.Full = d.word() != 0, d.word() != 0
+	c.Result = clr.HRESULT(d.word())
+	c.Regs.RIP = d.word()
+	for i := range c.Regs.GPR {
+		c.Regs.GPR[i] = d.word()
+	}
+	c.Regs.Known = 1<<16 - 1
+	c.Stack.Addr = d.word()
+	c.Stack.Data = d.bytes()
+	c.Frames = make([]clr.SnapshotFrame, d.count(72))
+	for i := range c.Frames {
+		f := &c.Frames[i]
+		f.Function, f.IP, f.SP, f.FP = clr.FunctionID(d.word()), d.word(), d.word(), d.word()
+		for j := range f.Saved[:5] {
+			f.Saved[j] = d.word()
+		}
+	}
+	s.Result = merge.Result{Gap: merge.Gap(d.word()), Verdict: seed.Verdict(d.word()), Managed: int(d.word()), Hidden: int(d.word()), Doubtful: int(d.word())}
+	s.Frames = make([]merge.Frame, d.count(72))
+	for i := range s.Frames {
+		s.Frames[i] = merge.Frame{IP: d.word(), SP: d.word(), FP: d.word(), Function: clr.FunctionID(d.word()),
+			Module: int32(d.word()), Kind: unwind.Kind(d.word()), Trust: unwind.Trust(d.word()), Gap: merge.Gap(d.word()), Exact: d.word() != 0}
+	}
+	s.Result.N = len(s.Frames)
+	return s
+}

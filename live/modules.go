@@ -1,0 +1,140 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Loader makes module tables of mappings and reads each image once. It is not
+// safe for concurrent use.
+type Loader struct {
+	pid    int
+	images map[imageKey]*module.Module
+	parsed map[fileKey]*module.Module // any mapping of the file: its ELF and CFI are shared
+	lastID uint32
+	gen    uint32
+}
+
+type fileKey struct {
+	path  string
+	inode uint64
+}
+
+type imageKey struct {
+	fileKey
+	start, end, offset uint64
+}
+
+// NewLoader returns a loader for process pid, 0 for this one.
+func NewLoader(pid int) *Loader {
+	return &Loader{pid: pid, images: map[imageKey]*module.Module{}, parsed: map[fileKey]*module.Module{}}
+}
+
+// Table makes the module table of maps. Every call gives a new generation.
+func (l *Loader) Table(maps []Mapping) *module.Table {
+	l.gen++
+	var modules []module.Module
+	var managed []module.Range
+	for i := range maps {
+		m := &maps[i]
+		switch {
+		case !m.Exec || m.Path == "[vsyscall]":
+		case isManaged(m):
+			managed = append(managed, module.Range{Start: m.Start, End: m.End})
+		default:
+			modules = append(modules, *l.image(m))
+		}
+	}
+	return module.NewTable(l.gen, modules, managed)
+}
+
+// isManaged tells code the CLR made or mapped itself from native images.
+func isManaged(m *Mapping) bool {
+	return m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper") || IsPE(m.Path)
+}
+
+// IsPE reports whether a path names a precompiled managed image.
+func IsPE(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".dll") }
+
+func (l *Loader) image(m *Mapping) *module.Module {
+	key := imageKey{fileKey{m.Path, m.Inode}, m.Start, m.End, m.Offset}
+	if old := l.images[key]; old != nil {
+		return old
+	}
+	l.lastID++
+	mod := l.load(m, key.fileKey)
+	mod.ID, mod.Start, mod.End, mod.Path = l.lastID, m.Start, m.End, m.Path
+	l.images[key] = &mod
+	return &mod
+}
+
+// load reads the image of a mapping, or shares what another mapping of the
+// same file has read.
+func (l *Loader) load(m *Mapping, key fileKey) module.Module {
+	if same := l.parsed[key]; same != nil && same.ELF != nil {
+		mod := *same
+		mod.Bias, mod.Err = bias(mod.ELF, m)
+		return mod
+	}
+	f, err := l.open(m)
+	if err != nil {
+		return module.Module{Err: err}
+	}
+	b, err := bias(f, m)
+	mod := module.ELFFromFile(0, f, m.Path, m.Start, m.End, b)
+	if err != nil {
+		mod.Err = errors.Join(mod.Err, err)
+	}
+	l.parsed[key] = &mod
+	return mod
+}
+
+// maxVDSO bounds what is read of the process's memory for the vdso.
+const maxVDSO = 1 << 20
+
+func (l *Loader) open(m *Mapping) (*elf.File, error) {
+	if strings.HasPrefix(m.Path, "/") {
+		return elf.Open(m.Path)
+	}
+	if m.Path != "[vdso]" || m.End-m.Start > maxVDSO {
+		return nil, fmt.Errorf("%s: not a file", m.Path)
+	}
+	proc := "self"
+	if l.pid != 0 {
+		proc = fmt.Sprint(l.pid)
+	}
+	mem, err := os.Open("/proc/" + proc + "/mem")
+	if err != nil {
+		return nil, err
+	}
+	defer mem.Close()
+	data := make([]byte, m.End-m.Start)
+	if _, err := mem.ReadAt(data, int64(m.Start)); err != nil {
+		return nil, fmt.Errorf("vdso at %#x: %w", m.Start, err)
+	}
+	return elf.FromMemory(data, m.Start, m.Path)
+}
+
+// bias is the mapped address of the image minus its own: that of the
+// executable segment whose part of the file this mapping shows.
+func bias(f *elf.File, m *Mapping) (uint64, error) {
+	const page = 4096
+	for _, s := range f.Segments() {
+		if !s.Executable() {
+			continue
+		}
+		if m.Path == "[vdso]" {
+			return f.Bias(), nil
+		}
+		first := s.Off &^ (page - 1)
+		if m.Offset >= first && m.Offset < s.Off+s.Filesz {
+			return m.Start - (s.Vaddr + m.Offset - s.Off), nil
+		}
+	}
+	return 0, fmt.Errorf("%s: no executable segment shows file offset %#x", m.Path, m.Offset)
+}

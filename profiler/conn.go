@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// sendLimit bounds how long the sampler waits for a tool that does not read.
+const sendLimit = 5 * time.Second
+
+// conn is a blocking unix socket. It does not use Go's poller: a socket of its
+// own keeps the sampler on one thread, and MSG_NOSIGNAL keeps SIGPIPE away
+// from the target.
+type conn int
+
+func dial(path string) (conn, error) {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	limit := syscall.NsecToTimeval(int64(sendLimit))
+	if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &limit); err != nil {
+		syscall.Close(fd)
+		return -1, os.NewSyscallError("setsockopt", err)
+	}
+	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		syscall.Close(fd)
+		return -1, os.NewSyscallError("connect", err)
+	}
+	return conn(fd), nil
+}
+
+func (c conn) send(b []byte) error {
+	for len(b) > 0 {
+		n, err := syscall.SendmsgN(int(c), b, nil, nil, syscall.MSG_NOSIGNAL)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return os.NewSyscallError("send", err)
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+func (c conn) close() { syscall.Close(int(c)) }

@@ -1,0 +1,275 @@
+package core
+
+import (
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// Config is what the tool asks of the profiler.
+type Config struct {
+	RateHz float64 // rounds a second, > 0
+	Slots  int     // threads a round at most
+	Raw    string  // file for raw samples, "" for none
+}
+
+// maxFrames bounds a merged stack.
+const maxFrames = 16384
+
+// tableRefresh is how often, at most, changed code makes the agent read the
+// process's mappings again.
+const tableRefresh = 200 * time.Millisecond
+
+// Agent is the sampler of one process.
+type Agent struct {
+	host    Host
+	cfg     Config
+	send    func([]byte) error
+	out     *wire.Writer
+	sampler *snapshot.Sampler
+	walker  *amd64.Unwinder
+	merger  *merge.Merger
+	tables  tables
+	names   names
+	stats   stats
+	raw     *raw.Writer
+
+	threads []Thread
+	chosen  []clr.Thread
+	clocks  map[uint64]clock
+	turn    int
+	frames  []merge.Frame
+	wire    []wire.Frame
+}
+
+// clock is what the agent remembers of a kernel thread between samples.
+type clock struct {
+	name string
+	cpu  uint64
+	at   int64
+	cpuD uint64 // since the last sample, of the round under way
+	seen bool
+}
+
+// New makes an agent that sends its stream through send.
+func New(host Host, cfg Config, send func([]byte) error) *Agent {
+	a := &Agent{
+		host: host, cfg: cfg, send: send,
+		out:     wire.NewWriter(make([]byte, 0, 1<<20)),
+		sampler: snapshot.New(host, cfg.Slots),
+		walker:  amd64.New(),
+		clocks:  map[uint64]clock{},
+		frames:  make([]merge.Frame, maxFrames),
+		wire:    make([]wire.Frame, 0, maxFrames),
+	}
+	a.names.init(host)
+	a.tables.init()
+	a.merger = merge.New(a.walker, &a.names)
+	return a
+}
+
+// Run samples until the host stops or the tool is gone. It returns the reason.
+func (a *Agent) Run() string {
+	if err := a.open(); err != nil {
+		return err.Error()
+	}
+	defer a.raw.Close()
+	period := time.Duration(float64(time.Second) / a.cfg.RateHz)
+	next := time.Now()
+	for !a.host.Stopping() {
+		if err := a.round(); err != nil {
+			return "the tool is gone: " + err.Error()
+		}
+		next = next.Add(period)
+		if now := time.Now(); next.Before(now) {
+			next = now // a round took longer than a period: do not catch up
+		}
+		a.rest(time.Until(next))
+	}
+	a.stats.write(a.out)
+	a.out.Bye("the process ended")
+	a.send(a.out.Bytes())
+	return "the process ended"
+}
+
+// rest sleeps in pieces, so that a stop is seen soon.
+func (a *Agent) rest(d time.Duration) {
+	for d > 0 && !a.host.Stopping() {
+		step := min(d, 20*time.Millisecond)
+		time.Sleep(step)
+		d -= step
+	}
+}
+
+func (a *Agent) open() error {
+	if a.cfg.Raw != "" {
+		w, err := raw.Create(a.cfg.Raw)
+		if err != nil {
+			a.out.Note("cannot write raw samples: " + err.Error())
+		}
+		a.raw = w
+	}
+	a.out.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: runtime.GOARCH, Runtime: a.host.Version(),
+		StartUnixNano: time.Now().UnixNano(), RateMilliHz: uint64(a.cfg.RateHz * 1000)})
+	for g := 1; g < merge.GapCount; g++ {
+		a.out.GapName(uint8(g), merge.Gap(g).String())
+	}
+	return a.flush()
+}
+
+func (a *Agent) flush() error {
+	err := a.send(a.out.Bytes())
+	a.out.Reset()
+	return err
+}
+
+// round takes one sample of every chosen thread.
+func (a *Agent) round() error {
+	a.events()
+	a.tables.refresh(a, false)
+	if !a.choose() {
+		return nil
+	}
+	a.host.Pin()
+	o := a.sampler.Round(a.chosen)
+	a.stats.round(&o)
+	for i := range a.sampler.Captures[:o.Captures] {
+		a.sample(&a.sampler.Captures[i])
+	}
+	a.names.resolve(a.out)
+	a.host.Unpin()
+	if a.stats.due() {
+		a.stats.write(a.out)
+	}
+	return a.flush()
+}
+
+// events drains what application threads reported.
+func (a *Agent) events() {
+	for {
+		kind, ok := a.host.Event()
+		if !ok {
+			return
+		}
+		switch kind {
+		case EventModuleUnload, EventLost:
+			a.names.forget()
+			a.tables.dirty = true
+		default:
+			a.tables.dirty = true
+		}
+	}
+}
+
+// choose picks the threads of this round: all, or as many as there are slots,
+// in turn. It reads their clocks now, while nothing is suspended.
+func (a *Agent) choose() bool {
+	a.threads = a.host.Threads(a.threads[:0])
+	n := len(a.threads)
+	if n == 0 {
+		return false
+	}
+	if a.stats.rounds == 0 {
+		a.host.Prime(a.threads[0].ID)
+	}
+	a.chosen = a.chosen[:0]
+	for i := 0; i < n && i < a.cfg.Slots; i++ {
+		t := &a.threads[(a.turn+i)%n]
+		a.chosen = append(a.chosen, t.Thread)
+		a.tick(t)
+	}
+	a.turn = (a.turn + len(a.chosen)) % n
+	a.expire()
+	return true
+}
+
+// tick notes a thread's name and processor time.
+func (a *Agent) tick(t *Thread) {
+	c := a.clocks[t.TID]
+	name := t.Name
+	if name == "" {
+		name = c.name
+	}
+	if name == "" {
+		name = commOf(t.TID)
+	}
+	if name != c.name || c.at == 0 {
+		a.out.Thread(&wire.Thread{TID: t.TID, Name: name})
+	}
+	cpu := a.host.ThreadCPU(t.TID)
+	c.cpuD = 0
+	if c.at != 0 && cpu > c.cpu {
+		c.cpuD = cpu - c.cpu
+	}
+	c.name, c.cpu, c.seen = name, cpu, true
+	a.clocks[t.TID] = c
+}
+
+// expire forgets threads that ended, now and then.
+func (a *Agent) expire() {
+	if len(a.clocks) < 2*len(a.threads)+64 {
+		return
+	}
+	alive := make(map[uint64]clock, len(a.threads))
+	for i := range a.threads {
+		if c, ok := a.clocks[a.threads[i].TID]; ok {
+			alive[a.threads[i].TID] = c
+		}
+	}
+	a.clocks = alive
+}
+
+// sample merges one capture and appends it to the stream. A walk that met code
+// unknown to the module table reads the mappings again and tries once more:
+// code heaps grow at any time.
+func (a *Agent) sample(c *clr.Capture) {
+	if c.Status == clr.HoldGone {
+		a.stats.gone++
+		return
+	}
+	res := a.merger.Merge(c, a.frames)
+	if res.Gap == merge.GapNoInfo && a.tables.refresh(a, true) {
+		res = a.merger.Merge(c, a.frames)
+	}
+	now := time.Now().UnixNano()
+	k := a.clocks[c.Thread.TID]
+	wall := int64(float64(time.Second) / a.cfg.RateHz)
+	if k.at != 0 {
+		wall = min(now-k.at, 50*wall)
+	}
+	k.at = now
+	a.clocks[c.Thread.TID] = k
+	a.encode(a.frames[:res.N])
+	a.out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now, WallNanos: uint64(wall), CPUNanos: k.cpuD,
+		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: a.wire})
+	a.raw.Sample(c, &res, a.frames[:res.N])
+	if a.out.Len() > 1<<19 {
+		a.names.resolve(a.out)
+		a.flush()
+	}
+}
+
+func (a *Agent) encode(frames []merge.Frame) {
+	a.wire = a.wire[:0]
+	for i := range frames {
+		f := &frames[i]
+		w := wire.Frame{Kind: f.Kind, Trust: f.Trust, Gap: uint8(f.Gap), IP: f.IP}
+		if f.Exact {
+			w.Flags = wire.FrameExact
+		}
+		if f.Module >= 0 {
+			w.Module = a.tables.id(f.Module)
+		}
+		if f.Function != 0 {
+			w.Method = a.names.id(f.Function)
+		}
+		a.wire = append(a.wire, w)
+	}
+}

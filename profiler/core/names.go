@@ -1,0 +1,77 @@
+package core
+
+import (
+	"strconv"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// names gives methods short IDs in the stream and resolves their names, each
+// once, between Pin and Unpin. It also remembers which method an ip belongs
+// to; both memories are dropped when a module is unloaded.
+type names struct {
+	host    Host
+	ids     map[clr.FunctionID]uint32
+	pending []clr.FunctionID
+	last    uint32
+	ips     map[uint64]function
+}
+
+type function struct {
+	id clr.FunctionID
+	hr clr.HRESULT
+}
+
+// maxIPs bounds the memory of ip look-ups.
+const maxIPs = 1 << 16
+
+func (n *names) init(h Host) {
+	n.host = h
+	n.forget()
+}
+
+func (n *names) forget() {
+	n.ids = map[clr.FunctionID]uint32{}
+	n.ips = map[uint64]function{}
+}
+
+// FunctionFromIP implements merge.Functions. A look-up that failed is asked
+// again: code may be published at any time.
+func (n *names) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
+	if f, ok := n.ips[ip]; ok {
+		return f.id, f.hr
+	}
+	id, hr := n.host.FunctionFromIP(ip)
+	if hr.Failed() || id == 0 {
+		return 0, clr.E_FAIL
+	}
+	if len(n.ips) >= maxIPs {
+		clear(n.ips)
+	}
+	n.ips[ip] = function{id, hr}
+	return id, hr
+}
+
+// id returns the stream's ID of a method.
+func (n *names) id(f clr.FunctionID) uint32 {
+	if id, ok := n.ids[f]; ok {
+		return id
+	}
+	n.last++
+	n.ids[f] = n.last
+	n.pending = append(n.pending, f)
+	return n.last
+}
+
+// resolve appends the names of methods seen for the first time.
+func (n *names) resolve(out *wire.Writer) {
+	for _, f := range n.pending {
+		name, module, ok := n.host.FunctionName(f)
+		if !ok || name == "" {
+			name = "method 0x" + strconv.FormatUint(uint64(f), 16)
+		}
+		out.Method(&wire.Method{ID: n.ids[f], FunctionID: uint64(f), Name: clr.ReadableName(name), Module: module})
+	}
+	n.pending = n.pending[:0]
+}

@@ -1,0 +1,41 @@
+package core
+
+import (
+	"time"
+
+	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// stats are the counters of a run; they are sent once a second and at the end,
+// so that a target that dies leaves them behind.
+type stats struct {
+	rounds, suspended, refused, retries, gone uint64
+	window, suspend                           wire.Histogram
+	sent                                      time.Time
+}
+
+func (s *stats) round(o *snapshot.Outcome) {
+	s.rounds++
+	s.retries += uint64(o.Retries)
+	if o.Result.Failed() {
+		s.refused++
+		return
+	}
+	s.suspended++
+	s.window.Add(uint64(o.SuspendedNS + o.SuspendNS))
+	s.suspend.Add(uint64(o.SuspendNS))
+}
+
+func (s *stats) due() bool { return time.Since(s.sent) > time.Second }
+
+func (s *stats) write(w *wire.Writer) {
+	s.sent = time.Now()
+	w.Stats(wire.StatTicks, s.rounds)
+	w.Stats(wire.StatSuspensions, s.suspended)
+	w.Stats(wire.StatRetries, s.retries)
+	w.Stats("suspensions_refused", s.refused)
+	w.Stats("threads_gone", s.gone)
+	s.window.Write(w, wire.StatSuspended)
+	s.suspend.Write(w, "suspend_call_ns")
+}

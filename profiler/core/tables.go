@@ -1,0 +1,72 @@
+package core
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// tables keeps the module table in step with the process.
+type tables struct {
+	loader *live.Loader
+	table  *module.Table
+	loads  uint64
+	dirty  bool
+	read   time.Time
+	sent   map[uint32]bool
+}
+
+func (t *tables) init() {
+	t.loader = live.NewLoader(0)
+	t.sent = map[uint32]bool{}
+	t.dirty = true
+}
+
+// refresh reads the mappings again if anything changed, or if force asks for
+// it because a walk met unknown code, at most every tableRefresh. It reports
+// whether the table is new.
+func (t *tables) refresh(a *Agent, force bool) bool {
+	loads := a.host.LoaderChanges()
+	changed := loads != t.loads || t.table == nil
+	since := time.Since(t.read)
+	if !changed && !(t.dirty && since > tableRefresh) && !(force && since > time.Millisecond) {
+		return false
+	}
+	maps, err := live.Maps(0)
+	if err != nil && len(maps) == 0 {
+		return false
+	}
+	t.table = t.loader.Table(maps)
+	t.loads, t.dirty, t.read = loads, false, time.Now()
+	a.walker.SetTable(t.table)
+	a.raw.Table(t.table)
+	t.announce(a.out)
+	return true
+}
+
+func (t *tables) announce(out *wire.Writer) {
+	for i := range t.table.Len() {
+		m := t.table.At(i)
+		if t.sent[m.ID] {
+			continue
+		}
+		t.sent[m.ID] = true
+		out.Module(&wire.Module{ID: m.ID, Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path, BuildID: m.BuildID})
+	}
+}
+
+func (t *tables) id(index int32) uint32 { return t.table.At(int(index)).ID }
+
+// commOf is the kernel's name of a thread, for those the CLR gave none.
+func commOf(tid uint64) string {
+	b, err := os.ReadFile("/proc/self/task/" + strconv.FormatUint(tid, 10) + "/comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,64 @@
+// Command profiler is the CLR profiler: a shared library that the runtime
+// loads (CORECLR_PROFILER_PATH), built with -buildmode=c-shared.
+//
+// The C half (shim.h) answers the CLR on application threads; this half runs
+// on one thread, the sampler, which the C half makes. The loop itself is
+// package core, free of cgo.
+//
+// Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the
+// tool), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
+// SEEDWALK_STACK_BYTES (room for one copied stack), SEEDWALK_HOLD_MS (longest
+// time a thread is held).
+package main
+
+/*
+#cgo CFLAGS: -O2 -Wall -Wextra -Werror -fvisibility=hidden
+#cgo LDFLAGS: -lpthread -ldl
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/seedwalk/seedwalk/profiler/core"
+)
+
+func main() {} // c-shared needs one; nobody calls it
+
+// swgoSampler is the sampler thread's life: the one entry into Go.
+//
+//export swgoSampler
+func swgoSampler() {
+	runtime.LockOSThread()
+	if runtime.GOMAXPROCS(0) < 4 {
+		// A thread of Go's own that waits for a lock held by a stopped target
+		// must not keep the sampler from running on.
+		runtime.GOMAXPROCS(4)
+	}
+	C.sw_sampler_ready()
+	for C.sw_armed() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if C.sw_armed() < 0 {
+		return
+	}
+	conn, err := dial(os.Getenv("SEEDWALK_SOCKET"))
+	if err != nil {
+		os.Stderr.WriteString("seedwalk: cannot reach the tool: " + err.Error() + "; the program runs on without being sampled\n")
+		return
+	}
+	core.New(newHost(), config(), conn.send).Run()
+	conn.close()
+}
+
+func config() core.Config {
+	rate, err := strconv.ParseFloat(os.Getenv("SEEDWALK_RATE"), 64)
+	if err != nil || rate <= 0 {
+		rate = 100
+	}
+	return core.Config{RateHz: rate, Slots: C.SW_SLOTS, Raw: os.Getenv("SEEDWALK_RAW")}
+}
