@@ -1,0 +1,45 @@
+package export
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// large is a made-up profile of about the given number of stacks, always the
+// same for the same arguments.
+func large(stacks, depth int) *Profile {
+	r := rand.New(rand.NewPCG(1, uint64(stacks)))
+	p := &Profile{Command: []string{"dotnet", "large.dll"}, Runtime: ".NET 9.0.5", Duration: time.Minute, RateHz: 99,
+		Start: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	names := []string{"System.Threading.Tasks.Task.ExecuteWithThreadLocal(ref Task, Thread)", "Shop.Orders.OrderService+<LoadAsync>d__12.MoveNext()",
+		"System.Collections.Generic.Dictionary<System.__Canon, int>.FindValue(System.__Canon)", "WKS::gc_heap::plan_phase(int)", "pthread_cond_wait"}
+	for i := range 1000 {
+		c := Class([]uint8{0, 0, 0, 1, 2, 2, 3}[r.IntN(7)])
+		p.Frames = append(p.Frames, Frame{Name: fmt.Sprintf("%s#%d", names[r.IntN(len(names))], i), Module: fmt.Sprintf("m%d.dll", i%20),
+			ModuleIndex: -1, Class: c, Doubtful: r.IntN(40) == 0})
+	}
+	p.Frames = append(p.Frames, Frame{Name: "unreadable", ModuleIndex: -1, Class: ClassGap})
+	for i := range 12 {
+		p.Threads = append(p.Threads, Thread{1000 + i, fmt.Sprintf(".NET TP Worker %d", i)})
+	}
+	for range stacks {
+		n := 4 + r.IntN(depth)
+		fs := make([]int32, n)
+		for j := range fs { // near the root few choices, near the leaf many
+			level := n - 1 - j
+			fs[j] = int32((level*7 + int(r.ExpFloat64()*float64(1+level)/6)) % 1000)
+		}
+		s := Stack{Thread: r.IntN(12), Frames: fs, Count: int64(1 + r.ExpFloat64()*10), Complete: true}
+		if r.IntN(50) == 0 {
+			fs[r.IntN(n)], s.Complete, s.Gap = 1000, false, "unreadable"
+		}
+		s.WallNanos, s.CPUNanos = s.Count*10_000_000, s.Count*int64(r.IntN(10_000_000))
+		p.Stacks = append(p.Stacks, s)
+		p.Stats.Samples += s.Count
+		if s.Complete {
+			p.Stats.Complete += s.Count
+		}
+	}
+	return p
+}

@@ -1,0 +1,170 @@
+package export
+
+import (
+	_ "embed" // the page's parts
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+	"time"
+)
+
+// The page is put together from parts, so that each can be read and checked by
+// the tools of its own language.
+var (
+	//go:embed page/page.html
+	pageHTML string
+	//go:embed page/page.css
+	pageCSS string
+	//go:embed page/data.js
+	pageDataJS string
+	//go:embed page/draw.js
+	pageDrawJS string
+	//go:embed page/page.js
+	pageJS string
+)
+
+// pageData is the JSON in the page. Tables refer to each other by index; rows
+// are flat arrays, because names of fields would be most of the bytes.
+type pageData struct {
+	Title   string    `json:"title"`
+	Facts   []string  `json:"facts"`
+	Notes   []string  `json:"notes"`
+	Classes []string  `json:"classes"`
+	Modules []string  `json:"modules"`
+	Symbols [][3]any  `json:"symbols"` // name, module, class + 8 if doubtful
+	Threads [][2]any  `json:"threads"` // label, samples
+	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
+	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
+	Stacks  [][]int64 `json:"stacks"`  // per thread: node, samples, wall ns, cpu ns, node, ...
+}
+
+// doubtfulBit is added to the class of a doubtful symbol.
+const doubtfulBit = 8
+
+// WriteHTML writes a flame graph in one file, which opens in any browser and
+// asks nothing of any network.
+func WriteHTML(w io.Writer, p *Profile) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	// The encoder writes <, > and & as \u escapes, so that no name can end the
+	// script element it stands in.
+	data, err := json.Marshal(newPageData(p))
+	if err != nil {
+		return err
+	}
+	title := html.EscapeString(pageTitle(p))
+	page := strings.NewReplacer("{{title}}", title, "{{css}}", pageCSS, "{{js}}", pageDataJS+pageDrawJS+pageJS, "{{data}}", string(data))
+	_, err = page.WriteString(w, pageHTML)
+	return err
+}
+
+func pageTitle(p *Profile) string {
+	if t := clean(strings.Join(p.Command, " ")); t != "" {
+		return t
+	}
+	return "profile"
+}
+
+func newPageData(p *Profile) *pageData {
+	t := newTree(newView(p))
+	d := &pageData{Title: pageTitle(p), Facts: pageFacts(p), Notes: pageNotes(p), Classes: classNames[:],
+		Symbols: [][3]any{}, Threads: [][2]any{}, Parents: []int32{}, Nodes: []int32{}}
+	d.addSymbols(t.view)
+	place := d.addNodes(t)
+	d.addStacks(p, t, place)
+	return d
+}
+
+func (d *pageData) addSymbols(v *view) {
+	d.Modules = []string{""}
+	index := map[string]int{"": 0}
+	for i := range v.symbols {
+		s := &v.symbols[i]
+		m, ok := index[s.module]
+		if !ok {
+			m = len(d.Modules)
+			index[s.module] = m
+			d.Modules = append(d.Modules, s.module)
+		}
+		class := int(s.class)
+		if s.doubtful {
+			class += doubtfulBit
+		}
+		d.Symbols = append(d.Symbols, [3]any{s.name, m, class})
+	}
+}
+
+// addNodes writes the nodes depth first, heaviest child first, and returns
+// where each went.
+func (d *pageData) addNodes(t *tree) []int32 {
+	place := make([]int32, len(t.nodes))
+	stack := []int32{0}
+	for next := int32(0); len(stack) > 0; next++ {
+		i := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		n := &t.nodes[i]
+		place[i] = next
+		if i > 0 {
+			d.Parents = append(d.Parents, next-place[n.parent])
+			d.Nodes = append(d.Nodes, n.symbol)
+		}
+		for j := len(n.children) - 1; j >= 0; j-- {
+			stack = append(stack, n.children[j])
+		}
+	}
+	return place
+}
+
+func (d *pageData) addStacks(p *Profile, t *tree, place []int32) {
+	d.Stacks = make([][]int64, len(p.Threads))
+	samples := make([]int64, len(p.Threads))
+	for i := range t.view.paths {
+		pa := &t.view.paths[i]
+		samples[pa.thread] += pa.values[valueSamples]
+		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(place[t.ends[i]]),
+			pa.values[valueSamples], pa.values[valueWall], pa.values[valueCPU])
+	}
+	for i := range p.Threads {
+		d.Threads = append(d.Threads, [2]any{threadLabel(&p.Threads[i]), samples[i]})
+		d.Stacks[i] = list(d.Stacks[i])
+	}
+}
+
+func pageFacts(p *Profile) []string {
+	s := &p.Stats
+	facts := []string{plural(s.Samples, "sample"), percent(s.Complete, s.Samples) + " complete"}
+	if p.Duration > 0 {
+		facts = append(facts, shortTime(p.Duration))
+	}
+	if p.RateHz > 0 {
+		facts = append(facts, fmt.Sprintf("%g Hz", p.RateHz))
+	}
+	facts = append(facts, plural(int64(len(p.Threads)), "thread"))
+	if p.Runtime != "" {
+		facts = append(facts, clean(p.Runtime))
+	}
+	if q := s.Suspended; q.Count > 0 {
+		facts = append(facts, "suspended p50 "+shortTime(q.P50)+", p99 "+shortTime(q.P99)+", max "+shortTime(q.Max))
+	}
+	if !p.Start.IsZero() {
+		facts = append(facts, p.Start.UTC().Format(time.DateTime)+" UTC")
+	}
+	return facts
+}
+
+func pageNotes(p *Profile) []string {
+	notes := []string{}
+	for _, g := range sortedGaps(&p.Stats) {
+		notes = append(notes, fmt.Sprintf("%s incomplete: %s", plural(g.count, "sample"), g.reason))
+	}
+	if p.Stats.ExitNote != "" {
+		notes = append(notes, clean(p.Stats.ExitNote))
+	}
+	for _, n := range p.Stats.Notes {
+		notes = append(notes, clean(n))
+	}
+	return notes
+}

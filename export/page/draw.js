@@ -1,0 +1,205 @@
+// The picture: a canvas as large as what is visible, above a spacer as high as
+// the whole graph, so that no graph is too deep for the browser.
+
+const ROW = 19, MIN_PIXELS = 0.6, FONT = '12px ui-monospace, "DejaVu Sans Mono", "Cascadia Mono", Menlo, Consolas, monospace';
+
+class Picture {
+  constructor(view, canvas, space) {
+    Object.assign(this, { view, canvas, space, ctx: canvas.getContext("2d"), tree: null, focus: 0, shape: "flame", matches: null, hover: -1, rows: 1, pending: false });
+    view.addEventListener("scroll", () => this.redraw());
+    new ResizeObserver(() => this.layout()).observe(view);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.readColors(); this.redraw(); });
+    this.readColors();
+  }
+
+  readColors() {
+    const style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue("--" + name).trim();
+    this.colors = { bg: get("bg"), ink: get("ink"), fg: get("fg"), dim: get("dim"), root: get("root"), match: get("match"), gap: get("gap"), gap2: get("gap2") };
+    this.fills = symbols.map(s => s.cls === GAP ? null : shade(get(data.classes[s.cls]), s.module + s.name));
+    this.hatch = null;
+  }
+
+  // show sets what to draw: tree, focus, shape.
+  show(what) {
+    const turned = what.shape && what.shape !== this.shape;
+    Object.assign(this, what);
+    this.hover = -1;
+    this.layout();
+    if (turned || what.tree || what.focus !== undefined) this.view.scrollTop = this.shape === "flame" ? this.space.offsetTop + this.space.offsetHeight : 0;
+    this.redraw();
+  }
+
+  // layout fits canvas and spacer to the window and the rows there are.
+  layout() {
+    if (!this.tree) return;
+    const w = this.view.clientWidth, h = this.view.clientHeight, ratio = devicePixelRatio || 1;
+    if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(h * ratio)) {
+      this.canvas.width = Math.round(w * ratio);
+      this.canvas.height = Math.round(h * ratio);
+      this.canvas.style.height = h + "px";
+      this.hatch = null;
+    }
+    this.width = w; this.height = h; this.ratio = ratio;
+    this.rows = this.countRows();
+    this.space.style.height = Math.max(0, this.rows * ROW - h) + "px";
+    this.redraw();
+  }
+
+  scale() { return this.tree.total[this.focus] > 0 ? this.width / this.tree.total[this.focus] : 0; }
+
+  countRows() {
+    const { tree } = this, scale = this.scale(), stack = [this.focus];
+    let deepest = tree.depth[this.focus];
+    while (stack.length > 0) {
+      const i = stack.pop();
+      deepest = Math.max(deepest, tree.depth[i]);
+      for (let j = tree.first[i]; j < tree.first[i + 1]; j++) if (tree.total[tree.child[j]] * scale >= MIN_PIXELS) stack.push(tree.child[j]);
+    }
+    return deepest + 1;
+  }
+
+  // top is the y of a depth in the window.
+  top(depth) {
+    const content = Math.max(this.rows * ROW, this.shape === "flame" ? this.height : 0);
+    return (this.shape === "flame" ? content - (depth + 1) * ROW : depth * ROW) - this.view.scrollTop;
+  }
+
+  redraw() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => { this.pending = false; if (this.tree) this.draw(); });
+  }
+
+  draw() {
+    const { ctx, tree, focus } = this;
+    ctx.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    ctx.clearRect(0, 0, this.width, this.height);
+    ctx.font = FONT;
+    ctx.textBaseline = "middle";
+    this.charWidth = ctx.measureText("MMMMMMMMMM").width / 10;
+    if (!(tree.total[focus] > 0)) return;
+    for (let i = tree.parent[focus]; i >= 0; i = tree.parent[i]) this.box(i, 0, this.width, true);
+    this.below(focus);
+    ctx.globalAlpha = 1;
+  }
+
+  below(focus) {
+    const { tree } = this, scale = this.scale(), left = tree.x[focus], stack = [focus];
+    while (stack.length > 0) {
+      const i = stack.pop(), x = (tree.x[i] - left) * scale;
+      this.box(i, x, tree.total[i] * scale, false);
+      let thin = -1, end = 0;
+      for (let j = tree.first[i]; j < tree.first[i + 1]; j++) {
+        const c = tree.child[j], w = tree.total[c] * scale, cx = (tree.x[c] - left) * scale;
+        if (w >= MIN_PIXELS) {
+          if (thin >= 0) { this.dust(c, thin, end - thin); thin = -1; }
+          stack.push(c);
+        } else {
+          if (thin < 0) thin = cx;
+          end = cx + w;
+        }
+      }
+      if (thin >= 0) this.dust(tree.child[tree.first[i]], thin, end - thin);
+    }
+  }
+
+  // dust stands for calls too narrow to draw.
+  dust(node, x, w) {
+    const y = this.top(this.tree.depth[node]);
+    if (w < MIN_PIXELS || y > this.height || y + ROW < 0) return;
+    this.ctx.globalAlpha = 0.5;
+    this.ctx.fillStyle = this.colors.root;
+    this.ctx.fillRect(x, y, w, ROW - 1);
+  }
+
+  box(i, x, w, above) {
+    const y = this.top(this.tree.depth[i]), { ctx, colors } = this;
+    if (y > this.height || y + ROW < 0) return;
+    const s = i > 0 ? symbols[this.tree.symbol[i]] : null, hit = s && this.matches && this.matches[this.tree.symbol[i]];
+    const gap = w > 3 ? 1 : 0, h = ROW - 1;
+    ctx.globalAlpha = above ? 0.55 : this.matches && !hit ? 0.3 : 1;
+    ctx.fillStyle = hit ? colors.match : this.fill(i, s);
+    ctx.fillRect(x, y, w - gap, h);
+    if (hit && s.cls === GAP) { ctx.globalAlpha = 0.45; ctx.fillStyle = this.fill(i, s); ctx.fillRect(x, y, w - gap, h); }
+    if (s && s.doubtful && w > 4) this.dashes(x, y, w - gap, h);
+    if (i === this.hover) { ctx.globalAlpha = 1; ctx.lineWidth = 2; ctx.setLineDash([]); ctx.strokeStyle = colors.fg; ctx.strokeRect(x + 1, y + 1, Math.max(1, w - gap - 2), h - 2); }
+    ctx.globalAlpha = this.matches && !hit ? 0.6 : above ? 0.8 : 1;
+    if (w >= 4 * this.charWidth) this.text(s, hit, x, y, w);
+  }
+
+  text(s, hit, x, y, w) {
+    const { ctx, colors } = this, gap = s && s.cls === GAP;
+    const start = Math.max(x, 0) + 4, room = Math.floor((x + w - start - 3) / this.charWidth);
+    let label = shorten(s ? (s.doubtful ? "? " : "") + s.name : rootLabel(), room);
+    // Some scripts are wider than a column; they are cut by measure.
+    if (/[^\x20-\x7e…]/.test(label)) while (label && ctx.measureText(label).width > x + w - start - 2) label = [...label].slice(0, -1).join("");
+    if (!label) return;
+    if (gap && !hit) { // hatching is no ground to read on
+      ctx.fillStyle = colors.gap;
+      ctx.fillRect(start - 2, y + 2, ctx.measureText(label).width + 4, ROW - 5);
+    }
+    ctx.fillStyle = gap || hit ? "#ffffff" : s ? colors.ink : colors.fg;
+    ctx.fillText(label, start, y + ROW / 2);
+  }
+
+  dashes(x, y, w, h) {
+    const { ctx } = this;
+    ctx.strokeStyle = this.colors.gap;
+    ctx.lineWidth = 1.5;
+    ctx.setLineDash([4, 3]);
+    ctx.strokeRect(x + 1, y + 1, w - 2, h - 2);
+    ctx.setLineDash([]);
+  }
+
+  fill(i, s) {
+    if (!s) return this.colors.root;
+    if (s.cls !== GAP) return this.fills[this.tree.symbol[i]];
+    if (!this.hatch) this.hatch = hatching(this.ctx, this.colors.gap, this.colors.gap2);
+    return this.hatch;
+  }
+
+  // at finds the node under a point of the window, or -1.
+  at(px, py) {
+    const { tree, focus } = this, scale = this.scale();
+    if (!tree || !scale) return -1;
+    const depth = this.shape === "flame" ? Math.floor((this.top(-1) - py) / ROW) : Math.floor((py - this.top(0)) / ROW);
+    if (depth < 0 || depth >= this.rows) return -1;
+    if (depth <= tree.depth[focus]) return pathOf(tree, focus)[depth];
+    const v = tree.x[focus] + px / scale;
+    let i = focus;
+    while (i >= 0 && tree.depth[i] < depth) i = this.childAt(i, v);
+    return i >= 0 && tree.total[i] * scale >= MIN_PIXELS ? i : -1;
+  }
+
+  childAt(i, v) {
+    const { tree } = this;
+    let low = tree.first[i], high = tree.first[i + 1];
+    while (low < high) { // the last child that begins at or before v
+      const mid = (low + high) >> 1;
+      if (tree.x[tree.child[mid]] <= v) low = mid + 1; else high = mid;
+    }
+    if (low === tree.first[i]) return -1;
+    const c = tree.child[low - 1];
+    return v < tree.x[c] + tree.total[c] ? c : -1;
+  }
+}
+
+// shade varies a class's colour a little by name, so that neighbours differ.
+function shade(color, key) {
+  let h = 2166136261;
+  for (let i = 0; i < key.length; i++) h = Math.imul(h ^ key.charCodeAt(i), 16777619);
+  const f = 1 + ((h >>> 8) % 17 - 8) / 75, n = parseInt(color.slice(1), 16);
+  const part = shift => Math.max(0, Math.min(255, Math.round((n >> shift & 255) * f)));
+  return `rgb(${part(16)},${part(8)},${part(0)})`;
+}
+
+function hatching(ctx, a, b) {
+  const c = document.createElement("canvas"), g = c.getContext("2d"), size = 8;
+  c.width = c.height = size;
+  g.fillStyle = b;
+  g.fillRect(0, 0, size, size);
+  g.strokeStyle = a;
+  g.lineWidth = 3;
+  for (const d of [-size, 0, size]) { g.beginPath(); g.moveTo(d - 1, size + 1); g.lineTo(d + size + 1, -1); g.stroke(); }
+  return ctx.createPattern(c, "repeat");
+}

@@ -1,0 +1,47 @@
+package export
+
+import "time"
+
+// handMade is a small profile with one of everything: all classes, a doubtful
+// frame, a gap in the middle, a stack cut at the root without a gap frame, an
+// address of which two frames share a function, a thread without a name.
+func handMade() *Profile {
+	return &Profile{
+		Frames: []Frame{
+			0:  {Name: "_start", Module: "dotnet", ModuleIndex: 0, Addr: 0x401020, Class: ClassNative},
+			1:  {Name: "main", Module: "dotnet", ModuleIndex: 0, Addr: 0x401200, Class: ClassNative},
+			2:  {Name: "coreclr_execute_assembly", Module: "libcoreclr.so", ModuleIndex: 1, Addr: 0x7f0000001000, Class: ClassRuntime},
+			3:  {Name: "Demo.Program.Main(string[])", Module: "demo.dll", ModuleIndex: -1, Class: ClassManaged},
+			4:  {Name: "Demo.Fib.Compute(int)", Module: "demo.dll", ModuleIndex: -1, Class: ClassManaged},
+			5:  {Name: "IL_STUB_PInvoke", ModuleIndex: -1, Class: ClassStub},
+			6:  {Name: "native_work", Module: "libdemo.so", ModuleIndex: 2, Addr: 0x7f0000100010, Class: ClassNative},
+			7:  {Name: "native_work", Module: "libdemo.so", ModuleIndex: 2, Addr: 0x7f0000100020, Class: ClassNative},
+			8:  {Name: "no-info", ModuleIndex: -1, Class: ClassGap},
+			9:  {Name: "clone3", Module: "libc.so.6", ModuleIndex: 3, Addr: 0x7f0000200030, Class: ClassNative},
+			10: {Name: "libdemo.so+0x9f", Module: "libdemo.so", ModuleIndex: 2, Addr: 0x7f000010009f, Class: ClassNative, Doubtful: true},
+			11: {Name: "WKS::gc_heap::mark_object_simple(unsigned char**)", Module: "libcoreclr.so", ModuleIndex: 1, Addr: 0x7f0000002000, Class: ClassRuntime},
+		},
+		Modules: []Module{
+			{Path: "/usr/bin/dotnet", BuildID: "aa01", Start: 0x400000, End: 0x410000},
+			{Path: "/opt/dotnet/libcoreclr.so", BuildID: "bb02", Start: 0x7f0000000000, End: 0x7f0000080000},
+			{Path: "/app/libdemo.so", Start: 0x7f0000100000, End: 0x7f0000110000, Offset: 0x1000},
+			{Path: "/usr/lib/libc.so.6", BuildID: "cc03", Start: 0x7f0000200000, End: 0x7f0000300000, Offset: 0x28000},
+		},
+		Threads: []Thread{{100, "main"}, {101, ".NET TP Worker"}, {102, ""}},
+		Stacks: []Stack{
+			{Thread: 0, Frames: []int32{4, 4, 4, 3, 2, 1, 0}, Count: 500, WallNanos: 5_000_000_000, CPUNanos: 4_900_000_000, Complete: true},
+			{Thread: 0, Frames: []int32{6, 5, 3, 2, 1, 0}, Count: 200, WallNanos: 2_000_000_000, CPUNanos: 100_000_000, Complete: true},
+			{Thread: 0, Frames: []int32{7, 5, 3, 2, 1, 0}, Count: 100, WallNanos: 1_000_000_000, CPUNanos: 50_000_000, Complete: true},
+			{Thread: 1, Frames: []int32{10, 5, 4, 9}, Count: 150, WallNanos: 1_500_000_000, Complete: true},
+			{Thread: 1, Frames: []int32{4, 8, 9}, Count: 30, WallNanos: 300_000_000, Gap: "no-info"},
+			{Thread: 2, Frames: []int32{11}, Count: 20, WallNanos: 200_000_000, CPUNanos: 200_000_000, Gap: "stack-larger-than-slot"},
+		},
+		Start:    time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
+		Duration: 10 * time.Second,
+		RateHz:   99,
+		Command:  []string{"dotnet", "demo.dll"},
+		Runtime:  ".NET 9.0.5",
+		Stats: Stats{Samples: 1000, Complete: 950, Gaps: map[string]int64{"no-info": 30, "stack-larger-than-slot": 20},
+			Suspended: Quantiles{700, 1_234_567, 3_456_789, 12_345_678}, Retries: 12, Lost: 3, Notes: []string{"a note"}},
+	}
+}
