@@ -180,7 +180,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 	var uf unwind.Frame
 	b := m.bounds
 	b.Guess = true
-	exact, trust, stop := m.u.Step(&m.regs, m.exact, &m.mem, &b, &uf)
+	exact, stop := m.u.Step(&m.regs, m.exact, &m.mem, &b, &uf)
 	if stop == unwind.EndOfStack && m.nextManaged() < 0 {
 		return false
 	}
@@ -188,8 +188,8 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		m.gap(gapOfStop(stop, m.in.Truncated))
 		return m.resync()
 	}
-	m.exact, m.trust = exact, trust
-	if trust.Doubtful() && m.guess < 0 {
+	m.exact, m.trust = exact, m.u.StepTrust()
+	if m.trust.Doubtful() && m.guess < 0 {
 		m.guess = m.res.N
 	}
 	return true
