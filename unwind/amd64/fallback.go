@@ -9,13 +9,70 @@ import (
 // fallback steps where no unwind data covers the address: first by what the
 // code bytes prove, then, if the bounds allow guessing, by the frame pointer.
 func (u *Unwinder) fallback(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	if b.Guess {
-		if u.framePointer(regs, mem, b, f) {
-			u.trust = unwind.TrustFramePointer
-			return false, unwind.StopNone
+	if i := r.Module(); i >= 0 {
+		callerExact, stop := u.byCode(i, regs, exact, mem, b, f)
+		if stop != unwind.NoInfo {
+			return callerExact, stop
 		}
 	}
+	if b.Guess && u.framePointer(regs, mem, b, f) {
+		u.trust = unwind.TrustFramePointer
+		return false, unwind.StopNone
+	}
 	return false, unwind.NoInfo
+}
+
+// byCode steps as the code bytes prove: out of a signal trampoline, a linkage
+// table entry, or simple code that can be run forward to its return. NoInfo
+// means they prove nothing.
+func (u *Unwinder) byCode(i int, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	m, sp := u.table.At(i), regs.GPR[context.RSP]
+	if inTrampoline(m, regs.RIP) {
+		f.Kind = unwind.KindSignal
+		to, ok := sigreturn(sp, mem)
+		if !ok {
+			return false, unwind.Unreadable
+		}
+		return true, u.accept(&to, true, regs, b, f)
+	}
+	if words, ok := pltDepth(m, regs.RIP); ok && exact {
+		to, ok := popped(regs, words, mem)
+		if !ok {
+			return false, unwind.Unreadable
+		}
+		return false, u.accept(&to, false, regs, b, f)
+	}
+	to, ok := leave(m, regs, exact, mem)
+	if !ok || !u.afterCall(to.RIP) {
+		return false, unwind.NoInfo
+	}
+	return false, u.accept(&to, false, regs, b, f)
+}
+
+// popped is the caller of code that has pushed some words and no registers.
+func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
+	to, sp := *regs, regs.GPR[context.RSP]+8*uint64(words)
+	ra, ok := mem.Word(sp)
+	to.RIP, to.GPR[context.RSP] = ra, sp+8
+	to.Known &= nonvolatile
+	return to, ok
+}
+
+// accept checks progress and bounds and makes the step.
+func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	sp := to.GPR[context.RSP]
+	if !signal {
+		if stop := checkSP(regs.GPR[context.RSP], sp, b); stop != unwind.StopNone {
+			return stop
+		}
+	}
+	if stop := checkRA(regs, sp, to.RIP); stop != unwind.StopNone {
+		return stop
+	}
+	u.trust = unwind.TrustLeaf
+	f.CFA = sp
+	*regs = *to
+	return unwind.StopNone
 }
 
 // framePointer takes RBP for a frame pointer if everything about it fits: it is

@@ -1,0 +1,160 @@
+package amd64
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// What code without unwind data gives away by its bytes.
+
+// codeWindow is how many bytes of code are looked at from an address on.
+const codeWindow = 256
+
+// codeAt gives up to n bytes of a module's code from addr, nil if it has none.
+func codeAt(m *module.Module, addr uint64, n int) []byte {
+	if m.ELF == nil {
+		return nil
+	}
+	for ; n > 0; n /= 2 {
+		if b, ok := m.ELF.BytesAt(addr-m.Bias, n); ok {
+			return b
+		}
+	}
+	return nil
+}
+
+// restoreRT is the signal trampoline: mov rax, 15 (rt_sigreturn); syscall.
+var restoreRT = []byte{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}
+
+const syscallAt = 7 // offset of its syscall
+
+// inTrampoline reports whether ip stands in a signal trampoline. A handler's
+// return address is its first byte: no call put it there.
+func inTrampoline(m *module.Module, ip uint64) bool {
+	if bytes.Equal(codeAt(m, ip, len(restoreRT)), restoreRT) {
+		return true
+	}
+	start := ip - syscallAt
+	return ip >= syscallAt && bytes.Equal(codeAt(m, start, len(restoreRT)), restoreRT)
+}
+
+// The kernel's signal frame as the trampoline finds it: RSP at the ucontext.
+const (
+	ucGregs = 40 // uc_flags, uc_link, uc_stack
+	ucRIP   = ucGregs + 16*8
+)
+
+// ucOrder is the order of uc_mcontext.gregs before RIP.
+var ucOrder = [16]uint8{
+	context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
+	context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP,
+}
+
+// sigreturn reads the interrupted registers. False if a word is missing.
+func sigreturn(sp uint64, mem *memory.Window) (to Registers, ok bool) {
+	for i, reg := range ucOrder {
+		if to.GPR[reg], ok = mem.Word(sp + ucGregs + 8*uint64(i)); !ok {
+			return to, false
+		}
+		to.Known |= 1 << reg
+	}
+	to.RIP, ok = mem.Word(sp + ucRIP)
+	return to, ok
+}
+
+// A pltForm is one layout of a procedure linkage table entry: 0xXX bytes with
+// a mask of those that vary, and where pushes end.
+type pltForm struct {
+	code  []byte
+	fixed []byte // 1 where code must match
+	push  [2]int // offsets from which one more word lies on the stack; 0 = never
+	base  int    // words below the return address at the entry's first byte
+}
+
+// pltForms are those of GNU ld and lld for x86-64, lazy and with IBT.
+var pltForms = [...]pltForm{
+	{code: []byte{0xff, 0x25, 0, 0, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0},
+		fixed: []byte{1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0}, push: [2]int{11}},
+	{code: []byte{0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0},
+		fixed: []byte{1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1}, push: [2]int{6}, base: 1},
+	{code: []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0x66, 0x90},
+		fixed: []byte{1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1}, push: [2]int{9}},
+	{code: []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 0, 0, 0, 0, 0xf2, 0xe9, 0, 0, 0, 0, 0x90},
+		fixed: []byte{1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1}, push: [2]int{9}},
+	{code: []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0, 0, 0, 0x66, 0x0f, 0x1f, 0x44, 0, 0},
+		fixed: []byte{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1}},
+	{code: []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0, 0, 0, 0, 0x0f, 0x1f, 0x44, 0, 0},
+		fixed: []byte{1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1}},
+	{code: []byte{0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90}, // .plt.got: 8-byte entries
+		fixed: []byte{1, 1, 0, 0, 0, 0, 1, 1}},
+}
+
+// pltDepth says how many words the linkage table's code at ip has on the stack
+// above the return address, if ip stands in such code.
+func pltDepth(m *module.Module, ip uint64) (words int, ok bool) {
+	for i := range pltForms {
+		form := &pltForms[i]
+		start := ip &^ uint64(len(form.code)-1)
+		if form.matches(codeAt(m, start, len(form.code))) {
+			return form.depth(int(ip - start)), true
+		}
+	}
+	return 0, false
+}
+
+func (p *pltForm) matches(b []byte) bool {
+	if len(b) != len(p.code) {
+		return false
+	}
+	for i, c := range p.code {
+		if p.fixed[i] != 0 && b[i] != c {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pltForm) depth(at int) int {
+	n := p.base
+	for _, from := range p.push {
+		if from != 0 && at >= from {
+			n++
+		}
+	}
+	return n
+}
+
+// afterCall reports whether a return address follows a call instruction, as
+// far as the bytes before it tell. Managed code is taken at its word: its bytes
+// are in no file.
+func (u *Unwinder) afterCall(ra uint64) bool {
+	if ra < 8 {
+		return false
+	}
+	if u.table.IsManaged(ra - 1) {
+		return true
+	}
+	i := u.table.Find(ra - 1)
+	if i < 0 {
+		return false
+	}
+	b := codeAt(u.table.At(i), ra-8, 8)
+	return len(b) == 8 && endsInCall(binary.LittleEndian.Uint64(b))
+}
+
+// endsInCall looks for a near call in the last bytes of w, the code before a
+// return address: E8 rel32, or FF /2 in each of its lengths.
+func endsInCall(w uint64) bool {
+	at := func(back int) uint8 { return uint8(w >> (8 * (8 - back))) }
+	modrm := func(back int, mod, rm uint8) bool {
+		return at(back) == 0xff && at(back-1)&0xf8 == mod<<6|2<<3 && (rm == 0xff || at(back-1)&7 == rm)
+	}
+	return at(5) == 0xe8 ||
+		modrm(2, 3, 0xff) || modrm(2, 0, 0xff) || modrm(3, 1, 0xff) ||
+		modrm(3, 0, 4) || modrm(4, 1, 4) ||
+		modrm(6, 0, 5) || modrm(6, 2, 0xff) || modrm(7, 2, 4)
+}
