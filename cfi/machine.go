@@ -48,6 +48,7 @@ type program struct {
 	inCIE  bool
 	fn     uint64
 	done   bool
+	visit  func(*Row) bool // for Rows: called with every row as it ends
 }
 
 // Row fills row with the rules at pc. It allocates nothing and is bounded by
@@ -81,7 +82,41 @@ func (m *Machine) At(t *Table, f *FDE, pc uint64, row *Row) Reason {
 	return why
 }
 
+// Rows calls fn with every row of f in order of Lo until fn answers false. The
+// rows are disjoint and cover f. A row is valid only during its call. On a
+// damaged program the rows before the damage have been given.
+func (m *Machine) Rows(t *Table, f *FDE, row *Row, fn func(*Row) bool) Reason {
+	row.reset()
+	if int(f.index) >= len(t.fdes) {
+		return NoInfo
+	}
+	p, why := m.start(t, int(f.index), row)
+	if why != None {
+		return why
+	}
+	row.FDE = *f
+	p.target, p.visit = f.Hi-1, fn
+	if why = m.execute(&p, row); why != None || p.done && row.Hi != f.Hi {
+		return why
+	}
+	return p.emit(row, f.Hi)
+}
+
 func (m *Machine) run(t *Table, i int, pc uint64, row *Row) Reason {
+	p, why := m.start(t, i, row)
+	if why != None {
+		return why
+	}
+	p.target = pc
+	why = m.execute(&p, row)
+	if row.CFA.Kind == Unspecified && why == None {
+		return BadRecord
+	}
+	return why
+}
+
+// start runs the CIE's program of FDE i and returns the FDE's own.
+func (m *Machine) start(t *Table, i int, row *Row) (program, Reason) {
 	f := &t.fdes[i]
 	c := &t.cies[f.cie]
 	sec := &t.secs[0]
@@ -92,16 +127,13 @@ func (m *Machine) run(t *Table, i int, pc uint64, row *Row) Reason {
 	row.BKey = c.bkey
 	p := program{c: c, arch: t.arch, sec: sec, r: buf.At(sec.data[:c.insEnd], c.insAt), inCIE: true}
 	if why := m.execute(&p, row); why != None {
-		return why
+		return p, why
 	}
 	m.keepInitial(row)
 	row.Lo, row.Hi = f.lo, f.hi
-	p = program{c: c, arch: t.arch, sec: sec, r: buf.At(sec.data[:f.insEnd], uint64(f.insAt)), loc: f.lo, target: pc, fn: f.lo}
-	why := m.execute(&p, row)
-	if row.CFA.Kind == Unspecified && why == None {
-		return BadRecord
-	}
-	return why
+	p.r, p.inCIE = buf.At(sec.data[:f.insEnd], uint64(f.insAt)), false
+	p.loc, p.fn = f.lo, f.lo
+	return p, None
 }
 
 func (m *Machine) keepInitial(row *Row) {
@@ -302,7 +334,24 @@ func (p *program) moveTo(to uint64, row *Row) Reason {
 		row.Hi = min(row.Hi, to)
 		return None
 	}
+	if p.visit != nil && to > p.loc {
+		hi := row.Hi
+		if why := p.emit(row, to); why != None || p.done {
+			return why
+		}
+		row.Hi = hi
+	}
 	p.loc, row.Lo = to, to
+	return None
+}
+
+// emit gives the row that ends at hi to the visitor.
+func (p *program) emit(row *Row, hi uint64) Reason {
+	if row.CFA.Kind == Unspecified {
+		return BadRecord
+	}
+	row.Hi = hi
+	p.done = !p.visit(row)
 	return None
 }
 

@@ -103,6 +103,11 @@ func opsText(e []byte) string {
 	return "[" + strings.Join(out, ",") + "]"
 }
 
+// vectorOmits names the rules that the vectors leave out although the record
+// has them: ld.so's FDE at 0x1c080 says DW_CFA_register x30 in x15 from 0x1c094
+// on, which readelf shows and the vector's "r" does not list.
+var vectorOmits = map[string]string{"ld0x1c0a3": "30"}
+
 func compact(raw json.RawMessage) string {
 	return strings.NewReplacer(" ", "", `\u002b`, "+").Replace(string(raw))
 }
@@ -122,7 +127,7 @@ func TestVectorRows(t *testing.T) {
 
 func checkRows(t *testing.T, dir, file string) {
 	arch, _, _ := strings.Cut(filepath.Base(file), "_")
-	if arch == "x86" {
+	if arch == "x86" { // cut inside x86_64
 		arch = "x86_64"
 	}
 	tables := map[string]*cfi.Table{}
@@ -216,7 +221,7 @@ func checkRegs(tab *cfi.Table, row *cfi.Row, want *rowLine) string {
 	}
 	for c := range row.Regs {
 		reg := strconv.Itoa(int(tab.Arch().Register(c)))
-		if _, ok := want.R[reg]; ok || row.Regs[c].Kind == cfi.Unspecified {
+		if _, ok := want.R[reg]; ok || row.Regs[c].Kind == cfi.Unspecified || vectorOmits[want.B+want.PC] == reg {
 			continue
 		}
 		return fmt.Sprintf("r%s = %s, not in the vector", reg, ruleText(row.Regs[c]))
