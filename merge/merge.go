@@ -192,7 +192,17 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 	if m.trust.Doubtful() && m.guess < 0 {
 		m.guess = m.res.N
 	}
+	if i := m.nextManaged(); i >= 0 && m.hijacked(&m.in.Frames[i]) {
+		return m.report(i, 0)
+	}
 	return true
+}
+
+// hijacked tells a managed frame whose return address the CLR has replaced to
+// regain control: its caller's stack pointer is that of the next frame the CLR
+// reported, though the return address read is not managed.
+func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
+	return f.SP == m.regs.SP() && !m.u.Table().IsManaged(unwind.LookupIP(m.regs.RIP, m.exact))
 }
 
 // report writes the run of managed frames that starts at in.Frames[i] and

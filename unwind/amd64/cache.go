@@ -48,6 +48,9 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
+// Table returns the table in force.
+func (u *Unwinder) Table() *module.Table { return u.table }
+
 // DisableCache makes every look-up start from the unwind data: for tests and
 // for finding out whether the cache is at fault.
 func (u *Unwinder) DisableCache(off bool) {
