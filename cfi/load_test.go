@@ -1,0 +1,229 @@
+package cfi
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestDamage: every kind of damage gets a typed reason, and does not lose the
+// good FDE at fnLo beside it.
+func TestDamage(t *testing.T) {
+	good := func(a *asm) { a.simpleFDE(a.simpleCIE()) }
+	for _, c := range []struct {
+		name   string
+		build  func(a *asm)
+		want   Reason
+		where  string
+		lost   bool // the good FDE cannot be reached behind it
+		before bool // the good FDE stands before the damage
+	}{
+		{name: "length past the section", build: func(a *asm) { a.u32(0x7fff) }, want: Truncated, where: "record length", before: true},
+		{name: "reserved length", build: func(a *asm) { a.u32(0xfffffff5) }, want: BadRecord, where: "record length", before: true},
+		{name: "64-bit length that wraps", build: func(a *asm) { a.u32(0xffffffff).u64(^uint64(0) - 3) }, want: Truncated, where: "record length", before: true},
+		{name: "64-bit length cut", build: func(a *asm) { a.u32(0xffffffff).u32(0) }, want: Truncated, where: "record length", before: true},
+		{name: "two bytes of a length", build: func(a *asm) { a.u16(1) }, want: Truncated, where: "record length", before: true},
+		{name: "id cut", build: func(a *asm) { a.begin(); a.u16(0).end() }, want: Truncated, where: "record id"},
+		{name: "CIE pointer before the section", build: func(a *asm) { a.begin(); a.u32(0x7000).u64(0).u64(0).end() }, want: BadRecord, where: "FDE"},
+		{name: "CIE pointer at itself", build: func(a *asm) { a.begin(); a.u32(4).u64(0).u64(0).end() }, want: BadRecord, where: "FDE"},
+		{name: "CIE pointer forward", build: func(a *asm) { a.begin(); a.u32(^uint32(0) - 64).u64(0).u64(0).end() }, want: BadRecord, where: "FDE"},
+		{name: "unknown CIE version", build: func(a *asm) { a.cie(cieSpec{version: 2}) }, want: Unsupported, where: "CIE version"},
+		{name: "version 5", build: func(a *asm) { a.cie(cieSpec{version: 5}) }, want: Unsupported, where: "CIE version"},
+		{name: "unknown augmentation without z", build: func(a *asm) { a.cie(cieSpec{version: 1, aug: "Q"}) }, want: Unsupported, where: "CIE augmentation"},
+		{name: "augmentation length past the record", build: func(a *asm) {
+			a.begin()
+			a.cieID().u8(1).str("zR").uleb(1).sleb(-8).u8(16).uleb(0x1000).u8(0).end()
+		}, want: Truncated, where: "CIE augmentation length"},
+		{name: "augmentation data shorter than its letters", build: func(a *asm) { a.cie(cieSpec{version: 1, aug: "zPR", augData: []byte{0, 1}}) }, want: Truncated, where: "CIE augmentation"},
+		{name: "unterminated augmentation", build: func(a *asm) { a.begin(); a.cieID().u8(1, 'z', 'R').end() }, want: Truncated, where: "CIE"},
+		{name: "return address register", build: func(a *asm) { a.begin(); a.cieID().u8(3).str("").uleb(1).sleb(-8).uleb(1 << 20).end() }, want: BadRecord, where: "CIE return address register"},
+		{name: "address size", build: func(a *asm) { a.begin(); a.cieID().u8(4).str("").u8(3, 0).uleb(1).sleb(-8).uleb(16).end() }, want: Unsupported, where: "CIE address size"},
+		{name: "FDE of an unusable CIE", build: func(a *asm) {
+			c := a.cie(cieSpec{version: 9})
+			a.simpleFDE(c)
+		}, want: Unsupported, where: "FDE"},
+		{name: "FDE that wraps", build: func(a *asm) {
+			c := a.simpleCIE()
+			a.begin()
+			a.ciePtr(c).u64(^uint64(0) - 8).u64(16).end()
+		}, want: BadRecord, where: "FDE range"},
+		{name: "FDE range cut", build: func(a *asm) {
+			c := a.simpleCIE()
+			a.begin()
+			a.ciePtr(c).u64(0x9000).u32(16).end()
+		}, want: Truncated, where: "FDE range"},
+		{name: "FDE augmentation past the record", build: func(a *asm) {
+			c := a.cie(cieSpec{version: 1, aug: "z"})
+			a.begin()
+			a.ciePtr(c).u64(0x9000).u64(16).uleb(99).end()
+		}, want: Truncated, where: "FDE augmentation length"},
+		{name: "overlong LEB128 in a CIE", build: func(a *asm) {
+			a.begin()
+			a.cieID().u8(1).str("")
+			for i := 0; i < 12; i++ {
+				a.u8(0x80)
+			}
+			a.u8(1, 0x78, 16).end()
+		}, want: Truncated, where: "CIE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var a asm
+			if c.before {
+				good(&a)
+				c.build(&a)
+			} else {
+				c.build(&a)
+				good(&a)
+			}
+			tab, err := Load(Sections{Arch: AMD64, EHFrame: a.b})
+			if f, why := tab.Find(fnLo); why != None || f.Hi != fnHi {
+				t.Errorf("the good FDE is lost: %v %+v", why, f)
+			}
+			checkProblem(t, err, c.where, c.want)
+		})
+	}
+}
+
+func checkProblem(t *testing.T, err error, where string, want Reason) {
+	t.Helper()
+	var le *LoadError
+	if !errors.As(err, &le) {
+		t.Fatalf("error = %v", err)
+	}
+	for _, p := range le.Problems {
+		if p.Structure == where && p.Reason == want && strings.Contains(p.Error(), p.Section) {
+			return
+		}
+	}
+	t.Errorf("no %q problem with reason %v in %v", where, want, le.Problems)
+}
+
+// TestTruncatedSection cuts a section at every byte: nothing but typed errors,
+// and what lies before the cut is kept.
+func TestTruncatedSection(t *testing.T) {
+	for _, a := range []asm{{}, {wide: true}, {debug: true}, {debug: true, wide: true}} {
+		a.simpleFDE(a.simpleCIE())
+		whole := len(a.b)
+		a.simpleFDE(a.simpleCIE())
+		for n := range a.b {
+			s := Sections{Arch: AMD64, EHFrame: a.b[:n:n]}
+			if a.debug {
+				s = Sections{Arch: AMD64, DebugFrame: a.b[:n:n]}
+			}
+			tab, err := Load(s)
+			if _, why := tab.Find(fnLo); (why == None) != (n >= whole) {
+				t.Fatalf("%+v cut at %d: %v %v", a.wide, n, why, err)
+			}
+		}
+	}
+}
+
+func TestTerminatorAndHeader(t *testing.T) {
+	var a asm
+	cie := a.simpleCIE()
+	a.simpleFDE(cie)
+	a.u32(0)
+	hidden := uint64(len(a.b))
+	a.begin()
+	a.ciePtr(cie).u64(0x9000).u64(16).end()
+	const ehAddr, hdrAddr = 0x2000, 0x1f00
+	s := Sections{Arch: AMD64, EHFrame: a.b, EHFrameAddr: ehAddr}
+	if _, why := mustLoad(t, s).Find(0x9000); why != NoInfo {
+		t.Fatalf("a record behind the terminator was found without a header: %v", why)
+	}
+	var h asm
+	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
+	h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + hidden - hdrAddr))
+	s.EHFrameHdr, s.EHFrameHdrAddr = h.b, hdrAddr
+	tab := mustLoad(t, s)
+	for _, pc := range []uint64{fnLo, 0x9000} { // the first is missing in the header
+		if _, why := tab.Find(pc); why != None {
+			t.Errorf("Find(%#x) = %v", pc, why)
+		}
+	}
+	st := tab.Stats()
+	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderSize != 1 || st.FDEs != 2 || st.CIEs != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func mustLoad(t testing.TB, s Sections) *Table {
+	t.Helper()
+	tab, err := Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// TestHeaderDamage: a header in any state costs nothing of .eh_frame.
+func TestHeaderDamage(t *testing.T) {
+	eh := ehFrame()
+	for _, c := range []struct {
+		name string
+		hdr  *asm
+		want Reason // None: no problem
+	}{
+		{"three bytes", new(asm).u8(1, 0x1b, 3), Truncated},
+		{"version 2", new(asm).u8(2, 0x1b, 3, 0x3b).u32(0).u32(0), Unsupported},
+		{"no table", new(asm).u8(1, 0x1b, 0xff, 0xff).u32(0), None},
+		{"undefined pointer encoding", new(asm).u8(1, 0x0f, 3, 0x3b).u32(0).u32(0), BadEncoding},
+		{"pointer cut", new(asm).u8(1, 0x1b, 3, 0x3b).u16(0), Truncated},
+		{"count cut", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u16(0), Truncated},
+		{"count lies", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(0xffffffff).u32(1).u32(2), Truncated},
+		{"table of an undefined encoding", new(asm).u8(1, 0x1b, 3, 0x0f).u32(0).u32(1).u64(0), BadEncoding},
+		{"entry outside .eh_frame", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x7fffffff), BadRecord},
+		{"entry at a CIE", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x4000), BadRecord},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tab, err := Load(Sections{Arch: AMD64, EHFrame: eh, EHFrameAddr: 0x4000, EHFrameHdr: c.hdr.b})
+			if _, why := tab.Find(fnLo); why != None {
+				t.Errorf("FDE lost: %v", why)
+			}
+			if c.want == None {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var fe *FormatError
+			if !errors.As(err, &fe) || fe.Reason != c.want || fe.Section != ".eh_frame_hdr" {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// TestOverlap: where FDEs share bytes the one that starts last rules, the
+// outer one around it, and .eh_frame before .debug_frame.
+func TestOverlap(t *testing.T) {
+	var a asm
+	cie := a.simpleCIE()
+	add := func(a *asm, cie int, lo, hi uint64) { a.begin(); a.ciePtr(cie).u64(lo).u64(hi - lo).end() }
+	add(&a, cie, 100, 200)
+	add(&a, cie, 120, 130)
+	add(&a, cie, 125, 140)
+	add(&a, cie, 190, 210)
+	add(&a, cie, 300, 300) // covers nothing
+	d := asm{debug: true}
+	dc := d.simpleCIE()
+	add(&d, dc, 100, 250)
+	tab := mustLoad(t, Sections{Arch: AMD64, EHFrame: a.b, DebugFrame: d.b})
+	for _, c := range []struct{ pc, lo, hi uint64 }{
+		{99, 0, 0}, {100, 100, 200}, {119, 100, 200}, {120, 120, 130}, {124, 120, 130}, {125, 125, 140}, {139, 125, 140},
+		{140, 100, 200}, {189, 100, 200}, {190, 190, 210}, {209, 190, 210}, {210, 100, 250}, {249, 100, 250}, {250, 0, 0}, {300, 0, 0},
+	} {
+		f, why := tab.Find(c.pc)
+		if f.Lo != c.lo || f.Hi != c.hi || (why == None) != (c.hi != 0) {
+			t.Errorf("Find(%d) = [%d,%d) %v, want [%d,%d)", c.pc, f.Lo, f.Hi, why, c.lo, c.hi)
+		}
+	}
+	if st := tab.Stats(); st.Empty != 1 || st.Overlapping == 0 || st.DebugFDEs != 1 {
+		t.Errorf("%+v", st)
+	}
+	n := 0
+	tab.Each(func(FDE) bool { n++; return true })
+	if n != 5 || tab.Len() != 5 {
+		t.Errorf("Each gave %d, Len %d", n, tab.Len())
+	}
+}
