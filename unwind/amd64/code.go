@@ -14,17 +14,26 @@ import (
 // codeWindow is how many bytes of code are looked at from an address on.
 const codeWindow = 256
 
-// codeAt gives up to n bytes of a module's code from addr, nil if it has none.
+// codeAt gives the up to n bytes of a module's code that there are from addr
+// on, nil if none.
 func codeAt(m *module.Module, addr uint64, n int) []byte {
 	if m.ELF == nil {
 		return nil
 	}
-	for ; n > 0; n /= 2 {
-		if b, ok := m.ELF.BytesAt(addr-m.Bias, n); ok {
-			return b
-		}
+	if b, ok := m.ELF.BytesAt(addr-m.Bias, n); ok {
+		return b
 	}
-	return nil
+	var best []byte
+	for lo := 0; lo < n; { // the segment ends within n bytes: find where
+		mid := (lo + n) / 2
+		b, ok := m.ELF.BytesAt(addr-m.Bias, mid)
+		if !ok || mid == 0 {
+			n = mid
+			continue
+		}
+		best, lo = b, mid+1
+	}
+	return best
 }
 
 // restoreRT is the signal trampoline: mov rax, 15 (rt_sigreturn); syscall.
