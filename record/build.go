@@ -1,0 +1,232 @@
+package record
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// builder makes one profile of all processes.
+type builder struct {
+	p       *export.Profile
+	namer   Namer
+	several bool
+	modules int32 // index of the current process's first module
+	frames  int32 // and of its first frame
+	hold    wire.Histogram
+	end     int64 // unix nanoseconds of the last sample
+}
+
+// build makes the profile of what has arrived so far. A nil Namer names native
+// frames module+0xoffset.
+func (r *run) build(n Namer) *export.Profile {
+	all := r.srv.all()
+	b := &builder{namer: n, several: len(all) > 1, p: &export.Profile{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start}}
+	b.p.Stats.Gaps = map[string]int64{}
+	for i, p := range all {
+		p.mu.Lock()
+		if i == 0 {
+			b.header(p)
+		}
+		b.process(p)
+		p.mu.Unlock()
+	}
+	b.finish(r)
+	return b.p
+}
+
+func (b *builder) header(p *process) {
+	if p.hello == nil {
+		return
+	}
+	b.p.Runtime = p.hello.Runtime
+	if p.hello.StartUnixNano > 0 {
+		b.p.Start = time.Unix(0, p.hello.StartUnixNano)
+	}
+	if p.hello.RateMilliHz > 0 {
+		b.p.RateHz = float64(p.hello.RateMilliHz) / 1000
+	}
+}
+
+func (b *builder) process(p *process) {
+	b.modules, b.frames = int32(len(b.p.Modules)), int32(len(b.p.Frames))
+	for i := range p.modules {
+		m := &p.modules[i]
+		b.p.Modules = append(b.p.Modules, export.Module{Path: m.Path, BuildID: m.BuildID, Start: m.Start, End: m.End})
+	}
+	single := p.singleFile()
+	for i := range p.frames {
+		b.p.Frames = append(b.p.Frames, b.frame(p, &p.frames[i], single))
+	}
+	b.stacks(p)
+	b.stats(p)
+}
+
+// stacks adds a process's stacks, under a root frame of the process if there
+// are several.
+func (b *builder) stacks(p *process) {
+	root := int32(-1)
+	if b.several {
+		root = int32(len(b.p.Frames))
+		b.p.Frames = append(b.p.Frames, export.Frame{Name: fmt.Sprintf("process %s (%d)", p.name, p.pid), ModuleIndex: -1, Class: export.ClassNative})
+	}
+	threads := map[uint64]int{}
+	for i := range p.stacks {
+		s := &p.stacks[i]
+		t, ok := threads[s.tid]
+		if !ok {
+			t = len(b.p.Threads)
+			threads[s.tid] = t
+			b.p.Threads = append(b.p.Threads, export.Thread{ID: int(s.tid), Name: b.threadName(p, s.tid)})
+		}
+		out := export.Stack{Thread: t, Frames: make([]int32, 0, len(s.frames)+1), Count: s.count,
+			WallNanos: int64(s.wall), CPUNanos: int64(s.cpu), Complete: s.gap == 0}
+		for _, f := range s.frames {
+			out.Frames = append(out.Frames, b.frames+f)
+		}
+		if root >= 0 {
+			out.Frames = append(out.Frames, root)
+		}
+		if s.gap != 0 {
+			out.Gap = p.gapName(s.gap)
+		}
+		b.p.Stacks = append(b.p.Stacks, out)
+	}
+}
+
+func (b *builder) threadName(p *process, tid uint64) string {
+	name := p.threads[tid]
+	if name == "" && tid == uint64(p.pid) {
+		name = "main"
+	}
+	if b.several {
+		return fmt.Sprintf("%s (%d) %s", p.name, p.pid, name)
+	}
+	return name
+}
+
+func (b *builder) frame(p *process, k *frameKey, single int32) export.Frame {
+	f := export.Frame{ModuleIndex: -1, Addr: k.addr, Doubtful: k.doubtful}
+	if k.module >= 0 {
+		f.ModuleIndex = b.modules + k.module
+		f.Module = filepath.Base(p.modules[k.module].Path)
+	}
+	switch k.kind {
+	case unwind.KindManaged:
+		f.Class = export.ClassManaged
+		f.Name, f.Module = p.managedName(k, f.Module)
+	case unwind.KindStub:
+		f.Class = export.ClassStub
+		f.Name = b.stubName(p, k)
+	case unwind.KindGap:
+		f.Class, f.Name = export.ClassGap, p.gapName(k.gap)
+	default:
+		f.Class = export.ClassNative
+		if k.module >= 0 && (k.module == single || isRuntime(f.Module)) {
+			f.Class = export.ClassRuntime
+		}
+		f.Name = b.nativeName(p, k)
+	}
+	return f
+}
+
+// managedName is the method's name and assembly.
+func (p *process) managedName(k *frameKey, module string) (string, string) {
+	if m := p.methods[k.method]; m != nil && k.method != 0 {
+		return m.Name, m.Module
+	}
+	if k.method != 0 {
+		return fmt.Sprintf("method-%d", k.method), module
+	}
+	return fmt.Sprintf("managed code at %#x", k.addr), module
+}
+
+// stubName is the name the profiler gave, or what the stub is.
+func (b *builder) stubName(p *process, k *frameKey) string {
+	if m := p.methods[k.method]; m != nil && k.method != 0 {
+		return m.Name
+	}
+	if k.module >= 0 {
+		return b.nativeName(p, k)
+	}
+	return "stub of the CLR"
+}
+
+// nativeName asks the Namer, and else says where in which module.
+func (b *builder) nativeName(p *process, k *frameKey) string {
+	if k.module < 0 {
+		return fmt.Sprintf("unknown code at %#x", k.addr)
+	}
+	m := &p.modules[k.module]
+	if b.namer != nil {
+		if name, ok := b.namer.Name(m.Path, m.BuildID, k.addr-m.Bias); ok {
+			return name
+		}
+	}
+	return fmt.Sprintf("%s+%#x", filepath.Base(m.Path), k.addr-m.Bias)
+}
+
+// runtimeLibraries are prefixes of the .NET runtime's native libraries.
+var runtimeLibraries = []string{"libcoreclr", "libclrjit", "libclrgc", "libhostfxr", "libhostpolicy", "libSystem.", "libmscordac", "libmscordbi"}
+
+func isRuntime(base string) bool {
+	return slices.ContainsFunc(runtimeLibraries, func(p string) bool { return strings.HasPrefix(base, p) })
+}
+
+// singleFile returns the module that holds the runtime in a single-file
+// program: the executable, where there is no libcoreclr. -1 = none.
+func (p *process) singleFile() int32 {
+	exe := int32(-1)
+	for i := range p.modules {
+		base := filepath.Base(p.modules[i].Path)
+		if strings.HasPrefix(base, "libcoreclr.") {
+			return -1
+		}
+		if exe < 0 && !strings.Contains(base, ".so") && !strings.HasPrefix(base, "[") && !strings.HasSuffix(base, ".dll") {
+			exe = int32(i)
+		}
+	}
+	return exe
+}
+
+func (b *builder) stats(p *process) {
+	s := &b.p.Stats
+	s.Samples += p.samples
+	s.Complete += p.complete
+	s.Lost += p.overflow + int64(p.counters[wire.StatLost])
+	s.Retries += int64(p.counters[wire.StatRetries])
+	for code, n := range p.gaps {
+		s.Gaps[p.gapName(code)] += n
+	}
+	b.hold.Merge(&p.suspended)
+	s.Notes = append(s.Notes, p.notes...)
+	if line := p.end(); line != "" {
+		s.Notes = append(s.Notes, line)
+	}
+	if p.overflow > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d has more than %d different stacks: %d samples were left out", p.pid, maxStacks, p.overflow))
+	}
+	b.end = max(b.end, p.last)
+}
+
+func (b *builder) finish(r *run) {
+	s := &b.p.Stats
+	s.Suspended = export.Quantiles{Count: int64(b.hold.Count()), P50: time.Duration(b.hold.Quantile(0.5)),
+		P99: time.Duration(b.hold.Quantile(0.99)), Max: time.Duration(b.hold.Max())}
+	if b.end > 0 {
+		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
+	}
+	select {
+	case <-r.exited:
+		s.ExitNote = exitNote(r.code)
+	default:
+	}
+	slices.Sort(s.Notes)
+	s.Notes = slices.Compact(s.Notes)
+}

@@ -1,0 +1,221 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// maxStacks bounds the distinct stacks kept of one process. A profile with
+// more says nothing a person can read, and the memory would never end.
+const maxStacks = 1 << 20
+
+// frameKey is what makes two frames the same frame of a profile.
+type frameKey struct {
+	kind     unwind.Kind
+	doubtful bool
+	gap      uint8
+	module   int32  // index into process.modules, -1 = none
+	method   uint32 // managed: the method's ID, and then addr is 0
+	addr     uint64 // otherwise: the address to look up
+}
+
+// stack is one distinct stack of one thread.
+type stack struct {
+	tid       uint64
+	gap       uint8
+	frames    []int32 // indices into process.frames, leaf first
+	count     int64
+	wall, cpu uint64
+}
+
+// process is what one connection told.
+type process struct {
+	mu   sync.Mutex
+	pid  int
+	name string // of the executable, from the kernel
+
+	hello    *wire.Hello
+	modules  []wire.Module // every version ever told
+	current  map[uint32]int32
+	methods  map[uint32]*wire.Method
+	threads  map[uint64]string
+	seen     map[uint64]bool // threads that have samples
+	gapNames map[uint8]string
+
+	frames     []frameKey
+	frameIndex map[frameKey]int32
+	stacks     []stack
+	stackIndex map[string]int32
+	key        []byte  // reused by add
+	row        []int32 // reused by add
+
+	counters    map[string]uint64
+	suspended   wire.Histogram
+	gaps        map[uint8]int64
+	samples     int64
+	complete    int64
+	overflow    int64 // samples not kept because of maxStacks
+	notes       []string
+	first, last int64 // unix nanoseconds of the samples
+	farewell    string
+	ended       error // how the stream ended; nil while it goes on and after a farewell
+}
+
+func newProcess(pid int, name string) *process {
+	return &process{pid: pid, name: name, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{},
+		threads: map[uint64]string{}, seen: map[uint64]bool{}, gapNames: map[uint8]string{},
+		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, gaps: map[uint8]int64{}}
+}
+
+// read takes messages until the stream ends, for whatever reason.
+func (p *process) read(r io.Reader) {
+	wr := wire.NewReader(r)
+	for {
+		m, err := wr.Next()
+		p.mu.Lock()
+		if err != nil {
+			if p.farewell == "" && !errors.Is(err, os.ErrDeadlineExceeded) { // the deadline is settle's
+				p.ended = err
+			}
+			p.mu.Unlock()
+			return
+		}
+		p.take(m)
+		p.mu.Unlock()
+	}
+}
+
+func (p *process) take(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Hello:
+		p.hello = m
+	case *wire.Module:
+		p.module(m)
+	case *wire.Method:
+		p.methods[m.ID] = m
+	case *wire.Thread:
+		p.threads[m.TID] = m.Name
+	case *wire.GapName:
+		p.gapNames[m.Code] = m.Name
+	case *wire.Sample:
+		p.sample(m)
+	case *wire.Stats:
+		if !p.suspended.Set(wire.StatSuspended, m) {
+			p.counters[m.Key] = m.Value
+		}
+	case *wire.Note:
+		p.notes = append(p.notes, m.Text)
+	case *wire.Bye:
+		p.farewell = m.Reason + "."
+	}
+}
+
+// module adds a version: frames that were taken while another image was there
+// keep the one they belong to.
+func (p *process) module(m *wire.Module) {
+	if i, ok := p.current[m.ID]; ok && p.modules[i] == *m {
+		return
+	}
+	p.current[m.ID] = int32(len(p.modules))
+	p.modules = append(p.modules, *m)
+}
+
+func (p *process) sample(s *wire.Sample) {
+	p.samples++
+	if s.Gap == 0 {
+		p.complete++
+	} else {
+		p.gaps[s.Gap]++
+	}
+	p.seen[s.TID] = true
+	if p.first == 0 || s.TimeUnixNano < p.first {
+		p.first = s.TimeUnixNano
+	}
+	p.last = max(p.last, s.TimeUnixNano)
+	p.row = p.row[:0]
+	for i := range s.Frames {
+		p.row = append(p.row, p.frame(&s.Frames[i]))
+	}
+	i, ok := p.stackOf(s)
+	if !ok {
+		p.overflow++
+		return
+	}
+	st := &p.stacks[i]
+	st.count++
+	st.wall += s.WallNanos
+	st.cpu += s.CPUNanos
+}
+
+// stackOf finds or makes the stack of p.row.
+func (p *process) stackOf(s *wire.Sample) (int32, bool) {
+	p.key = binary.AppendUvarint(p.key[:0], s.TID)
+	p.key = append(p.key, s.Gap)
+	for _, f := range p.row {
+		p.key = binary.AppendUvarint(p.key, uint64(f))
+	}
+	if i, ok := p.stackIndex[string(p.key)]; ok {
+		return i, true
+	}
+	if len(p.stacks) >= maxStacks {
+		return 0, false
+	}
+	i := int32(len(p.stacks))
+	p.stacks = append(p.stacks, stack{tid: s.TID, gap: s.Gap, frames: append([]int32(nil), p.row...)})
+	p.stackIndex[string(p.key)] = i
+	return i, true
+}
+
+// frame finds or makes the index of a frame. Managed frames of one method are
+// one frame whatever their ip; others are told apart by the address looked up.
+func (p *process) frame(f *wire.Frame) int32 {
+	k := frameKey{kind: f.Kind, doubtful: f.Trust.Doubtful() && f.Kind != unwind.KindGap, gap: f.Gap, module: -1}
+	if i, ok := p.current[f.Module]; ok && f.Module != 0 {
+		k.module = i
+	}
+	switch {
+	case f.Kind == unwind.KindGap:
+	case f.Method != 0:
+		k.method = f.Method
+	default:
+		k.addr = unwind.LookupIP(f.IP, f.Exact())
+	}
+	if i, ok := p.frameIndex[k]; ok {
+		return i
+	}
+	i := int32(len(p.frames))
+	p.frames = append(p.frames, k)
+	p.frameIndex[k] = i
+	return i
+}
+
+// gapName is the sender's name of a gap code.
+func (p *process) gapName(code uint8) string {
+	if n, ok := p.gapNames[code]; ok {
+		return n
+	}
+	if code == wire.GapCut {
+		return "too-many-frames"
+	}
+	return fmt.Sprintf("gap-%d", code)
+}
+
+// end says in a line how the stream ended if it did not end well.
+func (p *process) end() string {
+	var fe *wire.FormatError
+	var ve *wire.VersionError
+	switch {
+	case p.farewell != "" || p.ended == nil:
+		return ""
+	case errors.As(p.ended, &fe), errors.As(p.ended, &ve):
+		return fmt.Sprintf("process %d (%s): %v; samples until then are kept", p.pid, p.name, p.ended)
+	}
+	return fmt.Sprintf("process %d (%s) ended without a farewell (killed, crashed or cut off); samples until then are kept", p.pid, p.name)
+}

@@ -1,0 +1,134 @@
+// Package record runs a command under the profiler and turns what the profiler
+// sends into a profile: the library behind `seedwalk record`.
+//
+// Sources: the CLR's environment variables for profilers are those of
+// dotnet/runtime docs/design/coreclr/profiling and src/coreclr/inc/clrconfignames.h;
+// exit codes 125, 126, 127 and 128+n follow the POSIX shell and env(1);
+// unix(7), credentials(7), signal(7).
+//
+// Glossary. The command is what the user asked to run. The target is any
+// process that connects: the command itself or a .NET process it started. To
+// settle is to drain the connections, name the frames and write the outputs.
+//
+// Strategy. The profiler inside a target connects to a unix socket in a private
+// directory and sends package wire's messages. Samples are folded into distinct
+// stacks as they arrive, so memory grows with the number of different stacks and
+// not with time. Names of native functions are looked up when settling. Every
+// output is written beside its place and renamed, so that a reader never sees
+// half a file; where that fails the output goes to another directory and the
+// user is told.
+//
+// Several processes: a .NET command often starts further .NET processes, which
+// inherit the environment and connect too. All are recorded. With one process
+// the profile is that process; with more, every stack has a root frame
+// "process NAME (PID)", and threads of all are listed together.
+//
+// Signals: INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP go on to the
+// command, but those a terminal sends go to its whole foreground process group,
+// so they are not sent a second time while we are in it. The first INT also
+// settles the recording once the command has ended, or after Grace if it goes
+// on; a second INT quits at once with what there is.
+//
+// Known gaps: a signal sent by kill(1) to the tool alone while it is in the
+// foreground is taken for the terminal's (INT, QUIT, HUP, WINCH, TSTP only).
+// Linux only.
+package record
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+)
+
+// Exit codes beside the command's own.
+const (
+	ExitRefused   = 125 // seedwalk itself could not begin, or could not keep the result anywhere
+	ExitCannotRun = 126 // the command was found but could not be started
+	ExitNotFound  = 127 // the command was not found
+	ExitSignal    = 128 // plus the number of the signal that ended the command
+)
+
+// Options say what to run and where results go. Command, Profiler and at least
+// one of Outputs and Raw must be given.
+type Options struct {
+	Command    []string
+	Env        []string      // of the command, before ours; nil = os.Environ()
+	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
+	Duration   time.Duration // record this long from the first connection, 0 = until the command ends
+	Outputs    []Output
+	Raw        string // also dump the profiler's stream here (debugging)
+	PIDFile    string // the command's process id is written here while it runs
+	Profiler   string // path of libseedwalk_profiler.so
+	StackBytes int    // stack copied per sample, 0 = the profiler's default
+	Stdin      *os.File
+	Stdout     *os.File
+	Stderr     *os.File
+	Grace      time.Duration  // after INT, how long to wait for the command before settling; 0 = 3 s
+	Progress   func(Progress) // called from one goroutine, about four times a second and once at the end
+	Say        func(line string)
+	Namer      Namer  // names of native functions; nil = module+0xoffset
+	SocketDir  string // where the private directory is made; "" = os.TempDir()
+}
+
+// Rates, samples per second.
+const (
+	DefaultRate = 99
+	MinRate     = 0.1
+	MaxRate     = 10000
+)
+
+// Output is one file to write. Path "-" is the standard output.
+type Output struct {
+	Path   string
+	Format Format
+}
+
+// Format writes a profile.
+type Format = export.Format
+
+// Progress is what there is to show while recording.
+type Progress struct {
+	Elapsed   time.Duration // since the first connection; 0 before
+	Samples   int64
+	Complete  int64 // samples without a gap
+	Threads   int   // seen in samples
+	Processes int   // that have connected
+	Stage     string
+}
+
+// Written tells where an output went.
+type Written struct {
+	Output Output
+	Path   string // where it is; differs from Output.Path after a fallback, "" if nowhere
+	Err    error  // why it is not at Output.Path
+}
+
+// Result is what a run gave.
+type Result struct {
+	ExitCode int // for our own exit: the command's, or one of the Exit codes
+	Profile  *export.Profile
+	Written  []Written
+	PIDs     []int // processes that connected, in order
+}
+
+// Refusal says in one line why a recording cannot begin.
+type Refusal struct {
+	What   string // what stands in the way
+	Where  string // the file, variable or argument
+	Remedy string
+	Code   int // exit code
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("%s: %s; %s", r.Where, r.What, r.Remedy)
+}
+
+// Namer names native code. Name is called after sampling, never while a thread
+// is suspended, and from one goroutine. addr is the image's own address (the
+// mapped one minus the module's bias). It returns false where no symbol covers
+// addr.
+type Namer interface {
+	Name(path, buildID string, addr uint64) (name string, ok bool)
+}

@@ -1,0 +1,161 @@
+package record
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	noExec := filepath.Join(dir, "data")
+	if err := os.WriteFile(noExec, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name   string
+		change func(*Options)
+		code   int
+		want   string
+	}{
+		{"no command", func(o *Options) { o.Command = nil }, 125, "no command"},
+		{"rate too high", func(o *Options) { o.Rate = 1e6 }, 125, "out of range"},
+		{"rate negative", func(o *Options) { o.Rate = -1 }, 125, "out of range"},
+		{"command not found", func(o *Options) { o.Command = []string{"no-such-command"} }, 127, "not found"},
+		{"path not found", func(o *Options) { o.Command = []string{dir + "/none"} }, 127, "not found"},
+		{"not executable", func(o *Options) { o.Command = []string{noExec} }, 126, "permission denied"},
+		{"no profiler", func(o *Options) { o.Profiler = dir + "/none.so" }, 125, "no such file"},
+		{"output in no directory", func(o *Options) { o.Outputs = []Output{{dir + "/none/x", plain}} }, 125, "mkdir -p " + dir + "/none"},
+		{"output is a directory", func(o *Options) { o.Outputs = []Output{{dir, plain}} }, 125, "is a directory"},
+		{"raw in no directory", func(o *Options) { o.Raw = dir + "/none/raw" }, 125, "mkdir"},
+		{"another profiler", func(o *Options) {
+			o.Env = append(o.Env, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={846F5F1C-F9AE-4B07-969E-05C26BC060D8}")
+		}, 125, "another profiler"},
+		{"another profiler by path", func(o *Options) {
+			o.Env = append(o.Env, "DOTNET_ENABLE_PROFILING=0x1", "DOTNET_PROFILER_PATH=/a.so")
+		}, 125, "another profiler"},
+		{"ourselves", func(o *Options) {
+			o.Env = append(o.Env, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+strings.ToLower(CLSID))
+		}, 125, "already recording"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			opt, _ := options(t, "silent")
+			c.change(&opt)
+			_, err := Run(opt)
+			var r *Refusal
+			if !errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Error(), c.want) || strings.Contains(r.Error(), "\n") {
+				t.Errorf("got %v, want code %d and %q in one line", err, c.code, c.want)
+			}
+		})
+	}
+}
+
+func TestNoPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("SKIPPED-CHECK: root may write anywhere")
+	}
+	dir := t.TempDir()
+	os.Chmod(dir, 0o500)
+	if r := checkWritable(filepath.Join(dir, "x")); r == nil || !strings.Contains(r.Error(), "permission denied") {
+		t.Errorf("got %v", r)
+	}
+}
+
+func TestChildEnviron(t *testing.T) {
+	opt := Options{Rate: 12.5, Profiler: "/p.so", Raw: "/raw", StackBytes: 4096, Env: []string{"A=1", "CORECLR_ENABLE_PROFILING=0",
+		"CORECLR_PROFILER_PATH_64=/other.so", "DOTNET_PROFILER={x}", "SEEDWALK_SOCKET=/old", "DOTNET_TieredPGO=0"}}
+	got := childEnviron(&opt, "/s")
+	want := environ{"A=1", "DOTNET_TieredPGO=0", "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + CLSID, "CORECLR_PROFILER_PATH=/p.so",
+		"SEEDWALK_SOCKET=/s", "SEEDWALK_RATE=12.5", "SEEDWALK_RAW=/raw", "SEEDWALK_STACK_BYTES=4096"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func TestBlockers(t *testing.T) {
+	cases := []struct {
+		env  string
+		want int
+	}{{"DOTNET_EnableDiagnostics=0", 1}, {"COMPlus_EnableDiagnostics=0", 1}, {"DOTNET_EnableDiagnostics_Profiler=0x0", 1},
+		{"DOTNET_EnableDiagnostics=1", 0}, {"DOTNET_EnableDiagnostics=", 0}, {"DOTNET_EnableDiagnostics_IPC=0", 0}}
+	for _, c := range cases {
+		if got := Blockers([]string{"X=1", c.env}); len(got) != c.want {
+			t.Errorf("%s: %q", c.env, got)
+		}
+	}
+}
+
+func TestWriteReplacesWhole(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "out"), filepath.Join(dir, "link")
+	os.WriteFile(path, []byte("old"), 0o640)
+	os.Symlink(path, link)
+	f := newFiles()
+	boom := errors.New("boom")
+	err := f.write(link, func(w io.Writer) error { io.WriteString(w, "half"); return boom })
+	if err != boom || content(t, path) != "old" {
+		t.Errorf("a failed write: %v, content %q", err, content(t, path))
+	}
+	if err := f.write(link, writeString("new")); err != nil || content(t, path) != "new" {
+		t.Errorf("%v, content %q", err, content(t, path))
+	}
+	info, _ := os.Lstat(link)
+	left, _ := os.ReadDir(dir)
+	if info.Mode()&os.ModeSymlink == 0 || len(left) != 2 {
+		t.Errorf("link %v, files %v", info.Mode(), left)
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+// /dev/full is a disk without room.
+func TestFullDiskFallsBack(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("SKIPPED-CHECK: no /dev/full")
+	}
+	opt, said := options(t, "exit")
+	t.Setenv("TMPDIR", t.TempDir())
+	opt.Outputs = []Output{{"/dev/full", plain}}
+	res := mustRun(t, opt)
+	w := res.Written[0]
+	if w.Err == nil || !strings.HasPrefix(w.Path, os.TempDir()) || !strings.Contains(content(t, w.Path), "x10") {
+		t.Fatalf("%+v", w)
+	}
+	if want := "cannot write /dev/full: no space left on device; the result is in " + w.Path; said.String() != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	if res.ExitCode != 3 {
+		t.Errorf("exit code %d", res.ExitCode)
+	}
+}
+
+// The directory vanishes while the command runs.
+func TestVanishedDirectoryFallsBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	os.Mkdir(dir, 0o755)
+	opt, said := options(t, "exit")
+	t.Setenv("TMPDIR", t.TempDir())
+	opt.Outputs = []Output{{filepath.Join(dir, "a.plain"), plain}}
+	opt.Command = []string{"/bin/sh", "-c", "rmdir " + dir + "; exec " + os.Args[0]}
+	res := mustRun(t, opt)
+	if res.Written[0].Path == "" || !strings.Contains(said.String(), "no such file") || !strings.HasSuffix(res.Written[0].Path, "a.plain") {
+		t.Errorf("%+v, said %q", res.Written, said)
+	}
+}
+
+func TestStdoutOutput(t *testing.T) {
+	r, w, _ := os.Pipe()
+	opt, _ := options(t, "exit")
+	opt.Stdout, opt.Outputs = w, []Output{{"-", plain}}
+	mustRun(t, opt)
+	w.Close()
+	if b, _ := io.ReadAll(r); strings.Count(string(b), "x10") != 1 {
+		t.Errorf("got %q", b)
+	}
+}

@@ -1,0 +1,205 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// defaultGrace is how long a command may take to end after the first INT
+// before the result is written without waiting for it.
+const defaultGrace = 3 * time.Second
+
+// progressEvery is the time between two calls of Options.Progress.
+const progressEvery = 250 * time.Millisecond
+
+// Run records one command. A *Refusal is returned when nothing was started;
+// otherwise Result is given, whatever became of the command.
+func Run(opt Options) (*Result, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	srv, err := listen(opt.SocketDir)
+	if err != nil {
+		return nil, &Refusal{What: "cannot make the profiler's socket: " + reason(err), Where: opt.SocketDir,
+			Remedy: "set TMPDIR to a directory you may write to", Code: ExitRefused}
+	}
+	defer srv.close()
+	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
+	r.signals = catchSignals()
+	defer r.signals.stop()
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	defer r.removePIDFile()
+	return r.watch(), nil
+}
+
+// check fills in defaults and refuses what cannot work.
+func (o *Options) check() error {
+	if len(o.Command) == 0 {
+		return &Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: ExitRefused}
+	}
+	o.defaults()
+	if !(o.Rate >= MinRate && o.Rate <= MaxRate) {
+		return &Refusal{What: "out of range", Where: fmt.Sprintf("rate %g", o.Rate),
+			Remedy: fmt.Sprintf("choose %g to %d samples per second", MinRate, MaxRate), Code: ExitRefused}
+	}
+	if r := OtherProfiler(o.Env); r != nil {
+		return r
+	}
+	if r := o.checkProfiler(); r != nil {
+		return r
+	}
+	return o.checkOutputs()
+}
+
+func (o *Options) defaults() {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Rate == 0 {
+		o.Rate = DefaultRate
+	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
+	if o.SocketDir == "" {
+		o.SocketDir = os.TempDir()
+	}
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+}
+
+// checkProfiler makes the path absolute: the CLR loads it from wherever the
+// command happens to be.
+func (o *Options) checkProfiler() *Refusal {
+	abs, err := filepath.Abs(o.Profiler)
+	if err == nil {
+		_, err = os.Stat(abs)
+	}
+	if err != nil {
+		return &Refusal{What: "the profiler library cannot be read: " + reason(err), Where: o.Profiler,
+			Remedy: "build it, or say where it is with --profiler", Code: ExitRefused}
+	}
+	o.Profiler = abs
+	return nil
+}
+
+func (o *Options) checkOutputs() error {
+	for i, out := range o.Outputs {
+		if r := checkWritable(out.Path); r != nil {
+			return r
+		}
+		o.Outputs[i].Path = absolute(out.Path) // the working directory may be gone at the end
+	}
+	for _, p := range []*string{&o.Raw, &o.PIDFile} {
+		if *p == "" {
+			continue
+		}
+		if r := checkWritable(*p); r != nil {
+			return r
+		}
+		*p = absolute(*p)
+	}
+	return nil
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); path != "-" && err == nil {
+		return abs
+	}
+	return path
+}
+
+// run is a recording under way.
+type run struct {
+	opt     *Options
+	srv     *server
+	files   *files
+	signals *signals
+	cmd     *exec.Cmd
+	exited  chan struct{} // closed when the command has ended and code is set
+	code    int
+	start   time.Time
+
+	mu     sync.Mutex
+	saving sync.Mutex // one write of the outputs at a time
+	final  bool       // under saving: all outputs have been written for good
+	result Result
+	told   map[string]bool // outputs whose fallback the user knows of
+}
+
+// begin starts the command.
+func (r *run) begin() error {
+	for _, line := range Blockers(r.opt.Env) {
+		r.opt.Say(line)
+	}
+	r.cmd = exec.Command(r.opt.Command[0], r.opt.Command[1:]...)
+	r.cmd.Env = childEnviron(r.opt, r.srv.path)
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.Stdout, r.opt.Stderr
+	if err := r.cmd.Start(); err != nil {
+		return cannotStart(r.opt.Command[0], err)
+	}
+	r.writePIDFile()
+	go func() {
+		r.code = exitCode(r.cmd.Wait())
+		close(r.exited)
+	}()
+	return nil
+}
+
+func cannotStart(command string, err error) *Refusal {
+	var e *exec.Error
+	if errors.Is(err, os.ErrNotExist) || errors.As(err, &e) && errors.Is(e.Err, exec.ErrNotFound) {
+		return &Refusal{What: "command not found", Where: command, Remedy: "check the name and PATH", Code: ExitNotFound}
+	}
+	return &Refusal{What: "cannot run: " + reason(err), Where: command, Remedy: "check that it is an executable file", Code: ExitCannotRun}
+}
+
+// exitCode is the code a shell would give: 128+n for a command ended by
+// signal n.
+func exitCode(err error) int {
+	var e *exec.ExitError
+	if !errors.As(err, &e) {
+		if err != nil {
+			return ExitRefused
+		}
+		return 0
+	}
+	if ws, ok := e.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return ExitSignal + int(ws.Signal())
+	}
+	return e.ExitCode()
+}
+
+func (r *run) writePIDFile() {
+	if r.opt.PIDFile == "" {
+		return
+	}
+	text := strconv.Itoa(r.cmd.Process.Pid) + "\n"
+	if err := r.files.write(r.opt.PIDFile, writeString(text)); err != nil {
+		r.opt.Say(fmt.Sprintf("cannot write the process id to %s: %s", r.opt.PIDFile, reason(err)))
+	}
+}
+
+func writeString(text string) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+}
+
+func (r *run) removePIDFile() {
+	if r.opt.PIDFile != "" {
+		os.Remove(r.opt.PIDFile)
+	}
+}

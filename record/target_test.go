@@ -1,0 +1,133 @@
+package record
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// The test binary is also the command that tests record: TARGET says what it
+// does. It plays the part of a .NET process with the profiler in it.
+const envTarget = "SEEDWALK_TEST_TARGET"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(envTarget); what != "" {
+		os.Exit(target(what))
+	}
+	os.Exit(m.Run())
+}
+
+func target(what string) int {
+	switch what {
+	case "silent":
+		return 5
+	case "exit":
+		send(greet, samples(10), func(w *wire.Writer) { w.Bye("exit") })
+		return 3
+	case "echo":
+		send(greet, samples(1), func(w *wire.Writer) { w.Bye("exit") })
+		io.Copy(os.Stdout, os.Stdin)
+		fmt.Fprintln(os.Stderr, "to stderr")
+		return 0
+	case "killed":
+		send(greet, samples(10)).Write([]byte{byte(wire.TypeNote), 9, 'h', 'a'}) // half a message
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		time.Sleep(time.Minute)
+	case "garbage":
+		send(greet, samples(2)).Write([]byte{byte(wire.TypeNote), 1, 9})
+		return 0
+	case "parent":
+		send(greet, samples(1), func(w *wire.Writer) { w.Bye("exit") })
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), envTarget+"=exit")
+		child.Run()
+		return 0
+	case "patient":
+		return patient()
+	case "env":
+		for _, kv := range os.Environ() {
+			if strings.HasPrefix(kv, "CORECLR") || strings.HasPrefix(kv, "DOTNET_") || strings.HasPrefix(kv, "SEEDWALK_") {
+				fmt.Println(kv)
+			}
+		}
+		return 0
+	}
+	return 99
+}
+
+// patient goes on through two INTs, echoes every signal, and ends at TERM.
+func patient() int {
+	c := make(chan os.Signal, 8)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM)
+	conn := send(greet, samples(4))
+	defer conn.Close()
+	for s := range c {
+		fmt.Println(s)
+		if s == syscall.SIGTERM {
+			return 7
+		}
+	}
+	return 98
+}
+
+func dialTool() net.Conn {
+	c, err := net.Dial("unix", os.Getenv(EnvSocket))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(97)
+	}
+	return c
+}
+
+func send(parts ...func(*wire.Writer)) net.Conn {
+	c := dialTool()
+	w := wire.NewWriter(nil)
+	for _, p := range parts {
+		p(w)
+	}
+	c.Write(w.Bytes())
+	return c
+}
+
+func greet(w *wire.Writer) {
+	w.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: "amd64", Runtime: ".NET 9.0.5", StartUnixNano: 1_000_000_000, RateMilliHz: 50_000})
+	w.Module(&wire.Module{ID: 1, Start: 0x1000, End: 0x9000, Bias: 0x1000, Path: "/usr/share/dotnet/libcoreclr.so", BuildID: "aa"})
+	w.Module(&wire.Module{ID: 2, Start: 0x10000, End: 0x20000, Bias: 0x10000, Path: "/lib/libc.so.6", BuildID: "bb"})
+	w.Method(&wire.Method{ID: 1, FunctionID: 5, Name: "App.Program.Main", Module: "App"})
+	w.Thread(&wire.Thread{TID: 70, Name: "worker"})
+	w.GapName(3, "no-unwind-info")
+	var h wire.Histogram
+	h.Add(1_000_000)
+	h.Write(w, wire.StatSuspended)
+	w.Stats(wire.StatRetries, 2)
+}
+
+// samples appends n complete ones of one stack and one with a gap.
+func samples(n int) func(*wire.Writer) {
+	return func(w *wire.Writer) {
+		frames := []wire.Frame{
+			{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, Module: 2, IP: 0x10500},
+			{Kind: unwind.KindNative, Trust: unwind.TrustFramePointer, Module: 1, IP: 0x1801},
+			{Kind: unwind.KindStub, Trust: unwind.TrustCLR, IP: 0x777000},
+			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 1, IP: 0x888000},
+		}
+		for i := 0; i < n; i++ {
+			frames[3].IP++ // another instruction of the same method
+			w.Sample(&wire.Sample{TID: 70, TimeUnixNano: 1_000_000_000 + int64(i)*20_000_000, WallNanos: 20_000_000, CPUNanos: 1000, Frames: frames})
+		}
+		w.Sample(&wire.Sample{TID: 71, TimeUnixNano: 1_000_000_000, WallNanos: 20_000_000, Gap: 3, Frames: []wire.Frame{
+			{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, IP: 0x5},
+			{Kind: unwind.KindGap, Gap: 3},
+		}})
+	}
+}

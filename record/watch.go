@@ -1,0 +1,156 @@
+package record
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// watch follows the command to its end, or to the second INT.
+func (r *run) watch() *Result {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	var (
+		stop      <-chan time.Time // when to settle though the command goes on
+		settled   = make(chan struct{})
+		settling  bool
+		connected = r.srv.connected
+		exited    = r.exited
+		began     time.Time
+		ints      int
+	)
+	settle := func() {
+		if !settling {
+			settling = true
+			hurried, done := ints > 0, settled
+			go func() { r.settle(hurried); close(done) }()
+		}
+	}
+	for {
+		select {
+		case sig := <-r.signals.c:
+			r.forward(sig)
+			if sig != syscall.SIGINT {
+				continue
+			}
+			if ints++; ints > 1 {
+				return r.quit()
+			}
+			stop = time.After(r.opt.Grace)
+		case <-connected:
+			connected, began = nil, time.Now()
+			if r.opt.Duration > 0 && ints == 0 {
+				stop = time.After(r.opt.Duration)
+			}
+		case <-stop:
+			settle()
+		case <-exited:
+			exited = nil
+			settle()
+		case <-settled:
+			settled = nil
+			r.show(began, "done")
+		case <-tick.C:
+			r.show(began, stage(settling, connected == nil))
+		}
+		if settled == nil && exited == nil {
+			r.result.ExitCode = r.finalCode()
+			return &r.result
+		}
+	}
+}
+
+func stage(settling, connected bool) string {
+	switch {
+	case settling:
+		return "writing"
+	case connected:
+		return "recording"
+	}
+	return "waiting for the profiler"
+}
+
+func (r *run) show(began time.Time, stage string) {
+	p := r.srv.count()
+	p.Stage = stage
+	if !began.IsZero() {
+		p.Elapsed = time.Since(began)
+	}
+	r.opt.Progress(p)
+}
+
+// settle drains the connections and writes the outputs. Names of native
+// functions take time, so after an INT the outputs are first written without:
+// a second INT then loses nothing.
+func (r *run) settle(hurried bool) {
+	r.srv.settle()
+	if len(r.srv.all()) == 0 {
+		r.opt.Say(r.opt.neverConnected())
+		return
+	}
+	if hurried {
+		r.write(nil, false)
+	}
+	r.write(r.opt.Namer, true)
+}
+
+// write builds the profile and saves the outputs; those that cannot be written
+// twice (the standard output, pipes) only if final.
+func (r *run) write(n Namer, final bool) {
+	p := r.build(n)
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	if r.final {
+		return
+	}
+	r.final = final
+	var written []Written
+	for _, o := range r.opt.Outputs {
+		if !final && !replaceable(o.Path) {
+			continue
+		}
+		written = append(written, r.files.save(o, r.stdout(), func(w io.Writer) error { return o.Format.Write(w, p) }))
+	}
+	r.publish(p, written)
+}
+
+func replaceable(path string) bool {
+	info, err := os.Stat(path)
+	return path != "-" && (err != nil || info.Mode().IsRegular())
+}
+
+func (r *run) stdout() io.Writer {
+	if r.opt.Stdout != nil {
+		return r.opt.Stdout
+	}
+	return os.Stdout
+}
+
+// quit is the second INT: the outputs are written at once, without names, if
+// that has not been done, and the command is left to itself.
+func (r *run) quit() *Result {
+	r.srv.settle()
+	if len(r.srv.all()) > 0 {
+		r.write(nil, true)
+	}
+	r.files.removeAll()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	res := r.result
+	res.ExitCode = ExitSignal + int(syscall.SIGINT)
+	return &res
+}
+
+// finalCode is the command's, unless the result is nowhere.
+func (r *run) finalCode() int {
+	if r.code != 0 {
+		return r.code
+	}
+	for _, w := range r.result.Written {
+		if w.Path == "" {
+			return ExitRefused
+		}
+	}
+	return 0
+}
