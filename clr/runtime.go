@@ -42,33 +42,32 @@ type Thread struct {
 	StackHigh uint64
 }
 
-// HoldStatus says what came of stopping one thread.
-type HoldStatus uint8
+// CaptureStatus says what came of interrupting one thread.
+type CaptureStatus uint8
 
 const (
-	HoldNone     HoldStatus = iota // not asked
-	Held                           // stopped; its context and stack are in the capture
-	HoldNoAnswer                   // it did not stop in time
-	HoldGone                       // it has ended
-	HoldForeign                    // stopped on a stack that is not its own (an alternate signal stack)
-	HoldExpired                    // it was let go before the sample was complete: time limit
+	CaptureNone     CaptureStatus = iota // not asked
+	Captured                             // its context and stack are in the capture
+	CaptureNoAnswer                      // it did not answer in time
+	CaptureGone                          // it has ended
+	CaptureForeign                       // it was on a stack that is not its own (an alternate signal stack)
 )
 
-var holdNames = [...]string{"none", "held", "no-answer", "gone", "foreign-stack", "expired"}
+var captureNames = [...]string{"none", "captured", "no-answer", "gone", "foreign-stack"}
 
-func (s HoldStatus) String() string {
-	if int(s) < len(holdNames) {
-		return holdNames[s]
+func (s CaptureStatus) String() string {
+	if int(s) < len(captureNames) {
+		return captureNames[s]
 	}
-	return "hold?"
+	return "capture?"
 }
 
-// Capture is what one stopped thread left behind: registers, a bounded copy of
+// Capture is what one interrupted thread left behind: registers, a bounded copy of
 // its stack, and what DoStackSnapshot reported. All storage is preallocated by
 // the Runtime; it stays valid until the slot is used again.
 type Capture struct {
 	Thread    Thread
-	Status    HoldStatus
+	Status    CaptureStatus
 	Truncated bool // the stack is larger than the slot; its outer end is missing
 	Regs      context.AMD64
 	Stack     memory.Run
@@ -79,8 +78,8 @@ type Capture struct {
 
 // Runtime is a CLR in this process, real or simulated. Its methods are called
 // by one sampler thread only. Between a successful SuspendRuntime and
-// ResumeRuntime they allocate nothing, take no lock that a held thread could
-// own, and end in bounded time.
+// ResumeRuntime they allocate nothing, hold no thread by force, and end in
+// bounded time.
 type Runtime interface {
 	// SuspendRuntime stops all managed threads (ICorProfilerInfo10).
 	SuspendRuntime() HRESULT
@@ -93,15 +92,13 @@ type Runtime interface {
 	// Alive reports whether the thread has not been destroyed; between Enter
 	// and Leave the answer stays true once it was.
 	Alive(t Thread) bool
-	// Hold asks thread t to stop and be captured in slot; it does not wait.
-	Hold(slot int, t Thread)
-	// Await waits for slot's thread to have stopped, a bounded time.
+	// Ask makes thread t copy its context and stack into slot; it does not wait.
+	Ask(slot int, t Thread)
+	// Await waits a bounded time for slot's copy and fills c, or takes the
+	// question back: after it nothing writes to the slot.
 	Await(slot int, c *Capture)
 	// DoStackSnapshot walks the managed frames of slot's thread into c.
 	DoStackSnapshot(slot int, c *Capture)
-	// Release lets slot's thread run on, and takes back a Hold that was not
-	// answered. It corrects c.Status if the hold had expired.
-	Release(slot int, c *Capture)
 	// FunctionFromIP returns the method whose code holds ip. It may be called
 	// outside the suspended window as well.
 	FunctionFromIP(ip uint64) (FunctionID, HRESULT)

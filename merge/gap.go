@@ -10,10 +10,9 @@ type Gap uint8
 
 const (
 	GapNone         Gap = iota
-	GapNoAnswer         // the thread did not stop in time: its unmanaged top is unknown
+	GapNoAnswer         // the thread did not answer in time: its unmanaged top is unknown
 	GapGone             // the thread ended
 	GapForeignStack     // the thread ran on a stack that is not its own
-	GapExpired          // the thread ran on before the sample was complete
 	GapTruncated        // the stack is larger than the copy
 	GapNoInfo           // no unwind data covers an ip
 	GapBadInfo          // unwind data is malformed or contradicts the stack
@@ -27,7 +26,7 @@ const (
 	GapCLRCut           // DoStackSnapshot's report ends early
 )
 
-var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "hold-expired", "stack-truncated",
+var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated",
 	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames",
 	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut"}
 
@@ -41,16 +40,14 @@ func (g Gap) String() string {
 	return "gap?"
 }
 
-func gapOfHold(s clr.HoldStatus) Gap {
+func gapOfCapture(s clr.CaptureStatus) Gap {
 	switch s {
-	case clr.Held:
+	case clr.Captured:
 		return GapNone
-	case clr.HoldGone:
+	case clr.CaptureGone:
 		return GapGone
-	case clr.HoldForeign:
+	case clr.CaptureForeign:
 		return GapForeignStack
-	case clr.HoldExpired:
-		return GapExpired
 	}
 	return GapNoAnswer
 }

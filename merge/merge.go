@@ -99,7 +99,7 @@ func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 
 // leaf walks the topmost unmanaged block and judges it as a seed.
 func (m *Merger) leaf() bool {
-	if g := gapOfHold(m.in.Status); g != GapNone {
+	if g := gapOfCapture(m.in.Status); g != GapNone {
 		m.gap(g)
 		return m.resync()
 	}

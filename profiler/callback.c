@@ -157,7 +157,7 @@ static sw_hresult setup(void *unknown)
 		complain("the sampler thread did not start", err ? strerror(err) : "no answer in 20 s");
 		return E_FAIL_;
 	}
-	err = sw_capture_init((size_t)env_int("SEEDWALK_STACK_BYTES", 1 << 20), env_int("SEEDWALK_HOLD_MS", 1000));
+	err = sw_capture_init((size_t)env_int("SEEDWALK_STACK_BYTES", 1 << 20));
 	if (err) {
 		complain("cannot install the sampling signal", strerror(err));
 		return E_FAIL_;

@@ -1,10 +1,9 @@
-/* Stopping one thread and taking what a walk needs: registers and stack.
+/* Taking from a thread what a walk needs: registers and stack.
  *
  * The sampler asks by a queued real-time signal that carries slot and serial;
- * the handler copies and waits on a futex. A thread that answers late finds
- * the serial gone and returns at once. A held thread lets itself go after a
- * time limit, so that no fault of the sampler can hang it. The handler calls
- * nothing but memcpy and system calls. */
+ * the handler copies and lets the thread run on. A thread that answers late
+ * finds the question gone and returns at once. The handler calls nothing but
+ * memcpy and system calls. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -20,7 +19,6 @@
 
 static struct sw_slot slots[SW_SLOTS];
 static size_t stack_room;
-static struct timespec hold_limit;
 static uint32_t serials;
 enum { SIGNAL_OFFSET = 5 }; /* SIGRTMIN+5; the CLR uses SIGRTMIN */
 
@@ -75,21 +73,6 @@ static void copy_stack(struct sw_slot *s)
 	s->stack_len = len;
 }
 
-/* The slot may be in use again before this thread gets to run: the serial
- * tells. */
-static void wait_release(struct sw_slot *s, uint32_t serial)
-{
-	for (;;) {
-		long r = futex(&s->state, FUTEX_WAIT_PRIVATE, SW_HELD, &hold_limit);
-		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) != SW_HELD)
-			return;
-		if (__atomic_load_n(&s->serial, __ATOMIC_ACQUIRE) != serial)
-			return;
-		if (r != 0 && errno == ETIMEDOUT && change(s, SW_HELD, SW_EXPIRED))
-			return;
-	}
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	(void)number;
@@ -103,9 +86,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 			for (int i = 0; i < 17; i++)
 				s->regs[i] = (uint64_t)u->uc_mcontext.gregs[order[i]];
 			copy_stack(s);
-			__atomic_store_n(&s->state, SW_HELD, __ATOMIC_RELEASE);
-			futex(&s->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
-			wait_release(s, serial);
+			__atomic_store_n(&s->state, SW_CAPTURED, __ATOMIC_RELEASE);
+			futex(&s->state, FUTEX_WAKE_PRIVATE, 1, NULL);
 		}
 	}
 	errno = saved_errno;
@@ -118,11 +100,9 @@ static void *reserve(size_t bytes)
 }
 
 /* Makes the slots and installs the handler. 0, or an errno. */
-int sw_capture_init(size_t stack_bytes, int hold_limit_ms)
+int sw_capture_init(size_t stack_bytes)
 {
 	stack_room = stack_bytes;
-	hold_limit.tv_sec = hold_limit_ms / 1000;
-	hold_limit.tv_nsec = (hold_limit_ms % 1000) * 1000000L;
 	for (int i = 0; i < SW_SLOTS; i++) {
 		slots[i].stack = reserve(stack_bytes);
 		slots[i].frames = reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
@@ -143,11 +123,16 @@ int sw_capture_init(size_t stack_bytes, int hold_limit_ms)
 	return sigaction(sw_signal_number(), &act, NULL) ? errno : 0;
 }
 
-/* Asks a thread to stop; sw_await tells whether it did. */
-void sw_hold(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
+/* Asks a thread for its copy; sw_await tells whether it came. */
+void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 {
 	struct sw_slot *s = &slots[slot];
 	s->thread_id = thread_id;
+	/* A thread that lost its processor in the middle of an old copy still owns
+	 * the slot: sit this round out. */
+	s->busy = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SW_CAPTURING;
+	if (s->busy)
+		return;
 	s->tid = tid;
 	s->stack_high = stack_high;
 	s->truncated = s->foreign = s->full = 0;
@@ -166,11 +151,13 @@ void sw_hold(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 		__atomic_store_n(&s->state, SW_IDLE, __ATOMIC_RELEASE);
 }
 
-/* Waits until the thread is held. Returns the state: SW_HELD, SW_IDLE if the
- * thread is gone, SW_ASKED if it did not answer in time. */
+/* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, or
+ * SW_ASKED if it did not answer in time: the question is then taken back. */
 int sw_await(int slot, int timeout_us)
 {
 	struct sw_slot *s = &slots[slot];
+	if (s->busy)
+		return SW_ASKED;
 	struct timespec limit = {timeout_us / 1000000, (timeout_us % 1000000) * 1000L};
 	for (int tries = 0; tries < 64; tries++) {
 		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
@@ -180,18 +167,4 @@ int sw_await(int slot, int timeout_us)
 			break;
 	}
 	return change(s, SW_ASKED, SW_IDLE) ? SW_ASKED : (int)__atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
-}
-
-/* Lets the thread go. Returns the state it was in: SW_HELD, or SW_EXPIRED if it
- * went before. */
-int sw_release(int slot)
-{
-	struct sw_slot *s = &slots[slot];
-	if (change(s, SW_ASKED, SW_IDLE))
-		return SW_ASKED;
-	if (change(s, SW_HELD, SW_RELEASED)) {
-		futex(&s->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
-		return SW_HELD;
-	}
-	return (int)__atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/profiler/core"
 )
 
-// awaitMicros is how long the sampler waits for one thread to stop. A thread
+// awaitMicros is how long the sampler waits for one thread to answer. A thread
 // in an uninterruptible system call does not answer.
 const awaitMicros = 20_000
 
@@ -50,30 +50,26 @@ func (h *host) Alive(t clr.Thread) bool {
 	return C.sw_thread_alive(C.uint64_t(t.ID), C.uint64_t(t.TID)) != 0
 }
 
-func (h *host) Hold(slot int, t clr.Thread) {
-	C.sw_hold(C.int(slot), C.uint64_t(t.ID), C.uint64_t(t.TID), C.uint64_t(t.StackHigh))
+func (h *host) Ask(slot int, t clr.Thread) {
+	C.sw_ask(C.int(slot), C.uint64_t(t.ID), C.uint64_t(t.TID), C.uint64_t(t.StackHigh))
 }
 
 // Await fills c from the slot the signal handler wrote.
 func (h *host) Await(slot int, c *clr.Capture) {
-	state := C.sw_await(C.int(slot), awaitMicros)
-	switch state {
-	case C.SW_HELD:
-		c.Status = clr.Held
+	switch C.sw_await(C.int(slot), awaitMicros) {
+	case C.SW_CAPTURED:
+		c.Status = clr.Captured
 	case C.SW_IDLE:
-		c.Status = clr.HoldGone
-		return
-	case C.SW_EXPIRED:
-		c.Status = clr.HoldExpired
+		c.Status = clr.CaptureGone
 		return
 	default:
-		c.Status = clr.HoldNoAnswer
+		c.Status = clr.CaptureNoAnswer
 		return
 	}
 	s := C.sw_slot_at(C.int(slot))
 	c.Truncated = s.truncated != 0
 	if s.foreign != 0 {
-		c.Status = clr.HoldForeign
+		c.Status = clr.CaptureForeign
 	}
 	c.Regs.RIP = uint64(s.regs[0])
 	for i := range c.Regs.GPR {
@@ -89,12 +85,6 @@ func (h *host) DoStackSnapshot(slot int, c *clr.Capture) {
 	s := C.sw_slot_at(C.int(slot))
 	c.Frames = unsafe.Slice((*clr.SnapshotFrame)(unsafe.Pointer(s.frames)), int(s.frame_count))
 	c.Full = s.full != 0
-}
-
-func (h *host) Release(slot int, c *clr.Capture) {
-	if C.sw_release(C.int(slot)) == C.SW_EXPIRED {
-		c.Status = clr.HoldExpired
-	}
 }
 
 func (h *host) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {

@@ -7,8 +7,7 @@
 //
 // Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the
 // tool), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
-// SEEDWALK_STACK_BYTES (room for one copied stack), SEEDWALK_HOLD_MS (longest
-// time a thread is held).
+// SEEDWALK_STACK_BYTES (room for one copied stack).
 package main
 
 /*

@@ -27,11 +27,11 @@ struct sw_frame {
 	uint64_t saved[10]; /* rbx r12 r13 r14 r15 */
 };
 
-/* What a held thread left: 17 registers in the order rip, then UNWIND_INFO
+/* What an interrupted thread left: 17 registers in the order rip, then UNWIND_INFO
  * numbering rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
 struct sw_slot {
 	uint32_t state;  /* enum sw_state, changed atomically by both sides */
-	uint32_t serial; /* which hold this is; a late signal carries an old one */
+	uint32_t serial; /* which question this is; a late signal carries an old one */
 	uint64_t thread_id;
 	uint64_t tid;
 	uint64_t stack_high;
@@ -42,6 +42,7 @@ struct sw_slot {
 	uint32_t foreign;
 	uint32_t result; /* of DoStackSnapshot */
 	uint32_t full;
+	uint32_t busy; /* an older copy is still being written */
 	uint64_t frame_count;
 	uint8_t *stack;          /* stack_bytes of room */
 	struct sw_frame *frames; /* frame_room of room */
@@ -51,9 +52,7 @@ enum sw_state {
 	SW_IDLE,      /* nobody waits */
 	SW_ASKED,     /* the signal is on its way */
 	SW_CAPTURING, /* the thread copies its stack */
-	SW_HELD,      /* the thread waits to be released */
-	SW_RELEASED,  /* it may go */
-	SW_EXPIRED,   /* it went by itself: time limit */
+	SW_CAPTURED,  /* the copy is whole, the thread runs on */
 };
 
 enum { SW_SLOTS = 32, SW_FRAME_ROOM = 8192, SW_THREADS = 4096, SW_EVENTS = 4096 };
@@ -77,12 +76,11 @@ struct sw_event {
 void sw_guard_restore(void);
 
 /* capture.c */
-int sw_capture_init(size_t stack_bytes, int hold_limit_ms);
+int sw_capture_init(size_t stack_bytes);
 int sw_signal_number(void);
 struct sw_slot *sw_slot_at(int i);
-void sw_hold(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high);
+void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high);
 int sw_await(int slot, int timeout_us);
-int sw_release(int slot);
 
 /* threads.c */
 int sw_threads_copy(struct sw_thread *out, int room);

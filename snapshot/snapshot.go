@@ -1,6 +1,6 @@
 // Package snapshot runs the protocol of one round of samples: suspend the
-// runtime, stop the threads, capture context and stack, DoStackSnapshot,
-// release, resume.
+// runtime, have the threads copy their context and stack, DoStackSnapshot,
+// resume.
 //
 // Sources: David Broman, "Profiler stack walking: basics and beyond";
 // dotnet/runtime docs/design/coreclr/botr/profilability.md and
@@ -10,6 +10,13 @@
 // suspended window (choosing threads) or after it (unwinding the copied
 // stacks, merging, naming). Inside stand only calls of the Runtime, on storage
 // that was made at start.
+//
+// No thread is held while the CLR walks. On Linux the CLR's walker unwinds with
+// a libunwind of its own that takes a process-wide mutex; a thread that is
+// stopped in the middle of an exception may own it, and the walk then waits for
+// ever (seen on .NET 9.0.5 within seconds). It need not be held: in a suspended
+// runtime a thread can run unmanaged code only, so the frames the CLR will
+// report are those that stood when it made its copy.
 //
 // Known gaps: Windows, where a seed is computed inside the window, is not
 // driven by this package yet.
@@ -32,7 +39,7 @@ const (
 type Outcome struct {
 	Result      clr.HRESULT // of SuspendRuntime, the last try
 	Retries     int         // suspensions refused for the moment
-	Captures    int         // captures filled, held or not
+	Captures    int         // captures filled, answered or not
 	SuspendedNS int64       // time from the suspension's success to the resume's return
 	SuspendNS   int64       // time that SuspendRuntime itself took, last try
 }
@@ -50,7 +57,7 @@ func New(rt clr.Runtime, slots int) *Sampler {
 
 // Round samples up to len(s.Captures) threads. The captures [0, Captures) of
 // the outcome are valid until the next round. Threads destroyed meanwhile are
-// left out (HoldGone).
+// left out (CaptureGone).
 func (s *Sampler) Round(threads []clr.Thread) Outcome {
 	if len(threads) > len(s.Captures) {
 		threads = threads[:len(s.Captures)]
@@ -89,30 +96,29 @@ func (s *Sampler) suspend(o *Outcome) bool {
 
 // ┌──────────────────────────────────────────────────────────────────────────┐
 // │ THE SUSPENDED WINDOW. In here: no allocation, no lock, no map, no channel, │
-// │ no log, no name look-up, no call but the Runtime's. Every Hold is followed │
-// │ by its Release on every path.                                              │
+// │ no log, no name look-up, no call but the Runtime's. Every Ask is followed  │
+// │ by its Await on every path.                                                │
 // └──────────────────────────────────────────────────────────────────────────┘
 func (s *Sampler) window(threads []clr.Thread) {
 	rt := s.rt
 	rt.Enter()
 	for i := range threads {
 		c := &s.Captures[i]
-		*c = clr.Capture{Thread: threads[i], Status: clr.HoldGone, Result: clr.E_FAIL}
+		*c = clr.Capture{Thread: threads[i], Status: clr.CaptureGone, Result: clr.E_FAIL}
 		if rt.Alive(threads[i]) {
-			c.Status = clr.HoldNone
-			rt.Hold(i, threads[i])
+			c.Status = clr.CaptureNone
+			rt.Ask(i, threads[i])
 		}
 	}
 	for i := range threads {
-		c := &s.Captures[i]
-		if c.Status == clr.HoldGone {
-			continue
+		if c := &s.Captures[i]; c.Status != clr.CaptureGone {
+			rt.Await(i, c)
 		}
-		rt.Await(i, c)
-		if c.Status != clr.HoldGone {
+	}
+	for i := range threads {
+		if c := &s.Captures[i]; c.Status != clr.CaptureGone {
 			rt.DoStackSnapshot(i, c)
 		}
-		rt.Release(i, c)
 	}
 	rt.Leave()
 }

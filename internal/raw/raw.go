@@ -253,7 +253,7 @@ func (d *decoder) sample() *Sample {
 	s := new(Sample)
 	c := &s.Capture
 	c.Thread = clr.Thread{ID: clr.ThreadID(d.word()), TID: d.word(), StackLow: d.word(), StackHigh: d.word()}
-	c.Status = clr.HoldStatus(d.word())
+	c.Status = clr.CaptureStatus(d.word())
 	c.Truncated, c.Full = d.word() != 0, d.word() != 0
 	c.Result = clr.HRESULT(d.word())
 	c.Regs.RIP = d.word()

@@ -230,7 +230,7 @@ func (a *Agent) expire() {
 // unknown to the module table reads the mappings again and tries once more:
 // code heaps grow at any time.
 func (a *Agent) sample(c *clr.Capture) {
-	if c.Status == clr.HoldGone {
+	if c.Status == clr.CaptureGone {
 		a.stats.gone++
 		return
 	}
