@@ -1,20 +1,142 @@
 package export
 
 import (
-	"errors"
+	"fmt"
 	"io"
+	"strings"
+	"unicode/utf8"
 )
 
 // TextOptions say how to write for people.
 type TextOptions struct {
 	Color      bool    // ANSI colours; set it only for a terminal
-	Width      int     // columns, 0 = 100
-	MaxLines   int     // lines of the tree, 0 = 60
+	Width      int     // columns, 0 = 100, at least 40
+	MaxLines   int     // lines of the tree without its heading, 0 = 60, at least 5
 	MinPercent float64 // branches below this share of the samples are summed up, 0 = 1
 }
 
-var errTodo = errors.New("export: not there yet")
+func (o TextOptions) filled() TextOptions {
+	if o.Width <= 0 {
+		o.Width = 100
+	}
+	if o.MaxLines <= 0 {
+		o.MaxLines = 60
+	}
+	if !(o.MinPercent > 0) {
+		o.MinPercent = 1
+	}
+	o.Width, o.MaxLines, o.MinPercent = max(o.Width, 40), max(o.MaxLines, 5), min(o.MinPercent, 100)
+	return o
+}
 
-func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error { return errTodo }
-func WriteTree(w io.Writer, p *Profile, opt TextOptions) error    { return errTodo }
-func WriteText(w io.Writer, p *Profile) error                     { return errTodo }
+// ANSI SGR parameters (ECMA-48, 8.3.117).
+const (
+	sgrBold = "1"
+	sgrDim  = "2"
+	sgrGood = "32"
+	sgrBad  = "31"
+)
+
+var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2", ClassGap: "1;31"}
+
+// paint colours s if colours are on.
+func (o TextOptions) paint(sgr, s string) string {
+	if !o.Color || sgr == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + sgr + "m" + s + "\x1b[0m"
+}
+
+// WriteText writes the summary and the tree, without colours: the format
+// "text".
+func WriteText(w io.Writer, p *Profile) error {
+	opt := TextOptions{Width: 160, MaxLines: 200, MinPercent: 0.5}
+	if err := WriteSummary(w, p, opt); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return WriteTree(w, p, opt)
+}
+
+// summary collects lines "label value".
+type summary struct {
+	opt  TextOptions
+	text strings.Builder
+}
+
+const labelWidth = 13
+
+func (s *summary) line(label, sgr, value string) {
+	value = cut(value, s.opt.Width-labelWidth)
+	s.text.WriteString(s.opt.paint(sgrBold, fmt.Sprintf("%-*s", labelWidth, label)) + s.opt.paint(sgr, value) + "\n")
+}
+
+// WriteSummary writes what was recorded and how well: samples, complete stacks
+// in percent, incomplete ones by reason, how long the runtime was suspended.
+func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
+	s := &summary{opt: opt.filled()}
+	s.line("samples", "", recorded(p))
+	s.completeness(&p.Stats)
+	if q := p.Stats.Suspended; q.Count > 0 {
+		s.line("suspended", "", fmt.Sprintf("p50 %s   p99 %s   max %s   (%s)",
+			shortTime(q.P50), shortTime(q.P99), shortTime(q.Max), plural(q.Count, "suspension")))
+	}
+	if p.Stats.Retries > 0 {
+		s.line("retries", "", plural(p.Stats.Retries, "suspension")+" tried again")
+	}
+	if p.Stats.Lost > 0 {
+		s.line("lost", sgrBad, plural(p.Stats.Lost, "sample")+" not kept")
+	}
+	for _, n := range p.Stats.Notes {
+		s.line("note", "", clean(n))
+	}
+	if p.Stats.ExitNote != "" {
+		s.line("command", "", clean(p.Stats.ExitNote))
+	}
+	_, err := io.WriteString(w, s.text.String())
+	return err
+}
+
+// recorded says what the samples are of.
+func recorded(p *Profile) string {
+	parts := []string{thousands(p.Stats.Samples)}
+	if p.Duration > 0 {
+		parts[0] += " in " + shortTime(p.Duration)
+	}
+	if p.RateHz > 0 {
+		parts[0] += fmt.Sprintf(" at %g Hz", p.RateHz)
+	}
+	parts = append(parts, plural(int64(len(p.Threads)), "thread"))
+	if p.Runtime != "" {
+		parts = append(parts, clean(p.Runtime))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s *summary) completeness(st *Stats) {
+	if st.Samples == 0 {
+		return
+	}
+	good := sgrGood
+	if st.Complete*100 < st.Samples*99 {
+		good = sgrBad
+	}
+	s.line("complete", good, fmt.Sprintf("%s (%s)", percent(st.Complete, st.Samples), thousands(st.Complete)))
+	if bad := st.Samples - st.Complete; bad > 0 {
+		s.line("incomplete", "", fmt.Sprintf("%s (%s)", percent(bad, st.Samples), thousands(bad)))
+	}
+	for _, g := range sortedGaps(st) {
+		s.line("", "", fmt.Sprintf("%8s  %s (%s)", percent(g.count, st.Samples), g.reason, thousands(g.count)))
+	}
+}
+
+// cut shortens s to n runes.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:max(0, n-1)]) + "…"
+}

@@ -130,11 +130,18 @@ function matchedWeight(tree, i, matches) {
   return sum;
 }
 
-// classShares gives each class its part of the leaves, before any is hidden.
+// classShares gives each class its part of the leaves, and gaps the part of the
+// stacks that have any, before a class is hidden.
 function classShares(thread, metric) {
-  const self = selfOf(thread, metric), shares = new Array(data.classes.length).fill(0);
+  const self = selfOf(thread, metric), shares = new Array(data.classes.length).fill(0), broken = new Uint8Array(base.n);
   let all = 0;
-  for (let i = 1; i < base.n; i++) { shares[symbols[base.symbol[i]].cls] += self[i]; all += self[i]; }
+  for (let i = 1; i < base.n; i++) {
+    const c = symbols[base.symbol[i]].cls;
+    broken[i] = c === GAP || broken[base.parent[i]] ? 1 : 0;
+    if (broken[i]) shares[GAP] += self[i];
+    if (c !== GAP) shares[c] += self[i];
+    all += self[i];
+  }
   return shares.map(s => all > 0 ? s / all : 0);
 }
 

@@ -7,7 +7,7 @@ class Picture {
   constructor(view, canvas, space) {
     Object.assign(this, { view, canvas, space, ctx: canvas.getContext("2d"), tree: null, focus: 0, shape: "flame", matches: null, hover: -1, rows: 1, pending: false });
     view.addEventListener("scroll", () => this.redraw());
-    new ResizeObserver(() => this.layout()).observe(view);
+    new ResizeObserver(() => requestAnimationFrame(() => this.layout())).observe(view);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.readColors(); this.redraw(); });
     this.readColors();
   }

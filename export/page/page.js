@@ -35,16 +35,18 @@ function zoom(i) {
 function drawLegend() {
   const shares = classShares(state.thread, state.metric);
   $("legend").replaceChildren(...data.classes.map((name, c) => {
-    const b = element("button", undefined, { title: `${name}: ${formatPercent(shares[c], 1)} of leaves; click to ${state.hidden.has(c) ? "show" : "hide"} these frames` });
+    const b = element("button", undefined, { title: `${name}: ${formatPercent(shares[c], 1)} of ${c === GAP ? "stacks have one" : "leaves"}; click to ${state.hidden.has(c) ? "show" : "hide"} these frames` });
     b.dataset.cls = name;
     b.setAttribute("aria-pressed", String(!state.hidden.has(c)));
     const swatch = element("i", undefined, { className: c === GAP ? "gap" : "" });
     swatch.style.setProperty("--c", `var(--${name})`);
-    b.append(swatch, name, element("small", (100 * shares[c]).toFixed(shares[c] > 0 && shares[c] < 0.1 ? 1 : 0) + " %"));
+    b.append(swatch, name, element("small", sharePercent(shares[c])));
     b.onclick = () => { if (!state.hidden.delete(c)) state.hidden.add(c); rebuild(); };
     return b;
   }));
 }
+
+function sharePercent(s) { return s > 0 && s < 0.001 ? "<0.1 %" : (100 * s).toFixed(s > 0 && s < 0.1 ? 1 : 0) + " %"; }
 
 // drawCrumbs lists the way to the zoomed frame; a long one loses its middle.
 function drawCrumbs() {
