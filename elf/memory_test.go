@@ -1,0 +1,149 @@
+package elf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"testing"
+)
+
+const hostLibc = "/lib/x86_64-linux-gnu/libc.so.6"
+
+func readHost(t testing.TB) []byte {
+	b, err := os.ReadFile(hostLibc)
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no x86-64 libc on this host")
+	}
+	return b
+}
+
+// asMapped lays a file out as the loader does, without relocation.
+func asMapped(f *File, data []byte) []byte {
+	var end uint64
+	for _, s := range f.Segments() {
+		end = max(end, s.Vaddr+s.Memsz)
+	}
+	out := make([]byte, end)
+	for _, s := range f.Segments() {
+		copy(out[s.Vaddr:], data[s.Off:s.Off+s.Filesz])
+	}
+	return out
+}
+
+// TestFromMemory: a mapped image gives the same as its file, as far as program
+// headers go.
+func TestFromMemory(t *testing.T) {
+	data := readHost(t)
+	file := mustNew(t, data)
+	const base = 0x7f1200000000
+	mem, err := FromMemory(asMapped(file, data), base, "mapped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mem.Bias() != base || mem.BuildID() != file.BuildID() || mem.BuildID() == "" {
+		t.Errorf("bias %#x, build ids %q %q", mem.Bias(), mem.BuildID(), file.BuildID())
+	}
+	a, b := file.CFISections(), mem.CFISections()
+	if a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) || !bytes.HasPrefix(b.EHFrameHdr, a.EHFrameHdr[:12]) {
+		t.Errorf("eh_frame at %#x, %#x in memory", a.EHFrameAddr, b.EHFrameAddr)
+	}
+	want := map[string]uint64{}
+	for s := range file.Symbols(true) {
+		want[s.Name] = s.Value
+	}
+	n := 0
+	for s := range mem.Symbols(true) {
+		if v, ok := want[s.Name]; !ok || v == 0 && s.Value != 0 {
+			t.Fatalf("symbol %q = %#x is not in the file", s.Name, s.Value)
+		}
+		n++
+	}
+	if n < len(want) || n < 1000 {
+		t.Errorf("%d symbols in memory, %d names in the file", n, len(want))
+	}
+}
+
+// TestRelocatedDynamic: some loaders add the bias to the pointers in
+// PT_DYNAMIC in place.
+func TestRelocatedDynamic(t *testing.T) {
+	data := readHost(t)
+	file := mustNew(t, data)
+	const base = 0x7f1200000000
+	image := asMapped(file, data)
+	for i := range file.programs {
+		if p := &file.programs[i]; p.typ == ptDynamic {
+			relocate(image[p.vaddr:p.vaddr+p.filesz], base)
+		}
+	}
+	mem, err := FromMemory(image, base, "mapped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for s := range mem.Symbols(true) {
+		if s.Name == "malloc" {
+			n++
+		}
+	}
+	if n == 0 {
+		t.Error("malloc not found")
+	}
+}
+
+func relocate(dyn []byte, base uint64) {
+	le := binary.LittleEndian
+	for i := 0; i+16 <= len(dyn); i += 16 {
+		switch le.Uint64(dyn[i:]) {
+		case dtHash, dtGNUHash, dtStrtab, dtSymtab:
+			le.PutUint64(dyn[i+8:], le.Uint64(dyn[i+8:])+base)
+		}
+	}
+}
+
+// TestNoSectionHeaders: a file stripped of its section headers still has its
+// frames, by PT_GNU_EH_FRAME.
+func TestNoSectionHeaders(t *testing.T) {
+	data := readHost(t)
+	a := mustNew(t, data).CFISections()
+	stripped := bytes.Clone(data)
+	clear(stripped[40:48])
+	clear(stripped[58:64])
+	f := mustNew(t, stripped)
+	b := f.CFISections()
+	if b.Err != nil || a.EHFrameAddr != b.EHFrameAddr || !bytes.HasPrefix(b.EHFrame, a.EHFrame) || !bytes.Equal(a.EHFrameHdr, b.EHFrameHdr) {
+		t.Errorf("%v: eh_frame at %#x, want %#x", b.Err, b.EHFrameAddr, a.EHFrameAddr)
+	}
+	n := 0
+	for s := range f.Symbols(true) {
+		if s.Name == "malloc" && s.Type == 2 && s.Size > 0 {
+			n++
+		}
+	}
+	if n == 0 {
+		t.Error("malloc not found by PT_DYNAMIC")
+	}
+}
+
+// TestBadEHFramePointer: a header whose pointer cannot be followed is an
+// error, not a panic.
+func TestBadEHFramePointer(t *testing.T) {
+	for name, hdr := range map[string][]byte{
+		"outside":   {1, 0x1b, 3, 0x3b, 0, 0, 0, 0x70},
+		"encoding":  {1, 0x9b, 3, 0x3b, 0, 0, 0, 0},
+		"format":    {1, 0x15, 3, 0x3b, 0, 0, 0, 0},
+		"truncated": {1, 0x1b},
+		"version":   {7, 0x1b, 3, 0x3b, 0, 0, 0, 0},
+	} {
+		im := image{segments: []program{{typ: ptLoad}, {typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: uint64(len(hdr)), memsz: 8}}}
+		im.section(sectionHeader{name: ".x", typ: 1}, hdr)
+		data := im.bytes()
+		if !bytes.Equal(data[0xb0:0xb0+len(hdr)], hdr) {
+			t.Fatal("the test's layout is wrong")
+		}
+		var fe *FormatError
+		if s := mustNew(t, data).CFISections(); s.EHFrame != nil || !errors.As(s.Err, &fe) {
+			t.Errorf("%s: %v %v", name, s.EHFrame, s.Err)
+		}
+	}
+}
