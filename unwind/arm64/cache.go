@@ -1,0 +1,103 @@
+package arm64
+
+import (
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// cacheSize is the number of addresses whose rules are kept.
+const cacheSize = 2048
+
+// entry is one address's rule. A rule of no kind marks an empty entry.
+type entry struct {
+	addr uint64
+	rule Rule
+}
+
+// Unwinder steps and walks stacks of one process. It holds the rule cache and
+// the interpreter's storage (about 150 KiB), so keep one per walking thread; it
+// is not safe for concurrent use.
+type Unwinder struct {
+	table   *module.Table
+	noCache bool
+	trust   unwind.Trust // how the last step found the caller
+	cache   [cacheSize]entry
+	machine cfi.Machine
+	row     cfi.Row
+	env     cfi.ExprEnv
+	packed  pe.ARM64Buffer
+	undo    undo
+}
+
+// New returns an unwinder over an empty module table.
+func New() *Unwinder {
+	return &Unwinder{table: module.NewTable(0, nil, nil)}
+}
+
+// SetTable makes t the table of the following steps. Rules of a table of
+// another generation are dropped. It allocates nothing.
+func (u *Unwinder) SetTable(t *module.Table) {
+	if t == nil || t == u.table {
+		return
+	}
+	same := t.Generation() == u.table.Generation()
+	u.table = t
+	if !same {
+		u.flush()
+	}
+}
+
+// DisableCache makes every look-up start from the unwind data: for tests and
+// for finding out whether the cache is at fault.
+func (u *Unwinder) DisableCache(off bool) {
+	u.noCache = off
+	u.flush()
+}
+
+// StepTrust says how the last successful Step found the caller.
+func (u *Unwinder) StepTrust() unwind.Trust { return u.trust }
+
+func (u *Unwinder) flush() { clear(u.cache[:]) }
+
+// slotFor spreads addresses over the cache. A return address is looked up with
+// one byte less, so the two low bits tell the two kinds apart.
+func slotFor(addr uint64) uint64 {
+	return (addr>>2 ^ addr>>13) & (cacheSize - 1)
+}
+
+// lookup gives the rule of a look-up address. It is valid until the next
+// look-up.
+func (u *Unwinder) lookup(addr uint64) *Rule {
+	e := &u.cache[slotFor(addr)]
+	if e.addr == addr && e.rule.kind != RuleNone && !u.noCache {
+		return &e.rule
+	}
+	e.rule = u.resolve(addr)
+	e.addr = addr
+	return &e.rule
+}
+
+// resolve finds an address's rule from the module table.
+func (u *Unwinder) resolve(addr uint64) Rule {
+	i := u.table.Find(addr)
+	r := makeRule(RuleNoInfo, i)
+	if i >= 0 {
+		r = u.resolveIn(u.table.At(i), i, addr)
+	}
+	if u.table.IsManaged(addr) {
+		r.saved |= flagManaged
+	}
+	return r
+}
+
+func (u *Unwinder) resolveIn(m *module.Module, i int, addr uint64) Rule {
+	switch {
+	case m.PE != nil:
+		return u.resolvePE(m, i, addr)
+	case m.CFI != nil:
+		return u.resolveCFI(m, i, addr)
+	}
+	return makeRule(RuleNoInfo, i)
+}

@@ -1,0 +1,148 @@
+package arm64
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/seedwalk/seedwalk/cfi"
+)
+
+// Kind says how a Rule steps.
+type Kind uint8
+
+const (
+	RuleNone        Kind = iota // no rule: an empty cache entry
+	RuleSlots                   // CFA = register + offset, registers in slots: call frame information
+	RuleSlotsPE                 // the same from PE unwind data
+	RuleCFI                     // the row does not fit: it is interpreted at each step
+	RulePE                      // the unwind codes do not fit: they are run at each step
+	RuleLeafPE                  // a PE function without an entry: pc = lr
+	RuleEnd                     // the return address is undefined: end of stack
+	RuleNoInfo                  // nothing covers the address
+	RuleBad                     // its unwind data is malformed
+	RuleUnsupported             // its unwind data is of a kind that is not read
+)
+
+var kindNames = [...]string{"none", "slots", "slots-pe", "cfi", "pe", "leaf-pe", "end", "no-info", "bad", "unsupported"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "rule?"
+}
+
+// Slots: x19-x30, then d8-d15.
+const (
+	firstX   = 19
+	numX     = 12
+	numSlots = numX + 8
+	slotLR   = regLR - firstX
+)
+
+// Rule is how to step from one address. With its address it fills a cache
+// line of 64 bytes.
+type Rule struct {
+	cfa    int32  // the CFA's distance from the base register, bytes
+	saved  uint32 // bit i: slot i is saved; bits 20 and up: flags
+	based  uint32 // bit i: slot i counts from the base register, else from SP
+	module uint16 // index, noModule = none
+	kind   Kind
+	base   uint8           // register number, 31 = SP
+	slots  [numSlots]int16 // words
+}
+
+const (
+	slotsMask = 1<<numSlots - 1
+
+	flagManaged = 1 << 31 // the address is managed code
+	flagStrip   = 1 << 30 // the return address is signed
+	flagExact   = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
+	flagShift   = 1 << 28 // the caller's SP is 16 above the CFA: see liar.go
+
+	noModule = 0xffff
+)
+
+func makeRule(k Kind, module int) Rule {
+	if module < 0 || module >= noModule {
+		module = noModule
+	}
+	return Rule{kind: k, module: uint16(module), base: regSP}
+}
+
+// Kind tells how the rule steps.
+func (r *Rule) Kind() Kind { return r.kind }
+
+// Managed reports whether the address is managed code.
+func (r *Rule) Managed() bool { return r.saved&flagManaged != 0 }
+
+// Module is the index of the address's module, -1 if it lies in none.
+func (r *Rule) Module() int {
+	if r.module == noModule {
+		return -1
+	}
+	return int(r.module)
+}
+
+// setSlot notes that slot i lies off bytes from the base register or SP.
+func (r *Rule) setSlot(i int, off int64, fromBase bool) bool {
+	if off&7 != 0 || off < math.MinInt16*8 || off > math.MaxInt16*8 {
+		return false
+	}
+	r.saved |= 1 << i
+	r.based &^= 1 << i
+	if fromBase {
+		r.based |= 1 << i
+	}
+	r.slots[i] = int16(off / 8)
+	return true
+}
+
+// pack turns a row into a rule, or says it does not fit.
+func pack(row *cfi.Row, module int) (Rule, bool) {
+	r := makeRule(RuleSlots, module)
+	off := row.CFA.Off
+	if row.FDE.Signal || row.FDE.RA != cfi.ARM64LR || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg > regSP || off != int64(int32(off)) {
+		return r, false
+	}
+	r.base, r.cfa = uint8(row.CFA.Reg), int32(off)
+	if row.RASign {
+		r.saved |= flagStrip
+	}
+	for w, used := range row.Used {
+		for ; used != 0; used &= used - 1 {
+			c := w<<6 + bits.TrailingZeros64(used)
+			if c >= cfi.Columns || !r.packColumn(c, &row.Regs[c]) {
+				return r, false
+			}
+		}
+	}
+	return r, true
+}
+
+// packColumn adds one register's rule.
+func (r *Rule) packColumn(c int, rule *cfi.Rule) bool {
+	slot := slotOf(cfi.ARM64.Register(c))
+	switch {
+	case rule.Kind == cfi.SameValue:
+		return true
+	case slot < 0:
+		// The stack pointer's default may be written out. Volatile registers
+		// are not kept, so where they were saved is of no use.
+		return c != regSP || rule.Kind == cfi.ValOffset && rule.Off == 0
+	case rule.Kind != cfi.Offset:
+		return false
+	}
+	return r.setSlot(slot, int64(r.cfa)+rule.Off, true)
+}
+
+// slotOf maps a DWARF register number to its slot, or -1.
+func slotOf(reg uint16) int {
+	switch {
+	case reg >= firstX && reg <= regLR:
+		return int(reg) - firstX
+	case reg >= 72 && reg <= 79:
+		return int(reg) - 72 + numX
+	}
+	return -1
+}

@@ -1,0 +1,172 @@
+package arm64
+
+import (
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// resolveCFI interprets a module's call frame information at an address.
+func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
+	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
+	case cfi.None:
+		return compile(&u.row, m, i)
+	case cfi.NoInfo:
+		return makeRule(RuleNoInfo, i)
+	case cfi.Unsupported:
+		return makeRule(RuleUnsupported, i)
+	}
+	return makeRule(RuleBad, i)
+}
+
+// compile packs a row into a rule.
+func compile(row *cfi.Row, m *module.Module, i int) Rule {
+	if row.Rule(cfi.ARM64, row.FDE.RA).Kind == cfi.Undefined {
+		return makeRule(RuleEnd, i)
+	}
+	r, ok := pack(row, i)
+	if !ok {
+		return makeRule(RuleCFI, i)
+	}
+	if ignoresPLT0(m, &row.FDE) {
+		r.saved |= flagShift
+	}
+	return r
+}
+
+// stepCFI interprets the row anew: it holds what a rule cannot.
+func (u *Unwinder) stepCFI(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	i := r.Module()
+	if i < 0 || i >= u.table.Len() {
+		return false, unwind.NoInfo
+	}
+	m, row, e := u.table.At(i), &u.row, &u.env
+	if u.machine.Row(m.CFI, unwind.LookupIP(regs.PC, exact)-m.Bias, row) != cfi.None {
+		return false, unwind.BadInfo
+	}
+	if row.FDE.Signal {
+		f.Kind = unwind.KindSignal
+	}
+	enter(e, regs, mem, m.Bias)
+	cfa, ok := frameAddress(&row.CFA, e)
+	if !ok {
+		return false, unwind.Unreadable
+	}
+	e.CFA, e.PushCFA = cfa, true
+	return u.leaveCFI(row, regs, exact, b, f)
+}
+
+// leaveCFI finds SP and return address, checks them and restores the rest.
+func (u *Unwinder) leaveCFI(row *cfi.Row, regs *Registers, exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	e := &u.env
+	sp := e.CFA
+	ok := true
+	if rule := row.Rule(cfi.ARM64, regSP); rule.Kind > cfi.SameValue {
+		if sp, ok = value(&rule, regSP, e); !ok {
+			return false, unwind.Unreadable
+		}
+	}
+	rule := row.Rule(cfi.ARM64, row.FDE.RA)
+	if !exact && rule.Kind <= cfi.SameValue {
+		return false, unwind.BadInfo // lr cannot be live: see returnAddress
+	}
+	if rule.Kind == cfi.Unspecified {
+		rule.Kind = cfi.SameValue
+	}
+	lr, ok := value(&rule, row.FDE.RA, e)
+	if !ok {
+		return false, unwind.Unreadable
+	}
+	pc := stripPAC(lr)
+	if !row.FDE.Signal {
+		if stop := checkSP(regs.Sp, sp, b); stop != unwind.StopNone {
+			return false, stop
+		}
+	}
+	if stop := checkRA(regs, sp, pc); stop != unwind.StopNone {
+		return false, stop
+	}
+	u.restoreCFI(row, regs)
+	if row.FDE.RA == regLR {
+		regs.X[regLR] = lr
+		regs.Known |= 1 << regLR
+	}
+	regs.PC, regs.Sp = pc, sp
+	f.CFA = sp
+	return row.FDE.Signal, unwind.StopNone
+}
+
+// enter gives expressions the frame's registers.
+func enter(e *cfi.ExprEnv, regs *Registers, mem *memory.Window, bias uint64) {
+	copy(e.Regs[:], regs.X[:])
+	e.Regs[regSP] = regs.Sp
+	e.Known = regs.Known&(1<<regSP-1) | 1<<regSP
+	e.Bias, e.Mem, e.PushCFA = bias, mem, false
+}
+
+func frameAddress(rule *cfi.Rule, e *cfi.ExprEnv) (uint64, bool) {
+	if rule.Kind == cfi.Expression {
+		v, why := cfi.Eval(rule.Expr, e)
+		return v, why == cfi.None
+	}
+	v, ok := envRegister(rule.Reg, e)
+	return v + uint64(rule.Off), ok && rule.Kind == cfi.RegisterOffset
+}
+
+func envRegister(reg uint16, e *cfi.ExprEnv) (uint64, bool) {
+	if reg > regSP {
+		return 0, false
+	}
+	return e.Regs[reg], e.Known>>reg&1 != 0
+}
+
+// value gives a general register's value in the caller.
+func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
+	switch r.Kind {
+	case cfi.Unspecified:
+		v, ok := envRegister(reg, e)
+		return v, ok && cfi.ARM64.CalleeSaved(reg)
+	case cfi.SameValue:
+		return envRegister(reg, e)
+	case cfi.Offset:
+		return e.Mem.Word(e.CFA + uint64(r.Off))
+	case cfi.ValOffset:
+		return e.CFA + uint64(r.Off), true
+	case cfi.Register:
+		return envRegister(r.Reg, e)
+	case cfi.Expression:
+		at, why := cfi.Eval(r.Expr, e)
+		if why != cfi.None {
+			return 0, false
+		}
+		return e.Mem.Word(at)
+	case cfi.ValExpression:
+		v, why := cfi.Eval(r.Expr, e)
+		return v, why == cfi.None
+	}
+	return 0, false
+}
+
+// restoreCFI sets every register but SP and PC.
+func (u *Unwinder) restoreCFI(row *cfi.Row, regs *Registers) {
+	have := uint64(0)
+	for d := range regs.X {
+		if v, ok := value(&row.Regs[d], uint16(d), &u.env); ok {
+			regs.X[d] = v
+			have |= 1 << d
+		}
+	}
+	for d := range regs.D {
+		rule := row.Rule(cfi.ARM64, uint16(72+d))
+		v, ok := regs.D[d], known(regs, 32+d)
+		if rule.Kind > cfi.SameValue {
+			v, ok = value(&rule, uint16(72+d), &u.env)
+		}
+		if ok && rule.Kind != cfi.Undefined {
+			regs.D[d] = v
+			have |= 1 << (32 + d)
+		}
+	}
+	regs.Known = have
+}

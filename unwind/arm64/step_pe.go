@@ -1,0 +1,96 @@
+package arm64
+
+import (
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// codesAt finds the unwind codes to run at a look-up address of a module.
+func (u *Unwinder) codesAt(m *module.Module, addr uint64) ([]byte, Kind) {
+	rva := addr - m.Bias
+	if rva != uint64(uint32(rva)) {
+		return nil, RuleNoInfo
+	}
+	info, begin, found, fault := m.PE.ARM64Info(uint32(rva), &u.packed)
+	if !fault.OK() {
+		return nil, faultKind(fault.Reason)
+	}
+	if !found {
+		return nil, RuleLeafPE
+	}
+	codes, _, fault := info.At(uint32(rva) - begin)
+	if !fault.OK() {
+		return nil, faultKind(fault.Reason)
+	}
+	return codes, RulePE
+}
+
+func faultKind(r pe.ARM64Reason) Kind {
+	if r.Unsupported() {
+		return RuleUnsupported
+	}
+	return RuleBad
+}
+
+// resolvePE finds a PE module's rule at an address.
+func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
+	codes, kind := u.codesAt(m, addr)
+	if kind != RulePE {
+		return makeRule(kind, i)
+	}
+	u.undo.compile()
+	switch u.undo.codes(codes) {
+	case undone:
+		if r, ok := u.undo.pack(i); ok {
+			return r
+		}
+		return makeRule(RulePE, i)
+	case needsRun:
+		return makeRule(RulePE, i)
+	case unsupportedCodes:
+		return makeRule(RuleUnsupported, i)
+	}
+	return makeRule(RuleBad, i)
+}
+
+// stepPE runs the codes anew: they do what a rule cannot hold.
+func (u *Unwinder) stepPE(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	i := r.Module()
+	if i < 0 || i >= u.table.Len() {
+		return false, unwind.NoInfo
+	}
+	codes, kind := u.codesAt(u.table.At(i), unwind.LookupIP(regs.PC, exact))
+	if kind != RulePE {
+		return false, unwind.BadInfo
+	}
+	return u.runCodes(codes, regs, exact, mem, b, f)
+}
+
+func (u *Unwinder) runCodes(codes []byte, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	d := &u.undo
+	d.execute(regs, mem)
+	if o := d.codes(codes); o != undone {
+		return false, o.stop()
+	}
+	if !exact && !d.exact && d.have&(1<<slotLR) == 0 {
+		return false, unwind.BadInfo // lr cannot be live: see returnAddress
+	}
+	if o := d.commit(); o != undone {
+		return false, o.stop()
+	}
+	if !d.pcSet {
+		d.regs.PC = d.regs.X[regLR]
+		d.regs.Known &= nonvolatile
+		if stop := checkSP(regs.Sp, d.regs.Sp, b); stop != unwind.StopNone {
+			return false, stop
+		}
+	}
+	if stop := checkRA(regs, d.regs.Sp, d.regs.PC); stop != unwind.StopNone {
+		return false, stop
+	}
+	*regs = d.regs
+	f.CFA = regs.Sp
+	return d.exact, unwind.StopNone
+}
