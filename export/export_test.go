@@ -1,0 +1,233 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/pprof/profile"
+)
+
+func TestByExtension(t *testing.T) {
+	for path, want := range map[string]string{
+		"out/demo.pb.gz": "pprof", "a.pb": "pprof", "x.PPROF": "pprof", "demo.folded": "folded", "d.ir/x.html": "html", "X.HTM": "html",
+		"a.json": "json", "a.speedscope.json": "speedscope", "a.txt": "text", "a": "", "a.gz": "", "json": "", "a.html/b": "",
+	} {
+		if f, ok := ByExtension(path); f.Name != want || ok != (want != "") {
+			t.Errorf("ByExtension(%q) = %q, %v, want %q", path, f.Name, ok, want)
+		}
+	}
+}
+
+func TestByName(t *testing.T) {
+	for _, name := range []string{"pprof", "folded", "html", "json", "speedscope", "text", "HTML"} {
+		if f, ok := ByName(name); !ok || !strings.EqualFold(f.Name, name) || f.Write == nil || f.Description == "" {
+			t.Errorf("ByName(%q) = %+v, %v", name, f, ok)
+		}
+	}
+	if f, ok := ByName("svg"); ok {
+		t.Errorf("ByName(svg) = %v", f)
+	}
+	if len(Formats()) != 6 {
+		t.Errorf("%d formats", len(Formats()))
+	}
+}
+
+func TestBadIndices(t *testing.T) {
+	frame := Frame{Name: "f", ModuleIndex: -1}
+	for name, p := range map[string]*Profile{
+		"frame too large":    {Frames: []Frame{frame}, Threads: []Thread{{}}, Stacks: []Stack{{Frames: []int32{1}}}},
+		"frame negative":     {Frames: []Frame{frame}, Threads: []Thread{{}}, Stacks: []Stack{{Frames: []int32{-1}}}},
+		"no such thread":     {Stacks: []Stack{{}}},
+		"thread negative":    {Threads: []Thread{{}}, Stacks: []Stack{{Thread: -1}}},
+		"no such module":     {Frames: []Frame{{}}},
+		"module below minus": {Frames: []Frame{{ModuleIndex: -2}}},
+	} {
+		var e *IndexError
+		if err := p.Check(); !errors.As(err, &e) || e.Error() == "" {
+			t.Errorf("%s: Check() = %v", name, err)
+		}
+		for _, f := range Formats() {
+			if f.Name == "text" && len(p.Stacks) == 0 {
+				continue
+			}
+			if err := f.Write(io.Discard, p); !errors.As(err, &e) {
+				t.Errorf("%s: %s wrote it: %v", name, f.Name, err)
+			}
+		}
+	}
+}
+
+// TestPprof reads what was written with pprof's own package and compares every
+// stack with the profile.
+func TestPprof(t *testing.T) {
+	for name, p := range map[string]*Profile{"demo": handMade(), "large": large(300, 40), "empty": {}} {
+		t.Run(name, func(t *testing.T) { comparePprof(t, p) })
+	}
+}
+
+func comparePprof(t *testing.T, p *Profile) {
+	got, err := profile.ParseData(written(t, WritePprof, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := got.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Sample) != len(p.Stacks) || len(got.SampleType) != 3 {
+		t.Fatalf("%d samples of %d values, want %d of 3", len(got.Sample), len(got.SampleType), len(p.Stacks))
+	}
+	for i, s := range got.Sample {
+		want := &p.Stacks[i]
+		if !slices.Equal(s.Value, []int64{want.Count, want.WallNanos, want.CPUNanos}) {
+			t.Errorf("stack %d: values %v", i, s.Value)
+		}
+		th := p.Threads[want.Thread]
+		if s.NumLabel["thread_id"][0] != int64(th.ID) || th.Name != "" && s.Label["thread_name"][0] != th.Name {
+			t.Errorf("stack %d: labels %v %v, want %v", i, s.Label, s.NumLabel, th)
+		}
+		if g := s.Label["gap"]; (want.Gap == "") != (g == nil) || g != nil && g[0] != want.Gap {
+			t.Errorf("stack %d: gap label %v, want %q", i, g, want.Gap)
+		}
+		compareLocations(t, p, want, s.Location)
+	}
+}
+
+func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Location) {
+	t.Helper()
+	if _, missing := unmarkedGap(p, want); missing {
+		last := got[len(got)-1].Line[0].Function.Name
+		if last != gapName(want.Gap) {
+			t.Errorf("root is %q, want the gap %q", last, want.Gap)
+		}
+		got = got[:len(got)-1]
+	}
+	if len(got) != len(want.Frames) {
+		t.Fatalf("%d locations, want %d", len(got), len(want.Frames))
+	}
+	for i, l := range got {
+		f := &p.Frames[want.Frames[i]]
+		name := f.Name
+		if f.Doubtful && f.Class != ClassGap {
+			name += " [doubtful]"
+		} else if f.Class == ClassGap {
+			name = gapName(f.Name)
+		}
+		if l.Line[0].Function.Name != name || l.Address != f.Addr {
+			t.Errorf("location %s %#x, want %s %#x", l.Line[0].Function.Name, l.Address, name, f.Addr)
+		}
+		if f.ModuleIndex < 0 {
+			continue
+		}
+		m := p.Modules[f.ModuleIndex]
+		if l.Mapping == nil || l.Mapping.File != m.Path || l.Mapping.BuildID != m.BuildID || l.Mapping.Start != m.Start || l.Mapping.Limit != m.End || l.Mapping.Offset != m.Offset {
+			t.Errorf("mapping %+v, want %+v", l.Mapping, m)
+		}
+	}
+}
+
+var hostileNames = []string{
+	`</script><script>alert(1)</script>`, `<!-- <script>`, `a & b < c > d "quoted" 'single'`, "new\nline\r\ttab;semicolon 12", "\x1b[31mred\x1b]0;title\a",
+	"bad \xff\xfe utf8", "\u202eright to left", "line\u2028separator", "]]>", "`${1+1}`", "{{data}}{{js}}", strings.Repeat("Very.Long.", 500) + "Name", "", "日本語.メソッド()", "\x00",
+}
+
+func hostile() *Profile {
+	p := &Profile{Command: hostileNames, Runtime: hostileNames[0], Stats: Stats{Notes: hostileNames, ExitNote: hostileNames[4], Gaps: map[string]int64{}}}
+	for i, n := range hostileNames {
+		p.Frames = append(p.Frames, Frame{Name: n, Module: n, ModuleIndex: int32(i), Class: Class(i) % numClasses}, Frame{Name: n, ModuleIndex: -1, Class: 200})
+		p.Modules = append(p.Modules, Module{Path: n, BuildID: n})
+		p.Threads = append(p.Threads, Thread{i, n})
+		p.Stacks = append(p.Stacks, Stack{Thread: i, Frames: []int32{int32(2 * i), int32(2*i + 1), 0}, Count: int64(i + 1), WallNanos: 1, Gap: n})
+		p.Stats.Gaps[n]++
+		p.Stats.Samples += int64(i + 1)
+	}
+	return p
+}
+
+// No format lets a name out of its place.
+func TestHostileNames(t *testing.T) {
+	p := hostile()
+	for _, f := range Formats() {
+		out := written(t, f.Write, p)
+		if f.Name == "pprof" {
+			if _, err := profile.ParseData(out); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if !utf8.Valid(out) {
+			t.Errorf("%s: invalid UTF-8", f.Name)
+		}
+		if bytes.ContainsAny(out, "\x1b\x00\r\a") {
+			t.Errorf("%s: a control character got through", f.Name)
+		}
+	}
+	folded := strings.Split(strings.TrimSuffix(string(written(t, WriteFolded, p)), "\n"), "\n")
+	if len(folded) != len(p.Stacks) {
+		t.Errorf("folded: %d lines of %d stacks", len(folded), len(p.Stacks))
+	}
+	for _, l := range folded {
+		var n int64
+		if i := strings.LastIndexByte(l, ' '); i < 0 {
+			t.Errorf("folded: no count in %q", l)
+		} else if _, err := fmt.Sscan(l[i:], &n); err != nil || n < 1 {
+			t.Errorf("folded: count in %q: %v", l, err)
+		}
+	}
+	for _, f := range []string{"json", "speedscope"} {
+		format, _ := ByName(f)
+		if out := written(t, format.Write, p); !json.Valid(out) {
+			t.Errorf("%s: not JSON", f)
+		}
+	}
+}
+
+// A stack that lacks frames shows a gap in every format for people.
+func TestGapIsVisible(t *testing.T) {
+	p := &Profile{Frames: []Frame{{Name: "leaf", ModuleIndex: -1}}, Threads: []Thread{{1, "t"}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Gap: "slot-full"}, {Count: 2, Complete: true}}, Stats: Stats{Samples: 5}}
+	for _, f := range []string{"folded", "html", "speedscope", "text"} {
+		format, _ := ByName(f)
+		out := string(written(t, format.Write, p))
+		for _, want := range []string{"[gap: slot-full]", "[gap: no frames]"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q", f, want)
+			}
+		}
+	}
+}
+
+func TestDoubtfulStaysApart(t *testing.T) {
+	p := &Profile{Frames: []Frame{{Name: "f", ModuleIndex: -1}, {Name: "f", ModuleIndex: -1, Doubtful: true}}, Threads: []Thread{{1, "t"}},
+		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Complete: true}, {Frames: []int32{1}, Count: 2, Complete: true}}}
+	if got := string(written(t, WriteFolded, p)); got != "f 3\nf [doubtful] 2\n" {
+		t.Errorf("folded:\n%s", got)
+	}
+}
+
+type failingWriter struct{ left int }
+
+var errFull = errors.New("disk full")
+
+func (w *failingWriter) Write(b []byte) (int, error) {
+	if w.left -= len(b); w.left < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
+}
+
+func TestWriteErrors(t *testing.T) {
+	for _, f := range Formats() {
+		for _, room := range []int{0, 100} {
+			if err := f.Write(&failingWriter{room}, handMade()); !errors.Is(err, errFull) {
+				t.Errorf("%s with room for %d bytes: %v", f.Name, room, err)
+			}
+		}
+	}
+}

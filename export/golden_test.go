@@ -1,0 +1,97 @@
+package export
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/pprof/profile"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares with testdata/name.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (run with -update and look at the change); got:\n%s", path, got)
+	}
+}
+
+func written(t *testing.T, write func(io.Writer, *Profile) error, p *Profile) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// goldenForms are what stands in golden files. pprof stands there as text,
+// since its compression is the library's business.
+var goldenForms = []struct {
+	file  string
+	write func(io.Writer, *Profile) error
+}{
+	{"demo.folded", WriteFolded},
+	{"demo.json", WriteJSON},
+	{"demo.speedscope.json", WriteSpeedscope},
+	{"demo.html", WriteHTML},
+	{"demo.txt", WriteText},
+	{"demo.pprof.txt", func(w io.Writer, p *Profile) error {
+		var b bytes.Buffer
+		if err := WritePprof(&b, p); err != nil {
+			return err
+		}
+		back, err := profile.Parse(&b)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(w, back.String())
+		return err
+	}},
+	{"demo.color.txt", func(w io.Writer, p *Profile) error {
+		opt := TextOptions{Color: true, Width: 60, MaxLines: 12}
+		if err := WriteSummary(w, p, opt); err != nil {
+			return err
+		}
+		return WriteTree(w, p, opt)
+	}},
+}
+
+func TestGolden(t *testing.T) {
+	for _, f := range goldenForms {
+		t.Run(f.file, func(t *testing.T) { golden(t, f.file, written(t, f.write, handMade())) })
+	}
+}
+
+func TestEmptyGolden(t *testing.T) {
+	golden(t, "empty.txt", written(t, WriteText, &Profile{}))
+	golden(t, "empty.json", written(t, WriteJSON, &Profile{}))
+	golden(t, "empty.speedscope.json", written(t, WriteSpeedscope, &Profile{}))
+}
+
+// The same profile gives the same bytes, whatever the order of maps.
+func TestDeterministic(t *testing.T) {
+	for _, f := range Formats() {
+		first := written(t, f.Write, large(400, 30))
+		for range 5 {
+			if !bytes.Equal(first, written(t, f.Write, large(400, 30))) {
+				t.Fatalf("%s: two writings of one profile differ", f.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package export
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// dataOf takes the data out of a page the way a browser does: from the start
+// tag to the first end tag.
+func dataOf(t *testing.T, page string) *pageData {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, `<script type="application/json" id="data">`)
+	text, _, ok2 := strings.Cut(rest, "</script>")
+	d := new(pageData)
+	if !ok || !ok2 {
+		t.Fatal("no data block")
+	}
+	if err := json.Unmarshal([]byte(text), d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// foldedOf rebuilds collapsed stacks from a page's data.
+func foldedOf(d *pageData) map[string]int64 {
+	names := []string{""}
+	for i, s := range d.Nodes {
+		name := d.Symbols[s][0].(string)
+		if int(d.Symbols[s][2].(float64))&doubtfulBit != 0 {
+			name += " [doubtful]"
+		}
+		if up := names[i+1-int(d.Parents[i])]; up != "" {
+			name = up + ";" + name
+		}
+		names = append(names, name)
+	}
+	out := map[string]int64{}
+	for _, row := range d.Stacks {
+		for i := 0; i < len(row); i += 4 {
+			out[names[row[i]]] += row[i+1]
+		}
+	}
+	return out
+}
+
+func TestPageData(t *testing.T) {
+	for name, p := range map[string]*Profile{"demo": handMade(), "large": large(300, 40), "empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			d := dataOf(t, string(written(t, WriteHTML, p)))
+			v := newView(p)
+			want := map[string]int64{}
+			for i := range v.paths {
+				want[v.fold(&v.paths[i])] += v.paths[i].values[valueSamples]
+			}
+			got := foldedOf(d)
+			if len(got) != len(want) {
+				t.Errorf("%d stacks, want %d", len(got), len(want))
+			}
+			for k, n := range want {
+				if got[k] != n {
+					t.Errorf("%q: %d, want %d", k, got[k], n)
+				}
+			}
+			for i, up := range d.Parents {
+				if up < 1 || int(up) > i+1 {
+					t.Fatalf("node %d: parent %d back", i+1, up)
+				}
+			}
+		})
+	}
+}
+
+func TestPageIsSelfContained(t *testing.T) {
+	page := string(written(t, WriteHTML, hostile()))
+	if n := strings.Count(page, "<script"); n != 2 {
+		t.Errorf("%d script elements, want 2", n)
+	}
+	if n := strings.Count(page, "</script"); n != 2 {
+		t.Errorf("%d ends of script elements, want 2", n)
+	}
+	if m := regexp.MustCompile(`(?i)https?://|src=|@import|url\(`).FindString(page); m != "" {
+		t.Errorf("the page refers to something outside: %q", m)
+	}
+	d := dataOf(t, page)
+	if got := d.Symbols[0][0]; got != hostileNames[0] {
+		t.Errorf("name %q, want %q", got, hostileNames[0])
+	}
+	if strings.Contains(page, "alert(1)</") {
+		t.Error("a name got out of the data")
+	}
+}
