@@ -30,12 +30,12 @@ func (r *run) build(n Namer) *export.Profile {
 	b := &builder{namer: n, several: len(all) > 1, p: &export.Profile{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start}}
 	b.p.Stats.Gaps = map[string]int64{}
 	for i, p := range all {
-		p.mu.Lock()
+		p.mu.RLock()
 		if i == 0 {
 			b.header(p)
 		}
 		b.process(p)
-		p.mu.Unlock()
+		p.mu.RUnlock()
 	}
 	b.finish(r)
 	return b.p

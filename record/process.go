@@ -37,7 +37,7 @@ type stack struct {
 
 // process is what one connection told.
 type process struct {
-	mu   sync.Mutex
+	mu   sync.RWMutex // read-held while a profile is built, twice at a time after a second INT
 	pid  int
 	name string // of the executable, from the kernel
 

@@ -167,11 +167,11 @@ func (s *server) count() (p Progress) {
 	all := s.all()
 	p.Processes = len(all)
 	for _, q := range all {
-		q.mu.Lock()
+		q.mu.RLock()
 		p.Samples += q.samples
 		p.Complete += q.complete
 		p.Threads += len(q.seen)
-		q.mu.Unlock()
+		q.mu.RUnlock()
 	}
 	return p
 }
