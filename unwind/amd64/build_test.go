@@ -1,0 +1,134 @@
+package amd64
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// A labelled builder of call frame information and stacks, independent of the
+// readers it tests.
+
+const (
+	textBias  = 0x5000_0000 // the module's bias
+	textLo    = 0x1000      // image addresses of its functions, fnSize each
+	fnSize    = 0x100
+	stackLow  = 0x7000_0000
+	stackSize = 0x4000
+	jitLo     = 0x9000_0000 // a managed range
+	jitHi     = 0x9001_0000
+)
+
+// fn is one function: its call frame program and whether it is a signal frame.
+type fn struct {
+	program []byte
+	signal  bool
+}
+
+func uleb(v uint64) (b []byte) {
+	for {
+		c := byte(v & 0x7f)
+		if v >>= 7; v == 0 {
+			return append(b, c)
+		}
+		b = append(b, c|0x80)
+	}
+}
+
+func record(body []byte) []byte {
+	for len(body)%8 != 4 {
+		body = append(body, 0) // DW_CFA_nop
+	}
+	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+// cie is version 1, code alignment 1, data alignment -8, return address in
+// column 16, absolute pointers; CFA=RSP+8, return address at CFA-8.
+func cie(signal bool) []byte {
+	b := []byte{0, 0, 0, 0, 1}
+	if signal {
+		b = append(b, "zRS\x00"...)
+	} else {
+		b = append(b, "zR\x00"...)
+	}
+	b = append(b, 1, 0x78, 16, 1, 0)
+	return record(append(b, 0x0c, 7, 8, 0x80|16, 1))
+}
+
+func fde(sec []byte, cieAt int, lo uint64, program []byte) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(len(sec)+4-cieAt))
+	b = binary.LittleEndian.AppendUint64(b, lo)
+	b = binary.LittleEndian.AppendUint64(b, fnSize)
+	b = append(b, 0) // augmentation data
+	return append(sec, record(append(b, program...))...)
+}
+
+// makeTable loads functions into a module at textBias, one after another from
+// textLo, with a managed range beside it.
+func makeTable(tb testing.TB, gen uint32, fns ...fn) *module.Table {
+	tb.Helper()
+	sec := cie(false)
+	signalAt := len(sec)
+	sec = append(sec, cie(true)...)
+	for i, f := range fns {
+		at := 0
+		if f.signal {
+			at = signalAt
+		}
+		sec = fde(sec, at, textLo+uint64(i)*fnSize, f.program)
+	}
+	sec = append(sec, 0, 0, 0, 0)
+	t, err := cfi.Load(cfi.Sections{Arch: cfi.AMD64, EHFrame: sec, EHFrameAddr: 0x100000})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	// The module is a function longer than its unwind data.
+	end := uint64(textBias + textLo + (len(fns)+1)*fnSize)
+	return module.NewTable(gen, []module.Module{{Start: textBias, End: end, Bias: textBias, CFI: t}},
+		[]module.Range{{Start: jitLo, End: jitHi}})
+}
+
+// at is an address in function i.
+func at(i int) uint64 { return textBias + textLo + uint64(i)*fnSize + 0x10 }
+
+// stack is a hand-made stack; every word not set holds a value that is no
+// address of code.
+type stack struct{ data []byte }
+
+func newStack() *stack {
+	s := &stack{make([]byte, stackSize)}
+	for i := uint64(0); i < stackSize; i += 8 {
+		s.set(stackLow+i, 0x1111_0000_0000+i)
+	}
+	return s
+}
+
+func (s *stack) set(addr, v uint64) { binary.LittleEndian.PutUint64(s.data[addr-stackLow:], v) }
+
+func (s *stack) word(addr uint64) uint64 {
+	return binary.LittleEndian.Uint64(s.data[addr-stackLow:])
+}
+
+func (s *stack) window() *memory.Window {
+	return memory.New(memory.Run{Addr: stackLow, Data: s.data})
+}
+
+// start gives registers with a value of its own in each.
+func start(ip, sp uint64) Registers {
+	r := Registers{RIP: ip, Known: context.AMD64All}
+	for i := range r.GPR {
+		r.GPR[i] = 0x2222_0000 + uint64(i)
+	}
+	r.GPR[context.RSP] = sp
+	return r
+}
+
+func unwinder(t *module.Table) *Unwinder {
+	u := New()
+	u.SetTable(t)
+	return u
+}
