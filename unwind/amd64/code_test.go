@@ -1,0 +1,227 @@
+package amd64
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+const codeLo = textBias + 0x1000
+
+// codeTable maps code at codeLo, in an ELF image without any unwind data. At
+// codeLo+0x800 stands a call, so codeCall is a believable return address.
+func codeTable(tb testing.TB, code []byte) *module.Table {
+	tb.Helper()
+	text := make([]byte, 0x1000)
+	for i := range text {
+		text[i] = 0xcc
+	}
+	copy(text, code)
+	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
+	le := binary.LittleEndian
+	h := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
+	h = le.AppendUint16(h, 3)  // ET_DYN
+	h = le.AppendUint16(h, 62) // EM_X86_64
+	h = le.AppendUint32(h, 1)
+	h = le.AppendUint64(h, 0)
+	h = le.AppendUint64(h, 64) // program headers
+	h = le.AppendUint64(h, 0)
+	h = le.AppendUint32(h, 0)
+	for _, v := range []uint16{64, 56, 1, 64, 0, 0} {
+		h = le.AppendUint16(h, v)
+	}
+	h = le.AppendUint32(h, 1) // PT_LOAD
+	h = le.AppendUint32(h, 5) // r-x
+	for _, v := range []uint64{0x1000, 0x1000, 0x1000, 0x1000, 0x1000, 0x1000} {
+		h = le.AppendUint64(h, v)
+	}
+	image := append(h, make([]byte, 0x1000-len(h))...)
+	f, err := elf.New(append(image, text...), "code")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}},
+		[]module.Range{{Start: jitLo, End: jitHi}})
+}
+
+const codeCall = codeLo + 0x805
+
+// Code without unwind data, entered at each offset that is an instruction.
+// words tells how many words lie on the stack above the return address.
+func TestStepByCode(t *testing.T) {
+	type point struct{ at, words int }
+	for _, c := range []struct {
+		name   string
+		code   []byte
+		ret    bool // the points are return addresses
+		points []point
+	}{
+		{"lazy linkage table entry", []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0}, false, []point{{0, 0}, {6, 0}, {11, 1}}},
+		{"linkage table header", []byte{0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0}, false, []point{{0, 1}, {6, 2}}},
+		{"IBT linkage table entry", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xf2, 0xe9, 0, 0, 0, 0, 0x90}, false, []point{{0, 0}, {4, 0}, {9, 1}}},
+		{"IBT linkage table entry without bnd", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0x66, 0x90}, false, []point{{4, 0}, {9, 1}}},
+		{"second linkage table", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0}, false, []point{{0, 0}, {4, 0}}},
+		{"linkage table of direct slots", []byte{0xff, 0x25, 1, 2, 3, 4, 0x66, 0x90}, false, []point{{0, 0}}},
+		{"_init", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8, 0x48, 0x8b, 5, 1, 2, 3, 4, 0x48, 0x85, 0xc0, 0x74, 2, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3},
+			false, []point{{0, 0}, {4, 0}, {8, 1}, {15, 1}, {20, 1}, {22, 1}, {26, 0}}},
+		{"_init after its call", []byte{0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3}, true, []point{{2, 1}}},
+		{"a tail call through a register", []byte{0x48, 0x8d, 0x3d, 1, 2, 3, 4, 0x48, 0x85, 0xc0, 0x74, 9, 0xff, 0xe0}, false, []point{{0, 0}, {7, 0}, {12, 0}}},
+		{"a jump back", []byte{0xc3, 0xeb, 0xfd}, false, []point{{1, 0}}},
+	} {
+		for _, p := range c.points {
+			for _, flip := range []bool{false, true} {
+				checkByCode(t, c.name, c.code, p.at, p.words, !c.ret, flip)
+			}
+		}
+	}
+}
+
+// flip spoils the return address: what the code seems to prove is then refused
+// unless the code is a linkage table's.
+func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, flip bool) {
+	t.Helper()
+	u, s, r := unwinder(codeTable(t, code)), newStack(), start(codeLo+uint64(off), sp0)
+	sp := sp0 + 8*uint64(words)
+	if flip {
+		s.set(sp, codeCall-1)
+	} else {
+		s.set(sp, codeCall)
+	}
+	_, plt := pltDepth(u.table.At(0), r.RIP)
+	before := r
+	var f unwind.Frame
+	_, stop := u.Step(&r, exact, s.window(), nil, &f)
+	if flip && !plt {
+		if stop != unwind.NoInfo || r != before {
+			t.Errorf("%s+%d: stop %v with a return address after no call", name, off, stop)
+		}
+		return
+	}
+	if stop != unwind.StopNone || r.SP() != sp+8 || u.StepTrust() != unwind.TrustLeaf || r.GPR[context.RBX] != before.GPR[context.RBX] {
+		t.Errorf("%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.StepTrust())
+	}
+}
+
+// What a scan pops it restores, its own pushes included.
+func TestScanRestores(t *testing.T) {
+	dtors := []byte{0x80, 0x3d, 1, 2, 3, 4, 0, 0x75, 0x2b, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 0, 0, 0, 0xc6, 0x05, 1, 2, 3, 4, 1, 0x5d, 0xc3}
+	for _, c := range []struct {
+		name   string
+		code   []byte
+		off    int
+		exact  bool
+		fp, sp uint64 // of the caller; fp 0: unchanged
+	}{
+		{"before the push", dtors, 9, true, 0, sp0 + 8},
+		{"after the push", dtors, 10, true, sp0, sp0 + 16},
+		{"after the call", dtors, 18, false, sp0, sp0 + 16},
+		{"at the return", dtors, 26, true, 0, sp0 + 8},
+		{"leave", []byte{0xc9, 0xc3}, 0, true, sp0 + 0x40, sp0 + 0x50},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s, r := unwinder(codeTable(t, c.code)), newStack(), start(codeLo+uint64(c.off), sp0)
+			r.GPR[context.RBP] = sp0 + 0x40
+			want := r.FP()
+			if c.fp != 0 {
+				want = s.word(c.fp)
+			}
+			s.set(c.sp-8, codeCall)
+			var f unwind.Frame
+			_, stop := u.Step(&r, c.exact, s.window(), nil, &f)
+			if stop != unwind.StopNone || r.SP() != c.sp || r.FP() != want || !known(&r, context.RBP) {
+				t.Errorf("stop %v, SP %#x FP %#x, want %#x %#x", stop, r.SP(), r.FP(), c.sp, want)
+			}
+		})
+	}
+}
+
+// Code outside the small set is refused, not guessed at.
+func TestScanRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		exact bool
+	}{
+		{"nothing", nil, true},
+		{"a prolog behind a call that may not return", []byte{0x55, 0x5d, 0xc3}, false},
+		{"padding behind a call", []byte{0x90, 0xc3}, false},
+		{"endbr64 behind a call", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xc3}, false},
+		{"an unknown instruction", []byte{0x0f, 0x05, 0xc3}, true},
+		{"RBX changed", []byte{0x48, 0x89, 0xc3, 0xc3}, true},
+		{"RSP set", []byte{0x48, 0x89, 0xc4, 0xc3}, true},
+		{"and rsp", []byte{0x48, 0x83, 0xe4, 0xf0, 0xc3}, true},
+		{"r12 set to an immediate", []byte{0x41, 0xbc, 1, 0, 0, 0, 0xc3}, true},
+		{"a loop", []byte{0xeb, 0xfe}, true},
+		{"pop of what was never pushed", []byte{0x48, 0x83, 0xec, 8, 0x5b, 0xc3}, true},
+		{"pop rsp", []byte{0x5c, 0xc3}, true},
+		{"return with a pushed register", []byte{0x55, 0xc3}, true},
+		{"ret imm16", []byte{0xc2, 8, 0}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s, r := unwinder(codeTable(t, c.code)), newStack(), start(codeLo, sp0)
+			for i := range uint64(32) {
+				s.set(sp0-64+8*i, codeCall)
+			}
+			before := r
+			var f unwind.Frame
+			if _, stop := u.Step(&r, c.exact, s.window(), nil, &f); stop != unwind.NoInfo || r != before {
+				t.Errorf("stop %v, want no-info", stop)
+			}
+		})
+	}
+}
+
+// The trampoline is known by its bytes, at its first instruction and at its
+// system call, and restores every register of the interrupted frame.
+func TestTrampolineByBytes(t *testing.T) {
+	for _, off := range []uint64{0, syscallAt} {
+		u, s, r := unwinder(codeTable(t, restoreRT)), newStack(), start(codeLo+off, sp0)
+		s.set(sp0+ucGregs+15*8, sp0-64)
+		s.set(sp0+ucRIP, codeLo+0x400)
+		var f unwind.Frame
+		exact, stop := u.Step(&r, false, s.window(), nil, &f)
+		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.RIP != codeLo+0x400 || r.SP() != sp0-64 || r.Known != 1<<16-1 {
+			t.Fatalf("+%d: stop %v exact %v kind %v at %#x/%#x", off, stop, exact, f.Kind, r.RIP, r.SP())
+		}
+		if r.GPR[context.R8] != s.word(sp0+40) || r.GPR[context.RBX] != s.word(sp0+40+88) || r.GPR[context.RCX] != s.word(sp0+40+112) {
+			t.Errorf("+%d: r8 %#x rbx %#x rcx %#x", off, r.GPR[context.R8], r.GPR[context.RBX], r.GPR[context.RCX])
+		}
+		r = start(codeLo+off, sp0)
+		if _, stop := u.Step(&r, false, memory.New(), nil, &f); stop != unwind.Unreadable {
+			t.Errorf("+%d: stop %v in an empty window", off, stop)
+		}
+	}
+}
+
+func TestEndsInCall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		code []byte // the bytes before the return address
+		want bool
+	}{
+		{"call rel32", []byte{0xe8, 1, 2, 3, 4}, true},
+		{"call rax", []byte{0xff, 0xd0}, true},
+		{"call r12", []byte{0x41, 0xff, 0xd4}, true},
+		{"call [rax]", []byte{0xff, 0x10}, true},
+		{"call [rax+8]", []byte{0xff, 0x50, 8}, true},
+		{"call [rsp+8]", []byte{0xff, 0x54, 0x24, 8}, true},
+		{"call [rax+rcx*8]", []byte{0xff, 0x14, 0xc8}, true},
+		{"call [rip+d]", []byte{0xff, 0x15, 1, 2, 3, 4}, true},
+		{"call [rax+d32]", []byte{0xff, 0x90, 1, 2, 3, 4}, true},
+		{"call [rsp+d32]", []byte{0xff, 0x94, 0x24, 1, 2, 3, 4}, true},
+		{"jmp rax", []byte{0xff, 0xe0}, false},
+		{"ret", []byte{0xc3}, false},
+		{"jmp rel32", []byte{0xe9, 1, 2, 3, 4}, false},
+	} {
+		var b [8]byte
+		copy(b[8-len(c.code):], c.code)
+		if got := endsInCall(binary.LittleEndian.Uint64(b[:])); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
