@@ -62,11 +62,11 @@ function buildTree({ thread, metric, hidden, order }) {
       const s = base.symbol[i];
       if (seen[i] === 0 && heavy[i] === 0) { to[i] = at; continue; }
       if (!hidden.has(symbols[s].cls)) {
-        const key = at * width + s;
-        let next = index.get(key);
+        const key = at * width + s; // without hidden frames every node is its own, and the index would cost time only
+        let next = hidden.size === 0 ? undefined : index.get(key);
         if (next === undefined) {
           next = n++;
-          index.set(key, next);
+          if (hidden.size > 0) index.set(key, next);
           parent[next] = at; symbol[next] = s; depth[next] = depth[at] + 1;
         }
         at = next;

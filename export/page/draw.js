@@ -184,12 +184,12 @@ class Picture {
   }
 }
 
-// shade varies a class's colour a little by name, so that neighbours differ.
+// shade darkens a class's colour a little by name, so that neighbours differ.
 function shade(color, key) {
   let h = 2166136261;
   for (let i = 0; i < key.length; i++) h = Math.imul(h ^ key.charCodeAt(i), 16777619);
-  const f = 1 + ((h >>> 8) % 17 - 8) / 75, n = parseInt(color.slice(1), 16);
-  const part = shift => Math.max(0, Math.min(255, Math.round((n >> shift & 255) * f)));
+  const f = 1 - ((h >>> 8) % 17) / 100, n = parseInt(color.slice(1), 16);
+  const part = shift => Math.round((n >> shift & 255) * f);
   return `rgb(${part(16)},${part(8)},${part(0)})`;
 }
 

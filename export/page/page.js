@@ -106,12 +106,12 @@ function showTip(i, x, y) {
   const box = tip.getBoundingClientRect(), below = y + 18 + box.height < innerHeight;
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 6)) + "px";
   tip.style.top = Math.max(4, below ? y + 18 : y - box.height - 12) + "px";
-  $("status").textContent = (s ? s.name : rootLabel()) + "  -  " + formatPercent(tree.total[i], tree.total[0]) + " of total";
+  $("status").textContent = (s ? s.name : rootLabel()) + "  ·  " + formatPercent(tree.total[i], tree.total[0]) + " of total";
 }
 
 function hideTip() {
   $("tip").hidden = true;
-  $("status").textContent = "/ search   Esc clear, then reset   Backspace zoom out   i flip";
+  $("status").textContent = "/  search   ·   Esc  clear, then reset   ·   Backspace  zoom out   ·   i  flip";
 }
 
 function pointed(e) {

@@ -1,0 +1,116 @@
+package export
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestPercent(t *testing.T) {
+	for _, c := range []struct {
+		part, whole int64
+		want        string
+	}{
+		{0, 0, "-"}, {0, 5, "0.00 %"}, {5, 5, "100.00 %"}, {999_999, 1_000_000, "99.99 %"}, {1, 1_000_000, "<0.01 %"}, {1, 3, "33.33 %"},
+	} {
+		if got := percent(c.part, c.whole); got != c.want {
+			t.Errorf("percent(%d, %d) = %q, want %q", c.part, c.whole, got, c.want)
+		}
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
+		if got := thousands(n); got != want {
+			t.Errorf("thousands(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestShortTime(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 ns", 999: "999 ns", 1500: "1.50 µs", 1_234_567: "1.23 ms", 33 * time.Millisecond: "33.0 ms", 250 * time.Millisecond: "250 ms",
+		90 * time.Second: "90.0 s", 3 * time.Minute: "3m0s",
+	} {
+		if got := shortTime(d); got != want {
+			t.Errorf("shortTime(%d) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		want string
+	}{
+		{"short", 5, "short"},
+		{"A.B.Method(int, string)", 12, "A.B.Method"},
+		{"Name.Space.Type.Method(int)", 12, "…Type.Method"},
+		{"[gap: a (b) c]", 8, "… (b) c]"},
+		{"日本語.メソッド", 5, "…メソッド"},
+	} {
+		if got := fit(c.name, c.n); got != c.want || utf8.RuneCountInString(got) > c.n {
+			t.Errorf("fit(%q, %d) = %q, want %q", c.name, c.n, got, c.want)
+		}
+	}
+}
+
+// treeLines returns the tree without its heading.
+func treeLines(t *testing.T, p *Profile, opt TextOptions) []string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteTree(&b, p, opt); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[1:]
+}
+
+func TestTreeKeepsItsLimits(t *testing.T) {
+	for name, p := range map[string]*Profile{"demo": handMade(), "wide": large(3000, 20), "deep": large(20, 2000), "hostile": hostile()} {
+		for _, limit := range []int{5, 20, 60, 500} {
+			for _, width := range []int{40, 80, 200} {
+				lines := treeLines(t, p, TextOptions{MaxLines: limit, Width: width, MinPercent: 0.01})
+				if len(lines) > limit || len(lines) == 0 {
+					t.Errorf("%s: %d lines, limit %d", name, len(lines), limit)
+				}
+				for _, l := range lines {
+					if n := utf8.RuneCountInString(l); n > width+maxIndent {
+						t.Errorf("%s: %d columns of %d: %q", name, n, width, l)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A recursion of a hundred only children takes a few lines, and what is left
+// out is counted.
+func TestTreeCollapsesChains(t *testing.T) {
+	p := &Profile{Threads: []Thread{{1, "t"}}}
+	s := Stack{Count: 7, Complete: true}
+	for i := range 100 {
+		p.Frames = append(p.Frames, Frame{Name: fmt.Sprintf("f%d", 99-i), ModuleIndex: -1, Class: Class(i % 2)})
+		s.Frames = append(s.Frames, int32(i))
+	}
+	p.Stacks = []Stack{s}
+	got := strings.Join(treeLines(t, p, TextOptions{}), "\n")
+	want := "100.0 %          n f0\n                 M f1\n                 n f2\n                 ⋮ 94 frames (47 managed, 47 native)\n" +
+		"                 M f97\n                 n f98\n        100.0 %  M f99"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSummaryWithoutSamples(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{"the profiler did not load"}}}, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "the profiler did not load") || strings.Contains(got, "%") {
+		t.Errorf("got:\n%s", got)
+	}
+}
