@@ -1,0 +1,155 @@
+package cfi_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-delve/delve/pkg/dwarf/frame"
+	"github.com/seedwalk/seedwalk/cfi"
+)
+
+// opinion counts how rows compare with Delve's pkg/dwarf/frame.
+//
+// Delve's known faults, each excluded where it shows and counted:
+//   - DW_CFA_restore: Delve never fills its initial rules, so a restored
+//     register is "undefined" to it whatever the CIE says;
+//   - DW_CFA_val_offset is not multiplied by the data alignment factor;
+//   - an expression in the CIE lies in a buffer that the FDE's program
+//     overwrites;
+//   - opcodes 0x2d (AArch64 RA state) and 0x2f are unknown to it and end the
+//     row with an error.
+type opinion struct {
+	rows, agree                        int
+	restored, valOffset, expr, unknown int
+	wrong                              []string
+}
+
+// TestDelve compares every row of real files with Delve's reader.
+func TestDelve(t *testing.T) {
+	files := []string{hostLibc, "/lib/x86_64-linux-gnu/libgcc_s.so.1"}
+	dir := vectorDir(t)
+	more, _ := filepath.Glob(filepath.Join(dir, "files", "*", "lib*.so*"))
+	total := 0
+	for _, path := range append(files, more...) {
+		if _, err := os.Stat(path); err != nil {
+			t.Logf("SKIPPED-CHECK: %s is not on this host", filepath.Base(path))
+			continue
+		}
+		o := compareFile(t, path)
+		total += o.rows
+		t.Logf("%s/%s: %d rows, %d agree; excluded: %d restored, %d val_offset, %d CIE expressions, %d unknown opcodes",
+			filepath.Base(filepath.Dir(path)), filepath.Base(path), o.rows, o.agree, o.restored, o.valOffset, o.expr, o.unknown)
+		for i, w := range o.wrong {
+			if i < 5 {
+				t.Error(w)
+			}
+		}
+		if o.rows == 0 || o.agree < o.rows/3 || len(o.wrong) > 0 {
+			t.Errorf("%s: %d of %d rows agree, %d do not", path, o.agree, o.rows, len(o.wrong))
+		}
+	}
+	if total < 100000 {
+		t.Errorf("only %d rows were compared", total)
+	}
+}
+
+func compareFile(t *testing.T, path string) (o opinion) {
+	f, tab := loadFile(t, path)
+	s := f.CFISections()
+	entries, err := frame.Parse(s.EHFrame, binary.LittleEndian, 0, 8, s.EHFrameAddr)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	byStart := map[uint64]*frame.FrameDescriptionEntry{}
+	for _, e := range entries {
+		byStart[e.Begin()] = e
+	}
+	var m cfi.Machine
+	var row cfi.Row
+	tab.Each(func(f cfi.FDE) bool {
+		e := byStart[f.Lo]
+		if e == nil || e.End() != f.Hi {
+			o.wrong = append(o.wrong, fmt.Sprintf("FDE [%#x,%#x) is not Delve's", f.Lo, f.Hi))
+			return true
+		}
+		if why := m.Rows(tab, &f, &row, func(r *cfi.Row) bool { o.compare(tab.Arch(), r, e); return true }); why != cfi.None {
+			o.wrong = append(o.wrong, fmt.Sprintf("FDE %#x: %v", f.Lo, why))
+		}
+		return true
+	})
+	return o
+}
+
+func (o *opinion) compare(arch cfi.Arch, row *cfi.Row, e *frame.FrameDescriptionEntry) {
+	o.rows++
+	if bytes.IndexByte(e.Instructions, 0x2d) >= 0 && arch == cfi.ARM64 {
+		o.unknown++
+		return
+	}
+	d, err := e.EstablishFrame(row.Lo)
+	if err != nil {
+		o.wrong = append(o.wrong, fmt.Sprintf("%#x: Delve says %v", row.Lo, err))
+		return
+	}
+	if !sameCFA(row.CFA, d.CFA) {
+		if bytes.Contains(e.CIE.InitialInstructions, []byte{cfi.DW_CFA_def_cfa_expression}) {
+			o.expr++
+			return
+		}
+		o.wrong = append(o.wrong, fmt.Sprintf("%#x: CFA %+v, Delve %+v", row.Lo, row.CFA, d.CFA))
+		return
+	}
+	excluded := false
+	for c := range row.Regs {
+		want, has := d.Regs[uint64(arch.Register(c))]
+		switch {
+		case sameRule(row.Regs[c], want, has):
+		case has && want.Rule == frame.RuleUndefined && (row.Regs[c].Kind == cfi.Unspecified || arch.Register(c) == row.FDE.RA): // restored
+			excluded = true
+			o.restored++
+		case row.Regs[c].Kind == cfi.ValOffset:
+			excluded = true
+			o.valOffset++
+		default:
+			o.wrong = append(o.wrong, fmt.Sprintf("%#x r%d: %+v, Delve %+v", row.Lo, arch.Register(c), row.Regs[c], want))
+			return
+		}
+	}
+	if !excluded {
+		o.agree++
+	}
+}
+
+func sameCFA(r cfi.Rule, d frame.DWRule) bool {
+	if r.Kind == cfi.Expression {
+		return d.Rule == frame.RuleExpression && bytes.Equal(r.Expr, d.Expression)
+	}
+	return d.Rule == frame.RuleCFA && uint64(r.Reg) == d.Reg && r.Off == d.Offset
+}
+
+func sameRule(r cfi.Rule, d frame.DWRule, has bool) bool {
+	if !has {
+		return r.Kind == cfi.Unspecified
+	}
+	switch d.Rule {
+	case frame.RuleUndefined:
+		return r.Kind == cfi.Undefined
+	case frame.RuleSameVal:
+		return r.Kind == cfi.SameValue
+	case frame.RuleOffset:
+		return r.Kind == cfi.Offset && r.Off == d.Offset
+	case frame.RuleValOffset:
+		return r.Kind == cfi.ValOffset && r.Off == d.Offset
+	case frame.RuleRegister:
+		return r.Kind == cfi.Register && uint64(r.Reg) == d.Reg
+	case frame.RuleExpression:
+		return r.Kind == cfi.Expression && bytes.Equal(r.Expr, d.Expression)
+	case frame.RuleValExpression:
+		return r.Kind == cfi.ValExpression && bytes.Equal(r.Expr, d.Expression)
+	}
+	return false
+}
