@@ -1,0 +1,93 @@
+package amd64
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// BenchmarkStep is one warm step per kind of rule.
+func BenchmarkStep(b *testing.B) {
+	for _, e := range effects {
+		if e.stop != unwind.StopNone {
+			continue
+		}
+		b.Run(e.kind.String()+"/"+e.name, func(b *testing.B) {
+			u, s, r := unwinder(makeTable(b, 1, fn{program: e.program, signal: e.signal}, fn{})), newStack(), start(at(0), sp0)
+			e.prepare(s, &r)
+			mem := s.window()
+			var f unwind.Frame
+			for b.Loop() {
+				regs := r
+				if _, stop := u.Step(&regs, true, mem, nil, &f); stop != unwind.StopNone {
+					b.Fatal(stop)
+				}
+			}
+		})
+	}
+}
+
+// deep is a stack of n frames, each of a function of its own, saving all six
+// callee-saved registers: what a compiler makes of big functions.
+func deep(tb testing.TB, n int) (*Unwinder, *stack) {
+	fns := make([]fn, n)
+	for i := range fns {
+		fns[i].program = []byte{0x0e, 64, 0x80 | 3, 7, 0x80 | 6, 6, 0x80 | 12, 5, 0x80 | 13, 4, 0x80 | 14, 3, 0x80 | 15, 2}
+	}
+	s := newStack()
+	for i := range n {
+		ra := at(i + 1)
+		if i == n-1 {
+			ra = jitIP
+		}
+		s.set(sp0+64*uint64(i)+56, ra)
+	}
+	return unwinder(makeTable(tb, 1, fns...)), s
+}
+
+// BenchmarkWalk reports ns/frame: warm from the rule cache, cold with every
+// rule made anew.
+func BenchmarkWalk(b *testing.B) {
+	for _, n := range []int{8, 32, 128} {
+		for _, mode := range []string{"warm", "cold"} {
+			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
+				u, s := deep(b, n)
+				u.DisableCache(mode == "cold")
+				mem, out := s.window(), make([]unwind.Frame, n+1)
+				b.ReportAllocs()
+				for b.Loop() {
+					r := start(at(0), sp0)
+					if got, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, nil, out); got != n || stop != unwind.Managed {
+						b.Fatal(got, stop)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/frame")
+			})
+		}
+	}
+}
+
+// BenchmarkRecorded walks every recorded stack once per round.
+func BenchmarkRecorded(b *testing.B) {
+	var all []*recorded
+	eachSnapshot(b, func(r *recorded) { all = append(all, r) })
+	for _, mode := range []string{"warm", "cold"} {
+		b.Run(mode, func(b *testing.B) {
+			frames := 0
+			var out [256]unwind.Frame
+			b.ReportAllocs()
+			for b.Loop() {
+				for i, r := range all {
+					if mode == "cold" && (i == 0 || all[i-1].u != r.u) {
+						r.u.flush()
+					}
+					regs := r.reg
+					n, _, _ := r.u.Walk(&regs, true, unwind.TrustContext, r.mem, nil, out[:])
+					frames += n
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
+		})
+	}
+}
