@@ -1,0 +1,184 @@
+package fuzz
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/memory"
+)
+
+const ehAddr = 0x2000
+
+// frameSeed is an .eh_frame with a CIE "zR" and one FDE of [0x1000, 0x1040).
+func frameSeed(program ...byte) []byte {
+	cie := []byte{0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1}
+	fde := []byte{byte(len(cie) + 8), 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0}
+	fde = append(fde, program...)
+	out := append([]byte{byte(len(cie)), 0, 0, 0}, cie...)
+	out = append(append(out, byte(len(fde)), 0, 0, 0), fde...)
+	return append(out, 0, 0, 0, 0)
+}
+
+var programSeeds = [][]byte{
+	{},
+	{0x41, 0x0e, 0x10, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x83, 3, 0x44, 0x0b, 0xc6},
+	{0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22},
+	{0x10, 3, 2, 0x77, 8, 0x16, 6, 1, 0x30, 0x2e, 0x90, 1, 0x2f, 12, 2},
+	{0x2d, 0x42, 0x2d, 0x09, 16, 2, 0x07, 16, 0x08, 3, 0x14, 12, 2, 0x15, 12, 0x7f, 0x11, 5, 0x7e, 0x12, 7, 0x7f, 0x13, 0x7e},
+	{0x01, 4, 0x10, 0, 0, 0, 0, 0, 0, 0x02, 4, 0x03, 1, 0, 0x04, 2, 0, 0, 0, 0x1d, 1, 0, 0, 0, 0, 0, 0, 0},
+}
+
+// FuzzEHFrame reads any bytes as .eh_frame and .debug_frame of both
+// architectures. FDEs are sorted and disjoint to Find, rows lie in their FDE
+// and hold their pc, and Rows and Row agree.
+func FuzzEHFrame(f *testing.F) {
+	for _, p := range programSeeds {
+		f.Add(frameSeed(p...), uint64(0x1000))
+	}
+	if file, err := elf.Open("/lib/x86_64-linux-gnu/libgcc_s.so.1"); err == nil {
+		s := file.CFISections()
+		f.Add(s.EHFrame[:min(len(s.EHFrame), 2048)], s.EHFrameAddr)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, pc uint64) {
+		if len(data) > 1<<16 {
+			return
+		}
+		for _, arch := range []cfi.Arch{cfi.AMD64, cfi.ARM64} {
+			exercise(t, cfi.Sections{Arch: arch, EHFrame: data, EHFrameAddr: ehAddr}, pc)
+			exercise(t, cfi.Sections{Arch: arch, DebugFrame: data}, pc)
+		}
+	})
+}
+
+// FuzzEHFrameHdr reads any bytes as .eh_frame_hdr over a good .eh_frame: the
+// good FDE is never lost.
+func FuzzEHFrameHdr(f *testing.F) {
+	eh := frameSeed(programSeeds[1]...)
+	f.Add([]byte{1, 0x1b, 3, 0x3b, 0xfc, 0x0f, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 22, 16, 0, 0})
+	f.Add([]byte{1, 0x1b, 0xff, 0xff, 0, 0, 0, 0})
+	f.Add([]byte{1, 0x00, 0x01, 0x09, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x80, 0x20})
+	f.Fuzz(func(t *testing.T, hdr []byte) {
+		s := cfi.Sections{Arch: cfi.AMD64, EHFrame: eh, EHFrameAddr: ehAddr, EHFrameHdr: hdr, EHFrameHdrAddr: 0x1000}
+		tab, _ := cfi.Load(s)
+		fde, why := tab.Find(0x1001)
+		if why != cfi.None || fde.Lo != 0x1000 || fde.Hi != 0x1040 {
+			t.Fatalf("FDE lost: %v %+v", why, fde)
+		}
+		exercise(t, s, 0x1001)
+		cfi.EHFramePointer(hdr, 0x1000)
+	})
+}
+
+// exercise loads the sections and holds the table to its invariants.
+func exercise(t *testing.T, s cfi.Sections, pc uint64) {
+	tab, err := cfi.Load(s)
+	if tab == nil {
+		t.Fatal("no table", err)
+	}
+	if n := len(s.EHFrame) + len(s.DebugFrame); tab.Len() > n {
+		t.Fatalf("%d FDEs in %d bytes", tab.Len(), n)
+	}
+	var m cfi.Machine
+	var row cfi.Row
+	checkPC(t, tab, &m, &row, pc)
+	last, count := uint64(0), 0
+	tab.Each(func(f cfi.FDE) bool {
+		if f.Lo < last || f.Hi <= f.Lo {
+			t.Fatalf("FDE [%#x,%#x) after %#x", f.Lo, f.Hi, last)
+		}
+		last = f.Lo
+		for _, at := range []uint64{f.Lo, f.Hi - 1, f.Lo + (f.Hi-f.Lo)/2} {
+			if _, why := tab.Find(at); why != cfi.None {
+				t.Fatalf("pc %#x of an FDE is not found", at)
+			}
+			checkPC(t, tab, &m, &row, at)
+		}
+		checkRows(t, tab, &f)
+		count++
+		return count < 64
+	})
+}
+
+func checkPC(t *testing.T, tab *cfi.Table, m *cfi.Machine, row *cfi.Row, pc uint64) {
+	why := m.Row(tab, pc, row)
+	if why != cfi.None {
+		if row.CFA.Kind != cfi.Unspecified || row.Used != [2]uint64{} {
+			t.Fatalf("a refused row has rules: %v", why)
+		}
+		return
+	}
+	if row.FDE.Lo > row.Lo || row.Lo > pc || pc >= row.Hi || row.Hi > row.FDE.Hi {
+		t.Fatalf("row [%#x,%#x) for pc %#x in FDE [%#x,%#x)", row.Lo, row.Hi, pc, row.FDE.Lo, row.FDE.Hi)
+	}
+	for c := range row.Regs {
+		if used := row.Used[c>>6]>>(c&63)&1 != 0; used != (row.Regs[c].Kind != cfi.Unspecified) {
+			t.Fatalf("column %d: used %v, %v", c, used, row.Regs[c].Kind)
+		}
+	}
+}
+
+func checkRows(t *testing.T, tab *cfi.Table, f *cfi.FDE) {
+	var m, one cfi.Machine
+	var row, other cfi.Row
+	next, n := f.Lo, 0
+	why := m.Rows(tab, f, &row, func(r *cfi.Row) bool {
+		if r.Lo != next || r.Hi <= r.Lo || r.Hi > f.Hi {
+			t.Fatalf("row [%#x,%#x) where %#x is next", r.Lo, r.Hi, next)
+		}
+		next = r.Hi
+		if why := one.At(tab, f, r.Lo, &other); why == cfi.None && !reflect.DeepEqual(*r, other) {
+			t.Fatalf("Rows and At differ at %#x:\n%+v\n%+v", r.Lo, *r, other)
+		}
+		n++
+		return n < 32
+	})
+	if why == cfi.None && next != f.Hi && n < 32 {
+		t.Fatalf("rows end at %#x, the FDE at %#x", next, f.Hi)
+	}
+}
+
+// FuzzCFIProgram runs any bytes as the program of one FDE.
+func FuzzCFIProgram(f *testing.F) {
+	for _, p := range programSeeds {
+		f.Add(p)
+	}
+	f.Fuzz(func(t *testing.T, program []byte) {
+		if len(program) > 200 {
+			return // the seed's length field has one byte
+		}
+		for _, arch := range []cfi.Arch{cfi.AMD64, cfi.ARM64} {
+			exercise(t, cfi.Sections{Arch: arch, EHFrame: frameSeed(program...), EHFrameAddr: ehAddr}, 0x1020)
+		}
+	})
+}
+
+// FuzzExpression evaluates any bytes: an answer or a reason, the same twice.
+func FuzzExpression(f *testing.F) {
+	for _, e := range [][]byte{
+		{0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22},
+		{0x77, 0xa0, 1, 6},
+		{0x2f, 0xfd, 0xff},
+		{0x35, 0x31, 0x1c, 0x12, 0x28, 0xfa, 0xff, 0x37},
+		{0x0a, 0, 0x10, 0x94, 4, 0x12, 0x1b, 0x16, 0x15, 1, 0x17},
+	} {
+		f.Add(e, uint64(0x1000), true)
+	}
+	data := make([]byte, 64)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	mem := memory.New(memory.Run{Addr: 0x1000, Data: data})
+	f.Fuzz(func(t *testing.T, expr []byte, cfa uint64, push bool) {
+		env := cfi.ExprEnv{Known: 1<<17 - 1, CFA: cfa, PushCFA: push, Mem: mem}
+		for i := range env.Regs {
+			env.Regs[i] = 0x1000 + uint64(i)*4
+		}
+		a, why := cfi.Eval(expr, &env)
+		b, why2 := cfi.Eval(expr, &env)
+		if a != b || why != why2 || why != cfi.None && a != 0 {
+			t.Fatalf("%#x %v, then %#x %v", a, why, b, why2)
+		}
+	})
+}
