@@ -56,7 +56,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 	if t.nodes[0].total[valueSamples] <= 0 {
 		b.WriteString("no samples\n")
 	} else {
-		b.WriteString(opt.paint(sgrDim, "  total    self  hottest stacks, root to leaf ("+legend()+")") + "\n")
+		b.WriteString(opt.paint(sgrDim, heading(opt.Width)) + "\n")
 		lines := layTree(t, opt)
 		for i := range lines {
 			b.WriteString(lines[i].render(t, opt) + "\n")
@@ -66,12 +66,14 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 	return err
 }
 
-func legend() string {
-	var parts []string
+// heading names the columns and, as far as the width allows, the marks.
+func heading(width int) string {
+	parts := []string{"  total    self  "}
 	for c, m := range classMarks {
 		parts = append(parts, m+" "+classNames[c])
 	}
-	return strings.Join(parts, ", ") + ", ? doubtful"
+	parts = append(parts, "? doubtful")
+	return cut(parts[0]+strings.Join(parts[1:], "  "), width)
 }
 
 // layTree raises the threshold until the lines fit.

@@ -62,8 +62,10 @@ function drawCrumbs() {
     }
     const name = i === 0 ? "all" : symbols[tree.symbol[i]].name;
     if (items.length > 1) items.push(element("span", "›"));
-    const text = shorten(name, 40);
-    items.push(k === path.length - 1 ? element("b", text, { title: name }) : element("button", text, { title: name, onclick: () => zoom(i) }));
+    const text = shorten(name, 30), here = k === path.length - 1;
+    const crumb = here ? element("b", text, { title: name }) : element("button", text, { title: name, onclick: () => zoom(i) });
+    if (here || text.length <= 12) crumb.style.flex = "none"; // where room is short, long names give way
+    items.push(crumb);
   });
   $("crumbs").replaceChildren(...items);
 }
