@@ -1,0 +1,174 @@
+package symbol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Symbol types and sections of the gABI used here.
+const (
+	sttNoType = 0
+	sttFunc   = 2
+	sttIFunc  = 10
+	shnUndef  = 0
+	shnAbs    = 0xfff1
+)
+
+// DefaultDebugDirs is where distributions keep separate debug files.
+var DefaultDebugDirs = []string{"/usr/lib/debug"}
+
+// ELF makes the table of an image: its own .symtab, else that of its separate
+// debug file below debugDirs, else .gnu_debugdata; the dynamic symbols in any
+// case. path may be "" for an image from memory.
+func ELF(f *elf.File, path string, debugDirs []string) *Table {
+	symbols := code(f, f, nil, false)
+	if len(symbols) == 0 {
+		symbols = separate(f, path, debugDirs)
+	}
+	if len(symbols) == 0 {
+		symbols = miniDebugInfo(f)
+	}
+	return NewTable(code(f, f, symbols, true), covers(f))
+}
+
+// covers asks the image's unwind table, which is read when first needed.
+func covers(f *elf.File) Cover {
+	var t *cfi.Table
+	return func(addr uint64) (start, end uint64, ok bool) {
+		if t == nil {
+			t, _ = cfi.Load(module.CFISections(f, f.CFISections())) // usable in spite of damage
+		}
+		fde, reason := t.Find(addr)
+		return fde.Lo, fde.Hi, reason == cfi.None
+	}
+}
+
+// code appends the symbols of from that name code of f.
+func code(f, from *elf.File, out []Symbol, dyn bool) []Symbol {
+	for s := range from.Symbols(dyn) {
+		if s.Section == shnUndef || s.Section == shnAbs || s.Name == "" || s.Name[0] == '$' || !isCode(f, &s) {
+			continue
+		}
+		out = append(out, Symbol{Addr: s.Value, Size: s.Size, Name: s.Name, Rank: rank(s.Bind)})
+	}
+	return out
+}
+
+// isCode: functions, and symbols without a type where code is.
+func isCode(f *elf.File, s *elf.Symbol) bool {
+	if s.Type != sttFunc && s.Type != sttIFunc && s.Type != sttNoType {
+		return false
+	}
+	for _, seg := range f.Segments() {
+		if seg.Executable() && s.Value >= seg.Vaddr && s.Value-seg.Vaddr < seg.Memsz {
+			return true
+		}
+	}
+	return false
+}
+
+func rank(bind uint8) int8 {
+	switch bind {
+	case 1:
+		return RankGlobal
+	case 2:
+		return RankWeak
+	}
+	return RankLocal
+}
+
+// separate reads the symbols of the debug file that belongs to f, found by
+// build id and else by .gnu_debuglink.
+func separate(f *elf.File, path string, dirs []string) []Symbol {
+	if d := byBuildID(f.BuildID(), dirs); d != nil {
+		return code(f, d, nil, false)
+	}
+	name, sum, ok := debugLink(f)
+	if !ok || path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	places := []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name)}
+	for _, d := range dirs {
+		places = append(places, filepath.Join(d, dir, name))
+	}
+	for _, p := range places {
+		if p == path || fileSum(p) != sum {
+			continue
+		}
+		if d, err := elf.Open(p); err == nil {
+			return code(f, d, nil, false)
+		}
+	}
+	return nil
+}
+
+// byBuildID opens DIR/.build-id/xx/rest.debug, nil if there is none that is
+// what its name says.
+func byBuildID(id string, dirs []string) *elf.File {
+	if len(id) < 4 || strings.Trim(id, "0123456789abcdef") != "" {
+		return nil
+	}
+	for _, d := range dirs {
+		f, err := elf.Open(filepath.Join(d, ".build-id", id[:2], id[2:]+".debug"))
+		if err == nil && f.BuildID() == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// debugLink reads .gnu_debuglink: a name, zeros up to a multiple of four, and
+// the CRC-32 of the file of that name.
+func debugLink(f *elf.File) (name string, sum uint32, ok bool) {
+	b, _, err := f.Section(".gnu_debuglink")
+	n := bytes.IndexByte(b, 0)
+	if err != nil || n <= 0 {
+		return "", 0, false
+	}
+	name, at := string(b[:n]), (n+4)&^3
+	if at+4 > len(b) || name != filepath.Base(name) {
+		return "", 0, false
+	}
+	return name, binary.LittleEndian.Uint32(b[at:]), true
+}
+
+// fileSum is a file's CRC-32, 0 if it cannot be read.
+func fileSum(path string) uint32 {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	h := crc32.NewIEEE()
+	if _, err := io.Copy(h, io.LimitReader(f, elf.MaxFile)); err != nil {
+		return 0
+	}
+	return h.Sum32()
+}
+
+// miniDebugInfo reads the ELF file that is packed in .gnu_debugdata.
+func miniDebugInfo(f *elf.File) []Symbol {
+	packed, _, err := f.Section(".gnu_debugdata")
+	if err != nil {
+		return nil
+	}
+	data, err := unxz(packed, maxDebugData)
+	if err != nil {
+		return nil
+	}
+	mini, err := elf.New(data, f.Name()+" .gnu_debugdata")
+	if err != nil {
+		return nil
+	}
+	return code(f, mini, nil, false)
+}

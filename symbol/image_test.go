@@ -1,0 +1,145 @@
+package symbol
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/elf"
+)
+
+const source = `
+__attribute__((noinline)) static int hidden(int a) { return a * 3 + 1; }
+__attribute__((noinline)) int exported(int a) { return hidden(a) + 2; }
+__asm__(".text\n.type bare,@function\n.cfi_startproc\nbare: nop\nnop\nret\n.cfi_endproc\n"
+        ".type nothing,@function\nnothing: nop\nret\n.p2align 4\n");
+int main(int c, char **v) { return exported(c); }
+`
+
+// build compiles the source with debugging symbols and returns a directory
+// with prog and a helper that runs a tool in it.
+func build(t *testing.T) (string, func(string, ...string)) {
+	t.Helper()
+	dir := t.TempDir()
+	run := func(name string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+	}
+	for _, tool := range []string{"gcc", "objcopy", "strip", "xz"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("SKIPPED-CHECK: no " + tool)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.c"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run("gcc", "-g", "-O1", "-rdynamic", "-Wl,--build-id=0xabcdef0123456789", "-o", "prog", "a.c")
+	return dir, run
+}
+
+// truth is what the unstripped program's own table says.
+func truth(t *testing.T, path string) map[string]elf.Symbol {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string]elf.Symbol{}
+	for s := range f.Symbols(false) {
+		m[s.Name] = s
+	}
+	if m["hidden"].Size == 0 || m["exported"].Size == 0 || m["bare"].Value == 0 || m["nothing"].Value == 0 {
+		t.Fatalf("the compiler made no such symbols: %v", m)
+	}
+	return m
+}
+
+func TestPlaces(t *testing.T) {
+	dir, run := build(t)
+	want := truth(t, filepath.Join(dir, "prog"))
+	run("objcopy", "--only-keep-debug", "prog", "full.debug")
+	run("cp", "prog", "plain")
+	run("strip", "-o", "stripped", "prog")
+	run("cp", "full.debug", "linked.debug")
+	run("objcopy", "--strip-all", "--add-gnu-debuglink=linked.debug", "prog", "linked")
+	run("sh", "-c", "objcopy -S --remove-section .comment --keep-symbol hidden --keep-symbol bare --keep-symbol nothing full.debug mini && xz -k mini")
+	run("objcopy", "--add-section", ".gnu_debugdata=mini.xz", "stripped", "packed")
+	run("sh", "-c", "mkdir -p dbg/.build-id/ab && cp full.debug dbg/.build-id/ab/cdef0123456789.debug")
+	run("sh", "-c", "mkdir wrong && cp linked wrong/ && echo x > wrong/linked.debug")
+	cases := []struct {
+		name, file, debug string
+		hidden            bool // the static function has a name
+	}{
+		{"its own table", "plain", "", true},
+		{"stripped", "stripped", "", false},
+		{"by build id", "stripped", "dbg", true},
+		{"by debug link", "linked", "", true},
+		{"debug link to another file", "wrong/linked", "", false},
+		{"mini debug info", "packed", "", true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := NewResolver()
+			r.DebugDirs = []string{filepath.Join(dir, c.debug, "none")}
+			if c.debug != "" {
+				r.DebugDirs = []string{filepath.Join(dir, c.debug)}
+			}
+			at := func(addr uint64) string {
+				name, _ := r.Name(filepath.Join(dir, c.file), "", addr)
+				return name
+			}
+			e, h := want["exported"], want["hidden"]
+			if got := at(e.Value + e.Size - 1); got != "exported" {
+				t.Errorf("exported: %q", got)
+			}
+			if got := at(h.Value); (got == "hidden") != c.hidden || got != "hidden" && got != "" {
+				t.Errorf("hidden: %q", got)
+			}
+			if got := at(want["bare"].Value + 2); c.hidden && got != "bare" {
+				t.Errorf("a symbol without size, covered by an unwind record: %q", got)
+			}
+			if got := at(want["nothing"].Value); got != "" {
+				t.Errorf("nothing covers this address: %q", got)
+			}
+		})
+	}
+}
+
+func TestBuildIDMustFit(t *testing.T) {
+	dir, _ := build(t)
+	path := filepath.Join(dir, "prog")
+	main := truth(t, path)["main"].Value
+	r := NewResolver()
+	for id, want := range map[string]string{"": "main", "abcdef0123456789": "main", "00cdef0123456789": ""} {
+		if got, _ := r.Name(path, id, main); got != want {
+			t.Errorf("build id %q: %q, want %q", id, got, want)
+		}
+	}
+	if got, _ := r.Name(path+" (deleted)", "abcdef0123456789", main); got != "main" {
+		t.Errorf("deleted, but the same file is there again: %q", got)
+	}
+	if _, ok := r.Name(filepath.Join(dir, "none"), "", 5); ok {
+		t.Error("a name from no file")
+	}
+}
+
+func TestVDSO(t *testing.T) {
+	start, _, ok := ownMapping("[vdso]")
+	if !ok {
+		t.Skip("SKIPPED-CHECK: this process has no vdso")
+	}
+	table := NewResolver().Table("[vdso]", "")
+	found := false
+	for _, e := range table.entries {
+		found = found || strings.Contains(e.name, "clock_gettime")
+	}
+	if !found {
+		t.Errorf("no clock_gettime among the %d symbols of the vdso at %#x", table.Len(), start)
+	}
+}

@@ -1,0 +1,121 @@
+package symbol
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/seedwalk/seedwalk/elf"
+)
+
+// Resolver names addresses of images by path, reading each image once. It is
+// safe for concurrent use. It must not be used while a thread is suspended.
+type Resolver struct {
+	DebugDirs []string // where separate debug files are; nil = DefaultDebugDirs
+
+	mu     sync.Mutex
+	images map[string]*image
+	names  map[string]string // mangled -> readable
+}
+
+// image is one image's table, made by the first who asks.
+type image struct {
+	once  sync.Once
+	table *Table
+}
+
+// NewResolver returns a Resolver that looks in the usual places.
+func NewResolver() *Resolver {
+	return &Resolver{images: map[string]*image{}, names: map[string]string{}}
+}
+
+// Name returns the readable name of the symbol that covers addr, the image's
+// own address. buildID, if not empty, must be the file's; a file that was
+// replaced since gives no names.
+func (r *Resolver) Name(path, buildID string, addr uint64) (string, bool) {
+	name, _, ok := r.Table(path, buildID).Find(addr)
+	if !ok {
+		return "", false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	readable, known := r.names[name]
+	if !known {
+		readable = Demangle(name)
+		r.names[name] = readable
+	}
+	return readable, true
+}
+
+// Table returns the table of an image; it is empty where nothing can be read.
+func (r *Resolver) Table(path, buildID string) *Table {
+	key := path + "\x00" + buildID
+	r.mu.Lock()
+	im := r.images[key]
+	if im == nil {
+		im = &image{}
+		r.images[key] = im
+	}
+	r.mu.Unlock()
+	im.once.Do(func() { im.table = r.load(path, buildID) })
+	return im.table
+}
+
+func (r *Resolver) load(path, buildID string) *Table {
+	dirs := r.DebugDirs
+	if dirs == nil {
+		dirs = DefaultDebugDirs
+	}
+	if path == "[vdso]" {
+		return vdso()
+	}
+	path = strings.TrimSuffix(path, " (deleted)")
+	if f, err := elf.Open(path); err == nil && (buildID == "" || f.BuildID() == buildID) {
+		return ELF(f, path, dirs)
+	}
+	if f := byBuildID(buildID, dirs); f != nil {
+		return ELF(f, "", nil)
+	}
+	return &Table{}
+}
+
+// vdso reads our own: the kernel gives every process of one kind the same.
+func vdso() *Table {
+	start, end, ok := ownMapping("[vdso]")
+	if !ok {
+		return &Table{}
+	}
+	mem, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return &Table{}
+	}
+	defer mem.Close()
+	data := make([]byte, end-start)
+	if _, err := mem.ReadAt(data, int64(start)); err != nil {
+		return &Table{}
+	}
+	f, err := elf.New(data, "[vdso]") // it is mapped as one piece, as in a file
+	if err != nil {
+		return &Table{}
+	}
+	return ELF(f, "", nil)
+}
+
+// ownMapping finds a mapping of this process by name, at most 1 MiB.
+func ownMapping(name string) (start, end uint64, ok bool) {
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return 0, 0, false
+	}
+	defer f.Close()
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		if !strings.HasSuffix(sc.Text(), " "+name) {
+			continue
+		}
+		n, _ := fmt.Sscanf(sc.Text(), "%x-%x", &start, &end)
+		return start, end, n == 2 && start < end && end-start <= 1<<20
+	}
+	return 0, 0, false
+}
