@@ -121,7 +121,7 @@ func (m *Merger) walked(n int, exact bool, stop unwind.Stop) bool {
 	m.native(n)
 	m.exact = exact
 	if n > 0 {
-		m.trust = unwind.TrustCFI
+		m.trust = m.buf[n-1].Trust.Then(m.u.StepTrust())
 	}
 	switch stop {
 	case unwind.Managed:
@@ -148,7 +148,7 @@ func (m *Merger) managed() bool {
 		m.gap(GapCLRRefused)
 	}
 	if i >= 0 && m.same(&m.in.Frames[i], fid, known) {
-		return m.report(i, m.regs.RIP)
+		return m.report(i, true)
 	}
 	if i >= 0 && m.regs.SP() > m.in.Frames[i].SP && m.regs.SP() > m.in.Frames[i].FP {
 		m.gap(GapMismatch)
@@ -193,7 +193,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		m.guess = m.res.N
 	}
 	if i := m.nextManaged(); i >= 0 && m.hijacked(&m.in.Frames[i]) {
-		return m.report(i, 0)
+		return m.report(i, false)
 	}
 	return true
 }
@@ -206,18 +206,19 @@ func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
 }
 
 // report writes the run of managed frames that starts at in.Frames[i] and
-// places the walk at the marker below it. ip is the true instruction pointer
-// of the first frame where the walk knows it, else 0.
-func (m *Merger) report(i int, ip uint64) bool {
+// places the walk at the marker below it. here says that the walk stands at
+// the first of them: its physical registers are better than the CLR's, which
+// for an inlined P/Invoke are those of its prolog.
+func (m *Merger) report(i int, here bool) bool {
 	m.guess, m.hidden = -1, 0
 	frames := m.in.Frames
-	for first := true; i < len(frames) && !frames[i].Marker(); i++ {
+	for ; i < len(frames) && !frames[i].Marker(); i++ {
 		f := &frames[i]
 		g := Frame{IP: f.IP, SP: f.SP, FP: f.FP, Function: f.Function, Module: -1, Kind: unwind.KindManaged, Trust: unwind.TrustCLR}
-		if first && ip != 0 {
-			g.IP, g.Exact = ip, m.exact
+		if here {
+			g.IP, g.SP, g.FP, g.Exact = m.regs.RIP, m.regs.SP(), m.regs.FP(), m.exact
+			here = false
 		}
-		first = false
 		m.res.Managed++
 		if !m.room() {
 			m.gap(GapLimit)
@@ -237,7 +238,7 @@ func (m *Merger) report(i int, ip uint64) bool {
 // resync goes on at the next frame the CLR reported, after a gap.
 func (m *Merger) resync() bool {
 	i := m.nextManaged()
-	return i >= 0 && m.report(i, 0)
+	return i >= 0 && m.report(i, false)
 }
 
 // nextManaged returns the index of the next managed frame the CLR reported and

@@ -47,24 +47,29 @@ type Result struct {
 	Regs    context.AMD64 // at the frame where the walk stopped
 	Exact   bool          // Regs.RIP is an interrupted ip, not a return address
 	Frames  int           // unmanaged frames written to out
+	Trust   unwind.Trust  // how surely the frame of Regs was found
 }
 
 // Find walks from regs, the registers of a thread stopped at an arbitrary
 // point. It allocates nothing.
 func Find(u *amd64.Unwinder, regs *context.AMD64, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) Result {
+	const trust = unwind.TrustContext
 	r := Result{Regs: *regs}
-	r.Frames, r.Exact, r.Stop = u.Walk(&r.Regs, true, unwind.TrustContext, mem, b, out)
-	r.Verdict = verdict(&r, b, out[:r.Frames])
+	r.Frames, r.Exact, r.Stop = u.Walk(&r.Regs, true, trust, mem, b, out)
+	if r.Trust = trust; r.Frames > 0 {
+		r.Trust = out[r.Frames-1].Trust.Then(u.StepTrust())
+	}
+	r.Verdict = verdict(&r, b)
 	return r
 }
 
-func verdict(r *Result, b *unwind.Bounds, frames []unwind.Frame) Verdict {
+func verdict(r *Result, b *unwind.Bounds) Verdict {
 	switch {
 	case r.Stop == unwind.EndOfStack:
 		return NoManaged
 	case r.Stop != unwind.Managed:
 		return Truncated
-	case !plausible(&r.Regs, b) || doubtful(frames):
+	case !plausible(&r.Regs, b) || r.Trust.Doubtful():
 		return Unsafe
 	case r.Frames == 0:
 		return NotNeeded
@@ -78,13 +83,4 @@ func plausible(r *context.AMD64, b *unwind.Bounds) bool {
 	sp := r.SP()
 	inside := b.High == 0 || sp >= b.Low && sp < b.High
 	return inside && sp%8 == 0 && sp != 0 && r.RIP != 0 && r.RIP>>47 == 0
-}
-
-func doubtful(frames []unwind.Frame) bool {
-	for i := range frames {
-		if frames[i].Trust.Doubtful() {
-			return true
-		}
-	}
-	return false
 }

@@ -28,6 +28,15 @@ const (
 // Doubtful reports whether a frame so found is a guess.
 func (t Trust) Doubtful() bool { return t == TrustNone || t >= TrustFramePointer }
 
+// Then is the trust of a frame reached by step from a frame of trust t: the
+// doubt of a frame stays with all that was reached from it.
+func (t Trust) Then(step Trust) Trust {
+	if t.Doubtful() {
+		return t
+	}
+	return step
+}
+
 var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf", "frame-pointer", "scan"}
 
 func (t Trust) String() string {

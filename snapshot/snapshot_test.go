@@ -1,0 +1,182 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+)
+
+// script is a Runtime that does as told and writes down what is asked of it.
+type script struct {
+	suspend   []clr.HRESULT // answers of SuspendRuntime, the last one repeats
+	dead      map[clr.ThreadID]bool
+	silent    map[clr.ThreadID]bool
+	gone      map[clr.ThreadID]bool
+	result    clr.HRESULT
+	clock     int64
+	log       []string
+	quiet     bool
+	suspended int
+	inside    bool
+	bad       []string
+}
+
+func (s *script) note(format string, args ...any) {
+	if !s.quiet {
+		s.log = append(s.log, fmt.Sprintf(format, args...))
+	}
+}
+
+// window fails a call that is made outside the suspended window.
+func (s *script) window(call string) {
+	if s.suspended != 1 || !s.inside {
+		s.bad = append(s.bad, call+" outside the window")
+	}
+}
+
+func (s *script) SuspendRuntime() clr.HRESULT {
+	hr := s.suspend[0]
+	if len(s.suspend) > 1 {
+		s.suspend = s.suspend[1:]
+	}
+	if !hr.Failed() {
+		s.suspended++
+	}
+	s.note("suspend %v", hr)
+	return hr
+}
+
+func (s *script) ResumeRuntime() clr.HRESULT {
+	if s.inside {
+		s.bad = append(s.bad, "resume before leave")
+	}
+	s.suspended--
+	s.note("resume")
+	return clr.S_OK
+}
+
+func (s *script) Enter()                  { s.inside = true }
+func (s *script) Leave()                  { s.inside = false }
+func (s *script) Alive(t clr.Thread) bool { s.window("alive"); return !s.dead[t.ID] }
+func (s *script) Ask(i int, t clr.Thread) { s.window("ask"); s.note("ask %d", t.ID) }
+
+func (s *script) Await(i int, c *clr.Capture) {
+	s.window("await")
+	s.note("await %d", c.Thread.ID)
+	switch {
+	case s.gone[c.Thread.ID]:
+		c.Status = clr.CaptureGone
+	case s.silent[c.Thread.ID]:
+		c.Status = clr.CaptureNoAnswer
+	default:
+		c.Status = clr.Captured
+	}
+}
+
+func (s *script) DoStackSnapshot(i int, c *clr.Capture) {
+	s.window("snapshot")
+	s.note("snapshot %d", c.Thread.ID)
+	c.Result = s.result
+}
+
+func (s *script) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0, clr.E_FAIL }
+func (s *script) Now() int64                                          { s.clock += 10; return s.clock }
+func (s *script) Pause(n int64) {
+	if s.suspended != 0 {
+		s.bad = append(s.bad, "a pause while suspended")
+	}
+	s.note("pause %d", n)
+}
+
+func threads(ids ...int) (out []clr.Thread) {
+	for _, id := range ids {
+		out = append(out, clr.Thread{ID: clr.ThreadID(id), TID: uint64(id)})
+	}
+	return out
+}
+
+func set(ids ...clr.ThreadID) map[clr.ThreadID]bool {
+	m := map[clr.ThreadID]bool{}
+	for _, id := range ids {
+		m[id] = true
+	}
+	return m
+}
+
+func TestRound(t *testing.T) {
+	busy := clr.CORPROF_E_SUSPENSION_IN_PROGRESS
+	for _, c := range []struct {
+		name     string
+		rt       script
+		threads  []clr.Thread
+		want     string
+		captures int
+		result   clr.HRESULT
+		status   []clr.CaptureStatus
+	}{
+		{"two threads", script{suspend: []clr.HRESULT{0}}, threads(1, 2),
+			"suspend S_OK, ask 1, ask 2, await 1, await 2, snapshot 1, snapshot 2, resume", 2, 0,
+			[]clr.CaptureStatus{clr.Captured, clr.Captured}},
+		{"no threads", script{suspend: []clr.HRESULT{0}}, nil, "suspend S_OK, resume", 0, 0, nil},
+		{"busy twice", script{suspend: []clr.HRESULT{busy, busy, 0}}, threads(1),
+			"suspend CORPROF_E_SUSPENSION_IN_PROGRESS, pause 50000, suspend CORPROF_E_SUSPENSION_IN_PROGRESS, pause 100000, suspend S_OK, ask 1, await 1, snapshot 1, resume",
+			1, 0, []clr.CaptureStatus{clr.Captured}},
+		{"refused", script{suspend: []clr.HRESULT{clr.E_NOTIMPL}}, threads(1), "suspend E_NOTIMPL", 0, clr.E_NOTIMPL, nil},
+		{"destroyed before the window", script{suspend: []clr.HRESULT{0}, dead: set(1)}, threads(1, 2),
+			"suspend S_OK, ask 2, await 2, snapshot 2, resume", 2, 0, []clr.CaptureStatus{clr.CaptureGone, clr.Captured}},
+		{"ended when asked", script{suspend: []clr.HRESULT{0}, gone: set(1)}, threads(1, 2),
+			"suspend S_OK, ask 1, ask 2, await 1, await 2, snapshot 2, resume", 2, 0, []clr.CaptureStatus{clr.CaptureGone, clr.Captured}},
+		{"one does not answer: its managed frames are still had", script{suspend: []clr.HRESULT{0}, silent: set(1)}, threads(1),
+			"suspend S_OK, ask 1, await 1, snapshot 1, resume", 1, 0, []clr.CaptureStatus{clr.CaptureNoAnswer}},
+		{"more threads than slots", script{suspend: []clr.HRESULT{0}}, threads(1, 2, 3, 4, 5),
+			"suspend S_OK, ask 1, ask 2, ask 3, ask 4, await 1, await 2, await 3, await 4, snapshot 1, snapshot 2, snapshot 3, snapshot 4, resume", 4, 0,
+			[]clr.CaptureStatus{clr.Captured, clr.Captured, clr.Captured, clr.Captured}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rt := c.rt
+			s := New(&rt, 4)
+			o := s.Round(c.threads)
+			if got := strings.Join(rt.log, ", "); got != c.want {
+				t.Errorf("calls: %s\nwant:  %s", got, c.want)
+			}
+			if o.Captures != c.captures || o.Result != c.result || len(rt.bad) > 0 || rt.suspended != 0 {
+				t.Errorf("outcome %+v, suspended %d, bad %v", o, rt.suspended, rt.bad)
+			}
+			var status []clr.CaptureStatus
+			for i := range o.Captures {
+				status = append(status, s.Captures[i].Status)
+			}
+			if !slices.Equal(status, c.status) {
+				t.Errorf("status %v, want %v", status, c.status)
+			}
+		})
+	}
+}
+
+// A runtime that always refuses for the moment ends the round, bounded.
+func TestRetriesAreBounded(t *testing.T) {
+	rt := script{suspend: []clr.HRESULT{clr.CORPROF_E_SUSPENSION_IN_PROGRESS}}
+	o := New(&rt, 1).Round(threads(1))
+	if o.Retries != MaxRetries || o.Captures != 0 || !o.Result.Failed() {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestOutcomeTimes(t *testing.T) {
+	rt := script{suspend: []clr.HRESULT{0}}
+	o := New(&rt, 1).Round(threads(1))
+	if o.SuspendNS != 10 || o.SuspendedNS != 10 {
+		t.Errorf("%+v: the clock ticks 10 a call", o)
+	}
+}
+
+func TestWindowDoesNotAllocate(t *testing.T) {
+	rt := script{suspend: []clr.HRESULT{0}, quiet: true}
+	s, all := New(&rt, 4), threads(1, 2, 3, 4)
+	if n := testing.AllocsPerRun(100, func() { s.Round(all) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
