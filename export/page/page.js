@@ -74,7 +74,7 @@ function setSearch(text) {
   state.pattern = null;
   let bad = false;
   if (text !== "") {
-    try { state.pattern = new RegExp(text, /[A-Z]/.test(text) ? "u" : "iu"); } catch { bad = true; }
+    try { state.pattern = new RegExp(text, /[A-Z]/.test(text) ? "" : "i"); } catch { bad = true; }
   }
   $("search").classList.toggle("bad", bad);
   $("search").title = bad ? "not a regular expression yet" : "capital letters make the search case-sensitive";
@@ -172,7 +172,7 @@ function fillControls() {
   const order = data.threads.map((_, i) => i).sort((a, b) => data.threads[b][1] - data.threads[a][1] || a - b);
   $("thread").append(element("option", `all threads (${data.threads.length})`, { value: "-1" }),
     ...order.map(i => element("option", `${data.threads[i][0]}: ${formatValue(data.threads[i][1], 0)}`, { value: String(i) })));
-  $("thread").onchange = e => { state.thread = Number(e.target.value); rebuild(); };
+  $("thread").onchange = e => { state.thread = Number(e.target.value); e.target.blur(); rebuild(); };
 }
 
 function start() {
