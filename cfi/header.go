@@ -1,6 +1,10 @@
 package cfi
 
-import "github.com/seedwalk/seedwalk/internal/buf"
+import (
+	"sort"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
+)
 
 // header reads .eh_frame_hdr and adds the FDEs its table leads to that the
 // plain reading of .eh_frame did not reach: behind a damaged record, or behind
@@ -10,29 +14,55 @@ func (l *loader) header(s Sections) {
 		return
 	}
 	h := section{name: ".eh_frame_hdr", data: s.EHFrameHdr, addr: s.EHFrameHdrAddr}
-	entries, err := h.table()
+	c := l.crossCheck()
+	err := h.table(func(e tableEntry) {
+		l.t.stats.HeaderSize++
+		off := e.fde - s.EHFrameAddr
+		if len(s.EHFrame) > 0 && !c.seen(off) {
+			l.fromHeader(&h, e, off)
+		}
+	})
 	if err != nil {
 		l.errs.add(err)
 	}
-	l.t.stats.HeaderSize = len(entries)
-	if len(s.EHFrame) == 0 {
-		return
+	if l.t.stats.HeaderSize > 0 {
+		l.t.stats.HeaderMiss = c.missing()
 	}
-	known := make(map[uint64]bool, len(l.t.fdes))
-	for i := range l.t.fdes {
-		known[uint64(l.t.fdes[i].off)] = true
+}
+
+// crossCheck ticks off the FDEs that plain reading found, which are in order
+// of their offset.
+type crossCheck struct {
+	fdes []fde
+	tick []bool
+	next int // the one most likely asked for next
+}
+
+func (l *loader) crossCheck() *crossCheck {
+	n := len(l.t.fdes)
+	return &crossCheck{fdes: l.t.fdes[:n:n], tick: make([]bool, n)}
+}
+
+// seen reports whether the FDE at off is known, and ticks it off.
+func (c *crossCheck) seen(off uint64) bool {
+	i := c.next
+	if i >= len(c.fdes) || uint64(c.fdes[i].off) != off {
+		i = sort.Search(len(c.fdes), func(i int) bool { return uint64(c.fdes[i].off) >= off })
 	}
-	missed := len(known)
-	for _, e := range entries {
-		off := e.fde - s.EHFrameAddr
-		if known[off] {
-			missed--
-			continue
+	if i == len(c.fdes) || uint64(c.fdes[i].off) != off {
+		return false
+	}
+	c.tick[i], c.next = true, i+1
+	return true
+}
+
+func (c *crossCheck) missing() (n int) {
+	for _, t := range c.tick {
+		if !t {
+			n++
 		}
-		l.fromHeader(&h, e, off)
-		known[off] = true
 	}
-	l.t.stats.HeaderMiss = missed
+	return n
 }
 
 func (l *loader) fromHeader(h *section, e tableEntry, off uint64) {
@@ -46,9 +76,11 @@ func (l *loader) fromHeader(h *section, e tableEntry, off uint64) {
 		l.errs.add(h.problem("table entry", e.at, e.fde, BadRecord, "points at no FDE"))
 		return
 	}
-	before := len(l.t.fdes)
+	st := &l.t.stats
+	before, empty := len(l.t.fdes), st.Empty
 	l.fdeAt(0, &rec)
-	l.t.stats.HeaderOnly += len(l.t.fdes) - before
+	st.HeaderOnly += len(l.t.fdes) - before
+	st.Empty = empty // one that covers nothing was counted when it was read
 }
 
 // tableEntry is one row of the header's search table.
@@ -58,47 +90,40 @@ type tableEntry struct {
 	fde uint64 // address of the FDE
 }
 
-// table reads the header's search table. An absent table is no error.
-func (s *section) table() ([]tableEntry, *FormatError) {
+// table gives fn every row of the header's search table. An absent table is no
+// error.
+func (s *section) table(fn func(tableEntry)) *FormatError {
 	r := buf.At(s.data, 0)
 	version, ptrEnc, countEnc, tabEnc := r.U8(), r.U8(), r.U8(), r.U8()
 	if !r.OK() {
-		return nil, s.problem("header", 0, uint64(len(s.data)), Truncated, "shorter than its four bytes")
+		return s.problem("header", 0, uint64(len(s.data)), Truncated, "shorter than its four bytes")
 	}
 	if version != 1 {
-		return nil, s.problem("header version", 0, uint64(version), Unsupported, "not 1")
+		return s.problem("header version", 0, uint64(version), Unsupported, "not 1")
 	}
 	b := bases{section: s.addr, data: s.addr, size: 8}
 	if why := skipPointer(&r, ptrEnc, &b); why != None {
-		return nil, s.problem("eh_frame_ptr", 4, uint64(ptrEnc), why, "cannot be read")
+		return s.problem("eh_frame_ptr", 4, uint64(ptrEnc), why, "cannot be read")
 	}
 	if countEnc == DW_EH_PE_omit || tabEnc == DW_EH_PE_omit {
-		return nil, nil
+		return nil
 	}
 	at := uint64(r.Pos())
 	count, why := pointer(&r, countEnc, &b)
 	if why != None {
-		return nil, s.problem("fde_count", at, uint64(countEnc), why, "cannot be read")
+		return s.problem("fde_count", at, uint64(countEnc), why, "cannot be read")
 	}
-	return s.entries(&r, tabEnc, count, &b)
-}
-
-func (s *section) entries(r *buf.Reader, enc uint8, count uint64, b *bases) (out []tableEntry, err *FormatError) {
-	// An entry takes two bytes at least: the capacity is bounded by the bytes.
-	out = make([]tableEntry, 0, min(count, uint64(r.Len())/2, 1<<22))
 	for i := uint64(0); i < count; i++ {
-		at := uint64(r.Pos())
-		lo, why := pointer(r, enc, b)
-		fde := uint64(0)
-		if why == None {
-			fde, why = pointer(r, enc, b)
+		e := tableEntry{at: uint64(r.Pos())}
+		if e.lo, why = pointer(&r, tabEnc, &b); why == None {
+			e.fde, why = pointer(&r, tabEnc, &b)
 		}
 		if why != None {
-			return out, s.problem("table", at, count, why, "ends before fde_count entries")
+			return s.problem("table", e.at, count, why, "ends before fde_count entries")
 		}
-		out = append(out, tableEntry{at, lo, fde})
+		fn(e)
 	}
-	return out, nil
+	return nil
 }
 
 // EHFramePointer returns the address of .eh_frame that .eh_frame_hdr at addr

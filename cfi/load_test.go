@@ -186,9 +186,13 @@ func TestHeaderDamage(t *testing.T) {
 				}
 				return
 			}
-			var fe *FormatError
-			if !errors.As(err, &fe) || fe.Reason != c.want || fe.Section != ".eh_frame_hdr" {
-				t.Errorf("got %v, want %v", err, c.want)
+			var le *LoadError
+			if !errors.As(err, &le) {
+				t.Fatal(err)
+			}
+			p := le.Problems[len(le.Problems)-1] // the table's own after its entries'
+			if p.Reason != c.want || p.Section != ".eh_frame_hdr" {
+				t.Errorf("got %v, want %v", p, c.want)
 			}
 		})
 	}

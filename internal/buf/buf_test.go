@@ -1,0 +1,74 @@
+package buf
+
+import (
+	"math"
+	"testing"
+)
+
+func TestFixed(t *testing.T) {
+	data := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	r := At(data, 0)
+	if r.U8() != 1 || r.U16() != 0x302 || r.U32() != 0x7060504 || r.Pos() != 7 || r.Len() != 2 || !r.OK() {
+		t.Fatalf("%+v", r)
+	}
+	if r.U64() != 0 || r.Fault() != FaultShort || r.Pos() != 7 {
+		t.Errorf("short read: %+v", r)
+	}
+	if r.U8() != 0 || r.Pos() != 7 {
+		t.Error("a failed reader went on")
+	}
+}
+
+func TestEveryReadAtTheEnd(t *testing.T) {
+	for name, read := range map[string]func(*Reader){
+		"U8": func(r *Reader) { r.U8() }, "U16": func(r *Reader) { r.U16() }, "U32": func(r *Reader) { r.U32() }, "U64": func(r *Reader) { r.U64() },
+		"ULEB": func(r *Reader) { r.ULEB() }, "SLEB": func(r *Reader) { r.SLEB() }, "Bytes": func(r *Reader) { r.Bytes(1) },
+		"Skip": func(r *Reader) { r.Skip(math.MaxUint64) }, "CString": func(r *Reader) { r.CString() },
+	} {
+		r := At(nil, 0)
+		if read(&r); r.OK() {
+			t.Errorf("%s of nothing is no failure", name)
+		}
+	}
+	if r := At([]byte{1}, 2); r.OK() {
+		t.Error("a start outside is no failure")
+	}
+}
+
+func TestLEB(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		b     []byte
+		u     uint64
+		s     int64
+		uf, f Fault
+	}{
+		{"0", []byte{0}, 0, 0, 0, 0},
+		{"127", []byte{0xff, 0}, 127, 127, 0, 0},
+		{"-1", []byte{0x7f}, 127, -1, 0, 0},
+		{"padded", []byte{0x81, 0x80, 0x80, 0}, 1, 1, 0, 0},
+		{"largest", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, math.MaxUint64, 0, 0, FaultLEB},
+		{"least", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f}, 0, math.MinInt64, FaultLEB, 0},
+		{"eleven bytes", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, 0, 0, FaultLEB, FaultLEB},
+		{"cut", []byte{0x80, 0x80}, 0, 0, FaultShort, FaultShort},
+	} {
+		r := At(c.b, 0)
+		if v := r.ULEB(); v != c.u || r.Fault() != c.uf {
+			t.Errorf("%s: ULEB %#x %v", c.name, v, r.Fault())
+		}
+		r = At(c.b, 0)
+		if v := r.SLEB(); v != c.s || r.Fault() != c.f {
+			t.Errorf("%s: SLEB %#x %v", c.name, v, r.Fault())
+		}
+	}
+}
+
+func TestCString(t *testing.T) {
+	r := At([]byte("zR\x00x"), 0)
+	if s := r.CString(); string(s) != "zR" || r.Pos() != 3 {
+		t.Errorf("%q at %d", s, r.Pos())
+	}
+	if s := r.CString(); s != nil || r.OK() {
+		t.Errorf("unterminated: %q", s)
+	}
+}
