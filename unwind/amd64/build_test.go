@@ -117,6 +117,16 @@ func (s *stack) window() *memory.Window {
 	return memory.New(memory.Run{Addr: stackLow, Data: s.data})
 }
 
+// from is a window without what lies below addr.
+func (s *stack) from(addr uint64) *memory.Window {
+	return memory.New(memory.Run{Addr: addr, Data: s.data[addr-stackLow:]})
+}
+
+// beside is a window whose hot run is another one.
+func (s *stack) beside() *memory.Window {
+	return memory.New(memory.Run{Addr: stackLow, Data: s.data}, memory.Run{Addr: 2 * stackLow, Data: make([]byte, 2*stackSize)})
+}
+
 // start gives registers with a value of its own in each.
 func start(ip, sp uint64) Registers {
 	r := Registers{RIP: ip, Known: context.AMD64All}

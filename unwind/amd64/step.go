@@ -1,6 +1,8 @@
 package amd64
 
 import (
+	"encoding/binary"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -83,12 +85,72 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 	return u.fallback(r, regs, exact, mem, b, f)
 }
 
-// stepSlots runs a rule whose registers lie in slots below the CFA.
+// stepSlots runs a rule whose registers lie in slots below the CFA. All of them
+// and the return address lie in one block of memory, which is checked once.
 func stepSlots(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	sp := regs.GPR[context.RSP]
-	if stop := checkSP(sp, cfa, b); stop != unwind.StopNone {
+	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
 		return stop
 	}
+	hot := mem.Hot()
+	at, size := cfa-slotBlock-hot.Addr, uint64(len(hot.Data))
+	if size < slotBlock || at > size-slotBlock {
+		return stepWords(r, cfa, regs, mem, f)
+	}
+	block := (*[slotBlock]byte)(hot.Data[at:])
+	ra := binary.LittleEndian.Uint64(block[slotBlock-8:])
+	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
+		return stop
+	}
+	restoreBlock(r.slots(), block, regs)
+	regs.RIP, regs.GPR[context.RSP] = ra, cfa
+	f.CFA = cfa
+	return unwind.StopNone
+}
+
+// slotBlock is the memory a rule's slots can lie in, bytes below the CFA.
+const slotBlock = 8 * (maxSlot + 1)
+
+// restoreBlock reads the saved registers. Written out since a loop over the
+// slots takes twice the time.
+func restoreBlock(s uint64, block *[slotBlock]byte, regs *Registers) {
+	have := regs.Known & nonvolatile
+	if k := s & 15; k != 0 {
+		regs.GPR[context.RBX] = slot(block, k)
+		have |= 1 << context.RBX
+	}
+	if k := s >> 4 & 15; k != 0 {
+		regs.GPR[context.RBP] = slot(block, k)
+		have |= 1 << context.RBP
+	}
+	if s >>= 8; s != 0 {
+		if k := s & 15; k != 0 {
+			regs.GPR[context.R12] = slot(block, k)
+			have |= 1 << context.R12
+		}
+		if k := s >> 4 & 15; k != 0 {
+			regs.GPR[context.R13] = slot(block, k)
+			have |= 1 << context.R13
+		}
+		if k := s >> 8 & 15; k != 0 {
+			regs.GPR[context.R14] = slot(block, k)
+			have |= 1 << context.R14
+		}
+		if k := s >> 12 & 15; k != 0 {
+			regs.GPR[context.R15] = slot(block, k)
+			have |= 1 << context.R15
+		}
+	}
+	regs.Known = have
+}
+
+// slot reads the word k words below the block's end, 1 <= k <= maxSlot.
+func slot(block *[slotBlock]byte, k uint64) uint64 {
+	i := (slotBlock - 8*k) & (slotBlock - 8)
+	return binary.LittleEndian.Uint64(block[i : i+8])
+}
+
+// stepWords is stepSlots near the edge of the window or outside its hot run.
+func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, f *unwind.Frame) unwind.Stop {
 	ra, ok := mem.Word(cfa - 8)
 	if !ok {
 		return unwind.Unreadable
@@ -96,23 +158,24 @@ func stepSlots(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwin
 	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
 		return stop
 	}
-	restoreSlots(r, cfa, regs, mem)
+	restoreWords(r, cfa, regs, mem)
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	f.CFA = cfa
 	return unwind.StopNone
 }
 
-// restoreSlots reads the saved registers. One whose word is missing becomes
+// restoreWords reads the saved registers. One whose word is missing becomes
 // unknown: the walk may still go on without it.
-func restoreSlots(r Rule, cfa uint64, regs *Registers, mem *memory.Window) {
+func restoreWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window) {
 	have := regs.Known & nonvolatile
-	for s, i := r.slots(), 0; s != 0; s, i = s>>4, i+1 {
+	for i, s := 0, r.slots(); s != 0; i, s = i+1, s>>4 {
 		if s&15 == 0 {
 			continue
 		}
-		reg := slotRegs[i%len(slotRegs)]
+		reg := slotRegs[i]
+		v, ok := mem.Word(cfa - 8*(s&15))
 		have &^= 1 << reg
-		if v, ok := mem.Word(cfa - 8*(s&15)); ok {
+		if ok {
 			regs.GPR[reg] = v
 			have |= 1 << reg
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -123,18 +124,20 @@ func TestStepEffects(t *testing.T) {
 			if e.prepare != nil {
 				e.prepare(s, &r)
 			}
-			checkEffect(t, &e, u, s, r)
+			checkEffect(t, &e, u, s, r, s.window())
+			checkEffect(t, &e, u, s, r, s.from(sp0))
+			checkEffect(t, &e, u, s, r, s.beside())
 			u.DisableCache(true)
-			checkEffect(t, &e, u, s, r)
+			checkEffect(t, &e, u, s, r, s.window())
 		})
 	}
 }
 
-func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Registers) {
+func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Registers, mem *memory.Window) {
 	t.Helper()
 	var f unwind.Frame
 	got := before
-	exact, stop := u.Step(&got, true, s.window(), nil, &f)
+	exact, stop := u.Step(&got, true, mem, nil, &f)
 	if stop != e.stop {
 		t.Fatalf("stop %v, want %v", stop, e.stop)
 	}
@@ -161,6 +164,34 @@ func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Register
 	}
 	if u.StepTrust() != unwind.TrustCFI {
 		t.Errorf("trust %v", u.StepTrust())
+	}
+}
+
+// A saved register whose word was not copied becomes unknown; a return address
+// that was not copied ends the walk.
+func TestMissingWords(t *testing.T) {
+	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 64, 0x80 | 3, 7, 0x80 | 6, 2}}, fn{}))
+	s := newStack()
+	s.set(sp0+56, caller)
+	for _, c := range []struct {
+		name string
+		from uint64
+		lost uint32
+		stop unwind.Stop
+	}{
+		{"all there", sp0 + 8, 0, unwind.StopNone},
+		{"RBX below the window", sp0 + 16, 1 << context.RBX, unwind.StopNone},
+		{"half of RBP", sp0 + 52, 1<<context.RBX | 1<<context.RBP, unwind.StopNone},
+		{"half of the return address", sp0 + 60, 0, unwind.Unreadable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := start(at(0), sp0)
+			var f unwind.Frame
+			_, stop := u.Step(&r, true, s.from(c.from), nil, &f)
+			if stop != c.stop || stop == unwind.StopNone && r.Known != nonvolatile&^c.lost {
+				t.Errorf("stop %v, known %#x", stop, r.Known)
+			}
+		})
 	}
 }
 
