@@ -2,17 +2,89 @@ package arm64
 
 import (
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // fallback steps where no unwind data covers the address: first by what the
 // code bytes prove, then, if the bounds allow guessing, by the frame pointer.
 func (u *Unwinder) fallback(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	callerExact, stop := u.byCode(r, regs, exact, mem, b, f)
+	if stop != unwind.NoInfo {
+		return callerExact, stop
+	}
 	if b.Guess && u.framePointer(regs, mem, b, f) {
 		u.trust = unwind.TrustFramePointer
 		return false, unwind.StopNone
 	}
 	return false, unwind.NoInfo
+}
+
+// byCode steps as the code bytes prove: out of a signal trampoline, a linkage
+// table entry, or simple code that can be run forward to its return. NoInfo
+// means they prove nothing.
+func (u *Unwinder) byCode(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	if m, i := u.moduleOf(regs.PC); inTrampoline(m, regs.PC, mem) {
+		f.Kind, f.Module = unwind.KindSignal, int32(i)
+		to, ok := sigreturn(regs.Sp, mem)
+		if !ok {
+			return false, unwind.Unreadable
+		}
+		return true, u.accept(&to, true, regs, b, f)
+	}
+	i := r.Module()
+	if i < 0 || i >= u.table.Len() || u.table.At(i).ELF == nil {
+		return false, unwind.NoInfo
+	}
+	m := u.table.At(i)
+	if exact && known(regs, regLR) && inPLT0(m, regs.PC) {
+		to := *regs
+		to.Sp, to.PC = regs.Sp+16, stripPAC(regs.X[regLR])
+		to.Known &= nonvolatile
+		return false, u.accept(&to, false, regs, b, f)
+	}
+	to, ok := leave(m, regs, exact, mem)
+	if !ok || !u.afterCall(to.PC, mem) {
+		return false, unwind.NoInfo
+	}
+	return false, u.accept(&to, false, regs, b, f)
+}
+
+// moduleOf finds the module an instruction itself lies in: a handler returns to
+// a trampoline's first instruction, whose look-up address is in what precedes
+// it.
+func (u *Unwinder) moduleOf(pc uint64) (*module.Module, int) {
+	if i := u.table.Find(pc); i >= 0 {
+		return u.table.At(i), i
+	}
+	return nil, -1
+}
+
+// accept checks progress and bounds and makes the step.
+func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	if !signal {
+		if stop := checkSP(regs.Sp, to.Sp, b); stop != unwind.StopNone {
+			return stop
+		}
+	}
+	if stop := checkRA(regs, to.Sp, to.PC); stop != unwind.StopNone {
+		return stop
+	}
+	u.trust = unwind.TrustLeaf
+	f.CFA = to.Sp
+	*regs = *to
+	return unwind.StopNone
+}
+
+// afterCall reports whether a return address follows a call, or cannot be
+// looked at.
+func (u *Unwinder) afterCall(ra uint64, mem *memory.Window) bool {
+	m, _ := u.moduleOf(ra - 4)
+	w, ok := codeWord(m, ra-4, mem)
+	if !ok {
+		return u.isCode(ra)
+	}
+	return w>>26 == 0x25 || w&0xfffffc1f == 0xd63f0000 || w&0xfefff800 == 0xd63f0800 // bl, blr, blraa and its like
 }
 
 // framePointer takes x29 for a frame record if everything about it fits: it is

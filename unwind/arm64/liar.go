@@ -5,6 +5,37 @@ import (
 	"github.com/seedwalk/seedwalk/module"
 )
 
-// ignoresPLT0 will know the code whose call frame information leaves out what
-// PLT0 pushed.
-func ignoresPLT0(m *module.Module, f *cfi.FDE) bool { return false }
+// Call frame information that is known to contradict its code.
+
+// ignoresPLT0 recognises glibc's _dl_runtime_resolve and _dl_runtime_profile
+// (sysdeps/aarch64/dl-trampoline.S, seen in 2.36): they are entered by a jump
+// from PLT0, which has pushed x16 and x30, but their CFA leaves these 16 bytes
+// out. The first says itself that the return address was saved above its CFA,
+// which no real frame does; the second is known by its first instructions.
+func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
+	if ra := &row.Regs[regLR]; ra.Kind == cfi.Offset {
+		if ra.Off == 8 && row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP {
+			return true
+		}
+		if ra.Off != -488 {
+			return false
+		}
+	}
+	return isResolveProfile(m, row.FDE.Lo+m.Bias)
+}
+
+// isResolveProfile looks for nop; sub sp, sp, #496; stp x29, x30, [sp].
+func isResolveProfile(m *module.Module, addr uint64) bool {
+	const stpFPLR = 0xa9007bfd
+	w, ok := codeWord(m, addr, nil)
+	if ok && w == insNop {
+		addr += 4
+		w, ok = codeWord(m, addr, nil)
+	}
+	if !ok || w != insResolveProfile {
+		return false
+	}
+	w, ok = codeWord(m, addr+4, nil)
+	third, ok3 := codeWord(m, addr+8, nil)
+	return ok && ok3 && w == stpFPLR && third == 0x910003fd
+}

@@ -29,7 +29,7 @@ func compile(row *cfi.Row, m *module.Module, i int) Rule {
 	if !ok {
 		return makeRule(RuleCFI, i)
 	}
-	if ignoresPLT0(m, &row.FDE) {
+	if ignoresPLT0(m, row) {
 		r.saved |= flagShift
 	}
 	return r

@@ -1,0 +1,120 @@
+package arm64
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// What code without unwind data gives away by its bytes.
+
+// Instructions (Arm Architecture Reference Manual, A64 base instructions).
+const (
+	insMovX8Sigreturn = 0xd2801168 // mov x8, #139
+	insSVC            = 0xd4000001 // svc #0
+	insPLT0Push       = 0xa9bf7bf0 // stp x16, x30, [sp, #-16]!
+	insBRX17          = 0xd61f0220 // br x17
+	insResolveProfile = 0xd107c3ff // sub sp, sp, #496
+	insNop            = 0xd503201f
+)
+
+// codeWord gives the instruction at addr: from the module's image, or from the
+// window for code outside any (the kernel's trampoline page).
+func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) {
+	var b []byte
+	ok := false
+	if m != nil && m.ELF != nil {
+		b, ok = m.ELF.BytesAt(addr-m.Bias, 4)
+	}
+	if !ok && mem != nil {
+		b, ok = mem.Bytes(addr, 4)
+	}
+	if !ok || len(b) < 4 || addr&3 != 0 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(b), true
+}
+
+// inTrampoline reports whether pc stands in a signal trampoline. A handler's
+// return address is its first instruction: no call put it there.
+func inTrampoline(m *module.Module, pc uint64, mem *memory.Window) bool {
+	w, ok := codeWord(m, pc, mem)
+	if !ok {
+		return false
+	}
+	switch w {
+	case insMovX8Sigreturn:
+		w, ok = codeWord(m, pc+4, mem)
+		return ok && w == insSVC
+	case insSVC:
+		w, ok = codeWord(m, pc-4, mem)
+		return ok && w == insMovX8Sigreturn
+	}
+	return false
+}
+
+// The kernel's signal frame, from SP on: siginfo, ucontext with mcontext,
+// extension records (arch/arm64/include/uapi/asm/sigcontext.h).
+const (
+	sigMcontext = 128 + 176
+	sigX0       = sigMcontext + 8
+	sigSP       = sigX0 + 31*8
+	sigPC       = sigSP + 8
+	sigRecords  = sigMcontext + 288
+	sigRecEnd   = sigRecords + 4096
+
+	fpsimdMagic = 0x46508001
+	fpsimdV0    = 16
+)
+
+// sigreturn reads the interrupted registers. False if a word is missing; the
+// vector registers are unknown if their record is.
+func sigreturn(sp uint64, mem *memory.Window) (to Registers, ok bool) {
+	for i := range to.X {
+		if to.X[i], ok = mem.Word(sp + sigX0 + 8*uint64(i)); !ok {
+			return to, false
+		}
+	}
+	to.Known = 1<<31 - 1
+	if to.Sp, ok = mem.Word(sp + sigSP); !ok {
+		return to, false
+	}
+	to.PC, ok = mem.Word(sp + sigPC)
+	sigVectors(sp, mem, &to)
+	return to, ok
+}
+
+// sigVectors looks for the vector registers among the extension records.
+func sigVectors(sp uint64, mem *memory.Window, to *Registers) {
+	for off := uint64(sigRecords); off < sigRecEnd; {
+		head, ok := mem.Word(sp + off)
+		size := head >> 32
+		if !ok || size < 16 || size&15 != 0 {
+			return
+		}
+		if uint32(head) == fpsimdMagic {
+			for i := range to.D {
+				if v, ok := mem.Word(sp + off + fpsimdV0 + 16*uint64(8+i)); ok {
+					to.D[i] = v
+					to.Known |= 1 << (32 + i)
+				}
+			}
+			return
+		}
+		off += size
+	}
+}
+
+// inPLT0 reports whether pc is behind the push of a linkage table's first
+// entry, which resolves lazily bound functions.
+func inPLT0(m *module.Module, pc uint64) bool {
+	const last = 4 // stp, adrp, ldr, add, br
+	for back := uint64(1); back <= last; back++ {
+		if w, ok := codeWord(m, pc-4*back, nil); ok && w == insPLT0Push {
+			w, ok = codeWord(m, pc+4*(last-back), nil)
+			return ok && w == insBRX17
+		}
+	}
+	return false
+}

@@ -1,0 +1,240 @@
+package arm64
+
+import (
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// A scan runs code forward from a frame's instruction to the return that ends
+// its function, following what it does to SP and to the callee-saved
+// registers. Linkage table entries and start-up code (_init, call_weak_fn) have
+// no unwind data and are simple enough for it. Every instruction outside the
+// small set below ends the scan without an answer.
+//
+// On all paths to a return SP must agree, or the function could not return: so
+// conditional branches may be taken as not taken.
+type scan struct {
+	m      *module.Module
+	pc     uint64
+	regs   Registers
+	mem    *memory.Window
+	stores [16]stored // by the scan itself: not in memory
+	n      int
+	call   bool // the last instruction was a call, which might not return
+}
+
+type stored struct {
+	addr, value uint64
+	known       bool
+}
+
+const maxScan = 64 // instructions
+
+// step is what one instruction did to the scan.
+type scanned uint8
+
+const (
+	refused scanned = iota
+	goOn
+	returns
+)
+
+// leave runs the scan and gives the caller's registers.
+func leave(m *module.Module, regs *Registers, exact bool, mem *memory.Window) (caller Registers, ok bool) {
+	s := scan{m: m, pc: regs.PC, regs: *regs, mem: mem, call: !exact}
+	if !exact {
+		s.forget(regLR)
+	}
+	for range maxScan {
+		w, ok := codeWord(m, s.pc, nil)
+		if !ok {
+			return caller, false
+		}
+		s.pc += 4
+		switch s.instruction(w) {
+		case refused:
+			return caller, false
+		case returns:
+			return s.caller(regs)
+		}
+	}
+	return caller, false
+}
+
+func (s *scan) caller(from *Registers) (Registers, bool) {
+	ok := known(&s.regs, regLR) && s.regs.Sp >= from.Sp
+	s.regs.PC = stripPAC(s.regs.X[regLR])
+	s.regs.Known &= nonvolatile
+	return s.regs, ok
+}
+
+func (s *scan) forget(reg uint32) { s.regs.Known &^= 1 << reg }
+
+// instruction runs one. After a call the code may be another function's, if
+// the called one never returns: what looks like a function's beginning or
+// padding is not trusted.
+func (s *scan) instruction(w uint32) scanned {
+	call := s.call
+	s.call = false
+	hint := w&0xfffff01f == insNop
+	if call && (hint && w != 0xd50323bf && w != 0xd50323ff || w&0xffc003e0 == 0xa98003e0 || w&0xff8003ff == 0xd10003ff) {
+		return refused // a hint but autiasp/autibsp, stp [sp, #-n]!, sub sp
+	}
+	switch {
+	case hint:
+		return goOn
+	case w&0xfffffc1f == 0xd65f0000: // ret
+		if w>>5&31 == regLR {
+			return returns
+		}
+		return refused
+	case w == 0xd65f0bff || w == 0xd65f0fff: // retaa, retab
+		return returns
+	case w == insBRX17:
+		return returns // the linkage table's jump to the function it stands for
+	case w>>26 == 0x25 || w&0xfffffc1f == 0xd63f0000: // bl, blr
+		s.call = true
+		s.regs.Known &= nonvolatile &^ (1 << regLR)
+		return goOn
+	case w>>26 == 5: // b
+		s.pc += uint64(int64(int32(w<<6)>>6)*4) - 4
+		return goOn
+	case w>>24 == 0x54, w>>25&0x3f == 0x1a, w>>25&0x3f == 0x1b: // b.cond, cbz, cbnz, tbz, tbnz
+		return goOn
+	}
+	return s.data(w)
+}
+
+// data runs what is no branch.
+func (s *scan) data(w uint32) scanned {
+	switch w >> 25 & 15 {
+	case 8, 9: // immediate
+		if w&0x7f800000 == 0x11000000 || w&0x7f800000 == 0x51000000 {
+			return s.addImmediate(w)
+		}
+		return s.writes(w & 31)
+	case 5, 13: // register
+		if w&31 == 31 {
+			return goOn // the zero register
+		}
+		return s.writes(w & 31)
+	case 4, 6, 12, 14:
+		return s.loadStore(w)
+	}
+	return refused
+}
+
+// writes allows a result of no interest: in a volatile register.
+func (s *scan) writes(reg uint32) scanned {
+	if reg >= 18 {
+		return refused
+	}
+	s.forget(reg)
+	return goOn
+}
+
+// addImmediate runs add and sub with an immediate.
+func (s *scan) addImmediate(w uint32) scanned {
+	rd, rn, n := w&31, w>>5&31, uint64(w>>10&0xfff)
+	if rd < 18 {
+		return s.writes(rd)
+	}
+	from, ok := base(&s.regs, uint8(rn))
+	if !ok || w>>31 == 0 || w>>29&1 != 0 || rd != regSP && rd != regFP || rn != regSP && rn != regFP {
+		return refused
+	}
+	if w>>22&1 != 0 {
+		n <<= 12
+	}
+	if w>>30&1 != 0 {
+		n = -n
+	}
+	if rd == regSP {
+		s.regs.Sp = from + n
+	} else {
+		s.regs.X[regFP] = from + n
+	}
+	return goOn
+}
+
+// loadStore runs loads and stores: those of x registers at SP and x29 truly,
+// others only if they change nothing of interest.
+func (s *scan) loadStore(w uint32) scanned {
+	rn, load := w>>5&31, w>>22&1 != 0
+	onStack := rn == regSP || rn == regFP
+	switch {
+	case w&0xfe000000 == 0xa8000000 && onStack:
+		off := uint64(int64(int32(w<<10)>>25) * 8)
+		return s.transfer(w&31, w>>10&31, rn, off, w>>23&3, load)
+	case w&0xff800000 == 0xf9000000 && onStack:
+		return s.transfer(w&31, noReg, rn, uint64(w>>10&0xfff)*8, 2, load)
+	case w&0xffa00000 == 0xf8000000 && onStack:
+		mode := [4]uint32{2, 1, 0, 3}[w>>10&3]
+		return s.transfer(w&31, noReg, rn, uint64(int64(int32(w<<11)>>23)), mode, load)
+	case w&0x3b000000 == 0x39000000 && w>>26&1 == 0 && !onStack: // unsigned offset
+		if w>>22&3 == 0 {
+			return goOn
+		}
+		return s.writes(w & 31)
+	}
+	return refused
+}
+
+const noReg = 32
+
+// transfer runs a load or store of one or two x registers. mode: 1 post-indexed,
+// 2 offset, 3 pre-indexed.
+func (s *scan) transfer(r1, r2, rn uint32, off uint64, mode uint32, load bool) scanned {
+	at, ok := base(&s.regs, uint8(rn))
+	if !ok || mode == 0 || mode != 2 && rn != regSP {
+		return refused
+	}
+	if mode != 1 {
+		at += off
+	}
+	for i, r := range [2]uint32{r1, r2} {
+		if r == noReg {
+			continue
+		}
+		if load && !s.load(r, at+8*uint64(i)) || !load && !s.store(r, at+8*uint64(i)) {
+			return refused
+		}
+	}
+	if mode != 2 {
+		s.regs.Sp += off
+	}
+	return goOn
+}
+
+func (s *scan) store(reg uint32, addr uint64) bool {
+	if s.n == len(s.stores) {
+		return false
+	}
+	st := stored{addr: addr, known: true}
+	if reg < regSP {
+		st.value, st.known = s.regs.X[reg], known(&s.regs, int(reg))
+	}
+	s.stores[s.n] = st
+	s.n++
+	return true
+}
+
+func (s *scan) load(reg uint32, addr uint64) bool {
+	if reg >= regSP {
+		return true
+	}
+	st := stored{addr: addr}
+	st.value, st.known = s.mem.Word(addr)
+	for i := s.n - 1; i >= 0; i-- {
+		if s.stores[i].addr == addr {
+			st = s.stores[i]
+			break
+		}
+	}
+	s.regs.X[reg] = st.value
+	s.forget(reg)
+	if st.known {
+		s.regs.Known |= 1 << reg
+	}
+	return true
+}
