@@ -125,23 +125,3 @@ func (s *section) table(fn func(tableEntry)) *FormatError {
 	}
 	return nil
 }
-
-// EHFramePointer returns the address of .eh_frame that .eh_frame_hdr at addr
-// names: the way to the records of an image without section headers.
-func EHFramePointer(hdr []byte, addr uint64) (uint64, error) {
-	s := section{name: ".eh_frame_hdr", data: hdr, addr: addr}
-	r := buf.At(hdr, 0)
-	version, enc := r.U8(), r.U8()
-	r.Skip(2)
-	if !r.OK() {
-		return 0, s.problem("header", 0, uint64(len(hdr)), Truncated, "shorter than its four bytes")
-	}
-	if version != 1 {
-		return 0, s.problem("header version", 0, uint64(version), Unsupported, "not 1")
-	}
-	p, why := pointer(&r, enc, &bases{section: addr, data: addr, size: 8})
-	if why != None {
-		return 0, s.problem("eh_frame_ptr", 4, uint64(enc), why, "cannot be read")
-	}
-	return p, nil
-}

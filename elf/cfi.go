@@ -37,7 +37,7 @@ func (f *File) CFISections() CFISections {
 	c.EHFrame, c.EHFrameAddr = get(".eh_frame")
 	c.EHFrameHdr, c.EHFrameHdrAddr = get(".eh_frame_hdr")
 	c.DebugFrame, c.DebugFrameAddr = get(".debug_frame")
-	if c.EHFrameHdr == nil {
+	if c.EHFrameHdr == nil && !f.isDebugFile() {
 		f.headerByProgram(&c)
 	}
 	if c.EHFrame == nil && c.EHFrameHdr != nil {
@@ -58,6 +58,17 @@ func (f *File) sectionAddr(name string) uint64 {
 		}
 	}
 	return 0
+}
+
+// isDebugFile reports whether this is separate debug information: its program
+// headers speak of bytes that stayed in the other file.
+func (f *File) isDebugFile() bool {
+	for i := range f.sections {
+		if f.sections[i].name == ".eh_frame_hdr" || f.sections[i].name == ".text" {
+			return f.sections[i].typ == shtNobits
+		}
+	}
+	return false
 }
 
 func (f *File) headerByProgram(c *CFISections) {

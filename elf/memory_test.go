@@ -1,10 +1,13 @@
 package elf
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -145,5 +148,66 @@ func TestBadEHFramePointer(t *testing.T) {
 		if s := mustNew(t, data).CFISections(); s.EHFrame != nil || !errors.As(s.Err, &fe) {
 			t.Errorf("%s: %v %v", name, s.EHFrame, s.Err)
 		}
+	}
+}
+
+// TestVDSO reads this process's own vdso out of memory.
+func TestVDSO(t *testing.T) {
+	lo, hi := findVDSO(t)
+	fd, err := os.Open("/proc/self/mem")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: memory cannot be read")
+	}
+	defer fd.Close()
+	data := make([]byte, hi-lo)
+	if _, err := fd.ReadAt(data, int64(lo)); err != nil {
+		t.Skip("SKIPPED-CHECK: the vdso cannot be read")
+	}
+	f, err := FromMemory(data, lo, "[vdso]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for s := range f.Symbols(true) {
+		if _, ok := f.BytesAt(s.Value, 4); ok && strings.HasPrefix(s.Name, "__") {
+			found++
+		}
+	}
+	if found == 0 || f.Bias() != lo {
+		t.Errorf("%d symbols with code, bias %#x of %#x", found, f.Bias(), lo)
+	}
+	if s := f.CFISections(); f.Arch() == AMD64 && (s.Err != nil || len(s.EHFrame) == 0) {
+		t.Errorf("no frames: %v", s.Err)
+	}
+}
+
+func findVDSO(t *testing.T) (lo, hi uint64) {
+	fd, err := os.Open("/proc/self/maps")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no /proc")
+	}
+	defer fd.Close()
+	for sc := bufio.NewScanner(fd); sc.Scan(); {
+		if strings.HasSuffix(sc.Text(), "[vdso]") {
+			if _, err := fmt.Sscanf(sc.Text(), "%x-%x", &lo, &hi); err != nil {
+				t.Fatal(err)
+			}
+			return lo, hi
+		}
+	}
+	t.Skip("SKIPPED-CHECK: no vdso")
+	return 0, 0
+}
+
+// TestDebugFile: separate debug information has headers without bytes, which
+// is no damage, and nothing of it is taken for frames.
+func TestDebugFile(t *testing.T) {
+	im := image{segments: []program{{typ: ptLoad}, {typ: ptGNUEHFrame, off: 0xb0, vaddr: 0xb0, filesz: 8, memsz: 8}}}
+	im.section(sectionHeader{name: ".eh_frame_hdr", typ: shtNobits}, nil)
+	im.section(sectionHeader{name: ".eh_frame", typ: shtNobits}, nil)
+	im.section(sectionHeader{name: ".debug_frame", typ: 1}, []byte("frames"))
+	s := mustNew(t, im.bytes()).CFISections()
+	if s.Err != nil || s.EHFrame != nil || s.EHFrameHdr != nil || string(s.DebugFrame) != "frames" {
+		t.Errorf("%+v", s)
 	}
 }

@@ -25,7 +25,8 @@ const (
 // Section returns the bytes of a section and the virtual address they are
 // linked at (0 if they are not mapped). Compressed sections (SHF_COMPRESSED
 // with zlib or zstd, and .zdebug_NAME for .debug_NAME) are expanded. The error
-// is ErrNoSection or a *FormatError.
+// is a *FormatError, or wraps ErrNoSection: no section of that name, or one
+// whose bytes are in another file (separate debug information).
 func (f *File) Section(name string) (data []byte, addr uint64, err error) {
 	for i := range f.sections {
 		if f.sections[i].name == name {
@@ -44,7 +45,7 @@ func (f *File) Section(name string) (data []byte, addr uint64, err error) {
 
 func (f *File) sectionBytes(s *sectionHeader) ([]byte, uint64, error) {
 	if s.typ == shtNobits {
-		return nil, s.addr, f.bad("section "+s.name, s.off, s.size, "has no bytes in this file")
+		return nil, s.addr, fmt.Errorf("%s: %s has no bytes in this file: %w", f.name, s.name, ErrNoSection)
 	}
 	raw, ok := f.fileRange(s.off, s.size)
 	if !ok {
