@@ -124,6 +124,18 @@ func TestHijack(t *testing.T) {
 	}
 }
 
+// Only a step by call frame information is taken for the hijack stub's.
+func TestNoHijackInLinkageTable(t *testing.T) {
+	u := unwinder(codeTable(t, []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0}))
+	s, r := newStack(), start(codeLo, sp0)
+	s.set(sp0, 0x33)
+	s.set(sp0-8, jitIP)
+	var f unwind.Frame
+	if _, stop := u.Step(&r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != 0x33 {
+		t.Errorf("%v at %#x", stop, r.RIP)
+	}
+}
+
 // The frame pointer is followed only if allowed and only if all about it fits;
 // what it finds is doubtful, and so is all above it.
 func TestFramePointer(t *testing.T) {
@@ -155,7 +167,7 @@ func TestFramePointer(t *testing.T) {
 			if !c.known {
 				r.Known &^= 1 << context.RBP
 			}
-			if c.fp-stackLow < stackSize-8 && c.fp&7 == 0 {
+			if c.fp-stackLow < stackSize-8 {
 				s.set(c.fp+8, c.ra)
 			}
 			before := r
@@ -243,6 +255,9 @@ func TestHostileStacks(t *testing.T) {
 			n, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: c.guess}, out)
 			if stop != c.stop || n > unwind.DefaultMaxSteps {
 				t.Errorf("%d frames, %v, want %v", n, stop, c.stop)
+			}
+			if want := int32(u.table.Find(c.ip)); out[0].Module != want {
+				t.Errorf("module %d, want %d", out[0].Module, want)
 			}
 		})
 	}
