@@ -26,6 +26,7 @@ const magic = "SWRAW001"
 const (
 	kindTable  = 'T'
 	kindSample = 'S'
+	kindMethod = 'M'
 )
 
 // maxRecord bounds one record: a stack copy and its frames.
@@ -107,6 +108,17 @@ func (w *Writer) Table(t *module.Table) {
 	w.emit(kindTable)
 }
 
+// Method records the name of a managed method. It may come after the samples
+// that hold it.
+func (w *Writer) Method(f clr.FunctionID, name string) {
+	if w == nil {
+		return
+	}
+	w.word(uint64(f))
+	w.string(name)
+	w.emit(kindMethod)
+}
+
 // Sample records one capture and its merged stack.
 func (w *Writer) Sample(c *clr.Capture, r *merge.Result, frames []merge.Frame) {
 	if w == nil {
@@ -157,7 +169,11 @@ type Reader struct {
 	r      *bufio.Reader
 	images []Image
 	offset int64
+	names  map[clr.FunctionID]string
 }
+
+// Names maps the methods named so far; complete once Next gave io.EOF.
+func (r *Reader) Names() map[clr.FunctionID]string { return r.names }
 
 // NewReader checks the magic.
 func NewReader(r io.Reader) (*Reader, error) {
@@ -166,7 +182,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if _, err := io.ReadFull(br, got); err != nil || string(got) != magic {
 		return nil, fmt.Errorf("raw samples: the file does not begin with %q; was it written by record --raw?", magic)
 	}
-	return &Reader{r: br, offset: int64(len(magic))}, nil
+	return &Reader{r: br, offset: int64(len(magic)), names: map[clr.FunctionID]string{}}, nil
 }
 
 // Next returns the next sample, io.EOF at the end. A file cut in the middle of
@@ -189,6 +205,9 @@ func (r *Reader) Next() (*Sample, error) {
 		switch head[0] {
 		case kindTable:
 			r.images = d.images()
+		case kindMethod:
+			f := clr.FunctionID(d.word())
+			r.names[f] = string(d.bytes())
 		case kindSample:
 			s := d.sample()
 			s.Images = r.images

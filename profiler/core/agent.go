@@ -143,7 +143,7 @@ func (a *Agent) round() error {
 	for i := range a.sampler.Captures[:o.Captures] {
 		a.sample(&a.sampler.Captures[i])
 	}
-	a.names.resolve(a.out)
+	a.names.resolve(a.out, a.raw)
 	a.host.Unpin()
 	if a.stats.due() {
 		a.stats.write(a.out)
@@ -251,7 +251,7 @@ func (a *Agent) sample(c *clr.Capture) {
 		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: a.wire})
 	a.raw.Sample(c, &res, a.frames[:res.N])
 	if a.out.Len() > 1<<19 {
-		a.names.resolve(a.out)
+		a.names.resolve(a.out, a.raw)
 		a.flush()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/wire"
 )
 
@@ -65,13 +66,15 @@ func (n *names) id(f clr.FunctionID) uint32 {
 }
 
 // resolve appends the names of methods seen for the first time.
-func (n *names) resolve(out *wire.Writer) {
+func (n *names) resolve(out *wire.Writer, rw *raw.Writer) {
 	for _, f := range n.pending {
 		name, module, ok := n.host.FunctionName(f)
 		if !ok || name == "" {
 			name = "method 0x" + strconv.FormatUint(uint64(f), 16)
 		}
-		out.Method(&wire.Method{ID: n.ids[f], FunctionID: uint64(f), Name: clr.ReadableName(name), Module: module})
+		name = clr.ReadableName(name)
+		out.Method(&wire.Method{ID: n.ids[f], FunctionID: uint64(f), Name: name, Module: module})
+		rw.Method(f, name)
 	}
 	n.pending = n.pending[:0]
 }

@@ -13,16 +13,23 @@ import (
 
 // tables keeps the module table in step with the process.
 type tables struct {
-	loader *live.Loader
-	table  *module.Table
-	loads  uint64
-	dirty  bool
-	read   time.Time
-	sent   map[uint32]bool
+	build func() *module.Table // reads the process; nil if it cannot be read now
+	table *module.Table
+	loads uint64
+	dirty bool
+	read  time.Time
+	sent  map[uint32]bool
 }
 
 func (t *tables) init() {
-	t.loader = live.NewLoader(0)
+	loader := live.NewLoader(0)
+	t.build = func() *module.Table {
+		maps, err := live.Maps(0)
+		if err != nil && len(maps) == 0 {
+			return nil
+		}
+		return loader.Table(maps)
+	}
 	t.sent = map[uint32]bool{}
 	t.dirty = true
 }
@@ -37,11 +44,11 @@ func (t *tables) refresh(a *Agent, force bool) bool {
 	if !changed && !(t.dirty && since > tableRefresh) && !(force && since > time.Millisecond) {
 		return false
 	}
-	maps, err := live.Maps(0)
-	if err != nil && len(maps) == 0 {
+	table := t.build()
+	if table == nil {
 		return false
 	}
-	t.table = t.loader.Table(maps)
+	t.table = table
 	t.loads, t.dirty, t.read = loads, false, time.Now()
 	a.walker.SetTable(t.table)
 	a.raw.Table(t.table)

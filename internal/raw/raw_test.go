@@ -1,0 +1,105 @@
+package raw
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+)
+
+// write makes a file of one table, two samples and a name.
+func write(t *testing.T) (path string, want []*Sample) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "raw")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kinds := range [][]fs.Kind{{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}} {
+		world := fs.Build(kinds...)
+		u := amd64.New()
+		u.SetTable(world.Table)
+		out := make([]merge.Frame, 32)
+		r := merge.New(u, world).Merge(&world.Capture, out)
+		if want == nil {
+			w.Table(world.Table)
+		}
+		w.Sample(&world.Capture, &r, out[:r.N])
+		m := world.Table.At(0)
+		want = append(want, &Sample{Capture: world.Capture, Result: r, Frames: out[:r.N],
+			Images: []Image{{m.ID, m.Start, m.End, m.Bias, m.Path, m.BuildID}}})
+	}
+	w.Method(0x1001, "T.Main")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, want
+}
+
+func readAll(t *testing.T, b []byte) (out []*Sample, names map[clr.FunctionID]string, err error) {
+	t.Helper()
+	r, err := NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		s, err := r.Next()
+		if err == io.EOF {
+			return out, r.Names(), nil
+		}
+		if err != nil {
+			return out, r.Names(), err
+		}
+		out = append(out, s)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	path, want := write(t)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, names, err := readAll(t, b)
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d samples, %v", len(got), err)
+	}
+	for i := range got {
+		if len(want[i].Capture.Frames) == 0 {
+			want[i].Capture.Frames = got[i].Capture.Frames[:0]
+		}
+		if !reflect.DeepEqual(got[i], want[i]) {
+			t.Errorf("sample %d\n got %+v\nwant %+v", i, got[i], want[i])
+		}
+	}
+	if names[0x1001] != "T.Main" {
+		t.Errorf("names %v", names)
+	}
+}
+
+// A file cut anywhere gives the samples before the cut and no panic.
+func TestCut(t *testing.T) {
+	path, _ := write(t)
+	b, _ := os.ReadFile(path)
+	for n := len(magic); n < len(b); n += 7 {
+		if got, _, err := readAll(t, b[:n]); err != nil || len(got) > 2 {
+			t.Fatalf("cut at %d: %d samples, %v", n, len(got), err)
+		}
+	}
+	if _, err := NewReader(bytes.NewReader(b[:4])); err == nil {
+		t.Error("a file without the magic was accepted")
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte(magic + "S\x08\x00\x00\x00aaaaaaaa"))
+	f.Add([]byte(magic + "T\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) { readAll(t, b) })
+}
