@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+const doctorHelp = `Usage: seedwalk doctor [--json] [--profiler PATH] [-- COMMAND]
+
+Says in one screen what would stop a recording here: the profiler library, the .NET runtime,
+environment variables, the sampling signal, the places to write to. With a command it also
+looks at what "seedwalk record -- COMMAND" would run. Nothing is recorded.
+
+Examples:
+  seedwalk doctor
+  seedwalk doctor -- ./MyService
+  seedwalk doctor --json | jq -r '.[] | select(.status == "bad") | .remedy'
+
+Exit code: 0 nothing stops a recording, 1 something does, 2 wrong usage.
+`
+
+// status is a check's outcome.
+type status string
+
+const (
+	good status = "ok"
+	note status = "note" // works, but the user should know
+	bad  status = "bad"  // a recording would not work
+)
+
+// finding is what one check found.
+type finding struct {
+	Check  string `json:"check"`
+	Status status `json:"status"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// patient is what the checks look at.
+type patient struct {
+	profiler string
+	command  []string
+	env      []string
+}
+
+// checks in the order they are shown.
+var checks = []func(*patient) finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkEnvironment, checkSignal, checkSocket, checkOutput, checkCommand}
+
+func runDoctor(args []string) int {
+	set := flag.NewFlagSet("doctor", flag.ContinueOnError)
+	asJSON := set.Bool("json", false, "")
+	profiler := set.String("profiler", "", "")
+	if code, done := parse(set, doctorHelp, args); done {
+		return code
+	}
+	p := &patient{profiler: *profiler, command: set.Args(), env: os.Environ()}
+	if p.profiler == "" {
+		p.profiler = findProfiler()
+	}
+	var found []finding
+	for _, check := range checks {
+		if f := check(p); f.Check != "" {
+			found = append(found, f)
+		}
+	}
+	if *asJSON {
+		b, _ := json.MarshalIndent(found, "", "  ") // plain strings: cannot fail
+		fmt.Printf("%s\n", b)
+	} else {
+		printFindings(os.Stdout, found)
+	}
+	return verdict(found)
+}
+
+func verdict(found []finding) int {
+	for _, f := range found {
+		if f.Status == bad {
+			return exitWrong
+		}
+	}
+	return exitOK
+}
+
+func printFindings(w io.Writer, found []finding) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range found {
+		fmt.Fprintf(t, "%-4s\t%s\t%s\n", strings.ToUpper(string(f.Status)), f.Check, f.Detail)
+		if f.Remedy != "" {
+			fmt.Fprintf(t, "\t\t-> %s\n", f.Remedy)
+		}
+	}
+	t.Flush()
+	if verdict(found) == exitOK {
+		fmt.Fprintln(w, "\nNothing stops a recording here.")
+	} else {
+		fmt.Fprintln(w, "\nA recording would not work here; see the lines marked BAD.")
+	}
+}

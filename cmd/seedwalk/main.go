@@ -1,0 +1,125 @@
+// Command seedwalk takes complete mixed-mode stacks of .NET programs.
+//
+// Exit codes: 0 success, 1 what was asked about is not well (doctor, checks),
+// 2 wrong usage; `record` gives the command's own exit code, 125 if seedwalk
+// itself could not begin or keep the result, 126 if the command could not be
+// run, 127 if it was not found, 128+n if signal n ended it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Exit codes of the tool itself; record's are in package record.
+const (
+	exitOK    = 0
+	exitWrong = 1 // the answer is "no"
+	exitUsage = 2
+)
+
+// command is one subcommand. run gets the arguments after its name and returns
+// an exit code.
+type command struct {
+	name string
+	line string // what it does, in one line
+	run  func(args []string) int
+}
+
+// commands in the order in which help lists them. A new one is one entry here
+// and a file of its own.
+var commands []command
+
+func init() {
+	commands = append(commands,
+		command{"record", "run a command and record its stacks", runRecord},
+		command{"doctor", "say what would stop a recording here", runDoctor},
+		command{"help", "explain seedwalk or one of its commands", runHelp},
+		command{"version", "print the version", runVersion},
+	)
+}
+
+func main() { os.Exit(dispatch(os.Args[1:])) }
+
+func dispatch(args []string) int {
+	if len(args) == 0 {
+		usage(os.Stderr)
+		return exitUsage
+	}
+	name := args[0]
+	switch name {
+	case "-h", "-help", "--help":
+		name = "help"
+	case "-v", "-version", "--version":
+		name = "version"
+	}
+	if c := find(name); c != nil {
+		return c.run(args[1:])
+	}
+	fmt.Fprintf(os.Stderr, "seedwalk: no command %q; the commands are %s\n", name, strings.Join(names(), ", "))
+	return exitUsage
+}
+
+func find(name string) *command {
+	for i := range commands {
+		if commands[i].name == name {
+			return &commands[i]
+		}
+	}
+	return nil
+}
+
+func names() []string {
+	var out []string
+	for _, c := range commands {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, `seedwalk records complete stacks of .NET programs: managed and native frames in one
+stack, leaf to root, with nothing left out silently.
+
+  seedwalk record -- dotnet app.dll        run it, record it, write seedwalk.html and seedwalk.pb.gz
+
+Commands:
+`)
+	for _, c := range commands {
+		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.line)
+	}
+	fmt.Fprint(w, "\n`seedwalk COMMAND --help` explains a command, with examples.\n")
+}
+
+func runHelp(args []string) int {
+	if len(args) == 0 {
+		usage(os.Stdout)
+		return exitOK
+	}
+	c := find(args[0])
+	if c == nil || c.name == "help" {
+		return dispatch(args[:1])
+	}
+	return c.run([]string{"--help"})
+}
+
+// parse parses flags and handles --help, which goes to the standard output.
+// done means: return code at once.
+func parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Print(help)
+		return exitOK, true
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk %s: %v; see seedwalk %s --help\n", f.Name(), err, f.Name())
+		return exitUsage, true
+	}
+	return exitOK, false
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/symbol"
+)
+
+const recordHelp = `Usage: seedwalk record [flags] -- COMMAND ARGS
+
+Runs COMMAND with the profiler in it and records its stacks until it ends, until Ctrl-C, or
+for --duration. Input, output, signals and the exit code are the command's own. .NET processes
+that it starts are recorded too; each is then a root frame of its own in the same profile.
+
+  --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
+  --duration D       stop recording after D, such as 30s or 2m; the command runs on to its end
+  --output FILE      where the result goes; repeat it or separate with commas; the format is
+                     that of the name's ending; - is the standard output
+                     (default seedwalk.html,seedwalk.pb.gz)
+  --format NAME      format where the ending does not say it, or instead of it; one for all
+                     outputs or one for each
+  --tree             also print the hottest stacks as a tree when done
+  --json             print the summary as one line of JSON, not as text (standard error)
+  --quiet            print neither progress nor summary; problems are still told
+  --pid-file FILE    write the command's process id here while it runs
+  --profiler PATH    the profiler library (default: beside this program, ../lib, or
+                     SEEDWALK_PROFILER)
+  --stack-bytes N    stack copied per thread and sample (default: the profiler's)
+  --raw FILE         also dump raw samples here, to look for faults in seedwalk
+
+Formats:
+%s
+Examples:
+  seedwalk record -- dotnet app.dll
+  seedwalk record --rate 500 --duration 30s --output hot.html -- ./MyService --port 80
+  seedwalk record --output app.folded,app.pb.gz -- dotnet test && go tool pprof -top app.pb.gz
+  seedwalk record --quiet --output - --format folded -- dotnet app.dll 2>/dev/null | sort -k2
+
+Ctrl-C once: the command gets it as ever; when it ends, or after three seconds, the result is
+written. Ctrl-C again: seedwalk ends at once; what was recorded is kept, native names may lack.
+Nothing happens? "seedwalk doctor -- COMMAND" says what stands in the way.
+
+Exit code: the command's; 125 seedwalk could not begin or keep the result, 126 the command
+could not be run, 127 it was not found, 128+n signal n ended it, 2 wrong usage.
+`
+
+func recordHelpText() string {
+	var b strings.Builder
+	for _, f := range export.Formats() {
+		fmt.Fprintf(&b, "  %-11s %-31s %s\n", f.Name, strings.Join(f.Extensions, " "), f.Description)
+	}
+	return fmt.Sprintf(recordHelp, b.String())
+}
+
+// list is a flag that may be repeated and takes several values at once.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	for _, v := range strings.Split(s, ",") {
+		if v == "" {
+			return errors.New("empty name")
+		}
+		*l = append(*l, v)
+	}
+	return nil
+}
+
+// recordFlags are the flags of record.
+type recordFlags struct {
+	opt               record.Options
+	outputs, formats  list
+	tree, json, quiet bool
+}
+
+func runRecord(args []string) int {
+	var f recordFlags
+	set := flag.NewFlagSet("record", flag.ContinueOnError)
+	set.Float64Var(&f.opt.Rate, "rate", record.DefaultRate, "")
+	set.DurationVar(&f.opt.Duration, "duration", 0, "")
+	set.Var(&f.outputs, "output", "")
+	set.Var(&f.outputs, "o", "")
+	set.Var(&f.formats, "format", "")
+	set.BoolVar(&f.tree, "tree", false, "")
+	set.BoolVar(&f.json, "json", false, "")
+	set.BoolVar(&f.quiet, "quiet", false, "")
+	set.StringVar(&f.opt.PIDFile, "pid-file", "", "")
+	set.StringVar(&f.opt.Profiler, "profiler", "", "")
+	set.IntVar(&f.opt.StackBytes, "stack-bytes", 0, "")
+	set.StringVar(&f.opt.Raw, "raw", "", "")
+	if code, done := parse(set, recordHelpText(), args); done {
+		return code
+	}
+	f.opt.Command = set.Args()
+	if err := f.check(); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk record: %v; see seedwalk record --help\n", err)
+		return exitUsage
+	}
+	return f.run()
+}
+
+// check looks at what the user typed; what the machine allows is package
+// record's to check.
+func (f *recordFlags) check() error {
+	if len(f.opt.Command) == 0 {
+		return errors.New("no command; put it after --")
+	}
+	if f.opt.Rate == 0 || f.opt.Duration < 0 || f.opt.StackBytes < 0 {
+		return errors.New("--rate must be above 0, --duration and --stack-bytes not below it")
+	}
+	if len(f.outputs) == 0 {
+		f.outputs = defaultOutputs(f.formats)
+	}
+	var err error
+	f.opt.Outputs, err = pairOutputs(f.outputs, f.formats)
+	return err
+}
+
+// defaultOutputs are named after the formats asked for.
+func defaultOutputs(formats list) list {
+	if len(formats) == 0 {
+		return list{"seedwalk.html", "seedwalk.pb.gz"}
+	}
+	var out list
+	for _, name := range formats {
+		ext := "." + name
+		if f, ok := export.ByName(name); ok {
+			ext = f.Extensions[0]
+		}
+		out = append(out, "seedwalk"+ext)
+	}
+	return out
+}
+
+// pairOutputs gives every output its format.
+func pairOutputs(outputs, formats list) ([]record.Output, error) {
+	if len(formats) > 1 && len(formats) != len(outputs) {
+		return nil, fmt.Errorf("%d formats for %d outputs: give one for all or one for each", len(formats), len(outputs))
+	}
+	var out []record.Output
+	seen := map[string]bool{}
+	for i, path := range outputs {
+		if seen[path] {
+			return nil, fmt.Errorf("output %s is named twice", path)
+		}
+		seen[path] = true
+		format, err := formatOf(path, i, formats)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, record.Output{Path: path, Format: format})
+	}
+	return out, nil
+}
+
+func formatOf(path string, i int, formats list) (export.Format, error) {
+	if len(formats) > 0 {
+		name := formats[min(i, len(formats)-1)]
+		if f, ok := export.ByName(name); ok {
+			return f, nil
+		}
+		return export.Format{}, fmt.Errorf("no format %q; there are %s", name, strings.Join(formatNames(), ", "))
+	}
+	if f, ok := export.ByExtension(path); ok {
+		return f, nil
+	}
+	return export.Format{}, fmt.Errorf("the name %s does not say which format is wanted; add --format, one of %s", path, strings.Join(formatNames(), ", "))
+}
+
+func formatNames() []string {
+	var out []string
+	for _, f := range export.Formats() {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+func (f *recordFlags) run() int {
+	if f.opt.Profiler == "" {
+		f.opt.Profiler = findProfiler()
+	}
+	screen := newScreen(os.Stderr, f.quiet || f.json)
+	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stdout, os.Stderr
+	f.opt.Namer = symbol.NewResolver()
+	f.opt.Say = screen.say
+	f.opt.Progress = screen.progress
+	res, err := record.Run(f.opt)
+	screen.clear()
+	var refusal *record.Refusal
+	if errors.As(err, &refusal) {
+		screen.say(refusal.Error())
+		return refusal.Code
+	}
+	if err != nil {
+		screen.say(err.Error())
+		return record.ExitRefused
+	}
+	f.report(res)
+	return res.ExitCode
+}
+
+// report prints the summary on the standard error; the standard output is the
+// command's.
+func (f *recordFlags) report(res *record.Result) {
+	if f.json {
+		writeJSONSummary(os.Stderr, res)
+		return
+	}
+	if f.quiet || res.Profile == nil {
+		return
+	}
+	opt := textOptions(os.Stderr)
+	export.WriteSummary(os.Stderr, res.Profile, opt)
+	if f.tree {
+		fmt.Fprintln(os.Stderr)
+		export.WriteTree(os.Stderr, res.Profile, opt)
+	}
+	for _, w := range res.Written {
+		if w.Path != "" && w.Path != "-" {
+			fmt.Fprintf(os.Stderr, "wrote %s\n", shortPath(w.Path))
+		}
+	}
+}
+
+// textOptions fit a terminal, if that is what w is.
+func textOptions(w *os.File) (opt export.TextOptions) {
+	if !term.IsTerminal(int(w.Fd())) {
+		return opt
+	}
+	opt.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if width, _, err := term.GetSize(int(w.Fd())); err == nil {
+		opt.Width = width
+	}
+	return opt
+}
+
+// jsonSummary is the line that --json prints.
+type jsonSummary struct {
+	ExitCode   int              `json:"exit_code"`
+	Connected  []int            `json:"pids"`
+	Runtime    string           `json:"runtime,omitempty"`
+	Seconds    float64          `json:"seconds"`
+	Samples    int64            `json:"samples"`
+	Complete   int64            `json:"complete"`
+	Gaps       map[string]int64 `json:"gaps,omitempty"`
+	Lost       int64            `json:"lost"`
+	Retries    int64            `json:"suspend_retries"`
+	Suspended  jsonQuantiles    `json:"suspended_ns"`
+	Outputs    []string         `json:"outputs"`
+	Problems   []string         `json:"problems,omitempty"`
+	Notes      []string         `json:"notes,omitempty"`
+	Threads    int              `json:"threads"`
+	StackCount int              `json:"distinct_stacks"`
+}
+
+type jsonQuantiles struct {
+	Count int64         `json:"count"`
+	P50   time.Duration `json:"p50"`
+	P99   time.Duration `json:"p99"`
+	Max   time.Duration `json:"max"`
+}
+
+func writeJSONSummary(w io.Writer, res *record.Result) {
+	s := jsonSummary{ExitCode: res.ExitCode, Connected: res.PIDs}
+	if p := res.Profile; p != nil {
+		st := &p.Stats
+		s.Runtime, s.Seconds, s.Threads, s.StackCount = p.Runtime, p.Duration.Seconds(), len(p.Threads), len(p.Stacks)
+		s.Samples, s.Complete, s.Gaps, s.Lost, s.Retries, s.Notes = st.Samples, st.Complete, st.Gaps, st.Lost, st.Retries, st.Notes
+		s.Suspended = jsonQuantiles{st.Suspended.Count, st.Suspended.P50, st.Suspended.P99, st.Suspended.Max}
+	}
+	for _, o := range res.Written {
+		s.Outputs = append(s.Outputs, o.Path)
+		if o.Err != nil {
+			s.Problems = append(s.Problems, o.Output.Path+": "+o.Err.Error())
+		}
+	}
+	line, err := json.Marshal(s)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "seedwalk:", err)
+		return
+	}
+	fmt.Fprintf(w, "%s\n", line)
+}
