@@ -1,0 +1,105 @@
+package live
+
+import (
+	"os"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestParseMaps(t *testing.T) {
+	const text = `55d0c0a00000-55d0c0a01000 r-xp 00001000 fd:00 1234                       /usr/bin/a program
+7f0000000000-7f0000001000 rw-p 00000000 00:00 0 
+7f0000001000-7f0000002000 r-xs 00002000 00:01 77                         /memfd:doublemapper (deleted)
+7fff00000000-7fff00002000 r-xp 00000000 00:00 0                          [vdso]
+`
+	want := []Mapping{
+		{0x55d0c0a00000, 0x55d0c0a01000, 0x1000, 1234, true, "/usr/bin/a program"},
+		{0x7f0000000000, 0x7f0000001000, 0, 0, false, ""},
+		{0x7f0000001000, 0x7f0000002000, 0x2000, 77, true, "/memfd:doublemapper (deleted)"},
+		{0x7fff00000000, 0x7fff00002000, 0, 0, true, "[vdso]"},
+	}
+	got, err := ParseMaps(strings.NewReader(text))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+}
+
+func TestParseMapsMalformed(t *testing.T) {
+	good := "1000-2000 r-xp 0 00:00 0 /a\n"
+	for name, line := range map[string]string{
+		"no range":         "1000 r-xp 0 00:00 0",
+		"backwards":        "2000-1000 r-xp 0 00:00 0",
+		"not a number":     "10g0-2000 r-xp 0 00:00 0",
+		"number too long":  "111111111111111111111-2 r-xp 0 00:00 0",
+		"short perms":      "1000-2000 r 0 00:00 0",
+		"cut":              "1000-2000 r-xp",
+		"upper-case digit": "1000-2F00 r-xp 0 00:00 0",
+	} {
+		got, err := ParseMaps(strings.NewReader(good + line + "\n"))
+		if err == nil || len(got) != 1 {
+			t.Errorf("%s: %d mappings before the fault, error %v", name, len(got), err)
+		}
+	}
+}
+
+func TestManagedRanges(t *testing.T) {
+	for path, want := range map[string]bool{
+		"": true, "/memfd:doublemapper (deleted)": true, "/app/System.Private.CoreLib.dll": true,
+		"/app/X.DLL": true, "/lib/libc.so.6": false, "[vdso]": false,
+	} {
+		if got := isManaged(&Mapping{Path: path}); got != want {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+}
+
+// This process: its own code must be found, with the bias that makes a known
+// function's address one of the file's.
+func TestTableOfThisProcess(t *testing.T) {
+	maps, err := Maps(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewLoader(0)
+	table := l.Table(maps)
+	pc, _, _, _ := runtime.Caller(0)
+	i := table.Find(uint64(pc))
+	if i < 0 {
+		t.Fatalf("no module at %#x", pc)
+	}
+	m := table.At(i)
+	exe, _ := os.Executable()
+	if m.Path != exe || m.ELF == nil {
+		t.Errorf("module %q, error %v", m.Path, m.Err)
+	}
+	if b, ok := m.ELF.BytesAt(uint64(pc)-m.Bias, 1); !ok || len(b) != 1 {
+		t.Errorf("pc %#x is not in the file at bias %#x", pc, m.Bias)
+	}
+	again := l.Table(maps)
+	if again.At(i).ID != m.ID || again.At(i).ELF != m.ELF || again.Generation() == table.Generation() {
+		t.Error("a second table must share the images, keep their IDs, and have a generation of its own")
+	}
+	vdso(t, l, maps)
+}
+
+func vdso(t *testing.T, l *Loader, maps []Mapping) {
+	t.Helper()
+	for i := range maps {
+		if maps[i].Path != "[vdso]" {
+			continue
+		}
+		if m := l.image(&maps[i]); m.CFI == nil || m.Bias != maps[i].Start {
+			t.Errorf("vdso: bias %#x, CFI %v, error %v", m.Bias, m.CFI, m.Err)
+		}
+	}
+}
+
+func TestUnreadableModule(t *testing.T) {
+	l := NewLoader(0)
+	table := l.Table([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Path: "/no/such/file.so"}})
+	if i := table.Find(0x1800); i < 0 || table.At(i).Err == nil {
+		t.Error("a module that cannot be read must keep its range and say why")
+	}
+}
