@@ -106,15 +106,15 @@ func sigVectors(sp uint64, mem *memory.Window, to *Registers) {
 	}
 }
 
-// inPLT0 reports whether pc is behind the push of a linkage table's first
-// entry, which resolves lazily bound functions.
-func inPLT0(m *module.Module, pc uint64) bool {
+// plt0Pushed gives how many bytes a linkage table's first entry, which resolves
+// lazily bound functions, has pushed at pc; false if pc is not in one.
+func plt0Pushed(m *module.Module, pc uint64) (uint64, bool) {
 	const last = 4 // stp, adrp, ldr, add, br
-	for back := uint64(1); back <= last; back++ {
+	for back := uint64(0); back <= last; back++ {
 		if w, ok := codeWord(m, pc-4*back, nil); ok && w == insPLT0Push {
 			w, ok = codeWord(m, pc+4*(last-back), nil)
-			return ok && w == insBRX17
+			return min(back, 1) * 16, ok && w == insBRX17
 		}
 	}
-	return false
+	return 0, false
 }

@@ -37,9 +37,9 @@ func (u *Unwinder) byCode(r *Rule, regs *Registers, exact bool, mem *memory.Wind
 		return false, unwind.NoInfo
 	}
 	m := u.table.At(i)
-	if exact && known(regs, regLR) && inPLT0(m, regs.PC) {
+	if pushed, ok := plt0Pushed(m, regs.PC); ok && exact && known(regs, regLR) {
 		to := *regs
-		to.Sp, to.PC = regs.Sp+16, stripPAC(regs.X[regLR])
+		to.Sp, to.PC = regs.Sp+pushed, stripPAC(regs.X[regLR])
 		to.Known &= nonvolatile
 		return false, u.accept(&to, false, regs, b, f)
 	}

@@ -7,8 +7,13 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// resolveCFI interprets a module's call frame information at an address.
+// resolveCFI interprets a module's call frame information at an address. At
+// the entry point of an image nothing has called yet, whatever x30 holds; the
+// rows say so only from the second instruction on.
 func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
+	if m.ELF != nil && m.ELF.Entry() != 0 && addr-m.Bias == m.ELF.Entry() {
+		return makeRule(RuleEnd, i)
+	}
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
 	case cfi.None:
 		return compile(&u.row, m, i)
