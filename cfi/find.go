@@ -51,12 +51,50 @@ func flatten(t *Table) []segment {
 	return out
 }
 
+// buckets narrow a search: they divide the covered addresses into ranges of
+// 1<<shift bytes, about as many as there are FDEs.
+type buckets struct {
+	base  uint64
+	shift uint8
+	first []uint32 // first[b]: how many starts lie before bucket b
+}
+
+// newBuckets makes buckets of n sorted starts.
+func newBuckets(n int, start func(int) uint64) (b buckets) {
+	if n == 0 {
+		return b
+	}
+	b.base = start(0)
+	span := start(n-1) - b.base
+	for span>>b.shift >= 2*uint64(n) {
+		b.shift++
+	}
+	b.first = make([]uint32, span>>b.shift+2)
+	for i, k := 0, 0; k < len(b.first); k++ {
+		for i < n && (start(i)-b.base)>>b.shift < uint64(k) {
+			i++
+		}
+		b.first[k] = uint32(i)
+	}
+	return b
+}
+
+// narrow returns [lo, hi) such that the last start not above pc has an index
+// in [lo-1, hi-1].
+func (b *buckets) narrow(pc uint64) (lo, hi int) {
+	if pc < b.base || len(b.first) == 0 {
+		return 0, 0
+	}
+	k := min((pc-b.base)>>b.shift, uint64(len(b.first)-2))
+	return int(b.first[k]), int(b.first[k+1])
+}
+
 // search returns the index of the FDE that rules at pc, or -1.
 func (t *Table) search(pc uint64) int {
 	if t.segs != nil {
 		return t.searchSegs(pc)
 	}
-	lo, hi := 0, len(t.fdes)
+	lo, hi := t.near.narrow(pc)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
 		if t.fdes[mid].lo <= pc {
@@ -72,7 +110,7 @@ func (t *Table) search(pc uint64) int {
 }
 
 func (t *Table) searchSegs(pc uint64) int {
-	lo, hi := 0, len(t.segs)
+	lo, hi := t.near.narrow(pc)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
 		if t.segs[mid].lo <= pc {

@@ -13,6 +13,7 @@ type Table struct {
 	cies  []cie
 	fdes  []fde     // sorted by lo, then by precedence
 	segs  []segment // only if FDEs overlap: disjoint, sorted
+	near  buckets   // of segs, or of fdes if there are none
 	stats Stats
 }
 
@@ -166,9 +167,11 @@ func (l *loader) index() {
 	for i := 1; i < len(t.fdes); i++ {
 		if t.fdes[i].lo < t.fdes[i-1].hi {
 			t.segs = flatten(t)
-			break
+			t.near = newBuckets(len(t.segs), func(i int) uint64 { return t.segs[i].lo })
+			return
 		}
 	}
+	t.near = newBuckets(len(t.fdes), func(i int) uint64 { return t.fdes[i].lo })
 }
 
 // rank orders FDEs that start together: .eh_frame before .debug_frame.

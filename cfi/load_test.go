@@ -231,3 +231,52 @@ func TestOverlap(t *testing.T) {
 		t.Errorf("Each gave %d, Len %d", n, tab.Len())
 	}
 }
+
+// TestFindEverywhere compares Find with a plain search, at and around every
+// border, over FDEs that lie unevenly.
+func TestFindEverywhere(t *testing.T) {
+	for name, starts := range map[string][]uint64{
+		"one":      {0x1000},
+		"even":     {0x1000, 0x1010, 0x1020, 0x1030},
+		"uneven":   {0, 1, 0x10, 0x11, 0x4000, 0x4001, 1 << 40, 1<<40 + 8, 1<<63 + 5},
+		"high end": {^uint64(0) - 64, ^uint64(0) - 17},
+	} {
+		var a asm
+		cie := a.simpleCIE()
+		sizes := []uint64{1, 8, 16}
+		var want [][2]uint64
+		for i, lo := range starts {
+			hi := lo + sizes[i%3]
+			if i+1 < len(starts) {
+				hi = min(hi, starts[i+1])
+			}
+			a.begin()
+			a.ciePtr(cie).u64(lo).u64(hi - lo).end()
+			want = append(want, [2]uint64{lo, hi})
+		}
+		tab := mustLoad(t, Sections{Arch: AMD64, EHFrame: a.b})
+		for _, r := range want {
+			for d := uint64(0); d < 40; d++ {
+				for _, pc := range []uint64{r[0] + d - 20, r[1] + d - 20} {
+					checkFind(t, name, tab, want, pc)
+				}
+			}
+		}
+	}
+}
+
+func checkFind(t *testing.T, name string, tab *Table, want [][2]uint64, pc uint64) {
+	t.Helper()
+	f, why := tab.Find(pc)
+	for _, r := range want {
+		if pc >= r[0] && pc < r[1] {
+			if why != None || f.Lo != r[0] || f.Hi != r[1] {
+				t.Errorf("%s: Find(%#x) = %v [%#x,%#x), want %#x", name, pc, why, f.Lo, f.Hi, r)
+			}
+			return
+		}
+	}
+	if why != NoInfo {
+		t.Errorf("%s: Find(%#x) = %v [%#x,%#x), want nothing", name, pc, why, f.Lo, f.Hi)
+	}
+}
