@@ -18,6 +18,9 @@ const (
 type Machine struct {
 	initial [Columns]Rule // the CIE's rules, for DW_CFA_restore
 	initUse [2]uint64
+	initCFA Rule
+	initRA  bool
+	last    *cie // whose rules those are: most FDEs share one CIE
 	saved   [maxSaved]savedRule
 	nsaved  int
 	states  [MaxRemember]state
@@ -123,25 +126,54 @@ func (m *Machine) start(t *Table, i int, row *Row) (program, Reason) {
 	if c.debug {
 		sec = &t.secs[1]
 	}
-	m.nsaved, m.depth, m.steps = 0, 0, 0
 	row.BKey = c.bkey
-	p := program{c: c, arch: t.arch, sec: sec, r: buf.At(sec.data[:c.insEnd], c.insAt), inCIE: true}
-	if why := m.execute(&p, row); why != None {
+	p := program{c: c, arch: t.arch, sec: sec}
+	if why := m.startCIE(&p, row); why != None {
 		return p, why
 	}
-	m.keepInitial(row)
 	row.Lo, row.Hi = f.lo, f.hi
-	p.r, p.inCIE = buf.At(sec.data[:f.insEnd], uint64(f.insAt)), false
+	p.r = buf.At(sec.data[:f.insEnd], uint64(f.insAt))
 	p.loc, p.fn = f.lo, f.lo
 	return p, None
 }
 
+// startCIE puts the CIE's rules into row, running its program only if the
+// machine ran another's before.
+func (m *Machine) startCIE(p *program, row *Row) Reason {
+	m.nsaved, m.depth, m.steps = 0, 0, 0
+	if m.last == p.c {
+		m.useInitial(row)
+		return None
+	}
+	m.last = nil
+	p.r, p.inCIE = buf.At(p.sec.data[:p.c.insEnd], p.c.insAt), true
+	if why := m.execute(p, row); why != None {
+		return why
+	}
+	p.inCIE = false
+	m.keepInitial(row)
+	if m.depth == 0 { // states remembered by a CIE are not kept
+		m.last = p.c
+	}
+	return None
+}
+
 func (m *Machine) keepInitial(row *Row) {
-	m.initUse = row.Used
+	m.initUse, m.initCFA, m.initRA = row.Used, row.CFA, row.RASign
 	for w := range row.Used {
 		for u := row.Used[w]; u != 0; u &= u - 1 {
 			c := w<<6 + bits.TrailingZeros64(u)
 			m.initial[c] = row.Regs[c]
+		}
+	}
+}
+
+func (m *Machine) useInitial(row *Row) {
+	row.Used, row.CFA, row.RASign = m.initUse, m.initCFA, m.initRA
+	for w := range row.Used {
+		for u := row.Used[w]; u != 0; u &= u - 1 {
+			c := w<<6 + bits.TrailingZeros64(u)
+			row.Regs[c] = m.initial[c]
 		}
 	}
 }
