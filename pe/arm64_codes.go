@@ -70,6 +70,16 @@ func (c *ARM64Code) Zero() bool { return c.Op >= ARM64OpTrapFrame && c.Op <= ARM
 // Last reports whether the code ends the counting of instructions.
 func (c *ARM64Code) Last() bool { return c.Op == ARM64End || c.Op == ARM64EndC }
 
+// CanSaveNext reports whether n more pairs of registers can follow the one that
+// the code saves: x registers up to x30, vector registers up to the last.
+func (c *ARM64Code) CanSaveNext(n int) bool {
+	last := 30
+	if c.Vector {
+		last = 31
+	}
+	return c.Saves && c.Reg2 != ARM64NoRegister && c.Op != ARM64SaveLRPair && int(c.Reg2)+2*n <= last
+}
+
 // arm64Sizes are the sizes of the codes 0xE0-0xFF, bytes.
 var arm64Sizes = [32]uint8{4, 1, 2, 1, 1, 1, 1, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 1, 1, 1, 1}
 

@@ -137,14 +137,23 @@ func (w ARM64Where) String() string {
 }
 
 // Count returns the number of instructions that the codes from index on stand
-// for, up to end or end_c.
+// for, up to end or end_c. It refuses a run of save_next that goes past the
+// last register even if a part of it would not: then the count is a lie.
 func (i *ARM64Info) Count(index uint32) (uint32, ARM64Fault) {
-	n := uint32(0)
+	n, run := uint32(0), 0
 	for at := index; ; {
 		if at >= uint32(len(i.Codes)) {
 			return n, ARM64Fault{ARM64NoEnd, at, n}
 		}
 		b := i.Codes[at]
+		if b == arm64SaveNext {
+			run++
+		} else if run > 0 {
+			if !savesRun(i.Codes[at:], run) {
+				return n, ARM64Fault{ARM64BadRegisters, at, uint32(run)}
+			}
+			run = 0
+		}
 		switch {
 		case b == 0xe4 || b == 0xe5:
 			return n, ARM64Fault{}
@@ -153,6 +162,15 @@ func (i *ARM64Info) Count(index uint32) (uint32, ARM64Fault) {
 		}
 		at += uint32(arm64Size(b))
 	}
+}
+
+const arm64SaveNext = 0xe6
+
+// savesRun reports whether the code at the begin of b saves a pair after which
+// run more pairs can follow.
+func savesRun(b []byte, run int) bool {
+	c, reason := DecodeARM64Code(b)
+	return reason == ARM64OK && c.CanSaveNext(run)
 }
 
 // At returns the codes that undo what the function did before its instruction

@@ -7,11 +7,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// resolveCFI interprets a module's call frame information at an address. At
-// the entry point of an image nothing has called yet, whatever x30 holds; the
-// rows say so only from the second instruction on.
+// resolveCFI interprets a module's call frame information at an address.
 func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
-	if m.ELF != nil && m.ELF.Entry() != 0 && addr-m.Bias == m.ELF.Entry() {
+	if u.isStart(m, addr) {
 		return makeRule(RuleEnd, i)
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
@@ -23,6 +21,17 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 		return makeRule(RuleUnsupported, i)
 	}
 	return makeRule(RuleBad, i)
+}
+
+// isStart reports whether addr is the first instruction of a program's _start:
+// nothing has called it, whatever x30 holds, but its rows say so only from the
+// second instruction on.
+func (u *Unwinder) isStart(m *module.Module, addr uint64) bool {
+	if m.ELF == nil || addr-m.Bias != m.ELF.Entry() {
+		return false
+	}
+	row := &u.row
+	return u.machine.Row(m.CFI, addr-m.Bias+4, row) == cfi.None && row.Rule(cfi.ARM64, row.FDE.RA).Kind == cfi.Undefined
 }
 
 // compile packs a row into a rule.

@@ -122,33 +122,24 @@ func (u *undo) code(c *pe.ARM64Code) outcome {
 func (u *undo) save(c *pe.ARM64Code) outcome {
 	n := u.next
 	u.next = 0
-	pair := c.Reg2 != pe.ARM64NoRegister
-	if n > 0 && (!pair || c.Op == pe.ARM64SaveLRPair) {
+	if n > 0 && !c.CanSaveNext(n) {
 		return badCodes
 	}
-	at := u.sp
+	at, size := u.sp, int64(8)
 	if !c.Pre {
 		at.off += int64(c.Off)
 	}
-	size, last := int64(8), 30
 	if c.Quad {
 		size = 16
 	}
-	if c.Vector {
-		last = 31
-	}
 	u.load(c, int(c.Reg), at)
-	if pair {
+	if c.Reg2 != pe.ARM64NoRegister {
+		last := int(c.Reg2) + 2*n
 		at.off += size
 		u.load(c, int(c.Reg2), at)
-		if int(c.Reg2)+2*n > last {
-			return badCodes
-		}
-		for reg := int(c.Reg2) + 1; n > 0; n, reg = n-1, reg+2 {
+		for reg := int(c.Reg2) + 1; reg <= last; reg++ {
 			at.off += size
 			u.load(c, reg, at)
-			at.off += size
-			u.load(c, reg+1, at)
 		}
 	}
 	if c.Pre {
