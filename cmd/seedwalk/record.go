@@ -58,7 +58,7 @@ could not be run, 127 it was not found, 128+n signal n ended it, 2 wrong usage.
 func recordHelpText() string {
 	var b strings.Builder
 	for _, f := range export.Formats() {
-		fmt.Fprintf(&b, "  %-11s %-31s %s\n", f.Name, strings.Join(f.Extensions, " "), f.Description)
+		fmt.Fprintf(&b, "  %-11s %-17s %s\n", f.Name, f.Extensions[0], f.Description)
 	}
 	return fmt.Sprintf(recordHelp, b.String())
 }

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The test binary is also the tool itself, and the command that it records.
+func TestMain(m *testing.M) {
+	switch os.Getenv("SEEDWALK_TEST_AS") {
+	case "tool":
+		os.Setenv("SEEDWALK_TEST_AS", "target")
+		os.Exit(dispatch(os.Args[1:]))
+	case "target":
+		os.Exit(target())
+	}
+	os.Exit(m.Run())
+}
+
+// target speaks the profiler's part for a moment.
+func target() int {
+	c, err := net.Dial("unix", os.Getenv(record.EnvSocket))
+	if err != nil {
+		return 97
+	}
+	w := wire.NewWriter(nil)
+	w.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: "amd64", Runtime: ".NET 9.0.5", StartUnixNano: 1e9, RateMilliHz: 99_000})
+	w.Method(&wire.Method{ID: 1, Name: "App.Program.Main", Module: "App"})
+	w.Method(&wire.Method{ID: 2, Name: "App.Program.Work", Module: "App"})
+	w.Thread(&wire.Thread{TID: 5, Name: "main"})
+	for i := 0; i < 7; i++ {
+		w.Sample(&wire.Sample{TID: 5, TimeUnixNano: 1e9 + int64(i)*1e7, WallNanos: 1e7, Frames: []wire.Frame{
+			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 2}, {Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 1}}})
+	}
+	w.Bye("exit")
+	c.Write(w.Bytes())
+	os.Stdout.WriteString("the command's own output\n")
+	return 42
+}
+
+// tool runs the tool in a fresh directory.
+func tool(t *testing.T, args ...string) (stdout, stderr string, code int, dir string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	cmd := exec.Command(exe, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "SEEDWALK_PROFILER="+exe)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode(), dir
+}
+
+// self is this program as a command for the tool to record.
+func self(t *testing.T) string {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}
+
+func TestRecordFolded(t *testing.T) {
+	out, errOut, code, _ := tool(t, "record", "--quiet", "--output", "-", "--format", "folded", "--", self(t))
+	if code != 42 || errOut != "" || !strings.HasPrefix(out, "the command's own output\n") {
+		t.Errorf("exit code %d\nstdout %s\nstderr %s", code, out, errOut)
+	}
+	if !strings.Contains(out, "App.Program.Main;App.Program.Work") || !strings.HasSuffix(out, " 7\n") {
+		t.Errorf("stdout %s", out)
+	}
+}
+
+func TestRecordEveryFormat(t *testing.T) {
+	names := "a.pb.gz,a.html,a.folded,a.speedscope.json,a.json,a.txt"
+	_, errOut, code, dir := tool(t, "record", "--tree", "--output", names, "--", self(t))
+	if code != 42 {
+		t.Errorf("exit code %d, %s", code, errOut)
+	}
+	for _, n := range strings.Split(names, ",") {
+		if info, err := os.Stat(filepath.Join(dir, n)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", n, err)
+		}
+		if !strings.Contains(errOut, "wrote "+n+"\n") {
+			t.Errorf("not told of %s:\n%s", n, errOut)
+		}
+	}
+	if !strings.Contains(errOut, "App.Program.Work") || strings.Contains(errOut, "\x1b") {
+		t.Errorf("no tree, or colours where there is no terminal:\n%s", errOut)
+	}
+}
+
+func TestRecordDefaultsAndJSON(t *testing.T) {
+	_, errOut, code, dir := tool(t, "record", "--json", "--", self(t))
+	var s jsonSummary
+	if err := json.Unmarshal([]byte(errOut), &s); err != nil {
+		t.Fatalf("%v in %q", err, errOut)
+	}
+	if code != 42 || s.ExitCode != 42 || s.Samples != 7 || s.Complete != 7 || s.Threads != 1 || len(s.Outputs) != 2 || len(s.Connected) != 1 {
+		t.Errorf("%d %+v", code, s)
+	}
+	for _, n := range []string{"seedwalk.html", "seedwalk.pb.gz"} {
+		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	cases := []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"nothing", nil, 2, "Commands:"},
+		{"no such command", []string{"rekord"}, 2, `no command "rekord"`},
+		{"no command to record", []string{"record", "--rate", "5"}, 2, "put it after --"},
+		{"no such flag", []string{"record", "--speed", "5", "--", "x"}, 2, "-speed"},
+		{"rate of zero", []string{"record", "--rate", "0", "--", "x"}, 2, "--rate"},
+		{"rate beyond", []string{"record", "--rate", "1e9", "--", "x"}, 125, "out of range"},
+		{"unknown ending", []string{"record", "--output", "a.xyz", "--", "x"}, 2, "--format"},
+		{"unknown format", []string{"record", "--format", "svg", "--", "x"}, 2, `no format "svg"`},
+		{"output twice", []string{"record", "--output", "a.html,a.html", "--", "x"}, 2, "named twice"},
+		{"formats that do not pair", []string{"record", "--output", "a,b,c", "--format", "html,pprof", "--", "x"}, 2, "2 formats for 3 outputs"},
+		{"no directory", []string{"record", "--output", "none/a.html", "--", "x"}, 125, "mkdir -p none"},
+		{"no such program", []string{"record", "--", "no-such-program"}, 127, "command not found"},
+		{"no such profiler", []string{"record", "--profiler", "none.so", "--", "x"}, 125, "none.so"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out, errOut, code, dir := tool(t, c.args...)
+			if code != c.code || !strings.Contains(errOut, c.want) || out != "" {
+				t.Errorf("exit code %d, want %d\nstdout %q\nstderr %q, want %q", code, c.code, out, errOut, c.want)
+			}
+			if c.args != nil && strings.Count(errOut, "\n") != 1 {
+				t.Errorf("not one line: %q", errOut)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestHelpGolden(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		args []string
+	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}}} {
+		t.Run(c.file, func(t *testing.T) {
+			out, errOut, code, _ := tool(t, c.args...)
+			if code != 0 || errOut != "" {
+				t.Errorf("exit code %d, stderr %q", code, errOut)
+			}
+			for i, line := range strings.Split(out, "\n") {
+				if len(line) > 100 {
+					t.Errorf("line %d has %d columns", i+1, len(line))
+				}
+			}
+			golden(t, filepath.Join("testdata", c.file+".txt"), out)
+		})
+	}
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		os.MkdirAll(filepath.Dir(path), 0o755)
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != got {
+		t.Errorf("%s differs (%v); look, then go test -update:\n%s", path, err, got)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	out, _, code, _ := tool(t, "--version")
+	if code != 0 || !strings.HasPrefix(out, "seedwalk ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("exit code %d, %q", code, out)
+	}
+}
