@@ -33,8 +33,9 @@ func TestDelve(t *testing.T) {
 	files := []string{hostLibc, "/lib/x86_64-linux-gnu/libgcc_s.so.1"}
 	dir := vectorDir(t)
 	more, _ := filepath.Glob(filepath.Join(dir, "files", "*", "lib*.so*"))
+	debug, _ := filepath.Glob(filepath.Join(dir, "files", "*", "basic_dbgframe"))
 	total := 0
-	for _, path := range append(files, more...) {
+	for _, path := range append(append(files, more...), debug...) {
 		if _, err := os.Stat(path); err != nil {
 			t.Logf("SKIPPED-CHECK: %s is not on this host", filepath.Base(path))
 			continue
@@ -64,6 +65,11 @@ func compareFile(t *testing.T, path string) (o opinion) {
 	if err != nil {
 		t.Fatal(path, err)
 	}
+	debug, err := frame.Parse(s.DebugFrame, binary.LittleEndian, 0, 8, 0)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	entries = append(debug, entries...)
 	byStart := map[uint64]*frame.FrameDescriptionEntry{}
 	for _, e := range entries {
 		byStart[e.Begin()] = e

@@ -65,22 +65,26 @@ func (c *crossCheck) missing() (n int) {
 	return n
 }
 
+// fromHeader adds the FDE that e leads to. What plain reading went over it
+// knows better: there an entry can only lead into the middle of a record.
 func (l *loader) fromHeader(h *section, e tableEntry, off uint64) {
 	eh := &l.t.secs[0]
+	if l.skipped[off] {
+		return
+	}
 	if off >= uint64(len(eh.data)) {
 		l.errs.add(h.problem("table entry", e.at, e.fde, BadRecord, "points outside .eh_frame"))
 		return
 	}
 	rec, err := eh.header(off)
-	if err != nil || rec.ended || rec.isCIE || rec.idAt == 0 {
+	if off < l.readTo || err != nil || rec.ended || rec.isCIE || rec.idAt == 0 {
 		l.errs.add(h.problem("table entry", e.at, e.fde, BadRecord, "points at no FDE"))
 		return
 	}
-	st := &l.t.stats
-	before, empty := len(l.t.fdes), st.Empty
-	l.fdeAt(0, &rec)
-	st.HeaderOnly += len(l.t.fdes) - before
-	st.Empty = empty // one that covers nothing was counted when it was read
+	l.skipped[off] = true // once is enough
+	if l.fdeAt(0, &rec) {
+		l.t.stats.HeaderOnly++
+	}
 }
 
 // tableEntry is one row of the header's search table.

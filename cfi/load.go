@@ -43,7 +43,7 @@ func (t *Table) Len() int { return len(t.fdes) }
 // error is not nil: it holds whatever could be read. The error is a
 // *LoadError. The table keeps the sections' bytes.
 func Load(s Sections) (*Table, error) {
-	l := loader{t: &Table{arch: s.Arch}, byOff: map[uint64]uint32{}}
+	l := loader{t: &Table{arch: s.Arch}, byOff: map[uint64]uint32{}, skipped: map[uint64]bool{}}
 	l.t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr, text: s.TextAddr, got: s.DataAddr, arch: s.Arch}
 	l.t.secs[1] = section{name: ".debug_frame", data: s.DebugFrame, addr: s.DebugFrameAddr, debug: true, arch: s.Arch}
 	for i := range l.t.secs {
@@ -65,6 +65,10 @@ type loader struct {
 	t     *Table
 	errs  LoadError
 	byOff map[uint64]uint32 // offset<<1 | section -> index of CIE
+	// Of .eh_frame: where plain reading ended, and the FDEs that were read but
+	// not indexed.
+	readTo  uint64
+	skipped map[uint64]bool
 }
 
 // read reads one section from its start to its terminator.
@@ -78,6 +82,9 @@ func (l *loader) read(sec uint64) {
 		rec, err := s.header(off)
 		if err != nil {
 			l.errs.add(err)
+		}
+		if sec == 0 {
+			l.readTo = off
 		}
 		if rec.ended || rec.end <= off {
 			return
@@ -94,7 +101,9 @@ func (l *loader) record(sec uint64, rec *record) {
 		l.cieAt(sec, rec.off)
 		return
 	}
-	l.fdeAt(sec, rec)
+	if !l.fdeAt(sec, rec) && sec == 0 {
+		l.skipped[rec.off] = true
+	}
 }
 
 // cieAt returns the index of the CIE at off, reading it if it is new: an FDE
@@ -122,33 +131,35 @@ func (l *loader) cieAt(sec, off uint64) (uint32, bool) {
 	return i, true
 }
 
-// fdeAt adds the FDE of rec to the index.
-func (l *loader) fdeAt(sec uint64, rec *record) {
+// fdeAt adds the FDE of rec to the index, unless it is unusable or covers
+// nothing.
+func (l *loader) fdeAt(sec uint64, rec *record) bool {
 	s := &l.t.secs[sec]
 	i, ok := l.cieAt(sec, rec.cieOff)
 	if !ok {
 		l.errs.add(s.problem("FDE", rec.idAt, rec.id, BadRecord, "its CIE pointer leads to no CIE"))
-		return
+		return false
 	}
 	c := &l.t.cies[i]
 	if c.why != None {
 		l.errs.add(s.problem("FDE", rec.off, c.off, c.why, "its CIE is unusable"))
-		return
+		return false
 	}
 	f, err := s.fde(rec, c)
 	if err != nil {
 		l.errs.add(err)
-		return
+		return false
 	}
 	if f.lo == f.hi {
 		l.t.stats.Empty++
-		return
+		return false
 	}
 	f.cie = i
 	if sec == 1 {
 		l.t.stats.DebugFDEs++
 	}
 	l.t.fdes = append(l.t.fdes, f)
+	return true
 }
 
 // index sorts the FDEs and resolves overlaps.

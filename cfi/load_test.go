@@ -132,8 +132,10 @@ func TestTerminatorAndHeader(t *testing.T) {
 		t.Fatalf("a record behind the terminator was found without a header: %v", why)
 	}
 	var h asm
-	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
-	h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + hidden - hdrAddr))
+	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(2)
+	for range 2 { // the second one adds nothing
+		h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + hidden - hdrAddr))
+	}
 	s.EHFrameHdr, s.EHFrameHdrAddr = h.b, hdrAddr
 	tab := mustLoad(t, s)
 	for _, pc := range []uint64{fnLo, 0x9000} { // the first is missing in the header
@@ -142,7 +144,7 @@ func TestTerminatorAndHeader(t *testing.T) {
 		}
 	}
 	st := tab.Stats()
-	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderSize != 1 || st.FDEs != 2 || st.CIEs != 1 {
+	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderSize != 2 || st.FDEs != 2 || st.CIEs != 1 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -173,6 +175,7 @@ func TestHeaderDamage(t *testing.T) {
 		{"count lies", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(0xffffffff).u32(1).u32(2), Truncated},
 		{"table of an undefined encoding", new(asm).u8(1, 0x1b, 3, 0x0f).u32(0).u32(1).u64(0), BadEncoding},
 		{"entry outside .eh_frame", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x7fffffff), BadRecord},
+		{"entry into the middle of a record", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x4004), BadRecord},
 		{"entry at a CIE", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x4000), BadRecord},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -235,3 +235,33 @@ func TestRows(t *testing.T) {
 		t.Errorf("%d calls after false", n)
 	}
 }
+
+// TestMachineKeepsNothing: one machine asked for FDEs of several CIEs and
+// tables in turn answers as a new one does.
+func TestMachineKeepsNothing(t *testing.T) {
+	var a asm
+	add := func(lo uint64, program ...uint8) {
+		cie := a.simpleCIE(program...)
+		a.begin()
+		a.ciePtr(cie).u64(lo).u64(16).u8(DW_CFA_offset|3, 2, DW_CFA_restore|6).end()
+	}
+	add(0x1000, DW_CFA_def_cfa, 7, 8, DW_CFA_offset|16, 1)
+	add(0x2000, DW_CFA_def_cfa, 6, 16, DW_CFA_offset|6, 3)
+	add(0x3000, DW_CFA_def_cfa, 7, 8, DW_CFA_remember_state, DW_CFA_undefined, 16)
+	add(0x4000, DW_CFA_def_cfa, 7) // cut
+	add(0x5000, DW_CFA_def_cfa, 7, 8, DW_CFA_AARCH64_negate_ra_state)
+	other := table(t, ARM64, ehFrame())
+	tab := table(t, ARM64, a.b)
+	var used Machine
+	var row, want Row
+	for _, pc := range []uint64{0x1000, 0x2000, 0x1000, 0x3000, 0x3000, 0x4000, 0x4000, 0x2000, 0x5000, 0x5001, 0x1001} {
+		var fresh Machine
+		why, why2 := used.Row(tab, pc, &row), fresh.Row(tab, pc, &want)
+		if why != why2 || !reflect.DeepEqual(row, want) {
+			t.Errorf("%#x: %v %+v, want %v %+v", pc, why, row, why2, want)
+		}
+		if pc == 0x2000 {
+			used.Row(other, fnLo, &row)
+		}
+	}
+}

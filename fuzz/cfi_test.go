@@ -102,6 +102,11 @@ func exercise(t *testing.T, s cfi.Sections, pc uint64) {
 
 func checkPC(t *testing.T, tab *cfi.Table, m *cfi.Machine, row *cfi.Row, pc uint64) {
 	why := m.Row(tab, pc, row)
+	var fresh cfi.Machine
+	var again cfi.Row
+	if why2 := fresh.Row(tab, pc, &again); why2 != why || !reflect.DeepEqual(*row, again) {
+		t.Fatalf("a used machine says %v %+v, a new one %v %+v", why, *row, why2, again)
+	}
 	if why != cfi.None {
 		if row.CFA.Kind != cfi.Unspecified || row.Used != [2]uint64{} {
 			t.Fatalf("a refused row has rules: %v", why)
