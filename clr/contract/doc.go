@@ -1,0 +1,29 @@
+// Package contract finds the managed method at an instruction pointer, and its
+// Windows-format unwind data, in the memory of a .NET runtime: without the
+// CLR's help, its locks or its cooperation.
+//
+// Sources: dotnet/runtime docs/design/datacontracts (contract-descriptor.md,
+// data_descriptor.md, ExecutionManager.md), src/coreclr/vm/codeman.{h,cpp},
+// src/coreclr/inc/dacvars.h; Microsoft, "x64 exception handling".
+//
+// Glossary. The *descriptor* is the JSON text a runtime publishes about its own
+// structures. The *range map* is a radix tree from address to *range section*:
+// one code heap, one precompiled image, or one list of stubs. A *nibble map*
+// gives the start of the method in a code heap. The *code header* before that
+// start names the MethodDesc and holds the RUNTIME_FUNCTIONs: the method's own
+// first, then those of its *funclets* (handlers).
+//
+// Strategy. .NET 10 says where everything is. .NET 9 publishes a descriptor
+// without code tables, but exports the debugger's table of globals, whose first
+// entry is the range map; the layouts of .NET 10.0.9 hold there too. They are a
+// supposition until Confirm has compared one answer with the CLR's own, and
+// until then nothing is answered. Every read goes through a Reader that cannot
+// fault; every count, link and range is checked before use.
+//
+// Lookups take the instruction pointer itself, never one byte less: the CLR
+// pads a call that does not return.
+//
+// Known gaps: x86-64 Linux only; the method descriptor of precompiled code is
+// not resolved (its unwind data is); composite images are stepped by their PE
+// exception directory; interpreter sections are refused; no names.
+package contract

@@ -1,0 +1,316 @@
+package contract
+
+import "encoding/binary"
+
+// Reason says why a lookup has no answer; Found means it has one.
+type Reason uint8
+
+const (
+	Found       Reason = iota
+	NotCode            // no range section of the runtime covers the address
+	NoMethod           // a code heap or image covers it, but no method does
+	Unreadable         // a structure on the way could not be read
+	Malformed          // a structure on the way contradicts itself
+	Unsupported        // a kind of code that is not read (interpreter)
+	Unproven           // the runtime's layout is a supposition not yet confirmed
+)
+
+var reasonNames = [...]string{"found", "not-code", "no-method", "unreadable", "malformed", "unsupported", "unproven"}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "reason?"
+}
+
+// Kind says what kind of code a Method is.
+type Kind uint8
+
+const (
+	JIT  Kind = iota // compiled at run time
+	R2R              // precompiled, in an image
+	Stub             // code the runtime made that is no method
+)
+
+// StubKind is the runtime's kind of a block of stubs (codeman.h, StubCodeBlockKind).
+type StubKind uint8
+
+const (
+	StubNone         StubKind = 0
+	StubJump         StubKind = 1
+	StubDynamic      StubKind = 3
+	StubPrecode      StubKind = 4
+	StubFixup        StubKind = 5
+	StubVSDDispatch  StubKind = 6
+	StubVSDResolve   StubKind = 7
+	StubVSDLookup    StubKind = 8
+	StubVTable       StubKind = 9
+	StubRangeList    StubKind = 0xfe // in a range list: precodes
+	StubImageSection StubKind = 0xff // in an image, but in no function: thunks
+)
+
+// Method is the code at an address.
+type Method struct {
+	Begin, End uint64 // of the RUNTIME_FUNCTION: the method or the funclet
+	Base       uint64 // what its RVAs are relative to
+	MethodDesc uint64 // 0 for precompiled code and stubs
+	UnwindRVA  uint32 // of the UNWIND_INFO
+	Funclet    int    // 0: the method itself; else which RUNTIME_FUNCTION of it (JIT)
+	Kind       Kind
+	Stub       StubKind
+}
+
+// located is a cached lookup with its UNWIND_INFO.
+type located struct {
+	Method
+	info []byte
+}
+
+// Bounds of a lookup.
+const (
+	levels       = 5
+	levelSize    = 256
+	chunkShift   = 17 // the range map's leaves cover 128 KiB
+	maxFragments = 1 << 12
+	maxFunclets  = 1 << 16
+	maxMethod    = 1 << 28 // bytes
+	maxCache     = 1 << 13
+	functionSize = 12 // RUNTIME_FUNCTION on x86-64
+	maxIndirect  = 4
+)
+
+// Flags of a range section.
+const (
+	flagCollectible = 1
+	flagCodeHeap    = 2
+	flagRangeList   = 4
+)
+
+// section is a RangeSection.
+type section struct {
+	begin, end  uint64
+	flags       uint32
+	r2r, heap   uint64
+	collectible bool
+}
+
+// Find says what code is at ip, into m. If the answer is not Found, m is
+// unspecified.
+func (t *Tables) Find(ip uint64, m *Method) Reason {
+	e, reason := t.locate(ip)
+	if reason == Found {
+		*m = e.Method
+	}
+	return reason
+}
+
+// locate is Find with the unwind data. Code of sections that may be unloaded is
+// looked up anew each time; so are stubs, which are rare.
+func (t *Tables) locate(ip uint64) (*located, Reason) {
+	if t.state != known {
+		return nil, Unproven
+	}
+	if e := t.cache[ip]; e != nil {
+		return e, Found
+	}
+	var s section
+	if r := t.section(ip, &s); r != Found {
+		return nil, r
+	}
+	e := new(located)
+	if r := t.method(ip, &s, e); r != Found {
+		return nil, r
+	}
+	if !s.collectible && e.Kind != Stub {
+		if len(t.cache) >= maxCache {
+			clear(t.cache)
+		}
+		t.cache[ip] = e
+	}
+	return e, Found
+}
+
+// section walks the range map to ip's section.
+func (t *Tables) section(ip uint64, s *section) Reason {
+	table := t.top
+	for level := levels - 1; level >= 0; level-- {
+		index := ip >> chunkShift >> (8 * level) & (levelSize - 1)
+		next, ok := t.v.word(table + 8*index)
+		if !ok {
+			return Unreadable
+		}
+		s.collectible = s.collectible || next&1 != 0
+		if table = next &^ 1; table == 0 {
+			return NotCode
+		}
+	}
+	return t.fragment(ip, table, s)
+}
+
+// fragment searches the list of a leaf.
+func (t *Tables) fragment(ip, at uint64, s *section) Reason {
+	for range maxFragments {
+		begin, ok1 := t.v.word(at + t.l.fragmentBegin)
+		end, ok2 := t.v.word(at + t.l.fragmentEnd)
+		next, ok3 := t.v.word(at + t.l.fragmentNext)
+		if !ok1 || !ok2 || !ok3 {
+			return Unreadable
+		}
+		if begin <= ip && ip < end {
+			rs, ok := t.v.word(at + t.l.fragmentSection)
+			if !ok {
+				return Unreadable
+			}
+			return t.readSection(ip, rs, s)
+		}
+		s.collectible = s.collectible || next&1 != 0
+		if at = next &^ 1; at == 0 {
+			return NotCode
+		}
+	}
+	return Malformed
+}
+
+// readSection reads the RangeSection at rs and checks that it covers ip.
+func (t *Tables) readSection(ip, rs uint64, s *section) Reason {
+	var ok [6]bool
+	var deleted uint64
+	s.begin, ok[0] = t.v.word(rs + t.l.sectionBegin)
+	s.end, ok[1] = t.v.word(rs + t.l.sectionEnd)
+	s.flags, ok[2] = t.v.u32(rs + t.l.sectionFlags)
+	s.r2r, ok[3] = t.v.word(rs + t.l.sectionR2R)
+	s.heap, ok[4] = t.v.word(rs + t.l.sectionHeap)
+	deleted, ok[5] = t.v.word(rs + t.l.sectionDeleted)
+	if ok != [6]bool{true, true, true, true, true, true} {
+		return Unreadable
+	}
+	s.collectible = s.collectible || s.flags&flagCollectible != 0
+	switch {
+	case deleted != 0:
+		return NotCode
+	case ip < s.begin || ip >= s.end || s.flags > 0xffff:
+		return Malformed
+	}
+	return Found
+}
+
+// method finds the method of ip in its section.
+func (t *Tables) method(ip uint64, s *section, e *located) Reason {
+	e.Base = s.begin
+	switch {
+	case s.r2r != 0:
+		return t.precompiled(ip, s, e)
+	case s.flags&flagCodeHeap != 0:
+		return t.jitted(ip, s, e)
+	case s.flags&flagRangeList != 0:
+		e.Kind, e.Stub, e.Begin, e.End = Stub, StubRangeList, s.begin, s.end
+		return Found
+	}
+	return Unsupported
+}
+
+// jitted finds a method of a code heap.
+func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
+	start, r := t.start(ip, s)
+	if r != Found {
+		return r
+	}
+	h, ok := t.v.word(start - 8)
+	if !ok {
+		return Unreadable
+	}
+	if h <= t.l.stubLast {
+		e.Kind, e.Stub, e.Begin, e.End = Stub, StubKind(h), start, s.end
+		return Found
+	}
+	method, ok1 := t.v.word(h + t.l.headerMethod)
+	n, ok2 := t.v.u32(h + t.l.headerCount)
+	if !ok1 || !ok2 {
+		return Unreadable
+	}
+	if n == 0 || n > maxFunclets || method == 0 || method&7 != 0 {
+		return Malformed
+	}
+	e.Kind, e.MethodDesc = JIT, method
+	return t.choose(ip, h+t.l.headerInfos, int(n), e)
+}
+
+// choose takes the last of n sorted RUNTIME_FUNCTIONs that begins at or before
+// ip, and reads its UNWIND_INFO.
+func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
+	rel := ip - e.Base
+	lo, hi := 0, n
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		begin, ok := t.v.u32(at + uint64(mid)*functionSize)
+		if !ok {
+			return Unreadable
+		}
+		if uint64(begin) <= rel {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return NoMethod
+	}
+	e.Funclet = lo - 1
+	begin, end, unwind, ok := t.function(at + uint64(lo-1)*functionSize)
+	if !ok {
+		return Unreadable
+	}
+	e.Begin, e.End, e.UnwindRVA = e.Base+uint64(begin), e.Base+uint64(end), unwind
+	switch {
+	case end <= begin || end-begin > maxMethod:
+		return Malformed
+	case ip >= e.End:
+		return NoMethod
+	}
+	return t.unwindInfo(e)
+}
+
+func (t *Tables) function(at uint64) (begin, end, unwind uint32, ok bool) {
+	b, ok := t.v.bytes(at, functionSize)
+	if !ok {
+		return 0, 0, 0, false
+	}
+	le := binary.LittleEndian
+	return le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:]), true
+}
+
+// unwindInfo reads e's UNWIND_INFO, through indirect entries.
+func (t *Tables) unwindInfo(e *located) Reason {
+	for i := 0; e.UnwindRVA&1 != 0; i++ {
+		_, _, unwind, ok := t.function(e.Base + uint64(e.UnwindRVA&^1))
+		if !ok {
+			return Unreadable
+		}
+		if i == maxIndirect {
+			return Malformed
+		}
+		e.UnwindRVA = unwind
+	}
+	b, r := t.info(e.Base + uint64(e.UnwindRVA))
+	if r == Found {
+		e.info = append([]byte(nil), b...)
+	}
+	return r
+}
+
+// info reads the UNWIND_INFO at an address into the view's buffer.
+func (t *Tables) info(at uint64) ([]byte, Reason) {
+	h, ok := t.v.bytes(at, 4)
+	if !ok {
+		return nil, Unreadable
+	}
+	if h[0]&7 != 1 {
+		return nil, Malformed
+	}
+	b, ok := t.v.bytes(at, infoSize(h))
+	if !ok {
+		return nil, Unreadable
+	}
+	return b, Found
+}

@@ -1,0 +1,222 @@
+package contract
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/elf"
+)
+
+// The symbols a runtime's module exports.
+const (
+	descriptorSymbol = "DotNetRuntimeContractDescriptor"
+	dacSymbol        = "g_dacTable"
+)
+
+const (
+	descriptorMagic = "DNCCDAC\x00" // as the little-endian word is stored
+	descriptorSize  = 40
+	maxPointers     = 4096
+)
+
+// state says whether a Tables' layout is known or supposed.
+type state uint8
+
+const (
+	supposed state = iota // nothing is answered yet
+	known
+	refuted
+)
+
+// Tables looks up methods in one runtime. It caches, and is not safe for
+// concurrent use.
+type Tables struct {
+	v      view
+	l      layout
+	top    uint64 // the range map's top level
+	state  state
+	cache  map[uint64]*located
+	images map[uint64]directory
+}
+
+// Open finds the code tables of the runtime in image, whose virtual addresses
+// are moved by bias, reading its memory through r. The error is an *Error; for
+// an image that holds no runtime its Structure is "dynamic symbols".
+func Open(r Reader, image *elf.File, bias uint64) (*Tables, error) {
+	desc, dac := symbols(image, bias)
+	if desc == 0 {
+		return nil, &Error{"dynamic symbols", 0, 0, "no " + descriptorSymbol}
+	}
+	if image.Arch() != elf.AMD64 {
+		return nil, &Error{"image", 0, uint64(image.Arch()), "not x86-64"}
+	}
+	return open(r, desc, dac)
+}
+
+func symbols(image *elf.File, bias uint64) (desc, dac uint64) {
+	for s := range image.Symbols(true) {
+		switch {
+		case s.Section == 0 || s.Value == 0:
+		case s.Name == descriptorSymbol:
+			desc = s.Value + bias
+		case s.Name == dacSymbol:
+			dac = s.Value + bias
+		}
+	}
+	return desc, dac
+}
+
+func open(r Reader, desc, dac uint64) (*Tables, error) {
+	t := &Tables{v: view{r: r}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+	d, pointers, err := t.descriptor(desc)
+	if err != nil {
+		return nil, err
+	}
+	switch version, ok := d.Contracts["ExecutionManager"]; {
+	case !ok:
+		err = t.supposeLayout(dac)
+	case version == 1 || version == 2:
+		err = t.useLayout(d, pointers, version == 1)
+	default:
+		err = &Error{"contract ExecutionManager", desc, uint64(version), "unknown version"}
+	}
+	if err == nil {
+		err = t.checkTop()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// descriptor reads the header and the text.
+func (t *Tables) descriptor(at uint64) (*Descriptor, []uint64, error) {
+	h, ok := t.v.bytes(at, descriptorSize)
+	if !ok {
+		return nil, nil, &Error{"contract descriptor header", at, 0, "unreadable"}
+	}
+	if string(h[:8]) != descriptorMagic {
+		return nil, nil, &Error{"contract descriptor header", at, binary.LittleEndian.Uint64(h), "magic differs"}
+	}
+	le := binary.LittleEndian
+	flags, size, text := le.Uint32(h[8:]), le.Uint32(h[12:]), le.Uint64(h[16:])
+	count, data := le.Uint32(h[24:]), le.Uint64(h[32:])
+	switch {
+	case flags&3 != 1:
+		return nil, nil, &Error{"contract descriptor flags", at, uint64(flags), "not a 64-bit runtime"}
+	case size > maxDescriptor:
+		return nil, nil, &Error{"contract descriptor size", at, uint64(size), "too large"}
+	case count > maxPointers:
+		return nil, nil, &Error{"contract descriptor pointer count", at, uint64(count), "too large"}
+	}
+	json, ok := t.large(text, int(size))
+	if !ok {
+		return nil, nil, &Error{"contract descriptor text", text, uint64(size), "unreadable"}
+	}
+	d, err := ParseDescriptor(json)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, ok := t.large(data, 8*int(count))
+	if !ok {
+		return nil, nil, &Error{"contract descriptor pointers", data, uint64(count), "unreadable"}
+	}
+	pointers := make([]uint64, count)
+	for i := range pointers {
+		pointers[i] = le.Uint64(raw[8*i:])
+	}
+	return d, pointers, nil
+}
+
+// large reads n bytes, a size already bounded, into memory of their own, which
+// grows only as far as bytes are really there.
+func (t *Tables) large(addr uint64, n int) ([]byte, bool) {
+	var out []byte
+	for n > 0 {
+		b, ok := t.v.bytes(addr, min(n, len(t.v.buf)))
+		if !ok {
+			return nil, false
+		}
+		out = append(out, b...)
+		addr, n = addr+uint64(len(b)), n-len(b)
+	}
+	return out, true
+}
+
+// useLayout takes everything from the descriptor (.NET 10).
+func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error {
+	l, err := d.layout()
+	if err != nil {
+		return err
+	}
+	g, ok := d.Globals["ExecutionManagerCodeRangeMapAddress"]
+	if !ok || !g.Indirect || g.Value >= uint64(len(pointers)) {
+		return &Error{"global ExecutionManagerCodeRangeMapAddress", 0, g.Value, "missing or no valid index"}
+	}
+	t.l, t.l.linear = l, linear
+	t.top, t.state = pointers[g.Value]+l.mapTop, known
+	return nil
+}
+
+// supposeLayout takes the range map from the debugger's table (.NET 9).
+func (t *Tables) supposeLayout(dac uint64) error {
+	if dac == 0 {
+		return &Error{"dynamic symbols", 0, 0, "no " + dacSymbol}
+	}
+	top, ok := t.v.word(dac)
+	if !ok {
+		return &Error{dacSymbol, dac, 0, "unreadable"}
+	}
+	t.l, t.l.linear = layout10, true
+	t.top, t.state = top, supposed
+	return nil
+}
+
+// checkTop looks at the range map's top level: 256 words, each 0 or a pointer
+// to readable memory (whose lowest bit is a tag), all but few 0.
+func (t *Tables) checkTop() error {
+	used := 0
+	for i := range uint64(levelSize) {
+		w, ok := t.v.word(t.top + 8*i)
+		if !ok {
+			return &Error{"range map", t.top, i, "unreadable"}
+		}
+		if w == 0 {
+			continue
+		}
+		if _, ok := t.v.word(w &^ 1); !ok || w&6 != 0 {
+			return &Error{"range map", t.top + 8*i, w, "not a pointer"}
+		}
+		used++
+	}
+	if used > 4 { // one covers 128 TiB / 4: user space needs at most four
+		return &Error{"range map", t.top, uint64(used), "too many top-level entries"}
+	}
+	return nil
+}
+
+// Proven reports whether lookups are answered.
+func (t *Tables) Proven() bool { return t.state == known }
+
+// Refuted reports whether the runtime has been found to be of another layout
+// than supposed; the Tables answers nothing any more.
+func (t *Tables) Refuted() bool { return t.state == refuted }
+
+// Confirm compares the lookup of ip with the method the CLR says is there
+// (its FunctionID, which is the MethodDesc's address). The first agreement
+// makes a supposed layout known; any contradiction refutes it.
+func (t *Tables) Confirm(ip, function uint64) {
+	if t.state != supposed {
+		return
+	}
+	t.state = known
+	var m Method
+	reason := t.Find(ip, &m)
+	switch {
+	case reason == Found && m.Kind == JIT && m.MethodDesc == function:
+	case reason == Found && m.Kind == JIT, reason == Malformed:
+		t.state = refuted
+	default:
+		t.state = supposed // precompiled code proves nothing
+	}
+	clear(t.cache)
+}

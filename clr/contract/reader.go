@@ -1,0 +1,42 @@
+package contract
+
+import "encoding/binary"
+
+// Reader reads a target's memory. ReadAt fills all of p from addr or answers
+// false; it must not fault.
+type Reader interface {
+	ReadAt(p []byte, addr uint64) bool
+}
+
+// view adds fixed-size reads and a buffer that lives as long as the view, so
+// that reads through the interface do not allocate.
+type view struct {
+	r   Reader
+	buf [maxInfo]byte
+}
+
+// bytes reads n bytes into the view's buffer; the next read overwrites them.
+// False if n is out of 0..len(buf) or the range wraps.
+func (v *view) bytes(addr uint64, n int) ([]byte, bool) {
+	if n < 0 || n > len(v.buf) || addr == 0 || addr+uint64(n) < addr {
+		return nil, false
+	}
+	b := v.buf[:n]
+	return b, v.r.ReadAt(b, addr)
+}
+
+func (v *view) word(addr uint64) (uint64, bool) {
+	b, ok := v.bytes(addr, 8)
+	if !ok {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b), true
+}
+
+func (v *view) u32(addr uint64) (uint32, bool) {
+	b, ok := v.bytes(addr, 4)
+	if !ok {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(b), true
+}
