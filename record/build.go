@@ -115,7 +115,7 @@ func (b *builder) frame(p *process, k *frameKey, single int32) export.Frame {
 	f := export.Frame{ModuleIndex: -1, Addr: k.addr, Doubtful: k.doubtful}
 	if k.module >= 0 {
 		f.ModuleIndex = b.modules + k.module
-		f.Module = filepath.Base(p.modules[k.module].Path)
+		f.Module = base(p.modules[k.module].Path)
 	}
 	switch k.kind {
 	case unwind.KindManaged:
@@ -136,10 +136,18 @@ func (b *builder) frame(p *process, k *frameKey, single int32) export.Frame {
 	return f
 }
 
+// base is a path's last part, "" of nothing.
+func base(path string) string {
+	if path == "" {
+		return ""
+	}
+	return filepath.Base(path)
+}
+
 // managedName is the method's name and assembly.
 func (p *process) managedName(k *frameKey, module string) (string, string) {
 	if m := p.methods[k.method]; m != nil && k.method != 0 {
-		return m.Name, m.Module
+		return m.Name, base(m.Module)
 	}
 	if k.method != 0 {
 		return fmt.Sprintf("method-%d", k.method), module
@@ -158,18 +166,23 @@ func (b *builder) stubName(p *process, k *frameKey) string {
 	return "stub of the CLR"
 }
 
-// nativeName asks the Namer, and else says where in which module.
+// nativeName asks the Namer. Without a name it is module+0xoffset, of the
+// function's start if that is known and else of the address itself.
 func (b *builder) nativeName(p *process, k *frameKey) string {
 	if k.module < 0 {
 		return fmt.Sprintf("unknown code at %#x", k.addr)
 	}
 	m := &p.modules[k.module]
+	at := k.addr - m.Bias
 	if b.namer != nil {
-		if name, ok := b.namer.Name(m.Path, m.BuildID, k.addr-m.Bias); ok {
+		if name, ok := b.namer.Name(m.Path, m.BuildID, at); ok {
 			return name
 		}
+		if start, _, ok := b.namer.Function(m.Path, m.BuildID, at); ok {
+			at = start
+		}
 	}
-	return fmt.Sprintf("%s+%#x", filepath.Base(m.Path), k.addr-m.Bias)
+	return fmt.Sprintf("%s+%#x", filepath.Base(m.Path), at)
 }
 
 // runtimeLibraries are prefixes of the .NET runtime's native libraries.

@@ -131,4 +131,8 @@ func (r *Refusal) Error() string {
 // addr.
 type Namer interface {
 	Name(path, buildID string, addr uint64) (name string, ok bool)
+
+	// Function returns the range of the function that holds addr, so that a
+	// function without a name is still one function and not one per address.
+	Function(path, buildID string, addr uint64) (start, end uint64, ok bool)
 }

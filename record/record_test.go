@@ -43,6 +43,11 @@ func (fakeNamer) Name(path, buildID string, addr uint64) (string, bool) {
 	return fmt.Sprintf("%s!%x", buildID, addr), path == "/lib/libc.so.6"
 }
 
+// Function: functions are 256 bytes long.
+func (fakeNamer) Function(path, buildID string, addr uint64) (start, end uint64, ok bool) {
+	return addr &^ 0xff, addr&^0xff + 0x100, strings.Contains(path, "coreclr")
+}
+
 // lines collects what Run says.
 type lines struct {
 	mu  sync.Mutex
@@ -326,6 +331,8 @@ func (n *slowNamer) Name(string, string, uint64) (string, bool) {
 	<-n.release
 	return "late", true
 }
+
+func (n *slowNamer) Function(string, string, uint64) (uint64, uint64, bool) { return 0, 0, false }
 
 // childPID is the one child this test process has.
 func childPID(t *testing.T) int {

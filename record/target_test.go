@@ -117,7 +117,7 @@ func samples(n int) func(*wire.Writer) {
 	return func(w *wire.Writer) {
 		frames := []wire.Frame{
 			{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, Module: 2, IP: 0x10500},
-			{Kind: unwind.KindNative, Trust: unwind.TrustFramePointer, Module: 1, IP: 0x1801},
+			{Kind: unwind.KindNative, Trust: unwind.TrustFramePointer, Module: 1, IP: 0x1835},
 			{Kind: unwind.KindStub, Trust: unwind.TrustCLR, IP: 0x777000},
 			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 1, IP: 0x888000},
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
@@ -30,6 +31,10 @@ var DefaultDebugDirs = []string{"/usr/lib/debug"}
 // debug file below debugDirs, else .gnu_debugdata; the dynamic symbols in any
 // case. path may be "" for an image from memory.
 func ELF(f *elf.File, path string, debugDirs []string) *Table {
+	return table(f, path, debugDirs, Functions(f))
+}
+
+func table(f *elf.File, path string, debugDirs []string, cover Cover) *Table {
 	symbols := code(f, f, nil, false)
 	if len(symbols) == 0 {
 		symbols = separate(f, path, debugDirs)
@@ -37,17 +42,18 @@ func ELF(f *elf.File, path string, debugDirs []string) *Table {
 	if len(symbols) == 0 {
 		symbols = miniDebugInfo(f)
 	}
-	return NewTable(code(f, f, symbols, true), covers(f))
+	return NewTable(code(f, f, symbols, true), cover)
 }
 
-// covers asks the image's unwind table, which is read when first needed.
-func covers(f *elf.File) Cover {
-	var t *cfi.Table
+// Functions returns what finds the unwind record's range that holds an address.
+// The image's unwind table is read when it is first asked for.
+func Functions(f *elf.File) Cover {
+	load := sync.OnceValue(func() *cfi.Table {
+		t, _ := cfi.Load(module.CFISections(f, f.CFISections())) // usable in spite of damage
+		return t
+	})
 	return func(addr uint64) (start, end uint64, ok bool) {
-		if t == nil {
-			t, _ = cfi.Load(module.CFISections(f, f.CFISections())) // usable in spite of damage
-		}
-		fde, reason := t.Find(addr)
+		fde, reason := load().Find(addr)
 		return fde.Lo, fde.Hi, reason == cfi.None
 	}
 }

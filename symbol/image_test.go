@@ -107,6 +107,13 @@ func TestPlaces(t *testing.T) {
 			if got := at(want["nothing"].Value); got != "" {
 				t.Errorf("nothing covers this address: %q", got)
 			}
+			path := filepath.Join(dir, c.file)
+			if start, end, ok := r.Function(path, "", h.Value+1); !ok || start != h.Value || end != h.Value+h.Size {
+				t.Errorf("the function without a name: %#x-%#x %v, want %#x+%#x", start, end, ok, h.Value, h.Size)
+			}
+			if _, _, ok := r.Function(path, "", want["nothing"].Value); ok {
+				t.Error("a function where the unwind table has none")
+			}
 		})
 	}
 }

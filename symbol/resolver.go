@@ -24,6 +24,7 @@ type Resolver struct {
 type image struct {
 	once  sync.Once
 	table *Table
+	cover Cover
 }
 
 // NewResolver returns a Resolver that looks in the usual places.
@@ -49,8 +50,17 @@ func (r *Resolver) Name(path, buildID string, addr uint64) (string, bool) {
 	return readable, true
 }
 
+// Function returns the range of the function that holds addr, by the image's
+// unwind table: in a stripped library it tells functions apart though it names
+// none.
+func (r *Resolver) Function(path, buildID string, addr uint64) (start, end uint64, ok bool) {
+	return r.image(path, buildID).cover(addr)
+}
+
 // Table returns the table of an image; it is empty where nothing can be read.
-func (r *Resolver) Table(path, buildID string) *Table {
+func (r *Resolver) Table(path, buildID string) *Table { return r.image(path, buildID).table }
+
+func (r *Resolver) image(path, buildID string) *image {
 	key := path + "\x00" + buildID
 	r.mu.Lock()
 	im := r.images[key]
@@ -59,48 +69,58 @@ func (r *Resolver) Table(path, buildID string) *Table {
 		r.images[key] = im
 	}
 	r.mu.Unlock()
-	im.once.Do(func() { im.table = r.load(path, buildID) })
-	return im.table
+	im.once.Do(func() { r.load(im, path, buildID) })
+	return im
 }
 
-func (r *Resolver) load(path, buildID string) *Table {
+func (r *Resolver) load(im *image, path, buildID string) {
 	dirs := r.DebugDirs
 	if dirs == nil {
 		dirs = DefaultDebugDirs
 	}
+	im.table, im.cover = &Table{}, func(uint64) (uint64, uint64, bool) { return 0, 0, false }
+	f := open(path, buildID)
+	if f == nil {
+		f = byBuildID(buildID, dirs) // has the symbols, though no unwind table
+	}
+	if f != nil {
+		im.cover = Functions(f)
+		im.table = table(f, path, dirs, im.cover)
+	}
+}
+
+// open reads the image at path, nil if it is not there or not the one meant.
+func open(path, buildID string) *elf.File {
 	if path == "[vdso]" {
 		return vdso()
 	}
-	path = strings.TrimSuffix(path, " (deleted)")
-	if f, err := elf.Open(path); err == nil && (buildID == "" || f.BuildID() == buildID) {
-		return ELF(f, path, dirs)
+	f, err := elf.Open(strings.TrimSuffix(path, " (deleted)"))
+	if err != nil || buildID != "" && f.BuildID() != buildID {
+		return nil
 	}
-	if f := byBuildID(buildID, dirs); f != nil {
-		return ELF(f, "", nil)
-	}
-	return &Table{}
+	return f
 }
 
 // vdso reads our own: the kernel gives every process of one kind the same.
-func vdso() *Table {
+func vdso() *elf.File {
 	start, end, ok := ownMapping("[vdso]")
 	if !ok {
-		return &Table{}
+		return nil
 	}
 	mem, err := os.Open("/proc/self/mem")
 	if err != nil {
-		return &Table{}
+		return nil
 	}
 	defer mem.Close()
 	data := make([]byte, end-start)
 	if _, err := mem.ReadAt(data, int64(start)); err != nil {
-		return &Table{}
+		return nil
 	}
 	f, err := elf.New(data, "[vdso]") // it is mapped as one piece, as in a file
 	if err != nil {
-		return &Table{}
+		return nil
 	}
-	return ELF(f, "", nil)
+	return f
 }
 
 // ownMapping finds a mapping of this process by name, at most 1 MiB.
