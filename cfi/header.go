@@ -18,8 +18,13 @@ func (l *loader) header(s Sections) {
 	err := h.table(func(e tableEntry) {
 		l.t.stats.HeaderSize++
 		off := e.fde - s.EHFrameAddr
-		if len(s.EHFrame) > 0 && !c.seen(off) {
+		if len(s.EHFrame) == 0 {
+			return
+		}
+		if f := c.seen(off); f == nil {
 			l.fromHeader(&h, e, off)
+		} else if f.lo != e.lo {
+			l.t.stats.HeaderWrong++
 		}
 	})
 	if err != nil {
@@ -43,17 +48,17 @@ func (l *loader) crossCheck() *crossCheck {
 	return &crossCheck{fdes: l.t.fdes[:n:n], tick: make([]bool, n)}
 }
 
-// seen reports whether the FDE at off is known, and ticks it off.
-func (c *crossCheck) seen(off uint64) bool {
+// seen returns the FDE at off if it is known, and ticks it off.
+func (c *crossCheck) seen(off uint64) *fde {
 	i := c.next
 	if i >= len(c.fdes) || uint64(c.fdes[i].off) != off {
 		i = sort.Search(len(c.fdes), func(i int) bool { return uint64(c.fdes[i].off) >= off })
 	}
 	if i == len(c.fdes) || uint64(c.fdes[i].off) != off {
-		return false
+		return nil
 	}
 	c.tick[i], c.next = true, i+1
-	return true
+	return &c.fdes[i]
 }
 
 func (c *crossCheck) missing() (n int) {

@@ -24,6 +24,7 @@ type Stats struct {
 	DebugFDEs   int
 	HeaderOnly  int // FDEs that only .eh_frame_hdr led to
 	HeaderMiss  int // FDEs of .eh_frame that .eh_frame_hdr does not list
+	HeaderWrong int // entries of .eh_frame_hdr whose start is not their FDE's
 	Empty       int // FDEs that cover no byte
 	Overlapping int // FDEs that share bytes with one before
 	HeaderSize  int // entries of .eh_frame_hdr's table
@@ -44,8 +45,8 @@ func (t *Table) Len() int { return len(t.fdes) }
 // *LoadError. The table keeps the sections' bytes.
 func Load(s Sections) (*Table, error) {
 	l := loader{t: &Table{arch: s.Arch}, byOff: map[uint64]uint32{}, skipped: map[uint64]bool{}}
-	l.t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr, text: s.TextAddr, got: s.DataAddr, arch: s.Arch}
-	l.t.secs[1] = section{name: ".debug_frame", data: s.DebugFrame, addr: s.DebugFrameAddr, debug: true, arch: s.Arch}
+	l.t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr, text: s.TextAddr, got: s.DataAddr}
+	l.t.secs[1] = section{name: ".debug_frame", data: s.DebugFrame, addr: s.DebugFrameAddr, debug: true}
 	for i := range l.t.secs {
 		l.read(uint64(i))
 		if i == 0 {

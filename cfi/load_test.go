@@ -121,7 +121,10 @@ func TestTruncatedSection(t *testing.T) {
 func TestTerminatorAndHeader(t *testing.T) {
 	var a asm
 	cie := a.simpleCIE()
+	first := uint64(len(a.b))
 	a.simpleFDE(cie)
+	a.begin()
+	a.ciePtr(cie).u64(0x8000).u64(16).end() // the header misses it
 	a.u32(0)
 	hidden := uint64(len(a.b))
 	a.begin()
@@ -132,19 +135,20 @@ func TestTerminatorAndHeader(t *testing.T) {
 		t.Fatalf("a record behind the terminator was found without a header: %v", why)
 	}
 	var h asm
-	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(2)
-	for range 2 { // the second one adds nothing
+	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(3)
+	h.u32(7).u32(uint32(ehAddr + first - hdrAddr)) // the start is not its FDE's
+	for range 2 {                                  // the second one adds nothing
 		h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + hidden - hdrAddr))
 	}
 	s.EHFrameHdr, s.EHFrameHdrAddr = h.b, hdrAddr
 	tab := mustLoad(t, s)
-	for _, pc := range []uint64{fnLo, 0x9000} { // the first is missing in the header
+	for _, pc := range []uint64{fnLo, 0x8000, 0x9000} {
 		if _, why := tab.Find(pc); why != None {
 			t.Errorf("Find(%#x) = %v", pc, why)
 		}
 	}
 	st := tab.Stats()
-	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderSize != 2 || st.FDEs != 2 || st.CIEs != 1 {
+	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderWrong != 1 || st.HeaderSize != 3 || st.FDEs != 3 || st.CIEs != 1 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -10,7 +10,6 @@ type section struct {
 	debug bool
 	text  uint64
 	got   uint64 // base of datarel
-	arch  Arch
 }
 
 // record is the header of a CIE or FDE.

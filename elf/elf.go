@@ -3,8 +3,8 @@
 // is. An image is a file's bytes or memory as mapped (a vdso, a dump).
 //
 // Sources: System V gABI chapters 4 and 5 (headers, sections, compression);
-// LSB Core (.gnu_debuglink's neighbours PT_GNU_EH_FRAME, build id notes);
-// GNU binutils' convention for .zdebug_ sections.
+// LSB Core (PT_GNU_EH_FRAME); GNU binutils' conventions for build id notes and
+// .zdebug_ sections.
 //
 // Glossary. Virtual address: an address as the image itself counts it; the
 // loader adds a bias. Segment: a program header of type PT_LOAD.
@@ -87,11 +87,11 @@ type program struct {
 
 // sectionHeader is a section header with its name resolved.
 type sectionHeader struct {
-	name                    string
-	nameAt, typ             uint32
-	flags, addr, off, size  uint64
-	link, info              uint32
-	addrAlign, entrySize, i uint64
+	name                   string
+	nameAt, typ            uint32
+	flags, addr, off, size uint64
+	link, info             uint32
+	addrAlign, entrySize   uint64
 }
 
 // File is a parsed image. It is never changed after New and may be read by any
@@ -197,10 +197,9 @@ func (f *File) problem(err error) {
 
 // header is what the file header says about the tables.
 type header struct {
-	phoff, shoff                      uint64
-	phentsize, phnum                  uint64
-	shentsize, shnum, shstrndx        uint64
-	phnumExtended, shstrndxIsExtended bool
+	phoff, shoff               uint64
+	phentsize, phnum           uint64
+	shentsize, shnum, shstrndx uint64
 }
 
 func (f *File) header() (h header, err error) {

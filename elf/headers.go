@@ -81,7 +81,6 @@ func (f *File) readSections(h header) {
 			f.problem(f.bad("section header", at, i, "lies outside the image"))
 			break
 		}
-		s.i = i
 		f.sections = append(f.sections, s)
 	}
 	f.nameSections(h.shstrndx)
