@@ -1,0 +1,50 @@
+# The targets a newcomer needs are demo and test; the rest are parts of them.
+SHELL := /bin/bash
+GO ?= go
+OUT := out
+SECONDS_OF_DEMO ?= 8
+
+.PHONY: demo test build samples runtime lint vectors bench soak clean help
+
+help: ## say what there is
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+demo: ## sample a real .NET program and show its complete stacks
+	@scripts/deps.sh demo
+	@scripts/fetch.sh dotnet-9.0.5
+	@$(MAKE) --no-print-directory build samples
+	@$(OUT)/bin/seedwalk record --rate 200 --tree \
+		--output $(OUT)/demo.pb.gz,$(OUT)/demo.folded,$(OUT)/demo.html \
+		-- $(OUT)/bin/swhost "$$(scripts/runtime-dir.sh)" $(OUT)/samples/Demo.exe $(SECONDS_OF_DEMO)
+
+build: ## the tool and the profiler library, into out/bin
+	@mkdir -p $(OUT)/bin
+	@$(GO) build -trimpath -o $(OUT)/bin/seedwalk ./cmd/seedwalk
+	@$(GO) build -trimpath -buildmode=c-shared -o $(OUT)/bin/libseedwalk_profiler.so ./profiler
+
+samples: ## the sample programs, into out/samples
+	@scripts/samples.sh
+
+runtime: ## what the tests need from outside, into .cache
+	@scripts/deps.sh test
+	@scripts/fetch.sh
+
+lint: ## gofmt, go vet, and the C compiler at its strictest
+	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }
+	@$(GO) vet ./...
+	@scripts/lint-c.sh
+
+test: runtime build samples lint ## everything, against real runtimes too
+	@scripts/test.sh
+
+vectors: ## the recorded truth: what share is right, file by file
+	@$(GO) test -count=1 -v -run 'Vectors|Rows|RASign|Snapshot' ./cfi ./pe ./unwind/... ./internal/... | grep -vE '^(=== |\s*--- PASS|PASS)'
+
+bench: runtime build samples ## speed, beside the peers
+	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./seed ./merge ./module ./bench/...
+
+soak: runtime build samples ## a minute of everything that hurts
+	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s
+
+clean: ## forget what was built (not .cache)
+	@rm -rf $(OUT)
