@@ -59,13 +59,14 @@ type Result struct {
 // Complete reports whether no frame is missing.
 func (r *Result) Complete() bool { return r.Gap == GapNone }
 
-// maxHidden bounds the hidden frames between two frames the CLR reported.
+// maxHidden bounds the guessed steps between two frames the CLR reported.
 const maxHidden = 64
 
 // Merger merges one capture at a time. It is not safe for concurrent use.
 type Merger struct {
 	u         *amd64.Unwinder
 	functions Functions
+	contract  Managed // nil: hidden managed frames are stepped by a guess
 	mem       memory.Window
 	bounds    unwind.Bounds
 	buf       [256]unwind.Frame
@@ -76,10 +77,11 @@ type Merger struct {
 	res    Result
 	next   int // first frame of in.Frames not yet merged
 	regs   context.AMD64
+	to     context.AMD64 // regs after a step under way
 	exact  bool
 	trust  unwind.Trust
 	guess  int // index in out from where frames rest on a guess, -1 if none
-	hidden int // since the last frame the CLR confirmed
+	hidden int // guessed steps since the last frame the CLR confirmed
 }
 
 // New returns a merger that walks with u.
@@ -144,7 +146,7 @@ func (m *Merger) managed() bool {
 	i := m.nextManaged()
 	fid, hr := m.functions.FunctionFromIP(m.regs.RIP)
 	known := !hr.Failed() && fid != 0
-	if i < 0 && m.in.Result.Failed() && m.res.Gap == GapNone && known {
+	if m.contract == nil && known && m.refused() {
 		m.gap(GapCLRRefused)
 	}
 	if i >= 0 && m.same(&m.in.Frames[i], fid, known) {
@@ -167,7 +169,7 @@ func (m *Merger) same(f *clr.SnapshotFrame, fid clr.FunctionID, known bool) bool
 
 // hide records a frame the CLR does not report and steps over it.
 func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
-	if m.hidden++; m.hidden > maxHidden || !m.room() {
+	if !m.room() {
 		m.gap(GapLimit)
 		return m.resync()
 	}
@@ -177,10 +179,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 	}
 	m.res.Hidden++
 	m.put(f)
-	var uf unwind.Frame
-	b := m.bounds
-	b.Guess = true
-	exact, stop := m.u.Step(&m.regs, m.exact, &m.mem, &b, &uf)
+	stop := m.over()
 	if stop == unwind.EndOfStack && m.nextManaged() < 0 {
 		return false
 	}
@@ -188,7 +187,6 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		m.gap(gapOfStop(stop, m.in.Truncated))
 		return m.resync()
 	}
-	m.exact, m.trust = exact, m.u.StepTrust()
 	if m.trust.Doubtful() && m.guess < 0 {
 		m.guess = m.res.N
 	}

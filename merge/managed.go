@@ -1,0 +1,69 @@
+package merge
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Managed steps over managed code by the runtime's own unwind data. It is
+// clr/contract's Tables, behind an interface so that a merge runs without them.
+type Managed interface {
+	// StepManaged replaces regs by the caller's registers and says how sure
+	// they are. If stop is not StopNone, regs is unchanged.
+	StepManaged(regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (trust unwind.Trust, stop unwind.Stop)
+	// Hijacked gives the true return address that the runtime has replaced
+	// in a stack slot of a thread.
+	Hijacked(thread, slot uint64) (ra uint64, ok bool)
+}
+
+// SetManaged makes the merges to come step over hidden managed frames by c
+// rather than by a guess; nil takes it away.
+func (m *Merger) SetManaged(c Managed) { m.contract = c }
+
+// refused reports whether the CLR's refusal leaves managed frames to a guess.
+func (m *Merger) refused() bool {
+	return m.in.Result.Failed() && m.res.Gap == GapNone && m.nextManaged() < 0
+}
+
+// over steps over the managed frame or stub the merge stands at: by the
+// runtime's tables if they know it, else by a guess.
+func (m *Merger) over() unwind.Stop {
+	f := &m.buf[0] // what a call through an interface takes must not be allocated
+	if m.contract != nil {
+		if m.sure(f) {
+			return unwind.StopNone
+		}
+		if m.refused() {
+			m.gap(GapCLRRefused)
+		}
+	}
+	if m.hidden++; m.hidden > maxHidden {
+		return unwind.Limit
+	}
+	b := m.bounds
+	b.Guess = true
+	exact, stop := m.u.Step(&m.regs, m.exact, &m.mem, &b, f)
+	if stop == unwind.StopNone {
+		m.exact, m.trust = exact, m.u.StepTrust()
+	}
+	return stop
+}
+
+// sure steps by the runtime's tables. Each such step goes up the stack, so that
+// the number of them needs no bound.
+func (m *Merger) sure(f *unwind.Frame) bool {
+	to := &m.to
+	*to = m.regs
+	trust, stop := m.contract.StepManaged(to, m.exact, &m.mem, f)
+	if stop != unwind.StopNone || to.SP() <= m.regs.SP() || m.bounds.High != 0 && to.SP() > m.bounds.High {
+		return false
+	}
+	if !m.u.Table().IsManaged(to.RIP) {
+		if ra, ok := m.contract.Hijacked(uint64(m.in.Thread.ID), to.SP()-8); ok {
+			to.RIP = ra
+		}
+	}
+	m.regs, m.exact, m.trust = *to, false, trust
+	return true
+}
