@@ -132,6 +132,9 @@ func (b *builder) frame(p *process, k *frameKey, single int32) export.Frame {
 			f.Class = export.ClassRuntime
 		}
 		f.Name = b.nativeName(p, k)
+		if k.kind == unwind.KindSignal {
+			f.Name = "<signal handler called> " + f.Name // as debuggers mark it: its caller was interrupted
+		}
 	}
 	return f
 }

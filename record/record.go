@@ -21,7 +21,8 @@
 // Several processes: a .NET command often starts further .NET processes, which
 // inherit the environment and connect too. All are recorded. With one process
 // the profile is that process; with more, every stack has a root frame
-// "process NAME (PID)", and threads of all are listed together.
+// "process NAME (PID)", and threads of all are listed together. A process that
+// outlives the command is recorded until the command ends.
 //
 // Signals: INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP go on to the
 // command, but those a terminal sends go to its whole foreground process group,

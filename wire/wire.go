@@ -16,6 +16,10 @@
 // payload that it does not know, so that fields can be added; Hello.Version
 // goes up only when old readers must refuse.
 //
+// The tool never writes. It shuts down its sending side to say that it wants no
+// more, reads on for a moment, and closes; a sender may watch for that, and must
+// take the failure of a send as the end.
+//
 // Glossary. Module and method IDs belong to the stream, start at 1, and 0 says
 // "none". A gap code says why frames are missing; its name travels in a
 // GapName message, so that readers need no table of reasons.

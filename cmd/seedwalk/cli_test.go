@@ -46,6 +46,10 @@ func target() int {
 		w.Sample(&wire.Sample{TID: 5, TimeUnixNano: 1e9 + int64(i)*1e7, WallNanos: 1e7, Frames: []wire.Frame{
 			{Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 2}, {Kind: unwind.KindManaged, Trust: unwind.TrustCLR, Method: 1}}})
 	}
+	if os.Getenv("SEEDWALK_TEST_SIGNALS") != "" {
+		c.Write(w.Bytes())
+		return echoSignals()
+	}
 	w.Bye("exit")
 	c.Write(w.Bytes())
 	os.Stdout.WriteString("the command's own output\n")

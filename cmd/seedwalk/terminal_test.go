@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// echoSignals is a target that tells of every signal and ends at TERM.
+func echoSignals() int {
+	c := make(chan os.Signal, 8)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM)
+	fmt.Println("ready")
+	for s := range c {
+		fmt.Println("got", s)
+		if s == syscall.SIGTERM {
+			return 9
+		}
+	}
+	return 98
+}
+
+// openTerminal makes a pseudo terminal (pts(4)).
+func openTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no pseudo terminals: " + err.Error())
+	}
+	fd := int(master.Fd())
+	n, err1 := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	err2 := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	err3 := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 70})
+	slave, err4 := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { master.Close() })
+	return master, slave
+}
+
+// expect reads the terminal up to a text and returns what came before it.
+func expect(t *testing.T, r *bufio.Reader, text string) string {
+	t.Helper()
+	var b strings.Builder
+	for !strings.HasSuffix(b.String(), text) {
+		c, err := r.ReadByte()
+		if err != nil {
+			t.Fatalf("%v while waiting for %q after %q", err, text, b.String())
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// A Ctrl-C on the terminal reaches the command once, though the tool passes
+// other signals on.
+func TestCtrlCReachesTheCommandOnce(t *testing.T) {
+	master, slave := openTerminal(t)
+	exe := self(t)
+	out := filepath.Join(t.TempDir(), "a.folded")
+	cmd := exec.Command(exe, "record", "--output", out, "--", exe)
+	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "SEEDWALK_TEST_SIGNALS=1", "SEEDWALK_PROFILER="+exe)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	r := bufio.NewReader(master)
+	expect(t, r, "ready")
+	if line := expect(t, r, "samples"); !strings.Contains(line, "\r") {
+		t.Errorf("no progress line: %q", line)
+	}
+	master.Write([]byte{3})
+	expect(t, r, "got interrupt")
+	cmd.Process.Signal(syscall.SIGUSR1)
+	if between := expect(t, r, "got user defined signal 1"); strings.Contains(between, "interrupt") {
+		t.Errorf("the command got a second INT: %q", between)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	expect(t, r, "got terminated")
+	expect(t, r, "wrote "+out)
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 9 {
+		t.Errorf("exit code %d", code)
+	}
+	if b, err := os.ReadFile(out); err != nil || !strings.HasSuffix(string(b), " 7\n") {
+		t.Errorf("%v, %q", err, b)
+	}
+}
