@@ -6,6 +6,9 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 )
 
+// NoRuntime is the Structure of the Error for an image without a runtime.
+const NoRuntime = "dynamic symbols"
+
 // The symbols a runtime's module exports.
 const (
 	descriptorSymbol = "DotNetRuntimeContractDescriptor"
@@ -40,11 +43,11 @@ type Tables struct {
 
 // Open finds the code tables of the runtime in image, whose virtual addresses
 // are moved by bias, reading its memory through r. The error is an *Error; for
-// an image that holds no runtime its Structure is "dynamic symbols".
+// an image that holds no runtime its Structure is NoRuntime.
 func Open(r Reader, image *elf.File, bias uint64) (*Tables, error) {
 	desc, dac := symbols(image, bias)
 	if desc == 0 {
-		return nil, &Error{"dynamic symbols", 0, 0, "no " + descriptorSymbol}
+		return nil, &Error{NoRuntime, 0, 0, "no " + descriptorSymbol}
 	}
 	if image.Arch() != elf.AMD64 {
 		return nil, &Error{"image", 0, uint64(image.Arch()), "not x86-64"}
@@ -160,7 +163,7 @@ func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error 
 // supposeLayout takes the range map from the debugger's table (.NET 9).
 func (t *Tables) supposeLayout(dac uint64) error {
 	if dac == 0 {
-		return &Error{"dynamic symbols", 0, 0, "no " + dacSymbol}
+		return &Error{dacSymbol, 0, 0, "not exported, and the descriptor has no code tables"}
 	}
 	top, ok := t.v.word(dac)
 	if !ok {

@@ -37,6 +37,7 @@ type Agent struct {
 	walker  *amd64.Unwinder
 	merger  *merge.Merger
 	tables  tables
+	managed contracts
 	names   names
 	stats   stats
 	raw     *raw.Writer
@@ -147,6 +148,7 @@ func (a *Agent) round() error {
 	a.host.Unpin()
 	if a.stats.due() {
 		a.stats.write(a.out)
+		a.managed.write(a.out)
 	}
 	return a.flush()
 }
@@ -234,6 +236,8 @@ func (a *Agent) sample(c *clr.Capture) {
 		a.stats.gone++
 		return
 	}
+	a.managed.learn(a, c)
+	a.managed.compare(a, c)
 	res := a.merger.Merge(c, a.frames)
 	if res.Gap == merge.GapNoInfo && a.tables.refresh(a, true) {
 		res = a.merger.Merge(c, a.frames)

@@ -52,6 +52,7 @@ func (t *tables) refresh(a *Agent, force bool) bool {
 	t.loads, t.dirty, t.read = loads, false, time.Now()
 	a.walker.SetTable(t.table)
 	a.raw.Table(t.table)
+	a.managed.find(a, t.table)
 	t.announce(a.out)
 	return true
 }

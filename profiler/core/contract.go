@@ -1,0 +1,133 @@
+package core
+
+import (
+	"os"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// contracts finds the runtime's own code tables and lends them to the merger
+// once they are known to be right. It works after a round, when nothing is
+// suspended.
+type contracts struct {
+	reader *contract.Self
+	tables *contract.Tables
+	tried  map[uint32]bool
+	lent   bool
+
+	// Steps of managed frames compared with the CLR's next frame, if asked for.
+	check                  bool
+	agree, differ, unknown uint64
+	mem                    memory.Window
+}
+
+// find looks for a runtime among modules not looked at before.
+func (c *contracts) find(a *Agent, table *module.Table) {
+	if c.tried == nil {
+		c.tried = map[uint32]bool{}
+		c.check = os.Getenv(checkVariable) != ""
+		r, err := contract.NewSelf()
+		if err != nil {
+			a.out.Note("cannot read the runtime's tables: " + err.Error())
+			return
+		}
+		c.reader = r
+	}
+	for i := 0; i < table.Len() && c.tables == nil && c.reader != nil; i++ {
+		m := table.At(i)
+		if c.tried[m.ID] || m.ELF == nil {
+			continue
+		}
+		c.tried[m.ID] = true
+		t, err := contract.Open(c.reader, m.ELF, m.Bias)
+		if e, ok := err.(*contract.Error); ok && e.Structure != contract.NoRuntime {
+			a.out.Note("the tables of " + m.Path + " cannot be used: " + err.Error())
+		}
+		c.tables = t
+	}
+}
+
+// learn takes what DoStackSnapshot reported as the proof of the tables' layout,
+// and lends them to the merger or takes them back.
+func (c *contracts) learn(a *Agent, s *clr.Capture) {
+	if c.tables == nil {
+		return
+	}
+	for i := 0; i < len(s.Frames) && !c.tables.Proven() && !c.tables.Refuted(); i++ {
+		if f := &s.Frames[i]; !f.Marker() {
+			c.tables.Confirm(f.IP, uint64(f.Function))
+		}
+	}
+	switch {
+	case c.tables.Refuted() && c.lent:
+		a.merger.SetManaged(nil)
+		c.lent = false
+	case c.tables.Proven() && !c.lent:
+		a.merger.SetManaged(c.tables)
+		c.lent = true
+	}
+}
+
+// checkVariable, set to anything, makes the agent compare its steps of managed
+// frames with the CLR's in every sample.
+const checkVariable = "SEEDWALK_CHECK_MANAGED"
+
+// maxBetween is how many frames the CLR may hide between two it reports.
+const maxBetween = 16
+
+// compare steps from every frame the CLR reported to the next one, and counts
+// how often the two agree.
+func (c *contracts) compare(a *Agent, s *clr.Capture) {
+	if !c.check || !c.lent || s.Result.Failed() || s.Status != clr.Captured {
+		return
+	}
+	c.mem.Reset(s.Stack.Addr, s.Stack.Data)
+	for i := 0; i+1 < len(s.Frames); i++ {
+		if s.Frames[i].Marker() || s.Frames[i+1].Marker() {
+			continue
+		}
+		switch c.reaches(a, &s.Frames[i], &s.Frames[i+1]) {
+		case unwind.StopNone:
+			c.agree++
+		case unwind.NoProgress:
+			c.differ++
+		default:
+			c.unknown++
+		}
+	}
+}
+
+// reaches steps from one frame until it stands at the next: StopNone if it
+// does, NoProgress if it has passed it.
+func (c *contracts) reaches(a *Agent, from, to *clr.SnapshotFrame) unwind.Stop {
+	regs := from.AMD64()
+	var f unwind.Frame
+	for range maxBetween {
+		if _, stop := c.tables.StepManaged(&regs, false, &c.mem, &f); stop != unwind.StopNone {
+			return stop
+		}
+		fid, _ := a.names.FunctionFromIP(regs.RIP)
+		switch {
+		case fid == to.Function && (regs.SP() == to.SP || regs.FP() == to.FP):
+			return unwind.StopNone
+		case regs.SP() > to.SP && regs.SP() > to.FP:
+			return unwind.NoProgress
+		}
+	}
+	return unwind.Limit
+}
+
+// write sends the figures of the comparison.
+func (c *contracts) write(w *wire.Writer) {
+	if !c.check {
+		return
+	}
+	w.Stats("managed_steps_agree", c.agree)
+	w.Stats("managed_steps_differ", c.differ)
+	w.Stats("managed_steps_unknown", c.unknown)
+}
