@@ -1,0 +1,172 @@
+package fuzz
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
+)
+
+// FuzzXdata reads any bytes as an .xdata record and looks at any instruction:
+// no panic, sizes inside the record, codes that are a part of the record's.
+func FuzzXdata(f *testing.F) {
+	for _, seed := range [][]byte{
+		{0x19, 0, 0x50, 0x10, 0x17, 0, 0xc0, 0, 0xe1, 0x9b, 0xe4, 0x9b, 0xe3, 0xe4, 0, 0, 0xb0, 4, 0x0f, 0},
+		{7, 0, 0x40, 8, 5, 0, 0x80, 0, 0x81, 0xe4, 0x81, 0xe4},
+		{0x0b, 0, 0, 0x20, 0xe6, 0xd9, 4, 0xe6, 0xda, 7, 0xe6, 0xca, 4, 0xe6, 0xcd, 7, 0xe6, 0x24, 0xe4, 0xe3},
+		{0x2a, 2, 0x50, 0x38, 0x15, 0, 0, 3, 1, 0xe1, 0xd1, 0x88, 0xc9, 6, 0xc8, 0x84, 0xc8, 2, 0x89, 0xe4, 0xc0, 0x94, 1, 0xd1, 0x88, 0xc9, 6, 0xc8, 0x84, 0xc8, 2, 0x89, 0xe4, 0xe3, 0xe3, 0xe3, 0, 0, 0, 0},
+		{4, 0, 0, 8, 0xec, 1, 1, 0xe4},
+		{0x14, 0, 0, 0, 1, 0, 1, 0, 0x10, 0, 0x40, 0, 0xe1, 0x81, 0xe4, 0xe4},
+	} {
+		f.Add(seed, uint32(4))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, offset uint32) {
+		n, fault := pe.ARM64XdataSize(b)
+		if !fault.OK() {
+			return
+		}
+		i, fault := pe.DecodeARM64Xdata(b)
+		if fault.OK() != (n <= len(b)) {
+			t.Fatalf("size %d of %d bytes, %v", n, len(b), fault)
+		}
+		if fault.OK() {
+			checkInfo(t, &i, offset)
+		}
+	})
+}
+
+// FuzzPacked expands any packed word.
+func FuzzPacked(f *testing.F) {
+	for _, w := range []uint32{0x7486085, 0x748603a, 0x02a20021, 0x03910039, 0x11620029, 0x040b0101, 3, 0xffffffff} {
+		f.Add(w, uint32(16))
+	}
+	f.Fuzz(func(t *testing.T, word, offset uint32) {
+		var buf pe.ARM64Buffer
+		i, fault := pe.DecodeARM64PackedInfo(word, &buf)
+		if !fault.OK() {
+			return
+		}
+		if _, fault := i.Count(0); !fault.OK() {
+			t.Fatalf("%#x expands to %x: %v", word, i.Codes, fault)
+		}
+		checkInfo(t, &i, offset)
+	})
+}
+
+func checkInfo(t *testing.T, i *pe.ARM64Info, offset uint32) {
+	for k := range i.Scopes() {
+		i.Scope(k)
+	}
+	sound := i.Check().OK()
+	codes, _, fault := i.At(offset)
+	if sound && offset < i.Length && !fault.OK() {
+		t.Fatalf("checked, but at %#x: %v", offset, fault)
+	}
+	if !fault.OK() {
+		return
+	}
+	for len(codes) > 0 {
+		c, reason := pe.DecodeARM64Code(codes)
+		if reason == pe.ARM64Truncated || c.Op == pe.ARM64End {
+			return
+		}
+		if c.Size == 0 {
+			t.Fatal("a code of no bytes")
+		}
+		codes = codes[c.Size:]
+	}
+}
+
+// FuzzWalkARM64 walks any stack by any call frame information. Whatever they
+// say: no panic, a reason, bounded steps, no allocation, a stack pointer that
+// only rises outside signal frames, and the same answer with and without the
+// rule cache.
+func FuzzWalkARM64(f *testing.F) {
+	seedWalkARM64(f)
+	u, plain := arm64.New(), arm64.New()
+	plain.DisableCache(true)
+	gen := uint32(0)
+	f.Fuzz(func(t *testing.T, frames, stack []byte, pc, fp uint64, guess bool) {
+		table, _ := cfi.Load(cfi.Sections{Arch: cfi.ARM64, EHFrame: frames, EHFrameAddr: 0x10_0000})
+		if table == nil || table.Len() == 0 || len(stack) > 1<<16 {
+			return
+		}
+		gen++
+		mods := module.NewTable(gen, []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
+			[]module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
+		u.SetTable(mods)
+		plain.SetTable(mods)
+		regs := arm64.Registers{PC: pc, Sp: walkStack, Known: context.ARM64All}
+		for i := range regs.X {
+			regs.X[i] = fp + uint64(i)<<4
+		}
+		regs.X[29], regs.X[30] = fp, walkBias+0x44
+		checkWalkARM64(t, u, plain, regs, memory.New(memory.Run{Addr: walkStack, Data: stack}), guess)
+	})
+}
+
+func checkWalkARM64(t *testing.T, u, plain *arm64.Unwinder, regs arm64.Registers, mem *memory.Window, guess bool) {
+	b := unwind.Bounds{Low: walkStack, High: walkStack + 1<<16, MaxSteps: walkSteps, Guess: guess}
+	var out, out2 [walkSteps + 8]unwind.Frame
+	first, second := regs, regs
+	n, exact, stop := u.Walk(&first, true, unwind.TrustContext, mem, &b, out[:])
+	n2, exact2, stop2 := plain.Walk(&second, true, unwind.TrustContext, mem, &b, out2[:])
+	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || first != second {
+		t.Fatalf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
+	}
+	if stop == unwind.StopNone || n > walkSteps {
+		t.Fatalf("%d frames, stop %v", n, stop)
+	}
+	for i := 1; i < n; i++ {
+		if out[i].SP < out[i-1].SP && out[i-1].Kind != unwind.KindSignal {
+			t.Fatalf("frame %d: SP fell from %#x to %#x", i, out[i-1].SP, out[i].SP)
+		}
+		if out[i-1].Trust.Doubtful() && !out[i].Trust.Doubtful() {
+			t.Fatalf("frame %d: doubt forgotten", i)
+		}
+	}
+	if a := testing.AllocsPerRun(1, func() {
+		again := regs
+		u.Walk(&again, true, unwind.TrustContext, mem, &b, out[:])
+	}); a != 0 {
+		t.Fatalf("%v allocations", a)
+	}
+}
+
+// seedWalkARM64 gives a CIE with one FDE over the whole module for several
+// programs, and stacks with plausible words: frame records, and a signal frame
+// of the kernel with its trampoline in front.
+func seedWalkARM64(f *testing.F) {
+	var stack []byte
+	for i := range uint64(256) {
+		word := [4]uint64{walkStack + 8*i + 32, walkBias + 0x100 + 4*i, walkJIT + 4*i, 0xd4000001d2801168}[i&3]
+		stack = binary.LittleEndian.AppendUint64(stack, word)
+	}
+	for _, program := range [][]byte{
+		nil,
+		{0x0e, 32, 0x9d, 4, 0x9e, 3},
+		{0x0c, 29, 16, 0x9d, 2, 0x9e, 1},
+		{0x2d, 0x0e, 16, 0x9d, 2, 0x9e, 1},
+		{0x0f, 3, 0x8f, 0x10, 0x06, 0x9e, 1},
+		{0x10, 19, 2, 0x23, 8, 0x9e, 1, 0x0e, 16},
+		{0x07, 30},
+		{0x05, 72, 2, 0x9e, 1, 0x0e, 16},
+	} {
+		for _, aug := range []string{"zR\x00", "zRS\x00"} {
+			frames := ehRecord(append(append([]byte{0, 0, 0, 0, 1}, aug...), 1, 0x78, 30, 1, 0, 0x0c, 31, 0))
+			body := binary.LittleEndian.AppendUint32(nil, uint32(len(frames)+4))
+			body = binary.LittleEndian.AppendUint64(body, 0)
+			body = binary.LittleEndian.AppendUint64(body, 1<<20)
+			frames = append(frames, ehRecord(append(append(body, 0), program...))...)
+			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
+			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkStack+24), uint64(walkStack+64), true)
+			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
+		}
+	}
+}
