@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -59,11 +60,26 @@ func (m *Merger) sure(f *unwind.Frame) bool {
 	if stop != unwind.StopNone || to.SP() <= m.regs.SP() || m.bounds.High != 0 && to.SP() > m.bounds.High {
 		return false
 	}
-	if !m.u.Table().IsManaged(to.RIP) {
+	if m.entered(to.RIP) {
 		if ra, ok := m.contract.Hijacked(uint64(m.in.Thread.ID), to.SP()-8); ok {
 			to.RIP = ra
 		}
 	}
 	m.regs, m.exact, m.trust = *to, false, trust
 	return true
+}
+
+// entered reports whether ip is the first byte of a native function. No call
+// returns there: the runtime has put the address of its hijack stub in place of
+// a return address. What the Thread says of the slot must not be asked without
+// this proof, since it keeps what it said of an earlier hijack.
+func (m *Merger) entered(ip uint64) bool {
+	t := m.u.Table()
+	i := t.Find(ip)
+	if i < 0 || t.At(i).CFI == nil {
+		return false
+	}
+	pc := ip - t.At(i).Bias
+	fde, reason := t.At(i).CFI.Find(pc)
+	return reason == cfi.None && fde.Lo == pc
 }
