@@ -64,6 +64,7 @@ type process struct {
 	overflow    int64 // samples not kept because of maxStacks
 	notes       []string
 	first, last int64 // unix nanoseconds of the samples
+	until       int64 // samples taken later are not wanted; 0 = all are
 	farewell    string
 	ended       error // how the stream ended; nil while it goes on and after a farewell
 }
@@ -87,9 +88,30 @@ func (p *process) read(r io.Reader) {
 			p.mu.Unlock()
 			return
 		}
-		p.take(m)
+		over := p.over(m)
+		if over {
+			p.farewell = "stopped"
+		} else {
+			p.take(m)
+		}
 		p.mu.Unlock()
+		if over {
+			return
+		}
 	}
+}
+
+// over reports whether a message is the first sample after the end.
+func (p *process) over(m wire.Message) bool {
+	s, ok := m.(*wire.Sample)
+	return ok && p.until != 0 && s.TimeUnixNano > p.until
+}
+
+// stopAt sets the end of the recording, unix nanoseconds.
+func (p *process) stopAt(t int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = t
 }
 
 func (p *process) take(m wire.Message) {

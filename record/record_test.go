@@ -364,3 +364,17 @@ func TestDuration(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+// A profiler that goes on sending does not make the recording longer.
+func TestDurationOfAnEndlessTarget(t *testing.T) {
+	opt, _ := options(t, "endless")
+	opt.Duration = 20 * time.Millisecond
+	began := time.Now()
+	res := mustRun(t, opt)
+	if res.ExitCode != 11 || len(res.Profile.Stats.Notes) != 0 || res.Profile.Stats.Samples < 5 {
+		t.Errorf("exit code %d, %+v", res.ExitCode, res.Profile.Stats)
+	}
+	if last := res.Profile.Start.Add(res.Profile.Duration); last.After(time.Now()) || last.Before(began) {
+		t.Errorf("the last sample is of %v", last)
+	}
+}

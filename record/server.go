@@ -126,9 +126,11 @@ const (
 )
 
 // settle ends the recording: it takes connections still waiting, asks the
-// profilers to stop by closing our side, reads what they have sent, and closes.
+// profilers to stop by closing our side, reads what they sampled until now, and
+// closes.
 // It may be called again.
 func (s *server) settle() {
+	now := time.Now().UnixNano()
 	s.mu.Lock()
 	again := s.settling
 	s.settling = true
@@ -140,6 +142,11 @@ func (s *server) settle() {
 	s.mu.Lock()
 	conns := s.conns
 	s.mu.Unlock()
+	for _, p := range s.all() {
+		if !again { // a profile may be under way by now, and holds them
+			p.stopAt(now)
+		}
+	}
 	for _, c := range conns {
 		c.CloseWrite()
 		c.SetReadDeadline(time.Now().Add(drainWait))

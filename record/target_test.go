@@ -54,6 +54,8 @@ func target(what string) int {
 		return 0
 	case "patient":
 		return patient()
+	case "endless":
+		return endless()
 	case "env":
 		for _, kv := range os.Environ() {
 			if strings.HasPrefix(kv, "CORECLR") || strings.HasPrefix(kv, "DOTNET_") || strings.HasPrefix(kv, "SEEDWALK_") {
@@ -78,6 +80,19 @@ func patient() int {
 		}
 	}
 	return 98
+}
+
+// endless samples until the tool wants no more, says so and ends.
+func endless() int {
+	c := send(greet, samples(4))
+	w := wire.NewWriter(nil)
+	for {
+		w.Reset()
+		w.Sample(&wire.Sample{TID: 70, TimeUnixNano: time.Now().UnixNano()})
+		if _, err := c.Write(w.Bytes()); err != nil {
+			return 11
+		}
+	}
 }
 
 func dialTool() net.Conn {
