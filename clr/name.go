@@ -17,14 +17,21 @@ func ReadableName(name string) string {
 	var out []string
 	for _, p := range parts {
 		switch {
-		case strings.HasPrefix(p, "<>c"): // closure classes
-		case strings.HasPrefix(p, "<") && strings.Contains(p, ">d__"): // state machines
+		case isStateMachine(p):
 			out = append(out, between(p))
+		case strings.HasPrefix(p, "<") && strings.Contains(p, ">c"): // closure classes
 		case p != "":
 			out = append(out, generic(p))
 		}
 	}
 	return strings.Join(append(out, member(method)), ".")
+}
+
+// isStateMachine knows the classes of async methods and iterators: Roslyn's
+// <M>d__0, and mcs's <M>c__async0 and <M>c__Iterator0.
+func isStateMachine(p string) bool {
+	_, rest, ok := strings.Cut(p, ">")
+	return ok && strings.HasPrefix(p, "<") && (strings.HasPrefix(rest, "d__") || strings.HasPrefix(rest, "c__async") || strings.HasPrefix(rest, "c__Iterator"))
 }
 
 // cutMethod splits Type.Method at the dot before the method's name. A name in
@@ -61,7 +68,7 @@ func member(m string) string {
 		return m
 	}
 	switch {
-	case strings.HasPrefix(rest, "b__"):
+	case strings.HasPrefix(rest, "b__"), strings.HasPrefix(rest, "m__"): // Roslyn's, mcs's
 		return between(m) + ".lambda_" + rest[len("b__"):]
 	case strings.HasPrefix(rest, "g__"):
 		local, _, _ := strings.Cut(rest[len("g__"):], "|")

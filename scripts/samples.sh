@@ -10,12 +10,12 @@ stale() { [ ! -f "$1" ] || [ -n "$(find "${@:2}" -newer "$1")" ]; }
 if stale out/bin/swhost $src/host.c; then
 	gcc -O2 $warn -o out/bin/swhost $src/host.c -ldl
 fi
-for lib in demo; do
+for lib in demo truth; do
 	if stale out/samples/lib$lib.so $src/$lib.c; then
 		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done
-for app in Demo Soak Bench; do
+for app in Demo Truth Soak Bench; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi

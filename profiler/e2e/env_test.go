@@ -1,0 +1,110 @@
+// Package e2e tests the tool, the profiler and the core together on real .NET
+// runtimes: truth, soak, what goes wrong. The programs are those of
+// profiler/testdata, built by scripts/samples.sh; the runtimes those of
+// scripts/packages.txt.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/raw"
+)
+
+const root = "../.."
+
+// path of a file that `make build samples runtime` made; without it the test
+// is skipped, which the test command counts and prints.
+func need(t *testing.T, elem ...string) string {
+	t.Helper()
+	p, err := filepath.Abs(filepath.Join(append([]string{root}, elem...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(p); err != nil {
+		t.Skipf("SKIPPED-CHECK: %s is missing; run make build samples runtime", filepath.Join(elem...))
+	}
+	return p
+}
+
+func tool(t *testing.T) string { return need(t, "out", "bin", "seedwalk") }
+
+// runtime9 is the pinned .NET 9.
+func runtime9(t *testing.T) string {
+	return filepath.Dir(need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so"))
+}
+
+// app is the command line of a sample program on .NET 9.
+func app(t *testing.T, name string, args ...string) []string {
+	t.Helper()
+	return append([]string{need(t, "out", "bin", "swhost"), runtime9(t), need(t, "out", "samples", name+".exe")}, args...)
+}
+
+// result is what became of a command.
+type result struct {
+	stdout, stderr string
+	code           int // exit code; 128+n for signal n
+	took           time.Duration
+}
+
+// run runs a command with a time limit, which is a failure.
+func run(t *testing.T, limit time.Duration, env []string, argv ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = 5 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	begin := time.Now()
+	err := cmd.Run()
+	r := result{stdout: out.String(), stderr: errs.String(), took: time.Since(begin)}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		t.Fatalf("%s: no end after %v\n%s", strings.Join(argv, " "), limit, r.stderr)
+	case errors.As(err, &exit):
+		r.code = exit.ExitCode()
+	case err != nil:
+		t.Fatalf("%s: %v", argv[0], err)
+	}
+	return r
+}
+
+// record runs a command under seedwalk record with raw samples and reads them.
+func record(t *testing.T, limit time.Duration, rate string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "raw")
+	args := []string{tool(t), "record", "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
+	r := run(t, limit, nil, append(args, argv...)...)
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatalf("no raw samples: %v\n%s", err, r.stderr)
+	}
+	defer f.Close()
+	rd, err := raw.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples []*raw.Sample
+	for {
+		s, err := rd.Next()
+		if err == io.EOF {
+			return samples, rd, r
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, s)
+	}
+}

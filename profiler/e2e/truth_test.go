@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"bufio"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// shadow is what a thread of Truth.exe says of itself (truth.h).
+type shadow struct {
+	scenario uint64
+	unstable bool
+	entries  []uint64 // root first
+}
+
+const shadowMagic = 0x4853574b44454553 // "SEEDWKSH"
+
+// findShadow looks for the shadow in a copied stack.
+func findShadow(stack []byte, base uint64) (s shadow, ok bool) {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(stack[i:]) }
+	for i := int(-base & 7); i+40 <= len(stack); i += 8 {
+		if word(i) != shadowMagic || word(i+8) != 1 {
+			continue
+		}
+		depth := word(i + 16)
+		if depth > 4000 || uint64(i)+40+8*depth > uint64(len(stack)) {
+			continue
+		}
+		s.scenario, s.unstable = word(i+24), word(i+32) != 0
+		for k := range int(depth) {
+			s.entries = append(s.entries, word(i+40+8*k))
+		}
+		return s, true
+	}
+	return s, false
+}
+
+// truthNames reads truth-ids.txt.
+func truthNames(t *testing.T) (names map[uint64]string, known map[string]bool) {
+	t.Helper()
+	f, err := os.Open("../testdata/truth-ids.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	names, known = map[uint64]string{}, map[string]bool{}
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		var id uint64
+		var name string
+		if n, _ := fmt.Sscanf(sc.Text(), "%d %s", &id, &name); n == 2 {
+			names[id], known[name] = name, true
+		}
+	}
+	if len(names) < 30 {
+		t.Fatalf("only %d names", len(names))
+	}
+	return names, known
+}
+
+// natives names the functions of libtruth.so by Go's own ELF reader, which
+// shares nothing with ours.
+type natives struct{ syms []elf.Symbol }
+
+func loadNatives(t *testing.T, path string) *natives {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &natives{}
+	for _, s := range all {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {
+			n.syms = append(n.syms, s)
+		}
+	}
+	sort.Slice(n.syms, func(i, j int) bool { return n.syms[i].Value < n.syms[j].Value })
+	return n
+}
+
+func (n *natives) name(addr uint64) string {
+	i := sort.Search(len(n.syms), func(i int) bool { return n.syms[i].Value > addr }) - 1
+	if i >= 0 && addr < n.syms[i].Value+n.syms[i].Size {
+		return n.syms[i].Name
+	}
+	return ""
+}
+
+// checker compares merged stacks with shadows.
+type checker struct {
+	ids     map[uint64]string
+	known   map[string]bool
+	natives *natives
+	methods map[clr.FunctionID]string
+}
+
+// chain is the merged stack's frames that the shadow speaks of, root first.
+func (c *checker) chain(s *raw.Sample) []string {
+	var out []string
+	for i := len(s.Frames) - 1; i >= 0; i-- {
+		if name := c.frameName(s, &s.Frames[i]); c.known[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
+	switch {
+	case f.Function != 0:
+		name := c.methods[f.Function]
+		if i := strings.Index(name, ".lambda_"); i >= 0 {
+			name = name[:i+len(".lambda_")]
+		}
+		return name
+	case f.Module >= 0 && int(f.Module) < len(s.Images):
+		if im := &s.Images[f.Module]; filepath.Base(im.Path) == "libtruth.so" {
+			return c.natives.name(unwind.LookupIP(f.IP, f.Exact) - im.Bias)
+		}
+	}
+	return ""
+}
+
+// wrong says what differs between a stack and its shadow, "" if nothing. One
+// more frame at the leaf is right: a function that has not written itself down
+// yet, or has taken itself off already.
+func (c *checker) wrong(got []string, s *shadow) string {
+	n := len(s.entries)
+	if len(got) != n && len(got) != n+1 {
+		return fmt.Sprintf("%d frames for %d entries", len(got), n)
+	}
+	for i, id := range s.entries {
+		if got[i] != c.ids[id] {
+			return fmt.Sprintf("frame %d is %s, the shadow says %s", i, got[i], c.ids[id])
+		}
+	}
+	return ""
+}
+
+// tally is a line of the table the test prints.
+type tally struct {
+	samples, complete, checked, unstable, wrong int
+	gaps                                        map[merge.Gap]int
+}
+
+func TestTruth(t *testing.T) {
+	libtruth := need(t, "out", "samples", "libtruth.so")
+	samples, rd, res := record(t, 5*time.Minute, "100", app(t, "Truth", "20")...)
+	if res.code != 0 || res.stdout != "TRUTH DONE\n" {
+		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+	}
+	c := &checker{natives: loadNatives(t, libtruth), methods: rd.Names()}
+	c.ids, c.known = truthNames(t)
+	table := map[uint64]*tally{}
+	bad := 0
+	for _, s := range samples {
+		sh, ok := findShadow(s.Capture.Stack.Data, s.Capture.Stack.Addr)
+		if !ok {
+			sh.scenario = 0
+		}
+		row := table[sh.scenario]
+		if row == nil {
+			row = &tally{gaps: map[merge.Gap]int{}}
+			table[sh.scenario] = row
+		}
+		if why := c.judge(row, s, &sh, ok); why != "" {
+			if bad++; bad <= 5 {
+				t.Errorf("scenario %d: %s\n%s", sh.scenario, why, c.dump(s))
+			}
+		}
+	}
+	c.verdict(t, table)
+}
+
+func (c *checker) judge(row *tally, s *raw.Sample, sh *shadow, ok bool) string {
+	row.samples++
+	if s.Result.Gap != merge.GapNone {
+		row.gaps[s.Result.Gap]++
+		return ""
+	}
+	row.complete++
+	switch {
+	case !ok:
+		return ""
+	case sh.unstable:
+		row.unstable++
+		return ""
+	}
+	row.checked++
+	why := c.wrong(c.chain(s), sh)
+	if why != "" {
+		row.wrong++
+	}
+	return why
+}
+
+func (c *checker) dump(s *raw.Sample) string {
+	var b strings.Builder
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		fmt.Fprintf(&b, "  %-8v %-13v ip %#x sp %#x %s %v\n", f.Kind, f.Trust, f.IP, f.SP, c.frameName(s, f), f.Gap)
+	}
+	return b.String()
+}
+
+func (c *checker) verdict(t *testing.T, table map[uint64]*tally) {
+	t.Helper()
+	var keys []uint64
+	for k := range table {
+		keys = append(keys, k)
+	}
+	sort.Slice(keys, func(i, j int) bool { return keys[i] < keys[j] })
+	total := tally{gaps: map[merge.Gap]int{}}
+	t.Logf("%8s %8s %9s %8s %9s %6s  gaps", "scenario", "samples", "complete", "checked", "unstable", "wrong")
+	for _, k := range keys {
+		r := table[k]
+		t.Logf("%8d %8d %9d %8d %9d %6d  %v", k, r.samples, r.complete, r.checked, r.unstable, r.wrong, r.gaps)
+		total.samples += r.samples
+		total.complete += r.complete
+		total.checked += r.checked
+		total.wrong += r.wrong
+		if k >= 1 && k <= 21 && r.checked == 0 {
+			t.Errorf("scenario %d was never checked", k)
+		}
+		for g, n := range r.gaps {
+			total.gaps[g] += n
+		}
+	}
+	gaps := total.samples - total.complete
+	t.Logf("%8s %8d %9d %8d %9s %6d  %v", "all", total.samples, total.complete, total.checked, "", total.wrong, total.gaps)
+	if total.samples < 10000 {
+		t.Errorf("only %d samples, want 10,000", total.samples)
+	}
+	if gaps*100 >= total.samples {
+		t.Errorf("%d of %d samples have gaps, must be below 1 %%", gaps, total.samples)
+	}
+}
