@@ -74,7 +74,7 @@ func (u *Unwinder) runCodes(codes []byte, regs *Registers, exact bool, mem *memo
 	if o := d.codes(codes); o != undone {
 		return false, o.stop()
 	}
-	if !exact && !d.exact && d.have&(1<<slotLR) == 0 {
+	if !exact && !d.exact && !d.lr {
 		return false, unwind.BadInfo // lr cannot be live: see returnAddress
 	}
 	if o := d.commit(); o != undone {

@@ -27,6 +27,7 @@ type undo struct {
 	next  int  // save_next codes seen and not used yet
 	pcSet bool // a machine frame or context gave the pc
 	exact bool // the caller's pc is exact
+	lr    bool // lr was read from the stack
 
 	run  bool // registers may be read
 	regs Registers
@@ -62,7 +63,7 @@ func (u *undo) execute(regs *Registers, mem *memory.Window) {
 
 func (u *undo) begin() {
 	u.restart()
-	u.next, u.pcSet, u.exact = 0, false, false
+	u.next, u.pcSet, u.exact, u.lr = 0, false, false, false
 }
 
 func (u *undo) restart() { u.sp, u.have, u.strip = place{reg: regSP}, 0, false }
@@ -157,7 +158,7 @@ func (u *undo) load(c *pe.ARM64Code, reg int, at place) {
 			return
 		}
 	} else if reg == regLR {
-		u.strip = false
+		u.strip, u.lr = false, true
 	}
 	if slot >= 0 && slot < numSlots {
 		u.at[slot] = at
