@@ -71,7 +71,7 @@ func OtherProfiler(env []string) *Refusal {
 			return &Refusal{What: "seedwalk is already recording here", Where: EnvSocket + "=" + e.get(EnvSocket),
 				Remedy: "one recording is enough: processes that a recorded command starts are recorded with it", Code: ExitRefused}
 		}
-		return &Refusal{What: "another profiler is set and the CLR loads only one", Where: p + "PROFILER=" + id + " " + path,
+		return &Refusal{What: "another profiler is set and the CLR loads only one", Where: strings.TrimSpace(p + "PROFILER=" + id + " " + path),
 			Remedy: "unset " + p + "ENABLE_PROFILING for this command", Code: ExitRefused}
 	}
 	return nil

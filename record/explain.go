@@ -33,7 +33,7 @@ func (o *Options) neverConnected() string {
 	}
 	return head + "likely reasons: the command starts no .NET process, its runtime is older than .NET Core 3.0, " +
 		"it clears or changes its environment (CORECLR_PROFILER, DOTNET_EnableDiagnostics=0), or the library failed to load: try `seedwalk doctor -- " +
-		strings.Join(o.Command, " ") + "`"
+		o.Command[0] + "`"
 }
 
 // wrongMachine compares the command's architecture with the profiler's.

@@ -149,6 +149,7 @@ func TestWrongUse(t *testing.T) {
 		{"output twice", []string{"record", "--output", "a.html,a.html", "--", "x"}, 2, "named twice"},
 		{"formats that do not pair", []string{"record", "--output", "a,b,c", "--format", "html,pprof", "--", "x"}, 2, "2 formats for 3 outputs"},
 		{"no directory", []string{"record", "--output", "none/a.html", "--", "x"}, 125, "mkdir -p none"},
+		{"no permission, root or not", []string{"record", "--output", "/sys/a.html", "--", "x"}, 125, "permission denied; choose a directory you may write to"},
 		{"no such program", []string{"record", "--", "no-such-program"}, 127, "command not found"},
 		{"no such profiler", []string{"record", "--profiler", "none.so", "--", "x"}, 125, "none.so"},
 	}
