@@ -19,11 +19,20 @@ func (u *Unwinder) unhijack(regs *Registers, mem *memory.Window, f *unwind.Frame
 	if u.trust != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
 		return false
 	}
-	ra, ok := mem.Word(f.CFA - 16)
-	if !ok || !u.table.IsManaged(unwind.LookupIP(ra, false)) {
+	ra := u.hijackedReturn(f.CFA, mem)
+	if ra == 0 {
 		return false
 	}
 	f.CFA -= 8
 	regs.RIP, regs.GPR[context.RSP] = ra, f.CFA
 	return true
+}
+
+// hijackedReturn is the return address at CFA-16 if it is managed, else 0.
+func (u *Unwinder) hijackedReturn(cfa uint64, mem *memory.Window) uint64 {
+	ra, ok := mem.Word(cfa - 16)
+	if !ok || !u.table.IsManaged(unwind.LookupIP(ra, false)) {
+		return 0
+	}
+	return ra
 }

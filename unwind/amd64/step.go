@@ -55,15 +55,28 @@ func (u *Unwinder) step(r Rule, regs *Registers, exact bool, mem *memory.Window,
 	switch r.Kind() {
 	case RuleSP:
 		u.trust = unwind.TrustCFI
-		return false, stepSlots(r, regs.GPR[context.RSP]+r.offset(), regs, mem, b, f)
+		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), regs, mem, b, f)
 	case RuleBP:
 		if !known(regs, context.RBP) {
 			return false, unwind.Unreadable
 		}
 		u.trust = unwind.TrustCFI
-		return false, stepSlots(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
+		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
 	}
 	return u.stepRare(r, regs, exact, mem, b, f)
+}
+
+// stepCFA runs a rule of slots. A return address of 0 is the end of the stack,
+// unless the frame is the hijack stub and the word only looks like one.
+func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	stop := stepSlots(r, cfa, regs, mem, b, f)
+	if stop == unwind.EndOfStack && u.hijackedReturn(cfa, mem) != 0 {
+		restoreWords(r, cfa, regs, mem)
+		f.CFA = cfa - 8
+		regs.RIP, regs.GPR[context.RSP] = u.hijackedReturn(cfa, mem), f.CFA
+		return unwind.StopNone
+	}
+	return stop
 }
 
 // stepRare runs the rules that are not a matter of a few loads.

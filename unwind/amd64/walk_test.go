@@ -98,6 +98,7 @@ func TestHijack(t *testing.T) {
 		n         int
 	}{
 		{"hijacked", 0x33, jitIP, jitIP, sp0 + 16, unwind.TrustCFI, unwind.Managed, 1},
+		{"hijacked, the word above happens to be 0", 0, jitIP, jitIP, sp0 + 16, unwind.TrustCFI, unwind.Managed, 1},
 		{"not hijacked: the return address is managed", jitIP + 64, jitIP, jitIP + 64, sp0 + 24, unwind.TrustCFI, unwind.Managed, 1},
 		{"not hijacked: the return address is in a module", at(1), jitIP, at(1), sp0 + 24, unwind.TrustCFI, unwind.EndOfStack, 2},
 		{"garbage, and nothing managed below", 0x33, 0x44, 0x33, sp0 + 24, unwind.TrustCFI, unwind.NoInfo, 2},
