@@ -137,17 +137,34 @@ func (r *Rule) slotAt(i int, from, sp uint64) uint64 {
 // restoreSlots reads the saved registers. One whose word is missing becomes
 // unknown: the walk may still go on without it.
 func restoreSlots(r *Rule, from uint64, regs *Registers, mem *memory.Window) {
-	have := regs.Known&nonvolatile | 1<<regLR
-	for s := r.saved & slotsMask &^ (1 << slotLR); s != 0; s &= s - 1 {
+	have, lost, sp := regs.Known&nonvolatile|1<<regLR, uint64(0), regs.Sp
+	for s := r.saved & (1<<slotLR - 1); s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
-		if v, ok := mem.Word(r.slotAt(i, from, regs.Sp)); ok {
-			setSlot(regs, i, v)
-			have |= slotBit(i)
+		if v, ok := mem.Word(r.slotAt(i, from, sp)); ok {
+			regs.X[firstX+i] = v
 		} else {
-			have &^= slotBit(i)
+			lost |= 1 << (firstX + i)
 		}
 	}
-	regs.Known = have
+	have |= uint64(r.saved&(1<<slotLR-1)) << firstX
+	if r.saved&(slotsMask&^(1<<numX-1)) != 0 {
+		have, lost = r.restoreVectors(from, regs, mem, have, lost)
+	}
+	regs.Known = have &^ lost
+}
+
+// restoreVectors is the part of restoreSlots for d8-d15.
+func (r *Rule) restoreVectors(from uint64, regs *Registers, mem *memory.Window, have, lost uint64) (uint64, uint64) {
+	for s := r.saved & slotsMask >> numX; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s)
+		if v, ok := mem.Word(r.slotAt(numX+i, from, regs.Sp)); ok {
+			regs.D[i&7] = v
+			have |= 1 << (32 + i)
+		} else {
+			lost |= 1 << (32 + i)
+		}
+	}
+	return have, lost
 }
 
 // checkSP decides whether a caller's stack pointer can follow sp. A thread that
