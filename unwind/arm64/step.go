@@ -1,6 +1,7 @@
 package arm64
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/memory"
@@ -61,6 +62,9 @@ func (u *Unwinder) stepRare(r *Rule, regs *Registers, exact bool, mem *memory.Wi
 		u.trust = unwind.TrustUnwindInfo
 		return u.stepPE(r, regs, exact, mem, b, f)
 	case RuleLeafPE:
+		if !exact {
+			return u.fallback(r, regs, exact, mem, b, f) // no leaf: it has made a call
+		}
 		u.trust = unwind.TrustLeaf
 		return false, stepSlots(r, regs, exact, mem, b, f)
 	case RuleEnd:
@@ -135,12 +139,17 @@ func (r *Rule) slotAt(i int, from, sp uint64) uint64 {
 }
 
 // restoreSlots reads the saved registers. One whose word is missing becomes
-// unknown: the walk may still go on without it.
+// unknown: the walk may still go on without it. The window's hot run is read
+// here without a call: Window.Word is too big to be inlined.
 func restoreSlots(r *Rule, from uint64, regs *Registers, mem *memory.Window) {
 	have, lost, sp := regs.Known&nonvolatile|1<<regLR, uint64(0), regs.Sp
+	hot := mem.Hot()
 	for s := r.saved & (1<<slotLR - 1); s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
-		if v, ok := mem.Word(r.slotAt(i, from, sp)); ok {
+		addr := r.slotAt(i, from, sp)
+		if off := addr - hot.Addr; off < uint64(len(hot.Data)) && uint64(len(hot.Data))-off >= 8 {
+			regs.X[firstX+i] = binary.LittleEndian.Uint64(hot.Data[off:])
+		} else if v, ok := mem.Word(addr); ok {
 			regs.X[firstX+i] = v
 		} else {
 			lost |= 1 << (firstX + i)

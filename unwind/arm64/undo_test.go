@@ -222,3 +222,19 @@ func TestEntrySize(t *testing.T) {
 		t.Errorf("an entry has %d bytes, want 64", n)
 	}
 }
+
+// A PE function without an entry is a leaf only where it was interrupted.
+func TestLeafPE(t *testing.T) {
+	for _, c := range []struct {
+		exact bool
+		stop  unwind.Stop
+		pc    uint64
+	}{{true, unwind.StopNone, testLR}, {false, unwind.NoInfo, testRegs().PC}} {
+		u, r, regs := New(), makeRule(RuleLeafPE, -1), testRegs()
+		f := unwind.Frame{}
+		_, stop := u.step(&r, &regs, c.exact, testStack(), &unbounded, &f)
+		if stop != c.stop || regs.PC != c.pc || regs.Sp != testSP {
+			t.Errorf("exact %v: %v at %#x/%#x", c.exact, stop, regs.PC, regs.Sp)
+		}
+	}
+}
