@@ -2,6 +2,7 @@ package arm64
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 	"unsafe"
 
@@ -236,5 +237,42 @@ func TestLeafPE(t *testing.T) {
 		if stop != c.stop || regs.PC != c.pc || regs.Sp != testSP {
 			t.Errorf("exact %v: %v at %#x/%#x", c.exact, stop, regs.PC, regs.Sp)
 		}
+	}
+}
+
+// Random codes: no panic, and wherever they fit a rule, the rule does what
+// running them does.
+func TestRandomCodes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	mem, u := testStack(), New()
+	packed := 0
+	for range 200000 {
+		codes := make([]byte, 1+rnd.IntN(24))
+		for i := range codes {
+			codes[i] = byte(rnd.UintN(256))
+			if rnd.IntN(4) == 0 {
+				codes[i] = []byte{0x01, 0x24, 0x42, 0x81, 0xc8, 0xd0, 0xd6, 0xd8, 0xe1, 0xe2, 0xe3, 0xe4, 0xe6, 0xe7, 0xe9, 0xfc}[rnd.IntN(16)]
+			}
+		}
+		slow, fast := testRegs(), testRegs()
+		var f, g unwind.Frame
+		exact, stop := u.runCodes(codes, &slow, true, mem, &unbounded, &f)
+		u.undo.compile()
+		if u.undo.codes(codes) != undone {
+			continue
+		}
+		r, ok := u.undo.pack(0)
+		if !ok || stop == unwind.Unreadable {
+			continue // a rule loses a register that cannot be read, and goes on
+		}
+		packed++
+		stop2 := stepSlots(&r, &fast, true, mem, &unbounded, &g)
+		if stop != stop2 || slow != fast || f.CFA != g.CFA || exact != (r.saved&flagExact != 0 && stop == unwind.StopNone) {
+			t.Fatalf("%x: run %v at %#x/%#x, rule %v at %#x/%#x", codes, stop, slow.PC, slow.Sp, stop2, fast.PC, fast.Sp)
+		}
+	}
+	t.Logf("%d sequences packed", packed)
+	if packed < 1000 {
+		t.Error("too few sequences fit a rule")
 	}
 }
