@@ -1,0 +1,198 @@
+package contract
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+var plain = []body{
+	{rel: 0x40, size: 0x60, funclets: []uint64{0x30, 0x50}},
+	{rel: 0xa8, size: 0x10},
+	{rel: 0x100, size: 0x1234},
+	{rel: 0x1340, size: 0x40, stub: 7},
+	{rel: 0x1400, size: 0x20},
+}
+
+func TestFind(t *testing.T) {
+	const begin = mapBase
+	cases := []struct {
+		name   string
+		rel    uint64
+		reason Reason
+		want   Method
+	}{
+		{"first byte", 0x40, Found, Method{Begin: begin + 0x40, End: begin + 0x70, MethodDesc: 0x5000}},
+		{"last byte before a funclet", 0x6f, Found, Method{Begin: begin + 0x40, End: begin + 0x70, MethodDesc: 0x5000}},
+		{"first funclet", 0x70, Found, Method{Begin: begin + 0x70, End: begin + 0x90, MethodDesc: 0x5000, Funclet: 1}},
+		{"last funclet", 0x9f, Found, Method{Begin: begin + 0x90, End: begin + 0xa0, MethodDesc: 0x5000, Funclet: 2}},
+		{"between methods", 0xa0, NoMethod, Method{}},
+		{"start in the middle of a bucket", 0xa9, Found, Method{Begin: begin + 0xa8, End: begin + 0xb8, MethodDesc: 0x5008}},
+		{"word after the start's", 0x205, Found, Method{Begin: begin + 0x100, End: begin + 0x1334, MethodDesc: 0x5010}},
+		{"far from the start", 0x1333, Found, Method{Begin: begin + 0x100, End: begin + 0x1334, MethodDesc: 0x5010}},
+		{"stub", 0x1350, Found, Method{Begin: begin + 0x1340, End: codeEnd, Kind: Stub, Stub: StubVSDResolve}},
+		{"before every method", 0x3f, NoMethod, Method{}},
+		{"outside the section", codeEnd - begin, NotCode, Method{}},
+	}
+	for _, linear := range []bool{false, true} {
+		for _, c := range cases {
+			tables := world(plain, linear).tables(linear)
+			for pass := range 2 { // the second is answered by the cache
+				var m Method
+				r := tables.Find(mapBase+c.rel, &m)
+				if r == Found {
+					c.want.Base, c.want.UnwindRVA = codeBase, m.UnwindRVA
+				}
+				if r != c.reason || r == Found && m != c.want {
+					t.Errorf("linear %v, %s, pass %d: %v %+v, want %v %+v", linear, c.name, pass, r, m, c.reason, c.want)
+				}
+			}
+		}
+	}
+}
+
+// Random layouts, written and read.
+func TestRandomHeaps(t *testing.T) {
+	for run := range uint64(40) {
+		r := rand.New(rand.NewPCG(run, 1))
+		var bodies []body
+		for at := uint64(16 + 4*r.IntN(40)); at < 0xc000 && len(bodies) < 200; {
+			size := uint64(1 + r.IntN(100)<<r.IntN(6))
+			bodies = append(bodies, body{rel: at, size: size})
+			at = (at+size+31)&^31 + 32 + 4*uint64(r.IntN(8)) // a bucket holds one start
+		}
+		for _, linear := range []bool{false, true} {
+			tables := world(bodies, linear).tables(linear)
+			for i, b := range bodies {
+				for _, off := range []uint64{0, b.size / 2, b.size - 1} {
+					var m Method
+					if r := tables.Find(mapBase+b.rel+off, &m); r != Found || m.Begin != mapBase+b.rel || m.MethodDesc != 0x5000+8*uint64(i) {
+						t.Fatalf("run %d, linear %v, body %d %+v + %#x: %v %+v", run, linear, i, b, off, r, m)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestHostileMemory(t *testing.T) {
+	const ip = mapBase + 0x45
+	for _, c := range []struct {
+		name  string
+		spoil func(f *fake)
+		want  Reason
+	}{
+		{"nothing spoilt", func(f *fake) {}, Found},
+		{"collectible tags", func(f *fake) { f.slot(4, ip, atFragment|1) }, Found},
+		{"level missing", func(f *fake) { f.slot(2, ip, 0) }, NotCode},
+		{"level unmapped", func(f *fake) { f.slot(2, ip, 0x123456789000) }, Unreadable},
+		{"level at the end of memory", func(f *fake) { f.slot(2, ip, ^uint64(7)) }, Unreadable},
+		{"fragment points to itself", func(f *fake) { f.u64(atFragment, atFragment, 0, 0, 0) }, Malformed},
+		{"fragments in a circle", func(f *fake) {
+			f.u64(atFragment, atFragment+0x100, 0, 0, 0)
+			f.u64(atFragment+0x100, atFragment|1, 0, 0, 0)
+		}, Malformed},
+		{"fragment of another section", func(f *fake) { f.u64(atFragment+8, 0x1000, 0x2000) }, NotCode},
+		{"fragment without a section", func(f *fake) { f.u64(atFragment+24, 0) }, Unreadable},
+		{"section ends before it begins", func(f *fake) { f.u64(atSection, codeEnd, codeBase) }, Malformed},
+		{"section about to be deleted", func(f *fake) { f.u64(atSection+64, 0x1234) }, NotCode},
+		{"section flags all ones", func(f *fake) { f.u32(atSection+16, ^uint32(0)) }, Malformed},
+		{"interpreter", func(f *fake) { f.u32(atSection+16, 8) }, Unsupported},
+		{"no heap", func(f *fake) { f.u64(atSection+40, 0) }, Unreadable},
+		{"map base above the ip", func(f *fake) { f.u64(atHeap+32, ip+1) }, Malformed},
+		{"map base far below", func(f *fake) { f.u64(atHeap+32, 0x1000) }, Malformed},
+		{"map unmapped", func(f *fake) { f.u64(atHeap+40, 0xdead0000) }, Unreadable},
+		{"map all ones", func(f *fake) { f.u32(atMap, ^uint32(0)) }, Malformed},
+		{"header null", func(f *fake) { f.u64(mapBase+0x40-8, 0x10) }, Unreadable},
+		{"header wraps", func(f *fake) { f.u64(mapBase+0x40-8, ^uint64(3)) }, Unreadable},
+		{"no unwind infos", func(f *fake) { f.u32(atHeader+32, 0) }, Malformed},
+		{"too many unwind infos", func(f *fake) { f.u32(atHeader+32, ^uint32(0)) }, Malformed},
+		{"unwind infos unmapped", func(f *fake) { f.u32(atHeader+32, 1<<16) }, Unreadable},
+		{"no method", func(f *fake) { f.u64(atHeader+24, 0) }, Malformed},
+		{"method not aligned", func(f *fake) { f.u64(atHeader+24, 0x5001) }, Malformed},
+		{"function ends before it begins", func(f *fake) { f.u32(atHeader+36, 0x140, 0x13f) }, Malformed},
+		{"function of 4 GiB", func(f *fake) { f.u32(atHeader+36, 0, ^uint32(0)) }, Malformed},
+		{"unwind version 2", func(f *fake) { f.put(atInfo, 2) }, Malformed},
+		{"unwind codes unmapped", func(f *fake) { f.put(atInfo, 1, 0, 255, 0) }, Unreadable},
+		{"indirect for ever", func(f *fake) {
+			f.u32(atHeader+36+8, 0x9001)
+			f.u32(codeBase+0x9000, 0, 0, 0x9001)
+		}, Malformed},
+		{"one indirection", func(f *fake) {
+			f.u32(atHeader+36+8, 0x9001)
+			f.u32(codeBase+0x9000, 0, 0, atInfo-codeBase)
+		}, Found},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := world([]body{{rel: 0x40, size: 0x60}}, false)
+			c.spoil(f)
+			var m Method
+			if r := f.tables(false).Find(ip, &m); r != c.want {
+				t.Errorf("%v, want %v (%+v)", r, c.want, m)
+			}
+			if f.reads > 4*maxFragments {
+				t.Errorf("%d reads", f.reads)
+			}
+		})
+	}
+}
+
+// Whatever memory says, a lookup ends, soon, and without a panic.
+func TestMemoryOfNoise(t *testing.T) {
+	for run := range uint64(300) {
+		n := &noise{run: run}
+		for _, linear := range []bool{false, true} {
+			tables := &Tables{v: view{r: n}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+			tables.l.linear = linear
+			var m Method
+			tables.Find(codeBase+run*4099, &m)
+		}
+		if n.reads > 8*maxFragments+4*maxBack/backChunk {
+			t.Errorf("run %d: %d reads", run, n.reads)
+		}
+	}
+	for _, c := range []constant{0, 1, 0x7f, 0xff} {
+		tables := &Tables{v: view{r: c}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+		var m Method
+		if r := tables.Find(codeBase, &m); r == Found {
+			t.Errorf("memory of %#x: found %+v", byte(c), m)
+		}
+	}
+}
+
+func TestCollectibleIsNotCached(t *testing.T) {
+	f := world([]body{{rel: 0x40, size: 0x60}}, false)
+	f.u32(atSection+16, 3)
+	tables := f.tables(false)
+	var m Method
+	tables.Find(mapBase+0x45, &m)
+	f.u64(atHeader+24, 0x7000)
+	if r := tables.Find(mapBase+0x45, &m); r != Found || m.MethodDesc != 0x7000 {
+		t.Errorf("%v %+v: the old method of a collectible section", r, m)
+	}
+}
+
+// precompiled images are found by their exception directory.
+func TestPrecompiled(t *testing.T) {
+	f := world(nil, false)
+	f.u64(atSection+32, 0x1234) // R2RModule
+	f.u32(codeBase+0x3c, 0x80)
+	f.zero(codeBase+0x80, 24+240)
+	f.put(codeBase+0x80, 'P', 'E', 0, 0, 0x1d, 0xfd)
+	f.put(codeBase+0x80+24, 0x0b, 0x02)
+	f.u32(codeBase+0x80+24+108, 16)
+	f.u32(codeBase+0x80+24+136, 0x1000, 36)
+	f.u32(codeBase+0x1000, 0x2000, 0x2040, 0x1800, 0x2040, 0x2080, 0x1800, 0x3000, 0x3010, 0x1800)
+	f.put(codeBase+0x1800, 1, 0, 0, 0)
+	tables := f.tables(false)
+	var m Method
+	if r := tables.Find(codeBase+0x2050, &m); r != Found || m.Kind != R2R || m.Begin != codeBase+0x2040 || m.End != codeBase+0x2080 {
+		t.Errorf("%v %+v", r, m)
+	}
+	if r := tables.Find(codeBase+0x2fff, &m); r != Found || m.Kind != Stub || m.Stub != StubImageSection {
+		t.Errorf("between functions: %v %+v", r, m)
+	}
+	f.put(codeBase+0x80, 'N')
+	if r := f.tables(false).Find(codeBase+0x2050, &m); r != Malformed {
+		t.Errorf("no PE: %v", r)
+	}
+}
