@@ -168,7 +168,7 @@ func TestTruth(t *testing.T) {
 	c := &checker{natives: loadNatives(t, libtruth), methods: rd.Names()}
 	c.ids, c.known = truthNames(t)
 	table := map[uint64]*tally{}
-	bad := 0
+	bad, shown := 0, map[merge.Gap]bool{}
 	for _, s := range samples {
 		sh, ok := findShadow(s.Capture.Stack.Data, s.Capture.Stack.Addr)
 		if !ok {
@@ -178,6 +178,10 @@ func TestTruth(t *testing.T) {
 		if row == nil {
 			row = &tally{gaps: map[merge.Gap]int{}}
 			table[sh.scenario] = row
+		}
+		if g := s.Result.Gap; g != merge.GapNone && !shown[g] {
+			shown[g] = true
+			t.Logf("a sample with a gap, %v:\n%s", s.Capture.Result, c.dump(s))
 		}
 		if why := c.judge(row, s, &sh, ok); why != "" {
 			if bad++; bad <= 5 {
@@ -214,7 +218,15 @@ func (c *checker) dump(s *raw.Sample) string {
 	var b strings.Builder
 	for i := range s.Frames {
 		f := &s.Frames[i]
-		fmt.Fprintf(&b, "  %-8v %-13v ip %#x sp %#x %s %v\n", f.Kind, f.Trust, f.IP, f.SP, c.frameName(s, f), f.Gap)
+		name := c.frameName(s, f)
+		if f.Kind == unwind.KindGap {
+			name = f.Gap.String()
+		}
+		if name == "" && f.Module >= 0 {
+			im := &s.Images[f.Module]
+			name = fmt.Sprintf("%s+%#x", filepath.Base(im.Path), f.IP-im.Bias)
+		}
+		fmt.Fprintf(&b, "  %-8v %-13v ip %#x sp %#x fp %#x %s\n", f.Kind, f.Trust, f.IP, f.SP, f.FP, name)
 	}
 	return b.String()
 }
