@@ -1,0 +1,192 @@
+package contract
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+func descriptorText(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/contract/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// The descriptors of real runtimes, and what a person read in them.
+func TestRealDescriptors(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		manager int // version of ExecutionManager
+		offsets map[string]uint32
+	}{
+		{"dotnet-10.0.9-linux-x64", 2, map[string]uint32{
+			"RangeSectionMap.TopLevelData": 0, "RangeSectionFragment.RangeBegin": 8, "RangeSectionFragment.RangeSection": 24,
+			"RangeSection.NextForDelete": 64, "RangeSection.HeapList": 40, "CodeHeapListNode.HeaderMap": 40,
+			"RealCodeHeader.UnwindInfos": 36, "RuntimeFunction.!": 12, "Module.ReadyToRunInfo": 704, "Thread.OSId": 296, "Thread.LinkNext": 112}},
+		{"dotnet-10.0.9-linux-arm64", 2, map[string]uint32{
+			"RangeSection.NextForDelete": 56, "RuntimeFunction.!": 8, "Thread.OSId": 336, "Thread.LinkNext": 152}},
+		{"dotnet-10.0.9-win-x64", 2, map[string]uint32{
+			"ReadyToRunInfo.EntryPointToMethodDescMap": 336, "Module.Base": 200, "Thread.OSId": 304, "ThreadStore.FirstThreadLink": 64}},
+		{"dotnet-9.0.5-linux-x64", 0, map[string]uint32{"Thread.OSId": 296, "Thread.LinkNext": 112, "Module.Base": 288}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := ParseDescriptor(descriptorText(t, c.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Contracts["ExecutionManager"]; got != c.manager {
+				t.Errorf("ExecutionManager %d, want %d", got, c.manager)
+			}
+			for name, want := range c.offsets {
+				typ, field, _ := strings.Cut(name, ".")
+				if got, ok := d.Offset(typ, field); !ok || got != want {
+					t.Errorf("%s = %d %v, want %d", name, got, ok, want)
+				}
+			}
+		})
+	}
+}
+
+// The layout supposed for .NET 9 is that of the .NET 10 descriptor.
+func TestSupposedLayout(t *testing.T) {
+	d, err := ParseDescriptor(descriptorText(t, "dotnet-10.0.9-linux-x64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := d.layout(); err != nil || l != layout10 {
+		t.Errorf("%+v %v, want %+v", l, err, layout10)
+	}
+	if g := d.Globals["ExecutionManagerCodeRangeMapAddress"]; g != (Global{Indirect: true, Value: 20}) {
+		t.Errorf("ExecutionManagerCodeRangeMapAddress is %+v", g)
+	}
+}
+
+const (
+	atDescriptor = 0x60_0000
+	atText       = 0x60_1000
+	atPointers   = 0x60_0800
+	atDac        = 0x60_0900
+)
+
+// publish writes a descriptor's header, its text and its pointers.
+func publish(f *fake, text []byte) {
+	f.put(atDescriptor, []byte("DNCCDAC\x00")...)
+	f.u32(atDescriptor+8, 1, uint32(len(text)))
+	f.u64(atDescriptor+16, atText, 24, atPointers)
+	f.put(atText, text...)
+	f.zero(atPointers, 24*8)
+	f.u64(atPointers+20*8, atTop)
+	f.u64(atDac, atTop)
+	f.slot(0, codeBase, atTop+0x1000)
+}
+
+func TestOpen(t *testing.T) {
+	var wrong *Error
+	for _, c := range []struct {
+		name, text string
+		spoil      func(f *fake)
+		structure  string // of the error, empty for none
+	}{
+		{"10", "dotnet-10.0.9-linux-x64", func(f *fake) {}, ""},
+		{"9", "dotnet-9.0.5-linux-x64", func(f *fake) {}, ""},
+		{"other machine", "dotnet-10.0.9-linux-arm64", func(f *fake) {}, "contract descriptor"},
+		{"magic", "dotnet-9.0.5-linux-x64", func(f *fake) { f.put(atDescriptor, 'X') }, "contract descriptor header"},
+		{"32 bits", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+8, 3) }, "contract descriptor flags"},
+		{"size", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+12, ^uint32(0)) }, "contract descriptor size"},
+		{"count", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+24, ^uint32(0)) }, "contract descriptor pointer count"},
+		{"text missing", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u64(atDescriptor+16, ^uint64(100)) }, "contract descriptor text"},
+		{"text cut", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u32(atDescriptor+12, 100) }, "contract descriptor"},
+		{"too few pointers", "dotnet-10.0.9-linux-x64", func(f *fake) { f.u32(atDescriptor+24, 20) }, "global ExecutionManagerCodeRangeMapAddress"},
+		{"map null", "dotnet-10.0.9-linux-x64", func(f *fake) { f.u64(atPointers+160, 0) }, "range map"},
+		{"map is something else", "dotnet-9.0.5-linux-x64", func(f *fake) { f.u64(atDac, atText) }, "range map"},
+		{"map is full", "dotnet-9.0.5-linux-x64", func(f *fake) {
+			for i := range 256 {
+				f.u64(atTop+8*uint64(i), atTop)
+			}
+		}, "range map"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := world(plain, c.name == "9")
+			publish(f, descriptorText(t, c.text))
+			c.spoil(f)
+			tables, err := open(f, atDescriptor, atDac)
+			if c.structure != "" {
+				if !errors.As(err, &wrong) || wrong.Structure != c.structure || wrong.Error() == "" {
+					t.Errorf("error %v, want of %q", err, c.structure)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m Method
+			if r := tables.Find(mapBase+0x45, &m); tables.Proven() == (r == Unproven) {
+				t.Errorf("proven %v, yet %v", tables.Proven(), r)
+			}
+			tables.Confirm(mapBase+0x45, 0x5000)
+			if r := tables.Find(mapBase+0x205, &m); r != Found || m.MethodDesc != 0x5010 {
+				t.Errorf("after Confirm: %v %+v", r, m)
+			}
+		})
+	}
+	if _, err := open(constant(0xff), atDescriptor, atDac); !errors.As(err, &wrong) {
+		t.Errorf("memory of ones: %v", err)
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		ip, function   uint64
+		proven, denied bool
+	}{
+		{"agrees", mapBase + 0x45, 0x5000, true, false},
+		{"another method", mapBase + 0x45, 0x5008, false, true},
+		{"not there", codeEnd + 0x100, 0x5000, false, false},
+		{"a stub", mapBase + 0x1350, 0x5000, false, false},
+	} {
+		tables := world(plain, true).tables(true)
+		tables.state = supposed
+		tables.Confirm(c.ip, c.function)
+		if tables.Proven() != c.proven || tables.Refuted() != c.denied {
+			t.Errorf("%s: proven %v, refuted %v", c.name, tables.Proven(), tables.Refuted())
+		}
+	}
+}
+
+func FuzzDescriptor(f *testing.F) {
+	f.Add([]byte(`{"version":0,"types":{"A":{"!":8,"b":[4,"int"]}},"globals":{"x":["0x1","u8"],"y":[[3],"pointer"]},"contracts":{"C":1}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if d, err := ParseDescriptor(text); err == nil {
+			d.layout()
+		}
+	})
+}
+
+// This process can read itself, and nothing that is not mapped.
+func TestSelf(t *testing.T) {
+	s, err := NewSelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := os.Open("/proc/self/mem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]*Self{"system call": s, "file": {mem: mem}} {
+		want := []byte("read me")
+		got := make([]byte, len(want))
+		if !r.ReadAt(got, addressOf(want)) || string(got) != string(want) {
+			t.Errorf("%s: read %q", name, got)
+		}
+		for _, bad := range []uint64{8, 1 << 47, ^uint64(15)} {
+			if r.ReadAt(got, bad) {
+				t.Errorf("%s: read at %#x", name, bad)
+			}
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package contract
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+const (
+	stackAt  = 0x7ffe_0000_0000
+	method   = mapBase + 0x40
+	returnTo = mapBase + 0x200
+)
+
+// words makes a stack of numbered words: word i holds 0x1000+i, but for those
+// given.
+func words(set map[int]uint64) *memory.Window {
+	f := newFake()
+	for i := range 64 {
+		v := uint64(0x1000 + i)
+		if s, ok := set[i]; ok {
+			v = s
+		}
+		f.u64(8*uint64(i), v)
+	}
+	data := make([]byte, 64*8)
+	f.ReadAt(data, 0)
+	return memory.New(memory.Run{Addr: stackAt, Data: data})
+}
+
+func word(i int) uint64 { return stackAt + 8*uint64(i) }
+
+// info writes an UNWIND_INFO: prologue size, frame register and offset, slots.
+func info(flags, prolog, frame byte, slots ...byte) []byte {
+	b := append([]byte{1 | flags<<3, prolog, byte(len(slots) / 2), frame}, slots...)
+	if len(slots)/2%2 != 0 {
+		b = append(b, 0, 0)
+	}
+	return b
+}
+
+const (
+	rbx = context.RBX
+	rbp = context.RBP
+	r12 = context.R12
+	r14 = context.R14
+	r15 = context.R15
+)
+
+func TestStep(t *testing.T) {
+	pushes := []byte{4, r14<<4 | 0, 2, rbx<<4 | 0, 1, rbp<<4 | 0} // push rbp; push rbx; push r14
+	sub := append([]byte{8, 3<<4 | 2}, pushes...)                 // sub rsp, 32
+	for _, c := range []struct {
+		name  string
+		info  []byte
+		at    uint64 // offset of the ip
+		code  []byte // there
+		exact bool
+		bp    int // RBP is the address of this word
+		sp    int // caller's SP: a word
+		saved map[int]int
+		trust unwind.Trust
+		stop  unwind.Stop
+	}{
+		{name: "leaf", info: info(0, 0, 0), at: 3, sp: 1, trust: unwind.TrustUnwindInfo},
+		{name: "pushes and a small frame", info: info(0, 8, 0, sub...), at: 20, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6}, trust: unwind.TrustUnwindInfo},
+		{name: "in the prologue", info: info(0, 8, 0, sub...), at: 2, exact: true, sp: 3, saved: map[int]int{rbx: 0, rbp: 1}, trust: unwind.TrustUnwindInfo},
+		{name: "before the prologue", info: info(0, 8, 0, sub...), at: 0, exact: true, sp: 1, trust: unwind.TrustUnwindInfo},
+		{name: "large frame, scaled", info: info(0, 7, 0, 7, 0<<4|1, 20, 0), at: 9, sp: 21, trust: unwind.TrustUnwindInfo},
+		{name: "large frame, 32 bits", info: info(0, 7, 0, 7, 1<<4|1, 160, 0, 0, 0), at: 9, sp: 21, trust: unwind.TrustUnwindInfo},
+		{name: "frame register", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 9, bp: 10, sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
+		{name: "frame register with an offset", info: info(0, 8, rbp|2<<4, 4, 3, 1, rbp<<4), at: 9, bp: 14, sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
+		{name: "frame register not yet set", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 2, exact: true, bp: 40, sp: 2, saved: map[int]int{rbp: 0}, trust: unwind.TrustUnwindInfo},
+		{name: "large offset, Unix", info: info(0, 8, rbp|15<<4, 6, 11, 2, 0, 0, 0, 1, rbp<<4), at: 9, bp: 14, sp: 12, saved: map[int]int{rbp: 10}, trust: unwind.TrustUnwindInfo},
+		{name: "saved by moves", info: info(0, 8, 0, 8, r12<<4|4, 3, 0, 6, r15<<4|5, 32, 0, 0, 0, 4, 9<<4|2), at: 9, sp: 11, saved: map[int]int{r12: 3, r15: 4}, trust: unwind.TrustUnwindInfo},
+		{name: "add, pops, ret", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code: []byte{0x48, 0x83, 0xc4, 32, 0x41, 0x5e, 0x5b, 0x5d, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "one pop left", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+			code: []byte{0x5d, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "lea from the frame register", info: info(0, 8, rbp, 4, 3, 1, rbp<<4), at: 40, exact: true, bp: 20, sp: 20, saved: map[int]int{rbx: 18, 0: 0},
+			code: []byte{0x48, 0x8d, 0x65, 0xf0, 0x5b, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "tail jump out", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+			code: []byte{0x5d, 0xe9, 0, 1, 0, 0}, trust: unwind.TrustEpilog},
+		{name: "tail jump through memory", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+			code: []byte{0x5d, 0xff, 0x25, 1, 2, 3, 4}, trust: unwind.TrustEpilog},
+		{name: "tail jump by a register", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+			code: []byte{0x5d, 0x48, 0xff, 0xe0}, trust: unwind.TrustEpilog},
+		{name: "jump inside is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code: []byte{0xeb, 4}, trust: unwind.TrustUnwindInfo},
+		{name: "switch is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code: []byte{0xff, 0xe0}, trust: unwind.TrustUnwindInfo},
+		{name: "lea from another register", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code: []byte{0x48, 0x8d, 0x63, 0xf0, 0xc3}, trust: unwind.TrustUnwindInfo},
+		{name: "operand past the codes", info: info(0, 8, 0, 8, 1<<4|1, 1, 0), at: 9, stop: unwind.BadInfo},
+		{name: "no frame register to set from", info: info(0, 8, 0, 4, 3), at: 9, stop: unwind.BadInfo},
+		{name: "machine frame", info: info(0, 8, 0, 4, 10), at: 9, stop: unwind.Unsupported},
+		{name: "frame off the stack", info: info(0, 7, 0, 7, 1<<4|1, 0, 0, 0, 0x70), at: 9, stop: unwind.Unreadable},
+		{name: "frame register unknown", info: info(0, 8, r12, 4, 3), at: 9, stop: unwind.Unreadable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := world([]body{{rel: 0x40, size: 0x60, info: c.info}}, false)
+			f.zero(method, 0x100)
+			f.put(method+c.at, c.code...)
+			mem := words(map[int]uint64{max(c.sp-1, 0): returnTo})
+			regs := context.AMD64{RIP: method + c.at, Known: 1<<rbp | 1<<context.RSP}
+			regs.GPR[context.RSP], regs.GPR[rbp] = stackAt, word(c.bp)
+			before := regs
+			var fr unwind.Frame
+			trust, stop := f.tables(false).StepManaged(&regs, c.exact, mem, &fr)
+			if stop != c.stop || trust != c.trust {
+				t.Fatalf("%v %v, want %v %v", trust, stop, c.trust, c.stop)
+			}
+			if stop != unwind.StopNone {
+				if regs != before || fr.CFA != 0 {
+					t.Errorf("a failed step changed the registers or gave a CFA: %+v", fr)
+				}
+				return
+			}
+			if regs.RIP != returnTo || regs.SP() != word(c.sp) || fr.CFA != regs.SP() || fr.Kind != unwind.KindManaged {
+				t.Errorf("rip %#x sp %#x, want %#x %#x; %+v", regs.RIP, regs.SP(), returnTo, word(c.sp), fr)
+			}
+			for reg, at := range c.saved {
+				if reg != 0 && (regs.GPR[reg] != uint64(0x1000+at) || regs.Known>>reg&1 == 0) {
+					t.Errorf("register %d is %#x, want word %d", reg, regs.GPR[reg], at)
+				}
+			}
+		})
+	}
+}
+
+// All codes of the parent of a chained entry apply; a chain to itself ends.
+func TestChain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		parent uint32
+		stop   unwind.Stop
+	}{{"parent", atInfo - codeBase + 0x80, unwind.StopNone}, {"itself", atInfo - codeBase, unwind.BadInfo}, {"nowhere", 0xfffffff0, unwind.BadInfo}} {
+		child := info(flagChain, 0, 0)
+		child = append(child, make([]byte, 8)...)
+		child = append(child, byte(c.parent), byte(c.parent>>8), byte(c.parent>>16), byte(c.parent>>24))
+		f := world([]body{{rel: 0x40, size: 0x60, info: child}}, false)
+		f.put(atInfo+0x80, info(0, 200, 0, 100, 2<<4|2, 50, rbx<<4)...)
+		regs := context.AMD64{RIP: method + 1, Known: 1 << context.RSP}
+		regs.GPR[context.RSP] = stackAt
+		var fr unwind.Frame
+		_, stop := f.tables(false).StepManaged(&regs, false, words(map[int]uint64{4: returnTo}), &fr)
+		if stop != c.stop || stop == unwind.StopNone && (regs.SP() != word(5) || regs.GPR[rbx] != 0x1003) {
+			t.Errorf("%s: %v sp %#x rbx %#x", c.name, stop, regs.SP(), regs.GPR[rbx])
+		}
+	}
+}
+
+func TestStubs(t *testing.T) {
+	const managed, native = method + 5, 0x55550000_1000
+	for _, c := range []struct {
+		name  string
+		kind  uint64
+		ip    uint64
+		exact bool
+		stack map[int]uint64
+		sp    int // 0: it cannot be left
+	}{
+		{"precode", 4, 0, true, map[int]uint64{0: managed}, 1},
+		{"precode called by native code", 4, 0, true, map[int]uint64{0: native}, 1},
+		{"nothing like a return address", 4, 0, true, nil, 0},
+		{"resolve stub before its push", 7, 0, true, map[int]uint64{0: managed}, 1},
+		{"resolve stub after its push", 7, 0, true, map[int]uint64{1: managed}, 2},
+		{"another stub pushes nothing", 6, 0, true, map[int]uint64{1: managed}, 0},
+		{"a stub never calls", 4, 0, false, map[int]uint64{0: managed}, 0},
+		{"code outside all sections", 4, codeEnd + 0x4000000, true, map[int]uint64{0: managed}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := world([]body{{rel: 0x40, size: 0x60}, {rel: 0x400, size: 0x20, stub: c.kind}}, false)
+			f.zero(native-16, 16)
+			f.put(native-5, 0xe8)
+			regs := context.AMD64{RIP: mapBase + 0x410, Known: context.AMD64All}
+			if c.ip != 0 {
+				regs.RIP = c.ip
+			}
+			regs.GPR[context.RSP] = stackAt
+			var fr unwind.Frame
+			trust, stop := f.tables(false).StepManaged(&regs, c.exact, words(c.stack), &fr)
+			if c.sp == 0 {
+				if stop != unwind.NoInfo {
+					t.Errorf("%v %v", trust, stop)
+				}
+				return
+			}
+			if trust != unwind.TrustLeaf || stop != unwind.StopNone || regs.SP() != word(c.sp) || regs.RIP != c.stack[c.sp-1] || fr.Kind != unwind.KindStub {
+				t.Errorf("%v %v rip %#x sp %#x %+v", trust, stop, regs.RIP, regs.SP(), fr)
+			}
+		})
+	}
+}
+
+func TestHijacked(t *testing.T) {
+	f := world(plain, false)
+	const thread, slot = 0x80_0000, stackAt + 64
+	f.zero(thread, maxThread)
+	f.u64(thread+40, 0x1234, slot) // not a method
+	tables := f.tables(false)
+	if ra, ok := tables.Hijacked(thread, slot); ok {
+		t.Errorf("%#x", ra)
+	}
+	f.u64(thread+152, method+5, slot)
+	if ra, ok := tables.Hijacked(thread, slot); !ok || ra != method+5 {
+		t.Errorf("%#x %v", ra, ok)
+	}
+	if _, ok := tables.Hijacked(0x90_0000, slot); ok {
+		t.Error("a thread that is gone")
+	}
+}
+
+func TestCallForms(t *testing.T) {
+	f := world(nil, false)
+	for _, c := range []struct {
+		name string
+		code []byte
+		want bool
+	}{
+		{"call rel32", []byte{0xe8, 1, 2, 3, 4}, true},
+		{"call rax", []byte{0xff, 0xd0}, true},
+		{"call [rax]", []byte{0xff, 0x10}, true},
+		{"call [rbp+8]", []byte{0xff, 0x55, 8}, true},
+		{"call [rsp+8]", []byte{0xff, 0x54, 0x24, 8}, true},
+		{"call [rip+x]", []byte{0xff, 0x15, 1, 2, 3, 4}, true},
+		{"call [rax+x]", []byte{0xff, 0x90, 1, 2, 3, 4}, true},
+		{"call [rsp+x]", []byte{0xff, 0x94, 0x24, 1, 2, 3, 4}, true},
+		{"jmp rax", []byte{0xff, 0xe0}, false},
+		{"call cut short", []byte{0xff, 0x15, 1, 2}, false},
+		{"nothing", []byte{0x90}, false},
+	} {
+		const at = 0x77_0000
+		f.zero(at-16, 16)
+		f.put(at-uint64(len(c.code)), c.code...)
+		x := execution{t: f.tables(false), mem: words(map[int]uint64{0: at})}
+		if got := x.followsCall(stackAt); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A warm step allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	f := world([]body{{rel: 0x40, size: 0x60}}, false)
+	tables, mem := f.tables(false), words(map[int]uint64{0: returnTo})
+	regs := &context.AMD64{}
+	fr := &unwind.Frame{}
+	step := func() {
+		regs.RIP, regs.GPR[context.RSP], regs.Known = method+5, stackAt, context.AMD64All
+		if _, stop := tables.StepManaged(regs, false, mem, fr); stop != unwind.StopNone {
+			t.Fatal(stop)
+		}
+	}
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
