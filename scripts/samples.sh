@@ -10,6 +10,9 @@ stale() { [ ! -f "$1" ] || [ -n "$(find "${@:2}" -newer "$1")" ]; }
 if stale out/bin/swhost $src/host.c; then
 	gcc -O2 $warn -o out/bin/swhost $src/host.c -ldl
 fi
+if stale out/bin/oldclr $src/oldclr.c; then
+	gcc -O2 $warn -o out/bin/oldclr $src/oldclr.c -ldl
+fi
 for lib in demo truth; do
 	if stale out/samples/lib$lib.so $src/$lib.c; then
 		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+// The .NET 10 single file: the runtime is linked into the executable, and the
+// program is somebody else's.
+func TestNet10SingleFile(t *testing.T) {
+	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
+	out := filepath.Join(t.TempDir(), "out.json")
+	cmd := exec.Command(tool(t), "record", "--json", "--rate", "200", "--duration", "5s", "--output", out, "--", azmcp, "server", "start")
+	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "AZURE_MCP_COLLECT_TELEMETRY=false")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	defer stop.Stop()
+	session(stdin, 6*time.Second)
+	stdin.Close()
+	time.AfterFunc(20*time.Second, func() { cmd.Process.Signal(syscall.SIGTERM) })
+	cmd.Wait()
+	s := findSummary(t, errs.String())
+	t.Logf("%s: %d samples, %d complete (%.2f %%), gaps %v", s.Runtime, s.Samples, s.Complete, 100*float64(s.Complete)/float64(s.Samples), s.Gaps)
+	if !strings.Contains(s.Runtime, "10.0") || s.Samples < 500 {
+		t.Errorf("runtime %q, %d samples", s.Runtime, s.Samples)
+	}
+	if s.Complete*100 < s.Samples*99 {
+		t.Errorf("only %d of %d stacks are complete: %v", s.Complete, s.Samples, s.Gaps)
+	}
+}
+
+// session speaks to an MCP server for a while, so that it has work.
+func session(w interface{ Write([]byte) (int, error) }, d time.Duration) {
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	w.Write([]byte(hello + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		w.Write([]byte(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}` + "\n"))
+	}
+}
+
+// A target that is killed in the middle: the samples taken so far are kept, the
+// exit code is the target's.
+func TestKilledTarget(t *testing.T) {
+	dir := t.TempDir()
+	out, pidFile := filepath.Join(dir, "out.json"), filepath.Join(dir, "pid")
+	go func() {
+		for range 100 {
+			time.Sleep(50 * time.Millisecond)
+			if _, err := os.Stat(pidFile); err == nil {
+				time.Sleep(3 * time.Second)
+				exec.Command("sh", "-c", "kill -9 $(cat "+pidFile+")").Run()
+				return
+			}
+		}
+	}()
+	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--json", "--pid-file", pidFile, "--output", out, "--"}, app(t, "Truth", "30")...)...)
+	s := findSummary(t, r.stderr)
+	if r.code != 128+9 || s.Samples < 100 {
+		t.Errorf("exit code %d, %d samples\n%s", r.code, s.Samples, r.stderr)
+	}
+	if b, err := os.ReadFile(out); err != nil || len(b) < 1000 {
+		t.Errorf("the output has %d bytes, %v", len(b), err)
+	}
+}
+
+// A stack larger than the room for its copy: the gap says so, and the managed
+// frames stand all the same.
+func TestStackLargerThanItsCopy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "raw")
+	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--quiet", "--stack-bytes", "8192", "--raw", file,
+		"--output", file + ".json", "--"}, app(t, "Truth", "3")...)...)
+	if r.code != 0 || r.stdout != "TRUTH DONE\n" {
+		t.Fatalf("%d %q\n%s", r.code, r.stdout, r.stderr)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rd, err := raw.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truncated, deep := 0, 0
+	for {
+		s, err := rd.Next()
+		if err != nil {
+			break
+		}
+		if s.Result.Gap != merge.GapNone && s.Result.Gap != merge.GapTruncated {
+			continue
+		}
+		if s.Result.Gap == merge.GapTruncated {
+			truncated++
+		}
+		if s.Result.Managed > 1000 {
+			deep++
+		}
+	}
+	if truncated == 0 || deep == 0 {
+		t.Errorf("%d stacks cut, %d deep ones with their managed frames: want some of both", truncated, deep)
+	}
+}
+
+func TestOldRuntime(t *testing.T) {
+	old, lib := need(t, "out", "bin", "oldclr"), need(t, "out", "bin", "libseedwalk_profiler.so")
+	for _, c := range []struct{ version, want string }{
+		{"2", "this runtime has no ICorProfilerInfo3"},
+		{"3", "this runtime is too old: it cannot suspend itself for a profiler (ICorProfilerInfo10); use .NET Core 3.0 or later"},
+	} {
+		r := run(t, time.Minute, []string{"SEEDWALK_SOCKET=/nowhere"}, old, lib, c.version)
+		if r.code != 0 || r.stdout != "80004005\n" || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("version %s: %d %q %q", c.version, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+// One clear line each, and the target as if nothing were there.
+func TestNothingToSample(t *testing.T) {
+	demo := app(t, "Demo", "0.2")
+	out := filepath.Join(t.TempDir(), "out.json")
+	for _, c := range []struct {
+		name string
+		env  []string
+		argv []string
+		code int
+		line string
+	}{
+		{"not a .NET program", nil, []string{"sh", "-c", "exit 7"}, 7, "profiler"},
+		{"another profiler", []string{"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}", "CORECLR_ENABLE_PROFILING=1"}, demo, 125, "CORECLR_PROFILER"},
+		{"diagnostics off", []string{"DOTNET_EnableDiagnostics=0"}, demo, 0, "DOTNET_EnableDiagnostics"},
+		{"no such command", nil, []string{"/no/such/program"}, 127, "/no/such/program"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, time.Minute, c.env, append([]string{tool(t), "record", "--quiet", "--output", out, "--"}, c.argv...)...)
+			if r.code != c.code || !strings.Contains(r.stderr, c.line) {
+				t.Errorf("exit code %d, want %d; said %q", r.code, c.code, r.stderr)
+			}
+		})
+	}
+}
+
+// A library without symbols, sections or a build id is walked all the same.
+func TestStrippedLibrary(t *testing.T) {
+	strip, err := exec.LookPath("strip")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no strip (binutils)")
+	}
+	dir := t.TempDir()
+	for _, f := range []string{"Demo.exe", "libdemo.so"} {
+		b, err := os.ReadFile(need(t, "out", "samples", f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, f), b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err := exec.Command(strip, "--strip-all", "-R", ".note.gnu.build-id", "-R", ".comment", filepath.Join(dir, "libdemo.so")).CombinedOutput(); err != nil {
+		t.Fatalf("strip: %v %s", err, b)
+	}
+	s, r := recordSummary(t, time.Minute, "200", need(t, "out", "bin", "swhost"), runtime9(t), filepath.Join(dir, "Demo.exe"), "2")
+	if r.code != 0 || s.Samples < 500 || s.Complete*100 < s.Samples*98 {
+		t.Errorf("exit code %d, %d of %d complete: %v", r.code, s.Complete, s.Samples, s.Gaps)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	r := run(t, time.Minute, []string{"DOTNET_ROOT="}, tool(t), "doctor")
+	if !strings.Contains(r.stdout, "profiler") {
+		t.Errorf("%d %s%s", r.code, r.stdout, r.stderr)
+	}
+	t.Log(r.stdout)
+	if r := run(t, time.Minute, []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, tool(t), "doctor"); r.code != 1 {
+		t.Errorf("another profiler is set and doctor says %d", r.code)
+	}
+}

@@ -1,0 +1,59 @@
+/* Loads the profiler as a runtime does and offers it an old one: an IUnknown
+ * that knows ICorProfilerInfo up to the version given.
+ *
+ *     oldclr PROFILER.so VERSION
+ *
+ * Prints what Initialize answered. */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct guid {
+	uint32_t a;
+	uint16_t b, c;
+	uint8_t d[8];
+};
+
+static const struct guid factory = {1, 0, 0, {0xc0, 0, 0, 0, 0, 0, 0, 0x46}};
+static const struct guid callback8 = {0x5bed9b15, 0xc079, 0x4d47, {0xbf, 0xe2, 0x21, 0x5a, 0x14, 0x0c, 0x07, 0xe0}};
+static const struct guid info3 = {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}};
+
+static int version;
+static void *table[128];
+static void **object = table;
+
+static uint32_t query(void *self, const struct guid *id, void **out)
+{
+	*out = version >= 3 && memcmp(id, &info3, sizeof info3) == 0 ? self : NULL;
+	return *out ? 0 : 0x80004002u;
+}
+
+static uint32_t answer(void) { return 0; }
+
+typedef uint32_t (*get_class_fn)(const void *, const void *, void **);
+typedef uint32_t (*create_fn)(void *, void *, const void *, void **);
+typedef uint32_t (*initialize_fn)(void *, void *);
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		return 2;
+	version = atoi(argv[2]);
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		table[i] = (void *)answer;
+	table[0] = (void *)query;
+	void *lib = dlopen(argv[1], RTLD_NOW);
+	if (!lib) {
+		fprintf(stderr, "%s\n", dlerror());
+		return 1;
+	}
+	void *made, *profiler;
+	if (((get_class_fn)dlsym(lib, "DllGetClassObject"))(&factory, &factory, &made))
+		return 3;
+	if (((create_fn)(*(void ***)made)[3])(made, NULL, &callback8, &profiler))
+		return 4;
+	printf("%08x\n", ((initialize_fn)(*(void ***)profiler)[3])(profiler, &object));
+	return 0;
+}
