@@ -1,0 +1,121 @@
+// Command summary reads `go test -json` and prints what a person wants of it:
+// a line per package, the output of failures, the tables of tests that measure
+// something, every skipped check with its reason, and the counts last.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// event is one line of go test -json (go doc test2json).
+type event struct {
+	Action, Package, Test, Output string
+}
+
+type key struct{ pkg, test string }
+
+type run struct {
+	out                     io.Writer
+	output                  map[key][]string
+	passed, failed, skipped int
+	reasons                 map[string]int
+	order                   []string
+}
+
+func main() {
+	r := &run{out: os.Stdout, output: map[key][]string{}, reasons: map[string]int{}}
+	if err := r.read(os.Stdin); err != nil {
+		fmt.Fprintln(os.Stderr, "summary:", err)
+		os.Exit(2)
+	}
+	r.close()
+}
+
+// tables marks packages whose tests print figures: they are shown when they
+// pass, too.
+func tables(pkg string) bool {
+	return strings.HasSuffix(pkg, "/profiler/e2e") || strings.Contains(pkg, "/bench") || strings.HasSuffix(pkg, "/replay")
+}
+
+func (r *run) read(in io.Reader) error {
+	sc := bufio.NewScanner(in)
+	sc.Buffer(nil, 16<<20)
+	for sc.Scan() {
+		var e event
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			fmt.Fprintln(r.out, sc.Text()) // a build error, not JSON
+			continue
+		}
+		r.event(&e)
+	}
+	return sc.Err()
+}
+
+func (r *run) event(e *event) {
+	k := key{e.Package, e.Test}
+	switch e.Action {
+	case "output", "build-output":
+		r.output[k] = append(r.output[k], e.Output)
+		return
+	case "pass":
+		if e.Test != "" {
+			r.passed++
+			r.show(k, tables(e.Package) && !strings.Contains(e.Test, "/"))
+		}
+	case "fail":
+		if e.Test != "" {
+			r.failed++
+		}
+		r.show(k, true)
+		return
+	case "skip":
+		if e.Test != "" {
+			r.skipped++
+			r.skip(k)
+		}
+	case "build-fail":
+		r.show(k, true)
+	}
+	if e.Test == "" && (e.Action == "pass" || e.Action == "skip") {
+		r.show(k, true)
+	}
+	delete(r.output, k)
+}
+
+// show prints what a test or package said, but for the lines go test makes of
+// every test.
+func (r *run) show(k key, wanted bool) {
+	if !wanted {
+		return
+	}
+	for _, line := range r.output[k] {
+		if !strings.HasPrefix(line, "=== ") && line != "PASS\n" && !strings.HasPrefix(strings.TrimSpace(line), "--- PASS") {
+			fmt.Fprint(r.out, line)
+		}
+	}
+	delete(r.output, k)
+}
+
+func (r *run) skip(k key) {
+	reason := "no reason given"
+	for _, line := range r.output[k] {
+		if _, after, ok := strings.Cut(line, "SKIPPED-CHECK:"); ok {
+			reason = strings.TrimSpace(after)
+		}
+	}
+	if r.reasons[reason]++; r.reasons[reason] == 1 {
+		r.order = append(r.order, reason)
+	}
+}
+
+func (r *run) close() {
+	for _, reason := range r.order {
+		fmt.Fprintf(r.out, "SKIPPED %d: %s\n", r.reasons[reason], reason)
+	}
+	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestSummary(t *testing.T) {
+	const in = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: quiet\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:2: SKIPPED-CHECK: no wine\n"}
+{"Action":"skip","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:3: wrong\n"}
+{"Action":"fail","Package":"p","Test":"TestC"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
+{"Action":"fail","Package":"p"}
+{"Action":"output","Package":"x/profiler/e2e","Test":"TestTruth","Output":"    t.go:4: a table\n"}
+{"Action":"pass","Package":"x/profiler/e2e","Test":"TestTruth"}
+{"Action":"output","Package":"x/profiler/e2e","Output":"ok  \tx/profiler/e2e\t1s\n"}
+{"Action":"pass","Package":"x/profiler/e2e"}
+not json
+`
+	var out bytes.Buffer
+	r := &run{out: &out, output: map[key][]string{}, reasons: map[string]int{}}
+	if err := r.read(strings.NewReader(in)); err != nil {
+		t.Fatal(err)
+	}
+	r.close()
+	const want = `    c_test.go:3: wrong
+FAIL	p	0.1s
+    t.go:4: a table
+ok  	x/profiler/e2e	1s
+not json
+SKIPPED 1: no wine
+2 passed, 1 failed, 1 skipped
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
