@@ -83,3 +83,13 @@ func (m *Merger) entered(ip uint64) bool {
 	fde, reason := t.At(i).CFI.Find(pc)
 	return reason == cfi.None && fde.Lo == pc
 }
+
+// fresh reports whether the last of n frames, for which a walk had no unwind
+// data, is a method whose code was mapped after the module table was made.
+func (m *Merger) fresh(n int, stop unwind.Stop) bool {
+	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
+		return false
+	}
+	id, hr := m.functions.FunctionFromIP(m.regs.RIP)
+	return !hr.Failed() && id != 0
+}

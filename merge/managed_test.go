@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/fakestack"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -136,5 +137,24 @@ func TestNoAllocationsWithTables(t *testing.T) {
 	m.SetManaged(&tables{w: w})
 	if n := testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Code heaps grow: managed code that the module table does not know yet is
+// managed all the same.
+func TestFreshCode(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		w := fs.Build(fs.Root, fs.Managed, fs.Native, fs.Managed, fs.Managed, fs.Native)
+		if refused {
+			refuse(w)
+		}
+		m, out := merger(w), make([]Frame, 256)
+		m.u.SetTable(module.NewTable(9, []module.Module{*w.Table.At(0)}, nil))
+		m.SetManaged(&tables{w: w})
+		r := m.Merge(&w.Capture, out)
+		if !r.Complete() {
+			t.Errorf("refused %v: %+v", refused, r)
+		}
+		check(t, w, out[:r.N])
 	}
 }

@@ -120,6 +120,9 @@ func (m *Merger) block() bool {
 
 // walked takes over the n frames of a walk and goes on by why it stopped.
 func (m *Merger) walked(n int, exact bool, stop unwind.Stop) bool {
+	if m.fresh(n, stop) {
+		n, stop = n-1, unwind.Managed
+	}
 	m.native(n)
 	m.exact = exact
 	if n > 0 {
