@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -92,4 +93,16 @@ func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	}
 	id, hr := m.functions.FunctionFromIP(m.regs.RIP)
 	return !hr.Failed() && id != 0
+}
+
+// rejudge corrects the verdict of a leaf walk, n frames long, that arrived at
+// fresh code.
+func (m *Merger) rejudge(n int) {
+	switch {
+	case m.res.N != 0 || m.res.Verdict != seed.Truncated: // not the leaf
+	case n == 0:
+		m.res.Verdict = seed.NotNeeded
+	default:
+		m.res.Verdict = seed.Found
+	}
 }

@@ -9,6 +9,7 @@ import (
 	fs "github.com/seedwalk/seedwalk/internal/fakestack"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -152,7 +153,7 @@ func TestFreshCode(t *testing.T) {
 		m.u.SetTable(module.NewTable(9, []module.Module{*w.Table.At(0)}, nil))
 		m.SetManaged(&tables{w: w})
 		r := m.Merge(&w.Capture, out)
-		if !r.Complete() {
+		if !r.Complete() || r.Verdict != seed.Found {
 			t.Errorf("refused %v: %+v", refused, r)
 		}
 		check(t, w, out[:r.N])

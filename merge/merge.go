@@ -122,6 +122,7 @@ func (m *Merger) block() bool {
 func (m *Merger) walked(n int, exact bool, stop unwind.Stop) bool {
 	if m.fresh(n, stop) {
 		n, stop = n-1, unwind.Managed
+		m.rejudge(n)
 	}
 	m.native(n)
 	m.exact = exact
