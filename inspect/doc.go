@@ -1,0 +1,16 @@
+// Package inspect writes an image's unwind data the way people read it: a
+// summary of the image, one function with its codes or rows and their effect
+// at every instruction, and a check of every entry.
+//
+// Sources: those of packages elf, cfi and pe; the instruction text comes from
+// golang.org/x/arch.
+//
+// Glossary. An *entry* is one FDE or one .pdata entry. The *effect* at an
+// instruction is where the caller's registers are just before it runs.
+//
+// Strategy: this is a cold tool. It uses the same readers as the walkers, so
+// what it prints is what they would do, and it allocates freely.
+//
+// Known gaps: instructions the disassembler does not know (VEX, EVEX, SVE) are
+// shown as bytes.
+package inspect
