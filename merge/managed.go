@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/seed"
@@ -81,8 +80,8 @@ func (m *Merger) entered(ip uint64) bool {
 		return false
 	}
 	pc := ip - t.At(i).Bias
-	fde, reason := t.At(i).CFI.Find(pc)
-	return reason == cfi.None && fde.Lo == pc
+	fde, _ := t.At(i).CFI.Find(pc) // empty if there is none
+	return fde.Lo == pc && fde.Hi > pc
 }
 
 // fresh reports whether the last of n frames, for which a walk had no unwind
