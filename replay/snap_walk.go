@@ -1,0 +1,139 @@
+package replay
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
+)
+
+// steps walks by single steps and calls save with each frame before it is left.
+func steps(step func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop), trusted func() unwind.Trust, save func()) ([]unwind.Frame, unwind.Stop) {
+	exact, trust := true, unwind.TrustContext
+	bounds := unwind.Bounds{Guess: true}
+	var out []unwind.Frame
+	for len(out) < maxFrames {
+		save()
+		f := unwind.Frame{Trust: trust}
+		caller, stop := step(exact, &bounds, &f)
+		out = append(out, f)
+		if stop != unwind.StopNone {
+			return out, stop
+		}
+		exact = caller
+		trust = trust.Then(trusted())
+	}
+	return out, unwind.BufferFull
+}
+
+// newAMD64Walker keeps one unwinder for a program, as a profiler does.
+func newAMD64Walker() walker {
+	u := amd64.New()
+	return func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error) {
+		regs, err := s.AMD64()
+		if err != nil {
+			return nil, err
+		}
+		u.SetTable(tab)
+		var saved []context.AMD64
+		st := &stack{}
+		st.frames, st.stop = steps(func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+			return u.Step(&regs, exact, mem, b, f)
+		}, u.StepTrust, func() { saved = append(saved, regs) })
+		st.value = func(i int, name string) (uint64, bool) {
+			n := snap.AMD64Index(name)
+			if n < 0 {
+				return 0, false
+			}
+			return saved[i].GPR[n], saved[i].Known>>n&1 != 0
+		}
+		return st, nil
+	}
+}
+
+func newARM64Walker() walker {
+	u := arm64.New()
+	return func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error) {
+		regs, err := s.ARM64()
+		if err != nil {
+			return nil, err
+		}
+		u.SetTable(tab)
+		var saved []context.ARM64
+		st := &stack{}
+		st.frames, st.stop = steps(func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+			return u.Step(&regs, exact, mem, b, f)
+		}, u.StepTrust, func() { saved = append(saved, regs) })
+		st.value = func(i int, name string) (uint64, bool) { return arm64Value(&saved[i], name) }
+		return st, nil
+	}
+}
+
+// arm64Value reads a register by its name: x0-x30, d8-d15, sp, pc.
+func arm64Value(r *context.ARM64, name string) (uint64, bool) {
+	switch name {
+	case "sp":
+		return r.Sp, true
+	case "pc":
+		return r.PC, true
+	case "":
+		return 0, false
+	}
+	n, err := strconv.Atoi(name[1:])
+	switch {
+	case err != nil || n < 0:
+		return 0, false
+	case name[0] == 'x' && n <= 30:
+		return r.X[n], r.Known>>n&1 != 0
+	case name[0] == 'd' && n >= 8 && n <= 15:
+		return r.D[n-8], r.Known>>(32+n-8)&1 != 0
+	}
+	return 0, false
+}
+
+// dropGhosts removes frames that an AArch64 recording's tracker invented: it
+// missed some returns right behind a system call (getpid is svc; ret), so that
+// a finished call stays in its list. Such a frame has the SP of the one before
+// it, and either that one is a return address too (a function that made a call
+// has stored lr and so has moved SP), or its call's target is another function
+// than the one interrupted.
+func dropGhosts(s *snap.Snapshot, t *module.Table) {
+	if len(s.Frames) == 0 {
+		return
+	}
+	kept := s.Frames[:1:1]
+	for i := 1; i < len(s.Frames); i++ {
+		f, prev := &s.Frames[i], &kept[len(kept)-1]
+		if f.Kind == "ret" && f.SP != nil && prev.SP != nil && *f.SP == *prev.SP && (prev.Kind == "ret" || calledElsewhere(t, uint64(f.PC), uint64(prev.PC))) {
+			continue
+		}
+		kept = append(kept, *f)
+	}
+	s.Frames = kept
+}
+
+// calledElsewhere reports whether pc lies in the function that made the call
+// before ra, which calls another one: at the same SP no frame can be between.
+func calledElsewhere(t *module.Table, ra, pc uint64) bool {
+	i := t.Find(ra - 4)
+	if i < 0 || t.At(i).ELF == nil || t.At(i).CFI == nil {
+		return false
+	}
+	m := t.At(i)
+	b, ok := m.ELF.BytesAt(ra-4-m.Bias, 4)
+	if !ok {
+		return false
+	}
+	w := binary.LittleEndian.Uint32(b)
+	target := ra - 4 + uint64(int64(int32(w<<6)>>6)*4)
+	f, why := m.CFI.Find(ra - 4 - m.Bias)
+	in := func(pc uint64) bool { return pc-m.Bias >= f.Lo && pc-m.Bias < f.Hi }
+	return w>>26 == 0x25 && why == cfi.None && in(pc) && !in(target)
+}
