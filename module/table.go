@@ -73,6 +73,9 @@ func (t *Table) Find(addr uint64) int {
 	return -1
 }
 
+// Managed returns the managed ranges, sorted. They must not be changed.
+func (t *Table) Managed() []Range { return t.managed }
+
 // IsManaged reports whether addr lies in a managed range.
 func (t *Table) IsManaged(addr uint64) bool {
 	lo, hi := 0, len(t.managed)
