@@ -99,7 +99,7 @@ const maxVDSO = 1 << 20
 
 func (l *Loader) open(m *Mapping) (*elf.File, error) {
 	if strings.HasPrefix(m.Path, "/") {
-		return elf.Open(m.Path)
+		return elf.Map(m.Path)
 	}
 	if m.Path != "[vdso]" || m.End-m.Start > maxVDSO {
 		return nil, fmt.Errorf("%s: not a file", m.Path)
