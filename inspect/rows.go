@@ -151,3 +151,24 @@ func (o operand) text(r *buf.Reader) string {
 	}
 	return ""
 }
+
+// wellFormed looks at every operation of an expression without running it.
+func wellFormed(e []byte) cfi.Reason {
+	for r := buf.At(e, 0); r.Len() > 0; {
+		op := r.U8()
+		if op >= 0x30 && op <= 0x4f {
+			continue
+		}
+		if op >= 0x70 && op <= 0x8f {
+			r.SLEB()
+		} else if o, ok := operations[op]; ok {
+			o.arg.text(&r)
+		} else {
+			return cfi.BadExpression
+		}
+		if !r.OK() {
+			return cfi.Truncated
+		}
+	}
+	return cfi.None
+}

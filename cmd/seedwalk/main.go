@@ -38,6 +38,7 @@ func init() {
 	commands = append(commands,
 		command{"record", "run a command and record its stacks", runRecord},
 		command{"doctor", "say what would stop a recording here", runDoctor},
+		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},
 		command{"help", "explain seedwalk or one of its commands", runHelp},
 		command{"version", "print the version", runVersion},

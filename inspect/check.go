@@ -1,0 +1,127 @@
+package inspect
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"strconv"
+	"time"
+)
+
+// Class sorts what a check finds.
+type Class string
+
+const (
+	Malformed     Class = "malformed"     // cannot be read; a walk there ends with BadInfo
+	Contradictory Class = "contradictory" // can be read, but parts disagree
+	Overlapping   Class = "overlapping"   // covers bytes another entry covers
+	Unsupported   Class = "unsupported"   // well formed, of a kind that is not read
+	Remark        Class = "remark"        // harmless, but a reader should know
+)
+
+var classOrder = map[Class]int{Malformed: 0, Contradictory: 1, Overlapping: 2, Unsupported: 3, Remark: 4}
+
+// Finding is one kind of thing a check found.
+type Finding struct {
+	Class    Class    `json:"class"`
+	What     string   `json:"what"`
+	Count    int      `json:"count"`
+	Examples []string `json:"examples,omitempty"`
+}
+
+// Check is the outcome of a check of every entry.
+type Check struct {
+	File     string    `json:"file"`
+	Format   string    `json:"format"`
+	Arch     string    `json:"arch"`
+	Entries  int       `json:"entries"`
+	Findings []Finding `json:"findings"`
+	Seconds  float64   `json:"seconds"`    // to open the file and look at every entry
+	PeakKiB  int64     `json:"peak_kib"`   // of the whole process; 0 = the system does not say
+	Size     int64     `json:"file_bytes"` // of the file
+}
+
+// Count adds up the findings of a class.
+func (c *Check) Count(class Class) int {
+	n := 0
+	for _, f := range c.Findings {
+		if f.Class == class {
+			n += f.Count
+		}
+	}
+	return n
+}
+
+// maxExamples is how many examples of one finding are kept.
+const maxExamples = 3
+
+// checker collects findings.
+type checker struct {
+	entries int
+	found   map[string]*Finding
+}
+
+// add counts n things; example is called only if it is kept.
+func (c *checker) add(class Class, what string, n int, example func() string) {
+	if n <= 0 {
+		return
+	}
+	key := string(class) + what
+	f := c.found[key]
+	if f == nil {
+		f = &Finding{Class: class, What: what}
+		c.found[key] = f
+	}
+	f.Count += n
+	if example != nil && len(f.Examples) < maxExamples {
+		f.Examples = append(f.Examples, example())
+	}
+}
+
+// CheckFile opens an image and looks at every entry.
+func CheckFile(path string) (*Check, error) {
+	start := time.Now()
+	im, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c := checker{found: map[string]*Finding{}}
+	im.reader.check(&c)
+	s := im.reader.summary()
+	out := &Check{File: path, Format: s.Format, Arch: s.Arch, Entries: c.entries, Findings: []Finding{}, Seconds: time.Since(start).Seconds(), PeakKiB: peak()}
+	if st, err := os.Stat(path); err == nil {
+		out.Size = st.Size()
+	}
+	for _, f := range c.found {
+		out.Findings = append(out.Findings, *f)
+	}
+	sort.Slice(out.Findings, func(i, j int) bool {
+		a, b := &out.Findings[i], &out.Findings[j]
+		if a.Class != b.Class {
+			return classOrder[a.Class] < classOrder[b.Class]
+		}
+		return a.What < b.What
+	})
+	return out, nil
+}
+
+// peak is this process's largest resident size in KiB, as Linux says.
+func peak() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.Sys >> 10)
+	}
+	_, rest, ok := bytes.Cut(status, []byte("VmHWM:"))
+	fields := bytes.Fields(rest)
+	if !ok || len(fields) == 0 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(fields[0]), 10, 64) // 0 if it is no number
+	return n
+}
+
+func at(addr uint64) func() string { return func() string { return fmt.Sprintf("%#x", addr) } }
