@@ -11,7 +11,7 @@ import (
 type TextOptions struct {
 	Color      bool    // ANSI colours; set it only for a terminal
 	Width      int     // columns, 0 = 100, at least 40
-	MaxLines   int     // lines of the tree without its heading, 0 = 60, at least 5
+	MaxLines   int     // lines of the tree without its heading, 0 = 110, at least 5
 	MinPercent float64 // branches below this share of the samples are summed up, 0 = 1
 }
 
@@ -20,7 +20,7 @@ func (o TextOptions) filled() TextOptions {
 		o.Width = 100
 	}
 	if o.MaxLines <= 0 {
-		o.MaxLines = 60
+		o.MaxLines = 110
 	}
 	if !(o.MinPercent > 0) {
 		o.MinPercent = 1

@@ -98,8 +98,8 @@ func TestTreeCollapsesChains(t *testing.T) {
 	}
 	p.Stacks = []Stack{s}
 	got := strings.Join(treeLines(t, p, TextOptions{}), "\n")
-	want := "100.0 %          n f0\n                 M f1\n                 n f2\n                 ⋮ 94 frames (47 managed, 47 native)\n" +
-		"                 M f97\n                 n f98\n        100.0 %  M f99"
+	want := "100.0 %          n f0\n                 M f1\n                 ⋮ 96 frames (48 managed, 48 native)\n" +
+		"                 n f98\n        100.0 %  M f99"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -15,10 +15,10 @@ var classMarks = [numClasses]string{"M", "n", "r", "s", "!"}
 
 // Shape of the tree.
 const (
-	chainHead   = 3  // of a long chain of only children, the first frames shown
-	chainTail   = 3  // and the last
+	chainHead   = 2  // of a long chain of only children, the first frames shown
+	chainTail   = 2  // and the last
 	maxIndent   = 24 // levels, after which lines stay where they are
-	narrowing   = 1.3
+	narrowing   = 1.05
 	percentCols = 16
 )
 
