@@ -1,10 +1,38 @@
 package amd64
 
 import (
+	"bytes"
+
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
+
+// hijackPushes begins the CLR's return-hijack stub: a push of rax makes room
+// for the return address, then the callee-saved registers follow. No compiler
+// saves rax first. Source: dotnet/runtime src/coreclr/vm/amd64/asmhelpers.S,
+// OnHijackTripThread; the same in .NET 9 and 10.
+var hijackPushes = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
+
+// foldHijack makes the stub's rules true: since no call entered it, its CFA is
+// a word lower than they say, and the return address stands just below.
+func foldHijack(row *cfi.Row, m *module.Module) {
+	if m.ELF == nil || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP {
+		return
+	}
+	b, ok := m.ELF.BytesAt(row.FDE.Lo, len(hijackPushes))
+	if !ok || !bytes.Equal(b, hijackPushes) {
+		return
+	}
+	row.CFA.Off -= 8
+	for c := range row.Regs[:dwarfRA] {
+		if row.Regs[c].Kind == cfi.Offset {
+			row.Regs[c].Off += 8
+		}
+	}
+}
 
 // unhijack repairs the step out of the CLR's return-hijack stub. The runtime
 // replaces a managed frame's return address by the stub's, so the stub is
@@ -12,8 +40,7 @@ import (
 // gives is a word too high, and the return address read at CFA-8 belongs to
 // the caller's own frame. The stub pushes the true one first, at CFA-16.
 //
-// It is recognised by its outcome alone, so that no symbol of the runtime is
-// needed: a return address that lies in no module and no managed range, above
+// A stub of another make than foldHijack knows is recognised by its outcome: a return address that lies in no module and no managed range, above
 // one that is managed. The callee-saved registers are as the stub's rules say.
 func (u *Unwinder) unhijack(regs *Registers, mem *memory.Window, f *unwind.Frame) bool {
 	if u.trust != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {

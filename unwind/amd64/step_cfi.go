@@ -14,6 +14,7 @@ import (
 func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
 	case cfi.None:
+		foldHijack(&u.row, m)
 		return u.compile(&u.row, i, addr, m.Bias)
 	case cfi.NoInfo:
 		return makeRule(RuleNoInfo, i)
