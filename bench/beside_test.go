@@ -1,0 +1,293 @@
+// Package bench times our walkers beside their peers, on the same recorded
+// stacks, in rounds that alternate, in one run: only the ratios within a run
+// mean something on a machine that others use too.
+//
+// Sources: bench/peer and bench/libunwind.
+//
+// Strategy: the peer runs as a process of its own and is asked for a round at a
+// time. Of each side the minimum round counts; the median of the ratios of
+// neighbouring rounds tells how much the machine moved.
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+)
+
+// side is our side of a comparison: all walks of a file, ready to go.
+type side struct {
+	file   *peer.File
+	tables []*module.Table
+	us     []*amd64.Unwinder
+	mems   []*memory.Window
+	out    [4096]unwind.Frame
+}
+
+func newSide(f *peer.File) *side {
+	s := &side{file: f}
+	for i := range f.Sets {
+		u := amd64.New()
+		s.tables = append(s.tables, f.Table(i))
+		u.SetTable(s.tables[i])
+		s.us = append(s.us, u)
+	}
+	for i := range f.Walks {
+		s.mems = append(s.mems, memory.New(f.Walks[i].Runs...))
+	}
+	return s
+}
+
+// walk walks stack i and returns its number of frames.
+func (s *side) walk(i int) int {
+	w := &s.file.Walks[i]
+	regs := w.Regs
+	n, _, _ := s.us[w.Set].Walk(&regs, true, unwind.TrustContext, s.mems[i], nil, s.out[:w.Limit])
+	return n
+}
+
+// round walks everything n times, cold with an empty cache each time.
+func (s *side) round(cold bool, n int) (ns, frames uint64) {
+	begin := time.Now()
+	for range n {
+		if cold {
+			for _, u := range s.us {
+				u.DisableCache(false) // empties it
+			}
+		}
+		for i := range s.file.Walks {
+			frames += uint64(s.walk(i))
+		}
+	}
+	return uint64(time.Since(begin)), frames
+}
+
+// agreed keeps the walks on which both sides give the same frames, so that both
+// do the same work.
+func agreed(tb testing.TB, program string, f *peer.File) *peer.File {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "all")
+	if err := f.Write(path); err != nil {
+		tb.Fatal(err)
+	}
+	theirs, err := peer.Run(program, path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, kept := newSide(f), &peer.File{Sets: f.Sets}
+	for i := range f.Walks {
+		n := s.walk(i)
+		same := n == len(theirs[i]) && n > 0
+		for k := 0; same && k < n; k++ {
+			same = s.out[k].IP == theirs[i][k].IP && s.out[k].SP == theirs[i][k].SP
+		}
+		if same {
+			w := f.Walks[i]
+			w.Limit = n
+			kept.Walks = append(kept.Walks, w)
+		}
+	}
+	if len(kept.Walks) == 0 {
+		tb.Fatal("no walk on which both agree")
+	}
+	return kept
+}
+
+// programs compiles the peer and the deep program or skips, counted.
+func programs(tb testing.TB) (libunwind, deep string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	libunwind, err := peer.BuildPeer(dir)
+	if err == nil {
+		deep, err = peer.Build(dir, "deep")
+	}
+	if errors.Is(err, peer.ErrAbsent) {
+		tb.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return libunwind, deep
+}
+
+// rounds of each side; a round lasts about roundTime.
+const (
+	rounds    = 21
+	roundTime = 4 * time.Millisecond
+)
+
+// beside alternates rounds and reports both minima, their ratio, and the
+// quartiles of the ratios of neighbouring rounds.
+func beside(b *testing.B, program string, f *peer.File, cold bool) {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "walks")
+	if err := f.Write(path); err != nil {
+		b.Fatal(err)
+	}
+	timer, err := peer.StartTimer(program, path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer timer.Close()
+	s := newSide(f)
+	theirs := func(n int) float64 {
+		ns, frames, err := timer.Round(cold, n)
+		if err != nil || frames == 0 {
+			b.Fatal(frames, err)
+		}
+		return float64(ns) / float64(frames)
+	}
+	ours := func(n int) float64 {
+		ns, frames := s.round(cold, n)
+		return float64(ns) / float64(frames)
+	}
+	frames := 0
+	for i := range f.Walks {
+		frames += f.Walks[i].Limit
+	}
+	times := func(perFrame float64) int { return max(1, int(float64(roundTime)/perFrame/float64(frames))) }
+	nOurs, nTheirs := times(ours(2)), times(theirs(2))
+	var o, p, ratio []float64
+	for range rounds {
+		o, p = append(o, ours(nOurs)), append(p, theirs(nTheirs))
+		ratio = append(ratio, p[len(p)-1]/o[len(o)-1])
+	}
+	slices.Sort(ratio)
+	for b.Loop() {
+		s.round(cold, 1)
+	}
+	b.ReportMetric(slices.Min(o), "ours-ns/frame")
+	b.ReportMetric(slices.Min(p), "libunwind-ns/frame")
+	b.ReportMetric(slices.Min(p)/slices.Min(o), "ratio")
+	b.ReportMetric(ratio[rounds/4], "ratio-q1")
+	b.ReportMetric(ratio[rounds/2], "ratio-median")
+	b.ReportMetric(ratio[rounds*3/4], "ratio-q3")
+	b.ReportMetric(float64(frames), "frames")
+}
+
+func both(b *testing.B, name, program string, f *peer.File) {
+	for _, cold := range []bool{false, true} {
+		mode := "warm"
+		if cold {
+			mode = "cold"
+		}
+		b.Run(name+"/"+mode, func(b *testing.B) { beside(b, program, f, cold) })
+	}
+}
+
+// BenchmarkBeside is our walk beside libunwind's. libunwind has its cache
+// enlarged to hold everything. The deep stacks are one stack of known depth;
+// the others many, each walked once a round.
+func BenchmarkBeside(b *testing.B) {
+	program, deep := programs(b)
+	for _, depth := range []int{8, 32, 128} {
+		path := filepath.Join(b.TempDir(), "deep")
+		record(b, deep, path, depth)
+		f, err := peer.Read(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		both(b, fmt.Sprintf("deep-%d", depth), program, agreed(b, program, f))
+	}
+	if f, _, err := peer.FromSnapshots(b.TempDir()); err == nil {
+		both(b, "snapshots", program, agreed(b, program, f))
+	} else if errors.Is(err, snap.ErrAbsent) {
+		b.Log("SKIPPED-CHECK: " + err.Error())
+	} else {
+		b.Fatal(err)
+	}
+	for i, path := range rawFiles(b) {
+		f, _, err := peer.FromRaw(path, 1500)
+		if err != nil {
+			b.Fatal(err)
+		}
+		both(b, fmt.Sprintf("dotnet-%d", i), program, agreed(b, program, f))
+	}
+}
+
+// rawFiles lists the raw sample files of SEEDWALK_RAW_SAMPLES.
+func rawFiles(b *testing.B) []string {
+	list := os.Getenv("SEEDWALK_RAW_SAMPLES")
+	if list == "" {
+		b.Log("SKIPPED-CHECK: no raw samples (SEEDWALK_RAW_SAMPLES=file[:file])")
+		return nil
+	}
+	return strings.Split(list, ":")
+}
+
+func record(tb testing.TB, deep, path string, depth int) {
+	tb.Helper()
+	if err := run(deep, path, fmt.Sprint(depth)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// BenchmarkSeed is a whole seed search, judged, over the leaf blocks.
+func BenchmarkSeed(b *testing.B) {
+	for _, path := range rawFiles(b) {
+		f, _, err := peer.FromRaw(path, 1500)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := newSide(f)
+		frames, walks := 0, 0
+		b.Run(filepath.Base(path), func(b *testing.B) {
+			b.ReportAllocs()
+			frames, walks = 0, 0
+			for b.Loop() {
+				for i := range f.Walks {
+					w := &f.Walks[i]
+					r := seed.Find(s.us[w.Set], &w.Regs, s.mems[i], nil, s.out[:])
+					frames += r.Frames
+					walks++
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(walks), "ns/seed")
+		})
+	}
+}
+
+// BenchmarkLoad opens a module and indexes its unwind data.
+func BenchmarkLoad(b *testing.B) {
+	for _, path := range images(b) {
+		b.Run(filepath.Base(path), func(b *testing.B) {
+			b.ReportAllocs()
+			entries := 0
+			for b.Loop() {
+				m := module.LoadELF(0, path, 0, 1<<40, 0)
+				if m.Err != nil {
+					b.Fatal(m.Err)
+				}
+				entries = m.CFI.Len()
+			}
+			b.ReportMetric(float64(entries), "entries")
+		})
+	}
+}
+
+// images finds the C library and libcoreclr.
+func images(b *testing.B) (paths []string) {
+	for _, pattern := range []string{"/lib/*-linux-gnu/libc.so.6", "../.cache/dotnet-9.*/package/dist/libcoreclr.so"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			b.Logf("SKIPPED-CHECK: no %s", pattern)
+			continue
+		}
+		paths = append(paths, found[0])
+	}
+	return paths
+}

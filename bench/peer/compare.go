@@ -1,0 +1,103 @@
+package peer
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Class says how the peer's frames stand to ours.
+type Class string
+
+const (
+	Equal        Class = "equal"                             // every frame of the block, and the one below it
+	StopsNoInfo  Class = "stops: no unwind data it can find" // equal so far
+	StopsInfo    Class = "stops: it has unwind data"         // equal so far
+	GuessDiffers Class = "differs after its guess"           // it had no unwind data and took RBP or code bytes
+	OursDoubtful Class = "differs where ours is a guess"     // marked so by us
+	Extra        Class = "goes on beyond our end"            // equal so far
+	HijackStub   Class = "differs below the CLR's return-hijack stub"
+	Differs      Class = "DIFFERS, unwind data on both sides"
+)
+
+// Compare classifies a walk; at is the first frame that differs or is missing.
+func Compare(want Want, got []Frame) (c Class, at int) {
+	for i, w := range want.Frames {
+		if i >= len(got) {
+			return stopped(got, i), i
+		}
+		if got[i].IP == w.IP && (got[i].SP == w.SP || w.SP == 0) {
+			continue
+		}
+		switch {
+		case w.Trust.Doubtful():
+			return OursDoubtful, i
+		case i > 0 && !got[i-1].Found:
+			return GuessDiffers, i
+		}
+		return Differs, i
+	}
+	if len(got) > len(want.Frames) {
+		return Extra, len(want.Frames)
+	}
+	return Equal, 0
+}
+
+func stopped(got []Frame, i int) Class {
+	if i > 0 && got[i-1].Found {
+		return StopsInfo
+	}
+	return StopsNoInfo
+}
+
+// hijackPushes begins OnHijackTripThread (dotnet/runtime
+// src/coreclr/vm/amd64/asmhelpers.S): a ret enters it, not a call, so that its
+// call frame information is a word off. We know that; libunwind cannot.
+var hijackPushes = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
+
+// stubSize bounds the stub, bytes.
+const stubSize = 128
+
+// InHijackStub reports whether ip lies in the CLR's return-hijack stub.
+func InHijackStub(t *module.Table, ip uint64) bool {
+	i := t.Find(ip)
+	if i < 0 || t.At(i).ELF == nil {
+		return false
+	}
+	b, ok := t.At(i).ELF.BytesAt(ip-t.At(i).Bias-stubSize, stubSize)
+	return ok && bytes.Contains(b, hijackPushes)
+}
+
+// Describe prints both sides around frame at.
+func Describe(f *File, w *Walk, want Want, got []Frame, at int) string {
+	s := fmt.Sprintf("%s frame %d", w.Name, at)
+	for i := max(0, at-1); i <= at+1; i++ {
+		if i < len(want.Frames) {
+			s += fmt.Sprintf("\n  ours %d %s sp %#x %v", i, f.place(w.Set, want.Frames[i].IP), want.Frames[i].SP, want.Frames[i].Trust)
+		}
+		if i < len(got) {
+			s += fmt.Sprintf("\n  peer %d %s sp %#x found %v", i, f.place(w.Set, got[i].IP), got[i].SP, got[i].Found)
+		}
+	}
+	return s
+}
+
+// place prints an ip as module and address in it.
+func (f *File) place(set int, ip uint64) string {
+	for _, im := range f.Sets[set] {
+		if ip >= im.Start && ip < im.End {
+			return fmt.Sprintf("%s+%#x", base(im.Path), ip-im.Bias)
+		}
+	}
+	return fmt.Sprintf("%#x", ip)
+}
+
+func base(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			return path[i+1:]
+		}
+	}
+	return path
+}

@@ -1,0 +1,115 @@
+package peer
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// builtPeer compiles the peer or skips, counted.
+func builtPeer(t *testing.T) string {
+	t.Helper()
+	p, err := BuildPeer(t.TempDir())
+	if errors.Is(err, ErrAbsent) {
+		t.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// held runs the peer over f and counts classes. No frame may differ where both
+// sides had unwind data, but for those explained.
+func held(t *testing.T, f *File, want []Want, explained func(w *Walk, i int, got []Frame, at int) Class) map[Class]int {
+	t.Helper()
+	program := builtPeer(t)
+	path := filepath.Join(t.TempDir(), "walks")
+	if err := f.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Run(program, path)
+	if err != nil || len(got) != len(f.Walks) {
+		t.Fatalf("%d of %d walks came back: %v", len(got), len(f.Walks), err)
+	}
+	sum, frames := map[Class]int{}, 0
+	for i := range f.Walks {
+		w := &f.Walks[i]
+		c, at := Compare(want[i], got[i])
+		if c == Differs {
+			if e := explained(w, i, got[i], at); e != "" {
+				c = e
+			}
+		}
+		if sum[c]++; c == Differs {
+			t.Errorf("%s", Describe(f, w, want[i], got[i], at))
+		} else if c != Equal && sum[c] <= 2 {
+			t.Logf("%s: %s", c, Describe(f, w, want[i], got[i], at))
+		}
+		frames += len(want[i].Frames)
+	}
+	for c, n := range sum {
+		t.Logf("%6d of %d walks: %s", n, len(f.Walks), c)
+	}
+	t.Logf("%d frames in all", frames)
+	if sum[Equal] == 0 {
+		t.Error("no walk is equal: is the peer given what it needs?")
+	}
+	return sum
+}
+
+// hijacked explains a frame found by way of the CLR's hijack stub: ours is a
+// word lower than the peer's, which took the stub's word.
+func hijacked(f *File, want []Want) func(*Walk, int, []Frame, int) Class {
+	tables := make([]*module.Table, len(f.Sets))
+	return func(w *Walk, i int, got []Frame, at int) Class {
+		if tables[w.Set] == nil {
+			tables[w.Set] = f.Table(w.Set)
+		}
+		if at > 0 && got[at].SP == want[i].Frames[at].SP+8 && InHijackStub(tables[w.Set], got[at-1].IP) {
+			return HijackStub
+		}
+		return ""
+	}
+}
+
+func unexplained(*Walk, int, []Frame, int) Class { return "" }
+
+// The peer against recorded leaf blocks of real processes: the files of
+// SEEDWALK_RAW_SAMPLES, separated by colons, written by record --raw.
+func TestRawSamples(t *testing.T) {
+	list := os.Getenv("SEEDWALK_RAW_SAMPLES")
+	if list == "" {
+		t.Skip("SKIPPED-CHECK: no raw samples (SEEDWALK_RAW_SAMPLES=file[:file])")
+	}
+	for _, path := range strings.Split(list, ":") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			f, want, err := FromRaw(path, 5000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held(t, f, want, hijacked(f, want))
+		})
+	}
+}
+
+// The peer against single-stepped truth, as far as unwind data gives it: what
+// it gets wrong here is its own fault.
+func TestSnapshots(t *testing.T) {
+	f, want, err := FromSnapshots(t.TempDir())
+	if errors.Is(err, snap.ErrAbsent) {
+		t.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.Walks {
+		f.Walks[i].Limit = len(want[i].Frames)
+	}
+	held(t, f, want, unexplained)
+}

@@ -1,0 +1,138 @@
+package peer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// ErrAbsent means that libunwind or a C compiler is not on this machine.
+var ErrAbsent = errors.New("peer: no C compiler or no libunwind headers (scripts/deps.sh installs them)")
+
+// Frame is one frame of ours or of the peer.
+type Frame struct {
+	IP, SP uint64
+	Found  bool         // the peer's: unwind data was found to leave it
+	Trust  unwind.Trust // ours
+}
+
+// Source returns a file of bench/libunwind.
+func Source(name string) (string, error) {
+	dir, err := os.Getwd()
+	for err == nil {
+		path := filepath.Join(dir, "bench", "libunwind", name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		if up := filepath.Dir(dir); up != dir {
+			dir = up
+			continue
+		}
+		return "", fmt.Errorf("peer: no bench/libunwind/%s above the working directory", name)
+	}
+	return "", err
+}
+
+// Build compiles bench/libunwind/NAME.c into dir and returns the program. It
+// answers ErrAbsent where compiler or library are missing.
+func Build(dir, name string, libs ...string) (string, error) {
+	src, err := Source(name + ".c")
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(dir, name)
+	args := append([]string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", out, src}, libs...)
+	b, err := exec.Command("gcc", args...).CombinedOutput()
+	switch {
+	case errors.Is(err, exec.ErrNotFound), strings.Contains(string(b), "libunwind-x86_64.h: No such file"):
+		return "", ErrAbsent
+	case err != nil:
+		return "", fmt.Errorf("peer: compiling %s.c: %w\n%s", name, err, b)
+	}
+	return out, nil
+}
+
+// BuildPeer compiles the libunwind peer.
+func BuildPeer(dir string) (string, error) {
+	return Build(dir, "peer", "-lunwind-x86_64", "-lunwind")
+}
+
+// Run gives the peer's frames of each walk of the file at path.
+func Run(program, path string) ([][]Frame, error) {
+	cmd := exec.Command(program, path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	walks, err := parse(out)
+	return walks, errors.Join(err, cmd.Wait())
+}
+
+func parse(r io.Reader) (walks [][]Frame, err error) {
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		if strings.HasPrefix(s.Text(), "walk ") {
+			walks = append(walks, nil)
+			continue
+		}
+		var f Frame
+		var found int
+		if _, err := fmt.Sscanf(s.Text(), "%x %x %d", &f.IP, &f.SP, &found); err != nil || len(walks) == 0 {
+			return nil, fmt.Errorf("peer: cannot read its line %q", s.Text())
+		}
+		f.Found = found != 0
+		walks[len(walks)-1] = append(walks[len(walks)-1], f)
+	}
+	return walks, s.Err()
+}
+
+// Timer is a running peer that times rounds on demand.
+type Timer struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// StartTimer starts the peer over the file at path.
+func StartTimer(program, path string) (*Timer, error) {
+	cmd := exec.Command(program, "--bench", path)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &Timer{cmd, in, bufio.NewReader(out)}, cmd.Start()
+}
+
+// Round walks everything n times, cold with an empty cache each time, and
+// gives ns and frames.
+func (t *Timer) Round(cold bool, n int) (ns, frames uint64, err error) {
+	mode := "w"
+	if cold {
+		mode = "c"
+	}
+	if _, err = fmt.Fprintf(t.in, "%s %d\n", mode, n); err == nil {
+		_, err = fmt.Fscan(t.out, &ns, &frames)
+	}
+	return ns, frames, err
+}
+
+// Close ends the peer.
+func (t *Timer) Close() error {
+	return errors.Join(t.in.Close(), t.cmd.Wait())
+}

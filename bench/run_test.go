@@ -1,0 +1,33 @@
+package bench
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/bench/peer"
+)
+
+func run(name string, args ...string) error {
+	if b, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, b)
+	}
+	return nil
+}
+
+// Both sides give every frame of stacks of known depth: the timed work is the
+// whole walk.
+func TestDeep(t *testing.T) {
+	program, deep := programs(t)
+	for _, depth := range []int{8, 32, 128} {
+		path := t.TempDir() + "/deep"
+		record(t, deep, path, depth)
+		f, err := peer.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := agreed(t, program, f).Walks[0].Limit; got != depth {
+			t.Errorf("%d frames of a stack of %d", got, depth)
+		}
+	}
+}
