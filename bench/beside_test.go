@@ -12,10 +12,8 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,20 +57,26 @@ func (s *side) walk(i int) int {
 	return n
 }
 
-// round walks everything n times, cold with an empty cache each time.
-func (s *side) round(cold bool, n int) (ns, frames uint64) {
-	begin := time.Now()
+// round walks everything n times.
+func (s *side) round(m peer.Mode, n int) (ns, frames uint64) {
 	for range n {
-		if cold {
-			for _, u := range s.us {
-				u.DisableCache(false) // empties it
-			}
+		if m != peer.Warm {
+			s.empty(m == peer.Off)
 		}
+		begin := time.Now()
 		for i := range s.file.Walks {
 			frames += uint64(s.walk(i))
 		}
+		ns += uint64(time.Since(begin))
 	}
-	return uint64(time.Since(begin)), frames
+	return ns, frames
+}
+
+// empty empties the caches, and switches them off or on.
+func (s *side) empty(off bool) {
+	for _, u := range s.us {
+		u.DisableCache(off)
+	}
 }
 
 // agreed keeps the walks on which both sides give the same frames, so that both
@@ -131,7 +135,7 @@ const (
 
 // beside alternates rounds and reports both minima, their ratio, and the
 // quartiles of the ratios of neighbouring rounds.
-func beside(b *testing.B, program string, f *peer.File, cold bool) {
+func beside(b *testing.B, program string, f *peer.File, mode peer.Mode) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "walks")
 	if err := f.Write(path); err != nil {
@@ -144,14 +148,14 @@ func beside(b *testing.B, program string, f *peer.File, cold bool) {
 	defer timer.Close()
 	s := newSide(f)
 	theirs := func(n int) float64 {
-		ns, frames, err := timer.Round(cold, n)
+		ns, frames, err := timer.Round(mode, n)
 		if err != nil || frames == 0 {
 			b.Fatal(frames, err)
 		}
 		return float64(ns) / float64(frames)
 	}
 	ours := func(n int) float64 {
-		ns, frames := s.round(cold, n)
+		ns, frames := s.round(mode, n)
 		return float64(ns) / float64(frames)
 	}
 	frames := 0
@@ -167,7 +171,7 @@ func beside(b *testing.B, program string, f *peer.File, cold bool) {
 	}
 	slices.Sort(ratio)
 	for b.Loop() {
-		s.round(cold, 1)
+		s.round(mode, 1)
 	}
 	b.ReportMetric(slices.Min(o), "ours-ns/frame")
 	b.ReportMetric(slices.Min(p), "libunwind-ns/frame")
@@ -179,12 +183,8 @@ func beside(b *testing.B, program string, f *peer.File, cold bool) {
 }
 
 func both(b *testing.B, name, program string, f *peer.File) {
-	for _, cold := range []bool{false, true} {
-		mode := "warm"
-		if cold {
-			mode = "cold"
-		}
-		b.Run(name+"/"+mode, func(b *testing.B) { beside(b, program, f, cold) })
+	for _, mode := range []peer.Mode{peer.Warm, peer.Cold, peer.Off} {
+		b.Run(name+"/"+string(mode), func(b *testing.B) { beside(b, program, f, mode) })
 	}
 }
 
@@ -215,23 +215,6 @@ func BenchmarkBeside(b *testing.B) {
 			b.Fatal(err)
 		}
 		both(b, fmt.Sprintf("dotnet-%d", i), program, agreed(b, program, f))
-	}
-}
-
-// rawFiles lists the raw sample files of SEEDWALK_RAW_SAMPLES.
-func rawFiles(b *testing.B) []string {
-	list := os.Getenv("SEEDWALK_RAW_SAMPLES")
-	if list == "" {
-		b.Log("SKIPPED-CHECK: no raw samples (SEEDWALK_RAW_SAMPLES=file[:file])")
-		return nil
-	}
-	return strings.Split(list, ":")
-}
-
-func record(tb testing.TB, deep, path string, depth int) {
-	tb.Helper()
-	if err := run(deep, path, fmt.Sprint(depth)); err != nil {
-		tb.Fatal(err)
 	}
 }
 

@@ -15,6 +15,22 @@ func run(name string, args ...string) error {
 	return nil
 }
 
+func record(tb testing.TB, deep, path string, depth int) {
+	tb.Helper()
+	if err := run(deep, path, fmt.Sprint(depth)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// rawFiles lists the raw sample files to walk, or skips nothing and says so.
+func rawFiles(b *testing.B) []string {
+	files, err := peer.RawFiles(b.TempDir())
+	if err != nil {
+		b.Log("SKIPPED-CHECK: " + err.Error())
+	}
+	return files
+}
+
 // Both sides give every frame of stacks of known depth: the timed work is the
 // whole walk.
 func TestDeep(t *testing.T) {

@@ -5,8 +5,9 @@
 // ELF gABI with the LSB's .eh_frame_hdr chapter.
 //
 // Usage: peer FILE           print each walk: "walk I", then "ip sp info" lines
-//        peer --bench FILE   read "w N" or "c N" lines (N rounds, warm or each
-//                            begun with a flushed cache), answer "ns frames"
+//        peer --bench FILE   read "w N", "c N" or "n N" lines (N rounds: warm, each
+//                            begun with an emptied cache, no cache) and answer
+//                            "ns frames"; emptying is not timed
 //
 // File: "SWPEER01", then little-endian 64-bit words: number of module sets; per
 // set its modules (count, then start, end, bias, path length, path); number of
@@ -345,19 +346,29 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+// timed walks everything once and adds up the time in *ns.
+static uint64_t timed(unw_addr_space_t as, struct walk *walks, uint64_t n, uint64_t *ns)
+{
+	uint64_t frames = 0, begin = now();
+	for (uint64_t i = 0; i < n; i++)
+		frames += step_all(as, &walks[i], 0);
+	*ns += now() - begin;
+	return frames;
+}
+
 static void bench(unw_addr_space_t as, struct walk *walks, uint64_t n)
 {
 	char mode;
 	unsigned rounds;
 	while (scanf(" %c %u", &mode, &rounds) == 2) {
-		uint64_t frames = 0, begin = now();
+		uint64_t frames = 0, ns = 0;
+		unw_set_caching_policy(as, mode == 'n' ? UNW_CACHE_NONE : UNW_CACHE_GLOBAL);
 		for (unsigned r = 0; r < rounds; r++) {
 			if (mode == 'c')
 				unw_flush_cache(as, 0, 0);
-			for (uint64_t i = 0; i < n; i++)
-				frames += step_all(as, &walks[i], 0);
+			frames += timed(as, walks, n, &ns);
 		}
-		printf("%" PRIu64 " %" PRIu64 "\n", now() - begin, frames);
+		printf("%" PRIu64 " %" PRIu64 "\n", ns, frames);
 		fflush(stdout);
 	}
 }
@@ -392,7 +403,7 @@ int main(int argc, char **argv)
 		die("no address space");
 	// Printing looks everything up anew, since the found mark comes from the
 	// look-up; timing gives libunwind its best: a cache that holds all.
-	unw_set_caching_policy(as, timing ? UNW_CACHE_GLOBAL : UNW_CACHE_NONE);
+	unw_set_caching_policy(as, UNW_CACHE_NONE);
 	if (timing) {
 		unw_set_cache_size(as, 4096, 0);
 		bench(as, walks, nwalks);

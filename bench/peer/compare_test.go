@@ -2,9 +2,7 @@ package peer
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/snap"
@@ -80,14 +78,16 @@ func hijacked(f *File, want []Want) func(*Walk, int, []Frame, int) Class {
 
 func unexplained(*Walk, int, []Frame, int) Class { return "" }
 
-// The peer against recorded leaf blocks of real processes: the files of
-// SEEDWALK_RAW_SAMPLES, separated by colons, written by record --raw.
+// The peer against recorded leaf blocks of real processes.
 func TestRawSamples(t *testing.T) {
-	list := os.Getenv("SEEDWALK_RAW_SAMPLES")
-	if list == "" {
-		t.Skip("SKIPPED-CHECK: no raw samples (SEEDWALK_RAW_SAMPLES=file[:file])")
+	files, err := RawFiles(t.TempDir())
+	if errors.Is(err, ErrNoSamples) {
+		t.Skip("SKIPPED-CHECK: " + err.Error())
 	}
-	for _, path := range strings.Split(list, ":") {
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			f, want, err := FromRaw(path, 5000)
 			if err != nil {

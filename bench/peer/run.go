@@ -119,14 +119,21 @@ func StartTimer(program, path string) (*Timer, error) {
 	return &Timer{cmd, in, bufio.NewReader(out)}, cmd.Start()
 }
 
-// Round walks everything n times, cold with an empty cache each time, and
-// gives ns and frames.
-func (t *Timer) Round(cold bool, n int) (ns, frames uint64, err error) {
-	mode := "w"
-	if cold {
-		mode = "c"
-	}
-	if _, err = fmt.Fprintf(t.in, "%s %d\n", mode, n); err == nil {
+// Mode says what the rule cache holds when a round begins.
+type Mode string
+
+const (
+	Warm Mode = "warm" // everything
+	Cold Mode = "cold" // nothing; emptying it is not timed
+	Off  Mode = "off"  // nothing, ever: each frame is a miss
+)
+
+// letters are the modes in the peer's protocol.
+var letters = map[Mode]string{Warm: "w", Cold: "c", Off: "n"}
+
+// Round walks everything n times and gives ns and frames.
+func (t *Timer) Round(m Mode, n int) (ns, frames uint64, err error) {
+	if _, err = fmt.Fprintf(t.in, "%s %d\n", letters[m], n); err == nil {
 		_, err = fmt.Fscan(t.out, &ns, &frames)
 	}
 	return ns, frames, err
