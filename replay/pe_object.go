@@ -1,0 +1,153 @@
+package replay
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// decodeObject compares packed words with what llvm-readobj prints of them.
+func (x *peRun) decodeObject(name, arch string, data []byte) error {
+	var v struct {
+		ID       string
+		Sections map[string]string
+		LLVM19   [][]string
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	if arch != "arm64" {
+		return fmt.Errorf("%s: objects of %s: %w", v.ID, arch, ErrFormat)
+	}
+	t := x.r.tally(name, true)
+	for section, text := range v.Sections {
+		if !strings.HasPrefix(section, ".pdata") {
+			continue
+		}
+		pdata, err := hex.DecodeString(text)
+		if err != nil || len(pdata) != pe.ARM64EntrySize*len(v.LLVM19) {
+			return fmt.Errorf("%s: %d bytes of %s for %d functions: %w", v.ID, len(pdata), section, len(v.LLVM19), ErrFormat)
+		}
+		for k, lines := range v.LLVM19 {
+			x.object(t, v.ID, pe.ARM64Entry(pdata, k).Data, lines)
+		}
+	}
+	return nil
+}
+
+func (x *peRun) object(t *Tally, id string, word uint32, lines []string) {
+	var buf pe.ARM64Buffer
+	i, fault := pe.DecodeARM64PackedInfo(word, &buf)
+	got := llvmFields(&i)
+	for codes := i.Codes; len(codes) > 0; {
+		c, reason := pe.DecodeARM64Code(codes)
+		if reason != pe.ARM64OK {
+			break
+		}
+		got = append(got, llvmCode(&c))
+		codes = codes[c.Size:]
+		if c.Last() {
+			break
+		}
+	}
+	got = append(got, "]")
+	want := llvmWant(lines)
+	var values []Pair
+	for k := range max(len(want), len(got)) {
+		values = append(values, Pair{fmt.Sprint(k), nth(want, k), nth(got, k)})
+	}
+	verdict := right
+	switch {
+	case !fault.OK():
+		verdict = refused
+	case differ(values):
+		verdict = wrong
+	}
+	x.r.count(t, verdict, func() Mismatch {
+		return Mismatch{ID: id, Where: fmt.Sprintf("%s, word %08x", nth(lines, 0), word), Why: "fault " + fault.Reason.String(), Values: values}
+	})
+}
+
+func nth(s []string, i int) string {
+	if i < len(s) {
+		return s[i]
+	}
+	return "-"
+}
+
+func llvmFields(i *pe.ARM64Info) []string {
+	p := &i.Packed
+	yes := map[bool]string{true: "Yes", false: "No"}
+	return []string{"Fragment: " + yes[i.Fragment], fmt.Sprintf("FunctionLength: %d", p.Length), fmt.Sprintf("RegF: %d", p.RegF),
+		fmt.Sprintf("RegI: %d", p.RegI), "HomedParameters: " + yes[p.H], fmt.Sprintf("CR: %d", p.CR), fmt.Sprintf("FrameSize: %d", p.FrameSize), "Prologue ["}
+}
+
+// llvmCode writes a code of a canonical prolog as llvm-readobj does.
+func llvmCode(c *pe.ARM64Code) string {
+	if !c.Saves {
+		switch c.Op {
+		case pe.ARM64SetFP:
+			return "mov x29, sp"
+		case pe.ARM64PACSignLR:
+			return "pacibsp"
+		case pe.ARM64Nop:
+			return "home"
+		case pe.ARM64End:
+			return "end"
+		}
+		return fmt.Sprintf("sub sp, sp, #%d", c.Off)
+	}
+	where := fmt.Sprintf("[sp, #%d]", c.Off)
+	if c.Pre {
+		where = fmt.Sprintf("[sp, #-%d]!", c.Off)
+	} else if c.Off == 0 && c.Op != pe.ARM64SaveFPLR {
+		where = "[sp]"
+	}
+	if c.Reg2 == pe.ARM64NoRegister {
+		return fmt.Sprintf("str %s, %s", llvmReg(c, c.Reg), where)
+	}
+	return fmt.Sprintf("stp %s, %s, %s", llvmReg(c, c.Reg), llvmReg(c, c.Reg2), where)
+}
+
+func llvmReg(c *pe.ARM64Code, r uint8) string {
+	switch {
+	case c.Vector:
+		return fmt.Sprintf("d%d", r)
+	case r == 30:
+		return "lr"
+	}
+	return fmt.Sprintf("x%d", r)
+}
+
+// llvmWant turns llvm-readobj's lines into ours. It differs in two places:
+// RegI=1 with CR=1 is INVALID there (and is two instructions), and the homing
+// store that makes the save area is printed as the store.
+func llvmWant(lines []string) []string {
+	var out []string
+	for _, l := range lines[min(1, len(lines)):] {
+		l = strings.TrimSpace(l)
+		switch {
+		case l == "INVALID!":
+			out = append(out, "stp x19, lr, [sp]", "sub sp, sp, #16")
+		case strings.HasPrefix(l, "stp x0, x1, [sp, #-"):
+			out = append(out, "sub sp, sp, #64")
+		case homes(l):
+			out = append(out, "home")
+		default:
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func homes(l string) bool {
+	for _, p := range []string{"stp x0, x1, ", "stp x2, x3, ", "stp x4, x5, ", "stp x6, x7, "} {
+		if strings.HasPrefix(l, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
+)
+
+func peArch(name string) inspect.Arch {
+	if name == "arm64" {
+		return inspect.ARM64
+	}
+	return inspect.AMD64
+}
+
+// stepper is one step of a vector, on either architecture.
+type stepper interface {
+	set(s *peState)
+	setIP(ip uint64)
+	sp() uint64
+	run(mem *memory.Window) unwind.Stop
+	// compare sets what is expected beside what the step gave.
+	compare(want *peState) []Pair
+}
+
+func (x *peRun) newStep(arch string) stepper {
+	if arch == "arm64" {
+		return &stepARM64{u: x.a64, regs: context.ARM64{Known: context.ARM64All}}
+	}
+	return &stepAMD64{u: x.u64, regs: context.AMD64{Known: context.AMD64All}}
+}
+
+func pair(name string, want, got uint64, known bool) Pair {
+	p := Pair{name, fmt.Sprintf("%x", want), fmt.Sprintf("%x", got)}
+	if !known {
+		p.Got = "unknown"
+	}
+	return p
+}
+
+// stepAMD64 is a step on x64.
+type stepAMD64 struct {
+	u          *amd64.Unwinder
+	from, regs context.AMD64
+	frame      unwind.Frame
+}
+
+func (s *stepAMD64) set(p *peState) {
+	for name, v := range p.GPR {
+		if n := snap.AMD64Index(name); n >= 0 {
+			s.regs.GPR[n] = uint64(v)
+		}
+	}
+	if p.SP != nil {
+		s.regs.GPR[context.RSP] = uint64(*p.SP)
+	}
+	for name, v := range p.XMM {
+		if n, ok := xmmIndex(name); ok {
+			s.regs.XMM[n] = xmm(v)
+		}
+	}
+}
+
+// xmmIndex maps xmm6-xmm15 to 0-9.
+func xmmIndex(name string) (int, bool) {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, "xmm"))
+	return n - 6, err == nil && n >= 6 && n <= 15
+}
+
+// xmm reads 32 hex digits, the most significant first.
+func xmm(s string) context.XMM {
+	if len(s) != 32 {
+		return context.XMM{}
+	}
+	hi, _ := strconv.ParseUint(s[:16], 16, 64) // a digit that is none gives a value that compares wrong
+	lo, _ := strconv.ParseUint(s[16:], 16, 64)
+	return context.XMM{lo, hi}
+}
+
+func (s *stepAMD64) setIP(ip uint64) { s.regs.RIP = ip }
+func (s *stepAMD64) sp() uint64      { return s.regs.SP() }
+
+func (s *stepAMD64) run(mem *memory.Window) unwind.Stop {
+	s.from = s.regs
+	_, stop := s.u.Step(&s.regs, true, mem, nil, &s.frame)
+	return stop
+}
+
+// savedAMD64 are the registers a Windows function preserves.
+var savedAMD64 = []string{"rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"}
+
+func (s *stepAMD64) compare(want *peState) []Pair {
+	out := []Pair{}
+	if want.RIP != nil {
+		out = append(out, pair("rip", uint64(*want.RIP), s.regs.RIP, true))
+	}
+	if want.RSP != nil {
+		out = append(out, pair("rsp", uint64(*want.RSP), s.regs.SP(), true))
+	}
+	if want.GPR == nil { // Go's code preserves nothing
+		return out
+	}
+	for _, name := range savedAMD64 {
+		n := snap.AMD64Index(name)
+		w, ok := want.GPR[name]
+		if !ok {
+			w = hexWord(s.from.GPR[n])
+		}
+		out = append(out, pair(name, uint64(w), s.regs.GPR[n], s.regs.Known>>n&1 != 0))
+	}
+	for i := range s.regs.XMM {
+		w := s.from.XMM[i]
+		if text, ok := want.XMM[fmt.Sprintf("xmm%d", i+6)]; ok {
+			w = xmm(text)
+		}
+		p := Pair{fmt.Sprintf("xmm%d", i+6), fmt.Sprintf("%016x%016x", w[1], w[0]), fmt.Sprintf("%016x%016x", s.regs.XMM[i][1], s.regs.XMM[i][0])}
+		if s.regs.Known>>(16+i)&1 == 0 {
+			p.Got = "unknown"
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// stepARM64 is a step on ARM64.
+type stepARM64 struct {
+	u          *arm64.Unwinder
+	from, regs context.ARM64
+	frame      unwind.Frame
+	exact      bool
+}
+
+func (s *stepARM64) set(p *peState) {
+	for name, v := range p.X {
+		if n, ok := index(name, 'x', 30); ok {
+			s.regs.X[n] = uint64(v)
+		}
+	}
+	for name, v := range p.D {
+		if n, ok := index(name, 'd', 15); ok && n >= 8 {
+			s.regs.D[n-8] = uint64(v)
+		}
+	}
+	if p.SP != nil {
+		s.regs.Sp = uint64(*p.SP)
+	}
+}
+
+// index reads a register's number out of its name.
+func index(name string, letter byte, last int) (int, bool) {
+	if name == "lr" && letter == 'x' {
+		return 30, true
+	}
+	if len(name) < 2 || name[0] != letter {
+		return 0, false
+	}
+	n, err := strconv.Atoi(name[1:])
+	return n, err == nil && n >= 0 && n <= last
+}
+
+func (s *stepARM64) setIP(ip uint64) { s.regs.PC = ip }
+func (s *stepARM64) sp() uint64      { return s.regs.Sp }
+
+func (s *stepARM64) run(mem *memory.Window) unwind.Stop {
+	s.from = s.regs
+	exact, stop := s.u.Step(&s.regs, true, mem, nil, &s.frame)
+	s.exact = exact
+	return stop
+}
+
+func (s *stepARM64) compare(want *peState) []Pair {
+	out := []Pair{}
+	if want.PC != nil {
+		out = append(out, pair("pc", uint64(*want.PC), s.regs.PC, true))
+	}
+	if want.SP != nil {
+		out = append(out, pair("sp", uint64(*want.SP), s.regs.Sp, true))
+	}
+	if want.X == nil {
+		return out
+	}
+	for n := 19; n <= 29; n++ {
+		name := fmt.Sprintf("x%d", n)
+		w, ok := want.X[name]
+		if !ok {
+			w = hexWord(s.from.X[n])
+		}
+		out = append(out, pair(name, uint64(w), s.regs.X[n], s.regs.Known>>n&1 != 0))
+	}
+	for i := range s.regs.D {
+		name := fmt.Sprintf("d%d", i+8)
+		w, ok := want.D[name]
+		if !ok {
+			w = hexWord(s.from.D[i])
+		}
+		out = append(out, pair(name, uint64(w), s.regs.D[i], s.regs.Known>>(32+i)&1 != 0))
+	}
+	return out
+}
