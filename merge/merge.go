@@ -54,6 +54,7 @@ type Result struct {
 	Managed  int // managed frames the CLR reported
 	Hidden   int // managed or stub frames only the walk saw
 	Doubtful int // frames found by a guess that nothing confirmed
+	Probe    int // leading frames in which the thread waits for the suspension to end
 }
 
 // Complete reports whether no frame is missing.
@@ -70,6 +71,7 @@ type Merger struct {
 	mem       memory.Window
 	bounds    unwind.Bounds
 	buf       [256]unwind.Frame
+	waits     waits
 
 	// The state of the merge under way.
 	in     *clr.Capture
@@ -287,10 +289,12 @@ func (m *Merger) gap(g Gap) {
 	}
 }
 
-// finish counts what rests on a guess that no frame of the CLR confirmed.
+// finish counts what rests on a guess that no frame of the CLR confirmed, and
+// what the suspension itself put there.
 func (m *Merger) finish() Result {
 	if m.guess >= 0 {
 		m.res.Doubtful = m.res.N - m.guess
 	}
+	m.res.Probe = m.probe(m.out[:m.res.N])
 	return m.res
 }

@@ -41,6 +41,8 @@ type process struct {
 	pid  int
 	name string // of the executable, from the kernel
 
+	keepProbe bool // keep frames that the suspension itself put on a stack
+
 	hello    *wire.Hello
 	modules  []wire.Module // every version ever told
 	current  map[uint32]int32
@@ -163,6 +165,9 @@ func (p *process) sample(s *wire.Sample) {
 	p.last = max(p.last, s.TimeUnixNano)
 	p.row = p.row[:0]
 	for i := range s.Frames {
+		if s.Frames[i].Flags&wire.FrameProbe != 0 && !p.keepProbe {
+			continue
+		}
 		p.row = append(p.row, p.frame(&s.Frames[i]))
 	}
 	i, ok := p.stackOf(s)

@@ -62,6 +62,7 @@ type Options struct {
 	Raw        string // also dump the profiler's stream here (debugging)
 	PIDFile    string // the command's process id is written here while it runs
 	Profiler   string // path of libseedwalk_profiler.so
+	KeepProbe  bool   // keep the frames in which a thread waits for the sampler's own suspension
 	StackBytes int    // stack copied per sample, 0 = the profiler's default
 	Stdin      *os.File
 	Stdout     *os.File

@@ -26,7 +26,7 @@ func Run(opt Options) (*Result, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	srv, err := listen(opt.SocketDir)
+	srv, err := listen(opt.SocketDir, opt.KeepProbe)
 	if err != nil {
 		return nil, &Refusal{What: "cannot make the profiler's socket: " + reason(err), Where: opt.SocketDir,
 			Remedy: "set TMPDIR to a directory you may write to", Code: ExitRefused}

@@ -20,6 +20,7 @@ type server struct {
 	dir       string
 	path      string
 	listener  *net.UnixListener
+	keepProbe bool
 	connected chan struct{} // closed at the first connection
 
 	mu        sync.Mutex
@@ -32,7 +33,7 @@ type server struct {
 }
 
 // listen makes a private directory with a socket in it and accepts.
-func listen(dir string) (*server, error) {
+func listen(dir string, keepProbe bool) (*server, error) {
 	private, err := os.MkdirTemp(dir, "seedwalk-") // mode 0700
 	if err != nil {
 		return nil, err
@@ -43,14 +44,14 @@ func listen(dir string) (*server, error) {
 		if dir == "/tmp" {
 			return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
 		}
-		return listen("/tmp")
+		return listen("/tmp", keepProbe)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		os.RemoveAll(private)
 		return nil, err
 	}
-	s := &server{dir: private, path: path, listener: l, connected: make(chan struct{}), accepting: make(chan struct{})}
+	s := &server{dir: private, keepProbe: keepProbe, path: path, listener: l, connected: make(chan struct{}), accepting: make(chan struct{})}
 	go s.accept()
 	return s, nil
 }
@@ -80,6 +81,7 @@ func (s *server) add(c *net.UnixConn) {
 		close(s.connected)
 	}
 	p := newProcess(int(cred.Pid), processName(int(cred.Pid)))
+	p.keepProbe = s.keepProbe
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
 	s.readers.Add(1)

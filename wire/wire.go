@@ -107,14 +107,17 @@ type Thread struct {
 }
 
 // Flags of a Frame.
-const FrameExact = 1 // IP is where the thread was interrupted, not a return address
+const (
+	FrameExact = 1 // IP is where the thread was interrupted, not a return address
+	FrameProbe = 2 // the thread waits here for the sampler's own suspension to end
+)
 
 // Frame is one activation of a Sample.
 type Frame struct {
 	Kind   unwind.Kind
 	Trust  unwind.Trust
 	Gap    uint8  // for KindGap: why frames are missing here
-	Flags  uint8  // FrameExact
+	Flags  uint8  // FrameExact, FrameProbe
 	Module uint32 // Module.ID, 0 = none
 	Method uint32 // Method.ID, 0 = none
 	IP     uint64

@@ -37,6 +37,8 @@ that it starts are recorded too; each is then a root frame of its own in the sam
   --profiler PATH    the profiler library (default: beside this program, ../lib, or
                      SEEDWALK_PROFILER)
   --stack-bytes N    stack copied per thread and sample (default: the profiler's)
+  --keep-suspension  show the runtime's frames in which a thread waits for the sampler itself
+                     (left out otherwise: the program did not put them there)
   --raw FILE         also dump raw samples here, to look for faults in seedwalk
 
 Formats:
@@ -99,6 +101,7 @@ func runRecord(args []string) int {
 	set.StringVar(&f.opt.PIDFile, "pid-file", "", "")
 	set.StringVar(&f.opt.Profiler, "profiler", "", "")
 	set.IntVar(&f.opt.StackBytes, "stack-bytes", 0, "")
+	set.BoolVar(&f.opt.KeepProbe, "keep-suspension", false, "")
 	set.StringVar(&f.opt.Raw, "raw", "", "")
 	if code, done := parse(set, recordHelpText(), args); done {
 		return code

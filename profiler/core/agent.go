@@ -250,7 +250,7 @@ func (a *Agent) sample(c *clr.Capture) {
 	}
 	k.at = now
 	a.clocks[c.Thread.TID] = k
-	a.encode(a.frames[:res.N])
+	a.encode(a.frames[:res.N], res.Probe)
 	a.out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now, WallNanos: uint64(wall), CPUNanos: k.cpuD,
 		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: a.wire})
 	a.raw.Sample(c, &res, a.frames[:res.N])
@@ -260,13 +260,18 @@ func (a *Agent) sample(c *clr.Capture) {
 	}
 }
 
-func (a *Agent) encode(frames []merge.Frame) {
+// encode turns merged frames into those of the stream; the first probe of them
+// are the suspension's own.
+func (a *Agent) encode(frames []merge.Frame, probe int) {
 	a.wire = a.wire[:0]
 	for i := range frames {
 		f := &frames[i]
 		w := wire.Frame{Kind: f.Kind, Trust: f.Trust, Gap: uint8(f.Gap), IP: f.IP}
 		if f.Exact {
 			w.Flags = wire.FrameExact
+		}
+		if i < probe {
+			w.Flags |= wire.FrameProbe
 		}
 		if f.Module >= 0 {
 			w.Module = a.tables.id(f.Module)

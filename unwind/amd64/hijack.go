@@ -19,11 +19,7 @@ var hijackPushes = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 
 // foldHijack makes the stub's rules true: since no call entered it, its CFA is
 // a word lower than they say, and the return address stands just below.
 func foldHijack(row *cfi.Row, m *module.Module) {
-	if m.ELF == nil || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP {
-		return
-	}
-	b, ok := m.ELF.BytesAt(row.FDE.Lo, len(hijackPushes))
-	if !ok || !bytes.Equal(b, hijackPushes) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !startsStub(m, row.FDE.Lo) {
 		return
 	}
 	row.CFA.Off -= 8
@@ -32,6 +28,27 @@ func foldHijack(row *cfi.Row, m *module.Module) {
 			row.Regs[c].Off += 8
 		}
 	}
+}
+
+// InHijackStub reports whether ip stands in the CLR's return-hijack stub. It
+// interprets unwind data: not for every frame of a walk.
+func (u *Unwinder) InHijackStub(ip uint64, exact bool) bool {
+	addr := unwind.LookupIP(ip, exact)
+	i := u.table.Find(addr)
+	if i < 0 {
+		return false
+	}
+	m := u.table.At(i)
+	return m.CFI != nil && u.machine.Row(m.CFI, addr-m.Bias, &u.row) == cfi.None && startsStub(m, u.row.FDE.Lo)
+}
+
+// startsStub reports whether the stub's pushes stand at the image's address lo.
+func startsStub(m *module.Module, lo uint64) bool {
+	if m.ELF == nil {
+		return false
+	}
+	b, ok := m.ELF.BytesAt(lo, len(hijackPushes))
+	return ok && bytes.Equal(b, hijackPushes)
 }
 
 // unhijack repairs the step out of the CLR's return-hijack stub. The runtime

@@ -1,0 +1,61 @@
+package merge
+
+import (
+	"testing"
+
+	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// block makes frames from a string: l the C library's, r the runtime's wait, o
+// other code of the runtime, s a signal frame, m an interrupted managed frame,
+// c one that called.
+func block(shape string) (out []Frame) {
+	for i, c := range shape {
+		f := Frame{IP: uint64(c) << 8, Kind: unwind.KindNative, Module: 1}
+		switch c {
+		case 'l':
+			f.Module, f.IP = 0, uint64(i)
+		case 's':
+			f.Kind = unwind.KindSignal
+		case 'm', 'c':
+			f.Kind, f.Exact, f.Module = unwind.KindManaged, c == 'm', -1
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func TestProbe(t *testing.T) {
+	m := merger(fs.Build(fs.Root))
+	for _, step := range []struct {
+		name, shape string
+		want        int
+	}{
+		{"an unknown wait is the program's", "llrRoc", 0},
+		{"stopped by the runtime's signal: certain, and learned", "llrRosm", 6},
+		{"the same wait on the way back from native code", "llrRoc", 4},
+		{"another wait", "llqQoc", 0},
+		{"a signal above native code is the program's", "llrRoslc", 4},
+		{"a signal frame above a managed caller", "llxXosc", 0},
+		{"managed on top", "mc", 0},
+		{"only native", "llrRo", 0},
+		{"in the runtime itself", "rRoc", 0},
+		{"too short", "lrc", 0},
+		{"nothing", "", 0},
+	} {
+		if got := m.probe(block(step.shape)); got != step.want {
+			t.Errorf("%s: %d frames, want %d", step.name, got, step.want)
+		}
+	}
+}
+
+func TestWaitsAreBounded(t *testing.T) {
+	var w waits
+	for i := range uint64(100) {
+		w.learn(wait{i, i})
+	}
+	if w.n != maxWaits || !w.has(wait{0, 0}) || w.has(wait{99, 99}) {
+		t.Errorf("%d learned", w.n)
+	}
+}
