@@ -5,12 +5,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+strict=(gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC)
 for dir in profiler capi; do
-	ls $dir/*.c >/dev/null 2>&1 || continue
 	mkdir -p "$tmp/$dir"
-	go tool cgo -exportheader "$tmp/$dir/_cgo_export.h" -objdir "$tmp/$dir" -importpath x $(go list -f '{{range .CgoFiles}}'$dir'/{{.}} {{end}}' ./$dir) 2>/dev/null ||
-		(cd $dir && go tool cgo -exportheader "$tmp/$dir/_cgo_export.h" -objdir "$tmp/$dir" $(go list -f '{{range .CgoFiles}}{{.}} {{end}}' .))
+	(cd $dir && go tool cgo -objdir "$tmp/$dir" -- -I. $(go list -f '{{join .CgoFiles " "}}' .)) # writes _cgo_export.h
 	for f in $dir/*.c; do
-		gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -I"$tmp/$dir" -I$dir -c "$f" -o "$tmp/o.o"
+		[ ! -f "$f" ] || "${strict[@]}" -I"$tmp/$dir" -I$dir -c "$f" -o "$tmp/o.o"
 	done
 done
+for f in profiler/testdata/*.c; do
+	"${strict[@]}" -c "$f" -o "$tmp/o.o"
+done
+"${strict[@]}" -Icapi -c capi/testdata/example.c -o "$tmp/o.o"

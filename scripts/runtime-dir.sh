@@ -16,6 +16,6 @@ if [ -n "$root" ] && [ -z "${SEEDWALK_PINNED:-}" ]; then
 	fi
 	echo "runtime-dir: no shared/Microsoft.NETCore.App/*/libcoreclr.so below $root; using the pinned runtime" >&2
 fi
-dir=$PWD/.cache/dotnet-9.0.5/package/dist
+dir=.cache/dotnet-9.0.5/package/dist # from the top of the tree: shown in profiles
 [ -f "$dir/libcoreclr.so" ] || { echo "runtime-dir: no .NET runtime; run scripts/fetch.sh or set DOTNET_ROOT" >&2; exit 1; }
 echo "$dir"
