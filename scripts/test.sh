@@ -4,7 +4,9 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-go test -json -timeout 25m ./... >"$log"
-status=$?
+status=0
+go test -json -timeout 25m ./... >"$log" || status=$?
+# Where goroutines meet, once more with the race detector.
+go test -json -race -timeout 10m ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
 go run ./internal/summary <"$log"
 exit $status
