@@ -20,6 +20,7 @@ import (
 type Want struct {
 	Frames []Frame // leaf block, and the frame below it where it is known
 	Block  int     // frames of the block itself
+	Ends   bool    // the stack ends with the block: one more frame of the peer's is news
 }
 
 // FromRaw turns the leaf blocks of a raw file's samples into walks; samples
@@ -53,7 +54,7 @@ func FromRaw(path string, max int) (*File, []Want, error) {
 			f.Sets = append(f.Sets, images(s.Images))
 		}
 		f.Walks = append(f.Walks, Walk{Name: fmt.Sprintf("%s#%d", filepath.Base(path), len(f.Walks)), Set: len(f.Sets) - 1,
-			Limit: len(w.Frames), Regs: s.Capture.Regs, Runs: []memory.Run{s.Capture.Stack}})
+			Limit: w.limit(), Regs: s.Capture.Regs, Runs: []memory.Run{s.Capture.Stack}})
 		want = append(want, w)
 	}
 	return f, want, nil
@@ -84,7 +85,15 @@ func leafBlock(frames []merge.Frame) (w Want) {
 		}
 		w.Block++
 	}
+	w.Ends = true
 	return w
+}
+
+func (w *Want) limit() int {
+	if w.Ends {
+		return len(w.Frames) + 1
+	}
+	return len(w.Frames)
 }
 
 // FromSnapshots turns the recorded x86-64 snapshots into walks whose frames are
