@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/arch/arm64/arm64asm"
@@ -53,7 +54,7 @@ func decodeAMD64(addr uint64, code []byte) (int, string) {
 		return n, "(vex) " + hex.EncodeToString(code[:n])
 	}
 	in, err := x86asm.Decode(code, 64)
-	if err != nil || in.Len <= 0 || in.Len > len(code) {
+	if err != nil || in.Op == 0 || in.Len <= 0 || in.Len > len(code) {
 		return 1, fmt.Sprintf(".byte 0x%02x", code[0])
 	}
 	return in.Len, x86asm.IntelSyntax(in, addr, nil)
@@ -132,18 +133,16 @@ func decodeARM64(addr uint64, code []byte) (int, string) {
 	}
 	text := strings.ToLower(arm64asm.GNUSyntax(in))
 	if i := strings.LastIndex(text, ".+0x"); i >= 0 {
-		text = target(text, i, ".+0x%x", addr, 1)
-	} else if i := strings.LastIndex(text, ".-0x"); i >= 0 {
-		text = target(text, i, ".-0x%x", addr, -1)
+		text = target(text, i, addr)
 	}
 	return 4, text
 }
 
-// target turns a relative branch target into an address.
-func target(text string, at int, format string, addr uint64, sign int64) string {
-	var d int64
-	if n, err := fmt.Sscanf(text[at:], format, &d); n != 1 || err != nil {
+// target turns a relative branch target, ".+0x" and a number, into an address.
+func target(text string, at int, addr uint64) string {
+	d, err := strconv.ParseUint(text[at+len(".+0x"):], 16, 64)
+	if err != nil {
 		return text
 	}
-	return fmt.Sprintf("%s0x%x", text[:at], addr+uint64(sign*d))
+	return fmt.Sprintf("%s0x%x", text[:at], addr+d)
 }
