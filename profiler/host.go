@@ -17,9 +17,13 @@ import (
 	"github.com/seedwalk/seedwalk/profiler/core"
 )
 
-// awaitMicros is how long the sampler waits for one thread to answer. A thread
-// in an uninterruptible system call does not answer.
-const awaitMicros = 20_000
+// answerTime is how long the threads of a round have to answer, all together;
+// the last ones get a little of their own. A thread in an uninterruptible
+// system call does not answer.
+const (
+	answerTime = 25 * time.Millisecond
+	leastTime  = time.Millisecond
+)
 
 // host is the process as the C half shows it: core.Host on a real CLR.
 type host struct {
@@ -27,6 +31,7 @@ type host struct {
 	name    []byte
 	module  []byte
 	start   time.Time
+	until   time.Duration // since start: when the round stops waiting
 }
 
 func newHost() *host {
@@ -35,7 +40,6 @@ func newHost() *host {
 
 func (h *host) SuspendRuntime() clr.HRESULT { return clr.HRESULT(C.sw_suspend_runtime()) }
 func (h *host) ResumeRuntime() clr.HRESULT  { return clr.HRESULT(C.sw_resume_runtime()) }
-func (h *host) Enter()                      { C.sw_window_enter() }
 func (h *host) Leave()                      { C.sw_window_leave() }
 func (h *host) Pin()                        { C.sw_resolve_enter() }
 func (h *host) Unpin()                      { C.sw_resolve_leave() }
@@ -45,6 +49,12 @@ func (h *host) Now() int64                  { return int64(time.Since(h.start)) 
 func (h *host) Pause(nanos int64)           { time.Sleep(time.Duration(nanos)) }
 func (h *host) Prime(id clr.ThreadID)       { C.sw_prime(C.uint64_t(id)) }
 func (h *host) ThreadCPU(tid uint64) uint64 { return uint64(C.sw_thread_cpu_ns(C.uint64_t(tid))) }
+
+// Enter opens the window; the threads' time to answer begins.
+func (h *host) Enter() {
+	C.sw_window_enter()
+	h.until = time.Since(h.start) + answerTime
+}
 
 func (h *host) Alive(t clr.Thread) bool {
 	return C.sw_thread_alive(C.uint64_t(t.ID), C.uint64_t(t.TID)) != 0
@@ -56,7 +66,8 @@ func (h *host) Ask(slot int, t clr.Thread) {
 
 // Await fills c from the slot the signal handler wrote.
 func (h *host) Await(slot int, c *clr.Capture) {
-	switch C.sw_await(C.int(slot), awaitMicros) {
+	wait := max(h.until-time.Since(h.start), leastTime)
+	switch C.sw_await(C.int(slot), C.int(wait.Microseconds())) {
 	case C.SW_CAPTURED:
 		c.Status = clr.Captured
 	case C.SW_IDLE:
