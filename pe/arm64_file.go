@@ -4,5 +4,5 @@ package pe
 // holds the codes if the entry is packed. found is false where no entry covers
 // rva: a leaf. It allocates nothing.
 func (f *File) ARM64Info(rva uint32, buf *ARM64Buffer) (info ARM64Info, begin uint32, found bool, fault ARM64Fault) {
-	return info, 0, true, ARM64Fault{ARM64BadRecord, 0, rva} // File has no bytes yet
+	return arm64Lookup(f, f.pdata, rva, buf)
 }

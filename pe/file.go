@@ -1,0 +1,181 @@
+package pe
+
+import (
+	"io"
+	"os"
+)
+
+// MaxFile is the size of the largest file that is read, bytes.
+const MaxFile = 1 << 32
+
+// File is a parsed PE image. It is immutable: all methods are safe for
+// concurrent use.
+type File struct {
+	name     string
+	machine  uint16
+	wide     bool // PE32+
+	base     uint64
+	size     uint32
+	sections []Section
+	dirs     [dirCount]directory
+	runs     runs
+	pdata    []byte  // the exception directory; for ARM64 sorted
+	x64      []byte  // the same if it is x64's
+	unix     bool    // one of the CLR's images for Unix
+	spans    []span  // of an x64 exception directory that is not sorted or overlaps; nil = use pdata
+	raw      []byte  // the whole file, nil for a mapped image
+	strings  []byte  // the COFF string table
+	problems []error // damage that leaves the rest usable
+}
+
+// Section is one entry of the section table.
+type Section struct {
+	Name            string
+	RVA             uint32
+	VirtualSize     uint32 // bytes in memory
+	Offset          uint32 // in the file
+	Size            uint32 // bytes in the file
+	Characteristics uint32
+}
+
+// Executable reports whether the section holds code.
+func (s *Section) Executable() bool { return s.Characteristics&0x20000000 != 0 }
+
+// Open reads and parses the PE file at path.
+func Open(path string) (*File, error) {
+	fd, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer fd.Close()
+	st, err := fd.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, &FormatError{path, "file", 0, uint64(st.Mode()), NotRegular}
+	}
+	if st.Size() > MaxFile {
+		return nil, &FormatError{path, "file", 0, uint64(st.Size()), TooLarge}
+	}
+	data := make([]byte, st.Size())
+	n, err := io.ReadFull(fd, data)
+	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return nil, err
+	}
+	return New(data[:n], path)
+}
+
+// New parses the bytes of a PE file. The error is a *FormatError and the File
+// nil if the headers are unusable; lesser damage is in Problems. data is kept
+// and must not be changed.
+func New(data []byte, name string) (*File, error) {
+	f := &File{name: name, raw: data, runs: makeRuns([]Block{{0, data}})}
+	h, err := f.header()
+	if err != nil {
+		return nil, err
+	}
+	f.readStrings(h)
+	if err := f.readSections(h); err != nil {
+		return nil, err
+	}
+	f.runs = f.fileRuns(h, data)
+	f.load()
+	return f, nil
+}
+
+// FromMemory parses an image as it is mapped: data[0] lies at the image base.
+// The bytes may end before SizeOfImage.
+func FromMemory(data []byte, name string) (*File, error) {
+	return FromMemoryBlocks([]Block{{0, data}}, name)
+}
+
+// FromMemoryBlocks is FromMemory for a dump with holes. A block at RVA 0 must
+// hold the headers.
+func FromMemoryBlocks(blocks []Block, name string) (*File, error) {
+	f := &File{name: name, runs: makeRuns(blocks)}
+	h, err := f.header()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.readSections(h); err != nil {
+		return nil, err
+	}
+	f.load()
+	return f, nil
+}
+
+// FromBlocks makes an image without headers out of its exception directory and
+// some blocks of bytes: for replaying recorded unwind data.
+func FromBlocks(machine uint16, pdata []byte, blocks []Block) *File {
+	f := &File{name: "blocks", machine: machine, wide: true, pdata: pdata, runs: makeRuns(blocks)}
+	for _, b := range f.runs {
+		f.size = max(f.size, uint32(min(uint64(b.RVA)+uint64(len(b.Data)), 1<<32-1)))
+	}
+	f.index()
+	return f
+}
+
+// load finds the exception directory once the runs are known.
+func (f *File) load() {
+	if d := f.dirs[dirException]; d.size != 0 {
+		f.pdata = f.Tail(d.rva, int(d.size))
+		if uint32(len(f.pdata)) < d.size {
+			f.problem("exception directory", uint64(d.rva), uint64(d.size), Outside)
+		}
+	}
+	f.index()
+}
+
+// index prepares the exception directory for look-ups.
+func (f *File) index() {
+	arch, unix := f.Arch()
+	f.unix = unix
+	switch arch {
+	case AMD64:
+		f.x64, f.spans = f.pdata, flatten(f.pdata)
+	case ARM64:
+		f.pdata = sortARM64(f.pdata)
+	}
+}
+
+func (f *File) problem(structure string, offset, value uint64, why Reason) {
+	if len(f.problems) < maxProblems {
+		f.problems = append(f.problems, &FormatError{f.name, structure, offset, value, why})
+	}
+}
+
+// maxProblems bounds what is kept of a file in which everything is wrong.
+const maxProblems = 64
+
+// Name is what the image was opened as.
+func (f *File) Name() string { return f.name }
+
+// Problems lists damage that leaves the rest of the image usable.
+func (f *File) Problems() []error { return f.problems }
+
+// Machine is the header's machine field. See Arch.
+func (f *File) Machine() uint16 { return f.machine }
+
+// ImageBase is the preferred load address of the image's first byte.
+func (f *File) ImageBase() uint64 { return f.base }
+
+// SizeOfImage is the image's size in memory, bytes.
+func (f *File) SizeOfImage() uint32 { return f.size }
+
+// Sections returns the section table, which must not be changed.
+func (f *File) Sections() []Section { return f.sections }
+
+// Section returns the section of a name, nil if there is none.
+func (f *File) Section(name string) *Section {
+	for i := range f.sections {
+		if f.sections[i].Name == name {
+			return &f.sections[i]
+		}
+	}
+	return nil
+}
+
+// ExceptionDirectory returns the table of RUNTIME_FUNCTIONs, which must not be
+// changed; nil if there is none.
+func (f *File) ExceptionDirectory() []byte { return f.pdata }

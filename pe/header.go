@@ -1,0 +1,207 @@
+package pe
+
+import "strconv"
+
+// Arch is an architecture this package reads unwind data of.
+type Arch uint8
+
+const (
+	Other Arch = iota
+	AMD64
+	ARM64
+)
+
+func (a Arch) String() string { return [...]string{"other", "amd64", "arm64"}[a%3] }
+
+// Machine values of the COFF header.
+const (
+	MachineAMD64 = 0x8664
+	MachineARM64 = 0xaa64
+)
+
+// unixMasks are XORed into the machine of the CLR's precompiled images for
+// systems other than Windows: Linux, Apple, FreeBSD, NetBSD, illumos.
+// Source: dotnet/runtime src/coreclr/inc/pedecoder.h.
+var unixMasks = [...]uint16{0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992}
+
+// Arch gives the architecture of the image's code, and whether the image is
+// one the CLR's compiler made for a system other than Windows.
+func (f *File) Arch() (a Arch, unix bool) {
+	if a := archOf(f.machine); a != Other {
+		return a, false
+	}
+	for _, m := range unixMasks {
+		if a := archOf(f.machine ^ m); a != Other {
+			return a, true
+		}
+	}
+	return Other, false
+}
+
+func archOf(machine uint16) Arch {
+	switch machine {
+	case MachineAMD64:
+		return AMD64
+	case MachineARM64:
+		return ARM64
+	}
+	return Other
+}
+
+// Data directories that are read.
+const (
+	dirExport    = 0
+	dirException = 3
+	dirDebug     = 6
+	dirCount     = 16
+)
+
+type directory struct{ rva, size uint32 }
+
+// header is what only parsing needs of the headers.
+type header struct {
+	sections     uint64 // offset of the section table
+	sectionCount int
+	headersSize  uint32
+	symbols      uint32 // file offset of the COFF symbol table
+	symbolCount  uint32
+}
+
+// need returns n bytes of the headers.
+func (f *File) need(structure string, at uint64, n int) ([]byte, error) {
+	if at < 1<<32 {
+		if b, ok := f.BytesAt(uint32(at), n); ok {
+			return b, nil
+		}
+	}
+	return nil, &FormatError{f.name, structure, at, uint64(n), Short}
+}
+
+func (f *File) header() (h header, err error) {
+	dos, err := f.need("DOS header", 0, 64)
+	if err != nil {
+		return h, err
+	}
+	if dos[0] != 'M' || dos[1] != 'Z' {
+		return h, &FormatError{f.name, "DOS header", 0, uint64(u16(dos)), NotPE}
+	}
+	at := uint64(u32(dos[0x3c:]))
+	coff, err := f.need("COFF header", at, 24)
+	if err != nil {
+		return h, err
+	}
+	if u32(coff) != 'P'|'E'<<8 {
+		return h, &FormatError{f.name, "PE signature", at, uint64(u32(coff)), NotPE}
+	}
+	f.machine = u16(coff[4:])
+	h.sectionCount = int(u16(coff[6:]))
+	h.symbols, h.symbolCount = u32(coff[12:]), u32(coff[16:])
+	size := u16(coff[20:])
+	h.sections = at + 24 + uint64(size)
+	opt, err := f.need("optional header", at+24, int(size))
+	if err != nil {
+		return h, err
+	}
+	return h, f.optional(opt, at+24, &h)
+}
+
+// optional reads the optional header: PE32 (magic 10b) or PE32+ (20b).
+func (f *File) optional(b []byte, at uint64, h *header) error {
+	fixed := 96
+	if len(b) >= 2 && u16(b) == 0x20b {
+		f.wide, fixed = true, 112
+	} else if len(b) < 2 || u16(b) != 0x10b {
+		return &FormatError{f.name, "optional header", at, uint64(len(b)), NotOptional}
+	}
+	if len(b) < fixed {
+		return &FormatError{f.name, "optional header", at, uint64(len(b)), Short}
+	}
+	f.base = uint64(u32(b[28:]))
+	if f.wide {
+		f.base = u64(b[24:])
+	}
+	f.size, h.headersSize = u32(b[56:]), u32(b[60:])
+	n := min(uint64(u32(b[fixed-4:])), dirCount, uint64(len(b)-fixed)/8)
+	for i := range f.dirs[:n] {
+		d := b[fixed+8*i:]
+		f.dirs[i] = directory{u32(d), u32(d[4:])}
+	}
+	return nil
+}
+
+const sectionSize = 40
+
+func (f *File) readSections(h header) error {
+	b, err := f.need("section table", h.sections, h.sectionCount*sectionSize)
+	if err != nil {
+		return err
+	}
+	f.sections = make([]Section, h.sectionCount)
+	for i := range f.sections {
+		s := b[i*sectionSize:]
+		f.sections[i] = Section{
+			Name: f.sectionName(s[:8]), VirtualSize: u32(s[8:]), RVA: u32(s[12:]),
+			Size: u32(s[16:]), Offset: u32(s[20:]), Characteristics: u32(s[36:]),
+		}
+	}
+	return nil
+}
+
+// readStrings finds the COFF string table behind the symbol table.
+func (f *File) readStrings(h header) {
+	at := uint64(h.symbols) + 18*uint64(h.symbolCount)
+	if h.symbols == 0 || at+4 > uint64(len(f.raw)) {
+		return
+	}
+	b := f.raw[at:]
+	f.strings = b[:min(uint64(u32(b)), uint64(len(b)))]
+}
+
+// sectionName reads a name of up to eight bytes, or "/" and the decimal offset
+// of a longer one in the string table.
+func (f *File) sectionName(b []byte) string {
+	name := cString(b)
+	if len(name) < 2 || name[0] != '/' {
+		return name
+	}
+	if off, err := strconv.ParseUint(name[1:], 10, 32); err == nil && off < uint64(len(f.strings)) {
+		return cString(f.strings[off:][:min(uint64(len(f.strings))-off, maxName)])
+	}
+	return name
+}
+
+// maxName bounds names read from an image, bytes.
+const maxName = 4096
+
+// cString is b up to its first NUL.
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+const pageSize = 4096
+
+// fileRuns maps a file's headers and sections to RVAs. Bytes past a section's
+// virtual size are mapped up to the page's end, as the loader does.
+func (f *File) fileRuns(h header, data []byte) runs {
+	blocks := make([]Block, 0, len(f.sections)+1)
+	blocks = append(blocks, Block{0, data[:min(uint64(h.headersSize), uint64(len(data)))]})
+	for i := range f.sections {
+		s := &f.sections[i]
+		n := uint64(s.Size)
+		if s.VirtualSize != 0 {
+			n = min(n, (uint64(s.VirtualSize)+pageSize-1)&^(pageSize-1))
+		}
+		off := min(uint64(s.Offset), uint64(len(data)))
+		if room := uint64(len(data)) - off; n > room {
+			f.problem("section "+s.Name, uint64(s.RVA), n, Short)
+			n = room
+		}
+		blocks = append(blocks, Block{s.RVA, data[off : off+n]})
+	}
+	return makeRuns(blocks)
+}
