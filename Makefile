@@ -1,5 +1,6 @@
 # The targets a newcomer needs are demo and test; the rest are parts of them.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 GO ?= go
 OUT := out
 SECONDS_OF_DEMO ?= 8
@@ -11,7 +12,7 @@ help: ## say what there is
 
 demo: ## sample a real .NET program and show its complete stacks
 	@scripts/deps.sh demo
-	@scripts/fetch.sh dotnet-9.0.5
+	@scripts/runtime-dir.sh >/dev/null 2>&1 || scripts/fetch.sh dotnet-9.0.5
 	@$(MAKE) --no-print-directory build samples
 	@$(OUT)/bin/seedwalk record --rate 200 --tree \
 		--output $(OUT)/demo.pb.gz,$(OUT)/demo.folded,$(OUT)/demo.html \

@@ -4,19 +4,22 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+tmp=
+trap '[ -z "$tmp" ] || rm -rf "$tmp"' EXIT
 die() { echo "fetch: $*" >&2; exit 1; }
 
 # one NAME VERSION FOLDER INTEGRITY
 one() {
-	local name=$1 version=$2 target=.cache/$3 want=${4#sha512-} tmp file got
+	local name=$1 version=$2 target=.cache/$3 want=${4#sha512-} file got why
 	[ -f "$target/.ok" ] && return 0
 	command -v npm >/dev/null || die "npm is missing; install it (apt-get install npm) or set DOTNET_ROOT"
 	mkdir -p .cache
 	tmp=$(mktemp -d .cache/fetch.XXXXXX)
-	trap 'rm -rf "$tmp"' RETURN
 	echo "fetch: $name@$version -> $target"
-	file=$(cd "$tmp" && npm pack --silent "$name@$version" 2>npm.log) ||
-		die "npm pack $name@$version failed: $(tail -n 1 "$tmp/npm.log"); is the npm registry reachable?"
+	if ! file=$(cd "$tmp" && npm pack --loglevel=error "$name@$version" 2>npm.log); then
+		why=$(sed -nE 's/^npm (ERR!|error) //p' "$tmp/npm.log" | head -n 2 | paste -sd' ' -)
+		die "npm pack $name@$version failed: ${why:-no reason given}; is the npm registry reachable?"
+	fi
 	got=$(openssl dgst -sha512 -binary "$tmp/$file" | base64 -w0)
 	[ "$got" = "$want" ] || die "$name@$version has hash sha512-$got, not sha512-$want; nothing was unpacked"
 	mkdir "$tmp/x"
@@ -25,8 +28,13 @@ one() {
 	touch "$tmp/x/.ok"
 	rm -rf "$target"
 	mv "$tmp/x" "$target"
+	rm -rf "$tmp"
 }
 
+for folder in "$@"; do
+	awk -v f="$folder" '$3 == f { found = 1 } END { exit !found }' scripts/packages.txt ||
+		die "scripts/packages.txt has no folder $folder"
+done
 while read -r name version folder integrity; do
 	case "$name" in '#'* | '') continue ;; esac
 	if [ $# -eq 0 ] || [[ " $* " == *" $folder "* ]]; then

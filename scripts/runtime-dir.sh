@@ -9,7 +9,7 @@ if [ -z "$root" ] && command -v dotnet >/dev/null; then
 	root=$(dirname "$(readlink -f "$(command -v dotnet)")")
 fi
 if [ -n "$root" ] && [ -z "${SEEDWALK_PINNED:-}" ]; then
-	dir=$(ls -d "$root"/shared/Microsoft.NETCore.App/*/ 2>/dev/null | sort -V | tail -n 1)
+	dir=$(ls -d "$root"/shared/Microsoft.NETCore.App/*/ 2>/dev/null | sort -V | tail -n 1) || true
 	if [ -n "$dir" ] && [ -f "$dir/libcoreclr.so" ]; then
 		echo "${dir%/}"
 		exit 0

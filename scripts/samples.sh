@@ -14,7 +14,7 @@ if stale out/bin/oldclr $src/oldclr.c; then
 	gcc -O2 $warn -o out/bin/oldclr $src/oldclr.c -ldl
 fi
 for lib in demo truth; do
-	if stale out/samples/lib$lib.so $src/$lib.c; then
+	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
 		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done

@@ -7,6 +7,7 @@ using System;
 using System.Collections.Generic;
 using System.IO;
 using System.Reflection;
+using System.Reflection.Emit;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Threading;
@@ -29,7 +30,8 @@ static class Soak
         var work = new Dictionary<string, Action> {
             { "collect", Collect }, { "null reference", NullReference }, { "divide by zero", DivideByZero },
             { "nested exceptions", Nested }, { "short threads", ShortThreads }, { "load assemblies", Load },
-            { "callbacks", Callbacks }, { "allocate", Allocate },
+            { "callbacks", Callbacks }, { "allocate", Allocate }, { "unload contexts", Unload },
+            { "dying methods", Dying }, { "exceptions in callbacks", Throwing }, { "finalizers", Finalizers },
         };
         var threads = new List<Thread>();
         foreach (var w in work)
@@ -99,10 +101,14 @@ static class Soak
     static void ShortThreads()
     {
         int ran = 0;
-        var t = new Thread(() => { Interlocked.Increment(ref ran); Thread.SpinWait(2000); });
-        t.Start();
-        t.Join();
-        Check(ran == 1);
+        var some = new Thread[4];
+        for (int i = 0; i < some.Length; i++)
+        {
+            some[i] = new Thread(() => { Interlocked.Increment(ref ran); Thread.SpinWait(2000); });
+            some[i].Start();
+        }
+        foreach (var t in some) t.Join();
+        Check(ran == some.Length);
         Thread.Sleep(5);
     }
 
@@ -125,6 +131,60 @@ static class Soak
         Check(sorted && asked > 0);
         GC.KeepAlive(compare);
     }
+
+    public static int Target(int n)
+    {
+        int h = n;
+        for (int i = 0; i < 100000; i++) h = (h ^ i) * 16777619;
+        return h;
+    }
+
+    // A collectible context: its code is freed. mcs does not know the type.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Unload()
+    {
+        var type = Type.GetType("System.Runtime.Loader.AssemblyLoadContext, System.Private.CoreLib");
+        var context = Activator.CreateInstance(type, new object[] { "soak", true });
+        var load = type.GetMethod("LoadFromStream", new[] { typeof(Stream) });
+        var assembly = (Assembly)load.Invoke(context, new object[] { new MemoryStream(self) });
+        Check((int)assembly.GetType("Soak").GetMethod("Target").Invoke(null, new object[] { 3 }) == Target(3));
+        type.GetMethod("Unload").Invoke(context, null);
+        Thread.Sleep(5);
+    }
+
+    // Dynamic methods, each of which is garbage after its first call.
+    static void Dying()
+    {
+        var m = new DynamicMethod("dying", typeof(int), new[] { typeof(int) }, typeof(Soak).Module, true);
+        var il = m.GetILGenerator();
+        il.Emit(OpCodes.Ldarg_0);
+        il.Emit(OpCodes.Call, typeof(Soak).GetMethod("Target"));
+        il.Emit(OpCodes.Ret);
+        Check(((Func<int, int>)m.CreateDelegate(typeof(Func<int, int>)))(5) == Target(5));
+    }
+
+    static void Throwing()
+    {
+        int caught = 0;
+        Comparer compare = (a, b) =>
+        {
+            try { Touch(a == b ? null : "x"); }
+            catch (NullReferenceException) { caught++; }
+            return a.CompareTo(b);
+        };
+        var v = new int[50];
+        for (int i = 0; i < v.Length; i++) v[i] = i * 7919 % 53;
+        demo_quicksort(v, v.Length, compare);
+        Check(caught > 0);
+        GC.KeepAlive(compare);
+    }
+
+    class Finalized
+    {
+        ~Finalized() { Thread.SpinWait(100); }
+    }
+
+    static void Finalizers() { new Finalized(); Thread.Sleep(1); }
 
     static void Allocate()
     {
