@@ -9,7 +9,7 @@ import (
 
 var errNoPE = errors.New("PE images are not read yet")
 
-func parsePE(data []byte, name string) (*pe.File, error) { return nil, errNoPE }
+func parsePE(data []byte, name string) (*pe.File, error) { return pe.New(data, name) }
 
 func decodeAMD64(data []byte) (id, where string, values []Pair, text []string, err error) {
 	return "", "", nil, nil, errNoPE
