@@ -137,11 +137,16 @@ func (w ARM64Where) String() string {
 }
 
 // Count returns the number of instructions that the codes from index on stand
-// for, up to end or end_c. It refuses a run of save_next that goes past the
-// last register even if a part of it would not: then the count is a lie.
+// for, up to end or end_c. The codes of the last epilog may also run to the end
+// of all codes, as real linkers write them and Windows reads them; a prolog's
+// need an end. It refuses a run of save_next that goes past the last register
+// even if a part of it would not: then the count is a lie.
 func (i *ARM64Info) Count(index uint32) (uint32, ARM64Fault) {
 	n, run := uint32(0), 0
 	for at := index; ; {
+		if at == uint32(len(i.Codes)) && index > 0 && run == 0 {
+			return n, ARM64Fault{}
+		}
 		if at >= uint32(len(i.Codes)) {
 			return n, ARM64Fault{ARM64NoEnd, at, n}
 		}

@@ -68,9 +68,13 @@ func (u *undo) begin() {
 
 func (u *undo) restart() { u.sp, u.have, u.strip = place{reg: regSP}, 0, false }
 
-// codes runs codes up to their end. They are at most 1020 bytes.
+// codes runs codes up to their end, which need not be written behind the last
+// epilog (see pe.ARM64Info.Count). They are at most 1020 bytes.
 func (u *undo) codes(b []byte) outcome {
 	for {
+		if len(b) == 0 && u.next == 0 {
+			return undone
+		}
 		c, reason := pe.DecodeARM64Code(b)
 		switch {
 		case reason.Unsupported():

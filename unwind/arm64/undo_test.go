@@ -189,8 +189,6 @@ func TestUndoRefused(t *testing.T) {
 		exact bool
 		want  unwind.Stop
 	}{
-		{"no codes", nil, true, unwind.BadInfo},
-		{"no end", []byte{0xe3}, true, unwind.BadInfo},
 		{"truncated", []byte{0xe0, 1}, true, unwind.BadInfo},
 		{"reserved", []byte{0xed, 0xe4}, true, unwind.BadInfo},
 		{"alloc_z", []byte{0xdf, 1, 0xe4}, true, unwind.Unsupported},
