@@ -1,25 +1,120 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/pe"
 )
 
 func (r *peReader) countAMD64() []Count {
-	indirect := 0
-	for i := range r.entries() {
-		if r.f.EntryAMD64(i).Indirect() {
+	indirect, chained, second, frame := 0, 0, 0, 0
+	for n := range r.entries() {
+		fn := r.f.EntryAMD64(n)
+		if fn.Indirect() {
 			indirect++
 		}
+		fn, why := r.f.ResolveAMD64(fn)
+		i, fault := r.f.AMD64Info(fn.Unwind)
+		if why != pe.OK || !fault.OK() {
+			continue
+		}
+		if i.Chained() {
+			chained++
+		}
+		if i.Version == 2 {
+			second++
+		}
+		if i.FrameReg != 0 {
+			frame++
+		}
 	}
-	return []Count{{"indirect entries", indirect}}
+	return []Count{{"indirect entries", indirect}, {"chained entries", chained}, {"entries of version 2", second}, {"entries with a frame register", frame}}
 }
 
 func (r *peReader) functionAMD64(rva uint32) (*Function, error) {
-	return nil, fmt.Errorf("no entry covers %#x: a leaf function, or no code", rva)
+	entry, ok := r.f.LookupAMD64(rva)
+	if !ok {
+		return nil, fmt.Errorf("no entry covers %#x: a leaf function, or no code", rva)
+	}
+	f := &Function{Name: r.name(entry.Begin), Lo: uint64(entry.Begin), Hi: uint64(entry.End), Asked: uint64(rva), Arch: AMD64}
+	f.From = fmt.Sprintf("RUNTIME_FUNCTION [%#x,%#x), unwind %#x", entry.Begin, entry.End, entry.Unwind)
+	fn, why := r.f.ResolveAMD64(entry)
+	if entry.Indirect() {
+		f.Notes = append(f.Notes, fmt.Sprintf("indirect: stands for [%#x,%#x), unwind %#x", fn.Begin, fn.End, fn.Unwind))
+	}
+	if why != pe.OK {
+		f.Notes = append(f.Notes, why.String())
+		return f, nil
+	}
+	if err := r.f.CheckAMD64(entry); err != nil {
+		f.Notes = append(f.Notes, err.Error())
+	}
+	r.chain(f, fn)
+	i, fault := r.f.AMD64Info(fn.Unwind)
+	if !fault.OK() {
+		return f, nil // the notes say why
+	}
+	epilogs := r.epilogs(f, &i, fn)
+	r.code(f, func(rva uint32) (part, cfa, saved string) {
+		if e, ok := epilogs[rva]; ok {
+			return "epilog", e[0], e[1]
+		}
+		cfa, saved = amd64Rules(r.f, fn, rva)
+		if rva-fn.Begin < uint32(i.Prolog) {
+			return "prolog", cfa, saved
+		}
+		return "body", cfa, saved
+	})
+	return f, nil
+}
+
+// chain adds the data of an entry and of all it is chained to.
+func (r *peReader) chain(f *Function, fn pe.RuntimeFunction) {
+	for range 33 {
+		i, fault := r.f.AMD64Info(fn.Unwind)
+		if !fault.OK() {
+			f.Data = append(f.Data, fmt.Sprintf("UNWIND_INFO at %#x: %s", fn.Unwind, fault.Reason))
+			return
+		}
+		f.Data = append(f.Data, AMD64Data(&i, fn)...)
+		if !i.Chained() {
+			return
+		}
+		var why pe.Reason
+		if fn, why = r.f.ResolveAMD64(i.Parent); why != pe.OK {
+			f.Data = append(f.Data, "parent: "+why.String())
+			return
+		}
+	}
 }
 
 func (r *peReader) checkAMD64(c *checker) {
-	_ = pe.AMD64
+	dir := r.f.ExceptionDirectory()
+	if n := len(dir) % pe.AMD64EntrySize; n != 0 {
+		c.add(Malformed, "bytes left behind the last entry", n, nil)
+	}
+	var last pe.RuntimeFunction
+	for n := range r.entries() {
+		fn := r.f.EntryAMD64(n)
+		where := func() string { return fmt.Sprintf("entry %d: [%#x,%#x), unwind %#x", n, fn.Begin, fn.End, fn.Unwind) }
+		if fn.Begin < last.Begin {
+			c.add(Contradictory, "entries that begin before the one before", 1, where)
+		} else if fn.Begin < last.End {
+			c.add(Overlapping, "entries that begin inside the one before", 1, where)
+		}
+		last = fn
+		if !r.executable(fn.Begin) {
+			c.add(Contradictory, "entries outside the executable sections", 1, where)
+		}
+		err := r.f.CheckAMD64(fn)
+		var format *pe.FormatError
+		if errors.As(err, &format) {
+			class := Malformed
+			if format.Reason.Unsupported() {
+				class = Unsupported
+			}
+			c.add(class, format.Structure+": "+format.Reason.String(), 1, func() string { return where() + ": " + err.Error() })
+		}
+	}
 }

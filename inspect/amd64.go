@@ -1,0 +1,209 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+var amd64Regs = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+
+// AMD64CodeText writes a code with what it undoes.
+func AMD64CodeText(i *pe.AMD64Info, c *pe.AMD64Code) string {
+	what := ""
+	switch c.Op {
+	case pe.UWOP_PUSH_NONVOL:
+		what = "push " + amd64Regs[c.Info&15]
+	case pe.UWOP_ALLOC_LARGE, pe.UWOP_ALLOC_SMALL:
+		what = fmt.Sprintf("sub rsp, %#x", c.Operand)
+	case pe.UWOP_SET_FPREG:
+		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], 16*uint32(i.FrameOffset))
+	case pe.UWOP_SET_FPREG_LARGE:
+		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], c.Operand)
+	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
+		what = fmt.Sprintf("mov [frame+%#x], %s", c.Operand, amd64Regs[c.Info&15])
+	case pe.UWOP_SAVE_XMM128, pe.UWOP_SAVE_XMM128_FAR:
+		what = fmt.Sprintf("movaps [frame+%#x], xmm%d", c.Operand, c.Info&15)
+	case pe.UWOP_PUSH_MACHFRAME:
+		what = "machine frame"
+		if c.Info == 1 {
+			what += " with error code"
+		}
+	}
+	return fmt.Sprintf("+%-3d %-16s %s", c.Offset, c.Op, what)
+}
+
+// AMD64Data describes an UNWIND_INFO: header, version 2 epilogs, codes in the
+// order they are undone, handler or parent.
+func AMD64Data(i *pe.AMD64Info, fn pe.RuntimeFunction) []string {
+	head := fmt.Sprintf("UNWIND_INFO at %#x: version %d, flags %s, prolog %d bytes, %d code slots", i.RVA, i.Version, flagText(i.Flags), i.Prolog, i.Count)
+	if i.FrameReg != 0 {
+		head += fmt.Sprintf(", frame register %s at rsp+%#x", amd64Regs[i.FrameReg&15], 16*uint32(i.FrameOffset))
+	}
+	out := []string{head}
+	epilogs, codes := i.Epilogs()
+	for n := 0; n < len(epilogs); n += 2 {
+		out = append(out, epilogText(i, fn, epilogs, n))
+	}
+	for len(codes) > 0 {
+		c, why := i.Code(codes)
+		if why != pe.OK {
+			out = append(out, fmt.Sprintf("%x: %s", codes[:min(6, len(codes))], why))
+			break
+		}
+		out = append(out, AMD64CodeText(i, &c))
+		codes = codes[c.Size():]
+	}
+	if i.Handler != 0 {
+		out = append(out, fmt.Sprintf("handler at %#x, its data at %#x", i.Handler, i.HandlerData))
+	}
+	if i.Chained() {
+		out = append(out, fmt.Sprintf("chained to [%#x,%#x), unwind %#x", i.Parent.Begin, i.Parent.End, i.Parent.Unwind))
+	}
+	return out
+}
+
+func flagText(flags uint8) string {
+	var parts []string
+	for bit, name := range map[uint8]string{pe.UNW_FLAG_EHANDLER: "EHANDLER", pe.UNW_FLAG_UHANDLER: "UHANDLER", pe.UNW_FLAG_CHAININFO: "CHAININFO"} {
+		if flags&bit != 0 {
+			parts = append(parts, name)
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	if len(parts) == 2 && parts[0] > parts[1] {
+		parts[0], parts[1] = parts[1], parts[0]
+	}
+	return strings.Join(parts, "+")
+}
+
+// epilogText describes EPILOG code n of the leading ones.
+func epilogText(i *pe.AMD64Info, fn pe.RuntimeFunction, b []byte, n int) string {
+	c, _ := i.Code(b[n:]) // an EPILOG code is always read
+	size := uint32(b[0])
+	switch {
+	case n == 0 && c.Info&1 != 0:
+		return fmt.Sprintf("EPILOG of %d bytes at %#x, the function's end", size, fn.End-size)
+	case n == 0:
+		return fmt.Sprintf("EPILOG of %d bytes, none at the function's end", size)
+	case c.Operand == 0:
+		return "EPILOG padding"
+	}
+	return fmt.Sprintf("EPILOG at %#x", fn.End-c.Operand)
+}
+
+// amd64Effect is where codes say the caller's registers are: all counted from
+// one base.
+type amd64Effect struct {
+	base    string // register the frame counts from
+	at      int64  // of the walk over the frame, from base
+	frame   int64  // of the frame base, from base: saves count from it
+	saved   []arm64Saved
+	machine bool
+}
+
+// AMD64Effect runs the codes that apply at rva symbolically, through chained
+// parents. It knows no epilogs: Part does.
+func amd64Rules(f *pe.File, fn pe.RuntimeFunction, rva uint32) (cfa, saved string) {
+	e := amd64Effect{base: "rsp"}
+	for link := 0; ; link++ {
+		i, fault := f.AMD64Info(fn.Unwind)
+		if !fault.OK() {
+			return "?", fault.Reason.String()
+		}
+		done := uint32(256)
+		if link == 0 && rva-fn.Begin < done {
+			done = rva - fn.Begin
+		}
+		if why := e.codes(&i, done, link > 0); why != pe.OK {
+			return "?", why.String()
+		}
+		if !i.Chained() || e.machine {
+			return e.text()
+		}
+		var why pe.Reason
+		if fn, why = f.ResolveAMD64(i.Parent); why != pe.OK || link == 32 {
+			return "?", max(why, pe.ChainDepth).String()
+		}
+	}
+}
+
+// codes undoes what was done within the first done bytes.
+func (e *amd64Effect) codes(i *pe.AMD64Info, done uint32, parent bool) pe.Reason {
+	_, codes := i.Epilogs()
+	if i.FrameReg != 0 && (parent || done >= uint32(i.Prolog) || setFP(i, codes, done)) && e.base == "rsp" && len(e.saved) == 0 && e.at == 0 {
+		e.base = amd64Regs[i.FrameReg&15]
+		e.frame = -16 * int64(i.FrameOffset)
+		e.at = e.frame
+	}
+	for len(codes) > 0 {
+		c, why := i.Code(codes)
+		if why != pe.OK {
+			return why
+		}
+		codes = codes[c.Size():]
+		if uint32(c.Offset) <= done {
+			e.undo(i, &c)
+		}
+	}
+	return pe.OK
+}
+
+// setFP reports whether the code that sets the frame register applies.
+func setFP(i *pe.AMD64Info, codes []byte, done uint32) bool {
+	for len(codes) > 0 {
+		c, why := i.Code(codes)
+		if why != pe.OK {
+			return false
+		}
+		if c.Op == pe.UWOP_SET_FPREG || c.Op == pe.UWOP_SET_FPREG_LARGE {
+			return uint32(c.Offset) <= done
+		}
+		codes = codes[c.Size():]
+	}
+	return false
+}
+
+func (e *amd64Effect) undo(i *pe.AMD64Info, c *pe.AMD64Code) {
+	switch c.Op {
+	case pe.UWOP_PUSH_NONVOL:
+		e.saved = append(e.saved, arm64Saved{amd64Regs[c.Info&15], e.base, e.at})
+		e.at += 8
+	case pe.UWOP_ALLOC_LARGE, pe.UWOP_ALLOC_SMALL:
+		e.at += int64(c.Operand)
+	case pe.UWOP_SET_FPREG:
+		e.at = e.frame
+	case pe.UWOP_SET_FPREG_LARGE:
+		e.frame = -int64(c.Operand)
+		e.at = e.frame
+	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
+		e.saved = append(e.saved, arm64Saved{amd64Regs[c.Info&15], e.base, e.frame + int64(c.Operand)})
+	case pe.UWOP_SAVE_XMM128, pe.UWOP_SAVE_XMM128_FAR:
+		e.saved = append(e.saved, arm64Saved{fmt.Sprintf("xmm%d", c.Info&15), e.base, e.frame + int64(c.Operand)})
+	case pe.UWOP_PUSH_MACHFRAME:
+		e.machine = true
+		e.at += 8 * int64(c.Info)
+	}
+}
+
+func (e *amd64Effect) text() (cfa, saved string) {
+	if e.machine {
+		return fmt.Sprintf("machine frame at %s%+d", e.base, e.at), e.list(e.at, "")
+	}
+	end := e.at + 8 // behind the return address
+	return fmt.Sprintf("%s%+d", e.base, end), e.list(end, "ra [cfa-8]")
+}
+
+func (e *amd64Effect) list(end int64, last string) string {
+	var parts []string
+	for _, s := range e.saved {
+		parts = append(parts, fmt.Sprintf("%s [cfa%+d]", s.name, s.off-end))
+	}
+	if last != "" {
+		parts = append(parts, last)
+	}
+	return strings.Join(parts, ", ")
+}
