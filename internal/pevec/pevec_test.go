@@ -1,0 +1,102 @@
+package pevec
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// TestVectorsRead builds everything every line of every file describes.
+func TestVectorsRead(t *testing.T) {
+	files := []string{"exec", "native", "synth", "decode", "winetest"}
+	for _, file := range append([]string{"arm64-packedx", "malformed", "arm64-llvmtest"}, append(prefixed("amd64-", files), prefixed("arm64-", files)...)...) {
+		t.Run(file, func(t *testing.T) {
+			var s Stacks
+			points := 0
+			n, err := Each(file+".jsonl.gz", func(v *Vector) error {
+				if v.Image() == nil {
+					t.Errorf("%s: no image", v.ID)
+				}
+				for i := range v.Points {
+					points++
+					if err := build(&s, v, &v.Points[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if errors.Is(err, ErrAbsent) {
+				t.Skip("SKIPPED-CHECK: ", err)
+			}
+			if err != nil || n == 0 {
+				t.Fatal(n, err)
+			}
+			t.Logf("%s: %d lines, %d points", file, n, points)
+		})
+	}
+}
+
+func build(s *Stacks, v *Vector, p *Point) error {
+	w, err := s.Window(v, p)
+	if err != nil {
+		return err
+	}
+	if v.ARM64() {
+		r, err := v.RegsARM64(p)
+		if err == nil && v.Kind != "malformed" {
+			_, err = v.WantARM64(p, &r)
+		}
+		return err
+	}
+	r, err := v.AMD64(p)
+	if err == nil && v.Kind != "malformed" {
+		_, err = v.WantAMD64(p, &r)
+	}
+	if _, ok := w.Word(r.GPR[context.RSP]); !ok {
+		return errors.New(v.ID + ": no stack at rsp")
+	}
+	return err
+}
+
+func prefixed(p string, names []string) (out []string) {
+	for _, n := range names {
+		out = append(out, p+n)
+	}
+	return out
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, line := range map[string]string{
+		"no JSON":             `{`,
+		"number as register":  `{"kind":"exec","points":[{"gpr":{"rax":"zz"}}]}`,
+		"odd bytes":           `{"kind":"exec","mem":[["10","abc"]]}`,
+		"block of three":      `{"kind":"exec","mem":[["10","ab","cd"]]}`,
+		"function of two":     `{"kind":"exec","functions":[["1","2"]]}`,
+		"register too wide":   `{"kind":"exec","points":[{"xmm":{"xmm6":"` + strings.Repeat("0", 33) + `"}}]}`,
+		"unknown wine result": `{"kind":"winetest","arch":"amd64","results":[{"regs":{"rzx":1}}]}`,
+	} {
+		if _, err := Parse([]byte(line)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestWindowRefuses(t *testing.T) {
+	for name, line := range map[string]string{
+		"runs too far apart": `{"kind":"exec","points":[{"gpr":{"rsp":"10000000"},"stack":[["90000000","00"]]}]}`,
+		"range too large":    `{"kind":"synthetic","stack_fill":"mul64","stack_range":["0","100000000000"],"points":[{}]}`,
+		"unknown filling":    `{"kind":"synthetic","stack_fill":"x","stack_range":["0","1000"],"points":[{}]}`,
+		"wraps":              `{"kind":"exec","points":[{"gpr":{"rsp":"fffffffffffffff0"}}]}`,
+	} {
+		v, err := Parse([]byte(line))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var s Stacks
+		if _, err := s.Window(v, &v.Points[0]); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
