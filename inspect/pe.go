@@ -22,13 +22,22 @@ func openPE(path string) (*peReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &peReader{path: path, f: f}
-	if r.arch, r.unix = f.Arch(); r.arch == pe.Other {
+	r := newPE(f)
+	if r.arch == pe.Other {
 		return nil, fmt.Errorf("%s: machine %#x is neither x64 nor ARM64", path, f.Machine())
 	}
+	return r, nil
+}
+
+// FromPE is Open for an image that is already read.
+func FromPE(f *pe.File) *Image { return &Image{Path: f.Name(), reader: newPE(f)} }
+
+func newPE(f *pe.File) *peReader {
+	r := &peReader{path: f.Name(), f: f}
+	r.arch, r.unix = f.Arch()
 	r.exports, r.err = f.Exports()
 	sort.SliceStable(r.exports, func(i, j int) bool { return r.exports[i].RVA < r.exports[j].RVA })
-	return r, nil
+	return r
 }
 
 // own takes an RVA, or an address in the image at its preferred base.

@@ -127,6 +127,9 @@ func fold(text string, room int) (part, rest string) {
 	if len(text) <= room {
 		return text, ""
 	}
+	if i := strings.LastIndex(text[:room], ", "); i > 0 {
+		return text[:i+1], text[i+2:]
+	}
 	if i := strings.LastIndexByte(text[:room], ' '); i > 0 {
 		return text[:i], strings.TrimLeft(text[i:], " ")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
@@ -16,6 +17,7 @@ type peRun struct {
 	r        *Runner
 	u64      *amd64.Unwinder
 	a64      *arm64.Unwinder
+	file     *pe.File // of the vector at hand
 	gen      uint32
 	filled   *memory.Window
 	filledAt [2]hexWord
@@ -121,10 +123,11 @@ func (x *peRun) load(v *peVector) error {
 	if err != nil {
 		return err
 	}
-	f, err := parsePE(data, v.ID)
+	f, err := pe.New(data, v.ID)
 	if err != nil {
 		return err
 	}
+	x.file = f
 	x.gen++
 	m := module.Module{ID: 1, Start: uint64(v.Base), End: uint64(v.Base) + maxImageEnd, Bias: uint64(v.Base), Path: v.ID, PE: f}
 	t := module.NewTable(x.gen, []module.Module{m}, nil)

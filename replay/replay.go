@@ -44,15 +44,18 @@ type Mismatch struct {
 
 // Tally counts the points of one kind in one file.
 type Tally struct {
-	File       string     `json:"file"`
-	Kind       string     `json:"kind"`
-	Points     int        `json:"points"`
-	Right      int        `json:"right"`
-	Wrong      int        `json:"wrong"`
-	Refused    int        `json:"refused"`
-	Strict     bool       `json:"strict"` // an answer is known to be possible: a refusal is a failure too
-	Note       string     `json:"note,omitempty"`
-	Mismatches []Mismatch `json:"mismatches,omitempty"`
+	File    string `json:"file"`
+	Kind    string `json:"kind"`
+	Points  int    `json:"points"`
+	Right   int    `json:"right"`
+	Wrong   int    `json:"wrong"`
+	Refused int    `json:"refused"`
+	Strict  bool   `json:"strict"` // an answer is known to be possible: a refusal is a failure too
+	// Of stacks: all frames of the truth, and those right from the leaf on.
+	Frames      int        `json:"frames,omitempty"`
+	RightFrames int        `json:"right_frames,omitempty"`
+	Note        string     `json:"note,omitempty"`
+	Mismatches  []Mismatch `json:"mismatches,omitempty"`
 }
 
 // Bad reports whether the tally holds a failure.

@@ -40,15 +40,10 @@ func (r *Runner) snapshots(name string, b *besides) error {
 	if err != nil {
 		return err
 	}
-	frames := map[string]*[2]int{}
 	for i := range p.Snapshots {
-		if err := r.snapshot(p, &p.Snapshots[i], walk, frames); err != nil {
+		if err := r.snapshot(p, &p.Snapshots[i], walk); err != nil {
 			return err
 		}
-	}
-	for class, n := range frames {
-		t := r.tally(class, false)
-		t.Note = strings.TrimSuffix(fmt.Sprintf("frames %d of %d right; %s", n[0], n[1], t.Note), "; ")
 	}
 	return nil
 }
@@ -89,7 +84,7 @@ var lax = map[string]string{
 	"context_rewritten": "not scored, refused = differs",
 }
 
-func (r *Runner) snapshot(p *snap.Program, s *snap.Snapshot, walk walker, frames map[string]*[2]int) error {
+func (r *Runner) snapshot(p *snap.Program, s *snap.Snapshot, walk walker) error {
 	tab, err := p.Table(s)
 	if err != nil {
 		return err
@@ -109,11 +104,8 @@ func (r *Runner) snapshot(p *snap.Program, s *snap.Snapshot, walk walker, frames
 	t := r.tally(s.Class, !isLax)
 	t.Note = note
 	v, good, why := judge(s, st)
-	if frames[s.Class] == nil {
-		frames[s.Class] = &[2]int{}
-	}
-	frames[s.Class][0] += good
-	frames[s.Class][1] += len(s.Frames)
+	t.RightFrames += good
+	t.Frames += len(s.Frames)
 	r.count(t, v, func() Mismatch { return stackMismatch(p, s, st, tab, good, why) })
 	return nil
 }

@@ -44,7 +44,11 @@ func label(x *Tally) string {
 	if x.Bad() {
 		mark = "  <-- FAILS"
 	}
-	return shortName(x.File) + " " + x.Kind + mark
+	frames := ""
+	if x.Frames > 0 {
+		frames = fmt.Sprintf(" (frames %d of %d)", x.RightFrames, x.Frames)
+	}
+	return shortName(x.File) + " " + x.Kind + frames + mark
 }
 
 // shortName keeps the last folder of a file's name.
@@ -71,9 +75,11 @@ func row(w io.Writer, x *Tally, name string) {
 
 // notes prints what is to know about kinds, once each.
 func (r *Report) notes(w io.Writer) {
+	seen := map[string]bool{}
 	for _, x := range r.Tallies {
-		if x.Note != "" {
-			fmt.Fprintf(w, "  %s %s: %s\n", shortName(x.File), x.Kind, x.Note)
+		if x.Note != "" && !seen[x.Kind+x.Note] {
+			seen[x.Kind+x.Note] = true
+			fmt.Fprintf(w, "  %s: %s\n", x.Kind, x.Note)
 		}
 	}
 }
@@ -86,7 +92,7 @@ func (m *Mismatch) text(w io.Writer, x *Tally) {
 	}
 	for _, p := range m.Values {
 		mark := ""
-		if p.Want != p.Got && !strings.HasPrefix(p.Name, "frame ") {
+		if p.Want != p.Got && !strings.Contains(p.Want, " sp ") { // frames are shown in different words
 			mark = "<--"
 		}
 		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\n", p.Name, p.Want, p.Got, mark)
