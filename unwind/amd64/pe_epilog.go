@@ -1,0 +1,239 @@
+package amd64
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Epilogs of x64 PE functions. Information of version 1 does not say where they
+// are: they are known by their instructions, which Microsoft's "x64 exception
+// handling" prescribes. Version 2 lists them.
+
+const (
+	maxPops   = 64                // real epilogs have at most 16
+	maxEpilog = 8 + 2*maxPops + 8 // bytes of code looked at
+)
+
+// inEpilog reports whether code, the bytes from pc on, is the rest of an epilog
+// of fn.
+func (s *peStep) inEpilog(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte) bool {
+	n, _, _ := stackAdjust(code, info.FrameReg)
+	for range maxPops {
+		k, _ := popInstruction(code[n:])
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	return s.leaves(fn, info, code[n:], s.pc+uint32(n))
+}
+
+// stackAdjust decodes add rsp, imm or lea rsp, [fp+disp] and gives its length,
+// 0 if code is neither. The new stack pointer is reg + disp. Only the declared
+// frame register may be the base.
+func stackAdjust(code []byte, frameReg uint8) (n int, reg uint8, disp uint64) {
+	if len(code) < 4 || code[0]&0xfe != 0x48 {
+		return 0, 0, 0
+	}
+	switch {
+	case code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4:
+		return 4, context.RSP, signed8(code[3])
+	case code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xc4 && len(code) >= 7:
+		return 7, context.RSP, signed32(code[3:])
+	case code[1] == 0x8d && frameReg != 0 && code[0]&1<<3|code[2]&7 == frameReg:
+		return leaFrame(code, frameReg)
+	}
+	return 0, 0, 0
+}
+
+// leaFrame decodes lea rsp, [fp+disp8] and lea rsp, [fp+disp32]. A base of R12
+// needs one more byte.
+func leaFrame(code []byte, reg uint8) (int, uint8, uint64) {
+	n := 3
+	if reg&7 == context.RSP {
+		if code[3] != 0x24 {
+			return 0, 0, 0
+		}
+		n = 4
+	}
+	switch {
+	case code[2]&0xf8 == 0x60 && len(code) > n:
+		return n + 1, reg, signed8(code[n])
+	case code[2]&0xf8 == 0xa0 && len(code) >= n+4:
+		return n + 4, reg, signed32(code[n:])
+	}
+	return 0, 0, 0
+}
+
+func signed8(b byte) uint64 { return uint64(int64(int8(b))) }
+
+func signed32(b []byte) uint64 { return uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
+
+// popInstruction decodes pop r64 and gives its length, 0 if code is none.
+func popInstruction(code []byte) (n int, reg uint8) {
+	switch {
+	case len(code) >= 1 && code[0]&0xf8 == 0x58:
+		return 1, code[0] & 7
+	case len(code) >= 2 && code[0]&0xf0 == 0x40 && code[1]&0xf8 == 0x58:
+		return 2, code[0]&1<<3 | code[1]&7
+	}
+	return 0, 0
+}
+
+// leaves reports whether code, the bytes at rva at, begins with an instruction
+// that ends an epilog: a return, or a jump out of the function.
+func (s *peStep) leaves(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte, at uint32) bool {
+	if len(code) > 0 && code[0] == 0xf2 { // bnd
+		code = code[1:]
+		at++
+	}
+	var b [5]byte // bytes that are not there are 0, which ends nothing
+	have := copy(b[:], code)
+	switch {
+	case have == 0:
+		return false
+	case b[0] == 0xc3, b[0] == 0xc2 && have >= 3, b[0] == 0xf3 && b[1] == 0xc3:
+		return true
+	case b[0] == 0xeb && have >= 2:
+		return s.jumpsOut(fn, info, at+2+uint32(signed8(b[1])))
+	case b[0] == 0xe9 && have == 5:
+		return s.jumpsOut(fn, info, at+5+uint32(signed32(b[1:])))
+	case b[0] == 0xff && b[1] == 0x25: // jmp [rip+disp]
+		return true
+	}
+	return b[0]&0xf8 == 0x48 && b[1] == 0xff && b[2]&0x38 == 0x20 // with REX.W: not a switch's
+}
+
+// jumpsOut reports whether a jump to target leaves the function: to its own
+// first byte it is a call of itself, to another of its fragments it is none.
+func (s *peStep) jumpsOut(fn pe.RuntimeFunction, info *pe.AMD64Info, target uint32) bool {
+	if fn.Contains(target) {
+		return target == fn.Begin && !info.Chained()
+	}
+	other, why := s.file.FindAMD64(target)
+	if why != pe.OK {
+		return true
+	}
+	mine, why1 := s.file.PrimaryAMD64(fn)
+	theirs, why2 := s.file.PrimaryAMD64(other)
+	return why1 != pe.OK || why2 != pe.OK || mine.Begin != theirs.Begin || target == mine.Begin
+}
+
+// runEpilog runs the rest of an epilog forward. ret imm16 removes nothing more
+// than the return address: what else it removes is the caller's.
+func (s *peStep) runEpilog(info *pe.AMD64Info, code []byte) unwind.Stop {
+	n, reg, disp := stackAdjust(code, info.FrameReg)
+	if n != 0 {
+		if !known(s.regs, int(reg)) {
+			return unwind.Unreadable
+		}
+		s.regs.GPR[context.RSP] = s.regs.GPR[reg] + disp
+	}
+	for range maxPops {
+		k, reg := popInstruction(code[n:])
+		if k == 0 {
+			break
+		}
+		if stop := s.pop(reg); stop != unwind.StopNone {
+			return stop
+		}
+		n += k
+	}
+	return s.ret()
+}
+
+// epilog2 looks pc up in the epilogs version 2 lists and gives how many bytes
+// of one have run.
+func epilog2(fn pe.RuntimeFunction, info *pe.AMD64Info, pc uint32) (into uint32, ok bool) {
+	list, _ := info.Epilogs()
+	if len(list) == 0 {
+		return 0, false
+	}
+	size := uint32(list[0])
+	if list[1]&0x10 != 0 && pc-(fn.End-size) < size {
+		return pc - (fn.End - size), true
+	}
+	for list = list[2:]; len(list) > 0; list = list[2:] {
+		c, _ := info.Code(list)
+		if c.Operand == 0 { // pads the list to an even number
+			break
+		}
+		if begin := fn.End - c.Operand; pc-begin < size {
+			return pc - begin, true
+		}
+	}
+	return 0, false
+}
+
+// undoEpilog undoes the pushes that the into bytes of an epilog that have run
+// have not: it pops in the order in which the codes undo, a byte a register, or
+// two for R8-R15, and a byte for flags (pushfq, taken away by a pop). Those
+// codes may be a parent's.
+func (s *peStep) undoEpilog(info pe.AMD64Info, into uint32) unwind.Stop {
+	codes, stop := s.pushes(&info)
+	if stop != unwind.StopNone {
+		return stop
+	}
+	done := uint32(0)
+	for c, ok := next(&info, &codes, pe.UWOP_PUSH_NONVOL); ok; c, ok = next(&info, &codes, pe.UWOP_PUSH_NONVOL) {
+		if done >= into {
+			if stop := s.pop(c.Info); stop != unwind.StopNone {
+				return stop
+			}
+		}
+		done += 1 + uint32(c.Info>>3)
+	}
+	if c, ok := next(&info, &codes, pe.UWOP_ALLOC_SMALL); ok && c.Info == 0 && done >= into {
+		s.regs.GPR[context.RSP] += 8
+	}
+	if _, ok := next(&info, &codes, pe.UWOP_PUSH_MACHFRAME); ok {
+		stop := s.machineFrame(0) // iretq takes no error code
+		s.keep()
+		return stop
+	}
+	return s.ret()
+}
+
+// next takes the first of codes if it is of kind op.
+func next(info *pe.AMD64Info, codes *[]byte, op pe.AMD64Op) (pe.AMD64Code, bool) {
+	c, why := info.Code(*codes)
+	if why != pe.OK || c.Op != op {
+		return c, false
+	}
+	*codes = (*codes)[c.Size():]
+	return c, true
+}
+
+// pushes finds the codes from the first push on, in info or a parent that info
+// becomes; none if there is no push.
+func (s *peStep) pushes(info *pe.AMD64Info) ([]byte, unwind.Stop) {
+	for range maxChain + 1 {
+		_, codes := info.Epilogs()
+		for len(codes) > 0 {
+			c, why := info.Code(codes)
+			if why != pe.OK {
+				return nil, s.refuse(why)
+			}
+			if c.Op == pe.UWOP_PUSH_NONVOL || c.Op == pe.UWOP_PUSH_MACHFRAME {
+				return codes, unwind.StopNone
+			}
+			codes = codes[c.Size():]
+		}
+		if !info.Chained() {
+			return nil, unwind.StopNone
+		}
+		fn, why := s.file.ResolveAMD64(info.Parent)
+		if why != pe.OK {
+			return nil, s.refuse(why)
+		}
+		s.res.At = fn.Unwind
+		var fault pe.AMD64Fault
+		if *info, fault = s.file.AMD64Info(fn.Unwind); !fault.OK() {
+			return nil, s.refuse(fault.Reason)
+		}
+	}
+	return nil, s.refuse(pe.ChainDepth)
+}

@@ -1,0 +1,385 @@
+package amd64
+
+import (
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// windowsKept are the registers a Windows x64 function preserves: all that
+// nonvolatile names, RSI, RDI and XMM6-XMM15.
+const windowsKept = nonvolatile | 1<<context.RSI | 1<<context.RDI | 0x3ff<<16
+
+// PEPart says where in a function a PE step found the frame.
+type PEPart uint8
+
+const (
+	PECode   PEPart = iota // prolog or body: unwind codes were applied
+	PEEpilog               // the rest of an epilog was run
+	PELeaf                 // no entry covers the address
+)
+
+// PEResult is what a PE step found besides the caller's registers.
+type PEResult struct {
+	Part    PEPart
+	Machine bool      // the caller was interrupted: its RIP is exact
+	Frame   uint64    // EstablisherFrame
+	Handler uint32    // RVA of the exception handler in charge, 0 = none
+	Reason  pe.Reason // why unwind data was refused, or NoEntry
+	At      uint32    // RVA of the UNWIND_INFO that was refused
+}
+
+// StepPE replaces regs, whose RIP lies at pc in f, by the caller's, as Windows'
+// RtlVirtualUnwind does. exact tells whether pc is an interrupted instruction
+// rather than a return address. If stop is not StopNone regs is in no defined
+// state: step a copy. It checks neither progress nor bounds, and allocates
+// nothing.
+//
+// A nonvolatile register whose saved value cannot be read becomes unknown;
+// volatile ones are unknown after it.
+func StepPE(f *pe.File, pc uint32, exact bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
+	look := pc
+	if !exact && pc != 0 {
+		look = pc - 1
+	}
+	s := peStep{file: f, pc: pc, regs: regs, mem: mem}
+	entry, ok := f.LookupAMD64(look)
+	if !ok {
+		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, pe.NoEntry, regs.GPR[context.RSP]
+		return s.res, s.ret()
+	}
+	fn, why := f.ResolveAMD64(entry)
+	if why != pe.OK {
+		s.res.At = entry.Unwind
+		return s.res, s.refuse(why)
+	}
+	// A call may be a function's last instruction: what follows is not its
+	// epilog.
+	stop = s.leave(fn, entry.Contains(pc))
+	return s.res, stop
+}
+
+// peStep is one step in progress.
+type peStep struct {
+	file *pe.File
+	pc   uint32
+	regs *Registers
+	mem  *memory.Window
+	res  PEResult
+}
+
+func (s *peStep) refuse(why pe.Reason) unwind.Stop {
+	s.res.Reason = why
+	if why.Unsupported() {
+		return unwind.Unsupported
+	}
+	return unwind.BadInfo
+}
+
+// leave leaves the function fn from pc; inside tells whether pc may stand in
+// one of its epilogs.
+func (s *peStep) leave(fn pe.RuntimeFunction, inside bool) unwind.Stop {
+	s.res.At = fn.Unwind
+	info, fault := s.file.AMD64Info(fn.Unwind)
+	if !fault.OK() {
+		return s.refuse(fault.Reason)
+	}
+	if stop := s.frame(&info, s.pc-fn.Begin); stop != unwind.StopNone {
+		return stop
+	}
+	if inside {
+		if info.Version == 1 {
+			if code := s.file.Tail(s.pc, maxEpilog); s.inEpilog(fn, &info, code) {
+				s.res.Part = PEEpilog
+				return s.runEpilog(&info, code)
+			}
+		} else if into, ok := epilog2(fn, &info, s.pc); ok {
+			s.res.Part = PEEpilog
+			return s.undoEpilog(info, into)
+		}
+	}
+	return s.undoProlog(fn, &info)
+}
+
+// frame finds EstablisherFrame: the base of all saves.
+func (s *peStep) frame(info *pe.AMD64Info, into uint32) unwind.Stop {
+	s.res.Frame = s.regs.GPR[context.RSP]
+	if info.FrameReg == 0 {
+		return unwind.StopNone
+	}
+	at, distance, why := setsFrame(info)
+	if why != pe.OK {
+		return s.refuse(why)
+	}
+	if !info.Chained() && into < uint32(info.Prolog) && into < at {
+		return unwind.StopNone
+	}
+	if !known(s.regs, int(info.FrameReg)) {
+		return unwind.Unreadable
+	}
+	s.res.Frame = s.regs.GPR[info.FrameReg] - uint64(distance)
+	return unwind.StopNone
+}
+
+// setsFrame tells behind how many bytes of the prolog the frame register is
+// set, and how far above the frame's base it then is. Information without such
+// a code gives a place no prolog reaches.
+func setsFrame(info *pe.AMD64Info) (at, distance uint32, why pe.Reason) {
+	_, codes := info.Epilogs()
+	for len(codes) > 0 {
+		c, why := info.Code(codes)
+		switch {
+		case why != pe.OK:
+			return 0, 0, why
+		case c.Op == pe.UWOP_SET_FPREG:
+			return uint32(c.Offset), 16 * uint32(info.FrameOffset), pe.OK
+		case c.Op == pe.UWOP_SET_FPREG_LARGE:
+			return uint32(c.Offset), c.Operand, pe.OK
+		}
+		codes = codes[c.Size():]
+	}
+	return 256, 16 * uint32(info.FrameOffset), pe.OK
+}
+
+// maxChain is how many parents are followed: as many as Windows does.
+const maxChain = 32
+
+// undoProlog undoes what of the prolog had run, and that of every parent.
+func (s *peStep) undoProlog(fn pe.RuntimeFunction, info *pe.AMD64Info) unwind.Stop {
+	for link := 0; ; link++ {
+		if stop := s.undo(info, s.pc-fn.Begin); stop != unwind.StopNone {
+			return stop
+		}
+		if !info.Chained() {
+			break
+		}
+		if link == maxChain {
+			return s.refuse(pe.ChainDepth)
+		}
+		var why pe.Reason
+		if fn, why = s.file.ResolveAMD64(info.Parent); why != pe.OK {
+			return s.refuse(why)
+		}
+		s.res.At = fn.Unwind
+		var fault pe.AMD64Fault
+		if *info, fault = s.file.AMD64Info(fn.Unwind); !fault.OK() {
+			return s.refuse(fault.Reason)
+		}
+	}
+	if s.pc-fn.Begin >= uint32(info.Prolog) {
+		s.res.Handler = info.Handler
+	}
+	if s.res.Machine {
+		s.keep()
+		return unwind.StopNone
+	}
+	return s.ret()
+}
+
+// undo applies the codes of one UNWIND_INFO whose instructions had run before
+// the instruction into bytes past its function's begin. A difference that
+// wraps counts as past the prolog.
+func (s *peStep) undo(info *pe.AMD64Info, into uint32) unwind.Stop {
+	_, codes := info.Epilogs()
+	for len(codes) > 0 {
+		c, why := info.Code(codes)
+		if why != pe.OK {
+			return s.refuse(why)
+		}
+		if into >= uint32(c.Offset) {
+			if stop := s.apply(info, &c); stop != unwind.StopNone {
+				return stop
+			}
+		}
+		codes = codes[c.Size():]
+	}
+	return unwind.StopNone
+}
+
+func (s *peStep) apply(info *pe.AMD64Info, c *pe.AMD64Code) unwind.Stop {
+	rsp := &s.regs.GPR[context.RSP]
+	switch c.Op {
+	case pe.UWOP_PUSH_NONVOL:
+		return s.pop(c.Info)
+	case pe.UWOP_ALLOC_SMALL, pe.UWOP_ALLOC_LARGE:
+		*rsp += uint64(c.Operand)
+	case pe.UWOP_SET_FPREG:
+		return s.fromFrame(info.FrameReg, 16*uint64(info.FrameOffset))
+	case pe.UWOP_SET_FPREG_LARGE:
+		return s.fromFrame(info.FrameReg, uint64(c.Operand))
+	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
+		return s.load(c.Info, s.res.Frame+uint64(c.Operand))
+	case pe.UWOP_SAVE_XMM128, pe.UWOP_SAVE_XMM128_FAR:
+		s.loadXMM(c.Info, s.res.Frame+uint64(c.Operand))
+	case pe.UWOP_PUSH_MACHFRAME:
+		return s.machineFrame(8 * uint64(c.Info))
+	default:
+		return s.refuse(pe.BadOpcode) // EPILOG behind others
+	}
+	return unwind.StopNone
+}
+
+// fromFrame undoes the setting of the frame register, and with it all that was
+// allocated since.
+func (s *peStep) fromFrame(reg uint8, distance uint64) unwind.Stop {
+	if !known(s.regs, int(reg)) {
+		return unwind.Unreadable
+	}
+	s.regs.GPR[context.RSP] = s.regs.GPR[reg] - distance
+	return unwind.StopNone
+}
+
+// load restores a general register. A stack pointer that cannot be read ends
+// the walk, another register becomes unknown.
+func (s *peStep) load(reg uint8, at uint64) unwind.Stop {
+	v, ok := s.mem.Word(at)
+	switch {
+	case ok:
+		s.regs.GPR[reg] = v
+		s.regs.Known |= 1 << reg
+	case reg == context.RSP:
+		return unwind.Unreadable
+	default:
+		s.regs.Known &^= 1 << reg
+	}
+	return unwind.StopNone
+}
+
+// pop restores a general register from the stack's top.
+func (s *peStep) pop(reg uint8) unwind.Stop {
+	at := s.regs.GPR[context.RSP]
+	s.regs.GPR[context.RSP] = at + 8
+	return s.load(reg, at)
+}
+
+// loadXMM restores one of XMM6-XMM15; the others are volatile.
+func (s *peStep) loadXMM(reg uint8, at uint64) {
+	if reg < 6 {
+		return
+	}
+	lo, ok := s.mem.Word(at)
+	hi, ok2 := s.mem.Word(at + 8)
+	bit := uint32(1) << (16 + reg - 6)
+	if !ok || !ok2 {
+		s.regs.Known &^= bit
+		return
+	}
+	s.regs.XMM[reg-6] = context.XMM{lo, hi}
+	s.regs.Known |= bit
+}
+
+// machineFrame takes RIP and RSP from what the processor pushed; skip is the
+// size of the error code.
+func (s *peStep) machineFrame(skip uint64) unwind.Stop {
+	at := s.regs.GPR[context.RSP] + skip
+	rip, ok := s.mem.Word(at)
+	rsp, ok2 := s.mem.Word(at + 24)
+	if !ok || !ok2 {
+		return unwind.Unreadable
+	}
+	s.regs.RIP, s.regs.GPR[context.RSP] = rip, rsp
+	s.res.Machine = true
+	return unwind.StopNone
+}
+
+// ret returns to the caller.
+func (s *peStep) ret() unwind.Stop {
+	rsp := &s.regs.GPR[context.RSP]
+	ra, ok := s.mem.Word(*rsp)
+	if !ok {
+		return unwind.Unreadable
+	}
+	s.regs.RIP = ra
+	*rsp += 8
+	s.keep()
+	return unwind.StopNone
+}
+
+// keep forgets the volatile registers.
+func (s *peStep) keep() {
+	kept := uint32(windowsKept)
+	if _, unix := s.file.Arch(); unix {
+		kept = nonvolatile
+	}
+	s.regs.Known = s.regs.Known&kept | 1<<context.RSP
+}
+
+// stepPE steps out of a function of a PE module. Where its exception directory
+// says nothing, its DWARF sections are asked, then the leaf rule holds, but
+// only for a function that was interrupted: one that has called another has
+// broken the rule that makes it a leaf.
+func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, stop unwind.Stop) {
+	rva := regs.RIP - m.Bias
+	if rva != uint64(uint32(rva)) {
+		return false, unwind.NoInfo
+	}
+	to := *regs
+	res, stop := StepPE(m.PE, uint32(rva), exact, &to, mem)
+	if res.Part == PELeaf {
+		if r, ok := u.peCFI(m, int(f.Module), unwind.LookupIP(regs.RIP, exact)); ok {
+			return u.stepPECFI(r, regs, exact, mem, b, f)
+		}
+		if !exact {
+			return u.fallback(makeRule(RuleNoInfo, -1), regs, exact, mem, b, f)
+		}
+	}
+	if stop != unwind.StopNone {
+		return false, stop
+	}
+	if stop := u.accept(&to, res.Machine, regs, b, f); stop != unwind.StopNone {
+		return false, stop
+	}
+	u.trust = peTrust[res.Part]
+	return res.Machine, unwind.StopNone
+}
+
+var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
+
+// peCFI gives the rule of a PE module's call frame information at an address.
+// Its addresses are those of an image at ImageBase.
+func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
+	if m.CFI == nil {
+		return Rule{}, false
+	}
+	bias := m.Bias - m.PE.ImageBase()
+	switch u.machine.Row(m.CFI, addr-bias, &u.row) {
+	case cfi.None:
+		return u.compile(&u.row, i, addr-bias, bias), true
+	case cfi.NoInfo:
+		return Rule{}, false
+	case cfi.Unsupported:
+		return makeRule(RuleUnsupported, i), true
+	}
+	return makeRule(RuleBad, i), true
+}
+
+// stepPECFI runs such a rule. Rules are of System V's registers: those that
+// only Windows functions preserve are the caller's where the row is silent.
+func (u *Unwinder) stepPECFI(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	had := regs.Known
+	callerExact, stop := u.step(r, regs, exact, mem, b, f)
+	if stop != unwind.StopNone {
+		return callerExact, stop
+	}
+	for d := dwarfRSI; d <= dwarfRDI; d++ {
+		if reg := fromDWARF[d]; u.row.Regs[d].Kind == cfi.Unspecified {
+			regs.Known |= had & (1 << reg)
+		}
+	}
+	for i := range regs.XMM {
+		if u.row.Regs[dwarfXMM6+i].Kind == cfi.Unspecified {
+			regs.Known |= had & (1 << (16 + i))
+		}
+	}
+	return callerExact, stop
+}
+
+// DWARF numbers of registers that only Windows functions preserve.
+const (
+	dwarfRSI  = 4
+	dwarfRDI  = 5
+	dwarfXMM6 = 17 + 6
+)
