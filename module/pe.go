@@ -1,0 +1,55 @@
+package module
+
+import (
+	"errors"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// LoadPE reads the PE file at path for an image whose first byte is mapped at
+// start. end is one past its last byte, 0 = what the image says of its size.
+// What cannot be read is in Err.
+func LoadPE(id uint32, path string, start, end uint64) Module {
+	f, err := pe.Open(path)
+	if err != nil {
+		return Module{ID: id, Start: start, End: max(start, end), Bias: start, Path: path, Err: err}
+	}
+	return PEFromFile(id, f, path, start, end)
+}
+
+// PEFromFile is LoadPE for an image that is already open. Of images with DWARF
+// sections (the GNU and LLVM compilers') those are loaded too, at the image's
+// preferred base: ask the table with RVA + ImageBase.
+func PEFromFile(id uint32, f *pe.File, path string, start, end uint64) Module {
+	if end <= start {
+		end = start + uint64(f.SizeOfImage())
+	}
+	m := Module{ID: id, Start: start, End: end, Bias: start, Path: path, PE: f}
+	if d, ok := f.DebugID(); ok {
+		m.BuildID = d.String()
+	}
+	m.Err = errors.Join(f.Problems()...)
+	if s, ok := peCFI(f); ok {
+		table, err := cfi.Load(s)
+		if table.Len() > 0 {
+			m.CFI = table
+		}
+		m.Err = errors.Join(m.Err, err)
+	}
+	return m
+}
+
+// peCFI gives the DWARF sections of a PE image the form package cfi takes.
+func peCFI(f *pe.File) (s cfi.Sections, ok bool) {
+	d := f.DWARF()
+	s = cfi.Sections{
+		Arch: cfi.AMD64, EHFrame: d.EHFrame, EHFrameAddr: d.EHFrameAddr,
+		DebugFrame: d.DebugFrame, DebugFrameAddr: d.DebugFrameAddr, TextAddr: d.TextAddr,
+	}
+	arch, _ := f.Arch()
+	if arch == pe.ARM64 {
+		s.Arch = cfi.ARM64
+	}
+	return s, arch != pe.Other && (d.EHFrame != nil || d.DebugFrame != nil)
+}
