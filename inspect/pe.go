@@ -86,6 +86,9 @@ func (r *peReader) summary() *Summary {
 			s.Sections = append(s.Sections, Section{name, uint64(x.RVA), uint64(max(x.VirtualSize, x.Size))})
 		}
 	}
+	if dir := r.f.ExceptionDirectory(); r.f.Section(".pdata") == nil && len(dir) > 0 {
+		s.Sections = append(s.Sections, Section{"(exceptions)", 0, uint64(len(dir))}) // inside another section
+	}
 	s.Counts = append(s.Counts, Count{"entries of the exception directory", r.entries()})
 	if r.arch == pe.AMD64 {
 		s.Counts = append(s.Counts, r.countAMD64()...)

@@ -18,6 +18,7 @@ type peRun struct {
 	u64      *amd64.Unwinder
 	a64      *arm64.Unwinder
 	file     *pe.File // of the vector at hand
+	base     uint64
 	gen      uint32
 	filled   *memory.Window
 	filledAt [2]hexWord
@@ -127,7 +128,7 @@ func (x *peRun) load(v *peVector) error {
 	if err != nil {
 		return err
 	}
-	x.file = f
+	x.file, x.base = f, uint64(v.Base)
 	x.gen++
 	m := module.Module{ID: 1, Start: uint64(v.Base), End: uint64(v.Base) + maxImageEnd, Bias: uint64(v.Base), Path: v.ID, PE: f}
 	t := module.NewTable(x.gen, []module.Module{m}, nil)

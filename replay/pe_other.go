@@ -200,6 +200,8 @@ func (w *wineVector) stack() *memory.Window {
 const (
 	wineOther = 0x5555555555555555 // in every register but those below
 	wineLR    = 0xCCCCCCCC
+
+	wineHandler = 0x200 // RVA
 )
 
 func (x *peRun) wineStep(w *wineVector, r *wineResult, mem *memory.Window) (unwind.Stop, []Pair) {
@@ -238,7 +240,10 @@ func (w *wineVector) states(r *wineResult) (from, want *peState) {
 		}
 	}
 	if w.Arch == "amd64" {
-		want.RIP = word(r.RIP)
+		want.RIP, want.Frame, want.Handler = word(r.RIP), word(wineStack+r.Frame), word(0)
+		if r.Handler == 1 {
+			want.Handler = word(wineHandler)
+		}
 		return from, want
 	}
 	want.PC, want.SP = word(r.PC), word(r.Frame)

@@ -35,7 +35,7 @@ func (x *peRun) newStep(arch string) stepper {
 	if arch == "arm64" {
 		return &stepARM64{u: x.a64, regs: context.ARM64{Known: context.ARM64All}}
 	}
-	return &stepAMD64{u: x.u64, regs: context.AMD64{Known: context.AMD64All}}
+	return &stepAMD64{u: x.u64, x: x, regs: context.AMD64{Known: context.AMD64All}}
 }
 
 func pair(name string, want, got uint64, known bool) Pair {
@@ -49,8 +49,11 @@ func pair(name string, want, got uint64, known bool) Pair {
 // stepAMD64 is a step on x64.
 type stepAMD64 struct {
 	u          *amd64.Unwinder
+	x          *peRun
 	from, regs context.AMD64
 	frame      unwind.Frame
+	pe         amd64.PEResult // the same step's EstablisherFrame and handler
+	same       bool           // it gave the same registers
 }
 
 func (s *stepAMD64) set(p *peState) {
@@ -91,6 +94,10 @@ func (s *stepAMD64) sp() uint64      { return s.regs.SP() }
 func (s *stepAMD64) run(mem *memory.Window) unwind.Stop {
 	s.from = s.regs
 	_, stop := s.u.Step(&s.regs, true, mem, nil, &s.frame)
+	raw := s.from
+	var rawStop unwind.Stop
+	s.pe, rawStop = amd64.StepPE(s.x.file, uint32(s.from.RIP-s.x.base), true, &raw, mem)
+	s.same = stop != unwind.StopNone || rawStop == stop && raw == s.regs
 	return stop
 }
 
@@ -104,6 +111,15 @@ func (s *stepAMD64) compare(want *peState) []Pair {
 	}
 	if want.RSP != nil {
 		out = append(out, pair("rsp", uint64(*want.RSP), s.regs.SP(), true))
+	}
+	if want.Frame != nil {
+		out = append(out, pair("establisher frame", uint64(*want.Frame), s.pe.Frame, true))
+	}
+	if want.Handler != nil {
+		out = append(out, pair("handler", uint64(*want.Handler), uint64(s.pe.Handler), true))
+	}
+	if !s.same {
+		out = append(out, Pair{"Step and StepPE", "the same", "differ"})
 	}
 	if want.GPR == nil { // Go's code preserves nothing
 		return out

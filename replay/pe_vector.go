@@ -61,7 +61,8 @@ func (r *hexRun) UnmarshalJSON(b []byte) error {
 type peState struct {
 	PC, RIP *hexWord
 	SP, RSP *hexWord
-	Frame   *hexWord
+	Frame   *hexWord // EstablisherFrame
+	Handler *hexWord `json:"-"`
 	GPR     map[string]hexWord
 	XMM     map[string]string
 	X       map[string]hexWord

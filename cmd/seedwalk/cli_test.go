@@ -173,7 +173,8 @@ func TestHelpGolden(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		args []string
-	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}}} {
+	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}},
+		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
 			if code != 0 || errOut != "" {
