@@ -1,0 +1,260 @@
+package pe
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestFile(t *testing.T) {
+	im := sample()
+	path := filepath.Join(t.TempDir(), "a.dll")
+	if err := os.WriteFile(path, im.file(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapped, err := FromMemory(im.mapped(), "mapped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]*File{"file": opened, "mapped": mapped} {
+		t.Run(name, func(t *testing.T) { checkSample(t, f) })
+	}
+	if s := opened.Section(".debug_frame"); s == nil {
+		t.Error("the long section name is not read through the string table")
+	}
+	if d := opened.DWARF(); !bytes.Equal(d.EHFrame, []byte{0, 0, 0, 0}) || d.EHFrameAddr != testBase+0x6000 ||
+		!bytes.Equal(d.DebugFrame, []byte{1, 2, 3, 4}) || d.DebugFrameAddr != testBase+0x7000 || d.TextAddr != testBase+0x1000 {
+		t.Errorf("DWARF sections: %+v", d)
+	}
+}
+
+func checkSample(t *testing.T, f *File) {
+	if f.Machine() != MachineAMD64 || f.ImageBase() != testBase || f.SizeOfImage() != 0x7004 || len(f.Sections()) != 6 || len(f.Problems()) != 0 {
+		t.Errorf("headers: %#x %#x %#x %d %v", f.Machine(), f.ImageBase(), f.SizeOfImage(), len(f.Sections()), f.Problems())
+	}
+	id, ok := f.DebugID()
+	if want := "0403020106050807090A0B0C0D0E0F102A"; !ok || id.String() != want || id.PDB != `C:\x\y.pdb` {
+		t.Errorf("debug id %v %s %q", ok, id, id.PDB)
+	}
+	exports, err := f.Exports()
+	if got, want := fmt.Sprint(exports, err), "[{Alpha 4096 5 } {Beta 0 6 OTHER.Beta} {Gamma 4112 7 }] <nil>"; got != want {
+		t.Errorf("exports %s, want %s", got, want)
+	}
+	if fn, why := f.FindAMD64(0x1011); why != OK || fn.Unwind != 0x4004 {
+		t.Errorf("function %+v, %v", fn, why)
+	}
+	if i, fault := f.AMD64Info(0x4004); !fault.OK() || i.Prolog != 4 || i.Count != 1 {
+		t.Errorf("info %+v, %v", i, fault)
+	}
+}
+
+func TestBytesAt(t *testing.T) {
+	f, err := New(sample().file(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		rva  uint32
+		n    int
+		ok   bool
+	}{
+		{"headers", 0, 2, true},
+		{"last byte of the headers", testHeaders - 1, 1, true},
+		{"between headers and section", testHeaders, 1, false},
+		{"section", 0x1000, 0x100, true},
+		{"past its data", 0x1000, 0x101, false},
+		{"bytes only memory has", 0x4000 + 12, 1, false},
+		{"negative", 0x1000, -1, false},
+		{"nothing", 0x1000, 0, true},
+		{"top of the address space", 0xffffffff, 2, false},
+	} {
+		b, ok := f.BytesAt(c.rva, c.n)
+		if ok != c.ok || ok && len(b) != c.n {
+			t.Errorf("%s: %d bytes, %v", c.name, len(b), ok)
+		}
+	}
+	if b := f.Tail(0x10fe, 16); len(b) != 2 {
+		t.Errorf("tail of %d bytes, want 2", len(b))
+	}
+}
+
+// TestBlocksOverlap: the block that begins later holds, and blocks end at 4 GiB.
+func TestBlocksOverlap(t *testing.T) {
+	f := FromBlocks(MachineAMD64, nil, []Block{{0x20, []byte{9}}, {0x10, make([]byte, 0x20)}, {0xfffffffe, make([]byte, 8)}})
+	if b, ok := f.BytesAt(0x20, 1); !ok || b[0] != 9 {
+		t.Errorf("at 20h: %v %v", b, ok)
+	}
+	if _, ok := f.BytesAt(0x21, 1); ok {
+		t.Error("the earlier block shows behind the later one")
+	}
+	if b := f.Tail(0xfffffffe, 8); len(b) != 2 {
+		t.Errorf("%d bytes below 4 GiB, want 2", len(b))
+	}
+}
+
+func TestArch(t *testing.T) {
+	for _, c := range []struct {
+		machine uint16
+		arch    Arch
+		unix    bool
+	}{
+		{0x8664, AMD64, false}, {0xaa64, ARM64, false}, {0xfd1d, AMD64, true}, {0xd11d, ARM64, true},
+		{0xc020, AMD64, true}, {0xec20, ARM64, true}, {0x14c, Other, false}, {0, Other, false},
+	} {
+		f := FromBlocks(c.machine, nil, nil)
+		if a, unix := f.Arch(); a != c.arch || unix != c.unix {
+			t.Errorf("%#x: %v %v", c.machine, a, unix)
+		}
+	}
+}
+
+func TestPE32(t *testing.T) {
+	im := sample()
+	im.pe32, im.machine = true, 0x14c
+	f, err := New(im.file(), "x")
+	if err != nil || f.ImageBase() != testBase&0xffffffff {
+		t.Fatal(err)
+	}
+	if id, ok := f.DebugID(); !ok || id.Age != 0x2a {
+		t.Error("no debug id")
+	}
+	if _, ok := f.LookupAMD64(0x1000); ok || f.CountAMD64() != 0 {
+		t.Error("the exception directory of another architecture is read as x64's")
+	}
+}
+
+// TestTruncated cuts an image at every length: a clean error, or an image in
+// which all can be asked.
+func TestTruncated(t *testing.T) {
+	full, refused := sample().file(), 0
+	for n := range full {
+		f, err := New(full[:n:n], "cut")
+		var fe *FormatError
+		switch {
+		case err == nil:
+			askAll(f)
+		case !errors.As(err, &fe) || fe.Reason == OK || f != nil:
+			t.Fatalf("%d bytes: %v", n, err)
+		default:
+			refused++
+		}
+	}
+	if refused < 0x80+24 {
+		t.Errorf("only %d lengths refused", refused)
+	}
+	full = sample().mapped()
+	for n := range full[:0x3200] {
+		if f, err := FromMemory(full[:n:n], "cut"); err == nil {
+			askAll(f)
+		}
+	}
+}
+
+// TestFlipped sets every byte of the headers to some values.
+func TestFlipped(t *testing.T) {
+	full := sample().file()
+	for i := range testHeaders {
+		for _, v := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			was := full[i]
+			full[i] = v
+			if f, err := New(full, "flipped"); err == nil {
+				askAll(f)
+			}
+			full[i] = was
+		}
+	}
+}
+
+// askAll asks an image everything it can be asked.
+func askAll(f *File) {
+	f.Exports()
+	f.DebugID()
+	f.DWARF()
+	f.Problems()
+	for i := range min(f.CountAMD64(), 100) {
+		e := f.EntryAMD64(i)
+		f.CheckAMD64(e)
+		f.FindAMD64(e.Begin)
+	}
+}
+
+func TestHeaderErrors(t *testing.T) {
+	change := func(at int, v ...byte) func([]byte) []byte {
+		return func(b []byte) []byte { copy(b[at:], v); return b }
+	}
+	for _, c := range []struct {
+		name      string
+		edit      func([]byte) []byte
+		structure string
+		why       Reason
+	}{
+		{"empty", func([]byte) []byte { return nil }, "DOS header", Short},
+		{"no MZ", change(0, 'Z'), "DOS header", NotPE},
+		{"PE header past the end", change(0x3c, 0xff, 0xff, 0xff, 0xff), "COFF header", Short},
+		{"no PE", change(0x81, 'F'), "PE signature", NotPE},
+		{"optional header of no bytes", change(0x94, 0, 0), "optional header", NotOptional},
+		{"optional header cut", change(0x94, 60, 0), "optional header", Short},
+		{"unknown magic", change(0x98, 7, 1), "optional header", NotOptional},
+		{"65535 sections", change(0x86, 0xff, 0xff), "section table", Short},
+	} {
+		f, err := New(c.edit(sample().file()), c.name)
+		var fe *FormatError
+		if !errors.As(err, &fe) || fe.Structure != c.structure || fe.Reason != c.why || f != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := Open(t.TempDir()); err == nil {
+		t.Error("a folder is opened")
+	}
+}
+
+func TestExportErrors(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   int // in .rdata
+		v    uint32
+		why  Reason
+	}{
+		{"four thousand million names", 24, 0xffffffff, Outside},
+		{"more functions than bytes", 20, 0x10000000, Outside},
+		{"names outside", 32, 0x9000, Outside},
+		{"ordinal past the functions", 0x60, 7, Outside},
+		{"name outside", 0x50, 0x9000, BadString},
+	} {
+		im := sample()
+		put32(im.sections[2].data, c.at, c.v)
+		f, err := New(im.file(), c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Exports()
+		var fe *FormatError
+		if !errors.As(err, &fe) || fe.Reason != c.why {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	im := sample()
+	im.dirs[dirException] = [2]uint32{0x2000, 0x4000}
+	f, err := New(im.file(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fe *FormatError
+	if len(f.Problems()) != 1 || !errors.As(f.Problems()[0], &fe) || fe.Structure != "exception directory" || fe.Value != 0x4000 {
+		t.Errorf("problems: %v", f.Problems())
+	}
+	if f.CountAMD64() != 2 {
+		t.Errorf("%d entries, want the 2 that are there", f.CountAMD64())
+	}
+}
