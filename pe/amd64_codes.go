@@ -97,7 +97,7 @@ func (i *AMD64Info) longCode(b []byte, c AMD64Code) (AMD64Code, Reason) {
 		if !i.Unix {
 			return c, BadOpcode
 		}
-		if i.FrameReg == 0 || i.FrameOffset != 15 {
+		if i.FrameReg == 0 || i.FrameOffset != 15*16 {
 			return c, BadFrame
 		}
 	default:

@@ -16,7 +16,7 @@ type AMD64Info struct {
 	Prolog      uint8  // size of the prolog, bytes
 	Count       uint8  // unwind code slots of two bytes
 	FrameReg    uint8  // frame register, 0 = none
-	FrameOffset uint8  // its distance from the stack pointer at SET_FPREG, units of 16 bytes
+	FrameOffset uint8  // its distance from the stack pointer at SET_FPREG, bytes
 	Unix        bool   // of an image the CLR made for Unix: has SET_FPREG_LARGE
 	Codes       []byte // 2*Count bytes
 	Handler     uint32 // RVA of the exception handler, 0 = none
@@ -60,7 +60,7 @@ func DecodeAMD64(b []byte, unix bool) (i AMD64Info, fault AMD64Fault) {
 	if len(b) < infoHead {
 		return i, AMD64Fault{Short, 0, uint32(len(b))}
 	}
-	i = AMD64Info{Version: b[0] & 7, Flags: b[0] >> 3, Prolog: b[1], Count: b[2], FrameReg: b[3] & 15, FrameOffset: b[3] >> 4, Unix: unix}
+	i = AMD64Info{Version: b[0] & 7, Flags: b[0] >> 3, Prolog: b[1], Count: b[2], FrameReg: b[3] & 15, FrameOffset: b[3] &^ 15, Unix: unix}
 	switch i.Version {
 	case 1, 2:
 	case 3:

@@ -135,13 +135,13 @@ func setsFrame(info *pe.AMD64Info) (at, distance uint32, why pe.Reason) {
 		case why != pe.OK:
 			return 0, 0, why
 		case c.Op == pe.UWOP_SET_FPREG:
-			return uint32(c.Offset), 16 * uint32(info.FrameOffset), pe.OK
+			return uint32(c.Offset), uint32(info.FrameOffset), pe.OK
 		case c.Op == pe.UWOP_SET_FPREG_LARGE:
 			return uint32(c.Offset), c.Operand, pe.OK
 		}
 		codes = codes[c.Size():]
 	}
-	return 256, 16 * uint32(info.FrameOffset), pe.OK
+	return 256, uint32(info.FrameOffset), pe.OK
 }
 
 // maxChain is how many parents are followed: as many as Windows does.
@@ -207,7 +207,7 @@ func (s *peStep) apply(info *pe.AMD64Info, c *pe.AMD64Code) unwind.Stop {
 	case pe.UWOP_ALLOC_SMALL, pe.UWOP_ALLOC_LARGE:
 		*rsp += uint64(c.Operand)
 	case pe.UWOP_SET_FPREG:
-		return s.fromFrame(info.FrameReg, 16*uint64(info.FrameOffset))
+		return s.fromFrame(info.FrameReg, uint64(info.FrameOffset))
 	case pe.UWOP_SET_FPREG_LARGE:
 		return s.fromFrame(info.FrameReg, uint64(c.Operand))
 	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
