@@ -11,10 +11,10 @@ import (
 // same. It is a reading aid: the walkers decide by their own decoder.
 func (r *peReader) epilogs(f *Function, info *pe.AMD64Info, fn pe.RuntimeFunction) map[uint32][2]string {
 	out := map[uint32][2]string{}
-	size := min(f.Hi-f.Lo, maxCode)
+	size := min(f.Hi-f.Lo, maxCode) + pastEnd
 	list := Disassemble(AMD64, f.Lo, r.f.Tail(uint32(f.Lo), int(size)))
 	for i := len(list) - 1; i >= 0; i-- {
-		if !returns(&list[i], f, info.Chained()) {
+		if !r.returns(&list[i], fn, info.Chained()) {
 			continue
 		}
 		r.backwards(list[:i+1], info, out)
@@ -22,8 +22,11 @@ func (r *peReader) epilogs(f *Function, info *pe.AMD64Info, fn pe.RuntimeFunctio
 	return out
 }
 
+// pastEnd is how far behind a fragment an epilog it begins may go on, bytes.
+const pastEnd = 32
+
 // returns reports whether an instruction ends an epilog.
-func returns(in *Instr, f *Function, chained bool) bool {
+func (r *peReader) returns(in *Instr, fn pe.RuntimeFunction, chained bool) bool {
 	b := in.Bytes
 	if len(b) > 1 && (b[0] == 0xf2 || b[0] == 0xf3) {
 		b = b[1:]
@@ -36,16 +39,30 @@ func returns(in *Instr, f *Function, chained bool) bool {
 	case b[0] == 0x48 && len(b) > 2 && b[1] == 0xff && b[2]>>3&7 == 4:
 		return true
 	case b[0] == 0xeb && len(b) == 2:
-		return leaves(in, int64(int8(b[1])), f, chained)
+		return r.leaves(in, int64(int8(b[1])), fn, chained)
 	case b[0] == 0xe9 && len(b) == 5:
-		return leaves(in, int64(int32(uint32(b[1])|uint32(b[2])<<8|uint32(b[3])<<16|uint32(b[4])<<24)), f, chained)
+		return r.leaves(in, int64(int32(uint32(b[1])|uint32(b[2])<<8|uint32(b[3])<<16|uint32(b[4])<<24)), fn, chained)
 	}
 	return false
 }
 
-func leaves(in *Instr, rel int64, f *Function, chained bool) bool {
-	to := in.Addr + uint64(len(in.Bytes)) + uint64(rel)
-	return to < f.Lo || to >= f.Hi || to == f.Lo && !chained
+// leaves reports whether a jump leaves the function: it does not if it goes to
+// another fragment of it.
+func (r *peReader) leaves(in *Instr, rel int64, fn pe.RuntimeFunction, chained bool) bool {
+	to := uint32(in.Addr + uint64(len(in.Bytes)) + uint64(rel))
+	if fn.Contains(to) {
+		return to == fn.Begin && !chained
+	}
+	other, why := r.f.FindAMD64(to)
+	if why != pe.OK {
+		return true
+	}
+	mine, why1 := r.f.PrimaryAMD64(fn)
+	theirs, why2 := r.f.PrimaryAMD64(other)
+	if why1 != pe.OK || why2 != pe.OK || mine.Begin != theirs.Begin {
+		return true
+	}
+	return to == theirs.Begin && !chained
 }
 
 // backwards goes from a return to the epilog's first instruction.

@@ -22,7 +22,8 @@ x86-64 or ARM64, of any system.
   --check   walks every entry and lists what is malformed, contradictory, overlapping or
             unsupported, with counts, examples, the time and the peak memory
   --json    for other programs; addresses are numbers. Fields:
-            (alone)  file format arch machine id base sections[name addr size] counts[name n] problems[]
+            (alone)  file format arch machine id base sections[name addr size] counts[name n]
+                     problems[]
             --at     name lo hi asked arch from data[] lines[addr bytes text part cfa saved] notes[]
             --check  file format arch entries findings[class what count examples[]] seconds
                      peak_kib file_bytes
