@@ -18,7 +18,7 @@ func AMD64CodeText(i *pe.AMD64Info, c *pe.AMD64Code) string {
 	case pe.UWOP_ALLOC_LARGE, pe.UWOP_ALLOC_SMALL:
 		what = fmt.Sprintf("sub rsp, %#x", c.Operand)
 	case pe.UWOP_SET_FPREG:
-		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], 16*uint32(i.FrameOffset))
+		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], uint32(i.FrameOffset))
 	case pe.UWOP_SET_FPREG_LARGE:
 		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], c.Operand)
 	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
@@ -39,7 +39,7 @@ func AMD64CodeText(i *pe.AMD64Info, c *pe.AMD64Code) string {
 func AMD64Data(i *pe.AMD64Info, fn pe.RuntimeFunction) []string {
 	head := fmt.Sprintf("UNWIND_INFO at %#x: version %d, flags %s, prolog %d bytes, %d code slots", i.RVA, i.Version, flagText(i.Flags), i.Prolog, i.Count)
 	if i.FrameReg != 0 {
-		head += fmt.Sprintf(", frame register %s at rsp+%#x", amd64Regs[i.FrameReg&15], 16*uint32(i.FrameOffset))
+		head += fmt.Sprintf(", frame register %s at rsp+%#x", amd64Regs[i.FrameReg&15], uint32(i.FrameOffset))
 	}
 	out := []string{head}
 	epilogs, codes := i.Epilogs()
@@ -136,7 +136,7 @@ func (e *amd64Effect) codes(i *pe.AMD64Info, done uint32, parent bool) pe.Reason
 	_, codes := i.Epilogs()
 	if i.FrameReg != 0 && (parent || done >= uint32(i.Prolog) || setFP(i, codes, done)) && e.base == "rsp" && len(e.saved) == 0 && e.at == 0 {
 		e.base = amd64Regs[i.FrameReg&15]
-		e.frame = -16 * int64(i.FrameOffset)
+		e.frame = -int64(i.FrameOffset)
 		e.at = e.frame
 	}
 	for len(codes) > 0 {

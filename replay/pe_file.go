@@ -47,7 +47,7 @@ func decodeAMD64(data []byte) (id, where string, values []Pair, lines []string, 
 	}
 	f := &v.Fields
 	values = []Pair{text("version", f.Version, i.Version), text("flags", f.Flags, i.Flags), text("prolog", f.Prolog, i.Prolog), text("count", f.Count, i.Count),
-		text("frame register", f.FrameReg, i.FrameReg), text("frame offset", f.FrameOff, 16*int(i.FrameOffset)), text("fault", "ok", fault.Reason)}
+		text("frame register", f.FrameReg, i.FrameReg), text("frame offset", f.FrameOff, i.FrameOffset), text("fault", "ok", fault.Reason)}
 	if f.Handler != nil {
 		values = append(values, text("handler", *f.Handler, strconv.FormatUint(uint64(i.Handler), 16)))
 	}
