@@ -105,8 +105,8 @@ type amd64Effect struct {
 	machine bool
 }
 
-// AMD64Effect runs the codes that apply at rva symbolically, through chained
-// parents. It knows no epilogs: Part does.
+// amd64Rules runs the codes that apply at rva symbolically, through chained
+// parents. It knows no epilogs: those are found by their instructions.
 func amd64Rules(f *pe.File, fn pe.RuntimeFunction, rva uint32) (cfa, saved string) {
 	e := amd64Effect{base: "rsp"}
 	for link := 0; ; link++ {
