@@ -1,0 +1,172 @@
+package amd64
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// peEffect is what one step should do.
+type peEffect struct {
+	name  string
+	im    *pe.File
+	into  uint32         // the instruction's offset in the function
+	sp    uint64         // the caller's RSP
+	saved map[int]uint64 // general register -> where it is read from
+	xmm   map[int]uint64 // XMM6 + key -> where it is read from
+	frame uint64         // EstablisherFrame, 0 = RSP
+	part  PEPart
+	other func(*Registers) // more that changes
+}
+
+func (c *peEffect) check(t *testing.T) {
+	t.Helper()
+	regs := peRegs(peFn + c.into)
+	want := regs
+	res, stop := StepPE(c.im, peFn+c.into, true, &regs, peMemory())
+	want.GPR[context.RSP], want.RIP = c.sp, word(c.sp-8)
+	for reg, at := range c.saved {
+		want.GPR[reg] = word(at)
+	}
+	for i, at := range c.xmm {
+		want.XMM[i] = context.XMM{word(at), word(at + 8)}
+	}
+	if c.other != nil {
+		c.other(&want)
+	}
+	want.Known = windowsKept
+	frame := c.frame
+	if frame == 0 {
+		frame = peRSP
+	}
+	if stop != unwind.StopNone || res.Part != c.part || res.Frame != frame {
+		t.Errorf("%s: %v %v, part %d, frame %#x", c.name, stop, res.Reason, res.Part, res.Frame)
+		return
+	}
+	for _, volatile := range []int{context.RAX, context.RCX, context.RDX, context.R8, context.R9, context.R10, context.R11} {
+		want.GPR[volatile] = regs.GPR[volatile]
+	}
+	if regs != want {
+		t.Errorf("%s:\ngot  %x\nwant %x", c.name, regs, want)
+	}
+}
+
+func TestPECodeEffects(t *testing.T) {
+	const rbp, r12 = peRSP + 0x400, peRSP + 0x600
+	for _, c := range []peEffect{
+		{name: "nothing has run", im: peImage(info(1, 0, 1, 0, 1, 0x50), nil), into: 0, sp: peRSP + 8},
+		{name: "push", im: peImage(info(1, 0, 1, 0, 1, 0x50), nil), into: 1, sp: peRSP + 16, saved: map[int]uint64{context.RBP: peRSP}},
+		{name: "push of r15", im: peImage(info(1, 0, 2, 0, 2, 0xf0), nil), into: 0x20, sp: peRSP + 16, saved: map[int]uint64{context.R15: peRSP}},
+		{name: "pushes in order", im: peImage(info(1, 0, 3, 0, 3, 0x30, 1, 0x70), nil), into: 3, sp: peRSP + 24, saved: map[int]uint64{context.RBX: peRSP, context.RDI: peRSP + 8}},
+		{name: "between pushes", im: peImage(info(1, 0, 3, 0, 3, 0x30, 1, 0x70), nil), into: 2, sp: peRSP + 16, saved: map[int]uint64{context.RDI: peRSP}},
+		{name: "alloc small", im: peImage(info(1, 0, 4, 0, 4, 0x42), nil), into: 4, sp: peRSP + 40 + 8},
+		{name: "alloc large", im: peImage(info(1, 0, 7, 0, 7, 0x01, 0x17, 0), nil), into: 7, sp: peRSP + 184 + 8},
+		{name: "alloc large, 32 bits", im: peImage(info(1, 0, 7, 0, 7, 0x11, 0, 0x10, 1, 0), nil), into: 7, sp: peRSP + 0x11000 + 8},
+		{name: "set frame", im: peImage(info(1, 0, 8, 0x25, 8, 3, 4, 0x42), nil), into: 8, sp: rbp - 0x20 + 40 + 8, frame: rbp - 0x20},
+		{name: "before set frame", im: peImage(info(1, 0, 8, 0x25, 8, 3, 4, 0x42), nil), into: 7, sp: peRSP + 40 + 8},
+		{name: "behind set frame, in the prolog", im: peImage(info(1, 0, 12, 0x25, 8, 3, 4, 0x42), nil), into: 9, sp: rbp - 0x20 + 40 + 8, frame: rbp - 0x20},
+		{name: "frame register r12", im: peImage(info(1, 0, 8, 0x0c, 8, 3), nil), into: 8, sp: r12 + 8, frame: r12},
+		{name: "save", im: peImage(info(1, 0, 9, 0, 9, 0x34, 3, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, saved: map[int]uint64{context.RBX: peRSP + 24}},
+		{name: "save far", im: peImage(info(1, 0, 9, 0, 9, 0x65, 0x08, 0x10, 1, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, saved: map[int]uint64{context.RSI: peRSP + 0x11008}},
+		{name: "save from the frame's base", im: peImage(info(1, 0, 12, 0x25, 12, 0x34, 3, 0, 8, 3, 4, 0x42), nil), into: 12, sp: rbp - 0x20 + 48, frame: rbp - 0x20, saved: map[int]uint64{context.RBX: rbp - 0x20 + 24}},
+		{name: "save xmm6", im: peImage(info(1, 0, 9, 0, 9, 0x68, 2, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, xmm: map[int]uint64{0: peRSP + 32}},
+		{name: "save xmm15 far", im: peImage(info(1, 0, 9, 0, 9, 0xf9, 0x10, 0x10, 1, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48, xmm: map[int]uint64{9: peRSP + 0x11010}},
+		{name: "save of the volatile xmm5", im: peImage(info(1, 0, 9, 0, 9, 0x58, 2, 0, 4, 0x42), nil), into: 9, sp: peRSP + 48},
+		{name: "save of a register that is pushed too", im: peImage(info(1, 0, 9, 0, 9, 0x34, 3, 0, 1, 0x30), nil), into: 9, sp: peRSP + 16, saved: map[int]uint64{context.RBX: peRSP}},
+		{name: "no codes", im: peImage(info(1, 0, 0, 0), nil), into: 0x20, sp: peRSP + 8},
+		{name: "version 2 skips epilog codes", im: peImage(info(2, 0, 1, 0, 2, 0x16, 0x80, 6, 1, 0x50), nil), into: 0x20, sp: peRSP + 16, saved: map[int]uint64{context.RBP: peRSP}},
+		{name: "chained", im: peImage(chained(0, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}, 0, 0x34, 3, 0), nil,
+			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42, 1, 0x50)}), into: 0x20, sp: peRSP + 40 + 16,
+			saved: map[int]uint64{context.RBX: peRSP + 24, context.RBP: peRSP + 40}},
+		{name: "chained, from its first byte", im: peImage(chained(0, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
+			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
+		{name: "chained to a parent that lies behind", im: peImage(chained(0, pe.RuntimeFunction{Begin: 0x8000, End: 0x8100, Unwind: 0x6000}), nil,
+			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
+		{name: "a chained frame base holds for the parent's saves", im: peImage(chained(0x25, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
+			pe.Block{RVA: 0x6000, Data: info(1, 0, 12, 0x25, 12, 0x34, 3, 0, 8, 3, 4, 0x42)}), into: 0, sp: rbp - 0x20 + 48, frame: rbp - 0x20,
+			saved: map[int]uint64{context.RBX: rbp - 0x20 + 24}},
+		{name: "chained to an indirect entry", im: peImage(chained(0, pe.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x7001}), nil,
+			pe.Block{RVA: 0x7000, Data: entries(pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000})},
+			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
+	} {
+		t.Run(c.name, c.check)
+	}
+}
+
+// TestPEMachineFrame: RIP and RSP come from the frame, nothing is popped, and
+// the caller was interrupted.
+func TestPEMachineFrame(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		info []byte
+		rip  uint64
+	}{
+		{"without error code", info(1, 0, 4, 0, 4, 0x42, 0, 0x0a), peRSP + 40},
+		{"with error code", info(1, 0, 4, 0, 4, 0x42, 0, 0x1a), peRSP + 48},
+	} {
+		regs := peRegs(peFn + 4)
+		res, stop := StepPE(peImage(c.info, nil), peFn+4, true, &regs, peMemory())
+		if stop != unwind.StopNone || !res.Machine || regs.RIP != word(c.rip) || regs.GPR[context.RSP] != word(c.rip+24) || regs.Known != windowsKept {
+			t.Errorf("%s: %v %+v rip %#x rsp %#x", c.name, stop, res, regs.RIP, regs.GPR[context.RSP])
+		}
+	}
+}
+
+// TestPEUnixImage: the CLR's images for Unix have one more code, and functions
+// preserve what System V's do.
+func TestPEUnixImage(t *testing.T) {
+	large := info(1, 0, 8, 0xf5, 8, 0x0b, 0x20, 0, 0, 0, 4, 0x42)
+	im := peImageOf(pe.MachineAMD64^0x7b79, large, nil, nil)
+	for into, frame := range map[uint32]uint64{8: peRSP + 0x400 - 0x200, 7: peRSP} {
+		regs := peRegs(peFn + into)
+		res, stop := StepPE(im, peFn+into, true, &regs, peMemory())
+		if stop != unwind.StopNone || res.Frame != frame || regs.GPR[context.RSP] != frame+48 || regs.Known != nonvolatile {
+			t.Errorf("at %d: %v %+v %x", into, stop, res, regs)
+		}
+	}
+	regs := peRegs(peFn + 8)
+	if res, stop := StepPE(peImage(large, nil), peFn+8, true, &regs, peMemory()); stop != unwind.BadInfo || res.Reason != pe.BadOpcode {
+		t.Errorf("in a Windows image: %v %v", stop, res.Reason)
+	}
+}
+
+// TestPEHandler: the handler in charge is the last parent's, and none is in the
+// prolog or an epilog.
+func TestPEHandler(t *testing.T) {
+	b := append(info(1, pe.UNW_FLAG_EHANDLER, 4, 0, 4, 0x42), 0x78, 0x56, 0, 0)
+	im := peImage(b, []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3})
+	for into, want := range map[uint32]uint32{3: 0, 4: 0x5678, 5: 0} {
+		regs := peRegs(peFn + into)
+		if res, stop := StepPE(im, peFn+into, true, &regs, peMemory()); stop != unwind.StopNone || res.Handler != want {
+			t.Errorf("at %d: %v handler %#x, want %#x", into, stop, res.Handler, want)
+		}
+	}
+	parent := peImage(chained(0, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil, pe.Block{RVA: 0x6000, Data: b})
+	regs := peRegs(peFn)
+	if res, _ := StepPE(parent, peFn, true, &regs, peMemory()); res.Handler != 0x5678 {
+		t.Errorf("the parent's handler: %#x", res.Handler)
+	}
+}
+
+// TestPEUnknown: what cannot be read becomes unknown, and what is unknown is
+// not used.
+func TestPEUnknown(t *testing.T) {
+	regs := peRegs(peFn + 9)
+	_, stop := StepPE(peImage(info(1, 0, 9, 0, 9, 0x35, 0, 0, 0, 0x10, 9, 0x79, 0, 0, 0, 0x10), nil), peFn+9, true, &regs, peMemory())
+	if want := uint32(windowsKept) &^ (1<<context.RBX | 1<<17); stop != unwind.StopNone || regs.Known != want {
+		t.Errorf("saved out of reach: %v known %#x, want %#x", stop, regs.Known, want)
+	}
+	for name, b := range map[string][]byte{
+		"frame register":                   info(1, 0, 8, 0x25, 8, 3),
+		"frame register without a code":    info(1, 0, 0, 0x25),
+		"stack pointer saved out of reach": info(1, 0, 9, 0, 9, 0x45, 0, 0, 0, 0x10),
+	} {
+		regs := peRegs(peFn + 9)
+		regs.Known &^= 1 << context.RBP
+		if _, stop := StepPE(peImage(b, nil), peFn+9, true, &regs, peMemory()); stop != unwind.Unreadable {
+			t.Errorf("%s: %v", name, stop)
+		}
+	}
+}
