@@ -4,6 +4,7 @@ SHELL := /bin/bash
 GO ?= go
 OUT := out
 SECONDS_OF_DEMO ?= 8
+VECTORS ?= ../shared/vectors
 
 .PHONY: demo test build samples runtime lint vectors bench soak clean help
 
@@ -35,11 +36,13 @@ lint: ## gofmt, go vet, and the C compiler at its strictest
 	@$(GO) vet ./...
 	@scripts/lint-c.sh
 
-test: runtime build samples lint ## everything, against real runtimes too
+test: runtime build samples lint vectors ## everything, against real runtimes too
 	@scripts/test.sh
 
-vectors: ## the recorded truth: what share is right, file by file
-	@$(GO) test -count=1 -v -run 'Vectors|Rows|RASign|Snapshot' ./cfi ./pe ./unwind/... ./internal/... | grep -vE '^(=== |\s*--- PASS|PASS)'
+vectors: build ## the recorded truth: what share is right, file by file
+	@$(OUT)/bin/seedwalk replay testdata/pe
+	@if [ -d "$(VECTORS)" ]; then $(OUT)/bin/seedwalk replay $(VECTORS)/pe $(VECTORS)/elf; \
+	else echo "SKIPPED-CHECK: no $(VECTORS): the recorded truth with third-party files is not replayed"; fi
 
 bench: runtime build samples ## speed, beside the peers
 	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./seed ./merge ./module ./bench/...

@@ -161,7 +161,7 @@ type tally struct {
 
 func TestTruth(t *testing.T) {
 	libtruth := need(t, "out", "samples", "libtruth.so")
-	samples, rd, res := record(t, 5*time.Minute, "100", app(t, "Truth", "20")...)
+	samples, rd, res := record(t, 5*time.Minute, "100", app(t, "Truth", "40")...)
 	if res.code != 0 || res.stdout != "TRUTH DONE\n" {
 		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 	}
