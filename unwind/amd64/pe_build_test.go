@@ -22,8 +22,10 @@ const (
 )
 
 // peTable is a module table of one PE image.
-func peTable(im *pe.File, base uint64) *module.Table {
-	return module.NewTable(1, []module.Module{{ID: 1, Start: base, End: base + 1<<32 - 1, Bias: base, PE: im}}, nil)
+func peTable(im *pe.File, base uint64) *module.Table { return peTableGen(1, im, base) }
+
+func peTableGen(gen uint32, im *pe.File, base uint64) *module.Table {
+	return module.NewTable(gen, []module.Module{{ID: 1, Start: base, End: base + 1<<32 - 1, Bias: base, PE: im}}, nil)
 }
 
 // word is what the made stack holds at an address.

@@ -1,0 +1,309 @@
+package amd64
+
+import (
+	"math/rand"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// peLeaf is an RVA that no entry covers.
+const peLeaf = 0x9000
+
+func peUnwinder(im *pe.File) *Unwinder { return unwinder(peTable(im, peBase)) }
+
+// TestPEStepStops: each end a PE step can come to leaves the registers alone.
+func TestPEStepStops(t *testing.T) {
+	plain := info(1, 0, 4, 0, 4, 0x42)
+	zero := peMemory()
+	b, _ := zero.Bytes(peRSP+40, 8)
+	clear(b)
+	for _, c := range []struct {
+		name  string
+		im    *pe.File
+		rva   uint32
+		exact bool
+		edit  func(*Registers)
+		mem   *memory.Window
+		b     *unwind.Bounds
+		stop  unwind.Stop
+	}{
+		{name: "bad unwind data", im: peImage(info(5, 0, 0, 0), nil), rva: peFn, exact: true, stop: unwind.BadInfo},
+		{name: "version 3", im: peImage(info(3, 0, 0, 0), nil), rva: peFn, exact: true, stop: unwind.Unsupported},
+		{name: "no stack", im: peImage(plain, nil), rva: peFn + 8, exact: true, mem: memory.New(), stop: unwind.Unreadable},
+		{name: "return address 0", im: peImage(plain, nil), rva: peFn + 8, exact: true, mem: zero, stop: unwind.EndOfStack},
+		{name: "frame below the stack pointer", im: peImage(info(1, 0, 4, 5, 4, 3), nil), rva: peFn + 8, exact: true,
+			edit: func(r *Registers) { r.GPR[context.RBP] = peRSP - 0x100 }, stop: unwind.NoProgress},
+		{name: "past the bounds", im: peImage(plain, nil), rva: peFn + 8, exact: true, b: &unwind.Bounds{Low: peStack, High: peRSP + 40}, stop: unwind.OutOfStack},
+		{name: "leaf that has called", im: peImage(plain, nil), rva: peLeaf, exact: false, stop: unwind.NoInfo},
+		{name: "far outside the image", im: peImage(plain, nil), exact: true, edit: func(r *Registers) { r.RIP = peBase + 1<<33 }, stop: unwind.NoInfo},
+	} {
+		u := peUnwinder(c.im)
+		if c.mem == nil {
+			c.mem = peMemory()
+		}
+		regs := peRegs(c.rva)
+		if c.edit != nil {
+			c.edit(&regs)
+		}
+		was := regs
+		var f unwind.Frame
+		if _, stop := u.Step(&regs, c.exact, c.mem, c.b, &f); stop != c.stop || regs != was || f.CFA != 0 {
+			t.Errorf("%s: %v, want %v; registers changed: %v", c.name, stop, c.stop, regs != was)
+		}
+	}
+}
+
+// TestPELeafTrust: the leaf rule is the platform's for an interrupted function;
+// one that has called is left by a guess or not at all.
+func TestPELeafTrust(t *testing.T) {
+	im := peImage(info(1, 0, 4, 0, 4, 0x42), nil)
+	u := peUnwinder(im)
+	regs := peRegs(peLeaf)
+	var f unwind.Frame
+	if exact, stop := u.Step(&regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.StepTrust() != unwind.TrustLeaf ||
+		regs.RIP != word(peRSP) || f.CFA != peRSP+8 || regs.Known != windowsKept {
+		t.Errorf("interrupted: %v %v %v %+v", exact, stop, u.StepTrust(), f)
+	}
+	mem := peMemory()
+	b, _ := mem.Bytes(peRSP, 16)
+	copy(b, []byte{0, 0, 0, 0x71, 0, 0, 0, 0, 0x10, 0x10, 0, 0x40, 1, 0, 0, 0})
+	regs = peRegs(peLeaf)
+	regs.GPR[context.RBP] = peRSP
+	if _, stop := u.Step(&regs, false, mem, &unwind.Bounds{Guess: true}, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustFramePointer {
+		t.Errorf("guessed: %v %v", stop, u.StepTrust())
+	}
+}
+
+// TestPEStepTrust: body, epilog and machine frame.
+func TestPEStepTrust(t *testing.T) {
+	u := peUnwinder(peImage(info(1, 0, 4, 0, 4, 0x42), []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}))
+	for into, want := range map[uint32]unwind.Trust{4: unwind.TrustUnwindInfo, 5: unwind.TrustEpilog} {
+		regs, f := peRegs(peFn+into), unwind.Frame{}
+		if exact, stop := u.Step(&regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.StepTrust() != want {
+			t.Errorf("at %d: %v %v, want %v", into, stop, u.StepTrust(), want)
+		}
+	}
+	u = peUnwinder(peImage(info(1, 0, 0, 0, 0, 0x0a), nil))
+	regs, f := peRegs(peFn), unwind.Frame{}
+	// The interrupted stack may lie below: another stack is not held to progress.
+	mem := peMemory()
+	b, _ := mem.Bytes(peRSP+24, 8)
+	copy(b, []byte{0, 0, 0, 0x10, 0, 0, 0, 0})
+	if exact, stop := u.Step(&regs, true, mem, nil, &f); !exact || stop != unwind.StopNone || f.CFA != 0x1000_0000 {
+		t.Errorf("machine frame: %v %v %#x", exact, stop, f.CFA)
+	}
+}
+
+// TestPECallAtTheEnd: a call that does not return may be a function's last
+// instruction. Its return address is the next function's, whose bytes and
+// information do not count.
+func TestPECallAtTheEnd(t *testing.T) {
+	next := pe.RuntimeFunction{Begin: peFn + peLen, End: peFn + peLen + 0x10, Unwind: 0x6000}
+	im := peImageOf(pe.MachineAMD64, info(1, 0, 5, 0, 5, 0x42, 1, 0x50), nil, []pe.RuntimeFunction{next},
+		pe.Block{RVA: 0x6000, Data: info(1, 0, 0, 0)}, pe.Block{RVA: next.Begin, Data: []byte{0xc3, 0xc3}})
+	for exact, want := range map[bool]uint64{false: peRSP + 40 + 16, true: peRSP + 8} {
+		regs, f := peRegs(next.Begin), unwind.Frame{}
+		if _, stop := peUnwinder(im).Step(&regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || f.CFA != want {
+			t.Errorf("exact %v: %v, CFA %#x, want %#x", exact, stop, f.CFA, want)
+		}
+	}
+}
+
+// TestPEWithCFI: where the exception directory is silent a PE module's call
+// frame information is asked, whose addresses begin at the image base.
+func TestPEWithCFI(t *testing.T) {
+	sec := cie(false)
+	// def_cfa_offset 48; RBX at CFA-16, RSI at CFA-24
+	sec = fde(sec, 0, peLeaf, []byte{0x0e, 48, 0x80 | 3, 2})
+	sec = fde(sec, 0, peLeaf+fnSize, []byte{0x0e, 48, 0x80 | 4, 3, 0x80 | 23, 4})
+	table, err := cfi.Load(cfi.Sections{Arch: cfi.AMD64, EHFrame: append(sec, 0, 0, 0, 0), EHFrameAddr: 0x100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im := peImage(info(1, 0, 4, 0, 4, 0x42), nil)
+	u := unwinder(module.NewTable(1, []module.Module{{Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: im, CFI: table}}, nil))
+	for _, c := range []struct {
+		rva   uint32
+		known uint32
+		reg   int
+		at    uint64
+	}{
+		{peLeaf + 0x10, windowsKept, context.RBX, peRSP + 32},
+		{peLeaf + fnSize + 0x10, windowsKept &^ (1 << 16), context.RSI, peRSP + 24}, // XMM6 is saved where it is not read
+	} {
+		for _, exact := range []bool{true, false} {
+			regs, f := peRegs(c.rva), unwind.Frame{}
+			was := regs
+			if _, stop := u.Step(&regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustCFI || f.CFA != peRSP+48 {
+				t.Errorf("%#x: %v %v %+v", c.rva, stop, u.StepTrust(), f)
+			}
+			if regs.GPR[c.reg] != word(c.at) || regs.Known != c.known || regs.GPR[context.RDI] != was.GPR[context.RDI] || regs.XMM != was.XMM {
+				t.Errorf("%#x: %x", c.rva, regs)
+			}
+		}
+	}
+	regs, f := peRegs(peFn+8), unwind.Frame{}
+	if _, stop := u.Step(&regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustUnwindInfo {
+		t.Errorf("with an entry: %v %v", stop, u.StepTrust())
+	}
+}
+
+// TestPEHostile: unwind data made to trap the walker is refused with a reason.
+func TestPEHostile(t *testing.T) {
+	self := pe.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}
+	second := pe.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x6000}
+	huge := make([]byte, 0, 512)
+	for len(huge) < 2*250 {
+		huge = append(huge, 0, 0x11, 0xff, 0xff, 0xff, 0xff)
+	}
+	for _, c := range []struct {
+		name string
+		im   *pe.File
+		stop unwind.Stop
+		why  pe.Reason
+	}{
+		{"chained to itself", peImage(chained(0, self), nil), unwind.BadInfo, pe.ChainDepth},
+		{"chained in a circle", peImage(chained(0, second), nil, pe.Block{RVA: 0x6000, Data: chained(0, self)}), unwind.BadInfo, pe.ChainDepth},
+		{"chained to the outside", peImage(chained(0, pe.RuntimeFunction{Unwind: 0xfffffff0}), nil), unwind.BadInfo, pe.Short},
+		{"parent cut off", peImage(info(1, pe.UNW_FLAG_CHAININFO, 0, 0), nil), unwind.BadInfo, pe.Short},
+		{"codes cut off", peImage([]byte{1, 0, 200, 0, 0, 0}, nil), unwind.BadInfo, pe.Short},
+		{"unknown version", peImage(info(0, 0, 0, 0), nil), unwind.BadInfo, pe.BadVersion},
+		{"unknown operation", peImage(info(1, 0, 0, 0, 0, 0x0f), nil), unwind.BadInfo, pe.BadOpcode},
+		{"unknown operation that has not run", peImage(info(1, 0, 9, 0, 200, 0x0f), nil), unwind.BadInfo, pe.BadOpcode},
+		{"operand past the count", peImage(info(1, 0, 0, 0, 0, 0x11), nil), unwind.BadInfo, pe.BadOperand},
+		{"epilog behind a code", peImage(info(2, 0, 0, 0, 0, 0x42, 0, 0x16), nil), unwind.BadInfo, pe.BadOpcode},
+		{"frame of many 4 GiB", peImage(info(1, 0, 0, 0, huge...), nil), unwind.Unreadable, pe.OK},
+		{"frame register that is not declared", peImage(info(1, 0, 0, 0, 0, 3), nil), unwind.BadInfo, pe.BadFrame},
+		{"epilog pushes chained to itself", peImage(append(info(2, pe.UNW_FLAG_CHAININFO, 0, 0, 255, 0x16, 0, 6), entries(self)...), nil), unwind.BadInfo, pe.ChainDepth},
+	} {
+		into := uint32(8)
+		if c.name == "epilog pushes chained to itself" {
+			into = peLen - 8
+		}
+		regs := peRegs(peFn + into)
+		res, stop := StepPE(c.im, peFn+into, true, &regs, peMemory())
+		if stop != c.stop || res.Reason != c.why {
+			t.Errorf("%s: %v %v, want %v %v", c.name, stop, res.Reason, c.stop, c.why)
+		}
+	}
+}
+
+// TestPECodeCut: an epilog whose bytes end with the image is none, whatever is
+// missing of it.
+func TestPECodeCut(t *testing.T) {
+	for _, code := range [][]byte{
+		{0x48, 0x81, 0xc4, 0, 1, 0, 0, 0x41, 0x5f, 0x5b, 0xe9, 0, 0x10, 0, 0},
+		{0x48, 0x83, 0xc4, 0x20, 0xc2, 0x10, 0},
+		{0x48, 0x8d, 0xa5, 0, 1, 0, 0, 0xf3, 0xc3},
+		{0x5b, 0xff, 0x25}, {0xeb, 0x80}, {0x49, 0xff, 0xe2}, {0xf2, 0xc3},
+	} {
+		for n := range len(code) + 1 {
+			im := pe.FromBlocks(pe.MachineAMD64, entries(pe.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}),
+				[]pe.Block{{RVA: peFn, Data: code[:n:n]}, {RVA: peInfo, Data: info(1, 0, 8, 5, 8, 3)}})
+			regs := peRegs(peFn)
+			res, stop := StepPE(im, peFn, true, &regs, peMemory())
+			if want := n == len(code); stop != unwind.StopNone || (res.Part == PEEpilog) != want {
+				t.Errorf("% x: %v, part %d", code[:n], stop, res.Part)
+			}
+		}
+	}
+}
+
+// TestPEManyPops: no more pops are looked at than an epilog could hold.
+func TestPEManyPops(t *testing.T) {
+	code := make([]byte, peLen)
+	for i := range code {
+		code[i] = 0x5b
+	}
+	code[maxPops], code[2*maxPops+1] = 0xc3, 0xc3
+	im := peImage(info(1, 0, 4, 0, 4, 0x42), code)
+	for into, want := range map[uint32]PEPart{0: PEEpilog, maxPops + 1: PEEpilog, 2*maxPops + 2: PECode} {
+		regs := peRegs(peFn + into)
+		if res, stop := StepPE(im, peFn+into, true, &regs, peMemory()); stop != unwind.StopNone || res.Part != want {
+			t.Errorf("at %d: %v, part %d", into, stop, res.Part)
+		}
+	}
+}
+
+// TestPERandom steps by random unwind data and code: a reason, or registers
+// that are known to be read.
+func TestPERandom(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	mem, left := peMemory(), 0
+	for range 20000 {
+		b, code := make([]byte, rnd.Intn(64)), make([]byte, peLen)
+		rnd.Read(b)
+		rnd.Read(code)
+		if len(b) > 2 {
+			b[0], b[2] = b[0]&^7|byte(1+rnd.Intn(2)), byte(rnd.Intn(20))
+		}
+		im := peImage(b, code)
+		pc := uint32(peFn + rnd.Intn(peLen))
+		regs := peRegs(pc)
+		was, f := regs, unwind.Frame{}
+		_, stop := peUnwinderAgain(im).Step(&regs, rnd.Intn(2) == 0, mem, &unwind.Bounds{Low: peStack, High: peStack + 0x20000}, &f)
+		switch {
+		case stop != unwind.StopNone && regs != was:
+			t.Fatalf("%x at %#x: %v, and the registers changed", b, pc, stop)
+		case stop == unwind.StopNone:
+			left++
+		}
+	}
+	if left < 500 {
+		t.Errorf("only %d steps succeeded", left)
+	}
+}
+
+var (
+	againUnwinder = New()
+	againGen      uint32
+)
+
+// peUnwinderAgain is one unwinder for many images.
+func peUnwinderAgain(im *pe.File) *Unwinder {
+	againGen++
+	againUnwinder.SetTable(peTableGen(againGen, im, peBase))
+	return againUnwinder
+}
+
+func TestPEStepAllocatesNothing(t *testing.T) {
+	for name, c := range peKinds() {
+		u, mem, f := peUnwinder(c.im), peMemory(), unwind.Frame{}
+		start := peRegs(peFn + c.into)
+		if n := testing.AllocsPerRun(100, func() {
+			regs := start
+			if _, stop := u.Step(&regs, true, mem, nil, &f); stop != unwind.StopNone {
+				t.Fatal(name, stop)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+type peKind struct {
+	im   *pe.File
+	into uint32
+}
+
+// peKinds is one step of each kind.
+func peKinds() map[string]peKind {
+	pushes := []byte{19, 0x42, 15, 0xf0, 13, 0xe0, 11, 0xd0, 9, 0xc0, 7, 0x70, 6, 0x60, 5, 0x50, 4, 0x30}
+	parent := pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}
+	return map[string]peKind{
+		"body":      {peImage(info(1, 0, 19, 0, pushes...), nil), 0x20},
+		"body xmm":  {peImage(info(1, 0, 40, 0, append([]byte{39, 0x68, 2, 0, 34, 0x78, 3, 0, 29, 0x88, 4, 0}, pushes...)...), nil), 0x40},
+		"frame":     {peImage(info(1, 0, 23, 0x25, append([]byte{23, 3}, pushes...)...), nil), 0x20},
+		"epilog":    {peImage(info(1, 0, 19, 0, pushes...), []byte{0x48, 0x83, 0xc4, 0x28, 0x5b, 0x5d, 0x5e, 0x5f, 0x41, 0x5c, 0xc3}), 0},
+		"tail jump": {peImage(info(1, 0, 19, 0, pushes...), []byte{0x5b, 0xe9, 0, 0x10, 0, 0}), 0},
+		"epilog v2": {peImage(info(2, 0, 19, 0, append([]byte{13, 0x16, 0, 6}, pushes...)...), nil), peLen - 13},
+		"chained":   {peImage(chained(0, parent, 0, 0x34, 3, 0), nil, pe.Block{RVA: 0x6000, Data: info(1, 0, 19, 0, pushes...)}), 0x20},
+		"leaf":      {peImage(info(1, 0, 0, 0), nil), peLeaf - peFn},
+	}
+}
