@@ -322,7 +322,9 @@ func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *me
 		if r, ok := u.peCFI(m, int(f.Module), unwind.LookupIP(regs.RIP, exact)); ok {
 			return u.stepPECFI(r, regs, exact, mem, b, f)
 		}
-		if !exact {
+		// A leaf stands on top of the stack, and an image without any exception
+		// directory says nothing of its functions.
+		if !exact || m.PE.CountAMD64() == 0 {
 			return u.fallback(makeRule(RuleNoInfo, -1), regs, exact, mem, b, f)
 		}
 	}
