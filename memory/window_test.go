@@ -1,0 +1,83 @@
+package memory
+
+import "testing"
+
+func bytes(n int, first byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = first + byte(i)
+	}
+	return b
+}
+
+func TestWord(t *testing.T) {
+	w := New(Run{0x1000, bytes(64, 0)}, Run{0x2000, bytes(16, 100)}, Run{0x2010, bytes(8, 200)})
+	for _, c := range []struct {
+		name string
+		addr uint64
+		want uint64
+		ok   bool
+	}{
+		{"first of the hot run", 0x1000, 0x0706050403020100, true},
+		{"unaligned", 0x1001, 0x0807060504030201, true},
+		{"last of the hot run", 0x1038, 0x3f3e3d3c3b3a3938, true},
+		{"over its end", 0x1039, 0, false},
+		{"before it", 0xfff, 0, false},
+		{"another run", 0x2008, 0x737271706f6e6d6c, true},
+		{"over two runs that touch", 0x200c, 0, false},
+		{"the last run", 0x2010, 0xcfcecdcccbcac9c8, true},
+		{"nowhere", 0x9000, 0, false},
+		{"end of the address space", ^uint64(0), 0, false},
+		{"wraps", ^uint64(3), 0, false},
+	} {
+		if v, ok := w.Word(c.addr); v != c.want || ok != c.ok {
+			t.Errorf("%s: %#x %v, want %#x %v", c.name, v, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestEdges(t *testing.T) {
+	var empty Window
+	if _, ok := empty.Word(0); ok {
+		t.Error("the zero window has a word")
+	}
+	if _, ok := New(Run{0x1000, bytes(4, 0)}).Word(0x1000); ok {
+		t.Error("a run of four bytes has a word")
+	}
+	top := New(Run{^uint64(0) - 7, bytes(64, 0)}) // would wrap: cut
+	if _, ok := top.Word(0); ok {
+		t.Error("a run wrapped around the address space")
+	}
+	if _, ok := top.Bytes(^uint64(0)-7, 4); !ok {
+		t.Error("what lies before the end is lost")
+	}
+	if _, ok := top.Bytes(0x1000, -1); ok {
+		t.Error("a negative length was read")
+	}
+}
+
+func TestBytesAreTheRunsOwn(t *testing.T) {
+	data := bytes(32, 0)
+	w := New(Run{0x1000, data})
+	b, ok := w.Bytes(0x1008, 8)
+	if !ok || &b[0] != &data[8] || cap(b) != 8 {
+		t.Errorf("%v, capacity %d: a copy, or more than was asked for", ok, cap(b))
+	}
+}
+
+func TestResetForgets(t *testing.T) {
+	w := New(Run{0x1000, bytes(64, 0)}, Run{0x2000, bytes(16, 0)})
+	w.Reset(0x3000, bytes(8, 1))
+	for _, addr := range []uint64{0x1000, 0x2000} {
+		if _, ok := w.Word(addr); ok {
+			t.Errorf("%#x is still readable", addr)
+		}
+	}
+	if v, ok := w.Word(0x3000); !ok || v != 0x0807060504030201 {
+		t.Errorf("%#x %v", v, ok)
+	}
+	data := bytes(64, 0)
+	if n := testing.AllocsPerRun(100, func() { w.Reset(0x1000, data); w.Word(0x1010); w.Bytes(0x1010, 4) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,60 @@
+package unwind
+
+import (
+	"testing"
+	"unsafe"
+)
+
+func TestDoubt(t *testing.T) {
+	for trust, want := range map[Trust]bool{TrustNone: true, TrustContext: false, TrustCFI: false, TrustUnwindInfo: false,
+		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustScan: true, 200: true} {
+		if got := trust.Doubtful(); got != want {
+			t.Errorf("%v: doubtful %v", trust, got)
+		}
+	}
+	if got := TrustScan.Then(TrustCFI); got != TrustScan {
+		t.Errorf("a frame reached from a guess is %v", got)
+	}
+	if got := TrustCLR.Then(TrustCFI); got != TrustCFI {
+		t.Errorf("a frame stepped to by call frame information is %v", got)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for _, c := range []struct {
+		f    Frame
+		want uint64
+	}{{Frame{IP: 0x100}, 0xff}, {Frame{IP: 0x100, Exact: true}, 0x100}, {Frame{}, 0}} {
+		if got := c.f.Lookup(); got != c.want {
+			t.Errorf("%+v: %#x, want %#x", c.f, got, c.want)
+		}
+	}
+}
+
+func TestEveryValueHasAName(t *testing.T) {
+	for s := StopNone; s <= Unsupported; s++ {
+		if s.String() == "stop?" || s.String() == "" {
+			t.Errorf("stop %d has no name", s)
+		}
+	}
+	for k := KindNative; k <= KindGap; k++ {
+		if k.String() == "kind?" {
+			t.Errorf("kind %d has no name", k)
+		}
+	}
+	for x := TrustNone; x <= TrustScan; x++ {
+		if x.String() == "trust?" {
+			t.Errorf("trust %d has no name", x)
+		}
+	}
+	if Stop(99).String() != "stop?" || Kind(99).String() != "kind?" || Trust(99).String() != "trust?" {
+		t.Error("an unknown value has a name")
+	}
+}
+
+// A stack of frames is written in the suspended window: its size is a promise.
+func TestFrameSize(t *testing.T) {
+	if n := unsafe.Sizeof(Frame{}); n != 40 {
+		t.Errorf("a Frame has %d bytes", n)
+	}
+}
