@@ -1,0 +1,90 @@
+package module
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+)
+
+const (
+	peTestBase = 0x1_4000_0000
+	peTestLoad = 0x7ff0_0000_0000
+)
+
+// writePE writes an image of SizeOfImage 3000h with one section, .eh_frame at
+// RVA 1000h, whose pointers are relative to where they stand.
+func writePE(t *testing.T, machine uint16, frame []byte) string {
+	t.Helper()
+	le := binary.LittleEndian
+	b := make([]byte, 0x400)
+	copy(b, "MZ")
+	le.PutUint32(b[0x3c:], 0x40)
+	copy(b[0x40:], "PE\x00\x00")
+	le.PutUint16(b[0x44:], machine)
+	le.PutUint16(b[0x46:], 1)
+	le.PutUint16(b[0x54:], 240)
+	opt := b[0x58:]
+	le.PutUint16(opt, 0x20b)
+	le.PutUint64(opt[24:], peTestBase)
+	le.PutUint32(opt[56:], 0x3000)
+	le.PutUint32(opt[60:], 0x200)
+	s := b[0x58+240:]
+	copy(s, "/4\x00")             // nine letters: in the string table
+	le.PutUint32(b[0x4c:], 0x400) // COFF symbols: none, then strings
+	le.PutUint32(s[8:], uint32(len(frame)))
+	le.PutUint32(s[12:], 0x1000)
+	le.PutUint32(s[16:], 0x200)
+	le.PutUint32(s[20:], 0x200)
+	copy(b[0x200:], frame)
+	b = append(b, 14, 0, 0, 0)
+	b = append(b, ".eh_frame\x00"...)
+	path := filepath.Join(t.TempDir(), "a.dll")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mingwFrame is one function at RVA 2000h, 40h bytes: pcrel, as the GNU
+// compilers write it.
+func mingwFrame() []byte {
+	le := binary.LittleEndian
+	b := []byte{20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0}
+	b = append(b, 20, 0, 0, 0, 28, 0, 0, 0)
+	b = le.AppendUint32(b, 0x2000-(0x1000+uint32(len(b))))
+	b = le.AppendUint32(b, 0x40)
+	return append(b, 0, 0x41, 0x0e, 16, 0, 0, 0, 0, 0, 0, 0, 0)
+}
+
+func TestLoadPE(t *testing.T) {
+	path := writePE(t, 0x8664, mingwFrame())
+	m := LoadPE(7, path, peTestLoad, 0)
+	if m.Err != nil || m.PE == nil || m.ID != 7 || m.Start != peTestLoad || m.End != peTestLoad+0x3000 || m.Bias != peTestLoad || m.BuildID != "" {
+		t.Fatalf("%+v", m)
+	}
+	if m.CFI == nil {
+		t.Fatal("the .eh_frame of a PE image is not loaded")
+	}
+	for rva, want := range map[uint64]cfi.Reason{0x2000: cfi.None, 0x203f: cfi.None, 0x2040: cfi.NoInfo, 0x1fff: cfi.NoInfo} {
+		if _, why := m.CFI.Find(rva + m.PE.ImageBase()); why != want {
+			t.Errorf("%#x: %v, want %v", rva, why, want)
+		}
+	}
+	if m := LoadPE(7, path, peTestLoad, peTestLoad+0x1000); m.End != peTestLoad+0x1000 {
+		t.Errorf("end %#x, want the caller's", m.End)
+	}
+}
+
+// TestLoadPEOther: an image of an architecture that is not read has no tables,
+// but its range is known.
+func TestLoadPEOther(t *testing.T) {
+	if m := LoadPE(1, writePE(t, 0x14c, mingwFrame()), peTestLoad, 0); m.Err != nil || m.CFI != nil || m.End != peTestLoad+0x3000 {
+		t.Errorf("%+v", m)
+	}
+	if m := LoadPE(1, filepath.Join(t.TempDir(), "none"), peTestLoad, peTestLoad+0x1000); m.Err == nil || m.PE != nil || m.End != peTestLoad+0x1000 {
+		t.Errorf("%+v", m)
+	}
+}
