@@ -1,18 +1,28 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing: the C# compiler for the sample
-# programs, libunwind and libdw as peers and oracles of the tests.
-# Usage: scripts/deps.sh [demo|test]
+# programs, libunwind and libdw as peers and oracles of the tests, Wine and mingw
+# for what is of Windows. windows is demo with those two, test is everything.
+# Usage: scripts/deps.sh [demo|windows|test]
 set -euo pipefail
 
-declare -A command_of=([mono-mcs]=mcs [gcc]=gcc [openssl]=openssl [npm]=npm)
+declare -A command_of=([mono-mcs]=mcs [gcc]=gcc [openssl]=openssl [npm]=npm
+	[gcc-mingw-w64-x86-64]=x86_64-w64-mingw32-gcc)
 declare -A header_of=([libunwind-dev]=libunwind.h [libdw-dev]=elfutils/libdw.h)
+wine64=/usr/lib/wine/wine64 # Debian puts it in no PATH
 
 need=(gcc mono-mcs openssl npm)
-[ "${1:-test}" = demo ] || need+=(libunwind-dev libdw-dev)
+case "${1:-test}" in
+demo) ;;
+windows) need+=(wine64 gcc-mingw-w64-x86-64) ;;
+test) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64) ;;
+*) echo "deps: unknown set of packages $1; demo, windows or test" >&2; exit 2 ;;
+esac
 
 missing=()
 for p in "${need[@]}"; do
-	if [ -n "${command_of[$p]:-}" ]; then
+	if [ "$p" = wine64 ]; then
+		[ -x "$wine64" ] || missing+=("$p")
+	elif [ -n "${command_of[$p]:-}" ]; then
 		command -v "${command_of[$p]}" >/dev/null || missing+=("$p")
 	else
 		ls /usr/include/"${header_of[$p]}" /usr/include/*/"${header_of[$p]}" >/dev/null 2>&1 || missing+=("$p")
