@@ -71,7 +71,9 @@ type Capture struct {
 	Truncated bool // the stack is larger than the slot; its outer end is missing
 	Regs      context.AMD64
 	Stack     memory.Run
-	Result    HRESULT // of DoStackSnapshot
+	Seed      context.AMD64 // the registers of the top-most managed frame, if Seeded
+	Seeded    bool          // DoStackSnapshot was given Seed
+	Result    HRESULT       // of DoStackSnapshot
 	Frames    []SnapshotFrame
 	Full      bool // Frames had no room for every callback
 }

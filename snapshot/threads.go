@@ -1,0 +1,129 @@
+package snapshot
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/seed"
+)
+
+// Seeder computes the seed of a suspended thread: from c's registers and stack
+// it fills c.Seed. It runs in the suspended window: it allocates nothing, takes
+// no lock and ends in bounded time.
+type Seeder interface {
+	Seed(c *clr.Capture) seed.Verdict
+}
+
+// ThreadOutcome says how one thread's sample went, the last try.
+type ThreadOutcome struct {
+	Suspend     clr.SuspendStatus
+	Verdict     seed.Verdict
+	Advice      Advice
+	Tries       int   // suspensions made
+	SuspendedNS int64 // of the last try, from before Suspend to after Resume
+	ContextNS   int64 // share of it until the context was had
+	SeedNS      int64 // share of it for our own walk
+	SnapshotNS  int64 // share of it for DoStackSnapshot
+}
+
+// ThreadSampler samples threads one at a time, each suspended by itself: the
+// choreography of Windows.
+type ThreadSampler struct {
+	rt      clr.Threads
+	seeder  Seeder
+	primed  bool
+	Capture clr.Capture // of the last sample, valid until the next one
+}
+
+// NewThreads returns a sampler of single threads.
+func NewThreads(rt clr.Threads, s Seeder) *ThreadSampler {
+	return &ThreadSampler{rt: rt, seeder: s}
+}
+
+// Primed reports whether Prime has succeeded.
+func (s *ThreadSampler) Primed() bool { return s.primed }
+
+// Prime makes the CLR set up the sampler's own state while nothing is
+// suspended, by walking threads until one has reported a frame. Sample refuses
+// before it has succeeded. Source: the remarks on DoStackSnapshot in Microsoft's
+// profiling API reference.
+func (s *ThreadSampler) Prime(threads []clr.Thread) bool {
+	for i := range threads {
+		if s.primed {
+			break
+		}
+		if !s.rt.Claim(threads[i]) {
+			continue
+		}
+		n, _ := s.rt.Prime(threads[i])
+		s.rt.Release(threads[i])
+		s.primed = n > 0
+	}
+	return s.primed
+}
+
+// MaxTries bounds the suspensions of one Sample.
+const MaxTries = 6
+
+// Sample takes the stack of t into s.Capture, again if the CLR says that it
+// cannot be had just now. Each try is a moment of its own: nothing of an earlier
+// one is kept. Between the tries nothing is suspended and nothing is claimed.
+func (s *ThreadSampler) Sample(t clr.Thread) ThreadOutcome {
+	o := ThreadOutcome{Suspend: clr.SuspendDenied, Advice: AdviceNotPrimed}
+	pause := int64(firstThreadPause)
+	for s.primed {
+		if !s.once(t, &o) || o.Advice != AdviceRetry || o.Tries == MaxTries {
+			break
+		}
+		s.rt.Pause(pause)
+		pause *= 2
+	}
+	return o
+}
+
+// firstThreadPause is the wait before the second try, in nanoseconds; it
+// doubles. A collection that stands in the way takes about a millisecond.
+const firstThreadPause = 1_000_000
+
+// once makes one try. It answers false if the thread is gone.
+func (s *ThreadSampler) once(t clr.Thread, o *ThreadOutcome) bool {
+	c := &s.Capture
+	*c = clr.Capture{Thread: t, Status: clr.CaptureGone, Result: clr.E_FAIL}
+	o.Suspend, o.Verdict, o.Advice = clr.SuspendGone, seed.Truncated, AdviceGone
+	if !s.rt.Claim(t) {
+		return false
+	}
+	start := s.rt.Now()
+	if o.Suspend = s.rt.Suspend(0, t); o.Suspend == clr.Suspended {
+		o.Tries++
+		s.suspended(c, o, start)
+		s.rt.Resume(0, t)
+		o.SuspendedNS = s.rt.Now() - start
+	}
+	s.rt.Release(t)
+	switch {
+	case o.Suspend == clr.SuspendDenied:
+		o.Advice = AdviceDenied
+	case c.Status == clr.Captured:
+		o.Advice = Decide(o.Verdict, c.Result)
+	}
+	return o.Advice != AdviceGone
+}
+
+// ┌──────────────────────────────────────────────────────────────────────────┐
+// │ THE SUSPENDED WINDOW. In here: no allocation, no lock, no map, no channel, │
+// │ no log, no name look-up, no call but the CLR's and the seed's. It returns  │
+// │ on every path to the Resume that stands behind it.                         │
+// └──────────────────────────────────────────────────────────────────────────┘
+func (s *ThreadSampler) suspended(c *clr.Capture, o *ThreadOutcome, start int64) {
+	if !s.rt.Context(0, c) {
+		return
+	}
+	c.Status = clr.Captured
+	context := s.rt.Now()
+	o.Verdict = s.seeder.Seed(c)
+	// A seed in doubt is not given: without one the CLR uses what it knows, and
+	// refuses where that is not enough.
+	c.Seeded = o.Verdict.Usable()
+	walked := s.rt.Now()
+	s.rt.DoStackSnapshot(0, c)
+	o.ContextNS, o.SeedNS, o.SnapshotNS = context-start, walked-context, s.rt.Now()-walked
+}
