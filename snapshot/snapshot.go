@@ -1,6 +1,8 @@
-// Package snapshot runs the protocol of one round of samples: suspend the
-// runtime, have the threads copy their context and stack, DoStackSnapshot,
-// resume.
+// Package snapshot runs the protocol around DoStackSnapshot, in the two ways
+// that platforms allow. Sampler (Linux): suspend the runtime, have the threads
+// copy their context and stack, DoStackSnapshot, resume. ThreadSampler
+// (Windows): suspend one thread, take its context, compute the seed,
+// DoStackSnapshot, resume.
 //
 // Sources: David Broman, "Profiler stack walking: basics and beyond";
 // dotnet/runtime docs/design/coreclr/botr/profilability.md and
@@ -11,15 +13,12 @@
 // stacks, merging, naming). Inside stand only calls of the Runtime, on storage
 // that was made at start.
 //
-// No thread is held while the CLR walks. On Linux the CLR's walker unwinds with
+// Sampler holds no thread while the CLR walks. On Linux the CLR's walker unwinds with
 // a libunwind of its own that takes a process-wide mutex; a thread that is
 // stopped in the middle of an exception may own it, and the walk then waits for
 // ever (seen on .NET 9.0.5 within seconds). It need not be held: in a suspended
 // runtime a thread can run unmanaged code only, so the frames the CLR will
 // report are those that stood when it made its copy.
-//
-// Known gaps: Windows, where a seed is computed inside the window, is not
-// driven by this package yet.
 package snapshot
 
 import "github.com/seedwalk/seedwalk/clr"

@@ -130,10 +130,10 @@ func TestSample(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rt := c.rt
-			rt.frames = 1
+			rt.frames, rt.dead = 1, false
 			s := NewThreads(&rt, says(c.verdict))
 			s.Prime(threads(1))
-			rt.log = nil
+			rt.log, rt.dead = nil, c.rt.dead
 			o := s.Sample(threads(1)[0])
 			if got := strings.Join(rt.log, ", "); got != c.want {
 				t.Errorf("calls: %s\nwant:  %s", got, c.want)
