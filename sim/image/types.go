@@ -61,18 +61,18 @@ func (a Arch) FP() Reg {
 type EffectKind uint8
 
 const (
-	Add      EffectKind = iota // Reg = Base + Imm (Reg or Base may be SP)
-	AddReg                     // Reg = Reg + the register Base: a dynamic allocation
-	Store                      // 8 bytes of Reg to [Base+Imm]
-	Load                       // Reg from [Base+Imm]
-	StoreV                     // vector register Reg to [Base+Imm]: 16 bytes on x86-64, the low 8 on ARM64
-	LoadV                      // the reverse
-	Sign                       // pointer authentication: the code goes into the high bits of X30
-	Auth                       // the reverse
-	Set                        // Reg = Imm
-	Call                       // a call: what it calls is up to the running thread
-	Return                     // pc = the return address (popped on x86-64, X30 on ARM64)
-	Jump                       // a tail call: leaves the function, as Return does for the frame
+	Add    EffectKind = iota // Reg = Base + Imm (Reg or Base may be SP)
+	AddReg                   // Reg = Reg + the register Base: a dynamic allocation
+	Store                    // 8 bytes of Reg to [Base+Imm]
+	Load                     // Reg from [Base+Imm]
+	StoreV                   // vector register Reg to [Base+Imm]: 16 bytes on x86-64, the low 8 on ARM64
+	LoadV                    // the reverse
+	Sign                     // pointer authentication: the code goes into the high bits of X30
+	Auth                     // the reverse
+	Set                      // Reg = Imm
+	Call                     // a call: what it calls is up to the running thread
+	Return                   // pc = the return address (popped on x86-64, X30 on ARM64)
+	Jump                     // a tail call: leaves the function, as Return does for the frame
 )
 
 // Effect is one change of state. Effects of one op happen in order, as one.
@@ -100,6 +100,17 @@ type Op struct {
 	Effects []Effect // none: an instruction that changes nothing a walk sees
 }
 
+// Entry is how a function is entered, and so what its caller's registers are
+// found by.
+type Entry uint8
+
+const (
+	Called           Entry = iota // by a call: a return address
+	MachineFrame                  // by a trap (PE x64): RIP CS EFLAGS RSP SS from the stack's top
+	MachineFrameCode              // the same under an error code
+	SignalFrame                   // by the return of a signal handler: SP is at the kernel's frame; see SignalReturn
+)
+
 // Func is a function that was placed in an image.
 type Func struct {
 	Name string
@@ -113,7 +124,9 @@ type Func struct {
 	// of an assembler).
 	NoInfo bool
 	// Root marks a thread's first function: no caller.
-	Root bool
+	Root  bool
+	Entry Entry
+	rows  []Row // Rows, kept by Build
 }
 
 // End returns the RVA one past the last byte.

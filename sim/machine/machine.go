@@ -1,0 +1,70 @@
+// Package machine runs the functions of package image: threads with registers
+// and a stack, on which prologs, bodies and epilogs really execute, so that
+// the registers of every frame are known at every instruction.
+//
+// Sources: the calling conventions of Microsoft (x64, ARM64), System V and Arm
+// (AAPCS64); the signal frames of Linux; the Intel SDM's interrupt stack frame.
+//
+// Glossary. The *truth* of a frame is its registers as they were when it called,
+// or was interrupted. A *sentinel* is the return address 0 below the first
+// function. A *diverted* return goes where the stack says and not where the call
+// was: a hijacked return address.
+//
+// Strategy: a thread executes the effects of ops; machine code is not decoded.
+// Registers a function may change get random values while its body runs, so that
+// a walker that restores the wrong one is seen. Steps allocate nothing.
+//
+// Known gaps: flags, volatile vector state across signals, and code without ops.
+package machine
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sim/image"
+)
+
+// State is the registers of a thread or frame.
+type State struct {
+	PC uint64
+	R  [32]uint64    // R[arch.SP()] is SP
+	V  [32][2]uint64 // low quadword first; ARM64: the low 8 bytes only
+}
+
+// AMD64 gives the state the walker's form; every register is known.
+func (s *State) AMD64() context.AMD64 {
+	c := context.AMD64{RIP: s.PC, Known: context.AMD64All}
+	copy(c.GPR[:], s.R[:])
+	for i := range c.XMM {
+		c.XMM[i] = s.V[6+i]
+	}
+	return c
+}
+
+// ARM64 gives the state the walker's form; every register is known.
+func (s *State) ARM64() context.ARM64 {
+	c := context.ARM64{PC: s.PC, Sp: s.R[31], Known: context.ARM64All}
+	copy(c.X[:], s.R[:])
+	for i := range c.D {
+		c.D[i] = s.V[8+i][0]
+	}
+	return c
+}
+
+// Frame is one activation as it truly is.
+type Frame struct {
+	Image *image.Image
+	Func  *image.Func
+	State State // at the next instruction to run in the frame: a return address, SP after the return
+	Exact bool  // the frame was interrupted there, or is the leaf
+}
+
+// Event is what a step came to.
+type Event uint8
+
+const (
+	Ran      Event = iota
+	AtCall         // the op is a call: nothing was done, see Call and Skip
+	Returned       // a function returned to its caller
+	Ended          // the first function returned: the thread is over
+	Diverted       // a return went elsewhere than to the caller: State().PC is there, see Enter
+	Faulted        // the op touches memory that is not of the stacks; nothing was done
+)
