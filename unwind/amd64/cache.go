@@ -16,7 +16,7 @@ type entry struct {
 }
 
 // Unwinder steps and walks stacks of one process. It holds the rule cache and
-// the interpreter's storage (about 300 KiB), so keep one per walking thread;
+// the interpreter's storage (about 430 KiB), so keep one per walking thread;
 // it is not safe for concurrent use.
 type Unwinder struct {
 	table   *module.Table
@@ -25,6 +25,7 @@ type Unwinder struct {
 	nside   int
 	cache   [cacheSize]entry
 	sides   [maxSide]side
+	pe      peRules
 	machine cfi.Machine
 	row     cfi.Row
 	env     cfi.ExprEnv
@@ -64,25 +65,28 @@ func (u *Unwinder) StepTrust() unwind.Trust { return u.trust }
 func (u *Unwinder) flush() {
 	u.cache = [cacheSize]entry{}
 	u.nside = 0
+	u.pe.clear()
 }
 
 // slotFor spreads addresses over the cache: call sites are rarely closer than
 // two bytes, and modules begin at the same low bits.
 func slotFor(addr uint64) uint64 { return (addr ^ addr>>12) & (cacheSize - 1) }
 
-// lookup gives the rule of a look-up address.
-func (u *Unwinder) lookup(addr uint64) Rule {
+// lookup gives the rule of a look-up address: of an interrupted ip if exact,
+// else of the return address behind it. Only a PE function's depends on that,
+// and its rule says for which it was made.
+func (u *Unwinder) lookup(addr uint64, exact bool) Rule {
 	e := &u.cache[slotFor(addr)]
 	if e.addr == addr && e.rule.bits != 0 {
 		return e.rule
 	}
-	return u.miss(addr)
+	return u.miss(addr, exact)
 }
 
 // miss resolves a rule and keeps it. An empty entry for address 0 looks like a
 // hit but for its kind.
-func (u *Unwinder) miss(addr uint64) Rule {
-	r := u.resolve(addr)
+func (u *Unwinder) miss(addr uint64, exact bool) Rule {
+	r := u.resolve(addr, exact)
 	if !u.noCache {
 		u.cache[slotFor(addr)] = entry{addr, r}
 	}
@@ -90,11 +94,11 @@ func (u *Unwinder) miss(addr uint64) Rule {
 }
 
 // resolve finds an address's rule from the module table.
-func (u *Unwinder) resolve(addr uint64) Rule {
+func (u *Unwinder) resolve(addr uint64, exact bool) Rule {
 	i := u.table.Find(addr)
 	r := makeRule(RuleNoInfo, i)
 	if i >= 0 {
-		r = u.resolveIn(u.table.At(i), i, addr)
+		r = u.resolveIn(u.table.At(i), i, addr, exact)
 	}
 	if u.table.IsManaged(addr) {
 		r.bits |= managedBit
@@ -102,10 +106,10 @@ func (u *Unwinder) resolve(addr uint64) Rule {
 	return r
 }
 
-func (u *Unwinder) resolveIn(m *module.Module, i int, addr uint64) Rule {
+func (u *Unwinder) resolveIn(m *module.Module, i int, addr uint64, exact bool) Rule {
 	switch {
 	case m.PE != nil:
-		return makeRule(RulePE, i)
+		return u.resolvePE(m, i, addr, exact)
 	case m.CFI != nil:
 		return u.resolveCFI(m, i, addr)
 	}

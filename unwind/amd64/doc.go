@@ -8,7 +8,8 @@
 //
 // Glossary. A *rule* says how to get from a frame to its caller at one address.
 // A *slot* is where a register was saved, in words below the CFA. A *side
-// rule* is one that does not fit a Rule's bits. A *look-up address* is the
+// rule* is one that does not fit a Rule's bits, a *PE rule* one of a Windows
+// function: more registers, in places both sides of the CFA. A *look-up address* is the
 // address whose rule is wanted: ip for an exact frame, ip-1 for a return
 // address. *Known* registers are those whose value in this frame is certain.
 //
@@ -16,8 +17,11 @@
 // miss its module's unwind data is interpreted once and packed. A step runs
 // the rule: read the return address, restore the callee-saved registers, check
 // bounds and progress. Nothing is changed if a step fails. The rule depends on
-// the look-up address and the module table alone, so a step gives the same
-// answer with and without the cache.
+// the look-up address and the module table alone (of a PE function also on
+// whether the ip is exact, which its rule remembers), so a step gives the same
+// answer with and without the cache. PE unwind information, and the code that
+// tells whether an ip stands in an epilog, are read when a rule is made; few
+// functions are left to be read at every step: see pe_rule.go.
 //
 // Step and Walk allocate nothing, take no lock and make no system call: they
 // may run while the target is suspended.

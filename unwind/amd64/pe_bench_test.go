@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// BenchmarkStepPE is one step per kind, from the module table on: PE rules are
-// not compiled, so warm and cold differ by the look-up of the module only.
+// BenchmarkStepPE is one step per kind: warm by a cached rule, cold by reading
+// the unwind information.
 func BenchmarkStepPE(b *testing.B) {
 	for name, k := range peKinds() {
 		for _, mode := range []string{"warm", "cold"} {
@@ -29,8 +29,9 @@ func BenchmarkStepPE(b *testing.B) {
 	}
 }
 
-// BenchmarkStepPEReal steps from every point recorded from real binaries; one
-// operation is one step, and the look-up among 20,000 functions is part of it.
+// BenchmarkStepPEReal steps from every point recorded from real binaries by
+// their unwind information; one operation is one step, and the look-up of the
+// function is part of it.
 func BenchmarkStepPEReal(b *testing.B) {
 	var steps []func(*Unwinder) unwind.Stop
 	eachPE(b, "amd64-exec", func(v *pevec.Vector) error {

@@ -127,7 +127,7 @@ func (s *peStep) jumpsOut(fn pe.RuntimeFunction, info *pe.AMD64Info, target uint
 func (s *peStep) runEpilog(info *pe.AMD64Info, code []byte) unwind.Stop {
 	n, reg, disp := stackAdjust(code, info.FrameReg)
 	if n != 0 {
-		if !known(s.regs, int(reg)) {
+		if !s.need(reg) {
 			return unwind.Unreadable
 		}
 		s.regs.GPR[context.RSP] = s.regs.GPR[reg] + disp

@@ -14,10 +14,11 @@ const (
 	RuleNoInfo                  // nothing covers the address
 	RuleBad                     // its unwind data is malformed
 	RuleUnsupported             // its unwind data is of a kind that is not read
+	RuleSlotsPE                 // see the unwinder's PE rules
 	RulePE                      // the module's PE unwind data decides, at each step
 )
 
-var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "pe"}
+var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "slots-pe", "pe"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -31,9 +32,10 @@ func (k Kind) String() string {
 //
 //	bits  0-3   Kind
 //	bit   4     the address is managed code
-//	bits  5-20  CFA offset in words, or the side rule's index
+//	bits  5-20  CFA offset in words, or the index of the side or PE rule
 //	bits 21-44  slots of RBX RBP R12 R13 R14 R15, four bits each:
 //	            saved at CFA - 8*slot, 0 = the register is unchanged
+//	bit  21     of a PE rule, instead of slots: made for an interrupted ip
 //	bits 45-60  module index, 0xffff = none
 type Rule struct{ bits uint64 }
 
@@ -42,6 +44,7 @@ const (
 	offsetShift = 5
 	maxOffset   = 1<<16 - 1 // words
 	slotShift   = 21
+	exactBit    = 1 << slotShift
 	slotMask    = 1<<24 - 1
 	maxSlot     = 15
 	moduleShift = 45
@@ -75,7 +78,11 @@ func (r Rule) Module() int {
 // offset is the CFA's distance from its register in bytes.
 func (r Rule) offset() uint64 { return r.bits >> offsetShift & maxOffset << 3 }
 
-// index is the side rule's number.
+// exactPE reports whether a RuleSlotsPE is for an interrupted ip rather than
+// for the return address behind the look-up address.
+func (r Rule) exactPE() bool { return r.bits&exactBit != 0 }
+
+// index is the side or PE rule's number.
 func (r Rule) index() int { return int(r.bits >> offsetShift & maxOffset) }
 
 func (r Rule) withIndex(i int) Rule { return Rule{r.bits | uint64(i)<<offsetShift} }

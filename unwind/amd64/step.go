@@ -23,7 +23,7 @@ func (u *Unwinder) Step(regs *Registers, exact bool, mem *memory.Window, b *unwi
 	if b == nil {
 		b = &unbounded
 	}
-	r := u.lookup(unwind.LookupIP(regs.RIP, exact))
+	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
 	callerExact, stop = u.step(r, regs, exact, mem, b, f)
 	if stop == unwind.StopNone {
 		u.next(regs, callerExact, mem, f)
@@ -33,9 +33,9 @@ func (u *Unwinder) Step(regs *Registers, exact bool, mem *memory.Window, b *unwi
 
 // next gives the rule of the frame just reached, after undoing a hijack.
 func (u *Unwinder) next(regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) Rule {
-	r := u.lookup(unwind.LookupIP(regs.RIP, exact))
+	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
 	if r.outside() && !exact && u.unhijack(regs, mem, f) {
-		r = u.lookup(unwind.LookupIP(regs.RIP, false))
+		r = u.lookup(unwind.LookupIP(regs.RIP, false), false)
 	}
 	return r
 }
@@ -62,6 +62,10 @@ func (u *Unwinder) step(r Rule, regs *Registers, exact bool, mem *memory.Window,
 		}
 		u.trust = unwind.TrustCFI
 		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
+	case RuleSlotsPE:
+		if r.exactPE() == exact {
+			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)
+		}
 	}
 	return u.stepRare(r, regs, exact, mem, b, f)
 }
@@ -85,7 +89,7 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 	case RuleSide:
 		u.trust = unwind.TrustCFI
 		return u.stepSide(&u.sides[r.index()], regs, mem, b, f)
-	case RulePE:
+	case RulePE, RuleSlotsPE:
 		u.trust = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), regs, exact, mem, b, f)
 	case RuleEnd:

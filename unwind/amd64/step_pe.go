@@ -41,24 +41,8 @@ type PEResult struct {
 // A nonvolatile register whose saved value cannot be read becomes unknown;
 // volatile ones are unknown after it.
 func StepPE(f *pe.File, pc uint32, exact bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
-	look := pc
-	if !exact && pc != 0 {
-		look = pc - 1
-	}
 	s := peStep{file: f, pc: pc, regs: regs, mem: mem}
-	entry, ok := f.LookupAMD64(look)
-	if !ok {
-		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, pe.NoEntry, regs.GPR[context.RSP]
-		return s.res, s.ret()
-	}
-	fn, why := f.ResolveAMD64(entry)
-	if why != pe.OK {
-		s.res.At = entry.Unwind
-		return s.res, s.refuse(why)
-	}
-	// A call may be a function's last instruction: what follows is not its
-	// epilog.
-	stop = s.leave(fn, entry.Contains(pc))
+	stop = s.run(exact)
 	return s.res, stop
 }
 
@@ -69,6 +53,46 @@ type peStep struct {
 	regs *Registers
 	mem  *memory.Window
 	res  PEResult
+
+	symbolic bool   // no memory is read: see pe_rule.go
+	deep     bool   // symbolic: an address was itself read from the stack
+	needs    uint32 // the registers that had to be known, as bits of Known
+}
+
+// run makes the step.
+func (s *peStep) run(exact bool) unwind.Stop {
+	look := s.pc
+	if !exact && look != 0 {
+		look--
+	}
+	entry, ok := s.file.LookupAMD64(look)
+	if !ok {
+		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, pe.NoEntry, s.regs.GPR[context.RSP]
+		return s.ret()
+	}
+	fn, why := s.file.ResolveAMD64(entry)
+	if why != pe.OK {
+		s.res.At = entry.Unwind
+		return s.refuse(why)
+	}
+	// A call may be a function's last instruction: what follows is not its
+	// epilog.
+	return s.leave(fn, entry.Contains(s.pc))
+}
+
+// word reads a word of the stack; symbolically it is its own address, marked.
+func (s *peStep) word(at uint64) (uint64, bool) {
+	if !s.symbolic {
+		return s.mem.Word(at)
+	}
+	s.deep = s.deep || at&isLoaded != 0
+	return at | isLoaded, true
+}
+
+// need reports whether a register the step depends on is known.
+func (s *peStep) need(reg uint8) bool {
+	s.needs |= 1 << reg
+	return known(s.regs, int(reg))
 }
 
 func (s *peStep) refuse(why pe.Reason) unwind.Stop {
@@ -87,8 +111,9 @@ func (s *peStep) leave(fn pe.RuntimeFunction, inside bool) unwind.Stop {
 	if !fault.OK() {
 		return s.refuse(fault.Reason)
 	}
-	if stop := s.frame(&info, s.pc-fn.Begin); stop != unwind.StopNone {
-		return stop
+	base, why := s.frame(&info, s.pc-fn.Begin)
+	if why != pe.OK {
+		return s.refuse(why)
 	}
 	if inside {
 		if info.Version == 1 {
@@ -101,27 +126,25 @@ func (s *peStep) leave(fn pe.RuntimeFunction, inside bool) unwind.Stop {
 			return s.undoEpilog(info, into)
 		}
 	}
+	if base != context.RSP && !s.need(base) {
+		return unwind.Unreadable
+	}
 	return s.undoProlog(fn, &info)
 }
 
-// frame finds EstablisherFrame: the base of all saves.
-func (s *peStep) frame(info *pe.AMD64Info, into uint32) unwind.Stop {
+// frame finds EstablisherFrame, from which saves count, and the register that
+// gives it. An epilog can do without it.
+func (s *peStep) frame(info *pe.AMD64Info, into uint32) (base uint8, why pe.Reason) {
 	s.res.Frame = s.regs.GPR[context.RSP]
 	if info.FrameReg == 0 {
-		return unwind.StopNone
+		return context.RSP, pe.OK
 	}
 	at, distance, why := setsFrame(info)
-	if why != pe.OK {
-		return s.refuse(why)
-	}
-	if !info.Chained() && into < uint32(info.Prolog) && into < at {
-		return unwind.StopNone
-	}
-	if !known(s.regs, int(info.FrameReg)) {
-		return unwind.Unreadable
+	if why != pe.OK || !info.Chained() && into < uint32(info.Prolog) && into < at {
+		return context.RSP, why
 	}
 	s.res.Frame = s.regs.GPR[info.FrameReg] - uint64(distance)
-	return unwind.StopNone
+	return info.FrameReg, pe.OK
 }
 
 // setsFrame tells behind how many bytes of the prolog the frame register is
@@ -234,7 +257,7 @@ func (s *peStep) apply(info *pe.AMD64Info, c *pe.AMD64Code) unwind.Stop {
 // fromFrame undoes the setting of the frame register, and with it all that was
 // allocated since.
 func (s *peStep) fromFrame(reg uint8, distance uint64) unwind.Stop {
-	if !known(s.regs, int(reg)) {
+	if !s.need(reg) {
 		return unwind.Unreadable
 	}
 	s.regs.GPR[context.RSP] = s.regs.GPR[reg] - distance
@@ -244,7 +267,7 @@ func (s *peStep) fromFrame(reg uint8, distance uint64) unwind.Stop {
 // load restores a general register. A stack pointer that cannot be read ends
 // the walk, another register becomes unknown.
 func (s *peStep) load(reg uint8, at uint64) unwind.Stop {
-	v, ok := s.mem.Word(at)
+	v, ok := s.word(at)
 	switch {
 	case ok:
 		s.regs.GPR[reg] = v
@@ -269,8 +292,8 @@ func (s *peStep) loadXMM(reg uint8, at uint64) {
 	if reg < 6 {
 		return
 	}
-	lo, ok := s.mem.Word(at)
-	hi, ok2 := s.mem.Word(at + 8)
+	lo, ok := s.word(at)
+	hi, ok2 := s.word(at + 8)
 	bit := uint32(1) << (16 + reg - 6)
 	if !ok || !ok2 {
 		s.regs.Known &^= bit
@@ -284,8 +307,8 @@ func (s *peStep) loadXMM(reg uint8, at uint64) {
 // size of the error code.
 func (s *peStep) machineFrame(skip uint64) unwind.Stop {
 	at := s.regs.GPR[context.RSP] + skip
-	rip, ok := s.mem.Word(at)
-	rsp, ok2 := s.mem.Word(at + 24)
+	rip, ok := s.word(at)
+	rsp, ok2 := s.word(at + 24)
 	if !ok || !ok2 {
 		return unwind.Unreadable
 	}
@@ -297,7 +320,7 @@ func (s *peStep) machineFrame(skip uint64) unwind.Stop {
 // ret returns to the caller.
 func (s *peStep) ret() unwind.Stop {
 	rsp := &s.regs.GPR[context.RSP]
-	ra, ok := s.mem.Word(*rsp)
+	ra, ok := s.word(*rsp)
 	if !ok {
 		return unwind.Unreadable
 	}

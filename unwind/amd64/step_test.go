@@ -120,7 +120,7 @@ func TestStepEffects(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
 			u := unwinder(makeTable(t, 1, fn{program: e.program, signal: e.signal}, fn{}))
-			if k := u.lookup(at(0)).Kind(); k != e.kind {
+			if k := u.lookup(at(0), true).Kind(); k != e.kind {
 				t.Fatalf("rule is %v, want %v", k, e.kind)
 			}
 			s, r := newStack(), start(at(0), sp0)
@@ -264,7 +264,7 @@ func TestPLTExpression(t *testing.T) {
 			words = 2
 		}
 		ip := textBias + textLo + off
-		if r := u.lookup(ip); r.Kind() != RuleSP || r.offset() != 8*words {
+		if r := u.lookup(ip, true); r.Kind() != RuleSP || r.offset() != 8*words {
 			t.Errorf("at +%d: %v+%d, want sp+%d", off, r.Kind(), r.offset(), 8*words)
 		}
 	}
@@ -292,15 +292,15 @@ func TestLookUpByKindOfFrame(t *testing.T) {
 // The rule cache follows the table's generation.
 func TestSetTable(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}}))
-	if off := u.lookup(at(0)).offset(); off != 16 {
+	if off := u.lookup(at(0), true).offset(); off != 16 {
 		t.Fatalf("offset %d", off)
 	}
 	u.SetTable(makeTable(t, 2, fn{program: []byte{0x0e, 32}}))
-	if off := u.lookup(at(0)).offset(); off != 32 {
+	if off := u.lookup(at(0), true).offset(); off != 32 {
 		t.Errorf("offset %d after the table changed", off)
 	}
 	u.SetTable(nil)
-	if off := u.lookup(at(0)).offset(); off != 32 {
+	if off := u.lookup(at(0), true).offset(); off != 32 {
 		t.Errorf("offset %d after a nil table", off)
 	}
 }
@@ -314,7 +314,7 @@ func TestSideRulesOverflow(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fns...))
 	for range 2 {
 		for i := range fns {
-			r := u.lookup(at(i))
+			r := u.lookup(at(i), true)
 			if r.Kind() != RuleSide || u.sides[r.index()].cfa.Off != int64(8*i+12) {
 				t.Fatalf("function %d: %v %d", i, r.Kind(), u.sides[r.index()].cfa.Off)
 			}

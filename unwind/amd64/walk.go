@@ -23,7 +23,7 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
-	r := u.lookup(unwind.LookupIP(regs.RIP, exact))
+	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
 	for {
 		switch {
 		case r.Managed():
