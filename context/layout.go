@@ -1,55 +1,25 @@
 package context
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "fmt"
 
 // Layout names a register CONTEXT in memory.
 type Layout uint8
 
 const (
-	Win32AMD64      Layout = iota // struct CONTEXT of winnt.h, x64
-	PALAMD64                      // the CLR's on Linux: Win32's as its prefix
-	UContextAMD64                 // Linux ucontext_t, as a signal handler gets it
-	PRStatusAMD64                 // Linux struct elf_prstatus of a core file's NT_PRSTATUS
-	UserRegsAMD64                 // Linux user_regs_struct, as PTRACE_GETREGSET gives it
+	Win32AMD64    Layout = iota // struct CONTEXT of winnt.h, x64
+	PALAMD64                    // the CLR's on Linux: Win32's as its prefix
+	UContextAMD64               // Linux ucontext_t, as a signal handler gets it
+	PRStatusAMD64               // Linux struct elf_prstatus of a core file's NT_PRSTATUS
+	UserRegsAMD64               // Linux user_regs_struct, as PTRACE_GETREGSET gives it
+	Win32ARM64                  // struct CONTEXT of winnt.h, ARM64
+	PALARM64                    // the CLR's on Linux: Win32's as its prefix
+	UContextARM64               // Linux ucontext_t, its extension records behind it
+	PRStatusARM64               // Linux struct elf_prstatus of a core file's NT_PRSTATUS
+	UserRegsARM64               // Linux user_pt_regs, as PTRACE_GETREGSET gives it
+
 	lastAMD64Layout = UserRegsAMD64
+	lastLayout      = UserRegsARM64
 )
-
-// amd64Offsets is where a layout keeps each register, in bytes; -1: nowhere.
-type amd64Offsets struct {
-	name string
-	size int // smallest size of a context that holds all listed registers
-	rip  int
-	gpr  [16]int
-	xmm  int // of XMM6, the next ten follow at 16 bytes; -1: none
-	mask int // of ContextFlags, -1: none
-}
-
-// Win32 and PAL: winnt.h, struct _CONTEXT for _AMD64_; dotnet/runtime
-// src/coreclr/pal/inc/pal.h. UContext: arch/x86/include/uapi/asm/sigcontext.h
-// behind uc_flags, uc_link and uc_stack (40 bytes). PRStatus and UserRegs:
-// arch/x86/include/asm/user_64.h, behind 112 bytes of elf_prstatus.
-var amd64Layouts = [...]amd64Offsets{
-	Win32AMD64: {"Win32 AMD64 CONTEXT", 1232, 0xf8, win32GPR, 0x1a0 + 6*16, 0x30},
-	PALAMD64:   {"PAL AMD64 CONTEXT", 1232, 0xf8, win32GPR, 0x1a0 + 6*16, 0x30},
-	UContextAMD64: {"Linux x86-64 ucontext", 40 + 17*8, 40 + 16*8,
-		[16]int{RAX: 144, RCX: 152, RDX: 136, RBX: 128, RSP: 160, RBP: 120, RSI: 112, RDI: 104, R8: 40, R9: 48, R10: 56, R11: 64, R12: 72, R13: 80, R14: 88, R15: 96}, -1, -1},
-	PRStatusAMD64: {"Linux x86-64 NT_PRSTATUS", 112 + 27*8, 112 + 16*8, shift(userGPR, 112), -1, -1},
-	UserRegsAMD64: {"Linux x86-64 user_regs_struct", 27 * 8, 16 * 8, userGPR, -1, -1},
-}
-
-var win32GPR = [16]int{0x78, 0x80, 0x88, 0x90, 0x98, 0xa0, 0xa8, 0xb0, 0xb8, 0xc0, 0xc8, 0xd0, 0xd8, 0xe0, 0xe8, 0xf0}
-
-var userGPR = [16]int{RAX: 80, RCX: 88, RDX: 96, RBX: 40, RSP: 152, RBP: 32, RSI: 104, RDI: 112, R8: 72, R9: 64, R10: 56, R11: 48, R12: 24, R13: 16, R14: 8, R15: 0}
-
-func shift(offsets [16]int, by int) [16]int {
-	for i := range offsets {
-		offsets[i] += by
-	}
-	return offsets
-}
 
 // SizeError says that a context is shorter than its layout.
 type SizeError struct {
@@ -61,9 +31,20 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s: %d bytes given, at least %d needed", e.Layout, e.Have, e.Min)
 }
 
+// ArchError says that a layout is not one of the architecture asked for.
+type ArchError struct {
+	Layout Layout
+	Arch   string // "x86-64" or "ARM64"
+}
+
+func (e *ArchError) Error() string { return fmt.Sprintf("%s is not a layout of %s", e.Layout, e.Arch) }
+
 func (l Layout) String() string {
-	if l <= lastAMD64Layout {
+	switch {
+	case l <= lastAMD64Layout:
 		return amd64Layouts[l].name
+	case l <= lastLayout:
+		return arm64Layouts[l-Win32ARM64].name
 	}
 	return "unknown CONTEXT layout"
 }
@@ -71,61 +52,23 @@ func (l Layout) String() string {
 // Size is the smallest size of a context of this layout, in bytes; 0 for an
 // unknown layout. The CLR's own grow with its version: take the size it says.
 func (l Layout) Size() int {
-	if l > lastAMD64Layout {
-		return 0
+	switch {
+	case l <= lastAMD64Layout:
+		return amd64Layouts[l].size
+	case l <= lastLayout:
+		return arm64Layouts[l-Win32ARM64].size
 	}
-	return amd64Layouts[l].size
+	return 0
 }
 
-// contextAMD64 is CONTEXT_AMD64|CONTEXT_CONTROL|INTEGER|FLOATING_POINT.
-const contextAMD64 = 0x0010000b
-
-// ReadAMD64 reads the registers of a context. Registers the layout has not
-// stay unknown. ContextFlags is not looked at: the CLR leaves it 0 in the
-// contexts it hands out. The error is a *SizeError.
-func ReadAMD64(l Layout, b []byte) (AMD64, error) {
-	var r AMD64
-	if n := l.Size(); n == 0 || len(b) < n {
-		return r, &SizeError{l, len(b), n}
-	}
-	o := &amd64Layouts[l]
-	r.RIP = binary.LittleEndian.Uint64(b[o.rip:])
-	for i, at := range o.gpr {
-		r.GPR[i] = binary.LittleEndian.Uint64(b[at:])
-	}
-	r.Known = 1<<16 - 1
-	if o.xmm >= 0 {
-		for i := range r.XMM {
-			r.XMM[i][0] = binary.LittleEndian.Uint64(b[o.xmm+16*i:])
-			r.XMM[i][1] = binary.LittleEndian.Uint64(b[o.xmm+16*i+8:])
-		}
-		r.Known = AMD64All
-	}
-	return r, nil
-}
-
-// WriteAMD64 writes the known registers of r into a context and leaves every
-// other byte as it is, but for ContextFlags, which says what a reader may use.
-// The error is a *SizeError.
-func WriteAMD64(l Layout, b []byte, r *AMD64) error {
-	if n := l.Size(); n == 0 || len(b) < n {
-		return &SizeError{l, len(b), n}
-	}
-	o := &amd64Layouts[l]
-	binary.LittleEndian.PutUint64(b[o.rip:], r.RIP)
-	for i, at := range o.gpr {
-		if r.Known>>i&1 == 1 {
-			binary.LittleEndian.PutUint64(b[at:], r.GPR[i])
-		}
-	}
-	for i := range r.XMM {
-		if o.xmm >= 0 && r.Known>>(16+i)&1 == 1 {
-			binary.LittleEndian.PutUint64(b[o.xmm+16*i:], r.XMM[i][0])
-			binary.LittleEndian.PutUint64(b[o.xmm+16*i+8:], r.XMM[i][1])
-		}
-	}
-	if o.mask >= 0 {
-		binary.LittleEndian.PutUint32(b[o.mask:], contextAMD64)
+// check reports whether n bytes can hold a context of layout l, which must be
+// one of those from first to last.
+func (l Layout) check(first, last Layout, arch string, n int) error {
+	switch size := l.Size(); {
+	case l < first || l > last:
+		return &ArchError{l, arch}
+	case n < size:
+		return &SizeError{l, n, size}
 	}
 	return nil
 }

@@ -89,8 +89,25 @@ func TestShortContext(t *testing.T) {
 			t.Errorf("%s: %v", l, err)
 		}
 	}
-	if err := WriteAMD64(lastAMD64Layout+1, make([]byte, 9999), &AMD64{}); !errors.As(err, &size) {
-		t.Errorf("an unknown layout was written: %v", err)
+	for l := Win32ARM64; l <= lastLayout; l++ {
+		if _, err := ReadARM64(l, make([]byte, l.Size()-1)); !errors.As(err, &size) || size.Min != l.Size() {
+			t.Errorf("%s: %v", l, err)
+		}
+	}
+}
+
+func TestWrongArchitecture(t *testing.T) {
+	b := make([]byte, 9999)
+	var arch *ArchError
+	for _, l := range []Layout{lastLayout + 1, Win32ARM64, UserRegsARM64} {
+		if err := WriteAMD64(l, b, &AMD64{}); !errors.As(err, &arch) {
+			t.Errorf("%s was written: %v", l, err)
+		}
+	}
+	for _, l := range []Layout{lastLayout + 1, Win32AMD64, UserRegsAMD64} {
+		if _, err := ReadARM64(l, b); !errors.As(err, &arch) {
+			t.Errorf("%s was read: %v", l, err)
+		}
 	}
 }
 
