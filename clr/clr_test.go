@@ -3,6 +3,8 @@ package clr
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 func TestReadableName(t *testing.T) {
@@ -65,5 +67,63 @@ func TestSnapshotFrameRegisters(t *testing.T) {
 		if known := r.Known>>i&1 == 1; known != (want[i] != 0) {
 			t.Errorf("register %d known = %v", i, known)
 		}
+	}
+}
+
+// rsi and rdi are known where a recorder says that they are nonvolatile; no
+// other register can be made known that way.
+func TestSnapshotFrameWindows(t *testing.T) {
+	f := SnapshotFrame{Saved: [10]uint64{5: 6, 6: 7}}
+	const both = 1<<context.RSI | 1<<context.RDI
+	if r := f.AMD64(); r.Known&both != 0 {
+		t.Errorf("known %#x without the mask", r.Known)
+	}
+	before := f.AMD64().Known
+	f.Saved[SavedMask] = ^uint64(0)
+	if r := f.AMD64(); r.Known != before|both || r.GPR[context.RSI] != 6 || r.GPR[context.RDI] != 7 {
+		t.Errorf("known %#x, rsi %d, rdi %d", r.Known, r.GPR[context.RSI], r.GPR[context.RDI])
+	}
+}
+
+// What is put into a frame comes out of it, the nonvolatile registers only.
+func TestSnapshotFrameRoundTrip(t *testing.T) {
+	regs := context.AMD64{RIP: 99, Known: context.AMD64All}
+	for i := range regs.GPR {
+		regs.GPR[i] = 100 + uint64(i)
+	}
+	for _, windows := range []bool{false, true} {
+		f := SnapshotFrame{Function: 5, Saved: [10]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}
+		f.SetAMD64(&regs, windows)
+		got := f.AMD64()
+		for i, v := range got.GPR {
+			if got.Known>>i&1 == 1 && v != regs.GPR[i] {
+				t.Errorf("register %d = %d", i, v)
+			}
+		}
+		if got.RIP != 99 || f.Function != 5 || got.Known>>context.RSI&1 == 1 != windows || got.Known>>context.RAX&1 == 1 {
+			t.Errorf("windows %v: %+v", windows, got)
+		}
+	}
+}
+
+func TestSnapshotFrameARM64(t *testing.T) {
+	regs := context.ARM64{PC: 98, Sp: 96, Known: context.ARM64All}
+	for i := range regs.X {
+		regs.X[i] = 100 + uint64(i)
+	}
+	var f SnapshotFrame
+	f.SetARM64(&regs)
+	got := f.ARM64()
+	if f.IP != 98 || f.SP != 96 || f.FP != 129 || got.PC != 98 || got.Sp != 96 {
+		t.Errorf("%+v", f)
+	}
+	for i, v := range got.X {
+		kept := i >= 19 && i <= 29
+		if known := got.Known>>i&1 == 1; known != kept || kept && v != regs.X[i] {
+			t.Errorf("x%d = %d, known %v", i, v, known)
+		}
+	}
+	if got.Known>>32 != 0 {
+		t.Error("d8-d15 are not in a SnapshotFrame")
 	}
 }

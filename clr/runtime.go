@@ -9,7 +9,8 @@ import (
 // flat words, so that C can fill an array of them without entering Go.
 //
 // Saved holds the nonvolatile registers besides the frame pointer: on x86-64
-// rbx, r12-r15, rsi, rdi (the last two on Windows only); on ARM64 x19-x28.
+// rbx, r12-r15, rsi, rdi; on ARM64 x19-x28. The last two of x86-64 are
+// nonvolatile on Windows only: a recorder there says so in Saved[SavedMask].
 type SnapshotFrame struct {
 	Function FunctionID // 0: a marker, one block of unmanaged frames
 	IP       uint64
@@ -17,6 +18,13 @@ type SnapshotFrame struct {
 	FP       uint64
 	Saved    [10]uint64
 }
+
+// SavedMask is the word of Saved that says, on x86-64, which of rsi and rdi it
+// holds: the value SavedWindows, or 0 for none.
+const (
+	SavedMask    = 7
+	SavedWindows = 1<<context.RSI | 1<<context.RDI
+)
 
 // Marker reports whether f stands for a block of unmanaged frames.
 func (f *SnapshotFrame) Marker() bool { return f.Function == 0 }
@@ -30,8 +38,36 @@ func (f *SnapshotFrame) AMD64() context.AMD64 {
 	copy(r.GPR[context.R12:], f.Saved[1:5])
 	r.GPR[context.RSI], r.GPR[context.RDI] = f.Saved[5], f.Saved[6]
 	const saved = 1<<context.RSP | 1<<context.RBP | 1<<context.RBX | 0xf<<context.R12
-	r.Known = saved
+	r.Known = saved | uint32(f.Saved[SavedMask]&SavedWindows)
 	return r
+}
+
+// SetAMD64 makes the registers of f those of r. windows says whether rsi and
+// rdi are nonvolatile.
+func (f *SnapshotFrame) SetAMD64(r *context.AMD64, windows bool) {
+	f.IP, f.SP, f.FP = r.RIP, r.SP(), r.FP()
+	f.Saved = [10]uint64{r.GPR[context.RBX]}
+	copy(f.Saved[1:5], r.GPR[context.R12:])
+	if windows {
+		f.Saved[5], f.Saved[6], f.Saved[SavedMask] = r.GPR[context.RSI], r.GPR[context.RDI], SavedWindows
+	}
+}
+
+// ARM64 returns the registers of f for a walk of the frames below it. x30 is
+// not among them: in the contexts the CLR reports it is the frame's own pc, and
+// a frame that has made a call has its return address on the stack. d8-d15
+// are unknown.
+func (f *SnapshotFrame) ARM64() context.ARM64 {
+	r := context.ARM64{PC: f.IP, Sp: f.SP, Known: 0x7ff << 19}
+	r.X[29] = f.FP
+	copy(r.X[19:29], f.Saved[:])
+	return r
+}
+
+// SetARM64 makes the registers of f those of r.
+func (f *SnapshotFrame) SetARM64(r *context.ARM64) {
+	f.IP, f.SP, f.FP = r.PC, r.Sp, r.FP()
+	copy(f.Saved[:], r.X[19:29])
 }
 
 // Thread is a thread that may be sampled. The stack is [StackLow, StackHigh).
@@ -64,16 +100,19 @@ func (s CaptureStatus) String() string {
 
 // Capture is what one interrupted thread left behind: registers, a bounded copy of
 // its stack, and what DoStackSnapshot reported. All storage is preallocated by
-// the Runtime; it stays valid until the slot is used again.
+// the Runtime; it stays valid until the slot is used again. Of the registers
+// those of the target's architecture are filled.
 type Capture struct {
 	Thread    Thread
 	Status    CaptureStatus
 	Truncated bool // the stack is larger than the slot; its outer end is missing
 	Regs      context.AMD64
+	ARM64     context.ARM64
 	Stack     memory.Run
 	Seed      context.AMD64 // the registers of the top-most managed frame, if Seeded
-	Seeded    bool          // DoStackSnapshot was given Seed
-	Result    HRESULT       // of DoStackSnapshot
+	SeedARM64 context.ARM64
+	Seeded    bool    // DoStackSnapshot was given the seed
+	Result    HRESULT // of DoStackSnapshot
 	Frames    []SnapshotFrame
 	Full      bool // Frames had no room for every callback
 }
