@@ -1,0 +1,221 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of the calls on other actors.
+var (
+	ErrEnded        = errors.New("sched: the thread has ended")
+	ErrSuspendLimit = errors.New("sched: the suspend count is at its limit")
+	ErrNotSuspended = errors.New("sched: the thread is not suspended")
+)
+
+// Actor is one thread of control. Its methods are for its own body only, but
+// for Name, ID, Ended, Suspends, Stopped, Daemon and Watchdog.
+type Actor struct {
+	// Where says where the actor stands, innermost frame first, for the graph
+	// of a deadlock. It may be nil and must not call any method of an actor.
+	Where func() []string
+
+	w    *World
+	id   int
+	name string
+	body func(*Actor)
+	coro coroutine
+
+	op      operation
+	can     bool // its operation can be done now
+	sig     bool // it can run a signal handler now
+	halted  bool // neither, and the trace says so
+	dead    bool // scratch of stuck
+	ended   bool
+	daemon  bool
+	rescuer bool
+	hist    uint64 // hash of its labels and results
+	held    uint64 // hash of the locks it owns
+
+	suspends   int
+	stopped    bool  // the suspension is in force
+	suspenders []int // ids, one for each count
+
+	signals     []func(*Actor)
+	takesSignal bool
+	inHandler   bool
+}
+
+// operation is the point an actor stands at.
+type operation struct {
+	kind   Kind
+	what   string
+	target *Actor
+	lock   *Lock
+	cond   func() bool
+	on     []Waitee
+}
+
+func (a *Actor) reset(w *World, id int, name string, body func(*Actor)) {
+	*a = Actor{
+		w: w, id: id, name: name, body: body, coro: a.coro, hist: mix(hashStart, uint64(id)),
+		suspenders: a.suspenders[:0], signals: a.signals[:0],
+	}
+}
+
+// Name returns the name given to Go.
+func (a *Actor) Name() string { return a.name }
+
+// ID returns the actor's number, from 0 in the order of Go.
+func (a *Actor) ID() int { return a.id }
+
+// World returns the world the actor lives in.
+func (a *Actor) World() *World { return a.w }
+
+// Ended says whether the body has returned.
+func (a *Actor) Ended() bool { return a.ended }
+
+// Daemon says that the run need not wait for the actor's end.
+func (a *Actor) Daemon() {
+	if !a.daemon && !a.ended {
+		a.daemon = true
+		a.w.alive--
+	}
+}
+
+// Watchdog says that the actor resumes what others suspended: while it can
+// move, no suspension is taken to last for ever.
+func (a *Actor) Watchdog() { a.rescuer = true }
+
+// Yield is a plain step: others may run before what follows. The label is a
+// format for args, used only when the run is traced.
+func (a *Actor) Yield(what string, args ...any) {
+	if len(args) > 0 && a.w.opt.Trace {
+		what = fmt.Sprintf(what, args...)
+	}
+	a.point(operation{kind: KindStep, what: what})
+	a.done(what)
+}
+
+// Note writes to the trace; it is no step.
+func (a *Actor) Note(format string, args ...any) {
+	if a.w.opt.Trace {
+		a.w.mark(a, KindNote, fmt.Sprintf(format, args...))
+	}
+}
+
+// Choose returns a number in [0, n) that the schedule decides: whether the
+// timeout fires, which error comes. n < 1 is a fault.
+func (a *Actor) Choose(n int, what string) int {
+	a.mine()
+	if n < 1 {
+		a.Fault("Choose(%d, %q)", n, what)
+	}
+	i, ok := a.w.choose(n, false)
+	if !ok {
+		panic(cut)
+	}
+	a.Observe(uint64(i))
+	if a.w.opt.Trace {
+		a.w.mark(a, KindChoose, fmt.Sprintf("%s: %d of %d", what, i, n))
+	}
+	return i
+}
+
+// WaitUntil blocks until cond holds; it is evaluated by the scheduler before
+// each step and must be a pure function of shared state. On says who or what
+// can make it true: any one of them, or all with a Group. With none named,
+// anybody can.
+func (a *Actor) WaitUntil(why string, cond func() bool, on ...Waitee) {
+	a.point(operation{kind: KindWait, what: why, cond: cond, on: on})
+	a.done(why)
+}
+
+// Join waits until t has ended.
+func (a *Actor) Join(t *Actor) {
+	a.WaitUntil("the end of "+t.name, t.Ended, t)
+}
+
+// Fault ends the run: the process died.
+func (a *Actor) Fault(format string, args ...any) {
+	a.mine()
+	text := fmt.Sprintf(format, args...)
+	a.w.mark(a, KindFault, text)
+	a.w.finish(Fault, a.name+": "+text)
+	panic(cut)
+}
+
+// Observe adds v, something the actor read from shared state, to what is known
+// of its local state. Under PruneObserved an actor must report whatever it
+// reads and keeps over a point; results of this package's calls are known.
+func (a *Actor) Observe(v uint64) { a.hist = mix(a.hist, v) }
+
+// Rebase says that the actor's whole local state, from here on, is described by
+// state: a retry loop that calls it at its head is explored once round.
+func (a *Actor) Rebase(state uint64) {
+	a.hist = mix(mix(hashStart, uint64(a.id)), state)
+}
+
+// mine refuses calls from outside the actor's own turn.
+func (a *Actor) mine() {
+	if a.w.cutting || a.w.over {
+		panic(cut)
+	}
+	if a.w.running != a || a.w.asking != nil {
+		panic(fmt.Sprintf("sched: a call on %s, which is not running", a.name))
+	}
+}
+
+// point waits at o until the actor is chosen and its operation can be done.
+func (a *Actor) point(o operation) {
+	a.mine()
+	w := a.w
+	a.op = o
+	if w.hashes() {
+		a.hist = mix(mix(a.hist, uint64(o.kind)), hashString(o.what))
+		if o.target != nil {
+			a.hist = mix(a.hist, uint64(o.target.id))
+		}
+	}
+	for {
+		a.halted = false
+		w.advance()
+		if w.running != a {
+			a.coro.park()
+		}
+		if w.cutting || w.over {
+			panic(cut)
+		}
+		if w.exp != nil && w.exp.opt.Prune == PruneSeen && w.Hash != nil {
+			a.hist = mix(a.hist, w.Hash())
+		}
+		if !a.takesSignal {
+			break
+		}
+		a.handle()
+	}
+	if w.exp == nil {
+		w.trail = mix(w.trail, a.hist)
+	}
+}
+
+// done writes a step's line to the trace; after it, so that the line can say
+// what came of it.
+func (a *Actor) done(text string) {
+	if a.w.opt.Trace {
+		a.w.mark(a, a.op.kind, text)
+	}
+}
+
+// ready says whether the pending operation could be done.
+func (a *Actor) ready() bool {
+	switch a.op.kind {
+	case KindLock:
+		return a.op.lock.free(a)
+	case KindWait:
+		a.w.asking = a
+		ok := a.op.cond()
+		a.w.asking = nil
+		return ok
+	}
+	return true
+}
