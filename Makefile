@@ -5,8 +5,9 @@ GO ?= go
 OUT := out
 SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
+FUZZTIME ?= 20s
 
-.PHONY: demo test build samples runtime lint vectors bench soak clean help
+.PHONY: demo test build samples runtime lint vectors bench fuzz soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -46,6 +47,9 @@ vectors: build ## the recorded truth: what share is right, file by file
 
 bench: runtime build samples ## speed, beside the peers
 	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./seed ./merge ./module ./bench/...
+
+fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
+	@scripts/fuzz.sh $(FUZZTIME)
 
 soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s

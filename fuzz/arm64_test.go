@@ -3,6 +3,7 @@ package fuzz
 import (
 	"encoding/binary"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
@@ -26,7 +27,11 @@ func FuzzXdata(f *testing.F) {
 	} {
 		f.Add(seed, uint32(4))
 	}
+	for _, file := range []string{"arm64-native.jsonl.gz", "arm64-winetest.jsonl.gz", "malformed.jsonl.gz"} {
+		eachRecorded(f, file, 1, func(r recorded) { f.Add(r.info, r.into) })
+	}
 	f.Fuzz(func(t *testing.T, b []byte, offset uint32) {
+		b = b[:len(b):len(b)]
 		n, fault := pe.ARM64XdataSize(b)
 		if !fault.OK() {
 			return
@@ -45,6 +50,13 @@ func FuzzXdata(f *testing.F) {
 func FuzzPacked(f *testing.F) {
 	for _, w := range []uint32{0x7486085, 0x748603a, 0x02a20021, 0x03910039, 0x11620029, 0x040b0101, 3, 0xffffffff} {
 		f.Add(w, uint32(16))
+	}
+	for _, from := range []vectors{{"arm64-native.jsonl.gz", 4}, {"arm64-packedx.jsonl.gz", 4}, {"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+		eachRecorded(f, from.file, from.every, func(r recorded) {
+			if r.word&3 != 0 {
+				f.Add(r.word, r.into)
+			}
+		})
 	}
 	f.Fuzz(func(t *testing.T, word, offset uint32) {
 		var buf pe.ARM64Buffer
@@ -91,14 +103,13 @@ func FuzzWalkARM64(f *testing.F) {
 	seedWalkARM64(f)
 	u, plain := arm64.New(), arm64.New()
 	plain.DisableCache(true)
-	gen := uint32(0)
 	f.Fuzz(func(t *testing.T, frames, stack []byte, pc, fp uint64, guess bool) {
-		table, _ := cfi.Load(cfi.Sections{Arch: cfi.ARM64, EHFrame: frames, EHFrameAddr: 0x10_0000})
+		frames, stack = frames[:len(frames):len(frames)], stack[:len(stack):len(stack)]
+		table, _ := cfi.Load(cfi.Sections{Arch: cfi.ARM64, EHFrame: frames, EHFrameAddr: walkFrames})
 		if table == nil || table.Len() == 0 || len(stack) > 1<<16 {
 			return
 		}
-		gen++
-		mods := module.NewTable(gen, []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
+		mods := module.NewTable(generations.Add(1), []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
 			[]module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 		u.SetTable(mods)
 		plain.SetTable(mods)
@@ -107,30 +118,22 @@ func FuzzWalkARM64(f *testing.F) {
 			regs.X[i] = fp + uint64(i)<<4
 		}
 		regs.X[29], regs.X[30] = fp, walkBias+0x44
-		checkWalkARM64(t, u, plain, regs, memory.New(memory.Run{Addr: walkStack, Data: stack}), guess)
+		checkWalkARM64(t, u, plain, mods, regs, memory.New(memory.Run{Addr: walkStack, Data: stack}), guess)
 	})
 }
 
-func checkWalkARM64(t *testing.T, u, plain *arm64.Unwinder, regs arm64.Registers, mem *memory.Window, guess bool) {
+func checkWalkARM64(t *testing.T, u, plain *arm64.Unwinder, mods *module.Table, regs arm64.Registers, mem *memory.Window, guess bool) {
 	b := unwind.Bounds{Low: walkStack, High: walkStack + 1<<16, MaxSteps: walkSteps, Guess: guess}
 	var out, out2 [walkSteps + 8]unwind.Frame
 	first, second := regs, regs
+	begin := time.Now()
 	n, exact, stop := u.Walk(&first, true, unwind.TrustContext, mem, &b, out[:])
+	checkTime(t, begin)
 	n2, exact2, stop2 := plain.Walk(&second, true, unwind.TrustContext, mem, &b, out2[:])
 	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || first != second {
 		t.Fatalf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
 	}
-	if stop == unwind.StopNone || n > walkSteps {
-		t.Fatalf("%d frames, stop %v", n, stop)
-	}
-	for i := 1; i < n; i++ {
-		if out[i].SP < out[i-1].SP && out[i-1].Kind != unwind.KindSignal {
-			t.Fatalf("frame %d: SP fell from %#x to %#x", i, out[i-1].SP, out[i].SP)
-		}
-		if out[i-1].Trust.Doubtful() && !out[i].Trust.Doubtful() {
-			t.Fatalf("frame %d: doubt forgotten", i)
-		}
-	}
+	checkFrames(t, mods, out[:n], stop)
 	if a := testing.AllocsPerRun(1, func() {
 		again := regs
 		u.Walk(&again, true, unwind.TrustContext, mem, &b, out[:])
@@ -147,6 +150,11 @@ func seedWalkARM64(f *testing.F) {
 	for i := range uint64(256) {
 		word := [4]uint64{walkStack + 8*i + 32, walkBias + 0x100 + 4*i, walkJIT + 4*i, 0xd4000001d2801168}[i&3]
 		stack = binary.LittleEndian.AppendUint64(stack, word)
+	}
+	for _, s := range sorted(seedCFI(f)) {
+		if s.Arch == cfi.ARM64 && s.EHFrame != nil {
+			eachWalkSeed(s, 3, func(pc uint64) { f.Add(s.EHFrame, stack, pc, uint64(walkStack+64), false) })
+		}
 	}
 	for _, program := range [][]byte{
 		nil,

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
 )
 
@@ -37,14 +36,21 @@ func FuzzEHFrame(f *testing.F) {
 	for _, p := range programSeeds {
 		f.Add(frameSeed(p...), uint64(0x1000))
 	}
-	if file, err := elf.Open("/lib/x86_64-linux-gnu/libgcc_s.so.1"); err == nil {
-		s := file.CFISections()
-		f.Add(s.EHFrame[:min(len(s.EHFrame), 2048)], s.EHFrameAddr)
+	for _, s := range sorted(seedCFI(f)) {
+		f.Add(s.EHFrame, ehAddr-s.EHFrameAddr+0x300)
+		f.Add(s.DebugFrame, s.TextAddr)
+	}
+	for _, b := range sorted(seedFiles(f, "*.debug_frame")) {
+		f.Add(b, uint64(0x401000))
+	}
+	if data, addr, ok := hostFrames(4096); ok {
+		f.Add(data, ehAddr-addr+0x27000)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, pc uint64) {
 		if len(data) > 1<<16 {
 			return
 		}
+		data = data[:len(data):len(data)] // a read past the end is a panic
 		for _, arch := range []cfi.Arch{cfi.AMD64, cfi.ARM64} {
 			exercise(t, cfi.Sections{Arch: arch, EHFrame: data, EHFrameAddr: ehAddr}, pc)
 			exercise(t, cfi.Sections{Arch: arch, DebugFrame: data}, pc)
@@ -59,6 +65,9 @@ func FuzzEHFrameHdr(f *testing.F) {
 	f.Add([]byte{1, 0x1b, 3, 0x3b, 0xfc, 0x0f, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 22, 16, 0, 0})
 	f.Add([]byte{1, 0x1b, 0xff, 0xff, 0, 0, 0, 0})
 	f.Add([]byte{1, 0x00, 0x01, 0x09, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x80, 0x20})
+	for _, s := range sorted(seedCFI(f)) {
+		f.Add(s.EHFrameHdr)
+	}
 	f.Fuzz(func(t *testing.T, hdr []byte) {
 		s := cfi.Sections{Arch: cfi.AMD64, EHFrame: eh, EHFrameAddr: ehAddr, EHFrameHdr: hdr, EHFrameHdrAddr: 0x1000}
 		tab, _ := cfi.Load(s)
@@ -148,6 +157,7 @@ func FuzzCFIProgram(f *testing.F) {
 	for _, p := range programSeeds {
 		f.Add(p)
 	}
+	eachProgram(f, func(p []byte) { f.Add(p) })
 	f.Fuzz(func(t *testing.T, program []byte) {
 		if len(program) > 200 {
 			return // the seed's length field has one byte
@@ -169,6 +179,11 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(e, uint64(0x1000), true)
 	}
+	eachProgram(f, func(p []byte) {
+		if e := firstExpression(p); e != nil {
+			f.Add(e, uint64(0x1000), false)
+		}
+	})
 	data := make([]byte, 64)
 	for i := range data {
 		data[i] = byte(i * 7)

@@ -2,10 +2,11 @@ package fuzz
 
 import (
 	"encoding/binary"
-	"os"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/module"
 )
 
 // tinyELF is an ELF file with one segment, one note and one section.
@@ -37,14 +38,19 @@ func tinyELF() []byte {
 	return b
 }
 
-// FuzzELF reads any bytes as a file and as a mapped image: no panic, no slice
-// outside the bytes, bounded work.
+// FuzzELF reads any bytes as a file and as a mapped image, and what it gives as
+// call frame information: no panic, no slice outside the bytes, as many answers
+// as bytes allow.
 func FuzzELF(f *testing.F) {
 	f.Add(tinyELF())
-	if b, err := os.ReadFile("/lib/x86_64-linux-gnu/libdl.so.2"); err == nil && len(b) < 64<<10 {
-		f.Add(b)
+	for _, pattern := range []string{"*.so", "*.elf"} {
+		for _, b := range sorted(seedFiles(f, pattern)) {
+			f.Add(b)
+		}
 	}
+	f.Add(packedELF(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		data = data[:len(data):len(data)] // a read past the end is a panic
 		file, err := elf.New(data, "fuzz")
 		if (file == nil) == (err == nil) {
 			t.Fatalf("file %v and error %v", file, err)
@@ -60,10 +66,12 @@ func FuzzELF(f *testing.F) {
 
 func exerciseELF(t *testing.T, f *elf.File, size int) {
 	s := f.CFISections()
-	if len(s.EHFrame) > size && s.Err == nil && s.EHFrameAddr != 0 && size < 1024 {
-		t.Logf("expanded to %d bytes", len(s.EHFrame))
+	if len(s.EHFrame) > elf.MaxSection || len(s.DebugFrame) > elf.MaxSection {
+		t.Fatalf("expanded to %d and %d bytes", len(s.EHFrame), len(s.DebugFrame))
 	}
-	f.Section(".debug_frame")
+	if len(s.EHFrame)+len(s.DebugFrame) < 1<<16 {
+		exercise(t, module.CFISections(f, s), s.TextAddr)
+	}
 	for _, dyn := range []bool{false, true} {
 		n := 0
 		for range f.Symbols(dyn) {
@@ -79,5 +87,47 @@ func exerciseELF(t *testing.T, f *elf.File, size int) {
 				t.Fatalf("BytesAt gave %d bytes", len(b))
 			}
 		}
+	}
+	if len(f.Problems()) > 64 || len(f.BuildID()) > 2*size {
+		t.Fatalf("%d problems, a build id of %d digits", len(f.Problems()), len(f.BuildID()))
+	}
+}
+
+// packedELF is tinyELF with a .debug_frame that zstd packed: no compiler here
+// packs with it.
+func packedELF(f testing.TB) []byte {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	frames := seedFiles(f, "amd64-go.debug_frame")["amd64-go.debug_frame"]
+	le := binary.LittleEndian
+	body := le.AppendUint64(le.AppendUint64(le.AppendUint64(nil, 2), uint64(len(frames))), 8)
+	body = z.EncodeAll(frames, body)
+	b := tinyELF()
+	name := len(b)
+	b = append(b, "\x00.debug_frame\x00"...)
+	at := len(b)
+	b = append(b, body...)
+	heads := 64 + 2*56
+	sh := b[heads : heads+64] // the first section is unused
+	le.PutUint32(sh, 1)
+	le.PutUint32(sh[4:], 1)
+	le.PutUint64(sh[8:], 0x800)
+	le.PutUint64(sh[24:], uint64(at))
+	le.PutUint64(sh[32:], uint64(len(body)))
+	le.PutUint64(b[heads+64+24:], uint64(name)) // names lie behind the file now
+	le.PutUint64(b[heads+64+32:], uint64(at-name))
+	return b
+}
+
+// TestPackedELF: the made seed is one the reader expands.
+func TestPackedELF(t *testing.T) {
+	file, err := elf.New(packedELF(t), "packed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := file.CFISections(); s.Err != nil || len(s.DebugFrame) != 2048 {
+		t.Errorf("%d bytes, %v", len(s.DebugFrame), s.Err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
@@ -15,34 +14,43 @@ import (
 
 // FuzzPEStep steps by any unwind information and any code through an unwinder:
 // no panic, a reason, registers untouched after a stop, a stack pointer that
-// only rises outside machine frames, no allocation.
+// only rises outside machine frames, no allocation, the same answer with and
+// without caches.
 func FuzzPEStep(f *testing.F) {
 	seedPEStep(f)
-	u, gen := amd64.New(), uint32(0)
+	u, plain := amd64.New(), amd64.New()
+	plain.DisableCache(true)
 	f.Fuzz(func(t *testing.T, info, code []byte, into uint32, fp uint64, exact bool) {
-		gen++
+		info, code = info[:len(info):len(info)], code[:len(code):len(code)]
 		const fn, at, base, stack = 0x1000, 0x5000, 0x1_4000_0000, 0x7000_0000
 		var dir []byte
 		for _, v := range []uint32{fn, fn + uint32(min(len(code), 1<<16)), at} {
 			dir = binary.LittleEndian.AppendUint32(dir, v)
 		}
 		im := pe.FromBlocks(pe.MachineAMD64, dir, []pe.Block{{RVA: fn, Data: code[:min(len(code), 0x4000)]}, {RVA: at, Data: info}})
-		u.SetTable(module.NewTable(gen, []module.Module{{Start: base, End: base + 1<<32, Bias: base, PE: im}}, nil))
-		data := make([]byte, 4096)
-		for i := range data {
-			data[i] = byte(i>>3) | 1
-		}
-		mem := memory.New(memory.Run{Addr: stack, Data: data})
+		mods := module.NewTable(generations.Add(1), []module.Module{{Start: base, End: base + 1<<32, Bias: base, PE: im}}, nil)
+		u.SetTable(mods)
+		plain.SetTable(mods)
+		mem := stepStack(stack)
 		regs := amd64.Registers{RIP: base + fn + uint64(into&0xffff), Known: context.AMD64All}
 		for i := range regs.GPR {
 			regs.GPR[i] = fp
 		}
 		regs.GPR[context.RSP] = stack + 512
-		checkPEStep(t, u, regs, exact, mem)
+		checkPEStep(t, u, plain, regs, exact, mem)
 	})
 }
 
-func checkPEStep(t *testing.T, u *amd64.Unwinder, regs amd64.Registers, exact bool, mem *memory.Window) {
+// stepStack is a stack of odd words, each another, which are no addresses.
+func stepStack(addr uint64) *memory.Window {
+	data := make([]byte, 4096)
+	for i := range data {
+		data[i] = byte(i>>3) | 1
+	}
+	return memory.New(memory.Run{Addr: addr, Data: data})
+}
+
+func checkPEStep(t *testing.T, u, plain *amd64.Unwinder, regs amd64.Registers, exact bool, mem *memory.Window) {
 	var fr unwind.Frame
 	now, callerExact, stop := regs, false, unwind.StopNone
 	if n := testing.AllocsPerRun(1, func() {
@@ -50,6 +58,10 @@ func checkPEStep(t *testing.T, u *amd64.Unwinder, regs amd64.Registers, exact bo
 		callerExact, stop = u.Step(&now, exact, mem, nil, &fr)
 	}); n != 0 {
 		t.Fatalf("%v allocations", n)
+	}
+	again, fr2 := regs, unwind.Frame{}
+	if exact2, stop2 := plain.Step(&again, exact, mem, nil, &fr2); exact2 != callerExact || stop2 != stop || again != now || fr2 != fr {
+		t.Fatalf("with cache %v, %+v; without %v, %+v", stop, fr, stop2, fr2)
 	}
 	if stop != unwind.StopNone {
 		if now != regs || fr.CFA != 0 {
@@ -68,16 +80,7 @@ func checkPEStep(t *testing.T, u *amd64.Unwinder, regs amd64.Registers, exact bo
 // seedPEStep adds the functions recorded from our own test programs.
 func seedPEStep(f *testing.F) {
 	f.Add([]byte{1, 5, 2, 0, 5, 0x32, 1, 0x50}, []byte{0x55, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3}, uint32(5), uint64(0x7000_0400), true)
-	n := 0
-	if _, err := pevec.Each("amd64-native.jsonl.gz", func(v *pevec.Vector) error {
-		n++
-		if n%4 != 0 || len(v.Mem) < 2 || len(v.Points) == 0 {
-			return nil
-		}
-		p := &v.Points[len(v.Points)/2]
-		f.Add([]byte(v.Mem[1].Data), []byte(v.Mem[0].Data), uint32(*p.PC)-uint32(v.Mem[0].Addr), uint64(0x7000_0400), true)
-		return nil
-	}); err != nil {
-		f.Fatal(err)
+	for _, from := range []vectors{{"amd64-native.jsonl.gz", 4}, {"amd64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.code, r.into, uint64(0x7000_0400), true) })
 	}
 }

@@ -1,7 +1,10 @@
 package fuzz
 
 import (
+	"bytes"
 	"encoding/binary"
+	"reflect"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -10,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 // imageSeed is a PE32+ image for x64 of one section that holds a function at
@@ -47,70 +51,188 @@ func imageSeed() []byte {
 	return b
 }
 
-// FuzzPE reads any bytes as an image, in both layouts, and steps from some of
-// its instructions: no panic, and nothing is given that lies outside the bytes.
+// FuzzPE reads any bytes as an image, as a file and as it is mapped, asks it for
+// everything, and walks from some of its instructions by both architectures'
+// walkers: no panic, nothing outside the bytes, as many answers as bytes allow,
+// and the file and its mapped copy say the same.
 func FuzzPE(f *testing.F) {
-	seed := imageSeed()
-	f.Add(seed, uint32(0x1005))
-	f.Add(seed[:0x180], uint32(0x1000))
+	for _, im := range sorted(seedImages(f)) {
+		f.Add(im.file, im.rva)
+	}
+	f.Add(imageSeed()[:0x180], uint32(0x1000))
 	f.Add([]byte("MZ"), uint32(0))
 	for _, at := range []int{0x44, 0x46, 0x54, 0x58, 0x9c, 0xe4, 0x14c, 0x150, 0x154} {
 		damaged := imageSeed()
 		binary.LittleEndian.PutUint32(damaged[at:], 0xfffffff0)
 		f.Add(damaged, uint32(0x1005))
 	}
-	u := amd64.New()
+	w := newWalkers()
 	f.Fuzz(func(t *testing.T, b []byte, rva uint32) {
-		for _, parse := range []func([]byte, string) (*pe.File, error){pe.New, pe.FromMemory} {
-			im, err := parse(b, "fuzz")
-			if err != nil {
-				continue
-			}
-			readAll(t, im)
-			for i := range uint32(4) {
-				stepAnywhere(t, im, rva+i)
-			}
-			m := module.PEFromFile(1, im, "fuzz", 1<<32, 0)
-			u.SetTable(module.NewTable(u.Table().Generation()+1, []module.Module{m}, nil))
-			walkImage(t, u, rva)
+		b = b[:len(b):len(b)] // a read past the end is a panic
+		if im, err := pe.FromMemory(b, "raw"); err == nil {
+			exerciseImage(t, w, im, len(b), rva)
+		}
+		im, err := pe.New(b, "file")
+		if (im == nil) == (err == nil) {
+			t.Fatalf("image %v and error %v", im, err)
+		}
+		if err != nil {
+			return
+		}
+		exerciseImage(t, w, im, len(b), rva)
+		heads, _ := im.BytesAt(0, len(im.Tail(0, len(b))))
+		whole, blocks := mapImage(im, heads)
+		if whole == nil {
+			return
+		}
+		if mapped, err := pe.FromMemory(whole, "mapped"); err == nil {
+			exerciseImage(t, w, mapped, len(whole), rva)
+		}
+		if mapped, err := pe.FromMemoryBlocks(blocks, "blocks"); err == nil {
+			exerciseImage(t, w, mapped, len(whole), rva)
+			sameImage(t, im, mapped)
 		}
 	})
 }
 
-// readAll asks an image for everything but steps.
-func readAll(t *testing.T, im *pe.File) {
-	for i := range min(im.CountAMD64(), 64) {
-		fn := im.EntryAMD64(i)
-		if got, ok := im.LookupAMD64(fn.Begin); ok && !got.Contains(fn.Begin) {
-			t.Fatalf("%+v does not hold %#x", got, fn.Begin)
-		}
-		_ = im.CheckAMD64(fn)
+func exerciseImage(t *testing.T, w *walkers, im *pe.File, size int, rva uint32) {
+	readAll(t, im, size)
+	for i := range uint32(4) {
+		stepAnywhere(t, im, rva+i)
 	}
+	w.walk(t, im, rva)
+}
+
+// readAll asks an image of size bytes for everything but steps.
+func readAll(t *testing.T, im *pe.File, size int) {
+	readAMD64(t, im, size)
+	readARM64(t, im, size)
 	for _, s := range im.Sections() {
 		if b, ok := im.BytesAt(s.RVA, 16); ok && len(b) != 16 {
 			t.Fatalf("%d bytes for 16", len(b))
 		}
+		im.Section(s.Name)
 	}
 	if len(im.Problems()) > 64 {
 		t.Fatalf("%d problems", len(im.Problems()))
 	}
-	_, _ = im.Exports()
-	_, _ = im.DebugID()
+	if x, _ := im.Exports(); len(x) > size/2 {
+		t.Fatalf("%d exports in %d bytes", len(x), size)
+	}
+	if id, ok := im.DebugID(); ok && (id.String() == "" || len(id.PDB) > size) {
+		t.Fatalf("debug id %q", id)
+	}
+	if d := im.DWARF(); len(d.EHFrame) > size || len(d.DebugFrame) > size {
+		t.Fatalf("DWARF of %d and %d bytes in %d", len(d.EHFrame), len(d.DebugFrame), size)
+	}
+}
+
+// someFunctions bounds what is looked at in one image.
+const someFunctions = 64
+
+// readAMD64 looks at every x64 function: what is found by an address holds it,
+// and what passed the checks can be decoded.
+func readAMD64(t *testing.T, im *pe.File, size int) {
+	if n := im.CountAMD64(); n > size/pe.AMD64EntrySize {
+		t.Fatalf("%d functions in %d bytes", n, size)
+	}
+	for i := range min(im.CountAMD64(), someFunctions) {
+		fn := im.EntryAMD64(i)
+		for _, at := range []uint32{fn.Begin, fn.Begin + (fn.End-fn.Begin)/2, fn.End - 1, fn.End} {
+			if got, ok := im.LookupAMD64(at); ok && !got.Contains(at) {
+				t.Fatalf("%+v does not hold %#x", got, at)
+			}
+			im.FindAMD64(at)
+		}
+		if _, ok := im.LookupAMD64(fn.Begin); !ok && fn.Begin < fn.End {
+			t.Fatalf("%+v is not found", fn)
+		}
+		sound := im.CheckAMD64(fn) == nil
+		to, why := im.ResolveAMD64(fn)
+		info, fault := im.AMD64Info(to.Unwind)
+		if sound && (why != pe.OK || !fault.OK()) {
+			t.Fatalf("%+v is sound, but %v, %v", fn, why, fault)
+		}
+		if fault.OK() {
+			if _, why := im.PrimaryAMD64(to); sound && why != pe.OK {
+				t.Fatalf("%+v is sound, but has no primary: %v", fn, why)
+			}
+			if len(info.Codes) != 2*int(info.Count) {
+				t.Fatalf("%d bytes of %d codes", len(info.Codes), info.Count)
+			}
+		}
+	}
+}
+
+// readARM64 looks at every ARM64 function, and at its instructions.
+func readARM64(t *testing.T, im *pe.File, size int) {
+	if arch, _ := im.Arch(); arch != pe.ARM64 {
+		return
+	}
+	pdata := im.ExceptionDirectory()
+	if len(pdata) > size {
+		t.Fatalf("a directory of %d bytes in %d", len(pdata), size)
+	}
+	for i := range min(len(pdata)/pe.ARM64EntrySize, someFunctions) {
+		fn := pe.ARM64Entry(pdata, i)
+		if k := pe.ARM64Find(pdata, fn.Begin); k < 0 || pe.ARM64Entry(pdata, k).Begin != fn.Begin {
+			t.Fatalf("entry %d is found as %d", i, k)
+		}
+		var buf pe.ARM64Buffer
+		info, begin, found, fault := im.ARM64Info(fn.Begin, &buf)
+		if !fault.OK() || !found {
+			continue
+		}
+		if begin != fn.Begin {
+			t.Fatalf("%#x is of the function at %#x", fn.Begin, begin)
+		}
+		for _, offset := range []uint32{0, 4, info.Length / 2 &^ 3, info.Length - 4, info.Length} {
+			checkInfo(t, &info, offset)
+		}
+	}
+}
+
+// sameImage holds an undamaged file against its mapped copy.
+func sameImage(t *testing.T, file, mapped *pe.File) {
+	end := uint32(1)
+	for _, s := range file.Sections() {
+		if s.RVA < end || s.RVA > maxMapped {
+			return // sections over each other: the copy is another image
+		}
+		end = s.RVA + uint32(len(file.Tail(s.RVA, maxMapped)))
+	}
+	if len(file.Sections()) > 0 && len(file.Tail(0, maxMapped)) > int(file.Sections()[0].RVA) || len(file.Problems()) != 0 {
+		return
+	}
+	if !bytes.Equal(file.ExceptionDirectory(), mapped.ExceptionDirectory()) {
+		t.Fatalf("an exception directory of %d bytes, mapped %d", len(file.ExceptionDirectory()), len(mapped.ExceptionDirectory()))
+	}
+	for i := range min(file.CountAMD64(), someFunctions) {
+		fn := file.EntryAMD64(i)
+		if a, b := file.CheckAMD64(fn), mapped.CheckAMD64(fn); (a == nil) != (b == nil) {
+			t.Fatalf("%+v: %v, mapped %v", fn, a, b)
+		}
+	}
+	a, errA := file.Exports()
+	b, errB := mapped.Exports()
+	if !reflect.DeepEqual(a, b) || (errA == nil) != (errB == nil) {
+		t.Fatalf("%d exports, mapped %d: %v, %v", len(a), len(b), errA, errB)
+	}
 }
 
 // peStack is a stack of words that are addresses in it.
 var peStack = func() *memory.Window {
 	b := make([]byte, 1<<14)
 	for i := 0; i < len(b); i += 8 {
-		binary.LittleEndian.PutUint64(b[i:], 1<<40+uint64(i*7&0x3ff8))
+		binary.LittleEndian.PutUint64(b[i:], walkStack+uint64(i*7&0x3ff8))
 	}
-	return memory.New(memory.Run{Addr: 1 << 40, Data: b})
+	return memory.New(memory.Run{Addr: walkStack, Data: b})
 }()
 
 func peRegisters(rip uint64) (r context.AMD64) {
 	r.RIP, r.Known = rip, context.AMD64All
 	for i := range r.GPR {
-		r.GPR[i] = 1<<40 + 0x1000
+		r.GPR[i] = walkStack + 0x1000
 	}
 	return r
 }
@@ -133,18 +255,47 @@ func stepAnywhere(t *testing.T, im *pe.File, rva uint32) {
 	}
 }
 
-// walkImage walks within bounds: stack pointers only go up, unless a machine
-// frame says otherwise.
-func walkImage(t *testing.T, u *amd64.Unwinder, rva uint32) {
-	var out [32]unwind.Frame
-	regs := peRegisters(1<<32 + uint64(rva))
-	b := unwind.Bounds{Low: 1 << 40, High: 1<<40 + 1<<14, Guess: true}
-	n, _, _ := u.Walk(&regs, true, unwind.TrustContext, peStack, &b, out[:])
-	for i := 1; i < n; i++ {
-		if !out[i].Exact && out[i].SP < out[i-1].SP {
-			t.Fatalf("frame %d goes down: %#x after %#x", i, out[i].SP, out[i-1].SP)
-		}
+// walkers are the unwinders of one fuzzer, with and without caches.
+type walkers struct {
+	x64, plainX64 *amd64.Unwinder
+	arm, plainARM *arm64.Unwinder
+}
+
+func newWalkers() *walkers {
+	w := &walkers{amd64.New(), amd64.New(), arm64.New(), arm64.New()}
+	w.plainX64.DisableCache(true)
+	w.plainARM.DisableCache(true)
+	return w
+}
+
+// table gives the walkers a table of one module, with managed code outside it.
+func (w *walkers) table(m module.Module) *module.Table {
+	t := module.NewTable(generations.Add(1), []module.Module{m}, []module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
+	for _, u := range []*amd64.Unwinder{w.x64, w.plainX64} {
+		u.SetTable(t)
 	}
+	for _, u := range []*arm64.Unwinder{w.arm, w.plainARM} {
+		u.SetTable(t)
+	}
+	return t
+}
+
+// generations numbers tables: those of different content must differ in it.
+var generations atomic.Uint32
+
+// walk walks a PE image from an address in it, by the walker of its machine.
+func (w *walkers) walk(t *testing.T, im *pe.File, rva uint32) {
+	const base = 0x1_4000_0000
+	mods := w.table(module.PEFromFile(1, im, "fuzz", base, 0))
+	if arch, _ := im.Arch(); arch == pe.ARM64 {
+		regs := arm64.Registers{PC: base + uint64(rva), Sp: walkStack + 0x1000, Known: context.ARM64All}
+		for i := range regs.X {
+			regs.X[i] = walkStack + 0x1000 + uint64(i)*16
+		}
+		checkWalkARM64(t, w.arm, w.plainARM, mods, regs, peStack, true)
+		return
+	}
+	checkWalkAMD64(t, w.x64, w.plainX64, mods, peRegisters(base+uint64(rva)), peStack, true)
 }
 
 // FuzzUnwindInfo reads any bytes as an UNWIND_INFO of a function whose code are
@@ -166,7 +317,11 @@ func FuzzUnwindInfo(f *testing.F) {
 		f.Add(info, body, uint16(5), false)
 		f.Add(info, body, uint16(0x100), true)
 	}
+	for _, from := range []vectors{{"amd64-native.jsonl.gz", 5}, {"amd64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.code, uint16(r.into), false) })
+	}
 	f.Fuzz(func(t *testing.T, info, code []byte, offset uint16, unix bool) {
+		info, code = info[:len(info):len(info)], code[:len(code):len(code)]
 		machine := uint16(pe.MachineAMD64)
 		if unix {
 			machine ^= 0x7b79

@@ -1,0 +1,183 @@
+package fuzz
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+)
+
+const (
+	walkBias  = 0x5000_0000
+	walkStack = 0x7000_0000
+	walkJIT   = 0x9000_0000
+	walkSteps = 64
+)
+
+// FuzzWalkAMD64 walks any stack by any call frame information. Whatever they
+// say: no panic, a reason, bounded steps, no allocation, a stack pointer that
+// only rises outside signal frames, and the same answer with and without the
+// rule cache.
+func FuzzWalkAMD64(f *testing.F) {
+	seedWalkAMD64(f)
+	u, plain := amd64.New(), amd64.New()
+	plain.DisableCache(true)
+	f.Fuzz(func(t *testing.T, frames, stack []byte, ip, fp uint64, guess bool) {
+		frames, stack = frames[:len(frames):len(frames)], stack[:len(stack):len(stack)] // a read past the end is a panic
+		table := cfiTable(frames)
+		if table == nil || len(stack) > 1<<16 {
+			return
+		}
+		mods := module.NewTable(generations.Add(1), []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
+			[]module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
+		u.SetTable(mods)
+		plain.SetTable(mods)
+		mem := memory.New(memory.Run{Addr: walkStack, Data: stack})
+		regs := amd64.Registers{RIP: ip, Known: context.AMD64All}
+		for i := range regs.GPR {
+			regs.GPR[i] = fp + uint64(i)<<4
+		}
+		regs.GPR[context.RSP], regs.GPR[context.RBP] = walkStack, fp
+		checkWalkAMD64(t, u, plain, mods, regs, mem, guess)
+	})
+}
+
+func cfiTable(frames []byte) *cfi.Table {
+	table, _ := cfi.Load(cfi.Sections{Arch: cfi.AMD64, EHFrame: frames, EHFrameAddr: walkFrames})
+	if table == nil || table.Len() == 0 {
+		return nil
+	}
+	return table
+}
+
+func checkWalkAMD64(t *testing.T, u, plain *amd64.Unwinder, mods *module.Table, regs amd64.Registers, mem *memory.Window, guess bool) {
+	b := unwind.Bounds{Low: walkStack, High: walkStack + 1<<16, MaxSteps: walkSteps, Guess: guess}
+	var out, out2 [walkSteps + 8]unwind.Frame
+	first, second := regs, regs
+	begin := time.Now()
+	n, exact, stop := u.Walk(&first, true, unwind.TrustContext, mem, &b, out[:])
+	checkTime(t, begin)
+	n2, exact2, stop2 := plain.Walk(&second, true, unwind.TrustContext, mem, &b, out2[:])
+	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || first != second {
+		t.Fatalf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
+	}
+	checkFrames(t, mods, out[:n], stop)
+	if a := testing.AllocsPerRun(1, func() {
+		again := regs
+		u.Walk(&again, true, unwind.TrustContext, mem, &b, out[:])
+	}); a != 0 {
+		t.Fatalf("%v allocations", a)
+	}
+}
+
+// maxWalkTime is far above what walkSteps steps take (each runs at most a few
+// thousand operations, a few milliseconds in all), and far below what a loop
+// without a bound would.
+const maxWalkTime = 10 * time.Second
+
+func checkTime(t *testing.T, begin time.Time) {
+	if d := time.Since(begin); d > maxWalkTime {
+		t.Fatalf("%d steps took %v", walkSteps, d)
+	}
+}
+
+// checkFrames: a reason, bounded steps, a stack pointer that only rises outside
+// signal and machine frames, and a doubt that is never forgotten.
+func checkFrames(t *testing.T, mods *module.Table, out []unwind.Frame, stop unwind.Stop) {
+	if stop == unwind.StopNone || len(out) > walkSteps {
+		t.Fatalf("%d frames, stop %v", len(out), stop)
+	}
+	for i := 1; i < len(out); i++ {
+		left, now := &out[i-1], &out[i]
+		if now.SP < left.SP && left.Kind != unwind.KindSignal && !machineFrame(mods, left, now) {
+			t.Fatalf("frame %d: SP fell from %#x to %#x", i, left.SP, now.SP)
+		}
+		if left.Trust.Doubtful() && !now.Trust.Doubtful() {
+			t.Fatalf("frame %d: doubt forgotten", i)
+		}
+	}
+}
+
+// machineFrame reports whether a PE frame may have been left through a machine
+// frame: what it interrupted is exact, and may be on any stack.
+func machineFrame(mods *module.Table, left, now *unwind.Frame) bool {
+	return left.Module >= 0 && mods.At(int(left.Module)).PE != nil && now.Exact
+}
+
+// seedWalkAMD64 gives a CIE with one FDE over the whole module for several
+// programs, and stacks with plausible words.
+func seedWalkAMD64(f *testing.F) {
+	stack := plausibleStack()
+	for _, s := range sorted(seedCFI(f)) {
+		if s.Arch == cfi.AMD64 && s.EHFrame != nil {
+			eachWalkSeed(s, 3, func(ip uint64) { f.Add(s.EHFrame, stack, ip, uint64(walkStack+64), false) })
+		}
+	}
+	if data, addr, ok := hostFrames(4096); ok {
+		eachWalkSeed(cfi.Sections{Arch: cfi.AMD64, EHFrame: data, EHFrameAddr: addr}, 5, func(ip uint64) {
+			f.Add(data, stack, ip, uint64(walkStack+64), true)
+		})
+	}
+	for _, program := range [][]byte{
+		nil,
+		{0x0e, 24, 0x83, 2, 0x86, 3},
+		{0x0c, 6, 16, 0x86, 2},
+		{0x0f, 3, 0x76, 0x78, 0x06},
+		{0x10, 3, 2, 0x23, 8},
+		{0x07, 16},
+		{0x16, 7, 3, 0x23, 0x10, 0x96},
+	} {
+		for _, aug := range []string{"zR\x00", "zRS\x00"} {
+			frames := ehRecord(append(append([]byte{0, 0, 0, 0, 1}, aug...), 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1))
+			body := binary.LittleEndian.AppendUint32(nil, uint32(len(frames)+4))
+			body = binary.LittleEndian.AppendUint64(body, 0)
+			body = binary.LittleEndian.AppendUint64(body, 1<<20)
+			frames = append(frames, ehRecord(append(append(body, 0), program...))...)
+			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
+			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
+		}
+	}
+}
+
+// plausibleStack has words of every kind a walk may meet: addresses of the
+// module, of the stack, of managed code, zeros.
+func plausibleStack() (stack []byte) {
+	for i := range uint64(64) {
+		word := [4]uint64{walkBias + 0x100 + i, walkStack + 8*i + 32, walkJIT + i, 0}[i&3]
+		if i > 48 {
+			word = walkBias + i
+		}
+		stack = binary.LittleEndian.AppendUint64(stack, word)
+	}
+	return stack
+}
+
+// walkFrames is where a walked module's frames lie in it.
+const walkFrames = 0x10_0000
+
+// eachWalkSeed gives the middle of every n-th function of real sections, as an
+// address of the walked module, whose frames lie elsewhere than they were
+// linked: functions and frames are as far from each other as they were.
+func eachWalkSeed(s cfi.Sections, n int, add func(ip uint64)) {
+	table, _ := cfi.Load(s)
+	i := 0
+	table.Each(func(fde cfi.FDE) bool {
+		if i++; i%n == 0 {
+			add(walkBias + walkFrames + fde.Lo + (fde.Hi-fde.Lo)/2&^3 - s.EHFrameAddr)
+		}
+		return true
+	})
+}
+
+func ehRecord(body []byte) []byte {
+	for len(body)%8 != 4 {
+		body = append(body, 0)
+	}
+	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
+}

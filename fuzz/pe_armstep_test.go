@@ -1,0 +1,64 @@
+package fuzz
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
+)
+
+// FuzzPEStepARM64 steps by any packed word or .xdata record through an
+// unwinder: no panic, registers untouched after a stop, a stack pointer that
+// only rises unless the caller was interrupted, no allocation, the same answer
+// with and without caches.
+func FuzzPEStepARM64(f *testing.F) {
+	for _, from := range []vectors{{"arm64-native.jsonl.gz", 3}, {"arm64-packedx.jsonl.gz", 3}, {"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
+		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.word&3*r.word, r.into, uint64(0x7000_0400), true) })
+	}
+	u, plain := arm64.New(), arm64.New()
+	plain.DisableCache(true)
+	f.Fuzz(func(t *testing.T, xdata []byte, word, into uint32, fp uint64, exact bool) {
+		const fn, at, base, stack = 0x1000, 0x5000, 0x1_4000_0000, 0x7000_0000
+		if word&3 == 0 {
+			word = at
+		}
+		dir := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, fn), word)
+		im := pe.FromBlocks(pe.MachineARM64, dir, []pe.Block{{RVA: at, Data: xdata[:len(xdata):len(xdata)]}})
+		mods := module.NewTable(generations.Add(1), []module.Module{{Start: base, End: base + 1<<32, Bias: base, PE: im}}, nil)
+		u.SetTable(mods)
+		plain.SetTable(mods)
+		regs := arm64.Registers{PC: base + fn + uint64(into&0xffffc), Sp: stack + 512, Known: context.ARM64All}
+		for i := range regs.X {
+			regs.X[i] = fp + uint64(i)*16
+		}
+		checkPEStepARM64(t, u, plain, regs, exact, stepStack(stack))
+	})
+}
+
+func checkPEStepARM64(t *testing.T, u, plain *arm64.Unwinder, regs arm64.Registers, exact bool, mem *memory.Window) {
+	var fr, fr2 unwind.Frame
+	now, callerExact, stop := regs, false, unwind.StopNone
+	if n := testing.AllocsPerRun(1, func() {
+		now = regs
+		callerExact, stop = u.Step(&now, exact, mem, nil, &fr)
+	}); n != 0 {
+		t.Fatalf("%v allocations", n)
+	}
+	again := regs
+	if exact2, stop2 := plain.Step(&again, exact, mem, nil, &fr2); exact2 != callerExact || stop2 != stop || again != now || fr2 != fr {
+		t.Fatalf("with cache %v, %+v; without %v, %+v", stop, fr, stop2, fr2)
+	}
+	switch {
+	case stop != unwind.StopNone && (now != regs || fr.CFA != 0):
+		t.Fatalf("%v, but the registers changed", stop)
+	case stop == unwind.StopNone && !callerExact && now.Sp < regs.Sp:
+		t.Fatalf("the stack pointer went down to %#x", now.Sp)
+	case stop == unwind.StopNone && (fr.CFA != now.Sp || u.StepTrust().Doubtful()):
+		t.Fatalf("frame %+v, trust %v", fr, u.StepTrust())
+	}
+}

@@ -1,0 +1,6 @@
+//go:build ignore
+
+// The smallest Go program: its linker's .debug_frame is the seed.
+package main
+
+func main() { println("seed") }
