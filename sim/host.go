@@ -1,0 +1,310 @@
+package sim
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/snapshot"
+)
+
+// Host is the simulated process as a profiler's sampler sees it: it implements
+// clr.Threads (Windows) and clr.Runtime (Linux), as the C shim does on real
+// CLRs, with the same guard for dying threads.
+type Host struct {
+	w         *World
+	A         *sched.Actor      // the sampler
+	Truth     [][]machine.Frame // of the last capture of each slot, leaf first
+	Counts    Counts
+	slots     []*slot
+	destroyed map[clr.ThreadID]bool
+	claimed   clr.ThreadID // whose destruction waits
+	inside    bool         // all destructions wait
+	window    int          // threads suspended by the sampler
+}
+
+var (
+	_ clr.Threads = (*Host)(nil)
+	_ clr.Runtime = (*Host)(nil)
+)
+
+// Counts is what a host was asked for.
+type Counts struct {
+	Suspends, Resumes, Snapshots, Callbacks int
+	Results                                 map[clr.HRESULT]int
+}
+
+// slot is where one thread's answer lands. Its storage is made before any
+// suspension.
+type slot struct {
+	stack    []byte
+	frames   []clr.SnapshotFrame
+	answered bool
+	status   clr.CaptureStatus
+	state    machine.State
+	addr     uint64
+	n        int
+	truth    []machine.Frame
+	asked    *Thread
+}
+
+// slotCount bounds the threads of one round, frameCount the callbacks of a walk.
+const slotCount, frameCount = 16, 512
+
+func newHost(w *World) *Host {
+	h := &Host{w: w, destroyed: map[clr.ThreadID]bool{}, Counts: Counts{Results: map[clr.HRESULT]int{}}}
+	w.CLR.Callbacks.ThreadDestroyed = h.threadDestroyed
+	return h
+}
+
+// Sampler starts the profiler's sampler: a thread that never runs managed code.
+func (h *Host) Sampler(body func(a *sched.Actor)) *sched.Actor {
+	h.A = h.w.S.Go("sampler", func(a *sched.Actor) {
+		h.A = a
+		body(a)
+	})
+	return h.A
+}
+
+// threadDestroyed is the profiler's callback: it blocks until the walk of the
+// dying thread is over.
+func (h *Host) threadDestroyed(a *sched.Actor, t *vm.Thread) {
+	h.destroyed[t.ID] = true
+	a.WaitUntil("the walk of it to end", func() bool { return h.claimed != t.ID && !h.inside }, h.A)
+}
+
+func (h *Host) slot(i int) *slot {
+	for len(h.slots) <= i {
+		h.slots = append(h.slots, &slot{stack: make([]byte, StackSize), frames: make([]clr.SnapshotFrame, 0, frameCount)})
+		h.Truth = append(h.Truth, nil)
+	}
+	return h.slots[i]
+}
+
+func (h *Host) thread(id clr.ThreadID) *Thread {
+	for _, t := range h.w.threads {
+		if t.ID == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// Known lists the threads that have run managed code and were not destroyed, as
+// ThreadCreated and ThreadDestroyed tell.
+func (h *Host) Known() (out []clr.Thread) {
+	for _, t := range h.w.threads {
+		if t.Hijack != nil && !h.destroyed[t.ID] {
+			out = append(out, h.id(t))
+		}
+	}
+	return out
+}
+
+func (h *Host) id(t *Thread) clr.Thread {
+	low, high := t.M.Bounds()
+	return clr.Thread{ID: t.ID, TID: t.TID, StackLow: low, StackHigh: high}
+}
+
+// Claim implements clr.Threads.
+func (h *Host) Claim(t clr.Thread) bool {
+	h.A.Yield("claims a thread")
+	if h.destroyed[t.ID] {
+		return false
+	}
+	h.claimed = t.ID
+	return true
+}
+
+// Release implements clr.Threads.
+func (h *Host) Release(clr.Thread) {
+	h.claimed = 0
+	h.A.Yield("releases the thread")
+}
+
+// Prime implements clr.Threads.
+func (h *Host) Prime(t clr.Thread) (callbacks int, hr clr.HRESULT) {
+	hr = h.w.CLR.DoStackSnapshot(h.A, vm.Call{Thread: t.ID, Flags: vm.RegisterContext, Receive: func(*vm.Callback) clr.HRESULT {
+		callbacks++
+		return clr.S_OK
+	}})
+	return callbacks, hr
+}
+
+// Suspend implements clr.Threads.
+func (h *Host) Suspend(i int, t clr.Thread) clr.SuspendStatus {
+	h.slot(i)
+	if _, err := h.A.SuspendThread(h.thread(t.ID).A); err != nil {
+		return clr.SuspendGone
+	}
+	h.window++
+	h.Counts.Suspends++
+	return clr.Suspended
+}
+
+// Context implements clr.Threads.
+func (h *Host) Context(i int, c *clr.Capture) bool {
+	t := h.thread(c.Thread.ID)
+	if err := h.A.Stop(t.A); err != nil {
+		return false
+	}
+	s := h.slot(i)
+	h.copy(s, t)
+	h.Truth[i] = s.truth
+	h.fill(s, c, t)
+	return true
+}
+
+// Resume implements clr.Threads.
+func (h *Host) Resume(_ int, t clr.Thread) {
+	h.window--
+	h.Counts.Resumes++
+	h.A.ResumeThread(h.thread(t.ID).A)
+}
+
+// copy takes t's registers and stack.
+func (h *Host) copy(s *slot, t *Thread) {
+	s.state = t.M.State()
+	addr, live := t.M.Stack()
+	s.addr, s.n = addr, copy(s.stack, live)
+	s.truth = t.M.Truth(s.truth[:0])
+}
+
+func (h *Host) fill(s *slot, c *clr.Capture, t *Thread) {
+	c.Thread.StackLow, c.Thread.StackHigh = t.M.Bounds()
+	if h.w.Arch == image.ARM64 {
+		c.ARM64 = s.state.ARM64()
+	} else {
+		c.Regs = s.state.AMD64()
+	}
+	c.Stack = memory.Run{Addr: s.addr, Data: s.stack[:s.n]}
+}
+
+// DoStackSnapshot implements clr.Threads and clr.Runtime.
+func (h *Host) DoStackSnapshot(i int, c *clr.Capture) {
+	s := h.slot(i)
+	s.frames = s.frames[:0]
+	call := vm.Call{Thread: c.Thread.ID, Flags: vm.RegisterContext, Receive: func(cb *vm.Callback) clr.HRESULT {
+		return h.record(s, c, cb)
+	}}
+	if c.Seeded {
+		seed := h.seed(c)
+		call.Seed = &seed
+	}
+	c.Result = h.w.CLR.DoStackSnapshot(h.A, call)
+	c.Frames = s.frames
+	h.Counts.Snapshots++
+	h.Counts.Results[c.Result]++
+}
+
+// seed is the CONTEXT the CLR is given.
+func (h *Host) seed(c *clr.Capture) machine.State {
+	if h.w.Arch == image.ARM64 {
+		return machine.FromARM64(&c.SeedARM64)
+	}
+	return machine.FromAMD64(&c.Seed)
+}
+
+// record is the callback that the C shim has: it writes flat words.
+func (h *Host) record(s *slot, c *clr.Capture, cb *vm.Callback) clr.HRESULT {
+	h.Counts.Callbacks++
+	if len(s.frames) == cap(s.frames) {
+		c.Full = true
+		return clr.S_FALSE
+	}
+	f := clr.SnapshotFrame{Function: cb.Function, IP: cb.IP}
+	if h.w.Arch == image.ARM64 {
+		r, err := context.ReadARM64(context.Win32ARM64, cb.Context)
+		if err != nil {
+			h.A.Fault("a callback's context: %v", err)
+		}
+		f.SP, f.FP = r.Sp, r.X[29]
+		copy(f.Saved[:], r.X[19:29])
+	} else {
+		r, err := context.ReadAMD64(context.Win32AMD64, cb.Context)
+		if err != nil {
+			h.A.Fault("a callback's context: %v", err)
+		}
+		f.SP, f.FP = r.SP(), r.FP()
+		f.Saved = [10]uint64{r.GPR[context.RBX], r.GPR[context.R12], r.GPR[context.R13], r.GPR[context.R14], r.GPR[context.R15],
+			r.GPR[context.RSI], r.GPR[context.RDI]}
+	}
+	s.frames = append(s.frames, f)
+	return clr.S_OK
+}
+
+// FunctionFromIP implements clr.Threads and clr.Runtime.
+func (h *Host) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
+	return h.w.CLR.Codes.FunctionFromIP(ip)
+}
+
+// Now implements clr.Threads and clr.Runtime: a step is a microsecond.
+func (h *Host) Now() int64 { return int64(h.w.S.Steps()) * 1000 }
+
+// Pause implements clr.Threads and clr.Runtime: the others may run.
+func (h *Host) Pause(int64) {
+	if h.window != 0 {
+		h.A.Fault("the sampler pauses while %d threads are suspended", h.window)
+	}
+	h.A.Yield("pauses")
+}
+
+// SuspendRuntime implements clr.Runtime.
+func (h *Host) SuspendRuntime() clr.HRESULT {
+	hr := h.w.CLR.SuspendRuntime(h.A)
+	if !hr.Failed() {
+		h.Counts.Suspends++
+	}
+	return hr
+}
+
+// ResumeRuntime implements clr.Runtime.
+func (h *Host) ResumeRuntime() clr.HRESULT {
+	h.Counts.Resumes++
+	return h.w.CLR.ResumeRuntime(h.A)
+}
+
+// Enter implements clr.Runtime.
+func (h *Host) Enter() { h.inside = true }
+
+// Leave implements clr.Runtime.
+func (h *Host) Leave() { h.inside = false }
+
+// Alive implements clr.Runtime.
+func (h *Host) Alive(t clr.Thread) bool { return !h.destroyed[t.ID] }
+
+// Ask implements clr.Runtime: a signal makes the thread copy itself.
+func (h *Host) Ask(i int, t clr.Thread) {
+	s, target := h.slot(i), h.thread(t.ID)
+	s.answered, s.asked, s.status = false, target, clr.Captured
+	sent := h.A.Signal(target.A, func(*sched.Actor) {
+		h.copy(s, target)
+		s.answered = true
+	})
+	if !sent {
+		s.status = clr.CaptureGone
+	}
+}
+
+// Await implements clr.Runtime.
+func (h *Host) Await(i int, c *clr.Capture) {
+	s := h.slot(i)
+	if s.status == clr.Captured {
+		h.A.WaitUntil("its copy", func() bool { return s.answered || s.asked.A.Ended() }, s.asked.A)
+	}
+	if !s.answered {
+		c.Status = clr.CaptureGone
+		return
+	}
+	c.Status = clr.Captured
+	h.Truth[i] = s.truth
+	h.fill(s, c, s.asked)
+}
+
+// Sample makes the product's sampler of single threads over this host.
+func (h *Host) NewThreads(s snapshot.Seeder) *snapshot.ThreadSampler {
+	return snapshot.NewThreads(h, s)
+}

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// step executes one instruction, and is a scheduling point if the world is fine.
+func (t *Thread) step() machine.Event {
+	if t.W.Fine {
+		t.A.Yield("runs")
+	}
+	return t.M.Step()
+}
+
+// toCall runs the current function to its next call site, or, if it has none,
+// to the end of its prolog.
+func (t *Thread) toCall() {
+	depth := t.M.Depth()
+	for {
+		op, part := t.M.Op()
+		if op == nil || part == image.Body && !calls(t) {
+			return // a leaf: its body is where it stands
+		}
+		if t.step() == machine.AtCall || t.M.Depth() < depth {
+			return
+		}
+	}
+}
+
+// calls reports whether the function t runs in has a call site.
+func calls(t *Thread) bool {
+	im, f := t.at()
+	return im != nil && callSite(f) >= 0
+}
+
+// at is the function t runs in.
+func (t *Thread) at() (*image.Image, *image.Func) {
+	pc := t.M.State().PC
+	k := t.W.Kit
+	for _, im := range []*image.Image{k.System, k.CLR, k.App, k.Code} {
+		if f := im.Find(pc); f != nil {
+			return im, f
+		}
+	}
+	return nil, nil
+}
+
+// call calls the function name, runs body inside it, and returns.
+func (t *Thread) call(name string, body func()) {
+	im, f := t.W.Kit.Lookup(name)
+	t.M.Loop() // a body may call many times from its one call site
+	t.M.Call(im, f)
+	depth := t.M.Depth()
+	t.toCall()
+	t.A.Yield(f.Name)
+	if body != nil {
+		body()
+	}
+	t.leave(depth)
+}
+
+// leave runs the function at depth to its end.
+func (t *Thread) leave(depth int) {
+	for t.M.Depth() >= depth {
+		switch t.step() {
+		case machine.AtCall:
+			t.M.Skip()
+		case machine.Ended, machine.Faulted:
+			t.A.Fault("%s: a simulated thread lost its way at %#x", t.A.Name(), t.M.State().PC)
+		}
+	}
+}
+
+// Native calls an unmanaged function from unmanaged code.
+func (t *Thread) Native(name string, body func()) { t.call(name, body) }
+
+// Method calls a method from managed code.
+func (t *Thread) Method(name string, body func()) {
+	t.W.CLR.Poll(t.A, t.Thread)
+	t.call(name, body)
+}
+
+// Managed enters managed code from unmanaged code, through the CLR: the thread
+// is in cooperative mode within body.
+func (t *Thread) Managed(name string, body func()) {
+	t.W.adopt(t)
+	t.call(CallManaged, func() {
+		t.W.CLR.Return(t.A, t.Thread)
+		t.call(name, body)
+		t.W.CLR.Leave(t.Thread)
+	})
+}
+
+// PInvoke calls an unmanaged function from managed code: the thread is in
+// preemptive mode within body, and the Frame chain knows its caller. After it
+// the thread waits for any suspension of the runtime to end.
+func (t *Thread) PInvoke(name string, body func()) {
+	im, f := t.W.Kit.Lookup(name)
+	t.M.Loop()
+	caller := t.M.State()
+	t.M.Call(im, f)
+	depth := t.M.Depth()
+	t.push(caller, false)
+	t.W.CLR.Leave(t.Thread)
+	t.toCall()
+	t.A.Yield(f.Name)
+	if body != nil {
+		body()
+	}
+	t.leave(depth)
+	t.W.CLR.Return(t.A, t.Thread)
+	t.pop()
+}
+
+// Stub is PInvoke by way of an IL stub.
+func (t *Thread) Stub(stub, name string, body func()) {
+	t.call(stub, func() { t.PInvoke(name, body) })
+}
+
+// Helper calls a helper of the CLR from managed code that stays in cooperative
+// mode: what needs a seed.
+func (t *Thread) Helper(name string, body func()) { t.call(name, body) }
+
+// push puts the managed frame t has just called from on the Frame chain.
+func (t *Thread) push(before machine.State, resumable bool) {
+	truth := t.M.Truth(nil)
+	t.Chain = append(t.Chain, vm.Frame{Address: before.R[t.W.Arch.SP()], Caller: truth[1].State, Resumable: resumable})
+}
+
+func (t *Thread) pop() { t.Chain = t.Chain[:len(t.Chain)-1] }
+
+// waitFrames puts the frames of a wait for the collector on t's stack.
+func (w *World) waitFrames(a *sched.Actor, v *vm.Thread, resumable bool, block func()) {
+	for _, t := range w.threads {
+		if t.Thread != v {
+			continue
+		}
+		outer := GCWait
+		if resumable {
+			outer = Redirect
+		}
+		t.wait(outer, resumable, block)
+		return
+	}
+	block()
+}
+
+func (t *Thread) wait(outer string, resumable bool, block func()) {
+	im, f := t.W.Kit.Lookup(outer)
+	t.M.Loop()
+	before := t.M.State()
+	managed := t.W.CLR.Codes.Managed(before.PC)
+	t.M.Call(im, f)
+	depth := t.M.Depth()
+	if managed && resumable {
+		t.push(before, true)
+	}
+	t.toCall()
+	t.call(Wait, block)
+	t.leave(depth)
+	if managed && resumable {
+		t.pop()
+	}
+}
+
+// Poll is a safe point.
+func (t *Thread) Poll() { t.W.CLR.Poll(t.A, t.Thread) }
+
+// Collect allocates what starts a collection.
+func (t *Thread) Collect() {
+	t.Helper(GCAlloc, func() { t.W.CLR.Collect(t.A, t.Thread) })
+}
+
+// Jit compiles a method: in preemptive mode, under the CLR's lock and, on
+// Windows, that of the operating system's function tables.
+func (t *Thread) Jit() {
+	t.Helper(JitCompile, func() {
+		t.W.CLR.Leave(t.Thread)
+		var os *sched.Lock
+		if t.W.Variant.Windows() {
+			os = t.W.Tables
+		}
+		t.W.CLR.Jit(t.A, os)
+		t.W.CLR.Return(t.A, t.Thread)
+	})
+}
+
+// Holding runs body with a lock held, inside the function that takes it.
+func (t *Thread) Holding(l *sched.Lock, in string, body func()) {
+	t.call(in, func() {
+		t.A.Lock(l)
+		t.A.Yield("holds the lock")
+		if body != nil {
+			body()
+		}
+		t.A.Unlock(l)
+	})
+}

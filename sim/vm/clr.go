@@ -1,0 +1,122 @@
+package vm
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/sched"
+)
+
+// EnableStackSnapshot is COR_PRF_ENABLE_STACK_SNAPSHOT, without which
+// DoStackSnapshot refuses.
+const EnableStackSnapshot = 0x10000000
+
+// Callbacks are what a profiler hears, on the thread that caused it.
+type Callbacks struct {
+	ThreadDestroyed          func(a *sched.Actor, t *Thread)
+	GarbageCollectionStarted func(a *sched.Actor)
+	ModuleLoadStarted        func(a *sched.Actor)
+}
+
+// CLR is one runtime in one process.
+type CLR struct {
+	Variant   Variant
+	Arch      image.Arch
+	Codes     Codes
+	EventMask uint32
+	Started   bool // the execution engine has started
+	Detaching bool // the profiler is being detached
+	NoGC      bool // the collector has not been initialised
+	Threads   []*Thread
+	Callbacks Callbacks
+
+	ThreadStore *sched.Lock // held by whoever stops the runtime
+	CodeHeap    *sched.Lock // the writer's side of the JIT manager's lookup lock
+	PerThread   *sched.Lock // taken by a thread's first call of the profiling API
+	Unwinder    *sched.Lock // Linux: the mutex inside the CLR's own libunwind
+
+	// Wait surrounds a wait of t for the end of a suspension with the frames that
+	// stand on the stack meanwhile; nil: none. resumable: after a hijack or a
+	// redirection.
+	Wait func(a *sched.Actor, t *Thread, resumable bool, block func())
+
+	suspender *sched.Actor // who stops the runtime, or has stopped it
+	stopped   bool
+	profiler  bool // it was the profiler, by SuspendRuntime
+	known     map[*sched.Actor]bool
+}
+
+// New returns a started CLR that a profiler has set the event mask of.
+func New(v Variant, a image.Arch) *CLR {
+	return &CLR{
+		Variant: v, Arch: a, EventMask: EnableStackSnapshot, Started: true,
+		ThreadStore: newLock("CLR thread store"),
+		CodeHeap:    newLock("CLR code heap"),
+		PerThread:   newLock("CLR per-thread initialisation"),
+		Unwinder:    newLock("CLR libunwind"),
+		known:       map[*sched.Actor]bool{},
+	}
+}
+
+// Thread returns the thread of an id, nil if the CLR knows none. A dead thread
+// is found: its object lives as long as somebody may hold its id.
+func (c *CLR) Thread(id clr.ThreadID) *Thread {
+	for _, t := range c.Threads {
+		if t.ID == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// Of returns the CLR's thread of an actor, nil if it has never run managed code.
+func (c *CLR) Of(a *sched.Actor) *Thread {
+	for _, t := range c.Threads {
+		if t.Actor == a {
+			return t
+		}
+	}
+	return nil
+}
+
+// Destroy ends t: the profiler hears of it on the dying thread, and may block.
+func (c *CLR) Destroy(a *sched.Actor, t *Thread) {
+	if f := c.Callbacks.ThreadDestroyed; f != nil {
+		f(a, t)
+	}
+	t.Dead = true
+	a.Yield("thread destroyed")
+}
+
+// initialise is the first call of the profiling API on a thread that is not the
+// CLR's: it sets up per-thread state under a lock of the CLR.
+func (c *CLR) initialise(a *sched.Actor) {
+	if c.known[a] || c.Of(a) != nil {
+		return
+	}
+	a.Lock(c.PerThread)
+	a.Yield("per-thread state is set up")
+	c.known[a] = true
+	a.Unlock(c.PerThread)
+}
+
+// Jit compiles: the code heap's writer lock is held, and the tables of dynamic
+// functions change under the operating system's.
+func (c *CLR) Jit(a *sched.Actor, os *sched.Lock) {
+	a.Lock(c.CodeHeap)
+	if os != nil {
+		a.Lock(os)
+		a.Yield("function table grows")
+		a.Unlock(os)
+	}
+	a.Unlock(c.CodeHeap)
+}
+
+// Adopt makes t, a thread that is about to run managed code for the first time,
+// one of the CLR's.
+func (c *CLR) Adopt(t *Thread) *Thread {
+	t.Hijack = &sched.Lock{Name: "hijack lock of " + t.Actor.Name()}
+	c.Threads = append(c.Threads, t)
+	return t
+}
+
+func newLock(name string) *sched.Lock { return &sched.Lock{Name: name} }

@@ -1,0 +1,127 @@
+package vm
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/sched"
+)
+
+// Suspending reports whether somebody stops or has stopped the runtime.
+func (c *CLR) Suspending() bool { return c.suspender != nil }
+
+// SuspendRuntime is ICorProfilerInfo10's: the profiler stops all managed
+// threads. Only a thread that the CLR does not have to stop may call it.
+func (c *CLR) SuspendRuntime(a *sched.Actor) clr.HRESULT {
+	switch {
+	case !c.Variant.HasSuspendRuntime():
+		return clr.E_NOTIMPL
+	case !c.Started:
+		return clr.CORPROF_E_RUNTIME_UNINITIALIZED
+	case c.Suspending():
+		return clr.CORPROF_E_SUSPENSION_IN_PROGRESS
+	}
+	a.Lock(c.ThreadStore)
+	c.stop(a, c.Of(a))
+	c.profiler = true
+	return clr.S_OK
+}
+
+// ResumeRuntime undoes SuspendRuntime.
+func (c *CLR) ResumeRuntime(a *sched.Actor) clr.HRESULT {
+	if !c.profiler || c.suspender != a {
+		return clr.CORPROF_E_UNSUPPORTED_CALL_SEQUENCE
+	}
+	c.profiler = false
+	c.restart()
+	a.Unlock(c.ThreadStore)
+	return clr.S_OK
+}
+
+// Collect is a garbage collection that t causes (nil: a thread of the
+// collector's own).
+func (c *CLR) Collect(a *sched.Actor, t *Thread) {
+	mode := Preemptive
+	if t != nil {
+		// Whoever waits for the thread store lets itself be stopped meanwhile.
+		mode, t.Mode = t.Mode, Preemptive
+	}
+	a.Lock(c.ThreadStore)
+	if t != nil {
+		t.Forbid++
+	}
+	c.stop(a, t)
+	if f := c.Callbacks.GarbageCollectionStarted; f != nil {
+		f(a)
+	}
+	a.Yield("collects garbage")
+	c.restart()
+	if t != nil {
+		t.Forbid--
+	}
+	a.Unlock(c.ThreadStore)
+	if t != nil {
+		c.back(a, t, mode)
+	}
+}
+
+// stop brings every other thread in cooperative mode to a safe point. On
+// Windows each is suspended for a moment to be redirected or hijacked.
+func (c *CLR) stop(a *sched.Actor, self *Thread) {
+	c.suspender = a
+	a.Yield("stops the runtime")
+	for _, t := range c.Threads {
+		if t == self || t.Dead || t.Actor == a || t.Mode == Preemptive {
+			continue
+		}
+		if c.Variant.Windows() {
+			a.SuspendThread(t.Actor)
+			a.Stop(t.Actor)
+			a.ResumeThread(t.Actor)
+		}
+		a.WaitUntil("a safe point of "+t.Actor.Name(), func() bool { return t.Dead || t.Mode == Preemptive }, t.Actor)
+	}
+	c.stopped = true
+}
+
+func (c *CLR) restart() { c.suspender, c.stopped = nil, false }
+
+// Poll is a safe point in cooperative code: if somebody stops the runtime, the
+// thread waits here until it goes on.
+func (c *CLR) Poll(a *sched.Actor, t *Thread) {
+	if t.Mode == Cooperative && c.suspender != nil && c.suspender != a {
+		c.wait(a, t, true)
+	}
+}
+
+// Leave changes t to preemptive mode: a P/Invoke begins, a callback ends.
+func (c *CLR) Leave(t *Thread) { t.Mode = Preemptive }
+
+// Return changes t to cooperative mode, after any suspension of the runtime.
+func (c *CLR) Return(a *sched.Actor, t *Thread) { c.back(a, t, Cooperative) }
+
+func (c *CLR) back(a *sched.Actor, t *Thread, m Mode) {
+	if m == Preemptive {
+		return
+	}
+	for c.suspender != nil && c.suspender != a {
+		c.wait(a, t, false)
+	}
+	t.Mode = Cooperative
+}
+
+// wait blocks t in preemptive mode until the runtime goes on.
+func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
+	mode := t.Mode
+	block := func() {
+		t.Mode = Preemptive
+		for c.suspender != nil && c.suspender != a {
+			by := c.suspender
+			a.WaitUntil("the runtime to go on", func() bool { return c.suspender == nil || c.suspender == a }, by)
+		}
+		t.Mode = mode
+	}
+	if c.Wait == nil {
+		block()
+		return
+	}
+	c.Wait(a, t, resumable, block)
+}

@@ -1,0 +1,203 @@
+package vm
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/sched"
+)
+
+// Flags of DoStackSnapshot's infoFlags. Source: corprof.idl.
+const (
+	RegisterContext uint32 = 1
+	X86Optimized    uint32 = 2
+)
+
+// Call is one call of DoStackSnapshot.
+type Call struct {
+	Thread  clr.ThreadID                   // 0: the caller's own
+	Flags   uint32                         // infoFlags
+	Seed    *machine.State                 // nil: none
+	Receive func(cb *Callback) clr.HRESULT // the profiler's callback
+	Lookup  func() bool                    // nil, or: the code lookup lock can be had at once
+
+	c         *CLR
+	a         *sched.Actor
+	self      *Thread
+	t         *Thread
+	locked    bool // the target's hijack lock is ours
+	suspended bool // the CLR has suspended the target itself
+	seed      *machine.State
+	current   machine.State
+}
+
+// DoStackSnapshot is ICorProfilerInfo2::DoStackSnapshot, called by actor a.
+func (c *CLR) DoStackSnapshot(a *sched.Actor, call Call) clr.HRESULT {
+	k := &call
+	k.c, k.a, k.self, k.seed = c, a, c.Of(a), call.Seed
+	defer k.undo()
+	for i := range Table {
+		r := &Table[i]
+		if !r.In.has(c.Variant) {
+			continue
+		}
+		if hr, decided := r.decide(k); decided {
+			return hr
+		}
+	}
+	return k.walk()
+}
+
+// undo gives back what the call took, whatever row has decided it.
+func (k *Call) undo() {
+	if k.suspended {
+		k.a.ResumeThread(k.t.Actor)
+	}
+	if k.locked {
+		k.a.Unlock(k.t.Hijack)
+	}
+}
+
+// other reports whether the target is not the calling thread.
+func (k *Call) other() bool { return k.t != k.self }
+
+// Row is a line of the decision table. Rows are evaluated in order; the first
+// that decides ends the call.
+type Row struct {
+	N      string // its number, as in the facts
+	When   string // the condition, for people
+	Then   string // the result, for people
+	Source string // where it was read or seen
+	In     set
+	decide func(k *Call) (clr.HRESULT, bool)
+}
+
+// Variants names the CLRs that have the row.
+func (r *Row) Variants() []string { return r.In.Names() }
+
+const (
+	src  = "proftoeeinterfaceimpl.cpp, ProfToEEInterfaceImpl::DoStackSnapshot"
+	seen = src + "; seen on 2.0.0, 2.2.2, 10.0.9"
+)
+
+func when(cond bool, hr clr.HRESULT) (clr.HRESULT, bool) { return hr, cond }
+
+func goOn() (clr.HRESULT, bool) { return 0, false }
+
+// Table is what DoStackSnapshot decides before it walks. What follows the last
+// row is the walk, whose rules stand in walk.go.
+var Table = []Row{
+	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING", src, all,
+		func(k *Call) (clr.HRESULT, bool) { return when(k.c.Detaching, clr.CORPROF_E_PROFILER_DETACHING) }},
+	{"2", "the execution engine has not started", "UNSAFE", src, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(!k.c.Started, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		}},
+	{"3", "the event mask lacks ENABLE_STACK_SNAPSHOT", "INCONSISTENT_WITH_FLAGS", seen, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.c.EventMask&EnableStackSnapshot == 0, clr.CORPROF_E_INCONSISTENT_WITH_FLAGS)
+		}},
+	{"4", "thread 0", "the target is the calling thread, if the CLR knows it", seen, all, rowTarget},
+	{"5", "infoFlags has a bit besides REGISTER_CONTEXT", "E_INVALIDARG", seen, all,
+		func(k *Call) (clr.HRESULT, bool) { return when(k.Flags&^RegisterContext != 0, clr.E_INVALIDARG) }},
+	{"6", "the target is no managed thread, or the collector is not initialised", "S_OK without a callback", seen, all,
+		func(k *Call) (clr.HRESULT, bool) { return when(k.t == nil || k.c.NoGC, clr.S_OK) }},
+	{"6a", "the first call of a thread that is not the CLR's", "per-thread state is made, under a lock of the CLR", "the remarks of the reference page", all, rowInitialise},
+	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", src + "; seen on 9.0.5", all, rowHijackLock},
+	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended", "UNSAFE", src, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.profiler, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		}},
+	{"9", "the target is in a forbid-suspend region", "UNSAFE", seen, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.t.Forbid != 0, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		}},
+	{"10", "another thread, which is dead", "the process ends with INVALID_TGT_THREAD", src + "; seen on 2.2.2", windows, rowDead},
+	{"11", "another thread, and the CLR's own SuspendThread fails", "UNSAFE", src, windows, rowSuspend},
+	{"11u", "another thread, and the profiler has not suspended the runtime", "E_NOTIMPL", src + "; seen on 9.0.5, 10.0.9", unix,
+		func(k *Call) (clr.HRESULT, bool) { return when(k.other() && !k.c.profiler, clr.E_NOTIMPL) }},
+	{"12", "the target is in preemptive mode", "the seed is thrown away, not even looked at", seen, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			if k.t.Mode == Preemptive {
+				k.seed = nil
+			}
+			return goOn()
+		}},
+	{"13", "another thread in cooperative mode whose context is not one to redirect from", "UNSAFE", seen, windows,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.cooperative() && k.t.Trap, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		}},
+	{"14a", "the same, and the lookup lock is not to be had at once", "ASYNCHRONOUS_UNSAFE", src, all, rowLookup},
+	{"14b", "the same, its ip is managed, and the top of the Frame chain lies below its sp", "UNSAFE", src, windows,
+		func(k *Call) (clr.HRESULT, bool) {
+			top := k.t.Top()
+			return when(k.cooperative() && k.c.Codes.Managed(k.current.PC) && top != nil &&
+				top.Address < k.current.R[k.c.Arch.SP()], clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		}},
+	{"15", "the same, without a seed", "the seed is its current context", src, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			if k.cooperative() && k.seed == nil {
+				k.seed = &k.current
+			}
+			return goOn()
+		}},
+	{"16", "the seed's ip is not managed code", "UNMANAGED_CTX", seen, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.seed != nil && !k.c.Codes.Managed(k.seed.PC), clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
+		}},
+	{"17", "no seed, and an exception unwinds that no managed handler was entered for", "UNMANAGED_CTX", seen, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.seed == nil && k.t.Except.Unwinding, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
+		}},
+	{"18", "the target's exception state is flagged inconsistent", "UNSAFE", src, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.t.Except.Inconsistent, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+		}},
+}
+
+// cooperative reports whether the target is another thread in cooperative mode.
+func (k *Call) cooperative() bool { return k.other() && k.t.Mode == Cooperative }
+
+func rowTarget(k *Call) (clr.HRESULT, bool) {
+	k.t = k.self
+	if k.Thread != 0 {
+		k.t = k.c.Thread(k.Thread)
+	}
+	return goOn()
+}
+
+func rowInitialise(k *Call) (clr.HRESULT, bool) {
+	k.c.initialise(k.a)
+	return goOn()
+}
+
+func rowHijackLock(k *Call) (clr.HRESULT, bool) {
+	k.locked = k.a.TryLock(k.t.Hijack)
+	return when(!k.locked, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+}
+
+func rowDead(k *Call) (clr.HRESULT, bool) {
+	if k.other() && k.t.Dead && !k.c.profiler {
+		k.a.Fault("DoStackSnapshot of a dead thread, %s: the CLR ends the process with 8013135e", k.t.Actor.Name())
+	}
+	return goOn()
+}
+
+// rowSuspend suspends the target once more, unless the profiler has stopped the
+// runtime, and reads its context.
+func rowSuspend(k *Call) (clr.HRESULT, bool) {
+	if k.other() && !k.c.profiler {
+		if _, err := k.a.SuspendThread(k.t.Actor); err != nil {
+			return clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, true
+		}
+		k.suspended = true
+		if err := k.a.Stop(k.t.Actor); err != nil {
+			return clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, true
+		}
+	}
+	k.current = k.t.M.State()
+	return goOn()
+}
+
+func rowLookup(k *Call) (clr.HRESULT, bool) {
+	return when(k.cooperative() && k.Lookup != nil && !k.Lookup(), clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
+}

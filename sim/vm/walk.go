@@ -1,0 +1,166 @@
+package vm
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+)
+
+// Callback is what the profiler's callback gets. Context is the walker's own
+// buffer: it is overwritten for the next callback.
+type Callback struct {
+	Function clr.FunctionID // 0: a marker
+	IP       uint64
+	State    machine.State // what Context says, for tests
+	Context  []byte        // nil without REGISTER_CONTEXT
+}
+
+// maxWalk bounds the frames of one walk; the real one has no such bound but the
+// stack's size.
+const maxWalk = 20000
+
+// walk is the stack walk behind the table. Its rules, with the letters of the
+// facts: it starts at the seed or at the top of the Frame chain (a); methods are
+// reported (b), stubs and dynamic methods walked through (c); after the last
+// managed frame of a run comes a marker (e), and the chain tells where managed
+// code goes on (f); stack pointers must stay inside the stack (g); a resumable
+// entry on top is refused if the CLR has suspended the thread (h), as is a start
+// from nothing (i).
+func (k *Call) walk() clr.HRESULT {
+	if !k.c.Variant.Windows() {
+		// The PAL unwinds with a libunwind of its own, one thread at a time.
+		k.a.Lock(k.c.Unwinder)
+		defer k.a.Unlock(k.c.Unwinder)
+	}
+	var st machine.State
+	if k.seed != nil {
+		st = *k.seed
+	} else {
+		top := k.t.Top()
+		if top == nil || top.Resumable && k.suspended {
+			return clr.E_FAIL
+		}
+		st = top.Caller
+	}
+	for range maxWalk {
+		hr, next, more := k.managedRun(&st)
+		if !more {
+			return hr
+		}
+		st = next
+	}
+	return clr.E_FAIL
+}
+
+// managedRun walks managed frames from st down to the next marker, and says
+// where managed code goes on below it.
+func (k *Call) managedRun(st *machine.State) (hr clr.HRESULT, next machine.State, more bool) {
+	for range maxWalk {
+		kind, id := k.c.Codes.At(st.PC)
+		if kind == Method {
+			if hr := k.report(id, st); hr != clr.S_OK {
+				return hr, next, false
+			}
+		}
+		if hr := k.step(st); hr != clr.S_OK {
+			return hr, next, false
+		}
+		if k.c.Codes.Managed(st.PC) {
+			continue
+		}
+		if hr := k.report(0, st); hr != clr.S_OK {
+			return hr, next, false
+		}
+		f := k.below(st.R[k.c.Arch.SP()])
+		if f == nil {
+			return clr.S_OK, next, false
+		}
+		return clr.S_OK, f.Caller, true
+	}
+	return clr.E_FAIL, next, false
+}
+
+// below returns the innermost entry of the chain that lies above sp.
+func (k *Call) below(sp uint64) *Frame {
+	for i := len(k.t.Chain) - 1; i >= 0; i-- {
+		if k.t.Chain[i].Address >= sp {
+			return &k.t.Chain[i]
+		}
+	}
+	return nil
+}
+
+// step unwinds one managed frame.
+func (k *Call) step(st *machine.State) clr.HRESULT {
+	low, high := k.t.M.Bounds()
+	sp := st.R[k.c.Arch.SP()]
+	_, f := k.c.Codes.Find(st.PC)
+	if f == nil || f.At(uint32(st.PC-k.base(st.PC))-f.RVA) < 0 {
+		// The decoder of prologs and epilogs runs into the middle of an
+		// instruction; what it then reads is inside the CLR.
+		if k.self == nil {
+			k.a.Fault("the CLR faults inside itself at ip %#x, which is no instruction of a method, on a thread without a Thread object: fail-fast 80131506", st.PC)
+		}
+		return clr.E_UNEXPECTED
+	}
+	next, ok := machine.Unwind(k.c.Arch, k.c.Codes.Find, *st, true, k.t.M.Word)
+	if !ok {
+		return clr.E_UNEXPECTED // the unwinder's access violation is caught
+	}
+	if n := next.R[k.c.Arch.SP()]; sp < low || n < low || n >= high {
+		return clr.E_FAIL
+	}
+	if k.t.hijacked != 0 && k.t.slot == k.raSlot(next) {
+		next.PC = k.t.hijacked
+	}
+	*st = next
+	return clr.S_OK
+}
+
+func (k *Call) base(ip uint64) uint64 {
+	im, _ := k.c.Codes.Find(ip)
+	return im.Base
+}
+
+// raSlot is where the return address that led to st was, on x86-64.
+func (k *Call) raSlot(st machine.State) uint64 { return st.R[k.c.Arch.SP()] - 8 }
+
+// report calls the profiler back. Anything but S_OK ends the walk.
+func (k *Call) report(id clr.FunctionID, st *machine.State) clr.HRESULT {
+	k.a.Yield("callback")
+	cb := Callback{Function: id, IP: st.PC, State: *st}
+	if k.Flags&RegisterContext != 0 {
+		cb.Context = WriteContext(k.c.Arch, st, make([]byte, k.c.Variant.ContextSize(k.c.Arch == image.ARM64)))
+	}
+	if k.Receive(&cb) != clr.S_OK {
+		return clr.CORPROF_E_STACKSNAPSHOT_ABORTED
+	}
+	return clr.S_OK
+}
+
+// WriteContext writes st into b as a CONTEXT. ContextFlags stays 0, as the real
+// ones leave it. Source: winnt.h, CONTEXT of x64 and ARM64.
+func WriteContext(a image.Arch, st *machine.State, b []byte) []byte {
+	put := binary.LittleEndian.PutUint64
+	if a == image.ARM64 {
+		for i := range 31 {
+			put(b[0x08+8*i:], st.R[i])
+		}
+		put(b[0x100:], st.R[31])
+		put(b[0x108:], st.PC)
+		for i := range 32 {
+			put(b[0x110+16*i:], st.V[i][0])
+			put(b[0x118+16*i:], st.V[i][1])
+		}
+		return b
+	}
+	for i := range 16 {
+		put(b[0x78+8*i:], st.R[i])
+		put(b[0x1a0+16*i:], st.V[i][0])
+		put(b[0x1a8+16*i:], st.V[i][1])
+	}
+	put(b[0xf8:], st.PC)
+	return b
+}

@@ -1,0 +1,149 @@
+// Package sim makes suspended worlds: processes with threads on byte-exact
+// stacks, a CLR, locks and a collector, under a scheduler that can try every
+// order of their steps. seedwalk's own snapshot, seed, unwind and merge run
+// against them through the interfaces they use on real CLRs.
+//
+// Sources: those of package sim/vm; David Broman, "Profiler stack walking:
+// basics and beyond".
+//
+// Glossary. A *kit* is the code of a process. A *world* is one run of it. A
+// *run number* is what everything random is drawn from: the same number gives
+// the same world, byte for byte.
+//
+// Strategy. Every thread is an ordinary Go function over Thread's methods, run
+// as a coroutine: what it calls executes on a simulated machine, and each of its
+// steps is a scheduling point. The sampler is a thread too; it runs the product's
+// code, whose calls of the CLR come back here.
+//
+// Known gaps: one process; no memory model weaker than sequential consistency;
+// time is counted in steps.
+package sim
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// Setup says what kind of world to make.
+type Setup struct {
+	Variant vm.Variant
+	Arch    image.Arch
+	Run     uint64 // of the kit and of the threads' registers
+	Fine    bool   // every instruction is a scheduling point, else calls only
+}
+
+// Format is the image format of the setup's platform.
+func (s Setup) Format() image.Format {
+	if s.Variant.Windows() {
+		return image.PE
+	}
+	return image.ELF
+}
+
+// World is one run.
+type World struct {
+	Setup
+	Kit  *Kit
+	S    *sched.World
+	CLR  *vm.CLR
+	Host *Host
+
+	// Locks of the process that are not the CLR's.
+	Heap, Loader, Env, Tables, Log, Profiler *sched.Lock
+
+	threads []*Thread
+	nextID  clr.ThreadID
+}
+
+// NewWorld makes a process without threads on scheduler s.
+func NewWorld(s *sched.World, setup Setup) (*World, error) {
+	kit, err := NewKit(setup.Arch, setup.Format(), setup.Run)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{
+		Setup: setup, Kit: kit, S: s, CLR: vm.New(setup.Variant, setup.Arch),
+		Heap: &sched.Lock{Name: "process heap"}, Loader: &sched.Lock{Name: "loader"}, Env: &sched.Lock{Name: "environment"},
+		Tables: &sched.Lock{Name: "function tables"}, Log: &sched.Lock{Name: "log"}, Profiler: &sched.Lock{Name: "profiler"},
+		nextID: 0x100,
+	}
+	w.CLR.Codes.Add(kit.Code, kit.Kinds, FirstFunction)
+	w.CLR.Wait = w.waitFrames
+	w.Host = newHost(w)
+	return w, nil
+}
+
+// Threads lists the threads that were started, dead ones included.
+func (w *World) Threads() []*Thread { return w.threads }
+
+// Stacks of threads are this far apart, and this large.
+const (
+	stackBase   = 0x7f00_0000_0000
+	stackStride = 0x100_0000
+	StackSize   = 0x8000
+)
+
+// Thread is an application thread: what it does is written in Go, what it
+// leaves on its stack is executed.
+type Thread struct {
+	*vm.Thread
+	W *World
+	A *sched.Actor
+}
+
+// Spawn starts a thread that runs body in the first function of a thread. The
+// CLR does not know it until it runs managed code.
+func (w *World) Spawn(name string, body func(t *Thread)) *Thread {
+	t := &Thread{W: w}
+	high := uint64(stackBase + stackStride*(len(w.threads)+1))
+	m := machine.New(w.Arch, high-StackSize, high, w.Run^uint64(len(w.threads)+1))
+	id := w.nextID
+	w.nextID += 0x10
+	w.threads = append(w.threads, t)
+	t.A = w.S.Go(name, func(a *sched.Actor) {
+		t.A = a
+		t.Actor = a
+		im, f := w.Kit.Lookup(ThreadStart)
+		m.Start(im, f)
+		t.toCall()
+		body(t)
+		w.exit(t)
+	})
+	t.Thread = &vm.Thread{ID: id, TID: uint64(id), Actor: t.A, M: m}
+	t.A.Where = t.where
+	return t
+}
+
+// SpawnManaged starts a thread of the CLR, whose body runs in a method.
+func (w *World) SpawnManaged(name string, body func(t *Thread)) *Thread {
+	t := w.Spawn(name, func(t *Thread) { t.Managed(Method(0), func() { body(t) }) })
+	w.adopt(t)
+	return t
+}
+
+// adopt makes the CLR know t.
+func (w *World) adopt(t *Thread) {
+	if t.Hijack == nil {
+		t.Thread = w.CLR.Adopt(t.Thread)
+	}
+}
+
+// exit ends a thread: one the CLR knows is destroyed first, which the profiler
+// hears of and may delay.
+func (w *World) exit(t *Thread) {
+	if t.Hijack != nil {
+		t.Mode = vm.Preemptive
+		w.CLR.Destroy(t.A, t.Thread)
+	}
+}
+
+// where tells a thread's stack, for people.
+func (t *Thread) where() (out []string) {
+	for _, f := range t.M.Truth(nil) {
+		out = append(out, f.Image.Name+"!"+f.Func.Name)
+	}
+	return out
+}
