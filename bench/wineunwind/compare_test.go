@@ -1,0 +1,99 @@
+package wineunwind
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// how says what an answer rests on; the harness's numbers.
+type how uint32
+
+const (
+	entry   how = iota // the exception directory has an entry
+	leaf               // it has none
+	refused            // no answer: memory that is not there, bad unwind data
+)
+
+const allKnown = context.AMD64All
+
+// answer is what is known after one step.
+type answer struct {
+	how     how
+	begin   uint32 // RVA at which the entry begins
+	regs    context.AMD64
+	frame   uint64 // EstablisherFrame
+	handler uint64 // RVA, 0 = none
+
+	stop   unwind.Stop // ours, if refused
+	reason pe.Reason
+}
+
+// difference names the first nonvolatile register, or RIP, in which a is not b.
+func difference(a, b *context.AMD64) string {
+	return pevec.DiffAMD64(a, b, pevec.WindowsAMD64)
+}
+
+// differ says in what our answer is not Wine's, "" if in nothing. Where Wine
+// faults we must have met memory that is not there, too.
+func differ(ours, wine *answer) string {
+	if wine.how == refused {
+		if ours.stop == unwind.Unreadable || ours.how != refused && ours.regs.Known&pevec.WindowsAMD64 != pevec.WindowsAMD64 {
+			return ""
+		}
+		return fmt.Sprintf("we give an answer (%v, %v), Wine faults", ours.stop, ours.reason)
+	}
+	switch {
+	case ours.how == refused:
+		return fmt.Sprintf("we refuse with %v, %v", ours.stop, ours.reason)
+	case ours.how != wine.how:
+		return fmt.Sprintf("found %d, want %d (0 an entry, 1 none)", ours.how, wine.how)
+	case ours.begin != wine.begin:
+		return fmt.Sprintf("entry begins at %#x, want %#x", ours.begin, wine.begin)
+	}
+	if d := difference(&ours.regs, &wine.regs); d != "" {
+		return d
+	}
+	switch {
+	case ours.frame != wine.frame:
+		return fmt.Sprintf("frame %#x, want %#x", ours.frame, wine.frame)
+	case ours.handler != wine.handler:
+		return fmt.Sprintf("handler %#x, want %#x", ours.handler, wine.handler)
+	}
+	return ""
+}
+
+// tally counts points.
+type tally struct {
+	points, agreed, unexplained int
+	loops                       int // not asked: Wine would not come back
+	explained                   [len(classes)]int
+}
+
+func (s *tally) add(o *tally) {
+	s.points += o.points
+	s.agreed += o.agreed
+	s.unexplained += o.unexplained
+	s.loops += o.loops
+	for i, n := range o.explained {
+		s.explained[i] += n
+	}
+}
+
+func (s *tally) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d points, %d agreed, %d unexplained", s.points, s.agreed, s.unexplained)
+	for i, n := range s.explained {
+		if n != 0 {
+			fmt.Fprintf(&b, "; %d %s", n, classes[i].name)
+		}
+	}
+	if s.loops != 0 {
+		fmt.Fprintf(&b, "; %d not asked (Wine would loop)", s.loops)
+	}
+	return b.String()
+}
