@@ -83,6 +83,15 @@ func (u *Unwinder) lookup(addr uint64, exact bool) Rule {
 	return u.miss(addr, exact)
 }
 
+// hit gives the rule of a look-up address if it is in the cache, else a rule
+// of no kind that is outside of everything.
+func (u *Unwinder) hit(addr uint64) Rule {
+	if e := &u.cache[slotFor(addr)]; e.addr == addr && e.rule.bits != 0 {
+		return e.rule
+	}
+	return Rule{noModule << moduleShift}
+}
+
 // miss resolves a rule and keeps it. An empty entry for address 0 looks like a
 // hit but for its kind.
 func (u *Unwinder) miss(addr uint64, exact bool) Rule {

@@ -1,9 +1,13 @@
 package amd64
 
 import (
+	"encoding/binary"
+	"fmt"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -75,5 +79,51 @@ func BenchmarkFindPE(b *testing.B) {
 			b.Fatal(why)
 		}
 		at += 0x9e3779b9
+	}
+}
+
+// deepPE is deep's stack of Windows functions, each saving eight registers.
+func deepPE(n int) (*Unwinder, *memory.Window) {
+	fns, codes := make([]pe.RuntimeFunction, n), pe.Block{RVA: peInfo}
+	text := pe.Block{RVA: 1 << 20, Data: make([]byte, 256*n)}
+	for i := range fns {
+		fns[i] = pe.RuntimeFunction{Begin: uint32(1<<20 + 256*i), End: uint32(1<<20 + 256*i + 240), Unwind: peInfo + uint32(len(codes.Data))}
+		codes.Data = append(codes.Data, info(1, 0, 19, 0, 19, 0x42, 15, 0xf0, 13, 0xe0, 11, 0xd0, 9, 0xc0, 7, 0x70, 6, 0x60, 5, 0x50, 4, 0x30)...)
+	}
+	im := pe.FromBlocks(pe.MachineAMD64, entries(fns...), []pe.Block{text, codes})
+	mem := peMemory()
+	for i := range n {
+		ra := uint64(peBase + 1<<20 + 256*(i+1) + 0x40)
+		if i == n-1 {
+			ra = jitIP
+		}
+		b, _ := mem.Bytes(peRSP+112*uint64(i)+104, 8)
+		binary.LittleEndian.PutUint64(b, ra)
+	}
+	m := module.Module{Start: peBase, End: peBase + 1<<28, Bias: peBase, PE: im}
+	return unwinder(module.NewTable(1, []module.Module{m}, []module.Range{{Start: jitLo, End: jitHi}})), mem
+}
+
+// BenchmarkWalkPE is BenchmarkWalk on Windows functions.
+func BenchmarkWalkPE(b *testing.B) {
+	for _, n := range []int{8, 32, 128} {
+		for _, mode := range []string{"warm", "cold", "off"} {
+			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
+				u, mem := deepPE(n)
+				u.DisableCache(mode == "off")
+				out := make([]unwind.Frame, n+1)
+				b.ReportAllocs()
+				for b.Loop() {
+					if mode == "cold" {
+						u.flush()
+					}
+					r := peRegs(1<<20 + 0x40)
+					if got, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, nil, out); got != n || stop != unwind.Managed {
+						b.Fatal(got, stop)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/frame")
+			})
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
@@ -19,31 +20,41 @@ import (
 
 // peRule is how to step from one address of a PE function: the CFA is a
 // register plus a distance, the return address the word below it, and each
-// saved register a word beside it. It fills a cache line.
+// saved register a word beside it. It fits a cache line.
 type peRule struct {
 	cfa   int32  // the CFA's distance from the base register, bytes
 	saved uint32 // the saved registers, as bits of Registers.Known
+	kept  uint32 // the registers the function preserves
+	near  uint32 // slots of nearRegs, four bits each: at CFA + 32 - 8*slot, 0 = not saved
 	low   int16  // the lowest word read, words from the CFA
 	size  uint16 // words from there to the end of the highest
 	base  uint8
-	part  PEPart
-	unix  bool
-	slots [peSlots]uint16 // of the register of Known's bit i+firstPE, words from low
+	trust unwind.Trust
+	far   bool            // near does not say it all
+	slots [peSlots]uint16 // of register i of peSaved, words from low
 }
 
-const (
-	firstPE = context.RBX         // the first register a function may save
-	peSlots = 16 + 10 - firstPE   // up to XMM15
-	xmmBits = uint32(0x3ff << 16) // XMM6-XMM15 in Registers.Known
-)
+// peSlots is the number of registers a Windows function preserves, but RSP.
+const peSlots = 8 + 10
 
-// kept are the registers that a function preserves.
-func (p *peRule) kept() uint32 {
-	if p.unix {
-		return nonvolatile
+// nearRegs are the general ones of them, in the order of slots.
+var nearRegs = [8]uint8{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
+
+// peSlot gives a register's place in slots by its bit in Registers.Known, -1
+// for those that no function preserves.
+var peSlot = func() (at [26]int8) {
+	for i := range at {
+		at[i] = int8(max(i-8, -1)) // XMM registers
+		if i < 16 {
+			at[i] = int8(slices.Index(nearRegs[:], uint8(i)))
+		}
 	}
-	return windowsKept
-}
+	return at
+}()
+
+// nearAbove is the home area above the CFA, bytes, where a function may save
+// registers too. Slots of near name words of a slotBlock that ends there.
+const nearAbove = 32
 
 // A symbol stands for what was in a register when the step began; one plus a
 // distance for an address. A word of the stack is its own address with the mark
@@ -72,8 +83,7 @@ func compilePE(f *pe.File, pc uint32, exact bool) (p peRule, ok bool) {
 	if stop := s.run(exact); stop != unwind.StopNone || s.res.Machine || s.deep {
 		return p, false
 	}
-	_, unix := f.Arch()
-	p = peRule{part: s.res.Part, unix: unix, low: -1}
+	p = peRule{trust: peTrust[s.res.Part], kept: s.kept()}
 	return p, p.frame(&regs, s.needs) && p.saves(&regs)
 }
 
@@ -89,36 +99,46 @@ func (p *peRule) frame(regs *Registers, needs uint32) bool {
 
 // saves takes the places of the saved registers.
 func (p *peRule) saves(regs *Registers) bool {
-	var at [peSlots]int16
-	high := 0
-	note := func(bit int, v, cfa uint64, words int) bool {
-		off := int64(v&^isLoaded - cfa)
-		if p.kept()>>bit&1 == 0 || bit < firstPE || off&7 != 0 || off < math.MinInt16*8 || off > (math.MaxInt16-2)*8 {
-			return false
-		}
-		at[bit-firstPE] = int16(off / 8)
-		p.saved |= 1 << bit
-		p.low, high = min(p.low, int16(off/8)), max(high, int(off/8)+words)
-		return true
-	}
-	cfa := regs.GPR[context.RSP]
+	cfa, at := regs.GPR[context.RSP], [26]uint64{}
 	for i, v := range regs.GPR {
-		if i != context.RSP && v != symbol(i) && !note(i, v, cfa, 1) {
-			return false
+		if i != context.RSP && v != symbol(i) {
+			at[i] = v
 		}
 	}
 	for i, v := range regs.XMM {
-		if v[0] != 0 && !note(16+i, v[0], cfa, 2) {
+		at[16+i] = v[0]
+	}
+	var off [26]int // words from the CFA
+	low, high := -1, 0
+	for i, v := range at {
+		if v == 0 {
+			continue
+		}
+		bytes := int64(v&^isLoaded - cfa)
+		if p.kept>>i&1 == 0 || bytes&7 != 0 || bytes < math.MinInt16*8 || bytes > math.MaxInt16*8 {
 			return false
 		}
+		off[i] = int(bytes / 8)
+		low, high = min(low, off[i]), max(high, off[i]+1+i/16)
+		p.saved |= 1 << i
 	}
-	size := high - int(p.low)
-	p.size = uint16(size)
+	p.low, p.size = int16(low), uint16(high-low)
 	for s := p.saved; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) - firstPE
-		p.slots[i] = uint16(int(at[i]) - int(p.low))
+		i := bits.TrailingZeros32(s)
+		p.slots[peSlot[i]] = uint16(off[i] - low)
+		p.setNear(i, off[i])
 	}
-	return size <= math.MaxUint16
+	return high-low <= math.MaxUint16
+}
+
+// setNear notes a register that was saved off words from the CFA.
+func (p *peRule) setNear(reg, off int) {
+	slot := nearAbove/8 - off
+	if reg >= 16 || slot < 1 || slot > maxSlot {
+		p.far = true
+		return
+	}
+	p.near |= uint32(slot) << (4 * peSlot[reg])
 }
 
 // maxPERules is how many rules an unwinder keeps. Functions share them: a big
@@ -161,7 +181,7 @@ func (t *peRules) add(p *peRule) int {
 func (p *peRule) hash() uint32 {
 	const prime = 0x9e3779b1
 	h := uint32(p.cfa)*prime ^ p.saved
-	h = h*prime ^ uint32(p.base)<<8 ^ uint32(p.part)
+	h = h*prime ^ uint32(p.base)<<8 ^ uint32(p.trust)
 	for _, s := range p.slots {
 		h = h*prime ^ uint32(s)
 	}
@@ -183,7 +203,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 		return step
 	}
 	p, ok := compilePE(m.PE, uint32(pc), exact)
-	if !ok || p.part == PELeaf && (!exact || m.CFI != nil || m.PE.CountAMD64() == 0) {
+	if !ok || p.trust == unwind.TrustLeaf && (!exact || m.CFI != nil || m.PE.CountAMD64() == 0) {
 		return step
 	}
 	n := u.pe.add(&p)
@@ -198,8 +218,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 	return r
 }
 
-// stepSlotsPE runs a rule of words, all in one block of memory, which is
-// checked once.
+// stepSlotsPE runs a rule of words.
 func (u *Unwinder) stepSlotsPE(p *peRule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if p.base != context.RSP && !known(regs, int(p.base)) {
 		return unwind.Unreadable
@@ -215,17 +234,24 @@ func (u *Unwinder) stepSlotsPE(p *peRule, regs *Registers, mem *memory.Window, b
 	if stop := u.checkPE(p, cfa, ra, regs, b); stop != unwind.StopNone {
 		return stop
 	}
-	for s := p.saved &^ xmmBits; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s)
-		regs.GPR[i&15] = binary.LittleEndian.Uint64(block[8*int(p.slots[i-firstPE]):])
-	}
-	if s := p.saved & xmmBits; s != 0 {
-		p.restoreXMM(block, regs)
-	}
-	regs.Known = regs.Known&p.kept() | p.saved | 1<<context.RSP
+	p.restore(block, regs)
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	f.CFA = cfa
 	return unwind.StopNone
+}
+
+// restore reads the saved registers, all of which lie in block.
+func (p *peRule) restore(block []byte, regs *Registers) {
+	for s := p.saved; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s)
+		at := block[8*int(p.slots[peSlot[i]]):]
+		if i < 16 {
+			regs.GPR[i] = binary.LittleEndian.Uint64(at)
+		} else {
+			regs.XMM[i-16] = context.XMM{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])}
+		}
+	}
+	regs.Known = regs.Known&p.kept | p.saved | 1<<context.RSP
 }
 
 // checkPE checks progress and bounds and notes how the caller was found.
@@ -236,16 +262,8 @@ func (u *Unwinder) checkPE(p *peRule, cfa, ra uint64, regs *Registers, b *unwind
 	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
 		return stop
 	}
-	u.trust = peTrust[p.part]
+	u.trust = p.trust
 	return unwind.StopNone
-}
-
-func (p *peRule) restoreXMM(block []byte, regs *Registers) {
-	for s := p.saved & xmmBits; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s)
-		at := block[8*int(p.slots[i-firstPE]):]
-		regs.XMM[i-16] = context.XMM{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])}
-	}
 }
 
 // stepWordsPE is stepSlotsPE near the edge of the window or outside its hot
@@ -261,14 +279,14 @@ func (u *Unwinder) stepWordsPE(p *peRule, cfa uint64, regs *Registers, mem *memo
 	s := peStep{regs: regs, mem: mem}
 	for saved := p.saved; saved != 0; saved &= saved - 1 {
 		i := bits.TrailingZeros32(saved)
-		at := cfa + uint64((int64(p.low)+int64(p.slots[i-firstPE]))*8)
+		at := cfa + uint64((int64(p.low)+int64(p.slots[peSlot[i]]))*8)
 		if i < 16 {
 			s.load(uint8(i), at)
 		} else {
 			s.loadXMM(uint8(i-16+6), at)
 		}
 	}
-	regs.Known = regs.Known&p.kept() | 1<<context.RSP
+	regs.Known = regs.Known&p.kept | 1<<context.RSP
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	f.CFA = cfa
 	return unwind.StopNone

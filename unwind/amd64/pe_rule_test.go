@@ -13,8 +13,8 @@ import (
 )
 
 func TestPERuleSize(t *testing.T) {
-	if n := unsafe.Sizeof(peRule{}); n != 64 {
-		t.Errorf("%d bytes, want a cache line", n)
+	if n := unsafe.Sizeof(peRule{}); n > 64 {
+		t.Errorf("%d bytes, want at most a cache line", n)
 	}
 }
 

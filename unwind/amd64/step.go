@@ -1,8 +1,6 @@
 package amd64
 
 import (
-	"encoding/binary"
-
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -51,21 +49,8 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 
 // step runs a rule.
 func (u *Unwinder) step(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	describe(r, regs, exact, f)
-	switch r.Kind() {
-	case RuleSP:
-		u.trust = unwind.TrustCFI
-		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), regs, mem, b, f)
-	case RuleBP:
-		if !known(regs, context.RBP) {
-			return false, unwind.Unreadable
-		}
-		u.trust = unwind.TrustCFI
-		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
-	case RuleSlotsPE:
-		if r.exactPE() == exact {
-			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)
-		}
+	if u.stepHot(r, regs, exact, mem.Hot(), b, f) {
+		return false, unwind.StopNone
 	}
 	return u.stepRare(r, regs, exact, mem, b, f)
 }
@@ -73,7 +58,8 @@ func (u *Unwinder) step(r Rule, regs *Registers, exact bool, mem *memory.Window,
 // stepCFA runs a rule of slots. A return address of 0 is the end of the stack,
 // unless the frame is the hijack stub and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	stop := stepSlots(r, cfa, regs, mem, b, f)
+	u.trust = unwind.TrustCFI
+	stop := stepWords(r, cfa, regs, mem, b, f)
 	if stop == unwind.EndOfStack && u.hijackedReturn(cfa, mem) != 0 {
 		restoreWords(r, cfa, regs, mem)
 		f.CFA = cfa - 8
@@ -83,13 +69,26 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Wind
 	return stop
 }
 
-// stepRare runs the rules that are not a matter of a few loads.
+// stepRare runs any rule.
 func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	describe(r, regs, exact, f)
 	switch r.Kind() {
+	case RuleSP:
+		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), regs, mem, b, f)
+	case RuleBP:
+		if !known(regs, context.RBP) {
+			return false, unwind.Unreadable
+		}
+		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
 	case RuleSide:
 		u.trust = unwind.TrustCFI
 		return u.stepSide(&u.sides[r.index()], regs, mem, b, f)
-	case RulePE, RuleSlotsPE:
+	case RuleSlotsPE:
+		if r.exactPE() == exact {
+			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)
+		}
+		fallthrough
+	case RulePE:
 		u.trust = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), regs, exact, mem, b, f)
 	case RuleEnd:
@@ -102,72 +101,11 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 	return u.fallback(r, regs, exact, mem, b, f)
 }
 
-// stepSlots runs a rule whose registers lie in slots below the CFA. All of them
-// and the return address lie in one block of memory, which is checked once.
-func stepSlots(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+// stepWords runs a rule of slots anywhere in the window.
+func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
 		return stop
 	}
-	hot := mem.Hot()
-	at, size := cfa-slotBlock-hot.Addr, uint64(len(hot.Data))
-	if size < slotBlock || at > size-slotBlock {
-		return stepWords(r, cfa, regs, mem, f)
-	}
-	block := (*[slotBlock]byte)(hot.Data[at:])
-	ra := binary.LittleEndian.Uint64(block[slotBlock-8:])
-	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
-		return stop
-	}
-	restoreBlock(r.slots(), block, regs)
-	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	f.CFA = cfa
-	return unwind.StopNone
-}
-
-// slotBlock is the memory a rule's slots can lie in, bytes below the CFA.
-const slotBlock = 8 * (maxSlot + 1)
-
-// restoreBlock reads the saved registers. Written out since a loop over the
-// slots takes twice the time.
-func restoreBlock(s uint64, block *[slotBlock]byte, regs *Registers) {
-	have := regs.Known & nonvolatile
-	if k := s & 15; k != 0 {
-		regs.GPR[context.RBX] = slot(block, k)
-		have |= 1 << context.RBX
-	}
-	if k := s >> 4 & 15; k != 0 {
-		regs.GPR[context.RBP] = slot(block, k)
-		have |= 1 << context.RBP
-	}
-	if s >>= 8; s != 0 {
-		if k := s & 15; k != 0 {
-			regs.GPR[context.R12] = slot(block, k)
-			have |= 1 << context.R12
-		}
-		if k := s >> 4 & 15; k != 0 {
-			regs.GPR[context.R13] = slot(block, k)
-			have |= 1 << context.R13
-		}
-		if k := s >> 8 & 15; k != 0 {
-			regs.GPR[context.R14] = slot(block, k)
-			have |= 1 << context.R14
-		}
-		if k := s >> 12 & 15; k != 0 {
-			regs.GPR[context.R15] = slot(block, k)
-			have |= 1 << context.R15
-		}
-	}
-	regs.Known = have
-}
-
-// slot reads the word k words below the block's end, 1 <= k <= maxSlot.
-func slot(block *[slotBlock]byte, k uint64) uint64 {
-	i := (slotBlock - 8*k) & (slotBlock - 8)
-	return binary.LittleEndian.Uint64(block[i : i+8])
-}
-
-// stepWords is stepSlots near the edge of the window or outside its hot run.
-func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, f *unwind.Frame) unwind.Stop {
 	ra, ok := mem.Word(cfa - 8)
 	if !ok {
 		return unwind.Unreadable

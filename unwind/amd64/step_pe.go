@@ -331,12 +331,14 @@ func (s *peStep) ret() unwind.Stop {
 }
 
 // keep forgets the volatile registers.
-func (s *peStep) keep() {
-	kept := uint32(windowsKept)
+func (s *peStep) keep() { s.regs.Known = s.regs.Known&s.kept() | 1<<context.RSP }
+
+// kept are the registers that a function of the image preserves.
+func (s *peStep) kept() uint32 {
 	if _, unix := s.file.Arch(); unix {
-		kept = nonvolatile
+		return nonvolatile
 	}
-	s.regs.Known = s.regs.Known&kept | 1<<context.RSP
+	return windowsKept
 }
 
 // stepPE steps out of a function of a PE module. Where its exception directory

@@ -23,6 +23,7 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
+	hot := mem.Hot()
 	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
 	for {
 		switch {
@@ -36,14 +37,20 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 		f := &out[n]
 		n++
 		f.Trust = trust
+		if u.stepHot(r, regs, exact, hot, b, f) {
+			trust = trust.Then(u.trust)
+			exact = false
+			if r = u.hit(regs.RIP - 1); r.outside() {
+				r = u.next(regs, false, mem, f)
+			}
+			continue
+		}
 		callerExact, stop := u.step(r, regs, exact, mem, b, f)
 		if stop != unwind.StopNone {
 			return n, exact, stop
 		}
 		exact = callerExact
 		r = u.next(regs, exact, mem, f)
-		if !trust.Doubtful() {
-			trust = u.trust
-		}
+		trust = trust.Then(u.trust)
 	}
 }

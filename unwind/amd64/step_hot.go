@@ -1,0 +1,135 @@
+package amd64
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// stepHot is step for the commonest rules, where all they read lies in one
+// block of the hot run and nothing is in the way; else it does nothing and says
+// false. It spares the calls and checks that the rarer cases need, a fifth of a
+// walk.
+func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, hot memory.Run, b *unwind.Bounds, f *unwind.Frame) bool {
+	reg := context.RSP
+	switch r.Kind() {
+	case RuleSP:
+	case RuleBP:
+		if reg = context.RBP; !known(regs, reg) {
+			return false
+		}
+	case RuleSlotsPE:
+		return r.exactPE() == exact && u.stepNear(r, regs, exact, hot, b, f)
+	default:
+		return false
+	}
+	cfa := regs.GPR[reg] + r.offset()
+	at, size := cfa-slotBlock-hot.Addr, uint64(len(hot.Data))
+	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
+		return false
+	}
+	block := (*[slotBlock]byte)(hot.Data[at:])
+	ra := binary.LittleEndian.Uint64(block[slotBlock-8:])
+	if checkRA(regs, cfa, ra) != unwind.StopNone {
+		return false
+	}
+	describe(r, regs, exact, f)
+	restoreBlock(r.slots(), block, regs)
+	regs.RIP, regs.GPR[context.RSP] = ra, cfa
+	f.CFA, u.trust = cfa, unwind.TrustCFI
+	return true
+}
+
+// slotBlock is the memory a rule's slots can lie in, bytes below the CFA.
+const slotBlock = 8 * (maxSlot + 1)
+
+// restoreBlock reads the saved registers. Written out since a loop over the
+// slots takes twice the time.
+func restoreBlock(s uint64, block *[slotBlock]byte, regs *Registers) {
+	have := regs.Known & nonvolatile
+	if k := s & 15; k != 0 {
+		regs.GPR[context.RBX] = slot(block, k)
+		have |= 1 << context.RBX
+	}
+	if k := s >> 4 & 15; k != 0 {
+		regs.GPR[context.RBP] = slot(block, k)
+		have |= 1 << context.RBP
+	}
+	if s >>= 8; s != 0 {
+		have |= restoreHigh(s, block, regs)
+	}
+	regs.Known = have
+}
+
+// restoreHigh reads R12-R15 from four slots and says which were saved.
+func restoreHigh(s uint64, block *[slotBlock]byte, regs *Registers) (have uint32) {
+	if k := s & 15; k != 0 {
+		regs.GPR[context.R12] = slot(block, k)
+		have |= 1 << context.R12
+	}
+	if k := s >> 4 & 15; k != 0 {
+		regs.GPR[context.R13] = slot(block, k)
+		have |= 1 << context.R13
+	}
+	if k := s >> 8 & 15; k != 0 {
+		regs.GPR[context.R14] = slot(block, k)
+		have |= 1 << context.R14
+	}
+	if k := s >> 12 & 15; k != 0 {
+		regs.GPR[context.R15] = slot(block, k)
+		have |= 1 << context.R15
+	}
+	return have
+}
+
+// slot reads the word k words below the block's end, 1 <= k <= maxSlot.
+func slot(block *[slotBlock]byte, k uint64) uint64 {
+	i := (slotBlock - 8*k) & (slotBlock - 8)
+	return binary.LittleEndian.Uint64(block[i : i+8])
+}
+
+// stepNear is stepHot for the rule of a PE function whose registers lie near
+// the CFA.
+func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, hot memory.Run, b *unwind.Bounds, f *unwind.Frame) bool {
+	p := &u.pe.rules[r.index()&(maxPERules-1)]
+	if p.far || p.base != context.RSP && !known(regs, int(p.base)) {
+		return false
+	}
+	cfa := regs.GPR[p.base&15] + uint64(int64(p.cfa))
+	at, size := cfa+nearAbove-slotBlock-hot.Addr, uint64(len(hot.Data))
+	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
+		return false
+	}
+	block := (*[slotBlock]byte)(hot.Data[at:])
+	ra := binary.LittleEndian.Uint64(block[slotBlock-nearAbove-8:])
+	if checkRA(regs, cfa, ra) != unwind.StopNone {
+		return false
+	}
+	describe(r, regs, exact, f)
+	restoreNear(uint64(p.near), block, regs)
+	regs.Known = regs.Known&p.kept | p.saved | 1<<context.RSP
+	regs.RIP, regs.GPR[context.RSP] = ra, cfa
+	f.CFA, u.trust = cfa, p.trust
+	return true
+}
+
+// restoreNear is restoreBlock for the registers of nearRegs.
+func restoreNear(s uint64, block *[slotBlock]byte, regs *Registers) {
+	if k := s & 15; k != 0 {
+		regs.GPR[context.RBX] = slot(block, k)
+	}
+	if k := s >> 4 & 15; k != 0 {
+		regs.GPR[context.RBP] = slot(block, k)
+	}
+	if k := s >> 8 & 15; k != 0 {
+		regs.GPR[context.RSI] = slot(block, k)
+	}
+	if k := s >> 12 & 15; k != 0 {
+		regs.GPR[context.RDI] = slot(block, k)
+	}
+	if s >>= 16; s != 0 {
+		restoreHigh(s, block, regs)
+	}
+}
