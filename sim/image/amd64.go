@@ -34,3 +34,344 @@ const (
 	JumpMem                 // jmp [rip+disp]
 	JumpReg                 // rex.w jmp rax
 )
+
+// homeSize is the room a Windows x64 caller leaves its callee, bytes.
+const homeSize = 32
+
+// plan is where a shape's saves go. Distances are from RSP as the prolog leaves
+// it (before any alloca).
+type plan struct {
+	s      ShapeAMD64
+	f      Format
+	asm    asm
+	fp     Reg
+	pushes []Reg
+	movs   []placed // into the frame or the home area
+	xmms   []placed
+	size   int64 // of the allocation
+	entry  int64 // bytes at the entry that RSP is off 16-byte alignment, and below the CFA
+	depth  int64 // of RSP below the entry's RSP, now
+	split  [2]int
+}
+
+// placed is a register saved by mov.
+type placed struct {
+	reg  Reg
+	at   int64 // from RSP behind the prolog
+	home bool  // saved before anything else
+}
+
+// Func encodes the shape. It refuses what the format's calling convention or
+// its unwind data cannot express.
+func (s ShapeAMD64) Func(f Format, name string) (Func, error) {
+	p := plan{s: s, f: f}
+	fn := Func{Name: name, NoInfo: s.NoInfo, Root: s.Root}
+	if s.MachineFrame {
+		fn.Entry = MachineFrame
+		if s.ErrorCode {
+			fn.Entry = MachineFrameCode
+		}
+	}
+	if why := s.refuse(f); why != "" {
+		return Func{}, errFunc(&fn, "%s", why)
+	}
+	p.place()
+	p.prolog()
+	if f == PE && p.asm.off > maxProlog {
+		return Func{}, errFunc(&fn, "the prolog has %d bytes", p.asm.off)
+	}
+	p.body(&fn)
+	p.epilog()
+	fn.Ops, fn.Size = p.asm.ops, p.asm.off
+	return fn, nil
+}
+
+// maxProlog is what UNWIND_INFO's SizeOfProlog can say, bytes.
+const maxProlog = 255
+
+// maxAlloc is the largest allocation, bytes; stacks are small.
+const maxAlloc = 1 << 24
+
+// refuse says what of a shape is impossible, "" if nothing.
+func (s *ShapeAMD64) refuse(f Format) string {
+	kept := nonvolatileRegs(AMD64)
+	if f == ELF {
+		kept &^= 1<<rsi | 1<<rdi
+	}
+	seen := uint32(0)
+	for _, r := range s.Saves {
+		if r > r15 || kept>>r&1 == 0 || seen>>r&1 != 0 {
+			return "saves a register that is volatile, or twice"
+		}
+		seen |= 1 << r
+	}
+	seen = 0
+	for _, r := range s.SavesXMM {
+		if r < 6 || r > 15 || seen>>r&1 != 0 {
+			return "saves a vector register that is volatile, or twice"
+		}
+		seen |= 1 << r
+	}
+	fp := s.frameReg()
+	switch {
+	case f == ELF && (len(s.SavesXMM) > 0 || s.Home || s.Chained || s.MachineFrame || s.FPOffset != 0 || fp != rbp):
+		return "a shape of Windows in an ELF image"
+	case s.ErrorCode && !s.MachineFrame:
+		return "an error code without a machine frame"
+	case s.Alloc > maxAlloc || s.Calls < 0 || s.Body < 0:
+		return "a size out of range"
+	case s.Dynamic && !s.FramePointer:
+		return "alloca without a frame pointer"
+	case s.Leaf && (len(s.Saves)+len(s.SavesXMM)+s.Calls > 0 || s.Alloc != 0 || s.FramePointer || s.Home && s.SaveByMov || s.Chained || s.MachineFrame):
+		return "a leaf that is none"
+	case s.MachineFrame && (s.Home || s.TailJump || s.NoInfo || s.Root):
+		return "a trap handler is not called"
+	case s.FPOffset > 240 || s.FPOffset%16 != 0:
+		return "a frame pointer offset that has no encoding"
+	case s.FramePointer && kept>>fp&1 == 0:
+		return "a volatile frame pointer"
+	case f == PE && s.EarlyFP && (s.FPOffset != 0 || s.savesBelow()):
+		return "saves below the frame pointer"
+	case s.Chained && s.NoInfo:
+		return "chained to nothing"
+	}
+	return ""
+}
+
+// savesBelow reports whether a register is saved below where an early frame
+// pointer points, which UNWIND_INFO cannot say.
+func (s *ShapeAMD64) savesBelow() bool {
+	return len(s.SavesXMM) > 0 || s.SaveByMov && len(s.Saves) > 0
+}
+
+func (s *ShapeAMD64) frameReg() Reg {
+	if s.FrameReg == 0 {
+		return rbp
+	}
+	return s.FrameReg
+}
+
+// place decides what is saved where, and how much is allocated.
+func (p *plan) place() {
+	s := &p.s
+	p.entry, p.fp = 8, s.frameReg()
+	if s.ErrorCode {
+		p.entry = 0
+	}
+	if s.FramePointer {
+		p.pushes = append(p.pushes, p.fp)
+	}
+	var byMov []Reg
+	for _, r := range s.Saves {
+		switch {
+		case s.FramePointer && r == p.fp:
+		case s.SaveByMov:
+			byMov = append(byMov, r)
+		default:
+			p.pushes = append(p.pushes, r)
+		}
+	}
+	at := int64(0)
+	if p.f == PE && s.Calls > 0 {
+		at = homeSize
+	}
+	for _, r := range s.SavesXMM {
+		p.xmms = append(p.xmms, placed{reg: r, at: at})
+		at += 16
+	}
+	inHome := 0
+	if s.Home {
+		inHome = min(4, len(byMov))
+	}
+	for _, r := range byMov[inHome:] {
+		p.movs = append(p.movs, placed{reg: r, at: at})
+		at += 8
+	}
+	p.size = at + int64(align(s.Alloc, 8))
+	if p.size > 0 || s.Calls > 0 || s.Dynamic {
+		p.size += (p.entry + 8*int64(len(p.pushes)) + p.size) & 8
+	}
+	top := p.size + 8*int64(len(p.pushes)) + 8 // the home area
+	for i, r := range byMov[:inHome] {
+		p.movs = append(p.movs, placed{reg: r, at: top + 8*int64(i), home: true})
+	}
+	p.split = [2]int{len(p.movs), len(p.xmms)}
+	if s.Chained {
+		p.split = [2]int{(len(p.movs) - inHome) / 2, len(p.xmms) / 2}
+	}
+}
+
+// full is the distance of RSP behind the prolog from the entry's RSP.
+func (p *plan) full() int64 { return p.size + 8*int64(len(p.pushes)) }
+
+// between puts another instruction between those of the prolog.
+func (p *plan) between() {
+	if p.s.Spread {
+		p.asm.nop(1 + len(p.asm.ops)%3)
+	}
+}
+
+// argRegs are the registers whose home the home area is.
+var argRegs = [...]Reg{rcx, rdx, r8, r9}
+
+func (p *plan) prolog() {
+	p.asm.part = Prolog
+	p.home()
+	for i, r := range p.pushes {
+		p.asm.push(r)
+		p.between()
+		if i == 0 && p.s.FramePointer && p.early() {
+			p.asm.movFromSP(p.fp)
+			p.between()
+		}
+	}
+	if p.size > 0 {
+		p.asm.sub(p.size)
+		p.between()
+	}
+	if p.s.FramePointer && !p.early() {
+		if p.s.FPOffset == 0 {
+			p.asm.movFromSP(p.fp)
+		} else {
+			p.asm.lea(p.fp, rsp, int64(p.s.FPOffset))
+		}
+		p.between()
+	}
+	p.save(0, 0, p.split[0], p.split[1], rsp, 0)
+}
+
+// early tells whether the frame pointer is set right behind its push.
+func (p *plan) early() bool { return p.f == ELF || p.s.EarlyFP }
+
+// home stores into the caller's home area: registers to be saved, or arguments.
+func (p *plan) home() {
+	if !p.s.Home {
+		return
+	}
+	if !p.s.SaveByMov {
+		for i, r := range argRegs {
+			p.asm.store(r, rsp, 8+8*int64(i))
+		}
+		return
+	}
+	for _, m := range p.movs {
+		if m.home {
+			p.asm.store(m.reg, rsp, m.at-p.full())
+			p.between()
+		}
+	}
+}
+
+// save stores the movs and xmms of these ranges; base + d is RSP as it was
+// behind the prolog.
+func (p *plan) save(mov, xmm, movEnd, xmmEnd int, base Reg, d int64) {
+	for _, m := range p.movs[mov:movEnd] {
+		if !m.home {
+			p.asm.store(m.reg, base, m.at+d)
+			p.between()
+		}
+	}
+	for _, m := range p.xmms[xmm:xmmEnd] {
+		p.asm.storeV(m.reg, base, m.at+d)
+		p.between()
+	}
+}
+
+// frame gives the register and distance by which the body finds RSP as it was
+// behind the prolog.
+func (p *plan) frame() (Reg, int64) {
+	switch {
+	case !p.s.Dynamic:
+		return rsp, 0
+	case p.early():
+		return p.fp, 8 - p.full()
+	}
+	return p.fp, -int64(p.s.FPOffset)
+}
+
+// body alternates nops and calls; its middle begins the fragment of a chained
+// function.
+func (p *plan) body(fn *Func) {
+	p.asm.part = Body
+	if p.s.Dynamic {
+		p.asm.alloca(16 * int64(1+(p.s.Body*5+p.s.Calls*3)%24))
+	}
+	total := p.s.Body + p.s.Calls
+	calls := 0
+	for i := range total {
+		if p.s.Chained && i == total/2 {
+			p.fragment(fn)
+		}
+		if (i+1)*p.s.Calls/total > calls {
+			calls++
+			p.asm.call()
+		} else {
+			p.asm.nop(1 + (i*7+p.s.Body)%9)
+		}
+	}
+	if p.s.Chained && total == 0 {
+		p.fragment(fn)
+	}
+}
+
+// fragment begins the part with an entry of its own, with a prolog of its own.
+func (p *plan) fragment(fn *Func) {
+	fn.Chained = p.asm.off
+	if fn.Chained == 0 { // an entry cannot be empty
+		p.asm.nop(1)
+		fn.Chained = p.asm.off
+	}
+	p.asm.part = Prolog
+	base, d := p.frame()
+	p.save(p.split[0], p.split[1], len(p.movs), len(p.xmms), base, d)
+	p.asm.part = Body
+}
+
+func (p *plan) epilog() {
+	p.asm.part = Epilog
+	if p.s.MachineFrame {
+		p.asm.emit([]byte{0x0f, 0x05}, Effect{Kind: Return}) // the kernel resumes what was interrupted
+		return
+	}
+	base, d := p.frame()
+	for _, m := range p.xmms {
+		p.asm.loadV(m.reg, base, m.at+d)
+	}
+	for _, m := range p.movs {
+		p.asm.load(m.reg, base, m.at+d)
+	}
+	if p.release() {
+		for i := len(p.pushes) - 1; i >= 0; i-- {
+			p.asm.pop(p.pushes[i])
+		}
+	}
+	switch {
+	case p.s.TailJump:
+		p.asm.jump(p.s.JumpForm)
+	case p.s.RepRet:
+		p.asm.emit([]byte{0xf3, 0xc3}, Effect{Kind: Return})
+	default:
+		p.asm.emit([]byte{0xc3}, Effect{Kind: Return})
+	}
+}
+
+// release gives the allocation back, by the frame pointer if there is one and
+// RSP is not known or it is shorter; false if that undid the push too.
+func (p *plan) release() bool {
+	if p.s.FramePointer && (p.s.Dynamic || p.s.Body%2 == 0) {
+		if p.f == ELF && len(p.pushes) == 1 {
+			p.asm.leave()
+			return false
+		}
+		d := p.size - int64(p.s.FPOffset)
+		if p.early() {
+			d = 8 - 8*int64(len(p.pushes))
+		}
+		p.asm.lea(rsp, p.fp, d)
+		return true
+	}
+	if p.size > 0 {
+		p.asm.add(p.size)
+	}
+	return true
+}

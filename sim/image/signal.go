@@ -31,23 +31,30 @@ func SignalEntry(a Arch) uint32 {
 }
 
 // SignalFrameLayout says where the kernel keeps the interrupted registers, in
-// bytes from SP as it is when the trampoline runs (from the ucontext on x86-64,
-// from the siginfo on ARM64).
+// bytes from SP as it is when the trampoline runs (at the ucontext on x86-64,
+// at the siginfo on ARM64).
 type SignalFrameLayout struct {
 	Regs [32]int64 // by general register, SP included
+	V    [32]int64 // by vector register; 0: kept nowhere a walker looks
 	PC   int64
 	Size int64 // bytes of the whole frame
 }
 
+// SignalFPSIMD is where the vector registers' record begins in ARM64's signal
+// frame: the first in the 4096 bytes of records.
+const SignalFPSIMD = 128 + 176 + 288
+
 // SignalLayout returns the layout of struct rt_sigframe. Sources: Linux
 // arch/x86/include/uapi/asm/sigcontext.h (sigcontext_64 at 40 bytes in the
 // ucontext) and arch/arm64/include/uapi/asm/{sigcontext,ucontext}.h (128 bytes of
-// siginfo, sigcontext at 176 in the ucontext, regs at 8 in it).
+// siginfo, sigcontext at 176 in the ucontext, regs at 8 in it; the vector
+// registers 16 bytes into the fpsimd_context at SignalFPSIMD).
 func SignalLayout(a Arch) SignalFrameLayout {
 	if a == ARM64 {
 		l := SignalFrameLayout{PC: 128 + 176 + 8 + 32*8, Size: 128 + 176 + 8 + 34*8 + 8 + 4096}
 		for r := range l.Regs {
 			l.Regs[r] = 128 + 176 + 8 + int64(r)*8
+			l.V[r] = SignalFPSIMD + 16 + int64(r)*16
 		}
 		return l
 	}

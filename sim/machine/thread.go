@@ -1,0 +1,243 @@
+package machine
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/sim/image"
+)
+
+// region is a stack's memory: mem[0] is at low.
+type region struct {
+	low uint64
+	mem []byte
+}
+
+// word gives the 8 bytes at addr, nil if they are not all in the region.
+func (r *region) word(addr uint64) []byte {
+	off := addr - r.low
+	if n := uint64(len(r.mem)); n < 8 || off > n-8 {
+		return nil
+	}
+	return r.mem[off : off+8]
+}
+
+// activation is a function that called, or was interrupted.
+type activation struct {
+	image  *image.Image
+	fn     *image.Func
+	state  State  // where it goes on
+	exact  bool   // it was interrupted
+	signal uint64 // address of the kernel's or processor's frame that resumes it, if exact
+}
+
+// Thread is a running thread: its registers, its stack and, for the truth, its
+// activations. It is deterministic: two threads of the same seed to which the
+// same happens are equal. Not for concurrent use.
+type Thread struct {
+	arch    image.Arch
+	random  uint64
+	stack   region
+	alt     region
+	onAlt   bool
+	state   State
+	image   *image.Image
+	fn      *image.Func
+	at      int // index of the op at PC; -1: PC is at no op
+	callers []activation
+}
+
+// New makes a thread with a stack of [low,high), filled, as its registers are,
+// with values drawn from seed. Both bounds must be multiples of 16.
+func New(a image.Arch, low, high uint64, seed uint64) *Thread {
+	t := &Thread{arch: a, random: seed, at: -1, callers: make([]activation, 0, 64)}
+	t.stack = t.region(low, high)
+	for i := range t.state.R {
+		t.state.R[i] = t.draw()
+	}
+	for i := range t.state.V {
+		t.state.V[i] = [2]uint64{t.draw(), t.vectorHigh()}
+	}
+	t.state.R[a.SP()] = high
+	return t
+}
+
+func (t *Thread) region(low, high uint64) region {
+	if high < low {
+		high = low
+	}
+	r := region{low, make([]byte, high-low)}
+	for i := 0; i+8 <= len(r.mem); i += 8 {
+		binary.LittleEndian.PutUint64(r.mem[i:], t.draw())
+	}
+	return r
+}
+
+// AltStack gives signals a stack of their own (sigaltstack). An empty range takes
+// it away.
+func (t *Thread) AltStack(low, high uint64) { t.alt = t.region(low, high) }
+
+// draw gives the next random number (splitmix64).
+func (t *Thread) draw() uint64 {
+	t.random += 0x9e3779b97f4a7c15
+	z := t.random
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// vectorHigh is the high half of a new vector register; nobody preserves it on
+// ARM64.
+func (t *Thread) vectorHigh() uint64 {
+	if t.arch == image.ARM64 {
+		return 0
+	}
+	return t.draw()
+}
+
+// CopyFrom makes t equal to src. It allocates only if t's storage is too small.
+func (t *Thread) CopyFrom(src *Thread) {
+	stack, alt, callers := t.stack.mem, t.alt.mem, t.callers
+	*t = *src
+	t.stack.mem = append(stack[:0], src.stack.mem...)
+	t.alt.mem = append(alt[:0], src.alt.mem...)
+	t.callers = append(callers[:0], src.callers...)
+}
+
+// rootRoom is what the thread's first function finds above its entry: on Windows
+// it may store its arguments there, bytes.
+const rootRoom = 64
+
+// Start makes f the thread's first function: return address 0, nothing above.
+// It panics if the stack is too small for that.
+func (t *Thread) Start(im *image.Image, f *image.Func) {
+	t.callers = t.callers[:0]
+	t.onAlt = false
+	t.state.R[t.arch.SP()] = t.stack.low + uint64(len(t.stack.mem)) - rootRoom
+	if !t.enter(im, f, 0) {
+		panic("machine: no room on the stack")
+	}
+}
+
+// enter goes to f with a return address; false, with nothing changed, if there
+// is no room for it.
+func (t *Thread) enter(im *image.Image, f *image.Func, ra uint64) bool {
+	if t.arch == image.ARM64 {
+		t.state.R[30] = ra
+	} else {
+		sp := &t.state.R[t.arch.SP()]
+		if !t.put(*sp-8, ra) {
+			return false
+		}
+		*sp -= 8
+	}
+	t.begin(im, f)
+	return true
+}
+
+// begin puts the thread at f's first op.
+func (t *Thread) begin(im *image.Image, f *image.Func) {
+	t.image, t.fn, t.at = im, f, 0
+	t.state.PC = im.Base + uint64(f.RVA)
+}
+
+// State returns the registers.
+func (t *Thread) State() State { return t.state }
+
+// Depth is the number of frames: 1 in the first function, 0 when the thread is
+// over.
+func (t *Thread) Depth() int {
+	if t.fn == nil {
+		return len(t.callers)
+	}
+	return len(t.callers) + 1
+}
+
+// Op returns the op at PC and where it stands; nil if PC is at none, as after a
+// diverted return.
+func (t *Thread) Op() (*image.Op, image.Part) {
+	if t.fn == nil || t.at < 0 || t.at >= len(t.fn.Ops) {
+		return nil, 0
+	}
+	op := &t.fn.Ops[t.at]
+	return op, op.Part
+}
+
+// Func returns the function that runs, nil if none.
+func (t *Thread) Func() (*image.Image, *image.Func) { return t.image, t.fn }
+
+// Stack returns the bytes from SP to the stack's end; if SP is outside, the whole
+// stack. The bytes are the thread's own and change as it runs.
+func (t *Thread) Stack() (addr uint64, live []byte) {
+	sp := t.state.R[t.arch.SP()]
+	for _, r := range [...]*region{&t.stack, &t.alt} {
+		if off := sp - r.low; off < uint64(len(r.mem)) {
+			return sp, r.mem[off:]
+		}
+	}
+	return t.stack.low, t.stack.mem
+}
+
+// Regions returns the memory of the stack and of the signal stack, empty if there
+// is none.
+func (t *Thread) Regions() (low uint64, mem []byte, altLow uint64, alt []byte) {
+	return t.stack.low, t.stack.mem, t.alt.low, t.alt.mem
+}
+
+// bytes gives the 8 bytes of memory at addr, nil if they are of no stack.
+func (t *Thread) bytes(addr uint64) []byte {
+	if b := t.stack.word(addr); b != nil {
+		return b
+	}
+	return t.alt.word(addr)
+}
+
+// Word reads the word at addr.
+func (t *Thread) Word(addr uint64) (uint64, bool) {
+	b := t.bytes(addr)
+	if b == nil {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b), true
+}
+
+// Poke writes the word at addr; outside the stacks nothing happens.
+func (t *Thread) Poke(addr, v uint64) { t.put(addr, v) }
+
+func (t *Thread) put(addr, v uint64) bool {
+	b := t.bytes(addr)
+	if b == nil {
+		return false
+	}
+	binary.LittleEndian.PutUint64(b, v)
+	return true
+}
+
+// RunTo steps until cond holds, at most max times; calls are passed. False if it
+// never held, or the thread cannot go on.
+func (t *Thread) RunTo(cond func(*Thread) bool, max int) bool {
+	for range max {
+		if cond(t) {
+			return true
+		}
+		switch t.Step() {
+		case AtCall:
+			t.Skip()
+		case Ended, Faulted, Diverted:
+			return cond(t)
+		}
+	}
+	return cond(t)
+}
+
+// Truth appends the frames, leaf first, to out[:0] and returns it.
+func (t *Thread) Truth(out []Frame) []Frame {
+	out = out[:0]
+	if t.fn != nil {
+		out = append(out, Frame{t.image, t.fn, t.state, true})
+	}
+	for i := len(t.callers) - 1; i >= 0; i-- {
+		c := &t.callers[i]
+		out = append(out, Frame{c.image, c.fn, c.state, c.exact})
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package machine
+
+import "github.com/seedwalk/seedwalk/sim/image"
+
+// StepRow replaces st, the registers of a frame of f, by its caller's. exact
+// tells whether the caller was interrupted. It answers false, and leaves st
+// undefined, if st's PC is at none of f's ops (nor behind a last call), a word
+// cannot be read, or f is a thread's first function. Registers that calls do not
+// preserve keep the values they have in st. It allocates nothing if f was placed
+// by image.Build.
+func StepRow(a image.Arch, im *image.Image, f *image.Func, st *State, read func(uint64) (uint64, bool)) (exact, ok bool) {
+	at := f.At(uint32(st.PC - im.Base - uint64(f.RVA)))
+	if st.PC == im.Base+uint64(f.End()) {
+		at = len(f.Ops) - 1
+	}
+	if at < 0 || f.Root {
+		return false, false
+	}
+	row := &f.Rows(a)[at]
+	base := st.R[row.Base]
+	cfa := base + uint64(row.Off)
+	origin := cfa // of the slots
+	if row.Interrupted {
+		origin = base
+		if cfa, ok = read(cfa); !ok {
+			return false, false
+		}
+	}
+	ra, ok := st.R[30], true
+	if !row.RAReg {
+		ra, ok = read(origin + uint64(row.RA))
+	}
+	if !ok || !restore(a, row, origin, st, read) {
+		return false, false
+	}
+	if row.Signed {
+		ra = strip(ra)
+	}
+	st.PC, st.R[a.SP()] = ra, cfa
+	if a == image.ARM64 && !row.Interrupted {
+		st.R[30] = ra
+	}
+	return row.Interrupted, true
+}
+
+// restore reads the saved registers.
+func restore(a image.Arch, row *image.Row, origin uint64, st *State, read func(uint64) (uint64, bool)) bool {
+	for _, s := range row.Saved {
+		v, ok := read(origin + uint64(s.Off))
+		if !ok {
+			return false
+		}
+		st.R[s.Reg&31] = v
+	}
+	for _, s := range row.V {
+		lo, ok := read(origin + uint64(s.Off))
+		hi := uint64(0)
+		if ok && a == image.AMD64 {
+			hi, ok = read(origin + uint64(s.Off) + 8)
+		}
+		if !ok {
+			return false
+		}
+		st.V[s.Reg&31] = [2]uint64{lo, hi}
+	}
+	return true
+}
+
+// Unwind steps from a frame to its caller by rows. find gives the function that
+// holds an address. exact tells whether st's PC is an interrupted instruction
+// rather than a return address. False where StepRow answers it, and for code of
+// no function. A caller with PC 0 is the end of the stack.
+func Unwind(a image.Arch, find func(addr uint64) (*image.Image, *image.Func), st State, exact bool, read func(uint64) (uint64, bool)) (State, bool) {
+	look := st.PC
+	if !exact {
+		look--
+	}
+	im, f := find(look)
+	if f == nil {
+		return st, false
+	}
+	_, ok := StepRow(a, im, f, &st, read)
+	return st, ok
+}
