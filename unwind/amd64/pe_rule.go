@@ -99,21 +99,9 @@ func (p *peRule) frame(regs *Registers, needs uint32) bool {
 
 // saves takes the places of the saved registers.
 func (p *peRule) saves(regs *Registers) bool {
-	cfa, at := regs.GPR[context.RSP], [26]uint64{}
-	for i, v := range regs.GPR {
-		if i != context.RSP && v != symbol(i) {
-			at[i] = v
-		}
-	}
-	for i, v := range regs.XMM {
-		at[16+i] = v[0]
-	}
-	var off [26]int // words from the CFA
+	cfa, off := regs.GPR[context.RSP], [26]int{} // words from the CFA
 	low, high := -1, 0
-	for i, v := range at {
-		if v == 0 {
-			continue
-		}
+	note := func(i int, v uint64) bool {
 		bytes := int64(v&^isLoaded - cfa)
 		if p.kept>>i&1 == 0 || bytes&7 != 0 || bytes < math.MinInt16*8 || bytes > math.MaxInt16*8 {
 			return false
@@ -121,12 +109,23 @@ func (p *peRule) saves(regs *Registers) bool {
 		off[i] = int(bytes / 8)
 		low, high = min(low, off[i]), max(high, off[i]+1+i/16)
 		p.saved |= 1 << i
+		p.setNear(i, off[i])
+		return true
+	}
+	for i, v := range regs.GPR {
+		if v&isLoaded != 0 && !note(i, v) {
+			return false
+		}
+	}
+	for i := range regs.XMM {
+		if v := regs.XMM[i][0]; v != 0 && !note(16+i, v) {
+			return false
+		}
 	}
 	p.low, p.size = int16(low), uint16(high-low)
 	for s := p.saved; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
 		p.slots[peSlot[i]] = uint16(off[i] - low)
-		p.setNear(i, off[i])
 	}
 	return high-low <= math.MaxUint16
 }
@@ -180,11 +179,13 @@ func (t *peRules) add(p *peRule) int {
 
 func (p *peRule) hash() uint32 {
 	const prime = 0x9e3779b1
-	h := uint32(p.cfa)*prime ^ p.saved
-	h = h*prime ^ uint32(p.base)<<8 ^ uint32(p.trust)
-	for _, s := range p.slots {
-		h = h*prime ^ uint32(s)
+	h := (uint32(p.cfa)*prime^p.saved)*prime ^ p.near
+	if p.far { // near does not say it all
+		for _, s := range p.slots {
+			h = h*prime ^ uint32(s)
+		}
 	}
+	h = h*prime ^ uint32(p.base)<<8 ^ uint32(p.trust)
 	return h ^ h>>16
 }
 
