@@ -139,9 +139,16 @@ func (s *ShapeAMD64) refuse(f Format) string {
 }
 
 // savesBelow reports whether a register is saved below where an early frame
-// pointer points, which UNWIND_INFO cannot say.
+// pointer points, which UNWIND_INFO cannot say of stores, and of pushes only as
+// long as RSP keeps its distance.
 func (s *ShapeAMD64) savesBelow() bool {
-	return len(s.SavesXMM) > 0 || s.SaveByMov && len(s.Saves) > 0
+	others := len(s.Saves)
+	for _, r := range s.Saves {
+		if r == s.frameReg() {
+			others--
+		}
+	}
+	return len(s.SavesXMM) > 0 || others > 0 && (s.SaveByMov || s.Dynamic)
 }
 
 func (s *ShapeAMD64) frameReg() Reg {

@@ -1,0 +1,251 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+)
+
+const (
+	imageBase = 0x7ff6_0000_0000
+	stackLow  = 0x7e00_0000_0000
+	stackHigh = stackLow + 1<<19
+)
+
+// world is an image of random functions and a thread.
+type world struct {
+	tb    testing.TB
+	im    *image.Image
+	roots []*image.Func
+	fns   []*image.Func // that can be called
+	traps []*image.Func
+	t     *Thread
+}
+
+// newWorld makes n random functions and more for roots and traps.
+func newWorld(tb testing.TB, f image.Format, seed uint64, n int) *world {
+	tb.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	var funcs []image.Func
+	for i := range n {
+		funcs = append(funcs, image.RandomAMD64(r, f, fmt.Sprintf("f%d", i)))
+	}
+	root, err := image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 64, Calls: 3, Body: 4, Root: true}.Func(f, "root")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	funcs = append(funcs, root)
+	if f == image.PE {
+		for i := range 1 + n/16 {
+			funcs = append(funcs, image.RandomTrapAMD64(r, fmt.Sprintf("trap%d", i)))
+		}
+	} else {
+		funcs = append(funcs, image.SignalReturn(image.AMD64))
+	}
+	im, err := image.Build(image.AMD64, f, "random", imageBase, funcs)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w := &world{tb: tb, im: im, t: New(image.AMD64, stackLow, stackHigh, seed)}
+	for i := range im.Funcs {
+		fn := &im.Funcs[i]
+		switch {
+		case fn.Root:
+			w.roots = append(w.roots, fn)
+		case fn.Entry == image.Called:
+			w.fns = append(w.fns, fn)
+		case fn.Entry != image.SignalFrame:
+			w.traps = append(w.traps, fn)
+		}
+	}
+	return w
+}
+
+func (w *world) find(addr uint64) (*image.Image, *image.Func) { return w.im, w.im.Find(addr) }
+
+// run starts the root, calls random functions from every call site up to a
+// depth, interrupts now and then, and calls check before every op.
+func (w *world) run(r *rand.Rand, steps, depth int, check func()) {
+	w.t.Start(w.im, w.roots[0])
+	for range steps {
+		check()
+		if r.IntN(40) == 0 && w.t.Depth() < depth {
+			w.interrupt(r)
+			continue
+		}
+		switch w.t.Step() {
+		case AtCall:
+			fn := w.fns[r.IntN(len(w.fns))]
+			if w.t.Depth() >= depth || !w.t.Call(w.im, fn) {
+				w.t.Skip()
+			}
+		case Ended:
+			w.t.Start(w.im, w.roots[0])
+		case Diverted, Faulted:
+			op, part := w.t.Op()
+			w.tb.Fatalf("stopped at %#x %v %v", w.t.State().PC, op, part)
+		}
+	}
+}
+
+func (w *world) interrupt(r *rand.Rand) {
+	from := w.fns
+	if w.im.Format == image.PE {
+		from = w.traps
+	}
+	w.t.Interrupt(w.im, from[r.IntN(len(from))])
+}
+
+// regsOf names registers that differ; mask says which count.
+func diff(got, want *State, mask uint32) (s string) {
+	if got.PC != want.PC {
+		s += fmt.Sprintf(" pc %#x, not %#x", got.PC, want.PC)
+	}
+	for r := range got.R {
+		if mask>>r&1 != 0 && got.R[r] != want.R[r] {
+			s += fmt.Sprintf(" r%d %#x, not %#x", r, got.R[r], want.R[r])
+		}
+	}
+	return s
+}
+
+// keptAMD64 are the registers all functions of a format preserve, and RSP.
+func keptAMD64(f image.Format) uint32 {
+	if f == image.PE {
+		return 0xf0f8
+	}
+	return 0xf038
+}
+
+// where names the thread's place.
+func (w *world) where() string {
+	if w.t.fn == nil {
+		return "nowhere"
+	}
+	op := w.t.fn.Ops[w.t.at]
+	return fmt.Sprintf("%s+%#x (op %d of %d, part %d, % x, entry %d, noinfo %v)", w.t.fn.Name, op.Off, w.t.at, len(w.t.fn.Ops), op.Part, op.Code, w.t.fn.Entry, w.t.fn.NoInfo)
+}
+
+// checkRows steps from the leaf by rows and compares every frame.
+func (w *world) checkRows(out []Frame) []Frame {
+	out = w.t.Truth(out)
+	st := out[0].State
+	for i := range out {
+		exact, ok := StepRow(image.AMD64, out[i].Image, out[i].Func, &st, w.t.Word)
+		if i == len(out)-1 {
+			if ok {
+				w.tb.Fatalf("%s: the first function has a caller", w.where())
+			}
+			break
+		}
+		want := &out[i+1]
+		if !ok || exact != want.Exact {
+			w.tb.Fatalf("%s: frame %d (%s) cannot be left, or exact is %v", w.where(), i, out[i].Func.Name, exact)
+		}
+		mask := keptAMD64(w.im.Format)
+		if d := diff(&st, &want.State, mask); d != "" {
+			w.tb.Fatalf("%s: frame %d of %s, from %s:%s", w.where(), i+1, want.Func.Name, out[i].Func.Name, d)
+		}
+		if w.im.Format == image.PE {
+			for v := 6; v < 16; v++ {
+				if st.V[v] != want.State.V[v] {
+					w.tb.Fatalf("%s: frame %d: xmm%d", w.where(), i+1, v)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func TestRowsAreTheTruth(t *testing.T) {
+	for seed := range uint64(40) {
+		for _, f := range []image.Format{image.PE, image.ELF} {
+			w := newWorld(t, f, seed, 40)
+			var out []Frame
+			w.run(rand.New(rand.NewPCG(seed, 2)), 5000, 12, func() { out = w.checkRows(out) })
+		}
+	}
+}
+
+// TestWalkPE walks every stack with the real walker over the image's own unwind
+// data.
+func TestWalkPE(t *testing.T) {
+	ops, frames := map[*image.Op]bool{}, 0
+	for seed := range uint64(40) {
+		w := newWorld(t, image.PE, seed, 100)
+		file, err := pe.FromMemory(w.im.File, w.im.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := file.Problems(); len(p) != 0 {
+			t.Fatal(p)
+		}
+		m := module.PEFromFile(1, file, w.im.Name, imageBase, w.im.End())
+		u := amd64.New()
+		u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+		var out []Frame
+		var mem memory.Window
+		w.run(rand.New(rand.NewPCG(seed, 3)), 8000, 8, func() {
+			out = w.t.Truth(out)
+			mem.Reset(w.t.Stack())
+			op, _ := w.t.Op()
+			ops[op] = true
+			frames += len(out)
+			w.checkWalk(u, &mem, out)
+		})
+	}
+	t.Logf("%d instructions, %d frames", len(ops), frames)
+}
+
+// checkWalk compares every step of u from the leaf with the truth.
+func (w *world) checkWalk(u *amd64.Unwinder, mem *memory.Window, out []Frame) {
+	regs := out[0].State.AMD64()
+	exact := true
+	var f unwind.Frame
+	for i := range out {
+		now, stop := u.Step(&regs, exact, mem, nil, &f)
+		if i == len(out)-1 {
+			if stop != unwind.EndOfStack {
+				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)
+			}
+			return
+		}
+		want := &out[i+1]
+		if stop != unwind.StopNone || now != want.Exact {
+			w.tb.Fatalf("%s: frame %d (%s): %v, exact %v", w.where(), i, out[i].Func.Name, stop, now)
+		}
+		exact = now
+		if d := diffAMD64(&regs, &want.State, keptAMD64(w.im.Format)); d != "" {
+			w.tb.Fatalf("%s: frame %d of %s, from %s:%s", w.where(), i+1, want.Func.Name, out[i].Func.Name, d)
+		}
+	}
+}
+
+// diffAMD64 compares what is known; the registers of must have to be.
+func diffAMD64(got *context.AMD64, want *State, must uint32) (s string) {
+	if got.RIP != want.PC {
+		s += fmt.Sprintf(" rip %#x, not %#x", got.RIP, want.PC)
+	}
+	for r := range got.GPR {
+		if got.Known>>r&1 != 0 && got.GPR[r] != want.R[r] {
+			s += fmt.Sprintf(" r%d %#x, not %#x", r, got.GPR[r], want.R[r])
+		}
+	}
+	if missing := must &^ got.Known; missing != 0 {
+		s += fmt.Sprintf(" unknown %#x", missing)
+	}
+	for i := range got.XMM {
+		if got.Known>>(16+i)&1 != 0 && [2]uint64(got.XMM[i]) != want.V[6+i] {
+			s += fmt.Sprintf(" xmm%d", 6+i)
+		}
+	}
+	return s
+}
