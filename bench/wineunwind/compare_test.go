@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/pevec"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
 // how says what an answer rests on; the harness's numbers.
@@ -31,6 +32,8 @@ type answer struct {
 
 	stop   unwind.Stop // ours, if refused
 	reason pe.Reason
+	part   amd64.PEPart
+	fault  bool // the caller was interrupted: a machine frame
 }
 
 // difference names the first nonvolatile register, or RIP, in which a is not b.
@@ -72,6 +75,27 @@ type tally struct {
 	points, agreed, unexplained int
 	loops                       int // not asked: Wine would not come back
 	explained                   [len(classes)]int
+	covered                     [len(covers)]int
+}
+
+// covers names what the points ask for; one may ask for several.
+var covers = [...]string{"prolog", "body", "epilog", "no entry", "chained", "version 2", "frame register", "machine frame", "handler", "refused"}
+
+// cover counts a point by what it asks for.
+func (s *tally) cover(f *pe.File, p *point, a *answer) {
+	s.points++
+	fn, _ := f.FindAMD64(p.rva)
+	info, _ := f.AMD64Info(fn.Unwind)
+	in := a.how == entry && a.part == amd64.PECode
+	early := p.rva-fn.Begin < uint32(info.Prolog)
+	for i, yes := range [len(covers)]bool{
+		in && early, in && !early, a.part == amd64.PEEpilog, a.how == leaf, a.how == entry && info.Chained(),
+		a.how == entry && info.Version == 2, a.how == entry && info.FrameReg != 0, a.fault, a.handler != 0, a.how == refused,
+	} {
+		if yes {
+			s.covered[i]++
+		}
+	}
 }
 
 func (s *tally) add(o *tally) {
@@ -81,6 +105,9 @@ func (s *tally) add(o *tally) {
 	s.loops += o.loops
 	for i, n := range o.explained {
 		s.explained[i] += n
+	}
+	for i, n := range o.covered {
+		s.covered[i] += n
 	}
 }
 
@@ -94,6 +121,10 @@ func (s *tally) String() string {
 	}
 	if s.loops != 0 {
 		fmt.Fprintf(&b, "; %d not asked (Wine would loop)", s.loops)
+	}
+	b.WriteString("; asked for:")
+	for i, n := range s.covered {
+		fmt.Fprintf(&b, " %s %d", covers[i], n)
 	}
 	return b.String()
 }

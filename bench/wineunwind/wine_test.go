@@ -39,19 +39,19 @@ import (
 // image is one PE image to ask about.
 type image struct {
 	name      string
-	path      string // below the project's folder, "" = make
+	path      string // a pattern, below the project's folder if not absolute; "" = make
 	make      func(t *testing.T, dir string) string
 	functions int // at most so many of its entries
 }
 
 const (
 	core22 = ".cache/dotnet-2.2.2-win/package/shared/Microsoft.NETCore.App/2.2.2/"
-	mingw  = "/usr/lib/gcc/x86_64-w64-mingw32/12-posix/"
+	mingw  = "/usr/lib/gcc/x86_64-w64-mingw32/*-posix/"
 )
 
 // images are what is asked about: the CLR's native code of two compilers' ages,
 // its compiled managed code with indirect entries and chains, C and C++ of GCC,
-// and Go.
+// what compilers seldom make, and Go.
 var images = []image{
 	{name: "coreclr.dll 2.2.2", path: core22 + "coreclr.dll", functions: 4000},
 	{name: "clrjit.dll 2.2.2", path: core22 + "clrjit.dll", functions: 1500},
@@ -60,16 +60,17 @@ var images = []image{
 	{name: "System.Private.CoreLib.dll 2.2.2", path: core22 + "System.Private.CoreLib.dll", functions: 4000},
 	{name: "azmcp.exe (.NET 10.0.9)", path: ".cache/dotnet-10.0.9-win/package/dist/azmcp.exe", functions: 4000},
 	{name: "libstdc++-6.dll", path: mingw + "libstdc++-6.dll", functions: 2000},
-	{name: "functions.c by mingw -O2", make: compile("-O2"), functions: 2000},
-	{name: "functions.c by mingw -O0", make: compile("-O0"), functions: 2000},
+	{name: "functions.c by mingw -O2", make: compile("testdata/functions.c", "-O2"), functions: 2000},
+	{name: "functions.c by mingw -O0", make: compile("testdata/functions.c", "-O0"), functions: 2000},
+	{name: "rare.s", make: compile("testdata/rare.s", "-O2"), functions: 2000},
 	{name: "a Go program", make: buildGo, functions: 2000},
 }
 
-// compile makes a DLL of testdata/functions.c.
-func compile(flags ...string) func(*testing.T, string) string {
+// compile makes a DLL.
+func compile(source, optimize string) func(*testing.T, string) string {
 	return func(t *testing.T, dir string) string {
-		out := filepath.Join(dir, "functions"+flags[0]+".dll")
-		mingwCompile(t, out, "testdata/functions.c", append(flags, "-shared")...)
+		out := filepath.Join(dir, filepath.Base(source)+optimize+".dll")
+		mingwCompile(t, out, source, optimize, "-shared")
 		return out
 	}
 }
@@ -90,16 +91,20 @@ func (im *image) locate(t *testing.T, dir string) string {
 	if im.make != nil {
 		return im.make(t, dir)
 	}
-	path := im.path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join("..", "..", path)
+	pattern := im.path
+	if !filepath.IsAbs(pattern) {
+		pattern = filepath.Join("..", "..", pattern)
 	}
-	path, err := filepath.Abs(path)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
+	found, err := filepath.Glob(pattern)
 	if err != nil {
-		t.Skip("SKIPPED-CHECK: ", im.name, " is not here: run scripts/fetch.sh: ", err)
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Skip("SKIPPED-CHECK: ", im.name, " is not here: run scripts/fetch.sh")
+	}
+	path, err := filepath.Abs(found[0])
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
@@ -140,7 +145,7 @@ func examine(t *testing.T, w *wine, f *pe.File, pts []point) (sum tally) {
 	var again []*question
 	for i := range pts {
 		ours := step(f, &pts[i], mem)
-		sum.points++
+		sum.cover(f, &pts[i], &ours)
 		if d := throughUnwinder(u, bias, &pts[i], &ours, mem); d != "" {
 			t.Errorf("%s: %s", place(f, pts[i].rva), d)
 		}
@@ -204,6 +209,7 @@ func step(f *pe.File, p *point, mem *memory.Window) (a answer) {
 	a.regs.RIP = imageBase + uint64(p.rva)
 	res, stop := amd64.StepPE(f, p.rva, true, &a.regs, mem)
 	a.frame, a.handler, a.stop, a.reason = res.Frame, uint64(res.Handler), stop, res.Reason
+	a.part, a.fault = res.Part, res.Machine
 	fn, why := f.FindAMD64(p.rva)
 	switch {
 	case stop != unwind.StopNone:
