@@ -11,6 +11,11 @@
 // Strategy: this is a cold tool. It uses the same readers as the walkers, so
 // what it prints is what they would do, and it allocates freely.
 //
-// Known gaps: instructions the disassembler does not know (VEX, EVEX, SVE) are
+// A PE image may have DWARF sections beside its exception directory. Both are
+// shown and checked. The x64 walker asks the exception directory first and the
+// DWARF sections where no entry covers an address.
+//
+// Known gaps: a PE image's functions have the names of its exports only;
+// instructions the disassembler does not know (VEX, EVEX, SVE) are
 // shown as bytes.
 package inspect

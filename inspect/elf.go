@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -11,11 +10,10 @@ import (
 )
 
 type elfReader struct {
+	frames
 	path  string
 	f     *elf.File
 	secs  elf.CFISections
-	table *cfi.Table
-	err   error // of the table
 	names *symbol.Table
 }
 
@@ -29,6 +27,7 @@ func openELF(path string) (*elfReader, error) {
 
 func newELF(path string, f *elf.File) *elfReader {
 	r := &elfReader{path: path, f: f, secs: f.CFISections()}
+	r.frames = frames{debug: ".debug_frame", arch: elfArch(f.Arch()), code: f.BytesAt, name: r.name, isCode: r.executable}
 	r.table, r.err = cfi.Load(module.CFISections(f, r.secs))
 	return r
 }
@@ -60,13 +59,7 @@ func (r *elfReader) damage() []error {
 	if r.secs.Err != nil {
 		out = append(out, r.secs.Err)
 	}
-	var load *cfi.LoadError
-	if errors.As(r.err, &load) {
-		for _, p := range load.Problems {
-			out = append(out, p)
-		}
-	}
-	return out
+	return append(out, r.loadDamage()...)
 }
 
 func (r *elfReader) symbol(name string) (uint64, bool) {
@@ -92,72 +85,4 @@ func (r *elfReader) name(addr uint64) string {
 		return fmt.Sprintf("%s+%#x", symbol.Demangle(name), off)
 	}
 	return symbol.Demangle(name)
-}
-
-func (r *elfReader) function(addr uint64) (*Function, error) {
-	fde, why := r.table.Find(addr)
-	if why != cfi.None {
-		return nil, fmt.Errorf("no FDE covers %#x", addr)
-	}
-	section := ".eh_frame"
-	if fde.DebugFrame {
-		section = ".debug_frame"
-	}
-	f := &Function{Name: r.name(fde.Lo), Lo: fde.Lo, Hi: fde.Hi, Asked: addr, Arch: elfArch(r.f.Arch())}
-	f.From = fmt.Sprintf("FDE at offset %#x of %s", fde.Offset, section)
-	if fde.Signal {
-		f.Notes = append(f.Notes, "signal frame: the frame below it stands at an exact instruction")
-	}
-	if fde.BKey {
-		f.Notes = append(f.Notes, "return addresses are signed with the B key")
-	}
-	rows := r.rows(&fde, f)
-	r.lines(f, rows)
-	return f, nil
-}
-
-// rowRange is a row as text.
-type rowRange struct {
-	lo, hi     uint64
-	cfa, saved string
-}
-
-func (r *elfReader) rows(fde *cfi.FDE, f *Function) []rowRange {
-	var m cfi.Machine
-	var row cfi.Row
-	var out []rowRange
-	why := m.Rows(r.table, fde, &row, func(row *cfi.Row) bool {
-		x := rowRange{lo: row.Lo, hi: row.Hi}
-		x.cfa, x.saved = RowText(r.table.Arch(), row)
-		out = append(out, x)
-		f.Data = append(f.Data, fmt.Sprintf("%x-%x  cfa %-10s %s", x.lo, x.hi, x.cfa, x.saved))
-		return true
-	})
-	if why != cfi.None {
-		f.Notes = append(f.Notes, "the program ends early: "+why.String())
-	}
-	return out
-}
-
-// maxCode bounds what of one function is disassembled, bytes.
-const maxCode = 1 << 20
-
-func (r *elfReader) lines(f *Function, rows []rowRange) {
-	size := min(f.Hi-f.Lo, maxCode)
-	code, ok := r.f.BytesAt(f.Lo, int(size))
-	if !ok {
-		f.Notes = append(f.Notes, "the code is not in this file")
-		return
-	}
-	i := 0
-	for _, in := range Disassemble(f.Arch, f.Lo, code) {
-		for i < len(rows) && in.Addr >= rows[i].hi {
-			i++
-		}
-		l := Line{Addr: in.Addr, Bytes: fmt.Sprintf("%x", in.Bytes), Text: in.Text}
-		if i < len(rows) && in.Addr >= rows[i].lo {
-			l.CFA, l.Saved = rows[i].cfa, rows[i].saved
-		}
-		f.Lines = append(f.Lines, l)
-	}
 }

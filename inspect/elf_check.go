@@ -1,67 +1,13 @@
 package inspect
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/seedwalk/seedwalk/cfi"
-)
-
 func (r *elfReader) check(c *checker) {
-	c.entries = r.table.Len()
 	for _, err := range r.f.Problems() {
 		c.add(Malformed, "image", 1, err.Error)
 	}
 	if r.secs.Err != nil {
 		c.add(Malformed, "section", 1, r.secs.Err.Error)
 	}
-	r.checkLoad(c)
-	st := r.table.Stats()
-	c.add(Overlapping, "FDEs that share bytes with one before", st.Overlapping, nil)
-	c.add(Contradictory, ".eh_frame_hdr entries whose start is not their FDE's", st.HeaderWrong, nil)
-	c.add(Remark, "FDEs that .eh_frame_hdr does not list", st.HeaderMiss, nil)
-	c.add(Remark, "FDEs that only .eh_frame_hdr leads to", st.HeaderOnly, nil)
-	c.add(Remark, "FDEs that cover nothing", st.Empty, nil)
-	var m cfi.Machine
-	var row cfi.Row
-	r.table.Each(func(f cfi.FDE) bool {
-		r.checkFDE(c, &m, &row, &f)
-		return true
-	})
-}
-
-// checkLoad sorts what reading the records complained of.
-func (r *elfReader) checkLoad(c *checker) {
-	var load *cfi.LoadError
-	if !errors.As(r.err, &load) {
-		return
-	}
-	for _, p := range load.Problems {
-		c.add(classOf(p.Reason), p.Section+" "+p.Structure+": "+p.Msg, 1, p.Error)
-	}
-	c.add(Malformed, "further records", load.Count-len(load.Problems), nil)
-}
-
-func classOf(why cfi.Reason) Class {
-	if why == cfi.Unsupported {
-		return Unsupported
-	}
-	return Malformed
-}
-
-// checkFDE runs a whole program and looks at each row.
-func (r *elfReader) checkFDE(c *checker, m *cfi.Machine, row *cfi.Row, f *cfi.FDE) {
-	where := func() string { return fmt.Sprintf("[%#x,%#x)", f.Lo, f.Hi) }
-	if !r.executable(f.Lo) {
-		c.add(Contradictory, "FDEs outside the executable segments", 1, where)
-	}
-	why := m.Rows(r.table, f, row, func(row *cfi.Row) bool {
-		r.checkRow(c, row)
-		return true
-	})
-	if why != cfi.None {
-		c.add(classOf(why), "call frame program: "+why.String(), 1, where)
-	}
+	r.frames.check(c)
 }
 
 func (r *elfReader) executable(addr uint64) bool {
@@ -71,29 +17,4 @@ func (r *elfReader) executable(addr uint64) bool {
 		}
 	}
 	return len(r.f.Segments()) == 0
-}
-
-func (r *elfReader) checkRow(c *checker, row *cfi.Row) {
-	where := at(row.Lo)
-	a := r.table.Arch()
-	if row.CFA.Kind == cfi.Expression {
-		checkExpr(c, row.CFA.Expr, where)
-	} else if a.Column(uint64(row.CFA.Reg)) < 0 {
-		c.add(Contradictory, "rows whose CFA counts from an unknown register", 1, where)
-	}
-	if a == cfi.AMD64 && row.Rule(a, row.FDE.RA).Kind == cfi.Unspecified {
-		c.add(Contradictory, "rows without a return address", 1, where)
-	}
-	for i := range row.Regs {
-		if k := row.Regs[i].Kind; k == cfi.Expression || k == cfi.ValExpression {
-			checkExpr(c, row.Regs[i].Expr, where)
-		}
-	}
-}
-
-// checkExpr looks for unknown and cut operations.
-func checkExpr(c *checker, e []byte, where func() string) {
-	if why := wellFormed(e); why != cfi.None {
-		c.add(classOf(why), "expression: "+why.String(), 1, where)
-	}
 }

@@ -118,6 +118,10 @@ type Function struct {
 	Data  []string `json:"data"` // rows, or codes with chained and packed forms expanded
 	Lines []Line   `json:"lines"`
 	Notes []string `json:"notes,omitempty"`
+
+	// Of PE images with DWARF sections:
+	Governs string    `json:"governs,omitempty"` // what the walkers go by at the address asked for
+	Also    *Function `json:"also,omitempty"`    // what the other structure says, and is not gone by
 }
 
 // Line is one instruction and where the caller's registers are before it runs.

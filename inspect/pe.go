@@ -15,6 +15,9 @@ type peReader struct {
 	unix    bool
 	exports []pe.Export // sorted by RVA
 	err     error       // of the exports
+
+	dwarf    *peFrames // nil if the image has no DWARF sections
+	dwarfErr error     // of a section that could not be read
 }
 
 func openPE(path string) (*peReader, error) {
@@ -37,6 +40,9 @@ func newPE(f *pe.File) *peReader {
 	r.arch, r.unix = f.Arch()
 	r.exports, r.err = f.Exports()
 	sort.SliceStable(r.exports, func(i, j int) bool { return r.exports[i].RVA < r.exports[j].RVA })
+	if r.arch != pe.Other {
+		r.dwarf, r.dwarfErr = framesPE(r)
+	}
 	return r
 }
 
@@ -81,7 +87,7 @@ func (r *peReader) summary() *Summary {
 	if id, ok := r.f.DebugID(); ok {
 		s.ID = fmt.Sprintf("%s age %d", strings.TrimSuffix(id.String(), fmt.Sprintf("%X", id.Age)), id.Age)
 	}
-	for _, name := range []string{".pdata", ".xdata", ".eh_frame", ".debug_frame"} {
+	for _, name := range []string{".pdata", ".xdata", ".eh_frame", ".debug_frame", ".zdebug_frame"} {
 		if x := r.f.Section(name); x != nil {
 			s.Sections = append(s.Sections, Section{name, uint64(x.RVA), uint64(max(x.VirtualSize, x.Size))})
 		}
@@ -95,12 +101,21 @@ func (r *peReader) summary() *Summary {
 	} else {
 		s.Counts = append(s.Counts, r.countARM64()...)
 	}
+	s.Counts = append(s.Counts, r.countDWARF()...)
 	s.Counts = append(s.Counts, Count{"exported names", len(r.exports)})
 	for _, p := range r.f.Problems() {
 		s.Problems = append(s.Problems, p.Error())
 	}
 	if r.err != nil {
 		s.Problems = append(s.Problems, r.err.Error())
+	}
+	if r.dwarfErr != nil {
+		s.Problems = append(s.Problems, r.dwarfErr.Error())
+	}
+	if r.dwarf != nil {
+		for _, p := range r.dwarf.loadDamage() {
+			s.Problems = append(s.Problems, p.Error())
+		}
 	}
 	return s
 }
@@ -116,14 +131,12 @@ func (r *peReader) countARM64() []Count {
 	return []Count{{"packed entries", packed}, {"entries with an .xdata record", r.entries() - packed}}
 }
 
-func (r *peReader) function(addr uint64) (*Function, error) {
-	if addr > 1<<32-1 {
-		return nil, fmt.Errorf("%#x is no RVA", addr)
-	}
+// entry describes what the exception directory says of an RVA.
+func (r *peReader) entry(rva uint32) (*Function, error) {
 	if r.arch == pe.AMD64 {
-		return r.functionAMD64(uint32(addr))
+		return r.functionAMD64(rva)
 	}
-	return r.functionARM64(uint32(addr))
+	return r.functionARM64(rva)
 }
 
 // code disassembles a function, with the effect at each instruction.
@@ -153,6 +166,7 @@ func (r *peReader) check(c *checker) {
 	} else {
 		r.checkARM64(c)
 	}
+	r.checkDWARF(c)
 }
 
 // executable reports whether code may be at rva.

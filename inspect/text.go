@@ -49,6 +49,9 @@ func (f *Function) Text(w io.Writer) {
 		name = "(no symbol)"
 	}
 	fmt.Fprintf(w, "%s  [%#x,%#x)  %d bytes\n  %s\n", name, f.Lo, f.Hi, f.Hi-f.Lo, f.From)
+	if f.Governs != "" {
+		wrapped(w, "  walked by: ", f.Governs)
+	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
@@ -58,10 +61,13 @@ func (f *Function) Text(w io.Writer) {
 	for _, d := range f.Data {
 		wrapped(w, "    ", d)
 	}
-	if len(f.Lines) == 0 {
-		return
+	if len(f.Lines) > 0 {
+		f.lines(w)
 	}
-	f.lines(w)
+	if f.Also != nil {
+		fmt.Fprint(w, "\nnot walked by, but there is too:\n\n")
+		f.Also.Text(w)
+	}
 }
 
 func (f *Function) lines(w io.Writer) {
