@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/seed"
+)
+
+// BenchmarkSeed is a whole seed search, judged, over the leaf blocks.
+func BenchmarkSeed(b *testing.B) {
+	for _, path := range rawFiles(b) {
+		f, _, err := peer.FromRaw(path, 1500)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := newSide(f)
+		frames, walks := 0, 0
+		b.Run(filepath.Base(path), func(b *testing.B) {
+			b.ReportAllocs()
+			frames, walks = 0, 0
+			for b.Loop() {
+				for i := range f.Walks {
+					w := &f.Walks[i]
+					r := seed.Find(s.us[w.Set], &w.Regs, s.mems[i], nil, s.out[:])
+					frames += r.Frames
+					walks++
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(walks), "ns/seed")
+		})
+	}
+}
+
+// BenchmarkLoad opens a module and indexes its unwind data. What the file is,
+// its name says: *.dll has PE unwind data.
+func BenchmarkLoad(b *testing.B) {
+	for _, path := range images(b) {
+		b.Run(filepath.Base(path), func(b *testing.B) {
+			b.ReportAllocs()
+			entries := 0
+			for b.Loop() {
+				entries = load(b, path)
+			}
+			b.ReportMetric(float64(entries), "entries")
+		})
+	}
+}
+
+// load loads a module and gives its number of FDEs or functions.
+func load(b *testing.B, path string) int {
+	if filepath.Ext(path) == ".dll" {
+		m := module.LoadPE(0, path, 1<<33, 0)
+		if m.PE == nil {
+			b.Fatal(m.Err)
+		}
+		return m.PE.CountAMD64()
+	}
+	m := module.LoadELF(0, path, 0, 1<<40, 0)
+	if m.Err != nil {
+		b.Fatal(m.Err)
+	}
+	return m.CFI.Len()
+}
+
+// images finds the C library, libcoreclr, and Windows' coreclr.
+func images(b *testing.B) (paths []string) {
+	for _, pattern := range []string{
+		"/lib/*-linux-gnu/libc.so.6", "../.cache/dotnet-9.*/package/dist/libcoreclr.so", coreclrDLL,
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			b.Logf("SKIPPED-CHECK: no %s", pattern)
+			continue
+		}
+		paths = append(paths, found[0])
+	}
+	return paths
+}
