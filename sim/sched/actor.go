@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors of the calls on other actors.
@@ -48,7 +49,8 @@ type Actor struct {
 // operation is the point an actor stands at.
 type operation struct {
 	kind   Kind
-	what   string
+	what   string // hashed: the same with and without a trace
+	text   string // for people; "" is what
 	target *Actor
 	lock   *Lock
 	cond   func() bool
@@ -89,11 +91,12 @@ func (a *Actor) Watchdog() { a.rescuer = true }
 // Yield is a plain step: others may run before what follows. The label is a
 // format for args, used only when the run is traced.
 func (a *Actor) Yield(what string, args ...any) {
+	text := what
 	if len(args) > 0 && a.w.opt.Trace {
-		what = fmt.Sprintf(what, args...)
+		text = fmt.Sprintf(what, args...)
 	}
-	a.point(operation{kind: KindStep, what: what})
-	a.done(what)
+	a.point(operation{kind: KindStep, what: what, text: text})
+	a.done(text)
 }
 
 // Note writes to the trace; it is no step.
@@ -200,9 +203,10 @@ func (a *Actor) point(o operation) {
 
 // done writes a step's line to the trace; after it, so that the line can say
 // what came of it.
-func (a *Actor) done(text string) {
+// The parts are joined only then, so a run without a trace pays nothing.
+func (a *Actor) done(parts ...string) {
 	if a.w.opt.Trace {
-		a.w.mark(a, a.op.kind, text)
+		a.w.mark(a, a.op.kind, strings.Join(parts, ""))
 	}
 }
 

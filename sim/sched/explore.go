@@ -1,5 +1,11 @@
 package sched
 
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
 // Prune says which states count as seen before.
 type Prune uint8
 
@@ -10,33 +16,280 @@ const (
 )
 
 // ExploreOptions bounds an exploration. The zero value explores everything
-// there is, on one worker.
+// there is, on one worker. Trace is ignored: only First is traced.
 type ExploreOptions struct {
 	Options
 	Prune       Prune
-	StopAtFirst bool // at the first run that is not Done
+	StopAtFirst bool // at the first Deadlock or Fault
 	MaxRuns     int  // runs, complete or cut, after which it gives up; 0 is no bound
 	Workers     int  // 0 is 1; more call build from several goroutines at once
-	Split       int  // choices that make a share of the work; 0 is 3, or none under Prune
+	Split       int  // choices that make a share of the work; 0 is 3, or none under Prune; -1 is none
 }
 
-// Report is what an exploration found. It does not depend on Workers.
+// Report is what an exploration found. It depends on Split and MaxRuns, which
+// is dealt out evenly over the shares, but not on Workers.
 type Report struct {
 	Interleavings int // complete runs
 	Pruned        int // runs cut at a state seen before
-	States        int // states told apart, under Prune
+	States        int // states told apart, under Prune; the sum over the shares
 	MaxDepth      int // steps of the longest run
 	Done          int
 	Deadlocks     int
 	Faults        int
 	StepLimits    int
-	First         *Result // the first run that is not Done, traced; nil if none
+	First         *Result // the first Deadlock or Fault in order, else StepLimit, traced; nil if none
 	Exhausted     bool    // there is no other schedule within the bounds
 }
 
-type explorer struct{ opt ExploreOptions }
+// Explore runs build's world under every schedule within the bounds: depth
+// first, by running it again with another prefix of choices. Build is called
+// once a run and must make the same world each time; a run that asks other
+// choices after the same prefix is a Fault.
+func Explore(opt ExploreOptions, build func(w *World)) Report {
+	opt.Trace = false
+	shares, bad := deal(opt, build)
+	if bad != nil {
+		return Report{Interleavings: 1, Faults: 1, First: bad}
+	}
+	parts := make([]Report, len(shares))
+	var next, failed atomic.Int64
+	failed.Store(int64(len(shares)))
+	work := func() {
+		e := newExplorer(opt, build)
+		defer e.w.close()
+		for {
+			i := next.Add(1) - 1
+			// Shares after a failed one do not count, so that the totals are
+			// those of a single worker.
+			if i >= int64(len(shares)) || opt.StopAtFirst && i > failed.Load() {
+				return
+			}
+			parts[i] = e.share(shares[i], len(shares), func() bool { return opt.StopAtFirst && i > failed.Load() })
+			if parts[i].failures() > 0 {
+				lower(&failed, i)
+			}
+		}
+	}
+	var all sync.WaitGroup
+	for range max(opt.Workers, 1) - 1 {
+		all.Go(work)
+	}
+	work()
+	all.Wait()
+	return collect(opt, parts)
+}
 
-func (e *explorer) seen(w *World) bool { return false }
+// lower sets v to i if that is less.
+func lower(v *atomic.Int64, i int64) {
+	for old := v.Load(); i < old; old = v.Load() {
+		if v.CompareAndSwap(old, i) {
+			return
+		}
+	}
+}
 
-// Explore runs build's world under every schedule within the bounds.
-func Explore(opt ExploreOptions, build func(w *World)) Report { return Report{} }
+// collect adds the shares up, in order, to the first failure if only that was
+// asked for.
+func collect(opt ExploreOptions, parts []Report) Report {
+	sum := Report{Exhausted: true}
+	for _, p := range parts {
+		sum.Interleavings += p.Interleavings
+		sum.Pruned += p.Pruned
+		sum.States += p.States
+		sum.MaxDepth = max(sum.MaxDepth, p.MaxDepth)
+		sum.Done += p.Done
+		sum.Deadlocks += p.Deadlocks
+		sum.Faults += p.Faults
+		sum.StepLimits += p.StepLimits
+		sum.Exhausted = sum.Exhausted && p.Exhausted
+		if p.First != nil && worse(sum.First, p.First.Outcome) {
+			sum.First = p.First
+		}
+		if opt.StopAtFirst && p.failures() > 0 {
+			break
+		}
+	}
+	return sum
+}
+
+func (r *Report) failures() int { return r.Deadlocks + r.Faults }
+
+// worse says whether a run that ended in o takes the place of first: a world
+// with a busy daemon meets the step limit long before what it was built for.
+func worse(first *Result, o Outcome) bool {
+	return first == nil || first.Outcome == StepLimit && o != StepLimit
+}
+
+// deal lists the prefixes of choices that make the shares of the work, in the
+// order of the search; or the run that shows build to be not deterministic.
+func deal(opt ExploreOptions, build func(*World)) (shares [][]int, bad *Result) {
+	depth := opt.Split
+	if depth == 0 && opt.Prune == PruneNone {
+		depth = 3
+	}
+	if depth <= 0 {
+		return [][]int{nil}, nil
+	}
+	opt.Prune, opt.StopAtFirst = PruneNone, false
+	e := newExplorer(opt, build)
+	defer e.w.close()
+	e.limit = depth
+	for more := true; more; more = e.backtrack(0) {
+		e.once()
+		if e.err != "" {
+			return nil, e.tell()
+		}
+		shares = append(shares, e.prefix())
+	}
+	return shares, nil
+}
+
+// explorer searches one share after the other, reusing its world. It is the
+// world's Chooser.
+type explorer struct {
+	opt   ExploreOptions
+	build func(*World)
+	w     *World
+	limit int // choices after which a run is cut, while the work is dealt; 0 is none
+
+	stack   []branch
+	depth   int // choices of the run so far
+	visited map[uint64]uint32
+	err     string
+}
+
+// branch is a choice of the run at hand.
+type branch struct{ chosen, of int }
+
+func newExplorer(opt ExploreOptions, build func(*World)) *explorer {
+	e := &explorer{opt: opt, build: build}
+	e.w = &World{opt: opt.Options, exp: e}
+	return e
+}
+
+// Choose follows the prefix and then always takes the first option.
+func (e *explorer) Choose(n int) int {
+	if e.depth == len(e.stack) {
+		e.stack = append(e.stack, branch{0, n})
+	}
+	b := e.stack[e.depth]
+	e.depth++
+	if b.of != n && b.of != 0 {
+		e.err = fmt.Sprintf("not deterministic: choice %d was one of %d and is one of %d", e.depth-1, b.of, n)
+		return n
+	}
+	e.stack[e.depth-1].of = n
+	return b.chosen
+}
+
+// seen says whether the run is to be cut here: its state was reached before,
+// in no more steps.
+func (e *explorer) seen(w *World) bool {
+	if e.depth < len(e.stack) {
+		return false
+	}
+	if e.limit > 0 && e.depth >= e.limit {
+		return true
+	}
+	if e.opt.Prune == PruneNone {
+		return false
+	}
+	s := w.state()
+	// Reached in fewer steps, a state has more before the step limit.
+	if steps, ok := e.visited[s]; ok && int(steps) <= w.steps {
+		return true
+	}
+	e.visited[s] = uint32(w.steps)
+	return false
+}
+
+// once makes one run of the choices on the stack.
+func (e *explorer) once() Outcome {
+	e.depth = 0
+	e.w.reset(e)
+	e.build(e.w)
+	o := e.w.run()
+	e.w.cut()
+	return o
+}
+
+// backtrack goes to the next prefix in order; false if there is none but for
+// the first base choices.
+func (e *explorer) backtrack(base int) bool {
+	for n := len(e.stack); n > base; n-- {
+		if b := &e.stack[n-1]; b.chosen+1 < b.of {
+			b.chosen++
+			return true
+		}
+		e.stack = e.stack[:n-1]
+	}
+	return false
+}
+
+func (e *explorer) prefix() []int {
+	p := make([]int, len(e.stack))
+	for i, b := range e.stack {
+		p[i] = b.chosen
+	}
+	return p
+}
+
+// share explores everything below prefix.
+func (e *explorer) share(prefix []int, shares int, enough func() bool) (r Report) {
+	e.stack = e.stack[:0]
+	for _, c := range prefix {
+		e.stack = append(e.stack, branch{chosen: c})
+	}
+	if e.opt.Prune != PruneNone {
+		e.visited = make(map[uint64]uint32)
+	}
+	bound := (e.opt.MaxRuns + shares - 1) / shares
+	for more := true; more; more = e.backtrack(len(prefix)) {
+		if enough() || bound > 0 && r.Interleavings+r.Pruned >= bound {
+			return r
+		}
+		e.count(&r, e.once())
+		r.States = len(e.visited)
+		if e.opt.StopAtFirst && r.failures() > 0 || e.err != "" {
+			return r
+		}
+	}
+	r.Exhausted = true
+	return r
+}
+
+func (e *explorer) count(r *Report, o Outcome) {
+	r.MaxDepth = max(r.MaxDepth, e.w.steps)
+	if o == pruned {
+		r.Pruned++
+		return
+	}
+	r.Interleavings++
+	switch o {
+	case Done:
+		r.Done++
+		return
+	case Deadlock:
+		r.Deadlocks++
+	case Fault:
+		r.Faults++
+	case StepLimit:
+		r.StepLimits++
+	}
+	if worse(r.First, o) {
+		r.First = e.tell()
+	}
+}
+
+// tell makes the run at hand again, traced.
+func (e *explorer) tell() *Result {
+	if e.err != "" {
+		return &Result{Outcome: Fault, Fault: e.err, Choices: e.prefix()}
+	}
+	opt := e.opt.Options
+	opt.Trace = true
+	w := New(Replay(e.w.choices), opt)
+	e.build(w)
+	r := w.Run()
+	return &r
+}

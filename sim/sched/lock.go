@@ -24,7 +24,7 @@ func (l *Lock) free(a *Actor) bool {
 func (a *Actor) Lock(l *Lock) {
 	a.point(operation{kind: KindLock, what: l.Name, lock: l})
 	a.acquire(l)
-	a.done("lock " + l.Name)
+	a.done("lock ", l.Name)
 }
 
 // TryLock takes l if it is free now, and says whether it did.
@@ -32,12 +32,12 @@ func (a *Actor) TryLock(l *Lock) bool {
 	a.point(operation{kind: KindTryLock, what: l.Name, lock: l})
 	if !l.free(a) {
 		a.Observe(0)
-		a.done("try lock " + l.Name + ": no, " + l.owner.name + " has it")
+		a.done("try lock ", l.Name, ": no, ", l.owner.name, " has it")
 		return false
 	}
 	a.Observe(1)
 	a.acquire(l)
-	a.done("try lock " + l.Name + ": got it")
+	a.done("try lock ", l.Name, ": got it")
 	return true
 }
 
@@ -51,7 +51,7 @@ func (a *Actor) Unlock(l *Lock) {
 	if l.count--; l.count == 0 {
 		l.owner = nil
 	}
-	a.done("unlock " + l.Name)
+	a.done("unlock ", l.Name)
 }
 
 func (a *Actor) acquire(l *Lock) {

@@ -130,6 +130,9 @@ func (a *Actor) waitsFor() string {
 	case KindSignal:
 		return "signal " + a.op.what
 	}
+	if a.op.text != "" {
+		return a.op.text
+	}
 	return a.op.what
 }
 
@@ -140,6 +143,7 @@ func (w *World) result() Result {
 		Choices: slices.Clone(w.choices), Fault: w.fault, Stack: w.stack,
 	}
 	for _, a := range w.actors {
+		r.Hash = mix(r.Hash, a.hist)
 		r.Actors = append(r.Actors, a.name)
 	}
 	if w.outcome == Deadlock {

@@ -8,12 +8,12 @@ func (a *Actor) Signal(t *Actor, h func(*Actor)) bool {
 	a.point(operation{kind: KindSignal, what: t.name, target: t})
 	if t.ended {
 		a.Observe(0)
-		a.outcome("signal", t, ErrEnded.Error())
+		a.done("signal ", t.name, ": ", ErrEnded.Error())
 		return false
 	}
 	a.Observe(1)
 	t.signals = append(t.signals, h)
-	a.outcome("signal", t, "pending")
+	a.done("signal ", t.name, ": ", "pending")
 	if t == a && !a.inHandler {
 		a.handle()
 	}

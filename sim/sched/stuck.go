@@ -33,16 +33,24 @@ func (g *Group) actors(f func(*Actor)) {
 	}
 }
 
+// aliveOf says whether a wait for on can still end. Of all, those that ended
+// have done their part.
 func aliveOf(w *World, on []Waitee, all bool) bool {
 	if len(on) == 0 {
 		return w.anyAlive()
 	}
+	found := false
 	for _, m := range on {
-		if m.alive(w) != all {
-			return !all
+		if a, ok := m.(*Actor); ok && a.ended {
+			continue
 		}
+		alive := m.alive(w)
+		if all && !alive {
+			return false
+		}
+		found = found || alive
 	}
-	return all
+	return found
 }
 
 func (w *World) anyAlive() bool {

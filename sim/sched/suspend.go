@@ -21,14 +21,14 @@ func (a *Actor) SuspendThread(t *Actor) (prev int, err error) {
 	a.point(operation{kind: KindSuspend, what: t.name, target: t})
 	if err := t.suspendable(); err != nil {
 		a.Observe(uint64(maxSuspends + 1))
-		a.outcome("suspend", t, err.Error())
+		a.done("suspend ", t.name, ": ", err.Error())
 		return -1, err
 	}
 	prev = t.suspends
 	t.suspends++
 	t.suspenders = append(t.suspenders, a.id)
 	a.Observe(uint64(prev))
-	a.outcome("suspend", t, "count "+count(t.suspends))
+	a.done("suspend ", t.name, ": count ", count(t.suspends))
 	if t == a {
 		a.stopped = true
 		a.point(operation{kind: KindRun, what: "resumed", target: t})
@@ -63,11 +63,11 @@ func (a *Actor) Stop(t *Actor) error {
 	}
 	if err != nil {
 		a.Observe(1)
-		a.outcome("stop", t, err.Error())
+		a.done("stop ", t.name, ": ", err.Error())
 		return err
 	}
 	a.Observe(0)
-	a.outcome("stop", t, "it stands")
+	a.done("stop ", t.name, ": ", "it stands")
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (a *Actor) ResumeThread(t *Actor) (prev int, err error) {
 	a.point(operation{kind: KindResume, what: t.name, target: t})
 	if t.ended {
 		a.Observe(uint64(maxSuspends + 1))
-		a.outcome("resume", t, ErrEnded.Error())
+		a.done("resume ", t.name, ": ", ErrEnded.Error())
 		return -1, ErrEnded
 	}
 	prev = t.suspends
@@ -87,7 +87,7 @@ func (a *Actor) ResumeThread(t *Actor) (prev int, err error) {
 		t.suspends--
 		t.stopped = t.stopped && t.suspends > 0
 	}
-	a.outcome("resume", t, "count "+count(t.suspends))
+	a.done("resume ", t.name, ": count ", count(t.suspends))
 	return prev, nil
 }
 
@@ -99,12 +99,6 @@ func (a *Actor) forgive(by int) {
 		i = slices.Index(a.suspenders, slices.Min(a.suspenders))
 	}
 	a.suspenders = slices.Delete(a.suspenders, i, i+1)
-}
-
-func (a *Actor) outcome(verb string, t *Actor, text string) {
-	if a.w.opt.Trace {
-		a.done(fmt.Sprintf("%s %s: %s", verb, t.name, text))
-	}
 }
 
 // count avoids strconv's allocation when nobody reads the trace: small numbers
