@@ -55,7 +55,7 @@ func (t *Thread) call(name string, body func()) {
 	t.M.Call(im, f)
 	depth := t.M.Depth()
 	t.toCall()
-	t.A.Yield(f.Name)
+	t.A.Yield("%s", f.Name)
 	if body != nil {
 		body()
 	}
@@ -106,7 +106,7 @@ func (t *Thread) PInvoke(name string, body func()) {
 	t.push(caller, false)
 	t.W.CLR.Leave(t.Thread)
 	t.toCall()
-	t.A.Yield(f.Name)
+	t.A.Yield("%s", f.Name)
 	if body != nil {
 		body()
 	}

@@ -21,6 +21,7 @@ package sim
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
@@ -50,6 +51,9 @@ type World struct {
 	S    *sched.World
 	CLR  *vm.CLR
 	Host *Host
+
+	// Specials are what the product's seed is told of the process's stubs.
+	Specials *seed.Specials
 
 	// Locks of the process that are not the CLR's.
 	Heap, Loader, Env, Tables, Log, Profiler *sched.Lock
@@ -83,7 +87,7 @@ func (w *World) Threads() []*Thread { return w.threads }
 const (
 	stackBase   = 0x7f00_0000_0000
 	stackStride = 0x100_0000
-	StackSize   = 0x8000
+	StackSize   = 0x2000
 )
 
 // Thread is an application thread: what it does is written in Go, what it

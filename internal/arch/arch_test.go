@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"clr":          {"context", "memory"},
 	"clr/contract": {"clr", "elf", "pe", "module", "context", "memory", "unwind", "unwind/amd64", "internal/buf"},
 	"seed":         {"context", "memory", "unwind", "unwind/amd64", "unwind/arm64"},
-	"snapshot":     {"clr", "seed"},
+	"snapshot":     {"clr", "memory", "seed", "unwind", "unwind/amd64", "unwind/arm64"},
 	"merge":        {"cfi", "clr", "context", "memory", "module", "seed", "unwind", "unwind/amd64", "unwind/arm64"},
 	"wire":         {"unwind"},
 	"export":       {},

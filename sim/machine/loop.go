@@ -1,0 +1,75 @@
+package machine
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sim/image"
+)
+
+// Loop goes back to the first call of the running function, as the jump at a
+// loop's end does. It answers false, with nothing changed, unless the thread
+// stands at that call or in the body behind it, no epilog begun.
+func (t *Thread) Loop() bool {
+	if t.fn == nil || t.at < 0 {
+		return false
+	}
+	for i := range t.at + 1 {
+		if i == len(t.fn.Ops) {
+			break
+		}
+		if !hasCall(&t.fn.Ops[i]) {
+			continue
+		}
+		if !t.unchanged(i, t.at) {
+			return false
+		}
+		t.at = i
+		t.state.PC = t.image.Base + uint64(t.fn.RVA) + uint64(t.fn.Ops[i].Off)
+		return true
+	}
+	return false
+}
+
+// unchanged reports whether the ops [i, j) move no register a frame rests on.
+func (t *Thread) unchanged(i, j int) bool {
+	for ; i < j; i++ {
+		if op := &t.fn.Ops[i]; !hasCall(op) && (op.Part != image.Body || len(op.Effects) != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasCall(op *image.Op) bool {
+	for i := range op.Effects {
+		if op.Effects[i].Kind == image.Call {
+			return true
+		}
+	}
+	return false
+}
+
+// Bounds is the range of the thread's stack, the signal stack left out.
+func (t *Thread) Bounds() (low, high uint64) {
+	return t.stack.low, t.stack.low + uint64(len(t.stack.mem))
+}
+
+// FromAMD64 is the state of walker registers; what they do not hold is 0.
+func FromAMD64(r *context.AMD64) State {
+	s := State{PC: r.RIP}
+	copy(s.R[:], r.GPR[:])
+	for i := range r.XMM {
+		s.V[6+i] = r.XMM[i]
+	}
+	return s
+}
+
+// FromARM64 is the state of walker registers; what they do not hold is 0.
+func FromARM64(r *context.ARM64) State {
+	s := State{PC: r.PC}
+	copy(s.R[:], r.X[:])
+	s.R[31] = r.Sp
+	for i := range r.D {
+		s.V[8+i][0] = r.D[i]
+	}
+	return s
+}

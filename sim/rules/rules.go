@@ -1,0 +1,90 @@
+// Package rules holds the rules of asynchronous stack walking as worlds: each
+// deadlocks, faults or lies where the rule is broken, and never where it is
+// kept.
+//
+// Sources: David Broman, "Profiler stack walking: basics and beyond"; the
+// remarks on ICorProfilerInfo2::DoStackSnapshot in Microsoft's reference;
+// dotnet/runtime docs/design/coreclr/botr/profilability.md; runs on real CLRs.
+//
+// Glossary. *Broken* is a sampler written for the rule, that breaks it. *Kept*
+// is the product's own, package snapshot, in the same process.
+//
+// Strategy: one file a family of rules, one value a rule; All lists them. The
+// explorer runs both sides; `seedwalk sim` tells their stories, and docs/rules.md
+// is written from them.
+package rules
+
+import (
+	"fmt"
+
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/sched"
+)
+
+// Rule is one rule with the worlds that show it.
+type Rule struct {
+	Name   string // as on the command line
+	Line   string // what the rule says, one line
+	Text   string // why, a paragraph for a reader new to the subject
+	Source string // where it is written, or was seen
+	Setup  sim.Setup
+	Bounds sched.ExploreOptions
+
+	// Broken and Kept make the same process with another sampler.
+	Broken func(w *sim.World)
+	Kept   func(w *sim.World)
+	// Wants is how some run of the broken side ends: Deadlock or Fault.
+	Wants sched.Outcome
+	// Says is a part of what the fault says or the graph of the deadlock names.
+	Says string
+}
+
+// All lists every rule in the order to read them.
+func All() []*Rule {
+	var all []*Rule
+	for _, family := range [][]*Rule{locks()} {
+		all = append(all, family...)
+	}
+	return all
+}
+
+// Find returns a rule by name.
+func Find(name string) (*Rule, error) {
+	for _, r := range All() {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("no scenario is called %q; seedwalk sim lists them", name)
+}
+
+// build makes one side of r on a scheduler.
+func (r *Rule) build(s *sched.World, setup sim.Setup, side func(w *sim.World)) {
+	w, err := sim.NewWorld(s, setup)
+	if err != nil {
+		panic(err) // a kit that cannot be made is a bug, found by the first run
+	}
+	side(w)
+}
+
+// Explore tries every order of one side's steps, within the rule's bounds.
+func (r *Rule) Explore(broken bool) sched.Report {
+	opt, side := r.Bounds, r.Kept
+	if broken {
+		side, opt.StopAtFirst = r.Broken, true
+	}
+	return sched.Explore(opt, func(s *sched.World) { r.build(s, r.Setup, side) })
+}
+
+// Run runs one side once under a schedule, with its trace.
+func (r *Rule) Run(broken bool, ch sched.Chooser) sched.Result {
+	side := r.Kept
+	if broken {
+		side = r.Broken
+	}
+	opt := r.Bounds.Options
+	opt.Trace = true
+	s := sched.New(ch, opt)
+	r.build(s, r.Setup, side)
+	return s.Run()
+}
