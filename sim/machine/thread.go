@@ -38,7 +38,6 @@ type Thread struct {
 	random  uint64
 	stack   region
 	alt     region
-	onAlt   bool
 	state   State
 	image   *image.Image
 	fn      *image.Func
@@ -111,7 +110,6 @@ const rootRoom = 64
 // It panics if the stack is too small for that.
 func (t *Thread) Start(im *image.Image, f *image.Func) {
 	t.callers = t.callers[:0]
-	t.onAlt = false
 	t.state.R[t.arch.SP()] = t.stack.low + uint64(len(t.stack.mem)) - rootRoom
 	if !t.enter(im, f, 0) {
 		panic("machine: no room on the stack")

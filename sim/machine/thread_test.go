@@ -1,0 +1,243 @@
+package machine
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/sim/image"
+)
+
+// TestCallsPreserve: a function that returns leaves the caller's nonvolatile
+// registers and SP as they were, whatever it did to them.
+func TestCallsPreserve(t *testing.T) {
+	for seed := range uint64(20) {
+		w := newWorld(t, image.PE, seed, 50)
+		r := rand.New(rand.NewPCG(seed, 5))
+		var before []State
+		returns, changed := 0, 0
+		w.t.Start(w.im, w.roots[0])
+		for range 20000 {
+			switch w.t.Step() {
+			case AtCall:
+				s := w.t.State()
+				if w.t.Depth() < 10 && w.t.Call(w.im, w.fns[r.IntN(len(w.fns))]) {
+					before = append(before, s)
+				} else {
+					w.t.Skip()
+				}
+			case Returned:
+				want, got := before[len(before)-1], w.t.State()
+				before = before[:len(before)-1]
+				want.PC = got.PC
+				if d := diff(&got, &want, keptAMD64(image.PE)); d != "" {
+					t.Fatalf("%s:%s", w.where(), d)
+				}
+				for v := 6; v < 16; v++ {
+					if got.V[v] != want.V[v] {
+						t.Fatalf("%s: xmm%d", w.where(), v)
+					}
+				}
+				returns++
+				if got.R[10] != want.R[10] {
+					changed++
+				}
+			case Ended:
+				w.t.Start(w.im, w.roots[0])
+			case Faulted, Diverted:
+				t.Fatal(w.where())
+			}
+		}
+		if returns < 100 || changed < returns/2 {
+			t.Errorf("%d returns, %d with another r10", returns, changed)
+		}
+	}
+}
+
+// TestClobbers: a body does change the nonvolatile registers it has saved, and
+// no others.
+func TestClobbers(t *testing.T) {
+	fn, err := image.ShapeAMD64{Saves: []image.Reg{3, 12}, FramePointer: true, Body: 2}.Func(image.PE, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := single(t, image.PE, fn)
+	start := w.t.State()
+	if !w.t.RunTo(func(t *Thread) bool { _, part := t.Op(); return part == image.Epilog }, 100) {
+		t.Fatal("no epilog")
+	}
+	now := w.t.State()
+	for r, want := range map[int]bool{0: true, 3: true, 12: true, 8: true, 5: false, 6: false, 13: false} {
+		if r != 5 && (now.R[r] != start.R[r]) != want {
+			t.Errorf("r%d changed: %v", r, !want)
+		}
+	}
+	if now.R[5] < stackLow || now.R[5] >= stackHigh {
+		t.Errorf("the frame pointer is %#x", now.R[5])
+	}
+}
+
+// single is a world of the given functions, the first running.
+func single(t *testing.T, f image.Format, fns ...image.Func) *world {
+	t.Helper()
+	im, err := image.Build(image.AMD64, f, "single", imageBase, fns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{tb: t, im: im, t: New(image.AMD64, stackLow, stackHigh, 1)}
+	w.t.Start(im, &im.Funcs[0])
+	return w
+}
+
+func shape(t *testing.T, s image.ShapeAMD64, name string) image.Func {
+	t.Helper()
+	fn, err := s.Func(image.PE, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fn
+}
+
+// TestDiverted: a return address that was changed sends the thread elsewhere; a
+// stub that is entered there returns to the true caller.
+func TestDiverted(t *testing.T) {
+	w := single(t, image.PE, shape(t, image.ShapeAMD64{Calls: 1, Body: 2, Root: true}, "caller"),
+		shape(t, image.ShapeAMD64{Leaf: true}, "callee"), shape(t, image.ShapeAMD64{Saves: []image.Reg{3}}, "stub"))
+	if !w.t.RunTo(func(t *Thread) bool { _, call := t.callOp(); return call }, 10) || !w.t.Call(w.im, &w.im.Funcs[1]) {
+		t.Fatal("no call")
+	}
+	sp := w.t.State().R[4]
+	ra, _ := w.t.Word(sp)
+	stub := w.im.Base + uint64(w.im.Funcs[2].RVA)
+	w.t.Poke(sp, stub)
+	if e := w.t.Step(); e != Diverted || w.t.State().PC != stub || w.t.Depth() != 1 {
+		t.Fatalf("%v at %#x, depth %d", e, w.t.State().PC, w.t.Depth())
+	}
+	if op, _ := w.t.Op(); op != nil || w.t.Step() != Faulted {
+		t.Error("runs at no op")
+	}
+	if !w.t.Enter(w.im, &w.im.Funcs[2], ra) || w.t.Depth() != 2 {
+		t.Fatal("the stub")
+	}
+	w.checkRows(nil)
+	for range 3 {
+		w.t.Step()
+	}
+	if w.t.State().PC != ra || w.t.Depth() != 1 || w.t.State().R[4] != sp+8 {
+		t.Errorf("at %#x, not %#x", w.t.State().PC, ra)
+	}
+}
+
+// TestFaults: an op that leaves the stack changes nothing.
+func TestFaults(t *testing.T) {
+	im, err := image.Build(image.AMD64, image.PE, "small", imageBase, []image.Func{
+		shape(t, image.ShapeAMD64{Saves: []image.Reg{3, 6, 7, 12}, Calls: 1}, "f")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := New(image.AMD64, stackLow, stackLow+96, 1)
+	th.Start(im, &im.Funcs[0])
+	var last Event
+	before := th.State()
+	for range 10 {
+		before = th.State()
+		if last = th.Step(); last != Ran {
+			break
+		}
+	}
+	if after := th.State(); last != Faulted || after != before {
+		t.Errorf("%v: %+v, then %+v", last, before, after)
+	}
+	if _, ok := th.Word(stackLow + 89); ok {
+		t.Error("read past the end")
+	}
+	if _, ok := th.Word(^uint64(0)); ok {
+		t.Error("read at the end of the address space")
+	}
+	th.Poke(stackLow-1, 1)
+}
+
+// TestEnd: the first function's return ends the thread.
+func TestEnd(t *testing.T) {
+	w := single(t, image.PE, shape(t, image.ShapeAMD64{Leaf: true}, "f"))
+	if e := w.t.Step(); e != Ended || w.t.Depth() != 0 || len(w.t.Truth(nil)) != 0 || w.t.Step() != Faulted {
+		t.Errorf("%v, depth %d", e, w.t.Depth())
+	}
+}
+
+// TestCopyFrom: a copy goes the same way, and neither touches the other.
+func TestCopyFrom(t *testing.T) {
+	w := newWorld(t, image.PE, 3, 30)
+	w.run(rand.New(rand.NewPCG(1, 1)), 500, 8, func() {})
+	var c Thread
+	c.CopyFrom(w.t)
+	saved := *w.t
+	saved.stack.mem = append([]byte(nil), w.t.stack.mem...)
+	walk := func(th *Thread) []State {
+		var all []State
+		for range 200 {
+			switch th.Step() {
+			case AtCall:
+				th.Skip()
+			case Ended:
+				th.Start(w.im, w.roots[0])
+			}
+			all = append(all, th.State())
+		}
+		return all
+	}
+	a := walk(&c)
+	if !reflect.DeepEqual(saved.stack.mem, w.t.stack.mem) || saved.state != w.t.state {
+		t.Error("running the copy changed the original")
+	}
+	if b := walk(w.t); !reflect.DeepEqual(a, b) {
+		t.Error("the copy went another way")
+	}
+}
+
+func TestNoAllocation(t *testing.T) {
+	w := newWorld(t, image.PE, 4, 30)
+	r := rand.New(rand.NewPCG(1, 1))
+	var out []Frame
+	w.run(r, 2000, 8, func() { out = w.t.Truth(out) })
+	var c Thread
+	c.CopyFrom(w.t)
+	out = make([]Frame, 0, 64)
+	read := w.t.Word
+	find := w.find
+	if n := testing.AllocsPerRun(20, func() {
+		w.run(r, 50, 8, func() {
+			out = w.t.Truth(out)
+			Unwind(image.AMD64, find, w.t.State(), true, read)
+		})
+		c.CopyFrom(w.t)
+	}); n > 1 { // the closure
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestSignalStack: a handler runs on the signal stack, and the walk by rows comes
+// back from it; a second signal stays on it.
+func TestSignalStack(t *testing.T) {
+	w := newWorld(t, image.ELF, 6, 30)
+	w.t.AltStack(0x1000, 0x1000+16<<10)
+	r := rand.New(rand.NewPCG(6, 6))
+	seen := 0
+	var out []Frame
+	w.run(r, 20000, 6, func() {
+		if addr, _ := w.t.Stack(); addr < stackLow {
+			seen++
+		}
+		out = w.checkRows(out)
+	})
+	if seen < 100 {
+		t.Errorf("%d steps on the signal stack", seen)
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	w := newWorld(b, image.PE, 1, 50)
+	r := rand.New(rand.NewPCG(1, 1))
+	b.ReportAllocs()
+	w.run(r, b.N, 8, func() {})
+}
