@@ -69,7 +69,7 @@ func load(b *testing.B, path string) int {
 // images finds the C library, libcoreclr, and Windows' coreclr.
 func images(b *testing.B) (paths []string) {
 	for _, pattern := range []string{
-		"/lib/*-linux-gnu/libc.so.6", "../.cache/dotnet-9.*/package/dist/libcoreclr.so", coreclrDLL,
+		"/lib/*-linux-gnu/libc.so.6", coreclrSO, coreclrDLL,
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
