@@ -119,11 +119,12 @@ func (t *Thread) loadV(r image.Reg, addr uint64) bool {
 	return ok
 }
 
-// Call performs the call op at PC: f of im runs next. At any other op, and if
-// the stack has no room, it does nothing and answers false.
+// Call performs the call op at PC: f of im runs next. At any other op, if f is
+// not to be called, and if the stack has no room, it does nothing and answers
+// false.
 func (t *Thread) Call(im *image.Image, f *image.Func) bool {
 	op, ok := t.callOp()
-	if !ok {
+	if !ok || f.Entry != image.Called {
 		return false
 	}
 	ra := t.state.PC + uint64(len(op.Code))
@@ -166,7 +167,7 @@ func (t *Thread) callOp() (*image.Op, bool) {
 // Enter makes f run as if the code at PC had called it with this return address:
 // the stub a diverted return goes to, which returns to the true caller.
 func (t *Thread) Enter(im *image.Image, f *image.Func, ra uint64) bool {
-	return t.enter(im, f, ra)
+	return f.Entry == image.Called && t.enter(im, f, ra)
 }
 
 // leave returns, or resumes what a trap or signal interrupted.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
@@ -104,7 +105,7 @@ func (w *world) interrupt(r *rand.Rand) {
 	w.t.Interrupt(w.im, from[r.IntN(len(from))])
 }
 
-// regsOf names registers that differ; mask says which count.
+// diff names the registers that differ; mask says which count.
 func diff(got, want *State, mask uint32) (s string) {
 	if got.PC != want.PC {
 		s += fmt.Sprintf(" pc %#x, not %#x", got.PC, want.PC)
@@ -166,43 +167,126 @@ func (w *world) checkRows(out []Frame) []Frame {
 }
 
 func TestRowsAreTheTruth(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		for _, f := range []image.Format{image.PE, image.ELF} {
 			w := newWorld(t, f, seed, 40)
 			var out []Frame
-			w.run(rand.New(rand.NewPCG(seed, 2)), 5000, 12, func() { out = w.checkRows(out) })
+			w.run(rand.New(rand.NewPCG(seed, 2)), 2000, 12, func() { out = w.checkRows(out) })
 		}
 	}
 }
 
-// TestWalkPE walks every stack with the real walker over the image's own unwind
-// data.
-func TestWalkPE(t *testing.T) {
-	ops, frames := map[*image.Op]bool{}, 0
-	for seed := range uint64(40) {
-		w := newWorld(t, image.PE, seed, 100)
+// walker gives the real walker a table of the image alone, read from its bytes.
+func (w *world) walker() *amd64.Unwinder {
+	w.tb.Helper()
+	var m module.Module
+	if w.im.Format == image.PE {
 		file, err := pe.FromMemory(w.im.File, w.im.Name)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || len(file.Problems()) != 0 {
+			w.tb.Fatal(err, file.Problems())
 		}
-		if p := file.Problems(); len(p) != 0 {
-			t.Fatal(p)
+		m = module.PEFromFile(1, file, w.im.Name, imageBase, w.im.End())
+	} else {
+		file, err := elf.New(w.im.File, w.im.Name)
+		if err != nil || len(file.Problems()) != 0 {
+			w.tb.Fatal(err)
 		}
-		m := module.PEFromFile(1, file, w.im.Name, imageBase, w.im.End())
-		u := amd64.New()
-		u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+		m = module.ELFFromFile(1, file, w.im.Name, imageBase, w.im.End(), imageBase)
+	}
+	if m.Err != nil {
+		w.tb.Fatal(m.Err)
+	}
+	u := amd64.New()
+	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+	return u
+}
+
+// hasELF skips a test as long as ELF images have no headers.
+func hasELF(t *testing.T) {
+	if w := newWorld(t, image.ELF, 1, 1); w.im.File[0] == 0 {
+		t.Skip("SKIPPED-CHECK: there is no ELF writer yet")
+	}
+}
+
+func TestWalkPE(t *testing.T) { walkRandom(t, image.PE) }
+
+func TestWalkELF(t *testing.T) {
+	hasELF(t)
+	walkRandom(t, image.ELF)
+}
+
+// walkRandom walks every stack of random runs with the real walker over the
+// image's own unwind data.
+func walkRandom(t *testing.T, f image.Format) {
+	frames := 0
+	for seed := range uint64(20) {
+		w := newWorld(t, f, seed, 100)
+		u := w.walker()
 		var out []Frame
 		var mem memory.Window
-		w.run(rand.New(rand.NewPCG(seed, 3)), 8000, 8, func() {
+		w.run(rand.New(rand.NewPCG(seed, 3)), 5000, 8, func() {
 			out = w.t.Truth(out)
 			mem.Reset(w.t.Stack())
-			op, _ := w.t.Op()
-			ops[op] = true
 			frames += len(out)
 			w.checkWalk(u, &mem, out)
 		})
 	}
-	t.Logf("%d instructions, %d frames", len(ops), frames)
+	t.Logf("%d frames", frames)
+}
+
+func TestEveryOpPE(t *testing.T) { everyOp(t, image.PE) }
+
+func TestEveryOpELF(t *testing.T) {
+	hasELF(t)
+	everyOp(t, image.ELF)
+}
+
+// everyOp steps through thousands of functions, called by the root, and walks at
+// every op; at a call once more from inside what it calls.
+func everyOp(t *testing.T, f image.Format) {
+	ops, fns := 0, 0
+	for seed := range uint64(20) {
+		w := newWorld(t, f, 100+seed, 150)
+		u := w.walker()
+		var out []Frame
+		var mem memory.Window
+		check := func() {
+			out = w.checkRows(out)
+			mem.Reset(w.t.Stack())
+			w.checkWalk(u, &mem, out)
+		}
+		atCall := func(t *Thread) bool { _, call := t.callOp(); return call }
+		for _, fn := range append(w.fns, w.traps...) {
+			w.t.Start(w.im, w.roots[0])
+			if !w.t.RunTo(atCall, 100) || !w.t.Call(w.im, fn) && !w.t.Interrupt(w.im, fn) {
+				t.Fatalf("%s cannot run", fn.Name)
+			}
+			ops += w.through(fn, check)
+			fns++
+		}
+	}
+	t.Logf("%d functions, %d instructions", fns, ops)
+}
+
+// through runs fn to its end; check is called at each op.
+func (w *world) through(fn *image.Func, check func()) (ops int) {
+	for depth := w.t.Depth(); w.t.Depth() == depth; ops++ {
+		if op, _ := w.t.Op(); op != &fn.Ops[ops] {
+			w.tb.Fatalf("%s: not at op %d", w.where(), ops)
+		}
+		check()
+		before := *w.t
+		if w.t.Step() == AtCall {
+			w.t.Call(w.im, w.fns[0])
+			check()
+			*w.t = before
+			w.t.Skip()
+		}
+	}
+	if ops != len(fn.Ops) {
+		w.tb.Fatalf("%s: %d of %d ops", fn.Name, ops, len(fn.Ops))
+	}
+	return ops
 }
 
 // checkWalk compares every step of u from the leaf with the truth.
