@@ -2,6 +2,7 @@ package merge
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -24,11 +25,12 @@ const (
 	GapMismatch         // the walk passed a frame the CLR reported
 	GapCLRRefused       // DoStackSnapshot refused, though there are managed frames
 	GapCLRCut           // DoStackSnapshot's report ends early
+	GapStubOnTop        // the thread was interrupted where no return address is on the stack
 )
 
 var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated",
 	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames",
-	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut"}
+	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut", "stub-on-top"}
 
 // GapCount is the number of Gap values.
 const GapCount = len(gapNames)
@@ -50,6 +52,18 @@ func gapOfCapture(s clr.CaptureStatus) Gap {
 		return GapForeignStack
 	}
 	return GapNoAnswer
+}
+
+// gapOfVerdict says why a stack was not walked at all. A stub that the walk can
+// leave is no gap.
+func gapOfVerdict(o *seed.Outcome) Gap {
+	switch {
+	case o.Verdict == seed.ForeignStack:
+		return GapForeignStack
+	case o.Verdict == seed.StubOnTop && o.Stop != unwind.Managed:
+		return GapStubOnTop
+	}
+	return GapNone
 }
 
 // gapOfStop maps the reason a walk ended. A walk that ran off a copy known to

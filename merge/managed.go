@@ -3,24 +3,44 @@ package merge
 import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Managed steps over managed code by the runtime's own unwind data. It is
-// clr/contract's Tables, behind an interface so that a merge runs without them.
-type Managed interface {
+// ManagedOf steps over managed code by the runtime's own unwind data; R is an
+// architecture's registers. It is clr/contract's Tables, behind an interface so
+// that a merge runs without them.
+type ManagedOf[R any] interface {
 	// StepManaged replaces regs by the caller's registers and says how sure
 	// they are. If stop is not StopNone, regs is unchanged.
-	StepManaged(regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (trust unwind.Trust, stop unwind.Stop)
+	StepManaged(regs *R, exact bool, mem *memory.Window, f *unwind.Frame) (trust unwind.Trust, stop unwind.Stop)
 	// Hijacked gives the true return address that the runtime has replaced
 	// in a stack slot of a thread.
 	Hijacked(thread, slot uint64) (ra uint64, ok bool)
 }
 
+// Managed is the interface for x86-64, ManagedARM64 for ARM64.
+type (
+	Managed      = ManagedOf[context.AMD64]
+	ManagedARM64 = ManagedOf[context.ARM64]
+)
+
 // SetManaged makes the merges to come step over hidden managed frames by c
-// rather than by a guess; nil takes it away.
-func (m *Merger) SetManaged(c Managed) { m.contract = c }
+// rather than by a guess; nil takes it away. It has no effect on a merger of
+// ARM64 stacks.
+func (m *Merger) SetManaged(c Managed) {
+	if a, ok := m.cpu.(*amd64Machine); ok {
+		a.contract, m.lent = c, c != nil
+	}
+}
+
+// SetManagedARM64 is SetManaged for a merger of ARM64 stacks.
+func (m *Merger) SetManagedARM64(c ManagedARM64) {
+	if a, ok := m.cpu.(*arm64Machine); ok {
+		a.contract, m.lent = c, c != nil
+	}
+}
 
 // refused reports whether the CLR's refusal leaves managed frames to a guess.
 func (m *Merger) refused() bool {
@@ -31,8 +51,10 @@ func (m *Merger) refused() bool {
 // runtime's tables if they know it, else by a guess.
 func (m *Merger) over() unwind.Stop {
 	f := &m.buf[0] // what a call through an interface takes must not be allocated
-	if m.contract != nil {
-		if m.sure(f) {
+	if m.lent {
+		// Each such step goes up the stack, so that their number needs no bound.
+		if trust, ok := m.cpu.sure(uint64(m.in.Thread.ID), m.exact, &m.mem, &m.bounds, f); ok {
+			m.exact, m.trust = false, trust
 			return unwind.StopNone
 		}
 		if m.refused() {
@@ -42,39 +64,18 @@ func (m *Merger) over() unwind.Stop {
 	if m.hidden++; m.hidden > maxHidden {
 		return unwind.Limit
 	}
-	b := m.bounds
-	b.Guess = true
-	exact, stop := m.u.Step(&m.regs, m.exact, &m.mem, &b, f)
+	exact, stop := m.cpu.step(m.exact, &m.mem, &m.guesses, f)
 	if stop == unwind.StopNone {
-		m.exact, m.trust = exact, m.u.StepTrust()
+		m.exact, m.trust = exact, m.cpu.stepTrust()
 	}
 	return stop
-}
-
-// sure steps by the runtime's tables. Each such step goes up the stack, so that
-// the number of them needs no bound.
-func (m *Merger) sure(f *unwind.Frame) bool {
-	to := &m.to
-	*to = m.regs
-	trust, stop := m.contract.StepManaged(to, m.exact, &m.mem, f)
-	if stop != unwind.StopNone || to.SP() <= m.regs.SP() || m.bounds.High != 0 && to.SP() > m.bounds.High {
-		return false
-	}
-	if m.entered(to.RIP) {
-		if ra, ok := m.contract.Hijacked(uint64(m.in.Thread.ID), to.SP()-8); ok {
-			to.RIP = ra
-		}
-	}
-	m.regs, m.exact, m.trust = *to, false, trust
-	return true
 }
 
 // entered reports whether ip is the first byte of a native function. No call
 // returns there: the runtime has put the address of its hijack stub in place of
 // a return address. What the Thread says of the slot must not be asked without
 // this proof, since it keeps what it said of an earlier hijack.
-func (m *Merger) entered(ip uint64) bool {
-	t := m.u.Table()
+func entered(t *module.Table, ip uint64) bool {
 	i := t.Find(ip)
 	if i < 0 || t.At(i).CFI == nil {
 		return false
@@ -90,7 +91,7 @@ func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
 		return false
 	}
-	id, hr := m.functions.FunctionFromIP(m.regs.RIP)
+	id, hr := m.functions.FunctionFromIP(m.ip)
 	return !hr.Failed() && id != 0
 }
 

@@ -14,18 +14,24 @@
 // same ip: an inlined P/Invoke's differs), take the CLR's frames up to its
 // next marker and go on from the marker's context. If not, it is hidden: step
 // over it and look again. Whatever fails becomes a visible gap, and the merge
-// goes on at the next frame the CLR knows.
+// goes on at the next frame the CLR knows. Registers stand behind an interface
+// that is asked once per walk or step (amd64.go, arm64.go); all else is the same
+// for every architecture.
 //
-// Known gaps: x86-64 only so far.
+// Known gaps: on ARM64 a guessed step knows its caller's frame pointer but only
+// the lowest its SP can be, so an unmanaged frame below hidden frames is found
+// only if its unwind data starts from the frame pointer; the hijack stub is not
+// told apart from the runtime's other code there.
 package merge
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 // Frame is one frame of a merged stack.
@@ -63,43 +69,96 @@ func (r *Result) Complete() bool { return r.Gap == GapNone }
 // maxHidden bounds the guessed steps between two frames the CLR reported.
 const maxHidden = 64
 
-// Merger merges one capture at a time. It is not safe for concurrent use.
-type Merger struct {
-	u         *amd64.Unwinder
-	functions Functions
-	contract  Managed // nil: hidden managed frames are stepped by a guess
-	mem       memory.Window
-	bounds    unwind.Bounds
-	buf       [256]unwind.Frame
-	waits     waits
-
-	// The state of the merge under way.
-	in     *clr.Capture
-	out    []Frame
-	res    Result
-	next   int // first frame of in.Frames not yet merged
-	regs   context.AMD64
-	to     context.AMD64 // regs after a step under way
-	exact  bool
-	trust  unwind.Trust
-	guess  int // index in out from where frames rest on a guess, -1 if none
-	hidden int // guessed steps since the last frame the CLR confirmed
+// machine is an architecture: the registers of the frame the merge stands at,
+// and what changes them. What it is given lies in the Merger, so that a call
+// through this interface allocates nothing.
+type machine interface {
+	setTable(t *module.Table)
+	table() *module.Table
+	// leaf walks from c's registers and judges where it stops.
+	leaf(c *clr.Capture, s *seed.Specials, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame, o *seed.Outcome)
+	// walk and step are the unwinder's.
+	walk(exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int, nowExact bool, stop unwind.Stop)
+	step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, stop unwind.Stop)
+	stepTrust() unwind.Trust
+	// sure steps over a managed frame by the runtime's tables. If it does not
+	// know the frame, the registers are as they were.
+	sure(thread uint64, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (unwind.Trust, bool)
+	// marker takes the registers the CLR reported.
+	marker(f *clr.SnapshotFrame)
+	// here are the registers of the frame.
+	here() (ip, sp, fp uint64)
+	// linkRegister says that a call leaves the return address in a register: a
+	// frame may have its caller's SP, and a guessed step finds only the lowest
+	// its caller's SP can be, since the frame record may lie anywhere in its
+	// frame.
+	linkRegister() bool
+	inHijackStub(ip uint64, exact bool) bool
 }
 
-// New returns a merger that walks with u.
-func New(u *amd64.Unwinder, f Functions) *Merger { return &Merger{u: u, functions: f} }
+// Merger merges one capture at a time. It is not safe for concurrent use.
+type Merger struct {
+	cpu          machine
+	linkRegister bool
+	functions    Functions
+	lent         bool // the runtime's tables are there: hidden managed frames need no guess
+	specials     *seed.Specials
+	mem          memory.Window
+	bounds       unwind.Bounds
+	guesses      unwind.Bounds // the same, allowing a guess
+	buf          [256]unwind.Frame
+	waits        waits
+
+	// The state of the merge under way.
+	in         *clr.Capture
+	out        []Frame
+	res        Result
+	next       int // first frame of in.Frames not yet merged
+	top        seed.Outcome
+	ip, sp, fp uint64 // of the frame the merge stands at
+	exact      bool
+	trust      unwind.Trust
+	guess      int // index in out from where frames rest on a guess, -1 if none
+	hidden     int // guessed steps since the last frame the CLR confirmed
+}
+
+// New returns a merger of x86-64 stacks that walks with u.
+func New(u *amd64.Unwinder, f Functions) *Merger { return newMerger(&amd64Machine{u: u}, f) }
+
+// NewARM64 returns a merger of ARM64 stacks that walks with u. Give tables by the
+// merger's SetTable, not by u's.
+func NewARM64(u *arm64.Unwinder, f Functions) *Merger {
+	return newMerger(&arm64Machine{u: u, modules: module.NewTable(0, nil, nil)}, f)
+}
+
+func newMerger(c machine, f Functions) *Merger {
+	return &Merger{cpu: c, linkRegister: c.linkRegister(), functions: f}
+}
+
+// SetTable makes t the module table of the merges to come; the indices in
+// Frame.Module are of it.
+func (m *Merger) SetTable(t *module.Table) { m.cpu.setTable(t) }
+
+// SetSpecials tells where a walk cannot begin; nil takes it away.
+func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
 
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	m.in, m.out, m.res, m.next, m.guess, m.hidden = c, out, Result{}, 0, -1, 0
+	m.ip, m.sp, m.fp = 0, 0, 0
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	m.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
+	m.guesses = m.bounds
+	m.guesses.Guess = true
 	m.res.Verdict = seed.Truncated
 	for more := m.leaf(); more; {
 		more = m.block()
 	}
 	return m.finish()
 }
+
+// arrived takes over where the registers are.
+func (m *Merger) arrived() { m.ip, m.sp, m.fp = m.cpu.here() }
 
 // leaf walks the topmost unmanaged block and judges it as a seed.
 func (m *Merger) leaf() bool {
@@ -108,15 +167,22 @@ func (m *Merger) leaf() bool {
 		return m.resync()
 	}
 	m.trust = unwind.TrustContext
-	s := seed.Find(m.u, &m.in.Regs, &m.mem, &m.bounds, m.buf[:])
-	m.res.Verdict, m.regs = s.Verdict, s.Regs
-	return m.walked(s.Frames, s.Exact, s.Stop)
+	m.cpu.leaf(m.in, m.specials, &m.mem, &m.bounds, m.buf[:], &m.top)
+	m.res.Verdict = m.top.Verdict
+	m.arrived()
+	if g := gapOfVerdict(&m.top); g != GapNone {
+		m.native(m.top.Frames)
+		m.gap(g)
+		return m.resync()
+	}
+	return m.walked(m.top.Frames, m.top.Exact, m.top.Stop)
 }
 
 // block walks one unmanaged block and what stands below it. It answers false
 // when the stack is done.
 func (m *Merger) block() bool {
-	n, exact, stop := m.u.Walk(&m.regs, m.exact, m.trust, &m.mem, &m.bounds, m.buf[:])
+	n, exact, stop := m.cpu.walk(m.exact, m.trust, &m.mem, &m.bounds, m.buf[:])
+	m.arrived()
 	return m.walked(n, exact, stop)
 }
 
@@ -129,7 +195,7 @@ func (m *Merger) walked(n int, exact bool, stop unwind.Stop) bool {
 	m.native(n)
 	m.exact = exact
 	if n > 0 {
-		m.trust = m.buf[n-1].Trust.Then(m.u.StepTrust())
+		m.trust = m.buf[n-1].Trust.Then(m.cpu.stepTrust())
 	}
 	switch stop {
 	case unwind.Managed:
@@ -150,15 +216,15 @@ func (m *Merger) walked(n int, exact bool, stop unwind.Stop) bool {
 // managed handles a walk that arrived at managed code.
 func (m *Merger) managed() bool {
 	i := m.nextManaged()
-	fid, hr := m.functions.FunctionFromIP(m.regs.RIP)
+	fid, hr := m.functions.FunctionFromIP(m.ip)
 	known := !hr.Failed() && fid != 0
-	if m.contract == nil && known && m.refused() {
+	if !m.lent && known && m.refused() {
 		m.gap(GapCLRRefused)
 	}
 	if i >= 0 && m.same(&m.in.Frames[i], fid, known) {
 		return m.report(i, true)
 	}
-	if i >= 0 && m.regs.SP() > m.in.Frames[i].SP && m.regs.SP() > m.in.Frames[i].FP {
+	if i >= 0 && m.sp > m.in.Frames[i].SP && m.sp > m.in.Frames[i].FP {
 		m.gap(GapMismatch)
 		return m.resync()
 	}
@@ -167,10 +233,17 @@ func (m *Merger) managed() bool {
 
 // same decides whether the walk stands at the frame f that the CLR reported.
 func (m *Merger) same(f *clr.SnapshotFrame, fid clr.FunctionID, known bool) bool {
-	if known && fid != f.Function {
-		return false
+	if known {
+		return fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0)
 	}
-	return f.SP == m.regs.SP() || f.FP == m.regs.FP() && f.FP != 0
+	// A stub on top of f's frame may have f's SP where a call pushes nothing.
+	return f.SP == m.sp && !(m.linkRegister && m.exact)
+}
+
+// frameless tells a stub that has made no frame, or not yet, from its caller
+// f: the frame pointer is f's.
+func (m *Merger) frameless(f *clr.SnapshotFrame) bool {
+	return f.FP == m.fp && f.FP != 0 && m.sp <= f.SP
 }
 
 // hide records a frame the CLR does not report and steps over it.
@@ -179,13 +252,17 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		m.gap(GapLimit)
 		return m.resync()
 	}
-	f := Frame{IP: m.regs.RIP, SP: m.regs.SP(), FP: m.regs.FP(), Module: -1, Kind: unwind.KindStub, Trust: m.trust, Exact: m.exact}
+	f := Frame{IP: m.ip, SP: m.sp, FP: m.fp, Module: -1, Kind: unwind.KindStub, Trust: m.trust, Exact: m.exact}
 	if known {
 		f.Kind, f.Function = unwind.KindManaged, fid
 	}
 	m.res.Hidden++
 	m.put(f)
+	if i := m.nextManaged(); i >= 0 && !known && m.frameless(&m.in.Frames[i]) {
+		return m.report(i, false)
+	}
 	stop := m.over()
+	m.arrived()
 	if stop == unwind.EndOfStack && m.nextManaged() < 0 {
 		return false
 	}
@@ -203,16 +280,22 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 }
 
 // hijacked tells a managed frame whose return address the CLR has replaced to
-// regain control: its caller's stack pointer is that of the next frame the CLR
-// reported, though the return address read is not managed.
+// regain control: its caller is the next frame the CLR reported, though the
+// return address read is not managed. Where SP may be a guess, the frame pointer
+// and a return address that no call can have made tell it.
 func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
-	return f.SP == m.regs.SP() && !m.u.Table().IsManaged(unwind.LookupIP(m.regs.RIP, m.exact))
+	t := m.cpu.table()
+	if f.SP == m.sp {
+		return !t.IsManaged(unwind.LookupIP(m.ip, m.exact))
+	}
+	return m.linkRegister && m.trust.Doubtful() && f.FP == m.fp && f.FP != 0 && entered(t, m.ip)
 }
 
 // report writes the run of managed frames that starts at in.Frames[i] and
 // places the walk at the marker below it. here says that the walk stands at
 // the first of them: its physical registers are better than the CLR's, which
-// for an inlined P/Invoke are those of its prolog.
+// for an inlined P/Invoke are those of its prolog; but not an SP that is only
+// the lowest it can be.
 func (m *Merger) report(i int, here bool) bool {
 	m.guess, m.hidden = -1, 0
 	frames := m.in.Frames
@@ -220,7 +303,10 @@ func (m *Merger) report(i int, here bool) bool {
 		f := &frames[i]
 		g := Frame{IP: f.IP, SP: f.SP, FP: f.FP, Function: f.Function, Module: -1, Kind: unwind.KindManaged, Trust: unwind.TrustCLR}
 		if here {
-			g.IP, g.SP, g.FP, g.Exact = m.regs.RIP, m.regs.SP(), m.regs.FP(), m.exact
+			g.IP, g.FP, g.Exact = m.ip, m.fp, m.exact
+			if !m.linkRegister || !m.trust.Doubtful() {
+				g.SP = m.sp
+			}
 			here = false
 		}
 		m.res.Managed++
@@ -234,7 +320,9 @@ func (m *Merger) report(i int, here bool) bool {
 		m.gap(GapCLRCut)
 		return false
 	}
-	m.regs, m.exact, m.trust = frames[i].AMD64(), false, unwind.TrustCLR
+	m.cpu.marker(&frames[i])
+	m.arrived()
+	m.exact, m.trust = false, unwind.TrustCLR
 	m.next = i + 1
 	return true
 }
@@ -285,7 +373,7 @@ func (m *Merger) gap(g Gap) {
 		m.res.Gap = g
 	}
 	if n := m.res.N; n < len(m.out) && (n == 0 || m.out[n-1].Kind != unwind.KindGap) {
-		m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.regs.SP()})
+		m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp})
 	}
 }
 

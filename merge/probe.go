@@ -61,7 +61,7 @@ func (m *Merger) probe(frames []Frame) int {
 		return top
 	case !m.waits.has(x):
 		return 0
-	case m.u.InHijackStub(last.IP, last.Exact):
+	case m.cpu.inHijackStub(last.IP, last.Exact):
 		return top
 	}
 	return at + 2

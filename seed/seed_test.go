@@ -8,82 +8,285 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
+// result is what both architectures' results say.
+type result struct {
+	Outcome
+	ip, sp, fp uint64
+	known      uint64
+}
+
+// finder keeps what a walk needs, so that only the walk is measured.
+type finder struct {
+	w   *fs.World
+	x64 *amd64.Unwinder
+	a64 *arm64.Unwinder
+	s   *Specials
+	mem *memory.Window
+	out []unwind.Frame
+}
+
+func newFinder(w *fs.World, s *Specials) *finder {
+	f := &finder{w, amd64.New(), arm64.New(), s, memory.New(w.Capture.Stack), make([]unwind.Frame, 64)}
+	f.x64.SetTable(w.Table)
+	f.a64.SetTable(w.Table)
+	return f
+}
+
+func (f *finder) find(b *unwind.Bounds) (r result) {
+	if f.w.Arch == fs.ARM64 {
+		regs := f.w.Capture.ARM64
+		f.s.SeekARM64(f.a64, &regs, f.mem, b, f.out, &r.Outcome)
+		r.ip, r.sp, r.fp, r.known = regs.PC, regs.SP(), regs.FP(), regs.Known
+		return r
+	}
+	regs := f.w.Capture.Regs
+	f.s.SeekAMD64(f.x64, &regs, f.mem, b, f.out, &r.Outcome)
+	r.ip, r.sp, r.fp, r.known = regs.RIP, regs.SP(), regs.FP(), uint64(regs.Known)
+	return r
+}
+
+// moveIP and moveSP change where the thread was interrupted, forget what is
+// known of a register that functions preserve.
+func moveIP(w *fs.World, by uint64) { w.Capture.Regs.RIP += by; w.Capture.ARM64.PC += by }
+func moveSP(w *fs.World, by uint64) { w.Capture.Regs.GPR[context.RSP] += by; w.Capture.ARM64.Sp += by }
+func forget(w *fs.World) {
+	w.Capture.Regs.Known &^= 1 << context.R15
+	w.Capture.ARM64.Known &^= 1 << 28
+}
+
+func isMethod(w *fs.World) func(uint64) bool {
+	return func(ip uint64) bool {
+		_, hr := w.FunctionFromIP(ip)
+		return !hr.Failed()
+	}
+}
+
+// around is a range of one function, that of frame i.
+func around(w *fs.World, i int) [MaxSpecials]Range {
+	lo := w.Truth[i].IP &^ 0xff
+	return [MaxSpecials]Range{2: {lo, lo + 0x100}}
+}
+
+var (
+	native = []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native}
+	framed = []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Framed}
+	onStub = []fs.Kind{fs.Root, fs.Managed, fs.ILStub}
+)
+
+var findCases = []struct {
+	name   string
+	kinds  []fs.Kind
+	change func(w *fs.World, b *unwind.Bounds, s *Specials)
+	want   Verdict
+	seed   int // index of the true seed frame, leaf first; -1: none
+	frames int // unmanaged frames above it
+}{
+	{"managed on top", []fs.Kind{fs.Root, fs.Managed}, nil, NotNeeded, 0, 0},
+	{"two native frames", native, nil, Found, 2, 2},
+	{"two framed frames", framed, nil, Found, 2, 2},
+	{"bounds unknown", native, func(_ *fs.World, b *unwind.Bounds, _ *Specials) { *b = unwind.Bounds{} }, Found, 2, 2},
+	{"native to the end", []fs.Kind{fs.Root, fs.Native}, nil, NoManaged, -1, 2},
+	{"no unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, nil, Truncated, -1, 2},
+	{"over a guess", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, func(_ *fs.World, b *unwind.Bounds, _ *Specials) { b.Guess = true }, Unsafe, -1, 2},
+	{"nothing copied", native, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { w.Capture.Stack.Data = nil }, Truncated, -1, 1},
+	{"ip not canonical", native, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveIP(w, 1<<60) }, Truncated, -1, 1},
+	{"a preserved register unknown", native, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { forget(w) }, Unsafe, -1, 2},
+
+	{"stack pointer above the stack", native, func(_ *fs.World, b *unwind.Bounds, _ *Specials) { b.High = b.Low + 8 }, ForeignStack, -1, 0},
+	{"stack pointer below the stack", native, func(w *fs.World, b *unwind.Bounds, _ *Specials) { b.Low = w.Truth[0].SP + 8 }, ForeignStack, -1, 0},
+	{"managed, on a foreign stack", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveSP(w, 1<<30) }, ForeignStack, -1, 0},
+	{"a special on a foreign stack", native, func(w *fs.World, b *unwind.Bounds, s *Specials) { s.Redirect, b.High = around(w, 0), 8 }, ForeignStack, -1, 0},
+	{"stack pointer at the base", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *Specials) { b.High = w.Truth[0].SP }, ForeignStack, -1, 0},
+	{"stack pointer at the limit", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *Specials) { b.Low = w.Truth[0].SP }, NotNeeded, 0, 0},
+	{"misaligned, managed", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveSP(w, 4) }, Unsafe, -1, 0},
+	{"misaligned, then right again", framed, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveSP(w, 4) }, Unsafe, -1, 2},
+
+	{"redirect stub on top", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 1},
+	{"redirect stub in managed memory", onStub, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 0},
+	{"redirect stub further down", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Redirect = around(w, 1) }, Found, 2, 2},
+	{"dispatcher on top", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Dispatch = around(w, 0) }, StubOnTop, -1, 1},
+	{"dispatcher left like a call", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Dispatch = around(w, 1) }, Unsafe, -1, 2},
+	{"dispatcher elsewhere", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Dispatch = around(w, 3) }, Found, 2, 2},
+	{"IL stub on top, all managed code is a method", onStub, nil, NotNeeded, 0, 0},
+	{"IL stub on top", onStub, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.IsMethod = isMethod(w) }, StubOnTop, -1, 0},
+	{"method on top", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.IsMethod = isMethod(w) }, NotNeeded, 0, 0},
+	{"IL stub under native frames", append(onStub[:3:3], fs.Native), func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.IsMethod = isMethod(w) }, Found, 1, 1},
+}
+
 func TestFind(t *testing.T) {
-	native := []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native}
+	for _, arch := range fs.Both {
+		for _, c := range findCases {
+			t.Run(arch.String()+"/"+c.name, func(t *testing.T) {
+				w := arch.Build(c.kinds...)
+				b, s := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}, &Specials{}
+				if c.change != nil {
+					c.change(w, &b, s)
+				}
+				r := newFinder(w, s).find(&b)
+				if r.Verdict != c.want || r.Frames != c.frames {
+					t.Fatalf("verdict %v (stop %v) with %d frames, want %v with %d", r.Verdict, r.Stop, r.Frames, c.want, c.frames)
+				}
+				if r.Verdict.Usable() != (c.seed >= 0) {
+					t.Errorf("usable = %v", r.Verdict.Usable())
+				}
+				if c.seed >= 0 {
+					checkSeed(t, &r, &w.Truth[c.seed])
+				}
+			})
+		}
+	}
+}
+
+func checkSeed(t *testing.T, r *result, f *fs.Frame) {
+	t.Helper()
+	if r.ip != f.IP || r.sp != f.SP || r.fp != f.FP || r.Exact != f.Exact {
+		t.Errorf("seed ip %#x sp %#x fp %#x, want %+v", r.ip, r.sp, r.fp, f)
+	}
+	if r.Trust.Doubtful() {
+		t.Errorf("a seed by %v", r.Trust)
+	}
+}
+
+// Below a dispatcher the unwind data of which is true stands an interrupted
+// frame.
+func TestTrueDispatcher(t *testing.T) {
+	s := &Specials{Dispatch: [MaxSpecials]Range{{0x100, 0x200}}}
 	for _, c := range []struct {
 		name   string
-		kinds  []fs.Kind
-		change func(w *fs.World, b *unwind.Bounds)
-		want   Verdict
-		seed   int // index of the true seed frame, leaf first; -1: none
+		frames []unwind.Frame
+		exact  bool
+		want   bool
 	}{
-		{"managed on top", []fs.Kind{fs.Root, fs.Managed}, nil, NotNeeded, 0},
-		{"two native frames", native, nil, Found, 2},
-		{"native to the end", []fs.Kind{fs.Root, fs.Native}, nil, NoManaged, -1},
-		{"no unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, nil, Truncated, -1},
-		{"over a guess", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, func(_ *fs.World, b *unwind.Bounds) { b.Guess = true }, Unsafe, -1},
-		{"stack pointer outside the stack", native, func(_ *fs.World, b *unwind.Bounds) { b.High = b.Low + 8 }, Unsafe, -1},
-		{"ip not canonical", native, func(w *fs.World, _ *unwind.Bounds) { w.Capture.Regs.RIP |= 1 << 60 }, Truncated, -1},
-		{"nothing copied", native, func(w *fs.World, _ *unwind.Bounds) { w.Capture.Stack.Data = nil }, Truncated, -1},
+		{"last, exact below", []unwind.Frame{{IP: 1, Exact: true}, {IP: 0x150}}, true, false},
+		{"last, not exact below", []unwind.Frame{{IP: 1, Exact: true}, {IP: 0x150}}, false, true},
+		{"in the middle, exact below", []unwind.Frame{{IP: 0x150}, {IP: 5, Exact: true}}, false, false},
+		{"in the middle, not exact below", []unwind.Frame{{IP: 0x150}, {IP: 5}}, true, true},
+		{"a return address just behind it", []unwind.Frame{{IP: 0x200}}, false, true},
+		{"the next function's first byte", []unwind.Frame{{IP: 0x200, Exact: true}}, false, false},
+		{"none", nil, false, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := fs.Build(c.kinds...)
-			b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
-			if c.change != nil {
-				c.change(w, &b)
-			}
-			r := find(w, &b)
-			if r.Verdict != c.want {
-				t.Fatalf("verdict %v (stop %v), want %v", r.Verdict, r.Stop, c.want)
-			}
-			if r.Verdict.Usable() != (c.seed >= 0) {
-				t.Errorf("usable = %v", r.Verdict.Usable())
-			}
-			if c.seed >= 0 {
-				checkSeed(t, &r, &w.Truth[c.seed])
-			}
-		})
+		if got := s.misread(c.frames, c.exact); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 
-func find(w *fs.World, b *unwind.Bounds) Result {
-	u := amd64.New()
-	u.SetTable(w.Table)
-	mem := memory.New(w.Capture.Stack)
-	return Find(u, &w.Capture.Regs, mem, b, make([]unwind.Frame, 64))
+// What an ip of user space and a stack pointer can be.
+func TestPlausible(t *testing.T) {
+	b := &unwind.Bounds{Low: 0x10000, High: 0x20000}
+	for _, c := range []struct {
+		name       string
+		ip, sp     uint64
+		x64, arm64 bool
+	}{
+		{"good", 0x7ff0_0000_0004, 0x10010, true, true},
+		{"half aligned", 0x7ff0_0000_0004, 0x10008, true, false},
+		{"misaligned", 0x7ff0_0000_0004, 0x10004, false, false},
+		{"at the limit", 4, 0x10000, true, true},
+		{"below the limit", 4, 0xfff0, false, false},
+		{"at the base", 4, 0x20000, false, false},
+		{"48 bits", 0x8000_0000_0000, 0x10010, false, true},
+		{"49 bits", 0x1_0000_0000_0000, 0x10010, false, false},
+		{"ip 0", 0, 0x10010, false, false},
+		{"odd ip", 0x7ff0_0000_0003, 0x10010, true, false},
+	} {
+		if got := amd64Rules.plausible(state{ip: c.ip, sp: c.sp}, b); got != c.x64 {
+			t.Errorf("x86-64, %s: %v", c.name, got)
+		}
+		if got := arm64Rules.plausible(state{ip: c.ip, sp: c.sp}, b); got != c.arm64 {
+			t.Errorf("ARM64, %s: %v", c.name, got)
+		}
+	}
+	if amd64Rules.plausible(state{ip: 4}, nil) {
+		t.Error("a stack pointer of 0 in unknown bounds")
+	}
 }
 
-func checkSeed(t *testing.T, r *Result, f *fs.Frame) {
-	t.Helper()
-	if r.Regs.RIP != f.IP || r.Regs.SP() != f.SP || r.Regs.FP() != f.FP || r.Exact != f.Exact {
-		t.Errorf("seed ip %#x sp %#x fp %#x, want %+v", r.Regs.RIP, r.Regs.SP(), r.Regs.FP(), f)
+// Find and FindARM64 leave the registers they are given alone.
+func TestFindKeepsItsInput(t *testing.T) {
+	for _, arch := range fs.Both {
+		w := arch.Build(native...)
+		f, before := newFinder(w, nil), w.Capture
+		var got Outcome
+		var ip uint64
+		if arch == fs.ARM64 {
+			r := FindARM64(f.a64, &w.Capture.ARM64, f.mem, nil, f.out)
+			got, ip = r.Outcome, r.Regs.PC
+		} else {
+			r := Find(f.x64, &w.Capture.Regs, f.mem, nil, f.out)
+			got, ip = r.Outcome, r.Regs.RIP
+		}
+		if got.Verdict != Found || got.Frames != 2 || ip != w.Truth[2].IP {
+			t.Errorf("%v: %+v at %#x", arch, got, ip)
+		}
+		if w.Capture.Regs != before.Regs || w.Capture.ARM64 != before.ARM64 {
+			t.Errorf("%v: the input was changed", arch)
+		}
 	}
-	if r.Regs.Known>>context.RBX&1 == 0 {
-		t.Error("rbx is not known: the CLR would trust a register nobody restored")
+}
+
+// A refused thread keeps its registers, with and without room for a frame.
+func TestRefusedKeepsRegisters(t *testing.T) {
+	for _, arch := range fs.Both {
+		w := arch.Build(native...)
+		f := newFinder(w, &Specials{Redirect: around(w, 0)})
+		for _, room := range []int{0, 1, 64} {
+			f.out = make([]unwind.Frame, room)
+			r := f.find(nil)
+			if r.Verdict != StubOnTop || r.ip != w.Truth[0].IP || r.sp != w.Truth[0].SP || r.Frames != min(room, 1) || !r.Exact {
+				t.Errorf("%v, room %d: %+v", arch, room, r)
+			}
+		}
+	}
+}
+
+func TestVerdictNames(t *testing.T) {
+	usable := 0
+	for v := range Verdict(VerdictCount) {
+		if v.String() == "" || v.String() == "verdict?" {
+			t.Errorf("verdict %d has no name", v)
+		}
+		if v.Usable() {
+			usable++
+		}
+	}
+	if usable != 2 || Verdict(VerdictCount).String() != "verdict?" || Verdict(VerdictCount).Usable() {
+		t.Errorf("%d usable verdicts", usable)
 	}
 }
 
 func TestFindDoesNotAllocate(t *testing.T) {
-	w := fs.Build(fs.Root, fs.Managed, fs.Native, fs.Native)
-	u := amd64.New()
-	u.SetTable(w.Table)
-	mem, out := memory.New(w.Capture.Stack), make([]unwind.Frame, 64)
 	b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
-	if n := testing.AllocsPerRun(100, func() { Find(u, &w.Capture.Regs, mem, &b, out) }); n != 0 {
-		t.Errorf("%v allocations", n)
+	for _, arch := range fs.Both {
+		w := arch.Build(native...)
+		for _, s := range []*Specials{nil, {IsMethod: isMethod(w)}, {Redirect: around(w, 0)}, {Dispatch: around(w, 1)}} {
+			f := newFinder(w, s)
+			if n := testing.AllocsPerRun(100, func() { f.find(&b) }); n != 0 {
+				t.Errorf("%v: %v allocations", arch, n)
+			}
+		}
 	}
 }
 
+var deep = []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native, fs.Native, fs.Native}
+
 func BenchmarkFind(b *testing.B) {
-	w := fs.Build(fs.Root, fs.Managed, fs.Native, fs.Native, fs.Native, fs.Native)
-	u := amd64.New()
-	u.SetTable(w.Table)
-	mem, out := memory.New(w.Capture.Stack), make([]unwind.Frame, 64)
+	f := newFinder(fs.Build(deep...), nil)
 	bounds := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
 	b.ReportAllocs()
 	for b.Loop() {
-		Find(u, &w.Capture.Regs, mem, &bounds, out)
+		Find(f.x64, &f.w.Capture.Regs, f.mem, &bounds, f.out)
+	}
+}
+
+func BenchmarkFindARM64(b *testing.B) {
+	f := newFinder(fs.ARM64.Build(deep...), nil)
+	bounds := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
+	b.ReportAllocs()
+	for b.Loop() {
+		FindARM64(f.a64, &f.w.Capture.ARM64, f.mem, &bounds, f.out)
 	}
 }

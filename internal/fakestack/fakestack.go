@@ -1,16 +1,14 @@
 // Package fakestack builds small suspended worlds for tests of seed, merge and
-// the sampler: native functions with call frame information, managed functions
-// with frame pointers, a stack made of their frames, what the CLR would report
-// of it, and the true frames. It writes its bytes itself and shares no code
-// with the readers.
+// the sampler, for x86-64 and ARM64: native functions with call frame
+// information, managed functions with frame pointers, a stack made of their
+// frames, what the CLR would report of it, and the true frames. It writes its
+// bytes itself and shares no code with the readers.
 package fakestack
 
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -20,12 +18,14 @@ import (
 type Kind uint8
 
 const (
-	Native  Kind = iota // call frame information, saves rbp, no frame pointer
-	Managed             // reported by the CLR
-	Hidden              // managed, known to FunctionFromIP, not reported
-	ILStub              // in managed memory, unknown to FunctionFromIP
-	NoCFI               // in the native module, without unwind data
-	Root                // native, its return address undefined
+	Native    Kind = iota // call frame information from the stack pointer, no frame pointer
+	Managed               // reported by the CLR
+	Hidden                // managed, known to FunctionFromIP, not reported
+	ILStub                // in managed memory, unknown to FunctionFromIP
+	NoCFI                 // in the native module, without unwind data
+	Root                  // native, its return address undefined
+	Framed                // call frame information from the frame pointer
+	Frameless             // in managed memory, unknown to FunctionFromIP, has stored nothing: on top only
 )
 
 // Addresses of the world.
@@ -43,53 +43,85 @@ const natives, managedFns = 64, 64
 type Frame struct {
 	Kind       Kind
 	IP, SP, FP uint64
+	Slot       uint64 // where its return address is stored, 0 if nowhere
 	Function   clr.FunctionID
 	Exact      bool
 }
 
 // World is a stack with all that is known of it.
 type World struct {
+	Arch    Arch
 	Capture clr.Capture
 	Table   *module.Table
 	Truth   []Frame // leaf first
 	ips     map[uint64]clr.FunctionID
 }
 
+// Arch is an architecture.
+type Arch uint8
+
+const (
+	AMD64 Arch = iota
+	ARM64
+)
+
+// Both lists the architectures.
+var Both = []Arch{AMD64, ARM64}
+
+func (a Arch) String() string { return [...]string{"amd64", "arm64"}[a] }
+
+// Build is AMD64.Build.
+func Build(kinds ...Kind) *World { return AMD64.Build(kinds...) }
+
+// builder lays frames, root first.
+type builder struct {
+	data   []byte
+	sp, fp uint64
+	lr     uint64 // return address of the frame to come; 0: it is the root
+}
+
+func (b *builder) put(addr, v uint64) { binary.LittleEndian.PutUint64(b.data[addr-StackLow:], v) }
+
 // Build makes the stack of the functions kinds, root first. Function i of the
 // list is a function of its own; every managed one has FunctionID 0x1000+i.
-func Build(kinds ...Kind) *World {
-	w := &World{Table: Table(1), ips: map[uint64]clr.FunctionID{}}
-	data := make([]byte, StackHigh-StackLow)
-	put := func(addr, v uint64) { binary.LittleEndian.PutUint64(data[addr-StackLow:], v) }
-	sp, fp := uint64(StackHigh-64), uint64(0)
+func (a Arch) Build(kinds ...Kind) *World {
+	w := &World{Arch: a, Table: a.Table(1), ips: map[uint64]clr.FunctionID{}}
+	b := builder{data: make([]byte, StackHigh-StackLow), sp: StackHigh - 64}
 	truth := make([]Frame, len(kinds))
 	for i, k := range kinds {
 		f := Frame{Kind: k, IP: address(k, i) + 0x20, Exact: i == len(kinds)-1}
-		sp -= 8
-		put(sp, fp) // push rbp
-		if k == Managed || k == Hidden || k == ILStub || k == NoCFI {
-			fp = sp
-			sp -= 16
+		if a == ARM64 {
+			f.Slot = b.arm64Frame(k)
+		} else {
+			f.Slot = b.amd64Frame(k)
 		}
-		f.SP, f.FP = sp, fp
+		f.SP, f.FP = b.sp, b.fp
 		if k == Managed || k == Hidden {
 			f.Function = clr.FunctionID(0x1000 + i)
 			w.ips[f.IP] = f.Function
 		}
 		truth[len(kinds)-1-i] = f
-		sp -= 8
-		put(sp, f.IP) // the call's return address
+		if !f.Exact {
+			b.lr = f.IP
+		}
 	}
 	w.Truth = truth
-	leaf := truth[0]
-	c := &w.Capture
+	w.capture(&b)
+	return w
+}
+
+// capture is the leaf as it was interrupted.
+func (w *World) capture(b *builder) {
+	leaf, c := w.Truth[0], &w.Capture
 	c.Thread = clr.Thread{ID: 0x77, TID: 7, StackLow: StackLow, StackHigh: StackHigh}
 	c.Status = clr.Captured
-	c.Regs.RIP, c.Regs.GPR[context.RSP], c.Regs.GPR[context.RBP] = leaf.IP, leaf.SP, leaf.FP
-	c.Regs.Known = 1<<16 - 1
-	c.Stack = memory.Run{Addr: leaf.SP, Data: data[leaf.SP-StackLow:]}
-	c.Frames, c.Result = report(truth)
-	return w
+	if w.Arch == ARM64 {
+		arm64Registers(c, &leaf, b.lr)
+	} else {
+		amd64Registers(c, &leaf)
+	}
+	c.Stack = memory.Run{Addr: leaf.SP, Data: b.data[leaf.SP-StackLow:]}
+	c.Frames, c.Result = report(w.Truth)
 }
 
 func address(k Kind, i int) uint64 {
@@ -100,8 +132,15 @@ func address(k Kind, i int) uint64 {
 		return nativeText + (natives-1)*fnSize
 	case NoCFI:
 		return nativeText + (natives+uint64(i))*fnSize
+	case Framed:
+		return nativeText + (2*natives+uint64(i))*fnSize
 	}
 	return managedText + uint64(i)*fnSize
+}
+
+// hasPointer reports whether a function of kind k keeps a frame pointer.
+func hasPointer(k Kind) bool {
+	return k == Managed || k == Hidden || k == ILStub || k == NoCFI || k == Framed
 }
 
 // report is what DoStackSnapshot would say: managed frames, and a marker with
@@ -139,46 +178,18 @@ func (f *Frame) UnwindKind() unwind.Kind {
 	switch f.Kind {
 	case Managed, Hidden:
 		return unwind.KindManaged
-	case ILStub:
+	case ILStub, Frameless:
 		return unwind.KindStub
 	}
 	return unwind.KindNative
 }
 
-// Table is the module table of every world.
-func Table(gen uint32) *module.Table {
-	sec := cie()
-	for i := range uint64(natives - 1) {
-		sec = append(sec, fde(len(sec), nativeText+i*fnSize, []byte{0x0e, 16, 0x86, 2})...)
-	}
-	// The root: its caller's return address (column 16) is undefined.
-	sec = append(sec, fde(len(sec), nativeText+(natives-1)*fnSize, []byte{0x0e, 16, 0x07, 16})...)
-	sec = append(sec, 0, 0, 0, 0)
-	const addr = nativeText + 0x100000
-	t, err := cfi.Load(cfi.Sections{Arch: cfi.AMD64, EHFrame: sec, EHFrameAddr: addr})
-	if err != nil {
-		panic(err)
-	}
-	mods := []module.Module{{ID: 1, Start: nativeText, End: nativeText + 2*natives*fnSize, Path: "/lib/native.so", CFI: t}}
+// Table is AMD64.Table.
+func Table(gen uint32) *module.Table { return AMD64.Table(gen) }
+
+// Table is the module table of every world of an architecture.
+func (a Arch) Table(gen uint32) *module.Table {
+	t := a.frames(nativeText + 0x100000)
+	mods := []module.Module{{ID: 1, Start: nativeText, End: nativeText + 3*natives*fnSize, Path: "/lib/native.so", CFI: t}}
 	return module.NewTable(gen, mods, []module.Range{{Start: managedText, End: managedText + managedFns*fnSize}})
-}
-
-func record(body []byte) []byte {
-	for len(body)%8 != 4 {
-		body = append(body, 0) // DW_CFA_nop
-	}
-	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
-}
-
-// cie: version 1, "zR", factors 1 and -8, RA 16, absolute pointers; CFA=rsp+8,
-// RA at CFA-8.
-func cie() []byte {
-	return record([]byte{0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x00, 0x0c, 7, 8, 0x90, 1})
-}
-
-func fde(at int, lo uint64, program []byte) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(at+4)) // the CIE is at 0
-	b = binary.LittleEndian.AppendUint64(b, lo)
-	b = binary.LittleEndian.AppendUint64(b, fnSize)
-	return record(append(append(b, 0), program...))
 }

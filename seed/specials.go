@@ -1,0 +1,86 @@
+package seed
+
+import "github.com/seedwalk/seedwalk/unwind"
+
+// Range is a half-open range of addresses; the zero Range holds none.
+type Range struct{ Start, End uint64 }
+
+func (r *Range) holds(ip uint64) bool { return ip >= r.Start && ip < r.End }
+
+// MaxSpecials is how many ranges of each kind Specials can hold.
+const MaxSpecials = 4
+
+// Specials are the places of a process that a walk must know by their address.
+// Nil is none. They must not be changed while a walk uses them.
+type Specials struct {
+	// Redirect holds the parts of the CLR's redirect stubs before the
+	// interrupted ip is stored in the stub's frame; from there on their unwind
+	// data is true.
+	Redirect [MaxSpecials]Range
+	// Dispatch holds the functions at which the kernel enters user mode:
+	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.
+	Dispatch [MaxSpecials]Range
+	// IsMethod tells methods from the CLR's other code, IL stubs and precode.
+	// It is asked for the topmost ip, if that is managed, while the thread is
+	// suspended. Nil takes all managed code for methods, as the CLR's own check
+	// of a seed does with IL stubs.
+	IsMethod func(ip uint64) bool
+}
+
+// entered reports whether ip, where a thread was interrupted, is in code that
+// was entered without a call, so that a walk from there would read garbage.
+func (s *Specials) entered(ip uint64) bool {
+	if s == nil {
+		return false
+	}
+	for i := range MaxSpecials {
+		if s.Redirect[i].holds(ip) || s.Dispatch[i].holds(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// isStub reports whether the managed code at ip is no method.
+func (s *Specials) isStub(ip uint64) bool { return s != nil && s.IsMethod != nil && !s.IsMethod(ip) }
+
+// misread reports whether the walk left a dispatcher as if it had been called:
+// what is below it was interrupted, and true unwind data of it says so.
+// exact tells it of the frame below the last.
+func (s *Specials) misread(frames []unwind.Frame, exact bool) bool {
+	if s == nil || s.Dispatch == [MaxSpecials]Range{} {
+		return false
+	}
+	for i := len(frames) - 1; i >= 0; i-- {
+		for j := range s.Dispatch {
+			if !exact && s.Dispatch[j].holds(frames[i].Lookup()) {
+				return true
+			}
+		}
+		exact = frames[i].Exact
+	}
+	return false
+}
+
+// walkable is refuse's answer where a walk may begin.
+const walkable = Verdict(VerdictCount)
+
+// refuse decides, before the first step, on what cannot be walked.
+func (s *Specials) refuse(ip, sp uint64, b *unwind.Bounds) Verdict {
+	switch {
+	case foreign(sp, b):
+		return ForeignStack
+	case s.entered(ip):
+		return StubOnTop
+	}
+	return walkable
+}
+
+// refused is the outcome without a walk.
+func refused(v Verdict) Outcome {
+	o := Outcome{Verdict: v, Stop: unwind.NoInfo, Exact: true, Trust: unwind.TrustContext}
+	if v == ForeignStack {
+		o.Stop = unwind.OutOfStack
+	}
+	return o
+}
