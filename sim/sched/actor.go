@@ -41,7 +41,7 @@ type Actor struct {
 	stopped    bool  // the suspension is in force
 	suspenders []int // ids, one for each count
 
-	signals     []func(*Actor)
+	signals     []signal
 	takesSignal bool
 	inHandler   bool
 }
@@ -59,7 +59,7 @@ type operation struct {
 
 func (a *Actor) reset(w *World, id int, name string, body func(*Actor)) {
 	*a = Actor{
-		w: w, id: id, name: name, body: body, coro: a.coro, hist: mix(hashStart, uint64(id)),
+		w: w, id: id, name: name, body: body, coro: a.coro, hist: mix(hashStart, hashString(name)),
 		suspenders: a.suspenders[:0], signals: a.signals[:0],
 	}
 }
@@ -149,7 +149,8 @@ func (a *Actor) Fault(format string, args ...any) {
 
 // Observe adds v, something the actor read from shared state, to what is known
 // of its local state. Under PruneObserved an actor must report whatever it
-// reads and keeps over a point; results of this package's calls are known.
+// reads and keeps over a point, Ended, Stopped, Suspends and Owner included;
+// what the calls that are points return is known.
 func (a *Actor) Observe(v uint64) { a.hist = mix(a.hist, v) }
 
 // Rebase says that the actor's whole local state, from here on, is described by

@@ -60,6 +60,9 @@ func (a *Actor) state() uint64 {
 			flags |= 1 << i
 		}
 	}
+	for _, s := range a.signals {
+		h = mix(h, s.from)
+	}
 	by := uint64(0)
 	for _, id := range a.suspenders {
 		by += mix(hashStart, uint64(id))

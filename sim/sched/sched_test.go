@@ -572,9 +572,15 @@ func TestNoLeak(t *testing.T) {
 
 // racers is a world of shared variables, locks, choices and suspension; what
 // actors read they Observe, or not, for PruneSeen.
-func racers(observe bool) func(w *World) {
+func racers(observe bool, ends map[uint64]bool) func(w *World) {
 	return func(w *World) {
 		var shared, done uint64
+		w.AtEnd = func() string {
+			if ends != nil {
+				ends[shared] = true
+			}
+			return ""
+		}
 		l, m := &Lock{Name: "l"}, &Lock{Name: "m"}
 		w.Hash = func() uint64 { return shared<<8 | done }
 		add := func(first, second *Lock, by uint64) func(a *Actor) {
@@ -612,7 +618,8 @@ func racers(observe bool) func(w *World) {
 }
 
 func TestPruneGivesTheSameVerdict(t *testing.T) {
-	all := Explore(ExploreOptions{}, racers(true))
+	ends := map[uint64]bool{}
+	all := Explore(ExploreOptions{}, racers(true, ends))
 	if all.Deadlocks == 0 || all.Faults == 0 || all.Done == 0 || !all.Exhausted {
 		t.Fatalf("%+v", all)
 	}
@@ -621,14 +628,21 @@ func TestPruneGivesTheSameVerdict(t *testing.T) {
 		"observed": {Prune: PruneObserved}, "seen": {Prune: PruneSeen},
 		"observed, split": {Prune: PruneObserved, Split: 2, Workers: 2},
 	} {
-		r := Explore(opt, racers(opt.Prune == PruneObserved))
+		var found map[uint64]bool
+		if opt.Workers < 2 {
+			found = map[uint64]bool{}
+		}
+		r := Explore(opt, racers(opt.Prune == PruneObserved, found))
+		if found != nil && !reflect.DeepEqual(found, ends) {
+			t.Errorf("%s: ends in %v, without pruning %v", name, found, ends)
+		}
 		if r.Deadlocks == 0 || r.Faults == 0 || r.Done == 0 || !r.Exhausted || r.Interleavings >= all.Interleavings {
 			t.Errorf("%s: %+v", name, r)
 		}
 		t.Logf("%s: %d runs, %d pruned, %d states", name, r.Interleavings, r.Pruned, r.States)
 		r.First = nil
 		opt.Workers = 3 - max(opt.Workers, 1)
-		again := Explore(opt, racers(opt.Prune == PruneObserved))
+		again := Explore(opt, racers(opt.Prune == PruneObserved, nil))
 		if again.First = nil; again != r {
 			t.Errorf("%s: other workers: %+v, %+v", name, r, again)
 		}
@@ -647,12 +661,61 @@ func TestPruneStates(t *testing.T) {
 }
 
 func TestStopAtFirstIsTheSameForAllWorkers(t *testing.T) {
-	for _, build := range []func(*World){racers(true), opposite, heapLock, mutual} {
+	for _, build := range []func(*World){racers(true, nil), opposite, heapLock, mutual} {
 		one := Explore(ExploreOptions{StopAtFirst: true}, build)
 		two := Explore(ExploreOptions{StopAtFirst: true, Workers: 2}, build)
 		if !reflect.DeepEqual(one, two) || one.First == nil {
 			t.Errorf("%+v\n%+v", one, two)
 		}
+	}
+}
+
+// TestPruneTellsSignalsApart: the order of two pending handlers, and whose
+// child an actor is, are in no counter; only histories know.
+func TestPruneTellsSignalsApart(t *testing.T) {
+	var all map[string]bool
+	for _, prune := range []Prune{PruneNone, PruneObserved, PruneSeen} {
+		last := map[string]bool{}
+		r := Explore(ExploreOptions{Prune: prune}, func(w *World) {
+			var log string
+			w.AtEnd = func() string { last[log] = true; return "" }
+			sent := 0
+			w.Hash = func() uint64 { return mix(hashString(log), uint64(sent)) }
+			app := w.Go("app", func(a *Actor) { a.WaitUntil("sent", func() bool { return sent == 2 }); a.Yield("end") })
+			for _, n := range []string{"x", "y"} {
+				w.Go(n, func(a *Actor) {
+					a.Signal(app, func(h *Actor) { log += n })
+					sent++
+					w.Go("child", func(c *Actor) { c.Yield("write"); log += "." + n })
+				})
+			}
+		})
+		if prune == PruneNone {
+			all = last
+		}
+		if !reflect.DeepEqual(last, all) || len(all) < 24 || r.Deadlocks+r.Faults > 0 || !r.Exhausted {
+			t.Errorf("prune %d: %d ends, %d without: %+v", prune, len(last), len(all), r)
+		}
+	}
+}
+
+func TestGoexit(t *testing.T) {
+	before := runtime.NumGoroutine()
+	over := make(chan bool)
+	go func() {
+		defer close(over)
+		w := New(Replay(nil), Options{})
+		w.Go("A", func(a *Actor) { a.Yield("x"); runtime.Goexit() })
+		w.Go("B", func(a *Actor) { a.Yield("x"); a.Yield("y") })
+		w.Run()
+		t.Error("Run returned")
+	}()
+	<-over
+	for i := 0; runtime.NumGoroutine() > before; i++ {
+		if i == 100 {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

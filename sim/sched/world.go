@@ -63,7 +63,6 @@ type World struct {
 	choices          []int
 	dirty            bool   // somebody came to a halt since stuck was last asked
 	trail            uint64 // hash of every step so far
-	sharedSeen       uint64 // PruneSeen: what the next step can see
 
 	outcome Outcome
 	fault   string
@@ -117,6 +116,9 @@ func (w *World) Go(name string, body func(a *Actor)) *Actor {
 	w.actors = w.slots[:n+1]
 	a := w.slots[n]
 	a.reset(w, n, name, body)
+	if w.running != nil {
+		a.hist = mix(a.hist, w.running.hist) // which the body may have captured
+	}
 	w.alive++
 	return a
 }
