@@ -13,7 +13,7 @@ for dir in profiler capi; do
 		[ ! -f "$f" ] || "${strict[@]}" -I"$tmp/$dir" -I$dir -c "$f" -o "$tmp/o.o"
 	done
 done
-for f in profiler/testdata/*.c bench/*/*.c bench/*/testdata/*.c; do
+for f in profiler/testdata/*.c bench/*/*.c bench/oracle/testdata/*.c; do
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
 "${strict[@]}" -Icapi -c capi/testdata/example.c -o "$tmp/o.o"

@@ -40,6 +40,16 @@ type answer struct {
 	err              string
 }
 
+// Rows whose registers are all undefined, or all the same value.
+var undefined, sameValue = all(cfi.Undefined), all(cfi.SameValue)
+
+func all(kind cfi.Kind) (row [registers]rule) {
+	for i := range row {
+		row[i].kind = kind
+	}
+	return row
+}
+
 // parse reads a line of dwrows into a, which is overwritten.
 func (a *answer) parse(line string) error {
 	next := func() (w string) {
@@ -63,23 +73,32 @@ func (a *answer) parse(line string) error {
 	}
 	a.start, a.end = number(start, 16), number(next(), 16)
 	a.ra, a.signal = number(next(), 10), next() == "1"
-	for i := range a.regs {
-		a.regs[i] = rule{kind: cfi.Undefined}
-	}
 	var err error
 	if a.cfa, err = parseRule(next(), true); err != nil {
 		return err
 	}
+	fill, at := &undefined, uint64(0) // what registers from at on are if nothing is said of them
 	for line != "" && bad == nil {
 		n, text, _ := strings.Cut(next(), "=")
 		i := number(n, 10)
-		if i >= registers {
+		if i >= registers || i < at {
 			return fmt.Errorf("register %s", n)
 		}
-		if a.regs[i], err = parseRule(text, false); err != nil {
-			return err
+		copy(a.regs[at:i], fill[at:i])
+		at = i
+		switch text {
+		case "u":
+			fill = &undefined
+		case "s":
+			fill = &sameValue
+		default:
+			if a.regs[i], err = parseRule(text, false); err != nil {
+				return err
+			}
+			at++
 		}
 	}
+	copy(a.regs[at:], fill[at:])
 	return bad
 }
 
@@ -89,8 +108,6 @@ func parseRule(s string, cfa bool) (r rule, err error) {
 	}
 	arg := s[1:]
 	switch s[0] {
-	case 's':
-		r.kind = cfi.SameValue
 	case 'o', 'v':
 		r.kind = cfi.Offset
 		if s[0] == 'v' {
@@ -172,7 +189,8 @@ func ask(t *testing.T, program, path, section string, machine int) *oracle {
 
 // query asks for the row at addr.
 func (o *oracle) query(addr uint64) {
-	fmt.Fprintf(o.in, "%x\n", addr) // a broken pipe shows as an answer that is missing
+	line := strconv.AppendUint(o.in.AvailableBuffer(), addr, 16)
+	o.in.Write(append(line, '\n')) // a broken pipe shows as an answer that is missing
 }
 
 // close ends the input: the answers that are still missing come.

@@ -17,9 +17,10 @@
 //	ADDR START END RA SIGNAL CFA N=RULE...
 //	ADDR error MESSAGE
 //
-// RULE: s same value, o+N saved at CFA+N, v+N value CFA+N, rN in register N,
-// eOPS saved at an expression's address, wOPS an expression's value; registers
-// that libdw calls undefined are left out. CFA: rN+N or eOPS or none.
+// RULE: u undefined, s same value, o+N saved at CFA+N, v+N value CFA+N, rN in
+// register N, eOPS saved at an expression's address, wOPS an expression's value.
+// u and s hold for the registers that follow too, until the other of them, but
+// for those with another rule; without either it is u. CFA: rN+N, eOPS, none.
 // OPS: opcode:operand:operand, each in hex, joined by commas, without the CFA
 // that libdw puts in front and the DW_OP_stack_value behind.
 #include <dwarf.h>
@@ -129,34 +130,37 @@ static void print_cfa(Dwarf_Frame *frame)
 }
 
 // print_rule takes the operations apart again that libdw makes of a rule. It
-// uses its caller's array for every rule that is no expression.
-static void print_rule(Dwarf_Frame *frame, int reg)
+// uses its caller's array for every rule that is no expression. Returns the u or
+// s that holds for the next register.
+static char print_rule(Dwarf_Frame *frame, int reg, char fill)
 {
 	Dwarf_Op mem[3], *ops;
 	size_t n;
 	bool value;
 	if (dwarf_frame_register(frame, reg, mem, &ops, &n) != 0) {
 		printf(" %d=error(%s)", reg, dwarf_errmsg(-1));
-		return;
+		return fill;
 	}
 	if (n == 0) {
-		if (!ops)
-			printf(" %d=s", reg);
-		return;
+		char kind = ops ? 'u' : 's';
+		if (kind != fill)
+			printf(" %d=%c", reg, kind);
+		return kind;
 	}
 	printf(" %d=", reg);
 	if (ops == mem && ops[0].atom == DW_OP_regx) {
 		printf("r%" PRIu64, ops[0].number);
-		return;
+		return fill;
 	}
 	value = ops[n - 1].atom == DW_OP_stack_value;
 	if (ops[0].atom != DW_OP_call_frame_cfa)
 		die("a rule without a CFA");
 	if (ops != mem) {
 		print_ops(value ? 'w' : 'e', ops + 1, n - 1 - value);
-		return;
+		return fill;
 	}
 	printf("%c%+" PRId64, value ? 'v' : 'o', n > 1u + value ? (int64_t)ops[1].number : 0);
+	return fill;
 }
 
 static void answer(Dwarf_CFI *cfi, Dwarf_Addr addr)
@@ -165,6 +169,7 @@ static void answer(Dwarf_CFI *cfi, Dwarf_Addr addr)
 	Dwarf_Addr start, end;
 	bool signal;
 	int ra;
+	char fill = 'u';
 	if (dwarf_cfi_addrframe(cfi, addr, &frame) != 0) {
 		printf("%" PRIx64 " error %s\n", addr, dwarf_errmsg(-1));
 		return;
@@ -173,7 +178,7 @@ static void answer(Dwarf_CFI *cfi, Dwarf_Addr addr)
 	printf("%" PRIx64 " %" PRIx64 " %" PRIx64 " %d %d", addr, start, end, ra, signal);
 	print_cfa(frame);
 	for (int reg = 0; reg < REGISTERS; reg++)
-		print_rule(frame, reg);
+		fill = print_rule(frame, reg, fill);
 	putchar('\n');
 	free(frame);
 }
