@@ -22,6 +22,7 @@ type Unwinder struct {
 	table   *module.Table
 	noCache bool
 	trust   unwind.Trust // how the last step found the caller
+	turn    uint64       // of the entry to give up, see place
 	nside   int
 	cache   [cacheSize]entry
 	sides   [maxSide]side
@@ -69,22 +70,28 @@ func (u *Unwinder) flush() {
 }
 
 // slotFor spreads addresses over the cache: call sites are rarely closer than
-// two bytes, and modules begin at the same low bits.
+// two bytes, and modules begin at the same low bits. An address's rule stands
+// in this entry or in one of the three beside it: with one place only, a third
+// of 1,600 addresses would drive each other out again and again.
 func slotFor(addr uint64) uint64 { return (addr ^ addr>>12) & (cacheSize - 1) }
+
+const ways = 4
 
 // lookup gives the rule of a look-up address: of an interrupted ip if exact,
 // else of the return address behind it. Only a PE function's depends on that,
-// and its rule says for which it was made.
+// and its rule says for which it was made. An empty entry for address 0 looks
+// like a hit but for its kind.
 func (u *Unwinder) lookup(addr uint64, exact bool) Rule {
-	e := &u.cache[slotFor(addr)]
-	if e.addr == addr && e.rule.bits != 0 {
-		return e.rule
+	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
+		if e := &u.cache[slot^way]; e.addr == addr && e.rule.bits != 0 {
+			return e.rule
+		}
 	}
 	return u.miss(addr, exact)
 }
 
-// hit gives the rule of a look-up address if it is in the cache, else a rule
-// of no kind that is outside of everything.
+// hit is the first look of lookup; without success it gives a rule of no kind
+// that is outside of everything.
 func (u *Unwinder) hit(addr uint64) Rule {
 	if e := &u.cache[slotFor(addr)]; e.addr == addr && e.rule.bits != 0 {
 		return e.rule
@@ -92,14 +99,25 @@ func (u *Unwinder) hit(addr uint64) Rule {
 	return Rule{noModule << moduleShift}
 }
 
-// miss resolves a rule and keeps it. An empty entry for address 0 looks like a
-// hit but for its kind.
+// miss resolves a rule and keeps it.
 func (u *Unwinder) miss(addr uint64, exact bool) Rule {
 	r := u.resolve(addr, exact)
 	if !u.noCache {
-		u.cache[slotFor(addr)] = entry{addr, r}
+		*u.place(addr) = entry{addr, r}
 	}
 	return r
+}
+
+// place is the entry for a new rule: an empty one, or one of the four in turn.
+func (u *Unwinder) place(addr uint64) *entry {
+	slot := slotFor(addr)
+	for way := range uint64(ways) {
+		if e := &u.cache[slot^way]; e.rule.bits == 0 {
+			return e
+		}
+	}
+	u.turn++
+	return &u.cache[slot^u.turn%ways]
 }
 
 // resolve finds an address's rule from the module table.

@@ -13,7 +13,7 @@
 // address whose rule is wanted: ip for an exact frame, ip-1 for a return
 // address. *Known* registers are those whose value in this frame is certain.
 //
-// Strategy: an address's rule is looked for in a direct-mapped cache; on a
+// Strategy: an address's rule is looked for in a cache of sets of four; on a
 // miss its module's unwind data is interpreted once and packed. A step runs
 // the rule: read the return address, restore the callee-saved registers, check
 // bounds and progress. Nothing is changed if a step fails. The rule depends on
