@@ -3,7 +3,6 @@ package replay
 import (
 	"bufio"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/pevec"
 	"github.com/seedwalk/seedwalk/internal/snap"
 )
 
@@ -48,8 +48,8 @@ func TestShownEffectIsTrue(t *testing.T) {
 }
 
 func shownEffects(t *testing.T, line []byte) (checked, bad int) {
-	v := new(peVector)
-	if err := json.Unmarshal(line, v); err != nil {
+	v, err := pevec.Parse(line)
+	if err != nil {
 		t.Fatal(err)
 	}
 	x := (&Runner{}).newPE()
@@ -59,7 +59,7 @@ func shownEffects(t *testing.T, line []byte) (checked, bad int) {
 	im := inspect.FromPE(x.file)
 	shown := map[uint64]string{}
 	for i := range v.Functions {
-		if f, err := im.At(fmt.Sprintf("0x%x", v.Functions[i].begin)); err == nil {
+		if f, err := im.At(fmt.Sprintf("0x%x", uint64(v.Functions[i].Begin))); err == nil {
 			for _, l := range f.Lines {
 				shown[l.Addr] = l.CFA
 			}
@@ -67,9 +67,10 @@ func shownEffects(t *testing.T, line []byte) (checked, bad int) {
 	}
 	for i := range v.Points {
 		p := &v.Points[i]
-		s := x.newStep(v.Arch)
-		s.set(&v.Entry)
-		s.set(&p.peState)
+		s, err := x.newStep(v, p)
+		if err != nil {
+			t.Fatal(err)
+		}
 		cfa, ok := evaluate(s, shown[uint64(*p.PC)])
 		want := v.Expect.SP
 		if want == nil {

@@ -2,92 +2,64 @@ package replay
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/pevec"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
 // decode compares the fields of one record.
-func (x *peRun) decode(name, arch string, data []byte) error {
-	t := x.r.tally(name, true)
-	var id, where string
-	var values []Pair
-	var info []string
-	var err error
-	if arch == "arm64" {
-		id, where, values, info, err = decodeARM64(data)
+func (x *peRun) decode(t *Tally, v *pevec.Vector) error {
+	where, values, info, err := "", []Pair(nil), []string(nil), error(nil)
+	if v.ARM64() {
+		where, values, info, err = decodeARM64(v)
 	} else {
-		id, where, values, info, err = decodeAMD64(data)
+		where, values, info, err = decodeAMD64(v)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", id, err)
+		return err
 	}
-	v := right
+	verdict := right
 	if differ(values) {
-		v = wrong
+		verdict = wrong
 	}
-	x.r.count(t, v, func() Mismatch {
-		return Mismatch{ID: id, Where: where, Why: "the fields differ", Values: values, Info: info}
+	x.r.count(t, verdict, func() Mismatch {
+		return Mismatch{ID: v.ID, Where: where, Why: "the fields differ", Values: values, Info: info}
 	})
 	return nil
 }
 
-// arm64Record is a decode line of ARM64.
-type arm64Record struct {
-	ID     string
-	Begin  string
-	Data   string
-	Raw    string
-	Fields struct {
-		Length, Version, X, E, Epilogs, Codewords int
-		Scopes                                    [][3]uint32
-		Extended                                  bool
-		Codes                                     [][2]string
-		Handler                                   *string
-		CR, Flag, H, RegF, RegI                   int
-		FrameSize                                 *int `json:"frame_size"`
+func decodeARM64(v *pevec.Vector) (where string, values []Pair, text []string, err error) {
+	var f pevec.ARM64Fields
+	if err := v.DecodeFields(&f); err != nil {
+		return "", nil, nil, err
 	}
-}
-
-func decodeARM64(data []byte) (id, where string, values []Pair, text []string, err error) {
-	var v arm64Record
-	if err := json.Unmarshal(data, &v); err != nil {
-		return "", "", nil, nil, err
-	}
-	word, err := strconv.ParseUint(v.Data, 16, 32)
-	if err != nil {
-		return v.ID, "", nil, nil, err
-	}
-	where = "rva " + v.Begin + ", data " + v.Data
+	word := uint32(v.Data)
+	where = fmt.Sprintf("rva %x, data %x", uint64(v.Begin), uint64(v.Data))
 	var info pe.ARM64Info
 	var fault pe.ARM64Fault
 	var buf pe.ARM64Buffer
 	if word&3 != 0 {
-		info, fault = pe.DecodeARM64PackedInfo(uint32(word), &buf)
-		values = packedValues(&v, &info)
+		info, fault = pe.DecodeARM64PackedInfo(word, &buf)
+		values = packedValues(&f, &info)
 	} else {
-		raw, err := hex.DecodeString(v.Raw)
-		if err != nil {
-			return v.ID, where, nil, nil, err
+		n, short := pe.ARM64XdataSize(v.Raw[:min(len(v.Raw), pe.ARM64XdataHead)])
+		if fault = short; fault.OK() {
+			info, fault = pe.DecodeARM64Xdata(v.Raw[:min(n, len(v.Raw))])
 		}
-		n, f := pe.ARM64XdataSize(raw[:min(len(raw), pe.ARM64XdataHead)])
-		if fault = f; fault.OK() {
-			info, fault = pe.DecodeARM64Xdata(raw[:min(n, len(raw))])
-		}
-		values = xdataValues(&v, &info)
+		values = xdataValues(&f, &info)
 	}
 	if fault.OK() {
 		fault = info.Check()
 	}
 	values = append(values, Pair{"fault", "ok", fault.Reason.String()})
-	return v.ID, where, values, inspect.ARM64Data(&info, uint32(word)), nil
+	return where, values, inspect.ARM64Data(&info, word), nil
 }
 
-func packedValues(v *arm64Record, i *pe.ARM64Info) []Pair {
-	f, p := &v.Fields, &i.Packed
+func packedValues(f *pevec.ARM64Fields, i *pe.ARM64Info) []Pair {
+	p := &i.Packed
 	size := -1
 	if f.FrameSize != nil {
 		size = *f.FrameSize
@@ -98,8 +70,7 @@ func packedValues(v *arm64Record, i *pe.ARM64Info) []Pair {
 
 func text(name string, want, got any) Pair { return Pair{name, fmt.Sprint(want), fmt.Sprint(got)} }
 
-func xdataValues(v *arm64Record, i *pe.ARM64Info) []Pair {
-	f := &v.Fields
+func xdataValues(f *pevec.ARM64Fields, i *pe.ARM64Info) []Pair {
 	out := []Pair{text("length", f.Length, i.Length), text("version", f.Version, i.Version), text("X", f.X != 0, i.X), text("E", f.E != 0, i.E),
 		text("epilogs", f.Epilogs, i.Epilogs), text("code words", f.Codewords, i.CodeWords), text("extended", f.Extended, i.Extended)}
 	if f.Handler != nil {

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sort"
+
+	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/memory"
 )
 
 // imageWriter writes a PE file whose sections are the blocks of a vector, each
@@ -12,8 +15,8 @@ import (
 type imageWriter struct {
 	arm64     bool
 	base      uint64
-	functions []peFunction
-	blocks    []hexRun
+	functions []pevec.Function
+	blocks    []memory.Run
 	size      uint64 // of the image; 0 = whatever the blocks need
 }
 
@@ -35,7 +38,7 @@ func (w *imageWriter) bytes() ([]byte, error) {
 	for _, b := range blocks {
 		end = max(end, b.Addr+uint64(len(b.Data)))
 	}
-	pdata := hexRun{Addr: (end + 0x1ffff) &^ 0xffff, Data: w.pdata()}
+	pdata := memory.Run{Addr: (end + 0x1ffff) &^ 0xffff, Data: w.pdata()}
 	if pdata.Addr+uint64(len(pdata.Data)) > maxImageEnd {
 		return nil, fmt.Errorf("blocks reach to %#x", end)
 	}
@@ -60,7 +63,7 @@ func put(b []byte, at int, values ...uint32) {
 	}
 }
 
-func (w *imageWriter) headers(b []byte, sections int, pdata *hexRun) {
+func (w *imageWriter) headers(b []byte, sections int, pdata *memory.Run) {
 	copy(b, "MZ")
 	put(b, 0x3c, peSignatureAt)
 	p := b[peSignatureAt:]
@@ -84,25 +87,25 @@ func (w *imageWriter) headers(b []byte, sections int, pdata *hexRun) {
 }
 
 func (w *imageWriter) pdata() []byte {
-	f := append([]peFunction(nil), w.functions...)
-	sort.SliceStable(f, func(i, j int) bool { return f[i].begin < f[j].begin })
+	f := append([]pevec.Function(nil), w.functions...)
+	sort.SliceStable(f, func(i, j int) bool { return f[i].Begin < f[j].Begin })
 	var out []byte
 	for i := range f {
-		out = binary.LittleEndian.AppendUint32(out, f[i].begin)
+		out = binary.LittleEndian.AppendUint32(out, uint32(f[i].Begin))
 		if !w.arm64 {
-			out = binary.LittleEndian.AppendUint32(out, f[i].end)
+			out = binary.LittleEndian.AppendUint32(out, uint32(f[i].End))
 		}
-		out = binary.LittleEndian.AppendUint32(out, f[i].data)
+		out = binary.LittleEndian.AppendUint32(out, uint32(f[i].Data))
 	}
 	return out
 }
 
 // merged sorts the blocks, joins those that touch or overlap, and puts zeros
 // behind each where nothing is listed.
-func (w *imageWriter) merged() ([]hexRun, error) {
-	in := append([]hexRun(nil), w.blocks...)
+func (w *imageWriter) merged() ([]memory.Run, error) {
+	in := append([]memory.Run(nil), w.blocks...)
 	sort.SliceStable(in, func(i, j int) bool { return in[i].Addr < in[j].Addr })
-	var out []hexRun
+	var out []memory.Run
 	for _, b := range in {
 		if b.Addr > maxImageEnd || len(b.Data) > maxImageEnd {
 			return nil, fmt.Errorf("block at %#x", b.Addr)
@@ -117,13 +120,13 @@ func (w *imageWriter) merged() ([]hexRun, error) {
 			out[n].Data = joined(&out[n], b.Addr, data, len(b.Data))
 			continue
 		}
-		out = append(out, hexRun{Addr: b.Addr, Data: data})
+		out = append(out, memory.Run{Addr: b.Addr, Data: data})
 	}
 	return out, nil
 }
 
 // joined lays data, of which known bytes are listed, over a block before it.
-func joined(a *hexRun, addr uint64, data []byte, known int) []byte {
+func joined(a *memory.Run, addr uint64, data []byte, known int) []byte {
 	off := int(addr - a.Addr)
 	out := a.Data
 	if need := off + len(data); need > len(out) {

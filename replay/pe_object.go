@@ -1,37 +1,30 @@
 package replay
 
 import (
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/internal/pevec"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
 // decodeObject compares packed words with what llvm-readobj prints of them.
-func (x *peRun) decodeObject(name, arch string, data []byte) error {
-	var v struct {
-		ID       string
-		Sections map[string]string
-		LLVM19   [][]string
+func (x *peRun) decodeObject(t *Tally, v *pevec.Vector) error {
+	if !v.ARM64() {
+		return fmt.Errorf("%s: objects of %s: %w", v.ID, v.Arch, ErrFormat)
 	}
-	if err := json.Unmarshal(data, &v); err != nil {
+	functions, err := v.LLVMLines()
+	if err != nil {
 		return err
 	}
-	if arch != "arm64" {
-		return fmt.Errorf("%s: objects of %s: %w", v.ID, arch, ErrFormat)
-	}
-	t := x.r.tally(name, true)
-	for section, text := range v.Sections {
+	for section, pdata := range v.Sections {
 		if !strings.HasPrefix(section, ".pdata") {
 			continue
 		}
-		pdata, err := hex.DecodeString(text)
-		if err != nil || len(pdata) != pe.ARM64EntrySize*len(v.LLVM19) {
-			return fmt.Errorf("%s: %d bytes of %s for %d functions: %w", v.ID, len(pdata), section, len(v.LLVM19), ErrFormat)
+		if len(pdata) != pe.ARM64EntrySize*len(functions) {
+			return fmt.Errorf("%s: %d bytes of %s for %d functions: %w", v.ID, len(pdata), section, len(functions), ErrFormat)
 		}
-		for k, lines := range v.LLVM19 {
+		for k, lines := range functions {
 			x.object(t, v.ID, pe.ARM64Entry(pdata, k).Data, lines)
 		}
 	}

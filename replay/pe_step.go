@@ -2,11 +2,10 @@ package replay
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/pevec"
 	"github.com/seedwalk/seedwalk/internal/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -23,19 +22,18 @@ func peArch(name string) inspect.Arch {
 
 // stepper is one step of a vector, on either architecture.
 type stepper interface {
-	set(s *peState)
-	setIP(ip uint64)
-	sp() uint64
 	run(mem *memory.Window) unwind.Stop
 	// compare sets what is expected beside what the step gave.
-	compare(want *peState) []Pair
+	compare(want *pevec.State) []Pair
 }
 
-func (x *peRun) newStep(arch string) stepper {
-	if arch == "arm64" {
-		return &stepARM64{u: x.a64, regs: context.ARM64{Known: context.ARM64All}}
+func (x *peRun) newStep(v *pevec.Vector, p *pevec.Point) (stepper, error) {
+	if v.ARM64() {
+		regs, err := v.RegsARM64(p)
+		return &stepARM64{u: x.a64, regs: regs}, err
 	}
-	return &stepAMD64{u: x.u64, x: x, regs: context.AMD64{Known: context.AMD64All}}
+	regs, err := v.AMD64(p)
+	return &stepAMD64{u: x.u64, x: x, regs: regs}, err
 }
 
 func pair(name string, want, got uint64, known bool) Pair {
@@ -56,41 +54,6 @@ type stepAMD64 struct {
 	same       bool           // it gave the same registers
 }
 
-func (s *stepAMD64) set(p *peState) {
-	for name, v := range p.GPR {
-		if n := snap.AMD64Index(name); n >= 0 {
-			s.regs.GPR[n] = uint64(v)
-		}
-	}
-	if p.SP != nil {
-		s.regs.GPR[context.RSP] = uint64(*p.SP)
-	}
-	for name, v := range p.XMM {
-		if n, ok := xmmIndex(name); ok {
-			s.regs.XMM[n] = xmm(v)
-		}
-	}
-}
-
-// xmmIndex maps xmm6-xmm15 to 0-9.
-func xmmIndex(name string) (int, bool) {
-	n, err := strconv.Atoi(strings.TrimPrefix(name, "xmm"))
-	return n - 6, err == nil && n >= 6 && n <= 15
-}
-
-// xmm reads 32 hex digits, the most significant first.
-func xmm(s string) context.XMM {
-	if len(s) != 32 {
-		return context.XMM{}
-	}
-	hi, _ := strconv.ParseUint(s[:16], 16, 64) // a digit that is none gives a value that compares wrong
-	lo, _ := strconv.ParseUint(s[16:], 16, 64)
-	return context.XMM{lo, hi}
-}
-
-func (s *stepAMD64) setIP(ip uint64) { s.regs.RIP = ip }
-func (s *stepAMD64) sp() uint64      { return s.regs.SP() }
-
 func (s *stepAMD64) run(mem *memory.Window) unwind.Stop {
 	s.from = s.regs
 	_, stop := s.u.Step(&s.regs, true, mem, nil, &s.frame)
@@ -104,19 +67,21 @@ func (s *stepAMD64) run(mem *memory.Window) unwind.Stop {
 // savedAMD64 are the registers a Windows function preserves.
 var savedAMD64 = []string{"rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"}
 
-func (s *stepAMD64) compare(want *peState) []Pair {
+func (s *stepAMD64) compare(want *pevec.State) []Pair {
 	out := []Pair{}
 	if want.RIP != nil {
 		out = append(out, pair("rip", uint64(*want.RIP), s.regs.RIP, true))
 	}
-	if want.RSP != nil {
+	if rsp, ok := want.GPR["rsp"]; ok {
+		out = append(out, pair("rsp", uint64(rsp), s.regs.SP(), true))
+	} else if want.RSP != nil {
 		out = append(out, pair("rsp", uint64(*want.RSP), s.regs.SP(), true))
 	}
 	if want.Frame != nil {
 		out = append(out, pair("establisher frame", uint64(*want.Frame), s.pe.Frame, true))
 	}
-	if want.Handler != nil {
-		out = append(out, pair("handler", uint64(*want.Handler), uint64(s.pe.Handler), true))
+	if want.HandlerRVA != nil {
+		out = append(out, pair("handler", uint64(*want.HandlerRVA), uint64(s.pe.Handler), true))
 	}
 	if !s.same {
 		out = append(out, Pair{"Step and StepPE", "the same", "differ"})
@@ -128,14 +93,14 @@ func (s *stepAMD64) compare(want *peState) []Pair {
 		n := snap.AMD64Index(name)
 		w, ok := want.GPR[name]
 		if !ok {
-			w = hexWord(s.from.GPR[n])
+			w = pevec.Hex(s.from.GPR[n])
 		}
 		out = append(out, pair(name, uint64(w), s.regs.GPR[n], s.regs.Known>>n&1 != 0))
 	}
 	for i := range s.regs.XMM {
 		w := s.from.XMM[i]
-		if text, ok := want.XMM[fmt.Sprintf("xmm%d", i+6)]; ok {
-			w = xmm(text)
+		if v, ok := want.XMM[fmt.Sprintf("xmm%d", i+6)]; ok {
+			w = context.XMM(v)
 		}
 		p := Pair{fmt.Sprintf("xmm%d", i+6), fmt.Sprintf("%016x%016x", w[1], w[0]), fmt.Sprintf("%016x%016x", s.regs.XMM[i][1], s.regs.XMM[i][0])}
 		if s.regs.Known>>(16+i)&1 == 0 {
@@ -154,37 +119,6 @@ type stepARM64 struct {
 	exact      bool
 }
 
-func (s *stepARM64) set(p *peState) {
-	for name, v := range p.X {
-		if n, ok := index(name, 'x', 30); ok {
-			s.regs.X[n] = uint64(v)
-		}
-	}
-	for name, v := range p.D {
-		if n, ok := index(name, 'd', 15); ok && n >= 8 {
-			s.regs.D[n-8] = uint64(v)
-		}
-	}
-	if p.SP != nil {
-		s.regs.Sp = uint64(*p.SP)
-	}
-}
-
-// index reads a register's number out of its name.
-func index(name string, letter byte, last int) (int, bool) {
-	if name == "lr" && letter == 'x' {
-		return 30, true
-	}
-	if len(name) < 2 || name[0] != letter {
-		return 0, false
-	}
-	n, err := strconv.Atoi(name[1:])
-	return n, err == nil && n >= 0 && n <= last
-}
-
-func (s *stepARM64) setIP(ip uint64) { s.regs.PC = ip }
-func (s *stepARM64) sp() uint64      { return s.regs.Sp }
-
 func (s *stepARM64) run(mem *memory.Window) unwind.Stop {
 	s.from = s.regs
 	exact, stop := s.u.Step(&s.regs, true, mem, nil, &s.frame)
@@ -192,7 +126,7 @@ func (s *stepARM64) run(mem *memory.Window) unwind.Stop {
 	return stop
 }
 
-func (s *stepARM64) compare(want *peState) []Pair {
+func (s *stepARM64) compare(want *pevec.State) []Pair {
 	out := []Pair{}
 	if want.PC != nil {
 		out = append(out, pair("pc", uint64(*want.PC), s.regs.PC, true))
@@ -207,7 +141,7 @@ func (s *stepARM64) compare(want *peState) []Pair {
 		name := fmt.Sprintf("x%d", n)
 		w, ok := want.X[name]
 		if !ok {
-			w = hexWord(s.from.X[n])
+			w = pevec.Hex(s.from.X[n])
 		}
 		out = append(out, pair(name, uint64(w), s.regs.X[n], s.regs.Known>>n&1 != 0))
 	}
@@ -215,7 +149,7 @@ func (s *stepARM64) compare(want *peState) []Pair {
 		name := fmt.Sprintf("d%d", i+8)
 		w, ok := want.D[name]
 		if !ok {
-			w = hexWord(s.from.D[i])
+			w = pevec.Hex(s.from.D[i])
 		}
 		out = append(out, pair(name, uint64(w), s.regs.D[i], s.regs.Known>>(32+i)&1 != 0))
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -48,14 +50,14 @@ func TestPEFunctionGolden(t *testing.T) {
 		w    imageWriter
 		at   string
 	}{
-		{"x64", imageWriter{base: 0x180000000, functions: []peFunction{{0x1000, 0x100c, 0x2000}}, blocks: []hexRun{
+		{"x64", imageWriter{base: 0x180000000, functions: []pevec.Function{{Begin: 0x1000, End: 0x100c, Data: 0x2000}}, blocks: []memory.Run{
 			{Addr: 0x1000, Data: []byte{0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3}},
 			{Addr: 0x2000, Data: []byte{1, 5, 2, 0, 5, 0x32, 1, 0x30}}}}, "1005"},
-		{"x64-chained", imageWriter{base: 0x180000000, functions: []peFunction{{0x1000, 0x1002, 0x2000}, {0x1002, 0x1004, 0x2010}}, blocks: []hexRun{
+		{"x64-chained", imageWriter{base: 0x180000000, functions: []pevec.Function{{Begin: 0x1000, End: 0x1002, Data: 0x2000}, {Begin: 0x1002, End: 0x1004, Data: 0x2010}}, blocks: []memory.Run{
 			{Addr: 0x1000, Data: []byte{0x53, 0x90, 0x5b, 0xc3}},
 			{Addr: 0x2000, Data: []byte{1, 1, 1, 0, 1, 0x30, 0, 0}},
 			{Addr: 0x2010, Data: []byte{0x21, 0, 0, 0, 0, 0x10, 0, 0, 2, 0x10, 0, 0, 0, 0x20, 0, 0}}}}, "0x180001002"},
-		{"arm64-packed", imageWriter{arm64: true, base: 0x140000000, functions: []peFunction{{begin: 0x1000, data: 1 | 6<<2 | 3<<21 | 2<<23}}, blocks: []hexRun{
+		{"arm64-packed", imageWriter{arm64: true, base: 0x140000000, functions: []pevec.Function{{Begin: 0x1000, Data: 1 | 6<<2 | 3<<21 | 2<<23}}, blocks: []memory.Run{
 			{Addr: 0x1000, Data: []byte{0xfd, 0x7b, 0xbe, 0xa9, 0xfd, 3, 0, 0x91, 0x1f, 0x20, 3, 0xd5, 0x1f, 0x20, 3, 0xd5, 0xfd, 0x7b, 0xc2, 0xa8, 0xc0, 3, 0x5f, 0xd6}}}}, "1008"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,8 +14,7 @@
 // values once, images and stacks are built on demand, and stacks share one
 // buffer.
 //
-// Known gaps: decode-object (relocatable .pdata and .xdata) is recognised by
-// its Kind only.
+// Known gaps: of a decode-object line the relocations and .xdata are not read.
 package pevec
 
 import (
@@ -105,16 +104,17 @@ func (f *Function) UnmarshalJSON(b []byte) error {
 
 // State is a set of registers; what is nil or absent is not given.
 type State struct {
-	PC    *Hex            `json:"pc"`
-	RIP   *Hex            `json:"rip"`
-	RSP   *Hex            `json:"rsp"`
-	SP    *Hex            `json:"sp"`
-	LR    *Hex            `json:"lr"`
-	Frame *Hex            `json:"frame"` // EstablisherFrame
-	GPR   map[string]Hex  `json:"gpr"`
-	XMM   map[string]Wide `json:"xmm"`
-	X     map[string]Hex  `json:"x"`
-	D     map[string]Hex  `json:"d"`
+	PC         *Hex            `json:"pc"`
+	RIP        *Hex            `json:"rip"`
+	RSP        *Hex            `json:"rsp"`
+	SP         *Hex            `json:"sp"`
+	LR         *Hex            `json:"lr"`
+	Frame      *Hex            `json:"frame"` // EstablisherFrame
+	HandlerRVA *Hex            `json:"-"`     // winetest, amd64: of the handler in charge, 0 = none
+	GPR        map[string]Hex  `json:"gpr"`
+	XMM        map[string]Wide `json:"xmm"`
+	X          map[string]Hex  `json:"x"`
+	D          map[string]Hex  `json:"d"`
 }
 
 // Wide is a 128-bit register, low quadword first.
@@ -175,6 +175,10 @@ type Vector struct {
 	Raw    Bytes           `json:"raw"`
 	Fields json.RawMessage `json:"fields"`
 
+	// decode-object
+	Sections map[string]Bytes `json:"sections"`
+	LLVM19   json.RawMessage  `json:"llvm19"` // see LLVMLines
+
 	// malformed
 	Must      string `json:"must"` // error | ok | no-crash | error-or-v3
 	Note      string `json:"note"`
@@ -202,16 +206,31 @@ func Parse(line []byte) (*Vector, error) {
 	return v, nil
 }
 
+// malformedLR is what lr holds in a malformed input's point: no code is there.
+const malformedLR = 0x1000
+
 // malformed makes the one point of a malformed input.
 func (v *Vector) malformed() {
 	v.StackFill, v.StackRange = v.Ctx.StackFill, v.Ctx.StackRange
 	sp, pc := v.Ctx.SP, v.PC
-	s := State{PC: &pc, SP: &sp, RSP: &sp}
+	lr := Hex(malformedLR)
+	s := State{PC: &pc, SP: &sp, RSP: &sp, LR: &lr}
 	v.Points = []Point{{State: s, Where: "malformed", Expect: v.Expect, Exact: -1}}
 }
 
 // ARM64 reports whether the vector is for ARM64.
 func (v *Vector) ARM64() bool { return v.Arch == "arm64" }
+
+// Code returns at most n of the image's bytes at rva, nil if none are recorded.
+func (v *Vector) Code(rva uint64, n int) []byte {
+	for _, m := range v.Mem {
+		if off := rva - uint64(m.Addr); off < uint64(len(m.Data)) {
+			b := m.Data[off:]
+			return b[:min(n, len(b))]
+		}
+	}
+	return nil
+}
 
 // Image builds the image: blocks and exception directory.
 func (v *Vector) Image() *pe.File {

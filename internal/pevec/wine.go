@@ -15,6 +15,8 @@ const (
 	wineWords = 256
 	wineFill  = 0x5555555555555555
 	wineLR    = 0xCCCCCCCC
+
+	wineHandler = 0x200 // RVA of the handler its images name
 )
 
 type wineLine struct {
@@ -110,7 +112,11 @@ func wineAMD64(w *wineLine, r *wineResult, stack []Run) (Point, error) {
 		p.XMM["xmm"+strconv.Itoa(i)] = Wide{wineFill, wineFill}
 	}
 	p.GPR["rsp"], p.GPR["rbp"] = wineStack, Hex(wineStack+r.RBPOffset)
-	p.Expect = &State{RIP: &rip, Frame: &frame, GPR: map[string]Hex{}}
+	var handler Hex
+	if r.Handler == 1 {
+		handler = wineHandler
+	}
+	p.Expect = &State{RIP: &rip, Frame: &frame, HandlerRVA: &handler, GPR: map[string]Hex{}}
 	for name, val := range r.Regs {
 		if gpr(name) < 0 {
 			return p, fmt.Errorf("pevec: no register %q", name)
