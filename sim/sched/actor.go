@@ -150,7 +150,8 @@ func (a *Actor) Fault(format string, args ...any) {
 // Observe adds v, something the actor read from shared state, to what is known
 // of its local state. Under PruneObserved an actor must report whatever it
 // reads and keeps over a point, Ended, Stopped, Suspends and Owner included;
-// what the calls that are points return is known.
+// what the calls that are points return is known. A variable of its own that a
+// signal handler or another body captured is shared state too.
 func (a *Actor) Observe(v uint64) { a.hist = mix(a.hist, v) }
 
 // Rebase says that the actor's whole local state, from here on, is described by

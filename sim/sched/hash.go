@@ -50,10 +50,10 @@ func (w *World) state() uint64 {
 // state hashes an actor: its history stands for its stack, since a body is a
 // deterministic function of what it was told.
 func (a *Actor) state() uint64 {
-	if a.ended {
-		return mix(a.held, 1)
-	}
 	h := mix(a.hist, a.held)
+	if a.ended {
+		h = mix(a.held, 1) // but AtEnd may look at its suspend count
+	}
 	flags := uint64(a.suspends)<<16 | uint64(len(a.signals))<<8
 	for i, f := range [...]bool{a.stopped, a.inHandler, a.daemon, a.rescuer} {
 		if f {

@@ -335,6 +335,78 @@ func TestSignalHandlerDeadlock(t *testing.T) {
 	}
 }
 
+// TestSignalToOneself: handled before the call returns, and what was
+// interrupted stands where it stood.
+func TestSignalToOneself(t *testing.T) {
+	w := New(Replay(nil), Options{})
+	w.Go("A", func(a *Actor) {
+		log := ""
+		a.Signal(a, func(h *Actor) {
+			h.Signal(h, func(h *Actor) { log += "2" })
+			h.Yield("a point in the handler")
+			log += "1"
+		})
+		log += "."
+		for range 3 { // the second waits for the first to return
+			a.Yield("chance")
+		}
+		if log != "1.2" && log != "1." {
+			a.Fault("order %q", log)
+		}
+	})
+	if r := w.Run(); r.Outcome != Done {
+		t.Error(r.Fault)
+	}
+}
+
+// TestHandlersDoNotNest: two pending signals run one after the other.
+func TestHandlersDoNotNest(t *testing.T) {
+	r := Explore(ExploreOptions{}, func(w *World) {
+		in := 0
+		app := w.Go("app", func(a *Actor) { a.Yield("work"); a.Yield("work") })
+		w.Go("sender", func(a *Actor) {
+			for range 2 {
+				a.Signal(app, func(h *Actor) {
+					if in++; in > 1 {
+						h.Fault("nested")
+					}
+					h.Yield("in handler")
+					in--
+				})
+			}
+		})
+	})
+	if r.Done != r.Interleavings || r.Done == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestBusyDaemonHidesNoKernelStop: a daemon that can always move must not keep
+// the kernel from stopping the owner of the lock.
+func TestBusyDaemonHidesNoKernelStop(t *testing.T) {
+	r := Explore(ExploreOptions{Prune: PruneObserved}, func(w *World) {
+		heap := &Lock{Name: "heap"}
+		app := w.Go("app", func(a *Actor) { a.Lock(heap); a.Unlock(heap) })
+		w.Go("sampler", func(a *Actor) {
+			if _, err := a.SuspendThread(app); err == nil {
+				a.Lock(heap)
+				a.Unlock(heap)
+				a.ResumeThread(app)
+			}
+		})
+		w.Go("ticker", func(a *Actor) {
+			a.Daemon()
+			for {
+				a.Rebase(0)
+				a.Yield("tick")
+			}
+		})
+	})
+	if r.Deadlocks == 0 || !r.Exhausted {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestNoSignalWhileSuspended(t *testing.T) {
 	r := Explore(ExploreOptions{}, func(w *World) {
 		standing := false
