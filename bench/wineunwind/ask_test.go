@@ -99,7 +99,7 @@ func (w *wine) run(image string, questions []byte) ([]byte, error) {
 	if err := os.WriteFile(in, questions, 0o600); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `exec "$0" exec "$1" "$2" <"$3" >"$4" 2>"$5"`, w.script, w.harness, image, in, out, msg)
 	if err := cmd.Run(); err != nil {

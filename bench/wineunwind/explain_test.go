@@ -102,6 +102,12 @@ var classes = [...]class{
 // ends tells whether a return or a jump out of the function ends the rest.
 func (q *question) ends() bool { return q.rest.end == ret || q.rest.end == retImm || q.leaves() }
 
+// epilog tells whether the rest is an epilog that Windows takes for one.
+func (q *question) epilog() bool {
+	declared := q.rest.base == 0 || q.info.FrameReg != 0 && q.rest.base == x86asm.RAX+x86asm.Reg(q.info.FrameReg)
+	return q.ours.how == entry && q.info.Version == 1 && declared && q.ends() && (q.leaves() || !q.rest.rex)
+}
+
 // right tells whether our answer is the epilog's, run to its end. Inside it no
 // handler is in charge.
 func (q *question) right() bool {
@@ -114,7 +120,7 @@ func (q *question) leaves() bool {
 	switch q.rest.end {
 	case jumpMem:
 		return true
-	case jumpReg:
+	case jumpAny:
 		return q.rest.wide
 	case jumpRel:
 		if q.fn.Contains(q.rest.target) {
@@ -172,8 +178,8 @@ const (
 	ret
 	retImm
 	jumpRel
-	jumpMem
-	jumpReg
+	jumpMem // RIP-relative: an import's
+	jumpAny // through a register, or memory it points to
 )
 
 // epilog is the rest of one, run by the processor's rules.
@@ -265,12 +271,14 @@ func (e *epilog) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
 			end, e.target = jumpRel, next+uint32(int32(a))
 		}
 	case x86asm.Mem:
-		if in.Op == x86asm.JMP {
+		if in.Op == x86asm.JMP && a.Base == x86asm.RIP {
 			end = jumpMem
+		} else if in.Op == x86asm.JMP {
+			end = jumpAny
 		}
 	case x86asm.Reg:
 		if in.Op == x86asm.JMP {
-			end = jumpReg
+			end = jumpAny
 		}
 	}
 	if end != noEpilog && e.pop(&e.regs.RIP, mem) {

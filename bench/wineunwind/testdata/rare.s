@@ -136,6 +136,7 @@ far:
 	ways jump_register_memory, rex.w jmp [rax+8]
 	ways jump_self, jmp jump_self
 	ways a_switch, jmp rax
+	ways a_table, jmp [rax+8*rcx]
 
 other:
 	ret
