@@ -93,8 +93,8 @@ func (r *Runner) snapshot(p *snap.Program, s *snap.Snapshot, walk walker) error 
 	if err != nil {
 		return err
 	}
-	if p.Arch == "aarch64" {
-		dropGhosts(s, tab)
+	if _, err := p.DropGhosts(s); err != nil {
+		return err
 	}
 	st, err := walk(s, tab, mem)
 	if err != nil {
@@ -151,8 +151,11 @@ func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 // differs compares frame i; "" if it is right.
 func differs(s *snap.Snapshot, i int, st *stack) string {
 	want, f := &s.Frames[i], &st.frames[i]
-	// A handler may already have stepped over the trap in its ucontext.
-	if f.IP != uint64(want.PC) && !(want.Kind == "sig" && f.IP == uint64(want.PC)+4) {
+	pc := uint64(want.PC)
+	if s.SteppedOver(i) {
+		pc += 4
+	}
+	if f.IP != pc {
 		return "pc"
 	}
 	if want.SP != nil && f.SP != uint64(*want.SP) {

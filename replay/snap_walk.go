@@ -1,10 +1,8 @@
 package replay
 
 import (
-	"encoding/binary"
 	"strconv"
 
-	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/snap"
 	"github.com/seedwalk/seedwalk/memory"
@@ -96,44 +94,4 @@ func arm64Value(r *context.ARM64, name string) (uint64, bool) {
 		return r.D[n-8], r.Known>>(32+n-8)&1 != 0
 	}
 	return 0, false
-}
-
-// dropGhosts removes frames that an AArch64 recording's tracker invented: it
-// missed some returns right behind a system call (getpid is svc; ret), so that
-// a finished call stays in its list. Such a frame has the SP of the one before
-// it, and either that one is a return address too (a function that made a call
-// has stored lr and so has moved SP), or its call's target is another function
-// than the one interrupted.
-func dropGhosts(s *snap.Snapshot, t *module.Table) {
-	if len(s.Frames) == 0 {
-		return
-	}
-	kept := s.Frames[:1:1]
-	for i := 1; i < len(s.Frames); i++ {
-		f, prev := &s.Frames[i], &kept[len(kept)-1]
-		if f.Kind == "ret" && f.SP != nil && prev.SP != nil && *f.SP == *prev.SP && (prev.Kind == "ret" || calledElsewhere(t, uint64(f.PC), uint64(prev.PC))) {
-			continue
-		}
-		kept = append(kept, *f)
-	}
-	s.Frames = kept
-}
-
-// calledElsewhere reports whether pc lies in the function that made the call
-// before ra, which calls another one: at the same SP no frame can be between.
-func calledElsewhere(t *module.Table, ra, pc uint64) bool {
-	i := t.Find(ra - 4)
-	if i < 0 || t.At(i).ELF == nil || t.At(i).CFI == nil {
-		return false
-	}
-	m := t.At(i)
-	b, ok := m.ELF.BytesAt(ra-4-m.Bias, 4)
-	if !ok {
-		return false
-	}
-	w := binary.LittleEndian.Uint32(b)
-	target := ra - 4 + uint64(int64(int32(w<<6)>>6)*4)
-	f, why := m.CFI.Find(ra - 4 - m.Bias)
-	in := func(pc uint64) bool { return pc-m.Bias >= f.Lo && pc-m.Bias < f.Hi }
-	return w>>26 == 0x25 && why == cfi.None && in(pc) && !in(target)
 }

@@ -12,6 +12,8 @@
 // Strategy: everything is read into memory once, from the tar.gz or from an
 // unpacked folder of the same layout. This is test code: it allocates freely.
 //
+// What of the recorded truth is known to be wrong stands in flaws.go, by name.
+//
 // Known gaps: writable module data is not recorded, so a rule that dereferences
 // it fails with Unreadable.
 package snap
