@@ -5,8 +5,10 @@ import (
 	"os"
 )
 
-// MaxFile is the size of the largest file that is read, bytes.
-const MaxFile = 1 << 32
+// MaxFile is the size of the largest file that Open reads, bytes: a file is
+// held in memory as a whole, and the largest images there are (programs with a
+// .NET runtime in them) have a few hundred MiB.
+const MaxFile = 1 << 30
 
 // File is a parsed PE image. It is immutable: all methods are safe for
 // concurrent use.
@@ -41,7 +43,8 @@ type Section struct {
 // Executable reports whether the section holds code.
 func (s *Section) Executable() bool { return s.Characteristics&0x20000000 != 0 }
 
-// Open reads and parses the PE file at path.
+// Open reads and parses the PE file at path. A file larger than MaxFile is
+// refused with a *FormatError (TooLarge) before anything of it is read.
 func Open(path string) (*File, error) {
 	fd, err := os.Open(path)
 	if err != nil {

@@ -1,0 +1,43 @@
+package pe_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// TestOpenRefuses: what is no file to read is refused by name and reason, and a
+// file that is too large before any memory is taken for it.
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large.dll")
+	if err := os.WriteFile(large, []byte("MZ"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, pe.MaxFile+1); err != nil {
+		t.Skip("SKIPPED-CHECK: no sparse files here: ", err)
+	}
+	var before, after runtime.MemStats
+	for _, c := range []struct {
+		path string
+		why  pe.Reason
+	}{{large, pe.TooLarge}, {dir, pe.NotRegular}} {
+		runtime.ReadMemStats(&before)
+		f, err := pe.Open(c.path)
+		runtime.ReadMemStats(&after)
+		var format *pe.FormatError
+		if f != nil || !errors.As(err, &format) || format.Reason != c.why {
+			t.Errorf("%s: %v, want %v", c.path, err, c.why)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+			t.Errorf("%s: %d bytes allocated", c.path, n)
+		}
+	}
+	if _, err := pe.Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an absent file: %v", err)
+	}
+}
