@@ -13,6 +13,7 @@ import (
 // amd64Machine is the machine of x86-64.
 type amd64Machine struct {
 	u        *amd64.Unwinder
+	at       *place
 	contract Managed // nil: there are no tables
 	regs     context.AMD64
 	to       context.AMD64 // regs after a step under way
@@ -21,22 +22,32 @@ type amd64Machine struct {
 func (a *amd64Machine) setTable(t *module.Table)                { a.u.SetTable(t) }
 func (a *amd64Machine) table() *module.Table                    { return a.u.Table() }
 func (a *amd64Machine) stepTrust() unwind.Trust                 { return a.u.StepTrust() }
-func (a *amd64Machine) marker(f *clr.SnapshotFrame)             { a.regs = f.AMD64() }
-func (a *amd64Machine) here() (ip, sp, fp uint64)               { return a.regs.RIP, a.regs.SP(), a.regs.FP() }
-func (a *amd64Machine) linkRegister() bool                      { return false }
 func (a *amd64Machine) inHijackStub(ip uint64, exact bool) bool { return a.u.InHijackStub(ip, exact) }
+
+// tell says where the registers are.
+func (a *amd64Machine) tell() { *a.at = place{a.regs.RIP, a.regs.SP(), a.regs.FP()} }
+
+func (a *amd64Machine) marker(f *clr.SnapshotFrame) {
+	a.regs = f.AMD64()
+	a.tell()
+}
 
 func (a *amd64Machine) leaf(c *clr.Capture, s *seed.Specials, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame, o *seed.Outcome) {
 	a.regs = c.Regs
 	s.SeekAMD64(a.u, &a.regs, mem, b, out, o)
+	a.tell()
 }
 
 func (a *amd64Machine) walk(exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (int, bool, unwind.Stop) {
-	return a.u.Walk(&a.regs, exact, trust, mem, b, out)
+	n, exact, stop := a.u.Walk(&a.regs, exact, trust, mem, b, out)
+	a.tell()
+	return n, exact, stop
 }
 
-func (a *amd64Machine) step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	return a.u.Step(&a.regs, exact, mem, b, f)
+func (a *amd64Machine) step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
+	exact, stop := a.u.Step(&a.regs, exact, mem, b, f)
+	a.tell()
+	return exact, a.u.StepTrust(), stop
 }
 
 func (a *amd64Machine) sure(thread uint64, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (unwind.Trust, bool) {
@@ -51,5 +62,6 @@ func (a *amd64Machine) sure(thread uint64, exact bool, mem *memory.Window, b *un
 		}
 	}
 	a.regs = a.to
+	a.tell()
 	return trust, true
 }

@@ -14,7 +14,8 @@ import (
 type arm64Machine struct {
 	u        *arm64.Unwinder
 	modules  *module.Table // u's
-	contract ManagedARM64  // nil: there are no tables
+	at       *place
+	contract ManagedARM64 // nil: there are no tables
 	regs     context.ARM64
 	to       context.ARM64 // regs after a step under way
 }
@@ -28,22 +29,32 @@ func (a *arm64Machine) setTable(t *module.Table) {
 
 func (a *arm64Machine) table() *module.Table           { return a.modules }
 func (a *arm64Machine) stepTrust() unwind.Trust        { return a.u.StepTrust() }
-func (a *arm64Machine) marker(f *clr.SnapshotFrame)    { a.regs = f.ARM64() }
-func (a *arm64Machine) here() (ip, sp, fp uint64)      { return a.regs.PC, a.regs.SP(), a.regs.FP() }
-func (a *arm64Machine) linkRegister() bool             { return true }
 func (a *arm64Machine) inHijackStub(uint64, bool) bool { return false }
+
+// tell says where the registers are.
+func (a *arm64Machine) tell() { *a.at = place{a.regs.PC, a.regs.SP(), a.regs.FP()} }
+
+func (a *arm64Machine) marker(f *clr.SnapshotFrame) {
+	a.regs = f.ARM64()
+	a.tell()
+}
 
 func (a *arm64Machine) leaf(c *clr.Capture, s *seed.Specials, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame, o *seed.Outcome) {
 	a.regs = c.ARM64
 	s.SeekARM64(a.u, &a.regs, mem, b, out, o)
+	a.tell()
 }
 
 func (a *arm64Machine) walk(exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (int, bool, unwind.Stop) {
-	return a.u.Walk(&a.regs, exact, trust, mem, b, out)
+	n, exact, stop := a.u.Walk(&a.regs, exact, trust, mem, b, out)
+	a.tell()
+	return n, exact, stop
 }
 
-func (a *arm64Machine) step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	return a.u.Step(&a.regs, exact, mem, b, f)
+func (a *arm64Machine) step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
+	exact, stop := a.u.Step(&a.regs, exact, mem, b, f)
+	a.tell()
+	return exact, a.u.StepTrust(), stop
 }
 
 func (a *arm64Machine) sure(thread uint64, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (unwind.Trust, bool) {
@@ -56,6 +67,7 @@ func (a *arm64Machine) sure(thread uint64, exact bool, mem *memory.Window, b *un
 		a.unhijack(thread, mem)
 	}
 	a.regs = a.to
+	a.tell()
 	return trust, true
 }
 

@@ -64,9 +64,9 @@ func (m *Merger) over() unwind.Stop {
 	if m.hidden++; m.hidden > maxHidden {
 		return unwind.Limit
 	}
-	exact, stop := m.cpu.step(m.exact, &m.mem, &m.guesses, f)
+	exact, trust, stop := m.cpu.step(m.exact, &m.mem, &m.guesses, f)
 	if stop == unwind.StopNone {
-		m.exact, m.trust = exact, m.cpu.stepTrust()
+		m.exact, m.trust = exact, trust
 	}
 	return stop
 }

@@ -69,38 +69,39 @@ func (r *Result) Complete() bool { return r.Gap == GapNone }
 // maxHidden bounds the guessed steps between two frames the CLR reported.
 const maxHidden = 64
 
+// place is where a merge stands, the same on every architecture.
+type place struct{ ip, sp, fp uint64 }
+
 // machine is an architecture: the registers of the frame the merge stands at,
-// and what changes them. What it is given lies in the Merger, so that a call
-// through this interface allocates nothing.
+// and what changes them. Every change is told to the place that the machine was
+// given. What it takes lies in the Merger, so that a call through this interface
+// allocates nothing.
 type machine interface {
 	setTable(t *module.Table)
 	table() *module.Table
 	// leaf walks from c's registers and judges where it stops.
 	leaf(c *clr.Capture, s *seed.Specials, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame, o *seed.Outcome)
-	// walk and step are the unwinder's.
+	// walk and step are the unwinder's; trust says how sure the caller is.
 	walk(exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int, nowExact bool, stop unwind.Stop)
-	step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, stop unwind.Stop)
+	step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, trust unwind.Trust, stop unwind.Stop)
 	stepTrust() unwind.Trust
 	// sure steps over a managed frame by the runtime's tables. If it does not
 	// know the frame, the registers are as they were.
 	sure(thread uint64, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (unwind.Trust, bool)
 	// marker takes the registers the CLR reported.
 	marker(f *clr.SnapshotFrame)
-	// here are the registers of the frame.
-	here() (ip, sp, fp uint64)
-	// linkRegister says that a call leaves the return address in a register: a
-	// frame may have its caller's SP, and a guessed step finds only the lowest
-	// its caller's SP can be, since the frame record may lie anywhere in its
-	// frame.
-	linkRegister() bool
 	inHijackStub(ip uint64, exact bool) bool
 }
 
 // Merger merges one capture at a time. It is not safe for concurrent use.
 type Merger struct {
-	cpu          machine
+	cpu       machine
+	functions Functions
+	// linkRegister says that a call leaves the return address in a register: a
+	// frame may have its caller's SP, and a guessed step finds only the lowest
+	// its caller's SP can be, since the frame record may lie anywhere in its
+	// frame.
 	linkRegister bool
-	functions    Functions
 	lent         bool // the runtime's tables are there: hidden managed frames need no guess
 	specials     *seed.Specials
 	mem          memory.Window
@@ -110,29 +111,31 @@ type Merger struct {
 	waits        waits
 
 	// The state of the merge under way.
-	in         *clr.Capture
-	out        []Frame
-	res        Result
-	next       int // first frame of in.Frames not yet merged
-	top        seed.Outcome
-	ip, sp, fp uint64 // of the frame the merge stands at
-	exact      bool
-	trust      unwind.Trust
-	guess      int // index in out from where frames rest on a guess, -1 if none
-	hidden     int // guessed steps since the last frame the CLR confirmed
+	place
+	in     *clr.Capture
+	out    []Frame
+	res    Result
+	next   int // first frame of in.Frames not yet merged
+	top    seed.Outcome
+	exact  bool
+	trust  unwind.Trust
+	guess  int // index in out from where frames rest on a guess, -1 if none
+	hidden int // guessed steps since the last frame the CLR confirmed
 }
 
 // New returns a merger of x86-64 stacks that walks with u.
-func New(u *amd64.Unwinder, f Functions) *Merger { return newMerger(&amd64Machine{u: u}, f) }
+func New(u *amd64.Unwinder, f Functions) *Merger {
+	m := &Merger{functions: f}
+	m.cpu = &amd64Machine{u: u, at: &m.place}
+	return m
+}
 
 // NewARM64 returns a merger of ARM64 stacks that walks with u. Give tables by the
 // merger's SetTable, not by u's.
 func NewARM64(u *arm64.Unwinder, f Functions) *Merger {
-	return newMerger(&arm64Machine{u: u, modules: module.NewTable(0, nil, nil)}, f)
-}
-
-func newMerger(c machine, f Functions) *Merger {
-	return &Merger{cpu: c, linkRegister: c.linkRegister(), functions: f}
+	m := &Merger{functions: f, linkRegister: true}
+	m.cpu = &arm64Machine{u: u, at: &m.place, modules: module.NewTable(0, nil, nil)}
+	return m
 }
 
 // SetTable makes t the module table of the merges to come; the indices in
@@ -145,7 +148,7 @@ func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	m.in, m.out, m.res, m.next, m.guess, m.hidden = c, out, Result{}, 0, -1, 0
-	m.ip, m.sp, m.fp = 0, 0, 0
+	m.place = place{}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	m.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
 	m.guesses = m.bounds
@@ -157,9 +160,6 @@ func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	return m.finish()
 }
 
-// arrived takes over where the registers are.
-func (m *Merger) arrived() { m.ip, m.sp, m.fp = m.cpu.here() }
-
 // leaf walks the topmost unmanaged block and judges it as a seed.
 func (m *Merger) leaf() bool {
 	if g := gapOfCapture(m.in.Status); g != GapNone {
@@ -169,7 +169,6 @@ func (m *Merger) leaf() bool {
 	m.trust = unwind.TrustContext
 	m.cpu.leaf(m.in, m.specials, &m.mem, &m.bounds, m.buf[:], &m.top)
 	m.res.Verdict = m.top.Verdict
-	m.arrived()
 	if g := gapOfVerdict(&m.top); g != GapNone {
 		m.native(m.top.Frames)
 		m.gap(g)
@@ -182,7 +181,6 @@ func (m *Merger) leaf() bool {
 // when the stack is done.
 func (m *Merger) block() bool {
 	n, exact, stop := m.cpu.walk(m.exact, m.trust, &m.mem, &m.bounds, m.buf[:])
-	m.arrived()
 	return m.walked(n, exact, stop)
 }
 
@@ -262,7 +260,6 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		return m.report(i, false)
 	}
 	stop := m.over()
-	m.arrived()
 	if stop == unwind.EndOfStack && m.nextManaged() < 0 {
 		return false
 	}
@@ -284,11 +281,10 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 // return address read is not managed. Where SP may be a guess, the frame pointer
 // and a return address that no call can have made tell it.
 func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
-	t := m.cpu.table()
 	if f.SP == m.sp {
-		return !t.IsManaged(unwind.LookupIP(m.ip, m.exact))
+		return !m.cpu.table().IsManaged(unwind.LookupIP(m.ip, m.exact))
 	}
-	return m.linkRegister && m.trust.Doubtful() && f.FP == m.fp && f.FP != 0 && entered(t, m.ip)
+	return m.linkRegister && m.trust.Doubtful() && f.FP == m.fp && f.FP != 0 && entered(m.cpu.table(), m.ip)
 }
 
 // report writes the run of managed frames that starts at in.Frames[i] and
@@ -321,7 +317,6 @@ func (m *Merger) report(i int, here bool) bool {
 		return false
 	}
 	m.cpu.marker(&frames[i])
-	m.arrived()
 	m.exact, m.trust = false, unwind.TrustCLR
 	m.next = i + 1
 	return true

@@ -21,8 +21,8 @@ func amd64State(r *context.AMD64) state {
 
 // Find walks from regs, the registers of a thread stopped at an arbitrary
 // point. It allocates nothing. A nil b bounds nothing.
-func Find(u *amd64.Unwinder, regs *context.AMD64, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) Result {
-	r := Result{Regs: *regs}
+func Find(u *amd64.Unwinder, regs *context.AMD64, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (r Result) {
+	r.Regs = *regs
 	(*Specials)(nil).SeekAMD64(u, &r.Regs, mem, b, out, &r.Outcome)
 	return r
 }

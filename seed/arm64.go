@@ -21,8 +21,8 @@ func arm64State(r *context.ARM64) state {
 
 // FindARM64 walks from regs, the registers of a thread stopped at an arbitrary
 // point. It allocates nothing. A nil b bounds nothing.
-func FindARM64(u *arm64.Unwinder, regs *context.ARM64, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) ResultARM64 {
-	r := ResultARM64{Regs: *regs}
+func FindARM64(u *arm64.Unwinder, regs *context.ARM64, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (r ResultARM64) {
+	r.Regs = *regs
 	(*Specials)(nil).SeekARM64(u, &r.Regs, mem, b, out, &r.Outcome)
 	return r
 }
