@@ -10,16 +10,17 @@
 // Strategy: testdata/dwrows.c is compiled on use and answers row by row, in the order of
 // our table. Rules, ranges, return address register and signal flag must be
 // equal; what may differ is named, counted, and as narrow as class says. The
-// list of records must be the same too, so that no FDE is missed by both.
+// list of records must be the same too, so that no FDE is missed. Files of one's
+// own: go test ./bench/oracle -v -run RealFiles -args FILE...
 //
 // Known gaps: libdw knows no RA_SIGN_STATE; its opinion on damaged records is
 // not asked.
 package oracle
 
 import (
-	"fmt"
-	"os"
+	"flag"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -127,7 +128,11 @@ func TestOpcodes(t *testing.T) {
 func TestRealFiles(t *testing.T) {
 	l := newLibdw(t)
 	total := newTally()
-	for _, path := range realFiles(t) {
+	files := flag.Args()
+	if len(files) == 0 {
+		files = realFiles(t)
+	}
+	for _, path := range files {
 		t.Run(shortName(path), func(t *testing.T) {
 			c := l.compareFile(t, path)
 			t.Log(c)
@@ -301,7 +306,7 @@ func (c *comparison) records(o *oracle) {
 	if n := len(o.fdes); n != ours+c.tab.Stats().Empty {
 		c.fail("libdw lists %d FDEs, we %d and %d empty ones", n, ours, c.tab.Stats().Empty)
 	}
-	if both := c.tab.Stats().DebugFDEs; both == 0 && o.cies != c.tab.Stats().CIEs {
+	if s := c.tab.Stats(); (s.DebugFDEs == 0 || s.DebugFDEs == s.FDEs) && o.cies != s.CIEs { // only one section has any
 		c.fail("libdw lists %d CIEs, we %d", o.cies, c.tab.Stats().CIEs)
 	}
 }
@@ -311,10 +316,10 @@ func assemble(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "opcodes.so")
 	if err := compile("-nostdlib", "-shared", "-o", out, "testdata/opcodes.s"); err != nil {
-		if _, err := os.Stat("testdata/opcodes.s"); err != nil {
+		if runtime.GOARCH == "amd64" {
 			t.Fatal(err)
 		}
-		t.Skip(fmt.Sprintf("SKIPPED-CHECK: no assembler for x86-64: %v", err))
+		t.Skip("SKIPPED-CHECK: no assembler for x86-64: libdw's default rows are unknown")
 	}
 	return out
 }
