@@ -85,3 +85,17 @@ func TestBuildRefuses(t *testing.T) {
 		t.Error("an image without functions:", err)
 	}
 }
+
+// TestApart: a function whose size is a multiple of 16 has a trap behind it too.
+func TestApart(t *testing.T) {
+	var a asm
+	for range 16 {
+		a.nop(1)
+	}
+	fn := Func{Name: "f", Ops: a.ops, NoInfo: true}
+	im, err := Build(AMD64, PE, "x", 0x10000, []Func{fn, fn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkLaidOut(t, im)
+}
