@@ -56,7 +56,7 @@ type World struct {
 	Specials *seed.Specials
 
 	// Locks of the process that are not the CLR's.
-	Heap, Loader, Env, Tables, Log, Profiler *sched.Lock
+	Heap, Loader, Env, Tables, Log, Profiler, GoWorld *sched.Lock
 
 	threads []*Thread
 	nextID  clr.ThreadID
@@ -71,7 +71,7 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 	w := &World{
 		Setup: setup, Kit: kit, S: s, CLR: vm.New(setup.Variant, setup.Arch),
 		Heap: &sched.Lock{Name: "process heap"}, Loader: &sched.Lock{Name: "loader"}, Env: &sched.Lock{Name: "environment"},
-		Tables: &sched.Lock{Name: "function tables"}, Log: &sched.Lock{Name: "log"}, Profiler: &sched.Lock{Name: "profiler"},
+		Tables: &sched.Lock{Name: "function tables"}, Log: &sched.Lock{Name: "log"}, Profiler: &sched.Lock{Name: "profiler"}, GoWorld: &sched.Lock{Name: "Go's world"},
 		nextID: 0x100,
 	}
 	w.CLR.Codes.Add(kit.Code, kit.Kinds, FirstFunction)

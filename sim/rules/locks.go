@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
@@ -8,39 +9,80 @@ import (
 
 var core22 = sim.Setup{Variant: vm.Core22Windows}
 
+// small bounds the explorations: every order with so many preemptions.
+func small(preemptions int) sched.ExploreOptions {
+	return sched.ExploreOptions{Options: sched.Options{Preemptions: preemptions, MaxSteps: 600}}
+}
+
 // locks are the rules about what a suspended thread may own.
 func locks() []*Rule {
-	return []*Rule{{
-		Name:   "heap",
-		Line:   "Between suspend and resume, allocate nothing.",
-		Text:   "The suspended thread may stand inside the allocator, with the heap's lock. A sampler that allocates then waits for a lock whose owner it has stopped itself.",
-		Source: "Broman, problem 1; seen: HeapAlloc deadlocks after 978 suspensions",
-		Setup:  core22,
-		Bounds: sched.ExploreOptions{Options: sched.Options{Preemptions: 3}},
-		Broken: func(w *sim.World) { holder(w, w.Heap, sim.HeapAlloc); takesInWindow(w, w.Heap) },
-		Kept:   func(w *sim.World) { holder(w, w.Heap, sim.HeapAlloc); kept(w, 2) },
-		Wants:  sched.Deadlock,
-		Says:   "process heap",
-	}}
+	return []*Rule{
+		owned("heap", "Between suspend and resume, allocate nothing.",
+			"The suspended thread may stand inside the allocator, with the heap's lock. A sampler that allocates then waits for a lock whose owner it has stopped itself, and nobody is left to resume it.",
+			"Broman, problem 1; seen: HeapAlloc deadlocks after 978 suspensions",
+			"process heap", sim.HeapAlloc, func(w *sim.World) *sched.Lock { return w.Heap }),
+		owned("loader", "Between suspend and resume, call nothing that takes the loader's lock.",
+			"GetModuleHandleEx, GetProcAddress, LoadLibrary and the first call of a delay-loaded function take the loader's lock. A target stopped inside LoadLibrary owns it; soon every thread of the process waits for it, the watchdog's included.",
+			"seen: the whole process hung, with GetModuleHandleEx and with GetProcAddress",
+			"loader", sim.LoadLibrary, func(w *sim.World) *sched.Lock { return w.Loader }),
+		owned("environment", "Between suspend and resume, read no environment variable.",
+			"The environment block has a lock of its own, which reading takes too. What a logger or a tracing library looks up by name for every line is enough.",
+			"seen: GetEnvironmentVariable deadlocks at the first suspension",
+			"environment", sim.Environment, func(w *sim.World) *sched.Lock { return w.Env }),
+		owned("log", "Between suspend and resume, log nothing.",
+			"A logger has a lock, and the target may be writing a line just now. The message that was to explain the trouble becomes the trouble.",
+			"Broman, problem 1",
+			"log", sim.NativeOther, func(w *sim.World) *sched.Lock { return w.Log }),
+		owned("profiler-lock", "Take no lock in the window that an application thread may own.",
+			"The profiler's own callbacks run on application threads. A lock they share with the sampler can be owned by a thread at the moment it is suspended: what the sampler needs must come to it through memory that nobody locks.",
+			"Broman, problem 1; seen: deadlock after 7 suspensions",
+			"profiler", sim.NativeWork, func(w *sim.World) *sched.Lock { return w.Profiler }),
+		owned("go-callback", "Application threads never enter Go; callbacks are answered in C and queued.",
+			"Go's collector stops the world, and waits for every thread that runs Go code. If a callback may run Go on an application thread, the target can be suspended there; the first allocation of the sampler that starts a collection then waits for ever.",
+			"seen: hangs within 25 s as soon as application threads run Go callbacks",
+			"Go's world", sim.NativeWork, func(w *sim.World) *sched.Lock { return w.GoWorld }),
+		osUnwinder(), refused(),
+	}
+}
+
+// owned is a rule about a lock that the target may hold in the function in.
+func owned(name, line, text, source, says, in string, of func(w *sim.World) *sched.Lock) *Rule {
+	return &Rule{
+		Name: name, Line: line, Text: text, Source: source, Setup: core22, Bounds: small(2), Wants: sched.Deadlock, Says: says,
+		Broken: func(w *sim.World) { holder(w, of(w), in); takesInWindow(w, of(w)) },
+		Kept:   func(w *sim.World) { holder(w, of(w), in); kept(w, 2) },
+	}
 }
 
 // holder is a thread that takes l inside the function in, in a P/Invoke.
 func holder(w *sim.World, l *sched.Lock, in string) {
 	w.SpawnManaged("target", func(t *sim.Thread) {
-		t.PInvoke(sim.NativeWork, func() { t.Holding(l, in, nil) })
+		t.PInvoke(sim.Native(0), func() { t.Holding(l, in, nil) })
 	})
 }
 
 // takesInWindow is a sampler that takes l while a thread is suspended.
 func takesInWindow(w *sim.World, l *sched.Lock) {
+	inWindow(w, func(a *sched.Actor, _ *sim.Thread) {
+		a.Lock(l)
+		a.Unlock(l)
+	})
+}
+
+// inWindow is a sampler that does something while the first thread is suspended.
+func inWindow(w *sim.World, do func(a *sched.Actor, t *sim.Thread)) {
 	w.Host.Sampler(func(a *sched.Actor) {
 		t := w.Threads()[0]
+		id := clr.Thread{ID: t.ID}
+		if !w.Host.Claim(id) {
+			return
+		}
+		defer w.Host.Release(id)
 		if _, err := a.SuspendThread(t.A); err != nil {
 			return
 		}
 		if a.Stop(t.A) == nil {
-			a.Lock(l)
-			a.Unlock(l)
+			do(a, t)
 		}
 		a.ResumeThread(t.A)
 	})
@@ -50,4 +92,45 @@ func takesInWindow(w *sim.World, l *sched.Lock) {
 // held against the truth.
 func kept(w *sim.World, n int) {
 	w.Host.Sampler(func(a *sched.Actor) { w.Host.SampleAll(n) })
+}
+
+func osUnwinder() *Rule {
+	jits := func(w *sim.World) {
+		w.SpawnManaged("target", func(t *sim.Thread) { t.Jit() })
+	}
+	return &Rule{
+		Name:   "os-unwinder",
+		Line:   "Between suspend and resume, ask no unwinder of the operating system.",
+		Text:   "RtlLookupFunctionEntry takes the lock of ntdll's function tables when the ip is in dynamic code, and libunwind that of the loader's list of objects. A target that compiles a method is adding to those tables just now. Our own tables are immutable and need no lock.",
+		Source: "seen: RtlLookupFunctionEntry beside RtlAddFunctionTable deadlocks after 64 suspensions",
+		Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "function tables",
+		Broken: func(w *sim.World) { jits(w); takesInWindow(w, w.Tables) },
+		Kept:   func(w *sim.World) { jits(w); kept(w, 2) },
+	}
+}
+
+// refused is the CLR's own locks: it says so instead of waiting.
+func refused() *Rule {
+	collects := func(w *sim.World) {
+		w.SpawnManaged("target", func(t *sim.Thread) { t.Collect() })
+		w.SpawnManaged("other", func(t *sim.Thread) { t.Poll() })
+	}
+	return &Rule{
+		Name:   "unsafe",
+		Line:   "When the CLR refuses with UNSAFE: resume, wait, try again.",
+		Text:   "A target that owns locks of the CLR, because it stops the runtime for a collection or is itself walked, cannot be walked: the CLR notices and answers CORPROF_E_STACKSNAPSHOT_UNSAFE. Only the target can end that state, and it cannot while it is suspended. Asking again inside the window asks for ever.",
+		Source: "Broman, problem 1a; seen: 74 of 74 such refusals stood in the collector's initiator",
+		Setup:  core22, Bounds: small(2), Wants: sched.StepLimit, Says: "",
+		Broken: func(w *sim.World) { collects(w); asksAgain(w) },
+		Kept:   func(w *sim.World) { collects(w); kept(w, 1) },
+	}
+}
+
+// asksAgain is a sampler that repeats a refused walk without resuming.
+func asksAgain(w *sim.World) {
+	inWindow(w, func(a *sched.Actor, t *sim.Thread) {
+		for snap(w, a, t, nil).Failed() {
+			a.Yield("asks again")
+		}
+	})
 }

@@ -42,7 +42,7 @@ type Rule struct {
 // All lists every rule in the order to read them.
 func All() []*Rule {
 	var all []*Rule
-	for _, family := range [][]*Rule{locks()} {
+	for _, family := range [][]*Rule{locks(), suspension(), collections(), seeds(), unix()} {
 		all = append(all, family...)
 	}
 	return all

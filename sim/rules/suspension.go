@@ -1,0 +1,160 @@
+package rules
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// snap is a bare DoStackSnapshot that throws its frames away.
+func snap(w *sim.World, a *sched.Actor, t *sim.Thread, seed *machine.State) clr.HRESULT {
+	return w.CLR.DoStackSnapshot(a, vm.Call{Thread: t.ID, Seed: seed, Receive: func(*vm.Callback) clr.HRESULT { return clr.S_OK }})
+}
+
+// works is a thread that goes in and out of managed code.
+func works(w *sim.World, name string) *sim.Thread {
+	return w.SpawnManaged(name, func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() { t.PInvoke(sim.NativeWork, nil) })
+	})
+}
+
+// suspension are the rules about stopping threads.
+func suspension() []*Rule {
+	return []*Rule{
+		{
+			Name:   "two-samplers",
+			Line:   "One sampler thread, and nobody suspends it.",
+			Text:   "Two threads that suspend each other stay suspended for ever: each has stopped the only one that would resume it. It takes no lock and no bad luck worth the name; a second profiler feature with a sampler of its own is enough.",
+			Source: "Broman, rule 1 and problem 2; seen: deadlock at the first cycle",
+			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "sampler",
+			Broken: func(w *sim.World) { eachOther(w) },
+			Kept:   func(w *sim.World) { works(w, "target"); kept(w, 2) },
+		},
+		{
+			Name:   "managed-sampler",
+			Line:   "The sampler never runs managed code.",
+			Text:   "A collection stops every thread that has run managed code, and waits until each stands at a safe point. A sampler that is such a thread can be stopped while it holds a target suspended; the target cannot reach its safe point, the collection never ends, the sampler never goes on. A thread the CLR does not know is never stopped.",
+			Source: "Broman, rule 1",
+			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "suspended by",
+			Broken: func(w *sim.World) { managedSampler(w) },
+			Kept:   func(w *sim.World) { polls(w, "target"); collector(w); kept(w, 1) },
+		},
+		{
+			Name:   "thread-destroyed",
+			Line:   "Block in ThreadDestroyed until the walk of that thread is over.",
+			Text:   "A ThreadID is a pointer. The CLR takes no reference for the profiler: once ThreadDestroyed has returned the thread's memory goes, and a walk of it ends the process. Whoever walks must first claim the thread, and the callback must wait for the claim.",
+			Source: "Broman, rule 2; seen: the process ends with 8013135e within seconds, 2 of 2",
+			Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "8013135e",
+			Broken: func(w *sim.World) { w.CLR.Callbacks.ThreadDestroyed = nil; works(w, "target"); walksUnclaimed(w) },
+			Kept:   func(w *sim.World) { works(w, "target"); kept(w, 2) },
+		},
+		{
+			Name:   "asynchronous-suspend",
+			Line:   "A thread is stopped when GetThreadContext has returned, not when SuspendThread has.",
+			Text:   "SuspendThread asks; the target runs on until the kernel gets to it, and only reading its context waits for that. Registers or stack read before are of no single moment, and a walk of them finds frames that never stood together.",
+			Source: "the remarks on SuspendThread and GetThreadContext in Microsoft's reference",
+			Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "two moments",
+			Broken: func(w *sim.World) { works(w, "target"); readsEarly(w) },
+			Kept:   func(w *sim.World) { works(w, "target"); kept(w, 2) },
+		},
+		{
+			Name:   "collector-wait",
+			Line:   "E_FAIL with a good seed: keep what was walked, resume, try later.",
+			Text:   "A thread that was redirected for a collection waits for its end, in preemptive mode, below the stub that sent it there. The CLR throws the seed away and refuses to start from such a thread while it is suspended. A moment later there is an answer; inside the window there never is.",
+			Source: "stackwalk.cpp, the resumable frame of a suspended thread; seen: 430 of 6,000 samples",
+			Setup:  core22, Bounds: small(2), Wants: sched.StepLimit,
+			Broken: func(w *sim.World) { polls(w, "target"); collector(w); asksAgain(w) },
+			Kept:   func(w *sim.World) { polls(w, "target"); collector(w); kept(w, 1) },
+		},
+		{
+			Name:   "priming",
+			Line:   "Make the first call of the profiling API while nothing is suspended.",
+			Text:   "The first call a thread of the profiler's makes has the CLR set up per-thread state, under locks that a suspended target may own. One DoStackSnapshot of a running thread, the CLR suspending it itself, gets that done; once it has reported a frame, suspending is safe.",
+			Source: "the remarks on DoStackSnapshot in Microsoft's reference",
+			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "per-thread",
+			Broken: func(w *sim.World) { starts(w); inWindow(w, func(a *sched.Actor, t *sim.Thread) { snap(w, a, t, nil) }) },
+			Kept:   func(w *sim.World) { starts(w); kept(w, 1) },
+		},
+	}
+}
+
+// eachOther is two samplers that walk all threads but themselves.
+func eachOther(w *sim.World) {
+	var samplers [2]*sched.Actor
+	for i, name := range []string{"sampler A", "sampler B"} {
+		samplers[i] = w.S.Go(name, func(a *sched.Actor) {
+			other := samplers[1-i]
+			if _, err := a.SuspendThread(other); err == nil {
+				a.Stop(other)
+				a.ResumeThread(other)
+			}
+		})
+	}
+}
+
+// polls is a thread in cooperative mode that comes to safe points.
+func polls(w *sim.World, name string) *sim.Thread {
+	return w.SpawnManaged(name, func(t *sim.Thread) {
+		t.Poll()
+		t.Method(sim.Method(1), func() { t.Poll() })
+	})
+}
+
+// collector is a thread that starts a collection.
+func collector(w *sim.World) *sim.Thread {
+	return w.SpawnManaged("collector", func(t *sim.Thread) { t.Collect() })
+}
+
+// managedSampler is a sampler that the CLR knows, beside a collection.
+func managedSampler(w *sim.World) {
+	target := polls(w, "target")
+	collector(w)
+	w.SpawnManaged("sampler", func(t *sim.Thread) {
+		if _, err := t.A.SuspendThread(target.A); err != nil {
+			return
+		}
+		if t.A.Stop(target.A) == nil {
+			t.Poll() // any return to managed code
+		}
+		t.A.ResumeThread(target.A)
+	})
+}
+
+// walksUnclaimed is a sampler that walks a thread it has seen once.
+func walksUnclaimed(w *sim.World) {
+	w.Host.Sampler(func(a *sched.Actor) {
+		for range 3 {
+			if t := w.Threads()[0]; t.Hijack != nil {
+				snap(w, a, t, nil)
+			}
+			a.Yield("waits for its next sample")
+		}
+	})
+}
+
+// readsEarly is a sampler that reads registers and stack before the suspension
+// is in force.
+func readsEarly(w *sim.World) {
+	w.Host.Sampler(func(a *sched.Actor) {
+		t := w.Threads()[0]
+		if _, err := a.SuspendThread(t.A); err != nil {
+			return
+		}
+		before := t.M.State()
+		a.Yield("reads the registers")
+		if now := t.M.State(); now != before {
+			a.Fault("registers at %#x and stack at %#x: a sample of two moments", before.PC, now.PC)
+		}
+		a.ResumeThread(t.A)
+	})
+}
+
+// starts is a thread whose start is in the CLR's hands: it owns the lock of
+// per-thread state. Another one runs already.
+func starts(w *sim.World) {
+	w.SpawnManaged("target", func(t *sim.Thread) {
+		t.PInvoke(sim.Native(0), func() { t.Holding(w.CLR.PerThread, sim.JitCompile, nil) })
+	})
+}
