@@ -141,6 +141,7 @@ func seedWalkAMD64(f *testing.F) {
 			frames = append(frames, ehRecord(append(append(body, 0), program...))...)
 			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+64), true)
 			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+1<<20), uint64(walkStack+64), true)
+			f.Add(append(frames, 0, 0, 0, 0), stack, uint64(walkBias+0x10), uint64(walkStack+0x180), false) // all slots inside the window
 		}
 	}
 }

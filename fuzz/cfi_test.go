@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"encoding/binary"
 	"reflect"
 	"testing"
 
@@ -20,6 +21,21 @@ func frameSeed(program ...byte) []byte {
 	return append(out, 0, 0, 0, 0)
 }
 
+// encodedSeed is an .eh_frame whose CIE has a personality, an area for language
+// data and pointers of an encoding, and whose FDEs cover [begin, end) of
+// 32 bits; where the encoding is relative they lie elsewhere, which is as good.
+func encodedSeed(enc byte, ranges ...[2]uint32) []byte {
+	cie := []byte{0, 0, 0, 0, 1, 'z', 'P', 'L', 'R', 0, 1, 0x78, 16, 7, 0x9b, 1, 2, 3, 4, 0xff, enc, 0x0c, 7, 8, 0x90, 1, 0, 0}
+	out := append([]byte{byte(len(cie)), 0, 0, 0}, cie...)
+	for _, r := range ranges {
+		out = binary.LittleEndian.AppendUint32(append(out, 17, 0, 0, 0), uint32(len(out)+4))
+		out = binary.LittleEndian.AppendUint32(out, r[0])
+		out = binary.LittleEndian.AppendUint32(out, r[1]-r[0])
+		out = append(out, 0, 0x44, 0x0e, 16, 0)
+	}
+	return append(out, 0, 0, 0, 0)
+}
+
 var programSeeds = [][]byte{
 	{},
 	{0x41, 0x0e, 0x10, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x83, 3, 0x44, 0x0b, 0xc6},
@@ -36,6 +52,10 @@ func FuzzEHFrame(f *testing.F) {
 	for _, p := range programSeeds {
 		f.Add(frameSeed(p...), uint64(0x1000))
 	}
+	for _, enc := range []byte{0x03, 0x0b, 0x1b, 0x2b, 0x3b, 0x4b, 0x50, 0x9b, 0x01, 0x09, 0xff} {
+		f.Add(encodedSeed(enc, [2]uint32{0x1000, 0x1040}, [2]uint32{0x1040, 0x1060}), uint64(0x1000))
+	}
+	f.Add(encodedSeed(3, [2]uint32{0x1000, 0x1100}, [2]uint32{0x1010, 0x1020}, [2]uint32{0x1018, 0x1200}, [2]uint32{0x1000, 0x1000}), uint64(0x1019)) // over each other
 	for _, s := range sorted(seedCFI(f)) {
 		f.Add(s.EHFrame, ehAddr-s.EHFrameAddr+0x300)
 		f.Add(s.DebugFrame, s.TextAddr)
@@ -178,6 +198,12 @@ func FuzzExpression(f *testing.F) {
 		{0x0a, 0, 0x10, 0x94, 4, 0x12, 0x1b, 0x16, 0x15, 1, 0x17},
 	} {
 		f.Add(e, uint64(0x1000), true)
+	}
+	for _, constant := range [][]byte{{0x08, 200}, {0x09, 200}, {0x0b, 1, 200}, {0x0c, 1, 2, 3, 200}, {0x0d, 1, 2, 3, 200},
+		{0x0e, 1, 2, 3, 4, 5, 6, 7, 200}, {0x0f, 1, 2, 3, 4, 5, 6, 7, 200}, {0x10, 0x90, 1}, {0x11, 0x7f}} {
+		for op := byte(0x12); op <= 0x2e; op++ { // every operation on constants of every size
+			f.Add(append(append(append([]byte{}, constant...), 0x35), op), uint64(0x1000), true)
+		}
 	}
 	eachProgram(f, func(p []byte) {
 		if e := firstExpression(p); e != nil {

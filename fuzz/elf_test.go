@@ -46,9 +46,16 @@ func FuzzELF(f *testing.F) {
 	for _, pattern := range []string{"*.so", "*.elf"} {
 		for _, b := range sorted(seedFiles(f, pattern)) {
 			f.Add(b)
+			f.Add(b[:len(b)/2])
+			f.Add(mappedELF(b))
 		}
 	}
 	f.Add(packedELF(f))
+	for _, at := range []int{4, 5, 18, 32, 40, 54, 56, 58, 60, 62, 64 + 8, 64 + 16, 64 + 32, 64 + 56 + 16, 64 + 56 + 32, 64 + 112 + 64 + 24} {
+		damaged := tinyELF()
+		binary.LittleEndian.PutUint16(damaged[at:], 0xfff0)
+		f.Add(damaged)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = data[:len(data):len(data)] // a read past the end is a panic
 		file, err := elf.New(data, "fuzz")
@@ -91,6 +98,22 @@ func exerciseELF(t *testing.T, f *elf.File, size int) {
 	if len(f.Problems()) > 64 || len(f.BuildID()) > 2*size {
 		t.Fatalf("%d problems, a build id of %d digits", len(f.Problems()), len(f.BuildID()))
 	}
+}
+
+// mappedELF lays an image out as the loader does.
+func mappedELF(b []byte) []byte {
+	file, err := elf.New(b, "seed")
+	if err != nil || len(file.Segments()) == 0 {
+		return nil
+	}
+	first, out := file.Segments()[0].Vaddr, []byte(nil)
+	for _, s := range file.Segments() {
+		if end := s.Vaddr - first + s.Memsz; end > uint64(len(out)) && end < 1<<16 {
+			out = append(out, make([]byte, end-uint64(len(out)))...)
+		}
+		copy(out[min(s.Vaddr-first, uint64(len(out))):], b[s.Off:s.Off+s.Filesz])
+	}
+	return out
 }
 
 // packedELF is tinyELF with a .debug_frame that zstd packed: no compiler here

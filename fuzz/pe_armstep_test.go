@@ -20,6 +20,14 @@ func FuzzPEStepARM64(f *testing.F) {
 	for _, from := range []vectors{{"arm64-native.jsonl.gz", 3}, {"arm64-packedx.jsonl.gz", 3}, {"arm64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
 		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.word&3*r.word, r.into, uint64(0x7000_0400), true) })
 	}
+	for _, code := range []byte{0xe8, 0xe9, 0xea, 0xeb, 0xec, 0xfc, 0xdf} { // frames of the kernel, signing, SVE
+		f.Add([]byte{16, 0, 0, 8, code, 0x81, 0xe4, 0xe4}, uint32(0), uint32(32), uint64(0x7000_0400), true)
+		f.Add([]byte{16, 0, 0, 8, 0xe1, code, 0x81, 0xe4}, uint32(0), uint32(32), uint64(0x7000_0400), false)
+	}
+	for _, kind := range []byte{0x00, 0x40, 0x80} { // save_any_reg: x, d, q, with and without a pair
+		f.Add([]byte{16, 0, 0, 8, 0xe7, 0x13, kind, 0xe4}, uint32(0), uint32(32), uint64(0x7000_0400), true)
+		f.Add([]byte{16, 0, 0, 8, 0xe7, 0x73, kind | 2, 0xe4}, uint32(0), uint32(32), uint64(0x7000_0400), true)
+	}
 	u, plain := arm64.New(), arm64.New()
 	plain.DisableCache(true)
 	f.Fuzz(func(t *testing.T, xdata []byte, word, into uint32, fp uint64, exact bool) {

@@ -80,6 +80,25 @@ func checkPEStep(t *testing.T, u, plain *amd64.Unwinder, regs amd64.Registers, e
 // seedPEStep adds the functions recorded from our own test programs.
 func seedPEStep(f *testing.F) {
 	f.Add([]byte{1, 5, 2, 0, 5, 0x32, 1, 0x50}, []byte{0x55, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3}, uint32(5), uint64(0x7000_0400), true)
+	for _, epilog := range [][]byte{
+		{0x48, 0x83, 0xc4, 0x20, 0x5d, 0xe9, 0, 0x10, 0, 0},          // a tail jump out of the function
+		{0x48, 0x83, 0xc4, 0x20, 0x5d, 0xeb, 0x80},                   // a short one
+		{0x48, 0x83, 0xc4, 0x20, 0x5d, 0xeb, 0xf2},                   // to the function's own begin
+		{0x48, 0x81, 0xc4, 0x20, 0, 0, 0, 0x41, 0x5c, 0xff, 0x25, 0}, // through a pointer, cut
+		{0x48, 0x8d, 0x65, 0x10, 0x5d, 0xc3},                         // lea rsp, [rbp+10h]
+		{0x48, 0x8d, 0xa5, 0x10, 0, 0, 0, 0x5d, 0xc2, 8, 0},          // the long form, ret 8
+		{0x5d, 0xf3, 0xc3},       // rep ret
+		{0x5d, 0x48, 0xff, 0xe0}, // jmp rax with REX.W
+	} {
+		code := append([]byte{0x55, 0x48, 0x83, 0xec, 0x20, 0x90, 0x90, 0x90}, epilog...)
+		for _, info := range [][]byte{
+			{1, 5, 2, 0, 5, 0x32, 1, 0x50},                // push, alloc
+			{1, 5, 3, 0x25, 5, 3, 5, 0x32, 1, 0x50},       // with a frame register
+			{2, 5, 4, 0, 2, 0x16, 8, 6, 5, 0x32, 1, 0x50}, // version 2
+		} {
+			f.Add(info, code, uint32(8), uint64(0x7000_0400), true)
+		}
+	}
 	for _, from := range []vectors{{"amd64-native.jsonl.gz", 4}, {"amd64-winetest.jsonl.gz", 1}, {"malformed.jsonl.gz", 1}} {
 		eachRecorded(f, from.file, from.every, func(r recorded) { f.Add(r.info, r.code, r.into, uint64(0x7000_0400), true) })
 	}
