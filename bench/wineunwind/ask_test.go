@@ -28,10 +28,10 @@ type wine struct {
 // newWine compiles the harness and prepares the prefix, or skips.
 func newWine(t *testing.T, dir string) *wine {
 	if _, err := os.Stat(wine64); err != nil {
-		t.Skip("SKIPPED-CHECK: no Wine: run scripts/deps.sh windows: ", err)
+		t.Skipf("SKIPPED-CHECK: no Wine: run scripts/deps.sh windows: %v", err)
 	}
 	if _, err := exec.LookPath(mingwCC); err != nil {
-		t.Skip("SKIPPED-CHECK: no mingw: run scripts/deps.sh windows: ", err)
+		t.Skipf("SKIPPED-CHECK: no mingw: run scripts/deps.sh windows: %v", err)
 	}
 	script, err := filepath.Abs("../../scripts/wine.sh")
 	if err != nil {

@@ -101,7 +101,7 @@ func (im *image) locate(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	if len(found) == 0 {
-		t.Skip("SKIPPED-CHECK: ", im.name, " is not here: run scripts/fetch.sh")
+		t.Skipf("SKIPPED-CHECK: %s is not here: run scripts/fetch.sh", im.name)
 	}
 	path, err := filepath.Abs(found[0])
 	if err != nil {
@@ -115,6 +115,7 @@ func TestWineAgrees(t *testing.T) {
 	dir := t.TempDir()
 	w := newWine(t, dir)
 	var all tally
+	ran := 0
 	for i := range images {
 		im := &images[i]
 		t.Run(im.name, func(t *testing.T) {
@@ -133,9 +134,15 @@ func TestWineAgrees(t *testing.T) {
 				t.Error("nothing was compared")
 			}
 			all.add(&got)
+			ran++
 		})
 	}
 	t.Logf("all images: %v", &all)
+	for i, n := range all.covered {
+		if n == 0 && ran == len(images) {
+			t.Errorf("no point asks for: %s", covers[i])
+		}
+	}
 }
 
 // examine compares all answers about one image.

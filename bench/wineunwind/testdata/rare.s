@@ -65,6 +65,22 @@ far:
 	ret
 	.seh_endproc
 
+# A frame larger than the test's stack: what was saved cannot be read.
+	.globl beyond
+	.def beyond; .scl 2; .type 32; .endef
+	.seh_proc beyond
+beyond:
+	push rbx
+	.seh_pushreg rbx
+	sub rsp, 0x800000
+	.seh_stackalloc 0x800000
+	.seh_endprologue
+	call other
+	add rsp, 0x800000
+	pop rbx
+	ret
+	.seh_endproc
+
 # Frame registers other than RBP, some distance above the stack pointer. As the
 # base of an address R12 needs one byte more.
 	.macro framed name, reg, distance
