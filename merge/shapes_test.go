@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/fakestack"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -204,4 +205,27 @@ func TestSpecials(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A step by tables must go up the stack, but for a frame that was interrupted
+// before it stored anything.
+func TestStepsClimbARM64(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sp    uint64
+		pc    uint64
+		exact bool
+		want  bool
+	}{
+		{"up", 0x1010, 4, false, true},
+		{"down", 0xff0, 4, true, false},
+		{"an interrupted leaf", 0x1000, 4, true, true},
+		{"a caller that stays", 0x1000, 4, false, false},
+		{"nothing changes", 0x1000, 8, true, false},
+	} {
+		a := arm64Machine{regs: context.ARM64{PC: 8, Sp: 0x1000}, to: context.ARM64{PC: c.pc, Sp: c.sp}}
+		if got := a.climbs(c.exact); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
 }
