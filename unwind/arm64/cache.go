@@ -23,6 +23,7 @@ type Unwinder struct {
 	table   *module.Table
 	noCache bool
 	trust   unwind.Trust // how the last step found the caller
+	turn    uint64       // of the entry to give up, see place
 	cache   [cacheSize]entry
 	machine cfi.Machine
 	row     cfi.Row
@@ -62,21 +63,45 @@ func (u *Unwinder) StepTrust() unwind.Trust { return u.trust }
 func (u *Unwinder) flush() { clear(u.cache[:]) }
 
 // slotFor spreads addresses over the cache. A return address is looked up with
-// one byte less, so the two low bits tell the two kinds apart.
+// one byte less, so the two low bits tell the two kinds apart. An address's rule
+// stands in this entry or in one of the three beside it: with one place only,
+// many stacks would drive each other's rules out again and again.
 func slotFor(addr uint64) uint64 {
 	return (addr>>2 ^ addr>>13) & (cacheSize - 1)
 }
 
+const ways = 4
+
 // lookup gives the rule of a look-up address. It is valid until the next
 // look-up.
 func (u *Unwinder) lookup(addr uint64) *Rule {
-	e := &u.cache[slotFor(addr)]
-	if e.addr == addr && e.rule.kind != RuleNone && !u.noCache {
-		return &e.rule
+	if !u.noCache {
+		for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
+			if e := &u.cache[slot^way]; e.addr == addr && e.rule.kind != RuleNone {
+				return &e.rule
+			}
+		}
 	}
-	e.rule = u.resolve(addr)
-	e.addr = addr
+	return u.miss(addr)
+}
+
+// miss resolves a rule and keeps it.
+func (u *Unwinder) miss(addr uint64) *Rule {
+	e := u.place(addr)
+	e.addr, e.rule = addr, u.resolve(addr)
 	return &e.rule
+}
+
+// place is the entry for a new rule: an empty one, or one of the four in turn.
+func (u *Unwinder) place(addr uint64) *entry {
+	slot := slotFor(addr)
+	for way := range uint64(ways) {
+		if e := &u.cache[slot^way]; e.rule.kind == RuleNone {
+			return e
+		}
+	}
+	u.turn++
+	return &u.cache[slot^u.turn%ways]
 }
 
 // resolve finds an address's rule from the module table.

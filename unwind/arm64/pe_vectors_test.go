@@ -248,7 +248,7 @@ func runPoint(t testing.TB, u *Unwinder, v *peVector, b blocks, p *pePoint) (dif
 	f := unwind.Frame{}
 	if !found {
 		r := makeRule(RuleLeafPE, 0)
-		stop := stepSlots(&r, &regs, exact, mem, &unbounded, &f)
+		stop := stepRule(t, &r, &regs, exact, mem, &f)
 		return stopOr(stop, &regs, &want), true
 	}
 	codes, _, fault := info.At(uint32(rva - begin))
@@ -270,7 +270,7 @@ func runPoint(t testing.TB, u *Unwinder, v *peVector, b blocks, p *pePoint) (dif
 	if !ok {
 		return "", false
 	}
-	return stopOr(stepSlots(&r, &regs, exact, mem, &unbounded, &f), &regs, &want), true
+	return stopOr(stepRule(t, &r, &regs, exact, mem, &f), &regs, &want), true
 }
 
 func stopOr(stop unwind.Stop, got, want *Registers) string {

@@ -45,11 +45,12 @@ const (
 type Rule struct {
 	cfa    int32  // the CFA's distance from the base register, bytes
 	saved  uint32 // bit i: slot i is saved; bits 20 and up: flags
-	based  uint32 // bit i: slot i counts from the base register, else from SP
+	low    int16  // the lowest saved slot
+	size   uint16 // words from there to the end of the highest
 	module uint16 // index, noModule = none
 	kind   Kind
 	base   uint8           // register number, 31 = SP
-	slots  [numSlots]int16 // words
+	slots  [numSlots]int16 // words from the base register
 }
 
 const (
@@ -59,6 +60,7 @@ const (
 	flagStrip   = 1 << 30 // the return address is signed
 	flagExact   = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
 	flagShift   = 1 << 28 // the caller's SP is 16 above the CFA: see liar.go
+	rareFlags   = flagStrip | flagExact | flagShift
 
 	noModule = 0xffff
 )
@@ -84,17 +86,19 @@ func (r *Rule) Module() int {
 	return int(r.module)
 }
 
-// setSlot notes that slot i lies off bytes from the base register or SP.
-func (r *Rule) setSlot(i int, off int64, fromBase bool) bool {
-	if off&7 != 0 || off < math.MinInt16*8 || off > math.MaxInt16*8 {
+// setSlot notes that slot i lies off bytes from the base register.
+func (r *Rule) setSlot(i int, off int64) bool {
+	if off&7 != 0 || off < math.MinInt16*8 || off >= math.MaxInt16*8 {
 		return false
 	}
-	r.saved |= 1 << i
-	r.based &^= 1 << i
-	if fromBase {
-		r.based |= 1 << i
+	at := int(off / 8)
+	low, high := at, at+1
+	if r.saved&slotsMask != 0 {
+		low, high = min(low, int(r.low)), max(high, int(r.low)+int(r.size))
 	}
-	r.slots[i] = int16(off / 8)
+	r.low, r.size = int16(low), uint16(high-low)
+	r.saved |= 1 << i
+	r.slots[i] = int16(at)
 	return true
 }
 
@@ -133,7 +137,7 @@ func (r *Rule) packColumn(c int, rule *cfi.Rule) bool {
 	case rule.Kind != cfi.Offset:
 		return false
 	}
-	return r.setSlot(slot, int64(r.cfa)+rule.Off, true)
+	return r.setSlot(slot, int64(r.cfa)+rule.Off)
 }
 
 // slotOf maps a DWARF register number to its slot, or -1.

@@ -1,7 +1,6 @@
 package arm64
 
 import (
-	"encoding/binary"
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/memory"
@@ -40,6 +39,14 @@ func describe(r *Rule, regs *Registers, exact bool, f *unwind.Frame) {
 
 // step runs a rule.
 func (u *Unwinder) step(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	if u.stepHot(r, regs, exact, mem.Hot(), b, f) {
+		return false, unwind.StopNone
+	}
+	return u.stepRare(r, regs, exact, mem, b, f)
+}
+
+// stepRare runs any rule.
+func (u *Unwinder) stepRare(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	describe(r, regs, exact, f)
 	switch r.kind {
 	case RuleSlots:
@@ -48,13 +55,6 @@ func (u *Unwinder) step(r *Rule, regs *Registers, exact bool, mem *memory.Window
 	case RuleSlotsPE:
 		u.trust = unwind.TrustUnwindInfo
 		return r.saved&flagExact != 0, stepSlots(r, regs, exact, mem, b, f)
-	}
-	return u.stepRare(r, regs, exact, mem, b, f)
-}
-
-// stepRare runs the rules that are not a matter of a few loads.
-func (u *Unwinder) stepRare(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	switch r.kind {
 	case RuleCFI:
 		u.trust = unwind.TrustCFI
 		return u.stepCFI(r, regs, exact, mem, b, f)
@@ -77,7 +77,7 @@ func (u *Unwinder) stepRare(r *Rule, regs *Registers, exact bool, mem *memory.Wi
 	return u.fallback(r, regs, exact, mem, b, f)
 }
 
-// stepSlots runs a rule whose registers lie in slots.
+// stepSlots runs a rule of slots anywhere in the window.
 func stepSlots(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	from, ok := base(regs, r.base)
 	if !ok {
@@ -115,7 +115,7 @@ func stepSlots(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwi
 // has made a call must have saved it: what is in x30 now is of the callee.
 func returnAddress(r *Rule, from uint64, regs *Registers, exact bool, mem *memory.Window) (uint64, unwind.Stop) {
 	if r.saved&(1<<slotLR) != 0 {
-		v, ok := mem.Word(r.slotAt(slotLR, from, regs.Sp))
+		v, ok := mem.Word(r.slotAt(slotLR, from))
 		if !ok {
 			return 0, unwind.Unreadable
 		}
@@ -131,49 +131,22 @@ func returnAddress(r *Rule, from uint64, regs *Registers, exact bool, mem *memor
 }
 
 // slotAt is the address of slot i.
-func (r *Rule) slotAt(i int, from, sp uint64) uint64 {
-	if r.based>>i&1 != 0 {
-		sp = from
-	}
-	return sp + uint64(int64(r.slots[i])*8)
-}
+func (r *Rule) slotAt(i int, from uint64) uint64 { return from + uint64(int64(r.slots[i])*8) }
 
 // restoreSlots reads the saved registers. One whose word is missing becomes
-// unknown: the walk may still go on without it. The window's hot run is read
-// here without a call: Window.Word is too big to be inlined.
+// unknown: the walk may still go on without it.
 func restoreSlots(r *Rule, from uint64, regs *Registers, mem *memory.Window) {
-	have, lost, sp := regs.Known&nonvolatile|1<<regLR, uint64(0), regs.Sp
-	hot := mem.Hot()
-	for s := r.saved & (1<<slotLR - 1); s != 0; s &= s - 1 {
+	have, lost := regs.Known&nonvolatile|1<<regLR, uint64(0)
+	for s := r.saved & (slotsMask &^ (1 << slotLR)); s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
-		addr := r.slotAt(i, from, sp)
-		if off := addr - hot.Addr; off < uint64(len(hot.Data)) && uint64(len(hot.Data))-off >= 8 {
-			regs.X[firstX+i] = binary.LittleEndian.Uint64(hot.Data[off:])
-		} else if v, ok := mem.Word(addr); ok {
-			regs.X[firstX+i] = v
+		if v, ok := mem.Word(r.slotAt(i, from)); ok {
+			setSlot(regs, i, v)
+			have |= slotBit(i)
 		} else {
-			lost |= 1 << (firstX + i)
+			lost |= slotBit(i)
 		}
-	}
-	have |= uint64(r.saved&(1<<slotLR-1)) << firstX
-	if r.saved&(slotsMask&^(1<<numX-1)) != 0 {
-		have, lost = r.restoreVectors(from, regs, mem, have, lost)
 	}
 	regs.Known = have &^ lost
-}
-
-// restoreVectors is the part of restoreSlots for d8-d15.
-func (r *Rule) restoreVectors(from uint64, regs *Registers, mem *memory.Window, have, lost uint64) (uint64, uint64) {
-	for s := r.saved & slotsMask >> numX; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s)
-		if v, ok := mem.Word(r.slotAt(numX+i, from, regs.Sp)); ok {
-			regs.D[i&7] = v
-			have |= 1 << (32 + i)
-		} else {
-			lost |= 1 << (32 + i)
-		}
-	}
-	return have, lost
 }
 
 // checkSP decides whether a caller's stack pointer can follow sp. A thread that

@@ -318,7 +318,7 @@ func (u *undo) pack(module int) (Rule, bool) {
 	for s := u.have; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
 		p := u.at[i]
-		if p.reg == regFP && u.sp.reg != regFP || !r.setSlot(i, p.off, p.reg == u.sp.reg) {
+		if p.reg != u.sp.reg || !r.setSlot(i, p.off) {
 			return r, false
 		}
 	}

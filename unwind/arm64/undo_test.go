@@ -89,7 +89,7 @@ var effects = []effect{
 	{name: "pac_sign_lr live", codes: []byte{0xfc, 0xe4}, sp: testSP},
 	{name: "pac_sign_lr", codes: []byte{0x81, 0xfc, 0xe4}, sp: testSP + 16, saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}, pc: wordAt(testSP+8) & (1<<48 - 1)},
 	{name: "a register saved behind x29, then set_fp", codes: []byte{0xc8, 0x02, 0xe1, 0x81, 0xe4}, sp: testFP + 16,
-		saved: map[int]uint64{x(19): testSP + 16, x(20): testSP + 24, x(29): testFP, x(30): testFP + 8}},
+		saved: map[int]uint64{x(19): testSP + 16, x(20): testSP + 24, x(29): testFP, x(30): testFP + 8}, slow: true},
 	{name: "clear_unwound_to_call", codes: []byte{0xec, 0xe4}, sp: testSP, exact: true},
 	{name: "machine_frame", codes: []byte{0x01, 0xe9, 0xe4}, sp: wordAt(testSP + 16), pc: wordAt(testSP + 24), exact: true, slow: true},
 	{name: "set_fp of a restored x29", codes: []byte{0x81, 0xe1, 0xe4}, sp: wordAt(testSP), saved: map[int]uint64{x(29): testSP, x(30): testSP + 8}, slow: true},
@@ -122,7 +122,7 @@ func TestUndo(t *testing.T) {
 				return
 			}
 			regs = testRegs()
-			stop = stepSlots(&r, &regs, true, mem, &unbounded, &f)
+			stop = stepRule(t, &r, &regs, true, mem, &f)
 			checkEffect(t, "rule", e, &regs, r.saved&flagExact != 0, stop)
 			if r.Module() != 3 {
 				t.Errorf("module %d", r.Module())
@@ -264,7 +264,7 @@ func TestRandomCodes(t *testing.T) {
 			continue // a rule loses a register that cannot be read, and goes on
 		}
 		packed++
-		stop2 := stepSlots(&r, &fast, true, mem, &unbounded, &g)
+		stop2 := stepRule(t, &r, &fast, true, mem, &g)
 		if stop != stop2 || slow != fast || f.CFA != g.CFA || exact != (r.saved&flagExact != 0 && stop == unwind.StopNone) {
 			t.Fatalf("%x: run %v at %#x/%#x, rule %v at %#x/%#x", codes, stop, slow.PC, slow.Sp, stop2, fast.PC, fast.Sp)
 		}
@@ -273,4 +273,18 @@ func TestRandomCodes(t *testing.T) {
 	if packed < 1000 {
 		t.Error("too few sequences fit a rule")
 	}
+}
+
+var hotUnwinder = New()
+
+// stepRule runs a rule of slots in both ways there are.
+func stepRule(t testing.TB, r *Rule, regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) unwind.Stop {
+	t.Helper()
+	hot, g := *regs, unwind.Frame{}
+	ok := hotUnwinder.stepHot(r, &hot, exact, mem.Hot(), &unbounded, &g)
+	stop := stepSlots(r, regs, exact, mem, &unbounded, f)
+	if ok && (stop != unwind.StopNone || hot != *regs || g.CFA != f.CFA) {
+		t.Fatalf("hot %x CFA %#x, else %v %x CFA %#x", hot, g.CFA, stop, *regs, f.CFA)
+	}
+	return stop
 }

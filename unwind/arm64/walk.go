@@ -23,6 +23,7 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
+	hot := mem.Hot()
 	for {
 		r := u.lookup(unwind.LookupIP(regs.PC, exact))
 		switch {
@@ -36,13 +37,16 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 		f := &out[n]
 		n++
 		f.Trust = trust
+		if u.stepHot(r, regs, exact, hot, b, f) {
+			trust = trust.Then(u.trust)
+			exact = false
+			continue
+		}
 		callerExact, stop := u.step(r, regs, exact, mem, b, f)
 		if stop != unwind.StopNone {
 			return n, exact, stop
 		}
 		exact = callerExact
-		if !trust.Doubtful() {
-			trust = u.trust
-		}
+		trust = trust.Then(u.trust)
 	}
 }
