@@ -1,0 +1,56 @@
+package arm64
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// stepHot is step for the commonest rules, where all they read lies in one
+// block of the hot run and nothing is in the way; else it does nothing and says
+// false. It spares the calls and checks that the rarer cases need.
+func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, hot memory.Run, b *unwind.Bounds, f *unwind.Frame) bool {
+	if r.kind != RuleSlots && r.kind != RuleSlotsPE || r.saved&(rareFlags|1<<slotLR) != 1<<slotLR {
+		return false
+	}
+	from, ok := base(regs, r.base)
+	cfa := from + uint64(int64(r.cfa))
+	at, size := from+uint64(int64(r.low)*8)-hot.Addr, uint64(len(hot.Data))
+	if !ok || at > size || size-at < uint64(r.size)*8 || checkSP(regs.Sp, cfa, b) != unwind.StopNone {
+		return false
+	}
+	block := hot.Data[at : at+uint64(r.size)*8]
+	lr := binary.LittleEndian.Uint64(block[8*(int(r.slots[slotLR])-int(r.low)):])
+	pc, trust := lr, unwind.TrustUnwindInfo
+	if r.kind == RuleSlots {
+		pc, trust = stripPAC(lr), unwind.TrustCFI
+	}
+	if checkRA(regs, cfa, pc) != unwind.StopNone {
+		return false
+	}
+	describe(r, regs, exact, f)
+	r.restoreBlock(block, regs)
+	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
+	f.CFA, u.trust = cfa, trust
+	return true
+}
+
+// restoreBlock reads the saved registers but x30.
+func (r *Rule) restoreBlock(block []byte, regs *Registers) {
+	low := int(r.low)
+	for s := r.saved & (1<<slotLR - 1); s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s)
+		regs.X[firstX+i] = binary.LittleEndian.Uint64(block[8*(int(r.slots[i])-low):])
+	}
+	have := uint64(r.saved&(1<<numX-1)) << firstX
+	if vectors := r.saved & slotsMask >> numX; vectors != 0 {
+		have |= uint64(vectors) << 32
+		for s := vectors; s != 0; s &= s - 1 {
+			i := bits.TrailingZeros32(s)
+			regs.D[i&7] = binary.LittleEndian.Uint64(block[8*(int(r.slots[numX+i])-low):])
+		}
+	}
+	regs.Known = regs.Known&nonvolatile | have
+}
