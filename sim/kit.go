@@ -27,6 +27,7 @@ const (
 	GCWait       = "gc_wait"
 	Redirect     = "redirect_stub" // where a redirected thread waits for a collection
 	ThrowHelper  = "throw_helper"
+	HijackStub   = "hijack_stub" // where a hijacked return goes
 	NativeWork   = "native_work" // of the application's own native module
 	NativeOther  = "native_other"
 	NativeLeaf   = "native_leaf"
@@ -227,7 +228,7 @@ func makeKit(a image.Arch, f image.Format, run uint64) (*Kit, error) {
 		m.add(image.SignalReturn(a), nil)
 	}
 	k.System = m.build("system", systemBase)
-	for i, n := range []string{CallManaged, JitCompile, GCAlloc, GCWait, Redirect, ThrowHelper} {
+	for i, n := range []string{CallManaged, JitCompile, GCAlloc, GCWait, Redirect, ThrowHelper, HijackStub} {
 		m.plain(n, i%2 == 0, 1+i%3)
 	}
 	k.CLR = m.build("clr", clrBase)

@@ -37,11 +37,12 @@ func calls(t *Thread) bool {
 }
 
 // at is the function t runs in.
-func (t *Thread) at() (*image.Image, *image.Func) {
-	pc := t.M.State().PC
-	k := t.W.Kit
-	for _, im := range []*image.Image{k.System, k.CLR, k.App, k.Code} {
-		if f := im.Find(pc); f != nil {
+func (t *Thread) at() (*image.Image, *image.Func) { return t.M.Func() }
+
+// Find returns the function whose code holds ip, nil if none does.
+func (w *World) Find(ip uint64) (*image.Image, *image.Func) {
+	for _, im := range []*image.Image{w.Kit.System, w.Kit.CLR, w.Kit.App, w.Kit.Code} {
+		if f := im.Find(ip); f != nil {
 			return im, f
 		}
 	}
@@ -68,6 +69,8 @@ func (t *Thread) leave(depth int) {
 		switch t.step() {
 		case machine.AtCall:
 			t.M.Skip()
+		case machine.Diverted:
+			t.tripped()
 		case machine.Ended, machine.Faulted:
 			t.A.Fault("%s: a simulated thread lost its way at %#x", t.A.Name(), t.M.State().PC)
 		}
@@ -198,4 +201,19 @@ func (t *Thread) Holding(l *sched.Lock, in string, body func()) {
 		}
 		t.A.Unlock(l)
 	})
+}
+
+// tripped runs the stub that a hijacked return came to: the thread waits there
+// for whoever has hijacked it, and goes on where it was to return to.
+func (t *Thread) tripped() {
+	im, f := t.W.Kit.Lookup(HijackStub)
+	if !t.M.Enter(im, f, t.Unhijack()) {
+		t.A.Fault("%s: no room for the hijack stub", t.A.Name())
+	}
+	depth := t.M.Depth()
+	t.push(t.M.State(), true)
+	t.toCall()
+	t.W.CLR.Poll(t.A, t.Thread)
+	t.leave(depth)
+	t.pop()
 }

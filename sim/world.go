@@ -76,6 +76,8 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 	}
 	w.CLR.Codes.Add(kit.Code, kit.Kinds, FirstFunction)
 	w.CLR.Wait = w.waitFrames
+	im, f := kit.Lookup(HijackStub)
+	w.CLR.HijackStub = im.Base + uint64(f.RVA)
 	w.Host = newHost(w)
 	return w, nil
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
@@ -17,6 +18,7 @@ func seeds() []*Rule {
 			Broken: func(w *sim.World) { helps(w); givesAdjusted(w) },
 			Kept:   func(w *sim.World) { helps(w); kept(w, 2) },
 		},
+		hijacked(),
 	}
 }
 
@@ -39,6 +41,46 @@ func givesAdjusted(w *sim.World) {
 				snap(w, a, t, &seed)
 				return
 			}
+		}
+	})
+}
+
+// hijacked is the rule about return addresses that the CLR has replaced.
+func hijacked() *Rule {
+	world := func(w *sim.World) {
+		w.SpawnManaged("target", func(t *sim.Thread) {
+			t.Method(sim.Method(1), nil)
+			t.Method(sim.Method(2), nil)
+		})
+		collector(w)
+	}
+	return &Rule{
+		Name:   "hijacked-return",
+		Line:   "Let the CLR walk managed frames: their return addresses may not be where they were.",
+		Text:   "To stop a thread that runs managed code the CLR replaces the return address of its frame by that of a stub. Who walks managed frames by unwind data alone reads the stub's address there, and loses the rest of the stack or invents one. DoStackSnapshot knows the true address.",
+		Source: "threadsuspend.cpp, HijackThread; seen: 3,113 samples below the stub",
+		Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "hijack_stub",
+		Broken: func(w *sim.World) { world(w); walksItself(w) },
+		Kept:   func(w *sim.World) { world(w); kept(w, 1) },
+	}
+}
+
+// walksItself is a sampler that steps over managed frames by true unwind data,
+// without the CLR.
+func walksItself(w *sim.World) {
+	inWindow(w, func(a *sched.Actor, t *sim.Thread) {
+		truth := t.M.Truth(nil)
+		st := truth[0].State
+		for i := 1; i < len(truth); i++ {
+			next, ok := machine.Unwind(w.Arch, w.Find, st, i == 1, t.M.Word)
+			if !ok || next.PC != truth[i].State.PC {
+				at := "nowhere"
+				if _, f := w.Find(next.PC); f != nil {
+					at = f.Name
+				}
+				a.Fault("a wrong stack: above %s stands %s, it finds %s", truth[i-1].Func.Name, truth[i].Func.Name, at)
+			}
+			st = next
 		}
 	})
 }

@@ -39,6 +39,8 @@ type CLR struct {
 	// redirection.
 	Wait func(a *sched.Actor, t *Thread, resumable bool, block func())
 
+	HijackStub uint64 // where a hijacked return goes; 0: returns are not hijacked
+
 	suspender *sched.Actor // who stops the runtime, or has stopped it
 	stopped   bool
 	profiler  bool // it was the profiler, by SuspendRuntime

@@ -2,6 +2,8 @@ package vm
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
@@ -75,6 +77,7 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 		if c.Variant.Windows() {
 			a.SuspendThread(t.Actor)
 			a.Stop(t.Actor)
+			c.hijack(t)
 			a.ResumeThread(t.Actor)
 		}
 		a.WaitUntil("a safe point of "+t.Actor.Name(), func() bool { return t.Dead || t.Mode == Preemptive }, t.Actor)
@@ -124,4 +127,41 @@ func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
 		return
 	}
 	c.Wait(a, t, resumable, block)
+}
+
+// hijack replaces the return address of the managed frame t runs in, so that its
+// return brings the thread to the CLR. The thread must stand still.
+func (c *CLR) hijack(t *Thread) {
+	st := t.M.State()
+	if c.HijackStub == 0 || t.hijacked != 0 || !c.Codes.Managed(st.PC) {
+		return
+	}
+	next, ok := machine.Unwind(c.Arch, c.Codes.Find, st, true, t.M.Word)
+	slot, found := c.slotOf(t, &st, &next)
+	if !ok || !found {
+		return // frameless on ARM64: the address is in a register
+	}
+	t.slot, t.hijacked = slot, next.PC
+	t.M.Poke(slot, c.HijackStub)
+}
+
+// slotOf is where the return address that leads from st to next lies.
+func (c *CLR) slotOf(t *Thread, st, next *machine.State) (uint64, bool) {
+	if c.Arch == image.AMD64 {
+		return next.R[c.Arch.SP()] - 8, true
+	}
+	for a := st.R[31]; a < next.R[31]; a += 8 {
+		if v, ok := t.M.Word(a); ok && v == next.PC {
+			return a, true
+		}
+	}
+	return 0, false
+}
+
+// Unhijack gives the true return address of a thread that has come to the
+// hijack stub, and takes the hijack back.
+func (t *Thread) Unhijack() uint64 {
+	ra := t.hijacked
+	t.slot, t.hijacked = 0, 0
+	return ra
 }

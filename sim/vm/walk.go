@@ -112,8 +112,10 @@ func (k *Call) step(st *machine.State) clr.HRESULT {
 	if n := next.R[k.c.Arch.SP()]; sp < low || n < low || n >= high {
 		return clr.E_FAIL
 	}
-	if k.t.hijacked != 0 && k.t.slot == k.raSlot(next) {
-		next.PC = k.t.hijacked
+	if k.t.hijacked != 0 && next.PC == k.c.HijackStub {
+		if slot, ok := k.c.slotOf(k.t, st, &next); ok && slot == k.t.slot {
+			next.PC = k.t.hijacked
+		}
 	}
 	*st = next
 	return clr.S_OK
@@ -123,9 +125,6 @@ func (k *Call) base(ip uint64) uint64 {
 	im, _ := k.c.Codes.Find(ip)
 	return im.Base
 }
-
-// raSlot is where the return address that led to st was, on x86-64.
-func (k *Call) raSlot(st machine.State) uint64 { return st.R[k.c.Arch.SP()] - 8 }
 
 // report calls the profiler back. Anything but S_OK ends the walk.
 func (k *Call) report(id clr.FunctionID, st *machine.State) clr.HRESULT {
