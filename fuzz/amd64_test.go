@@ -64,7 +64,7 @@ func checkWalkAMD64(t *testing.T, u, plain *amd64.Unwinder, mods *module.Table, 
 	n, exact, stop := u.Walk(&first, true, unwind.TrustContext, mem, &b, out[:])
 	checkTime(t, begin)
 	n2, exact2, stop2 := plain.Walk(&second, true, unwind.TrustContext, mem, &b, out2[:])
-	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || first != second {
+	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || !sameAMD64(first, second) {
 		t.Fatalf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
 	}
 	checkFrames(t, mods, out[:n], stop)

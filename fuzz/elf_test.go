@@ -111,7 +111,9 @@ func mappedELF(b []byte) []byte {
 		if end := s.Vaddr - first + s.Memsz; end > uint64(len(out)) && end < 1<<16 {
 			out = append(out, make([]byte, end-uint64(len(out)))...)
 		}
-		copy(out[min(s.Vaddr-first, uint64(len(out))):], b[s.Off:s.Off+s.Filesz])
+		if data, ok := file.BytesAt(s.Vaddr, int(s.Filesz)); ok {
+			copy(out[min(s.Vaddr-first, uint64(len(out))):], data)
+		}
 	}
 	return out
 }
