@@ -12,15 +12,30 @@ import (
 // are: they are known by their instructions, which Microsoft's "x64 exception
 // handling" prescribes. Version 2 lists them.
 
-const (
-	maxPops   = 64                // real epilogs have at most 16
-	maxEpilog = 8 + 2*maxPops + 8 // bytes of code looked at
-)
+const maxPops = 64 // real epilogs have at most 16
 
-// inEpilog reports whether code, the bytes from pc on, is the rest of an epilog
-// of fn.
-func (s *peStep) inEpilog(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte) bool {
-	n, _, _ := stackAdjust(code, info.FrameReg)
+// MaxEpilog is how many bytes of code ReadEpilog looks at.
+const MaxEpilog = 8 + 2*maxPops + 8
+
+// Epilog is the rest of an epilog, decoded.
+type Epilog struct {
+	Moves  bool   // at first RSP becomes
+	Base   uint8  // this register
+	Disp   uint64 // plus this;
+	pops   []byte // registers are popped, see Pop;
+	Jumps  bool   // and the end is a jump to a place that must lie outside the function,
+	Target uint64 // so far from the first byte of the code
+}
+
+// ReadEpilog decodes the rest of an epilog of version 1: an adjustment of the
+// stack pointer, pops, and an end. Only the frame register (0 = none) may be
+// the base of the adjustment. ok is false if code does not begin with that. A
+// direct jump ends an epilog only if it leaves the function: that is the
+// caller's to judge. It allocates nothing.
+func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
+	n, base, disp := stackAdjust(code, frameReg)
+	e.Moves, e.Base, e.Disp = n != 0, base, disp
+	begin := n
 	for range maxPops {
 		k, _ := popInstruction(code[n:])
 		if k == 0 {
@@ -28,7 +43,21 @@ func (s *peStep) inEpilog(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte
 		}
 		n += k
 	}
-	return s.leaves(fn, info, code[n:], s.pc+uint32(n))
+	e.pops = code[begin:n]
+	return e, e.end(code[n:], uint64(n))
+}
+
+// Pop takes the next register that is popped.
+func (e *Epilog) Pop() (reg uint8, ok bool) {
+	n, reg := popInstruction(e.pops)
+	e.pops = e.pops[n:]
+	return reg, n != 0
+}
+
+// inEpilog reads code, the bytes from pc on, as the rest of an epilog of fn.
+func (s *peStep) inEpilog(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte) (Epilog, bool) {
+	e, ok := ReadEpilog(code, info.FrameReg)
+	return e, ok && (!e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target)))
 }
 
 // stackAdjust decodes add rsp, imm or lea rsp, [fp+disp] and gives its length,
@@ -83,9 +112,9 @@ func popInstruction(code []byte) (n int, reg uint8) {
 	return 0, 0
 }
 
-// leaves reports whether code, the bytes at rva at, begins with an instruction
-// that ends an epilog: a return, or a jump out of the function.
-func (s *peStep) leaves(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte, at uint32) bool {
+// end reports whether code, at bytes into an epilog, begins with an instruction
+// that may end one: a return, or a jump, whose target it notes if it is direct.
+func (e *Epilog) end(code []byte, at uint64) bool {
 	if len(code) > 0 && code[0] == 0xf2 { // bnd
 		code = code[1:]
 		at++
@@ -98,9 +127,11 @@ func (s *peStep) leaves(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte, 
 	case b[0] == 0xc3, b[0] == 0xc2 && have >= 3, b[0] == 0xf3 && b[1] == 0xc3:
 		return true
 	case b[0] == 0xeb && have >= 2:
-		return s.jumpsOut(fn, info, at+2+uint32(signed8(b[1])))
+		e.Jumps, e.Target = true, at+2+signed8(b[1])
+		return true
 	case b[0] == 0xe9 && have == 5:
-		return s.jumpsOut(fn, info, at+5+uint32(signed32(b[1:])))
+		e.Jumps, e.Target = true, at+5+signed32(b[1:])
+		return true
 	case b[0] == 0xff && b[1] == 0x25: // jmp [rip+disp]
 		return true
 	}
@@ -124,23 +155,17 @@ func (s *peStep) jumpsOut(fn pe.RuntimeFunction, info *pe.AMD64Info, target uint
 
 // runEpilog runs the rest of an epilog forward. ret imm16 removes nothing more
 // than the return address: what else it removes is the caller's.
-func (s *peStep) runEpilog(info *pe.AMD64Info, code []byte) unwind.Stop {
-	n, reg, disp := stackAdjust(code, info.FrameReg)
-	if n != 0 {
-		if !s.need(reg) {
+func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
+	if e.Moves {
+		if !s.need(e.Base) {
 			return unwind.Unreadable
 		}
-		s.regs.GPR[context.RSP] = s.regs.GPR[reg] + disp
+		s.regs.GPR[context.RSP] = s.regs.GPR[e.Base] + e.Disp
 	}
-	for range maxPops {
-		k, reg := popInstruction(code[n:])
-		if k == 0 {
-			break
-		}
+	for reg, ok := e.Pop(); ok; reg, ok = e.Pop() {
 		if stop := s.pop(reg); stop != unwind.StopNone {
 			return stop
 		}
-		n += k
 	}
 	return s.ret()
 }

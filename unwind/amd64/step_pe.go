@@ -117,9 +117,9 @@ func (s *peStep) leave(fn pe.RuntimeFunction, inside bool) unwind.Stop {
 	}
 	if inside {
 		if info.Version == 1 {
-			if code := s.file.Tail(s.pc, maxEpilog); s.inEpilog(fn, &info, code) {
+			if e, ok := s.inEpilog(fn, &info, s.file.Tail(s.pc, MaxEpilog)); ok {
 				s.res.Part = PEEpilog
-				return s.runEpilog(&info, code)
+				return s.runEpilog(&e)
 			}
 		} else if into, ok := epilog2(fn, &info, s.pc); ok {
 			s.res.Part = PEEpilog
