@@ -76,6 +76,8 @@ enum {
 	SEEDWALK_SEED_NO_MANAGED,
 	SEEDWALK_SEED_UNSAFE,
 	SEEDWALK_SEED_TRUNCATED,
+	SEEDWALK_SEED_STUB_ON_TOP,   /* the interrupted ip is in the CLR's code that is no method */
+	SEEDWALK_SEED_FOREIGN_STACK, /* the stack pointer is not on the thread's own stack */
 };
 
 typedef struct {
