@@ -33,7 +33,7 @@ const nonvolatile = 1<<context.RBX | 1<<context.RBP | 1<<context.RSP | 0xf<<cont
 // RUNTIME_FUNCTION included.
 func infoSize(h []byte) int {
 	n := 4 + 2*((int(h[2])+1)&^1)
-	if h[0]>>3&flagChain != 0 {
+	if chained(h) {
 		n += functionSize
 	}
 	return n
@@ -123,7 +123,7 @@ func (x *execution) chain(e *located) unwind.Stop {
 		if stop := x.codes(info, offset, fb); stop != unwind.StopNone {
 			return stop
 		}
-		if info[0]>>3&flagChain == 0 {
+		if !chained(info) {
 			return unwind.StopNone
 		}
 		parent := binary.LittleEndian.Uint32(info[len(info)-4:])
@@ -143,7 +143,7 @@ func (x *execution) frameBase(info []byte, offset uint64) (uint64, bool) {
 	if reg == 0 {
 		return x.sp, true
 	}
-	set := offset >= uint64(info[1]) || info[0]>>3&flagChain != 0
+	set := offset >= uint64(info[1]) || chained(info)
 	distance := 16 * uint64(info[3]>>4)
 	codes := info[4 : 4+2*int(info[2])]
 	for i := 0; i+1 < len(codes); i += 2 * slots(codes[i+1]) {

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -59,6 +60,7 @@ func TestStep(t *testing.T) {
 		code  []byte // there
 		exact bool
 		bp    int // RBP is the address of this word
+		r12   int // R12 too, if it is not 0
 		sp    int // caller's SP: a word
 		saved map[int]int
 		trust unwind.Trust
@@ -87,6 +89,15 @@ func TestStep(t *testing.T) {
 			code: []byte{0x5d, 0xff, 0x25, 1, 2, 3, 4}, trust: unwind.TrustEpilog},
 		{name: "tail jump by a register", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
 			code: []byte{0x5d, 0x48, 0xff, 0xe0}, trust: unwind.TrustEpilog},
+		{name: "lea from r12, which takes one more byte", info: info(0, 8, r12, 4, 3, 1, rbp<<4), at: 40, exact: true, r12: 20, sp: 20, saved: map[int]int{rbx: 18, 0: 0},
+			code: []byte{0x49, 0x8d, 0x64, 0x24, 0xf0, 0x5b, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "pop with an empty prefix", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 2, saved: map[int]int{rbp: 0},
+			code: []byte{0x40, 0x5d, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "ret with a repeat prefix", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 1, code: []byte{0xf3, 0xc3}, trust: unwind.TrustEpilog},
+		{name: "jump with a repeat prefix is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code: []byte{0xf3, 0xe9, 0, 1, 0, 0}, trust: unwind.TrustUnwindInfo},
+		{name: "pop, then no end", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
+			code: []byte{0x5d, 0x90}, trust: unwind.TrustUnwindInfo},
 		{name: "jump inside is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
 			code: []byte{0xeb, 4}, trust: unwind.TrustUnwindInfo},
 		{name: "switch is no epilogue", info: info(0, 8, 0, sub...), at: 40, exact: true, sp: 8, saved: map[int]int{r14: 4, rbx: 5, rbp: 6},
@@ -106,6 +117,9 @@ func TestStep(t *testing.T) {
 			mem := words(map[int]uint64{max(c.sp-1, 0): returnTo})
 			regs := context.AMD64{RIP: method + c.at, Known: 1<<rbp | 1<<context.RSP}
 			regs.GPR[context.RSP], regs.GPR[rbp] = stackAt, word(c.bp)
+			if c.r12 != 0 {
+				regs.GPR[r12], regs.Known = word(c.r12), regs.Known|1<<r12
+			}
 			before := regs
 			var fr unwind.Frame
 			trust, stop := f.tables(false).StepManaged(&regs, c.exact, mem, &fr)
@@ -148,6 +162,46 @@ func TestChain(t *testing.T) {
 		_, stop := f.tables(false).StepManaged(&regs, false, words(map[int]uint64{4: returnTo}), &fr)
 		if stop != c.stop || stop == unwind.StopNone && (regs.SP() != word(5) || regs.GPR[rbx] != 0x1003) {
 			t.Errorf("%s: %v sp %#x rbx %#x", c.name, stop, regs.SP(), regs.GPR[rbx])
+		}
+	}
+}
+
+// A jump from a fragment into the body of the function it belongs to, or into
+// another fragment, is no epilogue; one to the function's first byte is.
+func TestJumpToFragment(t *testing.T) {
+	const fragment, other = mapBase + 0x400, mapBase + 0x800
+	child := func(b body, parent uint64) body {
+		b.info = append(info(flagChain, 0, 0), make([]byte, functionSize)...)
+		binary.LittleEndian.PutUint32(b.info[4:], uint32(parent-codeBase))
+		binary.LittleEndian.PutUint32(b.info[12:], atInfo-codeBase)
+		return b
+	}
+	f := world([]body{
+		{rel: 0x40, size: 0x60, info: info(0, 8, 0, 8, 3<<4|2)},
+		child(body{rel: 0x400, size: 0x60}, method),
+		child(body{rel: 0x800, size: 0x60}, method),
+		{rel: 0xc00, size: 0x60},
+	}, false)
+	for name, c := range map[string]struct {
+		to    uint64
+		trust unwind.Trust
+	}{
+		"into the body":           {method + 0x20, unwind.TrustUnwindInfo},
+		"into another fragment":   {other, unwind.TrustUnwindInfo},
+		"to the first byte":       {method, unwind.TrustEpilog},
+		"into another method":     {mapBase + 0xc20, unwind.TrustEpilog},
+		"to where nothing is":     {codeEnd + 0x4000000, unwind.TrustEpilog},
+		"to the fragment's begin": {fragment, unwind.TrustUnwindInfo},
+	} {
+		f.zero(fragment, 0x200)
+		f.put(fragment+8, 0xe9)
+		f.u32(fragment+9, uint32(c.to-(fragment+13)))
+		regs := context.AMD64{RIP: fragment + 8, Known: 1 << context.RSP}
+		regs.GPR[context.RSP] = stackAt
+		var fr unwind.Frame
+		trust, stop := f.tables(false).StepManaged(&regs, true, words(nil), &fr)
+		if trust != c.trust || stop != unwind.StopNone {
+			t.Errorf("%s: %v %v, want %v", name, trust, stop, c.trust)
 		}
 	}
 }
