@@ -1,0 +1,34 @@
+package amd64
+
+import "testing"
+
+// Four addresses of one place in the cache are kept side by side; a fifth
+// drives out one of them and no more.
+func TestCacheWays(t *testing.T) {
+	u := New()
+	look := func(k uint64) uint64 { return k << 24 }
+	kept := func(n uint64) (found int) {
+		for k := uint64(1); k <= n; k++ {
+			for i := range u.cache {
+				if e := &u.cache[i]; e.addr == look(k) && e.rule.bits != 0 {
+					found++
+				}
+			}
+		}
+		return found
+	}
+	for round := range 3 {
+		for k := uint64(1); k <= ways; k++ {
+			u.lookup(look(k), true)
+		}
+		if n := kept(ways); n != ways {
+			t.Errorf("round %d: %d of %d kept", round, n, ways)
+		}
+	}
+	for k := uint64(ways + 1); k < 20; k++ {
+		u.lookup(look(k), true)
+		if n := kept(k); n != ways {
+			t.Errorf("%d kept of %d, want %d", n, k, ways)
+		}
+	}
+}
