@@ -43,8 +43,11 @@ func FuzzWalkAMD64(f *testing.F) {
 		for i := range regs.GPR {
 			regs.GPR[i] = fp + uint64(i)<<4
 		}
-		regs.GPR[context.RSP], regs.GPR[context.RBP] = walkStack, fp
-		checkWalkAMD64(t, u, plain, mods, regs, mem, guess)
+		regs.GPR[context.RSP], regs.GPR[context.RBP] = middle(stack), fp
+		for _, d := range nearby {
+			regs.RIP = ip + d
+			checkWalkAMD64(t, u, plain, mods, regs, mem, guess)
+		}
 	})
 }
 
@@ -75,6 +78,13 @@ func checkWalkAMD64(t *testing.T, u, plain *amd64.Unwinder, mods *module.Table, 
 		t.Fatalf("%v allocations", a)
 	}
 }
+
+// nearby are the distances of the addresses that are walked from one after the
+// other: a cache that takes one for another is found out.
+var nearby = [...]uint64{0, 1, 4, 64, 0}
+
+// middle is a stack pointer with room below it, where a wrong caller's may be.
+func middle(stack []byte) uint64 { return walkStack + uint64(len(stack)/4)&^15 }
 
 // maxWalkTime is far above what walkSteps steps take (each runs at most a few
 // thousand operations, a few milliseconds in all), and far below what a loop

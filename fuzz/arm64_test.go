@@ -113,12 +113,16 @@ func FuzzWalkARM64(f *testing.F) {
 			[]module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 		u.SetTable(mods)
 		plain.SetTable(mods)
-		regs := arm64.Registers{PC: pc, Sp: walkStack, Known: context.ARM64All}
+		regs := arm64.Registers{Sp: middle(stack), Known: context.ARM64All}
 		for i := range regs.X {
 			regs.X[i] = fp + uint64(i)<<4
 		}
 		regs.X[29], regs.X[30] = fp, walkBias+0x44
-		checkWalkARM64(t, u, plain, mods, regs, memory.New(memory.Run{Addr: walkStack, Data: stack}), guess)
+		mem := memory.New(memory.Run{Addr: walkStack, Data: stack})
+		for _, d := range nearby {
+			regs.PC = pc + d
+			checkWalkARM64(t, u, plain, mods, regs, mem, guess)
+		}
 	})
 }
 

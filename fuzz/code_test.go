@@ -71,7 +71,7 @@ func FuzzCodeAMD64(f *testing.F) {
 		for i := range regs.GPR {
 			regs.GPR[i] = fp + uint64(i)<<4
 		}
-		regs.GPR[context.RSP], regs.GPR[context.RBP] = walkStack, fp
+		regs.GPR[context.RSP], regs.GPR[context.RBP] = middle(stack), fp
 		mem := memory.New(memory.Run{Addr: walkStack, Data: stack[:len(stack):len(stack)]})
 		checkWalkAMD64(t, w.x64, w.plainX64, mods, regs, mem, guess)
 	})
@@ -103,7 +103,7 @@ func FuzzCodeARM64(f *testing.F) {
 			return
 		}
 		mods := w.table(codeModule(t, 183, code))
-		regs := arm64.Registers{PC: pc, Sp: walkStack, Known: context.ARM64All}
+		regs := arm64.Registers{PC: pc, Sp: middle(stack), Known: context.ARM64All}
 		for i := range regs.X {
 			regs.X[i] = fp + uint64(i)<<4
 		}

@@ -44,7 +44,11 @@ func FuzzPEStepARM64(f *testing.F) {
 		for i := range regs.X {
 			regs.X[i] = fp + uint64(i)*16
 		}
-		checkPEStepARM64(t, u, plain, regs, exact, stepStack(stack))
+		from := regs.PC
+		for _, d := range nearby {
+			regs.PC = from + d
+			checkPEStepARM64(t, u, plain, regs, exact, stepStack(stack))
+		}
 	})
 }
 

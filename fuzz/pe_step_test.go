@@ -37,7 +37,11 @@ func FuzzPEStep(f *testing.F) {
 			regs.GPR[i] = fp
 		}
 		regs.GPR[context.RSP] = stack + 512
-		checkPEStep(t, u, plain, regs, exact, mem)
+		from := regs.RIP
+		for _, d := range nearby {
+			regs.RIP = from + d
+			checkPEStep(t, u, plain, regs, exact, mem)
+		}
 	})
 }
 
