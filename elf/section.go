@@ -3,7 +3,6 @@ package elf
 import (
 	"bytes"
 	"compress/zlib"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
@@ -81,12 +80,13 @@ func (f *File) expand(s *sectionHeader, raw []byte) ([]byte, error) {
 	return nil, f.bad("compression header of "+s.name, s.off, uint64(kind), "neither zlib nor zstd")
 }
 
-// expandGNU reads "ZLIB", a big-endian size and a zlib stream.
+// expandGNU reads a .zdebug_ section.
 func (f *File) expandGNU(s *sectionHeader, raw []byte) ([]byte, error) {
-	if len(raw) < 12 || string(raw[:4]) != "ZLIB" {
-		return nil, f.bad("section "+s.name, s.off, s.size, "does not start with ZLIB and a size")
+	out, err := buf.ExpandGNU(raw, MaxSection)
+	if err != nil {
+		return nil, f.bad("section "+s.name, s.off, s.size, err.Error())
 	}
-	return f.inflate(s, raw[12:], binary.BigEndian.Uint64(raw[4:]))
+	return out, nil
 }
 
 func (f *File) inflate(s *sectionHeader, raw []byte, size uint64) ([]byte, error) {
@@ -107,20 +107,10 @@ func (f *File) unzstd(s *sectionHeader, raw []byte, size uint64) ([]byte, error)
 	return f.readExactly(s, z, size)
 }
 
-// readExactly expands to the stated size. Memory grows with what is really
-// there, not with what the size claims.
 func (f *File) readExactly(s *sectionHeader, z io.Reader, size uint64) ([]byte, error) {
-	if size > MaxSection {
-		return nil, f.bad("section "+s.name, s.off, size, "expands to more than is read")
-	}
-	var out bytes.Buffer
-	out.Grow(int(min(size, 1<<20)))
-	n, err := io.Copy(&out, io.LimitReader(z, int64(size)+1))
+	out, err := buf.ReadExactly(z, size, MaxSection)
 	if err != nil {
-		return nil, f.bad("section "+s.name, s.off, uint64(n), err.Error())
+		return nil, f.bad("section "+s.name, s.off, size, err.Error())
 	}
-	if uint64(n) != size {
-		return nil, f.bad("section "+s.name, s.off, size, "does not expand to its stated size")
-	}
-	return out.Bytes(), nil
+	return out, nil
 }

@@ -1,12 +1,7 @@
 package inspect
 
 import (
-	"bytes"
-	"compress/zlib"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/module"
@@ -17,7 +12,6 @@ import (
 // compilers for Windows, and Go's.
 type peFrames struct {
 	frames
-	packed bool // of .zdebug_frame, which package module does not load
 }
 
 // framesPE loads them as package module does, so that what is shown is what is
@@ -29,13 +23,18 @@ func framesPE(r *peReader) (*peFrames, error) {
 	d.isCode = func(rva uint64) bool { return rva <= 1<<32-1 && r.executable(uint32(rva)) }
 	m := module.PEFromFile(0, r.f, r.path, 0, 0)
 	d.table, d.err = m.CFI, m.Err
-	if d.table != nil || len(d.loadDamage()) > 0 {
-		if d.table == nil {
-			d.table, _ = cfi.Load(cfi.Sections{Arch: r.cfiArch()})
-		}
-		return d, nil
+	if dwarf := r.f.DWARF(); dwarf.Compressed {
+		d.debug = ".zdebug_frame"
+	} else if dwarf.Err != nil {
+		return nil, dwarf.Err
 	}
-	return d.zdebug(r)
+	if d.table == nil && len(d.loadDamage()) == 0 {
+		return nil, nil
+	}
+	if d.table == nil {
+		d.table, _ = cfi.Load(cfi.Sections{Arch: r.cfiArch()})
+	}
+	return d, nil
 }
 
 func (r *peReader) cfiArch() cfi.Arch {
@@ -43,48 +42,6 @@ func (r *peReader) cfiArch() cfi.Arch {
 		return cfi.ARM64
 	}
 	return cfi.AMD64
-}
-
-// zdebug loads .zdebug_frame, as Go's linker writes it.
-func (d *peFrames) zdebug(r *peReader) (*peFrames, error) {
-	const name = ".zdebug_frame"
-	s := r.f.Section(name)
-	if s == nil {
-		return nil, nil
-	}
-	data, err := expandGNU(r.f.Tail(s.RVA, int(max(s.VirtualSize, s.Size))))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s at %#x: %w", r.path, name, s.RVA, err)
-	}
-	d.debug, d.packed = name, true
-	d.table, d.err = cfi.Load(cfi.Sections{Arch: r.cfiArch(), DebugFrame: data})
-	return d, nil
-}
-
-// maxExpanded bounds what a compressed section may grow to, bytes.
-const maxExpanded = 1 << 28
-
-// expandGNU reads "ZLIB", a big-endian size and a zlib stream. Memory grows
-// with what is there, not with what the size claims.
-func expandGNU(raw []byte) ([]byte, error) {
-	if len(raw) < 12 || string(raw[:4]) != "ZLIB" {
-		return nil, errors.New("does not start with ZLIB and a size")
-	}
-	size := binary.BigEndian.Uint64(raw[4:])
-	if size > maxExpanded {
-		return nil, fmt.Errorf("expands to %d bytes, more than is read", size)
-	}
-	z, err := zlib.NewReader(bytes.NewReader(raw[12:]))
-	if err != nil {
-		return nil, err
-	}
-	defer z.Close()
-	var out bytes.Buffer
-	n, err := io.Copy(&out, io.LimitReader(z, int64(size)+1))
-	if err == nil && uint64(n) != size {
-		err = fmt.Errorf("does not expand to its stated %d bytes", size)
-	}
-	return out.Bytes(), err
 }
 
 // function describes what the exception directory and what the DWARF sections
@@ -102,7 +59,7 @@ func (r *peReader) function(addr uint64) (*Function, error) {
 	case missing == nil && err == nil:
 		own.Governs, own.Also = "the exception directory", also
 	case missing == nil:
-		also.Governs = r.withoutEntry()
+		also.Governs = "the FDE; no entry of the exception directory covers this address"
 		return also, nil
 	case err == nil:
 		own.Governs = "the exception directory; no FDE covers this address"
@@ -110,17 +67,6 @@ func (r *peReader) function(addr uint64) (*Function, error) {
 		err = fmt.Errorf("%w; %w", err, missing)
 	}
 	return own, err
-}
-
-// withoutEntry says what governs where there is an FDE and no entry.
-func (r *peReader) withoutEntry() string {
-	switch {
-	case r.dwarf.packed:
-		return "no unwind data: no entry of the exception directory covers this address, and compressed sections are not loaded"
-	case r.arch == pe.ARM64:
-		return "no unwind data: no entry of the exception directory covers this address, and ARM64 PE images are not walked by DWARF"
-	}
-	return "the FDE; no entry of the exception directory covers this address"
 }
 
 // covered reports whether an entry of the exception directory covers an RVA.
@@ -165,9 +111,5 @@ func (r *peReader) checkDWARF(c *checker) {
 	}
 	r.dwarf.check(c)
 	n := r.dwarf.alone(r)
-	if r.dwarf.packed || r.arch == pe.ARM64 {
-		c.add(Remark, "FDEs that no entry of the exception directory covers, and that are not walked by", n, nil)
-		return
-	}
 	c.add(Remark, "FDEs that govern: no entry of the exception directory covers their begin", n, nil)
 }

@@ -30,7 +30,9 @@ func PEFromFile(id uint32, f *pe.File, path string, start, end uint64) Module {
 		m.BuildID = d.String()
 	}
 	m.Err = errors.Join(f.Problems()...)
-	if s, ok := peCFI(f); ok {
+	d := f.DWARF()
+	m.Err = errors.Join(m.Err, d.Err)
+	if s, ok := peCFI(f, &d); ok {
 		table, err := cfi.Load(s)
 		if table.Len() > 0 {
 			m.CFI = table
@@ -41,8 +43,7 @@ func PEFromFile(id uint32, f *pe.File, path string, start, end uint64) Module {
 }
 
 // peCFI gives the DWARF sections of a PE image the form package cfi takes.
-func peCFI(f *pe.File) (s cfi.Sections, ok bool) {
-	d := f.DWARF()
+func peCFI(f *pe.File, d *pe.DWARF) (s cfi.Sections, ok bool) {
 	s = cfi.Sections{
 		Arch: cfi.AMD64, EHFrame: d.EHFrame, EHFrameAddr: d.EHFrameAddr,
 		DebugFrame: d.DebugFrame, DebugFrameAddr: d.DebugFrameAddr, TextAddr: d.TextAddr,

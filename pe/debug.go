@@ -1,6 +1,10 @@
 package pe
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
+)
 
 // DebugID names the build of an image and its symbol file.
 type DebugID struct {
@@ -65,16 +69,27 @@ type DWARF struct {
 	DebugFrame     []byte
 	DebugFrameAddr uint64
 	TextAddr       uint64
+	Compressed     bool  // DebugFrame was expanded from .zdebug_frame
+	Err            error // why a section that is there could not be read
 }
 
+// maxExpanded bounds what a compressed section may grow to, bytes.
+const maxExpanded = 1 << 28
+
 // DWARF returns the call frame sections; fields are nil where there is none.
-// Compressed sections (.zdebug_frame) are not read.
 func (f *File) DWARF() (d DWARF) {
 	if s := f.Section(".eh_frame"); s != nil {
 		d.EHFrame, d.EHFrameAddr = f.sectionBytes(s), f.base+uint64(s.RVA)
 	}
 	if s := f.Section(".debug_frame"); s != nil {
 		d.DebugFrame, d.DebugFrameAddr = f.sectionBytes(s), f.base+uint64(s.RVA)
+	}
+	if s := f.Section(".zdebug_frame"); s != nil && d.DebugFrame == nil {
+		out, err := buf.ExpandGNU(f.sectionBytes(s), maxExpanded)
+		if err != nil {
+			d.Err = fmt.Errorf("%s: section .zdebug_frame at RVA %#x: %w", f.name, s.RVA, err)
+		}
+		d.DebugFrame, d.Compressed = out, out != nil
 	}
 	if s := f.Section(".text"); s != nil {
 		d.TextAddr = f.base + uint64(s.RVA)
@@ -83,9 +98,9 @@ func (f *File) DWARF() (d DWARF) {
 }
 
 func (f *File) sectionBytes(s *Section) []byte {
-	n := s.VirtualSize
-	if n == 0 {
-		n = s.Size
+	n := max(s.VirtualSize, s.Size) // what Go's linker compresses it states in the file's size only
+	if s.VirtualSize != 0 && s.Name != ".zdebug_frame" {
+		n = s.VirtualSize
 	}
 	return f.Tail(s.RVA, int(n))
 }

@@ -12,7 +12,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	if u.isStart(m, addr) {
 		return makeRule(RuleEnd, i)
 	}
-	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
+	switch why := u.machine.Row(m.CFI, addr-bias(m), &u.row); why {
 	case cfi.None:
 		return compile(&u.row, m, i)
 	case cfi.NoInfo:
@@ -21,6 +21,15 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 		return makeRule(RuleUnsupported, i)
 	}
 	return makeRule(RuleBad, i)
+}
+
+// bias is what a module's addresses are above those of its call frame
+// information; that of a PE image has them as if it lay at ImageBase.
+func bias(m *module.Module) uint64 {
+	if m.PE != nil {
+		return m.Bias - m.PE.ImageBase()
+	}
+	return m.Bias
 }
 
 // isStart reports whether addr is the first instruction of a program's _start:
@@ -56,13 +65,13 @@ func (u *Unwinder) stepCFI(r *Rule, regs *Registers, exact bool, mem *memory.Win
 		return false, unwind.NoInfo
 	}
 	m, row, e := u.table.At(i), &u.row, &u.env
-	if u.machine.Row(m.CFI, unwind.LookupIP(regs.PC, exact)-m.Bias, row) != cfi.None {
+	if u.machine.Row(m.CFI, unwind.LookupIP(regs.PC, exact)-bias(m), row) != cfi.None {
 		return false, unwind.BadInfo
 	}
 	if row.FDE.Signal {
 		f.Kind = unwind.KindSignal
 	}
-	enter(e, regs, mem, m.Bias)
+	enter(e, regs, mem, bias(m))
 	cfa, ok := frameAddress(&row.CFA, e)
 	if !ok {
 		return false, unwind.Unreadable

@@ -34,9 +34,15 @@ func faultKind(r pe.ARM64Reason) Kind {
 	return RuleBad
 }
 
-// resolvePE finds a PE module's rule at an address.
+// resolvePE finds a PE module's rule at an address. Where the exception
+// directory says nothing, the image's DWARF sections are asked.
 func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 	codes, kind := u.codesAt(m, addr)
+	if kind == RuleLeafPE && m.CFI != nil {
+		if r := u.resolveCFI(m, i, addr); r.Kind() != RuleNoInfo {
+			return r
+		}
+	}
 	if kind != RulePE {
 		return makeRule(kind, i)
 	}
