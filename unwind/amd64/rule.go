@@ -14,11 +14,13 @@ const (
 	RuleNoInfo                  // nothing covers the address
 	RuleBad                     // its unwind data is malformed
 	RuleUnsupported             // its unwind data is of a kind that is not read
+	RuleNear                    // of a PE function: CFA = RSP + offset, registers in slots near it
+	RuleNearEpilog              // the same in an epilog
 	RuleSlotsPE                 // see the unwinder's PE rules
 	RulePE                      // the module's PE unwind data decides, at each step
 )
 
-var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "slots-pe", "pe"}
+var kindNames = [...]string{"none", "sp", "bp", "side", "end", "no-info", "bad", "unsupported", "near", "near-epilog", "slots-pe", "pe"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -35,8 +37,13 @@ func (k Kind) String() string {
 //	bits  5-20  CFA offset in words, or the index of the side or PE rule
 //	bits 21-44  slots of RBX RBP R12 R13 R14 R15, four bits each:
 //	            saved at CFA - 8*slot, 0 = the register is unchanged
-//	bit  21     of a PE rule, instead of slots: made for an interrupted ip
 //	bits 45-60  module index, 0xffff = none
+//
+// Those of a PE function (RuleNear, RuleNearEpilog, RuleSlotsPE) differ in:
+//
+//	bits  5-12  CFA offset in words
+//	bits 13-44  slots of nearRegs, four bits each: at CFA + 32 - 8*slot
+//	bit  63     made for an interrupted ip
 type Rule struct{ bits uint64 }
 
 const (
@@ -44,7 +51,9 @@ const (
 	offsetShift = 5
 	maxOffset   = 1<<16 - 1 // words
 	slotShift   = 21
-	exactBit    = 1 << slotShift
+	exactBit    = 1 << 63
+	nearShift   = 13
+	maxNear     = 1<<8 - 1 // words
 	slotMask    = 1<<24 - 1
 	maxSlot     = 15
 	moduleShift = 45
@@ -78,7 +87,12 @@ func (r Rule) Module() int {
 // offset is the CFA's distance from its register in bytes.
 func (r Rule) offset() uint64 { return r.bits >> offsetShift & maxOffset << 3 }
 
-// exactPE reports whether a RuleSlotsPE is for an interrupted ip rather than
+// near gives the CFA's distance from RSP in bytes and the slots of a RuleNear.
+func (r Rule) near() (off, slots uint64) {
+	return r.bits >> offsetShift & maxNear << 3, r.bits >> nearShift & (1<<32 - 1)
+}
+
+// exactPE reports whether a PE function's rule is for an interrupted ip rather than
 // for the return address behind the look-up address.
 func (r Rule) exactPE() bool { return r.bits&exactBit != 0 }
 

@@ -88,7 +88,7 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)
 		}
 		fallthrough
-	case RulePE:
+	case RulePE, RuleNear, RuleNearEpilog: // the last two near the window's edge
 		u.trust = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), regs, exact, mem, b, f)
 	case RuleEnd:

@@ -20,7 +20,7 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, hot memory.Run, 
 		if reg = context.RBP; !known(regs, reg) {
 			return false
 		}
-	case RuleSlotsPE:
+	case RuleNear, RuleNearEpilog:
 		return r.exactPE() == exact && u.stepNear(r, regs, exact, hot, b, f)
 	default:
 		return false
@@ -93,11 +93,8 @@ func slot(block *[slotBlock]byte, k uint64) uint64 {
 // stepNear is stepHot for the rule of a PE function whose registers lie near
 // the CFA.
 func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, hot memory.Run, b *unwind.Bounds, f *unwind.Frame) bool {
-	p := &u.pe.rules[r.index()&(maxPERules-1)]
-	if p.far || p.base != context.RSP && !known(regs, int(p.base)) {
-		return false
-	}
-	cfa := regs.GPR[p.base&15] + uint64(int64(p.cfa))
+	off, slots := r.near()
+	cfa := regs.GPR[context.RSP] + off
 	at, size := cfa+nearAbove-slotBlock-hot.Addr, uint64(len(hot.Data))
 	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
 		return false
@@ -108,28 +105,36 @@ func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, hot memory.Run,
 		return false
 	}
 	describe(r, regs, exact, f)
-	restoreNear(uint64(p.near), block, regs)
-	regs.Known = regs.Known&p.kept | p.saved | 1<<context.RSP
+	restoreNear(slots, block, regs)
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	f.CFA, u.trust = cfa, p.trust
+	f.CFA, u.trust = cfa, unwind.TrustUnwindInfo
+	if r.Kind() == RuleNearEpilog {
+		u.trust = unwind.TrustEpilog
+	}
 	return true
 }
 
 // restoreNear is restoreBlock for the registers of nearRegs.
 func restoreNear(s uint64, block *[slotBlock]byte, regs *Registers) {
+	have := regs.Known&windowsKept | 1<<context.RSP
 	if k := s & 15; k != 0 {
 		regs.GPR[context.RBX] = slot(block, k)
+		have |= 1 << context.RBX
 	}
 	if k := s >> 4 & 15; k != 0 {
 		regs.GPR[context.RBP] = slot(block, k)
+		have |= 1 << context.RBP
 	}
 	if k := s >> 8 & 15; k != 0 {
 		regs.GPR[context.RSI] = slot(block, k)
+		have |= 1 << context.RSI
 	}
 	if k := s >> 12 & 15; k != 0 {
 		regs.GPR[context.RDI] = slot(block, k)
+		have |= 1 << context.RDI
 	}
 	if s >>= 16; s != 0 {
-		restoreHigh(s, block, regs)
+		have |= restoreHigh(s, block, regs)
 	}
+	regs.Known = have
 }
