@@ -16,7 +16,7 @@ type entry struct {
 }
 
 // Unwinder steps and walks stacks of one process. It holds the rule cache and
-// the interpreter's storage (about 430 KiB), so keep one per walking thread;
+// the interpreter's storage (about 200 KiB), so keep one per walking thread;
 // it is not safe for concurrent use.
 type Unwinder struct {
 	table   *module.Table

@@ -8,10 +8,10 @@
 //
 // Glossary. A *rule* says how to get from a frame to its caller at one address.
 // A *slot* is where a register was saved, in words below the CFA. A *side
-// rule* is one that does not fit a Rule's bits, a *PE rule* one of a Windows
-// function: more registers, in places both sides of the CFA. A *look-up address* is the
-// address whose rule is wanted: ip for an exact frame, ip-1 for a return
-// address. *Known* registers are those whose value in this frame is certain.
+// rule* is one that does not fit a Rule's bits, a *PE rule* such a one of a
+// Windows function. A *look-up address* is the address whose rule is wanted: ip
+// for an exact frame, ip-1 for a return address. *Known* registers are those
+// whose value in this frame is certain.
 //
 // Strategy: an address's rule is looked for in a cache of sets of four; on a
 // miss its module's unwind data is interpreted once and packed. A step runs
