@@ -1,35 +1,83 @@
 package rules
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// Every rule, broken, shows what it warns of; kept, it shows nothing in any
-// order of steps within its bounds.
-func TestRules(t *testing.T) {
+// atLeast is how many interleavings the kept worlds must have been tried in.
+const atLeast = 1_000_000
+
+var machines = []image.Arch{image.AMD64, image.ARM64}
+
+// Every rule, broken, shows what it warns of, on both architectures.
+func TestBroken(t *testing.T) {
 	for _, r := range All() {
-		t.Run(r.Name+"/broken", func(t *testing.T) {
-			rep := r.Explore(true)
-			if rep.First == nil || rep.First.Outcome != r.Wants {
-				t.Fatalf("found nothing in %d interleavings: %+v", rep.Interleavings, rep)
-			}
-			if says := rep.First.Fault + graphText(rep.First); !strings.Contains(says, r.Says) {
-				t.Errorf("it says %q, without %q", says, r.Says)
-			}
-		})
-		t.Run(r.Name+"/kept", func(t *testing.T) {
-			rep := r.Explore(false)
-			if rep.First != nil {
-				t.Fatalf("%v: %s\n%s", rep.First.Outcome, rep.First.Fault, graphText(rep.First))
-			}
-			if !rep.Exhausted {
-				t.Errorf("not every order within the bounds was tried")
-			}
-			t.Logf("%d interleavings, deepest %d steps", rep.Interleavings, rep.MaxDepth)
-		})
+		for _, a := range machines {
+			t.Run(r.Name+"/"+a.String(), func(t *testing.T) {
+				r.Setup.Arch = a
+				rep := r.Explore(true)
+				if rep.First == nil || rep.First.Outcome != r.Wants {
+					t.Fatalf("wants %v, found nothing of it in %d interleavings: %+v", r.Wants, rep.Interleavings, rep)
+				}
+				if says := rep.First.Fault + graphText(rep.First); !strings.Contains(says, r.Says) {
+					t.Errorf("it says %q, without %q", says, r.Says)
+				}
+				again := r.Run(true, sched.Replay(rep.First.Choices))
+				if again.Timeline() != rep.First.Timeline() {
+					t.Errorf("the same choices tell another story:\n%s\n%s", rep.First.Timeline(), again.Timeline())
+				}
+			})
+		}
+	}
+}
+
+// Every rule, kept, shows nothing in any order of steps within its bounds.
+func TestKept(t *testing.T) {
+	total := 0
+	for _, r := range All() {
+		for _, a := range machines {
+			t.Run(r.Name+"/"+a.String(), func(t *testing.T) {
+				r.Setup.Arch = a
+				r.Bounds.Workers = runtime.NumCPU()
+				rep := r.Explore(false)
+				if rep.First != nil {
+					t.Fatalf("%v: %s\n%s\n%s", rep.First.Outcome, rep.First.Fault, graphText(rep.First), rep.First.Timeline())
+				}
+				if !rep.Exhausted {
+					t.Errorf("not every order within the bounds was tried")
+				}
+				total += rep.Interleavings
+				fmt.Printf("%-22s %-5v %8d interleavings, at most %d preemptions, deepest %d steps\n",
+					r.Name, a, rep.Interleavings, r.Bounds.Preemptions, rep.MaxDepth)
+			})
+		}
+	}
+	fmt.Printf("%d interleavings of %d kept worlds: nothing found\n", total, 2*len(All()))
+	if full := testing.CoverMode() == "" && !testing.Short(); full && total < atLeast {
+		t.Errorf("%d interleavings in all, want %d", total, atLeast)
+	}
+}
+
+// Names are what people type, and texts are what they read.
+func TestRulesAreWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range All() {
+		if r.Name == "" || seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Broken == nil || r.Kept == nil || r.Wants == sched.Done {
+			t.Errorf("rule %q: a part is missing, or the name is taken", r.Name)
+		}
+		seen[r.Name] = true
+		if got, err := Find(r.Name); err != nil || got.Line != r.Line {
+			t.Errorf("%s is not found: %v", r.Name, err)
+		}
+	}
+	if _, err := Find("no-such-rule"); err == nil {
+		t.Error("an unknown name is found")
 	}
 }
 
