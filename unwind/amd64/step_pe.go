@@ -270,6 +270,9 @@ func (s *peStep) load(reg uint8, at uint64) unwind.Stop {
 	v, ok := s.word(at)
 	switch {
 	case ok:
+		// A rule keeps no word that a stack pointer set later makes needless, but
+		// that must be there all the same.
+		s.deep = s.deep || s.symbolic && reg == context.RSP
 		s.regs.GPR[reg] = v
 		s.regs.Known |= 1 << reg
 	case reg == context.RSP:
