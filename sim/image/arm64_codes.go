@@ -84,8 +84,8 @@ func two(code uint32, bits int, n, less int64) ([]byte, error) {
 	return nil, errNoCode
 }
 
-// short is a byte with n/8-less in its low bits.
-func short64(code byte, bits int, n, less int64) ([]byte, error) {
+// low is a byte with n/8-less in its low bits.
+func low(code byte, bits int, n, less int64) ([]byte, error) {
 	if v := n/8 - less; n%8 == 0 && v >= 0 && v < 1<<bits {
 		return []byte{code | byte(v)}, nil
 	}
@@ -119,9 +119,9 @@ func (a *actARM64) preCode() ([]byte, error) {
 	case a.vector:
 		return two(0xde00|(r-8)<<5, 5, n, 1) // save_freg_x
 	case pair && r == 29:
-		return short64(0x80, 6, n, 1) // save_fplr_x
+		return low(0x80, 6, n, 1) // save_fplr_x
 	case pair && r == 19 && n <= 248:
-		return short64(0x20, 5, n, 0) // save_r19r20_x
+		return low(0x20, 5, n, 0) // save_r19r20_x
 	case pair:
 		return two(0xcc00|(r-19)<<6, 6, n, 1) // save_regp_x
 	}
@@ -141,7 +141,7 @@ func (a *actARM64) offsetCode() ([]byte, error) {
 	case a.vector:
 		return nil, errNoCode
 	case next && r == 29:
-		return short64(0x40, 6, n, 0) // save_fplr
+		return low(0x40, 6, n, 0) // save_fplr
 	case next:
 		return two(0xc800|(r-19)<<6, 6, n, 0) // save_regp
 	case pair && a.regs[1] == x30 && (r-19)%2 == 0:

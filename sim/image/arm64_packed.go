@@ -13,7 +13,6 @@ type sectionsARM64 struct {
 	prolog []Op
 	late   []Op // the fragment's own prolog
 	epilog []Op // with the return
-	body   uint32
 }
 
 func sectionsOf(f *Func) (s sectionsARM64) {
