@@ -2,8 +2,11 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -13,26 +16,102 @@ import (
 // its stack was copied, leaf first. A complete stack has every one of them and
 // no other; one with gaps has no frame that is not in the truth, in its order.
 // Frames that say of themselves that they are doubtful may be wrong.
-func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result) error {
+//
+// By contract the CLR walks through dynamic methods, and through methods that it
+// hides, without a word. Where such a frame was called by a frame the CLR
+// reports and has called another one, nobody but the runtime's own tables could
+// know of it: unreported counts them, they are not missing.
+func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result) (unreported int, err error) {
 	if res.Complete() {
 		return h.whole(truth, out)
 	}
-	return h.part(truth, out)
+	return 0, h.part(truth, out)
 }
 
-func (h *Host) whole(truth []machine.Frame, out []merge.Frame) error {
-	for i := range min(len(truth), len(out)) {
-		if why := h.differs(&truth[i], &out[i]); why != "" {
-			if out[i].Trust.Doubtful() {
-				return nil
-			}
-			return fmt.Errorf("frame %d: %s", i, why)
+func (h *Host) whole(truth []machine.Frame, out []merge.Frame) (unreported int, err error) {
+	i, j := 0, 0
+	for i < len(truth) && j < len(out) {
+		why := h.differs(&truth[i], &out[j])
+		switch {
+		case why == "":
+			j++
+		case h.unreported(truth, i) && j > 0 && out[j-1].Kind == unwind.KindManaged:
+			unreported++
+		case out[j].Trust.Doubtful():
+			return unreported, nil
+		default:
+			return unreported, fmt.Errorf("frame %d: %s", j, why)
+		}
+		i++
+	}
+	if i != len(truth) || j != len(out) {
+		return unreported, fmt.Errorf("a stack said to be complete has %d frames, the true one %d, of which the CLR does not report %d", len(out), len(truth), unreported)
+	}
+	return unreported, nil
+}
+
+// unreported reports whether frame i of the truth is in the midst of managed
+// code and of a kind that the CLR says nothing of.
+func (h *Host) unreported(truth []machine.Frame, i int) bool {
+	if i == 0 || !h.w.CLR.Codes.Managed(truth[i-1].State.PC) {
+		return false
+	}
+	kind, _ := h.w.CLR.Codes.At(truth[i].State.PC)
+	return kind == vm.Dynamic || kind == vm.Hidden
+}
+
+// CheckSeed holds the verdict on a seed, and a seed that was found, against the
+// truth: it must be the top-most managed frame with every register that
+// functions preserve.
+func (h *Host) CheckSeed(truth []machine.Frame, v seed.Verdict, st *machine.State) error {
+	top := 0
+	for top < len(truth) && !h.w.CLR.Codes.Managed(truth[top].State.PC) {
+		top++
+	}
+	switch {
+	case v == seed.NoManaged && top < len(truth):
+		return fmt.Errorf("no managed frame, says the verdict; there is %s", truth[top].Func.Name)
+	case v == seed.NotNeeded && top != 0:
+		return fmt.Errorf("the top frame is managed, says the verdict; it is %s", truth[0].Func.Name)
+	case v != seed.Found:
+		return nil
+	case top == len(truth):
+		return fmt.Errorf("a seed was found where no managed frame is: ip %#x", st.PC)
+	}
+	want := &truth[top].State
+	if st.PC != want.PC {
+		return fmt.Errorf("the seed's ip is %#x, truly %#x (%s)", st.PC, want.PC, truth[top].Func.Name)
+	}
+	for _, r := range h.preserved() {
+		if st.R[r] != want.R[r] {
+			return fmt.Errorf("the seed's register %d is %#x, truly %#x (%s)", r, st.R[r], want.R[r], truth[top].Func.Name)
 		}
 	}
-	if len(truth) != len(out) {
-		return fmt.Errorf("a stack said to be complete has %d frames, the true one %d", len(out), len(truth))
+	for r := range want.V {
+		if h.vectorPreserved(r) && st.V[r] != want.V[r] {
+			return fmt.Errorf("the seed's vector register %d is %#x, truly %#x (%s)", r, st.V[r], want.V[r], truth[top].Func.Name)
+		}
 	}
 	return nil
+}
+
+// preserved lists the general registers that functions preserve, SP among them.
+func (h *Host) preserved() []image.Reg {
+	switch {
+	case h.w.Arch == image.ARM64:
+		return []image.Reg{19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 31}
+	case h.w.Format() == image.PE:
+		return []image.Reg{3, 4, 5, 6, 7, 12, 13, 14, 15}
+	}
+	return []image.Reg{3, 4, 5, 12, 13, 14, 15}
+}
+
+// vectorPreserved: XMM6-XMM15 on Windows, the low halves of V8-V15 on ARM64.
+func (h *Host) vectorPreserved(r int) bool {
+	if h.w.Arch == image.ARM64 {
+		return r >= 8 && r < 16
+	}
+	return h.w.Format() == image.PE && r >= 6 && r < 16
 }
 
 func (h *Host) part(truth []machine.Frame, out []merge.Frame) error {
@@ -73,4 +152,29 @@ func (h *Host) differs(t *machine.Frame, f *merge.Frame) string {
 		return fmt.Sprintf("%s has sp %#x, truly %#x", t.Func.Name, f.SP, sp)
 	}
 	return ""
+}
+
+// story tells both stacks side by side, for people.
+func (h *Host) story(truth []machine.Frame, out []merge.Frame) string {
+	var b strings.Builder
+	sp, fp := h.w.Arch.SP(), h.w.Arch.FP()
+	for i := range truth {
+		t := &truth[i]
+		fmt.Fprintf(&b, "\n  true %2d %-16s ip %#x sp %#x fp %#x exact %v", i, t.Func.Name, t.State.PC, t.State.R[sp], t.State.R[fp], t.Exact)
+	}
+	for i := range out {
+		f := &out[i]
+		fmt.Fprintf(&b, "\n  said %2d %-16s ip %#x sp %#x fp %#x exact %v %v", i, h.name(f), f.IP, f.SP, f.FP, f.Exact, f.Trust)
+	}
+	return b.String()
+}
+
+func (h *Host) name(f *merge.Frame) string {
+	if f.Kind == unwind.KindGap {
+		return "gap: " + f.Gap.String()
+	}
+	if _, fn := h.w.Find(unwind.LookupIP(f.IP, f.Exact)); fn != nil {
+		return fn.Name
+	}
+	return "?"
 }

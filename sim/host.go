@@ -19,12 +19,17 @@ type Host struct {
 	A         *sched.Actor      // the sampler
 	Truth     [][]machine.Frame // of the last capture of each slot, leaf first
 	Counts    Counts
+	Wrap      Wrap // put around the product's seeder by SampleAll; nil: nothing
 	slots     []*slot
 	destroyed map[clr.ThreadID]bool
 	claimed   clr.ThreadID // whose destruction waits
 	inside    bool         // all destructions wait
 	window    int          // threads suspended by the sampler
 }
+
+// Wrap makes another seeder of the product's: a test's, that damages what was
+// captured.
+type Wrap func(s snapshot.Seeder) snapshot.Seeder
 
 var (
 	_ clr.Threads = (*Host)(nil)
@@ -78,7 +83,7 @@ func (h *Host) threadDestroyed(a *sched.Actor, t *vm.Thread) {
 
 func (h *Host) slot(i int) *slot {
 	for len(h.slots) <= i {
-		h.slots = append(h.slots, &slot{stack: make([]byte, StackSize), frames: make([]clr.SnapshotFrame, 0, frameCount)})
+		h.slots = append(h.slots, &slot{stack: make([]byte, h.w.stack()), frames: make([]clr.SnapshotFrame, 0, frameCount)})
 		h.Truth = append(h.Truth, nil)
 	}
 	return h.slots[i]

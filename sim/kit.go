@@ -165,12 +165,28 @@ func (m *maker) random(name string) {
 		} else {
 			f = image.RandomAMD64(m.rng, m.kit.Format, name)
 		}
-		if f.Entry == image.Called && !f.Root && !f.NoInfo && callSite(&f) >= 0 {
+		if f.Entry == image.Called && !f.Root && !f.NoInfo && callSite(&f) >= 0 && frameSize(&f) <= MaxFrame {
 			m.add(f, nil)
 			return
 		}
 	}
 	m.add(image.Func{}, fmt.Errorf("no random shape with a call site for %s", name))
+}
+
+// MaxFrame bounds the frames of random functions, bytes: some are larger than a
+// page, and a stack still holds dozens.
+const MaxFrame = 4608
+
+// frameSize is how far f's prolog and body move the stack pointer at most.
+func frameSize(f *image.Func) (n int64) {
+	for i := range f.Ops {
+		for _, e := range f.Ops[i].Effects {
+			if (e.Kind == image.Add || e.Kind == image.Set) && e.Imm < 0 {
+				n -= e.Imm
+			}
+		}
+	}
+	return n
 }
 
 // callSite is the index of the first op of f that calls, or -1.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/snapshot"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -39,6 +40,33 @@ var toolbox = sync.Pool{New: func() any {
 // Tally counts what became of a world's samples.
 type Tally struct {
 	Samples, Complete, Native, Gaps, Gone, Frames int
+
+	Unreported int // frames of dynamic or hidden methods amid managed code
+	Doubtful   int // frames found by a guess that nothing confirmed
+	Seeds      int // seeds found and given
+	Skipped    int // rounds and samples that were not to be had
+	ByGap      [merge.GapCount]int
+	Verdicts   [seed.VerdictCount]int
+}
+
+// Add adds o's counts.
+func (t *Tally) Add(o *Tally) {
+	t.Samples += o.Samples
+	t.Complete += o.Complete
+	t.Native += o.Native
+	t.Gaps += o.Gaps
+	t.Gone += o.Gone
+	t.Frames += o.Frames
+	t.Unreported += o.Unreported
+	t.Doubtful += o.Doubtful
+	t.Seeds += o.Seeds
+	t.Skipped += o.Skipped
+	for i, n := range o.ByGap {
+		t.ByGap[i] += n
+	}
+	for i, n := range o.Verdicts {
+		t.Verdicts[i] += n
+	}
 }
 
 // SampleAll is the product's sampler: n rounds over all threads the profiler
@@ -84,6 +112,10 @@ func (s *sampling) threads(n int) {
 	for range n {
 		for _, t := range s.h.Known() {
 			o := ts.Sample(t)
+			if o.Advice == snapshot.AdviceNotPrimed {
+				s.tally.Skipped++
+				continue
+			}
 			s.judge(0, &ts.Capture, o.Advice)
 		}
 	}
@@ -94,6 +126,10 @@ func (s *sampling) rounds(n int) {
 	sp := snapshot.New(s.h, slotCount)
 	for range n {
 		o := sp.Round(s.h.Known())
+		if o.Captures == 0 {
+			s.tally.Skipped++
+			s.h.Pause(0)
+		}
 		for i := range o.Captures {
 			c := &sp.Captures[i]
 			advice := snapshot.AdviceGone
@@ -115,9 +151,17 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	res := s.merge(c, s.tools.out[:])
 	out := s.tools.out[:res.N]
 	s.tally.Frames += res.N
-	if err := s.h.Check(s.h.Truth[slot], out, &res); err != nil {
-		s.h.A.Fault("a wrong stack (%v, %v, %v): %v", res.Verdict, c.Result, advice, err)
+	n, err := s.h.Check(s.h.Truth[slot], out, &res)
+	if err == nil {
+		err = s.seeded(slot, c, res.Verdict)
 	}
+	if err != nil {
+		s.h.A.Fault("a wrong stack (%v, %v, %v): %v%s", res.Verdict, c.Result, advice, err, s.h.story(s.h.Truth[slot], out))
+	}
+	s.tally.Unreported += n
+	s.tally.Doubtful += res.Doubtful
+	s.tally.ByGap[res.Gap]++
+	s.tally.Verdicts[res.Verdict]++
 	switch {
 	case !res.Complete():
 		s.tally.Gaps++
@@ -126,6 +170,16 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	default:
 		s.tally.Complete++
 	}
+}
+
+// seeded holds the seed that the CLR was given against the truth.
+func (s *sampling) seeded(slot int, c *clr.Capture, v seed.Verdict) error {
+	if !c.Seeded {
+		return nil
+	}
+	s.tally.Seeds++
+	st := s.h.seed(c)
+	return s.h.CheckSeed(s.h.Truth[slot], v, &st)
 }
 
 // use takes the tools of w's architecture.
@@ -142,6 +196,9 @@ func (s *sampling) use(w *World) {
 		t.amd64.SetTable(w.Kit.Table)
 		t.seedAMD64.SetSpecials(w.Specials)
 		s.seed = t.seedAMD64
+	}
+	if s.h.Wrap != nil {
+		s.seed = s.h.Wrap(s.seed)
 	}
 	m.SetTable(w.Kit.Table)
 	m.SetSpecials(w.Specials)

@@ -51,9 +51,7 @@ func (w *World) Find(ip uint64) (*image.Image, *image.Func) {
 
 // call calls the function name, runs body inside it, and returns.
 func (t *Thread) call(name string, body func()) {
-	im, f := t.W.Kit.Lookup(name)
-	t.M.Loop() // a body may call many times from its one call site
-	t.M.Call(im, f)
+	f := t.enter(name)
 	depth := t.M.Depth()
 	t.toCall()
 	t.A.Yield("%s", f.Name)
@@ -61,6 +59,25 @@ func (t *Thread) call(name string, body func()) {
 		body()
 	}
 	t.leave(depth)
+}
+
+// enter performs a call of the function name.
+func (t *Thread) enter(name string) *image.Func {
+	im, f := t.W.Kit.Lookup(name)
+	t.M.Loop() // a body may call many times from its one call site
+	if !t.M.Call(im, f) {
+		t.A.Fault("%s cannot call %s: no call site, or no room on the stack", t.A.Name(), name)
+	}
+	return f
+}
+
+// Known reports whether the CLR knows t.
+func (t *Thread) Known() bool { return t.Hijack != nil }
+
+// Room is how many bytes of t's stack are left.
+func (t *Thread) Room() uint64 {
+	low, _ := t.M.Bounds()
+	return t.M.State().R[t.W.Arch.SP()] - low
 }
 
 // leave runs the function at depth to its end.
@@ -101,10 +118,9 @@ func (t *Thread) Managed(name string, body func()) {
 // preemptive mode within body, and the Frame chain knows its caller. After it
 // the thread waits for any suspension of the runtime to end.
 func (t *Thread) PInvoke(name string, body func()) {
-	im, f := t.W.Kit.Lookup(name)
 	t.M.Loop()
 	caller := t.M.State()
-	t.M.Call(im, f)
+	f := t.enter(name)
 	depth := t.M.Depth()
 	t.push(caller, false)
 	t.W.CLR.Leave(t.Thread)
@@ -126,6 +142,41 @@ func (t *Thread) Stub(stub, name string, body func()) {
 // Helper calls a helper of the CLR from managed code that stays in cooperative
 // mode: what needs a seed.
 func (t *Thread) Helper(name string, body func()) { t.call(name, body) }
+
+// Framed is Helper with an entry on the Frame chain: a helper that runs managed
+// code in turn, by Reenter.
+func (t *Thread) Framed(name string, body func()) {
+	t.M.Loop()
+	caller := t.M.State()
+	f := t.enter(name)
+	depth := t.M.Depth()
+	t.push(caller, false)
+	t.toCall()
+	t.A.Yield("%s", f.Name)
+	body()
+	t.leave(depth)
+	t.pop()
+}
+
+// Reenter is Managed from a helper that is in cooperative mode already.
+func (t *Thread) Reenter(name string, body func()) {
+	t.call(CallManaged, func() { t.call(name, body) })
+}
+
+// Signal runs an unmanaged function as a signal's handler (Linux).
+func (t *Thread) Signal(name string, body func()) {
+	_, f := t.W.Kit.Lookup(name)
+	if !t.M.Interrupt(t.W.Kit.System, f) {
+		t.A.Fault("%s: no room for a signal", t.A.Name())
+	}
+	depth := t.M.Depth()
+	t.toCall()
+	t.A.Yield("signal handler")
+	if body != nil {
+		body()
+	}
+	t.leave(depth - 1) // the trampoline too
+}
 
 // push puts the managed frame t has just called from on the Frame chain.
 func (t *Thread) push(before machine.State, resumable bool) {
@@ -152,11 +203,10 @@ func (w *World) waitFrames(a *sched.Actor, v *vm.Thread, resumable bool, block f
 }
 
 func (t *Thread) wait(outer string, resumable bool, block func()) {
-	im, f := t.W.Kit.Lookup(outer)
 	t.M.Loop()
 	before := t.M.State()
 	managed := t.W.CLR.Codes.Managed(before.PC)
-	t.M.Call(im, f)
+	t.enter(outer)
 	depth := t.M.Depth()
 	if managed && resumable {
 		t.push(before, true)

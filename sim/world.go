@@ -34,6 +34,14 @@ type Setup struct {
 	Arch    image.Arch
 	Run     uint64 // of the kit and of the threads' registers
 	Fine    bool   // every instruction is a scheduling point, else calls only
+	Stack   uint64 // size of the threads' stacks, bytes; 0: StackSize
+}
+
+func (s Setup) stack() uint64 {
+	if s.Stack == 0 {
+		return StackSize
+	}
+	return s.Stack
 }
 
 // Format is the image format of the setup's platform.
@@ -105,7 +113,7 @@ type Thread struct {
 func (w *World) Spawn(name string, body func(t *Thread)) *Thread {
 	t := &Thread{W: w}
 	high := uint64(stackBase + stackStride*(len(w.threads)+1))
-	m := machine.New(w.Arch, high-StackSize, high, w.Run^uint64(len(w.threads)+1))
+	m := machine.New(w.Arch, high-w.stack(), high, w.Run^uint64(len(w.threads)+1))
 	id := w.nextID
 	w.nextID += 0x10
 	w.threads = append(w.threads, t)
@@ -125,7 +133,12 @@ func (w *World) Spawn(name string, body func(t *Thread)) *Thread {
 
 // SpawnManaged starts a thread of the CLR, whose body runs in a method.
 func (w *World) SpawnManaged(name string, body func(t *Thread)) *Thread {
-	t := w.Spawn(name, func(t *Thread) { t.Managed(Method(0), func() { body(t) }) })
+	return w.SpawnManagedIn(name, Method(0), body)
+}
+
+// SpawnManagedIn is SpawnManaged with the method to run in.
+func (w *World) SpawnManagedIn(name, method string, body func(t *Thread)) *Thread {
+	t := w.Spawn(name, func(t *Thread) { t.Managed(method, func() { body(t) }) })
 	w.adopt(t)
 	return t
 }

@@ -117,8 +117,7 @@ func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
 	block := func() {
 		t.Mode = Preemptive
 		for c.suspender != nil && c.suspender != a {
-			by := c.suspender
-			a.WaitUntil("the runtime to go on", func() bool { return c.suspender == nil || c.suspender == a }, by)
+			a.WaitUntil("the runtime to go on", func() bool { return c.suspender == nil || c.suspender == a }, c.stopper())
 		}
 		t.Mode = mode
 	}
@@ -127,6 +126,17 @@ func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
 		return
 	}
 	c.Wait(a, t, resumable, block)
+}
+
+// stopper is whoever stops the runtime at the time: before a waiter notices that
+// one suspension is over the next may have begun.
+func (c *CLR) stopper() sched.Waitee {
+	return &sched.Group{Name: "who stops the runtime", Members: func() []sched.Waitee {
+		if c.suspender == nil {
+			return nil
+		}
+		return []sched.Waitee{c.suspender}
+	}}
 }
 
 // hijack replaces the return address of the managed frame t runs in, so that its

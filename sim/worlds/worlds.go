@@ -1,0 +1,150 @@
+// Package worlds makes random large worlds of package sim from a number: every
+// CLR variant, both architectures, functions of random shapes, threads that do
+// random nested things while the product's sampler looks at them.
+//
+// Sources: those of packages sim and vm.
+//
+// Glossary. A *run* is the number all is drawn from: world, code, programs and
+// schedule. A *program* is what a thread does. An *unreported* frame is one of a
+// dynamic or hidden method between reported ones, of which the CLR says nothing
+// by contract.
+//
+// Strategy. Every merged stack, verdict and seed is held against the truth by
+// package sim; what is wrong is a fault of the world, which names its run. What
+// the samples were is counted and printed as a table, so that a world in which
+// nothing happens is seen. Damage (damage.go) is put on what the sampler
+// captured, to see what bad seeds do.
+//
+// Known gaps: programs take locks in one order only and never wait for a
+// collection while they hold one, since an application's own deadlocks are not
+// what is looked for; no managed thread is created by a native one that the CLR
+// does not know.
+package worlds
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// kits is how many kits of random shapes there are of each architecture and
+// format. They are shared, since making one takes as long as a world.
+const kits = 12
+
+// maxSteps bounds a world. The longest of the first 10,000 takes a tenth of it.
+const maxSteps = 400_000
+
+// stackSize of the threads of random worlds, bytes.
+const stackSize = 0xc000
+
+// Report is what became of a world.
+type Report struct {
+	Run    uint64
+	Setup  sim.Setup
+	Result sched.Result
+	Tally  sim.Tally
+	Counts sim.Counts
+}
+
+// Rerun says how to see the world again.
+func Rerun(run uint64) string {
+	return fmt.Sprintf("go test ./sim/worlds -run TestWorld -world %d", run)
+}
+
+// Err says what went wrong, nil if nothing did.
+func (r *Report) Err() error {
+	if r.Result.Outcome == sched.Done {
+		return nil
+	}
+	graph := ""
+	if r.Result.Graph != nil {
+		graph = "\n" + r.Result.Graph.Text()
+	}
+	return fmt.Errorf("world %d (%v, %v): %v after %d steps: %s%s\nagain: %s", r.Run, r.Setup.Variant, r.Setup.Arch,
+		r.Result.Outcome, r.Result.Steps, r.Result.Fault, graph, Rerun(r.Run))
+}
+
+// setup draws the world's kind.
+func setup(rng *rand.Rand) sim.Setup {
+	vs := vm.Variants()
+	return sim.Setup{
+		Variant: vs[rng.IntN(len(vs))],
+		Arch:    image.Arch(rng.IntN(2)),
+		Run:     1 + rng.Uint64N(kits),
+		Fine:    rng.IntN(3) == 0,
+		Stack:   stackSize,
+	}
+}
+
+// Options of Run.
+type Options struct {
+	Trace  bool
+	Seeder sim.Wrap // put around the product's seeder; nil: nothing
+	Setup  func(s *sim.Setup)
+	Rounds int // of the sampler; 0: drawn
+}
+
+// Run makes the world of a number and runs it.
+func Run(run uint64, o Options) Report {
+	rng := rand.New(rand.NewPCG(run, 0x5eed))
+	s := setup(rng)
+	if o.Setup != nil {
+		o.Setup(&s)
+	}
+	r := Report{Run: run, Setup: s}
+	ws := sched.New(sched.Random(run), sched.Options{MaxSteps: maxSteps, Trace: o.Trace})
+	w, err := sim.NewWorld(ws, s)
+	if err != nil {
+		panic(err) // a kit that cannot be made: no world can
+	}
+	if rng.IntN(2) == 0 {
+		w.Specials = &seed.Specials{IsMethod: func(ip uint64) bool {
+			id, hr := w.Host.FunctionFromIP(ip)
+			return !hr.Failed() && id != 0
+		}}
+	}
+	w.Host.Wrap = o.Seeder
+	ws.AtEnd = func() string { return balanced(w) }
+	populate(w, rng)
+	rounds := 1 + rng.IntN(4)
+	if o.Rounds != 0 {
+		rounds = o.Rounds
+	}
+	w.Host.Sampler(func(*sched.Actor) { r.Tally = w.Host.SampleAll(rounds) })
+	r.Result = ws.Run()
+	r.Counts = w.Host.Counts
+	return r
+}
+
+// balanced is what must hold at a world's end.
+func balanced(w *sim.World) string {
+	for _, t := range w.Threads() {
+		if n := t.A.Suspends(); n != 0 && !t.A.Ended() { // one that ended in its grace keeps its count
+			return fmt.Sprintf("%s is left with suspend count %d", t.A.Name(), n)
+		}
+		if t.Hijack != nil && t.Hijack.Owner() != nil {
+			return t.A.Name() + " is left with its hijack lock taken"
+		}
+	}
+	if w.CLR.Suspending() {
+		return "the runtime is left suspended"
+	}
+	if c := &w.Host.Counts; c.Suspends != c.Resumes {
+		return fmt.Sprintf("%d suspensions, %d resumes", c.Suspends, c.Resumes)
+	}
+	return ""
+}
+
+// populate starts the threads of a world.
+func populate(w *sim.World, rng *rand.Rand) {
+	n := 3 + rng.IntN(6)
+	c := &crowd{w: w, left: 4}
+	for i := range n {
+		c.start(fmt.Sprintf("thread %d", i), rng, 8+rng.IntN(24))
+	}
+}
