@@ -226,16 +226,13 @@ func (h *Host) record(s *slot, c *clr.Capture, cb *vm.Callback) clr.HRESULT {
 		if err != nil {
 			h.A.Fault("a callback's context: %v", err)
 		}
-		f.SP, f.FP = r.Sp, r.X[29]
-		copy(f.Saved[:], r.X[19:29])
+		f.SetARM64(&r)
 	} else {
 		r, err := context.ReadAMD64(context.Win32AMD64, cb.Context)
 		if err != nil {
 			h.A.Fault("a callback's context: %v", err)
 		}
-		f.SP, f.FP = r.SP(), r.FP()
-		f.Saved = [10]uint64{r.GPR[context.RBX], r.GPR[context.R12], r.GPR[context.R13], r.GPR[context.R14], r.GPR[context.R15],
-			r.GPR[context.RSI], r.GPR[context.RDI]}
+		f.SetAMD64(&r, h.w.Variant.Windows())
 	}
 	s.frames = append(s.frames, f)
 	return clr.S_OK
