@@ -24,7 +24,9 @@ func randomShapeARM64(r *rand.Rand, f Format) ShapeARM64 {
 	if yes(3) {
 		s.RegF = r.IntN(maxRegF + 1)
 	}
-	s.FrameSize = randomAlloc(r)
+	if s.FrameSize = randomAlloc(r); yes(8) {
+		s.FrameSize = 248 + uint32(r.IntN(272)) // about what a pre-indexed store can allocate
+	}
 	s.Homing, s.PAC, s.Spread = yes(5), yes(4), yes(6)
 	switch r.IntN(8) {
 	case 0:

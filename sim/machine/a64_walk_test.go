@@ -1,0 +1,204 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
+)
+
+// keptARM64 are the registers every function preserves: X19-X29.
+const keptARM64 = 0x7ff << 19
+
+// worldARM64 is an image of n random functions and more, and a thread.
+func worldARM64(tb testing.TB, f image.Format, seed uint64, n int) *world {
+	tb.Helper()
+	r := rand.New(rand.NewPCG(seed, 64))
+	var funcs []image.Func
+	for i := range n {
+		funcs = append(funcs, image.RandomARM64(r, f, fmt.Sprintf("f%d", i)))
+	}
+	root, err := image.ShapeARM64{RegI: 2, FrameSize: 64, Calls: 3, Body: 4, Root: true}.Func(f, "root")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	funcs = append(funcs, root)
+	if f == image.ELF {
+		funcs = append(funcs, image.SignalReturn(image.ARM64))
+	}
+	im, err := image.Build(image.ARM64, f, "random", imageBase, funcs)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w := &world{tb: tb, im: im, t: New(image.ARM64, stackLow, stackHigh, seed)}
+	for i := range im.Funcs {
+		switch fn := &im.Funcs[i]; {
+		case fn.Root:
+			w.roots = append(w.roots, fn)
+		case fn.Entry == image.Called:
+			w.fns = append(w.fns, fn)
+		}
+	}
+	return w
+}
+
+// runARM64 is run, without traps in PE images, which ARM64 has none of.
+func (w *world) runARM64(r *rand.Rand, steps, depth int, check func()) {
+	w.t.Start(w.im, w.roots[0])
+	for range steps {
+		check()
+		if w.im.Format == image.ELF && r.IntN(40) == 0 && w.t.Depth() < depth {
+			w.interrupt(r)
+			continue
+		}
+		switch w.t.Step() {
+		case AtCall:
+			fn := w.fns[r.IntN(len(w.fns))]
+			if w.t.Depth() >= depth || !w.t.Call(w.im, fn) {
+				w.t.Skip()
+			}
+		case Ended:
+			w.t.Start(w.im, w.roots[0])
+		case Diverted, Faulted:
+			w.tb.Fatalf("%s: stopped at %#x", w.where(), w.t.State().PC)
+		}
+	}
+}
+
+// walkerARM64 gives the real walker a table of the image alone, read from its
+// bytes.
+func (w *world) walkerARM64() *arm64.Unwinder {
+	w.tb.Helper()
+	var m module.Module
+	if w.im.Format == image.PE {
+		file, err := pe.FromMemory(w.im.File, w.im.Name)
+		if err != nil || len(file.Problems()) != 0 {
+			w.tb.Fatal(err, file.Problems())
+		}
+		m = module.PEFromFile(1, file, w.im.Name, imageBase, w.im.End())
+	} else {
+		file, err := elf.New(w.im.File, w.im.Name)
+		if err != nil || len(file.Problems()) != 0 {
+			w.tb.Fatal(err)
+		}
+		m = module.ELFFromFile(1, file, w.im.Name, imageBase, w.im.End(), imageBase)
+	}
+	if m.Err != nil {
+		w.tb.Fatal(m.Err)
+	}
+	u := arm64.New()
+	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+	return u
+}
+
+// checkWalkARM64 compares every step of u from the leaf with the truth.
+func (w *world) checkWalkARM64(u *arm64.Unwinder, mem *memory.Window, out []Frame) {
+	regs := out[0].State.ARM64()
+	exact := true
+	var f unwind.Frame
+	for i := range out {
+		now, stop := u.Step(&regs, exact, mem, nil, &f)
+		if i == len(out)-1 {
+			if stop != unwind.EndOfStack {
+				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)
+			}
+			return
+		}
+		want := &out[i+1]
+		if stop != unwind.StopNone || now != want.Exact {
+			w.tb.Fatalf("%s: frame %d (%s): %v, exact %v", w.where(), i, out[i].Func.Name, stop, now)
+		}
+		exact = now
+		if d := diffARM64(&regs, &want.State); d != "" {
+			w.tb.Fatalf("%s: frame %d of %s, from %s:%s", w.where(), i+1, want.Func.Name, out[i].Func.Name, d)
+		}
+	}
+}
+
+// diffARM64 compares what is known; the registers functions preserve have to be.
+// X30 is compared without its pointer authentication code.
+func diffARM64(got *context.ARM64, want *State) (s string) {
+	if got.PC != want.PC {
+		s += fmt.Sprintf(" pc %#x, not %#x", got.PC, want.PC)
+	}
+	if got.Sp != want.R[31] {
+		s += fmt.Sprintf(" sp %#x, not %#x", got.Sp, want.R[31])
+	}
+	for r, v := range got.X {
+		same := v == want.R[r] || r == 30 && strip(v) == strip(want.R[r])
+		if got.Known>>r&1 != 0 && !same {
+			s += fmt.Sprintf(" x%d %#x, not %#x", r, v, want.R[r])
+		}
+	}
+	for i, v := range got.D {
+		if got.Known>>(32+i)&1 != 0 && v != want.V[8+i][0] {
+			s += fmt.Sprintf(" d%d %#x, not %#x", 8+i, v, want.V[8+i][0])
+		}
+	}
+	if missing := (keptARM64 | 0xff<<32) &^ got.Known; missing != 0 {
+		s += fmt.Sprintf(" unknown %#x", missing)
+	}
+	return s
+}
+
+func TestWalkARM64PE(t *testing.T)  { walkRandomARM64(t, image.PE) }
+func TestWalkARM64ELF(t *testing.T) { walkRandomARM64(t, image.ELF) }
+
+// walkRandomARM64 walks every stack of random runs, by rows and with the real
+// walker over the image's own unwind data.
+func walkRandomARM64(t *testing.T, f image.Format) {
+	frames := 0
+	for seed := range uint64(10) {
+		w := worldARM64(t, f, seed, 100)
+		u := w.walkerARM64()
+		var out []Frame
+		var mem memory.Window
+		w.runARM64(rand.New(rand.NewPCG(seed, 5)), 1500, 8, func() {
+			checkRowsARM64(t, w.t)
+			out = w.t.Truth(out)
+			mem.Reset(w.t.Stack())
+			frames += len(out)
+			w.checkWalkARM64(u, &mem, out)
+		})
+	}
+	t.Logf("%d frames", frames)
+}
+
+func TestEveryOpARM64PE(t *testing.T)  { everyOpARM64(t, image.PE) }
+func TestEveryOpARM64ELF(t *testing.T) { everyOpARM64(t, image.ELF) }
+
+// everyOpARM64 steps through thousands of functions, called by the root, and
+// walks at every op; at a call once more from inside what it calls.
+func everyOpARM64(t *testing.T, f image.Format) {
+	ops, fns := 0, 0
+	for seed := range uint64(20) {
+		w := worldARM64(t, f, 100+seed, 150)
+		u := w.walkerARM64()
+		var out []Frame
+		var mem memory.Window
+		check := func() {
+			checkRowsARM64(t, w.t)
+			out = w.t.Truth(out)
+			mem.Reset(w.t.Stack())
+			w.checkWalkARM64(u, &mem, out)
+		}
+		atCall := func(t *Thread) bool { _, call := t.callOp(); return call }
+		for _, fn := range w.fns {
+			w.t.Start(w.im, w.roots[0])
+			if !w.t.RunTo(atCall, 100) || !w.t.Call(w.im, fn) {
+				t.Fatalf("%s cannot run", fn.Name)
+			}
+			ops += w.through(fn, check)
+			fns++
+		}
+	}
+	t.Logf("%d functions, %d instructions", fns, ops)
+}
