@@ -47,8 +47,10 @@ func newARM64(tb testing.TB, f image.Format, seed uint64, n int) *armWorld {
 	for i := range n {
 		funcs = append(funcs, image.RandomARM64(r, f, fmt.Sprintf("f%d", i)))
 	}
-	if f == image.ELF {
+	if f == image.ELF && seed%2 == 0 {
 		funcs = append(funcs, image.SignalReturn(image.ARM64))
+	} else if f == image.ELF {
+		funcs = append(funcs, image.RestoreRT(image.ARM64))
 	}
 	return worldOf(tb, f, seed, funcs)
 }
@@ -220,7 +222,7 @@ func TestEveryOpARM64(t *testing.T) {
 	for _, f := range []image.Format{image.PE, image.ELF} {
 		t.Run(f.String(), func(t *testing.T) {
 			ops, fns := 0, 0
-			for seed := range uint64(20) {
+			for seed := range uint64(5) {
 				w := newARM64(t, f, 100+seed, 200)
 				for _, fn := range w.fns {
 					ops += w.through(fn)
@@ -232,12 +234,132 @@ func TestEveryOpARM64(t *testing.T) {
 	}
 }
 
+// TestEveryPackedARM64: every combination of fields a packed word has, with frame
+// sizes at every edge of the prolog's forms, at every instruction.
+func TestEveryPackedARM64(t *testing.T) {
+	var funcs []image.Func
+	ops := 0
+	flush := func() {
+		w := worldOf(t, image.PE, 5, funcs)
+		for _, fn := range w.fns {
+			ops += w.through(fn)
+		}
+		funcs = funcs[:0]
+	}
+	count := 0
+	for _, s := range packedShapes() {
+		if len(funcs) == 0 {
+			root, err := image.ShapeARM64{FramePointer: true, Calls: 1, Root: true}.Func(image.PE, "root")
+			if err != nil {
+				t.Fatal(err)
+			}
+			funcs = append(funcs, root)
+		}
+		fn, err := s.Func(image.PE, fmt.Sprintf("%+v", s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		funcs = append(funcs, fn)
+		if count++; len(funcs) == 500 {
+			flush()
+		}
+	}
+	flush()
+	t.Logf("%d functions, %d instructions", count, ops)
+}
+
+// packedShapes lists shapes that packed words say.
+func packedShapes() (all []image.ShapeARM64) {
+	for regI := range 11 {
+		for regF := range 9 {
+			if regF == 1 {
+				continue // RegF n stands for n+1 registers
+			}
+			for variant := range 8 {
+				s := image.ShapeARM64{RegI: regI, RegF: regF, Homing: variant&1 != 0, Packed: true, Body: 1}
+				s.Link, s.FramePointer, s.PAC = variant>>1 == 1, variant>>1 >= 2, variant>>1 == 3
+				if s.Link || s.FramePointer {
+					s.Calls = 1
+				}
+				save := uint32(regI+regF+variant&1*8+index(s.Link)) * 8
+				save = (save + 15) &^ 15
+				for _, local := range []uint32{0, 16, 480, 496, 528, 4080, 4096, 7900} {
+					s.FrameSize = save + local
+					all = append(all, s)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestSignalTrampolines: one with call frame information, one without.
+func TestSignalTrampolines(t *testing.T) {
+	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.ARM64), "code": image.RestoreRT(image.ARM64)} {
+		t.Run(name, func(t *testing.T) {
+			root, err := image.ShapeARM64{RegI: 3, RegF: 2, FramePointer: true, PAC: true, Calls: 1, Body: 3, Root: true}.Func(image.ELF, "root")
+			if err != nil {
+				t.Fatal(err)
+			}
+			handler, err := image.ShapeARM64{RegI: 10, RegF: 8, Link: true, Body: 2}.Func(image.ELF, "handler")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := worldOf(t, image.ELF, 3, []image.Func{root, handler, tramp})
+			w.t.Start(w.im, w.root)
+			for range root.Ops[1:] {
+				before := *w.t
+				if !w.t.Interrupt(w.im, w.fns[0]) {
+					t.Fatal("no signal")
+				}
+				for w.t.Depth() > before.Depth() {
+					w.check()
+					w.t.Step()
+				}
+				*w.t = before
+				if w.t.Step() == machine.AtCall {
+					w.t.Skip()
+				}
+			}
+			regs, f := w.tramp(t), unwind.Frame{}
+			var mem memory.Window
+			mem.Reset(w.t.Stack())
+			_, stop := w.u.Step(&regs, true, &mem, nil, &f)
+			t.Logf("%v, trust %v, kind %v", stop, w.u.StepTrust(), f.Kind)
+			if cfi := w.u.StepTrust() == unwind.TrustCFI; cfi != (name == "cfi") {
+				t.Errorf("found by %v", w.u.StepTrust())
+			}
+		})
+	}
+}
+
+// tramp gives the registers at the trampoline, the handler having returned.
+func (w *armWorld) tramp(t *testing.T) context.ARM64 {
+	t.Helper()
+	w.t.Start(w.im, w.root)
+	if !w.t.Interrupt(w.im, w.fns[0]) || !w.t.RunTo(func(t *machine.Thread) bool {
+		fn := w.im.Find(t.State().PC)
+		return fn != nil && fn.Entry == image.SignalFrame
+	}, 100) {
+		t.Fatal("no signal returned")
+	}
+	st := w.t.State()
+	return st.ARM64()
+}
+
 // TestWalkARM64 walks every stack of random runs, with signals in ELF.
 func TestWalkARM64(t *testing.T) {
 	for _, f := range []image.Format{image.PE, image.ELF} {
 		t.Run(f.String(), func(t *testing.T) {
 			frames, signals := 0, 0
-			for seed := range uint64(10) {
+			for seed := range uint64(3) {
 				a, b := newARM64(t, f, seed, 100).run(rand.New(rand.NewPCG(seed, 3)), 3000, 8)
 				frames, signals = frames+a, signals+b
 			}

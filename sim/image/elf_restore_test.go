@@ -1,0 +1,56 @@
+package image_test
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+)
+
+// TestRestoreRTAMD64 steps from both trampolines of x86-64 to what was
+// interrupted.
+func TestRestoreRTAMD64(t *testing.T) {
+	for name, tramp := range map[string]image.Func{"cfi": image.SignalReturn(image.AMD64), "code": image.RestoreRT(image.AMD64)} {
+		t.Run(name, func(t *testing.T) {
+			root, err := image.ShapeAMD64{Saves: []image.Reg{3, 12}, Alloc: 40, Calls: 1, Body: 2, Root: true}.Func(image.ELF, "root")
+			if err != nil {
+				t.Fatal(err)
+			}
+			handler, err := image.ShapeAMD64{Leaf: true, Body: 1}.Func(image.ELF, "handler")
+			if err != nil {
+				t.Fatal(err)
+			}
+			im, err := image.Build(image.AMD64, image.ELF, "restore", imageBase, []image.Func{root, handler, tramp})
+			if err != nil {
+				t.Fatal(err)
+			}
+			th := machine.New(image.AMD64, stackLow, stackHigh, 11)
+			th.Start(im, &im.Funcs[0])
+			th.Step()
+			ok := th.Interrupt(im, &im.Funcs[1]) && th.RunTo(func(t *machine.Thread) bool {
+				return im.Find(t.State().PC) == &im.Funcs[2]
+			}, 100)
+			if !ok {
+				t.Fatal("no signal returned")
+			}
+			u := amd64.New()
+			u.SetTable(module.NewTable(1, []module.Module{moduleOf(t, im)}, nil))
+			truth := th.Truth(nil)
+			regs, want := truth[0].State.AMD64(), truth[1].State.AMD64()
+			var mem memory.Window
+			mem.Reset(th.Stack())
+			var f unwind.Frame
+			exact, stop := u.Step(&regs, true, &mem, nil, &f)
+			if stop != unwind.StopNone || !exact || regs.RIP != want.RIP || regs.GPR != want.GPR {
+				t.Errorf("%v, exact %v: %x, not %x", stop, exact, regs.GPR, want.GPR)
+			}
+			if cfi := u.StepTrust() == unwind.TrustCFI; cfi != (name == "cfi") {
+				t.Errorf("found by %v", u.StepTrust())
+			}
+		})
+	}
+}
