@@ -244,6 +244,18 @@ func (m *Merger) frameless(f *clr.SnapshotFrame) bool {
 	return f.FP == m.fp && f.FP != 0 && m.sp <= f.SP
 }
 
+// atEntry tells code that was interrupted before it changed its stack from its
+// caller f: what the call pushed lies between them and nothing else, so that no
+// frame can. Methods may have their caller's frame pointer later too, as
+// funclets do, with frames between.
+func (m *Merger) atEntry(f *clr.SnapshotFrame) bool {
+	pushed := uint64(8)
+	if m.linkRegister {
+		pushed = 0
+	}
+	return m.exact && m.sp+pushed == f.SP && m.fp == f.FP
+}
+
 // hide records a frame the CLR does not report and steps over it.
 func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 	if !m.room() {
@@ -256,7 +268,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 	}
 	m.res.Hidden++
 	m.put(f)
-	if i := m.nextManaged(); i >= 0 && !known && m.frameless(&m.in.Frames[i]) {
+	if i := m.nextManaged(); i >= 0 && (m.atEntry(&m.in.Frames[i]) || !known && m.frameless(&m.in.Frames[i])) {
 		return m.report(i, false)
 	}
 	stop := m.over()

@@ -18,9 +18,9 @@ import (
 // Frames that say of themselves that they are doubtful may be wrong.
 //
 // By contract the CLR walks through dynamic methods, and through methods that it
-// hides, without a word. Where such a frame was called by a frame the CLR
-// reports and has called another one, nobody but the runtime's own tables could
-// know of it: unreported counts them, they are not missing.
+// hides, without a word. Where such a frame has called managed code, nobody but
+// the runtime's own tables could know of it: what it called is reported itself,
+// or is a stub that has no frame yet. Unreported counts them, they are not missing.
 func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result) (unreported int, err error) {
 	if res.Complete() {
 		return h.whole(truth, out)
@@ -35,7 +35,7 @@ func (h *Host) whole(truth []machine.Frame, out []merge.Frame) (unreported int, 
 		switch {
 		case why == "":
 			j++
-		case h.unreported(truth, i) && j > 0 && out[j-1].Kind == unwind.KindManaged:
+		case h.unreported(truth, i):
 			unreported++
 		case out[j].Trust.Doubtful():
 			return unreported, nil

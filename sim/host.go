@@ -20,6 +20,7 @@ type Host struct {
 	Truth     [][]machine.Frame // of the last capture of each slot, leaf first
 	Counts    Counts
 	Wrap      Wrap // put around the product's seeder by SampleAll; nil: nothing
+	Interval  int  // pauses of SampleAll before each round
 	slots     []*slot
 	destroyed map[clr.ThreadID]bool
 	claimed   clr.ThreadID // whose destruction waits

@@ -110,6 +110,7 @@ func (s *sampling) threads(n int) {
 		s.h.Pause(0)
 	}
 	for range n {
+		s.rest()
 		for _, t := range s.h.Known() {
 			o := ts.Sample(t)
 			if o.Advice == snapshot.AdviceNotPrimed {
@@ -121,10 +122,18 @@ func (s *sampling) threads(n int) {
 	}
 }
 
+// rest lets the others go on between two rounds.
+func (s *sampling) rest() {
+	for range s.h.Interval {
+		s.h.Pause(0)
+	}
+}
+
 // rounds samples all threads in a suspended runtime.
 func (s *sampling) rounds(n int) {
 	sp := snapshot.New(s.h, slotCount)
 	for range n {
+		s.rest()
 		o := sp.Round(s.h.Known())
 		if o.Captures == 0 {
 			s.tally.Skipped++

@@ -144,7 +144,8 @@ func (t *Thread) Stub(stub, name string, body func()) {
 func (t *Thread) Helper(name string, body func()) { t.call(name, body) }
 
 // Framed is Helper with an entry on the Frame chain: a helper that runs managed
-// code in turn, by Reenter.
+// code in turn, by Reenter, or changes to preemptive mode. Source:
+// HelperMethodFrame in frames.h.
 func (t *Thread) Framed(name string, body func()) {
 	t.M.Loop()
 	caller := t.M.State()
@@ -161,21 +162,6 @@ func (t *Thread) Framed(name string, body func()) {
 // Reenter is Managed from a helper that is in cooperative mode already.
 func (t *Thread) Reenter(name string, body func()) {
 	t.call(CallManaged, func() { t.call(name, body) })
-}
-
-// Signal runs an unmanaged function as a signal's handler (Linux).
-func (t *Thread) Signal(name string, body func()) {
-	_, f := t.W.Kit.Lookup(name)
-	if !t.M.Interrupt(t.W.Kit.System, f) {
-		t.A.Fault("%s: no room for a signal", t.A.Name())
-	}
-	depth := t.M.Depth()
-	t.toCall()
-	t.A.Yield("signal handler")
-	if body != nil {
-		body()
-	}
-	t.leave(depth - 1) // the trampoline too
 }
 
 // push puts the managed frame t has just called from on the Frame chain.
@@ -224,13 +210,13 @@ func (t *Thread) Poll() { t.W.CLR.Poll(t.A, t.Thread) }
 
 // Collect allocates what starts a collection.
 func (t *Thread) Collect() {
-	t.Helper(GCAlloc, func() { t.W.CLR.Collect(t.A, t.Thread) })
+	t.Framed(GCAlloc, func() { t.W.CLR.Collect(t.A, t.Thread) })
 }
 
 // Jit compiles a method: in preemptive mode, under the CLR's lock and, on
 // Windows, that of the operating system's function tables.
 func (t *Thread) Jit() {
-	t.Helper(JitCompile, func() {
+	t.Framed(JitCompile, func() {
 		t.W.CLR.Leave(t.Thread)
 		var os *sched.Lock
 		if t.W.Variant.Windows() {
@@ -266,4 +252,24 @@ func (t *Thread) tripped() {
 	t.W.CLR.Poll(t.A, t.Thread)
 	t.leave(depth)
 	t.pop()
+}
+
+// Signal runs a function of the system's image as a signal's handler (Linux), on
+// t's stack or on its alternate one: the kernel's frame below it returns by way
+// of the trampoline. It answers false if there is no room.
+func (t *Thread) Signal(handler string, body func()) bool {
+	_, f := t.W.Kit.Lookup(handler)
+	before := t.M.Depth()
+	if !t.M.Interrupt(t.W.Kit.System, f) {
+		return false
+	}
+	t.toCall()
+	t.A.Yield("handles a signal")
+	if body != nil {
+		body()
+	}
+	for t.M.Depth() > before {
+		t.leave(t.M.Depth())
+	}
+	return true
 }

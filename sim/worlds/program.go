@@ -171,7 +171,9 @@ func (p *program) inNative() {
 	case n < 85 && t.Known():
 		t.Managed(p.method(), p.managed)
 	case n < 90 && t.W.Format() == image.ELF:
-		t.Signal(sim.HeapAlloc, p.nothing)
+		if !t.Signal(sim.HeapAlloc, p.nothing) {
+			t.A.Fault("no room for a signal")
+		}
 	case n < 93:
 		t.Managed(p.method(), p.managed) // a native thread's first way into managed code
 	default:

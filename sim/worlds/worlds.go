@@ -109,6 +109,7 @@ func Run(run uint64, o Options) Report {
 		}}
 	}
 	w.Host.Wrap = o.Seeder
+	w.Host.Interval = rng.IntN(30)
 	ws.AtEnd = func() string { return balanced(w) }
 	populate(w, rng)
 	rounds := 1 + rng.IntN(4)
