@@ -2,6 +2,7 @@ package rules
 
 import (
 	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
@@ -30,7 +31,48 @@ func unix() []*Rule {
 			Broken: func(w *sim.World) { works(w, "target"); forgetsResume(w) },
 			Kept:   func(w *sim.World) { works(w, "target"); kept(w, 2) },
 		},
+		{
+			Name:   "alternate-stack",
+			Line:   "The sampling signal runs on the thread's own stack (no SA_ONSTACK).",
+			Text:   "The CLR gives its threads an alternate signal stack of 16 KiB for the case that their own is used up, and may be using it. A second handler on top of the first has no room there, and overflows into whatever lies below. The Go runtime adds SA_ONSTACK to every handler it finds when it starts, the CLR's own included: a profiler in Go must put them back.",
+			Source: "golang/go#78883, dotnet/runtime#127320; seen: SIGSEGV under collections",
+			Setup:  net9, Bounds: small(2), Wants: sched.Fault, Says: "overflows",
+			Broken: func(w *sim.World) { handlesSignal(w); signalsOnAlternate(w) },
+			Kept:   func(w *sim.World) { handlesSignal(w); kept(w, 2) },
+		},
 	}
+}
+
+// alternate is the room of the alternate stack here, bytes: for one signal frame
+// and its handler, as 16 KiB are for the real ones.
+func alternate(a image.Arch) uint64 {
+	l := image.SignalLayout(a)
+	return uint64(l.Size+0x1ff) &^ 0xff
+}
+
+// handlesSignal is a thread that handles a signal of the CLR's on its alternate
+// stack.
+func handlesSignal(w *sim.World) {
+	w.SpawnManaged("target", func(t *sim.Thread) {
+		t.M.AltStack(0x6000_0000, 0x6000_0000+alternate(w.Arch))
+		t.PInvoke(sim.NativeWork, func() {
+			if !t.Signal(sim.NativeOther, nil) {
+				t.A.Fault("no room for one signal")
+			}
+		})
+	})
+}
+
+// signalsOnAlternate is a sampler whose handler was given SA_ONSTACK.
+func signalsOnAlternate(w *sim.World) {
+	w.Host.Sampler(func(a *sched.Actor) {
+		t := w.Threads()[0]
+		a.Signal(t.A, func(*sched.Actor) {
+			if t.M.Depth() > 0 && !t.Signal(sim.NativeWork, nil) {
+				t.A.Fault("the handler overflows the alternate stack")
+			}
+		})
+	})
 }
 
 // throws is a thread that unwinds an exception: in preemptive mode, with the
