@@ -166,8 +166,8 @@ func (t *Thread) Reenter(name string, body func()) {
 
 // push puts the managed frame t has just called from on the Frame chain.
 func (t *Thread) push(before machine.State, resumable bool) {
-	truth := t.M.Truth(nil)
-	t.Chain = append(t.Chain, vm.Frame{Address: before.R[t.W.Arch.SP()], Caller: truth[1].State, Resumable: resumable})
+	t.truth = t.M.Truth(t.truth[:0])
+	t.Chain = append(t.Chain, vm.Frame{Address: before.R[t.W.Arch.SP()], Caller: t.truth[1].State, Resumable: resumable})
 }
 
 func (t *Thread) pop() { t.Chain = t.Chain[:len(t.Chain)-1] }

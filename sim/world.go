@@ -106,6 +106,8 @@ type Thread struct {
 	*vm.Thread
 	W *World
 	A *sched.Actor
+
+	truth []machine.Frame // room for push
 }
 
 // Spawn starts a thread that runs body in the first function of a thread. The

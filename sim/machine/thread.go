@@ -48,7 +48,7 @@ type Thread struct {
 // New makes a thread with a stack of [low,high), filled, as its registers are,
 // with values drawn from seed. Both bounds must be multiples of 16.
 func New(a image.Arch, low, high uint64, seed uint64) *Thread {
-	t := &Thread{arch: a, random: seed, at: -1, callers: make([]activation, 0, 64)}
+	t := &Thread{arch: a, random: seed, at: -1, callers: make([]activation, 0, 12)}
 	t.stack = t.region(low, high)
 	for i := range t.state.R {
 		t.state.R[i] = t.draw()
