@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -77,12 +78,44 @@ func (m *Merger) over() unwind.Stop {
 // this proof, since it keeps what it said of an earlier hijack.
 func entered(t *module.Table, ip uint64) bool {
 	i := t.Find(ip)
-	if i < 0 || t.At(i).CFI == nil {
+	if i < 0 {
 		return false
 	}
-	pc := ip - t.At(i).Bias
-	fde, _ := t.At(i).CFI.Find(pc) // empty if there is none
-	return fde.Lo == pc && fde.Hi > pc
+	m := t.At(i)
+	pc := ip - m.Bias
+	switch {
+	case m.CFI != nil:
+		fde, _ := m.CFI.Find(pc) // empty if there is none
+		return fde.Lo == pc && fde.Hi > pc
+	case m.PE != nil && pc == uint64(uint32(pc)):
+		return enteredPE(m.PE, uint32(pc))
+	}
+	return false
+}
+
+// enteredPE is entered by the exception directory. A later part of a function
+// may begin behind a call, so that only what says of itself that it is the
+// first counts.
+func enteredPE(f *pe.File, rva uint32) bool {
+	if f.CountAMD64() > 0 {
+		fn, ok := f.LookupAMD64(rva)
+		if !ok || fn.Begin != rva {
+			return false
+		}
+		first, why := f.PrimaryAMD64(fn)
+		return why == pe.OK && first.Begin == rva
+	}
+	if arch, _ := f.Arch(); arch != pe.ARM64 {
+		return false
+	}
+	dir := f.ExceptionDirectory()
+	i := pe.ARM64Find(dir, rva)
+	if i < 0 {
+		return false
+	}
+	const fragment = 2 // Flag of a packed word: no prolog
+	fn := pe.ARM64Entry(dir, i)
+	return fn.Begin == rva && fn.Data&3 != fragment
 }
 
 // fresh reports whether the last of n frames, for which a walk had no unwind

@@ -1,0 +1,92 @@
+package merge
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/sim/image"
+)
+
+// A hidden method that was interrupted at its first instruction has no frame
+// yet: a step by the frame pointer, which is its caller's, would skip the caller.
+// Found by random worlds.
+func TestHiddenAtEntry(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch fs.Arch) {
+		w := arch.Build(fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Frameless)
+		top := &w.Truth[0]
+		// Code known to FunctionFromIP that the CLR does not report.
+		top.Kind, top.Function = fs.Hidden, 0x1004
+		f := known{w, top.IP}
+		m := merger(w)
+		m.functions = f
+		out := make([]Frame, 64)
+		r := m.Merge(&w.Capture, out)
+		if !r.Complete() || r.Doubtful != 0 {
+			t.Errorf("%+v", r)
+		}
+		check(t, w, out[:r.N])
+	})
+}
+
+// known is a world's functions and one more.
+type known struct {
+	*fs.World
+	ip uint64
+}
+
+func (k known) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
+	if ip == k.ip {
+		return 0x1004, 0
+	}
+	return k.World.FunctionFromIP(ip)
+}
+
+// The first byte of a function of a PE image is told from all others, which a
+// call can return to.
+func TestEnteredPE(t *testing.T) {
+	for _, arch := range []image.Arch{image.AMD64, image.ARM64} {
+		t.Run(arch.String(), func(t *testing.T) {
+			table, im := peTable(t, arch)
+			for i := range im.Funcs {
+				f := &im.Funcs[i]
+				for off := range uint64(f.Size) {
+					if got := entered(table, im.Base+uint64(f.RVA)+off); got != (off == 0) {
+						t.Errorf("%s+%#x: %v", f.Name, off, got)
+					}
+				}
+			}
+			if entered(table, im.End()+16) || entered(table, im.Base) {
+				t.Error("where no function is")
+			}
+		})
+	}
+}
+
+func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
+	var funcs []image.Func
+	add := func(f image.Func, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		funcs = append(funcs, f)
+	}
+	if arch == image.ARM64 {
+		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6, FrameSize: 64}.Func(image.PE, "packed"))
+		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6, FrameSize: 64, Xdata: true}.Func(image.PE, "record"))
+	} else {
+		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6}.Func(image.PE, "plain"))
+		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6, Chained: true}.Func(image.PE, "chained"))
+	}
+	im, err := image.Build(arch, image.PE, "m", 0x7ff8_0000_0000, funcs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := pe.FromMemory(im.File, "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module.NewTable(7, []module.Module{module.PEFromFile(1, f, "m", im.Base, im.End())}, nil), im
+}
