@@ -48,7 +48,7 @@ func locks() []*Rule {
 // owned is a rule about a lock that the target may hold in the function in.
 func owned(name, line, text, source, says, in string, of func(w *sim.World) *sched.Lock) *Rule {
 	return &Rule{
-		Name: name, Line: line, Text: text, Source: source, Setup: core22, Bounds: small(2), Wants: sched.Deadlock, Says: says,
+		Name: name, Line: line, Text: text, Source: source, Setup: core22, Bounds: small(3), Wants: sched.Deadlock, Says: says,
 		Broken: func(w *sim.World) { holder(w, of(w), in); takesInWindow(w, of(w)) },
 		Kept:   func(w *sim.World) { holder(w, of(w), in); kept(w, 2) },
 	}
@@ -103,7 +103,7 @@ func osUnwinder() *Rule {
 		Line:   "Between suspend and resume, ask no unwinder of the operating system.",
 		Text:   "RtlLookupFunctionEntry takes the lock of ntdll's function tables when the ip is in dynamic code, and libunwind that of the loader's list of objects. A target that compiles a method is adding to those tables just now. Our own tables are immutable and need no lock.",
 		Source: "seen: RtlLookupFunctionEntry beside RtlAddFunctionTable deadlocks after 64 suspensions",
-		Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "function tables",
+		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "function tables",
 		Broken: func(w *sim.World) { jits(w); takesInWindow(w, w.Tables) },
 		Kept:   func(w *sim.World) { jits(w); kept(w, 2) },
 	}

@@ -14,7 +14,7 @@ func seeds() []*Rule {
 			Line:   "A seed's ip is an interrupted ip or a return address, never one byte less.",
 			Text:   "Tables are looked up with the byte before a return address, since the call may be a function's last instruction. A seed is not a look-up: the CLR decodes instructions from it. One that points into the middle of an instruction makes it fault inside itself, on a thread it does not know, and that ends the process.",
 			Source: "excep.cpp, AVInRuntimeImplOkay; seen: the process dies, 4 of 4",
-			Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "80131506",
+			Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "80131506",
 			Broken: func(w *sim.World) { helps(w); givesAdjusted(w) },
 			Kept:   func(w *sim.World) { helps(w); kept(w, 2) },
 		},
