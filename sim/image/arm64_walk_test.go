@@ -395,3 +395,21 @@ func (w *armWorld) run(r *rand.Rand, steps, depth int) (frames, signals int) {
 	}
 	return frames, signals
 }
+
+// TestFrameOf512: a frame record cannot be popped with 512 bytes, as ldp reaches
+// 504; the canonical prolog therefore never pushes it with so many.
+func TestFrameOf512(t *testing.T) {
+	for size, want := range map[uint32]int64{496: 496, 512: 528, 528: 528} {
+		fn, err := image.ShapeARM64{FramePointer: true, FrameSize: size, Packed: true}.Func(image.PE, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		deepest := int64(0)
+		for _, r := range fn.Rows(image.ARM64) {
+			deepest = max(deepest, r.Off)
+		}
+		if deepest != want {
+			t.Errorf("a frame of %d has %d bytes", size, deepest)
+		}
+	}
+}
