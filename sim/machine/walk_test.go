@@ -201,14 +201,6 @@ func (w *world) walker() *amd64.Unwinder {
 	return u
 }
 
-// hasELF fails a test if ELF images have no headers.
-func hasELF(t *testing.T) {
-	t.Helper()
-	if w := newWorld(t, image.ELF, 1, 1); string(w.im.File[:4]) != "\x7fELF" {
-		t.Fatal("no ELF image")
-	}
-}
-
 func TestWalkPE(t *testing.T) { walkRandom(t, image.PE) }
 
 func TestWalkELF(t *testing.T) { walkRandom(t, image.ELF) }
