@@ -19,14 +19,18 @@ type Host struct {
 	A         *sched.Actor      // the sampler
 	Truth     [][]machine.Frame // of the last capture of each slot, leaf first
 	Counts    Counts
-	Wrap      Wrap // put around the product's seeder by SampleAll; nil: nothing
-	Interval  int  // pauses of SampleAll before each round
+	Wrap      Wrap  // put around the product's seeder by SampleAll; nil: nothing
+	Judge     Judge // instead of merging and checking what SampleAll captured; nil: those
+	Interval  int   // pauses of SampleAll before each round
 	slots     []*slot
 	destroyed map[clr.ThreadID]bool
 	claimed   clr.ThreadID // whose destruction waits
 	inside    bool         // all destructions wait
 	window    int          // threads suspended by the sampler
 }
+
+// Judge gets a thread's capture, with its truth, after the suspension.
+type Judge func(c *clr.Capture, truth []machine.Frame)
 
 // Wrap makes another seeder of the product's: a test's, that damages what was
 // captured.

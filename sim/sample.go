@@ -157,6 +157,10 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 		s.tally.Gone++
 		return
 	}
+	if s.h.Judge != nil {
+		s.h.Judge(c, s.h.Truth[slot])
+		return
+	}
 	res := s.merge(c, s.tools.out[:])
 	out := s.tools.out[:res.N]
 	s.tally.Frames += res.N

@@ -84,7 +84,7 @@ func setup(rng *rand.Rand) sim.Setup {
 // Options of Run.
 type Options struct {
 	Trace  bool
-	Seeder sim.Wrap // put around the product's seeder; nil: nothing
+	Damage *Damage // to what the sampler captures; nil: none
 	Setup  func(s *sim.Setup)
 	Rounds int // of the sampler; 0: drawn
 }
@@ -108,7 +108,9 @@ func Run(run uint64, o Options) Report {
 			return !hr.Failed() && id != 0
 		}}
 	}
-	w.Host.Wrap = o.Seeder
+	if o.Damage != nil {
+		o.Damage.to(w, rng)
+	}
 	w.Host.Interval = rng.IntN(30)
 	ws.AtEnd = func() string { return balanced(w) }
 	populate(w, rng)

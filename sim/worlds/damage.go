@@ -1,0 +1,288 @@
+package worlds
+
+import (
+	"math/rand/v2"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/snapshot"
+)
+
+// Kind is a way in which a captured context can be bad.
+type Kind struct {
+	Name string
+	// damage changes st, the registers captured, or stack, the copy of the stack.
+	// It answers false if it cannot here.
+	damage func(d *Damage, st *machine.State, stack []byte) bool
+}
+
+// Kinds lists them all.
+var Kinds = []Kind{
+	{"bit flip in ip", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.PC ^= 1 << d.rng.IntN(64)
+		return true
+	}},
+	{"bit flip in sp", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.R[d.w.Arch.SP()] ^= 1 << d.rng.IntN(64)
+		return true
+	}},
+	{"bit flip in fp", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.R[d.w.Arch.FP()] ^= 1 << d.rng.IntN(64)
+		return true
+	}},
+	{"bit flip in a preserved register", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.R[d.pick(d.preserved())] ^= 1 << d.rng.IntN(64)
+		return true
+	}},
+	{"bit flip in the stack's copy", func(d *Damage, _ *machine.State, stack []byte) bool {
+		stack[d.rng.IntN(min(len(stack), 512))] ^= 1 << d.rng.IntN(8)
+		return true
+	}},
+	{"ip one byte less", func(_ *Damage, st *machine.State, _ []byte) bool { st.PC--; return true }},
+	{"wrong frame", wrongFrame},
+	{"wrong thread", wrongThread},
+	{"stale context", stale},
+	{"misaligned sp", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.R[d.w.Arch.SP()] += uint64(1 + d.rng.IntN(7))
+		return true
+	}},
+	{"sp off by words", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.R[d.w.Arch.SP()] += uint64(16 * (1 + d.rng.IntN(16)))
+		return true
+	}},
+	{"foreign sp", func(d *Damage, st *machine.State, _ []byte) bool {
+		low, high := d.t.M.Bounds()
+		size := high - low
+		st.R[d.w.Arch.SP()] = []uint64{low - 16, high, high + size, 0x10000, 0}[d.rng.IntN(5)]
+		return true
+	}},
+	{"ip in other unmanaged code", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.PC = d.instruction([]*image.Image{d.w.Kit.App, d.w.Kit.System, d.w.Kit.CLR})
+		return true
+	}},
+	{"ip in other managed code", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.PC = d.instruction([]*image.Image{d.w.Kit.Code})
+		return true
+	}},
+	{"ip in a stub", func(d *Damage, st *machine.State, _ []byte) bool {
+		im, f := d.w.Kit.Lookup([]string{sim.HijackStub, sim.Redirect, sim.ILStub(d.rng.IntN(4))}[d.rng.IntN(3)])
+		st.PC = im.Base + uint64(f.RVA)
+		return true
+	}},
+	{"ip in freed code", func(d *Damage, st *machine.State, _ []byte) bool {
+		st.PC = d.w.Kit.Code.Base + d.rng.Uint64N(uint64(d.w.Kit.Code.Text[0])) // no function is there
+		return true
+	}},
+	{"non-canonical address", func(d *Damage, st *machine.State, _ []byte) bool {
+		bad := uint64(1) << (48 + d.rng.IntN(15))
+		if d.rng.IntN(2) == 0 {
+			st.PC |= bad
+		} else {
+			st.R[d.w.Arch.SP()] |= bad
+		}
+		return true
+	}},
+	{"stack changes under the walk", torn},
+}
+
+// Sorts counts what became of bad contexts of one kind.
+type Sorts struct {
+	Tries    int // captures damaged
+	Same     int // of them, those whose seed is the true one all the same
+	Caught   int // the verdict lets nothing through
+	Unused   int // a seed was given, and the CLR did not look at it
+	Refused  int // the CLR looked at it and refused
+	True     int // what the CLR reported is true, from the top
+	Lost     int // true, but frames are missing above
+	Wrong    int // a frame was reported that is not there
+	Harmless int // Unused, Refused, True
+	Faults   int // the CLR died
+}
+
+// Damage makes captured contexts bad, in one way.
+type Damage struct {
+	Kind  *Kind
+	Sorts Sorts
+
+	w     *sim.World
+	t     *sim.Thread
+	rng   *rand.Rand
+	inner snapshot.Seeder
+	old   map[clr.ThreadID]machine.State
+	truth []machine.Frame
+	stack []byte
+
+	// The try under way.
+	applied bool
+	verdict seed.Verdict
+	same    bool
+	mode    uint8
+}
+
+// to puts the damage on w's sampler.
+func (d *Damage) to(w *sim.World, rng *rand.Rand) {
+	d.w, d.rng, d.old = w, rand.New(rand.NewPCG(rng.Uint64(), 1)), map[clr.ThreadID]machine.State{}
+	w.Host.Wrap = func(s snapshot.Seeder) snapshot.Seeder {
+		d.inner = s
+		return d
+	}
+	w.Host.Judge = d.judge
+}
+
+// Seed implements snapshot.Seeder: the true context is made bad, walked, and put
+// back.
+func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
+	for _, t := range d.w.Threads() {
+		if t.ID == c.Thread.ID {
+			d.t = t
+		}
+	}
+	d.truth = d.t.M.Truth(d.truth)
+	trueVerdict := d.inner.Seed(c)
+	trueSeed, trueARM := c.Seed, c.SeedARM64
+	st := d.t.M.State()
+	amd, arm, stack := c.Regs, c.ARM64, c.Stack.Data
+	d.stack = append(d.stack[:0], stack...)
+	bad := st
+	d.applied = d.Kind.damage(d, &bad, d.stack)
+	d.old[c.Thread.ID] = st
+	if !d.applied {
+		d.verdict, d.same = trueVerdict, true
+		return trueVerdict
+	}
+	c.Regs, c.ARM64, c.Stack.Data = bad.AMD64(), bad.ARM64(), d.stack
+	d.verdict = d.inner.Seed(c)
+	c.Regs, c.ARM64, c.Stack.Data = amd, arm, stack
+	if d.w.Arch == image.ARM64 {
+		d.same = c.SeedARM64 == trueARM
+	} else {
+		d.same = c.Seed == trueSeed
+	}
+	d.same = d.same && d.verdict == trueVerdict
+	d.mode = uint8(d.t.Mode)
+	return d.verdict
+}
+
+// judge sorts what became of a try.
+func (d *Damage) judge(c *clr.Capture, truth []machine.Frame) {
+	if !d.applied {
+		return
+	}
+	s := &d.Sorts
+	s.Tries++
+	switch {
+	case d.same:
+		s.Same++
+	case !d.verdict.Usable():
+		s.Caught++
+	case d.mode == 0: // preemptive: row 12 of the table
+		s.Unused++
+		s.Harmless++
+	case len(c.Frames) == 0:
+		s.Refused++
+		s.Harmless++
+	default:
+		d.compare(c, truth)
+	}
+}
+
+// compare holds what the CLR reported against the truth.
+func (d *Damage) compare(c *clr.Capture, truth []machine.Frame) {
+	s := &d.Sorts
+	at, lost := 0, false
+	for i := range c.Frames {
+		f := &c.Frames[i]
+		for at < len(truth) && !d.is(f, &truth[at]) {
+			lost = lost || i == 0 && d.reported(&truth[at])
+			at++
+		}
+		if at == len(truth) {
+			s.Wrong++
+			return
+		}
+		at++
+	}
+	if lost {
+		s.Lost++
+		return
+	}
+	s.True++
+	s.Harmless++
+}
+
+func (d *Damage) is(f *clr.SnapshotFrame, t *machine.Frame) bool {
+	if f.IP != t.State.PC || f.SP != t.State.R[d.w.Arch.SP()] {
+		return false
+	}
+	id, _ := d.w.Host.FunctionFromIP(t.State.PC)
+	return f.Marker() || f.Function == id
+}
+
+func (d *Damage) reported(t *machine.Frame) bool {
+	id, hr := d.w.Host.FunctionFromIP(t.State.PC)
+	return !hr.Failed() && id != 0
+}
+
+func (d *Damage) pick(from []image.Reg) image.Reg { return from[d.rng.IntN(len(from))] }
+
+func (d *Damage) preserved() []image.Reg {
+	if d.w.Arch == image.ARM64 {
+		return []image.Reg{19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30}
+	}
+	return []image.Reg{3, 5, 6, 7, 12, 13, 14, 15}
+}
+
+// instruction is the address of a random instruction of the images.
+func (d *Damage) instruction(from []*image.Image) uint64 {
+	im := from[d.rng.IntN(len(from))]
+	f := &im.Funcs[d.rng.IntN(len(im.Funcs))]
+	return im.Base + uint64(f.RVA) + uint64(f.Ops[d.rng.IntN(len(f.Ops))].Off)
+}
+
+// wrongFrame takes the registers of one of the outer frames.
+func wrongFrame(d *Damage, st *machine.State, _ []byte) bool {
+	if len(d.truth) < 3 {
+		return false
+	}
+	*st = d.truth[1+d.rng.IntN(len(d.truth)-2)].State
+	return true
+}
+
+// wrongThread takes the registers of another thread.
+func wrongThread(d *Damage, st *machine.State, _ []byte) bool {
+	ts := d.w.Threads()
+	t := ts[d.rng.IntN(len(ts))]
+	if t == d.t || t.M.Depth() == 0 {
+		return false
+	}
+	*st = t.M.State()
+	return true
+}
+
+// stale takes the registers that the thread had when it was sampled before.
+func stale(d *Damage, st *machine.State, _ []byte) bool {
+	old, ok := d.old[d.t.ID]
+	if !ok || old == *st {
+		return false
+	}
+	*st = old
+	return true
+}
+
+// torn overwrites words of the copied stack by others of it, or by nothing.
+func torn(d *Damage, _ *machine.State, stack []byte) bool {
+	n := len(stack) / 8
+	for range 1 + d.rng.IntN(8) {
+		to := d.rng.IntN(min(n, 64))
+		if d.rng.IntN(3) == 0 {
+			clear(stack[8*to : 8*to+8])
+			continue
+		}
+		from := d.rng.IntN(n)
+		copy(stack[8*to:8*to+8], stack[8*from:8*from+8])
+	}
+	return true
+}

@@ -1,0 +1,82 @@
+package worlds
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// seeded makes a world one whose CLR takes seeds.
+func seeded(a image.Arch) func(s *sim.Setup) {
+	return func(s *sim.Setup) {
+		s.Variant, s.Arch = vm.Variants()[s.Run%3], a
+	}
+}
+
+// mayKill are the kinds whose bad seeds can be told from good ones by nobody who
+// has no tables of managed code: the address looks like one of it.
+var mayKill = map[string]bool{}
+
+// Bad contexts of every kind: what is caught, and what comes of the rest.
+func TestBadSeeds(t *testing.T) {
+	if *world != 0 {
+		return
+	}
+	n := uint64(400)
+	if testing.Short() {
+		n = 60
+	}
+	for _, arch := range []image.Arch{image.AMD64, image.ARM64} {
+		t.Run(arch.String(), func(t *testing.T) {
+			var b strings.Builder
+			fmt.Fprintf(&b, "%-34s %6s %6s | %7s %8s %7s %7s | %7s %6s\n", "kind", "tries", "same", "caught", "harmless", "lost", "wrong", "refused", "deaths")
+			for i := range Kinds {
+				k := &Kinds[i]
+				s := damaged(t, k, n, arch)
+				bad := max(1, s.Tries+s.Faults-s.Same)
+				pc := func(n int) string { return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(bad)) }
+				fmt.Fprintf(&b, "%-34s %6d %6d | %7s %8s %7s %7s | %7s %6d\n", k.Name, s.Tries, s.Same, pc(s.Caught), pc(s.Harmless), pc(s.Lost), pc(s.Wrong), pc(s.Refused), s.Faults)
+				if s.Tries < int(n)/10 {
+					t.Errorf("%s: %d tries only", k.Name, s.Tries)
+				}
+				if s.Faults != 0 && !mayKill[k.Name] {
+					t.Errorf("%s: what was let through has killed the CLR %d times", k.Name, s.Faults)
+				}
+			}
+			t.Log("\n" + b.String())
+		})
+	}
+}
+
+// damaged runs n worlds with one kind of damage.
+func damaged(t *testing.T, k *Kind, n uint64, a image.Arch) (sum Sorts) {
+	for run := uint64(1); run <= n; run++ {
+		d := &Damage{Kind: k}
+		r := Run(run, Options{Damage: d, Setup: seeded(a)})
+		if r.Result.Outcome == sched.Fault && strings.Contains(r.Result.Fault, "80131506") {
+			d.Sorts.Faults++
+		} else if err := r.Err(); err != nil {
+			t.Errorf("%s: %v", k.Name, err)
+		}
+		sum.add(&d.Sorts)
+	}
+	return sum
+}
+
+func (s *Sorts) add(o *Sorts) {
+	s.Tries += o.Tries
+	s.Same += o.Same
+	s.Caught += o.Caught
+	s.Unused += o.Unused
+	s.Refused += o.Refused
+	s.True += o.True
+	s.Lost += o.Lost
+	s.Wrong += o.Wrong
+	s.Harmless += o.Harmless
+	s.Faults += o.Faults
+}
