@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"clr/contract": {"clr", "elf", "pe", "module", "context", "memory", "unwind", "unwind/amd64", "internal/buf"},
 	"seed":         {"context", "memory", "unwind", "unwind/amd64", "unwind/arm64"},
 	"snapshot":     {"clr", "memory", "seed", "unwind", "unwind/amd64", "unwind/arm64"},
-	"merge":        {"cfi", "clr", "context", "memory", "module", "seed", "unwind", "unwind/amd64", "unwind/arm64"},
+	"merge":        {"cfi", "pe", "clr", "context", "memory", "module", "seed", "unwind", "unwind/amd64", "unwind/arm64"},
 	"wire":         {"unwind"},
 	"export":       {},
 	"symbol":       {"elf", "pe", "cfi", "module"},
