@@ -192,7 +192,10 @@ func wrongRow(a Arch, got *cfi.Row, want *Row) string {
 	has := func(reg uint16, off int64) bool {
 		rules++
 		r := got.Rule(cfi.Arch(a)+1, reg)
-		return r.Kind == kind && (kind == cfi.Expression || r.Off == off)
+		if kind == cfi.Expression {
+			return r.Kind == kind && slices.Equal(r.Expr, atBase(number(a, want.Base), off))
+		}
+		return r.Kind == kind && r.Off == off
 	}
 	for _, s := range want.Saved {
 		if !has(number(a, s.Reg), s.Off) {
@@ -216,4 +219,12 @@ func wrongRow(a Arch, got *cfi.Row, want *Row) string {
 		return "a rule too many"
 	}
 	return ""
+}
+
+// atBase is DW_OP_bregN of an offset in [0,8192), as SLEB128 by hand.
+func atBase(reg uint16, off int64) []byte {
+	if off < 64 {
+		return []byte{0x70 + byte(reg), byte(off)}
+	}
+	return []byte{0x70 + byte(reg), 0x80 | byte(off&0x7f), byte(off >> 7)}
 }
