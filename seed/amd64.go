@@ -41,7 +41,7 @@ func (s *Specials) SeekAMD64(u *amd64.Unwinder, regs *context.AMD64, mem *memory
 		}
 		return
 	}
-	top := regs.SP()
+	top := amd64State(regs)
 	o.Frames, o.Exact, o.Stop = u.Walk(regs, true, trust, mem, b, out)
 	if o.Trust = trust; o.Frames > 0 {
 		o.Trust = out[o.Frames-1].Trust.Then(u.StepTrust())

@@ -91,14 +91,14 @@ func foreign(sp uint64, b *unwind.Bounds) bool {
 }
 
 // judge gives the verdict on a walk that has written its frames. It began at
-// the stack pointer top and stopped at end.
-func (s *Specials) judge(o *Outcome, a *rules, top uint64, end state, b *unwind.Bounds, frames []unwind.Frame) Verdict {
+// top and stopped at end.
+func (s *Specials) judge(o *Outcome, a *rules, top, end state, b *unwind.Bounds, frames []unwind.Frame) Verdict {
 	switch {
 	case o.Stop == unwind.EndOfStack:
 		return NoManaged
 	case o.Stop != unwind.Managed:
 		return Truncated
-	case top&(a.spAlign-1) != 0 || !a.plausible(end, b) || o.Trust.Doubtful():
+	case (top.sp&(a.spAlign-1))|(top.ip&(a.ipAlign-1)) != 0 || !a.plausible(end, b) || o.Trust.Doubtful():
 		return Unsafe
 	case o.Frames == 0 && s.isStub(end.ip):
 		return StubOnTop

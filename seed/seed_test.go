@@ -290,3 +290,16 @@ func BenchmarkFindARM64(b *testing.B) {
 		FindARM64(f.a64, &f.w.Capture.ARM64, f.mem, &bounds, f.out)
 	}
 }
+
+// An ARM64 thread cannot have been interrupted between two instructions. Found by
+// random worlds: tables answer for the instruction before, and the walk went on.
+func TestMisalignedIP(t *testing.T) {
+	for by := uint64(1); by < 4; by++ {
+		w := fs.ARM64.Build(native...)
+		moveIP(w, by)
+		b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
+		if r := newFinder(w, nil).find(&b); r.Verdict.Usable() {
+			t.Errorf("ip + %d: %v", by, r.Verdict)
+		}
+	}
+}

@@ -121,8 +121,10 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *ThreadOutcome, start int64)
 	context := s.rt.Now()
 	o.Verdict = s.seeder.Seed(c)
 	// A seed in doubt is not given: without one the CLR uses what it knows, and
-	// refuses where that is not enough.
-	c.Seeded = o.Verdict.Usable()
+	// refuses where that is not enough. Nor is one given where managed code is on
+	// top: the CLR then takes the thread's context itself, which cannot be worse
+	// than ours.
+	c.Seeded = o.Verdict == seed.Found
 	walked := s.rt.Now()
 	s.rt.DoStackSnapshot(0, c)
 	o.ContextNS, o.SeedNS, o.SnapshotNS = context-start, walked-context, s.rt.Now()-walked

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/snapshot"
 )
 
@@ -119,7 +120,7 @@ type Damage struct {
 	applied bool
 	verdict seed.Verdict
 	same    bool
-	mode    uint8
+	mode    vm.Mode
 }
 
 // to puts the damage on w's sampler.
@@ -162,7 +163,7 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 		d.same = c.Seed == trueSeed
 	}
 	d.same = d.same && d.verdict == trueVerdict
-	d.mode = uint8(d.t.Mode)
+	d.mode = d.t.Mode
 	return d.verdict
 }
 
@@ -178,7 +179,7 @@ func (d *Damage) judge(c *clr.Capture, truth []machine.Frame) {
 		s.Same++
 	case !d.verdict.Usable():
 		s.Caught++
-	case d.mode == 0: // preemptive: row 12 of the table
+	case d.mode == vm.Preemptive: // row 12 of the table
 		s.Unused++
 		s.Harmless++
 	case len(c.Frames) == 0:
@@ -221,9 +222,10 @@ func (d *Damage) is(f *clr.SnapshotFrame, t *machine.Frame) bool {
 	return f.Marker() || f.Function == id
 }
 
+// reported tells the frames the CLR reports.
 func (d *Damage) reported(t *machine.Frame) bool {
-	id, hr := d.w.Host.FunctionFromIP(t.State.PC)
-	return !hr.Failed() && id != 0
+	kind, _ := d.w.CLR.Codes.At(t.State.PC)
+	return kind == vm.Method
 }
 
 func (d *Damage) pick(from []image.Reg) image.Reg { return from[d.rng.IntN(len(from))] }

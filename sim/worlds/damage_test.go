@@ -18,16 +18,21 @@ func seeded(a image.Arch) func(s *sim.Setup) {
 	}
 }
 
-// mayKill are the kinds whose bad seeds can be told from good ones by nobody who
-// has no tables of managed code: the address looks like one of it.
-var mayKill = map[string]bool{}
+// mayKill are the kinds of which some cannot be told from good ones without
+// tables of managed code: a return address read wrong may still be one of a
+// method, in the midst of an instruction. It takes a wrong copy of the stack;
+// wrong registers lead to words of the stack, which hold true return addresses.
+var mayKill = map[string]bool{"bit flip in the stack's copy": true}
+
+// certain are the kinds that no bad seed passes.
+var certain = map[string]bool{"wrong thread": true, "misaligned sp": true, "foreign sp": true, "non-canonical address": true}
 
 // Bad contexts of every kind: what is caught, and what comes of the rest.
 func TestBadSeeds(t *testing.T) {
 	if *world != 0 {
 		return
 	}
-	n := uint64(400)
+	n := uint64(250)
 	if testing.Short() {
 		n = 60
 	}
@@ -43,6 +48,9 @@ func TestBadSeeds(t *testing.T) {
 				fmt.Fprintf(&b, "%-34s %6d %6d | %7s %8s %7s %7s | %7s %6d\n", k.Name, s.Tries, s.Same, pc(s.Caught), pc(s.Harmless), pc(s.Lost), pc(s.Wrong), pc(s.Refused), s.Faults)
 				if s.Tries < int(n)/10 {
 					t.Errorf("%s: %d tries only", k.Name, s.Tries)
+				}
+				if certain[k.Name] && s.Caught+s.Same != s.Tries {
+					t.Errorf("%s: %d of %d are caught", k.Name, s.Caught, s.Tries-s.Same)
 				}
 				if s.Faults != 0 && !mayKill[k.Name] {
 					t.Errorf("%s: what was let through has killed the CLR %d times", k.Name, s.Faults)

@@ -87,6 +87,9 @@ type Options struct {
 	Damage *Damage // to what the sampler captures; nil: none
 	Setup  func(s *sim.Setup)
 	Rounds int // of the sampler; 0: drawn
+
+	Chooser sched.Chooser      // of the schedule; nil: drawn
+	Prepare func(w *sim.World) // once the world is made
 }
 
 // Run makes the world of a number and runs it.
@@ -97,7 +100,11 @@ func Run(run uint64, o Options) Report {
 		o.Setup(&s)
 	}
 	r := Report{Run: run, Setup: s}
-	ws := sched.New(sched.Random(run), sched.Options{MaxSteps: maxSteps, Trace: o.Trace})
+	ch := o.Chooser
+	if ch == nil {
+		ch = sched.Random(run)
+	}
+	ws := sched.New(ch, sched.Options{MaxSteps: maxSteps, Trace: o.Trace})
 	w, err := sim.NewWorld(ws, s)
 	if err != nil {
 		panic(err) // a kit that cannot be made: no world can
@@ -112,6 +119,9 @@ func Run(run uint64, o Options) Report {
 		o.Damage.to(w, rng)
 	}
 	w.Host.Interval = rng.IntN(30)
+	if o.Prepare != nil {
+		o.Prepare(w)
+	}
 	ws.AtEnd = func() string { return balanced(w) }
 	populate(w, rng)
 	rounds := 1 + rng.IntN(4)
