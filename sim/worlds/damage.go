@@ -18,66 +18,75 @@ type Kind struct {
 	// damage changes st, the registers captured, or stack, the copy of the stack.
 	// It answers false if it cannot here.
 	damage func(d *Damage, st *machine.State, stack []byte) bool
+	// Change is the same for a kind made elsewhere; nil where damage is set.
+	Change func(st *machine.State, stack []byte) bool
+}
+
+func (k *Kind) apply(d *Damage, st *machine.State, stack []byte) bool {
+	if k.Change != nil {
+		return k.Change(st, stack)
+	}
+	return k.damage(d, st, stack)
 }
 
 // Kinds lists them all.
 var Kinds = []Kind{
-	{"bit flip in ip", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "bit flip in ip", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.PC ^= 1 << d.rng.IntN(64)
 		return true
 	}},
-	{"bit flip in sp", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "bit flip in sp", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.R[d.w.Arch.SP()] ^= 1 << d.rng.IntN(64)
 		return true
 	}},
-	{"bit flip in fp", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "bit flip in fp", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.R[d.w.Arch.FP()] ^= 1 << d.rng.IntN(64)
 		return true
 	}},
-	{"bit flip in a preserved register", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "bit flip in a preserved register", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.R[d.pick(d.preserved())] ^= 1 << d.rng.IntN(64)
 		return true
 	}},
-	{"bit flip in the stack's copy", func(d *Damage, _ *machine.State, stack []byte) bool {
+	{Name: "bit flip in the stack's copy", damage: func(d *Damage, _ *machine.State, stack []byte) bool {
 		stack[d.rng.IntN(min(len(stack), 512))] ^= 1 << d.rng.IntN(8)
 		return true
 	}},
-	{"ip one byte less", func(_ *Damage, st *machine.State, _ []byte) bool { st.PC--; return true }},
-	{"wrong frame", wrongFrame},
-	{"wrong thread", wrongThread},
-	{"stale context", stale},
-	{"misaligned sp", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "ip one byte less", damage: func(_ *Damage, st *machine.State, _ []byte) bool { st.PC--; return true }},
+	{Name: "wrong frame", damage: wrongFrame},
+	{Name: "wrong thread", damage: wrongThread},
+	{Name: "stale context", damage: stale},
+	{Name: "misaligned sp", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.R[d.w.Arch.SP()] += uint64(1 + d.rng.IntN(7))
 		return true
 	}},
-	{"sp off by words", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "sp off by words", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.R[d.w.Arch.SP()] += uint64(16 * (1 + d.rng.IntN(16)))
 		return true
 	}},
-	{"foreign sp", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "foreign sp", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		low, high := d.t.M.Bounds()
 		size := high - low
 		st.R[d.w.Arch.SP()] = []uint64{low - 16, high, high + size, 0x10000, 0}[d.rng.IntN(5)]
 		return true
 	}},
-	{"ip in other unmanaged code", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "ip in other unmanaged code", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.PC = d.instruction([]*image.Image{d.w.Kit.App, d.w.Kit.System, d.w.Kit.CLR})
 		return true
 	}},
-	{"ip in other managed code", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "ip in other managed code", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.PC = d.instruction([]*image.Image{d.w.Kit.Code})
 		return true
 	}},
-	{"ip in a stub", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "ip in a stub", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		im, f := d.w.Kit.Lookup([]string{sim.HijackStub, sim.Redirect, sim.ILStub(d.rng.IntN(4))}[d.rng.IntN(3)])
 		st.PC = im.Base + uint64(f.RVA)
 		return true
 	}},
-	{"ip in freed code", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "ip in freed code", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		st.PC = d.w.Kit.Code.Base + d.rng.Uint64N(uint64(d.w.Kit.Code.Text[0])) // no function is there
 		return true
 	}},
-	{"non-canonical address", func(d *Damage, st *machine.State, _ []byte) bool {
+	{Name: "non-canonical address", damage: func(d *Damage, st *machine.State, _ []byte) bool {
 		bad := uint64(1) << (48 + d.rng.IntN(15))
 		if d.rng.IntN(2) == 0 {
 			st.PC |= bad
@@ -86,7 +95,7 @@ var Kinds = []Kind{
 		}
 		return true
 	}},
-	{"stack changes under the walk", torn},
+	{Name: "stack changes under the walk", damage: torn},
 }
 
 // Sorts counts what became of bad contexts of one kind.
@@ -148,7 +157,7 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 	amd, arm, stack := c.Regs, c.ARM64, c.Stack.Data
 	d.stack = append(d.stack[:0], stack...)
 	bad := st
-	d.applied = d.Kind.damage(d, &bad, d.stack)
+	d.applied = d.Kind.apply(d, &bad, d.stack)
 	d.old[c.Thread.ID] = st
 	if !d.applied {
 		d.verdict, d.same = trueVerdict, true
