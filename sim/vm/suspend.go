@@ -13,6 +13,12 @@ func (c *CLR) Suspending() bool { return c.suspender != nil }
 // SuspendRuntime is ICorProfilerInfo10's: the profiler stops all managed
 // threads. Only a thread that the CLR does not have to stop may call it.
 func (c *CLR) SuspendRuntime(a *sched.Actor) clr.HRESULT {
+	hr := c.suspendRuntime(a)
+	a.Note("SuspendRuntime: %v", hr)
+	return hr
+}
+
+func (c *CLR) suspendRuntime(a *sched.Actor) clr.HRESULT {
 	switch {
 	case !c.Variant.HasSuspendRuntime():
 		return clr.E_NOTIMPL
@@ -34,6 +40,7 @@ func (c *CLR) ResumeRuntime(a *sched.Actor) clr.HRESULT {
 	}
 	c.profiler = false
 	c.restart()
+	a.Note("ResumeRuntime: %v", clr.S_OK)
 	a.Unlock(c.ThreadStore)
 	return clr.S_OK
 }

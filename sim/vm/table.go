@@ -28,6 +28,7 @@ type Call struct {
 	suspended bool // the CLR has suspended the target itself
 	seed      *machine.State
 	current   machine.State
+	told      told // for the trace
 }
 
 // DoStackSnapshot is ICorProfilerInfo2::DoStackSnapshot, called by actor a.
@@ -35,16 +36,24 @@ func (c *CLR) DoStackSnapshot(a *sched.Actor, call Call) clr.HRESULT {
 	k := &call
 	k.c, k.a, k.self, k.seed = c, a, c.Of(a), call.Seed
 	defer k.undo()
+	a.Note("%v", asked{k})
+	hr, by := k.answer()
+	a.Note("%v", answered{k, hr, by})
+	return hr
+}
+
+// answer goes through the table and then walks; by is the row that decided.
+func (k *Call) answer() (hr clr.HRESULT, by *Row) {
 	for i := range Table {
 		r := &Table[i]
-		if !r.In.has(c.Variant) {
+		if !r.In.has(k.c.Variant) {
 			continue
 		}
 		if hr, decided := r.decide(k); decided {
-			return hr
+			return hr, r
 		}
 	}
-	return k.walk()
+	return k.walk(), nil
 }
 
 // undo gives back what the call took, whatever row has decided it.

@@ -129,6 +129,7 @@ func (k *Call) base(ip uint64) uint64 {
 // report calls the profiler back. Anything but S_OK ends the walk.
 func (k *Call) report(id clr.FunctionID, st *machine.State) clr.HRESULT {
 	k.a.Yield("callback")
+	k.told.add(id, st.PC)
 	cb := Callback{Function: id, IP: st.PC, State: *st}
 	if k.Flags&RegisterContext != 0 {
 		cb.Context = WriteContext(k.c.Arch, st, make([]byte, k.c.Variant.ContextSize(k.c.Arch == image.ARM64)))
