@@ -1,16 +1,11 @@
 /* The COM face of the profiler: DllGetClassObject, a class factory, and one
  * object that answers every ICorProfilerCallback up to 11. Callbacks run on
  * application threads, so they write down what happened and return. */
-#define _GNU_SOURCE
-#include "shim.h"
+#include "platform.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "_cgo_export.h"
 
@@ -58,9 +53,8 @@ void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
 
 static int wait_for(int *flag, int ms)
 {
-	struct timespec pause = {0, 1000000};
 	for (int i = 0; i < ms && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++)
-		nanosleep(&pause, NULL);
+		sw_sleep_us(1000);
 	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
 
@@ -71,7 +65,7 @@ static void complain(const char *what, const char *remedy)
 
 static int env_int(const char *name, int fallback)
 {
-	const char *v = getenv(name);
+	const char *v = sw_environment(name);
 	return v && atoi(v) > 0 ? atoi(v) : fallback;
 }
 
@@ -95,28 +89,11 @@ int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room)
 	return n;
 }
 
-/* The sampler: the only thread that enters Go. It blocks every signal but
- * SIGURG, so that no handler of the target ever runs on it. */
-static void *sampler(void *unused)
+/* The sampler: the only thread that enters Go. */
+static void sampler(void)
 {
-	(void)unused;
 	swgoSampler();
 	sw_sampler_done();
-	return NULL;
-}
-
-static int start_sampler(void)
-{
-	pthread_t thread;
-	sigset_t all, old;
-	sigfillset(&all);
-	sigdelset(&all, SIGURG);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int err = pthread_create(&thread, NULL, sampler, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err == 0)
-		pthread_detach(thread);
-	return err;
 }
 
 static int get_info(void *unknown)
@@ -131,18 +108,26 @@ static int get_info(void *unknown)
 	return 0;
 }
 
+static void too_old(const char *why)
+{
+	char what[160], remedy[64];
+	snprintf(what, sizeof what, "this runtime is too old: %s", why);
+	snprintf(remedy, sizeof remedy, "use %s or later", sw_least_clr);
+	complain(what, remedy);
+}
+
 /* A failure here must leave the target running as if no profiler were set: the
  * CLR drops a profiler that answers with an error. */
 static sw_hresult setup(void *unknown)
 {
-	if (!getenv("SEEDWALK_SOCKET"))
+	if (!sw_environment("SEEDWALK_SOCKET"))
 		return E_FAIL_;
 	if (!get_info(unknown)) {
-		complain("this runtime has no ICorProfilerInfo3", "use .NET Core 3.0 or later");
+		too_old("it has no ICorProfilerInfo3");
 		return E_FAIL_;
 	}
-	if (sw_info_version < 10) {
-		complain("this runtime is too old: it cannot suspend itself for a profiler (ICorProfilerInfo10)", "use .NET Core 3.0 or later");
+	if (sw_info_version < sw_least_info) {
+		too_old("it cannot suspend itself for a profiler (ICorProfilerInfo10)");
 		return E_FAIL_;
 	}
 	uint32_t mask = MONITOR_MODULE_LOADS | MONITOR_JIT_COMPILATION | MONITOR_THREADS | ENABLE_STACK_SNAPSHOT;
@@ -150,24 +135,31 @@ static sw_hresult setup(void *unknown)
 		complain("the runtime refused the event mask", "is another profiler attached?");
 		return E_FAIL_;
 	}
-	int err = start_sampler();
+	int err = sw_start_sampler(sampler);
 	int started = err == 0 && wait_for(&ready, 20000);
-	sw_guard_restore(); /* the Go runtime has started by now, or never will */
+	sw_go_started(); /* the Go runtime has started by now, or never will */
 	if (!started) {
-		complain("the sampler thread did not start", err ? strerror(err) : "no answer in 20 s");
+		complain("the sampler thread did not start", err ? sw_error_text(err) : "no answer in 20 s");
 		return E_FAIL_;
 	}
-	err = sw_capture_init((size_t)env_int("SEEDWALK_STACK_BYTES", 1 << 20));
+	err = sw_window_init((size_t)env_int("SEEDWALK_STACK_BYTES", 1 << 20));
 	if (err) {
-		complain("cannot install the sampling signal", strerror(err));
+		complain("cannot get ready to sample", sw_error_text(err));
 		return E_FAIL_;
 	}
 	return S_OK_;
 }
 
+/* Two samplers would suspend each other for ever: one runtime of a process is
+ * sampled, the first. */
 static sw_hresult initialize(void *self, void *unknown)
 {
 	(void)self;
+	static int taken;
+	if (__atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) {
+		complain("a second runtime in this process is not sampled", "one sampler is all a process can have");
+		return E_FAIL_;
+	}
 	sw_hresult hr = setup(unknown);
 	__atomic_store_n(&armed, hr == S_OK_ ? 1 : -1, __ATOMIC_RELEASE);
 	return hr;
@@ -219,8 +211,8 @@ static sw_hresult thread_destroyed(void *self, uint64_t thread)
 
 static sw_hresult thread_assigned(void *self, uint64_t thread, uint32_t os_thread)
 {
-	(void)self, (void)os_thread;
-	sw_thread_assigned(thread);
+	(void)self;
+	sw_thread_assigned(thread, os_thread);
 	return S_OK_;
 }
 
@@ -307,13 +299,13 @@ static struct {
 	void **table;
 } factory_object = {factory_table};
 
-__attribute__((visibility("default"))) sw_hresult DllGetClassObject(const void *class_id, const void *id, void **out)
+SW_EXPORT sw_hresult DllGetClassObject(const void *class_id, const void *id, void **out)
 {
 	(void)class_id; /* any CLSID is ours: the path names the library */
 	return query_factory(&factory_object, id, out);
 }
 
-__attribute__((visibility("default"))) sw_hresult DllCanUnloadNow(void)
+SW_EXPORT sw_hresult DllCanUnloadNow(void)
 {
 	return 1; /* S_FALSE: Go cannot be unloaded */
 }

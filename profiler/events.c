@@ -2,10 +2,7 @@
  * writers, one reader. Each cell has a turn: even means free for the writer of
  * that lap, odd means filled. When it is full an event is dropped and counted;
  * the sampler then looks at everything anew. */
-#define _GNU_SOURCE
-#include "shim.h"
-
-#include <time.h>
+#include "platform.h"
 
 static struct {
 	uint64_t turn;
@@ -58,7 +55,6 @@ void sw_resolve_leave(void) { __atomic_store_n(&resolving, 0, __ATOMIC_SEQ_CST);
 
 void sw_resolve_wait(void)
 {
-	struct timespec pause = {0, 100000};
 	for (int i = 0; i < 10000 && __atomic_load_n(&resolving, __ATOMIC_SEQ_CST); i++)
-		nanosleep(&pause, NULL);
+		sw_sleep_us(100);
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 /* The Go runtime, when it starts, takes over signals and adds SA_ONSTACK to
  * the handlers it finds; the CLR's suspension handler then overflows its small
  * alternate stack (golang/go#78883, dotnet/runtime#127320). So every action is

@@ -1,9 +1,7 @@
 /* What the sampler asks of the CLR, through ICorProfilerInfo's vtable. Only the
  * sampler thread calls these. Slots as in dotnet/runtime corprof.idl. */
-#define _GNU_SOURCE
 #include "shim.h"
 
-#include <link.h>
 #include <string.h>
 
 void *sw_info;
@@ -38,7 +36,7 @@ sw_hresult sw_resume_runtime(void)
 }
 
 /* Offsets in the CLR's CONTEXT, whose first 1232 bytes are Win32's. */
-enum { CONTEXT_MIN = 0x100, RBX_ = 0x90, RSP_ = 0x98, RBP_ = 0xa0, R12_ = 0xd8, RIP_ = 0xf8 };
+enum { CONTEXT_MIN = 0x100, RBX_ = 0x90, RSP_ = 0x98, RBP_ = 0xa0, RSI_ = 0xa8, RDI_ = 0xb0, R12_ = 0xd8, RIP_ = 0xf8 };
 
 static uint64_t word(const uint8_t *context, int offset)
 {
@@ -67,6 +65,11 @@ static sw_hresult record(uint64_t function, uint64_t ip, uint64_t frame_info, ui
 		f->saved[0] = word(context, RBX_);
 		for (int i = 0; i < 4; i++)
 			f->saved[1 + i] = word(context, R12_ + 8 * i);
+#ifdef _WIN32
+		f->saved[5] = word(context, RSI_);
+		f->saved[6] = word(context, RDI_);
+		f->saved[7] = SW_SAVED_MASK;
+#endif
 	}
 	return 0;
 }
@@ -76,22 +79,25 @@ typedef sw_hresult (*snapshot_fn)(void *, uint64_t, void *, uint32_t, void *, ui
 sw_hresult sw_snapshot(int slot)
 {
 	struct sw_slot *s = sw_slot_at(slot);
+	uint8_t *seed = s->seeded ? s->seed : NULL; /* never on Linux: the CLR finds its frames there */
 	s->frame_count = 0;
-	s->result = SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, s->thread_id, (void *)record, SNAPSHOT_REGISTER_CONTEXT, s, NULL, 0);
+	s->result = SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, s->thread_id, (void *)record, SNAPSHOT_REGISTER_CONTEXT, s, seed, seed ? SW_CONTEXT_BYTES : 0);
 	return s->result;
 }
 
-static sw_hresult ignore(uint64_t function, uint64_t ip, uint64_t info, uint32_t size, uint8_t *context, void *client)
+static sw_hresult count(uint64_t function, uint64_t ip, uint64_t info, uint32_t size, uint8_t *context, void *client)
 {
-	(void)function, (void)ip, (void)info, (void)size, (void)context, (void)client;
+	(void)function, (void)ip, (void)info, (void)size, (void)context;
+	++*(int *)client;
 	return 1;
 }
 
 /* The first walk makes the CLR set up state for the calling thread, which may
  * take locks: so one is made while nothing is suspended. */
-sw_hresult sw_prime(uint64_t thread_id)
+sw_hresult sw_prime(uint64_t thread_id, int *callbacks)
 {
-	return SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, thread_id, (void *)ignore, 0, NULL, NULL, 0);
+	*callbacks = 0;
+	return SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, thread_id, (void *)count, 0, callbacks, NULL, 0);
 }
 
 sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function)
@@ -176,19 +182,4 @@ sw_hresult sw_runtime_version(int out[4])
 	for (int i = 0; i < 4; i++)
 		out[i] = v[i];
 	return hr;
-}
-
-static int count_changes(struct dl_phdr_info *info, size_t size, void *data)
-{
-	(void)size;
-	*(uint64_t *)data = info->dlpi_adds + info->dlpi_subs;
-	return 1;
-}
-
-/* Grows whenever a shared object is loaded or unloaded. */
-uint64_t sw_loader_changes(void)
-{
-	uint64_t n = 0;
-	dl_iterate_phdr(count_changes, &n);
-	return n;
 }

@@ -13,7 +13,7 @@ package main
 /*
 // cgo's own code has unused parameters; `make lint` compiles ours without the exception.
 #cgo CFLAGS: -O2 -Wall -Wextra -Werror -Wno-unused-parameter -fvisibility=hidden
-#cgo LDFLAGS: -lpthread -ldl
+#cgo linux LDFLAGS: -lpthread -ldl
 #include "shim.h"
 */
 import "C"
@@ -51,7 +51,7 @@ func swgoSampler() {
 		os.Stderr.WriteString("seedwalk: cannot reach the tool: " + err.Error() + "; the program runs on without being sampled\n")
 		return
 	}
-	core.New(newHost(), config(), conn.send).Run()
+	newAgent(config(), conn.send).Run()
 	conn.close()
 }
 

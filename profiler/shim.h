@@ -1,12 +1,12 @@
 /* The C half of the profiler: what must not enter Go.
  *
- * Application threads call the CLR's callbacks (callback.c) and run the signal
- * handler (capture.c); both answer in C alone. One thread, the sampler, runs
+ * Application threads call the CLR's callbacks (callback.c) and, on Linux, run the
+ * signal handler (capture_linux.c); both answer in C alone. One thread, the sampler, runs
  * Go and calls the functions declared here. The structures are shared with Go
  * word for word; their layout is checked on both sides.
  *
  * Sources: dotnet/runtime src/coreclr/inc/corprof.idl and cor.h (slots and
- * constants); Linux signal(7), sigqueue(3). */
+ * constants); Linux signal(7), sigqueue(3); Windows winnt.h. */
 #ifndef SEEDWALK_SHIM_H
 #define SEEDWALK_SHIM_H
 
@@ -24,7 +24,7 @@ struct sw_guid {
 /* One callback of DoStackSnapshot; clr.SnapshotFrame in Go. */
 struct sw_frame {
 	uint64_t function, ip, sp, fp;
-	uint64_t saved[10]; /* rbx r12 r13 r14 r15 */
+	uint64_t saved[10]; /* rbx r12 r13 r14 r15, on Windows rsi rdi and SW_SAVED_MASK */
 };
 
 /* What an interrupted thread left: 17 registers in the order rip, then UNWIND_INFO
@@ -43,9 +43,12 @@ struct sw_slot {
 	uint32_t result; /* of DoStackSnapshot */
 	uint32_t full;
 	uint32_t busy; /* an older copy is still being written */
+	uint32_t seeded; /* Windows: seed is to be given to DoStackSnapshot */
 	uint64_t frame_count;
 	uint8_t *stack;          /* stack_bytes of room */
 	struct sw_frame *frames; /* frame_room of room */
+	uint8_t *context, *seed; /* Windows: CONTEXTs, SW_CONTEXT_BYTES each */
+	uint64_t stack_low, handle, teb; /* Windows: of the thread */
 };
 
 enum sw_state {
@@ -55,6 +58,8 @@ enum sw_state {
 	SW_CAPTURED,  /* the copy is whole, the thread runs on */
 };
 
+/* sizeof(CONTEXT) of x86-64 Windows; rsi and rdi in sw_frame.saved[7]. */
+enum { SW_CONTEXT_BYTES = 1232, SW_SAVED_MASK = 1 << 6 | 1 << 7 };
 enum { SW_SLOTS = 32, SW_FRAME_ROOM = 8192, SW_THREADS = 4096, SW_EVENTS = 4096 };
 
 /* A managed thread as the callbacks told of it. */
@@ -62,6 +67,7 @@ struct sw_thread {
 	uint64_t thread_id; /* 0: free entry */
 	uint64_t tid;       /* 0: not yet bound to a kernel thread */
 	uint64_t stack_low, stack_high;
+	uint64_t handle, teb; /* Windows */
 	uint32_t dead;
 	uint32_t named; /* grows with every ThreadNameChanged */
 	char name[64];
@@ -75,18 +81,31 @@ struct sw_event {
 /* guard.c: signal handlers around the start of the Go runtime. */
 void sw_guard_restore(void);
 
-/* capture.c */
+/* capture_linux.c, capture_windows.c */
 int sw_capture_init(size_t stack_bytes);
 int sw_signal_number(void);
 struct sw_slot *sw_slot_at(int i);
 void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high);
 int sw_await(int slot, int timeout_us);
+int sw_suspend(int slot, uint64_t thread_id);
+int sw_context(int slot);
+void sw_resume(int slot);
+uint64_t sw_now_ns(void);
 
 /* threads.c */
 int sw_threads_copy(struct sw_thread *out, int room);
 int sw_thread_alive(uint64_t thread_id, uint64_t tid);
 void sw_window_enter(void);
 void sw_window_leave(void);
+int sw_claim(uint64_t thread_id, uint64_t tid);
+void sw_release(void);
+void sw_threads_unguard(void);
+struct sw_thread *sw_thread_of(uint64_t thread_id);
+struct sw_thread *sw_thread_by_tid(uint64_t tid);
+
+/* threads_linux.c, threads_windows.c */
+uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread); /* gives the kernel thread id */
+void sw_thread_unbind(struct sw_thread *t);
 uint64_t sw_thread_cpu_ns(uint64_t tid);
 
 /* events.c */
@@ -100,11 +119,14 @@ void sw_resolve_wait(void);
 sw_hresult sw_suspend_runtime(void);
 sw_hresult sw_resume_runtime(void);
 sw_hresult sw_snapshot(int slot);
-sw_hresult sw_prime(uint64_t thread_id);
+sw_hresult sw_prime(uint64_t thread_id, int *callbacks);
 sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function);
 sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room);
 sw_hresult sw_runtime_version(int out[4]);
+
+/* loader_linux.c, loader_windows.c */
 uint64_t sw_loader_changes(void);
+int sw_loader_init(void);
 
 /* callback.c */
 int sw_stopping(void);
@@ -116,7 +138,7 @@ void sw_sampler_done(void);
 extern void *sw_info;         /* ICorProfilerInfo* */
 extern int sw_info_version;   /* which of its interfaces was had */
 void sw_thread_created(uint64_t thread_id);
-void sw_thread_assigned(uint64_t thread_id);
+void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread);
 void sw_thread_destroyed(uint64_t thread_id);
 void sw_thread_renamed(uint64_t thread_id, uint32_t units, const uint16_t *name);
 int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room);

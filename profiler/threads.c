@@ -5,19 +5,15 @@
  * entry is published by thread_id last. ThreadDestroyed waits while a window
  * is open: the CLR takes no reference for a walk, and a walk of a thread that
  * is gone ends the process. */
-#define _GNU_SOURCE
-#include "shim.h"
+#include "platform.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 static struct sw_thread threads[SW_THREADS];
 static int used; /* entries ever used */
-static int window_open;
+static int window_open;  /* Linux: all threads are being sampled */
+static uint64_t claimed; /* Windows: this one is */
+static int unguarded;
 
 static struct sw_thread *find(uint64_t thread_id)
 {
@@ -39,7 +35,7 @@ static struct sw_thread *claim(uint64_t thread_id)
 		while (n < i + 1 && !__atomic_compare_exchange_n(&used, &n, i + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			;
 		struct sw_thread *t = &threads[i];
-		t->stack_low = t->stack_high = 0;
+		t->stack_low = t->stack_high = t->handle = 0;
 		t->dead = t->named = 0;
 		t->name[0] = 0;
 		__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
@@ -56,24 +52,16 @@ void sw_thread_created(uint64_t thread_id)
 }
 
 /* Runs on the thread itself: it knows its kernel id and its stack. */
-void sw_thread_assigned(uint64_t thread_id)
+void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 {
 	struct sw_thread *t = find(thread_id);
 	if (!t)
 		t = claim(thread_id);
 	if (!t)
 		return;
-	pthread_attr_t attr;
-	if (pthread_getattr_np(pthread_self(), &attr) == 0) {
-		void *low;
-		size_t size;
-		if (pthread_attr_getstack(&attr, &low, &size) == 0) {
-			t->stack_low = (uint64_t)low;
-			t->stack_high = (uint64_t)low + size;
-		}
-		pthread_attr_destroy(&attr);
-	}
-	__atomic_store_n(&t->tid, (uint64_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	sw_thread_unbind(t); /* the CLR may move a managed thread to another of the system's */
+	uint64_t tid = sw_thread_bind(t, os_thread);
+	__atomic_store_n(&t->tid, tid, __ATOMIC_RELEASE);
 }
 
 void sw_thread_destroyed(uint64_t thread_id)
@@ -82,17 +70,18 @@ void sw_thread_destroyed(uint64_t thread_id)
 	if (!t)
 		return;
 	__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST)) {
-		struct timespec pause = {0, 100000};
-		nanosleep(&pause, NULL);
-	}
+	while (!unguarded && (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST) || __atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id))
+		sw_sleep_us(100);
 	__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
+	sw_thread_unbind(t);
 	__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);
 }
 
 void sw_thread_renamed(uint64_t thread_id, uint32_t units, const uint16_t *name)
 {
 	struct sw_thread *t = find(thread_id);
+	if (!t)
+		t = claim(thread_id); /* on Windows the name comes before the thread */
 	if (!t)
 		return;
 	sw_utf8(name, units, t->name, sizeof t->name);
@@ -123,11 +112,31 @@ int sw_thread_alive(uint64_t thread_id, uint64_t tid)
 void sw_window_enter(void) { __atomic_store_n(&window_open, 1, __ATOMIC_SEQ_CST); }
 void sw_window_leave(void) { __atomic_store_n(&window_open, 0, __ATOMIC_SEQ_CST); }
 
-/* Processor time of a thread; 0 if it cannot be had. The clock's number is made
- * from the thread id as in Linux include/linux/posix-timers.h. */
-uint64_t sw_thread_cpu_ns(uint64_t tid)
+/* Makes the destruction of one thread wait until sw_release. 0: it has ended.
+ * Either side writes its own flag before it reads the other's, so that they
+ * cannot miss each other. */
+int sw_claim(uint64_t thread_id, uint64_t tid)
 {
-	struct timespec t;
-	clockid_t clock = (clockid_t)((~(uint32_t)tid << 3) | 6);
-	return clock_gettime(clock, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
+	__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);
+	if (sw_thread_alive(thread_id, tid))
+		return 1;
+	sw_release();
+	return 0;
+}
+
+void sw_release(void) { __atomic_store_n(&claimed, 0, __ATOMIC_SEQ_CST); }
+
+/* For the test that shows what the waiting is good for. */
+void sw_threads_unguard(void) { unguarded = 1; }
+
+/* The entry of a thread that is claimed, NULL if there is none. */
+struct sw_thread *sw_thread_of(uint64_t thread_id) { return find(thread_id); }
+
+struct sw_thread *sw_thread_by_tid(uint64_t tid)
+{
+	int n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+	for (int i = 0; i < n && i < SW_THREADS; i++)
+		if (__atomic_load_n(&threads[i].tid, __ATOMIC_ACQUIRE) == tid)
+			return &threads[i];
+	return NULL;
 }

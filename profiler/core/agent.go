@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/snapshot"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/wire"
@@ -29,23 +30,24 @@ const tableRefresh = 200 * time.Millisecond
 
 // Agent is the sampler of one process.
 type Agent struct {
-	host    Host
-	cfg     Config
-	send    func([]byte) error
-	out     *wire.Writer
-	sampler *snapshot.Sampler
-	walker  *amd64.Unwinder
-	merger  *merge.Merger
-	tables  tables
-	managed contracts
-	names   names
-	stats   stats
-	raw     *raw.Writer
+	host   Process
+	take   strategy
+	cfg    Config
+	send   func([]byte) error
+	out    *wire.Writer
+	walker *amd64.Unwinder
+	merger *merge.Merger
+	tables tables
+	names  names
+	stats  stats
+	raw    *raw.Writer
 
 	threads []Thread
 	chosen  []clr.Thread
 	clocks  map[uint64]clock
 	turn    int
+	primed  bool
+	refused string // why sampling must end
 	frames  []merge.Frame
 	wire    []wire.Frame
 }
@@ -59,19 +61,52 @@ type clock struct {
 	seen bool
 }
 
-// New makes an agent that sends its stream through send.
+// strategy is how the threads of a round are stopped and sampled.
+type strategy interface {
+	// prime makes the CLR ready, while nothing is suspended. It is called
+	// before every round until it has succeeded.
+	prime(threads []clr.Thread) bool
+	// round samples the threads and gives each capture to a.sample. It returns
+	// why there is no use in going on, "" if there is.
+	round(a *Agent, threads []clr.Thread) string
+	// tables takes note of a new module table, merging of a capture that is
+	// about to be merged. Both are called while nothing is suspended.
+	tables(a *Agent, t *module.Table)
+	merging(a *Agent, c *clr.Capture)
+	// write appends figures of its own.
+	write(w *wire.Writer)
+}
+
+// New makes an agent that sends its stream through send and suspends the
+// runtime as a whole.
 func New(host Host, cfg Config, send func([]byte) error) *Agent {
+	a := newAgent(host, cfg, send, mappings())
+	a.take = &rounds{host: host, sampler: snapshot.New(host, cfg.Slots)}
+	return a
+}
+
+// NewThreads makes an agent that suspends one thread at a time.
+func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
+	a := newAgent(host, cfg, send, host.Table)
+	seeder := snapshot.NewSeederAMD64(a.walker, nil)
+	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder)}
+	if m := host.Managed(); m != nil {
+		a.merger.SetManaged(m)
+	}
+	return a
+}
+
+func newAgent(host Process, cfg Config, send func([]byte) error, build func() *module.Table) *Agent {
 	a := &Agent{
 		host: host, cfg: cfg, send: send,
-		out:     wire.NewWriter(make([]byte, 0, 1<<20)),
-		sampler: snapshot.New(host, cfg.Slots),
-		walker:  amd64.New(),
-		clocks:  map[uint64]clock{},
-		frames:  make([]merge.Frame, maxFrames),
-		wire:    make([]wire.Frame, 0, maxFrames),
+		out:    wire.NewWriter(make([]byte, 0, 1<<20)),
+		walker: amd64.New(),
+		clocks: map[uint64]clock{},
+		frames: make([]merge.Frame, maxFrames),
+		wire:   make([]wire.Frame, 0, maxFrames),
 	}
 	a.names.init(host)
-	a.tables.init()
+	a.tables.init(build)
 	a.merger = merge.New(a.walker, &a.names)
 	return a
 }
@@ -88,16 +123,25 @@ func (a *Agent) Run() string {
 		if err := a.round(); err != nil {
 			return "the tool is gone: " + err.Error()
 		}
+		if a.refused != "" {
+			return a.end(a.refused)
+		}
 		next = next.Add(period)
 		if now := time.Now(); next.Before(now) {
 			next = now // a round took longer than a period: do not catch up
 		}
 		a.rest(time.Until(next))
 	}
+	return a.end("the process ended")
+}
+
+// end says farewell.
+func (a *Agent) end(reason string) string {
 	a.stats.write(a.out)
-	a.out.Bye("the process ended")
+	a.take.write(a.out)
+	a.out.Bye(reason)
 	a.send(a.out.Bytes())
-	return "the process ended"
+	return reason
 }
 
 // rest sleeps in pieces, so that a stop is seen soon.
@@ -139,16 +183,12 @@ func (a *Agent) round() error {
 		return nil
 	}
 	a.host.Pin()
-	o := a.sampler.Round(a.chosen)
-	a.stats.round(&o)
-	for i := range a.sampler.Captures[:o.Captures] {
-		a.sample(&a.sampler.Captures[i])
-	}
+	a.refused = a.take.round(a, a.chosen)
 	a.names.resolve(a.out, a.raw)
 	a.host.Unpin()
 	if a.stats.due() {
 		a.stats.write(a.out)
-		a.managed.write(a.out)
+		a.take.write(a.out)
 	}
 	return a.flush()
 }
@@ -178,9 +218,6 @@ func (a *Agent) choose() bool {
 	if n == 0 {
 		return false
 	}
-	if a.stats.rounds == 0 {
-		a.host.Prime(a.threads[0].ID)
-	}
 	a.chosen = a.chosen[:0]
 	for i := 0; i < n && i < a.cfg.Slots; i++ {
 		t := &a.threads[(a.turn+i)%n]
@@ -189,7 +226,8 @@ func (a *Agent) choose() bool {
 	}
 	a.turn = (a.turn + len(a.chosen)) % n
 	a.expire()
-	return true
+	a.primed = a.primed || a.take.prime(a.chosen)
+	return a.primed
 }
 
 // tick notes a thread's name and processor time.
@@ -236,8 +274,7 @@ func (a *Agent) sample(c *clr.Capture) {
 		a.stats.gone++
 		return
 	}
-	a.managed.learn(a, c)
-	a.managed.compare(a, c)
+	a.take.merging(a, c)
 	res := a.merger.Merge(c, a.frames)
 	if res.Gap == merge.GapNoInfo && a.tables.refresh(a, true) {
 		res = a.merger.Merge(c, a.frames)

@@ -12,7 +12,7 @@ import (
 // once, between Pin and Unpin. It also remembers which method an ip belongs
 // to; both memories are dropped when a module is unloaded.
 type names struct {
-	host    Host
+	host    Process
 	ids     map[clr.FunctionID]uint32
 	pending []clr.FunctionID
 	last    uint32
@@ -27,7 +27,7 @@ type function struct {
 // maxIPs bounds the memory of ip look-ups.
 const maxIPs = 1 << 16
 
-func (n *names) init(h Host) {
+func (n *names) init(h Process) {
 	n.host = h
 	n.forget()
 }

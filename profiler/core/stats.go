@@ -27,6 +27,14 @@ func (s *stats) round(o *snapshot.Outcome) {
 	s.suspend.Add(uint64(o.SuspendNS))
 }
 
+// thread counts a sample of one thread that was suspended by itself.
+func (s *stats) thread(o *snapshot.ThreadOutcome) {
+	s.suspended += uint64(o.Tries)
+	s.retries += uint64(o.Tries - 1)
+	s.window.Add(uint64(o.SuspendedNS))
+	s.suspend.Add(uint64(o.ContextNS))
+}
+
 func (s *stats) due() bool { return time.Since(s.sent) > time.Second }
 
 func (s *stats) write(w *wire.Writer) {

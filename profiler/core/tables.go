@@ -21,15 +21,20 @@ type tables struct {
 	sent  map[uint32]bool
 }
 
-func (t *tables) init() {
+// mappings gives tables of what /proc shows of this process.
+func mappings() func() *module.Table {
 	loader := live.NewLoader(0)
-	t.build = func() *module.Table {
+	return func() *module.Table {
 		maps, err := live.Maps(0)
 		if err != nil && len(maps) == 0 {
 			return nil
 		}
 		return loader.Table(maps)
 	}
+}
+
+func (t *tables) init(build func() *module.Table) {
+	t.build = build
 	t.sent = map[uint32]bool{}
 	t.dirty = true
 }
@@ -52,7 +57,7 @@ func (t *tables) refresh(a *Agent, force bool) bool {
 	t.loads, t.dirty, t.read = loads, false, time.Now()
 	a.walker.SetTable(t.table)
 	a.raw.Table(t.table)
-	a.managed.find(a, t.table)
+	a.take.tables(a, t.table)
 	t.announce(a.out)
 	return true
 }

@@ -1,0 +1,121 @@
+/* Taking from a thread of Windows what a walk needs: it is suspended, its
+ * CONTEXT taken, its stack copied.
+ *
+ * ┌──────────────────────────────────────────────────────────────────────────┐
+ * │ THE SUSPENDED WINDOW, from sw_suspend to sw_resume. In here stand system   │
+ * │ calls on handles that were opened before, and reads of the target's own   │
+ * │ stack. No heap, no loader, no environment, no RtlLookupFunctionEntry, no  │
+ * │ log: the target may own the lock of any.                                  │
+ * └──────────────────────────────────────────────────────────────────────────┘
+ *
+ * Sources: Win32 SuspendThread, GetThreadContext; winnt.h (CONTEXT, NT_TIB). */
+#include "platform.h"
+
+#include <string.h>
+#include <windows.h>
+
+_Static_assert(sizeof(CONTEXT) == SW_CONTEXT_BYTES, "the layout of CONTEXT");
+
+static struct sw_slot slots[1];
+static CONTEXT context, seed;
+static size_t stack_room;
+static LARGE_INTEGER frequency;
+
+struct sw_slot *sw_slot_at(int i)
+{
+	(void)i; /* one thread at a time */
+	return &slots[0];
+}
+
+static void *reserve(size_t bytes) { return VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE); }
+
+int sw_capture_init(size_t stack_bytes)
+{
+	struct sw_slot *s = &slots[0];
+	QueryPerformanceFrequency(&frequency);
+	stack_room = stack_bytes;
+	s->stack = reserve(stack_bytes);
+	s->frames = reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
+	s->context = (uint8_t *)&context;
+	s->seed = (uint8_t *)&seed;
+	return s->stack && s->frames ? 0 : ERROR_NOT_ENOUGH_MEMORY;
+}
+
+uint64_t sw_now_ns(void)
+{
+	LARGE_INTEGER now;
+	QueryPerformanceCounter(&now);
+	uint64_t f = (uint64_t)frequency.QuadPart, t = (uint64_t)now.QuadPart;
+	return t / f * 1000000000u + t % f * 1000000000u / f;
+}
+
+/* Adds one to the suspend count of a claimed thread. 1: done; 0: the thread has
+ * ended; -1: there is no right to. The thread may run on until sw_context. */
+int sw_suspend(int slot, uint64_t thread_id)
+{
+	struct sw_slot *s = sw_slot_at(slot);
+	struct sw_thread *t = sw_thread_of(thread_id);
+	if (!t)
+		return 0;
+	if (!t->handle)
+		return -1;
+	s->thread_id = thread_id;
+	s->tid = t->tid;
+	s->stack_low = t->stack_low;
+	s->stack_high = t->stack_high;
+	s->handle = t->handle;
+	s->teb = t->teb;
+	if (SuspendThread((HANDLE)(uintptr_t)t->handle) != (DWORD)-1)
+		return 1;
+	DWORD code; /* of the system's making, before the CLR has told of it */
+	return GetExitCodeThread((HANDLE)(uintptr_t)t->handle, &code) && code != STILL_ACTIVE ? 0 : -1;
+}
+
+/* Copies [rsp, base). Below the limit lies the guard page: whoever touches it
+ * for another thread takes that thread's guard away. */
+static void copy_stack(struct sw_slot *s)
+{
+	const NT_TIB *tib = (const NT_TIB *)(uintptr_t)s->teb;
+	uint64_t from = context.Rsp, limit = s->stack_low;
+	s->stack_len = 0;
+	s->foreign = s->truncated = 0;
+	if (tib) {
+		limit = (uint64_t)tib->StackLimit;
+		/* A fibre has a stack of its own, and says so here. */
+		if ((uint64_t)tib->StackBase != s->stack_high) {
+			s->stack_low = limit;
+			s->stack_high = (uint64_t)tib->StackBase;
+		}
+	}
+	s->stack_addr = from;
+	if (from < limit && from >= s->stack_low)
+		from = s->stack_addr = limit; /* a frame under way to its probe */
+	if (from < limit || from >= s->stack_high) {
+		s->foreign = 1;
+		return;
+	}
+	uint64_t len = s->stack_high - from;
+	if (len > stack_room) {
+		len = stack_room;
+		s->truncated = 1;
+	}
+	memcpy(s->stack, (const void *)(uintptr_t)from, len);
+	s->stack_len = len;
+}
+
+/* Completes the suspension: only with the answer does the thread stand still.
+ * 0: it has no context any more. */
+int sw_context(int slot)
+{
+	struct sw_slot *s = sw_slot_at(slot);
+	context.ContextFlags = CONTEXT_FULL | CONTEXT_FLOATING_POINT;
+	s->frame_count = 0;
+	s->full = 0;
+	if (!GetThreadContext((HANDLE)(uintptr_t)s->handle, &context))
+		return 0;
+	copy_stack(s);
+	memcpy(&seed, &context, sizeof seed);
+	return 1;
+}
+
+void sw_resume(int slot) { ResumeThread((HANDLE)(uintptr_t)sw_slot_at(slot)->handle); }

@@ -1,0 +1,40 @@
+package core
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// rounds suspends the runtime and samples all threads at once.
+type rounds struct {
+	host    Host
+	sampler *snapshot.Sampler
+	managed contracts
+}
+
+// prime succeeds by itself: what it avoids is a lock that a thread held by
+// force might own, and here none is.
+func (r *rounds) prime(threads []clr.Thread) bool {
+	r.host.Prime(threads[0].ID)
+	return true
+}
+
+func (r *rounds) round(a *Agent, threads []clr.Thread) string {
+	o := r.sampler.Round(threads)
+	a.stats.round(&o)
+	for i := range r.sampler.Captures[:o.Captures] {
+		a.sample(&r.sampler.Captures[i])
+	}
+	return ""
+}
+
+func (r *rounds) tables(a *Agent, t *module.Table) { r.managed.find(a, t) }
+
+func (r *rounds) merging(a *Agent, c *clr.Capture) {
+	r.managed.learn(a, c)
+	r.managed.compare(a, c)
+}
+
+func (r *rounds) write(w *wire.Writer) { r.managed.write(w) }

@@ -1,0 +1,100 @@
+package main
+
+/*
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/profiler/core"
+)
+
+// answerTime is how long the threads of a round have to answer, all together;
+// the last ones get a little of their own. A thread in an uninterruptible
+// system call does not answer.
+const (
+	answerTime = 25 * time.Millisecond
+	leastTime  = time.Millisecond
+)
+
+// host is the process as the C half shows it: core.Host on a real CLR.
+type host struct {
+	process
+	start time.Time
+	until time.Duration // since start: when the round stops waiting
+}
+
+func newHost() *host {
+	return &host{process: newProcess(), start: time.Now()}
+}
+
+func (h *host) SuspendRuntime() clr.HRESULT { return clr.HRESULT(C.sw_suspend_runtime()) }
+func (h *host) ResumeRuntime() clr.HRESULT  { return clr.HRESULT(C.sw_resume_runtime()) }
+func (h *host) Leave()                      { C.sw_window_leave() }
+func (h *host) Now() int64                  { return int64(time.Since(h.start)) }
+
+// Prime makes one walk while nothing is suspended.
+func (h *host) Prime(id clr.ThreadID) {
+	var callbacks C.int
+	C.sw_prime(C.uint64_t(id), &callbacks)
+}
+
+// Enter opens the window; the threads' time to answer begins.
+func (h *host) Enter() {
+	C.sw_window_enter()
+	h.until = time.Since(h.start) + answerTime
+}
+
+func (h *host) Alive(t clr.Thread) bool {
+	return C.sw_thread_alive(C.uint64_t(t.ID), C.uint64_t(t.TID)) != 0
+}
+
+func (h *host) Ask(slot int, t clr.Thread) {
+	C.sw_ask(C.int(slot), C.uint64_t(t.ID), C.uint64_t(t.TID), C.uint64_t(t.StackHigh))
+}
+
+// Await fills c from the slot the signal handler wrote.
+func (h *host) Await(slot int, c *clr.Capture) {
+	wait := max(h.until-time.Since(h.start), leastTime)
+	switch C.sw_await(C.int(slot), C.int(wait.Microseconds())) {
+	case C.SW_CAPTURED:
+		c.Status = clr.Captured
+	case C.SW_IDLE:
+		c.Status = clr.CaptureGone
+		return
+	default:
+		c.Status = clr.CaptureNoAnswer
+		return
+	}
+	s := C.sw_slot_at(C.int(slot))
+	c.Truncated = s.truncated != 0
+	if s.foreign != 0 {
+		c.Status = clr.CaptureForeign
+	}
+	c.Regs.RIP = uint64(s.regs[0])
+	for i := range c.Regs.GPR {
+		c.Regs.GPR[i] = uint64(s.regs[1+i])
+	}
+	const general = 1<<16 - 1
+	c.Regs.Known = general
+	c.Stack = memory.Run{Addr: uint64(s.stack_addr), Data: unsafe.Slice((*byte)(s.stack), int(s.stack_len))}
+}
+
+func (h *host) DoStackSnapshot(slot int, c *clr.Capture) {
+	c.Result = clr.HRESULT(C.sw_snapshot(C.int(slot)))
+	frames(slot, c)
+}
+
+// newAgent makes the sampler: a round of the whole runtime at a time.
+func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
+	return core.New(newHost(), cfg, send)
+}
+
+// The registers a slot holds are those of context.AMD64.
+var _ = [1]struct{}{}[len(context.AMD64{}.GPR)-16]

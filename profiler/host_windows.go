@@ -1,0 +1,87 @@
+package main
+
+/*
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/profiler/core"
+	"github.com/seedwalk/seedwalk/seed"
+)
+
+// host is the process as the C half shows it: core.ThreadHost on a real CLR.
+type host struct {
+	process
+	images *live.Images
+}
+
+func (h *host) Now() int64                 { return int64(C.sw_now_ns()) }
+func (h *host) Release(clr.Thread)         { C.sw_release() }
+func (h *host) Resume(_ int, _ clr.Thread) { C.sw_resume(0) }
+func (h *host) Specials() *seed.Specials   { return h.images.Specials() }
+func (h *host) Managed() merge.Managed     { return h.images }
+
+func (h *host) Claim(t clr.Thread) bool {
+	return C.sw_claim(C.uint64_t(t.ID), C.uint64_t(t.TID)) != 0
+}
+
+func (h *host) Prime(t clr.Thread) (callbacks int, hr clr.HRESULT) {
+	var n C.int
+	r := C.sw_prime(C.uint64_t(t.ID), &n)
+	return int(n), clr.HRESULT(r)
+}
+
+func (h *host) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
+	switch C.sw_suspend(0, C.uint64_t(t.ID)) {
+	case 1:
+		return clr.Suspended
+	case 0:
+		return clr.SuspendGone
+	}
+	return clr.SuspendDenied
+}
+
+func bytesOf(p *C.uint8_t, n C.uint64_t) []byte { return unsafe.Slice((*byte)(p), int(n)) }
+
+// Context fills c from what the C half took.
+func (h *host) Context(_ int, c *clr.Capture) bool {
+	if C.sw_context(0) == 0 {
+		return false
+	}
+	s := C.sw_slot_at(0)
+	regs, err := context.ReadAMD64(context.Win32AMD64, bytesOf(s.context, C.SW_CONTEXT_BYTES))
+	c.Regs = regs
+	c.Truncated = s.truncated != 0
+	c.Thread.StackLow, c.Thread.StackHigh = uint64(s.stack_low), uint64(s.stack_high)
+	c.Stack = memory.Run{Addr: uint64(s.stack_addr), Data: bytesOf(s.stack, s.stack_len)}
+	return err == nil // the size is a constant
+}
+
+// DoStackSnapshot gives the seed as the CONTEXT that was captured, with the
+// registers of the seed's frame in it.
+func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
+	s := C.sw_slot_at(0)
+	s.seeded = 0
+	if c.Seeded && context.WriteAMD64(context.Win32AMD64, bytesOf(s.seed, C.SW_CONTEXT_BYTES), &c.Seed) == nil {
+		s.seeded = 1
+	}
+	c.Result = clr.HRESULT(C.sw_snapshot(0))
+	frames(0, c)
+}
+
+// Table implements core.ThreadHost.
+func (h *host) Table() *module.Table { return h.images.Table() }
+
+// newAgent makes the sampler: one thread at a time.
+func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
+	return core.NewThreads(&host{process: newProcess(), images: live.NewImages()}, cfg, send)
+}

@@ -1,0 +1,31 @@
+/* What the two platforms do differently below the same C face: threads, time,
+ * words for errors. Each has a file sampler_OS.c for it. */
+#ifndef SEEDWALK_PLATFORM_H
+#define SEEDWALK_PLATFORM_H
+
+#include <stdint.h>
+
+#include "shim.h"
+
+#ifdef _WIN32
+#define SW_EXPORT __declspec(dllexport)
+#else
+#define SW_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* The oldest ICorProfilerInfo sampling can do with, and the CLR that has it. */
+extern const int sw_least_info;
+extern const char sw_least_clr[];
+
+/* Starts the sampler thread, which calls body and ends. 0, or an error. */
+int sw_start_sampler(void (*body)(void));
+/* Undoes what the start of the Go runtime did to the process. */
+void sw_go_started(void);
+/* Makes ready what the window needs, before any window. 0, or an error. */
+int sw_window_init(size_t stack_bytes);
+const char *sw_error_text(int error);
+void sw_sleep_us(unsigned us);
+/* The value of an environment variable in a buffer of its own, or NULL. */
+const char *sw_environment(const char *name);
+
+#endif

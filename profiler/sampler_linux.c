@@ -1,0 +1,45 @@
+/* The sampler thread, time and errors on Linux. */
+#define _GNU_SOURCE
+#include "platform.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const int sw_least_info = 10; /* the first with SuspendRuntime */
+const char sw_least_clr[] = ".NET Core 3.0";
+
+static void *life(void *body)
+{
+	((void (*)(void))body)();
+	return NULL;
+}
+
+/* It blocks every signal but SIGURG, so that no handler of the target ever runs
+ * on it. */
+int sw_start_sampler(void (*body)(void))
+{
+	pthread_t thread;
+	sigset_t all, old;
+	sigfillset(&all);
+	sigdelset(&all, SIGURG);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int err = pthread_create(&thread, NULL, life, (void *)body);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err == 0)
+		pthread_detach(thread);
+	return err;
+}
+
+void sw_go_started(void) { sw_guard_restore(); }
+int sw_window_init(size_t stack_bytes) { return sw_capture_init(stack_bytes); }
+const char *sw_error_text(int error) { return strerror(error); }
+const char *sw_environment(const char *name) { return getenv(name); }
+
+void sw_sleep_us(unsigned us)
+{
+	struct timespec pause = {us / 1000000, us % 1000000 * 1000L};
+	nanosleep(&pause, NULL);
+}

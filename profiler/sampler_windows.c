@@ -1,0 +1,57 @@
+/* The sampler thread, time and errors on Windows. */
+#include "platform.h"
+
+#include <stdio.h>
+#include <windows.h>
+
+const int sw_least_info = 3; /* it suspends threads itself: DoStackSnapshot is all it needs */
+const char sw_least_clr[] = ".NET Core 2.0";
+
+static DWORD WINAPI life(void *body)
+{
+	((void (*)(void))body)();
+	return 0;
+}
+
+int sw_start_sampler(void (*body)(void))
+{
+	HANDLE h = CreateThread(NULL, 0, life, (void *)body, 0, NULL);
+	if (!h)
+		return (int)GetLastError();
+	CloseHandle(h);
+	return 0;
+}
+
+void sw_go_started(void) {} /* its exception handler lets others' pass */
+
+int sw_window_init(size_t stack_bytes)
+{
+	if (sw_loader_init())
+		return ERROR_PROC_NOT_FOUND;
+	return sw_capture_init(stack_bytes);
+}
+
+const char *sw_error_text(int error)
+{
+	static char text[40];
+	snprintf(text, sizeof text, "Windows error %d", error);
+	return text;
+}
+
+/* Not getenv: the C library's copy of the environment is of the start. */
+const char *sw_environment(const char *name)
+{
+	static char value[512];
+	DWORD n = GetEnvironmentVariableA(name, value, sizeof value);
+	return n > 0 && n < sizeof value ? value : NULL;
+}
+
+/* A timer's tick is many milliseconds here: short waits give the processor
+ * away and look again. */
+void sw_sleep_us(unsigned us)
+{
+	if (us < 1000)
+		SwitchToThread();
+	else
+		Sleep(us / 1000);
+}
