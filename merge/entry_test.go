@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // A hidden method that was interrupted at its first instruction has no frame
@@ -89,4 +90,21 @@ func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
 		t.Fatal(err)
 	}
 	return module.NewTable(7, []module.Module{module.PEFromFile(1, f, "m", im.Base, im.End())}, nil), im
+}
+
+// A marker at the first byte of a function is the hijack stub that a returning
+// method has in its link register: a gap, not a frame. Found by FuzzProtocol.
+func TestMarkerAtHijackStub(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch fs.Arch) {
+		w := arch.Build(fs.Root, fs.Native, fs.Managed, fs.Native)
+		for i := range w.Capture.Frames {
+			if f := &w.Capture.Frames[i]; f.Marker() {
+				f.IP &^= 0xff
+			}
+		}
+		r, got := run(w)
+		if r.Gap != GapCLRCut || r.N != 3 || got[2].Kind != unwind.KindGap {
+			t.Errorf("%+v: %+v", r, got)
+		}
+	})
 }

@@ -179,7 +179,15 @@ func (m *Merger) leaf() bool {
 
 // block walks one unmanaged block and what stands below it. It answers false
 // when the stack is done.
+//
+// A marker at the first byte of a function is no block: the CLR has read the
+// address of its hijack stub, as from the link register of a method that is
+// about to return, and what is below it is not known.
 func (m *Merger) block() bool {
+	if !m.exact && m.trust == unwind.TrustCLR && entered(m.cpu.table(), m.ip) {
+		m.gap(GapCLRCut)
+		return m.resync()
+	}
 	n, exact, stop := m.cpu.walk(m.exact, m.trust, &m.mem, &m.bounds, m.buf[:])
 	return m.walked(n, exact, stop)
 }
