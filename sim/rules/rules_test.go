@@ -44,9 +44,10 @@ func TestBroken(t *testing.T) {
 // Every rule, kept, shows nothing in any order of steps within its bounds.
 func TestKept(t *testing.T) {
 	total := 0
-	for _, r := range All() {
+	for _, rule := range All() {
 		for _, a := range machines {
-			t.Run(r.Name+"/"+a.String(), func(t *testing.T) {
+			t.Run(rule.Name+"/"+a.String(), func(t *testing.T) {
+				r := *rule
 				r.Setup.Arch = a
 				r.Bounds.Workers = runtime.NumCPU()
 				if r.Name == deeper && a == image.AMD64 && !testing.Short() {
