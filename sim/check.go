@@ -150,6 +150,8 @@ func (h *Host) differs(t *machine.Frame, f *merge.Frame) string {
 		return fmt.Sprintf("ip %#x, truly %#x (%s)", f.IP, t.State.PC, t.Func.Name)
 	case f.SP != sp:
 		return fmt.Sprintf("%s has sp %#x, truly %#x", t.Func.Name, f.SP, sp)
+	case f.FP != fp && !f.Trust.Doubtful():
+		return fmt.Sprintf("%s has fp %#x, truly %#x", t.Func.Name, f.FP, fp)
 	}
 	return ""
 }

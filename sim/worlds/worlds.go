@@ -124,7 +124,7 @@ func Run(run uint64, o Options) Report {
 	}
 	ws.AtEnd = func() string { return balanced(w) }
 	populate(w, rng)
-	rounds := 1 + rng.IntN(4)
+	rounds := 2 + rng.IntN(6)
 	if o.Rounds != 0 {
 		rounds = o.Rounds
 	}
@@ -158,6 +158,6 @@ func populate(w *sim.World, rng *rand.Rand) {
 	n := 3 + rng.IntN(6)
 	c := &crowd{w: w, left: 4}
 	for i := range n {
-		c.start(fmt.Sprintf("thread %d", i), rng, 8+rng.IntN(24))
+		c.start(fmt.Sprintf("thread %d", i), rng, 16+rng.IntN(48))
 	}
 }
