@@ -189,19 +189,19 @@ func (b *builder) nativeName(p *process, k *frameKey) string {
 }
 
 // runtimeLibraries are prefixes of the .NET runtime's native libraries.
-var runtimeLibraries = []string{"libcoreclr", "libclrjit", "libclrgc", "libhostfxr", "libhostpolicy", "libSystem.", "libmscordac", "libmscordbi"}
+var runtimeLibraries = []string{"coreclr.", "clrjit.", "clrgc.", "hostfxr.", "hostpolicy.", "mscordac", "mscordbi", "libcoreclr", "libclrjit", "libclrgc", "libhostfxr", "libhostpolicy", "libSystem.", "libmscordac", "libmscordbi"}
 
 func isRuntime(base string) bool {
 	return slices.ContainsFunc(runtimeLibraries, func(p string) bool { return strings.HasPrefix(base, p) })
 }
 
 // singleFile returns the module that holds the runtime in a single-file
-// program: the executable, where there is no libcoreclr. -1 = none.
+// program: the executable, where there is no coreclr. -1 = none.
 func (p *process) singleFile() int32 {
 	exe := int32(-1)
 	for i := range p.modules {
 		base := filepath.Base(p.modules[i].Path)
-		if strings.HasPrefix(base, "libcoreclr.") {
+		if strings.HasPrefix(strings.TrimPrefix(strings.ToLower(base), "lib"), "coreclr.") {
 			return -1
 		}
 		if exe < 0 && !strings.Contains(base, ".so") && !strings.HasPrefix(base, "[") && !strings.HasSuffix(base, ".dll") {

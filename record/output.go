@@ -92,9 +92,7 @@ func modeFor(path string) os.FileMode {
 	if info, err := os.Stat(path); err == nil {
 		return info.Mode().Perm()
 	}
-	mask := syscall.Umask(0)
-	syscall.Umask(mask)
-	return 0o666 &^ os.FileMode(mask)
+	return newMode()
 }
 
 // probeBytes is what checkWritable writes: enough to meet a full disk.

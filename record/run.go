@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -147,6 +148,9 @@ func (r *run) begin() error {
 		r.opt.Say(line)
 	}
 	r.cmd = exec.Command(r.opt.Command[0], r.opt.Command[1:]...)
+	if runtime.GOOS == "windows" && errors.Is(r.cmd.Err, exec.ErrDot) {
+		r.cmd.Err = nil // the command prompt looks in the current directory too
+	}
 	r.cmd.Env = childEnviron(r.opt, r.srv.path)
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.Stdout, r.opt.Stderr
 	if err := r.cmd.Start(); err != nil {

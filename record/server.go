@@ -1,30 +1,20 @@
 package record
 
 import (
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// maxSocketPath is what sockaddr_un holds, less the terminating zero (unix(7)).
-const maxSocketPath = 107
 
 // server accepts the profilers' connections.
 type server struct {
-	dir       string
-	path      string
-	listener  *net.UnixListener
+	path      string // for SEEDWALK_SOCKET
+	listener  listener
 	keepProbe bool
 	connected chan struct{} // closed at the first connection
 
 	mu        sync.Mutex
-	conns     []*net.UnixConn
+	conns     []stream
 	processes []*process
 	refused   []string
 	settling  bool
@@ -32,26 +22,28 @@ type server struct {
 	accepting chan struct{} // closed when the accepting goroutine has ended
 }
 
-// listen makes a private directory with a socket in it and accepts.
+// listener is the platform's way in for profilers. accept gives connections
+// of our own user's processes only; refuse tells of others, once each.
+type listener interface {
+	accept(refuse func(string)) (c stream, pid int, err error)
+	where() string // the value of SEEDWALK_SOCKET
+	SetDeadline(time.Time) error
+	close()
+}
+
+// stream is a connection that can be half closed.
+type stream interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// listen begins to accept.
 func listen(dir string, keepProbe bool) (*server, error) {
-	private, err := os.MkdirTemp(dir, "seedwalk-") // mode 0700
+	l, err := newListener(dir)
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(private, "socket")
-	if len(path) > maxSocketPath {
-		os.Remove(private)
-		if dir == "/tmp" {
-			return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
-		}
-		return listen("/tmp", keepProbe)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		os.RemoveAll(private)
-		return nil, err
-	}
-	s := &server{dir: private, keepProbe: keepProbe, path: path, listener: l, connected: make(chan struct{}), accepting: make(chan struct{})}
+	s := &server{keepProbe: keepProbe, path: l.where(), listener: l, connected: make(chan struct{}), accepting: make(chan struct{})}
 	go s.accept()
 	return s, nil
 }
@@ -59,28 +51,28 @@ func listen(dir string, keepProbe bool) (*server, error) {
 func (s *server) accept() {
 	defer close(s.accepting)
 	for {
-		c, err := s.listener.AcceptUnix()
+		c, pid, err := s.listener.accept(s.refuse)
 		if err != nil {
 			return
 		}
-		s.add(c)
+		s.add(c, pid)
 	}
 }
 
-// add reads a connection if it comes from our own user.
-func (s *server) add(c *net.UnixConn) {
-	cred, err := peer(c)
+func (s *server) refuse(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil || int(cred.Uid) != os.Geteuid() && cred.Uid != 0 {
-		s.refused = append(s.refused, fmt.Sprintf("a connection of another user was refused (%+v, %v)", cred, err))
-		c.Close()
-		return
-	}
+	s.refused = append(s.refused, why)
+}
+
+// add reads a connection.
+func (s *server) add(c stream, pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.processes) == 0 {
 		close(s.connected)
 	}
-	p := newProcess(int(cred.Pid), processName(int(cred.Pid)))
+	p := newProcess(pid, processName(pid))
 	p.keepProbe = s.keepProbe
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
@@ -90,34 +82,6 @@ func (s *server) add(c *net.UnixConn) {
 		p.read(c)
 		c.Close()
 	}()
-}
-
-// peer asks the kernel who is at the other end (SO_PEERCRED, unix(7)).
-func peer(c *net.UnixConn) (cred unix.Ucred, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return cred, err
-	}
-	var inner error
-	err = raw.Control(func(fd uintptr) {
-		got, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if inner = err; err == nil {
-			cred = *got
-		}
-	})
-	if err == nil {
-		err = inner
-	}
-	return cred, err
-}
-
-// processName is the kernel's short name of a process, or "?".
-func processName(pid int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil {
-		return "?"
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // Times settle waits. A process that has ended has all it wrote in its
@@ -159,10 +123,7 @@ func (s *server) settle() {
 
 // close takes the socket away: a process that starts later finds none and runs
 // on unrecorded, where it would wait for an answer otherwise.
-func (s *server) close() {
-	s.listener.Close()
-	os.RemoveAll(s.dir)
-}
+func (s *server) close() { s.listener.close() }
 
 // all returns the processes in the order they connected.
 func (s *server) all() []*process {

@@ -9,11 +9,28 @@ strict=(gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC)
 for dir in profiler capi; do
 	mkdir -p "$tmp/$dir"
 	(cd $dir && go tool cgo -objdir "$tmp/$dir" -- -I. $(go list -f '{{join .CgoFiles " "}}' .)) # writes _cgo_export.h
-	for f in $(ls $dir/*.c | grep -v _windows.c); do
+	for f in $dir/*.c; do
+		case $f in *_windows.c) continue ;; esac
 		[ ! -f "$f" ] || "${strict[@]}" -I"$tmp/$dir" -I$dir -c "$f" -o "$tmp/o.o"
 	done
 done
-for f in profiler/testdata/*.c bench/*/*.c bench/oracle/testdata/*.c; do
+mingw=x86_64-w64-mingw32-gcc
+if command -v $mingw >/dev/null; then
+	windows=($mingw -std=gnu11 -O2 -Wall -Wextra -Werror)
+	mkdir -p "$tmp/windows"
+	(cd profiler && CC=$mingw GOOS=windows GOARCH=amd64 CGO_ENABLED=1 go tool cgo -objdir "$tmp/windows" -- -I. \
+		$(GOOS=windows GOARCH=amd64 CGO_ENABLED=1 go list -f '{{join .CgoFiles " "}}' .))
+	for f in profiler/*.c; do
+		case $f in *_linux.c | profiler/guard.c) continue ;; esac
+		"${windows[@]}" -I"$tmp/windows" -Iprofiler -c "$f" -o "$tmp/o.o"
+	done
+	for f in profiler/testdata/*_windows.c profiler/testdata/wine/*.c; do
+		"${windows[@]}" -c "$f" -o "$tmp/o.o"
+	done
+else
+	echo "SKIPPED-CHECK: no $mingw: C for Windows is not compiled"
+fi
+for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c; do
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
 "${strict[@]}" -Icapi -c capi/testdata/example.c -o "$tmp/o.o"

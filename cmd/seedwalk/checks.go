@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seedwalk/seedwalk/record"
 )
 
@@ -22,18 +20,6 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 // sampleSignal is the signal that stops a thread for its sample: SIGRTMIN+5 of
 // the C library (34+5). The CLR's own is SIGRTMIN.
 const sampleSignal = 39
-
-func checkSystem(*patient) finding {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return finding{"system", bad, err.Error(), ""}
-	}
-	detail := fmt.Sprintf("Linux %s, %s, %d CPUs; no special rights are needed", unix.ByteSliceToString(u.Release[:]), runtime.GOARCH, runtime.NumCPU())
-	if _, ok := machines[runtime.GOARCH]; !ok {
-		return finding{"system", bad, detail, "there is a profiler for x86-64 and AArch64 only"}
-	}
-	return finding{"system", good, detail, ""}
-}
 
 func checkLibrary(p *patient) finding {
 	if _, err := os.Stat(p.profiler); err != nil {

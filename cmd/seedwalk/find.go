@@ -12,8 +12,6 @@ import (
 	"strings"
 )
 
-const profilerName = "libseedwalk_profiler.so"
-
 // findProfiler returns the library's path: SEEDWALK_PROFILER, beside this
 // program, or where packages install it. If there is none it returns the place
 // where it should be.

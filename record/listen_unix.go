@@ -1,0 +1,94 @@
+//go:build unix
+
+package record
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxSocketPath is what sockaddr_un holds, less the terminating zero (unix(7)).
+const maxSocketPath = 107
+
+// socket is a unix socket in a private directory.
+type socket struct {
+	*net.UnixListener
+	dir, path string
+}
+
+// newListener makes a private directory with a socket in it.
+func newListener(dir string) (*socket, error) {
+	private, err := os.MkdirTemp(dir, "seedwalk-") // mode 0700
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(private, "socket")
+	if len(path) > maxSocketPath {
+		os.Remove(private)
+		if dir == "/tmp" {
+			return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
+		}
+		return newListener("/tmp")
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		os.RemoveAll(private)
+		return nil, err
+	}
+	return &socket{l, private, path}, nil
+}
+
+func (s *socket) where() string { return s.path }
+
+func (s *socket) close() {
+	s.Close()
+	os.RemoveAll(s.dir)
+}
+
+func (s *socket) accept(refuse func(string)) (stream, int, error) {
+	for {
+		c, err := s.AcceptUnix()
+		if err != nil {
+			return nil, 0, err
+		}
+		cred, err := peer(c)
+		if err == nil && (int(cred.Uid) == os.Geteuid() || cred.Uid == 0) {
+			return c, int(cred.Pid), nil
+		}
+		refuse(fmt.Sprintf("a connection of another user was refused (%+v, %v)", cred, err))
+		c.Close()
+	}
+}
+
+// peer asks the kernel who is at the other end (SO_PEERCRED, unix(7)).
+func peer(c *net.UnixConn) (cred unix.Ucred, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return cred, err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) {
+		got, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if inner = err; err == nil {
+			cred = *got
+		}
+	})
+	if err == nil {
+		err = inner
+	}
+	return cred, err
+}
+
+// processName is the kernel's short name of a process, or "?".
+func processName(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,15 @@
+//go:build unix
+
+package record
+
+import (
+	"os"
+	"syscall"
+)
+
+// newMode is the mode of a new file.
+func newMode() os.FileMode {
+	mask := syscall.Umask(0)
+	syscall.Umask(mask)
+	return 0o666 &^ os.FileMode(mask)
+}

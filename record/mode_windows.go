@@ -1,0 +1,6 @@
+package record
+
+import "os"
+
+// newMode is the mode of a new file: its folder says who may read it.
+func newMode() os.FileMode { return 0o666 }

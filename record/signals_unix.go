@@ -1,0 +1,42 @@
+//go:build unix
+
+package record
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// forwarded are the signals passed on to the command.
+var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+	syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
+
+// fromTerminal are those a terminal sends to its whole foreground process
+// group, the command included.
+var fromTerminal = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGHUP: true, syscall.SIGQUIT: true,
+	syscall.SIGWINCH: true, syscall.SIGTSTP: true}
+
+// forward passes a signal on, unless the terminal has given it to the command
+// already, and stops ourselves with the command on TSTP.
+func (r *run) forward(sig os.Signal) {
+	if !fromTerminal[sig] || !inForeground() {
+		r.cmd.Process.Signal(sig) // fails if the command has ended: nobody to tell
+	}
+	if sig == syscall.SIGTSTP {
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+}
+
+// inForeground reports whether our process group is the one the controlling
+// terminal sends its signals to.
+func inForeground() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == syscall.Getpgrp()
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds what the Windows demo and tests run, into out/windows: the tool, the
+# profiler DLL, the host, the native libraries of the samples. The samples
+# themselves are the same files as on Linux. Usage: scripts/samples-windows.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+src=profiler/testdata
+out=out/windows
+cc=x86_64-w64-mingw32-gcc
+go=${GO:-go}
+mkdir -p $out
+warn="-Wall -Wextra -Werror"
+stale() { [ ! -f "$1" ] || [ -n "$(find "${@:2}" -newer "$1")" ]; }
+
+command -v $cc >/dev/null || { echo "samples-windows: no $cc; run scripts/deps.sh windows" >&2; exit 1; }
+export GOOS=windows GOARCH=amd64 CC=$cc
+CGO_ENABLED=0 $go build -trimpath -o $out/seedwalk.exe ./cmd/seedwalk
+CGO_ENABLED=1 $go build -trimpath -buildmode=c-shared -o $out/seedwalk_profiler.dll ./profiler
+rm -f $out/seedwalk_profiler.h # nobody includes it
+
+if stale $out/swhost.exe $src/host_windows.c $src/wine/context.h; then
+	$cc -O2 $warn -o $out/swhost.exe $src/host_windows.c
+fi
+if stale $out/demo.dll $src/demo.c; then
+	$cc -O2 -fomit-frame-pointer -shared $warn -o $out/demo.dll $src/demo.c
+fi
+for app in Demo; do
+	if stale $out/$app.exe $src/$app.cs; then
+		mcs -optimize+ -unsafe -nologo -warn:1 -out:$out/$app.exe $src/$app.cs
+	fi
+done
