@@ -1,0 +1,371 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/snapshot"
+)
+
+// The CLR here says whatever it may say, and every answer is tried after every
+// other: an odometer of choices. What a sampler calls is held against a ledger of
+// what is claimed, suspended, asked and stopped at the time.
+
+// odometer draws the next choice; more goes to the next path and answers false
+// after the last.
+type odometer struct {
+	digits, widths []int
+	at             int
+}
+
+func (o *odometer) choose(n int) int {
+	if o.at == len(o.digits) {
+		o.digits, o.widths = append(o.digits, 0), append(o.widths, n)
+	}
+	o.at++
+	return o.digits[o.at-1]
+}
+
+func (o *odometer) more() bool {
+	for o.at = 0; len(o.digits) > 0; o.digits, o.widths = o.digits[:len(o.digits)-1], o.widths[:len(o.widths)-1] {
+		if i := len(o.digits) - 1; o.digits[i]+1 < o.widths[i] {
+			o.digits[i]++
+			return true
+		}
+	}
+	return false
+}
+
+// ledger is what all calls have come to.
+type ledger struct {
+	odometer
+	log                []string
+	wrong              string
+	pauses             int
+	now                int64
+	verdict            seed.Verdict
+	claimed, suspended clr.ThreadID
+	tries              int
+	had                bool                // the context of the try
+	denied             bool                // the last try's suspension
+	result             clr.HRESULT         // the last try's
+	primedBy           clr.ThreadID        // the thread that reported a frame
+	runtime, inside    bool                // the runtime is suspended, destructions wait
+	suspensions        int                 // asked for
+	final              clr.HRESULT         // of the last
+	asked, answered    map[int]clr.Thread  // of slots
+	alive, walked      map[clr.Thread]bool // as told, as done
+}
+
+var (
+	_ clr.Threads     = (*ledger)(nil)
+	_ clr.Runtime     = (*ledger)(nil)
+	_ snapshot.Seeder = (*ledger)(nil)
+)
+
+// must notes a broken rule; the first is the one to tell.
+func (l *ledger) must(ok bool, format string, args ...any) {
+	l.log = append(l.log, fmt.Sprintf(format, args...))
+	if !ok && l.wrong == "" {
+		l.wrong = l.log[len(l.log)-1]
+	}
+	if len(l.log) > 4000 {
+		panic("the sampler does not end: " + l.log[0] + ", " + l.log[1] + " ...")
+	}
+}
+
+func (l *ledger) still() bool { return l.claimed == 0 && l.suspended == 0 && !l.runtime && !l.inside }
+
+func (l *ledger) Claim(t clr.Thread) bool {
+	l.must(l.claimed == 0 && l.suspended == 0, "claims %d while %d is claimed", t.ID, l.claimed)
+	if l.choose(2) == 1 {
+		return false
+	}
+	l.claimed = t.ID
+	return true
+}
+
+func (l *ledger) Release(t clr.Thread) {
+	l.must(l.claimed == t.ID && l.suspended == 0, "releases %d: %d is claimed, %d suspended", t.ID, l.claimed, l.suspended)
+	l.claimed = 0
+}
+
+func (l *ledger) Prime(t clr.Thread) (int, clr.HRESULT) {
+	l.must(l.claimed == t.ID && l.suspended == 0 && l.primedBy == 0, "primes with %d: %d is claimed, %d suspended, %d has primed", t.ID, l.claimed, l.suspended, l.primedBy)
+	if l.choose(2) == 1 {
+		return 0, clr.S_OK
+	}
+	l.primedBy = t.ID
+	return 3, clr.S_OK
+}
+
+func (l *ledger) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
+	l.must(l.claimed == t.ID && l.suspended == 0 && l.primedBy != 0, "suspends %d: %d is claimed, %d suspended, %d has primed", t.ID, l.claimed, l.suspended, l.primedBy)
+	l.had, l.result = false, clr.E_FAIL
+	s := clr.SuspendStatus(l.choose(3))
+	if l.denied = s == clr.SuspendDenied; s == clr.Suspended {
+		l.suspended = t.ID
+		l.tries++
+	}
+	return s
+}
+
+func (l *ledger) Context(_ int, c *clr.Capture) bool {
+	l.must(l.suspended == c.Thread.ID && !l.had, "takes the context of %d: %d is suspended", c.Thread.ID, l.suspended)
+	l.must(c.Frames == nil && !c.Seeded && c.Result.Failed() && !c.Full, "nothing of an earlier try is kept")
+	if l.choose(2) == 1 {
+		return false
+	}
+	l.had = true
+	return true
+}
+
+// Seed implements snapshot.Seeder.
+func (l *ledger) Seed(c *clr.Capture) seed.Verdict {
+	l.must(l.suspended != 0 && l.had, "computes a seed")
+	return l.verdict
+}
+
+// answers are what DoStackSnapshot says.
+var answers = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, clr.E_FAIL, clr.CORPROF_E_STACKSNAPSHOT_ABORTED, clr.E_INVALIDARG}
+
+func (l *ledger) DoStackSnapshot(i int, c *clr.Capture) {
+	c.Frames = []clr.SnapshotFrame{{}}
+	if l.runtime {
+		t := l.answered[i]
+		l.must(l.inside && t.ID != 0 && t == c.Thread && !l.walked[t] && len(l.asked) == 0, "walks %d in slot %d: %d answered, %d open", c.Thread.ID, i, t.ID, len(l.asked))
+		l.walked[t] = true
+		return
+	}
+	l.must(l.suspended == c.Thread.ID && l.had, "walks %d: %d is suspended", c.Thread.ID, l.suspended)
+	l.must(c.Seeded == (l.verdict == seed.Found), "the seed is given: %v; verdict %v", c.Seeded, l.verdict)
+	l.result = answers[l.choose(len(answers))]
+	c.Result = l.result
+}
+
+func (l *ledger) Resume(_ int, t clr.Thread) {
+	l.must(l.suspended == t.ID && t.ID != 0, "resumes %d: %d is suspended", t.ID, l.suspended)
+	l.suspended = 0
+}
+
+func (l *ledger) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0, clr.E_FAIL }
+
+func (l *ledger) Now() int64 { l.now++; return l.now }
+
+func (l *ledger) Pause(ns int64) {
+	l.must(l.still() && ns > 0, "pauses for %d ns: %d is claimed, %d suspended, the runtime %v", ns, l.claimed, l.suspended, l.runtime)
+	l.pauses++
+}
+
+func (l *ledger) SuspendRuntime() clr.HRESULT {
+	l.must(l.still() && l.pauses == l.suspensions, "suspends the runtime, %d times after %d pauses", l.suspensions, l.pauses)
+	l.suspensions++
+	l.final = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_SUSPENSION_IN_PROGRESS, clr.E_NOTIMPL}[l.choose(3)]
+	l.runtime = !l.final.Failed()
+	return l.final
+}
+
+func (l *ledger) ResumeRuntime() clr.HRESULT {
+	l.must(l.runtime && !l.inside, "resumes the runtime: suspended %v, inside %v", l.runtime, l.inside)
+	l.runtime = false
+	return clr.S_OK
+}
+
+func (l *ledger) Enter() {
+	l.must(l.runtime && !l.inside, "enters")
+	l.inside = true
+}
+
+func (l *ledger) Leave() {
+	l.must(l.runtime && l.inside && len(l.asked) == 0, "leaves: inside %v, %d questions open", l.inside, len(l.asked))
+	l.inside = false
+}
+
+func (l *ledger) Alive(t clr.Thread) bool {
+	l.must(l.inside, "asks whether %d is alive", t.ID)
+	if l.choose(2) == 1 {
+		return false
+	}
+	l.alive[t] = true
+	return true
+}
+
+func (l *ledger) Ask(i int, t clr.Thread) {
+	_, twice := l.asked[i]
+	l.must(l.inside && l.alive[t] && !twice, "asks %d into slot %d: alive %v", t.ID, i, l.alive[t])
+	l.asked[i] = t
+}
+
+func (l *ledger) Await(i int, c *clr.Capture) {
+	l.must(l.inside && l.asked[i] == c.Thread && c.Thread.ID != 0, "awaits %d in slot %d, which %d was asked into", c.Thread.ID, i, l.asked[i].ID)
+	l.must(c.Frames == nil && c.Result.Failed(), "nothing of an earlier round is kept")
+	delete(l.asked, i)
+	c.Status = []clr.CaptureStatus{clr.Captured, clr.CaptureNoAnswer, clr.CaptureGone}[l.choose(3)]
+	if c.Status != clr.CaptureGone {
+		l.answered[i] = c.Thread
+	}
+}
+
+func (l *ledger) reset() {
+	*l = ledger{odometer: l.odometer, log: l.log[:0], verdict: l.verdict,
+		asked: map[int]clr.Thread{}, answered: map[int]clr.Thread{}, alive: map[clr.Thread]bool{}, walked: map[clr.Thread]bool{}}
+}
+
+// told fails the test with what led to a fault.
+func (l *ledger) told(t *testing.T, format string, args ...any) {
+	t.Helper()
+	t.Fatalf("%s\nafter %q", fmt.Sprintf(format, args...), l.log)
+}
+
+// advised is what a sample's last try must be taken for, written down once more.
+func (l *ledger) advised(claimed bool) snapshot.Advice {
+	switch {
+	case l.denied:
+		return snapshot.AdviceDenied
+	case !claimed || !l.had:
+		return snapshot.AdviceGone
+	}
+	switch l.result {
+	case clr.S_OK:
+		return snapshot.AdviceComplete
+	case clr.CORPROF_E_STACKSNAPSHOT_UNSAFE:
+		return snapshot.AdviceRetry
+	case clr.CORPROF_E_STACKSNAPSHOT_ABORTED:
+		return snapshot.AdvicePartial
+	case clr.E_FAIL:
+		if l.verdict == seed.NoManaged {
+			return snapshot.AdviceNativeOnly
+		}
+		return snapshot.AdviceRetry
+	}
+	return snapshot.AdviceRefused
+}
+
+// Whatever the CLR answers, a sample of one thread leaves nothing claimed or
+// suspended, does nothing out of order, ends, and says what happened.
+func TestSampleProtocol(t *testing.T) {
+	paths := 0
+	for v := range seed.VerdictCount {
+		l := &ledger{verdict: seed.Verdict(v)}
+		for first := true; first || l.more(); first = false {
+			l.reset()
+			l.primedBy = 99
+			paths++
+			s := primed(l)
+			o := s.Sample(clr.Thread{ID: 7})
+			claimed := l.log[len(l.log)-1] != "claims 7 while 0 is claimed"
+			if !claimed {
+				l.had, l.denied = false, false
+			}
+			want := l.advised(claimed)
+			switch {
+			case l.wrong != "":
+				l.told(t, "out of order: %s", l.wrong)
+			case !l.still():
+				l.told(t, "left behind: %d claimed, %d suspended", l.claimed, l.suspended)
+			case o.Tries != l.tries || l.tries > snapshot.MaxTries:
+				l.told(t, "%d suspensions, it says %d", l.tries, o.Tries)
+			case o.Advice != want:
+				l.told(t, "it advises %v, not %v", o.Advice, want)
+			case want == snapshot.AdviceRetry && l.tries != snapshot.MaxTries:
+				l.told(t, "it gives up after %d tries", l.tries)
+			case l.pauses != max(0, len(tries(l))-1):
+				l.told(t, "%d pauses between %d tries", l.pauses, len(tries(l)))
+			case s.Capture.Thread.ID != 7 || (s.Capture.Status == clr.Captured) != (claimed && l.had):
+				l.told(t, "the capture is of %d, %v", s.Capture.Thread.ID, s.Capture.Status)
+			}
+		}
+	}
+	if paths < 500 {
+		t.Errorf("%d paths only", paths)
+	}
+	t.Logf("%d paths", paths)
+}
+
+// tries are the claims of a sample.
+func tries(l *ledger) (out []string) {
+	for _, line := range l.log {
+		if line == "claims 7 while 0 is claimed" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// primed is a sampler that has been primed by a world of its own.
+func primed(l *ledger) *snapshot.ThreadSampler {
+	p := *l
+	*l = ledger{odometer: odometer{}, log: l.log}
+	s := snapshot.NewThreads(l, l)
+	s.Prime([]clr.Thread{{ID: 99}})
+	*l = p
+	return s
+}
+
+// Nothing is suspended before a call has reported a frame; once one has, no
+// other is made.
+func TestPrimeProtocol(t *testing.T) {
+	l := &ledger{}
+	for first := true; first || l.more(); first = false {
+		l.reset()
+		s := snapshot.NewThreads(l, l)
+		if o := s.Sample(clr.Thread{ID: 1}); o.Advice != snapshot.AdviceNotPrimed || o.Tries != 0 || len(l.log) != 0 {
+			l.told(t, "a sample before priming: %+v", o)
+		}
+		ok := s.Prime([]clr.Thread{{ID: 1}, {ID: 2}, {ID: 3}})
+		switch {
+		case l.wrong != "":
+			l.told(t, "out of order: %s", l.wrong)
+		case !l.still():
+			l.told(t, "left behind: %d claimed", l.claimed)
+		case ok != (l.primedBy != 0) || s.Primed() != ok:
+			l.told(t, "primed: %v; %d has reported a frame", ok, l.primedBy)
+		}
+	}
+}
+
+// Whatever the runtime and its threads answer, a round resumes what it has
+// suspended, once, asks nobody who is gone, and waits for everybody it asked
+// before the CLR walks.
+func TestRoundProtocol(t *testing.T) {
+	const slots = 2
+	all := []clr.Thread{{ID: 1}, {ID: 2}, {ID: 3}}
+	paths := 0
+	for n := range len(all) + 1 {
+		l := &ledger{}
+		for first := true; first || l.more(); first = false {
+			l.reset()
+			paths++
+			s := snapshot.New(l, slots)
+			for i := range s.Captures {
+				s.Captures[i].Frames = make([]clr.SnapshotFrame, 1) // an earlier round's
+			}
+			o := s.Round(all[:n])
+			want := 0
+			if !l.final.Failed() {
+				want = min(n, slots)
+			}
+			switch {
+			case l.wrong != "":
+				l.told(t, "out of order: %s", l.wrong)
+			case !l.still():
+				l.told(t, "left behind: the runtime suspended %v, inside %v", l.runtime, l.inside)
+			case o.Result != l.final || o.Captures != want || o.Retries != l.suspensions-1 || o.Retries > snapshot.MaxRetries:
+				l.told(t, "%d suspensions, the last %v; it says %+v", l.suspensions, l.final, o)
+			case clr.SuspensionRetry(l.final) != (o.Retries == snapshot.MaxRetries && l.final.Failed() && l.final != clr.E_NOTIMPL):
+				l.told(t, "%v after %d retries", l.final, o.Retries)
+			case len(l.walked) != len(l.answered):
+				l.told(t, "%d threads answered, %d were walked", len(l.answered), len(l.walked))
+			}
+			for i := range o.Captures {
+				c := &s.Captures[i]
+				if c.Thread != all[i] || (c.Status == clr.CaptureGone) == l.walked[all[i]] {
+					l.told(t, "capture %d is of %d, %v", i, c.Thread.ID, c.Status)
+				}
+			}
+		}
+	}
+	t.Logf("%d paths", paths)
+}
