@@ -31,13 +31,17 @@ func (g *Graph) SVG() string {
 	b.WriteString(`<defs>` + arrowHead("r", "#c00") + arrowHead("k", "#444") + `</defs>` + "\n")
 	b.WriteString(`<rect width="100%" height="100%" fill="#fff"/>` + "\n")
 	parallel := map[[2]int]int{}
+	var labels []label
 	for i, e := range g.Edges {
 		pair := [2]int{e.From, e.To}
-		g.drawEdge(&b, boxes, i, bend*float64(1+parallel[pair]))
+		labels = append(labels, g.drawEdge(&b, boxes, i, bend*float64(1+parallel[pair])))
 		parallel[pair]++
 	}
 	for i, n := range g.Nodes {
 		drawNode(&b, n, boxes[i], i < g.Cycle)
+	}
+	for _, l := range labels {
+		l.draw(&b)
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -98,7 +102,8 @@ func frame(boxes []box) (width, height float64) {
 	return right - left + 2*border, bottom - top + 2*border
 }
 
-func (g *Graph) drawEdge(b *strings.Builder, boxes []box, i int, bow float64) {
+// drawEdge draws the line and says where its label belongs.
+func (g *Graph) drawEdge(b *strings.Builder, boxes []box, i int, bow float64) label {
 	e := g.Edges[i]
 	color, head := "#444", "k"
 	if g.InCycle(i) {
@@ -122,8 +127,21 @@ func (g *Graph) drawEdge(b *strings.Builder, boxes []box, i int, bow float64) {
 		lx, ly = (x1+2*cx+x2)/4, (y1+2*cy+y2)/4
 	}
 	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.5" marker-end="url(#%s)"/>`+"\n", path, color, head)
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s" stroke="#fff" stroke-width="4" paint-order="stroke">%s</text>`+"\n",
-		lx, ly+4, color, escape(strings.TrimSuffix(e.Text, ",")))
+	return label{lx, ly, color, strings.TrimSuffix(e.Text, ",")}
+}
+
+// label is the text of an edge and the place of its middle.
+type label struct {
+	x, y  float64
+	color string
+	text  string
+}
+
+// draw puts the text on a ground of its own, so that no edge strikes it out.
+func (l label) draw(b *strings.Builder) {
+	w := float64(len([]rune(l.text)))*charWidth + 6
+	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="3" fill="#fff" fill-opacity="0.92"/>`+"\n", l.x-w/2, l.y-lineHeight/2, w, lineHeight)
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", l.x, l.y+4, l.color, escape(l.text))
 }
 
 // border is where the line from b's centre to (x, y) leaves b.

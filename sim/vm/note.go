@@ -16,6 +16,8 @@ type told struct {
 	ip [maxTold]uint64
 	id [maxTold]clr.FunctionID
 	n  int
+
+	why string // of a walk that does not begin
 }
 
 func (o *told) add(id clr.FunctionID, ip uint64) {
@@ -53,6 +55,9 @@ func (k answered) String() string {
 	text := "DoStackSnapshot: " + k.hr.String()
 	if k.by != nil {
 		return text + ", since " + k.by.When
+	}
+	if k.told.why != "" {
+		return text + ", since " + k.told.why
 	}
 	var names []string
 	for i := range min(k.told.n, maxTold) {

@@ -39,7 +39,12 @@ func (k *Call) walk() clr.HRESULT {
 		st = *k.seed
 	} else {
 		top := k.t.Top()
-		if top == nil || top.Resumable && k.suspended {
+		switch {
+		case top == nil:
+			k.told.why = "there is neither a seed nor a Frame to start from"
+			return clr.E_FAIL
+		case top.Resumable && k.suspended:
+			k.told.why = "the target was redirected for a collection, waits below its stub, and is suspended"
 			return clr.E_FAIL
 		}
 		st = top.Caller

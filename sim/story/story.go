@@ -1,0 +1,106 @@
+// Package story tells the rules of package sim/rules: as text for the command
+// line, as Markdown and pictures for docs/rules.md.
+//
+// Glossary. The *broken* side of a rule is a sampler that breaks it, the *kept*
+// side seedwalk's own. A *timeline* is a run step by step, one column a thread.
+//
+// Strategy: a story is data first (Tell), then a rendering. The broken side is
+// shown by its shortest failing schedule, since a reader has to follow it; the
+// kept side by a run that came close: a thread stopped while it owned a lock, a
+// walk refused and made later, somebody who had to wait.
+//
+// Known gaps: the shortest schedule is the shortest under the least number of
+// preemptions that fails at all, so that one with more of them can be shorter.
+package story
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/sim/rules"
+	"github.com/seedwalk/seedwalk/sim/sched"
+)
+
+// Side is what all orders of one side's steps come to.
+type Side struct {
+	Report sched.Report
+	Wrong  string // how that is not as it should be; "" if it is
+}
+
+// Story is all there is to tell of a rule. A side that was not asked for is nil.
+type Story struct {
+	Rule         *rules.Rule
+	Broken, Kept *Side
+	Failing      *sched.Result // the broken side's, traced; nil if none fails
+	Passing      *sched.Result // of the kept side, traced; nil if none passes
+	PassingRun   uint64        // the number Passing is drawn from
+}
+
+// Wrong lists how the story is not as it should be.
+func (s *Story) Wrong() (out []string) {
+	for _, side := range []*Side{s.Broken, s.Kept} {
+		if side != nil && side.Wrong != "" {
+			out = append(out, side.Wrong)
+		}
+	}
+	return out
+}
+
+// Tell explores the sides asked for and picks the runs to show.
+func Tell(r *rules.Rule, broken, kept bool) *Story {
+	s := &Story{Rule: r}
+	if broken {
+		s.Broken = Explore(r, true)
+		s.Failing = Shortest(r)
+		if s.Failing == nil {
+			s.Failing = s.Broken.Report.First // whatever it is
+		}
+	}
+	if kept {
+		s.Kept = Explore(r, false)
+		s.Passing, s.PassingRun = Instructive(r)
+	}
+	return s
+}
+
+// Explore runs one side in every order within the rule's bounds; unlike the
+// rule's own Explore it goes on after a broken side's first failure.
+func Explore(r *rules.Rule, broken bool) *Side {
+	whole := *r
+	if broken {
+		whole.Kept = r.Broken
+	}
+	rep := whole.Explore(false)
+	return &Side{Report: rep, Wrong: judge(r, broken, &rep)}
+}
+
+func judge(r *rules.Rule, broken bool, rep *sched.Report) string {
+	switch {
+	case broken && (rep.First == nil || rep.First.Outcome != r.Wants):
+		return fmt.Sprintf("%s, broken: no %v in %d interleavings", r.Name, r.Wants, rep.Interleavings)
+	case broken && !shows(r, rep.First):
+		return fmt.Sprintf("%s, broken: its %v does not speak of %q", r.Name, r.Wants, r.Says)
+	case !broken && rep.First != nil:
+		return strings.TrimSpace(fmt.Sprintf("%s, kept: %v after %d steps: %s", r.Name, rep.First.Outcome, rep.First.Steps, firstLine(rep.First.Fault)))
+	case !broken && !rep.Exhausted:
+		return fmt.Sprintf("%s, kept: not every order within the bounds was tried", r.Name)
+	}
+	return ""
+}
+
+// shows reports whether res is what the rule warns of.
+func shows(r *rules.Rule, res *sched.Result) bool {
+	if res.Outcome != r.Wants {
+		return false
+	}
+	says := res.Fault
+	if res.Graph != nil {
+		says += res.Graph.Text()
+	}
+	return strings.Contains(says, r.Says)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
