@@ -1,0 +1,381 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// state is the seed of c, of r's architecture.
+func (r *recorded) state(c *clr.Capture) machine.State {
+	if r.w.Arch == image.ARM64 {
+		return machine.FromARM64(&c.SeedARM64)
+	}
+	return machine.FromAMD64(&c.Seed)
+}
+
+// top is how many unmanaged frames are above the first managed one; -1 if there
+// is none.
+func (r *recorded) top() int {
+	for i := range r.truth {
+		if r.w.CLR.Codes.Managed(r.truth[i].State.PC) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Every verdict on the contexts of a few worlds, held against the truth: sure
+// where the walk is, found where there is something to find, captured registers
+// untouched.
+func TestVerdicts(t *testing.T) {
+	tl := newTools()
+	counts := map[seed.Verdict]int{}
+	both(t, every, func(t *testing.T, r *recorded) {
+		s, _ := tl.use(r)
+		c := r.capture
+		v := s.Seed(&c)
+		counts[v]++
+		if c.Regs != r.capture.Regs || c.ARM64 != r.capture.ARM64 {
+			t.Fatal("the walk has changed what was captured")
+		}
+		st := r.state(&c)
+		if err := r.w.Host.CheckSeed(r.truth, v, &st); err != nil {
+			t.Fatal(err)
+		}
+		switch kind, _ := r.w.CLR.Codes.At(r.truth[0].State.PC); {
+		case r.top() > 0 && v != seed.Found, r.top() < 0 && v != seed.NoManaged:
+			t.Fatalf("%v, though the first managed frame is %d", v, r.top())
+		case r.w.Specials != nil && kind == vm.Dynamic && v != seed.StubOnTop:
+			t.Fatalf("%v on a stub", v)
+		}
+	})
+	for _, v := range []seed.Verdict{seed.NotNeeded, seed.Found, seed.NoManaged, seed.StubOnTop} {
+		if counts[v] == 0 {
+			t.Errorf("no %v among %v: the recordings are poor", v, counts)
+		}
+	}
+}
+
+// bend is a way to make a recording's context one that no verdict may let pass.
+type bend struct {
+	name string
+	want seed.Verdict
+	bend func(r *recorded, c *clr.Capture) bool
+}
+
+func move(c *clr.Capture, ip, sp uint64) {
+	c.Regs.RIP += ip
+	c.ARM64.PC += ip
+	c.Regs.GPR[4] += sp
+	c.ARM64.Sp += sp
+}
+
+func sp(r *recorded) uint64 { return r.truth[0].State.R[r.w.Arch.SP()] }
+
+const unusable = seed.Verdict(200) // whichever, but it may not be used
+
+var bends = []bend{
+	{"sp below the stack", seed.ForeignStack, func(r *recorded, c *clr.Capture) bool {
+		move(c, 0, c.Thread.StackLow-16-sp(r))
+		return true
+	}},
+	{"sp at the stack's end", seed.ForeignStack, func(r *recorded, c *clr.Capture) bool {
+		move(c, 0, c.Thread.StackHigh-sp(r))
+		return true
+	}},
+	{"sp on another stack", seed.ForeignStack, func(r *recorded, c *clr.Capture) bool {
+		move(c, 0, c.Thread.StackHigh+0x100000-sp(r))
+		return true
+	}},
+	{"sp zero", seed.ForeignStack, func(r *recorded, c *clr.Capture) bool { move(c, 0, -sp(r)); return true }},
+	{"sp off by one", unusable, func(r *recorded, c *clr.Capture) bool { move(c, 0, 1); return r.top() >= 0 }},
+	{"sp off by four", unusable, func(r *recorded, c *clr.Capture) bool { move(c, 0, 4); return r.top() >= 0 }},
+	{"sp off by half of what ARM64 demands", unusable, func(r *recorded, c *clr.Capture) bool {
+		move(c, 0, 8)
+		return r.top() >= 0 && r.w.Arch == image.ARM64
+	}},
+	{"ip amid an instruction of ARM64", unusable, func(r *recorded, c *clr.Capture) bool {
+		move(c, 2, 0)
+		return r.top() >= 0 && r.w.Arch == image.ARM64
+	}},
+	{"ip non-canonical", unusable, func(r *recorded, c *clr.Capture) bool { move(c, 1<<52, 0); return r.top() >= 0 }},
+	{"ip in a redirect stub", seed.StubOnTop, func(r *recorded, c *clr.Capture) bool { return r.top() > 0 }},
+	{"ip in a dispatcher", seed.StubOnTop, func(r *recorded, c *clr.Capture) bool { return r.top() > 0 }},
+	{"a dispatcher left as if it had been called", seed.Unsafe, func(r *recorded, c *clr.Capture) bool {
+		return r.top() > 1 && !r.truth[1].Exact && r.truth[0].Func != r.truth[1].Func
+	}},
+	{"the stack's copy is cut", seed.Truncated, func(r *recorded, c *clr.Capture) bool {
+		if r.top() < 2 {
+			return false
+		}
+		c.Stack.Data = c.Stack.Data[:8]
+		return r.truth[r.top()].State.R[r.w.Arch.SP()] > c.Stack.Addr+512
+	}},
+}
+
+// around is the function of frame i as a range that the walk must know.
+func around(r *recorded, i int) (out [seed.MaxSpecials]seed.Range) {
+	f := &r.truth[i]
+	lo := f.Image.Base + uint64(f.Func.RVA)
+	out[2] = seed.Range{Start: lo, End: lo + uint64(f.Func.Size)}
+	return out
+}
+
+// No verdict lets pass what nobody can walk from.
+func TestHostileContexts(t *testing.T) {
+	tl := newTools()
+	for _, b := range bends {
+		t.Run(b.name, func(t *testing.T) {
+			n := 0
+			for i := range recordings() {
+				r := &recordings()[i]
+				c := r.capture
+				if !b.bend(r, &c) {
+					continue
+				}
+				n++
+				var special seed.Specials
+				switch b.name {
+				case "ip in a redirect stub":
+					special.Redirect = around(r, 0)
+				case "ip in a dispatcher":
+					special.Dispatch = around(r, 0)
+				case "a dispatcher left as if it had been called":
+					special.Dispatch = around(r, 1)
+				}
+				s, _ := tl.useWith(r, &special)
+				v := s.Seed(&c)
+				if v.Usable() || b.want != unusable && v != b.want {
+					t.Fatalf("%v, %v: %v, not %v", r.w.Variant, r.w.Arch, v, b.want)
+				}
+			}
+			if n < 3 {
+				t.Errorf("%d recordings of the kind only", n)
+			}
+		})
+	}
+}
+
+// A register whose value is not known, and which no frame above has saved, makes
+// no seed; one that a frame has saved is known again.
+func TestUnknownRegisters(t *testing.T) {
+	tl := newTools()
+	both(t, func(r *recorded) bool { return r.top() > 0 }, func(t *testing.T, r *recorded) {
+		s, _ := tl.use(r)
+		for _, reg := range [2][]int{image.AMD64: {3, 5, 12, 13, 14, 15}, image.ARM64: {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29}}[r.w.Arch] {
+			c := r.capture
+			if r.w.Arch == image.ARM64 {
+				c.ARM64.X[reg], c.ARM64.Known = 0xbad, c.ARM64.Known&^(1<<reg)
+			} else {
+				c.Regs.GPR[reg], c.Regs.Known = 0xbad, c.Regs.Known&^(1<<reg)
+			}
+			v := s.Seed(&c)
+			unknown[r.w.Arch][v]++
+			st := r.state(&c)
+			if err := r.w.Host.CheckSeed(r.truth, v, &st); err != nil {
+				t.Fatalf("register %d: %v", reg, err)
+			}
+		}
+	})
+	for a := range unknown {
+		if u := &unknown[a]; u[seed.Found] == 0 || u[seed.Unsafe] == 0 {
+			t.Errorf("verdicts without a register: %v", u)
+		}
+	}
+}
+
+var unknown [2][seed.VerdictCount]int
+
+// What stands below a guess is a guess: without the unwind data of the
+// application's module some walks arrive at managed code all the same.
+func TestGuessedSeeds(t *testing.T) {
+	tl := newTools()
+	out := make([]unwind.Frame, 256)
+	both(t, func(r *recorded) bool { return r.top() > 0 }, func(t *testing.T, r *recorded) {
+		tl.use(r)
+		whole := r.w.Kit.Table
+		less := module.NewTable(whole.Generation()+1<<20, nil, whole.Managed())
+		b := unwind.Bounds{Low: r.capture.Thread.StackLow, High: r.capture.Thread.StackHigh, Guess: true}
+		mem := memory.New(r.capture.Stack)
+		var o seed.Outcome
+		if r.w.Arch == image.ARM64 {
+			tl.a64.SetTable(less)
+			o = seed.FindARM64(tl.a64, &r.capture.ARM64, mem, &b, out).Outcome
+		} else {
+			tl.x64.SetTable(less)
+			o = seed.Find(tl.x64, &r.capture.Regs, mem, &b, out).Outcome
+		}
+		if o.Verdict.Usable() {
+			t.Fatalf("%v after %d frames, trust %v", o.Verdict, o.Frames, o.Trust)
+		}
+		if o.Stop == unwind.Managed {
+			guessed[r.w.Arch]++
+		}
+	})
+	if guessed[0] == 0 || guessed[1] == 0 {
+		t.Errorf("walks that arrived by a guess: %v", guessed)
+	}
+}
+
+var guessed [2]int
+
+// Every recording merged: true, with the verdict of the seed, complete where
+// nothing stands in the way, and nothing doubtful said to be sure.
+func TestMerges(t *testing.T) {
+	tl := newTools()
+	out := make([]merge.Frame, 512)
+	both(t, every, func(t *testing.T, r *recorded) {
+		s, m := tl.use(r)
+		c := r.capture
+		v := s.Seed(&c)
+		res := m.Merge(&r.capture, out)
+		if res.Verdict != v {
+			t.Fatalf("the merge's verdict is %v, the seed's %v", res.Verdict, v)
+		}
+		if _, err := r.w.Host.Check(r.truth, out[:res.N], &res); err != nil {
+			t.Fatal(err)
+		}
+		if err := counted(&res, out[:res.N]); err != nil {
+			t.Fatalf("%v: %+v", err, res)
+		}
+	})
+}
+
+// counted holds what a result says against its frames.
+func counted(res *merge.Result, out []merge.Frame) error {
+	first, managed, hidden, doubtful := merge.GapNone, 0, 0, 0
+	for i := range out {
+		f := &out[i]
+		if f.Kind == unwind.KindGap {
+			if first == merge.GapNone {
+				first = f.Gap
+			}
+			continue
+		}
+		if f.Trust.Doubtful() {
+			doubtful++
+		}
+		if f.Kind == unwind.KindManaged || f.Kind == unwind.KindStub {
+			managed++
+		}
+	}
+	hidden = managed - res.Managed
+	switch {
+	case first != res.Gap:
+		return fmt.Errorf("the first gap is %v", first)
+	case hidden != res.Hidden:
+		return fmt.Errorf("%d hidden frames", hidden)
+	case res.Doubtful != 0 && doubtful == 0:
+		return fmt.Errorf("nothing is doubtful")
+	}
+	return nil
+}
+
+// What cannot be walked says so: the reason is the gap's.
+func TestGaps(t *testing.T) {
+	tl := newTools()
+	out := make([]merge.Frame, 512)
+	for _, g := range []struct {
+		name string
+		want merge.Gap
+		make func(r *recorded, c *clr.Capture) bool
+	}{
+		{"no answer", merge.GapNoAnswer, func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureNoAnswer; return true }},
+		{"gone", merge.GapGone, func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureGone; return true }},
+		{"foreign", merge.GapForeignStack, func(_ *recorded, c *clr.Capture) bool { c.Status = clr.CaptureForeign; return true }},
+		{"off its stack", merge.GapForeignStack, func(r *recorded, c *clr.Capture) bool {
+			move(c, 0, c.Thread.StackHigh-sp(r))
+			return true
+		}},
+		{"cut, as is known", merge.GapTruncated, func(r *recorded, c *clr.Capture) bool {
+			c.Stack.Data, c.Truncated, c.Frames = c.Stack.Data[:8], true, nil
+			return r.top() > 1
+		}},
+		{"cut, as nobody knows", merge.GapUnreadable, func(r *recorded, c *clr.Capture) bool {
+			c.Stack.Data, c.Frames = c.Stack.Data[:8], nil
+			return r.top() > 1
+		}},
+		{"refused", merge.GapCLRRefused, func(r *recorded, c *clr.Capture) bool {
+			c.Frames, c.Result = nil, clr.E_FAIL
+			kind := vm.Unmanaged
+			if r.top() >= 0 {
+				kind, _ = r.w.CLR.Codes.At(r.truth[r.top()].State.PC)
+			}
+			return kind == vm.Method && r.top() < 3
+		}},
+		{"cut by the CLR", merge.GapCLRCut, func(r *recorded, c *clr.Capture) bool {
+			n := len(c.Frames)
+			if n == 0 || !c.Frames[n-1].Marker() || r.top() < 0 || c.Result != clr.S_OK {
+				return false
+			}
+			c.Frames = c.Frames[:n-1]
+			return true
+		}},
+	} {
+		t.Run(g.name, func(t *testing.T) {
+			n := 0
+			for i := range recordings() {
+				r := &recordings()[i]
+				c := r.capture
+				if !g.make(r, &c) {
+					continue
+				}
+				_, m := tl.use(r)
+				clear(out)
+				res := m.Merge(&c, out)
+				if res.Complete() {
+					t.Fatalf("%v, %v: a stack with something missing is said to be complete", r.w.Variant, r.w.Arch)
+				}
+				if res.Gap == g.want {
+					n++
+				}
+				if err := counted(&res, out[:res.N]); err != nil {
+					t.Fatalf("%v: %+v", err, res)
+				}
+				// What the CLR reported is in the stack all the same.
+				if said := managedOf(&c); res.Managed != said && res.Gap != merge.GapCLRCut {
+					t.Fatalf("%v: %d of the CLR's %d frames are there", res.Gap, res.Managed, said)
+				}
+			}
+			if n < 3 {
+				t.Errorf("%d stacks with gap %v only", n, g.want)
+			}
+		})
+	}
+}
+
+func managedOf(c *clr.Capture) (n int) {
+	for i := range c.Frames {
+		if !c.Frames[i].Marker() {
+			n++
+		}
+	}
+	return n
+}
+
+// A merge into any room is the front of the whole one, with a gap where the room
+// ends.
+func TestRoom(t *testing.T) {
+	tl := newTools()
+	whole, out := make([]merge.Frame, 512), make([]merge.Frame, 512)
+	both(t, every, func(t *testing.T, r *recorded) {
+		_, m := tl.use(r)
+		full := m.Merge(&r.capture, whole)
+		for room := 0; room <= full.N; room++ {
+			res := m.Merge(&r.capture, out[:room])
+			if res.N > room || room < full.N && room > 0 && res.Complete() {
+				t.Fatalf("room for %d of %d: %+v", room, full.N, res)
+			}
+		}
+	})
+}
