@@ -143,8 +143,8 @@ func (h *Host) differs(t *machine.Frame, f *merge.Frame) string {
 		if f.Function != id {
 			return fmt.Sprintf("function %#x, truly %#x (%s)", f.Function, id, t.Func.Name)
 		}
-		if f.SP != sp && f.FP != fp {
-			return fmt.Sprintf("%s has sp %#x fp %#x, truly %#x %#x", t.Func.Name, f.SP, f.FP, sp, fp)
+		if f.SP != sp || f.FP != fp || f.IP != t.State.PC {
+			return fmt.Sprintf("%s has ip %#x sp %#x fp %#x, truly %#x %#x %#x", t.Func.Name, f.IP, f.SP, f.FP, t.State.PC, sp, fp)
 		}
 	case f.IP != t.State.PC:
 		return fmt.Sprintf("ip %#x, truly %#x (%s)", f.IP, t.State.PC, t.Func.Name)

@@ -32,7 +32,7 @@ func TestBadSeeds(t *testing.T) {
 	if *world != 0 {
 		return
 	}
-	n := uint64(250)
+	n := uint64(150)
 	if testing.Short() {
 		n = 60
 	}

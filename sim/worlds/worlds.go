@@ -36,7 +36,7 @@ import (
 // format. They are shared, since making one takes as long as a world.
 const kits = 12
 
-// maxSteps bounds a world. The longest of the first 10,000 takes a tenth of it.
+// maxSteps bounds a world, generously: who reaches it goes round in circles.
 const maxSteps = 400_000
 
 // stackSize of the threads of random worlds, bytes.
