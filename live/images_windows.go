@@ -1,7 +1,6 @@
 package live
 
 import (
-	"fmt"
 	"strings"
 	"unsafe"
 
@@ -12,14 +11,23 @@ import (
 	"github.com/seedwalk/seedwalk/seed"
 )
 
+// Loaded is an image as the loader tells of it.
+type Loaded struct {
+	Base  uint64
+	Size  uint32 // SizeOfImage
+	Stamp uint32 // TimeDateStamp
+	Path  string
+}
+
 // Images makes module tables of this Windows process and reads each image once.
 // It asks the loader and the memory manager, so it works while nothing is
 // suspended. It is not safe for concurrent use.
 //
-// Source: Win32 EnumProcessModules, VirtualQuery; the PE format's directory 14
-// marks an image with managed code.
+// Source: Win32 VirtualQuery; the PE format's directory 14 marks an image with
+// managed code.
 type Images struct {
-	known    map[imageKeyPE]*module.Module
+	list     func() []Loaded // nil if the loader does not say
+	known    map[Loaded]*module.Module
 	lastID   uint32
 	gen      uint32
 	managed  []*module.Module // precompiled managed images of the last table, by address
@@ -27,16 +35,20 @@ type Images struct {
 	dynamic  dynamic
 }
 
-// imageKeyPE tells an image from another at the same address.
-type imageKeyPE struct {
-	base  uint64
-	size  uint32
-	stamp uint32
+// NewImages returns a reader of this process's images, which list tells.
+func NewImages(list func() []Loaded) *Images {
+	return &Images{list: list, known: map[Loaded]*module.Module{}}
 }
 
-// NewImages returns a reader of this process's images.
-func NewImages() *Images {
-	return &Images{known: map[imageKeyPE]*module.Module{}}
+// Path returns where the image of this name was loaded from, "" if it was not.
+// name is in lower case.
+func (l *Images) Path(name string) string {
+	for key := range l.known {
+		if p := strings.ToLower(key.Path); strings.HasSuffix(p, `\`+name) {
+			return key.Path
+		}
+	}
+	return ""
 }
 
 // Specials returns where a walk cannot begin, as of the last Table.
@@ -45,8 +57,8 @@ func (l *Images) Specials() *seed.Specials { return &l.specials }
 // Table makes the module table of the process as it is now; nil if the loader
 // does not say. Every call gives a new generation.
 func (l *Images) Table() *module.Table {
-	handles, err := moduleHandles()
-	if err != nil {
+	loaded := l.list()
+	if len(loaded) == 0 {
 		return nil
 	}
 	l.gen++
@@ -54,11 +66,8 @@ func (l *Images) Table() *module.Table {
 	var managed []module.Range
 	l.managed = l.managed[:0]
 	l.specials = seed.Specials{}
-	for _, h := range handles {
-		m := l.image(h)
-		if m == nil {
-			continue
-		}
+	for i := range loaded {
+		m := l.image(&loaded[i])
 		if isManagedImage(m.PE) {
 			managed = append(managed, module.Range{Start: m.Start, End: m.End})
 			l.managed = append(l.managed, m)
@@ -71,98 +80,88 @@ func (l *Images) Table() *module.Table {
 	return module.NewTable(l.gen, modules, append(managed, madeCode()...))
 }
 
-// maxModules bounds what the loader is asked for.
-const maxModules = 1 << 14
-
-func moduleHandles() ([]windows.Handle, error) {
-	self := windows.CurrentProcess()
-	buf := make([]windows.Handle, 512)
-	for {
-		var need uint32
-		size := uint32(len(buf)) * uint32(unsafe.Sizeof(buf[0]))
-		if err := windows.EnumProcessModules(self, &buf[0], size, &need); err != nil {
-			return nil, err
-		}
-		n := int(need / uint32(unsafe.Sizeof(buf[0])))
-		if n <= len(buf) {
-			return buf[:n], nil
-		}
-		if n > maxModules {
-			return nil, fmt.Errorf("%d modules", n)
-		}
-		buf = make([]windows.Handle, n+64)
-	}
-}
-
-// image reads an image, or takes it from what was read. Nil: it is gone.
-func (l *Images) image(h windows.Handle) *module.Module {
-	var info windows.ModuleInfo
-	if windows.GetModuleInformation(windows.CurrentProcess(), h, &info, uint32(unsafe.Sizeof(info))) != nil {
-		return nil
-	}
-	key := imageKeyPE{base: uint64(info.BaseOfDll), size: info.SizeOfImage, stamp: stampAt(info.BaseOfDll)}
-	if m := l.known[key]; m != nil {
+// image reads an image, or takes it from what was read.
+func (l *Images) image(key *Loaded) *module.Module {
+	if m := l.known[*key]; m != nil {
 		return m
 	}
 	l.lastID++
-	m := load(l.lastID, modulePath(h), key)
-	l.known[key] = &m
+	m := load(l.lastID, key)
+	l.known[*key] = &m
 	return &m
-}
-
-func modulePath(h windows.Handle) string {
-	var buf [windows.MAX_LONG_PATH]uint16
-	if n, err := windows.GetModuleFileName(h, &buf[0], uint32(len(buf))); err != nil || n == 0 {
-		return fmt.Sprintf("image at %#x", uint64(h))
-	}
-	return windows.UTF16ToString(buf[:])
 }
 
 // load takes the file if it is the image that is mapped, and else the memory:
 // a file may have been replaced, and Wine's own libraries need not be the file
 // of their name.
-func load(id uint32, path string, key imageKeyPE) module.Module {
-	end := key.base + uint64(key.size)
-	f, err := pe.Open(path)
-	if err == nil && f.SizeOfImage() == key.size && fileStamp(f) == key.stamp {
-		return module.PEFromFile(id, f, path, key.base, end)
+func load(id uint32, key *Loaded) module.Module {
+	end := key.Base + uint64(key.Size)
+	f, err := openMapped(key.Path)
+	if err == nil && f.SizeOfImage() == key.Size && stampOf(f.Tail(0, headBytes)) == key.Stamp {
+		return module.PEFromFile(id, f, key.Path, key.Base, end)
 	}
-	if data := readImage(key.base, uint64(key.size)); data != nil {
-		if f, err = pe.FromMemory(data, path); err == nil {
-			return module.PEFromFile(id, f, path, key.base, end)
+	if data := readImage(key.Base, uint64(key.Size)); data != nil {
+		if f, err = pe.FromMemory(data, key.Path); err == nil {
+			return module.PEFromFile(id, f, key.Path, key.Base, end)
 		}
 	}
-	return module.Module{ID: id, Start: key.base, End: end, Bias: key.base, Path: path, Err: err}
+	return module.Module{ID: id, Start: key.Base, End: end, Bias: key.Base, Path: key.Path, Err: err}
+}
+
+// openMapped reads a PE file without a copy. It stays mapped for the life of the
+// process; the system lets nobody cut a file short that is.
+func openMapped(path string) (*pe.File, error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	h, err := windows.CreateFile(name, windows.GENERIC_READ, share, nil, windows.OPEN_EXISTING, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer windows.CloseHandle(h)
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(h, &info); err != nil {
+		return nil, err
+	}
+	size := uint64(info.FileSizeHigh)<<32 | uint64(info.FileSizeLow)
+	if size == 0 || size > pe.MaxFile {
+		return nil, &pe.FormatError{Name: path, Structure: "file", Value: size, Reason: pe.TooLarge}
+	}
+	view, err := windows.CreateFileMapping(h, nil, windows.PAGE_READONLY, 0, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer windows.CloseHandle(view)
+	at, err := windows.MapViewOfFile(view, windows.FILE_MAP_READ, 0, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	f, err := pe.New(unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), int(size)), path)
+	if err != nil {
+		windows.UnmapViewOfFile(at)
+	}
+	return f, err
 }
 
 // Places in a PE header.
 const (
 	lfanewAt  = 0x3c
-	stampAt8  = 8 // from the signature
+	stampAt   = 8 // from the signature
 	headBytes = 0x400
 )
-
-// stampAt is the TimeDateStamp of a mapped image, 0 if it cannot be read.
-func stampAt(base uintptr) uint32 {
-	var head [headBytes]byte
-	if !readSelf(uint64(base), head[:]) {
-		return 0
-	}
-	return stampOf(head[:])
-}
 
 func stampOf(head []byte) uint32 {
 	if len(head) < lfanewAt+4 {
 		return 0
 	}
 	at := le32(head[lfanewAt:])
-	if uint64(at)+stampAt8+4 > uint64(len(head)) {
+	if uint64(at)+stampAt+4 > uint64(len(head)) {
 		return 0
 	}
-	return le32(head[at+stampAt8:])
+	return le32(head[at+stampAt:])
 }
-
-func fileStamp(f *pe.File) uint32 { return stampOf(f.Tail(0, headBytes)) }
 
 func le32(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24

@@ -195,6 +195,18 @@ static sw_hresult jit_finished(void *self, uint64_t function, sw_hresult status,
 	return S_OK_;
 }
 
+static sw_hresult dynamic_finished(void *self, uint64_t function, sw_hresult status, int safe)
+{
+	return jit_finished(self, function, status, safe);
+}
+
+static sw_hresult dynamic_unloaded(void *self, uint64_t function)
+{
+	(void)self;
+	sw_event_push(SW_EVENT_JIT, function); /* its code's place is free for another's */
+	return S_OK_;
+}
+
 static sw_hresult thread_created(void *self, uint64_t thread)
 {
 	(void)self;
@@ -265,7 +277,7 @@ static const struct {
 	{0, query_callback}, {1, count_ref}, {2, count_ref}, {3, initialize}, {4, shutdown_},
 	{14, module_load_finished}, {15, module_unload_started}, {24, jit_finished},
 	{29, thread_created}, {30, thread_destroyed}, {31, thread_assigned}, {72, thread_renamed},
-	{97, notification_only},
+	{93, dynamic_finished}, {94, dynamic_unloaded}, {97, notification_only},
 };
 
 static sw_hresult create_instance(void *self, void *outer, const void *id, void **out)

@@ -6,6 +6,8 @@ package main
 import "C"
 
 import (
+	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -22,6 +24,39 @@ import (
 type host struct {
 	process
 	images *live.Images
+	loaded []C.struct_sw_module
+}
+
+func newHost() *host {
+	h := &host{process: newProcess(), loaded: make([]C.struct_sw_module, C.SW_MODULES)}
+	h.images = live.NewImages(h.modules)
+	return h
+}
+
+// modules asks the loader.
+func (h *host) modules() []live.Loaded {
+	n := int(C.sw_modules(&h.loaded[0], C.int(len(h.loaded))))
+	var out []live.Loaded
+	for i := range max(n, 0) {
+		m := &h.loaded[i]
+		out = append(out, live.Loaded{Base: uint64(m.base), Size: uint32(m.size), Stamp: uint32(m.stamp), Path: C.GoString(&m.path[0])})
+	}
+	return out
+}
+
+// Version: until .NET Core 3.0 the runtime calls itself 4.0, but stands in a
+// folder of its version's name.
+func (h *host) Version() string {
+	v := h.process.Version()
+	if !strings.HasPrefix(v, ".NET 4.") {
+		return v
+	}
+	h.images.Table()
+	folder := filepath.Base(filepath.Dir(h.images.Path("coreclr.dll")))
+	if major, _, ok := strings.Cut(folder, "."); ok && (major == "2" || major == "3") {
+		return ".NET Core " + folder
+	}
+	return ".NET Core, CLR " + strings.TrimPrefix(v, ".NET ")
 }
 
 func (h *host) Now() int64                 { return int64(C.sw_now_ns()) }
@@ -83,5 +118,5 @@ func (h *host) Table() *module.Table { return h.images.Table() }
 
 // newAgent makes the sampler: one thread at a time.
 func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
-	return core.NewThreads(&host{process: newProcess(), images: live.NewImages()}, cfg, send)
+	return core.NewThreads(newHost(), cfg, send)
 }

@@ -175,10 +175,10 @@ sw_hresult sw_function_name(uint64_t function, char *name, int room, char *modul
 /* Major, minor, build and patch of the runtime. */
 sw_hresult sw_runtime_version(int out[4])
 {
-	uint16_t clr, v[4] = {0};
+	uint16_t clr, v[4] = {0}, text[64]; /* before .NET Core 3.0 the text must be wanted too */
 	uint32_t type, units = 0;
 	memset(out, 0, 4 * sizeof *out);
-	sw_hresult hr = SW_METHOD(sw_info, GET_RUNTIME_INFORMATION, sw_hresult (*)(void *, uint16_t *, uint32_t *, uint16_t *, uint16_t *, uint16_t *, uint16_t *, uint32_t, uint32_t *, uint16_t *))(sw_info, &clr, &type, &v[0], &v[1], &v[2], &v[3], 0, &units, NULL);
+	sw_hresult hr = SW_METHOD(sw_info, GET_RUNTIME_INFORMATION, sw_hresult (*)(void *, uint16_t *, uint32_t *, uint16_t *, uint16_t *, uint16_t *, uint16_t *, uint32_t, uint32_t *, uint16_t *))(sw_info, &clr, &type, &v[0], &v[1], &v[2], &v[3], 64, &units, text);
 	for (int i = 0; i < 4; i++)
 		out[i] = v[i];
 	return hr;

@@ -1,9 +1,15 @@
-/* Whether modules came or went, as the loader tells: it calls on the thread
- * that loads, under its lock, so that the answer is a number counted up.
+/* The modules of the process, as its loader knows them, and whether any came or
+ * went. The loader tells of changes on the thread that loads, under its lock, so
+ * that the answer is a number counted up.
  *
- * Source: Windows LdrRegisterDllNotification. */
+ * Not by EnumProcessModules and GetModuleInformation: they read the loader's
+ * list anew for every module, as if it were another process's.
+ *
+ * Source: Windows LdrRegisterDllNotification; ntdll's LdrEnumerateLoadedModules
+ * and the x64 LDR_DATA_TABLE_ENTRY, as debuggers' public symbols show them. */
 #include "platform.h"
 
+#include <string.h>
 #include <windows.h>
 
 static uint64_t changes = 1;
@@ -15,13 +21,56 @@ static void CALLBACK changed(ULONG reason, const void *data, void *context)
 }
 
 typedef LONG(NTAPI *register_fn)(ULONG, void(CALLBACK *)(ULONG, const void *, void *), void *, void **);
+typedef void(NTAPI *each_fn)(const uint8_t *entry, void *context, BOOLEAN *stop);
+typedef LONG(NTAPI *enumerate_fn)(ULONG, each_fn, void *);
+static enumerate_fn enumerate;
+
+static void *of_ntdll(const char *name) { return (void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), name); }
 
 /* 0 if the loader will tell. */
 int sw_loader_init(void)
 {
 	static void *cookie;
-	register_fn f = (register_fn)(void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "LdrRegisterDllNotification");
-	return !f || f(0, changed, NULL, &cookie) != 0;
+	register_fn f = (register_fn)of_ntdll("LdrRegisterDllNotification");
+	enumerate = (enumerate_fn)of_ntdll("LdrEnumerateLoadedModules");
+	return !f || !enumerate || f(0, changed, NULL, &cookie) != 0;
 }
 
 uint64_t sw_loader_changes(void) { return __atomic_load_n(&changes, __ATOMIC_ACQUIRE); }
+
+/* Offsets in LDR_DATA_TABLE_ENTRY: a UNICODE_STRING is bytes, room, pointer. */
+enum { DLL_BASE = 0x30, FULL_NAME = 0x48, FULL_NAME_TEXT = 0x50 };
+
+struct collection {
+	struct sw_module *out;
+	int room, count;
+};
+
+/* Runs under the loader's lock: what it reads stays mapped. */
+static void NTAPI collect(const uint8_t *entry, void *context, BOOLEAN *stop)
+{
+	struct collection *c = context;
+	const uint8_t *base;
+	const uint16_t *name;
+	uint16_t bytes;
+	memcpy(&base, entry + DLL_BASE, sizeof base);
+	memcpy(&bytes, entry + FULL_NAME, sizeof bytes);
+	memcpy(&name, entry + FULL_NAME_TEXT, sizeof name);
+	*stop = c->count == c->room;
+	if (*stop || !base)
+		return;
+	const IMAGE_NT_HEADERS *nt = (const void *)(base + ((const IMAGE_DOS_HEADER *)base)->e_lfanew);
+	struct sw_module *m = &c->out[c->count++];
+	m->base = (uint64_t)base;
+	m->size = nt->OptionalHeader.SizeOfImage;
+	m->stamp = nt->FileHeader.TimeDateStamp;
+	sw_utf8(name, name ? bytes / 2u : 0, m->path, sizeof m->path);
+}
+
+/* Copies the list of modules; never while anything is suspended. Returns how
+ * many, or -1. */
+int sw_modules(struct sw_module *out, int room)
+{
+	struct collection c = {out, room, 0};
+	return enumerate(0, collect, &c) < 0 ? -1 : c.count;
+}

@@ -18,6 +18,8 @@ int sw_start_sampler(void (*body)(void))
 	HANDLE h = CreateThread(NULL, 0, life, (void *)body, 0, NULL);
 	if (!h)
 		return (int)GetLastError();
+	/* While it waits for the processor a thread may be waiting for it, suspended. */
+	SetThreadPriority(h, THREAD_PRIORITY_HIGHEST);
 	CloseHandle(h);
 	return 0;
 }

@@ -73,6 +73,14 @@ struct sw_thread {
 	char name[64];
 };
 
+/* An image of Windows that is loaded; live.Loaded in Go. */
+struct sw_module {
+	uint64_t base;
+	uint32_t size, stamp;
+	char path[1024];
+};
+enum { SW_MODULES = 2048 };
+
 enum sw_event_kind { SW_EVENT_JIT = 1, SW_EVENT_MODULE_LOAD, SW_EVENT_MODULE_UNLOAD, SW_EVENT_LOST };
 struct sw_event {
 	uint64_t kind, a;
@@ -127,6 +135,7 @@ sw_hresult sw_runtime_version(int out[4]);
 /* loader_linux.c, loader_windows.c */
 uint64_t sw_loader_changes(void);
 int sw_loader_init(void);
+int sw_modules(struct sw_module *out, int room);
 
 /* callback.c */
 int sw_stopping(void);
