@@ -7,10 +7,10 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: demo test build samples runtime lint vectors bench fuzz soak clean help
+.PHONY: demo demo-windows test build samples windows runtime lint vectors bench fuzz mutate soak clean help
 
 help: ## say what there is
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 demo: ## sample a real .NET program and show its complete stacks
 	@scripts/deps.sh demo
@@ -20,6 +20,15 @@ demo: ## sample a real .NET program and show its complete stacks
 		--output $(OUT)/demo.pb.gz,$(OUT)/demo.folded,$(OUT)/demo.html \
 		-- $(OUT)/bin/swhost "$$(scripts/runtime-dir.sh)" $(OUT)/samples/Demo.exe $(SECONDS_OF_DEMO)
 
+demo-windows: ## the same for Windows: a real .NET Core 2.2 for Windows, run by Wine
+	@scripts/deps.sh windows
+	@scripts/fetch.sh dotnet-2.2.2-win
+	@scripts/wine.sh prepare
+	@scripts/samples-windows.sh
+	@scripts/wine.sh exec $(OUT)/windows/seedwalk.exe record --rate 50 --tree \
+		--output $(OUT)/demo-windows.pb.gz,$(OUT)/demo-windows.folded,$(OUT)/demo-windows.html \
+		-- $(OUT)/windows/swhost.exe .cache/dotnet-2.2.2-win/package/shared/Microsoft.NETCore.App/2.2.2 $(OUT)/windows/Demo.exe $(SECONDS_OF_DEMO)
+
 build: ## the tool and the profiler library, into out/bin
 	@mkdir -p $(OUT)/bin
 	@$(GO) build -trimpath -o $(OUT)/bin/seedwalk ./cmd/seedwalk
@@ -27,6 +36,9 @@ build: ## the tool and the profiler library, into out/bin
 
 samples: ## the sample programs, into out/samples
 	@scripts/samples.sh
+
+windows: ## what runs on Windows, into out/windows
+	@scripts/samples-windows.sh
 
 runtime: ## what the tests need from outside, into .cache
 	@scripts/deps.sh test
@@ -37,7 +49,7 @@ lint: ## gofmt, go vet, and the C compiler at its strictest
 	@$(GO) vet ./...
 	@scripts/lint-c.sh
 
-test: runtime build samples lint vectors ## everything, against real runtimes too
+test: runtime build samples windows lint vectors ## everything, against real runtimes too
 	@scripts/test.sh
 
 vectors: build ## the recorded truth: what share is right, file by file
@@ -50,6 +62,9 @@ bench: runtime build samples ## speed, beside the peers
 
 fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 	@scripts/fuzz.sh $(FUZZTIME)
+
+mutate: ## put faults into the code, one by one: the simulator's tests catch each
+	@$(GO) run ./sim/mutate
 
 soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s

@@ -68,11 +68,12 @@ var (
 // must notes a broken rule; the first is the one to tell.
 func (l *ledger) must(ok bool, format string, args ...any) {
 	l.log = append(l.log, fmt.Sprintf(format, args...))
+	ok = ok && len(l.log) < 4000
 	if !ok && l.wrong == "" {
 		l.wrong = l.log[len(l.log)-1]
 	}
-	if len(l.log) > 4000 {
-		panic("the sampler does not end: " + l.log[0] + ", " + l.log[1] + " ...")
+	if l.wrong != "" && len(l.log) > 500 {
+		panic("it does not end, and was out of order: " + l.wrong)
 	}
 }
 
@@ -160,7 +161,8 @@ func (l *ledger) Pause(ns int64) {
 }
 
 func (l *ledger) SuspendRuntime() clr.HRESULT {
-	l.must(l.still() && l.pauses == l.suspensions, "suspends the runtime, %d times after %d pauses", l.suspensions, l.pauses)
+	again := l.suspensions == 0 || clr.SuspensionRetry(l.final)
+	l.must(l.still() && l.pauses == l.suspensions && again, "suspends the runtime, %d times after %d pauses, the last %v", l.suspensions, l.pauses, l.final)
 	l.suspensions++
 	l.final = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_SUSPENSION_IN_PROGRESS, clr.E_NOTIMPL}[l.choose(3)]
 	l.runtime = !l.final.Failed()

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Step is a run of some tests of one package.
+type Step struct {
+	Pkg  string
+	Args []string // of go test
+}
+
+// The tests of the simulator, cheapest first.
+var (
+	// asked tries every answer of a CLR, and looks at recorded captures.
+	asked = &Step{"./sim", nil}
+	// rules are the rules kept, in every order of steps within small bounds.
+	rules = &Step{"./sim/rules", []string{"-short", "-run", "^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|resume-runtime)$/^amd64$"}}
+	// random are large worlds.
+	random = &Step{"./sim/worlds", []string{"-run", "^TestWorlds$", "-worlds", "300"}}
+	// inputs are what the fuzzers start from.
+	inputs = &Step{"./fuzz", []string{"-run", "^(FuzzSeed|FuzzMerge|FuzzProtocol)$"}}
+)
+
+// Result is what became of a fault.
+type Result struct {
+	Name    string  `json:"name"`
+	Caught  bool    `json:"caught"`
+	By      string  `json:"by"` // package and first failing test; else why it was not caught
+	Seconds float64 `json:"seconds"`
+}
+
+func (r Result) String() string {
+	by := r.By
+	if !r.Caught {
+		by = "SURVIVES: " + by
+	}
+	return fmt.Sprintf("%-28s %6.1f s  %s", r.Name, r.Seconds, by)
+}
+
+// Limits of a run. A hang counts only if the sound run takes a small part of the
+// time it was given.
+const (
+	leastLimit = 20 * time.Second
+	limitTimes = 8
+	buildLimit = 5 * time.Minute // for compiler, linker and tests together
+)
+
+type runner struct {
+	root  string
+	dir   string // of the overlays
+	limit map[*Step]time.Duration
+}
+
+func (r *runner) close() {
+	if r.dir != "" {
+		os.RemoveAll(r.dir)
+	}
+}
+
+// baseline runs every step that the faults need, once, without a fault.
+func (r *runner) baseline(faults []Fault) (err error) {
+	r.limit = map[*Step]time.Duration{}
+	if r.dir, err = os.MkdirTemp("", "mutate"); err != nil {
+		return err
+	}
+	for i := range faults {
+		for _, s := range faults[i].By {
+			if _, done := r.limit[s]; done {
+				continue
+			}
+			out, err := r.test(s, "", 2*time.Minute)
+			if err != nil {
+				return fmt.Errorf("%s fails without a fault: %w\n%s", s.Pkg, err, out)
+			}
+			r.limit[s] = max(leastLimit, limitTimes*ran(out))
+		}
+	}
+	return nil
+}
+
+var okLine = regexp.MustCompile(`(?m)^ok\s+\S+\s+([0-9.]+s)`)
+
+// ran is how long the tests of an output took, without compiling them.
+func ran(out string) time.Duration {
+	if m := okLine.FindStringSubmatch(out); m != nil {
+		d, _ := time.ParseDuration(m[1])
+		return d
+	}
+	return time.Minute
+}
+
+// test runs a step, with an overlay if one is named.
+func (r *runner) test(s *Step, overlay string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	defer cancel()
+	args := append([]string{"test", "-count=1", "-vet=off", "-timeout", limit.String(), s.Pkg}, s.Args...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = r.root
+	cmd.Env = os.Environ()
+	if overlay != "" {
+		// By the environment, so that tests which ask go list see the fault too.
+		cmd.Env = append(cmd.Env, "GOFLAGS=-overlay="+overlay)
+	}
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = errors.New("compiling and running took longer than " + buildLimit.String())
+	}
+	return string(out), err
+}
+
+// all applies the faults, so many at a time; say gets each result when it is
+// there, in the order of the list.
+func (r *runner) all(faults []Fault, jobs int, say func(Result)) []Result {
+	results := make([]Result, len(faults))
+	done := make([]chan struct{}, len(faults))
+	for i := range done {
+		done[i] = make(chan struct{})
+	}
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range max(jobs, 1) {
+		wg.Go(func() {
+			for i := range next {
+				results[i] = r.apply(&faults[i])
+				close(done[i])
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range faults {
+			next <- i
+		}
+		close(next)
+	})
+	for i := range faults {
+		<-done[i]
+		say(results[i])
+	}
+	wg.Wait()
+	return results
+}
+
+// apply tries the steps of one fault until a test fails.
+func (r *runner) apply(f *Fault) Result {
+	start := time.Now()
+	res := Result{Name: f.Name, By: "no test fails"}
+	defer func() { res.Seconds = time.Since(start).Seconds() }()
+	overlay, err := f.overlay(r.root, r.dir)
+	if err != nil {
+		res.By = err.Error()
+		return res
+	}
+	for _, s := range f.By {
+		out, err := r.test(s, overlay, r.limit[s])
+		if err == nil {
+			continue
+		}
+		name, caught := failure(out)
+		res.By, res.Caught = strings.TrimPrefix(s.Pkg, "./")+" "+name, caught
+		break
+	}
+	res.Seconds = time.Since(start).Seconds()
+	return res
+}
+
+var (
+	failLine  = regexp.MustCompile(`(?m)^( *)--- FAIL: (\S+)`)
+	panicLine = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.*)`)
+	running   = regexp.MustCompile(`(?m)^\t\t?(Test\S+|Fuzz\S+) \(`)
+)
+
+// failure names the first failing test of an output. A fault that does not
+// compile is no fault of the code, and is not caught.
+func failure(out string) (name string, caught bool) {
+	if m := panicLine.FindStringSubmatch(out); m != nil && strings.HasPrefix(m[1], "test timed out") {
+		if t := running.FindAllStringSubmatch(out, -1); t != nil {
+			return t[len(t)-1][1] + " (it hangs)", true
+		}
+		return "(it hangs)", true
+	}
+	for _, m := range failLine.FindAllStringSubmatch(out, -1) {
+		if name != "" && m[1] == "" {
+			break
+		}
+		if len(m[2]) > len(name) && strings.HasPrefix(m[2], name) {
+			name = m[2]
+		}
+	}
+	if m := panicLine.FindStringSubmatch(out); m != nil {
+		return strings.TrimSpace(name + " (panic: " + m[1] + ")"), true
+	}
+	if name == "" {
+		return "it does not run:\n" + out, false
+	}
+	return name, true
+}
