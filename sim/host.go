@@ -88,7 +88,7 @@ func (h *Host) threadDestroyed(a *sched.Actor, t *vm.Thread) {
 
 func (h *Host) slot(i int) *slot {
 	for len(h.slots) <= i {
-		h.slots = append(h.slots, &slot{stack: make([]byte, h.w.stack()), frames: make([]clr.SnapshotFrame, 0, frameCount)})
+		h.slots = append(h.slots, h.w.store.slot(len(h.slots), h.w.stack()))
 		h.Truth = append(h.Truth, nil)
 	}
 	return h.slots[i]

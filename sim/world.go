@@ -66,6 +66,7 @@ type World struct {
 	// Locks of the process that are not the CLR's.
 	Heap, Loader, Env, Tables, Log, Profiler, GoWorld *sched.Lock
 
+	store   *store
 	threads []*Thread
 	nextID  clr.ThreadID
 }
@@ -77,6 +78,7 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 		return nil, err
 	}
 	w := &World{
+		store: storeOf(s),
 		Setup: setup, Kit: kit, S: s, CLR: vm.New(setup.Variant, setup.Arch),
 		Heap: &sched.Lock{Name: "process heap"}, Loader: &sched.Lock{Name: "loader"}, Env: &sched.Lock{Name: "environment"},
 		Tables: &sched.Lock{Name: "function tables"}, Log: &sched.Lock{Name: "log"}, Profiler: &sched.Lock{Name: "profiler"}, GoWorld: &sched.Lock{Name: "Go's world"},
@@ -115,7 +117,7 @@ type Thread struct {
 func (w *World) Spawn(name string, body func(t *Thread)) *Thread {
 	t := &Thread{W: w}
 	high := uint64(stackBase + stackStride*(len(w.threads)+1))
-	m := machine.New(w.Arch, high-w.stack(), high, w.Run^uint64(len(w.threads)+1))
+	m := w.store.machine(w.Arch, high-w.stack(), high, w.Run^uint64(len(w.threads)+1))
 	id := w.nextID
 	w.nextID += 0x10
 	w.threads = append(w.threads, t)

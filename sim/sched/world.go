@@ -43,6 +43,9 @@ type World struct {
 	// than "" makes the run a Fault. It sees what no single actor can, such as
 	// suspend counts that do not balance.
 	AtEnd func() string
+	// Keep is the builder's own: what it wants to have again when Explore builds
+	// the next run on the same worker. The scheduler never looks at it.
+	Keep any
 
 	ch  Chooser
 	opt Options
@@ -98,7 +101,7 @@ func (w *World) reset(ch Chooser) {
 	}
 	*w = World{
 		ch: ch, opt: w.opt, exp: w.exp, slots: w.slots, actors: w.slots[:0],
-		options: w.options[:0], choices: w.choices[:0], trail: hashStart,
+		options: w.options[:0], choices: w.choices[:0], trail: hashStart, Keep: w.Keep,
 	}
 }
 
