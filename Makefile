@@ -69,5 +69,8 @@ mutate: ## put faults into the code, one by one: the simulator's tests catch eac
 soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s
 
+rules: build ## write docs/rules.md anew from the simulator's scenarios
+	@$(OUT)/bin/seedwalk sim --docs docs
+
 clean: ## forget what was built (not .cache)
 	@rm -rf $(OUT)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/record"
-	"github.com/seedwalk/seedwalk/symbol"
 )
 
 const recordHelp = `Usage: seedwalk record [flags] -- COMMAND ARGS
@@ -196,7 +195,7 @@ func (f *recordFlags) run() int {
 	}
 	screen := newScreen(os.Stderr, f.quiet || f.json)
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stdout, os.Stderr
-	f.opt.Namer = symbol.NewResolver()
+	f.opt.Namer = newNamer()
 	f.opt.Say = screen.say
 	f.opt.Progress = screen.progress
 	res, err := record.Run(f.opt)

@@ -7,9 +7,14 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/symbol"
 )
 
 const profilerName = "libseedwalk_profiler.so"
+
+func newNamer() record.Namer { return symbol.NewResolver() }
 
 func checkSystem(*patient) finding {
 	var u unix.Utsname

@@ -5,9 +5,13 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/record"
 )
 
 const profilerName = "seedwalk_profiler.dll"
+
+func newNamer() record.Namer { return record.NewPENamer() }
 
 func checkSystem(*patient) finding {
 	v := windows.RtlGetVersion()

@@ -75,6 +75,8 @@ type strategy interface {
 	merging(a *Agent, c *clr.Capture)
 	// write appends figures of its own.
 	write(w *wire.Writer)
+	// farewell is a line of figures for people, "" if there is none.
+	farewell() string
 }
 
 // New makes an agent that sends its stream through send and suspends the
@@ -139,6 +141,9 @@ func (a *Agent) Run() string {
 func (a *Agent) end(reason string) string {
 	a.stats.write(a.out)
 	a.take.write(a.out)
+	if line := a.take.farewell(); line != "" {
+		a.out.Note(line)
+	}
 	a.out.Bye(reason)
 	a.send(a.out.Bytes())
 	return reason

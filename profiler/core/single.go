@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/snapshot"
@@ -64,6 +66,18 @@ func (s *single) count(a *Agent, o *snapshot.ThreadOutcome) {
 	s.context.Add(uint64(o.ContextNS))
 	s.walk.Add(uint64(o.SeedNS))
 	s.report.Add(uint64(o.SnapshotNS))
+}
+
+// farewell says how long the parts of a suspension were.
+func (s *single) farewell() string {
+	if s.context.Count() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("µs p50/p99/max: context %s, our walk %s, DoStackSnapshot %s", times(&s.context), times(&s.walk), times(&s.report))
+}
+
+func times(h *wire.Histogram) string {
+	return fmt.Sprintf("%d/%d/%d", h.Quantile(0.5)/1000, h.Quantile(0.99)/1000, h.Max()/1000)
 }
 
 func (s *single) write(w *wire.Writer) {
