@@ -25,7 +25,7 @@ for p in "${need[@]}"; do
 	elif [ -n "${command_of[$p]:-}" ]; then
 		command -v "${command_of[$p]}" >/dev/null || missing+=("$p")
 	else
-		ls /usr/include/"${header_of[$p]}" /usr/include/*/"${header_of[$p]}" >/dev/null 2>&1 || missing+=("$p")
+		compgen -G "/usr/include/${header_of[$p]}" >/dev/null || compgen -G "/usr/include/*/${header_of[$p]}" >/dev/null || missing+=("$p")
 	fi
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
