@@ -150,6 +150,7 @@ func Instructive(r *rules.Rule) (best *sched.Result, run uint64) {
 const (
 	weightWalk   = 30 // frames were reported
 	weightOwner  = 15 // a thread was stopped while it owned a lock
+	weightSeed   = 5  // the CLR was given a seed
 	weightAnswer = 2  // for each kind of answer of the CLR
 	weightWait   = 2  // for each reason to wait
 	stepsAPoint  = 8  // so many steps more to read weigh one point
@@ -187,8 +188,12 @@ func interest(r *sched.Result) (score int) {
 	return score
 }
 
-// answer reads a note of package sim/vm: which HRESULT, and whether frames came.
+// answer reads a note of package sim/vm: whether there was a seed, which HRESULT,
+// and whether frames came.
 func answer(note string) (name string, points int) {
+	if strings.Contains(note, ", seed in ") {
+		return "seed", weightSeed
+	}
 	rest, ok := strings.CutPrefix(note, "DoStackSnapshot: ")
 	if !ok {
 		return "", 0

@@ -51,16 +51,25 @@ func Tell(r *rules.Rule, broken, kept bool) *Story {
 	s := &Story{Rule: r}
 	if broken {
 		s.Broken = Explore(r, true)
-		s.Failing = Shortest(r)
+	}
+	if kept {
+		s.Kept = Explore(r, false)
+	}
+	s.pick()
+	return s
+}
+
+// pick finds the runs to show of the sides asked for.
+func (s *Story) pick() {
+	if s.Broken != nil {
+		s.Failing = Shortest(s.Rule)
 		if s.Failing == nil {
 			s.Failing = s.Broken.Report.First // whatever it is
 		}
 	}
-	if kept {
-		s.Kept = Explore(r, false)
-		s.Passing, s.PassingRun = Instructive(r)
+	if s.Kept != nil {
+		s.Passing, s.PassingRun = Instructive(s.Rule)
 	}
-	return s
 }
 
 // Explore runs one side in every order within the rule's bounds; unlike the

@@ -1,0 +1,104 @@
+package story
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/sim/rules"
+	"github.com/seedwalk/seedwalk/sim/sched"
+)
+
+// Page is the file of the rules, beside the folder of its pictures.
+const (
+	Page     = "rules.md"
+	Pictures = "rules"
+)
+
+// Docs returns the files of the documentation, by path below its folder.
+func Docs(stories []*Story) map[string]string {
+	files := map[string]string{}
+	var b strings.Builder
+	b.WriteString(preface)
+	contents(&b, stories)
+	for _, s := range stories {
+		s.markdown(&b, files)
+	}
+	files[Page] = b.String()
+	return files
+}
+
+const preface = `# The rules of asynchronous stack walking
+
+<!-- Written by "make rules" from the scenarios in sim/rules: do not edit. -->
+
+A profiler that walks the stack of another thread works inside a process that it has half stopped. What may be done there,
+and what may not, is a list of rules. Each stands here with the reason, where it is written or was seen, and a small world
+that shows it: the simulator (` + "`sim/`" + `) runs a process with threads on real stacks, a CLR, locks and a collector, and tries
+every order of their steps.
+
+- **broken** is a sampler written to break the rule. The schedule shown is the shortest one that fails.
+- **kept** is seedwalk's own sampler, unchanged, in the same process. Every order within the stated bound was tried.
+
+A timeline has one column for each thread; time runs down, the numbers count steps. A *preemption* is a switch away from a thread that
+could have gone on. In the stacks the leaf stands first; ` + "`code!`" + ` is managed code, ` + "`clr!`" + ` the runtime, ` + "`app!`" + ` and ` + "`system!`" + ` native
+code. A *marker* is the callback with FunctionID 0 by which the CLR says that unmanaged frames stand there. A *seed* is the
+register context from which it is asked to start.
+
+Run any of them: ` + "`seedwalk sim --scenario heap`" + `, ` + "`seedwalk sim --scenario heap --run 7 --trace`" + `.
+
+`
+
+func contents(b *strings.Builder, stories []*Story) {
+	b.WriteString("| scenario | rule | when it is broken |\n|---|---|---|\n")
+	for _, s := range stories {
+		fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", s.Rule.Name, s.Rule.Name, cell(s.Rule.Line), Ends(s.Rule))
+	}
+}
+
+// Ends says what breaking a rule comes to.
+func Ends(r *rules.Rule) string {
+	switch r.Wants {
+	case sched.Deadlock:
+		return "deadlock"
+	case sched.StepLimit:
+		return "never ends"
+	}
+	return "fault"
+}
+
+// cell makes text safe inside a table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
+func (s *Story) markdown(b *strings.Builder, files map[string]string) {
+	r := s.Rule
+	fmt.Fprintf(b, "\n## %s\n\n**%s**\n\n%s\n\n*Source: %s. World: %s.*\n\n", r.Name, r.Line, fill(r.Text, 120, ""), r.Source, World(r))
+	fmt.Fprintf(b, "### %s, broken\n\n%s\n\n", r.Name, s.brokenSummary())
+	if f := s.Failing; f != nil {
+		short, _ := Trim(f, "")
+		picture(b, files, r.Name, "timeline", Sequence(short))
+		fmt.Fprintf(b, "%s\n\n```\n%s```\n\n", failingTitle(f), outdent(timeline(f, "", false)))
+		if f.Graph != nil {
+			b.WriteString("Who waits for whom, and where each stands:\n\n")
+			picture(b, files, r.Name, "graph", f.Graph.SVG())
+			fmt.Fprintf(b, "```\n%s```\n\n", f.Graph.Text())
+		}
+	}
+	fmt.Fprintf(b, "### %s, kept\n\n%s\n", r.Name, s.keptSummary())
+	if p := s.Passing; p != nil {
+		fmt.Fprintf(b, "\n<details><summary>One of them (run %d), as a timeline</summary>\n\n```\n%s```\n\n</details>\n", s.PassingRun, outdent(timeline(p, Sampler, false)))
+	}
+}
+
+func picture(b *strings.Builder, files map[string]string, name, what, svg string) {
+	path := fmt.Sprintf("%s/%s-%s.svg", Pictures, name, what)
+	files[path] = svg
+	fmt.Fprintf(b, "![%s: %s](%s)\n\n", name, what, path)
+}
+
+func outdent(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "  ")
+	}
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,165 @@
+package story
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seedwalk/seedwalk/sim/rules"
+	"github.com/seedwalk/seedwalk/sim/sched"
+)
+
+// width of running text, runes.
+const width = 96
+
+// Sampler is the name of the profiler's thread in every world that has one; its
+// end is the end of what a kept side's run has to tell.
+const Sampler = "sampler"
+
+// Text tells the story to a reader who is new to the subject. whole timelines
+// are not shortened.
+func (s *Story) Text(w io.Writer, whole bool) {
+	r := s.Rule
+	fmt.Fprintf(w, "%s: %s\n\n", r.Name, r.Line)
+	paragraph(w, "Why", r.Text)
+	paragraph(w, "Source", r.Source)
+	paragraph(w, "World", World(r))
+	if s.Broken != nil {
+		fmt.Fprintf(w, "\nBROKEN: a sampler written to break the rule\n\n%s\n", fill(s.brokenSummary(), width, ""))
+		if s.Failing != nil {
+			fmt.Fprintf(w, "\n%s\n\n%s", failingTitle(s.Failing), timeline(s.Failing, "", whole))
+			if g := s.Failing.Graph; g != nil {
+				fmt.Fprintf(w, "\nWho waits for whom, and where each stands:\n\n%s", indent(g.Text()))
+			}
+		}
+	}
+	if s.Kept != nil {
+		fmt.Fprintf(w, "\nKEPT: seedwalk's own sampler in the same process\n\n%s\n", fill(s.keptSummary(), width, ""))
+		if s.Passing != nil {
+			fmt.Fprintf(w, "\nOne of them (run %d):\n\n%s", s.PassingRun, timeline(s.Passing, Sampler, whole))
+		}
+	}
+	for _, wrong := range s.Wrong() {
+		fmt.Fprintf(w, "\nNOT AS IT SHOULD BE: %s\n", wrong)
+	}
+}
+
+// World says in what a rule is shown.
+func World(r *rules.Rule) string {
+	return fmt.Sprintf("CLR %v, %v, %s images", r.Setup.Variant, r.Setup.Arch, strings.ToUpper(r.Setup.Format().String()))
+}
+
+// Bounds says which orders are tried.
+func Bounds(r *rules.Rule) string {
+	switch p := r.Bounds.Preemptions; {
+	case p == sched.NoPreemption:
+		return "every order of steps in which nobody is preempted"
+	case p <= 0:
+		return "every order of steps"
+	case p == 1:
+		return "every order of steps with at most 1 preemption"
+	default:
+		return fmt.Sprintf("every order of steps with at most %d preemptions", p)
+	}
+}
+
+func (s *Story) brokenSummary() string {
+	rep := &s.Broken.Report
+	failed := rep.Deadlocks + rep.Faults + rep.StepLimits
+	return fmt.Sprintf("%s interleavings, %s: %s of them end badly (%s).", Number(rep.Interleavings), Bounds(s.Rule), Number(failed), counts(rep))
+}
+
+func (s *Story) keptSummary() string {
+	rep := &s.Kept.Report
+	text := fmt.Sprintf("%s interleavings, %s, the longest of %d steps: nothing found.", Number(rep.Interleavings), Bounds(s.Rule), rep.MaxDepth)
+	if rep.First != nil {
+		text = fmt.Sprintf("%s interleavings, %s: %s.", Number(rep.Interleavings), Bounds(s.Rule), counts(rep))
+	}
+	return text
+}
+
+// counts lists how runs ended that did not end well.
+func counts(rep *sched.Report) string {
+	var parts []string
+	for _, c := range []struct {
+		n         int
+		one, many string
+	}{{rep.Deadlocks, "deadlock", "deadlocks"}, {rep.Faults, "fault", "faults"}, {rep.StepLimits, "run without end", "runs without end"}} {
+		switch c.n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+c.one)
+		default:
+			parts = append(parts, Number(c.n)+" "+c.many)
+		}
+	}
+	if parts == nil {
+		return "nothing found"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func failingTitle(r *sched.Result) string {
+	if r.Outcome == sched.StepLimit {
+		return "One that never ends:"
+	}
+	return "The shortest of them:"
+}
+
+// timeline is a run's, without the graph, which is told apart.
+func timeline(r *sched.Result, untilEnd string, whole bool) string {
+	c, left := *r, ""
+	if !whole {
+		short, what := Trim(r, untilEnd)
+		c, left = *short, what
+	}
+	c.Graph = nil
+	if r.Fault != "" && !whole {
+		c.Fault = firstLine(r.Fault)
+	}
+	out := indent(c.Timeline())
+	if left != "" {
+		out += "  " + left + "\n"
+	}
+	return out
+}
+
+func paragraph(w io.Writer, head, text string) {
+	margin := strings.Repeat(" ", 10)
+	body := fill(text, width-len(margin), margin)
+	fmt.Fprintf(w, "  %-8s%s\n", head, strings.TrimPrefix(body, margin))
+}
+
+// fill breaks text at spaces into lines of at most n runes, with a margin.
+func fill(text string, n int, margin string) string {
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > n {
+			out, line = append(out, margin+line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return strings.Join(append(out, margin+line), "\n")
+}
+
+func indent(text string) string {
+	var b strings.Builder
+	for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		b.WriteString(strings.TrimRight("  "+l, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Number writes n with commas between thousands.
+func Number(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
