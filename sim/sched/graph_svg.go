@@ -137,11 +137,23 @@ type label struct {
 	text  string
 }
 
+// Sizes of a label: what fits between two boxes, and its lines' distance.
+const labelChars, labelLine = 20, 14
+
 // draw puts the text on a ground of its own, so that no edge strikes it out.
 func (l label) draw(b *strings.Builder) {
-	w := float64(len([]rune(l.text)))*charWidth + 6
-	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="3" fill="#fff" fill-opacity="0.92"/>`+"\n", l.x-w/2, l.y-lineHeight/2, w, lineHeight)
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", l.x, l.y+4, l.color, escape(l.text))
+	lines := wrap(l.text, labelChars)
+	chars := 0
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i]) // wrap indents
+		chars = max(chars, len([]rune(lines[i])))
+	}
+	w, h := float64(chars)*charWidth+6, float64(len(lines)*labelLine+2)
+	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.0f" rx="3" fill="#fff" fill-opacity="0.92"/>`+"\n", l.x-w/2, l.y-h/2, w, h)
+	for i, line := range lines {
+		y := l.y - h/2 + float64((i+1)*labelLine) - 2
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", l.x, y, l.color, escape(line))
+	}
 }
 
 // border is where the line from b's centre to (x, y) leaves b.
