@@ -69,7 +69,7 @@ func (g *Graph) layout() []box {
 		// Neighbours are at least 2 sin(pi/n) radii apart in one of the two
 		// directions; 60 pixels are for the edge's label.
 		apart := max(math.Sin(math.Pi/float64(len(boxes))), 0.05)
-		w, h = (w+80)/apart, (h+60)/apart
+		w, h = (w+95)/apart, (h+60)/apart
 		h = max(h, w*0.35)
 	}
 	for i := range boxes {

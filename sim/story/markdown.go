@@ -75,8 +75,9 @@ func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 	fmt.Fprintf(b, "### %s, broken\n\n%s\n\n", r.Name, s.brokenSummary())
 	if f := s.Failing; f != nil {
 		short, _ := Trim(f, "")
+		fmt.Fprintf(b, "%s\n\n", failingTitle(f))
 		picture(b, files, r.Name, "timeline", Sequence(short))
-		fmt.Fprintf(b, "%s\n\n```\n%s```\n\n", failingTitle(f), outdent(timeline(f, "", false)))
+		fmt.Fprintf(b, "```\n%s```\n\n", outdent(timeline(f, "", false)))
 		if f.Graph != nil {
 			b.WriteString("Who waits for whom, and where each stands:\n\n")
 			picture(b, files, r.Name, "graph", f.Graph.SVG())

@@ -10,21 +10,19 @@ import (
 // maxRuns bounds each search for a shorter schedule.
 const maxRuns = 200_000
 
-// Shortest returns a failing schedule of the broken side that a person can
-// follow: with the least number of preemptions that fails at all, the fewest
-// steps. nil: none fails as the rule says.
+// Shortest returns the failing schedule of the broken side with the fewest steps,
+// of equals one with the fewest preemptions. nil: none fails as the rule says.
 func Shortest(r *rules.Rule) *sched.Result {
 	if r.Wants == sched.StepLimit {
 		return loop(r)
 	}
+	var best *sched.Result
 	for _, p := range preemptions(r.Bounds.Preemptions) {
 		try := *r
 		try.Bounds.Preemptions, try.Bounds.MaxRuns = p, maxRuns
-		if best := failing(&try); best != nil {
-			return shorten(&try, best)
-		}
+		best = shorten(&try, best)
 	}
-	return nil
+	return best
 }
 
 // preemptions lists the bounds to try, up to most.
@@ -53,18 +51,23 @@ func failing(r *rules.Rule) *sched.Result {
 	return nil
 }
 
-// shorten asks for ever fewer steps.
+// shorten looks for a failing schedule, best's successor or the first, with ever
+// fewer steps.
 func shorten(r *rules.Rule, best *sched.Result) *sched.Result {
-	for best.Steps > 1 {
+	for {
 		try := *r
-		try.Bounds.MaxSteps = best.Steps - 1
+		if best != nil {
+			try.Bounds.MaxSteps = best.Steps - 1
+		}
+		if best != nil && best.Steps <= 1 {
+			return best
+		}
 		next := failing(&try)
 		if next == nil {
-			break
+			return best
 		}
 		best = next
 	}
-	return best
 }
 
 // loopSteps are enough to see that a run goes round.

@@ -9,8 +9,8 @@
 // kept side by a run that came close: a thread stopped while it owned a lock, a
 // walk refused and made later, somebody who had to wait.
 //
-// Known gaps: the shortest schedule is the shortest under the least number of
-// preemptions that fails at all, so that one with more of them can be shorter.
+// Known gaps: what makes a run worth showing is judged by the words of its trace;
+// a search gives up after maxRuns.
 package story
 
 import (

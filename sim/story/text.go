@@ -66,8 +66,7 @@ func Bounds(r *rules.Rule) string {
 
 func (s *Story) brokenSummary() string {
 	rep := &s.Broken.Report
-	failed := rep.Deadlocks + rep.Faults + rep.StepLimits
-	return fmt.Sprintf("%s interleavings, %s: %s of them end badly (%s).", Number(rep.Interleavings), Bounds(s.Rule), Number(failed), counts(rep))
+	return fmt.Sprintf("%s interleavings, %s: %s.", Number(rep.Interleavings), Bounds(s.Rule), counts(rep))
 }
 
 func (s *Story) keptSummary() string {
