@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
@@ -196,39 +194,6 @@ func TestUnknownRegisters(t *testing.T) {
 
 var unknown [2][seed.VerdictCount]int
 
-// What stands below a guess is a guess: without the unwind data of the
-// application's module some walks arrive at managed code all the same.
-func TestGuessedSeeds(t *testing.T) {
-	tl := newTools()
-	out := make([]unwind.Frame, 256)
-	both(t, func(r *recorded) bool { return r.top() > 0 }, func(t *testing.T, r *recorded) {
-		tl.use(r)
-		whole := r.w.Kit.Table
-		less := module.NewTable(whole.Generation()+1<<20, nil, whole.Managed())
-		b := unwind.Bounds{Low: r.capture.Thread.StackLow, High: r.capture.Thread.StackHigh, Guess: true}
-		mem := memory.New(r.capture.Stack)
-		var o seed.Outcome
-		if r.w.Arch == image.ARM64 {
-			tl.a64.SetTable(less)
-			o = seed.FindARM64(tl.a64, &r.capture.ARM64, mem, &b, out).Outcome
-		} else {
-			tl.x64.SetTable(less)
-			o = seed.Find(tl.x64, &r.capture.Regs, mem, &b, out).Outcome
-		}
-		if o.Verdict.Usable() {
-			t.Fatalf("%v after %d frames, trust %v", o.Verdict, o.Frames, o.Trust)
-		}
-		if o.Stop == unwind.Managed {
-			guessed[r.w.Arch]++
-		}
-	})
-	if guessed[0] == 0 || guessed[1] == 0 {
-		t.Errorf("walks that arrived by a guess: %v", guessed)
-	}
-}
-
-var guessed [2]int
-
 // Every recording merged: true, with the verdict of the seed, complete where
 // nothing stands in the way, and nothing doubtful said to be sure.
 func TestMerges(t *testing.T) {
@@ -248,7 +213,27 @@ func TestMerges(t *testing.T) {
 		if err := counted(&res, out[:res.N]); err != nil {
 			t.Fatalf("%v: %+v", err, res)
 		}
+		for i := range out[:res.N] {
+			if err := r.exact(&out[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
+}
+
+// exact holds what an unmanaged frame says of its ip, interrupted or a return
+// address, against the truth.
+func (r *recorded) exact(f *merge.Frame) error {
+	if f.Kind != unwind.KindNative || f.Trust.Doubtful() {
+		return nil
+	}
+	for i := range r.truth {
+		t := &r.truth[i]
+		if t.State.PC == f.IP && t.State.R[r.w.Arch.SP()] == f.SP && t.Exact != f.Exact {
+			return fmt.Errorf("%s at ip %#x: exact %v, truly %v", t.Func.Name, f.IP, f.Exact, t.Exact)
+		}
+	}
+	return nil
 }
 
 // counted holds what a result says against its frames.

@@ -29,10 +29,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 func main() {
-	only := flag.String("only", "", "apply this fault only")
+	only := flag.String("only", ".*", "apply only faults whose whole name this regular expression matches")
 	list := flag.Bool("list", false, "list the faults and apply none")
 	asJSON := flag.Bool("json", false, "print the table as JSON")
 	jobs := flag.Int("jobs", 2, "faults tried at a time")
@@ -58,9 +59,13 @@ func check(only string, jobs int, asJSON bool) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	name, err := regexp.Compile("^(?:" + only + ")$")
+	if err != nil {
+		return false, err
+	}
 	var faults []Fault
 	for _, f := range Faults() {
-		if only == "" || f.Name == only {
+		if name.MatchString(f.Name) {
 			faults = append(faults, f)
 		}
 	}
