@@ -114,7 +114,8 @@ var Table = []Row{
 	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", src + "; seen on 9.0.5", all, rowHijackLock},
 	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended", "UNSAFE", src, all,
 		func(k *Call) (clr.HRESULT, bool) {
-			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.profiler, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+			// Once all threads have stopped the suspension is no longer in progress.
+			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
 	{"9", "the target is in a forbid-suspend region", "UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
@@ -131,23 +132,28 @@ var Table = []Row{
 			}
 			return goOn()
 		}},
+	{"13u", "another thread in cooperative mode, though the profiler has suspended the runtime", "E_NOTIMPL", src, unix,
+		func(k *Call) (clr.HRESULT, bool) { return when(k.cooperative(), clr.E_NOTIMPL) }},
 	{"13", "another thread in cooperative mode whose context is not one to redirect from", "UNSAFE", seen, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.cooperative() && k.t.Trap, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"14a", "the same, and the lookup lock is not to be had at once", "ASYNCHRONOUS_UNSAFE", src, all, rowLookup},
-	{"14b", "the same, its ip is managed, and the top of the Frame chain lies below its sp", "UNSAFE", src, windows,
+	{"14a", "the same, and the lookup lock is not to be had at once", "ASYNCHRONOUS_UNSAFE", src, windows, rowLookup},
+	{"14b", "the same, and the top of the Frame chain lies below its sp", "UNSAFE", src, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			top := k.t.Top()
-			return when(k.cooperative() && k.c.Codes.Managed(k.current.PC) && top != nil &&
-				top.Address < k.current.R[k.c.Arch.SP()], clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
+			return when(k.cooperative() && top != nil && top.Address < k.current.R[k.c.Arch.SP()], clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"15", "the same, without a seed", "the seed is its current context", src, all,
+	{"15", "the same, without a seed", "the seed is its current context", src, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			if k.cooperative() && k.seed == nil {
 				k.seed = &k.current
 			}
 			return goOn()
+		}},
+	{"16a", "the profiler's seed is used, and the lookup lock is not to be had at once", "ASYNCHRONOUS_UNSAFE", src, all,
+		func(k *Call) (clr.HRESULT, bool) {
+			return when(k.seed != nil && k.seed != &k.current && k.lookupBusy(), clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
 		}},
 	{"16", "the seed's ip is not managed code", "UNMANAGED_CTX", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
@@ -208,5 +214,8 @@ func rowSuspend(k *Call) (clr.HRESULT, bool) {
 }
 
 func rowLookup(k *Call) (clr.HRESULT, bool) {
-	return when(k.cooperative() && k.Lookup != nil && !k.Lookup(), clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
+	return when(k.cooperative() && k.lookupBusy(), clr.CORPROF_E_ASYNCHRONOUS_UNSAFE)
 }
+
+// lookupBusy asks for the code lookup lock, once for each ip to be looked up.
+func (k *Call) lookupBusy() bool { return k.Lookup != nil && !k.Lookup() }

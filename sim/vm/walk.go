@@ -22,12 +22,13 @@ type Callback struct {
 const maxWalk = 20000
 
 // walk is the stack walk behind the table. Its rules, with the letters of the
-// facts: it starts at the seed or at the top of the Frame chain (a); methods are
-// reported (b), stubs and dynamic methods walked through (c); after the last
-// managed frame of a run comes a marker (e), and the chain tells where managed
-// code goes on (f); stack pointers must stay inside the stack (g); a resumable
-// entry on top is refused if the CLR has suspended the thread (h), as is a start
-// from nothing (i).
+// facts: it starts at the seed or at the top of the Frame chain (a); methods
+// are reported (b), stubs and dynamic methods walked through (c), as are
+// entries of the chain that lead to no managed code (d); after the last managed
+// frame of a run comes a marker (e), and the chain tells where managed code
+// goes on (f); stack pointers must stay inside the stack (g); a resumable entry
+// on top is refused if the CLR has suspended the thread (h), as is a start from
+// nothing (i).
 func (k *Call) walk() clr.HRESULT {
 	if !k.c.Variant.Windows() {
 		// The PAL unwinds with a libunwind of its own, one thread at a time.
@@ -47,7 +48,12 @@ func (k *Call) walk() clr.HRESULT {
 			k.told.why = "the target was redirected for a collection, waits below its stub, and is suspended"
 			return clr.E_FAIL
 		}
-		st = top.Caller
+		f := k.below(0)
+		if f == nil {
+			k.told.why = "no entry of the Frame chain leads to managed code"
+			return clr.S_OK
+		}
+		st = f.Caller
 	}
 	for range maxWalk {
 		hr, next, more := k.managedRun(&st)
@@ -87,11 +93,12 @@ func (k *Call) managedRun(st *machine.State) (hr clr.HRESULT, next machine.State
 	return clr.E_FAIL, next, false
 }
 
-// below returns the innermost entry of the chain that lies above sp.
+// below returns the innermost entry of the chain that lies above sp and leads to
+// managed code, nil if there is none.
 func (k *Call) below(sp uint64) *Frame {
 	for i := len(k.t.Chain) - 1; i >= 0; i-- {
-		if k.t.Chain[i].Address >= sp {
-			return &k.t.Chain[i]
+		if f := &k.t.Chain[i]; f.Address >= sp && k.c.Codes.Managed(f.Caller.PC) {
+			return f
 		}
 	}
 	return nil

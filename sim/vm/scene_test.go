@@ -1,0 +1,195 @@
+package vm_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// scene is a world with one target, which stands somewhere, and one walker, who
+// makes scripted calls.
+type scene struct {
+	t      *testing.T
+	w      *sim.World
+	target *sim.Thread
+	there  bool // the target has arrived
+	over   bool // the walker is done
+	truth  []machine.Frame
+
+	hr        clr.HRESULT
+	callbacks []vm.Callback
+	held      []string // what a call has left behind
+}
+
+// newScene makes a scene whose target stands where place leads it.
+func newScene(t *testing.T, v vm.Variant, a image.Arch, place func(s *scene)) *scene {
+	t.Helper()
+	s := &scene{t: t}
+	w, err := sim.NewWorld(sched.New(sched.Replay(nil), sched.Options{Trace: true, MaxSteps: 20000}), sim.Setup{Variant: v, Arch: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.w = w
+	place(s)
+	return s
+}
+
+// stand is where a target waits for the scene's end, coming to safe points.
+func (s *scene) stand() {
+	s.truth = s.target.M.Truth(nil)
+	s.there = true
+	for !s.over {
+		s.target.A.WaitUntil("its release", func() bool { return s.over || s.w.CLR.Suspending() })
+		s.target.Poll()
+		s.target.A.WaitUntil("the end of the suspension", func() bool { return s.over || !s.w.CLR.Suspending() })
+	}
+}
+
+// Places.
+
+// inMethod is managed code in cooperative mode.
+func inMethod(s *scene) {
+	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) { t.Method(sim.Method(1), s.stand) })
+}
+
+// inHelper is a helper of the CLR's in cooperative mode: what needs a seed.
+func inHelper(s *scene) {
+	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() { t.Helper(sim.ThrowHelper, s.stand) })
+	})
+}
+
+// inNative is a P/Invoke: preemptive mode, and the Frame chain knows the caller.
+func inNative(s *scene) {
+	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() { t.PInvoke(sim.NativeWork, s.stand) })
+	})
+}
+
+// inNowhere is a thread that the CLR knows and that runs nothing managed.
+func inNowhere(s *scene) {
+	s.target = s.w.Spawn("target", func(t *sim.Thread) { t.Native(sim.NativeWork, s.stand) })
+	s.target.Thread = s.w.CLR.Adopt(s.target.Thread)
+}
+
+// walk adds the walker, a thread that never ran managed code.
+func (s *scene) walk(body func(a *sched.Actor)) {
+	s.w.S.Go("walker", func(a *sched.Actor) {
+		a.WaitUntil("the target to be there", func() bool { return s.there }, s.target.A)
+		body(a)
+		s.over = true
+	})
+}
+
+// target's own walk: the target makes the calls where it stands.
+func (s *scene) itself(body func(a *sched.Actor)) func() {
+	return func() {
+		s.truth = s.target.M.Truth(nil)
+		body(s.target.A)
+		s.there, s.over = true, true
+	}
+}
+
+// call makes a call and writes down what it reported and what it left behind.
+func (s *scene) call(a *sched.Actor, k vm.Call) clr.HRESULT {
+	s.callbacks = nil
+	inner := k.Receive
+	k.Receive = func(cb *vm.Callback) clr.HRESULT {
+		c := *cb
+		c.Context = slices.Clone(cb.Context)
+		s.callbacks = append(s.callbacks, c)
+		if inner != nil {
+			return inner(cb)
+		}
+		return clr.S_OK
+	}
+	s.hr = s.w.CLR.DoStackSnapshot(a, k)
+	s.held = append(s.held, s.left(a)...)
+	return s.hr
+}
+
+// left names what a holds, the thread store of a suspended runtime apart.
+func (s *scene) left(a *sched.Actor) (out []string) {
+	c := s.w.CLR
+	locks := []*sched.Lock{c.CodeHeap, c.PerThread, c.Unwinder}
+	if s.target.Hijack != nil {
+		locks = append(locks, s.target.Hijack)
+	}
+	for _, l := range locks {
+		if l.Owner() == a {
+			out = append(out, l.Name)
+		}
+	}
+	return out
+}
+
+// suspended runs body while the profiler has the runtime stopped.
+func (s *scene) suspended(a *sched.Actor, body func()) {
+	if hr := s.w.CLR.SuspendRuntime(a); hr != clr.S_OK {
+		a.Fault("SuspendRuntime: %v", hr)
+	}
+	body()
+	if hr := s.w.CLR.ResumeRuntime(a); hr != clr.S_OK {
+		a.Fault("ResumeRuntime: %v", hr)
+	}
+}
+
+// cross runs body as another thread's walk needs it: bare on Windows, with the
+// runtime stopped elsewhere.
+func (s *scene) cross(a *sched.Actor, body func()) {
+	if s.w.Variant.Windows() {
+		body()
+		return
+	}
+	s.suspended(a, body)
+}
+
+// run runs the scene to its end and checks that nothing is left behind.
+func (s *scene) run() sched.Result {
+	s.t.Helper()
+	r := s.w.S.Run()
+	if r.Outcome != sched.Done {
+		if r.Outcome != sched.Fault {
+			s.t.Fatalf("the scene ends in a %v: %s", r.Outcome, tail(&r))
+		}
+		return r
+	}
+	if len(s.held) != 0 {
+		s.t.Errorf("left locked after the call: %v", s.held)
+	}
+	if n := s.target.A.Suspends(); n != 0 {
+		s.t.Errorf("the target is left with suspend count %d", n)
+	}
+	if s.w.CLR.Suspending() {
+		s.t.Error("the runtime is left suspended")
+	}
+	if o := s.w.CLR.ThreadStore.Owner(); o != nil {
+		s.t.Errorf("%s is left with the thread store", o.Name())
+	}
+	return r
+}
+
+// told is the last answer's line of the trace.
+func told(r *sched.Result) (line string) {
+	for _, e := range r.Trace {
+		if e.Kind == sched.KindNote && strings.HasPrefix(e.Text, "DoStackSnapshot: ") {
+			line = e.Text
+		}
+	}
+	return line
+}
+
+func tail(r *sched.Result) string {
+	var b strings.Builder
+	for _, e := range r.Trace[max(0, len(r.Trace)-12):] {
+		b.WriteString("\n" + r.Actors[e.Actor] + ": " + e.Text)
+	}
+	return b.String()
+}
