@@ -127,13 +127,12 @@ func (l *Images) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window
 	}
 	rva := regs.RIP - base
 	if file == nil || rva != uint64(uint32(rva)) {
-		return unwind.TrustNone, unwind.NoInfo
+		return stub(regs, exact, mem)
 	}
 	to := *regs
 	res, stop := amd64.StepPE(file, uint32(rva), exact, &to, mem)
-	// Code of the CLR's without an entry need not be a leaf: precode is not.
-	if stop == unwind.StopNone && res.Part == amd64.PELeaf {
-		stop = unwind.NoInfo
+	if res.Part == amd64.PELeaf { // a precompiled image's thunks push what they need
+		return unwind.TrustNone, unwind.NoInfo
 	}
 	if stop != unwind.StopNone {
 		return unwind.TrustNone, stop
@@ -143,6 +142,58 @@ func (l *Images) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window
 		return unwind.TrustEpilog, unwind.StopNone
 	}
 	return unwind.TrustUnwindInfo, unwind.StopNone
+}
+
+// stub steps out of code of the CLR's without unwind data: precode, jump stubs,
+// thunks for calls from native code, which all jump on and have no frame. Only
+// where one was interrupted, and only if what is on top of the stack follows a
+// call: other generators' code might have pushed something.
+func stub(regs *context.AMD64, exact bool, mem *memory.Window) (unwind.Trust, unwind.Stop) {
+	ra, ok := mem.Word(regs.SP())
+	if !exact || !ok || !followsCall(ra) {
+		return unwind.TrustNone, unwind.NoInfo
+	}
+	const preserved = 1<<context.RBX | 1<<context.RSP | 1<<context.RBP | 1<<context.RSI | 1<<context.RDI | 0xf<<context.R12 | 0x3ff<<16
+	regs.RIP = ra
+	regs.GPR[context.RSP] += 8
+	regs.Known &= preserved
+	return unwind.TrustLeaf, unwind.StopNone
+}
+
+// followsCall reports whether the bytes before ra are a near call: E8 rel32, or
+// FF /2 with any operand, which takes two to seven bytes.
+func followsCall(ra uint64) bool {
+	var b [7]byte
+	if ra < 1<<16 || ra>>47 != 0 || !readSelf(ra-7, b[:]) {
+		return false
+	}
+	if b[2] == 0xe8 {
+		return true
+	}
+	for _, n := range []int{2, 3, 4, 6, 7} {
+		if at := 7 - n; b[at] == 0xff && b[at+1]>>3&7 == 2 && callSize(b[at+1:]) == n {
+			return true
+		}
+	}
+	return false
+}
+
+// callSize is the length of FF /2 with this ModRM byte and what follows it.
+func callSize(b []byte) int {
+	mod, rm, n := b[0]>>6, b[0]&7, 2
+	if mod == 3 {
+		return n
+	}
+	if rm == 4 { // SIB
+		n++
+	}
+	switch {
+	case mod == 1:
+		n++
+	case mod == 2, mod == 0 && rm == 5, mod == 0 && rm == 4 && len(b) > 1 && b[1]&7 == 5:
+		n += 4
+	}
+	return n
 }
 
 // Hijacked implements merge.Managed: where the CLR keeps a return address that

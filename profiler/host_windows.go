@@ -62,8 +62,17 @@ func (h *host) Version() string {
 func (h *host) Now() int64                 { return int64(C.sw_now_ns()) }
 func (h *host) Release(clr.Thread)         { C.sw_release() }
 func (h *host) Resume(_ int, _ clr.Thread) { C.sw_resume(0) }
-func (h *host) Specials() *seed.Specials   { return h.images.Specials() }
 func (h *host) Managed() merge.Managed     { return h.images }
+
+// Specials adds to the images' what only the CLR knows.
+func (h *host) Specials() *seed.Specials {
+	s := h.images.Specials()
+	s.IsMethod = isMethod
+	return s
+}
+
+// isMethod may be asked in the window: GetFunctionFromIP is asynchronous.
+func isMethod(ip uint64) bool { return C.sw_function_at(C.uint64_t(ip)) != 0 }
 
 func (h *host) Claim(t clr.Thread) bool {
 	return C.sw_claim(C.uint64_t(t.ID), C.uint64_t(t.TID)) != 0

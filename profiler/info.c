@@ -106,6 +106,14 @@ sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function)
 	return SW_METHOD(sw_info, GET_FUNCTION_FROM_IP, sw_hresult (*)(void *, uint64_t, uint64_t *))(sw_info, ip, function);
 }
 
+/* The method whose code holds ip, 0 if none. It writes nothing of Go's, so that
+ * a caller in the window allocates nothing. */
+uint64_t sw_function_at(uint64_t ip)
+{
+	uint64_t function;
+	return sw_function_from_ip(ip, &function) & 0x80000000u ? 0 : function;
+}
+
 /* Appends text to the zero-terminated string out of room bytes. */
 static void append(char *out, int room, const char *text)
 {
