@@ -83,9 +83,11 @@ func (c *CLR) Of(a *sched.Actor) *Thread {
 // Destroy ends t: the profiler hears of it on the dying thread, and may block.
 func (c *CLR) Destroy(a *sched.Actor, t *Thread) {
 	if f := c.Callbacks.ThreadDestroyed; f != nil {
+		a.Note("callback ThreadDestroyed")
 		f(a, t)
 	}
 	t.Dead = true
+	a.Note("its ThreadID is dead from here on")
 	a.Yield("thread destroyed")
 }
 

@@ -59,6 +59,7 @@ func (c *CLR) Collect(a *sched.Actor, t *Thread) {
 	}
 	c.stop(a, t)
 	if f := c.Callbacks.GarbageCollectionStarted; f != nil {
+		a.Note("callback GarbageCollectionStarted")
 		f(a)
 	}
 	a.Yield("collects garbage")
@@ -84,7 +85,9 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 		if c.Variant.Windows() {
 			a.SuspendThread(t.Actor)
 			a.Stop(t.Actor)
-			c.hijack(t)
+			if c.hijack(t) {
+				a.Note("hijacks the return address of %s", t.Actor.Name())
+			}
 			a.ResumeThread(t.Actor)
 		}
 		a.WaitUntil("a safe point of "+t.Actor.Name(), func() bool { return t.Dead || t.Mode == Preemptive }, t.Actor)
@@ -147,19 +150,21 @@ func (c *CLR) stopper() sched.Waitee {
 }
 
 // hijack replaces the return address of the managed frame t runs in, so that its
-// return brings the thread to the CLR. The thread must stand still.
-func (c *CLR) hijack(t *Thread) {
+// return brings the thread to the CLR, and says whether it did. The thread must
+// stand still.
+func (c *CLR) hijack(t *Thread) bool {
 	st := t.M.State()
 	if c.HijackStub == 0 || t.hijacked != 0 || !c.Codes.Managed(st.PC) {
-		return
+		return false
 	}
 	next, ok := machine.Unwind(c.Arch, c.Codes.Find, st, true, t.M.Word)
 	slot, found := c.slotOf(t, &st, &next)
 	if !ok || !found {
-		return // frameless on ARM64: the address is in a register
+		return false // frameless on ARM64: the address is in a register
 	}
 	t.slot, t.hijacked = slot, next.PC
 	t.M.Poke(slot, c.HijackStub)
+	return true
 }
 
 // slotOf is where the return address that leads from st to next lies.
