@@ -245,6 +245,9 @@ func counted(res *merge.Result, out []merge.Frame) error {
 			if first == merge.GapNone {
 				first = f.Gap
 			}
+			if i > 0 && out[i-1].Kind == unwind.KindGap {
+				return fmt.Errorf("two gaps at %d", i)
+			}
 			continue
 		}
 		if f.Trust.Doubtful() {
@@ -297,6 +300,14 @@ func TestGaps(t *testing.T) {
 				kind, _ = r.w.CLR.Codes.At(r.truth[r.top()].State.PC)
 			}
 			return kind == vm.Method && r.top() < 3
+		}},
+		{"a frame the walk has passed", merge.GapMismatch, func(r *recorded, c *clr.Capture) bool {
+			if len(c.Frames) == 0 || r.top() < 0 {
+				return false
+			}
+			below := clr.SnapshotFrame{Function: 1, IP: c.Frames[0].IP, SP: sp(r) - 64, FP: sp(r) - 64}
+			c.Frames = append([]clr.SnapshotFrame{below}, c.Frames...)
+			return true
 		}},
 		{"cut by the CLR", merge.GapCLRCut, func(r *recorded, c *clr.Capture) bool {
 			n := len(c.Frames)
@@ -360,6 +371,9 @@ func TestRoom(t *testing.T) {
 			res := m.Merge(&r.capture, out[:room])
 			if res.N > room || room < full.N && room > 0 && res.Complete() {
 				t.Fatalf("room for %d of %d: %+v", room, full.N, res)
+			}
+			if room > 0 && room < full.N && out[res.N-1].Kind != unwind.KindGap {
+				t.Fatalf("room for %d of %d, and the end shows no gap: %+v", room, full.N, res)
 			}
 		}
 	})
