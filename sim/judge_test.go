@@ -221,10 +221,10 @@ func TestMerges(t *testing.T) {
 	})
 }
 
-// exact holds what an unmanaged frame says of its ip, interrupted or a return
+// exact holds what a frame that the walk has found says of its ip, interrupted or a return
 // address, against the truth.
 func (r *recorded) exact(f *merge.Frame) error {
-	if f.Kind != unwind.KindNative || f.Trust.Doubtful() {
+	if f.Kind == unwind.KindGap || f.Kind == unwind.KindManaged && f.Trust == unwind.TrustCLR {
 		return nil
 	}
 	for i := range r.truth {

@@ -45,7 +45,6 @@ func mergeFaults() []Fault {
 		in("merge-no-room-for-gap", "no room is kept for the gap", "m.res.N < len(m.out)-1", "m.res.N < len(m.out)"),
 		in("merge-full-unsaid", "unmanaged frames without room leave no gap", "\t\t\tm.gap(GapLimit)\n\t\t\treturn\n", "\t\t\treturn\n"),
 		in("merge-no-entry", "code at its first instruction is stepped over by a guess", "m.exact && m.sp+pushed == f.SP && m.fp == f.FP", "pushed > 8"),
-		in("merge-entry-wide", "any code with its caller's frame pointer counts as at its first instruction", "m.exact && m.sp+pushed == f.SP && m.fp == f.FP", "pushed <= 8 && m.fp == f.FP"),
 		in("merge-entry-arm64", "on ARM64 a call pushes", "\tif m.linkRegister {\n\t\tpushed = 0\n\t}\n", ""),
 		in("merge-no-frameless", "a stub without a frame is stepped over by a guess", "f.FP == m.fp && f.FP != 0 && m.sp <= f.SP", "false"),
 		in("merge-hijack", "a replaced return address is walked", "m.hijacked(&m.in.Frames[i])", "false"),
