@@ -6,7 +6,7 @@
 // package core, free of cgo.
 //
 // Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the
-// tool), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
+// tool; on Windows tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
 // SEEDWALK_STACK_BYTES (room for one copied stack).
 package main
 
@@ -14,6 +14,7 @@ package main
 // cgo's own code has unused parameters; `make lint` compiles ours without the exception.
 #cgo CFLAGS: -O2 -Wall -Wextra -Werror -Wno-unused-parameter -fvisibility=hidden
 #cgo linux LDFLAGS: -lpthread -ldl
+#cgo windows LDFLAGS: -lsynchronization
 #include "shim.h"
 */
 import "C"

@@ -25,6 +25,9 @@ void sw_go_started(void);
 int sw_window_init(size_t stack_bytes);
 const char *sw_error_text(int error);
 void sw_sleep_us(unsigned us);
+/* Waits a moment, or until sw_wake, if *word is value. */
+void sw_wait_while(uint64_t *word, uint64_t value);
+void sw_wake(uint64_t *word);
 /* The value of an environment variable in a buffer of its own, or NULL. */
 const char *sw_environment(const char *name);
 

@@ -1,4 +1,5 @@
 /* The sampler thread, time and errors on Windows. */
+#define _WIN32_WINNT 0x0602 /* WaitOnAddress */
 #include "platform.h"
 
 #include <stdio.h>
@@ -59,3 +60,8 @@ void sw_sleep_us(unsigned us)
 	else
 		Sleep(us / 1000);
 }
+
+enum { LONGEST_WAIT_MS = 10 };
+
+void sw_wait_while(uint64_t *word, uint64_t value) { WaitOnAddress(word, &value, sizeof value, LONGEST_WAIT_MS); }
+void sw_wake(uint64_t *word) { WakeByAddressAll(word); }

@@ -67,11 +67,13 @@ void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 void sw_thread_destroyed(uint64_t thread_id)
 {
 	struct sw_thread *t = find(thread_id);
-	if (!t)
+	if (!t || unguarded)
 		return;
 	__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);
-	while (!unguarded && (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST) || __atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id))
+	while (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST))
 		sw_sleep_us(100);
+	while (__atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id)
+		sw_wait_while(&claimed, thread_id);
 	__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
 	sw_thread_unbind(t);
 	__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);
@@ -124,9 +126,14 @@ int sw_claim(uint64_t thread_id, uint64_t tid)
 	return 0;
 }
 
-void sw_release(void) { __atomic_store_n(&claimed, 0, __ATOMIC_SEQ_CST); }
+void sw_release(void)
+{
+	__atomic_store_n(&claimed, 0, __ATOMIC_SEQ_CST);
+	sw_wake(&claimed);
+}
 
-/* For the test that shows what the waiting is good for. */
+/* For the test that shows what the waiting is good for: a profiler that does not
+ * care about ThreadDestroyed. */
 void sw_threads_unguard(void) { unguarded = 1; }
 
 /* The entry of a thread that is claimed, NULL if there is none. */

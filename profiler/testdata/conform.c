@@ -24,6 +24,7 @@
 #include <string.h>
 
 #ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN /* its COM would declare our exports */
 #include <windows.h>
 #define EXPORT __declspec(dllexport)
 static void nap(void) { Sleep(1); }
@@ -202,7 +203,7 @@ static void run(const char *caller)
 		struct walk w = {.stop = s->stop, .answer = s->answer};
 		hresult hr;
 		around(s, &w, &hr);
-		fprintf(out, "%s %08x %s %u\n", s->name, hr, w.pattern[0] ? w.pattern : "-", w.size);
+		fprintf(out, "%s %08x %s %u %u\n", s->name, hr, w.pattern[0] ? w.pattern : "-", w.size, w.n);
 		fflush(out);
 	}
 }
