@@ -11,10 +11,10 @@
  * role that a thread of the program took, or "zero". STOP is the callback, from
  * 1, that returns ANSWER. Lines written to the file CONFORM_OUT:
  *
- *     NAME HRESULT PATTERN SIZE
+ *     NAME HRESULT PATTERN SIZE COUNT
  *
  * PATTERN has M for a run of managed frames and U for each marker, "-" for no
- * callback; SIZE is the context's, bytes.
+ * callback; SIZE is the context's, bytes; COUNT is of callbacks.
  *
  * Sources: dotnet/runtime src/coreclr/inc/corprof.idl (slots). */
 #define _GNU_SOURCE
@@ -43,13 +43,14 @@ typedef uint32_t hresult;
 #define LOAD(v) __atomic_load_n(&(v), __ATOMIC_ACQUIRE)
 #define STORE(v, x) __atomic_store_n(&(v), x, __ATOMIC_RELEASE)
 
-enum { S_OK_ = 0, IN_PROGRESS = 0x80131388u };
+enum { S_OK_ = 0, E_NOTIMPL_ = 0x80004001u, IN_PROGRESS = 0x80131388u };
 enum { SET_EVENT_MASK = 16, DO_STACK_SNAPSHOT = 36, REQUEST_DETACH = 58, SUSPEND_RUNTIME = 97, RESUME_RUNTIME = 98 };
 enum { SLOTS = 128, CASES = 128, THREADS = 256, SEED_BYTES = 4096 };
 /* Offsets in CONTEXT of x86-64. */
 enum { RSP_ = 0x98, RBP_ = 0xa0, RIP_ = 0xf8 };
 
 static void *info;
+static int info_version;
 static FILE *out;
 
 /* The script. */
@@ -151,7 +152,10 @@ static uint8_t *make_seed(const char *name, uint8_t *buffer)
 	return buffer; /* "own": as it is */
 }
 
-static hresult runtime_call(int slot) { return METHOD(info, slot, hresult (*)(void *))(info); }
+static hresult runtime_call(int slot)
+{
+	return info_version < 10 ? E_NOTIMPL_ : METHOD(info, slot, hresult (*)(void *))(info);
+}
 
 static hresult do_step(struct step *s, struct walk *w)
 {
@@ -269,7 +273,11 @@ EXPORT void conform_sleep(void)
 		nap();
 }
 EXPORT void conform_end(void) { STORE(over, 1); }
-EXPORT void conform_call(void (*f)(void)) { f(); }
+EXPORT void conform_call(void (*f)(void))
+{
+	f();
+	__asm__ volatile(""); /* no tail call: this frame is the unmanaged block */
+}
 EXPORT void conform_self(void) { run("pinvoke"); }
 EXPORT void conform_sample(const char *caller) { sample(caller); }
 
@@ -372,7 +380,8 @@ static hresult initialize(void *self, void *unknown)
 	(void)self;
 	const char *mask = getenv("CONFORM_MASK"), *path = getenv("CONFORM_OUT");
 	for (int i = 0; i < 2 && !info; i++)
-		METHOD(unknown, 0, hresult (*)(void *, const void *, void **))(unknown, &iid_infos[i], &info);
+		if (METHOD(unknown, 0, hresult (*)(void *, const void *, void **))(unknown, &iid_infos[i], &info) == S_OK_)
+			info_version = i ? 3 : 10;
 	out = path ? fopen(path, "w") : NULL;
 	if (!info || !mask || !out)
 		return 0x80004005u;

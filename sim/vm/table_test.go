@@ -144,7 +144,6 @@ var rowTests = []rowTest{
 	{row: "9", name: "of another", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative,
 		walk: func(s *scene, a *sched.Actor) { s.target.Forbid++; plain(s, a) }},
 	{row: "9", name: "of its own", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: own(func(s *scene, _ *vm.Call) { s.target.Forbid++ })},
-	{row: "9", name: "of who collects", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: collecting},
 	{row: "10", fault: "8013135e", place: inNative, walk: with(func(s *scene) { s.target.Dead = true })},
 	{row: "11", hr: clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, place: inNative, walk: tooOften},
 	{row: "11u", name: "without a seed", hr: clr.E_NOTIMPL, place: inNative, walk: func(s *scene, a *sched.Actor) { s.call(a, call(s)) }},
@@ -237,13 +236,6 @@ func whileStopped(s *scene) {
 			s.over = true
 		})
 	})
-}
-
-// collecting is a collection whose own thread is walked: by itself, in the
-// callback of its start.
-func collecting(s *scene) {
-	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) { t.Collect() })
-	s.w.CLR.Callbacks.GarbageCollectionStarted = func(a *sched.Actor) { s.call(a, vm.Call{}) }
 }
 
 // tooOften suspends the target until no suspension more is to be had.

@@ -1,0 +1,2 @@
+/* The same profiler for Windows: what differs is inside. */
+#include "conform.c"

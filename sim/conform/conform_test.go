@@ -1,0 +1,138 @@
+package conform
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// explained are the differences between a real CLR and the simulated one that
+// are known, with what is behind them. One that is no longer there is an error.
+var explained = map[vm.Variant]map[string]string{}
+
+// Every case has one name, and the simulated CLR can make it.
+func TestConformScript(t *testing.T) {
+	for _, v := range vm.Variants() {
+		seen := map[string]bool{}
+		for _, c := range Script(v) {
+			if seen[c.Name] {
+				t.Errorf("two cases are called %s", c.Name)
+			}
+			seen[c.Name] = true
+			a, err := Simulate(v, c)
+			if err != nil || a.Fate != "" && !c.Run.Dies {
+				t.Errorf("%v: %s: %v, %v", v, c.Name, a, err)
+			}
+		}
+		t.Logf("%v: %d cases", v, len(seen))
+	}
+}
+
+// A difference must be seen: the comparison is given wrong answers.
+func TestConformSeesDifferences(t *testing.T) {
+	c := Case{Name: "x", Run: whole}
+	right := Answer{Result: clr.S_OK, Pattern: "MU", Size: 3104}
+	for _, wrong := range []Answer{{Result: clr.E_FAIL, Pattern: "MU", Size: 3104}, {Pattern: "M", Size: 3104}, {Pattern: "MU"}, {Pattern: "MU", Size: 3104, Fate: "hangs"}} {
+		if compare(c, right, wrong, "") == "" {
+			t.Errorf("%v passes for %v", wrong, right)
+		}
+		if compare(c, right, wrong, "a reason") != "" {
+			t.Errorf("%v does not, though it is explained", wrong)
+		}
+	}
+	if compare(c, right, right, "") != "" || compare(c, right, right, "a reason") == "" {
+		t.Error("equal answers differ, or an explanation outlives its difference")
+	}
+}
+
+// compare says what is wrong with a case, "" if nothing is.
+func compare(c Case, real, simulated Answer, why string) string {
+	switch {
+	case real == simulated && why != "":
+		return fmt.Sprintf("%s: the difference is gone, its explanation is not: %s", c.Name, why)
+	case real != simulated && why == "":
+		return fmt.Sprintf("%s: the real CLR says %v, the simulated one %v", c.Name, real, simulated)
+	}
+	return ""
+}
+
+// process runs the program of a run with its profiler, and tells what became of
+// it; files are dir's script and out.
+type process func(t *testing.T, run Run, dir string, env []string) (fate string)
+
+// conformance makes all cases of a variant on the real CLR that start starts.
+func conformance(t *testing.T, v vm.Variant, start process) {
+	cases := Script(v)
+	answers := map[string]Answer{}
+	for _, run := range Runs() {
+		lines := Lines(cases, run)
+		if lines == "" {
+			continue
+		}
+		for name, a := range ask(t, run, lines, start) {
+			answers[name] = a
+		}
+	}
+	var table strings.Builder
+	for _, c := range cases {
+		simulated, err := Simulate(v, c)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		real, ok := answers[c.Name]
+		why := explained[v][c.Name]
+		mark := "same"
+		switch {
+		case !ok:
+			real.Fate, mark = "not made", "MISSING"
+			t.Errorf("%s: no answer from the real CLR", c.Name)
+		case compare(c, real, simulated, why) != "":
+			mark = "DIFFERS"
+			t.Error(compare(c, real, simulated, why))
+		case why != "":
+			mark = "explained: " + why
+		}
+		fmt.Fprintf(&table, "%-28s %-44s %-44s %s\n", c.Name, real, simulated, mark)
+	}
+	t.Logf("%v, %d cases: real, simulated\n%s", v, len(cases), table.String())
+}
+
+// ask runs one process and reads its answers.
+func ask(t *testing.T, run Run, lines string, start process) map[string]Answer {
+	t.Helper()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{
+		fmt.Sprintf("CONFORM_MASK=%x", run.Mask),
+		"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}",
+	}
+	fate := start(t, run, dir, env)
+	text, err := os.ReadFile(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatalf("%s: no answers: %v; the process: %s", run.Name, err, fate)
+	}
+	answers, err := Parse(strings.ReplaceAll(string(text), "\r\n", "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (fate == "") == run.Dies {
+		t.Errorf("%s: the process: %q, to die: %v", run.Name, fate, run.Dies)
+	}
+	for line := range strings.Lines(lines) {
+		name, _, _ := strings.Cut(line, " ")
+		if _, ok := answers[name]; !ok && fate != "" {
+			answers[name] = Answer{Fate: fate}
+			break // the others were never made
+		}
+	}
+	return answers
+}

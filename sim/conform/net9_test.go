@@ -1,0 +1,130 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+const root = "../.."
+
+// hangs is how long a process may take whose end is not expected, once it has
+// made its calls; limit is for all others.
+const hangs, limit = 8 * time.Second, 3 * time.Minute
+
+func init() {
+	const forbid = "vm.Collect forbids the suspension of its thread for the whole collection, the real one only while it suspends others"
+	explained[vm.Net9Linux] = map[string]string{
+		"initialize.resume":    "vm.ResumeRuntime does not look at whether the engine has started",
+		"collector.zero":       forbid,
+		"collecting.collector": forbid,
+		"collector.suspend":    "the state of callbacks (INCALLBACK, IN_TRIGGERS_SCOPE) is not modelled",
+		"suspended.suspend":    "the real one takes a second suspension by a thread it does not know, and the process never runs on",
+	}
+}
+
+// need is a file that `make runtime` fetches, or a command.
+func need(t *testing.T, elem ...string) string {
+	t.Helper()
+	p, err := filepath.Abs(filepath.Join(append([]string{root}, elem...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(p); err != nil {
+		t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", filepath.Join(elem...))
+	}
+	return p
+}
+
+func needCommand(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skipf("SKIPPED-CHECK: no %s; run scripts/deps.sh test", name)
+	}
+}
+
+// build runs a compiler.
+func build(t *testing.T, argv ...string) {
+	t.Helper()
+	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+}
+
+func source(name string) string { return filepath.Join(root, "profiler", "testdata", name) }
+
+// finish runs cmd to its end. One that is to die is given up some time after it
+// has made its calls.
+func finish(t *testing.T, run Run, cmd *exec.Cmd, dir string) (fate string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	var given <-chan time.Time
+	made := time.NewTicker(100 * time.Millisecond)
+	defer made.Stop()
+	for {
+		select {
+		case err := <-done:
+			return ended(t, err)
+		case <-made.C:
+			if out, _ := os.ReadFile(filepath.Join(dir, "out")); run.Dies && given == nil && len(out) > 0 {
+				given = time.After(hangs)
+			}
+			continue
+		case <-given:
+			fate = "the process hangs"
+		case <-ctx.Done():
+			fate = fmt.Sprintf("no end after %v", limit)
+		}
+		cmd.Process.Kill()
+		<-done
+		return fate
+	}
+}
+
+func ended(t *testing.T, err error) string {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &exit):
+		return fmt.Sprintf("the process ends with %x", uint32(exit.ExitCode()))
+	}
+	t.Fatal(err)
+	return ""
+}
+
+// The script on .NET 9 and on the simulated CLR.
+func TestConformNet9Linux(t *testing.T) {
+	needCommand(t, "gcc")
+	needCommand(t, "mcs")
+	runtime := filepath.Dir(need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so"))
+	bin := t.TempDir()
+	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libconform.so"), filepath.Join(bin, "Conform.exe")
+	build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
+	build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib, source("conform.c"), "-lpthread")
+	build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
+	conformance(t, vm.Net9Linux, func(t *testing.T, run Run, dir string, env []string) string {
+		args := []string{runtime, app}
+		if run.Mode != "" {
+			args = append(args, run.Mode)
+		}
+		cmd := exec.Command(host, args...)
+		cmd.Env = append(os.Environ(), append(env, "CORECLR_PROFILER_PATH="+lib,
+			"CONFORM_SCRIPT="+filepath.Join(dir, "script"), "CONFORM_OUT="+filepath.Join(dir, "out"))...)
+		return finish(t, run, cmd, dir)
+	})
+}

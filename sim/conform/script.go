@@ -1,0 +1,244 @@
+// Package conform makes the same scripted calls of the profiling API on a real
+// CLR and on the simulated one, and compares the answers.
+//
+// Sources: facts measured on the real runtimes; profiler/testdata/conform.c,
+// which makes the calls there, and Conform.cs, the program it is loaded into.
+//
+// Glossary. A *case* is one call. Its *caller* says who makes it and where; its
+// *target* is a role: a thread that stands somewhere known. A *pattern* has M for
+// a run of managed frames and U for each marker.
+//
+// Strategy. The script is data, sent to the profiler as lines and read by the
+// simulation as it stands, so that both sides make the same call. HRESULT,
+// pattern and context size must be equal; what is not must be explained by name.
+//
+// Known gaps: the number of managed frames is the program's own and not compared;
+// rows that no real program provokes on demand (locks held for microseconds,
+// inconsistent exception state) are on the simulated side only, in sim/vm.
+package conform
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// Case is one scripted call.
+type Case struct {
+	Name   string
+	Run    Run
+	Caller string // initialize, pinvoke, allocation, thrown, search, unwind, finally, catcher, busy, collector, collecting, sampler, suspended, held, detaching
+	Verb   string // dss, suspend, resume
+	Target string // a role, or zero
+	Flags  uint32
+	Seed   string // none, own, zero, wild-ip, native-ip, wild-sp
+	Stop   int    // the callback, from 1, that returns Answer; 0: none
+	Answer clr.HRESULT
+	In     func(v vm.Variant) bool
+}
+
+// Run is a process: what its profiler asks for, and what the program does.
+type Run struct {
+	Name string
+	Mask uint32 // event mask
+	Mode string // argument of Conform.exe
+	// Dies says that the process does not survive: it hangs, or ends with an error.
+	Dies bool
+}
+
+// Event masks: threads, ENABLE_STACK_SNAPSHOT, and with everything exceptions,
+// collections and allocated objects.
+const (
+	maskThreads  = 0x00000200
+	maskSnapshot = 0x10000200
+	maskAll      = 0x108003c0
+)
+
+// The processes of the script.
+var (
+	whole  = Run{Name: "whole", Mask: maskAll}
+	noMask = Run{Name: "no-flag", Mask: maskThreads}
+	detach = Run{Name: "detach", Mask: maskSnapshot, Mode: "detach"}
+	twice  = Run{Name: "twice", Mask: maskSnapshot, Dies: true}
+	dead   = Run{Name: "dead", Mask: maskSnapshot, Mode: "dead", Dies: true}
+)
+
+// Runs lists them.
+func Runs() []Run { return []Run{whole, noMask, detach, twice, dead} }
+
+func every(vm.Variant) bool     { return true }
+func windows(v vm.Variant) bool { return v.Windows() }
+func modern(v vm.Variant) bool  { return v.HasSuspendRuntime() }
+func unix(v vm.Variant) bool    { return !v.Windows() }
+
+// dss is a plain call of DoStackSnapshot.
+func dss(run Run, caller, name, target string, flags uint32) Case {
+	return Case{Name: caller + "." + name, Run: run, Caller: caller, Verb: "dss", Target: target, Flags: flags, Seed: "none", In: every}
+}
+
+func (c Case) seed(s string) Case { c.Seed = s; return c }
+
+func (c Case) stop(n int, hr clr.HRESULT) Case { c.Stop, c.Answer = n, hr; return c }
+
+func (c Case) in(f func(v vm.Variant) bool) Case { c.In = f; return c }
+
+// runtime is a call of SuspendRuntime or ResumeRuntime.
+func runtime(run Run, caller, verb string) Case {
+	return Case{Name: caller + "." + verb, Run: run, Caller: caller, Verb: verb, Target: "zero", Seed: "none", In: modern}
+}
+
+// places are the roles that stand somewhere.
+var places = []string{"spin", "sleep", "nested", "wait", "finally", "filter", "catch", "idle"}
+
+// Script lists the cases of a variant.
+func Script(v vm.Variant) (out []Case) {
+	all := fixed()
+	for _, role := range places {
+		all = append(all,
+			dss(whole, "sampler", role, role, 1),
+			dss(whole, "suspended", role, role, 1).in(modern),
+			dss(whole, "held", role, role, 1).in(windows),
+		)
+	}
+	for _, c := range all {
+		if c.In(v) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func fixed() []Case {
+	return []Case{
+		// Before the start of the execution engine, without an event mask.
+		dss(whole, "initialize", "zero", "zero", 0),
+		dss(whole, "initialize", "flags", "zero", 2),
+		runtime(whole, "initialize", "suspend"),
+		runtime(whole, "initialize", "resume"),
+		// A thread's own walk, in preemptive mode.
+		dss(whole, "pinvoke", "zero", "zero", 1),
+		dss(whole, "pinvoke", "id", "self", 1),
+		dss(whole, "pinvoke", "no-context", "zero", 0),
+		dss(whole, "pinvoke", "flags", "zero", 2),
+		dss(whole, "pinvoke", "zero-seed", "zero", 1).seed("zero"),
+		dss(whole, "pinvoke", "wild-seed", "zero", 1).seed("wild-ip"),
+		dss(whole, "pinvoke", "abort", "zero", 1).stop(2, clr.S_FALSE),
+		dss(whole, "pinvoke", "other", "sleep", 1),
+		// The same in cooperative mode.
+		dss(whole, "allocation", "none", "zero", 1),
+		dss(whole, "allocation", "own-seed", "zero", 1).seed("own"),
+		dss(whole, "allocation", "zero-seed", "zero", 1).seed("zero"),
+		dss(whole, "allocation", "wild-seed", "zero", 1).seed("wild-ip"),
+		dss(whole, "allocation", "native-seed", "zero", 1).seed("native-ip"),
+		// In an exception's callbacks.
+		dss(whole, "thrown", "zero", "zero", 1),
+		dss(whole, "search", "zero", "zero", 1),
+		dss(whole, "unwind", "zero", "zero", 1),
+		dss(whole, "finally", "zero", "zero", 1),
+		dss(whole, "catcher", "zero", "zero", 1),
+		// Of a thread that is in a walk of its own.
+		dss(whole, "busy", "self", "self", 1),
+		dss(whole, "busy", "flags", "self", 2),
+		// At the start of a collection: by whoever collects, and meanwhile.
+		dss(whole, "collector", "zero", "zero", 1),
+		runtime(whole, "collector", "suspend"),
+		dss(whole, "collecting", "collector", "self", 1),
+		dss(whole, "collecting", "other", "sleep", 1),
+		runtime(whole, "collecting", "suspend"),
+		runtime(whole, "collecting", "resume"),
+		// By a thread that never ran managed code.
+		dss(whole, "sampler", "zero", "zero", 1),
+		dss(whole, "sampler", "zero-flags", "zero", 2),
+		dss(whole, "sampler", "flags", "sleep", 2),
+		dss(whole, "sampler", "wild-seed", "sleep", 1).seed("wild-ip"),
+		dss(whole, "sampler", "no-context", "sleep", 0),
+		dss(whole, "sampler", "abort", "sleep", 1).stop(2, clr.S_FALSE),
+		runtime(whole, "sampler", "resume"),
+		// With the runtime stopped.
+		dss(whole, "suspended", "zero", "zero", 1).in(modern),
+		dss(whole, "suspended", "no-context", "spin", 0).in(modern),
+		dss(whole, "suspended", "flags-2", "spin", 2).in(modern),
+		dss(whole, "suspended", "flags-3", "spin", 3).in(modern),
+		dss(whole, "suspended", "flags-high", "spin", 0x80000000).in(modern),
+		dss(whole, "suspended", "zero-seed", "spin", 1).seed("zero").in(modern),
+		dss(whole, "suspended", "wild-seed", "spin", 1).seed("wild-ip").in(modern),
+		dss(whole, "suspended", "native-seed", "sleep", 1).seed("native-ip").in(modern),
+		dss(whole, "suspended", "abort-1", "sleep", 1).stop(1, clr.S_FALSE).in(modern),
+		dss(whole, "suspended", "abort-2", "sleep", 1).stop(2, clr.S_FALSE).in(modern),
+		dss(whole, "suspended", "fail-1", "sleep", 1).stop(1, clr.E_FAIL).in(modern),
+		runtime(whole, "suspended", "resume"),
+		// With one thread suspended.
+		dss(whole, "held", "own-seed", "spin", 1).seed("own").in(windows),
+		dss(whole, "held", "zero-seed", "spin", 1).seed("zero").in(windows),
+		dss(whole, "held", "wild-seed", "spin", 1).seed("wild-ip").in(windows),
+		dss(whole, "held", "native-seed", "spin", 1).seed("native-ip").in(windows),
+		dss(whole, "held", "wild-sp", "spin", 1).seed("wild-sp").in(windows),
+		dss(whole, "held", "discarded-ip", "sleep", 1).seed("wild-ip").in(windows),
+		dss(whole, "held", "discarded-sp", "sleep", 1).seed("wild-sp").in(windows),
+		dss(whole, "held", "abort-2", "sleep", 1).stop(2, clr.S_FALSE).in(windows),
+		// Without ENABLE_STACK_SNAPSHOT, the first check but two.
+		dss(noMask, "initialize", "unflagged", "zero", 1),
+		dss(noMask, "pinvoke", "unflagged", "zero", 1),
+		dss(noMask, "pinvoke", "unflagged-flags", "zero", 2),
+		dss(noMask, "sampler", "unflagged", "sleep", 1),
+		dss(noMask, "sampler", "unflagged-zero", "zero", 1),
+		dss(noMask, "suspended", "unflagged", "sleep", 1).in(modern),
+		// While the profiler is being detached.
+		dss(detach, "detaching", "zero", "zero", 1),
+		dss(detach, "detaching", "flags", "zero", 2),
+		// What the process does not survive.
+		runtime(twice, "suspended", "suspend"),
+		dss(dead, "dead", "dead", "dead", 1).in(windows),
+	}
+}
+
+// Line is the case as conform.c reads it.
+func (c Case) Line() string {
+	return fmt.Sprintf("%s %s %s %s %x %s %d %x\n", c.Name, c.Caller, c.Verb, c.Target, c.Flags, c.Seed, c.Stop, uint32(c.Answer))
+}
+
+// Lines is the script of a process.
+func Lines(cases []Case, run Run) string {
+	var b strings.Builder
+	for _, c := range cases {
+		if c.Run == run {
+			b.WriteString(c.Line())
+		}
+	}
+	return b.String()
+}
+
+// Answer is what became of a case.
+type Answer struct {
+	Result  clr.HRESULT
+	Pattern string
+	Size    int
+	Fate    string // of the process, if the call ended it; ""
+}
+
+func (a Answer) String() string {
+	if a.Fate != "" {
+		return a.Fate
+	}
+	return fmt.Sprintf("%s %s %d", strings.TrimPrefix(a.Result.String(), "CORPROF_E_"), a.Pattern, a.Size)
+}
+
+// Parse reads what conform.c has written.
+func Parse(text string) (map[string]Answer, error) {
+	out := map[string]Answer{}
+	for line := range strings.Lines(text) {
+		var name string
+		var a Answer
+		var count int
+		if _, err := fmt.Sscanf(line, "%s %x %s %d %d", &name, &a.Result, &a.Pattern, &a.Size, &count); err != nil {
+			return nil, fmt.Errorf("conform: line %q: %w", line, err)
+		}
+		if _, again := out[name]; again {
+			return nil, fmt.Errorf("conform: two answers to %s", name)
+		}
+		out[name] = a
+	}
+	return out, nil
+}

@@ -1,0 +1,318 @@
+package conform
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// stage is a simulated process in which one case is made.
+type stage struct {
+	c      Case
+	w      *sim.World
+	target *sim.Thread
+	there  bool
+	over   bool
+	answer Answer
+}
+
+// Simulate makes a case on the simulated CLR, x86-64.
+func Simulate(v vm.Variant, c Case) (Answer, error) {
+	ws := sched.New(sched.Replay(nil), sched.Options{MaxSteps: 100000})
+	w, err := sim.NewWorld(ws, sim.Setup{Variant: v, Arch: image.AMD64})
+	if err != nil {
+		return Answer{}, err
+	}
+	s := &stage{c: c, w: w}
+	w.CLR.EventMask = c.Run.Mask
+	w.CLR.Detaching = c.Run == detach
+	if err := s.people(); err != nil {
+		return Answer{}, err
+	}
+	switch r := ws.Run(); r.Outcome {
+	case sched.Done:
+	case sched.Fault:
+		s.answer.Fate = fate(r.Fault)
+	default:
+		s.answer.Fate = r.Outcome.String()
+	}
+	return s.answer, nil
+}
+
+// fate shortens a fault to the code that the process ends with.
+func fate(fault string) string {
+	for _, code := range []string{"8013135e", "80131506"} {
+		if strings.Contains(fault, code) {
+			return "the process ends with " + code
+		}
+	}
+	return fault
+}
+
+// people starts the target and whoever calls.
+func (s *stage) people() error {
+	switch s.c.Caller {
+	case "initialize":
+		s.w.CLR.Started, s.w.CLR.EventMask = false, 0
+		s.walker(func(a *sched.Actor) { s.make(a, nil) })
+		s.there = true
+		return nil
+	case "sampler", "suspended", "held", "detaching", "dead":
+		if err := s.place(); err != nil {
+			return err
+		}
+		s.walker(s.outside)
+		return nil
+	case "busy":
+		s.busy()
+		return nil
+	case "collector", "collecting":
+		s.collection()
+		return nil
+	}
+	return s.own()
+}
+
+// walker is a thread that never ran managed code.
+func (s *stage) walker(body func(a *sched.Actor)) {
+	s.w.S.Go("sampler", func(a *sched.Actor) {
+		a.WaitUntil("the target", func() bool { return s.there })
+		body(a)
+		s.over = true
+	})
+}
+
+// stand is where the target waits, coming to safe points.
+func (s *stage) stand() {
+	s.there = true
+	for !s.over {
+		s.target.A.WaitUntil("its release", func() bool { return s.over || s.w.CLR.Suspending() })
+		s.target.Poll()
+		s.target.A.WaitUntil("the runtime", func() bool { return s.over || !s.w.CLR.Suspending() })
+	}
+}
+
+// place starts the target of a role where Conform.cs has it.
+func (s *stage) place() error {
+	switch s.c.Target {
+	case "idle":
+		s.target = s.w.Spawn("target", func(t *sim.Thread) { t.Native(sim.NativeWork, s.stand) })
+		s.target.Thread = s.w.CLR.Adopt(s.target.Thread)
+		return nil
+	case "dead":
+		s.target = s.w.SpawnManaged("target", func(*sim.Thread) {})
+		s.there = true
+		return nil
+	}
+	body, ok := s.bodies()[s.c.Target]
+	if !ok {
+		return fmt.Errorf("conform: case %s: no role %s", s.c.Name, s.c.Target)
+	}
+	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) { t.Method(sim.Method(1), func() { body(t) }) })
+	return nil
+}
+
+func (s *stage) bodies() map[string]func(t *sim.Thread) {
+	sleep := func(t *sim.Thread) { t.Stub(sim.ILStub(0), sim.NativeWork, s.stand) }
+	// A handler that managed exception handling calls: what dispatches is hidden.
+	handler := func(t *sim.Thread) {
+		t.Method(sim.HiddenMethod(0), func() { t.Method(sim.Method(2), func() { sleep(t) }) })
+	}
+	if !s.w.Variant.HasSuspendRuntime() {
+		// One that unmanaged exception handling calls.
+		handler = func(t *sim.Thread) {
+			t.Framed(sim.ThrowHelper, func() { t.Reenter(sim.Method(2), func() { sleep(t) }) })
+		}
+	}
+	return map[string]func(t *sim.Thread){
+		"zero":  sleep,
+		"spin":  func(*sim.Thread) { s.stand() },
+		"sleep": sleep,
+		"nested": func(t *sim.Thread) {
+			t.PInvoke(sim.NativeWork, func() { t.Managed(sim.Method(2), func() { sleep(t) }) })
+		},
+		"wait": func(t *sim.Thread) {
+			t.Framed(sim.ThrowHelper, func() { s.w.CLR.Leave(t.Thread); s.stand(); s.w.CLR.Return(t.A, t.Thread) })
+		},
+		"finally": handler, "filter": handler, "catch": handler,
+	}
+}
+
+// outside makes the case from the sampler.
+func (s *stage) outside(a *sched.Actor) {
+	switch s.c.Caller {
+	case "suspended":
+		s.w.CLR.SuspendRuntime(a)
+		s.make(a, nil)
+		if s.c.Verb != "resume" {
+			s.w.CLR.ResumeRuntime(a)
+		}
+	case "held":
+		if _, err := a.SuspendThread(s.target.A); err != nil {
+			a.Fault("%v", err)
+		}
+		a.Stop(s.target.A)
+		st := s.target.M.State()
+		s.make(a, &st)
+		a.ResumeThread(s.target.A)
+	case "dead":
+		a.WaitUntil("its end", func() bool { return s.target.Dead })
+		s.make(a, nil)
+	default:
+		s.make(a, nil)
+	}
+}
+
+// own makes the case on a thread that walks itself, or another.
+func (s *stage) own() error {
+	other := s.c.Target != "zero" && s.c.Target != "self"
+	if other {
+		if err := s.place(); err != nil {
+			return err
+		}
+	}
+	self := s.w.SpawnManaged("self", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() { s.situation(t) })
+	})
+	if !other {
+		s.target = self
+	}
+	return nil
+}
+
+func (s *stage) situation(t *sim.Thread) {
+	made := func() {
+		t.A.WaitUntil("the target", func() bool { return s.there || s.target == t })
+		s.make(t.A, nil)
+		s.over = true
+	}
+	preemptive := func() { s.w.CLR.Leave(t.Thread); made(); s.w.CLR.Return(t.A, t.Thread) }
+	switch s.c.Caller {
+	case "pinvoke":
+		t.Stub(sim.ILStub(0), sim.NativeWork, made)
+	case "allocation":
+		t.Framed(sim.GCAlloc, func() {
+			var own machine.State
+			s.w.CLR.DoStackSnapshot(t.A, vm.Call{Receive: func(cb *vm.Callback) clr.HRESULT { own = cb.State; return clr.S_FALSE }})
+			s.make(t.A, &own)
+		})
+	case "thrown", "search", "finally", "catcher":
+		t.Framed(sim.ThrowHelper, preemptive)
+	case "unwind":
+		t.Except.Unwinding = true
+		t.Framed(sim.ThrowHelper, preemptive)
+	default:
+		t.A.Fault("no caller %s", s.c.Caller)
+	}
+}
+
+// busy is a target that stays in a walk of its own while the sampler calls.
+func (s *stage) busy() {
+	s.target = s.w.SpawnManaged("self", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() {
+			t.PInvoke(sim.NativeWork, func() {
+				s.w.CLR.DoStackSnapshot(t.A, vm.Call{Receive: func(*vm.Callback) clr.HRESULT {
+					s.there = true
+					t.A.WaitUntil("the sampler", func() bool { return s.over })
+					return clr.S_OK
+				}})
+			})
+		})
+	})
+	s.walker(func(a *sched.Actor) { s.make(a, nil) })
+}
+
+// collection is a target that collects; the case is made in the callback of the
+// collection's start, by the target or by the sampler.
+func (s *stage) collection() {
+	collects := s.w.SpawnManaged("self", func(t *sim.Thread) { t.Method(sim.Method(1), t.Collect) })
+	s.target = collects
+	started := false
+	if s.c.Target != "self" && s.c.Target != "zero" {
+		if s.place() != nil {
+			return
+		}
+	}
+	s.w.CLR.Callbacks.GarbageCollectionStarted = func(a *sched.Actor) {
+		if s.c.Caller == "collector" {
+			s.make(a, nil)
+			s.over = true
+			return
+		}
+		started = true
+		a.WaitUntil("the sampler", func() bool { return s.over })
+	}
+	if s.c.Caller == "collecting" {
+		s.w.S.Go("sampler", func(a *sched.Actor) {
+			a.WaitUntil("a collection", func() bool { return started })
+			s.make(a, nil)
+			s.over = true
+		})
+	}
+}
+
+// make makes the case's call; own is the seed of that name.
+func (s *stage) make(a *sched.Actor, own *machine.State) {
+	s.answer.Pattern = "-"
+	switch s.c.Verb {
+	case "suspend":
+		s.answer.Result = s.w.CLR.SuspendRuntime(a)
+		return
+	case "resume":
+		s.answer.Result = s.w.CLR.ResumeRuntime(a)
+		return
+	}
+	call := vm.Call{Flags: s.c.Flags, Seed: s.seed(own)}
+	if s.c.Target != "zero" {
+		call.Thread = s.target.ID
+	}
+	var pattern []byte
+	n := 0
+	call.Receive = func(cb *vm.Callback) clr.HRESULT {
+		n++
+		s.answer.Size = len(cb.Context)
+		switch {
+		case cb.Function == 0:
+			pattern = append(pattern, 'U')
+		case len(pattern) == 0 || pattern[len(pattern)-1] != 'M':
+			pattern = append(pattern, 'M')
+		}
+		if n == s.c.Stop {
+			return s.c.Answer
+		}
+		return clr.S_OK
+	}
+	s.answer.Result = s.w.CLR.DoStackSnapshot(a, call)
+	if len(pattern) > 0 {
+		s.answer.Pattern = string(pattern)
+	}
+}
+
+// seed makes the seed of the case's name, as conform.c does.
+func (s *stage) seed(own *machine.State) *machine.State {
+	st := machine.State{}
+	if own != nil {
+		st = *own
+	}
+	const nowhere = 0x123456789a8
+	switch s.c.Seed {
+	case "none":
+		return nil
+	case "zero":
+		st = machine.State{}
+	case "wild-ip":
+		st.PC = nowhere
+	case "native-ip":
+		im, f := s.w.Kit.Lookup(sim.NativeWork)
+		st.PC = im.Base + uint64(f.RVA)
+	case "wild-sp":
+		st.R[s.w.Arch.SP()], st.R[s.w.Arch.FP()] = nowhere, nowhere
+	}
+	return &st
+}
