@@ -3,7 +3,9 @@
  *
  *     swhost.exe RUNTIME_DIR APP [ARGS]
  *
- * The exit code is the program's; 125 if the runtime could not be started.
+ * The exit code is the program's; 125 if the runtime could not be started, 124 if
+ * it did not end within SWHOST_LIMIT seconds (a test's way to a process that
+ * hangs).
  * Source: dotnet/runtime src/coreclr/hosts/inc/coreclrhost.h. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,10 +67,21 @@ static void *symbol(HMODULE lib, const char *name)
 	return p;
 }
 
+static DWORD WINAPI limit(void *seconds)
+{
+	Sleep(1000 * (DWORD)(uintptr_t)seconds);
+	fputs("swhost: it hangs\n", stderr);
+	TerminateProcess(GetCurrentProcess(), 124);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
 		die("usage: swhost RUNTIME_DIR APP [ARGS]");
+	const char *seconds = getenv("SWHOST_LIMIT");
+	if (seconds && atoi(seconds) > 0)
+		CreateThread(NULL, 0, limit, (void *)(uintptr_t)atoi(seconds), 0, NULL);
 	char runtime[MAX_PATH], app[MAX_PATH], lib[MAX_PATH + 16];
 	if (!GetFullPathNameA(argv[1], sizeof runtime, runtime, NULL) || !GetFullPathNameA(argv[2], sizeof app, app, NULL))
 		die("no such file: %s or %s", argv[1], argv[2]);
