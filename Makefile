@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: demo demo-windows test build samples windows runtime lint vectors bench fuzz mutate soak clean help
+.PHONY: demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ build: ## the tool and the profiler library, into out/bin
 	@mkdir -p $(OUT)/bin
 	@$(GO) build -trimpath -o $(OUT)/bin/seedwalk ./cmd/seedwalk
 	@$(GO) build -trimpath -buildmode=c-shared -o $(OUT)/bin/libseedwalk_profiler.so ./profiler
+
+dist: ## all libraries and programs for all platforms, with checksums, into out/dist
+	@scripts/dist.sh
 
 samples: ## the sample programs, into out/samples
 	@scripts/samples.sh
