@@ -163,9 +163,7 @@ static hresult do_step(struct step *s, struct walk *w)
 		return runtime_call(SUSPEND_RUNTIME);
 	if (strcmp(s->verb, "resume") == 0)
 		return runtime_call(RESUME_RUNTIME);
-	static __thread uint8_t *buffer;
-	if (!buffer)
-		buffer = calloc(1, SEED_BYTES);
+	static uint8_t buffer[SEED_BYTES]; /* no heap: a held thread may own its lock. No two calls have a seed at once */
 	struct thread *t = thread_as(s->target);
 	return snapshot(t ? t->id : 0, s->flags, w, make_seed(s->seed, buffer));
 }

@@ -1,13 +1,16 @@
 package conform
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,8 +23,9 @@ const root = "../.."
 // made its calls; limit is for all others.
 const hangs, limit = 8 * time.Second, 3 * time.Minute
 
+const forbid = "vm.Collect forbids the suspension of its thread for the whole collection, the real one only while it suspends others"
+
 func init() {
-	const forbid = "vm.Collect forbids the suspension of its thread for the whole collection, the real one only while it suspends others"
 	explained[vm.Net9Linux] = map[string]string{
 		"initialize.resume":    "vm.ResumeRuntime does not look at whether the engine has started",
 		"collector.zero":       forbid,
@@ -67,6 +71,8 @@ func finish(t *testing.T, run Run, cmd *exec.Cmd, dir string) (fate string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	var errs bytes.Buffer
+	cmd.Stderr, cmd.WaitDelay = &errs, 5*time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +84,7 @@ func finish(t *testing.T, run Run, cmd *exec.Cmd, dir string) (fate string) {
 	for {
 		select {
 		case err := <-done:
-			return ended(t, err)
+			return ended(t, err, errs.String())
 		case <-made.C:
 			if out, _ := os.ReadFile(filepath.Join(dir, "out")); run.Dies && given == nil && len(out) > 0 {
 				given = time.After(hangs)
@@ -95,12 +101,20 @@ func finish(t *testing.T, run Run, cmd *exec.Cmd, dir string) (fate string) {
 	}
 }
 
-func ended(t *testing.T, err error) string {
+// fatal is what the CLR tells the event log when it ends its process.
+var fatal = regexp.MustCompile(`with exit code ([0-9a-f]{8})`)
+
+func ended(t *testing.T, err error, stderr string) string {
 	var exit *exec.ExitError
-	switch {
+	switch code := fatal.FindStringSubmatch(stderr); {
 	case err == nil:
 		return ""
+	case code != nil:
+		return "the process ends with " + code[1]
 	case errors.As(err, &exit):
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			return fmt.Sprintf("the process ends with %v", ws.Signal())
+		}
 		return fmt.Sprintf("the process ends with %x", uint32(exit.ExitCode()))
 	}
 	t.Fatal(err)

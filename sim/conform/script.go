@@ -63,10 +63,11 @@ var (
 	detach = Run{Name: "detach", Mask: maskSnapshot, Mode: "detach"}
 	twice  = Run{Name: "twice", Mask: maskSnapshot, Dies: true}
 	dead   = Run{Name: "dead", Mask: maskSnapshot, Mode: "dead", Dies: true}
+	wild   = Run{Name: "wild", Mask: maskAll, Dies: true}
 )
 
 // Runs lists them.
-func Runs() []Run { return []Run{whole, noMask, detach, twice, dead} }
+func Runs() []Run { return []Run{whole, noMask, detach, twice, dead, wild} }
 
 func every(vm.Variant) bool     { return true }
 func windows(v vm.Variant) bool { return v.Windows() }
@@ -132,6 +133,7 @@ func fixed() []Case {
 		dss(whole, "allocation", "zero-seed", "zero", 1).seed("zero"),
 		dss(whole, "allocation", "wild-seed", "zero", 1).seed("wild-ip"),
 		dss(whole, "allocation", "native-seed", "zero", 1).seed("native-ip"),
+		dss(whole, "allocation", "wild-sp", "zero", 1).seed("wild-sp").in(windows),
 		// In an exception's callbacks.
 		dss(whole, "thrown", "zero", "zero", 1),
 		dss(whole, "search", "zero", "zero", 1),
@@ -185,12 +187,13 @@ func fixed() []Case {
 		dss(noMask, "sampler", "unflagged", "sleep", 1),
 		dss(noMask, "sampler", "unflagged-zero", "zero", 1),
 		dss(noMask, "suspended", "unflagged", "sleep", 1).in(modern),
-		// While the profiler is being detached.
-		dss(detach, "detaching", "zero", "zero", 1),
-		dss(detach, "detaching", "flags", "zero", 2),
+		// While the profiler is being detached, which .NET Core can since 3.0.
+		dss(detach, "detaching", "zero", "zero", 1).in(modern),
+		dss(detach, "detaching", "flags", "zero", 2).in(modern),
 		// What the process does not survive.
 		runtime(twice, "suspended", "suspend"),
 		dss(dead, "dead", "dead", "dead", 1).in(windows),
+		dss(wild, "allocation", "wild-sp", "zero", 1).seed("wild-sp").in(unix),
 	}
 }
 

@@ -38,16 +38,16 @@ func Simulate(v vm.Variant, c Case) (Answer, error) {
 	switch r := ws.Run(); r.Outcome {
 	case sched.Done:
 	case sched.Fault:
-		s.answer.Fate = fate(r.Fault)
+		s.answer = Answer{Fate: fate(r.Fault)}
 	default:
-		s.answer.Fate = r.Outcome.String()
+		s.answer = Answer{Fate: r.Outcome.String()}
 	}
 	return s.answer, nil
 }
 
 // fate shortens a fault to the code that the process ends with.
 func fate(fault string) string {
-	for _, code := range []string{"8013135e", "80131506"} {
+	for _, code := range []string{"8013135e", "80131506", "segmentation fault"} {
 		if strings.Contains(fault, code) {
 			return "the process ends with " + code
 		}
@@ -202,7 +202,11 @@ func (s *stage) situation(t *sim.Thread) {
 			s.w.CLR.DoStackSnapshot(t.A, vm.Call{Receive: func(cb *vm.Callback) clr.HRESULT { own = cb.State; return clr.S_FALSE }})
 			s.make(t.A, &own)
 		})
-	case "thrown", "search", "finally", "catcher":
+	case "thrown", "search":
+		t.Framed(sim.ThrowHelper, preemptive)
+	case "finally", "catcher":
+		// Unmanaged exception handling tells of a handler before it is entered.
+		t.Except.Unwinding = !s.w.Variant.HasSuspendRuntime()
 		t.Framed(sim.ThrowHelper, preemptive)
 	case "unwind":
 		t.Except.Unwinding = true
@@ -231,7 +235,13 @@ func (s *stage) busy() {
 // collection is a target that collects; the case is made in the callback of the
 // collection's start, by the target or by the sampler.
 func (s *stage) collection() {
-	collects := s.w.SpawnManaged("self", func(t *sim.Thread) { t.Method(sim.Method(1), t.Collect) })
+	var collects *sim.Thread
+	collects = s.w.SpawnManaged("self", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() {
+			t.A.WaitUntil("the target", func() bool { return s.there || s.target == collects })
+			t.Collect()
+		})
+	})
 	s.target = collects
 	started := false
 	if s.c.Target != "self" && s.c.Target != "zero" {

@@ -155,13 +155,31 @@ var walkTests = []walkTest{
 	{rule: "k", name: "S_FALSE at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every, place: inNative, walk: refusing(2, clr.S_FALSE), check: two},
 	{rule: "k", name: "an error at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every, place: inNative, walk: refusing(2, clr.E_FAIL), check: two},
 	{rule: "k", name: "S_FALSE after the last", in: every, place: inNative, walk: refusing(1000, clr.S_FALSE), check: whole},
-	{rule: "k", name: "sp nowhere", hr: clr.E_UNEXPECTED, in: windows, place: inHelper, check: one,
+	{rule: "k", name: "sp nowhere", hr: clr.E_UNEXPECTED, in: windows, place: inHelper, check: none,
 		walk: seeded(func(s *scene, st *machine.State) { st.R[s.w.Arch.SP()], st.R[s.w.Arch.FP()] = 0x1000, 0x1000 })},
+	{rule: "k", name: "a caller nowhere", hr: clr.E_UNEXPECTED, in: windows, place: inHelper, check: one,
+		walk: seeded(func(s *scene, st *machine.State) {
+			next, _ := machine.Unwind(s.w.Arch, s.w.CLR.Codes.Find, *st, true, s.target.M.Word)
+			_, high := s.target.M.Bounds()
+			up := high - next.R[s.w.Arch.SP()] - 8 // the frame can be read, its caller's not
+			st.R[s.w.Arch.SP()] += up &^ 15
+			st.R[s.w.Arch.FP()] += up &^ 15
+			s.target.M.Poke(next.R[s.w.Arch.SP()]+up&^15-8, s.managedTop().PC)
+		})},
 	{rule: "k", name: "ip amid an instruction", fault: "80131506", in: windows, place: inHelper, walk: seeded(amid)},
-	{rule: "k", name: "ip amid an instruction, by a CLR thread", hr: clr.E_UNEXPECTED, in: every, check: one,
+	{rule: "k", name: "ip amid an instruction, by a CLR thread", hr: clr.E_UNEXPECTED, in: windows, check: none,
 		place: own(func(s *scene, k *vm.Call) { st := s.truth[0].State; amid(s, &st); k.Seed = &st })},
+	{rule: "k", name: "sp nowhere, by a CLR thread", hr: clr.E_UNEXPECTED, in: windows, check: none, place: own(nowhere)},
+	{rule: "k", name: "sp nowhere, off Windows", fault: "segmentation fault", in: unix, place: own(nowhere)},
 	{rule: "l", name: "a context", in: every, place: inNative, walk: withFlags(vm.RegisterContext), check: contexts},
 	{rule: "l", name: "no context", in: every, place: inNative, walk: withFlags(0), check: contextless},
+}
+
+// nowhere seeds a thread's own walk with an sp that is no stack's.
+func nowhere(s *scene, k *vm.Call) {
+	st := s.truth[0].State
+	st.R[s.w.Arch.SP()], st.R[s.w.Arch.FP()] = 0x1000, 0x1000
+	k.Seed = &st
 }
 
 // amid moves a seed one byte into the instruction at its ip.
