@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate soak clean help
+.PHONY: demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -68,6 +68,9 @@ fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 
 mutate: ## put faults into the code, one by one: the simulator's tests catch each
 	@$(GO) run ./sim/mutate
+
+test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn
+	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e -windows
 
 soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s

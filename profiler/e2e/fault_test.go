@@ -122,7 +122,7 @@ func TestStackLargerThanItsCopy(t *testing.T) {
 func TestOldRuntime(t *testing.T) {
 	old, lib := need(t, "out", "bin", "oldclr"), need(t, "out", "bin", "libseedwalk_profiler.so")
 	for _, c := range []struct{ version, want string }{
-		{"2", "this runtime has no ICorProfilerInfo3"},
+		{"2", "this runtime is too old: it has no ICorProfilerInfo3"},
 		{"3", "this runtime is too old: it cannot suspend itself for a profiler (ICorProfilerInfo10); use .NET Core 3.0 or later"},
 	} {
 		r := run(t, time.Minute, []string{"SEEDWALK_SOCKET=/nowhere"}, old, lib, c.version)

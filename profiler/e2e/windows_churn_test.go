@@ -14,6 +14,7 @@ var churnTime = flag.Duration("churn", 20*time.Second, "length of the churn of t
 // of its thread; with that off the CLR ends the process, which shows that
 // the test can fail.
 func TestWindowsChurn(t *testing.T) {
+	needWindows(t)
 	flags := []string{"--rate", "1000"}
 	seconds := fmt.Sprint(churnTime.Seconds())
 	samples, _, res := recordWindows(t, *churnTime+time.Minute, nil, flags, core222, "Churn.exe", seconds)

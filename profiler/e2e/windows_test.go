@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -236,6 +237,18 @@ func (m *matrix) verdict(t *testing.T, want int) {
 }
 
 // The runtimes and how many samples of each are judged at least.
+// onWindows asks for the tests that run a Windows CLR for minutes. They are not
+// part of every run yet: of a process that ends by itself when it hangs nothing
+// is learned on a machine whose turn is over.
+var onWindows = flag.Bool("windows", false, "run the long tests on Windows runtimes (make test-windows)")
+
+func needWindows(t *testing.T) {
+	t.Helper()
+	if !*onWindows {
+		t.Skip("SKIPPED-CHECK: long runs of Windows runtimes are make test-windows")
+	}
+}
+
 var windowsRuntimes = []struct {
 	name, dir string
 	samples   int
@@ -248,6 +261,7 @@ var windowsRuntimes = []struct {
 const maxWindowsRuns = 15
 
 func TestWindowsThreads(t *testing.T) {
+	needWindows(t)
 	for _, rt := range windowsRuntimes {
 		t.Run(rt.name, func(t *testing.T) {
 			m := newMatrix()
