@@ -65,9 +65,8 @@ func compare(c Case, real, simulated Answer, why string) string {
 // it; files are dir's script and out.
 type process func(t *testing.T, run Run, dir string, env []string) (fate string)
 
-// conformance makes all cases of a variant on the real CLR that start starts.
-func conformance(t *testing.T, v vm.Variant, start process) {
-	cases := Script(v)
+// conformance makes the cases of a variant on the real CLR that start starts.
+func conformance(t *testing.T, v vm.Variant, cases []Case, start process) {
 	answers := map[string]Answer{}
 	for _, run := range Runs() {
 		lines := Lines(cases, run)

@@ -40,7 +40,7 @@ func TestConformCore22Windows(t *testing.T) {
 	build(t, cc, "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host_windows.c"))
 	build(t, cc, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-o", lib, source("conform_windows.c"))
 	build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
-	conformance(t, vm.Core22Windows, func(t *testing.T, run Run, dir string, env []string) string {
+	conformance(t, vm.Core22Windows, Script(vm.Core22Windows), func(t *testing.T, run Run, dir string, env []string) string {
 		args := []string{"exec", host, winePath(runtime), winePath(app)}
 		if run.Mode != "" {
 			args = append(args, run.Mode)

@@ -23,11 +23,15 @@ const root = "../.."
 // made its calls; limit is for all others.
 const hangs, limit = 8 * time.Second, 3 * time.Minute
 
-const forbid = "vm.Collect forbids the suspension of its thread for the whole collection, the real one only while it suspends others"
+// Reasons for more than one difference.
+const (
+	forbid  = "vm.Collect forbids the suspension of its thread for the whole collection, the real one only while it suspends others"
+	started = "vm.ResumeRuntime does not look at whether the engine has started"
+)
 
 func init() {
 	explained[vm.Net9Linux] = map[string]string{
-		"initialize.resume":    "vm.ResumeRuntime does not look at whether the engine has started",
+		"initialize.resume":    started,
 		"collector.zero":       forbid,
 		"collecting.collector": forbid,
 		"collector.suspend":    "the state of callbacks (INCALLBACK, IN_TRIGGERS_SCOPE) is not modelled",
@@ -131,7 +135,7 @@ func TestConformNet9Linux(t *testing.T) {
 	build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
 	build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib, source("conform.c"), "-lpthread")
 	build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
-	conformance(t, vm.Net9Linux, func(t *testing.T, run Run, dir string, env []string) string {
+	conformance(t, vm.Net9Linux, Script(vm.Net9Linux), func(t *testing.T, run Run, dir string, env []string) string {
 		args := []string{runtime, app}
 		if run.Mode != "" {
 			args = append(args, run.Mode)

@@ -85,7 +85,8 @@ func (r *Row) Variants() []string { return r.In.Names() }
 
 const (
 	src  = "proftoeeinterfaceimpl.cpp, ProfToEEInterfaceImpl::DoStackSnapshot"
-	seen = src + "; seen on 2.0.0, 2.2.2, 10.0.9"
+	seen = src + "; seen on 2.0.0, 2.2.2, 9.0.5, 10.0.9"
+	wine = src + "; seen on 2.0.0, 2.2.2, 10.0.9 of Windows"
 )
 
 func when(cond bool, hr clr.HRESULT) (clr.HRESULT, bool) { return hr, cond }
@@ -95,9 +96,9 @@ func goOn() (clr.HRESULT, bool) { return 0, false }
 // Table is what DoStackSnapshot decides before it walks. What follows the last
 // row is the walk, whose rules stand in walk.go.
 var Table = []Row{
-	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING", src, all,
+	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING", src + "; seen on 9.0.5", all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.c.Detaching, clr.CORPROF_E_PROFILER_DETACHING) }},
-	{"2", "the execution engine has not started", "UNSAFE", src, all,
+	{"2", "the execution engine has not started", "UNSAFE", src + "; seen on 2.2.2, 9.0.5, 10.0.9", all,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(!k.c.Started, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
@@ -111,13 +112,13 @@ var Table = []Row{
 	{"6", "the target is no managed thread, or the collector is not initialised", "S_OK without a callback", seen, all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.t == nil || k.c.NoGC, clr.S_OK) }},
 	{"6a", "the first call of a thread that is not the CLR's", "per-thread state is made, under a lock of the CLR", "the remarks of the reference page", all, rowInitialise},
-	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", src + "; seen on 9.0.5", all, rowHijackLock},
+	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", src + "; seen on 2.2.2, 9.0.5", all, rowHijackLock},
 	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended", "UNSAFE", src, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			// Once all threads have stopped the suspension is no longer in progress.
 			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"9", "the target is in a forbid-suspend region", "UNSAFE", seen, all,
+	{"9", "the target is in a forbid-suspend region", "UNSAFE", wine, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.t.Forbid != 0, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
@@ -134,7 +135,7 @@ var Table = []Row{
 		}},
 	{"13u", "another thread in cooperative mode, though the profiler has suspended the runtime", "E_NOTIMPL", src, unix,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.cooperative(), clr.E_NOTIMPL) }},
-	{"13", "another thread in cooperative mode whose context is not one to redirect from", "UNSAFE", seen, windows,
+	{"13", "another thread in cooperative mode whose context is not one to redirect from", "UNSAFE", wine, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.cooperative() && k.t.Trap, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
