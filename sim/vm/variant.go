@@ -57,8 +57,10 @@ func (v Variant) HasSuspendRuntime() bool { return v >= Net10Windows }
 // ContextSize is the size of the CONTEXT that callbacks get, in bytes.
 func (v Variant) ContextSize(arm64 bool) int {
 	switch {
-	case arm64:
+	case arm64 && v.Windows():
 		return 912
+	case arm64:
+		return 992
 	case v == Net9Linux:
 		return 3104
 	case v == Net10Linux:
