@@ -1,0 +1,190 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// file is a file of a made bundle.
+type file struct {
+	path       string
+	kind       Kind
+	content    string
+	compressed bool
+}
+
+var made = []file{
+	{"app.runtimeconfig.json", RuntimeConfig, "{}", false},
+	{"app.dll", Assembly, "the old content", false},
+	{"lib/packed.dll", Assembly, "packed", true},
+	{strings.Repeat("long/", 60) + "x.dll", Assembly, "", false}, // its length takes two bytes
+}
+
+// build makes a program with a bundle: host, files, manifest.
+func build(major uint32, files []file) []byte {
+	le := binary.LittleEndian
+	out := append(bytes.Repeat([]byte{0x90}, 100), make([]byte, 8)...)
+	slot := len(out) - 8
+	out = append(append(out, marker...), "the host's end"...)
+	offsets := make([]int, len(files))
+	for i, f := range files {
+		offsets[i] = len(out)
+		out = append(out, f.content...)
+	}
+	le.PutUint64(out[slot:], uint64(len(out)))
+	out = le.AppendUint32(le.AppendUint32(out, major), 0)
+	out = le.AppendUint32(out, uint32(len(files)))
+	out = append(out, "\x04name"...)
+	out = append(out, make([]byte, 40)...)
+	for i, f := range files {
+		out = le.AppendUint64(out, uint64(offsets[i]))
+		size, stored := len(f.content), 0
+		if f.compressed {
+			size, stored = 10*size, size
+		}
+		out = le.AppendUint64(out, uint64(size))
+		if major >= version6 {
+			out = le.AppendUint64(out, uint64(stored))
+		}
+		out = append(out, byte(f.kind))
+		if n := len(f.path); n < 128 {
+			out = append(out, byte(n))
+		} else {
+			out = append(out, byte(n)|0x80, byte(n>>7))
+		}
+		out = append(out, f.path...)
+	}
+	return out
+}
+
+func TestRead(t *testing.T) {
+	for _, major := range []uint32{version5, version6} {
+		files := made
+		if major == version5 {
+			files = []file{made[0], made[1], made[3]} // it has no compression
+		}
+		b, err := Read(build(major, files), "p")
+		if err != nil || len(b.Entries) != len(files) || b.Major != major {
+			t.Fatalf("version %d: %+v, %v", major, b, err)
+		}
+		for i, f := range files {
+			e, err := b.Find(f.path)
+			if err != nil || e != &b.Entries[i] || e.Kind != f.kind {
+				t.Fatalf("%s: %+v, %v", f.path, e, err)
+			}
+			got, err := b.Bytes(e)
+			if f.compressed != wants(err, Compressed) || !f.compressed && string(got) != f.content {
+				t.Errorf("%s: %q, %v", f.path, got, err)
+			}
+		}
+	}
+}
+
+func wants(err error, why Reason) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Reason == why
+}
+
+func TestReplace(t *testing.T) {
+	data := build(version6, made)
+	before := bytes.Clone(data)
+	b, err := Read(data, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &b.Entries[1]
+	if err := b.Replace(e, []byte("sixteen bytes 16")); !wants(err, TooLarge) || !bytes.Equal(data, before) {
+		t.Errorf("too large: %v", err)
+	}
+	if err := b.Replace(&b.Entries[2], []byte("x")); !wants(err, Compressed) || !bytes.Equal(data, before) {
+		t.Errorf("compressed: %v", err)
+	}
+	if err := b.Replace(e, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(data, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := again.Bytes(&again.Entries[1]); string(got) != "new" || err != nil {
+		t.Errorf("read again: %q, %v", got, err)
+	}
+	// Nothing else has changed: with the old bytes put back it is the old file.
+	if pad := data[e.Offset+3 : e.Offset+15]; !bytes.Equal(pad, make([]byte, 12)) {
+		t.Errorf("padding %q", pad)
+	}
+	copy(data[e.Offset:], "the old content")
+	binary.LittleEndian.PutUint64(data[e.at+8:], 15)
+	if !bytes.Equal(data, before) {
+		t.Error("something else has changed")
+	}
+}
+
+func TestHostile(t *testing.T) {
+	le := binary.LittleEndian
+	good := build(version6, made)
+	at := bytes.Index(good, marker)
+	header := le.Uint64(good[at-8:])
+	entry := header + 12 + 5 + 40
+	for _, c := range []struct {
+		name   string
+		change func(b []byte) []byte
+		want   Reason
+	}{
+		{"empty", func([]byte) []byte { return nil }, NoMarker},
+		{"marker at the start", func(b []byte) []byte { return b[at:] }, NoMarker},
+		{"no bundle", func(b []byte) []byte { le.PutUint64(b[at-8:], 0); return b }, NoBundle},
+		{"header outside", func(b []byte) []byte { le.PutUint64(b[at-8:], uint64(len(b))+1); return b }, Outside},
+		{"header negative", func(b []byte) []byte { le.PutUint64(b[at-8:], 1<<63); return b }, Outside},
+		{"header at the end", func(b []byte) []byte { le.PutUint64(b[at-8:], uint64(len(b))); return b }, Short},
+		{"version 1", func(b []byte) []byte { le.PutUint32(b[header:], 1); return b }, BadVersion},
+		{"version 7", func(b []byte) []byte { le.PutUint32(b[header:], 7); return b }, BadVersion},
+		{"more entries than bytes", func(b []byte) []byte { le.PutUint32(b[header+8:], 1<<31); return b }, Short},
+		{"name without end", func(b []byte) []byte { b[header+12], b[header+13] = 0xff, 0xff; return b }, Short},
+		{"name longer than the file", func(b []byte) []byte { b[header+12], b[header+13] = 0xff, 0x7f; return b }, Short},
+		{"content outside", func(b []byte) []byte { le.PutUint64(b[entry:], uint64(len(b))+1); return b }, Outside},
+		{"content negative", func(b []byte) []byte { le.PutUint64(b[entry:], 1<<63); return b }, Outside},
+		{"content too large", func(b []byte) []byte { le.PutUint64(b[entry+8:], 1<<63); return b }, Outside},
+		{"packed content too large", func(b []byte) []byte { le.PutUint64(b[entry+16:], 1<<63); return b }, Outside},
+		{"no path", func(b []byte) []byte { b[entry+25] = 0; return b }, BadString},
+	} {
+		b, err := Read(c.change(bytes.Clone(good)), c.name)
+		if !wants(err, c.want) {
+			t.Errorf("%s: %v, want %v (%+v)", c.name, err, c.want, b)
+		}
+	}
+	for n := range good {
+		if _, err := Read(good[:n], "cut"); err == nil {
+			t.Fatalf("%d bytes of %d are a bundle", n, len(good))
+		}
+	}
+	b, err := Read(good, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Find("App.dll"); !wants(err, NoEntry) {
+		t.Errorf("no such file: %v", err)
+	}
+}
+
+// Whatever bytes change, what is read lies in the file.
+func TestEveryByteChanged(t *testing.T) {
+	good := build(version6, made)
+	for i := range good {
+		for _, v := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			data := bytes.Clone(good)
+			data[i] = v
+			b, err := Read(data, "p")
+			if err != nil {
+				continue
+			}
+			for j := range b.Entries {
+				b.Bytes(&b.Entries[j])
+				b.Replace(&b.Entries[j], nil)
+			}
+		}
+	}
+}
