@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/seedwalk/seedwalk/clr/stubs"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/seed"
@@ -31,13 +32,14 @@ type Images struct {
 	lastID   uint32
 	gen      uint32
 	managed  []*module.Module // precompiled managed images of the last table, by address
+	entered  map[*module.Module]entry
 	specials seed.Specials
 	dynamic  dynamic
 }
 
 // NewImages returns a reader of this process's images, which list tells.
 func NewImages(list func() []Loaded) *Images {
-	return &Images{list: list, known: map[Loaded]*module.Module{}}
+	return &Images{list: list, known: map[Loaded]*module.Module{}, entered: map[*module.Module]entry{}}
 }
 
 // Path returns where the image of this name was loaded from, "" if it was not.
@@ -74,7 +76,9 @@ func (l *Images) Table() *module.Table {
 			continue
 		}
 		modules = append(modules, *m)
-		l.special(m)
+		e := l.entries(m)
+		place(&l.specials.Redirect, m.Start, e.stubs)
+		place(&l.specials.Dispatch, m.Start, e.dispatchers)
 	}
 	l.dynamic.forget()
 	return module.NewTable(l.gen, modules, append(managed, madeCode()...))
@@ -266,30 +270,28 @@ func isManagedImage(f *pe.File) bool {
 	return at+entry <= uint64(len(head)) && le32(head[at:]) != 0
 }
 
-// dispatchers are where the kernel enters user mode.
-var dispatchers = map[string]bool{"KiUserExceptionDispatcher": true, "KiUserApcDispatcher": true, "KiUserCallbackDispatcher": true}
+// entry is where an image is entered without a call.
+type entry struct{ stubs, dispatchers []stubs.Range }
 
-// dispatcherSize bounds a dispatcher whose function's end is not known.
-const dispatcherSize = 64
+// entries looks for them once an image.
+func (l *Images) entries(m *module.Module) entry {
+	e, ok := l.entered[m]
+	if !ok && m.PE != nil {
+		e.stubs = stubs.Entered(m.PE)
+		if strings.HasSuffix(strings.ToLower(m.Path), `\ntdll.dll`) {
+			e.dispatchers = stubs.Dispatchers(m.PE)
+		}
+		l.entered[m] = e
+	}
+	return e
+}
 
-// special looks for the addresses that a walk must know in ntdll.
-func (l *Images) special(m *module.Module) {
-	if m.PE == nil || !strings.HasSuffix(strings.ToLower(m.Path), `\ntdll.dll`) {
-		return
-	}
-	exports, err := m.PE.Exports()
-	if err != nil && len(exports) == 0 {
-		return
-	}
-	n := 0
-	for i := range exports {
-		if e := &exports[i]; dispatchers[e.Name] && n < seed.MaxSpecials {
-			end := e.RVA + dispatcherSize
-			if fn, ok := m.PE.LookupAMD64(e.RVA); ok {
-				end = fn.End
-			}
-			l.specials.Dispatch[n] = seed.Range{Start: m.Start + uint64(e.RVA), End: m.Start + uint64(end)}
-			n++
+// place puts an image's ranges into the next free places, as far as there are.
+func place(to *[seed.MaxSpecials]seed.Range, base uint64, ranges []stubs.Range) {
+	for i := range to {
+		if len(ranges) > 0 && to[i] == (seed.Range{}) {
+			to[i] = seed.Range{Start: base + uint64(ranges[0].Start), End: base + uint64(ranges[0].End)}
+			ranges = ranges[1:]
 		}
 	}
 }

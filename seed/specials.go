@@ -8,14 +8,14 @@ type Range struct{ Start, End uint64 }
 func (r *Range) holds(ip uint64) bool { return ip >= r.Start && ip < r.End }
 
 // MaxSpecials is how many ranges of each kind Specials can hold.
-const MaxSpecials = 4
+const MaxSpecials = 8
 
 // Specials are the places of a process that a walk must know by their address.
 // Nil is none. They must not be changed while a walk uses them.
 type Specials struct {
-	// Redirect holds the parts of the CLR's redirect stubs before the
-	// interrupted ip is stored in the stub's frame; from there on their unwind
-	// data is true.
+	// Redirect holds the parts of the CLR's redirect and hijack stubs before a
+	// return address is stored in the stub's frame; from there on their unwind
+	// data is true. Package clr/stubs finds them.
 	Redirect [MaxSpecials]Range
 	// Dispatch holds the functions at which the kernel enters user mode:
 	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.
@@ -44,18 +44,17 @@ func (s *Specials) entered(ip uint64) bool {
 // isStub reports whether the managed code at ip is no method.
 func (s *Specials) isStub(ip uint64) bool { return s != nil && s.IsMethod != nil && !s.IsMethod(ip) }
 
-// misread reports whether the walk left a dispatcher as if it had been called:
-// what is below it was interrupted, and true unwind data of it says so.
+// misread reports whether the walk left a special as if it had been called.
+// What is below a dispatcher was interrupted, and true unwind data of it says
+// so; a stub that waits for the CLR to tell it the return address has none yet.
 // exact tells it of the frame below the last.
 func (s *Specials) misread(frames []unwind.Frame, exact bool) bool {
-	if s == nil || s.Dispatch == [MaxSpecials]Range{} {
+	if s == nil {
 		return false
 	}
 	for i := len(frames) - 1; i >= 0; i-- {
-		for j := range s.Dispatch {
-			if !exact && s.Dispatch[j].holds(frames[i].Lookup()) {
-				return true
-			}
+		if !exact && s.entered(frames[i].Lookup()) {
+			return true
 		}
 		exact = frames[i].Exact
 	}

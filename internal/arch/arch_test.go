@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"unwind/amd64": {"unwind", "context", "memory", "module", "cfi", "pe", "elf"},
 	"unwind/arm64": {"unwind", "context", "memory", "module", "cfi", "pe", "elf"},
 	"clr":          {"context", "memory"},
+	"clr/stubs":    {"pe"},
 	"clr/contract": {"clr", "elf", "pe", "module", "context", "memory", "unwind", "unwind/amd64", "internal/buf"},
 	"seed":         {"context", "memory", "unwind", "unwind/amd64", "unwind/arm64"},
 	"snapshot":     {"clr", "memory", "seed", "unwind", "unwind/amd64", "unwind/arm64"},

@@ -49,7 +49,7 @@ func seedFaults() []Fault {
 		in("seed-usable", "every verdict is usable", "return v == NotNeeded || v == Found", "return v != NoManaged"),
 		of(specialsFile, "seed-redirect", "a redirect stub is walked", "s.Redirect[i].holds(ip) || ", ""),
 		of(specialsFile, "seed-dispatcher", "a dispatcher is walked from its start", " || s.Dispatch[i].holds(ip)", ""),
-		of(specialsFile, "seed-misread", "a dispatcher may be left as if it had been called", "!exact && s.Dispatch[j]", "exact && s.Dispatch[j]"),
+		of(specialsFile, "seed-misread", "a special may be left as if it had been called", "!exact && s.entered(", "exact && s.entered("),
 		of(seederFile, "seeder-no-bounds", "the seed does not know the stack", "\tw.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}\n", ""),
 		of(seederFile, "seeder-stale-stack", "the walk reads an earlier thread's stack", "\tw.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif w.bounds.High == 0 {\n\t\tw.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
 		of(seederFile, "seeder-in-place", "the captured registers become the seed's", "&c.Seed, &s.mem", "&c.Regs, &s.mem"),
