@@ -1,0 +1,62 @@
+package arm64
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// deepPE is deep's stack of Windows functions: packed unwind data that saves
+// x19-x24 and the frame record (RegI 6, CR 3) in 64 bytes, the frame record
+// lowest, as the format lays it out.
+func deepPE(n int) (*Unwinder, *memory.Window, Registers) {
+	const packed = 1 | fnSize/4<<2 | 6<<16 | 3<<21 | 64/16<<23
+	var pdata []byte
+	for i := range n {
+		pdata = binary.LittleEndian.AppendUint32(pdata, uint32(textLo+i*fnSize))
+		pdata = binary.LittleEndian.AppendUint32(pdata, packed)
+	}
+	s := newStack()
+	for i := range n {
+		lr := at(i+1) + 0x20
+		if i == n-1 {
+			lr = jitIP
+		}
+		s.set(sp0+64*uint64(i), sp0+64*uint64(i+1))
+		s.set(sp0+64*uint64(i)+8, lr)
+	}
+	text := pe.Block{RVA: textLo, Data: make([]byte, n*fnSize)} // no instruction of an epilog among them
+	m := module.Module{Start: textBias, End: textBias + 1<<20, Bias: textBias, PE: pe.FromBlocks(pe.MachineARM64, pdata, []pe.Block{text})}
+	r := start(at(0)+0x20, sp0)
+	r.X[29] = sp0
+	return unwinder(module.NewTable(1, []module.Module{m}, []module.Range{{Start: jitLo, End: jitHi}})), s.window(), r
+}
+
+// BenchmarkWalkPE is BenchmarkWalk on Windows functions.
+func BenchmarkWalkPE(b *testing.B) {
+	for _, n := range []int{8, 32, 128} {
+		for _, mode := range []string{"warm", "cold", "off"} {
+			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
+				u, mem, regs := deepPE(n)
+				u.DisableCache(mode == "off")
+				out := make([]unwind.Frame, n+1)
+				b.ReportAllocs()
+				for b.Loop() {
+					if mode == "cold" {
+						u.flush()
+					}
+					r := regs
+					if got, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, nil, out); got != n || stop != unwind.Managed {
+						b.Fatal(got, stop)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/frame")
+			})
+		}
+	}
+}
