@@ -34,6 +34,8 @@
 //	rate_hz      number, samples per second and thread; 0 if unknown
 //	stats        {samples, complete: integer; gaps: {reason: integer};
 //	             suspended: {count, p50_ns, p99_ns, max_ns}; retries, lost: integer;
+//	             suspended_parts: [{name; count, p50_ns, p99_ns, max_ns}] and
+//	             tries: [{verdict, hresult: string; count}], where threads are suspended one at a time;
 //	             notes: [string]; exit_note: string, left out if empty}
 //	modules      [{path; build_id: hexadecimal, left out if none; start, end, offset: address}]
 //	threads      [{id: kernel thread id; name}]

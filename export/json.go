@@ -31,6 +31,8 @@ type jsonStats struct {
 	Complete  int64            `json:"complete"`
 	Gaps      map[string]int64 `json:"gaps"`
 	Suspended jsonQuantiles    `json:"suspended"`
+	Parts     []jsonPart       `json:"suspended_parts,omitempty"`
+	Tries     []jsonTries      `json:"tries,omitempty"`
 	Retries   int64            `json:"retries"`
 	Lost      int64            `json:"lost"`
 	Notes     []string         `json:"notes"`
@@ -42,6 +44,17 @@ type jsonQuantiles struct {
 	P50   time.Duration `json:"p50_ns"`
 	P99   time.Duration `json:"p99_ns"`
 	Max   time.Duration `json:"max_ns"`
+}
+
+type jsonPart struct {
+	Name string `json:"name"`
+	jsonQuantiles
+}
+
+type jsonTries struct {
+	Verdict string `json:"verdict"`
+	Result  string `json:"hresult"`
+	Count   int64  `json:"count"`
 }
 
 type jsonModule struct {
@@ -103,7 +116,10 @@ func statsJSON(s *Stats) jsonStats {
 	if gaps == nil {
 		gaps = map[string]int64{}
 	}
-	return jsonStats{s.Samples, s.Complete, gaps, jsonQuantiles(s.Suspended), s.Retries, s.Lost, list(s.Notes), s.ExitNote}
+	return jsonStats{s.Samples, s.Complete, gaps, jsonQuantiles(s.Suspended),
+		convert(s.Parts, func(p *Part) jsonPart { return jsonPart{p.Name, jsonQuantiles(p.Time)} }),
+		convert(s.Tries, func(t *Tries) jsonTries { return jsonTries(*t) }),
+		s.Retries, s.Lost, list(s.Notes), s.ExitNote}
 }
 
 func frameJSON(f *Frame) jsonFrame {

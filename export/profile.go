@@ -81,7 +81,9 @@ type Stats struct {
 	Samples   int64            // stacks taken
 	Complete  int64            // of them, without a gap
 	Gaps      map[string]int64 // incomplete samples by reason
-	Suspended Quantiles        // time the runtime stood still per suspension
+	Suspended Quantiles        // time the runtime, or one thread, stood still per suspension
+	Parts     []Part           // what it was spent on, in order; nil = not known
+	Tries     []Tries          // suspensions of single threads by what came of them, most frequent first
 	Retries   int64            // SuspendRuntime calls repeated because a suspension was in progress
 	Lost      int64            // samples taken but not kept
 	Notes     []string         // one line each, for the user
@@ -92,6 +94,19 @@ type Stats struct {
 type Quantiles struct {
 	Count         int64 // values seen; 0 = the others mean nothing
 	P50, P99, Max time.Duration
+}
+
+// Part is a share of the time of a suspension.
+type Part struct {
+	Name string
+	Time Quantiles
+}
+
+// Tries counts suspensions of single threads by what came of them: the verdict on
+// our own walk, and what the CLR answered to DoStackSnapshot.
+type Tries struct {
+	Verdict, Result string
+	Count           int64
 }
 
 // IndexError is returned by writers for a profile whose parts do not fit.

@@ -42,6 +42,8 @@ func handMade() *Profile {
 		Command:  []string{"dotnet", "demo.dll"},
 		Runtime:  ".NET 9.0.5",
 		Stats: Stats{Samples: 1000, Complete: 950, Gaps: map[string]int64{"no-info": 30, "stack-larger-than-slot": 20},
-			Suspended: Quantiles{700, 1_234_567, 3_456_789, 12_345_678}, Retries: 12, Lost: 3, Notes: []string{"a note"}},
+			Suspended: Quantiles{700, 1_234_567, 3_456_789, 12_345_678},
+			Parts:     []Part{{"context", Quantiles{700, 1_000_000, 3_000_000, 12_000_000}}, {"own walk", Quantiles{700, 3000, 9000, 20_000}}},
+			Tries:     []Tries{{"found", "S_OK", 1200}, {"no-managed", "E_FAIL", 30}}, Retries: 12, Lost: 3, Notes: []string{"a note"}},
 	}
 }

@@ -80,8 +80,17 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	s.line("samples", "", recorded(p))
 	s.completeness(&p.Stats)
 	if q := p.Stats.Suspended; q.Count > 0 {
-		s.line("suspended", "", fmt.Sprintf("p50 %s   p99 %s   max %s   (%s)",
-			shortTime(q.P50), shortTime(q.P99), shortTime(q.Max), plural(q.Count, "suspension")))
+		s.line("suspended", "", times(q)+fmt.Sprintf("   (%s)", plural(q.Count, "suspension")))
+	}
+	for _, part := range p.Stats.Parts {
+		s.line("", "", times(part.Time)+"   "+clean(part.Name))
+	}
+	for i, t := range p.Stats.Tries {
+		label := ""
+		if i == 0 {
+			label = "answers"
+		}
+		s.line(label, "", fmt.Sprintf("%8s  %s, %s", thousands(t.Count), clean(t.Verdict), clean(t.Result)))
 	}
 	if p.Stats.Retries > 0 {
 		s.line("retries", "", plural(p.Stats.Retries, "suspension")+" tried again")
@@ -97,6 +106,10 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	}
 	_, err := io.WriteString(w, s.text.String())
 	return err
+}
+
+func times(q Quantiles) string {
+	return fmt.Sprintf("p50 %s   p99 %s   max %s", shortTime(q.P50), shortTime(q.P99), shortTime(q.Max))
 }
 
 // recorded says what the samples are of.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,8 @@ type builder struct {
 	modules int32 // index of the current process's first module
 	frames  int32 // and of its first frame
 	hold    wire.Histogram
+	parts   [len(parts)]wire.Histogram
+	tries   map[string]int64
 	end     int64 // unix nanoseconds of the last sample
 }
 
@@ -29,6 +32,7 @@ func (r *run) build(n Namer) *export.Profile {
 	all := r.srv.all()
 	b := &builder{namer: n, several: len(all) > 1, p: &export.Profile{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start}}
 	b.p.Stats.Gaps = map[string]int64{}
+	b.tries = map[string]int64{}
 	for i, p := range all {
 		p.mu.RLock()
 		if i == 0 {
@@ -221,6 +225,12 @@ func (b *builder) stats(p *process) {
 		s.Gaps[p.gapName(code)] += n
 	}
 	b.hold.Merge(&p.suspended)
+	for i := range b.parts {
+		b.parts[i].Merge(&p.parts[i])
+	}
+	for answer, n := range p.tries {
+		b.tries[answer] += int64(n)
+	}
 	s.Notes = append(s.Notes, p.notes...)
 	if line := p.end(); line != "" {
 		s.Notes = append(s.Notes, line)
@@ -231,10 +241,26 @@ func (b *builder) stats(p *process) {
 	b.end = max(b.end, p.last)
 }
 
+func quantiles(h *wire.Histogram) export.Quantiles {
+	return export.Quantiles{Count: int64(h.Count()), P50: time.Duration(h.Quantile(0.5)),
+		P99: time.Duration(h.Quantile(0.99)), Max: time.Duration(h.Max())}
+}
+
 func (b *builder) finish(r *run) {
 	s := &b.p.Stats
-	s.Suspended = export.Quantiles{Count: int64(b.hold.Count()), P50: time.Duration(b.hold.Quantile(0.5)),
-		P99: time.Duration(b.hold.Quantile(0.99)), Max: time.Duration(b.hold.Max())}
+	s.Suspended = quantiles(&b.hold)
+	for i := range b.parts {
+		if b.parts[i].Count() > 0 {
+			s.Parts = append(s.Parts, export.Part{Name: parts[i].name, Time: quantiles(&b.parts[i])})
+		}
+	}
+	for answer, n := range b.tries {
+		verdict, result, _ := strings.Cut(answer, "/")
+		s.Tries = append(s.Tries, export.Tries{Verdict: verdict, Result: result, Count: n})
+	}
+	slices.SortFunc(s.Tries, func(a, b export.Tries) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Result, b.Result))
+	})
 	if b.end > 0 {
 		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/seedwalk/seedwalk/unwind"
@@ -60,6 +61,8 @@ type process struct {
 
 	counters    map[string]uint64
 	suspended   wire.Histogram
+	parts       [len(parts)]wire.Histogram // of the time in suspended
+	tries       map[string]uint64          // suspensions of single threads by "verdict/result"
 	gaps        map[uint8]int64
 	samples     int64
 	complete    int64
@@ -74,7 +77,7 @@ type process struct {
 func newProcess(pid int, name string) *process {
 	return &process{pid: pid, name: name, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{},
 		threads: map[uint64]string{}, seen: map[uint64]bool{}, gapNames: map[uint8]string{},
-		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, gaps: map[uint8]int64{}}
+		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, tries: map[string]uint64{}, gaps: map[uint8]int64{}}
 }
 
 // read takes messages until the stream ends, for whatever reason.
@@ -131,14 +134,39 @@ func (p *process) take(m wire.Message) {
 	case *wire.Sample:
 		p.sample(m)
 	case *wire.Stats:
-		if !p.suspended.Set(wire.StatSuspended, m) {
-			p.counters[m.Key] = m.Value
-		}
+		p.stat(m)
 	case *wire.Note:
 		p.notes = append(p.notes, m.Text)
 	case *wire.Bye:
 		p.farewell = m.Reason + "."
 	}
+}
+
+// parts are what the time in which one thread is suspended is spent on. Programs
+// whose runtime is suspended as a whole have none.
+var parts = [...]struct{ key, name string }{
+	{wire.StatContext, "context"}, {wire.StatWalk, "own walk"}, {wire.StatSnapshot, "DoStackSnapshot"},
+}
+
+// maxTries bounds the distinct answers kept: a profiler knows a few dozen.
+const maxTries = 1000
+
+func (p *process) stat(m *wire.Stats) {
+	if p.suspended.Set(wire.StatSuspended, m) {
+		return
+	}
+	for i := range parts {
+		if p.parts[i].Set(parts[i].key, m) {
+			return
+		}
+	}
+	if answer, ok := strings.CutPrefix(m.Key, wire.StatTries); ok {
+		if len(p.tries) < maxTries {
+			p.tries[answer] = m.Value
+		}
+		return
+	}
+	p.counters[m.Key] = m.Value
 }
 
 // module adds a version: frames that were taken while another image was there

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,6 +119,10 @@ func TestRecord(t *testing.T) {
 	if s.Samples != 11 || s.Complete != 10 || s.Gaps["no-unwind-info"] != 1 || s.Retries != 2 || s.Suspended.Max != time.Millisecond ||
 		s.ExitNote != "the command ended with exit code 3" || len(s.Notes) != 0 {
 		t.Errorf("stats %+v", s)
+	}
+	if len(s.Parts) != 1 || s.Parts[0].Name != "own walk" || s.Parts[0].Time != s.Suspended ||
+		!slices.Equal(s.Tries, []export.Tries{{Verdict: "no-managed", Result: "E_FAIL", Count: 9}, {Verdict: "found", Result: "S_OK", Count: 5}}) {
+		t.Errorf("parts %+v, tries %+v", s.Parts, s.Tries)
 	}
 	if st := p.Stacks[0]; st.WallNanos != 200_000_000 || st.CPUNanos != 10_000 || !st.Complete {
 		t.Errorf("stack %+v", st)

@@ -125,6 +125,10 @@ func greet(w *wire.Writer) {
 	h.Add(1_000_000)
 	h.Write(w, wire.StatSuspended)
 	w.Stats(wire.StatRetries, 2)
+	h.Write(w, wire.StatWalk)
+	w.Stats(wire.StatTries+"found/S_OK", 4) // totals are sent again and again
+	w.Stats(wire.StatTries+"found/S_OK", 5)
+	w.Stats(wire.StatTries+"no-managed/E_FAIL", 9)
 }
 
 // samples appends n complete ones of one stack and one with a gap.

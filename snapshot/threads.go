@@ -12,13 +12,22 @@ type Seeder interface {
 	Seed(c *clr.Capture) seed.Verdict
 }
 
-// ThreadOutcome says how one thread's sample went, the last try.
+// ThreadOutcome says how one thread's sample went.
 type ThreadOutcome struct {
-	Suspend     clr.SuspendStatus
-	Verdict     seed.Verdict
-	Advice      Advice
-	Tries       int   // suspensions made
-	SuspendedNS int64 // of the last try, from before Suspend to after Resume
+	Suspend clr.SuspendStatus // of the last try, as are Verdict and Advice
+	Verdict seed.Verdict
+	Advice  Advice
+	Tries   int           // suspensions made
+	Each    [MaxTries]Try // the first Tries of them
+}
+
+// Try is one suspension of a thread.
+type Try struct {
+	Captured bool         // else it had no context any more, and the next two say nothing
+	Verdict  seed.Verdict // on our own walk
+	Result   clr.HRESULT  // of DoStackSnapshot
+
+	SuspendedNS int64 // from before Suspend to after Resume
 	ContextNS   int64 // share of it until the context was had
 	SeedNS      int64 // share of it for our own walk
 	SnapshotNS  int64 // share of it for DoStackSnapshot
@@ -93,10 +102,12 @@ func (s *ThreadSampler) once(t clr.Thread, o *ThreadOutcome) bool {
 	}
 	start := s.rt.Now()
 	if o.Suspend = s.rt.Suspend(0, t); o.Suspend == clr.Suspended {
+		try := &o.Each[o.Tries]
 		o.Tries++
-		s.suspended(c, o, start)
+		s.suspended(c, try, start)
 		s.rt.Resume(0, t)
-		o.SuspendedNS = s.rt.Now() - start
+		try.SuspendedNS = s.rt.Now() - start
+		o.Verdict = try.Verdict
 	}
 	s.rt.Release(t)
 	switch {
@@ -113,10 +124,12 @@ func (s *ThreadSampler) once(t clr.Thread, o *ThreadOutcome) bool {
 // │ no log, no name look-up, no call but the CLR's and the seed's. It returns  │
 // │ on every path to the Resume that stands behind it.                         │
 // └──────────────────────────────────────────────────────────────────────────┘
-func (s *ThreadSampler) suspended(c *clr.Capture, o *ThreadOutcome, start int64) {
+func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
+	o.Verdict = seed.Truncated
 	if !s.rt.Context(0, c) {
 		return
 	}
+	o.Captured = true
 	c.Status = clr.Captured
 	context := s.rt.Now()
 	o.Verdict = s.seeder.Seed(c)
@@ -127,5 +140,6 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *ThreadOutcome, start int64)
 	c.Seeded = o.Verdict == seed.Found
 	walked := s.rt.Now()
 	s.rt.DoStackSnapshot(0, c)
+	o.Result = c.Result
 	o.ContextNS, o.SeedNS, o.SnapshotNS = context-start, walked-context, s.rt.Now()-walked
 }

@@ -141,10 +141,29 @@ func TestSample(t *testing.T) {
 			if o.Advice != c.advice || o.Tries != c.tries {
 				t.Errorf("advice %v after %d tries, want %v after %d", o.Advice, o.Tries, c.advice, c.tries)
 			}
+			checkTries(t, &o, &c.rt, c.verdict)
 			if len(rt.bad) > 0 || rt.count != 0 || rt.claimed != 0 {
 				t.Errorf("suspend count %d, claims %d, bad %v", rt.count, rt.claimed, rt.bad)
 			}
 		})
+	}
+}
+
+// checkTries holds what is told of each try against the script of w. Its clock
+// ticks 10 a call.
+func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
+	t.Helper()
+	for i, try := range o.Each {
+		want := Try{}
+		if i < o.Tries {
+			want = Try{Verdict: seed.Truncated, SuspendedNS: 10}
+		}
+		if i < o.Tries && !w.lost {
+			want = Try{Captured: true, Verdict: v, Result: w.results[min(i, len(w.results)-1)], SuspendedNS: 40, ContextNS: 10, SeedNS: 10, SnapshotNS: 10}
+		}
+		if try != want {
+			t.Errorf("try %d: %+v, want %+v", i, try, want)
+		}
 	}
 }
 

@@ -260,6 +260,8 @@ type jsonSummary struct {
 	Lost       int64            `json:"lost"`
 	Retries    int64            `json:"suspend_retries"`
 	Suspended  jsonQuantiles    `json:"suspended_ns"`
+	Parts      []jsonPart       `json:"suspended_parts_ns,omitempty"`
+	Tries      []jsonTries      `json:"tries,omitempty"`
 	Outputs    []string         `json:"outputs"`
 	Problems   []string         `json:"problems,omitempty"`
 	Notes      []string         `json:"notes,omitempty"`
@@ -274,13 +276,30 @@ type jsonQuantiles struct {
 	Max   time.Duration `json:"max"`
 }
 
+type jsonPart struct {
+	Name string `json:"name"`
+	jsonQuantiles
+}
+
+type jsonTries struct {
+	Verdict string `json:"verdict"`
+	Result  string `json:"hresult"`
+	Count   int64  `json:"count"`
+}
+
 func writeJSONSummary(w io.Writer, res *record.Result) {
 	s := jsonSummary{ExitCode: res.ExitCode, Connected: res.PIDs}
 	if p := res.Profile; p != nil {
 		st := &p.Stats
 		s.Runtime, s.Seconds, s.Threads, s.StackCount = p.Runtime, p.Duration.Seconds(), len(p.Threads), len(p.Stacks)
 		s.Samples, s.Complete, s.Gaps, s.Lost, s.Retries, s.Notes = st.Samples, st.Complete, st.Gaps, st.Lost, st.Retries, st.Notes
-		s.Suspended = jsonQuantiles{st.Suspended.Count, st.Suspended.P50, st.Suspended.P99, st.Suspended.Max}
+		s.Suspended = jsonQuantiles(st.Suspended)
+		for _, p := range st.Parts {
+			s.Parts = append(s.Parts, jsonPart{p.Name, jsonQuantiles(p.Time)})
+		}
+		for _, t := range st.Tries {
+			s.Tries = append(s.Tries, jsonTries(t))
+		}
 	}
 	for _, o := range res.Written {
 		s.Outputs = append(s.Outputs, o.Path)

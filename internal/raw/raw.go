@@ -2,8 +2,9 @@
 // the CLR reported, what the merge made of it. Raw files are the truth tests'
 // and the peers' input, and let a vendor replay a stack that looks wrong.
 //
-// Layout: "SWRAW001", then records of u8 kind, u32 length, payload; integers
-// are little-endian 64-bit words, strings a word of length and the bytes.
+// Layout: "SWRAW002", then records of u8 kind, u32 length, payload; integers
+// are little-endian 64-bit words, strings a word of length and the bytes. A
+// reader skips records of a kind it does not know.
 package raw
 
 import (
@@ -15,13 +16,15 @@ import (
 	"os"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-const magic = "SWRAW001"
+// magic's digits are the version: 002 has all nonvolatile registers of Windows.
+const magic = "SWRAW002"
 
 const (
 	kindTable  = 'T'
@@ -78,6 +81,25 @@ func (w *Writer) word(v uint64)   { w.buf = binary.LittleEndian.AppendUint64(w.b
 func (w *Writer) bytes(b []byte)  { w.word(uint64(len(b))); w.buf = append(w.buf, b...) }
 func (w *Writer) string(s string) { w.word(uint64(len(s))); w.buf = append(w.buf, s...) }
 
+// registers writes r; XMM6-XMM15 only if any is known, which is on Windows.
+func (w *Writer) registers(r *context.AMD64) {
+	w.word(uint64(r.Known))
+	w.word(r.RIP)
+	for _, v := range r.GPR {
+		w.word(v)
+	}
+	if r.Known&xmmKnown == 0 {
+		return
+	}
+	for _, x := range r.XMM {
+		w.word(x[0])
+		w.word(x[1])
+	}
+}
+
+// xmmKnown are the bits of XMM6-XMM15 in context.AMD64.Known.
+const xmmKnown = 0x3ff << 16
+
 func (w *Writer) emit(kind byte) {
 	var head [5]byte
 	head[0] = kind
@@ -125,11 +147,13 @@ func (w *Writer) Sample(c *clr.Capture, r *merge.Result, frames []merge.Frame) {
 		return
 	}
 	for _, v := range []uint64{uint64(c.Thread.ID), c.Thread.TID, c.Thread.StackLow, c.Thread.StackHigh,
-		uint64(c.Status), flag(c.Truncated), flag(c.Full), uint64(c.Result), c.Regs.RIP} {
+		uint64(c.Status), flag(c.Truncated), flag(c.Full), uint64(c.Result)} {
 		w.word(v)
 	}
-	for _, v := range c.Regs.GPR {
-		w.word(v)
+	w.registers(&c.Regs)
+	w.word(flag(c.Seeded))
+	if c.Seeded {
+		w.registers(&c.Seed)
 	}
 	w.word(c.Stack.Addr)
 	w.bytes(c.Stack.Data)
@@ -139,7 +163,7 @@ func (w *Writer) Sample(c *clr.Capture, r *merge.Result, frames []merge.Frame) {
 		for _, v := range []uint64{uint64(f.Function), f.IP, f.SP, f.FP} {
 			w.word(v)
 		}
-		for _, v := range f.Saved[:5] {
+		for _, v := range f.Saved {
 			w.word(v)
 		}
 	}
@@ -180,7 +204,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	br := bufio.NewReaderSize(r, 1<<20)
 	got := make([]byte, len(magic))
 	if _, err := io.ReadFull(br, got); err != nil || string(got) != magic {
-		return nil, fmt.Errorf("raw samples: the file does not begin with %q; was it written by record --raw?", magic)
+		return nil, fmt.Errorf("raw samples: the file does not begin with %q; was it written by record --raw of this version?", magic)
 	}
 	return &Reader{r: br, offset: int64(len(magic)), names: map[clr.FunctionID]string{}}, nil
 }
@@ -268,6 +292,20 @@ func (d *decoder) images() []Image {
 	return out
 }
 
+func (d *decoder) registers() (r context.AMD64) {
+	r.Known, r.RIP = uint32(d.word()), d.word()
+	for i := range r.GPR {
+		r.GPR[i] = d.word()
+	}
+	if r.Known&xmmKnown == 0 {
+		return r
+	}
+	for i := range r.XMM {
+		r.XMM[i] = context.XMM{d.word(), d.word()}
+	}
+	return r
+}
+
 func (d *decoder) sample() *Sample {
 	s := new(Sample)
 	c := &s.Capture
@@ -275,18 +313,17 @@ func (d *decoder) sample() *Sample {
 	c.Status = clr.CaptureStatus(d.word())
 	c.Truncated, c.Full = d.word() != 0, d.word() != 0
 	c.Result = clr.HRESULT(d.word())
-	c.Regs.RIP = d.word()
-	for i := range c.Regs.GPR {
-		c.Regs.GPR[i] = d.word()
+	c.Regs = d.registers()
+	if c.Seeded = d.word() != 0; c.Seeded {
+		c.Seed = d.registers()
 	}
-	c.Regs.Known = 1<<16 - 1
 	c.Stack.Addr = d.word()
 	c.Stack.Data = d.bytes()
-	c.Frames = make([]clr.SnapshotFrame, d.count(72))
+	c.Frames = make([]clr.SnapshotFrame, d.count(112))
 	for i := range c.Frames {
 		f := &c.Frames[i]
 		f.Function, f.IP, f.SP, f.FP = clr.FunctionID(d.word()), d.word(), d.word(), d.word()
-		for j := range f.Saved[:5] {
+		for j := range f.Saved {
 			f.Saved[j] = d.word()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/fakestack"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -28,6 +29,9 @@ func write(t *testing.T) (path string, want []*Sample) {
 		u.SetTable(world.Table)
 		out := make([]merge.Frame, 32)
 		r := merge.New(u, world).Merge(&world.Capture, out)
+		if want != nil { // as on Windows
+			windows(&world.Capture)
+		}
 		if want == nil {
 			w.Table(world.Table)
 		}
@@ -41,6 +45,20 @@ func write(t *testing.T) (path string, want []*Sample) {
 		t.Fatal(err)
 	}
 	return path, want
+}
+
+// windows gives a capture what only Windows has: a seed, XMM registers, rsi and
+// rdi in the CLR's frames.
+func windows(c *clr.Capture) {
+	c.Regs.Known = context.AMD64All
+	for i := range c.Regs.XMM {
+		c.Regs.XMM[i] = context.XMM{uint64(i), ^uint64(i)}
+	}
+	c.Seeded, c.Seed = true, c.Regs
+	c.Seed.RIP++
+	f := clr.SnapshotFrame{Function: 7}
+	f.SetAMD64(&c.Regs, true)
+	c.Frames = append(c.Frames, f)
 }
 
 func readAll(t *testing.T, b []byte) (out []*Sample, names map[clr.FunctionID]string, err error) {

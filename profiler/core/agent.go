@@ -75,8 +75,6 @@ type strategy interface {
 	merging(a *Agent, c *clr.Capture)
 	// write appends figures of its own.
 	write(w *wire.Writer)
-	// farewell is a line of figures for people, "" if there is none.
-	farewell() string
 }
 
 // New makes an agent that sends its stream through send and suspends the
@@ -91,7 +89,7 @@ func New(host Host, cfg Config, send func([]byte) error) *Agent {
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send, host.Table)
 	seeder := snapshot.NewSeederAMD64(a.walker, nil)
-	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder)}
+	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}}
 	if m := host.Managed(); m != nil {
 		a.merger.SetManaged(m)
 	}
@@ -137,13 +135,10 @@ func (a *Agent) Run() string {
 	return a.end("the process ended")
 }
 
-// end says farewell.
+// end sends the last figures, and why there will be no more.
 func (a *Agent) end(reason string) string {
 	a.stats.write(a.out)
 	a.take.write(a.out)
-	if line := a.take.farewell(); line != "" {
-		a.out.Note(line)
-	}
 	a.out.Bye(reason)
 	a.send(a.out.Bytes())
 	return reason

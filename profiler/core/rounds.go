@@ -38,5 +38,3 @@ func (r *rounds) merging(a *Agent, c *clr.Capture) {
 }
 
 func (r *rounds) write(w *wire.Writer) { r.managed.write(w) }
-
-func (r *rounds) farewell() string { return "" }

@@ -1,10 +1,9 @@
 package core
 
 import (
-	"fmt"
-
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/snapshot"
 	"github.com/seedwalk/seedwalk/wire"
 )
@@ -17,7 +16,23 @@ type single struct {
 	sampler *snapshot.ThreadSampler
 
 	context, walk, report     wire.Histogram // nanoseconds of a try
+	tries                     tries
 	denied, partial, unsolved uint64
+}
+
+// answer is what was found of one suspension.
+type answer struct {
+	verdict seed.Verdict
+	result  clr.HRESULT
+}
+
+// tries counts suspensions by answer. It is written after Resume.
+type tries map[answer]uint64
+
+func (n tries) write(w *wire.Writer) {
+	for a, count := range n {
+		w.Stats(wire.StatTries+a.verdict.String()+"/"+a.result.String(), count)
+	}
 }
 
 func (s *single) prime(threads []clr.Thread) bool { return s.sampler.Prime(threads) }
@@ -50,6 +65,7 @@ func (s *single) round(a *Agent, threads []clr.Thread) string {
 }
 
 func (s *single) count(a *Agent, o *snapshot.ThreadOutcome) {
+	s.suspensions(a, o)
 	switch o.Advice {
 	case snapshot.AdviceGone:
 		a.stats.gone++
@@ -62,29 +78,29 @@ func (s *single) count(a *Agent, o *snapshot.ThreadOutcome) {
 	case snapshot.AdviceRetry:
 		s.unsolved++
 	}
+}
+
+// suspensions counts the tries of one sample, whatever came of it.
+func (s *single) suspensions(a *Agent, o *snapshot.ThreadOutcome) {
 	a.stats.thread(o)
-	s.context.Add(uint64(o.ContextNS))
-	s.walk.Add(uint64(o.SeedNS))
-	s.report.Add(uint64(o.SnapshotNS))
-}
-
-// farewell says how long the parts of a suspension were.
-func (s *single) farewell() string {
-	if s.context.Count() == 0 {
-		return ""
+	for i := range o.Each[:o.Tries] {
+		try := &o.Each[i]
+		if !try.Captured {
+			continue
+		}
+		s.tries[answer{try.Verdict, try.Result}]++
+		s.context.Add(uint64(try.ContextNS))
+		s.walk.Add(uint64(try.SeedNS))
+		s.report.Add(uint64(try.SnapshotNS))
 	}
-	return fmt.Sprintf("µs p50/p99/max: context %s, our walk %s, DoStackSnapshot %s", times(&s.context), times(&s.walk), times(&s.report))
-}
-
-func times(h *wire.Histogram) string {
-	return fmt.Sprintf("%d/%d/%d", h.Quantile(0.5)/1000, h.Quantile(0.99)/1000, h.Max()/1000)
 }
 
 func (s *single) write(w *wire.Writer) {
 	w.Stats("threads_denied", s.denied)
 	w.Stats("reports_partial", s.partial)
 	w.Stats("reports_refused", s.unsolved)
-	s.context.Write(w, "context_ns")
-	s.walk.Write(w, "seed_ns")
-	s.report.Write(w, "snapshot_ns")
+	s.tries.write(w)
+	s.context.Write(w, wire.StatContext)
+	s.walk.Write(w, wire.StatWalk)
+	s.report.Write(w, wire.StatSnapshot)
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 
@@ -79,8 +80,30 @@ func TestSingleThreads(t *testing.T) {
 	for _, s := range samples {
 		checkSample(t, f.world, s.(*wire.Sample))
 	}
-	if notes := m[wire.TypeNote]; len(notes) != 1 || !strings.Contains(notes[0].(*wire.Note).Text, "our walk") {
-		t.Errorf("notes %v", notes)
+	checkStats(t, m[wire.TypeStats], 4, map[string]uint64{"tries/found/S_OK": 3, "tries/found/CORPROF_E_STACKSNAPSHOT_UNSAFE": 1})
+}
+
+// checkStats holds the totals last sent against what was done: every suspension
+// is counted with its times and its answer, those that were tried again too.
+func checkStats(t *testing.T, stats []wire.Message, suspensions uint64, tries map[string]uint64) {
+	t.Helper()
+	got, times := map[string]uint64{}, map[string]*wire.Histogram{wire.StatSuspended: {}, wire.StatContext: {}, wire.StatWalk: {}, wire.StatSnapshot: {}}
+	for _, m := range stats {
+		s := m.(*wire.Stats)
+		for key, h := range times {
+			h.Set(key, s)
+		}
+		if strings.HasPrefix(s.Key, wire.StatTries) {
+			got[s.Key] = s.Value
+		}
+	}
+	if !maps.Equal(got, tries) {
+		t.Errorf("tries %v, want %v", got, tries)
+	}
+	for key, h := range times {
+		if h.Count() != suspensions {
+			t.Errorf("%s of %d suspensions, want %d", key, h.Count(), suspensions)
+		}
 	}
 }
 

@@ -30,9 +30,13 @@ func (s *stats) round(o *snapshot.Outcome) {
 // thread counts a sample of one thread that was suspended by itself.
 func (s *stats) thread(o *snapshot.ThreadOutcome) {
 	s.suspended += uint64(o.Tries)
-	s.retries += uint64(o.Tries - 1)
-	s.window.Add(uint64(o.SuspendedNS))
-	s.suspend.Add(uint64(o.ContextNS))
+	s.retries += uint64(max(o.Tries-1, 0))
+	for i := range o.Each[:o.Tries] {
+		s.window.Add(uint64(o.Each[i].SuspendedNS))
+		if o.Each[i].Captured {
+			s.suspend.Add(uint64(o.Each[i].ContextNS))
+		}
+	}
 }
 
 func (s *stats) due() bool { return time.Since(s.sent) > time.Second }
