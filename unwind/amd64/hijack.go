@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -79,4 +80,30 @@ func (u *Unwinder) hijackedReturn(cfa uint64, mem *memory.Window) uint64 {
 		return 0
 	}
 	return ra
+}
+
+// hijackPushesPE begins the stub of .NET 10 for Windows: mov rdx, rsp; push rax,
+// which makes room for the return address; push rdx; push r15. Its unwind data
+// knows neither push, so that it takes the word of rdx for the return address:
+// the true one is a word higher. In .NET Core 2, which does not push rdx, its
+// unwind data is right.
+var hijackPushesPE = []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57}
+
+// startsStubPE reports whether the function at rva is that stub.
+func startsStubPE(f *pe.File, rva uint32) bool {
+	fn, ok := f.LookupAMD64(rva)
+	return ok && bytes.HasPrefix(f.Tail(fn.Begin, len(hijackPushesPE)), hijackPushesPE)
+}
+
+// unhijackPE repairs regs, to which a step out of that stub by its unwind data
+// has led. The return address is there once the stub has called the runtime,
+// which writes it first of all: before, no walk can leave the stub.
+func (u *Unwinder) unhijackPE(regs *Registers, exact bool, mem *memory.Window) bool {
+	cfa := regs.GPR[context.RSP]
+	ra, ok := mem.Word(cfa)
+	if exact || !ok || !u.table.IsManaged(unwind.LookupIP(ra, false)) {
+		return false
+	}
+	regs.RIP, regs.GPR[context.RSP] = ra, cfa+8
+	return true
 }

@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -38,5 +39,56 @@ func TestHijackStubByItsPushes(t *testing.T) {
 				t.Errorf("at %#x/%#x, CFA %#x, rbx %#x", r.RIP, r.SP(), f.CFA, r.GPR[context.RBX])
 			}
 		})
+	}
+}
+
+// The stub of .NET 10 for Windows, with the unwind data it has there: the word
+// it takes for the return address is what rdx was.
+var (
+	hijackPE = []byte{
+		0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x55, 0x53, 0x56, 0x57, 0x51, 0x50,
+		0x48, 0x8b, 0xcc, 0x48, 0x83, 0xec, 0x30, 0x66, 0x0f, 0x7f, 0x44, 0x24, 0x20, 0xe8, 0, 0, 0, 0, 0x66, 0x0f, 0x6f, 0x44, 0x24, 0x20,
+		0x48, 0x83, 0xc4, 0x30, 0x58, 0x59, 0x5f, 0x5e, 0x5b, 0x5d, 0x41, 0x5c, 0x41, 0x5d, 0x41, 0x5e, 0x41, 0x5f, 0x5a, 0xc3,
+	}
+	hijackInfoPE = info(1, 0, 0x20, 0, 0x20, 0x08, 2, 0, 0x1a, 0x52, 0x13, 0x02, 0x12, 0x02, 0x11, 0x70, 0x10, 0x60, 0xf, 0x30, 0xe, 0x50, 0xd, 0xc0, 0xb, 0xd0, 9, 0xe0, 7, 0xf0)
+)
+
+func TestHijackStubPE(t *testing.T) {
+	const r15 = peRSP + 0x30 + 9*8 // where it is saved: xmm0's room and the words of rax to r14 lie below
+	for _, c := range []struct {
+		name   string
+		code   []byte
+		into   uint32
+		exact  bool
+		rsp    uint64
+		slot   uint64 // what the runtime has written
+		stop   unwind.Stop
+		ip, sp uint64 // of the caller
+	}{
+		{"the runtime was called", hijackPE, 0x25, false, peRSP, jitIP, unwind.StopNone, jitIP, r15 + 24},
+		{"it has not written yet", hijackPE, 0x25, false, peRSP, 5, unwind.NoInfo, 0, 0},
+		{"before the call", hijackPE, 0x20, true, peRSP, jitIP, unwind.NoInfo, 0, 0},
+		{"at the first byte", hijackPE, 0, true, peRSP, jitIP, unwind.NoInfo, 0, 0},
+		{"its epilog", hijackPE, 0x2b, true, peRSP, jitIP, unwind.StopNone, jitIP, r15 + 24},
+		{"its ret", hijackPE, 0x3e, true, r15 + 16, jitIP, unwind.StopNone, jitIP, r15 + 24},
+		{"another function", append([]byte{0x48, 0x8b, 0xc4}, hijackPE[3:]...), 0x25, false, peRSP, jitIP, unwind.StopNone, word(r15 + 8), r15 + 16},
+	} {
+		for _, cached := range []bool{false, true} {
+			m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
+			u := unwinder(module.NewTable(1, []module.Module{m}, []module.Range{{Start: jitLo, End: jitHi}}))
+			u.DisableCache(!cached)
+			mem := peMemory()
+			b, _ := mem.Bytes(r15+16, 8)
+			binary.LittleEndian.PutUint64(b, c.slot)
+			regs, f := peRegs(peFn+c.into), unwind.Frame{}
+			regs.GPR[context.RSP] = c.rsp
+			_, stop := u.Step(&regs, c.exact, mem, nil, &f)
+			if stop != c.stop || stop == unwind.StopNone && (regs.RIP != c.ip || regs.SP() != c.sp || f.CFA != c.sp) {
+				t.Errorf("%s: %v, at %#x/%#x, CFA %#x", c.name, stop, regs.RIP, regs.SP(), f.CFA)
+			}
+			if stop == unwind.StopNone && c.into != 0x3e && regs.GPR[context.R15] != word(r15) {
+				t.Errorf("%s: r15 %#x", c.name, regs.GPR[context.R15])
+			}
+		}
 	}
 }

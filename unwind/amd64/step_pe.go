@@ -368,6 +368,9 @@ func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *me
 	if stop != unwind.StopNone {
 		return false, stop
 	}
+	if res.Part == PECode && startsStubPE(m.PE, uint32(unwind.LookupIP(regs.RIP, exact)-m.Bias)) && !u.unhijackPE(&to, exact, mem) {
+		return false, unwind.NoInfo
+	}
 	if stop := u.accept(&to, res.Machine, regs, b, f); stop != unwind.StopNone {
 		return false, stop
 	}
