@@ -29,3 +29,31 @@ for app in Demo Churn; do
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:$out/$app.exe $src/$app.cs
 	fi
 done
+
+# The single-file program of .NET 10 with a sample of ours in the place of its own
+# assembly. What it may use is what was left of its System.Private.CoreLib.
+if stale $out/shim.dll $src/wine/shim.c $src/wine/context.h; then
+	$cc -O2 $warn -shared -o $out/shim.dll $src/wine/shim.c
+fi
+if stale $out/launch.exe $src/wine/launch.c; then
+	$cc -O2 $warn -o $out/launch.exe $src/wine/launch.c
+fi
+single=.cache/dotnet-10.0.9-win/package/dist/azmcp.exe
+if [ ! -f $single ]; then
+	echo "samples-windows: no $single, so no sample for .NET 10; run scripts/fetch.sh" >&2
+	exit 0
+fi
+lib=$out/net10/System.Private.CoreLib.dll
+bundle() { GOOS= GOARCH= CGO_ENABLED=0 $go run ./internal/bundle/cmd "$@"; }
+mkdir -p $out/net10
+if stale $lib $single; then
+	bundle extract $single System.Private.CoreLib.dll $lib
+	touch $lib
+fi
+for app in SingleFile; do
+	if stale $out/$app.exe $src/$app.cs $single; then
+		mkdir -p $out/net10/$app
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$lib -out:$out/net10/$app/azmcp.dll $src/$app.cs
+		bundle replace $single azmcp.dll $out/net10/$app/azmcp.dll $out/$app.exe
+	fi
+done

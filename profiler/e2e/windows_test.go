@@ -136,10 +136,7 @@ func (m *matrix) blocksOf(t *testing.T, s *raw.Sample) {
 			afterMarker = true
 			continue
 		}
-		j := at
-		for j < len(s.Frames) && s.Frames[j].Function != f.Function {
-			j++
-		}
+		j := frameOf(s, f, at)
 		if j == len(s.Frames) {
 			m.lost++
 			m.show(t, s, fmt.Sprintf("the CLR's frame %d is not in the stack", i))
@@ -155,6 +152,24 @@ func (m *matrix) blocksOf(t *testing.T, s *raw.Sample) {
 		}
 		at, afterMarker = j+1, false
 	}
+}
+
+// frameOf is where in the stack, from at on, a frame of the CLR's stands: where
+// its stack or frame pointer does, for it may have left out frames of the same
+// method above; else the first of its method. len(s.Frames) if there is none.
+func frameOf(s *raw.Sample, f *clr.SnapshotFrame, at int) int {
+	first := len(s.Frames)
+	for j := at; j < len(s.Frames); j++ {
+		g := &s.Frames[j]
+		if g.Function != f.Function {
+			continue
+		}
+		if g.SP == f.SP || g.FP == f.FP {
+			return j
+		}
+		first = min(first, j)
+	}
+	return first
 }
 
 func (m *matrix) show(t *testing.T, s *raw.Sample, why string) {
