@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds what the Windows demo and tests run, into out/windows: the tool, the
 # profiler DLL, the host, the native libraries of the samples. The samples
-# themselves are the same files as on Linux. Usage: scripts/samples-windows.sh
+# themselves are the same files as on Linux, but the one for .NET 10.
+# Usage: scripts/samples-windows.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 src=profiler/testdata

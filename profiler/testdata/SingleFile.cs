@@ -2,7 +2,7 @@
 // somebody's single-file program: it is compiled against that program's own
 // System.Private.CoreLib, from which all was cut that the program does not use.
 // So no text is joined or parsed, and no collection is used.
-// Usage: azmcp.exe [SECONDS, one digit for each ten]
+// Usage: SingleFile.exe [TENS OF SECONDS, one digit]
 using System;
 using System.Reflection.Emit;
 using System.Runtime.CompilerServices;
