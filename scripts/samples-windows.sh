@@ -25,7 +25,10 @@ fi
 if stale $out/demo.dll $src/demo.c; then
 	$cc -O2 -fomit-frame-pointer -shared $warn -o $out/demo.dll $src/demo.c
 fi
-for app in Demo Churn; do
+if stale $out/mix.dll $src/mix_windows.c; then
+	$cc -O2 -fomit-frame-pointer -shared $warn -o $out/mix.dll $src/mix_windows.c
+fi
+for app in Demo Churn Mix; do
 	if stale $out/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:$out/$app.exe $src/$app.cs
 	fi

@@ -40,6 +40,7 @@ type ThreadSampler struct {
 	seeder  Seeder
 	primed  bool
 	Capture clr.Capture // of the last sample, valid until the next one
+	again   clr.Capture
 }
 
 // NewThreads returns a sampler of single threads.
@@ -140,6 +141,24 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 	c.Seeded = o.Verdict == seed.Found
 	walked := s.rt.Now()
 	s.rt.DoStackSnapshot(0, c)
+	if o.Verdict == seed.NotNeeded && c.Result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX && s.redirected(c) {
+		c.Seeded = true
+		s.rt.DoStackSnapshot(0, c)
+	}
 	o.Result = c.Result
 	o.ContextNS, o.SeedNS, o.SnapshotNS = context-start, walked-context, s.rt.Now()-walked
+}
+
+// redirected reports whether the thread, while it was suspended, was sent from
+// managed code to a stub of the CLR's: a collection that begins does that to
+// threads it finds there. The stub has not run, so that what was captured is the
+// truth, but the CLR's own look at the thread finds no managed code.
+func (s *ThreadSampler) redirected(c *clr.Capture) bool {
+	now := &s.again
+	*now = clr.Capture{Thread: c.Thread}
+	if !s.rt.Context(0, now) || s.seeder.Seed(now) != seed.StubOnTop {
+		return false
+	}
+	now.Regs.RIP, now.ARM64.PC = c.Regs.RIP, c.ARM64.PC
+	return now.Regs == c.Regs && now.ARM64 == c.ARM64
 }

@@ -167,6 +167,67 @@ func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
 	}
 }
 
+// stub is a Seeder of a thread that was in managed code and is in a stub when it
+// is looked at again, unless it still stands where it stood.
+type stub struct{ verdict seed.Verdict }
+
+func (v *stub) Seed(c *clr.Capture) seed.Verdict {
+	c.Seed = c.Regs
+	if c.Regs.RIP == 1 {
+		return seed.NotNeeded
+	}
+	return v.verdict
+}
+
+// at is a windows whose thread is at the given ips, one after the other.
+type at struct {
+	windows
+	ips []uint64
+	rax []uint64
+}
+
+func (w *at) Context(slot int, c *clr.Capture) bool {
+	c.Regs.RIP, w.ips = w.ips[0], w.ips[1:]
+	c.Regs.GPR[0], w.rax = w.rax[0], w.rax[1:]
+	return w.windows.Context(slot, c)
+}
+
+// A collector may redirect a suspended thread between our look at it and the
+// CLR's. Its context of before is then a seed, but only if nothing else explains
+// that the two differ.
+func TestRedirectedWhileSuspended(t *testing.T) {
+	const unmanaged = clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX
+	const first = "suspend, context, snapshot seeded=false, "
+	for _, c := range []struct {
+		name     string
+		ips, rax []uint64
+		again    seed.Verdict
+		result   clr.HRESULT
+		want     string
+	}{
+		{"redirected", []uint64{1, 2}, []uint64{7, 7}, seed.StubOnTop, unmanaged, first + "context, snapshot seeded=true, resume"},
+		{"it has run on: nothing is known", []uint64{1, 2}, []uint64{7, 8}, seed.StubOnTop, unmanaged, first + "context, resume"},
+		{"in unmanaged code, not a stub", []uint64{1, 2}, []uint64{7, 7}, seed.NoManaged, unmanaged, first + "context, resume"},
+		{"where it was", []uint64{1, 1}, []uint64{7, 7}, seed.StubOnTop, unmanaged, first + "context, resume"},
+		{"refused for another reason", []uint64{1}, []uint64{7}, seed.StubOnTop, clr.CORPROF_E_INCONSISTENT_WITH_FLAGS, first + "resume"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rt := at{windows: windows{frames: 1, results: results(c.result, 0)}, ips: c.ips, rax: c.rax}
+			s := NewThreads(&rt, &stub{c.again})
+			s.Prime(threads(1))
+			rt.log = nil
+			var o ThreadOutcome
+			s.once(threads(1)[0], &o)
+			if got := strings.Join(rt.log, ", "); got != c.want {
+				t.Errorf("calls: %s\nwant:  %s", got, c.want)
+			}
+			if o.Verdict != seed.NotNeeded || s.Capture.Regs.RIP != 1 || s.Capture.Seeded && s.Capture.Seed.RIP != 1 {
+				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.RIP)
+			}
+		})
+	}
+}
+
 // A CLR that always refuses for the moment ends the sample, bounded.
 func TestTriesAreBounded(t *testing.T) {
 	rt := windows{frames: 1, results: results(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)}
