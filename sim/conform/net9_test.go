@@ -27,6 +27,8 @@ const hangs, limit = 8 * time.Second, 3 * time.Minute
 const (
 	forbid  = "vm.Collect forbids the suspension of its thread for the whole collection, the real one only while it suspends others"
 	started = "vm.ResumeRuntime does not look at whether the engine has started"
+	inside  = "the state of callbacks (INCALLBACK, IN_TRIGGERS_SCOPE) is not modelled"
+	again   = "the real one takes a second suspension by a thread it does not know, and the process never runs on"
 )
 
 func init() {
@@ -34,8 +36,8 @@ func init() {
 		"initialize.resume":    started,
 		"collector.zero":       forbid,
 		"collecting.collector": forbid,
-		"collector.suspend":    "the state of callbacks (INCALLBACK, IN_TRIGGERS_SCOPE) is not modelled",
-		"suspended.suspend":    "the real one takes a second suspension by a thread it does not know, and the process never runs on",
+		"collector.suspend":    inside,
+		"suspended.suspend":    again,
 	}
 }
 
@@ -106,7 +108,7 @@ func finish(t *testing.T, run Run, cmd *exec.Cmd, dir string) (fate string) {
 }
 
 // fatal is what the CLR tells the event log when it ends its process.
-var fatal = regexp.MustCompile(`with exit code ([0-9a-f]{8})`)
+var fatal = regexp.MustCompile(`with exit code (?:0x)?([0-9a-f]{8})`)
 
 func ended(t *testing.T, err error, stderr string) string {
 	var exit *exec.ExitError
