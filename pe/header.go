@@ -51,8 +51,11 @@ func archOf(machine uint16) Arch {
 // Data directories that are read.
 const (
 	dirExport    = 0
+	dirImport    = 1
+	dirResource  = 2
 	dirException = 3
 	dirDebug     = 6
+	dirCLR       = 14
 	dirCount     = 16
 )
 

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -34,21 +35,30 @@ type environ []string
 
 func (e environ) get(key string) string {
 	for i := len(e) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(e[i], key+"="); ok {
+		if k, v, _ := strings.Cut(e[i], "="); spelled(k) == spelled(key) {
 			return v
 		}
 	}
 	return ""
 }
 
+// spelled makes names that the system takes for one the same: on Windows, case
+// does not count.
+func spelled(name string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(name)
+	}
+	return name
+}
+
 func (e environ) without(keys ...string) environ {
 	drop := make(map[string]bool, len(keys))
 	for _, k := range keys {
-		drop[k] = true
+		drop[spelled(k)] = true
 	}
 	out := make(environ, 0, len(e)+8)
 	for _, kv := range e {
-		if k, _, _ := strings.Cut(kv, "="); !drop[k] {
+		if k, _, _ := strings.Cut(kv, "="); !drop[spelled(k)] {
 			out = append(out, kv)
 		}
 	}
@@ -75,6 +85,16 @@ func OtherProfiler(env []string) *Refusal {
 			Remedy: "unset " + p + "ENABLE_PROFILING for this command", Code: ExitRefused}
 	}
 	return nil
+}
+
+// FrameworkProfiler says in one line that a profiler of the .NET Framework is
+// switched on, which does not touch what is recorded; "" if none is.
+func FrameworkProfiler(env []string) string {
+	e := environ(env)
+	if !isOn(e.get("COR_ENABLE_PROFILING")) || e.get("COR_PROFILER") == "" {
+		return ""
+	}
+	return "COR_PROFILER=" + e.get("COR_PROFILER") + " is a profiler for the .NET Framework: it stands in nobody's way here"
 }
 
 // Blockers returns one line for every variable of env that keeps the CLR from

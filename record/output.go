@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
-	"syscall"
 )
 
 // files writes outputs beside their place and renames them, and knows which
@@ -107,6 +107,10 @@ func checkWritable(path string) *Refusal {
 		return &Refusal{What: "is a directory", Where: path, Remedy: "name a file in it", Code: ExitRefused}
 	} else if err == nil && !info.Mode().IsRegular() {
 		return nil
+	} else if err == nil {
+		if err := replaceError(path); err != nil {
+			return &Refusal{What: "cannot be replaced: " + reason(err), Where: path, Remedy: "close the program that has it open, or choose another name with --output", Code: ExitRefused}
+		}
 	}
 	dir := filepath.Dir(path)
 	t, err := os.CreateTemp(dir, ".seedwalk-probe.*")
@@ -121,22 +125,23 @@ func checkWritable(path string) *Refusal {
 	return nil
 }
 
-// reason is an error without the path that os puts before it.
+// reason is an error without the path that os puts before it, and without the
+// full stop that Windows puts after it.
 func reason(err error) string {
 	var p *os.PathError
 	if errors.As(err, &p) {
-		return p.Err.Error()
+		err = p.Err
 	}
-	return err.Error()
+	return strings.TrimRight(err.Error(), ".\r\n ")
 }
 
 func remedy(err error, dir string) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "make the directory first: mkdir -p " + dir
-	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "make the directory first: " + makeFolder + dir
+	case errors.Is(err, os.ErrPermission), readOnly(err):
 		return "choose a directory you may write to with --output"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case noSpace(err):
 		return "free some space or choose another disk with --output"
 	}
 	return "choose another place with --output"
@@ -177,7 +182,7 @@ func fallbackName(o Output) string {
 }
 
 func fallbackDirs() []string {
-	dirs := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
+	dirs := append([]string{os.TempDir()}, moreFallbackDirs...)
 	if home, err := os.UserHomeDir(); err == nil {
 		dirs = append(dirs, home)
 	}

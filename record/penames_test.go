@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 )
 
 // A library that a compiler made: its functions have their names, and what is
@@ -13,7 +15,7 @@ func TestPENames(t *testing.T) {
 	if _, err := exec.LookPath(cc); err != nil {
 		t.Skipf("SKIPPED-CHECK: no %s", cc)
 	}
-	dll := filepath.Join(t.TempDir(), "demo.dll")
+	dll := filepath.Join(tempdir.New(t), "demo.dll")
 	if out, err := exec.Command(cc, "-O2", "-shared", "-o", dll, "../profiler/testdata/demo.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -46,7 +48,7 @@ func TestPENames(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	if name, ok := n.Name(filepath.Join(t.TempDir(), "none.dll"), "", at); ok {
+	if name, ok := n.Name(filepath.Join(tempdir.New(t), "none.dll"), "", at); ok {
 		t.Errorf("a file that is not there names %q", name)
 	}
 }

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 )
 
 // plain is a format that the tests can read.
@@ -70,13 +69,13 @@ func (l *lines) String() string {
 // options are those of a run of the test binary as a target.
 func options(t *testing.T, what string) (Options, *lines) {
 	t.Helper()
-	profiler, err := filepath.EvalSymlinks("/proc/self/exe") // any ELF file of this machine
+	profiler, err := os.Executable() // any program of this machine
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &lines{}
 	return Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
-		Outputs: []Output{{filepath.Join(t.TempDir(), "out.plain"), plain}}, Namer: fakeNamer{}, Say: l.say, SocketDir: t.TempDir()}, l
+		Outputs: []Output{{filepath.Join(tempdir.New(t), "out.plain"), plain}}, Namer: fakeNamer{}, Say: l.say, SocketDir: tempdir.New(t)}, l
 }
 
 func mustRun(t *testing.T, opt Options) *Result {
@@ -130,21 +129,6 @@ func TestRecord(t *testing.T) {
 	left, _ := os.ReadDir(opt.SocketDir)
 	if len(left) != 0 {
 		t.Errorf("left behind: %v", left)
-	}
-}
-
-func TestKilledTarget(t *testing.T) {
-	opt, _ := options(t, "killed")
-	res := mustRun(t, opt)
-	if res.ExitCode != 128+9 {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
-	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "x10") {
-		t.Errorf("samples lost: %s", got)
-	}
-	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if !strings.Contains(notes, "without a farewell") || res.Profile.Stats.ExitNote != "the command was ended by signal 9 (killed)" {
-		t.Errorf("notes %q, %q", notes, res.Profile.Stats.ExitNote)
 	}
 }
 
@@ -202,171 +186,6 @@ func TestStdio(t *testing.T) {
 	e, _ := io.ReadAll(errR)
 	if res.ExitCode != 0 || string(o) != "through and through" || string(e) != "to stderr\n" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", res.ExitCode, o, e)
-	}
-}
-
-// follow runs a patient target and returns its output line by line.
-func follow(t *testing.T, opt Options) (<-chan *Result, *os.File) {
-	t.Helper()
-	outR, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	opt.Stdout = out
-	connected := make(chan struct{})
-	var once sync.Once
-	opt.Progress = func(p Progress) {
-		if p.Samples == 5 {
-			once.Do(func() { close(connected) })
-		}
-	}
-	done := make(chan *Result, 1)
-	go func() {
-		res, err := Run(opt)
-		if err != nil {
-			t.Error(err)
-		}
-		out.Close()
-		done <- res
-	}()
-	<-connected
-	return done, outR
-}
-
-func readLine(t *testing.T, r io.Reader) string {
-	t.Helper()
-	var line bytes.Buffer
-	b := make([]byte, 1)
-	for {
-		if _, err := r.Read(b); err != nil || b[0] == '\n' {
-			return line.String()
-		}
-		line.Write(b)
-	}
-}
-
-func TestSignalsGoOn(t *testing.T) {
-	if inForeground() {
-		t.Skip("SKIPPED-CHECK: the test is in a terminal's foreground, where INT is not passed on")
-	}
-	opt, _ := options(t, "patient")
-	pidFile := filepath.Join(t.TempDir(), "pid")
-	opt.PIDFile = pidFile
-	done, out := follow(t, opt)
-	if _, err := os.Stat(pidFile); err != nil {
-		t.Error(err)
-	}
-	for _, c := range []struct {
-		sig  syscall.Signal
-		want string
-	}{{syscall.SIGUSR1, "user defined signal 1"}, {syscall.SIGTERM, "terminated"}} {
-		syscall.Kill(os.Getpid(), c.sig)
-		if got := readLine(t, out); got != c.want {
-			t.Errorf("%v: the command got %q", c.sig, got)
-		}
-	}
-	res := <-done
-	if res.ExitCode != 7 || !strings.Contains(content(t, opt.Outputs[0].Path), "x4") {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
-	if _, err := os.Stat(pidFile); err == nil {
-		t.Error("the pid file is left")
-	}
-}
-
-// One INT writes the result though the command goes on, and the tool then
-// waits for it.
-func TestInterruptOnce(t *testing.T) {
-	opt, _ := options(t, "patient")
-	opt.Grace = time.Millisecond
-	wrote := make(chan struct{}, 8)
-	opt.Outputs[0].Format.Write = func(w io.Writer, p *export.Profile) error {
-		defer func() { wrote <- struct{}{} }()
-		return plain.Write(w, p)
-	}
-	done, _ := follow(t, opt)
-	syscall.Kill(os.Getpid(), syscall.SIGINT)
-	<-wrote // without names
-	<-wrote // with
-	select {
-	case <-done:
-		t.Fatal("the tool did not wait for the command")
-	default:
-	}
-	syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	res := <-done
-	if res.ExitCode != 7 || !strings.Contains(content(t, opt.Outputs[0].Path), "bb!500") {
-		t.Errorf("exit code %d, %s", res.ExitCode, content(t, opt.Outputs[0].Path))
-	}
-}
-
-// A second INT while names are looked up ends at once, and the file is whole.
-func TestInterruptTwice(t *testing.T) {
-	opt, _ := options(t, "patient")
-	opt.Grace = time.Millisecond
-	n := &slowNamer{entered: make(chan struct{}), release: make(chan struct{})}
-	opt.Namer = n
-	done, _ := follow(t, opt)
-	syscall.Kill(os.Getpid(), syscall.SIGINT)
-	<-n.entered
-	pid := childPID(t)
-	syscall.Kill(os.Getpid(), syscall.SIGINT)
-	res := <-done
-	if res.ExitCode != 130 {
-		t.Errorf("exit code %d", res.ExitCode)
-	}
-	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "libc.so.6+0x500") || !strings.Contains(got, "x4") {
-		t.Errorf("got %s", got)
-	}
-	left, _ := os.ReadDir(filepath.Dir(opt.Outputs[0].Path))
-	if len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
-	close(n.release)
-	syscall.Kill(pid, syscall.SIGKILL) // the tool leaves the command alone
-}
-
-type slowNamer struct {
-	once             sync.Once
-	entered, release chan struct{}
-}
-
-func (n *slowNamer) Name(string, string, uint64) (string, bool) {
-	n.once.Do(func() { close(n.entered) })
-	<-n.release
-	return "late", true
-}
-
-func (n *slowNamer) Function(string, string, uint64) (uint64, uint64, bool) { return 0, 0, false }
-
-// childPID is the one child this test process has.
-func childPID(t *testing.T) int {
-	t.Helper()
-	tasks, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, f := range tasks {
-		b, _ := os.ReadFile(f)
-		var pid int
-		if n, _ := fmt.Sscan(string(b), &pid); n == 1 {
-			return pid
-		}
-	}
-	t.Fatal("no child")
-	return 0
-}
-
-func TestDuration(t *testing.T) {
-	opt, _ := options(t, "patient")
-	opt.Duration = time.Millisecond
-	wrote := make(chan struct{}, 1)
-	opt.Outputs[0].Format.Write = func(w io.Writer, p *export.Profile) error {
-		defer func() { wrote <- struct{}{} }()
-		return plain.Write(w, p)
-	}
-	done, _ := follow(t, opt)
-	<-wrote
-	syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	if res := <-done; res.ExitCode != 7 || len(res.Profile.Stats.Notes) != 0 || res.Profile.Stats.Samples != 5 {
-		t.Errorf("%+v", res)
 	}
 }
 

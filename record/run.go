@@ -29,8 +29,8 @@ func Run(opt Options) (*Result, error) {
 	}
 	srv, err := listen(opt.SocketDir, opt.KeepProbe)
 	if err != nil {
-		return nil, &Refusal{What: "cannot make the profiler's socket: " + reason(err), Where: opt.SocketDir,
-			Remedy: "set TMPDIR to a directory you may write to", Code: ExitRefused}
+		return nil, &Refusal{What: "cannot listen for the profiler: " + reason(err), Where: opt.SocketDir,
+			Remedy: listenRemedy, Code: ExitRefused}
 	}
 	defer srv.close()
 	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
@@ -147,6 +147,9 @@ func (r *run) begin() error {
 	for _, line := range Blockers(r.opt.Env) {
 		r.opt.Say(line)
 	}
+	if line := r.opt.unfit(); line != "" {
+		r.opt.Say(line)
+	}
 	r.cmd = exec.Command(r.opt.Command[0], r.opt.Command[1:]...)
 	if runtime.GOOS == "windows" && errors.Is(r.cmd.Err, exec.ErrDot) {
 		r.cmd.Err = nil // the command prompt looks in the current directory too
@@ -166,10 +169,15 @@ func (r *run) begin() error {
 
 func cannotStart(command string, err error) *Refusal {
 	var e *exec.Error
-	if errors.Is(err, os.ErrNotExist) || errors.As(err, &e) && errors.Is(e.Err, exec.ErrNotFound) {
+	absent := errors.Is(err, os.ErrNotExist) || errors.As(err, &e) && errors.Is(e.Err, exec.ErrNotFound)
+	if absent && !unnamed(command) {
 		return &Refusal{What: "command not found", Where: command, Remedy: "check the name and PATH", Code: ExitNotFound}
 	}
-	return &Refusal{What: "cannot run: " + reason(err), Where: command, Remedy: "check that it is an executable file", Code: ExitCannotRun}
+	what, remedy := startRemedy(command, err)
+	if what == "" {
+		what = reason(err)
+	}
+	return &Refusal{What: "cannot run: " + what, Where: command, Remedy: remedy, Code: ExitCannotRun}
 }
 
 // exitCode is the code a shell would give: 128+n for a command ended by

@@ -6,12 +6,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/fakeprof"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/wire"
 )
@@ -39,10 +38,6 @@ func target(what string) int {
 		io.Copy(os.Stdout, os.Stdin)
 		fmt.Fprintln(os.Stderr, "to stderr")
 		return 0
-	case "killed":
-		send(greet, samples(10)).Write([]byte{byte(wire.TypeNote), 9, 'h', 'a'}) // half a message
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		time.Sleep(time.Minute)
 	case "garbage":
 		send(greet, samples(2)).Write([]byte{byte(wire.TypeNote), 1, 9})
 		return 0
@@ -52,8 +47,6 @@ func target(what string) int {
 		child.Env = append(os.Environ(), envTarget+"=exit")
 		child.Run()
 		return 0
-	case "patient":
-		return patient()
 	case "endless":
 		return endless()
 	case "env":
@@ -64,23 +57,14 @@ func target(what string) int {
 		}
 		return 0
 	}
+	if f := unixTargets[what]; f != nil {
+		return f()
+	}
 	return 99
 }
 
-// patient goes on through two INTs, echoes every signal, and ends at TERM.
-func patient() int {
-	c := make(chan os.Signal, 8)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM)
-	conn := send(greet, samples(4))
-	defer conn.Close()
-	for s := range c {
-		fmt.Println(s)
-		if s == syscall.SIGTERM {
-			return 7
-		}
-	}
-	return 98
-}
+// unixTargets are those that need signals; there are none elsewhere.
+var unixTargets = map[string]func() int{}
 
 // endless samples until the tool wants no more, says so and ends.
 func endless() int {
@@ -96,7 +80,7 @@ func endless() int {
 }
 
 func dialTool() net.Conn {
-	c, err := net.Dial("unix", os.Getenv(EnvSocket))
+	c, err := fakeprof.Dial(os.Getenv(EnvSocket))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(97)

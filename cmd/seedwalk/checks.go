@@ -1,61 +1,34 @@
 package main
 
 import (
-	"debug/elf"
+	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/internal/program"
 	"github.com/seedwalk/seedwalk/record"
 )
 
-// machines are the architectures there is a profiler for.
-var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
-
-// sampleSignal is the signal that stops a thread for its sample: SIGRTMIN+5 of
-// the C library (34+5). The CLR's own is SIGRTMIN.
-const sampleSignal = 39
+// What is checked on every platform; checks_unix.go and checks_windows.go have
+// the rest.
 
 func checkLibrary(p *patient) finding {
+	const name = "profiler library"
 	if _, err := os.Stat(p.profiler); err != nil {
-		return finding{"profiler library", bad, err.Error(), "build it (make), or say where it is: --profiler PATH or SEEDWALK_PROFILER"}
+		return finding{name, bad, err.Error(), "build it (make), or say where it is: --profiler PATH or SEEDWALK_PROFILER"}
 	}
-	if why := libraryProblem(p.profiler, machines[runtime.GOARCH]); why != "" {
-		return finding{"profiler library", bad, p.profiler + ": " + why, "build it for this machine"}
+	if why := libraryProblem(p.profiler); why != "" {
+		return finding{name, bad, p.profiler + ": " + why, "build it for this machine"}
 	}
-	return finding{"profiler library", good, p.profiler, ""}
+	return finding{name, good, p.profiler, ""}
 }
 
-// checkLoads lets the dynamic loader load the library into a process that does
-// nothing: missing libraries and symbols show there as they would in the CLR,
-// where nobody sees them.
-func checkLoads(p *patient) finding {
-	const name = "library loads"
-	path, err := filepath.Abs(p.profiler)
-	if err != nil || libraryProblem(path, machines[runtime.GOARCH]) != "" {
-		return finding{} // said already
-	}
-	idle, err := exec.LookPath("true")
-	if err != nil {
-		return finding{name, note, "not tried: no program `true`", ""}
-	}
-	cmd := exec.Command(idle)
-	cmd.Env = []string{"LD_PRELOAD=" + path, "LD_BIND_NOW=1"}
-	out, err := cmd.CombinedOutput()
-	if err != nil || len(out) > 0 {
-		why := strings.TrimSpace(string(out))
-		if why == "" {
-			why = err.Error()
-		}
-		line, _, _ := strings.Cut(why, "\n")
-		return finding{name, bad, line, "install what is missing, or build the library on this machine"}
-	}
-	return finding{name, good, "the dynamic loader takes it", ""}
+func libraryProblem(path string) string {
+	return program.LibraryProblem(path, runtime.GOOS, runtime.GOARCH)
 }
 
 func checkRuntime(p *patient) finding {
@@ -65,24 +38,27 @@ func checkRuntime(p *patient) finding {
 		if len(p.command) > 0 {
 			return finding{name, note, "none found in the usual places", "the command must bring its own"}
 		}
-		return finding{name, note, "none found (DOTNET_ROOT, dotnet on PATH, /usr/share/dotnet, /usr/lib/dotnet, ~/.dotnet)",
+		return finding{name, note, "none found (" + usualPlaces + ")",
 			"set DOTNET_ROOT, or record a program that brings its own runtime"}
 	}
-	var lines, old []string
+	var lines []string
+	old := 0
 	for _, r := range found {
 		version := r.Version
 		if version == "" {
 			version = "unknown version"
 		}
-		if tooOld(r.Version) {
-			old = append(old, version)
+		if program.TooOld(r.Version, runtime.GOOS) {
+			version += " (too old)"
+			old++
 		}
 		lines = append(lines, fmt.Sprintf("%s (%s)", version, r.From))
 	}
-	if len(old) == len(found) {
-		return finding{name, bad, strings.Join(lines, ", ") + " is too old", "install .NET Core 3.0 or later: earlier ones cannot be suspended by a profiler"}
+	detail := strings.Join(lines, ", ")
+	if old == len(found) {
+		return finding{name, bad, detail, fmt.Sprintf("install %s or later: %s", program.Least(runtime.GOOS), whyLeast)}
 	}
-	return finding{name, good, strings.Join(lines, ", "), ""}
+	return finding{name, good, detail, ""}
 }
 
 func checkEnvironment(p *patient) finding {
@@ -93,58 +69,10 @@ func checkEnvironment(p *patient) finding {
 	if lines := record.Blockers(p.env); len(lines) > 0 {
 		return finding{name, bad, strings.Join(lines, "; "), "unset it for the command to record"}
 	}
+	if line := record.FrameworkProfiler(p.env); line != "" {
+		return finding{name, note, line, ""}
+	}
 	return finding{name, good, "no other profiler, diagnostics are not switched off", ""}
-}
-
-// checkSignal asks a child, which sees what a recorded command would see.
-func checkSignal(*patient) finding {
-	name := fmt.Sprintf("signal %d", sampleSignal)
-	b, err := exec.Command("cat", "/proc/self/status").Output()
-	if err != nil {
-		return finding{name, note, "cannot tell: " + err.Error(), ""}
-	}
-	if field := heldBack(string(b), sampleSignal); field != "" {
-		return finding{name, bad, field + " in new processes: threads could not be stopped for a sample", "start from a shell that neither blocks nor ignores it"}
-	}
-	return finding{name, good, "free", ""}
-}
-
-// heldBack reads proc(5)'s status: whether a signal is blocked or ignored.
-func heldBack(status string, signal int) string {
-	for _, line := range strings.Split(status, "\n") {
-		key, value, _ := strings.Cut(line, ":")
-		mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-		if err != nil || mask>>(signal-1)&1 == 0 {
-			continue
-		}
-		switch key {
-		case "SigBlk":
-			return "blocked"
-		case "SigIgn":
-			return "ignored"
-		}
-	}
-	return ""
-}
-
-func checkSocket(*patient) finding {
-	const name = "socket"
-	dir, err := os.MkdirTemp("", "seedwalk-doctor-")
-	if err != nil {
-		return finding{name, bad, err.Error(), "set TMPDIR to a directory you may write to"}
-	}
-	defer os.RemoveAll(dir)
-	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
-	if err != nil {
-		return finding{name, bad, err.Error(), "set TMPDIR to a directory with a short name on a local disk"}
-	}
-	defer l.Close()
-	c, err := net.Dial("unix", l.Addr().String())
-	if err != nil {
-		return finding{name, bad, err.Error(), "set TMPDIR to another directory"}
-	}
-	c.Close()
-	return finding{name, good, "in " + os.TempDir(), ""}
 }
 
 func checkOutput(*patient) finding {
@@ -178,37 +106,67 @@ func checkCommand(p *patient) finding {
 		return finding{}
 	}
 	path, err := exec.LookPath(p.command[0])
+	if errors.Is(err, exec.ErrDot) && runtime.GOOS == "windows" {
+		err = nil // record runs it all the same
+	}
 	if err != nil {
 		return finding{name, bad, err.Error(), "check the name and PATH"}
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	f, err := elf.Open(path)
+	f, err := program.Open(path)
 	if err != nil {
-		return finding{name, note, path + " is no native program (a script?): the .NET processes it starts are recorded", ""}
+		return finding{name, bad, err.Error(), "check that you may read it"}
 	}
-	defer f.Close()
-	if f.Machine != machines[runtime.GOARCH] {
-		return finding{name, bad, fmt.Sprintf("%s is for %v", path, f.Machine), "the profiler library must be for the same machine"}
-	}
-	return describeProgram(path)
+	return describeProgram(&f, runtime.GOOS, runtime.GOARCH)
 }
 
-// describeProgram says what kind of .NET program a native one is.
-func describeProgram(path string) finding {
+// describeProgram says what kind of .NET program a file is, on a system.
+func describeProgram(f *program.File, goos, goarch string) finding {
 	const name = "command"
-	base := strings.TrimSuffix(path, filepath.Ext(path))
-	_, errConfig := os.Stat(base + ".runtimeconfig.json")
-	_, errCLR := os.Stat(filepath.Join(filepath.Dir(path), "libcoreclr.so"))
-	version := runtimeVersion(path)
-	switch {
-	case tooOld(version):
-		return finding{name, bad, path + " is .NET " + version, "it is too old: .NET Core 3.0 or later can be recorded"}
-	case filepath.Base(path) == "dotnet":
-		return finding{name, good, path + " is the .NET launcher", ""}
-	case isBundle(path) || errConfig == nil || errCLR == nil:
-		return finding{name, good, strings.TrimSpace(path + " is a .NET program " + version), ""}
+	if why, remedy := record.Unfit(f, goos, goarch); why != "" {
+		return finding{name, bad, f.Path + " " + why, remedy}
 	}
-	return finding{name, note, path + " does not look like a .NET program", "that is fine if it hosts or starts one"}
+	if f.Format != program.FormatOf(goos) {
+		return finding{name, note, f.Path + " is no native program (a script?): the .NET processes it starts are recorded", ""}
+	}
+	version := bundledVersion(f, goos)
+	switch {
+	case program.TooOld(version, goos):
+		return finding{name, bad, f.Path + " is .NET " + version, fmt.Sprintf("it is too old: %s or later can be recorded", program.Least(goos))}
+	case isMuxer(f.Path):
+		return finding{name, good, f.Path + " is the .NET launcher", ""}
+	case version != "" || program.IsLauncher(f.Path) || beside(f.Path, ".runtimeconfig.json"):
+		return finding{name, good, strings.TrimSpace(f.Path + " is a .NET program " + version), ""}
+	case f.Mscoree:
+		return finding{name, note, f.Path + " starts the .NET Framework (it imports mscoree.dll)", "the Framework's processes are not recorded, those of " + program.Least(goos) + " or later are"}
+	}
+	return finding{name, note, f.Path + " does not look like a .NET program", "that is fine if it hosts or starts one"}
+}
+
+// bundledVersion is the version of the runtime that a program brings along: in
+// its folder or in itself, "" if it brings none or it is not known.
+func bundledVersion(f *program.File, goos string) string {
+	own := filepath.Join(filepath.Dir(f.Path), program.RuntimeName(goos))
+	if _, err := os.Stat(own); err == nil {
+		return program.RuntimeVersion(own)
+	}
+	if f.Format == program.ELF {
+		return program.MarkedVersion(f.Path)
+	}
+	return "" // the version in a program of Windows is its own
+}
+
+// isMuxer: the launcher of programs in files of their own bears no mark.
+func isMuxer(path string) bool {
+	base := filepath.Base(path)
+	return base == "dotnet" || strings.EqualFold(base, "dotnet.exe")
+}
+
+// beside reports whether there is a file of the program's name with another
+// ending.
+func beside(path, ending string) bool {
+	_, err := os.Stat(strings.TrimSuffix(path, filepath.Ext(path)) + ending)
+	return err == nil
 }

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/fakeprof"
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 	"github.com/seedwalk/seedwalk/record"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/wire"
@@ -28,12 +29,22 @@ func TestMain(m *testing.M) {
 	case "target":
 		os.Exit(target())
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, f := range atEnd {
+		f()
+	}
+	os.Exit(code)
 }
+
+// atEnd takes away what all tests have used.
+var atEnd []func()
+
+// withSignals is a target that tells of signals, where there are any.
+var withSignals func() int
 
 // target speaks the profiler's part for a moment.
 func target() int {
-	c, err := net.Dial("unix", os.Getenv(record.EnvSocket))
+	c, err := fakeprof.Dial(os.Getenv(record.EnvSocket))
 	if err != nil {
 		return 97
 	}
@@ -48,7 +59,7 @@ func target() int {
 	}
 	if os.Getenv("SEEDWALK_TEST_SIGNALS") != "" {
 		c.Write(w.Bytes())
-		return echoSignals()
+		return withSignals()
 	}
 	w.Bye("exit")
 	c.Write(w.Bytes())
@@ -63,7 +74,7 @@ func tool(t *testing.T, args ...string) (stdout, stderr string, code int, dir st
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir = t.TempDir()
+	dir = tempdir.New(t)
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "SEEDWALK_PROFILER="+exe)
@@ -148,8 +159,7 @@ func TestWrongUse(t *testing.T) {
 		{"unknown format", []string{"record", "--format", "svg", "--", "x"}, 2, `no format "svg"`},
 		{"output twice", []string{"record", "--output", "a.html,a.html", "--", "x"}, 2, "named twice"},
 		{"formats that do not pair", []string{"record", "--output", "a,b,c", "--format", "html,pprof", "--", "x"}, 2, "2 formats for 3 outputs"},
-		{"no directory", []string{"record", "--output", "none/a.html", "--", "x"}, 125, "mkdir -p none"},
-		{"no permission, root or not", []string{"record", "--output", "/sys/a.html", "--", "x"}, 125, "permission denied; choose a directory you may write to"},
+		{"no directory", []string{"record", "--output", "none/a.html", "--", "x"}, 125, "make the directory first: mkdir "},
 		{"no such program", []string{"record", "--", "no-such-program"}, 127, "command not found"},
 		{"no such profiler", []string{"record", "--profiler", "none.so", "--", "x"}, 125, "none.so"},
 	}

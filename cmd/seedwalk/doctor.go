@@ -13,8 +13,8 @@ import (
 const doctorHelp = `Usage: seedwalk doctor [--json] [--profiler PATH] [-- COMMAND]
 
 Says in one screen what would stop a recording here: the profiler library, the .NET runtime,
-environment variables, the sampling signal, the places to write to. With a command it also
-looks at what "seedwalk record -- COMMAND" would run. Nothing is recorded.
+environment variables, how threads are stopped and samples sent, the place to write to. With
+a command it also looks at what "seedwalk record -- COMMAND" would run. Nothing is recorded.
 
 Examples:
   seedwalk doctor
@@ -47,9 +47,6 @@ type patient struct {
 	command  []string
 	env      []string
 }
-
-// checks in the order they are shown.
-var checks = []func(*patient) finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkEnvironment, checkSignal, checkSocket, checkOutput, checkCommand}
 
 func runDoctor(args []string) int {
 	set := flag.NewFlagSet("doctor", flag.ContinueOnError)

@@ -8,6 +8,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/program"
+	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/tinype"
 )
 
 func findings(t *testing.T, args ...string) (map[string]finding, int) {
@@ -30,7 +34,7 @@ func TestDoctorSeesAWrongLibrary(t *testing.T) {
 	if code != exitWrong || m["profiler library"].Status != bad {
 		t.Errorf("exit code %d, %+v", code, m)
 	}
-	for _, c := range []string{"system", "environment", "signal 39", "socket", "output"} {
+	for _, c := range checksHere {
 		if m[c].Status != good {
 			t.Errorf("%+v", m[c])
 		}
@@ -46,30 +50,32 @@ func TestDoctorEnvironment(t *testing.T) {
 }
 
 func TestDoctorCommand(t *testing.T) {
-	dir := t.TempDir()
-	script := filepath.Join(dir, "script")
-	os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755)
-	mark := make([]byte, len(bundleMark))
-	for i, b := range bundleMark {
-		mark[i] = ^b
-	}
-	elfBytes, err := os.ReadFile(self(t))
+	dir := tempdir.New(t)
+	own, err := os.ReadFile(self(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	launcher, old := filepath.Join(dir, "launcher"), filepath.Join(dir, "old")
-	os.WriteFile(launcher, append(elfBytes[:len(elfBytes):len(elfBytes)], mark...), 0o755)
-	os.WriteFile(old, append([]byte("\x7fELF"), 1), 0o755)
+	script, exe := "script", ""
+	if runtime.GOOS == "windows" {
+		script, exe = "script.cmd", ".exe"
+	}
+	file := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	cases := []struct {
 		name, command string
 		status        status
 		want          string
 	}{
-		{"script", script, note, "a script?"},
+		{"script", file(script, []byte("#!/bin/sh\n")), note, "a script?"},
 		{"other program", self(t), note, "does not look like"},
-		{"launcher", launcher, good, "is a .NET program"},
+		{"launcher", file("launcher"+exe, append(own[:len(own):len(own)], program.Mark()...)), good, "is a .NET program"},
 		{"not there", "no-such-program", bad, "not found"},
-		{"damaged", old, note, "no native program"},
+		{"damaged", file("old"+exe, own[:5]), note, "no native program"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,35 +87,47 @@ func TestDoctorCommand(t *testing.T) {
 	}
 }
 
-func TestRuntimeVersion(t *testing.T) {
-	for _, pad := range []int{0, 100, 1<<20 - 70, 1<<20 - 64, 1<<20 - 30, 1 << 20, 3 << 20} {
-		path := filepath.Join(t.TempDir(), "lib")
-		text := strings.Repeat("x", pad) + versionMark[:6] + versionMark + "9.0.525.21509 @Commit: " + strings.Repeat("y", 100)
-		os.WriteFile(path, []byte(text), 0o644)
-		if got := runtimeVersion(path); got != "9.0.525.21509" {
-			t.Errorf("at %d: %q", pad, got)
+// What doctor says of programs of Windows, on any system.
+func TestDescribeWindowsProgramsGolden(t *testing.T) {
+	launcher := append(tinype.Image{}.Bytes(), program.Mark()...)
+	managed := map[string][]string{"mscoree.dll": {"_CorExeMain"}}
+	var found []finding
+	for _, c := range []struct {
+		name   string
+		data   []byte
+		beside map[string][]byte
+	}{
+		{"launcher.exe", launcher, nil},
+		{"dotnet.exe", tinype.Image{}.Bytes(), nil},
+		{"configured.exe", tinype.Image{}.Bytes(), map[string][]byte{"configured.runtimeconfig.json": {}}},
+		{"own-runtime.exe", launcher, map[string][]byte{"coreclr.dll": tinype.Image{Version: [4]uint16{9, 0, 525, 21509}}.Bytes()}},
+		{"old-runtime.exe", launcher, map[string][]byte{"coreclr.dll": tinype.Image{Version: [4]uint16{1, 1, 13, 0}}.Bytes()}},
+		{"service.exe", tinype.Image{}.Bytes(), nil},
+		{"framework.exe", tinype.Image{Machine: 0x14c, Managed: true, Imports: managed}.Bytes(), nil},
+		{"framework-host.exe", tinype.Image{Imports: map[string][]string{"mscoree.dll": {"CLRCreateInstance"}}}.Bytes(), nil},
+		{"bits32.exe", tinype.Image{Machine: 0x14c}.Bytes(), nil},
+		{"launcher32.exe", append(tinype.Image{Machine: 0x14c}.Bytes(), program.Mark()...), nil},
+		{"arm64.exe", tinype.Image{Machine: 0xaa64}.Bytes(), nil},
+		{"start.cmd", []byte("@echo off\r\n"), nil},
+		{"cut.exe", []byte("MZ"), nil},
+	} {
+		dir := tempdir.New(t)
+		for name, data := range c.beside {
+			os.WriteFile(filepath.Join(dir, name), data, 0o644)
 		}
-	}
-}
-
-func TestTooOld(t *testing.T) {
-	for version, want := range map[string]bool{"": false, "x": false, "2.1.0": true, "4.6.26515.7": true, "4.700.19.46205": false, "5.0.1": false,
-		"9.0.525": false, "10.0.9": false} {
-		if tooOld(version) != want {
-			t.Errorf("%q: %v", version, !want)
+		path := filepath.Join(dir, c.name)
+		os.WriteFile(path, c.data, 0o755)
+		f, err := program.Open(path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		got := describeProgram(&f, "windows", "amd64")
+		got.Detail = strings.ReplaceAll(got.Detail, path, c.name)
+		found = append(found, got)
 	}
-}
-
-func TestHeldBack(t *testing.T) {
-	const status = "Name:\tcat\nSigQ:\t0/127\nSigPnd:\t0000004000000000\nSigBlk:\t%b\nSigIgn:\t%i\nSigCgt:\t0000004000000000\n"
-	const on, off = "0000004000000000", "0000003fffffffff"
-	for _, c := range []struct{ blk, ign, want string }{{off, off, ""}, {on, off, "blocked"}, {off, on, "ignored"}} {
-		s := strings.NewReplacer("%b", c.blk, "%i", c.ign).Replace(status)
-		if got := heldBack(s, 39); got != c.want {
-			t.Errorf("%+v: %q", c, got)
-		}
-	}
+	var b bytes.Buffer
+	printFindings(&b, found)
+	golden(t, filepath.Join("testdata", "doctor-windows-programs.txt"), b.String())
 }
 
 func TestFindingsOnOneScreen(t *testing.T) {
@@ -119,8 +137,5 @@ func TestFindingsOnOneScreen(t *testing.T) {
 		"A recording would not work here; see the lines marked BAD.\n"
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
-	}
-	if _, ok := machines[runtime.GOARCH]; !ok {
-		t.Errorf("this machine's architecture has no profiler")
 	}
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -12,7 +14,11 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 )
+
+func init() { withSignals = echoSignals }
 
 // echoSignals is a target that tells of every signal and ends at TERM.
 func echoSignals() int {
@@ -68,7 +74,7 @@ func expect(t *testing.T, r *bufio.Reader, text string) string {
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	master, slave := openTerminal(t)
 	exe := self(t)
-	out := filepath.Join(t.TempDir(), "a.folded")
+	out := filepath.Join(tempdir.New(t), "a.folded")
 	cmd := exec.Command(exe, "record", "--output", out, "--", exe)
 	cmd.Env = append(os.Environ(), "SEEDWALK_TEST_AS=tool", "SEEDWALK_TEST_SIGNALS=1", "SEEDWALK_PROFILER="+exe)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
@@ -97,5 +103,13 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	}
 	if b, err := os.ReadFile(out); err != nil || !strings.HasSuffix(string(b), " 7\n") {
 		t.Errorf("%v, %q", err, b)
+	}
+}
+
+// Not even root may write there.
+func TestNoPermission(t *testing.T) {
+	_, errOut, code, _ := tool(t, "record", "--output", "/sys/a.html", "--", "x")
+	if code != 125 || !strings.HasSuffix(errOut, "permission denied; choose a directory you may write to with --output\n") {
+		t.Errorf("exit code %d, %q", code, errOut)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 	"github.com/seedwalk/seedwalk/internal/tinyelf"
 )
 
@@ -15,7 +16,7 @@ const tinyRow = `{"b":"tiny","pc":"0x1001","fde":["0x1001","0x1004"],"sig":0,"cf
 // tinyFolder holds rows, their image, and an image whose program is broken.
 func tinyFolder(t *testing.T, row string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	for name, data := range map[string][]byte{"rows.jsonl": []byte(row), "x86_64_tiny.elf": tinyelf.Image(),
 		"broken.so": tinyelf.ImageWith([]byte{0x3c, 0, 0}), "text": []byte("hello")} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/internal/program"
+)
+
+// checks in the order they are shown.
+var checks = []func(*patient) finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkEnvironment, checkThreads, checkPort, checkOutput, checkCommand}
+
+const (
+	usualPlaces = `DOTNET_ROOT, dotnet on PATH, %ProgramFiles%\dotnet, %LocalAppData%\Microsoft\dotnet`
+	whyLeast    = "earlier ones have not the interfaces of profiling that are needed"
+)
+
+// runtimeFolders are where installers put .NET for 64-bit programs.
+func runtimeFolders() (out []string) {
+	for _, f := range []struct{ variable, below string }{{"ProgramFiles", "dotnet"}, {"ProgramW6432", "dotnet"}, {"LocalAppData", `Microsoft\dotnet`}} {
+		if root := os.Getenv(f.variable); root != "" {
+			out = append(out, filepath.Join(root, f.below))
+		}
+	}
+	return out
+}
+
+func checkSystem(*patient) finding {
+	v := windows.RtlGetVersion()
+	detail := fmt.Sprintf("Windows %d.%d.%d, %s, %d CPUs; no special rights are needed", v.MajorVersion, v.MinorVersion, v.BuildNumber, runtime.GOARCH, runtime.NumCPU())
+	if runtime.GOARCH != "amd64" {
+		return finding{"system", bad, detail, "there is a profiler for x86-64 only"}
+	}
+	return finding{"system", good, detail, ""}
+}
+
+const (
+	dllRemedy = "put what is missing beside the library or on PATH"
+	loadWait  = time.Minute
+)
+
+// checkLoads names what the library imports and this machine has not, which the
+// loader's own error does not, and then lets a process of its own load it: in
+// the CLR nobody would see the failure.
+func checkLoads(p *patient) finding {
+	const name = "library loads"
+	path, err := filepath.Abs(p.profiler)
+	if err != nil || libraryProblem(path) != "" {
+		return finding{} // said already
+	}
+	missing, err := program.Missing(path, dllsBeside(filepath.Dir(path)))
+	if err != nil {
+		return finding{name, bad, err.Error(), "build the library anew"}
+	}
+	if len(missing) > 0 {
+		return finding{name, bad, "missing: " + strings.Join(missing, ", "), dllRemedy}
+	}
+	if why := loadInChild(path); why != "" {
+		return finding{name, bad, why, "build the library on this machine, or see what keeps it from being loaded (a virus scanner?)"}
+	}
+	return finding{name, good, "the loader takes it", ""}
+}
+
+// dllsBeside resolves DLLs as the loader does for a library in dir.
+func dllsBeside(dir string) func(string) (func(string) bool, bool) {
+	return func(dll string) (func(string) bool, bool) {
+		h, err := windows.LoadLibraryEx(filepath.Join(dir, dll), 0, windows.LOAD_WITH_ALTERED_SEARCH_PATH)
+		if err != nil {
+			h, err = windows.LoadLibrary(dll)
+		}
+		if err != nil {
+			return nil, false
+		}
+		return func(name string) bool {
+			_, err := windows.GetProcAddress(h, name)
+			return err == nil
+		}, true
+	}
+}
+
+// envLoad makes this program load a library and do nothing else.
+const envLoad = "SEEDWALK_DOCTOR_LOAD"
+
+func init() {
+	path := os.Getenv(envLoad)
+	if path == "" {
+		return
+	}
+	if _, err := windows.LoadLibraryEx(path, 0, windows.LOAD_WITH_ALTERED_SEARCH_PATH); err != nil {
+		fmt.Println(strings.TrimRight(err.Error(), "\r\n."))
+		os.Exit(exitWrong)
+	}
+	os.Exit(exitOK)
+}
+
+// loadInChild says why a process could not load the library, "" if it could.
+func loadInChild(path string) string {
+	exe, err := os.Executable()
+	if err != nil {
+		return err.Error()
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), envLoad+"="+path)
+	stop := time.AfterFunc(loadWait, func() { cmd.Process.Kill() })
+	defer stop.Stop()
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return ""
+	case len(out) > 0:
+		return strings.TrimSpace(string(out))
+	case errors.As(err, &exit):
+		return fmt.Sprintf("a process that loads it ends with %#x", uint32(exit.ExitCode()))
+	}
+	return err.Error()
+}
+
+// checkThreads suspends a thread, as sampling does: security software may keep
+// processes from it.
+func checkThreads(*patient) finding {
+	const name = "rights"
+	if what, err := suspendOne(); err != nil {
+		return finding{name, bad, fmt.Sprintf("a thread of one's own cannot be sampled: %s: %v", what, err), "see what keeps processes from suspending threads (security software, a sandbox)"}
+	}
+	return finding{name, good, "threads can be suspended and their registers read", ""}
+}
+
+var (
+	kernel32         = windows.NewLazySystemDLL("kernel32.dll")
+	procCreateThread = kernel32.NewProc("CreateThread")
+	procSleep        = kernel32.NewProc("Sleep")
+	procSuspend      = kernel32.NewProc("SuspendThread")
+	procGetContext   = kernel32.NewProc("GetThreadContext")
+)
+
+const (
+	contextBytes  = 1232
+	contextFlags  = 0x30     // place of ContextFlags
+	contextFull   = 0x10000b // CONTEXT_FULL of x86-64
+	threadSleepMS = 10_000   // longer than the check takes
+)
+
+// suspendOne suspends a thread that sleeps, reads its registers and resumes it.
+// what is the call that failed.
+func suspendOne() (what string, err error) {
+	var tid uint32
+	h, _, err := procCreateThread.Call(0, 0, procSleep.Addr(), threadSleepMS, 0, uintptr(unsafe.Pointer(&tid)))
+	if h == 0 {
+		return "CreateThread", err
+	}
+	windows.CloseHandle(windows.Handle(h))
+	const rights = windows.THREAD_SUSPEND_RESUME | windows.THREAD_GET_CONTEXT | windows.THREAD_QUERY_INFORMATION
+	thread, err := windows.OpenThread(rights, false, tid)
+	if err != nil {
+		return "OpenThread", err
+	}
+	defer windows.CloseHandle(thread)
+	if before, _, err := procSuspend.Call(uintptr(thread)); uint32(before) == 1<<32-1 {
+		return "SuspendThread", err
+	}
+	context := make([]byte, contextBytes+16)
+	context = context[-uintptr(unsafe.Pointer(&context[0]))&15:] // 16-aligned
+	*(*uint32)(unsafe.Pointer(&context[contextFlags])) = contextFull
+	got, _, errContext := procGetContext.Call(uintptr(thread), uintptr(unsafe.Pointer(&context[0])))
+	if _, err := windows.ResumeThread(thread); err != nil {
+		return "ResumeThread", err
+	}
+	if got == 0 {
+		return "GetThreadContext", errContext
+	}
+	return "", nil
+}
+
+// checkPort connects to a port of this machine, as the profiler does.
+func checkPort(*patient) finding {
+	const name, remedy = "loopback port", "allow connections to 127.0.0.1 (firewall, security software)"
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return finding{name, bad, err.Error(), remedy}
+	}
+	defer l.Close()
+	c, err := net.DialTimeout("tcp4", l.Addr().String(), 20*time.Second)
+	if err != nil {
+		return finding{name, bad, err.Error(), remedy}
+	}
+	c.Close()
+	return finding{name, good, "127.0.0.1 can be connected to", ""}
+}

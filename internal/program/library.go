@@ -1,0 +1,114 @@
+package program
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// entry is what the CLR calls in a profiler library.
+const entry = "DllGetClassObject"
+
+// tlsLimit is the thread-local storage an ELF library may have and still be
+// loaded into a running process, bytes: the dynamic loader's spare room is
+// small, and the CLR takes some.
+const tlsLimit = 1024
+
+// LibraryProblem says why path could not serve as a profiler on a system, named
+// as GOOS and GOARCH are; "" if nothing is to be seen.
+func LibraryProblem(path, goos, goarch string) string {
+	f, err := Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	want := FormatOf(goos)
+	switch {
+	case f.Err != nil:
+		return f.Err.Error()
+	case f.Format != want:
+		return fmt.Sprintf("it is %v, not %v", f.Format, want)
+	case f.Arch != goarch:
+		return fmt.Sprintf("it is for %s, this machine is %s", f.Machine, goarch)
+	}
+	var found bool
+	if f.Format == PE {
+		found, err = exportsPE(path)
+	} else {
+		found, err = exportsELF(path)
+	}
+	switch {
+	case err != nil:
+		return err.Error()
+	case !found:
+		return "it does not export " + entry
+	}
+	return ""
+}
+
+func exportsELF(path string) (bool, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if f.Type != elf.ET_DYN {
+		return false, errors.New("it is no shared library")
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_TLS && p.Memsz > tlsLimit {
+			return false, fmt.Errorf("it has %d bytes of thread-local storage: dlopen would fail", p.Memsz)
+		}
+	}
+	symbols, err := f.DynamicSymbols()
+	for _, s := range symbols {
+		if s.Name == entry && s.Section != elf.SHN_UNDEF {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+func exportsPE(path string) (bool, error) {
+	f, err := pe.Open(path)
+	if err != nil {
+		return false, err
+	}
+	exports, err := f.Exports()
+	for i := range exports {
+		if exports[i].Name == entry {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// Missing lists what an image of Windows imports and resolve does not have: DLLs,
+// and functions as NAME of DLL. resolve returns whether there is a DLL, and
+// whether it has a function of a name.
+func Missing(path string, resolve func(dll string) (function func(name string) bool, ok bool)) ([]string, error) {
+	f, err := pe.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	imports, err := f.Imports()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range imports {
+		has, ok := resolve(imports[i].DLL)
+		if !ok {
+			out = append(out, imports[i].DLL)
+			continue
+		}
+		for _, name := range imports[i].Names {
+			if !has(name) {
+				out = append(out, name+" of "+strings.ToLower(imports[i].DLL))
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,153 @@
+// Package program says of a file what a profiler's user must know of it: what
+// machine it is for, and whether it can serve as a profiler library or start a
+// .NET process. It reads ELF and PE files on any system.
+//
+// Sources: the ELF specification; Microsoft, "PE Format"; dotnet/runtime
+// src/native/corehost/apphost/bundle_marker.c (the mark of .NET launchers).
+package program
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// Format is the kind of image a file is.
+type Format uint8
+
+const (
+	NoImage Format = iota // a script, a document, damaged
+	ELF
+	PE
+)
+
+// FormatOf is the format of programs of a system, named as GOOS is.
+func FormatOf(goos string) Format {
+	if goos == "windows" {
+		return PE
+	}
+	return ELF
+}
+
+// String names the format for people.
+func (f Format) String() string {
+	return [...]string{"no program", "a Linux program (ELF)", "a Windows program (PE)"}[f%3]
+}
+
+// File is what a file is.
+type File struct {
+	Path    string
+	Format  Format
+	Arch    string // as GOARCH spells it, "" for architectures this project has no word for
+	Machine string // the same for people
+	Bits    int    // 32 or 64; 0 unknown
+	Managed bool   // PE: it has a header of managed code
+	Mscoree bool   // PE: it imports mscoree.dll, which starts the .NET Framework
+	Err     error  // why it is no image
+}
+
+// Open looks at a file. The error is of reading it; a file that is no image is
+// none.
+func Open(path string) (File, error) {
+	f := File{Path: path}
+	fd, err := os.Open(path)
+	if err != nil {
+		return f, err
+	}
+	defer fd.Close()
+	var magic [4]byte
+	if _, err := io.ReadFull(fd, magic[:]); err != nil {
+		f.Err = errors.New("it is empty, or too short for a program")
+		return f, nil
+	}
+	switch {
+	case string(magic[:]) == elf.ELFMAG:
+		f.Err = f.elf(fd)
+	case magic[0] == 'M' && magic[1] == 'Z':
+		f.Err = f.pe(path)
+	default:
+		f.Err = errors.New("it is neither a Linux program (ELF) nor a Windows program (PE)")
+	}
+	return f, nil
+}
+
+var elfMachines = map[elf.Machine][2]string{elf.EM_X86_64: {"amd64", "x86-64"}, elf.EM_AARCH64: {"arm64", "ARM64"}, elf.EM_386: {"386", "x86 (32-bit)"},
+	elf.EM_ARM: {"arm", "ARM (32-bit)"}}
+
+func (f *File) elf(r io.ReaderAt) error {
+	e, err := elf.NewFile(r)
+	if err != nil {
+		return err
+	}
+	f.Format, f.Bits = ELF, 64
+	if e.Class == elf.ELFCLASS32 {
+		f.Bits = 32
+	}
+	m, ok := elfMachines[e.Machine]
+	if !ok {
+		m[1] = e.Machine.String()
+	}
+	f.Arch, f.Machine = m[0], m[1]
+	return nil
+}
+
+var peMachines = map[uint16]struct {
+	arch, name string
+	bits       int
+}{pe.MachineAMD64: {"amd64", "x86-64", 64}, pe.MachineARM64: {"arm64", "ARM64", 64}, 0x14c: {"386", "x86 (32-bit)", 32},
+	0x1c4: {"arm", "ARM (32-bit)", 32}}
+
+func (f *File) pe(path string) error {
+	p, err := pe.Open(path)
+	if err != nil {
+		return err
+	}
+	f.Format = PE
+	m, ok := peMachines[p.Machine()]
+	if !ok {
+		m.name = fmt.Sprintf("machine %#x", p.Machine())
+	}
+	f.Arch, f.Machine, f.Bits, f.Managed = m.arch, m.name, m.bits, p.CLRHeader()
+	imports, _ := p.Imports() // what could be read of them
+	for i := range imports {
+		if strings.EqualFold(imports[i].DLL, "mscoree.dll") {
+			f.Mscoree = true
+		}
+	}
+	return nil
+}
+
+// mark is the signature in the header of every .NET launcher and single-file
+// program, with every bit turned so that this program does not bear it.
+var mark = [32]byte{0x74, 0xed, 0xfd, 0x46, 0x95, 0x9e, 0xdf, 0xc7, 0x8d, 0x84, 0x6c, 0xfd, 0xeb, 0x28, 0x5f, 0xcd,
+	0xec, 0x0a, 0x46, 0x19, 0x10, 0x51, 0xcc, 0xe7, 0x11, 0xc4, 0xd2, 0x31, 0xdb, 0x4c, 0x95, 0x51}
+
+// Mark returns the signature: 32 bytes.
+func Mark() []byte {
+	out := make([]byte, len(mark))
+	for i, b := range mark {
+		out[i] = ^b
+	}
+	return out
+}
+
+// markWithin is how far into a file the mark is looked for, bytes: it stands
+// in the launcher's data, before the bundled files.
+const markWithin = 64 << 20
+
+// IsLauncher reports whether a program bears the mark of .NET launchers.
+func IsLauncher(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, markWithin))
+	return err == nil && bytes.Contains(b, Mark())
+}

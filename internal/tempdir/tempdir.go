@@ -1,0 +1,43 @@
+// Package tempdir gives tests a directory of their own that can be taken away
+// under Wine 8 too. There the removal that testing makes fails: Go asks for
+// FileDispositionInformationEx, and Wine's answer (STATUS_NOT_IMPLEMENTED) is
+// none of those after which Go asks in the old way.
+package tempdir
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// New is testing.TB.TempDir.
+func New(t testing.TB) string {
+	t.Helper()
+	if runtime.GOOS != "windows" {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp("", "seedwalk-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { remove(t, dir) })
+	return dir
+}
+
+// remove deletes one file after the other, what is deepest first.
+func remove(t testing.TB, dir string) {
+	var all []string
+	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
+		all = append(all, path)
+		return nil
+	})
+	for _, path := range slices.Backward(all) {
+		os.Chmod(path, 0o700) // what is read-only is not deleted
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package pe
+
+// Import is one DLL that an image needs, and what of it.
+type Import struct {
+	DLL      string
+	Names    []string // functions imported by name
+	Ordinals []uint16 // and by number
+}
+
+// Bounds of an import directory; real images stay far below.
+const (
+	maxImportDLLs  = 4096
+	maxImportNames = 1 << 16 // of one DLL
+)
+
+const (
+	importSize    = 20 // IMAGE_IMPORT_DESCRIPTOR
+	importDLL     = 12 // place of the DLL's name in it
+	importThunks  = 16 // and of FirstThunk
+	hintSize      = 2  // before a name
+	ordinalFlag32 = 1 << 31
+	ordinalFlag64 = 1 << 63
+)
+
+// Imports returns what the image needs when it is loaded, not what it loads
+// later. It allocates: not for the time a thread is suspended. What was read
+// before damage comes with the error, a *FormatError.
+func (f *File) Imports() (out []Import, err error) {
+	d := f.dirs[dirImport]
+	if d.size == 0 {
+		return nil, nil
+	}
+	for at := d.rva; len(out) < maxImportDLLs; at += importSize {
+		b, ok := f.BytesAt(at, importSize)
+		if !ok {
+			return out, &FormatError{f.name, "import directory", uint64(at), uint64(d.size), Outside}
+		}
+		name := u32(b[importDLL:])
+		if name == 0 {
+			return out, nil
+		}
+		var im Import
+		if im.DLL, ok = f.text(name, maxName); !ok {
+			return out, &FormatError{f.name, "import's DLL name", uint64(name), 0, BadString}
+		}
+		thunks := u32(b) // OriginalFirstThunk: FirstThunk is overwritten in a mapped image
+		if thunks == 0 {
+			thunks = u32(b[importThunks:])
+		}
+		if err = f.thunks(thunks, &im); err != nil {
+			return out, err
+		}
+		out = append(out, im)
+	}
+	return out, &FormatError{f.name, "import directory", uint64(d.rva), maxImportDLLs, TooLarge}
+}
+
+// thunks reads one DLL's table of names and ordinals, 0 at its end.
+func (f *File) thunks(at uint32, im *Import) error {
+	for range maxImportNames {
+		v, size, ok := f.thunk(at)
+		if !ok || at == 0 {
+			return &FormatError{f.name, "import thunk", uint64(at), 0, Outside}
+		}
+		switch {
+		case v == 0:
+			return nil
+		case v&ordinalFlag64 != 0:
+			im.Ordinals = append(im.Ordinals, uint16(v))
+		default:
+			name, ok := f.text(uint32(v)+hintSize, maxName)
+			if !ok {
+				return &FormatError{f.name, "import name", uint64(uint32(v)), 0, BadString}
+			}
+			im.Names = append(im.Names, name)
+		}
+		at += size
+	}
+	return &FormatError{f.name, "import thunks", uint64(at), maxImportNames, TooLarge}
+}
+
+// thunk reads one entry, that of a 32-bit image with its flag where the wide
+// one's is.
+func (f *File) thunk(at uint32) (v uint64, size uint32, ok bool) {
+	if !f.wide {
+		w, ok := f.word(at)
+		return uint64(w&^ordinalFlag32) | uint64(w&ordinalFlag32)<<32, 4, ok
+	}
+	b, ok := f.BytesAt(at, 8)
+	if !ok {
+		return 0, 8, false
+	}
+	return u64(b), 8, true
+}
+
+// CLRHeader reports whether the image has a header of managed code: an assembly,
+// or an image with both kinds of code.
+func (f *File) CLRHeader() bool { return f.dirs[dirCLR].rva != 0 && f.dirs[dirCLR].size != 0 }
