@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 )
 
 func TestLoadELF(t *testing.T) {
@@ -23,7 +24,7 @@ func TestLoadELF(t *testing.T) {
 }
 
 func TestLoadELFFails(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte("not an image"), 0o600); err != nil {
 		t.Fatal(err)

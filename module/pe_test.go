@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 )
 
 const (
@@ -41,7 +42,7 @@ func writePE(t *testing.T, machine uint16, frame []byte) string {
 	copy(b[0x200:], frame)
 	b = append(b, 14, 0, 0, 0)
 	b = append(b, ".eh_frame\x00"...)
-	path := filepath.Join(t.TempDir(), "a.dll")
+	path := filepath.Join(tempdir.New(t), "a.dll")
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestLoadPEOther(t *testing.T) {
 	if m := LoadPE(1, writePE(t, 0x14c, mingwFrame()), peTestLoad, 0); m.Err != nil || m.CFI != nil || m.End != peTestLoad+0x3000 {
 		t.Errorf("%+v", m)
 	}
-	if m := LoadPE(1, filepath.Join(t.TempDir(), "none"), peTestLoad, peTestLoad+0x1000); m.Err == nil || m.PE != nil || m.End != peTestLoad+0x1000 {
+	if m := LoadPE(1, filepath.Join(tempdir.New(t), "none"), peTestLoad, peTestLoad+0x1000); m.Err == nil || m.PE != nil || m.End != peTestLoad+0x1000 {
 		t.Errorf("%+v", m)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 )
 
 func TestFile(t *testing.T) {
 	im := sample()
-	path := filepath.Join(t.TempDir(), "a.dll")
+	path := filepath.Join(tempdir.New(t), "a.dll")
 	if err := os.WriteFile(path, im.file(), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +213,7 @@ func TestHeaderErrors(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if _, err := Open(t.TempDir()); err == nil {
+	if _, err := Open(tempdir.New(t)); err == nil {
 		t.Error("a folder is opened")
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
 // TestOpenRefuses: what is no file to read is refused by name and reason, and a
 // file that is too large before any memory is taken for it.
 func TestOpenRefuses(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	large := filepath.Join(dir, "large.dll")
 	if err := os.WriteFile(large, []byte("MZ"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs the tests of what is of no system, and of the tool's Windows half, as
+# Windows programs under Wine. Usage: scripts/test-wine.sh [go test's flags]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+if [ ! -x /usr/lib/wine/wine64 ] || ! command -v x86_64-w64-mingw32-gcc >/dev/null; then
+	echo "SKIPPED-CHECK: no wine64 or no mingw: nothing is tested as a Windows program" >&2
+	exit 0
+fi
+scripts/wine.sh prepare
+# The simulator's scenarios are the same computation everywhere: not again.
+GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $go test "$@" -timeout 10m -skip '^TestSim' -exec "$PWD/scripts/wine.sh exec" \
+	./pe ./cfi ./memory ./module ./context ./unwind/... ./seed ./snapshot ./merge ./clr ./wire ./record ./internal/program ./cmd/seedwalk
