@@ -65,3 +65,13 @@ func (a *amd64Machine) sure(thread uint64, exact bool, mem *memory.Window, b *un
 	a.tell()
 	return trust, true
 }
+
+// callerSP asks the tables for the caller's stack pointer and steps nowhere.
+func (a *amd64Machine) callerSP(exact bool, mem *memory.Window, f *unwind.Frame) (sp uint64, ok bool) {
+	if a.contract == nil {
+		return 0, false
+	}
+	a.to = a.regs
+	_, stop := a.contract.StepManaged(&a.to, exact, mem, f)
+	return a.to.SP(), stop == unwind.StopNone
+}

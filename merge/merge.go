@@ -10,8 +10,8 @@
 // helpers, IL stubs.
 //
 // Strategy. Walk unmanaged frames until managed code. If that frame is the
-// next one the CLR reported (same method, and same SP or same FP; never the
-// same ip: an inlined P/Invoke's differs), take the CLR's frames up to its
+// next one the CLR reported (same method, and same SP, or same FP in a frame
+// that has grown; never the same ip: an inlined P/Invoke's differs), take the CLR's frames up to its
 // next marker and go on from the marker's context. If not, it is hidden: step
 // over it and look again. Whatever fails becomes a visible gap, and the merge
 // goes on at the next frame the CLR knows. Registers stand behind an interface
@@ -227,7 +227,7 @@ func (m *Merger) managed() bool {
 	if !m.lent && known && m.refused() {
 		m.gap(GapCLRRefused)
 	}
-	if i >= 0 && m.same(&m.in.Frames[i], fid, known) {
+	if i >= 0 && m.same(i, fid, known) {
 		return m.report(i, true)
 	}
 	if i >= 0 && m.sp > m.in.Frames[i].SP && m.sp > m.in.Frames[i].FP {
@@ -237,13 +237,35 @@ func (m *Merger) managed() bool {
 	return m.hide(fid, known)
 }
 
-// same decides whether the walk stands at the frame f that the CLR reported.
-func (m *Merger) same(f *clr.SnapshotFrame, fid clr.FunctionID, known bool) bool {
+// same decides whether the walk stands at in.Frames[i], a frame that the CLR
+// reported.
+func (m *Merger) same(i int, fid clr.FunctionID, known bool) bool {
+	f := &m.in.Frames[i]
 	if known {
-		return fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0)
+		return fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0 && m.grown(i))
 	}
 	// A stub on top of f's frame may have f's SP where a call pushes nothing.
 	return f.SP == m.sp && !(m.linkRegister && m.exact)
+}
+
+// grown decides whether the frame the walk stands at is in.Frames[i] though its
+// SP is another: of a method that has called unmanaged code by itself the CLR
+// knows the SP of the prolog, and what is allocated later lies below it. The
+// frame pointer alone proves nothing: methods without one have their caller's, in
+// a recursion all the same, and a funclet has its method's.
+func (m *Merger) grown(i int) bool {
+	f := &m.in.Frames[i]
+	a, ok := m.cpu.(*amd64Machine)
+	if !ok { // on ARM64 every method has a frame record, and SP may be a guess
+		return true
+	}
+	if f.SP < m.sp || f.SP > f.FP {
+		return false
+	}
+	if above, ok := a.callerSP(m.exact, &m.mem, &m.buf[0]); ok {
+		return f.SP < above
+	}
+	return i+1 < len(m.in.Frames) && m.in.Frames[i+1].FP != f.FP
 }
 
 // frameless tells a stub that has made no frame, or not yet, from its caller
