@@ -238,6 +238,9 @@ func (b *builder) stats(p *process) {
 	if p.overflow > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("process %d has more than %d different stacks: %d samples were left out", p.pid, maxStacks, p.overflow))
 	}
+	if n := p.counters[wire.StatDenied]; n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples were not taken: the system lets nobody suspend the thread", p.pid, n))
+	}
 	b.end = max(b.end, p.last)
 }
 

@@ -140,6 +140,15 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
+// Threads that could not be sampled are said in words.
+func TestDenied(t *testing.T) {
+	opt, _ := options(t, "denied")
+	res := mustRun(t, opt)
+	if notes := strings.Join(res.Profile.Stats.Notes, "\n"); !strings.Contains(notes, "12 samples were not taken: the system lets nobody suspend the thread") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 func TestNeverConnected(t *testing.T) {
 	opt, said := options(t, "silent")
 	res := mustRun(t, opt)

@@ -8,15 +8,16 @@ import (
 
 // Keys of Stats messages that the tool knows; others are shown as they are.
 const (
-	StatRetries     = "retries"      // SuspendRuntime calls repeated because a suspension was in progress
-	StatLost        = "lost"         // samples taken but not sent, for want of room
-	StatTicks       = "ticks"        // rounds of the sampler
-	StatSuspensions = "suspensions"  // times the runtime was suspended
-	StatSuspended   = "suspended_ns" // Histogram: time the runtime, or one thread, was suspended, nanoseconds
-	StatContext     = "context_ns"   // Histogram: share of it until the thread's context and stack were had
-	StatWalk        = "seed_ns"      // Histogram: share of it for the profiler's own walk
-	StatSnapshot    = "snapshot_ns"  // Histogram: share of it for DoStackSnapshot
-	StatTries       = "tries/"       // + verdict + "/" + result of DoStackSnapshot: suspensions of single threads by what came of them
+	StatRetries     = "retries"        // SuspendRuntime calls repeated because a suspension was in progress
+	StatLost        = "lost"           // samples taken but not sent, for want of room
+	StatDenied      = "threads_denied" // samples not taken because the system suspends the thread for nobody
+	StatTicks       = "ticks"          // rounds of the sampler
+	StatSuspensions = "suspensions"    // times the runtime was suspended
+	StatSuspended   = "suspended_ns"   // Histogram: time the runtime, or one thread, was suspended, nanoseconds
+	StatContext     = "context_ns"     // Histogram: share of it until the thread's context and stack were had
+	StatWalk        = "seed_ns"        // Histogram: share of it for the profiler's own walk
+	StatSnapshot    = "snapshot_ns"    // Histogram: share of it for DoStackSnapshot
+	StatTries       = "tries/"         // + verdict + "/" + result of DoStackSnapshot: suspensions of single threads by what came of them
 )
 
 // subBits gives eight buckets to every power of two: a quantile read from a

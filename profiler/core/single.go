@@ -96,7 +96,7 @@ func (s *single) suspensions(a *Agent, o *snapshot.ThreadOutcome) {
 }
 
 func (s *single) write(w *wire.Writer) {
-	w.Stats("threads_denied", s.denied)
+	w.Stats(wire.StatDenied, s.denied)
 	w.Stats("reports_partial", s.partial)
 	w.Stats("reports_refused", s.unsolved)
 	s.tries.write(w)

@@ -1,14 +1,30 @@
 /* Loads the profiler as a runtime does and offers it an old one: an IUnknown
  * that knows ICorProfilerInfo up to the version given.
  *
- *     oldclr PROFILER.so VERSION
+ *     oldclr PROFILER VERSION
  *
- * Prints what Initialize answered. */
-#include <dlfcn.h>
+ * Prints what Initialize answered. For Linux and for Windows. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef _WIN32
+#include <windows.h>
+static void *load(const char *path) { return (void *)LoadLibraryExA(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH); }
+static void *symbol(void *library, const char *name) { return (void *)GetProcAddress(library, name); }
+static const char *why(void)
+{
+	static char text[40];
+	snprintf(text, sizeof text, "Windows error %lu", GetLastError());
+	return text;
+}
+#else
+#include <dlfcn.h>
+static void *load(const char *path) { return dlopen(path, RTLD_NOW); }
+static void *symbol(void *library, const char *name) { return dlsym(library, name); }
+static const char *why(void) { return dlerror(); }
+#endif
 
 struct guid {
 	uint32_t a;
@@ -44,13 +60,13 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
 		table[i] = (void *)answer;
 	table[0] = (void *)query;
-	void *lib = dlopen(argv[1], RTLD_NOW);
+	void *lib = load(argv[1]);
 	if (!lib) {
-		fprintf(stderr, "%s\n", dlerror());
+		fprintf(stderr, "%s\n", why());
 		return 1;
 	}
 	void *made, *profiler;
-	if (((get_class_fn)dlsym(lib, "DllGetClassObject"))(&factory, &factory, &made))
+	if (((get_class_fn)symbol(lib, "DllGetClassObject"))(&factory, &factory, &made))
 		return 3;
 	if (((create_fn)(*(void ***)made)[3])(made, NULL, &callback8, &profiler))
 		return 4;

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/tinype"
+)
+
+// compileWindows builds a program of C files for Windows.
+func compileWindows(t *testing.T, name string, files ...string) string {
+	t.Helper()
+	cc, err := exec.LookPath("x86_64-w64-mingw32-gcc")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no mingw; run scripts/deps.sh windows")
+	}
+	exe := filepath.Join(t.TempDir(), name)
+	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe}
+	for _, f := range files {
+		args = append(args, filepath.Join("..", f))
+	}
+	if out, err := exec.Command(cc, append(args, "-lsynchronization")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return exe
+}
+
+func wineRun(t *testing.T, env []string, exe string, args ...string) result {
+	t.Helper()
+	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
+		t.Skip("SKIPPED-CHECK: no wine64; run scripts/deps.sh windows")
+	}
+	r := run(t, 3*time.Minute, env, append([]string{need(t, "scripts", "wine.sh"), "exec", exe}, args...)...)
+	r.stdout, r.stderr = strings.ReplaceAll(r.stdout, "\r", ""), strings.ReplaceAll(r.stderr, "\r", "")
+	return r
+}
+
+// Whatever becomes of a thread while it is sampled: its suspend count is
+// afterwards what it was before, so that one suspended by somebody else stays so.
+func TestWindowsSuspendCounts(t *testing.T) {
+	exe := compileWindows(t, "suspend.exe", "testdata/suspend_windows.c", "capture_windows.c", "threads.c", "threads_windows.c", "sampler_windows.c", "loader_windows.c")
+	const want = `a thread that runs: suspend 1, context 1 with a stack, counts 0 1 0
+the same again: suspend 1, context 1 with a stack, counts 0 1 0
+suspended twice by somebody else: suspend 1, context 1 with a stack, counts 2 3 2
+the same again: suspend 1, context 1 with a stack, counts 2 3 2
+after they let it go: suspend 1, context 1 with a stack, counts 0 1 0
+suspended as often as can be: suspend -1, refused by the system
+ends while it is suspended: suspend 1, context 0, counts 0 1 -1
+has ended: suspend 0, context -2, counts -1 -2 -1
+may not be opened: suspend -1
+never told of: suspend 0
+`
+	if r := wineRun(t, nil, exe); r.code != 0 || r.stdout != want {
+		t.Errorf("exit code %d\n%s%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
+	}
+}
+
+func TestWindowsOldRuntime(t *testing.T) {
+	exe, dll := compileWindows(t, "oldclr.exe", "testdata/oldclr.c"), need(t, "out", "windows", "seedwalk_profiler.dll")
+	r := wineRun(t, []string{"SEEDWALK_SOCKET=tcp:127.0.0.1:1:none"}, exe, dll, "2")
+	const want = "seedwalk: this runtime is too old: it has no ICorProfilerInfo3; use .NET Core 2.0 or later\n"
+	if r.code != 0 || r.stdout != "80004005\n" || r.stderr != want {
+		t.Errorf("%d %q %q", r.code, r.stdout, r.stderr)
+	}
+}
+
+// anyCode: what a system without 32-bit programs makes of one differs.
+const anyCode = -1
+
+// One clear line each, and the command as if nothing were there.
+func TestWindowsNothingToSample(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tool := need(t, "out", "windows", "seedwalk.exe")
+	runtime, demo := need(t, core222), need(t, "out", "windows", "Demo.exe")
+	hosted := []string{need(t, "out", "windows", "swhost.exe"), runtime, demo, "0.2"}
+	bits32 := file("bits32.exe", tinype.Image{Machine: 0x14c}.Bytes())
+	for _, c := range []struct {
+		name   string
+		env    []string
+		flags  []string
+		argv   []string
+		code   int
+		stdout string
+		want   string
+		lines  int
+	}{
+		{"not a .NET program", nil, nil, []string{tool, "version"}, 0, "seedwalk ", "older than .NET Core 2.0", 1},
+		{"a library that is no profiler", nil, []string{"--profiler", need(t, "out", "windows", "demo.dll")}, hosted, 0, "demo: 11 threads", "cannot be a profiler here: it does not export DllGetClassObject", 1},
+		{"a 32-bit program", nil, nil, []string{bits32}, anyCode, "", "is for x86 (32-bit): 32-bit processes are not recorded; build it for x86-64", 2},
+		{"no program by its name", nil, nil, []string{file("data", []byte("x"))}, 126, "", "its name does not end as a program's does", 1},
+		{"another profiler", []string{"CoreClr_Enable_Profiling=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, nil, hosted, 125, "", "another profiler is set", 1},
+		{"no such output", nil, []string{"--output", filepath.Join(dir, "none", "a.html")}, hosted, 125, "", "make the directory first: mkdir ", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := append([]string{"record", "--quiet", "--output", filepath.Join(dir, "out.json")}, c.flags...)
+			r := wineRun(t, c.env, tool, append(append(args, "--"), c.argv...)...)
+			if r.code != c.code && c.code != anyCode || !strings.HasPrefix(r.stdout, c.stdout) || c.stdout == "" && r.stdout != "" || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != c.lines {
+				t.Errorf("exit code %d, want %d; output %q, said %q", r.code, c.code, r.stdout, r.stderr)
+			}
+		})
+	}
+}
