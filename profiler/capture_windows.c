@@ -14,6 +14,8 @@
 #include <string.h>
 #include <windows.h>
 
+#include "torture.h"
+
 _Static_assert(sizeof(CONTEXT) == SW_CONTEXT_BYTES, "the layout of CONTEXT");
 
 static struct sw_slot slots[1];
@@ -65,10 +67,11 @@ int sw_suspend(int slot, uint64_t thread_id)
 	s->stack_high = t->stack_high;
 	s->handle = t->handle;
 	s->teb = t->teb;
-	if (SuspendThread((HANDLE)(uintptr_t)t->handle) != (DWORD)-1)
+	sw_torture_before_suspend(thread_id);
+	if (SuspendThread((HANDLE)(uintptr_t)s->handle) != (DWORD)-1)
 		return 1;
 	DWORD code; /* of the system's making, before the CLR has told of it */
-	return GetExitCodeThread((HANDLE)(uintptr_t)t->handle, &code) && code != STILL_ACTIVE ? 0 : -1;
+	return GetExitCodeThread((HANDLE)(uintptr_t)s->handle, &code) && code != STILL_ACTIVE ? 0 : -1;
 }
 
 /* Copies [rsp, base). Below the limit lies the guard page: whoever touches it
@@ -113,6 +116,7 @@ int sw_context(int slot)
 	s->full = 0;
 	if (!GetThreadContext((HANDLE)(uintptr_t)s->handle, &context))
 		return 0;
+	sw_torture_window(s);
 	copy_stack(s);
 	memcpy(&seed, &context, sizeof seed);
 	return 1;

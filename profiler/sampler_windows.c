@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <windows.h>
 
+#include "torture.h"
+
 const int sw_least_info = 3; /* it suspends threads itself: DoStackSnapshot is all it needs */
 const char sw_least_clr[] = ".NET Core 2.0";
 
@@ -29,8 +31,7 @@ void sw_go_started(void) {} /* its exception handler lets others' pass */
 
 int sw_window_init(size_t stack_bytes)
 {
-	if (sw_environment("SEEDWALK_TEST_UNGUARDED"))
-		sw_threads_unguard();
+	sw_torture_init();
 	if (sw_loader_init())
 		return ERROR_PROC_NOT_FOUND;
 	return sw_capture_init(stack_bytes);

@@ -107,7 +107,6 @@ void sw_window_enter(void);
 void sw_window_leave(void);
 int sw_claim(uint64_t thread_id, uint64_t tid);
 void sw_release(void);
-void sw_threads_unguard(void);
 struct sw_thread *sw_thread_of(uint64_t thread_id);
 struct sw_thread *sw_thread_by_tid(uint64_t tid);
 

@@ -9,11 +9,12 @@
 
 #include <string.h>
 
+#include "torture.h"
+
 static struct sw_thread threads[SW_THREADS];
 static int used; /* entries ever used */
 static int window_open;  /* Linux: all threads are being sampled */
 static uint64_t claimed; /* Windows: this one is */
-static int unguarded;
 
 static struct sw_thread *find(uint64_t thread_id)
 {
@@ -67,7 +68,7 @@ void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 void sw_thread_destroyed(uint64_t thread_id)
 {
 	struct sw_thread *t = find(thread_id);
-	if (!t || unguarded)
+	if (!t || sw_torture_unguarded(thread_id))
 		return;
 	__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST))
@@ -131,10 +132,6 @@ void sw_release(void)
 	__atomic_store_n(&claimed, 0, __ATOMIC_SEQ_CST);
 	sw_wake(&claimed);
 }
-
-/* For the test that shows what the waiting is good for: a profiler that does not
- * care about ThreadDestroyed. */
-void sw_threads_unguard(void) { unguarded = 1; }
 
 /* The entry of a thread that is claimed, NULL if there is none. */
 struct sw_thread *sw_thread_of(uint64_t thread_id) { return find(thread_id); }

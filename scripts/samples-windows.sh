@@ -17,9 +17,10 @@ command -v $cc >/dev/null || { echo "samples-windows: no $cc; run scripts/deps.s
 export GOOS=windows GOARCH=amd64 CC=$cc
 CGO_ENABLED=0 $go build -trimpath -o $out/seedwalk.exe ./cmd/seedwalk
 CGO_ENABLED=1 $go build -trimpath -buildmode=c-shared -o $out/seedwalk_profiler.dll ./profiler
-rm -f $out/seedwalk_profiler.h # nobody includes it
+CGO_ENABLED=1 $go build -trimpath -tags torture -buildmode=c-shared -o $out/seedwalk_profiler_torture.dll ./profiler
+rm -f $out/seedwalk_profiler*.h # nobody includes it
 
-if stale $out/swhost.exe $src/host_windows.c $src/wine/context.h; then
+if stale $out/swhost.exe $src/host_windows.c $src/wine/*.h; then
 	$cc -O2 $warn -o $out/swhost.exe $src/host_windows.c
 fi
 if stale $out/demo.dll $src/demo.c; then
@@ -28,7 +29,10 @@ fi
 if stale $out/mix.dll $src/mix_windows.c; then
 	$cc -O2 -fomit-frame-pointer -shared $warn -o $out/mix.dll $src/mix_windows.c
 fi
-for app in Demo Churn Mix; do
+if stale $out/torture.dll $src/torture_windows.c; then
+	$cc -O2 -shared $warn -o $out/torture.dll $src/torture_windows.c
+fi
+for app in Demo Churn Mix Torture; do
 	if stale $out/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:$out/$app.exe $src/$app.cs
 	fi
@@ -36,7 +40,7 @@ done
 
 # The single-file program of .NET 10 with a sample of ours in the place of its own
 # assembly. What it may use is what was left of its System.Private.CoreLib.
-if stale $out/shim.dll $src/wine/shim.c $src/wine/context.h; then
+if stale $out/shim.dll $src/wine/shim.c $src/wine/*.h; then
 	$cc -O2 $warn -shared -o $out/shim.dll $src/wine/shim.c
 fi
 if stale $out/launch.exe $src/wine/launch.c; then

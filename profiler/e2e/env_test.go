@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -55,15 +56,20 @@ type result struct {
 	took           time.Duration
 }
 
-// run runs a command with a time limit, which is a failure.
+// run runs a command with a time limit, which is a failure. What hangs is looked
+// at before it is ended.
 func run(t *testing.T, limit time.Duration, env []string, argv ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), env...)
+	mark := fmt.Sprintf("%s=%d.%d", runMark, os.Getpid(), time.Now().UnixNano())
+	look := func() { t.Logf("it hangs:\n%s", diagnose(mark)) }
+	cmd.Env = append(append(os.Environ(), env...), mark)
 	cmd.WaitDelay = 5 * time.Second
-	var out, errs bytes.Buffer
+	cmd.Cancel = func() error { look(); return cmd.Process.Kill() }
+	var out bytes.Buffer
+	errs := hangWatcher{look: look}
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	begin := time.Now()
 	err := cmd.Run()

@@ -6,6 +6,9 @@ using System.Threading;
 
 static class Churn
 {
+    // Many makers get more of a busy machine's time; small stacks are soon made.
+    const int Makers = 8, Together = 4, Stack = 1 << 16;
+
     static DateTime end;
     static int made;
     static volatile int sink;
@@ -14,10 +17,10 @@ static class Churn
     {
         double seconds = args.Length > 0 ? double.Parse(args[0]) : 8;
         end = DateTime.UtcNow.AddSeconds(seconds);
-        var makers = new Thread[3];
+        var makers = new Thread[Makers];
         for (int i = 0; i < makers.Length; i++)
         {
-            makers[i] = new Thread(Make);
+            makers[i] = new Thread(Make, Stack);
             makers[i].Start();
         }
         foreach (var t in makers) t.Join();
@@ -29,10 +32,10 @@ static class Churn
     {
         while (DateTime.UtcNow < end)
         {
-            var threads = new Thread[4];
+            var threads = new Thread[Together];
             for (int i = 0; i < threads.Length; i++)
             {
-                threads[i] = new Thread(Live);
+                threads[i] = new Thread(Live, Stack);
                 threads[i].Start();
             }
             foreach (var t in threads) t.Join();
@@ -40,5 +43,5 @@ static class Churn
         }
     }
 
-    static void Live() { for (int i = 0; i < 2000; i++) sink += i; }
+    static void Live() { for (int i = 0; i < 200; i++) sink += i; }
 }

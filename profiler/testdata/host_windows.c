@@ -67,10 +67,16 @@ static void *symbol(HMODULE lib, const char *name)
 	return p;
 }
 
+enum { LOOK_SECONDS = 20 }; /* for whoever is told, to look what hangs */
+
+/* Not by stdio: a thread that stands still may own its lock. */
 static DWORD WINAPI limit(void *seconds)
 {
+	static const char text[] = "swhost: it hangs\n";
+	DWORD written;
 	Sleep(1000 * (DWORD)(uintptr_t)seconds);
-	fputs("swhost: it hangs\n", stderr);
+	WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, sizeof text - 1, &written, NULL);
+	Sleep(1000 * LOOK_SECONDS);
 	TerminateProcess(GetCurrentProcess(), 124);
 	return 0;
 }

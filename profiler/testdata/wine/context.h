@@ -9,6 +9,8 @@
 #include <string.h>
 #include <windows.h>
 
+#include "barrier.h"
+
 enum { SEEDWALK_EXCEPTION_REQUEST = 0x40000000, SEEDWALK_EXCEPTION_FLAGS = 0x18000000 };
 
 static BOOL WINAPI wine_get_thread_context(HANDLE thread, CONTEXT *c)
@@ -22,12 +24,9 @@ static BOOL WINAPI wine_get_thread_context(HANDLE thread, CONTEXT *c)
 	return ok;
 }
 
-/* Puts it in the place of every import of GetThreadContext by module. */
-static void wine_patch(HMODULE module)
+/* Puts function in the place of every import of that name by module. */
+static void wine_replace(HMODULE module, const char *imported, void *function)
 {
-	HMODULE ntdll = GetModuleHandleA("ntdll.dll");
-	if (!GetProcAddress(ntdll, "wine_get_version"))
-		return;
 	unsigned char *base = (unsigned char *)module;
 	IMAGE_NT_HEADERS *nt = (IMAGE_NT_HEADERS *)(base + ((IMAGE_DOS_HEADER *)base)->e_lfanew);
 	DWORD rva = nt->OptionalHeader.DataDirectory[IMAGE_DIRECTORY_ENTRY_IMPORT].VirtualAddress;
@@ -37,12 +36,23 @@ static void wine_patch(HMODULE module)
 			if (IMAGE_SNAP_BY_ORDINAL(name->u1.Ordinal))
 				continue;
 			IMAGE_IMPORT_BY_NAME *import = (void *)(base + name->u1.AddressOfData);
-			if (strcmp((const char *)import->Name, "GetThreadContext") != 0)
+			if (strcmp((const char *)import->Name, imported) != 0)
 				continue;
 			DWORD old;
 			VirtualProtect(slot, sizeof *slot, PAGE_READWRITE, &old);
-			slot->u1.Function = (ULONGLONG)(uintptr_t)wine_get_thread_context;
+			slot->u1.Function = (ULONGLONG)(uintptr_t)function;
 			VirtualProtect(slot, sizeof *slot, old, &old);
 		}
 	}
+}
+
+/* Gives a CLR what Wine lacks. */
+static void wine_patch(HMODULE module)
+{
+	HMODULE ntdll = GetModuleHandleA("ntdll.dll");
+	if (!GetProcAddress(ntdll, "wine_get_version"))
+		return;
+	wine_replace(module, "GetThreadContext", (void *)wine_get_thread_context);
+	if (wine_barrier_init())
+		wine_replace(module, "FlushProcessWriteBuffers", (void *)wine_flush_process_write_buffers);
 }

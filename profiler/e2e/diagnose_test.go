@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A program that hangs is looked at before it is ended: what each of its threads
+// does, as the kernel tells and, if there is one, the debugger.
+
+// runMark is the variable by which a command's processes are found again: those
+// of Wine are nobody's children.
+const runMark = "SEEDWALK_TEST_RUN"
+
+// diagnosisLimit bounds a look at one process.
+const diagnosisLimit = 20 * time.Second
+
+// sayHang is what swhost and launch say before they end what hangs.
+const sayHang = ": it hangs"
+
+// hangWatcher keeps what a command says, and looks at its processes when its
+// host says that it hangs, which is some seconds before it is ended.
+type hangWatcher struct {
+	bytes.Buffer
+	look func()
+	once sync.Once
+}
+
+func (w *hangWatcher) Write(b []byte) (int, error) {
+	n, err := w.Buffer.Write(b)
+	if bytes.Contains(w.Bytes(), []byte(sayHang)) {
+		w.once.Do(w.look)
+	}
+	return n, err
+}
+
+// diagnose describes the processes that have mark in their environment.
+func diagnose(mark string) string {
+	var b strings.Builder
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); bytes.Contains(env, []byte(mark)) {
+			diagnoseProcess(&b, pid)
+		}
+	}
+	return b.String()
+}
+
+// systemProcess tells those of Wine that are always there.
+var systemProcess = map[string]bool{"services.exe": true, "winedevice.exe": true, "explorer.exe": true, "plugplay.exe": true,
+	"svchost.exe": true, "rpcss.exe": true, "wineserver64": true, "bash": true}
+
+func diagnoseProcess(b *strings.Builder, pid int) {
+	dir := fmt.Sprintf("/proc/%d", pid)
+	name := line(dir, "comm")
+	if systemProcess[name] {
+		return
+	}
+	fmt.Fprintf(b, "process %d %s\n", pid, name)
+	tasks, _ := filepath.Glob(dir + "/task/*")
+	for _, t := range tasks {
+		fmt.Fprintf(b, "  thread %-8s %-16s in %s; syscall %s\n    %s\n", filepath.Base(t), line(t, "comm"), line(t, "wchan"), line(t, "syscall"), line(t, "stat"))
+	}
+	gdb, err := exec.LookPath("gdb")
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), diagnosisLimit)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, gdb, "-p", strconv.Itoa(pid), "-batch", "-ex", "set pagination off", "-ex", "thread apply all bt 12").CombinedOutput()
+	b.Write(out)
+}
+
+// line is the first line of a file of /proc, "?" if it cannot be read.
+func line(dir, name string) string {
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return "?"
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(data)), "\n")
+	return first
+}

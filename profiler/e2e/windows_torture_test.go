@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var tortureTime = flag.Duration("torture", time.Minute, "length of the torture of locks on Windows runtimes")
+
+// tortured is a profiler of the tests: what it needs to be chosen.
+type tortured struct{ env, flags []string }
+
+const tortureEnv = "SEEDWALK_TORTURE"
+
+// torture is the profiler that makes a mistake on purpose
+// (profiler/torture_windows.c).
+func torture(t *testing.T, mistake string) tortured {
+	t.Helper()
+	dll := need(t, "out", "windows", "seedwalk_profiler_torture.dll")
+	return tortured{[]string{tortureEnv + "=" + mistake}, []string{"--profiler", dll}}
+}
+
+// What is for the tests alone must not be in the product.
+func TestWindowsProductHasNoMistakes(t *testing.T) {
+	for _, c := range []struct {
+		dll  string
+		want bool
+	}{{"seedwalk_profiler.dll", false}, {"seedwalk_profiler_torture.dll", true}} {
+		data, err := os.ReadFile(need(t, "out", "windows", c.dll))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := bytes.Contains(data, []byte(tortureEnv)); has != c.want {
+			t.Errorf("%s reads %s: %v", c.dll, tortureEnv, has)
+		}
+	}
+}
+
+// tortureKinds are the kinds of work of Torture.exe, by the method of each.
+var tortureKinds = []string{"Torture.Heap", "Torture.Loader", "Torture.Environ", "Torture.Tables", "Torture.Collect", "Torture.Compile"}
+
+// Threads that hold the locks of heap, loader, environment, function tables and
+// the CLR are sampled as fast as can be: the program ends as it does without a
+// profiler.
+func TestWindowsTorture(t *testing.T) {
+	plain := run(t, time.Minute, []string{"SWHOST_LIMIT=40"}, wine(t, "swhost.exe", need(t, core222), need(t, "out", "windows", "Torture.exe"), "3")...)
+	if plain.code != 7 {
+		t.Fatalf("without a profiler: exit code %d, output %q\n%s", plain.code, plain.stdout, plain.stderr)
+	}
+	samples, rd, res := recordWindows(t, *tortureTime+time.Minute, nil, []string{"--rate", "1000"}, core222, "Torture.exe", fmt.Sprint(tortureTime.Seconds()))
+	t.Logf("%d samples in %v\n%s", len(samples), *tortureTime, res.stderr)
+	if res.code != plain.code || res.stdout != plain.stdout {
+		t.Fatalf("exit code %d, output %q; without a profiler %d, %q", res.code, res.stdout, plain.code, plain.stdout)
+	}
+	if want := int(5 * tortureTime.Seconds()); len(samples) < want {
+		t.Errorf("%d samples, want %d", len(samples), want)
+	}
+	seen := map[string]int{}
+	for _, s := range samples {
+		for i := range s.Frames {
+			seen[rd.Names()[s.Frames[i].Function]]++
+		}
+	}
+	for _, k := range tortureKinds {
+		if seen[k] == 0 {
+			t.Errorf("%s was never sampled", k)
+		}
+	}
+}
+
+// tortureDeadlock is the exit code of the torture profiler that saw a call in the
+// window not come back.
+const tortureDeadlock = 99
+
+// Each lock that must not be taken in the window, taken there: the same threads
+// stop the sampler for ever.
+func TestWindowsTortureDeadlocks(t *testing.T) {
+	for _, c := range []struct{ mistake, kind string }{
+		{"heap", "heap"}, {"loader", "loader"}, {"environment", "environment"}, {"lookup", "tables"},
+	} {
+		t.Run(c.mistake, func(t *testing.T) {
+			p := torture(t, c.mistake)
+			res := runWindows(t, 30*time.Second, p.env, append(p.flags, "--rate", "1000"), core222, "Torture.exe", "20", c.kind)
+			said := lineWith(res.stderr, "torture: deadlock")
+			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
+			if said == "" || res.code != tortureDeadlock {
+				t.Errorf("no deadlock: exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
+			}
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		p := torture(t, "none")
+		res := runWindows(t, 30*time.Second, p.env, append(p.flags, "--rate", "1000"), core222, "Torture.exe", "3")
+		if res.code != 7 {
+			t.Errorf("exit code %d, output %q\n%s", res.code, res.stdout, res.stderr)
+		}
+	})
+}
+
+// lineWith is the first line of text that has part in it, "" if none has.
+func lineWith(text, part string) string {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
