@@ -5,6 +5,9 @@
  *
  * A call that does not come back in the window is told by a thread of our own,
  * which takes no lock for it, and ends the process. */
+#ifndef SW_TORTURE
+#define SW_TORTURE /* as torture.go says; here for who compiles this file alone */
+#endif
 #include "torture.h"
 
 #include <string.h>

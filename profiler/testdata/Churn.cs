@@ -6,42 +6,29 @@ using System.Threading;
 
 static class Churn
 {
-    // Many makers get more of a busy machine's time; small stacks are soon made.
-    const int Makers = 8, Together = 4, Stack = 1 << 16;
+    // Many chains get more of a busy machine's time; small stacks are soon made.
+    const int Chains = 24, Stack = 1 << 16;
 
     static DateTime end;
-    static int made;
+    static int made, running = Chains;
     static volatile int sink;
 
     static int Main(string[] args)
     {
         double seconds = args.Length > 0 ? double.Parse(args[0]) : 8;
         end = DateTime.UtcNow.AddSeconds(seconds);
-        var makers = new Thread[Makers];
-        for (int i = 0; i < makers.Length; i++)
-        {
-            makers[i] = new Thread(Make, Stack);
-            makers[i].Start();
-        }
-        foreach (var t in makers) t.Join();
+        for (int i = 0; i < Chains; i++) new Thread(Live, Stack).Start();
+        while (Volatile.Read(ref running) > 0) Thread.Sleep(50);
         Console.WriteLine("churn: " + made + " threads");
         return 0;
     }
 
-    static void Make()
+    // Each thread starts the next: nobody waits for the end of one.
+    static void Live()
     {
-        while (DateTime.UtcNow < end)
-        {
-            var threads = new Thread[Together];
-            for (int i = 0; i < threads.Length; i++)
-            {
-                threads[i] = new Thread(Live, Stack);
-                threads[i].Start();
-            }
-            foreach (var t in threads) t.Join();
-            Interlocked.Add(ref made, threads.Length);
-        }
+        Interlocked.Increment(ref made);
+        for (int i = 0; i < 200; i++) sink += i;
+        if (DateTime.UtcNow < end) new Thread(Live, Stack).Start();
+        else Interlocked.Decrement(ref running);
     }
-
-    static void Live() { for (int i = 0; i < 200; i++) sink += i; }
 }
