@@ -13,8 +13,9 @@
 // next one the CLR reported (same method, and same SP, or same FP in a frame
 // that has grown; never the same ip: an inlined P/Invoke's differs), take the CLR's frames up to its
 // next marker and go on from the marker's context. If not, it is hidden: step
-// over it and look again. Whatever fails becomes a visible gap, and the merge
-// goes on at the next frame the CLR knows. Registers stand behind an interface
+// over it and look again. What the CLR hides between two frames it reports
+// without a marker is found by the runtime's tables (fill.go). Whatever fails
+// becomes a visible gap, and the merge goes on at the next frame the CLR knows. Registers stand behind an interface
 // that is asked once per walk or step (amd64.go, arm64.go); all else is the same
 // for every architecture.
 //
@@ -292,12 +293,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		m.gap(GapLimit)
 		return m.resync()
 	}
-	f := Frame{IP: m.ip, SP: m.sp, FP: m.fp, Module: -1, Kind: unwind.KindStub, Trust: m.trust, Exact: m.exact}
-	if known {
-		f.Kind, f.Function = unwind.KindManaged, fid
-	}
-	m.res.Hidden++
-	m.put(f)
+	m.putHidden(fid, known)
 	if i := m.nextManaged(); i >= 0 && (m.atEntry(&m.in.Frames[i]) || !known && m.frameless(&m.in.Frames[i])) {
 		return m.report(i, false)
 	}
@@ -316,6 +312,15 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		return m.report(i, false)
 	}
 	return true
+}
+
+func (m *Merger) putHidden(fid clr.FunctionID, known bool) {
+	f := Frame{IP: m.ip, SP: m.sp, FP: m.fp, Module: -1, Kind: unwind.KindStub, Trust: m.trust, Exact: m.exact}
+	if known {
+		f.Kind, f.Function = unwind.KindManaged, fid
+	}
+	m.res.Hidden++
+	m.put(f)
 }
 
 // hijacked tells a managed frame whose return address the CLR has replaced to
@@ -345,7 +350,6 @@ func (m *Merger) report(i int, here bool) bool {
 			if !m.linkRegister || !m.trust.Doubtful() {
 				g.SP = m.sp
 			}
-			here = false
 		}
 		m.res.Managed++
 		if !m.room() {
@@ -353,6 +357,7 @@ func (m *Merger) report(i int, here bool) bool {
 			return false
 		}
 		m.put(g)
+		here = m.lent && i+1 < len(frames) && m.fill(i, here)
 	}
 	if i == len(frames) {
 		m.gap(GapCLRCut)

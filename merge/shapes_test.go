@@ -16,11 +16,17 @@ import (
 // hidden frame has called a reported one: the CLR passes over those without a
 // word, and a merge takes its frames up to a marker as they are.
 func randomKinds(r *rand.Rand) []fs.Kind {
+	return kindsOf(r, false)
+}
+
+// kindsOf is randomKinds, between in which hidden frames have called reported
+// ones.
+func kindsOf(r *rand.Rand, between bool) []fs.Kind {
 	mix := []fs.Kind{fs.Hidden, fs.ILStub, fs.Native, fs.Framed, fs.Framed, fs.Managed, fs.Managed}
 	kinds := []fs.Kind{fs.Root}
 	for range 1 + r.IntN(23) {
 		n := len(mix)
-		if last := kinds[len(kinds)-1]; last == fs.Hidden || last == fs.ILStub {
+		if last := kinds[len(kinds)-1]; !between && last == fs.Hidden || last == fs.ILStub {
 			n -= 2
 		}
 		kinds = append(kinds, mix[r.IntN(n)])
@@ -54,7 +60,7 @@ func TestRandomStacksWithTables(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch fs.Arch) {
 		for n := range uint64(randomRuns) {
 			r := rand.New(rand.NewPCG(n, 1))
-			w := arch.Build(randomKinds(r)...)
+			w := arch.Build(kindsOf(r, true)...)
 			stale(w, r)
 			if r.IntN(4) == 0 {
 				refuse(w)

@@ -28,7 +28,7 @@ static class SingleFile
         limit = 8000;
         if (args.Length > 0) limit = (args[0][0] - '0') * 10000;
         var work = new ThreadStart[] {
-            Recursion, Callbacks, NativeLoop, NativeSleeper, Sleeper, Contend, Contend, Allocate, Exceptions, NullReferences, Jit,
+            Recursion, Callbacks, NativeLoop, NativeSleeper, Sleeper, Contend, Contend, Allocate, Exceptions, Handlers, NullReferences, Jit,
         };
         var threads = new Thread[work.Length];
         for (int i = 0; i < work.Length; i++)
@@ -38,7 +38,7 @@ static class SingleFile
         }
         for (int i = 0; i < work.Length; i++) threads[i].Join();
         if (Fibonacci(20) != 6765) return 1;
-        puts("singlefile: 11 threads");
+        puts("singlefile: 12 threads");
         return 0;
     }
 
@@ -110,6 +110,27 @@ static class SingleFile
         try { Descend(depth - 1); }
         finally { Thread.SpinWait(10); }
     }
+
+    // A filter, a finally and a handler that take their time, each while the
+    // exception's own frames are still on the stack.
+    static void Handlers()
+    {
+        while (Running)
+        {
+            try { Raise(); }
+            catch (Exception) when (Pause()) { NativeSleep(3); }
+        }
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Raise()
+    {
+        try { throw new Exception(); }
+        finally { NativeSleep(3); }
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static bool Pause() { NativeSleep(3); return true; }
 
     class Node { public int Value = 1; }
     static Node nothing = null;

@@ -23,7 +23,7 @@ func mergeFaults() []Fault {
 		in("merge-stub-match", "on ARM64 a stub is taken for its caller", "f.SP == m.sp && !(m.linkRegister && m.exact)", "f.SP == m.sp"),
 		in("merge-dropped-native", "the last unmanaged frame of a block is dropped", "for i := range m.buf[:n] {", "for i := range m.buf[:max(0, n-1)] {"),
 		in("merge-native-twice", "the first unmanaged frame of a block is there twice", "\tfor i := range m.buf[:n] {", "\tif n > 0 && m.room() {\n\t\tm.put(Frame{IP: m.buf[0].IP, SP: m.buf[0].SP, Kind: m.buf[0].Kind, Trust: m.buf[0].Trust})\n\t}\n\tfor i := range m.buf[:n] {"),
-		in("merge-dropped-managed", "the first of the CLR's frames is dropped", "\t\tm.put(g)\n\t}\n\tif i == len(frames)", "\t\tif m.res.Managed > 1 {\n\t\t\tm.put(g)\n\t\t}\n\t}\n\tif i == len(frames)"),
+		in("merge-dropped-managed", "the first of the CLR's frames is dropped", "\t\tm.put(g)\n\t\there =", "\t\tif m.res.Managed > 1 {\n\t\t\tm.put(g)\n\t\t}\n\t\there ="),
 		in("merge-wrong-frame", "a frame has its neighbour's ip", "g := Frame{IP: f.IP,", "g := Frame{IP: frames[max(0, i-1)].IP,").also("g.IP, g.FP, g.Exact = m.ip, m.fp, m.exact", "g.FP, g.Exact = m.fp, m.exact"),
 		in("merge-wrong-function", "a managed frame has no method", "Function: f.Function, Module: -1, Kind: unwind.KindManaged", "Module: -1, Kind: unwind.KindManaged"),
 		in("merge-wrong-sp", "on ARM64 a guessed SP replaces the CLR's", "if !m.linkRegister || !m.trust.Doubtful() {", "if true {"),

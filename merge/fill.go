@@ -1,0 +1,81 @@
+package merge
+
+import "github.com/seedwalk/seedwalk/unwind"
+
+// Between two frames that the CLR reports, one behind the other, others may
+// stand on the stack of which it says nothing: stubs of calls from unmanaged
+// code, and, while a handler runs, all of an exception's dispatch, unmanaged
+// frames among it, with the frames that are already unwound below. The runtime's
+// tables find them.
+
+// fill writes what stands between in.Frames[i], which is written, and the frame
+// or marker below it. here says that the walk stands at the first. It reports
+// whether the walk now stands at the other; if it does not get there nothing is
+// written.
+func (m *Merger) fill(i int, here bool) bool {
+	written, hidden := m.res.N, m.res.Hidden
+	if !here {
+		m.cpu.marker(&m.in.Frames[i])
+		m.exact = false
+	}
+	if m.reach(i + 1) {
+		return true
+	}
+	m.res.N, m.res.Hidden = written, hidden
+	return false
+}
+
+// reach walks up to in.Frames[i] from the managed frame the walk stands at. Each
+// step goes up the stack and is a sure one, so that the frames' room is all the
+// bound there is.
+func (m *Merger) reach(i int) bool {
+	to := &m.in.Frames[i]
+	for m.overSure() {
+		if to.Marker() && m.ip == to.IP && m.sp == to.SP {
+			return true
+		}
+		if !m.blockSure() {
+			return false
+		}
+		fid, hr := m.functions.FunctionFromIP(m.ip)
+		known := !hr.Failed() && fid != 0
+		switch {
+		case !to.Marker() && m.same(i, fid, known):
+			return true
+		case m.sp > to.SP && (to.Marker() || m.sp > to.FP):
+			return false
+		}
+		m.putHidden(fid, known) // blockSure has left room
+	}
+	return false
+}
+
+// overSure steps over a managed frame by the tables alone.
+func (m *Merger) overSure() bool {
+	trust, ok := m.cpu.sure(uint64(m.in.Thread.ID), m.exact, &m.mem, &m.bounds, &m.buf[0])
+	if ok {
+		m.exact, m.trust = false, trust
+	}
+	return ok
+}
+
+// blockSure walks the unmanaged frames, if there are any, down to managed code.
+// The stub that takes the place of a return address is none of them.
+func (m *Merger) blockSure() bool {
+	if entered(m.cpu.table(), m.ip) {
+		return false
+	}
+	n, exact, stop := m.cpu.walk(m.exact, m.trust, &m.mem, &m.bounds, m.buf[:])
+	if m.fresh(n, stop) {
+		n, stop = n-1, unwind.Managed
+	}
+	if stop != unwind.Managed || m.res.N+n+1 >= len(m.out) {
+		return false
+	}
+	if n > 0 {
+		m.trust = m.buf[n-1].Trust.Then(m.cpu.stepTrust())
+	}
+	m.exact = exact
+	m.native(n)
+	return !m.trust.Doubtful()
+}

@@ -1,0 +1,118 @@
+package merge
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// unreported takes what the CLR says of the truth's frames [from, to) away.
+func unreported(w *fs.World, from, to int) {
+	for _, f := range w.Truth[from:to] {
+		w.Capture.Frames = slices.DeleteFunc(w.Capture.Frames, func(c clr.SnapshotFrame) bool { return c.SP == f.SP && c.IP == f.IP })
+	}
+}
+
+// What stands between frames the CLR reports without a marker between them.
+var between = []struct {
+	name  string
+	kinds []fs.Kind // root first
+	from  int       // the truth's frames [from, to) are not reported either, leaf first
+	to    int
+}{
+	{"a stub of a call from unmanaged code", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Managed, fs.Native}, 0, 0},
+	{"a hidden method", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Hidden, fs.Managed, fs.Managed}, 0, 0},
+	{"several", []fs.Kind{fs.Root, fs.Managed, fs.Hidden, fs.Hidden, fs.Managed, fs.Hidden, fs.Managed}, 0, 0},
+	{"the dispatch of an exception, unwound frames below", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Framed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native}, 2, 6},
+	{"a dispatch, then the marker of the rest", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native}, 2, 5},
+	{"unmanaged frames alone", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Framed, fs.Managed}, 1, 3},
+}
+
+func TestFill(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch fs.Arch) {
+		for _, c := range between {
+			w := arch.Build(c.kinds...)
+			unreported(w, c.from, c.to)
+			m, out := merger(w), make([]Frame, 64)
+			lend(m, truth{w: w})
+			r := m.Merge(&w.Capture, out)
+			if !r.Complete() || r.Doubtful != 0 {
+				t.Errorf("%s: %+v", c.name, r)
+				continue
+			}
+			check(t, w, out[:r.N])
+		}
+	})
+}
+
+// Where the tables do not lead from one frame to the next, nothing is written
+// between them, and what the CLR says stands.
+func TestFillFails(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch fs.Arch) {
+		for _, c := range between {
+			for _, fault := range []struct {
+				name string
+				lend func(m *Merger, w *fs.World)
+			}{
+				{"no tables", func(*Merger, *fs.World) {}},
+				{"an unknown method", func(m *Merger, w *fs.World) {
+					unknown := map[clr.FunctionID]bool{}
+					for i := range w.Truth {
+						if w.Truth[i].Kind == fs.Hidden {
+							unknown[w.Truth[i].Function] = true
+						}
+					}
+					lend(m, truth{w: w, unknown: unknown})
+				}},
+				{"tables that lie", func(m *Merger, w *fs.World) { lend(m, truth{w: w, lie: 1 << 12}) }},
+			} {
+				w := arch.Build(c.kinds...)
+				unreported(w, c.from, c.to)
+				m, out := merger(w), make([]Frame, 64)
+				fault.lend(m, w)
+				r := m.Merge(&w.Capture, out)
+				for i := range out[:r.N] {
+					g := &out[i]
+					if g.Kind == unwind.KindGap || slices.ContainsFunc(w.Truth, func(f fs.Frame) bool { return f.IP == g.IP && f.SP == g.SP }) {
+						continue
+					}
+					t.Errorf("%s, %s: frame %d is not on the stack: %+v", c.name, fault.name, i, *g)
+				}
+				managed := 0
+				for i := range w.Capture.Frames {
+					if !w.Capture.Frames[i].Marker() {
+						managed++
+					}
+				}
+				if r.Managed != managed {
+					t.Errorf("%s, %s: %d frames of the CLR's, want %d", c.name, fault.name, r.Managed, managed)
+				}
+			}
+		}
+	})
+}
+
+// A stack that does not fit ends in a gap, wherever the room ends.
+func TestFillWithoutRoom(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch fs.Arch) {
+		for _, c := range between {
+			w := arch.Build(c.kinds...)
+			unreported(w, c.from, c.to)
+			for room := 1; room < len(w.Truth); room++ {
+				m, out := merger(w), make([]Frame, room)
+				lend(m, truth{w: w})
+				if r := m.Merge(&w.Capture, out); r.N > room {
+					t.Errorf("%s: room %d, %d frames", c.name, room, r.N)
+				}
+			}
+			m, out := merger(w), make([]Frame, 64)
+			lend(m, truth{w: w})
+			if n := testing.AllocsPerRun(20, func() { m.Merge(&w.Capture, out) }); n != 0 {
+				t.Errorf("%s: %v allocations", c.name, n)
+			}
+		}
+	})
+}
