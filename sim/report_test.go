@@ -14,12 +14,13 @@ import (
 func TestReportDiffers(t *testing.T) {
 	tl := newTools()
 	out := make([]merge.Frame, 512)
-	for name, change := range map[string]func(f *clr.SnapshotFrame){
-		"another ip":       func(f *clr.SnapshotFrame) { f.IP += 4 },
-		"no frame pointer": func(f *clr.SnapshotFrame) { f.FP = 0 },
-		"another sp": func(f *clr.SnapshotFrame) {
-			if f.FP != 0 {
-				f.SP -= 16
+	for name, change := range map[string]func(f, below *clr.SnapshotFrame){
+		"another ip":       func(f, _ *clr.SnapshotFrame) { f.IP += 4 },
+		"no frame pointer": func(f, _ *clr.SnapshotFrame) { f.FP = 0 },
+		"another sp": func(f, below *clr.SnapshotFrame) {
+			// Above what was allocated since, in a frame that has a frame pointer.
+			if f.FP >= f.SP+8 && below.FP != f.FP {
+				f.SP += 8
 			}
 		},
 	} {
@@ -32,9 +33,9 @@ func TestReportDiffers(t *testing.T) {
 				}
 				c := r.capture
 				c.Frames = append([]clr.SnapshotFrame(nil), c.Frames...)
-				for i := range c.Frames {
+				for i := range c.Frames[:len(c.Frames)-1] {
 					if f := &c.Frames[i]; !f.Marker() && (i == 0 || c.Frames[i-1].Marker()) {
-						change(f)
+						change(f, &c.Frames[i+1])
 					}
 				}
 				if got := m.Merge(&c, out); got != want {

@@ -13,7 +13,7 @@ func mergeFaults() []Fault {
 		return of("merge/arm64.go", name, what, before, after)
 	}
 	gap := func(name, what, before, after string) Fault { return of("merge/gap.go", name, what, before, after) }
-	same := "fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0)"
+	same := "fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0 && m.grown(i))"
 	return []Fault{
 		in("merge-by-ip", "a frame is matched by its ip alone", same, "fid == f.Function && f.IP == m.ip"),
 		in("merge-by-method", "a frame is matched by its method alone", same, "fid == f.Function"),
