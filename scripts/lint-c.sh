@@ -27,6 +27,7 @@ if command -v $mingw >/dev/null; then
 	for f in profiler/testdata/*_windows.c profiler/testdata/wine/*.c; do
 		"${windows[@]}" -c "$f" -o "$tmp/o.o"
 	done
+	"${windows[@]}" -Icapi -c capi/testdata/example.c -o "$tmp/o.o"
 else
 	echo "SKIPPED-CHECK: no $mingw: C for Windows is not compiled"
 fi

@@ -1,38 +1,231 @@
-/* A C program that walks its own stack with the library: what a profiler does
- * with the CONTEXT and the copied stack of a suspended thread. Compiled and run
- * by the tests; docs/embedding.md explains it. */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <ucontext.h>
-
+/* The worked example of docs/embedding.md: a profiler without a CLR.
+ *
+ * A second thread runs native code, which calls code that was made at run time
+ * (it plays a JIT's), which calls native code again. This thread samples it as
+ * a profiler does: it stops it, takes its registers and its stack, asks for a
+ * seed, lets it go, and merges what DoStackSnapshot would report with what is
+ * seen in the copy. The second thread knows its own stack, so everything is
+ * checked.
+ *
+ * C and C++; x86-64 Linux, ARM64 Linux, x86-64 Windows. What a system does in its
+ * own way stands in the two blocks PLATFORM; the rest is the same for all. */
+#define _GNU_SOURCE 1
 #include "seedwalk.h"
 
-static seedwalk_handle handle;
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef _WIN32
+#undef _WIN32_WINNT
+#define _WIN32_WINNT 0x0602 /* GetCurrentThreadStackLimits */
+#include <windows.h>
+
+#include <tlhelp32.h>
+#else
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#endif
+
+#define APART __attribute__((noinline))
+/* After a call: keeps it from becoming a jump, which would leave no frame. */
+#define NO_TAIL_CALL() __asm__ volatile("")
+
 static int failed;
 
-static void check(const char *what, int result)
+static void check(const char *what, int ok)
 {
-	if (result != SEEDWALK_OK) {
-		printf("%s: %d\n", what, result);
+	if (!ok) {
+		printf("NOT AS IT SHOULD BE: %s\n", what);
 		failed = 1;
 	}
 }
 
-/* The thread's registers in the order the library wants. */
-static seedwalk_registers registers_of(const ucontext_t *u)
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+/* ---- the second thread and what it knows of itself ---- */
+
+enum { METHOD = 77 }; /* the FunctionID of the made code */
+
+static uint8_t *made; /* the made code */
+static struct {
+	uint64_t low, high;   /* its stack */
+	uint64_t in_callback; /* where leaf returns to */
+	uint64_t in_made;     /* where callback returns to */
+	uint64_t made_sp;     /* the made code's stack pointer at its call */
+	int ready, stop;
+} truth;
+
+/* void f(void (*callee)(void), uint64_t *sp): writes its stack pointer to *sp and
+ * calls callee. Its frame pointer points at the caller's, the return address is
+ * above. RETURN is where callee returns to. */
+#if defined(__aarch64__)
+enum { RETURN = 20, FRAME = 0 };
+static const uint8_t machine_code[] = {
+	0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, /* stp x29, x30, [sp, #-16]!; mov x29, sp */
+	0xe2, 0x03, 0x00, 0x91, 0x22, 0x00, 0x00, 0xf9, /* mov x2, sp; str x2, [x1] */
+	0x00, 0x00, 0x3f, 0xd6,                         /* blr x0 */
+	0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6, /* ldp x29, x30, [sp], #16; ret */
+};
+#elif defined(_WIN32)
+enum { RETURN = 13, FRAME = 32 };
+static const uint8_t machine_code[] = {
+	0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, /* push rbp; mov rbp, rsp; sub rsp, 32 */
+	0x48, 0x89, 0x22, 0xff, 0xd1,                   /* mov [rdx], rsp; call rcx */
+	0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3,             /* add rsp, 32; pop rbp; ret */
+};
+#else
+enum { RETURN = 9, FRAME = 0 };
+static const uint8_t machine_code[] = {
+	0x55, 0x48, 0x89, 0xe5,       /* push rbp; mov rbp, rsp */
+	0x48, 0x89, 0x26, 0xff, 0xd7, /* mov [rsi], rsp; call rdi */
+	0x5d, 0xc3,                   /* pop rbp; ret */
+};
+#endif
+
+APART static void leaf(void)
 {
-	static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-				      REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-	seedwalk_registers r = {.rip = (uint64_t)u->uc_mcontext.gregs[REG_RIP]};
-	for (int i = 0; i < 16; i++)
-		r.gpr[i] = (uint64_t)u->uc_mcontext.gregs[order[i]];
-	return r;
+	truth.in_callback = address(__builtin_return_address(0));
+	__atomic_store_n(&truth.ready, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&truth.stop, __ATOMIC_ACQUIRE))
+		;
 }
 
-static seedwalk_stack stack_of(uint64_t sp)
+APART static void callback(void)
+{
+	truth.in_made = address(__builtin_return_address(0));
+	leaf();
+	NO_TAIL_CALL();
+}
+
+typedef void (*made_function)(void (*callee)(void), uint64_t *sp);
+
+APART static void call_made_code(void)
+{
+	((made_function)(uintptr_t)made)(callback, &truth.made_sp);
+	NO_TAIL_CALL();
+}
+
+/* ---- one sample ---- */
+
+enum { STACK_ROOM = 1 << 20, CONTEXT_ROOM = 8192, FRAMES = 256 };
+
+static struct {
+	uint8_t context[CONTEXT_ROOM] __attribute__((aligned(16))); /* as the system gives it */
+	uint64_t context_size;
+	uint8_t seed[2048] __attribute__((aligned(16))); /* CONTEXT in the layout of Windows */
+	uint8_t bytes[STACK_ROOM];
+	seedwalk_stack stack;
+	seedwalk_frame frames[FRAMES];
+	seedwalk_result result;
+} sample;
+
+static seedwalk_handle handle;
+
+/* Copies [from, the stack's end); the caller knows that it is mapped. */
+static void copy_stack(uint64_t from)
+{
+	uint64_t length = truth.high - from;
+	if (length > STACK_ROOM)
+		length = STACK_ROOM;
+	memcpy(sample.bytes, (const void *)(uintptr_t)from, (size_t)length);
+	sample.stack.address = from;
+	sample.stack.bytes = sample.bytes;
+	sample.stack.length = length;
+	sample.stack.low = truth.low;
+	sample.stack.high = truth.high;
+}
+
+static void walk(int32_t layout)
+{
+	int err = seedwalk_walk_context(handle, layout, sample.context, sample.context_size, &sample.stack, sample.frames, FRAMES, &sample.result, sample.seed);
+	check("seedwalk_walk_context", err == SEEDWALK_OK);
+}
+
+#ifdef _WIN32 /* ==== PLATFORM: Windows ==== */
+
+enum { LAYOUT = SEEDWALK_CONTEXT_WIN32 };
+
+static HANDLE second;
+
+static DWORD WINAPI thread_main(void *unused)
+{
+	ULONG_PTR low, high;
+	(void)unused;
+	GetCurrentThreadStackLimits(&low, &high);
+	truth.low = low;
+	truth.high = high;
+	call_made_code();
+	return 0;
+}
+
+static int start_thread(void)
+{
+	second = CreateThread(NULL, 0, thread_main, NULL, 0, NULL);
+	return second != NULL;
+}
+
+static void end_thread(void) { WaitForSingleObject(second, INFINITE); }
+static void wait_a_moment(void) { Sleep(1); }
+
+static uint8_t *make_code(void)
+{
+	uint8_t *p = (uint8_t *)VirtualAlloc(NULL, 4096, MEM_RESERVE | MEM_COMMIT, PAGE_EXECUTE_READWRITE);
+	if (p) {
+		memcpy(p, machine_code, sizeof machine_code);
+		FlushInstructionCache(GetCurrentProcess(), p, sizeof machine_code);
+	}
+	return p;
+}
+
+/* What a module-load notification would tell, of all that is loaded now. From
+ * memory, since the loader has it there already; of one's own files
+ * seedwalk_add_pe does the same. */
+static int add_modules(void)
+{
+	int32_t count = 0;
+	HANDLE list = CreateToolhelp32Snapshot(TH32CS_SNAPMODULE, GetCurrentProcessId());
+	MODULEENTRY32 m;
+	m.dwSize = sizeof m;
+	for (BOOL more = Module32First(list, &m); more; more = Module32Next(list, &m))
+		if (seedwalk_add_pe_mapped(handle, ++count, m.szExePath, address(m.modBaseAddr), m.modBaseAddr, m.modBaseSize) != SEEDWALK_OK)
+			printf("%s cannot be read\n", m.szModule);
+	CloseHandle(list);
+	return count;
+}
+
+/* The seed is wanted while the thread stands still: DoStackSnapshot will need
+ * it then. Between SuspendThread and ResumeThread stand no heap, no loader, no
+ * output: the thread may own their locks. */
+static void take_sample(void)
+{
+	CONTEXT *context = (CONTEXT *)sample.context;
+	context->ContextFlags = CONTEXT_FULL | CONTEXT_FLOATING_POINT;
+	sample.context_size = sizeof *context;
+	if (SuspendThread(second) == (DWORD)-1)
+		return;
+	if (GetThreadContext(second, context)) { /* waits until it stands still */
+		memcpy(sample.seed, context, sizeof *context);
+		copy_stack(context->Rsp);
+		walk(LAYOUT);
+		/* DoStackSnapshot(thread, callback, COR_PRF_SNAPSHOT_REGISTER_CONTEXT,
+		 * client, sample.seed, sizeof *context) would stand here. */
+	}
+	ResumeThread(second);
+}
+
+#else /* ==== PLATFORM: Linux ==== */
+
+enum { LAYOUT = SEEDWALK_CONTEXT_UCONTEXT };
+
+static pthread_t second;
+static int captured;
+
+static void *thread_main(void *unused)
 {
 	pthread_attr_t attr;
 	void *low;
@@ -40,56 +233,200 @@ static seedwalk_stack stack_of(uint64_t sp)
 	pthread_getattr_np(pthread_self(), &attr);
 	pthread_attr_getstack(&attr, &low, &size);
 	pthread_attr_destroy(&attr);
-	uint64_t high = (uint64_t)low + size;
-	return (seedwalk_stack){.address = sp, .bytes = (const uint8_t *)sp, .length = high - sp, .low = (uint64_t)low, .high = high};
+	truth.low = address(low);
+	truth.high = truth.low + size;
+	call_made_code();
+	return unused;
 }
 
-static uint64_t pretend_managed; /* start of the function that plays managed code */
+static int start_thread(void) { return pthread_create(&second, NULL, thread_main, NULL) == 0; }
+static void end_thread(void) { pthread_join(second, NULL); }
+
+static void wait_a_moment(void)
+{
+	struct timespec t = {0, 1000000};
+	nanosleep(&t, NULL);
+}
+
+static uint8_t *make_code(void)
+{
+	uint8_t *p = (uint8_t *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	memcpy(p, machine_code, sizeof machine_code);
+	__builtin___clear_cache((char *)p, (char *)p + sizeof machine_code);
+	return mprotect(p, 4096, PROT_READ | PROT_EXEC) == 0 ? p : NULL;
+}
+
+static int add_one(struct dl_phdr_info *info, size_t size, void *count)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		if (h->p_type != PT_LOAD)
+			continue;
+		if (info->dlpi_addr + h->p_vaddr < start)
+			start = info->dlpi_addr + h->p_vaddr;
+		if (info->dlpi_addr + h->p_vaddr + h->p_memsz > end)
+			end = info->dlpi_addr + h->p_vaddr + h->p_memsz;
+	}
+	/* The program itself has no name here; the vdso has no file, and only its
+	 * range is known then. */
+	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
+	if (start < end)
+		seedwalk_add_module(handle, ++*(int32_t *)count, path, start, end, info->dlpi_addr);
+	return 0;
+}
+
+static int add_modules(void)
+{
+	int32_t count = 0;
+	dl_iterate_phdr(add_one, &count);
+	return count;
+}
+
+/* Runs on the second thread: copies, and nothing else. */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	const ucontext_t *u = (const ucontext_t *)context;
+	(void)number, (void)info;
+	sample.context_size = sizeof *u;
+	memcpy(sample.context, u, sizeof *u);
+#if defined(__aarch64__)
+	copy_stack(u->uc_mcontext.sp);
+#else
+	copy_stack((uint64_t)u->uc_mcontext.gregs[REG_RSP] - 128); /* with the red zone */
+#endif
+	__atomic_store_n(&captured, 1, __ATOMIC_RELEASE);
+}
+
+static void take_sample(void)
+{
+	struct sigaction act;
+	memset(&act, 0, sizeof act);
+	act.sa_sigaction = on_signal;
+	act.sa_flags = SA_SIGINFO | SA_RESTART;
+	if (sigaction(SIGRTMIN + 5, &act, NULL) != 0 || pthread_kill(second, SIGRTMIN + 5) != 0)
+		return;
+	while (!__atomic_load_n(&captured, __ATOMIC_ACQUIRE))
+		wait_a_moment();
+	walk(LAYOUT);
+}
+
+#endif /* ==== PLATFORM ==== */
+
+/* ---- what the CLR would say ---- */
+
+static uint64_t word(uint64_t at)
+{
+	uint64_t v = 0;
+	if (at >= sample.stack.address && at - sample.stack.address <= sample.stack.length - sizeof v)
+		memcpy(&v, sample.bytes + (at - sample.stack.address), sizeof v);
+	return v;
+}
+
+/* Plays DoStackSnapshot: the method, then one block of unmanaged frames. */
+static int32_t snapshot(seedwalk_snapshot_frame *out)
+{
+	seedwalk_record(&out[0], METHOD, sample.seed);
+	out[1] = out[0]; /* the made code changes no other nonvolatile register */
+	out[1].function = 0;
+	out[1].ip = word(out[0].fp + 8);
+	out[1].sp = out[0].fp + 16;
+	out[1].fp = word(out[0].fp);
+	return 2;
+}
 
 static uint64_t function_from_ip(void *client, uint64_t ip)
 {
 	(void)client;
-	return ip - pretend_managed < 16384 ? 77 : 0;
+	return ip - address(made) < sizeof machine_code ? METHOD : 0;
 }
 
-static void show(const char *what, const seedwalk_result *r)
+/* ---- checks ---- */
+
+static const char *name_of(int (*name)(int32_t, char *, int32_t), int32_t value)
 {
-	char gap[32], stop[32];
-	seedwalk_gap_name(r->gap, gap, sizeof gap);
-	seedwalk_stop_name(r->stop, stop, sizeof stop);
-	printf("%s: %s, stop %s, gap %s\n", what, r->frames >= 3 ? "frames" : "too few frames", stop, gap);
+	static char text[64];
+	name(value, text, sizeof text);
+	return text;
 }
 
-__attribute__((noinline)) static void leaf(void)
+static void check_seed(void)
 {
-	ucontext_t u;
-	getcontext(&u);
-	seedwalk_registers regs = registers_of(&u);
-	seedwalk_stack stack = stack_of(regs.gpr[4]);
-	seedwalk_frame frames[64];
-	seedwalk_result result;
-	check("walk", seedwalk_walk(handle, &regs, &stack, frames, 64, &result));
-	show("walk", &result);
-	for (int i = 0; i < result.frames; i++)
-		if (frames[i].trust >= SEEDWALK_TRUST_DOUBTFUL || frames[i].module <= 0)
-			printf("frame %d is doubtful\n", i);
-	check("merge", seedwalk_merge(handle, &regs, &stack, 0x80004005u, NULL, 0, function_from_ip, NULL, frames, 64, &result));
-	show("merge", &result);
+	seedwalk_snapshot_frame seed;
+	const seedwalk_result *r = &sample.result;
+	seedwalk_record(&seed, METHOD, sample.seed);
+	printf("walk: %d frames, seed %s\n", r->frames, name_of(seedwalk_verdict_name, r->verdict));
+	check("two frames up to the made code", r->frames == 2);
+	check("the first is interrupted", sample.frames[0].exact && sample.frames[0].kind == SEEDWALK_NATIVE);
+	check("leaf returns to callback", sample.frames[1].ip == truth.in_callback && !sample.frames[1].exact);
+	check("both are in the program", sample.frames[0].module > 0 && sample.frames[0].module == sample.frames[1].module);
+	check("the seed is usable", r->verdict == SEEDWALK_SEED_FOUND);
+	check("callback returns to the made code", seed.ip == truth.in_made && truth.in_made == address(made) + RETURN);
+	check("the seed's stack pointer", seed.sp == truth.made_sp);
+	check("the seed's frame pointer", seed.fp == truth.made_sp + FRAME);
 }
 
-__attribute__((noinline)) static void middle(void)
+static void check_merged(void)
 {
-	leaf();
-	__asm__ volatile("");
+	seedwalk_snapshot_frame reported[2];
+	int32_t count = snapshot(reported), doubtful = 0, gaps = 0;
+	const seedwalk_frame *f = sample.frames;
+	int err = seedwalk_merge_context(handle, LAYOUT, sample.context, sample.context_size, &sample.stack, 0, reported, count, function_from_ip, NULL, sample.frames, FRAMES, &sample.result);
+	check("seedwalk_merge_context", err == SEEDWALK_OK);
+	for (int32_t i = 0; i < sample.result.frames; i++) {
+		doubtful += f[i].trust >= SEEDWALK_TRUST_DOUBTFUL;
+		gaps += f[i].kind == SEEDWALK_GAP;
+	}
+	printf("merge: gap %s, %d frames doubtful\n", name_of(seedwalk_gap_name, sample.result.gap), doubtful);
+	check("no gap", gaps == 0 && sample.result.gap == 0);
+	check("leaf, callback, made code, call_made_code, and how the thread began", sample.result.frames >= 5);
+	check("callback", f[1].kind == SEEDWALK_NATIVE && f[1].ip == truth.in_callback);
+	check("the made code", f[2].kind == SEEDWALK_MANAGED && f[2].function == METHOD && f[2].ip == truth.in_made && f[2].sp == truth.made_sp);
+	check("call_made_code", f[3].kind == SEEDWALK_NATIVE && f[3].ip == word(truth.made_sp + FRAME + 8) && f[3].module == f[0].module);
+}
+
+static void check_errors(void)
+{
+	check("a closed handle", seedwalk_commit(handle + 1) == SEEDWALK_BAD_HANDLE && seedwalk_close(0) == SEEDWALK_BAD_HANDLE);
+	check("a null pointer", seedwalk_walk(handle, NULL, NULL, NULL, 0, NULL) == SEEDWALK_BAD_ARGUMENT);
+	check("a context that is too short", seedwalk_walk_context(handle, LAYOUT, sample.context, 64, &sample.stack, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
+	check("a layout that is none", seedwalk_walk_context(handle, 9, sample.context, sample.context_size, &sample.stack, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
+	check("no such file", seedwalk_add_pe(handle, 9, "no such file", 0x10000) == SEEDWALK_UNREADABLE);
+	check("no such architecture", seedwalk_open_for(3) == 0);
 }
 
 int main(void)
 {
+	made = make_code();
 	handle = seedwalk_open();
-	check("scan", seedwalk_scan(handle));
-	check("commit", seedwalk_commit(handle));
-	middle();
-	printf("a closed handle: %d, null: %d\n", seedwalk_commit(handle + 1), seedwalk_walk(handle, NULL, NULL, NULL, 0, NULL));
-	check("close", seedwalk_close(handle));
+	check("open", made != NULL && handle != 0);
+	if (failed || !start_thread())
+		return 1;
+	while (!__atomic_load_n(&truth.ready, __ATOMIC_ACQUIRE))
+		wait_a_moment();
+
+	/* Modules and methods as a profiler is told of them. */
+	check("modules", add_modules() > 1);
+	check("managed code", seedwalk_add_managed(handle, address(made), address(made) + sizeof machine_code) == SEEDWALK_OK);
+	check("commit", seedwalk_commit(handle) == SEEDWALK_OK);
+	take_sample();
+	check_seed();
+	check_merged();
+
+	/* The same sample with the modules that the library finds by itself. */
+	check("scan", seedwalk_scan(handle) == SEEDWALK_OK);
+	check("commit", seedwalk_commit(handle) == SEEDWALK_OK);
+	walk(LAYOUT);
+	check_seed();
+	check_merged();
+
+	check_errors();
+	check("close", seedwalk_close(handle) == SEEDWALK_OK);
+	__atomic_store_n(&truth.stop, 1, __ATOMIC_RELEASE);
+	end_thread();
+	printf("%s\n", failed ? "failed" : "all is as it should be");
 	return failed;
 }

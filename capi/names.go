@@ -1,0 +1,39 @@
+package main
+
+/*
+#include "types.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+//export seedwalk_gap_name
+func seedwalk_gap_name(gap C.int32_t, out *C.char, room C.int32_t) C.int {
+	return put(merge.Gap(gap).String(), out, room)
+}
+
+//export seedwalk_stop_name
+func seedwalk_stop_name(stop C.int32_t, out *C.char, room C.int32_t) C.int {
+	return put(unwind.Stop(stop).String(), out, room)
+}
+
+//export seedwalk_verdict_name
+func seedwalk_verdict_name(verdict C.int32_t, out *C.char, room C.int32_t) C.int {
+	return put(seed.Verdict(verdict).String(), out, room)
+}
+
+func put(s string, out *C.char, room C.int32_t) C.int {
+	if out == nil || room <= 0 {
+		return badArgument
+	}
+	b := unsafe.Slice((*byte)(unsafe.Pointer(out)), int(room))
+	n := copy(b[:len(b)-1], s)
+	b[n] = 0
+	return C.int(n)
+}

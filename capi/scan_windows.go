@@ -1,0 +1,47 @@
+package main
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// newScanner asks the loader of this process.
+func newScanner() scanner {
+	images := live.NewImages(loaded)
+	return func() *module.Table { return images.Table() }
+}
+
+// loaded lists the images that are loaded. Source: Win32, "Tool Help".
+func loaded() (out []live.Loaded) {
+	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPMODULE, windows.GetCurrentProcessId())
+	if err != nil {
+		return nil
+	}
+	defer windows.CloseHandle(snapshot)
+	e := windows.ModuleEntry32{Size: uint32(unsafe.Sizeof(windows.ModuleEntry32{}))}
+	for err = windows.Module32First(snapshot, &e); err == nil; err = windows.Module32Next(snapshot, &e) {
+		base := uint64(e.ModBaseAddr)
+		out = append(out, live.Loaded{Base: base, Size: e.ModBaseSize, Stamp: stamp(base), Path: windows.UTF16ToString(e.ExePath[:])})
+	}
+	return out
+}
+
+// Places in the headers of a PE image.
+const (
+	lfanew    = 0x3c
+	timeStamp = 8 // from the signature
+)
+
+// stamp is an image's time stamp, which tells two builds of one file apart.
+func stamp(base uint64) uint32 { return word(base + uint64(word(base+lfanew)) + timeStamp) }
+
+// word reads this process's memory where it may have gone since.
+func word(at uint64) (v uint32) {
+	var n uintptr
+	windows.ReadProcessMemory(windows.CurrentProcess(), uintptr(at), (*byte)(unsafe.Pointer(&v)), 4, &n)
+	return v
+}
