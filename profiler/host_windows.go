@@ -125,7 +125,10 @@ func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
 // Table implements core.ThreadHost.
 func (h *host) Table() *module.Table { return h.images.Table() }
 
+// wrap is for tests, which build the library with more in it.
+var wrap = func(h *host) core.ThreadHost { return h }
+
 // newAgent makes the sampler: one thread at a time.
 func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
-	return core.NewThreads(newHost(), cfg, send)
+	return core.NewThreads(wrap(newHost()), cfg, send)
 }

@@ -18,6 +18,7 @@ export GOOS=windows GOARCH=amd64 CC=$cc
 CGO_ENABLED=0 $go build -trimpath -o $out/seedwalk.exe ./cmd/seedwalk
 CGO_ENABLED=1 $go build -trimpath -buildmode=c-shared -o $out/seedwalk_profiler.dll ./profiler
 CGO_ENABLED=1 $go build -trimpath -tags torture -buildmode=c-shared -o $out/seedwalk_profiler_torture.dll ./profiler
+CGO_ENABLED=1 $go build -trimpath -tags oracle -buildmode=c-shared -o $out/seedwalk_profiler_oracle.dll ./profiler
 rm -f $out/seedwalk_profiler*.h # nobody includes it
 
 if stale $out/swhost.exe $src/host_windows.c $src/wine/*.h; then

@@ -61,13 +61,13 @@ static unsafe class Mix
         p[0] = 1;
         mix_sleep(2);
         p[size - 1] = p[0];
-        mix_spin(100000);
+        mix_spin(20000);
     }
 
     // Managed, native, managed and so on, eight times, the last busy.
     static readonly Step down = Down;
 
-    static void Nested() { while (Running) Down(8); }
+    static void Nested() { while (Running) { Down(8); Thread.Sleep(1); } }
 
     [MethodImpl(MethodImplOptions.NoInlining)]
     static int Down(int depth)
@@ -101,6 +101,7 @@ static unsafe class Mix
             }
             il.Emit(OpCodes.Ret);
             ((Func<int, int>)m.CreateDelegate(typeof(Func<int, int>)))(i);
+            if (i % 4 == 0) Thread.Sleep(1);
         }
     }
 
@@ -112,6 +113,7 @@ static unsafe class Mix
         {
             try { Descend(8); }
             catch (InvalidOperationException) { Thread.SpinWait(10); }
+            Thread.Sleep(1);
         }
     }
 
@@ -133,6 +135,7 @@ static unsafe class Mix
             catch (InvalidOperationException) { }
             try { FallToFinally(10); }
             catch (InvalidOperationException) { }
+            Thread.Sleep(1);
         }
     }
 

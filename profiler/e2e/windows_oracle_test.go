@@ -1,0 +1,341 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+)
+
+// A profiler library made for this test (profiler/oracle_windows.c) has Wine's
+// RtlVirtualUnwind walk every block of unmanaged frames too, while the thread is
+// suspended, from the same registers. Here its frames are held against those of
+// the product: rip, rsp and every nonvolatile register of every frame.
+
+// oracleWalk is one of its walks; profiler/oracle.h.
+type oracleWalk struct {
+	oracleHead
+	Frames [][10]uint64 // rip rsp rbx rbp rsi rdi r12 r13 r14 r15
+}
+
+type oracleHead struct {
+	Thread, Block                      uint64
+	Stack                              uint64 // FNV-1a of the copied stack
+	OwnNanos, UnwindNanos, LookupNanos uint64
+	Stop                               oracleStop
+	Count                              uint64
+	XMM                                [10]context.XMM // of the last frame, of block 0
+}
+
+// oracleStop says why a walk ended.
+type oracleStop uint64
+
+const (
+	oracleNoImage oracleStop = iota
+	oracleEnd
+	oracleBounds
+	oracleNoProgress
+	oracleFull
+)
+
+// readOracle reads the walks, one group a suspension.
+func readOracle(t *testing.T, path string) (tries [][]oracleWalk) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(b) > 0 {
+		var w oracleWalk
+		n, err := binary.Decode(b, binary.LittleEndian, &w.oracleHead)
+		if err != nil || w.Count > 1000 {
+			t.Fatalf("%d walks of the oracle, then %d frames, %v", len(tries), w.Count, err)
+		}
+		w.Frames = make([][10]uint64, w.Count)
+		k, err := binary.Decode(b[n:], binary.LittleEndian, w.Frames)
+		if err != nil {
+			break // cut by the end of the process
+		}
+		b = b[n+k:]
+		if w.Block == 0 {
+			tries = append(tries, nil)
+		}
+		if len(tries) > 0 {
+			tries[len(tries)-1] = append(tries[len(tries)-1], w)
+		}
+	}
+	return tries
+}
+
+// nonvolatile are the registers of an oracle's frame after rip and rsp.
+var nonvolatile = [...]int{context.RBX, context.RBP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
+
+// opinion compares walks.
+type opinion struct {
+	files         map[string]*pe.File
+	tables        map[*raw.Image]*module.Table
+	u             *amd64.Unwinder
+	walks, frames int // compared
+	seeds         int // of them, walks that ended in a seed: XMM6-XMM15 compared too
+	unmatched     int // samples whose suspension the oracle did not see
+	short         int // walks the oracle broke off for want of certainty
+	differ, shown int
+	own           []uint64    // nanoseconds of walks of blocks on top
+	wine, system  []uint64    // of the same by RtlVirtualUnwind; with RtlLookupFunctionEntry
+	sample        *raw.Sample // the last, for the test of the comparison itself
+	walked        *oracleWalk
+}
+
+func newOpinion() *opinion {
+	return &opinion{files: map[string]*pe.File{}, tables: map[*raw.Image]*module.Table{}, u: amd64.New()}
+}
+
+// open opens the file of a mapped image: that of its path, or Wine's own, which it
+// may have preferred.
+func (o *opinion) open(t *testing.T, im *raw.Image) *pe.File {
+	t.Helper()
+	if f := o.files[im.Path]; f != nil {
+		return f
+	}
+	path := strings.ReplaceAll(im.Path, `\`, "/")
+	system := filepath.Join(need(t, ".cache", "wine", "prefix"), "drive_c", "windows", "system32")
+	for _, p := range []string{strings.TrimPrefix(path, "Z:"), filepath.Join(system, strings.ToLower(filepath.Base(path)))} {
+		if f, err := pe.Open(p); err == nil && uint64(f.SizeOfImage()) == im.End-im.Start {
+			o.files[im.Path] = f
+			return f
+		}
+	}
+	t.Fatalf("no file of %s, an image of %#x bytes", im.Path, im.End-im.Start)
+	return nil
+}
+
+// table is the module table of a sample, made of the files.
+func (o *opinion) table(t *testing.T, s *raw.Sample) *module.Table {
+	t.Helper()
+	if len(s.Images) == 0 {
+		return module.NewTable(0, nil, nil)
+	}
+	if made := o.tables[&s.Images[0]]; made != nil {
+		return made
+	}
+	var modules []module.Module
+	for i := range s.Images {
+		im := &s.Images[i]
+		modules = append(modules, module.PEFromFile(im.ID, o.open(t, im), im.Path, im.Start, im.End))
+	}
+	made := module.NewTable(uint32(len(o.tables)+1), modules, nil)
+	o.tables[&s.Images[0]] = made
+	return made
+}
+
+// all compares the walks of all samples.
+func (o *opinion) all(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
+	t.Helper()
+	for i := range tries {
+		if w := &tries[i][0]; w.Count > 1 {
+			o.own = append(o.own, w.OwnNanos)
+			o.wine = append(o.wine, w.UnwindNanos)
+			o.system = append(o.system, w.UnwindNanos+w.LookupNanos)
+		}
+	}
+	at := 0
+	for _, s := range samples {
+		if s.Capture.Status != clr.Captured {
+			continue
+		}
+		i := at
+		for i < len(tries) && !tryOf(s, tries[i]) {
+			i++
+		}
+		if i == len(tries) {
+			o.unmatched++
+			continue
+		}
+		at = i + 1
+		for k := range tries[i] {
+			w := &tries[i][k]
+			o.walk(t, s, w)
+			if w.Block == 0 && w.Count > 4 {
+				o.sample, o.walked = s, w
+			}
+		}
+	}
+}
+
+// tryOf reports whether a suspension is the one of s.
+func tryOf(s *raw.Sample, try []oracleWalk) bool {
+	c, sum := &s.Capture, fnv.New64a()
+	if try[0].Thread != uint64(c.Thread.ID) || try[0].Frames[0] != row(&c.Regs) {
+		return false
+	}
+	sum.Write(c.Stack.Data)
+	return try[0].Stack == sum.Sum64()
+}
+
+// row is a frame as the oracle writes it.
+func row(r *context.AMD64) (w [10]uint64) {
+	w[0], w[1] = r.RIP, r.SP()
+	for i, reg := range nonvolatile {
+		w[2+i] = r.GPR[reg]
+	}
+	return w
+}
+
+// walk compares one walk of the oracle with ours from the same registers, and
+// ours with what the product has put into the merged stack.
+func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
+	t.Helper()
+	regs, at := s.Capture.Regs, 0
+	if w.Block > 0 {
+		if w.Block > uint64(len(s.Capture.Frames)) {
+			o.fault(t, s, "the oracle's block %d is not the CLR's", w.Block)
+			return
+		}
+		f := &s.Capture.Frames[w.Block-1]
+		regs = f.AMD64()
+		at = slices.IndexFunc(s.Frames, func(g merge.Frame) bool {
+			return g.Kind == unwind.KindNative && g.IP == f.IP && g.SP == f.SP
+		})
+	}
+	if at < 0 || len(s.Frames) == 0 {
+		o.fault(t, s, "the block at frame %d of the CLR's is not in the stack", w.Block-1)
+		return
+	}
+	o.walks++
+	table := o.table(t, s)
+	o.u.SetTable(table)
+	mem := memory.New(s.Capture.Stack)
+	bounds := unwind.Bounds{Low: s.Capture.Thread.StackLow, High: s.Capture.Thread.StackHigh}
+	exact, stop := w.Block == 0, unwind.StopNone
+	for i := range w.Frames {
+		theirs := w.Frames[i]
+		if stop == unwind.EndOfStack && theirs[0] == 0 && i == len(w.Frames)-1 {
+			return
+		}
+		if stop != unwind.StopNone {
+			o.fault(t, s, "block %d, frame %d: our walk stops with %v, Wine's goes on to %#x", w.Block, i, stop, theirs)
+			return
+		}
+		if d := diff(&regs, theirs); d != "" {
+			o.fault(t, s, "block %d, frame %d: %s", w.Block, i, d)
+			return
+		}
+		o.frames++
+		if table.Find(unwind.LookupIP(regs.RIP, exact)) < 0 {
+			if i != len(w.Frames)-1 || w.Stop != oracleNoImage {
+				o.fault(t, s, "block %d: our walk is in no image after %d frames, Wine's goes on", w.Block, i)
+			} else {
+				o.seed(t, s, w)
+			}
+			return
+		}
+		if j := at + i; j >= len(s.Frames) || s.Frames[j].Kind != unwind.KindNative || s.Frames[j].IP != regs.RIP || s.Frames[j].SP != regs.SP() || s.Frames[j].FP != regs.FP() {
+			o.fault(t, s, "block %d, frame %d: not in the merged stack at %d", w.Block, i, j)
+			return
+		}
+		var f unwind.Frame
+		exact, stop = o.u.Step(&regs, exact, mem, &bounds, &f)
+	}
+	o.short++ // as far as its walk goes they agree
+}
+
+// diff names the first register in which theirs is not ours. What we do not know
+// is no difference.
+func diff(ours *context.AMD64, theirs [10]uint64) string {
+	mine := row(ours)
+	for i, name := range [...]string{"rip", "rsp", "rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"} {
+		known := i < 2 || ours.Known>>nonvolatile[i-2]&1 == 1
+		if mine[i] != theirs[i] || !known {
+			return fmt.Sprintf("%s %#x (known: %v), Wine %#x", name, mine[i], known, theirs[i])
+		}
+	}
+	return ""
+}
+
+// seed compares what the product gave to the CLR.
+func (o *opinion) seed(t *testing.T, s *raw.Sample, w *oracleWalk) {
+	t.Helper()
+	if w.Block > 0 || s.Result.Verdict != seed.Found || !s.Capture.Seeded {
+		return
+	}
+	o.seeds++
+	if d := diff(&s.Capture.Seed, w.Frames[len(w.Frames)-1]); d != "" {
+		o.fault(t, s, "the seed: %s", d)
+	} else if s.Capture.Seed.XMM != w.XMM || s.Capture.Seed.Known>>16 != 0x3ff {
+		o.fault(t, s, "the seed: XMM %#x, Wine %#x", s.Capture.Seed.XMM, w.XMM)
+	}
+}
+
+func (o *opinion) fault(t *testing.T, s *raw.Sample, format string, args ...any) {
+	t.Helper()
+	o.differ++
+	if o.shown++; o.shown <= 8 {
+		t.Logf("%s\nverdict %v, %v\n%s", fmt.Sprintf(format, args...), s.Result.Verdict, s.Capture.Result, dumpWindows(s))
+	}
+}
+
+// print says what was compared and how long the two took.
+func (o *opinion) print(t *testing.T) {
+	t.Helper()
+	t.Logf("RtlVirtualUnwind: %d walks, %d frames, %d seeds compared, %d differ; %d walks it could not end, %d samples it did not see",
+		o.walks, o.frames, o.seeds, o.differ, o.short, o.unmatched)
+	for _, l := range []struct {
+		name  string
+		nanos []uint64
+	}{{"our walk", o.own}, {"RtlVirtualUnwind", o.wine}, {"and RtlLookupFunctionEntry", o.system}} {
+		slices.Sort(l.nanos)
+		t.Logf("%-26s µs p50 %7.2f  p99 %8.2f  max %9.2f, ours is %.2f of its p50, %.2f of its p99", l.name, micros(l.nanos, 0.5), micros(l.nanos, 0.99),
+			micros(l.nanos, 1), micros(o.own, 0.5)/micros(l.nanos, 0.5), micros(o.own, 0.99)/micros(l.nanos, 0.99))
+	}
+}
+
+// micros is a quantile of sorted nanoseconds.
+func micros(sorted []uint64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return float64(sorted[int(q*float64(len(sorted)-1))]) / 1000
+}
+
+// verdict is what must hold of want samples.
+func (o *opinion) verdict(t *testing.T, want int) {
+	t.Helper()
+	if o.differ > 0 || o.unmatched > want/100 || o.short > want/100 {
+		t.Errorf("%d walks differ from RtlVirtualUnwind's, %d samples were not compared, %d walks not to their end", o.differ, o.unmatched, o.short)
+	}
+	if o.walks < want || o.seeds == 0 || o.sample == nil {
+		t.Fatalf("%d walks compared, %d seeds, want %d", o.walks, o.seeds, want)
+	}
+	o.sees(t)
+}
+
+// sees bends every register of a frame: a comparison that does not notice is none.
+func (o *opinion) sees(t *testing.T) {
+	t.Helper()
+	for i := range len(nonvolatile) + 2 {
+		bent := *o.walked
+		bent.Frames = slices.Clone(bent.Frames)
+		bent.Frames[3][i] ^= 8
+		again := *o
+		again.differ, again.shown = 0, 1000
+		again.walk(t, o.sample, &bent)
+		if again.differ != 1 {
+			t.Errorf("a wrong register, %d of the oracle's, is not seen", i)
+		}
+	}
+}

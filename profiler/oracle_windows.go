@@ -1,0 +1,112 @@
+//go:build seedwalk_oracle
+
+package main
+
+/*
+#include "oracle.h"
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"bufio"
+	"hash/fnv"
+	"os"
+	"unsafe"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/profiler/core"
+)
+
+// oracle is a host that lets RtlVirtualUnwind walk too and writes what it says to
+// SEEDWALK_ORACLE: a test's, see oracle_windows.c. Its clock stands still
+// meanwhile, so that the times of a sample are the product's.
+type oracle struct {
+	*host
+	out    *bufio.Writer
+	lost   int64    // nanoseconds taken away from the clock
+	asked  [2]int64 // the clock's last two answers: around our own walk
+	walked bool     // the top of the thread that is suspended
+}
+
+func init() {
+	wrap = func(h *host) core.ThreadHost {
+		f, err := os.Create(os.Getenv("SEEDWALK_ORACLE"))
+		if err != nil {
+			return h
+		}
+		return &oracle{host: h, out: bufio.NewWriterSize(f, 1<<20)}
+	}
+}
+
+func (o *oracle) Now() int64 {
+	o.asked = [2]int64{o.asked[1], o.host.Now() - o.lost}
+	return o.asked[1]
+}
+
+// aside does what the clock shall not see.
+func (o *oracle) aside(begin int64) { o.lost += o.host.Now() - begin }
+
+func (o *oracle) Table() *module.Table {
+	t := o.host.Table()
+	if t == nil {
+		return t
+	}
+	bases := make([]C.uint64_t, t.Len()+1)
+	for i := range t.Len() {
+		bases[i] = C.uint64_t(t.At(i).Start)
+	}
+	C.sw_oracle_images(&bases[0], C.int(t.Len()))
+	return t
+}
+
+func (o *oracle) Suspend(slot int, t clr.Thread) clr.SuspendStatus {
+	o.walked = false
+	C.sw_oracle_reset()
+	return o.host.Suspend(slot, t)
+}
+
+func (o *oracle) DoStackSnapshot(slot int, c *clr.Capture) {
+	if begin := o.host.Now(); !o.walked {
+		C.sw_oracle_top(C.uint64_t(o.asked[1] - o.asked[0]))
+		o.walked = true
+		o.aside(begin)
+	}
+	o.host.DoStackSnapshot(slot, c)
+	begin := o.host.Now()
+	C.sw_oracle_blocks()
+	o.aside(begin)
+}
+
+func (o *oracle) Resume(slot int, t clr.Thread) {
+	o.host.Resume(slot, t)
+	begin := o.host.Now()
+	C.sw_oracle_lookup()
+	o.write()
+	o.aside(begin)
+}
+
+// write appends the walks, each cut behind its last frame.
+func (o *oracle) write() {
+	var n C.int
+	first := C.sw_oracle_walks(&n)
+	walks := unsafe.Slice(first, int(n))
+	s, sum := C.sw_slot_at(0), fnv.New64a()
+	sum.Write(bytesOf(s.stack, s.stack_len))
+	for i := range walks {
+		w := &walks[i]
+		w.stack = C.uint64_t(sum.Sum64())
+		size := unsafe.Offsetof(w.frames) + uintptr(w.count)*unsafe.Sizeof(w.frames[0])
+		o.out.Write(unsafe.Slice((*byte)(unsafe.Pointer(w)), int(size)))
+	}
+}
+
+// Stopping is asked last when the process ends.
+func (o *oracle) Stopping() bool {
+	stop := o.host.Stopping()
+	if stop {
+		o.out.Flush()
+	}
+	return stop
+}
