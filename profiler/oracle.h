@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { SW_ORACLE_WALKS = 64, SW_ORACLE_FRAMES = 250 };
+enum { SW_ORACLE_WALKS = 64, SW_ORACLE_FRAMES = 250, SW_ORACLE_AGAIN = 8 };
 
 /* Why a walk ended. */
 enum {
@@ -24,9 +24,12 @@ struct sw_oracle_walk {
 	uint64_t thread;      /* ThreadID */
 	uint64_t block;       /* 0: from the thread's registers; i+1: from frame i of the CLR's */
 	uint64_t stack;       /* FNV-1a of the copied stack, by which a suspension is known again */
-	uint64_t own;         /* nanoseconds of our own walk, of block 0 */
-	uint64_t nanos;       /* of a walk by RtlVirtualUnwind, entries found by our own search */
-	uint64_t lookup;      /* nanoseconds of RtlLookupFunctionEntry for the same addresses */
+	/* Nanoseconds of the walk, of block 0: */
+	uint64_t own;         /* ours, the one whose seed the CLR was given */
+	uint64_t first;       /* RtlVirtualUnwind's first, with our checks before each step */
+	uint64_t own_again;   /* ours, the mean of SW_ORACLE_AGAIN more */
+	uint64_t again;       /* RtlVirtualUnwind's, the same, entries found by our own search */
+	uint64_t lookup;      /* RtlLookupFunctionEntry for its addresses */
 	uint64_t stop;
 	uint64_t count;       /* of frames, the first is where the walk began */
 	uint64_t xmm[20];     /* of the last frame; of the first block only */
@@ -35,7 +38,7 @@ struct sw_oracle_walk {
 
 void sw_oracle_images(const uint64_t *bases, int n);
 void sw_oracle_reset(void);
-void sw_oracle_top(uint64_t own);
+struct sw_oracle_walk *sw_oracle_top(void);
 void sw_oracle_blocks(void);
 void sw_oracle_lookup(void);
 struct sw_oracle_walk *sw_oracle_walks(int *n);

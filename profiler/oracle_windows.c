@@ -161,19 +161,18 @@ static void note(struct sw_oracle_walk *w, const CONTEXT *c)
 	*f = (struct sw_oracle_frame){{c->Rip, c->Rsp, c->Rbx, c->Rbp, c->Rsi, c->Rdi, c->R12, c->R13, c->R14, c->R15}};
 }
 
-/* Walks twice: once with all checks, to know that it is safe and what comes of
- * it; once more, timed, as a profiler would that has nothing else. */
-static void walk(const CONTEXT *from, uint64_t thread, uint64_t block, uint64_t own)
+/* Walks with all checks and keeps what comes of it; NULL if it cannot. */
+static struct sw_oracle_walk *walk(const CONTEXT *from, uint64_t thread, uint64_t block)
 {
 	static CONTEXT c;
 	const struct sw_slot *s = sw_slot_at(0);
 	if (walk_count == SW_ORACLE_WALKS || s->foreign)
-		return;
+		return NULL;
 	struct sw_oracle_walk *w = &walks[walk_count++];
+	uint64_t begin = sw_now_ns();
+	memset(w, 0, offsetof(struct sw_oracle_walk, frames));
 	w->thread = thread;
 	w->block = block;
-	w->own = own;
-	w->count = 0;
 	stack.low = s->stack_addr;
 	stack.high = s->stack_high;
 	memcpy(&c, from, sizeof c);
@@ -189,21 +188,35 @@ static void walk(const CONTEXT *from, uint64_t thread, uint64_t block, uint64_t 
 		}
 		note(w, &c);
 	}
+	w->first = sw_now_ns() - begin;
 	memcpy(w->xmm, &c.Xmm6, sizeof w->xmm);
-	memcpy(&c, from, sizeof c);
+	return w;
+}
+
+/* The same walks by RtlVirtualUnwind alone, now that they are known to be safe:
+ * what a profiler would do that has nothing else. */
+static void walk_again(const CONTEXT *from, struct sw_oracle_walk *w)
+{
+	static CONTEXT c;
 	uint64_t begin = sw_now_ns(), unused;
-	for (uint64_t i = 1; i < w->count; i++)
-		step(&c, 0, &unused);
-	w->nanos = sw_now_ns() - begin;
+	for (int n = 0; n < SW_ORACLE_AGAIN; n++) {
+		memcpy(&c, from, sizeof c);
+		for (uint64_t i = 1; i < w->count; i++)
+			step(&c, 0, &unused);
+	}
+	w->again = (sw_now_ns() - begin) / SW_ORACLE_AGAIN;
 }
 
 void sw_oracle_reset(void) { walk_count = 0; }
 
-/* The block on top, from the thread's own registers; our walker took own ns. */
-void sw_oracle_top(uint64_t own)
+/* The block on top, from the thread's own registers. */
+struct sw_oracle_walk *sw_oracle_top(void)
 {
 	const struct sw_slot *s = sw_slot_at(0);
-	walk((const CONTEXT *)s->context, s->thread_id, 0, own);
+	struct sw_oracle_walk *w = walk((const CONTEXT *)s->context, s->thread_id, 0);
+	if (w)
+		walk_again((const CONTEXT *)s->context, w);
+	return w;
 }
 
 /* The blocks below, from the registers the CLR has reported. */
@@ -218,7 +231,7 @@ void sw_oracle_blocks(void)
 		c.Rip = f->ip, c.Rsp = f->sp, c.Rbp = f->fp, c.Rbx = f->saved[0];
 		memcpy(&c.R12, &f->saved[1], 4 * sizeof c.R12);
 		c.Rsi = f->saved[5], c.Rdi = f->saved[6];
-		walk(&c, s->thread_id, i + 1, 0);
+		walk(&c, s->thread_id, i + 1);
 	}
 }
 
@@ -226,12 +239,10 @@ void sw_oracle_blocks(void)
  * asked after the thread runs again. */
 void sw_oracle_lookup(void)
 {
-	for (int i = 0; i < walk_count; i++) {
-		uint64_t base, begin = sw_now_ns();
-		for (uint64_t k = 0; k + 1 < walks[i].count; k++)
-			RtlLookupFunctionEntry(walks[i].frames[k].reg[0], &base, NULL);
-		walks[i].lookup = sw_now_ns() - begin;
-	}
+	uint64_t base, begin = sw_now_ns();
+	for (uint64_t k = 0; walk_count > 0 && k + 1 < walks[0].count; k++)
+		RtlLookupFunctionEntry(walks[0].frames[k].reg[0], &base, NULL);
+	walks[0].lookup = sw_now_ns() - begin;
 }
 
 struct sw_oracle_walk *sw_oracle_walks(int *n)

@@ -17,6 +17,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/profiler/core"
+	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
 // oracle is a host that lets RtlVirtualUnwind walk too and writes what it says to
@@ -28,6 +30,9 @@ type oracle struct {
 	lost   int64    // nanoseconds taken away from the clock
 	asked  [2]int64 // the clock's last two answers: around our own walk
 	walked bool     // the top of the thread that is suspended
+	seeder *snapshot.SeederAMD64
+	walker *amd64.Unwinder
+	again  clr.Capture
 }
 
 func init() {
@@ -36,7 +41,9 @@ func init() {
 		if err != nil {
 			return h
 		}
-		return &oracle{host: h, out: bufio.NewWriterSize(f, 1<<20)}
+		o := &oracle{host: h, out: bufio.NewWriterSize(f, 1<<20), walker: amd64.New()}
+		o.seeder = snapshot.NewSeederAMD64(o.walker, nil)
+		return o
 	}
 }
 
@@ -58,6 +65,8 @@ func (o *oracle) Table() *module.Table {
 		bases[i] = C.uint64_t(t.At(i).Start)
 	}
 	C.sw_oracle_images(&bases[0], C.int(t.Len()))
+	o.walker.SetTable(t)
+	o.seeder.SetSpecials(o.Specials())
 	return t
 }
 
@@ -69,14 +78,29 @@ func (o *oracle) Suspend(slot int, t clr.Thread) clr.SuspendStatus {
 
 func (o *oracle) DoStackSnapshot(slot int, c *clr.Capture) {
 	if begin := o.host.Now(); !o.walked {
-		C.sw_oracle_top(C.uint64_t(o.asked[1] - o.asked[0]))
-		o.walked = true
+		o.top(c)
 		o.aside(begin)
 	}
 	o.host.DoStackSnapshot(slot, c)
 	begin := o.host.Now()
 	C.sw_oracle_blocks()
 	o.aside(begin)
+}
+
+// top walks the block on top: RtlVirtualUnwind, then we once more.
+func (o *oracle) top(c *clr.Capture) {
+	o.walked = true
+	w := C.sw_oracle_top()
+	if w == nil {
+		return
+	}
+	o.again = *c
+	begin := o.host.Now()
+	for range C.SW_ORACLE_AGAIN {
+		o.seeder.Seed(&o.again)
+	}
+	w.own = C.uint64_t(o.asked[1] - o.asked[0])
+	w.own_again = C.uint64_t((o.host.Now() - begin) / C.SW_ORACLE_AGAIN)
 }
 
 func (o *oracle) Resume(slot int, t clr.Thread) {

@@ -34,12 +34,12 @@ type oracleWalk struct {
 }
 
 type oracleHead struct {
-	Thread, Block                      uint64
-	Stack                              uint64 // FNV-1a of the copied stack
-	OwnNanos, UnwindNanos, LookupNanos uint64
-	Stop                               oracleStop
-	Count                              uint64
-	XMM                                [10]context.XMM // of the last frame, of block 0
+	Thread, Block                       uint64
+	Stack                               uint64 // FNV-1a of the copied stack
+	Own, First, OwnAgain, Again, Lookup uint64 // nanoseconds
+	Stop                                oracleStop
+	Count                               uint64
+	XMM                                 [10]context.XMM // of the last frame, of block 0
 }
 
 // oracleStop says why a walk ended.
@@ -95,9 +95,8 @@ type opinion struct {
 	unmatched     int // samples whose suspension the oracle did not see
 	short         int // walks the oracle broke off for want of certainty
 	differ, shown int
-	own           []uint64    // nanoseconds of walks of blocks on top
-	wine, system  []uint64    // of the same by RtlVirtualUnwind; with RtlLookupFunctionEntry
-	sample        *raw.Sample // the last, for the test of the comparison itself
+	times         [timeCount][]uint64 // nanoseconds of walks of blocks on top
+	sample        *raw.Sample         // the last, for the test of the comparison itself
 	walked        *oracleWalk
 }
 
@@ -147,11 +146,7 @@ func (o *opinion) table(t *testing.T, s *raw.Sample) *module.Table {
 func (o *opinion) all(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 	t.Helper()
 	for i := range tries {
-		if w := &tries[i][0]; w.Count > 1 {
-			o.own = append(o.own, w.OwnNanos)
-			o.wine = append(o.wine, w.UnwindNanos)
-			o.system = append(o.system, w.UnwindNanos+w.LookupNanos)
-		}
+		o.time(&tries[i][0])
 	}
 	at := 0
 	for _, s := range samples {
@@ -294,18 +289,40 @@ func (o *opinion) print(t *testing.T) {
 	t.Helper()
 	t.Logf("RtlVirtualUnwind: %d walks, %d frames, %d seeds compared, %d differ; %d walks it could not end, %d samples it did not see",
 		o.walks, o.frames, o.seeds, o.differ, o.short, o.unmatched)
-	for _, l := range []struct {
-		name  string
-		nanos []uint64
-	}{{"our walk", o.own}, {"RtlVirtualUnwind", o.wine}, {"and RtlLookupFunctionEntry", o.system}} {
-		slices.Sort(l.nanos)
-		t.Logf("%-26s µs p50 %7.2f  p99 %8.2f  max %9.2f, ours is %.2f of its p50, %.2f of its p99", l.name, micros(l.nanos, 0.5), micros(l.nanos, 0.99),
-			micros(l.nanos, 1), micros(o.own, 0.5)/micros(l.nanos, 0.5), micros(o.own, 0.99)/micros(l.nanos, 0.99))
+	for i := range o.times {
+		slices.Sort(o.times[i])
+		t.Logf("%-50s µs p50 %6.2f  p99 %8.2f  max %9.2f", timeNames[i], o.micros(i, 0.5), o.micros(i, 0.99), o.micros(i, 1))
+	}
+	t.Logf("our walk takes %.2f (p50) and %.2f (p99) of RtlVirtualUnwind's time, %.2f and %.2f of it with RtlLookupFunctionEntry, both repeated",
+		o.micros(ownAgain, 0.5)/o.micros(wineAgain, 0.5), o.micros(ownAgain, 0.99)/o.micros(wineAgain, 0.99),
+		o.micros(ownAgain, 0.5)/o.micros(wineLookup, 0.5), o.micros(ownAgain, 0.99)/o.micros(wineLookup, 0.99))
+}
+
+// The times of a walk. The first of ours meets memory that nobody has touched
+// since the thread ran; RtlVirtualUnwind's first comes behind it.
+const (
+	ownFirst = iota
+	wineFirst
+	ownAgain
+	wineAgain
+	wineLookup
+	timeCount
+)
+
+var timeNames = [timeCount]string{"our walk, first", "RtlVirtualUnwind, second, with checks", "our walk, repeated", "RtlVirtualUnwind, repeated", "RtlVirtualUnwind and RtlLookupFunctionEntry"}
+
+func (o *opinion) time(w *oracleWalk) {
+	if w.Count < 2 {
+		return
+	}
+	for i, n := range [timeCount]uint64{w.Own, w.First, w.OwnAgain, w.Again, w.Again + w.Lookup} {
+		o.times[i] = append(o.times[i], n)
 	}
 }
 
-// micros is a quantile of sorted nanoseconds.
-func micros(sorted []uint64, q float64) float64 {
+// micros is a quantile of sorted times.
+func (o *opinion) micros(which int, q float64) float64 {
+	sorted := o.times[which]
 	if len(sorted) == 0 {
 		return 0
 	}
