@@ -74,7 +74,7 @@ mutate: ## put faults into the code, one by one: the simulator's tests catch eac
 	@$(GO) run ./sim/mutate
 
 test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn
-	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e -windows
+	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e
 
 soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s

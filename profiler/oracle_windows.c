@@ -1,4 +1,4 @@
-//go:build seedwalk_oracle
+//go:build oracle
 
 /* A test's second opinion, never in the product: RtlVirtualUnwind walks what our
  * own walker walks, in the same window, from the same registers.

@@ -1,4 +1,4 @@
-//go:build seedwalk_oracle
+//go:build oracle
 
 package main
 

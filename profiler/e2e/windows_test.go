@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -72,17 +71,6 @@ func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.
 			t.Fatal(err)
 		}
 		samples = append(samples, s)
-	}
-}
-
-// onWindows asks for the tests of Windows runtimes that are not yet part of
-// make test.
-var onWindows = flag.Bool("windows", false, "run all tests of Windows runtimes (make test-windows)")
-
-func needWindows(t *testing.T) {
-	t.Helper()
-	if !*onWindows {
-		t.Skip("SKIPPED-CHECK: long runs of Windows runtimes are make test-windows")
 	}
 }
 
@@ -159,7 +147,7 @@ func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion) {
 	flags, file := []string{"--json", "--rate", "50"}, filepath.Join(t.TempDir(), "oracle")
 	second := n%leastRuns == 1
 	if second {
-		flags = append(flags, "--profiler", need(t, "out", "windows", "oracle.dll"))
+		flags = append(flags, "--profiler", need(t, "out", "windows", "seedwalk_profiler_oracle.dll"))
 		env = append(env, "SEEDWALK_ORACLE="+file)
 	}
 	samples, _, res := recordWindows(t, 4*time.Minute, env, flags, runtime, "Mix.exe", fmt.Sprint(windowsRun))
