@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
@@ -44,6 +45,7 @@ type instance struct {
 	table   *module.Table // of the last commit
 	gen     uint32
 	ask     question
+	capture clr.Capture
 	window  memory.Window
 	native  [512]unwind.Frame
 	merged  []merge.Frame

@@ -67,9 +67,10 @@ func seedwalk_walk(h C.seedwalk_handle, r *C.cregisters, s *C.cstack, out *C.see
 	case r == nil || !places(s, out, room, res) || in.amd64 == nil:
 		return badArgument
 	}
-	c := capture(s)
+	c := in.take(s)
+	defer in.forget()
 	c.Regs = general(r)
-	in.walk(&c, out, room, res)
+	in.walk(c, out, room, res)
 	return ok
 }
 
@@ -83,13 +84,14 @@ func seedwalk_walk_context(h C.seedwalk_handle, layout C.int32_t, ctx C.cpointer
 	if !places(s, out, room, res) {
 		return badArgument
 	}
-	c := capture(s)
-	if !in.registers(&c, layout, unsafe.Pointer(ctx), size) {
+	c := in.take(s)
+	defer in.forget()
+	if !in.registers(c, layout, unsafe.Pointer(ctx), size) {
 		return badArgument
 	}
-	in.walk(&c, out, room, res)
+	in.walk(c, out, room, res)
 	if seedContext != nil {
-		in.writeSeed(&c, seedContext)
+		in.writeSeed(c, seedContext)
 	}
 	return ok
 }
@@ -142,10 +144,11 @@ func seedwalk_merge(h C.seedwalk_handle, r *C.cregisters, s *C.cstack, hresult C
 	case r == nil || !places(s, out, room, res) || !reported(frames, count) || in.amd64 == nil:
 		return badArgument
 	}
-	c := capture(s)
+	c := in.take(s)
+	defer in.forget()
 	c.Regs = general(r)
 	in.ask = question{fromIP, client}
-	in.merge(&c, hresult, frames, count, out, room, res)
+	in.merge(c, hresult, frames, count, out, room, res)
 	return ok
 }
 
@@ -159,12 +162,13 @@ func seedwalk_merge_context(h C.seedwalk_handle, layout C.int32_t, ctx C.cpointe
 	case !places(s, out, room, res) || !reported(frames, count):
 		return badArgument
 	}
-	c := capture(s)
-	if !in.registers(&c, layout, unsafe.Pointer(ctx), size) {
+	c := in.take(s)
+	defer in.forget()
+	if !in.registers(c, layout, unsafe.Pointer(ctx), size) {
 		return badArgument
 	}
 	in.ask = question{fromIP, client}
-	in.merge(&c, hresult, frames, count, out, room, res)
+	in.merge(c, hresult, frames, count, out, room, res)
 	return ok
 }
 
@@ -174,7 +178,6 @@ func (in *instance) merge(c *clr.Capture, hresult C.uint32_t, frames *C.csnapsho
 		c.Frames = unsafe.Slice((*clr.SnapshotFrame)(unsafe.Pointer(frames)), int(count))
 	}
 	got := in.merger.Merge(c, in.merged[:min(int(room), len(in.merged))])
-	in.ask = question{}
 	to := unsafe.Slice(out, int(room))
 	for i := range in.merged[:got.N] {
 		f := &in.merged[i]
@@ -185,19 +188,32 @@ func (in *instance) merge(c *clr.Capture, hresult C.uint32_t, frames *C.csnapsho
 
 // places reports whether there is a stack to read and room for an answer.
 func places(s *C.cstack, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) bool {
-	return s != nil && s.bytes != nil && out != nil && room > 0 && res != nil
+	return s != nil && s.bytes != nil && s.length <= maxStack && s.address+s.length >= s.address && out != nil && room > 0 && res != nil
 }
+
+// maxStack bounds a copied stack: far above any, and below what memory there is.
+const maxStack = 1 << 40
 
 // reported reports whether frames can be what DoStackSnapshot gave.
 func reported(frames *C.csnapshot, count C.int32_t) bool {
 	return count >= 0 && (count == 0 || frames != nil)
 }
 
-func capture(s *C.cstack) clr.Capture {
-	c := clr.Capture{Status: clr.Captured}
+// take makes the instance's capture that of a stack; forget drops the caller's
+// memory again. A capture of the call's own would be allocated while a thread may
+// be suspended.
+func (in *instance) take(s *C.cstack) *clr.Capture {
+	c := &in.capture
+	c.Status = clr.Captured
 	c.Thread.StackLow, c.Thread.StackHigh = uint64(s.low), uint64(s.high)
 	c.Stack = memory.Run{Addr: uint64(s.address), Data: unsafe.Slice((*byte)(unsafe.Pointer(s.bytes)), int(s.length))}
 	return c
+}
+
+func (in *instance) forget() {
+	in.capture = clr.Capture{}
+	in.window.Reset(0, nil)
+	in.ask = question{}
 }
 
 // general are the registers of seedwalk_registers.

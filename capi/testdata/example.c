@@ -394,6 +394,9 @@ static void check_errors(void)
 	check("a null pointer", seedwalk_walk(handle, NULL, NULL, NULL, 0, NULL) == SEEDWALK_BAD_ARGUMENT);
 	check("a context that is too short", seedwalk_walk_context(handle, LAYOUT, sample.context, 64, &sample.stack, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
 	check("a layout that is none", seedwalk_walk_context(handle, 9, sample.context, sample.context_size, &sample.stack, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
+	seedwalk_stack huge = sample.stack;
+	huge.length = UINT64_MAX;
+	check("a stack that cannot be", seedwalk_walk_context(handle, LAYOUT, sample.context, sample.context_size, &huge, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
 	check("no such file", seedwalk_add_pe(handle, 9, "no such file", 0x10000) == SEEDWALK_UNREADABLE);
 	check("no such architecture", seedwalk_open_for(3) == 0);
 }
