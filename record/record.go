@@ -11,7 +11,8 @@
 // settle is to drain the connections, name the frames and write the outputs.
 //
 // Strategy. The profiler inside a target connects to a unix socket in a private
-// directory and sends package wire's messages. Samples are folded into distinct
+// directory, on Windows to a port of this machine that asks for a secret, and sends
+// package wire's messages. Samples are folded into distinct
 // stacks as they arrive, so memory grows with the number of different stacks and
 // not with time. Names of native functions are looked up when settling. Every
 // output is written beside its place and renamed, so that a reader never sees
@@ -32,7 +33,7 @@
 //
 // Known gaps: a signal sent by kill(1) to the tool alone while it is in the
 // foreground is taken for the terminal's (INT, QUIT, HUP, WINCH, TSTP only).
-// Linux only.
+// On Windows there is Ctrl-C alone, which the console gives to the command too.
 package record
 
 import (

@@ -3,7 +3,7 @@
 // Exit codes: 0 success, 1 what was asked about is not well (doctor, checks),
 // 2 wrong usage; `record` gives the command's own exit code, 125 if seedwalk
 // itself could not begin or keep the result, 126 if the command could not be
-// run, 127 if it was not found, 128+n if signal n ended it.
+// run, 127 if it was not found, 128+n if signal n ended it (not on Windows).
 package main
 
 import (
@@ -117,7 +117,7 @@ func parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 	f.Usage = func() {}
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Print(help)
+		fmt.Print(platformHelp(help))
 		return exitOK, true
 	}
 	if err != nil {

@@ -1,9 +1,22 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/seedwalk/seedwalk/record"
 )
 
 const profilerName = "seedwalk_profiler.dll"
 
 func newNamer() record.Namer { return record.NewPENamer() }
+
+// platformHelp says in help what is otherwise on Windows.
+func platformHelp(s string) string { return windowsWords.Replace(s) }
+
+var windowsWords = strings.NewReplacer(
+	"Input, output, signals and the exit code", "Input, output, Ctrl-C and the exit code",
+	"128+n signal n ended it", "130 a second Ctrl-C",
+	"./MyService", "MyService.exe",
+	"2>/dev/null | sort -k2", "2>nul | sort",
+	"../lib, or", `..\lib, or`,
+)
