@@ -21,8 +21,8 @@ import (
 )
 
 func init() {
-	unixTargets["killed"] = killed
-	unixTargets["patient"] = patient
+	otherTargets["killed"] = killed
+	otherTargets["patient"] = patient
 }
 
 // killed ends in the middle of a message.

@@ -60,14 +60,14 @@ func target(what string) int {
 		}
 		return 0
 	}
-	if f := unixTargets[what]; f != nil {
+	if f := otherTargets[what]; f != nil {
 		return f()
 	}
 	return 99
 }
 
-// unixTargets are those that need signals; there are none elsewhere.
-var unixTargets = map[string]func() int{}
+// otherTargets are those that each system has its own way for.
+var otherTargets = map[string]func() int{}
 
 // endless samples until the tool wants no more, says so and ends.
 func endless() int {

@@ -111,3 +111,36 @@ func TestWindowsNothingToSample(t *testing.T) {
 		})
 	}
 }
+
+// The profiler itself, and the runtimes of the cache: doctor finds nothing.
+func TestWindowsDoctor(t *testing.T) {
+	need(t, "out", "windows", "seedwalk_profiler.dll")
+	r := wineRun(t, []string{"DOTNET_ROOT=Z:" + strings.ReplaceAll(filepath.Dir(filepath.Dir(filepath.Dir(need(t, core222)))), "/", `\`)},
+		need(t, "out", "windows", "seedwalk.exe"), "doctor", "--", need(t, "out", "windows", "swhost.exe"))
+	for _, want := range []string{"library loads     the loader takes it", "2.2.2 (DOTNET_ROOT)", "threads can be suspended", "127.0.0.1 can be connected to",
+		"swhost.exe does not look like a .NET program", "Nothing stops a recording here."} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if t.Failed() || r.code != 0 {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A command file starts what is recorded.
+func TestWindowsCommandFile(t *testing.T) {
+	need(t, "out", "windows", "seedwalk_profiler.dll")
+	dir := t.TempDir()
+	windows := func(path string) string { return "Z:" + strings.ReplaceAll(path, "/", `\`) }
+	script := filepath.Join(dir, "start.cmd")
+	line := strings.Join([]string{windows(need(t, "out", "windows", "swhost.exe")), windows(need(t, core222)), windows(need(t, "out", "windows", "Demo.exe")), "%1"}, " ")
+	if err := os.WriteFile(script, []byte("@echo off\r\n"+line+"\r\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50", "--output", filepath.Join(dir, "out.json"), "--", script, "2")
+	s := findSummary(t, r.stderr)
+	if r.code != 0 || !strings.Contains(r.stdout, "demo: 11 threads") || s.Samples == 0 || s.Runtime != ".NET Core 2.2.2" {
+		t.Errorf("exit code %d, %d samples of %q\n%s%s", r.code, s.Samples, s.Runtime, r.stdout, r.stderr)
+	}
+}

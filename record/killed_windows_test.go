@@ -1,0 +1,36 @@
+package record
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+func init() { otherTargets["killed"] = killed }
+
+// killed ends in the middle of a message, as a crash does.
+func killed() int {
+	send(greet, samples(10)).Write([]byte{byte(wire.TypeNote), 9, 'h', 'a'})
+	time.Sleep(500 * time.Millisecond) // a reset connection takes what was not read with it
+	h, _ := syscall.GetCurrentProcess()
+	syscall.TerminateProcess(h, 0xc0000005)
+	return 98
+}
+
+func TestKilledTarget(t *testing.T) {
+	opt, _ := options(t, "killed")
+	res := mustRun(t, opt)
+	if uint32(res.ExitCode) != 0xc0000005 {
+		t.Errorf("exit code %#x", res.ExitCode)
+	}
+	if got := content(t, opt.Outputs[0].Path); !strings.Contains(got, "x10") {
+		t.Errorf("samples lost: %s", got)
+	}
+	s := &res.Profile.Stats
+	if notes := strings.Join(s.Notes, "\n"); !strings.Contains(notes, "without a farewell") || s.ExitNote != "the command was ended by an access violation (exit code 0xc0000005)" {
+		t.Errorf("notes %q, %q", notes, s.ExitNote)
+	}
+}
