@@ -130,5 +130,6 @@ var wrap = func(h *host) core.ThreadHost { return h }
 
 // newAgent makes the sampler: one thread at a time.
 func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
+	quiet()
 	return core.NewThreads(wrap(newHost()), cfg, send)
 }

@@ -5,5 +5,33 @@ package main
 /*
 // The hooks of torture.h are compiled in: a profiler for the tests alone.
 #cgo CFLAGS: -DSW_TORTURE
+#include "torture.h"
 */
 import "C"
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/profiler/core"
+)
+
+func init() {
+	wrap = func(h *host) core.ThreadHost { return &tortured{host: h} }
+}
+
+// tortured makes the mistakes that are Go's own.
+type tortured struct {
+	*host
+	needed int
+}
+
+// Context needs threads of Go's that are not there yet, while a thread is
+// suspended, if that is the mistake that is wanted: more of them each time.
+func (h *tortured) Context(slot int, c *clr.Capture) bool {
+	ok := h.host.Context(slot, c)
+	if C.sw_torture_go_begin() != 0 {
+		h.needed += 8
+		gather(h.needed)
+		C.sw_torture_go_end()
+	}
+	return ok
+}

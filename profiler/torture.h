@@ -11,6 +11,9 @@ void sw_torture_init(void);
 void sw_torture_before_suspend(uint64_t thread_id);
 /* In the window: the thread of the slot stands still. */
 void sw_torture_window(const struct sw_slot *s);
+/* Around what Go does wrong in the window; nonzero: that is wanted. */
+int sw_torture_go_begin(void);
+void sw_torture_go_end(void);
 /* In ThreadDestroyed. Nonzero: the profiler is one that does not care about it. */
 int sw_torture_unguarded(uint64_t thread_id);
 #else

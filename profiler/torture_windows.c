@@ -15,8 +15,8 @@
 
 #include "platform.h"
 
-enum mistake { NONE, HEAP, LOADER, ENVIRONMENT, LOOKUP, LATE, UNGUARDED, MISTAKES };
-static const char *const names[MISTAKES] = {"none", "heap", "loader", "environment", "lookup", "late", "unguarded"};
+enum mistake { NONE, HEAP, LOADER, ENVIRONMENT, LOOKUP, THREADS, LATE, UNGUARDED, MISTAKES };
+static const char *const names[MISTAKES] = {"none", "heap", "loader", "environment", "lookup", "threads", "late", "unguarded"};
 
 /* Larger than what a heap serves without its lock. */
 enum { LARGE = 70000, DEADLOCK_MS = 2000, LOOK_MS = 20, DEADLOCK_CODE = 99, LATE_NS = 3000000, LINGER_MS = 5 };
@@ -109,6 +109,16 @@ void sw_torture_window(const struct sw_slot *s)
 	}
 	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
 }
+
+int sw_torture_go_begin(void)
+{
+	if (mistake != THREADS)
+		return 0;
+	__atomic_store_n(&inside, GetTickCount64(), __ATOMIC_RELEASE);
+	return 1;
+}
+
+void sw_torture_go_end(void) { __atomic_store_n(&inside, 0, __ATOMIC_RELEASE); }
 
 /* No mistake, but bad luck: the processor is taken from the sampler where it hurts
  * most, until the claimed thread is in ThreadDestroyed. */

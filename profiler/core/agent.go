@@ -89,7 +89,9 @@ func New(host Host, cfg Config, send func([]byte) error) *Agent {
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send, host.Table)
 	seeder := snapshot.NewSeederAMD64(a.walker, nil)
-	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}}
+	take := &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}}
+	take.garbage.init()
+	a.take = take
 	if m := host.Managed(); m != nil {
 		a.merger.SetManaged(m)
 	}

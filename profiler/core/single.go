@@ -14,6 +14,7 @@ type single struct {
 	host    ThreadHost
 	seeder  *snapshot.SeederAMD64
 	sampler *snapshot.ThreadSampler
+	garbage garbage
 
 	context, walk, report     wire.Histogram // nanoseconds of a try
 	tries                     tries
@@ -47,6 +48,7 @@ func (s *single) merging(*Agent, *clr.Capture) {}
 
 func (s *single) round(a *Agent, threads []clr.Thread) string {
 	a.stats.rounds++
+	s.garbage.collect()
 	for i := range threads {
 		if a.host.Stopping() {
 			return ""

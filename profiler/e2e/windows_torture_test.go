@@ -81,7 +81,7 @@ const tortureDeadlock = 99
 // stop the sampler for ever.
 func TestWindowsTortureDeadlocks(t *testing.T) {
 	for _, c := range []struct{ mistake, kind string }{
-		{"heap", "heap"}, {"loader", "loader"}, {"environment", "environment"}, {"lookup", "tables"},
+		{"heap", "heap"}, {"loader", "loader"}, {"environment", "environment"}, {"lookup", "tables"}, {"threads", "loader"},
 	} {
 		t.Run(c.mistake, func(t *testing.T) {
 			p := torture(t, c.mistake)

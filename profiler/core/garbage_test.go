@@ -1,0 +1,82 @@
+package core
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+)
+
+func collections() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumGC
+}
+
+var litter []byte
+
+// With Go's own collections off, as the profiler runs: garbage goes, what is live
+// stays, and nothing is done where nothing is due.
+func TestGarbage(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC()
+	var g garbage
+	g.init()
+	g.collect()
+	begin := collections()
+	g.collect()
+	if n := collections() - begin; n != 0 {
+		t.Errorf("%d collections with nothing allocated", n)
+	}
+	const block = 1 << 20
+	blocks := int(4*g.limit/block) + 1
+	for range blocks {
+		litter = make([]byte, block)
+		g.collect()
+	}
+	litter = nil
+	if n := int(collections() - begin); n < 2 || n > 8 {
+		t.Errorf("%d collections of %d MB of garbage", n, blocks)
+	}
+	if now := g.inUse(); now > 2*g.limit {
+		t.Errorf("%d bytes in use, limit %d", now, g.limit)
+	}
+	if n := testing.AllocsPerRun(100, g.collect); n != 0 {
+		t.Errorf("%v allocations of a look", n)
+	}
+}
+
+// littering allocates so much in each round that a collection is due, and looks
+// whether one went on while a thread was suspended.
+type littering struct {
+	fakeThreads
+	at       uint32
+	inWindow int
+}
+
+func (f *littering) Threads(buf []Thread) []Thread {
+	litter = make([]byte, 2*leastGarbage)
+	return f.fakeThreads.Threads(buf)
+}
+
+func (f *littering) Suspend(i int, t clr.Thread) clr.SuspendStatus {
+	f.at = collections()
+	return f.fakeThreads.Suspend(i, t)
+}
+
+func (f *littering) Resume(i int, t clr.Thread) {
+	f.inWindow += int(collections() - f.at)
+	f.fakeThreads.Resume(i, t)
+}
+
+func TestGarbageBetweenSuspensions(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	f := &littering{fakeThreads: fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed, fs.Native), rounds: 20}}}
+	begin := collections()
+	NewThreads(f, Config{RateHz: 1e6, Slots: 4}, func([]byte) error { return nil }).Run()
+	if n := collections() - begin; n < 5 || f.inWindow != 0 {
+		t.Errorf("%d collections, %d of them while a thread was suspended", n, f.inWindow)
+	}
+}
