@@ -29,7 +29,13 @@ struct sw_slot *sw_slot_at(int i)
 	return &slots[0];
 }
 
-static void *reserve(size_t bytes) { return VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE); }
+/* Every page is written once: the first write to one makes the system look for
+ * memory, which the window need not wait for. */
+static void *reserve(size_t bytes)
+{
+	void *p = VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+	return p ? memset(p, 1, bytes) : NULL;
+}
 
 int sw_capture_init(size_t stack_bytes)
 {

@@ -97,6 +97,7 @@ static sw_hresult count(uint64_t function, uint64_t ip, uint64_t info, uint32_t 
 sw_hresult sw_prime(uint64_t thread_id, int *callbacks)
 {
 	*callbacks = 0;
+	sw_function_at((uint64_t)(uintptr_t)callbacks); /* asked in the window too */
 	return SW_METHOD(sw_info, DO_STACK_SNAPSHOT, snapshot_fn)(sw_info, thread_id, (void *)count, 0, callbacks, NULL, 0);
 }
 

@@ -52,6 +52,14 @@ void sw_thread_created(uint64_t thread_id)
 		claim(thread_id);
 }
 
+/* Waits until no walk of a thread is under way that sw_claim will not allow again:
+ * what the walk uses may go. */
+static void wait_for_sampler(uint64_t thread_id)
+{
+	while (__atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id)
+		sw_wait_while(&claimed, thread_id);
+}
+
 /* Runs on the thread itself: it knows its kernel id and its stack. */
 void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 {
@@ -60,7 +68,10 @@ void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 		t = claim(thread_id);
 	if (!t)
 		return;
-	sw_thread_unbind(t); /* the CLR may move a managed thread to another of the system's */
+	/* The CLR may move a managed thread to another of the system's. */
+	__atomic_store_n(&t->tid, 0, __ATOMIC_SEQ_CST);
+	wait_for_sampler(thread_id);
+	sw_thread_unbind(t);
 	uint64_t tid = sw_thread_bind(t, os_thread);
 	__atomic_store_n(&t->tid, tid, __ATOMIC_RELEASE);
 }
@@ -73,8 +84,7 @@ void sw_thread_destroyed(uint64_t thread_id)
 	__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST))
 		sw_sleep_us(100);
-	while (__atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id)
-		sw_wait_while(&claimed, thread_id);
+	wait_for_sampler(thread_id);
 	__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
 	sw_thread_unbind(t);
 	__atomic_store_n(&t->thread_id, 0, __ATOMIC_RELEASE);
@@ -109,7 +119,7 @@ int sw_threads_copy(struct sw_thread *out, int room)
 int sw_thread_alive(uint64_t thread_id, uint64_t tid)
 {
 	struct sw_thread *t = find(thread_id);
-	return t && __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE) == tid && !__atomic_load_n(&t->dead, __ATOMIC_SEQ_CST);
+	return t && __atomic_load_n(&t->tid, __ATOMIC_SEQ_CST) == tid && !__atomic_load_n(&t->dead, __ATOMIC_SEQ_CST);
 }
 
 void sw_window_enter(void) { __atomic_store_n(&window_open, 1, __ATOMIC_SEQ_CST); }
