@@ -129,19 +129,21 @@ func TestWindowsThreads(t *testing.T) {
 	for _, rt := range windowsRuntimes {
 		t.Run(rt.name, func(t *testing.T) {
 			m, o := newMatrix(), newOpinion()
+			x := newMixed(o)
 			for n := 0; n < leastRuns || m.total < rt.samples && n < maxWindowsRuns; n++ {
-				runMix(t, n, rt.dir, m, o)
+				runMix(t, n, rt.dir, m, o, x)
 			}
 			m.print(t, rt.name)
 			m.verdict(t, rt.samples)
 			o.print(t)
 			o.verdict(t, rt.samples/4)
+			x.verdict(t)
 		})
 	}
 }
 
 // runMix records Mix.exe once and judges its samples.
-func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion) {
+func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion, x *mixed) {
 	t.Helper()
 	var env []string
 	flags, file := []string{"--json", "--rate", "50"}, filepath.Join(t.TempDir(), "oracle")
@@ -150,12 +152,13 @@ func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion) {
 		flags = append(flags, "--profiler", need(t, "out", "windows", "seedwalk_profiler_oracle.dll"))
 		env = append(env, "SEEDWALK_ORACLE="+file)
 	}
-	samples, _, res := recordWindows(t, 4*time.Minute, env, flags, runtime, "Mix.exe", fmt.Sprint(windowsRun))
+	samples, rd, res := recordWindows(t, 4*time.Minute, env, flags, runtime, "Mix.exe", fmt.Sprint(windowsRun))
 	if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 12 threads") {
 		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 	}
 	for _, s := range samples {
 		m.add(t, s)
+		x.add(t, m, s, rd.Names())
 	}
 	f := figuresOf(t, res)
 	m.count(&f)
