@@ -10,20 +10,40 @@ import "github.com/seedwalk/seedwalk/unwind"
 
 // fill writes what stands between in.Frames[i], which is written, and the frame
 // or marker below it. here says that the walk stands at the first. It reports
-// whether the walk now stands at the other; if it does not get there nothing is
-// written.
+// whether the walk now stands at the other; if it does not get there, or need
+// not, nothing is written.
 func (m *Merger) fill(i int, here bool) bool {
 	written, hidden := m.res.N, m.res.Hidden
+	f, to := &m.in.Frames[i], &m.in.Frames[i+1]
+	known := m.sizes.of(f.IP)
+	if known.ip == f.IP && known.size == to.SP-f.SP {
+		return false
+	}
 	if !here {
-		m.cpu.marker(&m.in.Frames[i])
+		m.cpu.marker(f)
 		m.exact = false
 	}
 	if m.reach(i + 1) {
+		if m.res.N == written {
+			*known = frameSize{f.IP, to.SP - f.SP}
+		}
 		return true
 	}
 	m.res.N, m.res.Hidden = written, hidden
 	return false
 }
+
+// sizes remembers how far apart two frames are between which nothing stands, by
+// the ip of the upper one, so that most frames need no step: a method's frame at
+// an ip is always as large, but for what it has allocated on the stack, which
+// only makes it look unknown. Code that takes the place of other code could only
+// hide what the CLR hides.
+type (
+	sizes     [1024]frameSize
+	frameSize struct{ ip, size uint64 }
+)
+
+func (s *sizes) of(ip uint64) *frameSize { return &s[(ip^ip>>10)%uint64(len(s))] }
 
 // reach walks up to in.Frames[i] from the managed frame the walk stands at. Each
 // step goes up the stack and is a sure one, so that the frames' room is all the

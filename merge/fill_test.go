@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -115,4 +117,54 @@ func TestFillWithoutRoom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Where nothing stands between two frames once, the same distance shows it again
+// without a step; another distance is looked at anew.
+func TestFillRemembers(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch fs.Arch) {
+		w := arch.Build(fs.Root, fs.Managed, fs.Managed, fs.Managed, fs.Native)
+		m, out := merger(w), make([]Frame, 64)
+		count := &counting{truth: truth{w: w}}
+		m.SetManaged(&countingX64{count})
+		m.SetManagedARM64(&countingARM64{count})
+		for _, c := range []struct {
+			name  string
+			hide  bool // the frame in the middle
+			steps int
+		}{{"first", false, 3}, {"again", false, 0}, {"a frame less is reported", true, 2}, {"the same again: something stands there", true, 2}} {
+			frames := w.Capture.Frames
+			w.Capture.Frames = slices.Clone(frames)
+			if c.hide {
+				unreported(w, 2, 3)
+			}
+			count.steps = 0
+			r := m.Merge(&w.Capture, out)
+			check(t, w, out[:r.N])
+			if count.steps != c.steps {
+				t.Errorf("%s: %d steps, want %d", c.name, count.steps, c.steps)
+			}
+			w.Capture.Frames = frames
+		}
+	})
+}
+
+// counting are tables that count what they are asked.
+type (
+	counting struct {
+		truth
+		steps int
+	}
+	countingX64   struct{ *counting }
+	countingARM64 struct{ *counting }
+)
+
+func (c *countingX64) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
+	c.steps++
+	return (&tables{c.truth}).StepManaged(regs, exact, mem, f)
+}
+
+func (c *countingARM64) StepManaged(regs *context.ARM64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
+	c.steps++
+	return (&tablesARM64{c.truth}).StepManaged(regs, exact, mem, f)
 }

@@ -110,6 +110,7 @@ type Merger struct {
 	guesses      unwind.Bounds // the same, allowing a guess
 	buf          [256]unwind.Frame
 	waits        waits
+	sizes        sizes
 
 	// The state of the merge under way.
 	place

@@ -14,7 +14,7 @@ import (
 
 // randomKinds is a stack of up to 24 frames. Only the last may be frameless. No
 // hidden frame has called a reported one: the CLR passes over those without a
-// word, and a merge takes its frames up to a marker as they are.
+// word, and a merge without tables takes its frames up to a marker as they are.
 func randomKinds(r *rand.Rand) []fs.Kind {
 	return kindsOf(r, false)
 }
