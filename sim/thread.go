@@ -164,6 +164,18 @@ func (t *Thread) Reenter(name string, body func()) {
 	t.call(CallManaged, func() { t.call(name, body) })
 }
 
+// Handler is Reenter for a catch or finally clause of the method that called the
+// helper: what lies between the two has been unwound.
+func (t *Thread) Handler(name string, body func()) {
+	parent := t.Top().Caller
+	t.Reenter(name, func() {
+		t.truth = t.M.Truth(t.truth[:0])
+		t.Handlers = append(t.Handlers, vm.Handler{CFA: t.truth[1].State.R[t.W.Arch.SP()], Parent: parent})
+		body()
+		t.Handlers = t.Handlers[:len(t.Handlers)-1]
+	})
+}
+
 // push puts the managed frame t has just called from on the Frame chain.
 func (t *Thread) push(before machine.State, resumable bool) {
 	t.truth = t.M.Truth(t.truth[:0])

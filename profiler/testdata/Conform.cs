@@ -1,6 +1,6 @@
 // The situations in which conform.c makes its calls: threads that stand where a
 // sampler looks at them, and one that goes through what callbacks tell of.
-// Usage: Conform.exe [dead | detach]
+// Usage: Conform.exe [dead | detach | spin]
 using System;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -18,7 +18,8 @@ static class Conform
     [DllImport("conform")] static extern void conform_self();
     [DllImport("conform")] static extern void conform_sample(string caller);
     [DllImport("conform")] static extern void conform_busy();
-    [DllImport("conform")] static extern void conform_detach();
+    [DllImport("conform")] static extern void conform_collecting();
+    [DllImport("conform")] static extern void conform_suspending();
     [DllImport("conform")] static extern void conform_arm(int on);
 
     static volatile bool over;
@@ -45,6 +46,8 @@ static class Conform
     static void Spinner() { Role("spin"); Spin(); }
     static void Sleeper() { Role("sleep"); Sleep(); }
     static void Nested() { Role("nested"); conform_call(sleeper); }
+    static void Collects() { Role("collects"); conform_collecting(); GC.Collect(); }
+    static void Watches() { Role("watches"); conform_suspending(); }
     static void Waiter() { Role("wait"); lock (gate) { } }
     static void Finally()
     {
@@ -109,8 +112,14 @@ static class Conform
         if (mode == "detach")
         {
             Role("main");
-            conform_detach();
             conform_sample("detaching");
+            return 0;
+        }
+        if (mode == "spin")
+        {
+            Start(Spinner);
+            conform_sample("trapped");
+            over = true;
             return 0;
         }
         lock (gate)
@@ -122,6 +131,8 @@ static class Conform
             Start(Finally);
             Start(Filter);
             Start(Catcher);
+            Start(Collects);
+            Start(Watches);
             for (int i = 0, before = ready; ready == before && i < 200; i++)
             {
                 Drop();
@@ -132,9 +143,12 @@ static class Conform
             var e = new Thread(Events);
             e.Start();
             e.Join();
+            Thread.Sleep(300); // the collections have woken the finalizer
             conform_sample("sampler");
             conform_sample("suspended");
             conform_sample("held");
+            conform_sample("crowded");
+            conform_sample("moved");
         }
         over = true;
         conform_end();

@@ -7,17 +7,17 @@
  *     NAME CALLER VERB TARGET FLAGS SEED STOP ANSWER
  *
  * CALLER says who makes the call and where: see the functions that call run().
- * VERB is dss (DoStackSnapshot), suspend or resume (the runtime). TARGET is a
- * role that a thread of the program took, or "zero". STOP is the callback, from
- * 1, that returns ANSWER. Lines written to the file CONFORM_OUT:
+ * VERB is dss (DoStackSnapshot), suspend or resume (the runtime), or detach (the
+ * profiler). TARGET is a role that a thread of the program took, or "zero". STOP
+ * is the callback, from 1, that returns ANSWER. Lines written to the file
+ * CONFORM_OUT:
  *
  *     NAME HRESULT PATTERN SIZE COUNT
  *
  * PATTERN has M for a run of managed frames and U for each marker, "-" for no
  * callback; SIZE is the context's, bytes; COUNT is of callbacks.
  *
- * With CONFORM_ALONE the program is somebody else's: after that many seconds the
- * sampler makes its calls, every role is the first thread's, and the process ends.
+ * HRESULT is NO_ROLE if no thread took the role.
  *
  * Sources: dotnet/runtime src/coreclr/inc/corprof.idl (slots). */
 #define _GNU_SOURCE
@@ -27,9 +27,6 @@
 #include <string.h>
 
 #ifdef _WIN32
-#define WIN32_LEAN_AND_MEAN /* its COM would declare our exports */
-#include <process.h>
-#include <windows.h>
 #define EXPORT __declspec(dllexport)
 static void nap(void) { Sleep(1); }
 static uint32_t own_tid(void) { return GetCurrentThreadId(); }
@@ -47,8 +44,8 @@ typedef uint32_t hresult;
 #define LOAD(v) __atomic_load_n(&(v), __ATOMIC_ACQUIRE)
 #define STORE(v, x) __atomic_store_n(&(v), x, __ATOMIC_RELEASE)
 
-enum { S_OK_ = 0, E_NOTIMPL_ = 0x80004001u, IN_PROGRESS = 0x80131388u };
-enum { SET_EVENT_MASK = 16, DO_STACK_SNAPSHOT = 36, REQUEST_DETACH = 58, SUSPEND_RUNTIME = 97, RESUME_RUNTIME = 98 };
+enum { S_OK_ = 0, E_NOTIMPL_ = 0x80004001u, IN_PROGRESS = 0x80131388u, NO_ROLE = 0xdeadu };
+enum { CURRENT_THREAD_ID = 13, SET_EVENT_MASK = 16, DO_STACK_SNAPSHOT = 36, REQUEST_DETACH = 58, SUSPEND_RUNTIME = 97, RESUME_RUNTIME = 98 };
 enum { SLOTS = 128, CASES = 128, THREADS = 256, SEED_BYTES = 4096 };
 /* Offsets in CONTEXT of x86-64. */
 enum { RSP_ = 0x98, RBP_ = 0xa0, RIP_ = 0xf8 };
@@ -79,6 +76,7 @@ static void read_script(void)
 static struct thread {
 	uint64_t id;
 	uint32_t tid;
+	uint64_t base; /* the end of its stack */
 	char role[16];
 } threads[THREADS];
 static int thread_count;
@@ -91,12 +89,8 @@ static struct thread *thread_of(uint32_t tid)
 	return NULL;
 }
 
-static int alone; /* seconds; 0: the program is Conform.cs */
-
 static struct thread *thread_as(const char *role)
 {
-	if (alone && strcmp(role, "zero") != 0)
-		return &threads[0];
 	for (int i = LOAD(thread_count) - 1; i >= 0; i--)
 		if (strcmp(threads[i].role, role) == 0)
 			return &threads[i];
@@ -156,8 +150,12 @@ static uint8_t *make_seed(const char *name, uint8_t *buffer)
 	else if (strcmp(name, "wild-sp") == 0) {
 		put(buffer, RSP_, 0x123456789a8);
 		put(buffer, RBP_, 0x123456789a8);
+	} else if (strcmp(name, "other-sp") == 0) { /* memory, but no stack of the target's */
+		static uint64_t elsewhere[4096];
+		put(buffer, RSP_, (uint64_t)(uintptr_t)&elsewhere[2048]);
+		put(buffer, RBP_, (uint64_t)(uintptr_t)&elsewhere[3072]);
 	}
-	return buffer; /* "own": as it is */
+	return buffer; /* "own", "odd-ips": as it is */
 }
 
 static hresult runtime_call(int slot)
@@ -171,10 +169,51 @@ static hresult do_step(struct step *s, struct walk *w)
 		return runtime_call(SUSPEND_RUNTIME);
 	if (strcmp(s->verb, "resume") == 0)
 		return runtime_call(RESUME_RUNTIME);
+	if (strcmp(s->verb, "detach") == 0)
+		return METHOD(info, REQUEST_DETACH, hresult (*)(void *, uint32_t))(info, 5000);
 	static uint8_t buffer[SEED_BYTES]; /* no heap: a held thread may own its lock. No two calls have a seed at once */
 	struct thread *t = thread_as(s->target);
-	return snapshot(t ? t->id : 0, s->flags, w, make_seed(s->seed, buffer));
+	if (!t && strcmp(s->target, "zero") != 0)
+		return NO_ROLE;
+	uint8_t *seed = make_seed(s->seed, buffer);
+	for (int i = 0; strcmp(s->seed, "odd-ips") == 0 && i < 31; i++) {
+		uint64_t ip;
+		memcpy(&ip, seed + RIP_, sizeof ip);
+		put(seed, RIP_, ip + 1); /* the target stands in a short loop: some of these fault */
+		snapshot(t ? t->id : 0, s->flags, w, seed);
+	}
+	return snapshot(t ? t->id : 0, s->flags, w, seed);
 }
+
+#ifdef _WIN32
+/* The target is suspended: once, "held"; as often as Windows allows, so that the
+ * CLR's own SuspendThread fails, "crowded"; with its sp at the end of its stack,
+ * where all Frames lie below it, "moved". */
+static void around_suspended(struct step *s, struct walk *w, hresult *hr, struct thread *t)
+{
+	HANDLE h = OpenThread(THREAD_SUSPEND_RESUME | THREAD_GET_CONTEXT | THREAD_SET_CONTEXT, FALSE, t->tid);
+	CONTEXT *c = (CONTEXT *)held_context;
+	int most = strcmp(s->caller, "crowded") == 0 ? MAXIMUM_SUSPEND_COUNT + 1 : 1, count = 0;
+	int moves = strcmp(s->caller, "moved") == 0;
+	c->ContextFlags = CONTEXT_FULL | CONTEXT_FLOATING_POINT;
+	while (count < most && SuspendThread(h) != (DWORD)-1)
+		count++;
+	GetThreadContext(h, c);
+	uint64_t sp = c->Rsp;
+	if (moves) {
+		c->Rsp = t->base - 256;
+		SetThreadContext(h, c);
+	}
+	*hr = do_step(s, w);
+	if (moves) {
+		c->Rsp = sp;
+		SetThreadContext(h, c);
+	}
+	while (count-- > 0)
+		ResumeThread(h);
+	CloseHandle(h);
+}
+#endif
 
 static void around(struct step *s, struct walk *w, hresult *hr)
 {
@@ -188,15 +227,8 @@ static void around(struct step *s, struct walk *w, hresult *hr)
 	}
 #ifdef _WIN32
 	struct thread *t = thread_as(s->target);
-	if (strcmp(s->caller, "held") == 0 && t) {
-		HANDLE h = OpenThread(THREAD_SUSPEND_RESUME | THREAD_GET_CONTEXT, FALSE, t->tid);
-		CONTEXT *c = (CONTEXT *)held_context;
-		c->ContextFlags = CONTEXT_FULL | CONTEXT_FLOATING_POINT;
-		SuspendThread(h);
-		GetThreadContext(h, c);
-		*hr = do_step(s, w);
-		ResumeThread(h);
-		CloseHandle(h);
+	if (t && (strcmp(s->caller, "held") == 0 || strcmp(s->caller, "crowded") == 0 || strcmp(s->caller, "moved") == 0)) {
+		around_suspended(s, w, hr, t);
 		return;
 	}
 #endif
@@ -223,13 +255,6 @@ static const char *wanted;
 
 static void sampler_loop(void)
 {
-	if (alone) {
-		for (int i = 0; i < 1000 * alone; i++)
-			nap();
-		run("sampler");
-		run("suspended");
-		_exit(0);
-	}
 	for (;;) {
 		const char *caller = LOAD(wanted);
 		if (!caller) {
@@ -272,11 +297,30 @@ static int start_sampler(void)
 
 /* What the program calls. */
 
+static struct thread *add_thread(uint64_t id, uint32_t tid)
+{
+	int i = __atomic_fetch_add(&thread_count, 1, __ATOMIC_ACQ_REL);
+	if (i >= THREADS)
+		return NULL;
+	threads[i].id = id, threads[i].tid = tid;
+	return &threads[i];
+}
+
 EXPORT void conform_role(const char *role)
 {
 	struct thread *t = thread_of(own_tid());
-	if (t)
-		snprintf(t->role, sizeof t->role, "%s", role);
+	uint64_t id;
+	/* .NET Core 2.0 does not tell of the finalizer's thread. */
+	if (!t && METHOD(info, CURRENT_THREAD_ID, hresult (*)(void *, uint64_t *))(info, &id) == S_OK_)
+		t = add_thread(id, own_tid());
+	if (!t)
+		return;
+#ifdef _WIN32
+	ULONG_PTR low, high;
+	GetCurrentThreadStackLimits(&low, &high);
+	t->base = high;
+#endif
+	snprintf(t->role, sizeof t->role, "%s", role);
 }
 
 static int over;
@@ -301,9 +345,25 @@ EXPORT void conform_busy(void)
 	snapshot(0, 0, &w, NULL);
 }
 
-EXPORT void conform_detach(void)
+/* A suspension of the runtime that does not end: one thread waits in a callback, in
+ * cooperative mode, while a second one collects and a third makes the calls. */
+static int stage; /* 1: the first waits, 2: the second suspends the runtime, 3: the calls are made */
+
+static void wait_stage(int n)
 {
-	METHOD(info, REQUEST_DETACH, hresult (*)(void *, uint32_t))(info, 5000);
+	while (LOAD(stage) != n)
+		nap();
+}
+
+EXPORT void conform_collecting(void) { wait_stage(1); }
+
+EXPORT void conform_suspending(void)
+{
+	wait_stage(2);
+	for (int i = 0; i < 200; i++)
+		nap(); /* RuntimeSuspendStarted comes before it has begun */
+	run("suspending");
+	STORE(stage, 3);
 }
 
 static uint32_t armed; /* the thread whose callbacks make calls */
@@ -315,9 +375,7 @@ static int mine(void) { return LOAD(armed) == own_tid(); }
 static hresult thread_assigned(void *self, uint64_t id, uint32_t tid)
 {
 	(void)self;
-	int i = __atomic_fetch_add(&thread_count, 1, __ATOMIC_ACQ_REL);
-	if (i < THREADS)
-		threads[i].id = id, threads[i].tid = tid;
+	add_thread(id, tid);
 	return S_OK_;
 }
 
@@ -329,6 +387,18 @@ static hresult object_allocated(void *self, uint64_t object, uint64_t class_id)
 	struct walk w = {.keep = held_context};
 	snapshot(0, 1, &w, NULL); /* a good seed for the calls that want one */
 	run("allocation");
+	if (!LOAD(stage)) {
+		STORE(stage, 1);
+		wait_stage(3);
+	}
+	return S_OK_;
+}
+
+static hresult suspend_started(void *self, int reason)
+{
+	(void)self, (void)reason;
+	if (LOAD(stage) == 1)
+		STORE(stage, 2);
 	return S_OK_;
 }
 
@@ -369,6 +439,25 @@ static hresult exception_catcher(void *self, uint64_t function, uint64_t object)
 	return in_callback("catcher");
 }
 
+/* All threads have stopped, by this one. */
+static hresult suspend_finished(void *self)
+{
+	(void)self;
+	return in_callback("suspend-end");
+}
+
+/* This thread says of itself that it stops: it does before a collection of its own. */
+static hresult thread_suspended(void *self, uint64_t id)
+{
+	(void)self;
+	struct thread *t = thread_of(own_tid());
+	if (mine() && t && t->id == id) {
+		run("thread-suspend");
+		sample("forbidden");
+	}
+	return S_OK_;
+}
+
 static hresult collection_started(void *self, int generations, int *collected, int reason)
 {
 	(void)self, (void)generations, (void)collected, (void)reason;
@@ -398,8 +487,10 @@ static hresult initialize(void *self, void *unknown)
 	out = path ? fopen(path, "w") : NULL;
 	if (!info || !mask || !out)
 		return 0x80004005u;
-	alone = getenv("CONFORM_ALONE") ? atoi(getenv("CONFORM_ALONE")) : 0;
 	read_script();
+#ifdef _WIN32
+	windows_ready();
+#endif
 	run("initialize");
 	if (!start_sampler())
 		return 0x80004005u;
@@ -435,8 +526,8 @@ static const struct {
 	int slot;
 	void *method;
 } methods[] = {
-	{0, query}, {1, count_ref}, {2, count_ref}, {3, initialize}, {31, thread_assigned}, {50, object_allocated},
-	{54, exception_thrown}, {55, exception_search}, {62, exception_unwind}, {64, exception_finally}, {66, exception_catcher},
+	{0, query}, {1, count_ref}, {2, count_ref}, {3, initialize}, {31, thread_assigned}, {42, suspend_started},
+	{43, suspend_finished}, {47, thread_suspended}, {50, object_allocated}, {54, exception_thrown}, {55, exception_search}, {62, exception_unwind}, {64, exception_finally}, {66, exception_catcher},
 	{73, collection_started},
 };
 

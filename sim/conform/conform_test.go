@@ -2,6 +2,7 @@ package conform
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func TestConformScript(t *testing.T) {
 				t.Errorf("two cases are called %s", c.Name)
 			}
 			seen[c.Name] = true
-			a, err := Simulate(v, c)
+			a, _, err := Simulate(v, c)
 			if err != nil || a.Fate != "" && !c.Run.Dies {
 				t.Errorf("%v: %s: %v, %v", v, c.Name, a, err)
 			}
@@ -65,27 +66,32 @@ func compare(c Case, real, simulated Answer, why string) string {
 // it; files are dir's script and out.
 type process func(t *testing.T, run Run, dir string, env []string) (fate string)
 
-// conformance makes the cases of a variant on the real CLR that start starts.
-func conformance(t *testing.T, v vm.Variant, cases []Case, start process) {
-	answers := map[string]Answer{}
+// real is a CLR that the script is made on.
+type real struct {
+	variant vm.Variant
+	start   process
+}
+
+// conformance makes the script on a real CLR, and prints what it answers beside
+// what the simulated one does, by case and by row of the decision table.
+func conformance(t *testing.T, r real) {
+	cases, answers := Script(r.variant), map[string]Answer{}
 	for _, run := range Runs() {
-		lines := Lines(cases, run)
-		if lines == "" {
-			continue
-		}
-		for name, a := range ask(t, run, lines, start) {
-			answers[name] = a
+		if lines := Lines(cases, run); lines != "" {
+			maps.Copy(answers, ask(t, run, lines, r.start))
 		}
 	}
 	var table strings.Builder
+	used := map[string][]string{}
 	for _, c := range cases {
-		simulated, err := Simulate(v, c)
+		simulated, rows, err := Simulate(r.variant, c)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
+		used[c.Name] = rows
 		real, ok := answers[c.Name]
-		why := explained[v][c.Name]
+		why := explained[r.variant][c.Name]
 		mark := "same"
 		switch {
 		case !ok:
@@ -99,7 +105,8 @@ func conformance(t *testing.T, v vm.Variant, cases []Case, start process) {
 		}
 		fmt.Fprintf(&table, "%-28s %-44s %-44s %s\n", c.Name, real, simulated, mark)
 	}
-	t.Logf("%v, %d cases: real, simulated\n%s", v, len(cases), table.String())
+	t.Logf("%v, %d cases: real, simulated\n%s", r.variant, len(cases), table.String())
+	t.Logf("%v, %d rows and walk rules: what provokes each, and what the real CLR answers\n%s", r.variant, len(Rows), byRow(t, r.variant, cases, used, answers))
 }
 
 // ask runs one process and reads its answers.

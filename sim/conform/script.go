@@ -13,8 +13,8 @@
 // pattern and context size must be equal; what is not must be explained by name.
 //
 // Known gaps: the number of managed frames is the program's own and not compared;
-// rows that no real program provokes on demand (locks held for microseconds,
-// inconsistent exception state) are on the simulated side only, in sim/vm.
+// rows that no real program provokes on demand are on the simulated side only, in
+// sim/vm; Rows says which and why.
 package conform
 
 import (
@@ -29,11 +29,11 @@ import (
 type Case struct {
 	Name   string
 	Run    Run
-	Caller string // initialize, pinvoke, allocation, thrown, search, unwind, finally, catcher, busy, collector, collecting, sampler, suspended, held, detaching
-	Verb   string // dss, suspend, resume
+	Caller string // who calls, and where: see conform.c
+	Verb   string // dss, suspend, resume, detach
 	Target string // a role, or zero
 	Flags  uint32
-	Seed   string // none, own, zero, wild-ip, native-ip, wild-sp
+	Seed   string // none, own, zero, wild-ip, native-ip, wild-sp, other-sp, odd-ips
 	Stop   int    // the callback, from 1, that returns Answer; 0: none
 	Answer clr.HRESULT
 	In     func(v vm.Variant) bool
@@ -49,11 +49,11 @@ type Run struct {
 }
 
 // Event masks: threads, ENABLE_STACK_SNAPSHOT, and with everything exceptions,
-// collections and allocated objects.
+// collections, suspensions and allocated objects.
 const (
 	maskThreads  = 0x00000200
 	maskSnapshot = 0x10000200
-	maskAll      = 0x108003c0
+	maskAll      = 0x108103c0
 )
 
 // The processes of the script.
@@ -61,18 +61,24 @@ var (
 	whole  = Run{Name: "whole", Mask: maskAll}
 	noMask = Run{Name: "no-flag", Mask: maskThreads}
 	detach = Run{Name: "detach", Mask: maskSnapshot, Mode: "detach"}
+	trap   = Run{Name: "trap", Mask: maskSnapshot, Mode: "spin"} // threads are always in exception or service handling
 	twice  = Run{Name: "twice", Mask: maskSnapshot, Dies: true}
 	dead   = Run{Name: "dead", Mask: maskSnapshot, Mode: "dead", Dies: true}
 	wild   = Run{Name: "wild", Mask: maskAll, Dies: true}
+	odd    = Run{Name: "odd", Mask: maskSnapshot, Dies: true}
+	crowd  = Run{Name: "crowd", Mask: maskSnapshot, Dies: true}
 )
 
 // Runs lists them.
-func Runs() []Run { return []Run{whole, noMask, detach, twice, dead, wild} }
+func Runs() []Run { return []Run{whole, noMask, detach, trap, twice, dead, wild, odd, crowd} }
 
 func every(vm.Variant) bool     { return true }
 func windows(v vm.Variant) bool { return v.Windows() }
 func modern(v vm.Variant) bool  { return v.HasSuspendRuntime() }
 func unix(v vm.Variant) bool    { return !v.Windows() }
+func old(v vm.Variant) bool     { return !v.HasSuspendRuntime() }
+
+func windowsModern(v vm.Variant) bool { return v.Windows() && v.HasSuspendRuntime() }
 
 // dss is a plain call of DoStackSnapshot.
 func dss(run Run, caller, name, target string, flags uint32) Case {
@@ -134,6 +140,7 @@ func fixed() []Case {
 		dss(whole, "allocation", "wild-seed", "zero", 1).seed("wild-ip"),
 		dss(whole, "allocation", "native-seed", "zero", 1).seed("native-ip"),
 		dss(whole, "allocation", "wild-sp", "zero", 1).seed("wild-sp").in(windows),
+		dss(whole, "allocation", "other-sp", "zero", 1).seed("other-sp"),
 		// In an exception's callbacks.
 		dss(whole, "thrown", "zero", "zero", 1),
 		dss(whole, "search", "zero", "zero", 1),
@@ -143,11 +150,24 @@ func fixed() []Case {
 		// Of a thread that is in a walk of its own.
 		dss(whole, "busy", "self", "self", 1),
 		dss(whole, "busy", "flags", "self", 2),
+		// While the runtime is being suspended, which waits for a thread that does
+		// not come to a safe point.
+		dss(whole, "suspending", "zero", "zero", 1).in(unix), // under Wine it waits for the end of the suspension
+		dss(whole, "suspending", "other", "sleep", 1),
+		runtime(whole, "suspending", "suspend"),
+		// Before a collection: when its thread says that it is suspended, and when
+		// all are.
+		dss(whole, "thread-suspend", "zero", "zero", 1),
+		dss(whole, "forbidden", "other", "self", 1),
+		dss(whole, "suspend-end", "zero", "zero", 1),
+		dss(whole, "suspend-end", "other", "sleep", 1),
 		// At the start of a collection: by whoever collects, and meanwhile.
 		dss(whole, "collector", "zero", "zero", 1),
+		dss(whole, "collector", "other", "sleep", 1),
 		runtime(whole, "collector", "suspend"),
 		dss(whole, "collecting", "collector", "self", 1),
 		dss(whole, "collecting", "other", "sleep", 1),
+		dss(whole, "collecting", "redirected", "spin", 1),
 		runtime(whole, "collecting", "suspend"),
 		runtime(whole, "collecting", "resume"),
 		// By a thread that never ran managed code.
@@ -180,6 +200,15 @@ func fixed() []Case {
 		dss(whole, "held", "discarded-ip", "sleep", 1).seed("wild-ip").in(windows),
 		dss(whole, "held", "discarded-sp", "sleep", 1).seed("wild-sp").in(windows),
 		dss(whole, "held", "abort-2", "sleep", 1).stop(2, clr.S_FALSE).in(windows),
+		dss(whole, "held", "other-sp", "spin", 1).seed("other-sp").in(windows),
+		// Suspended as often as can be; with an sp above all its Frames.
+		dss(whole, "crowded", "spin", "spin", 1).in(old),
+		dss(whole, "crowded", "sleep", "sleep", 1).in(old),
+		dss(whole, "moved", "spin", "spin", 1).in(windows),
+		dss(whole, "moved", "own-seed", "spin", 1).seed("own").in(windows),
+		// With contexts that say the kernel is at work.
+		dss(trap, "trapped", "spin", "spin", 1).in(windows),
+		dss(trap, "trapped", "wild-seed", "spin", 1).seed("wild-ip").in(windows),
 		// Without ENABLE_STACK_SNAPSHOT, the first check but two.
 		dss(noMask, "initialize", "unflagged", "zero", 1),
 		dss(noMask, "pinvoke", "unflagged", "zero", 1),
@@ -188,11 +217,15 @@ func fixed() []Case {
 		dss(noMask, "sampler", "unflagged-zero", "zero", 1),
 		dss(noMask, "suspended", "unflagged", "sleep", 1).in(modern),
 		// While the profiler is being detached, which .NET Core can since 3.0.
+		{Name: "detaching.detach", Run: detach, Caller: "detaching", Verb: "detach", Target: "zero", Seed: "none", In: every},
+		dss(detach, "detaching", "other", "main", 1).in(old),
 		dss(detach, "detaching", "zero", "zero", 1).in(modern),
 		dss(detach, "detaching", "flags", "zero", 2).in(modern),
 		// What the process does not survive.
 		runtime(twice, "suspended", "suspend"),
 		dss(dead, "dead", "dead", "dead", 1).in(windows),
+		dss(odd, "held", "odd-ips", "spin", 1).seed("odd-ips").in(old),
+		dss(crowd, "crowded", "sleep", "sleep", 1).in(windowsModern),
 		dss(wild, "allocation", "wild-sp", "zero", 1).seed("wild-sp").in(unix),
 	}
 }

@@ -20,20 +20,22 @@ type stage struct {
 	there  bool
 	over   bool
 	answer Answer
+	used   []string
 }
 
-// Simulate makes a case on the simulated CLR, x86-64.
-func Simulate(v vm.Variant, c Case) (Answer, error) {
+// Simulate makes a case on the simulated CLR, x86-64, and lists the rows of the
+// decision table and the walk rules that had a part in its answer.
+func Simulate(v vm.Variant, c Case) (answer Answer, used []string, err error) {
 	ws := sched.New(sched.Replay(nil), sched.Options{MaxSteps: 100000})
 	w, err := sim.NewWorld(ws, sim.Setup{Variant: v, Arch: image.AMD64})
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, nil, err
 	}
 	s := &stage{c: c, w: w}
 	w.CLR.EventMask = c.Run.Mask
-	w.CLR.Detaching = c.Run == detach
+	w.CLR.Detaching = c.Run == detach && c.Verb != "detach" && v.HasSuspendRuntime()
 	if err := s.people(); err != nil {
-		return Answer{}, err
+		return Answer{}, nil, err
 	}
 	switch r := ws.Run(); r.Outcome {
 	case sched.Done:
@@ -42,7 +44,7 @@ func Simulate(v vm.Variant, c Case) (Answer, error) {
 	default:
 		s.answer = Answer{Fate: r.Outcome.String()}
 	}
-	return s.answer, nil
+	return s.answer, s.used, nil
 }
 
 // fate shortens a fault to the code that the process ends with.
@@ -63,7 +65,7 @@ func (s *stage) people() error {
 		s.walker(func(a *sched.Actor) { s.make(a, nil) })
 		s.there = true
 		return nil
-	case "sampler", "suspended", "held", "detaching", "dead":
+	case "sampler", "suspended", "held", "crowded", "moved", "trapped", "detaching", "dead":
 		if err := s.place(); err != nil {
 			return err
 		}
@@ -72,9 +74,10 @@ func (s *stage) people() error {
 	case "busy":
 		s.busy()
 		return nil
-	case "collector", "collecting":
-		s.collection()
-		return nil
+	case "collector", "collecting", "thread-suspend", "forbidden", "suspend-end":
+		return s.collection()
+	case "suspending":
+		return s.suspending()
 	}
 	return s.own()
 }
@@ -114,7 +117,14 @@ func (s *stage) place() error {
 	if !ok {
 		return fmt.Errorf("conform: case %s: no role %s", s.c.Name, s.c.Target)
 	}
-	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) { t.Method(sim.Method(1), func() { body(t) }) })
+	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) {
+		// A managed thread begins with a Frame that leads to no managed code.
+		// Source: threads.cpp, ManagedThreadBase (DebuggerU2MCatchHandlerFrame).
+		_, high := t.M.Bounds()
+		t.Chain = append(t.Chain, vm.Frame{Address: high - 8})
+		t.Method(sim.Method(1), func() { body(t) })
+		t.Chain = t.Chain[:0]
+	})
 	return nil
 }
 
@@ -124,9 +134,14 @@ func (s *stage) bodies() map[string]func(t *sim.Thread) {
 	handler := func(t *sim.Thread) {
 		t.Method(sim.HiddenMethod(0), func() { t.Method(sim.Method(2), func() { sleep(t) }) })
 	}
+	filter := handler
 	if !s.w.Variant.HasSuspendRuntime() {
-		// One that unmanaged exception handling calls.
+		// One that unmanaged exception handling calls: a filter before anything is
+		// unwound, the others after.
 		handler = func(t *sim.Thread) {
+			t.Framed(sim.ThrowHelper, func() { t.Handler(sim.Method(2), func() { sleep(t) }) })
+		}
+		filter = func(t *sim.Thread) {
 			t.Framed(sim.ThrowHelper, func() { t.Reenter(sim.Method(2), func() { sleep(t) }) })
 		}
 	}
@@ -140,7 +155,8 @@ func (s *stage) bodies() map[string]func(t *sim.Thread) {
 		"wait": func(t *sim.Thread) {
 			t.Framed(sim.ThrowHelper, func() { s.w.CLR.Leave(t.Thread); s.stand(); s.w.CLR.Return(t.A, t.Thread) })
 		},
-		"finally": handler, "filter": handler, "catch": handler,
+		"finally": handler, "filter": filter, "catch": handler,
+		"main": sleep,
 	}
 }
 
@@ -153,19 +169,40 @@ func (s *stage) outside(a *sched.Actor) {
 		if s.c.Verb != "resume" {
 			s.w.CLR.ResumeRuntime(a)
 		}
-	case "held":
-		if _, err := a.SuspendThread(s.target.A); err != nil {
-			a.Fault("%v", err)
-		}
-		a.Stop(s.target.A)
-		st := s.target.M.State()
-		s.make(a, &st)
-		a.ResumeThread(s.target.A)
+	case "held", "crowded", "moved":
+		s.holding(a)
+	case "trapped":
+		s.target.Trap = true
+		s.make(a, nil)
 	case "dead":
 		a.WaitUntil("its end", func() bool { return s.target.Dead })
 		s.make(a, nil)
 	default:
 		s.make(a, nil)
+	}
+}
+
+// holding makes the case while the sampler has the target suspended: once, or as
+// often as can be, or with its sp above its innermost Frame.
+func (s *stage) holding(a *sched.Actor) {
+	count := 0
+	for most := map[string]int{"crowded": 1000}[s.c.Caller]; count <= most; count++ {
+		if _, err := a.SuspendThread(s.target.A); err != nil {
+			break
+		}
+	}
+	a.Stop(s.target.A)
+	st := s.target.M.State()
+	if s.c.Caller == "moved" {
+		low, _ := s.target.M.Bounds()
+		s.target.Chain = append(s.target.Chain, vm.Frame{Address: low})
+	}
+	s.make(a, &st)
+	if s.c.Caller == "moved" {
+		s.target.Chain = s.target.Chain[:len(s.target.Chain)-1]
+	}
+	for range count {
+		a.ResumeThread(s.target.A)
 	}
 }
 
@@ -232,9 +269,9 @@ func (s *stage) busy() {
 	s.walker(func(a *sched.Actor) { s.make(a, nil) })
 }
 
-// collection is a target that collects; the case is made in the callback of the
-// collection's start, by the target or by the sampler.
-func (s *stage) collection() {
+// collection is a target that collects; the case is made in a callback of the
+// collection, by the target or by the sampler.
+func (s *stage) collection() error {
 	var collects *sim.Thread
 	collects = s.w.SpawnManaged("self", func(t *sim.Thread) {
 		t.Method(sim.Method(1), func() {
@@ -243,28 +280,70 @@ func (s *stage) collection() {
 		})
 	})
 	s.target = collects
-	started := false
 	if s.c.Target != "self" && s.c.Target != "zero" {
-		if s.place() != nil {
-			return
+		if err := s.place(); err != nil {
+			return err
 		}
 	}
-	s.w.CLR.Callbacks.GarbageCollectionStarted = func(a *sched.Actor) {
-		if s.c.Caller == "collector" {
+	told := false
+	tells := func(a *sched.Actor) {
+		if s.c.Caller != "collecting" && s.c.Caller != "forbidden" {
 			s.make(a, nil)
 			s.over = true
 			return
 		}
-		started = true
+		told = true
 		a.WaitUntil("the sampler", func() bool { return s.over })
 	}
-	if s.c.Caller == "collecting" {
+	switch callbacks := &s.w.CLR.Callbacks; s.c.Caller {
+	case "thread-suspend", "forbidden":
+		callbacks.RuntimeThreadSuspended = func(a *sched.Actor, _ *vm.Thread) { tells(a) }
+	case "suspend-end":
+		callbacks.RuntimeSuspendFinished = tells
+	default:
+		callbacks.GarbageCollectionStarted = tells
+	}
+	if s.c.Caller == "collecting" || s.c.Caller == "forbidden" {
 		s.w.S.Go("sampler", func(a *sched.Actor) {
-			a.WaitUntil("a collection", func() bool { return started })
+			a.WaitUntil("the callback", func() bool { return told })
 			s.make(a, nil)
 			s.over = true
 		})
 	}
+	return nil
+}
+
+// suspending is a collection that waits for a thread in cooperative mode while a
+// third one, in preemptive mode, makes the case.
+func (s *stage) suspending() error {
+	if s.c.Target != "zero" {
+		if err := s.place(); err != nil {
+			return err
+		}
+	}
+	allocates, ready := false, false
+	s.w.SpawnManaged("allocates", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() {
+			allocates = true
+			t.A.WaitUntil("the case", func() bool { return s.over })
+			t.Poll()
+		})
+	})
+	s.w.SpawnManaged("collects", func(t *sim.Thread) {
+		t.A.WaitUntil("the others", func() bool { return allocates && ready && (s.there || s.target == nil) })
+		t.Collect()
+	})
+	s.w.SpawnManaged("self", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() {
+			t.Stub(sim.ILStub(0), sim.NativeWork, func() {
+				ready = true
+				t.A.WaitUntil("a suspension", s.w.CLR.Suspending)
+				s.make(t.A, nil)
+				s.over = true
+			})
+		})
+	})
+	return nil
 }
 
 // make makes the case's call; own is the seed of that name.
@@ -277,8 +356,11 @@ func (s *stage) make(a *sched.Actor, own *machine.State) {
 	case "resume":
 		s.answer.Result = s.w.CLR.ResumeRuntime(a)
 		return
+	case "detach":
+		s.answer.Result = s.w.CLR.RequestProfilerDetach()
+		return
 	}
-	call := vm.Call{Flags: s.c.Flags, Seed: s.seed(own)}
+	call := vm.Call{Flags: s.c.Flags, Seed: s.seed(own), Used: func(rule string) { s.used = append(s.used, rule) }}
 	if s.c.Target != "zero" {
 		call.Thread = s.target.ID
 	}
@@ -321,6 +403,16 @@ func (s *stage) seed(own *machine.State) *machine.State {
 	case "native-ip":
 		im, f := s.w.Kit.Lookup(sim.NativeWork)
 		st.PC = im.Base + uint64(f.RVA)
+	case "odd-ips":
+		st.PC--
+	case "other-sp":
+		// The frame can be read, its caller's sp is no longer on the stack.
+		if next, ok := machine.Unwind(s.w.Arch, s.w.CLR.Codes.Find, st, true, s.target.M.Word); ok {
+			_, high := s.target.M.Bounds()
+			by := high - next.R[s.w.Arch.SP()]
+			st.R[s.w.Arch.SP()] += by
+			st.R[s.w.Arch.FP()] += by
+		}
 	case "wild-sp":
 		st.R[s.w.Arch.SP()], st.R[s.w.Arch.FP()] = nowhere, nowhere
 	}

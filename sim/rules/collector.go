@@ -65,7 +65,7 @@ func onModule(w *sim.World) {
 
 func loadsModule(w *sim.World) {
 	w.SpawnManaged("B", func(t *sim.Thread) {
-		t.Helper(sim.JitCompile, func() { w.CLR.Callbacks.ModuleLoadStarted(t.A) })
+		t.Helper(sim.JitCompile, func() { w.CLR.LoadModule(t.A) })
 		t.Poll()
 	})
 }

@@ -118,18 +118,18 @@ func refused() *Rule {
 	return &Rule{
 		Name:   "unsafe",
 		Line:   "When the CLR refuses with UNSAFE: resume, wait, try again.",
-		Text:   "A target that owns locks of the CLR, because it stops the runtime for a collection or is itself walked, cannot be walked: the CLR notices and answers CORPROF_E_STACKSNAPSHOT_UNSAFE. Only the target can end that state, and it cannot while it is suspended. Asking again inside the window asks for ever.",
+		Text:   "A target that owns locks of the CLR, because it is suspending others for a collection or is itself walked, cannot be walked: the CLR notices and answers CORPROF_E_STACKSNAPSHOT_UNSAFE. Only the target can end that state, and it cannot while it is suspended. Asking again inside the window asks for ever.",
 		Source: "Broman, problem 1a; seen: 74 of 74 such refusals stood in the collector's initiator",
 		Setup:  core22, Bounds: small(2), Wants: sched.StepLimit, Says: "",
-		Broken: func(w *sim.World) { collects(w); asksAgain(w) },
+		Broken: func(w *sim.World) { collects(w); asksAgain(w, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE) },
 		Kept:   func(w *sim.World) { collects(w); kept(w, 1) },
 	}
 }
 
-// asksAgain is a sampler that repeats a refused walk without resuming.
-func asksAgain(w *sim.World) {
+// asksAgain is a sampler that repeats a walk refused with hr without resuming.
+func asksAgain(w *sim.World, hr clr.HRESULT) {
 	inWindow(w, func(a *sched.Actor, t *sim.Thread) {
-		for snap(w, a, t, nil).Failed() {
+		for snap(w, a, t, nil) == hr {
 			a.Yield("asks again")
 		}
 	})

@@ -65,7 +65,7 @@ func suspension() []*Rule {
 			Text:   "A thread that was redirected for a collection waits for its end, in preemptive mode, below the stub that sent it there. The CLR throws the seed away and refuses to start from such a thread while it is suspended. A moment later there is an answer; inside the window there never is.",
 			Source: "stackwalk.cpp, the resumable frame of a suspended thread; seen: 430 of 6,000 samples",
 			Setup:  core22, Bounds: small(2), Wants: sched.StepLimit,
-			Broken: func(w *sim.World) { polls(w, "target"); collector(w); asksAgain(w) },
+			Broken: func(w *sim.World) { polls(w, "target"); collector(w); asksAgain(w, clr.E_FAIL) },
 			Kept:   func(w *sim.World) { polls(w, "target"); collector(w); kept(w, 1) },
 		},
 		{

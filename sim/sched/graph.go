@@ -212,16 +212,19 @@ func (b *builder) waits(from int, on Waitee, text string) {
 	case *Lock:
 		b.edge(from, b.lock(on), text)
 	case *Group:
-		how := "any of"
-		if on.All {
-			how = "all of"
+		how, members := "any of ", on.Members()
+		switch {
+		case len(members) == 1:
+			how = ""
+		case on.All:
+			how = "all of "
 		}
-		for _, m := range on.Members() {
+		for _, m := range members {
 			if a, ok := m.(*Actor); ok && a.ended && on.All {
 				continue // it has done its part
 			}
 			if _, nested := m.(*Group); !nested {
-				b.waits(from, m, fmt.Sprintf("waits for %s %s,", how, on.Name))
+				b.waits(from, m, fmt.Sprintf("waits for %s%s,", how, on.Name))
 			} else {
 				m.actors(func(a *Actor) { b.edge(from, b.actor(a), "waits for "+on.Name+",") })
 			}

@@ -13,8 +13,19 @@ const EnableStackSnapshot = 0x10000000
 // Callbacks are what a profiler hears, on the thread that caused it.
 type Callbacks struct {
 	ThreadDestroyed          func(a *sched.Actor, t *Thread)
+	RuntimeThreadSuspended   func(a *sched.Actor, t *Thread) // by the thread itself only
+	RuntimeSuspendFinished   func(a *sched.Actor)
 	GarbageCollectionStarted func(a *sched.Actor)
 	ModuleLoadStarted        func(a *sched.Actor)
+}
+
+// noTrigger calls a callback that must not cause a collection, name: what might
+// is refused in it.
+func (c *CLR) noTrigger(a *sched.Actor, name string, call func()) {
+	c.refusing[a]++
+	a.Note("callback %s", name)
+	call()
+	c.refusing[a]--
 }
 
 // CLR is one runtime in one process.
@@ -45,6 +56,7 @@ type CLR struct {
 	stopped   bool
 	profiler  bool // it was the profiler, by SuspendRuntime
 	known     map[*sched.Actor]bool
+	refusing  map[*sched.Actor]int // callbacks an actor is in that must not cause a collection
 }
 
 // New returns a started CLR that a profiler has set the event mask of.
@@ -56,6 +68,7 @@ func New(v Variant, a image.Arch) *CLR {
 		PerThread:   newLock("CLR per-thread initialisation"),
 		Unwinder:    newLock("CLR libunwind"),
 		known:       map[*sched.Actor]bool{},
+		refusing:    map[*sched.Actor]int{},
 	}
 }
 
@@ -89,6 +102,14 @@ func (c *CLR) Destroy(a *sched.Actor, t *Thread) {
 	t.Dead = true
 	a.Note("its ThreadID is dead from here on")
 	a.Yield("thread destroyed")
+}
+
+// LoadModule tells the profiler that a loads a module.
+func (c *CLR) LoadModule(a *sched.Actor) {
+	if f := c.Callbacks.ModuleLoadStarted; f != nil {
+		a.Note("callback ModuleLoadStarted")
+		f(a)
+	}
 }
 
 // initialise is the first call of the profiling API on a thread that is not the

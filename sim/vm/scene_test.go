@@ -136,6 +136,7 @@ func (s *scene) suspended(a *sched.Actor, body func()) {
 		a.Fault("SuspendRuntime: %v", hr)
 	}
 	body()
+	s.w.CLR.Started = true // whatever body made of it
 	if hr := s.w.CLR.ResumeRuntime(a); hr != clr.S_OK {
 		a.Fault("ResumeRuntime: %v", hr)
 	}

@@ -22,6 +22,8 @@ func (c *CLR) suspendRuntime(a *sched.Actor) clr.HRESULT {
 	switch {
 	case !c.Variant.HasSuspendRuntime():
 		return clr.E_NOTIMPL
+	case c.refusing[a] > 0:
+		return clr.CORPROF_E_UNSUPPORTED_CALL_SEQUENCE
 	case !c.Started:
 		return clr.CORPROF_E_RUNTIME_UNINITIALIZED
 	case c.Suspending():
@@ -35,13 +37,28 @@ func (c *CLR) suspendRuntime(a *sched.Actor) clr.HRESULT {
 
 // ResumeRuntime undoes SuspendRuntime.
 func (c *CLR) ResumeRuntime(a *sched.Actor) clr.HRESULT {
-	if !c.profiler || c.suspender != a {
+	switch {
+	case !c.Variant.HasSuspendRuntime():
+		return clr.E_NOTIMPL
+	case !c.Started:
+		return clr.CORPROF_E_RUNTIME_UNINITIALIZED
+	case !c.profiler || c.suspender != a:
 		return clr.CORPROF_E_UNSUPPORTED_CALL_SEQUENCE
 	}
 	c.profiler = false
 	c.restart()
 	a.Note("ResumeRuntime: %v", clr.S_OK)
 	a.Unlock(c.ThreadStore)
+	return clr.S_OK
+}
+
+// RequestProfilerDetach is ICorProfilerInfo3's, which came to .NET Core in the
+// release that SuspendRuntime did.
+func (c *CLR) RequestProfilerDetach() clr.HRESULT {
+	if !c.Variant.HasSuspendRuntime() {
+		return clr.E_NOTIMPL
+	}
+	c.Detaching = true
 	return clr.S_OK
 }
 
@@ -55,17 +72,16 @@ func (c *CLR) Collect(a *sched.Actor, t *Thread) {
 	}
 	a.Lock(c.ThreadStore)
 	if t != nil {
-		t.Forbid++
+		t.Mode = mode
 	}
 	c.stop(a, t)
 	if f := c.Callbacks.GarbageCollectionStarted; f != nil {
-		a.Note("callback GarbageCollectionStarted")
-		f(a)
+		c.noTrigger(a, "GarbageCollectionStarted", func() { f(a) })
 	}
 	a.Yield("collects garbage")
 	c.restart()
 	if t != nil {
-		t.Forbid--
+		t.Mode = Preemptive
 	}
 	a.Unlock(c.ThreadStore)
 	if t != nil {
@@ -74,17 +90,22 @@ func (c *CLR) Collect(a *sched.Actor, t *Thread) {
 }
 
 // stop brings every other thread in cooperative mode to a safe point. On
-// Windows each is suspended for a moment to be redirected or hijacked.
+// Windows each is suspended for a moment to be redirected or hijacked. Source:
+// threadsuspend.cpp, ThreadSuspend::SuspendRuntime.
 func (c *CLR) stop(a *sched.Actor, self *Thread) {
 	c.suspender = a
+	if f := c.Callbacks.RuntimeThreadSuspended; f != nil && self != nil {
+		self.Forbid++
+		c.noTrigger(a, "RuntimeThreadSuspended", func() { f(a, self) })
+		self.Forbid--
+	}
 	a.Yield("stops the runtime")
 	for _, t := range c.Threads {
 		if t == self || t.Dead || t.Actor == a || t.Mode == Preemptive {
 			continue
 		}
 		if c.Variant.Windows() {
-			a.SuspendThread(t.Actor)
-			a.Stop(t.Actor)
+			c.suspend(a, self, t)
 			if c.hijack(t) {
 				a.Note("hijacks the return address of %s", t.Actor.Name())
 			}
@@ -92,7 +113,25 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 		}
 		a.WaitUntil("a safe point of "+t.Actor.Name(), func() bool { return t.Dead || t.Mode == Preemptive }, t.Actor)
 	}
+	// Since 3.0 the suspension is no longer in progress when it is told of.
+	c.stopped = c.Variant.HasSuspendRuntime()
+	if f := c.Callbacks.RuntimeSuspendFinished; f != nil {
+		c.noTrigger(a, "RuntimeSuspendFinished", func() { f(a) })
+	}
 	c.stopped = true
+}
+
+// suspend suspends t until it stands. Whoever suspends another must not be
+// suspended meanwhile. Source: Thread::SuspendThread (ForbidSuspendThreadHolder).
+func (c *CLR) suspend(a *sched.Actor, self, t *Thread) {
+	if self != nil {
+		self.Forbid++
+	}
+	a.SuspendThread(t.Actor)
+	a.Stop(t.Actor)
+	if self != nil {
+		self.Forbid--
+	}
 }
 
 func (c *CLR) restart() { c.suspender, c.stopped = nil, false }
@@ -141,7 +180,7 @@ func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
 // stopper is whoever stops the runtime at the time: before a waiter notices that
 // one suspension is over the next may have begun.
 func (c *CLR) stopper() sched.Waitee {
-	return &sched.Group{Name: "who stops the runtime", Members: func() []sched.Waitee {
+	return &sched.Group{Name: "the suspender of the runtime", Members: func() []sched.Waitee {
 		if c.suspender == nil {
 			return nil
 		}

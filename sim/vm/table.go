@@ -19,6 +19,7 @@ type Call struct {
 	Seed    *machine.State                 // nil: none
 	Receive func(cb *Callback) clr.HRESULT // the profiler's callback
 	Lookup  func() bool                    // nil, or: the code lookup lock can be had at once
+	Used    func(rule string)              // nil, or: hears of each row that decides or changes something, and of each walk rule
 
 	c         *CLR
 	a         *sched.Actor
@@ -50,10 +51,17 @@ func (k *Call) answer() (hr clr.HRESULT, by *Row) {
 			continue
 		}
 		if hr, decided := r.decide(k); decided {
+			k.used(r.N)
 			return hr, r
 		}
 	}
 	return k.walk(), nil
+}
+
+func (k *Call) used(rule string) {
+	if k.Used != nil {
+		k.Used(rule)
+	}
 }
 
 // undo gives back what the call took, whatever row has decided it.
@@ -83,10 +91,14 @@ type Row struct {
 // Variants names the CLRs that have the row.
 func (r *Row) Variants() []string { return r.In.Names() }
 
+// Has reports whether v has the row.
+func (r *Row) Has(v Variant) bool { return r.In.has(v) }
+
 const (
-	src  = "proftoeeinterfaceimpl.cpp, ProfToEEInterfaceImpl::DoStackSnapshot"
-	seen = src + "; seen on 2.0.0, 2.2.2, 9.0.5, 10.0.9"
-	wine = src + "; seen on 2.0.0, 2.2.2, 10.0.9 of Windows"
+	src   = "proftoeeinterfaceimpl.cpp, ProfToEEInterfaceImpl::DoStackSnapshot"
+	seen  = src + "; seen on 2.0.0, 2.2.2, 9.0.5, 10.0.9"
+	wine  = src + "; seen on 2.0.0, 2.2.2, 10.0.9 of Windows"
+	core2 = src + "; seen on 2.0.0, 2.2.2"
 )
 
 func when(cond bool, hr clr.HRESULT) (clr.HRESULT, bool) { return hr, cond }
@@ -96,9 +108,9 @@ func goOn() (clr.HRESULT, bool) { return 0, false }
 // Table is what DoStackSnapshot decides before it walks. What follows the last
 // row is the walk, whose rules stand in walk.go.
 var Table = []Row{
-	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING", src + "; seen on 9.0.5", all,
+	{"1", "the profiler is being detached", "CORPROF_E_PROFILER_DETACHING", src + "; seen on 9.0.5, 10.0.9", all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.c.Detaching, clr.CORPROF_E_PROFILER_DETACHING) }},
-	{"2", "the execution engine has not started", "UNSAFE", src + "; seen on 2.2.2, 9.0.5, 10.0.9", all,
+	{"2", "the execution engine has not started", "UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(!k.c.Started, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
@@ -112,23 +124,26 @@ var Table = []Row{
 	{"6", "the target is no managed thread, or the collector is not initialised", "S_OK without a callback", seen, all,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.t == nil || k.c.NoGC, clr.S_OK) }},
 	{"6a", "the first call of a thread that is not the CLR's", "per-thread state is made, under a lock of the CLR", "the remarks of the reference page", all, rowInitialise},
-	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", src + "; seen on 2.2.2, 9.0.5", all, rowHijackLock},
-	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended", "UNSAFE", src, all,
+	{"7", "the target's hijack lock is not to be had at once", "UNSAFE", seen, all, rowHijackLock},
+	{"8", "another thread than the caller, which is a CLR thread, while the runtime is being suspended", "UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			// Once all threads have stopped the suspension is no longer in progress.
 			return when(k.other() && k.self != nil && k.c.Suspending() && !k.c.stopped, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"9", "the target is in a forbid-suspend region", "UNSAFE", wine, all,
+	{"9", "the target is in a forbid-suspend region", "UNSAFE", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			return when(k.t.Forbid != 0, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"10", "another thread, which is dead", "the process ends with INVALID_TGT_THREAD", src + "; seen on 2.2.2", windows, rowDead},
-	{"11", "another thread, and the CLR's own SuspendThread fails", "UNSAFE", src, windows, rowSuspend},
+	{"10", "another thread, which is dead", "the process ends with INVALID_TGT_THREAD", core2, windows, rowDead},
+	{"11", "another thread, and the CLR's own SuspendThread fails", "UNSAFE", core2, windows, rowSuspend},
 	{"11u", "another thread, and the profiler has not suspended the runtime", "E_NOTIMPL", src + "; seen on 9.0.5, 10.0.9", unix,
 		func(k *Call) (clr.HRESULT, bool) { return when(k.other() && !k.c.profiler, clr.E_NOTIMPL) }},
 	{"12", "the target is in preemptive mode", "the seed is thrown away, not even looked at", seen, all,
 		func(k *Call) (clr.HRESULT, bool) {
 			if k.t.Mode == Preemptive {
+				if k.seed != nil {
+					k.used("12")
+				}
 				k.seed = nil
 			}
 			return goOn()
@@ -140,14 +155,15 @@ var Table = []Row{
 			return when(k.cooperative() && k.t.Trap, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
 	{"14a", "the same, and the lookup lock is not to be had at once", "ASYNCHRONOUS_UNSAFE", src, windows, rowLookup},
-	{"14b", "the same, and the top of the Frame chain lies below its sp", "UNSAFE", src, windows,
+	{"14b", "the same, and the top of the Frame chain lies below its sp", "UNSAFE", core2, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			top := k.t.Top()
 			return when(k.cooperative() && top != nil && top.Address < k.current.R[k.c.Arch.SP()], clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)
 		}},
-	{"15", "the same, without a seed", "the seed is its current context", src, windows,
+	{"15", "the same, without a seed", "the seed is its current context", core2, windows,
 		func(k *Call) (clr.HRESULT, bool) {
 			if k.cooperative() && k.seed == nil {
+				k.used("15")
 				k.seed = &k.current
 			}
 			return goOn()
@@ -174,10 +190,12 @@ var Table = []Row{
 func (k *Call) cooperative() bool { return k.other() && k.t.Mode == Cooperative }
 
 func rowTarget(k *Call) (clr.HRESULT, bool) {
-	k.t = k.self
 	if k.Thread != 0 {
 		k.t = k.c.Thread(k.Thread)
+		return goOn()
 	}
+	k.used("4")
+	k.t = k.self
 	return goOn()
 }
 
@@ -193,6 +211,7 @@ func rowHijackLock(k *Call) (clr.HRESULT, bool) {
 
 func rowDead(k *Call) (clr.HRESULT, bool) {
 	if k.other() && k.t.Dead && !k.c.profiler {
+		k.used("10")
 		k.a.Fault("DoStackSnapshot of a dead thread, %s: the CLR ends the process with 8013135e", k.t.Actor.Name())
 	}
 	return goOn()
@@ -203,6 +222,10 @@ func rowDead(k *Call) (clr.HRESULT, bool) {
 func rowSuspend(k *Call) (clr.HRESULT, bool) {
 	if k.other() && !k.c.profiler {
 		if _, err := k.a.SuspendThread(k.t.Actor); err != nil {
+			if k.c.Variant == Net10Windows { // seen on 10.0.9
+				k.used("11")
+				k.a.Fault("the CLR cannot suspend %s: fail-fast 80131506", k.t.Actor.Name())
+			}
 			return clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, true
 		}
 		k.suspended = true

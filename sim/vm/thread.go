@@ -25,6 +25,13 @@ type Frame struct {
 	Resumable bool          // made by a hijack or a redirection
 }
 
+// Handler is a catch or finally clause that runs on top of the frames its
+// exception has unwound. Source: stackwalk.cpp, StackFrameIterator::Filter.
+type Handler struct {
+	CFA    uint64        // of its frame: the sp of its caller
+	Parent machine.State // the frame of the method it belongs to
+}
+
 // Exception is the exception state of a thread.
 type Exception struct {
 	Unwinding    bool // the second pass has begun, and no managed handler was entered yet
@@ -42,7 +49,9 @@ type Thread struct {
 	Forbid int     // forbid-suspend count
 	Hijack *sched.Lock
 	Except Exception
-	Dead   bool
+	// Handlers are those that run, innermost last.
+	Handlers []Handler
+	Dead     bool
 	// Trap says that the context of the thread is not one to be redirected
 	// from: it is inside the kernel's exception or service handling.
 	Trap bool

@@ -28,7 +28,9 @@ const maxWalk = 20000
 // frame of a run comes a marker (e), and the chain tells where managed code
 // goes on (f); stack pointers must stay inside the stack (g); a resumable entry
 // on top is refused if the CLR has suspended the thread (h), as is a start from
-// nothing (i).
+// nothing (i); what an exception has unwound is skipped with its markers, and so
+// is the handler on top of it (j); the callback can end the walk, and a fault in it
+// is caught (k); a context is the walker's own (l).
 func (k *Call) walk() clr.HRESULT {
 	if !k.c.Variant.Windows() {
 		// The PAL unwinds with a libunwind of its own, one thread at a time.
@@ -42,9 +44,11 @@ func (k *Call) walk() clr.HRESULT {
 		top := k.t.Top()
 		switch {
 		case top == nil:
+			k.used("i")
 			k.told.why = "there is neither a seed nor a Frame to start from"
 			return clr.E_FAIL
 		case top.Resumable && k.suspended:
+			k.used("h")
 			k.told.why = "the target was redirected for a collection, waits below its stub, and is suspended"
 			return clr.E_FAIL
 		}
@@ -55,6 +59,7 @@ func (k *Call) walk() clr.HRESULT {
 		}
 		st = f.Caller
 	}
+	k.used("a")
 	for range maxWalk {
 		hr, next, more := k.managedRun(&st)
 		if !more {
@@ -75,18 +80,23 @@ func (k *Call) managedRun(st *machine.State) (hr clr.HRESULT, next machine.State
 		if hr != clr.S_OK {
 			return hr, next, false
 		}
-		if kind, id := k.c.Codes.At(st.PC); kind == Method {
-			if hr := k.report(id, st); hr != clr.S_OK {
-				return hr, next, false
-			}
+		if parent := k.parent(&caller); parent != nil {
+			k.used("j")
+			*st = *parent
+			continue
+		}
+		if hr := k.method(st); hr != clr.S_OK {
+			return hr, next, false
 		}
 		if !k.inside(st, &caller) {
+			k.used("g")
 			return clr.E_FAIL, next, false
 		}
 		*st = caller
 		if k.c.Codes.Managed(st.PC) {
 			continue
 		}
+		k.used("e")
 		if hr := k.report(0, st); hr != clr.S_OK {
 			return hr, next, false
 		}
@@ -94,17 +104,49 @@ func (k *Call) managedRun(st *machine.State) (hr clr.HRESULT, next machine.State
 		if f == nil {
 			return clr.S_OK, next, false
 		}
+		k.used("f")
 		return clr.S_OK, f.Caller, true
 	}
 	return clr.E_FAIL, next, false
+}
+
+// method reports the managed frame st, if it is one to be reported.
+func (k *Call) method(st *machine.State) clr.HRESULT {
+	kind, id := k.c.Codes.At(st.PC)
+	switch kind {
+	case Method:
+		k.used("b")
+		return k.report(id, st)
+	case Dynamic:
+		k.used("c")
+	case Hidden:
+		k.used("j")
+	}
+	return clr.S_OK
+}
+
+// parent is the frame of the method that the handler belongs to whose caller is
+// given, nil if that is no handler.
+func (k *Call) parent(caller *machine.State) *machine.State {
+	for i := range k.t.Handlers {
+		if h := &k.t.Handlers[i]; h.CFA == caller.R[k.c.Arch.SP()] {
+			return &h.Parent
+		}
+	}
+	return nil
 }
 
 // below returns the innermost entry of the chain that lies above sp and leads to
 // managed code, nil if there is none.
 func (k *Call) below(sp uint64) *Frame {
 	for i := len(k.t.Chain) - 1; i >= 0; i-- {
-		if f := &k.t.Chain[i]; f.Address >= sp && k.c.Codes.Managed(f.Caller.PC) {
+		f := &k.t.Chain[i]
+		switch {
+		case f.Address < sp:
+		case k.c.Codes.Managed(f.Caller.PC):
 			return f
+		default:
+			k.used("d")
 		}
 	}
 	return nil
@@ -120,6 +162,7 @@ func (k *Call) inside(st, caller *machine.State) bool {
 // fatal ends the process where no fault of a walk is caught: off Windows, though
 // the source means to. Seen on 9.0.5, 3 of 3.
 func (k *Call) fatal() {
+	k.used("k")
 	if !k.c.Variant.Windows() {
 		k.a.Fault("the CLR's walk reads what is not there: segmentation fault")
 	}
@@ -160,10 +203,12 @@ func (k *Call) report(id clr.FunctionID, st *machine.State) clr.HRESULT {
 	k.a.Yield("callback")
 	k.told.add(id, st.PC)
 	cb := Callback{Function: id, IP: st.PC, State: *st}
+	k.used("l")
 	if k.Flags&RegisterContext != 0 {
 		cb.Context = WriteContext(k.c.Arch, st, make([]byte, k.c.Variant.ContextSize(k.c.Arch == image.ARM64)))
 	}
 	if k.Receive(&cb) != clr.S_OK {
+		k.used("k")
 		return clr.CORPROF_E_STACKSNAPSHOT_ABORTED
 	}
 	return clr.S_OK

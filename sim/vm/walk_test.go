@@ -81,6 +81,35 @@ func mixed(s *scene) {
 	})
 }
 
+// handling is a finally clause, run by a helper of the method it belongs to after
+// the exception of a method above it.
+func handling(s *scene) {
+	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() {
+			t.Framed(sim.ThrowHelper, func() {
+				t.Handler(sim.Method(2), func() { t.Stub(sim.ILStub(0), sim.NativeWork, s.stand) })
+			})
+		})
+	})
+}
+
+// handled: the handler's own frame, the CLR's way to it and their marker are left
+// out, and the walk goes on with the method.
+func handled(s *scene) string {
+	var got []string
+	for _, c := range s.callbacks {
+		name := "marker"
+		if _, f := s.w.CLR.Codes.Find(c.IP); c.Function != 0 && f != nil {
+			name = f.Name
+		}
+		got = append(got, name)
+	}
+	if !slices.Equal(got, []string{sim.Method(1), sim.Method(0), "marker"}) {
+		return "reported " + strings.Join(got, ", ")
+	}
+	return ""
+}
+
 // redirected is a thread that waits for a collection where it was redirected.
 func redirected(s *scene) {
 	inMethod(s)
@@ -152,6 +181,7 @@ var walkTests = []walkTest{
 		}, check: whole},
 	{rule: "i", name: "no managed frame", hr: clr.E_FAIL, in: every, place: inNowhere, walk: plain, check: none},
 	{rule: "j", name: "managed exception handling is not reported", in: every, place: mixed, walk: plain, check: unhidden},
+	{rule: "j", name: "what a handler stands on has been unwound", in: every, place: handling, walk: plain, check: handled},
 	{rule: "k", name: "S_FALSE at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every, place: inNative, walk: refusing(2, clr.S_FALSE), check: two},
 	{rule: "k", name: "an error at the second", hr: clr.CORPROF_E_STACKSNAPSHOT_ABORTED, in: every, place: inNative, walk: refusing(2, clr.E_FAIL), check: two},
 	{rule: "k", name: "S_FALSE after the last", in: every, place: inNative, walk: refusing(1000, clr.S_FALSE), check: whole},
@@ -333,6 +363,22 @@ var runtimeTests = []struct {
 	{"resume", clr.S_OK, func(s *scene, a *sched.Actor) clr.HRESULT {
 		s.w.CLR.SuspendRuntime(a)
 		return s.w.CLR.ResumeRuntime(a)
+	}},
+	{"resume before the start", clr.CORPROF_E_RUNTIME_UNINITIALIZED, func(s *scene, a *sched.Actor) clr.HRESULT {
+		s.w.CLR.Started = false
+		return s.w.CLR.ResumeRuntime(a)
+	}},
+	{"suspend in a collection's callback", clr.CORPROF_E_UNSUPPORTED_CALL_SEQUENCE, func(s *scene, a *sched.Actor) (hr clr.HRESULT) {
+		s.w.CLR.Callbacks.GarbageCollectionStarted = func(a *sched.Actor) { hr = s.w.CLR.SuspendRuntime(a) }
+		s.w.CLR.Collect(a, nil)
+		return hr
+	}},
+	{"suspend after a collection's callback", clr.S_OK, func(s *scene, a *sched.Actor) clr.HRESULT {
+		s.w.CLR.Callbacks.GarbageCollectionStarted = func(*sched.Actor) {}
+		s.w.CLR.Collect(a, nil)
+		hr := s.w.CLR.SuspendRuntime(a)
+		s.w.CLR.ResumeRuntime(a)
+		return hr
 	}},
 	{"resume what runs", clr.CORPROF_E_UNSUPPORTED_CALL_SEQUENCE, func(s *scene, a *sched.Actor) clr.HRESULT {
 		return s.w.CLR.ResumeRuntime(a)
