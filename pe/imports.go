@@ -7,11 +7,16 @@ type Import struct {
 	Ordinals []uint16 // and by number
 }
 
-// Bounds of an import directory; real images stay far below.
+// Bounds of an import directory; real images stay far below. Tables may overlap,
+// so that a small image could otherwise name more than memory holds.
 const (
-	maxImportDLLs  = 4096
-	maxImportNames = 1 << 16 // of one DLL
+	maxImportDLLs = 4096
+	maxImports    = 1 << 17 // functions, of all DLLs together
+	maxImportText = 1 << 24 // bytes of all names together
 )
+
+// importRoom is what may still be read.
+type importRoom struct{ functions, text int }
 
 const (
 	importSize    = 20 // IMAGE_IMPORT_DESCRIPTOR
@@ -30,6 +35,7 @@ func (f *File) Imports() (out []Import, err error) {
 	if d.size == 0 {
 		return nil, nil
 	}
+	room := importRoom{maxImports, maxImportText}
 	for at := d.rva; len(out) < maxImportDLLs; at += importSize {
 		b, ok := f.BytesAt(at, importSize)
 		if !ok {
@@ -47,7 +53,8 @@ func (f *File) Imports() (out []Import, err error) {
 		if thunks == 0 {
 			thunks = u32(b[importThunks:])
 		}
-		if err = f.thunks(thunks, &im); err != nil {
+		room.text -= len(im.DLL)
+		if err = f.thunks(thunks, &im, &room); err != nil {
 			return out, err
 		}
 		out = append(out, im)
@@ -56,8 +63,8 @@ func (f *File) Imports() (out []Import, err error) {
 }
 
 // thunks reads one DLL's table of names and ordinals, 0 at its end.
-func (f *File) thunks(at uint32, im *Import) error {
-	for range maxImportNames {
+func (f *File) thunks(at uint32, im *Import, room *importRoom) error {
+	for ; room.functions > 0 && room.text > 0; room.functions-- {
 		v, size, ok := f.thunk(at)
 		if !ok || at == 0 {
 			return &FormatError{f.name, "import thunk", uint64(at), 0, Outside}
@@ -72,11 +79,12 @@ func (f *File) thunks(at uint32, im *Import) error {
 			if !ok {
 				return &FormatError{f.name, "import name", uint64(uint32(v)), 0, BadString}
 			}
+			room.text -= len(name)
 			im.Names = append(im.Names, name)
 		}
 		at += size
 	}
-	return &FormatError{f.name, "import thunks", uint64(at), maxImportNames, TooLarge}
+	return &FormatError{f.name, "import thunks", uint64(at), maxImports, TooLarge}
 }
 
 // thunk reads one entry, that of a 32-bit image with its flag where the wide

@@ -82,6 +82,32 @@ func TestImportsDamaged(t *testing.T) {
 	}
 }
 
+// A small image whose tables overlap is not read without end.
+func TestImportsWithoutEnd(t *testing.T) {
+	b := make([]byte, 0x20000)
+	for i := 0; i+importSize <= 0x8000; i += importSize {
+		put32(b, i, importRVA+0x8000) // all have the same functions
+		put32(b, i+12, importRVA+0x18000)
+	}
+	for i := 0x8000; i < 0x17ff8; i += 8 {
+		put64(b, i, importRVA+0x18000-hintSize) // all of the same name
+	}
+	for i := 0x18000; i < 0x18000+4000; i++ {
+		b[i] = 'x'
+	}
+	got, err := importFile(t, false, b, 40).Imports()
+	fe, ok := err.(*FormatError)
+	total := 0
+	for i := range got {
+		for _, n := range got[i].Names {
+			total += len(n)
+		}
+	}
+	if !ok || fe.Reason != TooLarge || total > maxImportText+maxName {
+		t.Errorf("%d bytes of names, %v", total, err)
+	}
+}
+
 const resourceRVA = 0x2000
 
 // versionSection writes three levels of directories with an icon before the
