@@ -26,6 +26,7 @@ type matrix struct {
 	blocks, mismatches, lost int // unmanaged blocks between managed frames of S_OK stacks
 	byFP                     int // blocks that came to a managed frame's FP, but not its SP
 	outside                  int // samples of threads in code that is not Windows'
+	redirected               int // samples of threads that a collection redirected while they were suspended
 	shown                    int
 }
 
@@ -70,6 +71,9 @@ func (m *matrix) add(t *testing.T, s *raw.Sample) {
 	}
 	if s.Result.Doubtful > 0 {
 		m.doubtful++
+	}
+	if v == seed.NotNeeded && s.Capture.Seeded {
+		m.redirected++
 	}
 	if v.Usable() {
 		m.seedable++
@@ -186,7 +190,7 @@ func (m *matrix) print(t *testing.T, title string) {
 		}
 	}
 	fmt.Fprintf(&b, "%-57s %8d %9d\n", "all", m.total, m.whole)
-	fmt.Fprintf(&b, "gaps %v, %d of them in Wine's system calls, %d stacks rest on a guess\n", m.gaps, m.outside, m.doubtful)
+	fmt.Fprintf(&b, "gaps %v, %d of them in Wine's system calls, %d stacks rest on a guess, %d threads were redirected under the sampler\n", m.gaps, m.outside, m.doubtful, m.redirected)
 	fmt.Fprintf(&b, "with a seed %d, complete %.2f %%; %d blocks above managed frames (%d by frame pointer), %d mismatches, %d frames of the CLR lost",
 		m.seedable, percent(m.seedableWhole, m.seedable), m.blocks, m.byFP, m.mismatches, m.lost)
 	t.Log(b.String())

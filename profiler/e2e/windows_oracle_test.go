@@ -255,6 +255,9 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 		exact, stop = o.u.Step(&regs, exact, mem, &bounds, &f)
 	}
 	o.short++ // as far as its walk goes they agree
+	if o.short <= 3 {
+		t.Logf("RtlVirtualUnwind's walk of block %d ends with %d after %d frames\n%s", w.Block, w.Stop, w.Count, dumpWindows(s))
+	}
 }
 
 // explain names the quirk of Wine's by which the step from a frame in m to ours is

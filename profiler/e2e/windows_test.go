@@ -94,7 +94,8 @@ type quantiles struct {
 }
 
 func (q quantiles) String() string {
-	return fmt.Sprintf("p50 %v  p99 %v  max %v", q.P50, q.P99, q.Max)
+	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	return fmt.Sprintf("µs p50 %8.1f  p99 %9.1f  max %9.1f", us(q.P50), us(q.P99), us(q.Max))
 }
 
 // figuresOf finds them in what the recorder said.
@@ -167,8 +168,10 @@ func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion, x *mixed
 		t.Logf("run %d: %d samples, RtlVirtualUnwind walks too", n+1, len(samples))
 		return
 	}
-	t.Logf("run %d: %d samples, %d suspensions: %v", n+1, len(samples), f.Suspended.Count, f.Suspended)
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %d: %d samples, %d suspensions\n%-16s %v", n+1, len(samples), f.Suspended.Count, "suspended", f.Suspended)
 	for _, p := range f.Parts {
-		t.Logf("    %-16s %v", p.Name, p.quantiles)
+		fmt.Fprintf(&b, "\n%-16s %v", p.Name, p.quantiles)
 	}
+	t.Log(b.String())
 }
