@@ -29,18 +29,20 @@ const sayHang = ": it hangs"
 // hangWatcher keeps what a command says, and looks at its processes when its
 // host says that it hangs, which is some seconds before it is ended.
 type hangWatcher struct {
-	bytes.Buffer
+	said bytes.Buffer // not embedded: its ReadFrom would pass Write by
 	look func()
 	once sync.Once
 }
 
 func (w *hangWatcher) Write(b []byte) (int, error) {
-	n, err := w.Buffer.Write(b)
-	if bytes.Contains(w.Bytes(), []byte(sayHang)) {
+	w.said.Write(b)
+	if bytes.Contains(w.said.Bytes(), []byte(sayHang)) {
 		w.once.Do(w.look)
 	}
-	return n, err
+	return len(b), nil
 }
+
+func (w *hangWatcher) String() string { return w.said.String() }
 
 // diagnose describes the processes that have mark in their environment.
 func diagnose(mark string) string {
