@@ -6,10 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
@@ -50,52 +47,11 @@ func worldARM64(tb testing.TB, f image.Format, seed uint64, n int) *world {
 	return w
 }
 
-// runARM64 is run, without traps in PE images, which ARM64 has none of.
-func (w *world) runARM64(r *rand.Rand, steps, depth int, check func()) {
-	w.t.Start(w.im, w.roots[0])
-	for range steps {
-		check()
-		if w.im.Format == image.ELF && r.IntN(40) == 0 && w.t.Depth() < depth {
-			w.interrupt(r)
-			continue
-		}
-		switch w.t.Step() {
-		case AtCall:
-			fn := w.fns[r.IntN(len(w.fns))]
-			if w.t.Depth() >= depth || !w.t.Call(w.im, fn) {
-				w.t.Skip()
-			}
-		case Ended:
-			w.t.Start(w.im, w.roots[0])
-		case Diverted, Faulted:
-			w.tb.Fatalf("%s: stopped at %#x", w.where(), w.t.State().PC)
-		}
-	}
-}
-
-// walkerARM64 gives the real walker a table of the image alone, read from its
-// bytes.
+// walkerARM64 is the real walker over the image's own unwind data.
 func (w *world) walkerARM64() *arm64.Unwinder {
 	w.tb.Helper()
-	var m module.Module
-	if w.im.Format == image.PE {
-		file, err := pe.FromMemory(w.im.File, w.im.Name)
-		if err != nil || len(file.Problems()) != 0 {
-			w.tb.Fatal(err, file.Problems())
-		}
-		m = module.PEFromFile(1, file, w.im.Name, imageBase, w.im.End())
-	} else {
-		file, err := elf.New(w.im.File, w.im.Name)
-		if err != nil || len(file.Problems()) != 0 {
-			w.tb.Fatal(err)
-		}
-		m = module.ELFFromFile(1, file, w.im.Name, imageBase, w.im.End(), imageBase)
-	}
-	if m.Err != nil {
-		w.tb.Fatal(m.Err)
-	}
 	u := arm64.New()
-	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+	u.SetTable(w.table())
 	return u
 }
 
@@ -161,7 +117,7 @@ func walkRandomARM64(t *testing.T, f image.Format) {
 		u := w.walkerARM64()
 		var out []Frame
 		var mem memory.Window
-		w.runARM64(rand.New(rand.NewPCG(seed, 5)), 1500, 8, func() {
+		w.run(rand.New(rand.NewPCG(seed, 5)), 1500, 8, func() {
 			checkRowsARM64(t, w.t)
 			out = w.t.Truth(out)
 			mem.Reset(w.t.Stack())

@@ -78,8 +78,7 @@ func (w *world) run(r *rand.Rand, steps, depth int, check func()) {
 	w.t.Start(w.im, w.roots[0])
 	for range steps {
 		check()
-		if r.IntN(40) == 0 && w.t.Depth() < depth {
-			w.interrupt(r)
+		if r.IntN(40) == 0 && w.t.Depth() < depth && w.interrupt(r) {
 			continue
 		}
 		switch w.t.Step() {
@@ -97,12 +96,17 @@ func (w *world) run(r *rand.Rand, steps, depth int, check func()) {
 	}
 }
 
-func (w *world) interrupt(r *rand.Rand) {
+// interrupt makes a signal or a trap; PE images of ARM64 have none.
+func (w *world) interrupt(r *rand.Rand) bool {
 	from := w.fns
 	if w.im.Format == image.PE {
 		from = w.traps
 	}
+	if len(from) == 0 {
+		return false
+	}
 	w.t.Interrupt(w.im, from[r.IntN(len(from))])
+	return true
 }
 
 // diff names the registers that differ; mask says which count.
@@ -176,8 +180,8 @@ func TestRowsAreTheTruth(t *testing.T) {
 	}
 }
 
-// walker gives the real walker a table of the image alone, read from its bytes.
-func (w *world) walker() *amd64.Unwinder {
+// table is of the image alone, read from its bytes.
+func (w *world) table() *module.Table {
 	w.tb.Helper()
 	var m module.Module
 	if w.im.Format == image.PE {
@@ -189,15 +193,21 @@ func (w *world) walker() *amd64.Unwinder {
 	} else {
 		file, err := elf.New(w.im.File, w.im.Name)
 		if err != nil || len(file.Problems()) != 0 {
-			w.tb.Fatal(err)
+			w.tb.Fatal(err, file.Problems())
 		}
 		m = module.ELFFromFile(1, file, w.im.Name, imageBase, w.im.End(), imageBase)
 	}
 	if m.Err != nil {
 		w.tb.Fatal(m.Err)
 	}
+	return module.NewTable(1, []module.Module{m}, nil)
+}
+
+// walker is the real walker over the image's own unwind data.
+func (w *world) walker() *amd64.Unwinder {
+	w.tb.Helper()
 	u := amd64.New()
-	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+	u.SetTable(w.table())
 	return u
 }
 
