@@ -21,7 +21,7 @@ const root = "../.."
 
 // hangs is how long a process may take whose end is not expected, once it has
 // made its calls; limit is for all others.
-const hangs, limit = 8 * time.Second, 90 * time.Second
+const hangs, limit = 8 * time.Second, 3 * time.Minute
 
 func init() {
 	const twice = "the real one takes a second suspension by a thread it does not know, and the process never runs on; the sampler never asks for one (sim, TestRoundProtocol)"
