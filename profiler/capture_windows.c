@@ -74,8 +74,11 @@ int sw_suspend(int slot, uint64_t thread_id)
 	s->handle = t->handle;
 	s->teb = t->teb;
 	sw_torture_before_suspend(thread_id);
-	if (SuspendThread((HANDLE)(uintptr_t)s->handle) != (DWORD)-1)
+	DWORD already = SuspendThread((HANDLE)(uintptr_t)s->handle);
+	if (already != (DWORD)-1) {
+		s->already = already; /* ResumeThread leaves it so */
 		return 1;
+	}
 	DWORD code; /* of the system's making, before the CLR has told of it */
 	return GetExitCodeThread((HANDLE)(uintptr_t)s->handle, &code) && code != STILL_ACTIVE ? 0 : -1;
 }

@@ -25,6 +25,7 @@ type host struct {
 	process
 	images *live.Images
 	loaded []C.struct_sw_module
+	held   uint64 // suspensions of threads that others had suspended
 }
 
 func newHost() *host {
@@ -87,6 +88,9 @@ func (h *host) Prime(t clr.Thread) (callbacks int, hr clr.HRESULT) {
 func (h *host) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
 	switch C.sw_suspend(0, C.uint64_t(t.ID)) {
 	case 1:
+		if C.sw_slot_at(0).already > 0 {
+			h.held++
+		}
 		return clr.Suspended
 	case 0:
 		return clr.SuspendGone
@@ -95,6 +99,9 @@ func (h *host) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
 }
 
 func bytesOf(p *C.uint8_t, n C.uint64_t) []byte { return unsafe.Slice((*byte)(p), int(n)) }
+
+// HeldByOthers implements core.Held.
+func (h *host) HeldByOthers() uint64 { return h.held }
 
 // Context fills c from what the C half took.
 func (h *host) Context(_ int, c *clr.Capture) bool {

@@ -49,6 +49,7 @@ struct sw_slot {
 	struct sw_frame *frames; /* frame_room of room */
 	uint8_t *context, *seed; /* Windows: CONTEXTs, SW_CONTEXT_BYTES each */
 	uint64_t stack_low, handle, teb; /* Windows: of the thread */
+	uint32_t already; /* Windows: how often others had suspended it */
 };
 
 enum sw_state {

@@ -241,6 +241,9 @@ func (b *builder) stats(p *process) {
 	if n := p.counters[wire.StatDenied]; n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples were not taken: the system lets nobody suspend the thread", p.pid, n))
 	}
+	if n := p.counters[wire.StatHeld]; n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples are of threads that somebody else had suspended", p.pid, n))
+	}
 	b.end = max(b.end, p.last)
 }
 

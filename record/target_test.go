@@ -39,7 +39,7 @@ func target(what string) int {
 		fmt.Fprintln(os.Stderr, "to stderr")
 		return 0
 	case "denied":
-		send(greet, func(w *wire.Writer) { w.Stats(wire.StatDenied, 12); w.Bye("exit") })
+		send(greet, func(w *wire.Writer) { w.Stats(wire.StatDenied, 12); w.Stats(wire.StatHeld, 5); w.Bye("exit") })
 		return 0
 	case "garbage":
 		send(greet, samples(2)).Write([]byte{byte(wire.TypeNote), 1, 9})

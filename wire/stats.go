@@ -11,6 +11,7 @@ const (
 	StatRetries     = "retries"        // SuspendRuntime calls repeated because a suspension was in progress
 	StatLost        = "lost"           // samples taken but not sent, for want of room
 	StatDenied      = "threads_denied" // samples not taken because the system suspends the thread for nobody
+	StatHeld        = "threads_held"   // suspensions of threads that somebody else had suspended
 	StatTicks       = "ticks"          // rounds of the sampler
 	StatSuspensions = "suspensions"    // times the runtime was suspended
 	StatSuspended   = "suspended_ns"   // Histogram: time the runtime, or one thread, was suspended, nanoseconds

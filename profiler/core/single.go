@@ -97,7 +97,14 @@ func (s *single) suspensions(a *Agent, o *snapshot.ThreadOutcome) {
 	}
 }
 
+// Held is a host that knows how many of its suspensions were of threads that
+// somebody else had suspended already. They stay so.
+type Held interface{ HeldByOthers() uint64 }
+
 func (s *single) write(w *wire.Writer) {
+	if h, ok := s.host.(Held); ok {
+		w.Stats(wire.StatHeld, h.HeldByOthers())
+	}
 	w.Stats(wire.StatDenied, s.denied)
 	w.Stats("reports_partial", s.partial)
 	w.Stats("reports_refused", s.unsolved)

@@ -45,8 +45,8 @@ func TestWindowsSuspendCounts(t *testing.T) {
 	exe := compileWindows(t, "suspend.exe", "testdata/suspend_windows.c", "capture_windows.c", "threads.c", "threads_windows.c", "sampler_windows.c", "loader_windows.c")
 	const want = `a thread that runs: suspend 1, context 1 with a stack, counts 0 1 0
 the same again: suspend 1, context 1 with a stack, counts 0 1 0
-suspended twice by somebody else: suspend 1, context 1 with a stack, counts 2 3 2
-the same again: suspend 1, context 1 with a stack, counts 2 3 2
+suspended twice by somebody else: suspend 1, context 1 with a stack, counts 2 3 2, held by others
+the same again: suspend 1, context 1 with a stack, counts 2 3 2, held by others
 after they let it go: suspend 1, context 1 with a stack, counts 0 1 0
 suspended as often as can be: suspend -1, refused by the system
 ends while it is suspended: suspend 1, context 0, counts 0 1 -1
@@ -138,7 +138,7 @@ func TestWindowsCommandFile(t *testing.T) {
 	if err := os.WriteFile(script, []byte("@echo off\r\n"+line+"\r\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50", "--output", filepath.Join(dir, "out.json"), "--", script, "2")
+	r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "record", "--json", "--rate", "50", "--output", filepath.Join(dir, "out.json"), "--", script, "6")
 	s := findSummary(t, r.stderr)
 	if r.code != 0 || !strings.Contains(r.stdout, "demo: 11 threads") || s.Samples == 0 || s.Runtime != ".NET Core 2.2.2" {
 		t.Errorf("exit code %d, %d samples of %q\n%s%s", r.code, s.Samples, s.Runtime, r.stdout, r.stderr)

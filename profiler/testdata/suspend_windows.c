@@ -54,8 +54,9 @@ static void sample(const char *name, HANDLE h, uint64_t id, int die)
 		sw_resume(0);
 	}
 	const struct sw_slot *s = sw_slot_at(0);
-	printf("%s: suspend %d, context %d%s, counts %d %d %d\n", name, suspended, context,
-	       context == 1 && s->stack_len > 0 ? " with a stack" : "", before, inside, count(h));
+	printf("%s: suspend %d, context %d%s, counts %d %d %d%s\n", name, suspended, context,
+	       context == 1 && s->stack_len > 0 ? " with a stack" : "", before, inside, count(h),
+	       suspended == 1 && s->already ? ", held by others" : "");
 }
 
 static HANDLE start(uint64_t id)
