@@ -196,6 +196,29 @@ func callSize(b []byte) int {
 	return n
 }
 
-// Hijacked implements merge.Managed: where the CLR keeps a return address that
-// it has replaced is not known.
-func (l *Images) Hijacked(thread, slot uint64) (uint64, bool) { return 0, false }
+// maxThread is how much of a Thread object is searched for hijack fields, bytes.
+const maxThread = 1024
+
+// Hijacked implements merge.Managed: a Thread keeps the return address that the
+// CLR has replaced, and behind it the slot's address. Where they stand differs
+// from release to release, so that they are found by their values: the address
+// must follow a call, in code whose maker has registered it.
+func (l *Images) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
+	var object [maxThread]byte
+	if slot == 0 || !readSelf(thread, object[:]) {
+		return 0, false
+	}
+	for i := 8; i < maxThread; i += 8 {
+		if binary.LittleEndian.Uint64(object[i:]) != slot {
+			continue
+		}
+		ra = binary.LittleEndian.Uint64(object[i-8:])
+		if !followsCall(ra) {
+			continue
+		}
+		if f, _ := l.dynamic.find(ra - 1); f != nil || l.precompiled(ra-1) != nil {
+			return ra, true
+		}
+	}
+	return 0, false
+}
