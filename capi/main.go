@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
@@ -69,8 +70,13 @@ func seedwalk_open() C.seedwalk_handle {
 	return seedwalk_open_for(C.SEEDWALK_AMD64)
 }
 
+// garbage is collected where the header says that no thread may be suspended.
+var garbage = quiet.New()
+
 //export seedwalk_open_for
 func seedwalk_open_for(arch C.int32_t) C.seedwalk_handle {
+	quiet.Begin()
+	garbage.Collect()
 	in := &instance{merged: make([]merge.Frame, 16384), table: module.NewTable(0, nil, nil)}
 	switch arch {
 	case C.SEEDWALK_AMD64:

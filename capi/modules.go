@@ -130,5 +130,6 @@ func seedwalk_commit(h C.seedwalk_handle) C.int {
 	in.gen++
 	in.table = module.NewTable(in.gen, modules, managed)
 	in.merger.SetTable(in.table)
+	garbage.Collect()
 	return ok
 }

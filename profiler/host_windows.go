@@ -12,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
@@ -137,6 +138,6 @@ var wrap = func(h *host) core.ThreadHost { return h }
 
 // newAgent makes the sampler: one thread at a time.
 func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
-	quiet()
+	quiet.Begin()
 	return core.NewThreads(wrap(newHost()), cfg, send)
 }

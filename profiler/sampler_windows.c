@@ -66,16 +66,3 @@ enum { LONGEST_WAIT_MS = 10 };
 
 void sw_wait_while(uint64_t *word, uint64_t value) { WaitOnAddress(word, &value, sizeof value, LONGEST_WAIT_MS); }
 void sw_wake(uint64_t *word) { WakeByAddressAll(word); }
-
-static int missing;
-
-enum { LONGEST_GATHERING_MS = 10000 };
-
-void sw_gather_begin(int threads) { __atomic_store_n(&missing, threads, __ATOMIC_RELEASE); }
-
-void sw_gather(void)
-{
-	__atomic_sub_fetch(&missing, 1, __ATOMIC_ACQ_REL);
-	for (int i = 0; i < LONGEST_GATHERING_MS && __atomic_load_n(&missing, __ATOMIC_ACQUIRE) > 0; i++)
-		Sleep(1);
-}

@@ -138,10 +138,6 @@ uint64_t sw_loader_changes(void);
 int sw_loader_init(void);
 int sw_modules(struct sw_module *out, int room);
 
-/* sampler_windows.c: waits until as many threads as sw_gather_begin said are here. */
-void sw_gather_begin(int threads);
-void sw_gather(void);
-
 /* callback.c */
 int sw_stopping(void);
 int sw_armed(void); /* 1: sampling may begin; -1: it never will; 0: not known yet */

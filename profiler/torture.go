@@ -11,6 +11,7 @@ import "C"
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/profiler/core"
 )
 
@@ -30,7 +31,7 @@ func (h *tortured) Context(slot int, c *clr.Capture) bool {
 	ok := h.host.Context(slot, c)
 	if C.sw_torture_go_begin() != 0 {
 		h.needed += 8
-		gather(h.needed)
+		quiet.Threads(h.needed)
 		C.sw_torture_go_end()
 	}
 	return ok

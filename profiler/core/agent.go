@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
@@ -89,9 +90,7 @@ func New(host Host, cfg Config, send func([]byte) error) *Agent {
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send, host.Table)
 	seeder := snapshot.NewSeederAMD64(a.walker, nil)
-	take := &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}}
-	take.garbage.init()
-	a.take = take
+	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}, garbage: quiet.New()}
 	if m := host.Managed(); m != nil {
 		a.merger.SetManaged(m)
 	}

@@ -17,37 +17,6 @@ func collections() uint32 {
 
 var litter []byte
 
-// With Go's own collections off, as the profiler runs: garbage goes, what is live
-// stays, and nothing is done where nothing is due.
-func TestGarbage(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	runtime.GC()
-	var g garbage
-	g.init()
-	g.collect()
-	begin := collections()
-	g.collect()
-	if n := collections() - begin; n != 0 {
-		t.Errorf("%d collections with nothing allocated", n)
-	}
-	const block = 1 << 20
-	blocks := int(4*g.limit/block) + 1
-	for range blocks {
-		litter = make([]byte, block)
-		g.collect()
-	}
-	litter = nil
-	if n := int(collections() - begin); n < 2 || n > 8 {
-		t.Errorf("%d collections of %d MB of garbage", n, blocks)
-	}
-	if now := g.inUse(); now > 2*g.limit {
-		t.Errorf("%d bytes in use, limit %d", now, g.limit)
-	}
-	if n := testing.AllocsPerRun(100, g.collect); n != 0 {
-		t.Errorf("%v allocations of a look", n)
-	}
-}
-
 // littering allocates so much in each round that a collection is due, and looks
 // whether one went on while a thread was suspended.
 type littering struct {
@@ -57,7 +26,7 @@ type littering struct {
 }
 
 func (f *littering) Threads(buf []Thread) []Thread {
-	litter = make([]byte, 2*leastGarbage)
+	litter = make([]byte, 16<<20)
 	return f.fakeThreads.Threads(buf)
 }
 

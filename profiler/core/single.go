@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/snapshot"
@@ -14,7 +15,7 @@ type single struct {
 	host    ThreadHost
 	seeder  *snapshot.SeederAMD64
 	sampler *snapshot.ThreadSampler
-	garbage garbage
+	garbage *quiet.Garbage
 
 	context, walk, report     wire.Histogram // nanoseconds of a try
 	tries                     tries
@@ -48,7 +49,7 @@ func (s *single) merging(*Agent, *clr.Capture) {}
 
 func (s *single) round(a *Agent, threads []clr.Thread) string {
 	a.stats.rounds++
-	s.garbage.collect()
+	s.garbage.Collect()
 	for i := range threads {
 		if a.host.Stopping() {
 			return ""

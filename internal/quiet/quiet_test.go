@@ -1,0 +1,86 @@
+package quiet
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"testing"
+)
+
+func collections() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumGC
+}
+
+var litter []byte
+
+// With Go's own collections off: garbage goes, what is live stays, and nothing is
+// done where nothing is due.
+func TestGarbage(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC()
+	g := New()
+	g.Collect()
+	begin := collections()
+	g.Collect()
+	if n := collections() - begin; n != 0 {
+		t.Errorf("%d collections with nothing allocated", n)
+	}
+	const block = 1 << 20
+	blocks := int(4*g.limit/block) + 1
+	for range blocks {
+		litter = make([]byte, block)
+		g.Collect()
+	}
+	litter = nil
+	if n := int(collections() - begin); n < 2 || n > 8 {
+		t.Errorf("%d collections of %d MB of garbage", n, blocks)
+	}
+	if now := g.inUse(); now > 2*g.limit {
+		t.Errorf("%d bytes in use, limit %d", now, g.limit)
+	}
+	if n := testing.AllocsPerRun(100, g.Collect); n != 0 {
+		t.Errorf("%v allocations of a look", n)
+	}
+	g.mu.Lock()
+	g.limit = 0
+	before := collections()
+	g.Collect()
+	if n := collections() - before; n != 0 {
+		t.Error("two collect at once")
+	}
+}
+
+func threads() int { return pprof.Lookup("threadcreate").Count() }
+
+// So many threads at once need no new one afterwards.
+func TestThreads(t *testing.T) {
+	const n = 40
+	Threads(n)
+	made := threads()
+	if made < n {
+		t.Errorf("%d threads, want %d", made, n)
+	}
+	for range 20 {
+		Threads(n - 10)
+	}
+	if now := threads(); now != made {
+		t.Errorf("%d threads were made later", now-made)
+	}
+}
+
+// Nothing is collected that is not asked for.
+func TestBegin(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	off()
+	begin := collections()
+	for range 100 {
+		litter = make([]byte, 1<<20)
+	}
+	litter = nil
+	if n := collections() - begin; n != 0 {
+		t.Errorf("%d collections", n)
+	}
+}
