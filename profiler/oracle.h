@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { SW_ORACLE_WALKS = 64, SW_ORACLE_FRAMES = 250, SW_ORACLE_AGAIN = 8 };
+enum { SW_ORACLE_WALKS = 64, SW_ORACLE_FRAMES = 250, SW_ORACLE_AGAIN = 8, SW_ORACLE_MOVES = 16 };
 
 /* Why a walk ended. */
 enum {
@@ -33,6 +33,10 @@ struct sw_oracle_walk {
 	uint64_t stop;
 	uint64_t count;       /* of frames, the first is where the walk began */
 	uint64_t xmm[20];     /* of the last frame; of the first block only */
+	/* Words of the stack that were others when it was copied: a collector moves
+	 * objects, and writes their new addresses into stacks that stand still. */
+	uint64_t moves;
+	struct { uint64_t was, is; } moved[SW_ORACLE_MOVES];
 	struct sw_oracle_frame frames[SW_ORACLE_FRAMES];
 };
 

@@ -161,6 +161,21 @@ static void note(struct sw_oracle_walk *w, const CONTEXT *c)
 	*f = (struct sw_oracle_frame){{c->Rip, c->Rsp, c->Rbx, c->Rbp, c->Rsi, c->Rdi, c->R12, c->R13, c->R14, c->R15}};
 }
 
+/* Which words of the stack are no longer what we have copied. */
+static void compare(struct sw_oracle_walk *w, const struct sw_slot *s)
+{
+	const uint8_t *now = (const uint8_t *)(uintptr_t)s->stack_addr;
+	if (memcmp(now, s->stack, s->stack_len) == 0)
+		return;
+	for (uint64_t at = 0; at + 8 <= s->stack_len && w->moves < SW_ORACLE_MOVES; at += 8) {
+		if (memcmp(now + at, s->stack + at, 8) == 0)
+			continue;
+		memcpy(&w->moved[w->moves].was, s->stack + at, 8);
+		memcpy(&w->moved[w->moves].is, now + at, 8);
+		w->moves++;
+	}
+}
+
 /* Walks with all checks and keeps what comes of it; NULL if it cannot. */
 static struct sw_oracle_walk *walk(const CONTEXT *from, uint64_t thread, uint64_t block)
 {
@@ -189,6 +204,7 @@ static struct sw_oracle_walk *walk(const CONTEXT *from, uint64_t thread, uint64_
 		note(w, &c);
 	}
 	w->first = sw_now_ns() - begin;
+	compare(w, s);
 	memcpy(w->xmm, &c.Xmm6, sizeof w->xmm);
 	return w;
 }

@@ -145,21 +145,28 @@ var (
 )
 
 const (
-	contextBytes  = 1232
-	contextFlags  = 0x30     // place of ContextFlags
-	contextFull   = 0x10000b // CONTEXT_FULL of x86-64
-	threadSleepMS = 10_000   // longer than the check takes
+	contextBytes    = 1232
+	contextFlags    = 0x30     // place of ContextFlags
+	contextFull     = 0x10000b // CONTEXT_FULL of x86-64
+	createSuspended = 4        // CREATE_SUSPENDED
 )
 
-// suspendOne suspends a thread that sleeps, reads its registers and resumes it.
-// what is the call that failed.
+// suspendOne suspends a thread, reads its registers and resumes it. what is the
+// call that failed. The thread has not begun to run: one that has just been
+// made owns the loader's lock, for which much of what follows would wait.
 func suspendOne() (what string, err error) {
+	for _, p := range []*windows.LazyProc{procCreateThread, procSleep, procSuspend, procGetContext} {
+		if err := p.Find(); err != nil {
+			return p.Name, err
+		}
+	}
 	var tid uint32
-	h, _, err := procCreateThread.Call(0, 0, procSleep.Addr(), threadSleepMS, 0, uintptr(unsafe.Pointer(&tid)))
+	h, _, err := procCreateThread.Call(0, 0, procSleep.Addr(), 0, createSuspended, uintptr(unsafe.Pointer(&tid)))
 	if h == 0 {
 		return "CreateThread", err
 	}
-	windows.CloseHandle(windows.Handle(h))
+	defer windows.CloseHandle(windows.Handle(h))
+	defer windows.ResumeThread(windows.Handle(h))
 	const rights = windows.THREAD_SUSPEND_RESUME | windows.THREAD_GET_CONTEXT | windows.THREAD_QUERY_INFORMATION
 	thread, err := windows.OpenThread(rights, false, tid)
 	if err != nil {

@@ -229,8 +229,11 @@ func (m *matrix) verdict(t *testing.T, want int) {
 			t.Errorf("managed on top: %v %d times", hr, n)
 		}
 	}
+	// With managed code on top a try may meet locks of the CLR's, or a collector
+	// that begins (rows 7 to 11 of the table), but nothing else.
 	for k, n := range m.tries {
-		if k[0] == seed.NotNeeded.String() && k[1] != clr.S_OK.String() {
+		managed, unsafe := k[0] == seed.NotNeeded.String(), k[1] == clr.CORPROF_E_STACKSNAPSHOT_UNSAFE.String()
+		if managed && k[1] != clr.S_OK.String() && (!unsafe || n > 1+m.total/500) {
 			t.Errorf("managed on top: %s %d times, and tried again", k[1], n)
 		}
 	}
