@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -215,7 +216,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 		return step
 	}
 	p, ok := compilePE(m.PE, uint32(pc), exact)
-	if !ok || p.trust == unwind.TrustLeaf && (!exact || m.CFI != nil || m.PE.CountAMD64() == 0) {
+	if !ok || p.trust == unwind.TrustLeaf && (!exact || m.PE.CountAMD64() == 0 || !u.silentCFI(m, addr)) {
 		return step
 	}
 	if r, ok := p.pack(i, exact); ok {
@@ -231,6 +232,12 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 		r.bits |= exactBit
 	}
 	return r
+}
+
+// silentCFI reports whether a PE module's call frame information, if it has any,
+// says nothing of an address.
+func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
+	return m.CFI == nil || u.machine.Row(m.CFI, addr-(m.Bias-m.PE.ImageBase()), &u.row) == cfi.NoInfo
 }
 
 // stepSlotsPE runs a rule of words.

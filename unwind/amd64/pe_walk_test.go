@@ -152,6 +152,19 @@ func TestPEWithCFI(t *testing.T) {
 	if _, stop := u.Step(&regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustUnwindInfo {
 		t.Errorf("with an entry: %v %v", stop, u.StepTrust())
 	}
+	// A leaf of which neither says anything is left by a cached rule: the stubs of
+	// system calls, on top of most stacks, are such leaves.
+	const leaf = peLeaf + 2*fnSize + 0x10
+	m := u.table.At(0)
+	for rva, cached := range map[uint32]bool{leaf: true, peLeaf + 0x10: false} {
+		if r := u.resolvePE(m, 0, peBase+uint64(rva), true); (r.Kind() == RuleSlotsPE) != cached {
+			t.Errorf("%#x: rule of kind %v", rva, r.Kind())
+		}
+	}
+	regs = peRegs(leaf)
+	if _, stop := u.Step(&regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustLeaf || f.CFA != peRSP+8 {
+		t.Errorf("a leaf: %v %v %+v", stop, u.StepTrust(), f)
+	}
 }
 
 // TestPEHostile: unwind data made to trap the walker is refused with a reason.
