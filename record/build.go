@@ -242,7 +242,7 @@ func (b *builder) stats(p *process) {
 		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples were not taken: the system lets nobody suspend the thread", p.pid, n))
 	}
 	if n := p.counters[wire.StatHeld]; n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples are of threads that somebody else had suspended", p.pid, n))
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples are of threads that were suspended already, by a collection or a debugger", p.pid, n))
 	}
 	b.end = max(b.end, p.last)
 }
