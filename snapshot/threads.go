@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/seed"
 )
 
@@ -156,9 +157,16 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 func (s *ThreadSampler) redirected(c *clr.Capture) bool {
 	now := &s.again
 	*now = clr.Capture{Thread: c.Thread}
-	if !s.rt.Context(0, now) || s.seeder.Seed(now) != seed.StubOnTop {
+	if !s.rt.Context(0, now) {
 		return false
 	}
+	stubbed := s.seeder.Seed(now) == seed.StubOnTop
 	now.Regs.RIP, now.ARM64.PC = c.Regs.RIP, c.ARM64.PC
-	return now.Regs == c.Regs && now.ARM64 == c.ARM64
+	if now.Regs != c.Regs || now.ARM64 != c.ARM64 {
+		// Somebody has resumed it, or moved it. The copy of the stack, which the
+		// second look has replaced, no longer belongs to the registers.
+		c.Stack = memory.Run{}
+		return false
+	}
+	return stubbed
 }

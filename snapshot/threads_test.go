@@ -182,13 +182,15 @@ func (v *stub) Seed(c *clr.Capture) seed.Verdict {
 // at is a windows whose thread is at the given ips, one after the other.
 type at struct {
 	windows
-	ips []uint64
-	rax []uint64
+	ips   []uint64
+	rax   []uint64
+	stack [8]byte
 }
 
 func (w *at) Context(slot int, c *clr.Capture) bool {
 	c.Regs.RIP, w.ips = w.ips[0], w.ips[1:]
 	c.Regs.GPR[0], w.rax = w.rax[0], w.rax[1:]
+	c.Stack.Data = w.stack[:]
 	return w.windows.Context(slot, c)
 }
 
@@ -223,6 +225,10 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 			}
 			if o.Verdict != seed.NotNeeded || s.Capture.Regs.RIP != 1 || s.Capture.Seeded && s.Capture.Seed.RIP != 1 {
 				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.RIP)
+			}
+			// The second look has copied another stack over that of the registers.
+			if moved := c.rax[0] != c.rax[len(c.rax)-1]; moved != (len(s.Capture.Stack.Data) == 0) {
+				t.Errorf("moved %v, %d bytes of stack", moved, len(s.Capture.Stack.Data))
 			}
 		})
 	}

@@ -177,6 +177,29 @@ func (s *scene) run() sched.Result {
 	return r
 }
 
+// answers runs a scene whose walker, if it is not place's, is walk. It must end
+// in a fault of these words, and then there is no more to see, or with hr.
+func (s *scene) answers(t *testing.T, walk func(*scene, *sched.Actor), fault string, hr clr.HRESULT) (r sched.Result, ok bool) {
+	t.Helper()
+	if walk != nil {
+		s.walk(func(w *sched.Actor) { walk(s, w) })
+	}
+	r = s.run()
+	if fault != "" {
+		if r.Outcome != sched.Fault || !strings.Contains(r.Fault, fault) {
+			t.Fatalf("it ends with %v %q, not with %q", r.Outcome, r.Fault, fault)
+		}
+		return r, false
+	}
+	if r.Outcome != sched.Done {
+		t.Fatalf("%v: %s%s", r.Outcome, r.Fault, tail(&r))
+	}
+	if s.hr != hr {
+		t.Errorf("%v, not %v; %s", s.hr, hr, told(&r))
+	}
+	return r, true
+}
+
 // told is the last answer's line of the trace.
 func told(r *sched.Result) (line string) {
 	for _, e := range r.Trace {

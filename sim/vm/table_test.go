@@ -326,21 +326,9 @@ func TestTableRows(t *testing.T) {
 
 func (c *rowTest) test(t *testing.T, v vm.Variant, a image.Arch) {
 	s := newScene(t, v, a, c.place)
-	if c.walk != nil {
-		s.walk(func(w *sched.Actor) { c.walk(s, w) })
-	}
-	r := s.run()
-	if c.fault != "" {
-		if r.Outcome != sched.Fault || !strings.Contains(r.Fault, c.fault) {
-			t.Fatalf("it ends with %v %q, not with %q", r.Outcome, r.Fault, c.fault)
-		}
+	r, ok := s.answers(t, c.walk, c.fault, c.hr)
+	if !ok {
 		return
-	}
-	if r.Outcome != sched.Done {
-		t.Fatalf("%v: %s%s", r.Outcome, r.Fault, tail(&r))
-	}
-	if s.hr != c.hr {
-		t.Errorf("%v, not %v; %s", s.hr, c.hr, told(&r))
 	}
 	if by := strings.HasSuffix(told(&r), ", since "+when(c.row)); by == c.goesOn {
 		t.Errorf("row %s: decided %v: %s", c.row, by, told(&r))

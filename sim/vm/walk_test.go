@@ -308,21 +308,9 @@ func TestWalkRules(t *testing.T) {
 
 func (c *walkTest) test(t *testing.T, v vm.Variant, a image.Arch) {
 	s := newScene(t, v, a, c.place)
-	if c.walk != nil {
-		s.walk(func(w *sched.Actor) { c.walk(s, w) })
-	}
-	r := s.run()
-	if c.fault != "" {
-		if r.Outcome != sched.Fault || !strings.Contains(r.Fault, c.fault) {
-			t.Fatalf("it ends with %v %q, not with %q", r.Outcome, r.Fault, c.fault)
-		}
+	r, ok := s.answers(t, c.walk, c.fault, c.hr)
+	if !ok {
 		return
-	}
-	if r.Outcome != sched.Done {
-		t.Fatalf("%v: %s%s", r.Outcome, r.Fault, tail(&r))
-	}
-	if s.hr != c.hr {
-		t.Errorf("%v, not %v; %s", s.hr, c.hr, told(&r))
 	}
 	if why := c.check(s); why != "" {
 		t.Errorf("%s: %s", why, told(&r))
