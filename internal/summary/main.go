@@ -1,6 +1,8 @@
 // Command summary reads `go test -json` and prints what a person wants of it:
 // a line per package, the output of failures, the tables of tests that measure
-// something, every skipped check with its reason, and the counts last.
+// something, the failures once more in short, since a log of thousands of lines
+// is often read from its end only, every skipped check with its reason, and the
+// counts last.
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -25,7 +28,12 @@ type run struct {
 	passed, failed, skipped int
 	reasons                 map[string]int
 	order                   []string
+	failures                []string // what each failed test said, in short
 }
+
+// Of a failed test's entries the last are repeated, each by its first line's
+// first bytes.
+const shortEntries, shortLine = 40, 300
 
 func main() {
 	r := &run{out: os.Stdout, output: map[key][]string{}, reasons: map[string]int{}}
@@ -70,6 +78,7 @@ func (r *run) event(e *event) {
 	case "fail":
 		if e.Test != "" {
 			r.failed++
+			r.failure(k)
 		}
 		r.show(k, true)
 		return
@@ -101,6 +110,21 @@ func (r *run) show(k key, wanted bool) {
 	delete(r.output, k)
 }
 
+// entry is the first line of what a test logs, or of a panic.
+var entry = regexp.MustCompile(`^ *[\w./-]+\.go:\d+: |^panic: |^fatal error: `)
+
+// failure notes what a failed test said.
+func (r *run) failure(k key) {
+	var entries []string
+	for _, line := range r.output[k] {
+		if line = strings.TrimRight(line, "\n"); entry.MatchString(line) {
+			entries = append(entries, line[:min(len(line), shortLine)])
+		}
+	}
+	r.failures = append(r.failures, "FAILED "+k.pkg+" "+k.test)
+	r.failures = append(r.failures, entries[max(0, len(entries)-shortEntries):]...)
+}
+
 func (r *run) skip(k key) {
 	reason := "no reason given"
 	for _, line := range r.output[k] {
@@ -114,6 +138,9 @@ func (r *run) skip(k key) {
 }
 
 func (r *run) close() {
+	for _, line := range r.failures {
+		fmt.Fprintln(r.out, line)
+	}
 	for _, reason := range r.order {
 		fmt.Fprintf(r.out, "SKIPPED %d: %s\n", r.reasons[reason], reason)
 	}

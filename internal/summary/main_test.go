@@ -14,6 +14,7 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:2: SKIPPED-CHECK: no wine\n"}
 {"Action":"skip","Package":"p","Test":"TestB"}
 {"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:3: wrong\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"        at length\n"}
 {"Action":"fail","Package":"p","Test":"TestC"}
 {"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 {"Action":"fail","Package":"p"}
@@ -30,10 +31,13 @@ not json
 	}
 	r.close()
 	const want = `    c_test.go:3: wrong
+        at length
 FAIL	p	0.1s
     t.go:4: a table
 ok  	x/profiler/e2e	1s
 not json
+FAILED p TestC
+    c_test.go:3: wrong
 SKIPPED 1: no wine
 2 passed, 1 failed, 1 skipped
 `
