@@ -44,7 +44,7 @@ var mixGrammar = []struct {
 	{"ThrowingRecursion", mixOf(`((Fall|Fall2|FallToFinally|ThrowingRecursion) ([crnsX] )*)*`)},
 	{"Contend", mixOf(`(HoldTheLock )?`)},
 	{"Sleeper", mixOf(``)},
-	{"Main", regexp.MustCompile(`^([rnscX] )*Main (r )+(n ){5}$`)},
+	{"Main", regexp.MustCompile(`^([rnscX] )*(\.cctor (r )+)?Main (r )+(n ){5}$`)},
 	{runtimes, regexp.MustCompile(`^([rnscX] )+n n $`)},
 }
 

@@ -124,18 +124,18 @@ var grammar = []struct {
 	thread string
 	stack  *regexp.Regexp
 }{
-	{"Recursion", of(`(Fibonacci ){0,25}`)},
+	{"Recursion", of(`(Fibonacci ){0,24}`)},
 	{"Callbacks", of(`(Compare (s )?(d )+s |(d )*(s )?)`)}, // without s where the CLR has taken Compare's return address
 	{"NativeLoop", of(`(d )*(s )?`)},
 	{"NativeSleeper", of(`(s )?`)},
 	{"Sleeper", of(`(c )*`)},
 	{"Contend", of(`(HoldTheLock |Contend )?`)}, // its finally is a function of its own
 	{"Allocate", of(``)},
-	{"Exceptions", of(`(Descend ((Descend|[crns]) )*)?`)},
+	{"Exceptions", of(`((Descend|Exceptions [crns]) ((Descend|[crns]) )*)?`)},
 	{"Handlers", of(`((Pause )?Handlers (r )+(c )*(r )+Raise |Raise (r )+(c )*(r )*Raise |Raise )?`)},
-	{"NullReferences", of(`((Fibonacci ){0,9}Wanted ([crns] )*(NullReferences ([crns] )*)*)?`)},
+	{"NullReferences", of(`(((Fibonacci ){0,8}Wanted )?([crns] )*(NullReferences ([crns] )*)*)?`)},
 	{"Jit", of(``)},
-	{"Main", regexp.MustCompile(`^([rnsc] )*Main (r )+n n $`)},
+	{"Main", regexp.MustCompile(`^([rnsc] )*(\.cctor (r )+|(Fibonacci ){0,20})Main (r )+n n $`)},
 	{runtimes, regexp.MustCompile(`^([rnsc] )+n n $`)},
 }
 
@@ -198,4 +198,31 @@ func wordOf(s *raw.Sample, i int, names map[clr.FunctionID]string) string {
 		return "r"
 	}
 	return "n"
+}
+
+// TestSingleFileGrammar: what SingleFile.cs can do is taken, a frame more is not.
+func TestSingleFileGrammar(t *testing.T) {
+	fibonacci := func(n int) string { return strings.Repeat("Fibonacci ", n) }
+	for _, c := range []struct {
+		name, thread, stack string
+		want                bool
+	}{
+		{"Main at its check", "Main", fibonacci(20) + "Main r r n n ", true},
+		{"Main, a call too many", "Main", fibonacci(21) + "Main r r n n ", false},
+		{"the type's initializer", "Main", "c r .cctor r r Main r r n n ", true},
+		{"the deepest recursion", "Recursion", fibonacci(24) + "Recursion c c r r n n ", true},
+		{"a call too many", "Recursion", fibonacci(25) + "Recursion c c r r n n ", false},
+		{"no root", "Recursion", fibonacci(24) + "Recursion r r n n ", false},
+		{"a filter at work", "NullReferences", fibonacci(8) + "Wanted NullReferences r c c r n n NullReferences c c r r n n ", true},
+		{"the filter, compiling", "NullReferences", "n r r NullReferences r c r n n NullReferences c c r r n n ", true},
+		{"a recursion without its caller", "NullReferences", fibonacci(8) + "NullReferences r n n NullReferences c c r r n n ", false},
+		{"a handler", "Exceptions", "Exceptions r c c r r Descend Descend Exceptions c c r r n n ", true},
+		{"a method twice", "Exceptions", "Exceptions Exceptions c c r r n n ", false},
+	} {
+		for _, g := range grammar {
+			if g.thread == c.thread && g.stack.MatchString(c.stack) != c.want {
+				t.Errorf("%s: taken %v, want %v: %s", c.name, !c.want, c.want, c.stack)
+			}
+		}
+	}
 }
