@@ -287,11 +287,8 @@ func (l *Images) entries(m *module.Module) entry {
 }
 
 // place puts an image's ranges into the next free places, as far as there are.
-func place(to *[seed.MaxSpecials]seed.Range, base uint64, ranges []stubs.Range) {
-	for i := range to {
-		if len(ranges) > 0 && to[i] == (seed.Range{}) {
-			to[i] = seed.Range{Start: base + uint64(ranges[0].Start), End: base + uint64(ranges[0].End)}
-			ranges = ranges[1:]
-		}
+func place(to *seed.Places, base uint64, ranges []stubs.Range) {
+	for _, r := range ranges {
+		to.Add(seed.Range{Start: base + uint64(r.Start), End: base + uint64(r.End)})
 	}
 }

@@ -65,9 +65,11 @@ func isMethod(w *fs.World) func(uint64) bool {
 }
 
 // around is a range of one function, that of frame i.
-func around(w *fs.World, i int) [MaxSpecials]Range {
+func around(w *fs.World, i int) (p Places) {
 	lo := w.Truth[i].IP &^ 0xff
-	return [MaxSpecials]Range{2: {lo, lo + 0x100}}
+	p.Add(Range{8, 16})
+	p.Add(Range{lo, lo + 0x100})
+	return p
 }
 
 var (
@@ -154,10 +156,44 @@ func checkSeed(t *testing.T, r *result, f *fs.Frame) {
 // frame; a redirect stub before its return address is known has nothing below.
 func TestTrueDispatcher(t *testing.T) {
 	for name, s := range map[string]*Specials{
-		"dispatcher": {Dispatch: [MaxSpecials]Range{{0x100, 0x200}}},
-		"redirect":   {Redirect: [MaxSpecials]Range{MaxSpecials - 1: {0x100, 0x200}}},
+		"dispatcher": {Dispatch: places(Range{0x100, 0x200})},
+		"redirect":   {Redirect: places(Range{0x1000, 0x1100}, Range{0x100, 0x200}, Range{8, 16})},
 	} {
 		t.Run(name, func(t *testing.T) { misreads(t, s) })
+	}
+}
+
+func places(ranges ...Range) (p Places) {
+	for _, r := range ranges {
+		p.Add(r)
+	}
+	return p
+}
+
+// Every range counts, whatever the order, and nothing between them.
+func TestPlaces(t *testing.T) {
+	var p Places
+	if p.holds(0) {
+		t.Error("the zero Places holds 0")
+	}
+	at := func(i int) uint64 { return 0x100 * uint64(i*5%MaxPlaces+1) } // not sorted
+	for i := range MaxPlaces {
+		if !p.Add(Range{at(i), at(i) + 0x10}) {
+			t.Fatalf("no room for the range %d", i)
+		}
+		for k := range MaxPlaces {
+			for _, ip := range []uint64{at(k), at(k) + 0xf} {
+				if p.holds(ip) != (k <= i) {
+					t.Errorf("%d ranges: %#x %v", i+1, ip, p.holds(ip))
+				}
+			}
+			if p.holds(at(k)-1) || p.holds(at(k)+0x10) {
+				t.Errorf("%d ranges: an address beside %#x", i+1, at(k))
+			}
+		}
+	}
+	if p.Add(Range{1, 2}) || p.holds(1) {
+		t.Error("a range more than there is room for")
 	}
 }
 

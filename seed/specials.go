@@ -7,8 +7,40 @@ type Range struct{ Start, End uint64 }
 
 func (r *Range) holds(ip uint64) bool { return ip >= r.Start && ip < r.End }
 
-// MaxSpecials is how many ranges of each kind Specials can hold.
-const MaxSpecials = 8
+// MaxPlaces is how many ranges Places can hold.
+const MaxPlaces = 8
+
+// Places are a few ranges of addresses. The zero Places has none.
+type Places struct {
+	hull   Range // nearly every address is outside of it
+	n      int
+	ranges [MaxPlaces]Range
+}
+
+// Add adds a range. It reports whether there was room.
+func (p *Places) Add(r Range) bool {
+	if p.n == MaxPlaces {
+		return false
+	}
+	if p.n == 0 {
+		p.hull = r
+	}
+	p.hull = Range{min(p.hull.Start, r.Start), max(p.hull.End, r.End)}
+	p.ranges[p.n] = r
+	p.n++
+	return true
+}
+
+func (p *Places) holds(ip uint64) bool { return p.hull.holds(ip) && p.search(ip) }
+
+func (p *Places) search(ip uint64) bool {
+	for i := range p.ranges[:p.n] {
+		if p.ranges[i].holds(ip) {
+			return true
+		}
+	}
+	return false
+}
 
 // Specials are the places of a process that a walk must know by their address.
 // Nil is none. They must not be changed while a walk uses them.
@@ -16,10 +48,10 @@ type Specials struct {
 	// Redirect holds the parts of the CLR's redirect and hijack stubs before a
 	// return address is stored in the stub's frame; from there on their unwind
 	// data is true. Package clr/stubs finds them.
-	Redirect [MaxSpecials]Range
+	Redirect Places
 	// Dispatch holds the functions at which the kernel enters user mode:
 	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.
-	Dispatch [MaxSpecials]Range
+	Dispatch Places
 	// IsMethod tells methods from the CLR's other code, IL stubs and precode.
 	// It is asked for the topmost ip, if that is managed, while the thread is
 	// suspended. Nil takes all managed code for methods, as the CLR's own check
@@ -30,15 +62,7 @@ type Specials struct {
 // entered reports whether ip, where a thread was interrupted, is in code that
 // was entered without a call, so that a walk from there would read garbage.
 func (s *Specials) entered(ip uint64) bool {
-	if s == nil {
-		return false
-	}
-	for i := range MaxSpecials {
-		if s.Redirect[i].holds(ip) || s.Dispatch[i].holds(ip) {
-			return true
-		}
-	}
-	return false
+	return s != nil && (s.Redirect.holds(ip) || s.Dispatch.holds(ip))
 }
 
 // isStub reports whether the managed code at ip is no method.

@@ -122,10 +122,10 @@ var bends = []bend{
 }
 
 // around is the function of frame i as a range that the walk must know.
-func around(r *recorded, i int) (out [seed.MaxSpecials]seed.Range) {
+func around(r *recorded, i int) (out seed.Places) {
 	f := &r.truth[i]
 	lo := f.Image.Base + uint64(f.Func.RVA)
-	out[2] = seed.Range{Start: lo, End: lo + uint64(f.Func.Size)}
+	out.Add(seed.Range{Start: lo, End: lo + uint64(f.Func.Size)})
 	return out
 }
 

@@ -154,6 +154,31 @@ func (p *peRule) pack(module int, exact bool) (Rule, bool) {
 	return r, true
 }
 
+// unpackPE is the reverse of pack. It looks at no more words than the rule
+// reads.
+func (r Rule) unpackPE() (p peRule) {
+	off, slots := r.near()
+	p = peRule{cfa: int32(off), kept: windowsKept, low: -1, base: context.RSP, trust: unwind.TrustUnwindInfo}
+	if r.Kind() == RuleNearEpilog {
+		p.trust = unwind.TrustEpilog
+	}
+	for s := slots; s != 0; s >>= 4 {
+		p.low = min(p.low, nearAbove/8-int16(s&15))
+	}
+	high := int16(0)
+	for i, s := 0, slots; s != 0; i, s = i+1, s>>4 {
+		if s&15 == 0 {
+			continue
+		}
+		at := nearAbove/8 - int16(s&15) // words from the CFA
+		p.saved |= 1 << nearRegs[i]
+		p.slots[i] = uint16(at - p.low)
+		high = max(high, at+1)
+	}
+	p.size = uint16(high - p.low)
+	return p
+}
+
 // maxPERules is how many rules that cannot be packed an unwinder keeps.
 // Functions share them. When they are used up the cache is emptied.
 const maxPERules = 512

@@ -33,8 +33,21 @@ func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool, mem *m
 			t.Fatalf("at %#x exact %v:\nrule %v %v %+v %x\ninfo %v %v %+v %x", start.RIP, exact, stop1, e1, f, got[i], stop2, e2, g, want)
 		}
 	}
-	k := u.lookup(unwind.LookupIP(start.RIP, exact), exact).Kind()
-	return k == RuleNear || k == RuleNearEpilog || k == RuleSlotsPE
+	r := u.lookup(unwind.LookupIP(start.RIP, exact), exact)
+	switch r.Kind() {
+	case RuleSlotsPE:
+		return true
+	case RuleNear, RuleNearEpilog:
+		// Near the edges of the window it is used unpacked.
+		if p := r.unpackPE(); r.exactPE() == exact {
+			m := u.table.At(r.Module())
+			if want, ok := compilePE(m.PE, uint32(start.RIP-m.Bias), exact); !ok || p != want {
+				t.Fatalf("at %#x exact %v: unpacked %+v, was %+v", start.RIP, exact, p, want)
+			}
+		}
+		return true
+	}
+	return false
 }
 
 func sameKnown(a, b *Registers) bool {

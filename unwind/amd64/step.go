@@ -88,7 +88,13 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)
 		}
 		fallthrough
-	case RulePE, RuleNear, RuleNearEpilog: // the last two near the window's edge
+	case RuleNear, RuleNearEpilog: // at an edge of the window, as the leaf always is
+		if r.exactPE() == exact {
+			p := r.unpackPE()
+			return false, u.stepSlotsPE(&p, regs, mem, b, f)
+		}
+		fallthrough
+	case RulePE:
 		u.trust = unwind.TrustUnwindInfo
 		return u.stepPE(u.table.At(r.Module()), regs, exact, mem, b, f)
 	case RuleEnd:
