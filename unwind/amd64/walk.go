@@ -45,7 +45,7 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 			}
 			continue
 		}
-		callerExact, stop := u.step(r, regs, exact, mem, b, f)
+		callerExact, stop := u.stepRare(r, regs, exact, mem, b, f)
 		if stop != unwind.StopNone {
 			return n, exact, stop
 		}
