@@ -95,6 +95,7 @@ func (o *oracle) top(c *clr.Capture) {
 		return
 	}
 	o.again = *c
+	o.seeder.Seed(&o.again) // RtlVirtualUnwind had such a first walk, too
 	begin := o.host.Now()
 	for range C.SW_ORACLE_AGAIN {
 		o.seeder.Seed(&o.again)
