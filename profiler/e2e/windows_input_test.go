@@ -6,37 +6,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 	"github.com/seedwalk/seedwalk/internal/tinype"
 )
 
 // compileWindows builds a program of C files for Windows.
 func compileWindows(t *testing.T, name string, files ...string) string {
 	t.Helper()
-	cc, err := exec.LookPath("x86_64-w64-mingw32-gcc")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no mingw; run scripts/deps.sh windows")
-	}
-	exe := filepath.Join(t.TempDir(), name)
+	exe := filepath.Join(tempdir.New(t), name)
 	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe}
 	for _, f := range files {
 		args = append(args, filepath.Join("..", f))
 	}
-	if out, err := exec.Command(cc, append(args, "-lsynchronization")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(mingw(t), append(args, "-lsynchronization")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return exe
-}
-
-func wineRun(t *testing.T, env []string, exe string, args ...string) result {
-	t.Helper()
-	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
-		t.Skip("SKIPPED-CHECK: no wine64; run scripts/deps.sh windows")
-	}
-	r := run(t, 3*time.Minute, env, append([]string{need(t, "scripts", "wine.sh"), "exec", exe}, args...)...)
-	r.stdout, r.stderr = strings.ReplaceAll(r.stdout, "\r", ""), strings.ReplaceAll(r.stderr, "\r", "")
-	return r
 }
 
 // Whatever becomes of a thread while it is sampled: its suspend count is
@@ -73,7 +59,7 @@ const anyCode = -1
 
 // One clear line each, and the command as if nothing were there.
 func TestWindowsNothingToSample(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, data, 0o755); err != nil {
@@ -115,7 +101,7 @@ func TestWindowsNothingToSample(t *testing.T) {
 // The profiler itself, and the runtimes of the cache: doctor finds nothing.
 func TestWindowsDoctor(t *testing.T) {
 	need(t, "out", "windows", "seedwalk_profiler.dll")
-	r := wineRun(t, []string{"DOTNET_ROOT=Z:" + strings.ReplaceAll(filepath.Dir(filepath.Dir(filepath.Dir(need(t, core222)))), "/", `\`)},
+	r := wineRun(t, []string{"DOTNET_ROOT=" + windowsPath(filepath.Dir(filepath.Dir(filepath.Dir(need(t, core222)))))},
 		need(t, "out", "windows", "seedwalk.exe"), "doctor", "--", need(t, "out", "windows", "swhost.exe"))
 	for _, want := range []string{"library loads     the loader takes it", "2.2.2 (DOTNET_ROOT)", "threads can be suspended", "127.0.0.1 can be connected to",
 		"swhost.exe does not look like a .NET program", "Nothing stops a recording here."} {
@@ -131,10 +117,9 @@ func TestWindowsDoctor(t *testing.T) {
 // A command file starts what is recorded.
 func TestWindowsCommandFile(t *testing.T) {
 	need(t, "out", "windows", "seedwalk_profiler.dll")
-	dir := t.TempDir()
-	windows := func(path string) string { return "Z:" + strings.ReplaceAll(path, "/", `\`) }
+	dir := tempdir.New(t)
 	script := filepath.Join(dir, "start.cmd")
-	line := strings.Join([]string{windows(need(t, "out", "windows", "swhost.exe")), windows(need(t, core222)), windows(need(t, "out", "windows", "Demo.exe")), "%1"}, " ")
+	line := strings.Join([]string{windowsPath(need(t, "out", "windows", "swhost.exe")), windowsPath(need(t, core222)), windowsPath(need(t, "out", "windows", "Demo.exe")), "%1"}, " ")
 	if err := os.WriteFile(script, []byte("@echo off\r\n"+line+"\r\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

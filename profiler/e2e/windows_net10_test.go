@@ -12,6 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -25,12 +26,12 @@ const single10 = ".cache/dotnet-10.0.9-win/package/dist/azmcp.exe"
 // recordSingle records SingleFile.exe for tens of seconds.
 func recordSingle(t *testing.T, tens int, env, flags []string) ([]*raw.Sample, *raw.Reader, result) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "raw")
+	file := filepath.Join(tempdir.New(t), "raw")
 	need(t, single10)
 	need(t, "out", "windows", "seedwalk_profiler.dll")
 	limit := time.Duration(tens)*20*time.Second + time.Minute
 	env = append(env, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", fmt.Sprintf("SWHOST_LIMIT=%d", int(limit.Seconds())))
-	argv := append([]string{"record", "--json", "--rate", "100", "--raw", file, "--output", filepath.Join(t.TempDir(), "out.json")}, flags...)
+	argv := append([]string{"record", "--json", "--rate", "100", "--raw", file, "--output", filepath.Join(tempdir.New(t), "out.json")}, flags...)
 	argv = append(argv, "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"),
 		need(t, "out", "windows", "SingleFile.exe"), fmt.Sprint(tens))
 	r := run(t, limit+time.Minute, env, wine(t, "seedwalk.exe", argv...)...)
@@ -63,7 +64,7 @@ func TestWindowsNet10(t *testing.T) {
 func runNet10(t *testing.T, n int, m *matrix, o *opinion, shapes map[string]int) {
 	t.Helper()
 	var env, flags []string
-	file := filepath.Join(t.TempDir(), "oracle")
+	file := filepath.Join(tempdir.New(t), "oracle")
 	second := n%leastRuns == 1
 	if second {
 		flags = append(flags, "--profiler", need(t, "out", "windows", "seedwalk_profiler_oracle.dll"))

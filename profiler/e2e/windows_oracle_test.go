@@ -114,9 +114,8 @@ func (o *opinion) open(t *testing.T, im *raw.Image) *pe.File {
 	if f := o.files[im.Path]; f != nil {
 		return f
 	}
-	path := strings.ReplaceAll(im.Path, `\`, "/")
-	system := filepath.Join(need(t, ".cache", "wine", "prefix"), "drive_c", "windows", "system32")
-	for _, p := range []string{strings.TrimPrefix(path, "Z:"), filepath.Join(system, strings.ToLower(filepath.Base(path)))} {
+	path := ownPath(im.Path)
+	for _, p := range []string{path, filepath.Join(system32(t), strings.ToLower(filepath.Base(path)))} {
 		if f, err := pe.Open(p); err == nil && uint64(f.SizeOfImage()) == im.End-im.Start {
 			o.files[im.Path] = f
 			return f

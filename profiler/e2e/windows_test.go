@@ -11,30 +11,21 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/tempdir"
 )
 
-// The Windows runtimes run in Wine here; every figure of time is Wine's.
+// Where the Windows runtimes run in Wine every figure of time is Wine's.
 
 const (
 	core222 = ".cache/dotnet-2.2.2-win/package/shared/Microsoft.NETCore.App/2.2.2"
 	core200 = ".cache/dotnet-2.0.0-win/package/shared/Microsoft.NETCore.App/2.0.0"
 )
 
-// wine is the command line that runs a Windows program of out/windows.
-func wine(t *testing.T, program string, args ...string) []string {
-	t.Helper()
-	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
-		t.Skip("SKIPPED-CHECK: no wine64; run scripts/deps.sh windows")
-	}
-	script := need(t, "scripts", "wine.sh")
-	return append([]string{script, "exec", need(t, "out", "windows", program)}, args...)
-}
-
 // recordWindows runs a program of out/windows under the recorder and reads the
 // raw samples.
 func recordWindows(t *testing.T, limit time.Duration, env []string, flags []string, runtime, app string, args ...string) ([]*raw.Sample, *raw.Reader, result) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "raw")
+	file := filepath.Join(tempdir.New(t), "raw")
 	r := runWindows(t, limit, env, append([]string{"--raw", file}, flags...), runtime, app, args...)
 	samples, rd := readRaw(t, file, r.stderr)
 	return samples, rd, r
@@ -46,7 +37,7 @@ func runWindows(t *testing.T, limit time.Duration, env []string, flags []string,
 	t.Helper()
 	need(t, "out", "windows", "seedwalk_profiler.dll")
 	need(t, runtime, "coreclr.dll")
-	argv := append([]string{"record", "--output", filepath.Join(t.TempDir(), "out.json")}, flags...)
+	argv := append([]string{"record", "--output", filepath.Join(tempdir.New(t), "out.json")}, flags...)
 	argv = append(argv, "--", need(t, "out", "windows", "swhost.exe"), need(t, runtime), need(t, "out", "windows", app))
 	env = append(env, fmt.Sprintf("SWHOST_LIMIT=%d", int(limit.Seconds())))
 	return run(t, limit+time.Minute, env, wine(t, "seedwalk.exe", append(argv, args...)...)...)
@@ -147,7 +138,7 @@ func TestWindowsThreads(t *testing.T) {
 func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion, x *mixed) {
 	t.Helper()
 	var env []string
-	flags, file := []string{"--json", "--rate", "50"}, filepath.Join(t.TempDir(), "oracle")
+	flags, file := []string{"--json", "--rate", "50"}, filepath.Join(tempdir.New(t), "oracle")
 	second := n%leastRuns == 1
 	if second {
 		flags = append(flags, "--profiler", need(t, "out", "windows", "seedwalk_profiler_oracle.dll"))
