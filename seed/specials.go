@@ -8,7 +8,7 @@ type Range struct{ Start, End uint64 }
 func (r *Range) holds(ip uint64) bool { return ip >= r.Start && ip < r.End }
 
 // MaxPlaces is how many ranges Places can hold.
-const MaxPlaces = 8
+const MaxPlaces = 16
 
 // Places are a few ranges of addresses. The zero Places has none.
 type Places struct {
