@@ -58,6 +58,8 @@ type slot struct {
 	addr     uint64
 	n        int
 	truth    []machine.Frame
+	looked   bool        // truth is that of the suspension under way
+	last     clr.HRESULT // of DoStackSnapshot
 	asked    *Thread
 }
 
@@ -146,7 +148,8 @@ func (h *Host) Prime(t clr.Thread) (callbacks int, hr clr.HRESULT) {
 
 // Suspend implements clr.Threads.
 func (h *Host) Suspend(i int, t clr.Thread) clr.SuspendStatus {
-	h.slot(i)
+	s := h.slot(i)
+	s.looked, s.last = false, clr.S_OK
 	if _, err := h.A.SuspendThread(h.thread(t.ID).A); err != nil {
 		return clr.SuspendGone
 	}
@@ -163,16 +166,33 @@ func (h *Host) Context(i int, c *clr.Capture) bool {
 	}
 	s := h.slot(i)
 	h.copy(s, t)
-	h.Truth[i] = s.truth
+	if !s.looked {
+		// A second look in one suspension is about the stack of the first.
+		s.looked, s.truth = true, t.M.Truth(s.truth[:0])
+		h.Truth[i] = s.truth
+	}
 	h.fill(s, c, t)
 	return true
 }
 
 // Resume implements clr.Threads.
-func (h *Host) Resume(_ int, t clr.Thread) {
+func (h *Host) Resume(i int, t clr.Thread) {
 	h.window--
+	h.lost(h.slot(i))
 	h.Counts.Resumes++
 	h.A.ResumeThread(h.thread(t.ID).A)
+}
+
+// lost faults if a method was on top and the last word of the CLR is that none
+// is: it looked at the thread after a collection had redirected it, and the
+// sampler gave the stack up that it held.
+func (h *Host) lost(s *slot) {
+	if !s.looked || s.last != clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX || h.Wrap != nil {
+		return
+	}
+	if kind, _ := h.w.CLR.Codes.At(s.truth[0].State.PC); kind == vm.Method {
+		h.A.Fault("a lost stack: %s was on top, and is called unmanaged", s.truth[0].Func.Name)
+	}
 }
 
 // copy takes t's registers and stack.
@@ -180,7 +200,6 @@ func (h *Host) copy(s *slot, t *Thread) {
 	s.state = t.M.State()
 	addr, live := t.M.Stack()
 	s.addr, s.n = addr, copy(s.stack, live)
-	s.truth = t.M.Truth(s.truth[:0])
 }
 
 func (h *Host) fill(s *slot, c *clr.Capture, t *Thread) {
@@ -205,7 +224,7 @@ func (h *Host) DoStackSnapshot(i int, c *clr.Capture) {
 		call.Seed = &seed
 	}
 	c.Result = h.w.CLR.DoStackSnapshot(h.A, call)
-	c.Frames = s.frames
+	c.Frames, s.last = s.frames, c.Result
 	h.Counts.Snapshots++
 	h.Counts.Results[c.Result]++
 }
@@ -289,6 +308,7 @@ func (h *Host) Ask(i int, t clr.Thread) {
 	s.answered, s.asked, s.status = false, target, clr.Captured
 	sent := h.A.Signal(target.A, func(*sched.Actor) {
 		h.copy(s, target)
+		s.truth = target.M.Truth(s.truth[:0])
 		s.answered = true
 	})
 	if !sent {

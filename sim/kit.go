@@ -15,23 +15,24 @@ import (
 
 // Names of the functions every kit has, besides its random ones.
 const (
-	ThreadStart  = "thread_start"       // a thread's first function, of the C library or ntdll
-	Wait         = "wait"               // where threads block, of the same
-	HeapAlloc    = "heap_alloc"         // of the same
-	LoadLibrary  = "load_library"       // of the same
-	Environment  = "get_environment"    // of the same
-	TableAdd     = "add_function_table" // of the same
-	CallManaged  = "call_managed"       // the CLR's way into managed code
-	JitCompile   = "jit_compile"        // the CLR's helpers in cooperative and preemptive mode
-	GCAlloc      = "gc_alloc"
-	GCWait       = "gc_wait"
-	Redirect     = "redirect_stub" // where a redirected thread waits for a collection
-	ThrowHelper  = "throw_helper"
-	HijackStub   = "hijack_stub" // where a hijacked return goes
-	NativeWork   = "native_work" // of the application's own native module
-	NativeOther  = "native_other"
-	NativeLeaf   = "native_leaf"
-	SignalReturn = "__restore_rt"
+	ThreadStart   = "thread_start"       // a thread's first function, of the C library or ntdll
+	Wait          = "wait"               // where threads block, of the same
+	HeapAlloc     = "heap_alloc"         // of the same
+	LoadLibrary   = "load_library"       // of the same
+	Environment   = "get_environment"    // of the same
+	TableAdd      = "add_function_table" // of the same
+	CallManaged   = "call_managed"       // the CLR's way into managed code
+	JitCompile    = "jit_compile"        // the CLR's helpers in cooperative and preemptive mode
+	GCAlloc       = "gc_alloc"
+	GCWait        = "gc_wait"
+	Redirect      = "redirect_stub"  // where a redirected thread waits for a collection
+	RedirectEntry = "redirect_entry" // where it is sent: entered without a call
+	ThrowHelper   = "throw_helper"
+	HijackStub    = "hijack_stub" // where a hijacked return goes
+	NativeWork    = "native_work" // of the application's own native module
+	NativeOther   = "native_other"
+	NativeLeaf    = "native_leaf"
+	SignalReturn  = "__restore_rt"
 )
 
 // natives and methods are how many functions of random shape a kit has.
@@ -254,7 +255,7 @@ func makeKit(a image.Arch, f image.Format, run uint64) (*Kit, error) {
 		m.add(image.SignalReturn(a), nil)
 	}
 	k.System = m.build("system", systemBase)
-	for i, n := range []string{CallManaged, JitCompile, GCAlloc, GCWait, Redirect, ThrowHelper, HijackStub} {
+	for i, n := range []string{CallManaged, JitCompile, GCAlloc, GCWait, Redirect, ThrowHelper, HijackStub, RedirectEntry} {
 		m.plain(n, i%2 == 0, 1+i%3)
 	}
 	k.CLR = m.build("clr", clrBase)

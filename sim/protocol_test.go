@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/snapshot"
 )
@@ -51,6 +53,8 @@ type ledger struct {
 	had                bool                // the context of the try
 	denied             bool                // the last try's suspension
 	result             clr.HRESULT         // the last try's
+	walks              int                 // of the try
+	look               look                // the second of the try
 	primedBy           clr.ThreadID        // the thread that reported a frame
 	runtime, inside    bool                // the runtime is suspended, destructions wait
 	suspensions        int                 // asked for
@@ -104,7 +108,7 @@ func (l *ledger) Prime(t clr.Thread) (int, clr.HRESULT) {
 
 func (l *ledger) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
 	l.must(l.claimed == t.ID && l.suspended == 0 && l.primedBy != 0, "suspends %d: %d is claimed, %d suspended, %d has primed", t.ID, l.claimed, l.suspended, l.primedBy)
-	l.had, l.result = false, clr.E_FAIL
+	l.had, l.result, l.walks, l.look = false, clr.E_FAIL, 0, notAgain
 	s := clr.SuspendStatus(l.choose(3))
 	if l.denied = s == clr.SuspendDenied; s == clr.Suspended {
 		l.suspended = t.ID
@@ -113,7 +117,48 @@ func (l *ledger) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
 	return s
 }
 
+// look is what a second look at a suspended thread finds.
+type look uint8
+
+const (
+	notAgain     look = iota // there is none
+	nothing                  // no context is to be had any more
+	inStub                   // another ip only, in a stub: a collection has redirected the thread
+	inCode                   // another ip only, in no stub
+	elsewhere                // in a stub, but somebody has moved it: another register of x86-64
+	elsewhereA64             // the same of ARM64
+	lookCount
+)
+
+// moved reports whether the stack of the first look is gone.
+func (k look) moved() bool { return k == elsewhere || k == elsewhereA64 }
+
+// There is one set of registers for every try, and one stack.
+var (
+	captured    = clr.Capture{Regs: context.AMD64{RIP: 1}, ARM64: context.ARM64{PC: 1}}
+	ledgerStack [8]byte
+)
+
+// again is the second look of a try.
+func (l *ledger) again(c *clr.Capture) bool {
+	l.must(l.look == notAgain && l.verdict == seed.NotNeeded && l.walks == 1 && l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX,
+		"looks again: verdict %v, %d walks, the last %v", l.verdict, l.walks, l.result)
+	l.look = notAgain + 1 + look(l.choose(int(lookCount)-1))
+	c.Regs.RIP, c.ARM64.PC, c.Stack.Data = 2, 2, ledgerStack[:]
+	switch l.look {
+	case elsewhere:
+		c.Regs.GPR[context.RBX] = 1
+	case elsewhereA64:
+		c.ARM64.X[19] = 1
+	}
+	return l.look != nothing
+}
+
 func (l *ledger) Context(_ int, c *clr.Capture) bool {
+	if l.had && l.suspended == c.Thread.ID {
+		return l.again(c)
+	}
+	c.Regs, c.ARM64, c.Stack = captured.Regs, captured.ARM64, memory.Run{Data: ledgerStack[:]}
 	l.must(l.suspended == c.Thread.ID && !l.had, "takes the context of %d: %d is suspended", c.Thread.ID, l.suspended)
 	l.must(c.Frames == nil && !c.Seeded && c.Result.Failed() && !c.Full, "nothing of an earlier try is kept")
 	if l.choose(2) == 1 {
@@ -126,11 +171,19 @@ func (l *ledger) Context(_ int, c *clr.Capture) bool {
 // Seed implements snapshot.Seeder.
 func (l *ledger) Seed(c *clr.Capture) seed.Verdict {
 	l.must(l.suspended != 0 && l.had, "computes a seed")
+	c.Seed, c.SeedARM64 = c.Regs, c.ARM64
+	switch {
+	case l.look == inCode:
+		return seed.NoManaged
+	case l.look != notAgain:
+		return seed.StubOnTop
+	}
 	return l.verdict
 }
 
-// answers are what DoStackSnapshot says.
-var answers = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, clr.E_FAIL, clr.CORPROF_E_STACKSNAPSHOT_ABORTED, clr.E_INVALIDARG}
+// answers are what DoStackSnapshot says; the last of them in the last two tries
+// only, or there would be too many paths.
+var answers = []clr.HRESULT{clr.S_OK, clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, clr.E_FAIL, clr.CORPROF_E_STACKSNAPSHOT_ABORTED, clr.E_INVALIDARG, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX}
 
 func (l *ledger) DoStackSnapshot(i int, c *clr.Capture) {
 	c.Frames = []clr.SnapshotFrame{{}}
@@ -141,8 +194,16 @@ func (l *ledger) DoStackSnapshot(i int, c *clr.Capture) {
 		return
 	}
 	l.must(l.suspended == c.Thread.ID && l.had, "walks %d: %d is suspended", c.Thread.ID, l.suspended)
-	l.must(c.Seeded == (l.verdict == seed.Found), "the seed is given: %v; verdict %v", c.Seeded, l.verdict)
-	l.result = answers[l.choose(len(answers))]
+	l.walks++
+	redirected := l.walks == 2 && l.look == inStub
+	l.must(l.walks == 1 || redirected, "walks it for time %d after look %d", l.walks, l.look)
+	l.must(c.Seeded == (l.verdict == seed.Found || redirected), "the seed is given: %v; verdict %v, walk %d", c.Seeded, l.verdict, l.walks)
+	l.must(c.Regs == captured.Regs && c.ARM64 == captured.ARM64 && c.Seed == captured.Regs && c.SeedARM64 == captured.ARM64, "walks from what was captured first")
+	n := len(answers)
+	if l.tries < snapshot.MaxTries-1 {
+		n--
+	}
+	l.result = answers[l.choose(n)]
 	c.Result = l.result
 }
 
@@ -236,7 +297,7 @@ func (l *ledger) advised(claimed bool) snapshot.Advice {
 		return snapshot.AdviceRetry
 	case clr.CORPROF_E_STACKSNAPSHOT_ABORTED:
 		return snapshot.AdvicePartial
-	case clr.E_FAIL:
+	case clr.E_FAIL, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX:
 		if l.verdict == seed.NoManaged {
 			return snapshot.AdviceNativeOnly
 		}
@@ -277,6 +338,8 @@ func TestSampleProtocol(t *testing.T) {
 				l.told(t, "%d pauses between %d tries", l.pauses, len(tries(l)))
 			case s.Capture.Thread.ID != 7 || (s.Capture.Status == clr.Captured) != (claimed && l.had):
 				l.told(t, "the capture is of %d, %v", s.Capture.Thread.ID, s.Capture.Status)
+			case s.Capture.Status == clr.Captured:
+				l.captured(t, &s.Capture)
 			}
 		}
 	}
@@ -284,6 +347,20 @@ func TestSampleProtocol(t *testing.T) {
 		t.Errorf("%d paths only", paths)
 	}
 	t.Logf("%d paths", paths)
+}
+
+// captured holds what the last try captured against what was looked at.
+func (l *ledger) captured(t *testing.T, c *clr.Capture) {
+	t.Helper()
+	twice := l.verdict == seed.NotNeeded && (l.look != notAgain || l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
+	switch {
+	case c.Regs != captured.Regs || c.ARM64 != captured.ARM64:
+		l.told(t, "captured at %d, %d", c.Regs.RIP, c.ARM64.PC)
+	case l.look.moved() != (len(c.Stack.Data) == 0):
+		l.told(t, "look %d, %d bytes of stack", l.look, len(c.Stack.Data))
+	case twice != (l.look != notAgain) || (l.look == inStub) != (l.walks == 2):
+		l.told(t, "look %d, %d walks", l.look, l.walks)
+	}
 }
 
 // tries are the claims of a sample.

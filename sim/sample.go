@@ -44,6 +44,7 @@ type Tally struct {
 	Unreported int // frames of dynamic or hidden methods amid managed code
 	Doubtful   int // frames found by a guess that nothing confirmed
 	Seeds      int // seeds found and given
+	Redirected int // of them, those of threads that a collection redirected meanwhile
 	Skipped    int // rounds and samples that were not to be had
 	ByGap      [merge.GapCount]int
 	Verdicts   [seed.VerdictCount]int
@@ -60,6 +61,7 @@ func (t *Tally) Add(o *Tally) {
 	t.Unreported += o.Unreported
 	t.Doubtful += o.Doubtful
 	t.Seeds += o.Seeds
+	t.Redirected += o.Redirected
 	t.Skipped += o.Skipped
 	for i, n := range o.ByGap {
 		t.ByGap[i] += n
@@ -191,6 +193,10 @@ func (s *sampling) seeded(slot int, c *clr.Capture, v seed.Verdict) error {
 		return nil
 	}
 	s.tally.Seeds++
+	if v == seed.NotNeeded {
+		v = seed.Found // the thread was redirected: what was captured is the seed
+		s.tally.Redirected++
+	}
 	st := s.h.seed(c)
 	return s.h.CheckSeed(s.h.Truth[slot], v, &st)
 }

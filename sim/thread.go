@@ -11,6 +11,7 @@ import (
 func (t *Thread) step() machine.Event {
 	if t.W.Fine {
 		t.A.Yield("runs")
+		t.redirected()
 	}
 	return t.M.Step()
 }
@@ -54,7 +55,7 @@ func (t *Thread) call(name string, body func()) {
 	f := t.enter(name)
 	depth := t.M.Depth()
 	t.toCall()
-	t.A.Yield("%s", f.Name)
+	t.yield(f)
 	if body != nil {
 		body()
 	}
@@ -94,6 +95,12 @@ func (t *Thread) leave(depth int) {
 	}
 }
 
+// yield is the scheduling point inside f, which t stands in.
+func (t *Thread) yield(f *image.Func) {
+	t.A.Yield("%s", f.Name)
+	t.redirected()
+}
+
 // Native calls an unmanaged function from unmanaged code.
 func (t *Thread) Native(name string, body func()) { t.call(name, body) }
 
@@ -125,7 +132,7 @@ func (t *Thread) PInvoke(name string, body func()) {
 	t.push(caller, false)
 	t.W.CLR.Leave(t.Thread)
 	t.toCall()
-	t.A.Yield("%s", f.Name)
+	t.yield(f)
 	if body != nil {
 		body()
 	}
@@ -153,7 +160,7 @@ func (t *Thread) Framed(name string, body func()) {
 	depth := t.M.Depth()
 	t.push(caller, false)
 	t.toCall()
-	t.A.Yield("%s", f.Name)
+	t.yield(f)
 	body()
 	t.leave(depth)
 	t.pop()
@@ -259,6 +266,28 @@ func (t *Thread) tripped() {
 		t.A.Fault("%s: no room for the hijack stub", t.A.Name())
 	}
 	depth := t.M.Depth()
+	t.push(t.M.State(), true)
+	t.toCall()
+	t.W.CLR.Poll(t.A, t.Thread)
+	t.leave(depth)
+	t.pop()
+}
+
+// redirected runs the stub that t was sent to while it stood, if it was: there it
+// waits for whoever has sent it, and goes on where it stood.
+func (t *Thread) redirected() {
+	if !t.Redirected {
+		return
+	}
+	t.Redirected = false
+	ok := t.M.Reserve()
+	depth := t.M.Depth()
+	for _, part := t.M.Op(); part == image.Prolog; _, part = t.M.Op() {
+		t.step()
+	}
+	if !ok || !t.M.Answer() {
+		t.A.Fault("%s: no room for the redirect stub", t.A.Name())
+	}
 	t.push(t.M.State(), true)
 	t.toCall()
 	t.W.CLR.Poll(t.A, t.Thread)

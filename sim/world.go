@@ -92,6 +92,29 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 	return w, nil
 }
 
+// Redirects makes collections redirect the threads that they find in managed
+// code at an ip that interruptible says yes to, and tells the product's seed of
+// the stub, as package clr/stubs does of real ones. Without it the returns of all
+// threads are hijacked. To be called before any thread is started.
+func (w *World) Redirects(interruptible func(ip uint64) bool) {
+	im, f := w.Kit.Lookup(RedirectEntry)
+	w.CLR.Redirect = func(t *vm.Thread, ip uint64) bool {
+		if !interruptible(ip) {
+			return false
+		}
+		t.M.Redirect(im, f)
+		return true
+	}
+	if w.Specials == nil {
+		w.Specials = &seed.Specials{}
+	}
+	start, stored := im.Base+uint64(f.RVA), 0
+	for f.Ops[stored].Part == image.Prolog {
+		stored++
+	}
+	w.Specials.Redirect.Add(seed.Range{Start: start, End: start + uint64(f.Ops[stored].Off)})
+}
+
 // Threads lists the threads that were started, dead ones included.
 func (w *World) Threads() []*Thread { return w.threads }
 

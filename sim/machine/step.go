@@ -203,6 +203,9 @@ func (t *Thread) land() Event {
 	if c.state.PC != t.state.PC {
 		return Diverted
 	}
+	if c.redirected() {
+		t.state = c.state // the stub ends by writing the whole context
+	}
 	t.image, t.fn = c.image, c.fn
 	t.at = t.fn.At(uint32(t.state.PC - t.image.Base - uint64(t.fn.RVA)))
 	t.callers = t.callers[:n]

@@ -23,7 +23,7 @@ var (
 	// asked tries every answer of a CLR, and looks at recorded captures.
 	asked = &Step{"./sim", nil}
 	// rules are the rules kept, in every order of steps within small bounds.
-	rules = &Step{"./sim/rules", []string{"-short", "-run", "^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|resume-runtime)$/^amd64$"}}
+	rules = &Step{"./sim/rules", []string{"-short", "-run", "^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|redirected-target|resume-runtime)$/^amd64$"}}
 	// random are large worlds.
 	random = &Step{"./sim/worlds", []string{"-run", "^TestWorlds$", "-worlds", "300"}}
 	// inputs are what the fuzzers start from.

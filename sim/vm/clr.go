@@ -52,6 +52,11 @@ type CLR struct {
 
 	HijackStub uint64 // where a hijacked return goes; 0: returns are not hijacked
 
+	// Redirect sends a thread that stands at ip in managed code to the CLR's stub,
+	// by writing its context, if the code there is fully interruptible, and says
+	// whether it did; nil: no code is, and returns are hijacked.
+	Redirect func(t *Thread, ip uint64) bool
+
 	suspender *sched.Actor // who stops the runtime, or has stopped it
 	stopped   bool
 	profiler  bool // it was the profiler, by SuspendRuntime

@@ -106,7 +106,10 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 		}
 		if c.Variant.Windows() {
 			c.suspend(a, self, t)
-			if c.hijack(t) {
+			switch {
+			case c.redirect(t):
+				a.Note("redirects %s: writes its context, whose ip is the stub's now", t.Actor.Name())
+			case c.hijack(t):
 				a.Note("hijacks the return address of %s", t.Actor.Name())
 			}
 			a.ResumeThread(t.Actor)
@@ -186,6 +189,18 @@ func (c *CLR) stopper() sched.Waitee {
 		}
 		return []sched.Waitee{c.suspender}
 	}}
+}
+
+// redirect sends t, which must stand still, from managed code to the stub where
+// it will wait, and says whether it did. Whoever else holds t suspended is not
+// asked. Source: Thread::HandledJITCase, CheckForAndDoRedirect.
+func (c *CLR) redirect(t *Thread) bool {
+	ip := t.M.State().PC
+	if c.Redirect == nil || t.Trap || !c.Codes.inBody(ip) || !c.Redirect(t, ip) {
+		return false
+	}
+	t.Redirected = true
+	return true
 }
 
 // hijack replaces the return address of the managed frame t runs in, so that its

@@ -55,6 +55,9 @@ type Thread struct {
 	// Trap says that the context of the thread is not one to be redirected
 	// from: it is inside the kernel's exception or service handling.
 	Trap bool
+	// Redirected says that the thread was sent to the redirect stub, of which it
+	// has run nothing yet.
+	Redirected bool
 	// hijacked holds the true return address that the CLR replaced at slot.
 	slot, hijacked uint64
 }
@@ -134,6 +137,17 @@ func (c *Codes) At(ip uint64) (Code, clr.FunctionID) {
 func (c *Codes) Managed(ip uint64) bool {
 	k, _ := c.At(ip)
 	return k == Method || k == Hidden || k == Dynamic
+}
+
+// inBody reports whether ip is at an instruction of managed code that is in no
+// prolog and no epilog: what is fully interruptible never is.
+func (c *Codes) inBody(ip uint64) bool {
+	im, f := c.Find(ip)
+	if f == nil || !c.Managed(ip) {
+		return false
+	}
+	i := f.At(uint32(ip - im.Base - uint64(f.RVA)))
+	return i >= 0 && f.Ops[i].Part == image.Body
 }
 
 // Find is where the rows of ip are.

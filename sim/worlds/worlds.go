@@ -115,6 +115,9 @@ func Run(run uint64, o Options) Report {
 			return !hr.Failed() && id != 0
 		}}
 	}
+	if s.Variant.Windows() {
+		w.Redirects(interruptible(run))
+	}
 	if o.Damage != nil {
 		o.Damage.to(w, rng)
 	}
@@ -132,6 +135,15 @@ func Run(run uint64, o Options) Report {
 	r.Result = ws.Run()
 	r.Counts = w.Host.Counts
 	return r
+}
+
+// interruptible draws which managed code of a world the JIT made fully
+// interruptible: 64 bytes at a time, none of it in a quarter of the worlds and
+// nearly all in another.
+func interruptible(run uint64) func(ip uint64) bool {
+	rng := rand.New(rand.NewPCG(run, 0x5747))
+	share, key := rng.Uint64N(4), rng.Uint64()|1
+	return func(ip uint64) bool { return (ip>>6*key)>>61 < share*5/2 }
 }
 
 // balanced is what must hold at a world's end.

@@ -105,12 +105,12 @@ func table(groups map[string]*counted) string {
 	}
 	sort.Strings(keys)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-24s %6s %9s %8s %8s %9s %7s %6s %6s %7s %9s %s\n", "variant", "worlds", "steps", "samples", "complete", "native", "gaps", "gone", "seeds", "unrep.", "doubtful", "gaps by reason")
+	fmt.Fprintf(&b, "%-24s %6s %9s %8s %8s %9s %7s %6s %6s %6s %7s %9s %s\n", "variant", "worlds", "steps", "samples", "complete", "native", "gaps", "gone", "seeds", "redir.", "unrep.", "doubtful", "gaps by reason")
 	for _, k := range keys {
 		g := groups[k]
 		y := &g.tally
 		pc := func(n int) string { return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(max(1, y.Samples))) }
-		fmt.Fprintf(&b, "%-24s %6d %9d %8d %8s %9s %7s %6d %6d %7d %9d ", k, g.worlds, g.steps, y.Samples, pc(y.Complete), pc(y.Native), pc(y.Gaps), y.Gone, y.Seeds, y.Unreported, y.Doubtful)
+		fmt.Fprintf(&b, "%-24s %6d %9d %8d %8s %9s %7s %6d %6d %6d %7d %9d ", k, g.worlds, g.steps, y.Samples, pc(y.Complete), pc(y.Native), pc(y.Gaps), y.Gone, y.Seeds, y.Redirected, y.Unreported, y.Doubtful)
 		for i, n := range y.ByGap {
 			if i != 0 && n != 0 {
 				fmt.Fprintf(&b, " %v:%d", merge.Gap(i), n)

@@ -1,0 +1,51 @@
+package machine
+
+import "github.com/seedwalk/seedwalk/sim/image"
+
+// Redirect makes f run next, as writing the context of a thread that stands
+// does: only the pc changes. What ran is interrupted. Nothing has called f, so
+// that it has no return address before Reserve and Answer.
+func (t *Thread) Redirect(im *image.Image, f *image.Func) {
+	t.callers = append(t.callers, activation{image: t.image, fn: t.fn, state: t.state, exact: true})
+	t.begin(im, f)
+}
+
+// Reserve is the first instruction of a function that a thread was redirected
+// to: room for the return address, which it does not know yet, with a volatile
+// register in it. False, with nothing changed, if the stack has no room. Source:
+// RedirectedHandledJITCase.asm.
+func (t *Thread) Reserve() bool {
+	if t.arch == image.ARM64 {
+		return true // the room is made for X30, which is not the way back either
+	}
+	sp := &t.state.R[t.arch.SP()]
+	if !t.put(*sp-8, t.state.R[0]) {
+		return false
+	}
+	*sp -= 8
+	return true
+}
+
+// Answer puts the return address of a function that a thread was redirected to
+// in the place its unwind data tells: from here on it can be walked. What it
+// returns to gets all of its registers back. False if there is no such place.
+func (t *Thread) Answer() bool {
+	n := len(t.callers) - 1
+	if n < 0 || !t.callers[n].redirected() || t.at < 0 || t.at >= len(t.fn.Ops) {
+		return false
+	}
+	row, back := &t.fn.Rows(t.arch)[t.at], t.callers[n].state.PC
+	if t.arch == image.ARM64 && row.RAReg {
+		t.state.R[30] = back
+		return true
+	}
+	ra := int64(-8)
+	if t.arch == image.ARM64 {
+		ra = row.RA
+	}
+	return t.put(t.state.R[row.Base]+uint64(row.Off+ra), back)
+}
+
+// redirected reports whether a was interrupted by Redirect: no frame of the
+// kernel's or the processor's resumes it.
+func (a *activation) redirected() bool { return a.exact && a.signal == 0 }
