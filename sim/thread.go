@@ -101,6 +101,15 @@ func (t *Thread) yield(f *image.Func) {
 	t.redirected()
 }
 
+// WaitUntil is a loop of the running function that ends when cond holds. It comes
+// to no safe point, but can be redirected.
+func (t *Thread) WaitUntil(why string, cond func() bool) {
+	for !cond() {
+		t.A.WaitUntil(why, func() bool { return t.Redirected || cond() })
+		t.redirected()
+	}
+}
+
 // Native calls an unmanaged function from unmanaged code.
 func (t *Thread) Native(name string, body func()) { t.call(name, body) }
 

@@ -70,22 +70,27 @@ func hijacked() *Rule {
 // redirected is the rule about a thread that a collection finds while the sampler
 // holds it.
 func redirected() *Rule {
-	world := func(w *sim.World) {
+	world := func(w *sim.World, begins func() bool) {
+		over := false
 		w.Redirects(func(uint64) bool { return true })
 		w.SpawnManaged("target", func(t *sim.Thread) {
-			t.Method(sim.Method(1), nil)
-			t.Method(sim.Method(2), nil)
+			t.Method(sim.Method(1), func() { t.WaitUntil("loops until a flag is set", func() bool { return over }) })
 		})
-		collector(w)
+		w.S.Go("collector", func(a *sched.Actor) {
+			a.WaitUntil("a collection to be due", begins)
+			w.CLR.Collect(a, nil)
+			over = true
+		})
 	}
 	return &Rule{
 		Name:   "redirected-target",
-		Line:   "UNMANAGED_CTX though a method was on top: the context you captured is the seed, the thread's own is not.",
+		Line:   "UNMANAGED_CTX with a method on top: the context you captured is the seed, a new one is not.",
 		Text:   "A collection that begins does not care that the sampler holds the target: it suspends it once more, finds it in managed code, writes its context so that it will go on in the CLR's redirect stub, and takes its own suspension back. Whoever looks now finds a stub that has not run, entered without a call, with no return address on the stack: DoStackSnapshot without a seed answers CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, and a walk from the thread's new context invents a stack. What was captured before is still true, because no frame has moved; given as the seed it is walked. Only look once more whether nothing but the ip has changed, and whether it stands in the stub.",
 		Source: "threadsuspend.cpp, CheckForAndDoRedirect; RedirectedHandledJITCase.asm; seen: 98 of 439 samples with a method on top, .NET Core 2.2.2",
-		Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "redirect_entry",
-		Broken: func(w *sim.World) { world(w); looksAgain(w) },
-		Kept:   func(w *sim.World) { world(w); kept(w, 1) },
+		Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "redirect_entry",
+		Broken: func(w *sim.World) { world(w, func() bool { return true }); looksAgain(w) },
+		// From the first suspension on, or most orders would be those of priming.
+		Kept: func(w *sim.World) { world(w, func() bool { return w.Host.Counts.Suspends != 0 || w.Host.A.Ended() }); kept(w, 1) },
 	}
 }
 

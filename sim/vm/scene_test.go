@@ -79,6 +79,45 @@ func inNowhere(s *scene) {
 	s.target.Thread = s.w.CLR.Adopt(s.target.Thread)
 }
 
+// inLoop is managed code that a collection redirects from, and that waits for the
+// scene's end without coming to a safe point.
+func inLoop(s *scene) {
+	s.w.Redirects(func(uint64) bool { return true })
+	s.target = s.w.SpawnManaged("target", func(t *sim.Thread) {
+		t.Method(sim.Method(1), func() {
+			s.truth = t.M.Truth(nil)
+			s.there = true
+			t.WaitUntil("its release", func() bool { return s.over })
+			if t.M.State() != s.truth[0].State {
+				t.A.Fault("it goes on with other registers than it had")
+			}
+		})
+	})
+}
+
+// sent makes the plain call, with or without what was true before as the seed,
+// once a collection has redirected the target, which the walker holds suspended.
+func sent(seeded bool) func(s *scene, a *sched.Actor) {
+	return func(s *scene, a *sched.Actor) {
+		t := s.target
+		a.SuspendThread(t.A)
+		if err := a.Stop(t.A); err != nil {
+			a.Fault("%v", err)
+		}
+		s.w.S.Go("collector", func(c *sched.Actor) { s.w.CLR.Collect(c, nil) })
+		a.WaitUntil("its redirection", func() bool { return t.Redirected })
+		k := call(s)
+		if seeded {
+			k.Seed = s.managedTop()
+		}
+		s.call(a, k)
+		if im, f := t.M.Func(); im != s.w.Kit.CLR || f.Name != sim.RedirectEntry {
+			a.Fault("the target stands in %s", f.Name)
+		}
+		a.ResumeThread(t.A)
+	}
+}
+
 // walk adds the walker, a thread that never ran managed code.
 func (s *scene) walk(body func(a *sched.Actor)) {
 	s.w.S.Go("walker", func(a *sched.Actor) {

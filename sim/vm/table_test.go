@@ -175,6 +175,7 @@ var rowTests = []rowTest{
 	{row: "16", name: "an empty seed", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inHelper,
 		walk: seeded(func(_ *scene, st *machine.State) { *st = machine.State{} })},
 	{row: "16", name: "the current context", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inHelper, walk: plain},
+	{row: "16", name: "the context of a thread that was redirected", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, in: windows, place: inLoop, walk: sent(false)},
 	{row: "16", name: "of its own", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX,
 		place: own(func(s *scene, k *vm.Call) { st := s.truth[0].State; unmanaged(s, &st); k.Seed = &st })},
 	{row: "17", hr: clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, place: inNative, walk: with(func(s *scene) { s.target.Except.Unwinding = true })},

@@ -159,6 +159,7 @@ type walkTest struct {
 var walkTests = []walkTest{
 	{rule: "a", name: "from the Frame chain", in: every, place: inNative, walk: plain, check: whole},
 	{rule: "a", name: "from a seed", in: windows, place: inHelper, walk: seeded(same), check: whole},
+	{rule: "a", name: "from where it was redirected", in: windows, place: inLoop, walk: sent(true), check: whole},
 	{rule: "b", name: "managed code on top", in: windows, place: inMethod, walk: plain, check: whole},
 	{rule: "c", name: "an IL stub is walked through", in: every, place: mixed, walk: plain, check: whole},
 	{rule: "d", name: "an entry that leads to no managed code", in: every, place: inNative,

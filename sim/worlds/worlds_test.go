@@ -81,10 +81,15 @@ func TestWorlds(t *testing.T) {
 	if len(groups) != 10 && n >= 500 {
 		t.Errorf("%d kinds of worlds, not 10", len(groups))
 	}
+	redirected := 0
 	for key, g := range groups {
+		redirected += g.tally.Redirected
 		if g.tally.Complete*2 < g.tally.Samples {
 			t.Errorf("%s: of %d samples only %d are complete: the worlds or the sampler are poor", key, g.tally.Samples, g.tally.Complete)
 		}
+	}
+	if redirected == 0 && n >= 500 {
+		t.Error("no collection has redirected a thread that the sampler held")
 	}
 }
 
