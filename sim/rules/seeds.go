@@ -90,7 +90,10 @@ func redirected() *Rule {
 		Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "redirect_entry",
 		Broken: func(w *sim.World) { world(w, func() bool { return true }); looksAgain(w) },
 		// From the first suspension on, or most orders would be those of priming.
-		Kept: func(w *sim.World) { world(w, func() bool { return w.Host.Counts.Suspends != 0 || w.Host.A.Ended() }); kept(w, 1) },
+		Kept: func(w *sim.World) {
+			world(w, func() bool { return w.Host.Counts.Suspends != 0 || w.Host.A.Ended() })
+			kept(w, 1)
+		},
 	}
 }
 
