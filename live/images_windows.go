@@ -1,6 +1,7 @@
 package live
 
 import (
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -66,10 +67,12 @@ func (l *Images) Table() *module.Table {
 	l.gen++
 	var modules []module.Module
 	var managed []module.Range
-	l.managed = l.managed[:0]
+	l.managed = nil
 	l.specials = seed.Specials{}
+	was, entered := l.known, l.entered
+	l.known, l.entered = make(map[Loaded]*module.Module, len(loaded)), make(map[*module.Module]entry, len(loaded))
 	for i := range loaded {
-		m := l.image(&loaded[i])
+		m := l.image(&loaded[i], was, entered)
 		if isManagedImage(m.PE) {
 			managed = append(managed, module.Range{Start: m.Start, End: m.End})
 			l.managed = append(l.managed, m)
@@ -84,15 +87,19 @@ func (l *Images) Table() *module.Table {
 	return module.NewTable(l.gen, modules, append(managed, madeCode()...))
 }
 
-// image reads an image, or takes it from what was read.
-func (l *Images) image(key *Loaded) *module.Module {
-	if m := l.known[*key]; m != nil {
-		return m
+// image reads an image, or takes it from what was read for the last table. What is
+// not asked for again is forgotten.
+func (l *Images) image(key *Loaded, was map[Loaded]*module.Module, entered map[*module.Module]entry) *module.Module {
+	m := was[*key]
+	if m == nil {
+		l.lastID++
+		made := load(l.lastID, key)
+		m = &made
+	} else if e, ok := entered[m]; ok {
+		l.entered[m] = e
 	}
-	l.lastID++
-	m := load(l.lastID, key)
-	l.known[*key] = &m
-	return &m
+	l.known[*key] = m
+	return m
 }
 
 // load takes the file if it is the image that is mapped, and else the memory:
@@ -112,8 +119,9 @@ func load(id uint32, key *Loaded) module.Module {
 	return module.Module{ID: id, Start: key.Base, End: end, Bias: key.Base, Path: key.Path, Err: err}
 }
 
-// openMapped reads a PE file without a copy. It stays mapped for the life of the
-// process; the system lets nobody cut a file short that is.
+// openMapped reads a PE file without a copy. It stays mapped as long as anything
+// refers to it: the system lets nobody cut a mapped file short, nor delete it, which
+// a program may do with a library that it has unloaded.
 func openMapped(path string) (*pe.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -145,8 +153,10 @@ func openMapped(path string) (*pe.File, error) {
 	f, err := pe.New(unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), int(size)), path)
 	if err != nil {
 		windows.UnmapViewOfFile(at)
+		return nil, err
 	}
-	return f, err
+	runtime.AddCleanup(f, func(at uintptr) { windows.UnmapViewOfFile(at) }, at)
+	return f, nil
 }
 
 // Places in a PE header.
