@@ -51,13 +51,6 @@ int sw_armed(void) { return __atomic_load_n(&armed, __ATOMIC_ACQUIRE); }
 void sw_sampler_ready(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
 void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
 
-static int wait_for(int *flag, int ms)
-{
-	for (int i = 0; i < ms && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++)
-		sw_sleep_us(1000);
-	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
-}
-
 static void complain(const char *what, const char *remedy)
 {
 	fprintf(stderr, "seedwalk: %s; %s\n", what, remedy);
@@ -136,7 +129,7 @@ static sw_hresult setup(void *unknown)
 		return E_FAIL_;
 	}
 	int err = sw_start_sampler(sampler);
-	int started = err == 0 && wait_for(&ready, 20000);
+	int started = err == 0 && sw_wait_flag(&ready, 1, 20000);
 	sw_go_started(); /* the Go runtime has started by now, or never will */
 	if (!started) {
 		complain("the sampler thread did not start", err ? sw_error_text(err) : "no answer in 20 s");
@@ -169,7 +162,7 @@ static sw_hresult shutdown_(void *self)
 {
 	(void)self;
 	__atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
-	wait_for(&done, 3000);
+	sw_wait_flag(&done, 1, 3000);
 	return S_OK_;
 }
 

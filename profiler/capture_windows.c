@@ -40,7 +40,6 @@ static void *reserve(size_t bytes)
 int sw_capture_init(size_t stack_bytes)
 {
 	struct sw_slot *s = &slots[0];
-	QueryPerformanceFrequency(&frequency);
 	stack_room = stack_bytes;
 	s->stack = reserve(stack_bytes);
 	s->frames = reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
@@ -52,6 +51,8 @@ int sw_capture_init(size_t stack_bytes)
 uint64_t sw_now_ns(void)
 {
 	LARGE_INTEGER now;
+	if (!frequency.QuadPart)
+		QueryPerformanceFrequency(&frequency); /* whoever comes first: it is always the same */
 	QueryPerformanceCounter(&now);
 	uint64_t f = (uint64_t)frequency.QuadPart, t = (uint64_t)now.QuadPart;
 	return t / f * 1000000000u + t % f * 1000000000u / f;

@@ -25,6 +25,7 @@ void sw_go_started(void);
 int sw_window_init(size_t stack_bytes);
 const char *sw_error_text(int error);
 void sw_sleep_us(unsigned us);
+int sw_wait_flag(int *flag, int value, unsigned ms);
 /* Waits a moment, or until sw_wake, if *word is value. */
 void sw_wait_while(uint64_t *word, uint64_t value);
 void sw_wake(uint64_t *word);

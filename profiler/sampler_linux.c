@@ -38,6 +38,13 @@ int sw_window_init(size_t stack_bytes) { return sw_capture_init(stack_bytes); }
 const char *sw_error_text(int error) { return strerror(error); }
 const char *sw_environment(const char *name) { return getenv(name); }
 
+uint64_t sw_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void sw_sleep_us(unsigned us)
 {
 	struct timespec pause = {us / 1000000, us % 1000000 * 1000L};

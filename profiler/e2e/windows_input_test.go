@@ -45,6 +45,18 @@ never told of: suspend 0
 	}
 }
 
+// A module's methods must not go while the sampler asks for their names.
+func TestWindowsUnloadWaits(t *testing.T) {
+	exe := compileWindows(t, "wait.exe", "testdata/wait_windows.c", "events.c", "capture_windows.c", "threads.c", "threads_windows.c", "sampler_windows.c", "loader_windows.c")
+	const want = `no names are asked for: as it should be
+names are had soon: as it should be
+names are never had: as it should be
+`
+	if r := wineRun(t, nil, exe); r.code != 0 || r.stdout != want {
+		t.Errorf("exit code %d\n%s%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
+	}
+}
+
 func TestWindowsOldRuntime(t *testing.T) {
 	exe, dll := compileWindows(t, "oldclr.exe", "testdata/oldclr.c"), need(t, "out", "windows", "seedwalk_profiler.dll")
 	r := wineRun(t, []string{"SEEDWALK_SOCKET=tcp:127.0.0.1:1:none"}, exe, dll, "2")
