@@ -35,12 +35,14 @@ static const struct sw_guid iid_callbacks[] = {
 	{0xcec5b60e, 0xc69c, 0x495f, {0x87, 0xf6, 0x84, 0xd2, 0x8e, 0xe1, 0x6f, 0xfb}},
 	{0x42350846, 0xaaed, 0x47f7, {0xb1, 0x28, 0xfd, 0x0c, 0x98, 0x88, 0x1c, 0xde}},
 };
-/* ICorProfilerInfo10 has SuspendRuntime; 3 is the oldest worth a message. */
+/* ICorProfilerInfo10 has SuspendRuntime; .NET Core 2.0 was the first with 8, and 3 is
+ * the oldest worth a message. */
 static const struct {
 	int version;
 	struct sw_guid id;
 } iid_infos[] = {
 	{10, {0x2f1b5152, 0xc869, 0x40c9, {0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20}}},
+	{8, {0xc5ac80a6, 0x782e, 0x4716, {0x80, 0x44, 0x39, 0x59, 0x8c, 0x60, 0xcf, 0xbf}}},
 	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
 };
 
@@ -120,7 +122,7 @@ static sw_hresult setup(void *unknown)
 		return E_FAIL_;
 	}
 	if (sw_info_version < sw_least_info) {
-		too_old("it cannot suspend itself for a profiler (ICorProfilerInfo10)");
+		too_old(sw_least_why);
 		return E_FAIL_;
 	}
 	uint32_t mask = MONITOR_MODULE_LOADS | MONITOR_JIT_COMPILATION | MONITOR_THREADS | ENABLE_STACK_SNAPSHOT;

@@ -13,8 +13,10 @@
 #define SW_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* The oldest ICorProfilerInfo sampling can do with, and the CLR that has it. */
+/* The oldest ICorProfilerInfo sampling can do with, what a CLR without it lacks, and
+ * the first that has it. */
 extern const int sw_least_info;
+extern const char sw_least_why[];
 extern const char sw_least_clr[];
 
 /* Starts the sampler thread, which calls body and ends. 0, or an error. */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 const int sw_least_info = 10; /* the first with SuspendRuntime */
+const char sw_least_why[] = "it cannot suspend itself for a profiler (ICorProfilerInfo10)";
 const char sw_least_clr[] = ".NET Core 3.0";
 
 static void *life(void *body)

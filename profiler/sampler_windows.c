@@ -7,7 +7,8 @@
 
 #include "torture.h"
 
-const int sw_least_info = 3; /* it suspends threads itself: DoStackSnapshot is all it needs */
+const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
+const char sw_least_why[] = "it has no ICorProfilerInfo8";
 const char sw_least_clr[] = ".NET Core 2.0";
 
 static DWORD WINAPI life(void *body)

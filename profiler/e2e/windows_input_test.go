@@ -57,12 +57,15 @@ names are never had: as it should be
 	}
 }
 
+// .NET Core 1.x has ICorProfilerInfo7, and whatever offers less is older still.
 func TestWindowsOldRuntime(t *testing.T) {
 	exe, dll := compileWindows(t, "oldclr.exe", "testdata/oldclr.c"), need(t, "out", "windows", "seedwalk_profiler.dll")
-	r := wineRun(t, []string{"SEEDWALK_SOCKET=tcp:127.0.0.1:1:none"}, exe, dll, "2")
-	const want = "seedwalk: this runtime is too old: it has no ICorProfilerInfo3; use .NET Core 2.0 or later\n"
-	if r.code != 0 || r.stdout != "80004005\n" || r.stderr != want {
-		t.Errorf("%d %q %q", r.code, r.stdout, r.stderr)
+	for version, why := range map[string]string{"2": "it has no ICorProfilerInfo3", "7": "it has no ICorProfilerInfo8"} {
+		r := wineRun(t, []string{"SEEDWALK_SOCKET=tcp:127.0.0.1:1:none"}, exe, dll, version)
+		want := "seedwalk: this runtime is too old: " + why + "; use .NET Core 2.0 or later\n"
+		if r.code != 0 || r.stdout != "80004005\n" || r.stderr != want {
+			t.Errorf("ICorProfilerInfo%s: %d %q %q", version, r.code, r.stdout, r.stderr)
+		}
 	}
 }
 

@@ -34,7 +34,13 @@ struct guid {
 
 static const struct guid factory = {1, 0, 0, {0xc0, 0, 0, 0, 0, 0, 0, 0x46}};
 static const struct guid callback8 = {0x5bed9b15, 0xc079, 0x4d47, {0xbf, 0xe2, 0x21, 0x5a, 0x14, 0x0c, 0x07, 0xe0}};
-static const struct guid info3 = {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}};
+static const struct {
+	int version;
+	struct guid id;
+} infos[] = {
+	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
+	{8, {0xc5ac80a6, 0x782e, 0x4716, {0x80, 0x44, 0x39, 0x59, 0x8c, 0x60, 0xcf, 0xbf}}},
+};
 
 static int version;
 static void *table[128];
@@ -42,7 +48,10 @@ static void **object = table;
 
 static uint32_t query(void *self, const struct guid *id, void **out)
 {
-	*out = version >= 3 && memcmp(id, &info3, sizeof info3) == 0 ? self : NULL;
+	*out = NULL;
+	for (size_t i = 0; i < sizeof infos / sizeof *infos; i++)
+		if (version >= infos[i].version && memcmp(id, &infos[i].id, sizeof *id) == 0)
+			*out = self;
 	return *out ? 0 : 0x80004002u;
 }
 
