@@ -37,9 +37,32 @@ static void *reserve(size_t bytes)
 	return p ? memset(p, 1, bytes) : NULL;
 }
 
+/* Copies until a fault ends it, and gives how many bytes. A thread that is suspended
+ * can be ended by force, and its stack goes with it; the bounds of one that was on
+ * its way from a fibre to another are of two stacks. */
+static __attribute__((noinline, noclone)) size_t copy(void *to, const void *from, size_t n)
+{
+	size_t left = n;
+	__asm__ volatile("sw_copy:\n\trep movsb\nsw_copied:" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
+	return n - left;
+}
+
+extern const uint8_t sw_copy[], sw_copied[];
+
+/* Of all faults of the process only those of the instruction above are ours. */
+static LONG CALLBACK fault(EXCEPTION_POINTERS *e)
+{
+	if (e->ContextRecord->Rip != (uint64_t)(uintptr_t)sw_copy)
+		return EXCEPTION_CONTINUE_SEARCH;
+	e->ContextRecord->Rip = (uint64_t)(uintptr_t)sw_copied;
+	return EXCEPTION_CONTINUE_EXECUTION;
+}
+
 int sw_capture_init(size_t stack_bytes)
 {
 	struct sw_slot *s = &slots[0];
+	if (!AddVectoredExceptionHandler(1, fault))
+		return ERROR_NOT_ENOUGH_MEMORY;
 	stack_room = stack_bytes;
 	s->stack = reserve(stack_bytes);
 	s->frames = reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
@@ -88,16 +111,18 @@ int sw_suspend(int slot, uint64_t thread_id)
  * for another thread takes that thread's guard away. */
 static void copy_stack(struct sw_slot *s)
 {
-	const NT_TIB *tib = (const NT_TIB *)(uintptr_t)s->teb;
+	struct {
+		uint64_t exceptions, base, limit; /* NT_TIB */
+	} tib;
 	uint64_t from = context.Rsp, limit = s->stack_low;
 	s->stack_len = 0;
 	s->foreign = s->truncated = 0;
-	if (tib) {
-		limit = (uint64_t)tib->StackLimit;
+	if (s->teb && copy(&tib, (const void *)(uintptr_t)s->teb, sizeof tib) == sizeof tib) {
+		limit = tib.limit;
 		/* A fibre has a stack of its own, and says so here. */
-		if ((uint64_t)tib->StackBase != s->stack_high) {
+		if (tib.base != s->stack_high) {
 			s->stack_low = limit;
-			s->stack_high = (uint64_t)tib->StackBase;
+			s->stack_high = tib.base;
 		}
 	}
 	s->stack_addr = from;
@@ -112,8 +137,8 @@ static void copy_stack(struct sw_slot *s)
 		len = stack_room;
 		s->truncated = 1;
 	}
-	memcpy(s->stack, (const void *)(uintptr_t)from, len);
-	s->stack_len = len;
+	s->stack_len = copy(s->stack, (const void *)(uintptr_t)from, len);
+	s->truncated |= s->stack_len < len;
 }
 
 /* Completes the suspension: only with the answer does the thread stand still.

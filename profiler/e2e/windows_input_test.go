@@ -39,6 +39,9 @@ ends while it is suspended: suspend 1, context 0, counts 0 1 -1
 has ended: suspend 0, context -2, counts -1 -2 -1
 may not be opened: suspend -1
 never told of: suspend 0
+half of its stack is no memory: suspend 1, context 1 with a stack, counts 0 1 0
+of it: 4096 bytes, cut
+its TEB has gone: suspend 1, context 1 with a stack, counts 0 1 0
 `
 	if r := wineRun(t, nil, exe); r.code != 0 || r.stdout != want {
 		t.Errorf("exit code %d\n%s%s\nwant\n%s", r.code, r.stdout, r.stderr, want)

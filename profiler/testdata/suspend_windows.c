@@ -59,16 +59,36 @@ static void sample(const char *name, HANDLE h, uint64_t id, int die)
 	       suspended == 1 && s->already ? ", held by others" : "");
 }
 
-static HANDLE start(uint64_t id)
+static HANDLE start_at(uint64_t id, LPTHREAD_START_ROUTINE body)
 {
 	DWORD tid;
 	LONG others = spinning;
-	HANDLE h = CreateThread(NULL, 0, spin, &no, 0, &tid);
+	HANDLE h = CreateThread(NULL, 0, body, &no, 0, &tid);
 	while (h && spinning == others)
 		Sleep(1);
 	sw_thread_created(id);
 	sw_thread_assigned(id, tid);
 	return h;
+}
+
+static HANDLE start(uint64_t id) { return start_at(id, spin); }
+
+enum { HALF = 1 << 15, ON_IT = 1 << 12 };
+
+/* Says that its stack is twice as large as there is memory for. */
+static DWORD WINAPI overstate(void *never)
+{
+	uint8_t *low = VirtualAlloc(NULL, 2 * HALF, MEM_RESERVE, PAGE_NOACCESS);
+	NT_TIB *tib;
+	__asm__("mov %%gs:0x30, %0" : "=r"(tib));
+	if (!low || !VirtualAlloc(low, HALF, MEM_COMMIT, PAGE_READWRITE))
+		return 1;
+	tib->StackLimit = low;
+	tib->StackBase = low + 2 * HALF;
+	InterlockedIncrement(&spinning);
+	__asm__ volatile("mov %0, %%rsp\n1:\tpause\n\tcmpl $0, (%1)\n\tje 1b" : : "r"(low + HALF - ON_IT), "r"(never));
+	for (;;) /* there is no way back */
+		Sleep(1000);
 }
 
 int main(void)
@@ -103,6 +123,14 @@ int main(void)
 	sw_thread_assigned(5, 0xfffffff0u);
 	printf("may not be opened: suspend %d\n", sw_suspend(0, 5));
 	printf("never told of: suspend %d\n", sw_suspend(0, 6));
+
+	HANDLE strange = start_at(7, overstate);
+	Sleep(100); /* the stack is changed after it has said that it runs */
+	sample("half of its stack is no memory", strange, 7, 0);
+	const struct sw_slot *s = sw_slot_at(0);
+	printf("of it: %u bytes%s\n", (unsigned)s->stack_len, s->truncated ? ", cut" : "");
+	sw_thread_of(1)->teb = 1 << 12; /* nothing is ever mapped so low */
+	sample("its TEB has gone", plain, 1, 0);
 	fflush(stdout);
 	TerminateProcess(GetCurrentProcess(), 0);
 	return 0;
