@@ -38,15 +38,17 @@ int sw_loader_init(void)
 
 uint64_t sw_loader_changes(void) { return __atomic_load_n(&changes, __ATOMIC_ACQUIRE); }
 
-/* Offsets in LDR_DATA_TABLE_ENTRY: a UNICODE_STRING is bytes, room, pointer. */
-enum { DLL_BASE = 0x30, FULL_NAME = 0x48, FULL_NAME_TEXT = 0x50 };
+/* Offsets in LDR_DATA_TABLE_ENTRY: a UNICODE_STRING is bytes, room, pointer. What the
+ * loader knows of an image is taken from here, not from the image's headers:
+ * protected programs wipe those, or take the right to read them away. */
+enum { DLL_BASE = 0x30, IMAGE_SIZE = 0x40, FULL_NAME = 0x48, FULL_NAME_TEXT = 0x50, TIME_STAMP = 0x80 };
 
 struct collection {
 	struct sw_module *out;
 	int room, count;
 };
 
-/* Runs under the loader's lock: what it reads stays mapped. */
+/* Runs under the loader's lock: the entry stays. */
 static void NTAPI collect(const uint8_t *entry, void *context, BOOLEAN *stop)
 {
 	struct collection *c = context;
@@ -59,11 +61,10 @@ static void NTAPI collect(const uint8_t *entry, void *context, BOOLEAN *stop)
 	*stop = c->count == c->room;
 	if (*stop || !base)
 		return;
-	const IMAGE_NT_HEADERS *nt = (const void *)(base + ((const IMAGE_DOS_HEADER *)base)->e_lfanew);
 	struct sw_module *m = &c->out[c->count++];
 	m->base = (uint64_t)base;
-	m->size = nt->OptionalHeader.SizeOfImage;
-	m->stamp = nt->FileHeader.TimeDateStamp;
+	memcpy(&m->size, entry + IMAGE_SIZE, sizeof m->size);
+	memcpy(&m->stamp, entry + TIME_STAMP, sizeof m->stamp);
 	sw_utf8(name, name ? bytes / 2u : 0, m->path, sizeof m->path);
 }
 

@@ -60,6 +60,20 @@ names are never had: as it should be
 	}
 }
 
+// The list of modules needs no header of an image: it is read under the loader's
+// lock, where a fault would be the end of the program.
+func TestWindowsModuleHeaders(t *testing.T) {
+	exe := compileWindows(t, "modules.exe", "testdata/modules_windows.c", "loader_windows.c")
+	const want = `as it is: size right, stamp right, name version.dll
+a size that is not mapped: size right, stamp right, name version.dll
+headers that point nowhere: size right, stamp right, name version.dll
+headers that may not be read: size right, stamp right, name version.dll
+`
+	if r := wineRun(t, nil, exe); r.code != 0 || r.stdout != want {
+		t.Errorf("exit code %d\n%s%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
+	}
+}
+
 // .NET Core 1.x has ICorProfilerInfo7, and whatever offers less is older still.
 func TestWindowsOldRuntime(t *testing.T) {
 	exe, dll := compileWindows(t, "oldclr.exe", "testdata/oldclr.c"), need(t, "out", "windows", "seedwalk_profiler.dll")
