@@ -36,6 +36,7 @@ const (
 
 // instance is what a handle stands for. One of amd64 and arm64 is set.
 type instance struct {
+	handle  C.seedwalk_handle
 	amd64   *amd64.Unwinder
 	arm64   *arm64.Unwinder
 	merger  *merge.Merger
@@ -52,14 +53,34 @@ type instance struct {
 	merged  []merge.Frame
 }
 
-// instances holds what handles 1 to 64 stand for: no lock on the way of a walk.
+// instances are those that are open: no lock on the way of a walk. The low bits of
+// a handle are its place here plus one, the others tell it from those that had the
+// place before.
 var instances [64]atomic.Pointer[instance]
 
-func find(h C.seedwalk_handle) *instance {
-	if h == 0 || h > C.seedwalk_handle(len(instances)) {
+const placeBits = 8
+
+// opened counts the handles that were given away.
+var opened atomic.Uint64
+
+// place is where a handle's instance stands, nil if it is no handle.
+func place(h C.seedwalk_handle) *atomic.Pointer[instance] {
+	i := h&(1<<placeBits-1) - 1
+	if i >= C.seedwalk_handle(len(instances)) {
 		return nil
 	}
-	return instances[h-1].Load()
+	return &instances[i]
+}
+
+func find(h C.seedwalk_handle) *instance {
+	p := place(h)
+	if p == nil {
+		return nil
+	}
+	if in := p.Load(); in != nil && in.handle == h {
+		return in
+	}
+	return nil
 }
 
 //export seedwalk_open
@@ -89,9 +110,11 @@ func seedwalk_open_for(arch C.int32_t) C.seedwalk_handle {
 		return 0
 	}
 	in.merger.SetTable(in.table)
+	serial := C.seedwalk_handle(opened.Add(1)) << placeBits
 	for i := range instances {
+		in.handle = serial | C.seedwalk_handle(i) + 1
 		if instances[i].CompareAndSwap(nil, in) {
-			return C.seedwalk_handle(i) + 1
+			return in.handle
 		}
 	}
 	return 0
@@ -100,7 +123,7 @@ func seedwalk_open_for(arch C.int32_t) C.seedwalk_handle {
 //export seedwalk_close
 func seedwalk_close(h C.seedwalk_handle) C.int {
 	in := find(h)
-	if in == nil || !instances[h-1].CompareAndSwap(in, nil) {
+	if in == nil || !place(h).CompareAndSwap(in, nil) {
 		return badHandle
 	}
 	return ok

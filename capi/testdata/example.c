@@ -401,6 +401,18 @@ static void check_errors(void)
 	check("no such architecture", seedwalk_open_for(3) == 0);
 }
 
+/* A handle is of no use once it is closed, whatever is opened after it. */
+static void check_closed(void)
+{
+	seedwalk_handle closed = handle, other;
+	check("close", seedwalk_close(closed) == SEEDWALK_OK);
+	check("closed twice", seedwalk_close(closed) == SEEDWALK_BAD_HANDLE);
+	other = seedwalk_open();
+	check("another handle", other != 0 && other != closed);
+	check("used after it was closed", seedwalk_commit(closed) == SEEDWALK_BAD_HANDLE && seedwalk_close(closed) == SEEDWALK_BAD_HANDLE);
+	check("the other is as it was", seedwalk_commit(other) == SEEDWALK_OK && seedwalk_close(other) == SEEDWALK_OK);
+}
+
 int main(void)
 {
 	made = make_code();
@@ -427,7 +439,7 @@ int main(void)
 	check_merged();
 
 	check_errors();
-	check("close", seedwalk_close(handle) == SEEDWALK_OK);
+	check_closed();
 	__atomic_store_n(&truth.stop, 1, __ATOMIC_RELEASE);
 	end_thread();
 	printf("%s\n", failed ? "failed" : "all is as it should be");
