@@ -48,18 +48,23 @@ try() {
 build linux amd64 gcc libseedwalk.so libseedwalk.a seedwalk libseedwalk_profiler.so
 build linux arm64 aarch64-linux-gnu-gcc libseedwalk.so libseedwalk.a seedwalk ""
 build windows amd64 x86_64-w64-mingw32-gcc seedwalk.dll libseedwalk.a seedwalk.exe seedwalk_profiler.dll
+build windows arm64 aarch64-w64-mingw32-gcc seedwalk.dll libseedwalk.a seedwalk.exe "" # of llvm-mingw: Debian has none
 
-# Links the worked example with the library of a platform, both ways, and runs it:
-# linked PLATFORM CC SHARED RUNNER...
+# Links the worked example with the library of a platform, both ways, and runs it,
+# if there is what can: linked PLATFORM CC SHARED [RUNNER...]
 linked() {
 	local dir=$dist/$1 cc=$2 shared=$3 program=out/dist-$1/example.exe kind
+	local more=(-lpthread "-Wl,-rpath,$PWD/$dir")
+	[ "${1%%-*}" != windows ] || more=()
 	shift 3
 	[ -f "$dir/libseedwalk.a" ] || return 0
 	mkdir -p "$(dirname "$program")"
 	for kind in libseedwalk.a "$shared"; do
-		"$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -I"$dir" -o "$program" capi/testdata/example.c "$dir/$kind" -lpthread -Wl,-rpath,"$PWD/$dir"
+		"$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -I"$dir" -o "$program" capi/testdata/example.c "$dir/$kind" "${more[@]}"
 		[ "$kind" != seedwalk.lib ] || cp "$dir/seedwalk.dll" "$(dirname "$program")/"
-		if "$@" "$program" >"$program.txt" 2>&1; then
+		if [ $# -eq 0 ]; then
+			echo "$dir: example.c is linked with $kind"
+		elif "$@" "$program" >"$program.txt" 2>&1; then
 			echo "$dir: example.c is linked with $kind and runs: $(tail -n 1 "$program.txt" | tr -d '\r')"
 		else
 			echo "$dir: example.c with $kind fails: $(tail -n 1 "$program.txt")" >&2
@@ -83,5 +88,7 @@ if [ -x /usr/lib/wine/wine64 ]; then
 else
 	echo "SKIPPED-CHECK: no wine64: the library for windows-amd64 is not run"
 fi
+linked windows-arm64 aarch64-w64-mingw32-gcc seedwalk.lib
+echo "SKIPPED-CHECK: no Windows on ARM64: what is for windows-arm64 is not run"
 (cd $dist && find . -type f ! -name SHA256SUMS | sort | xargs sha256sum >SHA256SUMS && cat SHA256SUMS)
 exit $status

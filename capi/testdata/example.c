@@ -7,7 +7,7 @@
  * seen in the copy. The second thread knows its own stack, so everything is
  * checked.
  *
- * C and C++; x86-64 Linux, ARM64 Linux, x86-64 Windows. What a system does in its
+ * C and C++; Linux and Windows, x86-64 and ARM64. What a system does in its
  * own way stands in the two blocks PLATFORM; the rest is the same for all. */
 #define _GNU_SOURCE 1
 #include "seedwalk.h"
@@ -210,7 +210,11 @@ static void take_sample(void)
 		return;
 	if (GetThreadContext(second, context)) { /* waits until it stands still */
 		memcpy(sample.seed, context, sizeof *context);
+#if defined(__aarch64__)
+		copy_stack(context->Sp);
+#else
 		copy_stack(context->Rsp);
+#endif
 		walk(LAYOUT);
 		/* DoStackSnapshot(thread, callback, COR_PRF_SNAPSHOT_REGISTER_CONTEXT,
 		 * client, sample.seed, sizeof *context) would stand here. */
