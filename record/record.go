@@ -64,7 +64,7 @@ type Options struct {
 	PIDFile    string // the command's process id is written here while it runs
 	Profiler   string // path of libseedwalk_profiler.so
 	KeepProbe  bool   // keep the frames in which a thread waits for the sampler's own suspension
-	StackBytes int    // stack copied per sample, 0 = the profiler's default
+	StackBytes int    // stack copied per sample, to MaxStackBytes; 0 = the profiler's default
 	Stdin      *os.File
 	Stdout     *os.File
 	Stderr     *os.File
@@ -81,6 +81,10 @@ const (
 	MinRate     = 0.1
 	MaxRate     = 10000
 )
+
+// MaxStackBytes bounds Options.StackBytes: the program gives that much memory, on
+// Linux for each of the threads of a round, and no thread's stack is as large.
+const MaxStackBytes = 1 << 28
 
 // Output is one file to write. Path "-" is the standard output.
 type Output struct {

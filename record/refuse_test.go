@@ -28,6 +28,8 @@ func TestRefusals(t *testing.T) {
 		{"no command", func(o *Options) { o.Command = nil }, 125, "no command"},
 		{"rate too high", func(o *Options) { o.Rate = 1e6 }, 125, "out of range"},
 		{"rate negative", func(o *Options) { o.Rate = -1 }, 125, "out of range"},
+		{"stack too large", func(o *Options) { o.StackBytes = MaxStackBytes + 1 }, 125, "out of range"},
+		{"stack negative", func(o *Options) { o.StackBytes = -1 }, 125, "out of range"},
 		{"command not found", func(o *Options) { o.Command = []string{"no-such-command"} }, 127, "not found"},
 		{"path not found", func(o *Options) { o.Command = []string{dir + "/none"} }, 127, "not found"},
 		{"not executable", func(o *Options) { o.Command = []string{noExec} }, 126, notExecutable},

@@ -53,6 +53,10 @@ func (o *Options) check() error {
 		return &Refusal{What: "out of range", Where: fmt.Sprintf("rate %g", o.Rate),
 			Remedy: fmt.Sprintf("choose %g to %d samples per second", MinRate, MaxRate), Code: ExitRefused}
 	}
+	if o.StackBytes < 0 || o.StackBytes > MaxStackBytes {
+		return &Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
+			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", MaxStackBytes), Code: ExitRefused}
+	}
 	if r := OtherProfiler(o.Env); r != nil {
 		return r
 	}

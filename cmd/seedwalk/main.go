@@ -1,9 +1,10 @@
 // Command seedwalk takes complete mixed-mode stacks of .NET programs.
 //
 // Exit codes: 0 success, 1 what was asked about is not well (doctor, checks),
-// 2 wrong usage; `record` gives the command's own exit code, 125 if seedwalk
-// itself could not begin or keep the result, 126 if the command could not be
-// run, 127 if it was not found, 128+n if signal n ended it (not on Windows).
+// 2 wrong usage, 3 what was to be read could not be (info, replay); `record` gives
+// the command's own exit code, 125 if seedwalk itself could not begin or keep the
+// result, 126 if the command could not be run, 127 if it was not found, 128+n if
+// signal n ended it (not on Windows).
 package main
 
 import (

@@ -35,7 +35,7 @@ that it starts are recorded too; each is then a root frame of its own in the sam
   --pid-file FILE    write the command's process id here while it runs
   --profiler PATH    the profiler library (default: beside this program, ../lib, or
                      SEEDWALK_PROFILER)
-  --stack-bytes N    stack copied per thread and sample (default: the profiler's)
+  --stack-bytes N    stack copied per thread and sample (default 1048576, at most 268435456)
   --keep-suspension  show the runtime's frames in which a thread waits for the sampler itself
                      (left out otherwise: the program did not put them there)
   --raw FILE         also dump raw samples here, to look for faults in seedwalk
