@@ -39,7 +39,8 @@ func dial(where string) (conn, error) {
 	if err := windows.WSAStartup(0x202, &data); err != nil {
 		return 0, os.NewSyscallError("WSAStartup", err)
 	}
-	h, err := windows.Socket(windows.AF_INET, windows.SOCK_STREAM, windows.IPPROTO_TCP)
+	const flags = windows.WSA_FLAG_OVERLAPPED | windows.WSA_FLAG_NO_HANDLE_INHERIT // as socket(), but not for the target's children
+	h, err := windows.WSASocket(windows.AF_INET, windows.SOCK_STREAM, windows.IPPROTO_TCP, nil, 0, flags)
 	if err != nil {
 		return 0, os.NewSyscallError("socket", err)
 	}

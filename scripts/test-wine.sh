@@ -14,6 +14,7 @@ status=0
 # compiler under Wine: not again.
 GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $go test "$@" -timeout 10m -skip '^TestSim|^TestPENames$' -exec "$PWD/scripts/wine.sh exec" \
 	./pe ./cfi ./memory ./module ./context ./unwind/... ./seed ./snapshot ./merge ./clr ./live ./wire ./record ./internal/program ./cmd/seedwalk || status=$?
+GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $go test "$@" -timeout 10m -exec "$PWD/scripts/wine.sh exec" ./profiler || status=$?
 # The tests of Windows runtimes, as a Windows program of their own: the short ones.
 GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $go test "$@" -timeout 10m -run '^TestWindows(NothingToSample|Doctor|CommandFile)$' \
 	-exec "$PWD/scripts/wine.sh exec" ./profiler/e2e || status=$?

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// What the profiler says first, and that programs which the target starts do not
+// get its connection: the tool would take it for the target's after its end.
+func TestDial(t *testing.T) {
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := dial("tcp:" + l.Addr().String() + ":secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	tool, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tool.Close()
+	var hello [6 + 4]byte
+	if _, err := io.ReadFull(tool, hello[:]); err != nil || string(hello[:6]) != "secret" || binary.LittleEndian.Uint32(hello[6:]) != windows.GetCurrentProcessId() {
+		t.Errorf("%q, %v", hello, err)
+	}
+	var flags uint32
+	information := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetHandleInformation")
+	if done, _, err := information.Call(uintptr(c), uintptr(unsafe.Pointer(&flags))); done == 0 || flags&windows.HANDLE_FLAG_INHERIT != 0 {
+		t.Errorf("flags of the socket's handle %#x, %v", flags, err)
+	}
+	for _, where := range []string{"", "tcp:", "unix:/x", "tcp:127.0.0.1:1", "tcp:10.0.0.1:1:secret", "tcp:[::1]:1:secret"} {
+		if c, err := dial(where); err == nil {
+			c.close()
+			t.Errorf("%q: connected", where)
+		}
+	}
+}
