@@ -20,7 +20,8 @@ import (
 // By contract the CLR walks through dynamic methods, and through methods that it
 // hides, without a word. Where such a frame has called managed code, nobody but
 // the runtime's own tables could know of it: what it called is reported itself,
-// or is a stub that has no frame yet. Unreported counts them, they are not missing.
+// or is a stub that has no frame yet. Unreported counts them, they are not missing
+// unless the merge was lent those tables.
 func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result) (unreported int, err error) {
 	if res.Complete() {
 		return h.whole(truth, out)
@@ -139,6 +140,8 @@ func (h *Host) differs(t *machine.Frame, f *merge.Frame) string {
 	switch {
 	case f.Kind == unwind.KindGap:
 		return "a gap where nothing is missing"
+	case f.Exact && !t.Exact:
+		return fmt.Sprintf("%s is said to be interrupted, and has called", t.Func.Name)
 	case kind == vm.Method || kind == vm.Hidden:
 		if f.Function != id {
 			return fmt.Sprintf("function %#x, truly %#x (%s)", f.Function, id, t.Func.Name)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -170,6 +171,9 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	if err == nil {
 		err = s.seeded(slot, c, res.Verdict)
 	}
+	if err == nil && n != 0 && s.h.w.Lent {
+		err = fmt.Errorf("%d frames are left out that the runtime's tables know", n)
+	}
 	if err != nil {
 		s.h.A.Fault("a wrong stack (%v, %v, %v): %v%s", res.Verdict, c.Result, advice, err, s.h.story(s.h.Truth[slot], out))
 	}
@@ -215,6 +219,10 @@ func (s *sampling) use(w *World) {
 		t.amd64.SetTable(w.Kit.Table)
 		t.seedAMD64.SetSpecials(w.Specials)
 		s.seed = t.seedAMD64
+		if w.Lent {
+			m = merge.New(t.amd64, t) // what it learns of frames is of this world
+			m.SetManaged(tables{w})
+		}
 	}
 	if s.h.Wrap != nil {
 		s.seed = s.h.Wrap(s.seed)

@@ -16,9 +16,8 @@
 // the file exactly once, and the result must compile: a list that no longer fits
 // the code fails.
 //
-// Known gaps: what the C half of a profiler does is not changed, nor is the
-// stepping over managed frames by the runtime's own tables, which simulated CLRs
-// do not have.
+// Known gaps: what the C half of a profiler does is not changed, nor is package
+// clr/contract, in whose place simulated CLRs have the rows of package image.
 //
 //	go run ./sim/mutate [-only NAME] [-list] [-json] [-jobs N]
 package main

@@ -12,6 +12,11 @@ func mergeFaults() []Fault {
 	a64 := func(name, what, before, after string) Fault {
 		return of("merge/arm64.go", name, what, before, after)
 	}
+	sure := func(file, name, what, before, after string) Fault {
+		f := of("merge/"+file, name, what, before, after)
+		f.By = []*Step{more}
+		return f
+	}
 	gap := func(name, what, before, after string) Fault { return of("merge/gap.go", name, what, before, after) }
 	same := "fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0 && m.grown(i))"
 	return []Fault{
@@ -61,5 +66,11 @@ func mergeFaults() []Fault {
 		a64("merge-walk-unseen-arm64", "where a walk has come to is not told", "\ta.tell()\n\treturn n, exact, stop\n", "\treturn n, exact, stop\n"),
 		x64("merge-step-exact", "a guessed step's ip is taken for an interrupted one", "return exact, a.u.StepTrust(), stop", "return true, a.u.StepTrust(), stop"),
 		a64("merge-step-sure-arm64", "a guessed step is sure", "return exact, a.u.StepTrust(), stop", "return exact, unwind.TrustUnwindInfo, stop"),
+		sure("amd64.go", "sure-hijack-kept", "a hijacked return address is taken for the true one", "if entered(a.table(), a.to.RIP) {", "if false {"),
+		sure("managed.go", "sure-not-asked", "managed frames are stepped over by a guess, tables or not", "\tif m.lent {\n", "\tif false {\n"),
+		sure("managed.go", "sure-exact", "a caller found by the tables counts as interrupted", "\t\t\tm.exact, m.trust = false, trust\n", "\t\t\tm.exact, m.trust = true, trust\n"),
+		sure("fill.go", "fill-nothing", "what the CLR leaves out between two frames is not looked for", "if known.ip == f.IP && known.size == to.SP-f.SP {", "if true {"),
+		sure("fill.go", "fill-by-ip", "one frame without a hidden one stands for all at its ip", "known.ip == f.IP && known.size == to.SP-f.SP", "known.ip == f.IP"),
+		sure("fill.go", "fill-exact", "a caller found by the tables counts as interrupted", "\t\tm.exact, m.trust = false, trust\n", "\t\tm.exact, m.trust = true, trust\n"),
 	}
 }

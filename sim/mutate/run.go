@@ -26,6 +26,8 @@ var (
 	rules = &Step{"./sim/rules", []string{"-short", "-run", "^TestKept$/^(priming|thread-destroyed|collector-wait|adjusted-seed|redirected-target|resume-runtime)$/^amd64$"}}
 	// random are large worlds.
 	random = &Step{"./sim/worlds", []string{"-run", "^TestWorlds$", "-worlds", "300"}}
+	// more are enough of them for what is rare.
+	more = &Step{"./sim/worlds", []string{"-run", "^TestWorlds$", "-worlds", "3000"}}
 	// inputs are what the fuzzers start from.
 	inputs = &Step{"./fuzz", []string{"-run", "^(FuzzSeed|FuzzMerge|FuzzProtocol)$"}}
 )

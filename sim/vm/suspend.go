@@ -217,6 +217,7 @@ func (c *CLR) hijack(t *Thread) bool {
 		return false // frameless on ARM64: the address is in a register
 	}
 	t.slot, t.hijacked = slot, next.PC
+	t.said.slot, t.said.ra = slot, next.PC
 	t.M.Poke(slot, c.HijackStub)
 	return true
 }

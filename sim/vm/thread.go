@@ -60,6 +60,14 @@ type Thread struct {
 	Redirected bool
 	// hijacked holds the true return address that the CLR replaced at slot.
 	slot, hijacked uint64
+	// said is what the Thread object holds of the latest hijack; nothing clears it.
+	said struct{ slot, ra uint64 }
+}
+
+// Hijacked is what the Thread object says of a slot: the return address that
+// was replaced there by the latest hijack, over or not.
+func (t *Thread) Hijacked(slot uint64) (ra uint64, ok bool) {
+	return t.said.ra, slot != 0 && slot == t.said.slot
 }
 
 // Top returns the innermost entry of the chain, or nil.

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// tables are the runtime's own unwind data of managed code on x86-64, as package
+// clr/contract reads them of real ones: rows here, and what a thread says of its
+// hijacked return address, true or no longer.
+type tables struct{ w *World }
+
+var _ merge.Managed = tables{}
+
+// preservedAMD64 is the part of Known that a call leaves known.
+func (t tables) preservedAMD64() (known uint32) {
+	for _, r := range t.w.Host.preserved() {
+		known |= 1 << r
+	}
+	if t.w.Format() == image.PE {
+		known |= 0x3ff << 16
+	}
+	return known
+}
+
+// StepManaged implements merge.Managed.
+func (t tables) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
+	*f = unwind.Frame{IP: regs.RIP, SP: regs.SP(), FP: regs.FP(), Module: -1, Kind: unwind.KindManaged, Exact: exact}
+	im, fn := t.w.CLR.Codes.Find(unwind.LookupIP(regs.RIP, exact))
+	if fn == nil {
+		return unwind.TrustNone, unwind.NoInfo
+	}
+	st := machine.FromAMD64(regs)
+	if _, ok := machine.StepRow(image.AMD64, im, fn, &st, mem.Word); !ok {
+		return unwind.TrustNone, unwind.Unreadable
+	}
+	known := regs.Known & t.preservedAMD64()
+	*regs = st.AMD64()
+	regs.Known = known | 1<<context.RSP
+	f.CFA = regs.SP()
+	return unwind.TrustUnwindInfo, unwind.StopNone
+}
+
+// Hijacked implements merge.Managed.
+func (t tables) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
+	if th := t.w.CLR.Thread(clr.ThreadID(thread)); th != nil {
+		return th.Hijacked(slot)
+	}
+	return 0, false
+}
