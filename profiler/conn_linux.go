@@ -45,4 +45,12 @@ func (c conn) send(b []byte) error {
 	return nil
 }
 
+// ended reports whether the tool wants no more: it closes its side, and says
+// nothing before.
+func (c conn) ended() bool {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(c), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return n == 0 && err == nil
+}
+
 func (c conn) close() { syscall.Close(int(c)) }

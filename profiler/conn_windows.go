@@ -75,4 +75,18 @@ func (c conn) send(b []byte) error {
 	return nil
 }
 
+var wsaPoll = windows.NewLazySystemDLL("ws2_32.dll").NewProc("WSAPoll")
+
+// ended reports whether the tool wants no more: it closes its side, and says
+// nothing before.
+func (c conn) ended() bool {
+	const readable = 0x100 // POLLRDNORM of winsock2.h
+	fd := struct {
+		socket          windows.Handle
+		events, revents int16
+	}{windows.Handle(c), readable, 0}
+	n, _, _ := wsaPoll.Call(uintptr(unsafe.Pointer(&fd)), 1, 0)
+	return int32(n) == 1 && fd.revents != 0
+}
+
 func (c conn) close() { windows.Closesocket(windows.Handle(c)) }

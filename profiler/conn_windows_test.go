@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -36,6 +37,18 @@ func TestDial(t *testing.T) {
 	information := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetHandleInformation")
 	if done, _, err := information.Call(uintptr(c), uintptr(unsafe.Pointer(&flags))); done == 0 || flags&windows.HANDLE_FLAG_INHERIT != 0 {
 		t.Errorf("flags of the socket's handle %#x, %v", flags, err)
+	}
+	if c.ended() {
+		t.Error("the tool has closed nothing")
+	}
+	tool.(*net.TCPConn).CloseWrite()
+	for end := time.Now().Add(5 * time.Second); !c.ended(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is not seen that the tool wants no more")
+		}
+	}
+	if err := c.send([]byte("x")); err != nil {
+		t.Errorf("nothing can be said after that: %v", err)
 	}
 	for _, where := range []string{"", "tcp:", "unix:/x", "tcp:127.0.0.1:1", "tcp:10.0.0.1:1:secret", "tcp:[::1]:1:secret"} {
 		if c, err := dial(where); err == nil {

@@ -52,7 +52,9 @@ func swgoSampler() {
 		os.Stderr.WriteString("seedwalk: cannot reach the tool: " + err.Error() + "; the program runs on without being sampled\n")
 		return
 	}
-	newAgent(config(), conn.send).Run()
+	cfg := config()
+	cfg.Ended = conn.ended
+	newAgent(cfg, conn.send).Run()
 	conn.close()
 }
 

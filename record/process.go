@@ -80,7 +80,8 @@ func newProcess(pid int, name string) *process {
 		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, tries: map[string]uint64{}, gaps: map[uint8]int64{}}
 }
 
-// read takes messages until the stream ends, for whatever reason.
+// read takes messages until the stream ends, for whatever reason. After the end of the
+// recording come the figures of all that was before, and no more samples are taken.
 func (p *process) read(r io.Reader) {
 	wr := wire.NewReader(r)
 	for {
@@ -93,20 +94,16 @@ func (p *process) read(r io.Reader) {
 			p.mu.Unlock()
 			return
 		}
-		over := p.over(m)
-		if over {
+		if p.over(m) {
 			p.farewell = "stopped"
 		} else {
 			p.take(m)
 		}
 		p.mu.Unlock()
-		if over {
-			return
-		}
 	}
 }
 
-// over reports whether a message is the first sample after the end.
+// over reports whether a message is a sample after the end.
 func (p *process) over(m wire.Message) bool {
 	s, ok := m.(*wire.Sample)
 	return ok && p.until != 0 && s.TimeUnixNano > p.until

@@ -152,6 +152,18 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// A recording that ends before its command has the figures of all its samples, and
+// no sample of after its end.
+func TestLastFigures(t *testing.T) {
+	opt, _ := options(t, "lingering")
+	opt.Duration = 100 * time.Millisecond
+	res := mustRun(t, opt)
+	s := &res.Profile.Stats
+	if s.Samples != 5 || len(s.Tries) == 0 || s.Tries[0].Count != 77 || len(s.Notes) != 0 {
+		t.Errorf("%d samples, answers %+v, notes %q", s.Samples, s.Tries, s.Notes)
+	}
+}
+
 func TestNeverConnected(t *testing.T) {
 	opt, said := options(t, "silent")
 	res := mustRun(t, opt)

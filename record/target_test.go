@@ -38,6 +38,8 @@ func target(what string) int {
 		io.Copy(os.Stdout, os.Stdin)
 		fmt.Fprintln(os.Stderr, "to stderr")
 		return 0
+	case "lingering":
+		return lingering()
 	case "denied":
 		send(greet, func(w *wire.Writer) { w.Stats(wire.StatDenied, 12); w.Stats(wire.StatHeld, 5); w.Bye("exit") })
 		return 0
@@ -80,6 +82,19 @@ func endless() int {
 			return 11
 		}
 	}
+}
+
+// lingering sends the last figures when the tool wants no more.
+func lingering() int {
+	c := send(greet, samples(4))
+	io.Copy(io.Discard, c)
+	w := wire.NewWriter(nil)
+	w.Sample(&wire.Sample{TID: 70, TimeUnixNano: time.Now().Add(time.Second).UnixNano()})
+	w.Stats(wire.StatTries+"found/S_OK", 77)
+	w.Bye("the tool wants no more")
+	c.Write(w.Bytes())
+	c.Close()
+	return 0
 }
 
 func dialTool() net.Conn {

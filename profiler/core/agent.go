@@ -17,9 +17,10 @@ import (
 
 // Config is what the tool asks of the profiler.
 type Config struct {
-	RateHz float64 // rounds a second, > 0
-	Slots  int     // threads a round at most
-	Raw    string  // file for raw samples, "" for none
+	RateHz float64     // rounds a second, > 0
+	Slots  int         // threads a round at most
+	Raw    string      // file for raw samples, "" for none
+	Ended  func() bool // whether the tool wants no more; nil: it will not say
 }
 
 // maxFrames bounds a merged stack.
@@ -121,6 +122,9 @@ func (a *Agent) Run() string {
 	period := time.Duration(float64(time.Second) / a.cfg.RateHz)
 	next := time.Now()
 	for !a.host.Stopping() {
+		if a.ended() {
+			return a.end("the tool wants no more")
+		}
 		if err := a.round(); err != nil {
 			return "the tool is gone: " + err.Error()
 		}
@@ -145,9 +149,11 @@ func (a *Agent) end(reason string) string {
 	return reason
 }
 
+func (a *Agent) ended() bool { return a.cfg.Ended != nil && a.cfg.Ended() }
+
 // rest sleeps in pieces, so that a stop is seen soon.
 func (a *Agent) rest(d time.Duration) {
-	for d > 0 && !a.host.Stopping() {
+	for d > 0 && !a.host.Stopping() && !a.ended() {
 		step := min(d, 20*time.Millisecond)
 		time.Sleep(step)
 		d -= step

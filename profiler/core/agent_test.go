@@ -117,6 +117,29 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// The tool closes its side: the last figures are sent, however long the next round
+// is away.
+func TestToolWantsNoMore(t *testing.T) {
+	for _, rate := range []float64{1e6, 0.001} {
+		f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 1000}
+		stream, reason := run(t, f, Config{RateHz: rate, Slots: 4, Ended: func() bool { return f.rounds < 1000 }})
+		m := messages(t, stream)
+		stats := m[wire.TypeStats]
+		if reason != "the tool wants no more" || len(m[wire.TypeBye]) != 1 || len(m[wire.TypeSample]) != 1 || len(stats) == 0 {
+			t.Fatalf("reason %q, %d byes, %d samples, %d figures", reason, len(m[wire.TypeBye]), len(m[wire.TypeSample]), len(stats))
+		}
+		var ticks uint64
+		for _, s := range stats {
+			if s := s.(*wire.Stats); s.Key == wire.StatTicks {
+				ticks = s.Value
+			}
+		}
+		if ticks != 1 {
+			t.Errorf("%d rounds told", ticks)
+		}
+	}
+}
+
 func checkSample(t *testing.T, w *fs.World, s *wire.Sample) {
 	t.Helper()
 	if s.Gap != 0 || len(s.Frames) != len(w.Truth) {
