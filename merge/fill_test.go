@@ -97,6 +97,29 @@ func TestFillFails(t *testing.T) {
 	})
 }
 
+// What is found by a guess is not put between frames that the CLR reports one
+// behind the other.
+func TestFillDoubts(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch fs.Arch) {
+		for _, c := range between {
+			var written [2][]Frame
+			for i, lent := range []bool{false, true} {
+				w := arch.Build(c.kinds...)
+				unreported(w, c.from, c.to)
+				m, out := merger(w), make([]Frame, 64)
+				if lent {
+					lend(m, truth{w: w, guess: true})
+				}
+				r := m.Merge(&w.Capture, out)
+				written[i] = out[:r.N]
+			}
+			if !slices.Equal(written[0], written[1]) {
+				t.Errorf("%s: %+v, without tables %+v", c.name, written[1], written[0])
+			}
+		}
+	})
+}
+
 // A stack that does not fit ends in a gap, wherever the room ends.
 func TestFillWithoutRoom(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch fs.Arch) {

@@ -21,6 +21,14 @@ type truth struct {
 	lie     uint64 // taken from every stack pointer
 	slot    uint64 // what the Thread says was hijacked, and what stood there
 	ra      uint64
+	guess   bool // it says of what it finds that it is a guess
+}
+
+func (t *truth) trust() unwind.Trust {
+	if t.guess {
+		return unwind.TrustFramePointer
+	}
+	return unwind.TrustUnwindInfo
 }
 
 // caller finds the frame at ip and sp and gives its caller's registers, its ip
@@ -55,7 +63,7 @@ func (t *tables) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window
 		return unwind.TrustNone, unwind.NoInfo
 	}
 	regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP] = ra, sp, fp
-	return unwind.TrustUnwindInfo, unwind.StopNone
+	return t.trust(), unwind.StopNone
 }
 
 func (t *tablesARM64) StepManaged(regs *context.ARM64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
@@ -64,7 +72,7 @@ func (t *tablesARM64) StepManaged(regs *context.ARM64, exact bool, mem *memory.W
 		return unwind.TrustNone, unwind.NoInfo
 	}
 	regs.PC, regs.Sp, regs.X[29], regs.X[30] = ra, sp, fp, ra
-	return unwind.TrustUnwindInfo, unwind.StopNone
+	return t.trust(), unwind.StopNone
 }
 
 // lend gives m the tables of its architecture.
