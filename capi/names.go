@@ -15,17 +15,25 @@ import (
 
 //export seedwalk_gap_name
 func seedwalk_gap_name(gap C.int32_t, out *C.char, room C.int32_t) C.int {
-	return put(merge.Gap(gap).String(), out, room)
+	return put(merge.Gap(narrow(gap)).String(), out, room)
 }
 
 //export seedwalk_stop_name
 func seedwalk_stop_name(stop C.int32_t, out *C.char, room C.int32_t) C.int {
-	return put(unwind.Stop(stop).String(), out, room)
+	return put(unwind.Stop(narrow(stop)).String(), out, room)
 }
 
 //export seedwalk_verdict_name
 func seedwalk_verdict_name(verdict C.int32_t, out *C.char, room C.int32_t) C.int {
-	return put(seed.Verdict(verdict).String(), out, room)
+	return put(seed.Verdict(narrow(verdict)).String(), out, room)
+}
+
+// narrow keeps what is no value of the 8-bit types from becoming one.
+func narrow(v C.int32_t) uint8 {
+	if v < 0 || v > 255 {
+		return 255
+	}
+	return uint8(v)
 }
 
 func put(s string, out *C.char, room C.int32_t) C.int {

@@ -17,9 +17,16 @@ func newScanner() scanner {
 	return func() *module.Table { return images.Table() }
 }
 
+// snapshotTries bounds how often the list of images is asked for.
+const snapshotTries = 16
+
 // loaded lists the images that are loaded. Source: Win32, "Tool Help".
 func loaded() (out []live.Loaded) {
-	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPMODULE, windows.GetCurrentProcessId())
+	var snapshot windows.Handle
+	err := error(windows.ERROR_BAD_LENGTH) // an image came or went meanwhile: to be asked again
+	for tries := 0; err == windows.ERROR_BAD_LENGTH && tries < snapshotTries; tries++ {
+		snapshot, err = windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPMODULE, windows.GetCurrentProcessId())
+	}
 	if err != nil {
 		return nil
 	}

@@ -403,6 +403,8 @@ static void check_errors(void)
 	check("a stack that cannot be", seedwalk_walk_context(handle, LAYOUT, sample.context, sample.context_size, &huge, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
 	check("no such file", seedwalk_add_pe(handle, 9, "no such file", 0x10000) == SEEDWALK_UNREADABLE);
 	check("no such architecture", seedwalk_open_for(3) == 0);
+	check("names of what is none", strcmp(name_of(seedwalk_gap_name, 256), "gap?") == 0 && strcmp(name_of(seedwalk_stop_name, -1), "stop?") == 0 &&
+	      strcmp(name_of(seedwalk_verdict_name, 1 << 16), "verdict?") == 0);
 }
 
 /* A handle is of no use once it is closed, whatever is opened after it. */

@@ -22,7 +22,8 @@ Runs COMMAND with the profiler in it and records its stacks until it ends, until
 for --duration. Input, output, signals and the exit code are the command's own. .NET processes
 that it starts are recorded too; each is then a root frame of its own in the same profile.
 
-  --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
+  --rate HZ          samples per second and thread, 0.1 to 10000 (default 99); more than 32
+                     threads take turns, and a sample stands for more time
   --duration D       stop recording after D, such as 30s or 2m; the command runs on to its end
   --output FILE      where the result goes; repeat it or separate with commas; the format is
                      that of the name's ending; - is the standard output
