@@ -44,10 +44,11 @@ func main() {
 	r.close()
 }
 
-// tables marks packages whose tests print figures: they are shown when they
-// pass, too.
-func tables(pkg string) bool {
-	return strings.HasSuffix(pkg, "/profiler/e2e") || strings.Contains(pkg, "/bench") || strings.HasSuffix(pkg, "/replay")
+// tables marks tests that print figures: they are shown when they pass, too.
+// Those of real runtimes do so for each runtime.
+func tables(k key) bool {
+	runtimes := strings.HasSuffix(k.pkg, "/profiler/e2e") || strings.HasSuffix(k.pkg, "/sim/conform")
+	return runtimes || !strings.Contains(k.test, "/") && (strings.Contains(k.pkg, "/bench") || strings.HasSuffix(k.pkg, "/replay"))
 }
 
 func (r *run) read(in io.Reader) error {
@@ -73,7 +74,7 @@ func (r *run) event(e *event) {
 	case "pass":
 		if e.Test != "" {
 			r.passed++
-			r.show(k, tables(e.Package) && !strings.Contains(e.Test, "/"))
+			r.show(k, tables(k))
 		}
 	case "fail":
 		if e.Test != "" {

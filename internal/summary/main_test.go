@@ -20,6 +20,10 @@ func TestSummary(t *testing.T) {
 {"Action":"fail","Package":"p"}
 {"Action":"output","Package":"x/profiler/e2e","Test":"TestTruth","Output":"    t.go:4: a table\n"}
 {"Action":"pass","Package":"x/profiler/e2e","Test":"TestTruth"}
+{"Action":"output","Package":"x/profiler/e2e","Test":"TestTruth/2.0","Output":"    t.go:5: its table\n"}
+{"Action":"pass","Package":"x/profiler/e2e","Test":"TestTruth/2.0"}
+{"Action":"output","Package":"x/bench","Test":"TestB/one","Output":"    b.go:5: its table\n"}
+{"Action":"pass","Package":"x/bench","Test":"TestB/one"}
 {"Action":"output","Package":"x/profiler/e2e","Output":"ok  \tx/profiler/e2e\t1s\n"}
 {"Action":"pass","Package":"x/profiler/e2e"}
 not json
@@ -34,12 +38,13 @@ not json
         at length
 FAIL	p	0.1s
     t.go:4: a table
+    t.go:5: its table
 ok  	x/profiler/e2e	1s
 not json
 FAILED p TestC
     c_test.go:3: wrong
 SKIPPED 1: no wine
-2 passed, 1 failed, 1 skipped
+4 passed, 1 failed, 1 skipped
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
