@@ -71,7 +71,7 @@ fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 	@scripts/fuzz.sh $(FUZZTIME)
 
 mutate: ## put faults into the code, one by one: the simulator's tests catch each
-	@$(GO) run ./sim/mutate
+	@$(GO) run ./internal/tools/mutate
 
 test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn
 	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e

@@ -5,7 +5,7 @@ import (
 	"sort"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/pe"
 )
 

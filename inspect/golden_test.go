@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/tinyelf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -63,7 +63,7 @@ func both(t *testing.T, name string, v texter) {
 }
 
 func TestSummary(t *testing.T) {
-	im, err := Open(inFile(t, tinyelf.Image()))
+	im, err := Open(inFile(t, elfasm.Image()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestSummary(t *testing.T) {
 }
 
 func TestFunction(t *testing.T) {
-	im, err := Open(inFile(t, tinyelf.Image()))
+	im, err := Open(inFile(t, elfasm.Image()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestCheck(t *testing.T) {
 		{"nothing wrong", program(), 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := CheckFile(inFile(t, tinyelf.ImageWith(c.program)))
+			got, err := CheckFile(inFile(t, elfasm.ImageWith(c.program)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestCheck(t *testing.T) {
 func program() []byte { return []byte{0x41, 0x0e, 16, 0x86, 2} }
 
 func TestCheckText(t *testing.T) {
-	c, err := CheckFile(inFile(t, tinyelf.ImageWith([]byte{0x0f, 1, 0xf7})))
+	c, err := CheckFile(inFile(t, elfasm.ImageWith([]byte{0x0f, 1, 0xf7})))
 	if err != nil {
 		t.Fatal(err)
 	}

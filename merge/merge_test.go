@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"

@@ -3,7 +3,7 @@ package merge
 import (
 	"testing"
 
-	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

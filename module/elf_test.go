@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 func TestLoadELF(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/pe"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/pe"
 )
 

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/pe"
 )
 

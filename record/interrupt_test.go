@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/wire"
 )
 

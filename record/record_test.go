@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 // plain is a format that the tests can read.

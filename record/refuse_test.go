@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 func TestRefusals(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/fakeprof"
+	"github.com/seedwalk/seedwalk/internal/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/wire"
 )

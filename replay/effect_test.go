@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/inspect"
-	"github.com/seedwalk/seedwalk/internal/pevec"
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // The CFA that `seedwalk info --at` shows at an instruction is the stack

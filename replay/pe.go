@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"

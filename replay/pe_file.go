@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/seedwalk/seedwalk/inspect"
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/pe"
 )
 

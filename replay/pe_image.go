@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 )
 

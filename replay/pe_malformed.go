@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

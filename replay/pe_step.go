@@ -5,8 +5,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/inspect"
-	"github.com/seedwalk/seedwalk/internal/pevec"
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/inspect"
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 )

@@ -22,7 +22,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // Pair is one value expected and got, as text.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/snap"
-	"github.com/seedwalk/seedwalk/internal/tinyelf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -69,7 +69,7 @@ func TestRows(t *testing.T) {
 		{"no register", strings.Replace(rightRow, `"6":`, `"x":`, 1), 0, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rep := run(t, folder(t, map[string]string{"rows/any.jsonl": c.line, "rowbin/x86_64_tiny.elf": string(tinyelf.Image())}))
+			rep := run(t, folder(t, map[string]string{"rows/any.jsonl": c.line, "rowbin/x86_64_tiny.elf": string(elfasm.Image())}))
 			if len(rep.Tallies) != 1 {
 				t.Fatalf("%+v", rep)
 			}
@@ -84,7 +84,7 @@ func TestRows(t *testing.T) {
 func TestTextGolden(t *testing.T) {
 	rows := strings.Join([]string{rightRow, wrongRow, noRow, ""}, "\n")
 	rep := run(t, folder(t, map[string]string{
-		"rows/any.jsonl": rows, "rowbin/x86_64_tiny.elf": string(tinyelf.Image()),
+		"rows/any.jsonl": rows, "rowbin/x86_64_tiny.elf": string(elfasm.Image()),
 		"t.nettrace": "Nettrace, and so on", "c.json": "{\n \"version\": 1,\n \"baseline\": \"empty\"\n}\n",
 		"README.md": "not a vector", "broken.jsonl": "{\"b\":\"absent\",\"pc\":\"0x1\"}\n",
 	}))
@@ -121,7 +121,7 @@ func tinySnap(caller, class string) map[string]string {
 	stack := make([]byte, 64)
 	stack[0], stack[8], stack[9] = 0x33, 0x00, 0x90
 	return map[string]string{
-		"files/tiny": string(tinyelf.Image()), "snap/s.bin": string(stack),
+		"files/tiny": string(elfasm.Image()), "snap/s.bin": string(stack),
 		"snap/s.json": `{"schema":"h4.snap.v1","arch":"x86_64","program":"p","blob":"s.bin","modsets":[` + mod + `],"snapshots":[{"id":"one","modset":0,` +
 			`"regs":{` + regs + `"rsp":"0x7000","rip":"0x1001"},"mem":[{"addr":"0x7000","len":64,"off":0}],"frames":` + frames + `,"class":"` + class + `"}]}`,
 	}
@@ -161,7 +161,7 @@ func TestUnreadable(t *testing.T) {
 		"another schema":  {map[string]string{"s.json": `{"schema":"h4.snap.v9"}`}, "s.json"},
 		"text":            {map[string]string{"s.txt": "hello"}, "s.txt"},
 		"cut JSON":        {map[string]string{"s.jsonl": rightRow[:40]}, "s.jsonl"},
-		"cut second line": {map[string]string{"r.jsonl": rightRow + "\n" + rightRow[:40], "x86_64_tiny.elf": string(tinyelf.Image())}, "r.jsonl"},
+		"cut second line": {map[string]string{"r.jsonl": rightRow + "\n" + rightRow[:40], "x86_64_tiny.elf": string(elfasm.Image())}, "r.jsonl"},
 		"cut gzip":        {map[string]string{"s.gz": "\x1f\x8b\x08"}, "s.gz"},
 		"a path as id":    {map[string]string{"r.jsonl": `{"b":"../x","pc":"0x1"}`}, "r.jsonl"},
 		"architecture":    {map[string]string{"v.jsonl": `{"id":"a","kind":"exec","arch":"mips"}`}, "v.jsonl"},

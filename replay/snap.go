@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/inspect"
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"

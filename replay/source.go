@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // Bounds of what is read from one file, bytes.

@@ -13,5 +13,5 @@ go test -json -timeout 25m "$e2e" >>"$log" || status=$?
 go test -json -race -timeout 10m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
 # What is of no system, once more as Windows programs.
 scripts/test-wine.sh -json >>"$log" || status=$?
-go run ./internal/summary <"$log"
+go run ./internal/tools/summary <"$log"
 exit $status

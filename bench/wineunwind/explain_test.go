@@ -7,7 +7,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/epilog"
+	"github.com/seedwalk/seedwalk/internal/testkit/epilog"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 )

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/fakeprof"
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/fakeprof"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/record"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/wire"

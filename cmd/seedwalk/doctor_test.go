@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/program"
-	"github.com/seedwalk/seedwalk/internal/tempdir"
-	"github.com/seedwalk/seedwalk/internal/tinype"
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 func findings(t *testing.T, args ...string) (map[string]finding, int) {
@@ -89,7 +89,7 @@ func TestDoctorCommand(t *testing.T) {
 
 // What doctor says of programs of Windows, on any system.
 func TestDescribeWindowsProgramsGolden(t *testing.T) {
-	launcher := append(tinype.Image{}.Bytes(), program.Mark()...)
+	launcher := append(peasm.Image{}.Bytes(), program.Mark()...)
 	managed := map[string][]string{"mscoree.dll": {"_CorExeMain"}}
 	var found []finding
 	for _, c := range []struct {
@@ -98,16 +98,16 @@ func TestDescribeWindowsProgramsGolden(t *testing.T) {
 		beside map[string][]byte
 	}{
 		{"launcher.exe", launcher, nil},
-		{"dotnet.exe", tinype.Image{}.Bytes(), nil},
-		{"configured.exe", tinype.Image{}.Bytes(), map[string][]byte{"configured.runtimeconfig.json": {}}},
-		{"own-runtime.exe", launcher, map[string][]byte{"coreclr.dll": tinype.Image{Version: [4]uint16{9, 0, 525, 21509}}.Bytes()}},
-		{"old-runtime.exe", launcher, map[string][]byte{"coreclr.dll": tinype.Image{Version: [4]uint16{1, 1, 13, 0}}.Bytes()}},
-		{"service.exe", tinype.Image{}.Bytes(), nil},
-		{"framework.exe", tinype.Image{Machine: 0x14c, Managed: true, Imports: managed}.Bytes(), nil},
-		{"framework-host.exe", tinype.Image{Imports: map[string][]string{"mscoree.dll": {"CLRCreateInstance"}}}.Bytes(), nil},
-		{"bits32.exe", tinype.Image{Machine: 0x14c}.Bytes(), nil},
-		{"launcher32.exe", append(tinype.Image{Machine: 0x14c}.Bytes(), program.Mark()...), nil},
-		{"arm64.exe", tinype.Image{Machine: 0xaa64}.Bytes(), nil},
+		{"dotnet.exe", peasm.Image{}.Bytes(), nil},
+		{"configured.exe", peasm.Image{}.Bytes(), map[string][]byte{"configured.runtimeconfig.json": {}}},
+		{"own-runtime.exe", launcher, map[string][]byte{"coreclr.dll": peasm.Image{Version: [4]uint16{9, 0, 525, 21509}}.Bytes()}},
+		{"old-runtime.exe", launcher, map[string][]byte{"coreclr.dll": peasm.Image{Version: [4]uint16{1, 1, 13, 0}}.Bytes()}},
+		{"service.exe", peasm.Image{}.Bytes(), nil},
+		{"framework.exe", peasm.Image{Machine: 0x14c, Managed: true, Imports: managed}.Bytes(), nil},
+		{"framework-host.exe", peasm.Image{Imports: map[string][]string{"mscoree.dll": {"CLRCreateInstance"}}}.Bytes(), nil},
+		{"bits32.exe", peasm.Image{Machine: 0x14c}.Bytes(), nil},
+		{"launcher32.exe", append(peasm.Image{Machine: 0x14c}.Bytes(), program.Mark()...), nil},
+		{"arm64.exe", peasm.Image{Machine: 0xaa64}.Bytes(), nil},
 		{"start.cmd", []byte("@echo off\r\n"), nil},
 		{"cut.exe", []byte("MZ"), nil},
 	} {

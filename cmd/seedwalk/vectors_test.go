@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/tempdir"
-	"github.com/seedwalk/seedwalk/internal/tinyelf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 const tinyRow = `{"b":"tiny","pc":"0x1001","fde":["0x1001","0x1004"],"sig":0,"cfa":"r7+16","r":{"6":"c-16","16":"c-8"}}`
@@ -17,8 +17,8 @@ const tinyRow = `{"b":"tiny","pc":"0x1001","fde":["0x1001","0x1004"],"sig":0,"cf
 func tinyFolder(t *testing.T, row string) string {
 	t.Helper()
 	dir := tempdir.New(t)
-	for name, data := range map[string][]byte{"rows.jsonl": []byte(row), "x86_64_tiny.elf": tinyelf.Image(),
-		"broken.so": tinyelf.ImageWith([]byte{0x3c, 0, 0}), "text": []byte("hello")} {
+	for name, data := range map[string][]byte{"rows.jsonl": []byte(row), "x86_64_tiny.elf": elfasm.Image(),
+		"broken.so": elfasm.ImageWith([]byte{0x3c, 0, 0}), "text": []byte("hello")} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/tinype"
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 )
 
 // The tool of Windows, as its user meets it, run by Wine.
@@ -151,17 +151,17 @@ func TestWineDoctorGolden(t *testing.T) {
 		return path
 	}
 	export := []string{"DllGetClassObject"}
-	file("ready.dll", tinype.Image{DLL: true, Exports: export}.Bytes())
-	file("missing.dll", tinype.Image{DLL: true, Exports: export, Imports: map[string][]string{"no-such.dll": {"F"}}}.Bytes())
-	file("function.dll", tinype.Image{DLL: true, Exports: export, Imports: map[string][]string{"kernel32.dll": {"NoSuchFunction", "Sleep"}}}.Bytes())
-	file("bits32.dll", tinype.Image{Machine: 0x14c, DLL: true, Exports: export}.Bytes())
-	file("bits32.exe", tinype.Image{Machine: 0x14c}.Bytes())
-	file("framework.exe", tinype.Image{Machine: 0x14c, Managed: true}.Bytes())
+	file("ready.dll", peasm.Image{DLL: true, Exports: export}.Bytes())
+	file("missing.dll", peasm.Image{DLL: true, Exports: export, Imports: map[string][]string{"no-such.dll": {"F"}}}.Bytes())
+	file("function.dll", peasm.Image{DLL: true, Exports: export, Imports: map[string][]string{"kernel32.dll": {"NoSuchFunction", "Sleep"}}}.Bytes())
+	file("bits32.dll", peasm.Image{Machine: 0x14c, DLL: true, Exports: export}.Bytes())
+	file("bits32.exe", peasm.Image{Machine: 0x14c}.Bytes())
+	file("framework.exe", peasm.Image{Machine: 0x14c, Managed: true}.Bytes())
 	dotnet := func(version string) string {
 		root := filepath.Join(dir, "dotnet-"+version)
 		folder := filepath.Join(root, "shared/Microsoft.NETCore.App", version)
 		os.MkdirAll(folder, 0o755)
-		os.WriteFile(filepath.Join(folder, "coreclr.dll"), tinype.Image{DLL: true}.Bytes(), 0o644)
+		os.WriteFile(filepath.Join(folder, "coreclr.dll"), peasm.Image{DLL: true}.Bytes(), 0o644)
 		return "DOTNET_ROOT=Z:" + strings.ReplaceAll(root, "/", `\`)
 	}
 	const other = "{11111111-2222-3333-4444-555555555555}"

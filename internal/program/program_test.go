@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/tempdir"
-	"github.com/seedwalk/seedwalk/internal/tinyelf"
-	"github.com/seedwalk/seedwalk/internal/tinype"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 func write(t *testing.T, name string, data []byte) string {
@@ -25,19 +25,19 @@ func write(t *testing.T, name string, data []byte) string {
 }
 
 func TestOpen(t *testing.T) {
-	elf32 := append([]byte{}, tinyelf.Image()...)
+	elf32 := append([]byte{}, elfasm.Image()...)
 	for _, c := range []struct {
 		name string
 		data []byte
 		want File
 	}{
-		{"ELF", tinyelf.Image(), File{Format: ELF, Arch: "amd64", Machine: "x86-64", Bits: 64}},
+		{"ELF", elfasm.Image(), File{Format: ELF, Arch: "amd64", Machine: "x86-64", Bits: 64}},
 		{"ELF of an unknown machine", patched(elf32, 18, 0xf3, 0), File{Format: ELF, Machine: "EM_RISCV", Bits: 64}},
-		{"PE", tinype.Image{}.Bytes(), File{Format: PE, Arch: "amd64", Machine: "x86-64", Bits: 64}},
-		{"PE of 32 bits", tinype.Image{Machine: 0x14c}.Bytes(), File{Format: PE, Arch: "386", Machine: "x86 (32-bit)", Bits: 32}},
-		{"PE of ARM64", tinype.Image{Machine: 0xaa64}.Bytes(), File{Format: PE, Arch: "arm64", Machine: "ARM64", Bits: 64}},
-		{"PE of an unknown machine", tinype.Image{Machine: 0x200}.Bytes(), File{Format: PE, Machine: "machine 0x200"}},
-		{"managed", tinype.Image{Machine: 0x14c, Managed: true, Imports: map[string][]string{"MSCOREE.dll": {"_CorExeMain"}}}.Bytes(),
+		{"PE", peasm.Image{}.Bytes(), File{Format: PE, Arch: "amd64", Machine: "x86-64", Bits: 64}},
+		{"PE of 32 bits", peasm.Image{Machine: 0x14c}.Bytes(), File{Format: PE, Arch: "386", Machine: "x86 (32-bit)", Bits: 32}},
+		{"PE of ARM64", peasm.Image{Machine: 0xaa64}.Bytes(), File{Format: PE, Arch: "arm64", Machine: "ARM64", Bits: 64}},
+		{"PE of an unknown machine", peasm.Image{Machine: 0x200}.Bytes(), File{Format: PE, Machine: "machine 0x200"}},
+		{"managed", peasm.Image{Machine: 0x14c, Managed: true, Imports: map[string][]string{"MSCOREE.dll": {"_CorExeMain"}}}.Bytes(),
 			File{Format: PE, Arch: "386", Machine: "x86 (32-bit)", Bits: 32, Managed: true, Mscoree: true}},
 	} {
 		got, err := Open(write(t, "a", c.data))
@@ -64,7 +64,7 @@ func patched(b []byte, at int, v ...byte) []byte {
 }
 
 func TestLibraryProblem(t *testing.T) {
-	dll := tinype.Image{DLL: true, Exports: []string{"DllCanUnloadNow", "DllGetClassObject"}}
+	dll := peasm.Image{DLL: true, Exports: []string{"DllCanUnloadNow", "DllGetClassObject"}}
 	for _, c := range []struct {
 		name, goos, goarch string
 		data               []byte
@@ -73,10 +73,10 @@ func TestLibraryProblem(t *testing.T) {
 		{"right", "windows", "amd64", dll.Bytes(), ""},
 		{"for another machine", "windows", "arm64", dll.Bytes(), "it is for x86-64, this machine is arm64"},
 		{"for another system", "linux", "amd64", dll.Bytes(), "it is a Windows program (PE), not a Linux program (ELF)"},
-		{"ELF on Windows", "windows", "amd64", tinyelf.Image(), "it is a Linux program (ELF), not a Windows program (PE)"},
-		{"32 bits", "windows", "amd64", tinype.Image{Machine: 0x14c, DLL: true, Exports: dll.Exports}.Bytes(), "it is for x86 (32-bit), this machine is amd64"},
-		{"no exports", "windows", "amd64", tinype.Image{DLL: true}.Bytes(), "it does not export DllGetClassObject"},
-		{"other exports", "windows", "amd64", tinype.Image{DLL: true, Exports: []string{"Other"}}.Bytes(), "it does not export DllGetClassObject"},
+		{"ELF on Windows", "windows", "amd64", elfasm.Image(), "it is a Linux program (ELF), not a Windows program (PE)"},
+		{"32 bits", "windows", "amd64", peasm.Image{Machine: 0x14c, DLL: true, Exports: dll.Exports}.Bytes(), "it is for x86 (32-bit), this machine is amd64"},
+		{"no exports", "windows", "amd64", peasm.Image{DLL: true}.Bytes(), "it does not export DllGetClassObject"},
+		{"other exports", "windows", "amd64", peasm.Image{DLL: true, Exports: []string{"Other"}}.Bytes(), "it does not export DllGetClassObject"},
 		{"text", "windows", "amd64", []byte("hello"), "it is neither"},
 	} {
 		got := LibraryProblem(write(t, "a.dll", c.data), c.goos, c.goarch)
@@ -87,7 +87,7 @@ func TestLibraryProblem(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	path := write(t, "a.dll", tinype.Image{Imports: map[string][]string{"HERE.dll": {"Has", "HasNot"}, "gone.dll": {"X"}}}.Bytes())
+	path := write(t, "a.dll", peasm.Image{Imports: map[string][]string{"HERE.dll": {"Has", "HasNot"}, "gone.dll": {"X"}}}.Bytes())
 	got, err := Missing(path, func(dll string) (func(string) bool, bool) {
 		return func(name string) bool { return name == "Has" }, dll == "HERE.dll"
 	})
@@ -106,7 +106,7 @@ func TestRuntimeVersion(t *testing.T) {
 			t.Errorf("at %d: %q", pad, got)
 		}
 	}
-	file := tinype.Image{DLL: true, Version: [4]uint16{4, 6, 27317, 7}}.Bytes()
+	file := peasm.Image{DLL: true, Version: [4]uint16{4, 6, 27317, 7}}.Bytes()
 	for name, want := range map[string]string{
 		"coreclr.dll": "4.6.27317.7",
 		"shared/Microsoft.NETCore.App/2.2.2/coreclr.dll": "2.2.2",
@@ -116,7 +116,7 @@ func TestRuntimeVersion(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if got := RuntimeVersion(write(t, "coreclr.dll", tinype.Image{}.Bytes())); got != "" {
+	if got := RuntimeVersion(write(t, "coreclr.dll", peasm.Image{}.Bytes())); got != "" {
 		t.Errorf("no version: %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
-	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	fs "github.com/seedwalk/seedwalk/internal/fakestack"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"

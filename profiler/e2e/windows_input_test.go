@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/tempdir"
-	"github.com/seedwalk/seedwalk/internal/tinype"
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 // compileWindows builds a program of C files for Windows.
@@ -102,7 +102,7 @@ func TestWindowsNothingToSample(t *testing.T) {
 	tool := need(t, "out", "windows", "seedwalk.exe")
 	runtime, demo := need(t, core222), need(t, "out", "windows", "Demo.exe")
 	hosted := []string{need(t, "out", "windows", "swhost.exe"), runtime, demo, "0.2"}
-	bits32 := file("bits32.exe", tinype.Image{Machine: 0x14c}.Bytes())
+	bits32 := file("bits32.exe", peasm.Image{Machine: 0x14c}.Bytes())
 	for _, c := range []struct {
 		name   string
 		env    []string

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/epilog"
+	"github.com/seedwalk/seedwalk/internal/testkit/epilog"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind/amd64"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/internal/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 // Where the Windows runtimes run in Wine every figure of time is Wine's.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/bundle"
+	"github.com/seedwalk/seedwalk/internal/testkit/bundle"
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"

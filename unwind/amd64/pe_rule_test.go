@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/pevec"
+	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"

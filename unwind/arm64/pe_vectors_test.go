@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"

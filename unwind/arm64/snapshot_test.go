@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/seedwalk/seedwalk/internal/bundle"
+	"github.com/seedwalk/seedwalk/internal/testkit/bundle"
 )
 
 func main() {

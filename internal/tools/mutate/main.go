@@ -19,7 +19,7 @@
 // Known gaps: what the C half of a profiler does is not changed, nor is package
 // clr/contract, in whose place simulated CLRs have the rows of package image.
 //
-//	go run ./sim/mutate [-only NAME] [-list] [-json] [-jobs N]
+//	go run ./internal/tools/mutate [-only NAME] [-list] [-json] [-jobs N]
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seedwalk/seedwalk/internal/snap"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // ErrAbsent is returned by Each where a file of vectors is not on this machine.

@@ -1,9 +1,9 @@
-// Package tinype writes small PE files for tests: headers, imports, exports, a
+// Package peasm writes small PE files for tests: headers, imports, exports, a
 // version, the header of managed code. It knows nothing of package pe, so that a
 // mistake of one does not cancel the other's.
 //
 // Source: Microsoft, "PE Format".
-package tinype
+package peasm
 
 import "encoding/binary"
 

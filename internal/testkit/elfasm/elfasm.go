@@ -1,11 +1,11 @@
-// Package tinyelf makes small x86-64 ELF images for tests: one function with
+// Package elfasm makes small x86-64 ELF images for tests: one function with
 // call frame information, written byte by byte and sharing no code with the
 // readers.
 //
 // Source: the ELF gABI and the LSB's .eh_frame, by hand.
 //
 // Known gaps: one segment, no dynamic section.
-package tinyelf
+package elfasm
 
 import "encoding/binary"
 
