@@ -1,6 +1,9 @@
 package cfi
 
-import "sort"
+import (
+	"encoding/binary"
+	"sort"
+)
 
 // maxSection bounds a section's size: offsets in the index have 32 bits.
 const maxSection = 1<<32 - 16
@@ -94,7 +97,19 @@ func (l *loader) read(sec uint64) {
 			l.record(sec, &rec)
 		}
 		off = rec.end
+		if rec.end == rec.off+4 {
+			off = padded(s.data, off)
+		}
 	}
+}
+
+// padded steps over words of zero behind a record that is one: .debug_frame may
+// have such as padding, and an expanded section millions of them.
+func padded(data []byte, off uint64) uint64 {
+	for off+8 <= uint64(len(data)) && binary.LittleEndian.Uint64(data[off:]) == 0 {
+		off += 8
+	}
+	return off
 }
 
 func (l *loader) record(sec uint64, rec *record) {

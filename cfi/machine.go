@@ -387,9 +387,15 @@ func (p *program) emit(row *Row, hi uint64) Reason {
 	return None
 }
 
+// defCFA runs the opcodes that say what the CFA is. DWARF 5 has def_cfa_register
+// and def_cfa_offset invalid behind an expression. Compilers and assemblers
+// write them all the same (libgcrypt's SHA-512 leaves its frame so), and what
+// unwinds real exceptions, libgcc, agrees with gdb and LLVM's libunwind on what
+// they mean: register and offset stay what they were beneath the expression, a
+// register takes its place, an offset alone does not.
 func (p *program) defCFA(op uint8, row *Row) Reason {
 	if op == DW_CFA_def_cfa_expression {
-		row.CFA = Rule{Kind: Expression, Expr: p.r.Bytes(p.r.ULEB())}
+		row.CFA.Kind, row.CFA.Expr = Expression, p.r.Bytes(p.r.ULEB())
 		return None
 	}
 	if op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_sf {
@@ -400,12 +406,12 @@ func (p *program) defCFA(op uint8, row *Row) Reason {
 			op = DW_CFA_def_cfa_offset_sf
 		}
 	}
-	if row.CFA.Kind != RegisterOffset {
+	if row.CFA.Kind == Unspecified {
 		return BadOpcode // nothing to change a part of
 	}
 	switch op {
 	case DW_CFA_def_cfa_register:
-		row.CFA.Reg = p.number(p.r.ULEB())
+		row.CFA = Rule{Kind: RegisterOffset, Reg: p.number(p.r.ULEB()), Off: row.CFA.Off}
 	case DW_CFA_def_cfa_offset:
 		row.CFA.Off = int64(p.r.ULEB())
 	case DW_CFA_def_cfa_offset_sf:

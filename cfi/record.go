@@ -84,6 +84,9 @@ func (s *section) readID(rec *record, r buf.Reader) *FormatError {
 	return nil
 }
 
+// maxAugmentation bounds an augmentation string, bytes: real ones have up to six.
+const maxAugmentation = 64
+
 // cie is a common information entry, and its initial rules already computed.
 type cie struct {
 	off       uint64
@@ -125,7 +128,7 @@ func (s *section) cie(rec *record) (c cie, err *FormatError) {
 	if c.version != 1 && c.version != 3 && c.version != 4 {
 		return c, s.problem("CIE version", at, uint64(c.version), Unsupported, "not 1, 3 or 4")
 	}
-	aug := r.CString()
+	aug := r.CString(maxAugmentation)
 	if len(aug) >= 2 && aug[0] == 'e' && aug[1] == 'h' {
 		r.Skip(8) // an address for gcc 2's own use
 		aug = aug[2:]

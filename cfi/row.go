@@ -50,7 +50,7 @@ type FDE struct {
 type Row struct {
 	FDE    FDE
 	Lo, Hi uint64 // the rules hold for every pc in [Lo, Hi)
-	CFA    Rule   // RegisterOffset or Expression
+	CFA    Rule   // RegisterOffset; or Expression, and then Reg and Off are what stands beneath it
 	Regs   [Columns]Rule
 	Used   [2]uint64 // bit i of the 128: Regs[i] is not Unspecified
 	RASign bool      // the saved return address carries a pointer authentication code

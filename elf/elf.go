@@ -51,11 +51,15 @@ type FormatError struct {
 	Offset    uint64 // in bytes from the image's start
 	Value     uint64 // what was found there
 	Msg       string
+	Err       error // what made it so, where that is an error of its own: buf.ErrTooLarge
 }
 
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: %s at offset 0x%x: %s (value 0x%x)", e.Name, e.Structure, e.Offset, e.Msg, e.Value)
 }
+
+// Unwrap gives Err to errors.Is.
+func (e *FormatError) Unwrap() error { return e.Err }
 
 // ErrNoSection says that an image has no section of a name.
 var ErrNoSection = errors.New("no such section")
@@ -127,10 +131,10 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, &FormatError{path, "file", 0, uint64(st.Mode()), "not a regular file"}
+		return nil, &FormatError{Name: path, Structure: "file", Value: uint64(st.Mode()), Msg: "not a regular file"}
 	}
 	if st.Size() > MaxFile {
-		return nil, &FormatError{path, "file", 0, uint64(st.Size()), "larger than is read"}
+		return nil, &FormatError{Name: path, Structure: "file", Value: uint64(st.Size()), Msg: "larger than is read"}
 	}
 	data := make([]byte, st.Size())
 	n, err := io.ReadFull(fd, data)
@@ -183,7 +187,7 @@ func (f *File) firstAddress() uint64 {
 }
 
 func (f *File) bad(structure string, off, value uint64, msg string) *FormatError {
-	return &FormatError{f.name, structure, off, value, msg}
+	return &FormatError{Name: f.name, Structure: structure, Offset: off, Value: value, Msg: msg}
 }
 
 // maxProblems bounds how much is said about one image.

@@ -108,25 +108,29 @@ func (f *File) nameSections(index uint64) {
 		return
 	}
 	for i := range f.sections {
-		f.sections[i].name = cstring(names, uint64(f.sections[i].nameAt))
+		f.sections[i].name = cstring(names, uint64(f.sections[i].nameAt), maxSectionName)
 	}
 }
 
-// cstring returns the NUL-terminated string at off, "" outside b. Names longer
-// than maxName are cut.
-func cstring(b []byte, off uint64) string {
+// cstring returns the NUL-terminated string at off, "" outside b. One longer
+// than limit is cut.
+func cstring(b []byte, off uint64, limit int) string {
 	if off >= uint64(len(b)) {
 		return ""
 	}
 	b = b[off:]
-	n := bytes.IndexByte(b[:min(len(b), maxName)], 0)
-	if n < 0 {
-		n = min(len(b), maxName)
+	b = b[:min(len(b), limit)]
+	if n := bytes.IndexByte(b, 0); n >= 0 {
+		b = b[:n]
 	}
-	return string(b[:n])
+	return string(b)
 }
 
-const maxName = 1 << 16
+// Bounds of names, bytes. Those of sections may share their bytes too.
+const (
+	maxName        = 1 << 16
+	maxSectionName = 256
+)
 
 // fileRange returns size bytes at a file offset.
 func (f *File) fileRange(off, size uint64) ([]byte, bool) {

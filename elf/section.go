@@ -1,10 +1,7 @@
 package elf
 
 import (
-	"bytes"
-	"compress/zlib"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -17,8 +14,9 @@ const (
 	compressZlib  = 1
 	compressZstd  = 2
 
-	// MaxSection bounds what a compressed section may grow to.
-	MaxSection = 1 << 30
+	// MaxSection bounds what a compressed section may grow to, bytes; the bounds
+	// of package buf hold beside it.
+	MaxSection = 1 << 28
 )
 
 // Section returns the bytes of a section and the virtual address they are
@@ -70,47 +68,53 @@ func (f *File) expand(s *sectionHeader, raw []byte) ([]byte, error) {
 	if !r.OK() {
 		return nil, f.bad("compression header of "+s.name, s.off, s.size, "truncated")
 	}
-	rest := raw[r.Pos():]
-	switch kind {
+	var out []byte
+	var err error
+	switch rest := raw[r.Pos():]; kind {
 	case compressZlib:
-		return f.inflate(s, rest, size)
+		out, err = buf.ExpandZlib(rest, size, MaxSection)
 	case compressZstd:
-		return f.unzstd(s, rest, size)
+		out, err = expandZstd(rest, size)
+	default:
+		return nil, f.bad("compression header of "+s.name, s.off, uint64(kind), "neither zlib nor zstd")
 	}
-	return nil, f.bad("compression header of "+s.name, s.off, uint64(kind), "neither zlib nor zstd")
+	return out, f.badExpansion(s, size, err)
 }
 
 // expandGNU reads a .zdebug_ section.
 func (f *File) expandGNU(s *sectionHeader, raw []byte) ([]byte, error) {
 	out, err := buf.ExpandGNU(raw, MaxSection)
+	return out, f.badExpansion(s, s.size, err)
+}
+
+// expandZstd expands into memory of the stated size: the decoder keeps no window
+// of its own.
+func expandZstd(raw []byte, size uint64) ([]byte, error) {
+	if err := buf.CheckExpansion(len(raw), size, MaxSection); err != nil {
+		return nil, err
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(max(size, 1)))
 	if err != nil {
-		return nil, f.bad("section "+s.name, s.off, s.size, err.Error())
+		return nil, err
+	}
+	defer z.Close()
+	out, err := z.DecodeAll(raw, make([]byte, 0, size))
+	if err == nil && uint64(len(out)) != size {
+		err = fmt.Errorf("expands to %d bytes, %d are stated", len(out), size)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
 
-func (f *File) inflate(s *sectionHeader, raw []byte, size uint64) ([]byte, error) {
-	z, err := zlib.NewReader(bytes.NewReader(raw))
-	if err != nil {
-		return nil, f.bad("section "+s.name, s.off, size, err.Error())
+// badExpansion is the *FormatError of a section that cannot be expanded; its
+// Err tells a section that is too large from one that is damaged.
+func (f *File) badExpansion(s *sectionHeader, size uint64, err error) error {
+	if err == nil {
+		return nil
 	}
-	defer z.Close()
-	return f.readExactly(s, z, size)
-}
-
-func (f *File) unzstd(s *sectionHeader, raw []byte, size uint64) ([]byte, error) {
-	z, err := zstd.NewReader(bytes.NewReader(raw), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(MaxSection), zstd.WithDecoderMaxWindow(128<<20))
-	if err != nil {
-		return nil, f.bad("section "+s.name, s.off, size, err.Error())
-	}
-	defer z.Close()
-	return f.readExactly(s, z, size)
-}
-
-func (f *File) readExactly(s *sectionHeader, z io.Reader, size uint64) ([]byte, error) {
-	out, err := buf.ReadExactly(z, size, MaxSection)
-	if err != nil {
-		return nil, f.bad("section "+s.name, s.off, size, err.Error())
-	}
-	return out, nil
+	e := f.bad("section "+s.name, s.off, size, err.Error())
+	e.Err = err
+	return e
 }

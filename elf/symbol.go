@@ -30,23 +30,31 @@ const (
 
 // Symbols yields the entries of .symtab, or of .dynsym if dyn. Without section
 // headers .dynsym is found by PT_DYNAMIC. A damaged table yields what of it
-// lies inside the image.
+// lies inside the image. Names may share their bytes, so that a small image could
+// name more than memory holds: when they have used up the room of nameRoom the
+// symbols that follow have none.
 func (f *File) Symbols(dyn bool) iter.Seq[Symbol] {
 	table, names := f.symbolTable(dyn)
 	return func(yield func(Symbol) bool) {
+		room := nameRoom(names)
 		r := buf.At(table, 0)
 		for r.Len() >= symbolSize {
 			nameAt, info := r.U32(), r.U8()
 			r.Skip(1)
 			s := Symbol{Section: r.U16(), Type: info & 15, Bind: info >> 4}
 			s.Value, s.Size = r.U64(), r.U64()
-			s.Name = cstring(names, uint64(nameAt))
+			s.Name = cstring(names, uint64(nameAt), min(room, maxName))
+			room -= len(s.Name)
 			if !yield(s) {
 				return
 			}
 		}
 	}
 }
+
+// nameRoom is how many bytes the symbols' names may have together. Linkers let
+// names share their ends: real tables name up to twice what they hold.
+func nameRoom(names []byte) int { return 8*len(names) + 1<<16 }
 
 func (f *File) symbolTable(dyn bool) (table, names []byte) {
 	want := uint32(shtSymtab)
@@ -170,7 +178,7 @@ func gnuHashCount(b []byte) uint64 {
 		return first
 	}
 	r.Skip((last - first) * 4)
-	for r.Len() >= 4 {
+	for r.Len() >= 4 { // a failed reader is empty
 		last++
 		if r.U32()&1 != 0 {
 			break

@@ -10,8 +10,13 @@ type Export struct {
 
 const exportHead = 40
 
+// maxExportText bounds the bytes of all names together, which may share theirs.
+// The largest DLLs have a few MiB.
+const maxExportText = 1 << 24
+
 // Exports returns the exported names in the order of the name table, which is
-// sorted by name. It allocates: not for the time a thread is suspended.
+// sorted by name. What was read before damage comes with the error, a
+// *FormatError. It allocates: not for the time a thread is suspended.
 func (f *File) Exports() ([]Export, error) {
 	d := f.dirs[dirExport]
 	if d.size == 0 {
@@ -30,6 +35,7 @@ func (f *File) Exports() ([]Export, error) {
 		return nil, &FormatError{f.name, "export tables", uint64(d.rva), uint64(n), Outside}
 	}
 	out := make([]Export, 0, n)
+	room := maxExportText
 	for i := 0; i < int(n); i++ {
 		at := uint32(u16(ordinals[2*i:]))
 		if at >= functions {
@@ -41,6 +47,9 @@ func (f *File) Exports() ([]Export, error) {
 		}
 		e.Ordinal = base + at
 		out = append(out, e)
+		if room -= len(e.Name) + len(e.Forward); room < 0 {
+			return out, &FormatError{f.name, "export names", uint64(d.rva), uint64(n), TooLarge}
+		}
 	}
 	return out, nil
 }

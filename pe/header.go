@@ -168,13 +168,16 @@ func (f *File) sectionName(b []byte) string {
 		return name
 	}
 	if off, err := strconv.ParseUint(name[1:], 10, 32); err == nil && off < uint64(len(f.strings)) {
-		return cString(f.strings[off:][:min(uint64(len(f.strings))-off, maxName)])
+		return cString(f.strings[off:][:min(uint64(len(f.strings))-off, maxSectionName)])
 	}
 	return name
 }
 
 // maxName bounds names read from an image, bytes.
 const maxName = 4096
+
+// maxSectionName bounds long names of sections, which may share their bytes.
+const maxSectionName = 256
 
 // cString is b up to its first NUL.
 func cString(b []byte) string {

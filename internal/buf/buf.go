@@ -3,8 +3,10 @@
 //
 // Strategy: after a failure every read answers zero and the position stays, so
 // that a parser checks once at the end of a record and reports the offset at
-// which the bytes ran out. The reader is a plain value, allocates nothing and
-// may be used on hot paths. It has no method that allocates by a size it read.
+// which the bytes ran out. A failed reader is empty: what it had left is cut
+// off, so that a loop over what is left ends even where nobody asks whether the
+// last read succeeded. The reader is a plain value, allocates nothing and may be
+// used on hot paths. It has no method that allocates by a size it read.
 //
 // Sources: DWARF 5 section 7.6 (LEB128).
 package buf
@@ -32,8 +34,8 @@ func (f Fault) String() string {
 	return "fault?"
 }
 
-// Reader reads little-endian values from Data. The zero value is at the end of
-// nothing.
+// Reader reads little-endian values from Data, which a failure cuts off at the
+// position of what failed. The zero value is at the end of nothing.
 type Reader struct {
 	Data  []byte
 	pos   int
@@ -52,7 +54,7 @@ func At(data []byte, pos uint64) Reader {
 // Pos is the offset in Data of the next byte, or of the value that failed.
 func (r *Reader) Pos() int { return r.pos }
 
-// Len is the number of bytes left.
+// Len is the number of bytes left, 0 after a failure.
 func (r *Reader) Len() int { return len(r.Data) - r.pos }
 
 // Fault is the first failure, FaultNone while there is none.
@@ -64,13 +66,13 @@ func (r *Reader) OK() bool { return r.fault == FaultNone }
 // Fail makes the reader fail with f unless it has failed already.
 func (r *Reader) Fail(f Fault) {
 	if r.fault == FaultNone {
-		r.fault = f
+		r.fault, r.Data = f, r.Data[:r.pos]
 	}
 }
 
 // take steps over n bytes and returns where they start, or -1.
 func (r *Reader) take(n int) int {
-	if r.fault != FaultNone || n < 0 || n > len(r.Data)-r.pos {
+	if n < 0 || n > len(r.Data)-r.pos {
 		r.Fail(FaultShort)
 		return -1
 	}
@@ -81,7 +83,7 @@ func (r *Reader) take(n int) int {
 
 // U8 reads one byte.
 func (r *Reader) U8() uint8 {
-	if r.fault != FaultNone || r.pos >= len(r.Data) {
+	if r.pos >= len(r.Data) {
 		r.Fail(FaultShort)
 		return 0
 	}
@@ -133,12 +135,11 @@ func (r *Reader) Bytes(n uint64) []byte {
 // Skip steps over n bytes.
 func (r *Reader) Skip(n uint64) { r.Bytes(n) }
 
-// CString returns the bytes up to the next NUL and steps over both.
-func (r *Reader) CString() []byte {
-	if r.fault != FaultNone {
-		return nil
-	}
-	for i := r.pos; i < len(r.Data); i++ {
+// CString returns the at most limit bytes up to the next NUL and steps over
+// both. A longer string is a failure, so that many records cannot make a reader
+// look through the same megabytes again and again.
+func (r *Reader) CString(limit int) []byte {
+	for i := r.pos; i < len(r.Data) && i-r.pos <= limit; i++ {
 		if r.Data[i] == 0 {
 			s := r.Data[r.pos:i:i]
 			r.pos = i + 1
@@ -155,7 +156,7 @@ const maxLEB = 10
 
 // ULEB reads an unsigned LEB128 number.
 func (r *Reader) ULEB() uint64 {
-	if r.fault == FaultNone && r.pos < len(r.Data) && r.Data[r.pos] < 0x80 {
+	if r.pos < len(r.Data) && r.Data[r.pos] < 0x80 {
 		v := r.Data[r.pos]
 		r.pos++
 		return uint64(v)

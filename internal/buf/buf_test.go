@@ -1,6 +1,7 @@
 package buf
 
 import (
+	"bytes"
 	"math"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestEveryReadAtTheEnd(t *testing.T) {
 	for name, read := range map[string]func(*Reader){
 		"U8": func(r *Reader) { r.U8() }, "U16": func(r *Reader) { r.U16() }, "U32": func(r *Reader) { r.U32() }, "U64": func(r *Reader) { r.U64() },
 		"ULEB": func(r *Reader) { r.ULEB() }, "SLEB": func(r *Reader) { r.SLEB() }, "Bytes": func(r *Reader) { r.Bytes(1) },
-		"Skip": func(r *Reader) { r.Skip(math.MaxUint64) }, "CString": func(r *Reader) { r.CString() },
+		"Skip": func(r *Reader) { r.Skip(math.MaxUint64) }, "CString": func(r *Reader) { r.CString(9) },
 	} {
 		r := At(nil, 0)
 		if read(&r); r.OK() {
@@ -65,10 +66,41 @@ func TestLEB(t *testing.T) {
 
 func TestCString(t *testing.T) {
 	r := At([]byte("zR\x00x"), 0)
-	if s := r.CString(); string(s) != "zR" || r.Pos() != 3 {
+	if s := r.CString(2); string(s) != "zR" || r.Pos() != 3 {
 		t.Errorf("%q at %d", s, r.Pos())
 	}
-	if s := r.CString(); s != nil || r.OK() {
+	if s := r.CString(2); s != nil || r.OK() {
 		t.Errorf("unterminated: %q", s)
+	}
+}
+
+func TestCStringLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit int
+		ok    bool
+	}{{3, true}, {2, false}, {0, false}} {
+		r := At([]byte("abc\x00"), 0)
+		if s := r.CString(c.limit); (string(s) == "abc") != c.ok || r.OK() != c.ok {
+			t.Errorf("limit %d: %q, %v", c.limit, s, r.Fault())
+		}
+	}
+}
+
+// TestFailedIsEmpty: a loop over what is left of a reader ends, whatever failed
+// in it and whether or not anybody looks.
+func TestFailedIsEmpty(t *testing.T) {
+	long := bytes.Repeat([]byte{0x80}, 64)
+	for name, fail := range map[string]func(*Reader){
+		"Skip": func(r *Reader) { r.Skip(65) }, "Bytes": func(r *Reader) { r.Bytes(math.MaxUint64) }, "ULEB": func(r *Reader) { r.ULEB() },
+		"SLEB": func(r *Reader) { r.SLEB() }, "CString": func(r *Reader) { r.CString(8) }, "Fail": func(r *Reader) { r.Fail(FaultShort) },
+	} {
+		r := At(long, 3)
+		fail(&r)
+		if r.OK() || r.Len() != 0 || r.Pos() != 3 {
+			t.Errorf("%s: %v, %d bytes left at %d", name, r.Fault(), r.Len(), r.Pos())
+		}
+		if r.U8() != 0 || r.U64() != 0 || r.ULEB() != 0 || r.SLEB() != 0 || r.Bytes(1) != nil || r.CString(1) != nil || r.Pos() != 3 {
+			t.Errorf("%s: a failed reader went on", name)
+		}
 	}
 }

@@ -1,0 +1,131 @@
+package elf
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
+)
+
+// allocated counts the bytes that fn allocates, freed ones included.
+func allocated(fn func()) uint64 {
+	before, after := runtime.MemStats{}, runtime.MemStats{}
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestBombs: what an image takes is in proportion to what it has, whatever its
+// compressed sections and shared names claim. Memory is counted.
+func TestBombs(t *testing.T) {
+	zeros := make([]byte, 64<<20)
+	n := uint64(len(zeros))
+	z, zs := zlibBytes(t, zeros), zstdBytes(t, zeros)
+	for _, c := range []struct {
+		name, section string
+		flags         uint64
+		body          []byte
+	}{
+		{"zlib", ".debug_frame", shfCompressed, chdr(compressZlib, n, z)},
+		{"zlib, the size a lie", ".debug_frame", shfCompressed, chdr(compressZlib, 1<<16, z)},
+		{"zstd", ".debug_frame", shfCompressed, chdr(compressZstd, n, zs)},
+		{"zstd, the size a lie", ".debug_frame", shfCompressed, chdr(compressZstd, 1<<16, zs)},
+		{"gnu", ".zdebug_frame", 0, append(binary.BigEndian.AppendUint64([]byte("ZLIB"), n), z...)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var im image
+			im.section(sectionHeader{name: c.section, typ: 1, flags: c.flags}, c.body)
+			data := im.bytes()
+			var s CFISections
+			took := allocated(func() { s = mustNew(t, data).CFISections() })
+			if limit := uint64(buf.MaxRatio*len(data) + 1<<20); took > limit {
+				t.Errorf("%d bytes were allocated for %d", took, len(data))
+			}
+			if len(s.DebugFrame) != 0 || s.Err == nil {
+				t.Errorf("%d bytes, %v", len(s.DebugFrame), s.Err)
+			}
+			if large := !strings.Contains(c.name, "lie"); errors.Is(s.Err, buf.ErrTooLarge) != large {
+				t.Errorf("too large %v: %v", large, s.Err)
+			}
+		})
+	}
+}
+
+// TestSharedNames: symbols and sections that all have one long name.
+func TestSharedNames(t *testing.T) {
+	const count = 4000
+	var im image
+	le := binary.LittleEndian
+	table := make([]byte, count*symbolSize)
+	for i := range count {
+		le.PutUint32(table[i*symbolSize:], 1)
+	}
+	im.section(sectionHeader{name: ".symtab", typ: shtSymtab, link: 2}, table)
+	names := append(make([]byte, 1), strings.Repeat("n", maxName)...)
+	im.section(sectionHeader{name: ".strtab", typ: 3}, names)
+	for range count {
+		im.section(sectionHeader{name: "s", typ: 1}, nil)
+	}
+	data := im.bytes()
+	shoff := le.Uint64(data[40:])
+	strtab := le.Uint64(data[shoff+2*64+24:])
+	last := shoff + 64*uint64(le.Uint16(data[62:]))
+	le.PutUint64(data[last+24:], strtab) // the names of sections are those of symbols
+	le.PutUint64(data[last+32:], uint64(len(names)))
+	got, text := 0, 0
+	took := allocated(func() {
+		for s := range mustNew(t, data).Symbols(false) {
+			got++
+			text += len(s.Name)
+		}
+	})
+	if got != count || text < len(names) {
+		t.Errorf("%d symbols, names of %d bytes", got, text)
+	}
+	if limit := uint64(16 * len(data)); took > limit {
+		t.Errorf("%d bytes were allocated for %d", took, len(data))
+	}
+}
+
+// gnuHash is a DT_GNU_HASH table.
+func gnuHash(buckets []uint32, first, bloom uint32, chain ...uint32) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, uint32(len(buckets)))
+	b = le.AppendUint32(b, first)
+	b = le.AppendUint32(b, bloom)
+	b = le.AppendUint32(b, 6)
+	b = append(b, make([]byte, 8*bloom)...)
+	for _, v := range append(buckets, chain...) {
+		b = le.AppendUint32(b, v)
+	}
+	return b
+}
+
+// TestGNUHashCount: of damaged tables too, each in the time its bytes take.
+func TestGNUHashCount(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want uint64
+	}{
+		{"a chain of two", gnuHash([]uint32{3}, 3, 1, 2, 1), 5},
+		{"two buckets", gnuHash([]uint32{3, 4}, 3, 1, 3, 8, 1), 6},
+		{"no symbols", gnuHash([]uint32{0}, 7, 1), 7},
+		{"a chain without end", gnuHash([]uint32{3}, 3, 1, 2, 2), 5},
+		{"a bucket far outside", gnuHash([]uint32{0x7fffffff}, 1, 1, 2, 2, 2), 0x7fffffff},
+		{"a bucket just outside", gnuHash([]uint32{4}, 1, 1, 2, 2), 4},
+		{"buckets that are not there", gnuHash([]uint32{1}, 1, 1)[:16], 1},
+		{"a filter that is not there", gnuHash([]uint32{1}, 1, 1<<20)[:40], 1},
+		{"nothing", nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := gnuHashCount(c.b); got != c.want {
+				t.Errorf("%d symbols, want %d", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,34 @@
+package pe
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// TestExportsWithoutEnd: names that share their bytes are not all kept.
+func TestExportsWithoutEnd(t *testing.T) {
+	const n, rva = 20000, 0x2000
+	b := make([]byte, exportHead+4*n+2*n)
+	put32(b, 20, 1) // functions
+	put32(b, 24, n) // names
+	put32(b, 28, rva)
+	put32(b, 32, rva+exportHead)
+	put32(b, 36, rva+exportHead+4*n)
+	name := uint32(rva + len(b))
+	for i := range n {
+		binary.LittleEndian.PutUint32(b[exportHead+4*i:], name)
+	}
+	for range maxName - 1 {
+		b = append(b, 'x')
+	}
+	im := testImage{machine: MachineAMD64, sections: []testSection{{name: ".edata", rva: rva, data: append(b, 0)}}, dirs: map[int][2]uint32{dirExport: {rva, exportHead}}}
+	f, err := New(im.file(), "exports")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Exports()
+	fe, ok := err.(*FormatError)
+	if !ok || fe.Reason != TooLarge || len(got) < maxExportText/maxName || len(got) > maxExportText/maxName+2 {
+		t.Errorf("%d names, %v", len(got), err)
+	}
+}
