@@ -1,105 +1,106 @@
-// Package arch holds the test of the project's import edges.
+// Package arch holds the test of the project's import edges: for each file that
+// is built on any platform, with C or without, in tests or not.
+//
+// Glossary. A *room* is a package, with what it may import. An *edge* is an
+// import that stands in a file. The test *kit* is what only tests use; *tools*
+// are what only builders run.
+//
+// Strategy. go/build reads each folder once for each platform, so that a file
+// for Windows is seen on Linux; nothing is compiled. The list of rooms goes from
+// the bottom up, and is checked itself. Each rule has a case in which a file that
+// breaks it is put into the tree, by name and text, and must be found.
 package arch
 
 import (
-	"encoding/json"
-	"io"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 )
 
-const self = "github.com/seedwalk/seedwalk/"
-
-// allowed lists what each package may import of the project, beyond the
-// standard library. Data flows one way; a package that is not named here may
-// import anything of the project but cmd.
-var allowed = map[string][]string{
-	"internal/buf": {},
-	"memory":       {},
-	"context":      {},
-	"unwind":       {},
-	"pe":           {"internal/buf"},
-	"elf":          {"internal/buf"},
-	"cfi":          {"internal/buf", "memory"},
-	"module":       {"elf", "cfi", "pe"},
-	"unwind/amd64": {"unwind", "context", "memory", "module", "cfi", "pe", "elf"},
-	"unwind/arm64": {"unwind", "context", "memory", "module", "cfi", "pe", "elf"},
-	"clr":          {"context", "memory"},
-	"clr/stubs":    {"pe"},
-	"clr/contract": {"clr", "elf", "pe", "module", "context", "memory", "unwind", "unwind/amd64", "internal/buf"},
-	"seed":         {"context", "memory", "unwind", "unwind/amd64", "unwind/arm64"},
-	"snapshot":     {"clr", "memory", "seed", "unwind", "unwind/amd64", "unwind/arm64"},
-	"merge":        {"cfi", "pe", "clr", "context", "memory", "module", "seed", "unwind", "unwind/amd64", "unwind/arm64"},
-	"wire":         {"unwind"},
-	"export":       {},
-	"symbol":       {"elf", "pe", "cfi", "module"},
-}
-
-// cgo may stand in these folders only.
-var cgo = []string{"capi", "profiler", "bench"}
-
-// hotPath must not depend, however far, on what allocates or prints.
-var hotPath = []string{"memory", "context", "unwind", "unwind/amd64", "unwind/arm64", "seed", "snapshot"}
-
-var forbiddenBelow = []string{"golang.org/x/arch", "github.com/go-delve/delve", "github.com/google/go-cmp", "net", "os/exec", "os/signal"}
-
-type pkg struct {
-	ImportPath string
-	Imports    []string
-	Deps       []string
-	CgoFiles   []string
-}
-
-func list(t *testing.T) []pkg {
+func load(t *testing.T) (*tree, []Package) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,CgoFiles", self+"...").Output()
+	tr := &tree{root: "../.."}
+	all, err := tr.all()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
 	}
-	var all []pkg
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p pkg
-		if err := d.Decode(&p); err == io.EOF {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, p)
-	}
+	return tr, all
 }
 
 func TestImportEdges(t *testing.T) {
-	seen := 0
-	for _, p := range list(t) {
-		name := strings.TrimPrefix(p.ImportPath, self)
-		may, listed := allowed[name]
-		for _, i := range p.Imports {
-			dep, ours := strings.CutPrefix(i, self)
-			switch {
-			case !ours:
-			case strings.HasPrefix(dep, "cmd/"):
-				t.Errorf("%s imports %s: nothing may import a command", name, dep)
-			case listed && !slices.Contains(may, dep):
-				t.Errorf("%s imports %s, which is not below it", name, dep)
-			}
-		}
-		if listed {
-			seen++
-		}
-		if top, _, _ := strings.Cut(name, "/"); len(p.CgoFiles) > 0 && !slices.Contains(cgo, top) {
-			t.Errorf("%s uses cgo: only %v may", name, cgo)
-		}
-		if slices.Contains(hotPath, name) {
-			for _, d := range p.Deps {
-				if slices.ContainsFunc(forbiddenBelow, func(f string) bool { return d == f || strings.HasPrefix(d, f+"/") }) {
-					t.Errorf("%s depends on %s, which has no place below the hot path", name, d)
-				}
-			}
+	_, all := load(t)
+	edges := 0
+	for _, p := range all {
+		edges += len(p.Edges)
+	}
+	t.Logf("%d packages, %d imports in files, %d platforms", len(all), edges, len(platforms()))
+	for _, v := range append(order(rooms), check(all, rooms)...) {
+		t.Error(v)
+	}
+	for debt := range debts {
+		if !slices.ContainsFunc(all, func(p Package) bool { return p.owes(debt) }) {
+			t.Errorf("%q is no debt any more: delete it", debt)
 		}
 	}
-	if seen < len(allowed)-2 {
-		t.Errorf("only %d of the %d listed packages exist: is the list out of date?", seen, len(allowed))
+	for _, r := range rooms {
+		there := slices.ContainsFunc(all, func(p Package) bool { return p.Name == r.Name })
+		if !there && !slices.Contains(coming, r.Name) {
+			t.Errorf("%s is listed and is not there", r.Name)
+		}
+	}
+}
+
+// owes reports whether the package has the edge of a debt.
+func (p *Package) owes(debt string) bool {
+	return slices.ContainsFunc(p.Edges, func(e Edge) bool { return !e.Test && p.Name+" imports "+e.To == debt })
+}
+
+// TestInjectedEdges puts files into the tree that break a rule each.
+func TestInjectedEdges(t *testing.T) {
+	tr, all := load(t)
+	was := map[string]bool{}
+	for _, v := range check(all, rooms) {
+		was[v.String()] = true
+	}
+	for _, c := range injected {
+		t.Run(c.name, func(t *testing.T) {
+			with := *tr
+			with.extra = map[string]string{c.file: c.text}
+			p, err := with.pkg(folder(c.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := slices.Clone(all)
+			if i := slices.IndexFunc(changed, func(q Package) bool { return q.Name == p.Name }); i >= 0 {
+				changed[i] = p
+			} else {
+				changed = append(changed, p)
+			}
+			var got []Violation
+			for _, v := range check(changed, rooms) {
+				if !was[v.String()] {
+					got = append(got, v)
+				}
+			}
+			if !slices.ContainsFunc(got, func(v Violation) bool { return v.Rule == c.rule }) {
+				t.Fatalf("%s with\n%s\nbreaks %q, found: %v", c.file, c.text, c.rule, got)
+			}
+			for _, v := range got {
+				t.Log(v)
+			}
+		})
+	}
+}
+
+// TestListOfRooms breaks the list itself.
+func TestListOfRooms(t *testing.T) {
+	for name, list := range map[string][]room{
+		"upwards":    {{Name: "seed", May: []string{"merge"}}, {Name: "merge"}},
+		"not listed": {{Name: "seed", May: []string{"sead"}}},
+		"twice":      {{Name: "seed"}, {Name: "seed"}},
+		"itself":     {{Name: "seed", May: []string{"seed"}}},
+	} {
+		if len(order(list)) != 1 {
+			t.Errorf("%s: found %v", name, order(list))
+		}
 	}
 }

@@ -1,0 +1,48 @@
+package arch
+
+import "path"
+
+// injected are files that must not be.
+var injected = []struct {
+	name, file, text, rule string
+}{
+	{"an image writer reads", "sim/image/x.go", imports("image", "cfi"), "assemblers"},
+	{"upwards for Windows only", "seed/x_windows.go", imports("seed", "record"), "downwards"},
+	{"upwards", "live/x.go", imports("live", "record"), "downwards"},
+	{"upwards for ARM64 only", "unwind/x_arm64.go", imports("unwind", "merge"), "downwards"},
+	{"upwards behind a constraint", "module/x.go", "//go:build windows && arm64\n\n" + imports("module", "unwind"), "downwards"},
+	{"upwards with C only", "profiler/x.go", "//go:build cgo\n\n" + imports("main", "record"), "downwards"},
+	{"upwards without C only", "profiler/x.go", "//go:build !cgo\n\n" + imports("main", "record"), "downwards"},
+	{"upwards behind a tag", "clr/x.go", "//go:build oracle\n\n" + imports("clr", "live"), "downwards"},
+	{"upwards in a test", "pe/x_test.go", imports("pe", "unwind/amd64"), "downwards"},
+	{"upwards in a test from outside", "unwind/amd64/x_test.go", imports("amd64_test", "record"), "downwards"},
+	{"a table knows unwinding", "cfi/x.go", imports("cfi", "unwind"), "downwards"},
+	{"unwinding knows the CLR", "unwind/arm64/x.go", imports("arm64", "clr"), "downwards"},
+	{"the CLR knows the system", "clr/contract/x.go", imports("contract", "live"), "downwards"},
+	{"one architecture knows the other", "unwind/amd64/x.go", imports("amd64", "unwind/arm64"), "downwards"},
+	{"one format knows the other", "pe/x.go", imports("pe", "elf"), "downwards"},
+	{"the PE assembler reads", "internal/testkit/peasm/x.go", imports("peasm", "pe"), "assemblers"},
+	{"the ELF assembler reads", "internal/testkit/elfasm/x.go", imports("elfasm", "internal/buf"), "assemblers"},
+	{"an image writer reads on ARM64", "sim/image/x_arm64.go", imports("image", "pe"), "assemblers"},
+	{"the product uses the kit", "module/x.go", imports("module", "internal/testkit/peasm"), "kit"},
+	{"the product uses what judges it", "record/x.go", imports("record", "fuzz"), "kit"},
+	{"replay uses what is measured", "replay/x.go", imports("replay", "bench/peer"), "kit"},
+	{"a command is imported", "record/x.go", imports("record", "cmd/seedwalk"), "commands"},
+	{"a command that is no cmd is imported", "internal/testkit/bundle/x.go", imports("bundle", "internal/tools/mutate"), "commands"},
+	{"a test imports a command", "record/x_test.go", imports("record", "cmd/seedwalk"), "commands"},
+	{"C in Go", "merge/x.go", "package merge\n\nimport \"C\"\n", "cgo"},
+	{"C in Go for Windows", "live/x_windows.go", "package live\n\nimport \"C\"\n", "cgo"},
+	{"a comparer in the product", "export/x.go", other("export", "github.com/google/go-cmp/cmp"), "tests only"},
+	{"an oracle in the product", "cfi/x.go", other("cfi", "github.com/go-delve/delve/pkg/dwarf/regnum"), "tests only"},
+	{"the hot path starts programs", "unwind/amd64/x_windows.go", other("amd64", "os/exec"), "hot path"},
+	{"the net below the hot path", "module/x.go", other("module", "net/http"), "hot path"},
+	{"a disassembler below the hot path", "memory/x.go", other("memory", "golang.org/x/arch/x86/x86asm"), "hot path"},
+	{"a package that is not listed", "internal/new/x.go", "package fresh\n", "listed"},
+	{"a file that nobody builds", "pe/x.go", "//go:build plan9\n\npackage pe\n", "dead"},
+}
+
+func imports(pkg, to string) string { return other(pkg, self+"/"+to) }
+
+func other(pkg, to string) string { return "package " + pkg + "\n\nimport _ \"" + to + "\"\n" }
+
+func folder(file string) string { return path.Dir(file) }
