@@ -2,41 +2,172 @@ package clr
 
 import "strings"
 
-// ReadableName turns the metadata name of a method, Namespace.Outer+Inner.M,
-// into what its author wrote: nested types with a dot, generic arity as
-// <T1,T2>, lambdas, local functions and state machines under the method they
-// stand in.
+// Marks behind the name of a state machine's MoveNext, for callers who have looked
+// what its class implements: the name alone does not tell one from the other.
+const (
+	AsyncMark    = " (async)"
+	IteratorMark = " (iterator)"
+)
+
+// ReadableName turns the metadata name of a method, Namespace.Outer+Inner::M, into
+// what its author wrote: nested types with a dot, generic arity as <T1,T2>, explicit
+// implementations without the interface's namespace, and lambdas, local functions and
+// state machines as the method they stand in.
+//
+//	Web+<>c__DisplayClass0_0::<Main>b__5                           Web.Main (lambda 5)
+//	Http+<<Fire>g__Events|242_0>d::MoveNext (async)                Http.Fire.Events (async)
+//	Conn`1::System.Threading.IThreadPoolWorkItem.Execute           Conn<T>.IThreadPoolWorkItem.Execute
+//
+// The number of a lambda, counted from 0 within its method and left out if 0, keeps
+// the lambdas of one method apart. A single dot may stand for "::"; an explicit
+// implementation is then recognised in generic types only.
 //
 // Source: the naming of compiler-generated members, dotnet/roslyn
-// src/Compilers/CSharp/Portable/Symbols/Synthesized/GeneratedNames.cs.
+// src/Compilers/CSharp/Portable/Symbols/Synthesized/GeneratedNameConstants.cs and
+// GeneratedNames.cs; mono/mono mcs/mcs/anonymous.cs for mcs.
 func ReadableName(name string) string {
-	parts := strings.Split(name, "+")
-	last := len(parts) - 1
-	typ, method := cutMethod(parts[last])
-	parts[last] = typ
+	name, mark := cutMark(name)
+	typ, method := cutMethod(name)
 	var out []string
-	for _, p := range parts {
+	var in enclosing
+	for _, p := range strings.Split(typ, "+") {
+		in = enclosingMethod(p)
 		switch {
-		case isStateMachine(p):
-			out = append(out, between(p))
-		case strings.HasPrefix(p, "<") && strings.Contains(p, ">c"): // closure classes
-		case p != "":
-			out = append(out, generic(p))
+		case in.machine:
+			out = append(out, in.text)
+		case !in.ok && p != "":
+			out = append(out, typeName(p))
 		}
 	}
-	return strings.Join(append(out, member(method)), ".")
+	if in.machine && method == "MoveNext" && mark != "" {
+		return strings.Join(out, ".") + note(strings.TrimSpace(mark+" "+in.note))
+	}
+	if in.machine && in.note != "" {
+		out[len(out)-1] += note(in.note)
+	}
+	text, what := member(method)
+	if text == "" && in.ok {
+		text = in.text // mcs names the method in the class and not in the lambda
+	}
+	if text != "" {
+		out = append(out, text)
+	}
+	return strings.Join(out, ".") + note(what)
 }
 
-// isStateMachine knows the classes of async methods and iterators: Roslyn's
-// <M>d__0, and mcs's <M>c__async0 and <M>c__Iterator0.
-func isStateMachine(p string) bool {
-	_, rest, ok := strings.Cut(p, ">")
-	return ok && strings.HasPrefix(p, "<") && (strings.HasPrefix(rest, "d__") || strings.HasPrefix(rest, "c__async") || strings.HasPrefix(rest, "c__Iterator"))
+// note sets words in one pair of parentheses behind a name.
+func note(words string) string {
+	words = strings.NewReplacer("(", "", ")", "").Replace(words)
+	if words == "" {
+		return ""
+	}
+	return " (" + words + ")"
 }
 
-// cutMethod splits Type.Method at the dot before the method's name. A name in
-// angle brackets may hold dots, and .ctor begins with one.
+func cutMark(name string) (rest, mark string) {
+	for _, m := range []string{AsyncMark, IteratorMark} {
+		if rest, ok := strings.CutSuffix(name, m); ok {
+			return rest, strings.TrimSpace(m)
+		}
+	}
+	return name, ""
+}
+
+// enclosing is the method whose lambda or body a compiler-generated class holds.
+type enclosing struct {
+	text, note string
+	machine    bool // a state machine: the class is the method
+	ok         bool
+}
+
+// machines are what follows <M> in the names of state machines: Roslyn's <M>d__0 and,
+// of lambdas and local functions, <M>d; mcs's <M>c__async0 and <M>c__Iterator0.
+var machines = []string{"d__", "c__async", "c__Iterator"}
+
+func enclosingMethod(class string) (e enclosing) {
+	inner, rest, ok := cutAngles(class)
+	if !ok {
+		return e
+	}
+	e.ok = strings.HasPrefix(rest, "c") // closures: <>c, <>c__DisplayClass0_0, mcs's <M>c__AnonStorey0
+	e.machine = rest == "d" || strings.HasPrefix(rest, "d`")
+	for _, m := range machines {
+		e.machine = e.machine || strings.HasPrefix(rest, m)
+	}
+	if e.ok = e.ok || e.machine; e.ok {
+		e.text, e.note = member(strings.ReplaceAll(inner, "-", ".")) // a class name has dashes for dots
+	}
+	return e
+}
+
+// typeName writes a type as its author did: without the hash of a file-local type,
+// <File>FHASH__Type, without what sets <>f__AnonymousType0`2 and <>z__ReadOnlyArray`1
+// apart, and with the arity as people write it.
+func typeName(p string) string {
+	at := max(0, strings.IndexByte(p, '<'))
+	if inner, rest, ok := cutAngles(p[at:]); ok && rest != "" {
+		if _, local, ok := strings.Cut(rest, "__"); ok && (inner == "" || rest[0] == 'F') {
+			p = p[:at] + local
+		}
+	}
+	return generic(p)
+}
+
+// cutAngles splits <inner>rest at the bracket that closes the first.
+func cutAngles(s string) (inner, rest string, ok bool) {
+	if !strings.HasPrefix(s, "<") {
+		return "", s, false
+	}
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '<':
+			depth++
+		case '>':
+			if depth--; depth == 0 {
+				return s[1:i], s[i+1:], true
+			}
+		}
+	}
+	return "", s, false
+}
+
+// cutMethod splits a name into type and method.
 func cutMethod(s string) (typ, method string) {
+	if typ, method, ok := strings.Cut(s, "::"); ok {
+		return typ, method
+	}
+	if at := afterArity(s); at > 0 {
+		return s[:at], s[at+1:]
+	}
+	at := lastDot(s)
+	if at < 0 {
+		return "", s
+	}
+	return s[:at], s[at+1:]
+}
+
+// afterArity finds the dot behind the arity of the innermost type; -1 if it is not
+// generic, or if what follows is a bracketed name that may hold dots.
+func afterArity(s string) int {
+	last := strings.LastIndexByte(s, '+') + 1
+	tick := strings.IndexByte(s[last:], '`')
+	if tick < 0 {
+		return -1
+	}
+	at := last + tick + 1
+	for at < len(s) && s[at] >= '0' && s[at] <= '9' {
+		at++
+	}
+	if at+1 < len(s) && s[at] == '.' {
+		return at
+	}
+	return -1
+}
+
+// lastDot finds the dot before the last part of a name: none within brackets, and of
+// two the first, since .ctor begins with one. -1 if there is none.
+func lastDot(s string) int {
 	depth := 0
 	for i := len(s) - 1; i > 0; i-- {
 		switch s[i] {
@@ -51,36 +182,68 @@ func cutMethod(s string) (typ, method string) {
 			if s[i-1] == '.' {
 				i--
 			}
-			return s[:i], s[i+1:]
+			return i
 		}
 	}
-	return "", s
+	return -1
 }
 
-// member renders the method part: <Main>b__0_1 is a lambda of Main, and
-// <Main>g__Local|0_1 its local function Local.
-func member(m string) string {
-	if !strings.HasPrefix(m, "<") {
-		return m
-	}
-	_, rest, ok := strings.Cut(m, ">")
+// member renders a method's own name, and in a few words what it is if the compiler
+// made it: <Main>b__0_1 is a lambda of Main, <Main>g__Local|0_1 its local function
+// Local, <Main>$ the top-level statements, <Main> what calls an async Main, <>n__0
+// what calls a base method for a lambda.
+func member(m string) (text, what string) {
+	inner, rest, ok := cutAngles(m)
 	if !ok {
-		return m
+		return explicit(m), ""
 	}
 	switch {
+	case rest == "$":
+		return member(inner)
+	case rest == "" && inner == "Main":
+		return inner, "entry point"
+	case inner == "" && strings.HasPrefix(rest, "n__"):
+		return "", "base call"
 	case strings.HasPrefix(rest, "b__"), strings.HasPrefix(rest, "m__"): // Roslyn's, mcs's
-		return between(m) + ".lambda_" + rest[len("b__"):]
+		text, _ = member(inner)
+		return text, strings.TrimSpace("lambda " + ordinal(rest[len("b__"):]))
 	case strings.HasPrefix(rest, "g__"):
 		local, _, _ := strings.Cut(rest[len("g__"):], "|")
-		return between(m) + "." + local
+		text, _ = member(inner)
+		return text + "." + local, ""
 	}
-	return m
+	return m, ""
 }
 
-// between returns what stands in the angle brackets at the start of s.
-func between(s string) string {
-	inner, _, _ := strings.Cut(strings.TrimPrefix(s, "<"), ">")
-	return inner
+// ordinal is a lambda's number within its method, "" of the first: the last of the
+// numbers in 3_0, without the generation of an edited program behind it.
+func ordinal(s string) string {
+	s, _, _ = strings.Cut(s, "#")
+	s = s[strings.LastIndexByte(s, '_')+1:]
+	if s == "0" {
+		return ""
+	}
+	return s
+}
+
+// explicit takes the namespaces from an explicit implementation, System.IA<B.C>.M.
+func explicit(m string) string {
+	if lastDot(m) <= 0 {
+		return m
+	}
+	at := lastDot(m)
+	var out strings.Builder
+	start := 0 // of the identifier under way, less what stood before its last dot
+	for i := 0; i <= at; i++ {
+		switch {
+		case i == at || strings.IndexByte("<>,[] ", m[i]) >= 0:
+			out.WriteString(m[start : i+1])
+			start = i + 1
+		case m[i] == '.':
+			start = i + 1
+		}
+	}
+	return out.String() + m[at+1:]
 }
 
 // generic writes a type's arity, List`1, as people do: List<T>.

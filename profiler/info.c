@@ -18,6 +18,7 @@ enum {
 	RESUME_RUNTIME = 98,
 	/* IMetaDataImport */
 	GET_TYPEDEF_PROPS = 12,
+	FIND_FIELD = 28,
 	GET_METHOD_PROPS = 30,
 	GET_NESTED_CLASS_PROPS = 62,
 };
@@ -142,6 +143,33 @@ static void type_name(void *import, uint32_t token, char *out, int room, int dep
 	append(out, room, utf8);
 }
 
+static int has_field(void *import, uint32_t type, const char *name)
+{
+	uint16_t wide[32];
+	uint32_t found = 0;
+	size_t n = 0;
+	for (; name[n] && n < 31; n++)
+		wide[n] = (uint16_t)name[n];
+	wide[n] = 0;
+	return SW_METHOD(import, FIND_FIELD, sw_hresult (*)(void *, uint32_t, const uint16_t *, const uint8_t *, uint32_t, uint32_t *))(import, type, wide, NULL, 0, &found) == 0 && found;
+}
+
+/* What MoveNext of a class that a compiler made belongs to: its fields tell (those of
+ * Roslyn, then of mcs), while trimming takes away methods that nobody calls. */
+static const char *state_machine(void *import, uint32_t type, const char *method)
+{
+	uint16_t name[2];
+	uint32_t units = 0, flags = 0, base = 0;
+	if (strcmp(method, "MoveNext"))
+		return "";
+	SW_METHOD(import, GET_TYPEDEF_PROPS, sw_hresult (*)(void *, uint32_t, uint16_t *, uint32_t, uint32_t *, uint32_t *, uint32_t *))(import, type, name, 2, &units, &flags, &base);
+	if (units == 0 || name[0] != '<')
+		return "";
+	if (has_field(import, type, "<>t__builder") || has_field(import, type, "$builder"))
+		return " (async)";
+	return has_field(import, type, "<>2__current") || has_field(import, type, "$current") ? " (iterator)" : "";
+}
+
 static void module_name(uint64_t module, char *out, int room)
 {
 	uint16_t name[NAME_UNITS];
@@ -153,7 +181,8 @@ static void module_name(uint64_t module, char *out, int room)
 
 static const struct sw_guid iid_import = {0x7dac8207, 0xd3ae, 0x4c75, {0x9b, 0x67, 0x92, 0x80, 0x1a, 0x49, 0x7d, 0x44}};
 
-/* Writes Namespace.Type+Nested.Method and the module's file. Never called
+/* Writes Namespace.Type+Nested::Method, what kind of state machine it is, and the
+ * module's file: see ReadableName in package clr. Never called
  * while anything is suspended: it takes the CLR's locks. */
 sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room)
 {
@@ -173,9 +202,10 @@ sw_hresult sw_function_name(uint64_t function, char *name, int room, char *modul
 	hr = SW_METHOD(import, GET_METHOD_PROPS, sw_hresult (*)(void *, uint32_t, uint32_t *, uint16_t *, uint32_t, uint32_t *, void *, void *, void *, void *, void *))(import, token, &type, method, NAME_UNITS, &units, NULL, NULL, NULL, NULL, NULL);
 	if (!(hr & 0x80000000u)) {
 		type_name(import, type, name, room, 0);
-		append(name, room, name[0] ? "." : "");
+		append(name, room, name[0] ? "::" : "");
 		sw_utf8(method, units ? units - 1 : 0, utf8, sizeof utf8);
 		append(name, room, utf8);
+		append(name, room, state_machine(import, type, utf8));
 	}
 	SW_METHOD(import, 2, uint32_t (*)(void *))(import);
 	return hr;

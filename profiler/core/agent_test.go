@@ -156,7 +156,7 @@ func checkSample(t *testing.T, w *fs.World, s *wire.Sample) {
 
 func checkMethods(t *testing.T, methods []wire.Message) {
 	t.Helper()
-	want := map[uint64]string{0x1001: "T.Main.lambda_0", 0x1002: "method 0x1002"}
+	want := map[uint64]string{0x1001: "T.Main (lambda)", 0x1002: "method 0x1002"}
 	for _, m := range methods {
 		if m := m.(*wire.Method); want[m.FunctionID] != m.Name {
 			t.Errorf("method %#x is %q, want %q", m.FunctionID, m.Name, want[m.FunctionID])

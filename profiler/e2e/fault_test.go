@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,37 @@ func TestNet10SingleFile(t *testing.T) {
 	}
 	if s.Complete*100 < s.Samples*99 {
 		t.Errorf("only %d of %d stacks are complete: %v", s.Complete, s.Samples, s.Gaps)
+	}
+	checkNames(t, out)
+}
+
+// checkNames looks at the names of a program full of async methods and lambdas: what
+// the compiler made of them must not be left.
+func checkNames(t *testing.T, file string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct {
+		Frames []struct{ Name, Class string }
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		t.Fatal(err)
+	}
+	async, raw := 0, 0
+	for _, f := range p.Frames {
+		switch {
+		case f.Class != "managed":
+		case strings.HasSuffix(f.Name, "(async)"):
+			async++
+		case strings.ContainsAny(f.Name, "`|+"), strings.Contains(f.Name, ".<"), strings.Contains(f.Name, "<>"):
+			raw++
+			t.Logf("a name as the compiler wrote it: %s", f.Name)
+		}
+	}
+	if async == 0 || raw > len(p.Frames)/100 {
+		t.Errorf("%d frames, %d names of async methods, %d names as the compiler wrote them", len(p.Frames), async, raw)
 	}
 }
 

@@ -127,8 +127,8 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 	switch {
 	case f.Function != 0:
 		name := c.methods[f.Function]
-		if i := strings.Index(name, ".lambda_"); i >= 0 {
-			name = name[:i+len(".lambda_")]
+		if method, _, ok := strings.Cut(name, " (lambda"); ok {
+			name = method + "(lambda)" // whichever it is
 		}
 		return name
 	case f.Module >= 0 && int(f.Module) < len(s.Images):
