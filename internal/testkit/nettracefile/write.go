@@ -1,0 +1,474 @@
+// Package nettracefile writes .nettrace traces for tests, by the format's
+// documents and without the reader's code: versions 4, 5 (tags) and 6, headers
+// compressed or plain, pointers of four or eight bytes.
+//
+// Sources: microsoft/perfview src/TraceEvent/EventPipe/NetTraceFormat_v5.md and
+// NetTraceFormat.md.
+package nettracefile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
+)
+
+// Options say which form of the format is written.
+type Options struct {
+	Version     int    // 4, 5, 6; 0 = 4
+	PointerSize int    // 0 = 8
+	Plain       bool   // headers of events are not compressed
+	Frequency   uint64 // 0 = 1e9
+	PID         uint32
+	Ticks       uint64 // the clock at the start
+}
+
+// Event is an event to write.
+type Event struct {
+	Meta            uint32
+	Seq             uint32
+	Thread, Capture uint64 // Capture 0 = Thread
+	Proc, Stack     uint32
+	Time            uint64
+	Activity        [16]byte
+	Related         [16]byte
+	Sorted          bool
+	Payload         []byte
+}
+
+// Meta is a kind of events to describe.
+type Meta struct {
+	ID                   uint32
+	Provider             string
+	Event                uint32
+	Name                 string
+	Keywords             uint64
+	Version, Level       uint32
+	Opcode               uint8    // version 5 and 6
+	Fields               []string // each of type Int32
+	ExtraTag, ExtraField bool     // things a reader must step over
+}
+
+// ThreadSeq is a thread's counter.
+type ThreadSeq struct {
+	Thread uint64
+	Seq    uint32
+}
+
+// Writer collects a trace.
+type Writer struct {
+	Options
+	out bytes.Buffer
+}
+
+// New begins a trace: header and description.
+func New(o Options) *Writer {
+	if o.Version == 0 {
+		o.Version = 4
+	}
+	if o.PointerSize == 0 {
+		o.PointerSize = 8
+	}
+	if o.Frequency == 0 {
+		o.Frequency = 1e9
+	}
+	w := &Writer{Options: o}
+	w.out.WriteString("Nettrace")
+	var b enc
+	for _, v := range []uint16{2026, 11, 6, 21, 22, 23, 24, 250} {
+		b.u16(v)
+	}
+	b.u64(o.Ticks)
+	b.u64(o.Frequency)
+	b.u32(uint32(o.PointerSize))
+	if o.Version >= 6 {
+		w.raw(0, 6, 0)
+		b.u32(2)
+		b.str("ProcessId")
+		b.str(itoa(o.PID))
+		b.str("Colour")
+		b.str("blue")
+		w.block6(1, b)
+		return w
+	}
+	w.raw(20)
+	w.out.WriteString("!FastSerialization.1")
+	b.u32(o.PID)
+	b.u32(2)
+	b.u32(0)
+	w.begin("Trace", uint32(o.Version), 4)
+	w.out.Write(b)
+	w.out.WriteByte(6)
+	return w
+}
+
+// Bytes is the trace so far.
+func (w *Writer) Bytes() []byte { return w.out.Bytes() }
+
+// Len is how long it is.
+func (w *Writer) Len() int { return w.out.Len() }
+
+// Reset forgets the bytes, for traces written in pieces whose length is a
+// multiple of four.
+func (w *Writer) Reset() { w.out.Reset() }
+
+// End writes the end mark.
+func (w *Writer) End() *Writer {
+	if w.Version >= 6 {
+		w.raw(0)
+	} else {
+		w.out.WriteByte(1)
+	}
+	return w
+}
+
+// Raw writes bytes as they are.
+func (w *Writer) Raw(b ...byte) *Writer {
+	w.out.Write(b)
+	return w
+}
+
+func (w *Writer) raw(v ...uint32) {
+	for _, x := range v {
+		w.out.Write(binary.LittleEndian.AppendUint32(nil, x))
+	}
+}
+
+func (w *Writer) begin(name string, version, reader uint32) {
+	w.out.Write([]byte{5, 5, 1})
+	w.raw(version, reader, uint32(len(name)))
+	w.out.WriteString(name)
+	w.out.WriteByte(6)
+}
+
+// Block writes a block of version 4 with any content.
+func (w *Writer) Block(name string, content []byte) *Writer {
+	w.begin(name, 2, 2)
+	w.raw(uint32(len(content)))
+	for w.out.Len()%4 != 0 {
+		w.out.WriteByte(0)
+	}
+	w.out.Write(content)
+	w.out.WriteByte(6)
+	return w
+}
+
+// Block6 writes a block of version 6 with any content.
+func (w *Writer) Block6(kind byte, content []byte) *Writer {
+	w.block6(kind, content)
+	return w
+}
+
+func (w *Writer) block6(kind byte, content []byte) {
+	w.raw(uint32(len(content)) | uint32(kind)<<24)
+	w.out.Write(content)
+}
+
+func (w *Writer) put(name string, kind byte, content []byte) *Writer {
+	if w.Version >= 6 {
+		return w.Block6(kind, content)
+	}
+	return w.Block(name, content)
+}
+
+// Stacks writes a block of stacks, leaf first.
+func (w *Writer) Stacks(first uint32, stacks ...[]uint64) *Writer {
+	var b enc
+	b.u32(first)
+	b.u32(uint32(len(stacks)))
+	for _, s := range stacks {
+		b.u32(uint32(len(s) * w.PointerSize))
+		for _, a := range s {
+			if w.PointerSize == 4 {
+				b.u32(uint32(a))
+			} else {
+				b.u64(a)
+			}
+		}
+	}
+	return w.put("StackBlock", 5, b)
+}
+
+// Events writes a block of events.
+func (w *Writer) Events(events ...Event) *Writer {
+	return w.put("EventBlock", 2, w.events(events, false))
+}
+
+func (w *Writer) events(events []Event, metadata bool) enc {
+	var b enc
+	b.u16(24) // longer than readers know: they step over the rest
+	if w.Plain {
+		b.u16(0)
+	} else {
+		b.u16(1)
+	}
+	lo, hi := ^uint64(0), uint64(0)
+	for _, e := range events {
+		lo, hi = min(lo, e.Time), max(hi, e.Time)
+	}
+	b.u64(lo)
+	b.u64(hi)
+	b.u32(0xdddddddd)
+	var last Event
+	lastSize := uint32(0)
+	for i := range events {
+		e := events[i]
+		if e.Capture == 0 {
+			e.Capture = e.Thread
+		}
+		if w.Plain {
+			w.plain(&b, &e)
+		} else {
+			w.compressed(&b, &e, &last, &lastSize)
+		}
+	}
+	return b
+}
+
+func (w *Writer) plain(b *enc, e *Event) {
+	var h enc
+	id := e.Meta
+	if e.Sorted == (w.Version >= 6) {
+		id |= 1 << 31
+	}
+	h.u32(id)
+	h.u32(e.Seq)
+	h.u64(e.Thread)
+	h.u64(e.Capture)
+	h.u32(e.Proc)
+	h.u32(e.Stack)
+	h.u64(e.Time)
+	if w.Version >= 6 {
+		h.u32(0)
+	} else {
+		h = append(append(h, e.Activity[:]...), e.Related[:]...)
+	}
+	h.u32(uint32(len(e.Payload)))
+	h = append(h, e.Payload...)
+	for w.Version < 6 && len(h)%4 != 0 {
+		h = append(h, 0)
+	}
+	b.u32(uint32(len(h)))
+	*b = append(*b, h...)
+}
+
+// compressed writes what differs from the last event.
+func (w *Writer) compressed(b *enc, e, last *Event, lastSize *uint32) {
+	var flags byte
+	var f enc
+	if e.Meta != last.Meta {
+		flags |= 1
+		f.v(uint64(e.Meta))
+	}
+	step := uint32(0)
+	if e.Meta != 0 || w.Version >= 6 {
+		step = 1
+	}
+	if e.Seq != last.Seq+step || e.Capture != last.Capture || e.Proc != last.Proc {
+		flags |= 2
+		f.v(uint64(e.Seq - step - last.Seq))
+		f.v(e.Capture)
+		f.v(uint64(e.Proc))
+	}
+	if e.Thread != last.Thread {
+		flags |= 4
+		f.v(e.Thread)
+	}
+	if e.Stack != last.Stack {
+		flags |= 8
+		f.v(uint64(e.Stack))
+	}
+	f.v(e.Time - last.Time)
+	if w.Version < 6 && e.Activity != last.Activity {
+		flags |= 16
+		f = append(f, e.Activity[:]...)
+	}
+	if w.Version < 6 && e.Related != last.Related {
+		flags |= 32
+		f = append(f, e.Related[:]...)
+	}
+	if e.Sorted {
+		flags |= 64
+	}
+	if n := uint32(len(e.Payload)); n != *lastSize {
+		flags |= 128
+		f.v(uint64(n))
+		*lastSize = n
+	}
+	*b = append(append(append(*b, flags), f...), e.Payload...)
+	*last = *e
+}
+
+// Point writes a sequence point.
+func (w *Writer) Point(time uint64, threads ...ThreadSeq) *Writer {
+	return w.PointFlags(time, 0, threads...)
+}
+
+// PointFlags is Point with the flags of version 6.
+func (w *Writer) PointFlags(time uint64, flags uint32, threads ...ThreadSeq) *Writer {
+	var b enc
+	b.u64(time)
+	if w.Version >= 6 {
+		b.u32(flags)
+	}
+	b.u32(uint32(len(threads)))
+	for _, t := range threads {
+		if w.Version >= 6 {
+			b.v(t.Thread)
+			b.v(uint64(t.Seq))
+		} else {
+			b.u64(t.Thread)
+			b.u32(t.Seq)
+		}
+	}
+	return w.put("SPBlock", 4, b)
+}
+
+// Thread6 is a row of version 6's table of threads.
+type Thread6 struct {
+	Index, PID, TID uint64
+	Name            string
+}
+
+// Threads writes a block of threads, of version 6.
+func (w *Writer) Threads(threads ...Thread6) *Writer {
+	var b enc
+	for _, t := range threads {
+		var r enc
+		r.v(t.Index)
+		r = append(r, 1)
+		r.str(t.Name)
+		r = append(r, 4)
+		r.str("k")
+		r.str("v")
+		r = append(r, 2)
+		r.v(t.PID)
+		r = append(r, 3)
+		r.v(t.TID)
+		b.u16(uint16(len(r)))
+		b = append(b, r...)
+	}
+	return w.Block6(6, b)
+}
+
+// Remove writes threads that ended, of version 6.
+func (w *Writer) Remove(threads ...ThreadSeq) *Writer {
+	var b enc
+	for _, t := range threads {
+		b.v(t.Thread)
+		b.v(uint64(t.Seq))
+	}
+	return w.Block6(7, b)
+}
+
+// Metadata writes descriptions of events.
+func (w *Writer) Metadata(metas ...Meta) *Writer {
+	if w.Version >= 6 {
+		return w.metadata6(metas)
+	}
+	var events []Event
+	for _, m := range metas {
+		events = append(events, Event{Seq: 0xffffffff, Proc: 0xffffffff, Payload: w.describe(&m)})
+	}
+	return w.Block("MetadataBlock", w.events(events, true))
+}
+
+func (w *Writer) describe(m *Meta) []byte {
+	var b enc
+	b.u32(m.ID)
+	b.wide(m.Provider)
+	b.u32(m.Event)
+	b.wide(m.Name)
+	b.u64(m.Keywords)
+	b.u32(m.Version)
+	b.u32(m.Level)
+	n := len(m.Fields)
+	if m.ExtraField {
+		n++
+	}
+	b.u32(uint32(n))
+	if m.ExtraField { // an object with a field
+		b.u32(1)
+		b.u32(1)
+		b.u32(9)
+		b.wide("inner")
+		b.wide("outer")
+	}
+	for _, f := range m.Fields {
+		b.u32(9)
+		b.wide(f)
+	}
+	if w.Version >= 5 {
+		if m.ExtraTag {
+			b.u32(3)
+			b = append(b, 2, 1, 2, 3)
+		}
+		b.u32(1)
+		b = append(b, 1, m.Opcode)
+	}
+	return b
+}
+
+func (w *Writer) metadata6(metas []Meta) *Writer {
+	var b enc
+	b.u16(2)
+	b.u16(0xdddd)
+	for _, m := range metas {
+		var r enc
+		r.v(uint64(m.ID))
+		r.str(m.Provider)
+		r.v(uint64(m.Event))
+		r.str(m.Name)
+		r.u16(uint16(len(m.Fields)))
+		for _, f := range m.Fields {
+			var x enc
+			x.str(f)
+			x = append(x, 9)
+			r.u16(uint16(len(x)))
+			r = append(r, x...)
+		}
+		o := enc{1, m.Opcode, 3}
+		o.u64(m.Keywords)
+		o = append(o, 4)
+		o.str("template")
+		o = append(o, 6)
+		o.str("key")
+		o.str("value")
+		o = append(append(o, 7), make([]byte, 16)...)
+		o = append(o, 8, byte(m.Level), 9, byte(m.Version))
+		r.u16(uint16(len(o)))
+		r = append(append(r, o...), 0xdd)
+		b.u16(uint16(len(r)))
+		b = append(b, r...)
+	}
+	return w.Block6(3, b)
+}
+
+// enc appends little-endian values.
+type enc []byte
+
+func (e *enc) u16(v uint16) { *e = binary.LittleEndian.AppendUint16(*e, v) }
+func (e *enc) u32(v uint32) { *e = binary.LittleEndian.AppendUint32(*e, v) }
+func (e *enc) u64(v uint64) { *e = binary.LittleEndian.AppendUint64(*e, v) }
+func (e *enc) v(v uint64)   { *e = binary.AppendUvarint(*e, v) }
+
+func (e *enc) str(s string) {
+	e.v(uint64(len(s)))
+	*e = append(*e, s...)
+}
+
+func (e *enc) wide(s string) {
+	for _, c := range utf16.Encode([]rune(s)) {
+		e.u16(c)
+	}
+	e.u16(0)
+}
+
+func itoa(v uint32) string {
+	var b []byte
+	for {
+		b = append([]byte{byte('0' + v%10)}, b...)
+		if v /= 10; v == 0 {
+			return string(b)
+		}
+	}
+}

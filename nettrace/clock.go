@@ -1,0 +1,20 @@
+package nettrace
+
+import (
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
+)
+
+// systemTime reads a SYSTEMTIME: eight numbers of 16 bits, the third the day of
+// the week. A date that cannot be is none.
+func systemTime(b *buf.Reader) time.Time {
+	var v [8]int
+	for i := range v {
+		v[i] = int(b.U16())
+	}
+	if v[0] < 1601 || v[0] > 30827 || v[1] < 1 || v[1] > 12 || v[3] < 1 || v[3] > 31 || v[4] > 23 || v[5] > 59 || v[6] > 60 || v[7] > 999 {
+		return time.Time{}
+	}
+	return time.Date(v[0], time.Month(v[1]), v[3], v[4], v[5], v[6], v[7]*int(time.Millisecond), time.UTC)
+}

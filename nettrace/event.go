@@ -1,0 +1,219 @@
+package nettrace
+
+import "github.com/seedwalk/seedwalk/internal/buf"
+
+// Bits of a compressed header: which fields stand in it.
+const (
+	hasMetadata = 1 << iota
+	hasSequence
+	hasThread
+	hasStack
+	hasActivity // version 6: hasLabels
+	hasRelated
+	isSorted
+	hasPayload
+)
+
+// compressed is the bit of a block's flags.
+const compressed = 1
+
+// blockHeader is the shortest header of a block of events.
+const blockHeader = 20
+
+// eventBlock is what is left of a block of events, and the header of the last
+// one: a compressed header says only what differs.
+type eventBlock struct {
+	in         buf.Reader
+	active     bool
+	compressed bool
+	metadata   bool // its events describe other events
+	head       head
+}
+
+func (b *eventBlock) left() bool { return b.active && b.in.Len() > 0 }
+
+// head is an event's header as it stands in the trace.
+type head struct {
+	metadata          uint32
+	sequence          uint32
+	capture, thread   uint64
+	processor, stack  uint32
+	timestamp         uint64
+	activity, related [16]byte
+	labels            uint32
+	sorted            bool
+	size              uint32
+}
+
+// open begins the block at hand; false if its header cannot be.
+func (r *Reader) open(metadata bool) bool {
+	e := &r.events
+	*e = eventBlock{in: buf.At(r.data, 0), metadata: metadata}
+	size := e.in.U16()
+	flags := e.in.U16()
+	if !e.in.OK() || size < blockHeader || int(size) > len(r.data) {
+		if r.cut == nil {
+			r.fault(BadBlock, r.base, "")
+		}
+		return false
+	}
+	e.in = buf.At(r.data, uint64(size))
+	e.active, e.compressed = true, flags&compressed != 0
+	return true
+}
+
+func (r *Reader) eventBlock() {
+	r.open(false)
+}
+
+// nextEvent decodes one event of the block; false if there is none to deliver.
+func (r *Reader) nextEvent() bool {
+	at := r.base + int64(r.events.in.Pos())
+	payload, ok := r.decode()
+	if !ok {
+		r.abandon(BadEvent, at)
+		return false
+	}
+	return r.deliver(payload, at)
+}
+
+// abandon leaves a block at a place that cannot be. Of a block that is cut that
+// is no news.
+func (r *Reader) abandon(reason Reason, at int64) {
+	r.events.active = false
+	if r.cut == nil || r.cut.Reason != Truncated {
+		r.fault(reason, at, "")
+	}
+}
+
+// decode reads a header into events.head and returns the payload.
+func (r *Reader) decode() ([]byte, bool) {
+	e := &r.events
+	v6 := r.trace.Version >= 6
+	if e.compressed {
+		e.head.readCompressed(&e.in, v6)
+		payload := e.in.Bytes(uint64(e.head.size))
+		return payload, e.in.OK()
+	}
+	return e.head.readPlain(&e.in, v6)
+}
+
+func (h *head) readCompressed(b *buf.Reader, v6 bool) {
+	flags := b.U8()
+	if flags&hasMetadata != 0 {
+		h.metadata = u32(b)
+	}
+	if flags&hasSequence != 0 {
+		h.sequence += u32(b)
+		h.capture = b.ULEB()
+		h.processor = u32(b)
+	}
+	if h.metadata != 0 || v6 {
+		h.sequence++
+	}
+	if flags&hasThread != 0 {
+		h.thread = b.ULEB()
+	}
+	if flags&hasStack != 0 {
+		h.stack = u32(b)
+	}
+	h.timestamp += b.ULEB()
+	h.readIDs(b, flags, v6)
+	h.sorted = flags&isSorted != 0
+	if flags&hasPayload != 0 {
+		h.size = u32(b)
+	}
+}
+
+// readIDs reads what an event belongs to.
+func (h *head) readIDs(b *buf.Reader, flags byte, v6 bool) {
+	if v6 {
+		if flags&hasActivity != 0 {
+			h.labels = u32(b)
+		}
+		return
+	}
+	if flags&hasActivity != 0 {
+		copy(h.activity[:], b.Bytes(16))
+	}
+	if flags&hasRelated != 0 {
+		copy(h.related[:], b.Bytes(16))
+	}
+}
+
+// readPlain reads an event that stands alone: its size first.
+func (h *head) readPlain(b *buf.Reader, v6 bool) ([]byte, bool) {
+	size := b.U32()
+	start := b.Pos()
+	id := b.U32()
+	h.metadata, h.sorted = id&^(1<<31), id>>31 == 0 // ep-block.c of version 4 sets the bit on events that are not
+	h.sequence, h.thread, h.capture = b.U32(), b.U64(), b.U64()
+	h.processor, h.stack, h.timestamp = b.U32(), b.U32(), b.U64()
+	if v6 {
+		h.sorted = !h.sorted
+		h.labels = b.U32()
+	} else {
+		copy(h.activity[:], b.Bytes(16))
+		copy(h.related[:], b.Bytes(16))
+	}
+	h.size = b.U32()
+	payload := b.Bytes(uint64(h.size))
+	if !b.OK() || uint64(size) < uint64(b.Pos()-start) {
+		return nil, false
+	}
+	end := uint64(start) + uint64(size)
+	if !v6 {
+		end = (end + 3) &^ 3
+	}
+	if end > uint64(len(b.Data)) {
+		if end-3 > uint64(len(b.Data)) {
+			return nil, false
+		}
+		end = uint64(len(b.Data)) // the last one's padding
+	}
+	*b = buf.At(b.Data, end)
+	return payload, true
+}
+
+// deliver makes an Event of the header; false if it is one that cannot be used.
+func (r *Reader) deliver(payload []byte, at int64) bool {
+	h, e := &r.events.head, &r.event
+	meta := r.metadata[h.metadata]
+	lost, restart := r.threads.see(h.capture, h.sequence)
+	r.counts.Lost += int64(lost)
+	if restart {
+		r.counts.Restarts++
+	}
+	r.counts.Events++
+	*e = Event{Meta: meta, Thread: h.thread, CaptureThread: h.capture, Sequence: h.sequence, Lost: lost, Restart: restart,
+		Processor: h.processor, Timestamp: h.timestamp, StackID: h.stack, Labels: h.labels, Activity: h.activity, Related: h.related,
+		Sorted: h.sorted, Payload: payload, Offset: at}
+	if meta == nil {
+		e.Meta = &unknown
+		r.fault(NoMetadata, at, "")
+	}
+	if r.trace.Version >= 6 {
+		r.nameThreads(e, at)
+	}
+	r.resolve(e)
+	return true
+}
+
+// unknown stands for a description that is missing: the event is delivered,
+// since it says what its thread's counter is.
+var unknown = Metadata{}
+
+// resolve finds the event's stack.
+func (r *Reader) resolve(e *Event) {
+	if e.StackID == 0 {
+		return
+	}
+	raw, ok := r.stacks.find(e.StackID)
+	if !ok {
+		e.StackLost = true
+		r.counts.LostStacks++
+		r.fault(NoStack, e.Offset, "")
+		return
+	}
+	e.Stack = Stack{raw, r.trace.PointerSize}
+}

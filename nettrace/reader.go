@@ -1,0 +1,215 @@
+package nettrace
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
+)
+
+// Kind is what Next found.
+type Kind uint8
+
+const (
+	None      Kind = iota
+	EventKind      // Event returns it
+	PointKind      // Point returns it
+)
+
+// Limits of what a reader holds.
+const (
+	MaxBlock    = 64 << 20 // bytes of a block
+	maxStacks   = 64 << 20 // bytes of stacks between two sequence points
+	maxStackIDs = 4 << 20
+	maxMetadata = 1 << 16
+	maxStrings  = 32 << 20 // bytes of metadata's names
+	maxThreads  = 1 << 20
+	maxFaults   = int(numReasons)
+)
+
+// framing is how a version wraps its blocks.
+type framing interface {
+	// next reads one block. It returns io.EOF at the end mark.
+	next(r *Reader) error
+}
+
+// Reader reads a trace. Make it with NewReader.
+type Reader struct {
+	src     source
+	frame   framing
+	trace   Trace
+	started bool
+
+	data   []byte // the block at hand
+	base   int64  // of data in the trace
+	cut    *Error // the block at hand is not whole: told when it is read
+	events eventBlock
+	event  Event
+	point  Point
+	ready  bool // point is to be delivered
+
+	metadata map[uint32]*Metadata
+	names    map[string]string
+	strings  int
+	stacks   stackTable
+	threads  sequences
+	table    map[uint64]threadInfo // version 6
+
+	faults []Fault
+	counts Counts
+	end    error
+}
+
+// NewReader returns a Reader of r's bytes, which it reads as they come.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{src: source{r: bufio.NewReaderSize(r, 1<<16)}, metadata: map[uint32]*Metadata{}, names: map[string]string{},
+		threads: sequences{last: map[uint64]uint32{}}, table: map[uint64]threadInfo{}}
+}
+
+// Next goes on to the next event or point. The error is io.EOF at the end of a
+// whole trace and else an *Error; after it there is nothing more.
+func (r *Reader) Next() (Kind, error) {
+	for r.end == nil {
+		if r.events.left() && r.nextEvent() {
+			return EventKind, nil
+		}
+		if r.ready {
+			r.ready = false
+			return PointKind, nil
+		}
+		r.end = r.advance()
+	}
+	return None, r.end
+}
+
+// Event is the event Next found.
+func (r *Reader) Event() *Event { return &r.event }
+
+// Point is the sequence point Next found.
+func (r *Reader) Point() *Point { return &r.point }
+
+// Trace describes the trace; nil until its description was read, which is
+// before the first event.
+func (r *Reader) Trace() *Trace {
+	if !r.started {
+		return nil
+	}
+	return &r.trace
+}
+
+// Counts returns what was read so far.
+func (r *Reader) Counts() Counts {
+	c := r.counts
+	c.Bytes = r.src.off
+	return c
+}
+
+// Faults returns the damage that was passed over, one of each kind.
+func (r *Reader) Faults() []Fault { return r.faults }
+
+// Held is the memory, in bytes, of the block and the stacks that are kept.
+func (r *Reader) Held() int {
+	return cap(r.data) + cap(r.stacks.arena) + 8*cap(r.stacks.refs) + r.strings
+}
+
+func (r *Reader) fault(reason Reason, at int64, what string) {
+	for i := range r.faults {
+		if r.faults[i].Reason == reason {
+			r.faults[i].Count++
+			return
+		}
+	}
+	if len(r.faults) < maxFaults {
+		r.faults = append(r.faults, Fault{Error{Reason: reason, Offset: at, What: what}, 1})
+	}
+}
+
+// advance reads the next block.
+func (r *Reader) advance() error {
+	if r.cut != nil {
+		return r.cut
+	}
+	if r.frame == nil {
+		return r.header()
+	}
+	return r.frame.next(r)
+}
+
+var magic = []byte("Nettrace")
+
+// header reads the first bytes, which tell the version.
+func (r *Reader) header() error {
+	head, err := r.src.r.Peek(len(magic))
+	if !bytes.Equal(head, magic) {
+		return r.foreign(head, err)
+	}
+	r.src.r.Discard(len(magic))
+	r.src.off += int64(len(magic))
+	n, fail := r.src.u32("the trace's header")
+	if fail != nil {
+		return fail
+	}
+	if n == 0 {
+		return r.startV6()
+	}
+	return r.startV4(n)
+}
+
+// foreign says what a file that is no trace is.
+func (r *Reader) foreign(head []byte, err error) error {
+	switch {
+	case err != nil && err != io.EOF:
+		return r.src.fail(err, "the trace's header")
+	case len(head) == 0:
+		return &Error{Reason: Empty}
+	case bytes.HasPrefix(magic, head):
+		return &Error{Reason: Truncated, Offset: int64(len(head)), What: "the trace's header"}
+	}
+	e := &Error{Reason: NotNettrace}
+	switch {
+	case bytes.HasPrefix(head, []byte{20, 0, 0, 0, '!'}):
+		e.What = "it is a netperf trace (format 3 or older, of previews of .NET Core 3.0)"
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		e.What = "it is packed with gzip; unpack it first"
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		e.What = "it is a zip archive; unpack it first"
+	case bytes.HasPrefix(head, []byte("ecartteN")), bytes.HasPrefix(head, []byte("tteNecar")):
+		e.What = "its bytes are swapped; the format has one byte order only"
+	}
+	return e
+}
+
+// trailing looks for bytes after the end.
+func (r *Reader) trailing() {
+	head, _ := r.src.r.Peek(len(magic))
+	switch {
+	case bytes.Equal(head, magic):
+		r.fault(Trailing, r.src.off, "another trace begins there; split the file")
+	case len(head) > 0:
+		r.fault(Trailing, r.src.off, "")
+	}
+}
+
+// text interns a string; "" where the limit is passed.
+func (r *Reader) text(b []byte) string {
+	if s, ok := r.names[string(b)]; ok {
+		return s
+	}
+	if r.strings += len(b); r.strings > maxStrings {
+		return ""
+	}
+	s := string(b)
+	r.names[s] = s
+	return s
+}
+
+// u32 reads a number of at most 32 bits in LEB128.
+func u32(b *buf.Reader) uint32 {
+	v := b.ULEB()
+	if v > 1<<32-1 {
+		b.Fail(buf.FaultLEB)
+		return 0
+	}
+	return uint32(v)
+}

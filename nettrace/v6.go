@@ -1,0 +1,322 @@
+package nettrace
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/seedwalk/seedwalk/internal/buf"
+)
+
+// Kinds of blocks of version 6.
+const (
+	blockEnd = iota
+	blockTrace
+	blockEvent
+	blockMetadata
+	blockPoint
+	blockStacks
+	blockThreads
+	blockRemoved
+	blockLabels
+)
+
+// Flags of a sequence point.
+const (
+	flushThreads  = 1
+	flushMetadata = 2
+)
+
+// framingV6 is that of version 6: a word with size and kind, no padding.
+type framingV6 struct{}
+
+func (r *Reader) startV6() error {
+	major, err := r.src.u32("the trace's header")
+	if err != nil {
+		return err
+	}
+	if _, err = r.src.u32("the trace's header"); err != nil {
+		return err
+	}
+	switch {
+	case major > 6:
+		return &Error{Reason: TooNew, Offset: r.src.off - 8, What: fmt.Sprintf("its format is version %d", major)}
+	case major < 6:
+		return &Error{Reason: NotNettrace, Offset: r.src.off - 8, What: fmt.Sprintf("its header says version %d", major)}
+	}
+	r.frame = framingV6{}
+	return nil
+}
+
+func (framingV6) next(r *Reader) error {
+	at := r.src.off
+	word, err := r.src.u32("a block")
+	if err != nil {
+		if err.Reason == Truncated && err.Offset == at {
+			err.Reason, err.What = NoEnd, "the last events may be missing"
+		}
+		return err
+	}
+	kind := word >> 24
+	if kind != blockTrace && kind != blockEnd && !r.started {
+		return &Error{Reason: BadFraming, Offset: at, What: "a block before the trace's description"}
+	}
+	r.base = r.src.off
+	r.data, r.cut = r.src.block(r.data, int(word&0xffffff), "a block")
+	r.counts.Blocks++
+	if kind == blockEnd && r.cut == nil {
+		r.trailing()
+		return io.EOF
+	}
+	return r.blockV6(kind, at)
+}
+
+func (r *Reader) blockV6(kind uint32, at int64) error {
+	switch kind {
+	case blockTrace:
+		if r.cut != nil {
+			return r.cut
+		}
+		if err := r.traceV6(); err != nil {
+			return err
+		}
+	case blockEvent:
+		r.eventBlock()
+	case blockMetadata:
+		r.metadataV6()
+	case blockPoint:
+		r.pointV6()
+	case blockStacks:
+		r.stackBlock()
+	case blockThreads:
+		r.threadBlock()
+	case blockRemoved:
+		r.removeBlock()
+	case blockEnd, blockLabels:
+	default:
+		r.fault(UnknownBlock, at, "kind "+strconv.Itoa(int(kind)))
+	}
+	return nil
+}
+
+func (r *Reader) traceV6() *Error {
+	b := buf.At(r.data, 0)
+	t := Trace{Version: 6, Start: systemTime(&b), Ticks: b.U64(), Frequency: b.U64(), PointerSize: int(b.U32())}
+	n := b.U32()
+	for i := uint32(0); i < n && b.OK(); i++ {
+		key, value := string(short(&b)), string(short(&b))
+		number, err := strconv.Atoi(value)
+		if err != nil {
+			continue
+		}
+		switch key {
+		case "ProcessId":
+			t.ProcessID = number
+		case "HardwareThreadCount":
+			t.Processors = number
+		case "ExpectedCPUSamplingRate":
+			t.SamplingRate = number
+		}
+	}
+	if !b.OK() {
+		return &Error{Reason: BadTrace, Offset: r.base + int64(b.Pos())}
+	}
+	return r.start(t, r.base)
+}
+
+// short reads a string with its length before it.
+func short(b *buf.Reader) []byte { return b.Bytes(uint64(u32(b))) }
+
+// metadataV6 reads rows, each with its size before it.
+func (r *Reader) metadataV6() {
+	r.events.active = false
+	b := buf.At(r.data, 0)
+	b.Skip(uint64(b.U16()))
+	for b.OK() && b.Len() > 0 {
+		at := r.base + int64(b.Pos())
+		row := b.Bytes(uint64(b.U16()))
+		if !b.OK() {
+			break
+		}
+		if m, ok := r.describeV6(row); ok {
+			r.define(m, at)
+		} else {
+			r.fault(BadMetadata, at, "")
+		}
+	}
+	if !b.OK() {
+		r.abandon(BadMetadata, r.base+int64(b.Pos()))
+	}
+}
+
+func (r *Reader) describeV6(row []byte) (*Metadata, bool) {
+	b := buf.At(row, 0)
+	m := &Metadata{ID: u32(&b), Provider: r.text(short(&b)), EventID: u32(&b), Name: r.text(short(&b))}
+	m.Fields = int(b.U16())
+	for i := 0; i < m.Fields && b.OK(); i++ {
+		b.Skip(uint64(b.U16()))
+	}
+	if !b.OK() || m.ID == 0 {
+		return nil, false
+	}
+	if b.Len() >= 2 {
+		m.readOptions(buf.At(b.Bytes(uint64(b.U16())), 0))
+	}
+	return m, true
+}
+
+// Kinds of what a description may say besides.
+const (
+	optionOpcode = iota + 1
+	_            // of version 5
+	optionKeywords
+	optionTemplate
+	optionDescription
+	optionKeyValue
+	optionGUID
+	optionLevel
+	optionVersion
+)
+
+func (m *Metadata) readOptions(b buf.Reader) {
+	for b.OK() && b.Len() > 0 {
+		switch b.U8() {
+		case optionOpcode:
+			m.Opcode = b.U8()
+		case optionKeywords:
+			m.Keywords = b.U64()
+		case optionTemplate, optionDescription:
+			short(&b)
+		case optionKeyValue:
+			short(&b)
+			short(&b)
+		case optionGUID:
+			b.Skip(16)
+		case optionLevel:
+			m.Level = uint32(b.U8())
+		case optionVersion:
+			m.Version = uint32(b.U8())
+		default:
+			return // its size is not known
+		}
+	}
+}
+
+// threadInfo is a row of the table of threads.
+type threadInfo struct {
+	process, thread uint64
+	known           bool // it has an id of the system
+}
+
+// Kinds of what a row of the table of threads says.
+const (
+	threadName = iota + 1
+	threadProcess
+	threadID
+	threadKeyValue
+)
+
+func (r *Reader) threadBlock() {
+	r.events.active = false
+	b := buf.At(r.data, 0)
+	for b.OK() && b.Len() > 0 {
+		row := buf.At(b.Bytes(uint64(b.U16())), 0)
+		if !b.OK() {
+			break
+		}
+		index, info := row.ULEB(), readThread(&row)
+		switch {
+		case !row.OK():
+			r.fault(BadThreads, r.base+int64(b.Pos()), "")
+		case len(r.table) >= maxThreads:
+			r.fault(TooMuch, r.base+int64(b.Pos()), "threads")
+			return
+		default:
+			r.table[index] = info
+			delete(r.threads.last, index) // an index that is defined anew counts anew
+		}
+	}
+	if !b.OK() {
+		r.abandon(BadThreads, r.base+int64(b.Pos()))
+	}
+}
+
+func readThread(b *buf.Reader) (t threadInfo) {
+	for b.OK() && b.Len() > 0 {
+		switch b.U8() {
+		case threadName:
+			short(b)
+		case threadProcess:
+			t.process = b.ULEB()
+		case threadID:
+			t.thread, t.known = b.ULEB(), true
+		case threadKeyValue:
+			short(b)
+			short(b)
+		default:
+			return
+		}
+	}
+	return
+}
+
+// nameThreads replaces indices by the system's ids. A thread without one keeps
+// its index.
+func (r *Reader) nameThreads(e *Event, at int64) {
+	t, ok := r.table[e.Thread]
+	if !ok {
+		r.fault(NoThread, at, "")
+	}
+	if t.known {
+		e.Thread = t.thread
+	}
+	e.Process = t.process
+	if t = r.table[e.CaptureThread]; t.known {
+		e.CaptureThread = t.thread
+	}
+}
+
+func (r *Reader) threadOf(index uint64) uint64 {
+	if t := r.table[index]; t.known {
+		return t.thread
+	}
+	return index
+}
+
+// removeBlock reads threads that ended: index and last number.
+func (r *Reader) removeBlock() {
+	b := buf.At(r.data, 0)
+	r.beginPoint(0, true)
+	for b.OK() && b.Len() > 0 {
+		index, seq := b.ULEB(), u32(&b)
+		if !b.OK() {
+			break
+		}
+		r.reached(index, r.threadOf(index), seq)
+		delete(r.table, index)
+		delete(r.threads.last, index)
+	}
+	r.endPoint(&b)
+	r.counts.Points-- // it is none
+}
+
+func (r *Reader) pointV6() {
+	b := buf.At(r.data, 0)
+	r.beginPoint(b.U64(), false)
+	flags, n := b.U32(), b.U32()
+	for i := uint32(0); i < n && b.OK(); i++ {
+		index, seq := b.ULEB(), u32(&b)
+		if b.OK() {
+			r.reached(index, r.threadOf(index), seq)
+		}
+	}
+	r.endPoint(&b)
+	r.stacks.clear()
+	if flags&flushThreads != 0 {
+		clear(r.table)
+		clear(r.threads.last)
+	}
+	if flags&flushMetadata != 0 {
+		clear(r.metadata)
+	}
+}
