@@ -99,6 +99,7 @@ var rooms = []room{
 	{Name: "internal/testkit/elfasm"},
 	{Name: "internal/testkit/bundle", May: []string{"internal/buf"}},
 	{Name: "internal/testkit/fakeprof"},
+	{Name: "internal/testkit/nettracefile"},
 	{Name: "internal/testkit/tempdir"},
 	{Name: "internal/testkit/epilog", May: with(words, formats)},
 	{Name: "internal/testkit/snap", May: tables},
