@@ -42,7 +42,7 @@ type instance struct {
 	merger  *merge.Merger
 	scan    scanner // made at the first seedwalk_scan
 	modules []module.Module
-	managed []module.Range
+	managed []memory.Range
 	scanned *module.Table
 	table   *module.Table // of the last commit
 	gen     uint32

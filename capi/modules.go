@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 )
@@ -78,7 +79,7 @@ func seedwalk_add_managed(h C.seedwalk_handle, start, end C.uint64_t) C.int {
 	case start >= end:
 		return badArgument
 	}
-	in.managed = append(in.managed, module.Range{Start: uint64(start), End: uint64(end)})
+	in.managed = append(in.managed, memory.Range{Start: uint64(start), End: uint64(end)})
 	return ok
 }
 

@@ -49,12 +49,12 @@ func (in *instance) registers(c *clr.Capture, layout C.int32_t, from unsafe.Poin
 		return false
 	}
 	b := unsafe.Slice((*byte)(from), int(size))
-	var err error
+	l := layouts[layout][1]
 	if in.amd64 != nil {
-		c.Regs, err = context.ReadAMD64(layouts[layout][0], b)
-	} else {
-		c.ARM64, err = context.ReadARM64(layouts[layout][1], b)
+		l = layouts[layout][0]
 	}
+	r, err := context.Read(l, b)
+	c.Regs, c.ARM64 = r.AMD64, r.ARM64
 	return err == nil
 }
 
@@ -128,10 +128,12 @@ func (in *instance) walk(c *clr.Capture, out *C.seedwalk_frame, room C.int32_t, 
 // writeSeed puts the registers where the walk ended into a CONTEXT.
 func (in *instance) writeSeed(c *clr.Capture, to unsafe.Pointer) {
 	if in.amd64 != nil {
-		context.WriteAMD64(context.Win32AMD64, unsafe.Slice((*byte)(to), context.Win32AMD64.Size()), &c.Seed) // the size is right
+		r := context.FromAMD64(c.Seed)
+		context.Write(context.Win32AMD64, unsafe.Slice((*byte)(to), context.Win32AMD64.Size()), &r) // the size is right
 		return
 	}
-	context.WriteARM64(context.Win32ARM64, unsafe.Slice((*byte)(to), context.Win32ARM64.Size()), &c.SeedARM64)
+	r := context.FromARM64(c.SeedARM64)
+	context.Write(context.Win32ARM64, unsafe.Slice((*byte)(to), context.Win32ARM64.Size()), &r)
 }
 
 //export seedwalk_merge

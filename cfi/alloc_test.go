@@ -1,11 +1,15 @@
 package cfi
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+)
 
 // TestNoAllocations: look-up, row and expression run while a thread is
 // suspended.
 func TestNoAllocations(t *testing.T) {
-	tab := table(t, ARM64, ehFrame(DW_CFA_remember_state, DW_CFA_offset|3, 2, DW_CFA_expression, 6, 2, DW_OP_breg0+7, 8, DW_CFA_restore_state, DW_CFA_advance_loc|2, DW_CFA_offset|3, 2))
+	tab := table(t, context.ArchARM64, ehFrame(DW_CFA_remember_state, DW_CFA_offset|3, 2, DW_CFA_expression, 6, 2, DW_OP_breg0+7, 8, DW_CFA_restore_state, DW_CFA_advance_loc|2, DW_CFA_offset|3, 2))
 	var m Machine
 	var row Row
 	env := exprEnv()

@@ -20,28 +20,12 @@
 // registers and the PAuth_LR set_ra_state opcode (Unsupported).
 package cfi
 
-// Arch is the architecture whose register numbers a table uses.
-type Arch uint8
-
-const (
-	AMD64 Arch = 1 + iota
-	ARM64
-)
-
-func (a Arch) String() string {
-	switch a {
-	case AMD64:
-		return "amd64"
-	case ARM64:
-		return "arm64"
-	}
-	return "arch?"
-}
+import "github.com/seedwalk/seedwalk/context"
 
 // Sections are the bytes of an image's call frame information and the image's
 // own virtual addresses of them. An absent section is nil.
 type Sections struct {
-	Arch           Arch
+	Arch           context.Arch // whose register numbers the table uses
 	EHFrame        []byte
 	EHFrameAddr    uint64
 	EHFrameHdr     []byte
@@ -70,19 +54,19 @@ const Columns = 67
 // rows do not keep it. x86-64 keeps 0-32 (general registers, return address,
 // XMM0-15), AArch64 0-34 (x0-x30, sp, pc, ELR_mode, RA_SIGN_STATE) and 64-95
 // (v0-v31, in columns 35-66).
-func (a Arch) Column(reg uint64) int {
+func Column(a context.Arch, reg uint64) int {
 	switch {
-	case a == AMD64 && reg <= 32, a == ARM64 && reg <= 34:
+	case a == context.ArchAMD64 && reg <= 32, a == context.ArchARM64 && reg <= 34:
 		return int(reg)
-	case a == ARM64 && reg >= 64 && reg <= 95:
+	case a == context.ArchARM64 && reg >= 64 && reg <= 95:
 		return int(reg) - 64 + 35
 	}
 	return -1
 }
 
 // Register is the inverse of Column: the DWARF number of a column.
-func (a Arch) Register(column int) uint16 {
-	if a == ARM64 && column >= 35 {
+func RegisterOf(a context.Arch, column int) uint16 {
+	if a == context.ArchARM64 && column >= 35 {
 		return uint16(column + 64 - 35)
 	}
 	return uint16(column)
@@ -91,8 +75,8 @@ func (a Arch) Register(column int) uint16 {
 // CalleeSaved reports whether the architecture's ELF psABI makes a function
 // preserve a DWARF register: where a row has no rule for it, the caller's value
 // is the one it has now. (rbx, rbp, r12-r15; x19-x29 and d8-d15.)
-func (a Arch) CalleeSaved(reg uint16) bool {
-	if a == AMD64 {
+func CalleeSaved(a context.Arch, reg uint16) bool {
+	if a == context.ArchAMD64 {
 		return reg == AMD64RBX || reg == AMD64RBP || reg >= 12 && reg <= 15
 	}
 	return reg >= 19 && reg <= 29 || reg >= 72 && reg <= 79

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // opinion counts how rows compare with Delve's pkg/dwarf/frame.
@@ -90,9 +91,9 @@ func compareFile(t *testing.T, path string) (o opinion) {
 	return o
 }
 
-func (o *opinion) compare(arch cfi.Arch, row *cfi.Row, e *frame.FrameDescriptionEntry) {
+func (o *opinion) compare(arch context.Arch, row *cfi.Row, e *frame.FrameDescriptionEntry) {
 	o.rows++
-	if bytes.IndexByte(e.Instructions, 0x2d) >= 0 && arch == cfi.ARM64 {
+	if bytes.IndexByte(e.Instructions, 0x2d) >= 0 && arch == context.ArchARM64 {
 		o.unknown++
 		return
 	}
@@ -111,17 +112,17 @@ func (o *opinion) compare(arch cfi.Arch, row *cfi.Row, e *frame.FrameDescription
 	}
 	excluded := false
 	for c := range row.Regs {
-		want, has := d.Regs[uint64(arch.Register(c))]
+		want, has := d.Regs[uint64(cfi.RegisterOf(arch, c))]
 		switch {
 		case sameRule(row.Regs[c], want, has):
-		case has && want.Rule == frame.RuleUndefined && (row.Regs[c].Kind == cfi.Unspecified || arch.Register(c) == row.FDE.RA): // restored
+		case has && want.Rule == frame.RuleUndefined && (row.Regs[c].Kind == cfi.Unspecified || cfi.RegisterOf(arch, c) == row.FDE.RA): // restored
 			excluded = true
 			o.restored++
 		case row.Regs[c].Kind == cfi.ValOffset:
 			excluded = true
 			o.valOffset++
 		default:
-			o.wrong = append(o.wrong, fmt.Sprintf("%#x r%d: %+v, Delve %+v", row.Lo, arch.Register(c), row.Regs[c], want))
+			o.wrong = append(o.wrong, fmt.Sprintf("%#x r%d: %+v, Delve %+v", row.Lo, cfi.RegisterOf(arch, c), row.Regs[c], want))
 			return
 		}
 	}

@@ -3,6 +3,8 @@ package cfi
 import (
 	"encoding/binary"
 	"sort"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // maxSection bounds a section's size: offsets in the index have 32 bits.
@@ -11,7 +13,7 @@ const maxSection = 1<<32 - 16
 // Table is the call frame information of one image. It is never changed after
 // Load; any number of goroutines may read it.
 type Table struct {
-	arch  Arch
+	arch  context.Arch
 	secs  [2]section // .eh_frame, .debug_frame
 	cies  []cie
 	fdes  []fde     // sorted by lo, then by precedence
@@ -38,7 +40,7 @@ type Stats struct {
 func (t *Table) Stats() Stats { return t.stats }
 
 // Arch is the architecture given to Load.
-func (t *Table) Arch() Arch { return t.arch }
+func (t *Table) Arch() context.Arch { return t.arch }
 
 // Len is the number of FDEs.
 func (t *Table) Len() int { return len(t.fdes) }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // TestDamage: every kind of damage gets a typed reason, and does not lose the
@@ -75,7 +77,7 @@ func TestDamage(t *testing.T) {
 				c.build(&a)
 				good(&a)
 			}
-			tab, err := Load(Sections{Arch: AMD64, EHFrame: a.b})
+			tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b})
 			if f, why := tab.Find(fnLo); why != None || f.Hi != fnHi {
 				t.Errorf("the good FDE is lost: %v %+v", why, f)
 			}
@@ -106,9 +108,9 @@ func TestTruncatedSection(t *testing.T) {
 		whole := len(a.b)
 		a.simpleFDE(a.simpleCIE())
 		for n := range a.b {
-			s := Sections{Arch: AMD64, EHFrame: a.b[:n:n]}
+			s := Sections{Arch: context.ArchAMD64, EHFrame: a.b[:n:n]}
 			if a.debug {
-				s = Sections{Arch: AMD64, DebugFrame: a.b[:n:n]}
+				s = Sections{Arch: context.ArchAMD64, DebugFrame: a.b[:n:n]}
 			}
 			tab, err := Load(s)
 			if _, why := tab.Find(fnLo); (why == None) != (n >= whole) {
@@ -130,7 +132,7 @@ func TestTerminatorAndHeader(t *testing.T) {
 	a.begin()
 	a.ciePtr(cie).u64(0x9000).u64(16).end()
 	const ehAddr, hdrAddr = 0x2000, 0x1f00
-	s := Sections{Arch: AMD64, EHFrame: a.b, EHFrameAddr: ehAddr}
+	s := Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: ehAddr}
 	if _, why := mustLoad(t, s).Find(0x9000); why != NoInfo {
 		t.Fatalf("a record behind the terminator was found without a header: %v", why)
 	}
@@ -183,7 +185,7 @@ func TestHeaderDamage(t *testing.T) {
 		{"entry at a CIE", new(asm).u8(1, 0x1b, 3, 0x3b).u32(0).u32(1).u32(0).u32(0x4000), BadRecord},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tab, err := Load(Sections{Arch: AMD64, EHFrame: eh, EHFrameAddr: 0x4000, EHFrameHdr: c.hdr.b})
+			tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: 0x4000, EHFrameHdr: c.hdr.b})
 			if _, why := tab.Find(fnLo); why != None {
 				t.Errorf("FDE lost: %v", why)
 			}
@@ -219,7 +221,7 @@ func TestOverlap(t *testing.T) {
 	d := asm{debug: true}
 	dc := d.simpleCIE()
 	add(&d, dc, 100, 250)
-	tab := mustLoad(t, Sections{Arch: AMD64, EHFrame: a.b, DebugFrame: d.b})
+	tab := mustLoad(t, Sections{Arch: context.ArchAMD64, EHFrame: a.b, DebugFrame: d.b})
 	for _, c := range []struct{ pc, lo, hi uint64 }{
 		{99, 0, 0}, {100, 100, 200}, {119, 100, 200}, {120, 120, 130}, {124, 120, 130}, {125, 125, 140}, {139, 125, 140},
 		{140, 100, 200}, {189, 100, 200}, {190, 190, 210}, {209, 190, 210}, {210, 100, 250}, {249, 100, 250}, {250, 0, 0}, {300, 0, 0},
@@ -261,7 +263,7 @@ func TestFindEverywhere(t *testing.T) {
 			a.ciePtr(cie).u64(lo).u64(hi - lo).end()
 			want = append(want, [2]uint64{lo, hi})
 		}
-		tab := mustLoad(t, Sections{Arch: AMD64, EHFrame: a.b})
+		tab := mustLoad(t, Sections{Arch: context.ArchAMD64, EHFrame: a.b})
 		for _, r := range want {
 			for d := uint64(0); d < 40; d++ {
 				for _, pc := range []uint64{r[0] + d - 20, r[1] + d - 20} {

@@ -3,6 +3,7 @@ package cfi
 import (
 	"math/bits"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
@@ -43,7 +44,7 @@ type state struct {
 // program is one run of instructions.
 type program struct {
 	c      *cie
-	arch   Arch
+	arch   context.Arch
 	sec    *section
 	r      buf.Reader
 	loc    uint64 // address the rules hold from
@@ -262,13 +263,13 @@ func (m *Machine) instruction(p *program, row *Row) Reason {
 	case DW_CFA_def_cfa, DW_CFA_def_cfa_sf, DW_CFA_def_cfa_register, DW_CFA_def_cfa_offset, DW_CFA_def_cfa_offset_sf, DW_CFA_def_cfa_expression:
 		return p.defCFA(op, row)
 	case DW_CFA_AARCH64_negate_ra_state, DW_CFA_AARCH64_negate_ra_state_pc:
-		if p.arch != ARM64 {
+		if p.arch != context.ArchARM64 {
 			return BadOpcode
 		}
 		row.RASign = !row.RASign
 		return None
 	case DW_CFA_AARCH64_set_ra_state:
-		if p.arch == ARM64 {
+		if p.arch == context.ArchARM64 {
 			return Unsupported
 		}
 		return BadOpcode
@@ -325,7 +326,7 @@ func (p *program) number(reg uint64) uint16 {
 // put sets a rule. A register without a column (segment registers, x87) is
 // read and dropped.
 func (p *program) put(row *Row, reg uint64, rule Rule) Reason {
-	if c := p.arch.Column(reg); c >= 0 && p.r.OK() {
+	if c := Column(p.arch, reg); c >= 0 && p.r.OK() {
 		row.set(c, rule)
 	}
 	return None
@@ -425,7 +426,7 @@ func (m *Machine) restore(p *program, row *Row, reg uint64) Reason {
 	if p.inCIE {
 		return BadOpcode
 	}
-	c := p.arch.Column(reg)
+	c := Column(p.arch, reg)
 	if c < 0 || !p.r.OK() {
 		return None
 	}

@@ -3,10 +3,12 @@ package cfi
 import (
 	"reflect"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // table loads one .eh_frame and expects no damage.
-func table(t testing.TB, arch Arch, eh []byte) *Table {
+func table(t testing.TB, arch context.Arch, eh []byte) *Table {
 	t.Helper()
 	tab, err := Load(Sections{Arch: arch, EHFrame: eh, EHFrameAddr: 0x4000})
 	if err != nil {
@@ -20,7 +22,7 @@ var entryCFA = Rule{Kind: RegisterOffset, Reg: 7, Off: 8}
 // effect is what a program does to the row at fnLo+at.
 type effect struct {
 	name   string
-	arch   Arch
+	arch   context.Arch
 	code   []byte
 	at     uint64
 	cfa    Rule         // zero: entryCFA
@@ -73,11 +75,11 @@ var effects = []effect{
 	{name: "GNU_args_size", code: []byte{DW_CFA_GNU_args_size, 0x90, 1, DW_CFA_undefined, 3}, regs: map[int]Rule{3: {Kind: Undefined}}},
 	{name: "a register without a column", code: []byte{DW_CFA_offset_extended, 50, 1, DW_CFA_undefined, 3}, regs: map[int]Rule{3: {Kind: Undefined}}},
 	{name: "xmm", code: []byte{DW_CFA_offset_extended, 17 + 6, 2}, regs: map[int]Rule{23: off(-16)}},
-	{name: "v8", arch: ARM64, code: []byte{DW_CFA_offset_extended, 72, 2}, regs: map[int]Rule{43: off(-16)}},
-	{name: "negate_ra_state", arch: ARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state}, raSign: true},
-	{name: "negate_ra_state_with_pc", arch: ARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state_pc}, raSign: true},
-	{name: "negate_ra_state twice", arch: ARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state, DW_CFA_advance_loc | 4, DW_CFA_AARCH64_negate_ra_state}, at: 4, lo: 4},
-	{name: "RA state is remembered", arch: ARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state, DW_CFA_remember_state, DW_CFA_AARCH64_negate_ra_state, DW_CFA_restore_state}, raSign: true},
+	{name: "v8", arch: context.ArchARM64, code: []byte{DW_CFA_offset_extended, 72, 2}, regs: map[int]Rule{43: off(-16)}},
+	{name: "negate_ra_state", arch: context.ArchARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state}, raSign: true},
+	{name: "negate_ra_state_with_pc", arch: context.ArchARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state_pc}, raSign: true},
+	{name: "negate_ra_state twice", arch: context.ArchARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state, DW_CFA_advance_loc | 4, DW_CFA_AARCH64_negate_ra_state}, at: 4, lo: 4},
+	{name: "RA state is remembered", arch: context.ArchARM64, code: []byte{DW_CFA_AARCH64_negate_ra_state, DW_CFA_remember_state, DW_CFA_AARCH64_negate_ra_state, DW_CFA_restore_state}, raSign: true},
 	{name: "what follows the row is not run", code: []byte{DW_CFA_advance_loc | 4, 0x3f}, at: 3, hi: 4},
 }
 
@@ -87,7 +89,7 @@ func TestOpcodeEffects(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
 			if e.arch == 0 {
-				e.arch = AMD64
+				e.arch = context.ArchAMD64
 			}
 			tab := table(t, e.arch, ehFrame(e.code...))
 			if why := m.Row(tab, fnLo+e.at, &row); why != None {
@@ -137,7 +139,7 @@ func TestOpcodeTruncated(t *testing.T) {
 	truncated := 0
 	for _, e := range effects {
 		for n := 1; n < len(e.code); n++ {
-			why := m.Row(table(t, ARM64, ehFrame(e.code[:n]...)), fnHi-1, &row)
+			why := m.Row(table(t, context.ArchARM64, ehFrame(e.code[:n]...)), fnHi-1, &row)
 			if why == Truncated {
 				truncated++
 			} else if why != None && e.code[n-1] != 0x3f {
@@ -160,23 +162,23 @@ func TestOpcodeErrors(t *testing.T) {
 	long := make([]byte, MaxInstructions+1)
 	for _, c := range []struct {
 		name string
-		arch Arch
+		arch context.Arch
 		code []byte
 		want Reason
 	}{
-		{"unknown opcode", AMD64, []byte{0x3f}, BadOpcode},
-		{"0x2d on x86-64", AMD64, []byte{0x2d}, BadOpcode},
-		{"0x2c on x86-64", AMD64, []byte{0x2c}, BadOpcode},
-		{"set_ra_state on x86-64", AMD64, []byte{0x2b, 0, 0}, BadOpcode},
-		{"set_ra_state on AArch64", ARM64, []byte{0x2b, 0, 0}, Unsupported},
-		{"restore_state without remember", AMD64, []byte{DW_CFA_restore_state}, BadOpcode},
-		{"remember at the limit", AMD64, full, None},
-		{"remember bomb", AMD64, bomb, TooDeep},
-		{"expression past the record", AMD64, []byte{DW_CFA_expression, 3, 0x40, 0}, Truncated},
-		{"overlong LEB128", AMD64, []byte{DW_CFA_undefined, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, Truncated},
-		{"set_loc backwards", AMD64, new(asm).u8(DW_CFA_advance_loc | 4).u8(DW_CFA_set_loc).u64(fnLo + 1).b, BadRecord},
-		{"advance that wraps", AMD64, new(asm).u8(DW_CFA_MIPS_advance_loc8).u64(^uint64(0)).b, BadRecord},
-		{"too many instructions", AMD64, long, TooManySteps},
+		{"unknown opcode", context.ArchAMD64, []byte{0x3f}, BadOpcode},
+		{"0x2d on x86-64", context.ArchAMD64, []byte{0x2d}, BadOpcode},
+		{"0x2c on x86-64", context.ArchAMD64, []byte{0x2c}, BadOpcode},
+		{"set_ra_state on x86-64", context.ArchAMD64, []byte{0x2b, 0, 0}, BadOpcode},
+		{"set_ra_state on AArch64", context.ArchARM64, []byte{0x2b, 0, 0}, Unsupported},
+		{"restore_state without remember", context.ArchAMD64, []byte{DW_CFA_restore_state}, BadOpcode},
+		{"remember at the limit", context.ArchAMD64, full, None},
+		{"remember bomb", context.ArchAMD64, bomb, TooDeep},
+		{"expression past the record", context.ArchAMD64, []byte{DW_CFA_expression, 3, 0x40, 0}, Truncated},
+		{"overlong LEB128", context.ArchAMD64, []byte{DW_CFA_undefined, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, Truncated},
+		{"set_loc backwards", context.ArchAMD64, new(asm).u8(DW_CFA_advance_loc | 4).u8(DW_CFA_set_loc).u64(fnLo + 1).b, BadRecord},
+		{"advance that wraps", context.ArchAMD64, new(asm).u8(DW_CFA_MIPS_advance_loc8).u64(^uint64(0)).b, BadRecord},
+		{"too many instructions", context.ArchAMD64, long, TooManySteps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var m Machine
@@ -207,14 +209,14 @@ func TestCIEProgramErrors(t *testing.T) {
 		a.simpleFDE(a.simpleCIE(c.code...))
 		var m Machine
 		var row Row
-		if why := m.Row(table(t, AMD64, a.b), fnLo, &row); why != c.want {
+		if why := m.Row(table(t, context.ArchAMD64, a.b), fnLo, &row); why != c.want {
 			t.Errorf("%s: %v, want %v", c.name, why, c.want)
 		}
 	}
 }
 
 func TestRows(t *testing.T) {
-	tab := table(t, AMD64, ehFrame(DW_CFA_advance_loc|1, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc|0, DW_CFA_offset|6, 2, DW_CFA_advance_loc|3, DW_CFA_def_cfa_register, 6))
+	tab := table(t, context.ArchAMD64, ehFrame(DW_CFA_advance_loc|1, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc|0, DW_CFA_offset|6, 2, DW_CFA_advance_loc|3, DW_CFA_def_cfa_register, 6))
 	f, _ := tab.Find(fnLo)
 	var m Machine
 	var row, one Row
@@ -252,8 +254,8 @@ func TestMachineKeepsNothing(t *testing.T) {
 	add(0x3000, DW_CFA_def_cfa, 7, 8, DW_CFA_remember_state, DW_CFA_undefined, 16)
 	add(0x4000, DW_CFA_def_cfa, 7) // cut
 	add(0x5000, DW_CFA_def_cfa, 7, 8, DW_CFA_AARCH64_negate_ra_state)
-	other := table(t, ARM64, ehFrame())
-	tab := table(t, ARM64, a.b)
+	other := table(t, context.ArchARM64, ehFrame())
+	tab := table(t, context.ArchARM64, a.b)
 	var used Machine
 	var row, want Row
 	for _, pc := range []uint64{0x1000, 0x2000, 0x1000, 0x3000, 0x3000, 0x4000, 0x4000, 0x2000, 0x5000, 0x5001, 0x1001} {

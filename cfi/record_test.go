@@ -3,6 +3,8 @@ package cfi
 import (
 	"errors"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // cieSpec writes CIEs of every kind.
@@ -71,9 +73,9 @@ func TestRecordKinds(t *testing.T) {
 				a.block(9, 9, 9, 9) // an LSDA
 			}
 			a.u8(DW_CFA_offset|3, 2).end()
-			s := Sections{Arch: AMD64, EHFrame: a.b}
+			s := Sections{Arch: context.ArchAMD64, EHFrame: a.b}
 			if c.debug {
-				s = Sections{Arch: AMD64, DebugFrame: a.b}
+				s = Sections{Arch: context.ArchAMD64, DebugFrame: a.b}
 			}
 			tab, err := Load(s)
 			if err != nil {
@@ -103,7 +105,7 @@ func TestWideIDs(t *testing.T) {
 	a.u64(0).u8(1).str("").uleb(1).sleb(-8).u8(16).u8(DW_CFA_def_cfa, 7, 8).end()
 	a.begin()
 	a.u64(uint64(len(a.b) - cie)).u64(fnLo).u64(16).end()
-	if f, why := table(t, AMD64, a.b).Find(fnLo + 15); why != None || f.Hi != fnLo+16 {
+	if f, why := table(t, context.ArchAMD64, a.b).Find(fnLo + 15); why != None || f.Hi != fnLo+16 {
 		t.Errorf("%v %+v", why, f)
 	}
 }
@@ -123,7 +125,7 @@ func TestPersonalityEncodings(t *testing.T) {
 			cie := a.cie(cieSpec{version: 1, aug: "zPR", augData: data})
 			a.begin()
 			a.ciePtr(cie).u64(fnLo).u64(8).block().end()
-			if f, why := table(t, AMD64, a.b).Find(fnLo); why != None || f.Hi != fnLo+8 {
+			if f, why := table(t, context.ArchAMD64, a.b).Find(fnLo); why != None || f.Hi != fnLo+8 {
 				t.Errorf("encoding %#x: %v %+v", format|app, why, f)
 			}
 		}
@@ -143,7 +145,7 @@ func TestPersonalityAligned(t *testing.T) {
 		a.end()
 		a.begin()
 		a.ciePtr(off).u64(fnLo).u64(8).block().end()
-		tab, err := Load(Sections{Arch: AMD64, EHFrame: a.b, EHFrameAddr: base})
+		tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +193,7 @@ func TestFDEEncodings(t *testing.T) {
 				put(&a, uint64(delta))
 				put(&a, 0x20)
 				a.block().end()
-				tab, err := Load(Sections{Arch: AMD64, EHFrame: a.b, EHFrameAddr: base, TextAddr: text, DataAddr: got})
+				tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: base, TextAddr: text, DataAddr: got})
 				if err != nil {
 					t.Fatalf("%#x: %v", format|app, err)
 				}
@@ -209,7 +211,7 @@ func TestBadFDEEncodings(t *testing.T) {
 		cie := a.cie(cieSpec{version: 1, aug: "zR", augData: []byte{enc}})
 		a.begin()
 		a.ciePtr(cie).u64(fnLo).u64(8).block().end()
-		_, err := Load(Sections{Arch: AMD64, EHFrame: a.b})
+		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b})
 		var fe *FormatError
 		if !errors.As(err, &fe) || fe.Reason != BadEncoding || fe.Value != uint64(enc) {
 			t.Errorf("encoding %#x: %v", enc, err)
@@ -224,7 +226,7 @@ func TestSegmentAndAddressSize(t *testing.T) {
 	a.cieID().u8(4).str("").u8(4, 2).uleb(1).sleb(-8).uleb(16).u8(DW_CFA_def_cfa, 7, 8).end()
 	a.begin()
 	a.ciePtr(cie).u16(0x33).u32(fnLo).u32(8).end()
-	tab, err := Load(Sections{Arch: AMD64, DebugFrame: a.b})
+	tab, err := Load(Sections{Arch: context.ArchAMD64, DebugFrame: a.b})
 	if err != nil {
 		t.Fatal(err)
 	}

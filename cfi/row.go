@@ -1,6 +1,10 @@
 package cfi
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/seedwalk/seedwalk/context"
+)
 
 // Kind says how a Rule finds a value.
 type Kind uint8
@@ -59,8 +63,8 @@ type Row struct {
 
 // Rule returns the rule of a DWARF register number: Unspecified for one that
 // rows do not keep.
-func (r *Row) Rule(a Arch, reg uint16) Rule {
-	if c := a.Column(uint64(reg)); c >= 0 {
+func (r *Row) Rule(a context.Arch, reg uint16) Rule {
+	if c := Column(a, uint64(reg)); c >= 0 {
 		return r.Regs[c]
 	}
 	return Rule{}

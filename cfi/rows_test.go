@@ -220,7 +220,7 @@ func checkRegs(tab *cfi.Table, row *cfi.Row, want *rowLine) string {
 		seen++
 	}
 	for c := range row.Regs {
-		reg := strconv.Itoa(int(tab.Arch().Register(c)))
+		reg := strconv.Itoa(int(cfi.RegisterOf(tab.Arch(), c)))
 		if _, ok := want.R[reg]; ok || row.Regs[c].Kind == cfi.Unspecified || vectorOmits[want.B+want.PC] == reg {
 			continue
 		}

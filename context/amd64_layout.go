@@ -39,16 +39,7 @@ func shift(offsets [16]int, by int) [16]int {
 // contextAMD64 is CONTEXT_AMD64|CONTEXT_CONTROL|INTEGER|FLOATING_POINT.
 const contextAMD64 = 0x0010000b
 
-// ReadAMD64 reads the registers of a context. Registers the layout has not
-// stay unknown. ContextFlags is not looked at: the CLR leaves it 0 in the
-// contexts it hands out. The error is a *SizeError or, of a layout that is not
-// x86-64's, an *ArchError.
-func ReadAMD64(l Layout, b []byte) (AMD64, error) {
-	var r AMD64
-	if err := l.check(Win32AMD64, lastAMD64Layout, "x86-64", len(b)); err != nil {
-		return r, err
-	}
-	o := &amd64Layouts[l]
+func (o *amd64Offsets) read(b []byte, r *AMD64) {
 	r.RIP = binary.LittleEndian.Uint64(b[o.rip:])
 	for i, at := range o.gpr {
 		r.GPR[i] = binary.LittleEndian.Uint64(b[at:])
@@ -61,17 +52,9 @@ func ReadAMD64(l Layout, b []byte) (AMD64, error) {
 		}
 		r.Known = AMD64All
 	}
-	return r, nil
 }
 
-// WriteAMD64 writes the known registers of r into a context and leaves every
-// other byte as it is, but for ContextFlags, which says what a reader may use.
-// The error is a *SizeError or an *ArchError.
-func WriteAMD64(l Layout, b []byte, r *AMD64) error {
-	if err := l.check(Win32AMD64, lastAMD64Layout, "x86-64", len(b)); err != nil {
-		return err
-	}
-	o := &amd64Layouts[l]
+func (o *amd64Offsets) write(b []byte, r *AMD64) {
 	binary.LittleEndian.PutUint64(b[o.rip:], r.RIP)
 	for i, at := range o.gpr {
 		if r.Known>>i&1 == 1 {
@@ -87,5 +70,4 @@ func WriteAMD64(l Layout, b []byte, r *AMD64) error {
 	if o.mask >= 0 {
 		binary.LittleEndian.PutUint32(b[o.mask:], contextAMD64)
 	}
-	return nil
 }

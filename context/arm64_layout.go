@@ -37,16 +37,7 @@ const (
 	recordsBytes = 4096 // room for the records in a sigcontext
 )
 
-// ReadARM64 reads the registers of a context. Registers the layout has not
-// stay unknown. ContextFlags is not looked at: the CLR leaves it 0 in the
-// contexts it hands out. The error is a *SizeError or, of a layout that is not
-// ARM64's, an *ArchError.
-func ReadARM64(l Layout, b []byte) (ARM64, error) {
-	var r ARM64
-	if err := l.check(Win32ARM64, lastLayout, "ARM64", len(b)); err != nil {
-		return r, err
-	}
-	o := &arm64Layouts[l-Win32ARM64]
+func (o *arm64Offsets) read(b []byte, r *ARM64) {
 	for i := range r.X {
 		r.X[i] = binary.LittleEndian.Uint64(b[o.x+8*i:])
 	}
@@ -59,18 +50,9 @@ func ReadARM64(l Layout, b []byte) (ARM64, error) {
 		}
 		r.Known = ARM64All
 	}
-	return r, nil
 }
 
-// WriteARM64 writes the known registers of r into a context and leaves every
-// other byte as it is, the upper halves of the vector registers too, but for
-// ContextFlags, which says what a reader may use. The error is a *SizeError or
-// an *ArchError.
-func WriteARM64(l Layout, b []byte, r *ARM64) error {
-	if err := l.check(Win32ARM64, lastLayout, "ARM64", len(b)); err != nil {
-		return err
-	}
-	o := &arm64Layouts[l-Win32ARM64]
+func (o *arm64Offsets) write(b []byte, r *ARM64) {
 	for i, v := range r.X {
 		if r.Known>>i&1 == 1 {
 			binary.LittleEndian.PutUint64(b[o.x+8*i:], v)
@@ -88,7 +70,6 @@ func WriteARM64(l Layout, b []byte, r *ARM64) error {
 	if o.mask >= 0 {
 		binary.LittleEndian.PutUint32(b[o.mask:], contextARM64)
 	}
-	return nil
 }
 
 // vectors is the part of a context from V8 on, at least V8 to V15, or nil if it

@@ -37,10 +37,10 @@ func TestRoundTripARM64(t *testing.T) {
 	for l := Win32ARM64; l <= lastLayout; l++ {
 		t.Run(l.String(), func(t *testing.T) {
 			want, b := sampleARM64(), arm64Context(l)
-			if err := WriteARM64(l, b, &want); err != nil {
+			if err := writeARM64(l, b, &want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := ReadARM64(l, b)
+			got, err := readARM64(l, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestKnownOffsetsARM64(t *testing.T) {
 	} {
 		b := arm64Context(c.layout)
 		b[c.off] = 0x5a
-		r, err := ReadARM64(c.layout, b)
+		r, err := readARM64(c.layout, b)
 		if err != nil || c.get(&r) != 0x5a {
 			t.Errorf("%s: offset %#x read as %#x, %v", c.layout, c.off, c.get(&r), err)
 		}
@@ -102,7 +102,7 @@ func TestSizesARM64(t *testing.T) {
 
 func TestContextFlagsARM64(t *testing.T) {
 	b := make([]byte, 912)
-	if err := WriteARM64(Win32ARM64, b, &ARM64{}); err != nil || !bytes.Equal(b[:8], []byte{7, 0, 0x40, 0, 0, 0, 0, 0}) {
+	if err := writeARM64(Win32ARM64, b, &ARM64{}); err != nil || !bytes.Equal(b[:8], []byte{7, 0, 0x40, 0, 0, 0, 0, 0}) {
 		t.Errorf("% x, %v", b[:8], err)
 	}
 }
@@ -110,11 +110,11 @@ func TestContextFlagsARM64(t *testing.T) {
 func TestUnknownRegistersAreKeptARM64(t *testing.T) {
 	b := bytes.Repeat([]byte{0xee}, Win32ARM64.Size())
 	r := ARM64{PC: 1, Sp: 2, Known: 1<<19 | 1<<33}
-	if err := WriteARM64(Win32ARM64, b, &r); err != nil {
+	if err := writeARM64(Win32ARM64, b, &r); err != nil {
 		t.Fatal(err)
 	}
 	const kept = 0xeeeeeeeeeeeeeeee
-	got, _ := ReadARM64(Win32ARM64, b)
+	got, _ := readARM64(Win32ARM64, b)
 	if got.X[19] != 0 || got.X[0] != kept || got.D[1] != 0 || got.D[0] != kept {
 		t.Errorf("x19 %#x, x0 %#x, d9 %#x, d8 %#x", got.X[19], got.X[0], got.D[1], got.D[0])
 	}
@@ -144,7 +144,7 @@ func TestExtensionRecords(t *testing.T) {
 	} {
 		b := make([]byte, 464+c.room)
 		copy(b[464:], c.records)
-		r, err := ReadARM64(UContextARM64, b)
+		r, err := readARM64(UContextARM64, b)
 		if err != nil || r.Known>>32 != 0 != c.known {
 			t.Errorf("%s: known %#x, %v", c.name, r.Known, err)
 		}
@@ -153,7 +153,7 @@ func TestExtensionRecords(t *testing.T) {
 
 func TestConversionDoesNotAllocateARM64(t *testing.T) {
 	b, r := arm64Context(UContextARM64), sampleARM64()
-	if n := testing.AllocsPerRun(100, func() { WriteARM64(UContextARM64, b, &r); r, _ = ReadARM64(UContextARM64, b) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { writeARM64(UContextARM64, b, &r); r, _ = readARM64(UContextARM64, b) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

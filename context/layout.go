@@ -31,10 +31,11 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s: %d bytes given, at least %d needed", e.Layout, e.Have, e.Min)
 }
 
-// ArchError says that a layout is not one of the architecture asked for.
+// ArchError says that registers are not of a layout's architecture, or that the
+// layout is unknown.
 type ArchError struct {
 	Layout Layout
-	Arch   string // "x86-64" or "ARM64"
+	Arch   Arch // of the registers
 }
 
 func (e *ArchError) Error() string { return fmt.Sprintf("%s is not a layout of %s", e.Layout, e.Arch) }
@@ -61,14 +62,60 @@ func (l Layout) Size() int {
 	return 0
 }
 
+// Arch is the architecture whose registers the layout holds, NoArch if it is
+// unknown.
+func (l Layout) Arch() Arch {
+	switch {
+	case l <= lastAMD64Layout:
+		return ArchAMD64
+	case l <= lastLayout:
+		return ArchARM64
+	}
+	return NoArch
+}
+
 // check reports whether n bytes can hold a context of layout l, which must be
-// one of those from first to last.
-func (l Layout) check(first, last Layout, arch string, n int) error {
+// one of architecture a's.
+func (l Layout) check(a Arch, n int) error {
 	switch size := l.Size(); {
-	case l < first || l > last:
-		return &ArchError{l, arch}
+	case a == NoArch || l.Arch() != a:
+		return &ArchError{l, a}
 	case n < size:
 		return &SizeError{l, n, size}
+	}
+	return nil
+}
+
+// Read reads the registers of a context. Registers the layout has not stay
+// unknown. ContextFlags is not looked at: the CLR leaves it 0 in the contexts
+// it hands out. The error is a *SizeError or, of an unknown layout, an
+// *ArchError.
+func Read(l Layout, b []byte) (r Registers, err error) {
+	if err := l.check(l.Arch(), len(b)); err != nil {
+		return r, err
+	}
+	switch r.Arch = l.Arch(); r.Arch {
+	case ArchAMD64:
+		amd64Layouts[l].read(b, &r.AMD64)
+	case ArchARM64:
+		arm64Layouts[l-Win32ARM64].read(b, &r.ARM64)
+	}
+	return r, nil
+}
+
+// Write writes the known registers of r into a context and leaves every other
+// byte as it is, the upper halves of ARM64's vector registers too, but for
+// ContextFlags, which says what a reader may use. The error is a *SizeError or
+// an *ArchError.
+func Write(l Layout, b []byte, r *Registers) error {
+	if err := l.check(r.Arch, len(b)); err != nil {
+		return err
+	}
+	switch r.Arch {
+	case ArchAMD64:
+		amd64Layouts[l].write(b, &r.AMD64)
+	case ArchARM64:
+		arm64Layouts[l-Win32ARM64].write(b, &r.ARM64)
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(l.String(), func(t *testing.T) {
 			want := sample()
 			b := make([]byte, l.Size()+2000) // a newer runtime's is longer
-			if err := WriteAMD64(l, b, &want); err != nil {
+			if err := writeAMD64(l, b, &want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := ReadAMD64(l, b)
+			got, err := readAMD64(l, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestKnownOffsets(t *testing.T) {
 	} {
 		b := make([]byte, 4096)
 		b[c.off] = 0x5a
-		r, err := ReadAMD64(c.layout, b)
+		r, err := readAMD64(c.layout, b)
 		if err != nil || c.get(&r) != 0x5a {
 			t.Errorf("%s: offset %#x read as %#x, %v", c.layout, c.off, c.get(&r), err)
 		}
@@ -73,10 +73,10 @@ func TestUnknownRegistersAreKept(t *testing.T) {
 		b[i] = 0xee
 	}
 	r := AMD64{RIP: 1, Known: 1 << RBX}
-	if err := WriteAMD64(Win32AMD64, b, &r); err != nil {
+	if err := writeAMD64(Win32AMD64, b, &r); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := ReadAMD64(Win32AMD64, b)
+	got, _ := readAMD64(Win32AMD64, b)
 	if got.GPR[RBX] != 0 || got.GPR[RAX] != 0xeeeeeeeeeeeeeeee {
 		t.Errorf("rbx %#x, rax %#x", got.GPR[RBX], got.GPR[RAX])
 	}
@@ -85,35 +85,20 @@ func TestUnknownRegistersAreKept(t *testing.T) {
 func TestShortContext(t *testing.T) {
 	var size *SizeError
 	for l := Win32AMD64; l <= lastAMD64Layout; l++ {
-		if _, err := ReadAMD64(l, make([]byte, l.Size()-1)); !errors.As(err, &size) || size.Min != l.Size() {
+		if _, err := readAMD64(l, make([]byte, l.Size()-1)); !errors.As(err, &size) || size.Min != l.Size() {
 			t.Errorf("%s: %v", l, err)
 		}
 	}
 	for l := Win32ARM64; l <= lastLayout; l++ {
-		if _, err := ReadARM64(l, make([]byte, l.Size()-1)); !errors.As(err, &size) || size.Min != l.Size() {
+		if _, err := readARM64(l, make([]byte, l.Size()-1)); !errors.As(err, &size) || size.Min != l.Size() {
 			t.Errorf("%s: %v", l, err)
-		}
-	}
-}
-
-func TestWrongArchitecture(t *testing.T) {
-	b := make([]byte, 9999)
-	var arch *ArchError
-	for _, l := range []Layout{lastLayout + 1, Win32ARM64, UserRegsARM64} {
-		if err := WriteAMD64(l, b, &AMD64{}); !errors.As(err, &arch) {
-			t.Errorf("%s was written: %v", l, err)
-		}
-	}
-	for _, l := range []Layout{lastLayout + 1, Win32AMD64, UserRegsAMD64} {
-		if _, err := ReadARM64(l, b); !errors.As(err, &arch) {
-			t.Errorf("%s was read: %v", l, err)
 		}
 	}
 }
 
 func TestConversionDoesNotAllocate(t *testing.T) {
 	b, r := make([]byte, 4096), sample()
-	if n := testing.AllocsPerRun(100, func() { WriteAMD64(PALAMD64, b, &r); r, _ = ReadAMD64(PALAMD64, b) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { writeAMD64(PALAMD64, b, &r); r, _ = readAMD64(PALAMD64, b) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -23,26 +23,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
-
-// Arch is an image's machine.
-type Arch uint8
-
-const (
-	AMD64 Arch = 1 + iota
-	ARM64
-)
-
-func (a Arch) String() string {
-	switch a {
-	case AMD64:
-		return "amd64"
-	case ARM64:
-		return "arm64"
-	}
-	return "arch?"
-}
 
 // FormatError says what is wrong with one structure of an image.
 type FormatError struct {
@@ -106,7 +89,7 @@ type File struct {
 	mapped   bool   // data is laid out as in memory
 	first    uint64 // if mapped: virtual address of data[0]
 	bias     uint64 // if mapped: base minus first
-	arch     Arch
+	arch     context.Arch
 	typ      uint16
 	entry    uint64
 	programs []program
@@ -230,9 +213,9 @@ func (f *File) header() (h header, err error) {
 	}
 	switch machine {
 	case 62:
-		f.arch = AMD64
+		f.arch = context.ArchAMD64
 	case 183:
-		f.arch = ARM64
+		f.arch = context.ArchARM64
 	default:
 		return h, f.bad("e_machine", 18, uint64(machine), "neither x86-64 nor AArch64")
 	}
@@ -243,7 +226,7 @@ func (f *File) header() (h header, err error) {
 func (f *File) Name() string { return f.name }
 
 // Arch is the image's machine.
-func (f *File) Arch() Arch { return f.arch }
+func (f *File) Arch() context.Arch { return f.arch }
 
 // Entry is the virtual address at which a program starts; 0 if it has none.
 func (f *File) Entry() uint64 { return f.entry }

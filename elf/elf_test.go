@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 func TestHeaderErrors(t *testing.T) {
@@ -33,10 +35,10 @@ func TestHeaderErrors(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if f := mustNew(t, good); f.Arch() != AMD64 || f.Entry() != 0x1234 || len(f.Problems()) != 0 {
+	if f := mustNew(t, good); f.Arch() != context.ArchAMD64 || f.Entry() != 0x1234 || len(f.Problems()) != 0 {
 		t.Errorf("%v %#x %v", f.Arch(), f.Entry(), f.Problems())
 	}
-	if f := mustNew(t, (&image{machine: 183}).bytes()); f.Arch() != ARM64 {
+	if f := mustNew(t, (&image{machine: 183}).bytes()); f.Arch() != context.ArchARM64 {
 		t.Errorf("arch %v", f.Arch())
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 const hostLibc = "/lib/x86_64-linux-gnu/libc.so.6"
@@ -176,7 +178,7 @@ func TestVDSO(t *testing.T) {
 	if found == 0 || f.Bias() != lo {
 		t.Errorf("%d symbols with code, bias %#x of %#x", found, f.Bias(), lo)
 	}
-	if s := f.CFISections(); f.Arch() == AMD64 && (s.Err != nil || len(s.EHFrame) == 0) {
+	if s := f.CFISections(); f.Arch() == context.ArchAMD64 && (s.Err != nil || len(s.EHFrame) == 0) {
 		t.Errorf("no frames: %v", s.Err)
 	}
 }

@@ -35,7 +35,7 @@ func FuzzWalkAMD64(f *testing.F) {
 			return
 		}
 		mods := module.NewTable(generations.Add(1), []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
-			[]module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
+			[]memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 		u.SetTable(mods)
 		plain.SetTable(mods)
 		mem := memory.New(memory.Run{Addr: walkStack, Data: stack})
@@ -52,7 +52,7 @@ func FuzzWalkAMD64(f *testing.F) {
 }
 
 func cfiTable(frames []byte) *cfi.Table {
-	table, _ := cfi.Load(cfi.Sections{Arch: cfi.AMD64, EHFrame: frames, EHFrameAddr: walkFrames})
+	table, _ := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames, EHFrameAddr: walkFrames})
 	if table == nil || table.Len() == 0 {
 		return nil
 	}
@@ -125,12 +125,12 @@ func machineFrame(mods *module.Table, left, now *unwind.Frame) bool {
 func seedWalkAMD64(f *testing.F) {
 	stack := plausibleStack()
 	for _, s := range sorted(seedCFI(f)) {
-		if s.Arch == cfi.AMD64 && s.EHFrame != nil {
+		if s.Arch == context.ArchAMD64 && s.EHFrame != nil {
 			eachWalkSeed(s, 3, func(ip uint64) { f.Add(s.EHFrame, stack, ip, uint64(walkStack+64), false) })
 		}
 	}
 	if data, addr, ok := hostFrames(4096); ok {
-		eachWalkSeed(cfi.Sections{Arch: cfi.AMD64, EHFrame: data, EHFrameAddr: addr}, 5, func(ip uint64) {
+		eachWalkSeed(cfi.Sections{Arch: context.ArchAMD64, EHFrame: data, EHFrameAddr: addr}, 5, func(ip uint64) {
 			f.Add(data, stack, ip, uint64(walkStack+64), true)
 		})
 	}

@@ -105,12 +105,12 @@ func FuzzWalkARM64(f *testing.F) {
 	plain.DisableCache(true)
 	f.Fuzz(func(t *testing.T, frames, stack []byte, pc, fp uint64, guess bool) {
 		frames, stack = frames[:len(frames):len(frames)], stack[:len(stack):len(stack)]
-		table, _ := cfi.Load(cfi.Sections{Arch: cfi.ARM64, EHFrame: frames, EHFrameAddr: walkFrames})
+		table, _ := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames, EHFrameAddr: walkFrames})
 		if table == nil || table.Len() == 0 || len(stack) > 1<<16 {
 			return
 		}
 		mods := module.NewTable(generations.Add(1), []module.Module{{Start: walkBias, End: walkBias + 1<<20, Bias: walkBias, CFI: table}},
-			[]module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
+			[]memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 		u.SetTable(mods)
 		plain.SetTable(mods)
 		regs := arm64.Registers{Sp: middle(stack), Known: context.ARM64All}
@@ -156,7 +156,7 @@ func seedWalkARM64(f *testing.F) {
 		stack = binary.LittleEndian.AppendUint64(stack, word)
 	}
 	for _, s := range sorted(seedCFI(f)) {
-		if s.Arch == cfi.ARM64 && s.EHFrame != nil {
+		if s.Arch == context.ArchARM64 && s.EHFrame != nil {
 			eachWalkSeed(s, 3, func(pc uint64) { f.Add(s.EHFrame, stack, pc, uint64(walkStack+64), false) })
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 )
 
@@ -71,7 +72,7 @@ func FuzzEHFrame(f *testing.F) {
 			return
 		}
 		data = data[:len(data):len(data)] // a read past the end is a panic
-		for _, arch := range []cfi.Arch{cfi.AMD64, cfi.ARM64} {
+		for _, arch := range []context.Arch{context.ArchAMD64, context.ArchARM64} {
 			exercise(t, cfi.Sections{Arch: arch, EHFrame: data, EHFrameAddr: ehAddr}, pc)
 			exercise(t, cfi.Sections{Arch: arch, DebugFrame: data}, pc)
 		}
@@ -89,7 +90,7 @@ func FuzzEHFrameHdr(f *testing.F) {
 		f.Add(s.EHFrameHdr)
 	}
 	f.Fuzz(func(t *testing.T, hdr []byte) {
-		s := cfi.Sections{Arch: cfi.AMD64, EHFrame: eh, EHFrameAddr: ehAddr, EHFrameHdr: hdr, EHFrameHdrAddr: 0x1000}
+		s := cfi.Sections{Arch: context.ArchAMD64, EHFrame: eh, EHFrameAddr: ehAddr, EHFrameHdr: hdr, EHFrameHdrAddr: 0x1000}
 		tab, _ := cfi.Load(s)
 		fde, why := tab.Find(0x1001)
 		if why != cfi.None || fde.Lo != 0x1000 || fde.Hi != 0x1040 {
@@ -182,7 +183,7 @@ func FuzzCFIProgram(f *testing.F) {
 		if len(program) > 200 {
 			return // the seed's length field has one byte
 		}
-		for _, arch := range []cfi.Arch{cfi.AMD64, cfi.ARM64} {
+		for _, arch := range []context.Arch{context.ArchAMD64, context.ArchARM64} {
 			exercise(t, cfi.Sections{Arch: arch, EHFrame: frameSeed(program...), EHFrameAddr: ehAddr}, 0x1020)
 		}
 	})

@@ -168,7 +168,7 @@ func readAMD64(t *testing.T, im *pe.File, size int) {
 
 // readARM64 looks at every ARM64 function, and at its instructions.
 func readARM64(t *testing.T, im *pe.File, size int) {
-	if arch, _ := im.Arch(); arch != pe.ARM64 {
+	if arch, _ := im.Arch(); arch != context.ArchARM64 {
 		return
 	}
 	pdata := im.ExceptionDirectory()
@@ -272,7 +272,7 @@ func newWalkers() *walkers {
 
 // table gives the walkers a table of one module, with managed code outside it.
 func (w *walkers) table(m module.Module) *module.Table {
-	t := module.NewTable(generations.Add(1), []module.Module{m}, []module.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
+	t := module.NewTable(generations.Add(1), []module.Module{m}, []memory.Range{{Start: walkJIT, End: walkJIT + 1<<16}})
 	for _, u := range []*amd64.Unwinder{w.x64, w.plainX64} {
 		u.SetTable(t)
 	}
@@ -289,7 +289,7 @@ var generations atomic.Uint32
 func (w *walkers) walk(t *testing.T, im *pe.File, rva uint32) {
 	const base = 0x1_4000_0000
 	mods := w.table(module.PEFromFile(1, im, "fuzz", base, 0))
-	if arch, _ := im.Arch(); arch == pe.ARM64 {
+	if arch, _ := im.Arch(); arch == context.ArchARM64 {
 		regs := arm64.Registers{PC: base + uint64(rva), Sp: walkStack + 0x1000, Known: context.ARM64All}
 		for i := range regs.X {
 			regs.X[i] = walkStack + 0x1000 + uint64(i)*16

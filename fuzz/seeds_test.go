@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/module"
@@ -147,7 +148,7 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	for name, b := range seedFiles(t, "*.debug_frame") {
-		if table, _ := cfi.Load(cfi.Sections{Arch: cfi.AMD64, DebugFrame: b}); table.Len() < 8 {
+		if table, _ := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, DebugFrame: b}); table.Len() < 8 {
 			t.Errorf("%s: %d functions", name, table.Len())
 		}
 	}

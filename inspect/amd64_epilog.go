@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -12,7 +13,7 @@ import (
 func (r *peReader) epilogs(f *Function, info *pe.AMD64Info, fn pe.RuntimeFunction) map[uint32][2]string {
 	out := map[uint32][2]string{}
 	size := min(f.Hi-f.Lo, maxCode) + pastEnd
-	list := Disassemble(AMD64, f.Lo, r.f.Tail(uint32(f.Lo), int(size)))
+	list := Disassemble(context.ArchAMD64, f.Lo, r.f.Tail(uint32(f.Lo), int(size)))
 	for i := len(list) - 1; i >= 0; i-- {
 		if !r.returns(&list[i], fn, info.Chained()) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -37,7 +38,7 @@ func (r *peReader) functionAMD64(rva uint32) (*Function, error) {
 	if !ok {
 		return nil, fmt.Errorf("no entry covers %#x: a leaf function, or no code", rva)
 	}
-	f := &Function{Name: r.name(entry.Begin), Lo: uint64(entry.Begin), Hi: uint64(entry.End), Asked: uint64(rva), Arch: AMD64}
+	f := &Function{Name: r.name(entry.Begin), Lo: uint64(entry.Begin), Hi: uint64(entry.End), Asked: uint64(rva), Arch: context.ArchAMD64}
 	f.From = fmt.Sprintf("RUNTIME_FUNCTION [%#x,%#x), unwind %#x", entry.Begin, entry.End, entry.Unwind)
 	fn, why := r.f.ResolveAMD64(entry)
 	if entry.Indirect() {

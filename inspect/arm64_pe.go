@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -15,7 +16,7 @@ func (r *peReader) functionARM64(rva uint32) (*Function, error) {
 	dir := r.f.ExceptionDirectory()
 	i := pe.ARM64Find(dir, rva)
 	fn := pe.ARM64Entry(dir, i)
-	f := &Function{Name: r.name(begin), Lo: uint64(begin), Hi: uint64(begin) + uint64(info.Length), Asked: uint64(rva), Arch: ARM64}
+	f := &Function{Name: r.name(begin), Lo: uint64(begin), Hi: uint64(begin) + uint64(info.Length), Asked: uint64(rva), Arch: context.ArchARM64}
 	f.From = fmt.Sprintf(".pdata entry %d of %d, data %08x", i, r.entries(), fn.Data)
 	if !fault.OK() {
 		f.Notes = append(f.Notes, fault.Err("unwind data", fn.Data).Error())

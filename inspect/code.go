@@ -7,16 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/context"
 	"golang.org/x/arch/arm64/arm64asm"
 	"golang.org/x/arch/x86/x86asm"
-)
-
-// Arch names an architecture the way the whole package prints it.
-type Arch string
-
-const (
-	AMD64 Arch = "amd64"
-	ARM64 Arch = "arm64"
 )
 
 // Instr is one disassembled instruction.
@@ -28,7 +21,7 @@ type Instr struct {
 
 // Disassemble decodes code, whose first byte is at addr, to its end. What the
 // decoder does not know is shown as bytes; decoding goes on behind it.
-func Disassemble(arch Arch, addr uint64, code []byte) []Instr {
+func Disassemble(arch context.Arch, addr uint64, code []byte) []Instr {
 	var out []Instr
 	for len(code) > 0 {
 		n, text := decode(arch, addr, code)
@@ -38,8 +31,8 @@ func Disassemble(arch Arch, addr uint64, code []byte) []Instr {
 	return out
 }
 
-func decode(arch Arch, addr uint64, code []byte) (int, string) {
-	if arch == ARM64 {
+func decode(arch context.Arch, addr uint64, code []byte) (int, string) {
+	if arch == context.ArchARM64 {
 		return decodeARM64(addr, code)
 	}
 	return decodeAMD64(addr, code)

@@ -4,29 +4,31 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 func TestDisassemble(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		arch Arch
+		arch context.Arch
 		code string
 		want string // instructions, separated by "; "
 	}{
-		{"prolog", AMD64, "554889e5", "push rbp; mov rbp, rsp"},
-		{"endbr64", AMD64, "f30f1efa90", "endbr64; nop"},
-		{"vzeroupper", AMD64, "c5f877c3", "(vex) c5f877; ret"},
-		{"vex with sib and disp8", AMD64, "c5fe6f44240890", "(vex) c5fe6f442408; nop"},
-		{"vex3 with imm8", AMD64, "c4e37d39c10190", "(vex) c4e37d39c101; nop"},
-		{"evex", AMD64, "62f1fe486f442401c3", "(vex) 62f1fe486f442401; ret"},
-		{"unknown byte", AMD64, "06c3", ".byte 0x06; ret"},
-		{"cut", AMD64, "48", ".byte 0x48"},
-		{"cut vex", AMD64, "c5fe", ".byte 0xc5; .byte 0xfe"},
-		{"pac", ARM64, "3f2303d5c0035fd6", "paciasp; ret"},
-		{"branch", ARM64, "02000014", "b 0x1008"},
-		{"branch back", ARM64, "ffffff17", "b 0xffc"},
-		{"undefined", ARM64, "00000000", ".word 0x00000000"},
-		{"cut word", ARM64, "c003", ".byte c003"},
+		{"prolog", context.ArchAMD64, "554889e5", "push rbp; mov rbp, rsp"},
+		{"endbr64", context.ArchAMD64, "f30f1efa90", "endbr64; nop"},
+		{"vzeroupper", context.ArchAMD64, "c5f877c3", "(vex) c5f877; ret"},
+		{"vex with sib and disp8", context.ArchAMD64, "c5fe6f44240890", "(vex) c5fe6f442408; nop"},
+		{"vex3 with imm8", context.ArchAMD64, "c4e37d39c10190", "(vex) c4e37d39c101; nop"},
+		{"evex", context.ArchAMD64, "62f1fe486f442401c3", "(vex) 62f1fe486f442401; ret"},
+		{"unknown byte", context.ArchAMD64, "06c3", ".byte 0x06; ret"},
+		{"cut", context.ArchAMD64, "48", ".byte 0x48"},
+		{"cut vex", context.ArchAMD64, "c5fe", ".byte 0xc5; .byte 0xfe"},
+		{"pac", context.ArchARM64, "3f2303d5c0035fd6", "paciasp; ret"},
+		{"branch", context.ArchARM64, "02000014", "b 0x1008"},
+		{"branch back", context.ArchARM64, "ffffff17", "b 0xffc"},
+		{"undefined", context.ArchARM64, "00000000", ".word 0x00000000"},
+		{"cut word", context.ArchARM64, "c003", ".byte c003"},
 	} {
 		code, err := hex.DecodeString(c.code)
 		if err != nil {

@@ -27,7 +27,7 @@ func openELF(path string) (*elfReader, error) {
 
 func newELF(path string, f *elf.File) *elfReader {
 	r := &elfReader{path: path, f: f, secs: f.CFISections()}
-	r.frames = frames{debug: ".debug_frame", arch: elfArch(f.Arch()), code: f.BytesAt, name: r.name, isCode: r.executable}
+	r.frames = frames{debug: ".debug_frame", arch: f.Arch(), code: f.BytesAt, name: r.name, isCode: r.executable}
 	r.table, r.err = cfi.Load(module.CFISections(f, r.secs))
 	return r
 }
@@ -35,7 +35,7 @@ func newELF(path string, f *elf.File) *elfReader {
 func (r *elfReader) own(v uint64) uint64 { return v }
 
 func (r *elfReader) summary() *Summary {
-	s := &Summary{File: r.path, Format: "elf", Arch: string(elfArch(r.f.Arch())), ID: r.f.BuildID()}
+	s := &Summary{File: r.path, Format: "elf", Arch: r.f.Arch().GOARCH(), ID: r.f.BuildID()}
 	add := func(name string, addr uint64, data []byte) {
 		if data != nil {
 			s.Sections = append(s.Sections, Section{name, addr, uint64(len(data))})

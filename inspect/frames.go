@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // frames are the call frame information of an image of either format, and what
@@ -15,7 +16,7 @@ type frames struct {
 	err    error  // of the table
 	base   uint64 // of the table's addresses: what is shown is that less
 	debug  string // the name of the section .debug_frame was read from
-	arch   Arch
+	arch   context.Arch
 	code   func(addr uint64, n int) ([]byte, bool)
 	name   func(addr uint64) string
 	isCode func(addr uint64) bool

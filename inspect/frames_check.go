@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // check looks at every record, every program, every row and every expression.
@@ -64,10 +65,10 @@ func (r *frames) checkRow(c *checker, row *cfi.Row) {
 	a := r.table.Arch()
 	if row.CFA.Kind == cfi.Expression {
 		checkExpr(c, row.CFA.Expr, where)
-	} else if a.Column(uint64(row.CFA.Reg)) < 0 {
+	} else if cfi.Column(a, uint64(row.CFA.Reg)) < 0 {
 		c.add(Contradictory, "rows whose CFA counts from an unknown register", 1, where)
 	}
-	if a == cfi.AMD64 && row.Rule(a, row.FDE.RA).Kind == cfi.Unspecified {
+	if a == context.ArchAMD64 && row.Rule(a, row.FDE.RA).Kind == cfi.Unspecified {
 		c.add(Contradictory, "rows without a return address", 1, where)
 	}
 	for i := range row.Regs {

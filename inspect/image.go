@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // ErrFormat says that a file is neither an ELF nor a PE image.
@@ -109,15 +108,15 @@ func (im *Image) At(what string) (*Function, error) {
 
 // Function is one function's unwind data and its effect.
 type Function struct {
-	Name  string   `json:"name"`
-	Lo    uint64   `json:"lo"` // ELF virtual addresses or RVAs
-	Hi    uint64   `json:"hi"`
-	Asked uint64   `json:"asked"`
-	Arch  Arch     `json:"arch"`
-	From  string   `json:"from"` // the structure that says it, and where it lies
-	Data  []string `json:"data"` // rows, or codes with chained and packed forms expanded
-	Lines []Line   `json:"lines"`
-	Notes []string `json:"notes,omitempty"`
+	Name  string       `json:"name"`
+	Lo    uint64       `json:"lo"` // ELF virtual addresses or RVAs
+	Hi    uint64       `json:"hi"`
+	Asked uint64       `json:"asked"`
+	Arch  context.Arch `json:"arch"`
+	From  string       `json:"from"` // the structure that says it, and where it lies
+	Data  []string     `json:"data"` // rows, or codes with chained and packed forms expanded
+	Lines []Line       `json:"lines"`
+	Notes []string     `json:"notes,omitempty"`
 
 	// Of PE images with DWARF sections:
 	Governs string    `json:"governs,omitempty"` // what the walkers go by at the address asked for
@@ -132,19 +131,4 @@ type Line struct {
 	Part  string `json:"part,omitempty"` // PE: prolog | body | epilog
 	CFA   string `json:"cfa"`
 	Saved string `json:"saved"`
-}
-
-// cfiArch maps an ELF architecture.
-func cfiArch(a cfi.Arch) Arch {
-	if a == cfi.ARM64 {
-		return ARM64
-	}
-	return AMD64
-}
-
-func elfArch(a elf.Arch) Arch {
-	if a == elf.ARM64 {
-		return ARM64
-	}
-	return AMD64
 }

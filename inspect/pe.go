@@ -5,13 +5,14 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
 type peReader struct {
 	path    string
 	f       *pe.File
-	arch    pe.Arch
+	arch    context.Arch
 	unix    bool
 	exports []pe.Export // sorted by RVA
 	err     error       // of the exports
@@ -26,7 +27,7 @@ func openPE(path string) (*peReader, error) {
 		return nil, err
 	}
 	r := newPE(f)
-	if r.arch == pe.Other {
+	if r.arch == context.NoArch {
 		return nil, fmt.Errorf("%s: machine %#x is neither x64 nor ARM64", path, f.Machine())
 	}
 	return r, nil
@@ -40,7 +41,7 @@ func newPE(f *pe.File) *peReader {
 	r.arch, r.unix = f.Arch()
 	r.exports, r.err = f.Exports()
 	sort.SliceStable(r.exports, func(i, j int) bool { return r.exports[i].RVA < r.exports[j].RVA })
-	if r.arch != pe.Other {
+	if r.arch != context.NoArch {
 		r.dwarf, r.dwarfErr = framesPE(r)
 	}
 	return r
@@ -73,14 +74,14 @@ func (r *peReader) name(rva uint32) string {
 }
 
 func (r *peReader) entries() int {
-	if r.arch == pe.AMD64 {
+	if r.arch == context.ArchAMD64 {
 		return r.f.CountAMD64()
 	}
 	return len(r.f.ExceptionDirectory()) / pe.ARM64EntrySize
 }
 
 func (r *peReader) summary() *Summary {
-	s := &Summary{File: r.path, Format: "pe", Arch: r.arch.String(), Base: r.f.ImageBase()}
+	s := &Summary{File: r.path, Format: "pe", Arch: r.arch.GOARCH(), Base: r.f.ImageBase()}
 	if r.unix {
 		s.Machine = fmt.Sprintf("machine %#x: precompiled for a CLR on Unix", r.f.Machine())
 	}
@@ -96,7 +97,7 @@ func (r *peReader) summary() *Summary {
 		s.Sections = append(s.Sections, Section{"(exceptions)", 0, uint64(len(dir))}) // inside another section
 	}
 	s.Counts = append(s.Counts, Count{"entries of the exception directory", r.entries()})
-	if r.arch == pe.AMD64 {
+	if r.arch == context.ArchAMD64 {
 		s.Counts = append(s.Counts, r.countAMD64()...)
 	} else {
 		s.Counts = append(s.Counts, r.countARM64()...)
@@ -133,7 +134,7 @@ func (r *peReader) countARM64() []Count {
 
 // entry describes what the exception directory says of an RVA.
 func (r *peReader) entry(rva uint32) (*Function, error) {
-	if r.arch == pe.AMD64 {
+	if r.arch == context.ArchAMD64 {
 		return r.functionAMD64(rva)
 	}
 	return r.functionARM64(rva)
@@ -161,7 +162,7 @@ func (r *peReader) check(c *checker) {
 	if r.err != nil {
 		c.add(Malformed, "exports", 1, r.err.Error)
 	}
-	if r.arch == pe.AMD64 {
+	if r.arch == context.ArchAMD64 {
 		r.checkAMD64(c)
 	} else {
 		r.checkARM64(c)

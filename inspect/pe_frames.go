@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 )
@@ -17,7 +18,7 @@ type peFrames struct {
 // framesPE loads them as package module does, so that what is shown is what is
 // walked by; nil if the image has none.
 func framesPE(r *peReader) (*peFrames, error) {
-	d := &peFrames{frames: frames{base: r.f.ImageBase(), debug: ".debug_frame", arch: Arch(r.arch.String())}}
+	d := &peFrames{frames: frames{base: r.f.ImageBase(), debug: ".debug_frame", arch: r.arch}}
 	d.code = func(rva uint64, n int) ([]byte, bool) { return r.f.BytesAt(uint32(rva), n) }
 	d.name = func(rva uint64) string { return r.name(uint32(rva)) }
 	d.isCode = func(rva uint64) bool { return rva <= 1<<32-1 && r.executable(uint32(rva)) }
@@ -32,16 +33,9 @@ func framesPE(r *peReader) (*peFrames, error) {
 		return nil, nil
 	}
 	if d.table == nil {
-		d.table, _ = cfi.Load(cfi.Sections{Arch: r.cfiArch()})
+		d.table, _ = cfi.Load(cfi.Sections{Arch: r.arch})
 	}
 	return d, nil
-}
-
-func (r *peReader) cfiArch() cfi.Arch {
-	if r.arch == pe.ARM64 {
-		return cfi.ARM64
-	}
-	return cfi.AMD64
 }
 
 // function describes what the exception directory and what the DWARF sections
@@ -71,7 +65,7 @@ func (r *peReader) function(addr uint64) (*Function, error) {
 
 // covered reports whether an entry of the exception directory covers an RVA.
 func (r *peReader) covered(rva uint32) bool {
-	if r.arch == pe.AMD64 {
+	if r.arch == context.ArchAMD64 {
 		_, ok := r.f.LookupAMD64(rva)
 		return ok
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
@@ -12,24 +13,24 @@ var amd64DWARF = [17]string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rs
 
 // RegName names a DWARF register number: rbx, x19, d8 (AArch64 v8's low half
 // is what an unwinder restores).
-func RegName(a cfi.Arch, reg uint16) string {
+func RegName(a context.Arch, reg uint16) string {
 	switch {
-	case a == cfi.AMD64 && reg <= 16:
+	case a == context.ArchAMD64 && reg <= 16:
 		return amd64DWARF[reg]
-	case a == cfi.AMD64 && reg <= 32:
+	case a == context.ArchAMD64 && reg <= 32:
 		return fmt.Sprintf("xmm%d", reg-17)
-	case a == cfi.ARM64 && reg == cfi.ARM64SP:
+	case a == context.ArchARM64 && reg == cfi.ARM64SP:
 		return "sp"
-	case a == cfi.ARM64 && reg <= 30:
+	case a == context.ArchARM64 && reg <= 30:
 		return fmt.Sprintf("x%d", reg)
-	case a == cfi.ARM64 && reg >= 64 && reg <= 95:
+	case a == context.ArchARM64 && reg >= 64 && reg <= 95:
 		return fmt.Sprintf("d%d", reg-64)
 	}
 	return fmt.Sprintf("r%d", reg)
 }
 
 // RuleText writes a rule: [cfa-16], rsp+8, =x15, same, undefined, [expr ...].
-func RuleText(a cfi.Arch, r *cfi.Rule) string {
+func RuleText(a context.Arch, r *cfi.Rule) string {
 	switch r.Kind {
 	case cfi.Undefined:
 		return "undefined"
@@ -52,7 +53,7 @@ func RuleText(a cfi.Arch, r *cfi.Rule) string {
 }
 
 // RowText writes the CFA rule and the rules of all registers a row names.
-func RowText(a cfi.Arch, row *cfi.Row) (cfa, saved string) {
+func RowText(a context.Arch, row *cfi.Row) (cfa, saved string) {
 	cfa = RuleText(a, &row.CFA)
 	if row.CFA.Kind == cfi.Expression {
 		cfa = ExprText(a, row.CFA.Expr)
@@ -60,7 +61,7 @@ func RowText(a cfi.Arch, row *cfi.Row) (cfa, saved string) {
 	var parts []string
 	for c := range row.Regs {
 		if r := &row.Regs[c]; r.Kind != cfi.Unspecified {
-			parts = append(parts, RegName(a, a.Register(c))+" "+RuleText(a, r))
+			parts = append(parts, RegName(a, cfi.RegisterOf(a, c))+" "+RuleText(a, r))
 		}
 	}
 	if row.RASign {
@@ -103,7 +104,7 @@ var operations = map[uint8]operation{
 
 // ExprText writes a DWARF expression as its operations. Bytes that are no
 // operation end it.
-func ExprText(a cfi.Arch, e []byte) string {
+func ExprText(a context.Arch, e []byte) string {
 	var out []string
 	for r := buf.At(e, 0); r.Len() > 0 && r.OK(); {
 		op := r.U8()

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"unsafe"
 
-	"golang.org/x/sys/windows"
-
 	"github.com/seedwalk/seedwalk/clr/stubs"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/seed"
+	"golang.org/x/sys/windows"
 )
 
 // Loaded is an image as the loader tells of it.
@@ -66,7 +66,7 @@ func (l *Images) Table() *module.Table {
 	}
 	l.gen++
 	var modules []module.Module
-	var managed []module.Range
+	var managed []memory.Range
 	l.managed = nil
 	l.specials = seed.Specials{}
 	was, entered := l.known, l.entered
@@ -74,7 +74,7 @@ func (l *Images) Table() *module.Table {
 	for i := range loaded {
 		m := l.image(&loaded[i], was, entered)
 		if isManagedImage(m.PE) {
-			managed = append(managed, module.Range{Start: m.Start, End: m.End})
+			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
 			l.managed = append(l.managed, m)
 			continue
 		}
@@ -233,8 +233,8 @@ const maxRegions = 1 << 20
 
 // madeCode is executable memory that belongs to no image: what the CLR, or
 // another generator, made.
-func madeCode() []module.Range {
-	var out []module.Range
+func madeCode() []memory.Range {
+	var out []memory.Range
 	at := uintptr(0x10000)
 	for range maxRegions {
 		var r windows.MemoryBasicInformation
@@ -246,7 +246,7 @@ func madeCode() []module.Range {
 			if n := len(out); n > 0 && out[n-1].End == start {
 				out[n-1].End = end
 			} else {
-				out = append(out, module.Range{Start: start, End: end})
+				out = append(out, memory.Range{Start: start, End: end})
 			}
 		}
 		if uintptr(end) <= at {
@@ -281,7 +281,7 @@ func isManagedImage(f *pe.File) bool {
 }
 
 // entry is where an image is entered without a call.
-type entry struct{ stubs, dispatchers []stubs.Range }
+type entry struct{ stubs, dispatchers []memory.Range }
 
 // entries looks for them once an image.
 func (l *Images) entries(m *module.Module) entry {
@@ -297,8 +297,8 @@ func (l *Images) entries(m *module.Module) entry {
 }
 
 // place puts an image's ranges into the next free places, as far as there are.
-func place(to *seed.Places, base uint64, ranges []stubs.Range) {
+func place(to *seed.Places, base uint64, ranges []memory.Range) {
 	for _, r := range ranges {
-		to.Add(seed.Range{Start: base + uint64(r.Start), End: base + uint64(r.End)})
+		to.Add(memory.Range{Start: base + r.Start, End: base + r.End})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 )
 
@@ -39,13 +40,13 @@ func NewLoader(pid int) *Loader {
 func (l *Loader) Table(maps []Mapping) *module.Table {
 	l.gen++
 	var modules []module.Module
-	var managed []module.Range
+	var managed []memory.Range
 	for i := range maps {
 		m := &maps[i]
 		switch {
 		case !m.Exec || m.Path == "[vsyscall]":
 		case isManaged(m):
-			managed = append(managed, module.Range{Start: m.Start, End: m.End})
+			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
 		default:
 			modules = append(modules, *l.image(m))
 		}

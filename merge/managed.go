@@ -105,7 +105,7 @@ func enteredPE(f *pe.File, rva uint32) bool {
 		first, why := f.PrimaryAMD64(fn)
 		return why == pe.OK && first.Begin == rva
 	}
-	if arch, _ := f.Arch(); arch != pe.ARM64 {
+	if arch, _ := f.Arch(); arch != context.ArchARM64 {
 		return false
 	}
 	dir := f.ExceptionDirectory()

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -183,13 +184,13 @@ func TestSpecials(t *testing.T) {
 			frames  int // true ones
 		}{
 			{"redirect stub", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *seed.Specials) {
-				s.Redirect.Add(seed.Range{Start: w.Truth[0].IP, End: w.Truth[0].IP + 1})
+				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP, End: w.Truth[0].IP + 1})
 			}, seed.StubOnTop, GapStubOnTop, 4},
 			{"another place of the same function", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *seed.Specials) {
-				s.Redirect.Add(seed.Range{Start: w.Truth[0].IP - 4, End: w.Truth[0].IP})
+				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP - 4, End: w.Truth[0].IP})
 			}, seed.Found, GapNone, 4},
 			{"dispatcher", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native}, func(w *fs.World, s *seed.Specials) {
-				s.Dispatch.Add(seed.Range{Start: w.Truth[0].IP &^ 0xff, End: w.Truth[0].IP + 1})
+				s.Dispatch.Add(memory.Range{Start: w.Truth[0].IP &^ 0xff, End: w.Truth[0].IP + 1})
 			}, seed.StubOnTop, GapStubOnTop, 3},
 			{"IL stub, which can be left", []fs.Kind{fs.Root, fs.Managed, fs.ILStub}, func(w *fs.World, s *seed.Specials) {
 				s.IsMethod = func(ip uint64) bool { _, hr := w.FunctionFromIP(ip); return hr == clr.S_OK }

@@ -33,12 +33,8 @@ func ELFFromFile(id uint32, f *elf.File, path string, start, end, bias uint64) M
 // CFISections gives the sections of an ELF image the form package cfi takes;
 // cfi knows nothing of ELF.
 func CFISections(f *elf.File, s elf.CFISections) cfi.Sections {
-	arch := cfi.AMD64
-	if f.Arch() == elf.ARM64 {
-		arch = cfi.ARM64
-	}
 	return cfi.Sections{
-		Arch:    arch,
+		Arch:    f.Arch(),
 		EHFrame: s.EHFrame, EHFrameAddr: s.EHFrameAddr,
 		EHFrameHdr: s.EHFrameHdr, EHFrameHdrAddr: s.EHFrameHdrAddr,
 		DebugFrame: s.DebugFrame, DebugFrameAddr: s.DebugFrameAddr,

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
@@ -18,7 +18,7 @@ func TestLoadELF(t *testing.T) {
 	if m.Err != nil || m.ID != 7 || m.Start != 0x1000 || m.End != 0x2000 || m.Bias != 0x1000 || m.Path != libc {
 		t.Fatalf("%+v", m)
 	}
-	if m.CFI == nil || m.CFI.Len() < 1000 || m.CFI.Arch() != cfi.AMD64 || m.BuildID == "" {
+	if m.CFI == nil || m.CFI.Len() < 1000 || m.CFI.Arch() != context.ArchAMD64 || m.BuildID == "" {
 		t.Errorf("no frames or no build id: %q", m.BuildID)
 	}
 }

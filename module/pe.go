@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -44,13 +45,10 @@ func PEFromFile(id uint32, f *pe.File, path string, start, end uint64) Module {
 
 // peCFI gives the DWARF sections of a PE image the form package cfi takes.
 func peCFI(f *pe.File, d *pe.DWARF) (s cfi.Sections, ok bool) {
+	arch, _ := f.Arch()
 	s = cfi.Sections{
-		Arch: cfi.AMD64, EHFrame: d.EHFrame, EHFrameAddr: d.EHFrameAddr,
+		Arch: arch, EHFrame: d.EHFrame, EHFrameAddr: d.EHFrameAddr,
 		DebugFrame: d.DebugFrame, DebugFrameAddr: d.DebugFrameAddr, TextAddr: d.TextAddr,
 	}
-	arch, _ := f.Arch()
-	if arch == pe.ARM64 {
-		s.Arch = cfi.ARM64
-	}
-	return s, arch != pe.Other && (d.EHFrame != nil || d.DebugFrame != nil)
+	return s, arch != context.NoArch && (d.EHFrame != nil || d.DebugFrame != nil)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -28,20 +29,17 @@ type Module struct {
 	Err     error
 }
 
-// Range is a half-open address range.
-type Range struct{ Start, End uint64 }
-
 // Table is a set of modules and of managed ranges, sorted and immutable.
 type Table struct {
 	gen     uint32
 	modules []Module
-	managed []Range
+	managed []memory.Range
 }
 
 // NewTable sorts modules and managed ranges into a table. gen tags caches: two
 // tables with different content must have different generations.
-func NewTable(gen uint32, modules []Module, managed []Range) *Table {
-	t := &Table{gen: gen, modules: append([]Module(nil), modules...), managed: append([]Range(nil), managed...)}
+func NewTable(gen uint32, modules []Module, managed []memory.Range) *Table {
+	t := &Table{gen: gen, modules: append([]Module(nil), modules...), managed: append([]memory.Range(nil), managed...)}
 	sort.Slice(t.modules, func(i, j int) bool { return t.modules[i].Start < t.modules[j].Start })
 	sort.Slice(t.managed, func(i, j int) bool { return t.managed[i].Start < t.managed[j].Start })
 	return t
@@ -74,7 +72,7 @@ func (t *Table) Find(addr uint64) int {
 }
 
 // Managed returns the managed ranges, sorted. They must not be changed.
-func (t *Table) Managed() []Range { return t.managed }
+func (t *Table) Managed() []memory.Range { return t.managed }
 
 // IsManaged reports whether addr lies in a managed range.
 func (t *Table) IsManaged(addr uint64) bool {

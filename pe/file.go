@@ -3,6 +3,8 @@ package pe
 import (
 	"io"
 	"os"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // MaxFile is the size of the largest file that Open reads, bytes: a file is
@@ -135,9 +137,9 @@ func (f *File) index() {
 	arch, unix := f.Arch()
 	f.unix = unix
 	switch arch {
-	case AMD64:
+	case context.ArchAMD64:
 		f.x64, f.spans = f.pdata, flatten(f.pdata)
-	case ARM64:
+	case context.ArchARM64:
 		f.pdata = sortARM64(f.pdata)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
@@ -105,11 +106,11 @@ func TestBlocksOverlap(t *testing.T) {
 func TestArch(t *testing.T) {
 	for _, c := range []struct {
 		machine uint16
-		arch    Arch
+		arch    context.Arch
 		unix    bool
 	}{
-		{0x8664, AMD64, false}, {0xaa64, ARM64, false}, {0xfd1d, AMD64, true}, {0xd11d, ARM64, true},
-		{0xc020, AMD64, true}, {0xec20, ARM64, true}, {0x14c, Other, false}, {0, Other, false},
+		{0x8664, context.ArchAMD64, false}, {0xaa64, context.ArchARM64, false}, {0xfd1d, context.ArchAMD64, true}, {0xd11d, context.ArchARM64, true},
+		{0xc020, context.ArchAMD64, true}, {0xec20, context.ArchARM64, true}, {0x14c, context.NoArch, false}, {0, context.NoArch, false},
 	} {
 		f := FromBlocks(c.machine, nil, nil)
 		if a, unix := f.Arch(); a != c.arch || unix != c.unix {

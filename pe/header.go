@@ -1,17 +1,10 @@
 package pe
 
-import "strconv"
+import (
+	"strconv"
 
-// Arch is an architecture this package reads unwind data of.
-type Arch uint8
-
-const (
-	Other Arch = iota
-	AMD64
-	ARM64
+	"github.com/seedwalk/seedwalk/context"
 )
-
-func (a Arch) String() string { return [...]string{"other", "amd64", "arm64"}[a%3] }
 
 // Machine values of the COFF header.
 const (
@@ -26,26 +19,26 @@ var unixMasks = [...]uint16{0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992}
 
 // Arch gives the architecture of the image's code, and whether the image is
 // one the CLR's compiler made for a system other than Windows.
-func (f *File) Arch() (a Arch, unix bool) {
-	if a := archOf(f.machine); a != Other {
+func (f *File) Arch() (a context.Arch, unix bool) {
+	if a := archOf(f.machine); a != context.NoArch {
 		return a, false
 	}
 	for _, m := range unixMasks {
-		if a := archOf(f.machine ^ m); a != Other {
+		if a := archOf(f.machine ^ m); a != context.NoArch {
 			return a, true
 		}
 	}
-	return Other, false
+	return context.NoArch, false
 }
 
-func archOf(machine uint16) Arch {
+func archOf(machine uint16) context.Arch {
 	switch machine {
 	case MachineAMD64:
-		return AMD64
+		return context.ArchAMD64
 	case MachineARM64:
-		return ARM64
+		return context.ArchARM64
 	}
-	return Other
+	return context.NoArch
 }
 
 // Data directories that are read.

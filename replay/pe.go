@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -32,7 +33,7 @@ func (x *peRun) line(data []byte) error {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return err
 	}
-	if p.Arch != "amd64" && p.Arch != "arm64" {
+	if context.ArchOf(p.Arch) == context.NoArch {
 		return fmt.Errorf("architecture %q: %w", p.Arch, ErrFormat)
 	}
 	name := p.Arch + " " + p.Kind
@@ -137,7 +138,7 @@ func (x *peRun) mismatch(v *pevec.Vector, rva uint64, where string, stop unwind.
 	if stop != unwind.StopNone {
 		m.Why = "refused: " + stop.String()
 	}
-	m.Code = codeText(peArch(v.Arch), rva, rva, v.Code(rva, 32))
+	m.Code = codeText(context.ArchOf(v.Arch), rva, rva, v.Code(rva, 32))
 	m.Info = x.info(v, uint32(rva))
 	return m
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/inspect"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
@@ -12,13 +11,6 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
-
-func peArch(name string) inspect.Arch {
-	if name == "arm64" {
-		return inspect.ARM64
-	}
-	return inspect.AMD64
-}
 
 // stepper is one step of a vector, on either architecture.
 type stepper interface {

@@ -216,7 +216,7 @@ func (x *rows) mismatch(im *rowImage, want *rowLine, pc uint64, why cfi.Reason, 
 	arch := im.table.Arch()
 	m.Info = fdeRows(im.table, pc)
 	if code, ok := im.file.BytesAt(pc, 16); ok && !zero(code) {
-		m.Code = codeText(arch2(arch), pc, pc, code)
+		m.Code = codeText(arch, pc, pc, code)
 	}
 	return m
 }

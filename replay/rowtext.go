@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/inspect"
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
@@ -96,15 +97,8 @@ func fdeRows(t *cfi.Table, pc uint64) []string {
 	return out
 }
 
-func arch2(a cfi.Arch) inspect.Arch {
-	if a == cfi.ARM64 {
-		return inspect.ARM64
-	}
-	return inspect.AMD64
-}
-
 // codeText disassembles code at addr and marks the instruction at pc.
-func codeText(arch inspect.Arch, addr, pc uint64, code []byte) []string {
+func codeText(arch context.Arch, addr, pc uint64, code []byte) []string {
 	var out []string
 	for _, in := range inspect.Disassemble(arch, addr, code) {
 		mark := "  "

@@ -8,7 +8,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -239,9 +239,9 @@ func around(arch string, tab *module.Table, f *unwind.Frame) (code, info []strin
 		return nil, []string{fmt.Sprintf("%x lies in no module", f.Lookup())}
 	}
 	mod := tab.At(i)
-	a := inspect.AMD64
+	a := context.ArchAMD64
 	if arch == "aarch64" {
-		a = inspect.ARM64
+		a = context.ArchARM64
 	}
 	info = []string{mod.Path}
 	if mod.ELF != nil {

@@ -67,8 +67,8 @@ func isMethod(w *fs.World) func(uint64) bool {
 // around is a range of one function, that of frame i.
 func around(w *fs.World, i int) (p Places) {
 	lo := w.Truth[i].IP &^ 0xff
-	p.Add(Range{8, 16})
-	p.Add(Range{lo, lo + 0x100})
+	p.Add(memory.Range{Start: 8, End: 16})
+	p.Add(memory.Range{Start: lo, End: lo + 0x100})
 	return p
 }
 
@@ -156,14 +156,14 @@ func checkSeed(t *testing.T, r *result, f *fs.Frame) {
 // frame; a redirect stub before its return address is known has nothing below.
 func TestTrueDispatcher(t *testing.T) {
 	for name, s := range map[string]*Specials{
-		"dispatcher": {Dispatch: places(Range{0x100, 0x200})},
-		"redirect":   {Redirect: places(Range{0x1000, 0x1100}, Range{0x100, 0x200}, Range{8, 16})},
+		"dispatcher": {Dispatch: places(memory.Range{Start: 0x100, End: 0x200})},
+		"redirect":   {Redirect: places(memory.Range{Start: 0x1000, End: 0x1100}, memory.Range{Start: 0x100, End: 0x200}, memory.Range{Start: 8, End: 16})},
 	} {
 		t.Run(name, func(t *testing.T) { misreads(t, s) })
 	}
 }
 
-func places(ranges ...Range) (p Places) {
+func places(ranges ...memory.Range) (p Places) {
 	for _, r := range ranges {
 		p.Add(r)
 	}
@@ -178,7 +178,7 @@ func TestPlaces(t *testing.T) {
 	}
 	at := func(i int) uint64 { return 0x100 * uint64(i*5%MaxPlaces+1) } // not sorted
 	for i := range MaxPlaces {
-		if !p.Add(Range{at(i), at(i) + 0x10}) {
+		if !p.Add(memory.Range{Start: at(i), End: at(i) + 0x10}) {
 			t.Fatalf("no room for the range %d", i)
 		}
 		for k := range MaxPlaces {
@@ -192,7 +192,7 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 	}
-	if p.Add(Range{1, 2}) || p.holds(1) {
+	if p.Add(memory.Range{Start: 1, End: 2}) || p.holds(1) {
 		t.Error("a range more than there is room for")
 	}
 }

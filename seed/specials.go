@@ -1,41 +1,39 @@
 package seed
 
-import "github.com/seedwalk/seedwalk/unwind"
-
-// Range is a half-open range of addresses; the zero Range holds none.
-type Range struct{ Start, End uint64 }
-
-func (r *Range) holds(ip uint64) bool { return ip >= r.Start && ip < r.End }
+import (
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
 
 // MaxPlaces is how many ranges Places can hold.
 const MaxPlaces = 16
 
 // Places are a few ranges of addresses. The zero Places has none.
 type Places struct {
-	hull   Range // nearly every address is outside of it
+	hull   memory.Range // nearly every address is outside of it
 	n      int
-	ranges [MaxPlaces]Range
+	ranges [MaxPlaces]memory.Range
 }
 
 // Add adds a range. It reports whether there was room.
-func (p *Places) Add(r Range) bool {
+func (p *Places) Add(r memory.Range) bool {
 	if p.n == MaxPlaces {
 		return false
 	}
 	if p.n == 0 {
 		p.hull = r
 	}
-	p.hull = Range{min(p.hull.Start, r.Start), max(p.hull.End, r.End)}
+	p.hull = memory.Range{Start: min(p.hull.Start, r.Start), End: max(p.hull.End, r.End)}
 	p.ranges[p.n] = r
 	p.n++
 	return true
 }
 
-func (p *Places) holds(ip uint64) bool { return p.hull.holds(ip) && p.search(ip) }
+func (p *Places) holds(ip uint64) bool { return p.hull.Holds(ip) && p.search(ip) }
 
 func (p *Places) search(ip uint64) bool {
 	for i := range p.ranges[:p.n] {
-		if p.ranges[i].holds(ip) {
+		if p.ranges[i].Holds(ip) {
 			return true
 		}
 	}

@@ -246,17 +246,17 @@ func (h *Host) record(s *slot, c *clr.Capture, cb *vm.Callback) clr.HRESULT {
 	}
 	f := clr.SnapshotFrame{Function: cb.Function, IP: cb.IP}
 	if h.w.Arch == image.ARM64 {
-		r, err := context.ReadARM64(context.Win32ARM64, cb.Context)
+		r, err := context.Read(context.Win32ARM64, cb.Context)
 		if err != nil {
 			h.A.Fault("a callback's context: %v", err)
 		}
-		f.SetARM64(&r)
+		f.SetARM64(&r.ARM64)
 	} else {
-		r, err := context.ReadAMD64(context.Win32AMD64, cb.Context)
+		r, err := context.Read(context.Win32AMD64, cb.Context)
 		if err != nil {
 			h.A.Fault("a callback's context: %v", err)
 		}
-		f.SetAMD64(&r, h.w.Variant.Windows())
+		f.SetAMD64(&r.AMD64, h.w.Variant.Windows())
 	}
 	s.frames = append(s.frames, f)
 	return clr.S_OK

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -125,7 +126,7 @@ var bends = []bend{
 func around(r *recorded, i int) (out seed.Places) {
 	f := &r.truth[i]
 	lo := f.Image.Base + uint64(f.Func.RVA)
-	out.Add(seed.Range{Start: lo, End: lo + uint64(f.Func.Size)})
+	out.Add(memory.Range{Start: lo, End: lo + uint64(f.Func.Size)})
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -299,7 +300,7 @@ func (k *Kit) read() error {
 		mods = append(mods, m)
 	}
 	gen := uint32(k.Run)<<4 | uint32(k.Arch)<<3 | uint32(k.Format)<<2 | 1
-	k.Table = module.NewTable(gen, mods, []module.Range{{Start: k.Code.Base, End: k.Code.End()}})
+	k.Table = module.NewTable(gen, mods, []memory.Range{{Start: k.Code.Base, End: k.Code.End()}})
 	return nil
 }
 

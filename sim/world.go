@@ -21,6 +21,7 @@ package sim
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
@@ -116,7 +117,7 @@ func (w *World) Redirects(interruptible func(ip uint64) bool) {
 	for f.Ops[stored].Part == image.Prolog {
 		stored++
 	}
-	w.Specials.Redirect.Add(seed.Range{Start: start, End: start + uint64(f.Ops[stored].Off)})
+	w.Specials.Redirect.Add(memory.Range{Start: start, End: start + uint64(f.Ops[stored].Off)})
 }
 
 // Threads lists the threads that were started, dead ones included.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // class names what is left out of the comparison, and why that is right.
@@ -110,8 +111,8 @@ func convert(r cfi.Rule) rule {
 
 // kept says which registers rows have rules for, from the psABIs' numbering and
 // not from Arch.Column, whose faults would else hide here.
-func kept(arch cfi.Arch, reg int) bool {
-	if arch == cfi.AMD64 {
+func kept(arch context.Arch, reg int) bool {
+	if arch == context.ArchAMD64 {
 		return reg <= 32
 	}
 	return reg <= 34 || reg >= 64 && reg <= 95
@@ -119,7 +120,7 @@ func kept(arch cfi.Arch, reg int) bool {
 
 // compare compares one row with libdw's answer for its first byte. starts are
 // the begins of the earlier rows of the same FDE.
-func (c *tally) compare(v *view, arch cfi.Arch, row *cfi.Row, starts []uint64, a *answer) {
+func (c *tally) compare(v *view, arch context.Arch, row *cfi.Row, starts []uint64, a *answer) {
 	c.answers++
 	fail := func(format string, args ...any) {
 		c.fail("as %s, row %#x: %s", v.name, row.Lo, fmt.Sprintf(format, args...))
@@ -238,7 +239,7 @@ func TestCompareNotices(t *testing.T) {
 			if tc.change != nil {
 				tc.change(r)
 			}
-			c.compare(v, cfi.AMD64, r, []uint64{0x10, 0x18}, &a)
+			c.compare(v, context.ArchAMD64, r, []uint64{0x10, 0x18}, &a)
 			want := map[class]int{}
 			if tc.left != "" {
 				want[tc.left] = 1

@@ -24,6 +24,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/module"
 )
@@ -39,15 +40,15 @@ const (
 type libdw struct {
 	program string // dwrows
 	opcodes string // the file of testdata/opcodes.s
-	views   map[cfi.Arch][]view
+	views   map[context.Arch][]view
 }
 
 func newLibdw(t *testing.T) *libdw {
 	t.Helper()
 	l := &libdw{program: dwrows(t), opcodes: assemble(t)}
-	l.views = map[cfi.Arch][]view{
-		cfi.AMD64: l.viewsOf(t, emX86_64, emAArch64),
-		cfi.ARM64: l.viewsOf(t, emAArch64, emX86_64),
+	l.views = map[context.Arch][]view{
+		context.ArchAMD64: l.viewsOf(t, emX86_64, emAArch64),
+		context.ArchARM64: l.viewsOf(t, emAArch64, emX86_64),
 	}
 	return l
 }
@@ -112,7 +113,7 @@ func TestViewsSeparate(t *testing.T) {
 			if a == b && b == c {
 				t.Errorf("%v r%d: %v by default in every view", arch, reg, a)
 			}
-			if same := a.kind == cfi.SameValue; same != arch.CalleeSaved(uint16(reg)) {
+			if same := a.kind == cfi.SameValue; same != cfi.CalleeSaved(arch, uint16(reg)) {
 				t.Logf("%v r%d: %v in libdw's default row; preserved by the psABI: %v", arch, reg, a.kind, !same)
 			}
 		}

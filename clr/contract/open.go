@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/binary"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 )
 
@@ -49,7 +50,7 @@ func Open(r Reader, image *elf.File, bias uint64) (*Tables, error) {
 	if desc == 0 {
 		return nil, &Error{NoRuntime, 0, 0, "no " + descriptorSymbol}
 	}
-	if image.Arch() != elf.AMD64 {
+	if image.Arch() != context.ArchAMD64 {
 		return nil, &Error{"image", 0, uint64(image.Arch()), "not x86-64"}
 	}
 	return open(r, desc, dac)

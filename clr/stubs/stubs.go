@@ -17,10 +17,10 @@
 // Known gaps: x86-64 only.
 package stubs
 
-import "github.com/seedwalk/seedwalk/pe"
-
-// Range is a half-open range of image-relative addresses.
-type Range struct{ Start, End uint32 }
+import (
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/pe"
+)
 
 // maxFound bounds what one image can have.
 const maxFound = 16
@@ -29,7 +29,7 @@ const maxFound = 16
 // own return address, up to where it is stored. A thread interrupted there, or
 // in what is called from there, has no return address in that place yet. It
 // reads the whole exception directory: not for a suspended window.
-func Entered(f *pe.File) (out []Range) {
+func Entered(f *pe.File) (out []memory.Range) {
 	for i := 0; i < f.CountAMD64() && len(out) < maxFound; i++ {
 		fn := f.EntryAMD64(i)
 		if fn.End <= fn.Begin || fn.Unwind&1 != 0 {
@@ -37,7 +37,7 @@ func Entered(f *pe.File) (out []Range) {
 		}
 		code := f.Tail(fn.Begin, int(min(fn.End-fn.Begin, maxStub)))
 		if n := pushOfVolatile(code); n != 0 && hides(f, fn, n) {
-			out = append(out, Range{fn.Begin, fn.Begin + stored(code)})
+			out = append(out, memory.Range{Start: uint64(fn.Begin), End: uint64(fn.Begin + stored(code))})
 		}
 	}
 	return out
@@ -119,7 +119,7 @@ const dispatcherSize = 64
 
 // Dispatchers returns the dispatchers of ntdll. It reads the export directory:
 // not for a suspended window.
-func Dispatchers(f *pe.File) (out []Range) {
+func Dispatchers(f *pe.File) (out []memory.Range) {
 	exports, _ := f.Exports() // what could be read counts
 	for i := range exports {
 		e := &exports[i]
@@ -130,7 +130,7 @@ func Dispatchers(f *pe.File) (out []Range) {
 		if fn, ok := f.LookupAMD64(e.RVA); ok {
 			end = fn.End
 		}
-		out = append(out, Range{e.RVA, end})
+		out = append(out, memory.Range{Start: uint64(e.RVA), End: uint64(end)})
 	}
 	return out
 }

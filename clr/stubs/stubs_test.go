@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/arch/x86/x86asm"
-
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"golang.org/x/arch/x86/x86asm"
 )
 
 // made is an image with one function of this code and unwind data.
@@ -76,7 +76,7 @@ func TestEntered(t *testing.T) {
 			switch {
 			case c.end == 0 && len(got) != 0:
 				t.Errorf("found %v", got)
-			case c.end != 0 && (len(got) != 1 || got[0] != Range{0x1000, 0x1000 + c.end}):
+			case c.end != 0 && (len(got) != 1 || got[0] != memory.Range{Start: 0x1000, End: 0x1000 + uint64(c.end)}):
 				t.Errorf("found %v, want [0x1000, 0x1000+%d)", got, c.end)
 			}
 		})
@@ -130,9 +130,9 @@ func TestRealCLRs(t *testing.T) {
 }
 
 // lastInst is the instruction of which a range holds the first byte only.
-func lastInst(t *testing.T, f *pe.File, r Range) x86asm.Inst {
+func lastInst(t *testing.T, f *pe.File, r memory.Range) x86asm.Inst {
 	t.Helper()
-	for at := r.Start; at < r.End; {
+	for at := uint32(r.Start); uint64(at) < r.End; {
 		code := f.Tail(at, 16)
 		if bytes.HasPrefix(code, []byte{0xf3, 0x48, 0x0f, 0x1e}) { // rdssp, which the library does not know
 			at += 5
@@ -142,7 +142,7 @@ func lastInst(t *testing.T, f *pe.File, r Range) x86asm.Inst {
 		if err != nil {
 			t.Fatalf("%#x: %v", at, err)
 		}
-		if at+1 == r.End {
+		if uint64(at)+1 == r.End {
 			return i
 		}
 		at += uint32(i.Len)

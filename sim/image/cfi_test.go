@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/module"
 )
@@ -191,7 +192,7 @@ func wrongRow(a Arch, got *cfi.Row, want *Row) string {
 	rules := 0
 	has := func(reg uint16, off int64) bool {
 		rules++
-		r := got.Rule(cfi.Arch(a)+1, reg)
+		r := got.Rule(context.Arch(a)+1, reg)
 		if kind == cfi.Expression {
 			return r.Kind == kind && slices.Equal(r.Expr, atBase(number(a, want.Base), off))
 		}

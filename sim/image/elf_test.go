@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/module"
 )
@@ -92,7 +93,7 @@ func TestELFIsRead(t *testing.T) {
 			"memory":   func() (*elf.File, error) { return elf.FromMemory(im.File, im.Base, "x") },
 		} {
 			f, err := open()
-			if err != nil || len(f.Problems()) != 0 || len(f.BuildID()) != 40 || f.Arch() != elf.Arch(a)+1 {
+			if err != nil || len(f.Problems()) != 0 || len(f.BuildID()) != 40 || f.Arch() != context.Arch(a)+1 {
 				t.Fatal(a, name, err, f.Problems(), f.BuildID(), f.Arch())
 			}
 			m := module.ELFFromFile(1, f, "x", im.Base, im.End(), im.Base)

@@ -82,14 +82,14 @@ func makeTable(tb testing.TB, gen uint32, fns ...fn) *module.Table {
 		sec = fde(sec, at, textLo+uint64(i)*fnSize, f.program)
 	}
 	sec = append(sec, 0, 0, 0, 0)
-	t, err := cfi.Load(cfi.Sections{Arch: cfi.AMD64, EHFrame: sec, EHFrameAddr: 0x100000})
+	t, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: sec, EHFrameAddr: 0x100000})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	// The module is a function longer than its unwind data.
 	end := uint64(textBias + textLo + (len(fns)+1)*fnSize)
 	return module.NewTable(gen, []module.Module{{Start: textBias, End: end, Bias: textBias, CFI: t}},
-		[]module.Range{{Start: jitLo, End: jitHi}})
+		[]memory.Range{{Start: jitLo, End: jitHi}})
 }
 
 // at is an address in function i.

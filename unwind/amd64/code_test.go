@@ -46,7 +46,7 @@ func codeTable(tb testing.TB, code []byte) *module.Table {
 		tb.Fatal(err)
 	}
 	return module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}},
-		[]module.Range{{Start: jitLo, End: jitHi}})
+		[]memory.Range{{Start: jitLo, End: jitHi}})
 }
 
 const codeCall = codeLo + 0x805

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -26,7 +27,7 @@ func TestHijackStubByItsPushes(t *testing.T) {
 			image := codeTable(t, c.code).At(0)
 			both := *rules
 			both.ELF = image.ELF
-			table := module.NewTable(1, []module.Module{both}, []module.Range{{Start: jitLo, End: jitHi}})
+			table := module.NewTable(1, []module.Module{both}, []memory.Range{{Start: jitLo, End: jitHi}})
 			u := unwinder(table)
 			s, r := newStack(), start(at(0), sp0)
 			s.set(sp0+16, at(1)) // stale: a module's address
@@ -75,7 +76,7 @@ func TestHijackStubPE(t *testing.T) {
 	} {
 		for _, cached := range []bool{false, true} {
 			m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
-			u := unwinder(module.NewTable(1, []module.Module{m}, []module.Range{{Start: jitLo, End: jitHi}}))
+			u := unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}}))
 			u.DisableCache(!cached)
 			mem := peMemory()
 			b, _ := mem.Bytes(r15+16, 8)

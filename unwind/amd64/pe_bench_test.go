@@ -101,7 +101,7 @@ func deepPE(n int) (*Unwinder, *memory.Window) {
 		binary.LittleEndian.PutUint64(b, ra)
 	}
 	m := module.Module{Start: peBase, End: peBase + 1<<28, Bias: peBase, PE: im}
-	return unwinder(module.NewTable(1, []module.Module{m}, []module.Range{{Start: jitLo, End: jitHi}})), mem
+	return unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})), mem
 }
 
 // BenchmarkWalkPE is BenchmarkWalk on Windows functions.

@@ -122,7 +122,7 @@ func TestPEWithCFI(t *testing.T) {
 	// def_cfa_offset 48; RBX at CFA-16, RSI at CFA-24
 	sec = fde(sec, 0, peLeaf, []byte{0x0e, 48, 0x80 | 3, 2})
 	sec = fde(sec, 0, peLeaf+fnSize, []byte{0x0e, 48, 0x80 | 4, 3, 0x80 | 23, 4})
-	table, err := cfi.Load(cfi.Sections{Arch: cfi.AMD64, EHFrame: append(sec, 0, 0, 0, 0), EHFrameAddr: 0x100000})
+	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: append(sec, 0, 0, 0, 0), EHFrameAddr: 0x100000})
 	if err != nil {
 		t.Fatal(err)
 	}

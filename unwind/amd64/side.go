@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // maxSide is how many side rules an unwinder keeps; when they are used up the
@@ -25,7 +26,7 @@ func (s *side) fill(row *cfi.Row, module int, lo, hi uint64) {
 	s.lo, s.hi, s.module = lo, hi, int32(module)
 	s.signal = row.FDE.Signal
 	s.cfa = row.CFA
-	s.ra = row.Rule(cfi.AMD64, row.FDE.RA)
+	s.ra = row.Rule(context.ArchAMD64, row.FDE.RA)
 	copy(s.regs[:], row.Regs[:16])
 }
 

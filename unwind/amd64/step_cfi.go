@@ -26,7 +26,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 
 // compile packs a row into a rule.
 func (u *Unwinder) compile(row *cfi.Row, module int, addr, bias uint64) Rule {
-	switch row.Rule(cfi.AMD64, row.FDE.RA).Kind {
+	switch row.Rule(context.ArchAMD64, row.FDE.RA).Kind {
 	case cfi.Undefined:
 		return makeRule(RuleEnd, module)
 	case cfi.Unspecified:
@@ -147,7 +147,7 @@ func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	switch r.Kind {
 	case cfi.Unspecified:
 		v, ok := envRegister(reg, e)
-		return v, ok && cfi.AMD64.CalleeSaved(reg)
+		return v, ok && cfi.CalleeSaved(context.ArchAMD64, reg)
 	case cfi.SameValue:
 		return envRegister(reg, e)
 	case cfi.Offset:

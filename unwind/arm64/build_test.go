@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -70,12 +71,12 @@ func makeTable(tb testing.TB, code []uint32, fns ...fn) *module.Table {
 		sec = fde(sec, at, textLo+uint64(i)*fnSize, f.program)
 	}
 	sec = append(sec, 0, 0, 0, 0)
-	t, err := cfi.Load(cfi.Sections{Arch: cfi.ARM64, EHFrame: sec, EHFrameAddr: 0x100000})
+	t, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: sec, EHFrameAddr: 0x100000})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	m := module.Module{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: t, ELF: image(tb, code)}
-	return module.NewTable(1, []module.Module{m}, []module.Range{{Start: jitLo, End: jitHi}})
+	return module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})
 }
 
 // image is an ELF file whose code at codeLo is code, with a call in front of

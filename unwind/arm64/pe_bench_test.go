@@ -34,7 +34,7 @@ func deepPE(n int) (*Unwinder, *memory.Window, Registers) {
 	m := module.Module{Start: textBias, End: textBias + 1<<20, Bias: textBias, PE: pe.FromBlocks(pe.MachineARM64, pdata, []pe.Block{text})}
 	r := start(at(0)+0x20, sp0)
 	r.X[29] = sp0
-	return unwinder(module.NewTable(1, []module.Module{m}, []module.Range{{Start: jitLo, End: jitHi}})), s.window(), r
+	return unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}})), s.window(), r
 }
 
 // BenchmarkWalkPE is BenchmarkWalk on Windows functions.

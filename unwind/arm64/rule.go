@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // Kind says how a Rule steps.
@@ -126,7 +127,7 @@ func pack(row *cfi.Row, module int) (Rule, bool) {
 
 // packColumn adds one register's rule.
 func (r *Rule) packColumn(c int, rule *cfi.Rule) bool {
-	slot := slotOf(cfi.ARM64.Register(c))
+	slot := slotOf(cfi.RegisterOf(context.ArchARM64, c))
 	switch {
 	case rule.Kind == cfi.SameValue:
 		return true

@@ -2,6 +2,7 @@ package arm64
 
 import (
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -40,12 +41,12 @@ func (u *Unwinder) isStart(m *module.Module, addr uint64) bool {
 		return false
 	}
 	row := &u.row
-	return u.machine.Row(m.CFI, addr-m.Bias+4, row) == cfi.None && row.Rule(cfi.ARM64, row.FDE.RA).Kind == cfi.Undefined
+	return u.machine.Row(m.CFI, addr-m.Bias+4, row) == cfi.None && row.Rule(context.ArchARM64, row.FDE.RA).Kind == cfi.Undefined
 }
 
 // compile packs a row into a rule.
 func compile(row *cfi.Row, m *module.Module, i int) Rule {
-	if row.Rule(cfi.ARM64, row.FDE.RA).Kind == cfi.Undefined {
+	if row.Rule(context.ArchARM64, row.FDE.RA).Kind == cfi.Undefined {
 		return makeRule(RuleEnd, i)
 	}
 	r, ok := pack(row, i)
@@ -85,12 +86,12 @@ func (u *Unwinder) leaveCFI(row *cfi.Row, regs *Registers, exact bool, b *unwind
 	e := &u.env
 	sp := e.CFA
 	ok := true
-	if rule := row.Rule(cfi.ARM64, regSP); rule.Kind > cfi.SameValue {
+	if rule := row.Rule(context.ArchARM64, regSP); rule.Kind > cfi.SameValue {
 		if sp, ok = value(&rule, regSP, e); !ok {
 			return false, unwind.Unreadable
 		}
 	}
-	rule := row.Rule(cfi.ARM64, row.FDE.RA)
+	rule := row.Rule(context.ArchARM64, row.FDE.RA)
 	if !exact && rule.Kind <= cfi.SameValue {
 		return false, unwind.BadInfo // lr cannot be live: see returnAddress
 	}
@@ -149,7 +150,7 @@ func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	switch r.Kind {
 	case cfi.Unspecified:
 		v, ok := envRegister(reg, e)
-		return v, ok && cfi.ARM64.CalleeSaved(reg)
+		return v, ok && cfi.CalleeSaved(context.ArchARM64, reg)
 	case cfi.SameValue:
 		return envRegister(reg, e)
 	case cfi.Offset:
@@ -181,7 +182,7 @@ func (u *Unwinder) restoreCFI(row *cfi.Row, regs *Registers) {
 		}
 	}
 	for d := range regs.D {
-		rule := row.Rule(cfi.ARM64, uint16(72+d))
+		rule := row.Rule(context.ArchARM64, uint16(72+d))
 		v, ok := regs.D[d], known(regs, 32+d)
 		if rule.Kind > cfi.SameValue {
 			v, ok = value(&rule, uint16(72+d), &u.env)

@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // programs is an architecture's call frame information: the CIE's body and the
 // FDE programs of a native function, the root and a framed function.
 type programs struct {
-	arch                 cfi.Arch
+	arch                 context.Arch
 	cie                  []byte
 	native, root, framed []byte
 }
@@ -17,11 +18,11 @@ type programs struct {
 // CIEs: version 1, "zR", code and data factors, the return address's column,
 // absolute pointers, then the first row.
 var cfiPrograms = [...]programs{
-	AMD64: {cfi.AMD64, []byte{1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x00, 0x0c, 7, 8, 0x90, 1}, // CFA=rsp+8, RA at CFA-8
+	AMD64: {context.ArchAMD64, []byte{1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x00, 0x0c, 7, 8, 0x90, 1}, // CFA=rsp+8, RA at CFA-8
 		[]byte{0x0e, 16, 0x86, 2},     // CFA=rsp+16, rbp at CFA-16
 		[]byte{0x0e, 16, 0x07, 16},    // RA undefined
 		[]byte{0x0c, 6, 16, 0x86, 2}}, // CFA=rbp+16, rbp at CFA-16
-	ARM64: {cfi.ARM64, []byte{1, 'z', 'R', 0, 4, 0x78, 30, 1, 0x00, 0x0c, 31, 0}, // CFA=sp, RA in x30
+	ARM64: {context.ArchARM64, []byte{1, 'z', 'R', 0, 4, 0x78, 30, 1, 0x00, 0x0c, 31, 0}, // CFA=sp, RA in x30
 		[]byte{0x0e, 32, 0x9d, 4, 0x9e, 3},      // CFA=sp+32, x29 at CFA-32, x30 at CFA-24
 		[]byte{0x0e, 32, 0x07, 30},              // RA undefined
 		[]byte{0x0c, 29, 32, 0x9d, 4, 0x9e, 3}}, // CFA=x29+32, x29 at CFA-32, x30 at CFA-24

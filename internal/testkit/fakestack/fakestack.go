@@ -191,5 +191,5 @@ func Table(gen uint32) *module.Table { return AMD64.Table(gen) }
 func (a Arch) Table(gen uint32) *module.Table {
 	t := a.frames(nativeText + 0x100000)
 	mods := []module.Module{{ID: 1, Start: nativeText, End: nativeText + 3*natives*fnSize, Path: "/lib/native.so", CFI: t}}
-	return module.NewTable(gen, mods, []module.Range{{Start: managedText, End: managedText + managedFns*fnSize}})
+	return module.NewTable(gen, mods, []memory.Range{{Start: managedText, End: managedText + managedFns*fnSize}})
 }

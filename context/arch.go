@@ -1,0 +1,41 @@
+package context
+
+// Arch is a processor architecture. It is the only such type of the project.
+type Arch uint8
+
+const (
+	NoArch    Arch = iota // unknown, or one that is not read
+	ArchAMD64             // x86-64
+	ArchARM64             // AArch64
+)
+
+// Arches lists the architectures.
+var Arches = [...]Arch{ArchAMD64, ArchARM64}
+
+var archNames = [...]struct{ text, goarch string }{{"unknown architecture", "other"}, {"x86-64", "amd64"}, {"ARM64", "arm64"}}
+
+// String is the architecture's name for people.
+func (a Arch) String() string { return archNames[a.index()].text }
+
+// GOARCH is its name in file names, flags and output: Go's.
+func (a Arch) GOARCH() string { return archNames[a.index()].goarch }
+
+func (a Arch) index() int {
+	if int(a) < len(archNames) {
+		return int(a)
+	}
+	return int(NoArch)
+}
+
+// ArchOf is the architecture that Go calls goarch, NoArch if there is none.
+func ArchOf(goarch string) Arch {
+	for _, a := range Arches {
+		if a.GOARCH() == goarch {
+			return a
+		}
+	}
+	return NoArch
+}
+
+// MarshalText writes the architecture as GOARCH does.
+func (a Arch) MarshalText() ([]byte, error) { return []byte(a.GOARCH()), nil }

@@ -1,0 +1,124 @@
+package context
+
+// Registers is the register state of a thread of either architecture. Only the
+// member that Arch names counts; of NoArch nothing is known.
+//
+// Code that is generic over architectures holds a *Registers and asks it;
+// walkers take the member of theirs once per block and stay concrete.
+type Registers struct {
+	Arch  Arch
+	AMD64 AMD64
+	ARM64 ARM64
+}
+
+// FromAMD64 is r as Registers.
+func FromAMD64(r AMD64) Registers { return Registers{Arch: ArchAMD64, AMD64: r} }
+
+// FromARM64 is r as Registers.
+func FromARM64(r ARM64) Registers { return Registers{Arch: ArchARM64, ARM64: r} }
+
+// IP is the instruction pointer, 0 of NoArch.
+func (r *Registers) IP() uint64 {
+	switch r.Arch {
+	case ArchAMD64:
+		return r.AMD64.RIP
+	case ArchARM64:
+		return r.ARM64.PC
+	}
+	return 0
+}
+
+// SP is the stack pointer, 0 of NoArch.
+func (r *Registers) SP() uint64 {
+	switch r.Arch {
+	case ArchAMD64:
+		return r.AMD64.SP()
+	case ArchARM64:
+		return r.ARM64.Sp
+	}
+	return 0
+}
+
+// FP is the frame pointer register (RBP, x29), whether or not it is known; 0
+// of NoArch.
+func (r *Registers) FP() uint64 {
+	switch r.Arch {
+	case ArchAMD64:
+		return r.AMD64.FP()
+	case ArchARM64:
+		return r.ARM64.FP()
+	}
+	return 0
+}
+
+// SetIP makes ip the instruction pointer.
+func (r *Registers) SetIP(ip uint64) {
+	switch r.Arch {
+	case ArchAMD64:
+		r.AMD64.RIP = ip
+	case ArchARM64:
+		r.ARM64.PC = ip
+	}
+}
+
+// SetSP makes sp the stack pointer.
+func (r *Registers) SetSP(sp uint64) {
+	switch r.Arch {
+	case ArchAMD64:
+		r.AMD64.GPR[RSP] = sp
+	case ArchARM64:
+		r.ARM64.Sp = sp
+	}
+}
+
+// SetFP makes fp the frame pointer register; it does not make it known.
+func (r *Registers) SetFP(fp uint64) {
+	switch r.Arch {
+	case ArchAMD64:
+		r.AMD64.GPR[RBP] = fp
+	case ArchARM64:
+		r.ARM64.X[29] = fp
+	}
+}
+
+// Known are the registers whose values are certain, as bits: see AMD64.Known
+// and ARM64.Known.
+func (r *Registers) Known() uint64 {
+	switch r.Arch {
+	case ArchAMD64:
+		return uint64(r.AMD64.Known)
+	case ArchARM64:
+		return r.ARM64.Known
+	}
+	return 0
+}
+
+// SetKnown replaces them.
+func (r *Registers) SetKnown(bits uint64) {
+	switch r.Arch {
+	case ArchAMD64:
+		r.AMD64.Known = uint32(bits)
+	case ArchARM64:
+		r.ARM64.Known = bits
+	}
+}
+
+// The general registers that functions preserve on every system, stack pointer
+// apart, as bits of Known.
+const (
+	preservedAMD64 = 1<<RBX | 1<<RBP | 0xf<<R12
+	preservedARM64 = 0x7ff << 19 // x19-x29
+)
+
+// Lost are the registers that functions preserve on every system and whose
+// values are not known, as bits of Known: a frame's caller cannot do without
+// them.
+func (r *Registers) Lost() uint64 {
+	switch r.Arch {
+	case ArchAMD64:
+		return preservedAMD64 &^ uint64(r.AMD64.Known)
+	case ArchARM64:
+		return preservedARM64 &^ r.ARM64.Known
+	}
+	return ^uint64(0)
+}

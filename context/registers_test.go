@@ -1,0 +1,123 @@
+package context
+
+import (
+	"errors"
+	"testing"
+)
+
+// The two architectures' registers through the one value that the product uses.
+func readAMD64(l Layout, b []byte) (AMD64, error) { r, err := Read(l, b); return r.AMD64, err }
+func readARM64(l Layout, b []byte) (ARM64, error) { r, err := Read(l, b); return r.ARM64, err }
+func writeAMD64(l Layout, b []byte, r *AMD64) error {
+	return Write(l, b, &Registers{Arch: ArchAMD64, AMD64: *r})
+}
+func writeARM64(l Layout, b []byte, r *ARM64) error {
+	return Write(l, b, &Registers{Arch: ArchARM64, ARM64: *r})
+}
+
+func TestArch(t *testing.T) {
+	for _, c := range []struct {
+		a            Arch
+		text, goarch string
+	}{
+		{NoArch, "unknown architecture", "other"},
+		{ArchAMD64, "x86-64", "amd64"},
+		{ArchARM64, "ARM64", "arm64"},
+		{ArchARM64 + 1, "unknown architecture", "other"},
+	} {
+		if c.a.String() != c.text || c.a.GOARCH() != c.goarch {
+			t.Errorf("%d: %q, %q", c.a, c.a.String(), c.a.GOARCH())
+		}
+	}
+	for _, a := range Arches {
+		if ArchOf(a.GOARCH()) != a {
+			t.Errorf("%v is not what %q gives", a, a.GOARCH())
+		}
+	}
+	for _, name := range []string{"", "other", "386"} {
+		if a := ArchOf(name); a != NoArch {
+			t.Errorf("%q is %v", name, a)
+		}
+	}
+}
+
+// Each accessor reads and writes the register of the architecture named, and no
+// other.
+func TestRegisters(t *testing.T) {
+	for _, a := range Arches {
+		r := Registers{Arch: a}
+		r.SetIP(1)
+		r.SetSP(2)
+		r.SetFP(3)
+		r.SetKnown(4)
+		want := Registers{Arch: ArchAMD64, AMD64: AMD64{RIP: 1, GPR: [16]uint64{RSP: 2, RBP: 3}, Known: 4}}
+		if a == ArchARM64 {
+			want = Registers{Arch: ArchARM64, ARM64: ARM64{PC: 1, Sp: 2, X: [31]uint64{29: 3}, Known: 4}}
+		}
+		if r != want {
+			t.Errorf("%v: %+v", a, r)
+		}
+		if r.IP() != 1 || r.SP() != 2 || r.FP() != 3 || r.Known() != 4 {
+			t.Errorf("%v: ip %d, sp %d, fp %d, known %d", a, r.IP(), r.SP(), r.FP(), r.Known())
+		}
+	}
+	none := Registers{AMD64: sample(), ARM64: sampleARM64()}
+	before := none
+	none.SetIP(1)
+	none.SetSP(1)
+	none.SetFP(1)
+	none.SetKnown(1)
+	if none != before || none.IP() != 0 || none.SP() != 0 || none.FP() != 0 || none.Known() != 0 || none.Lost() == 0 {
+		t.Errorf("registers of no architecture: %+v", none)
+	}
+}
+
+func TestLost(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    Registers
+		want uint64
+	}{
+		{"x86-64, all known", FromAMD64(sample()), 0},
+		{"x86-64, a volatile register missing", FromAMD64(AMD64{Known: (1<<16 - 1) &^ (1 << RAX)}), 0},
+		{"x86-64, r13 missing", FromAMD64(AMD64{Known: (1<<16 - 1) &^ (1 << R13)}), 1 << R13},
+		{"ARM64, all known", FromARM64(sampleARM64()), 0},
+		{"ARM64, x30 missing", FromARM64(ARM64{Known: 1<<30 - 1}), 0},
+		{"ARM64, x20 missing", FromARM64(ARM64{Known: (1<<31 - 1) &^ (1 << 20)}), 1 << 20},
+	} {
+		if got := c.r.Lost(); got != c.want {
+			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}
+
+func TestLayoutArch(t *testing.T) {
+	for l := Win32AMD64; l <= lastLayout+1; l++ {
+		want := ArchAMD64
+		switch {
+		case l > lastLayout:
+			want = NoArch
+		case l >= Win32ARM64:
+			want = ArchARM64
+		}
+		if l.Arch() != want {
+			t.Errorf("%s: %v", l, l.Arch())
+		}
+	}
+}
+
+func TestWrongArchitecture(t *testing.T) {
+	b := make([]byte, 9999)
+	var arch *ArchError
+	for l := Win32AMD64; l <= lastLayout+1; l++ {
+		for _, a := range []Arch{NoArch, ArchAMD64, ArchARM64} {
+			err := Write(l, b, &Registers{Arch: a})
+			if right := a != NoArch && a == l.Arch(); right != (err == nil) || !right && !errors.As(err, &arch) {
+				t.Errorf("registers of %v written as %s: %v", a, l, err)
+			}
+		}
+	}
+	if _, err := Read(lastLayout+1, b); !errors.As(err, &arch) {
+		t.Errorf("an unknown layout was read: %v", err)
+	}
+}
