@@ -126,7 +126,7 @@ func (w *walkers) walkELF(t *testing.T, im *elf.File, ip uint64) {
 	}
 	mem := memory.New(memory.Run{Addr: walkStack, Data: plausibleStack()})
 	for _, ip := range ips {
-		if im.Arch() == elf.ARM64 {
+		if im.Arch() == context.ArchARM64 {
 			regs := arm64.Registers{PC: ip &^ 3, Sp: walkStack + 64, Known: context.ARM64All}
 			regs.X[29], regs.X[30] = walkStack+128, ip
 			checkWalkARM64(t, w.arm, w.plainARM, mods, regs, mem, ip&1 != 0)
