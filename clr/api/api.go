@@ -1,0 +1,190 @@
+// Package api is the contracts of the CLR's profiling API as data: every method
+// of ICorProfilerInfo 1 to 15 and of ICorProfilerCallback 1 to 11, the bits of
+// the event mask, the HRESULTs.
+//
+// Sources: dotnet/runtime src/coreclr/vm/proftoeeinterfaceimpl.cpp and
+// eetoprofinterfaceimpl.cpp (the contract at the head of each method, as of
+// 3.1.32 and of the development of 6.0), src/coreclr/inc/corprof.idl (slots),
+// docs/design/coreclr/botr/profilability.md; .NET 9.0.5 and 10.0.9, asked.
+//
+// Glossary. The *gate* is the check a method of the info interface makes before
+// it looks at its arguments. A *scope* that triggers is a callback in which a
+// method may start a collection. A *place* is where a call comes from: which
+// thread, in which callback, under which suspension. *Refused* is 80131363.
+//
+// Strategy: four tables that people edit (info.txt, callbacks.txt, bits.txt,
+// results.txt), embedded, read once and strictly: a word that is none, a slot
+// that is not the next, a bit that does not exist are errors with a line number.
+// Package sim/conform asks real CLRs whether the tables are right, docs/contracts.md
+// is written from them, `seedwalk rules` answers from them, and the checking proxy
+// of the C library has its rules from them.
+//
+// Known gaps: the contracts of ICorProfilerInfo13 to 15 are in no source that was
+// at hand ("unread"); what .NET 9 and 10 do is measured, not read.
+package api
+
+import "strings"
+
+// Gate is what a method of the info interface asks of its caller.
+type Gate string
+
+const (
+	Async    Gate = "async"   // anywhere
+	Sync     Gate = "sync"    // a managed thread in a callback only
+	SyncGC   Gate = "sync+gc" // and not in a scope that forbids collections
+	InitOnly Gate = "init"    // Initialize only
+	Own      Gate = "own"     // rules of its own
+	Stub     Gate = "stub"    // not implemented
+)
+
+// Info is one method of an info interface. The words of its columns are those
+// that info.txt lists.
+type Info struct {
+	Interface string   `json:"interface"`
+	Version   int      `json:"version"`
+	Slot      int      `json:"slot"`
+	Name      string   `json:"method"`
+	Gate      Gate     `json:"gate"`
+	GC        string   `json:"gc"`
+	Mode      string   `json:"mode"`
+	Locks     string   `json:"locks"`
+	Attach    bool     `json:"attached"`
+	Notify    bool     `json:"notification"`
+	Native    string   `json:"native_thread"`
+	Thread    string   `json:"thread_suspended"`
+	Runtime   string   `json:"runtime_suspended"`
+	Needs     []string `json:"needs,omitempty"`
+	Says      []string `json:"says,omitempty"`
+	From      []Change `json:"from,omitempty"`
+	own       map[Place]bool
+	skip      map[Place]string
+}
+
+// Callback is one method of a callback interface.
+type Callback struct {
+	Interface string   `json:"interface"`
+	Version   int      `json:"version"`
+	Slot      int      `json:"slot"`
+	Name      string   `json:"method"`
+	Scope     string   `json:"scope"`
+	Contract  string   `json:"contract_mode"`
+	Seen      string   `json:"seen_mode"`
+	Attach    string   `json:"attached"`
+	Notify    string   `json:"notification"`
+	Held      string   `json:"locks_held,omitempty"`
+	By        []string `json:"by,omitempty"`
+	Says      []string `json:"says,omitempty"`
+	From      []Change `json:"from,omitempty"`
+}
+
+// Change is a column that has another value from a release on.
+type Change struct {
+	Release Release `json:"release"`
+	Column  string  `json:"column"`
+	Value   string  `json:"value"`
+}
+
+// Bit is a bit of the event mask.
+type Bit struct {
+	Name   string   `json:"name"`
+	High   bool     `json:"high"`
+	Value  uint32   `json:"value"`
+	Later  bool     `json:"later"`
+	Attach bool     `json:"attached"`
+	Notify bool     `json:"notification"`
+	Says   []string `json:"says,omitempty"`
+	From   []Change `json:"from,omitempty"`
+}
+
+// Result is an HRESULT.
+type Result struct {
+	Value uint32 `json:"value"`
+	Name  string `json:"name"`
+	Says  string `json:"says"`
+	Do    string `json:"do"`
+}
+
+// Release is a major release of .NET times 10 plus the minor one: 22 is 2.2.
+type Release int
+
+const (
+	Core22 Release = 22
+	Net9   Release = 90
+	Net10  Release = 100
+)
+
+// Tables is everything.
+type Tables struct {
+	Info      []Info
+	Callbacks []Callback
+	Bits      []Bit
+	Results   []Result
+	IIDs      map[string]string // by the name of the interface
+}
+
+// gate is the method's gate in a release.
+func (m *Info) gate(r Release) Gate {
+	for _, c := range m.From {
+		if c.Column == "gate" && r >= c.Release {
+			return Gate(c.Value)
+		}
+	}
+	return m.Gate
+}
+
+// SeenMode is the mode in which the callback came in a release.
+func (c *Callback) SeenMode(r Release) string {
+	for _, f := range c.From {
+		if f.Column == "seen" && r >= f.Release {
+			return f.Value
+		}
+	}
+	return c.Seen
+}
+
+// Never reports whether the CLR does not issue the callback.
+func (c *Callback) Never() bool { return c.Scope == "never" }
+
+// MayWait reports whether a callback may wait for another thread: it is always
+// preemptive, by contract and where it was seen.
+func (c *Callback) MayWait() bool {
+	if c.Never() || c.Contract != "preemptive" {
+		return false
+	}
+	for _, f := range c.From {
+		if f.Column == "seen" && f.Value != "preemptive" {
+			return false
+		}
+	}
+	return c.Seen == "preemptive" || c.Seen == "unseen" || c.Seen == "native"
+}
+
+// FindInfo returns a method of the info interfaces.
+func (t *Tables) FindInfo(name string) *Info {
+	for i := range t.Info {
+		if strings.EqualFold(t.Info[i].Name, name) {
+			return &t.Info[i]
+		}
+	}
+	return nil
+}
+
+// FindCallback returns a method of the callback interfaces.
+func (t *Tables) FindCallback(name string) *Callback {
+	for i := range t.Callbacks {
+		if strings.EqualFold(t.Callbacks[i].Name, name) {
+			return &t.Callbacks[i]
+		}
+	}
+	return nil
+}
+
+// FindResult returns an HRESULT by its value.
+func (t *Tables) FindResult(value uint32) *Result {
+	for i := range t.Results {
+		if t.Results[i].Value == value {
+			return &t.Results[i]
+		}
+	}
+	return nil
+}

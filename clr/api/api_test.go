@@ -1,0 +1,197 @@
+package api
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// listed is testdata/slots.txt: the slots of every interface, by its name.
+func listed(t *testing.T) map[string]map[int]string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/slots.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, of := map[string]map[int]string{}, ""
+	for l := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(l, "## "); ok {
+			of = strings.TrimSpace(name)
+			all[of] = map[int]string{}
+		} else if l[0] != '#' {
+			slot, method, _ := strings.Cut(strings.TrimSpace(l), " ")
+			n, err := strconv.Atoi(slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[of][n] = method
+		}
+	}
+	return all
+}
+
+// The tables have every method of every interface, at its slot, and no other.
+func TestComplete(t *testing.T) {
+	want, n := listed(t), 0
+	check := func(of string, slot int, name string) {
+		if want[of][slot] != name {
+			t.Errorf("%s, slot %d: %q, corprof.idl has %q", of, slot, name, want[of][slot])
+		}
+		delete(want[of], slot)
+		n++
+	}
+	for _, m := range Load().Info {
+		check(m.Interface, m.Slot, m.Name)
+	}
+	for _, c := range Load().Callbacks {
+		check(c.Interface, c.Slot, c.Name)
+	}
+	for of, left := range want {
+		for slot, name := range left {
+			t.Errorf("%s, slot %d: %s has no row", of, slot, name)
+		}
+		if Load().IIDs[of] == "" {
+			t.Errorf("%s has no IID", of)
+		}
+	}
+	if n != 112+95 {
+		t.Errorf("%d rows, want %d", n, 112+95)
+	}
+}
+
+// Every row is whole: what no column says stands in a line below.
+func TestWhole(t *testing.T) {
+	always := map[string]bool{"Initialize": true, "Shutdown": true, "InitializeForAttach": true, "ProfilerAttachComplete": true,
+		"ProfilerDetachSucceeded": true, "LoadAsNotificationOnly": true}
+	for _, c := range Load().Callbacks {
+		if (c.By == nil) != always[c.Name] {
+			t.Errorf("%s: delivered by %v", c.Name, c.By)
+		}
+		if !c.Never() && c.Contract == "none" {
+			t.Errorf("%s is issued and has no contract", c.Name)
+		}
+	}
+	for _, m := range Load().Info {
+		if (m.Gate == Own) != (len(m.own) > 0 && m.Gate != SyncGC) {
+			t.Errorf("%s: gate %s with %d rules of its own", m.Name, m.Gate, len(m.own))
+		}
+		if unread := m.GC == "unread"; unread != (m.Version >= 13) {
+			t.Errorf("%s of %s: unread: %v", m.Name, m.Interface, unread)
+		}
+		if m.Native == "kills" && len(m.Says) == 0 {
+			t.Errorf("%s kills and does not say when", m.Name)
+		}
+	}
+	for _, r := range Load().Results {
+		if r.Says == "" || r.Do == "" {
+			t.Errorf("%s: says %q, do %q", r.Name, r.Says, r.Do)
+		}
+	}
+}
+
+// The bits come to the masks that were measured.
+func TestMasks(t *testing.T) {
+	var later, attach, attach10, notify, high [2]uint32
+	for _, b := range Load().Bits {
+		word := 0
+		if b.High {
+			word = 1
+		}
+		in := func(m *[2]uint32, is bool) {
+			if is {
+				m[word] |= b.Value
+			}
+		}
+		in(&high, true)
+		in(&later, b.Later)
+		in(&attach, b.Attach)
+		in(&notify, b.Notify)
+		in(&attach10, b.Attach || b.in("attach", Net10))
+	}
+	for _, c := range []struct {
+		name      string
+		got, want [2]uint32
+	}{
+		{"all", high, [2]uint32{0xffffffff, 0xff}},
+		{"changeable later, 9.0.5", later, [2]uint32{^uint32(0xeef8cc00), 0xf7}},
+		{"attached, 9.0.5", attach, [2]uint32{0x100502fe, 0xf6}},
+		{"attached, 10.0.9", attach10, [2]uint32{0x106502fe, 0xf6}},
+		{"notification", notify, [2]uint32{0xb1e32b7f, 0xfe}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %#x, want %#x", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestExpect(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		place  Place
+		r      Release
+		want   Answer
+	}{
+		{"GetThreadInfo", PInvoke, Net9, Refused},
+		{"GetThreadInfo", NoTrigger, Net9, LetIn},
+		{"EnumModules", NoTrigger, Net9, Refused},
+		{"EnumModules", Owner, Net9, Refused},
+		{"EnumModules", Other, Net9, LetIn},
+		{"GetCodeInfo3", NoTrigger, Net9, Refused},
+		{"GetCodeInfo3", NoTrigger, Net10, LetIn},
+		{"DoStackSnapshot", NativeCall, Net9, LetIn},
+		{"SetEnterLeaveFunctionHooks3", Triggers, Net9, OnlyInit},
+		{"SetEnterLeaveFunctionHooks3", Init, Net9, LetIn},
+		{"ForceGC", Triggers, Net10, Refused},
+		{"BeginInprocDebugging", Init, Net10, NotHere},
+	} {
+		if got := Load().FindInfo(c.method).Expect(c.place, c.r); got != c.want {
+			t.Errorf("%s from %s: %s, want %s", c.method, c.place, got, c.want)
+		}
+	}
+}
+
+func TestMayWait(t *testing.T) {
+	for name, want := range map[string]bool{"ThreadDestroyed": true, "ThreadAssignedToOSThread": false, "ModuleLoadStarted": false,
+		"ModuleLoadFinished": true, "ExceptionUnwindFunctionEnter": false, "FunctionUnloadStarted": false} {
+		if got := Load().FindCallback(name).MayWait(); got != want {
+			t.Errorf("%s: may wait: %v", name, got)
+		}
+	}
+}
+
+// What is not as the heads of the files say is refused, with the line.
+func TestParseRefuses(t *testing.T) {
+	const head = "interface I 1 28B5557D-3F3F-48B4-90B2-5F9EEA2F6C48\n"
+	const good = head + "3 A async notrigger any none yes yes yes yes yes\n"
+	for _, c := range []struct{ name, info, callbacks, bits, results, want string }{
+		{"no interface", "3 A async notrigger any none yes yes yes yes yes\n", "", "", "", "info.txt:1: a row before"},
+		{"short row", head + "3 A async\n", "", "", "", "info.txt:2: 3 columns"},
+		{"unknown word", head + "3 A asinc notrigger any none yes yes yes yes yes\n", "", "", "", `"asinc" is no word of column "gate"`},
+		{"first slot", head + "4 A async notrigger any none yes yes yes yes yes\n", "", "", "", "slot 4 comes after slot 2"},
+		{"slot left out", good + "5 B async notrigger any none yes yes yes yes yes\n", "", "", "", "slot 5 comes after slot 3"},
+		{"name twice", good + "4 A async notrigger any none yes yes yes yes yes\n", "", "", "", "A stands twice"},
+		{"interface twice", good + head, "", "", "", "I stands twice"},
+		{"locks under suspension", head + "3 A async notrigger any takes yes yes yes yes yes\n", "", "", "", "not callable with a thread suspended"},
+		{"gate without trigger", head + "3 A sync+gc notrigger any takes yes yes yes no yes\n", "", "", "", "does not trigger"},
+		{"line of no row", " says x\n", "", "", "", "belongs to no row"},
+		{"unknown line", good + " sais x\n", "", "", "", "no line of a method"},
+		{"empty line", good + " says\n", "", "", "", "says nothing"},
+		{"unknown place", good + " own nowhere refused\n", "", "", "", "is no place"},
+		{"unknown bit", good + " needs NO_BIT\n", "", "", "", "is no bit"},
+		{"column that stays", good + " from 10.0 locks none\n", "", "", "", "does not change"},
+		{"bad release", good + " from ten gate sync\n", "", "", "", "is no release"},
+		{"seen and never issued", "", head + "3 A never none both yes yes\n", "", "", "never issued, and was seen"},
+		{"two bits", "", "", "B low 3 yes yes yes\n", "", "not one bit"},
+		{"bad value", "", "", "B low 100000000 yes yes yes\n", "", "no hexadecimal number"},
+		{"result without name", "", "", "", "00000000\n", "1 columns"},
+	} {
+		_, err := Parse(c.info, c.callbacks, c.bits, c.results)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	if _, err := Parse(good, "", "", ""); err != nil {
+		t.Errorf("a good table: %v", err)
+	}
+}

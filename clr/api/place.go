@@ -1,0 +1,109 @@
+package api
+
+import "fmt"
+
+// Place is where a call comes from.
+type Place uint8
+
+const (
+	Init       Place = iota // Initialize
+	PInvoke                 // a managed thread in a P/Invoke, outside callbacks
+	NativeCall              // a thread without a runtime Thread
+	Triggers                // a callback whose scope lets triggering methods in
+	NoTrigger               // a callback whose scope does not
+	Collecting              // GarbageCollectionStarted, on the thread that collects
+	Owner                   // the native thread that has suspended the runtime
+	Other                   // another native thread meanwhile
+	places
+)
+
+// placeNames are the words of the tables, and what to call the places.
+var placeNames = [places][2]string{
+	{"init", "Initialize"},
+	{"pinvoke", "a managed thread outside callbacks"},
+	{"native", "a thread without a runtime Thread"},
+	{"triggers", "a callback that may trigger (JITCompilationStarted)"},
+	{"notrigger", "a callback that may not (RuntimeSuspendStarted)"},
+	{"collecting", "a callback inside a collection (GarbageCollectionStarted)"},
+	{"owner", "the thread that holds SuspendRuntime"},
+	{"other", "a native thread while another holds SuspendRuntime"},
+}
+
+// Places lists all places.
+func Places() []Place {
+	all := make([]Place, places)
+	for i := range all {
+		all[i] = Place(i)
+	}
+	return all
+}
+
+// String is the place as the tables name it.
+func (p Place) String() string { return placeNames[p][0] }
+
+// Describe is the place in words.
+func (p Place) Describe() string { return placeNames[p][1] }
+
+// ParsePlace reads a name.
+func ParsePlace(s string) (Place, error) {
+	for p := range placeNames {
+		if placeNames[p][0] == s {
+			return Place(p), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no place", s)
+}
+
+// Answer is what the gate of a method does with a call.
+type Answer uint8
+
+const (
+	LetIn       Answer = iota // the call gets to look at its arguments
+	Refused                   // 80131363
+	OnlyInit                  // 80131356
+	NotAttached               // 8013136F
+	NotNotify                 // E_INVALIDARG, for a notification profiler
+	NotHere                   // E_NOTIMPL
+)
+
+// String is the answer for people.
+func (a Answer) String() string {
+	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)", "refused (E_INVALIDARG)", "E_NOTIMPL"}[a]
+}
+
+// GateAnswer sorts an HRESULT into the answers that a gate alone can give.
+func GateAnswer(hr uint32) Answer {
+	switch hr {
+	case 0x80131363:
+		return Refused
+	case 0x80131356:
+		return OnlyInit
+	case 0x8013136f:
+		return NotAttached
+	case 0x80004001:
+		return NotHere
+	}
+	return LetIn
+}
+
+// Expect is what the table says of a call of m from a place, for a profiler of
+// startup.
+func (m *Info) Expect(p Place, r Release) Answer {
+	if m.own[p] {
+		return Refused
+	}
+	switch g := m.gate(r); {
+	case g == Stub:
+		return NotHere
+	case g == InitOnly && p != Init:
+		return OnlyInit
+	case (g == Sync || g == SyncGC) && p == PInvoke:
+		return Refused
+	case g == SyncGC && (p == NoTrigger || p == Collecting):
+		return Refused
+	}
+	return LetIn
+}
+
+// Skip says why m is not asked from a place, "" if it is.
+func (m *Info) Skip(p Place) string { return m.skip[p] }

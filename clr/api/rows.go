@@ -1,0 +1,212 @@
+package api
+
+import (
+	"strings"
+)
+
+// slot checks that a row's slot is the one after the row before; the first is 3,
+// behind IUnknown's.
+func (p *parser) slot(s string, before int) int {
+	n := p.number(s)
+	if n != before+1 {
+		p.fail("slot %d comes after slot %d", n, before)
+	}
+	if p.head.name == "" {
+		p.fail("a row before the first interface")
+	}
+	return n
+}
+
+func (p *parser) info(w []string) {
+	if !p.columns(w, 11, 1) {
+		return
+	}
+	before := 2
+	if n := len(p.t.Info); n > 0 {
+		before = p.t.Info[n-1].Slot
+	}
+	p.t.Info = append(p.t.Info, Info{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
+		Gate: Gate(p.word("gate", w[2])), GC: p.word("gc", w[3]), Mode: p.word("mode", w[4]), Locks: p.word("locks", w[5]),
+		Attach: p.yes("attach", w[6]), Notify: p.yes("notify", w[7]), Native: p.word("native", w[8]),
+		Thread: p.word("thread", w[9]), Runtime: p.word("runtime", w[10]), own: map[Place]bool{}, skip: map[Place]string{}})
+	m := &p.t.Info[len(p.t.Info)-1]
+	p.sane(m)
+	p.says = func(w []string) { p.infoLine(m, w) }
+}
+
+// sane checks what the columns of a method say together.
+func (p *parser) sane(m *Info) {
+	switch {
+	case m.Thread == "yes" && (m.Locks == "takes" || m.GC == "triggers"):
+		p.fail("%s takes locks or triggers, and is not callable with a thread suspended", m.Name)
+	case m.Thread == "reader" && m.Locks != "reader":
+		p.fail("%s is said to try the reader lock, its locks are %q", m.Name, m.Locks)
+	case m.Gate == SyncGC && m.GC == "notrigger":
+		p.fail("%s does not trigger, and its gate says it may", m.Name)
+	}
+}
+
+func (p *parser) infoLine(m *Info, w []string) {
+	rest := strings.Join(w[1:], " ")
+	switch {
+	case len(w) < 2:
+		p.fail("%q says nothing", w[0])
+	case w[0] == "says":
+		m.Says = append(m.Says, rest)
+	case w[0] == "needs":
+		m.Needs = p.bits(w[1:])
+	case w[0] == "from":
+		m.From = append(m.From, p.change(w, "gate"))
+	case w[0] == "own" && len(w) == 3 && w[2] == "refused":
+		m.own[p.place(w[1])] = true
+	case w[0] == "skip" && len(w) > 3 && w[1] == "all":
+		for _, at := range Places() {
+			m.skip[at] = strings.Join(w[2:], " ")
+		}
+	case w[0] == "skip" && len(w) > 3:
+		m.skip[p.place(w[1])] = strings.Join(w[2:], " ")
+	default:
+		p.fail("%q is no line of a method of the info interface", strings.Join(w, " "))
+	}
+}
+
+func (p *parser) place(s string) Place {
+	at, err := ParsePlace(s)
+	if err != nil {
+		p.fail("%v", err)
+	}
+	return at
+}
+
+// change reads: from RELEASE COLUMN VALUE.
+func (p *parser) change(w []string, columns ...string) Change {
+	if len(w) != 4 {
+		p.fail("want: from RELEASE COLUMN VALUE")
+		return Change{}
+	}
+	for _, c := range columns {
+		if w[2] == c {
+			return Change{p.release(w[1]), c, p.word(c, w[3])}
+		}
+	}
+	p.fail("column %q does not change", w[2])
+	return Change{}
+}
+
+// release reads MAJOR.MINOR.
+func (p *parser) release(s string) Release {
+	major, minor, ok := strings.Cut(s, ".")
+	if !ok || len(minor) != 1 {
+		p.fail("%q is no release", s)
+		return 0
+	}
+	return Release(10*p.number(major) + p.number(minor))
+}
+
+// bits are names of bits, each of which may be several with + between.
+func (p *parser) bits(names []string) []string {
+	for _, n := range names {
+		for _, one := range strings.Split(n, "+") {
+			if p.t.FindBit(one) == nil {
+				p.fail("%q is no bit of bits.txt", one)
+			}
+		}
+	}
+	return names
+}
+
+// FindBit returns a bit of the event mask by name, with or without COR_PRF_.
+func (t *Tables) FindBit(name string) *Bit {
+	for i := range t.Bits {
+		if strings.EqualFold(t.Bits[i].Name, strings.TrimPrefix(strings.ToUpper(name), "COR_PRF_")) {
+			return &t.Bits[i]
+		}
+	}
+	return nil
+}
+
+func (p *parser) callback(w []string) {
+	if !p.columns(w, 7, 1) {
+		return
+	}
+	before := 2
+	if n := len(p.t.Callbacks); n > 0 {
+		before = p.t.Callbacks[n-1].Slot
+	}
+	p.t.Callbacks = append(p.t.Callbacks, Callback{Interface: p.head.name, Version: p.head.version, Slot: p.slot(w[0], before), Name: w[1],
+		Scope: p.word("scope", w[2]), Contract: p.word("contract", w[3]), Seen: p.word("seen", w[4]),
+		Attach: p.word("gets", w[5]), Notify: p.word("gets", w[6])})
+	c := &p.t.Callbacks[len(p.t.Callbacks)-1]
+	if c.Never() && c.Seen != "unseen" {
+		p.fail("%s is never issued, and was seen", c.Name)
+	}
+	p.says = func(w []string) { p.callbackLine(c, w) }
+}
+
+func (p *parser) callbackLine(c *Callback, w []string) {
+	rest := strings.Join(w[1:], " ")
+	switch {
+	case len(w) < 2:
+		p.fail("%q says nothing", w[0])
+	case w[0] == "says":
+		c.Says = append(c.Says, rest)
+	case w[0] == "held" && c.Held == "":
+		c.Held = rest
+	case w[0] == "by" && c.By == nil:
+		c.By = p.bits(w[1:])
+	case w[0] == "from":
+		c.From = append(c.From, p.change(w, "seen", "scope"))
+	default:
+		p.fail("%q is no line of a callback", strings.Join(w, " "))
+	}
+}
+
+func (p *parser) bit(w []string) {
+	if !p.columns(w, 6, 0) {
+		return
+	}
+	p.t.Bits = append(p.t.Bits, Bit{Name: w[0], High: p.word("word", w[1]) == "high", Value: p.hex(w[2]),
+		Later: p.yes("later", w[3]), Attach: p.yes("attach", w[4]), Notify: p.yes("notify", w[5])})
+	b := &p.t.Bits[len(p.t.Bits)-1]
+	if b.Value == 0 || b.Value&(b.Value-1) != 0 {
+		p.fail("%s is not one bit: %#x", b.Name, b.Value)
+	}
+	p.says = func(w []string) {
+		switch {
+		case w[0] == "says" && len(w) > 1:
+			b.Says = append(b.Says, strings.Join(w[1:], " "))
+		case w[0] == "from":
+			b.From = append(b.From, p.change(w, "later", "attach"))
+		default:
+			p.fail("%q is no line of a bit", strings.Join(w, " "))
+		}
+	}
+}
+
+func (p *parser) result(w []string) {
+	if !p.columns(w, 2, 0) {
+		return
+	}
+	p.t.Results = append(p.t.Results, Result{Value: p.hex(w[0]), Name: w[1]})
+	r := &p.t.Results[len(p.t.Results)-1]
+	p.says = func(w []string) {
+		switch {
+		case w[0] == "says" && r.Says == "":
+			r.Says = strings.Join(w[1:], " ")
+		case w[0] == "do" && r.Do == "":
+			r.Do = strings.Join(w[1:], " ")
+		default:
+			p.fail("%q is no line of an HRESULT", strings.Join(w, " "))
+		}
+	}
+}
+
+// in reports whether a column is "yes" from a release on.
+func (b *Bit) in(column string, r Release) bool {
+	for _, c := range b.From {
+		if c.Column == column && r >= c.Release {
+			return c.Value == "yes"
+		}
+	}
+	return false
+}
