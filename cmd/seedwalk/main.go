@@ -41,6 +41,7 @@ func init() {
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},
+		command{"rules", "say what a profiler may call where, and what an answer means", runRules},
 		command{"sim", "show the rules of stack walking in simulated processes", runSim},
 		command{"help", "explain seedwalk or one of its commands", runHelp},
 		command{"version", "print the version", runVersion},

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/api"
+	"github.com/seedwalk/seedwalk/sim/rules"
+)
+
+// allNames is what `seedwalk rules` lists.
+type allNames struct {
+	Info      []string `json:"info"`
+	Callbacks []string `json:"callbacks"`
+	Bits      []string `json:"bits"`
+	Results   []string `json:"results"`
+	Rules     []string `json:"rules"`
+}
+
+func listed() (l allNames) {
+	t := api.Load()
+	for _, m := range t.Info {
+		l.Info = append(l.Info, m.Name)
+	}
+	for _, c := range t.Callbacks {
+		l.Callbacks = append(l.Callbacks, c.Name)
+	}
+	for _, b := range t.Bits {
+		l.Bits = append(l.Bits, b.Name)
+	}
+	for _, r := range t.Results {
+		l.Results = append(l.Results, r.Name)
+	}
+	for _, r := range rules.All() {
+		l.Rules = append(l.Rules, r.Name)
+	}
+	return l
+}
+
+func rulesList(asJSON bool) int {
+	l := listed()
+	if asJSON {
+		return writeJSON(os.Stdout, l)
+	}
+	w := os.Stdout
+	fmt.Fprintln(w, "Rules of stack walking:")
+	for _, r := range rules.All() {
+		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line)
+	}
+	for _, g := range []struct {
+		head string
+		all  []string
+	}{{"Methods of the info interfaces", l.Info}, {"Callbacks", l.Callbacks}, {"Bits of the event mask", l.Bits}, {"HRESULTs", l.Results}} {
+		fmt.Fprintf(w, "\n%s (%d):\n", g.head, len(g.all))
+		for _, line := range fold(strings.Join(g.all, ", "), 96) {
+			fmt.Fprintf(w, "  %s\n", line)
+		}
+	}
+	fmt.Fprintln(w, "\nseedwalk rules NAME says what holds for one of them.")
+	return exitOK
+}
+
+// fold breaks a text at blanks.
+func fold(text string, width int) (lines []string) {
+	line := ""
+	for _, w := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = w
+		case len(line)+1+len(w) > width:
+			lines, line = append(lines, line), w
+		default:
+			line += " " + w
+		}
+	}
+	return append(lines, line)
+}
+
+const ruleWidth = 98
+
+// field prints a name and its text, folded under itself.
+func field(w io.Writer, name, text string) {
+	if text == "" {
+		return
+	}
+	for i, line := range fold(text, ruleWidth-18) {
+		if i > 0 {
+			name = ""
+		}
+		fmt.Fprintf(w, "  %-15s %s\n", name, line)
+	}
+}
+
+func (c *contract) print(w io.Writer) {
+	switch {
+	case c.Info != nil:
+		c.printInfo(w)
+	case c.Callback != nil:
+		printCallback(w, c.Callback)
+	case c.Bit != nil:
+		c.printBit(w)
+	case c.Result != nil:
+		c.printResult(w)
+	case c.Rule != nil:
+		fmt.Fprintf(w, "%s\n\n", strings.Join(fold(c.Rule.Name+": "+c.Rule.Line, ruleWidth), "\n  "))
+		field(w, "Why", c.Rule.Text)
+		field(w, "Source", c.Rule.Source)
+		fmt.Fprintf(w, "\nseedwalk sim --scenario %s shows it broken and kept.\n", c.Rule.Name)
+	}
+}
+
+// meanings of the words of info.txt, for a reader of one method.
+var meanings = map[string]string{
+	"async":             "asynchronous: it may be called from anywhere",
+	"sync":              "synchronous: on a managed thread inside a callback only; threads without a runtime Thread are let in",
+	"sync+gc":           "synchronous, and not in a callback whose scope forbids a collection; threads without a runtime Thread are let in",
+	"init":              "inside Initialize only",
+	"own":               "rules of its own, below",
+	"stub":              "not implemented",
+	"gc triggers":       "it may start a collection or wait for one: hold no lock over it that a collection, a suspension or a cooperative callback takes",
+	"gc notrigger":      "it starts none",
+	"gc unread":         "not known: the source was not to be had",
+	"locks takes":       "it may wait for locks of the CLR",
+	"locks none":        "none",
+	"locks reader":      "that of the code tables, which is tried and not waited for (80131364)",
+	"locks unread":      "not known: the source was not to be had",
+	"native yes":        "let in",
+	"native managed":    "answers 80131355",
+	"native becomes":    "let in, and the thread is a managed one for good: not on a sampler's",
+	"native kills":      "let in, and it can end the process: never",
+	"thread yes":        "may be called while you hold a thread suspended",
+	"thread reader":     "may be called while you hold a thread suspended: its lock is not waited for",
+	"thread no":         "not while you hold a thread suspended: it can wait for what that thread owns, or nobody knows that it does not",
+	"runtime yes":       "may be called by the thread that holds SuspendRuntime",
+	"runtime refused":   "not by the thread that holds SuspendRuntime: it owns the ThreadStore lock (80131363)",
+	"runtime hangs":     "not by the thread that holds SuspendRuntime: it hangs for ever",
+	"attached true":     "yes",
+	"attached false":    "no (8013136F)",
+	"notification true": "yes", "notification false": "no (E_INVALIDARG)",
+}
+
+func (c *contract) printInfo(w io.Writer) {
+	m := c.Info
+	fmt.Fprintf(w, "%s: slot %d, %s\n\n", m.Name, m.Slot, m.Interface)
+	field(w, "Call it", meanings[string(m.Gate)])
+	field(w, "Collection", meanings["gc "+m.GC])
+	field(w, "Locks", meanings["locks "+m.Locks])
+	field(w, "Native thread", meanings["native "+m.Native])
+	field(w, "Thread stopped", meanings["thread "+m.Thread])
+	field(w, "Runtime stopped", meanings["runtime "+m.Runtime])
+	field(w, "Attached", meanings[fmt.Sprint("attached ", m.Attach)])
+	field(w, "Notification", meanings[fmt.Sprint("notification ", m.Notify)])
+	field(w, "Needs", strings.Join(m.Needs, ", "))
+	for _, s := range m.Says {
+		field(w, "Note", s)
+	}
+	fmt.Fprintf(w, "\n  %-58s %-20s %s\n", "From", ".NET 9", ".NET 10")
+	for _, p := range c.Places {
+		fmt.Fprintf(w, "  %-58s %-20s %s\n", p.words, p.Net9, p.Net10)
+	}
+}
+
+func printCallback(w io.Writer, c *api.Callback) {
+	fmt.Fprintf(w, "%s: slot %d, %s\n\n", c.Name, c.Slot, c.Interface)
+	if c.Never() {
+		field(w, "Comes", "never: the CLR does not issue it")
+	} else {
+		field(w, "Mode", fmt.Sprintf("%s by contract; seen: %s on .NET 9, %s on .NET 10", c.Contract, c.SeenMode(api.Net9), c.SeenMode(api.Net10)))
+		if c.MayWait() {
+			field(w, "Waiting", "does not hold up a collection; but see the locks")
+		} else {
+			field(w, "Waiting", "never: a collection or a suspension would wait for this thread; take no lock that a sampler holds over SuspendRuntime")
+		}
+		if c.Scope == "triggers" {
+			field(w, "Methods", "all but those that are for Initialize are let in")
+		} else {
+			field(w, "Methods", "async and sync ones; those that may start a collection are refused (80131363)")
+		}
+		held := c.Held
+		if held == "" {
+			held = "none is known"
+		}
+		field(w, "Locks held", held)
+	}
+	field(w, "Delivered by", strings.Join(c.By, " or "))
+	field(w, "Attached", c.Attach)
+	field(w, "Notification", c.Notify)
+	for _, s := range c.Says {
+		field(w, "Note", s)
+	}
+}
+
+func (c *contract) printBit(w io.Writer) {
+	b := c.Bit
+	word := "low"
+	if b.High {
+		word = "high"
+	}
+	fmt.Fprintf(w, "%s: %#x of the %s word\n\n", b.Name, b.Value, word)
+	delivers := strings.Join(c.Delivers, ", ")
+	if delivers == "" {
+		delivers = "no callback"
+	}
+	field(w, "Delivers", delivers)
+	field(w, "Later", map[bool]string{true: "may change after Initialize", false: "Initialize only (E_FAIL)"}[b.Later])
+	field(w, "Attached", map[bool]string{true: "yes", false: "no (E_FAIL or 8013136F)"}[b.Attach])
+	field(w, "Notification", meanings[fmt.Sprint("notification ", b.Notify)])
+	for _, f := range b.From {
+		field(w, "From "+f.Release.String(), f.Column+": "+f.Value)
+	}
+	for _, s := range b.Says {
+		field(w, "Note", s)
+	}
+}
+
+func (c *contract) printResult(w io.Writer) {
+	fmt.Fprintf(w, "%s: %08X\n\n", c.Result.Name, c.Result.Value)
+	field(w, "Means", c.Result.Says)
+	field(w, "Do", c.Result.Do)
+	if len(c.Rows) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nDoStackSnapshot gives it by these rows of its decision table, which is gone through in order:")
+	for _, r := range c.Rows {
+		field(w, "row "+r.Row, r.When)
+	}
+}

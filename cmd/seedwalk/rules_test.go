@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRulesGolden(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		args []string
+	}{
+		{"rules-help", []string{"help", "rules"}},
+		{"rules-method", []string{"rules", "getclassfromtokenandtypeargs"}},
+		{"rules-callback", []string{"rules", "ThreadAssignedToOSThread"}},
+		{"rules-hresult", []string{"rules", "0x80131360"}},
+		{"rules-bit", []string{"rules", "COR_PRF_MONITOR_GC"}},
+		{"rules-rule", []string{"rules", "thread-destroyed"}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			out, errOut, code, _ := tool(t, c.args...)
+			if code != 0 || errOut != "" {
+				t.Errorf("exit code %d, stderr %q", code, errOut)
+			}
+			golden(t, filepath.Join("testdata", c.file+".txt"), out)
+		})
+	}
+}
+
+// Every name that is listed is answered, in one screen: 100 columns, 40 lines.
+func TestRulesAnswersEveryName(t *testing.T) {
+	for _, name := range ruleNames() {
+		c := lookUp(name)
+		if c == nil {
+			t.Errorf("%s is listed and not found", name)
+			continue
+		}
+		var b strings.Builder
+		c.print(&b)
+		lines := strings.Split(b.String(), "\n")
+		if len(lines) > 40 || len(lines) < 4 {
+			t.Errorf("%s: %d lines", name, len(lines))
+		}
+		for _, l := range lines {
+			if len(l) > 100 || strings.Contains(l, "%!") {
+				t.Errorf("%s: %d columns: %s", name, len(l), l)
+			}
+		}
+	}
+}
+
+func TestRulesWrongUse(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"a letter wrong", []string{"GetTreadInfo"}, 1, "did you mean GetThreadInfo?"},
+		{"a rule nearly", []string{"tread-destroyed"}, 1, "did you mean thread-destroyed?"},
+		{"an HRESULT that is none", []string{"80139999"}, 1, `nothing is called "80139999"`},
+		{"nothing near", []string{"xyzzyxyzzyxyzzyxyzzy"}, 1, `nothing is called "xyzzyxyzzyxyzzyxyzzy"; seedwalk rules lists`},
+		{"a long name", []string{strings.Repeat("x", 100000)}, 1, "nothing is called"},
+		{"two names", []string{"a", "b"}, 2, "one name at a time, not 2"},
+		{"unknown flag", []string{"--x"}, 2, "seedwalk rules --help"},
+	} {
+		out, errOut, code, _ := tool(t, append([]string{"rules"}, c.args...)...)
+		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
+			t.Errorf("%s: exit code %d, %q, %q", c.name, code, out, errOut)
+		}
+	}
+}
+
+func TestRulesJSON(t *testing.T) {
+	out, _, code, _ := tool(t, "rules", "--json", "EnumModules")
+	var c contract
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 0 {
+		t.Fatalf("exit code %d: %v", code, err)
+	}
+	if c.Kind != "info" || c.Info.Slot != 66 || len(c.Places) != 8 || c.Places[4].Net9 != "refused (80131363)" {
+		t.Errorf("%+v", c)
+	}
+	out, _, code, _ = tool(t, "rules", "--json")
+	var l allNames
+	if err := json.Unmarshal([]byte(out), &l); err != nil || code != 0 || len(l.Info) != 112 || len(l.Callbacks) != 95 {
+		t.Errorf("exit code %d, %v, %d and %d methods", code, err, len(l.Info), len(l.Callbacks))
+	}
+}
