@@ -57,7 +57,7 @@ func load(b *testing.B, path string) int {
 		if m.PE == nil {
 			b.Fatal(m.Err)
 		}
-		return m.PE.CountAMD64()
+		return m.PE.AMD64().Len()
 	}
 	m := module.LoadELF(0, path, 0, 1<<40, 0)
 	if m.Err != nil {

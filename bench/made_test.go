@@ -53,8 +53,8 @@ func newMaker(from string, mods []module.Module) *maker {
 // add takes the functions of a module.
 func (m *maker) add(mod *module.Module) {
 	if mod.PE != nil {
-		for i := range mod.PE.CountAMD64() {
-			fn := mod.PE.EntryAMD64(i)
+		for i := range mod.PE.AMD64().Len() {
+			fn := mod.PE.AMD64().Entry(i)
 			m.fns = append(m.fns, mod.Bias+uint64(fn.Begin)+uint64(fn.End-fn.Begin)/2)
 		}
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
@@ -32,11 +32,11 @@ func FuzzXdata(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, offset uint32) {
 		b = b[:len(b):len(b)]
-		n, fault := pe.ARM64XdataSize(b)
+		n, fault := pearm64.XdataSize(b)
 		if !fault.OK() {
 			return
 		}
-		i, fault := pe.DecodeARM64Xdata(b)
+		i, fault := pearm64.DecodeXdata(b)
 		if fault.OK() != (n <= len(b)) {
 			t.Fatalf("size %d of %d bytes, %v", n, len(b), fault)
 		}
@@ -59,8 +59,8 @@ func FuzzPacked(f *testing.F) {
 		})
 	}
 	f.Fuzz(func(t *testing.T, word, offset uint32) {
-		var buf pe.ARM64Buffer
-		i, fault := pe.DecodeARM64PackedInfo(word, &buf)
+		var buf pearm64.Buffer
+		i, fault := pearm64.DecodePackedInfo(word, &buf)
 		if !fault.OK() {
 			return
 		}
@@ -71,7 +71,7 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-func checkInfo(t *testing.T, i *pe.ARM64Info, offset uint32) {
+func checkInfo(t *testing.T, i *pearm64.Info, offset uint32) {
 	for k := range i.Scopes() {
 		i.Scope(k)
 	}
@@ -84,8 +84,8 @@ func checkInfo(t *testing.T, i *pe.ARM64Info, offset uint32) {
 		return
 	}
 	for len(codes) > 0 {
-		c, reason := pe.DecodeARM64Code(codes)
-		if reason == pe.ARM64Truncated || c.Op == pe.ARM64End {
+		c, reason := pearm64.DecodeCode(codes)
+		if reason == pearm64.Truncated || c.Op == pearm64.End {
 			return
 		}
 		if c.Size == 0 {

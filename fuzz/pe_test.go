@@ -11,6 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
@@ -35,7 +37,7 @@ func imageSeed() []byte {
 	le.PutUint32(o[60:], 0x200)
 	le.PutUint32(o[108:], 16)
 	le.PutUint32(o[112+8*3:], 0x1100)
-	le.PutUint32(o[116+8*3:], pe.AMD64EntrySize)
+	le.PutUint32(o[116+8*3:], peamd64.EntrySize)
 	s := o[240:]
 	copy(s, ".text")
 	le.PutUint32(s[8:], 0x400)
@@ -135,28 +137,28 @@ const someFunctions = 64
 // readAMD64 looks at every x64 function: what is found by an address holds it,
 // and what passed the checks can be decoded.
 func readAMD64(t *testing.T, im *pe.File, size int) {
-	if n := im.CountAMD64(); n > size/pe.AMD64EntrySize {
+	if n := im.AMD64().Len(); n > size/peamd64.EntrySize {
 		t.Fatalf("%d functions in %d bytes", n, size)
 	}
-	for i := range min(im.CountAMD64(), someFunctions) {
-		fn := im.EntryAMD64(i)
+	for i := range min(im.AMD64().Len(), someFunctions) {
+		fn := im.AMD64().Entry(i)
 		for _, at := range []uint32{fn.Begin, fn.Begin + (fn.End-fn.Begin)/2, fn.End - 1, fn.End} {
-			if got, ok := im.LookupAMD64(at); ok && !got.Contains(at) {
+			if got, ok := im.AMD64().Lookup(at); ok && !got.Contains(at) {
 				t.Fatalf("%+v does not hold %#x", got, at)
 			}
-			im.FindAMD64(at)
+			im.AMD64().Find(at)
 		}
-		if _, ok := im.LookupAMD64(fn.Begin); !ok && fn.Begin < fn.End {
+		if _, ok := im.AMD64().Lookup(fn.Begin); !ok && fn.Begin < fn.End {
 			t.Fatalf("%+v is not found", fn)
 		}
-		sound := im.CheckAMD64(fn) == nil
-		to, why := im.ResolveAMD64(fn)
-		info, fault := im.AMD64Info(to.Unwind)
-		if sound && (why != pe.OK || !fault.OK()) {
+		sound := im.AMD64().Check(fn) == nil
+		to, why := im.AMD64().Resolve(fn)
+		info, fault := im.AMD64().Info(to.Unwind)
+		if sound && (why != peamd64.OK || !fault.OK()) {
 			t.Fatalf("%+v is sound, but %v, %v", fn, why, fault)
 		}
 		if fault.OK() {
-			if _, why := im.PrimaryAMD64(to); sound && why != pe.OK {
+			if _, why := im.AMD64().Primary(to); sound && why != peamd64.OK {
 				t.Fatalf("%+v is sound, but has no primary: %v", fn, why)
 			}
 			if len(info.Codes) != 2*int(info.Count) {
@@ -175,13 +177,14 @@ func readARM64(t *testing.T, im *pe.File, size int) {
 	if len(pdata) > size {
 		t.Fatalf("a directory of %d bytes in %d", len(pdata), size)
 	}
-	for i := range min(len(pdata)/pe.ARM64EntrySize, someFunctions) {
-		fn := pe.ARM64Entry(pdata, i)
-		if k := pe.ARM64Find(pdata, fn.Begin); k < 0 || pe.ARM64Entry(pdata, k).Begin != fn.Begin {
+	fns := im.ARM64()
+	for i := range min(fns.Len(), someFunctions) {
+		fn := fns.Entry(i)
+		if k := fns.Index(fn.Begin); k < 0 || fns.Entry(k).Begin != fn.Begin {
 			t.Fatalf("entry %d is found as %d", i, k)
 		}
-		var buf pe.ARM64Buffer
-		info, begin, found, fault := im.ARM64Info(fn.Begin, &buf)
+		var buf pearm64.Buffer
+		info, begin, found, fault := im.ARM64().Find(fn.Begin, &buf)
 		if !fault.OK() || !found {
 			continue
 		}
@@ -209,9 +212,9 @@ func sameImage(t *testing.T, file, mapped *pe.File) {
 	if !bytes.Equal(file.ExceptionDirectory(), mapped.ExceptionDirectory()) {
 		t.Fatalf("an exception directory of %d bytes, mapped %d", len(file.ExceptionDirectory()), len(mapped.ExceptionDirectory()))
 	}
-	for i := range min(file.CountAMD64(), someFunctions) {
-		fn := file.EntryAMD64(i)
-		if a, b := file.CheckAMD64(fn), mapped.CheckAMD64(fn); (a == nil) != (b == nil) {
+	for i := range min(file.AMD64().Len(), someFunctions) {
+		fn := file.AMD64().Entry(i)
+		if a, b := file.AMD64().Check(fn), mapped.AMD64().Check(fn); (a == nil) != (b == nil) {
 			t.Fatalf("%+v: %v, mapped %v", fn, a, b)
 		}
 	}
@@ -245,7 +248,7 @@ func stepAnywhere(t *testing.T, im *pe.File, rva uint32) {
 		regs := peRegisters(1<<32 + uint64(rva))
 		again := regs
 		res, stop := amd64.StepPE(im, rva, exact, &regs, peStack)
-		if (stop == unwind.BadInfo || stop == unwind.Unsupported) && res.Reason == pe.OK {
+		if (stop == unwind.BadInfo || stop == unwind.Unsupported) && res.Reason == peamd64.OK {
 			t.Fatalf("%v without a reason", stop)
 		}
 		if stop == unwind.StopNone && regs.Known&(1<<context.RSP) == 0 {
@@ -333,12 +336,12 @@ func FuzzUnwindInfo(f *testing.F) {
 			code = code[:0x1000]
 		}
 		im := pe.FromBlocks(machine, pdata, []pe.Block{{RVA: 0x1000, Data: code}, {RVA: 0x2000, Data: info}})
-		i, fault := im.AMD64Info(0x2000)
-		if fault.OK() && i.Check(im.EntryAMD64(0)).OK() {
+		i, fault := im.AMD64().Info(0x2000)
+		if fault.OK() && i.Check(im.AMD64().Entry(0)).OK() {
 			sizes := 0
 			for codes := i.Codes; len(codes) > 0; {
 				c, why := i.Code(codes)
-				if why != pe.OK {
+				if why != peamd64.OK {
 					t.Fatalf("checked, and yet %v", why)
 				}
 				sizes += int(c.Slots)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
 // wholePEs are the seeds and, where there is one, a small DLL of this machine.
@@ -77,9 +79,9 @@ func (l *peLayout) tables(directory, at int) {
 // functions lists entries of the exception directory and the unwind information
 // they lead to.
 func (l *peLayout) functions(at, size int, arm bool) {
-	entry := pe.AMD64EntrySize
+	entry := peamd64.EntrySize
 	if arm {
-		entry = pe.ARM64EntrySize
+		entry = pearm64.EntrySize
 	}
 	for i := range min(size/entry, someRecords) {
 		l.every(at+i*entry, entry/4, 4)

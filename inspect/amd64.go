@@ -5,27 +5,28 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 var amd64Regs = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
 // AMD64CodeText writes a code with what it undoes.
-func AMD64CodeText(i *pe.AMD64Info, c *pe.AMD64Code) string {
+func AMD64CodeText(i *peamd64.Info, c *peamd64.Code) string {
 	what := ""
 	switch c.Op {
-	case pe.UWOP_PUSH_NONVOL:
+	case peamd64.UWOP_PUSH_NONVOL:
 		what = "push " + amd64Regs[c.Info&15]
-	case pe.UWOP_ALLOC_LARGE, pe.UWOP_ALLOC_SMALL:
+	case peamd64.UWOP_ALLOC_LARGE, peamd64.UWOP_ALLOC_SMALL:
 		what = fmt.Sprintf("sub rsp, %#x", c.Operand)
-	case pe.UWOP_SET_FPREG:
+	case peamd64.UWOP_SET_FPREG:
 		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], uint32(i.FrameOffset))
-	case pe.UWOP_SET_FPREG_LARGE:
+	case peamd64.UWOP_SET_FPREG_LARGE:
 		what = fmt.Sprintf("lea %s, [rsp+%#x]", amd64Regs[i.FrameReg&15], c.Operand)
-	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
+	case peamd64.UWOP_SAVE_NONVOL, peamd64.UWOP_SAVE_NONVOL_FAR:
 		what = fmt.Sprintf("mov [frame+%#x], %s", c.Operand, amd64Regs[c.Info&15])
-	case pe.UWOP_SAVE_XMM128, pe.UWOP_SAVE_XMM128_FAR:
+	case peamd64.UWOP_SAVE_XMM128, peamd64.UWOP_SAVE_XMM128_FAR:
 		what = fmt.Sprintf("movaps [frame+%#x], xmm%d", c.Operand, c.Info&15)
-	case pe.UWOP_PUSH_MACHFRAME:
+	case peamd64.UWOP_PUSH_MACHFRAME:
 		what = "machine frame"
 		if c.Info == 1 {
 			what += " with error code"
@@ -36,7 +37,7 @@ func AMD64CodeText(i *pe.AMD64Info, c *pe.AMD64Code) string {
 
 // AMD64Data describes an UNWIND_INFO: header, version 2 epilogs, codes in the
 // order they are undone, handler or parent.
-func AMD64Data(i *pe.AMD64Info, fn pe.RuntimeFunction) []string {
+func AMD64Data(i *peamd64.Info, fn peamd64.RuntimeFunction) []string {
 	head := fmt.Sprintf("UNWIND_INFO at %#x: version %d, flags %s, prolog %d bytes, %d code slots", i.RVA, i.Version, flagText(i.Flags), i.Prolog, i.Count)
 	if i.FrameReg != 0 {
 		head += fmt.Sprintf(", frame register %s at rsp+%#x", amd64Regs[i.FrameReg&15], uint32(i.FrameOffset))
@@ -48,7 +49,7 @@ func AMD64Data(i *pe.AMD64Info, fn pe.RuntimeFunction) []string {
 	}
 	for len(codes) > 0 {
 		c, why := i.Code(codes)
-		if why != pe.OK {
+		if why != peamd64.OK {
 			out = append(out, fmt.Sprintf("%x: %s", codes[:min(6, len(codes))], why))
 			break
 		}
@@ -66,7 +67,7 @@ func AMD64Data(i *pe.AMD64Info, fn pe.RuntimeFunction) []string {
 
 func flagText(flags uint8) string {
 	var parts []string
-	for bit, name := range map[uint8]string{pe.UNW_FLAG_EHANDLER: "EHANDLER", pe.UNW_FLAG_UHANDLER: "UHANDLER", pe.UNW_FLAG_CHAININFO: "CHAININFO"} {
+	for bit, name := range map[uint8]string{peamd64.UNW_FLAG_EHANDLER: "EHANDLER", peamd64.UNW_FLAG_UHANDLER: "UHANDLER", peamd64.UNW_FLAG_CHAININFO: "CHAININFO"} {
 		if flags&bit != 0 {
 			parts = append(parts, name)
 		}
@@ -81,7 +82,7 @@ func flagText(flags uint8) string {
 }
 
 // epilogText describes EPILOG code n of the leading ones.
-func epilogText(i *pe.AMD64Info, fn pe.RuntimeFunction, b []byte, n int) string {
+func epilogText(i *peamd64.Info, fn peamd64.RuntimeFunction, b []byte, n int) string {
 	c, _ := i.Code(b[n:]) // an EPILOG code is always read
 	size := uint32(b[0])
 	switch {
@@ -107,10 +108,10 @@ type amd64Effect struct {
 
 // amd64Rules runs the codes that apply at rva symbolically, through chained
 // parents. It knows no epilogs: those are found by their instructions.
-func amd64Rules(f *pe.File, fn pe.RuntimeFunction, rva uint32) (cfa, saved string) {
+func amd64Rules(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) (cfa, saved string) {
 	e := amd64Effect{base: "rsp"}
 	for link := 0; ; link++ {
-		i, fault := f.AMD64Info(fn.Unwind)
+		i, fault := f.AMD64().Info(fn.Unwind)
 		if !fault.OK() {
 			return "?", fault.Reason.String()
 		}
@@ -118,21 +119,21 @@ func amd64Rules(f *pe.File, fn pe.RuntimeFunction, rva uint32) (cfa, saved strin
 		if link == 0 && rva-fn.Begin < done {
 			done = rva - fn.Begin
 		}
-		if why := e.codes(&i, done, link > 0); why != pe.OK {
+		if why := e.codes(&i, done, link > 0); why != peamd64.OK {
 			return "?", why.String()
 		}
 		if !i.Chained() || e.machine {
 			return e.text()
 		}
-		var why pe.Reason
-		if fn, why = f.ResolveAMD64(i.Parent); why != pe.OK || link == 32 {
-			return "?", max(why, pe.ChainDepth).String()
+		var why peamd64.Reason
+		if fn, why = f.AMD64().Resolve(i.Parent); why != peamd64.OK || link == 32 {
+			return "?", max(why, peamd64.ChainDepth).String()
 		}
 	}
 }
 
 // codes undoes what was done within the first done bytes.
-func (e *amd64Effect) codes(i *pe.AMD64Info, done uint32, parent bool) pe.Reason {
+func (e *amd64Effect) codes(i *peamd64.Info, done uint32, parent bool) peamd64.Reason {
 	_, codes := i.Epilogs()
 	if i.FrameReg != 0 && (parent || done >= uint32(i.Prolog) || setFP(i, codes, done)) && e.base == "rsp" && len(e.saved) == 0 && e.at == 0 {
 		e.base = amd64Regs[i.FrameReg&15]
@@ -141,7 +142,7 @@ func (e *amd64Effect) codes(i *pe.AMD64Info, done uint32, parent bool) pe.Reason
 	}
 	for len(codes) > 0 {
 		c, why := i.Code(codes)
-		if why != pe.OK {
+		if why != peamd64.OK {
 			return why
 		}
 		codes = codes[c.Size():]
@@ -149,17 +150,17 @@ func (e *amd64Effect) codes(i *pe.AMD64Info, done uint32, parent bool) pe.Reason
 			e.undo(i, &c)
 		}
 	}
-	return pe.OK
+	return peamd64.OK
 }
 
 // setFP reports whether the code that sets the frame register applies.
-func setFP(i *pe.AMD64Info, codes []byte, done uint32) bool {
+func setFP(i *peamd64.Info, codes []byte, done uint32) bool {
 	for len(codes) > 0 {
 		c, why := i.Code(codes)
-		if why != pe.OK {
+		if why != peamd64.OK {
 			return false
 		}
-		if c.Op == pe.UWOP_SET_FPREG || c.Op == pe.UWOP_SET_FPREG_LARGE {
+		if c.Op == peamd64.UWOP_SET_FPREG || c.Op == peamd64.UWOP_SET_FPREG_LARGE {
 			return uint32(c.Offset) <= done
 		}
 		codes = codes[c.Size():]
@@ -167,23 +168,23 @@ func setFP(i *pe.AMD64Info, codes []byte, done uint32) bool {
 	return false
 }
 
-func (e *amd64Effect) undo(i *pe.AMD64Info, c *pe.AMD64Code) {
+func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) {
 	switch c.Op {
-	case pe.UWOP_PUSH_NONVOL:
+	case peamd64.UWOP_PUSH_NONVOL:
 		e.saved = append(e.saved, arm64Saved{amd64Regs[c.Info&15], e.base, e.at})
 		e.at += 8
-	case pe.UWOP_ALLOC_LARGE, pe.UWOP_ALLOC_SMALL:
+	case peamd64.UWOP_ALLOC_LARGE, peamd64.UWOP_ALLOC_SMALL:
 		e.at += int64(c.Operand)
-	case pe.UWOP_SET_FPREG:
+	case peamd64.UWOP_SET_FPREG:
 		e.at = e.frame
-	case pe.UWOP_SET_FPREG_LARGE:
+	case peamd64.UWOP_SET_FPREG_LARGE:
 		e.frame = -int64(c.Operand)
 		e.at = e.frame
-	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
+	case peamd64.UWOP_SAVE_NONVOL, peamd64.UWOP_SAVE_NONVOL_FAR:
 		e.saved = append(e.saved, arm64Saved{amd64Regs[c.Info&15], e.base, e.frame + int64(c.Operand)})
-	case pe.UWOP_SAVE_XMM128, pe.UWOP_SAVE_XMM128_FAR:
+	case peamd64.UWOP_SAVE_XMM128, peamd64.UWOP_SAVE_XMM128_FAR:
 		e.saved = append(e.saved, arm64Saved{fmt.Sprintf("xmm%d", c.Info&15), e.base, e.frame + int64(c.Operand)})
-	case pe.UWOP_PUSH_MACHFRAME:
+	case peamd64.UWOP_PUSH_MACHFRAME:
 		e.machine = true
 		e.at += 8 * int64(c.Info)
 	}

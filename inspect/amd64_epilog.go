@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 // epilogs finds, by the instruction grammar of version 1, where the function
 // is in an epilog: the effect there by address. A version 2 epilog looks the
 // same. It is a reading aid: the walkers decide by their own decoder.
-func (r *peReader) epilogs(f *Function, info *pe.AMD64Info, fn pe.RuntimeFunction) map[uint32][2]string {
+func (r *peReader) epilogs(f *Function, info *peamd64.Info, fn peamd64.RuntimeFunction) map[uint32][2]string {
 	out := map[uint32][2]string{}
 	size := min(f.Hi-f.Lo, maxCode) + pastEnd
 	list := Disassemble(context.ArchAMD64, f.Lo, r.f.Tail(uint32(f.Lo), int(size)))
@@ -27,7 +27,7 @@ func (r *peReader) epilogs(f *Function, info *pe.AMD64Info, fn pe.RuntimeFunctio
 const pastEnd = 32
 
 // returns reports whether an instruction ends an epilog.
-func (r *peReader) returns(in *Instr, fn pe.RuntimeFunction, chained bool) bool {
+func (r *peReader) returns(in *Instr, fn peamd64.RuntimeFunction, chained bool) bool {
 	b := in.Bytes
 	if len(b) > 1 && (b[0] == 0xf2 || b[0] == 0xf3) {
 		b = b[1:]
@@ -49,25 +49,25 @@ func (r *peReader) returns(in *Instr, fn pe.RuntimeFunction, chained bool) bool 
 
 // leaves reports whether a jump leaves the function: it does not if it goes to
 // another fragment of it.
-func (r *peReader) leaves(in *Instr, rel int64, fn pe.RuntimeFunction, chained bool) bool {
+func (r *peReader) leaves(in *Instr, rel int64, fn peamd64.RuntimeFunction, chained bool) bool {
 	to := uint32(in.Addr + uint64(len(in.Bytes)) + uint64(rel))
 	if fn.Contains(to) {
 		return to == fn.Begin && !chained
 	}
-	other, why := r.f.FindAMD64(to)
-	if why != pe.OK {
+	other, why := r.f.AMD64().Find(to)
+	if why != peamd64.OK {
 		return true
 	}
-	mine, why1 := r.f.PrimaryAMD64(fn)
-	theirs, why2 := r.f.PrimaryAMD64(other)
-	if why1 != pe.OK || why2 != pe.OK || mine.Begin != theirs.Begin {
+	mine, why1 := r.f.AMD64().Primary(fn)
+	theirs, why2 := r.f.AMD64().Primary(other)
+	if why1 != peamd64.OK || why2 != peamd64.OK || mine.Begin != theirs.Begin {
 		return true
 	}
 	return to == theirs.Begin && !chained
 }
 
 // backwards goes from a return to the epilog's first instruction.
-func (r *peReader) backwards(list []Instr, info *pe.AMD64Info, out map[uint32][2]string) {
+func (r *peReader) backwards(list []Instr, info *peamd64.Info, out map[uint32][2]string) {
 	n := len(list) - 1
 	depth, saved := int64(0), ""
 	put := func(in *Instr, base string, off int64) {
@@ -102,7 +102,7 @@ func pop(b []byte) (int, bool) {
 }
 
 // release reads add rsp, imm or lea rsp, [frame register + disp].
-func release(b []byte, info *pe.AMD64Info) (base string, off int64, ok bool) {
+func release(b []byte, info *peamd64.Info) (base string, off int64, ok bool) {
 	if len(b) < 4 || b[0]&0xf8 != 0x48 {
 		return "", 0, false
 	}

@@ -5,19 +5,19 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 func (r *peReader) countAMD64() []Count {
 	indirect, chained, second, frame := 0, 0, 0, 0
 	for n := range r.entries() {
-		fn := r.f.EntryAMD64(n)
+		fn := r.f.AMD64().Entry(n)
 		if fn.Indirect() {
 			indirect++
 		}
-		fn, why := r.f.ResolveAMD64(fn)
-		i, fault := r.f.AMD64Info(fn.Unwind)
-		if why != pe.OK || !fault.OK() {
+		fn, why := r.f.AMD64().Resolve(fn)
+		i, fault := r.f.AMD64().Info(fn.Unwind)
+		if why != peamd64.OK || !fault.OK() {
 			continue
 		}
 		if i.Chained() {
@@ -34,25 +34,25 @@ func (r *peReader) countAMD64() []Count {
 }
 
 func (r *peReader) functionAMD64(rva uint32) (*Function, error) {
-	entry, ok := r.f.LookupAMD64(rva)
+	entry, ok := r.f.AMD64().Lookup(rva)
 	if !ok {
 		return nil, fmt.Errorf("no entry covers %#x: a leaf function, or no code", rva)
 	}
 	f := &Function{Name: r.name(entry.Begin), Lo: uint64(entry.Begin), Hi: uint64(entry.End), Asked: uint64(rva), Arch: context.ArchAMD64}
 	f.From = fmt.Sprintf("RUNTIME_FUNCTION [%#x,%#x), unwind %#x", entry.Begin, entry.End, entry.Unwind)
-	fn, why := r.f.ResolveAMD64(entry)
+	fn, why := r.f.AMD64().Resolve(entry)
 	if entry.Indirect() {
 		f.Notes = append(f.Notes, fmt.Sprintf("indirect: stands for [%#x,%#x), unwind %#x", fn.Begin, fn.End, fn.Unwind))
 	}
-	if why != pe.OK {
+	if why != peamd64.OK {
 		f.Notes = append(f.Notes, why.String())
 		return f, nil
 	}
-	if err := r.f.CheckAMD64(entry); err != nil {
+	if err := r.f.AMD64().Check(entry); err != nil {
 		f.Notes = append(f.Notes, err.Error())
 	}
 	r.chain(f, fn)
-	i, fault := r.f.AMD64Info(fn.Unwind)
+	i, fault := r.f.AMD64().Info(fn.Unwind)
 	if !fault.OK() {
 		return f, nil // the notes say why
 	}
@@ -71,9 +71,9 @@ func (r *peReader) functionAMD64(rva uint32) (*Function, error) {
 }
 
 // chain adds the data of an entry and of all it is chained to.
-func (r *peReader) chain(f *Function, fn pe.RuntimeFunction) {
+func (r *peReader) chain(f *Function, fn peamd64.RuntimeFunction) {
 	for range 33 {
-		i, fault := r.f.AMD64Info(fn.Unwind)
+		i, fault := r.f.AMD64().Info(fn.Unwind)
 		if !fault.OK() {
 			f.Data = append(f.Data, fmt.Sprintf("UNWIND_INFO at %#x: %s", fn.Unwind, fault.Reason))
 			return
@@ -82,8 +82,8 @@ func (r *peReader) chain(f *Function, fn pe.RuntimeFunction) {
 		if !i.Chained() {
 			return
 		}
-		var why pe.Reason
-		if fn, why = r.f.ResolveAMD64(i.Parent); why != pe.OK {
+		var why peamd64.Reason
+		if fn, why = r.f.AMD64().Resolve(i.Parent); why != peamd64.OK {
 			f.Data = append(f.Data, "parent: "+why.String())
 			return
 		}
@@ -92,12 +92,12 @@ func (r *peReader) chain(f *Function, fn pe.RuntimeFunction) {
 
 func (r *peReader) checkAMD64(c *checker) {
 	dir := r.f.ExceptionDirectory()
-	if n := len(dir) % pe.AMD64EntrySize; n != 0 {
+	if n := len(dir) % peamd64.EntrySize; n != 0 {
 		c.add(Malformed, "bytes left behind the last entry", n, nil)
 	}
-	var last pe.RuntimeFunction
+	var last peamd64.RuntimeFunction
 	for n := range r.entries() {
-		fn := r.f.EntryAMD64(n)
+		fn := r.f.AMD64().Entry(n)
 		where := func() string { return fmt.Sprintf("entry %d: [%#x,%#x), unwind %#x", n, fn.Begin, fn.End, fn.Unwind) }
 		if fn.Begin < last.Begin {
 			c.add(Contradictory, "entries that begin before the one before", 1, where)
@@ -108,14 +108,14 @@ func (r *peReader) checkAMD64(c *checker) {
 		if !r.executable(fn.Begin) {
 			c.add(Contradictory, "entries outside the executable sections", 1, where)
 		}
-		err := r.f.CheckAMD64(fn)
-		var format *pe.FormatError
+		err := r.f.AMD64().Check(fn)
+		var format *peamd64.Error
 		if errors.As(err, &format) {
 			class := Malformed
-			if format.Reason.Unsupported() {
+			if format.Fault.Reason.Unsupported() {
 				class = Unsupported
 			}
-			c.add(class, format.Structure+": "+format.Reason.String(), 1, func() string { return where() + ": " + err.Error() })
+			c.add(class, format.Structure+": "+format.Fault.Reason.String(), 1, func() string { return where() + ": " + err.Error() })
 		}
 	}
 }

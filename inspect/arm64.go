@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
 // arm64Reg names a register of an unwind code.
-func arm64Reg(c *pe.ARM64Code, n uint8) string {
+func arm64Reg(c *pearm64.Code, n uint8) string {
 	switch {
 	case c.Vector && c.Quad:
 		return fmt.Sprintf("q%d", n)
@@ -22,41 +22,41 @@ func arm64Reg(c *pe.ARM64Code, n uint8) string {
 }
 
 // ARM64CodeText writes a code with the prolog instruction it stands for.
-func ARM64CodeText(c *pe.ARM64Code) string {
+func ARM64CodeText(c *pearm64.Code) string {
 	name := c.Op.String()
 	if c.Saves {
 		return fmt.Sprintf("%-16s %s", name, arm64Store(c))
 	}
 	what := ""
 	switch c.Op {
-	case pe.ARM64AllocS, pe.ARM64AllocM, pe.ARM64AllocL:
+	case pearm64.AllocS, pearm64.AllocM, pearm64.AllocL:
 		what = fmt.Sprintf("sub sp, sp, #%d", c.Off)
-	case pe.ARM64SetFP:
+	case pearm64.SetFP:
 		what = "mov x29, sp"
-	case pe.ARM64AddFP:
+	case pearm64.AddFP:
 		what = fmt.Sprintf("add x29, sp, #%d", c.Off)
-	case pe.ARM64PACSignLR:
+	case pearm64.PACSignLR:
 		what = "pacibsp"
-	case pe.ARM64SaveNext:
+	case pearm64.SaveNext:
 		what = "the next pair too"
-	case pe.ARM64EndC:
+	case pearm64.EndC:
 		what = "the prolog's own codes end, its host's follow"
-	case pe.ARM64MachineFrame:
+	case pearm64.MachineFrame:
 		what = "sp and pc saved by a trap"
-	case pe.ARM64Context, pe.ARM64ECContext:
+	case pearm64.Context, pearm64.ECContext:
 		what = "a whole CONTEXT on the stack"
-	case pe.ARM64ClearUnwoundToCall:
+	case pearm64.ClearUnwoundToCall:
 		what = "the caller's pc is exact"
 	}
 	return strings.TrimRight(fmt.Sprintf("%-16s %s", name, what), " ")
 }
 
-func arm64Store(c *pe.ARM64Code) string {
+func arm64Store(c *pearm64.Code) string {
 	where := fmt.Sprintf("[sp, #%d]", c.Off)
 	if c.Pre {
 		where = fmt.Sprintf("[sp, #-%d]!", c.Off)
 	}
-	if c.Reg2 == pe.ARM64NoRegister {
+	if c.Reg2 == pearm64.NoRegister {
 		return fmt.Sprintf("str %s, %s", arm64Reg(c, c.Reg), where)
 	}
 	return fmt.Sprintf("stp %s, %s, %s", arm64Reg(c, c.Reg), arm64Reg(c, c.Reg2), where)
@@ -67,13 +67,13 @@ func arm64Store(c *pe.ARM64Code) string {
 func ARM64Codes(codes []byte) []string {
 	var out []string
 	for i := 0; i < len(codes); {
-		c, why := pe.DecodeARM64Code(codes[i:])
-		if why != pe.ARM64OK && c.Op != pe.ARM64Reserved && !why.Unsupported() {
+		c, why := pearm64.DecodeCode(codes[i:])
+		if why != pearm64.OK && c.Op != pearm64.Reserved && !why.Unsupported() {
 			return append(out, fmt.Sprintf("%4d: %-8x %s", i, codes[i:min(i+5, len(codes))], why))
 		}
 		n := min(max(int(c.Size), 1), len(codes)-i)
 		text := ARM64CodeText(&c)
-		if why != pe.ARM64OK {
+		if why != pearm64.OK {
 			text += ": " + why.String()
 		}
 		out = append(out, fmt.Sprintf("%4d: %-8s %s", i, hex.EncodeToString(codes[i:i+n]), text))
@@ -84,7 +84,7 @@ func ARM64Codes(codes []byte) []string {
 
 // ARM64Data describes the unwind information of one entry: its header, the
 // codes of the prolog (and of an expanded packed word's epilog), the scopes.
-func ARM64Data(info *pe.ARM64Info, data uint32) []string {
+func ARM64Data(info *pearm64.Info, data uint32) []string {
 	var out []string
 	if data&3 != 0 {
 		p := &info.Packed
@@ -119,7 +119,7 @@ func bit(b bool) string {
 	return "0"
 }
 
-func extended(i *pe.ARM64Info) string {
+func extended(i *pearm64.Info) string {
 	if i.Extended {
 		return ", extended header"
 	}
@@ -146,14 +146,14 @@ func ARM64Effect(codes []byte) (cfa, saved string) {
 	e := arm64Effect{base: "sp"}
 	next := 0
 	for len(codes) > 0 && e.other == "" {
-		c, why := pe.DecodeARM64Code(codes)
-		if why != pe.ARM64OK {
+		c, why := pearm64.DecodeCode(codes)
+		if why != pearm64.OK {
 			return "?", why.String()
 		}
-		if c.Op == pe.ARM64End {
+		if c.Op == pearm64.End {
 			break
 		}
-		if c.Op == pe.ARM64SaveNext {
+		if c.Op == pearm64.SaveNext {
 			next++
 		} else {
 			e.undo(&c, next)
@@ -164,24 +164,24 @@ func ARM64Effect(codes []byte) (cfa, saved string) {
 	return e.text()
 }
 
-func (e *arm64Effect) undo(c *pe.ARM64Code, next int) {
+func (e *arm64Effect) undo(c *pearm64.Code, next int) {
 	switch {
 	case c.Saves:
 		e.restore(c, next)
-	case c.Op == pe.ARM64AllocS || c.Op == pe.ARM64AllocM || c.Op == pe.ARM64AllocL:
+	case c.Op == pearm64.AllocS || c.Op == pearm64.AllocM || c.Op == pearm64.AllocL:
 		e.off += int64(c.Off)
-	case c.Op == pe.ARM64SetFP || c.Op == pe.ARM64AddFP:
+	case c.Op == pearm64.SetFP || c.Op == pearm64.AddFP:
 		e.base, e.off = "x29", -int64(c.Off)
-	case c.Op == pe.ARM64PACSignLR:
+	case c.Op == pearm64.PACSignLR:
 		e.sign = true
-	case c.Op == pe.ARM64ClearUnwoundToCall:
+	case c.Op == pearm64.ClearUnwoundToCall:
 		e.exact = true
-	case c.Op == pe.ARM64MachineFrame || c.Op == pe.ARM64Context || c.Op == pe.ARM64ECContext:
+	case c.Op == pearm64.MachineFrame || c.Op == pearm64.Context || c.Op == pearm64.ECContext:
 		e.other = fmt.Sprintf("%s at %s%+d", c.Op, e.base, e.off)
 	}
 }
 
-func (e *arm64Effect) restore(c *pe.ARM64Code, next int) {
+func (e *arm64Effect) restore(c *pearm64.Code, next int) {
 	at, size := e.off, int64(8)
 	if c.Quad {
 		size = 16
@@ -190,7 +190,7 @@ func (e *arm64Effect) restore(c *pe.ARM64Code, next int) {
 		at += int64(c.Off)
 	}
 	e.saved = append(e.saved, arm64Saved{arm64Reg(c, c.Reg), e.base, at})
-	if c.Reg2 != pe.ARM64NoRegister {
+	if c.Reg2 != pearm64.NoRegister {
 		e.saved = append(e.saved, arm64Saved{arm64Reg(c, c.Reg2), e.base, at + size})
 		for i := range 2 * next {
 			e.saved = append(e.saved, arm64Saved{arm64Reg(c, c.Reg2+uint8(i)+1), e.base, at + size*int64(i+2)})

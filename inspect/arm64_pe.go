@@ -4,18 +4,17 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
 func (r *peReader) functionARM64(rva uint32) (*Function, error) {
-	var buf pe.ARM64Buffer
-	info, begin, found, fault := r.f.ARM64Info(rva, &buf)
+	var buf pearm64.Buffer
+	info, begin, found, fault := r.f.ARM64().Find(rva, &buf)
 	if !found {
 		return nil, fmt.Errorf("no entry covers %#x: a leaf function, or no code", rva)
 	}
-	dir := r.f.ExceptionDirectory()
-	i := pe.ARM64Find(dir, rva)
-	fn := pe.ARM64Entry(dir, i)
+	i := r.f.ARM64().Index(rva)
+	fn := r.f.ARM64().Entry(i)
 	f := &Function{Name: r.name(begin), Lo: uint64(begin), Hi: uint64(begin) + uint64(info.Length), Asked: uint64(rva), Arch: context.ArchARM64}
 	f.From = fmt.Sprintf(".pdata entry %d of %d, data %08x", i, r.entries(), fn.Data)
 	if !fault.OK() {
@@ -37,27 +36,15 @@ func (r *peReader) functionARM64(rva uint32) (*Function, error) {
 	return f, nil
 }
 
-// infoARM64 decodes the unwind data of an entry.
-func (r *peReader) infoARM64(fn pe.ARM64Function, buf *pe.ARM64Buffer) (pe.ARM64Info, pe.ARM64Fault) {
-	if fn.Packed() {
-		return pe.DecodeARM64PackedInfo(fn.Data, buf)
-	}
-	n, fault := pe.ARM64XdataSize(r.f.Tail(fn.Data, pe.ARM64XdataHead))
-	if !fault.OK() {
-		return pe.ARM64Info{}, fault
-	}
-	return pe.DecodeARM64Xdata(r.f.Tail(fn.Data, n))
-}
-
 func (r *peReader) checkARM64(c *checker) {
 	dir := r.f.ExceptionDirectory()
-	if n := len(dir) % pe.ARM64EntrySize; n != 0 {
+	if n := len(dir) % pearm64.EntrySize; n != 0 {
 		c.add(Malformed, "bytes left behind the last entry", n, nil)
 	}
 	var end uint64
-	var buf pe.ARM64Buffer
+	var buf pearm64.Buffer
 	for i := range r.entries() {
-		fn := pe.ARM64Entry(dir, i)
+		fn := r.f.ARM64().Entry(i)
 		where := func() string { return fmt.Sprintf("entry %d at rva %#x, data %08x", i, fn.Begin, fn.Data) }
 		if uint64(fn.Begin) < end {
 			c.add(Overlapping, "entries that begin inside the one before", 1, where)
@@ -65,7 +52,7 @@ func (r *peReader) checkARM64(c *checker) {
 		if !r.executable(fn.Begin) {
 			c.add(Contradictory, "entries outside the executable sections", 1, where)
 		}
-		info, fault := r.infoARM64(fn, &buf)
+		info, fault := r.f.ARM64().Decode(fn, &buf)
 		if fault.OK() {
 			fault = info.Check()
 		}

@@ -75,9 +75,9 @@ func (r *peReader) name(rva uint32) string {
 
 func (r *peReader) entries() int {
 	if r.arch == context.ArchAMD64 {
-		return r.f.CountAMD64()
+		return r.f.AMD64().Len()
 	}
-	return len(r.f.ExceptionDirectory()) / pe.ARM64EntrySize
+	return r.f.ARM64().Len()
 }
 
 func (r *peReader) summary() *Summary {
@@ -123,9 +123,8 @@ func (r *peReader) summary() *Summary {
 
 func (r *peReader) countARM64() []Count {
 	packed := 0
-	dir := r.f.ExceptionDirectory()
 	for i := range r.entries() {
-		if pe.ARM64Entry(dir, i).Packed() {
+		if r.f.ARM64().Entry(i).Packed() {
 			packed++
 		}
 	}

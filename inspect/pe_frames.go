@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
 // peFrames are the DWARF sections of a PE image: those of the GNU and LLVM
@@ -66,11 +66,11 @@ func (r *peReader) function(addr uint64) (*Function, error) {
 // covered reports whether an entry of the exception directory covers an RVA.
 func (r *peReader) covered(rva uint32) bool {
 	if r.arch == context.ArchAMD64 {
-		_, ok := r.f.LookupAMD64(rva)
+		_, ok := r.f.AMD64().Lookup(rva)
 		return ok
 	}
-	var buf pe.ARM64Buffer
-	_, _, ok, _ := r.f.ARM64Info(rva, &buf)
+	var buf pearm64.Buffer
+	_, _, ok, _ := r.f.ARM64().Find(rva, &buf)
 	return ok
 }
 

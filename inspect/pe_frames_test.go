@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
 const dwarfBase = 0x1_4000_0000
@@ -34,7 +36,7 @@ func dwarfImage(machine uint16, name string, frames []byte) []byte {
 	le.PutUint32(o[60:], 0x200)
 	le.PutUint32(o[108:], 16)
 	le.PutUint32(o[112+8*3:], 0x1100)
-	le.PutUint32(o[116+8*3:], pe.AMD64EntrySize)
+	le.PutUint32(o[116+8*3:], peamd64.EntrySize)
 	section := func(at int, name string, rva, size, offset, flags uint32) {
 		s := b[0x58+240+40*at:]
 		copy(s, name)
@@ -53,7 +55,7 @@ func dwarfImage(machine uint16, name string, frames []byte) []byte {
 	entry := []uint32{0x1000, 0x1010, 0x1180}
 	if machine == pe.MachineARM64 {
 		entry = []uint32{0x1000, 1 | 0x10/4<<2} // packed
-		le.PutUint32(o[116+8*3:], pe.ARM64EntrySize)
+		le.PutUint32(o[116+8*3:], pearm64.EntrySize)
 	}
 	for i, v := range entry {
 		le.PutUint32(text[0x100+4*i:], v)

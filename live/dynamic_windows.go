@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
@@ -56,7 +57,7 @@ func (d *dynamic) find(pc uint64) (f *pe.File, base uint64) {
 func copyFunction(pc uint64) (f *pe.File, base uint64) {
 	var image uintptr
 	at, _, _ := lookupFunctionEntry.Call(uintptr(pc), uintptr(unsafe.Pointer(&image)), 0)
-	var entry [pe.AMD64EntrySize]byte
+	var entry [peamd64.EntrySize]byte
 	base = uint64(image)
 	if at == 0 || !readSelf(uint64(at), entry[:]) {
 		return nil, 0

@@ -4,7 +4,6 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -88,34 +87,9 @@ func entered(t *module.Table, ip uint64) bool {
 		fde, _ := m.CFI.Find(pc) // empty if there is none
 		return fde.Lo == pc && fde.Hi > pc
 	case m.PE != nil && pc == uint64(uint32(pc)):
-		return enteredPE(m.PE, uint32(pc))
+		return m.PE.AMD64().Starts(uint32(pc)) || m.PE.ARM64().Starts(uint32(pc))
 	}
 	return false
-}
-
-// enteredPE is entered by the exception directory. A later part of a function
-// may begin behind a call, so that only what says of itself that it is the
-// first counts.
-func enteredPE(f *pe.File, rva uint32) bool {
-	if f.CountAMD64() > 0 {
-		fn, ok := f.LookupAMD64(rva)
-		if !ok || fn.Begin != rva {
-			return false
-		}
-		first, why := f.PrimaryAMD64(fn)
-		return why == pe.OK && first.Begin == rva
-	}
-	if arch, _ := f.Arch(); arch != context.ArchARM64 {
-		return false
-	}
-	dir := f.ExceptionDirectory()
-	i := pe.ARM64Find(dir, rva)
-	if i < 0 {
-		return false
-	}
-	const fragment = 2 // Flag of a packed word: no prolog
-	fn := pe.ARM64Entry(dir, i)
-	return fn.Begin == rva && fn.Data&3 != fragment
 }
 
 // fresh reports whether the last of n frames, for which a walk had no unwind

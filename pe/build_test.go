@@ -112,12 +112,10 @@ func (im *testImage) mapped() []byte {
 	return out
 }
 
-// pdata writes x64 RUNTIME_FUNCTIONs.
-func pdata(entries ...RuntimeFunction) (b []byte) {
-	for _, e := range entries {
-		b = binary.LittleEndian.AppendUint32(b, e.Begin)
-		b = binary.LittleEndian.AppendUint32(b, e.End)
-		b = binary.LittleEndian.AppendUint32(b, e.Unwind)
+// pdata writes words.
+func pdata(words ...uint32) (b []byte) {
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
 	}
 	return b
 }
@@ -155,7 +153,7 @@ func sample() *testImage {
 		machine: MachineAMD64,
 		sections: []testSection{
 			{name: ".text", rva: 0x1000, data: make([]byte, 0x100)},
-			{name: ".pdata", rva: 0x2000, data: pdata(RuntimeFunction{0x1000, 0x1010, 0x4000}, RuntimeFunction{0x1010, 0x1020, 0x4004})},
+			{name: ".pdata", rva: 0x2000, data: pdata(0x1000, 0x1010, 0x4000, 0x1010, 0x1020, 0x4004)},
 			{name: ".rdata", rva: 0x3000, data: rdata},
 			{name: ".xdata", rva: 0x4000, data: []byte{1, 0, 0, 0, 1, 4, 1, 0, 4, 0x42, 0, 0}, virt: 0x2000},
 			{name: ".eh_frame", rva: 0x6000, data: []byte{0, 0, 0, 0, 9, 9, 9, 9}, virt: 4},

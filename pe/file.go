@@ -5,6 +5,9 @@ import (
 	"os"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/pe/arm64"
+	"github.com/seedwalk/seedwalk/pe/rva"
 )
 
 // MaxFile is the size of the largest file that Open reads, bytes: a file is
@@ -22,14 +25,13 @@ type File struct {
 	size     uint32
 	sections []Section
 	dirs     [dirCount]directory
-	runs     runs
-	pdata    []byte  // the exception directory; for ARM64 sorted
-	x64      []byte  // the same if it is x64's
-	unix     bool    // one of the CLR's images for Unix
-	spans    []span  // of an x64 exception directory that is not sorted or overlaps; nil = use pdata
-	raw      []byte  // the whole file, nil for a mapped image
-	strings  []byte  // the COFF string table
-	problems []error // damage that leaves the rest usable
+	runs     rva.Blocks
+	pdata    []byte      // the exception directory, as it stands in the image
+	amd64    amd64.Table // the same if it is x64's
+	arm64    arm64.Table // if it is ARM64's
+	raw      []byte      // the whole file, nil for a mapped image
+	strings  []byte      // the COFF string table
+	problems []error     // damage that leaves the rest usable
 }
 
 // Section is one entry of the section table.
@@ -75,7 +77,7 @@ func Open(path string) (*File, error) {
 // nil if the headers are unusable; lesser damage is in Problems. data is kept
 // and must not be changed.
 func New(data []byte, name string) (*File, error) {
-	f := &File{name: name, raw: data, runs: makeRuns([]Block{{0, data}})}
+	f := &File{name: name, raw: data, runs: rva.Sort([]Block{{RVA: 0, Data: data}})}
 	h, err := f.header()
 	if err != nil {
 		return nil, err
@@ -92,13 +94,13 @@ func New(data []byte, name string) (*File, error) {
 // FromMemory parses an image as it is mapped: data[0] lies at the image base.
 // The bytes may end before SizeOfImage.
 func FromMemory(data []byte, name string) (*File, error) {
-	return FromMemoryBlocks([]Block{{0, data}}, name)
+	return FromMemoryBlocks([]Block{{RVA: 0, Data: data}}, name)
 }
 
 // FromMemoryBlocks is FromMemory for a dump with holes. A block at RVA 0 must
 // hold the headers.
 func FromMemoryBlocks(blocks []Block, name string) (*File, error) {
-	f := &File{name: name, runs: makeRuns(blocks)}
+	f := &File{name: name, runs: rva.Sort(blocks)}
 	h, err := f.header()
 	if err != nil {
 		return nil, err
@@ -113,10 +115,8 @@ func FromMemoryBlocks(blocks []Block, name string) (*File, error) {
 // FromBlocks makes an image without headers out of its exception directory and
 // some blocks of bytes: for replaying recorded unwind data.
 func FromBlocks(machine uint16, pdata []byte, blocks []Block) *File {
-	f := &File{name: "blocks", machine: machine, wide: true, pdata: pdata, runs: makeRuns(blocks)}
-	for _, b := range f.runs {
-		f.size = max(f.size, uint32(min(uint64(b.RVA)+uint64(len(b.Data)), 1<<32-1)))
-	}
+	f := &File{name: "blocks", machine: machine, wide: true, pdata: pdata, runs: rva.Sort(blocks)}
+	f.size = f.runs.End()
 	f.index()
 	return f
 }
@@ -135,12 +135,12 @@ func (f *File) load() {
 // index prepares the exception directory for look-ups.
 func (f *File) index() {
 	arch, unix := f.Arch()
-	f.unix = unix
 	switch arch {
 	case context.ArchAMD64:
-		f.x64, f.spans = f.pdata, flatten(f.pdata)
+		f.amd64 = amd64.New(f.pdata, f.runs, unix)
+		f.amd64.SetSize(f.size)
 	case context.ArchARM64:
-		f.pdata = sortARM64(f.pdata)
+		f.arm64 = arm64.New(f.pdata, f.runs)
 	}
 }
 
@@ -181,6 +181,14 @@ func (f *File) Section(name string) *Section {
 	return nil
 }
 
-// ExceptionDirectory returns the table of RUNTIME_FUNCTIONs, which must not be
-// changed; nil if there is none.
+// ExceptionDirectory returns the table of RUNTIME_FUNCTIONs as it stands in the
+// image, which must not be changed; nil if there is none.
 func (f *File) ExceptionDirectory() []byte { return f.pdata }
+
+// AMD64 returns the image's x64 functions, none if it is of another
+// architecture.
+func (f *File) AMD64() *amd64.Table { return &f.amd64 }
+
+// ARM64 returns the image's ARM64 functions, none if it is of another
+// architecture.
+func (f *File) ARM64() *arm64.Table { return &f.arm64 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/seedwalk/seedwalk/pe/amd64"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,10 +51,10 @@ func checkSample(t *testing.T, f *File) {
 	if got, want := fmt.Sprint(exports, err), "[{Alpha 4096 5 } {Beta 0 6 OTHER.Beta} {Gamma 4112 7 }] <nil>"; got != want {
 		t.Errorf("exports %s, want %s", got, want)
 	}
-	if fn, why := f.FindAMD64(0x1011); why != OK || fn.Unwind != 0x4004 {
+	if fn, why := f.AMD64().Find(0x1011); why != amd64.OK || fn.Unwind != 0x4004 {
 		t.Errorf("function %+v, %v", fn, why)
 	}
-	if i, fault := f.AMD64Info(0x4004); !fault.OK() || i.Prolog != 4 || i.Count != 1 {
+	if i, fault := f.AMD64().Info(0x4004); !fault.OK() || i.Prolog != 4 || i.Count != 1 {
 		t.Errorf("info %+v, %v", i, fault)
 	}
 }
@@ -91,7 +92,7 @@ func TestBytesAt(t *testing.T) {
 
 // TestBlocksOverlap: the block that begins later holds, and blocks end at 4 GiB.
 func TestBlocksOverlap(t *testing.T) {
-	f := FromBlocks(MachineAMD64, nil, []Block{{0x20, []byte{9}}, {0x10, make([]byte, 0x20)}, {0xfffffffe, make([]byte, 8)}})
+	f := FromBlocks(MachineAMD64, nil, []Block{{RVA: 0x20, Data: []byte{9}}, {RVA: 0x10, Data: make([]byte, 0x20)}, {RVA: 0xfffffffe, Data: make([]byte, 8)}})
 	if b, ok := f.BytesAt(0x20, 1); !ok || b[0] != 9 {
 		t.Errorf("at 20h: %v %v", b, ok)
 	}
@@ -129,7 +130,7 @@ func TestPE32(t *testing.T) {
 	if id, ok := f.DebugID(); !ok || id.Age != 0x2a {
 		t.Error("no debug id")
 	}
-	if _, ok := f.LookupAMD64(0x1000); ok || f.CountAMD64() != 0 {
+	if _, ok := f.AMD64().Lookup(0x1000); ok || f.AMD64().Len() != 0 {
 		t.Error("the exception directory of another architecture is read as x64's")
 	}
 }
@@ -182,10 +183,10 @@ func askAll(f *File) {
 	f.DebugID()
 	f.DWARF()
 	f.Problems()
-	for i := range min(f.CountAMD64(), 100) {
-		e := f.EntryAMD64(i)
-		f.CheckAMD64(e)
-		f.FindAMD64(e.Begin)
+	for i := range min(f.AMD64().Len(), 100) {
+		e := f.AMD64().Entry(i)
+		f.AMD64().Check(e)
+		f.AMD64().Find(e.Begin)
 	}
 }
 
@@ -257,7 +258,7 @@ func TestProblems(t *testing.T) {
 	if len(f.Problems()) != 1 || !errors.As(f.Problems()[0], &fe) || fe.Structure != "exception directory" || fe.Value != 0x4000 {
 		t.Errorf("problems: %v", f.Problems())
 	}
-	if f.CountAMD64() != 2 {
-		t.Errorf("%d entries, want the 2 that are there", f.CountAMD64())
+	if f.AMD64().Len() != 2 {
+		t.Errorf("%d entries, want the 2 that are there", f.AMD64().Len())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/pe/rva"
 )
 
 // Machine values of the COFF header.
@@ -186,9 +187,9 @@ const pageSize = 4096
 
 // fileRuns maps a file's headers and sections to RVAs. Bytes past a section's
 // virtual size are mapped up to the page's end, as the loader does.
-func (f *File) fileRuns(h header, data []byte) runs {
+func (f *File) fileRuns(h header, data []byte) rva.Blocks {
 	blocks := make([]Block, 0, len(f.sections)+1)
-	blocks = append(blocks, Block{0, data[:min(uint64(h.headersSize), uint64(len(data)))]})
+	blocks = append(blocks, Block{RVA: 0, Data: data[:min(uint64(h.headersSize), uint64(len(data)))]})
 	for i := range f.sections {
 		s := &f.sections[i]
 		n := uint64(s.Size)
@@ -200,7 +201,7 @@ func (f *File) fileRuns(h header, data []byte) runs {
 			f.problem("section "+s.Name, uint64(s.RVA), n, Short)
 			n = room
 		}
-		blocks = append(blocks, Block{s.RVA, data[off : off+n]})
+		blocks = append(blocks, Block{RVA: s.RVA, Data: data[off : off+n]})
 	}
-	return makeRuns(blocks)
+	return rva.Sort(blocks)
 }

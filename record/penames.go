@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	ourpe "github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
@@ -89,11 +90,11 @@ func (im *peImage) function(rva uint32) (start, end uint32, ok bool) {
 	if im.file == nil {
 		return 0, 0, false
 	}
-	fn, found := im.file.LookupAMD64(rva)
+	fn, found := im.file.AMD64().Lookup(rva)
 	if !found || rva >= fn.End {
 		return 0, 0, false
 	}
-	if first, why := im.file.PrimaryAMD64(fn); why == ourpe.OK {
+	if first, why := im.file.AMD64().Primary(fn); why == peamd64.OK {
 		return first.Begin, fn.End, true
 	}
 	return fn.Begin, fn.End, true

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/inspect"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
 // decode compares the fields of one record.
@@ -38,16 +38,16 @@ func decodeARM64(v *pevec.Vector) (where string, values []Pair, text []string, e
 	}
 	word := uint32(v.Data)
 	where = fmt.Sprintf("rva %x, data %x", uint64(v.Begin), uint64(v.Data))
-	var info pe.ARM64Info
-	var fault pe.ARM64Fault
-	var buf pe.ARM64Buffer
+	var info pearm64.Info
+	var fault pearm64.Fault
+	var buf pearm64.Buffer
 	if word&3 != 0 {
-		info, fault = pe.DecodeARM64PackedInfo(word, &buf)
+		info, fault = pearm64.DecodePackedInfo(word, &buf)
 		values = packedValues(&f, &info)
 	} else {
-		n, short := pe.ARM64XdataSize(v.Raw[:min(len(v.Raw), pe.ARM64XdataHead)])
+		n, short := pearm64.XdataSize(v.Raw[:min(len(v.Raw), pearm64.XdataHead)])
 		if fault = short; fault.OK() {
-			info, fault = pe.DecodeARM64Xdata(v.Raw[:min(n, len(v.Raw))])
+			info, fault = pearm64.DecodeXdata(v.Raw[:min(n, len(v.Raw))])
 		}
 		values = xdataValues(&f, &info)
 	}
@@ -58,7 +58,7 @@ func decodeARM64(v *pevec.Vector) (where string, values []Pair, text []string, e
 	return where, values, inspect.ARM64Data(&info, word), nil
 }
 
-func packedValues(f *pevec.ARM64Fields, i *pe.ARM64Info) []Pair {
+func packedValues(f *pevec.ARM64Fields, i *pearm64.Info) []Pair {
 	p := &i.Packed
 	size := -1
 	if f.FrameSize != nil {
@@ -70,7 +70,7 @@ func packedValues(f *pevec.ARM64Fields, i *pe.ARM64Info) []Pair {
 
 func text(name string, want, got any) Pair { return Pair{name, fmt.Sprint(want), fmt.Sprint(got)} }
 
-func xdataValues(f *pevec.ARM64Fields, i *pe.ARM64Info) []Pair {
+func xdataValues(f *pevec.ARM64Fields, i *pearm64.Info) []Pair {
 	out := []Pair{text("length", f.Length, i.Length), text("version", f.Version, i.Version), text("X", f.X != 0, i.X), text("E", f.E != 0, i.E),
 		text("epilogs", f.Epilogs, i.Epilogs), text("code words", f.Codewords, i.CodeWords), text("extended", f.Extended, i.Extended)}
 	if f.Handler != nil {
@@ -87,7 +87,7 @@ func xdataValues(f *pevec.ARM64Fields, i *pe.ARM64Info) []Pair {
 func codeValues(want [][2]string, codes []byte) []Pair {
 	var out []Pair
 	for k, w := range want {
-		c, _ := pe.DecodeARM64Code(codes) // a reserved code has a size and a name too
+		c, _ := pearm64.DecodeCode(codes) // a reserved code has a size and a name too
 		n := min(int(max(c.Size, 1)), len(codes))
 		out = append(out, text(fmt.Sprintf("code %d", k), w, [2]string{c.Op.String(), hex.EncodeToString(codes[:n])}))
 		codes = codes[n:]

@@ -6,7 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/inspect"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 func decodeAMD64(v *pevec.Vector) (where string, values []Pair, lines []string, err error) {
@@ -19,8 +19,8 @@ func decodeAMD64(v *pevec.Vector) (where string, values []Pair, lines []string, 
 		return "", nil, nil, err
 	}
 	where = fmt.Sprintf("rva %x, unwind %x", uint64(v.Begin), unwind)
-	fn := pe.RuntimeFunction{Begin: uint32(v.Begin), End: uint32(v.End), Unwind: unwind}
-	i, fault := pe.DecodeAMD64(v.Raw, false)
+	fn := peamd64.RuntimeFunction{Begin: uint32(v.Begin), End: uint32(v.End), Unwind: unwind}
+	i, fault := peamd64.Decode(v.Raw, false)
 	if fault.OK() {
 		fault = i.Check(fn)
 	}
@@ -37,12 +37,12 @@ func decodeAMD64(v *pevec.Vector) (where string, values []Pair, lines []string, 
 }
 
 // amd64Codes compares the codes one by one.
-func amd64Codes(f *pevec.AMD64Fields, i *pe.AMD64Info) []Pair {
+func amd64Codes(f *pevec.AMD64Fields, i *peamd64.Info) []Pair {
 	var out []Pair
 	codes := i.Codes
 	for k, want := range f.Codes {
 		c, why := i.Code(codes)
-		if why != pe.OK {
+		if why != peamd64.OK {
 			return append(out, text(fmt.Sprintf("code %d", k), want, why))
 		}
 		codes = codes[c.Size():]

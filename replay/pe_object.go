@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
 // decodeObject compares packed words with what llvm-readobj prints of them.
@@ -21,23 +21,24 @@ func (x *peRun) decodeObject(t *Tally, v *pevec.Vector) error {
 		if !strings.HasPrefix(section, ".pdata") {
 			continue
 		}
-		if len(pdata) != pe.ARM64EntrySize*len(functions) {
+		if len(pdata) != pearm64.EntrySize*len(functions) {
 			return fmt.Errorf("%s: %d bytes of %s for %d functions: %w", v.ID, len(pdata), section, len(functions), ErrFormat)
 		}
+		table := pearm64.New(pdata, nil)
 		for k, lines := range functions {
-			x.object(t, v.ID, pe.ARM64Entry(pdata, k).Data, lines)
+			x.object(t, v.ID, table.Entry(k).Data, lines)
 		}
 	}
 	return nil
 }
 
 func (x *peRun) object(t *Tally, id string, word uint32, lines []string) {
-	var buf pe.ARM64Buffer
-	i, fault := pe.DecodeARM64PackedInfo(word, &buf)
+	var buf pearm64.Buffer
+	i, fault := pearm64.DecodePackedInfo(word, &buf)
 	got := llvmFields(&i)
 	for codes := i.Codes; len(codes) > 0; {
-		c, reason := pe.DecodeARM64Code(codes)
-		if reason != pe.ARM64OK {
+		c, reason := pearm64.DecodeCode(codes)
+		if reason != pearm64.OK {
 			break
 		}
 		got = append(got, llvmCode(&c))
@@ -71,7 +72,7 @@ func nth(s []string, i int) string {
 	return "-"
 }
 
-func llvmFields(i *pe.ARM64Info) []string {
+func llvmFields(i *pearm64.Info) []string {
 	p := &i.Packed
 	yes := map[bool]string{true: "Yes", false: "No"}
 	return []string{"Fragment: " + yes[i.Fragment], fmt.Sprintf("FunctionLength: %d", p.Length), fmt.Sprintf("RegF: %d", p.RegF),
@@ -79,16 +80,16 @@ func llvmFields(i *pe.ARM64Info) []string {
 }
 
 // llvmCode writes a code of a canonical prolog as llvm-readobj does.
-func llvmCode(c *pe.ARM64Code) string {
+func llvmCode(c *pearm64.Code) string {
 	if !c.Saves {
 		switch c.Op {
-		case pe.ARM64SetFP:
+		case pearm64.SetFP:
 			return "mov x29, sp"
-		case pe.ARM64PACSignLR:
+		case pearm64.PACSignLR:
 			return "pacibsp"
-		case pe.ARM64Nop:
+		case pearm64.Nop:
 			return "home"
-		case pe.ARM64End:
+		case pearm64.End:
 			return "end"
 		}
 		return fmt.Sprintf("sub sp, sp, #%d", c.Off)
@@ -96,16 +97,16 @@ func llvmCode(c *pe.ARM64Code) string {
 	where := fmt.Sprintf("[sp, #%d]", c.Off)
 	if c.Pre {
 		where = fmt.Sprintf("[sp, #-%d]!", c.Off)
-	} else if c.Off == 0 && c.Op != pe.ARM64SaveFPLR {
+	} else if c.Off == 0 && c.Op != pearm64.SaveFPLR {
 		where = "[sp]"
 	}
-	if c.Reg2 == pe.ARM64NoRegister {
+	if c.Reg2 == pearm64.NoRegister {
 		return fmt.Sprintf("str %s, %s", llvmReg(c, c.Reg), where)
 	}
 	return fmt.Sprintf("stp %s, %s, %s", llvmReg(c, c.Reg), llvmReg(c, c.Reg2), where)
 }
 
-func llvmReg(c *pe.ARM64Code, r uint8) string {
+func llvmReg(c *pearm64.Code, r uint8) string {
 	switch {
 	case c.Vector:
 		return fmt.Sprintf("d%d", r)

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
@@ -31,7 +32,7 @@ type answer struct {
 	handler uint64 // RVA, 0 = none
 
 	stop   unwind.Stop // ours, if refused
-	reason pe.Reason
+	reason peamd64.Reason
 	part   amd64.PEPart
 	fault  bool // the caller was interrupted: a machine frame
 }
@@ -84,8 +85,8 @@ var covers = [...]string{"prolog", "body", "epilog", "no entry", "chained", "ver
 // cover counts a point by what it asks for.
 func (s *tally) cover(f *pe.File, p *point, a *answer) {
 	s.points++
-	fn, _ := f.FindAMD64(p.rva)
-	info, _ := f.AMD64Info(fn.Unwind)
+	fn, _ := f.AMD64().Find(p.rva)
+	info, _ := f.AMD64().Info(fn.Unwind)
 	in := a.how == entry && a.part == amd64.PECode
 	early := p.rva-fn.Begin < uint32(info.Prolog)
 	for i, yes := range [len(covers)]bool{

@@ -196,7 +196,7 @@ func TestRetImm16(t *testing.T) {
 // ask makes a question about code, without our answer; Wine's is of no use.
 func ask(code, info string, at uint32) (*pe.File, *question) {
 	f := picture(unhex(code), unhex(info))
-	fr := frameOf(f, f.EntryAMD64(0))
+	fr := frameOf(f, f.AMD64().Entry(0))
 	p := &point{rva: 0x1000 + at, regs: fr.registers(0x1000 + at)}
 	mem := memory.New(memory.Run{Addr: stackBase, Data: stackBytes()})
 	wine := sample()
@@ -246,7 +246,7 @@ func TestWineLoops(t *testing.T) {
 	} {
 		b := unhex(code)
 		f := picture(b, unhex(nothing))
-		if got := wineLoops(f, f.EntryAMD64(0), 0x1000); got != want {
+		if got := wineLoops(f, f.AMD64().Entry(0), 0x1000); got != want {
 			t.Errorf("%s: %v, want %v", code, got, want)
 		}
 	}

@@ -10,14 +10,15 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/epilog"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 // question is a point whose answers differ.
 type question struct {
 	f          *pe.File
 	p          *point
-	fn         pe.RuntimeFunction
-	info       pe.AMD64Info
+	fn         peamd64.RuntimeFunction
+	info       peamd64.Info
 	ours, wine *answer
 	mem        *memory.Window
 	rest       epilog.Rest
@@ -26,8 +27,8 @@ type question struct {
 
 func newQuestion(f *pe.File, p *point, ours, wine *answer, mem *memory.Window) *question {
 	q := &question{f: f, p: p, ours: ours, wine: wine, mem: mem}
-	q.fn, _ = f.FindAMD64(p.rva)
-	q.info, _ = f.AMD64Info(q.fn.Unwind)
+	q.fn, _ = f.AMD64().Find(p.rva)
+	q.info, _ = f.AMD64().Info(q.fn.Unwind)
 	q.rest = epilog.Run(f, p.rva, &p.regs, mem)
 	return q
 }
@@ -150,8 +151,8 @@ func (q *question) elsewhere() (p point, ok bool) {
 
 // place shows a function around an address, for a human.
 func place(f *pe.File, rva uint32) string {
-	fn, why := f.FindAMD64(rva)
-	info, fault := f.AMD64Info(fn.Unwind)
+	fn, why := f.AMD64().Find(rva)
+	info, fault := f.AMD64().Info(fn.Unwind)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%#x in %#x-%#x (%v) version %d, prolog %d, %d slots, frame register %d, flags %d (%v):", rva, fn.Begin, fn.End, why,
 		info.Version, info.Prolog, info.Count, info.FrameReg, info.Flags, fault.Reason)

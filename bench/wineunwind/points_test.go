@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 // The stack: noise, the same for all points. RSP stands at a quarter, so that
@@ -44,8 +45,8 @@ type point struct {
 // the rare ones, and how many it left out since Wine would loop there.
 func choose(f *pe.File, limit int) (pts []point, loops int) {
 	for _, i := range functions(f, limit) {
-		fn, why := f.ResolveAMD64(f.EntryAMD64(i))
-		if why != pe.OK || fn.End <= fn.Begin {
+		fn, why := f.AMD64().Resolve(f.AMD64().Entry(i))
+		if why != peamd64.OK || fn.End <= fn.Begin {
 			continue
 		}
 		rvas, ins := places(f, fn)
@@ -67,7 +68,7 @@ const maxRare = 300
 
 // functions gives indices into the exception directory, sorted.
 func functions(f *pe.File, limit int) (out []int) {
-	n := f.CountAMD64()
+	n := f.AMD64().Len()
 	limit = min(limit, n)
 	for i := range limit {
 		out = append(out, i*n/limit)
@@ -84,9 +85,9 @@ func functions(f *pe.File, limit int) (out []int) {
 
 // rare tells whether an entry is of version 2 or has a code few have.
 func rare(f *pe.File, i int) bool {
-	fn, why := f.ResolveAMD64(f.EntryAMD64(i))
-	info, fault := f.AMD64Info(fn.Unwind)
-	if why != pe.OK || !fault.OK() {
+	fn, why := f.AMD64().Resolve(f.AMD64().Entry(i))
+	info, fault := f.AMD64().Info(fn.Unwind)
+	if why != peamd64.OK || !fault.OK() {
 		return false
 	}
 	if info.Version == 2 {
@@ -94,13 +95,13 @@ func rare(f *pe.File, i int) bool {
 	}
 	for codes := info.Codes; len(codes) > 0; {
 		c, why := info.Code(codes)
-		if why != pe.OK {
+		if why != peamd64.OK {
 			return false
 		}
 		switch c.Op {
-		case pe.UWOP_PUSH_MACHFRAME, pe.UWOP_SAVE_NONVOL_FAR, pe.UWOP_SAVE_XMM128_FAR:
+		case peamd64.UWOP_PUSH_MACHFRAME, peamd64.UWOP_SAVE_NONVOL_FAR, peamd64.UWOP_SAVE_XMM128_FAR:
 			return true
-		case pe.UWOP_ALLOC_LARGE:
+		case peamd64.UWOP_ALLOC_LARGE:
 			if c.Info == 1 {
 				return true
 			}
@@ -121,10 +122,10 @@ type frame struct {
 }
 
 // frameOf looks at the unwind information of fn and its parents.
-func frameOf(f *pe.File, fn pe.RuntimeFunction) (fr frame) {
+func frameOf(f *pe.File, fn peamd64.RuntimeFunction) (fr frame) {
 	fr.pointers = 1 << context.RBP
 	for range 33 {
-		info, fault := f.AMD64Info(fn.Unwind)
+		info, fault := f.AMD64().Info(fn.Unwind)
 		if !fault.OK() {
 			break
 		}
@@ -136,20 +137,20 @@ func frameOf(f *pe.File, fn pe.RuntimeFunction) (fr frame) {
 		_, codes := info.Epilogs()
 		for len(codes) > 0 {
 			c, why := info.Code(codes)
-			if why != pe.OK {
+			if why != peamd64.OK {
 				break
 			}
-			if c.Op == pe.UWOP_ALLOC_SMALL || c.Op == pe.UWOP_ALLOC_LARGE {
+			if c.Op == peamd64.UWOP_ALLOC_SMALL || c.Op == peamd64.UWOP_ALLOC_LARGE {
 				fr.alloc += uint64(c.Operand)
 			}
-			fr.aligned = fr.aligned || c.Op == pe.UWOP_SAVE_XMM128 || c.Op == pe.UWOP_SAVE_XMM128_FAR
+			fr.aligned = fr.aligned || c.Op == peamd64.UWOP_SAVE_XMM128 || c.Op == peamd64.UWOP_SAVE_XMM128_FAR
 			codes = codes[c.Size():]
 		}
 		if !info.Chained() {
 			break
 		}
-		var why pe.Reason
-		if fn, why = f.ResolveAMD64(info.Parent); why != pe.OK {
+		var why peamd64.Reason
+		if fn, why = f.AMD64().Resolve(info.Parent); why != peamd64.OK {
 			break
 		}
 	}
@@ -231,15 +232,15 @@ func sweep(code []byte, rva uint32) (out []instruction) {
 
 // places gives the addresses of fn that are asked about, sorted, and its
 // instructions.
-func places(f *pe.File, fn pe.RuntimeFunction) (out []uint32, ins []instruction) {
+func places(f *pe.File, fn peamd64.RuntimeFunction) (out []uint32, ins []instruction) {
 	out = append(out, fn.Begin)
-	info, fault := f.AMD64Info(fn.Unwind)
+	info, fault := f.AMD64().Info(fn.Unwind)
 	prolog := fn.Begin
 	if fault.OK() {
 		prolog += uint32(info.Prolog)
 		for _, codes := info.Epilogs(); len(codes) > 0; {
 			c, why := info.Code(codes)
-			if why != pe.OK {
+			if why != peamd64.OK {
 				break
 			}
 			out = append(out, fn.Begin+uint32(c.Offset))
@@ -262,7 +263,7 @@ func places(f *pe.File, fn pe.RuntimeFunction) (out []uint32, ins []instruction)
 		}
 	}
 	out = append(out, ends(ins)...)
-	if _, covered := f.LookupAMD64(fn.End); !covered && len(f.Tail(fn.End, 1)) == 1 {
+	if _, covered := f.AMD64().Lookup(fn.End); !covered && len(f.Tail(fn.End, 1)) == 1 {
 		out = append(out, fn.End)
 	}
 	slices.Sort(out)
@@ -288,7 +289,7 @@ func ends(ins []instruction) (out []uint32) {
 
 // wineLoops reports whether Wine 8 would not come back: looking for an epilog
 // it follows jumps inside a function, round and round.
-func wineLoops(f *pe.File, fn pe.RuntimeFunction, rva uint32) bool {
+func wineLoops(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) bool {
 	for range 64 {
 		in, err := x86asm.Decode(f.Tail(rva, 16), 64)
 		if err != nil {

@@ -33,6 +33,7 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
@@ -221,11 +222,11 @@ func step(f *pe.File, p *point, mem *memory.Window) (a answer) {
 	res, stop := amd64.StepPE(f, p.rva, true, &a.regs, mem)
 	a.frame, a.handler, a.stop, a.reason = res.Frame, uint64(res.Handler), stop, res.Reason
 	a.part, a.fault = res.Part, res.Machine
-	fn, why := f.FindAMD64(p.rva)
+	fn, why := f.AMD64().Find(p.rva)
 	switch {
 	case stop != unwind.StopNone:
 		a.how = refused
-	case why == pe.NoEntry:
+	case why == peamd64.NoEntry:
 		a.how = leaf
 	default:
 		a.begin = fn.Begin

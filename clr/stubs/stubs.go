@@ -20,6 +20,7 @@ package stubs
 import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 // maxFound bounds what one image can have.
@@ -30,8 +31,8 @@ const maxFound = 16
 // in what is called from there, has no return address in that place yet. It
 // reads the whole exception directory: not for a suspended window.
 func Entered(f *pe.File) (out []memory.Range) {
-	for i := 0; i < f.CountAMD64() && len(out) < maxFound; i++ {
-		fn := f.EntryAMD64(i)
+	for i := 0; i < f.AMD64().Len() && len(out) < maxFound; i++ {
+		fn := f.AMD64().Entry(i)
 		if fn.End <= fn.Begin || fn.Unwind&1 != 0 {
 			continue
 		}
@@ -67,22 +68,22 @@ func pushOfVolatile(code []byte) uint8 {
 
 // hides reports whether a function's unwind data tells of a prolog, but not of
 // its first n bytes.
-func hides(f *pe.File, fn pe.RuntimeFunction, n uint8) bool {
-	info, fault := f.AMD64Info(fn.Unwind)
+func hides(f *pe.File, fn peamd64.RuntimeFunction, n uint8) bool {
+	info, fault := f.AMD64().Info(fn.Unwind)
 	if !fault.OK() || info.Chained() {
 		return false
 	}
 	known := false
 	for b := info.Codes; len(b) > 0; {
 		c, why := info.Code(b)
-		if why != pe.OK || c.Size() == 0 || c.Size() > len(b) {
+		if why != peamd64.OK || c.Size() == 0 || c.Size() > len(b) {
 			return false
 		}
-		if c.Op == pe.UWOP_EPILOG { // its offset is not the prolog's
+		if c.Op == peamd64.UWOP_EPILOG { // its offset is not the prolog's
 			b = b[c.Size():]
 			continue
 		}
-		if c.Op == pe.UWOP_PUSH_MACHFRAME || c.Offset <= n {
+		if c.Op == peamd64.UWOP_PUSH_MACHFRAME || c.Offset <= n {
 			return false
 		}
 		known = true
@@ -127,7 +128,7 @@ func Dispatchers(f *pe.File) (out []memory.Range) {
 			continue
 		}
 		end := e.RVA + dispatcherSize
-		if fn, ok := f.LookupAMD64(e.RVA); ok {
+		if fn, ok := f.AMD64().Lookup(e.RVA); ok {
 			end = fn.End
 		}
 		out = append(out, memory.Range{Start: uint64(e.RVA), End: uint64(end)})

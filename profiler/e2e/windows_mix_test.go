@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -155,11 +156,11 @@ func (x *mixed) word(t *testing.T, s *raw.Sample, i int, names map[clr.FunctionI
 
 // raises reports whether rva is in RaiseException.
 func raises(f *pe.File, rva uint32) bool {
-	fn, why := f.FindAMD64(rva)
+	fn, why := f.AMD64().Find(rva)
 	exports, _ := f.Exports()
 	for i := range exports {
 		if exports[i].Name == "RaiseException" {
-			return why == pe.OK && exports[i].RVA == fn.Begin
+			return why == peamd64.OK && exports[i].RVA == fn.Begin
 		}
 	}
 	return false

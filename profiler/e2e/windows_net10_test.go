@@ -103,7 +103,7 @@ func aboveHijack(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 		}
 	}
 	isStub := func(ip uint64) bool {
-		fn, ok := f.LookupAMD64(uint32(ip - base))
+		fn, ok := f.AMD64().Lookup(uint32(ip - base))
 		return ok && ip-base < 1<<32 && bytes.HasPrefix(f.Tail(fn.Begin, 5), []byte{0x48, 0x8b, 0xd4, 0x50, 0x52}) // mov rdx, rsp; push rax; push rdx
 	}
 	for _, try := range tries {

@@ -10,6 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/epilog"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
@@ -22,15 +23,15 @@ type quirk struct {
 	f     *pe.File
 	rva   uint32
 	exact bool
-	fn    pe.RuntimeFunction
-	info  pe.AMD64Info
+	fn    peamd64.RuntimeFunction
+	info  peamd64.Info
 	rest  epilog.Rest
 }
 
 func newQuirk(f *pe.File, rva uint32, exact bool, from *context.AMD64, mem *memory.Window) *quirk {
 	q := &quirk{f: f, rva: rva, exact: exact}
-	q.fn, _ = f.FindAMD64(rva)
-	q.info, _ = f.AMD64Info(q.fn.Unwind)
+	q.fn, _ = f.AMD64().Find(rva)
+	q.info, _ = f.AMD64().Info(q.fn.Unwind)
 	q.rest = epilog.Run(f, rva, from, mem)
 	return q
 }

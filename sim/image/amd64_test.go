@@ -10,6 +10,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 // mnemonics are what an op of these effects may be.
@@ -171,9 +172,9 @@ func count(t *testing.T, im *Image, seen map[string]int) {
 	if err != nil || len(f.Problems()) > 0 {
 		t.Fatal(err, f.Problems())
 	}
-	for i := range f.CountAMD64() {
-		fn := f.EntryAMD64(i)
-		info, fault := f.AMD64Info(fn.Unwind)
+	for i := range f.AMD64().Len() {
+		fn := f.AMD64().Entry(i)
+		info, fault := f.AMD64().Info(fn.Unwind)
 		if !fault.OK() {
 			t.Fatal(fault)
 		}
@@ -187,7 +188,7 @@ func count(t *testing.T, im *Image, seen map[string]int) {
 			c, _ := info.Code(codes)
 			codes = codes[c.Size():]
 			name := fmt.Sprintf("%d/", c.Op)
-			if c.Op == pe.UWOP_ALLOC_LARGE || c.Op == pe.UWOP_PUSH_MACHFRAME {
+			if c.Op == peamd64.UWOP_ALLOC_LARGE || c.Op == peamd64.UWOP_PUSH_MACHFRAME {
 				name += fmt.Sprint(c.Info)
 			}
 			seen[name]++

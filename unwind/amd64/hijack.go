@@ -91,7 +91,7 @@ var hijackPushesPE = []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57}
 
 // startsStubPE reports whether the function at rva is that stub.
 func startsStubPE(f *pe.File, rva uint32) bool {
-	fn, ok := f.LookupAMD64(rva)
+	fn, ok := f.AMD64().Lookup(rva)
 	return ok && bytes.HasPrefix(f.Tail(fn.Begin, len(hijackPushesPE)), hijackPushesPE)
 }
 

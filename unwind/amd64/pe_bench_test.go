@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -69,13 +70,13 @@ func BenchmarkStepPEReal(b *testing.B) {
 
 // BenchmarkFindPE looks functions up in a table of 20,000.
 func BenchmarkFindPE(b *testing.B) {
-	fns := make([]pe.RuntimeFunction, 20000)
+	fns := make([]peamd64.RuntimeFunction, 20000)
 	for i := range fns {
-		fns[i] = pe.RuntimeFunction{Begin: uint32(i) * 0x100, End: uint32(i)*0x100 + 0xf0, Unwind: 0x1000000}
+		fns[i] = peamd64.RuntimeFunction{Begin: uint32(i) * 0x100, End: uint32(i)*0x100 + 0xf0, Unwind: 0x1000000}
 	}
 	im, at := pe.FromBlocks(pe.MachineAMD64, entries(fns...), nil), uint32(0)
 	for b.Loop() {
-		if _, why := im.FindAMD64(at % (20000 * 0x100) &^ 0xff); why != pe.OK {
+		if _, why := im.AMD64().Find(at % (20000 * 0x100) &^ 0xff); why != peamd64.OK {
 			b.Fatal(why)
 		}
 		at += 0x9e3779b9
@@ -84,10 +85,10 @@ func BenchmarkFindPE(b *testing.B) {
 
 // deepPE is deep's stack of Windows functions, each saving eight registers.
 func deepPE(n int) (*Unwinder, *memory.Window) {
-	fns, codes := make([]pe.RuntimeFunction, n), pe.Block{RVA: peInfo}
+	fns, codes := make([]peamd64.RuntimeFunction, n), pe.Block{RVA: peInfo}
 	text := pe.Block{RVA: 1 << 20, Data: make([]byte, 256*n)}
 	for i := range fns {
-		fns[i] = pe.RuntimeFunction{Begin: uint32(1<<20 + 256*i), End: uint32(1<<20 + 256*i + 240), Unwind: peInfo + uint32(len(codes.Data))}
+		fns[i] = peamd64.RuntimeFunction{Begin: uint32(1<<20 + 256*i), End: uint32(1<<20 + 256*i + 240), Unwind: peInfo + uint32(len(codes.Data))}
 		codes.Data = append(codes.Data, info(1, 0, 19, 0, 19, 0x42, 15, 0xf0, 13, 0xe0, 11, 0xd0, 9, 0xc0, 7, 0x70, 6, 0x60, 5, 0x50, 4, 0x30)...)
 	}
 	im := pe.FromBlocks(pe.MachineAMD64, entries(fns...), []pe.Block{text, codes})

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 // PE images, registers and stacks made by hand.
@@ -55,7 +56,7 @@ func peRegs(rva uint32) Registers {
 }
 
 // entries writes RUNTIME_FUNCTIONs.
-func entries(fns ...pe.RuntimeFunction) (b []byte) {
+func entries(fns ...peamd64.RuntimeFunction) (b []byte) {
 	for _, f := range fns {
 		for _, v := range []uint32{f.Begin, f.End, f.Unwind} {
 			b = binary.LittleEndian.AppendUint32(b, v)
@@ -70,12 +71,12 @@ func peImage(info, code []byte, more ...pe.Block) *pe.File {
 	return peImageOf(pe.MachineAMD64, info, code, nil, more...)
 }
 
-func peImageOf(machine uint16, info, code []byte, others []pe.RuntimeFunction, more ...pe.Block) *pe.File {
+func peImageOf(machine uint16, info, code []byte, others []peamd64.RuntimeFunction, more ...pe.Block) *pe.File {
 	text := make([]byte, peLen)
 	for i := copy(text, code); i < len(text); i++ {
 		text[i] = 0x90
 	}
-	fns := append([]pe.RuntimeFunction{{Begin: peFn, End: peFn + peLen, Unwind: peInfo}}, others...)
+	fns := append([]peamd64.RuntimeFunction{{Begin: peFn, End: peFn + peLen, Unwind: peInfo}}, others...)
 	return pe.FromBlocks(machine, entries(fns...), append(more, pe.Block{RVA: peFn, Data: text}, pe.Block{RVA: peInfo, Data: info}))
 }
 
@@ -89,6 +90,6 @@ func info(version, flags, prolog, frame byte, codes ...byte) []byte {
 }
 
 // chained is information whose parent is fn.
-func chained(frame byte, fn pe.RuntimeFunction, codes ...byte) []byte {
-	return append(info(1, pe.UNW_FLAG_CHAININFO, 0, frame, codes...), entries(fn)...)
+func chained(frame byte, fn peamd64.RuntimeFunction, codes ...byte) []byte {
+	return append(info(1, peamd64.UNW_FLAG_CHAININFO, 0, frame, codes...), entries(fn)...)
 }

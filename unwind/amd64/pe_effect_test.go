@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -77,18 +78,18 @@ func TestPECodeEffects(t *testing.T) {
 		{name: "save of a register that is pushed too", im: peImage(info(1, 0, 9, 0, 9, 0x34, 3, 0, 1, 0x30), nil), into: 9, sp: peRSP + 16, saved: map[int]uint64{context.RBX: peRSP}},
 		{name: "no codes", im: peImage(info(1, 0, 0, 0), nil), into: 0x20, sp: peRSP + 8},
 		{name: "version 2 skips epilog codes", im: peImage(info(2, 0, 1, 0, 2, 0x16, 0x80, 6, 1, 0x50), nil), into: 0x20, sp: peRSP + 16, saved: map[int]uint64{context.RBP: peRSP}},
-		{name: "chained", im: peImage(chained(0, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}, 0, 0x34, 3, 0), nil,
+		{name: "chained", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}, 0, 0x34, 3, 0), nil,
 			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42, 1, 0x50)}), into: 0x20, sp: peRSP + 40 + 16,
 			saved: map[int]uint64{context.RBX: peRSP + 24, context.RBP: peRSP + 40}},
-		{name: "chained, from its first byte", im: peImage(chained(0, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
+		{name: "chained, from its first byte", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
 			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
-		{name: "chained to a parent that lies behind", im: peImage(chained(0, pe.RuntimeFunction{Begin: 0x8000, End: 0x8100, Unwind: 0x6000}), nil,
+		{name: "chained to a parent that lies behind", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x8000, End: 0x8100, Unwind: 0x6000}), nil,
 			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
-		{name: "a chained frame base holds for the parent's saves", im: peImage(chained(0x25, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
+		{name: "a chained frame base holds for the parent's saves", im: peImage(chained(0x25, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil,
 			pe.Block{RVA: 0x6000, Data: info(1, 0, 12, 0x25, 12, 0x34, 3, 0, 8, 3, 4, 0x42)}), into: 0, sp: rbp - 0x20 + 48, frame: rbp - 0x20,
 			saved: map[int]uint64{context.RBX: rbp - 0x20 + 24}},
-		{name: "chained to an indirect entry", im: peImage(chained(0, pe.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x7001}), nil,
-			pe.Block{RVA: 0x7000, Data: entries(pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000})},
+		{name: "chained to an indirect entry", im: peImage(chained(0, peamd64.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x7001}), nil,
+			pe.Block{RVA: 0x7000, Data: entries(peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000})},
 			pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42)}), into: 0, sp: peRSP + 48},
 	} {
 		t.Run(c.name, c.check)
@@ -127,7 +128,7 @@ func TestPEUnixImage(t *testing.T) {
 		}
 	}
 	regs := peRegs(peFn + 8)
-	if res, stop := StepPE(peImage(large, nil), peFn+8, true, &regs, peMemory()); stop != unwind.BadInfo || res.Reason != pe.BadOpcode {
+	if res, stop := StepPE(peImage(large, nil), peFn+8, true, &regs, peMemory()); stop != unwind.BadInfo || res.Reason != peamd64.BadOpcode {
 		t.Errorf("in a Windows image: %v %v", stop, res.Reason)
 	}
 }
@@ -135,7 +136,7 @@ func TestPEUnixImage(t *testing.T) {
 // TestPEHandler: the handler in charge is the last parent's, and none is in the
 // prolog or an epilog.
 func TestPEHandler(t *testing.T) {
-	b := append(info(1, pe.UNW_FLAG_EHANDLER, 4, 0, 4, 0x42), 0x78, 0x56, 0, 0)
+	b := append(info(1, peamd64.UNW_FLAG_EHANDLER, 4, 0, 4, 0x42), 0x78, 0x56, 0, 0)
 	im := peImage(b, []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3})
 	for into, want := range map[uint32]uint32{3: 0, 4: 0x5678, 5: 0} {
 		regs := peRegs(peFn + into)
@@ -143,7 +144,7 @@ func TestPEHandler(t *testing.T) {
 			t.Errorf("at %d: %v handler %#x, want %#x", into, stop, res.Handler, want)
 		}
 	}
-	parent := peImage(chained(0, pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil, pe.Block{RVA: 0x6000, Data: b})
+	parent := peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil, pe.Block{RVA: 0x6000, Data: b})
 	regs := peRegs(peFn)
 	if res, _ := StepPE(parent, peFn, true, &regs, peMemory()); res.Handler != 0x5678 {
 		t.Errorf("the parent's handler: %#x", res.Handler)

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -55,7 +55,7 @@ func (e *Epilog) Pop() (reg uint8, ok bool) {
 }
 
 // inEpilog reads code, the bytes from pc on, as the rest of an epilog of fn.
-func (s *peStep) inEpilog(fn pe.RuntimeFunction, info *pe.AMD64Info, code []byte) (Epilog, bool) {
+func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte) (Epilog, bool) {
 	e, ok := ReadEpilog(code, info.FrameReg)
 	return e, ok && (!e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target)))
 }
@@ -140,17 +140,17 @@ func (e *Epilog) end(code []byte, at uint64) bool {
 
 // jumpsOut reports whether a jump to target leaves the function: to its own
 // first byte it is a call of itself, to another of its fragments it is none.
-func (s *peStep) jumpsOut(fn pe.RuntimeFunction, info *pe.AMD64Info, target uint32) bool {
+func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target uint32) bool {
 	if fn.Contains(target) {
 		return target == fn.Begin && !info.Chained()
 	}
-	other, why := s.file.FindAMD64(target)
-	if why != pe.OK {
+	other, why := s.file.AMD64().Find(target)
+	if why != peamd64.OK {
 		return true
 	}
-	mine, why1 := s.file.PrimaryAMD64(fn)
-	theirs, why2 := s.file.PrimaryAMD64(other)
-	return why1 != pe.OK || why2 != pe.OK || mine.Begin != theirs.Begin || target == mine.Begin
+	mine, why1 := s.file.AMD64().Primary(fn)
+	theirs, why2 := s.file.AMD64().Primary(other)
+	return why1 != peamd64.OK || why2 != peamd64.OK || mine.Begin != theirs.Begin || target == mine.Begin
 }
 
 // runEpilog runs the rest of an epilog forward. ret imm16 removes nothing more
@@ -172,7 +172,7 @@ func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
 
 // epilog2 looks pc up in the epilogs version 2 lists and gives how many bytes
 // of one have run.
-func epilog2(fn pe.RuntimeFunction, info *pe.AMD64Info, pc uint32) (into uint32, ok bool) {
+func epilog2(fn peamd64.RuntimeFunction, info *peamd64.Info, pc uint32) (into uint32, ok bool) {
 	list, _ := info.Epilogs()
 	if len(list) == 0 {
 		return 0, false
@@ -197,13 +197,13 @@ func epilog2(fn pe.RuntimeFunction, info *pe.AMD64Info, pc uint32) (into uint32,
 // have not: it pops in the order in which the codes undo, a byte a register, or
 // two for R8-R15, and a byte for flags (pushfq, taken away by a pop). Those
 // codes may be a parent's.
-func (s *peStep) undoEpilog(info pe.AMD64Info, into uint32) unwind.Stop {
+func (s *peStep) undoEpilog(info peamd64.Info, into uint32) unwind.Stop {
 	codes, stop := s.pushes(&info)
 	if stop != unwind.StopNone {
 		return stop
 	}
 	done := uint32(0)
-	for c, ok := next(&info, &codes, pe.UWOP_PUSH_NONVOL); ok; c, ok = next(&info, &codes, pe.UWOP_PUSH_NONVOL) {
+	for c, ok := next(&info, &codes, peamd64.UWOP_PUSH_NONVOL); ok; c, ok = next(&info, &codes, peamd64.UWOP_PUSH_NONVOL) {
 		if done >= into {
 			if stop := s.pop(c.Info); stop != unwind.StopNone {
 				return stop
@@ -211,10 +211,10 @@ func (s *peStep) undoEpilog(info pe.AMD64Info, into uint32) unwind.Stop {
 		}
 		done += 1 + uint32(c.Info>>3)
 	}
-	if c, ok := next(&info, &codes, pe.UWOP_ALLOC_SMALL); ok && c.Info == 0 && done >= into {
+	if c, ok := next(&info, &codes, peamd64.UWOP_ALLOC_SMALL); ok && c.Info == 0 && done >= into {
 		s.regs.GPR[context.RSP] += 8
 	}
-	if _, ok := next(&info, &codes, pe.UWOP_PUSH_MACHFRAME); ok {
+	if _, ok := next(&info, &codes, peamd64.UWOP_PUSH_MACHFRAME); ok {
 		stop := s.machineFrame(0) // iretq takes no error code
 		s.keep()
 		return stop
@@ -223,9 +223,9 @@ func (s *peStep) undoEpilog(info pe.AMD64Info, into uint32) unwind.Stop {
 }
 
 // next takes the first of codes if it is of kind op.
-func next(info *pe.AMD64Info, codes *[]byte, op pe.AMD64Op) (pe.AMD64Code, bool) {
+func next(info *peamd64.Info, codes *[]byte, op peamd64.Op) (peamd64.Code, bool) {
 	c, why := info.Code(*codes)
-	if why != pe.OK || c.Op != op {
+	if why != peamd64.OK || c.Op != op {
 		return c, false
 	}
 	*codes = (*codes)[c.Size():]
@@ -234,15 +234,15 @@ func next(info *pe.AMD64Info, codes *[]byte, op pe.AMD64Op) (pe.AMD64Code, bool)
 
 // pushes finds the codes from the first push on, in info or a parent that info
 // becomes; none if there is no push.
-func (s *peStep) pushes(info *pe.AMD64Info) ([]byte, unwind.Stop) {
+func (s *peStep) pushes(info *peamd64.Info) ([]byte, unwind.Stop) {
 	for range maxChain + 1 {
 		_, codes := info.Epilogs()
 		for len(codes) > 0 {
 			c, why := info.Code(codes)
-			if why != pe.OK {
+			if why != peamd64.OK {
 				return nil, s.refuse(why)
 			}
-			if c.Op == pe.UWOP_PUSH_NONVOL || c.Op == pe.UWOP_PUSH_MACHFRAME {
+			if c.Op == peamd64.UWOP_PUSH_NONVOL || c.Op == peamd64.UWOP_PUSH_MACHFRAME {
 				return codes, unwind.StopNone
 			}
 			codes = codes[c.Size():]
@@ -250,15 +250,15 @@ func (s *peStep) pushes(info *pe.AMD64Info) ([]byte, unwind.Stop) {
 		if !info.Chained() {
 			return nil, unwind.StopNone
 		}
-		fn, why := s.file.ResolveAMD64(info.Parent)
-		if why != pe.OK {
+		fn, why := s.file.AMD64().Resolve(info.Parent)
+		if why != peamd64.OK {
 			return nil, s.refuse(why)
 		}
 		s.res.At = fn.Unwind
-		var fault pe.AMD64Fault
-		if *info, fault = s.file.AMD64Info(fn.Unwind); !fault.OK() {
+		var fault peamd64.Fault
+		if *info, fault = s.file.AMD64().Info(fn.Unwind); !fault.OK() {
 			return nil, s.refuse(fault.Reason)
 		}
 	}
-	return nil, s.refuse(pe.ChainDepth)
+	return nil, s.refuse(peamd64.ChainDepth)
 }

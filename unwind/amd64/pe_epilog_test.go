@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -93,10 +94,10 @@ func TestPEEpilogInProlog(t *testing.T) {
 // TestPETailJumps: a jump to another fragment of the same function is no
 // epilog, one to another function is.
 func TestPETailJumps(t *testing.T) {
-	parent := pe.RuntimeFunction{Begin: 0x2000, End: 0x2100, Unwind: 0x6000}
-	frag := pe.RuntimeFunction{Begin: 0x3000, End: 0x3100, Unwind: 0x6100}
-	other := pe.RuntimeFunction{Begin: 0x4000, End: 0x4100, Unwind: 0x6200}
-	bad := pe.RuntimeFunction{Begin: 0x4800, End: 0x4900, Unwind: 0x6300}
+	parent := peamd64.RuntimeFunction{Begin: 0x2000, End: 0x2100, Unwind: 0x6000}
+	frag := peamd64.RuntimeFunction{Begin: 0x3000, End: 0x3100, Unwind: 0x6100}
+	other := peamd64.RuntimeFunction{Begin: 0x4000, End: 0x4100, Unwind: 0x6200}
+	bad := peamd64.RuntimeFunction{Begin: 0x4800, End: 0x4900, Unwind: 0x6300}
 	more := []pe.Block{
 		{RVA: 0x6000, Data: info(1, 0, 4, 0, 4, 0x42)},
 		{RVA: 0x6100, Data: chained(0, parent)},
@@ -122,7 +123,7 @@ func TestPETailJumps(t *testing.T) {
 		{"to a function that cannot be read", 0x4810, PEEpilog, peRSP + 8},
 		{"to the fragment's own first byte", peFn, PECode, peRSP + 48},
 	} {
-		im := peImageOf(pe.MachineAMD64, chained(0, parent), jmp(c.target), []pe.RuntimeFunction{parent, frag, other, bad}, more...)
+		im := peImageOf(pe.MachineAMD64, chained(0, parent), jmp(c.target), []peamd64.RuntimeFunction{parent, frag, other, bad}, more...)
 		e := peEffect{name: c.name, im: im, sp: c.sp, part: c.part}
 		t.Run(c.name, e.check)
 	}
@@ -152,8 +153,8 @@ func TestPEEpilogVersion2(t *testing.T) {
 }
 
 func TestPEEpilogVersion2More(t *testing.T) {
-	parent := pe.RuntimeFunction{Begin: 0x2000, End: 0x2100, Unwind: 0x6000}
-	fragment := append(info(2, pe.UNW_FLAG_CHAININFO, 0, 0, 2, 0x16, 0, 6), entries(parent)...)
+	parent := peamd64.RuntimeFunction{Begin: 0x2000, End: 0x2100, Unwind: 0x6000}
+	fragment := append(info(2, peamd64.UNW_FLAG_CHAININFO, 0, 0, 2, 0x16, 0, 6), entries(parent)...)
 	for _, c := range []peEffect{
 		{name: "the parent's pushes", im: peImage(fragment, nil, pe.Block{RVA: 0x6000, Data: info(1, 0, 5, 0, 5, 0x42, 1, 0x30)}),
 			into: peLen - 2, sp: peRSP + 16, part: PEEpilog, saved: map[int]uint64{context.RBX: peRSP}},

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -226,11 +227,11 @@ func TestPERuleVectors(t *testing.T) {
 // TestPERulesFull: when there is no room for another rule all are dropped.
 func TestPERulesFull(t *testing.T) {
 	const n = maxPERules + 100
-	fns := make([]pe.RuntimeFunction, n)
+	fns := make([]peamd64.RuntimeFunction, n)
 	blocks := []pe.Block{{RVA: 0, Data: make([]byte, 16*n+0x1000)}}
 	infos := pe.Block{RVA: 1 << 24}
 	for i := range fns {
-		fns[i] = pe.RuntimeFunction{Begin: uint32(16*i + 16), End: uint32(16*i + 32), Unwind: 1<<24 + uint32(len(infos.Data))}
+		fns[i] = peamd64.RuntimeFunction{Begin: uint32(16*i + 16), End: uint32(16*i + 32), Unwind: 1<<24 + uint32(len(infos.Data))}
 		infos.Data = append(infos.Data, info(1, 0, 0, 0, 0, 0x01, byte(i+512), byte((i+512)>>8))...)
 	}
 	im := pe.FromBlocks(pe.MachineAMD64, entries(fns...), append(blocks, infos))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -145,7 +146,7 @@ func TestPEMalformed(t *testing.T) {
 		refused := stop == unwind.BadInfo || stop == unwind.Unsupported
 		switch v.Must {
 		case "error":
-			if !refused || res.Reason == pe.OK {
+			if !refused || res.Reason == peamd64.OK {
 				t.Errorf("%s (%s): %v, %v", v.ID, v.Note, stop, res.Reason)
 			}
 		case "error-or-v3":

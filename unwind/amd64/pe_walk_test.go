@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -104,8 +105,8 @@ func TestPEStepTrust(t *testing.T) {
 // instruction. Its return address is the next function's, whose bytes and
 // information do not count.
 func TestPECallAtTheEnd(t *testing.T) {
-	next := pe.RuntimeFunction{Begin: peFn + peLen, End: peFn + peLen + 0x10, Unwind: 0x6000}
-	im := peImageOf(pe.MachineAMD64, info(1, 0, 5, 0, 5, 0x42, 1, 0x50), nil, []pe.RuntimeFunction{next},
+	next := peamd64.RuntimeFunction{Begin: peFn + peLen, End: peFn + peLen + 0x10, Unwind: 0x6000}
+	im := peImageOf(pe.MachineAMD64, info(1, 0, 5, 0, 5, 0x42, 1, 0x50), nil, []peamd64.RuntimeFunction{next},
 		pe.Block{RVA: 0x6000, Data: info(1, 0, 0, 0)}, pe.Block{RVA: next.Begin, Data: []byte{0xc3, 0xc3}})
 	for exact, want := range map[bool]uint64{false: peRSP + 40 + 16, true: peRSP + 8} {
 		regs, f := peRegs(next.Begin), unwind.Frame{}
@@ -169,8 +170,8 @@ func TestPEWithCFI(t *testing.T) {
 
 // TestPEHostile: unwind data made to trap the walker is refused with a reason.
 func TestPEHostile(t *testing.T) {
-	self := pe.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}
-	second := pe.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x6000}
+	self := peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}
+	second := peamd64.RuntimeFunction{Begin: 1, End: 2, Unwind: 0x6000}
 	huge := make([]byte, 0, 512)
 	for len(huge) < 2*250 {
 		huge = append(huge, 0, 0x11, 0xff, 0xff, 0xff, 0xff)
@@ -179,21 +180,21 @@ func TestPEHostile(t *testing.T) {
 		name string
 		im   *pe.File
 		stop unwind.Stop
-		why  pe.Reason
+		why  peamd64.Reason
 	}{
-		{"chained to itself", peImage(chained(0, self), nil), unwind.BadInfo, pe.ChainDepth},
-		{"chained in a circle", peImage(chained(0, second), nil, pe.Block{RVA: 0x6000, Data: chained(0, self)}), unwind.BadInfo, pe.ChainDepth},
-		{"chained to the outside", peImage(chained(0, pe.RuntimeFunction{Unwind: 0xfffffff0}), nil), unwind.BadInfo, pe.Short},
-		{"parent cut off", peImage(info(1, pe.UNW_FLAG_CHAININFO, 0, 0), nil), unwind.BadInfo, pe.Short},
-		{"codes cut off", peImage([]byte{1, 0, 200, 0, 0, 0}, nil), unwind.BadInfo, pe.Short},
-		{"unknown version", peImage(info(0, 0, 0, 0), nil), unwind.BadInfo, pe.BadVersion},
-		{"unknown operation", peImage(info(1, 0, 0, 0, 0, 0x0f), nil), unwind.BadInfo, pe.BadOpcode},
-		{"unknown operation that has not run", peImage(info(1, 0, 9, 0, 200, 0x0f), nil), unwind.BadInfo, pe.BadOpcode},
-		{"operand past the count", peImage(info(1, 0, 0, 0, 0, 0x11), nil), unwind.BadInfo, pe.BadOperand},
-		{"epilog behind a code", peImage(info(2, 0, 0, 0, 0, 0x42, 0, 0x16), nil), unwind.BadInfo, pe.BadOpcode},
-		{"frame of many 4 GiB", peImage(info(1, 0, 0, 0, huge...), nil), unwind.Unreadable, pe.OK},
-		{"frame register that is not declared", peImage(info(1, 0, 0, 0, 0, 3), nil), unwind.BadInfo, pe.BadFrame},
-		{"epilog pushes chained to itself", peImage(append(info(2, pe.UNW_FLAG_CHAININFO, 0, 0, 255, 0x16, 0, 6), entries(self)...), nil), unwind.BadInfo, pe.ChainDepth},
+		{"chained to itself", peImage(chained(0, self), nil), unwind.BadInfo, peamd64.ChainDepth},
+		{"chained in a circle", peImage(chained(0, second), nil, pe.Block{RVA: 0x6000, Data: chained(0, self)}), unwind.BadInfo, peamd64.ChainDepth},
+		{"chained to the outside", peImage(chained(0, peamd64.RuntimeFunction{Unwind: 0xfffffff0}), nil), unwind.BadInfo, peamd64.Short},
+		{"parent cut off", peImage(info(1, peamd64.UNW_FLAG_CHAININFO, 0, 0), nil), unwind.BadInfo, peamd64.Short},
+		{"codes cut off", peImage([]byte{1, 0, 200, 0, 0, 0}, nil), unwind.BadInfo, peamd64.Short},
+		{"unknown version", peImage(info(0, 0, 0, 0), nil), unwind.BadInfo, peamd64.BadVersion},
+		{"unknown operation", peImage(info(1, 0, 0, 0, 0, 0x0f), nil), unwind.BadInfo, peamd64.BadOpcode},
+		{"unknown operation that has not run", peImage(info(1, 0, 9, 0, 200, 0x0f), nil), unwind.BadInfo, peamd64.BadOpcode},
+		{"operand past the count", peImage(info(1, 0, 0, 0, 0, 0x11), nil), unwind.BadInfo, peamd64.BadOperand},
+		{"epilog behind a code", peImage(info(2, 0, 0, 0, 0, 0x42, 0, 0x16), nil), unwind.BadInfo, peamd64.BadOpcode},
+		{"frame of many 4 GiB", peImage(info(1, 0, 0, 0, huge...), nil), unwind.Unreadable, peamd64.OK},
+		{"frame register that is not declared", peImage(info(1, 0, 0, 0, 0, 3), nil), unwind.BadInfo, peamd64.BadFrame},
+		{"epilog pushes chained to itself", peImage(append(info(2, peamd64.UNW_FLAG_CHAININFO, 0, 0, 255, 0x16, 0, 6), entries(self)...), nil), unwind.BadInfo, peamd64.ChainDepth},
 	} {
 		into := uint32(8)
 		if c.name == "epilog pushes chained to itself" {
@@ -217,7 +218,7 @@ func TestPECodeCut(t *testing.T) {
 		{0x5b, 0xff, 0x25}, {0xeb, 0x80}, {0x49, 0xff, 0xe2}, {0xf2, 0xc3},
 	} {
 		for n := range len(code) + 1 {
-			im := pe.FromBlocks(pe.MachineAMD64, entries(pe.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}),
+			im := pe.FromBlocks(pe.MachineAMD64, entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}),
 				[]pe.Block{{RVA: peFn, Data: code[:n:n]}, {RVA: peInfo, Data: info(1, 0, 8, 5, 8, 3)}})
 			regs := peRegs(peFn)
 			res, stop := StepPE(im, peFn, true, &regs, peMemory())
@@ -308,7 +309,7 @@ type peKind struct {
 // peKinds is one step of each kind.
 func peKinds() map[string]peKind {
 	pushes := []byte{19, 0x42, 15, 0xf0, 13, 0xe0, 11, 0xd0, 9, 0xc0, 7, 0x70, 6, 0x60, 5, 0x50, 4, 0x30}
-	parent := pe.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}
+	parent := peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}
 	return map[string]peKind{
 		"body":      {peImage(info(1, 0, 19, 0, pushes...), nil), 0x20},
 		"body xmm":  {peImage(info(1, 0, 40, 0, append([]byte{39, 0x68, 2, 0, 34, 0x78, 3, 0, 29, 0x88, 4, 0}, pushes...)...), nil), 0x40},

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -25,11 +26,11 @@ const (
 // PEResult is what a PE step found besides the caller's registers.
 type PEResult struct {
 	Part    PEPart
-	Machine bool      // the caller was interrupted: its RIP is exact
-	Frame   uint64    // EstablisherFrame
-	Handler uint32    // RVA of the exception handler in charge, 0 = none
-	Reason  pe.Reason // why unwind data was refused, or NoEntry
-	At      uint32    // RVA of the UNWIND_INFO that was refused
+	Machine bool           // the caller was interrupted: its RIP is exact
+	Frame   uint64         // EstablisherFrame
+	Handler uint32         // RVA of the exception handler in charge, 0 = none
+	Reason  peamd64.Reason // why unwind data was refused, or NoEntry
+	At      uint32         // RVA of the UNWIND_INFO that was refused
 }
 
 // StepPE replaces regs, whose RIP lies at pc in f, by the caller's, as Windows'
@@ -65,13 +66,13 @@ func (s *peStep) run(exact bool) unwind.Stop {
 	if !exact && look != 0 {
 		look--
 	}
-	entry, ok := s.file.LookupAMD64(look)
+	entry, ok := s.file.AMD64().Lookup(look)
 	if !ok {
-		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, pe.NoEntry, s.regs.GPR[context.RSP]
+		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, peamd64.NoEntry, s.regs.GPR[context.RSP]
 		return s.ret()
 	}
-	fn, why := s.file.ResolveAMD64(entry)
-	if why != pe.OK {
+	fn, why := s.file.AMD64().Resolve(entry)
+	if why != peamd64.OK {
 		s.res.At = entry.Unwind
 		return s.refuse(why)
 	}
@@ -95,7 +96,7 @@ func (s *peStep) need(reg uint8) bool {
 	return known(s.regs, int(reg))
 }
 
-func (s *peStep) refuse(why pe.Reason) unwind.Stop {
+func (s *peStep) refuse(why peamd64.Reason) unwind.Stop {
 	s.res.Reason = why
 	if why.Unsupported() {
 		return unwind.Unsupported
@@ -105,14 +106,14 @@ func (s *peStep) refuse(why pe.Reason) unwind.Stop {
 
 // leave leaves the function fn from pc; inside tells whether pc may stand in
 // one of its epilogs.
-func (s *peStep) leave(fn pe.RuntimeFunction, inside bool) unwind.Stop {
+func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	s.res.At = fn.Unwind
-	info, fault := s.file.AMD64Info(fn.Unwind)
+	info, fault := s.file.AMD64().Info(fn.Unwind)
 	if !fault.OK() {
 		return s.refuse(fault.Reason)
 	}
 	base, why := s.frame(&info, s.pc-fn.Begin)
-	if why != pe.OK {
+	if why != peamd64.OK {
 		return s.refuse(why)
 	}
 	if inside {
@@ -134,44 +135,44 @@ func (s *peStep) leave(fn pe.RuntimeFunction, inside bool) unwind.Stop {
 
 // frame finds EstablisherFrame, from which saves count, and the register that
 // gives it. An epilog can do without it.
-func (s *peStep) frame(info *pe.AMD64Info, into uint32) (base uint8, why pe.Reason) {
+func (s *peStep) frame(info *peamd64.Info, into uint32) (base uint8, why peamd64.Reason) {
 	s.res.Frame = s.regs.GPR[context.RSP]
 	if info.FrameReg == 0 {
-		return context.RSP, pe.OK
+		return context.RSP, peamd64.OK
 	}
 	at, distance, why := setsFrame(info)
-	if why != pe.OK || !info.Chained() && into < uint32(info.Prolog) && into < at {
+	if why != peamd64.OK || !info.Chained() && into < uint32(info.Prolog) && into < at {
 		return context.RSP, why
 	}
 	s.res.Frame = s.regs.GPR[info.FrameReg] - uint64(distance)
-	return info.FrameReg, pe.OK
+	return info.FrameReg, peamd64.OK
 }
 
 // setsFrame tells behind how many bytes of the prolog the frame register is
 // set, and how far above the frame's base it then is. Information without such
 // a code gives a place no prolog reaches.
-func setsFrame(info *pe.AMD64Info) (at, distance uint32, why pe.Reason) {
+func setsFrame(info *peamd64.Info) (at, distance uint32, why peamd64.Reason) {
 	_, codes := info.Epilogs()
 	for len(codes) > 0 {
 		c, why := info.Code(codes)
 		switch {
-		case why != pe.OK:
+		case why != peamd64.OK:
 			return 0, 0, why
-		case c.Op == pe.UWOP_SET_FPREG:
-			return uint32(c.Offset), uint32(info.FrameOffset), pe.OK
-		case c.Op == pe.UWOP_SET_FPREG_LARGE:
-			return uint32(c.Offset), c.Operand, pe.OK
+		case c.Op == peamd64.UWOP_SET_FPREG:
+			return uint32(c.Offset), uint32(info.FrameOffset), peamd64.OK
+		case c.Op == peamd64.UWOP_SET_FPREG_LARGE:
+			return uint32(c.Offset), c.Operand, peamd64.OK
 		}
 		codes = codes[c.Size():]
 	}
-	return 256, uint32(info.FrameOffset), pe.OK
+	return 256, uint32(info.FrameOffset), peamd64.OK
 }
 
 // maxChain is how many parents are followed: as many as Windows does.
 const maxChain = 32
 
 // undoProlog undoes what of the prolog had run, and that of every parent.
-func (s *peStep) undoProlog(fn pe.RuntimeFunction, info *pe.AMD64Info) unwind.Stop {
+func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwind.Stop {
 	for link := 0; ; link++ {
 		if stop := s.undo(info, s.pc-fn.Begin); stop != unwind.StopNone {
 			return stop
@@ -180,15 +181,15 @@ func (s *peStep) undoProlog(fn pe.RuntimeFunction, info *pe.AMD64Info) unwind.St
 			break
 		}
 		if link == maxChain {
-			return s.refuse(pe.ChainDepth)
+			return s.refuse(peamd64.ChainDepth)
 		}
-		var why pe.Reason
-		if fn, why = s.file.ResolveAMD64(info.Parent); why != pe.OK {
+		var why peamd64.Reason
+		if fn, why = s.file.AMD64().Resolve(info.Parent); why != peamd64.OK {
 			return s.refuse(why)
 		}
 		s.res.At = fn.Unwind
-		var fault pe.AMD64Fault
-		if *info, fault = s.file.AMD64Info(fn.Unwind); !fault.OK() {
+		var fault peamd64.Fault
+		if *info, fault = s.file.AMD64().Info(fn.Unwind); !fault.OK() {
 			return s.refuse(fault.Reason)
 		}
 	}
@@ -206,10 +207,10 @@ func (s *peStep) undoProlog(fn pe.RuntimeFunction, info *pe.AMD64Info) unwind.St
 // the instruction into bytes past its function's begin. A difference that
 // wraps counts as past the prolog. Pushes, two codes of three, are undone
 // without decoding them: that halves the time of a step.
-func (s *peStep) undo(info *pe.AMD64Info, into uint32) unwind.Stop {
+func (s *peStep) undo(info *peamd64.Info, into uint32) unwind.Stop {
 	_, codes := info.Epilogs()
 	for len(codes) > 0 {
-		if len(codes) >= 2 && codes[1]&15 == byte(pe.UWOP_PUSH_NONVOL) {
+		if len(codes) >= 2 && codes[1]&15 == byte(peamd64.UWOP_PUSH_NONVOL) {
 			if into >= uint32(codes[0]) {
 				if stop := s.pop(codes[1] >> 4); stop != unwind.StopNone {
 					return stop
@@ -219,7 +220,7 @@ func (s *peStep) undo(info *pe.AMD64Info, into uint32) unwind.Stop {
 			continue
 		}
 		c, why := info.Code(codes)
-		if why != pe.OK {
+		if why != peamd64.OK {
 			return s.refuse(why)
 		}
 		if into >= uint32(c.Offset) {
@@ -233,23 +234,23 @@ func (s *peStep) undo(info *pe.AMD64Info, into uint32) unwind.Stop {
 }
 
 // apply undoes one code other than a push.
-func (s *peStep) apply(info *pe.AMD64Info, c *pe.AMD64Code) unwind.Stop {
+func (s *peStep) apply(info *peamd64.Info, c *peamd64.Code) unwind.Stop {
 	rsp := &s.regs.GPR[context.RSP]
 	switch c.Op {
-	case pe.UWOP_ALLOC_SMALL, pe.UWOP_ALLOC_LARGE:
+	case peamd64.UWOP_ALLOC_SMALL, peamd64.UWOP_ALLOC_LARGE:
 		*rsp += uint64(c.Operand)
-	case pe.UWOP_SET_FPREG:
+	case peamd64.UWOP_SET_FPREG:
 		return s.fromFrame(info.FrameReg, uint64(info.FrameOffset))
-	case pe.UWOP_SET_FPREG_LARGE:
+	case peamd64.UWOP_SET_FPREG_LARGE:
 		return s.fromFrame(info.FrameReg, uint64(c.Operand))
-	case pe.UWOP_SAVE_NONVOL, pe.UWOP_SAVE_NONVOL_FAR:
+	case peamd64.UWOP_SAVE_NONVOL, peamd64.UWOP_SAVE_NONVOL_FAR:
 		return s.load(c.Info, s.res.Frame+uint64(c.Operand))
-	case pe.UWOP_SAVE_XMM128, pe.UWOP_SAVE_XMM128_FAR:
+	case peamd64.UWOP_SAVE_XMM128, peamd64.UWOP_SAVE_XMM128_FAR:
 		s.loadXMM(c.Info, s.res.Frame+uint64(c.Operand))
-	case pe.UWOP_PUSH_MACHFRAME:
+	case peamd64.UWOP_PUSH_MACHFRAME:
 		return s.machineFrame(8 * uint64(c.Info))
 	default:
-		return s.refuse(pe.BadOpcode) // EPILOG behind others
+		return s.refuse(peamd64.BadOpcode) // EPILOG behind others
 	}
 	return unwind.StopNone
 }
@@ -361,7 +362,7 @@ func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *me
 		}
 		// A leaf stands on top of the stack, and an image without any exception
 		// directory says nothing of its functions.
-		if !exact || m.PE.CountAMD64() == 0 {
+		if !exact || m.PE.AMD64().Len() == 0 {
 			return u.fallback(makeRule(RuleNoInfo, -1), regs, exact, mem, b, f)
 		}
 	}

@@ -3,7 +3,7 @@ package arm64
 import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -28,7 +28,7 @@ type Unwinder struct {
 	machine cfi.Machine
 	row     cfi.Row
 	env     cfi.ExprEnv
-	packed  pe.ARM64Buffer
+	packed  pearm64.Buffer
 	undo    undo
 }
 

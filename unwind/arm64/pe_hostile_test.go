@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -85,12 +85,12 @@ func runWine(t *testing.T, v *wineVector, k int) {
 	}
 	wineRegs(t, &want, res.Regs)
 	u := New()
-	var info pe.ARM64Info
-	var fault pe.ARM64Fault
+	var info pearm64.Info
+	var fault pearm64.Fault
 	if v.Packed {
-		info, fault = pe.DecodeARM64PackedInfo(uint32(data[0])|uint32(data[1])<<8|uint32(data[2])<<16|uint32(data[3])<<24, &u.packed)
+		info, fault = pearm64.DecodePackedInfo(uint32(data[0])|uint32(data[1])<<8|uint32(data[2])<<16|uint32(data[3])<<24, &u.packed)
 	} else {
-		info, fault = pe.DecodeARM64Xdata(data)
+		info, fault = pearm64.DecodeXdata(data)
 	}
 	codes, _, fault2 := info.At(uint32(res.PCOffset))
 	if !fault.OK() || !fault2.OK() {
@@ -186,14 +186,14 @@ func runMalformed(t *testing.T, v *malformedVector) string {
 	return ""
 }
 
-func malformedInfo(u *Unwinder, b blocks, data uint32, image uint64) (pe.ARM64Info, pe.ARM64Fault) {
+func malformedInfo(u *Unwinder, b blocks, data uint32, image uint64) (pearm64.Info, pearm64.Fault) {
 	if data&3 != 0 {
-		return pe.DecodeARM64PackedInfo(data, &u.packed)
+		return pearm64.DecodePackedInfo(data, &u.packed)
 	}
 	rest := int(image - min(image, uint64(data)))
-	n, fault := pe.ARM64XdataSize(b.at(uint64(data), min(rest, pe.ARM64XdataHead)))
+	n, fault := pearm64.XdataSize(b.at(uint64(data), min(rest, pearm64.XdataHead)))
 	if !fault.OK() {
-		return pe.ARM64Info{}, fault
+		return pearm64.Info{}, fault
 	}
-	return pe.DecodeARM64Xdata(b.at(uint64(data), min(n, rest)))
+	return pearm64.DecodeXdata(b.at(uint64(data), min(n, rest)))
 }

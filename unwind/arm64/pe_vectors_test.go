@@ -14,7 +14,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -119,19 +119,19 @@ func (b blocks) at(rva uint64, n int) []byte {
 }
 
 // vectorInfo finds and decodes the unwind information at rva.
-func vectorInfo(v *peVector, b blocks, rva uint64, buf *pe.ARM64Buffer) (info pe.ARM64Info, begin uint64, found bool, fault pe.ARM64Fault) {
+func vectorInfo(v *peVector, b blocks, rva uint64, buf *pearm64.Buffer) (info pearm64.Info, begin uint64, found bool, fault pearm64.Fault) {
 	for _, f := range v.Functions {
 		if uint64(f.Begin) > rva || found && uint64(f.Begin) < begin {
 			continue
 		}
 		data := uint32(f.Data)
-		var i pe.ARM64Info
+		var i pearm64.Info
 		if data&3 != 0 {
-			i, fault = pe.DecodeARM64PackedInfo(data, buf)
+			i, fault = pearm64.DecodePackedInfo(data, buf)
 		} else {
 			var n int
-			if n, fault = pe.ARM64XdataSize(b.at(uint64(data), pe.ARM64XdataHead)); fault.OK() {
-				i, fault = pe.DecodeARM64Xdata(b.at(uint64(data), n))
+			if n, fault = pearm64.XdataSize(b.at(uint64(data), pearm64.XdataHead)); fault.OK() {
+				i, fault = pearm64.DecodeXdata(b.at(uint64(data), n))
 			}
 		}
 		if fault.OK() && rva-uint64(f.Begin) < uint64(i.Length) {

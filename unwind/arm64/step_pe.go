@@ -3,7 +3,7 @@ package arm64
 import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -13,7 +13,7 @@ func (u *Unwinder) codesAt(m *module.Module, addr uint64) ([]byte, Kind) {
 	if rva != uint64(uint32(rva)) {
 		return nil, RuleNoInfo
 	}
-	info, begin, found, fault := m.PE.ARM64Info(uint32(rva), &u.packed)
+	info, begin, found, fault := m.PE.ARM64().Find(uint32(rva), &u.packed)
 	if !fault.OK() {
 		return nil, faultKind(fault.Reason)
 	}
@@ -27,7 +27,7 @@ func (u *Unwinder) codesAt(m *module.Module, addr uint64) ([]byte, Kind) {
 	return codes, RulePE
 }
 
-func faultKind(r pe.ARM64Reason) Kind {
+func faultKind(r pearm64.Reason) Kind {
 	if r.Unsupported() {
 		return RuleUnsupported
 	}

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/pe"
+	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -69,21 +69,21 @@ func (u *undo) begin() {
 func (u *undo) restart() { u.sp, u.have, u.strip = place{reg: regSP}, 0, false }
 
 // codes runs codes up to their end, which need not be written behind the last
-// epilog (see pe.ARM64Info.Count). They are at most 1020 bytes.
+// epilog (see pearm64.Info.Count). They are at most 1020 bytes.
 func (u *undo) codes(b []byte) outcome {
 	for {
 		if len(b) == 0 && u.next == 0 {
 			return undone
 		}
-		c, reason := pe.DecodeARM64Code(b)
+		c, reason := pearm64.DecodeCode(b)
 		switch {
 		case reason.Unsupported():
 			return unsupportedCodes
-		case reason != pe.ARM64OK:
+		case reason != pearm64.OK:
 			return badCodes
-		case c.Op == pe.ARM64End && u.next == 0:
+		case c.Op == pearm64.End && u.next == 0:
 			return undone
-		case c.Op == pe.ARM64End:
+		case c.Op == pearm64.End:
 			return badCodes
 		}
 		if o := u.code(&c); o != undone {
@@ -94,8 +94,8 @@ func (u *undo) codes(b []byte) outcome {
 }
 
 // code undoes one instruction.
-func (u *undo) code(c *pe.ARM64Code) outcome {
-	if c.Op == pe.ARM64SaveNext {
+func (u *undo) code(c *pearm64.Code) outcome {
+	if c.Op == pearm64.SaveNext {
 		u.next++
 		return undone
 	}
@@ -106,17 +106,17 @@ func (u *undo) code(c *pe.ARM64Code) outcome {
 		return badCodes
 	}
 	switch c.Op {
-	case pe.ARM64AllocS, pe.ARM64AllocM, pe.ARM64AllocL:
+	case pearm64.AllocS, pearm64.AllocM, pearm64.AllocL:
 		u.sp.off += int64(c.Off)
-	case pe.ARM64SetFP, pe.ARM64AddFP:
+	case pearm64.SetFP, pearm64.AddFP:
 		return u.fromFP(int64(c.Off))
-	case pe.ARM64PACSignLR:
+	case pearm64.PACSignLR:
 		u.strip = true
-	case pe.ARM64ClearUnwoundToCall:
+	case pearm64.ClearUnwoundToCall:
 		u.exact = true
-	case pe.ARM64MachineFrame, pe.ARM64Context, pe.ARM64ECContext:
+	case pearm64.MachineFrame, pearm64.Context, pearm64.ECContext:
 		return u.whole(c.Op)
-	case pe.ARM64Nop, pe.ARM64EndC:
+	case pearm64.Nop, pearm64.EndC:
 	default:
 		return badCodes
 	}
@@ -124,7 +124,7 @@ func (u *undo) code(c *pe.ARM64Code) outcome {
 }
 
 // save undoes the save of one register or of a run of pairs.
-func (u *undo) save(c *pe.ARM64Code) outcome {
+func (u *undo) save(c *pearm64.Code) outcome {
 	n := u.next
 	u.next = 0
 	if n > 0 && !c.CanSaveNext(n) {
@@ -138,7 +138,7 @@ func (u *undo) save(c *pe.ARM64Code) outcome {
 		size = 16
 	}
 	u.load(c, int(c.Reg), at)
-	if c.Reg2 != pe.ARM64NoRegister {
+	if c.Reg2 != pearm64.NoRegister {
 		last := int(c.Reg2) + 2*n
 		at.off += size
 		u.load(c, int(c.Reg2), at)
@@ -154,7 +154,7 @@ func (u *undo) save(c *pe.ARM64Code) outcome {
 }
 
 // load notes where a register was saved. Volatile registers are not kept.
-func (u *undo) load(c *pe.ARM64Code, reg int, at place) {
+func (u *undo) load(c *pearm64.Code, reg int, at place) {
 	slot := reg - firstX
 	if c.Vector {
 		slot = reg - 8 + numX
@@ -219,15 +219,15 @@ func (u *undo) address(p place) uint64 {
 }
 
 // whole undoes what saved SP and PC themselves.
-func (u *undo) whole(op pe.ARM64Op) outcome {
+func (u *undo) whole(op pearm64.Op) outcome {
 	if o := u.commit(); o != undone {
 		return o
 	}
 	u.pcSet, u.exact = true, true
 	switch op {
-	case pe.ARM64Context:
+	case pearm64.Context:
 		return u.winContext()
-	case pe.ARM64ECContext:
+	case pearm64.ECContext:
 		return u.ecContext()
 	}
 	sp, ok := u.mem.Word(u.regs.Sp)

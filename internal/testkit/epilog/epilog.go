@@ -12,6 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
 
 // End is how the rest of an epilog ends.
@@ -133,7 +134,7 @@ func (e *Rest) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
 // Leaves tells whether the epilog of fn, whose information is info, ends in a
 // jump out of the function. A jump to another part of it is no end, but to its
 // first byte one is a call of itself.
-func (e *Rest) Leaves(f *pe.File, fn pe.RuntimeFunction, info *pe.AMD64Info) bool {
+func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info) bool {
 	switch e.End {
 	case JumpMem:
 		return true
@@ -150,12 +151,12 @@ func (e *Rest) Leaves(f *pe.File, fn pe.RuntimeFunction, info *pe.AMD64Info) boo
 
 // sameFunction tells whether rva lies in another fragment of the function, but
 // not at its first byte.
-func sameFunction(f *pe.File, fn pe.RuntimeFunction, rva uint32) bool {
-	other, why := f.FindAMD64(rva)
-	if why != pe.OK {
+func sameFunction(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) bool {
+	other, why := f.AMD64().Find(rva)
+	if why != peamd64.OK {
 		return false
 	}
-	mine, _ := f.PrimaryAMD64(fn)
-	theirs, _ := f.PrimaryAMD64(other)
+	mine, _ := f.AMD64().Primary(fn)
+	theirs, _ := f.AMD64().Primary(other)
 	return mine == theirs && rva != mine.Begin
 }

@@ -1,4 +1,4 @@
-package pe_test
+package amd64_test
 
 import (
 	"encoding/json"
@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/pe/amd64"
 )
 
-// amd64Fields is the canonical decode of a record.
-type amd64Fields struct {
+// fields is the canonical decode of a record.
+type fields struct {
 	Version, Flags, Prolog, Count int
 	FrameReg                      int `json:"frame_reg"`
 	FrameOff                      int `json:"frame_off"`
@@ -21,19 +21,19 @@ type amd64Fields struct {
 	Handler                       *string
 }
 
-func TestAMD64DecodeVectors(t *testing.T) {
+func TestDecodeVectors(t *testing.T) {
 	codes, chains, handlers := 0, 0, 0
 	n, err := pevec.Each("amd64-decode.jsonl.gz", func(v *pevec.Vector) error {
-		var want amd64Fields
+		var want fields
 		if err := json.Unmarshal(v.Fields, &want); err != nil {
 			return err
 		}
-		info, fault := pe.DecodeAMD64(v.Raw, false)
+		info, fault := amd64.Decode(v.Raw, false)
 		if !fault.OK() {
 			t.Errorf("%s: %v", v.ID, fault)
 			return nil
 		}
-		if fault := info.Check(pe.RuntimeFunction{Begin: uint32(v.Begin), End: uint32(v.End)}); !fault.OK() {
+		if fault := info.Check(amd64.RuntimeFunction{Begin: uint32(v.Begin), End: uint32(v.End)}); !fault.OK() {
 			t.Errorf("%s: check: %+v", v.ID, fault)
 		}
 		got := fmt.Sprint(info.Version, info.Flags, info.Prolog, info.Count, info.FrameReg, info.FrameOffset, codesText(&info))
@@ -65,10 +65,10 @@ func TestAMD64DecodeVectors(t *testing.T) {
 }
 
 // codesText gives codes the form of the vectors' fields.
-func codesText(i *pe.AMD64Info) (out [][4]any) {
+func codesText(i *amd64.Info) (out [][4]any) {
 	for b := i.Codes; len(b) > 0; {
 		c, why := i.Code(b)
-		if why != pe.OK {
+		if why != amd64.OK {
 			return append(out, [4]any{why})
 		}
 		row := [4]any{c.Offset, c.Op.String(), c.Info, nil}

@@ -1,4 +1,4 @@
-package pe_test
+package arm64_test
 
 import (
 	"bufio"
@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
-	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/pe/arm64"
 )
 
-// arm64Lines calls f for every line of a file of pe vectors.
-func arm64Lines(t *testing.T, file string, f func(line []byte)) {
+// lines calls f for every line of a file of pe vectors.
+func lines(t *testing.T, file string, f func(line []byte)) {
 	t.Helper()
 	dir, err := snap.Vectors()
 	if err != nil {
@@ -42,7 +42,7 @@ func arm64Lines(t *testing.T, file string, f func(line []byte)) {
 	}
 }
 
-type arm64Decode struct {
+type decode struct {
 	ID     string
 	Data   string
 	Raw    string
@@ -57,10 +57,10 @@ type arm64Decode struct {
 	}
 }
 
-func TestARM64DecodeVectors(t *testing.T) {
+func TestDecodeVectors(t *testing.T) {
 	xdata, packed := 0, 0
-	arm64Lines(t, "arm64-decode.jsonl.gz", func(line []byte) {
-		var v arm64Decode
+	lines(t, "arm64-decode.jsonl.gz", func(line []byte) {
+		var v decode
 		if err := json.Unmarshal(line, &v); err != nil {
 			t.Fatal(err)
 		}
@@ -78,21 +78,21 @@ func TestARM64DecodeVectors(t *testing.T) {
 	}
 }
 
-func checkPackedFields(t *testing.T, v *arm64Decode) {
+func checkPackedFields(t *testing.T, v *decode) {
 	t.Helper()
 	w, err := strconv.ParseUint(v.Data, 16, 32)
 	if err != nil {
 		t.Fatal(v.ID, err)
 	}
-	p := pe.DecodeARM64Packed(uint32(w))
+	p := arm64.DecodePacked(uint32(w))
 	f := &v.Fields
 	got := fmt.Sprint(p.Flag, p.Length, p.RegF, p.RegI, p.H, p.CR, p.FrameSize)
 	want := fmt.Sprint(f.Flag, f.Length, f.RegF, f.RegI, f.H != 0, f.CR, *f.FrameSize)
 	if got != want {
 		t.Errorf("%s: got %s, want %s", v.ID, got, want)
 	}
-	var buf pe.ARM64Buffer
-	i, fault := pe.DecodeARM64PackedInfo(uint32(w), &buf)
+	var buf arm64.Buffer
+	i, fault := arm64.DecodePackedInfo(uint32(w), &buf)
 	if fault.OK() {
 		fault = i.Check()
 	}
@@ -101,17 +101,17 @@ func checkPackedFields(t *testing.T, v *arm64Decode) {
 	}
 }
 
-func checkXdataFields(t *testing.T, v *arm64Decode) {
+func checkXdataFields(t *testing.T, v *decode) {
 	t.Helper()
 	raw, err := hex.DecodeString(v.Raw)
 	if err != nil {
 		t.Fatal(v.ID, err)
 	}
-	n, fault := pe.ARM64XdataSize(raw[:min(len(raw), pe.ARM64XdataHead)])
+	n, fault := arm64.XdataSize(raw[:min(len(raw), arm64.XdataHead)])
 	if !fault.OK() || n > len(raw) {
 		t.Fatalf("%s: size %d of %d, %v", v.ID, n, len(raw), fault)
 	}
-	i, fault := pe.DecodeARM64Xdata(raw[:n])
+	i, fault := arm64.DecodeXdata(raw[:n])
 	if !fault.OK() {
 		t.Fatalf("%s: %v", v.ID, fault)
 	}
@@ -133,7 +133,7 @@ func checkXdataFields(t *testing.T, v *arm64Decode) {
 	checkCodes(t, v, i.Codes)
 }
 
-func checkScopes(t *testing.T, v *arm64Decode, i *pe.ARM64Info) {
+func checkScopes(t *testing.T, v *decode, i *arm64.Info) {
 	t.Helper()
 	if i.Scopes() != len(v.Fields.Scopes) {
 		t.Errorf("%s: %d scopes, want %d", v.ID, i.Scopes(), len(v.Fields.Scopes))
@@ -147,10 +147,10 @@ func checkScopes(t *testing.T, v *arm64Decode, i *pe.ARM64Info) {
 	}
 }
 
-func checkCodes(t *testing.T, v *arm64Decode, codes []byte) {
+func checkCodes(t *testing.T, v *decode, codes []byte) {
 	t.Helper()
 	for k, want := range v.Fields.Codes {
-		c, _ := pe.DecodeARM64Code(codes)
+		c, _ := arm64.DecodeCode(codes)
 		n := min(int(max(c.Size, 1)), len(codes))
 		if got := [2]string{c.Op.String(), hex.EncodeToString(codes[:n])}; got != want {
 			t.Errorf("%s: code %d: %v, want %v", v.ID, k, got, want)
@@ -164,7 +164,7 @@ func checkCodes(t *testing.T, v *arm64Decode, codes []byte) {
 }
 
 // llvmRegister names a register as llvm-readobj does.
-func llvmRegister(c *pe.ARM64Code, r uint8) string {
+func llvmRegister(c *arm64.Code, r uint8) string {
 	switch {
 	case c.Vector:
 		return fmt.Sprintf("d%d", r)
@@ -176,16 +176,16 @@ func llvmRegister(c *pe.ARM64Code, r uint8) string {
 
 // llvmLine writes a code as llvm-readobj prints the canonical prolog of a
 // packed word.
-func llvmLine(c *pe.ARM64Code) string {
+func llvmLine(c *arm64.Code) string {
 	if !c.Saves {
 		switch c.Op {
-		case pe.ARM64SetFP:
+		case arm64.SetFP:
 			return "mov x29, sp"
-		case pe.ARM64PACSignLR:
+		case arm64.PACSignLR:
 			return "pacibsp"
-		case pe.ARM64Nop:
+		case arm64.Nop:
 			return "home"
-		case pe.ARM64End:
+		case arm64.End:
 			return "end"
 		}
 		return fmt.Sprintf("sub sp, sp, #%d", c.Off)
@@ -193,10 +193,10 @@ func llvmLine(c *pe.ARM64Code) string {
 	where := fmt.Sprintf("[sp, #%d]", c.Off)
 	if c.Pre {
 		where = fmt.Sprintf("[sp, #-%d]!", c.Off)
-	} else if c.Off == 0 && c.Op != pe.ARM64SaveFPLR {
+	} else if c.Off == 0 && c.Op != arm64.SaveFPLR {
 		where = "[sp]"
 	}
-	if c.Reg2 == pe.ARM64NoRegister {
+	if c.Reg2 == arm64.NoRegister {
 		return fmt.Sprintf("str %s, %s", llvmRegister(c, c.Reg), where)
 	}
 	return fmt.Sprintf("stp %s, %s, %s", llvmRegister(c, c.Reg), llvmRegister(c, c.Reg2), where)
@@ -213,9 +213,9 @@ func llvmWant(line string) string {
 	return line
 }
 
-func TestARM64LLVMPacked(t *testing.T) {
+func TestLLVMPacked(t *testing.T) {
 	functions := 0
-	arm64Lines(t, "arm64-llvmtest.jsonl.gz", func(line []byte) {
+	lines(t, "arm64-llvmtest.jsonl.gz", func(line []byte) {
 		var v struct {
 			Sections map[string]string
 			LLVM19   [][]string
@@ -227,9 +227,10 @@ func TestARM64LLVMPacked(t *testing.T) {
 		if err != nil || len(pdata) != 8*len(v.LLVM19) {
 			t.Fatal(err, len(pdata))
 		}
+		table := arm64.New(pdata, nil)
 		for k, lines := range v.LLVM19 {
 			functions++
-			checkLLVMFunction(t, pe.ARM64Entry(pdata, k).Data, lines)
+			checkLLVMFunction(t, table.Entry(k).Data, lines)
 		}
 	})
 	t.Logf("arm64-llvmtest: %d functions", functions)
@@ -237,8 +238,8 @@ func TestARM64LLVMPacked(t *testing.T) {
 
 func checkLLVMFunction(t *testing.T, word uint32, lines []string) {
 	t.Helper()
-	var buf pe.ARM64Buffer
-	i, fault := pe.DecodeARM64PackedInfo(word, &buf)
+	var buf arm64.Buffer
+	i, fault := arm64.DecodePackedInfo(word, &buf)
 	if !fault.OK() {
 		t.Errorf("%s: %v", lines[0], fault)
 		return
@@ -249,8 +250,8 @@ func checkLLVMFunction(t *testing.T, word uint32, lines []string) {
 		"HomedParameters: " + h, fmt.Sprintf("CR: %d", p.CR), fmt.Sprintf("FrameSize: %d", p.FrameSize), "Prologue ["}
 	codes := i.Codes
 	for {
-		c, reason := pe.DecodeARM64Code(codes)
-		if reason != pe.ARM64OK {
+		c, reason := arm64.DecodeCode(codes)
+		if reason != arm64.OK {
 			t.Fatalf("%s: %v", lines[0], reason)
 		}
 		codes = codes[c.Size:]

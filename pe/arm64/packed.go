@@ -1,7 +1,7 @@
-package pe
+package arm64
 
-// ARM64Packed is a packed .pdata word, field by field.
-type ARM64Packed struct {
+// Packed is a packed .pdata word, field by field.
+type Packed struct {
 	Flag      uint8  // 1: a whole function, 2: a fragment without prolog and epilog
 	RegF      uint8  // n > 0: d8 to d8+n are saved
 	RegI      uint8  // x19 to x19+n-1 are saved
@@ -13,18 +13,18 @@ type ARM64Packed struct {
 
 // Packed flags and CR values.
 const (
-	ARM64FlagXdata    = 0
-	ARM64FlagPacked   = 1
-	ARM64FlagFragment = 2
+	FlagXdata    = 0
+	FlagPacked   = 1
+	FlagFragment = 2
 
-	arm64CRSavedLR = 1
-	arm64CRSigned  = 2
-	arm64CRChained = 3
+	crSavedLR = 1
+	crSigned  = 2
+	crChained = 3
 )
 
-// DecodeARM64Packed splits a packed word into its fields.
-func DecodeARM64Packed(w uint32) ARM64Packed {
-	return ARM64Packed{
+// DecodePacked splits a packed word into its fields.
+func DecodePacked(w uint32) Packed {
+	return Packed{
 		Flag:      uint8(w & 3),
 		Length:    w >> 2 & 0x7ff * 4,
 		RegF:      uint8(w >> 13 & 7),
@@ -36,26 +36,26 @@ func DecodeARM64Packed(w uint32) ARM64Packed {
 }
 
 // Chained reports whether the prolog sets up x29.
-func (p *ARM64Packed) Chained() bool { return p.CR >= arm64CRSigned }
+func (p *Packed) Chained() bool { return p.CR >= crSigned }
 
 // intSize, fpSize and saveSize are the bytes of the saved x registers (with lr
 // if it is among them), of the d registers, and of the whole save area.
-func (p *ARM64Packed) intSize() uint32 {
+func (p *Packed) intSize() uint32 {
 	n := uint32(p.RegI)
-	if p.CR == arm64CRSavedLR {
+	if p.CR == crSavedLR {
 		n++
 	}
 	return 8 * n
 }
 
-func (p *ARM64Packed) fpSize() uint32 {
+func (p *Packed) fpSize() uint32 {
 	if p.RegF == 0 {
 		return 0
 	}
 	return 8 * (uint32(p.RegF) + 1)
 }
 
-func (p *ARM64Packed) saveSize() uint32 {
+func (p *Packed) saveSize() uint32 {
 	n := p.intSize() + p.fpSize()
 	if p.H {
 		n += 64
@@ -63,19 +63,19 @@ func (p *ARM64Packed) saveSize() uint32 {
 	return (n + 15) &^ 15
 }
 
-func (p *ARM64Packed) check(word uint32) ARM64Fault {
-	fault := func(r ARM64Reason, v uint32) ARM64Fault { return ARM64Fault{Reason: r, Value: v} }
+func (p *Packed) check(word uint32) Fault {
+	fault := func(r Reason, v uint32) Fault { return Fault{Reason: r, Value: v} }
 	switch {
-	case p.Flag != ARM64FlagPacked && p.Flag != ARM64FlagFragment:
-		return fault(ARM64BadFlag, word)
+	case p.Flag != FlagPacked && p.Flag != FlagFragment:
+		return fault(BadFlag, word)
 	case p.RegI > 10:
-		return fault(ARM64BadRegI, uint32(p.RegI))
+		return fault(BadRegI, uint32(p.RegI))
 	case p.FrameSize < p.saveSize():
-		return fault(ARM64BadFrameSize, p.FrameSize)
+		return fault(BadFrameSize, p.FrameSize)
 	case p.Chained() && p.FrameSize < p.saveSize()+16:
-		return fault(ARM64BadFrameSize, p.FrameSize)
+		return fault(BadFrameSize, p.FrameSize)
 	}
-	return ARM64Fault{}
+	return Fault{}
 }
 
 // packedProlog collects the codes of a canonical prolog in the order in which
@@ -118,9 +118,9 @@ func (b *packedProlog) alloc(n uint32) {
 // Expand writes the codes of the canonical prolog and epilog into buf: the
 // prolog's, an end, the epilog's, an end. It returns them and the index of the
 // epilog's first code.
-func (p *ARM64Packed) Expand(buf *ARM64Buffer) (codes []byte, epilog int) {
+func (p *Packed) Expand(buf *Buffer) (codes []byte, epilog int) {
 	var b packedProlog
-	if p.CR == arm64CRSigned {
+	if p.CR == crSigned {
 		b.one(0xfc)
 	}
 	p.saveInts(&b)
@@ -132,7 +132,7 @@ func (p *ARM64Packed) Expand(buf *ARM64Buffer) (codes []byte, epilog int) {
 	return b.write(buf)
 }
 
-func (b *packedProlog) write(buf *ARM64Buffer) (codes []byte, epilog int) {
+func (b *packedProlog) write(buf *Buffer) (codes []byte, epilog int) {
 	n := b.undo(buf, 0, true)
 	epilog = n
 	n = b.undo(buf, n, false)
@@ -140,7 +140,7 @@ func (b *packedProlog) write(buf *ARM64Buffer) (codes []byte, epilog int) {
 }
 
 // undo writes the codes backwards from at on, and an end.
-func (b *packedProlog) undo(buf *ARM64Buffer, at int, prolog bool) int {
+func (b *packedProlog) undo(buf *Buffer, at int, prolog bool) int {
 	for i := b.n - 1; i >= 0; i-- {
 		c := &b.codes[i]
 		if c.prologOnly && !prolog {
@@ -153,8 +153,8 @@ func (b *packedProlog) undo(buf *ARM64Buffer, at int, prolog bool) int {
 
 // saveInts adds the saves of x19 and up and of lr; the first is pre-indexed by
 // the whole save area.
-func (p *ARM64Packed) saveInts(b *packedProlog) {
-	n, lr, size := uint32(p.RegI), p.CR == arm64CRSavedLR, p.saveSize()
+func (p *Packed) saveInts(b *packedProlog) {
+	n, lr, size := uint32(p.RegI), p.CR == crSavedLR, p.saveSize()
 	switch {
 	case n == 0 && lr:
 		b.two(0xd400 | 11<<5 | (size/8 - 1))
@@ -186,7 +186,7 @@ func (p *ARM64Packed) saveInts(b *packedProlog) {
 }
 
 // saveVectors adds the saves of d8 and up, which lie behind the x registers.
-func (p *ARM64Packed) saveVectors(b *packedProlog) {
+func (p *Packed) saveVectors(b *packedProlog) {
 	n, at := p.fpSize()/8, p.intSize()/8
 	for i := uint32(0); i < n; i += 2 {
 		switch {
@@ -202,7 +202,7 @@ func (p *ARM64Packed) saveVectors(b *packedProlog) {
 
 // home adds the four stores of x0-x7, which the epilog does not undo; if
 // nothing else was saved the first of them makes the save area.
-func (p *ARM64Packed) home(b *packedProlog) {
+func (p *Packed) home(b *packedProlog) {
 	stores := 4
 	if p.intSize()+p.fpSize() == 0 {
 		b.alloc(p.saveSize())
@@ -214,7 +214,7 @@ func (p *ARM64Packed) home(b *packedProlog) {
 }
 
 // local adds the local area and the frame record in it.
-func (p *ARM64Packed) local(b *packedProlog) {
+func (p *Packed) local(b *packedProlog) {
 	size := p.FrameSize - p.saveSize()
 	if p.Chained() && size <= 512 {
 		b.one(0x80 | (size/8 - 1))

@@ -1,6 +1,10 @@
-package pe
+package amd64
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/seedwalk/seedwalk/pe/rva"
+)
 
 // RuntimeFunction is one x64 RUNTIME_FUNCTION.
 type RuntimeFunction struct {
@@ -9,8 +13,8 @@ type RuntimeFunction struct {
 	Unwind uint32 // RVA of the UNWIND_INFO; of another RUNTIME_FUNCTION if bit 0 is set
 }
 
-// AMD64EntrySize is the size of an x64 RUNTIME_FUNCTION, bytes.
-const AMD64EntrySize = 12
+// EntrySize is the size of an x64 RUNTIME_FUNCTION, bytes.
+const EntrySize = 12
 
 // maxLinks is how many indirect entries, and how many chained ones, are
 // followed: as many as Windows does.
@@ -27,38 +31,66 @@ func readFunction(b []byte) RuntimeFunction {
 	return RuntimeFunction{u32(b), u32(b[4:]), u32(b[8:])}
 }
 
-// CountAMD64 is the number of entries of the x64 exception directory.
-func (f *File) CountAMD64() int {
-	return len(f.x64) / AMD64EntrySize
+// Table is the exception directory of one image, or of a copy of a part of it,
+// with the bytes that its entries lead to. It is immutable: all methods are safe
+// for concurrent use. The zero Table has no entry.
+type Table struct {
+	pdata []byte
+	spans []span // of a directory that is not sorted or overlaps; nil = use pdata
+	image rva.Blocks
+	size  uint32 // of the image, 0 = unknown
+	unix  bool   // one of the CLR's images for Unix
 }
 
-// EntryAMD64 returns entry i of the exception directory as it stands there,
-// 0 <= i < CountAMD64.
-func (f *File) EntryAMD64(i int) RuntimeFunction {
-	return readFunction(f.x64[i*AMD64EntrySize:])
+// New makes the table of an exception directory. image holds the bytes that the
+// entries lead to; unix tells that the image is one the CLR made for Unix.
+func New(pdata []byte, image rva.Blocks, unix bool) Table {
+	return Table{pdata: pdata, spans: flatten(pdata), image: image, unix: unix}
 }
 
-// FindAMD64 returns the function at rva, through indirect entries: with those
+// SetSize tells the image's size, for Check.
+func (t *Table) SetSize(size uint32) { t.size = size }
+
+// Unix reports whether the image is one the CLR made for Unix: its functions
+// preserve System V's registers.
+func (t *Table) Unix() bool { return t.unix }
+
+// Tail returns the up to max bytes of the image there are from rva on. It
+// allocates nothing.
+func (t *Table) Tail(rva uint32, max int) []byte { return t.image.Tail(rva, max) }
+
+// Len is the number of entries of the x64 exception directory.
+func (t *Table) Len() int {
+	return len(t.pdata) / EntrySize
+}
+
+// Entry returns entry i of the exception directory as it stands there,
+// 0 <= i < Len.
+func (t *Table) Entry(i int) RuntimeFunction {
+	return readFunction(t.pdata[i*EntrySize:])
+}
+
+// Find returns the function at rva, through indirect entries: with those
 // the range may be another's. The reason is NoEntry if no entry covers rva. It
 // allocates nothing.
-func (f *File) FindAMD64(rva uint32) (RuntimeFunction, Reason) {
-	fn, ok := f.LookupAMD64(rva)
+func (t *Table) Find(rva uint32) (RuntimeFunction, Reason) {
+	fn, ok := t.Lookup(rva)
 	if !ok {
 		return fn, NoEntry
 	}
-	return f.ResolveAMD64(fn)
+	return t.Resolve(fn)
 }
 
-// LookupAMD64 returns the entry that covers rva as it stands in the exception
+// Lookup returns the entry that covers rva as it stands in the exception
 // directory. Where entries overlap it is the one that begins last.
-func (f *File) LookupAMD64(rva uint32) (RuntimeFunction, bool) {
-	if f.spans != nil {
-		return f.lookupSpan(rva)
+func (t *Table) Lookup(rva uint32) (RuntimeFunction, bool) {
+	if t.spans != nil {
+		return t.lookupSpan(rva)
 	}
-	lo, hi := 0, len(f.x64)/AMD64EntrySize
+	lo, hi := 0, len(t.pdata)/EntrySize
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if u32(f.x64[mid*AMD64EntrySize:]) <= rva {
+		if u32(t.pdata[mid*EntrySize:]) <= rva {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -67,18 +99,18 @@ func (f *File) LookupAMD64(rva uint32) (RuntimeFunction, bool) {
 	if lo == 0 {
 		return RuntimeFunction{}, false
 	}
-	fn := f.EntryAMD64(lo - 1)
+	fn := t.Entry(lo - 1)
 	return fn, fn.Contains(rva)
 }
 
-// ResolveAMD64 follows indirect entries to one that has unwind information.
-func (f *File) ResolveAMD64(fn RuntimeFunction) (RuntimeFunction, Reason) {
+// Resolve follows indirect entries to one that has unwind information.
+func (t *Table) Resolve(fn RuntimeFunction) (RuntimeFunction, Reason) {
 	for range maxLinks {
 		if !fn.Indirect() {
 			return fn, OK
 		}
-		b := f.runs.at(fn.Unwind &^ 1)
-		if len(b) < AMD64EntrySize {
+		b := t.image.At(fn.Unwind &^ 1)
+		if len(b) < EntrySize {
 			return fn, Outside
 		}
 		fn = readFunction(b)
@@ -96,7 +128,7 @@ type span struct {
 // they begin.
 func regular(pdata []byte) bool {
 	var last uint32
-	for ; len(pdata) >= AMD64EntrySize; pdata = pdata[AMD64EntrySize:] {
+	for ; len(pdata) >= EntrySize; pdata = pdata[EntrySize:] {
 		fn := readFunction(pdata)
 		if fn.Begin < last || fn.End <= fn.Begin {
 			return false
@@ -113,9 +145,9 @@ func flatten(pdata []byte) []span {
 	if regular(pdata) {
 		return nil
 	}
-	order := make([]span, 0, len(pdata)/AMD64EntrySize)
-	for i := 0; (i+1)*AMD64EntrySize <= len(pdata); i++ {
-		if fn := readFunction(pdata[i*AMD64EntrySize:]); fn.Begin < fn.End {
+	order := make([]span, 0, len(pdata)/EntrySize)
+	for i := 0; (i+1)*EntrySize <= len(pdata); i++ {
+		if fn := readFunction(pdata[i*EntrySize:]); fn.Begin < fn.End {
 			order = append(order, span{fn.Begin, fn.End, uint32(i)})
 		}
 	}
@@ -156,38 +188,18 @@ func (w *flattener) until(limit uint32) {
 	}
 }
 
-func (f *File) lookupSpan(rva uint32) (RuntimeFunction, bool) {
-	lo, hi := 0, len(f.spans)
+func (t *Table) lookupSpan(rva uint32) (RuntimeFunction, bool) {
+	lo, hi := 0, len(t.spans)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if f.spans[mid].begin <= rva {
+		if t.spans[mid].begin <= rva {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if lo == 0 || rva >= f.spans[lo-1].end {
+	if lo == 0 || rva >= t.spans[lo-1].end {
 		return RuntimeFunction{}, false
 	}
-	return f.EntryAMD64(int(f.spans[lo-1].entry)), true
-}
-
-// sortARM64 returns an ARM64 exception directory sorted by begin: itself if it
-// is, else a copy.
-func sortARM64(pdata []byte) []byte {
-	n := len(pdata) / ARM64EntrySize
-	begin := func(i int) uint32 { return ARM64Entry(pdata, i).Begin }
-	if sort.SliceIsSorted(make([]struct{}, n), func(i, j int) bool { return begin(i) < begin(j) }) {
-		return pdata
-	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(i, j int) bool { return begin(order[i]) < begin(order[j]) })
-	out := make([]byte, 0, n*ARM64EntrySize)
-	for _, i := range order {
-		out = append(out, pdata[i*ARM64EntrySize:(i+1)*ARM64EntrySize]...)
-	}
-	return out
+	return t.Entry(int(t.spans[lo-1].entry)), true
 }

@@ -1,11 +1,11 @@
-package pe
+package arm64
 
 import "encoding/binary"
 
-// ARM64Info is the unwind information of one function or fragment, from a
+// Info is the unwind information of one function or fragment, from a
 // packed word or an .xdata record. Its slices alias the bytes it was decoded
 // from (for a packed word the caller's buffer).
-type ARM64Info struct {
+type Info struct {
 	Length    uint32 // of the function, bytes
 	Version   uint8
 	X         bool   // has an exception handler
@@ -17,18 +17,18 @@ type ARM64Info struct {
 	Codes     []byte
 	Handler   uint32 // RVA if X
 	Data      uint32 // offset in the record of the handler's data if X
-	Packed    ARM64Packed
+	Packed    Packed
 	scopes    []byte
 }
 
-// ARM64XdataHead is how many bytes of a record ARM64XdataSize wants to see; a
+// XdataHead is how many bytes of a record XdataSize wants to see; a
 // record of a single header word has 4.
-const ARM64XdataHead = 8
+const XdataHead = 8
 
-// ARM64XdataSize returns the size of an .xdata record in bytes, without the
+// XdataSize returns the size of an .xdata record in bytes, without the
 // handler's data. head is its first 8 bytes, or the 4 that are there. The size
 // is below 400 KiB.
-func ARM64XdataSize(head []byte) (int, ARM64Fault) {
+func XdataSize(head []byte) (int, Fault) {
 	i, at, fault := decodeXdataHeader(head)
 	if !fault.OK() {
 		return 0, fault
@@ -40,13 +40,13 @@ func ARM64XdataSize(head []byte) (int, ARM64Fault) {
 	if i.X {
 		n += 4
 	}
-	return n, ARM64Fault{}
+	return n, Fault{}
 }
 
 // decodeXdataHeader returns the header's fields and its size.
-func decodeXdataHeader(b []byte) (i ARM64Info, size int, fault ARM64Fault) {
+func decodeXdataHeader(b []byte) (i Info, size int, fault Fault) {
 	if len(b) < 4 {
-		return i, 0, ARM64Fault{ARM64BadRecord, 0, uint32(len(b))}
+		return i, 0, Fault{BadRecord, 0, uint32(len(b))}
 	}
 	w := binary.LittleEndian.Uint32(b)
 	i.Length = w & 0x3ffff * 4
@@ -54,22 +54,22 @@ func decodeXdataHeader(b []byte) (i ARM64Info, size int, fault ARM64Fault) {
 	i.X, i.E = w>>20&1 != 0, w>>21&1 != 0
 	i.Epilogs, i.CodeWords = w>>22&31, w>>27
 	if i.Version != 0 {
-		return i, 0, ARM64Fault{ARM64BadVersion, 0, uint32(i.Version)}
+		return i, 0, Fault{BadVersion, 0, uint32(i.Version)}
 	}
 	if i.Epilogs != 0 || i.CodeWords != 0 {
-		return i, 4, ARM64Fault{}
+		return i, 4, Fault{}
 	}
 	if len(b) < 8 {
-		return i, 0, ARM64Fault{ARM64BadRecord, 4, uint32(len(b))}
+		return i, 0, Fault{BadRecord, 4, uint32(len(b))}
 	}
 	w = binary.LittleEndian.Uint32(b[4:])
 	i.Extended, i.Epilogs, i.CodeWords = true, w&0xffff, w>>16&0xff
-	return i, 8, ARM64Fault{}
+	return i, 8, Fault{}
 }
 
-// DecodeARM64Xdata decodes an .xdata record. b begins with the record and holds
-// at least ARM64XdataSize bytes of it.
-func DecodeARM64Xdata(b []byte) (ARM64Info, ARM64Fault) {
+// DecodeXdata decodes an .xdata record. b begins with the record and holds
+// at least XdataSize bytes of it.
+func DecodeXdata(b []byte) (Info, Fault) {
 	i, at, fault := decodeXdataHeader(b)
 	if !fault.OK() {
 		return i, fault
@@ -77,62 +77,62 @@ func DecodeARM64Xdata(b []byte) (ARM64Info, ARM64Fault) {
 	if !i.E {
 		end := at + 4*int(i.Epilogs)
 		if end > len(b) {
-			return i, ARM64Fault{ARM64BadRecord, uint32(at), i.Epilogs}
+			return i, Fault{BadRecord, uint32(at), i.Epilogs}
 		}
 		i.scopes, at = b[at:end:end], end
 	}
 	end := at + 4*int(i.CodeWords)
 	if end > len(b) {
-		return i, ARM64Fault{ARM64BadRecord, uint32(at), i.CodeWords}
+		return i, Fault{BadRecord, uint32(at), i.CodeWords}
 	}
 	i.Codes, at = b[at:end:end], end
 	if i.X {
 		if at+4 > len(b) {
-			return i, ARM64Fault{ARM64BadRecord, uint32(at), 0}
+			return i, Fault{BadRecord, uint32(at), 0}
 		}
 		i.Handler, i.Data = binary.LittleEndian.Uint32(b[at:]), uint32(at+4)
 	}
-	return i, ARM64Fault{}
+	return i, Fault{}
 }
 
-// DecodeARM64PackedInfo decodes a packed word. The codes are written into buf.
-func DecodeARM64PackedInfo(word uint32, buf *ARM64Buffer) (ARM64Info, ARM64Fault) {
-	p := DecodeARM64Packed(word)
-	i := ARM64Info{Length: p.Length, Packed: p, E: true, Fragment: p.Flag == ARM64FlagFragment}
+// DecodePackedInfo decodes a packed word. The codes are written into buf.
+func DecodePackedInfo(word uint32, buf *Buffer) (Info, Fault) {
+	p := DecodePacked(word)
+	i := Info{Length: p.Length, Packed: p, E: true, Fragment: p.Flag == FlagFragment}
 	if fault := p.check(word); !fault.OK() {
 		return i, fault
 	}
 	codes, epilog := p.Expand(buf)
 	i.Codes, i.Epilogs = codes, uint32(epilog)
-	return i, ARM64Fault{}
+	return i, Fault{}
 }
 
-// ARM64Scope is one epilog of an .xdata record.
-type ARM64Scope struct {
+// Scope is one epilog of an .xdata record.
+type Scope struct {
 	Start    uint32 // offset of the epilog in the function, bytes
 	Reserved uint8  // 4 bits, 0
 	Index    uint32 // byte index of its first code
 }
 
 // Scopes returns the number of scopes: 0 with E.
-func (i *ARM64Info) Scopes() int { return len(i.scopes) / 4 }
+func (i *Info) Scopes() int { return len(i.scopes) / 4 }
 
 // Scope returns scope k, 0 <= k < Scopes.
-func (i *ARM64Info) Scope(k int) ARM64Scope {
+func (i *Info) Scope(k int) Scope {
 	w := binary.LittleEndian.Uint32(i.scopes[4*k:])
-	return ARM64Scope{Start: w & 0x3ffff * 4, Reserved: uint8(w >> 18 & 15), Index: w >> 22}
+	return Scope{Start: w & 0x3ffff * 4, Reserved: uint8(w >> 18 & 15), Index: w >> 22}
 }
 
-// ARM64Where says in which part of a function an instruction is.
-type ARM64Where uint8
+// Where says in which part of a function an instruction is.
+type Where uint8
 
 const (
-	ARM64Prolog ARM64Where = iota
-	ARM64Body
-	ARM64Epilog
+	Prolog Where = iota
+	Body
+	Epilog
 )
 
-func (w ARM64Where) String() string {
+func (w Where) String() string {
 	return [...]string{"prolog", "body", "epilog", "where?"}[min(w, 3)]
 }
 
@@ -141,69 +141,69 @@ func (w ARM64Where) String() string {
 // of all codes, as real linkers write them and Windows reads them; a prolog's
 // need an end. It refuses a run of save_next that goes past the last register
 // even if a part of it would not: then the count is a lie.
-func (i *ARM64Info) Count(index uint32) (uint32, ARM64Fault) {
+func (i *Info) Count(index uint32) (uint32, Fault) {
 	n, run := uint32(0), 0
 	for at := index; ; {
 		if at == uint32(len(i.Codes)) && index > 0 && run == 0 {
-			return n, ARM64Fault{}
+			return n, Fault{}
 		}
 		if at >= uint32(len(i.Codes)) {
-			return n, ARM64Fault{ARM64NoEnd, at, n}
+			return n, Fault{NoEnd, at, n}
 		}
 		b := i.Codes[at]
-		if b == arm64SaveNext {
+		if b == saveNext {
 			run++
 		} else if run > 0 {
 			if !savesRun(i.Codes[at:], run) {
-				return n, ARM64Fault{ARM64BadRegisters, at, uint32(run)}
+				return n, Fault{BadRegisters, at, uint32(run)}
 			}
 			run = 0
 		}
 		switch {
 		case b == 0xe4 || b == 0xe5:
-			return n, ARM64Fault{}
+			return n, Fault{}
 		case b < 0xe8 || b > 0xec:
 			n++
 		}
-		at += uint32(arm64Size(b))
+		at += uint32(size(b))
 	}
 }
 
-const arm64SaveNext = 0xe6
+const saveNext = 0xe6
 
 // savesRun reports whether the code at the begin of b saves a pair after which
 // run more pairs can follow.
 func savesRun(b []byte, run int) bool {
-	c, reason := DecodeARM64Code(b)
-	return reason == ARM64OK && c.CanSaveNext(run)
+	c, reason := DecodeCode(b)
+	return reason == OK && c.CanSaveNext(run)
 }
 
 // At returns the codes that undo what the function did before its instruction
 // at offset bytes ran: the part of Codes from the first that applies on.
-func (i *ARM64Info) At(offset uint32) ([]byte, ARM64Where, ARM64Fault) {
+func (i *Info) At(offset uint32) ([]byte, Where, Fault) {
 	if offset >= i.Length {
-		return nil, ARM64Body, ARM64Fault{ARM64Outside, 0, offset}
+		return nil, Body, Fault{Outside, 0, offset}
 	}
 	if i.Fragment {
-		return i.Codes, ARM64Body, ARM64Fault{}
+		return i.Codes, Body, Fault{}
 	}
 	at := offset / 4
 	prolog, fault := i.Count(0)
 	if !fault.OK() {
-		return nil, ARM64Body, fault
+		return nil, Body, fault
 	}
 	if at < prolog {
-		return i.skip(0, prolog-at), ARM64Prolog, ARM64Fault{}
+		return i.skip(0, prolog-at), Prolog, Fault{}
 	}
 	return i.epilogAt(at)
 }
 
 // epilogAt is At behind the prolog; at counts instructions.
-func (i *ARM64Info) epilogAt(at uint32) ([]byte, ARM64Where, ARM64Fault) {
+func (i *Info) epilogAt(at uint32) ([]byte, Where, Fault) {
 	if i.E {
 		n, fault := i.epilogCount(i.Epilogs)
 		if fault.OK() && n > i.Length/4 {
-			fault = ARM64Fault{ARM64BadEpilogOffset, i.Epilogs, n}
+			fault = Fault{BadEpilogOffset, i.Epilogs, n}
 		}
 		return i.within(at, i.Length/4-n, n, i.Epilogs, fault)
 	}
@@ -217,25 +217,25 @@ func (i *ARM64Info) epilogAt(at uint32) ([]byte, ARM64Where, ARM64Fault) {
 			return i.within(at, s.Start/4, n, s.Index, fault)
 		}
 	}
-	return i.Codes, ARM64Body, ARM64Fault{}
+	return i.Codes, Body, Fault{}
 }
 
 // within answers for an epilog of n instructions from start on.
-func (i *ARM64Info) within(at, start, n, index uint32, fault ARM64Fault) ([]byte, ARM64Where, ARM64Fault) {
+func (i *Info) within(at, start, n, index uint32, fault Fault) ([]byte, Where, Fault) {
 	switch {
 	case !fault.OK():
-		return nil, ARM64Epilog, fault
+		return nil, Epilog, fault
 	case at-start < n && at >= start:
-		return i.skip(index, at-start), ARM64Epilog, ARM64Fault{}
+		return i.skip(index, at-start), Epilog, Fault{}
 	}
-	return i.Codes, ARM64Body, ARM64Fault{}
+	return i.Codes, Body, Fault{}
 }
 
 // epilogCount is the number of an epilog's instructions: its codes' and the
 // return.
-func (i *ARM64Info) epilogCount(index uint32) (uint32, ARM64Fault) {
+func (i *Info) epilogCount(index uint32) (uint32, Fault) {
 	if index >= uint32(len(i.Codes)) {
-		return 0, ARM64Fault{ARM64BadEpilogIndex, index, uint32(len(i.Codes))}
+		return 0, Fault{BadEpilogIndex, index, uint32(len(i.Codes))}
 	}
 	n, fault := i.Count(index)
 	return n + 1, fault
@@ -243,14 +243,14 @@ func (i *ARM64Info) epilogCount(index uint32) (uint32, ARM64Fault) {
 
 // skip returns the codes from index on without the first n. A code that stands
 // for no instruction counts here as one: Windows skips codes, not instructions.
-func (i *ARM64Info) skip(index, n uint32) []byte {
+func (i *Info) skip(index, n uint32) []byte {
 	at := index
 	for ; n > 0 && at < uint32(len(i.Codes)); n-- {
 		b := i.Codes[at]
 		if b == 0xe4 || b == 0xe5 {
 			break
 		}
-		at += uint32(arm64Size(b))
+		at += uint32(size(b))
 	}
 	return i.Codes[min(at, uint32(len(i.Codes))):]
 }

@@ -1,37 +1,37 @@
-package pe
+package amd64
 
-// AMD64Op is an x64 unwind operation.
-type AMD64Op uint8
+// Op is an x64 unwind operation.
+type Op uint8
 
 const (
-	UWOP_PUSH_NONVOL     AMD64Op = 0
-	UWOP_ALLOC_LARGE     AMD64Op = 1
-	UWOP_ALLOC_SMALL     AMD64Op = 2
-	UWOP_SET_FPREG       AMD64Op = 3
-	UWOP_SAVE_NONVOL     AMD64Op = 4
-	UWOP_SAVE_NONVOL_FAR AMD64Op = 5
-	UWOP_EPILOG          AMD64Op = 6 // version 2
-	UWOP_SPARE_CODE      AMD64Op = 7 // never valid
-	UWOP_SAVE_XMM128     AMD64Op = 8
-	UWOP_SAVE_XMM128_FAR AMD64Op = 9
-	UWOP_PUSH_MACHFRAME  AMD64Op = 10
-	UWOP_SET_FPREG_LARGE AMD64Op = 11 // the CLR's Unix images
+	UWOP_PUSH_NONVOL     Op = 0
+	UWOP_ALLOC_LARGE     Op = 1
+	UWOP_ALLOC_SMALL     Op = 2
+	UWOP_SET_FPREG       Op = 3
+	UWOP_SAVE_NONVOL     Op = 4
+	UWOP_SAVE_NONVOL_FAR Op = 5
+	UWOP_EPILOG          Op = 6 // version 2
+	UWOP_SPARE_CODE      Op = 7 // never valid
+	UWOP_SAVE_XMM128     Op = 8
+	UWOP_SAVE_XMM128_FAR Op = 9
+	UWOP_PUSH_MACHFRAME  Op = 10
+	UWOP_SET_FPREG_LARGE Op = 11 // the CLR's Unix images
 )
 
-var amd64OpNames = [...]string{"PUSH_NONVOL", "ALLOC_LARGE", "ALLOC_SMALL", "SET_FPREG", "SAVE_NONVOL", "SAVE_NONVOL_FAR", "EPILOG",
+var opNames = [...]string{"PUSH_NONVOL", "ALLOC_LARGE", "ALLOC_SMALL", "SET_FPREG", "SAVE_NONVOL", "SAVE_NONVOL_FAR", "EPILOG",
 	"SPARE_CODE", "SAVE_XMM128", "SAVE_XMM128_FAR", "PUSH_MACHFRAME", "SET_FPREG_LARGE"}
 
 // String gives the name without UWOP_.
-func (o AMD64Op) String() string {
-	if int(o) < len(amd64OpNames) {
-		return amd64OpNames[o]
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
 	}
 	return "op?"
 }
 
-// AMD64Code is one decoded unwind code.
-type AMD64Code struct {
-	Op      AMD64Op
+// Code is one decoded unwind code.
+type Code struct {
+	Op      Op
 	Offset  uint8  // CodeOffset: the prolog's bytes up to the end of the instruction
 	Info    uint8  // OpInfo: a register, a scaled size, a flag
 	Slots   uint8  // slots of two bytes it takes, 1 to 3
@@ -39,7 +39,7 @@ type AMD64Code struct {
 }
 
 // HasOperand reports whether Operand has a meaning.
-func (c *AMD64Code) HasOperand() bool {
+func (c *Code) HasOperand() bool {
 	switch c.Op {
 	case UWOP_PUSH_NONVOL, UWOP_SET_FPREG, UWOP_PUSH_MACHFRAME:
 		return false
@@ -49,11 +49,11 @@ func (c *AMD64Code) HasOperand() bool {
 
 // Code decodes the code that b, a rest of i.Codes, begins with. It allocates
 // nothing.
-func (i *AMD64Info) Code(b []byte) (c AMD64Code, why Reason) {
+func (i *Info) Code(b []byte) (c Code, why Reason) {
 	if len(b) < 2 {
 		return c, BadOperand
 	}
-	c = AMD64Code{Op: AMD64Op(b[1] & 15), Offset: b[0], Info: b[1] >> 4, Slots: 1}
+	c = Code{Op: Op(b[1] & 15), Offset: b[0], Info: b[1] >> 4, Slots: 1}
 	switch c.Op {
 	case UWOP_PUSH_NONVOL:
 	case UWOP_ALLOC_SMALL:
@@ -78,7 +78,7 @@ func (i *AMD64Info) Code(b []byte) (c AMD64Code, why Reason) {
 }
 
 // longCode decodes a code of two or three slots.
-func (i *AMD64Info) longCode(b []byte, c AMD64Code) (AMD64Code, Reason) {
+func (i *Info) longCode(b []byte, c Code) (Code, Reason) {
 	scale := uint32(0)
 	switch c.Op {
 	case UWOP_ALLOC_LARGE:
@@ -108,7 +108,7 @@ func (i *AMD64Info) longCode(b []byte, c AMD64Code) (AMD64Code, Reason) {
 
 // operand reads a scaled 16-bit operand, or a 32-bit one if scale is 0. That
 // of SET_FPREG_LARGE counts units of 16 bytes and must stay below 4 GiB.
-func (i *AMD64Info) operand(b []byte, c AMD64Code, scale uint32) (AMD64Code, Reason) {
+func (i *Info) operand(b []byte, c Code, scale uint32) (Code, Reason) {
 	if scale != 0 {
 		if c.Slots = 2; len(b) < 4 {
 			return c, BadOperand
@@ -130,14 +130,14 @@ func (i *AMD64Info) operand(b []byte, c AMD64Code, scale uint32) (AMD64Code, Rea
 }
 
 // Size is the number of bytes a code takes.
-func (c *AMD64Code) Size() int { return 2 * int(c.Slots) }
+func (c *Code) Size() int { return 2 * int(c.Slots) }
 
 // Epilogs gives the leading version 2 EPILOG codes of i.Codes as bytes; those
 // after them are the prolog's.
-func (i *AMD64Info) Epilogs() (epilogs, prolog []byte) {
+func (i *Info) Epilogs() (epilogs, prolog []byte) {
 	n := 0
 	if i.Version == 2 {
-		for n+2 <= len(i.Codes) && AMD64Op(i.Codes[n+1]&15) == UWOP_EPILOG {
+		for n+2 <= len(i.Codes) && Op(i.Codes[n+1]&15) == UWOP_EPILOG {
 			n += 2
 		}
 	}

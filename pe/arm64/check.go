@@ -1,8 +1,8 @@
-package pe
+package arm64
 
 // Check looks at everything At would only look at for some instruction: every
 // scope, every code. It returns the first fault.
-func (i *ARM64Info) Check() ARM64Fault {
+func (i *Info) Check() Fault {
 	if _, fault := i.Count(0); !fault.OK() {
 		return fault
 	}
@@ -10,13 +10,13 @@ func (i *ARM64Info) Check() ARM64Fault {
 		if n, fault := i.epilogCount(i.Epilogs); !fault.OK() {
 			return fault
 		} else if n > i.Length/4 {
-			return ARM64Fault{ARM64BadEpilogOffset, i.Epilogs, n}
+			return Fault{BadEpilogOffset, i.Epilogs, n}
 		}
 	}
 	for k := range i.Scopes() {
 		s := i.Scope(k)
 		if s.Start >= i.Length {
-			return ARM64Fault{ARM64BadEpilogOffset, s.Index, s.Start}
+			return Fault{BadEpilogOffset, s.Index, s.Start}
 		}
 		if _, fault := i.epilogCount(s.Index); !fault.OK() {
 			return fault
@@ -26,17 +26,17 @@ func (i *ARM64Info) Check() ARM64Fault {
 }
 
 // checkCodes decodes the codes up to the last end: what follows is padding.
-func (i *ARM64Info) checkCodes() ARM64Fault {
+func (i *Info) checkCodes() Fault {
 	last := len(i.Codes)
 	for last > 0 && i.Codes[last-1] != 0xe4 {
 		last--
 	}
 	for at := 0; at < last; {
-		c, reason := DecodeARM64Code(i.Codes[at:])
-		if reason != ARM64OK {
-			return ARM64Fault{reason, uint32(at), uint32(i.Codes[at])}
+		c, reason := DecodeCode(i.Codes[at:])
+		if reason != OK {
+			return Fault{reason, uint32(at), uint32(i.Codes[at])}
 		}
 		at += int(c.Size)
 	}
-	return ARM64Fault{}
+	return Fault{}
 }

@@ -1,0 +1,116 @@
+package amd64
+
+// Flags of an UNWIND_INFO.
+const (
+	UNW_FLAG_EHANDLER  = 1
+	UNW_FLAG_UHANDLER  = 2
+	UNW_FLAG_CHAININFO = 4
+)
+
+// Info is one decoded UNWIND_INFO. Its codes are decoded one by one as
+// they are needed.
+type Info struct {
+	RVA         uint32 // where it lies
+	Version     uint8  // 1 or 2
+	Flags       uint8  // UNW_FLAG_...
+	Prolog      uint8  // size of the prolog, bytes
+	Count       uint8  // unwind code slots of two bytes
+	FrameReg    uint8  // frame register, 0 = none
+	FrameOffset uint8  // its distance from the stack pointer at SET_FPREG, bytes
+	Unix        bool   // of an image the CLR made for Unix: has SET_FPREG_LARGE
+	Codes       []byte // 2*Count bytes
+	Handler     uint32 // RVA of the exception handler, 0 = none
+	HandlerData uint32 // RVA of what is the handler's
+	Parent      RuntimeFunction
+}
+
+// Chained reports whether Parent is set.
+func (i *Info) Chained() bool { return i.Flags&UNW_FLAG_CHAININFO != 0 }
+
+const (
+	infoHead = 4
+	infoMax  = infoHead + 2*256 + EntrySize
+)
+
+// Info decodes the UNWIND_INFO at rva. It allocates nothing.
+func (t *Table) Info(rva uint32) (Info, Fault) {
+	i, fault := Decode(t.Tail(rva, infoMax), t.unix)
+	i.RVA = rva
+	if i.Flags&(UNW_FLAG_EHANDLER|UNW_FLAG_UHANDLER) != 0 && !i.Chained() {
+		i.HandlerData = rva + uint32(i.tail()) + 4
+	}
+	return i, fault
+}
+
+// Decode decodes the UNWIND_INFO that b begins with. unix tells whether
+// the image is one the CLR made for Unix. Codes are a part of b.
+func Decode(b []byte, unix bool) (i Info, fault Fault) {
+	if len(b) < infoHead {
+		return i, Fault{Short, 0, uint32(len(b))}
+	}
+	i = Info{Version: b[0] & 7, Flags: b[0] >> 3, Prolog: b[1], Count: b[2], FrameReg: b[3] & 15, FrameOffset: b[3] &^ 15, Unix: unix}
+	switch i.Version {
+	case 1, 2:
+	case 3:
+		return i, Fault{Version3, 0, 3}
+	default:
+		return i, Fault{BadVersion, 0, uint32(i.Version)}
+	}
+	end := infoHead + 2*int(i.Count)
+	if len(b) < end {
+		return i, Fault{Short, 2, uint32(i.Count)}
+	}
+	i.Codes = b[infoHead:end:end]
+	return i, i.readTail(b)
+}
+
+// tail is the offset of what follows the codes, which are padded to an even
+// number.
+func (i *Info) tail() int { return infoHead + 2*((int(i.Count)+1)&^1) }
+
+// readTail reads the parent or the handler.
+func (i *Info) readTail(b []byte) Fault {
+	at := i.tail()
+	switch {
+	case i.Chained():
+		if len(b) < at+EntrySize {
+			return Fault{Short, uint32(at), uint32(len(b))}
+		}
+		i.Parent = readFunction(b[at:])
+	case i.Flags&(UNW_FLAG_EHANDLER|UNW_FLAG_UHANDLER) != 0:
+		if len(b) < at+4 {
+			return Fault{Short, uint32(at), uint32(len(b))}
+		}
+		i.Handler = u32(b[at:])
+	}
+	return Fault{}
+}
+
+// Primary follows chained information to the function's first part.
+func (t *Table) Primary(fn RuntimeFunction) (RuntimeFunction, Reason) {
+	for range maxLinks + 1 {
+		i, fault := t.Info(fn.Unwind)
+		if !fault.OK() {
+			return fn, fault.Reason
+		}
+		if !i.Chained() {
+			return fn, OK
+		}
+		var reason Reason
+		if fn, reason = t.Resolve(i.Parent); reason != OK {
+			return fn, reason
+		}
+	}
+	return fn, ChainDepth
+}
+
+// Starts reports whether a function begins at rva. A later part of one may begin
+// behind a call, so that only what says of itself that it is the first counts.
+func (t *Table) Starts(rva uint32) bool {
+	fn, ok := t.Lookup(rva)
+	if !ok || fn.Begin != rva {
+		return false
+	}
+	first, why := t.Primary(fn)
+	return why == OK && first.Begin == rva
+}

@@ -1,0 +1,87 @@
+package arm64
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/pe/rva"
+)
+
+func TestFindInTable(t *testing.T) {
+	img := make([]byte, 0x3008)
+	put := func(at int, words ...uint32) {
+		for i, w := range words {
+			binary.LittleEndian.PutUint32(img[at+4*i:], w)
+		}
+	}
+	put(0x2000, 4|1<<21|1<<22|1<<27, 0xe4e481e1) // 16 bytes long, E
+	put(0x3000, 8|1<<21|1<<22|1<<27, 0xe4e481e1) // ends with the image
+	pdata := make([]byte, 5*8)
+	for i, e := range [5][2]uint32{{0x1000, 0x2000}, {0x1010, 1 | 4<<2}, {0x1100, 0x3000}, {0x1200, 0x3010}, {0x1300, 3}} {
+		binary.LittleEndian.PutUint32(pdata[8*i:], e[0])
+		binary.LittleEndian.PutUint32(pdata[8*i+4:], e[1])
+	}
+	table := New(pdata, rva.Sort([]rva.Block{{RVA: 0, Data: img}}))
+	for _, c := range []struct {
+		name  string
+		rva   uint32
+		found bool
+		begin uint32
+		want  Reason
+	}{
+		{"before all", 0xfff, false, 0, OK},
+		{"first", 0x1000, true, 0x1000, OK},
+		{"its last byte", 0x100f, true, 0x1000, OK},
+		{"packed", 0x1010, true, 0x1010, OK},
+		{"behind it", 0x1020, false, 0x1010, OK},
+		{"record at the image's end", 0x1104, true, 0x1100, OK},
+		{"record past the image's end", 0x1204, true, 0x1200, BadRecord},
+		{"reserved flag", 0x1304, true, 0x1300, BadFlag},
+	} {
+		var buf Buffer
+		info, begin, found, fault := table.Find(c.rva, &buf)
+		if found != c.found || begin != c.begin || fault.Reason != c.want {
+			t.Errorf("%s: found %v at %#x, %v, length %d", c.name, found, begin, fault.Reason, info.Length)
+		}
+	}
+}
+
+func newTable(pdata []byte, blocks []rva.Block) *Table {
+	t := New(pdata, rva.Sort(blocks))
+	return &t
+}
+
+func TestSort(t *testing.T) {
+	var b []byte
+	for _, w := range []uint32{0x30, 1, 0x10, 2, 0x20, 3} {
+		b = append(b, byte(w), byte(w>>8), byte(w>>16), byte(w>>24))
+	}
+	f := newTable(b, nil)
+	for rva, want := range map[uint32]uint32{0x10: 2, 0x2f: 3, 0x30: 1} {
+		if fn := f.Entry(f.Index(rva)); fn.Data != want {
+			t.Errorf("%#x: %+v", rva, fn)
+		}
+	}
+	if b[0] != 0x30 {
+		t.Error("the image's own bytes were sorted")
+	}
+}
+
+// TestFind finds a function by its address.
+func TestFind(t *testing.T) {
+	le := binary.LittleEndian
+	var dir, x [8]byte
+	le.PutUint32(dir[:], 0x1000)
+	le.PutUint32(dir[4:], 0x2000)
+	le.PutUint32(x[:], 4|1<<21|1<<22|1<<27) // 16 bytes long, E
+	le.PutUint32(x[4:], 0xe4e481e1)
+	f := newTable(dir[:], []rva.Block{{RVA: 0x2000, Data: x[:]}})
+	var buf Buffer
+	info, begin, found, fault := f.Find(0x100c, &buf)
+	if !found || !fault.OK() || begin != 0x1000 || info.Length != 16 {
+		t.Errorf("%+v %#x %v %v", info, begin, found, fault)
+	}
+	if _, _, found, _ := f.Find(0x1010, &buf); found {
+		t.Error("found behind the function")
+	}
+}
