@@ -47,13 +47,14 @@ runtime: ## what the tests need from outside, into .cache
 	@scripts/deps.sh test
 	@scripts/fetch.sh
 
-lint: ## gofmt, go vet, and the C compiler at its strictest
+lint: ## gofmt, go vet, staticcheck, and the C compiler at its strictest
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }
 	@$(GO) vet ./...
 	@GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
 	@if command -v x86_64-w64-mingw32-gcc >/dev/null; then \
 		GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $(GO) vet ./...; \
 	else echo "SKIPPED-CHECK: no x86_64-w64-mingw32-gcc: Go with C is not vetted for Windows"; fi
+	@scripts/staticcheck.sh
 	@scripts/lint-c.sh
 
 test: runtime build samples windows lint vectors ## everything, against real runtimes too

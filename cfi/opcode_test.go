@@ -216,7 +216,7 @@ func TestCIEProgramErrors(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	tab := table(t, context.ArchAMD64, ehFrame(DW_CFA_advance_loc|1, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc|0, DW_CFA_offset|6, 2, DW_CFA_advance_loc|3, DW_CFA_def_cfa_register, 6))
+	tab := table(t, context.ArchAMD64, ehFrame(DW_CFA_advance_loc|1, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc, DW_CFA_offset|6, 2, DW_CFA_advance_loc|3, DW_CFA_def_cfa_register, 6))
 	f, _ := tab.Find(fnLo)
 	var m Machine
 	var row, one Row

@@ -18,6 +18,7 @@ type arm64Offsets struct {
 // with the alignment. PRStatus and UserRegs: struct user_pt_regs of
 // arch/arm64/include/uapi/asm/ptrace.h, behind 112 bytes of elf_prstatus.
 var arm64Layouts = [...]arm64Offsets{
+	//lint:ignore SA4000 the first row is counted from itself, as the others are from it
 	Win32ARM64 - Win32ARM64:    {"Win32 ARM64 CONTEXT", 912, 0x08, 0x110 + 8*16, 0, -1},
 	PALARM64 - Win32ARM64:      {"PAL ARM64 CONTEXT", 912, 0x08, 0x110 + 8*16, 0, -1},
 	UContextARM64 - Win32ARM64: {"Linux ARM64 ucontext", 176 + 288, 176 + 8, -1, -1, 176 + 288},

@@ -13,8 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // Bounds of what is read from one file, bytes.
@@ -94,7 +92,6 @@ type besides struct {
 	dir  string            // folder of the file
 	tar  map[string][]byte // nil on disk
 	file string            // the archive, or ""
-	arch *snap.Archive
 }
 
 // read reads a file by a path relative to the file's own folder.

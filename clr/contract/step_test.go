@@ -51,8 +51,8 @@ const (
 )
 
 func TestStep(t *testing.T) {
-	pushes := []byte{4, r14<<4 | 0, 2, rbx<<4 | 0, 1, rbp<<4 | 0} // push rbp; push rbx; push r14
-	sub := append([]byte{8, 3<<4 | 2}, pushes...)                 // sub rsp, 32
+	pushes := []byte{4, r14 << 4, 2, rbx << 4, 1, rbp << 4} // push rbp; push rbx; push r14
+	sub := append([]byte{8, 3<<4 | 2}, pushes...)           // sub rsp, 32
 	for _, c := range []struct {
 		name  string
 		info  []byte

@@ -50,7 +50,6 @@ type plan struct {
 	xmms   []placed
 	size   int64 // of the allocation
 	entry  int64 // bytes at the entry that RSP is off 16-byte alignment, and below the CFA
-	depth  int64 // of RSP below the entry's RSP, now
 	split  [2]int
 }
 
