@@ -5,9 +5,8 @@ import "github.com/seedwalk/seedwalk/internal/buf"
 // sequences knows the last number of every capture thread. Numbers begin at 1
 // and wrap at 2^32.
 type sequences struct {
-	last    map[uint64]uint32
-	forgot  bool // the map was emptied: a thread's first number says nothing
-	entries []Lost
+	last   map[uint64]uint32
+	forgot bool // the map was emptied: a thread's first number says nothing
 }
 
 // see takes an event's number: how many are missing before it, and whether the
