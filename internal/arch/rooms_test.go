@@ -131,7 +131,7 @@ var debts = map[string]string{
 
 // coming are packages that are about to be there: their line may stand before
 // them.
-var coming = []string{"clr/managed", "dump", "diagnostics", "nettrace", "waits",
+var coming = []string{"clr/managed", "dump", "waits",
 	"agent", "profiler/core", "clr/stubs", "probe", "capi/test", "internal/testkit/judge"}
 
 // with puts groups and names together.

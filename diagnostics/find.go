@@ -1,0 +1,37 @@
+package diagnostics
+
+import "fmt"
+
+// Why says why a process cannot be talked to.
+type Why uint8
+
+const (
+	NoProcess Why = iota // there is no such process
+	NoServer             // it has no diagnostics server: no .NET, or it is switched off
+	Denied               // it belongs to another user
+	Stale                // its socket is there and nobody listens
+)
+
+var whys = [...]string{
+	"there is no such process",
+	"it has no diagnostics port: it is no .NET process (.NET Core 3.0 or later), it has not started its runtime yet, or DOTNET_EnableDiagnostics is 0",
+	"it may not be talked to; run seedwalk as the user of that process",
+	"its diagnostics port does not answer",
+}
+
+// FindError says why a process cannot be talked to.
+type FindError struct {
+	PID int
+	Why Why
+	Err error
+}
+
+func (e *FindError) Error() string {
+	s := fmt.Sprintf("process %d: %s", e.PID, whys[e.Why])
+	if e.Err != nil {
+		s += " (" + e.Err.Error() + ")"
+	}
+	return s
+}
+
+func (e *FindError) Unwrap() error { return e.Err }

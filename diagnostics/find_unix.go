@@ -1,0 +1,109 @@
+//go:build unix
+
+package diagnostics
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Process returns a client of a process's default port. It finds processes in
+// containers too, where this one may look into them.
+func Process(pid int) (*Client, error) {
+	path, err := socket("/proc", pid)
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(pid, func() (io.ReadWriteCloser, error) {
+		conn, err := net.Dial("unix", path)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return nil, &FindError{pid, Denied, err}
+		case errors.Is(err, syscall.ECONNREFUSED):
+			return nil, &FindError{pid, Stale, err}
+		case err != nil:
+			return nil, &FindError{pid, NoServer, err}
+		}
+		return conn, nil
+	}), nil
+}
+
+// socket finds a process's socket: its name holds the process's id, as it is in
+// its own namespace, and its start time.
+func socket(proc string, pid int) (string, error) {
+	dir := filepath.Join(proc, strconv.Itoa(pid))
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return "", &FindError{pid, NoProcess, nil}
+	}
+	start, ok := startTime(stat)
+	if !ok {
+		return "", &FindError{pid, NoProcess, errors.New("its stat cannot be read")}
+	}
+	var last error
+	for _, tmp := range temporary(dir) {
+		path := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", innerPID(dir, pid), start))
+		if _, last = os.Stat(path); last == nil {
+			return path, nil
+		}
+	}
+	if errors.Is(last, fs.ErrPermission) {
+		return "", &FindError{pid, Denied, last}
+	}
+	return "", &FindError{pid, NoServer, nil}
+}
+
+// startTime is field 22 of stat. The name in field 2 may hold anything, but no
+// later field holds a parenthesis.
+func startTime(stat []byte) (string, bool) {
+	i := bytes.LastIndexByte(stat, ')')
+	if i < 0 {
+		return "", false
+	}
+	fields := strings.Fields(string(stat[i+1:]))
+	if len(fields) < 20 {
+		return "", false
+	}
+	_, err := strconv.ParseUint(fields[19], 10, 64)
+	return fields[19], err == nil
+}
+
+// temporary lists where the socket may be: the process's own TMPDIR, seen
+// through its root, and /tmp.
+func temporary(dir string) (out []string) {
+	add := func(tmp string) {
+		out = append(out, filepath.Join(dir, "root", tmp), tmp)
+	}
+	env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+	for _, v := range bytes.Split(env, []byte{0}) {
+		if tmp, ok := bytes.CutPrefix(v, []byte("TMPDIR=")); ok && len(tmp) > 0 {
+			add(string(tmp))
+		}
+	}
+	add("/tmp")
+	return append(out, os.TempDir())
+}
+
+// innerPID is the process's id in its own namespace.
+func innerPID(dir string, pid int) int {
+	status, _ := os.ReadFile(filepath.Join(dir, "status"))
+	for _, line := range strings.Split(string(status), "\n") {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			if f := strings.Fields(ids); len(f) > 0 {
+				if inner, err := strconv.Atoi(f[len(f)-1]); err == nil {
+					return inner
+				}
+			}
+		}
+	}
+	return pid
+}

@@ -1,0 +1,164 @@
+package diagnostics
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// Commands about EventPipe, as they go over the wire: CollectTracing2 is 3.
+const (
+	stopTracing     = 1
+	collectTracing2 = 3
+	collectTracing4 = 5
+	collectTracing5 = 6
+)
+
+// formatNettrace is the one serialization format that may be asked for: another
+// one ends a .NET 9 process.
+const formatNettrace = 1
+
+// Provider is a source of events.
+type Provider struct {
+	Name      string
+	Keywords  uint64
+	Level     uint32
+	Arguments string
+	Events    []uint32 // only these ids, where the runtime can filter (.NET 10); nil = all
+}
+
+// Config says what a session delivers.
+type Config struct {
+	BufferMB  uint32 // 0 = 256
+	Rundown   uint64 // keywords of the list of methods at the end; 0 = none
+	NoStacks  bool
+	Providers []Provider
+}
+
+// Session is a running EventPipe session. Read gives its .nettrace bytes.
+type Session struct {
+	ID      uint64
+	Version int // of the command that started it: 5, 4, 2
+	client  *Client
+	conn    io.ReadWriteCloser
+	once    sync.Once
+	stopped error
+}
+
+// collectors are the forms of the command, newest first.
+var collectors = []struct {
+	version int
+	id      uint8
+	encode  func(*Config) payload
+}{{5, collectTracing5, encode5}, {4, collectTracing4, encode4}, {2, collectTracing2, encode2}}
+
+// Collect starts a session.
+func (c *Client) Collect(cfg Config) (*Session, error) {
+	var err error
+	for _, f := range collectors {
+		conn, body, fail := c.send(setEventPipe, f.id, f.encode(&cfg))
+		if err = fail; err == nil {
+			return newSession(c, conn, body, f.version)
+		}
+		if !errors.Is(err, UnknownCommand) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func newSession(c *Client, conn io.ReadWriteCloser, body []byte, version int) (*Session, error) {
+	in := cursor{b: body}
+	id := in.u64()
+	if in.bad {
+		conn.Close()
+		return nil, &ReplyError{What: "the answer has no session in it"}
+	}
+	return &Session{ID: id, Version: version, client: c, conn: conn}, nil
+}
+
+func (cfg *Config) buffer() uint32 {
+	if cfg.BufferMB == 0 {
+		return 256
+	}
+	return cfg.BufferMB
+}
+
+func flag(v bool) uint8 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// encode5: type of session, buffer, format, rundown, stacks, providers with
+// filters of events.
+func encode5(cfg *Config) (p payload) {
+	p.u32(0) // streamed on this connection
+	p.u32(cfg.buffer())
+	p.u32(formatNettrace)
+	p.u64(cfg.Rundown)
+	p.u8(flag(!cfg.NoStacks))
+	p.providers(cfg.Providers, true)
+	return p
+}
+
+// encode4: buffer, format, rundown, stacks, providers.
+func encode4(cfg *Config) (p payload) {
+	p.u32(cfg.buffer())
+	p.u32(formatNettrace)
+	p.u64(cfg.Rundown)
+	p.u8(flag(!cfg.NoStacks))
+	p.providers(cfg.Providers, false)
+	return p
+}
+
+// encode2: buffer, format, whether there is a rundown, providers.
+func encode2(cfg *Config) (p payload) {
+	p.u32(cfg.buffer())
+	p.u32(formatNettrace)
+	p.u8(flag(cfg.Rundown != 0))
+	p.providers(cfg.Providers, false)
+	return p
+}
+
+func (p *payload) providers(list []Provider, filter bool) {
+	p.u32(uint32(len(list)))
+	for i := range list {
+		v := &list[i]
+		p.u64(v.Keywords)
+		p.u32(v.Level)
+		p.text(v.Name)
+		p.text(v.Arguments)
+		if filter {
+			p.filter(v.Events)
+		}
+	}
+}
+
+// filter: whether the ids are those to deliver, or those not to.
+func (p *payload) filter(events []uint32) {
+	p.u8(flag(len(events) > 0))
+	p.u32(uint32(len(events)))
+	for _, id := range events {
+		p.u32(id)
+	}
+}
+
+// Read reads the trace.
+func (s *Session) Read(p []byte) (int, error) { return s.conn.Read(p) }
+
+// Stop ends the session, on a connection of its own. The trace must be read
+// meanwhile, until its end; it has its end mark then.
+func (s *Session) Stop() error {
+	s.once.Do(func() {
+		var p payload
+		p.u64(s.ID)
+		_, s.stopped = s.client.call(setEventPipe, stopTracing, p)
+	})
+	return s.stopped
+}
+
+// Close lets the connection go. A session that was not stopped is ended by the
+// runtime when it next writes.
+func (s *Session) Close() error { return s.conn.Close() }
