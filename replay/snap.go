@@ -1,33 +1,17 @@
 package replay
 
 import (
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
-	"sort"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/judge"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// maxFrames bounds a walk: no recorded stack is near it.
-const maxFrames = 512
-
-// stack is what a walk gave.
-type stack struct {
-	frames []unwind.Frame
-	stop   unwind.Stop
-	// value gives a register in frame i, and whether the walker knows it.
-	value func(i int, name string) (v uint64, known bool)
-}
-
 // snapshots replays one file of recorded stacks.
-func (r *Runner) snapshots(name string, b *besides) error {
+func (r *Runner) snapshots(s *judge.Score, name string, b *besides) error {
 	a, inside, err := r.snapArchive(name, b)
 	if err != nil {
 		return err
@@ -36,16 +20,7 @@ func (r *Runner) snapshots(name string, b *besides) error {
 	if err != nil {
 		return err
 	}
-	walk, err := walkerFor(p.Arch)
-	if err != nil {
-		return err
-	}
-	for i := range p.Snapshots {
-		if err := r.snapshot(p, &p.Snapshots[i], walk); err != nil {
-			return err
-		}
-	}
-	return nil
+	return judge.Snapshots(s, p)
 }
 
 // snapArchive opens the folder or archive a snapshot file lies in: it names
@@ -75,195 +50,4 @@ func cached(r *Runner, key string, open func() (*snap.Archive, error)) (*snap.Ar
 		r.archives = map[string]*snap.Archive{key: a} // one is enough: files come in order
 	}
 	return a, err
-}
-
-// lax are the classes whose stacks unwind data alone does not give.
-var lax = map[string]string{
-	"nocfi_frame":       "a frame without unwind data: refused = not all frames, none wrong without a mark of doubt",
-	"cfi_misleads":      "unwind data contradicts the machine: not scored, refused = differs",
-	"context_rewritten": "not scored, refused = differs",
-}
-
-func (r *Runner) snapshot(p *snap.Program, s *snap.Snapshot, walk walker) error {
-	tab, err := p.Table(s)
-	if err != nil {
-		return err
-	}
-	mem, err := p.Window(s)
-	if err != nil {
-		return err
-	}
-	if _, err := p.DropGhosts(s); err != nil {
-		return err
-	}
-	st, err := walk(s, tab, mem)
-	if err != nil {
-		return err
-	}
-	note, isLax := lax[s.Class]
-	t := r.tally(s.Class, !isLax)
-	t.Note = note
-	v, good, why := judge(s, st)
-	t.RightFrames += good
-	t.Frames += len(s.Frames)
-	r.count(t, v, func() Mismatch { return stackMismatch(p, s, st, tab, good, why) })
-	return nil
-}
-
-// judge holds a walk against the truth: good frames from the leaf on, and what
-// that means for the snapshot's class.
-func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
-	sure := 0
-	for i := range st.frames {
-		if i < len(s.Frames) && good == i {
-			d := differs(s, i, st)
-			if d == "" {
-				good++
-				continue
-			}
-			why = d
-		}
-		if !st.frames[i].Trust.Doubtful() {
-			sure++
-		}
-	}
-	all := good == len(s.Frames)
-	switch {
-	case s.Class == "cfi_misleads" || s.Class == "context_rewritten":
-		if all {
-			return right, good, ""
-		}
-		return refused, good, why
-	case all && sure == 0 && (s.Class != "cfi_exact" || len(st.frames) == good):
-		return right, good, ""
-	case sure > 0:
-		if all {
-			why = fmt.Sprintf("%d frames too many", sure)
-		}
-		return wrong, good, why
-	}
-	if why == "" {
-		why = "the walk ended: " + st.stop.String()
-	}
-	return refused, good, why
-}
-
-// differs compares frame i; "" if it is right.
-func differs(s *snap.Snapshot, i int, st *stack) string {
-	want, f := &s.Frames[i], &st.frames[i]
-	pc := uint64(want.PC)
-	if s.SteppedOver(i) {
-		pc += 4
-	}
-	if f.IP != pc {
-		return "pc"
-	}
-	if want.SP != nil && f.SP != uint64(*want.SP) {
-		return "sp"
-	}
-	if f.Exact != (want.Kind != "ret") && want.Kind != "tramp" {
-		return "exact"
-	}
-	if s.DisputedFrom != nil && i >= *s.DisputedFrom {
-		return ""
-	}
-	for name, v := range want.Regs {
-		got, known := st.value(i, name)
-		if known && got != uint64(v) {
-			return name
-		}
-		if !known && !f.Trust.Doubtful() {
-			return name + " unknown"
-		}
-	}
-	return ""
-}
-
-// stackMismatch shows the frames side by side, and of the last right frame, the
-// one that could not be left well, the code and the rows.
-func stackMismatch(p *snap.Program, s *snap.Snapshot, st *stack, tab *module.Table, good int, why string) Mismatch {
-	m := Mismatch{ID: s.ID, Where: fmt.Sprintf("%s, frame %d of %d", s.Class, good, len(s.Frames)), Why: why + "; walk ended: " + st.stop.String()}
-	for i := 0; i < max(len(s.Frames), len(st.frames)) && i < good+4; i++ {
-		m.Values = append(m.Values, Pair{fmt.Sprintf("frame %d", i), wantFrame(s, i), gotFrame(st, i)})
-	}
-	m.Values = append(m.Values, frameRegisters(s, st, good)...)
-	at := max(good-1, 0)
-	if at < len(st.frames) {
-		f := &st.frames[at]
-		m.Code, m.Info = around(p.Arch, tab, f)
-	}
-	return m
-}
-
-func wantFrame(s *snap.Snapshot, i int) string {
-	if i >= len(s.Frames) {
-		return "-"
-	}
-	f := &s.Frames[i]
-	sp := "?"
-	if f.SP != nil {
-		sp = fmt.Sprintf("%x", uint64(*f.SP))
-	}
-	return fmt.Sprintf("%x sp %s %s %s", uint64(f.PC), sp, f.Kind, f.Func)
-}
-
-func gotFrame(st *stack, i int) string {
-	if i >= len(st.frames) {
-		return "-"
-	}
-	f := &st.frames[i]
-	return fmt.Sprintf("%x sp %x %s", f.IP, f.SP, f.Trust)
-}
-
-func frameRegisters(s *snap.Snapshot, st *stack, i int) []Pair {
-	if i >= len(s.Frames) || i >= len(st.frames) {
-		return nil
-	}
-	var out []Pair
-	for name, v := range s.Frames[i].Regs {
-		got, known := st.value(i, name)
-		text := fmt.Sprintf("%x", got)
-		if !known {
-			text = "unknown"
-		}
-		out = append(out, Pair{name, fmt.Sprintf("%x", uint64(v)), text})
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-	return out
-}
-
-// around gives the code at a frame and the rows that hold there.
-func around(arch string, tab *module.Table, f *unwind.Frame) (code, info []string) {
-	i := tab.Find(f.Lookup())
-	if i < 0 {
-		return nil, []string{fmt.Sprintf("%x lies in no module", f.Lookup())}
-	}
-	mod := tab.At(i)
-	a := context.ArchAMD64
-	if arch == "aarch64" {
-		a = context.ArchARM64
-	}
-	info = []string{mod.Path}
-	if mod.ELF != nil {
-		if b, ok := mod.ELF.BytesAt(f.IP-mod.Bias, 24); ok {
-			code = codeText(a, f.IP, f.IP, b)
-		}
-	}
-	if mod.CFI != nil {
-		info = append(info, fdeRows(mod.CFI, f.Lookup()-mod.Bias)...)
-	}
-	return code, info
-}
-
-// walker walks one snapshot.
-type walker func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error)
-
-func walkerFor(arch string) (walker, error) {
-	switch arch {
-	case "x86_64":
-		return newAMD64Walker(), nil
-	case "aarch64":
-		return newARM64Walker(), nil
-	}
-	return nil, fmt.Errorf("architecture %q: %w", arch, ErrFormat)
 }

@@ -13,6 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/judge"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // Bounds of what is read from one file, bytes.
@@ -20,9 +23,6 @@ const (
 	maxLine  = 64 << 20
 	maxInput = 1 << 30
 )
-
-// ErrFormat says that a file is no vector of a known schema.
-var ErrFormat = errors.New("no vector of a known schema")
 
 // Path replays a file, or every vector below a folder. The error is not nil
 // only if nothing of that name can be read; what is wrong with single files is
@@ -52,7 +52,7 @@ func (r *Runner) Path(name string) error {
 func (r *Runner) path(name string, asked bool) {
 	err := r.open(name)
 	switch {
-	case errors.Is(err, ErrFormat) && !asked:
+	case errors.Is(err, judge.ErrFormat) && !asked:
 	case err != nil:
 		r.failed(name, err)
 	}
@@ -132,7 +132,7 @@ func (r *Runner) archive(name string, in io.Reader) error {
 	for _, p := range order {
 		b := &besides{dir: filepath.Dir(p), tar: files, file: name}
 		err := r.content(name+":"+p, bufio.NewReaderSize(bytes.NewReader(files[p]), 1<<16), b)
-		if err != nil && !errors.Is(err, ErrFormat) {
+		if err != nil && !errors.Is(err, judge.ErrFormat) {
 			r.failed(name+":"+p, err)
 		}
 	}
@@ -160,7 +160,7 @@ func (r *Runner) content(name string, in *bufio.Reader, b *besides) error {
 		return nil
 	}
 	if len(bytes.TrimLeft(head, " \t\r\n")) == 0 || bytes.TrimLeft(head, " \t\r\n")[0] != '{' {
-		return ErrFormat
+		return judge.ErrFormat
 	}
 	first, err := line(in)
 	if err != nil {
@@ -174,24 +174,23 @@ func (r *Runner) content(name string, in *bufio.Reader, b *besides) error {
 		}
 		first = append(first, rest...)
 		if err := json.Unmarshal(first, &p); err != nil {
-			return ErrFormat
+			return judge.ErrFormat
 		}
 	}
 	return r.byProbe(name, &p, first, in, b)
 }
 
 func (r *Runner) byProbe(name string, p *probe, first []byte, in *bufio.Reader, b *besides) error {
-	var each func([]byte) error
+	var each func(s *judge.Score) func([]byte) error
 	switch {
-	case p.Schema == "h4.snap.v1":
-		r.begin(name)
-		return r.snapshots(name, b)
+	case p.Schema == snap.Schema:
+		return r.scored(name, func(s *judge.Score) error { return r.snapshots(s, name, b) })
 	case p.Schema != "":
-		return fmt.Errorf("schema %q: %w", p.Schema, ErrFormat)
+		return fmt.Errorf("schema %q: %w", p.Schema, judge.ErrFormat)
 	case p.Kind != "" && p.Arch != "":
-		each = r.newPE().line
+		each = func(s *judge.Score) func([]byte) error { return judge.NewPE(s).Line }
 	case p.B != "" && (p.PC != nil || p.RowStart != nil):
-		each = r.newRows(name, b).line
+		each = func(s *judge.Score) func([]byte) error { return judge.NewRows(s, b.read).Line }
 	case p.Waits != nil:
 		r.aside(name, "the truth of an EventPipe trace: not handled by replay")
 		return nil
@@ -199,18 +198,29 @@ func (r *Runner) byProbe(name string, p *probe, first []byte, in *bufio.Reader, 
 		r.aside(name, "a runtime's data descriptor: not handled by replay")
 		return nil
 	default:
-		return ErrFormat
+		return judge.ErrFormat
 	}
-	r.begin(name)
-	return lines(first, in, each)
+	return r.scored(name, func(s *judge.Score) error { return r.lines(name, first, in, each(s)) })
 }
 
-// lines calls each for the first and every further line.
-func lines(first []byte, in *bufio.Reader, each func([]byte) error) error {
+// maxLines bounds how many lines that cannot be judged are named, of each file.
+const maxLines = 5
+
+// lines calls each for the first and every further line. A line that it cannot
+// judge is set aside, and the next one is read.
+func (r *Runner) lines(name string, first []byte, in *bufio.Reader, each func([]byte) error) error {
+	bad := 0
+	defer func() {
+		if bad > maxLines {
+			r.failed(name, fmt.Errorf("%d more lines cannot be judged", bad-maxLines))
+		}
+	}()
 	for n, b := 1, first; ; n++ {
 		if len(bytes.TrimSpace(b)) > 0 {
 			if err := each(b); err != nil {
-				return fmt.Errorf("line %d: %w", n, err)
+				if bad++; bad <= maxLines {
+					r.failed(name, fmt.Errorf("line %d: %w", n, err))
+				}
 			}
 		}
 		var err error

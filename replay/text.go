@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/judge"
 )
 
 // JSON writes the report: an object with "results" (one per file and kind) and
@@ -21,7 +23,7 @@ func (r *Report) JSON(w io.Writer) error {
 func (r *Report) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "points\tright\twrong\trefused\t share\t\n")
-	var sum Tally
+	var sum judge.Tally
 	for _, x := range r.Tallies {
 		row(t, x, label(x))
 		sum.Points, sum.Right, sum.Wrong, sum.Refused = sum.Points+x.Points, sum.Right+x.Right, sum.Wrong+x.Wrong, sum.Refused+x.Refused
@@ -31,7 +33,7 @@ func (r *Report) Text(w io.Writer) {
 	r.notes(w)
 	for _, x := range r.Tallies {
 		for i := range x.Mismatches {
-			x.Mismatches[i].text(w, x)
+			mismatch(w, x, &x.Mismatches[i])
 		}
 	}
 	for _, a := range r.Aside {
@@ -39,7 +41,7 @@ func (r *Report) Text(w io.Writer) {
 	}
 }
 
-func label(x *Tally) string {
+func label(x *judge.Tally) string {
 	mark := ""
 	if x.Bad() {
 		mark = "  <-- FAILS"
@@ -59,7 +61,7 @@ func shortName(file string) string {
 	return filepath.Join(filepath.Base(filepath.Dir(file)), filepath.Base(file))
 }
 
-func row(w io.Writer, x *Tally, name string) {
+func row(w io.Writer, x *judge.Tally, name string) {
 	share := "-"
 	if x.Points > 0 {
 		share = fmt.Sprintf("%.2f%%", 100*float64(x.Right)/float64(x.Points))
@@ -84,8 +86,12 @@ func (r *Report) notes(w io.Writer) {
 	}
 }
 
-func (m *Mismatch) text(w io.Writer, x *Tally) {
-	fmt.Fprintf(w, "\n%s %s: %s, %s\n  %s\n", shortName(x.File), x.Kind, m.ID, m.Where, m.Why)
+func mismatch(w io.Writer, x *judge.Tally, m *judge.Mismatch) {
+	mark := ""
+	if !x.Failure(m) {
+		mark = " (no failure: refused)"
+	}
+	fmt.Fprintf(w, "\n%s %s: %s, %s%s\n  %s\n", shortName(x.File), x.Kind, m.ID, m.Where, mark, m.Why)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(m.Values) > 0 {
 		fmt.Fprint(t, "    \texpected\tgot\t\n")

@@ -18,7 +18,7 @@ What a file is its content says, not its name.
   --max N   show the first N mismatches of each file and kind in full (default 3): registers side
             by side, the code disassembled, the unwind codes or rows applied
   --json    one object: "results": [{file, kind, points, right, wrong, refused, strict, frames,
-            right_frames, note, mismatches: [{id, where, why, values: [{name, want, got}],
+            right_frames, note, mismatches: [{id, verdict, where, why, values: [{name, want, got}],
             code, info}]}], "not_replayed": [{file, why, error}]
 
 refused: no answer, or one marked doubtful. In a kind that is strict (an answer is known to be

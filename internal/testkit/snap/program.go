@@ -24,6 +24,9 @@ func (h *Hex) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// Schema is what a snapshot file calls its own layout.
+const Schema = "h4.snap.v1"
+
 // Program is one traced run.
 type Program struct {
 	Schema    string     `json:"schema"`
@@ -88,8 +91,8 @@ func (a *Archive) Load(name string) (*Program, error) {
 	if err := json.Unmarshal(data, p); err != nil {
 		return nil, fmt.Errorf("snap: %s: %w", name, err)
 	}
-	if p.Schema != "h4.snap.v1" {
-		return nil, fmt.Errorf("snap: %s: schema %q, want h4.snap.v1", name, p.Schema)
+	if p.Schema != Schema {
+		return nil, fmt.Errorf("snap: %s: schema %q, want %s", name, p.Schema, Schema)
 	}
 	blob := path.Join(path.Dir(name), p.Blob)
 	if p.blob, ok = a.files[blob]; !ok {

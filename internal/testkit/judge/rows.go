@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
@@ -34,21 +35,23 @@ type rowImage struct {
 	table *cfi.Table
 }
 
-// rows replays one file of rows.
-type rows struct {
-	r      *Runner
-	name   string
-	b      *besides
+// Rows judges one file of rows.
+type Rows struct {
+	r      *Score
+	read   func(rel string) ([]byte, error)
 	images map[string]*rowImage
 	m      cfi.Machine
 	row    cfi.Row
 }
 
-func (r *Runner) newRows(name string, b *besides) *rows {
-	return &rows{r: r, name: name, b: b, images: map[string]*rowImage{}}
+// NewRows counts into s. read reads a file by a path that is relative to the
+// folder of the rows.
+func NewRows(s *Score, read func(rel string) ([]byte, error)) *Rows {
+	return &Rows{r: s, read: read, images: map[string]*rowImage{}}
 }
 
-func (x *rows) line(data []byte) error {
+// Line judges one line.
+func (x *Rows) Line(data []byte) error {
 	var want rowLine
 	if err := json.Unmarshal(data, &want); err != nil {
 		return err
@@ -65,7 +68,7 @@ func (x *rows) line(data []byte) error {
 
 // image finds the ELF file of binary b beside the rows: ../rowbin/ARCH_b.elf,
 // or the same folder.
-func (x *rows) image(b string) (*rowImage, error) {
+func (x *Rows) image(b string) (*rowImage, error) {
 	if im := x.images[b]; im != nil {
 		return im, nil
 	}
@@ -86,14 +89,14 @@ func (x *rows) image(b string) (*rowImage, error) {
 	return im, nil
 }
 
-func (x *rows) find(b string) ([]byte, string, error) {
-	base := path.Base(x.name)
+func (x *Rows) find(b string) ([]byte, string, error) {
+	base := path.Base(filepath.ToSlash(x.r.File))
 	var missing error
 	for _, arch := range archOrder(base) {
 		for _, suffix := range []string{".elf", ".full.elf"} {
 			for _, dir := range []string{"../rowbin/", "rowbin/", ""} {
 				p := dir + arch + "_" + b + suffix
-				data, err := x.b.read(p)
+				data, err := x.read(p)
 				if err == nil {
 					return data, path.Base(p), nil
 				}
@@ -119,7 +122,7 @@ func number(s string) (uint64, error) {
 }
 
 // sign judges a signing state.
-func (x *rows) sign(im *rowImage, want *rowLine) error {
+func (x *Rows) sign(im *rowImage, want *rowLine) error {
 	at, err := number(want.RowStart)
 	if err != nil {
 		return err
@@ -148,7 +151,7 @@ func sign(b bool) string {
 }
 
 // full judges a whole row.
-func (x *rows) full(im *rowImage, want *rowLine) error {
+func (x *Rows) full(im *rowImage, want *rowLine) error {
 	pc, err := number(want.PC)
 	if err != nil {
 		return err
@@ -188,7 +191,7 @@ func differ(values []Pair) bool {
 
 // values sets the row's rules beside the expected. A register the vector does
 // not list is unspecified there and is not compared.
-func (x *rows) values(im *rowImage, want *rowLine) []Pair {
+func (x *Rows) values(im *rowImage, want *rowLine) []Pair {
 	arch := im.table.Arch()
 	out := []Pair{{"cfa", compact(want.CFA), wireRule(&x.row.CFA)}, {"signal", fmt.Sprint(want.Sig), sign(x.row.FDE.Signal)}}
 	var regs []int
@@ -208,7 +211,7 @@ func (x *rows) values(im *rowImage, want *rowLine) []Pair {
 	return out
 }
 
-func (x *rows) mismatch(im *rowImage, want *rowLine, pc uint64, why cfi.Reason, values []Pair) Mismatch {
+func (x *Rows) mismatch(im *rowImage, want *rowLine, pc uint64, why cfi.Reason, values []Pair) Mismatch {
 	m := Mismatch{ID: want.B, Where: fmt.Sprintf("pc %#x", pc), Why: "the row differs", Values: values}
 	if why != cfi.None {
 		m.Why = "refused: " + why.String()

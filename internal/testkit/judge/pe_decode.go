@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"encoding/hex"
@@ -11,7 +11,7 @@ import (
 )
 
 // decode compares the fields of one record.
-func (x *peRun) decode(t *Tally, v *pevec.Vector) error {
+func (x *PE) decode(t *Tally, v *pevec.Vector) error {
 	where, values, info, err := "", []Pair(nil), []string(nil), error(nil)
 	if v.ARM64() {
 		where, values, info, err = decodeARM64(v)

@@ -1,11 +1,8 @@
-package replay
+package judge
 
 import (
-	"bufio"
-	"compress/gzip"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,27 +15,17 @@ import (
 // The CFA that `seedwalk info --at` shows at an instruction is the stack
 // pointer its caller really had.
 func TestShownEffectIsTrue(t *testing.T) {
-	dir, err := snap.Vectors()
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: ", err)
-	}
 	for _, name := range []string{"amd64-exec", "amd64-native", "arm64-exec", "arm64-native", "arm64-packedx"} {
 		t.Run(name, func(t *testing.T) {
-			in, err := os.Open(filepath.Join(dir, "pe", name+".jsonl.gz"))
-			if err != nil {
-				t.Skip("SKIPPED-CHECK: ", err)
-			}
-			defer in.Close()
-			z, err := gzip.NewReader(in)
-			if err != nil {
-				t.Fatal(err)
-			}
 			checked, bad := 0, 0
-			err = lines(nil, bufio.NewReader(z), func(b []byte) error {
-				n, wrong := shownEffects(t, b)
+			_, err := pevec.Each(name+".jsonl.gz", func(v *pevec.Vector) error {
+				n, wrong := shownEffects(t, v)
 				checked, bad = checked+n, bad+wrong
 				return nil
 			})
+			if errors.Is(err, pevec.ErrAbsent) {
+				t.Skip("SKIPPED-CHECK: ", err)
+			}
 			t.Logf("%d effects, %d not true", checked, bad)
 			if err != nil || checked == 0 || bad != 0 {
 				t.Error(err, checked, bad)
@@ -47,12 +34,8 @@ func TestShownEffectIsTrue(t *testing.T) {
 	}
 }
 
-func shownEffects(t *testing.T, line []byte) (checked, bad int) {
-	v, err := pevec.Parse(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := (&Runner{}).newPE()
+func shownEffects(t *testing.T, v *pevec.Vector) (checked, bad int) {
+	x := NewPE(&Score{})
 	if err := x.load(v); err != nil {
 		t.Fatal(err)
 	}

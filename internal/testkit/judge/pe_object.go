@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // decodeObject compares packed words with what llvm-readobj prints of them.
-func (x *peRun) decodeObject(t *Tally, v *pevec.Vector) error {
+func (x *PE) decodeObject(t *Tally, v *pevec.Vector) error {
 	if !v.ARM64() {
 		return fmt.Errorf("%s: objects of %s: %w", v.ID, v.Arch, ErrFormat)
 	}
@@ -32,7 +32,7 @@ func (x *peRun) decodeObject(t *Tally, v *pevec.Vector) error {
 	return nil
 }
 
-func (x *peRun) object(t *Tally, id string, word uint32, lines []string) {
+func (x *PE) object(t *Tally, id string, word uint32, lines []string) {
 	var buf pearm64.Buffer
 	i, fault := pearm64.DecodePackedInfo(word, &buf)
 	got := llvmFields(&i)

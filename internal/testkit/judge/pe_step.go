@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ type stepper interface {
 	compare(want *pevec.State) []Pair
 }
 
-func (x *peRun) newStep(v *pevec.Vector, p *pevec.Point) (stepper, error) {
+func (x *PE) newStep(v *pevec.Vector, p *pevec.Point) (stepper, error) {
 	if v.ARM64() {
 		regs, err := v.RegsARM64(p)
 		return &stepARM64{u: x.a64, regs: regs}, err
@@ -39,7 +39,7 @@ func pair(name string, want, got uint64, known bool) Pair {
 // stepAMD64 is a step on x64.
 type stepAMD64 struct {
 	u          *amd64.Unwinder
-	x          *peRun
+	x          *PE
 	from, regs context.AMD64
 	frame      unwind.Frame
 	pe         amd64.PEResult // the same step's EstablisherFrame and handler

@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// peRun replays the PE kinds of one file.
-type peRun struct {
-	r      *Runner
+// PE judges the PE kinds of one file.
+type PE struct {
+	r      *Score
 	u64    *amd64.Unwinder
 	a64    *arm64.Unwinder
 	file   *pe.File // of the vector at hand
@@ -25,11 +25,12 @@ type peRun struct {
 	stacks pevec.Stacks
 }
 
-func (r *Runner) newPE() *peRun { return &peRun{r: r, u64: amd64.New(), a64: arm64.New()} }
+// NewPE counts into s.
+func NewPE(s *Score) *PE { return &PE{r: s, u64: amd64.New(), a64: arm64.New()} }
 
-// line replays one line; its kind decides.
-func (x *peRun) line(data []byte) error {
-	var p probe
+// Line judges one line; its kind decides how.
+func (x *PE) Line(data []byte) error {
+	var p struct{ Arch, Kind string }
 	if err := json.Unmarshal(data, &p); err != nil {
 		return err
 	}
@@ -42,8 +43,7 @@ func (x *peRun) line(data []byte) error {
 		"malformed": x.malformed, "decode": x.decode, "decode-object": x.decodeObject,
 	}[p.Kind]
 	if judge == nil {
-		x.r.tally(name, false).Note = "a kind this program does not know: not replayed"
-		return nil
+		return fmt.Errorf("kind %q: %w", p.Kind, ErrFormat)
 	}
 	v, err := pevec.Parse(data)
 	if err != nil {
@@ -53,7 +53,7 @@ func (x *peRun) line(data []byte) error {
 }
 
 // points judges every point of a vector.
-func (x *peRun) points(t *Tally, v *pevec.Vector) error {
+func (x *PE) points(t *Tally, v *pevec.Vector) error {
 	if err := x.load(v); err != nil {
 		return fmt.Errorf("%s: %w", v.ID, err)
 	}
@@ -65,7 +65,7 @@ func (x *peRun) points(t *Tally, v *pevec.Vector) error {
 	return nil
 }
 
-func (x *peRun) point(t *Tally, v *pevec.Vector, p *pevec.Point) error {
+func (x *PE) point(t *Tally, v *pevec.Vector, p *pevec.Point) error {
 	if p.PC == nil || v.Want(p) == nil {
 		return fmt.Errorf("no pc or nothing expected: %w", ErrFormat)
 	}
@@ -94,7 +94,7 @@ func (x *peRun) point(t *Tally, v *pevec.Vector, p *pevec.Point) error {
 }
 
 // step takes the step from a point and compares it with what is expected.
-func (x *peRun) step(v *pevec.Vector, p *pevec.Point) (unwind.Stop, []Pair, error) {
+func (x *PE) step(v *pevec.Vector, p *pevec.Point) (unwind.Stop, []Pair, error) {
 	mem, err := x.stacks.Window(v, p)
 	if err != nil {
 		return 0, nil, err
@@ -133,7 +133,7 @@ func judgePoint(p *pevec.Point, want *pevec.State, stop unwind.Stop, values []Pa
 
 func isZero(h *pevec.Hex) bool { return h == nil || *h == 0 }
 
-func (x *peRun) mismatch(v *pevec.Vector, rva uint64, where string, stop unwind.Stop, values []Pair) Mismatch {
+func (x *PE) mismatch(v *pevec.Vector, rva uint64, where string, stop unwind.Stop, values []Pair) Mismatch {
 	m := Mismatch{ID: v.ID, Where: where, Why: "the step differs", Values: values}
 	if stop != unwind.StopNone {
 		m.Why = "refused: " + stop.String()
@@ -144,7 +144,7 @@ func (x *peRun) mismatch(v *pevec.Vector, rva uint64, where string, stop unwind.
 }
 
 // load makes the vector's image the only module.
-func (x *peRun) load(v *pevec.Vector) error {
+func (x *PE) load(v *pevec.Vector) error {
 	w := imageWriter{arm64: v.ARM64(), base: uint64(v.Base), functions: v.Functions, size: uint64(v.ImageSize)}
 	for _, m := range v.Mem {
 		w.blocks = append(w.blocks, memory.Run{Addr: uint64(m.Addr), Data: m.Data})

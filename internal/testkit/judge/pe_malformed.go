@@ -1,4 +1,4 @@
-package replay
+package judge
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 const slow = 2 * time.Second
 
 // malformed judges a line by its "must".
-func (x *peRun) malformed(t *Tally, v *pevec.Vector) error {
+func (x *PE) malformed(t *Tally, v *pevec.Vector) error {
 	start := time.Now()
 	stop, values, crash, err := x.hostile(v)
 	if err != nil {
@@ -48,7 +48,7 @@ func (x *peRun) malformed(t *Tally, v *pevec.Vector) error {
 
 // hostile steps once. The image around the hostile data is well formed: if it
 // is not read, that is an error.
-func (x *peRun) hostile(v *pevec.Vector) (stop unwind.Stop, values []Pair, crash bool, err error) {
+func (x *PE) hostile(v *pevec.Vector) (stop unwind.Stop, values []Pair, crash bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			crash = true

@@ -1,0 +1,117 @@
+// Package judge runs the readers and walkers over recorded inputs with true
+// answers and counts what is right. The tests of packages and `seedwalk replay`
+// judge by it alike.
+//
+// Source: the schemas of the project's vectors: PE points and records (JSON
+// lines), rows of call frame information beside their ELF files (JSON lines),
+// stack snapshots (h4.snap.v1).
+//
+// Glossary. A *point* is one question with a known answer: a step from one
+// instruction, a row, a record, a stack. A point is *right*, *wrong*, or
+// *refused*: the walker gave no answer or marked it doubtful. A *kind* is a
+// schema's kind, or a snapshot's class. A kind is *strict* if an answer is known
+// to be possible for each of its points, *lax* if not.
+//
+// Strategy: every kind is judged through the public interface that users of the
+// walkers have, by single steps and by whole walks, which must agree. What
+// differs is kept in full, with the code and the unwind data applied, but only
+// for the first few points of a kind.
+package judge
+
+import "errors"
+
+// ErrFormat says that an input is no vector of a known schema.
+var ErrFormat = errors.New("no vector of a known schema")
+
+// Pair is one value expected and got, as text.
+type Pair struct {
+	Name string `json:"name"`
+	Want string `json:"want"`
+	Got  string `json:"got"`
+}
+
+// Mismatch is one point that is not right, in full.
+type Mismatch struct {
+	ID      string   `json:"id"`
+	Verdict string   `json:"verdict"`          // wrong | refused
+	Where   string   `json:"where"`            // the address and what is there
+	Why     string   `json:"why"`              // what differs, or the reason of a refusal
+	Values  []Pair   `json:"values,omitempty"` // registers, frames or fields side by side
+	Code    []string `json:"code,omitempty"`   // the instructions around, disassembled
+	Info    []string `json:"info,omitempty"`   // the unwind codes or rows applied
+}
+
+// Tally counts the points of one kind in one file.
+type Tally struct {
+	File    string `json:"file"`
+	Kind    string `json:"kind"`
+	Points  int    `json:"points"`
+	Right   int    `json:"right"`
+	Wrong   int    `json:"wrong"`
+	Refused int    `json:"refused"`
+	Strict  bool   `json:"strict"` // an answer is known to be possible: a refusal is a failure too
+	// Of stacks: all frames of the truth, and those right from the leaf on.
+	Frames      int        `json:"frames,omitempty"`
+	RightFrames int        `json:"right_frames,omitempty"`
+	Note        string     `json:"note,omitempty"`
+	Mismatches  []Mismatch `json:"mismatches,omitempty"`
+}
+
+// Bad reports whether the tally holds a failure.
+func (t *Tally) Bad() bool { return t.Wrong > 0 || t.Strict && t.Refused > 0 }
+
+// Failure reports whether a mismatch of the tally is one of its failures.
+func (t *Tally) Failure(m *Mismatch) bool { return t.Strict || m.Verdict == wrong.String() }
+
+// Score is what was counted of one file. The zero Score is ready, and keeps no
+// mismatch in full.
+type Score struct {
+	File    string
+	Max     int // mismatches kept in full of each kind: so many wrong ones, and so many refused
+	Tallies []*Tally
+}
+
+// verdict is a point's outcome.
+type verdict uint8
+
+const (
+	right verdict = iota
+	wrong
+	refused
+)
+
+func (v verdict) String() string { return [...]string{"right", "wrong", "refused"}[v] }
+
+// tally returns the counts of a kind.
+func (s *Score) tally(kind string, strict bool) *Tally {
+	for _, t := range s.Tallies {
+		if t.Kind == kind {
+			return t
+		}
+	}
+	t := &Tally{File: s.File, Kind: kind, Strict: strict}
+	s.Tallies = append(s.Tallies, t)
+	return t
+}
+
+// count adds a point. full is asked for its mismatch only if that is kept.
+func (s *Score) count(t *Tally, v verdict, full func() Mismatch) {
+	t.Points++
+	before := 0
+	switch v {
+	case right:
+		t.Right++
+		return
+	case wrong:
+		before = t.Wrong
+		t.Wrong++
+	case refused:
+		before = t.Refused
+		t.Refused++
+	}
+	if before < s.Max {
+		m := full()
+		m.Verdict = v.String()
+		t.Mismatches = append(t.Mismatches, m)
+	}
+}
