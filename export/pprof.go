@@ -60,9 +60,9 @@ func (w *pprofWriter) profile() *profile.Profile {
 
 func (w *pprofWriter) header() {
 	o, p := w.out, w.p
-	o.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "wall", Unit: "nanoseconds"}, {Type: "cpu", Unit: "nanoseconds"}}
+	o.SampleType = []*profile.ValueType{{Type: metricSamples, Unit: "count"}, {Type: metricWall, Unit: "nanoseconds"}, {Type: metricCPU, Unit: "nanoseconds"}}
 	o.PeriodType = &profile.ValueType{Type: "wall", Unit: "nanoseconds"}
-	o.DefaultSampleType = "samples"
+	o.DefaultSampleType = w.p.defaultMetric()
 	if p.RateHz > 0 {
 		o.Period = int64(float64(time.Second) / p.RateHz)
 	}

@@ -53,9 +53,14 @@ int sw_armed(void) { return __atomic_load_n(&armed, __ATOMIC_ACQUIRE); }
 void sw_sampler_ready(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
 void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
 
+/* The user has been told; the file keeps the tool from guessing why at the end. */
 static void complain(const char *what, const char *remedy)
 {
 	fprintf(stderr, "seedwalk: %s; %s\n", what, remedy);
+	const char *mark = sw_environment("SEEDWALK_REFUSED");
+	FILE *f = mark ? fopen(mark, "w") : NULL;
+	if (f)
+		fclose(f);
 }
 
 static int env_int(const char *name, int fallback)

@@ -16,6 +16,7 @@ const (
 	EnvRate       = "SEEDWALK_RATE"
 	EnvRaw        = "SEEDWALK_RAW"
 	EnvStackBytes = "SEEDWALK_STACK_BYTES"
+	EnvRefused    = "SEEDWALK_REFUSED" // a file to make by a profiler that has told the user why it does not work
 )
 
 // prefixes under which runtimes look for their settings: COMPlus_ is the old
@@ -128,7 +129,7 @@ func childEnviron(opt *Options, socket string) environ {
 			drop = append(drop, p+s)
 		}
 	}
-	drop = append(drop, EnvSocket, EnvRate, EnvRaw, EnvStackBytes)
+	drop = append(drop, EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvRefused)
 	e := environ(opt.Env).without(drop...)
 	e = append(e, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+CLSID, "CORECLR_PROFILER_PATH="+opt.Profiler,
 		EnvSocket+"="+socket, EnvRate+"="+strconv.FormatFloat(opt.Rate, 'g', -1, 64))

@@ -71,6 +71,7 @@ func follow(t *testing.T, opt Options) (<-chan *Result, *os.File) {
 		t.Fatal(err)
 	}
 	opt.Stdout = out
+	t.Cleanup(func() { outR.Close() }) // not earlier, by the collector: SIGPIPE would end the command
 	connected := make(chan struct{})
 	var once sync.Once
 	opt.Progress = func(p Progress) {

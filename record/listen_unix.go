@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,37 +17,33 @@ const maxSocketPath = 107
 // socket is a unix socket in a private directory.
 type socket struct {
 	*net.UnixListener
-	dir, path string
+	path string
 }
 
 // newListener makes a private directory with a socket in it.
-func newListener(dir string) (*socket, error) {
-	private, err := os.MkdirTemp(dir, "seedwalk-") // mode 0700
+func newListener(dir string) (*socket, *private, error) {
+	p, err := newPrivate(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	path := filepath.Join(private, "socket")
+	path := p.path(socketName)
 	if len(path) > maxSocketPath {
-		os.Remove(private)
+		p.close()
 		if dir == "/tmp" {
-			return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
+			return nil, nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
 		}
 		return newListener("/tmp")
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		os.RemoveAll(private)
-		return nil, err
+		p.close()
+		return nil, nil, err
 	}
-	return &socket{l, private, path}, nil
+	return &socket{l, path}, p, nil
 }
 
 func (s *socket) where() string { return s.path }
-
-func (s *socket) close() {
-	s.Close()
-	os.RemoveAll(s.dir)
-}
+func (s *socket) close()        { s.Close() }
 
 func (s *socket) accept(refuse func(string)) (stream, int, error) {
 	for {

@@ -20,13 +20,18 @@ type port struct {
 	secret string
 }
 
-// newListener listens. There is no directory to make here.
-func newListener(string) (*port, error) {
+// newListener makes a private directory and listens.
+func newListener(dir string) (*port, *private, error) {
+	p, err := newPrivate(dir)
+	if err != nil {
+		return nil, nil, err
+	}
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return nil, err
+		p.close()
+		return nil, nil, err
 	}
-	return &port{l, rand.Text()}, nil
+	return &port{l, rand.Text()}, p, nil
 }
 
 func (p *port) where() string { return "tcp:" + p.Addr().String() + ":" + p.secret }

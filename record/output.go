@@ -137,7 +137,7 @@ func reason(err error) string {
 
 func remedy(err error, dir string) string {
 	switch {
-	case errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, os.ErrNotExist) && !isDir(dir): // in /proc no file can be made, which is ENOENT too
 		return "make the directory first: " + makeFolder + dir
 	case errors.Is(err, os.ErrPermission), readOnly(err):
 		return "choose a directory you may write to with --output"
@@ -145,6 +145,11 @@ func remedy(err error, dir string) string {
 		return "free some space or choose another disk with --output"
 	}
 	return "choose another place with --output"
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // save writes one output, and where that fails tries other directories, so

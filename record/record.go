@@ -73,6 +73,7 @@ type Options struct {
 	Say        func(line string)
 	Namer      Namer  // names of native functions; nil = module+0xoffset
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
+	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
 }
 
 // Rates, samples per second.
@@ -86,7 +87,8 @@ const (
 // Linux for each of the threads of a round, and no thread's stack is as large.
 const MaxStackBytes = 1 << 28
 
-// Output is one file to write. Path "-" is the standard output.
+// Output is one file to write. Path "-" is the standard output; the command's own
+// then goes to the standard error, so that the two do not mix.
 type Output struct {
 	Path   string
 	Format Format

@@ -58,3 +58,11 @@ func TestVanishedDirectoryFallsBack(t *testing.T) {
 		t.Errorf("%+v, said %q", res.Written, said)
 	}
 }
+
+// /proc is there and takes no file (ENOENT): the advice must not be to make it.
+func TestNoFileInProc(t *testing.T) {
+	r := checkWritable("/proc/x.html")
+	if r == nil || strings.Contains(r.Remedy, "mkdir") || !strings.Contains(r.Remedy, "--output") {
+		t.Errorf("%v", r)
+	}
+}

@@ -32,6 +32,7 @@ func Run(opt Options) (*Result, error) {
 		return nil, &Refusal{What: "cannot listen for the profiler: " + reason(err), Where: opt.SocketDir,
 			Remedy: listenRemedy, Code: ExitRefused}
 	}
+	defer srv.private.close()
 	defer srv.close()
 	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
 	r.signals = catchSignals()
@@ -47,6 +48,9 @@ func Run(opt Options) (*Result, error) {
 func (o *Options) check() error {
 	if len(o.Command) == 0 {
 		return &Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: ExitRefused}
+	}
+	if why, remedy := UnfitMachine(runtime.GOARCH, NativeMachine()); why != "" {
+		return &Refusal{What: why, Where: "system", Remedy: remedy, Code: ExitRefused}
 	}
 	o.defaults()
 	if !(o.Rate >= MinRate && o.Rate <= MaxRate) {
@@ -158,8 +162,8 @@ func (r *run) begin() error {
 	if runtime.GOOS == "windows" && errors.Is(r.cmd.Err, exec.ErrDot) {
 		r.cmd.Err = nil // the command prompt looks in the current directory too
 	}
-	r.cmd.Env = childEnviron(r.opt, r.srv.path)
-	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.Stdout, r.opt.Stderr
+	r.cmd.Env = append(childEnviron(r.opt, r.srv.path), EnvRefused+"="+r.srv.private.path(refusedName))
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.commandStdout(), r.opt.Stderr
 	if err := r.cmd.Start(); err != nil {
 		return cannotStart(r.opt.Command[0], err)
 	}
@@ -169,6 +173,16 @@ func (r *run) begin() error {
 		close(r.exited)
 	}()
 	return nil
+}
+
+// commandStdout is the standard error where the data takes the standard output.
+func (o *Options) commandStdout() *os.File {
+	for _, out := range o.Outputs {
+		if out.Path == "-" {
+			return o.Stderr
+		}
+	}
+	return o.Stdout
 }
 
 func cannotStart(command string, err error) *Refusal {

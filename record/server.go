@@ -2,6 +2,7 @@ package record
 
 import (
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -10,6 +11,7 @@ import (
 type server struct {
 	path      string // for SEEDWALK_SOCKET
 	listener  listener
+	private   *private
 	keepProbe bool
 	connected chan struct{} // closed at the first connection
 
@@ -39,11 +41,11 @@ type stream interface {
 
 // listen begins to accept.
 func listen(dir string, keepProbe bool) (*server, error) {
-	l, err := newListener(dir)
+	l, private, err := newListener(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{keepProbe: keepProbe, path: l.where(), listener: l, connected: make(chan struct{}), accepting: make(chan struct{})}
+	s := &server{keepProbe: keepProbe, path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
 	go s.accept()
 	return s, nil
 }
@@ -90,6 +92,13 @@ const (
 	acceptWait = 50 * time.Millisecond
 	drainWait  = 700 * time.Millisecond
 )
+
+// refusedToldWhy reports whether a profiler was loaded, would not work and has told
+// the user why: guesses would only hide it.
+func (s *server) refusedToldWhy() bool {
+	_, err := os.Lstat(s.private.path(refusedName))
+	return err == nil
+}
 
 // settle ends the recording: it takes connections still waiting, asks the
 // profilers to stop by closing our side, reads what they sampled until now, and

@@ -30,6 +30,16 @@ func target(what string) int {
 	switch what {
 	case "silent":
 		return 5
+	case "refusing":
+		os.Stderr.WriteString("seedwalk: this runtime is too old: ...\n")
+		os.WriteFile(os.Getenv(EnvRefused), nil, 0o600)
+		return 5
+	case "empty":
+		send(greet, func(w *wire.Writer) { w.Bye("exit") })
+		return 0
+	case "empty with a note":
+		send(greet, func(w *wire.Writer) { w.Note("the runtime has no threads yet"); w.Bye("exit") })
+		return 0
 	case "exit":
 		send(greet, samples(10), func(w *wire.Writer) { w.Bye("exit") })
 		return 3

@@ -26,6 +26,18 @@ func Unfit(f *program.File, goos, goarch string) (why, remedy string) {
 	return "", ""
 }
 
+// UnfitMachine says why programs for goarch cannot be recorded on a machine that is
+// natively another, named as GOARCH is ("" = not known), and what to do; "" if they can.
+// Windows on ARM64 runs programs for x86-64 by emulation: the system's own code in such
+// a process is ARM64EC, without x86-64 unwind data, and a thread's registers are made up.
+func UnfitMachine(goarch, native string) (why, remedy string) {
+	if native == "" || native == goarch {
+		return "", ""
+	}
+	return fmt.Sprintf("this system emulates %s on an %s machine, and emulated code cannot be sampled", wordOf(goarch), wordOf(native)),
+		"record on an " + wordOf(goarch) + " machine"
+}
+
 // wordOf is what people call an architecture.
 func wordOf(goarch string) string {
 	switch goarch {

@@ -86,13 +86,38 @@ func (r *run) show(began time.Time, stage string) {
 func (r *run) settle(hurried bool) {
 	r.srv.settle()
 	if len(r.srv.all()) == 0 {
-		r.opt.Say(r.opt.neverConnected())
+		if !r.srv.refusedToldWhy() {
+			r.opt.Say(r.opt.neverConnected())
+		}
 		return
 	}
 	if hurried {
 		r.write(nil, false)
 	}
 	r.write(r.opt.Namer, true)
+	if line := r.empty(); line != "" {
+		r.opt.Say(line)
+	}
+}
+
+// empty says in one line why a recording that profilers took part in has no samples,
+// "" if it has some.
+func (r *run) empty() string {
+	if r.srv.count().Samples > 0 {
+		return ""
+	}
+	for _, p := range r.srv.all() {
+		p.mu.RLock()
+		line := p.end()
+		if len(p.notes) > 0 {
+			line = p.notes[0]
+		}
+		p.mu.RUnlock()
+		if line != "" {
+			return "no samples: " + line
+		}
+	}
+	return "no samples: the profiler connected and sent none; the command ended too soon, or none of its threads ran managed code"
 }
 
 // write builds the profile and saves the outputs; those that cannot be written
@@ -151,6 +176,9 @@ func (r *run) finalCode() int {
 		if w.Path == "" {
 			return ExitRefused
 		}
+	}
+	if r.opt.FailEmpty && r.srv.count().Samples == 0 {
+		return ExitRefused
 	}
 	return 0
 }

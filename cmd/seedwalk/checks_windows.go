@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/seedwalk/seedwalk/internal/program"
+	"github.com/seedwalk/seedwalk/record"
 )
 
 // checks in the order they are shown.
@@ -37,11 +38,17 @@ func runtimeFolders() (out []string) {
 
 func checkSystem(*patient) finding {
 	v := windows.RtlGetVersion()
-	detail := fmt.Sprintf("Windows %d.%d.%d, %s, %d CPUs; no special rights are needed", v.MajorVersion, v.MinorVersion, v.BuildNumber, runtime.GOARCH, runtime.NumCPU())
-	if runtime.GOARCH != "amd64" {
-		return finding{"system", bad, detail, "there is a profiler for x86-64 only"}
+	return judgeWindows(int(v.MajorVersion), int(v.MinorVersion), int(v.BuildNumber), runtime.GOARCH, record.NativeMachine(), wineVersion())
+}
+
+// wineVersion is Wine's own version, "" on Windows.
+func wineVersion() string {
+	f := windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version")
+	if f.Find() != nil {
+		return ""
 	}
-	return finding{"system", good, detail, ""}
+	text, _, _ := f.Call()
+	return windows.BytePtrToString(*(**byte)(unsafe.Pointer(&text)))
 }
 
 const (

@@ -43,7 +43,7 @@ type runtimeFound struct {
 }
 
 // findRuntimes looks where `dotnet` would: DOTNET_ROOT, the dotnet on PATH, the
-// usual folders; and in the project's own cache.
+// usual folders.
 func findRuntimes() []runtimeFound {
 	var out []runtimeFound
 	seen := map[string]bool{}
@@ -66,7 +66,6 @@ func findRuntimes() []runtimeFound {
 	for _, root := range runtimeFolders() {
 		look(root, root)
 	}
-	look(".cache", "the project's cache")
 	return out
 }
 

@@ -45,8 +45,8 @@ func runInfo(args []string) int {
 	if code, done := parse(set, infoHelp, fileLast(args)); done {
 		return code
 	}
-	if set.NArg() != 1 || *check && *at != "" {
-		fmt.Fprintln(os.Stderr, "seedwalk info: name one file, and either --at or --check; see seedwalk info --help")
+	if wrong := wrongInfo(set.NArg(), *at, *check); wrong != "" {
+		fmt.Fprintf(os.Stderr, "seedwalk info: %s; see seedwalk info --help\n", wrong)
 		return exitUsage
 	}
 	answer, code, err := askInfo(set.Arg(0), *at, *check)
@@ -65,6 +65,19 @@ func runInfo(args []string) int {
 	}
 	fmt.Printf("%s\n", b)
 	return code
+}
+
+// wrongInfo says what is wrong with the arguments, "" if nothing.
+func wrongInfo(files int, at string, check bool) string {
+	switch {
+	case files == 0:
+		return "no file; name an ELF or PE image"
+	case files > 1:
+		return "more than one file; name one"
+	case check && at != "":
+		return "--at and --check are two questions; ask one at a time"
+	}
+	return ""
 }
 
 // fileLast moves a first argument that is no flag behind the flags: users name

@@ -65,7 +65,11 @@ func dispatch(args []string) int {
 	if c := find(name); c != nil {
 		return c.run(args[1:])
 	}
-	fmt.Fprintf(os.Stderr, "seedwalk: no command %q; the commands are %s\n", name, strings.Join(names(), ", "))
+	advice := didYouMean(name, "", names())
+	if advice == "" {
+		advice = "; the commands are " + strings.Join(names(), ", ")
+	}
+	fmt.Fprintf(os.Stderr, "seedwalk: no command %q%s\n", name, advice)
 	return exitUsage
 }
 
@@ -123,7 +127,7 @@ func parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 		return exitOK, true
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk %s: %v; see seedwalk %s --help\n", f.Name(), err, f.Name())
+		fmt.Fprintf(os.Stderr, "seedwalk %s: %v%s; see seedwalk %s --help\n", f.Name(), err, flagAdvice(f, err), f.Name())
 		return exitUsage, true
 	}
 	return exitOK, false

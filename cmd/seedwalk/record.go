@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,15 +25,18 @@ that it starts are recorded too; each is then a root frame of its own in the sam
 
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99); more than 32
                      threads take turns, and a sample stands for more time
-  --duration D       stop recording after D, such as 30s or 2m; the command runs on to its end
+  --duration D       stop recording after D, such as 3 (seconds), 30s or 2m; the command runs on
+                     to its end
   --output FILE      where the result goes; repeat it or separate with commas; the format is
-                     that of the name's ending; - is the standard output
+                     that of the name's ending; - is the standard output, and what the command
+                     writes to its own then goes to the standard error
                      (default seedwalk.html,seedwalk.pb.gz)
   --format NAME      format where the ending does not say it, or instead of it; one for all
                      outputs or one for each
   --tree             also print the hottest stacks as a tree when done
   --json             print the summary as one line of JSON, not as text (standard error)
   --quiet            print neither progress nor summary; problems are still told
+  --fail-empty       exit code 125 if the command ended well and there is no sample of it
   --pid-file FILE    write the command's process id here while it runs
   --profiler PATH    the profiler library (default: beside this program, ../lib, or
                      SEEDWALK_PROFILER)
@@ -53,8 +57,9 @@ Ctrl-C once: the command gets it as ever; when it ends, or after three seconds, 
 written. Ctrl-C again: seedwalk ends at once; what was recorded is kept, native names may lack.
 Nothing happens? "seedwalk doctor -- COMMAND" says what stands in the way.
 
-Exit code: the command's; 125 seedwalk could not begin or keep the result, 126 the command
-could not be run, 127 it was not found, 128+n signal n ended it, 2 wrong usage.
+Exit code: the command's; 125 seedwalk could not begin or keep the result (or, with
+--fail-empty, has none), 126 the command could not be run, 127 it was not found, 128+n signal n
+ended it, 2 wrong usage.
 `
 
 func recordHelpText() string {
@@ -80,6 +85,23 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
+// seconds is a duration, or a plain number of seconds.
+type seconds time.Duration
+
+func (d *seconds) String() string { return time.Duration(*d).String() }
+
+func (d *seconds) Set(s string) error {
+	v, err := time.ParseDuration(s)
+	if _, plain := strconv.ParseFloat(s, 64); plain == nil {
+		v, err = time.ParseDuration(s + "s")
+	}
+	if err != nil {
+		return errors.New("not a time such as 3, 30s or 2m")
+	}
+	*d = seconds(v)
+	return nil
+}
+
 // recordFlags are the flags of record.
 type recordFlags struct {
 	opt               record.Options
@@ -91,13 +113,14 @@ func runRecord(args []string) int {
 	var f recordFlags
 	set := flag.NewFlagSet("record", flag.ContinueOnError)
 	set.Float64Var(&f.opt.Rate, "rate", record.DefaultRate, "")
-	set.DurationVar(&f.opt.Duration, "duration", 0, "")
+	set.Var((*seconds)(&f.opt.Duration), "duration", "")
 	set.Var(&f.outputs, "output", "")
 	set.Var(&f.outputs, "o", "")
 	set.Var(&f.formats, "format", "")
 	set.BoolVar(&f.tree, "tree", false, "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.BoolVar(&f.quiet, "quiet", false, "")
+	set.BoolVar(&f.opt.FailEmpty, "fail-empty", false, "")
 	set.StringVar(&f.opt.PIDFile, "pid-file", "", "")
 	set.StringVar(&f.opt.Profiler, "profiler", "", "")
 	set.IntVar(&f.opt.StackBytes, "stack-bytes", 0, "")
@@ -120,8 +143,14 @@ func (f *recordFlags) check() error {
 	if len(f.opt.Command) == 0 {
 		return errors.New("no command; put it after --")
 	}
-	if f.opt.Rate == 0 || f.opt.Duration < 0 || f.opt.StackBytes < 0 {
-		return errors.New("--rate must be above 0, --duration and --stack-bytes not below it")
+	if !(f.opt.Rate >= record.MinRate && f.opt.Rate <= record.MaxRate) {
+		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate, record.MinRate, record.MaxRate)
+	}
+	if f.opt.Duration < 0 {
+		return errors.New("--duration must not be below 0")
+	}
+	if f.opt.StackBytes < 0 || f.opt.StackBytes > record.MaxStackBytes {
+		return fmt.Errorf("--stack-bytes %d is out of range: choose 0 (the default) to %d", f.opt.StackBytes, record.MaxStackBytes)
 	}
 	if len(f.outputs) == 0 {
 		f.outputs = defaultOutputs(f.formats)

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -12,12 +15,30 @@ import (
 // build's own record is used.
 var version = ""
 
-func versionText() string {
-	v := version
-	if v == "" {
-		v = builtFrom()
+const versionHelp = `Usage: seedwalk version [--json]
+
+Prints the version, that of the profiler's stream, and what the tool was built with and for.
+
+  --json    as one object: version, stream, go, os, arch
+
+Exit code: 0, 2 wrong usage.
+`
+
+// versions are what there is to know of this program.
+type versions struct {
+	Version string `json:"version"`
+	Stream  int    `json:"stream"` // of package wire: profilers and tools of one number understand each other
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+func ownVersions() versions {
+	v := versions{version, wire.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	if v.Version == "" {
+		v.Version = builtFrom()
 	}
-	return fmt.Sprintf("seedwalk %s (stream %d, %s, %s/%s)", v, wire.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return v
 }
 
 // builtFrom is the module's version, or the revision it was built from.
@@ -42,6 +63,21 @@ func builtFrom() string {
 }
 
 func runVersion(args []string) int {
-	fmt.Println(versionText())
+	set := flag.NewFlagSet("version", flag.ContinueOnError)
+	asJSON := set.Bool("json", false, "")
+	if code, done := parse(set, versionHelp, args); done {
+		return code
+	}
+	if set.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "seedwalk version: what is %q? See seedwalk version --help\n", set.Arg(0))
+		return exitUsage
+	}
+	v := ownVersions()
+	if *asJSON {
+		b, _ := json.Marshal(v) // plain strings and a number: cannot fail
+		fmt.Printf("%s\n", b)
+		return exitOK
+	}
+	fmt.Printf("seedwalk %s (stream %d, %s, %s/%s)\n", v.Version, v.Stream, v.Go, v.OS, v.Arch)
 	return exitOK
 }

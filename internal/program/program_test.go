@@ -98,11 +98,11 @@ func TestMissing(t *testing.T) {
 }
 
 func TestRuntimeVersion(t *testing.T) {
-	const version = "9.0.525.21509"
+	const version, public = "9.0.525.21509", "9.0.5"
 	for _, pad := range []int{0, 100, 1<<20 - 70, 1<<20 - 64, 1<<20 - 30, 1 << 20, 3 << 20} {
 		text := strings.Repeat("x", pad) + versionMark[:6] + versionMark + version + " @Commit: " + strings.Repeat("y", 100)
 		path := write(t, "lib", []byte(text))
-		if got := RuntimeVersion(path); got != version || MarkedVersion(path) != version {
+		if got := RuntimeVersion(path); got != public || MarkedVersion(path) != public {
 			t.Errorf("at %d: %q", pad, got)
 		}
 	}
@@ -118,6 +118,17 @@ func TestRuntimeVersion(t *testing.T) {
 	}
 	if got := RuntimeVersion(write(t, "coreclr.dll", peasm.Image{}.Bytes())); got != "" {
 		t.Errorf("no version: %q", got)
+	}
+}
+
+func TestPublicVersion(t *testing.T) {
+	for file, want := range map[string]string{
+		"9.0.525.21509": "9.0.5", "10.0.926.27113": "10.0.9", "5.0.20.51904": "5.0.0", "5.0.1722.21314": "5.0.17", "6.0.3624.51421": "6.0.36",
+		"4.700.19.46205": "4.700.19.46205", "4.6.27317.7": "4.6.27317.7", "9.0.5": "9.0.5", "9.0.x.1": "9.0.x.1", "": "", "1.1.13.0": "1.1.13.0",
+	} {
+		if got := PublicVersion(file); got != want {
+			t.Errorf("%q: %q, want %q", file, got, want)
+		}
 	}
 }
 

@@ -20,9 +20,8 @@ func RuntimeName(goos string) string {
 }
 
 // RuntimeVersion is a .NET runtime's version, of the CLR's file: that of the
-// folder it is installed in, such as "9.0.5", or else what its makers wrote into
-// it, such as "9.0.525.21509"; "" if there is none. Before .NET Core 3.0 the
-// latter begins with 4.6.
+// folder it is installed in, such as "9.0.5", or else what its makers wrote into it,
+// as PublicVersion has it; "" if there is none. Before .NET 5 that begins with 4.
 func RuntimeVersion(path string) string {
 	if v := folderVersion(path); v != "" {
 		return v
@@ -38,7 +37,24 @@ func RuntimeVersion(path string) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%d.%d.%d.%d", v[0], v[1], v[2], v[3])
+	return PublicVersion(fmt.Sprintf("%d.%d.%d.%d", v[0], v[1], v[2], v[3]))
+}
+
+// PublicVersion makes 9.0.5 of 9.0.525.21509: since .NET 5 the third part of a
+// runtime's file version is its patch and two digits of the year, the fourth the date
+// and the build of that day (dotnet/arcade, Version.BeforeCommonTargets.targets).
+// Others are left as they are.
+func PublicVersion(file string) string {
+	part := strings.Split(file, ".")
+	if len(part) != 4 {
+		return file
+	}
+	major, err1 := strconv.Atoi(part[0])
+	build, err2 := strconv.Atoi(part[2])
+	if err1 != nil || err2 != nil || major < 5 || build < 20 {
+		return file
+	}
+	return fmt.Sprintf("%s.%s.%d", part[0], part[1], build/100)
 }
 
 // folderVersion reads ...Microsoft.NETCore.App/VERSION/coreclr.
@@ -55,7 +71,7 @@ func folderVersion(path string) string {
 const versionMark = "@(#)Version "
 
 // MarkedVersion reads the version from a native .NET binary of Unix, the CLR's
-// file or a single-file program.
+// file or a single-file program, as PublicVersion has it.
 func MarkedVersion(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -67,7 +83,7 @@ func MarkedVersion(path string) string {
 	for off := int64(0); ; off += chunk - overlap {
 		n, err := f.ReadAt(b, off)
 		if i := bytes.Index(b[:n], []byte(versionMark)); i >= 0 && i+overlap <= n {
-			return versionAt(b[i+len(versionMark) : n])
+			return PublicVersion(versionAt(b[i+len(versionMark) : n]))
 		}
 		if err != nil {
 			return ""

@@ -1,0 +1,27 @@
+package record
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// NativeMachine is the machine's own architecture, named as GOARCH is; "" = not known,
+// which is so before Windows 10 1511.
+func NativeMachine() string {
+	f := windows.NewLazySystemDLL("kernel32.dll").NewProc("IsWow64Process2")
+	if f.Find() != nil {
+		return ""
+	}
+	var process, native uint16
+	if ok, _, _ := f.Call(uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&process)), uintptr(unsafe.Pointer(&native))); ok == 0 {
+		return ""
+	}
+	switch native { // IMAGE_FILE_MACHINE_*
+	case 0x8664:
+		return "amd64"
+	case 0xaa64:
+		return "arm64"
+	}
+	return ""
+}
