@@ -65,7 +65,7 @@ func dispatch(args []string) int {
 	if c := find(name); c != nil {
 		return c.run(args[1:])
 	}
-	advice := didYouMean(name, "", names())
+	advice := didYouMean(name, names())
 	if advice == "" {
 		advice = "; the commands are " + strings.Join(names(), ", ")
 	}

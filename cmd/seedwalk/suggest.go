@@ -6,30 +6,31 @@ import (
 	"strings"
 )
 
-// didYouMean is what to add to a complaint about a word that is none of known: the
+// didYouMean is what to add to a complaint about a word that is none of all: the
 // nearest of them, "" if none is near.
-func didYouMean(word, mark string, known []string) string {
-	best, at := "", 1+len(word)/3
-	for _, k := range known {
-		if d := distance(word, k); d <= at && (best == "" || d < at) {
-			best, at = k, d
+func didYouMean(word string, all []string) string {
+	best, near := "", max(2, len(word)/3)+1
+	for _, k := range all {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < near {
+			best, near = k, d
 		}
 	}
 	if best == "" {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %s%s?", mark, best)
+	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// distance counts the letters to insert, delete, replace or swap with their neighbour
-// that make b of a (optimal string alignment). Words of users are short: what is long
-// is far from everything.
+// longestWord: no word of ours is longer, and what is longer is near to none.
+const longestWord = 100
+
+// distance counts the letters to put in, leave out, change or swap with their neighbour
+// that make b of a (optimal string alignment).
 func distance(a, b string) int {
-	const longest = 40
-	if len(a) > longest || len(b) > longest {
-		return longest
+	if len(a) > longestWord || len(b) > longestWord {
+		return max(len(a), len(b))
 	}
-	var d [longest + 1][longest + 1]int
+	var d [longestWord + 1][longestWord + 1]int
 	for i := 0; i <= len(a); i++ {
 		for j := 0; j <= len(b); j++ {
 			switch {
@@ -55,6 +56,6 @@ func flagAdvice(f *flag.FlagSet, complaint error) string {
 		return ""
 	}
 	var known []string
-	f.VisitAll(func(g *flag.Flag) { known = append(known, g.Name) })
-	return didYouMean(strings.TrimLeft(name, "-"), "--", known)
+	f.VisitAll(func(g *flag.Flag) { known = append(known, "--"+g.Name) })
+	return didYouMean("--"+strings.TrimLeft(name, "-"), known)
 }

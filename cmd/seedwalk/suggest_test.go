@@ -15,7 +15,7 @@ func TestDidYouMean(t *testing.T) {
 		{"", ""},
 		{"recorddddddddddddddddddddddddddddddddddddddddddddd", ""},
 	} {
-		if got := didYouMean(c.word, "", known); got != c.want {
+		if got := didYouMean(c.word, known); got != c.want {
 			t.Errorf("%q: %q, want %q", c.word, got, c.want)
 		}
 	}
