@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
 )
 
 // newScanner asks the loader of this process.
@@ -39,18 +40,12 @@ func loaded() (out []live.Loaded) {
 	return out
 }
 
-// Places in the headers of a PE image.
-const (
-	lfanew    = 0x3c
-	timeStamp = 8 // from the signature
-)
-
-// stamp is an image's time stamp, which tells two builds of one file apart.
-func stamp(base uint64) uint32 { return word(base + uint64(word(base+lfanew)) + timeStamp) }
-
-// word reads this process's memory where it may have gone since.
-func word(at uint64) (v uint32) {
-	var n uintptr
-	windows.ReadProcessMemory(windows.CurrentProcess(), uintptr(at), (*byte)(unsafe.Pointer(&v)), 4, &n)
-	return v
+// stamp is an image's time stamp, which tells two builds of one file apart; 0 if
+// the image has gone.
+func stamp(base uint64) uint32 {
+	h, _ := pe.ReadHeader(func(rva uint32, n int) ([]byte, bool) {
+		b := make([]byte, n)
+		return b, n > 0 && windows.ReadProcessMemory(windows.CurrentProcess(), uintptr(base)+uintptr(rva), &b[0], uintptr(n), nil) == nil
+	}, "")
+	return h.Stamp()
 }

@@ -73,7 +73,7 @@ func (l *Images) Table() *module.Table {
 	l.known, l.entered = make(map[Loaded]*module.Module, len(loaded)), make(map[*module.Module]entry, len(loaded))
 	for i := range loaded {
 		m := l.image(&loaded[i], was, entered)
-		if isManagedImage(m.PE) {
+		if m.PE != nil && m.PE.CLRHeader() {
 			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
 			l.managed = append(l.managed, m)
 			continue
@@ -108,7 +108,7 @@ func (l *Images) image(key *Loaded, was map[Loaded]*module.Module, entered map[*
 func load(id uint32, key *Loaded) module.Module {
 	end := key.Base + uint64(key.Size)
 	f, err := openMapped(key.Path)
-	if err == nil && f.SizeOfImage() == key.Size && stampOf(f.Tail(0, headBytes)) == key.Stamp {
+	if err == nil && f.SizeOfImage() == key.Size && f.Stamp() == key.Stamp {
 		return module.PEFromFile(id, f, key.Path, key.Base, end)
 	}
 	if data := readImage(key.Base, uint64(key.Size)); data != nil {
@@ -157,24 +157,6 @@ func openMapped(path string) (*pe.File, error) {
 	}
 	runtime.AddCleanup(f, func(at uintptr) { windows.UnmapViewOfFile(at) }, at)
 	return f, nil
-}
-
-// Places in a PE header.
-const (
-	lfanewAt  = 0x3c
-	stampAt   = 8 // from the signature
-	headBytes = 0x400
-)
-
-func stampOf(head []byte) uint32 {
-	if len(head) < lfanewAt+4 {
-		return 0
-	}
-	at := le32(head[lfanewAt:])
-	if uint64(at)+stampAt+4 > uint64(len(head)) {
-		return 0
-	}
-	return le32(head[at+stampAt:])
 }
 
 func le32(b []byte) uint32 {
@@ -255,29 +237,6 @@ func madeCode() []memory.Range {
 		at = uintptr(end)
 	}
 	return out
-}
-
-// isManagedImage reports whether an image holds precompiled managed code: it
-// has a CLR header (directory 14 of the optional header).
-func isManagedImage(f *pe.File) bool {
-	if f == nil {
-		return false
-	}
-	head := f.Tail(0, headBytes)
-	if len(head) < lfanewAt+4 {
-		return false
-	}
-	const directories, entry, clrHeader = 24 + 112, 8, 14 // PE32+; PE32 has them 16 earlier
-	at := uint64(le32(head[lfanewAt:]))
-	if at+24+2 > uint64(len(head)) {
-		return false
-	}
-	dirs := at + directories
-	if head[at+24] == 0x0b && head[at+25] == 1 { // PE32
-		dirs -= 16
-	}
-	at = dirs + clrHeader*entry
-	return at+entry <= uint64(len(head)) && le32(head[at:]) != 0
 }
 
 // entry is where an image is entered without a call.

@@ -38,7 +38,7 @@ func copied(t *testing.T, base uint64) Loaded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Loaded{Base: base, Size: f.SizeOfImage(), Stamp: stampOf(f.Tail(0, headBytes)), Path: path}
+	return Loaded{Base: base, Size: f.SizeOfImage(), Stamp: f.Stamp(), Path: path}
 }
 
 // mapped reports whether there is memory at an address.

@@ -18,13 +18,9 @@ const MaxFile = 1 << 30
 // File is a parsed PE image. It is immutable: all methods are safe for
 // concurrent use.
 type File struct {
+	Header
 	name     string
-	machine  uint16
-	wide     bool // PE32+
-	base     uint64
-	size     uint32
 	sections []Section
-	dirs     [dirCount]directory
 	runs     rva.Blocks
 	pdata    []byte      // the exception directory, as it stands in the image
 	amd64    amd64.Table // the same if it is x64's
@@ -78,15 +74,15 @@ func Open(path string) (*File, error) {
 // and must not be changed.
 func New(data []byte, name string) (*File, error) {
 	f := &File{name: name, raw: data, runs: rva.Sort([]Block{{RVA: 0, Data: data}})}
-	h, err := f.header()
-	if err != nil {
+	var err error
+	if f.Header, err = ReadHeader(f.BytesAt, name); err != nil {
 		return nil, err
 	}
-	f.readStrings(h)
-	if err := f.readSections(h); err != nil {
+	f.readStrings()
+	if err := f.readSections(); err != nil {
 		return nil, err
 	}
-	f.runs = f.fileRuns(h, data)
+	f.runs = f.fileRuns(data)
 	f.load()
 	return f, nil
 }
@@ -101,11 +97,11 @@ func FromMemory(data []byte, name string) (*File, error) {
 // hold the headers.
 func FromMemoryBlocks(blocks []Block, name string) (*File, error) {
 	f := &File{name: name, runs: rva.Sort(blocks)}
-	h, err := f.header()
-	if err != nil {
+	var err error
+	if f.Header, err = ReadHeader(f.BytesAt, name); err != nil {
 		return nil, err
 	}
-	if err := f.readSections(h); err != nil {
+	if err := f.readSections(); err != nil {
 		return nil, err
 	}
 	f.load()
@@ -115,7 +111,7 @@ func FromMemoryBlocks(blocks []Block, name string) (*File, error) {
 // FromBlocks makes an image without headers out of its exception directory and
 // some blocks of bytes: for replaying recorded unwind data.
 func FromBlocks(machine uint16, pdata []byte, blocks []Block) *File {
-	f := &File{name: "blocks", machine: machine, wide: true, pdata: pdata, runs: rva.Sort(blocks)}
+	f := &File{name: "blocks", Header: Header{machine: machine, wide: true}, pdata: pdata, runs: rva.Sort(blocks)}
 	f.size = f.runs.End()
 	f.index()
 	return f
@@ -158,15 +154,6 @@ func (f *File) Name() string { return f.name }
 
 // Problems lists damage that leaves the rest of the image usable.
 func (f *File) Problems() []error { return f.problems }
-
-// Machine is the header's machine field. See Arch.
-func (f *File) Machine() uint16 { return f.machine }
-
-// ImageBase is the preferred load address of the image's first byte.
-func (f *File) ImageBase() uint64 { return f.base }
-
-// SizeOfImage is the image's size in memory, bytes.
-func (f *File) SizeOfImage() uint32 { return f.size }
 
 // Sections returns the section table, which must not be changed.
 func (f *File) Sections() []Section { return f.sections }

@@ -20,12 +20,12 @@ var unixMasks = [...]uint16{0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992}
 
 // Arch gives the architecture of the image's code, and whether the image is
 // one the CLR's compiler made for a system other than Windows.
-func (f *File) Arch() (a context.Arch, unix bool) {
-	if a := archOf(f.machine); a != context.NoArch {
+func (h *Header) Arch() (a context.Arch, unix bool) {
+	if a := archOf(h.machine); a != context.NoArch {
 		return a, false
 	}
 	for _, m := range unixMasks {
-		if a := archOf(f.machine ^ m); a != context.NoArch {
+		if a := archOf(h.machine ^ m); a != context.NoArch {
 			return a, true
 		}
 	}
@@ -55,8 +55,19 @@ const (
 
 type directory struct{ rva, size uint32 }
 
-// header is what only parsing needs of the headers.
-type header struct {
+// Read gives n bytes at an RVA of an image, wherever it is: in a file, mapped, in
+// the memory of a process. They are good until the next call.
+type Read func(rva uint32, n int) ([]byte, bool)
+
+// Header is what the headers of an image say.
+type Header struct {
+	machine uint16
+	wide    bool   // PE32+
+	stamp   uint32 // TimeDateStamp
+	base    uint64
+	size    uint32
+	dirs    [dirCount]directory
+
 	sections     uint64 // offset of the section table
 	sectionCount int
 	headersSize  uint32
@@ -64,72 +75,108 @@ type header struct {
 	symbolCount  uint32
 }
 
-// need returns n bytes of the headers.
-func (f *File) need(structure string, at uint64, n int) ([]byte, error) {
-	if at < 1<<32 {
-		if b, ok := f.BytesAt(uint32(at), n); ok {
-			return b, nil
-		}
-	}
-	return nil, &FormatError{f.name, structure, at, uint64(n), Short}
+// Machine is the COFF header's machine field. See Arch.
+func (h *Header) Machine() uint16 { return h.machine }
+
+// Stamp is the COFF header's time stamp, which tells two builds of one image
+// apart.
+func (h *Header) Stamp() uint32 { return h.stamp }
+
+// ImageBase is the preferred load address of the image's first byte.
+func (h *Header) ImageBase() uint64 { return h.base }
+
+// SizeOfImage is the image's size in memory, bytes.
+func (h *Header) SizeOfImage() uint32 { return h.size }
+
+// CLRHeader reports whether the image has a header of managed code: an assembly,
+// or an image with both kinds of code.
+func (h *Header) CLRHeader() bool { return h.dirs[dirCLR].rva != 0 && h.dirs[dirCLR].size != 0 }
+
+// Exceptions is where the exception directory lies; size 0 if there is none.
+func (h *Header) Exceptions() (rva, size uint32) {
+	d := h.dirs[dirException]
+	return d.rva, d.size
 }
 
-func (f *File) header() (h header, err error) {
-	dos, err := f.need("DOS header", 0, 64)
+// ReadHeader reads the headers of the image that read gives parts of. The error
+// is a *FormatError.
+func ReadHeader(read Read, name string) (h Header, err error) {
+	r := headerReader{read, name}
+	dos, err := r.need("DOS header", 0, 64)
 	if err != nil {
 		return h, err
 	}
 	if dos[0] != 'M' || dos[1] != 'Z' {
-		return h, &FormatError{f.name, "DOS header", 0, uint64(u16(dos)), NotPE}
+		return h, &FormatError{name, "DOS header", 0, uint64(u16(dos)), NotPE}
 	}
 	at := uint64(u32(dos[0x3c:]))
-	coff, err := f.need("COFF header", at, 24)
+	coff, err := r.need("COFF header", at, 24)
 	if err != nil {
 		return h, err
 	}
 	if u32(coff) != 'P'|'E'<<8 {
-		return h, &FormatError{f.name, "PE signature", at, uint64(u32(coff)), NotPE}
+		return h, &FormatError{name, "PE signature", at, uint64(u32(coff)), NotPE}
 	}
-	f.machine = u16(coff[4:])
-	h.sectionCount = int(u16(coff[6:]))
+	h.machine, h.sectionCount, h.stamp = u16(coff[4:]), int(u16(coff[6:])), u32(coff[8:])
 	h.symbols, h.symbolCount = u32(coff[12:]), u32(coff[16:])
 	size := u16(coff[20:])
 	h.sections = at + 24 + uint64(size)
-	opt, err := f.need("optional header", at+24, int(size))
+	opt, err := r.need("optional header", at+24, int(size))
 	if err != nil {
 		return h, err
 	}
-	return h, f.optional(opt, at+24, &h)
+	if why := h.optional(opt); why != OK {
+		return h, &FormatError{name, "optional header", at + 24, uint64(len(opt)), why}
+	}
+	return h, nil
+}
+
+// headerReader gives bytes of the headers of an image.
+type headerReader struct {
+	read Read
+	name string
+}
+
+// need returns n bytes of the headers.
+func (r *headerReader) need(structure string, at uint64, n int) ([]byte, error) {
+	if at < 1<<32 {
+		if b, ok := r.read(uint32(at), n); ok {
+			return b, nil
+		}
+	}
+	return nil, &FormatError{r.name, structure, at, uint64(n), Short}
 }
 
 // optional reads the optional header: PE32 (magic 10b) or PE32+ (20b).
-func (f *File) optional(b []byte, at uint64, h *header) error {
+func (h *Header) optional(b []byte) Reason {
 	fixed := 96
 	if len(b) >= 2 && u16(b) == 0x20b {
-		f.wide, fixed = true, 112
+		h.wide, fixed = true, 112
 	} else if len(b) < 2 || u16(b) != 0x10b {
-		return &FormatError{f.name, "optional header", at, uint64(len(b)), NotOptional}
+		return NotOptional
 	}
 	if len(b) < fixed {
-		return &FormatError{f.name, "optional header", at, uint64(len(b)), Short}
+		return Short
 	}
-	f.base = uint64(u32(b[28:]))
-	if f.wide {
-		f.base = u64(b[24:])
+	h.base = uint64(u32(b[28:]))
+	if h.wide {
+		h.base = u64(b[24:])
 	}
-	f.size, h.headersSize = u32(b[56:]), u32(b[60:])
+	h.size, h.headersSize = u32(b[56:]), u32(b[60:])
 	n := min(uint64(u32(b[fixed-4:])), dirCount, uint64(len(b)-fixed)/8)
-	for i := range f.dirs[:n] {
+	for i := range h.dirs[:n] {
 		d := b[fixed+8*i:]
-		f.dirs[i] = directory{u32(d), u32(d[4:])}
+		h.dirs[i] = directory{u32(d), u32(d[4:])}
 	}
-	return nil
+	return OK
 }
 
 const sectionSize = 40
 
-func (f *File) readSections(h header) error {
-	b, err := f.need("section table", h.sections, h.sectionCount*sectionSize)
+func (f *File) readSections() error {
+	h := &f.Header
+	r := headerReader{f.BytesAt, f.name}
+	b, err := r.need("section table", h.sections, h.sectionCount*sectionSize)
 	if err != nil {
 		return err
 	}
@@ -145,7 +192,8 @@ func (f *File) readSections(h header) error {
 }
 
 // readStrings finds the COFF string table behind the symbol table.
-func (f *File) readStrings(h header) {
+func (f *File) readStrings() {
+	h := &f.Header
 	at := uint64(h.symbols) + 18*uint64(h.symbolCount)
 	if h.symbols == 0 || at+4 > uint64(len(f.raw)) {
 		return
@@ -187,9 +235,9 @@ const pageSize = 4096
 
 // fileRuns maps a file's headers and sections to RVAs. Bytes past a section's
 // virtual size are mapped up to the page's end, as the loader does.
-func (f *File) fileRuns(h header, data []byte) rva.Blocks {
+func (f *File) fileRuns(data []byte) rva.Blocks {
 	blocks := make([]Block, 0, len(f.sections)+1)
-	blocks = append(blocks, Block{RVA: 0, Data: data[:min(uint64(h.headersSize), uint64(len(data)))]})
+	blocks = append(blocks, Block{RVA: 0, Data: data[:min(uint64(f.headersSize), uint64(len(data)))]})
 	for i := range f.sections {
 		s := &f.sections[i]
 		n := uint64(s.Size)

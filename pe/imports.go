@@ -100,7 +100,3 @@ func (f *File) thunk(at uint32) (v uint64, size uint32, ok bool) {
 	}
 	return u64(b), 8, true
 }
-
-// CLRHeader reports whether the image has a header of managed code: an assembly,
-// or an image with both kinds of code.
-func (f *File) CLRHeader() bool { return f.dirs[dirCLR].rva != 0 && f.dirs[dirCLR].size != 0 }

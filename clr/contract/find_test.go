@@ -175,9 +175,11 @@ func TestCollectibleIsNotCached(t *testing.T) {
 func TestPrecompiled(t *testing.T) {
 	f := world(nil, false)
 	f.u64(atSection+32, 0x1234) // R2RModule
+	f.zero(codeBase, 0x80+24+240)
+	f.put(codeBase, 'M', 'Z')
 	f.u32(codeBase+0x3c, 0x80)
-	f.zero(codeBase+0x80, 24+240)
 	f.put(codeBase+0x80, 'P', 'E', 0, 0, 0x1d, 0xfd)
+	f.put(codeBase+0x80+20, 240)
 	f.put(codeBase+0x80+24, 0x0b, 0x02)
 	f.u32(codeBase+0x80+24+108, 16)
 	f.u32(codeBase+0x80+24+136, 0x1000, 36)

@@ -1,6 +1,9 @@
 package contract
 
-import "encoding/binary"
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/pe"
+)
 
 // directory is where an image's RUNTIME_FUNCTIONs are.
 type directory struct {
@@ -8,15 +11,10 @@ type directory struct {
 	n  int
 }
 
-// PE header facts (Microsoft, "PE Format").
+// Bounds of what is kept of images.
 const (
-	machineUnix    = 0xfd1d // x86-64 for Linux: 0x8664 ^ 0x7b79
-	machineWindows = 0x8664
-	magicPE32Plus  = 0x20b
-	exceptionDir   = 112 + 3*8 // from the optional header
-	maxImages      = 1 << 12
-	maxFunctions   = 1 << 24
-	maxLfanew      = 1 << 16
+	maxImages    = 1 << 12
+	maxFunctions = 1 << 24
 )
 
 // precompiled finds a method of a ReadyToRun image by its exception directory.
@@ -44,25 +42,20 @@ func (t *Tables) precompiled(ip uint64, s *section, e *located) Reason {
 
 // directory reads the headers of the mapped image at base.
 func (t *Tables) directory(base uint64) (d directory, r Reason) {
-	lfanew, ok := t.v.u32(base + 0x3c)
-	if !ok {
-		return d, Unreadable
-	}
-	if lfanew > maxLfanew {
-		return d, Malformed
-	}
-	b, ok := t.v.bytes(base+uint64(lfanew), 24+exceptionDir+8)
-	if !ok {
-		return d, Unreadable
-	}
-	le := binary.LittleEndian
-	machine, magic := le.Uint16(b[4:]), le.Uint16(b[24:])
-	dirs := le.Uint32(b[24+108:])
-	rva, size := le.Uint32(b[24+exceptionDir:]), le.Uint32(b[24+exceptionDir+4:])
+	readable := true
+	h, err := pe.ReadHeader(func(rva uint32, n int) ([]byte, bool) {
+		b, ok := t.v.bytes(base+uint64(rva), n)
+		readable = readable && ok
+		return b, ok
+	}, "")
+	arch, _ := h.Arch()
+	rva, size := h.Exceptions()
 	switch {
-	case string(b[:4]) != "PE\x00\x00" || magic != magicPE32Plus || dirs < 4:
+	case !readable:
+		return d, Unreadable
+	case err != nil:
 		return d, Malformed
-	case machine != machineUnix && machine != machineWindows:
+	case arch != context.ArchAMD64:
 		return d, Unsupported
 	case size/functionSize > maxFunctions || rva == 0:
 		return d, Malformed

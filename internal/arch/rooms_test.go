@@ -14,7 +14,7 @@ var (
 	words   = []string{"context", "memory"}
 	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf"}
 	tables  = with(words, formats, "module")
-	walkers = with(tables, "unwind", "unwind/amd64", "unwind/arm64")
+	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/amd64", "unwind/arm64")
 	runtime = with(walkers, "clr", "clr/managed", "clr/contract", "clr/api", "clr/stubs")
 	merged  = with(runtime, "seed", "snapshot", "merge")
 )
@@ -39,8 +39,9 @@ var rooms = []room{
 
 	// Unwinding: it knows nothing of the CLR.
 	{Name: "unwind", May: with(words, "module"), Test: with(tables, "unwind/amd64", "unwind/arm64")},
-	{Name: "unwind/amd64", May: with(tables, "unwind")},
-	{Name: "unwind/arm64", May: with(tables, "unwind")},
+	{Name: "unwind/nearcall"},
+	{Name: "unwind/amd64", May: with(tables, "unwind", "unwind/nearcall")},
+	{Name: "unwind/arm64", May: with(tables, "unwind", "unwind/nearcall")},
 	{Name: "wire", May: []string{"context", "unwind"}},
 
 	// The CLR: it knows no operating system.

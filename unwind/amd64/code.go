@@ -2,11 +2,11 @@ package amd64
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
 // What code without unwind data gives away by its bytes.
@@ -151,19 +151,6 @@ func (u *Unwinder) afterCall(ra uint64) bool {
 	if i < 0 {
 		return false
 	}
-	b := codeAt(u.table.At(i), ra-8, 8)
-	return len(b) == 8 && endsInCall(binary.LittleEndian.Uint64(b))
-}
-
-// endsInCall looks for a near call in the last bytes of w, the code before a
-// return address: E8 rel32, or FF /2 in each of its lengths.
-func endsInCall(w uint64) bool {
-	at := func(back int) uint8 { return uint8(w >> (8 * (8 - back))) }
-	modrm := func(back int, mod, rm uint8) bool {
-		return at(back) == 0xff && at(back-1)&0xf8 == mod<<6|2<<3 && (rm == 0xff || at(back-1)&7 == rm)
-	}
-	return at(5) == 0xe8 ||
-		modrm(2, 3, 0xff) || modrm(2, 0, 0xff) || modrm(3, 1, 0xff) ||
-		modrm(3, 0, 4) || modrm(4, 1, 4) ||
-		modrm(6, 0, 5) || modrm(6, 2, 0xff) || modrm(7, 2, 4)
+	b := codeAt(u.table.At(i), ra-nearcall.Longest, nearcall.Longest)
+	return len(b) == nearcall.Longest && nearcall.AMD64(b)
 }

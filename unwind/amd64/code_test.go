@@ -197,31 +197,3 @@ func TestTrampolineByBytes(t *testing.T) {
 		}
 	}
 }
-
-func TestEndsInCall(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		code []byte // the bytes before the return address
-		want bool
-	}{
-		{"call rel32", []byte{0xe8, 1, 2, 3, 4}, true},
-		{"call rax", []byte{0xff, 0xd0}, true},
-		{"call r12", []byte{0x41, 0xff, 0xd4}, true},
-		{"call [rax]", []byte{0xff, 0x10}, true},
-		{"call [rax+8]", []byte{0xff, 0x50, 8}, true},
-		{"call [rsp+8]", []byte{0xff, 0x54, 0x24, 8}, true},
-		{"call [rax+rcx*8]", []byte{0xff, 0x14, 0xc8}, true},
-		{"call [rip+d]", []byte{0xff, 0x15, 1, 2, 3, 4}, true},
-		{"call [rax+d32]", []byte{0xff, 0x90, 1, 2, 3, 4}, true},
-		{"call [rsp+d32]", []byte{0xff, 0x94, 0x24, 1, 2, 3, 4}, true},
-		{"jmp rax", []byte{0xff, 0xe0}, false},
-		{"ret", []byte{0xc3}, false},
-		{"jmp rel32", []byte{0xe9, 1, 2, 3, 4}, false},
-	} {
-		var b [8]byte
-		copy(b[8-len(c.code):], c.code)
-		if got := endsInCall(binary.LittleEndian.Uint64(b[:])); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
-	}
-}

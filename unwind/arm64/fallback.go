@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
 // fallback steps where no unwind data covers the address: first by what the
@@ -84,7 +85,7 @@ func (u *Unwinder) afterCall(ra uint64, mem *memory.Window) bool {
 	if !ok {
 		return u.isCode(ra)
 	}
-	return w>>26 == 0x25 || w&0xfffffc1f == 0xd63f0000 || w&0xfefff800 == 0xd63f0800 // bl, blr, blraa and its like
+	return nearcall.IsARM64(w)
 }
 
 // framePointer takes x29 for a frame record if everything about it fits: it is

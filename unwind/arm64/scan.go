@@ -3,6 +3,7 @@ package arm64
 import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
 // A scan runs code forward from a frame's instruction to the return that ends
@@ -92,7 +93,7 @@ func (s *scan) instruction(w uint32) scanned {
 		return returns
 	case w == insBRX17:
 		return returns // the linkage table's jump to the function it stands for
-	case w>>26 == 0x25 || w&0xfffffc1f == 0xd63f0000: // bl, blr
+	case nearcall.IsARM64(w):
 		s.call = true
 		s.regs.Known &= nonvolatile &^ (1 << regLR)
 		return goOn

@@ -1,0 +1,81 @@
+// Package nearcall tells, by the code before an address, whether the address can
+// be where a call returns.
+//
+// Sources: Intel SDM volume 2, CALL and the ModRM and SIB tables; Arm
+// Architecture Reference Manual, branch (immediate) and branch (register).
+//
+// Strategy: a test, not a proof: x86-64 code cannot be read backwards with
+// certainty, and any five bytes may end in what looks like a call. Prefixes stand
+// before what is looked at and change nothing.
+package nearcall
+
+import "encoding/binary"
+
+// Longest is how many bytes before an address are looked at.
+const Longest = 7
+
+// AMD64 reports whether x86-64 code ends in a near call: E8 rel32, or FF /2 with
+// any operand. code are the bytes before the address, as many as there are.
+func AMD64(code []byte) bool {
+	end := len(code)
+	if end >= 5 && code[end-5] == 0xe8 {
+		return true
+	}
+	for n := 2; n <= Longest && n <= end; n++ {
+		if b := code[end-n:]; b[0] == 0xff && b[1]>>3&7 == 2 && 1+operand(b[1:]) == n {
+			return true
+		}
+	}
+	return false
+}
+
+// operand is the length of a ModRM byte with the SIB byte and the displacement
+// that it asks for.
+func operand(b []byte) int {
+	const sib, ripOrNone = 4, 5
+	mod, rm, n := b[0]>>6, b[0]&7, 1
+	if mod == 3 {
+		return n
+	}
+	base := rm
+	if rm == sib {
+		if n++; len(b) < 2 {
+			return n
+		}
+		base = b[1] & 7
+	}
+	switch {
+	case mod == 1:
+		n++
+	case mod == 2, mod == 0 && base == ripOrNone: // without a base a SIB byte has disp32 too
+		n += 4
+	}
+	return n
+}
+
+// ARM64 reports whether ARM64 code ends in a call: BL, BLR, or one of BLR's forms
+// that authenticate the pointer.
+func ARM64(code []byte) bool {
+	if len(code) < 4 {
+		return false
+	}
+	return IsARM64(binary.LittleEndian.Uint32(code[len(code)-4:]))
+}
+
+// IsARM64 reports whether an ARM64 instruction is a call.
+func IsARM64(w uint32) bool {
+	const (
+		bl         = 0x94000000
+		blr        = 0xd63f0000
+		blrAuth    = 0xd63f0800 // BLRAA, BLRAB: bit 24 is set; BLRAAZ, BLRABZ: it is clear, and Rm is 31
+		withRm     = 1 << 24
+		rm, zeroRm = 0x1f, 0x1f
+	)
+	switch {
+	case w&0xfc000000 == bl, w&0xfffffc1f == blr:
+		return true
+	case w&0xfefff800 == blrAuth:
+		return w&withRm != 0 || w&rm == zeroRm
+	}
+	return false
+}
