@@ -1,0 +1,77 @@
+package clrevent
+
+import (
+	"encoding/hex"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func raw(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestKindOf(t *testing.T) {
+	for _, c := range []struct {
+		provider    string
+		id, version uint32
+		want        Kind
+	}{
+		{Runtime, 81, 2, ContentionStart}, {Runtime, 81, 9, ContentionStart}, {Runtime, 144, 1, MethodUnload}, {Rundown, 144, 1, MethodListed},
+		{Rundown, 143, 1, MethodListed}, {Rundown, 301, 0, None}, {"Other", 301, 0, None}, {Runtime, 152, 0, None}, {EventPipe, 1, 1, ProcessInfo},
+	} {
+		if got := KindOf(c.provider, c.id, c.version); got != c.want {
+			t.Errorf("%s %d v%d: %d", c.provider, c.id, c.version, got)
+		}
+	}
+}
+
+// TestDecode: whole payloads decode, and none that is cut at any byte before the
+// last field that is read.
+func TestDecode(t *testing.T) {
+	const lock8 = "00 0100 1000000000000000 2000000000000000 0700000000000000"
+	const method = "0100000000000000 0200000000000000 0010000000000000 40000000 03000006 08000000 4e000000 6d000000 0000"
+	for _, c := range []struct {
+		name   string
+		in     string
+		spare  int // bytes at the end that are not read
+		decode func([]byte) (any, bool)
+		want   any
+	}{
+		{"ContentionStart v2", lock8, 0, func(b []byte) (any, bool) { return pair(DecodeContention(b, 2, 8)) }, Contention{Lock: 16, Object: 32, Owner: 7}},
+		{"ContentionStart v2, 32 bits", "01 0100 10000000 20000000 0700000000000000", 0, func(b []byte) (any, bool) { return pair(DecodeContention(b, 2, 4)) },
+			Contention{Native: true, Lock: 16, Object: 32, Owner: 7}},
+		{"ContentionStart v1", "00 0100", 0, func(b []byte) (any, bool) { return pair(DecodeContention(b, 1, 8)) }, Contention{}},
+		{"ContentionStop v1", "00 0100 000000000000f83f", 0, func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 1)) }, int64(1)},
+		{"ContentionStop v1, not a number", "00 0100 000000000000f87f", 0, func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 1)) }, int64(0)},
+		{"ContentionStop v0", "00 0100", 0, func(b []byte) (any, bool) { return pair(DecodeContentionStop(b, 0)) }, int64(0)},
+		{"WaitStart", "01 3000000000000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeWait(b, 8)) }, Wait{true, 48}},
+		{"WaitStart, 32 bits", "00 00000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeWait(b, 4)) }, Wait{}},
+		{"Method", method + "0100", 2, func(b []byte) (any, bool) { return pair(DecodeMethod(b)) },
+			Method{ID: 1, Module: 2, Start: 4096, Size: 64, Token: 0x6000003, Flags: 8, Namespace: "N", Name: "m"}},
+		{"Module", "0100000000000000 0200000000000000 00000000 00000000 61000000 0000", 0, func(b []byte) (any, bool) { return pair(DecodeModule(b)) },
+			Module{ID: 1, Assembly: 2, IL: "a"}},
+		{"Thread", "0100000000000000 0200000000000000 00000000 03000000 04000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeThread(b)) },
+			Thread{ID: 1, Index: 3, TID: 4}},
+		{"Process", "61000000 62000000 63000000", 0, func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{"a", "b", "c"}},
+		{"Runtime", "0900 0200 0000000000000000 0900 0000 0500 0700 00000000 00 61000000" + strings.Repeat("00", 16) + "2f000000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeRuntime(b)) }, Info{Version: [4]uint16{9, 0, 5, 7}, CommandLine: "a", Library: "/"}},
+	} {
+		in := raw(t, c.in)
+		if got, ok := c.decode(in); !ok || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v", c.name, got, ok)
+		}
+		for n := range len(in) - c.spare {
+			if _, ok := c.decode(in[:n]); ok {
+				t.Errorf("%s, cut at %d, decodes", c.name, n)
+			}
+		}
+	}
+}
+
+func pair[T any](v T, ok bool) (any, bool) { return v, ok }

@@ -1,0 +1,248 @@
+package waits
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/seedwalk/seedwalk/nettrace"
+	"github.com/seedwalk/seedwalk/nettrace/clrevent"
+)
+
+// Limits of what an Analysis holds.
+const (
+	DefaultList = 1 << 18 // waits listed one by one
+	maxStacks   = 1 << 20
+	maxStackSum = 256 << 20 // bytes
+	maxThreads  = 1 << 20
+	maxSites    = 1 << 20
+)
+
+// Analysis is what a trace says about waits. Make it with New, give it a trace
+// with Read, and call Finish.
+type Analysis struct {
+	Trace  nettrace.Trace
+	Counts nettrace.Counts
+	Faults []nettrace.Fault // damage inside the trace
+	Ended  error            // why reading ended before the trace's end, nil if it did not
+	Names  *Names
+
+	Waits    []Wait // listed; by start after Finish
+	Unlisted int64  // in the sums only: the list was full, these were the shortest
+	Sites    []Site // after Finish, most time first
+	Threads  []Thread
+	First    uint64 // timestamp of the session's start
+	Last     uint64 // and of the last event
+	Unreliable,
+	Orphans, // stops without a start
+	Backwards, // stops before their start
+	BadPayloads int64
+
+	// OnWait, if not nil, is called for every wait as it ends.
+	OnWait func(*Wait)
+	// OnSorted, if not nil, is called when no older event can come any more.
+	OnSorted func(timestamp uint64)
+
+	Filter  Filter
+	List    int // longest list of waits; 0 = DefaultList
+	threads map[threadKey]*thread
+	stacks  map[string]StackID
+	raw     []string // by StackID
+	rawSum  int
+	sites   map[siteKey]*Site
+	sums    map[threadKey]*Thread
+	ended   bool
+}
+
+type event = nettrace.Event
+
+// New returns an empty Analysis.
+func New() *Analysis {
+	return &Analysis{Names: NewNames(), threads: map[threadKey]*thread{}, stacks: map[string]StackID{}, raw: []string{""},
+		sites: map[siteKey]*Site{}, sums: map[threadKey]*Thread{}}
+}
+
+// Read reads a trace to its end, or to where it is damaged; what was read is
+// kept either way, and the error is in Ended too.
+func (a *Analysis) Read(in io.Reader) error {
+	r := nettrace.NewReader(in)
+	for {
+		kind, err := r.Next()
+		if err == io.EOF {
+			err = nil
+		} else if err == nil {
+			a.item(r, kind)
+			continue
+		}
+		if t := r.Trace(); t != nil {
+			a.start(t)
+		}
+		a.Counts, a.Faults, a.Ended = r.Counts(), r.Faults(), err
+		return err
+	}
+}
+
+// ReadNames reads a trace for the names of methods only: that of a session made
+// for the list of methods.
+func (a *Analysis) ReadNames(in io.Reader) error {
+	r := nettrace.NewReader(in)
+	for {
+		kind, err := r.Next()
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if kind == nettrace.EventKind {
+			a.Names.event(kindOf(r.Event().Meta), r.Event())
+		}
+	}
+}
+
+func (a *Analysis) start(t *nettrace.Trace) {
+	if a.Trace.Frequency == 0 {
+		a.Trace, a.First, a.Last = *t, t.Ticks, t.Ticks
+	}
+}
+
+func (a *Analysis) item(r *nettrace.Reader, kind nettrace.Kind) {
+	a.start(r.Trace())
+	if kind == nettrace.PointKind {
+		a.point(r.Point())
+		return
+	}
+	a.event(r.Event())
+}
+
+// kindOf finds what events of a description say, and remembers it there.
+func kindOf(m *nettrace.Metadata) clrevent.Kind {
+	k, ok := m.User.(clrevent.Kind)
+	if !ok && m.ID != 0 {
+		k = clrevent.KindOf(m.Provider, m.EventID, m.Version)
+		m.User = k
+	}
+	return k
+}
+
+func (a *Analysis) event(e *event) {
+	a.Last = max(a.Last, e.Timestamp)
+	t := a.thread(threadKey{e.Process, e.CaptureThread})
+	if e.Lost > 0 || e.Restart {
+		a.lose(t)
+	}
+	kind := kindOf(e.Meta)
+	switch {
+	case kind == clrevent.ContentionStart, kind == clrevent.ContentionStop, kind == clrevent.WaitStart, kind == clrevent.WaitStop:
+		if !a.pair(t, kind, e) {
+			a.BadPayloads++
+		}
+	case kind != clrevent.None && !a.Names.event(kind, e):
+		a.BadPayloads++
+	}
+	t.seen, t.last = true, e.Timestamp
+	if e.Sorted && a.OnSorted != nil {
+		a.OnSorted(e.Timestamp)
+	}
+}
+
+// point takes what a sequence point says about lost events.
+func (a *Analysis) point(p *nettrace.Point) {
+	if len(p.Lost) > 0 {
+		ids := map[uint64]bool{}
+		for _, l := range p.Lost {
+			ids[l.Thread] = true
+		}
+		for _, t := range a.threads {
+			if ids[t.key.id] {
+				a.lose(t)
+			}
+		}
+	}
+	if !p.Removed && a.OnSorted != nil {
+		a.OnSorted(p.Timestamp)
+	}
+}
+
+func (a *Analysis) thread(k threadKey) *thread {
+	t := a.threads[k]
+	if t == nil {
+		if len(a.threads) >= maxThreads {
+			clear(a.threads)
+		}
+		t = &thread{key: k}
+		a.threads[k] = t
+	}
+	return t
+}
+
+// stack keeps an event's stack once.
+func (a *Analysis) stack(e *event) StackID {
+	if e.StackLost {
+		return LostStack
+	}
+	raw := e.Stack.Raw()
+	if len(raw) == 0 {
+		return NoStack
+	}
+	if id, ok := a.stacks[string(raw)]; ok {
+		return id
+	}
+	if len(a.raw) >= maxStacks || a.rawSum+len(raw) > maxStackSum {
+		return LostStack
+	}
+	id := StackID(len(a.raw))
+	s := string(raw)
+	a.raw, a.rawSum = append(a.raw, s), a.rawSum+len(s)
+	a.stacks[s] = id
+	return id
+}
+
+// Stack returns a stack's addresses, leaf first.
+func (a *Analysis) Stack(id StackID) []uint64 {
+	if id <= 0 || int(id) >= len(a.raw) {
+		return nil
+	}
+	return nettrace.StackOf([]byte(a.raw[id]), a.Trace.PointerSize).Append(nil)
+}
+
+// Finish closes what is still open and sums up.
+func (a *Analysis) Finish() {
+	if a.ended {
+		return
+	}
+	a.ended = true
+	for _, t := range a.threads {
+		for _, o := range t.open {
+			a.finish(o, max(a.Last, o.Start), StillOpen)
+		}
+		t.open = nil
+	}
+	a.prune(a.list())
+	slices.SortFunc(a.Waits, func(x, y Wait) int { return order(&x, &y) })
+	a.sumUp()
+}
+
+// Partial says in one line each why the answer is not the whole one.
+func (a *Analysis) Partial() (out []string) {
+	if a.Ended != nil {
+		out = append(out, a.Ended.Error()+"; what was read before is shown")
+	}
+	for i := range a.Faults {
+		f := &a.Faults[i]
+		line := f.Error.Error()
+		if f.Count > 1 {
+			line += fmt.Sprintf(" (and %d more)", f.Count-1)
+		}
+		out = append(out, line)
+	}
+	if a.Counts.Lost > 0 {
+		out = append(out, fmt.Sprintf("%d events were lost: %d waits are unreliable, others are missing; a larger --buffer helps", a.Counts.Lost, a.Unreliable))
+	}
+	if a.BadPayloads > 0 {
+		out = append(out, fmt.Sprintf("%d events of the runtime are not as they should be", a.BadPayloads))
+	}
+	if a.Backwards > 0 {
+		out = append(out, fmt.Sprintf("%d waits end before they begin", a.Backwards))
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+package waits
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/symbol"
+)
+
+// maxMethods bounds the methods that are remembered.
+const maxMethods = 4 << 20
+
+// Frame is an address with its name.
+type Frame struct {
+	Addr    uint64
+	Name    string
+	Module  string // file name, "" = not known
+	Managed bool
+	Named   bool // Name is a function's, not only an address
+}
+
+// Image is a native image that was mapped.
+type Image struct {
+	Start, End, Offset uint64
+	Path               string
+}
+
+// Names finds names of addresses.
+type Names struct {
+	Runtime clrevent.Info
+	Process clrevent.Process
+	Images  []Image
+	// Native names an offset of an image's file, if not nil.
+	Native func(path string, offset uint64) (string, bool)
+
+	methods []method
+	ranges  symbol.Ranges
+	modules map[uint64]string
+	texts   map[string]string
+	threads map[uint64]uint32 // managed ids by the system's
+	Labels  map[uint64]string // names of threads, where known
+}
+
+type method struct {
+	name   string
+	module uint64
+}
+
+// NewNames returns one that knows nothing.
+func NewNames() *Names {
+	return &Names{modules: map[uint64]string{}, texts: map[string]string{}, threads: map[uint64]uint32{}, Labels: map[uint64]string{}}
+}
+
+// event learns from an event; false if it is damaged.
+func (n *Names) event(kind clrevent.Kind, e *event) bool {
+	switch kind {
+	case clrevent.MethodLoad, clrevent.MethodListed, clrevent.MethodUnload:
+		m, ok := clrevent.DecodeMethod(e.Payload)
+		if ok {
+			n.method(kind, &m, e.Timestamp)
+		}
+		return ok
+	case clrevent.ModuleLoad:
+		m, ok := clrevent.DecodeModule(e.Payload)
+		if ok && len(n.modules) < maxMethods {
+			n.modules[m.ID] = baseName(m.IL)
+		}
+		return ok
+	case clrevent.ThreadCreated:
+		t, ok := clrevent.DecodeThread(e.Payload)
+		if ok && len(n.threads) < maxThreads {
+			n.threads[uint64(t.TID)] = t.Index
+		}
+		return ok
+	case clrevent.RuntimeInfo:
+		i, ok := clrevent.DecodeRuntime(e.Payload)
+		if ok {
+			n.Runtime = i
+		}
+		return ok
+	case clrevent.ProcessInfo:
+		p, ok := clrevent.DecodeProcess(e.Payload)
+		if ok {
+			n.Process = p
+		}
+		return ok
+	}
+	return true
+}
+
+func (n *Names) method(kind clrevent.Kind, m *clrevent.Method, now uint64) {
+	if kind == clrevent.MethodUnload {
+		n.ranges.Close(m.Start, now)
+		return
+	}
+	if len(n.methods) >= maxMethods {
+		return
+	}
+	r := symbol.Range{Start: m.Start, End: m.Start + uint64(m.Size), Until: symbol.Always, Value: int32(len(n.methods))}
+	if kind == clrevent.MethodListed {
+		r.Listed = true
+	} else {
+		r.From = now
+	}
+	if n.ranges.Add(r) {
+		n.methods = append(n.methods, method{n.intern(m.FullName()), m.Module})
+	}
+}
+
+func (n *Names) intern(s string) string {
+	if t, ok := n.texts[s]; ok {
+		return t
+	}
+	n.texts[s] = s
+	return s
+}
+
+// Methods is how many methods are known.
+func (n *Names) Methods() int { return len(n.methods) }
+
+// Frame names an address of a stack at a time. The first address of a stack is
+// a return address like the others: the leaf called the runtime.
+func (n *Names) Frame(addr, time uint64) Frame {
+	f := Frame{Addr: addr}
+	if i, ok := n.managed(addr, time); ok {
+		m := &n.methods[i]
+		f.Name, f.Module, f.Managed, f.Named = m.name, n.modules[m.module], true, true
+		return f
+	}
+	n.native(&f)
+	return f
+}
+
+// managed looks for the call before a return address, and else for the address:
+// a call may be a method's last instruction.
+func (n *Names) managed(addr, time uint64) (int32, bool) {
+	if i, ok := n.ranges.Find(addr-1, time); ok {
+		return i, true
+	}
+	return n.ranges.Find(addr, time)
+}
+
+func (n *Names) native(f *Frame) {
+	for i := range n.Images {
+		m := &n.Images[i]
+		if f.Addr < m.Start || f.Addr >= m.End {
+			continue
+		}
+		offset := f.Addr - m.Start + m.Offset
+		f.Module = baseName(m.Path)
+		f.Name = fmt.Sprintf("%s+%#x", f.Module, offset)
+		if n.Native != nil {
+			if name, ok := n.Native(m.Path, offset-1); ok {
+				f.Name, f.Named = name, true
+			}
+		}
+		return
+	}
+	f.Name = fmt.Sprintf("%#x", f.Addr)
+}
+
+// baseName is a path's last part, of either system.
+func baseName(p string) string {
+	if p == "" {
+		return ""
+	}
+	return path.Base(strings.ReplaceAll(p, `\`, "/"))
+}
+
+// Frames names a stack at a time, leaf first.
+func (a *Analysis) Frames(id StackID, time uint64) (out []Frame) {
+	switch id {
+	case NoStack:
+		return []Frame{{Name: "[no stack]"}}
+	case LostStack:
+		return []Frame{{Name: "[stack lost]"}}
+	}
+	for _, addr := range a.Stack(id) {
+		out = append(out, a.Names.Frame(addr, time))
+	}
+	return out
+}
+
+// ThreadName is a thread's name, "" if none is known.
+func (n *Names) ThreadName(id uint64) string { return n.Labels[id] }

@@ -1,0 +1,136 @@
+package waits
+
+import "github.com/seedwalk/seedwalk/nettrace/clrevent"
+
+// threadKey names a thread of a process.
+type threadKey struct{ process, id uint64 }
+
+// thread is what is known of a thread while the trace is read.
+type thread struct {
+	key  threadKey
+	open []open
+	seen bool // it had an event: what it waits for now began in the trace
+	last uint64
+}
+
+// open is a wait that has begun.
+type open struct {
+	Wait
+	inner bool // folded into the lock around it
+}
+
+// maxOpen bounds waits within waits: real ones are two or three deep.
+const maxOpen = 64
+
+// begin opens a wait. One with its lock's own stack is that lock's blocking.
+func (a *Analysis) begin(t *thread, w Wait) {
+	if len(t.open) >= maxOpen {
+		a.lose(t)
+	}
+	o := open{Wait: w}
+	if n := len(t.open); n > 0 {
+		top := &t.open[n-1]
+		o.inner = top.Kind == Lock && w.Kind != Lock && !top.inner && top.Stack == w.Stack
+		top.Blocked = top.Blocked || o.inner
+	}
+	for i := range t.open {
+		if !t.open[i].inner {
+			o.Depth++
+		}
+	}
+	t.open = append(t.open, o)
+}
+
+// end closes the innermost open wait of a kind. Those above it lost their own
+// stops.
+func (a *Analysis) end(t *thread, lock bool, now uint64, reported int64) {
+	for i := len(t.open) - 1; i >= 0; i-- {
+		if (t.open[i].Kind == Lock) != lock {
+			continue
+		}
+		for _, o := range t.open[i+1:] {
+			a.unreliable(o)
+		}
+		o := t.open[i]
+		t.open = t.open[:i]
+		o.Reported = reported
+		a.finish(o, now, Complete)
+		return
+	}
+	a.orphan(t, lock, now)
+}
+
+// orphan is a stop without its start. On a thread of which nothing was seen
+// before, the wait is older than the trace.
+func (a *Analysis) orphan(t *thread, lock bool, now uint64) {
+	if t.seen {
+		a.Orphans++
+		return
+	}
+	w := Wait{Kind: Handle, Thread: t.key.id, Process: t.key.process, Start: a.Trace.Ticks}
+	if lock {
+		w.Kind = Lock
+	}
+	a.finish(open{Wait: w}, now, BegunEarly)
+}
+
+// lose gives up what a thread has open: events are missing.
+func (a *Analysis) lose(t *thread) {
+	for _, o := range t.open {
+		a.unreliable(o)
+	}
+	t.open = t.open[:0]
+	t.seen = true // a stop that comes now is of a start that is missing
+}
+
+func (a *Analysis) unreliable(o open) {
+	if !o.inner {
+		a.finish(o, o.Start, Unreliable)
+	}
+}
+
+// finish takes a wait whose end is known.
+func (a *Analysis) finish(o open, now uint64, state State) {
+	if o.inner {
+		return
+	}
+	w := o.Wait
+	w.Stop, w.State = now, state
+	if now < w.Start {
+		w.State, w.Stop = Unreliable, w.Start
+		a.Backwards++
+	}
+	w.Nanos = a.Trace.Nanos(w.Stop - w.Start)
+	if diff := abs(w.Nanos - w.Reported); w.Reported > 0 && w.State == Complete && diff > 1e6 && diff > w.Reported/20 {
+		w.Differs = true
+	}
+	a.take(&w)
+}
+
+func abs(v int64) int64 { return max(v, -v) }
+
+// pair does what a wait's or lock's event says.
+func (a *Analysis) pair(t *thread, kind clrevent.Kind, e *event) bool {
+	w := Wait{Thread: t.key.id, Process: t.key.process, Start: e.Timestamp}
+	switch kind {
+	case clrevent.ContentionStart:
+		c, ok := clrevent.DecodeContention(e.Payload, e.Meta.Version, a.Trace.PointerSize)
+		w.Kind, w.LockID, w.Object, w.Owner, w.Stack = Lock, c.Lock, c.Object, c.Owner, a.stack(e)
+		a.begin(t, w)
+		return ok
+	case clrevent.WaitStart:
+		c, ok := clrevent.DecodeWait(e.Payload, a.Trace.PointerSize)
+		if w.Kind, w.Object, w.Stack = Handle, c.Object, a.stack(e); c.Monitor {
+			w.Kind = Monitor
+		}
+		a.begin(t, w)
+		return ok
+	case clrevent.ContentionStop:
+		reported, ok := clrevent.DecodeContentionStop(e.Payload, e.Meta.Version)
+		a.end(t, true, e.Timestamp, reported)
+		return ok
+	case clrevent.WaitStop:
+		a.end(t, false, e.Timestamp, 0)
+	}
+	return true
+}
