@@ -61,7 +61,8 @@ var rooms = []room{
 	// The runtime's own reports.
 	{Name: "diagnostics"},
 	{Name: "nettrace", May: []string{"internal/buf"}},
-	{Name: "waits", May: []string{"nettrace"}},
+	{Name: "nettrace/clrevent", May: []string{"internal/buf", "nettrace"}},
+	{Name: "waits", May: []string{"nettrace", "nettrace/clrevent", "symbol"}, Test: []string{"diagnostics"}},
 
 	// One process's samples, in any process; the profilers around it.
 	{Name: "internal/quiet"},
@@ -77,7 +78,7 @@ var rooms = []room{
 	// The tool.
 	{Name: "internal/program", May: formats},
 	{Name: "inspect", May: with(tables, "symbol")},
-	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "symbol", "wire", "diagnostics", "nettrace", "waits")},
+	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits")},
 	{Name: "internal/testkit/judge", May: with(walkers, "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
 	{Name: "replay", May: with(walkers, "inspect", "internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm")},
 
@@ -92,7 +93,7 @@ var rooms = []room{
 	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
-	{Name: "cmd/seedwalk", May: with(merged, "export", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "waits",
+	{Name: "cmd/seedwalk", May: with(merged, "export", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.
@@ -132,7 +133,7 @@ var debts = map[string]string{
 
 // coming are packages that are about to be there: their line may stand before
 // them.
-var coming = []string{"clr/managed", "dump", "waits",
+var coming = []string{"clr/managed", "dump",
 	"agent", "profiler/core", "clr/stubs", "probe", "capi/test", "internal/testkit/judge"}
 
 // with puts groups and names together.
