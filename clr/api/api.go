@@ -23,7 +23,10 @@
 // at hand ("unread"); what .NET 9 and 10 do is measured, not read.
 package api
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Gate is what a method of the info interface asks of its caller.
 type Gate string
@@ -58,6 +61,7 @@ type Info struct {
 	From      []Change `json:"from,omitempty"`
 	own       map[Place]bool
 	skip      map[Place]string
+	differs   []difference
 }
 
 // Callback is one method of a callback interface.
@@ -77,11 +81,33 @@ type Callback struct {
 	From      []Change `json:"from,omitempty"`
 }
 
-// Change is a column that has another value from a release on.
+// difference is a place where a real CLR answers otherwise than the table.
+type difference struct {
+	clr   string // as package sim/conform names it
+	place Place
+	why   string
+}
+
+// Change is a column that has another value from a release on, or before it.
 type Change struct {
 	Release Release `json:"release"`
+	Until   bool    `json:"until,omitempty"`
 	Column  string  `json:"column"`
 	Value   string  `json:"value"`
+}
+
+// in reports whether the change holds in a release.
+func (c *Change) in(column string, r Release) bool {
+	return c.Column == column && (r < c.Release) == c.Until
+}
+
+// String is the change for people: "from 10.0 sync".
+func (c Change) String() string {
+	word := "from"
+	if c.Until {
+		word = "until"
+	}
+	return fmt.Sprintf("%s %s %s", word, c.Release, c.Value)
 }
 
 // Bit is a bit of the event mask.
@@ -125,7 +151,7 @@ type Tables struct {
 // gate is the method's gate in a release.
 func (m *Info) gate(r Release) Gate {
 	for _, c := range m.From {
-		if c.Column == "gate" && r >= c.Release {
+		if c.in("gate", r) {
 			return Gate(c.Value)
 		}
 	}
@@ -135,7 +161,7 @@ func (m *Info) gate(r Release) Gate {
 // SeenMode is the mode in which the callback came in a release.
 func (c *Callback) SeenMode(r Release) string {
 	for _, f := range c.From {
-		if f.Column == "seen" && r >= f.Release {
+		if f.in("seen", r) {
 			return f.Value
 		}
 	}

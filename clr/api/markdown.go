@@ -77,7 +77,7 @@ func (t *Tables) writeInfo(b *strings.Builder) {
 func (m *Info) gateText() string {
 	s := string(m.Gate)
 	for _, c := range m.From {
-		s += fmt.Sprintf(" (from %s %s)", c.Release, c.Value)
+		s += fmt.Sprintf(" (%s)", c)
 	}
 	return s
 }
@@ -163,7 +163,7 @@ func (t *Tables) writeCallbacks(b *strings.Builder) {
 func (c *Callback) seenText() string {
 	s := c.Seen
 	for _, f := range c.From {
-		s += fmt.Sprintf(" (from %s %s)", f.Release, f.Value)
+		s += fmt.Sprintf(" (%s)", f)
 	}
 	return s
 }

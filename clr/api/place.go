@@ -107,3 +107,13 @@ func (m *Info) Expect(p Place, r Release) Answer {
 
 // Skip says why m is not asked from a place, "" if it is.
 func (m *Info) Skip(p Place) string { return m.skip[p] }
+
+// Differs says why a CLR answers otherwise than Expect says, "" if it does not.
+func (m *Info) Differs(clr string, p Place) string {
+	for _, d := range m.differs {
+		if d.clr == clr && d.place == p {
+			return d.why
+		}
+	}
+	return ""
+}

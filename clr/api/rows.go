@@ -55,7 +55,7 @@ func (p *parser) infoLine(m *Info, w []string) {
 		m.Says = append(m.Says, rest)
 	case w[0] == "needs":
 		m.Needs = p.bits(w[1:])
-	case w[0] == "from":
+	case w[0] == "from" || w[0] == "until":
 		m.From = append(m.From, p.change(w, "gate"))
 	case w[0] == "own" && len(w) == 3 && w[2] == "refused":
 		m.own[p.place(w[1])] = true
@@ -65,6 +65,8 @@ func (p *parser) infoLine(m *Info, w []string) {
 		}
 	case w[0] == "skip" && len(w) > 3:
 		m.skip[p.place(w[1])] = strings.Join(w[2:], " ")
+	case w[0] == "differs" && len(w) > 3:
+		m.differs = append(m.differs, difference{w[1], p.place(w[2]), strings.Join(w[3:], " ")})
 	default:
 		p.fail("%q is no line of a method of the info interface", strings.Join(w, " "))
 	}
@@ -78,15 +80,15 @@ func (p *parser) place(s string) Place {
 	return at
 }
 
-// change reads: from RELEASE COLUMN VALUE.
+// change reads: from RELEASE COLUMN VALUE, or until.
 func (p *parser) change(w []string, columns ...string) Change {
 	if len(w) != 4 {
-		p.fail("want: from RELEASE COLUMN VALUE")
+		p.fail("want: from or until RELEASE COLUMN VALUE")
 		return Change{}
 	}
 	for _, c := range columns {
 		if w[2] == c {
-			return Change{p.release(w[1]), c, p.word(c, w[3])}
+			return Change{p.release(w[1]), w[0] == "until", c, p.word(c, w[3])}
 		}
 	}
 	p.fail("column %q does not change", w[2])
@@ -204,7 +206,7 @@ func (p *parser) result(w []string) {
 // in reports whether a column is "yes" from a release on.
 func (b *Bit) in(column string, r Release) bool {
 	for _, c := range b.From {
-		if c.Column == column && r >= c.Release {
+		if c.in(column, r) {
 			return c.Value == "yes"
 		}
 	}

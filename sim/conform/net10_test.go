@@ -10,10 +10,10 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
-// singleFile puts Conform.cs in the place of a single-file program's own assembly,
+// singleFile puts a C# source in the place of a single-file program's own assembly,
 // app, and writes the program to out. It is compiled against what is left of the
 // program's System.Private.CoreLib.
-func singleFile(t *testing.T, program, app, out string) {
+func singleFile(t *testing.T, program, app, out, code string) {
 	t.Helper()
 	const core = "System.Private.CoreLib.dll"
 	data, err := os.ReadFile(program)
@@ -29,7 +29,7 @@ func singleFile(t *testing.T, program, app, out string) {
 	if err := os.WriteFile(lib, file(t, b, core), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build(t, "mcs", "-optimize+", "-nologo", "-nostdlib", "-noconfig", "-warn:1", "-r:"+lib, "-out:"+own, source("Conform.cs"))
+	build(t, "mcs", "-optimize+", "-nologo", "-nostdlib", "-noconfig", "-warn:1", "-r:"+lib, "-out:"+own, code)
 	e, err := b.Find(app)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestConformNet10Linux(t *testing.T) {
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	bin := t.TempDir()
 	program, lib := filepath.Join(bin, "conform"), filepath.Join(bin, "libconform.so")
-	singleFile(t, azmcp, "azmcp.dll", program)
+	singleFile(t, azmcp, "azmcp.dll", program, source("Conform.cs"))
 	build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib, source("conform.c"), "-lpthread")
 	conformance(t, real{vm.Net10Linux, func(t *testing.T, run Run, dir string, env []string) string {
 		var args []string

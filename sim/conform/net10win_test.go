@@ -16,7 +16,7 @@ func TestConformNet10Windows(t *testing.T) {
 	bin := t.TempDir()
 	program := filepath.Join(bin, "Conform.exe")
 	lib := windowsProfiler(t, bin)
-	singleFile(t, azmcp, "azmcp.dll", program)
+	singleFile(t, azmcp, "azmcp.dll", program, source("Conform.cs"))
 	conformance(t, real{vm.Net10Windows, func(t *testing.T, run Run, dir string, env []string) string {
 		args := []string{"exec", program}
 		if run.Mode != "" {
