@@ -19,31 +19,7 @@
 // of text direction become U+FFFD (in JSON they are escaped and kept), and the
 // page puts names into its document as text only.
 //
-// # JSON
-//
-// One object, version 1. Indices count from 0. Addresses are strings, "0x" and
-// lower-case hexadecimal digits, because JSON numbers are doubles to many
-// readers. Times are integers in nanoseconds.
-//
-//	format       "seedwalk-profile"
-//	version      1
-//	command      [string] the recorded command
-//	runtime      string, "" if unknown
-//	start        RFC 3339 time in UTC; left out if unknown
-//	duration_ns  integer
-//	rate_hz      number, samples per second and thread; 0 if unknown
-//	stats        {samples, complete: integer; gaps: {reason: integer};
-//	             suspended: {count, p50_ns, p99_ns, max_ns}; retries, lost: integer;
-//	             suspended_parts: [{name; count, p50_ns, p99_ns, max_ns}] and
-//	             tries: [{verdict, hresult: string; count}], where threads are suspended one at a time;
-//	             notes: [string]; exit_note: string, left out if empty}
-//	modules      [{path; build_id: hexadecimal, left out if none; start, end, offset: address}]
-//	threads      [{id: kernel thread id; name}]
-//	frames       [{name; module: base name, left out if none; module_index: into modules or -1;
-//	             addr: left out if unknown; class: managed|native|runtime|stub|gap;
-//	             doubtful: left out if false}]
-//	stacks       [{thread: index; frames: [index], leaf first; count; wall_ns, cpu_ns;
-//	             complete: bool; gap: reason, left out if complete}]
+// The JSON, its version and what its fields mean stand in docs/json.md.
 //
 // # Known gaps
 //

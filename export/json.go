@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
 )
 
 // JSONVersion is the number in "version". It changes when a field changes its
@@ -12,49 +11,11 @@ import (
 const JSONVersion = 1
 
 type jsonFile struct {
-	Format        string       `json:"format"`
-	Version       int          `json:"version"`
-	Command       []string     `json:"command"`
-	Runtime       string       `json:"runtime"`
-	Start         string       `json:"start,omitempty"`
-	DurationNanos int64        `json:"duration_ns"`
-	RateHz        float64      `json:"rate_hz"`
-	Stats         jsonStats    `json:"stats"`
-	Modules       []jsonModule `json:"modules"`
-	Threads       []jsonThread `json:"threads"`
-	Frames        []jsonFrame  `json:"frames"`
-	Stacks        []jsonStack  `json:"stacks"`
-}
-
-type jsonStats struct {
-	Samples   int64            `json:"samples"`
-	Complete  int64            `json:"complete"`
-	Gaps      map[string]int64 `json:"gaps"`
-	Suspended jsonQuantiles    `json:"suspended"`
-	Parts     []jsonPart       `json:"suspended_parts,omitempty"`
-	Tries     []jsonTries      `json:"tries,omitempty"`
-	Retries   int64            `json:"retries"`
-	Lost      int64            `json:"lost"`
-	Notes     []string         `json:"notes"`
-	ExitNote  string           `json:"exit_note,omitempty"`
-}
-
-type jsonQuantiles struct {
-	Count int64         `json:"count"`
-	P50   time.Duration `json:"p50_ns"`
-	P99   time.Duration `json:"p99_ns"`
-	Max   time.Duration `json:"max_ns"`
-}
-
-type jsonPart struct {
-	Name string `json:"name"`
-	jsonQuantiles
-}
-
-type jsonTries struct {
-	Verdict string `json:"verdict"`
-	Result  string `json:"hresult"`
-	Count   int64  `json:"count"`
+	Recording
+	Modules []jsonModule `json:"modules"`
+	Threads []jsonThread `json:"threads"`
+	Frames  []jsonFrame  `json:"frames"`
+	Stacks  []jsonStack  `json:"stacks"`
 }
 
 type jsonModule struct {
@@ -95,11 +56,7 @@ func WriteJSON(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	f := jsonFile{Format: "seedwalk-profile", Version: JSONVersion, Command: list(p.Command), Runtime: p.Runtime,
-		DurationNanos: int64(p.Duration), RateHz: p.RateHz, Stats: statsJSON(&p.Stats)}
-	if !p.Start.IsZero() {
-		f.Start = p.Start.UTC().Format(time.RFC3339Nano)
-	}
+	f := jsonFile{Recording: NewRecording("seedwalk-profile", p)}
 	f.Modules = convert(p.Modules, func(m *Module) jsonModule {
 		return jsonModule{m.Path, m.BuildID, hex(m.Start), hex(m.End), hex(m.Offset)}
 	})
@@ -109,17 +66,6 @@ func WriteJSON(w io.Writer, p *Profile) error {
 		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos, s.Complete, s.Gap}
 	})
 	return json.NewEncoder(w).Encode(f)
-}
-
-func statsJSON(s *Stats) jsonStats {
-	gaps := s.Gaps
-	if gaps == nil {
-		gaps = map[string]int64{}
-	}
-	return jsonStats{s.Samples, s.Complete, gaps, jsonQuantiles(s.Suspended),
-		convert(s.Parts, func(p *Part) jsonPart { return jsonPart{p.Name, jsonQuantiles(p.Time)} }),
-		convert(s.Tries, func(t *Tries) jsonTries { return jsonTries(*t) }),
-		s.Retries, s.Lost, list(s.Notes), s.ExitNote}
 }
 
 func frameJSON(f *Frame) jsonFrame {

@@ -34,7 +34,8 @@ that it starts are recorded too; each is then a root frame of its own in the sam
   --format NAME      format where the ending does not say it, or instead of it; one for all
                      outputs or one for each
   --tree             also print the hottest stacks as a tree when done
-  --json             print the summary as one line of JSON, not as text (standard error)
+  --json             print the summary as one line of JSON, not as text (standard error;
+                     docs/json.md has its schema)
   --quiet            print neither progress nor summary; problems are still told
   --fail-empty       exit code 125 if the command ended well and there is no sample of it
   --pid-file FILE    write the command's process id here while it runs
@@ -278,59 +279,22 @@ func textOptions(w *os.File) (opt export.TextOptions) {
 	return opt
 }
 
-// jsonSummary is the line that --json prints.
+// jsonSummary is the line that --json prints: the figures as every output has them
+// (docs/json.md), and what became of the run.
 type jsonSummary struct {
-	ExitCode   int              `json:"exit_code"`
-	Connected  []int            `json:"pids"`
-	Runtime    string           `json:"runtime,omitempty"`
-	Seconds    float64          `json:"seconds"`
-	Samples    int64            `json:"samples"`
-	Complete   int64            `json:"complete"`
-	Gaps       map[string]int64 `json:"gaps,omitempty"`
-	Lost       int64            `json:"lost"`
-	Retries    int64            `json:"suspend_retries"`
-	Suspended  jsonQuantiles    `json:"suspended_ns"`
-	Parts      []jsonPart       `json:"suspended_parts_ns,omitempty"`
-	Tries      []jsonTries      `json:"tries,omitempty"`
-	Outputs    []string         `json:"outputs"`
-	Problems   []string         `json:"problems,omitempty"`
-	Notes      []string         `json:"notes,omitempty"`
-	Threads    int              `json:"threads"`
-	StackCount int              `json:"distinct_stacks"`
-}
-
-type jsonQuantiles struct {
-	Count int64         `json:"count"`
-	P50   time.Duration `json:"p50"`
-	P99   time.Duration `json:"p99"`
-	Max   time.Duration `json:"max"`
-}
-
-type jsonPart struct {
-	Name string `json:"name"`
-	jsonQuantiles
-}
-
-type jsonTries struct {
-	Verdict string `json:"verdict"`
-	Result  string `json:"hresult"`
-	Count   int64  `json:"count"`
+	export.Recording
+	ExitCode  int      `json:"exit_code"`
+	Connected []int    `json:"pids"`
+	Outputs   []string `json:"outputs"`
+	Problems  []string `json:"problems,omitempty"`
 }
 
 func writeJSONSummary(w io.Writer, res *record.Result) {
-	s := jsonSummary{ExitCode: res.ExitCode, Connected: res.PIDs}
-	if p := res.Profile; p != nil {
-		st := &p.Stats
-		s.Runtime, s.Seconds, s.Threads, s.StackCount = p.Runtime, p.Duration.Seconds(), len(p.Threads), len(p.Stacks)
-		s.Samples, s.Complete, s.Gaps, s.Lost, s.Retries, s.Notes = st.Samples, st.Complete, st.Gaps, st.Lost, st.Retries, st.Notes
-		s.Suspended = jsonQuantiles(st.Suspended)
-		for _, p := range st.Parts {
-			s.Parts = append(s.Parts, jsonPart{p.Name, jsonQuantiles(p.Time)})
-		}
-		for _, t := range st.Tries {
-			s.Tries = append(s.Tries, jsonTries(t))
-		}
+	p := res.Profile
+	if p == nil { // nothing has connected
+		p = &export.Profile{}
 	}
+	s := jsonSummary{Recording: export.NewRecording("seedwalk-recording", p), ExitCode: res.ExitCode, Connected: res.PIDs}
 	for _, o := range res.Written {
 		s.Outputs = append(s.Outputs, o.Path)
 		if o.Err != nil {

@@ -9,22 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/export"
 )
 
 var soakTime = flag.Duration("soak", 60*time.Second, "length of the soak")
 
 // summary is the line that record --json prints.
 type summary struct {
-	Seconds   float64        `json:"seconds"`
-	Samples   int            `json:"samples"`
-	Complete  int            `json:"complete"`
-	Lost      int            `json:"lost"`
-	Retries   int            `json:"suspend_retries"`
-	Gaps      map[string]int `json:"gaps"`
-	Runtime   string         `json:"runtime"`
-	Suspended struct {
-		Count, P50, P99, Max int64
-	} `json:"suspended_ns"`
+	export.Recording
 }
 
 // recordSummary runs a command under record and gives its summary.
@@ -59,12 +52,13 @@ func TestSoak(t *testing.T) {
 	if r.code != plain.code || r.stdout != plain.stdout {
 		t.Errorf("exit code %d and output\n%swithout the profiler %d and\n%s%s", r.code, r.stdout, plain.code, plain.stdout, r.stderr)
 	}
+	took := time.Duration(s.DurationNanos).Seconds()
 	t.Logf("%s: %.0f s, %d samples (%.0f a second), %d complete (%.2f %%), gaps %v, lost %d",
-		s.Runtime, s.Seconds, s.Samples, float64(s.Samples)/s.Seconds, s.Complete, 100*float64(s.Complete)/float64(s.Samples), s.Gaps, s.Lost)
+		s.Runtime, took, s.Samples, float64(s.Samples)/took, s.Complete, 100*float64(s.Complete)/float64(s.Samples), s.Gaps, s.Lost)
 	t.Logf("%d suspensions, %d retries; suspended p50 %v p99 %v max %v", s.Suspended.Count, s.Retries,
-		time.Duration(s.Suspended.P50), time.Duration(s.Suspended.P99), time.Duration(s.Suspended.Max))
-	if float64(s.Samples) < 200*s.Seconds {
-		t.Errorf("%d samples in %.0f s: below 200 a second", s.Samples, s.Seconds)
+		s.Suspended.P50, s.Suspended.P99, s.Suspended.Max)
+	if float64(s.Samples) < 200*took {
+		t.Errorf("%d samples in %.0f s: below 200 a second", s.Samples, took)
 	}
 	if s.Complete*100 < s.Samples*97 {
 		t.Errorf("only %d of %d stacks are complete", s.Complete, s.Samples)

@@ -37,7 +37,7 @@ func newMatrix() *matrix {
 // count adds a run's suspensions.
 func (m *matrix) count(f *figures) {
 	for _, try := range f.Tries {
-		m.tries[[2]string{try.Verdict, try.Result}] += try.Count
+		m.tries[[2]string{try.Verdict, try.Result}] += int(try.Count)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
@@ -65,24 +66,19 @@ func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.
 	}
 }
 
-// figures are what `record --json` prints.
+// figures are what `record --json` prints of a recording.
 type figures struct {
-	Suspended quantiles `json:"suspended_ns"`
-	Parts     []struct {
-		Name string `json:"name"`
-		quantiles
-	} `json:"suspended_parts_ns"`
-	Tries []struct {
-		Verdict string `json:"verdict"`
-		Result  string `json:"hresult"`
-		Count   int    `json:"count"`
-	} `json:"tries"`
+	Suspended quantiles
+	Parts     []part
+	Tries     []export.FigureTries
 }
 
-type quantiles struct {
-	Count         int64
-	P50, P99, Max time.Duration
+type part struct {
+	Name string
+	quantiles
 }
+
+type quantiles export.FigureTimes
 
 func (q quantiles) String() string {
 	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
@@ -93,9 +89,15 @@ func (q quantiles) String() string {
 func figuresOf(t *testing.T, r result) (f figures) {
 	t.Helper()
 	for line := range strings.Lines(r.stderr) {
-		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &f) == nil {
-			return f
+		var rec export.Recording
+		if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &rec) != nil {
+			continue
 		}
+		f.Suspended, f.Tries = quantiles(rec.Suspended), rec.Tries
+		for _, p := range rec.Parts {
+			f.Parts = append(f.Parts, part{p.Name, quantiles(p.FigureTimes)})
+		}
+		return f
 	}
 	t.Fatalf("no figures in %q", r.stderr)
 	return f

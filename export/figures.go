@@ -1,0 +1,76 @@
+package export
+
+import "time"
+
+// Recording is what a recording was and the figures of it: one schema (docs/json.md),
+// which the profile's file and the line of `record --json` both begin with. JSONVersion
+// counts its versions.
+type Recording struct {
+	Format        string   `json:"format"`
+	Version       int      `json:"version"`
+	Command       []string `json:"command"`
+	Runtime       string   `json:"runtime"`
+	Start         string   `json:"start,omitempty"`
+	DurationNanos int64    `json:"duration_ns"`
+	RateHz        float64  `json:"rate_hz"`
+	Figures       `json:"stats"`
+}
+
+// Figures are Stats as JSON.
+type Figures struct {
+	Samples   int64            `json:"samples"`
+	Complete  int64            `json:"complete"`
+	Gaps      map[string]int64 `json:"gaps"`
+	Threads   int              `json:"threads"`
+	Stacks    int              `json:"distinct_stacks"`
+	Suspended FigureTimes      `json:"suspended"`
+	Parts     []FigurePart     `json:"suspended_parts,omitempty"`
+	Tries     []FigureTries    `json:"tries,omitempty"`
+	Retries   int64            `json:"retries"`
+	Lost      int64            `json:"lost"`
+	Notes     []string         `json:"notes"`
+	ExitNote  string           `json:"exit_note,omitempty"`
+}
+
+// FigureTimes are Quantiles.
+type FigureTimes struct {
+	Count int64         `json:"count"`
+	P50   time.Duration `json:"p50_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Max   time.Duration `json:"max_ns"`
+}
+
+// FigurePart is a Part.
+type FigurePart struct {
+	Name string `json:"name"`
+	FigureTimes
+}
+
+// FigureTries are Tries.
+type FigureTries struct {
+	Verdict string `json:"verdict"`
+	Result  string `json:"hresult"`
+	Count   int64  `json:"count"`
+}
+
+// NewRecording fills the schema in. The format says what follows the figures.
+func NewRecording(format string, p *Profile) Recording {
+	r := Recording{Format: format, Version: JSONVersion, Command: list(p.Command), Runtime: p.Runtime,
+		DurationNanos: int64(p.Duration), RateHz: p.RateHz, Figures: figures(p)}
+	if !p.Start.IsZero() {
+		r.Start = p.Start.UTC().Format(time.RFC3339Nano)
+	}
+	return r
+}
+
+func figures(p *Profile) Figures {
+	s := &p.Stats
+	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps, Threads: len(p.Threads), Stacks: len(p.Stacks),
+		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes), ExitNote: s.ExitNote,
+		Parts: convert(s.Parts, func(p *Part) FigurePart { return FigurePart{p.Name, FigureTimes(p.Time)} }),
+		Tries: convert(s.Tries, func(t *Tries) FigureTries { return FigureTries(*t) })}
+	if f.Gaps == nil {
+		f.Gaps = map[string]int64{}
+	}
+	return f
+}
