@@ -62,6 +62,9 @@ type Options struct {
 	Outputs    []Output
 	Raw        string // also dump the profiler's stream here (debugging)
 	PIDFile    string // the command's process id is written here while it runs
+	Mode       Mode   // how samples are taken; "" = the best that there is
+	Events     Events // what is sampled, on the probe's way
+	Probe      string // path of libseedwalk_probe.so, "" = there is none
 	Profiler   string // path of libseedwalk_profiler.so
 	KeepProbe  bool   // keep the frames in which a thread waits for the sampler's own suspension
 	StackBytes int    // stack copied per sample, to MaxStackBytes; 0 = the profiler's default
@@ -74,6 +77,8 @@ type Options struct {
 	Namer      Namer  // names of native functions; nil = module+0xoffset
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
 	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
+
+	modeWhy string // why Mode is not the one that was wanted
 }
 
 // Rates, samples per second.

@@ -27,7 +27,7 @@ func Run(opt Options) (*Result, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	srv, err := listen(opt.SocketDir, opt.KeepProbe)
+	srv, err := listen(opt.SocketDir, opt.KeepProbe, opt.Mode == ModeProbe, opt.engine())
 	if err != nil {
 		return nil, &Refusal{What: "cannot listen for the profiler: " + reason(err), Where: opt.SocketDir,
 			Remedy: listenRemedy, Code: ExitRefused}
@@ -64,7 +64,7 @@ func (o *Options) check() error {
 	if r := OtherProfiler(o.Env); r != nil {
 		return r
 	}
-	if r := o.checkProfiler(); r != nil {
+	if r := o.chooseMode(); r != nil {
 		return r
 	}
 	return o.checkOutputs()
@@ -94,6 +94,9 @@ func (o *Options) defaults() {
 // checkProfiler makes the path absolute: the CLR loads it from wherever the
 // command happens to be.
 func (o *Options) checkProfiler() *Refusal {
+	if o.Mode == ModeProbe {
+		o.Profiler = o.Probe
+	}
 	abs, err := filepath.Abs(o.Profiler)
 	if err == nil {
 		_, err = os.Stat(abs)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/seedwalk/seedwalk/outside"
 )
 
 // server accepts the profilers' connections.
@@ -13,6 +15,8 @@ type server struct {
 	listener  listener
 	private   *private
 	keepProbe bool
+	probes    bool // connections are of probes, and their processes sampled from outside
+	outside   outside.Config
 	connected chan struct{} // closed at the first connection
 
 	mu        sync.Mutex
@@ -40,12 +44,12 @@ type stream interface {
 }
 
 // listen begins to accept.
-func listen(dir string, keepProbe bool) (*server, error) {
+func listen(dir string, keepProbe bool, probes bool, cfg outside.Config) (*server, error) {
 	l, private, err := newListener(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{keepProbe: keepProbe, path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
+	s := &server{keepProbe: keepProbe, probes: probes, outside: cfg, path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
 	go s.accept()
 	return s, nil
 }
@@ -56,6 +60,12 @@ func (s *server) accept() {
 		c, pid, err := s.listener.accept(s.refuse)
 		if err != nil {
 			return
+		}
+		if s.probes {
+			if c, err = s.sampled(c, pid); err != nil {
+				s.refuse(err.Error())
+				continue
+			}
 		}
 		s.add(c, pid)
 	}

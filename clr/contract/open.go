@@ -40,13 +40,18 @@ type Tables struct {
 	state  state
 	cache  map[uint64]*located
 	images map[uint64]directory
+
+	desc     *Descriptor
+	pointers []uint64
+	agreed   map[uint64]bool // MethodDescs that proved a supposed layout
+	doubts   int
 }
 
 // Open finds the code tables of the runtime in image, whose virtual addresses
 // are moved by bias, reading its memory through r. The error is an *Error; for
 // an image that holds no runtime its Structure is NoRuntime.
 func Open(r Reader, image *elf.File, bias uint64) (*Tables, error) {
-	desc, dac := symbols(image, bias)
+	desc, dac := Symbols(image, bias)
 	if desc == 0 {
 		return nil, &Error{NoRuntime, 0, 0, "no " + descriptorSymbol}
 	}
@@ -56,7 +61,9 @@ func Open(r Reader, image *elf.File, bias uint64) (*Tables, error) {
 	return open(r, desc, dac)
 }
 
-func symbols(image *elf.File, bias uint64) (desc, dac uint64) {
+// Symbols are where an image exports its descriptor and its table of globals, 0 if
+// it does not.
+func Symbols(image *elf.File, bias uint64) (desc, dac uint64) {
 	for s := range image.Symbols(true) {
 		switch {
 		case s.Section == 0 || s.Value == 0:
@@ -75,6 +82,7 @@ func open(r Reader, desc, dac uint64) (*Tables, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.desc, t.pointers = d, pointers
 	switch version, ok := d.Contracts["ExecutionManager"]; {
 	case !ok:
 		err = t.supposeLayout(dac)

@@ -39,10 +39,16 @@ func (x *execution) returnsToMethod(sp uint64) bool {
 // instruction: E8 rel32, or FF /2 in one of its lengths.
 func (x *execution) followsCall(sp uint64) bool {
 	ra, ok := x.mem.Word(sp)
-	if !ok || ra < 8 {
+	return ok && x.t.Call(ra)
+}
+
+// Call reports whether ip follows a near call instruction: only then can it be a
+// return address.
+func (t *Tables) Call(ra uint64) bool {
+	if ra < 8 {
 		return false
 	}
-	b, ok := x.t.v.bytes(ra-8, 8)
+	b, ok := t.v.bytes(ra-8, 8)
 	if !ok {
 		return false
 	}

@@ -15,12 +15,30 @@ import (
 // program, or where packages install it. If there is none it returns the place
 // where it should be.
 func findProfiler() string {
-	if p := os.Getenv("SEEDWALK_PROFILER"); p != "" {
-		return p
+	path, _ := findLibrary("SEEDWALK_PROFILER", profilerName)
+	return path
+}
+
+// findProbe returns the probe's path, "" if there is none.
+func findProbe() string {
+	path, ok := findLibrary("SEEDWALK_PROBE", probeName)
+	if !ok {
+		return ""
+	}
+	return path
+}
+
+const probeName = "libseedwalk_probe.so"
+
+// findLibrary looks where an environment variable says, beside this program, and
+// where packages install libraries.
+func findLibrary(variable, name string) (path string, found bool) {
+	if p := os.Getenv(variable); p != "" {
+		return p, true
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return profilerName
+		return name, false
 	}
 	if real, err := filepath.EvalSymlinks(exe); err == nil {
 		exe = real
@@ -28,11 +46,11 @@ func findProfiler() string {
 	dir := filepath.Dir(exe)
 	places := []string{dir, filepath.Join(dir, "..", "lib"), filepath.Join(dir, "..", "lib", "seedwalk")}
 	for _, p := range places {
-		if _, err := os.Stat(filepath.Join(p, profilerName)); err == nil {
-			return filepath.Join(p, profilerName)
+		if _, err := os.Stat(filepath.Join(p, name)); err == nil {
+			return filepath.Join(p, name), true
 		}
 	}
-	return filepath.Join(dir, profilerName)
+	return filepath.Join(dir, name), false
 }
 
 // runtimeFound is a .NET runtime on this machine.

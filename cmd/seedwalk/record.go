@@ -123,6 +123,9 @@ func runRecord(args []string) int {
 	set.BoolVar(&f.quiet, "quiet", false, "")
 	set.BoolVar(&f.opt.FailEmpty, "fail-empty", false, "")
 	set.StringVar(&f.opt.PIDFile, "pid-file", "", "")
+	set.StringVar((*string)(&f.opt.Mode), "mode", "", "")
+	set.StringVar((*string)(&f.opt.Events), "events", "", "")
+	set.StringVar(&f.opt.Probe, "probe", "", "")
 	set.StringVar(&f.opt.Profiler, "profiler", "", "")
 	set.IntVar(&f.opt.StackBytes, "stack-bytes", 0, "")
 	set.BoolVar(&f.opt.KeepProbe, "keep-suspension", false, "")
@@ -223,6 +226,9 @@ func formatNames() []string {
 func (f *recordFlags) run() int {
 	if f.opt.Profiler == "" {
 		f.opt.Profiler = findProfiler()
+	}
+	if f.opt.Probe == "" {
+		f.opt.Probe = findProbe()
 	}
 	screen := newScreen(os.Stderr, f.quiet || f.json)
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stdout, os.Stderr

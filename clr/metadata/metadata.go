@@ -1,0 +1,264 @@
+// Package metadata reads names of types and methods from the metadata of a
+// managed module.
+//
+// Source: ECMA-335, 6th edition, partition II, sections 22 to 24.
+//
+// Glossary. A *row id* (rid) counts from 1; a *token* is a table's number in the
+// highest byte and a rid. *Heaps* hold strings and blobs.
+//
+// Strategy. The bytes are the module's, from a file or a process, and are not
+// believed: every offset and count is checked before use, and what cannot be
+// read is an empty name. Nothing is copied but the names asked for.
+//
+// Known gaps: only the compressed form (#~), which compilers write; no
+// signatures, so that overloads have the same name.
+package metadata
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Error says which part of metadata could not be used, and why.
+type Error struct {
+	Part  string
+	Value uint64
+	Msg   string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("metadata %s: %s (value %#x)", e.Part, e.Msg, e.Value)
+}
+
+// Bounds of what is read.
+const (
+	MaxSize   = 256 << 20
+	maxRows   = 1 << 24 // a rid has 24 bits
+	maxNested = 32
+	maxName   = 1 << 10
+)
+
+// table is where the rows of a table are.
+type table struct {
+	rows, size int
+	at         int   // in tables
+	columns    []int // offset of each column, and size at the end
+}
+
+// Module is a module's metadata. It is immutable once read.
+type Module struct {
+	tables  []byte
+	strings []byte
+	table   [len(schema)]table
+}
+
+// Parse reads the headers of metadata, which starts with its signature.
+func Parse(b []byte) (*Module, error) {
+	if len(b) < 32 || len(b) > MaxSize || string(b[:4]) != "BSJB" {
+		return nil, &Error{"signature", uint64(len(b)), "not metadata"}
+	}
+	version := uint64(binary.LittleEndian.Uint32(b[12:]))
+	at := 16 + version
+	if version > 256 || at+4 > uint64(len(b)) {
+		return nil, &Error{"version", version, "too long"}
+	}
+	m := &Module{}
+	count, at := int(binary.LittleEndian.Uint16(b[at+2:])), at+4
+	for range min(count, 16) {
+		name, data, next, ok := stream(b, at)
+		if !ok {
+			return nil, &Error{"stream header", at, "out of bounds"}
+		}
+		switch name {
+		case "#~":
+			m.tables = data
+		case "#Strings":
+			m.strings = data
+		}
+		at = next
+	}
+	if m.tables == nil {
+		return nil, &Error{"streams", uint64(count), "no compressed tables"}
+	}
+	return m, m.layout()
+}
+
+// stream reads the header at an offset.
+func stream(b []byte, at uint64) (name string, data []byte, next uint64, ok bool) {
+	if at+12 > uint64(len(b)) {
+		return "", nil, 0, false
+	}
+	off, size := uint64(binary.LittleEndian.Uint32(b[at:])), uint64(binary.LittleEndian.Uint32(b[at+4:]))
+	name = text(b[at+8:], 32)
+	if off+size > uint64(len(b)) {
+		return "", nil, 0, false
+	}
+	return name, b[off : off+size], at + 8 + uint64(len(name)+4)&^3, true
+}
+
+// text is a string that ends with 0.
+func text(b []byte, limit int) string {
+	for i := range min(len(b), limit) {
+		if b[i] == 0 {
+			return string(b[:i])
+		}
+	}
+	return ""
+}
+
+// layout computes where each table is.
+func (m *Module) layout() error {
+	t := m.tables
+	if len(t) < 24 {
+		return &Error{"tables", uint64(len(t)), "too short"}
+	}
+	heaps, valid := t[6], binary.LittleEndian.Uint64(t[8:])
+	at := 24
+	var rows [64]int
+	for i := range rows {
+		if valid>>i&1 == 0 {
+			continue
+		}
+		if at+4 > len(t) {
+			return &Error{"row counts", valid, "cut"}
+		}
+		n := binary.LittleEndian.Uint32(t[at:])
+		if n > maxRows {
+			return &Error{"row count", uint64(n), "too large"}
+		}
+		rows[i], at = int(n), at+4
+	}
+	if heaps&0x40 != 0 { // extra data
+		at += 4
+	}
+	for i := range m.table {
+		columns := columnsOf(schema[i], heaps, &rows)
+		size := columns[len(columns)-1]
+		if rows[i] > 0 && (at > len(t) || rows[i] > (len(t)-at)/size) {
+			return &Error{"table", uint64(i), "out of bounds"}
+		}
+		m.table[i] = table{rows[i], size, at, columns}
+		at += rows[i] * size
+	}
+	return nil
+}
+
+// columnsOf gives the offset of each column of a table, and the row's size.
+func columnsOf(spec string, heaps byte, rows *[64]int) []int {
+	var out []int
+	at := 0
+	for _, c := range strings.Fields(spec) {
+		out = append(out, at)
+		at += width(c, heaps, rows)
+	}
+	return append(out, at)
+}
+
+func width(column string, heaps byte, rows *[64]int) int {
+	wide := false
+	switch column[0] {
+	case '4':
+		return 4
+	case 's':
+		wide = heaps&1 != 0
+	case 'g':
+		wide = heaps&2 != 0
+	case 'b':
+		wide = heaps&4 != 0
+	case 't':
+		var n int
+		fmt.Sscanf(column[1:], "%x", &n)
+		wide = rows[n] > 0xffff
+	case 'c':
+		c := codes[column[1]]
+		for _, t := range c.tables {
+			wide = wide || rows[t] > 0xffff>>c.bits
+		}
+	}
+	if wide {
+		return 4
+	}
+	return 2
+}
+
+// cell reads a column of a row; 0 if there is none.
+func (m *Module) cell(t, rid, column int) int {
+	tab := &m.table[t]
+	if rid < 1 || rid > tab.rows {
+		return 0
+	}
+	b := m.tables[tab.at+(rid-1)*tab.size+tab.columns[column]:]
+	if tab.columns[column+1]-tab.columns[column] == 4 {
+		return int(binary.LittleEndian.Uint32(b))
+	}
+	return int(binary.LittleEndian.Uint16(b))
+}
+
+func (m *Module) text(index int) string {
+	if index < 0 || index >= len(m.strings) {
+		return ""
+	}
+	return text(m.strings[index:], maxName)
+}
+
+// Methods is the number of methods.
+func (m *Module) Methods() int { return m.table[tableMethodDef].rows }
+
+// Assembly is the name of the assembly whose manifest this module has, "" of
+// others.
+func (m *Module) Assembly() string { return m.text(m.cell(tableAssembly, 1, 7)) }
+
+// Method is the name of a method, Namespace.Outer+Inner.Method; "" if there is
+// no such method.
+func (m *Module) Method(rid int) string {
+	name := m.text(m.cell(tableMethodDef, rid, 3))
+	if name == "" {
+		return ""
+	}
+	types := m.table[tableTypeDef].rows
+	owner := sort.Search(types, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > rid })
+	if typ := m.Type(owner); typ != "" && typ != global {
+		return typ + "." + name
+	}
+	return name
+}
+
+// global is the type that holds a module's global methods.
+const global = "<Module>"
+
+// Type is the name of a type, Namespace.Outer+Inner.
+func (m *Module) Type(rid int) string {
+	name := ""
+	for range maxNested {
+		own := m.text(m.cell(tableTypeDef, rid, 1))
+		if own == "" {
+			return name
+		}
+		if name != "" {
+			own += "+" + name
+		}
+		name = own
+		outer := m.enclosing(rid)
+		if outer == 0 {
+			if space := m.text(m.cell(tableTypeDef, rid, 2)); space != "" {
+				return space + "." + name
+			}
+			return name
+		}
+		rid = outer
+	}
+	return name
+}
+
+// enclosing is the type a nested type stands in, 0 of others. The table is
+// sorted by the nested type.
+func (m *Module) enclosing(rid int) int {
+	n := m.table[tableNestedClass].rows
+	i := sort.Search(n, func(i int) bool { return m.cell(tableNestedClass, i+1, 0) >= rid })
+	if i < n && m.cell(tableNestedClass, i+1, 0) == rid {
+		return m.cell(tableNestedClass, i+1, 1)
+	}
+	return 0
+}

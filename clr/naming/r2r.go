@@ -1,0 +1,170 @@
+package naming
+
+import (
+	"encoding/binary"
+	"sort"
+)
+
+// precompiled are the methods of a ReadyToRun image by where their code begins.
+type precompiled struct {
+	base   uint64
+	begins []uint32 // RVAs of all RUNTIME_FUNCTIONs, sorted
+	starts []start  // sorted by index
+}
+
+// start is the first RUNTIME_FUNCTION of a method.
+type start struct {
+	index int32
+	rid   int32 // 0: a method of another module
+}
+
+// Sections of a ReadyToRun image (dotnet/runtime src/coreclr/inc/readytorun.h).
+const (
+	r2rSignature   = 0x00525452
+	r2rFunctions   = 102
+	r2rMethodDefs  = 103
+	r2rInstances   = 109
+	maxR2RSections = 64
+	maxFunctions   = 1 << 22
+	functionSize   = 12
+)
+
+// readPrecompiled reads the tables of the image; nil if there are none.
+func (n *Names) readPrecompiled(h *header, native directory) *precompiled {
+	head, ok := n.bytes(h.at(native.rva), 16)
+	if !ok || binary.LittleEndian.Uint32(head) != r2rSignature {
+		return nil
+	}
+	count := binary.LittleEndian.Uint32(head[12:])
+	if count > maxR2RSections {
+		return nil
+	}
+	list, ok := n.bytes(h.at(native.rva)+16, int(12*count))
+	if !ok {
+		return nil
+	}
+	dirs := map[uint32]directory{}
+	for i := range int(count) {
+		dirs[binary.LittleEndian.Uint32(list[12*i:])] = directoryAt(list[12*i+4:])
+	}
+	p := &precompiled{base: h.base}
+	if !p.functions(n, h, dirs[r2rFunctions]) {
+		return nil
+	}
+	// The formats point from section to section, so that the whole image is read.
+	size := uint32(0)
+	for _, s := range h.sections {
+		size = max(size, s.rva+s.size)
+	}
+	img := n.sparse(h.base, h.sections, size)
+	if img == nil {
+		return nil
+	}
+	r := native32{img}
+	p.defs(r, dirs[r2rMethodDefs])
+	p.instances(r, dirs[r2rInstances])
+	sort.Slice(p.starts, func(i, j int) bool { return p.starts[i].index < p.starts[j].index })
+	return p
+}
+
+// sparse reads the sections of a loaded image into one piece.
+func (n *Names) sparse(base uint64, sections []section, size uint32) []byte {
+	const maxImage = 256 << 20
+	if size > maxImage {
+		return nil
+	}
+	img := make([]byte, size)
+	for _, s := range sections {
+		if s.rva+s.size <= size {
+			n.r.ReadAt(img[s.rva:s.rva+s.size], base+uint64(s.rva)) // what cannot be read stays 0
+		}
+	}
+	return img
+}
+
+func (p *precompiled) functions(n *Names, h *header, d directory) bool {
+	count := int(d.size / functionSize)
+	if count == 0 || count > maxFunctions {
+		return false
+	}
+	b, ok := n.bytes(h.at(d.rva), count*functionSize)
+	if !ok {
+		return false
+	}
+	p.begins = make([]uint32, count)
+	for i := range p.begins {
+		p.begins[i] = binary.LittleEndian.Uint32(b[functionSize*i:])
+	}
+	return true
+}
+
+// defs reads the array of entry points by method row.
+func (p *precompiled) defs(r native32, d directory) {
+	if d.size == 0 {
+		return
+	}
+	head, base, ok := r.unsigned(d.rva)
+	if !ok {
+		return
+	}
+	size, elements := head&3, head>>2
+	for i := range min(elements, maxFunctions) {
+		if at, ok := r.element(base, size, i); ok {
+			p.add(r, at, int32(i+1))
+		}
+	}
+}
+
+// instances reads the hash table of the entry points of generic instantiations.
+func (p *precompiled) instances(r native32, d directory) {
+	head, ok := r.byte(d.rva)
+	if d.size == 0 || !ok || head>>2 > 31 {
+		return
+	}
+	base, size := d.rva+1, uint32(head&3)
+	for b := range uint32(1) << (head >> 2) {
+		from, ok1 := r.index(base, size, b)
+		to, ok2 := r.index(base, size, b+1)
+		if !ok1 || !ok2 || to < from {
+			return
+		}
+		for at, end := base+from, base+to; at < end; {
+			delta, next, ok := r.signed(at + 1) // behind the low byte of the hash
+			if !ok {
+				return
+			}
+			if rid, behind, ok := r.method(at + 1 + uint32(delta)); ok {
+				p.add(r, behind, rid)
+			}
+			at = next
+		}
+	}
+}
+
+// add takes the entry at an offset.
+func (p *precompiled) add(r native32, at uint32, rid int32) {
+	id, _, ok := r.unsigned(at)
+	if !ok {
+		return
+	}
+	if id&1 != 0 { // it has fixups
+		id >>= 2
+	} else {
+		id >>= 1
+	}
+	if int(id) < len(p.begins) {
+		p.starts = append(p.starts, start{int32(id), rid})
+	}
+}
+
+// find is the method whose code holds an address: where it begins, and its row.
+func (p *precompiled) find(ip uint64) (begin uint64, rid int32, ok bool) {
+	rva := ip - p.base
+	i := sort.Search(len(p.begins), func(i int) bool { return uint64(p.begins[i]) > rva }) - 1
+	j := sort.Search(len(p.starts), func(j int) bool { return int(p.starts[j].index) > i }) - 1
+	if i < 0 || j < 0 {
+		return 0, 0, false
+	}
+	s := p.starts[j]
+	return p.base + uint64(p.begins[s.index]), s.rid, true
+}

@@ -1,0 +1,10 @@
+package outside
+
+// Config is what the user asked for.
+type Config struct {
+	RateHz  float64
+	Raw     string // file for raw samples, "" for none
+	NoCPU   bool   // no samples of processor time
+	NoWall  bool   // none of blocked threads
+	Version string // of the runtime, for people
+}

@@ -1,0 +1,23 @@
+// Package outside samples a .NET process from outside: the probe in it only copies
+// registers and stacks, all else is done here.
+//
+// Sources: proc(5), sched-stats of the kernel's documentation (schedstat), the
+// packages probe, clr/contract and clr/naming.
+//
+// Glossary. A *visit* is a look at a thread's counters. A thread *rests* from a
+// visit to the next if it has not been given a processor in between: then its
+// stack is what it was. *Owed* is time in which a thread could run and no sample
+// of it has been taken yet.
+//
+// Strategy. Processor time is sampled by the thread itself, by a timer of its own
+// clock, so that a sample falls where time is spent. A thread that is blocked is
+// not touched: the kernel says where it stands, its stack is read from here, and
+// that its counters are the same before and after proves that the two belong
+// together. Only where the first frames need a register that cannot be had so is it
+// asked by a signal, and then not again before it ran. A resting thread is visited
+// less and less often; a visit stands for all the time since the last one.
+//
+// Stacks are walked at once. A dead end is a gap with its reason, never a guess.
+//
+// Known gaps: Linux on x86-64.
+package outside

@@ -1,0 +1,314 @@
+package outside
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// Engine samples one process.
+type Engine struct {
+	cfg  Config
+	pid  int
+	file *probe.File
+	t    *target
+	w    *walker
+	s    *stream
+
+	period  int64 // of a sample, nanoseconds
+	tasks   map[uint32]*task
+	listed  time.Time
+	links   uint64
+	legacy  int
+	real    int
+	stopped atomic.Bool
+	small   [512]byte
+	bytes   []byte
+	stats   stats
+	patched bool
+	swept   time.Time
+}
+
+// New makes an engine for the process that sent the probe's file fd, which stays
+// the caller's.
+func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
+	file, err := probe.Open(fd, pid)
+	if err != nil {
+		return nil, err
+	}
+	t, err := openTarget(pid)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
+	}
+	e := &Engine{cfg: cfg, pid: pid, file: file, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz),
+		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
+	e.legacy, e.real = file.Signals()
+	file.SetPeriod(uint64(e.period))
+	return e, nil
+}
+
+// Stop ends the sampling soon.
+func (e *Engine) Stop() { e.stopped.Store(true) }
+
+// Run samples until the process ends or Stop, and says why it ended.
+func (e *Engine) Run() string {
+	defer e.close()
+	if err := e.open(); err != nil {
+		return err.Error()
+	}
+	beat := e.beat()
+	defer close(beat)
+	tick := time.Duration(max(e.period, int64(time.Millisecond)))
+	next := time.Now()
+	for !e.stopped.Load() {
+		if !e.alive() {
+			return e.end("the process ended")
+		}
+		if err := e.round(); err != nil {
+			return "the tool is gone: " + err.Error()
+		}
+		next = next.Add(tick)
+		if now := time.Now(); next.Before(now) {
+			next = now
+		}
+		e.rest(time.Until(next))
+	}
+	return e.leave()
+}
+
+// rest sleeps in pieces, so that a stop is seen soon.
+func (e *Engine) rest(d time.Duration) {
+	for d > 0 && !e.stopped.Load() {
+		step := min(d, 20*time.Millisecond)
+		time.Sleep(step)
+		d -= step
+	}
+}
+
+// beat tells the probe that we live, whatever the sampling is busy with.
+func (e *Engine) beat() chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(50 * time.Millisecond):
+				e.file.Beat()
+			}
+		}
+	}()
+	return done
+}
+
+func (e *Engine) open() error {
+	if e.cfg.Raw != "" {
+		w, err := raw.Create(e.cfg.Raw)
+		if err != nil {
+			e.s.out.Note("cannot write raw samples: " + err.Error())
+		} else {
+			e.s.raw = w
+		}
+	}
+	e.s.out.Hello(&wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: e.cfg.Version, StartUnixNano: time.Now().UnixNano(),
+		RateMilliHz: uint64(e.cfg.RateHz * 1000)})
+	for g := 1; g < merge.GapCount; g++ {
+		e.s.out.GapName(uint8(g), merge.Gap(g).String())
+	}
+	e.refresh()
+	return e.s.flush()
+}
+
+func (e *Engine) close() {
+	e.s.raw.Close()
+	for _, t := range e.tasks {
+		if t.stat >= 0 {
+			unix.Close(t.stat)
+		}
+	}
+	e.t.mem.Close()
+}
+
+// alive reports whether the process is the one that was opened: the probe's header
+// is where it was, which is not so after an exec.
+func (e *Engine) alive() bool {
+	base, tag := e.file.Where()
+	b := e.small[:4]
+	return e.t.mem.ReadAt(b, base+24) == 4 && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
+}
+
+// refresh reads the mappings and what follows from them.
+func (e *Engine) refresh() bool {
+	if !e.t.refresh(e.pid) {
+		return false
+	}
+	e.w.unmanaged.SetTable(e.t.table)
+	e.w.tables = e.t.tables
+	e.s.announce(e.t)
+	if e.t.tables != nil && !e.patched {
+		e.patched = true
+		e.w.patch = e.t.patch()
+		e.file.SetPatch(e.w.patch)
+	}
+	return true
+}
+
+// round takes what has come, and visits the threads that are due.
+func (e *Engine) round() error {
+	now := time.Now()
+	e.stats.rounds++
+	e.list(now)
+	if e.t.tables == nil {
+		e.refresh()
+	}
+	e.file.Read(e.record)
+	if e.t.tables != nil && (e.t.tables.Proven() || e.t.tables.Refuted()) {
+		for _, t := range e.tasks {
+			if t.due <= now.UnixNano() {
+				e.visit(t)
+			}
+		}
+	} else {
+		e.seek()
+	}
+	if now.Sub(e.swept) > time.Second {
+		e.swept = now
+		e.write()
+	}
+	return e.s.flush()
+}
+
+// seek looks at threads for something that proves the tables.
+func (e *Engine) seek() {
+	e.refresh()
+	for _, t := range e.tasks {
+		w, sp, ip := readWhere(e.t.pid, t.tid, e.small[:])
+		if w != blocked {
+			continue
+		}
+		if c, ok := e.readStack(t, sp, ip); ok {
+			e.t.prove(&c)
+		}
+	}
+}
+
+// record walks one sample that the probe has taken.
+func (e *Engine) record(r *probe.Record) {
+	t := e.tasks[r.TID]
+	if t == nil {
+		return
+	}
+	e.stats.handler.Add(uint64(r.Nanos))
+	switch r.Why {
+	case probe.Armed:
+		t.arming = false
+		e.bound(t, r.StackAddr)
+		return
+	case probe.Asked:
+		t.asked = false
+	}
+	c := capture{tid: r.TID, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
+		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra, at: r.Time}
+	if r.Flags&probe.Foreign != 0 {
+		c.low, c.high = 0, 0
+		c.cut = len(r.Stack) >= 1<<16
+		e.stats.foreign++
+	}
+	if r.Flags&probe.Patched != 0 {
+		e.stats.patched++
+	}
+	gap, _, ok := e.walk(&c)
+	if !ok {
+		return
+	}
+	cpu, wall := uint64(0), max(0, t.owed)
+	if r.Why == probe.Timer {
+		cpu = uint64(e.period) * uint64(r.Weight)
+		wall = max(wall, int64(cpu))
+		e.stats.timed++
+		e.stats.overruns += uint64(r.Weight - 1)
+	} else {
+		t.rested(gap, e.s.frames)
+		if c, ok := t.readCounters(e.t.pid, e.small[:]); ok {
+			t.last = c
+		}
+	}
+	t.owed = 0
+	e.send(t, gap, e.s.frames, cpu, wall)
+}
+
+// walk walks a capture and leaves its frames in e.s.frames.
+func (e *Engine) walk(c *capture) (gap merge.Gap, needs, ok bool) {
+	e.t.prove(c)
+	if e.t.tables == nil || !e.t.tables.Proven() {
+		e.stats.unproven++
+		return 0, false, false
+	}
+	frames, gap, needs := e.w.walk(c)
+	if gap != merge.GapNone && !needs && e.refresh() {
+		frames, gap, needs = e.w.walk(c)
+	}
+	if gap != merge.GapNone && !e.alive() {
+		e.stats.late++ // the process has ended, and with it what the walk needs
+		return gap, needs, false
+	}
+	e.s.encode(e.t, frames)
+	if e.s.raw != nil && !(needs && gap != merge.GapNone) {
+		e.raw(c, frames, gap)
+	}
+	return gap, needs, true
+}
+
+func (e *Engine) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
+	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: c.regs,
+		Stack: c.stack, Truncated: c.cut, Result: clr.E_FAIL}
+	e.s.raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
+}
+
+// send appends a sample of a thread.
+func (e *Engine) send(t *task, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
+	t.samples++
+	e.s.out.Sample(&wire.Sample{TID: uint64(t.tid), TimeUnixNano: time.Now().UnixNano(), WallNanos: uint64(wall), CPUNanos: cpu,
+		Gap: uint8(gap), Frames: frames})
+	if e.s.out.Len() > 1<<17 {
+		e.s.flush()
+	}
+}
+
+// registers are a record's.
+func registers(r *probe.Record) (g context.AMD64) {
+	for i, reg := range [...]int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
+		context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP} {
+		g.GPR[reg] = r.Regs[i]
+		g.Known |= 1 << reg
+	}
+	g.RIP = r.Regs[16]
+	return g
+}
+
+// leave puts the target back as it was.
+func (e *Engine) leave() string {
+	e.file.Read(e.record)
+	e.disarm()
+	return e.end("the tool wants no more")
+}
+
+func (e *Engine) end(reason string) string {
+	e.file.Read(e.record)
+	e.write()
+	e.s.out.Bye(reason)
+	e.s.flush()
+	return reason
+}

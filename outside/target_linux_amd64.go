@@ -1,0 +1,162 @@
+package outside
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// target is what is known of the process that is sampled.
+type target struct {
+	pid    string
+	mem    *memory.Process
+	loader *live.Loader
+	maps   []live.Mapping
+	table  *module.Table
+	read   time.Time
+	tried  map[uint32]int // modules looked at for a runtime, and how often
+
+	tables  *contract.Tables
+	names   *naming.Names
+	threads threadList
+	version string
+	why     string // why there are no tables
+}
+
+// whole makes the memory answer as package contract asks: all or nothing.
+type whole struct{ *memory.Process }
+
+func (w whole) ReadAt(p []byte, addr uint64) bool {
+	return len(p) == 0 || w.Process.ReadAt(p, addr) == len(p)
+}
+
+func openTarget(pid int) (*target, error) {
+	mem, err := memory.OpenProcess(pid)
+	if err != nil {
+		return nil, err
+	}
+	return &target{pid: strconv.Itoa(pid), mem: mem, loader: live.NewLoader(pid), tried: map[uint32]int{}}, nil
+}
+
+// Mappings are read again at most so often, and a runtime that is being set up is
+// tried so many times.
+const (
+	mapsAtMost = 5 * time.Millisecond
+	maxTries   = 200
+)
+
+// refresh reads the mappings again. It answers false if it did so a moment ago or
+// the process has ended.
+func (t *target) refresh(pid int) bool {
+	if time.Since(t.read) < mapsAtMost {
+		return false
+	}
+	t.read = time.Now()
+	maps, err := live.Maps(pid)
+	if err != nil && len(maps) == 0 {
+		return false
+	}
+	t.maps, t.table = maps, t.loader.Table(maps)
+	t.read = time.Now()
+	t.find()
+	return true
+}
+
+// find looks for a runtime in modules that have not been refused for good.
+func (t *target) find() {
+	for i := 0; i < t.table.Len() && t.tables == nil; i++ {
+		m := t.table.At(i)
+		if m.ELF == nil || t.tried[m.ID] >= maxTries {
+			continue
+		}
+		tables, err := contract.Open(whole{t.mem}, m.ELF, m.Bias)
+		if e, ok := err.(*contract.Error); ok {
+			t.tried[m.ID]++
+			if e.Structure == contract.NoRuntime {
+				t.tried[m.ID] = maxTries
+			} else {
+				t.why = "the tables of " + m.Path + " cannot be used: " + err.Error()
+			}
+			continue
+		}
+		names, err := naming.New(whole{t.mem}, tables.Descriptor())
+		if err != nil {
+			t.why = err.Error()
+			t.tried[m.ID] = maxTries
+			continue
+		}
+		t.tables, t.names, t.why = tables, names, ""
+		t.threads.init(t.mem, tables)
+	}
+}
+
+// mapping is the one that holds an address, nil if none does.
+func (t *target) mapping(addr uint64) *live.Mapping {
+	i := sort.Search(len(t.maps), func(i int) bool { return t.maps[i].End > addr })
+	if i < len(t.maps) && t.maps[i].Start <= addr {
+		return &t.maps[i]
+	}
+	return nil
+}
+
+// prove looks for return addresses in code that the runtime made, and asks the
+// tables and the names whether they agree about it.
+func (t *target) prove(c *capture) {
+	if t.tables == nil || t.tables.Proven() || t.tables.Refuted() {
+		return
+	}
+	known := func(desc uint64) bool {
+		m, ok := t.names.Desc(desc)
+		return ok && !m.Dynamic
+	}
+	for i := 0; i+8 <= len(c.stack.Data) && !t.tables.Proven() && !t.tables.Refuted(); i += 8 {
+		ip := binary.LittleEndian.Uint64(c.stack.Data[i:])
+		if m := t.mapping(ip); m != nil && m.Exec && !live.IsPE(m.Path) && t.table.IsManaged(ip) && t.tables.Call(ip) {
+			t.tables.Prove(ip, known)
+		}
+	}
+	if t.tables.Refuted() {
+		t.why = "the runtime's tables are of another layout than supposed"
+	}
+}
+
+// hijackPushes begins the function that the runtime writes over return addresses:
+// it makes room for the true one first, which no compiler does. Source:
+// src/coreclr/vm/amd64/asmhelpers.S, OnHijackTripThread; the same in .NET 9 and 10.
+var hijackPushes = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
+
+// patch finds that function among those of the runtime's module, 0 if it is not
+// there.
+func (t *target) patch() uint64 {
+	for i := range t.table.Len() {
+		m := t.table.At(i)
+		if m.ELF == nil || m.CFI == nil {
+			continue
+		}
+		if desc, _ := contract.Symbols(m.ELF, m.Bias); desc == 0 {
+			continue
+		}
+		code := make([]byte, m.End-m.Start)
+		n := t.mem.ReadAt(code, m.Start)
+		for at := 0; ; {
+			j := bytes.Index(code[at:n], hijackPushes)
+			if j < 0 {
+				break
+			}
+			at += j
+			if fde, _ := m.CFI.Find(m.Start + uint64(at) - m.Bias); fde.Lo == m.Start+uint64(at)-m.Bias {
+				return m.Start + uint64(at)
+			}
+			at++
+		}
+	}
+	return 0
+}

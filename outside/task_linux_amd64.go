@@ -1,0 +1,156 @@
+package outside
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// counters are a thread's of /proc/PID/task/TID/schedstat: nanoseconds on a
+// processor, nanoseconds waiting for one, times it was given one.
+type counters struct{ cpu, wait, turns uint64 }
+
+// task is a thread of the target.
+type task struct {
+	tid  uint32
+	name string
+	stat int // its schedstat, open; -1 = opened at each visit
+
+	seen    bool
+	last    counters
+	visited int64  // when
+	due     int64  // when to visit next
+	every   int64  // nanoseconds between visits
+	owed    int64  // wall time without a sample
+	unarmed uint64 // processor time without a timer
+
+	slot      int // in the probe, -1 = none
+	arming    bool
+	armed     bool
+	asked     bool // a sample, by signal
+	askedAt   counters
+	low, high uint64 // its own stack
+	thread    uint64 // the runtime's Thread, 0 = not known (yet)
+
+	rest    bool // stack holds since last
+	stack   held
+	samples uint64
+}
+
+// held is a stack that is sent again while its thread rests.
+type held struct {
+	frames []frame
+	gap    uint8
+}
+
+// readCounters reads the schedstat of a thread; false if it has ended.
+func (t *task) readCounters(pid string, buf []byte) (counters, bool) {
+	fd := t.stat
+	if fd < 0 {
+		var err error
+		if fd, err = unix.Open(taskFile(pid, t.tid, "schedstat"), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			return counters{}, false
+		}
+		defer unix.Close(fd)
+	}
+	n, err := unix.Pread(fd, buf, 0)
+	if err != nil || n <= 0 {
+		return counters{}, false
+	}
+	return parseCounters(buf[:n])
+}
+
+func parseCounters(b []byte) (c counters, ok bool) {
+	fields := [3]*uint64{&c.cpu, &c.wait, &c.turns}
+	i := 0
+	for _, ch := range b {
+		switch {
+		case ch >= '0' && ch <= '9' && i < 3:
+			*fields[i] = *fields[i]*10 + uint64(ch-'0')
+		case ch == ' ':
+			i++
+		}
+	}
+	return c, i == 2
+}
+
+func taskFile(pid string, tid uint32, name string) string {
+	return "/proc/" + pid + "/task/" + strconv.FormatUint(uint64(tid), 10) + "/" + name
+}
+
+// where is what /proc/PID/task/TID/syscall says of a thread.
+type where uint8
+
+const (
+	running where = iota
+	blocked
+	ended
+	hidden // not permitted
+)
+
+// readWhere says whether a thread is blocked, and if so at which sp and ip.
+func readWhere(pid string, tid uint32, buf []byte) (w where, sp, ip uint64) {
+	fd, err := unix.Open(taskFile(pid, tid, "syscall"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return whereOf(err), 0, 0
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return whereOf(err), 0, 0
+	}
+	return parseWhere(string(buf[:n]))
+}
+
+func whereOf(err error) where {
+	if err == unix.EPERM || err == unix.EACCES {
+		return hidden
+	}
+	return ended
+}
+
+func parseWhere(s string) (where, uint64, uint64) {
+	f := strings.Fields(s)
+	if len(f) < 3 {
+		return running, 0, 0
+	}
+	sp, err1 := strconv.ParseUint(f[len(f)-2], 0, 64)
+	ip, err2 := strconv.ParseUint(f[len(f)-1], 0, 64)
+	if err1 != nil || err2 != nil {
+		return running, 0, 0
+	}
+	return blocked, sp, ip
+}
+
+// comm is the kernel's name of a thread.
+func comm(pid string, tid uint32) string {
+	b, err := os.ReadFile(taskFile(pid, tid, "comm"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// signals are the masks of /proc/PID/task/TID/status: bit signal-1.
+type signals struct{ blocked, pending uint64 }
+
+func readSignals(pid string, tid uint32) (s signals, ok bool) {
+	b, err := os.ReadFile(taskFile(pid, tid, "status"))
+	if err != nil {
+		return s, false
+	}
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(line, ":")
+		v, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+		switch {
+		case err != nil:
+		case key == "SigBlk":
+			s.blocked = v
+		case key == "SigPnd":
+			s.pending = v
+		}
+	}
+	return s, true
+}

@@ -1,0 +1,58 @@
+package outside
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/memory"
+)
+
+// threadList finds the runtime's Thread objects by the kernel's thread numbers.
+type threadList struct {
+	mem               *memory.Process
+	store             uint64 // address of the variable that points to the ThreadStore
+	first, next, osid uint64
+	known             bool
+	objects           map[uint32]uint64
+	buf               [8]byte
+}
+
+// maxThreads bounds the runtime's list.
+const maxThreads = 1 << 16
+
+func (l *threadList) init(mem *memory.Process, t *contract.Tables) {
+	d := t.Descriptor()
+	store, ok1 := t.Global("ThreadStore")
+	first, ok2 := d.Offset("ThreadStore", "FirstThreadLink")
+	next, ok3 := d.Offset("Thread", "LinkNext")
+	osid, ok4 := d.Offset("Thread", "OSId")
+	l.mem, l.store, l.first, l.next, l.osid = mem, store, uint64(first), uint64(next), uint64(osid)
+	l.known = ok1 && ok2 && ok3 && ok4
+}
+
+// read walks the list while the runtime may change it: what does not look like a
+// Thread ends it, and the next reading is another chance.
+func (l *threadList) read() {
+	l.objects = map[uint32]uint64{}
+	if !l.known {
+		return
+	}
+	at := l.word(l.word(l.store) + l.first)
+	for range maxThreads {
+		if at == 0 {
+			return
+		}
+		thread := at - l.next
+		if tid := l.word(thread + l.osid); tid != 0 && tid < 1<<31 {
+			l.objects[uint32(tid)] = thread
+		}
+		at = l.word(at)
+	}
+}
+
+func (l *threadList) word(addr uint64) uint64 {
+	if addr < 4096 || l.mem.ReadAt(l.buf[:], addr) != 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(l.buf[:])
+}

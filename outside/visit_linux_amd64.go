@@ -1,0 +1,322 @@
+package outside
+
+import (
+	"os"
+	"sort"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// How often threads are looked for and visited.
+const (
+	listEvery  = 250 * time.Millisecond
+	maxRest    = int64(time.Second)
+	maxOpen    = 512 // schedstat files kept open
+	armAfter   = 4   // periods of processor time that a thread may use before it is armed though it sleeps
+	firstStack = 1 << 16
+)
+
+// list keeps the tasks in step with the kernel's.
+func (e *Engine) list(now time.Time) {
+	var st unix.Stat_t
+	dir := "/proc/" + e.t.pid + "/task"
+	if unix.Stat(dir, &st) != nil {
+		return
+	}
+	if st.Nlink == e.links && now.Sub(e.listed) < listEvery {
+		return
+	}
+	e.links, e.listed = st.Nlink, now
+	d, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	alive := make(map[uint32]bool, len(names))
+	fresh := false
+	for _, n := range names {
+		tid, err := strconv.ParseUint(n, 10, 31)
+		if err != nil {
+			continue
+		}
+		alive[uint32(tid)] = true
+		if e.tasks[uint32(tid)] == nil {
+			e.add(uint32(tid), now)
+			fresh = true
+		}
+	}
+	for tid, t := range e.tasks {
+		if !alive[tid] {
+			e.gone(t)
+		}
+	}
+	if fresh || now.Sub(e.swept) > time.Second {
+		e.objects()
+	}
+}
+
+func (e *Engine) add(tid uint32, now time.Time) {
+	t := &task{tid: tid, stat: -1, slot: -1, visited: now.UnixNano()}
+	if len(e.tasks) < maxOpen {
+		if fd, err := unix.Open(taskFile(e.t.pid, tid, "schedstat"), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+			t.stat = fd
+		}
+	}
+	e.tasks[tid] = t
+	e.name(t)
+}
+
+func (e *Engine) name(t *task) {
+	if name := comm(e.t.pid, t.tid); name != t.name && name != "" {
+		t.name = name
+		e.s.out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
+	}
+}
+
+// gone forgets a thread that has ended.
+func (e *Engine) gone(t *task) {
+	if t.stat >= 0 {
+		unix.Close(t.stat)
+	}
+	e.stats.ended(t)
+	e.file.Free(t.tid)
+	delete(e.tasks, t.tid)
+}
+
+// objects finds the runtime's Thread of each thread that is asked.
+func (e *Engine) objects() {
+	if e.t.tables == nil {
+		return
+	}
+	e.t.threads.read()
+	for tid, t := range e.tasks {
+		if o := e.t.threads.objects[tid]; o != t.thread {
+			t.thread = o
+			if t.slot >= 0 {
+				e.file.SetExtra(t.slot, o, probe.ExtraRoom)
+			}
+		}
+	}
+}
+
+// visit looks at a thread: one that rests is sampled by what is known of it, one
+// that is blocked from outside, one that runs samples itself.
+func (e *Engine) visit(t *task) {
+	now := time.Now().UnixNano()
+	c, ok := t.readCounters(e.t.pid, e.small[:])
+	if !ok {
+		return // it has ended; list will see
+	}
+	passed := now - t.visited
+	used := c.cpu - t.last.cpu
+	same := t.seen && c == t.last
+	t.visited, t.seen = now, true
+	if same && t.rest {
+		t.every = min(2*t.every, maxRest)
+		t.due = now + t.every
+		e.stats.rests++
+		if !e.cfg.NoWall {
+			e.send(t, merge.Gap(t.stack.gap), t.stack.frames, 0, passed)
+		}
+		return
+	}
+	t.last, t.rest = c, false
+	t.every = max(e.period, int64(time.Millisecond))
+	t.due = now + t.every
+	if !t.armed {
+		t.unarmed += used
+	}
+	e.stats.visits++
+	w, sp, ip := readWhere(e.t.pid, t.tid, e.small[:])
+	t.owed += passed
+	switch w {
+	case running:
+		e.arm(t)
+		return
+	case ended:
+		return
+	case hidden:
+		e.stats.hidden++
+		return
+	}
+	if t.unarmed > armAfter*uint64(e.period) {
+		e.arm(t)
+	}
+	if !e.cfg.NoWall {
+		e.blocked(t, sp, ip, c)
+	}
+}
+
+// blocked samples a thread that stands still.
+func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
+	if t.asked {
+		if t.slot >= 0 && e.file.Answered(t.slot) {
+			t.asked = false
+		} else {
+			return
+		}
+	}
+	c, ok := e.readStack(t, sp, ip)
+	if !ok {
+		e.stats.unreadable++
+		return
+	}
+	after, ok := t.readCounters(e.t.pid, e.small[:])
+	if w, sp2, ip2 := readWhere(e.t.pid, t.tid, e.small[:]); !ok || after != before || w != blocked || sp2 != sp || ip2 != ip {
+		e.stats.changed++
+		return
+	}
+	gap, needs, ok := e.walk(&c)
+	if !ok {
+		return
+	}
+	if gap != merge.GapNone && needs {
+		if e.ask(t, probe.OpSample) {
+			t.asked = true
+			return
+		}
+	}
+	t.rested(gap, e.s.frames)
+	wall := t.owed
+	t.owed = 0
+	e.stats.outside++
+	e.send(t, gap, e.s.frames, 0, wall)
+}
+
+// rested keeps a stack for as long as the thread does not run.
+func (t *task) rested(gap merge.Gap, frames []frame) {
+	t.rest = true
+	t.stack.gap = uint8(gap)
+	t.stack.frames = append(t.stack.frames[:0], frames...)
+}
+
+// readStack reads the stack of a blocked thread.
+func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
+	c := capture{tid: t.tid, low: t.low, high: t.high}
+	if c.high == 0 || sp < c.low || sp >= c.high {
+		m := e.t.mapping(sp)
+		if m == nil && e.refresh() {
+			m = e.t.mapping(sp)
+		}
+		if m == nil {
+			return c, false
+		}
+		c.low, c.high = m.Start, m.End
+	}
+	c.regs.RIP, c.regs.GPR[context.RSP], c.regs.Known = ip, sp, 1<<context.RSP
+	size := min(c.high-sp, uint64(len(e.bytes)))
+	c.cut = size < c.high-sp
+	n := 0
+	for n < int(size) { // a stack is rarely large, a mapping is
+		step := min(max(n, firstStack), int(size)-n)
+		got := e.t.mem.ReadAt(e.bytes[n:n+step], sp+uint64(n))
+		if n += got; got < step {
+			break
+		}
+	}
+	c.stack = memory.Run{Addr: sp, Data: e.bytes[:n]}
+	return c, n > 0
+}
+
+// arm has a thread make the timer of its processor time, once.
+func (e *Engine) arm(t *task) {
+	if e.cfg.NoCPU {
+		return
+	}
+	if t.slot >= 0 {
+		armed, err, _ := e.file.Armed(t.slot)
+		if t.armed = armed; armed {
+			t.unarmed = 0
+			return
+		}
+		if t.arming && !e.file.Answered(t.slot) {
+			return
+		}
+		if err != 0 {
+			e.stats.refused++
+			return
+		}
+	}
+	t.arming = e.ask(t, probe.OpArm)
+}
+
+// ask sends the signal that makes a thread do something, if it can take it now.
+func (e *Engine) ask(t *task, op probe.Op) bool {
+	if t.slot < 0 {
+		i, err := e.file.Slot(t.tid)
+		if err != nil {
+			e.stats.noSlot++
+			return false
+		}
+		t.slot = i
+		e.file.SetExtra(i, t.thread, probe.ExtraRoom)
+	}
+	sig := e.legacy
+	if sig == 0 {
+		sig = e.real
+	}
+	masks, ok := readSignals(e.t.pid, t.tid)
+	if bit := uint64(1) << (sig - 1); !ok || sig == 0 || masks.blocked&bit != 0 || masks.pending&bit != 0 {
+		e.stats.deaf++
+		return false
+	}
+	if err := e.file.Ask(t.slot, op, sig); err != nil {
+		e.stats.unsent++
+		return false
+	}
+	e.stats.asked++
+	return true
+}
+
+// bound learns the bounds of a thread's own stack: the mapping that holds its
+// stack pointer, up to where the C library keeps the thread itself. Only memory of
+// which that is true stays mapped while the thread lives.
+func (e *Engine) bound(t *task, sp uint64) {
+	_, _, base := e.file.Armed(t.slot)
+	m := e.t.mapping(sp)
+	if m == nil && e.refresh() {
+		m = e.t.mapping(sp)
+	}
+	switch {
+	case m == nil:
+		return
+	case m.Path == "[stack]" && t.tid == uint32(e.pid):
+		t.low, t.high = m.Start, m.End
+	case base > sp && base < m.End:
+		t.low, t.high = m.Start, base&^7
+	default:
+		return
+	}
+	e.file.SetStack(t.slot, t.low, t.high)
+}
+
+// disarm ends the timers and puts the handlers back, by one signal.
+func (e *Engine) disarm() {
+	tids := make([]*task, 0, len(e.tasks))
+	for _, t := range e.tasks {
+		if t.slot >= 0 {
+			tids = append(tids, t)
+		}
+	}
+	sort.Slice(tids, func(i, j int) bool { return tids[i].last.cpu > tids[j].last.cpu })
+	for _, t := range tids {
+		if !e.ask(t, probe.OpLeave) {
+			continue
+		}
+		for range 50 {
+			if e.file.Left() {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}

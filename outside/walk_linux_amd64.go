@@ -1,0 +1,195 @@
+package outside
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+)
+
+// maxFrames bounds a stack.
+const maxFrames = 1 << 15
+
+// capture is one copied stack.
+type capture struct {
+	tid       uint32
+	regs      context.AMD64
+	stack     memory.Run
+	low, high uint64 // the stack's bounds, high 0 = not known
+	cut       bool   // the copy ends before the stack does
+	extra     []byte // of the runtime's Thread, at the time of the copy
+	at        uint64 // CLOCK_MONOTONIC
+}
+
+// walker walks captures by the tables of one process.
+type walker struct {
+	unmanaged *amd64.Unwinder
+	tables    *contract.Tables // nil: no runtime is known
+	patch     uint64           // what the runtime writes over return addresses
+
+	mem    memory.Window
+	bounds unwind.Bounds
+	block  [256]unwind.Frame
+	out    []merge.Frame
+
+	// The walk under way.
+	n     int
+	regs  context.AMD64
+	exact bool
+	trust unwind.Trust
+}
+
+func newWalker() *walker {
+	return &walker{unmanaged: amd64.New(), out: make([]merge.Frame, maxFrames)}
+}
+
+// walk writes c's frames to w.out[:n] and says why it ended; GapNone is a whole
+// stack. needs says that a register was missing which the thread itself has.
+func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
+	w.mem.Reset(c.stack.Addr, c.stack.Data)
+	w.bounds = unwind.Bounds{Low: c.low, High: c.high}
+	w.n, w.regs, w.exact, w.trust = 0, c.regs, true, unwind.TrustContext
+	for {
+		stop := w.native()
+		if stop == unwind.Managed {
+			stop = w.managed(c)
+		}
+		switch stop {
+		case unwind.StopNone:
+			continue
+		case unwind.EndOfStack:
+			return w.out[:w.n], merge.GapNone, false
+		}
+		gap = gapOf(stop, c.cut)
+		w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.regs.SP()})
+		return w.out[:w.n], gap, stop == unwind.Unreadable && w.regs.Known != context.AMD64All
+	}
+}
+
+// native walks unmanaged frames.
+func (w *walker) native() unwind.Stop {
+	n, exact, stop := w.unmanaged.Walk(&w.regs, w.exact, w.trust, &w.mem, &w.bounds, w.block[:])
+	if stop == unwind.NoInfo && n > 0 && w.block[n-1].Module < 0 && w.isManaged() {
+		n, stop = n-1, unwind.Managed // code that is newer than the module table
+		exact = w.block[n].Exact
+	}
+	for i := range w.block[:n] {
+		f := &w.block[i]
+		if !w.put(merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: f.Module, Kind: f.Kind, Trust: f.Trust, Exact: f.Exact}) {
+			return unwind.Limit
+		}
+	}
+	w.exact = exact
+	if n > 0 {
+		w.trust = w.block[n-1].Trust.Then(w.unmanaged.StepTrust())
+	}
+	if stop == unwind.BufferFull || stop == unwind.Limit {
+		return unwind.StopNone
+	}
+	return stop
+}
+
+// isManaged asks the runtime's tables about the ip.
+func (w *walker) isManaged() bool {
+	var m contract.Method
+	return w.tables != nil && w.tables.Find(w.regs.RIP, &m) == contract.Found
+}
+
+// managed steps over managed frames, one after the other.
+func (w *walker) managed(c *capture) unwind.Stop {
+	if w.tables == nil {
+		return unwind.NoInfo
+	}
+	for {
+		var f unwind.Frame
+		from := w.regs
+		trust, stop := w.tables.StepManaged(&w.regs, w.exact, &w.mem, &f)
+		if stop != unwind.StopNone && stop != unwind.EndOfStack {
+			return stop
+		}
+		if stop == unwind.StopNone && (w.regs.SP() <= from.SP() || w.bounds.High != 0 && w.regs.SP() > w.bounds.High) {
+			w.regs = from
+			return unwind.NoProgress
+		}
+		g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: w.trust, Exact: f.Exact}
+		var m contract.Method
+		if w.tables.Find(f.IP, &m) == contract.Found && m.Kind != contract.Stub {
+			g.Function = identity(&m)
+		}
+		if !w.put(g) {
+			return unwind.Limit
+		}
+		if stop == unwind.EndOfStack {
+			return stop
+		}
+		w.exact, w.trust = false, trust
+		if w.regs.RIP == w.patch && w.patch != 0 {
+			ra, ok := hijacked(c.extra, w.regs.SP()-8, w.tables)
+			if !ok {
+				return unwind.BadInfo
+			}
+			w.regs.RIP = ra
+		}
+		if !w.isManaged() {
+			return unwind.StopNone
+		}
+	}
+}
+
+// identity is what tells methods apart: the MethodDesc, or for precompiled code
+// where it begins. The namer knows a better one for code in parts.
+func identity(m *contract.Method) clr.FunctionID {
+	if m.MethodDesc != 0 {
+		return clr.FunctionID(m.MethodDesc)
+	}
+	return clr.FunctionID(m.Begin)
+}
+
+// hijacked finds the true return address in the bytes of a Thread: the word before
+// the one that names the slot.
+func hijacked(thread []byte, slot uint64, t *contract.Tables) (ra uint64, ok bool) {
+	for i := 8; i+8 <= len(thread); i += 8 {
+		if binary.LittleEndian.Uint64(thread[i:]) != slot {
+			continue
+		}
+		var m contract.Method
+		if ra = binary.LittleEndian.Uint64(thread[i-8:]); t.Find(ra, &m) == contract.Found && m.Kind != contract.Stub {
+			return ra, true
+		}
+	}
+	return 0, false
+}
+
+func (w *walker) put(f merge.Frame) bool {
+	if w.n >= len(w.out)-1 && f.Kind != unwind.KindGap {
+		return false
+	}
+	w.out[w.n] = f
+	w.n++
+	return true
+}
+
+// gapOf is the gap that a walk leaves which ended so.
+func gapOf(s unwind.Stop, cut bool) merge.Gap {
+	switch s {
+	case unwind.Unreadable, unwind.OutOfStack:
+		if cut {
+			return merge.GapTruncated
+		}
+		return merge.GapUnreadable
+	case unwind.NoProgress:
+		return merge.GapNoProgress
+	case unwind.BadInfo:
+		return merge.GapBadInfo
+	case unwind.Unsupported:
+		return merge.GapUnsupported
+	case unwind.Limit, unwind.BufferFull:
+		return merge.GapLimit
+	}
+	return merge.GapNoInfo
+}

@@ -1,0 +1,176 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is the memory shared with one probe. One goroutine uses it, but for Beat.
+type File struct {
+	reader
+	data  []byte
+	slots []slot
+	pid   int // as this process sees the target
+	free  []int32
+	used  map[uint32]int32 // slot of a thread
+}
+
+// Open maps the file that a probe in process pid has sent.
+func Open(fd, pid int) (*File, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if st.Size != FileSize {
+		return nil, fmt.Errorf("the probe's file has %d bytes, not %d: it is of another version", st.Size, FileSize)
+	}
+	data, err := unix.Mmap(fd, 0, FileSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{data: data, pid: pid, used: map[uint32]int32{}}
+	f.h = (*header)(unsafe.Pointer(&data[0]))
+	if f.h.magic != Magic || f.h.version != Version {
+		unix.Munmap(data)
+		return nil, fmt.Errorf("the probe is of another version (%d, not %d)", f.h.version, Version)
+	}
+	f.slots = unsafe.Slice((*slot)(unsafe.Pointer(&data[HeaderSize])), Slots)
+	f.ring = data[HeaderSize+Slots*SlotSize:]
+	f.done = map[uint64]uint64{}
+	f.tail = atomic.LoadUint64(&f.h.tail)
+	f.Beat()
+	return f, nil
+}
+
+// Close unmaps the file.
+func (f *File) Close() error { return unix.Munmap(f.data) }
+
+// Read gives every record there is to g.
+func (f *File) Read(g func(*Record)) { f.read(g) }
+
+// Beat tells the probe that the tool lives.
+func (f *File) Beat() {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	atomic.StoreUint64(&f.h.heartbeat, uint64(t.Nano()))
+}
+
+// SetPeriod sets the period of timers armed from now on.
+func (f *File) SetPeriod(nanos uint64) { atomic.StoreUint64(&f.h.period, nanos) }
+
+// SetPatch tells what the runtime writes over a return address.
+func (f *File) SetPatch(addr uint64) { atomic.StoreUint64(&f.h.patch, addr) }
+
+// Where is where the target has the header, and the tag that is in it: after an
+// exec it is gone.
+func (f *File) Where() (base uint64, tag uint32) { return f.h.base, f.h.tag }
+
+// Stats are the probe's own counters.
+type Stats struct{ Signals, Dropped, Strangers, Timers, Stopped, Nanos uint64 }
+
+func (f *File) Stats() Stats {
+	h := f.h
+	return Stats{atomic.LoadUint64(&h.signals), atomic.LoadUint64(&h.dropped), atomic.LoadUint64(&h.strangers),
+		atomic.LoadUint64(&h.timers), atomic.LoadUint64(&h.stopped), atomic.LoadUint64(&h.nanos)}
+}
+
+// Signals are the numbers of the probe's signals, 0 for one it has not.
+func (f *File) Signals() (legacy, realTime int) { return int(f.h.legacy), int(f.h.realTime) }
+
+// ErrFull is the answer where every slot is taken.
+var ErrFull = errors.New("more threads than the probe has slots")
+
+// Slot finds or makes the slot of a thread, near the place where the probe looks
+// for it if a signal comes without a cookie.
+func (f *File) Slot(tid uint32) (int, error) {
+	if i, ok := f.used[tid]; ok {
+		return int(i), nil
+	}
+	for i := range uint32(Slots) {
+		at := (tid + i) % Slots
+		if s := &f.slots[at]; atomic.LoadUint32(&s.tid) == 0 {
+			*s = slot{}
+			atomic.StoreUint32(&s.tid, tid)
+			f.used[tid] = int32(at)
+			return int(at), nil
+		}
+	}
+	return 0, ErrFull
+}
+
+// Free gives the slot of a thread back that has ended. Its timer went with it.
+func (f *File) Free(tid uint32) {
+	i, ok := f.used[tid]
+	if !ok {
+		return
+	}
+	delete(f.used, tid)
+	s := &f.slots[i]
+	atomic.StoreUint32(&s.tid, 0)
+	if t := atomic.SwapUint32(&s.timer, 0); t != 0 {
+		atomic.AddUint64(&f.h.timers, ^uint64(0))
+	}
+}
+
+// SetStack tells the bounds of a thread's own stack: what may be copied without
+// asking the kernel.
+func (f *File) SetStack(i int, low, high uint64) {
+	s := &f.slots[i]
+	atomic.StoreUint64(&s.low, 0)
+	atomic.StoreUint64(&s.high, high)
+	atomic.StoreUint64(&s.low, low)
+}
+
+// SetExtra tells where the runtime keeps what it knows of the thread.
+func (f *File) SetExtra(i int, addr uint64, size uint32) {
+	s := &f.slots[i]
+	atomic.StoreUint64(&s.extra, 0)
+	atomic.StoreUint32(&s.extraSize, size)
+	atomic.StoreUint64(&s.extra, addr)
+}
+
+// Armed reports whether a thread has its timer, and the error if it could not get
+// one. Base is its fs base, 0 before it was armed.
+func (f *File) Armed(i int) (armed bool, err unix.Errno, base uint64) {
+	s := &f.slots[i]
+	return atomic.LoadUint32(&s.timer) != 0, unix.Errno(atomic.LoadUint32(&s.error)), atomic.LoadUint64(&s.fs)
+}
+
+// Answered reports whether the thread has done what it was asked.
+func (f *File) Answered(i int) bool {
+	s := &f.slots[i]
+	return atomic.LoadUint32(&s.ask) == atomic.LoadUint32(&s.answered)
+}
+
+// siginfo is the kernel's of rt_tgsigqueueinfo.
+type siginfo struct {
+	signo, errno, code, _ int32
+	pid, uid              int32
+	value                 uint64
+	_                     [96]byte
+}
+
+const siQueue = -1
+
+// Ask makes a thread do op by a signal.
+func (f *File) Ask(i int, op Op, sig int) error {
+	s := &f.slots[i]
+	atomic.StoreUint32(&s.op, uint32(op))
+	if f.Answered(i) {
+		atomic.AddUint32(&s.ask, 1)
+	}
+	info := siginfo{signo: int32(sig), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
+		value: uint64(f.h.tag)<<32 | uint64(i)}
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(s.tid), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// Left reports whether the probe has put everything back.
+func (f *File) Left() bool { return atomic.LoadUint32(&f.h.left) != 0 }

@@ -1,0 +1,122 @@
+// Package probe is the tool's side of the C probe in src: the memory they share,
+// the signals that ask, and the library itself.
+//
+// Sources: src/probe.h, which layout.go mirrors; signal(7), sigqueue(3),
+// rt_tgsigqueueinfo(2), timer_create(2).
+//
+// Glossary. A *slot* is a thread that is asked: the tool writes what it wants and
+// the thread's handler obeys. The *ring* holds records, one a sample. A *cookie*
+// travels with a signal: the tag of the recording and the slot.
+//
+// Strategy. The tool never waits. It maps the file the probe sent, writes slots,
+// sends signals, and reads what is committed. A record that is claimed and not
+// committed (its thread was interrupted in the handler) is passed by and looked at
+// again; its room is free only then. The file can be written by the target: every
+// size and position in it is checked.
+//
+// Known gaps: Linux on x86-64.
+package probe
+
+import "unsafe"
+
+const (
+	Version    = 1
+	Magic      = 0x31656b6c61776553
+	HeaderSize = 4096
+	Slots      = 4096
+	SlotSize   = 64
+	RingSize   = 1 << 21
+	RecordSize = 208
+	ExtraRoom  = 192
+	align      = 64
+	// FileSize is the shared file's.
+	FileSize = HeaderSize + Slots*SlotSize + RingSize
+)
+
+// Op is what a thread is asked to do.
+type Op uint32
+
+const (
+	OpSample Op = 1
+	OpArm    Op = 2
+	OpDisarm Op = 3
+	OpLeave  Op = 4
+)
+
+// Why says why a record was made.
+type Why uint16
+
+const (
+	Asked Why = 1
+	Timer Why = 2
+	Armed Why = 3
+)
+
+// Flags of a record.
+const (
+	Foreign = 1 // the stack is not the thread's own: a checked copy
+	Cut     = 2 // the copy ends before the stack does
+	Patched = 4 // a return address is the runtime's: Extra is there
+	OnAlt   = 8 // on the alternate stack
+)
+
+// header mirrors struct sw_header.
+type header struct {
+	magic        uint64
+	version, pid uint32
+	base         uint64
+	tag, legacy  uint32
+	realTime     uint32
+	left         uint32
+	heartbeat    uint64
+	stale        uint64
+	period       uint64
+	patch        uint64
+	timerSignal  uint32
+	maskedLow    uint32
+	maskedHigh   uint32
+	_            uint32
+	head, tail   uint64
+	signals      uint64
+	dropped      uint64
+	strangers    uint64
+	timers       uint64
+	stopped      uint64
+	nanos        uint64
+}
+
+// slot mirrors struct sw_slot.
+type slot struct {
+	tid, timer uint32
+	low, high  uint64
+	extra      uint64
+	extraSize  uint32
+	op         uint32
+	ask        uint32
+	answered   uint32
+	error      uint32
+	_          uint32
+	fs         uint64
+}
+
+// record mirrors struct sw_record.
+type record struct {
+	commit, claim uint64
+	size, tid     uint32
+	slot          uint32
+	why, flags    uint16
+	time          uint64
+	weight        uint32
+	stackSize     uint32
+	extraSize     uint32
+	nanos         uint32
+	stack         uint64
+	regs          [17]uint64
+	_             uint64
+}
+
+// The sizes are part of the format.
+var (
+	_ [SlotSize]byte   = [unsafe.Sizeof(slot{})]byte{}
+	_ [RecordSize]byte = [unsafe.Sizeof(record{})]byte{}
+)

@@ -1,0 +1,93 @@
+package probe
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Record is one record of the ring; Extra and Stack are the reader's until its
+// next call.
+type Record struct {
+	TID       uint32
+	Slot      int
+	Why       Why
+	Flags     uint16
+	Time      uint64
+	Weight    uint32
+	Nanos     uint32
+	StackAddr uint64
+	Regs      [17]uint64 // r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip
+	Extra     []byte
+	Stack     []byte
+}
+
+// reader reads records behind one another.
+type reader struct {
+	h     *header
+	ring  []byte
+	tail  uint64
+	done  map[uint64]uint64 // positions read beyond the tail, and their sizes
+	buf   []byte
+	Stuck uint64 // records passed by since they were not committed
+	Bad   uint64 // positions at which no record can be
+}
+
+// Read gives every committed record to f, and their room back to the probe.
+func (r *reader) read(f func(*Record)) {
+	head := atomic.LoadUint64(&r.h.head)
+	if head-r.tail > RingSize { // not a probe's writing
+		r.Bad++
+		r.tail = head
+	}
+	for at := r.tail; at < head; {
+		size, committed, ok := r.look(at, head)
+		if !ok { // claimed a moment ago, its size not yet written
+			break
+		}
+		if _, seen := r.done[at]; !seen && committed {
+			r.take(at, size, f)
+			r.done[at] = size
+		} else if !seen {
+			r.Stuck++
+		}
+		at += size
+	}
+	for size, ok := r.done[r.tail]; ok; size, ok = r.done[r.tail] {
+		delete(r.done, r.tail)
+		r.tail += size
+	}
+	atomic.StoreUint64(&r.h.tail, r.tail)
+}
+
+// look reads the words of a record that say whether it is there.
+func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
+	rec := (*record)(unsafe.Pointer(&r.ring[at%RingSize]))
+	if atomic.LoadUint64(&rec.claim) != at|2 {
+		return 0, false, false
+	}
+	size = uint64(rec.size)
+	if size < RecordSize || size%align != 0 || size > head-at {
+		r.Bad++
+		return 0, false, false
+	}
+	return size, atomic.LoadUint64(&rec.commit) == at|1, true
+}
+
+// take copies a record, which may go round the ring's end, and gives it to f.
+func (r *reader) take(at, size uint64, f func(*Record)) {
+	off := at % RingSize
+	if uint64(cap(r.buf)) < size {
+		r.buf = make([]byte, size)
+	}
+	b := r.buf[:size]
+	n := copy(b, r.ring[off:])
+	copy(b[n:], r.ring)
+	raw := (*record)(unsafe.Pointer(&b[0]))
+	body := b[RecordSize:]
+	if uint64(raw.extraSize) > ExtraRoom || ExtraRoom+uint64(raw.stackSize) > uint64(len(body)) {
+		r.Bad++
+		return
+	}
+	f(&Record{TID: raw.tid, Slot: int(raw.slot), Why: Why(raw.why), Flags: raw.flags, Time: raw.time, Weight: raw.weight, Nanos: raw.nanos,
+		StackAddr: raw.stack, Regs: raw.regs, Extra: body[:raw.extraSize], Stack: body[ExtraRoom : ExtraRoom+raw.stackSize]})
+}

@@ -1,0 +1,210 @@
+/* The signal handler: copies the registers and the stack of the thread it runs
+ * on, and does what the thread's slot asks. It takes no lock, allocates nothing,
+ * touches no thread-local storage and waits for nobody. */
+#include "local.h"
+
+struct sw_header *sw_shared;
+
+static struct sw_slot *slots(struct sw_header *h) { return (struct sw_slot *)((char *)h + SW_HEADER_SIZE); }
+static char *ring(struct sw_header *h) { return (char *)h + SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE; }
+
+static void copy(void *to, uint64_t from, uint64_t n)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+/* checked copies what is readable from an address on and cannot fault. */
+static uint64_t checked(void *to, uint64_t from, uint64_t n)
+{
+	struct vec local = {(uint64_t)to, n}, remote = {from, n};
+	long r = sys6(NR_process_vm_readv, sys3(NR_getpid, 0, 0, 0), P(&local), 1, P(&remote), 1, 0);
+	return r < 0 ? 0 : (uint64_t)r;
+}
+
+/* find is the slot of a thread: the cookie's, or, where the kernel had no room for
+ * a cookie, the one of the thread's number. */
+static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t tid)
+{
+	if ((si->code == SI_QUEUE || si->code == SI_TIMER) && si->value >> 32 == h->tag) {
+		struct sw_slot *s = slots(h) + (si->value & (SW_SLOTS - 1));
+		return s->tid == tid ? s : 0;
+	}
+	for (int i = 0; i < 8; i++) {
+		struct sw_slot *s = slots(h) + ((tid + i) & (SW_SLOTS - 1));
+		if (s->tid == tid)
+			return s->ask != s->answered ? s : 0;
+	}
+	return 0;
+}
+
+/* claim takes room in the ring, or none if the tool has not made any. Whoever
+ * is interrupted between claim and commit keeps nobody waiting. */
+static struct sw_record *claim(struct sw_header *h, uint64_t size, uint64_t *at)
+{
+	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
+	for (int i = 0; i < 64; i++) {
+		if (head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) > SW_RING_SIZE)
+			break;
+		if (__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			struct sw_record *r = (struct sw_record *)(ring(h) + (head & (SW_RING_SIZE - 1)));
+			r->size = (uint32_t)size;
+			__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);
+			*at = head;
+			return r;
+		}
+	}
+	__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* patched looks for the address that the runtime writes over return addresses. */
+static int patched(const uint64_t *stack, uint64_t size, uint64_t patch)
+{
+	uint64_t n = (size < SW_SCAN ? size : SW_SCAN) / 8;
+	for (uint64_t i = 0; patch && i < n; i++)
+		if (stack[i] == patch)
+			return 1;
+	return 0;
+}
+
+static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
+{
+	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, want = 0, at;
+	int own = low && sp >= low && sp < high, flags = 0;
+	if (why != SW_ARMED) {
+		want = own ? high - sp : SW_MAX_CHECKED;
+		flags |= own ? 0 : SW_FOREIGN;
+		if (want > SW_MAX_STACK) {
+			want = SW_MAX_STACK;
+			flags |= SW_CUT;
+		}
+		if (uc->alt_size && sp - uc->alt_sp < uc->alt_size)
+			flags |= SW_ON_ALT;
+	}
+	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + want + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
+	struct sw_record *r = claim(h, size, &at);
+	if (!r)
+		return;
+	char *extra = (char *)(r + 1), *stack = extra + SW_MAX_EXTRA;
+	r->tid = s->tid;
+	r->slot = (uint32_t)(s - slots(h));
+	r->why = (uint16_t)why;
+	r->time = entry;
+	r->weight = weight;
+	r->extra_size = 0;
+	r->stack = sp;
+	for (int i = 0; i < SW_REGS; i++)
+		r->regs[i] = uc->regs[i];
+	if (own)
+		copy(stack, sp, want);
+	else if (want)
+		want = checked(stack, sp, want);
+	r->stack_size = (uint32_t)want;
+	if (s->extra && s->extra_size <= SW_MAX_EXTRA && patched((uint64_t *)stack, want, h->patch)) {
+		r->extra_size = (uint32_t)checked(extra, s->extra, s->extra_size);
+		flags |= SW_PATCHED;
+	}
+	r->flags = (uint16_t)flags;
+	r->nanos = (uint32_t)(now() - entry);
+	__atomic_fetch_add(&h->nanos, r->nanos, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);
+}
+
+/* arm makes the timer of the thread's own processor time. */
+static void arm(struct sw_header *h, struct sw_slot *s)
+{
+	struct { uint64_t value; int32_t sig, notify, tid, pad[11]; } event = {
+		(uint64_t)h->tag << 32 | (uint64_t)(s - slots(h)), (int32_t)h->timer_signal, 4 /* SIGEV_THREAD_ID */, (int32_t)s->tid, {0}};
+	uint64_t every = h->period, spec[4] = {every / 1000000000, every % 1000000000, every / 1000000000, every % 1000000000};
+	int32_t id = -1;
+	if (s->timer)
+		return;
+	/* The first period is a part of one, another for each thread: threads that
+	 * begin together are not sampled together. */
+	uint64_t first = every / 16 * (1 + (s->tid * 2654435761u >> 28));
+	spec[2] = first / 1000000000;
+	spec[3] = first % 1000000000;
+	long e = sys3(NR_timer_create, 3 /* CLOCK_THREAD_CPUTIME_ID */, P(&event), P(&id));
+	if (e == 0 && (e = sys6(NR_timer_settime, id, 0, P(spec), 0, 0, 0)) != 0)
+		sys3(NR_timer_delete, id, 0, 0);
+	s->error = (uint32_t)-e;
+	if (e)
+		return;
+	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&h->timers, 1, __ATOMIC_RELAXED);
+}
+
+static int disarm(struct sw_header *h, struct sw_slot *s)
+{
+	uint32_t t = __atomic_exchange_n(&s->timer, 0, __ATOMIC_ACQ_REL);
+	if (!t)
+		return 0;
+	sys3(NR_timer_delete, (long)t - 1, 0, 0);
+	__atomic_fetch_sub(&h->timers, 1, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* disarm_all ends every timer: any thread of a process may. */
+static void disarm_all(struct sw_header *h)
+{
+	for (int i = 0; i < SW_SLOTS; i++)
+		disarm(h, slots(h) + i);
+}
+
+/* abandoned stops the timers of a tool that is gone. */
+static int abandoned(struct sw_header *h, uint64_t time)
+{
+	uint64_t beat = __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED);
+	if (time < beat || time - beat < h->stale)
+		return 0;
+	__atomic_fetch_add(&h->stopped, h->timers, __ATOMIC_RELAXED);
+	disarm_all(h);
+	return 1;
+}
+
+static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc, uint64_t entry)
+{
+	switch (s->op) {
+	case SW_OP_SAMPLE:
+		sample(h, s, uc, SW_ASKED, 1, entry);
+		break;
+	case SW_OP_ARM: {
+		uint64_t fs = 0;
+		sys3(NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, P(&fs), 0);
+		s->fs = fs;
+		arm(h, s);
+		sample(h, s, uc, SW_ARMED, 0, entry);
+		break;
+	}
+	case SW_OP_DISARM:
+		disarm(h, s);
+		break;
+	case SW_OP_LEAVE:
+		disarm_all(h);
+		sw_put_back(h);
+		break;
+	}
+}
+
+void sw_handler(int sig, const struct info *si, const struct frame *uc)
+{
+	struct sw_header *h = sw_shared;
+	(void)sig;
+	if (!h)
+		return;
+	uint64_t entry = now();
+	struct sw_slot *s = find(h, si, (uint32_t)sys3(NR_gettid, 0, 0, 0));
+	if (!s) {
+		__atomic_fetch_add(&h->strangers, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_fetch_add(&h->signals, 1, __ATOMIC_RELAXED);
+	uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);
+	int asked = ask != s->answered;
+	if (asked)
+		obey(h, s, uc, entry);
+	else if (si->code == SI_TIMER && !abandoned(h, entry))
+		sample(h, s, uc, SW_TIMER, 1 + (uint32_t)si->overrun, entry);
+	if (asked)
+		__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,81 @@
+/* The probe as the CLR sees it: a profiler that cancels its own activation once
+ * the tool has what it needs. No profiler is active afterwards; the library stays
+ * mapped (nodelete) for its signal handler. */
+#include "local.h"
+
+#define EXPORT __attribute__((visibility("default")))
+typedef int32_t hresult;
+enum { OK = 0, NOINTERFACE = (int32_t)0x80004002, CLASSNOTAVAILABLE = (int32_t)0x80040111, FAIL = (int32_t)0x80004005 };
+enum { CANCEL_ACTIVATION = (int32_t)0x80131375 };
+
+/* Slots of ICorProfilerCallback (corprof.idl). */
+enum { SLOT_INITIALIZE = 3, SLOT_ATTACH = 80, SLOTS = 128 };
+
+struct object { void **table; };
+
+static void *callback_table[SLOTS], *factory_table[5];
+static struct object callback = {callback_table}, factory = {factory_table};
+
+/* Every interface is the one object: unknown ones are only ever asked for by a
+ * runtime that has newer callbacks, all of which answer S_OK. */
+static hresult query(struct object *self, const void *iid, void **out)
+{
+	(void)iid;
+	*out = self;
+	return OK;
+}
+
+static uint32_t reference(void *self)
+{
+	(void)self;
+	return 1; /* static objects live for ever */
+}
+
+static hresult nothing(void) { return OK; }
+
+static hresult initialize(void *self, void *info)
+{
+	char path[108];
+	(void)self, (void)info;
+	if (sw_socket_from_environment(path, sizeof path) == 0)
+		sw_start(path);
+	return CANCEL_ACTIVATION;
+}
+
+/* attach gets the socket's path from whoever attaches. */
+static hresult attach(void *self, void *info, const char *data, uint32_t size)
+{
+	char path[108];
+	uint32_t i = 0;
+	(void)self, (void)info;
+	for (; i < size && i < sizeof path - 1; i++)
+		path[i] = data[i];
+	path[i] = 0;
+	if (i > 0)
+		sw_start(path);
+	return CANCEL_ACTIVATION;
+}
+
+static hresult create(void *self, void *outer, const void *iid, void **out)
+{
+	(void)self, (void)outer, (void)iid;
+	*out = &callback;
+	return OK;
+}
+
+EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
+{
+	(void)clsid, (void)iid;
+	for (int i = 0; i < SLOTS; i++)
+		callback_table[i] = (void *)nothing;
+	callback_table[0] = factory_table[0] = (void *)query;
+	callback_table[1] = callback_table[2] = factory_table[1] = factory_table[2] = (void *)reference;
+	callback_table[SLOT_INITIALIZE] = (void *)initialize;
+	callback_table[SLOT_ATTACH] = (void *)attach;
+	factory_table[3] = (void *)create;
+	factory_table[4] = (void *)nothing;
+	*out = &factory;
+	return OK;
+}
+
+EXPORT hresult DllCanUnloadNow(void) { return 1; }

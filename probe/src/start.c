@@ -1,0 +1,172 @@
+/* Setting up, handing over, putting back. */
+#include "local.h"
+
+__asm__(".text\n.globl sw_restorer\n.hidden sw_restorer\n.type sw_restorer,@function\n"
+	"sw_restorer:\n\tmov $15, %rax\n\tsyscall\n"); /* the bytes unwinders know */
+
+enum { STALE = 800000000 }; /* nanoseconds */
+
+/* map makes the file in memory; the ring is there twice. */
+static struct sw_header *map(int *fd)
+{
+	static const char name[] = "seedwalk-probe";
+	const long once = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_RING_SIZE;
+	enum { NONE = 0, RW = 3, SHARED = 1, PRIVATE = 2, FIXED = 0x10, ANON = 0x20, POPULATE = 0x8000 };
+	*fd = (int)sys3(NR_memfd_create, P(name), 1 /* MFD_CLOEXEC */, 0);
+	if (*fd < 0)
+		return 0;
+	if (sys3(NR_ftruncate, *fd, once, 0))
+		return 0;
+	long base = sys6(NR_mmap, 0, once + SW_RING_SIZE, NONE, PRIVATE | ANON, -1, 0);
+	if (base < 0 && base > -4096)
+		return 0;
+	long a = sys6(NR_mmap, base, once, RW, SHARED | FIXED | POPULATE, *fd, 0);
+	long b = sys6(NR_mmap, base + once, SW_RING_SIZE, RW, SHARED | FIXED | POPULATE, *fd, once - SW_RING_SIZE);
+	if (a != base || b != base + once) {
+		sys3(NR_munmap, base, once + SW_RING_SIZE, 0);
+		return 0;
+	}
+	return (struct sw_header *)base;
+}
+
+static int is_free(int sig)
+{
+	struct action a;
+	return sigaction_raw(sig, 0, &a) == 0 && a.handler == SIG_DFL;
+}
+
+static int take(int sig)
+{
+	struct action a = {(uint64_t)sw_handler, SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_RESTORER, (uint64_t)sw_restorer, ~0ull};
+	return sigaction_raw(sig, &a, 0) == 0 ? sig : 0;
+}
+
+/* guard adds our signals to the masks of the handlers there are, or takes them
+ * out: two handlers must not meet on an alternate stack of 16 KiB. */
+static void guard(struct sw_header *h, int add)
+{
+	uint64_t ours = (h->legacy ? 1ull << (h->legacy - 1) : 0) | (h->real_time ? 1ull << (h->real_time - 1) : 0);
+	uint64_t done = (uint64_t)h->masked_high << 32 | h->masked_low;
+	for (int sig = 1; sig <= SIG_LAST; sig++) {
+		struct action a;
+		uint64_t bit = 1ull << (sig - 1);
+		if (sig == SIGKILL || sig == SIGSTOP || bit & ours || (!add && !(done & bit)) || sigaction_raw(sig, 0, &a))
+			continue;
+		if (a.handler == SIG_DFL || a.handler == SIG_IGN || (add && (a.mask & ours) == ours))
+			continue;
+		a.mask = add ? a.mask | ours : a.mask & ~ours;
+		if (sigaction_raw(sig, &a, 0) == 0)
+			done |= bit;
+	}
+	h->masked_low = add ? (uint32_t)done : 0;
+	h->masked_high = add ? (uint32_t)(done >> 32) : 0;
+}
+
+/* sw_put_back leaves the process as it was, but for a real-time signal, which
+ * stays ignored: its default would end the process if one were still under way. */
+void sw_put_back(struct sw_header *h)
+{
+	struct action a = {SIG_DFL, SA_RESTORER, (uint64_t)sw_restorer, 0};
+	if (__atomic_exchange_n(&h->left, 1, __ATOMIC_ACQ_REL))
+		return;
+	guard(h, 0);
+	if (h->legacy)
+		sigaction_raw((int)h->legacy, &a, 0);
+	a.handler = SIG_IGN;
+	if (h->real_time)
+		sigaction_raw((int)h->real_time, &a, 0);
+}
+
+/* hand_over gives the file to the tool. */
+static int hand_over(const char *path, int fd)
+{
+	struct { uint16_t family; char path[108]; } to = {1 /* AF_UNIX */, {0}};
+	struct { uint64_t size; int32_t level, type, fd, pad; } control = {20, 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, fd, 0};
+	uint64_t greeting = SW_MAGIC;
+	struct vec body = {(uint64_t)&greeting, 8};
+	struct { uint64_t name; uint32_t name_size, pad; uint64_t vec, vecs, control, control_size, flags; } message = {
+		0, 0, 0, (uint64_t)&body, 1, (uint64_t)&control, 24, 0};
+	struct { int32_t pid, uid, gid; } peer = {0, 0, 0};
+	uint32_t n = sizeof peer;
+	for (int i = 0; (to.path[i] = path[i]); i++)
+		if (i == (int)sizeof to.path - 2)
+			return -1;
+	long s = sys3(NR_socket, 1, 1 | 02000000 /* SOCK_STREAM, CLOEXEC */, 0);
+	if (s < 0)
+		return -1;
+	long e = sys3(NR_connect, s, P(&to), sizeof to);
+	if (e == 0 && sys6(NR_getsockopt, s, 1, 17 /* SO_PEERCRED */, P(&peer), P(&n), 0) == 0 && peer.pid > 0)
+		sys3(NR_prctl, 0x59616d61 /* PR_SET_PTRACER */, peer.pid, 0);
+	if (e == 0)
+		e = sys3(NR_sendmsg, s, P(&message), 0x4000 /* MSG_NOSIGNAL */) == 8 ? 0 : -1;
+	sys3(NR_close, s, 0, 0);
+	return (int)e;
+}
+
+int sw_start(const char *socket)
+{
+	int fd = -1;
+	struct sw_header *h = sw_shared;
+	if (h) /* a second recording of the process finds what the first one left */
+		return -1;
+	h = map(&fd);
+	if (!h) {
+		if (fd >= 0)
+			sys3(NR_close, fd, 0, 0);
+		return -1;
+	}
+	h->magic = SW_MAGIC;
+	h->version = SW_VERSION;
+	h->pid = (uint32_t)sys3(NR_getpid, 0, 0, 0);
+	h->base = (uint64_t)h;
+	sys3(NR_getrandom, P(&h->tag), sizeof h->tag, 1);
+	h->tag |= 0x80000000u;
+	h->stale = STALE;
+	h->heartbeat = now();
+	sw_shared = h;
+	if (is_free(SIGURG))
+		h->legacy = (uint32_t)take(SIGURG);
+	for (int sig = SIG_LAST; sig > SIG_REALTIME + 1 && !h->real_time; sig--)
+		if (is_free(sig))
+			h->real_time = (uint32_t)take(sig);
+	h->timer_signal = h->legacy ? h->legacy : h->real_time;
+	guard(h, 1);
+	int e = hand_over(socket, fd);
+	sys3(NR_close, fd, 0, 0);
+	if (e)
+		sw_put_back(h);
+	return e;
+}
+
+/* sw_socket_from_environment reads SEEDWALK_SOCKET from the environment the
+ * process was started with. */
+int sw_socket_from_environment(char *path, int room)
+{
+	static const char name[] = "SEEDWALK_SOCKET=";
+	char buf[512];
+	int at = 0, skip = 0, out = -1;
+	long n, fd = sys3(NR_open, P("/proc/self/environ"), 02000000, 0);
+	if (fd < 0)
+		return -1;
+	while (out != room && (n = sys3(NR_read, fd, P(buf), sizeof buf)) > 0) {
+		for (long i = 0; i < n && out != room; i++) {
+			char c = buf[i];
+			if (out >= 0) {
+				path[out++] = c;
+				if (!c)
+					goto done;
+			} else if (!c) {
+				at = skip = 0;
+			} else if (!skip && c == name[at]) {
+				if (!name[++at])
+					out = 0;
+			} else {
+				skip = 1;
+			}
+		}
+	}
+	out = -1;
+done:
+	sys3(NR_close, fd, 0, 0);
+	return out > 1 ? 0 : -1;
+}

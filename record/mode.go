@@ -1,0 +1,80 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/seedwalk/seedwalk/outside"
+)
+
+// Mode is a way to take samples.
+type Mode string
+
+const (
+	// ModeProbe copies stacks by a small probe in the target and walks them from
+	// outside: the runtime is never suspended.
+	ModeProbe Mode = "probe"
+	// ModeSnapshot suspends the runtime, or on Windows a thread, and asks the CLR.
+	// On Linux samples then fall on safe points only.
+	ModeSnapshot Mode = "snapshot"
+)
+
+// Events is what samples are taken of.
+type Events string
+
+const (
+	EventsBoth Events = ""     // processor time and blocked threads
+	EventsCPU  Events = "cpu"  // processor time only
+	EventsWall Events = "wall" // all time, at the rate of visits
+)
+
+// chooseMode settles the mode and checks the library that it needs.
+func (o *Options) chooseMode() *Refusal {
+	switch o.Mode {
+	case ModeSnapshot:
+	case ModeProbe, "":
+		why := o.noProbe()
+		if why == "" {
+			o.Mode = ModeProbe
+			break
+		}
+		if o.Mode == ModeProbe {
+			return &Refusal{What: why, Where: "--mode probe", Remedy: "use --mode snapshot", Code: ExitRefused}
+		}
+		o.Mode, o.modeWhy = ModeSnapshot, why
+	default:
+		return &Refusal{What: "no such mode", Where: "--mode " + string(o.Mode), Remedy: "choose probe or snapshot", Code: ExitRefused}
+	}
+	switch o.Events {
+	case EventsBoth, EventsCPU, EventsWall:
+	default:
+		return &Refusal{What: "no such events", Where: "--events " + string(o.Events), Remedy: "choose cpu or wall, or leave it out for both", Code: ExitRefused}
+	}
+	return o.checkProfiler()
+}
+
+// noProbe says why there can be no probe, "" if there can.
+func (o *Options) noProbe() string {
+	switch {
+	case !hasProbe:
+		return "there is no probe for this system"
+	case o.Probe == "":
+		return "the probe's library was not found"
+	}
+	return ""
+}
+
+// engine is what an engine is told.
+func (o *Options) engine() outside.Config {
+	return outside.Config{RateHz: o.Rate, Raw: o.Raw, NoCPU: o.Events == EventsWall, NoWall: o.Events == EventsCPU}
+}
+
+// way says for people how samples are taken.
+func (o *Options) way() string {
+	switch {
+	case o.Mode == ModeProbe:
+		return "probe: stacks are copied, the runtime is never suspended"
+	case o.modeWhy != "":
+		return fmt.Sprintf("snapshot (%s): the runtime is suspended, samples are biased to safe points", o.modeWhy)
+	}
+	return "snapshot: the runtime is suspended, samples are biased to safe points"
+}
