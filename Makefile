@@ -29,8 +29,9 @@ demo-windows: ## the same for Windows: a real .NET Core 2.2 for Windows, run by 
 		--output $(OUT)/demo-windows.pb.gz,$(OUT)/demo-windows.folded,$(OUT)/demo-windows.html \
 		-- $(OUT)/windows/swhost.exe .cache/dotnet-2.2.2-win/package/shared/Microsoft.NETCore.App/2.2.2 $(OUT)/windows/Demo.exe $(SECONDS_OF_DEMO)
 
-build: ## the tool and the profiler library, into out/bin
+build: ## the tool, the probe and the profiler library, into out/bin
 	@mkdir -p $(OUT)/bin
+	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then probe/src/build.sh $(OUT)/bin/libseedwalk_probe.so; fi
 	@$(GO) build -trimpath -o $(OUT)/bin/seedwalk ./cmd/seedwalk
 	@$(GO) build -trimpath -buildmode=c-shared -o $(OUT)/bin/libseedwalk_profiler.so ./profiler
 

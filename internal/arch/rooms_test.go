@@ -50,6 +50,8 @@ var rooms = []room{
 	{Name: "clr/stubs", May: with(tables, "clr")},
 	{Name: "clr/managed", May: with(walkers, "clr", "clr/stubs"), Test: []string{"clr/contract"}},
 	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed")},
+	{Name: "clr/metadata"},
+	{Name: "clr/naming", May: with(words, "clr/contract", "clr/metadata")},
 	{Name: "seed", May: with(walkers, "clr")},
 	{Name: "snapshot", May: with(walkers, "clr", "seed")},
 	{Name: "merge", May: with(walkers, "clr", "clr/managed", "clr/stubs", "seed"), Test: []string{"sim/image"}},
@@ -70,6 +72,7 @@ var rooms = []room{
 	{Name: "agent", May: with(merged, "live", "dump", "wire", "internal/quiet", "internal/raw", "symbol")},
 	{Name: "profiler/core", May: with(merged, "live", "dump", "wire", "internal/quiet", "internal/raw", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent")},
+	{Name: "outside", May: with(merged, "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe")},
 	{Name: "profiler", May: with(merged, "live", "wire", "internal/quiet", "agent", "profiler/core")},
 	{Name: "profiler/e2e", Test: with(merged, "agent", "live", "internal/raw", "export", "record", "wire", "symbol", "nettrace", "diagnostics", "waits", "dump")},
 	{Name: "capi", May: with(merged, "live", "internal/quiet", "agent", "dump")},
@@ -78,7 +81,7 @@ var rooms = []room{
 	// The tool.
 	{Name: "internal/program", May: formats},
 	{Name: "inspect", May: with(tables, "symbol")},
-	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits")},
+	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits")},
 	{Name: "internal/testkit/judge", May: with(walkers, "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
 	{Name: "replay", May: with(walkers, "inspect", "internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm")},
 
@@ -134,7 +137,7 @@ var debts = map[string]string{
 // coming are packages that are about to be there: their line may stand before
 // them.
 var coming = []string{"clr/managed", "dump",
-	"agent", "profiler/core", "clr/stubs", "probe", "capi/test", "internal/testkit/judge"}
+	"agent", "profiler/core", "clr/stubs", "capi/test", "internal/testkit/judge"}
 
 // with puts groups and names together.
 func with(parts ...any) (out []string) {

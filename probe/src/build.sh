@@ -2,6 +2,7 @@
 # Builds the probe into the file named.
 set -euo pipefail
 out=$1
+[ "${out#/}" != "$out" ] || out=$PWD/$out
 cd "$(dirname "$0")"
 ${CC:-gcc} -std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -ffreestanding -fno-builtin -fno-stack-protector \
 	-fcf-protection=none -fno-asynchronous-unwind-tables -fvisibility=hidden -nostdlib -mgeneral-regs-only \

@@ -92,7 +92,7 @@ func record(t *testing.T, limit time.Duration, rate string, argv ...string) ([]*
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "raw")
-	args := []string{tool(t), "record", "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
+	args := []string{tool(t), "record", "--mode", "snapshot", "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
 	r := run(t, limit, nil, append(args, argv...)...)
 	f, err := os.Open(file)
 	if err != nil {

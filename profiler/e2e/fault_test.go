@@ -20,7 +20,7 @@ import (
 func TestNet10SingleFile(t *testing.T) {
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	out := filepath.Join(t.TempDir(), "out.json")
-	cmd := exec.Command(tool(t), "record", "--json", "--rate", "200", "--duration", "5s", "--output", out, "--", azmcp, "server", "start")
+	cmd := exec.Command(tool(t), "record", "--mode", "snapshot", "--json", "--rate", "200", "--duration", "5s", "--output", out, "--", azmcp, "server", "start")
 	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "AZURE_MCP_COLLECT_TELEMETRY=false")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -102,7 +102,7 @@ func TestKilledTarget(t *testing.T) {
 			}
 		}
 	}()
-	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--json", "--pid-file", pidFile, "--output", out, "--"}, app(t, "Truth", "30")...)...)
+	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--mode", "snapshot", "--json", "--pid-file", pidFile, "--output", out, "--"}, app(t, "Truth", "30")...)...)
 	s := findSummary(t, r.stderr)
 	if r.code != 128+9 || s.Samples < 100 {
 		t.Errorf("exit code %d, %d samples\n%s", r.code, s.Samples, r.stderr)
@@ -116,7 +116,7 @@ func TestKilledTarget(t *testing.T) {
 // frames stand all the same.
 func TestStackLargerThanItsCopy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "raw")
-	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--quiet", "--stack-bytes", "8192", "--raw", file,
+	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--mode", "snapshot", "--quiet", "--stack-bytes", "8192", "--raw", file,
 		"--output", file + ".json", "--"}, app(t, "Truth", "3")...)...)
 	if r.code != 0 || r.stdout != "TRUTH DONE\n" {
 		t.Fatalf("%d %q\n%s", r.code, r.stdout, r.stderr)
@@ -181,7 +181,7 @@ func TestNothingToSample(t *testing.T) {
 		{"no such command", nil, []string{"/no/such/program"}, 127, "/no/such/program"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := run(t, time.Minute, c.env, append([]string{tool(t), "record", "--quiet", "--output", out, "--"}, c.argv...)...)
+			r := run(t, time.Minute, c.env, append([]string{tool(t), "record", "--mode", "snapshot", "--quiet", "--output", out, "--"}, c.argv...)...)
 			if r.code != c.code || !strings.Contains(r.stderr, c.line) {
 				t.Errorf("exit code %d, want %d; said %q", r.code, c.code, r.stderr)
 			}

@@ -24,7 +24,7 @@ type summary struct {
 func recordSummary(t *testing.T, limit time.Duration, rate string, argv ...string) (summary, result) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.json")
-	r := run(t, limit, nil, append([]string{tool(t), "record", "--json", "--rate", rate, "--output", out, "--"}, argv...)...)
+	r := run(t, limit, nil, append([]string{tool(t), "record", "--mode", "snapshot", "--json", "--rate", rate, "--output", out, "--"}, argv...)...)
 	return findSummary(t, r.stderr), r
 }
 
@@ -79,7 +79,7 @@ func TestOverhead(t *testing.T) {
 	for range runs {
 		plain := run(t, time.Minute, nil, bench...)
 		out := filepath.Join(t.TempDir(), "out.json")
-		under := run(t, 2*time.Minute, nil, append([]string{tool(t), "record", "--quiet", "--rate", "100", "--output", out, "--"}, bench...)...)
+		under := run(t, 2*time.Minute, nil, append([]string{tool(t), "record", "--mode", "snapshot", "--quiet", "--rate", "100", "--output", out, "--"}, bench...)...)
 		if under.code != plain.code || under.stdout != plain.stdout {
 			t.Fatalf("under the profiler: %d %q, without: %d %q", under.code, under.stdout, plain.code, plain.stdout)
 		}
