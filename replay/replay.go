@@ -72,6 +72,9 @@ func (r *Runner) scored(file string, judges func(*judge.Score) error) error {
 	}
 	err := judges(s)
 	r.Report.Tallies = append(r.Report.Tallies, s.Tallies...)
+	for _, f := range s.Faults {
+		r.failed(file, f)
+	}
 	return err
 }
 

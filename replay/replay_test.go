@@ -111,19 +111,31 @@ func TestTextGolden(t *testing.T) {
 
 // tinySnap is a thread at the second instruction of "outer", whose caller lies
 // at 0x9000, outside every module.
-func tinySnap(caller, class string) map[string]string {
+func tinySnap(caller, class string) map[string]string { return deepSnap(1, "", caller, class) }
+
+// deepSnap is a stack of that many calls of "outer", in a module of which a
+// build id was recorded, if there is one.
+func deepSnap(calls int, build, caller, class string) map[string]string {
 	regs := ""
 	for _, r := range []string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"} {
 		regs += fmt.Sprintf("%q:\"0x0\",", r)
 	}
-	mod := `[{"path":"tiny","file":"files/tiny","build_id":"","bias":"0x0","lo":"0x1000","hi":"0x1200"}]`
-	frames := `[{"pc":"0x1001","sp":"0x7000","kind":"top","regs":{"rbp":"0x0"}},{"pc":"` + caller + `","sp":"0x7010","kind":"ret","regs":{"rbp":"0x33"}}]`
-	stack := make([]byte, 64)
-	stack[0], stack[8], stack[9] = 0x33, 0x00, 0x90
+	mod := `[{"path":"tiny","file":"files/tiny","build_id":"` + build + `","bias":"0x0","lo":"0x1000","hi":"0x1200"}]`
+	frames := `[{"pc":"0x1001","sp":"0x7000","kind":"top","regs":{"rbp":"0x0"}}`
+	stack := make([]byte, 16*calls+48)
+	for i := range calls {
+		stack[16*i], stack[16*i+8], stack[16*i+9] = 0x33, 0x02, 0x10 // rbp; a return address in "outer"
+		pc := "0x1002"
+		if i == calls-1 {
+			pc, stack[16*i+8], stack[16*i+9] = caller, 0x00, 0x90
+		}
+		frames += fmt.Sprintf(`,{"pc":%q,"sp":"%#x","kind":"ret","regs":{"rbp":"0x33"}}`, pc, 0x7010+16*i)
+	}
+	frames += "]"
 	return map[string]string{
 		"files/tiny": string(elfasm.Image()), "snap/s.bin": string(stack),
 		"snap/s.json": `{"schema":"h4.snap.v1","arch":"x86_64","program":"p","blob":"s.bin","modsets":[` + mod + `],"snapshots":[{"id":"one","modset":0,` +
-			`"regs":{` + regs + `"rsp":"0x7000","rip":"0x1001"},"mem":[{"addr":"0x7000","len":64,"off":0}],"frames":` + frames + `,"class":"` + class + `"}]}`,
+			`"regs":{` + regs + `"rsp":"0x7000","rip":"0x1001"},"mem":[{"addr":"0x7000","len":` + fmt.Sprint(len(stack)) + `,"off":0}],"frames":` + frames + `,"class":"` + class + `"}]}`,
 	}
 }
 
@@ -152,6 +164,49 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// A stack of any depth is walked to its end.
+func TestDeepStack(t *testing.T) {
+	const calls = 5000
+	got := run(t, folder(t, deepSnap(calls, "", "0x9000", "cfi_exact_end_nocfi"))).Tallies[0]
+	if got.Right != 1 || got.RightFrames != calls+1 {
+		t.Errorf("%d right, %d of %d frames", got.Right, got.RightFrames, got.Frames)
+	}
+}
+
+// A stack that ran in another build of a module is not judged, and says so.
+func TestAnotherBuild(t *testing.T) {
+	rep := run(t, folder(t, deepSnap(1, "00ff", "0x9001", "cfi_exact_end_nocfi")))
+	if rep.Bad() || len(rep.Tallies) != 0 || !rep.Unreadable() || !strings.Contains(rep.Aside[0].Why, "another build") {
+		t.Errorf("%+v", rep)
+	}
+}
+
+// What a lax class refuses is shown, as no failure.
+func TestLaxRefusalIsShown(t *testing.T) {
+	rep := run(t, folder(t, tinySnap("0x9001", "cfi_misleads")))
+	if got := rep.Tallies[0]; len(got.Mismatches) != 1 || got.Mismatches[0].Verdict != "refused" || rep.Bad() {
+		t.Errorf("%+v", got)
+	}
+	var b bytes.Buffer
+	rep.Text(&b)
+	if !strings.Contains(b.String(), "no failure: refused") || !strings.Contains(b.String(), "0x9001"[2:]) {
+		t.Error(b.String())
+	}
+}
+
+// The lines after one that cannot be judged are judged, and such lines are
+// named, but not all.
+func TestBadLines(t *testing.T) {
+	bad := `{"id":"a","kind":"exec","arch":"amd64","base":7}` + "\n"
+	row := func(n int) string { return rightRow + "\n" + strings.Repeat(bad, n) + wrongRow + "\n" + rightRow }
+	for _, c := range []struct{ bad, asides int }{{0, 0}, {1, 1}, {5, 5}, {9, 6}} {
+		rep := run(t, folder(t, map[string]string{"r.jsonl": row(c.bad), "x86_64_tiny.elf": string(elfasm.Image())}))
+		if got := rep.Tallies[0]; got.Right != 2 || got.Wrong != 1 || len(rep.Aside) != c.asides || rep.Unreadable() != (c.bad > 0) {
+			t.Errorf("%d bad lines: %+v, %+v", c.bad, got, rep.Aside)
+		}
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -165,6 +220,7 @@ func TestUnreadable(t *testing.T) {
 		"cut gzip":        {map[string]string{"s.gz": "\x1f\x8b\x08"}, "s.gz"},
 		"a path as id":    {map[string]string{"r.jsonl": `{"b":"../x","pc":"0x1"}`}, "r.jsonl"},
 		"architecture":    {map[string]string{"v.jsonl": `{"id":"a","kind":"exec","arch":"mips"}`}, "v.jsonl"},
+		"kind":            {map[string]string{"v.jsonl": `{"id":"a","kind":"dream","arch":"amd64"}`}, "v.jsonl"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, c.files)

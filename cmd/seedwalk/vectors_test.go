@@ -28,6 +28,10 @@ func tinyFolder(t *testing.T, row string) string {
 
 func TestReplayAndInfoExits(t *testing.T) {
 	right, wrong := tinyFolder(t, tinyRow), tinyFolder(t, strings.Replace(tinyRow, "r7+16", "r7+24", 1))
+	unknown := filepath.Join(tempdir.New(t), "kind")
+	if err := os.WriteFile(unknown, []byte(`{"id":"a","kind":"dream","arch":"amd64"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		args []string
@@ -39,6 +43,7 @@ func TestReplayAndInfoExits(t *testing.T) {
 		{"replay nothing", []string{"replay"}, 2, ""},
 		{"replay absent", []string{"replay", filepath.Join(right, "absent")}, 3, ""},
 		{"replay text", []string{"replay", filepath.Join(right, "text")}, 3, "no vector"},
+		{"replay an unknown kind", []string{"replay", unknown}, 3, "dream"},
 		{"replay negative max", []string{"replay", "--max", "-1", right}, 2, ""},
 		{"info", []string{"info", filepath.Join(right, "x86_64_tiny.elf")}, 0, ".eh_frame"},
 		{"info at, file first", []string{"info", filepath.Join(right, "x86_64_tiny.elf"), "--at", "outer"}, 0, "push rbp"},

@@ -14,7 +14,8 @@ import (
 
 // stepper is one step of a vector, on either architecture.
 type stepper interface {
-	run(mem *memory.Window) unwind.Stop
+	// run steps from an interrupted instruction, if exact, or a return address.
+	run(mem *memory.Window, exact bool) unwind.Stop
 	// compare sets what is expected beside what the step gave.
 	compare(want *pevec.State) []Pair
 }
@@ -39,20 +40,51 @@ func pair(name string, want, got uint64, known bool) Pair {
 // stepAMD64 is a step on x64.
 type stepAMD64 struct {
 	u          *amd64.Unwinder
+	stop       unwind.Stop
 	x          *PE
 	from, regs context.AMD64
 	frame      unwind.Frame
 	pe         amd64.PEResult // the same step's EstablisherFrame and handler
 	same       bool           // it gave the same registers
+	walk       walked
 }
 
-func (s *stepAMD64) run(mem *memory.Window) unwind.Stop {
-	s.from = s.regs
-	_, stop := s.u.Step(&s.regs, true, mem, nil, &s.frame)
+// walked is what Walk gave where Step gave something.
+type walked struct {
+	regs  any // context.AMD64 or ARM64
+	frame unwind.Frame
+	stop  unwind.Stop
+}
+
+// agrees reports whether Walk, with room for one frame, did the same step. It
+// looks at the caller before it ends, which may be managed or too much.
+func (w *walked) agrees(regs any, frame *unwind.Frame, stop unwind.Stop) bool {
+	if stop == unwind.StopNone {
+		stop = unwind.BufferFull
+	}
+	return w.regs == regs && w.frame == *frame && w.stop == stop
+}
+
+func (w *walked) pair(regs any, frame *unwind.Frame, stop unwind.Stop) Pair {
+	p := Pair{"Walk and Step", "the same", "the same"}
+	if !w.agrees(regs, frame, stop) {
+		p.Got = "differ"
+	}
+	return p
+}
+
+func (s *stepAMD64) run(mem *memory.Window, exact bool) unwind.Stop {
+	s.from, s.frame.Trust = s.regs, unwind.TrustContext
+	_, stop := s.u.Step(&s.regs, exact, mem, nil, &s.frame)
 	raw := s.from
 	var rawStop unwind.Stop
-	s.pe, rawStop = amd64.StepPE(s.x.file, uint32(s.from.RIP-s.x.base), true, &raw, mem)
+	s.pe, rawStop = amd64.StepPE(s.x.file, uint32(s.from.RIP-s.x.base), exact, &raw, mem)
 	s.same = stop != unwind.StopNone || rawStop == stop && raw == s.regs
+	var out [1]unwind.Frame
+	whole := s.from
+	_, _, s.walk.stop = s.u.Walk(&whole, exact, unwind.TrustContext, mem, nil, out[:])
+	s.walk.regs, s.walk.frame = whole, out[0]
+	s.stop = stop
 	return stop
 }
 
@@ -60,7 +92,7 @@ func (s *stepAMD64) run(mem *memory.Window) unwind.Stop {
 var savedAMD64 = []string{"rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"}
 
 func (s *stepAMD64) compare(want *pevec.State) []Pair {
-	out := []Pair{}
+	out := []Pair{s.walk.pair(s.regs, &s.frame, s.stop)}
 	if want.RIP != nil {
 		out = append(out, pair("rip", uint64(*want.RIP), s.regs.RIP, true))
 	}
@@ -108,18 +140,22 @@ type stepARM64 struct {
 	u          *arm64.Unwinder
 	from, regs context.ARM64
 	frame      unwind.Frame
-	exact      bool
+	stop       unwind.Stop
+	walk       walked
 }
 
-func (s *stepARM64) run(mem *memory.Window) unwind.Stop {
-	s.from = s.regs
-	exact, stop := s.u.Step(&s.regs, true, mem, nil, &s.frame)
-	s.exact = exact
-	return stop
+func (s *stepARM64) run(mem *memory.Window, exact bool) unwind.Stop {
+	s.from, s.frame.Trust = s.regs, unwind.TrustContext
+	_, s.stop = s.u.Step(&s.regs, exact, mem, nil, &s.frame)
+	var out [1]unwind.Frame
+	whole := s.from
+	_, _, s.walk.stop = s.u.Walk(&whole, exact, unwind.TrustContext, mem, nil, out[:])
+	s.walk.regs, s.walk.frame = whole, out[0]
+	return s.stop
 }
 
 func (s *stepARM64) compare(want *pevec.State) []Pair {
-	out := []Pair{}
+	out := []Pair{s.walk.pair(s.regs, &s.frame, s.stop)}
 	if want.PC != nil {
 		out = append(out, pair("pc", uint64(*want.PC), s.regs.PC, true))
 	}

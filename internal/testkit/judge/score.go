@@ -18,7 +18,10 @@
 // for the first few points of a kind.
 package judge
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // ErrFormat says that an input is no vector of a known schema.
 var ErrFormat = errors.New("no vector of a known schema")
@@ -69,6 +72,18 @@ type Score struct {
 	File    string
 	Max     int // mismatches kept in full of each kind: so many wrong ones, and so many refused
 	Tallies []*Tally
+	Faults  []error // why points could not be judged, each reason once
+}
+
+// maxFaults bounds the reasons of one file.
+const maxFaults = 20
+
+// fault notes why a point could not be judged.
+func (s *Score) fault(err error) {
+	known := func(e error) bool { return e.Error() == err.Error() }
+	if len(s.Faults) < maxFaults && !slices.ContainsFunc(s.Faults, known) {
+		s.Faults = append(s.Faults, err)
+	}
 }
 
 // verdict is a point's outcome.

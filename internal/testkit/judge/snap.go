@@ -11,15 +11,33 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// maxFrames bounds a walk: no recorded stack is near it.
-const maxFrames = 512
-
-// stack is what a walk gave.
+// stack is what a walk gave, by single steps and as a whole.
 type stack struct {
-	frames []unwind.Frame
-	stop   unwind.Stop
+	frames   []unwind.Frame
+	stop     unwind.Stop
+	walked   []unwind.Frame // by Walk
+	disagree string         // where Walk and Step differ, "" if nowhere
 	// value gives a register in frame i, and whether the walker knows it.
 	value func(i int, name string) (v uint64, known bool)
+}
+
+// disagreement says where a whole walk, which ended so, is not what the steps
+// gave; same tells whether it left the same registers.
+func (st *stack) disagreement(stop unwind.Stop, same bool) {
+	for i := range min(len(st.frames), len(st.walked)) {
+		if st.frames[i] != st.walked[i] {
+			st.disagree = fmt.Sprintf("Walk's frame %d is not Step's", i)
+			return
+		}
+	}
+	switch {
+	case len(st.frames) != len(st.walked):
+		st.disagree = fmt.Sprintf("Walk gives %d frames, Step %d", len(st.walked), len(st.frames))
+	case stop != st.stop:
+		st.disagree = fmt.Sprintf("Walk ends with %s, Step with %s", stop, st.stop)
+	case !same:
+		st.disagree = "Walk leaves other registers than Step"
+	}
 }
 
 // Snapshots judges the stacks of one traced program.
@@ -30,7 +48,7 @@ func Snapshots(s *Score, p *snap.Program) error {
 	}
 	for i := range p.Snapshots {
 		if err := s.snapshot(p, &p.Snapshots[i], walk); err != nil {
-			return err
+			s.fault(err)
 		}
 	}
 	return nil
@@ -63,6 +81,9 @@ func (r *Score) snapshot(p *snap.Program, s *snap.Snapshot, walk walker) error {
 	t := r.tally(s.Class, !isLax)
 	t.Note = note
 	v, good, why := judge(s, st)
+	if st.disagree != "" {
+		v, why = wrong, st.disagree
+	}
 	t.RightFrames += good
 	t.Frames += len(s.Frames)
 	r.count(t, v, func() Mismatch { return stackMismatch(p, s, st, tab, good, why) })

@@ -12,12 +12,20 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// steps walks by single steps and calls save with each frame before it is left.
-func steps(step func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop), trusted func() unwind.Trust, save func()) ([]unwind.Frame, unwind.Stop) {
+// extra is how many frames a walk may have more than the truth: enough to see
+// that it does not end where it should.
+const extra = 64
+
+// depth is how many frames of a snapshot are walked, however deep its stack is.
+func depth(s *snap.Snapshot) int { return len(s.Frames) + extra }
+
+// steps walks by at most most single steps and calls save with each frame before
+// it is left.
+func steps(most int, step func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop), trusted func() unwind.Trust, save func()) ([]unwind.Frame, unwind.Stop) {
 	exact, trust := true, unwind.TrustContext
-	bounds := unwind.Bounds{Guess: true}
+	bounds := unwind.Bounds{Guess: true, MaxSteps: most}
 	var out []unwind.Frame
-	for len(out) < maxFrames {
+	for len(out) < most {
 		save()
 		f := unwind.Frame{Trust: trust}
 		caller, stop := step(exact, &bounds, &f)
@@ -41,10 +49,14 @@ func newAMD64Walker() walker {
 		}
 		u.SetTable(tab)
 		var saved []context.AMD64
-		st := &stack{}
-		st.frames, st.stop = steps(func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+		st, whole := &stack{}, regs
+		st.frames, st.stop = steps(depth(s), func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 			return u.Step(&regs, exact, mem, b, f)
 		}, u.StepTrust, func() { saved = append(saved, regs) })
+		st.walked = make([]unwind.Frame, depth(s))
+		n, _, stop := u.Walk(&whole, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: true, MaxSteps: depth(s)}, st.walked)
+		st.walked = st.walked[:n]
+		st.disagreement(stop, whole == regs)
 		st.value = func(i int, name string) (uint64, bool) {
 			n := snap.AMD64Index(name)
 			if n < 0 {
@@ -65,10 +77,14 @@ func newARM64Walker() walker {
 		}
 		u.SetTable(tab)
 		var saved []context.ARM64
-		st := &stack{}
-		st.frames, st.stop = steps(func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+		st, whole := &stack{}, regs
+		st.frames, st.stop = steps(depth(s), func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 			return u.Step(&regs, exact, mem, b, f)
 		}, u.StepTrust, func() { saved = append(saved, regs) })
+		st.walked = make([]unwind.Frame, depth(s))
+		n, _, stop := u.Walk(&whole, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: true, MaxSteps: depth(s)}, st.walked)
+		st.walked = st.walked[:n]
+		st.disagreement(stop, whole == regs)
 		st.value = func(i int, name string) (uint64, bool) { return arm64Value(&saved[i], name) }
 		return st, nil
 	}

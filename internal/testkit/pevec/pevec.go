@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/seedwalk/seedwalk/pe"
@@ -180,12 +181,15 @@ type Vector struct {
 	LLVM19   json.RawMessage  `json:"llvm19"` // see LLVMLines
 
 	// malformed
-	Must      string `json:"must"` // error | ok | no-crash | error-or-v3
-	Note      string `json:"note"`
-	PC        Hex    `json:"pc"`
-	ImageSize Hex    `json:"image_size"`
+	Must      string         `json:"must"` // error | ok | no-crash | error-or-v3
+	Note      string         `json:"note"`
+	PC        Hex            `json:"pc"`
+	ImageSize Hex            `json:"image_size"`
+	GPR       map[string]Hex `json:"gpr"` // the line's own registers, which may name rsp
+	X         map[string]Hex `json:"x"`
+	Stack     []Run          `json:"stack"` // and memory
 	Ctx       struct {
-		SP         Hex    `json:"sp"`
+		SP         *Hex   `json:"sp"`
 		StackFill  string `json:"stack_fill"`
 		StackRange [2]Hex `json:"stack_range"`
 	} `json:"ctx"`
@@ -209,13 +213,21 @@ func Parse(line []byte) (*Vector, error) {
 // malformedLR is what lr holds in a malformed input's point: no code is there.
 const malformedLR = 0x1000
 
-// malformed makes the one point of a malformed input.
+// malformed makes the one point of a malformed input. Registers that the line
+// gives are its own; where it says no stack, a filled one is not invented.
 func (v *Vector) malformed() {
-	v.StackFill, v.StackRange = v.Ctx.StackFill, v.Ctx.StackRange
-	sp, pc := v.Ctx.SP, v.PC
-	lr := Hex(malformedLR)
-	s := State{PC: &pc, SP: &sp, RSP: &sp, LR: &lr}
-	v.Points = []Point{{State: s, Where: "malformed", Expect: v.Expect, Exact: -1}}
+	if v.Ctx.StackFill != "" {
+		v.StackFill, v.StackRange = v.Ctx.StackFill, v.Ctx.StackRange
+	}
+	sp, pc, lr := v.Ctx.SP, v.PC, Hex(malformedLR)
+	if own, ok := v.GPR["rsp"]; ok {
+		sp = &own
+	} else if own, ok := v.X["sp"]; ok {
+		sp = &own
+	}
+	s := State{PC: &pc, SP: sp, RSP: sp, LR: &lr, GPR: v.GPR, X: maps.Clone(v.X)}
+	delete(s.X, "sp")
+	v.Points = []Point{{State: s, Where: "malformed", Stack: v.Stack, Expect: v.Expect, Exact: -1}}
 }
 
 // ARM64 reports whether the vector is for ARM64.

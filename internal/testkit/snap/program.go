@@ -39,6 +39,7 @@ type Program struct {
 	blob    []byte
 	archive *Archive
 	tables  []*module.Table
+	broken  []error // why a table could not be made
 }
 
 // Mod is one mapped module.
@@ -98,7 +99,7 @@ func (a *Archive) Load(name string) (*Program, error) {
 	if p.blob, ok = a.files[blob]; !ok {
 		return nil, fmt.Errorf("snap: %s: no blob %q", name, blob)
 	}
-	p.tables = make([]*module.Table, len(p.Modsets))
+	p.tables, p.broken = make([]*module.Table, len(p.Modsets)), make([]error, len(p.Modsets))
 	return p, nil
 }
 
@@ -115,16 +116,22 @@ func (p *Program) Window(s *Snapshot) (*memory.Window, error) {
 }
 
 // Table builds, once, the module table a snapshot needs. Its generation is the
-// modset's index plus one.
+// modset's index plus one. It fails with ErrBuild if a module's file is not the
+// one that ran.
 func (p *Program) Table(s *Snapshot) (*module.Table, error) {
 	if s.Modset < 0 || s.Modset >= len(p.Modsets) {
 		return nil, fmt.Errorf("snap: %s: modset %d of %d", s.ID, s.Modset, len(p.Modsets))
 	}
-	if t := p.tables[s.Modset]; t != nil {
-		return t, nil
+	k := s.Modset
+	if p.tables[k] == nil && p.broken[k] == nil {
+		p.tables[k], p.broken[k] = p.table(k)
 	}
+	return p.tables[k], p.broken[k]
+}
+
+func (p *Program) table(modset int) (*module.Table, error) {
 	var mods []module.Module
-	for i, m := range p.Modsets[s.Modset] {
+	for i, m := range p.Modsets[modset] {
 		mod := module.Module{ID: uint32(i), Start: uint64(m.Lo), End: uint64(m.Hi), Bias: uint64(m.Bias), Path: m.Path, BuildID: m.BuildID}
 		data, ok := p.archive.File(m.File)
 		if !ok {
@@ -135,7 +142,5 @@ func (p *Program) Table(s *Snapshot) (*module.Table, error) {
 		}
 		mods = append(mods, mod)
 	}
-	t := module.NewTable(uint32(s.Modset)+1, mods, nil)
-	p.tables[s.Modset] = t
-	return t, nil
+	return module.NewTable(uint32(modset)+1, mods, nil), nil
 }
