@@ -10,7 +10,8 @@
 // return address, and tables are looked up with one byte less.
 package unwind
 
-// Trust says how a frame was found, from the surest to the most doubtful.
+// Trust says how a frame was found. Its values stand in recordings: new ones go
+// to the end.
 type Trust uint8
 
 const (
@@ -23,6 +24,7 @@ const (
 	TrustLeaf                      // by the leaf rule where the platform defines it (PE function without an entry) or the code bytes prove it (PLT entry, signal trampoline)
 	TrustFramePointer              // by a checked frame-pointer step: doubtful
 	TrustScan                      // by scanning the stack: doubtful
+	TrustCode                      // by following the code to its return, or from its function's beginning: doubtful, but seldom wrong
 )
 
 // Doubtful reports whether a frame so found is a guess.
@@ -37,7 +39,7 @@ func (t Trust) Then(step Trust) Trust {
 	return step
 }
 
-var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf", "frame-pointer", "scan"}
+var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf", "frame-pointer", "scan", "code"}
 
 func (t Trust) String() string {
 	if int(t) < len(trustNames) {

@@ -16,20 +16,21 @@ type entry struct {
 }
 
 // Unwinder steps and walks stacks of one process. It holds the rule cache and
-// the interpreter's storage (about 200 KiB), so keep one per walking thread;
+// the interpreter's storage (about 250 KiB), so keep one per walking thread;
 // it is not safe for concurrent use.
 type Unwinder struct {
-	table   *module.Table
-	noCache bool
-	trust   unwind.Trust // how the last step found the caller
-	turn    uint64       // of the entry to give up, see place
-	nside   int
-	cache   [cacheSize]entry
-	sides   [maxSide]side
-	pe      peRules
-	machine cfi.Machine
-	row     cfi.Row
-	env     cfi.ExprEnv
+	table    *module.Table
+	noCache  bool
+	trust    unwind.Trust // how the last step found the caller
+	turn     uint64       // of the entry to give up, see place
+	nside    int
+	cache    [cacheSize]entry
+	sides    [maxSide]side
+	pe       peRules
+	machine  cfi.Machine
+	row      cfi.Row
+	env      cfi.ExprEnv
+	follower follower
 }
 
 // New returns an unwinder over an empty module table.

@@ -7,13 +7,21 @@ import (
 )
 
 // fallback steps where no unwind data covers the address: first by what the
-// code bytes prove, then, if the bounds allow guessing, by the frame pointer.
+// code bytes prove, then, if the bounds allow guessing, by following the code,
+// then by the frame pointer.
 func (u *Unwinder) fallback(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	if i := r.Module(); i >= 0 {
+		if isRoot(u.table.At(i), regs.RIP) {
+			return false, unwind.EndOfStack
+		}
 		callerExact, stop := u.byCode(i, regs, exact, mem, b, f)
 		if stop != unwind.NoInfo {
 			return callerExact, stop
 		}
+	}
+	if b.Guess && u.code(r.Module(), regs, mem, b, f) {
+		u.trust = unwind.TrustCode
+		return false, unwind.StopNone
 	}
 	if b.Guess && u.framePointer(regs, mem, b, f) {
 		u.trust = unwind.TrustFramePointer

@@ -1,0 +1,122 @@
+package stepper
+
+import (
+	"flag"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/module"
+)
+
+var (
+	all   = flag.Bool("all", false, "step through every build, not only a few")
+	every = flag.Int("every", 0, "compare each n-th instruction; 0: all with -all, else each 5th")
+)
+
+// build is a program in one of its shapes. Few are built without -all.
+type build struct {
+	name string
+	few  bool
+	cc   []string
+}
+
+var builds = []build{
+	{"gcc O0", true, []string{"gcc", "-O0"}},
+	{"gcc O1", false, []string{"gcc", "-O1"}},
+	{"gcc O2", true, []string{"gcc", "-O2"}},
+	{"gcc O3 haswell", false, []string{"gcc", "-O3", "-march=haswell"}},
+	{"gcc Os", false, []string{"gcc", "-Os"}},
+	{"gcc CET", false, []string{"gcc", "-O2", "-fcf-protection=full"}},
+	{"gcc LTO", false, []string{"gcc", "-O2", "-flto"}},
+	{"gcc static", false, []string{"gcc", "-O2", "-static"}},
+	{"gcc no frame pointer, stack clash", false, []string{"gcc", "-O2", "-fstack-clash-protection", "-fomit-frame-pointer"}},
+	{"gcc frame pointer", false, []string{"gcc", "-O2", "-fno-omit-frame-pointer", "-mno-red-zone"}},
+	{"clang O0", false, []string{"clang-19", "-O0"}},
+	{"clang O2", true, []string{"clang-19", "-O2"}},
+	{"clang O3 haswell", false, []string{"clang-19", "-O3", "-march=haswell"}},
+	{"clang Oz", false, []string{"clang-19", "-Oz"}},
+	{"clang CET", false, []string{"clang-19", "-O2", "-fcf-protection=full"}},
+	{"clang LTO", false, []string{"clang-19", "-O2", "-flto", "-fuse-ld=lld-19"}},
+	{"musl static O2", true, []string{"musl-gcc", "-O2", "-static"}},
+	{"musl static O0", false, []string{"musl-gcc", "-O0", "-static"}},
+	{"musl Os", false, []string{"musl-gcc", "-Os"}},
+}
+
+// make compiles the program, and skips where there is no such compiler.
+func (b *build) make(t *testing.T, source string) string {
+	t.Helper()
+	if !b.few && !*all {
+		t.Skip("only with -all")
+	}
+	if _, err := exec.LookPath(b.cc[0]); err != nil {
+		t.Skip("SKIPPED-CHECK: no " + b.cc[0])
+	}
+	bin := filepath.Join(t.TempDir(), "program")
+	args := append(b.cc[1:len(b.cc):len(b.cc)], "-w", "-o", bin, source)
+	if out, err := exec.Command(b.cc[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", b.cc, err, out)
+	}
+	return bin
+}
+
+func options(bin string) Options {
+	o := Options{Every: 5, Max: 1 << 30, From: bin}
+	if *all {
+		o.Every = 1
+	}
+	if *every > 0 {
+		o.Every = *every
+	}
+	return o
+}
+
+// TestShapes walks at the instructions of a program of many shapes.
+func TestShapes(t *testing.T) {
+	for _, b := range builds {
+		t.Run(b.name, func(t *testing.T) {
+			bin := b.make(t, "testdata/shapes.c")
+			j := NewJudge()
+			if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
+				t.Fatal(err)
+			}
+			t.Log(j.String())
+			if j.SureWrong > 0 || j.Points < 1000 {
+				t.Errorf("sure and wrong:\n%s", Worst(j.Bad, 30))
+			}
+			if len(j.Ends) > 0 {
+				t.Logf("ends:\n%s", Worst(j.Ends, 12))
+			}
+		})
+	}
+}
+
+// TestStripped walks the same programs, and those of a C library that never had
+// any, without unwind data: by the code alone.
+func TestStripped(t *testing.T) {
+	for _, b := range builds {
+		t.Run(b.name, func(t *testing.T) {
+			bin := b.make(t, "testdata/shapes.c")
+			j := NewJudge()
+			j.Guess = true
+			j.Edit = func(m *module.Module) { m.CFI = nil }
+			if !strings.HasPrefix(b.name, "musl") { // the C library keeps its own
+				j.Edit = func(m *module.Module) {
+					if m.Path == bin {
+						m.CFI = nil
+					}
+				}
+			}
+			if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
+				t.Fatal(err)
+			}
+			t.Log(j.String())
+			right := j.Complete + j.Right
+			if share := float64(right) / float64(j.Points); j.SureWrong > 0 || j.Points < 1000 || share < 0.99 {
+				t.Errorf("%.4f right; sure and wrong:\n%s", share, Worst(j.Bad, 30))
+			}
+			t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(j.Doubts, 20), Worst(j.Ends, 20))
+		})
+	}
+}

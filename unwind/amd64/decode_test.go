@@ -1,0 +1,91 @@
+package amd64
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"golang.org/x/arch/x86/x86asm"
+)
+
+// realCode gives the code of libraries of this machine, by address.
+func realCode(t *testing.T) (out [][]byte) {
+	for _, path := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6", "/proc/self/exe"} {
+		f, err := elf.Open(path)
+		if err != nil || f.Arch() != context.ArchAMD64 {
+			continue
+		}
+		for _, s := range f.Segments() {
+			if b, ok := f.BytesAt(s.Vaddr, int(s.Filesz)); ok && s.Executable() {
+				out = append(out, b)
+			}
+		}
+	}
+	if len(out) == 0 {
+		t.Skip("SKIPPED-CHECK: no x86-64 library here")
+	}
+	return out
+}
+
+// TestDecodeReal holds lengths against another decoder, at each instruction of
+// real libraries that it knows: it knows no AVX.
+func TestDecodeReal(t *testing.T) {
+	n, differ := 0, 0
+	for _, code := range realCode(t) {
+		for at := 0; at+maxInsn <= len(code) && n < 2_000_000; {
+			want, err := x86asm.Decode(code[at:], 64)
+			got := decode(code[at:])
+			if err != nil || got.vex || want.Len == 1 && want.Prefix[0] != 0 { // nor endbr64, nor data
+				at += max(int(got.n), 1)
+				continue
+			}
+			n++
+			if int(got.n) != want.Len {
+				if differ++; differ < 20 {
+					t.Errorf("% x: %d bytes, want %d (%v)", code[at:at+maxInsn], got.n, want.Len, want)
+				}
+			}
+			at += want.Len
+		}
+	}
+	t.Logf("%d instructions, %d differ", n, differ)
+}
+
+// TestDecodeObjdump holds lengths against objdump's, AVX and all.
+func TestDecodeObjdump(t *testing.T) {
+	const path = "/lib/x86_64-linux-gnu/libm.so.6"
+	f, err := elf.Open(path)
+	if err != nil || f.Arch() != context.ArchAMD64 {
+		t.Skip("SKIPPED-CHECK: no x86-64 libm here")
+	}
+	out, err := exec.Command("objdump", "-d", "-j", ".text", "--no-show-raw-insn", path).Output()
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no objdump")
+	}
+	last, n, differ, text := uint64(0), 0, 0, ""
+	for line := range strings.Lines(string(out)) {
+		addr, what, ok := strings.Cut(strings.TrimSpace(line), ":")
+		at, err := strconv.ParseUint(addr, 16, 64)
+		if !ok || err != nil {
+			last = 0
+			continue
+		}
+		b, _ := f.BytesAt(last, maxInsn)
+		if last != 0 && b != nil && !strings.Contains(text, "(bad)") {
+			n++
+			if b[0] == 0x9b && at-last > 1 { // fwait: objdump takes it for a part of what follows
+				b, last = b[1:], last+1
+			}
+			if got := decode(b); uint64(got.n) != at-last {
+				if differ++; differ < 20 {
+					t.Errorf("% x: %d bytes, want %d (%s)", b, got.n, at-last, text)
+				}
+			}
+		}
+		last, text = at, strings.TrimSpace(what)
+	}
+	t.Logf("%d instructions, %d differ", n, differ)
+}

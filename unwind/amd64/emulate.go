@@ -1,0 +1,252 @@
+package amd64
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+)
+
+// A value is what the emulator knows of a register or a word of the stack.
+type value64 struct {
+	v    uint64
+	kind valueKind
+}
+
+type valueKind uint8
+
+const (
+	unknownValue valueKind = iota
+	knownValue             // it is v
+	entryValue             // it is what register v held when the function was entered
+)
+
+// store is a word the emulated code has written.
+type store struct {
+	at uint64
+	v  value64
+}
+
+const maxStores = 24
+
+// An emulator runs code for what it does to the stack pointer, the frame pointer
+// and the registers that functions preserve: it moves, adds, pushes and pops
+// what it knows, and forgets what anything else changes. Stores to places it
+// does not know are taken not to hit the words in which registers were saved.
+type emulator struct {
+	regs   [16]value64
+	stores [maxStores]store
+	n      int
+}
+
+// flow is how control leaves an instruction.
+type flow uint8
+
+const (
+	flowNext flow = iota
+	flowJump
+	flowBranch // to its target, or on
+	flowCall
+	flowReturn
+	flowIndirect // jumps nobody knows where
+	flowStop     // does not go on: hlt, ud2, int3, bytes that are no instruction
+)
+
+// volatileRegs are those a System V call does not preserve.
+const volatileRegs = 0xffff &^ nonvolatile
+
+func (e *emulator) get(reg uint8) value64 { return e.regs[reg&15] }
+
+func (e *emulator) set(reg uint8, v value64) { e.regs[reg&15] = v }
+
+// address is that of a memory operand.
+func (e *emulator) address(in *insn) (uint64, bool) {
+	if in.base == noReg || in.index != noReg {
+		return 0, false
+	}
+	b := e.get(in.base)
+	return b.v + uint64(in.disp), b.kind == knownValue
+}
+
+func (e *emulator) save(at uint64, v value64) {
+	for i := range e.stores[:e.n] {
+		if e.stores[i].at == at {
+			e.stores[i].v = v
+			return
+		}
+	}
+	if e.n < maxStores && (v.kind != unknownValue || e.n < maxStores/2) {
+		e.stores[e.n] = store{at, v}
+		e.n++
+	}
+}
+
+// load reads a word that the code wrote or, with a window, that was there.
+func (e *emulator) load(at uint64, mem *memory.Window) value64 {
+	for i := range e.stores[:e.n] {
+		if e.stores[i].at == at {
+			return e.stores[i].v
+		}
+	}
+	if mem == nil {
+		return value64{}
+	}
+	if v, ok := mem.Word(at); ok {
+		return value64{v, knownValue}
+	}
+	return value64{}
+}
+
+func (e *emulator) push(v value64) {
+	sp := &e.regs[context.RSP]
+	if sp.kind == knownValue {
+		sp.v -= 8
+		e.save(sp.v, v)
+	}
+}
+
+func (e *emulator) pop(mem *memory.Window) value64 {
+	sp := &e.regs[context.RSP]
+	if sp.kind != knownValue {
+		return value64{}
+	}
+	v := e.load(sp.v, mem)
+	sp.v += 8
+	return v
+}
+
+// forget drops what is known of registers.
+func (e *emulator) forget(set uint16) {
+	for reg := range uint8(16) {
+		if set>>reg&1 != 0 {
+			e.regs[reg] = value64{}
+		}
+	}
+}
+
+// run runs one instruction.
+func (e *emulator) run(in *insn, mem *memory.Window) flow {
+	if in.table == 1 && !in.vex {
+		return e.runTwo(in)
+	}
+	if in.table != 0 || in.vex {
+		e.forget(in.writes())
+		return flowNext
+	}
+	switch op := in.op; {
+	case op&0xf8 == 0x50:
+		e.push(e.get(op&7 | in.rex&1<<3))
+	case op&0xf8 == 0x58:
+		e.set(op&7|in.rex&1<<3, e.pop(mem))
+	case op == 0x68, op == 0x6a:
+		e.push(value64{uint64(in.imm), knownValue})
+	case op == 0x8f, op == 0x9d:
+		e.pop(mem)
+		e.forget(in.writes())
+	case op == 0x9c:
+		e.push(value64{})
+	case op == 0xc9:
+		e.set(context.RSP, e.get(context.RBP))
+		e.set(context.RBP, e.pop(mem))
+	case op&0xf0 == 0x70, op >= 0xe0 && op <= 0xe3:
+		return flowBranch
+	case op == 0xe9, op == 0xeb:
+		return flowJump
+	case op == 0xe8:
+		e.forget(volatileRegs)
+		return flowCall
+	case op == 0xc3, op == 0xc2:
+		return flowReturn
+	case op == 0xcc, op == 0xf4, op == 0xc8, op == 0xcf, op == 0xcb, op == 0xca, op == 0xcd:
+		return flowStop
+	case op == 0xff:
+		return e.group5(in)
+	default:
+		e.compute(in, mem)
+	}
+	return flowNext
+}
+
+func (e *emulator) runTwo(in *insn) flow {
+	switch {
+	case in.op&0xf0 == 0x80:
+		return flowBranch
+	case in.op == 0x0b, in.op == 0x07: // ud2, sysret
+		return flowStop
+	}
+	e.forget(in.writes())
+	return flowNext
+}
+
+func (e *emulator) group5(in *insn) flow {
+	switch in.reg & 7 {
+	case 2:
+		e.forget(volatileRegs)
+		return flowCall
+	case 3, 5, 7:
+		return flowStop
+	case 4:
+		return flowIndirect
+	case 6:
+		e.push(value64{})
+		return flowNext
+	}
+	e.forget(in.writes())
+	return flowNext
+}
+
+// compute runs the moves and sums of 64 bits that build and leave frames; of
+// others it forgets the result.
+func (e *emulator) compute(in *insn, mem *memory.Window) {
+	at, known := uint64(0), false
+	if in.memory {
+		at, known = e.address(in)
+	}
+	wide := in.rex&8 != 0
+	switch op := in.op; {
+	case op == 0x89 && in.memory && known:
+		if v := e.get(in.reg); wide {
+			e.save(at, v)
+		}
+	case op == 0x89 && wide && !in.memory:
+		e.set(in.rm, e.get(in.reg))
+	case op == 0x8b && wide && !in.memory:
+		e.set(in.reg, e.get(in.rm))
+	case op == 0x8b && wide && known:
+		e.set(in.reg, e.load(at, mem))
+	case op == 0x8d && wide:
+		v := value64{}
+		if known {
+			v = value64{at, knownValue}
+		}
+		e.set(in.reg, v)
+	case (op == 0x83 || op == 0x81) && wide && !in.memory:
+		e.sum(in.rm, in.reg&7, value64{uint64(in.imm), knownValue})
+	case (op == 0x01 || op == 0x29) && wide && !in.memory:
+		e.sum(in.rm, op>>3, e.get(in.reg))
+	case (op == 0x03 || op == 0x2b) && wide && !in.memory:
+		e.sum(in.reg, op>>3, e.get(in.rm))
+	case op&0xf8 == 0xb8 && wide:
+		e.set(op&7|in.rex&1<<3, value64{uint64(in.imm), knownValue})
+	case op&0xf8 == 0xb8:
+		e.set(op&7|in.rex&1<<3, value64{uint64(uint32(in.imm)), knownValue})
+	default:
+		e.forget(in.writes())
+	}
+}
+
+// sum does an operation of the arithmetic group on a register: add (0), and (4),
+// sub (5), cmp (7).
+func (e *emulator) sum(reg, operation uint8, v value64) {
+	r := &e.regs[reg&15]
+	ok := r.kind == knownValue && v.kind == knownValue
+	switch {
+	case operation == 7:
+	case ok && operation == 0:
+		r.v += v.v
+	case ok && operation == 5:
+		r.v -= v.v
+	case ok && operation == 4:
+		r.v &= v.v
+	default:
+		*r = value64{}
+	}
+}

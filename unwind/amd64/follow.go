@@ -1,0 +1,373 @@
+package amd64
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Code without unwind data and without frame pointers (musl as distributions
+// build it) is left by following it. Onward: from the frame's instruction over
+// all branches to the returns; where they agree on a return address, with a call
+// before it, that is the caller. Where no return is reached (the function never
+// returns, or only calls what does not), from its beginning: a word of the stack
+// that is a return address tells which function was called; run from there, the
+// code must come to the frame's instruction with the frame's stack pointer.
+//
+// Neither proves anything: code behind a call that never returns is another
+// function's, and a stack is full of old return addresses. So what is found is
+// doubtful, unwind.TrustCode.
+
+// Bounds of one step.
+const (
+	maxFollow  = 1500 // instructions
+	maxPaths   = 24   // branches not yet taken
+	maxWords   = 2048 // of the stack, searched for return addresses
+	maxEntries = 24   // functions run from their beginning
+	maxSeen    = 4096 // places in the table of those that were followed; a power of two
+)
+
+// path is code that has still to be followed.
+type path struct {
+	ip uint64
+	e  emulator
+}
+
+// follower is the storage of a step.
+type follower struct {
+	m     *module.Module
+	mem   *memory.Window // what loads read; nil from a function's beginning: what lies there now is not what the code found
+	left  int            // instructions
+	n     int
+	paths [maxPaths]path
+	run   uint64
+	seen  [maxSeen]uint64 // addresses followed, and in which run
+
+	goal    uint64 // from a function's beginning: where it must come to,
+	sp, fp  uint64 // with these
+	fpOK    bool
+	measure bool // or with any stack pointer: how far below the return address is the question
+
+	found   emulator
+	ok      bool
+	returns int // onward: returns that were reached and agree
+	torn    bool
+}
+
+// begin starts a run at ip.
+func (f *follower) begin(m *module.Module, ip uint64) *emulator {
+	f.m, f.n, f.goal, f.ok, f.returns, f.torn, f.measure = m, 1, 0, false, 0, false, false
+	f.run++
+	f.paths[0] = path{ip: ip}
+	return &f.paths[0].e
+}
+
+// first tells whether an address is followed for the first time in this run.
+func (f *follower) first(ip uint64) bool {
+	key := f.run<<40 | ip&(1<<40-1)
+	slot := &f.seen[(ip^ip>>12)&(maxSeen-1)]
+	if *slot == key {
+		return false
+	}
+	*slot = key
+	return true
+}
+
+// add puts a path aside; without room it is not followed.
+func (f *follower) add(ip uint64, e *emulator) {
+	if f.n < maxPaths {
+		f.paths[f.n] = path{ip, *e}
+		f.n++
+	}
+}
+
+// follow runs the paths one after the other, until one answers or none is left.
+func (u *Unwinder) follow() {
+	f := &u.follower
+	for f.n > 0 && !f.ok && !f.torn {
+		f.n--
+		u.followPath(f.paths[f.n].ip, &f.paths[f.n].e)
+	}
+}
+
+// followPath runs one path to its end. The first path added later takes the
+// place of e, which is a copy therefore.
+func (u *Unwinder) followPath(ip uint64, from *emulator) {
+	f, e := &u.follower, *from
+	var code []byte
+	for f.left > 0 {
+		if f.goal == ip && f.reached(&e) || !f.first(ip) {
+			return
+		}
+		f.left--
+		if len(code) < maxInsn {
+			code = codeAt(f.m, ip, codeWindow)
+		}
+		in := decode(code)
+		if in.n == 0 {
+			return
+		}
+		ip, code = ip+uint64(in.n), code[in.n:]
+		how := e.run(&in, f.mem)
+		if in.pcrel && in.op == 0x8d && in.table == 0 { // the address of a function to jump to
+			e.set(in.reg, value64{ip + uint64(in.disp), knownValue})
+		}
+		switch how {
+		case flowNext, flowCall:
+			continue
+		case flowBranch:
+			f.add(ip+uint64(in.disp), &e)
+			continue
+		case flowJump:
+			ip, code = ip+uint64(in.disp), nil
+			continue
+		case flowIndirect:
+			if to := e.get(in.rm); !in.memory && to.kind == knownValue {
+				ip, code = to.v, nil
+				continue
+			}
+		case flowReturn:
+			if f.goal == 0 {
+				u.returned(&e)
+			}
+		}
+		return
+	}
+}
+
+// returned looks at a return: its address must be one that a call left. Two
+// returns that agree are enough; two that do not are no answer.
+func (u *Unwinder) returned(e *emulator) {
+	f := &u.follower
+	at := e.regs[context.RSP]
+	if at.kind != knownValue || at.v < f.sp {
+		return
+	}
+	ra := e.load(at.v, f.mem)
+	if ra.kind != knownValue || !u.afterCall(ra.v) {
+		return
+	}
+	switch {
+	case f.returns == 0:
+		f.found = *e
+	case f.found.regs[context.RSP].v != at.v:
+		f.torn = true
+	default:
+		f.ok = true
+	}
+	f.returns++
+}
+
+// reached reports whether the frame's instruction was reached with the frame's
+// stack pointer, or where that is not known its frame pointer.
+func (f *follower) reached(e *emulator) bool {
+	sp, fp := e.regs[context.RSP], e.regs[context.RBP]
+	f.found = *e
+	if f.measure {
+		f.ok = sp.kind == knownValue
+		return true
+	}
+	f.ok = sp.kind == knownValue && sp.v == f.sp || sp.kind == unknownValue && f.fpOK && fp.kind == knownValue && fp.v == f.fp
+	if f.ok && fp.kind == knownValue && f.fpOK && fp.v != f.fp {
+		f.ok = false
+	}
+	return true
+}
+
+// code steps out of code of module i by following it, if that leads to a caller
+// that can be one.
+func (u *Unwinder) code(i int, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+	if i < 0 {
+		return false
+	}
+	m := u.table.At(i)
+	if m.ELF == nil {
+		return false
+	}
+	to, ok := u.byFollowing(m, regs, mem)
+	return ok && u.accept(&to, false, regs, b, f) == unwind.StopNone
+}
+
+// byFollowing finds the caller of code of module m.
+func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+	f := &u.follower
+	f.left = maxFollow
+	to, ok = u.onward(m, regs, mem)
+	if ok && u.entered(m, regs, to.GPR[context.RSP]-8, mem, &to) {
+		return to, true
+	}
+	if back, proven := u.backward(m, regs, mem); proven {
+		return back, true
+	}
+	if ok {
+		return to, true
+	}
+	return u.fromStart(m, regs, mem)
+}
+
+// onward follows the code to its returns.
+func (u *Unwinder) onward(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+	f := &u.follower
+	e := f.begin(m, regs.RIP)
+	for i := range e.regs {
+		if known(regs, i) {
+			e.regs[i] = value64{regs.GPR[i], knownValue}
+		}
+	}
+	f.mem, f.sp = mem, regs.GPR[context.RSP]
+	u.follow()
+	if f.torn || f.returns == 0 {
+		return to, false
+	}
+	at := f.found.regs[context.RSP].v
+	to.RIP = f.found.load(at, mem).v
+	to.GPR[context.RSP], to.Known = at+8, 1<<context.RSP
+	for reg := range f.found.regs {
+		if v := f.found.regs[reg]; v.kind == knownValue && reg != context.RSP && nonvolatile>>reg&1 != 0 {
+			to.GPR[reg] = v.v
+			to.Known |= 1 << reg
+		}
+	}
+	return to, true
+}
+
+// backward looks for the return address on the stack.
+func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+	tries := 0
+	for i := range uint64(maxWords) {
+		at := regs.GPR[context.RSP] + 8*i
+		ra, ok := mem.Word(at)
+		if !ok || tries == maxEntries {
+			break
+		}
+		if ra-m.Start > m.End-m.Start {
+			continue
+		}
+		if _, calls := u.calls(m, regs.RIP, ra); !calls {
+			continue
+		}
+		tries++
+		if u.entered(m, regs, at, mem, &to) {
+			return to, true
+		}
+	}
+	return to, false
+}
+
+// maxFunction bounds how far a function reaches from its first byte.
+const maxFunction = 1 << 16
+
+// calls gives the function that the call before ra called directly, if ip may
+// stand in it.
+func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
+	if ra-m.Start > m.End-m.Start {
+		return 0, false
+	}
+	b := codeAt(m, ra-5, 5)
+	if len(b) < 5 || b[0] != 0xe8 {
+		return 0, false
+	}
+	fn = ra + uint64(int64(int32(binary.LittleEndian.Uint32(b[1:]))))
+	return fn, fn-m.Start < m.End-m.Start && fn <= ip && ip-fn < maxFunction
+}
+
+// entered runs the function whose return address would lie at at, from its
+// beginning, and reports whether it comes to the frame. Then to is its caller.
+func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *memory.Window, to *Registers) bool {
+	f := &u.follower
+	ra, ok := mem.Word(at)
+	fn, calls := u.calls(m, regs.RIP, ra)
+	if !ok || !calls {
+		return false
+	}
+	f.left = max(f.left, maxFollow/4)
+	f.enter(m, fn, at)
+	f.goal, f.sp, f.fp, f.fpOK = regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP], known(regs, context.RBP)
+	u.follow()
+	if !f.ok {
+		return false
+	}
+	*to = f.caller(ra, at, at, regs, mem)
+	return true
+}
+
+// enter begins a run at a function's first byte, whose return address lies at at.
+func (f *follower) enter(m *module.Module, fn, at uint64) {
+	e := f.begin(m, fn)
+	for reg := range e.regs {
+		if nonvolatile>>reg&1 != 0 {
+			e.regs[reg] = value64{uint64(reg), entryValue}
+		}
+	}
+	e.regs[context.RSP] = value64{at, knownValue}
+	f.mem = nil
+}
+
+// Of a function whose beginning nobody names: how far back it is looked for, and
+// where its return address lies in the run that measures its frame.
+const (
+	maxBack = 1 << 10
+	aside   = 1<<40 + 8 // as a return address lies: a multiple of 16 lies above it
+)
+
+// fromStart measures the frame of a function that never returns and that no word
+// of the stack names as called: from each place before ip where a function may
+// begin. The word it finds must be a return address.
+func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+	f := &u.follower
+	f.left = maxFollow
+	for fn := regs.RIP &^ 15; fn > regs.RIP-maxBack && f.left > 0; fn -= 16 {
+		if !mayBegin(codeAt(m, fn-1, 1)) {
+			continue
+		}
+		f.enter(m, fn, aside)
+		f.goal, f.measure = regs.RIP, true
+		u.follow()
+		if !f.ok {
+			continue
+		}
+		at := regs.GPR[context.RSP] + aside - f.found.regs[context.RSP].v
+		if ra, ok := mem.Word(at); ok && at >= regs.GPR[context.RSP] && u.afterCall(ra) {
+			return f.caller(ra, at, aside, regs, mem), true
+		}
+	}
+	return to, false
+}
+
+// mayBegin tells by the byte before it whether a function may begin somewhere:
+// behind padding or a return.
+func mayBegin(before []byte) bool {
+	return len(before) == 1 && (before[0] == 0x90 || before[0] == 0xcc || before[0] == 0xc3 || before[0] == 0)
+}
+
+// caller is the caller of a function that was run from its beginning: ra lies at
+// at, and in the run lay at ran.
+func (f *follower) caller(ra, at, ran uint64, regs *Registers, mem *memory.Window) (to Registers) {
+	to.RIP, to.Known, to.GPR[context.RSP] = ra, 1<<context.RSP, at+8
+	f.restore(at-ran, regs, mem, &to)
+	return to
+}
+
+// restore gives the registers that a function preserves as it found them: where
+// it saved them, or where they still are.
+func (f *follower) restore(by uint64, regs *Registers, mem *memory.Window, to *Registers) {
+	for reg := range f.found.regs {
+		if nonvolatile>>reg&1 == 0 || reg == context.RSP {
+			continue
+		}
+		v, ok := regs.GPR[reg], known(regs, reg) && f.found.regs[reg] == value64{uint64(reg), entryValue}
+		for i := range f.found.stores[:f.found.n] {
+			if s := &f.found.stores[i]; s.v == (value64{uint64(reg), entryValue}) {
+				v, ok = mem.Word(s.at + by)
+				break
+			}
+		}
+		if ok {
+			to.GPR[reg] = v
+			to.Known |= 1 << reg
+		}
+	}
+}

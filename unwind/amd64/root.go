@@ -1,0 +1,74 @@
+package amd64
+
+import (
+	"bytes"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Where stacks begin without unwind data that says so: what the kernel or a
+// makecontext enters has no caller.
+
+// Bounds of an entry point's own code.
+const (
+	maxRoot      = 48  // instructions
+	maxRootBytes = 192 // of ld.so's _start, with all that follows its calls
+)
+
+// isRoot reports whether ip stands in code that nobody has called.
+func isRoot(m *module.Module, ip uint64) bool {
+	if m.ELF == nil {
+		return false
+	}
+	return inEntry(m, ip) || bytes.Equal(codeAt(m, ip, len(startContext)), startContext)
+}
+
+// startContext begins glibc's __start_context, to which the function of a
+// makecontext returns, at its first byte: mov rsp, rbx; mov rdi, [rsp]; test rdi,
+// rdi. Source: glibc sysdeps/unix/sysv/linux/x86_64/__start_context.S.
+var startContext = []byte{0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff}
+
+// inEntry reports whether ip is an instruction of the image's entry point: one
+// that is come to from its first, over calls and jumps that are not taken. What
+// stands behind padding is another function.
+func inEntry(m *module.Module, ip uint64) bool {
+	at := m.ELF.Entry() + m.Bias
+	if m.ELF.Entry() == 0 || ip-at >= maxRootBytes {
+		return false
+	}
+	code := codeAt(m, at, maxRootBytes+maxInsn)
+	var e emulator
+	called := false
+	for range maxRoot {
+		if at == ip {
+			return true
+		}
+		in := decode(code)
+		if in.n == 0 || called && (in.op == 0x90 && in.table == 0 || in.op == 0x1f && in.table == 1) {
+			return false
+		}
+		switch e.run(&in, nil) {
+		case flowCall:
+			called = true
+		case flowNext, flowBranch:
+			called = false
+		default:
+			return false
+		}
+		at, code = at+uint64(in.n), code[in.n:]
+	}
+	return false
+}
+
+// calledNothing steps out of a call to an address where nothing is: the call has
+// pushed its return address, and no instruction has run since.
+func (u *Unwinder) calledNothing(regs *Registers, to *Registers, ra uint64, ok bool) bool {
+	if !ok || !u.afterCall(ra) {
+		return false
+	}
+	*to = *regs
+	to.RIP, to.GPR[context.RSP] = ra, regs.GPR[context.RSP]+8
+	to.Known &= nonvolatile
+	return true
+}
