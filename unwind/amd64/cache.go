@@ -139,7 +139,7 @@ func (u *Unwinder) resolveIn(m *module.Module, i int, addr uint64, exact bool) R
 	case m.PE != nil:
 		return u.resolvePE(m, i, addr, exact)
 	case m.CFI != nil:
-		return u.resolveCFI(m, i, addr)
+		return u.resolveCFI(m, i, addr, exact)
 	}
 	return makeRule(RuleNoInfo, i)
 }

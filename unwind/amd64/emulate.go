@@ -250,3 +250,30 @@ func (e *emulator) sum(reg, operation uint8, v value64) {
 		*r = value64{}
 	}
 }
+
+// enterFrame begins with a frame's registers.
+func (e *emulator) enterFrame(regs *Registers) {
+	for i := range e.regs {
+		if known(regs, i) {
+			e.regs[i] = value64{regs.GPR[i], knownValue}
+		}
+	}
+}
+
+// leave gives the caller's registers at a return. The stack pointer must not
+// have fallen below the frame's.
+func (e *emulator) leave(regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+	at := e.regs[context.RSP]
+	if at.kind != knownValue || at.v < regs.GPR[context.RSP] {
+		return to, false
+	}
+	ra := e.load(at.v, mem)
+	to.RIP, to.Known, to.GPR[context.RSP] = ra.v, 1<<context.RSP, at.v+8
+	for reg, v := range e.regs {
+		if v.kind == knownValue && reg != context.RSP && nonvolatile>>reg&1 != 0 {
+			to.GPR[reg] = v.v
+			to.Known |= 1 << reg
+		}
+	}
+	return to, ra.kind == knownValue
+}

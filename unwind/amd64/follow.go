@@ -211,27 +211,13 @@ func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Wi
 // onward follows the code to its returns.
 func (u *Unwinder) onward(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
 	f := &u.follower
-	e := f.begin(m, regs.RIP)
-	for i := range e.regs {
-		if known(regs, i) {
-			e.regs[i] = value64{regs.GPR[i], knownValue}
-		}
-	}
+	f.begin(m, regs.RIP).enterFrame(regs)
 	f.mem, f.sp = mem, regs.GPR[context.RSP]
 	u.follow()
 	if f.torn || f.returns == 0 {
 		return to, false
 	}
-	at := f.found.regs[context.RSP].v
-	to.RIP = f.found.load(at, mem).v
-	to.GPR[context.RSP], to.Known = at+8, 1<<context.RSP
-	for reg := range f.found.regs {
-		if v := f.found.regs[reg]; v.kind == knownValue && reg != context.RSP && nonvolatile>>reg&1 != 0 {
-			to.GPR[reg] = v.v
-			to.Known |= 1 << reg
-		}
-	}
-	return to, true
+	return f.found.leave(regs, mem)
 }
 
 // backward looks for the return address on the stack.

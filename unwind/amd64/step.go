@@ -81,8 +81,7 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 		}
 		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
 	case RuleSide:
-		u.trust = unwind.TrustCFI
-		return u.stepSide(&u.sides[r.index()], regs, mem, b, f)
+		return u.stepSide(&u.sides[r.index()], regs, exact, mem, b, f)
 	case RuleSlotsPE:
 		if r.exactPE() == exact {
 			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)

@@ -11,10 +11,13 @@ import (
 )
 
 // resolveCFI interprets a module's call frame information at an address.
-func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
+func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64, exact bool) Rule {
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
 	case cfi.None:
 		foldHijack(&u.row, m)
+		if exact {
+			catchUp(&u.row, m, addr-m.Bias)
+		}
 		return u.compile(&u.row, i, addr, m.Bias)
 	case cfi.NoInfo:
 		return makeRule(RuleNoInfo, i)
@@ -65,10 +68,17 @@ func foldPLT(row *cfi.Row, addr uint64) {
 }
 
 // stepSide runs a side rule.
-func (u *Unwinder) stepSide(s *side, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepSide(s *side, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	if s.signal {
 		f.Kind = unwind.KindSignal
+	} else if exact && s.module >= 0 {
+		if to, ok := epilog(u.table.At(int(s.module)), regs, mem); ok {
+			stop := u.accept(&to, false, regs, b, f)
+			u.trust = unwind.TrustEpilog
+			return false, stop
+		}
 	}
+	u.trust = unwind.TrustCFI
 	e := &u.env
 	enter(e, regs, mem, u.bias(s.module))
 	cfa, ok := frameAddress(s, e)

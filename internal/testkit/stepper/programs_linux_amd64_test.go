@@ -82,7 +82,7 @@ func TestShapes(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Log(j.String())
-			if j.SureWrong*200 > j.Points || j.Points < 1000 {
+			if j.SureWrong > 0 || j.Points < 1000 {
 				t.Errorf("sure and wrong:\n%s", Worst(j.Bad, 30))
 			}
 			if len(j.Ends) > 0 {

@@ -69,7 +69,7 @@ func (s *shadow) callAt(ip uint64) uint8 {
 // there is none: E8 rel32, FF /2, behind prefixes.
 func callSize(code []byte) uint8 {
 	n := 0
-	for n < 6 && (code[n] == 0x66 || code[n] == 0xf2 || code[n] == 0xf3 || code[n] == 0x2e || code[n] == 0x3e || code[n]&0xf0 == 0x40) {
+	for n < 6 && (code[n] == 0x66 || code[n] == 0x67 || code[n] == 0xf2 || code[n] == 0xf3 || code[n] == 0x2e || code[n] == 0x3e || code[n]&0xf0 == 0x40) {
 		n++
 	}
 	switch {
