@@ -247,14 +247,14 @@ func stepAnywhere(t *testing.T, im *pe.File, rva uint32) {
 	for _, exact := range []bool{true, false} {
 		regs := peRegisters(1<<32 + uint64(rva))
 		again := regs
-		res, stop := amd64.StepPE(im, rva, exact, &regs, peStack)
+		res, stop := amd64.StepPE(im.AMD64(), rva, exact, &regs, peStack)
 		if (stop == unwind.BadInfo || stop == unwind.Unsupported) && res.Reason == peamd64.OK {
 			t.Fatalf("%v without a reason", stop)
 		}
 		if stop == unwind.StopNone && regs.Known&(1<<context.RSP) == 0 {
 			t.Fatal("a step to an unknown stack pointer")
 		}
-		if res2, stop2 := amd64.StepPE(im, rva, exact, &again, peStack); res2 != res || stop2 != stop || again != regs {
+		if res2, stop2 := amd64.StepPE(im.AMD64(), rva, exact, &again, peStack); res2 != res || stop2 != stop || again != regs {
 			t.Fatal("the same step gives something else")
 		}
 	}
@@ -363,7 +363,7 @@ func TestImageSeed(t *testing.T) {
 	}
 	for rva, part := range map[uint32]amd64.PEPart{0x1005: amd64.PECode, 0x1006: amd64.PEEpilog, 0x100c: amd64.PELeaf} {
 		regs := peRegisters(0)
-		res, stop := amd64.StepPE(im, rva, true, &regs, peStack)
+		res, stop := amd64.StepPE(im.AMD64(), rva, true, &regs, peStack)
 		if stop != unwind.StopNone || res.Part != part {
 			t.Errorf("%#x: %v, part %d, want %d", rva, stop, res.Part, part)
 		}

@@ -131,7 +131,7 @@ func (l *Images) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window
 		return stub(regs, exact, mem)
 	}
 	to := *regs
-	res, stop := amd64.StepPE(file, uint32(rva), exact, &to, mem)
+	res, stop := amd64.StepPE(file.AMD64(), uint32(rva), exact, &to, mem)
 	if res.Part == amd64.PELeaf { // a precompiled image's thunks push what they need
 		return unwind.TrustNone, unwind.NoInfo
 	}

@@ -155,7 +155,7 @@ func (e *Engine) refresh() bool {
 		return false
 	}
 	e.w.unmanaged.SetTable(e.t.table)
-	e.w.tables = e.t.tables
+	e.w.tables, e.w.steps = e.t.tables, e.t.steps
 	e.s.announce(e.t)
 	if e.t.tables != nil && !e.patched {
 		e.patched = true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
@@ -25,6 +26,7 @@ type target struct {
 	tried  map[uint32]int // modules looked at for a runtime, and how often
 
 	tables  *contract.Tables
+	steps   *managed.Tables // over tables
 	names   *naming.Names
 	threads threadList
 	version string
@@ -93,7 +95,7 @@ func (t *target) find() {
 			t.tried[m.ID] = maxTries
 			continue
 		}
-		t.tables, t.names, t.why = tables, names, ""
+		t.tables, t.steps, t.names, t.why = tables, managed.New(tables), names, ""
 		t.threads.init(t.mem, tables)
 	}
 }

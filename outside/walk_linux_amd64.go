@@ -1,10 +1,9 @@
 package outside
 
 import (
-	"encoding/binary"
-
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
@@ -30,6 +29,7 @@ type capture struct {
 type walker struct {
 	unmanaged *amd64.Unwinder
 	tables    *contract.Tables // nil: no runtime is known
+	steps     *managed.Tables  // over tables
 	patch     uint64           // what the runtime writes over return addresses
 
 	mem    memory.Window
@@ -108,7 +108,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 	for {
 		var f unwind.Frame
 		from := w.regs
-		trust, stop := w.tables.StepManaged(&w.regs, w.exact, &w.mem, &f)
+		trust, stop := w.steps.StepManaged(&w.regs, w.exact, &w.mem, &f)
 		if stop != unwind.StopNone && stop != unwind.EndOfStack {
 			return stop
 		}
@@ -129,7 +129,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 		}
 		w.exact, w.trust = false, trust
 		if w.regs.RIP == w.patch && w.patch != 0 {
-			ra, ok := hijacked(c.extra, w.regs.SP()-8, w.tables)
+			ra, ok := w.steps.TrueReturn(c.extra, w.regs.SP()-8)
 			if !ok {
 				return unwind.BadInfo
 			}
@@ -148,21 +148,6 @@ func identity(m *contract.Method) clr.FunctionID {
 		return clr.FunctionID(m.MethodDesc)
 	}
 	return clr.FunctionID(m.Begin)
-}
-
-// hijacked finds the true return address in the bytes of a Thread: the word before
-// the one that names the slot.
-func hijacked(thread []byte, slot uint64, t *contract.Tables) (ra uint64, ok bool) {
-	for i := 8; i+8 <= len(thread); i += 8 {
-		if binary.LittleEndian.Uint64(thread[i:]) != slot {
-			continue
-		}
-		var m contract.Method
-		if ra = binary.LittleEndian.Uint64(thread[i-8:]); t.Find(ra, &m) == contract.Found && m.Kind != contract.Stub {
-			return ra, true
-		}
-	}
-	return 0, false
 }
 
 func (w *walker) put(f merge.Frame) bool {

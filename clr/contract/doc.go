@@ -1,10 +1,10 @@
-// Package contract finds the managed method at an instruction pointer, and its
-// Windows-format unwind data, in the memory of a .NET runtime: without the
-// CLR's help, its locks or its cooperation.
+// Package contract finds the managed method at an instruction pointer, and where
+// its unwind data is, in the memory of a .NET runtime: without the CLR's help,
+// its locks or its cooperation. It is a source of clr/managed, which steps.
 //
 // Sources: dotnet/runtime docs/design/datacontracts (contract-descriptor.md,
 // data_descriptor.md, ExecutionManager.md), src/coreclr/vm/codeman.{h,cpp},
-// src/coreclr/inc/dacvars.h; Microsoft, "x64 exception handling".
+// src/coreclr/inc/dacvars.h.
 //
 // Glossary. The *descriptor* is the JSON text a runtime publishes about its own
 // structures. The *range map* is a radix tree from address to *range section*:
@@ -24,6 +24,6 @@
 // pads a call that does not return.
 //
 // Known gaps: x86-64 Linux only; the method descriptor of precompiled code is
-// not resolved (its unwind data is); composite images are stepped by their PE
+// not resolved (its unwind data is); composite images are looked up in their PE
 // exception directory; interpreter sections are refused; no names.
 package contract

@@ -61,10 +61,10 @@ type Method struct {
 	Stub       StubKind
 }
 
-// located is a cached lookup with its UNWIND_INFO.
+// located is a lookup, and whether its answer may be kept.
 type located struct {
 	Method
-	info []byte
+	keep bool
 }
 
 // Bounds of a lookup.
@@ -77,7 +77,6 @@ const (
 	maxMethod    = 1 << 28 // bytes
 	maxCache     = 1 << 13
 	functionSize = 12 // RUNTIME_FUNCTION on x86-64
-	maxIndirect  = 4
 )
 
 // Flags of a range section.
@@ -105,7 +104,7 @@ func (t *Tables) Find(ip uint64, m *Method) Reason {
 	return reason
 }
 
-// locate is Find with the unwind data. Code of sections that may be unloaded is
+// locate is Find. Code of sections that may be unloaded is
 // looked up anew each time; so are stubs, which are rare.
 func (t *Tables) locate(ip uint64) (*located, Reason) {
 	if t.state != known {
@@ -122,7 +121,7 @@ func (t *Tables) locate(ip uint64) (*located, Reason) {
 	if r := t.method(ip, &s, e); r != Found {
 		return nil, r
 	}
-	if !s.collectible && e.Kind != Stub {
+	if e.keep = !s.collectible && e.Kind != Stub; e.keep {
 		if len(t.cache) >= maxCache {
 			clear(t.cache)
 		}
@@ -237,7 +236,7 @@ func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
 }
 
 // choose takes the last of n sorted RUNTIME_FUNCTIONs that begins at or before
-// ip, and reads its UNWIND_INFO.
+// ip.
 func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 	rel := ip - e.Base
 	lo, hi := 0, n
@@ -268,7 +267,7 @@ func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 	case ip >= e.End:
 		return NoMethod
 	}
-	return t.unwindInfo(e)
+	return Found
 }
 
 func (t *Tables) function(at uint64) (begin, end, unwind uint32, ok bool) {
@@ -278,39 +277,4 @@ func (t *Tables) function(at uint64) (begin, end, unwind uint32, ok bool) {
 	}
 	le := binary.LittleEndian
 	return le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:]), true
-}
-
-// unwindInfo reads e's UNWIND_INFO, through indirect entries.
-func (t *Tables) unwindInfo(e *located) Reason {
-	for i := 0; e.UnwindRVA&1 != 0; i++ {
-		_, _, unwind, ok := t.function(e.Base + uint64(e.UnwindRVA&^1))
-		if !ok {
-			return Unreadable
-		}
-		if i == maxIndirect {
-			return Malformed
-		}
-		e.UnwindRVA = unwind
-	}
-	b, r := t.info(e.Base + uint64(e.UnwindRVA))
-	if r == Found {
-		e.info = append([]byte(nil), b...)
-	}
-	return r
-}
-
-// info reads the UNWIND_INFO at an address into the view's buffer.
-func (t *Tables) info(at uint64) ([]byte, Reason) {
-	h, ok := t.v.bytes(at, 4)
-	if !ok {
-		return nil, Unreadable
-	}
-	if h[0]&7 != 1 {
-		return nil, Malformed
-	}
-	b, ok := t.v.bytes(at, infoSize(h))
-	if !ok {
-		return nil, Unreadable
-	}
-	return b, Found
 }

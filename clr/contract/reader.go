@@ -8,11 +8,14 @@ type Reader interface {
 	ReadAt(p []byte, addr uint64) bool
 }
 
+// viewSize is the most that is read at once, bytes: the headers of an image.
+const viewSize = 512
+
 // view adds fixed-size reads and a buffer that lives as long as the view, so
 // that reads through the interface do not allocate.
 type view struct {
 	r   Reader
-	buf [maxInfo]byte
+	buf [viewSize]byte
 }
 
 // bytes reads n bytes into the view's buffer; the next read overwrites them.

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -122,7 +124,7 @@ func TestStep(t *testing.T) {
 			}
 			before := regs
 			var fr unwind.Frame
-			trust, stop := f.tables(false).StepManaged(&regs, c.exact, mem, &fr)
+			trust, stop := managed.New(f.tables(false)).StepManaged(&regs, c.exact, mem, &fr)
 			if stop != c.stop || trust != c.trust {
 				t.Fatalf("%v %v, want %v %v", trust, stop, c.trust, c.stop)
 			}
@@ -151,7 +153,7 @@ func TestChain(t *testing.T) {
 		parent uint32
 		stop   unwind.Stop
 	}{{"parent", atInfo - codeBase + 0x80, unwind.StopNone}, {"itself", atInfo - codeBase, unwind.BadInfo}, {"nowhere", 0xfffffff0, unwind.BadInfo}} {
-		child := info(flagChain, 0, 0)
+		child := info(peamd64.UNW_FLAG_CHAININFO, 0, 0)
 		child = append(child, make([]byte, 8)...)
 		child = append(child, byte(c.parent), byte(c.parent>>8), byte(c.parent>>16), byte(c.parent>>24))
 		f := world([]body{{rel: 0x40, size: 0x60, info: child}}, false)
@@ -159,7 +161,7 @@ func TestChain(t *testing.T) {
 		regs := context.AMD64{RIP: method + 1, Known: 1 << context.RSP}
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
-		_, stop := f.tables(false).StepManaged(&regs, false, words(map[int]uint64{4: returnTo}), &fr)
+		_, stop := managed.New(f.tables(false)).StepManaged(&regs, false, words(map[int]uint64{4: returnTo}), &fr)
 		if stop != c.stop || stop == unwind.StopNone && (regs.SP() != word(5) || regs.GPR[rbx] != 0x1003) {
 			t.Errorf("%s: %v sp %#x rbx %#x", c.name, stop, regs.SP(), regs.GPR[rbx])
 		}
@@ -171,7 +173,7 @@ func TestChain(t *testing.T) {
 func TestJumpToFragment(t *testing.T) {
 	const fragment, other = mapBase + 0x400, mapBase + 0x800
 	child := func(b body, parent uint64) body {
-		b.info = append(info(flagChain, 0, 0), make([]byte, functionSize)...)
+		b.info = append(info(peamd64.UNW_FLAG_CHAININFO, 0, 0), make([]byte, functionSize)...)
 		binary.LittleEndian.PutUint32(b.info[4:], uint32(parent-codeBase))
 		binary.LittleEndian.PutUint32(b.info[12:], atInfo-codeBase)
 		return b
@@ -199,7 +201,7 @@ func TestJumpToFragment(t *testing.T) {
 		regs := context.AMD64{RIP: fragment + 8, Known: 1 << context.RSP}
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
-		trust, stop := f.tables(false).StepManaged(&regs, true, words(nil), &fr)
+		trust, stop := managed.New(f.tables(false)).StepManaged(&regs, true, words(nil), &fr)
 		if trust != c.trust || stop != unwind.StopNone {
 			t.Errorf("%s: %v %v, want %v", name, trust, stop, c.trust)
 		}
@@ -207,7 +209,7 @@ func TestJumpToFragment(t *testing.T) {
 }
 
 func TestStubs(t *testing.T) {
-	const managed, native = method + 5, 0x55550000_1000
+	const inMethod, native = method + 5, 0x55550000_1000
 	for _, c := range []struct {
 		name  string
 		kind  uint64
@@ -216,14 +218,14 @@ func TestStubs(t *testing.T) {
 		stack map[int]uint64
 		sp    int // 0: it cannot be left
 	}{
-		{"precode", 4, 0, true, map[int]uint64{0: managed}, 1},
+		{"precode", 4, 0, true, map[int]uint64{0: inMethod}, 1},
 		{"precode called by native code", 4, 0, true, map[int]uint64{0: native}, 1},
 		{"nothing like a return address", 4, 0, true, nil, 0},
-		{"resolve stub before its push", 7, 0, true, map[int]uint64{0: managed}, 1},
-		{"resolve stub after its push", 7, 0, true, map[int]uint64{1: managed}, 2},
-		{"another stub pushes nothing", 6, 0, true, map[int]uint64{1: managed}, 0},
-		{"a stub never calls", 4, 0, false, map[int]uint64{0: managed}, 0},
-		{"code outside all sections", 4, codeEnd + 0x4000000, true, map[int]uint64{0: managed}, 1},
+		{"resolve stub before its push", 7, 0, true, map[int]uint64{0: inMethod}, 1},
+		{"resolve stub after its push", 7, 0, true, map[int]uint64{1: inMethod}, 2},
+		{"another stub pushes nothing", 6, 0, true, map[int]uint64{1: inMethod}, 0},
+		{"a stub never calls", 4, 0, false, map[int]uint64{0: inMethod}, 0},
+		{"code outside all sections", 4, codeEnd + 0x4000000, true, map[int]uint64{0: inMethod}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := world([]body{{rel: 0x40, size: 0x60}, {rel: 0x400, size: 0x20, stub: c.kind}}, false)
@@ -235,7 +237,7 @@ func TestStubs(t *testing.T) {
 			}
 			regs.GPR[context.RSP] = stackAt
 			var fr unwind.Frame
-			trust, stop := f.tables(false).StepManaged(&regs, c.exact, words(c.stack), &fr)
+			trust, stop := managed.New(f.tables(false)).StepManaged(&regs, c.exact, words(c.stack), &fr)
 			if c.sp == 0 {
 				if stop != unwind.NoInfo {
 					t.Errorf("%v %v", trust, stop)
@@ -252,9 +254,11 @@ func TestStubs(t *testing.T) {
 func TestHijacked(t *testing.T) {
 	f := world(plain, false)
 	const thread, slot = 0x80_0000, stackAt + 64
-	f.zero(thread, maxThread)
+	f.zero(thread, 1024)
+	f.put(method+5-5, 0xe8)
+	f.put(method+1, 0, 0, 0, 0)
 	f.u64(thread+40, 0x1234, slot) // not a method
-	tables := f.tables(false)
+	tables := managed.New(f.tables(false))
 	if ra, ok := tables.Hijacked(thread, slot); ok {
 		t.Errorf("%#x", ra)
 	}
@@ -267,39 +271,10 @@ func TestHijacked(t *testing.T) {
 	}
 }
 
-func TestCallForms(t *testing.T) {
-	f := world(nil, false)
-	for _, c := range []struct {
-		name string
-		code []byte
-		want bool
-	}{
-		{"call rel32", []byte{0xe8, 1, 2, 3, 4}, true},
-		{"call rax", []byte{0xff, 0xd0}, true},
-		{"call [rax]", []byte{0xff, 0x10}, true},
-		{"call [rbp+8]", []byte{0xff, 0x55, 8}, true},
-		{"call [rsp+8]", []byte{0xff, 0x54, 0x24, 8}, true},
-		{"call [rip+x]", []byte{0xff, 0x15, 1, 2, 3, 4}, true},
-		{"call [rax+x]", []byte{0xff, 0x90, 1, 2, 3, 4}, true},
-		{"call [rsp+x]", []byte{0xff, 0x94, 0x24, 1, 2, 3, 4}, true},
-		{"jmp rax", []byte{0xff, 0xe0}, false},
-		{"call cut short", []byte{0xff, 0x15, 1, 2}, false},
-		{"nothing", []byte{0x90}, false},
-	} {
-		const at = 0x77_0000
-		f.zero(at-16, 16)
-		f.put(at-uint64(len(c.code)), c.code...)
-		x := execution{t: f.tables(false), mem: words(map[int]uint64{0: at})}
-		if got := x.followsCall(stackAt); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
-	}
-}
-
 // A warm step allocates nothing.
 func TestNoAllocations(t *testing.T) {
 	f := world([]body{{rel: 0x40, size: 0x60}}, false)
-	tables, mem := f.tables(false), words(map[int]uint64{0: returnTo})
+	tables, mem := managed.New(f.tables(false)), words(map[int]uint64{0: returnTo})
 	regs := &context.AMD64{}
 	fr := &unwind.Frame{}
 	step := func() {
@@ -310,5 +285,38 @@ func TestNoAllocations(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Unwind data that is not there, not known or without end ends a step, not the
+// lookup.
+func TestHostileUnwindData(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(f *fake)
+		want  unwind.Stop
+	}{
+		{"nothing spoilt", func(f *fake) {}, unwind.StopNone},
+		{"version 3", func(f *fake) { f.put(atInfo, 3) }, unwind.Unsupported},
+		{"version 7", func(f *fake) { f.put(atInfo, 7) }, unwind.BadInfo},
+		{"codes unmapped", func(f *fake) { f.put(atInfo, 1, 0, 255, 0) }, unwind.NoInfo},
+		{"information unmapped", func(f *fake) { f.u32(atHeader+36+8, 0x9000) }, unwind.NoInfo},
+		{"indirect for ever", func(f *fake) {
+			f.u32(atHeader+36+8, 0x9001)
+			f.u32(codeBase+0x9000, 0, 0, 0x9001)
+		}, unwind.NoInfo},
+		{"one indirection", func(f *fake) {
+			f.u32(atHeader+36+8, 0x9001)
+			f.u32(codeBase+0x9000, 0x140, 0x1a0, atInfo-codeBase)
+		}, unwind.StopNone},
+	} {
+		f := world([]body{{rel: 0x40, size: 0x60}}, false)
+		c.spoil(f)
+		regs := context.AMD64{RIP: method + 5, Known: 1 << context.RSP}
+		regs.GPR[context.RSP] = stackAt
+		var fr unwind.Frame
+		if _, stop := managed.New(f.tables(false)).StepManaged(&regs, false, words(map[int]uint64{0: returnTo}), &fr); stop != c.want {
+			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"encoding/binary"
 	"sort"
 
 	"github.com/seedwalk/seedwalk/pe/rva"
@@ -202,4 +203,16 @@ func (t *Table) lookupSpan(rva uint32) (RuntimeFunction, bool) {
 		return RuntimeFunction{}, false
 	}
 	return t.Entry(int(t.spans[lo-1].entry)), true
+}
+
+// ReadEntry decodes the RUNTIME_FUNCTION that b, at least EntrySize bytes, begins
+// with.
+func ReadEntry(b []byte) RuntimeFunction { return readFunction(b) }
+
+// AppendEntry appends fn as it stands in an exception directory.
+func AppendEntry(b []byte, fn RuntimeFunction) []byte {
+	for _, w := range [3]uint32{fn.Begin, fn.End, fn.Unwind} {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return b
 }

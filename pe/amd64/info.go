@@ -114,3 +114,16 @@ func (t *Table) Starts(rva uint32) bool {
 	first, why := t.Primary(fn)
 	return why == OK && first.Begin == rva
 }
+
+// InfoSize is the size of an UNWIND_INFO with all that is behind its codes but a
+// handler's data. head is its first 4 bytes.
+func InfoSize(head []byte) int {
+	i := Info{Flags: head[0] >> 3, Count: head[2]}
+	switch {
+	case i.Chained():
+		return i.tail() + EntrySize
+	case i.Flags&(UNW_FLAG_EHANDLER|UNW_FLAG_UHANDLER) != 0:
+		return i.tail() + 4
+	}
+	return i.tail()
+}

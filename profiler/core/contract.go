@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -17,6 +18,7 @@ import (
 type contracts struct {
 	reader *contract.Self
 	tables *contract.Tables
+	steps  *managed.Tables // over tables
 	tried  map[uint32]bool
 	lent   bool
 
@@ -48,7 +50,9 @@ func (c *contracts) find(a *Agent, table *module.Table) {
 		if e, ok := err.(*contract.Error); ok && e.Structure != contract.NoRuntime {
 			a.out.Note("the tables of " + m.Path + " cannot be used: " + err.Error())
 		}
-		c.tables = t
+		if c.tables = t; t != nil {
+			c.steps = managed.New(t)
+		}
 	}
 }
 
@@ -68,7 +72,7 @@ func (c *contracts) learn(a *Agent, s *clr.Capture) {
 		a.merger.SetManaged(nil)
 		c.lent = false
 	case c.tables.Proven() && !c.lent:
-		a.merger.SetManaged(c.tables)
+		a.merger.SetManaged(c.steps)
 		c.lent = true
 	}
 }
@@ -108,7 +112,7 @@ func (c *contracts) reaches(a *Agent, from, to *clr.SnapshotFrame) unwind.Stop {
 	regs := from.AMD64()
 	var f unwind.Frame
 	for range maxBetween {
-		if _, stop := c.tables.StepManaged(&regs, false, &c.mem, &f); stop != unwind.StopNone {
+		if _, stop := c.steps.StepManaged(&regs, false, &c.mem, &f); stop != unwind.StopNone {
 			return stop
 		}
 		fid, _ := a.names.FunctionFromIP(regs.RIP)

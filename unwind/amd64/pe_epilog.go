@@ -144,12 +144,12 @@ func (s *peStep) jumpsOut(fn peamd64.RuntimeFunction, info *peamd64.Info, target
 	if fn.Contains(target) {
 		return target == fn.Begin && !info.Chained()
 	}
-	other, why := s.file.AMD64().Find(target)
+	other, why := s.table.Find(target)
 	if why != peamd64.OK {
 		return true
 	}
-	mine, why1 := s.file.AMD64().Primary(fn)
-	theirs, why2 := s.file.AMD64().Primary(other)
+	mine, why1 := s.table.Primary(fn)
+	theirs, why2 := s.table.Primary(other)
 	return why1 != peamd64.OK || why2 != peamd64.OK || mine.Begin != theirs.Begin || target == mine.Begin
 }
 
@@ -250,13 +250,13 @@ func (s *peStep) pushes(info *peamd64.Info) ([]byte, unwind.Stop) {
 		if !info.Chained() {
 			return nil, unwind.StopNone
 		}
-		fn, why := s.file.AMD64().Resolve(info.Parent)
+		fn, why := s.table.Resolve(info.Parent)
 		if why != peamd64.OK {
 			return nil, s.refuse(why)
 		}
 		s.res.At = fn.Unwind
 		var fault peamd64.Fault
-		if *info, fault = s.file.AMD64().Info(fn.Unwind); !fault.OK() {
+		if *info, fault = s.table.Info(fn.Unwind); !fault.OK() {
 			return nil, s.refuse(fault.Reason)
 		}
 	}

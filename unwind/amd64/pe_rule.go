@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -73,12 +73,12 @@ var symbols = func() (r Registers) {
 	return r
 }()
 
-// compilePE makes the rule of pc in f, or says that it is none of a few words:
+// compilePE makes the rule of pc in t, or says that it is none of a few words:
 // bad unwind data, a machine frame, two frame registers, one that is itself
 // read from the stack.
-func compilePE(f *pe.File, pc uint32, exact bool) (p peRule, ok bool) {
+func compilePE(t *peamd64.Table, pc uint32, exact bool) (p peRule, ok bool) {
 	regs := symbols
-	s := peStep{file: f, pc: pc, regs: &regs, symbolic: true}
+	s := peStep{table: t, pc: pc, regs: &regs, symbolic: true}
 	if stop := s.run(exact); stop != unwind.StopNone || s.res.Machine || s.deep {
 		return p, false
 	}
@@ -240,7 +240,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || startsStubPE(m.PE, uint32(addr-m.Bias)) {
 		return step
 	}
-	p, ok := compilePE(m.PE, uint32(pc), exact)
+	p, ok := compilePE(m.PE.AMD64(), uint32(pc), exact)
 	if !ok || p.trust == unwind.TrustLeaf && (!exact || m.PE.AMD64().Len() == 0 || !u.silentCFI(m, addr)) {
 		return step
 	}

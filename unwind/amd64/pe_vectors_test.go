@@ -66,7 +66,7 @@ func (n *peScore) point(v *pevec.Vector, p *pevec.Point, im *pe.File, u *Unwinde
 		return "", err
 	}
 	walked := regs
-	res, stop := StepPE(im, uint32(*p.PC), !p.AfterCall, &regs, mem)
+	res, stop := StepPE(im.AMD64(), uint32(*p.PC), !p.AfterCall, &regs, mem)
 	if stop != unwind.StopNone {
 		return stop.String() + ": " + res.Reason.String(), nil
 	}
@@ -142,7 +142,7 @@ func TestPEMalformed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		res, stop := StepPE(v.Image(), uint32(*p.PC), true, &regs, mem)
+		res, stop := StepPE(v.Image().AMD64(), uint32(*p.PC), true, &regs, mem)
 		refused := stop == unwind.BadInfo || stop == unwind.Unsupported
 		switch v.Must {
 		case "error":

@@ -5,7 +5,6 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -33,7 +32,7 @@ type PEResult struct {
 	At      uint32         // RVA of the UNWIND_INFO that was refused
 }
 
-// StepPE replaces regs, whose RIP lies at pc in f, by the caller's, as Windows'
+// StepPE replaces regs, whose RIP lies at pc in t, by the caller's, as Windows'
 // RtlVirtualUnwind does. exact tells whether pc is an interrupted instruction
 // rather than a return address. If stop is not StopNone regs is in no defined
 // state: step a copy. It checks neither progress nor bounds, and allocates
@@ -41,19 +40,36 @@ type PEResult struct {
 //
 // A nonvolatile register whose saved value cannot be read becomes unknown;
 // volatile ones are unknown after it.
-func StepPE(f *pe.File, pc uint32, exact bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
-	s := peStep{file: f, pc: pc, regs: regs, mem: mem}
+func StepPE(t *peamd64.Table, pc uint32, exact bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
+	s := peStep{table: t, pc: pc, regs: regs, mem: mem}
 	stop = s.run(exact)
 	return s.res, stop
 }
 
+// StepFunction is StepPE for a frame whose function is known: fn, which needs no
+// entry in t. inside tells whether pc may stand in one of its epilogs.
+func StepFunction(t *peamd64.Table, fn peamd64.RuntimeFunction, pc uint32, inside bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
+	s := peStep{table: t, pc: pc, regs: regs, mem: mem}
+	stop = s.leave(fn, inside)
+	return s.res, stop
+}
+
+// Preserved are the registers that a function preserves, as bits of Known: by
+// System V's convention, or by Windows'.
+func Preserved(unix bool) uint32 {
+	if unix {
+		return nonvolatile
+	}
+	return windowsKept
+}
+
 // peStep is one step in progress.
 type peStep struct {
-	file *pe.File
-	pc   uint32
-	regs *Registers
-	mem  *memory.Window
-	res  PEResult
+	table *peamd64.Table
+	pc    uint32
+	regs  *Registers
+	mem   *memory.Window
+	res   PEResult
 
 	symbolic bool   // no memory is read: see pe_rule.go
 	deep     bool   // symbolic: an address was itself read from the stack
@@ -66,12 +82,12 @@ func (s *peStep) run(exact bool) unwind.Stop {
 	if !exact && look != 0 {
 		look--
 	}
-	entry, ok := s.file.AMD64().Lookup(look)
+	entry, ok := s.table.Lookup(look)
 	if !ok {
 		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, peamd64.NoEntry, s.regs.GPR[context.RSP]
 		return s.ret()
 	}
-	fn, why := s.file.AMD64().Resolve(entry)
+	fn, why := s.table.Resolve(entry)
 	if why != peamd64.OK {
 		s.res.At = entry.Unwind
 		return s.refuse(why)
@@ -108,7 +124,7 @@ func (s *peStep) refuse(why peamd64.Reason) unwind.Stop {
 // one of its epilogs.
 func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	s.res.At = fn.Unwind
-	info, fault := s.file.AMD64().Info(fn.Unwind)
+	info, fault := s.table.Info(fn.Unwind)
 	if !fault.OK() {
 		return s.refuse(fault.Reason)
 	}
@@ -118,7 +134,7 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	}
 	if inside {
 		if info.Version == 1 {
-			if e, ok := s.inEpilog(fn, &info, s.file.Tail(s.pc, MaxEpilog)); ok {
+			if e, ok := s.inEpilog(fn, &info, s.table.Tail(s.pc, MaxEpilog)); ok {
 				s.res.Part = PEEpilog
 				return s.runEpilog(&e)
 			}
@@ -184,12 +200,12 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 			return s.refuse(peamd64.ChainDepth)
 		}
 		var why peamd64.Reason
-		if fn, why = s.file.AMD64().Resolve(info.Parent); why != peamd64.OK {
+		if fn, why = s.table.Resolve(info.Parent); why != peamd64.OK {
 			return s.refuse(why)
 		}
 		s.res.At = fn.Unwind
 		var fault peamd64.Fault
-		if *info, fault = s.file.AMD64().Info(fn.Unwind); !fault.OK() {
+		if *info, fault = s.table.Info(fn.Unwind); !fault.OK() {
 			return s.refuse(fault.Reason)
 		}
 	}
@@ -339,10 +355,7 @@ func (s *peStep) keep() { s.regs.Known = s.regs.Known&s.kept() | 1<<context.RSP 
 
 // kept are the registers that a function of the image preserves.
 func (s *peStep) kept() uint32 {
-	if _, unix := s.file.Arch(); unix {
-		return nonvolatile
-	}
-	return windowsKept
+	return Preserved(s.table.Unix())
 }
 
 // stepPE steps out of a function of a PE module. Where its exception directory
@@ -355,7 +368,7 @@ func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *me
 		return false, unwind.NoInfo
 	}
 	to := *regs
-	res, stop := StepPE(m.PE, uint32(rva), exact, &to, mem)
+	res, stop := StepPE(m.PE.AMD64(), uint32(rva), exact, &to, mem)
 	if res.Part == PELeaf {
 		if r, ok := u.peCFI(m, int(f.Module), unwind.LookupIP(regs.RIP, exact)); ok {
 			return u.stepPECFI(r, regs, exact, mem, b, f)

@@ -78,7 +78,7 @@ func (s *stepAMD64) run(mem *memory.Window, exact bool) unwind.Stop {
 	_, stop := s.u.Step(&s.regs, exact, mem, nil, &s.frame)
 	raw := s.from
 	var rawStop unwind.Stop
-	s.pe, rawStop = amd64.StepPE(s.x.file, uint32(s.from.RIP-s.x.base), exact, &raw, mem)
+	s.pe, rawStop = amd64.StepPE(s.x.file.AMD64(), uint32(s.from.RIP-s.x.base), exact, &raw, mem)
 	s.same = stop != unwind.StopNone || rawStop == stop && raw == s.regs
 	var out [1]unwind.Frame
 	whole := s.from

@@ -1,0 +1,55 @@
+package contract
+
+import (
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
+)
+
+var _ managed.Source = (*Tables)(nil)
+
+// kindOf are managed's words for the runtime's kinds of stubs that it steps
+// over in ways of their own.
+var kindOf = map[StubKind]managed.Kind{StubVSDResolve: managed.Resolve, StubImageSection: managed.Thunk}
+
+// Code implements managed.Source. Lookups take the ip itself: see the package
+// comment.
+func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
+	e, reason := t.locate(at.IP)
+	switch reason {
+	case Found:
+	case NotCode, NoMethod:
+		*c = managed.Code{Kind: managed.Uncharted}
+		return unwind.StopNone
+	case Malformed:
+		return unwind.BadInfo
+	case Unsupported:
+		return unwind.Unsupported
+	default:
+		return unwind.NoInfo
+	}
+	*c = managed.Code{Base: e.Base, Keep: e.keep}
+	if e.Kind == Stub {
+		c.Kind = managed.Stub
+		if k, ok := kindOf[e.Stub]; ok {
+			c.Kind = k
+		}
+		return unwind.StopNone
+	}
+	c.Entry = amd64.RuntimeFunction{Begin: uint32(e.Begin - e.Base), End: uint32(e.End - e.Base), Unwind: e.UnwindRVA}
+	return unwind.StopNone
+}
+
+// ReadAt implements managed.Source.
+func (t *Tables) ReadAt(p []byte, addr uint64) bool { return t.v.r.ReadAt(p, addr) }
+
+// Unix implements managed.Source.
+func (t *Tables) Unix() bool { return true }
+
+// Call reports whether ip follows a near call instruction: only then can it be a
+// return address.
+func (t *Tables) Call(ra uint64) bool {
+	b, ok := t.v.bytes(ra-nearcall.Longest, nearcall.Longest)
+	return ok && nearcall.AMD64(b)
+}

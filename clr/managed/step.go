@@ -1,0 +1,96 @@
+package managed
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
+)
+
+// Tables steps over the managed code of one runtime. It caches, and is not safe
+// for concurrent use.
+type Tables struct {
+	src    Source
+	copies map[key]*function
+
+	// What a call through an interface takes must not be allocated each time.
+	asked   Code
+	scratch [nearcall.Longest]byte
+	thread  [maxThread]byte
+	regs    context.Registers
+	state   unwind.State
+}
+
+// key is an address whose function was copied. Only for an interrupted frame
+// was its code.
+type key struct {
+	ip    uint64
+	exact bool
+}
+
+// maxCopies bounds what is kept; when it is full all is dropped.
+const maxCopies = 1 << 13
+
+// New returns tables over a source, without anything copied.
+func New(src Source) *Tables { return &Tables{src: src, copies: map[key]*function{}} }
+
+// Forget drops what was copied: code may have gone and other code come.
+func (t *Tables) Forget() { clear(t.copies) }
+
+// Step replaces s, a frame of managed code or of a stub of the runtime, by its
+// caller, and describes the frame it left in f. If the answer is not StopNone, s
+// is as it was; NoInfo means that the source does not cover the ip.
+func (t *Tables) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop {
+	if s.Regs.Arch != context.ArchAMD64 {
+		return unwind.NoInfo
+	}
+	at, from := s.Address(), &s.Regs.AMD64
+	*f = unwind.Frame{IP: at.IP, SP: from.SP(), FP: from.FP(), Module: -1, Kind: unwind.KindManaged, Exact: at.Exact}
+	fn, stop := t.find(at)
+	if stop != unwind.StopNone {
+		return stop
+	}
+	to, by := *from, unwind.TrustLeaf
+	if fn.Kind == Method {
+		by, stop = fn.step(at, &to, mem)
+	} else {
+		f.Kind = unwind.KindStub
+		stop = t.stub(fn.Kind, at, &to, mem)
+	}
+	if stop == unwind.StopNone {
+		stop = progress(from, &to)
+	}
+	if stop != unwind.StopNone {
+		return stop
+	}
+	*from = to
+	s.Reached(false, by)
+	f.CFA = from.SP()
+	return unwind.StopNone
+}
+
+// progress ends a walk at a return address of 0 and where it would go down.
+func progress(from, to *context.AMD64) unwind.Stop {
+	switch {
+	case to.SP()-8 < from.SP():
+		return unwind.NoProgress
+	case to.RIP == 0:
+		return unwind.EndOfStack
+	}
+	return unwind.StopNone
+}
+
+// step undoes a method's frame, in an epilog by its code.
+func (fn *function) step(at unwind.Address, regs *context.AMD64, mem *memory.Window) (by unwind.Trust, stop unwind.Stop) {
+	res, stop := amd64.StepFunction(fn.Table, fn.Entry, uint32(at.IP-fn.Base), at.Exact, regs, mem)
+	switch {
+	case stop != unwind.StopNone:
+		return unwind.TrustNone, stop
+	case res.Machine:
+		return unwind.TrustNone, unwind.Unsupported
+	case res.Part == amd64.PEEpilog:
+		return unwind.TrustEpilog, unwind.StopNone
+	}
+	return unwind.TrustUnwindInfo, unwind.StopNone
+}

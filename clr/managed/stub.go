@@ -1,0 +1,82 @@
+package managed
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
+)
+
+// stub leaves code of the runtime's in which a thread was interrupted: it has no
+// frame, and jumps on to a method. What stands at the stack pointer must look
+// like a return address: other generators' code might have pushed something.
+func (t *Tables) stub(kind Kind, at unwind.Address, regs *context.AMD64, mem *memory.Window) unwind.Stop {
+	sp := regs.SP()
+	ra, _ := mem.Word(sp)
+	switch {
+	case !at.Exact:
+		return unwind.NoInfo // a stub never calls
+	case t.isMethod(ra):
+	case kind == Thunk:
+		return unwind.NoInfo // what it has pushed is not known
+	case t.followsCall(ra):
+	case kind == Resolve:
+		if ra, _ = mem.Word(sp + 8); !t.isMethod(ra) {
+			return unwind.NoInfo
+		}
+		sp += 8
+	default:
+		return unwind.NoInfo
+	}
+	regs.RIP, regs.GPR[context.RSP] = ra, sp+8
+	regs.Known &= amd64.Preserved(t.src.Unix())
+	return unwind.StopNone
+}
+
+// isMethod reports whether a return address is one in a method.
+func (t *Tables) isMethod(ra uint64) bool {
+	return ra != 0 && t.src.Code(unwind.ReturnAddress(ra), &t.asked) == unwind.StopNone && t.asked.Kind == Method
+}
+
+// followsCall reports whether the code before an address is a near call.
+func (t *Tables) followsCall(ra uint64) bool {
+	b := t.scratch[:]
+	return ra > nearcall.Longest && t.src.ReadAt(b, ra-nearcall.Longest) && nearcall.AMD64(b)
+}
+
+// maxThread is how much of a Thread object is searched for hijack fields, bytes.
+const maxThread = 1024
+
+// Hijacked gives the true return address that the runtime has replaced in the
+// stack slot at slot, false if the Thread object at thread says nothing of it.
+// The two words are found by their values, since where they stand differs from
+// release to release: the true address, which must be behind a call in a method,
+// and behind it the slot's address.
+func (t *Tables) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
+	if slot == 0 {
+		return 0, false
+	}
+	object := t.thread[:]
+	if !t.src.ReadAt(object, thread) {
+		if object = object[:min(maxThread, pageSize-thread%pageSize)]; !t.src.ReadAt(object, thread) {
+			return 0, false
+		}
+	}
+	return t.TrueReturn(object, slot)
+}
+
+// TrueReturn is Hijacked in a copy of the Thread object.
+func (t *Tables) TrueReturn(object []byte, slot uint64) (ra uint64, ok bool) {
+	for i := 8; i+8 <= len(object); i += 8 {
+		if binary.LittleEndian.Uint64(object[i:]) != slot {
+			continue
+		}
+		if ra = binary.LittleEndian.Uint64(object[i-8:]); t.isMethod(ra) && t.followsCall(ra) {
+			return ra, true
+		}
+	}
+	return 0, false
+}
