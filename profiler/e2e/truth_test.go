@@ -112,6 +112,13 @@ type checker struct {
 	bad     int                // wrong stacks
 }
 
+func newChecker(t *testing.T) *checker {
+	t.Helper()
+	c := &checker{natives: loadNatives(t, need(t, "out", "samples", "libtruth.so")), shown: map[merge.Gap]bool{}}
+	c.ids, c.known = truthNames(t)
+	return c
+}
+
 // chain is the merged stack's frames that the shadow speaks of, root first.
 func (c *checker) chain(s *raw.Sample) []string {
 	var out []string
@@ -169,8 +176,7 @@ const (
 )
 
 func TestTruth(t *testing.T) {
-	c := &checker{natives: loadNatives(t, need(t, "out", "samples", "libtruth.so")), shown: map[merge.Gap]bool{}}
-	c.ids, c.known = truthNames(t)
+	c := newChecker(t)
 	table := map[uint64]*tally{}
 	for runs, total := 0, 0; total < wantSamples && runs < maxRuns; runs++ {
 		samples, rd, res := record(t, 5*time.Minute, "100", app(t, "Truth", "20")...)
