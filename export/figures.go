@@ -30,6 +30,9 @@ type Figures struct {
 	Lost      int64            `json:"lost"`
 	Notes     []string         `json:"notes"`
 	ExitNote  string           `json:"exit_note,omitempty"`
+	Way       string           `json:"way,omitempty"`
+	WayWhy    string           `json:"way_why,omitempty"`
+	Counters  map[string]int64 `json:"counters,omitempty"`
 }
 
 // FigureTimes are Quantiles.
@@ -67,6 +70,7 @@ func figures(p *Profile) Figures {
 	s := &p.Stats
 	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps, Threads: len(p.Threads), Stacks: len(p.Stacks),
 		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes), ExitNote: s.ExitNote,
+		Way: s.Way, WayWhy: s.WayWhy, Counters: s.Counters,
 		Parts: convert(s.Parts, func(p *Part) FigurePart { return FigurePart{p.Name, FigureTimes(p.Time)} }),
 		Tries: convert(s.Tries, func(t *Tries) FigureTries { return FigureTries(*t) })}
 	if f.Gaps == nil {

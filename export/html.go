@@ -157,6 +157,12 @@ func pageFacts(p *Profile) []string {
 
 func pageNotes(p *Profile) []string {
 	notes := []string{}
+	if p.Stats.Way != "" {
+		notes = append(notes, clean(p.Stats.Way+": "+p.Stats.WayWhy))
+	}
+	for _, t := range p.Stats.Taken {
+		notes = append(notes, clean(t))
+	}
 	for _, g := range sortedGaps(&p.Stats) {
 		notes = append(notes, fmt.Sprintf("%s incomplete: %s", plural(g.count, "sample"), g.reason))
 	}

@@ -88,6 +88,10 @@ type Stats struct {
 	Lost      int64            // samples taken but not kept
 	Notes     []string         // one line each, for the user
 	ExitNote  string           // how the command ended, "" if unremarkable
+	Way       string           // how samples were taken: "probe", "snapshot", "" = unknown
+	WayWhy    string           // what that means, and why not another way
+	Taken     []string         // figures of that way, one line each
+	Counters  map[string]int64 // the same for programs; nil = none
 }
 
 // Quantiles sum up a distribution of times.

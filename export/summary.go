@@ -79,6 +79,7 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	s := &summary{opt: opt.filled()}
 	s.line("samples", "", recorded(p))
 	s.completeness(&p.Stats)
+	s.way(&p.Stats)
 	if q := p.Stats.Suspended; q.Count > 0 {
 		s.line("suspended", "", times(q)+fmt.Sprintf("   (%s)", plural(q.Count, "suspension")))
 	}
@@ -106,6 +107,17 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	}
 	_, err := io.WriteString(w, s.text.String())
 	return err
+}
+
+// way says how the samples were taken.
+func (s *summary) way(st *Stats) {
+	if st.Way == "" {
+		return
+	}
+	s.line("way", "", clean(st.Way+": "+st.WayWhy))
+	for _, t := range st.Taken {
+		s.line("", "", clean(t))
+	}
 }
 
 func times(q Quantiles) string {

@@ -7,4 +7,5 @@ type Config struct {
 	NoCPU   bool   // no samples of processor time
 	NoWall  bool   // none of blocked threads
 	Version string // of the runtime, for people
+	Probe   string // the probe's library, as the target has it mapped
 }

@@ -37,6 +37,7 @@ type Engine struct {
 	bytes   []byte
 	stats   stats
 	patched bool
+	probe   string
 	swept   time.Time
 }
 
@@ -52,7 +53,7 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		file.Close()
 		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
 	}
-	e := &Engine{cfg: cfg, pid: pid, file: file, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz),
+	e := &Engine{cfg: cfg, pid: pid, file: file, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), probe: cfg.Probe,
 		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
 	e.legacy, e.real = file.Signals()
 	file.SetPeriod(uint64(e.period))
@@ -215,6 +216,7 @@ func (e *Engine) record(r *probe.Record) {
 	case probe.Armed:
 		t.arming = false
 		e.bound(t, r.StackAddr)
+		e.arm(t) // notes what came of it
 		return
 	case probe.Asked:
 		t.asked = false

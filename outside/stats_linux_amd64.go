@@ -16,6 +16,7 @@ type stats struct {
 	unproven, late, unreadable uint64 // samples not walked
 	foreign, patched           uint64
 	handler                    wire.Histogram
+	busy, armed                uint64   // nanoseconds of processor time of armed threads; such threads
 	perThread                  []uint64 // samples of threads that have ended
 }
 
@@ -38,7 +39,7 @@ func (e *Engine) write() {
 		{"probe_hidden", s.hidden}, {"probe_unproven", s.unproven}, {"probe_late", s.late}, {"probe_unreadable", s.unreadable},
 		{"probe_foreign", s.foreign}, {"probe_patched", s.patched}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
 		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped}, {"probe_stuck", e.file.Stuck},
-		{"probe_unnamed", e.s.unnamed},
+		{"probe_unnamed", e.s.unnamed}, {"probe_busy_ns", s.busy}, {"probe_armed", s.armed},
 	} {
 		w.Stats(c.key, c.value)
 	}

@@ -132,7 +132,9 @@ func (e *Engine) visit(t *task) {
 	t.last, t.rest = c, false
 	t.every = max(e.period, int64(time.Millisecond))
 	t.due = now + t.every
-	if !t.armed {
+	if t.armed {
+		e.stats.busy += used
+	} else {
 		t.unarmed += used
 	}
 	e.stats.visits++
@@ -171,7 +173,7 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		return
 	}
 	after, ok := t.readCounters(e.t.pid, e.small[:])
-	if w, sp2, ip2 := readWhere(e.t.pid, t.tid, e.small[:]); !ok || after != before || w != blocked || sp2 != sp || ip2 != ip {
+	if w, sp2, ip2 := readWhere(e.t.pid, t.tid, e.small[:]); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
 		e.stats.changed++
 		return
 	}
@@ -190,6 +192,13 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 	t.owed = 0
 	e.stats.outside++
 	e.send(t, gap, e.s.frames, 0, wall)
+}
+
+// inProbe reports whether a thread stands in the probe's own code: it waits there
+// for the kernel only, and not for long.
+func (e *Engine) inProbe(ip uint64) bool {
+	m := e.t.mapping(ip)
+	return m != nil && m.Path == e.probe
 }
 
 // rested keeps a stack for as long as the thread does not run.
@@ -234,11 +243,15 @@ func (e *Engine) arm(t *task) {
 	}
 	if t.slot >= 0 {
 		armed, err, _ := e.file.Armed(t.slot)
-		if t.armed = armed; armed {
-			t.unarmed = 0
+		if armed {
+			if !t.armed {
+				e.stats.armed++
+			}
+			t.armed, t.unarmed = true, 0
 			return
 		}
-		if t.arming && !e.file.Answered(t.slot) {
+		t.armed = false
+		if !e.file.Answered(t.slot) {
 			return
 		}
 		if err != 0 {

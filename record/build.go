@@ -21,6 +21,7 @@ type builder struct {
 	modules int32 // index of the current process's first module
 	frames  int32 // and of its first frame
 	hold    wire.Histogram
+	handler wire.Histogram
 	parts   [len(parts)]wire.Histogram
 	tries   map[string]int64
 	end     int64 // unix nanoseconds of the last sample
@@ -244,6 +245,7 @@ func (b *builder) stats(p *process) {
 	if n := p.counters[wire.StatHeld]; n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples are of threads that were suspended already, by a collection or a debugger", p.pid, n))
 	}
+	b.taken(p)
 	b.end = max(b.end, p.last)
 }
 
@@ -255,6 +257,8 @@ func quantiles(h *wire.Histogram) export.Quantiles {
 func (b *builder) finish(r *run) {
 	s := &b.p.Stats
 	s.Suspended = quantiles(&b.hold)
+	s.Way, s.WayWhy = string(r.opt.Mode), r.opt.way()
+	s.Taken = takenLines(s.Counters, &b.handler, b.p.RateHz)
 	for i := range b.parts {
 		if b.parts[i].Count() > 0 {
 			s.Parts = append(s.Parts, export.Part{Name: parts[i].name, Time: quantiles(&b.parts[i])})

@@ -1,8 +1,6 @@
 package record
 
 import (
-	"fmt"
-
 	"github.com/seedwalk/seedwalk/outside"
 )
 
@@ -65,16 +63,16 @@ func (o *Options) noProbe() string {
 
 // engine is what an engine is told.
 func (o *Options) engine() outside.Config {
-	return outside.Config{RateHz: o.Rate, Raw: o.Raw, NoCPU: o.Events == EventsWall, NoWall: o.Events == EventsCPU}
+	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, NoCPU: o.Events == EventsWall, NoWall: o.Events == EventsCPU}
 }
 
-// way says for people how samples are taken.
+// way says for people what the mode means.
 func (o *Options) way() string {
 	switch {
 	case o.Mode == ModeProbe:
-		return "probe: stacks are copied, the runtime is never suspended"
+		return "stacks are copied and walked from outside; the runtime is never suspended"
 	case o.modeWhy != "":
-		return fmt.Sprintf("snapshot (%s): the runtime is suspended, samples are biased to safe points", o.modeWhy)
+		return o.modeWhy + "; the runtime is suspended for each sample" + bias
 	}
-	return "snapshot: the runtime is suspended, samples are biased to safe points"
+	return "the runtime is suspended for each sample" + bias
 }

@@ -13,3 +13,7 @@ func newMode() os.FileMode {
 	syscall.Umask(mask)
 	return 0o666 &^ os.FileMode(mask)
 }
+
+// bias is what samples taken in a suspension suffer from: managed threads stop
+// where they poll, not where they were.
+const bias = "; samples are biased to safe points"

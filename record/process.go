@@ -61,6 +61,7 @@ type process struct {
 
 	counters    map[string]uint64
 	suspended   wire.Histogram
+	handler     wire.Histogram             // time in the probe's handler
 	parts       [len(parts)]wire.Histogram // of the time in suspended
 	tries       map[string]uint64          // suspensions of single threads by "verdict/result"
 	gaps        map[uint8]int64
@@ -149,7 +150,7 @@ var parts = [...]struct{ key, name string }{
 const maxTries = 1000
 
 func (p *process) stat(m *wire.Stats) {
-	if p.suspended.Set(wire.StatSuspended, m) {
+	if p.suspended.Set(wire.StatSuspended, m) || p.handler.Set(handlerKey, m) {
 		return
 	}
 	for i := range parts {

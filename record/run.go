@@ -106,6 +106,9 @@ func (o *Options) checkProfiler() *Refusal {
 			Remedy: "build it, or say where it is with --profiler", Code: ExitRefused}
 	}
 	o.Profiler = abs
+	if real, err := filepath.EvalSymlinks(abs); err == nil && o.Mode == ModeProbe {
+		o.Probe = real
+	}
 	return nil
 }
 

@@ -1,0 +1,74 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// probePrefix begins the keys of what an engine outside counts.
+const probePrefix = "probe_"
+
+// handlerKey is the time that the probe's handler took.
+const handlerKey = "probe_handler_ns"
+
+// taken adds a process's counters to the profile's. Those of threads are of one
+// process: the least and the most of all are kept.
+func (b *builder) taken(p *process) {
+	s := &b.p.Stats
+	for key, v := range p.counters {
+		name, ok := strings.CutPrefix(key, probePrefix)
+		if !ok {
+			continue
+		}
+		if s.Counters == nil {
+			s.Counters = map[string]int64{}
+		}
+		old, seen := s.Counters[name]
+		switch {
+		case !seen:
+			s.Counters[name] = int64(v)
+		case name == "thread_min":
+			s.Counters[name] = min(old, int64(v))
+		case name == "thread_max", name == "thread_median", name == "thread_rate_mhz":
+			s.Counters[name] = max(old, int64(v))
+		default:
+			s.Counters[name] += int64(v)
+		}
+	}
+	b.handler.Merge(&p.handler)
+}
+
+// takenLines tell people what the counters mean.
+func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out []string) {
+	if c == nil {
+		return nil
+	}
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	say("%d of processor time, %d of blocked threads without a signal, %d of resting ones", c["timed"], c["outside"], c["rests"])
+	if busy := c["busy_ns"]; busy > 0 && c["timed"] > 0 {
+		say("%.0f samples a second of processor time, %.0f with what the kernel's tick merged; %g asked",
+			float64(c["timed"])*1e9/float64(busy), float64(c["timed"]+c["overruns"])*1e9/float64(busy), rate)
+	}
+	if c["thread_max"] > 0 {
+		say("%d to %d samples a thread, median %d", c["thread_min"], c["thread_max"], c["thread_median"])
+	}
+	if handler.Count() > 0 {
+		say("a thread stood still for %d us (p50), %d us (p99)", (handler.Quantile(0.5)+500)/1000, (handler.Quantile(0.99)+500)/1000)
+	}
+	say("%d signals sent; a timer of its own made %d threads interrupt themselves %d times", c["asked"], c["armed"], c["timed"])
+	for _, l := range []struct{ key, text string }{
+		{"dropped", "samples dropped: the ring was full"}, {"unproven", "samples not walked: the runtime's tables were not proven yet"},
+		{"late", "samples not walked: the process had ended"}, {"changed", "looks at blocked threads in vain: they went on meanwhile"},
+		{"deaf", "signals not sent: the thread blocks them, or has one pending"}, {"unsent", "signals the kernel refused"},
+		{"timer_refused", "threads without a timer: the kernel refused it"}, {"no_slot", "threads not sampled: no slot is free"},
+		{"hidden", "looks at threads that the kernel does not permit"}, {"unreadable", "stacks that could not be read"},
+		{"stopped", "timers that the probe stopped, since the tool was too slow"}, {"unnamed", "methods without a name"},
+	} {
+		if n := c[l.key]; n > 0 {
+			say("%d %s", n, l.text)
+		}
+	}
+	return out
+}
