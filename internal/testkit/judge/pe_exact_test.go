@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -93,6 +94,10 @@ func TestWalkAgainstSteps(t *testing.T) {
 		if !strings.Contains(st.disagree, c.want) || (st.disagree == "") != (c.want == "") {
 			t.Errorf("%s: %q", c.name, st.disagree)
 		}
+	}
+	st := stack{stop: unwind.EndOfStack, disagree: "somewhere"}
+	if v, _, why := judge(&snap.Snapshot{Class: "cfi_exact"}, &st); v != wrong || why != "somewhere" {
+		t.Errorf("a walk that disagrees is %v: %s", v, why)
 	}
 	w := walked{regs: 1, frame: a, stop: unwind.BufferFull}
 	if !w.agrees(1, &a, unwind.StopNone) || w.agrees(2, &a, unwind.StopNone) || w.agrees(1, &b, unwind.StopNone) || w.agrees(1, &a, unwind.NoInfo) {

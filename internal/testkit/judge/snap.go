@@ -81,9 +81,6 @@ func (r *Score) snapshot(p *snap.Program, s *snap.Snapshot, walk walker) error {
 	t := r.tally(s.Class, !isLax)
 	t.Note = note
 	v, good, why := judge(s, st)
-	if st.disagree != "" {
-		v, why = wrong, st.disagree
-	}
 	t.RightFrames += good
 	t.Frames += len(s.Frames)
 	r.count(t, v, func() Mismatch { return stackMismatch(p, s, st, tab, good, why) })
@@ -109,6 +106,8 @@ func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 	}
 	all := good == len(s.Frames)
 	switch {
+	case st.disagree != "":
+		return wrong, good, st.disagree
 	case s.Class == "cfi_misleads" || s.Class == "context_rewritten":
 		if all {
 			return right, good, ""

@@ -220,9 +220,7 @@ func (v *Vector) malformed() {
 		v.StackFill, v.StackRange = v.Ctx.StackFill, v.Ctx.StackRange
 	}
 	sp, pc, lr := v.Ctx.SP, v.PC, Hex(malformedLR)
-	if own, ok := v.GPR["rsp"]; ok {
-		sp = &own
-	} else if own, ok := v.X["sp"]; ok {
+	if own, ok := v.X["sp"]; ok { // one of GPR goes before RSP anyway
 		sp = &own
 	}
 	s := State{PC: &pc, SP: sp, RSP: sp, LR: &lr, GPR: v.GPR, X: maps.Clone(v.X)}
