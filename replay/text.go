@@ -91,29 +91,6 @@ func mismatch(w io.Writer, x *judge.Tally, m *judge.Mismatch) {
 	if !x.Failure(m) {
 		mark = " (no failure: refused)"
 	}
-	fmt.Fprintf(w, "\n%s %s: %s, %s%s\n  %s\n", shortName(x.File), x.Kind, m.ID, m.Where, mark, m.Why)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if len(m.Values) > 0 {
-		fmt.Fprint(t, "    \texpected\tgot\t\n")
-	}
-	for _, p := range m.Values {
-		mark := ""
-		if p.Want != p.Got && !strings.Contains(p.Want, " sp ") { // frames are shown in different words
-			mark = "<--"
-		}
-		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\n", p.Name, p.Want, p.Got, mark)
-	}
-	t.Flush()
-	block(w, "code", m.Code)
-	block(w, "unwind data", m.Info)
-}
-
-func block(w io.Writer, title string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "  %s\n", title)
-	for _, l := range lines {
-		fmt.Fprintf(w, "    %s\n", l)
-	}
+	fmt.Fprintf(w, "\n%s %s: %s, %s%s\n", shortName(x.File), x.Kind, m.ID, m.Where, mark)
+	m.Text(w)
 }

@@ -83,6 +83,7 @@ var rooms = []room{
 	{Name: "inspect", May: with(tables, "symbol")},
 	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits")},
 	{Name: "internal/testkit/judge", May: with(walkers, "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
+	{Name: "internal/testkit/judgetest", May: []string{"internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap"}},
 	{Name: "replay", May: with(walkers, "inspect", "internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm")},
 
 	// Suspended worlds: product code under every schedule, on images of their own.

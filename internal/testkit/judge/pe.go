@@ -38,19 +38,38 @@ func (x *PE) Line(data []byte) error {
 	if context.ArchOf(p.Arch) == context.NoArch {
 		return fmt.Errorf("architecture %q: %w", p.Arch, ErrFormat)
 	}
-	name := p.Arch + " " + p.Kind
-	judge := map[string]func(*Tally, *pevec.Vector) error{
-		"exec": x.points, "native-step": x.points, "synthetic": x.points, "winetest": x.points,
-		"malformed": x.malformed, "decode": x.decode, "decode-object": x.decodeObject,
-	}[p.Kind]
-	if judge == nil {
+	if x.judge(p.Kind) == nil {
 		return fmt.Errorf("kind %q: %w", p.Kind, ErrFormat)
 	}
 	v, err := pevec.Parse(data)
 	if err != nil {
 		return err
 	}
-	return judge(x.r.tally(name, true), v)
+	return x.Vector(v)
+}
+
+// judge is how a kind is judged, nil if it is not known.
+func (x *PE) judge(kind string) func(*Tally, *pevec.Vector) error {
+	switch kind {
+	case "exec", "native-step", "synthetic", "winetest":
+		return x.points
+	case "malformed":
+		return x.malformed
+	case "decode":
+		return x.decode
+	case "decode-object":
+		return x.decodeObject
+	}
+	return nil
+}
+
+// Vector judges a line that was read.
+func (x *PE) Vector(v *pevec.Vector) error {
+	judge := x.judge(v.Kind)
+	if judge == nil {
+		return fmt.Errorf("%s: kind %q: %w", v.ID, v.Kind, ErrFormat)
+	}
+	return judge(x.r.tally(v.Arch+" "+v.Kind, true), v)
 }
 
 // points judges every point of a vector.

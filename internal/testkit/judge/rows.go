@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/inspect"
 	"github.com/seedwalk/seedwalk/module"
@@ -37,8 +38,11 @@ type rowImage struct {
 
 // Rows judges one file of rows.
 type Rows struct {
-	r      *Score
-	read   func(rel string) ([]byte, error)
+	r    *Score
+	read func(rel string) ([]byte, error)
+	// Extra, if there is one, is called for each rule that a row has and the
+	// vector does not list, which says nothing of it.
+	Extra  func(binary, pc string, register int)
 	images map[string]*rowImage
 	m      cfi.Machine
 	row    cfi.Row
@@ -177,7 +181,21 @@ func (x *Rows) full(im *rowImage, want *rowLine) error {
 		v = wrong
 	}
 	x.r.count(t, v, func() Mismatch { return x.mismatch(im, want, pc, why, values) })
+	x.extra(im.table.Arch(), want)
 	return nil
+}
+
+// extra tells of the row's rules that the vector does not list.
+func (x *Rows) extra(arch context.Arch, want *rowLine) {
+	if x.Extra == nil {
+		return
+	}
+	for c := range x.row.Regs {
+		n := int(cfi.RegisterOf(arch, c))
+		if _, listed := want.R[strconv.Itoa(n)]; !listed && x.row.Regs[c].Kind != cfi.Unspecified {
+			x.Extra(want.B, want.PC, n)
+		}
+	}
 }
 
 func differ(values []Pair) bool {

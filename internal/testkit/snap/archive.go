@@ -129,6 +129,29 @@ func (a *Archive) File(name string) ([]byte, bool) {
 	return b, ok
 }
 
+// Names lists the files whose names begin so, sorted.
+func (a *Archive) Names(prefix string) []string {
+	var names []string
+	for name := range a.files {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Beside reads files by paths that are relative to the folder of a file.
+func (a *Archive) Beside(name string) func(rel string) ([]byte, error) {
+	return func(rel string) ([]byte, error) {
+		p := path.Join(path.Dir(name), rel)
+		if data, ok := a.files[p]; ok {
+			return data, nil
+		}
+		return nil, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
+	}
+}
+
 // Programs lists the snapshot files of one architecture, sorted.
 func (a *Archive) Programs(arch string) []string {
 	var names []string
