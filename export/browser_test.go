@@ -2,6 +2,8 @@ package export
 
 import (
 	"context"
+	"fmt"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,12 +32,13 @@ func TestPageInBrowser(t *testing.T) {
 		p    *Profile
 		want []string
 	}{
-		"demo":    {handMade(), []string{"Click a frame to zoom in.", "managed<small>53 %", "gap<small>5.0 %", ".NET TP Worker (101): 180"}},
+		"demo": {handMade(), []string{"Click a frame to zoom in.", "managed<small>93 %", "gap<small>3.8 %", ".NET TP Worker (101): 180",
+			`<button title="" data-v="2" aria-pressed="true">CPU time</button>`, `id="fold" aria-pressed="true"`}},
 		"hostile": {hostile(), []string{"Click a frame to zoom in.", "&lt;/script&gt;&lt;script&gt;alert(1)"}},
 		"empty":   {&Profile{}, []string{"No samples in this selection."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dom, log := load(t, path, written(t, WriteHTML, c.p))
+			dom, log := load(t, path, written(t, WriteHTML, c.p), "")
 			for _, w := range c.want {
 				if !strings.Contains(dom, w) {
 					t.Errorf("the document lacks %q", w)
@@ -48,7 +51,87 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, path string, page []byte) (dom, log string) {
+// sleepy has what is folded: threads that start and wait, beside one that works.
+func sleepy() *Profile {
+	frame := func(name string, c Class) Frame { return Frame{Name: name, Module: "m", ModuleIndex: -1, Class: c} }
+	return &Profile{
+		Frames: []Frame{
+			0: frame("clone3", ClassNative), 1: frame("start_thread", ClassNative), 2: frame("libcoreclr.so+0x675630", ClassRuntime),
+			3: frame("libcoreclr.so+0x316540", ClassRuntime), 4: frame("App.Worker.Run", ClassManaged), 5: frame("App.Queue.Take", ClassManaged),
+			6: frame("libcoreclr.so+0x669e90", ClassRuntime), 7: frame("pthread_cond_wait", ClassNative), 8: frame("__futex_abstimed_wait_common", ClassNative),
+			9: frame("App.Work.Compute (lambda 2)", ClassManaged),
+		},
+		Threads: []Thread{{1, "a"}, {2, "b"}, {3, "c"}},
+		Stacks: []Stack{
+			{Thread: 0, Frames: []int32{9, 9, 4, 3, 2, 1, 0}, Count: 10, WallNanos: 1e9, CPUNanos: 9e8, Complete: true},
+			{Thread: 1, Frames: []int32{8, 7, 6, 5, 4, 3, 2, 1, 0}, Count: 60, WallNanos: 6e9, Complete: true},
+			{Thread: 2, Frames: []int32{8, 7, 6, 2, 1, 0}, Count: 30, WallNanos: 3e9, Complete: true},
+		},
+	}
+}
+
+// TestPageInUse works with a page as a user does: by its address, its keys, its buttons.
+// What a script returns is in the document when it is looked at.
+func TestPageInUse(t *testing.T) {
+	path := browser()
+	if path == "" || testing.Short() {
+		t.Skip("SKIPPED-CHECK: the flame graph was not used, no chromium here (or -short)")
+	}
+	const key = "const key = (k, o) => document.body.dispatchEvent(new KeyboardEvent('keydown', Object.assign({ key: k, bubbles: true }, o)));"
+	const paths = "const paths = t => Array.from({ length: t.n }, (_, i) => i).filter(i => t.total[i] > 0).map(i => pathOf(t, i).slice(1).map(j => symbols[t.symbol[j]].name).join('/') + '=' + t.total[i]).sort().join(' ');"
+	var script strings.Builder
+	script.WriteString("<script>addEventListener('load', () => { const answer = f => { const out = document.createElement('pre'); out.className = 'answer'; out.textContent = f(); document.body.append(out); };\n")
+	var want, names []string
+	for _, c := range []struct{ name, hash, script, want string }{
+		{"folded", "#m=samples", paths + "return paths(tree)",
+			"=100 [thread start]/App.Worker.Run/App.Work.Compute (lambda 2)/App.Work.Compute (lambda 2)=10 [thread start]/App.Worker.Run/App.Work.Compute (lambda 2)=10 [thread start]/App.Worker.Run=10 [thread start]=10 [waiting]/App.Queue.Take=60 [waiting]/[thread of m]=30 [waiting]=90"},
+		{"unfolded", "#m=samples&f=0", "return tree.n + ' ' + tree.total[0]", "15 100"},
+		{"folded and hidden", "#m=samples&h=runtime", paths + "return tree.total[0] + ' ' + state.hidden.size", "100 1"},
+		{"top", "#m=samples&v=top", "return [...document.querySelectorAll('#text tbody tr')].map(r => r.innerText.trim().replace(/\\s+/g, ' ')).join('|')",
+			"60.00 % 60 60.00 % 60 App.Queue.Take m|30.00 % 30 30.00 % 30 [thread of m]|10.00 % 10 10.00 % 10 App.Work.Compute (lambda 2) m|0.00 % 0 90.00 % 90 [waiting]|0.00 % 0 10.00 % 10 App.Worker.Run m|0.00 % 0 10.00 % 10 [thread start]"},
+		{"top by total", "#m=samples&v=top", "document.querySelectorAll('#text th button')[1].click(); return document.querySelector('#text tbody .name').innerText", "[waiting]"},
+		{"callers of a top function", "#m=samples&f=0&v=top", "document.querySelectorAll('#text tbody .name button')[0].click();" + paths + "return state.shape + ' ' + paths(tree).split(' ').slice(-3).join(' ')",
+			"callers __futex_abstimed_wait_common/pthread_cond_wait/libcoreclr.so+0x669e90=90 __futex_abstimed_wait_common/pthread_cond_wait=90 __futex_abstimed_wait_common=90"},
+		{"recursion counts once", "#m=samples&v=callers&of=9", paths + "return paths(tree)",
+			"=10 App.Work.Compute (lambda 2)/App.Worker.Run/[thread start]=10 App.Work.Compute (lambda 2)/App.Worker.Run=10 App.Work.Compute (lambda 2)=10"},
+		{"tree", "#m=samples&v=tree", "const li = document.querySelectorAll('#text [role=treeitem]'); return li.length + ': ' + li[1].getAttribute('aria-label') + ', level ' + li[1].getAttribute('aria-level')",
+			"5: [waiting], runtime, 90.00 % of total, 0.00 % self, calls 2 functions, level 2"},
+		{"tree by keys", "#m=samples&v=tree", "const tree1 = k => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: k, bubbles: true })); document.querySelector('#text li').focus(); tree1('ArrowDown'); tree1('ArrowLeft'); tree1('ArrowDown'); tree1('ArrowRight'); tree1('ArrowRight'); return document.activeElement.getAttribute('aria-label').split(',')[0]",
+			"App.Worker.Run"},
+		{"search", "#m=samples&q=Queue", "return document.getElementById('matched').value", "matched 60.00 % · 60 samples"},
+		{"search in time", "#m=wall&q=Queue", "return document.getElementById('matched').value", "matched 60.00 % · 6 s · 60 samples"},
+		{"search that does not parse", "#q=(", "return document.getElementById('matched').value", "bad pattern"},
+		{"find next", "#m=samples&q=App", key + "key('n'); const a = document.getElementById('status').value; key('n'); key('n'); key('N'); return a.slice(0, 30) + document.getElementById('status').value.slice(0, 25)",
+			"1 of 4  ·  App.Queue.Take, man2 of 4  ·  App.Worker.Run"},
+		{"walk and zoom", "#m=samples", key + "key('ArrowUp'); key('ArrowUp'); key('ArrowUp'); key('ArrowRight'); key('ArrowDown'); key('ArrowRight'); const said = document.getElementById('live').textContent.split(',')[0]; key('Enter'); return said + ' ' + symbols[tree.symbol[picture.focus]].name",
+			"[thread start] [thread start]"},
+		{"zoom out", "#m=samples&z=10.4", key + "const at = picture.focus; key('Backspace'); key('Backspace'); return at + ' ' + picture.focus", "2 0"},
+		{"callers by key", "#m=samples&z=10.4", key + "key('b'); return document.title.length > 0 && state.shape + ' ' + symbols[state.of].name", "callers App.Worker.Run"},
+		{"link", "", key + "key('t'); document.getElementById('search').value = 'App'; setSearch('App'); return location.hash", "#m=cpu&v=top&o=heavy&f=1&q=App"},
+		{"a link of another page", "#m=nothing&t=99&v=x&of=-3&z=1.999.x&h=odd&q=%00", "return state.metric + ' ' + state.thread + ' ' + state.shape", "2 -1 flame"},
+		{"one thread", "#m=samples&t=1", "return document.getElementById('thread').value + ' ' + tree.total[0]", "1 60"},
+		{"names made short", "", "return ['libcoreclr.so+0x675630', 'libc.so.6+0x12', 'System.IO.File.ReadAsync (async)', 'A.B.Run(int, string)', 'a::b<c::d>::e', 'Web.Main (lambda)'].map(n => [20, 16, 11].map(k => shorten(n, k)).join(' | ')).join('\\n')",
+			"libcoreclr+0x675630 | …+0x675630 | …+0x675630\nlibc.so.6+0x12 | libc.so.6+0x12 | libc+0x12\nReadAsync (async) | ReadAsync (asyn… | ReadAsync …\nA.B.Run(int, string) | A.B.Run | A.B.Run\na::b<c::d>::e | a::b<c::d>::e | b<c::d>::e\nWeb.Main (lambda) | Main (lambda) | Main (lamb…"},
+	} {
+		fmt.Fprintf(&script, "history.replaceState(null, '', %q); begin(); answer(() => { %s });\n", "#"+strings.TrimPrefix(c.hash, "#"), c.script)
+		want = append(want, c.want)
+		names = append(names, c.name)
+	}
+	script.WriteString("});</script></body>")
+	dom, log := load(t, path, []byte(strings.Replace(string(written(t, WriteHTML, sleepy())), "</body>", script.String(), 1)), "")
+	for i, w := range want {
+		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
+		got, _, _ := strings.Cut(dom, "</pre>")
+		if got = html.UnescapeString(got); got != w {
+			t.Errorf("%s:\ngot  %s\nwant %s", names[i], got, w)
+		}
+	}
+	if strings.Contains(log, "CONSOLE") {
+		t.Errorf("the browser complains:\n%s", log)
+	}
+}
+
+func load(t *testing.T, path string, page []byte, hash string) (dom, log string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, page, 0o644); err != nil {
@@ -58,7 +141,7 @@ func load(t *testing.T, path string, page []byte) (dom, log string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-		"--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom", "file://"+file)
+		"--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1400,800", "--dump-dom", "file://"+file+hash)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -19,10 +19,16 @@ var (
 	pageCSS string
 	//go:embed page/data.js
 	pageDataJS string
+	//go:embed page/fold.js
+	pageFoldJS string
 	//go:embed page/draw.js
 	pageDrawJS string
+	//go:embed page/views.js
+	pageViewsJS string
 	//go:embed page/page.js
 	pageJS string
+	//go:embed page/keys.js
+	pageKeysJS string
 )
 
 // pageData is the JSON in the page. Tables refer to each other by index; rows
@@ -56,7 +62,7 @@ func WriteHTML(w io.Writer, p *Profile) error {
 		return err
 	}
 	title := html.EscapeString(pageTitle(p))
-	page := strings.NewReplacer("{{title}}", title, "{{css}}", pageCSS, "{{js}}", pageDataJS+pageDrawJS+pageJS, "{{data}}", string(data))
+	page := strings.NewReplacer("{{title}}", title, "{{css}}", pageCSS, "{{js}}", pageDataJS+pageFoldJS+pageDrawJS+pageViewsJS+pageJS+pageKeysJS, "{{data}}", string(data))
 	_, err = page.WriteString(w, pageHTML)
 	return err
 }

@@ -20,13 +20,15 @@ const base = (() => {
   return { n, parent, symbol };
 })();
 
-// nameRank gives each symbol its place in alphabetical order.
-const nameRank = (() => {
+// nameRank gives each symbol its place in alphabetical order. Folding adds symbols, so
+// that the ranks are made anew where there are more.
+let nameRank = new Int32Array(0);
+function rankNames() {
+  if (nameRank.length === symbols.length) return;
   const order = symbols.map((_, i) => i).sort((a, b) => symbols[a].name < symbols[b].name ? -1 : symbols[a].name > symbols[b].name ? 1 : a - b);
-  const rank = new Int32Array(symbols.length);
-  order.forEach((s, i) => { rank[s] = i; });
-  return rank;
-})();
+  nameRank = new Int32Array(symbols.length);
+  order.forEach((s, i) => { nameRank[s] = i; });
+}
 
 // selfOf adds up one metric per node over a thread, or over all (-1).
 function selfOf(thread, metric) {
@@ -45,45 +47,108 @@ function sumUp(parent, n, self) {
   return total;
 }
 
-// buildTree returns the tree of one thread (-1 = all) in one metric, without
-// the frames of hidden classes: their callees move up to their callers.
-function buildTree({ thread, metric, hidden, order }) {
+// Grower adds nodes to a tree, those of one symbol below one node once if it must merge.
+class Grower {
+  constructor(room, merge) {
+    this.parent = new Int32Array(room); this.symbol = new Int32Array(room); this.depth = new Int32Array(room);
+    this.parent[0] = this.symbol[0] = -1;
+    this.n = 1;
+    this.index = merge ? new Map() : null;
+    this.width = symbols.length + 1;
+  }
+
+  child(at, s) {
+    const key = at * this.width + s;
+    let next = this.index ? this.index.get(key) : undefined;
+    if (next !== undefined) return next;
+    next = this.n++;
+    if (this.index) this.index.set(key, next);
+    this.parent[next] = at; this.symbol[next] = s; this.depth[next] = this.depth[at] + 1;
+    return next;
+  }
+}
+
+// buildTree returns the tree of one thread (-1 = all) in one metric, without the frames
+// of hidden classes: their callees move up to their callers. Folded, what starts threads
+// is one frame, and what waits stands below one.
+function buildTree({ thread, metric, hidden, order, fold }) {
   const weight = selfOf(thread, metric), count = metric === 0 ? weight : selfOf(thread, 0);
   const seen = sumUp(base.parent, base.n, count), heavy = metric === 0 ? seen : sumUp(base.parent, base.n, weight);
-  const parent = new Int32Array(base.n), symbol = new Int32Array(base.n), depth = new Int32Array(base.n);
-  const self = new Float64Array(base.n), selfCount = new Float64Array(base.n), to = new Int32Array(base.n);
-  const index = new Map(), width = symbols.length + 1;
-  parent[0] = symbol[0] = -1;
-  let n = 1;
+  const { start, site } = fold ? folds() : {};
+  const grow = new Grower(base.n + (fold ? symbols.length + 1 : 0), fold || hidden.size > 0);
+  const self = new Float64Array(grow.parent.length), selfCount = new Float64Array(grow.parent.length), to = new Int32Array(base.n);
   for (let i = 0; i < base.n; i++) {
-    let at = 0;
-    if (i > 0) {
-      at = to[base.parent[i]];
-      const s = base.symbol[i];
-      if (seen[i] === 0 && heavy[i] === 0) { to[i] = at; continue; }
-      if (!hidden.has(symbols[s].cls)) {
-        const key = at * width + s; // without hidden frames every node is its own, and the index would cost time only
-        let next = hidden.size === 0 ? undefined : index.get(key);
-        if (next === undefined) {
-          next = n++;
-          if (hidden.size > 0) index.set(key, next);
-          parent[next] = at; symbol[next] = s; depth[next] = depth[at] + 1;
-        }
-        at = next;
-      }
+    const s = base.symbol[i];
+    let at = i > 0 ? to[base.parent[i]] : 0;
+    to[i] = at;
+    if (i > 0 && seen[i] === 0 && heavy[i] === 0) continue;
+    if (i > 0 && !hidden.has(symbols[s].cls)) {
+      if (!fold || !start[i]) at = grow.child(at, s);
+      else if (grow.symbol[at] !== START) at = grow.child(at, START);
     }
     to[i] = at;
+    if (fold && site[i] >= 0 && count[i] > 0) at = grow.child(grow.child(0, WAITING), site[i]);
     self[at] += weight[i];
     selfCount[at] += count[i];
   }
+  return finish(grow, self, selfCount, metric, order);
+}
+
+// finish sums a grown tree up and lays it out.
+function finish(grow, self, selfCount, metric, order) {
+  const { n, parent, symbol, depth } = grow;
   const tree = { n, parent, symbol, depth, self, metric, total: sumUp(parent, n, self), count: sumUp(parent, n, selfCount) };
   place(tree, order);
   return tree;
 }
 
+// invert returns the tree of the callers of a symbol: the symbol at the root's only
+// child, and above each node who called it. Of a recursion the outermost call counts.
+function invert(tree, s, order) {
+  const outer = [];
+  let room = 2;
+  const inside = new Uint8Array(tree.n);
+  for (let i = 1; i < tree.n; i++) {
+    const up = inside[tree.parent[i]];
+    inside[i] = up || tree.symbol[i] === s ? 1 : 0;
+    if (!up && tree.symbol[i] === s && (tree.total[i] > 0 || tree.count[i] > 0)) { outer.push(i); room += tree.depth[i]; }
+  }
+  const grow = new Grower(room, true), self = new Float64Array(room), count = new Float64Array(room);
+  for (const i of outer) {
+    let at = 0;
+    for (let j = i; j > 0; j = tree.parent[j]) at = grow.child(at, tree.symbol[j]);
+    self[at] += tree.total[i];
+    count[at] += tree.count[i];
+  }
+  return finish(grow, self, count, tree.metric, order);
+}
+
+// functions lists every symbol with its own weight and its total, in which a recursion
+// counts once, heaviest first.
+function functions(tree) {
+  const rows = new Map(), open = new Map(), inside = new Uint8Array(tree.n);
+  const stack = [[0, false]];
+  while (stack.length > 0) { // a symbol is open while one of its calls is on the way from the root
+    const [i, left] = stack.pop(), s = tree.symbol[i];
+    if (left) { open.set(s, open.get(s) - 1); continue; }
+    if (i > 0) {
+      inside[i] = (open.get(s) || 0) > 0 ? 1 : 0;
+      const row = rows.get(s) || { symbol: s, self: 0, total: 0 };
+      row.self += tree.self[i];
+      if (!inside[i]) row.total += tree.total[i];
+      rows.set(s, row);
+      open.set(s, (open.get(s) || 0) + 1);
+      stack.push([i, true]);
+    }
+    for (let j = tree.first[i]; j < tree.first[i + 1]; j++) stack.push([tree.child[j], false]);
+  }
+  return [...rows.values()].filter(r => r.total > 0);
+}
+
 // place sorts children and gives each node its left edge, in the metric's unit.
 function place(tree, order) {
   const { n, parent, total, symbol } = tree;
+  rankNames();
   const first = new Int32Array(n + 1), child = new Int32Array(Math.max(0, n - 1)), x = new Float64Array(n);
   for (let i = 1; i < n; i++) first[parent[i] + 1]++;
   for (let i = 0; i < n; i++) first[i + 1] += first[i];
@@ -117,15 +182,18 @@ function follow(tree, path) {
   return at;
 }
 
-// matchedWeight adds up the outermost matching nodes below i, so that nothing
-// counts twice.
-function matchedWeight(tree, i, matches) {
-  let sum = 0;
-  const stack = [i];
-  while (stack.length > 0) {
-    const at = stack.pop();
-    if (at > 0 && matches[tree.symbol[at]]) { sum += tree.total[at]; continue; }
-    for (let j = tree.first[at]; j < tree.first[at + 1]; j++) stack.push(tree.child[j]);
+// matched adds up the outermost matching nodes below i, so that nothing counts twice: in
+// the tree's metric, in samples, and how many matching nodes there are in all.
+function matched(tree, i, matches) {
+  const sum = { weight: 0, samples: 0, calls: 0 }, under = new Uint8Array(tree.n), inside = new Uint8Array(tree.n);
+  for (let j = i; j < tree.n; j++) { // parents stand before their children
+    const up = tree.parent[j];
+    if (j !== i && !(up >= i && under[up])) continue;
+    under[j] = 1;
+    const hit = j > 0 && matches[tree.symbol[j]] && (tree.total[j] > 0 || tree.count[j] > 0), open = j !== i && inside[up];
+    if (hit) sum.calls++;
+    if (hit && !open) { sum.weight += tree.total[j]; sum.samples += tree.count[j]; }
+    inside[j] = hit || open ? 1 : 0;
   }
   return sum;
 }
@@ -159,14 +227,19 @@ function formatPercent(part, whole) {
   return p > 0 && p < 0.01 ? "<0.01 %" : p.toFixed(2) + " %";
 }
 
-// shorten fits a name into n characters: first without arguments, then
-// without leading namespaces, then cut.
+// shorten fits a name into n characters: first without arguments, then without leading
+// namespaces, then cut. An address in a module is no name with namespaces: it loses the
+// module's ending, and then the module.
 function shorten(name, n) {
   if (name.length <= n) return name;
   if (n < 2) return "";
+  const at = NAMELESS.exec(name);
+  if (at) {
+    name = name.slice(0, at.index).replace(/\.(so[.\d]*|dll|exe)$/i, "") + at[0];
+    return name.length <= n ? name : at[0].length + 1 <= n ? "…" + at[0] : name.slice(0, n - 1) + "…";
+  }
   if (name[0] !== "[") {
-    const paren = name.indexOf("(");
-    if (paren > 0) name = name.slice(0, paren);
+    name = withoutArguments(name);
     while (name.length > n) {
       const rest = dropSegment(name);
       if (rest === "") break;
@@ -176,8 +249,15 @@ function shorten(name, n) {
   return name.length <= n ? name : name.slice(0, n - 1) + "…";
 }
 
-// dropSegment takes away what stands before the first '.', '::' or '!'
-// outside of angle brackets; "" if there is none or nothing would be left.
+// withoutArguments cuts at the first bracket that stands right behind a name: "(lambda)"
+// and "(async)" are words of their own.
+function withoutArguments(name) {
+  const at = name.search(/[^ ]\(/);
+  return at < 0 ? name : name.slice(0, at + 1);
+}
+
+// dropSegment takes away what stands before the first '.', '::' or '!' outside of angle
+// brackets; "" if there is none or nothing would be left.
 function dropSegment(name) {
   let level = 0;
   for (let i = 0; i < name.length; i++) {

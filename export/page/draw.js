@@ -5,7 +5,7 @@ const ROW = 19, MIN_PIXELS = 0.6, FONT = '12px ui-monospace, "DejaVu Sans Mono",
 
 class Picture {
   constructor(view, canvas, space) {
-    Object.assign(this, { view, canvas, space, ctx: canvas.getContext("2d"), tree: null, focus: 0, shape: "flame", matches: null, hover: -1, rows: 1, pending: false });
+    Object.assign(this, { view, canvas, space, ctx: canvas.getContext("2d"), tree: null, focus: 0, chosen: -1, shape: "flame", matches: null, hover: -1, rows: 1, pending: false });
     view.addEventListener("scroll", () => this.redraw());
     new ResizeObserver(() => requestAnimationFrame(() => this.layout())).observe(view);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.readColors(); this.redraw(); });
@@ -15,7 +15,8 @@ class Picture {
   readColors() {
     const style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue("--" + name).trim();
     this.colors = { bg: get("bg"), ink: get("ink"), fg: get("fg"), dim: get("dim"), root: get("root"), match: get("match"), gap: get("gap"), gap2: get("gap2") };
-    this.fills = symbols.map(s => s.cls === GAP ? null : shade(get(data.classes[s.cls]), s.module + s.name));
+    this.classFills = data.classes.map(c => get(c));
+    this.fills = [];
     this.hatch = null;
   }
 
@@ -24,6 +25,7 @@ class Picture {
     const turned = what.shape && what.shape !== this.shape;
     Object.assign(this, what);
     this.hover = -1;
+    if (what.tree) this.chosen = -1;
     this.layout();
     if (turned || what.tree || what.focus !== undefined) this.view.scrollTop = this.shape === "flame" ? this.space.offsetTop + this.space.offsetHeight : 0;
     this.redraw();
@@ -122,7 +124,7 @@ class Picture {
     ctx.fillRect(x, y, w - gap, h);
     if (hit && s.cls === GAP) { ctx.globalAlpha = 0.45; ctx.fillStyle = this.fill(i, s); ctx.fillRect(x, y, w - gap, h); }
     if (s && s.doubtful && w > 4) this.dashes(x, y, w - gap, h);
-    if (i === this.hover) { ctx.globalAlpha = 1; ctx.lineWidth = 2; ctx.setLineDash([]); ctx.strokeStyle = colors.fg; ctx.strokeRect(x + 1, y + 1, Math.max(1, w - gap - 2), h - 2); }
+    if (i === this.hover || i === this.chosen) { ctx.globalAlpha = 1; ctx.lineWidth = 2; ctx.setLineDash([]); ctx.strokeStyle = colors.fg; ctx.strokeRect(x + 1, y + 1, Math.max(1, w - gap - 2), h - 2); }
     ctx.globalAlpha = this.matches && !hit ? 0.6 : above ? 0.8 : 1;
     if (w >= 4 * this.charWidth) this.text(s, hit, x, y, w);
   }
@@ -153,9 +155,25 @@ class Picture {
 
   fill(i, s) {
     if (!s) return this.colors.root;
-    if (s.cls !== GAP) return this.fills[this.tree.symbol[i]];
+    const n = this.tree.symbol[i];
+    if (s.cls !== GAP) return this.fills[n] || (this.fills[n] = shade(this.classFills[s.cls], s.module + s.name));
     if (!this.hatch) this.hatch = hatching(this.ctx, this.colors.gap, this.colors.gap2);
     return this.hatch;
+  }
+
+  // wide reports whether a node can be seen, at the zoom there is.
+  wide(i) {
+    for (let up = this.focus; up >= 0; up = this.tree.parent[up]) if (up === i) return true;
+    let up = i;
+    while (up > 0 && up !== this.focus) up = this.tree.parent[up];
+    return up === this.focus && this.tree.total[i] * this.scale() >= MIN_PIXELS;
+  }
+
+  // reveal scrolls to a node's row.
+  reveal(i) {
+    const y = this.top(this.tree.depth[i]);
+    if (y < ROW) this.view.scrollTop += y - ROW; else if (y + 2 * ROW > this.height) this.view.scrollTop += y + 2 * ROW - this.height;
+    this.redraw();
   }
 
   // at finds the node under a point of the window, or -1.

@@ -1,11 +1,16 @@
 // The controls around the picture.
 
 const $ = id => document.getElementById(id);
-const state = { thread: -1, metric: 0, hidden: new Set(), order: "heavy", shape: "flame", pattern: null };
+const PICTURES = new Set(["flame", "icicle", "callers"]);
+const state = { thread: -1, metric: 0, hidden: new Set(), order: "heavy", shape: "flame", fold: false, sort: "self", of: -1, search: "", pattern: null };
 const picture = new Picture($("view"), $("canvas"), $("space"));
-let tree;
+let whole, tree; // of all calls; what is shown: that, or the callers of one function
 
-function rootLabel() { return (state.thread < 0 ? "all threads" : data.threads[state.thread][0]) + " - " + formatValue(tree.total[0], state.metric) + (state.metric === 0 ? " samples" : ""); }
+function rootLabel() {
+  const value = formatValue(tree.total[0], state.metric) + (state.metric === 0 ? " samples" : "");
+  if (tree !== whole) return "callers of " + symbols[state.of].name + " - " + value;
+  return (state.thread < 0 ? "all threads" : data.threads[state.thread][0]) + " - " + value;
+}
 
 function element(name, text, props) {
   const e = document.createElement(name);
@@ -16,20 +21,44 @@ function element(name, text, props) {
 // rebuild makes the tree anew and keeps the zoom where it can.
 function rebuild() {
   const path = tree ? pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]) : [];
-  tree = buildTree(state);
-  picture.show({ tree, focus: follow(tree, path), shape: state.shape });
-  $("empty").hidden = tree.total[0] > 0;
+  whole = buildTree(state);
+  show(path);
+}
+
+// show draws the view there is to show, zoomed along a path of symbols.
+function show(path) {
+  const callers = state.shape === "callers" && state.of >= 0;
+  tree = callers ? invert(whole, state.of, state.order) : whole;
+  $("view").hidden = !PICTURES.has(state.shape);
+  $("text").hidden = PICTURES.has(state.shape);
+  if (state.pattern) matchAll();
+  picture.show({ tree, focus: callers ? Math.max(0, follow(tree, [state.of])) : follow(tree, path), shape: callers ? "icicle" : state.shape === "icicle" ? "icicle" : "flame" });
+  $("empty").hidden = whole.total[0] > 0;
   $("empty").textContent = state.metric > 0 ? "No " + METRICS[state.metric][1] + " in this selection." : "No samples in this selection.";
   drawLegend();
+  draw();
+}
+
+// draw draws all but the tree's shape anew.
+function draw() {
+  if (state.shape === "top") drawTop($("text"));
+  if (state.shape === "tree") drawTree($("text"));
   drawCrumbs();
   drawMatched();
+  remember();
 }
 
 function zoom(i) {
   hideTip();
   picture.show({ focus: i });
-  drawCrumbs();
-  drawMatched();
+  draw();
+}
+
+// callersOf shows who calls a function.
+function callersOf(s) {
+  state.of = s;
+  press("shape", state.shape = "callers");
+  show([]);
 }
 
 function drawLegend() {
@@ -70,23 +99,43 @@ function drawCrumbs() {
   $("crumbs").replaceChildren(...items);
 }
 
+function matchAll() { picture.matches = symbols.map(s => state.pattern.test(s.name) || state.pattern.test(s.module)); }
+
 function setSearch(text) {
-  state.pattern = null;
   let bad = false;
+  state.search = text;
+  state.pattern = picture.matches = null;
   if (text !== "") {
-    try { state.pattern = new RegExp(text, /[A-Z]/.test(text) ? "" : "i"); } catch { bad = true; }
+    try { state.pattern = new RegExp(text, /[A-Z]/.test(text) ? "" : "i"); matchAll(); } catch { bad = true; }
   }
   $("search").classList.toggle("bad", bad);
   $("search").title = bad ? "not a regular expression yet" : "capital letters make the search case-sensitive";
-  picture.matches = state.pattern && symbols.map(s => state.pattern.test(s.name) || state.pattern.test(s.module));
   picture.redraw();
-  drawMatched(bad);
+  if (bad) $("matched").value = "bad pattern"; else draw();
 }
 
-function drawMatched(bad) {
-  const m = picture.matches, out = $("matched");
-  if (bad) { out.value = "bad pattern"; return; }
-  out.value = m ? "matched " + formatPercent(matchedWeight(tree, picture.focus, m), tree.total[picture.focus]) : "";
+// drawMatched says what share matches, in the metric and in samples.
+function drawMatched() {
+  const m = picture.matches;
+  $("previous").disabled = $("next").disabled = !m || !PICTURES.has(state.shape);
+  if (!m) { $("matched").value = ""; return; }
+  const sum = matched(tree, picture.focus, m), share = formatPercent(sum.weight, tree.total[picture.focus]);
+  $("matched").value = `matched ${share} · ` + (state.metric > 0 ? formatValue(sum.weight, state.metric) + " · " : "") + formatValue(sum.samples, 0) + (sum.samples === 1 ? " sample" : " samples");
+}
+
+// findNext chooses the next match, from left to right and from the root outwards.
+function findNext(step) {
+  if (!picture.matches) return;
+  const order = [], stack = [picture.focus];
+  while (stack.length > 0) {
+    const i = stack.pop();
+    if (i > 0 && tree.total[i] > 0 && picture.matches[tree.symbol[i]]) order.push(i);
+    for (let j = tree.first[i + 1] - 1; j >= tree.first[i]; j--) stack.push(tree.child[j]);
+  }
+  if (order.length === 0) return;
+  const at = order.indexOf(picture.chosen), k = at < 0 ? (step > 0 ? 0 : order.length - 1) : (at + step + order.length) % order.length;
+  choose(order[k]);
+  $("status").value = `${k + 1} of ${order.length}  ·  ` + $("status").value;
 }
 
 function showTip(i, x, y) {
@@ -95,25 +144,26 @@ function showTip(i, x, y) {
   if (s) rows.push(["class", data.classes[s.cls]]);
   rows.push(["samples", formatValue(tree.count[i], 0)]);
   if (state.metric > 0) rows.push([METRICS[state.metric][1].toLowerCase(), formatValue(tree.total[i], state.metric)]);
-  rows.push(["self", formatValue(tree.self[i], state.metric) + " (" + formatPercent(tree.self[i], tree.total[0]) + ")"]);
-  rows.push(["of total", formatPercent(tree.total[i], tree.total[0])]);
-  if (i > 0) rows.push(["of parent", formatPercent(tree.total[i], tree.total[up])]);
+  if (tree === whole) rows.push(["self", formatValue(tree.self[i], state.metric) + " (" + formatPercent(tree.self[i], tree.total[0]) + ")"]);
+  rows.push(["of total", formatPercent(tree.total[i], whole.total[0])]);
+  if (i > 0) rows.push([tree === whole ? "of parent" : "of callee", formatPercent(tree.total[i], tree.total[up])]);
   if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? formatPercent(tree.total[i], tree.total[picture.focus]) : "-"]);
   const table = element("table");
   for (const [k, v] of rows) { const tr = table.insertRow(); tr.insertCell().textContent = k; tr.insertCell().textContent = v; }
   tip.replaceChildren(element("b", s ? s.name : rootLabel()), table);
   if (s && s.doubtful) tip.append(element("div", "doubtful: found by a guess, may not have been called", { className: "warn" }));
+  if (s && s.note) tip.append(element("div", s.note));
   if (s && s.cls === GAP) tip.append(element("div", "frames are missing here", { className: "warn" }));
   tip.hidden = false;
   const box = tip.getBoundingClientRect(), below = y + 18 + box.height < innerHeight;
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 6)) + "px";
   tip.style.top = Math.max(4, below ? y + 18 : y - box.height - 12) + "px";
-  $("status").textContent = (s ? s.name : rootLabel()) + "  ·  " + formatPercent(tree.total[i], tree.total[0]) + " of total";
+  $("status").value = (s ? s.name : rootLabel()) + "  ·  " + formatPercent(tree.total[i], whole.total[0]) + " of total";
 }
 
 function hideTip() {
   $("tip").hidden = true;
-  $("status").textContent = "/  search   ·   Esc  clear, then reset   ·   Backspace  zoom out   ·   i  flip";
+  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b callers · t top · i flip · f fold · c copy name · Esc back";
 }
 
 function pointed(e) {
@@ -128,67 +178,3 @@ function onMove(e) {
   if (i >= 0) showTip(i, e.clientX, e.clientY); else hideTip();
 }
 
-function onKey(e) {
-  if (e.ctrlKey || e.metaKey || e.altKey) return;
-  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName);
-  if (e.key === "Escape") {
-    if ($("search").value !== "") { $("search").value = ""; setSearch(""); } else if (!typing) zoom(0);
-    if (typing) e.target.blur();
-  } else if (typing) {
-    return;
-  } else if (e.key === "/") {
-    $("search").focus();
-    $("search").select();
-  } else if (e.key === "i") {
-    choose("shape", state.shape === "flame" ? "icicle" : "flame");
-  } else if (e.key === "Backspace") {
-    zoom(Math.max(0, tree.parent[picture.focus]));
-  } else {
-    return;
-  }
-  e.preventDefault();
-}
-
-// choose presses one button of a group and draws.
-function choose(group, value) {
-  state[group] = value;
-  for (const b of $(group).children) b.setAttribute("aria-pressed", String(b.dataset.v === String(value)));
-  if (group === "shape") picture.show({ shape: value }); else rebuild();
-}
-
-function fillControls() {
-  METRICS.forEach(([, label], m) => {
-    const measured = data.stacks.some(row => { for (let i = 1 + m; i < row.length; i += 4) if (row[i] > 0) return true; return false; });
-    const b = element("button", label, { disabled: !measured, title: measured ? "" : "not measured" });
-    b.dataset.v = String(m);
-    $("metric").append(b);
-  });
-  for (const group of ["metric", "shape", "order"]) {
-    for (const b of $(group).children) {
-      b.onclick = () => choose(group, group === "metric" ? Number(b.dataset.v) : b.dataset.v);
-      b.setAttribute("aria-pressed", String(b.dataset.v === String(state[group])));
-    }
-  }
-  const order = data.threads.map((_, i) => i).sort((a, b) => data.threads[b][1] - data.threads[a][1] || a - b);
-  $("thread").append(element("option", `all threads (${data.threads.length})`, { value: "-1" }),
-    ...order.map(i => element("option", `${data.threads[i][0]}: ${formatValue(data.threads[i][1], 0)}`, { value: String(i) })));
-  $("thread").onchange = e => { state.thread = Number(e.target.value); e.target.blur(); rebuild(); };
-}
-
-function start() {
-  $("facts").textContent = data.facts.join("  ·  ");
-  $("title").title = data.title;
-  $("notes").hidden = data.notes.length === 0;
-  $("notes").firstElementChild.textContent = data.notes.length === 1 ? "1 note" : data.notes.length + " notes";
-  $("notes").lastElementChild.replaceChildren(...data.notes.map(n => element("li", n)));
-  fillControls();
-  $("search").addEventListener("input", e => setSearch(e.target.value));
-  $("canvas").addEventListener("mousemove", onMove);
-  $("canvas").addEventListener("mouseleave", () => { picture.hover = -1; picture.redraw(); hideTip(); });
-  $("canvas").addEventListener("click", e => { const i = pointed(e); if (i >= 0) zoom(i); });
-  addEventListener("keydown", onKey);
-  hideTip();
-  rebuild();
-}
-
-start();

@@ -1,0 +1,205 @@
+// The keyboard, the controls, and the link to what is shown.
+
+// choose marks a frame, zooms out where it is too narrow to see, and says what it is.
+function choose(i) {
+  if (!picture.wide(i)) { // as far as needed: the outermost caller that makes it visible
+    let at = i;
+    while (at > 0 && tree.total[tree.parent[at]] * 200 < tree.total[i] * picture.width) at = tree.parent[at];
+    picture.show({ focus: at });
+    drawCrumbs();
+  }
+  picture.chosen = i;
+  picture.reveal(i);
+  $("tip").hidden = true;
+  $("status").value = $("live").textContent = describe(i);
+  remember();
+}
+
+// beside finds the next child of the same caller that is not empty.
+function beside(i, step) {
+  const up = tree.parent[i];
+  if (up < 0) return i;
+  for (let j = tree.first[up], at = -1; j < tree.first[up + 1]; j++) {
+    if (tree.child[j] === i) at = j;
+    if (at < 0) continue;
+    const to = at + step;
+    if (to < tree.first[up] || to >= tree.first[up + 1] || !(tree.total[tree.child[to]] > 0)) return i;
+    return tree.child[to];
+  }
+  return i;
+}
+
+function walk(key) {
+  const from = picture.chosen >= 0 ? picture.chosen : picture.focus, out = picture.shape === "flame" ? "ArrowUp" : "ArrowDown";
+  if (picture.chosen < 0) return choose(from);
+  if (key === "ArrowLeft") return choose(beside(from, -1));
+  if (key === "ArrowRight") return choose(beside(from, 1));
+  if (key !== out) return choose(Math.max(0, tree.parent[from]));
+  const to = childrenOf(from);
+  choose(to.length > 0 ? to.reduce((a, b) => tree.total[b] > tree.total[a] ? b : a) : from);
+}
+
+// subject is the frame that a key is about: under the mouse, chosen, or zoomed.
+function subject() { return picture.hover > 0 ? picture.hover : picture.chosen > 0 ? picture.chosen : picture.focus; }
+
+async function copyName() {
+  const i = subject(), name = i > 0 ? symbols[tree.symbol[i]].name : rootLabel();
+  try {
+    await navigator.clipboard.writeText(name);
+  } catch { // where a page may not use the clipboard by itself
+    const t = element("textarea", undefined, { value: name });
+    document.body.append(t);
+    t.select();
+    document.execCommand("copy");
+    t.remove();
+  }
+  $("status").value = $("live").textContent = "copied " + name;
+}
+
+function showCallers() {
+  const i = subject();
+  if (i > 0) callersOf(tree.symbol[i]); else if (state.of >= 0) callersOf(state.of); else $("status").value = "choose a frame first: point at it, or walk there with the arrow keys";
+}
+
+const KEYS = {
+  "/": () => { $("search").focus(); $("search").select(); },
+  n: () => findNext(1),
+  N: () => findNext(-1),
+  i: () => setShape(state.shape === "flame" ? "icicle" : "flame"),
+  b: showCallers,
+  t: () => setShape("top"),
+  f: () => setFold(!state.fold),
+  c: copyName,
+  Backspace: () => { const up = Math.max(0, tree.parent[picture.focus]); zoom(up); },
+};
+
+const WALKING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]);
+
+// back undoes one thing: the search, the view, the zoom.
+function back(typing) {
+  if ($("search").value !== "") { $("search").value = ""; setSearch(""); } else if (!typing && state.shape === "callers") setShape("flame"); else if (!typing) zoom(0);
+}
+
+function onKey(e) {
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName), drawn = PICTURES.has(state.shape);
+  if (e.key === "Escape") {
+    back(typing);
+    if (typing) e.target.blur();
+  } else if (typing) {
+    if (e.target !== $("search") || e.key !== "Enter") return;
+    findNext(e.shiftKey ? -1 : 1);
+  } else if (WALKING.has(e.key) && drawn) {
+    walk(e.key);
+  } else if (e.key === "Enter" && drawn && e.target.tagName !== "BUTTON" && picture.chosen >= 0) {
+    const i = picture.chosen;
+    zoom(i);
+    choose(i);
+  } else if (Object.hasOwn(KEYS, e.key)) {
+    KEYS[e.key]();
+  } else {
+    return;
+  }
+  e.preventDefault();
+}
+
+function press(group, value) {
+  for (const b of $(group).children) b.setAttribute("aria-pressed", String(b.dataset.v === String(value)));
+}
+
+function setShape(value) {
+  if (value === "callers" && state.shape !== "callers") return showCallers();
+  const path = tree === whole ? pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]) : [];
+  press("shape", state.shape = value);
+  show(path);
+}
+
+function setFold(on) {
+  state.fold = on;
+  $("fold").setAttribute("aria-pressed", String(on));
+  rebuild();
+}
+
+// remember puts what is shown into the page's address, which can be copied as a link.
+function remember() {
+  const path = pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]);
+  const at = { m: METRICS[state.metric][0], t: state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0,
+    q: state.search, h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree === whole ? path.join(".") : "" };
+  const hash = "#" + new URLSearchParams(Object.entries(at).filter(([, v]) => v !== ""));
+  if (hash !== location.hash) history.replaceState(null, "", hash);
+}
+
+// recall takes the state from the page's address; what does not fit this page is left.
+function recall() {
+  const at = new URLSearchParams(location.hash.slice(1)), index = (text, n) => /^\d+$/.test(text || "") && Number(text) < n ? Number(text) : -1;
+  const metric = METRICS.findIndex(([name]) => name === at.get("m"));
+  if (metric >= 0 && measured(metric)) state.metric = metric;
+  state.thread = index(at.get("t"), data.threads.length);
+  state.of = index(at.get("of"), symbols.length);
+  if (["flame", "icicle", "top", "tree"].includes(at.get("v")) || at.get("v") === "callers" && state.of >= 0) state.shape = at.get("v");
+  if (["heavy", "name"].includes(at.get("o"))) state.order = at.get("o");
+  if (at.has("f")) state.fold = at.get("f") === "1";
+  state.hidden = new Set((at.get("h") || "").split(".").map(c => data.classes.indexOf(c)).filter(c => c >= 0));
+  if (state.fold) folds(); // its symbols can be zoomed too
+  $("search").value = at.get("q") || "";
+  return (at.get("z") || "").split(".").filter(x => x).map(Number);
+}
+
+// begin shows what the address says, and of what it does not say what is best to begin
+// with: CPU time, which shows what works and not what waits.
+function begin() {
+  Object.assign(state, { metric: measured(2) ? 2 : 0, order: "heavy", shape: "flame", fold: base.n <= MAX_FOLDED, sort: "self" });
+  showState(recall());
+}
+
+function measured(m) {
+  return data.stacks.some(row => { for (let i = 1 + m; i < row.length; i += 4) if (row[i] > 0) return true; return false; });
+}
+
+function fillControls() {
+  METRICS.forEach(([, label], m) => {
+    const b = element("button", label, { disabled: !measured(m), title: measured(m) ? "" : "not measured" });
+    b.dataset.v = String(m);
+    b.onclick = () => { press("metric", state.metric = m); rebuild(); };
+    $("metric").append(b);
+  });
+  for (const b of $("shape").children) b.onclick = () => setShape(b.dataset.v);
+  for (const b of $("order").children) b.onclick = () => { press("order", state.order = b.dataset.v); rebuild(); };
+  $("fold").onclick = () => setFold(!state.fold);
+  $("copy").onclick = copyName;
+  $("next").onclick = () => findNext(1);
+  $("previous").onclick = () => findNext(-1);
+  const order = data.threads.map((_, i) => i).sort((a, b) => data.threads[b][1] - data.threads[a][1] || a - b);
+  $("thread").append(element("option", `all threads (${data.threads.length})`, { value: "-1" }),
+    ...order.map(i => element("option", `${data.threads[i][0]}: ${formatValue(data.threads[i][1], 0)}`, { value: String(i) })));
+  $("thread").onchange = e => { state.thread = Number(e.target.value); e.target.blur(); rebuild(); };
+}
+
+// showState sets the controls to the state and draws.
+function showState(path) {
+  for (const group of ["metric", "shape", "order"]) press(group, state[group]);
+  $("fold").setAttribute("aria-pressed", String(state.fold));
+  $("thread").value = String(state.thread);
+  whole = buildTree(state);
+  show(path);
+  setSearch($("search").value);
+}
+
+function start() {
+  $("facts").textContent = data.facts.join("  ·  ");
+  $("title").title = data.title;
+  $("notes").hidden = data.notes.length === 0;
+  $("notes").firstElementChild.textContent = data.notes.length === 1 ? "1 note" : data.notes.length + " notes";
+  $("notes").lastElementChild.replaceChildren(...data.notes.map(n => element("li", n)));
+  fillControls();
+  $("search").addEventListener("input", e => setSearch(e.target.value));
+  $("canvas").addEventListener("mousemove", onMove);
+  $("canvas").addEventListener("mouseleave", () => { picture.hover = -1; picture.redraw(); hideTip(); });
+  $("canvas").addEventListener("click", e => { const i = pointed(e); if (i >= 0) { zoom(i); picture.chosen = i; } });
+  addEventListener("keydown", onKey);
+  addEventListener("hashchange", begin);
+  hideTip();
+  begin();
+}
+
+start();
