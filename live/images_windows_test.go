@@ -1,6 +1,7 @@
 package live
 
 import (
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
@@ -102,4 +103,18 @@ func TestUnloaded(t *testing.T) {
 		t.Error("what is loaded anew must be another module")
 	}
 	letGo(t, other)
+}
+
+// The system knows the unwind data of its own libraries.
+func TestFunctionEntry(t *testing.T) {
+	pc := uint64(windows.NewLazySystemDLL("kernelbase.dll").NewProc("CreateFileW").Addr())
+	var entry [12]byte
+	base, ok := Windows{}.FunctionEntry(pc, entry[:])
+	begin, end := binary.LittleEndian.Uint32(entry[:]), binary.LittleEndian.Uint32(entry[4:])
+	if rva := pc - base; !ok || rva < uint64(begin) || rva >= uint64(end) {
+		t.Errorf("%#x: [%#x,%#x) of %#x, %v", pc, begin, end, base, ok)
+	}
+	if _, ok := (Windows{}).FunctionEntry(uint64(uintptr(unsafe.Pointer(&entry))), entry[:]); ok {
+		t.Error("a variable has unwind data")
+	}
 }

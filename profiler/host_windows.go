@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/live"
@@ -24,15 +25,29 @@ import (
 // host is the process as the C half shows it: core.ThreadHost on a real CLR.
 type host struct {
 	process
-	images *live.Images
-	loaded []C.struct_sw_module
-	held   uint64 // suspensions of threads that others had suspended
+	live.Windows
+	images    *live.Images
+	steps     *managed.Tables
+	entrances managed.Entrances
+	specials  seed.Specials
+	loaded    []C.struct_sw_module
+	held      uint64 // suspensions of threads that others had suspended
 }
 
 func newHost() *host {
 	h := &host{process: newProcess(), loaded: make([]C.struct_sw_module, C.SW_MODULES)}
 	h.images = live.NewImages(h.modules)
+	h.steps = managed.New(managed.System{Calls: h})
 	return h
+}
+
+// Precompiled implements managed.Calls.
+func (h *host) Precompiled(pc uint64) (managed.Image, bool) {
+	m := h.images.Precompiled(pc)
+	if m == nil {
+		return managed.Image{}, false
+	}
+	return managed.Image{Base: m.Bias, Table: m.PE.AMD64()}, true
 }
 
 // modules asks the loader.
@@ -64,13 +79,11 @@ func (h *host) Version() string {
 func (h *host) Now() int64                 { return int64(C.sw_now_ns()) }
 func (h *host) Release(clr.Thread)         { C.sw_release() }
 func (h *host) Resume(_ int, _ clr.Thread) { C.sw_resume(0) }
-func (h *host) Managed() merge.Managed     { return h.images }
+func (h *host) Managed() merge.Managed     { return h.steps }
 
-// Specials adds to the images' what only the CLR knows.
+// Specials are where a walk cannot begin, as of the last Table.
 func (h *host) Specials() *seed.Specials {
-	s := h.images.Specials()
-	s.IsMethod = isMethod
-	return s
+	return &h.specials
 }
 
 // isMethod may be asked in the window: GetFunctionFromIP is asynchronous.
@@ -131,7 +144,22 @@ func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
 }
 
 // Table implements core.ThreadHost.
-func (h *host) Table() *module.Table { return h.images.Table() }
+func (h *host) Table() *module.Table {
+	t := h.images.Table()
+	h.steps.Forget()
+	if t == nil {
+		return t
+	}
+	h.specials = seed.Specials{IsMethod: isMethod}
+	stubs, dispatchers := h.entrances.Of(t)
+	for _, r := range stubs {
+		h.specials.Redirect.Add(r) // as far as there is room
+	}
+	for _, r := range dispatchers {
+		h.specials.Dispatch.Add(r)
+	}
+	return t
+}
 
 // wrap is for tests, which build the library with more in it.
 var wrap = func(h *host) core.ThreadHost { return h }

@@ -45,7 +45,7 @@ func (p *Places) search(ip uint64) bool {
 type Specials struct {
 	// Redirect holds the parts of the CLR's redirect and hijack stubs before a
 	// return address is stored in the stub's frame; from there on their unwind
-	// data is true. Package clr/stubs finds them.
+	// data is true. Package clr/managed finds them.
 	Redirect Places
 	// Dispatch holds the functions at which the kernel enters user mode:
 	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.

@@ -99,7 +99,7 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 
 // Redirects makes collections redirect the threads that they find in managed
 // code at an ip that interruptible says yes to, and tells the product's seed of
-// the stub, as package clr/stubs does of real ones. Without it the returns of all
+// the stub, as package clr/managed does of real ones. Without it the returns of all
 // threads are hijacked. To be called before any thread is started.
 func (w *World) Redirects(interruptible func(ip uint64) bool) {
 	im, f := w.Kit.Lookup(RedirectEntry)

@@ -15,7 +15,7 @@ var (
 	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf"}
 	tables  = with(words, formats, "module")
 	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/amd64", "unwind/arm64")
-	runtime = with(walkers, "clr", "clr/managed", "clr/contract", "clr/api", "clr/stubs")
+	runtime = with(walkers, "clr", "clr/managed", "clr/contract", "clr/api")
 	merged  = with(runtime, "seed", "snapshot", "merge")
 )
 
@@ -47,14 +47,13 @@ var rooms = []room{
 	// The CLR: it knows no operating system.
 	{Name: "clr", May: with(words, "unwind"), Test: walkers},
 	{Name: "clr/api", May: with(words, "clr")},
-	{Name: "clr/stubs", May: with(tables, "clr")},
-	{Name: "clr/managed", May: with(walkers, "clr", "clr/stubs"), Test: []string{"clr/contract"}},
+	{Name: "clr/managed", May: with(walkers, "clr"), Test: []string{"clr/contract"}},
 	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed")},
 	{Name: "clr/metadata"},
 	{Name: "clr/naming", May: with(words, "clr/contract", "clr/metadata")},
 	{Name: "seed", May: with(walkers, "clr")},
 	{Name: "snapshot", May: with(walkers, "clr", "seed")},
-	{Name: "merge", May: with(walkers, "clr", "clr/managed", "clr/stubs", "seed"), Test: []string{"sim/image"}},
+	{Name: "merge", May: with(walkers, "clr", "clr/managed", "seed"), Test: []string{"sim/image"}},
 
 	// What is mapped where, in a process or a file: nothing of frames.
 	{Name: "live", May: with(tables)},
@@ -130,16 +129,12 @@ var rooms = []room{
 // debts are edges that should not be, and why they still are. One that is paid
 // must be deleted here.
 var debts = map[string]string{
-	"live imports clr/stubs":    "it steps managed frames on Windows, which clr/managed is to do",
-	"live imports seed":         "the same",
-	"live imports unwind":       "the same",
-	"live imports unwind/amd64": "the same",
 }
 
 // coming are packages that are about to be there: their line may stand before
 // them.
 var coming = []string{"clr/managed", "dump",
-	"agent", "profiler/core", "clr/stubs", "capi/test", "internal/testkit/judge"}
+	"agent", "profiler/core", "capi/test", "internal/testkit/judge"}
 
 // with puts groups and names together.
 func with(parts ...any) (out []string) {

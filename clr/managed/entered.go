@@ -1,27 +1,64 @@
-// Package stubs finds, in a PE image, the code that is entered without a call.
-// A walk that begins there reads a return address that is not one.
-//
-// Sources: "x64 exception handling" (Microsoft Learn); dotnet/runtime
-// src/coreclr/vm/amd64/RedirectedHandledJITCase.asm and asmhelpers.asm.
-//
-// Glossary. A *redirect stub* is where the CLR sends a thread it has stopped in
-// managed code, by writing its context; the *hijack stub* is where a managed
-// method returns to when the CLR has replaced its return address; a *dispatcher*
-// is where the kernel enters user mode.
-//
-// Strategy. Nothing names the CLR's stubs: they are not exported, and there are
-// no symbols. But both make room for the return address by a push that their
-// unwind data does not tell of, which no other function of real images does.
-// Ranges are of image-relative addresses, so that they are found once an image.
-//
-// Known gaps: x86-64 only.
-package stubs
+package managed
 
 import (
+	"strings"
+
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
+
+// Code of PE images that is entered without a call. A walk that begins there
+// reads a return address that is not one. Nothing names the CLR's redirect and
+// hijack stubs: they are not exported, and there are no symbols. But both make
+// room for the return address by a push that their unwind data does not tell of,
+// which no other function of real images does. A *dispatcher* is where the
+// kernel enters user mode.
+
+// Entrances finds such code in the images of a process, in each once. The zero
+// Entrances has looked at none.
+type Entrances struct{ known map[uint32]entrance } // by module ID
+
+// entrance is where one image is entered without a call, as addresses in it.
+type entrance struct{ stubs, dispatchers []memory.Range }
+
+// Of returns the CLR's stubs up to where they store their return address, and
+// the dispatchers, of all modules of a table. It reads whole exception
+// directories: not for a suspended window.
+func (e *Entrances) Of(t *module.Table) (stubs, dispatchers []memory.Range) {
+	was := e.known
+	e.known = make(map[uint32]entrance, t.Len())
+	for i := range t.Len() {
+		m := t.At(i)
+		if m.PE == nil {
+			continue
+		}
+		at, ok := was[m.ID]
+		if !ok {
+			at = entrancesOf(m)
+		}
+		e.known[m.ID] = at
+		stubs, dispatchers = moved(stubs, at.stubs, m.Start), moved(dispatchers, at.dispatchers, m.Start)
+	}
+	return stubs, dispatchers
+}
+
+func entrancesOf(m *module.Module) (e entrance) {
+	e.stubs = Entered(m.PE)
+	if strings.HasSuffix(strings.ToLower(m.Path), `\ntdll.dll`) {
+		e.dispatchers = Dispatchers(m.PE)
+	}
+	return e
+}
+
+// moved appends ranges of an image that is mapped at base.
+func moved(to, ranges []memory.Range, base uint64) []memory.Range {
+	for _, r := range ranges {
+		to = append(to, memory.Range{Start: base + r.Start, End: base + r.End})
+	}
+	return to
+}
 
 // maxFound bounds what one image can have.
 const maxFound = 16

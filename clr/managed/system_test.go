@@ -1,0 +1,246 @@
+package managed
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/pe/rva"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// A Windows process with one compiled method, one precompiled image, and native
+// code; what is read there is in blocks.
+type process struct {
+	blocks  map[uint64][]byte // by address
+	entries map[uint64]peamd64.RuntimeFunction
+	image   Image
+	asked   int
+}
+
+const (
+	heap     = 0x7ff8_0000_0000 // what the registered functions are relative to
+	codeAt   = heap + 0x1000
+	infoAt   = heap + 0x2000
+	parentAt = heap + 0x3000
+	otherAt  = heap + 0x4000
+	imageAt  = 0x7ff9_0000_0000
+	nativeAt = 0x7ffa_0000_0000
+	stackAt  = 0x10_0000
+)
+
+func (p *process) ReadAt(b []byte, addr uint64) bool {
+	for at, data := range p.blocks {
+		if addr >= at && addr+uint64(len(b)) <= at+uint64(len(data)) {
+			copy(b, data[addr-at:])
+			return true
+		}
+	}
+	return false
+}
+
+func (p *process) FunctionEntry(pc uint64, entry []byte) (uint64, bool) {
+	p.asked++
+	for _, fn := range p.entries {
+		if fn.Contains(uint32(pc - heap)) {
+			copy(entry, peamd64.AppendEntry(nil, fn))
+			return heap, true
+		}
+	}
+	return 0, false
+}
+
+func (p *process) Precompiled(pc uint64) (Image, bool) {
+	return p.image, pc >= imageAt && pc < imageAt+0x10000
+}
+
+// newProcess: push rbp; push rsi; sub rsp, 32 in the method; two functions in the
+// image.
+func newProcess() *process {
+	text := make([]byte, 0x100)
+	copy(text[0x40:], []byte{0x48, 0x83, 0xc4, 0x20, 0x5e, 0x5d, 0xc3})
+	pdata := peamd64.AppendEntry(nil, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x800})
+	t := peamd64.New(pdata, rva.Sort([]rva.Block{{RVA: 0x800, Data: []byte{1, 4, 1, 0, 4, 0x32, 0, 0}}}), false)
+	native := make([]byte, 64)
+	native[32-5] = 0xe8
+	return &process{
+		blocks:  map[uint64][]byte{codeAt: text, infoAt: {1, 8, 3, 0, 6, 0x32, 2, 0x60, 1, 0x50, 0, 0}, nativeAt: native},
+		entries: map[uint64]peamd64.RuntimeFunction{codeAt: {Begin: 0x1000, End: 0x1100, Unwind: 0x2000}},
+		image:   Image{imageAt, &t},
+	}
+}
+
+// stack is words of 0x9000 plus their index, but for those given.
+func stack(set map[int]uint64) *memory.Window {
+	data := make([]byte, 64*8)
+	for i := range 64 {
+		v, ok := set[i]
+		if !ok {
+			v = 0x9000 + uint64(i)
+		}
+		binary.LittleEndian.PutUint64(data[8*i:], v)
+	}
+	return memory.New(memory.Run{Addr: stackAt, Data: data})
+}
+
+// at is a frame at ip whose stack pointer is the stack's first word.
+func at(ip uint64, exact bool) *unwind.State {
+	r := &context.Registers{Arch: context.ArchAMD64}
+	r.AMD64.RIP, r.AMD64.Known = ip, context.AMD64All
+	r.AMD64.GPR[context.RSP] = stackAt
+	return &unwind.State{Regs: r, Exact: exact, Trust: unwind.TrustContext}
+}
+
+func TestSystem(t *testing.T) {
+	const caller = nativeAt + 32
+	for _, c := range []struct {
+		name  string
+		ip    uint64
+		exact bool
+		stack map[int]uint64
+		stop  unwind.Stop
+		sp    int // words
+		by    unwind.Trust
+		kind  unwind.Kind
+		rsi   uint64 // 0: as it was
+	}{
+		{name: "registered method", ip: codeAt + 0x20, stack: map[int]uint64{6: caller}, sp: 7, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged, rsi: 0x9004},
+		{name: "its prolog", ip: codeAt + 1, exact: true, stack: map[int]uint64{1: caller}, sp: 2, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
+		{name: "its epilog", ip: codeAt + 0x44, exact: true, stack: map[int]uint64{2: caller}, sp: 3, by: unwind.TrustEpilog, kind: unwind.KindManaged, rsi: 0x9000},
+		{name: "precompiled method", ip: imageAt + 0x120, stack: map[int]uint64{4: caller}, sp: 5, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
+		{name: "thunk of a precompiled image", ip: imageAt + 0x300, exact: true, stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
+		{name: "thunk with a method's return address on top", ip: imageAt + 0x300, exact: true, stack: map[int]uint64{0: codeAt + 0x20}, sp: 1, by: unwind.TrustLeaf, kind: unwind.KindStub},
+		{name: "stub behind a native call", ip: 0x5000, exact: true, stack: map[int]uint64{0: caller}, sp: 1, by: unwind.TrustLeaf, kind: unwind.KindStub},
+		{name: "stub with no return address", ip: 0x5000, exact: true, stop: unwind.NoInfo},
+		{name: "a stub never calls", ip: 0x5000, stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
+		{name: "return address 0", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.EndOfStack},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tables := New(System{newProcess()})
+			for pass := range 2 { // the second from what was copied
+				s, f := at(c.ip, c.exact), unwind.Frame{}
+				before := *s.Regs
+				stop := tables.Step(s, stack(c.stack), &f)
+				if stop != c.stop {
+					t.Fatalf("pass %d: %v, want %v", pass, stop, c.stop)
+				}
+				if stop != unwind.StopNone {
+					if *s.Regs != before || f.CFA != 0 || s.Exact != c.exact {
+						t.Errorf("pass %d: a failed step changed the frame", pass)
+					}
+					continue
+				}
+				r := &s.Regs.AMD64
+				want := c.rsi
+				if want == 0 {
+					want = before.AMD64.GPR[context.RSI]
+				}
+				if r.RIP != c.stack[c.sp-1] || r.SP() != stackAt+8*uint64(c.sp) || s.Trust != c.by || s.Exact || f.Kind != c.kind || r.GPR[context.RSI] != want || r.Known>>context.RSI&1 == 0 {
+					t.Errorf("pass %d: rip %#x sp %#x rsi %#x known %#x, %v, %+v", pass, r.RIP, r.SP(), r.GPR[context.RSI], r.Known, s.Trust, f)
+				}
+			}
+		})
+	}
+}
+
+// What was copied is not asked for again, until it is forgotten.
+func TestForget(t *testing.T) {
+	p := newProcess()
+	tables := New(System{p})
+	step := func() {
+		var f unwind.Frame
+		if stop := tables.Step(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &f); stop != unwind.StopNone {
+			t.Fatal(stop)
+		}
+	}
+	step()
+	step()
+	if p.asked != 1 {
+		t.Errorf("the system was asked %d times", p.asked)
+	}
+	p.blocks[infoAt] = []byte{7, 0, 0, 0}
+	tables.Forget()
+	var f unwind.Frame
+	if stop := tables.Step(at(codeAt+0x20, false), stack(nil), &f); stop != unwind.BadInfo {
+		t.Errorf("%v: what was forgotten is still used", stop)
+	}
+}
+
+// A fragment's codes and its parent's are undone together.
+func TestChained(t *testing.T) {
+	p := newProcess()
+	p.blocks[infoAt] = append([]byte{1 | peamd64.UNW_FLAG_CHAININFO<<3, 0, 0, 0}, peamd64.AppendEntry(nil, peamd64.RuntimeFunction{Begin: 0x900, End: 0xa00, Unwind: 0x3000})...)
+	p.blocks[parentAt] = []byte{1, 200, 2, 0, 100, 0x22, 50, 0x30}
+	var f unwind.Frame
+	s := at(codeAt+1, false)
+	if stop := New(System{p}).Step(s, stack(map[int]uint64{4: 0x77}), &f); stop != unwind.StopNone || s.Regs.SP() != stackAt+0x28 {
+		t.Fatalf("%v sp %#x", stop, s.Regs.SP())
+	}
+	if s.Regs.AMD64.GPR[context.RBX] != 0x9003 {
+		t.Errorf("rbx %#x: not the word behind the parent's allocation", s.Regs.AMD64.GPR[context.RBX])
+	}
+}
+
+// A Thread object is made of words.
+func TestHijacked(t *testing.T) {
+	const thread, slot = 0x20_0000, 0x7f_0000_1230
+	ra := uint64(codeAt + 0x20)
+	for _, c := range []struct {
+		name  string
+		words []uint64 // from the object's eighth word on
+		slot  uint64
+		want  bool
+	}{
+		{"the address, then its slot", []uint64{ra, slot}, slot, true},
+		{"another slot", []uint64{ra, slot}, slot + 8, false},
+		{"the slot first", []uint64{slot, ra}, slot, false},
+		{"no method", []uint64{nativeAt + 32, slot}, slot, false},
+		{"code that no call is before", []uint64{ra - 1, slot}, slot, false},
+		{"an older word of the same value", []uint64{5, slot, ra, slot}, slot, true},
+		{"nothing", nil, slot, false},
+		{"no slot", []uint64{ra, 0}, 0, false},
+	} {
+		for _, size := range []int{maxThread, pageSize - thread%pageSize} {
+			p := newProcess()
+			p.blocks[codeAt][0x20-5] = 0xe8
+			object := make([]byte, size)
+			for i, w := range c.words {
+				binary.LittleEndian.PutUint64(object[64+8*i:], w)
+			}
+			p.blocks[thread] = object
+			got, ok := New(System{p}).Hijacked(thread, c.slot)
+			if ok != c.want || ok && got != ra {
+				t.Errorf("%s: %#x, %v", c.name, got, ok)
+			}
+		}
+	}
+	if _, ok := New(System{newProcess()}).Hijacked(0, slot); ok {
+		t.Error("a Thread where no memory is")
+	}
+}
+
+// Registers of another architecture are left alone.
+func TestOtherArchitecture(t *testing.T) {
+	var f unwind.Frame
+	s := &unwind.State{Regs: &context.Registers{Arch: context.ArchARM64}}
+	if stop := New(System{newProcess()}).Step(s, stack(nil), &f); stop != unwind.NoInfo {
+		t.Error(stop)
+	}
+}
+
+// A warm step allocates nothing, whatever the source.
+func TestNoAllocations(t *testing.T) {
+	tables, mem, s, f := New(System{newProcess()}), stack(map[int]uint64{6: 1}), at(codeAt+0x20, false), &unwind.Frame{}
+	start := *s.Regs
+	n := testing.AllocsPerRun(100, func() {
+		*s.Regs = start
+		if stop := tables.Step(s, mem, f); stop != unwind.StopNone {
+			t.Fatal(stop)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

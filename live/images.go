@@ -1,0 +1,120 @@
+package live
+
+import (
+	"strings"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// Loaded is an image as the loader tells of it.
+type Loaded struct {
+	Base  uint64
+	Size  uint32 // SizeOfImage
+	Stamp uint32 // TimeDateStamp
+	Path  string
+}
+
+// Images makes module tables of a Windows process and reads each image once.
+// It asks the loader and the memory manager, so it works while nothing is
+// suspended. It is not safe for concurrent use.
+//
+// Source: Win32 VirtualQuery; the PE format's directory 14 marks an image with
+// managed code.
+type Images struct {
+	sys     system
+	list    func() []Loaded // nil if the loader does not say
+	known   map[Loaded]*module.Module
+	lastID  uint32
+	gen     uint32
+	managed []*module.Module // precompiled managed images of the last table
+}
+
+// system is what Images asks of its operating system.
+type system interface {
+	open(path string) (*pe.File, error)
+	region(at uint64) (Region, bool)
+	ReadAt(p []byte, addr uint64) bool
+}
+
+func newImages(sys system, list func() []Loaded) *Images {
+	return &Images{sys: sys, list: list, known: map[Loaded]*module.Module{}}
+}
+
+// Path returns where the image of this name was loaded from, "" if it was not.
+// name is in lower case.
+func (l *Images) Path(name string) string {
+	for key := range l.known {
+		if p := strings.ToLower(key.Path); strings.HasSuffix(p, `\`+name) {
+			return key.Path
+		}
+	}
+	return ""
+}
+
+// Precompiled returns the managed image of the last Table that holds addr, nil if
+// none does. Such images are not among the table's modules: their code is managed.
+func (l *Images) Precompiled(addr uint64) *module.Module {
+	for _, m := range l.managed {
+		if addr >= m.Start && addr < m.End {
+			return m
+		}
+	}
+	return nil
+}
+
+// Table makes the module table of the process as it is now; nil if the loader
+// does not say. Every call gives a new generation.
+func (l *Images) Table() *module.Table {
+	loaded := l.list()
+	if len(loaded) == 0 {
+		return nil
+	}
+	l.gen++
+	var modules []module.Module
+	var managed []memory.Range
+	l.managed = nil
+	was := l.known
+	l.known = make(map[Loaded]*module.Module, len(loaded))
+	for i := range loaded {
+		m := l.image(&loaded[i], was)
+		if m.PE != nil && m.PE.CLRHeader() {
+			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
+			l.managed = append(l.managed, m)
+			continue
+		}
+		modules = append(modules, *m)
+	}
+	return module.NewTable(l.gen, modules, append(managed, generated(l.sys)...))
+}
+
+// image reads an image, or takes it from what was read for the last table. What is
+// not asked for again is forgotten.
+func (l *Images) image(key *Loaded, was map[Loaded]*module.Module) *module.Module {
+	m := was[*key]
+	if m == nil {
+		l.lastID++
+		made := l.load(l.lastID, key)
+		m = &made
+	}
+	l.known[*key] = m
+	return m
+}
+
+// load takes the file if it is the image that is mapped, and else the memory:
+// a file may have been replaced, and Wine's own libraries need not be the file
+// of their name.
+func (l *Images) load(id uint32, key *Loaded) module.Module {
+	end := key.Base + uint64(key.Size)
+	f, err := l.sys.open(key.Path)
+	if err == nil && f.SizeOfImage() == key.Size && f.Stamp() == key.Stamp {
+		return module.PEFromFile(id, f, key.Path, key.Base, end)
+	}
+	if data := readImage(l.sys, key.Base, uint64(key.Size)); data != nil {
+		if f, err = pe.FromMemory(data, key.Path); err == nil {
+			return module.PEFromFile(id, f, key.Path, key.Base, end)
+		}
+	}
+	return module.Module{ID: id, Start: key.Base, End: end, Bias: key.Base, Path: key.Path, Err: err}
+}
