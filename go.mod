@@ -12,3 +12,5 @@ require (
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 )
+
+require github.com/google/go-cmp v0.7.0

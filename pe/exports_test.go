@@ -21,8 +21,8 @@ func TestExportsWithoutEnd(t *testing.T) {
 	for range maxName - 1 {
 		b = append(b, 'x')
 	}
-	im := testImage{machine: MachineAMD64, sections: []testSection{{name: ".edata", rva: rva, data: append(b, 0)}}, dirs: map[int][2]uint32{dirExport: {rva, exportHead}}}
-	f, err := New(im.file(), "exports")
+	im := oneSection(".edata", rva, append(b, 0), dirExport, exportHead)
+	f, err := New(im.Bytes(), "exports")
 	if err != nil {
 		t.Fatal(err)
 	}

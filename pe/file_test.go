@@ -11,19 +11,21 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 )
 
 func TestFile(t *testing.T) {
 	im := sample()
 	path := filepath.Join(tempdir.New(t), "a.dll")
-	if err := os.WriteFile(path, im.file(), 0o600); err != nil {
+	if err := os.WriteFile(path, im.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mapped, err := FromMemory(im.mapped(), "mapped")
+	mapped, err := FromMemory(im.Mapped(), "mapped")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func TestFile(t *testing.T) {
 }
 
 func checkSample(t *testing.T, f *File) {
-	if f.Machine() != MachineAMD64 || f.ImageBase() != testBase || f.SizeOfImage() != 0x7004 || len(f.Sections()) != 6 || len(f.Problems()) != 0 {
+	if f.Machine() != MachineAMD64 || f.ImageBase() != testBase || f.SizeOfImage() != 0x8000 || len(f.Sections()) != 6 || len(f.Problems()) != 0 {
 		t.Errorf("headers: %#x %#x %#x %d %v", f.Machine(), f.ImageBase(), f.SizeOfImage(), len(f.Sections()), f.Problems())
 	}
 	id, ok := f.DebugID()
@@ -60,7 +62,7 @@ func checkSample(t *testing.T, f *File) {
 }
 
 func TestBytesAt(t *testing.T) {
-	f, err := New(sample().file(), "x")
+	f, err := New(sample().Bytes(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +124,8 @@ func TestArch(t *testing.T) {
 
 func TestPE32(t *testing.T) {
 	im := sample()
-	im.pe32, im.machine = true, 0x14c
-	f, err := New(im.file(), "x")
+	im.PE32, im.Machine = true, 0x14c
+	f, err := New(im.Bytes(), "x")
 	if err != nil || f.ImageBase() != testBase&0xffffffff {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestPE32(t *testing.T) {
 // TestTruncated cuts an image at every length: a clean error, or an image in
 // which all can be asked.
 func TestTruncated(t *testing.T) {
-	full, refused := sample().file(), 0
+	full, refused := sample().Bytes(), 0
 	for n := range full {
 		f, err := New(full[:n:n], "cut")
 		var fe *FormatError
@@ -151,10 +153,10 @@ func TestTruncated(t *testing.T) {
 			refused++
 		}
 	}
-	if refused < 0x80+24 {
+	if refused < peasm.Signature+24 {
 		t.Errorf("only %d lengths refused", refused)
 	}
-	full = sample().mapped()
+	full = sample().Mapped()
 	for n := range full[:0x3200] {
 		if f, err := FromMemory(full[:n:n], "cut"); err == nil {
 			askAll(f)
@@ -164,7 +166,7 @@ func TestTruncated(t *testing.T) {
 
 // TestFlipped sets every byte of the headers to some values.
 func TestFlipped(t *testing.T) {
-	full := sample().file()
+	full := sample().Bytes()
 	for i := range testHeaders {
 		for _, v := range []byte{0, 1, 0x7f, 0x80, 0xff} {
 			was := full[i]
@@ -209,7 +211,7 @@ func TestHeaderErrors(t *testing.T) {
 		{"unknown magic", change(0x98, 7, 1), "optional header", NotOptional},
 		{"65535 sections", change(0x86, 0xff, 0xff), "section table", Short},
 	} {
-		f, err := New(c.edit(sample().file()), c.name)
+		f, err := New(c.edit(sample().Bytes()), c.name)
 		var fe *FormatError
 		if !errors.As(err, &fe) || fe.Structure != c.structure || fe.Reason != c.why || f != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -234,8 +236,8 @@ func TestExportErrors(t *testing.T) {
 		{"name outside", 0x50, 0x9000, BadString},
 	} {
 		im := sample()
-		put32(im.sections[2].data, c.at, c.v)
-		f, err := New(im.file(), c.name)
+		put32(im.Sections[2].Data(), c.at, c.v)
+		f, err := New(im.Bytes(), c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,8 +251,8 @@ func TestExportErrors(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	im := sample()
-	im.dirs[dirException] = [2]uint32{0x2000, 0x4000}
-	f, err := New(im.file(), "x")
+	im.Dirs[dirException] = peasm.Directory{RVA: 0x2000, Size: 0x4000}
+	f, err := New(im.Bytes(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}

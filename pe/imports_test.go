@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 )
 
 const importRVA = 0x1000
@@ -34,9 +36,9 @@ func importSection(wide bool, edit func([]byte)) []byte {
 
 func importFile(t *testing.T, pe32 bool, section []byte, size uint32) *File {
 	t.Helper()
-	im := testImage{machine: MachineAMD64, pe32: pe32, sections: []testSection{{name: ".idata", rva: importRVA, data: section}},
-		dirs: map[int][2]uint32{1: {importRVA, size}}}
-	f, err := New(im.file(), "a.dll")
+	im := oneSection(".idata", importRVA, section, peasm.Import, size)
+	im.PE32 = pe32
+	f, err := New(im.Bytes(), "a.dll")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,9 +151,8 @@ func TestVersion(t *testing.T) {
 		{"data outside", func(b []byte) { put32(b, 0x60, 0x9000) }, false},
 		{"no signature", func(b []byte) { put32(b, 0x70+40, 1) }, false},
 	} {
-		im := testImage{machine: MachineAMD64, sections: []testSection{{name: ".rsrc", rva: resourceRVA, data: versionSection(c.edit)}},
-			dirs: map[int][2]uint32{2: {resourceRVA, 0x100}}}
-		f, err := New(im.file(), "a.dll")
+		im := oneSection(".rsrc", resourceRVA, versionSection(c.edit), peasm.Resource, 0x100)
+		f, err := New(im.Bytes(), "a.dll")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,8 +164,8 @@ func TestVersion(t *testing.T) {
 }
 
 func TestCLRHeader(t *testing.T) {
-	im := testImage{machine: MachineAMD64, dirs: map[int][2]uint32{14: {0x2008, 72}}}
-	if f, err := New(im.file(), "a.exe"); err != nil || !f.CLRHeader() {
+	im := peasm.File{Dirs: map[int]peasm.Directory{peasm.CLR: {RVA: 0x2008, Size: 72}}}
+	if f, err := New(im.Bytes(), "a.exe"); err != nil || !f.CLRHeader() {
 		t.Errorf("%v", err)
 	}
 	if f := importFile(t, false, importSection(true, nil), 40); f.CLRHeader() {
