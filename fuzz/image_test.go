@@ -5,6 +5,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/pe"
 )
@@ -71,34 +72,11 @@ func writeImage(machine uint16, pdata []byte, blocks []pe.Block) []byte {
 	last := blocks[len(blocks)-1]
 	directory := (last.RVA + uint32(len(last.Data)) + 0xfff) &^ 0xfff
 	blocks = append(blocks[:len(blocks):len(blocks)], pe.Block{RVA: directory, Data: pdata})
-	le, heads := binary.LittleEndian, 0x40+24+240+40*len(blocks)
-	b := make([]byte, heads)
-	copy(b, "MZ")
-	le.PutUint32(b[0x3c:], 0x40)
-	h := b[0x40:]
-	copy(h, "PE\x00\x00")
-	le.PutUint16(h[4:], machine)
-	le.PutUint16(h[6:], uint16(len(blocks)))
-	le.PutUint16(h[20:], 240)
-	o := h[24:]
-	le.PutUint16(o, 0x20b)
-	le.PutUint64(o[24:], 0x140000000)
-	le.PutUint32(o[56:], (directory+uint32(len(pdata))+0xfff)&^0xfff)
-	le.PutUint32(o[60:], uint32(heads))
-	le.PutUint32(o[108:], 16)
-	le.PutUint32(o[112+8*3:], directory)
-	le.PutUint32(o[116+8*3:], uint32(len(pdata)))
-	for i, block := range blocks {
-		s := b[0x40+24+240+40*i:]
-		copy(s, ".text")
-		le.PutUint32(s[8:], uint32(len(block.Data)))
-		le.PutUint32(s[12:], block.RVA)
-		le.PutUint32(s[16:], uint32(len(block.Data)))
-		le.PutUint32(s[20:], uint32(len(b)))
-		le.PutUint32(s[36:], 0x60000020)
-		b = append(b, block.Data...)
+	im := peasm.File{Machine: machine, Dirs: map[int]peasm.Directory{peasm.Exception: {RVA: directory, Size: uint32(len(pdata))}}}
+	for _, block := range blocks {
+		im.Sections = append(im.Sections, peasm.Raw(".text", block.RVA, block.Data))
 	}
-	return b
+	return im.Bytes()
 }
 
 // maxMapped bounds the mapped copies a fuzzer makes, bytes.

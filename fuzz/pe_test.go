@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
@@ -21,36 +22,11 @@ import (
 // imageSeed is a PE32+ image for x64 of one section that holds a function at
 // 1000h, its entry at 1100h and its unwind information at 1110h.
 func imageSeed() []byte {
-	b := make([]byte, 0x600)
-	le := binary.LittleEndian
-	copy(b, "MZ")
-	le.PutUint32(b[0x3c:], 0x40)
-	h := b[0x40:]
-	copy(h, "PE\x00\x00")
-	le.PutUint16(h[4:], pe.MachineAMD64)
-	le.PutUint16(h[6:], 1)    // sections
-	le.PutUint16(h[20:], 240) // optional header
-	o := h[24:]
-	le.PutUint16(o, 0x20b)
-	le.PutUint64(o[24:], 0x140000000)
-	le.PutUint32(o[56:], 0x2000)
-	le.PutUint32(o[60:], 0x200)
-	le.PutUint32(o[108:], 16)
-	le.PutUint32(o[112+8*3:], 0x1100)
-	le.PutUint32(o[116+8*3:], peamd64.EntrySize)
-	s := o[240:]
-	copy(s, ".text")
-	le.PutUint32(s[8:], 0x400)
-	le.PutUint32(s[12:], 0x1000)
-	le.PutUint32(s[16:], 0x400)
-	le.PutUint32(s[20:], 0x200)
-	text := b[0x200:]
-	copy(text, []byte{0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3})
-	le.PutUint32(text[0x100:], 0x1000)
-	le.PutUint32(text[0x104:], 0x100c)
-	le.PutUint32(text[0x108:], 0x1110)
-	copy(text[0x110:], []byte{1, 5, 2, 0, 5, 0x32, 1, 0x30})
-	return b
+	s := peasm.NewSection(".text", 0x1000).Bytes(0x53, 0x48, 0x83, 0xec, 0x20, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3).Label("end")
+	s.Goto(0x1100).Label("entry").U32(0x1000).AtLabel("end", "info")
+	s.Goto(0x1110).Label("info").Bytes(1, 5, 2, 0, 5, 0x32, 1, 0x30).Goto(0x1400)
+	im := peasm.File{Sections: []*peasm.Section{s}, Dirs: map[int]peasm.Directory{peasm.Exception: {Label: "entry", Size: peamd64.EntrySize}}}
+	return im.Bytes()
 }
 
 // FuzzPE reads any bytes as an image, as a file and as it is mapped, asks it for
@@ -63,7 +39,7 @@ func FuzzPE(f *testing.F) {
 	}
 	f.Add(imageSeed()[:0x180], uint32(0x1000))
 	f.Add([]byte("MZ"), uint32(0))
-	for _, at := range []int{0x44, 0x46, 0x54, 0x58, 0x9c, 0xe4, 0x14c, 0x150, 0x154} {
+	for _, at := range []int{0x84, 0x86, 0x94, 0x98, 0xdc, 0x124, 0x18c, 0x190, 0x194} {
 		damaged := imageSeed()
 		binary.LittleEndian.PutUint32(damaged[at:], 0xfffffff0)
 		f.Add(damaged, uint32(0x1005))

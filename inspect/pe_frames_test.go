@@ -10,61 +10,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )
 
-const dwarfBase = 0x1_4000_0000
+const dwarfBase = peasm.Base
 
 // dwarfImage is a PE file with code at 1000h, one entry of the exception
 // directory for [1000h,1010h) and one section of DWARF, whose long name stands
 // in the string table.
 func dwarfImage(machine uint16, name string, frames []byte) []byte {
-	le := binary.LittleEndian
-	b := make([]byte, 0x400)
-	copy(b, "MZ")
-	le.PutUint32(b[0x3c:], 0x40)
-	copy(b[0x40:], "PE\x00\x00")
-	le.PutUint16(b[0x44:], machine)
-	le.PutUint16(b[0x46:], 2)
-	le.PutUint16(b[0x54:], 240)
-	o := b[0x58:]
-	le.PutUint16(o, 0x20b)
-	le.PutUint64(o[24:], dwarfBase)
-	le.PutUint32(o[56:], 0x4000)
-	le.PutUint32(o[60:], 0x200)
-	le.PutUint32(o[108:], 16)
-	le.PutUint32(o[112+8*3:], 0x1100)
-	le.PutUint32(o[116+8*3:], peamd64.EntrySize)
-	section := func(at int, name string, rva, size, offset, flags uint32) {
-		s := b[0x58+240+40*at:]
-		copy(s, name)
-		le.PutUint32(s[8:], size)
-		le.PutUint32(s[12:], rva)
-		le.PutUint32(s[16:], size)
-		le.PutUint32(s[20:], offset)
-		le.PutUint32(s[36:], flags)
+	text := peasm.NewSection(".text", 0x1000).Bytes(bytes.Repeat([]byte{0x90}, 0x40)...)
+	exception := peasm.Directory{RVA: 0x1100, Size: peamd64.EntrySize}
+	if text.Goto(0x1100); machine == pe.MachineARM64 {
+		text.U32(0x1000, 1|0x10/4<<2) // packed
+		exception.Size = pearm64.EntrySize
+	} else {
+		text.U32(0x1000, 0x1010, 0x1180)
 	}
-	section(0, ".text", 0x1000, 0x200, 0x200, 0x60000020)
-	section(1, "/4", 0x2000, uint32(len(frames)), 0x400, 0x42000040)
-	text := b[0x200:]
-	for i := range 0x40 {
-		text[i] = 0x90
-	}
-	entry := []uint32{0x1000, 0x1010, 0x1180}
-	if machine == pe.MachineARM64 {
-		entry = []uint32{0x1000, 1 | 0x10/4<<2} // packed
-		le.PutUint32(o[116+8*3:], pearm64.EntrySize)
-	}
-	for i, v := range entry {
-		le.PutUint32(text[0x100+4*i:], v)
-	}
-	copy(text[0x180:], []byte{1, 4, 1, 0, 4, 0x42, 0, 0}) // sub rsp, 28h
-	b = append(b, frames...)
-	le.PutUint32(b[0x4c:], uint32(len(b))) // no COFF symbols, then the strings
-	b = le.AppendUint32(b, uint32(5+len(name)))
-	return append(append(b, name...), 0)
+	text.Goto(0x1180).Bytes(1, 4, 1, 0, 4, 0x42, 0, 0).Goto(0x1200) // sub rsp, 28h
+	dwarf := peasm.Raw(name, 0x2000, frames)
+	dwarf.Flags = 0x42000040
+	im := peasm.File{Machine: machine, Sections: []*peasm.Section{text, dwarf}, Dirs: map[int]peasm.Directory{peasm.Exception: exception}, Size: 0x4000}
+	return im.Bytes()
 }
 
 // debugFrames is a .debug_frame of functions [begin, begin+10h).

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 const (
-	peTestBase = 0x1_4000_0000
+	peTestBase = peasm.Base
 	peTestLoad = 0x7ff0_0000_0000
 )
 
@@ -19,31 +20,12 @@ const (
 // RVA 1000h, whose pointers are relative to where they stand.
 func writePE(t *testing.T, machine uint16, frame []byte) string {
 	t.Helper()
-	le := binary.LittleEndian
-	b := make([]byte, 0x400)
-	copy(b, "MZ")
-	le.PutUint32(b[0x3c:], 0x40)
-	copy(b[0x40:], "PE\x00\x00")
-	le.PutUint16(b[0x44:], machine)
-	le.PutUint16(b[0x46:], 1)
-	le.PutUint16(b[0x54:], 240)
-	opt := b[0x58:]
-	le.PutUint16(opt, 0x20b)
-	le.PutUint64(opt[24:], peTestBase)
-	le.PutUint32(opt[56:], 0x3000)
-	le.PutUint32(opt[60:], 0x200)
-	s := b[0x58+240:]
-	copy(s, "/4\x00")             // nine letters: in the string table
-	le.PutUint32(b[0x4c:], 0x400) // COFF symbols: none, then strings
-	le.PutUint32(s[8:], uint32(len(frame)))
-	le.PutUint32(s[12:], 0x1000)
-	le.PutUint32(s[16:], 0x200)
-	le.PutUint32(s[20:], 0x200)
-	copy(b[0x200:], frame)
-	b = append(b, 14, 0, 0, 0)
-	b = append(b, ".eh_frame\x00"...)
+	s := peasm.Raw(".eh_frame", 0x1000, frame[:len(frame):len(frame)])
+	s.Goto(0x1200)
+	s.Virtual = uint32(len(frame))
+	im := peasm.File{Machine: machine, Sections: []*peasm.Section{s}, Size: 0x3000}
 	path := filepath.Join(tempdir.New(t), "a.dll")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := os.WriteFile(path, im.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

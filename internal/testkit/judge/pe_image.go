@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 )
 
 // imageWriter writes a PE file whose sections are the blocks of a vector, each
 // at its RVA: so that a vector is read through the same door as a real image.
-// It shares no code with the reader.
 type imageWriter struct {
 	arm64     bool
 	base      uint64
@@ -21,11 +21,8 @@ type imageWriter struct {
 }
 
 const (
-	peSignatureAt = 0x40
-	optionalSize  = 240
-	sectionSize   = 40
-	maxImageEnd   = 1 << 31
-	zeroPadding   = 64 // bytes not listed read as 0; the readers look this far at most
+	maxImageEnd = 1 << 31
+	zeroPadding = 64 // bytes not listed read as 0; the readers look this far at most
 )
 
 // bytes writes the file. The exception directory comes behind everything else.
@@ -42,48 +39,14 @@ func (w *imageWriter) bytes() ([]byte, error) {
 	if pdata.Addr+uint64(len(pdata.Data)) > maxImageEnd {
 		return nil, fmt.Errorf("blocks reach to %#x", end)
 	}
-	blocks = append(blocks, pdata)
-	head := make([]byte, peSignatureAt+24+optionalSize+sectionSize*len(blocks))
-	w.headers(head, len(blocks), &pdata)
-	out := head
-	for i, b := range blocks {
-		h := head[peSignatureAt+24+optionalSize+sectionSize*i:]
-		copy(h, fmt.Sprintf(".b%d", i))
-		put(h, 8, uint32(len(b.Data)), uint32(b.Addr), uint32(len(b.Data)), uint32(len(out)))
-		put(h, 36, 0x60000020) // code, readable, executable
-		out = append(out, b.Data...)
-	}
-	copy(out, head)
-	return out, nil
-}
-
-func put(b []byte, at int, values ...uint32) {
-	for i, v := range values {
-		binary.LittleEndian.PutUint32(b[at+4*i:], v)
-	}
-}
-
-func (w *imageWriter) headers(b []byte, sections int, pdata *memory.Run) {
-	copy(b, "MZ")
-	put(b, 0x3c, peSignatureAt)
-	p := b[peSignatureAt:]
-	copy(p, "PE\x00\x00")
-	machine := uint16(0x8664)
+	f := peasm.File{Base: w.base, DLL: true, Dirs: map[int]peasm.Directory{peasm.Exception: {RVA: uint32(pdata.Addr), Size: uint32(len(pdata.Data))}}}
 	if w.arm64 {
-		machine = 0xaa64
+		f.Machine = peasm.ARM64
 	}
-	binary.LittleEndian.PutUint16(p[4:], machine)
-	binary.LittleEndian.PutUint16(p[6:], uint16(sections))
-	binary.LittleEndian.PutUint16(p[20:], optionalSize)
-	binary.LittleEndian.PutUint16(p[22:], 0x2022) // executable, large addresses, DLL
-	o := p[24:]
-	binary.LittleEndian.PutUint16(o, 0x20b) // PE32+
-	binary.LittleEndian.PutUint64(o[24:], w.base)
-	end := uint32(pdata.Addr) + uint32(len(pdata.Data))
-	put(o, 32, 0x1000, 0x200) // alignments
-	put(o, 56, (end+0xfff)&^0xfff, uint32(len(b)))
-	put(o, 108, 16)                                             // data directories
-	put(o, 112+8*3, uint32(pdata.Addr), uint32(len(w.pdata()))) // exception directory
+	for i, b := range append(blocks, pdata) {
+		f.Sections = append(f.Sections, peasm.Raw(fmt.Sprintf(".b%d", i), uint32(b.Addr), b.Data))
+	}
+	return f.Bytes(), nil
 }
 
 func (w *imageWriter) pdata() []byte {
