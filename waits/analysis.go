@@ -15,7 +15,7 @@ const (
 	maxStacks   = 1 << 20
 	maxStackSum = 256 << 20 // bytes
 	maxThreads  = 1 << 20
-	maxSites    = 1 << 20
+	maxGroups   = 1 << 20
 )
 
 // Analysis is what a trace says about waits. Make it with New, give it a trace
@@ -27,9 +27,10 @@ type Analysis struct {
 	Ended  error            // why reading ended before the trace's end, nil if it did not
 	Names  *Names
 
-	Waits    []Wait // listed; by start after Finish
-	Unlisted int64  // in the sums only: the list was full, these were the shortest
-	Sites    []Site // after Finish, most time first
+	Waits    []Wait  // listed; by start after Finish
+	Unlisted int64   // in the sums only: the list was full, these were the shortest
+	Groups   []Group // after Finish, most time first, like Sites and Threads
+	Sites    []Site
 	Threads  []Thread
 	First    uint64 // timestamp of the session's start
 	Last     uint64 // and of the last event
@@ -49,8 +50,7 @@ type Analysis struct {
 	stacks  map[string]StackID
 	raw     []string // by StackID
 	rawSum  int
-	sites   map[siteKey]*Site
-	sums    map[threadKey]*Thread
+	groups  map[GroupKey]*Group
 	ended   bool
 }
 
@@ -59,7 +59,7 @@ type event = nettrace.Event
 // New returns an empty Analysis.
 func New() *Analysis {
 	return &Analysis{Names: NewNames(), threads: map[threadKey]*thread{}, stacks: map[string]StackID{}, raw: []string{""},
-		sites: map[siteKey]*Site{}, sums: map[threadKey]*Thread{}}
+		groups: map[GroupKey]*Group{}}
 }
 
 // Read reads a trace to its end, or to where it is damaged; what was read is

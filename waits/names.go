@@ -25,6 +25,7 @@ type Frame struct {
 type Image struct {
 	Start, End, Offset uint64
 	Path               string
+	BuildID            string // hexadecimal, "" = none
 }
 
 // Names finds names of addresses.
@@ -35,6 +36,7 @@ type Names struct {
 	// Native names an offset of an image's file, if not nil.
 	Native func(path string, offset uint64) (string, bool)
 
+	unloads int
 	methods []method
 	ranges  symbol.Ranges
 	modules map[uint64]string
@@ -93,6 +95,7 @@ func (n *Names) event(kind clrevent.Kind, e *event) bool {
 func (n *Names) method(kind clrevent.Kind, m *clrevent.Method, now uint64) {
 	if kind == clrevent.MethodUnload {
 		n.ranges.Close(m.Start, now)
+		n.unloads++
 		return
 	}
 	if len(n.methods) >= maxMethods {
@@ -185,3 +188,7 @@ func (a *Analysis) Frames(id StackID, time uint64) (out []Frame) {
 
 // ThreadName is a thread's name, "" if none is known.
 func (n *Names) ThreadName(id uint64) string { return n.Labels[id] }
+
+// Replaced is whether code was freed, so that an address can have had several
+// names.
+func (n *Names) Replaced() bool { return n.unloads > 0 }

@@ -50,6 +50,25 @@ type Thread struct {
 	Max         int64
 }
 
+// Group is waits that are alike: of one thread, at one site, for one lock.
+type Group struct {
+	GroupKey
+	Count int64 // unreliable ones too
+	Nanos int64
+	Max   int64
+	When  uint64 // timestamp of one of them, for names
+}
+
+// GroupKey is what the waits of a Group have in common.
+type GroupKey struct {
+	Kind            Kind
+	State           State
+	Inner           bool // inside another wait: not in sums
+	Stack           StackID
+	Process, Thread uint64
+	LockID, Owner   uint64
+}
+
 type siteKey struct {
 	kind  Kind
 	stack StackID
@@ -66,52 +85,62 @@ func (a *Analysis) take(w *Wait) {
 	if !a.match(w) {
 		return
 	}
-	a.addSite(w)
-	if w.counts() {
-		a.addThread(w)
-	}
+	a.addGroup(w)
 	a.Waits = append(a.Waits, *w)
 	if len(a.Waits) >= 2*a.list() {
 		a.prune(a.list())
 	}
 }
 
-func (a *Analysis) addSite(w *Wait) {
-	k := siteKey{w.Kind, w.Stack}
-	s := a.sites[k]
-	if s == nil {
-		if len(a.sites) >= maxSites {
-			return
+func (a *Analysis) addGroup(w *Wait) {
+	k := GroupKey{w.Kind, w.State, w.Depth > 0, w.Stack, w.Process, w.Thread, w.LockID, w.Owner}
+	g := a.groups[k]
+	if g == nil {
+		if len(a.groups) >= maxGroups {
+			k.LockID, k.Owner, k.Thread = 0, 0, 0 // what differs most goes
+			g = a.groups[k]
 		}
-		s = &Site{Kind: w.Kind, Stack: w.Stack, When: w.Start}
-		a.sites[k] = s
-	}
-	switch {
-	case w.State == Unreliable:
-		s.Lost++
-	case w.Depth == 0:
-		s.Count++
-		s.Nanos += w.Nanos
-		s.Max = max(s.Max, w.Nanos)
-		if w.State != Complete {
-			s.Bounds++
+		if g == nil {
+			g = &Group{GroupKey: k, When: w.Start}
+			a.groups[k] = g
 		}
 	}
+	g.Count++
+	g.Nanos += w.Nanos
+	g.Max = max(g.Max, w.Nanos)
 }
 
-func (a *Analysis) addThread(w *Wait) {
-	k := threadKey{w.Process, w.Thread}
-	t := a.sums[k]
-	if t == nil {
-		if len(a.sums) >= maxThreads {
-			return
-		}
-		t = &Thread{Process: w.Process, ID: w.Thread}
-		a.sums[k] = t
+// site adds a group to its site, and thread to its thread.
+func (g *Group) site(sites map[siteKey]*Site) {
+	k := siteKey{g.Kind, g.Stack}
+	s := sites[k]
+	if s == nil {
+		s = &Site{Kind: g.Kind, Stack: g.Stack, When: g.When}
+		sites[k] = s
 	}
-	t.Count++
-	t.Nanos += w.Nanos
-	t.Max = max(t.Max, w.Nanos)
+	switch {
+	case g.State == Unreliable:
+		s.Lost += g.Count
+		return
+	case g.Inner:
+		return
+	case g.State != Complete:
+		s.Bounds += g.Count
+	}
+	s.Count, s.Nanos, s.Max = s.Count+g.Count, s.Nanos+g.Nanos, max(s.Max, g.Max)
+}
+
+func (g *Group) thread(threads map[threadKey]*Thread) {
+	if g.Inner || g.State == Unreliable {
+		return
+	}
+	k := threadKey{g.Process, g.Thread}
+	t := threads[k]
+	if t == nil {
+		t = &Thread{Process: g.Process, ID: g.Thread}
+		threads[k] = t
+	}
+	t.Count, t.Nanos, t.Max = t.Count+g.Count, t.Nanos+g.Nanos, max(t.Max, g.Max)
 }
 
 func (a *Analysis) list() int {
@@ -137,13 +166,23 @@ func order(x, y *Wait) int {
 }
 
 func (a *Analysis) sumUp() {
-	for _, s := range a.sites {
+	sites, threads := map[siteKey]*Site{}, map[threadKey]*Thread{}
+	for _, g := range a.groups {
+		g.site(sites)
+		g.thread(threads)
+		a.Groups = append(a.Groups, *g)
+	}
+	slices.SortFunc(a.Groups, func(x, y Group) int {
+		return cmp.Or(cmp.Compare(y.Nanos, x.Nanos), cmp.Compare(x.Stack, y.Stack), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Kind, y.Kind),
+			cmp.Compare(x.State, y.State), cmp.Compare(x.LockID, y.LockID), cmp.Compare(x.Owner, y.Owner))
+	})
+	for _, s := range sites {
 		a.Sites = append(a.Sites, *s)
 	}
 	slices.SortFunc(a.Sites, func(x, y Site) int {
 		return cmp.Or(cmp.Compare(y.Nanos, x.Nanos), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Stack, y.Stack))
 	})
-	for _, t := range a.sums {
+	for _, t := range threads {
 		a.Threads = append(a.Threads, *t)
 	}
 	slices.SortFunc(a.Threads, func(x, y Thread) int {

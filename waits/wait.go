@@ -69,6 +69,3 @@ type Wait struct {
 
 // Duration is Nanos as a Duration.
 func (w *Wait) Duration() time.Duration { return time.Duration(w.Nanos) }
-
-// counts is whether its time is in sums.
-func (w *Wait) counts() bool { return w.Depth == 0 && w.State != Unreliable }

@@ -1,0 +1,31 @@
+// Package report writes what package waits found: text for terminals, a page,
+// JSON, CSV, pprof, folded stacks.
+//
+// Sources: google/pprof proto/profile.proto; the collapsed form of
+// brendangregg/FlameGraph; RFC 4180 for CSV.
+//
+// Strategy. All writers take the same finished Analysis and never change it. In
+// each of them stand the number of events lost and why an answer is partial.
+// Waits of the thread pool for work, and those of threads that are just being
+// started, are marked in JSON, CSV and pprof, and put aside in text and page.
+//
+// # JSON
+//
+// One object. Times are integers in nanoseconds; start_ns counts from the
+// session's start. Addresses and locks are strings in hexadecimal.
+//
+//	format        "seedwalk-waits"; version 1
+//	process       {pid, command_line, runtime, pointer_size}
+//	start         RFC 3339, left out if unknown; duration_ns
+//	events        {read, lost}; partial: [string], why the answer is not the whole one
+//	total         {waits, ns}: top-level waits, lower bounds among them
+//	unreliable, unmatched_stops, unlisted: integers
+//	waits         [{kind: lock|wait|monitor-wait; event: Contention|WaitHandleWait;
+//	              state: complete|begun-before|still-open|unreliable; reliable: bool;
+//	              thread; process where the trace has several; thread_name; start_ns, stop_ns,
+//	              duration_ns; depth: 0 = top-level; idle: the pool's own; lock, object, owner;
+//	              owner_chain: [{thread, kind, stack}]; circle: the owners wait for each other;
+//	              reported_ns; differs; blocked; stack: [name], leaf first}]
+//	sites         [{kind, count, ns, max_ns, lower_bounds, unreliable, idle, frames: [{name, module, address, managed}]}]
+//	threads       [{id, name, count, ns, max_ns}]
+package report
