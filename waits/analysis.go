@@ -41,8 +41,9 @@ type Analysis struct {
 
 	// OnWait, if not nil, is called for every wait as it ends.
 	OnWait func(*Wait)
-	// OnSorted, if not nil, is called when no older event can come any more.
-	OnSorted func(timestamp uint64)
+	// OnBegin, if not nil, is called for every wait as it begins, with what is
+	// known of it then.
+	OnBegin func(*Wait)
 
 	Filter  Filter
 	List    int // longest list of waits; 0 = DefaultList
@@ -140,9 +141,6 @@ func (a *Analysis) event(e *event) {
 		a.BadPayloads++
 	}
 	t.seen, t.last = true, e.Timestamp
-	if e.Sorted && a.OnSorted != nil {
-		a.OnSorted(e.Timestamp)
-	}
 }
 
 // point takes what a sequence point says about lost events.
@@ -157,9 +155,6 @@ func (a *Analysis) point(p *nettrace.Point) {
 				a.lose(t)
 			}
 		}
-	}
-	if !p.Removed && a.OnSorted != nil {
-		a.OnSorted(p.Timestamp)
 	}
 }
 

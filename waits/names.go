@@ -3,7 +3,9 @@ package waits
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seedwalk/seedwalk/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/symbol"
@@ -28,21 +30,20 @@ type Image struct {
 	BuildID            string // hexadecimal, "" = none
 }
 
-// Names finds names of addresses.
+// Names finds names of addresses. Its methods may be used by several goroutines.
 type Names struct {
-	Runtime clrevent.Info
-	Process clrevent.Process
-	Images  []Image
-	// Native names an offset of an image's file, if not nil.
-	Native func(path string, offset uint64) (string, bool)
-
-	unloads int
-	methods []method
-	ranges  symbol.Ranges
-	modules map[uint64]string
-	texts   map[string]string
-	threads map[uint64]uint32 // managed ids by the system's
-	Labels  map[uint64]string // names of threads, where known
+	mu         sync.Mutex
+	Runtime    clrevent.Info
+	Process    clrevent.Process
+	Images     []Image
+	nativeName func(path string, offset uint64) (string, bool)
+	unloads    int
+	methods    []method
+	ranges     symbol.Ranges
+	modules    map[uint64]string
+	texts      map[string]string
+	threads    map[uint64]uint32 // managed ids by the system's
+	labels     map[uint64]string // names of threads, where known
 }
 
 type method struct {
@@ -52,11 +53,16 @@ type method struct {
 
 // NewNames returns one that knows nothing.
 func NewNames() *Names {
-	return &Names{modules: map[uint64]string{}, texts: map[string]string{}, threads: map[uint64]uint32{}, Labels: map[uint64]string{}}
+	return &Names{modules: map[uint64]string{}, texts: map[string]string{}, threads: map[uint64]uint32{}, labels: map[uint64]string{}}
 }
 
 // event learns from an event; false if it is damaged.
 func (n *Names) event(kind clrevent.Kind, e *event) bool {
+	if kind == clrevent.None {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	switch kind {
 	case clrevent.MethodLoad, clrevent.MethodListed, clrevent.MethodUnload:
 		m, ok := clrevent.DecodeMethod(e.Payload)
@@ -126,6 +132,8 @@ func (n *Names) Methods() int { return len(n.methods) }
 // Frame names an address of a stack at a time. The first address of a stack is
 // a return address like the others: the leaf called the runtime.
 func (n *Names) Frame(addr, time uint64) Frame {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	f := Frame{Addr: addr}
 	if i, ok := n.managed(addr, time); ok {
 		m := &n.methods[i]
@@ -154,8 +162,8 @@ func (n *Names) native(f *Frame) {
 		offset := f.Addr - m.Start + m.Offset
 		f.Module = baseName(m.Path)
 		f.Name = fmt.Sprintf("%s+%#x", f.Module, offset)
-		if n.Native != nil {
-			if name, ok := n.Native(m.Path, offset-1); ok {
+		if n.nativeName != nil {
+			if name, ok := n.nativeName(m.Path, offset-1); ok {
 				f.Name, f.Named = name, true
 			}
 		}
@@ -187,8 +195,41 @@ func (a *Analysis) Frames(id StackID, time uint64) (out []Frame) {
 }
 
 // ThreadName is a thread's name, "" if none is known.
-func (n *Names) ThreadName(id uint64) string { return n.Labels[id] }
+func (n *Names) ThreadName(id uint64) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.labels[id]
+}
+
+// Label names a thread, once.
+func (n *Names) Label(id uint64, find func() string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.labels[id]; !ok && len(n.labels) < maxThreads {
+		n.labels[id] = find()
+	}
+}
+
+// AddImages adds images that are mapped; those known already stay.
+func (n *Names) AddImages(images []Image) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, im := range images {
+		if !slices.Contains(n.Images, im) {
+			n.Images = append(n.Images, im)
+		}
+	}
+}
 
 // Replaced is whether code was freed, so that an address can have had several
 // names.
 func (n *Names) Replaced() bool { return n.unloads > 0 }
+
+// SetNative gives what names an offset of an image's file.
+func (n *Names) SetNative(find func(path string, offset uint64) (string, bool)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.nativeName == nil {
+		n.nativeName = find
+	}
+}

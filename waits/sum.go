@@ -14,7 +14,7 @@ type Filter struct {
 }
 
 // Match is whether a wait is asked for.
-func (a *Analysis) match(w *Wait) bool {
+func (a *Analysis) Match(w *Wait) bool {
 	f := &a.Filter
 	if w.Nanos < int64(f.Min) || len(f.Threads) > 0 && !slices.Contains(f.Threads, w.Thread) {
 		return false
@@ -82,7 +82,7 @@ func (a *Analysis) take(w *Wait) {
 	if w.State == Unreliable {
 		a.Unreliable++
 	}
-	if !a.match(w) {
+	if !a.Match(w) {
 		return
 	}
 	a.addGroup(w)

@@ -39,6 +39,9 @@ func (a *Analysis) begin(t *thread, w Wait) {
 		}
 	}
 	t.open = append(t.open, o)
+	if a.OnBegin != nil && !o.inner {
+		a.OnBegin(&o.Wait)
+	}
 }
 
 // end closes the innermost open wait of a kind. Those above it lost their own

@@ -1,6 +1,7 @@
 // Command seedwalk takes complete mixed-mode stacks of .NET programs.
 //
-// Exit codes: 0 success, 1 what was asked about is not well (doctor, checks),
+// Exit codes: 0 success, 1 what was asked about is not well (doctor, checks, a
+// trace that is damaged or lost events),
 // 2 wrong usage, 3 what was to be read could not be (info, replay); `record` gives
 // the command's own exit code, 125 if seedwalk itself could not begin or keep the
 // result, 126 if the command could not be run, 127 if it was not found, 128+n if
@@ -38,6 +39,7 @@ var commands []command
 func init() {
 	commands = append(commands,
 		command{"record", "run a command and record its stacks", runRecord},
+		command{"waits", "say where a program waits: locks, events, tasks", runWaits},
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},

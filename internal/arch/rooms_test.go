@@ -64,6 +64,8 @@ var rooms = []room{
 	{Name: "nettrace", May: []string{"internal/buf"}},
 	{Name: "nettrace/clrevent", May: []string{"internal/buf", "nettrace"}},
 	{Name: "waits", May: []string{"nettrace", "nettrace/clrevent", "symbol"}, Test: []string{"diagnostics"}},
+	{Name: "waits/report", May: []string{"waits"}},
+	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "symbol", "waits"}},
 
 	// One process's samples, in any process; the profilers around it.
 	{Name: "internal/quiet"},
@@ -80,7 +82,7 @@ var rooms = []room{
 	// The tool.
 	{Name: "internal/program", May: formats},
 	{Name: "inspect", May: with(tables, "symbol")},
-	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits")},
+	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/session")},
 	{Name: "internal/testkit/judge", May: with(walkers, "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
 	{Name: "internal/testkit/judgetest", May: []string{"internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap"}},
 	{Name: "replay", May: with(walkers, "inspect", "internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm")},
@@ -96,7 +98,7 @@ var rooms = []room{
 	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
-	{Name: "cmd/seedwalk", May: with(merged, "export", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits",
+	{Name: "cmd/seedwalk", May: with(merged, "export", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/waits"
+	"github.com/seedwalk/seedwalk/waits/report"
+	"github.com/seedwalk/seedwalk/waits/session"
+)
+
+const waitsHelp = `Usage: seedwalk waits [flags] FILE.nettrace
+       seedwalk waits [flags] --pid PID
+       seedwalk waits [flags] -- COMMAND ARGS
+
+Says where threads wait: for locks (and who had them), for wait handles, in Monitor.Wait; how
+long, how often, with stacks. From a trace, from a running .NET process until Ctrl-C or for
+--duration, or from a command from its very start (its standard output then goes to the
+standard error, so that the report is alone). .NET Core 3.0 and later report locks; wait
+handles and tasks are reported from .NET 9 on.
+
+  --format NAME      text (default), html, pprof, folded, json, csv
+  --output FILE      where the report goes (default: the standard output); its ending says the
+                     format where --format does not
+  --min-duration D   only waits at least this long, such as 10ms
+  --thread ID        only this thread, as the system numbers it; repeat it or separate with commas
+  --since D          only waits that ended after D since the start of the trace, such as 1.5s
+  --until D          only waits that began before D
+  --top N            longest waits to list in text (default 20)
+  --idle             in text, show the thread pool's own waits too, and those of threads that start
+  --duration D       live: stop after D; a command runs on to its end
+  --follow           live: print a line for each wait as it ends; with --format json a line of
+                     JSON; no report but to --output
+  --buffer MB        live: room in the process for events not yet read (default 256)
+  --keep FILE        live: keep the raw trace, and beside it FILE.maps, by which addresses of
+                     native code are named later
+
+Events that were lost are counted in every output; a wait whose thread lost events is shown as
+unreliable, and in no sum. A wait that began before the trace or was not over at its end is a
+lower bound, marked ">". What the runtime does not report: await, Thread.Sleep,
+WaitHandle.SignalAndWait, and whatever did not have to wait. Mutexes, events and semaphores
+have no owner that the runtime knows; owners are shown for locks.
+
+Examples:
+  seedwalk waits app.nettrace
+  seedwalk waits --pid 4711 --duration 30s --output waits.html
+  seedwalk waits --pid 4711 --follow --min-duration 100ms
+  seedwalk waits --format pprof --output waits.pb.gz -- dotnet app.dll
+
+Exit code: 0; 1 the trace is damaged, cut off or has lost events, or the process cannot be
+talked to: what could be read is shown; 2 wrong usage; 3 the file could not be opened or the
+report not written. With a command: the command's; 125 if it could not be traced, 126 if it
+could not be run, 127 if it was not found.
+`
+
+// waitsFlags are the flags of waits.
+type waitsFlags struct {
+	pid, top, buffer int
+	threads          list
+	format           string
+	output, keep     string
+	duration         time.Duration
+	idle, follow     bool
+	filter           waits.Filter
+	file             string
+	command          []string
+	write            report.Format
+}
+
+func runWaits(args []string) int {
+	var f waitsFlags
+	args, f.command = cutCommand(args)
+	set := flag.NewFlagSet("waits", flag.ContinueOnError)
+	set.IntVar(&f.pid, "pid", 0, "")
+	set.IntVar(&f.top, "top", 20, "")
+	set.IntVar(&f.buffer, "buffer", 256, "")
+	set.Var(&f.threads, "thread", "")
+	set.StringVar(&f.format, "format", "", "")
+	set.StringVar(&f.output, "output", "-", "")
+	set.StringVar(&f.output, "o", "-", "")
+	set.StringVar(&f.keep, "keep", "", "")
+	set.DurationVar(&f.duration, "duration", 0, "")
+	set.DurationVar(&f.filter.Min, "min-duration", 0, "")
+	set.DurationVar(&f.filter.Since, "since", 0, "")
+	set.DurationVar(&f.filter.Until, "until", 0, "")
+	set.BoolVar(&f.idle, "idle", false, "")
+	set.BoolVar(&f.follow, "follow", false, "")
+	for { // flags may stand behind the file too
+		if code, done := parse(set, waitsHelp, args); done {
+			return code
+		}
+		if set.NArg() == 0 {
+			break
+		}
+		if f.file != "" {
+			return waitsUsage(fmt.Errorf("one file at a time: %s or %s", f.file, set.Arg(0)))
+		}
+		f.file, args = set.Arg(0), set.Args()[1:]
+	}
+	if err := f.check(); err != nil {
+		return waitsUsage(err)
+	}
+	return f.run()
+}
+
+func waitsUsage(err error) int {
+	fmt.Fprintf(os.Stderr, "seedwalk waits: %v; see seedwalk waits --help\n", err)
+	return exitUsage
+}
+
+// cutCommand parts the arguments at "--".
+func cutCommand(args []string) (flags, command []string) {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[:i], args[i+1:]
+	}
+	return args, nil
+}
+
+func (f *waitsFlags) check() error {
+	sources := 0
+	for _, is := range []bool{f.file != "", f.pid != 0, len(f.command) > 0} {
+		if is {
+			sources++
+		}
+	}
+	live := f.file == ""
+	switch {
+	case sources != 1:
+		return errors.New("name one: a trace, --pid or a command after --")
+	case f.pid < 0:
+		return errors.New("--pid is a process's number")
+	case f.duration < 0 || f.filter.Min < 0 || f.filter.Since < 0 || f.filter.Until < 0 || f.top < 1:
+		return errors.New("--duration, --min-duration, --since, --until and --top cannot be below 0")
+	case f.filter.Until > 0 && f.filter.Until < f.filter.Since:
+		return errors.New("--until is before --since")
+	case f.buffer < 1 || f.buffer > 4096:
+		return errors.New("--buffer is 1 to 4096 MB")
+	case !live && (f.follow || f.keep != "" || f.duration > 0):
+		return errors.New("--follow, --keep and --duration are for a running process, not for a file")
+	}
+	for _, t := range f.threads {
+		id, err := strconv.ParseUint(t, 10, 64)
+		if err != nil {
+			return fmt.Errorf("--thread %s is no number", t)
+		}
+		f.filter.Threads = append(f.filter.Threads, id)
+	}
+	return f.chooseFormat()
+}
+
+func (f *waitsFlags) chooseFormat() error {
+	var known bool
+	switch {
+	case f.format != "":
+		f.write, known = report.ByName(f.format)
+	case f.output != "-":
+		f.write, known = report.ByPath(f.output)
+	default:
+		f.write, known = report.ByName("text")
+	}
+	if !known {
+		var names []string
+		for _, r := range report.Formats() {
+			names = append(names, r.Name)
+		}
+		what := "no format " + strconv.Quote(f.format)
+		if f.format == "" {
+			what = "the name " + f.output + " does not say which format is wanted"
+		}
+		return fmt.Errorf("%s; --format is one of %s", what, strings.Join(names, ", "))
+	}
+	if f.follow && f.output == "-" && f.write.Name != "text" && f.write.Name != "json" {
+		return errors.New("--follow prints text or JSON lines; give the report an --output")
+	}
+	if f.write.Name == "text" {
+		f.write.Write = f.text
+	}
+	return nil
+}
+
+func (f *waitsFlags) text(w io.Writer, a *waits.Analysis) error {
+	opt := report.TextOptions{Top: f.top, Idle: f.idle}
+	if f.output == "-" {
+		if opt.Width = textOptions(os.Stdout).Width; opt.Width == 0 {
+			opt.Width = 200 // no terminal
+		}
+	}
+	return report.WriteText(w, a, opt)
+}
+
+func (f *waitsFlags) run() int {
+	a := waits.New()
+	a.Filter = f.filter
+	switch {
+	case f.file != "":
+		return f.readFile(a)
+	case f.pid != 0:
+		return f.attach(a)
+	}
+	return f.launch(a)
+}
+
+func waitsSay(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "seedwalk waits: "+format+"\n", args...)
+}
+
+func (f *waitsFlags) readFile(a *waits.Analysis) int {
+	in, err := os.Open(f.file)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = in.Stat(); err == nil && info.IsDir() {
+			err = fmt.Errorf("%s is a folder", f.file)
+		}
+	}
+	if err != nil {
+		waitsSay("%v", err)
+		return exitUnreadable
+	}
+	defer in.Close()
+	if maps, err := os.Open(f.file + ".maps"); err == nil {
+		session.ReadMaps(a.Names, maps)
+		maps.Close()
+	}
+	a.Read(in) // the error is told with what else is partial
+	a.Finish()
+	return f.finish(a, f.file)
+}
+
+// finish writes the report and says what is partial.
+func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
+	partial := a.Partial()
+	for _, p := range partial {
+		waitsSay("%s: %s", name, p)
+	}
+	if a.Trace.Frequency != 0 && !(f.follow && f.output == "-") {
+		if err := f.report(a); err != nil {
+			waitsSay("%v", err)
+			return exitUnreadable
+		}
+	}
+	if len(partial) > 0 {
+		return exitWrong
+	}
+	return exitOK
+}
+
+func (f *waitsFlags) report(a *waits.Analysis) error {
+	if f.output == "-" {
+		return f.write.Write(os.Stdout, a)
+	}
+	out, err := os.Create(f.output)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.write.Write(out, a), out.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "wrote %s\n", shortPath(f.output))
+	return nil
+}

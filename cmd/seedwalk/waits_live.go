@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/waits"
+	"github.com/seedwalk/seedwalk/waits/report"
+	"github.com/seedwalk/seedwalk/waits/session"
+)
+
+// attach watches a running process.
+func (f *waitsFlags) attach(a *waits.Analysis) int {
+	c, err := diagnostics.Process(f.pid)
+	if err != nil {
+		waitsSay("%v", err)
+		return exitWrong
+	}
+	ctx, stop := f.until(context.Background())
+	defer stop()
+	if f.duration == 0 && !f.follow {
+		fmt.Fprintf(os.Stderr, "seedwalk waits: watching process %d; Ctrl-C ends it\n", f.pid)
+	}
+	return f.watch(ctx, c, a, false)
+}
+
+// until is a context that ends at Ctrl-C or after --duration. A second Ctrl-C
+// ends the program.
+func (f *waitsFlags) until(ctx context.Context) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(ctx, endSignals...)
+	context.AfterFunc(ctx, stop)
+	if f.duration == 0 {
+		return ctx, stop
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.duration)
+	return ctx, func() { cancel(); stop() }
+}
+
+// watch runs the sessions and reports.
+func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, atStart bool) int {
+	opt := session.Options{BufferMB: uint32(f.buffer), AtStart: atStart, Say: func(s string) { waitsSay("%s", s) }}
+	if f.follow {
+		opt.Follow = report.Follower(os.Stdout, a, f.write.Name == "json")
+	}
+	if f.keep != "" {
+		keep, err := os.Create(f.keep)
+		if err != nil {
+			waitsSay("%v", err)
+			return exitUnreadable
+		}
+		defer keep.Close()
+		opt.Keep = keep
+	}
+	err := session.Run(ctx, c, a, opt)
+	a.Finish()
+	if f.keep != "" {
+		if err := writeMaps(f.keep+".maps", a.Names); err != nil {
+			waitsSay("%v", err)
+		}
+	}
+	name := fmt.Sprintf("process %d", c.PID)
+	if err != nil && a.Ended == nil {
+		waitsSay("%s: %v", name, err)
+		if a.Trace.Frequency == 0 {
+			return exitWrong
+		}
+	}
+	code := f.finish(a, name)
+	if err != nil {
+		return exitWrong
+	}
+	if f.follow {
+		fmt.Fprintf(os.Stderr, "seedwalk waits: %d events lost\n", a.Counts.Lost)
+	}
+	return code
+}
+
+// writeMaps keeps what was mapped, in the form of /proc/PID/maps.
+func writeMaps(path string, n *waits.Names) error {
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	return printMaps(out, n)
+}
+
+func printMaps(w io.Writer, n *waits.Names) error {
+	for _, im := range n.Images {
+		if _, err := fmt.Fprintf(w, "%x-%x r-xp %08x 00:00 0 %s\n", im.Start, im.End, im.Offset, im.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/waits"
+)
+
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+// Exit codes of a command that was not run, as record has them.
+const (
+	exitCannotRun = 126
+	exitNotFound  = 127
+)
+
+// launch runs the command with a port of ours, at which its runtime waits until
+// the sessions are there.
+func (f *waitsFlags) launch(a *waits.Analysis) int {
+	dir, err := os.MkdirTemp("", "seedwalk-waits-")
+	if err != nil {
+		waitsSay("%v", err)
+		return record.ExitRefused
+	}
+	defer os.RemoveAll(dir)
+	port, err := diagnostics.Listen(filepath.Join(dir, "port"))
+	if err != nil {
+		waitsSay("%v", err)
+		return record.ExitRefused
+	}
+	defer port.Close()
+	ctx, stop := f.until(context.Background())
+	defer stop()
+	cmd := exec.Command(f.command[0], f.command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr
+	if f.output != "-" {
+		cmd.Stdout = os.Stdout
+	}
+	cmd.Env = withPort(os.Environ(), port.Variable())
+	if err := cmd.Start(); err != nil {
+		waitsSay("%v", err)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+			return exitNotFound
+		}
+		return exitCannotRun
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	var client *diagnostics.Client
+	select {
+	case client = <-port.Runtimes():
+	case <-ended:
+		waitsSay("the command ended and never started a .NET runtime (.NET 5 or later)")
+		return commandCode(cmd)
+	case <-ctx.Done():
+		<-ended
+		return commandCode(cmd)
+	}
+	go resumeOthers(port)
+	code := f.watch(ctx, client, a, true)
+	select {
+	case <-ended:
+	case <-time.After(100 * time.Millisecond):
+		waitsSay("waiting for the command to end")
+		<-ended
+	}
+	if code == exitUnreadable {
+		return record.ExitRefused
+	}
+	return commandCode(cmd)
+}
+
+// resumeOthers lets the runtimes of the command's children go on: one process is
+// watched at a time.
+func resumeOthers(port *diagnostics.Port) {
+	for c := range port.Runtimes() {
+		waitsSay("process %d is not watched: the first .NET process is", c.PID)
+		c.Resume()
+	}
+}
+
+// withPort adds our port to those that the user has.
+func withPort(env []string, variable string) []string {
+	for i, v := range env {
+		if old, ok := strings.CutPrefix(v, diagnostics.PortVariable+"="); ok && old != "" {
+			env[i] = variable + ";" + old
+			return env
+		}
+	}
+	return append(env, variable)
+}
+
+func commandCode(cmd *exec.Cmd) int {
+	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,194 @@
+// Package session watches the waits of a running process: EventPipe sessions
+// through its diagnostics port, from now on or from its very start.
+//
+// Sources: those of packages diagnostics and waits; dotnet/runtime
+// src/native/eventpipe/ep-session.c (buffers are written out every 100 ms).
+//
+// Strategy. Three sessions. A short one that asks for nothing but the list of
+// methods, for those compiled before we came: its list is written when it is
+// stopped. The main one, with the waits and nothing else, so that its buffer is
+// theirs; it ends with a list of methods too. And one with methods as they are
+// loaded, for the names while the program runs, and for methods that are gone
+// at the end. The rundown provider is never asked for as a provider: it would
+// list the methods of the start, and no runtime does.
+//
+// Known gaps. Of a process that is killed the list at the end is missing: what
+// it compiled since the start is named by the third session only.
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/waits"
+)
+
+// Keywords of the sessions.
+const (
+	waitKeywords = clrevent.KeywordContention | clrevent.KeywordWaitHandle
+	nameKeywords = clrevent.KeywordLoader | clrevent.KeywordJIT | clrevent.KeywordNGEN
+	listKeywords = clrevent.KeywordLoader | clrevent.KeywordJIT | clrevent.KeywordNGEN
+)
+
+// Levels: waits for wait handles are reported at 5 only; at 5 the JIT's keyword
+// brings what is not needed.
+const (
+	waitLevel = 5
+	nameLevel = 4
+)
+
+// patience is how long a stopped session may take to write its list.
+const patience = 60 * time.Second
+
+// Options of Run.
+type Options struct {
+	BufferMB uint32    // of the main session, 0 = 256
+	Keep     io.Writer // gets the main session's bytes, if not nil
+	AtStart  bool      // the process waits at its start, and is resumed
+	Follow   func(*waits.Wait, []waits.Frame)
+	Say      func(string)
+	// Blocked, if not nil, is told of waits that began and have not ended.
+	Blocked Watcher
+}
+
+// Watcher looks at threads that wait.
+type Watcher interface {
+	Begin(w *waits.Wait, stack []uint64)
+	End(w *waits.Wait)
+}
+
+// Run watches a process into an Analysis until ctx is done or the process ends.
+// What was seen is in the Analysis whatever is returned; it is not finished.
+func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Options) error {
+	if opt.Say == nil {
+		opt.Say = func(string) {}
+	}
+	images(a.Names, c.PID)
+	if !opt.AtStart {
+		if err := list(c, a); err != nil {
+			return fmt.Errorf("the list of methods: %w", err)
+		}
+	}
+	main, err := c.Collect(waitConfig(opt.BufferMB))
+	if err != nil {
+		return err
+	}
+	names, err := c.Collect(nameConfig())
+	if err != nil {
+		opt.Say("methods loaded from now on have no names until the end: " + err.Error())
+	}
+	if opt.AtStart {
+		if err := c.Resume(); err != nil {
+			return err
+		}
+	}
+	return (&run{c: c, a: a, opt: opt, main: main, names: names}).watch(ctx)
+}
+
+func waitConfig(bufferMB uint32) diagnostics.Config {
+	return diagnostics.Config{BufferMB: bufferMB, Rundown: listKeywords,
+		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Keywords: waitKeywords, Level: waitLevel}}}
+}
+
+func nameConfig() diagnostics.Config {
+	return diagnostics.Config{BufferMB: 64, NoStacks: true,
+		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Keywords: nameKeywords, Level: nameLevel}}}
+}
+
+// list reads the methods that a process has now.
+func list(c *diagnostics.Client, a *waits.Analysis) error {
+	s, err := c.Collect(diagnostics.Config{BufferMB: 64, Rundown: listKeywords, NoStacks: true,
+		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Level: 1}}})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop() }()
+	late := time.AfterFunc(patience, func() { s.Close() })
+	defer late.Stop()
+	err = a.ReadNames(s)
+	if fail := <-stopped; fail != nil {
+		return fail
+	}
+	return err
+}
+
+// run is one watched process.
+type run struct {
+	c           *diagnostics.Client
+	a           *waits.Analysis
+	opt         Options
+	main, names *diagnostics.Session
+}
+
+func (r *run) watch(ctx context.Context) error {
+	follow := newFollower(r.a, r.opt.Follow)
+	r.a.OnWait = func(w *waits.Wait) {
+		r.a.Names.Label(w.Thread, func() string { return threadName(r.c.PID, w.Thread) })
+		if r.opt.Blocked != nil {
+			r.opt.Blocked.End(w)
+		}
+		follow.add(w)
+	}
+	if b := r.opt.Blocked; b != nil {
+		r.a.OnBegin = func(w *waits.Wait) { b.Begin(w, r.a.Stack(w.Stack)) }
+	}
+	named := make(chan struct{})
+	go func() {
+		defer close(named)
+		if r.names != nil {
+			r.a.ReadNames(r.names) // what came before an error stands
+		}
+	}()
+	ended := make(chan error, 1)
+	var in io.Reader = r.main
+	if r.opt.Keep != nil {
+		in = io.TeeReader(r.main, r.opt.Keep)
+	}
+	go func() { ended <- r.a.Read(in) }()
+	err := r.wait(ctx, ended)
+	images(r.a.Names, r.c.PID)
+	r.stop(r.names, named)
+	follow.close()
+	return err
+}
+
+// wait is until the main session has ended by itself or was stopped.
+func (r *run) wait(ctx context.Context, ended chan error) error {
+	select {
+	case err := <-ended:
+		r.main.Close()
+		return err
+	case <-ctx.Done():
+	}
+	images(r.a.Names, r.c.PID)
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.main.Stop() }()
+	defer r.main.Close()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		r.main.Close()
+		return <-ended
+	}
+}
+
+// stop ends the session of names.
+func (r *run) stop(s *diagnostics.Session, done chan struct{}) {
+	if s == nil {
+		return
+	}
+	go s.Stop()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+	}
+	s.Close()
+	<-done
+}
