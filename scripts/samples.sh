@@ -18,7 +18,7 @@ for lib in demo truth; do
 		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done
-for app in Demo Truth Soak Bench; do
+for app in Demo Truth Soak Bench Waits; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi

@@ -1,0 +1,241 @@
+// Waits of known kinds and lengths. It writes a line per wait, as JSON, with what
+// a trace of it must show:
+//
+//     Waits.exe SCENARIO[,SCENARIO...] [pause]
+//
+// With "pause" it waits for a line on its standard input before it begins, when
+// its methods have been compiled: what attaches then has not seen that.
+using System;
+using System.Collections.Generic;
+using System.Diagnostics;
+using System.IO;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using System.Threading;
+using System.Threading.Tasks;
+
+public static class Waits
+{
+	[DllImport("libc", EntryPoint = "gettid")]
+	static extern int gettid();
+
+	static readonly object Output = new object();
+	static readonly object Gate = new object();
+	static bool Silent;
+
+	delegate void Body();
+
+	[MethodImpl(MethodImplOptions.NoInlining)]
+	static void Measure(string scenario, string expect, int min, string frames, Body body)
+	{
+		long before = Stopwatch.GetTimestamp();
+		body();
+		long after = Stopwatch.GetTimestamp();
+		if (Silent)
+			return;
+		string line = "{\"scenario\":\"" + scenario + "\",\"expect\":\"" + expect + "\",\"tid\":" + gettid() + ",\"qpc_before\":" + before + ",\"qpc_after\":" + after +
+			",\"min_ms\":" + min + ",\"frames_leaf_to_root\":[";
+		string comma = "";
+		foreach (string f in frames.Split(' ')) {
+			line += comma + "\"Waits." + f + "\"";
+			comma = ",";
+		}
+		Report(line + ",\"Waits.Measure\"]}");
+	}
+
+	static readonly List<string> Lines = new List<string>();
+
+	static void Report(string line)
+	{
+		lock (Lines)
+			Lines.Add(line);
+	}
+
+	static Thread Start(ThreadStart run)
+	{
+		Thread t = new Thread(run);
+		t.Start();
+		return t;
+	}
+
+	static int Length = 300;
+
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitMutex(Mutex m) { m.WaitOne(); m.ReleaseMutex(); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitEvent(WaitHandle h) { h.WaitOne(); GC.KeepAlive(h); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitTimeout(WaitHandle h) { h.WaitOne(Length); GC.KeepAlive(h); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitSemaphore(Semaphore s) { s.WaitOne(); GC.KeepAlive(s); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitJoin(Thread t) { t.Join(); GC.KeepAlive(t); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitAll(WaitHandle[] h) { WaitHandle.WaitAll(h); GC.KeepAlive(h); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitMonitor(object o) { lock (o) Monitor.Wait(o); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitTask(Task t) { t.Wait(); GC.KeepAlive(t); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitSlim(SemaphoreSlim s) { s.Wait(); GC.KeepAlive(s); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Enter(object o) { lock (o) GC.KeepAlive(o); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Deep(WaitHandle h, int depth) { if (depth > 0) Deep(h, depth - 1); else WaitEvent(h); GC.KeepAlive(h); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Inner<T>(T unused, WaitHandle h) { WaitEvent(h); GC.KeepAlive(h); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Slumber() { Thread.Sleep(Length); }
+
+	// After makes something happen when a wait has lasted Length.
+	static void After(Body act)
+	{
+		Thread.Sleep(Length);
+		act();
+	}
+
+	static void RunMutex()
+	{
+		Mutex m = new Mutex(true);
+		Thread t = Start(delegate { Measure("mutex", "WaitHandleWait", Length - 30, "WaitMutex", delegate { WaitMutex(m); }); });
+		After(m.ReleaseMutex);
+		t.Join();
+	}
+
+	static void RunEvents()
+	{
+		AutoResetEvent a = new AutoResetEvent(false);
+		ManualResetEvent m = new ManualResetEvent(false), never = new ManualResetEvent(false);
+		Thread[] all = {
+			Start(delegate { Measure("auto", "WaitHandleWait", Length - 30, "WaitEvent", delegate { WaitEvent(a); }); }),
+			Start(delegate { Measure("manual", "WaitHandleWait", Length - 30, "WaitEvent", delegate { WaitEvent(m); }); }),
+			Start(delegate { Measure("deep", "WaitHandleWait", Length - 30, "WaitEvent Deep Deep Deep Deep", delegate { Deep(m, 3); }); }),
+			Start(delegate { Measure("generic", "WaitHandleWait", Length - 30, "WaitEvent Inner", delegate { Inner("x", m); }); }),
+			Start(delegate { Measure("timeout", "WaitHandleWait", Length - 30, "WaitTimeout", delegate { WaitTimeout(never); }); }),
+		};
+		After(delegate { a.Set(); m.Set(); });
+		foreach (Thread t in all)
+			t.Join();
+	}
+
+	static void RunSemaphore()
+	{
+		Semaphore s = new Semaphore(0, 9);
+		SemaphoreSlim slim = new SemaphoreSlim(0);
+		Thread t = Start(delegate { Measure("semaphore", "WaitHandleWait", Length - 30, "WaitSemaphore", delegate { WaitSemaphore(s); }); });
+		Thread u = Start(delegate { Measure("slim", "WaitHandleWait", Length - 60, "WaitSlim", delegate { WaitSlim(slim); }); });
+		After(delegate { s.Release(); slim.Release(); });
+		t.Join();
+		u.Join();
+	}
+
+	static void RunJoin()
+	{
+		Thread sleeper = Start(Slumber);
+		Thread t = Start(delegate { Measure("join", "WaitHandleWait", Length - 60, "WaitJoin", delegate { WaitJoin(sleeper); }); });
+		t.Join();
+	}
+
+	static void RunMonitor()
+	{
+		object o = new object();
+		Thread t, u;
+		lock (Gate) {
+			t = Start(delegate { Measure("lock", "Contention", Length - 60, "Enter", delegate { Enter(Gate); }); });
+			Thread.Sleep(Length);
+		}
+		t.Join();
+		u = Start(delegate { Measure("pulse", "WaitHandleWait", Length - 60, "WaitMonitor", delegate { WaitMonitor(o); }); });
+		After(delegate { lock (o) Monitor.PulseAll(o); });
+		u.Join();
+	}
+
+	static void RunTask()
+	{
+		TaskCompletionSource<int> source = new TaskCompletionSource<int>();
+		Thread t = Start(delegate { Measure("task", "WaitHandleWait", Length - 60, "WaitTask", delegate { WaitTask(source.Task); }); });
+		After(delegate { source.SetResult(1); });
+		t.Join();
+	}
+
+	// Silence is what must not show: nothing here reports a wait.
+	static void RunSilence()
+	{
+		ManualResetEvent set = new ManualResetEvent(true);
+		Thread t = Start(delegate {
+			Measure("sleep", "none", 0, "Slumber", Slumber);
+			Measure("uncontended", "none", 0, "Enter", delegate { Enter(new object()); });
+			Measure("set", "none", 0, "WaitEvent", delegate { WaitEvent(set); });
+		});
+		t.Join();
+	}
+
+	static void RunMany()
+	{
+		ManualResetEvent go = new ManualResetEvent(false);
+		Thread[] all = new Thread[24];
+		for (int i = 0; i < all.Length; i++)
+			all[i] = Start(delegate { Measure("many", "WaitHandleWait", Length - 200, "WaitEvent", delegate { WaitEvent(go); }); });
+		After(delegate { go.Set(); });
+		foreach (Thread t in all)
+			t.Join();
+	}
+
+	// The published example: an owner has a mutex for three seconds, and other
+	// threads wait for it.
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Waiter(Mutex m) { m.WaitOne(); m.ReleaseMutex(); }
+
+	static void RunExample()
+	{
+		Mutex m = new Mutex(false);
+		ManualResetEvent has = new ManualResetEvent(false);
+		Thread owner = Start(delegate { m.WaitOne(); has.Set(); Thread.Sleep(3000); m.ReleaseMutex(); });
+		has.WaitOne();
+		Thread[] all = new Thread[3];
+		for (int i = 0; i < all.Length; i++)
+			all[i] = Start(delegate { Measure("example", "WaitHandleWait", 2900, "Waiter", delegate { Waiter(m); }); });
+		foreach (Thread t in all)
+			t.Join();
+		owner.Join();
+	}
+
+	// Open waits for ever, on a thread of its own: still open at any end.
+	static void RunOpen()
+	{
+		ManualResetEvent never = new ManualResetEvent(false);
+		Thread t = new Thread(delegate () { WaitEvent(never); });
+		t.IsBackground = true;
+		t.Start();
+		Thread.Sleep(200);
+	}
+
+	static void Run(string scenario)
+	{
+		switch (scenario) {
+		case "mutex": RunMutex(); break;
+		case "events": RunEvents(); break;
+		case "semaphore": RunSemaphore(); break;
+		case "join": RunJoin(); break;
+		case "monitor": RunMonitor(); break;
+		case "task": RunTask(); break;
+		case "silence": RunSilence(); break;
+		case "many": RunMany(); break;
+		case "example": RunExample(); break;
+		case "open": RunOpen(); break;
+		default: throw new ArgumentException(scenario);
+		}
+	}
+
+	public static int Main(string[] args)
+	{
+		string[] scenarios = args[0].Split(',');
+		if (args.Length > 1 && args[1] == "pause") {
+			Length = 1;
+			Silent = true;
+			foreach (string s in scenarios)
+				if (s != "example" && s != "open")
+					Run(s);
+			Length = 300;
+			Silent = false;
+			Console.WriteLine("ready");
+			Console.ReadLine();
+		}
+		foreach (string s in scenarios)
+			Run(s);
+		foreach (string l in Lines)
+			Console.WriteLine(l);
+		Console.Out.Flush();
+		if (args.Length > 1 && args[1] == "pause") {
+			Console.WriteLine("done");
+			Console.ReadLine();
+		}
+		return 7;
+	}
+}
