@@ -63,6 +63,8 @@ func (m *Merger) probe(frames []Frame) int {
 		return 0
 	case m.cpu.inHijackStub(last.IP, last.Exact):
 		return top
+	case top == at+3 && last.Kind == unwind.KindNative && last.Module == frames[at].Module:
+		return top // the helper that polls for a suspension: what it waits for is the sampler, too
 	}
 	return at + 2
 }

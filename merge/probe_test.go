@@ -34,7 +34,9 @@ func TestProbe(t *testing.T) {
 	}{
 		{"an unknown wait is the program's", "llrRoc", 0},
 		{"stopped by the runtime's signal: certain, and learned", "llrRosm", 6},
-		{"the same wait on the way back from native code", "llrRoc", 4},
+		{"the same wait in the helper that polls", "llrRoc", 5},
+		{"the same wait deeper in the runtime", "llrRooc", 4},
+		{"the same wait below the C library", "llrRlc", 4},
 		{"another wait", "llqQoc", 0},
 		{"a signal above native code is the program's", "llrRoslc", 4},
 		{"a signal frame above a managed caller", "llxXosc", 0},

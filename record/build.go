@@ -69,7 +69,11 @@ func (b *builder) process(p *process) {
 	for i := range p.frames {
 		b.p.Frames = append(b.p.Frames, b.frame(p, &p.frames[i], single))
 	}
+	first := len(b.p.Stacks)
 	b.stacks(p)
+	if !p.keepProbe {
+		b.stopped(first)
+	}
 	b.stats(p)
 }
 
@@ -138,7 +142,7 @@ func (b *builder) frame(p *process, k *frameKey, single int32) export.Frame {
 		}
 		f.Name = b.nativeName(p, k)
 		if k.kind == unwind.KindSignal {
-			f.Name = "<signal handler called> " + f.Name // as debuggers mark it: its caller was interrupted
+			f.Name = signalMark + f.Name // as debuggers mark it: its caller was interrupted
 		}
 	}
 	return f

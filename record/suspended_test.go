@@ -1,0 +1,54 @@
+package record
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/export"
+)
+
+// Frames are written NAME:CLASS's first letter, leaf first.
+func stackOf(p *export.Profile, index map[string]int32, text string) {
+	s := export.Stack{Count: 1}
+	for f := range strings.FieldsSeq(text) {
+		if _, ok := index[f]; !ok {
+			name, class, _ := strings.Cut(f, ":")
+			if rest, ok := strings.CutPrefix(name, "SIG"); ok {
+				name = signalMark + rest
+			}
+			index[f] = int32(len(p.Frames))
+			p.Frames = append(p.Frames, export.Frame{Name: name, ModuleIndex: -1, Class: map[string]export.Class{"m": export.ClassManaged, "n": export.ClassNative, "r": export.ClassRuntime, "g": export.ClassGap}[class]})
+		}
+		s.Frames = append(s.Frames, index[f])
+	}
+	p.Stacks = append(p.Stacks, s)
+}
+
+func TestHold(t *testing.T) {
+	b := &builder{p: &export.Profile{}}
+	index := map[string]int32{}
+	cases := []struct{ in, want string }{
+		{"__futex_abstimed_wait_common:n pthread_cond_wait:n clr+0x10:r clr+0x20:r SIGlibc+0x3c04f:n App.Run:m App.Main:m", heldName + " App.Run App.Main"},
+		{"clr+0x30:r clr+0x20:r SIGlibc+0x3c04f:n App.Other:m", heldName + " App.Other"},                                    // not waiting yet
+		{"clr+0x99:r clr+0x40:r SIGlibc+0x3c04f:n App.Null:m", "clr+0x99 clr+0x40 " + signalMark + "libc+0x3c04f App.Null"}, // another handler: an exception
+		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n native_work:n App.Run:m", "__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f native_work App.Run"},
+		{"__futex_wait:n mine:n SIGlibc+0x3c04f:n App.Run:m", "__futex_wait mine " + signalMark + "libc+0x3c04f App.Run"}, // the program's own handler
+		{"App.Handler:m clr+0x20:r SIGlibc+0x3c04f:n App.Run:m", "App.Handler clr+0x20 " + signalMark + "libc+0x3c04f App.Run"},
+		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n", "__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f"},
+		{"SIGlibc+0x3c04f:n App.Run:m", signalMark + "libc+0x3c04f App.Run"},
+		{"", ""},
+	}
+	for _, c := range cases {
+		stackOf(b.p, index, c.in)
+	}
+	b.stopped(0)
+	for i, c := range cases {
+		var got []string
+		for j := range b.p.Stacks[i].Frames {
+			got = append(got, b.name(i, j))
+		}
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.in, got, c.want)
+		}
+	}
+}
