@@ -32,7 +32,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestEveryValueHasAName(t *testing.T) {
-	for s := StopNone; s <= Unsupported; s++ {
+	for s := StopNone; s <= NullReturn; s++ {
 		if s.String() == "stop?" || s.String() == "" {
 			t.Errorf("stop %d has no name", s)
 		}

@@ -197,3 +197,34 @@ func TestTrampolineByBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestCallOfNothing: a call of 0, or of a member of nothing, has pushed its return
+// address and run no instruction. Without a call before it the word is none.
+func TestCallOfNothing(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ip    uint64
+		word  uint64
+		exact bool
+		want  unwind.Stop
+	}{
+		{"a call of 0", 0, codeCall, true, unwind.StopNone},
+		{"a call of 8", 8, codeCall, true, unwind.StopNone},
+		{"a call elsewhere", 4096, codeCall, true, unwind.NoInfo},
+		{"no call before the word", 0, codeCall - 1, true, unwind.NoInfo},
+		{"a return address", 16, codeCall, false, unwind.NoInfo},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s := unwinder(codeTable(t, []byte{0xc3})), newStack()
+			s.set(sp0, c.word)
+			r := start(c.ip, sp0)
+			var f unwind.Frame
+			if _, stop := u.Step(&r, c.exact, s.window(), nil, &f); stop != c.want {
+				t.Fatalf("%v, want %v", stop, c.want)
+			}
+			if c.want == unwind.StopNone && (r.RIP != codeCall || r.SP() != sp0+8 || u.StepTrust() != unwind.TrustLeaf) {
+				t.Errorf("%#x/%#x by %v", r.RIP, r.SP(), u.StepTrust())
+			}
+		})
+	}
+}

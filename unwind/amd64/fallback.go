@@ -10,6 +10,13 @@ import (
 // code bytes prove, then, if the bounds allow guessing, by following the code,
 // then by the frame pointer.
 func (u *Unwinder) fallback(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	if exact && regs.RIP < nullPage {
+		to, ok := u.calledNothing(regs, mem)
+		if !ok {
+			return false, unwind.NoInfo
+		}
+		return false, u.accept(&to, false, regs, b, f)
+	}
 	if i := r.Module(); i >= 0 {
 		if isRoot(u.table.At(i), regs.RIP) {
 			return false, unwind.EndOfStack
@@ -66,7 +73,8 @@ func popped(regs *Registers, words int, mem *memory.Window) (Registers, bool) {
 	return to, ok
 }
 
-// accept checks progress and bounds and makes the step.
+// accept checks progress and bounds and makes the step. What a signal interrupted
+// may be a call to 0.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	sp := to.GPR[context.RSP]
 	if !signal {
@@ -74,7 +82,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 			return stop
 		}
 	}
-	if stop := checkRA(regs, sp, to.RIP); stop != unwind.StopNone {
+	if stop := checkRA(regs, sp, to.RIP); stop != unwind.StopNone && !(signal && stop == unwind.NullReturn) {
 		return stop
 	}
 	u.trust = unwind.TrustLeaf

@@ -83,7 +83,7 @@ func (n *peScore) point(v *pevec.Vector, p *pevec.Point, im *pe.File, u *Unwinde
 	switch {
 	case regs.RIP == 0: // a walk ends there
 		walked = regs
-		if stop != unwind.EndOfStack {
+		if stop != unwind.NullReturn {
 			return "walker: " + stop.String(), nil
 		}
 	case stop != unwind.StopNone:

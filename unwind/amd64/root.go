@@ -3,7 +3,7 @@ package amd64
 import (
 	"bytes"
 
-	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 )
 
@@ -61,14 +61,13 @@ func inEntry(m *module.Module, ip uint64) bool {
 	return false
 }
 
-// calledNothing steps out of a call to an address where nothing is: the call has
-// pushed its return address, and no instruction has run since.
-func (u *Unwinder) calledNothing(regs *Registers, to *Registers, ra uint64, ok bool) bool {
-	if !ok || !u.afterCall(ra) {
-		return false
-	}
-	*to = *regs
-	to.RIP, to.GPR[context.RSP] = ra, regs.GPR[context.RSP]+8
-	to.Known &= nonvolatile
-	return true
+// nullPage is the end of the page that no process has at 0: a call of a function
+// that is not there leads into it.
+const nullPage = 4096
+
+// calledNothing steps out of such a call: it has pushed its return address, and
+// no instruction has run since.
+func (u *Unwinder) calledNothing(regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+	to, ok = popped(regs, 0, mem)
+	return to, ok && u.afterCall(to.RIP)
 }

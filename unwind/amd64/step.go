@@ -26,7 +26,15 @@ func (u *Unwinder) Step(regs *Registers, exact bool, mem *memory.Window, b *unwi
 	if stop == unwind.StopNone {
 		u.next(regs, callerExact, mem, f)
 	}
-	return callerExact, stop
+	return callerExact, ended(stop, regs, mem, b)
+}
+
+// ended is why a walk ended whose last frame is regs.
+func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
+	if stop == unwind.NullReturn {
+		return b.Null(regs.GPR[context.RSP], mem.Hot().End())
+	}
+	return stop
 }
 
 // next gives the rule of the frame just reached, after undoing a hijack.
@@ -55,12 +63,12 @@ func (u *Unwinder) step(r Rule, regs *Registers, exact bool, mem *memory.Window,
 	return u.stepRare(r, regs, exact, mem, b, f)
 }
 
-// stepCFA runs a rule of slots. A return address of 0 is the end of the stack,
+// stepCFA runs a rule of slots. A return address of 0 ends the walk,
 // unless the frame is the hijack stub and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	u.trust = unwind.TrustCFI
 	stop := stepWords(r, cfa, regs, mem, b, f)
-	if stop == unwind.EndOfStack && u.hijackedReturn(cfa, mem) != 0 {
+	if stop == unwind.NullReturn && u.hijackedReturn(cfa, mem) != 0 {
 		restoreWords(r, cfa, regs, mem)
 		f.CFA = cfa - 8
 		regs.RIP, regs.GPR[context.RSP] = u.hijackedReturn(cfa, mem), f.CFA
@@ -156,11 +164,12 @@ func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	return unwind.StopNone
 }
 
-// checkRA ends the walk at a zero return address and where nothing changes.
+// checkRA ends the walk at a zero return address, which Step and Walk then judge,
+// and where nothing changes.
 // The same return address at another stack pointer is recursion.
 func checkRA(regs *Registers, sp, ra uint64) unwind.Stop {
 	if ra == 0 {
-		return unwind.EndOfStack
+		return unwind.NullReturn
 	}
 	if ra == regs.RIP && sp == regs.GPR[context.RSP] {
 		return unwind.NoProgress

@@ -113,7 +113,11 @@ func checkSide(s *side, regs *Registers, sp, ra uint64, b *unwind.Bounds) unwind
 			return stop
 		}
 	}
-	return checkRA(regs, sp, ra)
+	stop := checkRA(regs, sp, ra)
+	if s.signal && stop == unwind.NullReturn {
+		return unwind.StopNone // a call to 0 was interrupted
+	}
+	return stop
 }
 
 func (u *Unwinder) bias(module int32) uint64 {

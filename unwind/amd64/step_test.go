@@ -103,7 +103,7 @@ var effects = []effect{
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RAX] = caller }, ip: caller, cfa: sp0 + 8},
 	{name: "CFA expression that reads nowhere", program: expr(0x0f, -1, cfi.DW_OP_lit0+8, cfi.DW_OP_deref), kind: RuleSide, stop: unwind.Unreadable},
 	{name: "undefined return address", program: []byte{0x07, 16}, kind: RuleEnd, stop: unwind.EndOfStack},
-	{name: "return address 0", kind: RuleSP, prepare: func(s *stack, r *Registers) { s.set(sp0, 0) }, stop: unwind.EndOfStack},
+	{name: "return address 0", kind: RuleSP, prepare: func(s *stack, r *Registers) { s.set(sp0, 0) }, stop: unwind.NullReturn},
 	{name: "a broken program", program: []byte{0x3f}, kind: RuleBad, stop: unwind.BadInfo},
 	{name: "CFA below SP", program: cat([]byte{0x0c, 6, 0}), kind: RuleBP,
 		prepare: func(s *stack, r *Registers) { r.GPR[context.RBP] = sp0 - 64 }, stop: unwind.NoProgress},

@@ -47,7 +47,7 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 		}
 		callerExact, stop := u.stepRare(r, regs, exact, mem, b, f)
 		if stop != unwind.StopNone {
-			return n, exact, stop
+			return n, exact, ended(stop, regs, mem, b)
 		}
 		exact = callerExact
 		r = u.next(regs, exact, mem, f)

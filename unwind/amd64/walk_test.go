@@ -43,7 +43,10 @@ func TestWalkEnds(t *testing.T) {
 	}{
 		{"managed", jitIP, 64, unwind.Bounds{}, 40, unwind.Managed, jitIP, sp0 + 640},
 		{"end of stack", at(1), 64, unwind.Bounds{}, 41, unwind.EndOfStack, at(1), sp0 + 640},
-		{"zero return address", 0, 64, unwind.Bounds{}, 40, unwind.EndOfStack, at(0), sp0 + 624},
+		{"zero return address", 0, 64, unwind.Bounds{}, 40, unwind.NullReturn, at(0), sp0 + 624},
+		{"zero return address at the high end", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 640}, 40, unwind.EndOfStack, at(0), sp0 + 624},
+		{"zero return address a page below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4096}, 40, unwind.EndOfStack, at(0), sp0 + 624},
+		{"zero return address farther below it", 0, 64, unwind.Bounds{Low: stackLow, High: sp0 + 624 + 4104}, 40, unwind.NullReturn, at(0), sp0 + 624},
 		{"nothing known there", 0x4242, 64, unwind.Bounds{}, 41, unwind.NoInfo, 0x4242, sp0 + 640},
 		{"a module without unwind data there", at(2), 64, unwind.Bounds{}, 41, unwind.NoInfo, at(2), sp0 + 640},
 		{"buffer full", jitIP, 10, unwind.Bounds{}, 10, unwind.BufferFull, at(0), sp0 + 160},

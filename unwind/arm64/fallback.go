@@ -33,6 +33,15 @@ func (u *Unwinder) byCode(r *Rule, regs *Registers, exact bool, mem *memory.Wind
 		}
 		return true, u.accept(&to, true, regs, b, f)
 	}
+	if exact && regs.PC < nullPage && known(regs, regLR) {
+		to := *regs
+		to.PC = stripPAC(regs.X[regLR])
+		to.Known &= nonvolatile
+		if !u.afterCall(to.PC, mem) {
+			return false, unwind.NoInfo
+		}
+		return false, u.accept(&to, false, regs, b, f)
+	}
 	i := r.Module()
 	if i < 0 || i >= u.table.Len() || u.table.At(i).ELF == nil {
 		return false, unwind.NoInfo
@@ -51,6 +60,10 @@ func (u *Unwinder) byCode(r *Rule, regs *Registers, exact bool, mem *memory.Wind
 	return false, u.accept(&to, false, regs, b, f)
 }
 
+// nullPage is the end of the page that no process has at 0: a call of a function
+// that is not there leads into it, with its return address in x30.
+const nullPage = 4096
+
 // moduleOf finds the module an instruction itself lies in: a handler returns to
 // a trampoline's first instruction, whose look-up address is in what precedes
 // it.
@@ -61,14 +74,15 @@ func (u *Unwinder) moduleOf(pc uint64) (*module.Module, int) {
 	return nil, -1
 }
 
-// accept checks progress and bounds and makes the step.
+// accept checks progress and bounds and makes the step. What a signal interrupted
+// may be a call to 0.
 func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	if !signal {
 		if stop := checkSP(regs.Sp, to.Sp, b); stop != unwind.StopNone {
 			return stop
 		}
 	}
-	if stop := checkRA(regs, to.Sp, to.PC); stop != unwind.StopNone {
+	if stop := checkRA(regs, to.Sp, to.PC); stop != unwind.StopNone && !(signal && stop == unwind.NullReturn) {
 		return stop
 	}
 	u.trust = unwind.TrustLeaf

@@ -25,7 +25,16 @@ func (u *Unwinder) Step(regs *Registers, exact bool, mem *memory.Window, b *unwi
 		b = &unbounded
 	}
 	r := u.lookup(unwind.LookupIP(regs.PC, exact))
-	return u.step(r, regs, exact, mem, b, f)
+	callerExact, stop = u.step(r, regs, exact, mem, b, f)
+	return callerExact, ended(stop, regs, mem, b)
+}
+
+// ended is why a walk ended whose last frame is regs.
+func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
+	if stop == unwind.NullReturn {
+		return b.Null(regs.Sp, mem.Hot().End())
+	}
+	return stop
 }
 
 // describe fills what a frame is before it is left.
@@ -162,11 +171,12 @@ func checkSP(sp, caller uint64, b *unwind.Bounds) unwind.Stop {
 	return unwind.StopNone
 }
 
-// checkRA ends the walk at a zero return address and where nothing changes.
+// checkRA ends the walk at a zero return address, which Step and Walk then judge,
+// and where nothing changes.
 // The same return address at another stack pointer is recursion.
 func checkRA(regs *Registers, sp, ra uint64) unwind.Stop {
 	if ra == 0 {
-		return unwind.EndOfStack
+		return unwind.NullReturn
 	}
 	if ra == regs.PC && sp == regs.Sp {
 		return unwind.NoProgress

@@ -108,7 +108,7 @@ func (u *Unwinder) leaveCFI(row *cfi.Row, regs *Registers, exact bool, b *unwind
 			return false, stop
 		}
 	}
-	if stop := checkRA(regs, sp, pc); stop != unwind.StopNone {
+	if stop := checkRA(regs, sp, pc); stop != unwind.StopNone && !(row.FDE.Signal && stop == unwind.NullReturn) {
 		return false, stop
 	}
 	u.restoreCFI(row, regs)

@@ -32,7 +32,7 @@ var cfiEffects = []struct {
 	{name: "signed live lr", program: []byte{0x2d}, kind: RuleSlots, pc: codeCall, sp: sp0,
 		prepare: func(s *stack, r *Registers) { r.X[30] |= 0x57 << 48 }},
 	{name: "undefined return address", program: []byte{0x07, 30}, kind: RuleEnd, stop: unwind.EndOfStack},
-	{name: "zero return address", program: []byte{0x0e, 16, 0x9e, 1}, kind: RuleSlots, stop: unwind.EndOfStack,
+	{name: "zero return address", program: []byte{0x0e, 16, 0x9e, 1}, kind: RuleSlots, stop: unwind.NullReturn,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+8, 0) }},
 	{name: "CFA expression", program: []byte{0x0f, 2, 0x8f, 0x20, 0x9e, 1}, kind: RuleCFI, pc: codeCall + 8, sp: sp0 + 32,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+24, codeCall+8) }},

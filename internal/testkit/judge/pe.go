@@ -149,7 +149,7 @@ func (x *PE) step(v *pevec.Vector, p *pevec.Point, exact bool) (unwind.Stop, []P
 // callFails is a point's Handler where Windows itself refuses the step.
 const callFails = -2
 
-// judgePoint: a return address of 0 is the end of the stack, which Wine's tests
+// judgePoint: a return address of 0 ends a walk, which Wine's tests
 // expect as if it were a caller.
 func judgePoint(p *pevec.Point, want *pevec.State, stop unwind.Stop, values []Pair) verdict {
 	switch {
@@ -157,7 +157,7 @@ func judgePoint(p *pevec.Point, want *pevec.State, stop unwind.Stop, values []Pa
 		return right
 	case p.Handler == callFails:
 		return wrong
-	case p.Where == "winetest" && stop == unwind.EndOfStack && isZero(want.RIP) && isZero(want.PC):
+	case p.Where == "winetest" && stop == unwind.NullReturn && isZero(want.RIP) && isZero(want.PC):
 		return right
 	case stop != unwind.StopNone && !differ(values[:min(1, len(values))]):
 		return refused

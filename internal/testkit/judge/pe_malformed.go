@@ -23,7 +23,7 @@ func (x *PE) malformed(t *Tally, v *pevec.Vector) error {
 	verdict := wrong
 	switch v.Must {
 	case "error", "error-or-v3":
-		if stop != unwind.StopNone && stop != unwind.EndOfStack {
+		if stop != unwind.StopNone && stop != unwind.EndOfStack && stop != unwind.NullReturn {
 			verdict = right
 		}
 	case "ok":
