@@ -214,7 +214,6 @@ func (e *Engine) record(r *probe.Record) {
 	e.stats.handler.Add(uint64(r.Nanos))
 	switch r.Why {
 	case probe.Armed:
-		t.arming = false
 		e.bound(t, r.StackAddr)
 		e.arm(t) // notes what came of it
 		return

@@ -48,6 +48,26 @@ func openTarget(pid int) (*target, error) {
 	return &target{pid: strconv.Itoa(pid), mem: mem, loader: live.NewLoader(pid), tried: map[uint32]int{}}, nil
 }
 
+// Refuses says why a process cannot be sampled from outside, "" if it can: no
+// runtime in it publishes its structures, or its memory may not be read.
+func Refuses(pid int) string {
+	t, err := openTarget(pid)
+	if err != nil {
+		return "its memory cannot be read: " + err.Error()
+	}
+	defer t.mem.Close()
+	t.refresh(pid)
+	switch {
+	case t.tables != nil:
+		return ""
+	case t.why != "":
+		return t.why
+	case t.table == nil:
+		return "its mappings cannot be read"
+	}
+	return "its runtime does not publish its structures (.NET 9 and later do)"
+}
+
 // Mappings are read again at most so often, and a runtime that is being set up is
 // tried so many times.
 const (

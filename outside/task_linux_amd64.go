@@ -27,7 +27,6 @@ type task struct {
 	unarmed uint64 // processor time without a timer
 
 	slot      int // in the probe, -1 = none
-	arming    bool
 	armed     bool
 	asked     bool // a sample, by signal
 	askedAt   counters

@@ -182,8 +182,11 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		return
 	}
 	if gap != merge.GapNone && needs {
-		if e.ask(t, probe.OpSample) {
+		switch e.ask(t, probe.OpSample) {
+		case sent:
 			t.asked = true
+			return
+		case later:
 			return
 		}
 	}
@@ -259,16 +262,25 @@ func (e *Engine) arm(t *task) {
 			return
 		}
 	}
-	t.arming = e.ask(t, probe.OpArm)
+	e.ask(t, probe.OpArm)
 }
 
-// ask sends the signal that makes a thread do something, if it can take it now.
-func (e *Engine) ask(t *task, op probe.Op) bool {
+// What came of asking a thread.
+type asked uint8
+
+const (
+	sent   asked = iota
+	later        // it has not taken the last signal yet
+	cannot       // it blocks the signal, or there is no slot
+)
+
+// ask sends the signal that makes a thread do something, if it can take it.
+func (e *Engine) ask(t *task, op probe.Op) asked {
 	if t.slot < 0 {
 		i, err := e.file.Slot(t.tid)
 		if err != nil {
 			e.stats.noSlot++
-			return false
+			return cannot
 		}
 		t.slot = i
 		e.file.SetExtra(i, t.thread, probe.ExtraRoom)
@@ -278,16 +290,24 @@ func (e *Engine) ask(t *task, op probe.Op) bool {
 		sig = e.real
 	}
 	masks, ok := readSignals(e.t.pid, t.tid)
-	if bit := uint64(1) << (sig - 1); !ok || sig == 0 || masks.blocked&bit != 0 || masks.pending&bit != 0 {
+	bit := uint64(1) << (sig - 1)
+	switch {
+	case sig == 0, ok && masks.blocked&bit != 0:
 		e.stats.deaf++
-		return false
+		return cannot
+	case !ok, masks.pending&bit != 0:
+		return later
 	}
-	if err := e.file.Ask(t.slot, op, sig); err != nil {
+	switch err := e.file.Ask(t.slot, op, sig); err {
+	case nil:
+	case unix.EAGAIN: // the target may have no more signals under way
 		e.stats.unsent++
-		return false
+		return later
+	default:
+		return cannot
 	}
 	e.stats.asked++
-	return true
+	return sent
 }
 
 // bound learns the bounds of a thread's own stack: the mapping that holds its
@@ -322,7 +342,7 @@ func (e *Engine) disarm() {
 	}
 	sort.Slice(tids, func(i, j int) bool { return tids[i].last.cpu > tids[j].last.cpu })
 	for _, t := range tids {
-		if !e.ask(t, probe.OpLeave) {
+		if e.ask(t, probe.OpLeave) != sent {
 			continue
 		}
 		for range 50 {

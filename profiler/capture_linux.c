@@ -8,11 +8,15 @@
 #include "shim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -55,6 +59,20 @@ static uint64_t stack_end(struct sw_slot *s, uint64_t sp)
 	return s->stack_high;
 }
 
+/* Copies what is there. A thread may be on a stack that is not its own (a fibre's, a
+ * coroutine's): between it and the end that is known lie pages that nobody may
+ * read, and a fault here would end the process. */
+static uint64_t copy_checked(void *to, uint64_t from, uint64_t len)
+{
+	struct iovec local = {to, len}, remote = {(void *)from, len};
+	long n = syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
+	if (n < 0 && (errno == EPERM || errno == ENOSYS)) { /* a container forbids it */
+		memcpy(to, (const void *)from, len);
+		return len;
+	}
+	return n < 0 ? 0 : (uint64_t)n;
+}
+
 static void copy_stack(struct sw_slot *s)
 {
 	uint64_t sp = s->regs[5], from = sp - 128, end = stack_end(s, sp); /* 128: the red zone */
@@ -69,8 +87,9 @@ static void copy_stack(struct sw_slot *s)
 		len = stack_room;
 		s->truncated = 1;
 	}
-	memcpy(s->stack, (const void *)from, len);
-	s->stack_len = len;
+	s->stack_len = copy_checked(s->stack, from, len);
+	if (s->stack_len < len)
+		s->foreign = 1;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -123,6 +142,31 @@ int sw_capture_init(size_t stack_bytes)
 	return sigaction(sw_signal_number(), &act, NULL) ? errno : 0;
 }
 
+/* Threads that did not answer: until they have taken the signal that is pending
+ * they are not asked again, so that a thread that blocks it holds nothing up and
+ * collects no signals. */
+enum { SILENT = 64 };
+static uint64_t silent[SILENT];
+
+static int still_silent(uint64_t tid)
+{
+	char path[64], text[4096];
+	uint64_t *slot = &silent[tid % SILENT];
+	if (*slot != tid)
+		return 0;
+	snprintf(path, sizeof path, "/proc/self/task/%llu/status", (unsigned long long)tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	const char *pending = strstr(text, "SigPnd:");
+	if (pending && strtoull(pending + 7, NULL, 16) >> (sw_signal_number() - 1) & 1)
+		return 1;
+	*slot = 0;
+	return 0;
+}
+
 /* Asks a thread for its copy; sw_await tells whether it came. */
 void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 {
@@ -130,7 +174,7 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 	s->thread_id = thread_id;
 	/* A thread that lost its processor in the middle of an old copy still owns
 	 * the slot: sit this round out. */
-	s->busy = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SW_CAPTURING;
+	s->busy = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SW_CAPTURING || still_silent(tid);
 	if (s->busy)
 		return;
 	s->tid = tid;
@@ -147,8 +191,10 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 	info.si_pid = getpid();
 	info.si_uid = getuid();
 	info.si_value.sival_ptr = (void *)((uint64_t)s->serial << 32 | (uint32_t)slot);
-	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)tid, info.si_signo, &info) != 0)
+	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)tid, info.si_signo, &info) != 0) {
+		s->busy = errno == EAGAIN; /* too many signals under way: the thread is not gone */
 		__atomic_store_n(&s->state, SW_IDLE, __ATOMIC_RELEASE);
+	}
 }
 
 /* Waits for the copy. Returns SW_CAPTURED, SW_IDLE if the thread is gone, or
@@ -166,5 +212,6 @@ int sw_await(int slot, int timeout_us)
 		if (futex(&s->state, FUTEX_WAIT_PRIVATE, state, &limit) != 0 && errno == ETIMEDOUT && state == SW_ASKED)
 			break;
 	}
+	silent[s->tid % SILENT] = s->tid;
 	return change(s, SW_ASKED, SW_IDLE) ? SW_ASKED : (int)__atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 }

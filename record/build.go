@@ -283,6 +283,7 @@ func (b *builder) finish(r *run) {
 		s.ExitNote = exitNote(r.code)
 	default:
 	}
+	s.Notes = append(s.Notes, r.srv.told()...)
 	slices.Sort(s.Notes)
 	s.Notes = slices.Compact(s.Notes)
 }

@@ -1,7 +1,11 @@
 package record
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/probe"
 )
 
 // Mode is a way to take samples.
@@ -47,7 +51,25 @@ func (o *Options) chooseMode() *Refusal {
 	default:
 		return &Refusal{What: "no such events", Where: "--events " + string(o.Events), Remedy: "choose cpu or wall, or leave it out for both", Code: ExitRefused}
 	}
+	if o.Mode == ModeProbe && o.Probe == "" {
+		return nil // unpack
+	}
 	return o.checkProfiler()
+}
+
+// unpack puts the probe that the tool carries where the target can load it, unless
+// there is one already.
+func (o *Options) unpack(dir *private) error {
+	if o.Mode != ModeProbe || o.Probe != "" {
+		return nil
+	}
+	path, err := filepath.EvalSymlinks(dir.dir)
+	if err != nil {
+		return err
+	}
+	o.instead, o.Probe = absolute(o.Profiler), filepath.Join(path, probe.LibraryName)
+	o.Profiler = o.Probe
+	return os.WriteFile(o.Probe, probe.Library(), 0o755)
 }
 
 // noProbe says why there can be no probe, "" if there can.
@@ -55,7 +77,7 @@ func (o *Options) noProbe() string {
 	switch {
 	case !hasProbe:
 		return "there is no probe for this system"
-	case o.Probe == "":
+	case o.Probe == "" && probe.Library() == nil:
 		return "the probe's library was not found"
 	}
 	return ""

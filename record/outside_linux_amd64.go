@@ -1,20 +1,25 @@
 package record
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/probe"
 )
 
 // hasProbe says that there is a probe for this system.
 const hasProbe = true
 
-// handOver is how long a probe that has connected may take to send its file.
+// handOver is how long a probe that has connected may take to say what it wants.
 const handOver = 2 * time.Second
 
 // engineStream is a connection whose other end is an engine of this process.
@@ -28,19 +33,66 @@ func (s engineStream) CloseWrite() error {
 	return nil
 }
 
-// sampled starts an engine for the process that a probe has connected from, and
-// gives the stream of its samples.
+// readStream is a connection of which the first bytes have been read.
+type readStream struct {
+	stream
+	first io.Reader
+}
+
+func (s readStream) Read(p []byte) (int, error) { return s.first.Read(p) }
+
+// errAnswered says that a connection was a question, and has been answered.
+var errAnswered = errors.New("answered")
+
+// sampled gives the stream of the samples of the process that has connected. A
+// probe asks first whether its runtime can be sampled from outside, then it sends
+// its file, and an engine is started; what does not greet is the library that was
+// loaded instead, and sends samples itself.
 func (s *server) sampled(c stream, pid int) (stream, error) {
-	defer c.Close()
-	u, ok := c.(*net.UnixConn)
+	u, ok := c.(interface {
+		ReadMsgUnix(b, oob []byte) (n, oobn, flags int, addr *net.UnixAddr, err error)
+		SetReadDeadline(time.Time) error
+	})
 	if !ok {
 		return nil, errors.New("not a unix socket")
 	}
-	fd, err := receiveFile(u)
+	u.SetReadDeadline(time.Now().Add(handOver))
+	first, control := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
+	n, oob, _, _, err := u.ReadMsgUnix(first, control)
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("process %d connected and said nothing: %w", pid, err)
+	}
+	u.SetReadDeadline(time.Time{})
+	if n != 8 || binary.LittleEndian.Uint64(first) != probe.Magic {
+		return readStream{c, io.MultiReader(bytes.NewReader(first[:n]), c)}, nil
+	}
+	defer c.Close()
+	if oob == 0 {
+		s.answer(c, pid)
+		return nil, errAnswered
+	}
+	fd, err := received(control[:oob])
 	if err != nil {
 		return nil, fmt.Errorf("the probe in process %d sent no file: %w", pid, err)
 	}
 	defer unix.Close(fd)
+	return s.engine(fd, pid)
+}
+
+// answer tells a probe what to load in its place, if anything.
+func (s *server) answer(c stream, pid int) {
+	why := outside.Refuses(pid)
+	if why == "" {
+		return
+	}
+	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, processName(pid), why, bias))
+	if _, err := os.Stat(s.instead); err == nil {
+		io.WriteString(c, s.instead)
+	}
+}
+
+func (s *server) engine(fd, pid int) (stream, error) {
 	here, there := net.Pipe()
 	e, err := outside.New(pid, fd, s.outside, there)
 	if err != nil {
@@ -53,16 +105,9 @@ func (s *server) sampled(c stream, pid int) (stream, error) {
 	return engineStream{here, e}, nil
 }
 
-// receiveFile takes the descriptor that comes with the greeting.
-func receiveFile(c *net.UnixConn) (int, error) {
-	c.SetReadDeadline(time.Now().Add(handOver))
-	var greeting [8]byte
-	control := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := c.ReadMsgUnix(greeting[:], control)
-	if err != nil {
-		return -1, err
-	}
-	messages, err := unix.ParseSocketControlMessage(control[:n])
+// received is the descriptor of a control message.
+func received(control []byte) (int, error) {
+	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil || len(messages) != 1 {
 		return -1, errors.New("no descriptor")
 	}

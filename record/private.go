@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/probe"
 )
 
 // A recording has a directory of its own below the temporary one. It holds the socket
@@ -72,7 +74,7 @@ func sweep(parent string) {
 
 // removeKnown removes the files that a recording makes, and no others.
 func removeKnown(dir string) {
-	for _, name := range []string{socketName, refusedName} {
+	for _, name := range []string{socketName, refusedName, probe.LibraryName} {
 		os.Remove(filepath.Join(dir, name))
 	}
 }

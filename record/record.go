@@ -78,6 +78,7 @@ type Options struct {
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
 	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
 
+	instead string // library for processes that the probe's way is not for
 	modeWhy string // why Mode is not the one that was wanted
 }
 

@@ -74,7 +74,7 @@ func options(t *testing.T, what string) (Options, *lines) {
 		t.Fatal(err)
 	}
 	l := &lines{}
-	return Options{Command: []string{os.Args[0]}, Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
+	return Options{Mode: ModeSnapshot, Command: []string{os.Args[0]}, Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
 		Outputs: []Output{{filepath.Join(tempdir.New(t), "out.plain"), plain}}, Namer: fakeNamer{}, Say: l.say, SocketDir: tempdir.New(t)}, l
 }
 

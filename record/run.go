@@ -27,7 +27,7 @@ func Run(opt Options) (*Result, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	srv, err := listen(opt.SocketDir, opt.KeepProbe, opt.Mode == ModeProbe, opt.engine())
+	srv, err := listen(opt.SocketDir, &opt)
 	if err != nil {
 		return nil, &Refusal{What: "cannot listen for the profiler: " + reason(err), Where: opt.SocketDir,
 			Remedy: listenRemedy, Code: ExitRefused}
@@ -95,6 +95,7 @@ func (o *Options) defaults() {
 // command happens to be.
 func (o *Options) checkProfiler() *Refusal {
 	if o.Mode == ModeProbe {
+		o.instead = absolute(o.Profiler)
 		o.Profiler = o.Probe
 	}
 	abs, err := filepath.Abs(o.Profiler)

@@ -17,12 +17,14 @@ type server struct {
 	keepProbe bool
 	probes    bool // connections are of probes, and their processes sampled from outside
 	outside   outside.Config
+	instead   string        // library for processes that cannot be sampled from outside
 	connected chan struct{} // closed at the first connection
 
 	mu        sync.Mutex
 	conns     []stream
 	processes []*process
 	refused   []string
+	notes     []string
 	settling  bool
 	readers   sync.WaitGroup
 	accepting chan struct{} // closed when the accepting goroutine has ended
@@ -44,12 +46,17 @@ type stream interface {
 }
 
 // listen begins to accept.
-func listen(dir string, keepProbe bool, probes bool, cfg outside.Config) (*server, error) {
+func listen(dir string, opt *Options) (*server, error) {
 	l, private, err := newListener(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{keepProbe: keepProbe, probes: probes, outside: cfg, path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
+	if err := opt.unpack(private); err != nil {
+		l.close()
+		private.close()
+		return nil, err
+	}
+	s := &server{keepProbe: opt.KeepProbe, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
 	go s.accept()
 	return s, nil
 }
@@ -63,12 +70,28 @@ func (s *server) accept() {
 		}
 		if s.probes {
 			if c, err = s.sampled(c, pid); err != nil {
-				s.refuse(err.Error())
+				if err != errAnswered {
+					s.refuse(err.Error())
+				}
 				continue
 			}
 		}
 		s.add(c, pid)
 	}
+}
+
+// note keeps a line for the user.
+func (s *server) note(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, line)
+}
+
+// told are the lines for the user.
+func (s *server) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.notes...)
 }
 
 func (s *server) refuse(why string) {

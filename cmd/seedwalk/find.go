@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/internal/program"
+	"github.com/seedwalk/seedwalk/probe"
 )
 
 // findProfiler returns the library's path: SEEDWALK_PROFILER, beside this
@@ -19,16 +20,14 @@ func findProfiler() string {
 	return path
 }
 
-// findProbe returns the probe's path, "" if there is none.
+// findProbe returns the probe's path; "" is the one that this program carries.
 func findProbe() string {
-	path, ok := findLibrary("SEEDWALK_PROBE", probeName)
+	path, ok := findLibrary("SEEDWALK_PROBE", probe.LibraryName)
 	if !ok {
 		return ""
 	}
 	return path
 }
-
-const probeName = "libseedwalk_probe.so"
 
 // findLibrary looks where an environment variable says, beside this program, and
 // where packages install libraries.

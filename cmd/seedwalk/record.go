@@ -23,8 +23,13 @@ Runs COMMAND with the profiler in it and records its stacks until it ends, until
 for --duration. Input, output, signals and the exit code are the command's own. .NET processes
 that it starts are recorded too; each is then a root frame of its own in the same profile.
 
-  --rate HZ          samples per second and thread, 0.1 to 10000 (default 99); more than 32
-                     threads take turns, and a sample stands for more time
+  --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
+  --mode NAME        probe: stacks are copied by a small probe and walked from outside; the
+                     runtime is never suspended (default on Linux x86-64 for .NET 9 and later)
+                     snapshot: the runtime is suspended for each sample, on Linux with a bias
+                     to its safe points; more than 32 threads take turns
+  --events NAME      cpu: where processor time goes; wall: where threads wait (default both);
+                     only of the probe's way
   --duration D       stop recording after D, such as 3 (seconds), 30s or 2m; the command runs on
                      to its end
   --output FILE      where the result goes; repeat it or separate with commas; the format is
@@ -39,11 +44,14 @@ that it starts are recorded too; each is then a root frame of its own in the sam
   --quiet            print neither progress nor summary; problems are still told
   --fail-empty       exit code 125 if the command ended well and there is no sample of it
   --pid-file FILE    write the command's process id here while it runs
-  --profiler PATH    the profiler library (default: beside this program, ../lib, or
-                     SEEDWALK_PROFILER)
-  --stack-bytes N    stack copied per thread and sample (default 1048576, at most 268435456)
-  --keep-suspension  show the runtime's frames in which a thread waits for the sampler itself
-                     (left out otherwise: the program did not put them there)
+  --probe PATH       the probe (default: SEEDWALK_PROBE, beside this program, ../lib, or the
+                     one that this program carries)
+  --profiler PATH    the library of the snapshot mode, which it then chooses (default: beside
+                     this program, ../lib, or SEEDWALK_PROFILER)
+  --stack-bytes N    snapshot: stack copied per thread and sample (default 1048576, at most
+                     268435456)
+  --keep-suspension  snapshot: show the runtime's frames in which a thread waits for the sampler
+                     itself (left out otherwise: the program did not put them there)
   --raw FILE         also dump raw samples here, to look for faults in seedwalk
 
 Formats:
@@ -226,6 +234,8 @@ func formatNames() []string {
 func (f *recordFlags) run() int {
 	if f.opt.Profiler == "" {
 		f.opt.Profiler = findProfiler()
+	} else if f.opt.Mode == "" {
+		f.opt.Mode = record.ModeSnapshot
 	}
 	if f.opt.Probe == "" {
 		f.opt.Probe = findProbe()

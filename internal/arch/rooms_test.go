@@ -98,7 +98,7 @@ var rooms = []room{
 	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
-	{Name: "cmd/seedwalk", May: with(merged, "export", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/session",
+	{Name: "cmd/seedwalk", May: with(merged, "export", "probe", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

@@ -63,9 +63,27 @@ static hresult create(void *self, void *outer, const void *iid, void **out)
 	return OK;
 }
 
+/* Weak: they are there where a profiler is loaded, under glibc and musl alike, and
+ * nothing is missing where they are not. */
+extern void *dlopen(const char *, int) __attribute__((weak));
+extern void *dlsym(void *, const char *) __attribute__((weak));
+
+/* other loads the library that the tool would rather have in this runtime. */
+static hresult other(const char *path, const void *clsid, const void *iid, void **out)
+{
+	enum { LAZY = 1 };
+	if (!dlopen || !dlsym)
+		return CLASSNOTAVAILABLE;
+	void *library = dlopen(path, LAZY);
+	hresult (*get)(const void *, const void *, void **) = library ? (hresult(*)(const void *, const void *, void **))dlsym(library, "DllGetClassObject") : 0;
+	return get ? get(clsid, iid, out) : CLASSNOTAVAILABLE;
+}
+
 EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
 {
-	(void)clsid, (void)iid;
+	char path[108], instead[1024];
+	if (sw_socket_from_environment(path, sizeof path) == 0 && sw_ask_tool(path, instead, sizeof instead))
+		return other(instead, clsid, iid, out);
 	for (int i = 0; i < SLOTS; i++)
 		callback_table[i] = (void *)nothing;
 	callback_table[0] = factory_table[0] = (void *)query;

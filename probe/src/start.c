@@ -77,30 +77,64 @@ void sw_put_back(struct sw_header *h)
 		sigaction_raw((int)h->real_time, &a, 0);
 }
 
-/* hand_over gives the file to the tool. */
-static int hand_over(const char *path, int fd)
+/* dial connects to the tool's socket. */
+static long dial(const char *path)
 {
 	struct { uint16_t family; char path[108]; } to = {1 /* AF_UNIX */, {0}};
-	struct { uint64_t size; int32_t level, type, fd, pad; } control = {20, 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, fd, 0};
-	uint64_t greeting = SW_MAGIC;
-	struct vec body = {(uint64_t)&greeting, 8};
-	struct { uint64_t name; uint32_t name_size, pad; uint64_t vec, vecs, control, control_size, flags; } message = {
-		0, 0, 0, (uint64_t)&body, 1, (uint64_t)&control, 24, 0};
-	struct { int32_t pid, uid, gid; } peer = {0, 0, 0};
-	uint32_t n = sizeof peer;
 	for (int i = 0; (to.path[i] = path[i]); i++)
 		if (i == (int)sizeof to.path - 2)
 			return -1;
 	long s = sys3(NR_socket, 1, 1 | 02000000 /* SOCK_STREAM, CLOEXEC */, 0);
+	if (s >= 0 && sys3(NR_connect, s, P(&to), sizeof to)) {
+		sys3(NR_close, s, 0, 0);
+		return -1;
+	}
+	return s;
+}
+
+/* greet sends the greeting, and a file with it. */
+static int greet(long s, int fd)
+{
+	struct { uint64_t size; int32_t level, type, fd, pad; } control = {20, 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, fd, 0};
+	uint64_t greeting = SW_MAGIC;
+	struct vec body = {(uint64_t)&greeting, 8};
+	struct { uint64_t name; uint32_t name_size, pad; uint64_t vec, vecs, control, control_size, flags; } message = {
+		0, 0, 0, (uint64_t)&body, 1, fd < 0 ? 0 : (uint64_t)&control, fd < 0 ? 0 : 24, 0};
+	return sys3(NR_sendmsg, s, P(&message), 0x4000 /* MSG_NOSIGNAL */) == 8 ? 0 : -1;
+}
+
+/* hand_over gives the file to the tool, and leave to read this process. */
+static int hand_over(const char *path, int fd)
+{
+	struct { int32_t pid, uid, gid; } peer = {0, 0, 0};
+	uint32_t n = sizeof peer;
+	long s = dial(path);
 	if (s < 0)
 		return -1;
-	long e = sys3(NR_connect, s, P(&to), sizeof to);
-	if (e == 0 && sys6(NR_getsockopt, s, 1, 17 /* SO_PEERCRED */, P(&peer), P(&n), 0) == 0 && peer.pid > 0)
+	if (sys6(NR_getsockopt, s, 1, 17 /* SO_PEERCRED */, P(&peer), P(&n), 0) == 0 && peer.pid > 0)
 		sys3(NR_prctl, 0x59616d61 /* PR_SET_PTRACER */, peer.pid, 0);
-	if (e == 0)
-		e = sys3(NR_sendmsg, s, P(&message), 0x4000 /* MSG_NOSIGNAL */) == 8 ? 0 : -1;
+	int e = greet(s, fd);
 	sys3(NR_close, s, 0, 0);
-	return (int)e;
+	return e;
+}
+
+/* sw_ask_tool asks whether this runtime can be sampled from outside. The answer
+ * is the path of a library that is to be loaded instead, or nothing. A tool that
+ * does not answer soon is not waited for. */
+int sw_ask_tool(const char *socket, char *instead, int room)
+{
+	int64_t limit[2] = {2, 0};
+	int n = 0;
+	long s = dial(socket), got;
+	if (s < 0)
+		return 0;
+	sys6(NR_setsockopt, s, 1, 20 /* SO_RCVTIMEO */, P(limit), sizeof limit, 0);
+	if (greet(s, -1) == 0)
+		while (n < room - 1 && (got = sys3(NR_read, s, P(instead + n), room - 1 - n)) > 0)
+			n += (int)got;
+	sys3(NR_close, s, 0, 0);
+	instead[n] = 0;
+	return n > 0 && instead[0] == '/';
 }
 
 int sw_start(const char *socket)

@@ -1,0 +1,67 @@
+package probe
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// goName is the Go spelling of a field of C.
+func goName(c string) string {
+	parts := strings.Split(c, "_")
+	for i := range parts[1:] {
+		parts[i+1] = strings.ToUpper(parts[i+1][:1]) + parts[i+1][1:]
+	}
+	return strings.Join(parts, "")
+}
+
+// Every field of src/probe.h stands where the Go side has it. What SW_AT says there
+// the C compiler checks.
+func TestLayout(t *testing.T) {
+	text, err := os.ReadFile("src/probe.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]reflect.Type{"sw_header": reflect.TypeFor[header](), "sw_slot": reflect.TypeFor[slot](), "sw_record": reflect.TypeFor[record]()}
+	seen := 0
+	for _, m := range regexp.MustCompile(`SW_AT\((sw_\w+), (\w+), (\d+)\)`).FindAllStringSubmatch(string(text), -1) {
+		f, ok := types[m[1]].FieldByName(goName(m[2]))
+		if at, _ := strconv.Atoi(m[3]); !ok || int(f.Offset) != at {
+			t.Errorf("%s.%s is at %s in C, at %d here (there is one: %v)", m[1], m[2], m[3], f.Offset, ok)
+		}
+		seen++
+	}
+	named := 0
+	for _, typ := range types {
+		for f := range typ.Fields() {
+			if f.Name != "_" {
+				named++
+			}
+		}
+	}
+	if seen != named {
+		t.Errorf("%d fields are named in C, %d here", seen, named)
+	}
+}
+
+// The constants of src/probe.h are those of this package.
+func TestConstants(t *testing.T) {
+	text, err := os.ReadFile("src/probe.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"VERSION": Version, "HEADER_SIZE": HeaderSize, "SLOTS": Slots, "SLOT_SIZE": SlotSize,
+		"MAX_EXTRA": ExtraRoom, "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave),
+		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut, "PATCHED": Patched, "ON_ALT": OnAlt} {
+		m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text))
+		if m == nil || m[1] != strconv.Itoa(want) {
+			t.Errorf("%s is %v in C, %d here", name, m, want)
+		}
+	}
+	if !strings.Contains(string(text), "SW_RING_SIZE = 1 << 21") || RingSize != 1<<21 || !strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)) {
+		t.Error("the ring's size or the magic differ")
+	}
+}

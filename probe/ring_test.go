@@ -1,0 +1,125 @@
+package probe
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// bed is a ring without a probe.
+type bed struct {
+	reader
+	mem []uint64
+}
+
+func newBed(tail uint64) *bed {
+	b := &bed{mem: make([]uint64, RingSize/8)}
+	b.h, b.done, b.tail = &header{head: tail, tail: tail}, map[uint64]uint64{}, tail
+	b.ring = unsafe.Slice((*byte)(unsafe.Pointer(&b.mem[0])), RingSize)
+	return b
+}
+
+// claim does what the probe's claim does, put what its commit does.
+func (b *bed) claim(size uint64) uint64 {
+	at := b.h.head
+	b.h.head += size
+	r := b.at(at)
+	*r = record{claim: at | 2, size: uint32(size)}
+	return at
+}
+
+func (b *bed) at(at uint64) *record { return (*record)(unsafe.Pointer(&b.ring[at%RingSize])) }
+
+func (b *bed) put(at uint64, tid uint32, stack []byte) {
+	r := b.at(at)
+	r.tid, r.stackSize = tid, uint32(len(stack))
+	for i, c := range stack {
+		b.ring[(at+RecordSize+ExtraRoom+uint64(i))%RingSize] = c
+	}
+	r.commit = at | 1
+}
+
+func (b *bed) tids() (out []uint32) {
+	b.read(func(r *Record) { out = append(out, r.TID) })
+	return out
+}
+
+const some = 512
+
+func TestRing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		tail uint64
+	}{{"begin", 0}, {"end", RingSize - some}, {"laps later", 7*RingSize - 2*some}} {
+		b := newBed(c.tail)
+		want := []byte("the stack that was copied")
+		var got []byte
+		b.put(b.claim(some), 1, want)
+		b.put(b.claim(some), 2, nil)
+		b.read(func(r *Record) {
+			if r.TID == 1 {
+				got = bytes.Clone(r.Stack)
+			}
+		})
+		if !bytes.Equal(got, want) || b.h.tail != c.tail+2*some || len(b.done) != 0 {
+			t.Errorf("%s: %q, tail %d", c.name, got, b.h.tail)
+		}
+	}
+}
+
+// A writer that was interrupted keeps nobody waiting, and its room is not given
+// away.
+func TestRingPassesBy(t *testing.T) {
+	b := newBed(0)
+	first, second := b.claim(some), b.claim(some)
+	b.put(second, 2, nil)
+	if got := b.tids(); !slices.Equal(got, []uint32{2}) || b.h.tail != 0 {
+		t.Fatalf("%v, tail %d", got, b.h.tail)
+	}
+	third := b.claim(some)
+	b.put(third, 3, nil)
+	if got := b.tids(); !slices.Equal(got, []uint32{3}) || b.h.tail != 0 {
+		t.Fatalf("%v, tail %d: each once", got, b.h.tail)
+	}
+	b.put(first, 1, nil)
+	if got := b.tids(); !slices.Equal(got, []uint32{1}) || b.h.tail != 3*some {
+		t.Fatalf("%v, tail %d", got, b.h.tail)
+	}
+}
+
+// What stands in the ring from laps before is no record.
+func TestRingStale(t *testing.T) {
+	b := newBed(0)
+	b.put(b.claim(some), 1, nil)
+	b.tids()
+	b.h.head += RingSize // a lap later, claimed and nothing written
+	b.tail, b.h.tail = RingSize, RingSize
+	b.h.head = RingSize + some
+	if got := b.tids(); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+// The target may write what it likes.
+func TestRingHostile(t *testing.T) {
+	for name, harm := range map[string]func(*bed, *record){
+		"size 0":                func(_ *bed, r *record) { r.size = 0 },
+		"size too large":        func(_ *bed, r *record) { r.size = RingSize },
+		"size no multiple":      func(_ *bed, r *record) { r.size = some + 8 },
+		"stack beyond":          func(_ *bed, r *record) { r.stackSize = some },
+		"stack wraps":           func(_ *bed, r *record) { r.stackSize = ^uint32(0) },
+		"extra beyond":          func(_ *bed, r *record) { r.extraSize = ExtraRoom + 1 },
+		"head far ahead":        func(b *bed, _ *record) { b.h.head = 1 << 60 },
+		"head before the tail":  func(b *bed, _ *record) { b.tail = some; b.h.head = 0 },
+		"commit of another lap": func(_ *bed, r *record) { r.commit += RingSize },
+	} {
+		b := newBed(0)
+		at := b.claim(some)
+		b.put(at, 1, nil)
+		harm(b, b.at(at))
+		if got := b.tids(); len(got) != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
