@@ -107,6 +107,7 @@ var rooms = []room{
 	{Name: "internal/testkit/bundle", May: []string{"internal/buf"}},
 	{Name: "internal/testkit/fakeprof"},
 	{Name: "internal/testkit/nettracefile"},
+	{Name: "internal/testkit/waittruth", May: []string{"waits"}},
 	{Name: "internal/testkit/tempdir"},
 	{Name: "internal/testkit/epilog", May: with(words, formats)},
 	{Name: "internal/testkit/snap", May: tables},
@@ -130,8 +131,7 @@ var rooms = []room{
 
 // debts are edges that should not be, and why they still are. One that is paid
 // must be deleted here.
-var debts = map[string]string{
-}
+var debts = map[string]string{}
 
 // coming are packages that are about to be there: their line may stand before
 // them.

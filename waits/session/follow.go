@@ -6,12 +6,15 @@ import (
 	"github.com/seedwalk/seedwalk/waits"
 )
 
-// A wait that ended is told after grace at the latest, and before if all its
-// frames have names: those of methods that were just compiled come on a session
-// of their own.
+// A wait that ended is told at once if all its frames have names, and after
+// grace at the latest: those of methods that were just compiled come on a
+// session of their own. Precompiled methods do not: where names are still
+// missing after hope, the list of methods is asked for again, now and then.
 const (
+	hope     = 150 * time.Millisecond
 	grace    = 400 * time.Millisecond
 	tick     = 50 * time.Millisecond
+	relist   = time.Second
 	maxQueue = 1 << 16
 )
 
@@ -21,6 +24,9 @@ type follower struct {
 	tell  func(*waits.Wait, []waits.Frame)
 	queue chan pending
 	done  chan struct{}
+
+	relist func() // asks for the list of methods
+	listed time.Time
 }
 
 type pending struct {
@@ -58,11 +64,19 @@ func (f *follower) serve() {
 }
 
 func (f *follower) ready(p *pending) bool {
-	if time.Since(p.came) > grace {
+	if time.Since(p.came) > grace || f.named(p) {
 		return true
 	}
+	if time.Since(p.came) > hope && time.Since(f.listed) > relist && f.relist != nil {
+		f.relist()
+		f.listed = time.Now()
+	}
+	return false
+}
+
+func (f *follower) named(p *pending) bool {
 	for _, fr := range f.frames(p) {
-		if !fr.Named && fr.Module == "" {
+		if !fr.Named && p.w.Stack > 0 {
 			return false
 		}
 	}

@@ -128,6 +128,7 @@ type run struct {
 
 func (r *run) watch(ctx context.Context) error {
 	follow := newFollower(r.a, r.opt.Follow)
+	follow.relist = func() { list(r.c, r.a) }
 	r.a.OnWait = func(w *waits.Wait) {
 		r.a.Names.Label(w.Thread, func() string { return threadName(r.c.PID, w.Thread) })
 		if r.opt.Blocked != nil {
@@ -155,6 +156,7 @@ func (r *run) watch(ctx context.Context) error {
 	images(r.a.Names, r.c.PID)
 	r.stop(r.names, named)
 	follow.close()
+	r.a.OnWait, r.a.OnBegin = nil, nil
 	return err
 }
 
