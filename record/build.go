@@ -284,6 +284,9 @@ func (b *builder) finish(r *run) {
 	default:
 	}
 	s.Notes = append(s.Notes, r.srv.told()...)
+	if line := nameless(b.p, b.namer); line != "" {
+		s.Notes = append(s.Notes, line)
+	}
 	slices.Sort(s.Notes)
 	s.Notes = slices.Compact(s.Notes)
 }

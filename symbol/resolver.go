@@ -57,6 +57,17 @@ func (r *Resolver) Function(path, buildID string, addr uint64) (start, end uint6
 	return r.image(path, buildID).cover(addr)
 }
 
+// DebugFile is the name of the separate debug file that an image without names of its
+// own asks for (.gnu_debuglink), "" if it asks for none.
+func (r *Resolver) DebugFile(path, buildID string) string {
+	f := open(path, buildID)
+	if f == nil {
+		return ""
+	}
+	name, _, _ := debugLink(f)
+	return name
+}
+
 // Table returns the table of an image; it is empty where nothing can be read.
 func (r *Resolver) Table(path, buildID string) *Table { return r.image(path, buildID).table }
 

@@ -67,8 +67,8 @@ written. Ctrl-C again: seedwalk ends at once; what was recorded is kept, native 
 Nothing happens? "seedwalk doctor -- COMMAND" says what stands in the way.
 
 Exit code: the command's; 125 seedwalk could not begin or keep the result (or, with
---fail-empty, has none), 126 the command could not be run, 127 it was not found, 128+n signal n
-ended it, 2 wrong usage.
+--fail-empty, has none), 126 the command could not be run, 127 it was not found,
+128+n signal n ended it, 2 wrong usage.
 `
 
 func recordHelpText() string {

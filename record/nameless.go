@@ -1,0 +1,68 @@
+package record
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/export"
+)
+
+// DebugFiler is a Namer that knows the file which would name an image's code: its name
+// (.gnu_debuglink), "" if the image does not say.
+type DebugFiler interface {
+	DebugFile(path, buildID string) string
+}
+
+// namelessShare is the share of frames without a name that is worth a line.
+const namelessShare = 0.05
+
+// nameless says in a line how many of the frames, counted as often as they were
+// sampled, have no name, and what would name most of them; "" if few lack one or
+// nothing is known that would help.
+func nameless(p *export.Profile, n Namer) string {
+	filer, ok := n.(DebugFiler)
+	if !ok {
+		return ""
+	}
+	var all, without int64
+	modules := map[int32]int64{}
+	for i := range p.Stacks {
+		s := &p.Stacks[i]
+		for _, f := range s.Frames {
+			all += s.Count
+			if frame := &p.Frames[f]; isNameless(frame) {
+				without += s.Count
+				modules[frame.ModuleIndex] += s.Count
+			}
+		}
+	}
+	if float64(without) < namelessShare*float64(all) || without == 0 {
+		return ""
+	}
+	return needs(p, filer, modules, float64(without)/float64(all))
+}
+
+func isNameless(f *export.Frame) bool {
+	return f.ModuleIndex >= 0 && (f.Class == export.ClassNative || f.Class == export.ClassRuntime) && strings.Contains(f.Name, f.Module+"+0x")
+}
+
+// needs names the debug file of the image that lacks most names and has one.
+func needs(p *export.Profile, filer DebugFiler, modules map[int32]int64, share float64) string {
+	best, file := int32(-1), ""
+	for m := range p.Modules { // in order, so that equal ones do not change places
+		at := int32(m)
+		if modules[at] == 0 || best >= 0 && modules[at] <= modules[best] {
+			continue
+		}
+		if name := filer.DebugFile(p.Modules[m].Path, p.Modules[m].BuildID); name != "" {
+			best, file = at, name
+		}
+	}
+	if best < 0 {
+		return ""
+	}
+	path := p.Modules[best].Path
+	return fmt.Sprintf("%.0f %% of the frames have no name: put %s beside %s (in %s) for those of %s",
+		100*share, file, filepath.Base(path), filepath.Dir(path), filepath.Base(path))
+}

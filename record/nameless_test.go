@@ -1,0 +1,47 @@
+package record
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/export"
+)
+
+type fakeFiler struct{ fakeNamer }
+
+func (fakeFiler) DebugFile(path, _ string) string {
+	if path == "/opt/libcoreclr.so" {
+		return "libcoreclr.so.dbg"
+	}
+	return ""
+}
+
+func TestNameless(t *testing.T) {
+	profile := func(named, nameless, elsewhere int64) *export.Profile {
+		return &export.Profile{
+			Modules: []export.Module{{Path: "/opt/libcoreclr.so"}, {Path: "/lib/libother.so"}},
+			Frames: []export.Frame{
+				{Name: "App.Main", ModuleIndex: -1, Class: export.ClassManaged},
+				{Name: "libcoreclr.so+0x10", Module: "libcoreclr.so", ModuleIndex: 0, Class: export.ClassRuntime},
+				{Name: "libother.so+0x10", Module: "libother.so", ModuleIndex: 1, Class: export.ClassNative}},
+			Stacks: []export.Stack{{Frames: []int32{0}, Count: named}, {Frames: []int32{1}, Count: nameless}, {Frames: []int32{2}, Count: elsewhere}},
+		}
+	}
+	const want = " of the frames have no name: put libcoreclr.so.dbg beside libcoreclr.so (in /opt) for those of libcoreclr.so"
+	for _, c := range []struct {
+		name string
+		p    *export.Profile
+		n    Namer
+		want string
+	}{
+		{"many", profile(36, 64, 0), fakeFiler{}, "64 %" + want},
+		{"most are elsewhere, where nothing is known to help", profile(36, 4, 60), fakeFiler{}, "64 %" + want},
+		{"few", profile(96, 4, 0), fakeFiler{}, ""},
+		{"no file known", profile(36, 0, 64), fakeFiler{}, ""},
+		{"a namer that knows no files", profile(0, 100, 0), fakeNamer{}, ""},
+		{"nothing", &export.Profile{}, fakeFiler{}, ""},
+	} {
+		if got := nameless(c.p, c.n); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
