@@ -110,6 +110,7 @@ func newJSON(a *waits.Analysis) *jsonReport {
 	if r.Process.CommandLine == "" {
 		r.Process.CommandLine = a.Names.Runtime.CommandLine
 	}
+	r.Process.CommandLine = clean(r.Process.CommandLine)
 	if !a.Trace.Start.IsZero() {
 		r.Start = &a.Trace.Start
 	}
@@ -122,7 +123,7 @@ func newJSON(a *waits.Analysis) *jsonReport {
 		r.Sites = append(r.Sites, newJSONSite(n, &a.Sites[i]))
 	}
 	for _, t := range a.Threads {
-		r.Threads = append(r.Threads, jsonThread{t.ID, a.Names.ThreadName(t.ID), t.Count, t.Nanos, t.Max})
+		r.Threads = append(r.Threads, jsonThread{t.ID, clean(a.Names.ThreadName(t.ID)), t.Count, t.Nanos, t.Max})
 	}
 	return r
 }
@@ -130,7 +131,7 @@ func newJSON(a *waits.Analysis) *jsonReport {
 func newJSONWait(a *waits.Analysis, n *stackNames, o *waits.Owners, w *waits.Wait) jsonWait {
 	frames := n.of(w.Stack, w.Start)
 	j := jsonWait{Kind: w.Kind.String(), Event: w.Kind.Event(), State: w.State.String(), Reliable: w.State == waits.Complete,
-		Thread: w.Thread, Process: w.Process, Name: a.Names.ThreadName(w.Thread), Start: int64(a.At(w.Start)), Stop: int64(a.At(w.Stop)), Duration: w.Nanos,
+		Thread: w.Thread, Process: w.Process, Name: clean(a.Names.ThreadName(w.Thread)), Start: int64(a.At(w.Start)), Stop: int64(a.At(w.Stop)), Duration: w.Nanos,
 		Depth: w.Depth, Idle: waits.Idle(frames), Lock: hex(w.LockID), Object: hex(w.Object), Owner: w.Owner, Reported: w.Reported, Differs: w.Differs,
 		Blocked: w.Blocked, Stack: names(frames)}
 	chain, circle := o.Chain(w)
@@ -147,7 +148,7 @@ func newJSONSite(n *stackNames, s *waits.Site) jsonSite {
 	j := jsonSite{Kind: s.Kind.String(), Count: s.Count, Nanos: s.Nanos, Max: s.Max, Bounds: s.Bounds, Unreliable: s.Lost, Idle: waits.Idle(frames)}
 	for i := range frames {
 		f := &frames[i]
-		j.Frames = append(j.Frames, jsonFrame{f.Name, f.Module, hex(f.Addr), f.Managed})
+		j.Frames = append(j.Frames, jsonFrame{clean(f.Name), clean(f.Module), hex(f.Addr), f.Managed})
 	}
 	return j
 }
@@ -165,5 +166,9 @@ func runtimeName(a *waits.Analysis) string {
 	if v == [4]uint16{} {
 		return ""
 	}
-	return fmt.Sprintf(".NET %d.%d.%d", v[0], v[1], v[2])
+	patch := v[2]
+	if v[0] >= 5 {
+		patch /= 100 // the year stands behind it: 9.0.525 is 9.0.5 of 2025
+	}
+	return fmt.Sprintf(".NET %d.%d.%d", v[0], v[1], patch)
 }

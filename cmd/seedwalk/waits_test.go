@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+const sampleTrace = "../../waits/testdata/livestart.nettrace"
+
+// TestWaitsBadInput: bad input ends in one line with the reason, exit code 1,
+// and what was read before is shown.
+func TestWaitsBadInput(t *testing.T) {
+	trace, err := os.ReadFile(sampleTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Abs(sampleTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, b []byte) string {
+		p := filepath.Join(tempdir.New(t), name)
+		if err := os.WriteFile(p, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, c := range []struct {
+		name, stdout, stderr string
+		args                 []string
+		code                 int
+	}{
+		{"whole", "43 waits", "", []string{path}, 0},
+		{"flags behind the file", `"seedwalk-waits"`, "", []string{path, "--format", "json"}, 0},
+		{"cut in the middle", "waits", "at offset 150000", []string{write("a", trace[:150000])}, 1},
+		{"without its end mark", "43 waits", "without its end mark", []string{write("a", trace[:len(trace)-1])}, 1},
+		{"two traces", "43 waits", "another trace begins", []string{write("a", append(append([]byte{}, trace...), trace...))}, 1},
+		{"garbage behind the end", "43 waits", "bytes follow", []string{write("a", append(append([]byte{}, trace...), 1, 2, 3))}, 1},
+		{"empty", "", "empty", []string{write("a", nil)}, 1},
+		{"gzip", "", "gzip", []string{write("a", []byte("\x1f\x8b\x08\x00aaaaaaaaa"))}, 1},
+		{"netperf", "", "netperf", []string{write("a", []byte("\x14\x00\x00\x00!FastSerialization.1"))}, 1},
+		{"not there", "", "no such file", []string{"nowhere.nettrace"}, 3},
+		{"a folder", "", "is a folder", []string{tempdir.New(t)}, 3},
+		{"nothing named", "", "name one", nil, 2},
+		{"two named", "", "name one", []string{path, "--pid", "5"}, 2},
+		{"two files", "", "one file at a time", []string{path, path}, 2},
+		{"no such format", "", "no format", []string{"--format", "x", path}, 2},
+		{"no such flag", "", "--help", []string{"--wrong"}, 2},
+		{"a thread that is no number", "", "no number", []string{"--thread", "x", path}, 2},
+		{"live flags for a file", "", "not for a file", []string{"--follow", path}, 2},
+		{"buffer", "", "--buffer", []string{"--buffer", "0", "--pid", "1"}, 2},
+		{"filtered", "no waits", "", []string{"--min-duration", "1h", path}, 0},
+	} {
+		stdout, stderr, code, _ := tool(t, append([]string{"waits"}, c.args...)...)
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || c.stdout == "" && stdout != "" {
+			t.Errorf("%s: exit code %d, want %d\n%s\n%s", c.name, code, c.code, stdout, stderr)
+		}
+		if n := strings.Count(stderr, "\n"); n > 1 || c.code == 0 && n > 0 {
+			t.Errorf("%s: %q is not one line", c.name, stderr)
+		}
+	}
+}
+
+func TestWaitsJSONFile(t *testing.T) {
+	path, _ := filepath.Abs(sampleTrace)
+	_, stderr, code, dir := tool(t, "waits", "--output", "w.json", "--thread", "27713", "--min-duration", "10ms", path)
+	if code != 0 || !strings.Contains(stderr, "wrote w.json") {
+		t.Fatalf("%d %s", code, stderr)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "w.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Waits []struct{ Thread uint64 }
+	}
+	if err := json.Unmarshal(b, &got); err != nil || len(got.Waits) != 1 || got.Waits[0].Thread != 27713 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
