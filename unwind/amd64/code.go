@@ -17,6 +17,9 @@ const codeWindow = 256
 // codeAt gives the up to n bytes of a module's code that there are from addr
 // on, nil if none.
 func codeAt(m *module.Module, addr uint64, n int) []byte {
+	if rva := addr - m.Bias; m.PE != nil && rva == uint64(uint32(rva)) {
+		return m.PE.Tail(uint32(rva), n)
+	}
 	if m.ELF == nil {
 		return nil
 	}

@@ -260,9 +260,10 @@ func (e *emulator) enterFrame(regs *Registers) {
 	}
 }
 
-// leave gives the caller's registers at a return. The stack pointer must not
+// leave gives the caller's registers at a return: those of kept. XMM registers are
+// not followed: code that has no unwind data cannot save them. The stack pointer must not
 // have fallen below the frame's.
-func (e *emulator) leave(regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+func (e *emulator) leave(regs *Registers, mem *memory.Window, kept uint32) (to Registers, ok bool) {
 	at := e.regs[context.RSP]
 	if at.kind != knownValue || at.v < regs.GPR[context.RSP] {
 		return to, false
@@ -270,10 +271,12 @@ func (e *emulator) leave(regs *Registers, mem *memory.Window) (to Registers, ok 
 	ra := e.load(at.v, mem)
 	to.RIP, to.Known, to.GPR[context.RSP] = ra.v, 1<<context.RSP, at.v+8
 	for reg, v := range e.regs {
-		if v.kind == knownValue && reg != context.RSP && nonvolatile>>reg&1 != 0 {
+		if v.kind == knownValue && reg != context.RSP && kept>>reg&1 != 0 {
 			to.GPR[reg] = v.v
 			to.Known |= 1 << reg
 		}
 	}
+	to.XMM = regs.XMM
+	to.Known |= regs.Known & kept &^ 0xffff
 	return to, ra.kind == knownValue
 }

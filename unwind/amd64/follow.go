@@ -55,11 +55,15 @@ type follower struct {
 	ok      bool
 	returns int // onward: returns that were reached and agree
 	torn    bool
+
+	prove  bool // all ways out have to agree, and none to be unknown
+	called bool
 }
 
 // begin starts a run at ip.
 func (f *follower) begin(m *module.Module, ip uint64) *emulator {
 	f.m, f.n, f.goal, f.ok, f.returns, f.torn, f.measure = m, 1, 0, false, 0, false, false
+	f.prove, f.called = false, false
 	f.run++
 	f.paths[0] = path{ip: ip}
 	return &f.paths[0].e
@@ -78,10 +82,12 @@ func (f *follower) first(ip uint64) bool {
 
 // add puts a path aside; without room it is not followed.
 func (f *follower) add(ip uint64, e *emulator) {
-	if f.n < maxPaths {
-		f.paths[f.n] = path{ip, *e}
-		f.n++
+	if f.n == maxPaths {
+		f.torn = f.torn || f.prove
+		return
 	}
+	f.paths[f.n] = path{ip, *e}
+	f.n++
 }
 
 // follow runs the paths one after the other, until one answers or none is left.
@@ -108,6 +114,7 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 		}
 		in := decode(code)
 		if in.n == 0 {
+			f.torn = f.torn || f.prove
 			return
 		}
 		ip, code = ip+uint64(in.n), code[in.n:]
@@ -116,7 +123,10 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 			e.set(in.reg, value64{ip + uint64(in.disp), knownValue})
 		}
 		switch how {
-		case flowNext, flowCall:
+		case flowCall:
+			f.called = true
+			continue
+		case flowNext:
 			continue
 		case flowBranch:
 			f.add(ip+uint64(in.disp), &e)
@@ -129,13 +139,19 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 				ip, code = to.v, nil
 				continue
 			}
+			if f.prove {
+				f.exit(&e)
+			}
 		case flowReturn:
-			if f.goal == 0 {
+			if f.prove {
+				f.exit(&e)
+			} else if f.goal == 0 {
 				u.returned(&e)
 			}
 		}
 		return
 	}
+	f.torn = f.torn || f.prove // the instructions are used up
 }
 
 // returned looks at a return: its address must be one that a call left. Two
@@ -217,7 +233,7 @@ func (u *Unwinder) onward(m *module.Module, regs *Registers, mem *memory.Window)
 	if f.torn || f.returns == 0 {
 		return to, false
 	}
-	return f.found.leave(regs, mem)
+	return f.found.leave(regs, mem, nonvolatile)
 }
 
 // backward looks for the return address on the stack.

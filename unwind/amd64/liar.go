@@ -60,6 +60,9 @@ const maxEpilog = 16
 // relative to RBP after they have restored it (mov r10, [rbp-8]; leave; ...; lea
 // rsp, [r10-8]; ret).
 func epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+	if m.ELF == nil {
+		return to, false
+	}
 	var e emulator
 	e.enterFrame(regs)
 	code := codeAt(m, regs.RIP, maxEpilog*8)
@@ -73,7 +76,7 @@ func epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers
 			code = code[in.n:]
 			continue
 		case flowReturn:
-			return e.leave(regs, mem)
+			return e.leave(regs, mem, nonvolatile)
 		}
 		break
 	}

@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -66,7 +67,7 @@ func entries(fns ...peamd64.RuntimeFunction) (b []byte) {
 }
 
 // peImage is an image of one function with this unwind information and code at
-// its begin; the rest of it is nops.
+// its begin; the rest of it is nops. Where no entry is there are returns.
 func peImage(info, code []byte, more ...pe.Block) *pe.File {
 	return peImageOf(pe.MachineAMD64, info, code, nil, more...)
 }
@@ -77,7 +78,7 @@ func peImageOf(machine uint16, info, code []byte, others []peamd64.RuntimeFuncti
 		text[i] = 0x90
 	}
 	fns := append([]peamd64.RuntimeFunction{{Begin: peFn, End: peFn + peLen, Unwind: peInfo}}, others...)
-	return pe.FromBlocks(machine, entries(fns...), append(more, pe.Block{RVA: peFn, Data: text}, pe.Block{RVA: peInfo, Data: info}))
+	return pe.FromBlocks(machine, entries(fns...), append(more, pe.Block{RVA: peFn, Data: text}, pe.Block{RVA: peLeaf, Data: bytes.Repeat([]byte{0xc3}, 0x400)}, pe.Block{RVA: peInfo, Data: info}))
 }
 
 // info writes an UNWIND_INFO head, then codes, padded to an even number.

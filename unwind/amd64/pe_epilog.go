@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -15,7 +16,9 @@ import (
 const maxPops = 64 // real epilogs have at most 16
 
 // MaxEpilog is how many bytes of code ReadEpilog looks at.
-const MaxEpilog = 8 + 2*maxPops + 8
+const MaxEpilog = 8 + 2*maxPops + 3 + 8
+
+var vzeroupper = []byte{0xc5, 0xf8, 0x77}
 
 // Epilog is the rest of an epilog, decoded.
 type Epilog struct {
@@ -115,6 +118,10 @@ func popInstruction(code []byte) (n int, reg uint8) {
 // end reports whether code, at bytes into an epilog, begins with an instruction
 // that may end one: a return, or a jump, whose target it notes if it is direct.
 func (e *Epilog) end(code []byte, at uint64) bool {
+	if bytes.HasPrefix(code, vzeroupper) { // by functions that use AVX: no frame is changed by it
+		code = code[len(vzeroupper):]
+		at += uint64(len(vzeroupper))
+	}
 	if len(code) > 0 && code[0] == 0xf2 { // bnd
 		code = code[1:]
 		at++

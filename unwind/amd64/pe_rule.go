@@ -241,7 +241,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 		return step
 	}
 	p, ok := compilePE(m.PE.AMD64(), uint32(pc), exact)
-	if !ok || p.trust == unwind.TrustLeaf && (!exact || m.PE.AMD64().Len() == 0 || !u.silentCFI(m, addr)) {
+	if !ok || p.trust == unwind.TrustLeaf && (!exact || m.PE.AMD64().Len() == 0 || !u.silentCFI(m, addr) || u.proves(m, addr, &symbols, nil) != leafProven) {
 		return step
 	}
 	if r, ok := p.pack(i, exact); ok {

@@ -373,11 +373,7 @@ func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *me
 		if r, ok := u.peCFI(m, int(f.Module), unwind.LookupIP(regs.RIP, exact)); ok {
 			return u.stepPECFI(r, regs, exact, mem, b, f)
 		}
-		// A leaf stands on top of the stack, and an image without any exception
-		// directory says nothing of its functions.
-		if !exact || m.PE.AMD64().Len() == 0 {
-			return u.fallback(makeRule(RuleNoInfo, -1), regs, exact, mem, b, f)
-		}
+		return u.stepSilent(m, regs, exact, mem, b, f)
 	}
 	if stop != unwind.StopNone {
 		return false, stop
@@ -390,6 +386,27 @@ func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *me
 	}
 	u.trust = peTrust[res.Part]
 	return res.Machine, unwind.StopNone
+}
+
+// stepSilent steps out of code that a PE image says nothing of: by the leaf rule,
+// as far as the code agrees. An image without any exception directory says
+// nothing of any function.
+func (u *Unwinder) stepSilent(m *module.Module, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	to, sure, ok := Registers{}, false, false
+	if _, there := mem.Word(regs.GPR[context.RSP]); exact && !there {
+		return false, unwind.Unreadable
+	}
+	if m.PE.AMD64().Len() != 0 {
+		to, sure, ok = u.silent(m, regs, exact, mem)
+	}
+	if !ok {
+		return u.fallback(makeRule(RuleNoInfo, -1), regs, exact, mem, b, f)
+	}
+	stop := u.accept(&to, false, regs, b, f)
+	if stop == unwind.StopNone && !sure {
+		u.trust = unwind.TrustCode
+	}
+	return false, stop
 }
 
 var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}

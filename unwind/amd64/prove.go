@@ -1,0 +1,84 @@
+package amd64
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Functions of a PE image that its exception directory does not list are leaves,
+// by the platform's rule: the return address is on top of the stack. Not all
+// keep the rule: ___chkstk_ms of every program of gcc's pushes two registers,
+// and system call stubs call. So the code has to agree: followed over all its
+// branches, every way out must leave the stack pointer at the same place.
+
+// maxProof bounds the instructions of such a function: leaves are short.
+const maxProof = 400
+
+// A proof is what the code of a function without unwind data says of it.
+type proof uint8
+
+const (
+	nothingProven proof = iota
+	leafProven          // the stack pointer stays where it is on all ways out
+	leafCalls           // it does, but the code calls: what stands behind a call that does not return may be another's
+	frameProven         // every way out finds the return address at one other place
+)
+
+// exit is a way out: a return, or a jump nobody knows where, which leaves a
+// function as a return does.
+func (f *follower) exit(e *emulator) {
+	sp := e.regs[context.RSP]
+	if sp.kind != knownValue || f.returns > 0 && f.found.regs[context.RSP].v != sp.v {
+		f.torn = true
+		return
+	}
+	if f.returns == 0 {
+		f.found = *e
+	}
+	f.returns++
+}
+
+// proves follows the code at ip. Without memory the registers are only names.
+func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *memory.Window) proof {
+	f := &u.follower
+	f.left = maxProof
+	f.begin(m, ip).enterFrame(regs)
+	f.mem, f.prove, f.sp = mem, true, regs.GPR[context.RSP]
+	u.follow()
+	switch sp := f.found.regs[context.RSP].v; {
+	case f.torn || f.returns == 0:
+		return nothingProven
+	case sp != f.sp && (f.called || sp < f.sp):
+		return nothingProven
+	case sp != f.sp:
+		return frameProven
+	case f.called:
+		return leafCalls
+	}
+	return leafProven
+}
+
+// silent steps out of code of which a PE image's unwind data says nothing. sure
+// is false where the leaf rule was checked by no more than a call before its
+// return address.
+func (u *Unwinder) silent(m *module.Module, regs *Registers, exact bool, mem *memory.Window) (to Registers, sure, ok bool) {
+	how := u.proves(m, regs.RIP, regs, mem)
+	if how == frameProven {
+		to, ok = u.follower.found.leave(regs, mem, windowsKept)
+		return to, exact, ok && u.afterCall(to.RIP)
+	}
+	to, ok = popped(regs, 0, mem)
+	to.Known = regs.Known & windowsKept
+	switch {
+	case !ok:
+		return to, false, false
+	case exact && len(codeAt(m, regs.RIP, 1)) == 0: // an image without its code
+		return to, false, u.isCode(to.RIP)
+	case how == leafProven && exact:
+		return to, true, true
+	case how == nothingProven && !exact:
+		return to, false, false
+	}
+	return to, exact && how != nothingProven, u.afterCall(to.RIP)
+}

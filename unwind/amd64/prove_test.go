@@ -1,0 +1,87 @@
+package amd64
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// chkstk is gcc's ___chkstk_ms, which has no unwind data and pushes.
+var chkstk = []byte{
+	0x51, 0x50, // push rcx, rax
+	0x48, 0x3d, 0, 0x10, 0, 0, // cmp rax, 1000h
+	0x48, 0x8d, 0x4c, 0x24, 0x18, // lea rcx, [rsp+24]
+	0x72, 0x19, // jb
+	0x48, 0x81, 0xe9, 0, 0x10, 0, 0, // sub rcx, 1000h
+	0x48, 0x83, 0x09, 0, // or [rcx], 0
+	0x48, 0x2d, 0, 0x10, 0, 0, // sub rax, 1000h
+	0x48, 0x3d, 0, 0x10, 0, 0, // cmp rax, 1000h
+	0x77, 0xe7, // ja
+	0x48, 0x29, 0xc1, // sub rcx, rax
+	0x48, 0x83, 0x09, 0, // or [rcx], 0
+	0x58, 0x59, 0xc3, // pop rax, rcx; ret
+}
+
+// TestPESilent: code that the exception directory says nothing of is left as its
+// instructions say. Behind the made function stands a call, so that peFn+16 is a
+// return address and nothing else is.
+func TestPESilent(t *testing.T) {
+	const call = peBase + peFn + 16
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		at    uint32 // of ip in the code
+		rbp   uint64 // how far above RSP
+		words []uint64
+		exact bool
+		stop  unwind.Stop
+		sp    uint64 // of the caller, from RSP
+		trust unwind.Trust
+	}{
+		{"a leaf", []byte{0x31, 0xc0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"a leaf with branches", []byte{0x85, 0xc0, 0x74, 1, 0xc3, 0xff, 0xc0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"a linkage stub", []byte{0xff, 0x25, 0, 0, 0, 0}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"a system call's stub", []byte{0x4c, 0x8b, 0xd1, 0xb8, 1, 0, 0, 0, 0x0f, 0x05, 0xc3, 0xcd, 0x2e, 0xc3}, 10, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"before a stub's call", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"before a stub's call, no return address", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0, []uint64{call + 1}, true, unwind.NoInfo, 0, 0},
+		{"under an asynchronous call", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 7, 0, []uint64{call}, false, 0, 8, unwind.TrustCode},
+		{"under a call, no return address", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 7, 0, []uint64{7}, false, unwind.NoInfo, 0, 0},
+		{"chkstk, at its beginning", chkstk, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"chkstk, one push", chkstk, 1, 0, []uint64{1, call}, true, 0, 16, unwind.TrustLeaf},
+		{"chkstk, in its loop", chkstk, 22, 0, []uint64{1, 2, call}, true, 0, 24, unwind.TrustLeaf},
+		{"chkstk, one pop", chkstk, uint32(len(chkstk)) - 2, 0, []uint64{1, call}, true, 0, 16, unwind.TrustLeaf},
+		{"chkstk, no return address there", chkstk, 22, 0, []uint64{1, call, 3}, true, unwind.NoInfo, 0, 0},
+		{"ways out that disagree", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0, []uint64{7, call}, true, unwind.NoInfo, 0, 0},
+		{"ways out that disagree, a leaf after all", []byte{0x74, 2, 0x58, 0xc3, 0xc3}, 0, 0, []uint64{call, call}, true, 0, 8, unwind.TrustCode},
+		{"bytes that are no code", []byte{0x06}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
+		{"a frame that is left by rbp", []byte{0xc9, 0xc3}, 0, 16, []uint64{1, 2, 3, call}, true, 0, 32, unwind.TrustLeaf},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0)
+			im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: peLeaf - 0x800, Data: c.code})
+			data := make([]byte, 256)
+			for i, w := range c.words {
+				binary.LittleEndian.PutUint64(data[8*i:], w)
+			}
+			mem := memory.New(memory.Run{Addr: peRSP, Data: data})
+			for _, cached := range []bool{true, false} {
+				u := peUnwinder(im)
+				u.DisableCache(!cached)
+				regs := peRegs(peLeaf - 0x800 + c.at)
+				regs.GPR[context.RBP] = peRSP + c.rbp
+				var f unwind.Frame
+				if _, stop := u.Step(&regs, c.exact, mem, nil, &f); stop != c.stop {
+					t.Fatalf("cached %v: %v, want %v", cached, stop, c.stop)
+				}
+				if c.stop == 0 && (regs.RIP != call || regs.SP() != peRSP+c.sp || u.StepTrust() != c.trust) {
+					t.Errorf("cached %v: %#x, sp +%d by %v", cached, regs.RIP, regs.SP()-peRSP, u.StepTrust())
+				}
+			}
+		})
+	}
+}
