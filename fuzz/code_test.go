@@ -6,36 +6,18 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// codeELF is an image of one segment at address 0 whose code is at codeAt.
-func codeELF(machine uint16, code []byte) []byte {
-	le := binary.LittleEndian
-	b := make([]byte, codeAt)
-	copy(b, "\x7fELF\x02\x01\x01")
-	le.PutUint16(b[16:], 3)
-	le.PutUint16(b[18:], machine)
-	le.PutUint64(b[24:], codeAt)
-	le.PutUint64(b[32:], 64)
-	le.PutUint16(b[54:], 56)
-	le.PutUint16(b[56:], 1)
-	b = append(b, code...)
-	le.PutUint32(b[64:], 1)
-	le.PutUint32(b[68:], 5)
-	le.PutUint64(b[64+32:], uint64(len(b)))
-	le.PutUint64(b[64+40:], uint64(len(b)))
-	return b
-}
-
 const codeAt = 0x100
 
-// codeModule is a module of that image without call frame information.
+// codeModule is a module of an image whose code is at codeAt, without call frame information.
 func codeModule(t *testing.T, machine uint16, code []byte) module.Module {
-	file, err := elf.New(codeELF(machine, code), "code")
+	file, err := elf.New(elfasm.Code(machine, codeAt, code), "code")
 	if err != nil {
 		t.Fatal(err)
 	}

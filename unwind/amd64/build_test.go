@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 )
@@ -39,50 +40,22 @@ func uleb(v uint64) (b []byte) {
 	}
 }
 
-func record(body []byte) []byte {
-	for len(body)%8 != 4 {
-		body = append(body, 0) // DW_CFA_nop
-	}
-	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
-}
-
-// cie is version 1, code alignment 1, data alignment -8, return address in
-// column 16, absolute pointers; CFA=RSP+8, return address at CFA-8.
-func cie(signal bool) []byte {
-	b := []byte{0, 0, 0, 0, 1}
-	if signal {
-		b = append(b, "zRS\x00"...)
-	} else {
-		b = append(b, "zR\x00"...)
-	}
-	b = append(b, 1, 0x78, 16, 1, 0)
-	return record(append(b, 0x0c, 7, 8, 0x80|16, 1))
-}
-
-func fde(sec []byte, cieAt int, lo uint64, program []byte) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(len(sec)+4-cieAt))
-	b = binary.LittleEndian.AppendUint64(b, lo)
-	b = binary.LittleEndian.AppendUint64(b, fnSize)
-	b = append(b, 0) // augmentation data
-	return append(sec, record(append(b, program...))...)
-}
-
 // makeTable loads functions into a module at textBias, one after another from
 // textLo, with a managed range beside it.
 func makeTable(tb testing.TB, gen uint32, fns ...fn) *module.Table {
 	tb.Helper()
-	sec := cie(false)
-	signalAt := len(sec)
-	sec = append(sec, cie(true)...)
+	plain, signal, frames := elfasm.AMD64CIE(), elfasm.AMD64CIE(), elfasm.Frames{}
+	signal.Signal = true
+	frames.CIE(&plain)
+	frames.CIE(&signal)
 	for i, f := range fns {
-		at := 0
+		c := &plain
 		if f.signal {
-			at = signalAt
+			c = &signal
 		}
-		sec = fde(sec, at, textLo+uint64(i)*fnSize, f.program)
+		frames.FDE(c, textLo+uint64(i)*fnSize, fnSize, f.program...)
 	}
-	sec = append(sec, 0, 0, 0, 0)
-	t, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: sec, EHFrameAddr: 0x100000})
+	t, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 package amd64
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -23,25 +23,7 @@ func codeTable(tb testing.TB, code []byte) *module.Table {
 	}
 	copy(text, code)
 	copy(text[0x800:], []byte{0xe8, 0, 0, 0, 0})
-	le := binary.LittleEndian
-	h := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
-	h = le.AppendUint16(h, 3)  // ET_DYN
-	h = le.AppendUint16(h, 62) // EM_X86_64
-	h = le.AppendUint32(h, 1)
-	h = le.AppendUint64(h, 0)
-	h = le.AppendUint64(h, 64) // program headers
-	h = le.AppendUint64(h, 0)
-	h = le.AppendUint32(h, 0)
-	for _, v := range []uint16{64, 56, 1, 64, 0, 0} {
-		h = le.AppendUint16(h, v)
-	}
-	h = le.AppendUint32(h, 1) // PT_LOAD
-	h = le.AppendUint32(h, 5) // r-x
-	for _, v := range []uint64{0x1000, 0x1000, 0x1000, 0x1000, 0x1000, 0x1000} {
-		h = le.AppendUint64(h, v)
-	}
-	image := append(h, make([]byte, 0x1000-len(h))...)
-	f, err := elf.New(append(image, text...), "code")
+	f, err := elf.New(elfasm.Code(elfasm.AMD64, codeLo-textBias, text), "code")
 	if err != nil {
 		tb.Fatal(err)
 	}

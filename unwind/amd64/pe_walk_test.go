@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
@@ -120,11 +121,12 @@ func TestPECallAtTheEnd(t *testing.T) {
 // TestPEWithCFI: where the exception directory is silent a PE module's call
 // frame information is asked, whose addresses begin at the image base.
 func TestPEWithCFI(t *testing.T) {
-	sec := cie(false)
+	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
+	frames.CIE(&cie)
 	// def_cfa_offset 48; RBX at CFA-16, RSI at CFA-24
-	sec = fde(sec, 0, peLeaf, []byte{0x0e, 48, 0x80 | 3, 2})
-	sec = fde(sec, 0, peLeaf+fnSize, []byte{0x0e, 48, 0x80 | 4, 3, 0x80 | 23, 4})
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: append(sec, 0, 0, 0, 0), EHFrameAddr: 0x100000})
+	frames.FDE(&cie, peLeaf, fnSize, 0x0e, 48, 0x80|3, 2)
+	frames.FDE(&cie, peLeaf+fnSize, fnSize, 0x0e, 48, 0x80|4, 3, 0x80|23, 4)
+	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 )
@@ -34,44 +35,22 @@ type fn struct {
 	signal  bool
 }
 
-func ehRecord(body []byte) []byte {
-	for len(body)%8 != 4 {
-		body = append(body, 0) // DW_CFA_nop
-	}
-	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
-}
-
-// cie is version 1, code alignment 1, data alignment -8, return address x30,
-// absolute pointers; CFA = SP.
-func cie(augmentation string) []byte {
-	b := append([]byte{0, 0, 0, 0, 1}, augmentation...)
-	return ehRecord(append(b, 0, 1, 0x78, 30, 1, 0, 0x0c, 31, 0))
-}
-
-func fde(sec []byte, cieAt int, lo uint64, program []byte) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(len(sec)+4-cieAt))
-	b = binary.LittleEndian.AppendUint64(b, lo)
-	b = binary.LittleEndian.AppendUint64(b, fnSize)
-	b = append(b, 0)
-	return append(sec, ehRecord(append(b, program...))...)
-}
-
 // makeTable loads functions into a module at textBias, one after another from
 // textLo, and code without unwind data at codeLo, with a managed range beside.
 func makeTable(tb testing.TB, code []uint32, fns ...fn) *module.Table {
 	tb.Helper()
-	sec := cie("zR")
-	signalAt := len(sec)
-	sec = append(sec, cie("zRS")...)
+	plain, signal, frames := elfasm.ARM64CIE(), elfasm.ARM64CIE(), elfasm.Frames{}
+	signal.Signal = true
+	frames.CIE(&plain)
+	frames.CIE(&signal)
 	for i, f := range fns {
-		at := 0
+		c := &plain
 		if f.signal {
-			at = signalAt
+			c = &signal
 		}
-		sec = fde(sec, at, textLo+uint64(i)*fnSize, f.program)
+		frames.FDE(c, textLo+uint64(i)*fnSize, fnSize, f.program...)
 	}
-	sec = append(sec, 0, 0, 0, 0)
-	t, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: sec, EHFrameAddr: 0x100000})
+	t, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -88,24 +67,7 @@ func image(tb testing.TB, code []uint32) *elf.File {
 		binary.LittleEndian.PutUint32(text[4*i:], w)
 	}
 	binary.LittleEndian.PutUint32(text[codeCall-4-codeLo:], 0x94000000)
-	le := binary.LittleEndian
-	h := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
-	h = le.AppendUint16(h, 3)   // ET_DYN
-	h = le.AppendUint16(h, 183) // EM_AARCH64
-	h = le.AppendUint32(h, 1)
-	h = le.AppendUint64(h, 0)
-	h = le.AppendUint64(h, 64) // program headers
-	h = le.AppendUint64(h, 0)
-	h = le.AppendUint32(h, 0)
-	for _, v := range []uint16{64, 56, 1, 64, 0, 0} {
-		h = le.AppendUint16(h, v)
-	}
-	h = le.AppendUint32(h, 1) // PT_LOAD
-	h = le.AppendUint32(h, 5) // r-x
-	for _, v := range []uint64{0x1000, codeLo - textBias, codeLo - textBias, 0x1000, 0x1000, 0x1000} {
-		h = le.AppendUint64(h, v)
-	}
-	f, err := elf.New(append(append(h, make([]byte, 0x1000-len(h))...), text...), "code")
+	f, err := elf.New(elfasm.Code(elfasm.ARM64, codeLo-textBias, text), "code")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -14,8 +15,10 @@ import (
 // do: those of a Go program, of LLVM without SEH. Where they are silent too,
 // the leaf rule holds.
 func TestPEByDWARF(t *testing.T) {
-	sec := fde(cie("zR"), 0, textLo, []byte{0x0e, 32, 0x9d, 4, 0x9e, 3}) // CFA=SP+32, x29 at CFA-32, x30 at CFA-24
-	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: append(sec, 0, 0, 0, 0), EHFrameAddr: 0x9000})
+	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
+	frames.CIE(&cie)
+	frames.FDE(&cie, textLo, fnSize, 0x0e, 32, 0x9d, 4, 0x9e, 3) // CFA=SP+32, x29 at CFA-32, x30 at CFA-24
+	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x9000})
 	if err != nil {
 		t.Fatal(err)
 	}
