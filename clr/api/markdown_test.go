@@ -6,19 +6,19 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/contracts.md anew")
+var update = flag.Bool("update", false, "write docs/contracts.md and capi/checked/src/table.h anew")
 
-// docs/contracts.md is what the tables say today.
-func TestDocsAreCurrent(t *testing.T) {
-	const path = "../../docs/contracts.md"
-	want := Load().Markdown()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
+// What is written from the tables is what they say today.
+func TestWrittenFilesAreCurrent(t *testing.T) {
+	for path, want := range map[string]string{"../../docs/contracts.md": Load().Markdown(), "../../capi/checked/src/table.h": Load().CTable()} {
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil || string(got) != want {
-		t.Errorf("docs/contracts.md is not what the tables say (%v): run go test ./clr/api -update", err)
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Errorf("%s is not what the tables say (%v): run go test ./clr/api -update", path, err)
+		}
 	}
 }

@@ -78,6 +78,7 @@ var rooms = []room{
 	{Name: "profiler/e2e", Test: with(merged, "agent", "live", "internal/raw", "export", "record", "wire", "symbol", "nettrace", "diagnostics", "waits", "dump")},
 	{Name: "capi", May: with(merged, "live", "internal/quiet", "agent", "dump")},
 	{Name: "capi/test", May: nil, Test: with(merged)},
+	{Name: "capi/checked", Test: []string{"internal/testkit/bundle"}},
 
 	// The tool.
 	{Name: "internal/program", May: formats},

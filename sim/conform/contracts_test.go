@@ -47,20 +47,9 @@ func header(t *api.Tables) string {
 		if v > 1 {
 			name += strconv.Itoa(v)
 		}
-		fmt.Fprintf(&b, "\t{%d, {%s}},\n", v, guid(t.IIDs[name]))
+		fmt.Fprintf(&b, "\t{%d, {%s}},\n", v, api.CGUID(t.IIDs[name]))
 	}
 	b.WriteString("\t{0, {0}}};\n")
-	return b.String()
-}
-
-// guid is an interface id as C initialises its bytes: the first three groups are
-// little-endian numbers.
-func guid(s string) string {
-	hex := strings.ReplaceAll(s, "-", "")
-	var b strings.Builder
-	for _, i := range []int{3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15} {
-		fmt.Fprintf(&b, "0x%s,", hex[2*i:2*i+2])
-	}
 	return b.String()
 }
 

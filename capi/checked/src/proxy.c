@@ -1,0 +1,134 @@
+/* The proxy's vtables.
+ *
+ * Each slot has a function of its own that takes more arguments than any method
+ * has and passes all of them on: arguments of the profiling API are integers and
+ * pointers, and in the calling conventions of x86-64 and ARM64 (System V, AAPCS64,
+ * Windows x64) those that a caller did not pass are registers and words of its own
+ * frame, which may be read. A structure by value (EventPipeAddProviderToSession)
+ * is in those words, or behind a pointer.
+ *
+ * Sources: System V ABI AMD64 3.2.3; AAPCS64 6.4; Microsoft, "x64 calling
+ * convention"; dotnet/runtime src/coreclr/inc/corprof.idl. */
+#include <string.h>
+
+#include "internal.h"
+#include "table.h"
+
+enum { QUERY = 0, ADD_REF = 1, RELEASE = 2, INITIALIZE = 3, THREAD_CREATED = 29, THREAD_DESTROYED = 30, INITIALIZE_FOR_ATTACH = 80, NOTIFICATION_ONLY = 97 };
+enum { DO_STACK_SNAPSHOT = 36 };
+
+#define PARAMETERS word a1, word a2, word a3, word a4, word a5, word a6, word a7, word a8, word a9, word a10, word a11, word a12
+#define ARGUMENTS a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12
+#define PASSED a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]
+typedef hresult (*any_fn)(void *, PARAMETERS);
+typedef hresult (*query_fn)(void *, const void *, void **);
+typedef uint32_t (*count_fn)(void *);
+
+struct checked seedwalk_checked_state;
+
+/* An object of the proxy: what COM sees is its first word. */
+struct proxy {
+	void **methods;
+	void *real;
+};
+static struct proxy info_proxy, callback_proxy;
+
+static uint32_t add_ref(struct proxy *p) { return METHOD(p->real, ADD_REF, count_fn)(p->real); }
+static uint32_t release(struct proxy *p) { return METHOD(p->real, RELEASE, count_fn)(p->real); }
+
+/* The object of a known interface is the proxy; of any other what the real one
+ * answers. */
+static hresult query(struct proxy *p, const uint8_t *id, void **made, const uint8_t (*ids)[16], size_t n)
+{
+	hresult hr = METHOD(p->real, QUERY, query_fn)(p->real, id, made);
+	for (size_t i = 0; hr == 0 && made && *made == p->real && i < n; i++)
+		if (memcmp(id, ids[i], sizeof ids[i]) == 0)
+			*made = p;
+	return hr;
+}
+
+static hresult query_info(struct proxy *p, const uint8_t *id, void **made) { return query(p, id, made, info_ids, sizeof info_ids / sizeof *info_ids); }
+static hresult query_callback(struct proxy *p, const uint8_t *id, void **made) { return query(p, id, made, callback_ids, sizeof callback_ids / sizeof *callback_ids); }
+
+static hresult info_call(struct proxy *p, unsigned slot, const word *a)
+{
+	struct thread *t = seedwalk_checked_thread();
+	if (!seedwalk_checked_before(slot, a))
+		return REFUSED;
+	t->snapshot += slot == DO_STACK_SNAPSHOT;
+	hresult hr = METHOD(p->real, slot, any_fn)(p->real, PASSED);
+	t->snapshot -= slot == DO_STACK_SNAPSHOT;
+	seedwalk_checked_after(slot, a, hr);
+	return hr;
+}
+
+#define INFO(n) \
+	static hresult info_##n(struct proxy *p, PARAMETERS) { return info_call(p, n, (const word[]){ARGUMENTS}); }
+INFO_SLOTS(INFO)
+
+/* Initialize and InitializeForAttach get a checked info interface. */
+static void *watch(word info, int attached)
+{
+	struct checked *c = &seedwalk_checked_state;
+	c->info = (void *)info, c->attached = attached;
+	info_proxy.real = c->info;
+	return &info_proxy;
+}
+
+static hresult callback_call(struct proxy *p, unsigned slot, word *a)
+{
+	struct checked *c = &seedwalk_checked_state;
+	if (slot == INITIALIZE || slot == INITIALIZE_FOR_ATTACH)
+		a[0] = (word)watch(a[0], slot == INITIALIZE_FOR_ATTACH);
+	if (slot == THREAD_CREATED)
+		seedwalk_checked_destroyed(a[0], 0);
+	struct thread *t = seedwalk_checked_thread();
+	int owned = c->owner == t; /* it is called from SuspendRuntime or ResumeRuntime */
+	seedwalk_checked_enter(slot);
+	hresult hr = METHOD(p->real, slot, any_fn)(p->real, PASSED);
+	if (!owned && c->owner == t)
+		seedwalk_checked_say("SuspendRuntime", "unbalanced", "the callback returns and leaves the runtime suspended: every thread waits for ever", 0);
+	seedwalk_checked_leave();
+	if (slot == THREAD_DESTROYED)
+		seedwalk_checked_destroyed(a[0], 1);
+	if (slot == NOTIFICATION_ONLY && hr == 0 && a[0])
+		c->notification = *(int *)a[0] != 0;
+	if (slot == INITIALIZE || slot == INITIALIZE_FOR_ATTACH)
+		c->initialized = 1;
+	return hr;
+}
+
+#define CALLBACK(n) \
+	static hresult callback_##n(struct proxy *p, PARAMETERS) { return callback_call(p, n, (word[]){ARGUMENTS}); }
+CALLBACK_SLOTS(CALLBACK)
+
+#define INFO_ENTRY(n) [n] = (void *)info_##n,
+#define CALLBACK_ENTRY(n) [n] = (void *)callback_##n,
+static void *info_methods[] = {(void *)query_info, (void *)add_ref, (void *)release, INFO_SLOTS(INFO_ENTRY)};
+static void *callback_methods[] = {(void *)query_callback, (void *)add_ref, (void *)release, CALLBACK_SLOTS(CALLBACK_ENTRY)};
+
+static int begin(seedwalk_report report, void *client)
+{
+	struct checked *c = &seedwalk_checked_state;
+	if (c->report || !report)
+		return 0;
+	c->report = report, c->client = client;
+	info_proxy.methods = info_methods, callback_proxy.methods = callback_methods;
+	return 1;
+}
+
+void *seedwalk_checked_profiler(void *callback, seedwalk_report report, void *client)
+{
+	if (!callback || !begin(report, client))
+		return NULL;
+	seedwalk_checked_state.profiler = 1;
+	callback_proxy.real = callback;
+	return &callback_proxy;
+}
+
+void *seedwalk_checked_info(void *info, seedwalk_report report, void *client)
+{
+	if (!info || !begin(report, client))
+		return NULL;
+	return watch((word)info, 0);
+}

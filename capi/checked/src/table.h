@@ -1,0 +1,501 @@
+/* Written from the tables of clr/api by its tests (-update). Do not edit. */
+
+#define INFO_SLOTS(X) \
+	X(3) \
+	X(4) \
+	X(5) \
+	X(6) \
+	X(7) \
+	X(8) \
+	X(9) \
+	X(10) \
+	X(11) \
+	X(12) \
+	X(13) \
+	X(14) \
+	X(15) \
+	X(16) \
+	X(17) \
+	X(18) \
+	X(19) \
+	X(20) \
+	X(21) \
+	X(22) \
+	X(23) \
+	X(24) \
+	X(25) \
+	X(26) \
+	X(27) \
+	X(28) \
+	X(29) \
+	X(30) \
+	X(31) \
+	X(32) \
+	X(33) \
+	X(34) \
+	X(35) \
+	X(36) \
+	X(37) \
+	X(38) \
+	X(39) \
+	X(40) \
+	X(41) \
+	X(42) \
+	X(43) \
+	X(44) \
+	X(45) \
+	X(46) \
+	X(47) \
+	X(48) \
+	X(49) \
+	X(50) \
+	X(51) \
+	X(52) \
+	X(53) \
+	X(54) \
+	X(55) \
+	X(56) \
+	X(57) \
+	X(58) \
+	X(59) \
+	X(60) \
+	X(61) \
+	X(62) \
+	X(63) \
+	X(64) \
+	X(65) \
+	X(66) \
+	X(67) \
+	X(68) \
+	X(69) \
+	X(70) \
+	X(71) \
+	X(72) \
+	X(73) \
+	X(74) \
+	X(75) \
+	X(76) \
+	X(77) \
+	X(78) \
+	X(79) \
+	X(80) \
+	X(81) \
+	X(82) \
+	X(83) \
+	X(84) \
+	X(85) \
+	X(86) \
+	X(87) \
+	X(88) \
+	X(89) \
+	X(90) \
+	X(91) \
+	X(92) \
+	X(93) \
+	X(94) \
+	X(95) \
+	X(96) \
+	X(97) \
+	X(98) \
+	X(99) \
+	X(100) \
+	X(101) \
+	X(102) \
+	X(103) \
+	X(104) \
+	X(105) \
+	X(106) \
+	X(107) \
+	X(108) \
+	X(109) \
+	X(110) \
+	X(111) \
+	X(112) \
+	X(113) \
+	X(114)
+
+#define CALLBACK_SLOTS(X) \
+	X(3) \
+	X(4) \
+	X(5) \
+	X(6) \
+	X(7) \
+	X(8) \
+	X(9) \
+	X(10) \
+	X(11) \
+	X(12) \
+	X(13) \
+	X(14) \
+	X(15) \
+	X(16) \
+	X(17) \
+	X(18) \
+	X(19) \
+	X(20) \
+	X(21) \
+	X(22) \
+	X(23) \
+	X(24) \
+	X(25) \
+	X(26) \
+	X(27) \
+	X(28) \
+	X(29) \
+	X(30) \
+	X(31) \
+	X(32) \
+	X(33) \
+	X(34) \
+	X(35) \
+	X(36) \
+	X(37) \
+	X(38) \
+	X(39) \
+	X(40) \
+	X(41) \
+	X(42) \
+	X(43) \
+	X(44) \
+	X(45) \
+	X(46) \
+	X(47) \
+	X(48) \
+	X(49) \
+	X(50) \
+	X(51) \
+	X(52) \
+	X(53) \
+	X(54) \
+	X(55) \
+	X(56) \
+	X(57) \
+	X(58) \
+	X(59) \
+	X(60) \
+	X(61) \
+	X(62) \
+	X(63) \
+	X(64) \
+	X(65) \
+	X(66) \
+	X(67) \
+	X(68) \
+	X(69) \
+	X(70) \
+	X(71) \
+	X(72) \
+	X(73) \
+	X(74) \
+	X(75) \
+	X(76) \
+	X(77) \
+	X(78) \
+	X(79) \
+	X(80) \
+	X(81) \
+	X(82) \
+	X(83) \
+	X(84) \
+	X(85) \
+	X(86) \
+	X(87) \
+	X(88) \
+	X(89) \
+	X(90) \
+	X(91) \
+	X(92) \
+	X(93) \
+	X(94) \
+	X(95) \
+	X(96) \
+	X(97)
+
+static const struct info_row info_rows[] = {
+	[3] = {"GetClassFromObject", SYNC, NO_THREAD},
+	[4] = {"GetClassFromToken", SYNC_GC, GC | NO_THREAD | KILLS},
+	[5] = {"GetCodeInfo", ASYNC, 0},
+	[6] = {"GetEventMask", ASYNC, 0},
+	[7] = {"GetFunctionFromIP", ASYNC, 0},
+	[8] = {"GetFunctionFromToken", SYNC, NO_THREAD},
+	[9] = {"GetHandleFromThread", SYNC, NO_THREAD},
+	[10] = {"GetObjectSize", SYNC, NO_THREAD},
+	[11] = {"IsArrayClass", ASYNC, 0},
+	[12] = {"GetThreadInfo", SYNC, NO_THREAD},
+	[13] = {"GetCurrentThreadID", ASYNC, 0},
+	[14] = {"GetClassIDInfo", ASYNC, 0},
+	[15] = {"GetFunctionInfo", ASYNC, 0},
+	[16] = {"SetEventMask", ASYNC, 0},
+	[17] = {"SetEnterLeaveFunctionHooks", INIT_ONLY, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[18] = {"SetFunctionIDMapper", ASYNC, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[19] = {"GetTokenAndMetaDataFromFunction", SYNC, NO_THREAD},
+	[20] = {"GetModuleInfo", ASYNC, NO_THREAD},
+	[21] = {"GetModuleMetaData", SYNC, NO_THREAD},
+	[22] = {"GetILFunctionBody", ASYNC, NO_THREAD},
+	[23] = {"GetILFunctionBodyAllocator", SYNC_GC, GC | NO_THREAD},
+	[24] = {"SetILFunctionBody", SYNC_GC, GC | NO_NOTIFY | NO_THREAD},
+	[25] = {"GetAppDomainInfo", SYNC_GC, GC | NO_THREAD},
+	[26] = {"GetAssemblyInfo", SYNC, NO_THREAD},
+	[27] = {"SetFunctionReJIT", STUB, 0},
+	[28] = {"ForceGC", OWN, GC | NO_THREAD | NO_OWNER | OWNER_HANGS | BECOMES | OTHER_HANGS | NOTRIGGER_REFUSES},
+	[29] = {"SetILInstrumentedCodeMap", SYNC_GC, GC | NO_THREAD},
+	[30] = {"GetInprocInspectionInterface", STUB, 0},
+	[31] = {"GetInprocInspectionIThisThread", STUB, 0},
+	[32] = {"GetThreadContext", ASYNC, 0},
+	[33] = {"BeginInprocDebugging", STUB, 0},
+	[34] = {"EndInprocDebugging", STUB, 0},
+	[35] = {"GetILToNativeMapping", SYNC, NO_THREAD},
+	[36] = {"DoStackSnapshot", ASYNC, 0},
+	[37] = {"SetEnterLeaveFunctionHooks2", INIT_ONLY, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[38] = {"GetFunctionInfo2", ASYNC, 0},
+	[39] = {"GetStringLayout", SYNC, NO_THREAD},
+	[40] = {"GetClassLayout", ASYNC, 0},
+	[41] = {"GetClassIDInfo2", ASYNC, 0},
+	[42] = {"GetCodeInfo2", ASYNC, 0},
+	[43] = {"GetClassFromTokenAndTypeArgs", SYNC_GC, GC | NO_THREAD | KILLS},
+	[44] = {"GetFunctionFromTokenAndTypeArgs", SYNC_GC, GC | NO_THREAD},
+	[45] = {"EnumModuleFrozenObjects", SYNC, NO_THREAD},
+	[46] = {"GetArrayObjectInfo", SYNC, NO_THREAD},
+	[47] = {"GetBoxClassLayout", SYNC, NO_THREAD},
+	[48] = {"GetThreadAppDomain", ASYNC, 0},
+	[49] = {"GetRVAStaticAddress", SYNC, NO_THREAD},
+	[50] = {"GetAppDomainStaticAddress", SYNC, NO_THREAD},
+	[51] = {"GetThreadStaticAddress", SYNC, NO_THREAD},
+	[52] = {"GetContextStaticAddress", SYNC, NO_THREAD},
+	[53] = {"GetStaticFieldInfo", SYNC, NO_THREAD},
+	[54] = {"GetGenerationBounds", SYNC, NO_THREAD},
+	[55] = {"GetObjectGeneration", SYNC, NO_THREAD | CRASHES_IN_INIT},
+	[56] = {"GetNotifiedExceptionClauseInfo", SYNC, NO_ATTACH | NO_THREAD},
+	[57] = {"EnumJITedFunctions", SYNC, NO_THREAD},
+	[58] = {"RequestProfilerDetach", ASYNC, GC | NO_THREAD},
+	[59] = {"SetFunctionIDMapper2", ASYNC, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[60] = {"GetStringLayout2", SYNC, NO_THREAD},
+	[61] = {"SetEnterLeaveFunctionHooks3", INIT_ONLY, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[62] = {"SetEnterLeaveFunctionHooks3WithInfo", INIT_ONLY, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[63] = {"GetFunctionEnter3Info", SYNC, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[64] = {"GetFunctionLeave3Info", SYNC, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[65] = {"GetFunctionTailcall3Info", SYNC, NO_ATTACH | NO_NOTIFY | NO_THREAD},
+	[66] = {"EnumModules", SYNC_GC, GC | NO_THREAD | NO_OWNER},
+	[67] = {"GetRuntimeInformation", SYNC, NO_THREAD},
+	[68] = {"GetThreadStaticAddress2", SYNC, NO_THREAD},
+	[69] = {"GetAppDomainsContainingModule", SYNC_GC, GC | NO_THREAD | NO_OWNER},
+	[70] = {"GetModuleInfo2", ASYNC, NO_THREAD},
+	[71] = {"EnumThreads", SYNC, NO_THREAD},
+	[72] = {"InitializeCurrentThread", SYNC, NO_THREAD},
+	[73] = {"RequestReJIT", SYNC_GC, GC | NO_NOTIFY | NO_THREAD | BECOMES},
+	[74] = {"RequestRevert", SYNC_GC, GC | NO_NOTIFY | NO_THREAD | BECOMES},
+	[75] = {"GetCodeInfo3", SYNC_GC, GC | NO_THREAD},
+	[76] = {"GetFunctionFromIP2", SYNC_GC, GC | NO_THREAD},
+	[77] = {"GetReJITIDs", SYNC_GC, GC | NO_THREAD},
+	[78] = {"GetILToNativeMapping2", SYNC, NO_THREAD},
+	[79] = {"EnumJITedFunctions2", SYNC_GC, GC | NO_THREAD},
+	[80] = {"GetObjectSize2", SYNC, NO_THREAD},
+	[81] = {"GetEventMask2", ASYNC, 0},
+	[82] = {"SetEventMask2", ASYNC, 0},
+	[83] = {"EnumNgenModuleMethodsInliningThisMethod", SYNC_GC, GC | NO_ATTACH | NO_THREAD},
+	[84] = {"ApplyMetaData", SYNC_GC, GC | NO_THREAD},
+	[85] = {"GetInMemorySymbolsLength", SYNC, NO_THREAD},
+	[86] = {"ReadInMemorySymbols", SYNC, NO_THREAD},
+	[87] = {"IsFunctionDynamic", ASYNC, NO_THREAD},
+	[88] = {"GetFunctionFromIP3", SYNC_GC, GC | NO_THREAD},
+	[89] = {"GetDynamicFunctionInfo", ASYNC, NO_THREAD},
+	[90] = {"GetNativeCodeStartAddresses", ASYNC, NO_THREAD},
+	[91] = {"GetILToNativeMapping3", SYNC, NO_THREAD},
+	[92] = {"GetCodeInfo4", SYNC_GC, GC | NO_THREAD},
+	[93] = {"EnumerateObjectReferences", SYNC, NO_THREAD},
+	[94] = {"IsFrozenObject", SYNC, NO_THREAD | CRASHES_IN_INIT},
+	[95] = {"GetLOHObjectSizeThreshold", SYNC, NO_THREAD},
+	[96] = {"RequestReJITWithInliners", SYNC_GC, GC | NO_NOTIFY | NO_THREAD | BECOMES},
+	[97] = {"SuspendRuntime", OWN, GC | NO_THREAD | OTHER_HANGS | NOTRIGGER_REFUSES},
+	[98] = {"ResumeRuntime", OWN, GC | NO_THREAD | NOTRIGGER_REFUSES},
+	[99] = {"GetEnvironmentVariable", ASYNC, NO_THREAD},
+	[100] = {"SetEnvironmentVariable", ASYNC, NO_THREAD},
+	[101] = {"EventPipeStartSession", ASYNC, GC | NO_THREAD},
+	[102] = {"EventPipeAddProviderToSession", ASYNC, GC | NO_THREAD},
+	[103] = {"EventPipeStopSession", ASYNC, GC | NO_THREAD | BECOMES | OTHER_HANGS},
+	[104] = {"EventPipeCreateProvider", ASYNC, GC | NO_THREAD},
+	[105] = {"EventPipeGetProviderInfo", ASYNC, NO_THREAD},
+	[106] = {"EventPipeDefineEvent", ASYNC, GC | NO_THREAD},
+	[107] = {"EventPipeWriteEvent", ASYNC, NO_THREAD},
+	[108] = {"CreateHandle", SYNC, NO_THREAD},
+	[109] = {"DestroyHandle", ASYNC, NO_THREAD},
+	[110] = {"GetObjectIDFromHandle", ASYNC, NO_THREAD},
+	[111] = {"EnumerateNonGCObjects", SYNC, NO_THREAD},
+	[112] = {"GetNonGCHeapBounds", ASYNC, NO_THREAD},
+	[113] = {"EventPipeCreateProvider2", ASYNC, NO_THREAD},
+	[114] = {"EnumerateGCHeapObjects", OWN, NO_THREAD | OTHER_HANGS | NOTRIGGER_REFUSES},
+};
+
+static const struct callback_row callback_rows[] = {
+	[3] = {"Initialize", TRIGGERS | MAY_WAIT},
+	[4] = {"Shutdown", TRIGGERS | MAY_WAIT},
+	[5] = {"AppDomainCreationStarted", TRIGGERS | MAY_WAIT},
+	[6] = {"AppDomainCreationFinished", TRIGGERS | MAY_WAIT},
+	[7] = {"AppDomainShutdownStarted", TRIGGERS | MAY_WAIT},
+	[8] = {"AppDomainShutdownFinished", TRIGGERS | MAY_WAIT},
+	[9] = {"AssemblyLoadStarted", TRIGGERS | OBJECTS},
+	[10] = {"AssemblyLoadFinished", TRIGGERS | OBJECTS},
+	[11] = {"AssemblyUnloadStarted", TRIGGERS | MAY_WAIT},
+	[12] = {"AssemblyUnloadFinished", TRIGGERS | MAY_WAIT},
+	[13] = {"ModuleLoadStarted", TRIGGERS | OBJECTS},
+	[14] = {"ModuleLoadFinished", TRIGGERS | MAY_WAIT},
+	[15] = {"ModuleUnloadStarted", TRIGGERS | MAY_WAIT},
+	[16] = {"ModuleUnloadFinished", TRIGGERS | MAY_WAIT},
+	[17] = {"ModuleAttachedToAssembly", TRIGGERS | MAY_WAIT},
+	[18] = {"ClassLoadStarted", TRIGGERS | MAY_WAIT},
+	[19] = {"ClassLoadFinished", TRIGGERS | MAY_WAIT},
+	[20] = {"ClassUnloadStarted", TRIGGERS | MAY_WAIT},
+	[21] = {"ClassUnloadFinished", TRIGGERS | MAY_WAIT},
+	[22] = {"FunctionUnloadStarted", 0},
+	[23] = {"JITCompilationStarted", TRIGGERS | MAY_WAIT},
+	[24] = {"JITCompilationFinished", TRIGGERS | MAY_WAIT},
+	[25] = {"JITCachedFunctionSearchStarted", TRIGGERS | MAY_WAIT},
+	[26] = {"JITCachedFunctionSearchFinished", TRIGGERS | MAY_WAIT},
+	[27] = {"JITFunctionPitched", 0},
+	[28] = {"JITInlining", TRIGGERS | MAY_WAIT},
+	[29] = {"ThreadCreated", TRIGGERS | MAY_WAIT},
+	[30] = {"ThreadDestroyed", TRIGGERS | MAY_WAIT},
+	[31] = {"ThreadAssignedToOSThread", OBJECTS},
+	[32] = {"RemotingClientInvocationStarted", 0},
+	[33] = {"RemotingClientSendingMessage", 0},
+	[34] = {"RemotingClientReceivingReply", 0},
+	[35] = {"RemotingClientInvocationFinished", 0},
+	[36] = {"RemotingServerReceivingMessage", 0},
+	[37] = {"RemotingServerInvocationStarted", 0},
+	[38] = {"RemotingServerInvocationReturned", 0},
+	[39] = {"RemotingServerSendingReply", 0},
+	[40] = {"UnmanagedToManagedTransition", TRIGGERS | MAY_WAIT},
+	[41] = {"ManagedToUnmanagedTransition", TRIGGERS | MAY_WAIT},
+	[42] = {"RuntimeSuspendStarted", 0},
+	[43] = {"RuntimeSuspendFinished", 0},
+	[44] = {"RuntimeSuspendAborted", 0},
+	[45] = {"RuntimeResumeStarted", TRIGGERS | OBJECTS},
+	[46] = {"RuntimeResumeFinished", TRIGGERS | MAY_WAIT},
+	[47] = {"RuntimeThreadSuspended", OBJECTS},
+	[48] = {"RuntimeThreadResumed", OBJECTS},
+	[49] = {"MovedReferences", OBJECTS},
+	[50] = {"ObjectAllocated", TRIGGERS | OBJECTS},
+	[51] = {"ObjectsAllocatedByClass", OBJECTS},
+	[52] = {"ObjectReferences", OBJECTS},
+	[53] = {"RootReferences", OBJECTS},
+	[54] = {"ExceptionThrown", TRIGGERS | OBJECTS},
+	[55] = {"ExceptionSearchFunctionEnter", TRIGGERS | MAY_WAIT},
+	[56] = {"ExceptionSearchFunctionLeave", TRIGGERS | MAY_WAIT},
+	[57] = {"ExceptionSearchFilterEnter", TRIGGERS | MAY_WAIT},
+	[58] = {"ExceptionSearchFilterLeave", TRIGGERS | MAY_WAIT},
+	[59] = {"ExceptionSearchCatcherFound", TRIGGERS | MAY_WAIT},
+	[60] = {"ExceptionOSHandlerEnter", 0},
+	[61] = {"ExceptionOSHandlerLeave", 0},
+	[62] = {"ExceptionUnwindFunctionEnter", 0},
+	[63] = {"ExceptionUnwindFunctionLeave", 0},
+	[64] = {"ExceptionUnwindFinallyEnter", OBJECTS},
+	[65] = {"ExceptionUnwindFinallyLeave", OBJECTS},
+	[66] = {"ExceptionCatcherEnter", OBJECTS},
+	[67] = {"ExceptionCatcherLeave", TRIGGERS | OBJECTS},
+	[68] = {"COMClassicVTableCreated", TRIGGERS | MAY_WAIT},
+	[69] = {"COMClassicVTableDestroyed", 0},
+	[70] = {"ExceptionCLRCatcherFound", 0},
+	[71] = {"ExceptionCLRCatcherExecute", 0},
+	[72] = {"ThreadNameChanged", TRIGGERS | MAY_WAIT},
+	[73] = {"GarbageCollectionStarted", OBJECTS},
+	[74] = {"SurvivingReferences", OBJECTS},
+	[75] = {"GarbageCollectionFinished", OBJECTS},
+	[76] = {"FinalizeableObjectQueued", TRIGGERS | OBJECTS},
+	[77] = {"RootReferences2", OBJECTS},
+	[78] = {"HandleCreated", OBJECTS},
+	[79] = {"HandleDestroyed", OBJECTS},
+	[80] = {"InitializeForAttach", TRIGGERS | MAY_WAIT},
+	[81] = {"ProfilerAttachComplete", TRIGGERS | MAY_WAIT},
+	[82] = {"ProfilerDetachSucceeded", TRIGGERS | MAY_WAIT},
+	[83] = {"ReJITCompilationStarted", TRIGGERS | MAY_WAIT},
+	[84] = {"GetReJITParameters", TRIGGERS | MAY_WAIT},
+	[85] = {"ReJITCompilationFinished", TRIGGERS | MAY_WAIT},
+	[86] = {"ReJITError", TRIGGERS | MAY_WAIT},
+	[87] = {"MovedReferences2", OBJECTS},
+	[88] = {"SurvivingReferences2", OBJECTS},
+	[89] = {"ConditionalWeakTableElementReferences", OBJECTS},
+	[90] = {"GetAssemblyReferences", 0},
+	[91] = {"ModuleInMemorySymbolsUpdated", TRIGGERS | MAY_WAIT},
+	[92] = {"DynamicMethodJITCompilationStarted", TRIGGERS | MAY_WAIT},
+	[93] = {"DynamicMethodJITCompilationFinished", TRIGGERS | MAY_WAIT},
+	[94] = {"DynamicMethodUnloaded", TRIGGERS | OBJECTS},
+	[95] = {"EventPipeEventDelivered", OBJECTS},
+	[96] = {"EventPipeProviderCreated", TRIGGERS},
+	[97] = {"LoadAsNotificationOnly", 0},
+};
+
+static const struct mask_row mask_rows[] = {
+	{"MONITOR_FUNCTION_UNLOADS", 0, 0x1, NO_ATTACH},
+	{"MONITOR_CLASS_LOADS", 0, 0x2, 0},
+	{"MONITOR_MODULE_LOADS", 0, 0x4, 0},
+	{"MONITOR_ASSEMBLY_LOADS", 0, 0x8, 0},
+	{"MONITOR_APPDOMAIN_LOADS", 0, 0x10, 0},
+	{"MONITOR_JIT_COMPILATION", 0, 0x20, 0},
+	{"MONITOR_EXCEPTIONS", 0, 0x40, 0},
+	{"MONITOR_GC", 0, 0x80, NO_NOTIFY},
+	{"MONITOR_OBJECT_ALLOCATED", 0, 0x100, NO_ATTACH},
+	{"MONITOR_THREADS", 0, 0x200, 0},
+	{"MONITOR_REMOTING", 0, 0x400, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"MONITOR_CODE_TRANSITIONS", 0, 0x800, BIT_FIXED | NO_ATTACH},
+	{"MONITOR_ENTERLEAVE", 0, 0x1000, NO_ATTACH | NO_NOTIFY},
+	{"MONITOR_CCW", 0, 0x2000, NO_ATTACH},
+	{"MONITOR_REMOTING_COOKIE", 0, 0x4000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"MONITOR_REMOTING_ASYNC", 0, 0x8000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"MONITOR_SUSPENDS", 0, 0x10000, 0},
+	{"MONITOR_CACHE_SEARCHES", 0, 0x20000, NO_ATTACH},
+	{"ENABLE_REJIT", 0, 0x40000, NO_NOTIFY},
+	{"ENABLE_INPROC_DEBUGGING", 0, 0x80000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"ENABLE_JIT_MAPS", 0, 0x100000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"DISABLE_INLINING", 0, 0x200000, 0},
+	{"DISABLE_OPTIMIZATIONS", 0, 0x400000, 0},
+	{"ENABLE_OBJECT_ALLOCATED", 0, 0x800000, BIT_FIXED | NO_ATTACH},
+	{"MONITOR_CLR_EXCEPTIONS", 0, 0x1000000, NO_ATTACH},
+	{"ENABLE_FUNCTION_ARGS", 0, 0x2000000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"ENABLE_FUNCTION_RETVAL", 0, 0x4000000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"ENABLE_FRAME_INFO", 0, 0x8000000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"ENABLE_STACK_SNAPSHOT", 0, 0x10000000, 0},
+	{"USE_PROFILE_IMAGES", 0, 0x20000000, BIT_FIXED | NO_ATTACH},
+	{"DISABLE_TRANSPARENCY_CHECKS_UNDER_FULL_TRUST", 0, 0x40000000, BIT_FIXED | NO_ATTACH | NO_NOTIFY},
+	{"DISABLE_ALL_NGEN_IMAGES", 0, 0x80000000, BIT_FIXED | NO_ATTACH},
+	{"HIGH_ADD_ASSEMBLY_REFERENCES", 1, 0x1, NO_ATTACH | NO_NOTIFY},
+	{"HIGH_IN_MEMORY_SYMBOLS_UPDATED", 1, 0x2, 0},
+	{"HIGH_MONITOR_DYNAMIC_FUNCTION_UNLOADS", 1, 0x4, 0},
+	{"HIGH_DISABLE_TIERED_COMPILATION", 1, 0x8, BIT_FIXED | NO_ATTACH},
+	{"HIGH_BASIC_GC", 1, 0x10, 0},
+	{"HIGH_MONITOR_GC_MOVED_OBJECTS", 1, 0x20, 0},
+	{"HIGH_MONITOR_LARGEOBJECT_ALLOCATED", 1, 0x40, 0},
+	{"HIGH_MONITOR_EVENT_PIPE", 1, 0x80, 0},
+	{0, 0, 0, 0}};
+
+/* The interfaces that the proxy knows. */
+static const uint8_t info_ids[][16] = {
+	{0x7d, 0x55, 0xb5, 0x28, 0x3f, 0x3f, 0xb4, 0x48, 0x90, 0xb2, 0x5f, 0x9e, 0xea, 0x2f, 0x6c, 0x48},
+	{0xcd, 0x35, 0x09, 0xcc, 0x18, 0xa5, 0x7d, 0x48, 0xb0, 0xbb, 0xa9, 0x32, 0x14, 0xe6, 0x54, 0x78},
+	{0x4f, 0xed, 0x55, 0xb5, 0x2a, 0x45, 0x54, 0x4e, 0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0},
+	{0xaa, 0xdc, 0x8f, 0x0d, 0x57, 0x62, 0xbf, 0x47, 0xb1, 0xbf, 0x94, 0xda, 0xc8, 0x84, 0x66, 0xee},
+	{0x28, 0x29, 0x60, 0x07, 0x38, 0xce, 0x83, 0x4b, 0x81, 0xe7, 0x74, 0xad, 0xaf, 0x78, 0x12, 0x14},
+	{0x0d, 0x07, 0x0a, 0xf3, 0xfb, 0xbf, 0xa7, 0x46, 0xb1, 0xd8, 0x87, 0x81, 0xef, 0x7b, 0x69, 0x8a},
+	{0x0d, 0xcc, 0xee, 0x9a, 0xe0, 0x63, 0x87, 0x41, 0x8c, 0x00, 0xe3, 0x12, 0xf5, 0x03, 0xf6, 0x63},
+	{0xa6, 0x80, 0xac, 0xc5, 0x2e, 0x78, 0x16, 0x47, 0x80, 0x44, 0x39, 0x59, 0x8c, 0x60, 0xcf, 0xbf},
+	{0xdb, 0x70, 0x81, 0x00, 0xcc, 0xf8, 0x96, 0x47, 0x9a, 0x51, 0xdc, 0x8a, 0xa0, 0xb4, 0x70, 0x12},
+	{0x52, 0x51, 0x1b, 0x2f, 0x69, 0xc8, 0xc9, 0x40, 0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20},
+	{0x76, 0x88, 0x39, 0x06, 0x87, 0x89, 0x54, 0x41, 0xb6, 0x21, 0x40, 0xa0, 0x0d, 0x6e, 0x4d, 0x04},
+	{0xcd, 0x4c, 0xb2, 0x27, 0xb1, 0x1c, 0xc5, 0x47, 0x96, 0xee, 0x98, 0x19, 0x0d, 0xc3, 0x09, 0x59},
+	{0xe2, 0x7e, 0x6c, 0x6e, 0x01, 0x07, 0xc2, 0x4e, 0x9d, 0x29, 0x2e, 0x87, 0x33, 0xb6, 0x69, 0x34},
+	{0x52, 0xe3, 0x60, 0xf4, 0x6d, 0xd7, 0xe9, 0x4f, 0x83, 0x5f, 0xf6, 0xaf, 0x9d, 0x6e, 0x86, 0x2d},
+	{0x2d, 0x46, 0x46, 0xb4, 0x22, 0xbd, 0xdd, 0x41, 0x87, 0x2d, 0xdc, 0x71, 0x4c, 0x49, 0xeb, 0x56},
+};
+
+static const uint8_t callback_ids[][16] = {
+	{0xd1, 0xbe, 0x6f, 0x17, 0x5c, 0xa5, 0x96, 0x47, 0x98, 0xca, 0xa9, 0xda, 0x0e, 0xf8, 0x83, 0xe7},
+	{0x29, 0xc8, 0x8c, 0x8a, 0xf2, 0xcc, 0xfe, 0x49, 0xbb, 0xae, 0x0f, 0x02, 0x22, 0x28, 0x07, 0x1a},
+	{0x52, 0xed, 0xd2, 0x4f, 0x31, 0x77, 0x8d, 0x4b, 0x94, 0x69, 0x03, 0xd2, 0xcc, 0x30, 0x86, 0xc5},
+	{0xe3, 0xb2, 0x63, 0x7b, 0x7d, 0x10, 0x48, 0x4d, 0xb2, 0xf6, 0xf6, 0x1e, 0x22, 0x94, 0x70, 0xd2},
+	{0x05, 0xa4, 0xfb, 0x8d, 0x9f, 0x8c, 0xf8, 0x45, 0xbf, 0xfa, 0x83, 0xb1, 0x4c, 0xef, 0x78, 0xb5},
+	{0x4b, 0xdf, 0x13, 0xfc, 0x48, 0x44, 0x4f, 0x4f, 0x95, 0x0c, 0xba, 0x8d, 0x19, 0xd0, 0x0c, 0x36},
+	{0xba, 0x2d, 0x6a, 0xf7, 0x52, 0x1d, 0x39, 0x45, 0x86, 0x6c, 0x2a, 0xa5, 0x18, 0xf9, 0xef, 0xc3},
+	{0x15, 0x9b, 0xed, 0x5b, 0x79, 0xc0, 0x47, 0x4d, 0xbf, 0xe2, 0x21, 0x5a, 0x14, 0x0c, 0x07, 0xe0},
+	{0xc3, 0x3e, 0x58, 0x27, 0xf5, 0xc8, 0x2f, 0x48, 0x80, 0x52, 0x19, 0x4b, 0x8c, 0xe4, 0x70, 0x5a},
+	{0x0e, 0xb6, 0xc5, 0xce, 0x9c, 0xc6, 0x5f, 0x49, 0x87, 0xf6, 0x84, 0xd2, 0x8e, 0xe1, 0x6f, 0xfb},
+	{0x46, 0x08, 0x35, 0x42, 0xed, 0xaa, 0xf7, 0x47, 0xb1, 0x28, 0xfd, 0x0c, 0x98, 0x88, 0x1c, 0xde},
+};

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CTable is capi/checked/src/table.h: what the checking proxy of the C library must
+// know of each method.
+func (t *Tables) CTable() string {
+	var b strings.Builder
+	b.WriteString("/* Written from the tables of clr/api by its tests (-update). Do not edit. */\n\n#define INFO_SLOTS(X) \\\n")
+	for i := range t.Info {
+		fmt.Fprintf(&b, "\tX(%d)%s\n", t.Info[i].Slot, tail(i, len(t.Info)))
+	}
+	b.WriteString("\n#define CALLBACK_SLOTS(X) \\\n")
+	for i := range t.Callbacks {
+		fmt.Fprintf(&b, "\tX(%d)%s\n", t.Callbacks[i].Slot, tail(i, len(t.Callbacks)))
+	}
+	b.WriteString("\nstatic const struct info_row info_rows[] = {\n")
+	for i := range t.Info {
+		m := &t.Info[i]
+		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s, %s},\n", m.Slot, m.Name, cGate(m.Gate), flags(
+			"GC", m.GC == "triggers", "NO_ATTACH", !m.Attach, "NO_NOTIFY", !m.Notify, "NO_THREAD", m.Thread == "no",
+			"NO_OWNER", m.Runtime != "yes", "OWNER_HANGS", m.Runtime == "hangs", "KILLS", m.Native == "kills", "BECOMES", m.Native == "becomes",
+			"CRASHES_IN_INIT", strings.Contains(m.skip[Init], "ends the process"), "OTHER_HANGS", strings.HasPrefix(m.skip[Other], "hangs"),
+			"NOTRIGGER_REFUSES", m.own[NoTrigger]))
+	}
+	b.WriteString("};\n\nstatic const struct callback_row callback_rows[] = {\n")
+	for i := range t.Callbacks {
+		c := &t.Callbacks[i]
+		objects := c.Seen == "cooperative" || c.Seen == "both" || c.Seen == "collecting"
+		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s},\n", c.Slot, c.Name, flags("TRIGGERS", c.Scope == "triggers", "MAY_WAIT", c.MayWait(), "OBJECTS", objects))
+	}
+	b.WriteString("};\n\nstatic const struct mask_row mask_rows[] = {\n")
+	for _, bit := range t.Bits {
+		fmt.Fprintf(&b, "\t{\"%s\", %d, %#x, %s},\n", bit.Name, high(bit.High), bit.Value, flags("BIT_FIXED", !bit.Later && !bit.in("later", Net10), "NO_ATTACH", !bit.Attach && !bit.in("attach", Net10), "NO_NOTIFY", !bit.Notify))
+	}
+	b.WriteString("\t{0, 0, 0, 0}};\n\n/* The interfaces that the proxy knows. */\nstatic const uint8_t info_ids[][16] = {\n")
+	t.cIDs(&b, "ICorProfilerInfo", t.Info[len(t.Info)-1].Version)
+	b.WriteString("};\n\nstatic const uint8_t callback_ids[][16] = {\n")
+	t.cIDs(&b, "ICorProfilerCallback", t.Callbacks[len(t.Callbacks)-1].Version)
+	b.WriteString("};\n")
+	return b.String()
+}
+
+func tail(i, n int) string {
+	if i == n-1 {
+		return ""
+	}
+	return " \\"
+}
+
+func high(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func cGate(g Gate) string {
+	return map[Gate]string{Async: "ASYNC", Sync: "SYNC", SyncGC: "SYNC_GC", InitOnly: "INIT_ONLY", Own: "OWN", Stub: "STUB"}[g]
+}
+
+// flags joins the names whose conditions hold.
+func flags(pairs ...any) string {
+	var on []string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1].(bool) {
+			on = append(on, pairs[i].(string))
+		}
+	}
+	if on == nil {
+		return "0"
+	}
+	return strings.Join(on, " | ")
+}
+
+func (t *Tables) cIDs(b *strings.Builder, name string, versions int) {
+	for v := 1; v <= versions; v++ {
+		full := name
+		if v > 1 {
+			full = fmt.Sprint(name, v)
+		}
+		fmt.Fprintf(b, "\t{%s},\n", CGUID(t.IIDs[full]))
+	}
+}
+
+// CGUID is an interface id as C initialises its bytes: the first three groups are
+// little-endian numbers.
+func CGUID(s string) string {
+	hex := strings.ReplaceAll(s, "-", "")
+	var b []string
+	for _, i := range []int{3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15} {
+		b = append(b, "0x"+strings.ToLower(hex[2*i:2*i+2]))
+	}
+	return strings.Join(b, ", ")
+}
