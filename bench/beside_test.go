@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -41,7 +42,7 @@ type side struct {
 func newSide(f *peer.File) *side {
 	s := &side{file: f}
 	for i := range f.Sets {
-		u := amd64.New()
+		u := managed.NewAMD64()
 		s.tables = append(s.tables, f.Table(i))
 		u.SetTable(s.tables[i])
 		s.us = append(s.us, u)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
@@ -42,7 +43,7 @@ type maker struct {
 }
 
 func newMaker(from string, mods []module.Module) *maker {
-	m := &maker{from: from, table: module.NewTable(1, mods, nil), u: amd64.New()}
+	m := &maker{from: from, table: module.NewTable(1, mods, nil), u: managed.NewAMD64()}
 	m.u.SetTable(m.table)
 	for i := range m.table.Len() {
 		m.add(m.table.At(i))
@@ -162,7 +163,7 @@ func (m *maker) file(stacks, frames int) *peer.File {
 
 // side is our side of them.
 func (m *maker) side(f *peer.File) *side {
-	s := &side{file: f, us: []*amd64.Unwinder{amd64.New()}}
+	s := &side{file: f, us: []*amd64.Unwinder{managed.NewAMD64()}}
 	s.us[0].SetTable(m.table)
 	for i := range f.Walks {
 		s.mems = append(s.mems, memory.New(f.Walks[i].Runs...))

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
@@ -101,10 +102,10 @@ func seedwalk_open_for(arch C.int32_t) C.seedwalk_handle {
 	in := &instance{merged: make([]merge.Frame, 16384), table: module.NewTable(0, nil, nil)}
 	switch arch {
 	case C.SEEDWALK_AMD64:
-		in.amd64 = amd64.New()
+		in.amd64 = managed.NewAMD64()
 		in.merger = merge.New(in.amd64, &in.ask)
 	case C.SEEDWALK_ARM64:
-		in.arm64 = arm64.New()
+		in.arm64 = managed.NewARM64()
 		in.merger = merge.NewARM64(in.arm64, &in.ask)
 	default:
 		return 0

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -15,8 +16,6 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 // Targets over whole worlds: the bytes choose world, schedule and damage, the
@@ -157,7 +156,7 @@ func (functions) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 func mergerOf(w *sim.World) *merge.Merger {
 	m := &mergers
 	if m.x64 == nil {
-		m.x64, m.a64 = merge.New(amd64.New(), functions{}), merge.NewARM64(arm64.New(), functions{})
+		m.x64, m.a64 = merge.New(managed.NewAMD64(), functions{}), merge.NewARM64(managed.NewARM64(), functions{})
 	}
 	m.host = w.Host
 	one := m.x64

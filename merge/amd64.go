@@ -22,7 +22,7 @@ type amd64Machine struct {
 func (a *amd64Machine) setTable(t *module.Table)                { a.u.SetTable(t) }
 func (a *amd64Machine) table() *module.Table                    { return a.u.Table() }
 func (a *amd64Machine) stepTrust() unwind.Trust                 { return a.u.StepTrust() }
-func (a *amd64Machine) inHijackStub(ip uint64, exact bool) bool { return a.u.InHijackStub(ip, exact) }
+func (a *amd64Machine) inHijackStub(ip uint64, exact bool) bool { return a.u.InLanding(ip, exact) }
 
 // tell says where the registers are.
 func (a *amd64Machine) tell() { *a.at = place{a.regs.RIP, a.regs.SP(), a.regs.FP()} }

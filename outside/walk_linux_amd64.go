@@ -45,7 +45,7 @@ type walker struct {
 }
 
 func newWalker() *walker {
-	return &walker{unmanaged: amd64.New(), out: make([]merge.Frame, maxFrames)}
+	return &walker{unmanaged: managed.NewAMD64(), out: make([]merge.Frame, maxFrames)}
 }
 
 // walk writes c's frames to w.out[:n] and says why it ended; GapNone is a whole

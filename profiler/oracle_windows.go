@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/profiler/core"
 	"github.com/seedwalk/seedwalk/snapshot"
@@ -41,7 +42,7 @@ func init() {
 		if err != nil {
 			return h
 		}
-		o := &oracle{host: h, out: bufio.NewWriterSize(f, 1<<20), walker: amd64.New()}
+		o := &oracle{host: h, out: bufio.NewWriterSize(f, 1<<20), walker: managed.NewAMD64()}
 		o.seeder = snapshot.NewSeederAMD64(o.walker, nil)
 		return o
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/seed"
@@ -54,7 +55,7 @@ type tools struct {
 }
 
 func newTools() *tools {
-	t := &tools{x64: amd64.New(), a64: arm64.New()}
+	t := &tools{x64: managed.NewAMD64(), a64: managed.NewARM64()}
 	t.seed = [2]snapshot.Seeder{image.AMD64: snapshot.NewSeederAMD64(t.x64, nil), image.ARM64: snapshot.NewSeederARM64(t.a64, nil)}
 	t.merge = [2]*merge.Merger{image.AMD64: merge.New(t.x64, t), image.ARM64: merge.NewARM64(t.a64, t)}
 	return t

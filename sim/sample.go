@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -32,7 +33,7 @@ func (t *tools) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 }
 
 var toolbox = sync.Pool{New: func() any {
-	t := &tools{amd64: amd64.New(), arm64: arm64.New()}
+	t := &tools{amd64: managed.NewAMD64(), arm64: managed.NewARM64()}
 	t.seedAMD64, t.seedARM64 = snapshot.NewSeederAMD64(t.amd64, nil), snapshot.NewSeederARM64(t.arm64, nil)
 	t.mergeAMD64, t.mergeARM64 = merge.New(t.amd64, t), merge.NewARM64(t.arm64, t)
 	return t

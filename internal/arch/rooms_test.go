@@ -84,7 +84,7 @@ var rooms = []room{
 	{Name: "internal/program", May: formats},
 	{Name: "inspect", May: with(tables, "symbol")},
 	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/session")},
-	{Name: "internal/testkit/judge", May: with(walkers, "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
+	{Name: "internal/testkit/judge", May: with(walkers, "clr", "clr/managed", "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
 	{Name: "internal/testkit/judgetest", May: []string{"internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap"}},
 	{Name: "replay", May: with(walkers, "inspect", "internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm")},
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
 // write makes a file of one table, two samples and a name.
@@ -25,7 +25,7 @@ func write(t *testing.T) (path string, want []*Sample) {
 	}
 	for _, kinds := range [][]fs.Kind{{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}} {
 		world := fs.Build(kinds...)
-		u := amd64.New()
+		u := managed.NewAMD64()
 		u.SetTable(world.Table)
 		out := make([]merge.Frame, 32)
 		r := merge.New(u, world).Merge(&world.Capture, out)

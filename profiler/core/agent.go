@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/merge"
@@ -102,7 +103,7 @@ func newAgent(host Process, cfg Config, send func([]byte) error, build func() *m
 	a := &Agent{
 		host: host, cfg: cfg, send: send,
 		out:    wire.NewWriter(make([]byte, 0, 1<<20)),
-		walker: amd64.New(),
+		walker: managed.NewAMD64(),
 		clocks: map[uint64]clock{},
 		frames: make([]merge.Frame, maxFrames),
 		wire:   make([]wire.Frame, 0, maxFrames),

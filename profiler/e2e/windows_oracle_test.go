@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/memory"
@@ -104,7 +105,7 @@ type opinion struct {
 }
 
 func newOpinion() *opinion {
-	return &opinion{files: map[string]*pe.File{}, tables: map[*raw.Image]*module.Table{}, u: amd64.New(), explained: map[string]int{}}
+	return &opinion{files: map[string]*pe.File{}, tables: map[*raw.Image]*module.Table{}, u: managed.NewAMD64(), explained: map[string]int{}}
 }
 
 // open opens the file of a mapped image: that of its path, or Wine's own, which it

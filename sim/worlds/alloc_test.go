@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/snapshot"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 // Neither seed nor merge allocates on any capture of a sample of worlds.
@@ -48,13 +47,13 @@ func TestNothingIsAllocated(t *testing.T) {
 // toolsOf makes the product's seeder and merger for a world.
 func toolsOf(w *sim.World) (snapshot.Seeder, *merge.Merger) {
 	if w.Arch == image.ARM64 {
-		u := arm64.New()
+		u := managed.NewARM64()
 		m := merge.NewARM64(u, w.Host)
 		m.SetTable(w.Kit.Table)
 		m.SetSpecials(w.Specials)
 		return snapshot.NewSeederARM64(u, w.Specials), m
 	}
-	u := amd64.New()
+	u := managed.NewAMD64()
 	m := merge.New(u, w.Host)
 	m.SetTable(w.Kit.Table)
 	m.SetSpecials(w.Specials)

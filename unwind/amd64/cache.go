@@ -21,6 +21,7 @@ type entry struct {
 type Unwinder struct {
 	table    *module.Table
 	noCache  bool
+	landings []unwind.Landing
 	trust    unwind.Trust // how the last step found the caller
 	turn     uint64       // of the entry to give up, see place
 	nside    int

@@ -237,7 +237,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 	if !exact {
 		pc++
 	}
-	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || startsStubPE(m.PE, uint32(addr-m.Bias)) {
+	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || u.landingPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
 		return step
 	}
 	p, ok := compilePE(m.PE.AMD64(), uint32(pc), exact)

@@ -37,10 +37,10 @@ func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Boun
 	return stop
 }
 
-// next gives the rule of the frame just reached, after undoing a hijack.
+// next gives the rule of the frame just reached, after repairing the step out of a landing.
 func (u *Unwinder) next(regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) Rule {
 	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
-	if r.outside() && !exact && u.unhijack(regs, mem, f) {
+	if r.outside() && !exact && u.unlisted(regs, mem, f) {
 		r = u.lookup(unwind.LookupIP(regs.RIP, false), false)
 	}
 	return r
@@ -64,14 +64,14 @@ func (u *Unwinder) step(r Rule, regs *Registers, exact bool, mem *memory.Window,
 }
 
 // stepCFA runs a rule of slots. A return address of 0 ends the walk,
-// unless the frame is the hijack stub and the word only looks like one.
+// unless the frame is a landing and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	u.trust = unwind.TrustCFI
 	stop := stepWords(r, cfa, regs, mem, b, f)
-	if stop == unwind.NullReturn && u.hijackedReturn(cfa, mem) != 0 {
+	if stop == unwind.NullReturn && u.replacedReturn(cfa, mem) != 0 {
 		restoreWords(r, cfa, regs, mem)
 		f.CFA = cfa - 8
-		regs.RIP, regs.GPR[context.RSP] = u.hijackedReturn(cfa, mem), f.CFA
+		regs.RIP, regs.GPR[context.RSP] = u.replacedReturn(cfa, mem), f.CFA
 		return unwind.StopNone
 	}
 	return stop

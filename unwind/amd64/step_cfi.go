@@ -14,7 +14,7 @@ import (
 func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64, exact bool) Rule {
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
 	case cfi.None:
-		foldHijack(&u.row, m)
+		u.foldLanding(&u.row, m)
 		if exact {
 			catchUp(&u.row, m, addr-m.Bias)
 		}

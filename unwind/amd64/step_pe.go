@@ -378,8 +378,10 @@ func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *me
 	if stop != unwind.StopNone {
 		return false, stop
 	}
-	if res.Part == PECode && startsStubPE(m.PE, uint32(unwind.LookupIP(regs.RIP, exact)-m.Bias)) && !u.unhijackPE(&to, exact, mem) {
-		return false, unwind.NoInfo
+	if res.Part == PECode {
+		if l := u.landingPE(m.PE.AMD64(), uint32(unwind.LookupIP(regs.RIP, exact)-m.Bias)); l != nil && !u.leaveLanding(l, &to, exact, mem) {
+			return false, unwind.NoInfo
+		}
 	}
 	if stop := u.accept(&to, res.Machine, regs, b, f); stop != unwind.StopNone {
 		return false, stop

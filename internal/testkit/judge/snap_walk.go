@@ -3,13 +3,12 @@ package judge
 import (
 	"strconv"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 // extra is how many frames a walk may have more than the truth: enough to see
@@ -41,7 +40,7 @@ func steps(most int, step func(exact bool, b *unwind.Bounds, f *unwind.Frame) (b
 
 // newAMD64Walker keeps one unwinder for a program, as a profiler does.
 func newAMD64Walker() walker {
-	u := amd64.New()
+	u := managed.NewAMD64()
 	return func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error) {
 		regs, err := s.AMD64()
 		if err != nil {
@@ -69,7 +68,7 @@ func newAMD64Walker() walker {
 }
 
 func newARM64Walker() walker {
-	u := arm64.New()
+	u := managed.NewARM64()
 	return func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error) {
 		regs, err := s.ARM64()
 		if err != nil {

@@ -12,7 +12,19 @@ import (
 
 // The stub is known by its first bytes, whatever stands above its frame: a
 // stale return address of a module there would otherwise be a wrong frame.
-func TestHijackStubByItsPushes(t *testing.T) {
+// Landings as a runtime has them: one whose call frame information has the return
+// address a word too high, and one of a PE image that has it a word too low until
+// the landing has called.
+var (
+	hijackPushes   = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
+	hijackPushesPE = []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57}
+	testLandings   = []unwind.Landing{
+		{Arch: context.ArchAMD64, Code: hijackPushes, Off: -8},
+		{Arch: context.ArchAMD64, PE: true, Code: hijackPushesPE, Off: 8, Late: true},
+	}
+)
+
+func TestLandingByItsCode(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		code   []byte
@@ -29,6 +41,7 @@ func TestHijackStubByItsPushes(t *testing.T) {
 			both.ELF = image.ELF
 			table := module.NewTable(1, []module.Module{both}, []memory.Range{{Start: jitLo, End: jitHi}})
 			u := unwinder(table)
+			u.SetLandings(testLandings)
 			s, r := newStack(), start(at(0), sp0)
 			s.set(sp0+16, at(1)) // stale: a module's address
 			s.set(sp0+8, jitIP)
@@ -54,7 +67,7 @@ var (
 	hijackInfoPE = info(1, 0, 0x20, 0, 0x20, 0x08, 2, 0, 0x1a, 0x52, 0x13, 0x02, 0x12, 0x02, 0x11, 0x70, 0x10, 0x60, 0xf, 0x30, 0xe, 0x50, 0xd, 0xc0, 0xb, 0xd0, 9, 0xe0, 7, 0xf0)
 )
 
-func TestHijackStubPE(t *testing.T) {
+func TestLandingPE(t *testing.T) {
 	const r15 = peRSP + 0x30 + 9*8 // where it is saved: xmm0's room and the words of rax to r14 lie below
 	for _, c := range []struct {
 		name   string
@@ -77,6 +90,7 @@ func TestHijackStubPE(t *testing.T) {
 		for _, cached := range []bool{false, true} {
 			m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
 			u := unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}}))
+			u.SetLandings(testLandings)
 			u.DisableCache(!cached)
 			mem := peMemory()
 			b, _ := mem.Bytes(r15+16, 8)

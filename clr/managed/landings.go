@@ -1,0 +1,66 @@
+package managed
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/arm64"
+)
+
+// HijackStub is one release's return-hijack stub, where it differs from others'.
+// A new release whose stub begins otherwise is one more row here.
+type HijackStub struct {
+	System   string // as GOOS spells it
+	Releases string // of .NET
+	Source   string // in dotnet/runtime src/coreclr/vm
+	unwind.Landing
+}
+
+// HijackStubs are those whose unwind data has the return address in the wrong
+// place. The stub of .NET Core 2.0 to 3.1 for Windows needs no row: it pushes
+// nothing before rax, and its unwind data is right. That of ARM64 makes a frame record as a
+// called function does, whose word the runtime fills before it calls anything.
+var HijackStubs = []HijackStub{
+	{
+		System: "linux", Releases: "9.0 to 10.0", Source: "amd64/asmhelpers.S, OnHijackTripThread",
+		Landing: unwind.Landing{
+			Arch: context.ArchAMD64,
+			// push rax, which makes room for the return address; push rbp, rbx, r15, r14, r13, r12.
+			// No compiler saves rax first.
+			Code: []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54},
+			// The rules are of a function that was called: the true one is what was pushed first.
+			Off: -8,
+		},
+	},
+	{
+		System: "windows", Releases: "10.0", Source: "amd64/asmhelpers.asm, OnHijackTripThread",
+		Landing: unwind.Landing{
+			Arch: context.ArchAMD64, PE: true,
+			// mov rdx, rsp; push rax, which makes room for the return address; push rdx; push r15.
+			Code: []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57},
+			// The unwind data knows neither push and takes the word of rdx. The runtime, which the
+			// stub calls, writes the return address first of all: before, no walk can leave the stub.
+			Off: 8, Late: true,
+		},
+	},
+}
+
+// Landings are the hijack stubs as a walker is told of them.
+func Landings() []unwind.Landing {
+	out := make([]unwind.Landing, len(HijackStubs))
+	for i := range HijackStubs {
+		out[i] = HijackStubs[i].Landing
+	}
+	return out
+}
+
+// NewAMD64 returns a walker of x86-64 stacks that knows the CLR's stubs.
+func NewAMD64() *amd64.Unwinder {
+	u := amd64.New()
+	u.SetLandings(Landings())
+	return u
+}
+
+// NewARM64 returns a walker of ARM64 stacks. HijackStubs has none that it must be
+// told of.
+func NewARM64() *arm64.Unwinder { return arm64.New() }

@@ -1,0 +1,15 @@
+package unwind
+
+import "github.com/seedwalk/seedwalk/context"
+
+// Landing is code that is entered by a return instead of a call: somebody has put
+// its address in the place of a return address on the stack, and hands on to the
+// true one. Its unwind data assumes a call, so that it has its own return address
+// in the wrong place. A walker is given the landings of its target: it knows none.
+type Landing struct {
+	Arch context.Arch
+	PE   bool   // its unwind data is a PE image's; else call frame information
+	Code []byte // how it begins, which no other function does
+	Off  int64  // where the true return address stands: bytes above where the unwind data has it
+	Late bool   // it is there only once the landing has called another function
+}
