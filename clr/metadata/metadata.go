@@ -210,8 +210,8 @@ func (m *Module) Methods() int { return m.table[tableMethodDef].rows }
 // others.
 func (m *Module) Assembly() string { return m.text(m.cell(tableAssembly, 1, 7)) }
 
-// Method is the name of a method, Namespace.Outer+Inner.Method; "" if there is
-// no such method.
+// Method is the name of a method, Namespace.Outer+Inner::Method, as ReadableName of
+// package clr takes it; "" if there is no such method.
 func (m *Module) Method(rid int) string {
 	name := m.text(m.cell(tableMethodDef, rid, 3))
 	if name == "" {
@@ -220,9 +220,35 @@ func (m *Module) Method(rid int) string {
 	types := m.table[tableTypeDef].rows
 	owner := sort.Search(types, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > rid })
 	if typ := m.Type(owner); typ != "" && typ != global {
-		return typ + "." + name
+		return typ + "::" + name + m.machine(owner, name)
 	}
 	return name
+}
+
+// maxMachine bounds the fields of a state machine that are looked at: those that tell
+// its kind are among the first.
+const maxMachine = 64
+
+// machine says what kind of state machine a class is whose MoveNext is asked about, ""
+// of another method or class: the compilers' fields tell (Roslyn's, then mcs's).
+func (m *Module) machine(owner int, method string) string {
+	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" || own == "" || own[0] != '<' {
+		return ""
+	}
+	first, end := m.cell(tableTypeDef, owner, 4), m.table[tableField].rows+1
+	if owner < m.table[tableTypeDef].rows {
+		end = min(end, m.cell(tableTypeDef, owner+1, 4))
+	}
+	kind := ""
+	for f := first; f < min(end, first+maxMachine); f++ {
+		switch m.text(m.cell(tableField, f, 1)) {
+		case "<>t__builder", "$builder":
+			return " (async)"
+		case "<>2__current", "$current":
+			kind = " (iterator)"
+		}
+	}
+	return kind
 }
 
 // global is the type that holds a module's global methods.

@@ -39,6 +39,7 @@ var codes = map[byte]coded{
 
 const (
 	tableTypeDef     = 0x02
+	tableField       = 0x04
 	tableMethodDef   = 0x06
 	tableAssembly    = 0x20
 	tableNestedClass = 0x29
