@@ -99,6 +99,11 @@ func TestWalkAgainstSteps(t *testing.T) {
 	if v, _, why := judge(&snap.Snapshot{Class: "cfi_exact"}, &st); v != wrong || why != "somewhere" {
 		t.Errorf("a walk that disagrees is %v: %s", v, why)
 	}
+	guess := stack{frames: []unwind.Frame{guessed}, walked: []unwind.Frame{guessed}, stop: unwind.EndOfStack}
+	truth := snap.Snapshot{Class: "cfi_exact", Frames: []snap.Frame{{PC: 2, Kind: "ret"}}}
+	if v, good, why := judge(&truth, &guess); v != refused || good != 1 {
+		t.Errorf("a guess where unwind data is whole is %v: %s", v, why)
+	}
 	w := walked{regs: 1, frame: a, stop: unwind.BufferFull}
 	if !w.agrees(1, &a, unwind.StopNone) || w.agrees(2, &a, unwind.StopNone) || w.agrees(1, &b, unwind.StopNone) || w.agrees(1, &a, unwind.NoInfo) {
 		t.Error("a step and a walk of one frame are not told apart")

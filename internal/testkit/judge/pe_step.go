@@ -23,7 +23,7 @@ type stepper interface {
 func (x *PE) newStep(v *pevec.Vector, p *pevec.Point) (stepper, error) {
 	if v.ARM64() {
 		regs, err := v.RegsARM64(p)
-		return &stepARM64{u: x.a64, regs: regs}, err
+		return &stepARM64{u: x.a64, regs: regs, wantExact: p.Exact, said: v.Kind == "winetest"}, err
 	}
 	regs, err := v.AMD64(p)
 	return &stepAMD64{u: x.u64, x: x, regs: regs}, err
@@ -139,6 +139,9 @@ func (s *stepAMD64) compare(want *pevec.State) []Pair {
 type stepARM64 struct {
 	u          *arm64.Unwinder
 	from, regs context.ARM64
+	exact      bool // the caller's pc is an interrupted one
+	wantExact  int  // what the vector says of that, if it is said
+	said       bool
 	frame      unwind.Frame
 	stop       unwind.Stop
 	walk       walked
@@ -146,7 +149,7 @@ type stepARM64 struct {
 
 func (s *stepARM64) run(mem *memory.Window, exact bool) unwind.Stop {
 	s.from, s.frame.Trust = s.regs, unwind.TrustContext
-	_, s.stop = s.u.Step(&s.regs, exact, mem, nil, &s.frame)
+	s.exact, s.stop = s.u.Step(&s.regs, exact, mem, nil, &s.frame)
 	var out [1]unwind.Frame
 	whole := s.from
 	_, _, s.walk.stop = s.u.Walk(&whole, exact, unwind.TrustContext, mem, nil, out[:])
@@ -162,8 +165,14 @@ func (s *stepARM64) compare(want *pevec.State) []Pair {
 	if want.SP != nil {
 		out = append(out, pair("sp", uint64(*want.SP), s.regs.Sp, true))
 	}
+	if s.said && s.wantExact >= 0 {
+		out = append(out, Pair{"exact", fmt.Sprint(s.wantExact == 1), fmt.Sprint(s.exact)})
+	}
 	if want.X == nil {
 		return out
+	}
+	if lr, ok := want.X["x30"]; ok && s.said {
+		out = append(out, pair("x30", uint64(lr), s.regs.X[30], true))
 	}
 	for n := 19; n <= 29; n++ {
 		name := fmt.Sprintf("x%d", n)

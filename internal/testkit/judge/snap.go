@@ -2,7 +2,9 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
@@ -38,6 +40,11 @@ func (st *stack) disagreement(stop unwind.Stop, same bool) {
 	case !same:
 		st.disagree = "Walk leaves other registers than Step"
 	}
+}
+
+// doubtful reports whether one of the first n frames is a guess.
+func (st *stack) doubtful(n int) bool {
+	return slices.ContainsFunc(st.frames[:n], func(f unwind.Frame) bool { return f.Trust.Doubtful() })
 }
 
 // Snapshots judges the stacks of one traced program.
@@ -108,6 +115,8 @@ func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 	switch {
 	case st.disagree != "":
 		return wrong, good, st.disagree
+	case all && strings.HasPrefix(s.Class, "cfi_exact") && st.doubtful(good):
+		return refused, good, "a frame that unwind data gives is marked doubtful"
 	case s.Class == "cfi_misleads" || s.Class == "context_rewritten":
 		if all {
 			return right, good, ""
