@@ -178,7 +178,12 @@ func (h *head) readPlain(b *buf.Reader, v6 bool) ([]byte, bool) {
 // deliver makes an Event of the header; false if it is one that cannot be used.
 func (r *Reader) deliver(payload []byte, at int64) bool {
 	h, e := &r.events.head, &r.event
-	meta := r.metadata[h.metadata]
+	meta := r.recent
+	if meta == nil || meta.ID != h.metadata {
+		if meta = r.metadata[h.metadata]; meta != nil {
+			r.recent = meta
+		}
+	}
 	lost, restart := r.threads.see(h.capture, h.sequence)
 	r.counts.Lost += int64(lost)
 	if restart {

@@ -40,6 +40,7 @@ func (r *Reader) define(m *Metadata, at int64) {
 		return
 	}
 	r.metadata[m.ID] = m
+	r.recent = nil
 }
 
 // describe reads a description of version 4 or 5. Fields are not looked into:

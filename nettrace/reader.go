@@ -50,6 +50,7 @@ type Reader struct {
 	ready  bool // point is to be delivered
 
 	metadata map[uint32]*Metadata
+	recent   *Metadata // of the last event
 	names    map[string]string
 	strings  int
 	stacks   stackTable
@@ -64,7 +65,7 @@ type Reader struct {
 // NewReader returns a Reader of r's bytes, which it reads as they come.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{src: source{r: bufio.NewReaderSize(r, 1<<16)}, metadata: map[uint32]*Metadata{}, names: map[string]string{},
-		threads: sequences{last: map[uint64]uint32{}}, table: map[uint64]threadInfo{}}
+		threads: sequences{last: map[uint64]*uint32{}}, table: map[uint64]threadInfo{}}
 }
 
 // Next goes on to the next event or point. The error is io.EOF at the end of a

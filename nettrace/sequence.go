@@ -3,45 +3,82 @@ package nettrace
 import "github.com/seedwalk/seedwalk/internal/buf"
 
 // sequences knows the last number of every capture thread. Numbers begin at 1
-// and wrap at 2^32.
+// and wrap at 2^32. Threads' events come in runs, so the thread of the last one
+// is kept at hand.
 type sequences struct {
-	last   map[uint64]uint32
+	last   map[uint64]*uint32
 	forgot bool // the map was emptied: a thread's first number says nothing
+	hand   *uint32
+	thread uint64 // of hand
+}
+
+// find returns a thread's counter, nil if it was not seen.
+func (s *sequences) find(thread uint64) *uint32 {
+	if s.hand == nil || s.thread != thread {
+		if s.hand = s.last[thread]; s.hand == nil {
+			return nil
+		}
+		s.thread = thread
+	}
+	return s.hand
+}
+
+func (s *sequences) add(thread uint64, n uint32) {
+	if len(s.last) >= maxThreads {
+		s.forget()
+		s.forgot = true
+	}
+	s.last[thread] = &n
+}
+
+func (s *sequences) forget() {
+	clear(s.last)
+	s.hand = nil
+}
+
+func (s *sequences) remove(thread uint64) {
+	delete(s.last, thread)
+	s.hand = nil
 }
 
 // see takes an event's number: how many are missing before it, and whether the
 // counter began anew because the id is of another thread now.
 func (s *sequences) see(thread uint64, n uint32) (lost uint32, restart bool) {
-	last, known := s.last[thread]
-	s.set(thread, n)
-	if !known && s.forgot {
-		return 0, false
+	at := s.find(thread)
+	if at == nil {
+		s.add(thread, n)
+		if s.forgot || n == 0 {
+			return 0, false
+		}
+		return n - 1, false
 	}
-	if !known || int32(n-last) > 0 {
+	last := *at
+	*at = n
+	switch {
+	case int32(n-last) > 0:
 		return n - last - 1, false
-	}
-	if n == 0 { // a writer that does not count
+	case n == 0: // a writer that does not count
 		return 0, false
 	}
 	return n - 1, true
 }
 
-func (s *sequences) set(thread uint64, n uint32) {
-	if len(s.last) >= maxThreads {
-		clear(s.last)
-		s.forgot = true
-	}
-	s.last[thread] = n
-}
-
 // reach takes a sequence point's statement that a thread's counter is at least
 // n, and returns how many events are missing.
 func (s *sequences) reach(thread uint64, n uint32) uint32 {
-	last, known := s.last[thread]
-	if !known && s.forgot || int32(n-last) <= 0 {
+	at := s.find(thread)
+	switch {
+	case at == nil && s.forgot:
+		return 0
+	case at == nil:
+		s.add(thread, n)
+		return n
+	}
+	last := *at
+	if int32(n-last) <= 0 {
 		return 0
 	}
-	s.set(thread, n)
+	*at = n
 	return n - last
 }
 

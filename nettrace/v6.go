@@ -233,7 +233,7 @@ func (r *Reader) threadBlock() {
 			return
 		default:
 			r.table[index] = info
-			delete(r.threads.last, index) // an index that is defined anew counts anew
+			r.threads.remove(index) // an index that is defined anew counts anew
 		}
 	}
 	if !b.OK() {
@@ -294,7 +294,7 @@ func (r *Reader) removeBlock() {
 		}
 		r.reached(index, r.threadOf(index), seq)
 		delete(r.table, index)
-		delete(r.threads.last, index)
+		r.threads.remove(index)
 	}
 	r.endPoint(&b)
 	r.counts.Points-- // it is none
@@ -314,9 +314,10 @@ func (r *Reader) pointV6() {
 	r.stacks.clear()
 	if flags&flushThreads != 0 {
 		clear(r.table)
-		clear(r.threads.last)
+		r.threads.forget()
 	}
 	if flags&flushMetadata != 0 {
 		clear(r.metadata)
+		r.recent = nil
 	}
 }

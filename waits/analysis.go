@@ -36,7 +36,7 @@ type Analysis struct {
 	Last     uint64 // and of the last event
 	Unreliable,
 	Orphans, // stops without a start
-	Backwards, // stops before their start
+	Backwards, // times a thread's clock goes back
 	BadPayloads int64
 
 	// OnWait, if not nil, is called for every wait as it ends.
@@ -128,6 +128,10 @@ func kindOf(m *nettrace.Metadata) clrevent.Kind {
 func (a *Analysis) event(e *event) {
 	a.Last = max(a.Last, e.Timestamp)
 	t := a.thread(threadKey{e.Process, e.CaptureThread})
+	if e.Timestamp < t.last && !e.Restart {
+		a.Backwards++ // a thread's events are in order, or damaged
+		a.lose(t)
+	}
 	if e.Lost > 0 || e.Restart {
 		a.lose(t)
 	}
@@ -237,7 +241,7 @@ func (a *Analysis) Partial() (out []string) {
 		out = append(out, fmt.Sprintf("%d events of the runtime are not as they should be", a.BadPayloads))
 	}
 	if a.Backwards > 0 {
-		out = append(out, fmt.Sprintf("%d waits end before they begin", a.Backwards))
+		out = append(out, fmt.Sprintf("%d times a thread's clock goes back", a.Backwards))
 	}
 	return out
 }
