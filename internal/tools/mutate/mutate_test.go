@@ -18,7 +18,7 @@ func TestFaultsApply(t *testing.T) {
 		}
 		seen[f.Name] = true
 	}
-	const promised = 30
+	const promised = 150
 	if len(seen) < promised {
 		t.Errorf("%d faults, fewer than the %d promised", len(seen), promised)
 	}

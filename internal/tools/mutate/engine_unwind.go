@@ -1,0 +1,40 @@
+package main
+
+// unwindFaults are those of package unwind and what it stands on.
+func unwindFaults() []Fault {
+	return []Fault{
+		engineFault("unwind/amd64/rule.go", "rule-slot-bound", "a slot runs into the next register's", "slot > maxSlot {", "slot > maxSlot+1 {", x64Tests),
+		engineFault("unwind/amd64/rule.go", "rule-cfa-bound", "a CFA runs into the slots", "off>>3 > maxOffset {", "off>>3 > maxOffset+1 {", x64Tests),
+		engineFault("unwind/amd64/rule.go", "rule-ra", "a return address elsewhere is taken for one below the CFA", "ra.Kind != cfi.Offset || ra.Off != -8 {", "ra.Kind != cfi.Offset {", x64Tests),
+		engineFault("unwind/amd64/rule.go", "rule-r12", "R12 has R13's slot", "return reg - dwarfR12 + 2", "return min(reg-dwarfR12+3, 5)", x64Tests),
+		engineFault("unwind/amd64/step.go", "step-sp-falls", "the stack pointer may fall", "\tif caller < sp {\n\t\treturn unwind.NoProgress\n\t}\n", "", x64Tests),
+		engineFault("unwind/amd64/step.go", "step-high", "a CFA at the stack's end is outside", "&& caller > b.High {", "&& caller >= b.High {", x64Tests),
+		engineFault("unwind/amd64/step.go", "step-null", "a return address of 0 is a frame", "\tif ra == 0 {\n\t\treturn unwind.NullReturn\n\t}\n", "", x64Tests),
+		engineFault("unwind/stop.go", "null-anywhere", "a return address of 0 ends the stack anywhere", "return NullReturn\n", "return EndOfStack\n", unwindTests, x64Tests),
+		engineFault("unwind/stop.go", "null-nowhere", "a return address of 0 never ends the stack", "\t\treturn EndOfStack\n\t}\n", "\t\treturn NullReturn\n\t}\n", unwindTests, x64Tests),
+		engineFault("unwind/amd64/pe_epilog.go", "epilog-vzeroupper", "vzeroupper is no part of an epilog", "if bytes.HasPrefix(code, vzeroupper) {", "if bytes.HasPrefix(code, nil) && len(code) > 1<<20 {", x64Tests),
+		engineFault("unwind/amd64/pe_epilog.go", "epilog-rex-pop", "pop r8 to r15 are of one byte", "return 2, code[0]&1<<3 | code[1]&7", "return 1, code[0]&1<<3 | code[1]&7", x64Tests),
+		engineFault("unwind/amd64/pe_epilog.go", "epilog-switch", "a jump without REX.W ends a function", "return b[0]&0xf8 == 0x48 && b[1] == 0xff && b[2]&0x38 == 0x20", "return b[0] == 0xff && b[1]&0x38 == 0x20 || b[0]&0xf8 == 0x48 && b[1] == 0xff && b[2]&0x38 == 0x20", x64Tests),
+		engineFault("unwind/amd64/step_pe.go", "x64-chain-limit", "chains are followed four times as far", "const maxChain = 32", "const maxChain = 128", x64Tests),
+		engineFault("unwind/amd64/step_pe.go", "x64-machine-skip", "an error code is not skipped", "return s.machineFrame(8 * uint64(c.Info))", "return s.machineFrame(0)", x64Tests),
+		engineFault("unwind/amd64/step_pe.go", "x64-code-offset", "a code applies before its instruction ends", "\t\t\tif into >= uint32(codes[0]) {", "\t\t\tif into+1 >= uint32(codes[0]) {", x64Tests),
+		engineFault("unwind/amd64/step_pe.go", "x64-unsure-leaf", "an unproven leaf is sure", "\t\tu.trust = unwind.TrustCode\n", "\t\tu.trust = unwind.TrustLeaf\n", x64Tests),
+		engineFault("unwind/amd64/prove.go", "prove-disagree", "ways out may disagree", "sp.kind != knownValue || f.returns > 0 && f.found.regs[context.RSP].v != sp.v", "sp.kind != knownValue", x64Tests),
+		engineFault("unwind/amd64/prove.go", "prove-word", "any word is a return address", "return to, exact, ok && u.afterCall(to.RIP)", "return to, exact, ok", x64Tests),
+		engineFault("unwind/amd64/liar.go", "liar-catch-up", "a late CFA is believed", "row.CFA.Off += int64(from - sp.v)", "_ = sp", x64Tests),
+		engineFault("unwind/amd64/emulate.go", "emulate-leave", "leave does not pop", "\t\te.set(context.RBP, e.pop(mem))\n", "", x64Tests),
+		engineFault("unwind/amd64/emulate.go", "emulate-call", "a call keeps volatile registers", "\tcase op == 0xe8:\n\t\te.forget(volatileRegs)\n", "\tcase op == 0xe8:\n", x64Tests),
+		engineFault("unwind/amd64/emulate.go", "emulate-sub", "sub adds", "\tcase ok && operation == 5:\n\t\tr.v -= v.v", "\tcase ok && operation == 5:\n\t\tr.v += v.v", x64Tests),
+		engineFault("unwind/amd64/root.go", "root-null-page", "a call of 0 is not left", "const nullPage = 4096", "const nullPage = 0", x64Tests),
+		engineFault("unwind/amd64/decode.go", "decode-sib-base", "a SIB without base has no displacement", "\t\t\tin.base, mod = noReg, 2\n", "\t\t\tin.base = noReg\n", x64Tests),
+		engineFault("unwind/amd64/decode.go", "decode-group3", "not has an immediate", "op == 0xf6 && in.reg&6 == 0:", "op == 0xf6:", x64Tests),
+		engineFault("unwind/arm64/undo.go", "arm-context-pc", "the pc of a CONTEXT is its sp", "ctxPC = 0x108", "ctxPC = 0x100", arm64Tests),
+		engineFault("unwind/arm64/undo.go", "arm-pair-step", "the second of a pair lies on the first", "\t\tat.off += size\n\t\tu.load(c, int(c.Reg2), at)", "\t\tu.load(c, int(c.Reg2), at)", arm64Tests),
+		engineFault("unwind/arm64/undo.go", "arm-strip", "a signed return address is kept", "\tif u.strip {\n\t\tr.saved |= flagStrip", "\tif false {\n\t\tr.saved |= flagStrip", arm64Tests),
+		engineFault("unwind/arm64/rule.go", "arm-slot-d", "d8 has d9's slot", "return int(reg) - 72 + numX", "return min(int(reg)-71, 7) + numX", arm64Tests),
+		engineFault("unwind/arm64/rule.go", "arm-slot-far", "a slot farther than 16 bits is cut", "off < math.MinInt16*8 || off >= math.MaxInt16*8", "off >= math.MaxInt16*16", arm64Tests),
+		engineFault("unwind/arm64/step.go", "arm-sp-falls", "the stack pointer may fall", "\tif caller < sp {\n\t\treturn unwind.NoProgress\n\t}\n", "", arm64Tests),
+		engineFault("unwind/arm64/step.go", "arm-null", "a return address of 0 is a frame", "\tif ra == 0 {\n\t\treturn unwind.NullReturn\n\t}\n", "", arm64Tests),
+		engineFault("unwind/arm64/step.go", "arm-live-lr", "a frame that has called may have its return address in x30", "\tcase !exact && r.saved&flagExact == 0:\n\t\treturn 0, unwind.BadInfo\n", "", arm64Tests),
+	}
+}
