@@ -1,16 +1,31 @@
 // Shapes of functions that unwinders get wrong: each is stepped through.
-#include <alloca.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#ifndef NOLIBC
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#else // an image that is mapped by hand: no library
+static void *memset(void *p, int c, uint64_t n)
+{
+	for (volatile char *q = p; n; n--)
+		*q++ = (char)c;
+	return p;
+}
+void *memcpy(void *to, const void *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		((volatile char *)to)[i] = ((const char *)from)[i];
+	return to;
+}
+int _fltused;
+#endif
 
 #define NOINLINE __attribute__((noinline))
+#define alloca __builtin_alloca
 
 volatile uint64_t sink;
-static jmp_buf out;
 
 struct big { uint64_t v[9]; };
 typedef uint64_t (*fn)(uint64_t);
@@ -90,12 +105,15 @@ NOINLINE double floating(double x, uint64_t n)
 		x += v[i] * v[7 - i];
 	return x + (double)keeps(n);
 }
+#ifndef NOLIBC
+static jmp_buf out;
 NOINLINE uint64_t jumps(uint64_t n)
 {
 	if (n > 2)
 		longjmp(out, 1);
 	return jumps(n + 1) + leaf(n);
 }
+#endif
 NOINLINE uint64_t through(fn f, uint64_t n) { return f(n) + leaf(n); }
 NOINLINE uint64_t many(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {
@@ -140,8 +158,10 @@ uint64_t everything(uint64_t n)
 	s += many(1, 2, 3, 4, 5, 6, 7, n) + clobbers(n);
 	for (uint64_t i = 0; i < 7; i++)
 		s += branches(i + n);
+#ifndef NOLIBC
 	if (!setjmp(out))
 		s += jumps(0);
+#endif
 #ifdef __x86_64__
 	s += microsoft(n, 3);
 #endif
