@@ -126,7 +126,7 @@ func kindOf(m *nettrace.Metadata) clrevent.Kind {
 }
 
 func (a *Analysis) event(e *event) {
-	a.Last = max(a.Last, e.Timestamp)
+	a.First, a.Last = min(a.First, e.Timestamp), max(a.Last, e.Timestamp)
 	t := a.thread(threadKey{e.Process, e.CaptureThread})
 	if e.Timestamp < t.last && !e.Restart {
 		a.Backwards++ // a thread's events are in order, or damaged
