@@ -23,6 +23,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -36,6 +37,8 @@ type side struct {
 	tables []*module.Table
 	us     []*amd64.Unwinder
 	mems   []*memory.Window
+	regs   context.Registers // of at
+	at     unwind.State
 	out    [4096]unwind.Frame
 }
 
@@ -56,9 +59,14 @@ func newSide(f *peer.File) *side {
 // walk walks stack i and returns its number of frames.
 func (s *side) walk(i int) int {
 	w := &s.file.Walks[i]
-	regs := w.Regs
-	n, _, _ := s.us[w.Set].Walk(&regs, true, unwind.TrustContext, s.mems[i], nil, s.out[:w.Limit])
-	return n
+	return s.us[w.Set].Walk(s.begin(w), s.mems[i], nil, s.out[:w.Limit]).N
+}
+
+// begin makes the side's state that of the thread of w.
+func (s *side) begin(w *peer.Walk) *unwind.State {
+	s.regs.Arch, s.regs.AMD64 = context.ArchAMD64, w.Regs
+	s.at = unwind.Interrupted(&s.regs)
+	return &s.at
 }
 
 // round walks everything n times.

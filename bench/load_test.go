@@ -18,13 +18,14 @@ func BenchmarkSeed(b *testing.B) {
 		}
 		s := newSide(f)
 		frames, walks := 0, 0
+		var none *seed.Specials
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			b.ReportAllocs()
 			frames, walks = 0, 0
 			for b.Loop() {
 				for i := range f.Walks {
 					w := &f.Walks[i]
-					r := seed.Find(s.us[w.Set], &w.Regs, s.mems[i], nil, s.out[:])
+					r := none.Find(s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:])
 					frames += r.Frames
 					walks++
 				}

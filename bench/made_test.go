@@ -147,9 +147,12 @@ func (m *maker) stack(rnd *rand.Rand, frames int) peer.Walk {
 func (m *maker) leaves(regs *amd64.Registers, exact bool, mem *memory.Window) bool {
 	var f unwind.Frame
 	sp := regs.SP()
-	exact, stop := m.u.Step(regs, exact, mem, nil, &f)
+	to := context.FromAMD64(*regs)
+	at := unwind.State{Regs: &to, Exact: exact, Trust: unwind.TrustContext}
+	stop := m.u.Step(&at, mem, nil, &f)
+	*regs = to.AMD64
 	grown := regs.SP() - sp
-	return stop == unwind.StopNone && !exact && m.u.StepTrust() < unwind.TrustLeaf && grown >= 8 && grown < 4096 && f.CFA == regs.SP()
+	return stop == unwind.StopNone && !at.Exact && at.Trust < unwind.TrustLeaf && grown >= 8 && grown < 4096 && f.CFA == regs.SP()
 }
 
 // file makes some stacks, the same at each call.

@@ -17,13 +17,12 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 func main() {} // a library has none, but Go wants one
@@ -35,11 +34,10 @@ const (
 	unreadable  = -3
 )
 
-// instance is what a handle stands for. One of amd64 and arm64 is set.
+// instance is what a handle stands for.
 type instance struct {
 	handle  C.seedwalk_handle
-	amd64   *amd64.Unwinder
-	arm64   *arm64.Unwinder
+	walker  unwind.Walker
 	merger  *merge.Merger
 	scan    scanner // made at the first seedwalk_scan
 	modules []module.Module
@@ -50,6 +48,8 @@ type instance struct {
 	ask     question
 	capture clr.Capture
 	window  memory.Window
+	bounds  unwind.Bounds
+	at      unwind.State // of capture.Seed
 	native  [512]unwind.Frame
 	merged  []merge.Frame
 }
@@ -102,14 +102,13 @@ func seedwalk_open_for(arch C.int32_t) C.seedwalk_handle {
 	in := &instance{merged: make([]merge.Frame, 16384), table: module.NewTable(0, nil, nil)}
 	switch arch {
 	case C.SEEDWALK_AMD64:
-		in.amd64 = managed.NewAMD64()
-		in.merger = merge.New(in.amd64, &in.ask)
+		in.walker = managed.NewWalker(context.ArchAMD64)
 	case C.SEEDWALK_ARM64:
-		in.arm64 = managed.NewARM64()
-		in.merger = merge.NewARM64(in.arm64, &in.ask)
+		in.walker = managed.NewWalker(context.ArchARM64)
 	default:
 		return 0
 	}
+	in.merger = merge.New(in.walker, &in.ask)
 	in.merger.SetTable(in.table)
 	serial := C.seedwalk_handle(opened.Add(1)) << placeBits
 	for i := range instances {

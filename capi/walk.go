@@ -50,11 +50,11 @@ func (in *instance) registers(c *clr.Capture, layout C.int32_t, from unsafe.Poin
 	}
 	b := unsafe.Slice((*byte)(from), int(size))
 	l := layouts[layout][1]
-	if in.amd64 != nil {
+	if in.walker.Arch() == context.ArchAMD64 {
 		l = layouts[layout][0]
 	}
 	r, err := context.Read(l, b)
-	c.Regs, c.ARM64 = r.AMD64, r.ARM64
+	c.Regs = r
 	return err == nil
 }
 
@@ -64,12 +64,12 @@ func seedwalk_walk(h C.seedwalk_handle, r *C.cregisters, s *C.cstack, out *C.see
 	switch {
 	case in == nil:
 		return badHandle
-	case r == nil || !places(s, out, room, res) || in.amd64 == nil:
+	case r == nil || !places(s, out, room, res) || in.walker.Arch() != context.ArchAMD64:
 		return badArgument
 	}
 	c := in.take(s)
 	defer in.forget()
-	c.Regs = general(r)
+	c.Regs = context.FromAMD64(general(r))
 	in.walk(c, out, room, res)
 	return ok
 }
@@ -96,25 +96,21 @@ func seedwalk_walk_context(h C.seedwalk_handle, layout C.int32_t, ctx C.cpointer
 	return ok
 }
 
-// walk leaves the registers of the walk's end in c.Seed or c.SeedARM64.
+// walk leaves the registers of the walk's end in c.Seed.
 func (in *instance) walk(c *clr.Capture, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) {
 	in.window.Reset(c.Stack.Addr, c.Stack.Data)
-	b := unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
+	in.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
 	native := in.native[:min(int(room), len(in.native))]
-	var found seed.Outcome
 	var none *seed.Specials
 	*res = C.seedwalk_result{}
-	if in.amd64 != nil {
-		c.Seed = c.Regs
-		none.SeekAMD64(in.amd64, &c.Seed, &in.window, &b, native, &found)
-		res.registers.rip = C.uint64_t(c.Seed.RIP)
-		for i, v := range c.Seed.GPR {
+	c.Seed.Copy(&c.Regs)
+	in.at = unwind.Interrupted(&c.Seed)
+	found := none.Find(in.walker, &in.at, &in.window, &in.bounds, native)
+	res.registers.rip = C.uint64_t(c.Seed.IP())
+	if c.Seed.Arch == context.ArchAMD64 {
+		for i, v := range c.Seed.AMD64.GPR {
 			res.registers.gpr[i] = C.uint64_t(v)
 		}
-	} else {
-		c.SeedARM64 = c.ARM64
-		none.SeekARM64(in.arm64, &c.SeedARM64, &in.window, &b, native, &found)
-		res.registers.rip = C.uint64_t(c.SeedARM64.PC)
 	}
 	frames := unsafe.Slice(out, int(room))
 	for i := range native[:found.Frames] {
@@ -122,18 +118,16 @@ func (in *instance) walk(c *clr.Capture, out *C.seedwalk_frame, room C.int32_t, 
 		frames[i] = in.frame(f.IP, f.SP, f.FP, 0, f.Module, f.Kind, f.Trust, 0, f.Exact)
 	}
 	res.frames, res.stop, res.verdict = C.int32_t(found.Frames), C.int32_t(found.Stop), C.int32_t(found.Verdict)
-	res.exact = C.int32_t(flag(found.Exact))
+	res.exact = C.int32_t(flag(in.at.Exact))
 }
 
 // writeSeed puts the registers where the walk ended into a CONTEXT.
 func (in *instance) writeSeed(c *clr.Capture, to unsafe.Pointer) {
-	if in.amd64 != nil {
-		r := context.FromAMD64(c.Seed)
-		context.Write(context.Win32AMD64, unsafe.Slice((*byte)(to), context.Win32AMD64.Size()), &r) // the size is right
-		return
+	l := context.Win32AMD64
+	if c.Seed.Arch == context.ArchARM64 {
+		l = context.Win32ARM64
 	}
-	r := context.FromARM64(c.SeedARM64)
-	context.Write(context.Win32ARM64, unsafe.Slice((*byte)(to), context.Win32ARM64.Size()), &r)
+	context.Write(l, unsafe.Slice((*byte)(to), l.Size()), &c.Seed) // the size is right
 }
 
 //export seedwalk_merge
@@ -143,12 +137,12 @@ func seedwalk_merge(h C.seedwalk_handle, r *C.cregisters, s *C.cstack, hresult C
 	switch {
 	case in == nil:
 		return badHandle
-	case r == nil || !places(s, out, room, res) || !reported(frames, count) || in.amd64 == nil:
+	case r == nil || !places(s, out, room, res) || !reported(frames, count) || in.walker.Arch() != context.ArchAMD64:
 		return badArgument
 	}
 	c := in.take(s)
 	defer in.forget()
-	c.Regs = general(r)
+	c.Regs = context.FromAMD64(general(r))
 	in.ask = question{fromIP, client}
 	in.merge(c, hresult, frames, count, out, room, res)
 	return ok

@@ -89,7 +89,7 @@ func TestSnapshotFrameLayout(t *testing.T) {
 
 func TestSnapshotFrameRegisters(t *testing.T) {
 	f := SnapshotFrame{IP: 1, SP: 2, FP: 3, Saved: [10]uint64{4, 12, 13, 14, 15}}
-	r := f.AMD64()
+	r := f.Registers(context.ArchAMD64).AMD64
 	want := map[int]uint64{3: 4, 4: 2, 5: 3, 12: 12, 13: 13, 14: 14, 15: 15}
 	for i, v := range r.GPR {
 		if v != want[i] {
@@ -106,12 +106,12 @@ func TestSnapshotFrameRegisters(t *testing.T) {
 func TestSnapshotFrameWindows(t *testing.T) {
 	f := SnapshotFrame{Saved: [10]uint64{5: 6, 6: 7}}
 	const both = 1<<context.RSI | 1<<context.RDI
-	if r := f.AMD64(); r.Known&both != 0 {
+	if r := f.Registers(context.ArchAMD64).AMD64; r.Known&both != 0 {
 		t.Errorf("known %#x without the mask", r.Known)
 	}
-	before := f.AMD64().Known
+	before := f.Registers(context.ArchAMD64).AMD64.Known
 	f.Saved[SavedMask] = ^uint64(0)
-	if r := f.AMD64(); r.Known != before|both || r.GPR[context.RSI] != 6 || r.GPR[context.RDI] != 7 {
+	if r := f.Registers(context.ArchAMD64).AMD64; r.Known != before|both || r.GPR[context.RSI] != 6 || r.GPR[context.RDI] != 7 {
 		t.Errorf("known %#x, rsi %d, rdi %d", r.Known, r.GPR[context.RSI], r.GPR[context.RDI])
 	}
 }
@@ -124,8 +124,9 @@ func TestSnapshotFrameRoundTrip(t *testing.T) {
 	}
 	for _, windows := range []bool{false, true} {
 		f := SnapshotFrame{Function: 5, Saved: [10]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}
-		f.SetAMD64(&regs, windows)
-		got := f.AMD64()
+		from := context.FromAMD64(regs)
+		f.Store(&from, windows)
+		got := f.Registers(context.ArchAMD64).AMD64
 		for i, v := range got.GPR {
 			if got.Known>>i&1 == 1 && v != regs.GPR[i] {
 				t.Errorf("register %d = %d", i, v)
@@ -143,8 +144,9 @@ func TestSnapshotFrameARM64(t *testing.T) {
 		regs.X[i] = 100 + uint64(i)
 	}
 	var f SnapshotFrame
-	f.SetARM64(&regs)
-	got := f.ARM64()
+	from := context.FromARM64(regs)
+	f.Store(&from, false)
+	got := f.Registers(context.ArchARM64).ARM64
 	if f.IP != 98 || f.SP != 96 || f.FP != 129 || got.PC != 98 || got.Sp != 96 {
 		t.Errorf("%+v", f)
 	}

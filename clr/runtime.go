@@ -29,45 +29,61 @@ const (
 // Marker reports whether f stands for a block of unmanaged frames.
 func (f *SnapshotFrame) Marker() bool { return f.Function == 0 }
 
-// AMD64 returns the registers of f for a walk of the frames below it.
-func (f *SnapshotFrame) AMD64() context.AMD64 {
-	var r context.AMD64
-	r.RIP = f.IP
+// Registers returns those of f, of architecture a, for a walk of the frames
+// below it.
+func (f *SnapshotFrame) Registers(a context.Arch) (r context.Registers) {
+	r.Arch = a
+	f.Load(&r)
+	return r
+}
+
+// Load makes r's registers those of f; r.Arch says of which architecture they
+// are.
+func (f *SnapshotFrame) Load(r *context.Registers) {
+	switch r.Arch {
+	case context.ArchAMD64:
+		f.amd64(&r.AMD64)
+	case context.ArchARM64:
+		f.arm64(&r.ARM64)
+	}
+}
+
+// Store makes the registers of f those of r. windows says whether rsi and rdi
+// of x86-64 are nonvolatile.
+func (f *SnapshotFrame) Store(r *context.Registers, windows bool) {
+	f.IP, f.SP, f.FP, f.Saved = r.IP(), r.SP(), r.FP(), [10]uint64{}
+	switch r.Arch {
+	case context.ArchAMD64:
+		f.saveAMD64(&r.AMD64, windows)
+	case context.ArchARM64:
+		copy(f.Saved[:], r.ARM64.X[19:29])
+	}
+}
+
+func (f *SnapshotFrame) amd64(r *context.AMD64) {
+	const saved = 1<<context.RSP | 1<<context.RBP | 1<<context.RBX | 0xf<<context.R12
+	*r = context.AMD64{RIP: f.IP, Known: saved | uint32(f.Saved[SavedMask]&SavedWindows)}
 	r.GPR[context.RSP], r.GPR[context.RBP] = f.SP, f.FP
 	r.GPR[context.RBX] = f.Saved[0]
 	copy(r.GPR[context.R12:], f.Saved[1:5])
 	r.GPR[context.RSI], r.GPR[context.RDI] = f.Saved[5], f.Saved[6]
-	const saved = 1<<context.RSP | 1<<context.RBP | 1<<context.RBX | 0xf<<context.R12
-	r.Known = saved | uint32(f.Saved[SavedMask]&SavedWindows)
-	return r
 }
 
-// SetAMD64 makes the registers of f those of r. windows says whether rsi and
-// rdi are nonvolatile.
-func (f *SnapshotFrame) SetAMD64(r *context.AMD64, windows bool) {
-	f.IP, f.SP, f.FP = r.RIP, r.SP(), r.FP()
-	f.Saved = [10]uint64{r.GPR[context.RBX]}
+func (f *SnapshotFrame) saveAMD64(r *context.AMD64, windows bool) {
+	f.Saved[0] = r.GPR[context.RBX]
 	copy(f.Saved[1:5], r.GPR[context.R12:])
 	if windows {
 		f.Saved[5], f.Saved[6], f.Saved[SavedMask] = r.GPR[context.RSI], r.GPR[context.RDI], SavedWindows
 	}
 }
 
-// ARM64 returns the registers of f for a walk of the frames below it. x30 is
-// not among them: in the contexts the CLR reports it is the frame's own pc, and
-// a frame that has made a call has its return address on the stack. d8-d15
-// are unknown.
-func (f *SnapshotFrame) ARM64() context.ARM64 {
-	r := context.ARM64{PC: f.IP, Sp: f.SP, Known: 0x7ff << 19}
+// arm64: x30 is not among the registers: in the contexts the CLR reports it is
+// the frame's own pc, and a frame that has made a call has its return address on
+// the stack. d8-d15 are unknown.
+func (f *SnapshotFrame) arm64(r *context.ARM64) {
+	*r = context.ARM64{PC: f.IP, Sp: f.SP, Known: 0x7ff << 19}
 	r.X[29] = f.FP
 	copy(r.X[19:29], f.Saved[:])
-	return r
-}
-
-// SetARM64 makes the registers of f those of r.
-func (f *SnapshotFrame) SetARM64(r *context.ARM64) {
-	f.IP, f.SP, f.FP = r.PC, r.Sp, r.FP()
-	copy(f.Saved[:], r.X[19:29])
 }
 
 // Thread is a thread that may be sampled. The stack is [StackLow, StackHigh).
@@ -100,19 +116,16 @@ func (s CaptureStatus) String() string {
 
 // Capture is what one interrupted thread left behind: registers, a bounded copy of
 // its stack, and what DoStackSnapshot reported. All storage is preallocated by
-// the Runtime; it stays valid until the slot is used again. Of the registers
-// those of the target's architecture are filled.
+// the Runtime; it stays valid until the slot is used again.
 type Capture struct {
 	Thread    Thread
 	Status    CaptureStatus
 	Truncated bool // the stack is larger than the slot; its outer end is missing
-	Regs      context.AMD64
-	ARM64     context.ARM64
+	Regs      context.Registers
 	Stack     memory.Run
-	Seed      context.AMD64 // the registers of the top-most managed frame, if Seeded
-	SeedARM64 context.ARM64
-	Seeded    bool    // DoStackSnapshot was given the seed
-	Result    HRESULT // of DoStackSnapshot
+	Seed      context.Registers // the registers of the top-most managed frame, if Seeded
+	Seeded    bool              // DoStackSnapshot was given the seed
+	Result    HRESULT           // of DoStackSnapshot
 	Frames    []SnapshotFrame
 	Full      bool // Frames had no room for every callback
 }

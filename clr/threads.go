@@ -36,7 +36,7 @@ type Threads interface {
 	// Suspend adds one to t's suspend count. The thread runs on until Context
 	// has answered.
 	Suspend(slot int, t Thread) SuspendStatus
-	// Context completes the suspension, fills c.Regs (c.ARM64) and the bounds of
+	// Context completes the suspension, fills c.Regs and the bounds of
 	// c.Thread's stack, and copies the stack. It answers false if the thread
 	// has no context any more; it must be resumed all the same.
 	Context(slot int, c *Capture) bool

@@ -81,6 +81,39 @@ func (r *Registers) SetFP(fp uint64) {
 	}
 }
 
+// ReturnTo makes ra the instruction pointer, as a return to it leaves it: on
+// ARM64 it is in the link register too.
+func (r *Registers) ReturnTo(ra uint64) {
+	r.SetIP(ra)
+	if r.Arch == ArchARM64 {
+		r.ARM64.X[30] = ra
+	}
+}
+
+// Copy makes r's registers those of from. It leaves the other architecture's
+// member alone, which does not count.
+func (r *Registers) Copy(from *Registers) {
+	switch r.Arch = from.Arch; from.Arch {
+	case ArchAMD64:
+		r.AMD64 = from.AMD64
+	case ArchARM64:
+		r.ARM64 = from.ARM64
+	}
+}
+
+// Equal reports whether r and other say the same of the same registers.
+func (r *Registers) Equal(other *Registers) bool {
+	switch {
+	case r.Arch != other.Arch:
+		return false
+	case r.Arch == ArchAMD64:
+		return r.AMD64 == other.AMD64
+	case r.Arch == ArchARM64:
+		return r.ARM64 == other.ARM64
+	}
+	return true
+}
+
 // Known are the registers whose values are certain, as bits: see AMD64.Known
 // and ARM64.Known.
 func (r *Registers) Known() uint64 {

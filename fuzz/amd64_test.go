@@ -64,16 +64,16 @@ func checkWalkAMD64(t *testing.T, u, plain *amd64.Unwinder, mods *module.Table, 
 	var out, out2 [walkSteps + 8]unwind.Frame
 	first, second := regs, regs
 	begin := time.Now()
-	n, exact, stop := u.Walk(&first, true, unwind.TrustContext, mem, &b, out[:])
+	n, exact, stop := walkAMD64(u, &first, mem, &b, out[:])
 	checkTime(t, begin)
-	n2, exact2, stop2 := plain.Walk(&second, true, unwind.TrustContext, mem, &b, out2[:])
+	n2, exact2, stop2 := walkAMD64(plain, &second, mem, &b, out2[:])
 	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || !sameAMD64(first, second) {
 		t.Fatalf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
 	}
 	checkFrames(t, mods, out[:n], stop)
 	if a := testing.AllocsPerRun(1, func() {
 		again := regs
-		u.Walk(&again, true, unwind.TrustContext, mem, &b, out[:])
+		walkAMD64(u, &again, mem, &b, out[:])
 	}); a != 0 {
 		t.Fatalf("%v allocations", a)
 	}

@@ -54,15 +54,15 @@ func FuzzPEStepARM64(f *testing.F) {
 
 func checkPEStepARM64(t *testing.T, u, plain *arm64.Unwinder, regs arm64.Registers, exact bool, mem *memory.Window) {
 	var fr, fr2 unwind.Frame
-	now, callerExact, stop := regs, false, unwind.StopNone
+	now, callerExact, by, stop := regs, false, unwind.TrustNone, unwind.StopNone
 	if n := testing.AllocsPerRun(1, func() {
 		now = regs
-		callerExact, stop = u.Step(&now, exact, mem, nil, &fr)
+		callerExact, by, stop = stepOfARM64(u, &now, exact, mem, &fr)
 	}); n != 0 {
 		t.Fatalf("%v allocations", n)
 	}
 	again := regs
-	if exact2, stop2 := plain.Step(&again, exact, mem, nil, &fr2); exact2 != callerExact || stop2 != stop || !sameARM64(again, now) || fr2 != fr {
+	if exact2, _, stop2 := stepOfARM64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameARM64(again, now) || fr2 != fr {
 		t.Fatalf("with cache %v, %+v; without %v, %+v", stop, fr, stop2, fr2)
 	}
 	switch {
@@ -70,7 +70,7 @@ func checkPEStepARM64(t *testing.T, u, plain *arm64.Unwinder, regs arm64.Registe
 		t.Fatalf("%v, but the registers changed", stop)
 	case stop == unwind.StopNone && !callerExact && now.Sp < regs.Sp:
 		t.Fatalf("the stack pointer went down to %#x", now.Sp)
-	case stop == unwind.StopNone && (fr.CFA != now.Sp || u.StepTrust().Doubtful()):
-		t.Fatalf("frame %+v, trust %v", fr, u.StepTrust())
+	case stop == unwind.StopNone && (fr.CFA != now.Sp || by.Doubtful()):
+		t.Fatalf("frame %+v, trust %v", fr, by)
 	}
 }

@@ -56,15 +56,15 @@ func stepStack(addr uint64) *memory.Window {
 
 func checkPEStep(t *testing.T, u, plain *amd64.Unwinder, regs amd64.Registers, exact bool, mem *memory.Window) {
 	var fr unwind.Frame
-	now, callerExact, stop := regs, false, unwind.StopNone
+	now, callerExact, by, stop := regs, false, unwind.TrustNone, unwind.StopNone
 	if n := testing.AllocsPerRun(1, func() {
 		now = regs
-		callerExact, stop = u.Step(&now, exact, mem, nil, &fr)
+		callerExact, by, stop = stepOfAMD64(u, &now, exact, mem, &fr)
 	}); n != 0 {
 		t.Fatalf("%v allocations", n)
 	}
 	again, fr2 := regs, unwind.Frame{}
-	if exact2, stop2 := plain.Step(&again, exact, mem, nil, &fr2); exact2 != callerExact || stop2 != stop || !sameAMD64(again, now) || fr2 != fr {
+	if exact2, _, stop2 := stepOfAMD64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameAMD64(again, now) || fr2 != fr {
 		t.Fatalf("with cache %v, %+v,\n%+v; without %v, %+v,\n%+v", stop, fr, now, stop2, fr2, again)
 	}
 	if stop != unwind.StopNone {
@@ -76,8 +76,8 @@ func checkPEStep(t *testing.T, u, plain *amd64.Unwinder, regs amd64.Registers, e
 	if !callerExact && now.GPR[context.RSP] < regs.GPR[context.RSP] {
 		t.Fatalf("the stack pointer went down to %#x", now.GPR[context.RSP])
 	}
-	if fr.CFA != now.GPR[context.RSP] || u.StepTrust().Doubtful() {
-		t.Fatalf("frame %+v, trust %v", fr, u.StepTrust())
+	if fr.CFA != now.GPR[context.RSP] || by.Doubtful() {
+		t.Fatalf("frame %+v, trust %v", fr, by)
 	}
 }
 

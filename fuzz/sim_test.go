@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -156,7 +157,7 @@ func (functions) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 func mergerOf(w *sim.World) *merge.Merger {
 	m := &mergers
 	if m.x64 == nil {
-		m.x64, m.a64 = merge.New(managed.NewAMD64(), functions{}), merge.NewARM64(managed.NewARM64(), functions{})
+		m.x64, m.a64 = merge.New(managed.NewWalker(context.ArchAMD64), functions{}), merge.New(managed.NewWalker(context.ArchARM64), functions{})
 	}
 	m.host = w.Host
 	one := m.x64
@@ -203,7 +204,7 @@ func one(t *testing.T, w *sim.World, c *clr.Capture, truth []machine.Frame, room
 		st := truth[0].State
 		stack := append([]byte(nil), c.Stack.Data...)
 		registers(data, &st, stack)
-		c.Regs, c.ARM64, c.Stack.Data = st.AMD64(), st.ARM64(), stack
+		c.Regs, c.Stack.Data = st.Registers(w.Arch), stack
 		frames(report, c)
 	}
 	out := make([]merge.Frame, room)

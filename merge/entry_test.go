@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
@@ -15,8 +16,8 @@ import (
 // yet: a step by the frame pointer, which is its caller's, would skip the caller.
 // Found by random worlds.
 func TestHiddenAtEntry(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Frameless)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Frameless)
 		top := &w.Truth[0]
 		// Code known to FunctionFromIP that the CLR does not report.
 		top.Kind, top.Function = fs.Hidden, 0x1004
@@ -95,8 +96,8 @@ func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
 // A marker at the first byte of a function is the hijack stub that a returning
 // method has in its link register: a gap, not a frame. Found by FuzzProtocol.
 func TestMarkerAtHijackStub(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(fs.Root, fs.Native, fs.Managed, fs.Native)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Native)
 		for i := range w.Capture.Frames {
 			if f := &w.Capture.Frames[i]; f.Marker() {
 				f.IP &^= 0xff

@@ -20,9 +20,10 @@ func (m *Merger) fill(i int, here bool) bool {
 		return false
 	}
 	if !here {
-		m.cpu.marker(f)
-		m.exact = false
+		f.Load(&m.regs)
+		m.at.Exact = false
 	}
+	m.at.Trust = unwind.TrustCLR // it has confirmed the frame
 	if m.reach(i + 1) {
 		if m.res.N == written {
 			*known = frameSize{f.IP, to.SP - f.SP}
@@ -50,19 +51,19 @@ func (s *sizes) of(ip uint64) *frameSize { return &s[(ip^ip>>10)%uint64(len(s))]
 // bound there is.
 func (m *Merger) reach(i int) bool {
 	to := &m.in.Frames[i]
-	for m.overSure() {
-		if to.Marker() && m.ip == to.IP && m.sp == to.SP {
+	for m.sure() {
+		if to.Marker() && m.ip() == to.IP && m.sp() == to.SP {
 			return true
 		}
 		if !m.blockSure() {
 			return false
 		}
-		fid, hr := m.functions.FunctionFromIP(m.ip)
+		fid, hr := m.functions.FunctionFromIP(m.ip())
 		known := !hr.Failed() && fid != 0
 		switch {
 		case !to.Marker() && m.same(i, fid, known):
 			return true
-		case m.sp > to.SP && (to.Marker() || m.sp > to.FP):
+		case m.sp() > to.SP && (to.Marker() || m.sp() > to.FP):
 			return false
 		}
 		m.putHidden(fid, known) // blockSure has left room
@@ -70,32 +71,20 @@ func (m *Merger) reach(i int) bool {
 	return false
 }
 
-// overSure steps over a managed frame by the tables alone.
-func (m *Merger) overSure() bool {
-	trust, ok := m.cpu.sure(uint64(m.in.Thread.ID), m.exact, &m.mem, &m.bounds, &m.buf[0])
-	if ok {
-		m.exact, m.trust = false, trust
-	}
-	return ok
-}
-
 // blockSure walks the unmanaged frames, if there are any, down to managed code.
 // The stub that takes the place of a return address is none of them.
 func (m *Merger) blockSure() bool {
-	if entered(m.cpu.table(), m.ip) {
+	if entered(m.w.Table(), m.ip()) {
 		return false
 	}
-	n, exact, stop := m.cpu.walk(m.exact, m.trust, &m.mem, &m.bounds, m.buf[:])
+	r := m.w.Walk(&m.at, &m.mem, &m.bounds, m.buf[:])
+	n, stop := r.N, r.Stop
 	if m.fresh(n, stop) {
 		n, stop = n-1, unwind.Managed
 	}
 	if stop != unwind.Managed || m.res.N+n+1 >= len(m.out) {
 		return false
 	}
-	if n > 0 {
-		m.trust = m.buf[n-1].Trust.Then(m.cpu.stepTrust())
-	}
-	m.exact = exact
 	m.native(n)
-	return !m.trust.Doubtful()
+	return !m.at.Trust.Doubtful()
 }

@@ -34,9 +34,9 @@ var between = []struct {
 }
 
 func TestFill(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range between {
-			w := arch.Build(c.kinds...)
+			w := fs.BuildFor(arch, c.kinds...)
 			unreported(w, c.from, c.to)
 			m, out := merger(w), make([]Frame, 64)
 			lend(m, truth{w: w})
@@ -53,7 +53,7 @@ func TestFill(t *testing.T) {
 // Where the tables do not lead from one frame to the next, nothing is written
 // between them, and what the CLR says stands.
 func TestFillFails(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range between {
 			for _, fault := range []struct {
 				name string
@@ -71,7 +71,7 @@ func TestFillFails(t *testing.T) {
 				}},
 				{"tables that lie", func(m *Merger, w *fs.World) { lend(m, truth{w: w, lie: 1 << 12}) }},
 			} {
-				w := arch.Build(c.kinds...)
+				w := fs.BuildFor(arch, c.kinds...)
 				unreported(w, c.from, c.to)
 				m, out := merger(w), make([]Frame, 64)
 				fault.lend(m, w)
@@ -100,11 +100,11 @@ func TestFillFails(t *testing.T) {
 // What is found by a guess is not put between frames that the CLR reports one
 // behind the other.
 func TestFillDoubts(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range between {
 			var written [2][]Frame
 			for i, lent := range []bool{false, true} {
-				w := arch.Build(c.kinds...)
+				w := fs.BuildFor(arch, c.kinds...)
 				unreported(w, c.from, c.to)
 				m, out := merger(w), make([]Frame, 64)
 				if lent {
@@ -122,9 +122,9 @@ func TestFillDoubts(t *testing.T) {
 
 // A stack that does not fit ends in a gap, wherever the room ends.
 func TestFillWithoutRoom(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range between {
-			w := arch.Build(c.kinds...)
+			w := fs.BuildFor(arch, c.kinds...)
 			unreported(w, c.from, c.to)
 			for room := 1; room < len(w.Truth); room++ {
 				m, out := merger(w), make([]Frame, room)
@@ -145,12 +145,11 @@ func TestFillWithoutRoom(t *testing.T) {
 // Where nothing stands between two frames once, the same distance shows it again
 // without a step; another distance is looked at anew.
 func TestFillRemembers(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(fs.Root, fs.Managed, fs.Managed, fs.Managed, fs.Native)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Managed, fs.Native)
 		m, out := merger(w), make([]Frame, 64)
 		count := &counting{truth: truth{w: w}}
-		m.SetManaged(&countingX64{count})
-		m.SetManagedARM64(&countingARM64{count})
+		m.SetManaged(count)
 		for _, c := range []struct {
 			name  string
 			hide  bool // the frame in the middle
@@ -173,21 +172,12 @@ func TestFillRemembers(t *testing.T) {
 }
 
 // counting are tables that count what they are asked.
-type (
-	counting struct {
-		truth
-		steps int
-	}
-	countingX64   struct{ *counting }
-	countingARM64 struct{ *counting }
-)
-
-func (c *countingX64) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
-	c.steps++
-	return (&tables{c.truth}).StepManaged(regs, exact, mem, f)
+type counting struct {
+	truth
+	steps int
 }
 
-func (c *countingARM64) StepManaged(regs *context.ARM64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
+func (c *counting) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop {
 	c.steps++
-	return (&tablesARM64{c.truth}).StepManaged(regs, exact, mem, f)
+	return c.truth.Step(s, mem, f)
 }

@@ -1,44 +1,67 @@
 package merge
 
 import (
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// ManagedOf steps over managed code by the runtime's own unwind data; R is an
-// architecture's registers. It is clr/contract's Tables, behind an interface so
-// that a merge runs without them.
-type ManagedOf[R any] interface {
-	// StepManaged replaces regs by the caller's registers and says how sure
-	// they are. If stop is not StopNone, regs is unchanged.
-	StepManaged(regs *R, exact bool, mem *memory.Window, f *unwind.Frame) (trust unwind.Trust, stop unwind.Stop)
+// Managed steps over managed code and stubs by the runtime's own tables. It is
+// an interface so that a merge runs without them.
+type Managed interface {
+	// Step replaces s by its caller and describes the frame it left in f. If the
+	// answer is not StopNone, s is as it was.
+	Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop
 	// Hijacked gives the true return address that the runtime has replaced
 	// in a stack slot of a thread.
 	Hijacked(thread, slot uint64) (ra uint64, ok bool)
 }
 
-// Managed is the interface for x86-64, ManagedARM64 for ARM64.
-type (
-	Managed      = ManagedOf[context.AMD64]
-	ManagedARM64 = ManagedOf[context.ARM64]
-)
-
 // SetManaged makes the merges to come step over hidden managed frames by c
-// rather than by a guess; nil takes it away. It has no effect on a merger of
-// ARM64 stacks.
-func (m *Merger) SetManaged(c Managed) {
-	if a, ok := m.cpu.(*amd64Machine); ok {
-		a.contract, m.lent = c, c != nil
+// rather than by a guess; nil takes it away.
+func (m *Merger) SetManaged(c Managed) { m.tables = c }
+
+// sure steps over a managed frame by the runtime's tables. If they do not know
+// the frame, the merge stands where it stood.
+func (m *Merger) sure() bool {
+	f := &m.buf[0]
+	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) || m.bounds.High != 0 && m.to.SP() > m.bounds.High {
+		return false
 	}
+	if entered(m.w.Table(), m.to.IP()) {
+		m.unhijack()
+	}
+	m.regs.Copy(&m.to)
+	m.at.Exact, m.at.Trust = m.ahead.Exact, m.ahead.Trust
+	return true
 }
 
-// SetManagedARM64 is SetManaged for a merger of ARM64 stacks.
-func (m *Merger) SetManagedARM64(c ManagedARM64) {
-	if a, ok := m.cpu.(*arm64Machine); ok {
-		a.contract, m.lent = c, c != nil
+// tryStep steps ahead by the tables and leaves the merge where it is.
+func (m *Merger) tryStep(f *unwind.Frame) unwind.Stop {
+	m.to.Copy(&m.regs)
+	m.ahead = unwind.State{Regs: &m.to, Exact: m.at.Exact, Trust: m.at.Trust}
+	return m.tables.Step(&m.ahead, &m.mem, f)
+}
+
+// callerSP asks the tables for the caller's stack pointer and steps nowhere.
+func (m *Merger) callerSP() (sp uint64, ok bool) {
+	if m.tables == nil {
+		return 0, false
+	}
+	stop := m.tryStep(&m.buf[0])
+	return m.to.SP(), stop == unwind.StopNone
+}
+
+// unhijack puts the true return address in the place of the hijack stub's, at
+// which the step ahead has arrived: it must be what its slot holds.
+func (m *Merger) unhijack() {
+	slot := m.arch.returnSlot(&m.regs, &m.to)
+	if v, ok := m.mem.Word(slot); !ok || v != m.to.IP() {
+		return
+	}
+	if ra, ok := m.tables.Hijacked(uint64(m.in.Thread.ID), slot); ok {
+		m.to.ReturnTo(ra)
 	}
 }
 
@@ -50,11 +73,9 @@ func (m *Merger) refused() bool {
 // over steps over the managed frame or stub the merge stands at: by the
 // runtime's tables if they know it, else by a guess.
 func (m *Merger) over() unwind.Stop {
-	f := &m.buf[0] // what a call through an interface takes must not be allocated
-	if m.lent {
+	if m.tables != nil {
 		// Each such step goes up the stack, so that their number needs no bound.
-		if trust, ok := m.cpu.sure(uint64(m.in.Thread.ID), m.exact, &m.mem, &m.bounds, f); ok {
-			m.exact, m.trust = false, trust
+		if m.sure() {
 			return unwind.StopNone
 		}
 		if m.refused() {
@@ -64,11 +85,7 @@ func (m *Merger) over() unwind.Stop {
 	if m.hidden++; m.hidden > maxHidden {
 		return unwind.Limit
 	}
-	exact, trust, stop := m.cpu.step(m.exact, &m.mem, &m.guesses, f)
-	if stop == unwind.StopNone {
-		m.exact, m.trust = exact, trust
-	}
-	return stop
+	return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])
 }
 
 // entered reports whether ip is the first byte of a native function. No call
@@ -98,7 +115,7 @@ func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
 		return false
 	}
-	id, hr := m.functions.FunctionFromIP(m.ip)
+	id, hr := m.functions.FunctionFromIP(m.ip())
 	return !hr.Failed() && id != 0
 }
 

@@ -51,35 +51,21 @@ func (t *truth) Hijacked(thread, slot uint64) (uint64, bool) {
 	return t.ra, thread == 0x77 && slot == t.slot
 }
 
-// tables and tablesARM64 are the truth with registers.
-type (
-	tables      struct{ truth }
-	tablesARM64 struct{ truth }
-)
-
-func (t *tables) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
-	ra, sp, fp, ok := t.caller(regs.RIP, regs.SP(), mem)
+// Step implements Managed. A step that is not known must leave s alone.
+func (t *truth) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop {
+	ra, sp, fp, ok := t.caller(s.Regs.IP(), s.Regs.SP(), mem)
 	if !ok {
-		return unwind.TrustNone, unwind.NoInfo
+		return unwind.NoInfo
 	}
-	regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP] = ra, sp, fp
-	return t.trust(), unwind.StopNone
-}
-
-func (t *tablesARM64) StepManaged(regs *context.ARM64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
-	ra, sp, fp, ok := t.caller(regs.PC, regs.SP(), mem)
-	if !ok {
-		return unwind.TrustNone, unwind.NoInfo
-	}
-	regs.PC, regs.Sp, regs.X[29], regs.X[30] = ra, sp, fp, ra
-	return t.trust(), unwind.StopNone
+	s.Regs.ReturnTo(ra)
+	s.Regs.SetSP(sp)
+	s.Regs.SetFP(fp)
+	s.Reached(false, t.trust())
+	return unwind.StopNone
 }
 
 // lend gives m the tables of its architecture.
-func lend(m *Merger, t truth) {
-	m.SetManaged(&tables{t})
-	m.SetManagedARM64(&tablesARM64{t})
-}
+func lend(m *Merger, t truth) { m.SetManaged(&t) }
 
 // refuse makes the CLR report nothing.
 func refuse(w *fs.World) {
@@ -89,8 +75,8 @@ func refuse(w *fs.World) {
 var thrown = []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Managed, fs.Framed, fs.Hidden, fs.ILStub, fs.Hidden, fs.Native}
 
 func TestRefusedYetComplete(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(thrown...)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, thrown...)
 		refuse(w)
 		m, out := merger(w), make([]Frame, 256)
 		lend(m, truth{w: w})
@@ -105,7 +91,6 @@ func TestRefusedYetComplete(t *testing.T) {
 			}
 		}
 		m.SetManaged(nil)
-		m.SetManagedARM64(nil)
 		if r := m.Merge(&w.Capture, out); r.Gap != GapCLRRefused || r.Doubtful == 0 {
 			t.Errorf("without tables: %+v", r)
 		}
@@ -113,7 +98,7 @@ func TestRefusedYetComplete(t *testing.T) {
 }
 
 func TestRefusedAndNotKnown(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {
 			name string
 			t    truth
@@ -121,7 +106,7 @@ func TestRefusedAndNotKnown(t *testing.T) {
 			{"one method is not in the tables", truth{unknown: map[clr.FunctionID]bool{0x1003: true}}},
 			{"the tables lead down the stack", truth{lie: 0x1000}},
 		} {
-			w := arch.Build(thrown...)
+			w := fs.BuildFor(arch, thrown...)
 			refuse(w)
 			c.t.w = w
 			m, out := merger(w), make([]Frame, 256)
@@ -139,8 +124,8 @@ func TestRefusedAndNotKnown(t *testing.T) {
 
 // Hidden frames of a stack the CLR did report are sure, too.
 func TestHiddenAreSure(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Hidden, fs.Native)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Hidden, fs.Native)
 		m, out := merger(w), make([]Frame, 256)
 		lend(m, truth{w: w})
 		r := m.Merge(&w.Capture, out)
@@ -154,12 +139,12 @@ func TestHiddenAreSure(t *testing.T) {
 // A return address replaced by the hijack stub's is the Thread's to know; what
 // the Thread remembers of an earlier hijack is not.
 func TestReplacedReturnAddress(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {
 			name     string
 			replaced bool
 		}{{"replaced", true}, {"an earlier one, of the same slot", false}} {
-			w := arch.Build(fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Native)
+			w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Native)
 			refuse(w)
 			caller := w.Truth[2]
 			slot := w.Truth[1].Slot
@@ -182,8 +167,8 @@ func TestReplacedReturnAddress(t *testing.T) {
 }
 
 func TestNoAllocationsWithTables(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(thrown...)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, thrown...)
 		refuse(w)
 		m, out := merger(w), make([]Frame, 256)
 		lend(m, truth{w: w})
@@ -196,9 +181,9 @@ func TestNoAllocationsWithTables(t *testing.T) {
 // Code heaps grow: managed code that the module table does not know yet is
 // managed all the same.
 func TestFreshCode(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, refused := range []bool{false, true} {
-			w := arch.Build(fs.Root, fs.Managed, fs.Native, fs.Managed, fs.Managed, fs.Native)
+			w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native, fs.Managed, fs.Managed, fs.Native)
 			if refused {
 				refuse(w)
 			}

@@ -15,9 +15,9 @@
 // next marker and go on from the marker's context. If not, it is hidden: step
 // over it and look again. What the CLR hides between two frames it reports
 // without a marker is found by the runtime's tables (fill.go). Whatever fails
-// becomes a visible gap, and the merge goes on at the next frame the CLR knows. Registers stand behind an interface
-// that is asked once per walk or step (amd64.go, arm64.go); all else is the same
-// for every architecture.
+// becomes a visible gap, and the merge goes on at the next frame the CLR knows. What
+// differs between architectures is a table (arch.go) and the walker that is
+// given.
 //
 // Known gaps: on ARM64 a guessed step knows its caller's frame pointer but only
 // the lowest its SP can be, so an unmanaged frame below hidden frames is found
@@ -27,12 +27,11 @@ package merge
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
 // Frame is one frame of a merged stack.
@@ -70,79 +69,46 @@ func (r *Result) Complete() bool { return r.Gap == GapNone }
 // maxHidden bounds the guessed steps between two frames the CLR reported.
 const maxHidden = 64
 
-// place is where a merge stands, the same on every architecture.
-type place struct{ ip, sp, fp uint64 }
-
-// machine is an architecture: the registers of the frame the merge stands at,
-// and what changes them. Every change is told to the place that the machine was
-// given. What it takes lies in the Merger, so that a call through this interface
-// allocates nothing.
-type machine interface {
-	setTable(t *module.Table)
-	table() *module.Table
-	// leaf walks from c's registers and judges where it stops.
-	leaf(c *clr.Capture, s *seed.Specials, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame, o *seed.Outcome)
-	// walk and step are the unwinder's; trust says how sure the caller is.
-	walk(exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int, nowExact bool, stop unwind.Stop)
-	step(exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, trust unwind.Trust, stop unwind.Stop)
-	stepTrust() unwind.Trust
-	// sure steps over a managed frame by the runtime's tables. If it does not
-	// know the frame, the registers are as they were.
-	sure(thread uint64, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (unwind.Trust, bool)
-	// marker takes the registers the CLR reported.
-	marker(f *clr.SnapshotFrame)
-	inHijackStub(ip uint64, exact bool) bool
-}
-
 // Merger merges one capture at a time. It is not safe for concurrent use.
 type Merger struct {
-	cpu       machine
+	w         unwind.Walker
+	arch      *arch
 	functions Functions
-	// linkRegister says that a call leaves the return address in a register: a
-	// frame may have its caller's SP, and a guessed step finds only the lowest
-	// its caller's SP can be, since the frame record may lie anywhere in its
-	// frame.
-	linkRegister bool
-	lent         bool // the runtime's tables are there: hidden managed frames need no guess
-	specials     *seed.Specials
-	mem          memory.Window
-	bounds       unwind.Bounds
-	guesses      unwind.Bounds // the same, allowing a guess
-	buf          [256]unwind.Frame
-	waits        waits
-	sizes        sizes
+	tables    Managed  // nil: there are no tables, so that hidden managed frames need a guess
+	landings  landings // nil: the walker knows none
+	specials  *seed.Specials
+	mem       memory.Window
+	bounds    unwind.Bounds
+	guesses   unwind.Bounds // the same, allowing a guess
+	buf       [256]unwind.Frame
+	waits     waits
+	sizes     sizes
 
-	// The state of the merge under way.
-	place
+	// The state of the merge under way. What a call through an interface takes
+	// lies here, so that it allocates nothing.
+	at     unwind.State // of regs
+	regs   context.Registers
+	ahead  unwind.State // of to: where a step under way arrives
+	to     context.Registers
 	in     *clr.Capture
 	out    []Frame
 	res    Result
 	next   int // first frame of in.Frames not yet merged
 	top    seed.Outcome
-	exact  bool
-	trust  unwind.Trust
 	guess  int // index in out from where frames rest on a guess, -1 if none
 	hidden int // guessed steps since the last frame the CLR confirmed
 }
 
-// New returns a merger of x86-64 stacks that walks with u.
-func New(u *amd64.Unwinder, f Functions) *Merger {
-	m := &Merger{functions: f}
-	m.cpu = &amd64Machine{u: u, at: &m.place}
-	return m
-}
-
-// NewARM64 returns a merger of ARM64 stacks that walks with u. Give tables by the
-// merger's SetTable, not by u's.
-func NewARM64(u *arm64.Unwinder, f Functions) *Merger {
-	m := &Merger{functions: f, linkRegister: true}
-	m.cpu = &arm64Machine{u: u, at: &m.place, modules: module.NewTable(0, nil, nil)}
+// New returns a merger of stacks of w's architecture that walks with w.
+func New(w unwind.Walker, f Functions) *Merger {
+	m := &Merger{w: w, arch: &arches[w.Arch()], functions: f}
+	m.landings, _ = w.(landings)
 	return m
 }
 
 // SetTable makes t the module table of the merges to come; the indices in
 // Frame.Module are of it.
-func (m *Merger) SetTable(t *module.Table) { m.cpu.setTable(t) }
+func (m *Merger) SetTable(t *module.Table) { m.w.SetTable(t) }
 
 // SetSpecials tells where a walk cannot begin; nil takes it away.
 func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
@@ -150,7 +116,8 @@ func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	m.in, m.out, m.res, m.next, m.guess, m.hidden = c, out, Result{}, 0, -1, 0
-	m.place = place{}
+	m.regs = context.Registers{Arch: m.w.Arch()}
+	m.at = unwind.State{Regs: &m.regs}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	m.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
 	m.guesses = m.bounds
@@ -168,15 +135,20 @@ func (m *Merger) leaf() bool {
 		m.gap(g)
 		return m.resync()
 	}
-	m.trust = unwind.TrustContext
-	m.cpu.leaf(m.in, m.specials, &m.mem, &m.bounds, m.buf[:], &m.top)
+	if m.in.Regs.Arch != m.regs.Arch {
+		m.gap(GapUnsupported)
+		return m.resync()
+	}
+	m.regs.Copy(&m.in.Regs)
+	m.at = unwind.Interrupted(&m.regs)
+	m.top = m.specials.Find(m.w, &m.at, &m.mem, &m.bounds, m.buf[:])
 	m.res.Verdict = m.top.Verdict
 	if g := gapOfVerdict(&m.top); g != GapNone {
 		m.native(m.top.Frames)
 		m.gap(g)
 		return m.resync()
 	}
-	return m.walked(m.top.Frames, m.top.Exact, m.top.Stop)
+	return m.walked(m.top.Frames, m.top.Stop)
 }
 
 // block walks one unmanaged block and what stands below it. It answers false
@@ -186,25 +158,21 @@ func (m *Merger) leaf() bool {
 // address of its hijack stub, as from the link register of a method that is
 // about to return, and what is below it is not known.
 func (m *Merger) block() bool {
-	if !m.exact && m.trust == unwind.TrustCLR && entered(m.cpu.table(), m.ip) {
+	if !m.at.Exact && m.at.Trust == unwind.TrustCLR && entered(m.w.Table(), m.ip()) {
 		m.gap(GapCLRCut)
 		return m.resync()
 	}
-	n, exact, stop := m.cpu.walk(m.exact, m.trust, &m.mem, &m.bounds, m.buf[:])
-	return m.walked(n, exact, stop)
+	r := m.w.Walk(&m.at, &m.mem, &m.bounds, m.buf[:])
+	return m.walked(r.N, r.Stop)
 }
 
 // walked takes over the n frames of a walk and goes on by why it stopped.
-func (m *Merger) walked(n int, exact bool, stop unwind.Stop) bool {
+func (m *Merger) walked(n int, stop unwind.Stop) bool {
 	if m.fresh(n, stop) {
 		n, stop = n-1, unwind.Managed
 		m.rejudge(n)
 	}
 	m.native(n)
-	m.exact = exact
-	if n > 0 {
-		m.trust = m.buf[n-1].Trust.Then(m.cpu.stepTrust())
-	}
 	switch stop {
 	case unwind.Managed:
 		return m.managed()
@@ -224,15 +192,15 @@ func (m *Merger) walked(n int, exact bool, stop unwind.Stop) bool {
 // managed handles a walk that arrived at managed code.
 func (m *Merger) managed() bool {
 	i := m.nextManaged()
-	fid, hr := m.functions.FunctionFromIP(m.ip)
+	fid, hr := m.functions.FunctionFromIP(m.ip())
 	known := !hr.Failed() && fid != 0
-	if !m.lent && known && m.refused() {
+	if m.tables == nil && known && m.refused() {
 		m.gap(GapCLRRefused)
 	}
 	if i >= 0 && m.same(i, fid, known) {
 		return m.report(i, true)
 	}
-	if i >= 0 && m.sp > m.in.Frames[i].SP && m.sp > m.in.Frames[i].FP {
+	if i >= 0 && m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP {
 		m.gap(GapMismatch)
 		return m.resync()
 	}
@@ -244,10 +212,10 @@ func (m *Merger) managed() bool {
 func (m *Merger) same(i int, fid clr.FunctionID, known bool) bool {
 	f := &m.in.Frames[i]
 	if known {
-		return fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0 && m.grown(i))
+		return fid == f.Function && (f.SP == m.sp() || f.FP == m.fp() && f.FP != 0 && m.grown(i))
 	}
 	// A stub on top of f's frame may have f's SP where a call pushes nothing.
-	return f.SP == m.sp && !(m.linkRegister && m.exact)
+	return f.SP == m.sp() && !(m.arch.callPushes == 0 && m.at.Exact)
 }
 
 // grown decides whether the frame the walk stands at is in.Frames[i] though its
@@ -257,14 +225,13 @@ func (m *Merger) same(i int, fid clr.FunctionID, known bool) bool {
 // a recursion all the same, and a funclet has its method's.
 func (m *Merger) grown(i int) bool {
 	f := &m.in.Frames[i]
-	a, ok := m.cpu.(*amd64Machine)
-	if !ok { // on ARM64 every method has a frame record, and SP may be a guess
+	if m.arch.frameRecord { // every method has one, and SP may be a guess
 		return true
 	}
-	if f.SP < m.sp || f.SP > f.FP {
+	if f.SP < m.sp() || f.SP > f.FP {
 		return false
 	}
-	if above, ok := a.callerSP(m.exact, &m.mem, &m.buf[0]); ok {
+	if above, ok := m.callerSP(); ok {
 		return f.SP < above
 	}
 	return i+1 < len(m.in.Frames) && m.in.Frames[i+1].FP != f.FP
@@ -273,7 +240,7 @@ func (m *Merger) grown(i int) bool {
 // frameless tells a stub that has made no frame, or not yet, from its caller
 // f: the frame pointer is f's.
 func (m *Merger) frameless(f *clr.SnapshotFrame) bool {
-	return f.FP == m.fp && f.FP != 0 && m.sp <= f.SP
+	return f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP
 }
 
 // atEntry tells code that was interrupted before it changed its stack from its
@@ -281,11 +248,7 @@ func (m *Merger) frameless(f *clr.SnapshotFrame) bool {
 // frame can. Methods may have their caller's frame pointer later too, as
 // funclets do, with frames between.
 func (m *Merger) atEntry(f *clr.SnapshotFrame) bool {
-	pushed := uint64(8)
-	if m.linkRegister {
-		pushed = 0
-	}
-	return m.exact && m.sp+pushed == f.SP && m.fp == f.FP
+	return m.at.Exact && m.sp()+m.arch.callPushes == f.SP && m.fp() == f.FP
 }
 
 // hide records a frame the CLR does not report and steps over it.
@@ -306,7 +269,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		m.gap(gapOfStop(stop, m.in.Truncated))
 		return m.resync()
 	}
-	if m.trust.Doubtful() && m.guess < 0 {
+	if m.at.Trust.Doubtful() && m.guess < 0 {
 		m.guess = m.res.N
 	}
 	if i := m.nextManaged(); i >= 0 && m.hijacked(&m.in.Frames[i]) {
@@ -316,7 +279,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 }
 
 func (m *Merger) putHidden(fid clr.FunctionID, known bool) {
-	f := Frame{IP: m.ip, SP: m.sp, FP: m.fp, Module: -1, Kind: unwind.KindStub, Trust: m.trust, Exact: m.exact}
+	f := Frame{IP: m.ip(), SP: m.sp(), FP: m.fp(), Module: -1, Kind: unwind.KindStub, Trust: m.at.Trust, Exact: m.at.Exact}
 	if known {
 		f.Kind, f.Function = unwind.KindManaged, fid
 	}
@@ -329,10 +292,17 @@ func (m *Merger) putHidden(fid clr.FunctionID, known bool) {
 // return address read is not managed. Where SP may be a guess, the frame pointer
 // and a return address that no call can have made tell it.
 func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
-	if f.SP == m.sp {
-		return !m.cpu.table().IsManaged(unwind.LookupIP(m.ip, m.exact))
+	if f.SP == m.sp() {
+		return !m.w.Table().IsManaged(m.at.Address().Lookup())
 	}
-	return m.linkRegister && m.trust.Doubtful() && f.FP == m.fp && f.FP != 0 && entered(m.cpu.table(), m.ip)
+	return m.arch.frameRecord && m.at.Trust.Doubtful() && f.FP == m.fp() && f.FP != 0 && entered(m.w.Table(), m.ip())
+}
+
+// stand makes a frame that the CLR reported the one the merge stands at, with
+// the registers that the CLR says.
+func (m *Merger) stand(f *clr.SnapshotFrame) {
+	f.Load(&m.regs)
+	m.at.Exact, m.at.Trust = false, unwind.TrustCLR
 }
 
 // report writes the run of managed frames that starts at in.Frames[i] and
@@ -347,9 +317,9 @@ func (m *Merger) report(i int, here bool) bool {
 		f := &frames[i]
 		g := Frame{IP: f.IP, SP: f.SP, FP: f.FP, Function: f.Function, Module: -1, Kind: unwind.KindManaged, Trust: unwind.TrustCLR}
 		if here {
-			g.IP, g.FP, g.Exact = m.ip, m.fp, m.exact
-			if !m.linkRegister || !m.trust.Doubtful() {
-				g.SP = m.sp
+			g.IP, g.FP, g.Exact = m.ip(), m.fp(), m.at.Exact
+			if !m.arch.frameRecord || !m.at.Trust.Doubtful() {
+				g.SP = m.sp()
 			}
 		}
 		m.res.Managed++
@@ -358,14 +328,13 @@ func (m *Merger) report(i int, here bool) bool {
 			return false
 		}
 		m.put(g)
-		here = m.lent && i+1 < len(frames) && m.fill(i, here)
+		here = m.tables != nil && i+1 < len(frames) && m.fill(i, here)
 	}
 	if i == len(frames) {
 		m.gap(GapCLRCut)
 		return false
 	}
-	m.cpu.marker(&frames[i])
-	m.exact, m.trust = false, unwind.TrustCLR
+	m.stand(&frames[i])
 	m.next = i + 1
 	return true
 }
@@ -416,7 +385,7 @@ func (m *Merger) gap(g Gap) {
 		m.res.Gap = g
 	}
 	if n := m.res.N; n < len(m.out) && (n == 0 || m.out[n-1].Kind != unwind.KindGap) {
-		m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp})
+		m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp()})
 	}
 }
 

@@ -4,24 +4,21 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
 func merger(w *fs.World) *Merger {
-	m := New(amd64.New(), w)
-	if w.Arch == fs.ARM64 {
-		m = NewARM64(arm64.New(), w)
-	}
+	m := New(walker.New(w.Arch), w)
 	m.SetTable(w.Table)
 	return m
 }
 
-func onBoth(t *testing.T, test func(t *testing.T, arch fs.Arch)) {
-	for _, a := range fs.Both {
+func onBoth(t *testing.T, test func(t *testing.T, arch context.Arch)) {
+	for _, a := range context.Arches {
 		t.Run(a.String(), func(t *testing.T) { test(t, a) })
 	}
 }
@@ -48,7 +45,7 @@ func check(t *testing.T, w *fs.World, got []Frame) {
 
 // rightSP: after a guess on ARM64 only the lowest that SP can be is known.
 func rightSP(w *fs.World, g *Frame, f *fs.Frame) bool {
-	return g.SP == f.SP || w.Arch == fs.ARM64 && g.Trust.Doubtful() && g.SP < f.SP
+	return g.SP == f.SP || w.Arch == context.ArchARM64 && g.Trust.Doubtful() && g.SP < f.SP
 }
 
 var shapes = []struct {
@@ -72,10 +69,10 @@ var shapes = []struct {
 }
 
 func TestCompleteStacks(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range shapes {
 			t.Run(c.name, func(t *testing.T) {
-				w := arch.Build(c.kinds...)
+				w := fs.BuildFor(arch, c.kinds...)
 				r, got := run(w)
 				if !r.Complete() || r.Verdict != c.verdict || r.Hidden != c.hidden || r.Doubtful != 0 {
 					t.Errorf("result %+v, want verdict %v and %d hidden", r, c.verdict, c.hidden)
@@ -90,10 +87,10 @@ func TestCompleteStacks(t *testing.T) {
 // another SP too, on x86-64 one inside the frame; the physical return address is
 // kept.
 func TestInlinedPInvoke(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(fs.Root, fs.Managed, fs.Native)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native)
 		w.Capture.Frames[0].IP -= 5
-		w.Capture.Frames[0].SP += map[fs.Arch]uint64{fs.AMD64: 8, fs.ARM64: 0x100}[arch]
+		w.Capture.Frames[0].SP += map[context.Arch]uint64{context.ArchAMD64: 8, context.ArchARM64: 0x100}[arch]
 		r, got := run(w)
 		if !r.Complete() {
 			t.Errorf("gap %v", r.Gap)
@@ -103,7 +100,7 @@ func TestInlinedPInvoke(t *testing.T) {
 }
 
 func TestGaps(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		mixed := []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Managed, fs.Native, fs.Native}
 		for _, c := range []struct {
 			name   string
@@ -127,7 +124,7 @@ func TestGaps(t *testing.T) {
 			{"walk ends before a reported frame", []fs.Kind{fs.Root, fs.Managed, fs.Root, fs.Managed, fs.Native}, func(*fs.World) {}, GapLostManaged, 5},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				w := arch.Build(c.kinds...)
+				w := fs.BuildFor(arch, c.kinds...)
 				c.break_(w)
 				r, got := run(w)
 				if r.Gap != c.want {
@@ -166,8 +163,8 @@ func inOrder(t *testing.T, w *fs.World, got []Frame) int {
 }
 
 func TestFullOutput(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(shapes[3].kinds...)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, shapes[3].kinds...)
 		for room := 1; room < len(w.Truth); room++ {
 			out := make([]Frame, room)
 			r := merger(w).Merge(&w.Capture, out)
@@ -179,9 +176,9 @@ func TestFullOutput(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range shapes {
-			w := arch.Build(c.kinds...)
+			w := fs.BuildFor(arch, c.kinds...)
 			m, out := merger(w), make([]Frame, 256)
 			if n := testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }); n != 0 {
 				t.Errorf("%s: %v allocations", c.name, n)
@@ -190,13 +187,13 @@ func TestNoAllocations(t *testing.T) {
 	})
 }
 
-func BenchmarkMerge(b *testing.B)      { benchmark(b, fs.AMD64) }
-func BenchmarkMergeARM64(b *testing.B) { benchmark(b, fs.ARM64) }
+func BenchmarkMerge(b *testing.B)      { benchmark(b, context.ArchAMD64) }
+func BenchmarkMergeARM64(b *testing.B) { benchmark(b, context.ArchARM64) }
 
-func benchmark(b *testing.B, arch fs.Arch) {
+func benchmark(b *testing.B, arch context.Arch) {
 	for _, c := range shapes {
 		b.Run(c.name, func(b *testing.B) {
-			w := arch.Build(c.kinds...)
+			w := fs.BuildFor(arch, c.kinds...)
 			m, out := merger(w), make([]Frame, 256)
 			b.ReportAllocs()
 			for b.Loop() {

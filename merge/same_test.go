@@ -14,12 +14,13 @@ import (
 // even that.
 type above uint64
 
-func (a above) StepManaged(regs *context.AMD64, _ bool, _ *memory.Window, _ *unwind.Frame) (unwind.Trust, unwind.Stop) {
+func (a above) Step(s *unwind.State, _ *memory.Window, _ *unwind.Frame) unwind.Stop {
 	if a == 0 {
-		return unwind.TrustNone, unwind.NoInfo
+		return unwind.NoInfo
 	}
-	regs.GPR[context.RSP] = uint64(a)
-	return unwind.TrustUnwindInfo, unwind.StopNone
+	s.Regs.SetSP(uint64(a))
+	s.Reached(false, unwind.TrustUnwindInfo)
+	return unwind.StopNone
 }
 
 func (above) Hijacked(uint64, uint64) (uint64, bool) { return 0, false }
@@ -53,11 +54,16 @@ func TestSame(t *testing.T) {
 			m := New(amd64.New(), nil)
 			m.SetManaged(c.tables)
 			m.in = &clr.Capture{Frames: c.frames}
-			m.place = place{ip: 0x5000, sp: sp, fp: fp}
+			m.regs = context.Registers{Arch: context.ArchAMD64}
+			m.regs.SetIP(0x5000)
+			m.regs.SetSP(sp)
+			m.regs.SetFP(fp)
+			m.at.Regs = &m.regs
+			at, regs := m.at, m.regs
 			if got := m.same(0, c.fid, true); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
-			if m.place != (place{ip: 0x5000, sp: sp, fp: fp}) {
+			if m.at != at || m.regs != regs {
 				t.Error("the question has moved the walk")
 			}
 		})

@@ -58,10 +58,10 @@ func stale(w *fs.World, r *rand.Rand) {
 // With the runtime's tables every stack is complete and sure, whatever is left
 // over between its frames.
 func TestRandomStacksWithTables(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for n := range uint64(randomRuns) {
 			r := rand.New(rand.NewPCG(n, 1))
-			w := arch.Build(kindsOf(r, true)...)
+			w := fs.BuildFor(arch, kindsOf(r, true)...)
 			stale(w, r)
 			if r.IntN(4) == 0 {
 				refuse(w)
@@ -84,14 +84,14 @@ func TestRandomStacksWithTables(t *testing.T) {
 // true one. On x86-64 every stack the CLR reports is; on ARM64 all those whose
 // hidden frames were called by managed code or by functions with a frame pointer.
 func TestRandomStacksWithoutTables(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		sure := 0
 		for n := range uint64(randomRuns) {
 			r := rand.New(rand.NewPCG(n, 2))
-			w := arch.Build(randomKinds(r)...)
+			w := fs.BuildFor(arch, randomKinds(r)...)
 			stale(w, r)
 			res, got := run(w)
-			must := !w.Capture.Result.Failed() && (arch == fs.AMD64 || !guessesSP(w))
+			must := !w.Capture.Result.Failed() && (arch == context.ArchAMD64 || !guessesSP(w))
 			if must && !res.Complete() {
 				t.Fatalf("run %d: %+v of %+v", n, res, w.Truth)
 			}
@@ -136,7 +136,7 @@ func TestHiddenBelowUnframed(t *testing.T) {
 		t.Errorf("x86-64: %+v", r)
 	}
 	check(t, w, got)
-	w = fs.ARM64.Build(kinds...)
+	w = fs.BuildFor(context.ArchARM64, kinds...)
 	r, got = run(w)
 	if r.Complete() && r.Doubtful == 0 {
 		t.Errorf("ARM64: %+v is said to be sure", r)
@@ -148,8 +148,8 @@ func TestHiddenBelowUnframed(t *testing.T) {
 
 // The CLR replaces the return address of a frame it does not report.
 func TestHijackedHiddenFrame(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(fs.Root, fs.Managed, fs.Hidden, fs.Native)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Hidden, fs.Native)
 		stack := &w.Capture.Stack
 		binary.LittleEndian.PutUint64(stack.Data[w.Truth[1].Slot-stack.Addr:], w.Truth[0].IP&^0xff)
 		r, got := run(w)
@@ -163,8 +163,8 @@ func TestHijackedHiddenFrame(t *testing.T) {
 // A stub without a frame of its own has its caller's frame pointer, and on ARM64
 // its SP too. It is no method and must not take the place of one.
 func TestFramelessStubIsNoMethod(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
-		w := arch.Build(fs.Root, fs.Managed, fs.Managed, fs.Frameless)
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Frameless)
 		r, got := run(w)
 		if r.Managed != 2 || r.Hidden != 1 || len(got) != 4 || got[0].Kind != unwind.KindStub || got[0].Function != 0 || got[1].IP != w.Truth[1].IP {
 			t.Errorf("%+v: %+v", r, got)
@@ -174,7 +174,7 @@ func TestFramelessStubIsNoMethod(t *testing.T) {
 
 // What a walk cannot begin at is a gap, and the CLR's frames stand below it.
 func TestSpecials(t *testing.T) {
-	onBoth(t, func(t *testing.T, arch fs.Arch) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {
 			name    string
 			kinds   []fs.Kind
@@ -199,7 +199,7 @@ func TestSpecials(t *testing.T) {
 				w.Capture.Thread.StackLow = w.Capture.Thread.StackHigh - 8
 			}, seed.ForeignStack, GapForeignStack, 3},
 		} {
-			w, s := arch.Build(c.kinds...), &seed.Specials{}
+			w, s := fs.BuildFor(arch, c.kinds...), &seed.Specials{}
 			c.change(w, s)
 			m, out := merger(w), make([]Frame, 64)
 			m.SetSpecials(s)
@@ -214,9 +214,9 @@ func TestSpecials(t *testing.T) {
 	})
 }
 
-// A step by tables must go up the stack, but for a frame that was interrupted
-// before it stored anything.
-func TestStepsClimbARM64(t *testing.T) {
+// A step by tables must go up the stack, but on ARM64 for a frame that was
+// interrupted before it stored anything.
+func TestStepsClimb(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		sp    uint64
@@ -230,9 +230,16 @@ func TestStepsClimbARM64(t *testing.T) {
 		{"a caller that stays", 0x1000, 4, false, false},
 		{"nothing changes", 0x1000, 8, true, false},
 	} {
-		a := arm64Machine{regs: context.ARM64{PC: 8, Sp: 0x1000}, to: context.ARM64{PC: c.pc, Sp: c.sp}}
-		if got := a.climbs(c.exact); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
+		for _, a := range context.Arches {
+			from, to := context.Registers{Arch: a}, context.Registers{Arch: a}
+			from.SetIP(8)
+			from.SetSP(0x1000)
+			to.SetIP(c.pc)
+			to.SetSP(c.sp)
+			want := c.want && (a == context.ArchARM64 || c.sp > 0x1000)
+			if got := arches[a].climbs(&unwind.State{Regs: &from, Exact: c.exact}, &unwind.State{Regs: &to}); got != want {
+				t.Errorf("%v, %s: %v", a, c.name, got)
+			}
 		}
 	}
 }

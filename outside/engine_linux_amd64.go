@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/raw"
@@ -15,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/probe"
 	"github.com/seedwalk/seedwalk/wire"
+	"golang.org/x/sys/unix"
 )
 
 // Engine samples one process.
@@ -273,7 +272,7 @@ func (e *Engine) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 }
 
 func (e *Engine) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
-	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: c.regs,
+	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: context.FromAMD64(c.regs),
 		Stack: c.stack, Truncated: c.cut, Result: clr.E_FAIL}
 	e.s.raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
 }

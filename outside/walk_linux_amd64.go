@@ -8,7 +8,6 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
 // maxFrames bounds a stack.
@@ -27,7 +26,7 @@ type capture struct {
 
 // walker walks captures by the tables of one process.
 type walker struct {
-	unmanaged *amd64.Unwinder
+	unmanaged unwind.Walker
 	tables    *contract.Tables // nil: no runtime is known
 	steps     *managed.Tables  // over tables
 	patch     uint64           // what the runtime writes over return addresses
@@ -38,10 +37,11 @@ type walker struct {
 	out    []merge.Frame
 
 	// The walk under way.
-	n     int
-	regs  context.AMD64
-	exact bool
-	trust unwind.Trust
+	n    int
+	at   unwind.State // of regs
+	regs context.Registers
+	from context.Registers // before a step under way
+	left unwind.Frame
 }
 
 func newWalker() *walker {
@@ -53,7 +53,8 @@ func newWalker() *walker {
 func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
 	w.mem.Reset(c.stack.Addr, c.stack.Data)
 	w.bounds = unwind.Bounds{Low: c.low, High: c.high}
-	w.n, w.regs, w.exact, w.trust = 0, c.regs, true, unwind.TrustContext
+	w.n, w.regs = 0, context.FromAMD64(c.regs)
+	w.at = unwind.Interrupted(&w.regs)
 	for {
 		stop := w.native()
 		if stop == unwind.Managed {
@@ -67,26 +68,22 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 		}
 		gap = gapOf(stop, c.cut)
 		w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.regs.SP()})
-		return w.out[:w.n], gap, stop == unwind.Unreadable && w.regs.Known != context.AMD64All
+		return w.out[:w.n], gap, stop == unwind.Unreadable && w.regs.AMD64.Known != context.AMD64All
 	}
 }
 
 // native walks unmanaged frames.
 func (w *walker) native() unwind.Stop {
-	n, exact, stop := w.unmanaged.Walk(&w.regs, w.exact, w.trust, &w.mem, &w.bounds, w.block[:])
+	r := w.unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:])
+	n, stop := r.N, r.Stop
 	if stop == unwind.NoInfo && n > 0 && w.block[n-1].Module < 0 && w.isManaged() {
 		n, stop = n-1, unwind.Managed // code that is newer than the module table
-		exact = w.block[n].Exact
 	}
 	for i := range w.block[:n] {
 		f := &w.block[i]
 		if !w.put(merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: f.Module, Kind: f.Kind, Trust: f.Trust, Exact: f.Exact}) {
 			return unwind.Limit
 		}
-	}
-	w.exact = exact
-	if n > 0 {
-		w.trust = w.block[n-1].Trust.Then(w.unmanaged.StepTrust())
 	}
 	if stop == unwind.BufferFull || stop == unwind.Limit {
 		return unwind.StopNone
@@ -97,7 +94,7 @@ func (w *walker) native() unwind.Stop {
 // isManaged asks the runtime's tables about the ip.
 func (w *walker) isManaged() bool {
 	var m contract.Method
-	return w.tables != nil && w.tables.Find(w.regs.RIP, &m) == contract.Found
+	return w.tables != nil && w.tables.Find(w.regs.IP(), &m) == contract.Found
 }
 
 // managed steps over managed frames, one after the other.
@@ -106,17 +103,18 @@ func (w *walker) managed(c *capture) unwind.Stop {
 		return unwind.NoInfo
 	}
 	for {
-		var f unwind.Frame
-		from := w.regs
-		trust, stop := w.steps.StepManaged(&w.regs, w.exact, &w.mem, &f)
+		f, was := &w.left, w.at
+		w.from.Copy(&w.regs)
+		stop := w.steps.Step(&w.at, &w.mem, f)
 		if stop != unwind.StopNone && stop != unwind.EndOfStack {
 			return stop
 		}
-		if stop == unwind.StopNone && (w.regs.SP() <= from.SP() || w.bounds.High != 0 && w.regs.SP() > w.bounds.High) {
-			w.regs = from
+		if stop == unwind.StopNone && (w.regs.SP() <= w.from.SP() || w.bounds.High != 0 && w.regs.SP() > w.bounds.High) {
+			w.regs.Copy(&w.from)
+			w.at = was
 			return unwind.NoProgress
 		}
-		g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: w.trust, Exact: f.Exact}
+		g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: was.Trust, Exact: f.Exact}
 		var m contract.Method
 		if w.tables.Find(f.IP, &m) == contract.Found && m.Kind != contract.Stub {
 			g.Function = identity(&m)
@@ -127,13 +125,12 @@ func (w *walker) managed(c *capture) unwind.Stop {
 		if stop == unwind.EndOfStack {
 			return stop
 		}
-		w.exact, w.trust = false, trust
-		if w.regs.RIP == w.patch && w.patch != 0 {
+		if w.regs.IP() == w.patch && w.patch != 0 {
 			ra, ok := w.steps.TrueReturn(c.extra, w.regs.SP()-8)
 			if !ok {
 				return unwind.BadInfo
 			}
-			w.regs.RIP = ra
+			w.regs.SetIP(ra)
 		}
 		if !w.isManaged() {
 			return unwind.StopNone

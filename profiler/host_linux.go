@@ -77,12 +77,14 @@ func (h *host) Await(slot int, c *clr.Capture) {
 	if s.foreign != 0 {
 		c.Status = clr.CaptureForeign
 	}
-	c.Regs.RIP = uint64(s.regs[0])
-	for i := range c.Regs.GPR {
-		c.Regs.GPR[i] = uint64(s.regs[1+i])
+	c.Regs.Arch = context.ArchAMD64
+	regs := &c.Regs.AMD64
+	regs.RIP = uint64(s.regs[0])
+	for i := range regs.GPR {
+		regs.GPR[i] = uint64(s.regs[1+i])
 	}
 	const general = 1<<16 - 1
-	c.Regs.Known = general
+	regs.Known = general
 	c.Stack = memory.Run{Addr: uint64(s.stack_addr), Data: unsafe.Slice((*byte)(s.stack), int(s.stack_len))}
 }
 

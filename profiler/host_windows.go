@@ -124,7 +124,7 @@ func (h *host) Context(_ int, c *clr.Capture) bool {
 	}
 	s := C.sw_slot_at(0)
 	regs, err := context.Read(context.Win32AMD64, bytesOf(s.context, C.SW_CONTEXT_BYTES))
-	c.Regs = regs.AMD64
+	c.Regs = regs
 	c.Truncated = s.truncated != 0
 	c.Thread.StackLow, c.Thread.StackHigh = uint64(s.stack_low), uint64(s.stack_high)
 	c.Stack = memory.Run{Addr: uint64(s.stack_addr), Data: bytesOf(s.stack, s.stack_len)}
@@ -136,7 +136,7 @@ func (h *host) Context(_ int, c *clr.Capture) bool {
 func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
 	s := C.sw_slot_at(0)
 	s.seeded = 0
-	if r := context.FromAMD64(c.Seed); c.Seeded && context.Write(context.Win32AMD64, bytesOf(s.seed, C.SW_CONTEXT_BYTES), &r) == nil {
+	if c.Seeded && context.Write(context.Win32AMD64, bytesOf(s.seed, C.SW_CONTEXT_BYTES), &c.Seed) == nil {
 		s.seeded = 1
 	}
 	c.Result = clr.HRESULT(C.sw_snapshot(0))

@@ -31,7 +31,7 @@ type oracle struct {
 	lost   int64    // nanoseconds taken away from the clock
 	asked  [2]int64 // the clock's last two answers: around our own walk
 	walked bool     // the top of the thread that is suspended
-	seeder *snapshot.SeederAMD64
+	seeder *snapshot.WalkSeeder
 	walker *amd64.Unwinder
 	again  clr.Capture
 }
@@ -43,7 +43,7 @@ func init() {
 			return h
 		}
 		o := &oracle{host: h, out: bufio.NewWriterSize(f, 1<<20), walker: managed.NewAMD64()}
-		o.seeder = snapshot.NewSeederAMD64(o.walker, nil)
+		o.seeder = snapshot.NewSeeder(o.walker, nil)
 		return o
 	}
 }

@@ -238,7 +238,7 @@ func (p *process) frame(f *wire.Frame) int32 {
 	case f.Method != 0:
 		k.method = f.Method
 	default:
-		k.addr = unwind.LookupIP(f.IP, f.Exact())
+		k.addr = unwind.Address{IP: f.IP, Exact: f.Exact()}.Lookup()
 	}
 	if i, ok := p.frameIndex[k]; ok {
 		return i

@@ -55,16 +55,7 @@ func (v Verdict) Usable() bool { return v == NotNeeded || v == Found }
 type Outcome struct {
 	Verdict Verdict
 	Stop    unwind.Stop
-	Exact   bool         // the ip where the walk stopped is an interrupted one, not a return address
-	Frames  int          // unmanaged frames written to out
-	Trust   unwind.Trust // how surely the frame where the walk stopped was found
-}
-
-// ResultOf is an outcome with the registers R of the frame where the walk
-// stopped.
-type ResultOf[R any] struct {
-	Outcome
-	Regs R
+	Frames  int // unmanaged frames written to out
 }
 
 // state is what is judged of a frame's registers, whatever their architecture.
@@ -91,20 +82,21 @@ func foreign(sp uint64, b *unwind.Bounds) bool {
 }
 
 // judge gives the verdict on a walk that has written its frames. It began at
-// top and stopped at end.
-func (s *Specials) judge(o *Outcome, a *rules, top, end state, b *unwind.Bounds, frames []unwind.Frame) Verdict {
+// top and stopped at s.
+func (p *Specials) judge(o *Outcome, top state, s *unwind.State, b *unwind.Bounds, frames []unwind.Frame) Verdict {
+	a, end := &rulesOf[s.Regs.Arch], stateOf(s.Regs)
 	switch {
 	case o.Stop == unwind.EndOfStack:
 		return NoManaged
 	case o.Stop != unwind.Managed:
 		return Truncated
-	case (top.sp&(a.spAlign-1))|(top.ip&(a.ipAlign-1)) != 0 || !a.plausible(end, b) || o.Trust.Doubtful():
+	case (top.sp&(a.spAlign-1))|(top.ip&(a.ipAlign-1)) != 0 || !a.plausible(end, b) || s.Trust.Doubtful():
 		return Unsafe
-	case o.Frames == 0 && s.isStub(end.ip):
+	case o.Frames == 0 && p.isStub(end.ip):
 		return StubOnTop
 	case o.Frames == 0:
 		return NotNeeded
-	case end.missing != 0 || s.misread(frames, o.Exact):
+	case end.missing != 0 || p.misread(frames, s.Exact):
 		return Unsafe
 	}
 	return Found

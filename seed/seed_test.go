@@ -7,54 +7,45 @@ import (
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
-// result is what both architectures' results say.
+// result is what a walk found, and where it stopped.
 type result struct {
 	Outcome
-	ip, sp, fp uint64
-	known      uint64
+	unwind.State
 }
 
 // finder keeps what a walk needs, so that only the walk is measured.
 type finder struct {
-	w   *fs.World
-	x64 *amd64.Unwinder
-	a64 *arm64.Unwinder
-	s   *Specials
-	mem *memory.Window
-	out []unwind.Frame
+	w    *fs.World
+	u    unwind.Walker
+	s    *Specials
+	mem  *memory.Window
+	out  []unwind.Frame
+	regs context.Registers
+	at   unwind.State
 }
 
 func newFinder(w *fs.World, s *Specials) *finder {
-	f := &finder{w, amd64.New(), arm64.New(), s, memory.New(w.Capture.Stack), make([]unwind.Frame, 64)}
-	f.x64.SetTable(w.Table)
-	f.a64.SetTable(w.Table)
+	f := &finder{w: w, u: walker.New(w.Arch), s: s, mem: memory.New(w.Capture.Stack), out: make([]unwind.Frame, 64)}
+	f.u.SetTable(w.Table)
 	return f
 }
 
-func (f *finder) find(b *unwind.Bounds) (r result) {
-	if f.w.Arch == fs.ARM64 {
-		regs := f.w.Capture.ARM64
-		f.s.SeekARM64(f.a64, &regs, f.mem, b, f.out, &r.Outcome)
-		r.ip, r.sp, r.fp, r.known = regs.PC, regs.SP(), regs.FP(), regs.Known
-		return r
-	}
-	regs := f.w.Capture.Regs
-	f.s.SeekAMD64(f.x64, &regs, f.mem, b, f.out, &r.Outcome)
-	r.ip, r.sp, r.fp, r.known = regs.RIP, regs.SP(), regs.FP(), uint64(regs.Known)
-	return r
+func (f *finder) find(b *unwind.Bounds) result {
+	f.regs.Copy(&f.w.Capture.Regs)
+	f.at = unwind.Interrupted(&f.regs)
+	return result{f.s.Find(f.u, &f.at, f.mem, b, f.out), f.at}
 }
 
 // moveIP and moveSP change where the thread was interrupted, forget what is
 // known of a register that functions preserve.
-func moveIP(w *fs.World, by uint64) { w.Capture.Regs.RIP += by; w.Capture.ARM64.PC += by }
-func moveSP(w *fs.World, by uint64) { w.Capture.Regs.GPR[context.RSP] += by; w.Capture.ARM64.Sp += by }
+func moveIP(w *fs.World, by uint64) { r := &w.Capture.Regs; r.SetIP(r.IP() + by) }
+func moveSP(w *fs.World, by uint64) { r := &w.Capture.Regs; r.SetSP(r.SP() + by) }
 func forget(w *fs.World) {
-	w.Capture.Regs.Known &^= 1 << context.R15
-	w.Capture.ARM64.Known &^= 1 << 28
+	w.Capture.Regs.AMD64.Known &^= 1 << context.R15
+	w.Capture.Regs.ARM64.Known &^= 1 << 28
 }
 
 func isMethod(w *fs.World) func(uint64) bool {
@@ -119,10 +110,10 @@ var findCases = []struct {
 }
 
 func TestFind(t *testing.T) {
-	for _, arch := range fs.Both {
+	for _, arch := range context.Arches {
 		for _, c := range findCases {
 			t.Run(arch.String()+"/"+c.name, func(t *testing.T) {
-				w := arch.Build(c.kinds...)
+				w := fs.BuildFor(arch, c.kinds...)
 				b, s := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}, &Specials{}
 				if c.change != nil {
 					c.change(w, &b, s)
@@ -144,8 +135,8 @@ func TestFind(t *testing.T) {
 
 func checkSeed(t *testing.T, r *result, f *fs.Frame) {
 	t.Helper()
-	if r.ip != f.IP || r.sp != f.SP || r.fp != f.FP || r.Exact != f.Exact {
-		t.Errorf("seed ip %#x sp %#x fp %#x, want %+v", r.ip, r.sp, r.fp, f)
+	if r.Regs.IP() != f.IP || r.Regs.SP() != f.SP || r.Regs.FP() != f.FP || r.Exact != f.Exact {
+		t.Errorf("seed ip %#x sp %#x fp %#x, want %+v", r.Regs.IP(), r.Regs.SP(), r.Regs.FP(), f)
 	}
 	if r.Trust.Doubtful() {
 		t.Errorf("a seed by %v", r.Trust)
@@ -238,50 +229,27 @@ func TestPlausible(t *testing.T) {
 		{"ip 0", 0, 0x10010, false, false},
 		{"odd ip", 0x7ff0_0000_0003, 0x10010, true, false},
 	} {
-		if got := amd64Rules.plausible(state{ip: c.ip, sp: c.sp}, b); got != c.x64 {
+		if got := rulesOf[context.ArchAMD64].plausible(state{ip: c.ip, sp: c.sp}, b); got != c.x64 {
 			t.Errorf("x86-64, %s: %v", c.name, got)
 		}
-		if got := arm64Rules.plausible(state{ip: c.ip, sp: c.sp}, b); got != c.arm64 {
+		if got := rulesOf[context.ArchARM64].plausible(state{ip: c.ip, sp: c.sp}, b); got != c.arm64 {
 			t.Errorf("ARM64, %s: %v", c.name, got)
 		}
 	}
-	if amd64Rules.plausible(state{ip: 4}, nil) {
+	if rulesOf[context.ArchAMD64].plausible(state{ip: 4}, nil) {
 		t.Error("a stack pointer of 0 in unknown bounds")
-	}
-}
-
-// Find and FindARM64 leave the registers they are given alone.
-func TestFindKeepsItsInput(t *testing.T) {
-	for _, arch := range fs.Both {
-		w := arch.Build(native...)
-		f, before := newFinder(w, nil), w.Capture
-		var got Outcome
-		var ip uint64
-		if arch == fs.ARM64 {
-			r := FindARM64(f.a64, &w.Capture.ARM64, f.mem, nil, f.out)
-			got, ip = r.Outcome, r.Regs.PC
-		} else {
-			r := Find(f.x64, &w.Capture.Regs, f.mem, nil, f.out)
-			got, ip = r.Outcome, r.Regs.RIP
-		}
-		if got.Verdict != Found || got.Frames != 2 || ip != w.Truth[2].IP {
-			t.Errorf("%v: %+v at %#x", arch, got, ip)
-		}
-		if w.Capture.Regs != before.Regs || w.Capture.ARM64 != before.ARM64 {
-			t.Errorf("%v: the input was changed", arch)
-		}
 	}
 }
 
 // A refused thread keeps its registers, with and without room for a frame.
 func TestRefusedKeepsRegisters(t *testing.T) {
-	for _, arch := range fs.Both {
-		w := arch.Build(native...)
+	for _, arch := range context.Arches {
+		w := fs.BuildFor(arch, native...)
 		f := newFinder(w, &Specials{Redirect: around(w, 0)})
 		for _, room := range []int{0, 1, 64} {
 			f.out = make([]unwind.Frame, room)
 			r := f.find(nil)
-			if r.Verdict != StubOnTop || r.ip != w.Truth[0].IP || r.sp != w.Truth[0].SP || r.Frames != min(room, 1) || !r.Exact {
+			if r.Verdict != StubOnTop || r.Regs.IP() != w.Truth[0].IP || r.Regs.SP() != w.Truth[0].SP || r.Frames != min(room, 1) || !r.Exact {
 				t.Errorf("%v, room %d: %+v", arch, room, r)
 			}
 		}
@@ -305,8 +273,8 @@ func TestVerdictNames(t *testing.T) {
 
 func TestFindDoesNotAllocate(t *testing.T) {
 	b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
-	for _, arch := range fs.Both {
-		w := arch.Build(native...)
+	for _, arch := range context.Arches {
+		w := fs.BuildFor(arch, native...)
 		for _, s := range []*Specials{nil, {IsMethod: isMethod(w)}, {Redirect: around(w, 0)}, {Dispatch: around(w, 1)}} {
 			f := newFinder(w, s)
 			if n := testing.AllocsPerRun(100, func() { f.find(&b) }); n != 0 {
@@ -318,21 +286,15 @@ func TestFindDoesNotAllocate(t *testing.T) {
 
 var deep = []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native, fs.Native, fs.Native}
 
-func BenchmarkFind(b *testing.B) {
-	f := newFinder(fs.Build(deep...), nil)
-	bounds := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
-	b.ReportAllocs()
-	for b.Loop() {
-		Find(f.x64, &f.w.Capture.Regs, f.mem, &bounds, f.out)
-	}
-}
+func BenchmarkFind(b *testing.B)      { benchmark(b, context.ArchAMD64) }
+func BenchmarkFindARM64(b *testing.B) { benchmark(b, context.ArchARM64) }
 
-func BenchmarkFindARM64(b *testing.B) {
-	f := newFinder(fs.ARM64.Build(deep...), nil)
+func benchmark(b *testing.B, arch context.Arch) {
+	f := newFinder(fs.BuildFor(arch, deep...), nil)
 	bounds := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
 	b.ReportAllocs()
 	for b.Loop() {
-		FindARM64(f.a64, &f.w.Capture.ARM64, f.mem, &bounds, f.out)
+		f.find(&bounds)
 	}
 }
 
@@ -340,7 +302,7 @@ func BenchmarkFindARM64(b *testing.B) {
 // random worlds: tables answer for the instruction before, and the walk went on.
 func TestMisalignedIP(t *testing.T) {
 	for by := uint64(1); by < 4; by++ {
-		w := fs.ARM64.Build(native...)
+		w := fs.BuildFor(context.ArchARM64, native...)
 		moveIP(w, by)
 		b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
 		if r := newFinder(w, nil).find(&b); r.Verdict.Usable() {

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -87,11 +88,11 @@ func (s *Specials) misread(frames []unwind.Frame, exact bool) bool {
 const walkable = Verdict(VerdictCount)
 
 // refuse decides, before the first step, on what cannot be walked.
-func (s *Specials) refuse(ip, sp uint64, b *unwind.Bounds) Verdict {
+func (s *Specials) refuse(r *context.Registers, b *unwind.Bounds) Verdict {
 	switch {
-	case foreign(sp, b):
+	case foreign(r.SP(), b):
 		return ForeignStack
-	case s.entered(ip):
+	case s.entered(r.IP()):
 		return StubOnTop
 	}
 	return walkable
@@ -99,7 +100,7 @@ func (s *Specials) refuse(ip, sp uint64, b *unwind.Bounds) Verdict {
 
 // refused is the outcome without a walk.
 func refused(v Verdict) Outcome {
-	o := Outcome{Verdict: v, Stop: unwind.NoInfo, Exact: true, Trust: unwind.TrustContext}
+	o := Outcome{Verdict: v, Stop: unwind.NoInfo}
 	if v == ForeignStack {
 		o.Stop = unwind.OutOfStack
 	}

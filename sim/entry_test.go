@@ -18,17 +18,18 @@ import (
 func called(r *recorded, name string, bytes uint64) clr.Capture {
 	im, f := r.w.Kit.Lookup(name)
 	entry, c := im.Base+uint64(f.RVA), r.capture
-	by := bytes
+	by, regs := bytes, &c.Regs
 	if r.w.Arch == image.AMD64 {
 		by += 8
 	}
 	stack := append(make([]byte, by), r.capture.Stack.Data...)
 	if by > bytes {
-		binary.LittleEndian.PutUint64(stack[bytes:], c.Regs.RIP)
+		binary.LittleEndian.PutUint64(stack[bytes:], regs.IP())
 	}
 	c.Stack = memory.Run{Addr: c.Stack.Addr - by, Data: stack}
-	c.Regs.RIP, c.Regs.GPR[4] = entry, c.Regs.GPR[4]-by
-	c.ARM64.X[30], c.ARM64.PC, c.ARM64.Sp = c.ARM64.PC, entry, c.ARM64.Sp-by
+	regs.ReturnTo(regs.IP()) // to the link register, where there is one
+	regs.SetIP(entry)
+	regs.SetSP(regs.SP() - by)
 	return c
 }
 
@@ -38,15 +39,13 @@ func hijacked(r *recorded) clr.Capture {
 	c := called(r, sim.HiddenMethod(0), 0)
 	const by = 48 // 32 of its own, the frame record
 	stack := append(make([]byte, by), r.capture.Stack.Data...)
-	fp := c.Regs.GPR[5]
-	if r.w.Arch == image.ARM64 {
-		fp = c.ARM64.X[29]
-	}
+	fp := c.Regs.FP()
 	binary.LittleEndian.PutUint64(stack[32:], fp)
 	binary.LittleEndian.PutUint64(stack[40:], r.w.CLR.HijackStub)
 	c.Stack = memory.Run{Addr: r.capture.Stack.Addr - by, Data: stack}
-	c.Regs.RIP, c.Regs.GPR[4], c.Regs.GPR[5] = c.Regs.RIP+12, c.Stack.Addr, c.Stack.Addr+32
-	c.ARM64.PC, c.ARM64.Sp, c.ARM64.X[29] = c.ARM64.PC+12, c.Stack.Addr, c.Stack.Addr+32
+	c.Regs.SetIP(c.Regs.IP() + 12)
+	c.Regs.SetSP(c.Stack.Addr)
+	c.Regs.SetFP(c.Stack.Addr + 32)
 	return c
 }
 

@@ -204,11 +204,7 @@ func (h *Host) copy(s *slot, t *Thread) {
 
 func (h *Host) fill(s *slot, c *clr.Capture, t *Thread) {
 	c.Thread.StackLow, c.Thread.StackHigh = t.M.Bounds()
-	if h.w.Arch == image.ARM64 {
-		c.ARM64 = s.state.ARM64()
-	} else {
-		c.Regs = s.state.AMD64()
-	}
+	c.Regs = s.state.Registers(h.w.Arch)
 	c.Stack = memory.Run{Addr: s.addr, Data: s.stack[:s.n]}
 }
 
@@ -231,10 +227,7 @@ func (h *Host) DoStackSnapshot(i int, c *clr.Capture) {
 
 // seed is the CONTEXT the CLR is given.
 func (h *Host) seed(c *clr.Capture) machine.State {
-	if h.w.Arch == image.ARM64 {
-		return machine.FromARM64(&c.SeedARM64)
-	}
-	return machine.FromAMD64(&c.Seed)
+	return machine.FromRegisters(&c.Seed)
 }
 
 // record is the callback that the C shim has: it writes flat words.
@@ -245,19 +238,15 @@ func (h *Host) record(s *slot, c *clr.Capture, cb *vm.Callback) clr.HRESULT {
 		return clr.S_FALSE
 	}
 	f := clr.SnapshotFrame{Function: cb.Function, IP: cb.IP}
+	layout := context.Win32AMD64
 	if h.w.Arch == image.ARM64 {
-		r, err := context.Read(context.Win32ARM64, cb.Context)
-		if err != nil {
-			h.A.Fault("a callback's context: %v", err)
-		}
-		f.SetARM64(&r.ARM64)
-	} else {
-		r, err := context.Read(context.Win32AMD64, cb.Context)
-		if err != nil {
-			h.A.Fault("a callback's context: %v", err)
-		}
-		f.SetAMD64(&r.AMD64, h.w.Variant.Windows())
+		layout = context.Win32ARM64
 	}
+	r, err := context.Read(layout, cb.Context)
+	if err != nil {
+		h.A.Fault("a callback's context: %v", err)
+	}
+	f.Store(&r, h.w.Variant.Windows())
 	s.frames = append(s.frames, f)
 	return clr.S_OK
 }

@@ -121,21 +121,20 @@ func (l *ledger) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
 type look uint8
 
 const (
-	notAgain     look = iota // there is none
-	nothing                  // no context is to be had any more
-	inStub                   // another ip only, in a stub: a collection has redirected the thread
-	inCode                   // another ip only, in no stub
-	elsewhere                // in a stub, but somebody has moved it: another register of x86-64
-	elsewhereA64             // the same of ARM64
+	notAgain  look = iota // there is none
+	nothing               // no context is to be had any more
+	inStub                // another ip only, in a stub: a collection has redirected the thread
+	inCode                // another ip only, in no stub
+	elsewhere             // in a stub, but somebody has moved it: another register
 	lookCount
 )
 
 // moved reports whether the stack of the first look is gone.
-func (k look) moved() bool { return k == elsewhere || k == elsewhereA64 }
+func (k look) moved() bool { return k == elsewhere }
 
 // There is one set of registers for every try, and one stack.
 var (
-	captured    = clr.Capture{Regs: context.AMD64{RIP: 1}, ARM64: context.ARM64{PC: 1}}
+	captured    = clr.Capture{Regs: context.FromAMD64(context.AMD64{RIP: 1})}
 	ledgerStack [8]byte
 )
 
@@ -144,12 +143,10 @@ func (l *ledger) again(c *clr.Capture) bool {
 	l.must(l.look == notAgain && l.verdict == seed.NotNeeded && l.walks == 1 && l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX,
 		"looks again: verdict %v, %d walks, the last %v", l.verdict, l.walks, l.result)
 	l.look = notAgain + 1 + look(l.choose(int(lookCount)-1))
-	c.Regs.RIP, c.ARM64.PC, c.Stack.Data = 2, 2, ledgerStack[:]
-	switch l.look {
-	case elsewhere:
-		c.Regs.GPR[context.RBX] = 1
-	case elsewhereA64:
-		c.ARM64.X[19] = 1
+	c.Regs, c.Stack.Data = captured.Regs, ledgerStack[:]
+	c.Regs.SetIP(2)
+	if l.look == elsewhere {
+		c.Regs.AMD64.GPR[context.RBX] = 1
 	}
 	return l.look != nothing
 }
@@ -158,7 +155,7 @@ func (l *ledger) Context(_ int, c *clr.Capture) bool {
 	if l.had && l.suspended == c.Thread.ID {
 		return l.again(c)
 	}
-	c.Regs, c.ARM64, c.Stack = captured.Regs, captured.ARM64, memory.Run{Data: ledgerStack[:]}
+	c.Regs, c.Stack = captured.Regs, memory.Run{Data: ledgerStack[:]}
 	l.must(l.suspended == c.Thread.ID && !l.had, "takes the context of %d: %d is suspended", c.Thread.ID, l.suspended)
 	l.must(c.Frames == nil && !c.Seeded && c.Result.Failed() && !c.Full, "nothing of an earlier try is kept")
 	if l.choose(2) == 1 {
@@ -171,7 +168,7 @@ func (l *ledger) Context(_ int, c *clr.Capture) bool {
 // Seed implements snapshot.Seeder.
 func (l *ledger) Seed(c *clr.Capture) seed.Verdict {
 	l.must(l.suspended != 0 && l.had, "computes a seed")
-	c.Seed, c.SeedARM64 = c.Regs, c.ARM64
+	c.Seed = c.Regs
 	switch {
 	case l.look == inCode:
 		return seed.NoManaged
@@ -198,7 +195,7 @@ func (l *ledger) DoStackSnapshot(i int, c *clr.Capture) {
 	redirected := l.walks == 2 && l.look == inStub
 	l.must(l.walks == 1 || redirected, "walks it for time %d after look %d", l.walks, l.look)
 	l.must(c.Seeded == (l.verdict == seed.Found || redirected), "the seed is given: %v; verdict %v, walk %d", c.Seeded, l.verdict, l.walks)
-	l.must(c.Regs == captured.Regs && c.ARM64 == captured.ARM64 && c.Seed == captured.Regs && c.SeedARM64 == captured.ARM64, "walks from what was captured first")
+	l.must(c.Regs == captured.Regs && c.Seed == captured.Regs, "walks from what was captured first")
 	n := len(answers)
 	if l.tries < snapshot.MaxTries-1 {
 		n--
@@ -354,8 +351,8 @@ func (l *ledger) captured(t *testing.T, c *clr.Capture) {
 	t.Helper()
 	twice := l.verdict == seed.NotNeeded && (l.look != notAgain || l.result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX)
 	switch {
-	case c.Regs != captured.Regs || c.ARM64 != captured.ARM64:
-		l.told(t, "captured at %d, %d", c.Regs.RIP, c.ARM64.PC)
+	case c.Regs != captured.Regs:
+		l.told(t, "captured at %d", c.Regs.IP())
 	case l.look.moved() != (len(c.Stack.Data) == 0):
 		l.told(t, "look %d, %d bytes of stack", l.look, len(c.Stack.Data))
 	case twice != (l.look != notAgain) || (l.look == inStub) != (l.walks == 2):

@@ -14,8 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/snapshot"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // recorded is what a sampler captured in a random world, with the truth. The
@@ -48,16 +47,17 @@ func record(w *sim.World, c *clr.Capture, truth []machine.Frame) recorded {
 // tools are the product's, made once for both architectures.
 type tools struct {
 	w     *sim.World
-	x64   *amd64.Unwinder
-	a64   *arm64.Unwinder
+	u     [2]unwind.Walker // by image.Arch
 	seed  [2]snapshot.Seeder
 	merge [2]*merge.Merger
 }
 
 func newTools() *tools {
-	t := &tools{x64: managed.NewAMD64(), a64: managed.NewARM64()}
-	t.seed = [2]snapshot.Seeder{image.AMD64: snapshot.NewSeederAMD64(t.x64, nil), image.ARM64: snapshot.NewSeederARM64(t.a64, nil)}
-	t.merge = [2]*merge.Merger{image.AMD64: merge.New(t.x64, t), image.ARM64: merge.NewARM64(t.a64, t)}
+	t := new(tools)
+	for _, a := range []image.Arch{image.AMD64, image.ARM64} {
+		u := managed.NewWalker(machine.Arch(a))
+		t.u[a], t.seed[a], t.merge[a] = u, snapshot.NewSeeder(u, nil), merge.New(u, t)
+	}
 	return t
 }
 
@@ -76,9 +76,6 @@ func (t *tools) useWith(r *recorded, s *seed.Specials) (snapshot.Seeder, *merge.
 	m := t.merge[r.w.Arch]
 	m.SetTable(r.w.Kit.Table)
 	m.SetSpecials(s)
-	if r.w.Arch == image.ARM64 {
-		t.a64.SetTable(r.w.Kit.Table)
-	}
 	t.seed[r.w.Arch].(interface{ SetSpecials(*seed.Specials) }).SetSpecials(s)
 	return t.seed[r.w.Arch], m
 }
@@ -137,7 +134,7 @@ func (p *replay) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0
 
 func (p *replay) fill(r *recorded, c *clr.Capture) {
 	c.Thread = r.capture.Thread
-	c.Regs, c.ARM64, c.Stack, c.Truncated = r.capture.Regs, r.capture.ARM64, r.capture.Stack, r.capture.Truncated
+	c.Regs, c.Stack, c.Truncated = r.capture.Regs, r.capture.Stack, r.capture.Truncated
 }
 
 // DoStackSnapshot is of both interfaces.

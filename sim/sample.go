@@ -6,25 +6,28 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/snapshot"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // tools are what a sampler walks and merges with. They are large and do not
 // belong to a world, so that a million worlds can share a few.
 type tools struct {
-	h          *Host
-	amd64      *amd64.Unwinder
-	arm64      *arm64.Unwinder
-	seedAMD64  *snapshot.SeederAMD64
-	seedARM64  *snapshot.SeederARM64
-	mergeAMD64 *merge.Merger
-	mergeARM64 *merge.Merger
-	out        [frameCount]merge.Frame
+	h   *Host
+	of  [len(context.Arches) + 1]kit // by context.Arch
+	out [frameCount]merge.Frame
+}
+
+// kit is the part for one architecture.
+type kit struct {
+	walker unwind.Walker
+	seeder *snapshot.WalkSeeder
+	merger *merge.Merger
 }
 
 // FunctionFromIP implements merge.Functions for the world of the day.
@@ -33,9 +36,11 @@ func (t *tools) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 }
 
 var toolbox = sync.Pool{New: func() any {
-	t := &tools{amd64: managed.NewAMD64(), arm64: managed.NewARM64()}
-	t.seedAMD64, t.seedARM64 = snapshot.NewSeederAMD64(t.amd64, nil), snapshot.NewSeederARM64(t.arm64, nil)
-	t.mergeAMD64, t.mergeARM64 = merge.New(t.amd64, t), merge.NewARM64(t.arm64, t)
+	t := new(tools)
+	for _, a := range context.Arches {
+		w := managed.NewWalker(a)
+		t.of[a] = kit{w, snapshot.NewSeeder(w, nil), merge.New(w, t)}
+	}
 	return t
 }}
 
@@ -210,25 +215,18 @@ func (s *sampling) seeded(slot int, c *clr.Capture, v seed.Verdict) error {
 func (s *sampling) use(w *World) {
 	t := s.tools
 	t.h = w.Host
-	m := t.mergeAMD64
-	if w.Arch == image.ARM64 {
-		m = t.mergeARM64
-		t.arm64.SetTable(w.Kit.Table)
-		t.seedARM64.SetSpecials(w.Specials)
-		s.seed = t.seedARM64
-	} else {
-		t.amd64.SetTable(w.Kit.Table)
-		t.seedAMD64.SetSpecials(w.Specials)
-		s.seed = t.seedAMD64
-		if w.Lent {
-			m = merge.New(t.amd64, t) // what it learns of frames is of this world
-			m.SetManaged(tables{w})
-		}
+	k := &t.of[machine.Arch(w.Arch)]
+	k.walker.SetTable(w.Kit.Table)
+	k.seeder.SetSpecials(w.Specials)
+	s.seed = k.seeder
+	m := k.merger
+	if w.Lent && w.Arch == image.AMD64 {
+		m = merge.New(k.walker, t) // what it learns of frames is of this world
+		m.SetManaged(tables{w})
 	}
 	if s.h.Wrap != nil {
 		s.seed = s.h.Wrap(s.seed)
 	}
-	m.SetTable(w.Kit.Table)
 	m.SetSpecials(w.Specials)
 	s.merge = m.Merge
 }

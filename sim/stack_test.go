@@ -41,7 +41,7 @@ func TestHostileStacks(t *testing.T) {
 					c := r.capture
 					c.Stack = memory.Run{Addr: r.capture.Stack.Addr, Data: stack}
 					fp := b.StackHigh - below + shift
-					c.Regs.GPR[5], c.ARM64.X[29] = fp, fp
+					c.Regs.SetFP(fp)
 					v := s.Seed(&c)
 					st := r.state(&c)
 					sp := st.R[r.w.Arch.SP()]
@@ -84,17 +84,12 @@ func TestGuessedSeeds(t *testing.T) {
 			less := module.NewTable(all.Generation()+uint32(missing)<<20, mods, all.Managed())
 			b := unwind.Bounds{Low: r.capture.Thread.StackLow, High: r.capture.Thread.StackHigh, Guess: true}
 			mem := memory.New(r.capture.Stack)
-			var o seed.Outcome
-			var known bool
-			if r.w.Arch == image.ARM64 {
-				tl.a64.SetTable(less)
-				res := seed.FindARM64(tl.a64, &r.capture.ARM64, mem, &b, out)
-				o, known = res.Outcome, res.Regs.Known&(0x7ff<<19) == 0x7ff<<19
-			} else {
-				tl.x64.SetTable(less)
-				res := seed.Find(tl.x64, &r.capture.Regs, mem, &b, out)
-				o, known = res.Outcome, res.Regs.Known&0xf028 == 0xf028
-			}
+			u, regs := tl.u[r.w.Arch], r.capture.Regs
+			u.SetTable(less)
+			at := unwind.Interrupted(&regs)
+			var none *seed.Specials
+			o := none.Find(u, &at, mem, &b, out)
+			known := regs.Lost() == 0
 			guessed := false
 			for i := 1; i < o.Frames; i++ {
 				guessed = guessed || out[i].Trust.Doubtful()
@@ -107,8 +102,8 @@ func TestGuessedSeeds(t *testing.T) {
 			if known {
 				whole[r.w.Arch]++
 			}
-			if o.Verdict.Usable() || !o.Trust.Doubtful() {
-				t.Fatalf("%v after %d frames, trust %v", o.Verdict, o.Frames, o.Trust)
+			if o.Verdict.Usable() || !at.Trust.Doubtful() {
+				t.Fatalf("%v after %d frames, trust %v", o.Verdict, o.Frames, at.Trust)
 			}
 		}
 	})

@@ -28,22 +28,24 @@ func (t tables) preservedAMD64() (known uint32) {
 	return known
 }
 
-// StepManaged implements merge.Managed.
-func (t tables) StepManaged(regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
-	*f = unwind.Frame{IP: regs.RIP, SP: regs.SP(), FP: regs.FP(), Module: -1, Kind: unwind.KindManaged, Exact: exact}
-	im, fn := t.w.CLR.Codes.Find(unwind.LookupIP(regs.RIP, exact))
+// Step implements merge.Managed.
+func (t tables) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop {
+	regs := &s.Regs.AMD64
+	*f = unwind.Frame{IP: regs.RIP, SP: regs.SP(), FP: regs.FP(), Module: -1, Kind: unwind.KindManaged, Exact: s.Exact, Trust: s.Trust}
+	im, fn := t.w.CLR.Codes.Find(s.Address().Lookup())
 	if fn == nil {
-		return unwind.TrustNone, unwind.NoInfo
+		return unwind.NoInfo
 	}
 	st := machine.FromAMD64(regs)
 	if _, ok := machine.StepRow(image.AMD64, im, fn, &st, mem.Word); !ok {
-		return unwind.TrustNone, unwind.Unreadable
+		return unwind.Unreadable
 	}
 	known := regs.Known & t.preservedAMD64()
 	*regs = st.AMD64()
 	regs.Known = known | 1<<context.RSP
 	f.CFA = regs.SP()
-	return unwind.TrustUnwindInfo, unwind.StopNone
+	s.Reached(false, unwind.TrustUnwindInfo)
+	return unwind.StopNone
 }
 
 // Hijacked implements merge.Managed.

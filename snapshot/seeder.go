@@ -5,64 +5,35 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// walk is what the seeders of both architectures keep between captures, so that
-// nothing is made in the window.
-type walk struct {
+// WalkSeeder is the Seeder that walks. What it needs lies in it, so that nothing
+// is made in the window.
+type WalkSeeder struct {
+	w        unwind.Walker
 	specials *seed.Specials
+	at       unwind.State
 	mem      memory.Window
 	bounds   unwind.Bounds
 	frames   [256]unwind.Frame
-	outcome  seed.Outcome
+}
+
+// NewSeeder returns a seeder that walks with w, which it may share with
+// whatever else runs on the sampler's thread. s may be nil.
+func NewSeeder(w unwind.Walker, s *seed.Specials) *WalkSeeder {
+	return &WalkSeeder{w: w, specials: s}
 }
 
 // SetSpecials tells the walks to come of the process's stubs; nil is none.
-func (w *walk) SetSpecials(s *seed.Specials) { w.specials = s }
-
-func (w *walk) over(c *clr.Capture) {
-	w.mem.Reset(c.Stack.Addr, c.Stack.Data)
-	w.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
-}
-
-// SeederAMD64 is the Seeder of x86-64.
-type SeederAMD64 struct {
-	walk
-	u *amd64.Unwinder
-}
-
-// NewSeederAMD64 returns a seeder that walks with u, which it may share with
-// whatever else runs on the sampler's thread. s may be nil.
-func NewSeederAMD64(u *amd64.Unwinder, s *seed.Specials) *SeederAMD64 {
-	return &SeederAMD64{walk: walk{specials: s}, u: u}
-}
+func (s *WalkSeeder) SetSpecials(to *seed.Specials) { s.specials = to }
 
 // Seed implements Seeder.
-func (s *SeederAMD64) Seed(c *clr.Capture) seed.Verdict {
-	s.over(c)
-	c.Seed = c.Regs
-	s.specials.SeekAMD64(s.u, &c.Seed, &s.mem, &s.bounds, s.frames[:], &s.outcome)
-	return s.outcome.Verdict
-}
-
-// SeederARM64 is the Seeder of ARM64.
-type SeederARM64 struct {
-	walk
-	u *arm64.Unwinder
-}
-
-// NewSeederARM64 returns a seeder that walks with u, which it may share with
-// whatever else runs on the sampler's thread. s may be nil.
-func NewSeederARM64(u *arm64.Unwinder, s *seed.Specials) *SeederARM64 {
-	return &SeederARM64{walk: walk{specials: s}, u: u}
-}
-
-// Seed implements Seeder.
-func (s *SeederARM64) Seed(c *clr.Capture) seed.Verdict {
-	s.over(c)
-	c.SeedARM64 = c.ARM64
-	s.specials.SeekARM64(s.u, &c.SeedARM64, &s.mem, &s.bounds, s.frames[:], &s.outcome)
-	return s.outcome.Verdict
+func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
+	s.mem.Reset(c.Stack.Addr, c.Stack.Data)
+	s.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
+	c.Seed.Copy(&c.Regs)
+	s.at = unwind.Interrupted(&c.Seed)
+	v := s.specials.Find(s.w, &s.at, &s.mem, &s.bounds, s.frames[:]).Verdict
+	s.at.Regs = nil // the capture is the caller's
+	return v
 }

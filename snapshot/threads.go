@@ -161,8 +161,8 @@ func (s *ThreadSampler) redirected(c *clr.Capture) bool {
 		return false
 	}
 	stubbed := s.seeder.Seed(now) == seed.StubOnTop
-	now.Regs.RIP, now.ARM64.PC = c.Regs.RIP, c.ARM64.PC
-	if now.Regs != c.Regs || now.ARM64 != c.ARM64 {
+	now.Regs.SetIP(c.Regs.IP())
+	if !now.Regs.Equal(&c.Regs) {
 		// Somebody has resumed it, or moved it. The copy of the stack, which the
 		// second look has replaced, no longer belongs to the registers.
 		c.Stack = memory.Run{}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/seed"
 )
 
@@ -173,7 +174,7 @@ type stub struct{ verdict seed.Verdict }
 
 func (v *stub) Seed(c *clr.Capture) seed.Verdict {
 	c.Seed = c.Regs
-	if c.Regs.RIP == 1 {
+	if c.Regs.IP() == 1 {
 		return seed.NotNeeded
 	}
 	return v.verdict
@@ -188,8 +189,9 @@ type at struct {
 }
 
 func (w *at) Context(slot int, c *clr.Capture) bool {
-	c.Regs.RIP, w.ips = w.ips[0], w.ips[1:]
-	c.Regs.GPR[0], w.rax = w.rax[0], w.rax[1:]
+	c.Regs.Arch = context.ArchAMD64
+	c.Regs.AMD64.RIP, w.ips = w.ips[0], w.ips[1:]
+	c.Regs.AMD64.GPR[0], w.rax = w.rax[0], w.rax[1:]
 	c.Stack.Data = w.stack[:]
 	return w.windows.Context(slot, c)
 }
@@ -223,8 +225,8 @@ func TestRedirectedWhileSuspended(t *testing.T) {
 			if got := strings.Join(rt.log, ", "); got != c.want {
 				t.Errorf("calls: %s\nwant:  %s", got, c.want)
 			}
-			if o.Verdict != seed.NotNeeded || s.Capture.Regs.RIP != 1 || s.Capture.Seeded && s.Capture.Seed.RIP != 1 {
-				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.RIP)
+			if o.Verdict != seed.NotNeeded || s.Capture.Regs.IP() != 1 || s.Capture.Seeded && s.Capture.Seed.IP() != 1 {
+				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.IP())
 			}
 			// The second look has copied another stack over that of the registers.
 			if moved := c.rax[0] != c.rax[len(c.rax)-1]; moved != (len(s.Capture.Stack.Data) == 0) {

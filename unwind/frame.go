@@ -82,12 +82,7 @@ type Frame struct {
 
 // Lookup returns the address to look up in tables and symbols: the byte of the
 // call instruction for a return address, IP itself if exact.
-func (f *Frame) Lookup() uint64 { return LookupIP(f.IP, f.Exact) }
+func (f *Frame) Lookup() uint64 { return f.Address().Lookup() }
 
-// LookupIP is Frame.Lookup for an ip outside a Frame.
-func LookupIP(ip uint64, exact bool) uint64 {
-	if exact || ip == 0 {
-		return ip
-	}
-	return ip - 1
-}
+// Address is where the frame stands.
+func (f *Frame) Address() Address { return Address{f.IP, f.Exact} }

@@ -41,6 +41,8 @@ type Result struct {
 //
 // Registers of another architecture end in Unsupported, unchanged.
 type Walker interface {
+	// Arch is the architecture whose registers it takes.
+	Arch() context.Arch
 	// Walk steps from s until something ends it and describes the frames in out,
 	// leaf first; out[0] is the frame s stood at. s is then the frame at which
 	// the walk stopped:

@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/memory"
@@ -46,7 +47,7 @@ func FromRaw(path string, max int) (*File, []Want, error) {
 			return nil, nil, err
 		}
 		w := leafBlock(s.Frames)
-		if s.Capture.Status != clr.Captured || w.Block == 0 || len(s.Images) == 0 {
+		if s.Capture.Status != clr.Captured || s.Capture.Regs.Arch != context.ArchAMD64 || w.Block == 0 || len(s.Images) == 0 {
 			continue
 		}
 		if last != &s.Images[0] {
@@ -54,7 +55,7 @@ func FromRaw(path string, max int) (*File, []Want, error) {
 			f.Sets = append(f.Sets, images(s.Images))
 		}
 		f.Walks = append(f.Walks, Walk{Name: fmt.Sprintf("%s#%d", filepath.Base(path), len(f.Walks)), Set: len(f.Sets) - 1,
-			Limit: w.limit(), Regs: s.Capture.Regs, Runs: []memory.Run{s.Capture.Stack}})
+			Limit: w.limit(), Regs: s.Capture.Regs.AMD64, Runs: []memory.Run{s.Capture.Stack}})
 		want = append(want, w)
 	}
 	return f, want, nil

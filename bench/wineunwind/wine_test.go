@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
@@ -252,7 +253,10 @@ func throughUnwinder(u *amd64.Unwinder, bias uint64, p *point, a *answer, mem *m
 	regs := p.regs
 	regs.RIP = bias + uint64(p.rva)
 	var frame unwind.Frame
-	_, stop := u.Step(&regs, true, mem, nil, &frame)
+	to := context.FromAMD64(regs)
+	at := unwind.Interrupted(&to)
+	stop := u.Step(&at, mem, nil, &frame)
+	regs = to.AMD64
 	if a.how == refused {
 		if stop == unwind.StopNone {
 			return fmt.Sprintf("StepPE stops with %v, Step does not", a.stop)

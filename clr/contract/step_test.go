@@ -124,7 +124,7 @@ func TestStep(t *testing.T) {
 			}
 			before := regs
 			var fr unwind.Frame
-			trust, stop := managed.New(f.tables(false)).StepManaged(&regs, c.exact, mem, &fr)
+			trust, stop := stepOf(managed.New(f.tables(false)), &regs, c.exact, mem, &fr)
 			if stop != c.stop || trust != c.trust {
 				t.Fatalf("%v %v, want %v %v", trust, stop, c.trust, c.stop)
 			}
@@ -161,7 +161,7 @@ func TestChain(t *testing.T) {
 		regs := context.AMD64{RIP: method + 1, Known: 1 << context.RSP}
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
-		_, stop := managed.New(f.tables(false)).StepManaged(&regs, false, words(map[int]uint64{4: returnTo}), &fr)
+		_, stop := stepOf(managed.New(f.tables(false)), &regs, false, words(map[int]uint64{4: returnTo}), &fr)
 		if stop != c.stop || stop == unwind.StopNone && (regs.SP() != word(5) || regs.GPR[rbx] != 0x1003) {
 			t.Errorf("%s: %v sp %#x rbx %#x", c.name, stop, regs.SP(), regs.GPR[rbx])
 		}
@@ -201,7 +201,7 @@ func TestJumpToFragment(t *testing.T) {
 		regs := context.AMD64{RIP: fragment + 8, Known: 1 << context.RSP}
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
-		trust, stop := managed.New(f.tables(false)).StepManaged(&regs, true, words(nil), &fr)
+		trust, stop := stepOf(managed.New(f.tables(false)), &regs, true, words(nil), &fr)
 		if trust != c.trust || stop != unwind.StopNone {
 			t.Errorf("%s: %v %v, want %v", name, trust, stop, c.trust)
 		}
@@ -237,7 +237,7 @@ func TestStubs(t *testing.T) {
 			}
 			regs.GPR[context.RSP] = stackAt
 			var fr unwind.Frame
-			trust, stop := managed.New(f.tables(false)).StepManaged(&regs, c.exact, words(c.stack), &fr)
+			trust, stop := stepOf(managed.New(f.tables(false)), &regs, c.exact, words(c.stack), &fr)
 			if c.sp == 0 {
 				if stop != unwind.NoInfo {
 					t.Errorf("%v %v", trust, stop)
@@ -275,11 +275,13 @@ func TestHijacked(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	f := world([]body{{rel: 0x40, size: 0x60}}, false)
 	tables, mem := managed.New(f.tables(false)), words(map[int]uint64{0: returnTo})
-	regs := &context.AMD64{}
+	at := &unwind.State{Regs: &context.Registers{Arch: context.ArchAMD64}}
+	regs := &at.Regs.AMD64
 	fr := &unwind.Frame{}
 	step := func() {
+		at.Exact, at.Trust = false, unwind.TrustCLR
 		regs.RIP, regs.GPR[context.RSP], regs.Known = method+5, stackAt, context.AMD64All
-		if _, stop := tables.StepManaged(regs, false, mem, fr); stop != unwind.StopNone {
+		if stop := tables.Step(at, mem, fr); stop != unwind.StopNone {
 			t.Fatal(stop)
 		}
 	}
@@ -315,8 +317,21 @@ func TestHostileUnwindData(t *testing.T) {
 		regs := context.AMD64{RIP: method + 5, Known: 1 << context.RSP}
 		regs.GPR[context.RSP] = stackAt
 		var fr unwind.Frame
-		if _, stop := managed.New(f.tables(false)).StepManaged(&regs, false, words(map[int]uint64{0: returnTo}), &fr); stop != c.want {
+		if _, stop := stepOf(managed.New(f.tables(false)), &regs, false, words(map[int]uint64{0: returnTo}), &fr); stop != c.want {
 			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
 		}
 	}
+}
+
+// stepOf makes a step of t from regs, which become the caller's, and says how
+// surely that was found.
+func stepOf(t *managed.Tables, regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
+	r := context.FromAMD64(*regs)
+	s := unwind.State{Regs: &r, Exact: exact, Trust: unwind.TrustCLR}
+	stop := t.Step(&s, mem, f)
+	if stop != unwind.StopNone {
+		return unwind.TrustNone, stop
+	}
+	*regs = r.AMD64
+	return s.Trust, stop
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 
 // HijackStub is one release's return-hijack stub, where it differs from others'.
@@ -54,13 +54,15 @@ func Landings() []unwind.Landing {
 	return out
 }
 
-// NewAMD64 returns a walker of x86-64 stacks that knows the CLR's stubs.
-func NewAMD64() *amd64.Unwinder {
-	u := amd64.New()
-	u.SetLandings(Landings())
-	return u
+// NewWalker returns a walker of a's stacks that knows the CLR's stubs, nil of an
+// architecture that is not walked.
+func NewWalker(a context.Arch) unwind.Walker {
+	w := walker.New(a)
+	if l, ok := w.(interface{ SetLandings([]unwind.Landing) }); ok {
+		l.SetLandings(Landings())
+	}
+	return w
 }
 
-// NewARM64 returns a walker of ARM64 stacks. HijackStubs has none that it must be
-// told of.
-func NewARM64() *arm64.Unwinder { return arm64.New() }
+// NewAMD64 is NewWalker for callers that want all an unwinder of x86-64 can do.
+func NewAMD64() *amd64.Unwinder { return NewWalker(context.ArchAMD64).(*amd64.Unwinder) }

@@ -18,8 +18,6 @@ type Tables struct {
 	asked   Code
 	scratch [nearcall.Longest]byte
 	thread  [maxThread]byte
-	regs    context.Registers
-	state   unwind.State
 }
 
 // key is an address whose function was copied. Only for an interrupted frame

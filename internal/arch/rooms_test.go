@@ -14,7 +14,7 @@ var (
 	words   = []string{"context", "memory"}
 	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf"}
 	tables  = with(words, formats, "module")
-	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/amd64", "unwind/arm64")
+	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/amd64", "unwind/arm64", "unwind/walker")
 	runtime = with(walkers, "clr", "clr/managed", "clr/contract", "clr/api")
 	merged  = with(runtime, "seed", "snapshot", "merge")
 )
@@ -42,6 +42,7 @@ var rooms = []room{
 	{Name: "unwind/nearcall"},
 	{Name: "unwind/amd64", May: with(tables, "unwind", "unwind/nearcall")},
 	{Name: "unwind/arm64", May: with(tables, "unwind", "unwind/nearcall")},
+	{Name: "unwind/walker", May: with(tables, "unwind", "unwind/amd64", "unwind/arm64")},
 	{Name: "wire", May: []string{"context", "unwind"}},
 
 	// The CLR: it knows no operating system.

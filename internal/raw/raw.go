@@ -2,7 +2,7 @@
 // the CLR reported, what the merge made of it. Raw files are the truth tests'
 // and the peers' input, and let a vendor replay a stack that looks wrong.
 //
-// Layout: "SWRAW002", then records of u8 kind, u32 length, payload; integers
+// Layout: "SWRAW003", then records of u8 kind, u32 length, payload; integers
 // are little-endian 64-bit words, strings a word of length and the bytes. A
 // reader skips records of a kind it does not know.
 package raw
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
@@ -23,8 +24,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// magic's digits are the version: 002 has all nonvolatile registers of Windows.
-const magic = "SWRAW002"
+// magic's last three digits are the version: 003 has registers of either
+// architecture.
+const magic, family = "SWRAW003", "SWRAW"
 
 const (
 	kindTable  = 'T'
@@ -81,8 +83,32 @@ func (w *Writer) word(v uint64)   { w.buf = binary.LittleEndian.AppendUint64(w.b
 func (w *Writer) bytes(b []byte)  { w.word(uint64(len(b))); w.buf = append(w.buf, b...) }
 func (w *Writer) string(s string) { w.word(uint64(len(s))); w.buf = append(w.buf, s...) }
 
-// registers writes r; XMM6-XMM15 only if any is known, which is on Windows.
-func (w *Writer) registers(r *context.AMD64) {
+// registers writes the architecture and its registers; nothing more of a thread
+// that gave none.
+func (w *Writer) registers(r *context.Registers) {
+	w.word(uint64(r.Arch))
+	switch r.Arch {
+	case context.ArchAMD64:
+		w.amd64(&r.AMD64)
+	case context.ArchARM64:
+		w.arm64(&r.ARM64)
+	}
+}
+
+func (w *Writer) arm64(r *context.ARM64) {
+	w.word(r.Known)
+	w.word(r.PC)
+	w.word(r.Sp)
+	for _, v := range r.X {
+		w.word(v)
+	}
+	for _, v := range r.D {
+		w.word(v)
+	}
+}
+
+// amd64 writes XMM6-XMM15 only if any is known, which is on Windows.
+func (w *Writer) amd64(r *context.AMD64) {
 	w.word(uint64(r.Known))
 	w.word(r.RIP)
 	for _, v := range r.GPR {
@@ -199,11 +225,16 @@ type Reader struct {
 // Names maps the methods named so far; complete once Next gave io.EOF.
 func (r *Reader) Names() map[clr.FunctionID]string { return r.names }
 
-// NewReader checks the magic.
+// NewReader checks the magic. The error of a file of another version names both
+// versions.
 func NewReader(r io.Reader) (*Reader, error) {
 	br := bufio.NewReaderSize(r, 1<<20)
 	got := make([]byte, len(magic))
-	if _, err := io.ReadFull(br, got); err != nil || string(got) != magic {
+	_, err := io.ReadFull(br, got)
+	if v, ok := strings.CutPrefix(string(got), family); err == nil && ok && string(got) != magic {
+		return nil, fmt.Errorf("raw samples: the file is of version %s, this program reads %s: record it again, or read it with the program that wrote it", v, magic[len(family):])
+	}
+	if err != nil || string(got) != magic {
 		return nil, fmt.Errorf("raw samples: the file does not begin with %q; was it written by record --raw of this version?", magic)
 	}
 	return &Reader{r: br, offset: int64(len(magic)), names: map[clr.FunctionID]string{}}, nil
@@ -225,6 +256,8 @@ func (r *Reader) Next() (*Sample, error) {
 		if _, err := io.ReadFull(r.r, body); err != nil {
 			return nil, io.EOF
 		}
+		at := r.offset
+		r.offset += int64(len(head)) + int64(size)
 		d := decoder{b: body}
 		switch head[0] {
 		case kindTable:
@@ -240,9 +273,8 @@ func (r *Reader) Next() (*Sample, error) {
 			}
 		}
 		if d.bad {
-			return nil, fmt.Errorf("raw samples: malformed record %q at offset %d", head[0], r.offset)
+			return nil, fmt.Errorf("raw samples: malformed record %q at offset %d", head[0], at)
 		}
-		r.offset += int64(len(head)) + int64(size)
 	}
 }
 
@@ -292,7 +324,33 @@ func (d *decoder) images() []Image {
 	return out
 }
 
-func (d *decoder) registers() (r context.AMD64) {
+func (d *decoder) registers() (r context.Registers) {
+	a := d.word()
+	if a > uint64(context.ArchARM64) {
+		d.bad, d.b = true, nil
+		return r
+	}
+	switch r.Arch = context.Arch(a); r.Arch {
+	case context.ArchAMD64:
+		r.AMD64 = d.amd64()
+	case context.ArchARM64:
+		r.ARM64 = d.arm64()
+	}
+	return r
+}
+
+func (d *decoder) arm64() (r context.ARM64) {
+	r.Known, r.PC, r.Sp = d.word(), d.word(), d.word()
+	for i := range r.X {
+		r.X[i] = d.word()
+	}
+	for i := range r.D {
+		r.D[i] = d.word()
+	}
+	return r
+}
+
+func (d *decoder) amd64() (r context.AMD64) {
 	r.Known, r.RIP = uint32(d.word()), d.word()
 	for i := range r.GPR {
 		r.GPR[i] = d.word()

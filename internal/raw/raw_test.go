@@ -2,10 +2,12 @@ package raw
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -15,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/merge"
 )
 
-// write makes a file of one table, two samples and a name.
+// write makes a file of one table, two samples of each architecture and a name.
 func write(t *testing.T) (path string, want []*Sample) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "raw")
@@ -23,14 +25,17 @@ func write(t *testing.T) (path string, want []*Sample) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kinds := range [][]fs.Kind{{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}} {
-		world := fs.Build(kinds...)
-		u := managed.NewAMD64()
+	for i, kinds := range [][]fs.Kind{{fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}, {fs.Root, fs.Managed, fs.Native}, {fs.Root, fs.Native}} {
+		world := fs.BuildFor(context.Arches[i/2], kinds...)
+		u := managed.NewWalker(world.Arch)
 		u.SetTable(world.Table)
 		out := make([]merge.Frame, 32)
 		r := merge.New(u, world).Merge(&world.Capture, out)
-		if want != nil { // as on Windows
+		switch i {
+		case 1:
 			windows(&world.Capture)
+		case 3:
+			vectors(&world.Capture)
 		}
 		if want == nil {
 			w.Table(world.Table)
@@ -50,14 +55,32 @@ func write(t *testing.T) (path string, want []*Sample) {
 // windows gives a capture what only Windows has: a seed, XMM registers, rsi and
 // rdi in the CLR's frames.
 func windows(c *clr.Capture) {
-	c.Regs.Known = context.AMD64All
-	for i := range c.Regs.XMM {
-		c.Regs.XMM[i] = context.XMM{uint64(i), ^uint64(i)}
+	regs := &c.Regs.AMD64
+	regs.Known = context.AMD64All
+	for i := range regs.XMM {
+		regs.XMM[i] = context.XMM{uint64(i), ^uint64(i)}
 	}
+	seeded(c)
+}
+
+// vectors gives a capture of ARM64 every register, and a seed.
+func vectors(c *clr.Capture) {
+	regs := &c.Regs.ARM64
+	regs.Known = context.ARM64All
+	for i := range regs.X {
+		regs.X[i] = 0x1_0000 + uint64(i)
+	}
+	for i := range regs.D {
+		regs.D[i] = ^uint64(i)
+	}
+	seeded(c)
+}
+
+func seeded(c *clr.Capture) {
 	c.Seeded, c.Seed = true, c.Regs
-	c.Seed.RIP++
+	c.Seed.SetIP(c.Regs.IP() + 1)
 	f := clr.SnapshotFrame{Function: 7}
-	f.SetAMD64(&c.Regs, true)
+	f.Store(&c.Regs, true)
 	c.Frames = append(c.Frames, f)
 }
 
@@ -107,12 +130,32 @@ func TestCut(t *testing.T) {
 	path, _ := write(t)
 	b, _ := os.ReadFile(path)
 	for n := len(magic); n < len(b); n += 7 {
-		if got, _, err := readAll(t, b[:n]); err != nil || len(got) > 2 {
+		if got, _, err := readAll(t, b[:n]); err != nil || len(got) > 4 {
 			t.Fatalf("cut at %d: %d samples, %v", n, len(got), err)
 		}
 	}
 	if _, err := NewReader(bytes.NewReader(b[:4])); err == nil {
 		t.Error("a file without the magic was accepted")
+	}
+}
+
+// A file of another version is refused with both versions' numbers; an
+// architecture nobody has written, with its record.
+func TestOtherVersions(t *testing.T) {
+	_, err := NewReader(bytes.NewReader([]byte("SWRAW002S")))
+	if err == nil || !strings.Contains(err.Error(), "version 002") || !strings.Contains(err.Error(), "reads 003") {
+		t.Errorf("%v", err)
+	}
+	path, _ := write(t)
+	b, _ := os.ReadFile(path)
+	at := bytes.Index(b, []byte("S")) // the magic's
+	at += 1 + bytes.Index(b[at+1:], []byte{'S'})
+	for b[at] != 'S' || binary.LittleEndian.Uint32(b[at+1:]) < 300 {
+		at++
+	}
+	b[at+5+8*8] = byte(len(context.Arches) + 1)
+	if got, _, err := readAll(t, b); err == nil || len(got) != 0 {
+		t.Errorf("%d samples, %v", len(got), err)
 	}
 }
 

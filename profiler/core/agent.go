@@ -91,7 +91,7 @@ func New(host Host, cfg Config, send func([]byte) error) *Agent {
 // NewThreads makes an agent that suspends one thread at a time.
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send, host.Table)
-	seeder := snapshot.NewSeederAMD64(a.walker, nil)
+	seeder := snapshot.NewSeeder(a.walker, nil)
 	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}, garbage: quiet.New()}
 	if m := host.Managed(); m != nil {
 		a.merger.SetManaged(m)

@@ -109,13 +109,14 @@ func (c *contracts) compare(a *Agent, s *clr.Capture) {
 // reaches steps from one frame until it stands at the next: StopNone if it
 // does, NoProgress if it has passed it.
 func (c *contracts) reaches(a *Agent, from, to *clr.SnapshotFrame) unwind.Stop {
-	regs := from.AMD64()
+	regs := from.Registers(a.walker.Arch())
+	at := unwind.State{Regs: &regs, Trust: unwind.TrustCLR}
 	var f unwind.Frame
 	for range maxBetween {
-		if _, stop := c.steps.StepManaged(&regs, false, &c.mem, &f); stop != unwind.StopNone {
+		if stop := c.steps.Step(&at, &c.mem, &f); stop != unwind.StopNone {
 			return stop
 		}
-		fid, _ := a.names.FunctionFromIP(regs.RIP)
+		fid, _ := a.names.FunctionFromIP(regs.IP())
 		switch {
 		case fid == to.Function && (regs.SP() == to.SP || regs.FP() == to.FP):
 			return unwind.StopNone

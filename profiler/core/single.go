@@ -13,7 +13,7 @@ import (
 // before the next thread is suspended.
 type single struct {
 	host    ThreadHost
-	seeder  *snapshot.SeederAMD64
+	seeder  *snapshot.WalkSeeder
 	sampler *snapshot.ThreadSampler
 	garbage *quiet.Garbage
 

@@ -140,7 +140,7 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 		return name
 	case f.Module >= 0 && int(f.Module) < len(s.Images):
 		if im := &s.Images[f.Module]; filepath.Base(im.Path) == "libtruth.so" {
-			return c.natives.name(unwind.LookupIP(f.IP, f.Exact) - im.Bias)
+			return c.natives.name(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup() - im.Bias)
 		}
 	}
 	return ""

@@ -170,7 +170,7 @@ func dumpWindows(s *raw.Sample) string {
 		f := &s.Capture.Frames[i]
 		fmt.Fprintf(&b, "  function %#-16x ip %#x sp %#x fp %#x\n", uint64(f.Function), f.IP, f.SP, f.FP)
 	}
-	fmt.Fprintf(&b, "  registers %#x, stack from %#x\n", s.Capture.Regs.GPR, s.Capture.Stack.Addr)
+	fmt.Fprintf(&b, "  registers %#x, stack from %#x\n", s.Capture.Regs.AMD64.GPR, s.Capture.Stack.Addr)
 	return b.String()
 }
 

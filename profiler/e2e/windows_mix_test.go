@@ -147,7 +147,7 @@ func (x *mixed) word(t *testing.T, s *raw.Sample, i int, names map[clr.FunctionI
 	case "coreclr.dll":
 		return "r"
 	case "kernelbase.dll":
-		if raises(x.o.open(t, im), uint32(unwind.LookupIP(f.IP, f.Exact)-im.Bias)) {
+		if raises(x.o.open(t, im), uint32(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup()-im.Bias)) {
 			return "X"
 		}
 	}

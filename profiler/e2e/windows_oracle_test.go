@@ -178,7 +178,7 @@ func (o *opinion) all(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk)
 // tryOf reports whether a suspension is the one of s.
 func tryOf(s *raw.Sample, try []oracleWalk) bool {
 	c, sum := &s.Capture, fnv.New64a()
-	if try[0].Thread != uint64(c.Thread.ID) || try[0].Frames[0] != row(&c.Regs) {
+	if try[0].Thread != uint64(c.Thread.ID) || try[0].Frames[0] != row(&c.Regs.AMD64) {
 		return false
 	}
 	sum.Write(c.Stack.Data)
@@ -198,14 +198,14 @@ func row(r *context.AMD64) (w [10]uint64) {
 // ours with what the product has put into the merged stack.
 func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 	t.Helper()
-	regs, at := s.Capture.Regs, 0
+	regs, at := s.Capture.Regs.AMD64, 0
 	if w.Block > 0 {
 		if w.Block > uint64(len(s.Capture.Frames)) {
 			o.fault(t, s, "the oracle's block %d is not the CLR's", w.Block)
 			return
 		}
 		f := &s.Capture.Frames[w.Block-1]
-		regs = f.AMD64()
+		regs = f.Registers(context.ArchAMD64).AMD64
 		at = slices.IndexFunc(s.Frames, func(g merge.Frame) bool {
 			return g.Kind == unwind.KindNative && g.IP == f.IP && g.SP == f.SP
 		})
@@ -241,7 +241,7 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 			return
 		}
 		o.frames++
-		if table.Find(unwind.LookupIP(regs.RIP, exact)) < 0 {
+		if table.Find(unwind.Address{IP: regs.RIP, Exact: exact}.Lookup()) < 0 {
 			if i != len(w.Frames)-1 || w.Stop != oracleNoImage {
 				o.fault(t, s, "block %d: our walk is in no image after %d frames, Wine's goes on", w.Block, i)
 			} else {
@@ -253,9 +253,12 @@ func (o *opinion) walk(t *testing.T, s *raw.Sample, w *oracleWalk) {
 			o.fault(t, s, "block %d, frame %d: not in the merged stack at %d", w.Block, i, j)
 			return
 		}
-		from, in = regs, table.At(table.Find(unwind.LookupIP(regs.RIP, exact)))
+		from, in = regs, table.At(table.Find(unwind.Address{IP: regs.RIP, Exact: exact}.Lookup()))
 		var f unwind.Frame
-		exact, stop = o.u.Step(&regs, exact, mem, &bounds, &f)
+		to := context.FromAMD64(regs)
+		here := unwind.State{Regs: &to, Exact: exact, Trust: unwind.TrustContext}
+		stop = o.u.Step(&here, mem, &bounds, &f)
+		regs, exact = to.AMD64, here.Exact
 	}
 	o.short++ // as far as its walk goes they agree
 	if o.short <= 3 {
@@ -306,7 +309,7 @@ func (o *opinion) seed(t *testing.T, s *raw.Sample, w *oracleWalk) {
 		return
 	}
 	o.seeds++
-	ours, theirs := s.Capture.Seed, w.Frames[len(w.Frames)-1]
+	ours, theirs := s.Capture.Seed.AMD64, w.Frames[len(w.Frames)-1]
 	o.collected(&ours, theirs, w)
 	if d := diff(&ours, theirs); d != "" {
 		o.fault(t, s, "the seed: %s", d)

@@ -119,7 +119,7 @@ func (w *armWorld) check() {
 	row, regs, exact := w.out[0].State, w.out[0].State.ARM64(), true
 	var f unwind.Frame
 	for i := range w.out {
-		now, stop := w.u.Step(&regs, exact, &w.mem, nil, &f)
+		now, _, stop := stepOfARM64(w.u, &regs, exact, &w.mem, &f)
 		rowExact, ok := machine.StepRow(image.ARM64, w.im, w.out[i].Func, &row, w.t.Word)
 		if i == len(w.out)-1 {
 			if stop != unwind.EndOfStack || ok {
@@ -331,10 +331,10 @@ func TestSignalTrampolines(t *testing.T) {
 			regs, f := w.tramp(t), unwind.Frame{}
 			var mem memory.Window
 			mem.Reset(w.t.Stack())
-			_, stop := w.u.Step(&regs, true, &mem, nil, &f)
-			t.Logf("%v, trust %v, kind %v", stop, w.u.StepTrust(), f.Kind)
-			if cfi := w.u.StepTrust() == unwind.TrustCFI; cfi != (name == "cfi") {
-				t.Errorf("found by %v", w.u.StepTrust())
+			_, by, stop := stepOfARM64(w.u, &regs, true, &mem, &f)
+			t.Logf("%v, trust %v, kind %v", stop, by, f.Kind)
+			if cfi := by == unwind.TrustCFI; cfi != (name == "cfi") {
+				t.Errorf("found by %v", by)
 			}
 		})
 	}

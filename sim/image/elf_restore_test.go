@@ -44,12 +44,12 @@ func TestRestoreRTAMD64(t *testing.T) {
 			var mem memory.Window
 			mem.Reset(th.Stack())
 			var f unwind.Frame
-			exact, stop := u.Step(&regs, true, &mem, nil, &f)
+			exact, by, stop := stepOfAMD64(u, &regs, true, &mem, &f)
 			if stop != unwind.StopNone || !exact || regs.RIP != want.RIP || regs.GPR != want.GPR {
 				t.Errorf("%v, exact %v: %x, not %x", stop, exact, regs.GPR, want.GPR)
 			}
-			if cfi := u.StepTrust() == unwind.TrustCFI; cfi != (name == "cfi") {
-				t.Errorf("found by %v", u.StepTrust())
+			if cfi := by == unwind.TrustCFI; cfi != (name == "cfi") {
+				t.Errorf("found by %v", by)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func (w *world) checkWalkARM64(u *arm64.Unwinder, mem *memory.Window, out []Fram
 	exact := true
 	var f unwind.Frame
 	for i := range out {
-		now, stop := u.Step(&regs, exact, mem, nil, &f)
+		now, _, stop := stepOfARM64(u, &regs, exact, mem, &f)
 		if i == len(out)-1 {
 			if stop != unwind.EndOfStack {
 				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)

@@ -68,3 +68,27 @@ const (
 	Diverted       // a return went elsewhere than to the caller: State().PC is there, see Enter
 	Faulted        // the op touches memory that is not of the stacks; nothing was done
 )
+
+// Arch is the architecture of images of a.
+func Arch(a image.Arch) context.Arch {
+	if a == image.ARM64 {
+		return context.ArchARM64
+	}
+	return context.ArchAMD64
+}
+
+// Registers is s of a thread of a.
+func (s *State) Registers(a image.Arch) context.Registers {
+	if a == image.ARM64 {
+		return context.FromARM64(s.ARM64())
+	}
+	return context.FromAMD64(s.AMD64())
+}
+
+// FromRegisters is the reverse of Registers.
+func FromRegisters(r *context.Registers) State {
+	if r.Arch == context.ArchARM64 {
+		return FromARM64(&r.ARM64)
+	}
+	return FromAMD64(&r.AMD64)
+}

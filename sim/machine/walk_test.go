@@ -292,7 +292,7 @@ func (w *world) checkWalk(u *amd64.Unwinder, mem *memory.Window, out []Frame) {
 	exact := true
 	var f unwind.Frame
 	for i := range out {
-		now, stop := u.Step(&regs, exact, mem, nil, &f)
+		now, _, stop := stepOfAMD64(u, &regs, exact, mem, &f)
 		if i == len(out)-1 {
 			if stop != unwind.EndOfStack {
 				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)

@@ -8,7 +8,6 @@ import (
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim"
-	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/snapshot"
 )
@@ -46,16 +45,9 @@ func TestNothingIsAllocated(t *testing.T) {
 
 // toolsOf makes the product's seeder and merger for a world.
 func toolsOf(w *sim.World) (snapshot.Seeder, *merge.Merger) {
-	if w.Arch == image.ARM64 {
-		u := managed.NewARM64()
-		m := merge.NewARM64(u, w.Host)
-		m.SetTable(w.Kit.Table)
-		m.SetSpecials(w.Specials)
-		return snapshot.NewSeederARM64(u, w.Specials), m
-	}
-	u := managed.NewAMD64()
+	u := managed.NewWalker(machine.Arch(w.Arch))
 	m := merge.New(u, w.Host)
 	m.SetTable(w.Kit.Table)
 	m.SetSpecials(w.Specials)
-	return snapshot.NewSeederAMD64(u, w.Specials), m
+	return snapshot.NewSeeder(u, w.Specials), m
 }

@@ -152,9 +152,9 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 	}
 	d.truth = d.t.M.Truth(d.truth)
 	trueVerdict := d.inner.Seed(c)
-	trueSeed, trueARM := c.Seed, c.SeedARM64
+	trueSeed := c.Seed
 	st := d.t.M.State()
-	amd, arm, stack := c.Regs, c.ARM64, c.Stack.Data
+	regs, stack := c.Regs, c.Stack.Data
 	d.stack = append(d.stack[:0], stack...)
 	bad := st
 	d.applied = d.Kind.apply(d, &bad, d.stack)
@@ -163,15 +163,10 @@ func (d *Damage) Seed(c *clr.Capture) seed.Verdict {
 		d.verdict, d.same = trueVerdict, true
 		return trueVerdict
 	}
-	c.Regs, c.ARM64, c.Stack.Data = bad.AMD64(), bad.ARM64(), d.stack
+	c.Regs, c.Stack.Data = bad.Registers(d.w.Arch), d.stack
 	d.verdict = d.inner.Seed(c)
-	c.Regs, c.ARM64, c.Stack.Data = amd, arm, stack
-	if d.w.Arch == image.ARM64 {
-		d.same = c.SeedARM64 == trueARM
-	} else {
-		d.same = c.Seed == trueSeed
-	}
-	d.same = d.same && d.verdict == trueVerdict
+	c.Regs, c.Stack.Data = regs, stack
+	d.same = c.Seed.Equal(&trueSeed) && d.verdict == trueVerdict
 	d.mode = d.t.Mode
 	return d.verdict
 }

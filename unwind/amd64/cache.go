@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -22,7 +23,7 @@ type Unwinder struct {
 	table    *module.Table
 	noCache  bool
 	landings []unwind.Landing
-	trust    unwind.Trust // how the last step found the caller
+	by       unwind.Trust // how the last step found the caller
 	turn     uint64       // of the entry to give up, see place
 	nside    int
 	cache    [cacheSize]entry
@@ -52,6 +53,9 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
+// Arch implements unwind.Walker.
+func (u *Unwinder) Arch() context.Arch { return context.ArchAMD64 }
+
 // Table returns the table in force.
 func (u *Unwinder) Table() *module.Table { return u.table }
 
@@ -61,9 +65,6 @@ func (u *Unwinder) DisableCache(off bool) {
 	u.noCache = off
 	u.flush()
 }
-
-// StepTrust says how the last successful Step found the caller.
-func (u *Unwinder) StepTrust() unwind.Trust { return u.trust }
 
 func (u *Unwinder) flush() {
 	u.cache = [cacheSize]entry{}
@@ -79,22 +80,23 @@ func slotFor(addr uint64) uint64 { return (addr ^ addr>>12) & (cacheSize - 1) }
 
 const ways = 4
 
-// lookup gives the rule of a look-up address: of an interrupted ip if exact,
-// else of the return address behind it. Only a PE function's depends on that,
-// and its rule says for which it was made. An empty entry for address 0 looks
-// like a hit but for its kind.
-func (u *Unwinder) lookup(addr uint64, exact bool) Rule {
+// lookup gives an address's rule, which is kept by its look-up address. Only a
+// PE function's depends on whether that is exact, and its rule says for which
+// it was made. An empty entry for address 0 looks like a hit but for its kind.
+func (u *Unwinder) lookup(a unwind.Address) Rule {
+	addr := a.Lookup()
 	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
 		if e := &u.cache[slot^way]; e.addr == addr && e.rule.bits != 0 {
 			return e.rule
 		}
 	}
-	return u.miss(addr, exact)
+	return u.miss(a)
 }
 
 // hit is the first look of lookup; without success it gives a rule of no kind
 // that is outside of everything.
-func (u *Unwinder) hit(addr uint64) Rule {
+func (u *Unwinder) hit(a unwind.Address) Rule {
+	addr := a.Lookup()
 	if e := &u.cache[slotFor(addr)]; e.addr == addr && e.rule.bits != 0 {
 		return e.rule
 	}
@@ -102,9 +104,9 @@ func (u *Unwinder) hit(addr uint64) Rule {
 }
 
 // miss resolves a rule and keeps it.
-func (u *Unwinder) miss(addr uint64, exact bool) Rule {
-	r := u.resolve(addr, exact)
-	if !u.noCache {
+func (u *Unwinder) miss(a unwind.Address) Rule {
+	r := u.resolve(a)
+	if addr := a.Lookup(); !u.noCache {
 		*u.place(addr) = entry{addr, r}
 	}
 	return r
@@ -123,11 +125,12 @@ func (u *Unwinder) place(addr uint64) *entry {
 }
 
 // resolve finds an address's rule from the module table.
-func (u *Unwinder) resolve(addr uint64, exact bool) Rule {
+func (u *Unwinder) resolve(a unwind.Address) Rule {
+	addr := a.Lookup()
 	i := u.table.Find(addr)
 	r := makeRule(RuleNoInfo, i)
 	if i >= 0 {
-		r = u.resolveIn(u.table.At(i), i, addr, exact)
+		r = u.resolveIn(u.table.At(i), i, a)
 	}
 	if u.table.IsManaged(addr) {
 		r.bits |= managedBit
@@ -135,12 +138,12 @@ func (u *Unwinder) resolve(addr uint64, exact bool) Rule {
 	return r
 }
 
-func (u *Unwinder) resolveIn(m *module.Module, i int, addr uint64, exact bool) Rule {
+func (u *Unwinder) resolveIn(m *module.Module, i int, a unwind.Address) Rule {
 	switch {
 	case m.PE != nil:
-		return u.resolvePE(m, i, addr, exact)
+		return u.resolvePE(m, i, a)
 	case m.CFI != nil:
-		return u.resolveCFI(m, i, addr, exact)
+		return u.resolveCFI(m, i, a)
 	}
 	return makeRule(RuleNoInfo, i)
 }

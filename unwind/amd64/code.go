@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
@@ -147,10 +148,10 @@ func (u *Unwinder) afterCall(ra uint64) bool {
 	if ra < 8 {
 		return false
 	}
-	if u.table.IsManaged(ra - 1) {
+	if u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
 		return true
 	}
-	i := u.table.Find(ra - 1)
+	i := u.table.Find(unwind.ReturnAddress(ra).Lookup())
 	if i < 0 {
 		return false
 	}

@@ -77,15 +77,15 @@ func checkByCode(t *testing.T, name string, code []byte, off, words int, exact, 
 	_, plt := pltDepth(u.table.At(0), r.RIP)
 	before := r
 	var f unwind.Frame
-	_, stop := u.Step(&r, exact, s.window(), nil, &f)
+	_, stop := stepOf(u, &r, exact, s.window(), nil, &f)
 	if flip && !plt {
 		if stop != unwind.NoInfo || r != before {
 			t.Errorf("%s+%d: stop %v with a return address after no call", name, off, stop)
 		}
 		return
 	}
-	if stop != unwind.StopNone || r.SP() != sp+8 || u.StepTrust() != unwind.TrustLeaf || r.GPR[context.RBX] != before.GPR[context.RBX] {
-		t.Errorf("%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.StepTrust())
+	if stop != unwind.StopNone || r.SP() != sp+8 || u.by != unwind.TrustLeaf || r.GPR[context.RBX] != before.GPR[context.RBX] {
+		t.Errorf("%s+%d: stop %v, SP %#x, want %#x, trust %v", name, off, stop, r.SP(), sp+8, u.by)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestScanRestores(t *testing.T) {
 			}
 			s.set(c.sp-8, codeCall)
 			var f unwind.Frame
-			_, stop := u.Step(&r, c.exact, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
 			if stop != unwind.StopNone || r.SP() != c.sp || r.FP() != want || !known(&r, context.RBP) {
 				t.Errorf("stop %v, SP %#x FP %#x, want %#x %#x", stop, r.SP(), r.FP(), c.sp, want)
 			}
@@ -151,7 +151,7 @@ func TestScanRefuses(t *testing.T) {
 			}
 			before := r
 			var f unwind.Frame
-			if _, stop := u.Step(&r, c.exact, s.window(), nil, &f); stop != unwind.NoInfo || r != before {
+			if _, stop := stepOf(u, &r, c.exact, s.window(), nil, &f); stop != unwind.NoInfo || r != before {
 				t.Errorf("stop %v, want no-info", stop)
 			}
 		})
@@ -166,7 +166,7 @@ func TestTrampolineByBytes(t *testing.T) {
 		s.set(sp0+ucGregs+15*8, sp0-64)
 		s.set(sp0+ucRIP, codeLo+0x400)
 		var f unwind.Frame
-		exact, stop := u.Step(&r, false, s.window(), nil, &f)
+		exact, stop := stepOf(u, &r, false, s.window(), nil, &f)
 		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.RIP != codeLo+0x400 || r.SP() != sp0-64 || r.Known != 1<<16-1 {
 			t.Fatalf("+%d: stop %v exact %v kind %v at %#x/%#x", off, stop, exact, f.Kind, r.RIP, r.SP())
 		}
@@ -174,7 +174,7 @@ func TestTrampolineByBytes(t *testing.T) {
 			t.Errorf("+%d: r8 %#x rbx %#x rcx %#x", off, r.GPR[context.R8], r.GPR[context.RBX], r.GPR[context.RCX])
 		}
 		r = start(codeLo+off, sp0)
-		if _, stop := u.Step(&r, false, memory.New(), nil, &f); stop != unwind.Unreadable {
+		if _, stop := stepOf(u, &r, false, memory.New(), nil, &f); stop != unwind.Unreadable {
 			t.Errorf("+%d: stop %v in an empty window", off, stop)
 		}
 	}
@@ -201,11 +201,11 @@ func TestCallOfNothing(t *testing.T) {
 			s.set(sp0, c.word)
 			r := start(c.ip, sp0)
 			var f unwind.Frame
-			if _, stop := u.Step(&r, c.exact, s.window(), nil, &f); stop != c.want {
+			if _, stop := stepOf(u, &r, c.exact, s.window(), nil, &f); stop != c.want {
 				t.Fatalf("%v, want %v", stop, c.want)
 			}
-			if c.want == unwind.StopNone && (r.RIP != codeCall || r.SP() != sp0+8 || u.StepTrust() != unwind.TrustLeaf) {
-				t.Errorf("%#x/%#x by %v", r.RIP, r.SP(), u.StepTrust())
+			if c.want == unwind.StopNone && (r.RIP != codeCall || r.SP() != sp0+8 || u.by != unwind.TrustLeaf) {
+				t.Errorf("%#x/%#x by %v", r.RIP, r.SP(), u.by)
 			}
 		})
 	}

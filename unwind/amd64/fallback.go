@@ -9,8 +9,9 @@ import (
 // fallback steps where no unwind data covers the address: first by what the
 // code bytes prove, then, if the bounds allow guessing, by following the code,
 // then by the frame pointer.
-func (u *Unwinder) fallback(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	if exact && regs.RIP < nullPage {
+func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	regs := &s.Regs.AMD64
+	if s.Exact && regs.RIP < nullPage {
 		to, ok := u.calledNothing(regs, mem)
 		if !ok {
 			return false, unwind.NoInfo
@@ -21,17 +22,17 @@ func (u *Unwinder) fallback(r Rule, regs *Registers, exact bool, mem *memory.Win
 		if isRoot(u.table.At(i), regs.RIP) {
 			return false, unwind.EndOfStack
 		}
-		callerExact, stop := u.byCode(i, regs, exact, mem, b, f)
+		callerExact, stop := u.byCode(i, s, mem, b, f)
 		if stop != unwind.NoInfo {
 			return callerExact, stop
 		}
 	}
 	if b.Guess && u.code(r.Module(), regs, mem, b, f) {
-		u.trust = unwind.TrustCode
+		u.by = unwind.TrustCode
 		return false, unwind.StopNone
 	}
 	if b.Guess && u.framePointer(regs, mem, b, f) {
-		u.trust = unwind.TrustFramePointer
+		u.by = unwind.TrustFramePointer
 		return false, unwind.StopNone
 	}
 	return false, unwind.NoInfo
@@ -40,8 +41,9 @@ func (u *Unwinder) fallback(r Rule, regs *Registers, exact bool, mem *memory.Win
 // byCode steps as the code bytes prove: out of a signal trampoline, a linkage
 // table entry, or simple code that can be run forward to its return. NoInfo
 // means they prove nothing.
-func (u *Unwinder) byCode(i int, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	m, sp := u.table.At(i), regs.GPR[context.RSP]
+func (u *Unwinder) byCode(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	m, regs := u.table.At(i), &s.Regs.AMD64
+	sp := regs.GPR[context.RSP]
 	if inTrampoline(m, regs.RIP) {
 		f.Kind = unwind.KindSignal
 		to, ok := sigreturn(sp, mem)
@@ -50,14 +52,14 @@ func (u *Unwinder) byCode(i int, regs *Registers, exact bool, mem *memory.Window
 		}
 		return true, u.accept(&to, true, regs, b, f)
 	}
-	if words, ok := pltDepth(m, regs.RIP); ok && exact {
+	if words, ok := pltDepth(m, regs.RIP); ok && s.Exact {
 		to, ok := popped(regs, words, mem)
 		if !ok {
 			return false, unwind.Unreadable
 		}
 		return false, u.accept(&to, false, regs, b, f)
 	}
-	to, ok := leave(m, regs, exact, mem)
+	to, ok := leave(m, s, mem)
 	if !ok || !u.afterCall(to.RIP) {
 		return false, unwind.NoInfo
 	}
@@ -85,7 +87,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 	if stop := checkRA(regs, sp, to.RIP); stop != unwind.StopNone && !(signal && stop == unwind.NullReturn) {
 		return stop
 	}
-	u.trust = unwind.TrustLeaf
+	u.by = unwind.TrustLeaf
 	f.CFA = sp
 	*regs = *to
 	return unwind.StopNone
@@ -118,6 +120,6 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 // isCode reports whether a return address lies in a known module or in managed
 // code.
 func (u *Unwinder) isCode(ra uint64) bool {
-	at := unwind.LookupIP(ra, false)
+	at := unwind.ReturnAddress(ra).Lookup()
 	return ra != 0 && (u.table.Find(at) >= 0 || u.table.IsManaged(at))
 }

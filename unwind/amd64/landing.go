@@ -51,10 +51,10 @@ func (u *Unwinder) foldLanding(row *cfi.Row, m *module.Module) {
 	}
 }
 
-// InLanding reports whether ip stands in a landing of an ELF image. It
+// InLanding reports whether an address stands in a landing of an ELF image. It
 // interprets unwind data: not for every frame of a walk.
-func (u *Unwinder) InLanding(ip uint64, exact bool) bool {
-	addr := unwind.LookupIP(ip, exact)
+func (u *Unwinder) InLanding(a unwind.Address) bool {
+	addr := a.Lookup()
 	i := u.table.Find(addr)
 	if i < 0 {
 		return false
@@ -76,7 +76,7 @@ func (u *Unwinder) landingAt(m *module.Module, lo uint64) *unwind.Landing {
 // managed range, above one that is managed. The callee-saved registers are as the
 // landing's rules say.
 func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame) bool {
-	if u.trust != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
+	if u.by != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
 		return false
 	}
 	ra := u.replacedReturn(f.CFA, mem)
@@ -91,7 +91,7 @@ func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame
 // replacedReturn is the return address at CFA-16 if it is managed, else 0.
 func (u *Unwinder) replacedReturn(cfa uint64, mem *memory.Window) uint64 {
 	ra, ok := mem.Word(cfa - 16)
-	if !ok || !u.table.IsManaged(unwind.LookupIP(ra, false)) {
+	if !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
 		return 0
 	}
 	return ra
@@ -114,7 +114,7 @@ func (u *Unwinder) landingPE(t *peamd64.Table, rva uint32) *unwind.Landing {
 func (u *Unwinder) leaveLanding(l *unwind.Landing, regs *Registers, exact bool, mem *memory.Window) bool {
 	cfa := regs.GPR[context.RSP] + uint64(l.Off)
 	ra, ok := mem.Word(cfa - 8)
-	if exact && l.Late || !ok || !u.table.IsManaged(unwind.LookupIP(ra, false)) {
+	if exact && l.Late || !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
 		return false
 	}
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa

@@ -46,7 +46,7 @@ func TestLandingByItsCode(t *testing.T) {
 			s.set(sp0+16, at(1)) // stale: a module's address
 			s.set(sp0+8, jitIP)
 			var f unwind.Frame
-			if _, stop := u.Step(&r, true, s.window(), nil, &f); stop != unwind.StopNone {
+			if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone {
 				t.Fatal(stop)
 			}
 			if r.RIP != c.ip || r.SP() != c.sp || f.CFA != c.sp || r.GPR[context.RBX] != s.word(sp0) {
@@ -97,7 +97,7 @@ func TestLandingPE(t *testing.T) {
 			binary.LittleEndian.PutUint64(b, c.slot)
 			regs, f := peRegs(peFn+c.into), unwind.Frame{}
 			regs.GPR[context.RSP] = c.rsp
-			_, stop := u.Step(&regs, c.exact, mem, nil, &f)
+			_, stop := stepOf(u, &regs, c.exact, mem, nil, &f)
 			if stop != c.stop || stop == unwind.StopNone && (regs.RIP != c.ip || regs.SP() != c.sp || f.CFA != c.sp) {
 				t.Errorf("%s: %v, at %#x/%#x, CFA %#x", c.name, stop, regs.RIP, regs.SP(), f.CFA)
 			}

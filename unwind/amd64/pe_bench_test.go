@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -21,11 +22,11 @@ func BenchmarkStepPE(b *testing.B) {
 			b.Run(name+"/"+mode, func(b *testing.B) {
 				u, mem, f := peUnwinder(k.im), peMemory(), unwind.Frame{}
 				u.DisableCache(mode == "cold")
-				start := peRegs(peFn + k.into)
+				start, from := peRegs(peFn+k.into), unwind.State{Regs: new(context.Registers)}
 				b.ReportAllocs()
 				for b.Loop() {
-					regs := start
-					if _, stop := u.Step(&regs, true, mem, nil, &f); stop != unwind.StopNone {
+					begin(&from, &start, true)
+					if stop := u.Step(&from, mem, nil, &f); stop != unwind.StopNone {
 						b.Fatal(stop)
 					}
 				}
@@ -39,6 +40,7 @@ func BenchmarkStepPE(b *testing.B) {
 // function is part of it.
 func BenchmarkStepPEReal(b *testing.B) {
 	var steps []func(*Unwinder) unwind.Stop
+	from := unwind.State{Regs: new(context.Registers)}
 	eachPE(b, "amd64-exec", func(v *pevec.Vector) error {
 		stacks := new(pevec.Stacks)
 		im := v.Image()
@@ -52,8 +54,9 @@ func BenchmarkStepPEReal(b *testing.B) {
 			return err
 		}
 		steps = append(steps, func(u *Unwinder) unwind.Stop {
-			r, f := regs, unwind.Frame{}
-			_, stop := u.stepPE(table.At(0), &r, true, mem, &unbounded, &f)
+			f := unwind.Frame{}
+			begin(&from, &regs, true)
+			_, stop := u.stepPE(table.At(0), &from, mem, &unbounded, &f)
 			return stop
 		})
 		return nil
@@ -112,15 +115,16 @@ func BenchmarkWalkPE(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
 				u, mem := deepPE(n)
 				u.DisableCache(mode == "off")
-				out := make([]unwind.Frame, n+1)
+				out, from := make([]unwind.Frame, n+1), unwind.State{Regs: new(context.Registers)}
 				b.ReportAllocs()
 				for b.Loop() {
 					if mode == "cold" {
 						u.flush()
 					}
 					r := peRegs(1<<20 + 0x40)
-					if got, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, nil, out); got != n || stop != unwind.Managed {
-						b.Fatal(got, stop)
+					begin(&from, &r, true)
+					if got := u.Walk(&from, mem, nil, out); got.N != n || got.Stop != unwind.Managed {
+						b.Fatal(got)
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/frame")

@@ -16,7 +16,7 @@ func TestPEWithoutExceptionDirectory(t *testing.T) {
 	u := unwinder(module.NewTable(1, []module.Module{m}, nil))
 	r := start(textBias+0x1000, sp0)
 	var frame unwind.Frame
-	if _, stop := u.Step(&r, true, newStack().window(), nil, &frame); stop != unwind.NoInfo {
+	if _, stop := stepOf(u, &r, true, newStack().window(), nil, &frame); stop != unwind.NoInfo {
 		t.Errorf("%v, want no-info", stop)
 	}
 }

@@ -228,23 +228,20 @@ func (p *peRule) hash() uint32 {
 
 // resolvePE finds a PE module's rule at a look-up address. Where nothing covers
 // the address what to do depends on more than that.
-func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) Rule {
+func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	if i >= noModule {
 		return makeRule(RuleNoInfo, i) // its number has no room in a rule
 	}
 	step := makeRule(RulePE, i)
-	pc := addr - m.Bias
-	if !exact {
-		pc++
-	}
+	pc, addr := a.IP-m.Bias, a.Lookup()
 	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || u.landingPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
 		return step
 	}
-	p, ok := compilePE(m.PE.AMD64(), uint32(pc), exact)
-	if !ok || p.trust == unwind.TrustLeaf && (!exact || m.PE.AMD64().Len() == 0 || !u.silentCFI(m, addr) || u.proves(m, addr, &symbols, nil) != leafProven) {
+	p, ok := compilePE(m.PE.AMD64(), uint32(pc), a.Exact)
+	if !ok || p.trust == unwind.TrustLeaf && (!a.Exact || m.PE.AMD64().Len() == 0 || !u.silentCFI(m, addr) || u.proves(m, addr, &symbols, nil) != leafProven) {
 		return step
 	}
-	if r, ok := p.pack(i, exact); ok {
+	if r, ok := p.pack(i, a.Exact); ok {
 		return r
 	}
 	n := u.pe.add(&p)
@@ -253,7 +250,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64, exact bool) R
 		n = u.pe.add(&p)
 	}
 	r := makeRule(RuleSlotsPE, i).withIndex(n)
-	if exact {
+	if a.Exact {
 		r.bits |= exactBit
 	}
 	return r
@@ -309,7 +306,7 @@ func (u *Unwinder) checkPE(p *peRule, cfa, ra uint64, regs *Registers, b *unwind
 	if stop := checkRA(regs, cfa, ra); stop != unwind.StopNone {
 		return stop
 	}
-	u.trust = p.trust
+	u.by = p.trust
 	return unwind.StopNone
 }
 

@@ -26,15 +26,15 @@ func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool, mem *m
 	start, want := regs, regs
 	var f, g unwind.Frame
 	var got [2]Registers
-	e2, stop2 := slow.Step(&want, exact, mem, b, &g)
+	e2, stop2 := stepOf(slow, &want, exact, mem, b, &g)
 	for i := range got { // a miss, then a hit
 		got[i] = start
-		e1, stop1 := u.Step(&got[i], exact, mem, b, &f)
-		if stop1 != stop2 || e1 != e2 || f != g || !sameKnown(&got[i], &want) || stop1 == unwind.StopNone && u.StepTrust() != slow.StepTrust() {
+		e1, stop1 := stepOf(u, &got[i], exact, mem, b, &f)
+		if stop1 != stop2 || e1 != e2 || f != g || !sameKnown(&got[i], &want) || stop1 == unwind.StopNone && u.by != slow.by {
 			t.Fatalf("at %#x exact %v:\nrule %v %v %+v %x\ninfo %v %v %+v %x", start.RIP, exact, stop1, e1, f, got[i], stop2, e2, g, want)
 		}
 	}
-	r := u.lookup(unwind.LookupIP(start.RIP, exact), exact)
+	r := u.lookup(unwind.Address{IP: start.RIP, Exact: exact})
 	switch r.Kind() {
 	case RuleSlotsPE:
 		return true
@@ -113,8 +113,8 @@ func TestPERuleExact(t *testing.T) {
 					rip = 5
 				}
 				regs, f := peRegs(peFn+rip), unwind.Frame{}
-				if _, stop := u.Step(&regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || (u.StepTrust() == unwind.TrustEpilog) == exact {
-					t.Errorf("exact %v: %v %v", exact, stop, u.StepTrust())
+				if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || (u.by == unwind.TrustEpilog) == exact {
+					t.Errorf("exact %v: %v %v", exact, stop, u.by)
 				}
 				peTwice(t, u, slow, peRegs(peFn+rip), exact, peMemory(), nil)
 			}

@@ -56,7 +56,7 @@ func TestPEStepStops(t *testing.T) {
 		}
 		was := regs
 		var f unwind.Frame
-		if _, stop := u.Step(&regs, c.exact, c.mem, c.b, &f); stop != c.stop || regs != was || f.CFA != 0 {
+		if _, stop := stepOf(u, &regs, c.exact, c.mem, c.b, &f); stop != c.stop || regs != was || f.CFA != 0 {
 			t.Errorf("%s: %v, want %v; registers changed: %v", c.name, stop, c.stop, regs != was)
 		}
 	}
@@ -69,17 +69,17 @@ func TestPELeafTrust(t *testing.T) {
 	u := peUnwinder(im)
 	regs := peRegs(peLeaf)
 	var f unwind.Frame
-	if exact, stop := u.Step(&regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.StepTrust() != unwind.TrustLeaf ||
+	if exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.by != unwind.TrustLeaf ||
 		regs.RIP != word(peRSP) || f.CFA != peRSP+8 || regs.Known != windowsKept {
-		t.Errorf("interrupted: %v %v %v %+v", exact, stop, u.StepTrust(), f)
+		t.Errorf("interrupted: %v %v %v %+v", exact, stop, u.by, f)
 	}
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP, 16)
 	copy(b, []byte{0, 0, 0, 0x71, 0, 0, 0, 0, 0x10, 0x10, 0, 0x40, 1, 0, 0, 0})
 	regs = peRegs(peLeaf)
 	regs.GPR[context.RBP] = peRSP
-	if _, stop := u.Step(&regs, false, mem, &unwind.Bounds{Guess: true}, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustFramePointer {
-		t.Errorf("guessed: %v %v", stop, u.StepTrust())
+	if _, stop := stepOf(u, &regs, false, mem, &unwind.Bounds{Guess: true}, &f); stop != unwind.StopNone || u.by != unwind.TrustFramePointer {
+		t.Errorf("guessed: %v %v", stop, u.by)
 	}
 }
 
@@ -88,8 +88,8 @@ func TestPEStepTrust(t *testing.T) {
 	u := peUnwinder(peImage(info(1, 0, 4, 0, 4, 0x42), []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}))
 	for into, want := range map[uint32]unwind.Trust{4: unwind.TrustUnwindInfo, 5: unwind.TrustEpilog} {
 		regs, f := peRegs(peFn+into), unwind.Frame{}
-		if exact, stop := u.Step(&regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.StepTrust() != want {
-			t.Errorf("at %d: %v %v, want %v", into, stop, u.StepTrust(), want)
+		if exact, stop := stepOf(u, &regs, true, peMemory(), nil, &f); exact || stop != unwind.StopNone || u.by != want {
+			t.Errorf("at %d: %v %v, want %v", into, stop, u.by, want)
 		}
 	}
 	u = peUnwinder(peImage(info(1, 0, 0, 0, 0, 0x0a), nil))
@@ -98,7 +98,7 @@ func TestPEStepTrust(t *testing.T) {
 	mem := peMemory()
 	b, _ := mem.Bytes(peRSP+24, 8)
 	copy(b, []byte{0, 0, 0, 0x10, 0, 0, 0, 0})
-	if exact, stop := u.Step(&regs, true, mem, nil, &f); !exact || stop != unwind.StopNone || f.CFA != 0x1000_0000 {
+	if exact, stop := stepOf(u, &regs, true, mem, nil, &f); !exact || stop != unwind.StopNone || f.CFA != 0x1000_0000 {
 		t.Errorf("machine frame: %v %v %#x", exact, stop, f.CFA)
 	}
 }
@@ -112,7 +112,7 @@ func TestPECallAtTheEnd(t *testing.T) {
 		pe.Block{RVA: 0x6000, Data: info(1, 0, 0, 0)}, pe.Block{RVA: next.Begin, Data: []byte{0xc3, 0xc3}})
 	for exact, want := range map[bool]uint64{false: peRSP + 40 + 16, true: peRSP + 8} {
 		regs, f := peRegs(next.Begin), unwind.Frame{}
-		if _, stop := peUnwinder(im).Step(&regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || f.CFA != want {
+		if _, stop := stepOf(peUnwinder(im), &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || f.CFA != want {
 			t.Errorf("exact %v: %v, CFA %#x, want %#x", exact, stop, f.CFA, want)
 		}
 	}
@@ -144,8 +144,8 @@ func TestPEWithCFI(t *testing.T) {
 		for _, exact := range []bool{true, false} {
 			regs, f := peRegs(c.rva), unwind.Frame{}
 			was := regs
-			if _, stop := u.Step(&regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustCFI || f.CFA != peRSP+48 {
-				t.Errorf("%#x: %v %v %+v", c.rva, stop, u.StepTrust(), f)
+			if _, stop := stepOf(u, &regs, exact, peMemory(), nil, &f); stop != unwind.StopNone || u.by != unwind.TrustCFI || f.CFA != peRSP+48 {
+				t.Errorf("%#x: %v %v %+v", c.rva, stop, u.by, f)
 			}
 			if regs.GPR[c.reg] != word(c.at) || regs.Known != c.known || regs.GPR[context.RDI] != was.GPR[context.RDI] || regs.XMM != was.XMM {
 				t.Errorf("%#x: %x", c.rva, regs)
@@ -153,21 +153,21 @@ func TestPEWithCFI(t *testing.T) {
 		}
 	}
 	regs, f := peRegs(peFn+8), unwind.Frame{}
-	if _, stop := u.Step(&regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustUnwindInfo {
-		t.Errorf("with an entry: %v %v", stop, u.StepTrust())
+	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.by != unwind.TrustUnwindInfo {
+		t.Errorf("with an entry: %v %v", stop, u.by)
 	}
 	// A leaf of which neither says anything is left by a cached rule: the stubs of
 	// system calls, on top of most stacks, are such leaves.
 	const leaf = peLeaf + 2*fnSize + 0x10
 	m := u.table.At(0)
 	for rva, cached := range map[uint32]bool{leaf: true, peLeaf + 0x10: false} {
-		if r := u.resolvePE(m, 0, peBase+uint64(rva), true); (r.Kind() == RuleSlotsPE) != cached {
+		if r := u.resolvePE(m, 0, unwind.Address{IP: peBase + uint64(rva), Exact: true}); (r.Kind() == RuleSlotsPE) != cached {
 			t.Errorf("%#x: rule of kind %v", rva, r.Kind())
 		}
 	}
 	regs = peRegs(leaf)
-	if _, stop := u.Step(&regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.StepTrust() != unwind.TrustLeaf || f.CFA != peRSP+8 {
-		t.Errorf("a leaf: %v %v %+v", stop, u.StepTrust(), f)
+	if _, stop := stepOf(u, &regs, true, peMemory(), nil, &f); stop != unwind.StopNone || u.by != unwind.TrustLeaf || f.CFA != peRSP+8 {
+		t.Errorf("a leaf: %v %v %+v", stop, u.by, f)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestPERandom(t *testing.T) {
 		pc := uint32(peFn + rnd.Intn(peLen))
 		regs := peRegs(pc)
 		was, f := regs, unwind.Frame{}
-		_, stop := peUnwinderAgain(im).Step(&regs, rnd.Intn(2) == 0, mem, &unwind.Bounds{Low: peStack, High: peStack + 0x20000}, &f)
+		_, stop := stepOf(peUnwinderAgain(im), &regs, rnd.Intn(2) == 0, mem, &unwind.Bounds{Low: peStack, High: peStack + 0x20000}, &f)
 		switch {
 		case stop != unwind.StopNone && regs != was:
 			t.Fatalf("%x at %#x: %v, and the registers changed", b, pc, stop)
@@ -295,7 +295,7 @@ func TestPEStepAllocatesNothing(t *testing.T) {
 		start := peRegs(peFn + c.into)
 		if n := testing.AllocsPerRun(100, func() {
 			regs := start
-			if _, stop := u.Step(&regs, true, mem, nil, &f); stop != unwind.StopNone {
+			if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone {
 				t.Fatal(name, stop)
 			}
 		}); n != 0 {

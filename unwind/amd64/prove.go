@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // Functions of a PE image that its exception directory does not list are leaves,
@@ -62,7 +63,8 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 // silent steps out of code of which a PE image's unwind data says nothing. sure
 // is false where the leaf rule was checked by no more than a call before its
 // return address.
-func (u *Unwinder) silent(m *module.Module, regs *Registers, exact bool, mem *memory.Window) (to Registers, sure, ok bool) {
+func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, sure, ok bool) {
+	regs, exact := &s.Regs.AMD64, s.Exact
 	how := u.proves(m, regs.RIP, regs, mem)
 	if how == frameProven {
 		to, ok = u.follower.found.leave(regs, mem, windowsKept)

@@ -75,11 +75,11 @@ func TestPESilent(t *testing.T) {
 				regs := peRegs(peLeaf - 0x800 + c.at)
 				regs.GPR[context.RBP] = peRSP + c.rbp
 				var f unwind.Frame
-				if _, stop := u.Step(&regs, c.exact, mem, nil, &f); stop != c.stop {
+				if _, stop := stepOf(u, &regs, c.exact, mem, nil, &f); stop != c.stop {
 					t.Fatalf("cached %v: %v, want %v", cached, stop, c.stop)
 				}
-				if c.stop == 0 && (regs.RIP != call || regs.SP() != peRSP+c.sp || u.StepTrust() != c.trust) {
-					t.Errorf("cached %v: %#x, sp +%d by %v", cached, regs.RIP, regs.SP()-peRSP, u.StepTrust())
+				if c.stop == 0 && (regs.RIP != call || regs.SP() != peRSP+c.sp || u.by != c.trust) {
+					t.Errorf("cached %v: %#x, sp +%d by %v", cached, regs.RIP, regs.SP()-peRSP, u.by)
 				}
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // A scan runs code forward from a frame's instruction to the return that ends
@@ -49,9 +50,9 @@ const (
 )
 
 // leave runs the scan and gives the caller's registers.
-func leave(m *module.Module, regs *Registers, exact bool, mem *memory.Window) (caller Registers, ok bool) {
-	s := scan{m: m, regs: *regs, mem: mem, call: !exact}
-	s.goTo(regs.RIP)
+func leave(m *module.Module, from *unwind.State, mem *memory.Window) (caller Registers, ok bool) {
+	s := scan{m: m, regs: from.Regs.AMD64, mem: mem, call: !from.Exact}
+	s.goTo(s.regs.RIP)
 	for range maxScan {
 		switch s.instruction() {
 		case refused:

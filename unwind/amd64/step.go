@@ -8,25 +8,23 @@ import (
 
 var unbounded unwind.Bounds
 
-// Step replaces regs, the state of one frame, by its caller's and describes the
-// frame it left in f (all of it but Trust, which only the caller of Step
-// knows; StepTrust says how sure the new frame is). exact tells whether
-// regs.RIP is an interrupted instruction rather than a return address;
-// callerExact tells it for the caller. A nil b bounds nothing.
-//
-// The callee-saved registers (RBX RBP RSP R12-R15) are the caller's after it;
-// those whose value cannot be had, and all volatile ones, are not in
-// regs.Known. If stop is not StopNone, regs is unchanged and f.CFA is 0.
-func (u *Unwinder) Step(regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, stop unwind.Stop) {
+// Step implements unwind.Walker. The callee-saved registers (RBX RBP RSP
+// R12-R15, on Windows more) are the caller's after it; those whose value is
+// lost, and all volatile ones, are not in Known.
+func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	if s.Regs.Arch != context.ArchAMD64 {
+		*f = unwind.Frame{Module: -1}
+		return unwind.Unsupported
+	}
 	if b == nil {
 		b = &unbounded
 	}
-	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
-	callerExact, stop = u.step(r, regs, exact, mem, b, f)
+	f.Trust = s.Trust
+	stop := u.step(u.lookup(s.Address()), s, mem, b, f)
 	if stop == unwind.StopNone {
-		u.next(regs, callerExact, mem, f)
+		u.next(&s.Regs.AMD64, s.Exact, mem, f)
 	}
-	return callerExact, ended(stop, regs, mem, b)
+	return ended(stop, &s.Regs.AMD64, mem, b)
 }
 
 // ended is why a walk ended whose last frame is regs.
@@ -39,9 +37,9 @@ func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Boun
 
 // next gives the rule of the frame just reached, after repairing the step out of a landing.
 func (u *Unwinder) next(regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) Rule {
-	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
+	r := u.lookup(unwind.Address{IP: regs.RIP, Exact: exact})
 	if r.outside() && !exact && u.unlisted(regs, mem, f) {
-		r = u.lookup(unwind.LookupIP(regs.RIP, false), false)
+		r = u.lookup(unwind.ReturnAddress(regs.RIP))
 	}
 	return r
 }
@@ -55,18 +53,19 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// step runs a rule.
-func (u *Unwinder) step(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	if u.stepHot(r, regs, exact, mem.Hot(), b, f) {
-		return false, unwind.StopNone
+// step runs a rule. If it succeeds, s is the caller, and u.by how it was found.
+func (u *Unwinder) step(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	if u.stepHot(r, &s.Regs.AMD64, s.Exact, mem.Hot(), b, f) {
+		s.Reached(false, u.by)
+		return unwind.StopNone
 	}
-	return u.stepRare(r, regs, exact, mem, b, f)
+	return u.stepRare(r, s, mem, b, f)
 }
 
 // stepCFA runs a rule of slots. A return address of 0 ends the walk,
 // unless the frame is a landing and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	u.trust = unwind.TrustCFI
+	u.by = unwind.TrustCFI
 	stop := stepWords(r, cfa, regs, mem, b, f)
 	if stop == unwind.NullReturn && u.replacedReturn(cfa, mem) != 0 {
 		restoreWords(r, cfa, regs, mem)
@@ -78,8 +77,19 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Wind
 }
 
 // stepRare runs any rule.
-func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	describe(r, regs, exact, f)
+func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	describe(r, &s.Regs.AMD64, s.Exact, f)
+	exact, stop := u.leaveFrame(r, s, mem, b, f)
+	if stop == unwind.StopNone {
+		s.Reached(exact, u.by)
+	}
+	return stop
+}
+
+// leaveFrame changes the registers of s alone, and says whether the caller was
+// interrupted.
+func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	regs := &s.Regs.AMD64
 	switch r.Kind() {
 	case RuleSP:
 		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), regs, mem, b, f)
@@ -89,21 +99,21 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 		}
 		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
 	case RuleSide:
-		return u.stepSide(&u.sides[r.index()], regs, exact, mem, b, f)
+		return u.stepSide(&u.sides[r.index()], s, mem, b, f)
 	case RuleSlotsPE:
-		if r.exactPE() == exact {
+		if r.exactPE() == s.Exact {
 			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)
 		}
 		fallthrough
 	case RuleNear, RuleNearEpilog: // at an edge of the window, as the leaf always is
-		if r.exactPE() == exact {
+		if r.exactPE() == s.Exact {
 			p := r.unpackPE()
 			return false, u.stepSlotsPE(&p, regs, mem, b, f)
 		}
 		fallthrough
 	case RulePE:
-		u.trust = unwind.TrustUnwindInfo
-		return u.stepPE(u.table.At(r.Module()), regs, exact, mem, b, f)
+		u.by = unwind.TrustUnwindInfo
+		return u.stepPE(u.table.At(r.Module()), s, mem, b, f)
 	case RuleEnd:
 		return false, unwind.EndOfStack
 	case RuleBad:
@@ -111,7 +121,7 @@ func (u *Unwinder) stepRare(r Rule, regs *Registers, exact bool, mem *memory.Win
 	case RuleUnsupported:
 		return false, unwind.Unsupported
 	}
-	return u.fallback(r, regs, exact, mem, b, f)
+	return u.fallback(r, s, mem, b, f)
 }
 
 // stepWords runs a rule of slots anywhere in the window.

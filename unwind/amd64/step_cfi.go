@@ -11,11 +11,12 @@ import (
 )
 
 // resolveCFI interprets a module's call frame information at an address.
-func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64, exact bool) Rule {
+func (u *Unwinder) resolveCFI(m *module.Module, i int, a unwind.Address) Rule {
+	addr := a.Lookup()
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
 	case cfi.None:
 		u.foldLanding(&u.row, m)
-		if exact {
+		if a.Exact {
 			catchUp(&u.row, m, addr-m.Bias)
 		}
 		return u.compile(&u.row, i, addr, m.Bias)
@@ -68,17 +69,18 @@ func foldPLT(row *cfi.Row, addr uint64) {
 }
 
 // stepSide runs a side rule.
-func (u *Unwinder) stepSide(s *side, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepSide(s *side, from *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	regs := &from.Regs.AMD64
 	if s.signal {
 		f.Kind = unwind.KindSignal
-	} else if exact && s.module >= 0 {
+	} else if from.Exact && s.module >= 0 {
 		if to, ok := epilog(u.table.At(int(s.module)), regs, mem); ok {
 			stop := u.accept(&to, false, regs, b, f)
-			u.trust = unwind.TrustEpilog
+			u.by = unwind.TrustEpilog
 			return false, stop
 		}
 	}
-	u.trust = unwind.TrustCFI
+	u.by = unwind.TrustCFI
 	e := &u.env
 	enter(e, regs, mem, u.bias(s.module))
 	cfa, ok := frameAddress(s, e)

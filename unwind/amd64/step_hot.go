@@ -38,7 +38,7 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, hot memory.Run, 
 	describe(r, regs, exact, f)
 	restoreBlock(r.slots(), block, regs)
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	f.CFA, u.trust = cfa, unwind.TrustCFI
+	f.CFA, u.by = cfa, unwind.TrustCFI
 	return true
 }
 
@@ -107,9 +107,9 @@ func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, hot memory.Run,
 	describe(r, regs, exact, f)
 	restoreNear(slots, block, regs)
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	f.CFA, u.trust = cfa, unwind.TrustUnwindInfo
+	f.CFA, u.by = cfa, unwind.TrustUnwindInfo
 	if r.Kind() == RuleNearEpilog {
-		u.trust = unwind.TrustEpilog
+		u.by = unwind.TrustEpilog
 	}
 	return true
 }

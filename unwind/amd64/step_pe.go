@@ -78,10 +78,7 @@ type peStep struct {
 
 // run makes the step.
 func (s *peStep) run(exact bool) unwind.Stop {
-	look := s.pc
-	if !exact && look != 0 {
-		look--
-	}
+	look := uint32(unwind.Address{IP: uint64(s.pc), Exact: exact}.Lookup())
 	entry, ok := s.table.Lookup(look)
 	if !ok {
 		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, peamd64.NoEntry, s.regs.GPR[context.RSP]
@@ -362,51 +359,53 @@ func (s *peStep) kept() uint32 {
 // says nothing, its DWARF sections are asked, then the leaf rule holds, but
 // only for a function that was interrupted: one that has called another has
 // broken the rule that makes it a leaf.
-func (u *Unwinder) stepPE(m *module.Module, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, stop unwind.Stop) {
+func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	at, regs := s.Address(), &s.Regs.AMD64
 	rva := regs.RIP - m.Bias
 	if rva != uint64(uint32(rva)) {
 		return false, unwind.NoInfo
 	}
 	to := *regs
-	res, stop := StepPE(m.PE.AMD64(), uint32(rva), exact, &to, mem)
+	res, stop := StepPE(m.PE.AMD64(), uint32(rva), at.Exact, &to, mem)
 	if res.Part == PELeaf {
-		if r, ok := u.peCFI(m, int(f.Module), unwind.LookupIP(regs.RIP, exact)); ok {
-			return u.stepPECFI(r, regs, exact, mem, b, f)
+		if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
+			return u.stepPECFI(r, s, mem, b, f)
 		}
-		return u.stepSilent(m, regs, exact, mem, b, f)
+		return u.stepSilent(m, s, mem, b, f)
 	}
 	if stop != unwind.StopNone {
 		return false, stop
 	}
 	if res.Part == PECode {
-		if l := u.landingPE(m.PE.AMD64(), uint32(unwind.LookupIP(regs.RIP, exact)-m.Bias)); l != nil && !u.leaveLanding(l, &to, exact, mem) {
+		if l := u.landingPE(m.PE.AMD64(), uint32(at.Lookup()-m.Bias)); l != nil && !u.leaveLanding(l, &to, at.Exact, mem) {
 			return false, unwind.NoInfo
 		}
 	}
 	if stop := u.accept(&to, res.Machine, regs, b, f); stop != unwind.StopNone {
 		return false, stop
 	}
-	u.trust = peTrust[res.Part]
+	u.by = peTrust[res.Part]
 	return res.Machine, unwind.StopNone
 }
 
 // stepSilent steps out of code that a PE image says nothing of: by the leaf rule,
 // as far as the code agrees. An image without any exception directory says
 // nothing of any function.
-func (u *Unwinder) stepSilent(m *module.Module, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	regs := &s.Regs.AMD64
 	to, sure, ok := Registers{}, false, false
-	if _, there := mem.Word(regs.GPR[context.RSP]); exact && !there {
+	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable
 	}
 	if m.PE.AMD64().Len() != 0 {
-		to, sure, ok = u.silent(m, regs, exact, mem)
+		to, sure, ok = u.silent(m, s, mem)
 	}
 	if !ok {
-		return u.fallback(makeRule(RuleNoInfo, -1), regs, exact, mem, b, f)
+		return u.fallback(makeRule(RuleNoInfo, -1), s, mem, b, f)
 	}
 	stop := u.accept(&to, false, regs, b, f)
 	if stop == unwind.StopNone && !sure {
-		u.trust = unwind.TrustCode
+		u.by = unwind.TrustCode
 	}
 	return false, stop
 }
@@ -433,11 +432,11 @@ func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 
 // stepPECFI runs such a rule. Rules are of System V's registers: those that
 // only Windows functions preserve are the caller's where the row is silent.
-func (u *Unwinder) stepPECFI(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepPECFI(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	regs := &s.Regs.AMD64
 	had := regs.Known
-	callerExact, stop := u.step(r, regs, exact, mem, b, f)
-	if stop != unwind.StopNone {
-		return callerExact, stop
+	if exact, stop = u.leaveFrame(r, s, mem, b, f); stop != unwind.StopNone {
+		return exact, stop
 	}
 	for d := dwarfRSI; d <= dwarfRDI; d++ {
 		if reg := fromDWARF[d]; u.row.Regs[d].Kind == cfi.Unspecified {
@@ -449,7 +448,7 @@ func (u *Unwinder) stepPECFI(r Rule, regs *Registers, exact bool, mem *memory.Wi
 			regs.Known |= had & (1 << (16 + i))
 		}
 	}
-	return callerExact, stop
+	return exact, stop
 }
 
 // DWARF numbers of registers that only Windows functions preserve.

@@ -120,7 +120,7 @@ func TestStepEffects(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
 			u := unwinder(makeTable(t, 1, fn{program: e.program, signal: e.signal}, fn{}))
-			if k := u.lookup(at(0), true).Kind(); k != e.kind {
+			if k := u.lookup(unwind.Address{IP: at(0), Exact: true}).Kind(); k != e.kind {
 				t.Fatalf("rule is %v, want %v", k, e.kind)
 			}
 			s, r := newStack(), start(at(0), sp0)
@@ -140,7 +140,7 @@ func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Register
 	t.Helper()
 	var f unwind.Frame
 	got := before
-	exact, stop := u.Step(&got, true, mem, nil, &f)
+	exact, stop := stepOf(u, &got, true, mem, nil, &f)
 	if stop != e.stop {
 		t.Fatalf("stop %v, want %v", stop, e.stop)
 	}
@@ -165,8 +165,8 @@ func checkEffect(t *testing.T, e *effect, u *Unwinder, s *stack, before Register
 			t.Errorf("register %d is %#x, want %#x", i, got.GPR[i], want.GPR[i])
 		}
 	}
-	if u.StepTrust() != unwind.TrustCFI {
-		t.Errorf("trust %v", u.StepTrust())
+	if u.by != unwind.TrustCFI {
+		t.Errorf("trust %v", u.by)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestMissingWords(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(at(0), sp0)
 			var f unwind.Frame
-			_, stop := u.Step(&r, true, s.from(c.from), nil, &f)
+			_, stop := stepOf(u, &r, true, s.from(c.from), nil, &f)
 			if stop != c.stop || stop == unwind.StopNone && r.Known != nonvolatile&^c.lost {
 				t.Errorf("stop %v, known %#x", stop, r.Known)
 			}
@@ -230,7 +230,7 @@ func TestSignalFrame(t *testing.T) {
 	s.set(sp0+8*16, caller)
 	s.set(sp0+8*7, low)
 	var f unwind.Frame
-	exact, stop := u.Step(&r, false, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize}, &f)
+	exact, stop := stepOf(u, &r, false, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize}, &f)
 	if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal {
 		t.Fatalf("stop %v exact %v kind %v", stop, exact, f.Kind)
 	}
@@ -264,7 +264,7 @@ func TestPLTExpression(t *testing.T) {
 			words = 2
 		}
 		ip := textBias + textLo + off
-		if r := u.lookup(ip, true); r.Kind() != RuleSP || r.offset() != 8*words {
+		if r := u.lookup(unwind.Address{IP: ip, Exact: true}); r.Kind() != RuleSP || r.offset() != 8*words {
 			t.Errorf("at +%d: %v+%d, want sp+%d", off, r.Kind(), r.offset(), 8*words)
 		}
 	}
@@ -283,7 +283,7 @@ func TestLookUpByKindOfFrame(t *testing.T) {
 			want = sp0 + 32
 		}
 		var f unwind.Frame
-		if _, stop := u.Step(&r, exact, s.window(), nil, &f); stop != unwind.StopNone || f.CFA != want {
+		if _, stop := stepOf(u, &r, exact, s.window(), nil, &f); stop != unwind.StopNone || f.CFA != want {
 			t.Errorf("exact %v: stop %v CFA %#x, want %#x", exact, stop, f.CFA, want)
 		}
 	}
@@ -292,15 +292,15 @@ func TestLookUpByKindOfFrame(t *testing.T) {
 // The rule cache follows the table's generation.
 func TestSetTable(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}}))
-	if off := u.lookup(at(0), true).offset(); off != 16 {
+	if off := u.lookup(unwind.Address{IP: at(0), Exact: true}).offset(); off != 16 {
 		t.Fatalf("offset %d", off)
 	}
 	u.SetTable(makeTable(t, 2, fn{program: []byte{0x0e, 32}}))
-	if off := u.lookup(at(0), true).offset(); off != 32 {
+	if off := u.lookup(unwind.Address{IP: at(0), Exact: true}).offset(); off != 32 {
 		t.Errorf("offset %d after the table changed", off)
 	}
 	u.SetTable(nil)
-	if off := u.lookup(at(0), true).offset(); off != 32 {
+	if off := u.lookup(unwind.Address{IP: at(0), Exact: true}).offset(); off != 32 {
 		t.Errorf("offset %d after a nil table", off)
 	}
 }
@@ -314,7 +314,7 @@ func TestSideRulesOverflow(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fns...))
 	for range 2 {
 		for i := range fns {
-			r := u.lookup(at(i), true)
+			r := u.lookup(unwind.Address{IP: at(i), Exact: true})
 			if r.Kind() != RuleSide || u.sides[r.index()].cfa.Off != int64(8*i+12) {
 				t.Fatalf("function %d: %v %d", i, r.Kind(), u.sides[r.index()].cfa.Off)
 			}

@@ -1,21 +1,18 @@
 package amd64
 
 import (
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Walk steps from regs until something ends it and describes the frames in
-// out, leaf first; out[0] is the frame regs stands at, found by trust. On
-// return regs is the frame at which the walk stopped and exact is whether its
-// ip is an interrupted instruction:
-//
-//   - Managed: the frame is managed code and not in out: a seed.
-//   - BufferFull, Limit: the next frame, not in out.
-//   - otherwise: the last frame of out, which could not be left.
-//
-// A frame reached from a doubtful one is as doubtful. It allocates nothing.
-func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int, nowExact bool, stop unwind.Stop) {
+var _ unwind.Walker = (*Unwinder)(nil)
+
+// Walk implements unwind.Walker.
+func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) unwind.Result {
+	if s.Regs.Arch != context.ArchAMD64 {
+		return unwind.Result{Stop: unwind.Unsupported}
+	}
 	if b == nil {
 		b = &unbounded
 	}
@@ -23,34 +20,45 @@ func (u *Unwinder) Walk(regs *Registers, exact bool, trust unwind.Trust, mem *me
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
-	hot := mem.Hot()
-	r := u.lookup(unwind.LookupIP(regs.RIP, exact), exact)
+	hot, regs, n, stop := mem.Hot(), &s.Regs.AMD64, 0, unwind.StopNone
+	exact, trust := s.Exact, s.Trust // of s, while the loop runs: in registers
+	r := u.lookup(unwind.Address{IP: regs.RIP, Exact: exact})
 	for {
-		switch {
-		case r.Managed():
-			return n, exact, unwind.Managed
-		case n == len(out):
-			return n, exact, unwind.BufferFull
-		case n == limit:
-			return n, exact, unwind.Limit
+		if stop = end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
+			break
 		}
 		f := &out[n]
 		n++
 		f.Trust = trust
 		if u.stepHot(r, regs, exact, hot, b, f) {
-			trust = trust.Then(u.trust)
-			exact = false
-			if r = u.hit(regs.RIP - 1); r.outside() {
-				r = u.next(regs, false, mem, f)
+			exact, trust = false, trust.Then(u.by)
+			if r = u.hit(unwind.ReturnAddress(regs.RIP)); r.outside() {
+				r = u.next(regs, exact, mem, f)
 			}
 			continue
 		}
-		callerExact, stop := u.stepRare(r, regs, exact, mem, b, f)
-		if stop != unwind.StopNone {
-			return n, exact, ended(stop, regs, mem, b)
+		s.Exact, s.Trust = exact, trust
+		if stop = u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
+			stop = ended(stop, regs, mem, b)
+			break
 		}
-		exact = callerExact
+		exact, trust = s.Exact, s.Trust
 		r = u.next(regs, exact, mem, f)
-		trust = trust.Then(u.trust)
 	}
+	s.Exact, s.Trust = exact, trust
+	return unwind.Result{N: n, Stop: stop}
+}
+
+// end says why a walk that has described n frames goes no further, before it
+// steps on.
+func end(managed bool, n, room, limit int) unwind.Stop {
+	switch {
+	case managed:
+		return unwind.Managed
+	case n == room:
+		return unwind.BufferFull
+	case n == limit:
+		return unwind.Limit
+	}
+	return unwind.StopNone
 }

@@ -59,7 +59,7 @@ func TestWalkEnds(t *testing.T) {
 			chain(s, 40, c.last)
 			r := start(at(0), sp0)
 			out := make([]unwind.Frame, c.out)
-			n, exact, stop := u.Walk(&r, true, unwind.TrustContext, s.window(), &c.bounds, out)
+			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &c.bounds, out)
 			if n != c.n || stop != c.stop || r.RIP != c.ip || r.SP() != c.sp || exact != (n == 0) {
 				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.RIP, r.SP(), c.n, c.stop, c.ip, c.sp)
 			}
@@ -81,7 +81,7 @@ func TestWalkFromManaged(t *testing.T) {
 	u, r := chainTable(t), start(jitIP, sp0)
 	before := r
 	var out [4]unwind.Frame
-	n, exact, stop := u.Walk(&r, true, unwind.TrustContext, newStack().window(), nil, out[:])
+	n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, newStack().window(), nil, out[:])
 	if n != 0 || !exact || stop != unwind.Managed || r != before {
 		t.Errorf("%d frames, exact %v, %v", n, exact, stop)
 	}
@@ -112,16 +112,16 @@ func TestHijack(t *testing.T) {
 			s.set(sp0+16, c.above)
 			s.set(sp0+8, c.below)
 			var out [8]unwind.Frame
-			n, exact, stop := u.Walk(&r, true, unwind.TrustContext, s.window(), nil, out[:])
+			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), nil, out[:])
 			if n != c.n || stop != c.stop || exact || r.RIP != c.ip || r.SP() != c.sp || out[0].CFA != c.sp {
 				t.Errorf("%d frames, %v, exact %v, at %#x/%#x, CFA %#x", n, stop, exact, r.RIP, r.SP(), out[0].CFA)
 			}
-			if u.StepTrust() != c.wantTrust || r.GPR[context.RBX] != s.word(sp0) {
-				t.Errorf("trust %v, rbx %#x", u.StepTrust(), r.GPR[context.RBX])
+			if u.by != c.wantTrust || r.GPR[context.RBX] != s.word(sp0) {
+				t.Errorf("trust %v, rbx %#x", u.by, r.GPR[context.RBX])
 			}
 			one := start(at(0), sp0)
 			var f unwind.Frame
-			if _, stop := u.Step(&one, true, s.window(), nil, &f); stop != unwind.StopNone || one.RIP != c.ip || f != (func() unwind.Frame { g := out[0]; g.Trust = 0; return g })() {
+			if _, stop := stepOf(u, &one, true, s.window(), nil, &f); stop != unwind.StopNone || one.RIP != c.ip || f != out[0] {
 				t.Errorf("Step: %v at %#x, %+v", stop, one.RIP, f)
 			}
 		})
@@ -135,7 +135,7 @@ func TestNoHijackInLinkageTable(t *testing.T) {
 	s.set(sp0, 0x33)
 	s.set(sp0-8, jitIP)
 	var f unwind.Frame
-	if _, stop := u.Step(&r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != 0x33 {
+	if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != 0x33 {
 		t.Errorf("%v at %#x", stop, r.RIP)
 	}
 }
@@ -176,7 +176,7 @@ func TestFramePointer(t *testing.T) {
 			}
 			before := r
 			var f unwind.Frame
-			_, stop := u.Step(&r, true, s.window(), &c.bounds, &f)
+			_, stop := stepOf(u, &r, true, s.window(), &c.bounds, &f)
 			if stop != c.stop {
 				t.Fatalf("stop %v, want %v", stop, c.stop)
 			}
@@ -189,8 +189,8 @@ func TestFramePointer(t *testing.T) {
 			if r.RIP != c.ra || r.SP() != c.fp+16 || r.FP() != s.word(c.fp) || r.Known != 1<<context.RSP|1<<context.RBP {
 				t.Errorf("caller %#x/%#x fp %#x known %#x", r.RIP, r.SP(), r.FP(), r.Known)
 			}
-			if u.StepTrust() != unwind.TrustFramePointer {
-				t.Errorf("trust %v", u.StepTrust())
+			if u.by != unwind.TrustFramePointer {
+				t.Errorf("trust %v", u.by)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestDoubtStays(t *testing.T) {
 	s.set(sp0+24, at(0))
 	s.set(sp0+40, at(1))
 	var out [8]unwind.Frame
-	n, _, stop := u.Walk(&r, true, unwind.TrustContext, s.window(), &unwind.Bounds{Guess: true}, out[:])
+	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &unwind.Bounds{Guess: true}, out[:])
 	if n != 3 || stop != unwind.EndOfStack || !out[1].Trust.Doubtful() || !out[2].Trust.Doubtful() {
 		t.Errorf("%d frames, %v, %v %v", n, stop, out[1].Trust, out[2].Trust)
 	}
@@ -256,7 +256,7 @@ func TestHostileStacks(t *testing.T) {
 				mem = c.mem
 			}
 			out := make([]unwind.Frame, 5000)
-			n, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: c.guess}, out)
+			n, _, stop := walkOf(u, &r, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: c.guess}, out)
 			if stop != c.stop || n > unwind.DefaultMaxSteps {
 				t.Errorf("%d frames, %v, want %v", n, stop, c.stop)
 			}
@@ -275,7 +275,7 @@ func TestSignalChainIsLimited(t *testing.T) {
 	r := start(at(0), stackLow+stackSize-8)
 	r.GPR[context.RAX] = at(0)
 	out := make([]unwind.Frame, 300)
-	n, _, stop := u.Walk(&r, true, unwind.TrustContext, newStack().window(), &unwind.Bounds{MaxSteps: 200}, out)
+	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, newStack().window(), &unwind.Bounds{MaxSteps: 200}, out)
 	if n != 200 || stop != unwind.Limit {
 		t.Errorf("%d frames, %v", n, stop)
 	}
@@ -326,8 +326,8 @@ func agree(t *testing.T, u, plain *Unwinder, r Registers, mem *memory.Window) un
 	b := unwind.Bounds{Low: stackLow, High: stackLow + stackSize, MaxSteps: 64, Guess: true}
 	r2 := r
 	var out, out2 [80]unwind.Frame
-	n, exact, stop := u.Walk(&r, true, unwind.TrustContext, mem, &b, out[:])
-	n2, exact2, stop2 := plain.Walk(&r2, true, unwind.TrustContext, mem, &b, out2[:])
+	n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, mem, &b, out[:])
+	n2, exact2, stop2 := walkOf(plain, &r2, true, unwind.TrustContext, mem, &b, out2[:])
 	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || r != r2 {
 		t.Errorf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
 	}
@@ -351,16 +351,16 @@ func TestNoAllocations(t *testing.T) {
 	}
 	check("Step", func() {
 		r := start(at(0), sp0)
-		u.Step(&r, true, mem, nil, &out[0])
+		stepOf(u, &r, true, mem, nil, &out[0])
 	})
 	check("Walk", func() {
 		r := start(at(0), sp0)
-		u.Walk(&r, true, unwind.TrustContext, mem, nil, out)
+		walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
 	})
 	check("Walk cold", func() {
 		u.flush()
 		r := start(at(0), sp0)
-		u.Walk(&r, true, unwind.TrustContext, mem, nil, out)
+		walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
 	})
 }
 
@@ -377,7 +377,7 @@ func TestNoAllocationsRecorded(t *testing.T) {
 		if a := testing.AllocsPerRun(2, func() {
 			regs := r.reg
 			r.u.flush()
-			r.u.Walk(&regs, true, unwind.TrustContext, r.mem, &b, out[:])
+			walkOf(r.u, &regs, true, unwind.TrustContext, r.mem, &b, out[:])
 		}); a != 0 {
 			t.Errorf("%s: %v allocations", r.s.ID, a)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -20,9 +21,10 @@ func BenchmarkStep(b *testing.B) {
 			}
 			mem := s.window()
 			var f unwind.Frame
+			from := unwind.State{Regs: new(context.Registers)}
 			for b.Loop() {
-				regs := r
-				if _, stop := u.Step(&regs, !e.ret, mem, nil, &f); stop != unwind.StopNone {
+				begin(&from, &r, !e.ret)
+				if stop := u.Step(&from, mem, nil, &f); stop != unwind.StopNone {
 					b.Fatal(stop)
 				}
 			}
@@ -34,11 +36,12 @@ func BenchmarkStep(b *testing.B) {
 func BenchmarkUndo(b *testing.B) {
 	codes := []byte{0xe1, 0xe6, 0xd8, 0x0a, 0xe6, 0xe6, 0xe6, 0xc8, 0x02, 0x8b, 0xfc, 0xe4}
 	u, mem := New(), testStack()
-	f := unwind.Frame{}
+	f, from := unwind.Frame{}, unwind.State{Regs: new(context.Registers)}
 	b.Run("codes", func(b *testing.B) {
 		for b.Loop() {
 			regs := testRegs()
-			if _, stop := u.runCodes(codes, &regs, true, mem, &unbounded, &f); stop != unwind.StopNone {
+			begin(&from, &regs, true)
+			if _, stop := u.runCodes(codes, &from, mem, &unbounded, &f); stop != unwind.StopNone {
 				b.Fatal(stop)
 			}
 		}
@@ -60,7 +63,8 @@ func BenchmarkUndo(b *testing.B) {
 		r, _ := u.undo.pack(0)
 		for b.Loop() {
 			regs := testRegs()
-			if stop := stepSlots(&r, &regs, true, mem, &unbounded, &f); stop != unwind.StopNone {
+			begin(&from, &regs, true)
+			if stop := stepSlots(&r, &from, mem, &unbounded, &f); stop != unwind.StopNone {
 				b.Fatal(stop)
 			}
 		}
@@ -94,11 +98,13 @@ func BenchmarkWalk(b *testing.B) {
 				u, s := deep(b, n)
 				u.DisableCache(mode == "cold")
 				mem, out := s.window(), make([]unwind.Frame, n+1)
+				from := unwind.State{Regs: new(context.Registers)}
 				b.ReportAllocs()
 				for b.Loop() {
 					r := start(at(0), sp0)
-					if got, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, nil, out); got != n || stop != unwind.Managed {
-						b.Fatal(got, stop)
+					begin(&from, &r, true)
+					if got := u.Walk(&from, mem, nil, out); got.N != n || got.Stop != unwind.Managed {
+						b.Fatal(got)
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/frame")
@@ -113,7 +119,7 @@ func BenchmarkRecorded(b *testing.B) {
 	eachSnapshot(b, func(r *recorded) { all = append(all, r) })
 	for _, mode := range []string{"warm", "cold"} {
 		b.Run(mode, func(b *testing.B) {
-			frames := 0
+			frames, s := 0, unwind.State{Regs: new(context.Registers)}
 			var out [256]unwind.Frame
 			b.ReportAllocs()
 			for b.Loop() {
@@ -121,9 +127,8 @@ func BenchmarkRecorded(b *testing.B) {
 					if mode == "cold" && (i == 0 || all[i-1].u != r.u) {
 						r.u.flush()
 					}
-					regs := r.reg
-					n, _, _ := r.u.Walk(&regs, true, unwind.TrustContext, r.mem, nil, out[:])
-					frames += n
+					begin(&s, &r.reg, true)
+					frames += r.u.Walk(&s, r.mem, nil, out[:]).N
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")

@@ -2,6 +2,7 @@ package arm64
 
 import (
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/module"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -22,7 +23,7 @@ type entry struct {
 type Unwinder struct {
 	table   *module.Table
 	noCache bool
-	trust   unwind.Trust // how the last step found the caller
+	by      unwind.Trust // how the last step found the caller
 	turn    uint64       // of the entry to give up, see place
 	cache   [cacheSize]entry
 	machine cfi.Machine
@@ -50,15 +51,18 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
+// Arch implements unwind.Walker.
+func (u *Unwinder) Arch() context.Arch { return context.ArchARM64 }
+
+// Table returns the table in force.
+func (u *Unwinder) Table() *module.Table { return u.table }
+
 // DisableCache makes every look-up start from the unwind data: for tests and
 // for finding out whether the cache is at fault.
 func (u *Unwinder) DisableCache(off bool) {
 	u.noCache = off
 	u.flush()
 }
-
-// StepTrust says how the last successful Step found the caller.
-func (u *Unwinder) StepTrust() unwind.Trust { return u.trust }
 
 func (u *Unwinder) flush() { clear(u.cache[:]) }
 
@@ -72,9 +76,10 @@ func slotFor(addr uint64) uint64 {
 
 const ways = 4
 
-// lookup gives the rule of a look-up address. It is valid until the next
+// lookup gives an address's rule, which depends on its look-up address alone. It is valid until the next
 // look-up.
-func (u *Unwinder) lookup(addr uint64) *Rule {
+func (u *Unwinder) lookup(a unwind.Address) *Rule {
+	addr := a.Lookup()
 	if !u.noCache {
 		for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
 			if e := &u.cache[slot^way]; e.addr == addr && e.rule.kind != RuleNone {

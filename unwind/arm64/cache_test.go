@@ -1,6 +1,10 @@
 package arm64
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/unwind"
+)
 
 // Four addresses of one place in the cache are kept side by side; a fifth
 // drives out one of them and no more.
@@ -19,14 +23,14 @@ func TestCacheWays(t *testing.T) {
 	}
 	for round := range 3 {
 		for k := uint64(1); k <= ways; k++ {
-			u.lookup(look(k))
+			u.lookup(unwind.Address{IP: look(k), Exact: true})
 		}
 		if n := kept(ways); n != ways {
 			t.Errorf("round %d: %d of %d kept", round, n, ways)
 		}
 	}
 	for k := uint64(ways + 1); k < 20; k++ {
-		u.lookup(look(k))
+		u.lookup(unwind.Address{IP: look(k), Exact: true})
 		if n := kept(k); n != ways {
 			t.Errorf("%d kept of %d, want %d", n, k, ways)
 		}

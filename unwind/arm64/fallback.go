@@ -9,13 +9,13 @@ import (
 
 // fallback steps where no unwind data covers the address: first by what the
 // code bytes prove, then, if the bounds allow guessing, by the frame pointer.
-func (u *Unwinder) fallback(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	callerExact, stop := u.byCode(r, regs, exact, mem, b, f)
+func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	callerExact, stop := u.byCode(r, s, mem, b, f)
 	if stop != unwind.NoInfo {
 		return callerExact, stop
 	}
-	if b.Guess && u.framePointer(regs, mem, b, f) {
-		u.trust = unwind.TrustFramePointer
+	if b.Guess && u.framePointer(&s.Regs.ARM64, mem, b, f) {
+		u.by = unwind.TrustFramePointer
 		return false, unwind.StopNone
 	}
 	return false, unwind.NoInfo
@@ -24,7 +24,8 @@ func (u *Unwinder) fallback(r *Rule, regs *Registers, exact bool, mem *memory.Wi
 // byCode steps as the code bytes prove: out of a signal trampoline, a linkage
 // table entry, or simple code that can be run forward to its return. NoInfo
 // means they prove nothing.
-func (u *Unwinder) byCode(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	regs := &s.Regs.ARM64
 	if m, i := u.moduleOf(regs.PC); inTrampoline(m, regs.PC, mem) {
 		f.Kind, f.Module = unwind.KindSignal, int32(i)
 		to, ok := sigreturn(regs.Sp, mem)
@@ -33,7 +34,7 @@ func (u *Unwinder) byCode(r *Rule, regs *Registers, exact bool, mem *memory.Wind
 		}
 		return true, u.accept(&to, true, regs, b, f)
 	}
-	if exact && regs.PC < nullPage && known(regs, regLR) {
+	if s.Exact && regs.PC < nullPage && known(regs, regLR) {
 		to := *regs
 		to.PC = stripPAC(regs.X[regLR])
 		to.Known &= nonvolatile
@@ -47,13 +48,13 @@ func (u *Unwinder) byCode(r *Rule, regs *Registers, exact bool, mem *memory.Wind
 		return false, unwind.NoInfo
 	}
 	m := u.table.At(i)
-	if pushed, ok := plt0Pushed(m, regs.PC); ok && exact && known(regs, regLR) {
+	if pushed, ok := plt0Pushed(m, regs.PC); ok && s.Exact && known(regs, regLR) {
 		to := *regs
 		to.Sp, to.PC = regs.Sp+pushed, stripPAC(regs.X[regLR])
 		to.Known &= nonvolatile
 		return false, u.accept(&to, false, regs, b, f)
 	}
-	to, ok := leave(m, regs, exact, mem)
+	to, ok := leave(m, s, mem)
 	if !ok || !u.afterCall(to.PC, mem) {
 		return false, unwind.NoInfo
 	}
@@ -85,7 +86,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 	if stop := checkRA(regs, to.Sp, to.PC); stop != unwind.StopNone && !(signal && stop == unwind.NullReturn) {
 		return stop
 	}
-	u.trust = unwind.TrustLeaf
+	u.by = unwind.TrustLeaf
 	f.CFA = to.Sp
 	*regs = *to
 	return unwind.StopNone
@@ -130,6 +131,6 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 // isCode reports whether a return address lies in a known module or in managed
 // code.
 func (u *Unwinder) isCode(ra uint64) bool {
-	at := unwind.LookupIP(ra, false)
+	at := unwind.ReturnAddress(ra).Lookup()
 	return ra != 0 && ra&3 == 0 && (u.table.Find(at) >= 0 || u.table.IsManaged(at))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
@@ -44,15 +45,16 @@ func BenchmarkWalkPE(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
 				u, mem, regs := deepPE(n)
 				u.DisableCache(mode == "off")
-				out := make([]unwind.Frame, n+1)
+				out, from := make([]unwind.Frame, n+1), unwind.State{Regs: new(context.Registers)}
 				b.ReportAllocs()
 				for b.Loop() {
 					if mode == "cold" {
 						u.flush()
 					}
 					r := regs
-					if got, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, nil, out); got != n || stop != unwind.Managed {
-						b.Fatal(got, stop)
+					begin(&from, &r, true)
+					if got := u.Walk(&from, mem, nil, out); got.N != n || got.Stop != unwind.Managed {
+						b.Fatal(got)
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/frame")

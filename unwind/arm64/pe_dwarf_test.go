@@ -45,9 +45,9 @@ func TestPEByDWARF(t *testing.T) {
 				regs.X[29], regs.X[30] = 0x1111, codeCall
 				regs.Known |= 1<<29 | 1<<30
 				var fr unwind.Frame
-				_, stop := u.Step(&regs, true, s.window(), nil, &fr)
-				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[29] != c.fp || u.StepTrust() != c.trust {
-					t.Errorf("cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop, regs.PC, regs.Sp, regs.X[29], u.StepTrust())
+				_, stop := stepOf(u, &regs, true, s.window(), nil, &fr)
+				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[29] != c.fp || u.by != c.trust {
+					t.Errorf("cached %v: %v, pc %#x sp %#x x29 %#x by %v", cached, stop, regs.PC, regs.Sp, regs.X[29], u.by)
 				}
 			}
 		})

@@ -73,7 +73,7 @@ func stepVector(u *Unwinder, v *pevec.Vector, p *pevec.Point, stacks *pevec.Stac
 		return "", err
 	}
 	var f unwind.Frame
-	if _, stop := u.Step(&regs, true, mem, nil, &f); stop != unwind.StopNone {
+	if _, stop := stepOf(u, &regs, true, mem, nil, &f); stop != unwind.StopNone {
 		return stop.String(), nil
 	}
 	return pevec.DiffARM64(&regs, &want), nil

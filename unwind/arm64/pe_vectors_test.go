@@ -83,7 +83,7 @@ func (u *Unwinder) ruleAgainstRun(t *testing.T, m *module.Module, regs *Register
 		return "", false
 	}
 	slow, fast, f := *regs, *regs, unwind.Frame{}
-	_, ran := u.runCodes(codes, &slow, true, mem, &unbounded, &f)
+	_, ran := leaveOf(&slow, true, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(codes, s, mem, &unbounded, &f) })
 	u.undo.compile()
 	if u.undo.codes(codes) != undone {
 		return "", false

@@ -60,7 +60,7 @@ const (
 	flagManaged = 1 << 31 // the address is managed code
 	flagStrip   = 1 << 30 // the return address is signed
 	flagExact   = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
-	flagShift   = 1 << 28 // the caller's SP is 16 above the CFA: see liar.go
+	flagShift   = 1 << 28 // the caller's SP is 16 above the CFA: see quirks.go
 	rareFlags   = flagStrip | flagExact | flagShift
 
 	noModule = 0xffff

@@ -3,6 +3,7 @@ package arm64
 import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
@@ -41,9 +42,9 @@ const (
 )
 
 // leave runs the scan and gives the caller's registers.
-func leave(m *module.Module, regs *Registers, exact bool, mem *memory.Window) (caller Registers, ok bool) {
-	s := scan{m: m, pc: regs.PC, regs: *regs, mem: mem, call: !exact}
-	if !exact {
+func leave(m *module.Module, from *unwind.State, mem *memory.Window) (caller Registers, ok bool) {
+	s := scan{m: m, pc: from.Regs.ARM64.PC, regs: from.Regs.ARM64, mem: mem, call: !from.Exact}
+	if !from.Exact {
 		s.forget(regLR)
 	}
 	for range maxScan {
@@ -56,7 +57,7 @@ func leave(m *module.Module, regs *Registers, exact bool, mem *memory.Window) (c
 		case refused:
 			return caller, false
 		case returns:
-			return s.caller(regs)
+			return s.caller(&from.Regs.ARM64)
 		}
 	}
 	return caller, false

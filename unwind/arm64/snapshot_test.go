@@ -59,16 +59,10 @@ func prepare(tb testing.TB, p *snap.Program, s *snap.Snapshot, u *Unwinder) *rec
 
 // walkSteps is Walk by single steps.
 func walkSteps(r *recorded, b *unwind.Bounds, out []unwind.Frame) (int, unwind.Stop) {
-	regs, exact, trust := r.reg, true, unwind.TrustContext
+	at := stateOf(&r.reg, true)
 	for n := range out {
-		out[n].Trust = trust
-		caller, stop := r.u.Step(&regs, exact, r.mem, b, &out[n])
-		if stop != unwind.StopNone {
+		if stop := r.u.Step(&at, r.mem, b, &out[n]); stop != unwind.StopNone {
 			return n + 1, stop
-		}
-		exact = caller
-		if !trust.Doubtful() {
-			trust = r.u.StepTrust()
 		}
 	}
 	return len(out), unwind.BufferFull
@@ -82,13 +76,13 @@ func TestWalkAgreesWithStep(t *testing.T) {
 		bounds := unwind.Bounds{Guess: true}
 		n, stop := walkSteps(r, &bounds, a[:])
 		regs := r.reg
-		n2, _, stop2 := r.u.Walk(&regs, true, unwind.TrustContext, r.mem, &bounds, b[:])
+		n2, _, stop2 := walkOf(r.u, &regs, true, unwind.TrustContext, r.mem, &bounds, b[:])
 		if n != n2 || stop != stop2 || a != b {
 			t.Errorf("%s: Step %d frames, %v; Walk %d, %v", r.s.ID, n, stop, n2, stop2)
 		}
 		r.u.DisableCache(true)
 		uncached := r.reg
-		n3, _, stop3 := r.u.Walk(&uncached, true, unwind.TrustContext, r.mem, &bounds, c[:])
+		n3, _, stop3 := walkOf(r.u, &uncached, true, unwind.TrustContext, r.mem, &bounds, c[:])
 		r.u.DisableCache(false)
 		if n3 != n2 || stop3 != stop2 || b != c || regs != uncached {
 			t.Errorf("%s: cached %d frames, %v; uncached %d, %v", r.s.ID, n2, stop2, n3, stop3)

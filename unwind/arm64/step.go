@@ -3,30 +3,27 @@ package arm64
 import (
 	"math/bits"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
 var unbounded unwind.Bounds
 
-// Step replaces regs, the state of one frame, by its caller's and describes the
-// frame it left in f (all of it but Trust, which only the caller of Step
-// knows; StepTrust says how sure the new frame is). exact tells whether regs.PC
-// is an interrupted instruction rather than a return address; callerExact tells
-// it for the caller. A nil b bounds nothing.
-//
-// The callee-saved registers (x19-x29, d8-d15, SP) are the caller's after it;
-// those whose value cannot be had, and all volatile ones, are not in
-// regs.Known. x30 is what was in the return address's place, with its pointer
-// authentication code if the platform leaves it there. If stop is not StopNone,
-// regs is unchanged and f.CFA is 0.
-func (u *Unwinder) Step(regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (callerExact bool, stop unwind.Stop) {
+// Step implements unwind.Walker. The callee-saved registers (x19-x29, d8-d15,
+// SP) are the caller's after it; those whose value is lost, and all volatile
+// ones, are not in Known. x30 is what was in the return address's place, with
+// its pointer authentication code if the platform leaves it there.
+func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	if s.Regs.Arch != context.ArchARM64 {
+		*f = unwind.Frame{Module: -1}
+		return unwind.Unsupported
+	}
 	if b == nil {
 		b = &unbounded
 	}
-	r := u.lookup(unwind.LookupIP(regs.PC, exact))
-	callerExact, stop = u.step(r, regs, exact, mem, b, f)
-	return callerExact, ended(stop, regs, mem, b)
+	f.Trust = s.Trust
+	return ended(u.step(u.lookup(s.Address()), s, mem, b, f), &s.Regs.ARM64, mem, b)
 }
 
 // ended is why a walk ended whose last frame is regs.
@@ -46,36 +43,47 @@ func describe(r *Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// step runs a rule.
-func (u *Unwinder) step(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	if u.stepHot(r, regs, exact, mem.Hot(), b, f) {
-		return false, unwind.StopNone
+// step runs a rule. If it succeeds, s is the caller, and u.by how it was found.
+func (u *Unwinder) step(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	if u.stepHot(r, &s.Regs.ARM64, s.Exact, mem.Hot(), b, f) {
+		s.Reached(false, u.by)
+		return unwind.StopNone
 	}
-	return u.stepRare(r, regs, exact, mem, b, f)
+	return u.stepRare(r, s, mem, b, f)
 }
 
 // stepRare runs any rule.
-func (u *Unwinder) stepRare(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	describe(r, regs, exact, f)
+func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	describe(r, &s.Regs.ARM64, s.Exact, f)
+	exact, stop := u.leaveFrame(r, s, mem, b, f)
+	if stop == unwind.StopNone {
+		s.Reached(exact, u.by)
+	}
+	return stop
+}
+
+// leaveFrame changes the registers of s alone, and says whether the caller was
+// interrupted.
+func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	switch r.kind {
 	case RuleSlots:
-		u.trust = unwind.TrustCFI
-		return false, stepSlots(r, regs, exact, mem, b, f)
+		u.by = unwind.TrustCFI
+		return false, stepSlots(r, s, mem, b, f)
 	case RuleSlotsPE:
-		u.trust = unwind.TrustUnwindInfo
-		return r.saved&flagExact != 0, stepSlots(r, regs, exact, mem, b, f)
+		u.by = unwind.TrustUnwindInfo
+		return r.saved&flagExact != 0, stepSlots(r, s, mem, b, f)
 	case RuleCFI:
-		u.trust = unwind.TrustCFI
-		return u.stepCFI(r, regs, exact, mem, b, f)
+		u.by = unwind.TrustCFI
+		return u.stepCFI(r, s, mem, b, f)
 	case RulePE:
-		u.trust = unwind.TrustUnwindInfo
-		return u.stepPE(r, regs, exact, mem, b, f)
+		u.by = unwind.TrustUnwindInfo
+		return u.stepPE(r, s, mem, b, f)
 	case RuleLeafPE:
-		if !exact {
-			return u.fallback(r, regs, exact, mem, b, f) // no leaf: it has made a call
+		if !s.Exact {
+			return u.fallback(r, s, mem, b, f) // no leaf: it has made a call
 		}
-		u.trust = unwind.TrustLeaf
-		return false, stepSlots(r, regs, exact, mem, b, f)
+		u.by = unwind.TrustLeaf
+		return false, stepSlots(r, s, mem, b, f)
 	case RuleEnd:
 		return false, unwind.EndOfStack
 	case RuleBad:
@@ -83,11 +91,12 @@ func (u *Unwinder) stepRare(r *Rule, regs *Registers, exact bool, mem *memory.Wi
 	case RuleUnsupported:
 		return false, unwind.Unsupported
 	}
-	return u.fallback(r, regs, exact, mem, b, f)
+	return u.fallback(r, s, mem, b, f)
 }
 
 // stepSlots runs a rule of slots anywhere in the window.
-func stepSlots(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	regs := &s.Regs.ARM64
 	from, ok := base(regs, r.base)
 	if !ok {
 		return unwind.Unreadable
@@ -100,7 +109,7 @@ func stepSlots(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwi
 	if stop := checkSP(regs.Sp, sp, b); stop != unwind.StopNone {
 		return stop
 	}
-	lr, stop := returnAddress(r, from, regs, exact, mem)
+	lr, stop := returnAddress(r, from, s, mem)
 	if stop != unwind.StopNone {
 		return stop
 	}
@@ -122,7 +131,8 @@ func stepSlots(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwi
 
 // returnAddress gives x30 as it was when the function was entered. A frame that
 // has made a call must have saved it: what is in x30 now is of the callee.
-func returnAddress(r *Rule, from uint64, regs *Registers, exact bool, mem *memory.Window) (uint64, unwind.Stop) {
+func returnAddress(r *Rule, from uint64, s *unwind.State, mem *memory.Window) (uint64, unwind.Stop) {
+	regs := &s.Regs.ARM64
 	if r.saved&(1<<slotLR) != 0 {
 		v, ok := mem.Word(r.slotAt(slotLR, from))
 		if !ok {
@@ -131,7 +141,7 @@ func returnAddress(r *Rule, from uint64, regs *Registers, exact bool, mem *memor
 		return v, unwind.StopNone
 	}
 	switch {
-	case !exact && r.saved&flagExact == 0:
+	case !s.Exact && r.saved&flagExact == 0:
 		return 0, unwind.BadInfo
 	case !known(regs, regLR):
 		return 0, unwind.Unreadable

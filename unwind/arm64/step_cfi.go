@@ -60,30 +60,30 @@ func compile(row *cfi.Row, m *module.Module, i int) Rule {
 }
 
 // stepCFI interprets the row anew: it holds what a rule cannot.
-func (u *Unwinder) stepCFI(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	i := r.Module()
 	if i < 0 || i >= u.table.Len() {
 		return false, unwind.NoInfo
 	}
 	m, row, e := u.table.At(i), &u.row, &u.env
-	if u.machine.Row(m.CFI, unwind.LookupIP(regs.PC, exact)-bias(m), row) != cfi.None {
+	if u.machine.Row(m.CFI, s.Address().Lookup()-bias(m), row) != cfi.None {
 		return false, unwind.BadInfo
 	}
 	if row.FDE.Signal {
 		f.Kind = unwind.KindSignal
 	}
-	enter(e, regs, mem, bias(m))
+	enter(e, &s.Regs.ARM64, mem, bias(m))
 	cfa, ok := frameAddress(&row.CFA, e)
 	if !ok {
 		return false, unwind.Unreadable
 	}
 	e.CFA, e.PushCFA = cfa, true
-	return u.leaveCFI(row, regs, exact, b, f)
+	return u.leaveCFI(row, s, b, f)
 }
 
 // leaveCFI finds SP and return address, checks them and restores the rest.
-func (u *Unwinder) leaveCFI(row *cfi.Row, regs *Registers, exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	e := &u.env
+func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	e, regs := &u.env, &s.Regs.ARM64
 	sp := e.CFA
 	ok := true
 	if rule := row.Rule(context.ArchARM64, regSP); rule.Kind > cfi.SameValue {
@@ -92,7 +92,7 @@ func (u *Unwinder) leaveCFI(row *cfi.Row, regs *Registers, exact bool, b *unwind
 		}
 	}
 	rule := row.Rule(context.ArchARM64, row.FDE.RA)
-	if !exact && rule.Kind <= cfi.SameValue {
+	if !s.Exact && rule.Kind <= cfi.SameValue {
 		return false, unwind.BadInfo // lr cannot be live: see returnAddress
 	}
 	if rule.Kind == cfi.Unspecified {

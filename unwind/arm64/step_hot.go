@@ -33,7 +33,7 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, hot memory.Run,
 	describe(r, regs, exact, f)
 	r.restoreBlock(block, regs)
 	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
-	f.CFA, u.trust = cfa, trust
+	f.CFA, u.by = cfa, trust
 	return true
 }
 

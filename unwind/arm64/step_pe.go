@@ -62,25 +62,25 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 }
 
 // stepPE runs the codes anew: they do what a rule cannot hold.
-func (u *Unwinder) stepPE(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) stepPE(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	i := r.Module()
 	if i < 0 || i >= u.table.Len() {
 		return false, unwind.NoInfo
 	}
-	codes, kind := u.codesAt(u.table.At(i), unwind.LookupIP(regs.PC, exact))
+	codes, kind := u.codesAt(u.table.At(i), s.Address().Lookup())
 	if kind != RulePE {
 		return false, unwind.BadInfo
 	}
-	return u.runCodes(codes, regs, exact, mem, b, f)
+	return u.runCodes(codes, s, mem, b, f)
 }
 
-func (u *Unwinder) runCodes(codes []byte, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	d := &u.undo
+func (u *Unwinder) runCodes(codes []byte, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	d, regs := &u.undo, &s.Regs.ARM64
 	d.execute(regs, mem)
 	if o := d.codes(codes); o != undone {
 		return false, o.stop()
 	}
-	if !exact && !d.exact && !d.lr {
+	if !s.Exact && !d.exact && !d.lr {
 		return false, unwind.BadInfo // lr cannot be live: see returnAddress
 	}
 	if o := d.commit(); o != undone {

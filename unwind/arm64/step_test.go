@@ -68,8 +68,8 @@ func TestStepCFI(t *testing.T) {
 			want.PC, want.Sp = e.pc, e.sp
 			before := r
 			var f unwind.Frame
-			exact, stop := u.Step(&r, !e.ret, s.window(), nil, &f)
-			if k := u.lookup(unwind.LookupIP(at(0), !e.ret)).Kind(); k != e.kind || stop != e.stop {
+			exact, stop := stepOf(u, &r, !e.ret, s.window(), nil, &f)
+			if k := u.lookup(unwind.Address{IP: at(0), Exact: !e.ret}).Kind(); k != e.kind || stop != e.stop {
 				t.Fatalf("rule %v, stop %v; want %v, %v", k, stop, e.kind, e.stop)
 			}
 			if f.IP != before.PC || f.SP != before.Sp || f.FP != before.X[29] || f.Exact == e.ret {
@@ -141,15 +141,15 @@ func TestStepByCode(t *testing.T) {
 				fp, r.X[30], r.X[29] = 0x4444, 0x5555, sp0
 			}
 			var f unwind.Frame
-			_, stop := u.Step(&r, !c.ret, s.window(), nil, &f)
+			_, stop := stepOf(u, &r, !c.ret, s.window(), nil, &f)
 			if stop != c.stop {
 				t.Fatalf("stop %v, want %v", stop, c.stop)
 			}
 			if stop != unwind.StopNone {
 				return
 			}
-			if r.PC != codeCall || r.Sp != sp0+c.pushed || r.X[29] != fp || u.StepTrust() != unwind.TrustLeaf {
-				t.Errorf("caller %#x/%#x fp %#x, trust %v", r.PC, r.Sp, r.X[29], u.StepTrust())
+			if r.PC != codeCall || r.Sp != sp0+c.pushed || r.X[29] != fp || u.by != unwind.TrustLeaf {
+				t.Errorf("caller %#x/%#x fp %#x, trust %v", r.PC, r.Sp, r.X[29], u.by)
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func TestSigreturn(t *testing.T) {
 	}{{"a handler's return address", sp0 - 16, false}, {"its first instruction", sp0 - 16, true}, {"its second", sp0 - 12, true}} {
 		r := start(c.pc, sp0)
 		var f unwind.Frame
-		exact, stop := u.Step(&r, c.exact, s.window(), nil, &f)
+		exact, stop := stepOf(u, &r, c.exact, s.window(), nil, &f)
 		if stop != unwind.StopNone || !exact || f.Kind != unwind.KindSignal || r.PC != at(0) || r.Sp != sp0+0x2000 {
 			t.Fatalf("%s: %v exact %v %v at %#x/%#x", c.name, stop, exact, f.Kind, r.PC, r.Sp)
 		}
@@ -189,7 +189,7 @@ func TestSigreturn(t *testing.T) {
 	s.set(sp0+sigRecords, 0x53569000) // a record of size 0 ends the search
 	r := start(sp0-16, sp0)
 	var f unwind.Frame
-	if _, stop := u.Step(&r, false, s.window(), nil, &f); stop != unwind.StopNone || r.Known != 1<<31-1 {
+	if _, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != unwind.StopNone || r.Known != 1<<31-1 {
 		t.Errorf("%v, known %#x", stop, r.Known)
 	}
 }

@@ -56,7 +56,7 @@ func TestWalkEnds(t *testing.T) {
 			chain(s, 40, c.last)
 			r := start(at(0), sp0)
 			out := make([]unwind.Frame, c.out)
-			n, exact, stop := u.Walk(&r, true, unwind.TrustContext, s.window(), &c.bounds, out)
+			n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &c.bounds, out)
 			if n != c.n || stop != c.stop || r.PC != c.pc || r.Sp != c.sp || exact != (n == 0) {
 				t.Fatalf("%d frames, %v, exact %v, at %#x/%#x; want %d, %v, %#x/%#x", n, stop, exact, r.PC, r.Sp, c.n, c.stop, c.pc, c.sp)
 			}
@@ -112,7 +112,7 @@ func TestFramePointer(t *testing.T) {
 			}
 			before := r
 			var f unwind.Frame
-			_, stop := u.Step(&r, true, s.window(), &c.bounds, &f)
+			_, stop := stepOf(u, &r, true, s.window(), &c.bounds, &f)
 			if stop != c.stop {
 				t.Fatalf("stop %v, want %v", stop, c.stop)
 			}
@@ -125,8 +125,8 @@ func TestFramePointer(t *testing.T) {
 			if r.PC != c.lr&(1<<48-1) || r.Sp != c.fp+16 || r.X[29] != s.word(c.fp) || r.Known != 1<<29|1<<30 || f.CFA != 0 {
 				t.Errorf("caller %#x/%#x fp %#x known %#x CFA %#x", r.PC, r.Sp, r.X[29], r.Known, f.CFA)
 			}
-			if u.StepTrust() != unwind.TrustFramePointer {
-				t.Errorf("trust %v", u.StepTrust())
+			if u.by != unwind.TrustFramePointer {
+				t.Errorf("trust %v", u.by)
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func TestDoubtStays(t *testing.T) {
 	s.set(sp0+24, at(0))
 	s.set(sp0+40, at(1))
 	var out [8]unwind.Frame
-	n, _, stop := u.Walk(&r, true, unwind.TrustContext, s.window(), &unwind.Bounds{Guess: true}, out[:])
+	n, _, stop := walkOf(u, &r, true, unwind.TrustContext, s.window(), &unwind.Bounds{Guess: true}, out[:])
 	if n != 3 || stop != unwind.EndOfStack || !out[1].Trust.Doubtful() || !out[2].Trust.Doubtful() {
 		t.Errorf("%d frames, %v, %v %v", n, stop, out[1].Trust, out[2].Trust)
 	}
@@ -203,7 +203,7 @@ func TestHostileStacks(t *testing.T) {
 				mem = c.mem
 			}
 			out := make([]unwind.Frame, 5000)
-			n, _, stop := u.Walk(&r, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: c.guess}, out)
+			n, _, stop := walkOf(u, &r, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: c.guess}, out)
 			if stop != c.stop || n > unwind.DefaultMaxSteps {
 				t.Errorf("%d frames, %v, want %v", n, stop, c.stop)
 			}
@@ -257,8 +257,8 @@ func agree(t *testing.T, u, plain *Unwinder, r Registers, mem *memory.Window) un
 	b := unwind.Bounds{Low: stackLow, High: stackLow + stackSize, MaxSteps: 64, Guess: true}
 	r2 := r
 	var out, out2 [80]unwind.Frame
-	n, exact, stop := u.Walk(&r, true, unwind.TrustContext, mem, &b, out[:])
-	n2, exact2, stop2 := plain.Walk(&r2, true, unwind.TrustContext, mem, &b, out2[:])
+	n, exact, stop := walkOf(u, &r, true, unwind.TrustContext, mem, &b, out[:])
+	n2, exact2, stop2 := walkOf(plain, &r2, true, unwind.TrustContext, mem, &b, out2[:])
 	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || r != r2 {
 		t.Errorf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
 	}
@@ -282,20 +282,22 @@ func TestNoAllocations(t *testing.T) {
 	}
 	check("Step", func() {
 		r := start(at(0), sp0)
-		u.Step(&r, true, mem, nil, &out[0])
+		stepOf(u, &r, true, mem, nil, &out[0])
 	})
 	check("Walk", func() {
 		r := start(at(0), sp0)
-		u.Walk(&r, true, unwind.TrustContext, mem, nil, out)
+		walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
 	})
 	check("Walk cold", func() {
 		u.flush()
 		r := start(at(0), sp0)
-		u.Walk(&r, true, unwind.TrustContext, mem, nil, out)
+		walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
 	})
 	check("unwind codes", func() {
 		r := start(at(0), sp0)
-		u.runCodes([]byte{0xc8, 0x02, 0xe1, 0x81, 0xe4}, &r, true, mem, &unbounded, &out[0])
+		leaveOf(&r, true, func(s *unwind.State) (bool, unwind.Stop) {
+			return u.runCodes([]byte{0xc8, 0x02, 0xe1, 0x81, 0xe4}, s, mem, &unbounded, &out[0])
+		})
 	})
 }
 
@@ -312,7 +314,7 @@ func TestNoAllocationsRecorded(t *testing.T) {
 		if a := testing.AllocsPerRun(2, func() {
 			regs := r.reg
 			r.u.flush()
-			r.u.Walk(&regs, true, unwind.TrustContext, r.mem, &b, out[:])
+			walkOf(r.u, &regs, true, unwind.TrustContext, r.mem, &b, out[:])
 		}); a != 0 {
 			t.Errorf("%s: %v allocations", r.s.ID, a)
 		}

@@ -27,6 +27,7 @@ func (b *builder) amd64Frame(k Kind) (slot uint64) {
 }
 
 func amd64Registers(c *clr.Capture, leaf *Frame) {
-	r := &c.Regs
+	c.Regs.Arch = context.ArchAMD64
+	r := &c.Regs.AMD64
 	r.RIP, r.GPR[context.RSP], r.GPR[context.RBP], r.Known = leaf.IP, leaf.SP, leaf.FP, 1<<16-1
 }

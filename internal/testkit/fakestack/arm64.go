@@ -1,6 +1,9 @@
 package fakestack
 
-import "github.com/seedwalk/seedwalk/clr"
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+)
 
 // arm64Frame lays a frame and returns where its return address is: the
 // function stores x29 and x30 as a frame record below 16 bytes of its own, makes
@@ -26,6 +29,7 @@ func (b *builder) arm64Frame(k Kind) (slot uint64) {
 // arm64Registers: x30 holds the leaf's return address, as it does until the
 // leaf calls.
 func arm64Registers(c *clr.Capture, leaf *Frame, lr uint64) {
-	r := &c.ARM64
+	c.Regs.Arch = context.ArchARM64
+	r := &c.Regs.ARM64
 	r.PC, r.Sp, r.X[29], r.X[30], r.Known = leaf.IP, leaf.SP, leaf.FP, lr, 1<<31-1
 }

@@ -14,18 +14,18 @@ type programs struct {
 }
 
 var cfiPrograms = [...]programs{
-	AMD64: {context.ArchAMD64, elfasm.AMD64CIE(),
+	context.ArchAMD64: {context.ArchAMD64, elfasm.AMD64CIE(),
 		[]byte{0x0e, 16, 0x86, 2},     // CFA=rsp+16, rbp at CFA-16
 		[]byte{0x0e, 16, 0x07, 16},    // RA undefined
 		[]byte{0x0c, 6, 16, 0x86, 2}}, // CFA=rbp+16, rbp at CFA-16
-	ARM64: {context.ArchARM64, elfasm.ARM64CIE(),
+	context.ArchARM64: {context.ArchARM64, elfasm.ARM64CIE(),
 		[]byte{0x0e, 32, 0x9d, 4, 0x9e, 3},      // CFA=sp+32, x29 at CFA-32, x30 at CFA-24
 		[]byte{0x0e, 32, 0x07, 30},              // RA undefined
 		[]byte{0x0c, 29, 32, 0x9d, 4, 0x9e, 3}}, // CFA=x29+32, x29 at CFA-32, x30 at CFA-24
 }
 
 // frames is the call frame information of the native module.
-func (a Arch) frames(addr uint64) *cfi.Table {
+func frames(a context.Arch, addr uint64) *cfi.Table {
 	p := &cfiPrograms[a]
 	c, frames := p.cie, elfasm.Frames{Addr: addr}
 	frames.CIE(&c)

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -50,28 +51,15 @@ type Frame struct {
 
 // World is a stack with all that is known of it.
 type World struct {
-	Arch    Arch
+	Arch    context.Arch
 	Capture clr.Capture
 	Table   *module.Table
 	Truth   []Frame // leaf first
 	ips     map[uint64]clr.FunctionID
 }
 
-// Arch is an architecture.
-type Arch uint8
-
-const (
-	AMD64 Arch = iota
-	ARM64
-)
-
-// Both lists the architectures.
-var Both = []Arch{AMD64, ARM64}
-
-func (a Arch) String() string { return [...]string{"amd64", "arm64"}[a] }
-
-// Build is AMD64.Build.
-func Build(kinds ...Kind) *World { return AMD64.Build(kinds...) }
+// Build makes the stack of the functions kinds on x86-64: see BuildFor.
+func Build(kinds ...Kind) *World { return BuildFor(context.ArchAMD64, kinds...) }
 
 // builder lays frames, root first.
 type builder struct {
@@ -82,15 +70,15 @@ type builder struct {
 
 func (b *builder) put(addr, v uint64) { binary.LittleEndian.PutUint64(b.data[addr-StackLow:], v) }
 
-// Build makes the stack of the functions kinds, root first. Function i of the
+// BuildFor makes the stack of the functions kinds on an architecture, root first. Function i of the
 // list is a function of its own; every managed one has FunctionID 0x1000+i.
-func (a Arch) Build(kinds ...Kind) *World {
-	w := &World{Arch: a, Table: a.Table(1), ips: map[uint64]clr.FunctionID{}}
+func BuildFor(a context.Arch, kinds ...Kind) *World {
+	w := &World{Arch: a, Table: TableFor(a, 1), ips: map[uint64]clr.FunctionID{}}
 	b := builder{data: make([]byte, StackHigh-StackLow), sp: StackHigh - 64}
 	truth := make([]Frame, len(kinds))
 	for i, k := range kinds {
 		f := Frame{Kind: k, IP: address(k, i) + 0x20, Exact: i == len(kinds)-1}
-		if a == ARM64 {
+		if a == context.ArchARM64 {
 			f.Slot = b.arm64Frame(k)
 		} else {
 			f.Slot = b.amd64Frame(k)
@@ -115,7 +103,7 @@ func (w *World) capture(b *builder) {
 	leaf, c := w.Truth[0], &w.Capture
 	c.Thread = clr.Thread{ID: 0x77, TID: 7, StackLow: StackLow, StackHigh: StackHigh}
 	c.Status = clr.Captured
-	if w.Arch == ARM64 {
+	if w.Arch == context.ArchARM64 {
 		arm64Registers(c, &leaf, b.lr)
 	} else {
 		amd64Registers(c, &leaf)
@@ -184,12 +172,12 @@ func (f *Frame) UnwindKind() unwind.Kind {
 	return unwind.KindNative
 }
 
-// Table is AMD64.Table.
-func Table(gen uint32) *module.Table { return AMD64.Table(gen) }
+// Table is TableFor x86-64.
+func Table(gen uint32) *module.Table { return TableFor(context.ArchAMD64, gen) }
 
 // Table is the module table of every world of an architecture.
-func (a Arch) Table(gen uint32) *module.Table {
-	t := a.frames(nativeText + 0x100000)
+func TableFor(a context.Arch, gen uint32) *module.Table {
+	t := frames(a, nativeText+0x100000)
 	mods := []module.Module{{ID: 1, Start: nativeText, End: nativeText + 3*natives*fnSize, Path: "/lib/native.so", CFI: t}}
 	return module.NewTable(gen, mods, []memory.Range{{Start: managedText, End: managedText + managedFns*fnSize}})
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -104,8 +105,9 @@ func TestWalkAgainstSteps(t *testing.T) {
 	if v, good, why := judge(&truth, &guess); v != refused || good != 1 {
 		t.Errorf("a guess where unwind data is whole is %v: %s", v, why)
 	}
-	w := walked{regs: 1, frame: a, stop: unwind.BufferFull}
-	if !w.agrees(1, &a, unwind.StopNone) || w.agrees(2, &a, unwind.StopNone) || w.agrees(1, &b, unwind.StopNone) || w.agrees(1, &a, unwind.NoInfo) {
+	one, two := context.FromAMD64(context.AMD64{RIP: 1}), context.FromAMD64(context.AMD64{RIP: 2})
+	w := walked{regs: one, frame: a, stop: unwind.BufferFull}
+	if !w.agrees(&one, &a, unwind.StopNone) || w.agrees(&two, &a, unwind.StopNone) || w.agrees(&one, &b, unwind.StopNone) || w.agrees(&one, &a, unwind.NoInfo) {
 		t.Error("a step and a walk of one frame are not told apart")
 	}
 }

@@ -51,39 +51,51 @@ type stepAMD64 struct {
 
 // walked is what Walk gave where Step gave something.
 type walked struct {
-	regs  any // context.AMD64 or ARM64
+	regs  context.Registers
 	frame unwind.Frame
 	stop  unwind.Stop
 }
 
-// agrees reports whether Walk, with room for one frame, did the same step. It
-// looks at the caller before it ends, which may be managed or too much.
-func (w *walked) agrees(regs any, frame *unwind.Frame, stop unwind.Stop) bool {
+// oneStep makes a step from r, and the same step by Walk with room for one
+// frame. r becomes the caller, which was interrupted if now says so.
+func oneStep(u unwind.Walker, r *context.Registers, exact bool, mem *memory.Window, f *unwind.Frame) (now bool, stop unwind.Stop, w walked) {
+	var out [1]unwind.Frame
+	w.regs = *r
+	at := unwind.State{Regs: &w.regs, Exact: exact, Trust: unwind.TrustContext}
+	w.stop = u.Walk(&at, mem, nil, out[:]).Stop
+	w.frame = out[0]
+	at = unwind.State{Regs: r, Exact: exact, Trust: unwind.TrustContext}
+	stop = u.Step(&at, mem, nil, f)
+	return at.Exact, stop, w
+}
+
+// agrees reports whether Walk did the same step. It looks at the caller before
+// it ends, which may be managed or too much.
+func (w *walked) agrees(regs *context.Registers, frame *unwind.Frame, stop unwind.Stop) bool {
 	if stop == unwind.StopNone {
 		stop = unwind.BufferFull
 	}
-	return w.regs == regs && w.frame == *frame && w.stop == stop
+	return w.regs.Equal(regs) && w.frame == *frame && w.stop == stop
 }
 
-func (w *walked) pair(regs any, frame *unwind.Frame, stop unwind.Stop) Pair {
+func (w *walked) pair(regs context.Registers, frame *unwind.Frame, stop unwind.Stop) Pair {
 	p := Pair{"Walk and Step", "the same", "the same"}
-	if !w.agrees(regs, frame, stop) {
+	if !w.agrees(&regs, frame, stop) {
 		p.Got = "differ"
 	}
 	return p
 }
 
 func (s *stepAMD64) run(mem *memory.Window, exact bool) unwind.Stop {
-	s.from, s.frame.Trust = s.regs, unwind.TrustContext
-	_, stop := s.u.Step(&s.regs, exact, mem, nil, &s.frame)
+	s.from = s.regs
+	regs := context.FromAMD64(s.regs)
+	var stop unwind.Stop
+	_, stop, s.walk = oneStep(s.u, &regs, exact, mem, &s.frame)
+	s.regs = regs.AMD64
 	raw := s.from
 	var rawStop unwind.Stop
 	s.pe, rawStop = amd64.StepPE(s.x.file.AMD64(), uint32(s.from.RIP-s.x.base), exact, &raw, mem)
 	s.same = stop != unwind.StopNone || rawStop == stop && raw == s.regs
-	var out [1]unwind.Frame
-	whole := s.from
-	_, _, s.walk.stop = s.u.Walk(&whole, exact, unwind.TrustContext, mem, nil, out[:])
-	s.walk.regs, s.walk.frame = whole, out[0]
 	s.stop = stop
 	return stop
 }
@@ -92,7 +104,7 @@ func (s *stepAMD64) run(mem *memory.Window, exact bool) unwind.Stop {
 var savedAMD64 = []string{"rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"}
 
 func (s *stepAMD64) compare(want *pevec.State) []Pair {
-	out := []Pair{s.walk.pair(s.regs, &s.frame, s.stop)}
+	out := []Pair{s.walk.pair(context.FromAMD64(s.regs), &s.frame, s.stop)}
 	if want.RIP != nil {
 		out = append(out, pair("rip", uint64(*want.RIP), s.regs.RIP, true))
 	}
@@ -148,17 +160,15 @@ type stepARM64 struct {
 }
 
 func (s *stepARM64) run(mem *memory.Window, exact bool) unwind.Stop {
-	s.from, s.frame.Trust = s.regs, unwind.TrustContext
-	s.exact, s.stop = s.u.Step(&s.regs, exact, mem, nil, &s.frame)
-	var out [1]unwind.Frame
-	whole := s.from
-	_, _, s.walk.stop = s.u.Walk(&whole, exact, unwind.TrustContext, mem, nil, out[:])
-	s.walk.regs, s.walk.frame = whole, out[0]
+	s.from = s.regs
+	regs := context.FromARM64(s.regs)
+	s.exact, s.stop, s.walk = oneStep(s.u, &regs, exact, mem, &s.frame)
+	s.regs = regs.ARM64
 	return s.stop
 }
 
 func (s *stepARM64) compare(want *pevec.State) []Pair {
-	out := []Pair{s.walk.pair(s.regs, &s.frame, s.stop)}
+	out := []Pair{s.walk.pair(context.FromARM64(s.regs), &s.frame, s.stop)}
 	if want.PC != nil {
 		out = append(out, pair("pc", uint64(*want.PC), s.regs.PC, true))
 	}

@@ -18,73 +18,61 @@ const extra = 64
 // depth is how many frames of a snapshot are walked, however deep its stack is.
 func depth(s *snap.Snapshot) int { return len(s.Frames) + extra }
 
-// steps walks by at most most single steps and calls save with each frame before
-// it is left.
-func steps(most int, step func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop), trusted func() unwind.Trust, save func()) ([]unwind.Frame, unwind.Stop) {
-	exact, trust := true, unwind.TrustContext
-	bounds := unwind.Bounds{Guess: true, MaxSteps: most}
-	var out []unwind.Frame
-	for len(out) < most {
-		save()
-		f := unwind.Frame{Trust: trust}
-		caller, stop := step(exact, &bounds, &f)
-		out = append(out, f)
+// steps walks by at most most single steps and keeps each frame's registers as
+// they were before it was left; then in one walk, which must agree.
+func steps(u unwind.Walker, most int, regs context.Registers, mem *memory.Window) (st *stack, saved []context.Registers) {
+	whole, bounds := regs, unwind.Bounds{Guess: true, MaxSteps: most}
+	at := unwind.Interrupted(&regs)
+	st = &stack{stop: unwind.BufferFull, walked: make([]unwind.Frame, most)}
+	for len(st.frames) < most {
+		saved = append(saved, regs)
+		var f unwind.Frame
+		stop := u.Step(&at, mem, &bounds, &f)
+		st.frames = append(st.frames, f)
 		if stop != unwind.StopNone {
-			return out, stop
+			st.stop = stop
+			break
 		}
-		exact = caller
-		trust = trust.Then(trusted())
 	}
-	return out, unwind.BufferFull
+	at = unwind.Interrupted(&whole)
+	r := u.Walk(&at, mem, &bounds, st.walked)
+	st.walked = st.walked[:r.N]
+	st.disagreement(r.Stop, whole.Equal(&regs))
+	return st, saved
 }
 
 // newAMD64Walker keeps one unwinder for a program, as a profiler does.
 func newAMD64Walker() walker {
-	u := managed.NewAMD64()
+	u := managed.NewWalker(context.ArchAMD64)
 	return func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error) {
 		regs, err := s.AMD64()
 		if err != nil {
 			return nil, err
 		}
 		u.SetTable(tab)
-		var saved []context.AMD64
-		st, whole := &stack{}, regs
-		st.frames, st.stop = steps(depth(s), func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-			return u.Step(&regs, exact, mem, b, f)
-		}, u.StepTrust, func() { saved = append(saved, regs) })
-		st.walked = make([]unwind.Frame, depth(s))
-		n, _, stop := u.Walk(&whole, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: true, MaxSteps: depth(s)}, st.walked)
-		st.walked = st.walked[:n]
-		st.disagreement(stop, whole == regs)
+		st, saved := steps(u, depth(s), context.FromAMD64(regs), mem)
 		st.value = func(i int, name string) (uint64, bool) {
 			n := snap.AMD64Index(name)
 			if n < 0 {
 				return 0, false
 			}
-			return saved[i].GPR[n], saved[i].Known>>n&1 != 0
+			r := &saved[i].AMD64
+			return r.GPR[n], r.Known>>n&1 != 0
 		}
 		return st, nil
 	}
 }
 
 func newARM64Walker() walker {
-	u := managed.NewARM64()
+	u := managed.NewWalker(context.ArchARM64)
 	return func(s *snap.Snapshot, tab *module.Table, mem *memory.Window) (*stack, error) {
 		regs, err := s.ARM64()
 		if err != nil {
 			return nil, err
 		}
 		u.SetTable(tab)
-		var saved []context.ARM64
-		st, whole := &stack{}, regs
-		st.frames, st.stop = steps(depth(s), func(exact bool, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-			return u.Step(&regs, exact, mem, b, f)
-		}, u.StepTrust, func() { saved = append(saved, regs) })
-		st.walked = make([]unwind.Frame, depth(s))
-		n, _, stop := u.Walk(&whole, true, unwind.TrustContext, mem, &unwind.Bounds{Guess: true, MaxSteps: depth(s)}, st.walked)
-		st.walked = st.walked[:n]
-		st.disagreement(stop, whole == regs)
-		st.value = func(i int, name string) (uint64, bool) { return arm64Value(&saved[i], name) }
+		st, saved := steps(u, depth(s), context.FromARM64(regs), mem)
+		st.value = func(i int, name string) (uint64, bool) { return arm64Value(&saved[i].ARM64, name) }
 		return st, nil
 	}
 }

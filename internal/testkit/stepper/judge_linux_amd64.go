@@ -102,23 +102,22 @@ func (j *Judge) Visit(p *Point) {
 	b := unwind.Bounds{Low: p.Low &^ 0xfff, High: high, Guess: j.Guess, MaxSteps: 1 << 16}
 	mem := memory.New(memory.Run{Addr: p.Low, Data: p.Stack})
 	regs := amd64.Registers{RIP: p.Regs.IP, GPR: p.Regs.GPR, Known: context.AMD64All}
-	exact, trust, unknown := true, unwind.TrustContext, false
+	all, unknown := context.FromAMD64(regs), false
+	at := unwind.Interrupted(&all)
 	for i := len(p.Calls) - 1; ; i-- {
 		var f unwind.Frame
-		callerExact, stop := j.u.Step(&regs, exact, mem, &b, &f)
-		if stop != unwind.StopNone {
-			j.ended(p, i, stop, trust, f.IP)
+		if stop := j.u.Step(&at, mem, &b, &f); stop != unwind.StopNone {
+			j.ended(p, i, stop, at.Trust, f.IP)
 			break
 		}
 		was := f.IP
-		trust, exact = trust.Then(j.u.StepTrust()), callerExact
 		if i < 0 {
-			j.wrong(p, trust, was, "a frame above the root")
+			j.wrong(p, at.Trust, was, "a frame above the root")
 			break
 		}
 		want := p.Calls[i].Frame()
-		if what := j.differs(&regs, &want, &unknown); what != "" {
-			j.wrong(p, trust, was, what)
+		if what := j.differs(&all.AMD64, &want, &unknown); what != "" {
+			j.wrong(p, at.Trust, was, what)
 			break
 		}
 	}

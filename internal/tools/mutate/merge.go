@@ -6,71 +6,64 @@ func mergeFaults() []Fault {
 		return Fault{Name: name, What: what, File: file, Old: before, New: after, By: []*Step{asked, random, inputs}}
 	}
 	in := func(name, what, before, after string) Fault { return of("merge/merge.go", name, what, before, after) }
-	x64 := func(name, what, before, after string) Fault {
-		return of("merge/amd64.go", name, what, before, after)
-	}
-	a64 := func(name, what, before, after string) Fault {
-		return of("merge/arm64.go", name, what, before, after)
-	}
+	arch := func(name, what, before, after string) Fault { return of("merge/arch.go", name, what, before, after) }
 	sure := func(file, name, what, before, after string) Fault {
 		f := of("merge/"+file, name, what, before, after)
 		f.By = []*Step{more}
 		return f
 	}
 	gap := func(name, what, before, after string) Fault { return of("merge/gap.go", name, what, before, after) }
-	same := "fid == f.Function && (f.SP == m.sp || f.FP == m.fp && f.FP != 0 && m.grown(i))"
+	same := "fid == f.Function && (f.SP == m.sp() || f.FP == m.fp() && f.FP != 0 && m.grown(i))"
 	return []Fault{
-		in("merge-by-ip", "a frame is matched by its ip alone", same, "fid == f.Function && f.IP == m.ip"),
+		in("merge-by-ip", "a frame is matched by its ip alone", same, "fid == f.Function && f.IP == m.ip()"),
 		in("merge-by-method", "a frame is matched by its method alone", same, "fid == f.Function"),
-		in("merge-by-sp", "a frame is matched by its SP alone", same, "f.SP == m.sp"),
-		in("merge-by-fp", "a frame is matched by its frame pointer alone", same, "f.FP == m.fp && f.FP != 0"),
-		in("merge-by-fp-alone", "a frame is matched by method and frame pointer alone", same, "fid == f.Function && f.FP == m.fp"),
-		in("merge-stub-match", "on ARM64 a stub is taken for its caller", "f.SP == m.sp && !(m.linkRegister && m.exact)", "f.SP == m.sp"),
+		in("merge-by-sp", "a frame is matched by its SP alone", same, "f.SP == m.sp()"),
+		in("merge-by-fp", "a frame is matched by its frame pointer alone", same, "f.FP == m.fp() && f.FP != 0"),
+		in("merge-by-fp-alone", "a frame is matched by method and frame pointer alone", same, "fid == f.Function && f.FP == m.fp()"),
+		in("merge-stub-match", "on ARM64 a stub is taken for its caller", "f.SP == m.sp() && !(m.arch.callPushes == 0 && m.at.Exact)", "f.SP == m.sp()"),
 		in("merge-dropped-native", "the last unmanaged frame of a block is dropped", "for i := range m.buf[:n] {", "for i := range m.buf[:max(0, n-1)] {"),
 		in("merge-native-twice", "the first unmanaged frame of a block is there twice", "\tfor i := range m.buf[:n] {", "\tif n > 0 && m.room() {\n\t\tm.put(Frame{IP: m.buf[0].IP, SP: m.buf[0].SP, Kind: m.buf[0].Kind, Trust: m.buf[0].Trust})\n\t}\n\tfor i := range m.buf[:n] {"),
 		in("merge-dropped-managed", "the first of the CLR's frames is dropped", "\t\tm.put(g)\n\t\there =", "\t\tif m.res.Managed > 1 {\n\t\t\tm.put(g)\n\t\t}\n\t\there ="),
-		in("merge-wrong-frame", "a frame has its neighbour's ip", "g := Frame{IP: f.IP,", "g := Frame{IP: frames[max(0, i-1)].IP,").also("g.IP, g.FP, g.Exact = m.ip, m.fp, m.exact", "g.FP, g.Exact = m.fp, m.exact"),
+		in("merge-wrong-frame", "a frame has its neighbour's ip", "g := Frame{IP: f.IP,", "g := Frame{IP: frames[max(0, i-1)].IP,").also("g.IP, g.FP, g.Exact = m.ip(), m.fp(), m.at.Exact", "g.FP, g.Exact = m.fp(), m.at.Exact"),
 		in("merge-wrong-function", "a managed frame has no method", "Function: f.Function, Module: -1, Kind: unwind.KindManaged", "Module: -1, Kind: unwind.KindManaged"),
-		in("merge-wrong-sp", "on ARM64 a guessed SP replaces the CLR's", "if !m.linkRegister || !m.trust.Doubtful() {", "if true {"),
+		in("merge-wrong-sp", "on ARM64 a guessed SP replaces the CLR's", "if !m.arch.frameRecord || !m.at.Trust.Doubtful() {", "if true {"),
 		in("merge-marker-skipped", "the walk goes on from the marker after the next", "\tm.next = i + 1\n", "\tm.next = i + 2\n"),
 		in("merge-marker-again", "the frames after a marker are taken twice", "\tm.next = i + 1\n", "\tm.next = max(i, 1) - 1\n"),
-		in("merge-marker-unread", "the walk goes on from where it stood", "\tm.cpu.marker(&frames[i])\n", ""),
-		in("merge-marker-exact", "a marker's ip is taken for an interrupted one", "\tm.exact, m.trust = false, unwind.TrustCLR\n", "\tm.exact, m.trust = true, unwind.TrustCLR\n"),
-		in("merge-gap-lost", "a gap is not written", "m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp})", "_ = n"),
+		in("merge-marker-unread", "the walk goes on from where it stood", "\tm.stand(&frames[i])\n", "\tm.at.Exact, m.at.Trust = false, unwind.TrustCLR\n"),
+		in("merge-marker-exact", "a marker's ip is taken for an interrupted one", "\tm.at.Exact, m.at.Trust = false, unwind.TrustCLR\n", "\tm.at.Exact, m.at.Trust = true, unwind.TrustCLR\n"),
+		in("merge-gap-lost", "a gap is not written", "m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp()})", "_ = n"),
 		in("merge-gap-twice", "a gap is written twice", " && (n == 0 || m.out[n-1].Kind != unwind.KindGap)", "").also("\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t}\n", "\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t\tm.gap(g)\n\t}\n"),
 		in("merge-gap-unsaid", "a stack with a gap is said to be complete", "\t\tm.res.Gap = g\n", ""),
 		in("merge-last-gap", "the last gap is said to be the first", "\tif m.res.Gap == GapNone {\n", "\tif g != GapNone {\n"),
 		in("merge-lost-managed", "what the CLR reported below the walk's end is dropped", "\t\tif m.nextManaged() < 0 {\n\t\t\treturn false\n\t\t}\n\t\tm.gap(GapLostManaged)\n", "\t\treturn false\n"),
 		in("merge-no-resync", "the stack ends at the first gap", "return i >= 0 && m.report(i, false)", "return i < -1 && m.report(i, false)"),
-		in("merge-mismatch", "a walk that passed a frame goes on", "m.sp > m.in.Frames[i].SP && m.sp > m.in.Frames[i].FP", "false"),
-		in("merge-refused", "a refusal leaves no gap", "!m.lent && known && m.refused()", "false"),
+		in("merge-mismatch", "a walk that passed a frame goes on", "m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP", "false"),
+		in("merge-refused", "a refusal leaves no gap", "m.tables == nil && known && m.refused()", "false"),
 		in("merge-cut", "a report that ends early leaves no gap", "\tif i == len(frames) {\n\t\tm.gap(GapCLRCut)\n", "\tif i == len(frames) {\n"),
 		in("merge-capture-status", "a capture that is none is merged", "if g := gapOfCapture(m.in.Status); g != GapNone {", "if g := gapOfCapture(m.in.Status); g == GapGone {"),
 		in("merge-no-room", "a stack is written beyond its room", "m.res.N < len(m.out)-1", "true"),
 		in("merge-no-room-for-gap", "no room is kept for the gap", "m.res.N < len(m.out)-1", "m.res.N < len(m.out)"),
 		in("merge-full-unsaid", "unmanaged frames without room leave no gap", "\t\t\tm.gap(GapLimit)\n\t\t\treturn\n", "\t\t\treturn\n"),
-		in("merge-no-entry", "code at its first instruction is stepped over by a guess", "m.exact && m.sp+pushed == f.SP && m.fp == f.FP", "pushed > 8"),
-		in("merge-entry-arm64", "on ARM64 a call pushes", "\tif m.linkRegister {\n\t\tpushed = 0\n\t}\n", ""),
-		in("merge-no-frameless", "a stub without a frame is stepped over by a guess", "f.FP == m.fp && f.FP != 0 && m.sp <= f.SP", "false"),
+		in("merge-no-entry", "code at its first instruction is stepped over by a guess", "m.at.Exact && m.sp()+m.arch.callPushes == f.SP && m.fp() == f.FP", "m.arch.callPushes > 8"),
+		arch("merge-entry-arm64", "on ARM64 a call pushes", "{frameRecord: true}", "{callPushes: 8, frameRecord: true}"),
+		in("merge-no-frameless", "a stub without a frame is stepped over by a guess", "f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP", "false"),
 		in("merge-hijack", "a replaced return address is walked", "m.hijacked(&m.in.Frames[i])", "false"),
 		in("merge-hidden-unseen", "a hidden frame is not written", "\tm.res.Hidden++\n\tm.put(f)\n", "\t_ = f\n"),
 		in("merge-verdict", "the verdict is lost", "\tm.res.Verdict = m.top.Verdict\n", ""),
 		in("merge-other-stack", "the stack of an earlier capture is read", "\tm.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif m.bounds.High == 0 {\n\t\tm.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
-		in("merge-allocates", "a merge allocates", "\tm.place = place{}\n", "\tm.place = place{}\n\tlast = make([]Frame, len(out)+1)\n").also("// maxHidden bounds", "var last []Frame\n\n// maxHidden bounds"),
+		in("merge-allocates", "a merge allocates", "\tm.at = unwind.State{Regs: &m.regs}\n", "\tm.at = unwind.State{Regs: &m.regs}\n\tlast = make([]Frame, len(out)+1)\n").also("// maxHidden bounds", "var last []Frame\n\n// maxHidden bounds"),
 		gap("gap-truncated", "the Truncated flag is ignored", "\t\tif truncated {\n\t\t\treturn GapTruncated\n\t\t}\n", ""),
 		gap("gap-no-answer", "a thread that did not answer is gone", "\treturn GapNoAnswer\n", "\treturn GapGone\n"),
 		gap("gap-foreign", "a foreign stack is no gap", "\t\treturn GapForeignStack\n\tcase o.Verdict", "\t\treturn GapNone\n\tcase o.Verdict"),
-		x64("merge-leaf-seedless", "the leaf walk does not know the process's stubs", "\ts.SeekAMD64(", "\t(*seed.Specials)(nil).SeekAMD64("),
-		a64("merge-leaf-seedless-arm64", "the leaf walk does not know the process's stubs", "\ts.SeekARM64(", "\t(*seed.Specials)(nil).SeekARM64("),
-		x64("merge-walk-unseen", "where a walk has come to is not told", "\ta.tell()\n\treturn n, exact, stop\n", "\treturn n, exact, stop\n"),
-		a64("merge-walk-unseen-arm64", "where a walk has come to is not told", "\ta.tell()\n\treturn n, exact, stop\n", "\treturn n, exact, stop\n"),
-		x64("merge-step-exact", "a guessed step's ip is taken for an interrupted one", "return exact, a.u.StepTrust(), stop", "return true, a.u.StepTrust(), stop"),
-		a64("merge-step-sure-arm64", "a guessed step is sure", "return exact, a.u.StepTrust(), stop", "return exact, unwind.TrustUnwindInfo, stop"),
-		sure("amd64.go", "sure-hijack-kept", "a hijacked return address is taken for the true one", "if entered(a.table(), a.to.RIP) {", "if false {"),
-		sure("managed.go", "sure-not-asked", "managed frames are stepped over by a guess, tables or not", "\tif m.lent {\n", "\tif false {\n"),
-		sure("managed.go", "sure-exact", "a caller found by the tables counts as interrupted", "\t\t\tm.exact, m.trust = false, trust\n", "\t\t\tm.exact, m.trust = true, trust\n"),
+		in("merge-leaf-seedless", "the leaf walk does not know the process's stubs", "m.specials.Find(", "(*seed.Specials)(nil).Find("),
+		in("merge-leaf-stale", "the leaf walk begins where the last merge ended", "\tm.regs.Copy(&m.in.Regs)\n", ""),
+		sure("managed.go", "sure-nowhere", "a step by the tables does not move the merge", "\tm.regs.Copy(&m.to)\n", ""),
+		of("merge/managed.go", "merge-step-exact", "a guessed step's ip is taken for an interrupted one", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Exact = true\n\treturn stop"),
+		of("merge/managed.go", "merge-step-sure", "a guessed step is sure", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Trust = unwind.TrustUnwindInfo\n\treturn stop"),
+		sure("managed.go", "sure-hijack-kept", "a hijacked return address is taken for the true one", "if entered(m.w.Table(), m.to.IP()) {", "if false {"),
+		sure("managed.go", "sure-not-asked", "managed frames are stepped over by a guess, tables or not", "\tif m.tables != nil {\n", "\tif false {\n"),
+		sure("managed.go", "sure-exact", "a caller found by the tables counts as interrupted", "m.at.Exact, m.at.Trust = m.ahead.Exact, m.ahead.Trust", "m.at.Exact, m.at.Trust = true, m.ahead.Trust"),
 		sure("fill.go", "fill-nothing", "what the CLR leaves out between two frames is not looked for", "if known.ip == f.IP && known.size == to.SP-f.SP {", "if true {"),
 		sure("fill.go", "fill-by-ip", "one frame without a hidden one stands for all at its ip", "known.ip == f.IP && known.size == to.SP-f.SP", "known.ip == f.IP"),
-		sure("fill.go", "fill-exact", "a caller found by the tables counts as interrupted", "\t\tm.exact, m.trust = false, trust\n", "\t\tm.exact, m.trust = true, trust\n"),
 	}
 }

@@ -12,27 +12,26 @@ func seedFaults() []Fault {
 		return Fault{Name: name, What: what, File: file, Old: before, New: after, By: []*Step{asked, random, inputs}}
 	}
 	in := func(name, what, before, after string) Fault { return of(seedFile, name, what, before, after) }
-	x64 := func(name, what, before, after string) Fault {
-		return of("seed/amd64.go", name, what, before, after)
+	find := func(name, what, before, after string) Fault { return of("seed/find.go", name, what, before, after) }
+	known := func(name, what, before, after string) Fault {
+		return of("context/registers.go", name, what, before, after)
 	}
-	a64 := func(name, what, before, after string) Fault {
-		return of("seed/arm64.go", name, what, before, after)
+	walk, judged := "r := w.Walk(s, mem, b, out)", "\to.Verdict = p.judge("
+	adjust := func(arch, change string) string {
+		return "\tif o.Frames > 0 && s.Regs.Arch == context." + arch + " {\n\t\t" + change + "\n\t}\n" + judged
 	}
-	walk := "u.Walk(regs, true, trust, mem, b, out)"
 	return []Fault{
-		x64("seed-adjusted", "the seed's ip is one less", "\to.Verdict = s.judge(", "\tif o.Frames > 0 {\n\t\tregs.RIP--\n\t}\n\to.Verdict = s.judge("),
-		a64("seed-adjusted-arm64", "the seed's ip is one instruction less", "\to.Verdict = s.judge(", "\tif o.Frames > 0 {\n\t\tregs.PC -= 4\n\t}\n\to.Verdict = s.judge("),
-		x64("seed-not-interrupted", "the interrupted ip is taken for a return address", walk, "u.Walk(regs, false, trust, mem, b, out)"),
-		a64("seed-not-interrupted-arm64", "the interrupted ip is taken for a return address", walk, "u.Walk(regs, false, trust, mem, b, out)"),
-		x64("seed-no-bounds", "the walk may leave the stack", walk, "u.Walk(regs, true, trust, mem, nil, out)"),
-		x64("seed-wrong-sp", "the seed's SP is one word off", "\to.Verdict = s.judge(", "\tif o.Frames > 0 {\n\t\tregs.GPR[context.RSP] += 8\n\t}\n\to.Verdict = s.judge("),
-		a64("seed-wrong-sp-arm64", "the seed's SP is two words off", "\to.Verdict = s.judge(", "\tif o.Frames > 0 {\n\t\tregs.Sp += 16\n\t}\n\to.Verdict = s.judge("),
-		x64("seed-wrong-register", "a register nobody saved is not looked at", "1<<context.RBX | 1<<context.RBP | 0xf<<context.R12", "1<<context.RBP"),
-		a64("seed-wrong-register-arm64", "registers nobody saved are not looked at", "0x7ff << 19", "1 << 29"),
-		a64("seed-half-aligned-arm64", "ARM64 stack pointers may be aligned to eight", "spAlign: 16", "spAlign: 8"),
-		x64("seed-doubt-forgotten", "the last step's doubt is not the seed's", "out[o.Frames-1].Trust.Then(u.StepTrust())", "trust"),
-		a64("seed-doubt-forgotten-arm64", "the last step's doubt is not the seed's", "out[o.Frames-1].Trust.Then(u.StepTrust())", "trust"),
-		in("seed-doubtful", "a seed below a guess is sure", " || o.Trust.Doubtful()", ""),
+		find("seed-adjusted", "the seed's ip is one less", judged, adjust("ArchAMD64", "s.Regs.AMD64.RIP--")),
+		find("seed-adjusted-arm64", "the seed's ip is one instruction less", judged, adjust("ArchARM64", "s.Regs.ARM64.PC -= 4")),
+		find("seed-not-interrupted", "the interrupted ip is taken for a return address", walk, "s.Exact = false\n\t"+walk),
+		find("seed-no-bounds", "the walk may leave the stack", walk, "r := w.Walk(s, mem, nil, out)"),
+		find("seed-wrong-sp", "the seed's SP is one word off", judged, adjust("ArchAMD64", "s.Regs.AMD64.GPR[context.RSP] += 8")),
+		find("seed-wrong-sp-arm64", "the seed's SP is two words off", judged, adjust("ArchARM64", "s.Regs.ARM64.Sp += 16")),
+		known("seed-wrong-register", "a register nobody saved is not looked at", "1<<RBX | 1<<RBP | 0xf<<R12", "1<<RBP"),
+		known("seed-wrong-register-arm64", "registers nobody saved are not looked at", "0x7ff << 19", "1 << 29"),
+		find("seed-half-aligned-arm64", "ARM64 stack pointers may be aligned to eight", "spAlign: 16", "spAlign: 8"),
+		find("seed-doubt-forgotten", "the last step's doubt is not the seed's", judged, "\ts.Trust = unwind.TrustContext\n"+judged),
+		in("seed-doubtful", "a seed below a guess is sure", " || s.Trust.Doubtful()", ""),
 		in("seed-unknown-registers", "a seed whose registers are not known is sure", "end.missing != 0 || ", ""),
 		in("seed-misaligned-top", "a misaligned context is walked and believed", "(top.sp&(a.spAlign-1))|(top.ip&(a.ipAlign-1)) != 0 || ", ""),
 		in("seed-implausible", "a seed may point anywhere", "!a.plausible(end, b) || ", ""),
@@ -45,15 +44,14 @@ func seedFaults() []Fault {
 		in("seed-no-managed", "the stack's end is taken for the walk's failure", "\t\treturn NoManaged\n", "\t\treturn Truncated\n"),
 		in("seed-truncated", "a walk that failed is taken for the stack's end", "\t\treturn Truncated\n", "\t\treturn NoManaged\n"),
 		in("seed-needed", "managed code on top counts as found", "\t\treturn NotNeeded\n", "\t\treturn Found\n"),
-		in("seed-stub-is-method", "a stub on top counts as a method", "o.Frames == 0 && s.isStub(end.ip)", "false"),
+		in("seed-stub-is-method", "a stub on top counts as a method", "o.Frames == 0 && p.isStub(end.ip)", "false"),
 		in("seed-usable", "every verdict is usable", "return v == NotNeeded || v == Found", "return v != NoManaged"),
 		of(specialsFile, "seed-redirect", "a redirect stub is walked", "s.Redirect.holds(ip) || ", ""),
 		of(specialsFile, "seed-dispatcher", "a dispatcher is walked from its start", " || s.Dispatch.holds(ip)", ""),
 		of(specialsFile, "seed-misread", "a special may be left as if it had been called", "!exact && s.entered(", "exact && s.entered("),
-		of(seederFile, "seeder-no-bounds", "the seed does not know the stack", "\tw.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}\n", ""),
-		of(seederFile, "seeder-stale-stack", "the walk reads an earlier thread's stack", "\tw.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif w.bounds.High == 0 {\n\t\tw.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
-		of(seederFile, "seeder-in-place", "the captured registers become the seed's", "&c.Seed, &s.mem", "&c.Regs, &s.mem"),
-		of(seederFile, "seeder-in-place-arm64", "the captured registers become the seed's", "&c.SeedARM64, &s.mem", "&c.ARM64, &s.mem"),
-		of(seederFile, "seeder-no-specials", "the process's stubs are not told", "\ts.specials.SeekAMD64(", "\t(*seed.Specials)(nil).SeekAMD64("),
+		of(seederFile, "seeder-no-bounds", "the seed does not know the stack", "\ts.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}\n", ""),
+		of(seederFile, "seeder-stale-stack", "the walk reads an earlier thread's stack", "\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif s.bounds.High == 0 {\n\t\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
+		of(seederFile, "seeder-in-place", "the captured registers become the seed's", "unwind.Interrupted(&c.Seed)", "unwind.Interrupted(&c.Regs)"),
+		of(seederFile, "seeder-no-specials", "the process's stubs are not told", "s.specials.Find(", "(*seed.Specials)(nil).Find("),
 	}
 }

@@ -104,7 +104,7 @@ func TestUndo(t *testing.T) {
 			u := New()
 			regs := testRegs()
 			f := unwind.Frame{}
-			exact, stop := u.runCodes(e.codes, &regs, true, mem, &unbounded, &f)
+			exact, stop := leaveOf(&regs, true, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(e.codes, s, mem, &unbounded, &f) })
 			if e.sp == 0 {
 				if stop != unwind.Unreadable {
 					t.Errorf("run: %v", stop)
@@ -168,7 +168,9 @@ func TestUndoContexts(t *testing.T) {
 		u := New()
 		regs := testRegs()
 		f := unwind.Frame{}
-		exact, stop := u.runCodes([]byte{0x01, c.code, 0xe4}, &regs, false, mem, &unbounded, &f)
+		exact, stop := leaveOf(&regs, false, func(s *unwind.State) (bool, unwind.Stop) {
+			return u.runCodes([]byte{0x01, c.code, 0xe4}, s, mem, &unbounded, &f)
+		})
 		at := uint64(testSP + 16)
 		got := [6]uint64{regs.Sp, regs.PC, regs.X[29], regs.X[30], regs.X[19], regs.D[0]}
 		want := [6]uint64{wordAt(at + c.sp), wordAt(at + c.pc), wordAt(at + c.fp), wordAt(at + c.lr), wordAt(at + c.x19), wordAt(at + c.d8)}
@@ -206,7 +208,7 @@ func TestUndoRefused(t *testing.T) {
 		u := New()
 		regs := testRegs()
 		f := unwind.Frame{}
-		if _, stop := u.runCodes(c.codes, &regs, c.exact, mem, &unbounded, &f); stop != c.want {
+		if _, stop := leaveOf(&regs, c.exact, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(c.codes, s, mem, &unbounded, &f) }); stop != c.want {
 			t.Errorf("%s: %v, want %v", c.name, stop, c.want)
 		}
 		if regs != testRegs() || f.CFA != 0 {
@@ -231,7 +233,7 @@ func TestLeafPE(t *testing.T) {
 	}{{true, unwind.StopNone, testLR}, {false, unwind.NoInfo, testRegs().PC}} {
 		u, r, regs := New(), makeRule(RuleLeafPE, -1), testRegs()
 		f := unwind.Frame{}
-		_, stop := u.step(&r, &regs, c.exact, testStack(), &unbounded, &f)
+		_, stop := leaveOf(&regs, c.exact, func(s *unwind.State) (bool, unwind.Stop) { return false, u.step(&r, s, testStack(), &unbounded, &f) })
 		if stop != c.stop || regs.PC != c.pc || regs.Sp != testSP {
 			t.Errorf("exact %v: %v at %#x/%#x", c.exact, stop, regs.PC, regs.Sp)
 		}
@@ -254,7 +256,7 @@ func TestRandomCodes(t *testing.T) {
 		}
 		slow, fast := testRegs(), testRegs()
 		var f, g unwind.Frame
-		exact, stop := u.runCodes(codes, &slow, true, mem, &unbounded, &f)
+		exact, stop := leaveOf(&slow, true, func(s *unwind.State) (bool, unwind.Stop) { return u.runCodes(codes, s, mem, &unbounded, &f) })
 		u.undo.compile()
 		if u.undo.codes(codes) != undone {
 			continue
@@ -282,7 +284,9 @@ func stepRule(t testing.TB, r *Rule, regs *Registers, exact bool, mem *memory.Wi
 	t.Helper()
 	hot, g := *regs, unwind.Frame{}
 	ok := hotUnwinder.stepHot(r, &hot, exact, mem.Hot(), &unbounded, &g)
-	stop := stepSlots(r, regs, exact, mem, &unbounded, f)
+	_, stop := leaveOf(regs, exact, func(s *unwind.State) (bool, unwind.Stop) {
+		return false, stepSlots(r, s, mem, &unbounded, f)
+	})
 	if ok && (stop != unwind.StopNone || hot != *regs || g.CFA != f.CFA) {
 		t.Fatalf("hot %x CFA %#x, else %v %x CFA %#x", hot, g.CFA, stop, *regs, f.CFA)
 	}

@@ -1,0 +1,52 @@
+package merge
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// arch is what a merge must know of an architecture's calls and frames.
+type arch struct {
+	// callPushes is how many bytes a call pushes: the return address, or nothing
+	// where it goes to a register, so that a frame may have its caller's SP.
+	callPushes uint64
+	// frameRecord says that every managed method links a frame record, the
+	// caller's frame pointer and the return address, which may lie anywhere in
+	// its frame. A guessed step then finds only the lowest its caller's SP can
+	// be.
+	frameRecord bool
+}
+
+var arches = [...]arch{
+	context.NoArch:    {},
+	context.ArchAMD64: {callPushes: 8},
+	context.ArchARM64: {frameRecord: true},
+}
+
+// landings is a walker that knows landings, the CLR's hijack stub among them, by
+// their code. A walker that needs no such knowledge has nothing to ask: the stub
+// of ARM64 is a function like any other to it.
+type landings interface {
+	InLanding(a unwind.Address) bool
+}
+
+// climbs reports whether a step from one frame to another goes up the stack.
+// Where calls push nothing a frame that was interrupted before it stored
+// anything has its caller's SP.
+func (a *arch) climbs(from, to *unwind.State) bool {
+	sp, above := from.Regs.SP(), to.Regs.SP()
+	return above > sp || a.callPushes == 0 && from.Exact && above == sp && to.Regs.IP() != from.Regs.IP()
+}
+
+// returnSlot is where the frame from, left to to, kept its return address.
+func (a *arch) returnSlot(from, to *context.Registers) uint64 {
+	if a.frameRecord {
+		return from.FP() + 8
+	}
+	return to.SP() - a.callPushes
+}
+
+// ip, sp and fp are those of the frame the merge stands at.
+func (m *Merger) ip() uint64 { return m.regs.IP() }
+func (m *Merger) sp() uint64 { return m.regs.SP() }
+func (m *Merger) fp() uint64 { return m.regs.FP() }

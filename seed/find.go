@@ -1,0 +1,40 @@
+package seed
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Find walks from s, where a thread was interrupted, to managed code: s becomes
+// the frame where the walk stopped. A thread interrupted in a special keeps its
+// registers, and its frame is the only one in out. A nil b bounds nothing, nil
+// Specials are none. It allocates nothing.
+func (p *Specials) Find(w unwind.Walker, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) Outcome {
+	if v := p.refuse(s.Regs, b); v != walkable {
+		o := refused(v)
+		if v == StubOnTop {
+			top, trust := *s.Regs, s.Trust
+			o.Frames = w.Walk(s, mem, b, out[:min(1, len(out))]).N
+			*s.Regs, s.Exact, s.Trust = top, true, trust
+		}
+		return o
+	}
+	top := stateOf(s.Regs)
+	r := w.Walk(s, mem, b, out)
+	o := Outcome{Stop: r.Stop, Frames: r.N}
+	o.Verdict = p.judge(&o, top, s, b, out[:r.N])
+	return o
+}
+
+// stateOf is what is judged of registers.
+func stateOf(r *context.Registers) state {
+	return state{r.IP(), r.SP(), r.Lost()}
+}
+
+// rulesOf are what an architecture demands of a frame.
+var rulesOf = [...]rules{
+	context.NoArch:    {spAlign: 1, ipAlign: 1}, // no ip has 0 bits
+	context.ArchAMD64: {spAlign: 8, ipAlign: 1, ipBits: 47},
+	context.ArchARM64: {spAlign: 16, ipAlign: 4, ipBits: 48},
+}
