@@ -1,10 +1,10 @@
 package cfi
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 )
 
 // table loads one .eh_frame and expects no damage.
@@ -104,16 +104,16 @@ func checkEffect(t *testing.T, e *effect, row *Row) {
 	if e.cfa.Kind == Unspecified {
 		e.cfa = entryCFA
 	}
-	if !reflect.DeepEqual(row.CFA, e.cfa) {
-		t.Errorf("CFA = %+v, want %+v", row.CFA, e.cfa)
+	if d := cmptest.Diff(e.cfa, row.CFA); d != "" {
+		t.Errorf("CFA = %+v, want %+v\n%s", row.CFA, e.cfa, d)
 	}
 	want := map[int]Rule{16: off(-8)}
 	for c, r := range e.regs {
 		want[c] = r
 	}
 	for c := range row.Regs {
-		if !reflect.DeepEqual(row.Regs[c], want[c]) {
-			t.Errorf("column %d = %+v, want %+v", c, row.Regs[c], want[c])
+		if d := cmptest.Diff(want[c], row.Regs[c]); d != "" {
+			t.Errorf("column %d = %+v, want %+v\n%s", c, row.Regs[c], want[c], d)
 		}
 		if used := row.Used[c>>6]>>(c&63)&1 != 0; used != (row.Regs[c].Kind != Unspecified) {
 			t.Errorf("column %d: used = %v", c, used)
@@ -224,13 +224,13 @@ func TestRows(t *testing.T) {
 	why := m.Rows(tab, &f, &row, func(r *Row) bool {
 		got = append(got, [2]uint64{r.Lo, r.Hi})
 		var m2 Machine
-		if why := m2.Row(tab, r.Lo, &one); why != None || !reflect.DeepEqual(one, *r) {
+		if why := m2.Row(tab, r.Lo, &one); why != None || cmptest.Diff(*r, one) != "" {
 			t.Errorf("Row(%#x) = %v %+v, Rows gave %+v", r.Lo, why, one, *r)
 		}
 		return true
 	})
 	want := [][2]uint64{{fnLo, fnLo + 1}, {fnLo + 1, fnLo + 4}, {fnLo + 4, fnHi}}
-	if why != None || !reflect.DeepEqual(got, want) {
+	if why != None || cmptest.Diff(want, got) != "" {
 		t.Errorf("%v %x, want %x", why, got, want)
 	}
 	n := 0
@@ -261,7 +261,7 @@ func TestMachineKeepsNothing(t *testing.T) {
 	for _, pc := range []uint64{0x1000, 0x2000, 0x1000, 0x3000, 0x3000, 0x4000, 0x4000, 0x2000, 0x5000, 0x5001, 0x1001} {
 		var fresh Machine
 		why, why2 := used.Row(tab, pc, &row), fresh.Row(tab, pc, &want)
-		if why != why2 || !reflect.DeepEqual(row, want) {
+		if why != why2 || cmptest.Diff(want, row) != "" {
 			t.Errorf("%#x: %v %+v, want %v %+v", pc, why, row, why2, want)
 		}
 		if pc == 0x2000 {

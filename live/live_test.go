@@ -1,9 +1,10 @@
 package live
 
 import (
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 )
 
 func TestParseMaps(t *testing.T) {
@@ -19,7 +20,7 @@ func TestParseMaps(t *testing.T) {
 		{0x7fff00000000, 0x7fff00002000, 0, 0, true, "[vdso]"},
 	}
 	got, err := ParseMaps(strings.NewReader(text))
-	if err != nil || !reflect.DeepEqual(got, want) {
+	if err != nil || cmptest.Diff(want, got) != "" {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -79,7 +79,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != io.EOF {
 		t.Fatalf("end: %v, want io.EOF", err)
 	}
-	if !reflect.DeepEqual(got, want) {
+	if cmptest.Diff(want, got) != "" {
 		for i := range got {
 			t.Errorf("message %d: got %+v want %+v", i, got[i], want[i])
 		}
@@ -189,7 +189,7 @@ func TestLongestPayload(t *testing.T) {
 	if err != io.EOF || len(got) != 1 {
 		t.Fatal(len(got), err)
 	}
-	if !reflect.DeepEqual(got[0].(*Sample).Frames, frames) {
+	if cmptest.Diff(frames, got[0].(*Sample).Frames) != "" {
 		t.Fatal("frames differ")
 	}
 }

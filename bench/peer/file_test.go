@@ -3,9 +3,9 @@ package peer
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/memory"
 )
 
@@ -19,7 +19,7 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Read(path)
-	if err != nil || !reflect.DeepEqual(got, want) {
+	if err != nil || cmptest.Diff(want, got) != "" {
 		t.Fatalf("%v\n got %+v\nwant %+v", err, got, want)
 	}
 	b, err := os.ReadFile(path)

@@ -104,6 +104,7 @@ var rooms = []room{
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.
+	{Name: "internal/testkit/cmptest"},
 	{Name: "internal/testkit/peasm"},
 	{Name: "internal/testkit/elfasm"},
 	{Name: "internal/testkit/bundle", May: []string{"internal/buf"}},

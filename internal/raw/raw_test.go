@@ -6,13 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/merge"
 )
@@ -116,8 +116,8 @@ func TestRoundTrip(t *testing.T) {
 		if len(want[i].Capture.Frames) == 0 {
 			want[i].Capture.Frames = got[i].Capture.Frames[:0]
 		}
-		if !reflect.DeepEqual(got[i], want[i]) {
-			t.Errorf("sample %d\n got %+v\nwant %+v", i, got[i], want[i])
+		if d := cmptest.Diff(want[i], got[i]); d != "" {
+			t.Errorf("sample %d\n got %+v\nwant %+v\n%s", i, got[i], want[i], d)
 		}
 	}
 	if names[0x1001] != "T.Main" {

@@ -3,12 +3,12 @@ package image
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 
 	"golang.org/x/arch/arm64/arm64asm"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -360,7 +360,7 @@ func TestRefusedA64(t *testing.T) {
 // TestRandomA64IsDeterministic: the same number makes the same bytes.
 func TestRandomA64IsDeterministic(t *testing.T) {
 	draw := func() Func { return RandomARM64(rand.New(rand.NewPCG(9, 9)), PE, "f") }
-	if a, b := draw(), draw(); !reflect.DeepEqual(a, b) {
+	if a, b := draw(), draw(); cmptest.Diff(b, a) != "" {
 		t.Errorf("%v and %v", a, b)
 	}
 }

@@ -3,12 +3,12 @@ package image
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
@@ -261,7 +261,7 @@ func TestRefused(t *testing.T) {
 // TestRandomIsDeterministic: the same number makes the same bytes.
 func TestRandomIsDeterministic(t *testing.T) {
 	make := func() Func { return RandomAMD64(rand.New(rand.NewPCG(9, 9)), PE, "f") }
-	if a, b := make(), make(); !reflect.DeepEqual(a, b) {
+	if a, b := make(), make(); cmptest.Diff(b, a) != "" {
 		t.Errorf("%v and %v", a, b)
 	}
 }

@@ -2,9 +2,9 @@ package machine
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/sim/image"
 )
 
@@ -187,10 +187,10 @@ func TestCopyFrom(t *testing.T) {
 		return all
 	}
 	a := walk(&c)
-	if !reflect.DeepEqual(saved.stack.mem, w.t.stack.mem) || saved.state != w.t.state {
+	if cmptest.Diff(w.t.stack.mem, saved.stack.mem) != "" || saved.state != w.t.state {
 		t.Error("running the copy changed the original")
 	}
-	if b := walk(w.t); !reflect.DeepEqual(a, b) {
+	if b := walk(w.t); cmptest.Diff(b, a) != "" {
 		t.Error("the copy went another way")
 	}
 }

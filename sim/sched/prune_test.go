@@ -1,8 +1,9 @@
 package sched
 
 import (
-	"reflect"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 )
 
 // racers is a world of shared variables, locks, choices and suspension; what
@@ -68,7 +69,7 @@ func TestPruneGivesTheSameVerdict(t *testing.T) {
 			found = map[uint64]bool{}
 		}
 		r := Explore(opt, racers(opt.Prune == PruneObserved, found))
-		if found != nil && !reflect.DeepEqual(found, ends) {
+		if found != nil && cmptest.Diff(ends, found) != "" {
 			t.Errorf("%s: ends in %v, without pruning %v", name, found, ends)
 		}
 		if r.Deadlocks == 0 || r.Faults == 0 || r.Done == 0 || !r.Exhausted || r.Interleavings >= all.Interleavings {
@@ -118,7 +119,7 @@ func TestPruneTellsSignalsApart(t *testing.T) {
 		if prune == PruneNone {
 			all = last
 		}
-		if !reflect.DeepEqual(last, all) || len(all) < 24 || r.Deadlocks+r.Faults > 0 || !r.Exhausted {
+		if cmptest.Diff(all, last) != "" || len(all) < 24 || r.Deadlocks+r.Faults > 0 || !r.Exhausted {
 			t.Errorf("prune %d: %d ends, %d without: %+v", prune, len(last), len(all), r)
 		}
 	}

@@ -2,11 +2,12 @@ package sched
 
 import (
 	"fmt"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 )
 
 // steps builds actors with independent plain steps.
@@ -80,7 +81,7 @@ func TestReplayOfFirst(t *testing.T) {
 	r := Explore(ExploreOptions{StopAtFirst: true}, opposite)
 	w := New(Replay(r.First.Choices), Options{Trace: true})
 	opposite(w)
-	if again := w.Run(); !reflect.DeepEqual(again, *r.First) {
+	if again := w.Run(); cmptest.Diff(*r.First, again) != "" {
 		t.Errorf("replay differs:\n%+v\n%+v", again, *r.First)
 	}
 }
@@ -259,7 +260,7 @@ func TestRandomIsDeterministic(t *testing.T) {
 	hashes := map[uint64]bool{}
 	for n := range uint64(200) {
 		a, b := run(n), run(n)
-		if a.Timeline() != b.Timeline() || !reflect.DeepEqual(a, b) {
+		if a.Timeline() != b.Timeline() || cmptest.Diff(b, a) != "" {
 			t.Fatalf("run %d differs", n)
 		}
 		if a.Outcome != Done {
@@ -267,7 +268,7 @@ func TestRandomIsDeterministic(t *testing.T) {
 		}
 		w := New(Replay(a.Choices), Options{Trace: true})
 		busy(w)
-		if r := w.Run(); !reflect.DeepEqual(r, a) {
+		if r := w.Run(); cmptest.Diff(a, r) != "" {
 			t.Fatalf("run %d: replay differs", n)
 		}
 		w = New(Random(n), Options{})
@@ -344,7 +345,7 @@ func TestStopAtFirstIsTheSameForAllWorkers(t *testing.T) {
 	for _, build := range []func(*World){racers(true, nil), opposite, heapLock, mutual} {
 		one := Explore(ExploreOptions{StopAtFirst: true}, build)
 		two := Explore(ExploreOptions{StopAtFirst: true, Workers: 2}, build)
-		if !reflect.DeepEqual(one, two) || one.First == nil {
+		if cmptest.Diff(two, one) != "" || one.First == nil {
 			t.Errorf("%+v\n%+v", one, two)
 		}
 	}

@@ -1,8 +1,9 @@
 package sched
 
 import (
-	"reflect"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 )
 
 func TestSignals(t *testing.T) {
@@ -28,7 +29,7 @@ func TestSignals(t *testing.T) {
 			a.Unlock(l)
 		})
 	})
-	if want := map[string]bool{"start": true, "locked": true}; !reflect.DeepEqual(ran, want) {
+	if want := map[string]bool{"start": true, "locked": true}; cmptest.Diff(want, ran) != "" {
 		t.Errorf("handler ran at %v", ran)
 	}
 	if r.Done != r.Interleavings {
@@ -48,7 +49,7 @@ func TestSignalHandlerDeadlock(t *testing.T) {
 	if r.Deadlocks == 0 || r.Done == 0 {
 		t.Fatalf("%+v", r)
 	}
-	if c := r.First.Graph.CycleNames(); !reflect.DeepEqual(c, []string{"app", "heap"}) {
+	if c := r.First.Graph.CycleNames(); cmptest.Diff([]string{"app", "heap"}, c) != "" {
 		t.Errorf("cycle %v", c)
 	}
 }

@@ -1,9 +1,10 @@
 package sched
 
 import (
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 )
 
 func TestMutualSuspension(t *testing.T) {
@@ -88,7 +89,7 @@ func TestSuspendIsAsynchronous(t *testing.T) {
 	})
 	// A target with three steps can take at most two and still stand: the
 	// third ends it.
-	if want := map[int]bool{0: true, 1: true, 2: true}; !reflect.DeepEqual(between, want) || after != 0 {
+	if want := map[int]bool{0: true, 1: true, 2: true}; cmptest.Diff(want, between) != "" || after != 0 {
 		t.Errorf("steps between suspend and stop: %v, after stop: %d", between, after)
 	}
 	if r.Done != r.Interleavings || !r.Exhausted {
