@@ -22,7 +22,7 @@ func elfFaults() []Fault {
 		engineFault("elf/symbol.go", "elf-unrelocate", "a relocated pointer is not undone", "return addr - f.bias", "return addr", elfTests),
 		engineFault("elf/headers.go", "elf-segment-wraps", "a segment may wrap", " || p.off+p.filesz < p.off", "", elfTests),
 		engineFault("elf/headers.go", "elf-file-range", "a range past the file is given", "if off > n || size > n-off {", "if off > n || size > n {", elfTests),
-		engineFault("elf/headers.go", "elf-file-part", "bytes past the file part are given", "if off := vaddr - s.Vaddr; off < s.Filesz {", "if off := vaddr - s.Vaddr; off < s.Memsz {", elfTests),
+		engineFault("elf/headers.go", "elf-file-part", "bytes past the file part are given", "end := min(s.Filesz, n-start)", "end := n - start", elfTests),
 		engineFault("elf/headers.go", "elf-mapped-offset", "a mapped image is read by file offsets", "\t\tstart = s.Vaddr - f.first\n", "\t\tstart = s.Off\n", elfTests),
 		engineFault("elf/headers.go", "elf-many-sections", "the count in section 0 is not read", "h.shnum = zero.size", "h.shnum = uint64(zero.link)", elfTests),
 		engineFault("elf/cfi.go", "elf-ehframeptr-base", "eh_frame_ptr counts from the header", "\t\tv += addr + 4\n", "\t\tv += addr\n", elfTests),

@@ -1,0 +1,89 @@
+package elf
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// TestSegmentWraps: a segment whose range wraps, in memory or in the file, is
+// not there.
+func TestSegmentWraps(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		p    program
+		want int
+	}{
+		{"none", program{typ: ptLoad, off: 0, vaddr: 0x1000, filesz: 16, memsz: 16}, 1},
+		{"in memory", program{typ: ptLoad, off: 0, vaddr: ^uint64(0) - 7, filesz: 16, memsz: 16}, 0},
+		{"in the file", program{typ: ptLoad, off: ^uint64(0) - 7, vaddr: 0x1000, filesz: 16, memsz: 16}, 0},
+	} {
+		f := mustNew(t, (&image{segments: []program{c.p}}).bytes())
+		if len(f.Segments()) != c.want || (len(f.Problems()) == 0) != (c.want == 1) {
+			t.Errorf("%s: %d segments, %v", c.name, len(f.Segments()), f.Problems())
+		}
+	}
+}
+
+// TestSectionOutside: a section that begins in the file and ends behind it.
+func TestSectionOutside(t *testing.T) {
+	var im image
+	im.section(sectionHeader{name: ".eh_frame", typ: 1}, make([]byte, 64))
+	data := im.bytes()
+	head := binary.LittleEndian.Uint64(data[40:]) + 64
+	binary.LittleEndian.PutUint64(data[head+32:], uint64(len(data)))
+	var fe *FormatError
+	if b, _, err := mustNew(t, data).Section(".eh_frame"); b != nil || !errors.As(err, &fe) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// TestMappedOffset: a segment lies in memory at its address, not at its offset.
+func TestMappedOffset(t *testing.T) {
+	im := image{segments: []program{
+		{typ: ptLoad, off: 0, vaddr: 0x1000, filesz: 0x200, memsz: 0x200},
+		{typ: ptLoad, flags: 5, off: 0x80, vaddr: 0x1400, filesz: 0x20, memsz: 0x20},
+	}}
+	data := make([]byte, 0x420)
+	copy(data, im.bytes())
+	copy(data[0x400:], "code")
+	f, err := FromMemory(data, 0x7000_0000, "mapped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, ok := f.BytesAt(0x1400, 4); !ok || string(b) != "code" {
+		t.Errorf("%q, %v", b, ok)
+	}
+}
+
+// TestEHFramePtrSigned: frames may lie before their header.
+func TestEHFramePtrSigned(t *testing.T) {
+	back := int32(-0x100)
+	hdr := binary.LittleEndian.AppendUint32([]byte{1, 0x1b, 3, 0x3b}, uint32(back))
+	if at, ok := ehFramePtr(hdr, 0x5000); !ok || at != 0x5004-0x100 {
+		t.Errorf("%#x, %v", at, ok)
+	}
+}
+
+// TestNoteBeforeBuildID: names and descriptions of any length stand before the
+// note that is looked for.
+func TestNoteBeforeBuildID(t *testing.T) {
+	for _, align := range []int{4, 8} {
+		notes := append(note("odd\x00s", 1, []byte("abc"), align), note("GNU\x00", noteBuildID, []byte{0xab, 0xcd}, align)...)
+		var im image
+		im.section(sectionHeader{name: ".note", typ: shtNote, addrAlign: uint64(align)}, notes)
+		if got := mustNew(t, im.bytes()).BuildID(); got != "abcd" {
+			t.Errorf("aligned to %d: build id %q", align, got)
+		}
+	}
+}
+
+// TestFilePart: what a segment has in memory only is not taken from what lies
+// behind it in the file.
+func TestFilePart(t *testing.T) {
+	im := image{segments: []program{{typ: ptLoad, off: 0, vaddr: 0x1000, filesz: 0x40, memsz: 0x100}}}
+	f := mustNew(t, im.bytes())
+	if b, ok := f.from(0x1030); !ok || len(b) != 0x10 {
+		t.Errorf("%d bytes, %v", len(b), ok)
+	}
+}
