@@ -28,8 +28,8 @@ type task struct {
 
 	slot      int // in the probe, -1 = none
 	armed     bool
-	asked     bool // a sample, by signal
-	askedAt   counters
+	asked     bool   // a sample, by signal
+	mute      int    // visits in vain, since it could not be asked
 	low, high uint64 // its own stack
 	thread    uint64 // the runtime's Thread, 0 = not known (yet)
 

@@ -22,6 +22,7 @@ const (
 	maxOpen    = 512 // schedstat files kept open
 	armAfter   = 4   // periods of processor time that a thread may use before it is armed though it sleeps
 	firstStack = 1 << 16
+	patience   = 8 // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )
 
 // list keeps the tasks in step with the kernel's.
@@ -188,8 +189,13 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 			return
 		case later:
 			return
+		case cannot:
+			if t.mute++; t.mute < patience {
+				return
+			}
 		}
 	}
+	t.mute = 0
 	t.rested(gap, e.s.frames)
 	wall := t.owed
 	t.owed = 0

@@ -1,0 +1,92 @@
+// Threads whose processor time is known: straight-line code, small virtual methods,
+// a loop, block copies, allocation, calls of native code.
+// Usage: Bias.exe SECONDS FILE
+using System;
+using System.Collections.Generic;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using System.Threading;
+
+static class Bias
+{
+    [DllImport("bias")] static extern int bias_begin(string name, long period);
+    [DllImport("bias")] static extern void bias_end();
+    [DllImport("bias")] static extern uint bias_native(uint rounds);
+    [DllImport("bias")] static extern int bias_write(string path);
+
+    const long Period = 7000000; // nanoseconds
+    static volatile bool stop;
+    static double sink;
+    static object keep;
+
+    static int Main(string[] args)
+    {
+        var work = new Dictionary<string, ThreadStart> {
+            { "straight", StraightThread }, { "virtual", VirtualThread }, { "loop", LoopThread }, { "memory", MemoryThread },
+            { "allocate", AllocateThread }, { "pinvoke", PInvokeThread },
+        };
+        var threads = new List<Thread>();
+        foreach (var w in work)
+        {
+            var name = w.Key; var body = w.Value;
+            var t = new Thread(() => { bias_begin(name, Period); body(); bias_end(); }) { Name = name };
+            threads.Add(t);
+        }
+        foreach (var t in threads) t.Start();
+        Thread.Sleep((int)(1000 * double.Parse(args[0])));
+        stop = true;
+        foreach (var t in threads) t.Join();
+        bias_write(args[1]);
+        Console.WriteLine("BIAS DONE");
+        return 0;
+    }
+
+    static void StraightThread() { while (!stop) for (int i = 0; i < 1000; i++) sink = Straight(sink); }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static double Straight(double x)
+    {
+        double a = x + 1, b = x * 0.5, c = x - 3, d = x + 0.25;
+        a = a * b + c; b = b * c + d; c = c * d + a; d = d * a + b; a = a / (b * b + 1); b = b / (c * c + 1);
+        c = c / (d * d + 1); d = d / (a * a + 1); a = a * b + c; b = b * c + d; c = c * d + a; d = d * a + b;
+        a = a / (b * b + 1); b = b / (c * c + 1); c = c / (d * d + 1); d = d / (a * a + 1);
+        return (a + b + c + d) * 0.001;
+    }
+
+    abstract class Shape { public abstract int Area(int x); }
+    sealed class Square : Shape { [MethodImpl(MethodImplOptions.NoInlining)] public override int Area(int x) { return x * x + 1; } }
+    sealed class Strip : Shape { [MethodImpl(MethodImplOptions.NoInlining)] public override int Area(int x) { return x * 3 + 7; } }
+
+    static void VirtualThread()
+    {
+        Shape[] shapes = { new Square(), new Strip(), new Square(), new Strip() };
+        int x = 1;
+        while (!stop) x = VirtualLoop(shapes, x);
+        sink += x;
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int VirtualLoop(Shape[] shapes, int x)
+    {
+        for (int i = 0; i < 4000; i++) x = shapes[i & 3].Area(x & 1023);
+        return x;
+    }
+
+    static void LoopThread() { while (!stop) sink += Loop(20000); }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static long Loop(int n) { long s = 0; for (int i = 0; i < n; i++) s += i * 31 ^ s; return s; }
+
+    static void MemoryThread()
+    {
+        var a = new byte[1 << 20]; var b = new byte[1 << 20];
+        while (!stop) { Buffer.BlockCopy(a, 0, b, 0, a.Length); Array.Clear(a, 0, a.Length); }
+    }
+
+    static void AllocateThread() { while (!stop) for (int i = 0; i < 200; i++) keep = Alloc(i); }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static object Alloc(int i) { return new byte[16 + (i & 63)]; }
+
+    static void PInvokeThread() { uint x = 0; while (!stop) x += bias_native(2000); sink += x; }
+}
