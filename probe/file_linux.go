@@ -163,6 +163,9 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	if f.Answered(i) {
 		atomic.AddUint32(&s.ask, 1)
 	}
+	if sig == int(f.h.realTime) {
+		atomic.StoreUint32(&f.h.realSent, 1)
+	}
 	info := siginfo{signo: int32(sig), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
 		value: uint64(f.h.tag)<<32 | uint64(i)}
 	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(s.tid), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)

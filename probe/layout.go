@@ -75,7 +75,7 @@ type header struct {
 	timerSignal  uint32
 	maskedLow    uint32
 	maskedHigh   uint32
-	_            uint32
+	realSent     uint32
 	head, tail   uint64
 	signals      uint64
 	dropped      uint64

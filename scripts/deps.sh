@@ -8,7 +8,7 @@ set -euo pipefail
 
 declare -A command_of=([mono-mcs]=mcs [gcc]=gcc [openssl]=openssl [npm]=npm
 	[gcc-mingw-w64-x86-64]=x86_64-w64-mingw32-gcc [g++-mingw-w64-x86-64-win32]=x86_64-w64-mingw32-g++
-	[g++-aarch64-linux-gnu]=aarch64-linux-gnu-g++ [qemu-user]=qemu-aarch64)
+	[g++-aarch64-linux-gnu]=aarch64-linux-gnu-g++ [qemu-user]=qemu-aarch64 [musl-tools]=musl-gcc)
 declare -A header_of=([libunwind-dev]=libunwind.h [libdw-dev]=elfutils/libdw.h)
 wine64=/usr/lib/wine/wine64 # Debian puts it in no PATH
 
@@ -16,7 +16,7 @@ need=(gcc mono-mcs openssl npm)
 case "${1:-test}" in
 demo) ;;
 windows) need+=(wine64 gcc-mingw-w64-x86-64) ;;
-test) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user) ;;
+test) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools) ;;
 *) echo "deps: unknown set of packages $1; demo, windows or test" >&2; exit 2 ;;
 esac
 

@@ -64,7 +64,7 @@ struct sw_header {
 	uint32_t timer_signal;
 	uint32_t masked_low; /* signals whose masks hold ours: bit signal-1 */
 	uint32_t masked_high;
-	uint32_t pad;
+	uint32_t real_sent;  /* the tool has sent the real-time signal */
 	uint64_t head;       /* bytes ever claimed */
 	uint64_t tail;       /* bytes ever freed by the tool */
 	uint64_t signals;    /* times a handler ran */
@@ -125,6 +125,7 @@ SW_AT(sw_header, patch, 64);
 SW_AT(sw_header, timer_signal, 72);
 SW_AT(sw_header, masked_low, 76);
 SW_AT(sw_header, masked_high, 80);
+SW_AT(sw_header, real_sent, 84);
 SW_AT(sw_header, head, 88);
 SW_AT(sw_header, tail, 96);
 SW_AT(sw_header, signals, 104);

@@ -62,8 +62,9 @@ static void guard(struct sw_header *h, int add)
 	h->masked_high = add ? (uint32_t)(done >> 32) : 0;
 }
 
-/* sw_put_back leaves the process as it was, but for a real-time signal, which
- * stays ignored: its default would end the process if one were still under way. */
+/* sw_put_back leaves the process as it was, but for a real-time signal that was
+ * ever sent, or is a timer's: it stays ignored, since its default would end the
+ * process if one were still under way. */
 void sw_put_back(struct sw_header *h)
 {
 	struct action a = {SIG_DFL, SA_RESTORER, (uint64_t)sw_restorer, 0};
@@ -72,7 +73,8 @@ void sw_put_back(struct sw_header *h)
 	guard(h, 0);
 	if (h->legacy)
 		sigaction_raw((int)h->legacy, &a, 0);
-	a.handler = SIG_IGN;
+	if (h->real_sent || h->timer_signal == h->real_time)
+		a.handler = SIG_IGN;
 	if (h->real_time)
 		sigaction_raw((int)h->real_time, &a, 0);
 }

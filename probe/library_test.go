@@ -1,0 +1,140 @@
+package probe
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// built builds the probe.
+func built(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("SKIPPED-CHECK: the probe is for Linux on x86-64")
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("SKIPPED-CHECK: no gcc: the probe is not built")
+	}
+	path := filepath.Join(t.TempDir(), LibraryName)
+	if out, err := exec.Command("src/build.sh", path).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// One file is for every C library: it needs none of them, and takes nothing of a
+// thread's.
+func TestLibraryNeedsNothing(t *testing.T) {
+	path := built(t)
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if libs, _ := f.ImportedLibraries(); len(libs) != 0 {
+		t.Errorf("it needs %v", libs)
+	}
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exported := 0
+	for _, s := range symbols {
+		switch {
+		case s.Section != elf.SHN_UNDEF:
+			exported++
+		case elf.ST_BIND(s.Info) != elf.STB_WEAK:
+			t.Errorf("it needs the symbol %s", s.Name)
+		}
+		if s.HasVersion || s.Version != "" {
+			t.Errorf("%s has a version: %s", s.Name, s.Version)
+		}
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_TLS {
+			t.Error("it has thread-local storage")
+		}
+	}
+	for _, name := range []string{".gnu.version_r", ".tbss", ".tdata"} {
+		if f.Section(name) != nil {
+			t.Errorf("it has a section %s", name)
+		}
+	}
+	flags, err := f.DynValue(elf.DT_FLAGS_1)
+	if err != nil || len(flags) != 1 || flags[0]&uint64(elf.DF_1_NODELETE) == 0 {
+		t.Errorf("it may be unloaded: %v, %v", flags, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || exported != 2 || info.Size() > 24<<10 {
+		t.Errorf("%d symbols exported, %d bytes, %v", exported, info.Size(), err)
+	}
+	t.Logf("%d bytes, %d symbols needed", info.Size(), len(symbols)-exported)
+}
+
+// No instruction touches the thread's own storage: %fs is the C library's.
+func TestLibraryTouchesNoThreadStorage(t *testing.T) {
+	path := built(t)
+	if _, err := exec.LookPath("objdump"); err != nil {
+		t.Skip("SKIPPED-CHECK: no objdump")
+	}
+	out, err := exec.Command("objdump", "-d", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "%fs:") || strings.Contains(string(out), "%gs:") {
+		t.Error("it uses the segment registers of threads")
+	}
+}
+
+// harness loads the probe as the CLR does, without any CLR, and is asked.
+const harness = `
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	void *lib = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL), **factory, **object;
+	int32_t (*get)(const void *, const void *, void **) = lib ? (int32_t (*)(const void *, const void *, void **))dlsym(lib, "DllGetClassObject") : 0;
+	(void)argc;
+	if (!get || get("", "", (void **)&factory))
+		return 10;
+	if (((int32_t (*)(void *, void *, const void *, void **))(*(void ***)factory)[3])(factory, 0, "", (void **)&object))
+		return 11;
+	int32_t hr = ((int32_t (*)(void *, void *))(*(void ***)object)[3])(object, 0);
+	printf("%x\n", (uint32_t)hr);
+	dlclose(lib);
+	return 0;
+}
+`
+
+// It loads under glibc and under musl, cancels its activation, and lets the
+// process live.
+func TestLibraryLoads(t *testing.T) {
+	path := built(t)
+	dir := t.TempDir()
+	source := filepath.Join(dir, "harness.c")
+	if err := os.WriteFile(source, []byte(harness), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, cc := range []string{"gcc", "musl-gcc"} {
+		t.Run(cc, func(t *testing.T) {
+			if _, err := exec.LookPath(cc); err != nil {
+				t.Skipf("SKIPPED-CHECK: no %s: the probe is not loaded under its C library", cc)
+			}
+			exe := filepath.Join(dir, "harness-"+cc)
+			if out, err := exec.Command(cc, "-O1", "-o", exe, source, "-ldl").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			cmd := exec.Command(exe, path)
+			cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "nobody"))
+			out, err := cmd.CombinedOutput()
+			if err != nil || string(out) != "80131375\n" {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
+	}
+}
