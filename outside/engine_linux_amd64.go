@@ -37,6 +37,8 @@ type Engine struct {
 	stats   stats
 	patched bool
 	probe   string
+	extra   [probe.ExtraRoom]byte
+	sought  time.Time // when the runtime's list of threads was read
 	swept   time.Time
 }
 
@@ -174,6 +176,7 @@ func (e *Engine) round() error {
 		e.refresh()
 	}
 	e.file.Read(e.record)
+	e.file.Reap()
 	if e.t.tables != nil && (e.t.tables.Proven() || e.t.tables.Refuted()) {
 		for _, t := range e.tasks {
 			if t.due <= now.UnixNano() {
@@ -220,7 +223,7 @@ func (e *Engine) record(r *probe.Record) {
 		t.asked = false
 	}
 	c := capture{tid: r.TID, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
-		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra, at: r.Time}
+		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra}
 	if r.Flags&probe.Foreign != 0 {
 		c.low, c.high = 0, 0
 		c.cut = len(r.Stack) >= 1<<16
@@ -240,6 +243,10 @@ func (e *Engine) record(r *probe.Record) {
 		e.stats.timed++
 		e.stats.overruns += uint64(r.Weight - 1)
 	} else {
+		if t.refused {
+			cpu, t.unarmed = t.unarmed, 0
+			wall = max(wall, int64(cpu))
+		}
 		t.rested(gap, e.s.frames)
 		if c, ok := t.readCounters(e.t.pid, e.small[:]); ok {
 			t.last = c
@@ -257,6 +264,10 @@ func (e *Engine) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 		return 0, false, false
 	}
 	frames, gap, needs := e.w.walk(c)
+	if gap == merge.GapBadInfo && c.thread != 0 { // a replaced return address of a thread that stands still
+		c.extra = e.extra[:max(0, e.t.mem.ReadAt(e.extra[:], c.thread))]
+		frames, gap, needs = e.w.walk(c)
+	}
 	if gap != merge.GapNone && !needs && e.refresh() {
 		frames, gap, needs = e.w.walk(c)
 	}

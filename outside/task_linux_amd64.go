@@ -28,6 +28,7 @@ type task struct {
 
 	slot      int // in the probe, -1 = none
 	armed     bool
+	refused   bool   // the kernel gave it no timer
 	asked     bool   // a sample, by signal
 	mute      int    // visits in vain, since it could not be asked
 	low, high uint64 // its own stack

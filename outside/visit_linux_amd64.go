@@ -22,7 +22,8 @@ const (
 	maxOpen    = 512 // schedstat files kept open
 	armAfter   = 4   // periods of processor time that a thread may use before it is armed though it sleeps
 	firstStack = 1 << 16
-	patience   = 8 // visits to a thread that cannot be asked before its stack is shown as far as it goes
+	youngest   = 1000000 // nanoseconds of processor time before a thread is worth a timer
+	patience   = 8       // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )
 
 // list keeps the tasks in step with the kernel's.
@@ -98,6 +99,7 @@ func (e *Engine) objects() {
 	if e.t.tables == nil {
 		return
 	}
+	e.sought = time.Now()
 	e.t.threads.read()
 	for tid, t := range e.tasks {
 		if o := e.t.threads.objects[tid]; o != t.thread {
@@ -219,7 +221,7 @@ func (t *task) rested(gap merge.Gap, frames []frame) {
 
 // readStack reads the stack of a blocked thread.
 func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
-	c := capture{tid: t.tid, low: t.low, high: t.high}
+	c := capture{tid: t.tid, low: t.low, high: t.high, thread: t.thread}
 	if c.high == 0 || sp < c.low || sp >= c.high {
 		m := e.t.mapping(sp)
 		if m == nil && e.refresh() {
@@ -247,7 +249,7 @@ func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
 
 // arm has a thread make the timer of its processor time, once.
 func (e *Engine) arm(t *task) {
-	if e.cfg.NoCPU {
+	if e.cfg.NoCPU || t.last.cpu < youngest {
 		return
 	}
 	if t.slot >= 0 {
@@ -264,7 +266,13 @@ func (e *Engine) arm(t *task) {
 			return
 		}
 		if err != 0 {
-			e.stats.refused++
+			if !t.refused {
+				t.refused = true
+				e.stats.refused++
+			}
+			if !t.asked { // a sample by our clock is better than none
+				t.asked = e.ask(t, probe.OpSample) == sent
+			}
 			return
 		}
 	}
@@ -282,6 +290,9 @@ const (
 
 // ask sends the signal that makes a thread do something, if it can take it.
 func (e *Engine) ask(t *task, op probe.Op) asked {
+	if t.thread == 0 && time.Since(e.sought) > 20*time.Millisecond {
+		e.objects()
+	}
 	if t.slot < 0 {
 		i, err := e.file.Slot(t.tid)
 		if err != nil {

@@ -21,7 +21,7 @@ type capture struct {
 	low, high uint64 // the stack's bounds, high 0 = not known
 	cut       bool   // the copy ends before the stack does
 	extra     []byte // of the runtime's Thread, at the time of the copy
-	at        uint64 // CLOCK_MONOTONIC
+	thread    uint64 // the runtime's Thread of a thread that stands still, 0 = none
 }
 
 // walker walks captures by the tables of one process.

@@ -14,8 +14,8 @@ type File struct {
 	reader
 	data  []byte
 	slots []slot
-	pid   int // as this process sees the target
-	free  []int32
+	pid   int              // as this process sees the target
+	dead  []int32          // slots of threads that have ended and still have a timer
 	used  map[uint32]int32 // slot of a thread
 }
 
@@ -102,17 +102,39 @@ func (f *File) Slot(tid uint32) (int, error) {
 	return 0, ErrFull
 }
 
-// Free gives the slot of a thread back that has ended. Its timer went with it.
+// Free gives the slot of a thread back that has ended. Its timer is ended by the
+// next thread that takes a signal; until then the slot is not free.
 func (f *File) Free(tid uint32) {
 	i, ok := f.used[tid]
 	if !ok {
 		return
 	}
 	delete(f.used, tid)
-	s := &f.slots[i]
-	atomic.StoreUint32(&s.tid, 0)
-	if t := atomic.SwapUint32(&s.timer, 0); t != 0 {
-		atomic.AddUint64(&f.h.timers, ^uint64(0))
+	if atomic.LoadUint32(&f.slots[i].timer) == 0 {
+		atomic.StoreUint32(&f.slots[i].tid, 0)
+		return
+	}
+	f.dead = append(f.dead, i)
+}
+
+// Reap asks for the end of the timers of threads that have ended.
+func (f *File) Reap() {
+	left := f.dead[:0]
+	for _, i := range f.dead {
+		if atomic.LoadUint32(&f.slots[i].timer) == 0 {
+			atomic.StoreUint32(&f.slots[i].tid, 0)
+		} else {
+			left = append(left, i)
+		}
+	}
+	f.dead = left
+	for k := range f.h.reap {
+		if k >= len(f.dead) {
+			break
+		}
+		if atomic.CompareAndSwapUint32(&f.h.reap[k], 0, uint32(f.dead[k])+1) {
+			atomic.StoreUint32(&f.h.reaping, 1)
+		}
 	}
 }
 

@@ -83,6 +83,8 @@ type header struct {
 	timers       uint64
 	stopped      uint64
 	nanos        uint64
+	reaping      uint32
+	reap         [16]uint32
 }
 
 // slot mirrors struct sw_slot.

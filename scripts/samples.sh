@@ -13,12 +13,12 @@ fi
 if stale out/bin/oldclr $src/oldclr.c; then
 	gcc -O2 $warn -o out/bin/oldclr $src/oldclr.c -ldl
 fi
-for lib in demo truth bias; do
+for lib in demo truth bias survive; do
 	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
 		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done
-for app in Demo Truth Soak Bench Waits Bias; do
+for app in Demo Truth Soak Bench Waits Bias Survive; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi

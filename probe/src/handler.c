@@ -151,6 +151,21 @@ static void disarm_all(struct sw_header *h)
 		disarm(h, slots(h) + i);
 }
 
+/* reap ends the timers of threads that are gone: the kernel keeps a timer as long
+ * as its process, and counts it against the limit of signals. */
+static void reap(struct sw_header *h)
+{
+	if (!__atomic_exchange_n(&h->reaping, 0, __ATOMIC_ACQ_REL))
+		return;
+	for (int i = 0; i < SW_REAP; i++) {
+		uint32_t at = __atomic_load_n(&h->reap[i], __ATOMIC_ACQUIRE);
+		if (at && at <= SW_SLOTS)
+			disarm(h, slots(h) + at - 1);
+		if (at)
+			__atomic_store_n(&h->reap[i], 0, __ATOMIC_RELEASE);
+	}
+}
+
 /* abandoned stops the timers of a tool that is gone. */
 static int abandoned(struct sw_header *h, uint64_t time)
 {
@@ -207,4 +222,5 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 		sample(h, s, uc, SW_TIMER, 1 + (uint32_t)si->overrun, entry);
 	if (asked)
 		__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);
+	reap(h);
 }

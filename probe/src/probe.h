@@ -20,6 +20,7 @@ enum {
 	SW_MAX_EXTRA = 192,              /* of the runtime's Thread */
 	SW_SCAN = 1 << 15,               /* of the copy, for a patched return address */
 	SW_ALIGN = 64,
+	SW_REAP = 16,
 	SW_REGS = 17,                    /* r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip */
 };
 
@@ -73,6 +74,8 @@ struct sw_header {
 	uint64_t timers;     /* armed now */
 	uint64_t stopped;    /* timers stopped since the tool was gone */
 	uint64_t nanos;      /* in the handler, all together */
+	uint32_t reaping;    /* there is something in reap */
+	uint32_t reap[SW_REAP]; /* slots + 1 of threads that have ended: their timers have not */
 };
 
 struct sw_slot {
@@ -134,6 +137,8 @@ SW_AT(sw_header, strangers, 120);
 SW_AT(sw_header, timers, 128);
 SW_AT(sw_header, stopped, 136);
 SW_AT(sw_header, nanos, 144);
+SW_AT(sw_header, reaping, 152);
+SW_AT(sw_header, reap, 156);
 SW_AT(sw_slot, tid, 0);
 SW_AT(sw_slot, timer, 4);
 SW_AT(sw_slot, low, 8);

@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+var surviveTime = flag.Duration("survive", 8*time.Second, "how long the survival tests of the probe run each")
+
+// survive is the command line of the program that is easily hurt.
+func survive(t *testing.T, args ...string) []string {
+	t.Helper()
+	return app(t, "Survive", append([]string{fmt.Sprint(surviveTime.Seconds())}, args...)...)
+}
+
+// alone fails the test unless the program said that it is well, and its sleeping
+// thread was interrupted at most so often.
+func alone(t *testing.T, stdout string, interruptions int) {
+	t.Helper()
+	var cut, sleeps int
+	fmt.Sscanf(stdout, "interrupted %d of %d", &cut, &sleeps)
+	if !strings.HasSuffix(stdout, "SURVIVED\n") || sleeps == 0 || cut > interruptions {
+		t.Errorf("the program said %q; at most %d interruptions are right", stdout, interruptions)
+	}
+}
+
+// Collections, exceptions, compilation, forks, fibres, blocked signals: the program
+// ends as without us, and its stacks are whole.
+func TestProbeSurvives(t *testing.T) {
+	c := newChecker(t)
+	samples, _, r := recordProbe(t, *surviveTime+2*time.Minute, "250", survive(t)...)
+	if r.code != 0 {
+		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
+	}
+	alone(t, r.stdout, 1)
+	t.Log("\n" + r.stderr)
+	gaps := map[merge.Gap]int{}
+	for _, s := range samples {
+		if g := s.Result.Gap; g != merge.GapNone {
+			if gaps[g]++; gaps[g] <= 2 {
+				t.Logf("%v, stack of %d bytes at %#x, cut %v:\n%s", g, len(s.Capture.Stack.Data), s.Capture.Stack.Addr, s.Capture.Truncated, c.dump(s))
+			}
+		}
+	}
+	lost := 0
+	for _, n := range gaps {
+		lost += n
+	}
+	t.Logf("%d samples, gaps %v", len(samples), gaps)
+	if len(samples) < 200 || lost*100 > len(samples) {
+		t.Errorf("%d of %d stacks are not whole", lost, len(samples))
+	}
+}
+
+// A real-time limit on signals must not stop the program, nor be taken for threads
+// that are gone.
+func TestProbeFewSignals(t *testing.T) {
+	argv := append([]string{"/bin/bash", "-c", `ulimit -i 8 && exec "$@"`, "bash"}, survive(t)...)
+	_, _, r := recordProbe(t, *surviveTime+2*time.Minute, "250", argv...)
+	if r.code != 0 {
+		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
+	}
+	alone(t, r.stdout, 1)
+	t.Log("\n" + r.stderr)
+}
+
+// The new program runs on, whatever was under way.
+func TestProbeExec(t *testing.T) {
+	_, _, r := recordProbe(t, 2*time.Minute, "1000", survive(t, "exec")...)
+	if r.code != 9 || r.stdout != "EXEC DONE\n" {
+		t.Errorf("%d %q\n%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// Nobody is there any more: the program ends as without us, and a second later
+// none of its threads has a timer of ours.
+func TestProbeKilled(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	dir := tempdir.New(t)
+	pidFile := filepath.Join(dir, "pid")
+	var out bytes.Buffer
+	args := append([]string{"record", "--mode", "probe", "--rate", "1000", "--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)
+	cmd := exec.Command(tool(t), args...)
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(*surviveTime / 2)
+	pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, pidFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := timers(pid); n == 0 {
+		t.Errorf("no timer while the tool lives")
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Process.Wait()
+	time.Sleep(1500 * time.Millisecond)
+	if n := timers(pid); n > 0 {
+		t.Errorf("%d timers a second and a half after the tool's death", n)
+	}
+	deadline := time.Now().Add(*surviveTime + time.Minute)
+	for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) && !dead(pid) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	cmd.Wait()
+	alone(t, out.String(), 1)
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// timers counts the POSIX timers of a process's living threads. Those of threads
+// that have ended never fire.
+func timers(pid int) (n int) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/timers", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if _, tid, ok := strings.Cut(line, "notify: signal/tid."); ok {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%s", pid, strings.TrimSpace(tid))); err == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// dead reports whether a process has ended and waits for its parent.
+func dead(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || bytes.Contains(b, []byte(") Z "))
+}

@@ -1,0 +1,106 @@
+/* What the survival program does in native code: sleeps that count how often they
+ * are interrupted, threads that block every signal, stacks of their own, forks, and
+ * an exec. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static int interrupted, slept;
+
+/* Sleeps for a time, again and again; a sleep that is cut short is counted. */
+void survive_sleep(int times, int milliseconds)
+{
+	for (int i = 0; i < times; i++) {
+		struct timespec t = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+		__atomic_fetch_add(&slept, 1, __ATOMIC_RELAXED);
+		if (nanosleep(&t, NULL) && errno == EINTR)
+			__atomic_fetch_add(&interrupted, 1, __ATOMIC_RELAXED);
+	}
+}
+
+int survive_interrupted(void) { return interrupted; }
+int survive_slept(void) { return slept; }
+
+static unsigned spin(unsigned rounds)
+{
+	volatile unsigned x = rounds;
+	for (unsigned i = 0; i < rounds; i++)
+		x = x * 1664525u + 1013904223u;
+	return x;
+}
+
+/* Works with every signal blocked and calls back between. */
+void survive_blocked(int rounds, void (*call)(int))
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (int i = 0; i < rounds; i++) {
+		spin(200000);
+		call(i);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static __thread ucontext_t home, fibre;
+static __thread int fibre_rounds;
+
+static void on_fibre(void)
+{
+	for (;;) {
+		spin(100000 + (unsigned)fibre_rounds);
+		swapcontext(&fibre, &home);
+	}
+}
+
+/* Runs on small stacks of its own, between pages that nobody may touch; each is
+ * gone again afterwards. */
+void survive_fibres(int rounds)
+{
+	const size_t page = 4096, size = 16 * page;
+	for (fibre_rounds = 0; fibre_rounds < rounds; fibre_rounds++) {
+		char *stack = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (stack == MAP_FAILED || mprotect(stack + page, size, PROT_READ | PROT_WRITE))
+			return;
+		getcontext(&fibre);
+		fibre.uc_stack.ss_sp = stack + page;
+		fibre.uc_stack.ss_size = size;
+		fibre.uc_link = NULL;
+		makecontext(&fibre, on_fibre, 0);
+		for (int i = 0; i < 4; i++)
+			swapcontext(&home, &fibre);
+		munmap(stack, size + 2 * page);
+	}
+}
+
+/* Forks children that work a little and end; 0 if all ended well. */
+int survive_fork(int times)
+{
+	for (int i = 0; i < times; i++) {
+		pid_t child = fork();
+		if (child == 0) {
+			spin(1000000);
+			_exit(7);
+		}
+		int status = 0;
+		while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		if (child < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 7)
+			return i + 1;
+	}
+	return 0;
+}
+
+/* Becomes another program, while threads are busy and timers run. */
+int survive_exec(void)
+{
+	execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo EXEC DONE; exit 9", (char *)NULL);
+	return errno;
+}
