@@ -13,7 +13,7 @@ import (
 
 // realCode gives the code of libraries of this machine, by address.
 func realCode(t *testing.T) (out [][]byte) {
-	for _, path := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6", "/proc/self/exe"} {
+	for _, path := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6"} {
 		f, err := elf.Open(path)
 		if err != nil || f.Arch() != context.ArchAMD64 {
 			continue

@@ -1,0 +1,44 @@
+package amd64
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+)
+
+// TestPackBounds: what fits a rule's bits, and what is one too large for them.
+func TestPackBounds(t *testing.T) {
+	row := func(cfa, ra, rbx int64) *cfi.Row {
+		var r cfi.Row
+		r.FDE.RA = dwarfRA
+		r.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: cfa}
+		r.Regs[dwarfRA] = cfi.Rule{Kind: cfi.Offset, Off: ra}
+		r.Regs[dwarfRBX] = cfi.Rule{Kind: cfi.Offset, Off: rbx}
+		r.Used[0] = 1<<dwarfRA | 1<<dwarfRBX
+		return &r
+	}
+	const largest = maxOffset << 3
+	for _, c := range []struct {
+		name string
+		row  *cfi.Row
+		ok   bool
+	}{
+		{"plain", row(32, -8, -16), true},
+		{"the farthest slot", row(256, -8, -8*maxSlot), true},
+		{"one farther", row(256, -8, -8*(maxSlot+1)), false},
+		{"between words", row(256, -8, -20), false},
+		{"above the CFA", row(256, -8, 8), false},
+		{"the largest frame", row(largest, -8, -16), true},
+		{"one larger", row(largest+8, -8, -16), false},
+		{"a CFA between words", row(36, -8, -16), false},
+		{"a return address elsewhere", row(32, -16, -24), false},
+	} {
+		r, ok := pack(c.row, 3)
+		if ok != c.ok {
+			t.Errorf("%s: fits %v", c.name, ok)
+		}
+		if ok && (r.offset() != uint64(c.row.CFA.Off) || r.slots() != uint64(-c.row.Regs[dwarfRBX].Off/8) || r.Module() != 3) {
+			t.Errorf("%s: offset %d, slots %#x, module %d", c.name, r.offset(), r.slots(), r.Module())
+		}
+	}
+}
