@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // names of the x86-64 registers in UNWIND_INFO numbering.
-var names = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+var names = snap.AMD64Names
 
 // WindowsAMD64 are the registers a Windows x64 function preserves, as bits of
 // context.AMD64.Known.
@@ -52,7 +52,7 @@ func (v *Vector) WantAMD64(p *Point, from *context.AMD64) (context.AMD64, error)
 
 func override(r *context.AMD64, s *State) error {
 	for name, val := range s.GPR {
-		i := gpr(name)
+		i := snap.AMD64Index(name)
 		if i < 0 {
 			return fmt.Errorf("pevec: no register %q", name)
 		}
@@ -68,15 +68,6 @@ func override(r *context.AMD64, s *State) error {
 		}
 	}
 	return nil
-}
-
-func gpr(name string) int {
-	for i, n := range names {
-		if n == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // Checked returns which nonvolatile registers the answer to p says anything

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
 // Wine's tests run on a made stack: word j holds 8j, the stack pointer is at
@@ -118,7 +120,7 @@ func wineAMD64(w *wineLine, r *wineResult, stack []Run) (Point, error) {
 	}
 	p.Expect = &State{RIP: &rip, Frame: &frame, HandlerRVA: &handler, GPR: map[string]Hex{}}
 	for name, val := range r.Regs {
-		if gpr(name) < 0 {
+		if snap.AMD64Index(name) < 0 {
 			return p, fmt.Errorf("pevec: no register %q", name)
 		}
 		p.Expect.GPR[name] = Hex(val)

@@ -7,13 +7,13 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// amd64Names are the snapshot's names in UNWIND_INFO order.
-var amd64Names = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+// AMD64Names are the snapshot's names in UNWIND_INFO order.
+var AMD64Names = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
 // AMD64Index gives a register's UNWIND_INFO number, or -1.
 func AMD64Index(name string) int {
-	for i, n := range amd64Names {
+	for i, n := range AMD64Names {
 		if n == name {
 			return i
 		}
@@ -24,7 +24,7 @@ func AMD64Index(name string) int {
 // AMD64 gives the snapshot's registers.
 func (s *Snapshot) AMD64() (context.AMD64, error) {
 	var r context.AMD64
-	for i, name := range amd64Names {
+	for i, name := range AMD64Names {
 		v, ok := s.Regs[name]
 		if !ok {
 			return r, fmt.Errorf("snap: %s: no register %s", s.ID, name)
