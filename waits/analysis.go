@@ -49,7 +49,8 @@ type Analysis struct {
 	List    int // longest list of waits; 0 = DefaultList
 	threads map[threadKey]*thread
 	stacks  map[string]StackID
-	raw     []string // by StackID
+	raw     []string   // by StackID
+	leaves  [][]uint64 // by Wait.Native
 	rawSum  int
 	groups  map[GroupKey]*Group
 	ended   bool
@@ -202,6 +203,31 @@ func (a *Analysis) Stack(id StackID) []uint64 {
 		return nil
 	}
 	return nettrace.StackOf([]byte(a.raw[id]), a.Trace.PointerSize).Append(nil)
+}
+
+// maxLeaves bounds the native frames that are kept, in lists of addresses.
+const maxLeaves = 1 << 18
+
+// AddLeaves keeps native addresses for Wait.Native, 0 if there is no room.
+// It is for use in OnWait only.
+func (a *Analysis) AddLeaves(addrs []uint64) int32 {
+	if len(a.leaves) >= maxLeaves || len(addrs) == 0 {
+		return 0
+	}
+	a.leaves = append(a.leaves, addrs)
+	return int32(len(a.leaves))
+}
+
+// Leaves names the native frames above a wait's stack, leaf first; none if they
+// were not found.
+func (a *Analysis) Leaves(w *Wait) (out []Frame) {
+	if w.Native <= 0 || int(w.Native) > len(a.leaves) {
+		return nil
+	}
+	for _, addr := range a.leaves[w.Native-1] {
+		out = append(out, a.Names.Frame(addr, w.Start))
+	}
+	return out
 }
 
 // Finish closes what is still open and sums up.

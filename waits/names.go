@@ -126,6 +126,15 @@ func (n *Names) intern(s string) string {
 	return s
 }
 
+// SameMethod is whether two addresses lie in the same code of a known method.
+func (n *Names) SameMethod(x, y, time uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i, ok1 := n.managed(x, time)
+	j, ok2 := n.managed(y, time)
+	return ok1 && ok2 && i == j
+}
+
 // Methods is how many methods are known.
 func (n *Names) Methods() int { return len(n.methods) }
 

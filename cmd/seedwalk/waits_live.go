@@ -6,12 +6,17 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/seedwalk/seedwalk/diagnostics"
 	"github.com/seedwalk/seedwalk/waits"
+	"github.com/seedwalk/seedwalk/waits/blocked"
 	"github.com/seedwalk/seedwalk/waits/report"
 	"github.com/seedwalk/seedwalk/waits/session"
 )
+
+// nativeAfter is how long a wait lasts before its native frames are looked for.
+const nativeAfter = 50 * time.Millisecond
 
 // attach watches a running process.
 func (f *waitsFlags) attach(a *waits.Analysis) int {
@@ -54,6 +59,10 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 		}
 		defer keep.Close()
 		opt.Keep = keep
+	}
+	if b, err := blocked.New(c.PID, nativeAfter, a); err == nil { // elsewhere, and where the process may not be read, stacks are managed only
+		opt.Blocked = b
+		defer b.Close()
 	}
 	err := session.Run(ctx, c, a, opt)
 	a.Finish()

@@ -69,7 +69,8 @@ var rooms = []room{
 	{Name: "nettrace/clrevent", May: []string{"internal/buf", "nettrace"}},
 	{Name: "waits", May: []string{"nettrace", "nettrace/clrevent", "symbol"}, Test: []string{"diagnostics"}},
 	{Name: "waits/report", May: []string{"waits"}, Test: []string{"nettrace", "nettrace/clrevent"}},
-	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "symbol", "waits"}},
+	{Name: "waits/blocked", May: with(walkers, "clr", "clr/managed", "live", "waits")},
+	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "symbol", "waits"}, Test: []string{"waits/blocked"}},
 
 	// One process's samples, in any process; the profilers around it.
 	{Name: "internal/quiet"},
@@ -87,7 +88,7 @@ var rooms = []room{
 	// The tool.
 	{Name: "internal/program", May: formats},
 	{Name: "inspect", May: with(tables, "symbol")},
-	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/session")},
+	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session")},
 	{Name: "internal/testkit/judge", May: with(walkers, "clr", "clr/managed", "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
 	{Name: "internal/testkit/judgetest", May: []string{"internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap"}},
 	{Name: "replay", May: with(walkers, "inspect", "internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm")},
@@ -103,7 +104,7 @@ var rooms = []room{
 	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
-	{Name: "cmd/seedwalk", May: with(merged, "export", "probe", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/session",
+	{Name: "cmd/seedwalk", May: with(merged, "export", "probe", "inspect", "internal/program", "live", "dump", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

@@ -25,7 +25,8 @@
 //	              thread; process where the trace has several; thread_name; start_ns, stop_ns,
 //	              duration_ns; depth: 0 = top-level; idle: the pool's own; lock, object, owner;
 //	              owner_chain: [{thread, kind, stack}]; circle: the owners wait for each other;
-//	              reported_ns; differs; blocked; stack: [name], leaf first}]
+//	              reported_ns; differs; blocked; native: [name], frames above the stack found from
+//	              outside; stack: [name], leaf first}]
 //	sites         [{kind, count, ns, max_ns, lower_bounds, unreliable, idle, frames: [{name, module, address, managed}]}]
 //	threads       [{id, name, count, ns, max_ns}]
 package report

@@ -23,6 +23,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
 	"github.com/seedwalk/seedwalk/waits"
+	"github.com/seedwalk/seedwalk/waits/blocked"
 	"github.com/seedwalk/seedwalk/waits/session"
 )
 
@@ -58,6 +59,7 @@ type seen struct {
 	followed []time.Time
 	late     []time.Duration
 	unnamed  int
+	native   blocked.Stats
 }
 
 func (s *seen) options() session.Options {
@@ -94,6 +96,13 @@ func atStart(t *testing.T, cmd *exec.Cmd) *seen {
 	case c := <-port.Runtimes():
 		opt := s.options()
 		opt.AtStart = true
+		b, err := blocked.New(c.PID, 50*time.Millisecond, s.a)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		opt.Blocked = b
+		defer func() { s.native = b.Close() }()
 		s.err = session.Run(ctx, c, s.a, opt)
 	case <-ctx.Done():
 		t.Error("the runtime did not come")
@@ -306,5 +315,31 @@ func TestLiveOpen(t *testing.T) {
 func TestNothingListens(t *testing.T) {
 	if _, err := diagnostics.Process(os.Getpid()); err == nil || !strings.Contains(err.Error(), "no diagnostics port") {
 		t.Error(err)
+	}
+}
+
+// TestLiveNative: threads that wait have their native frames, joined at the
+// event's own leaf.
+func TestLiveNative(t *testing.T) {
+	s := atStart(t, program(t, everything))
+	joined := 0
+	for i := range s.a.Waits {
+		w := &s.a.Waits[i]
+		leaves := s.a.Leaves(w)
+		if len(leaves) == 0 {
+			continue
+		}
+		if joined++; joined == 1 {
+			for _, f := range append(leaves, s.a.Frames(w.Stack, w.Start)...) {
+				t.Logf("  %#x %s", f.Addr, f.Name)
+			}
+		}
+		if !strings.Contains(leaves[0].Module, "libc") {
+			t.Errorf("the leaf is %s", leaves[0].Name)
+		}
+	}
+	t.Logf("%d of %d waits; %+v", joined, len(s.a.Waits), s.native)
+	if joined < 36 {
+		t.Errorf("only %d waits have native frames", joined)
 	}
 }

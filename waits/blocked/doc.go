@@ -1,0 +1,21 @@
+// Package blocked completes the stacks of threads that wait, from outside the
+// process: the native frames above the managed leaf, which the runtime's events
+// lack.
+//
+// Sources: proc(5), /proc/PID/task/TID/syscall; process_vm_readv(2).
+//
+// Strategy. While a thread waits, its stack does not change. When a wait is
+// older than a threshold, the thread's stack pointer and instruction pointer are
+// read from the kernel, which tells them of a thread that stands in a system
+// call, and the stack is copied; nothing is stopped. The copy is unwound by call
+// frame information until managed code. The join is verified: the address where
+// the walk enters managed code is the event's own leaf address, or lies in the
+// same method (for a P/Invoke that was inlined the runtime's address is some
+// bytes before the true return address), or the frames are thrown away. They are thrown away too if the thread ran meanwhile (its place
+// before and after the copy differs) and if the wait, by the clock of its stop
+// event, was not open during the whole of the copy.
+//
+// Known gaps. Linux on x86-64. Where a frame needs a register that no frame
+// above it saved, the walk cannot go on, and the wait keeps its managed frames.
+// Native blocks in the middle of a stack stay single addresses.
+package blocked

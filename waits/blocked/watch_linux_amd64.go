@@ -1,0 +1,245 @@
+package blocked
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/waits"
+)
+
+// What is copied and walked at most, and how often waits are looked through.
+const (
+	maxStack  = 128 << 10
+	maxFrames = 128
+	tick      = 20 * time.Millisecond
+)
+
+// Stats count what became of the waits that were old enough.
+type Stats struct {
+	Tried, Joined   int64
+	Ran             int64 // the thread ran while it was looked at
+	Unjoined        int64 // the walk did not end at the event's leaf
+	Late            int64 // the wait was over, by its stop's clock
+	Unreadable      int64
+	LastStop        unwind.Stop // why the last walk that was not joined ended
+	LastStopAddress uint64
+}
+
+// Watch looks at threads that wait.
+type Watch struct {
+	pid       int
+	threshold time.Duration
+	a         *waits.Analysis
+	mu        sync.Mutex
+	open      map[uint64]*entry // by thread
+	stats     Stats
+	done      chan struct{}
+	ended     chan struct{}
+
+	mem    *memory.Process
+	loader *live.Loader
+	walker unwind.Walker
+	window memory.Window
+	stack  []byte
+	frames [maxFrames]unwind.Frame
+}
+
+// entry is a wait that has begun.
+type entry struct {
+	start    uint64 // ticks
+	join     uint64 // the event's leaf
+	came     time.Time
+	tried    bool
+	from, to uint64 // CLOCK_MONOTONIC around the copy
+	native   []uint64
+	entered  uint64 // where the walk met managed code
+}
+
+// New watches a process. threshold is how long a wait must last.
+func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
+	mem, err := memory.OpenProcess(pid)
+	if err != nil {
+		return nil, fmt.Errorf("native frames of waiting threads: %w", err)
+	}
+	w := &Watch{pid: pid, threshold: threshold, a: a, open: map[uint64]*entry{}, done: make(chan struct{}), ended: make(chan struct{}), mem: mem,
+		loader: live.NewLoader(pid), walker: managed.NewWalker(context.ArchAMD64), stack: make([]byte, maxStack)}
+	go w.serve()
+	return w, nil
+}
+
+// Close ends the watching.
+func (w *Watch) Close() Stats {
+	close(w.done)
+	<-w.ended
+	w.mem.Close()
+	return w.stats
+}
+
+// Begin is told of a wait that begins.
+func (w *Watch) Begin(v *waits.Wait, stack []uint64) {
+	if len(stack) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[v.Thread] = &entry{start: v.Start, join: stack[0], came: time.Now()}
+}
+
+// End is told of a wait that ended, and gives it its native frames.
+func (w *Watch) End(v *waits.Wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.open[v.Thread]
+	if e == nil || e.start != v.Start {
+		return
+	}
+	delete(w.open, v.Thread)
+	switch {
+	case e.native == nil || v.State == waits.Unreliable:
+	case e.entered != e.join && !w.a.Names.SameMethod(e.entered, e.join, v.Start):
+		w.stats.Unjoined++
+	case v.State == waits.Complete && e.to >= v.Stop || e.from <= v.Start:
+		w.stats.Late++
+	default:
+		v.Native = w.a.AddLeaves(e.native)
+		w.stats.Joined++
+	}
+}
+
+func (w *Watch) serve() {
+	defer close(w.ended)
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-t.C:
+			w.round()
+		}
+	}
+}
+
+// round looks at the waits that are old enough.
+func (w *Watch) round() {
+	type due struct {
+		tid uint64
+		e   *entry
+	}
+	var list []due
+	w.mu.Lock()
+	for tid, e := range w.open {
+		if !e.tried && time.Since(e.came) >= w.threshold {
+			e.tried = true
+			list = append(list, due{tid, e})
+		}
+	}
+	w.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	maps, err := live.Maps(w.pid)
+	if err != nil {
+		return
+	}
+	w.walker.SetTable(w.loader.Table(maps))
+	for _, d := range list {
+		w.look(d.tid, d.e, maps)
+	}
+}
+
+// look copies a thread's stack and walks its native frames.
+func (w *Watch) look(tid uint64, e *entry, maps []live.Mapping) {
+	from := monotonic()
+	sp, ip, ok := w.where(tid)
+	size := uint64(0)
+	if ok {
+		size = stackSize(maps, sp)
+	}
+	n := w.mem.ReadAt(w.stack[:min(size, maxStack)], sp)
+	sp2, ip2, ok2 := w.where(tid)
+	to := monotonic()
+	w.mu.Lock()
+	w.stats.Tried++
+	switch {
+	case !ok || !ok2 || sp != sp2 || ip != ip2:
+		w.stats.Ran++
+	case n == 0:
+		w.stats.Unreadable++
+	default:
+		e.native, e.entered = w.walk(sp, ip, n, e.join)
+		e.from, e.to = from, to
+	}
+	w.mu.Unlock()
+}
+
+// walk is the addresses from ip to managed code, and where it was entered; nil if
+// the walk does not come there.
+func (w *Watch) walk(sp, ip uint64, n int, join uint64) (native []uint64, entered uint64) {
+	w.window.Reset(sp, w.stack[:n])
+	var g context.AMD64
+	g.RIP, g.GPR[context.RSP], g.Known = ip, sp, 1<<context.RSP
+	regs := context.FromAMD64(g)
+	at := unwind.Interrupted(&regs)
+	r := w.walker.Walk(&at, &w.window, &unwind.Bounds{Low: sp, High: sp + uint64(n)}, w.frames[:])
+	var out []uint64
+	for i := range w.frames[:r.N] {
+		f := &w.frames[i]
+		if f.IP == join && !f.Exact {
+			return out, join
+		}
+		if f.Trust.Doubtful() {
+			break
+		}
+		out = append(out, f.IP)
+	}
+	if r.Stop == unwind.Managed && !at.Trust.Doubtful() {
+		return out, regs.IP()
+	}
+	w.stats.Unjoined++
+	w.stats.LastStop, w.stats.LastStopAddress = r.Stop, regs.IP()
+	return nil, 0
+}
+
+// where is a thread's stack pointer and instruction pointer while it stands in a
+// system call.
+func (w *Watch) where(tid uint64) (sp, ip uint64, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", w.pid, tid))
+	f := strings.Fields(string(b))
+	if err != nil || len(f) < 3 || f[0] == "-1" {
+		return 0, 0, false
+	}
+	sp, err1 := strconv.ParseUint(f[len(f)-2], 0, 64)
+	ip, err2 := strconv.ParseUint(f[len(f)-1], 0, 64)
+	return sp, ip, err1 == nil && err2 == nil
+}
+
+// stackSize is how much lies above sp in its mapping.
+func stackSize(maps []live.Mapping, sp uint64) uint64 {
+	for i := range maps {
+		if m := &maps[i]; m.Start <= sp && sp < m.End {
+			return m.End - sp
+		}
+	}
+	return 0
+}
+
+// monotonic is the clock of the events.
+func monotonic() uint64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return uint64(t.Nano())
+}
