@@ -97,6 +97,7 @@ var garbage = quiet.New()
 
 //export seedwalk_open_for
 func seedwalk_open_for(arch C.int32_t) C.seedwalk_handle {
+	restore()
 	quiet.Begin()
 	garbage.Collect()
 	in := &instance{merged: make([]merge.Frame, 16384), table: module.NewTable(0, nil, nil)}

@@ -17,7 +17,12 @@
  * you. One handle is used by one thread at a time. When the library is loaded
  * on Linux, the Go runtime installs signal handlers; a process that hosts a CLR
  * must save all signal actions before and put them back after
- * (profiler/guard.c shows how). On Windows there is nothing to put back.
+ * (profiler/guard.c shows how). On Windows the Go runtime, when the library is
+ * loaded, changes the error mode (no crash reports, also of children started
+ * meanwhile), the flags of Windows Error Reporting, the priority boost and the
+ * long-path bit of the process: the first seedwalk_open puts them back as they
+ * were. What stays are two vectored exception handlers and a console control
+ * handler, which pass on what is not theirs.
  *
  * While a thread is suspended, the walk and merge functions may be called:
  * between commit and the next commit they take no lock, allocate nothing on the C

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <windows.h>
 
+#include "guard_windows.h"
 #include "torture.h"
 
 const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
@@ -28,7 +29,7 @@ int sw_start_sampler(void (*body)(void))
 	return 0;
 }
 
-void sw_go_started(void) {} /* its exception handler lets others' pass */
+void sw_go_started(void) { sw_guard_put_back(); }
 
 int sw_window_init(size_t stack_bytes)
 {

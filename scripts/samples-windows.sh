@@ -33,7 +33,7 @@ fi
 if stale $out/torture.dll $src/torture_windows.c; then
 	$cc -O2 -shared $warn -o $out/torture.dll $src/torture_windows.c
 fi
-for app in Demo Churn Mix Torture; do
+for app in Demo Churn Mix Modes Torture; do
 	if stale $out/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:$out/$app.exe $src/$app.cs
 	fi
