@@ -49,7 +49,8 @@ type Analysis struct {
 	List    int // longest list of waits; 0 = DefaultList
 	threads map[threadKey]*thread
 	stacks  map[string]StackID
-	raw     []string   // by StackID
+	raw     []string // by StackID
+	leafIDs map[string]int32
 	leaves  [][]uint64 // by Wait.Native
 	rawSum  int
 	groups  map[GroupKey]*Group
@@ -61,7 +62,7 @@ type event = nettrace.Event
 // New returns an empty Analysis.
 func New() *Analysis {
 	return &Analysis{Names: NewNames(), threads: map[threadKey]*thread{}, stacks: map[string]StackID{}, raw: []string{""},
-		groups: map[GroupKey]*Group{}}
+		groups: map[GroupKey]*Group{}, leafIDs: map[string]int32{}}
 }
 
 // Read reads a trace to its end, or to where it is damaged; what was read is
@@ -208,24 +209,30 @@ func (a *Analysis) Stack(id StackID) []uint64 {
 // maxLeaves bounds the native frames that are kept, in lists of addresses.
 const maxLeaves = 1 << 18
 
-// AddLeaves keeps native addresses for Wait.Native, 0 if there is no room.
+// AddLeaves keeps native addresses, equal ones once, for Wait.Native; 0 if there is no room.
 // It is for use in OnWait only.
 func (a *Analysis) AddLeaves(addrs []uint64) int32 {
 	if len(a.leaves) >= maxLeaves || len(addrs) == 0 {
 		return 0
 	}
-	a.leaves = append(a.leaves, addrs)
-	return int32(len(a.leaves))
+	key := fmt.Sprint(addrs)
+	id, ok := a.leafIDs[key]
+	if !ok {
+		a.leaves = append(a.leaves, addrs)
+		id = int32(len(a.leaves))
+		a.leafIDs[key] = id
+	}
+	return id
 }
 
 // Leaves names the native frames above a wait's stack, leaf first; none if they
 // were not found.
-func (a *Analysis) Leaves(w *Wait) (out []Frame) {
-	if w.Native <= 0 || int(w.Native) > len(a.leaves) {
+func (a *Analysis) Leaves(id int32, time uint64) (out []Frame) {
+	if id <= 0 || int(id) > len(a.leaves) {
 		return nil
 	}
-	for _, addr := range a.leaves[w.Native-1] {
-		out = append(out, a.Names.Frame(addr, w.Start))
+	for _, addr := range a.leaves[id-1] {
+		out = append(out, a.Names.Frame(addr, time))
 	}
 	return out
 }

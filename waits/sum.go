@@ -65,6 +65,7 @@ type GroupKey struct {
 	State           State
 	Inner           bool // inside another wait: not in sums
 	Stack           StackID
+	Native          int32
 	Process, Thread uint64
 	LockID, Owner   uint64
 }
@@ -93,7 +94,7 @@ func (a *Analysis) take(w *Wait) {
 }
 
 func (a *Analysis) addGroup(w *Wait) {
-	k := GroupKey{w.Kind, w.State, w.Depth > 0, w.Stack, w.Process, w.Thread, w.LockID, w.Owner}
+	k := GroupKey{w.Kind, w.State, w.Depth > 0, w.Stack, w.Native, w.Process, w.Thread, w.LockID, w.Owner}
 	g := a.groups[k]
 	if g == nil {
 		if len(a.groups) >= maxGroups {

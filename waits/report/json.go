@@ -134,7 +134,7 @@ func newJSONWait(a *waits.Analysis, n *stackNames, o *waits.Owners, w *waits.Wai
 	j := jsonWait{Kind: w.Kind.String(), Event: w.Kind.Event(), State: w.State.String(), Reliable: w.State == waits.Complete,
 		Thread: w.Thread, Process: w.Process, Name: clean(a.Names.ThreadName(w.Thread)), Start: int64(a.At(w.Start)), Stop: int64(a.At(w.Stop)), Duration: w.Nanos,
 		Depth: w.Depth, Idle: waits.Idle(frames), Lock: hex(w.LockID), Object: hex(w.Object), Owner: w.Owner, Reported: w.Reported, Differs: w.Differs,
-		Blocked: w.Blocked, Native: names(a.Leaves(w)), Stack: names(frames)}
+		Blocked: w.Blocked, Native: names(a.Leaves(w.Native, w.Start)), Stack: names(frames)}
 	chain, circle := o.Chain(w)
 	for _, i := range chain {
 		c := &a.Waits[i]

@@ -33,14 +33,17 @@ func WriteCSV(w io.Writer, a *waits.Analysis) error {
 	return c.Error()
 }
 
-// WriteFolded writes one line per site: names from root to leaf, the kind of
+// WriteFolded writes one line per stack: names from root to leaf, the kind of
 // wait as the leaf, and nanoseconds. What is partial stands in lines that begin
 // with '#', where there is something.
 func WriteFolded(w io.Writer, a *waits.Analysis) error {
 	n, sums := newNames(a), map[string]int64{}
-	for i := range a.Sites {
-		s := &a.Sites[i]
-		parts := names(n.of(s.Stack, s.When))
+	for i := range a.Groups {
+		s := &a.Groups[i]
+		if s.Inner {
+			continue
+		}
+		parts := append(names(a.Leaves(s.Native, s.When)), names(n.of(s.Stack, s.When))...)
 		slices.Reverse(parts)
 		for j := range parts {
 			parts[j] = strings.ReplaceAll(parts[j], ";", ":")
@@ -120,8 +123,8 @@ func (p *pprofWriter) sample(g *waits.Group, frames []waits.Frame) {
 	if waits.Idle(frames) {
 		s.Label["idle"] = []string{"yes"}
 	}
-	for i := range frames {
-		s.Location = append(s.Location, p.location(frames[i]))
+	for _, f := range append(p.a.Leaves(g.Native, g.When), frames...) {
+		s.Location = append(s.Location, p.location(f))
 	}
 	p.out.Sample = append(p.out.Sample, s)
 }

@@ -325,7 +325,7 @@ func TestLiveNative(t *testing.T) {
 	joined := 0
 	for i := range s.a.Waits {
 		w := &s.a.Waits[i]
-		leaves := s.a.Leaves(w)
+		leaves := s.a.Leaves(w.Native, w.Start)
 		if len(leaves) == 0 {
 			continue
 		}
