@@ -8,15 +8,18 @@ import "C"
 
 import (
 	"fmt"
+	"os"
+	"runtime"
 	"time"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/profiler/core"
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // process is what the C half shows of the process on every platform:
-// core.Process.
+// agent.Process.
 type process struct {
 	threads []C.struct_sw_thread
 	name    []byte
@@ -27,6 +30,8 @@ func newProcess() process {
 	return process{threads: make([]C.struct_sw_thread, C.SW_THREADS), name: make([]byte, 4096), module: make([]byte, 4096)}
 }
 
+func (h *process) PID() uint64                 { return uint64(os.Getpid()) }
+func (h *process) Arch() context.Arch          { return context.ArchOf(runtime.GOARCH) }
 func (h *process) Pin()                        { C.sw_resolve_enter() }
 func (h *process) Unpin()                      { C.sw_resolve_leave() }
 func (h *process) Stopping() bool              { return C.sw_stopping() != 0 }
@@ -63,11 +68,11 @@ func text(b []byte) string {
 	return string(b)
 }
 
-func (h *process) Threads(buf []core.Thread) []core.Thread {
+func (h *process) Threads(buf []agent.Thread) []agent.Thread {
 	n := int(C.sw_threads_copy(&h.threads[0], C.int(len(h.threads))))
 	for i := range h.threads[:n] {
 		t := &h.threads[i]
-		buf = append(buf, core.Thread{
+		buf = append(buf, agent.Thread{
 			Thread: clr.Thread{ID: clr.ThreadID(t.thread_id), TID: uint64(t.tid), StackLow: uint64(t.stack_low), StackHigh: uint64(t.stack_high)},
 			Name:   C.GoString(&t.name[0]),
 		})
@@ -75,12 +80,12 @@ func (h *process) Threads(buf []core.Thread) []core.Thread {
 	return buf
 }
 
-func (h *process) Event() (core.EventKind, bool) {
+func (h *process) Event() (agent.EventKind, bool) {
 	var e C.struct_sw_event
 	if C.sw_event_next(&e) == 0 {
 		return 0, false
 	}
-	return core.EventKind(e.kind), true
+	return agent.EventKind(e.kind), true
 }
 
 func (h *process) Version() string {

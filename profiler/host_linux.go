@@ -6,13 +6,19 @@ package main
 import "C"
 
 import (
+	"os"
+	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/profiler/core"
+	"github.com/seedwalk/seedwalk/module"
 )
 
 // answerTime is how long the threads of a round have to answer, all together;
@@ -23,15 +29,16 @@ const (
 	leastTime  = time.Millisecond
 )
 
-// host is the process as the C half shows it: core.Host on a real CLR.
+// host is the process as the C half shows it: agent.Host on a real CLR.
 type host struct {
 	process
-	start time.Time
-	until time.Duration // since start: when the round stops waiting
+	loader *live.Loader
+	start  time.Time
+	until  time.Duration // since start: when the round stops waiting
 }
 
 func newHost() *host {
-	return &host{process: newProcess(), start: time.Now()}
+	return &host{process: newProcess(), loader: live.NewLoader(0), start: time.Now()}
 }
 
 func (h *host) SuspendRuntime() clr.HRESULT { return clr.HRESULT(C.sw_suspend_runtime()) }
@@ -93,9 +100,30 @@ func (h *host) DoStackSnapshot(slot int, c *clr.Capture) {
 	frames(slot, c)
 }
 
+// Table implements agent.Process: what /proc shows of this process.
+func (h *host) Table() *module.Table {
+	maps, err := live.Maps(0)
+	if err != nil && len(maps) == 0 {
+		return nil
+	}
+	return h.loader.Table(maps)
+}
+
+// ThreadName is the kernel's.
+func (h *host) ThreadName(tid uint64) string {
+	b, err := os.ReadFile("/proc/self/task/" + strconv.FormatUint(tid, 10) + "/comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Memory implements agent.Host.
+func (h *host) Memory() (contract.Reader, error) { return contract.NewSelf() }
+
 // newAgent makes the sampler: a round of the whole runtime at a time.
-func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
-	return core.New(newHost(), cfg, send)
+func newAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
+	return agent.New(newHost(), cfg, send)
 }
 
 // The registers a slot holds are those of context.AMD64.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
@@ -18,11 +19,10 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/profiler/core"
 	"github.com/seedwalk/seedwalk/seed"
 )
 
-// host is the process as the C half shows it: core.ThreadHost on a real CLR.
+// host is the process as the C half shows it: agent.ThreadHost on a real CLR.
 type host struct {
 	process
 	live.Windows
@@ -114,7 +114,7 @@ func (h *host) Suspend(_ int, t clr.Thread) clr.SuspendStatus {
 
 func bytesOf(p *C.uint8_t, n C.uint64_t) []byte { return unsafe.Slice((*byte)(p), int(n)) }
 
-// HeldByOthers implements core.Held.
+// HeldByOthers implements agent.Held.
 func (h *host) HeldByOthers() uint64 { return h.held }
 
 // Context fills c from what the C half took.
@@ -143,7 +143,10 @@ func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
 	frames(0, c)
 }
 
-// Table implements core.ThreadHost.
+// ThreadName: Windows names no thread that the CLR has not named.
+func (h *host) ThreadName(uint64) string { return "" }
+
+// Table implements agent.Process.
 func (h *host) Table() *module.Table {
 	t := h.images.Table()
 	h.steps.Forget()
@@ -162,10 +165,10 @@ func (h *host) Table() *module.Table {
 }
 
 // wrap is for tests, which build the library with more in it.
-var wrap = func(h *host) core.ThreadHost { return h }
+var wrap = func(h *host) agent.ThreadHost { return h }
 
 // newAgent makes the sampler: one thread at a time.
-func newAgent(cfg core.Config, send func([]byte) error) *core.Agent {
+func newAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
 	quiet.Begin()
-	return core.NewThreads(wrap(newHost()), cfg, send)
+	return agent.NewThreads(wrap(newHost()), cfg, send)
 }

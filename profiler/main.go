@@ -3,7 +3,7 @@
 //
 // The C half (shim.h) answers the CLR on application threads; this half runs
 // on one thread, the sampler, which the C half makes. The loop itself is
-// package core, free of cgo.
+// package agent, free of cgo.
 //
 // Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the
 // tool; on Windows tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
@@ -25,7 +25,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seedwalk/seedwalk/profiler/core"
+	"github.com/seedwalk/seedwalk/agent"
 )
 
 func main() {} // c-shared needs one; nobody calls it
@@ -58,10 +58,10 @@ func swgoSampler() {
 	conn.close()
 }
 
-func config() core.Config {
+func config() agent.Config {
 	rate, err := strconv.ParseFloat(os.Getenv("SEEDWALK_RATE"), 64)
 	if err != nil || rate <= 0 {
 		rate = 100
 	}
-	return core.Config{RateHz: rate, Slots: C.SW_SLOTS, Raw: os.Getenv("SEEDWALK_RAW")}
+	return agent.Config{RateHz: rate, Slots: C.SW_SLOTS, Raw: os.Getenv("SEEDWALK_RAW")}
 }

@@ -14,10 +14,10 @@ import (
 	"os"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/profiler/core"
 	"github.com/seedwalk/seedwalk/snapshot"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
@@ -37,7 +37,7 @@ type oracle struct {
 }
 
 func init() {
-	wrap = func(h *host) core.ThreadHost {
+	wrap = func(h *host) agent.ThreadHost {
 		f, err := os.Create(os.Getenv("SEEDWALK_ORACLE"))
 		if err != nil {
 			return h

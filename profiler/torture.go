@@ -10,13 +10,13 @@ package main
 import "C"
 
 import (
+	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/internal/quiet"
-	"github.com/seedwalk/seedwalk/profiler/core"
 )
 
 func init() {
-	wrap = func(h *host) core.ThreadHost { return &tortured{host: h} }
+	wrap = func(h *host) agent.ThreadHost { return &tortured{host: h} }
 }
 
 // tortured makes the mistakes that are Go's own.

@@ -75,11 +75,10 @@ var rooms = []room{
 	// One process's samples, in any process; the profilers around it.
 	{Name: "internal/quiet"},
 	{Name: "internal/raw", May: merged},
-	{Name: "agent", May: with(merged, "live", "dump", "wire", "internal/quiet", "internal/raw", "symbol")},
-	{Name: "profiler/core", May: with(merged, "live", "dump", "wire", "internal/quiet", "internal/raw", "symbol")},
+	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent")},
 	{Name: "outside", May: with(merged, "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe")},
-	{Name: "profiler", May: with(merged, "live", "wire", "internal/quiet", "agent", "profiler/core")},
+	{Name: "profiler", May: with(merged, "live", "wire", "internal/quiet", "agent")},
 	{Name: "profiler/e2e", Test: everything},
 	{Name: "capi", May: with(merged, "live", "internal/quiet", "agent", "dump")},
 	{Name: "capi/test", May: nil, Test: with(merged)},
@@ -142,7 +141,7 @@ var debts = map[string]string{}
 
 // coming are packages that are about to be there: their line may stand before
 // them.
-var coming = []string{"dump", "agent", "profiler/core", "capi/test"}
+var coming = []string{"dump", "agent", "capi/test"}
 
 // with puts groups and names together.
 func with(parts ...any) (out []string) {

@@ -1,8 +1,6 @@
-package core
+package agent
 
 import (
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -12,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/snapshot"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/wire"
 )
 
@@ -38,7 +36,7 @@ type Agent struct {
 	cfg    Config
 	send   func([]byte) error
 	out    *wire.Writer
-	walker *amd64.Unwinder
+	walker unwind.Walker
 	merger *merge.Merger
 	tables tables
 	names  names
@@ -83,14 +81,14 @@ type strategy interface {
 // New makes an agent that sends its stream through send and suspends the
 // runtime as a whole.
 func New(host Host, cfg Config, send func([]byte) error) *Agent {
-	a := newAgent(host, cfg, send, mappings())
+	a := newAgent(host, cfg, send)
 	a.take = &rounds{host: host, sampler: snapshot.New(host, cfg.Slots)}
 	return a
 }
 
 // NewThreads makes an agent that suspends one thread at a time.
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
-	a := newAgent(host, cfg, send, host.Table)
+	a := newAgent(host, cfg, send)
 	seeder := snapshot.NewSeeder(a.walker, nil)
 	a.take = &single{host: host, seeder: seeder, sampler: snapshot.NewThreads(host, seeder), tries: tries{}, garbage: quiet.New()}
 	if m := host.Managed(); m != nil {
@@ -99,17 +97,17 @@ func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	return a
 }
 
-func newAgent(host Process, cfg Config, send func([]byte) error, build func() *module.Table) *Agent {
+func newAgent(host Process, cfg Config, send func([]byte) error) *Agent {
 	a := &Agent{
 		host: host, cfg: cfg, send: send,
 		out:    wire.NewWriter(make([]byte, 0, 1<<20)),
-		walker: managed.NewAMD64(),
+		walker: managed.NewWalker(host.Arch()),
 		clocks: map[uint64]clock{},
 		frames: make([]merge.Frame, maxFrames),
 		wire:   make([]wire.Frame, 0, maxFrames),
 	}
 	a.names.init(host)
-	a.tables.init(build)
+	a.tables.init(host.Table)
 	a.merger = merge.New(a.walker, &a.names)
 	return a
 }
@@ -169,7 +167,7 @@ func (a *Agent) open() error {
 		}
 		a.raw = w
 	}
-	a.out.Hello(&wire.Hello{PID: uint64(os.Getpid()), Arch: runtime.GOARCH, Runtime: a.host.Version(),
+	a.out.Hello(&wire.Hello{PID: a.host.PID(), Arch: a.host.Arch().GOARCH(), Runtime: a.host.Version(),
 		StartUnixNano: time.Now().UnixNano(), RateMilliHz: uint64(a.cfg.RateHz * 1000)})
 	for g := 1; g < merge.GapCount; g++ {
 		a.out.GapName(uint8(g), merge.Gap(g).String())
@@ -246,7 +244,7 @@ func (a *Agent) tick(t *Thread) {
 		name = c.name
 	}
 	if name == "" {
-		name = commOf(t.TID)
+		name = a.host.ThreadName(t.TID)
 	}
 	if name != c.name || c.at == 0 {
 		a.out.Thread(&wire.Thread{TID: t.TID, Name: name})

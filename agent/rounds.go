@@ -1,4 +1,4 @@
-package core
+package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
@@ -30,7 +30,7 @@ func (r *rounds) round(a *Agent, threads []clr.Thread) string {
 	return ""
 }
 
-func (r *rounds) tables(a *Agent, t *module.Table) { r.managed.find(a, t) }
+func (r *rounds) tables(a *Agent, t *module.Table) { r.managed.find(a, r.host, t) }
 
 func (r *rounds) merging(a *Agent, c *clr.Capture) {
 	r.managed.learn(a, c)

@@ -1,16 +1,19 @@
-// Package core is the Go half of the profiler inside a CLR process: the loop
-// of one sampler thread that samples, unwinds, merges, names and sends.
+// Package agent samples one process: tables, walking, merging, naming and
+// sending, in the loop of one sampler thread. It does not know in which process
+// it runs, on which system, or of which architecture the target is.
 //
-// Strategy. Everything that touches the process stands behind Host, so that
+// Strategy. Everything that touches the process stands behind Process, so that
 // the loop runs the same against a simulated process. Between the rounds of
 // snapshot.Sampler nothing is suspended, and only there does this package
 // allocate, read files and write to the tool. How threads are stopped is a
 // strategy: rounds.go suspends the runtime and takes all at once, single.go one
 // thread after the other.
-package core
+package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
@@ -32,9 +35,17 @@ const (
 	EventLost                              // the ring overflowed: anything may have happened
 )
 
-// Process is the process the agent runs in, on every platform. One thread calls
-// it.
+// Process is the process that is sampled, on every platform: the agent's own or
+// another. One thread calls it.
 type Process interface {
+	// PID is its number, Arch what it runs on.
+	PID() uint64
+	Arch() context.Arch
+	// Table reads the process's modules and managed ranges; nil if they cannot
+	// be read now. It is called while nothing is suspended.
+	Table() *module.Table
+	// ThreadName is the system's name of a kernel thread, "" if it has none.
+	ThreadName(tid uint64) string
 	// Threads appends the live managed threads to buf.
 	Threads(buf []Thread) []Thread
 	// Event returns the oldest event not yet seen.
@@ -62,6 +73,9 @@ type Host interface {
 	clr.Runtime
 	// Prime makes one walk while nothing is suspended.
 	Prime(id clr.ThreadID)
+	// Memory reads the target's memory outside the suspended window, for the
+	// runtime's own tables.
+	Memory() (contract.Reader, error)
 }
 
 // ThreadHost is a process whose threads are suspended one at a time: Windows.
@@ -69,9 +83,6 @@ type Host interface {
 type ThreadHost interface {
 	Process
 	clr.Threads
-	// Table reads the process's modules and managed ranges; nil if they cannot
-	// be read now.
-	Table() *module.Table
 	// Specials are where a walk cannot begin, as of the last Table.
 	Specials() *seed.Specials
 	// Managed steps over managed code; nil if it cannot.

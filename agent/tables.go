@@ -1,12 +1,8 @@
-package core
+package agent
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/wire"
 )
@@ -19,18 +15,6 @@ type tables struct {
 	dirty bool
 	read  time.Time
 	sent  map[uint32]bool
-}
-
-// mappings gives tables of what /proc shows of this process.
-func mappings() func() *module.Table {
-	loader := live.NewLoader(0)
-	return func() *module.Table {
-		maps, err := live.Maps(0)
-		if err != nil && len(maps) == 0 {
-			return nil
-		}
-		return loader.Table(maps)
-	}
 }
 
 func (t *tables) init(build func() *module.Table) {
@@ -74,12 +58,3 @@ func (t *tables) announce(out *wire.Writer) {
 }
 
 func (t *tables) id(index int32) uint32 { return t.table.At(int(index)).ID }
-
-// commOf is the kernel's name of a thread, for those the CLR gave none.
-func commOf(tid uint64) string {
-	b, err := os.ReadFile("/proc/self/task/" + strconv.FormatUint(tid, 10) + "/comm")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}

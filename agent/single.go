@@ -1,4 +1,4 @@
-package core
+package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"

@@ -1,4 +1,4 @@
-package core
+package agent
 
 import (
 	"os"
@@ -16,7 +16,7 @@ import (
 // once they are known to be right. It works after a round, when nothing is
 // suspended.
 type contracts struct {
-	reader *contract.Self
+	reader contract.Reader
 	tables *contract.Tables
 	steps  *managed.Tables // over tables
 	tried  map[uint32]bool
@@ -29,11 +29,11 @@ type contracts struct {
 }
 
 // find looks for a runtime among modules not looked at before.
-func (c *contracts) find(a *Agent, table *module.Table) {
+func (c *contracts) find(a *Agent, host Host, table *module.Table) {
 	if c.tried == nil {
 		c.tried = map[uint32]bool{}
 		c.check = os.Getenv(checkVariable) != ""
-		r, err := contract.NewSelf()
+		r, err := host.Memory()
 		if err != nil {
 			a.out.Note("cannot read the runtime's tables: " + err.Error())
 			return

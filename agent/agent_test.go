@@ -1,4 +1,4 @@
-package core
+package agent
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
@@ -25,6 +27,11 @@ type fake struct {
 	asked    int // names asked for
 }
 
+// unreadable is memory of which nothing can be read.
+type unreadable struct{}
+
+func (unreadable) ReadAt([]byte, uint64) bool { return false }
+
 func (f *fake) SuspendRuntime() clr.HRESULT           { f.rounds--; return clr.S_OK }
 func (f *fake) ResumeRuntime() clr.HRESULT            { return clr.S_OK }
 func (f *fake) Enter()                                {}
@@ -41,6 +48,11 @@ func (f *fake) Prime(clr.ThreadID)                    {}
 func (f *fake) Pin()                                  { f.pinned = true }
 func (f *fake) Unpin()                                { f.pinned = false }
 func (f *fake) Stopping() bool                        { return f.rounds <= 0 }
+func (f *fake) PID() uint64                           { return 77 }
+func (f *fake) Arch() context.Arch                    { return f.world.Arch }
+func (f *fake) Table() *module.Table                  { return f.world.Table }
+func (f *fake) ThreadName(uint64) string              { return "kernel's" }
+func (f *fake) Memory() (contract.Reader, error)      { return unreadable{}, nil }
 func (f *fake) Version() string                       { return ".NET 9.9.9" }
 func (f *fake) Threads(buf []Thread) []Thread {
 	return append(buf, Thread{f.world.Capture.Thread, "worker"})
@@ -71,7 +83,6 @@ func run(t *testing.T, f *fake, cfg Config) (stream []byte, reason string) {
 	t.Helper()
 	var out bytes.Buffer
 	a := New(f, cfg, func(b []byte) error { out.Write(b); return nil })
-	a.tables.build = func() *module.Table { return f.world.Table }
 	reason = a.Run()
 	return out.Bytes(), reason
 }
@@ -92,13 +103,19 @@ func messages(t *testing.T, stream []byte) map[wire.Type][]wire.Message {
 }
 
 func TestStream(t *testing.T) {
-	f := &fake{world: fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native), rounds: 3}
+	for _, arch := range context.Arches {
+		t.Run(arch.String(), func(t *testing.T) { testStream(t, arch) })
+	}
+}
+
+func testStream(t *testing.T, arch context.Arch) {
+	f := &fake{world: fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Native), rounds: 3}
 	stream, reason := run(t, f, Config{RateHz: 1e6, Slots: 4})
 	m := messages(t, stream)
 	if reason != "the process ended" || len(m[wire.TypeBye]) != 1 {
 		t.Errorf("reason %q, %d byes", reason, len(m[wire.TypeBye]))
 	}
-	if h := m[wire.TypeHello][0].(*wire.Hello); h.Runtime != ".NET 9.9.9" {
+	if h := m[wire.TypeHello][0].(*wire.Hello); h.Runtime != ".NET 9.9.9" || h.PID != 77 || h.Arch != arch.GOARCH() {
 		t.Errorf("hello %+v", h)
 	}
 	if n := len(m[wire.TypeSample]); n != 3 {
@@ -168,7 +185,6 @@ func checkMethods(t *testing.T, methods []wire.Message) {
 func TestUnloadForgetsNames(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 2}
 	a := New(f, Config{RateHz: 1e6, Slots: 1}, func([]byte) error { return nil })
-	a.tables.build = func() *module.Table { return f.world.Table }
 	for i, want := range []int{1, 1, 2} {
 		if i == 2 {
 			f.events = []EventKind{EventModuleUnload}
@@ -213,7 +229,6 @@ func TestToolGone(t *testing.T) {
 		}
 		return nil
 	})
-	a.tables.build = func() *module.Table { return f.world.Table }
 	if got := a.Run(); got != "the tool is gone: broken pipe" || f.rounds < 90 {
 		t.Errorf("%q with %d rounds to go", got, f.rounds)
 	}
