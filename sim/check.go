@@ -34,6 +34,8 @@ func (h *Host) whole(truth []machine.Frame, out []merge.Frame) (unreported int, 
 	for i < len(truth) && j < len(out) {
 		why := h.differs(&truth[i], &out[j])
 		switch {
+		case out[j].Kind == unwind.KindGap:
+			return unreported, fmt.Errorf("frame %d of a stack said to be complete is a gap", j)
 		case why == "":
 			j++
 		case h.unreported(truth, i):

@@ -235,7 +235,7 @@ func (r *recorded) exact(f *merge.Frame) error {
 
 // counted holds what a result says against its frames.
 func counted(res *merge.Result, out []merge.Frame) error {
-	first, managed, hidden, doubtful := merge.GapNone, 0, 0, 0
+	first, managed, hidden, guess := merge.GapNone, 0, 0, -1
 	for i := range out {
 		f := &out[i]
 		if f.Kind == unwind.KindGap {
@@ -247,21 +247,28 @@ func counted(res *merge.Result, out []merge.Frame) error {
 			}
 			continue
 		}
-		if f.Trust.Doubtful() {
-			doubtful++
+		switch {
+		case f.Trust == unwind.TrustCLR:
+			guess = -1 // confirmed
+		case f.Trust.Doubtful() && guess < 0:
+			guess = i
 		}
 		if f.Kind == unwind.KindManaged || f.Kind == unwind.KindStub {
 			managed++
 		}
 	}
 	hidden = managed - res.Managed
+	doubtful := 0
+	if guess >= 0 {
+		doubtful = len(out) - guess
+	}
 	switch {
 	case first != res.Gap:
 		return fmt.Errorf("the first gap is %v", first)
 	case hidden != res.Hidden:
 		return fmt.Errorf("%d hidden frames", hidden)
-	case res.Doubtful != 0 && doubtful == 0:
-		return fmt.Errorf("nothing is doubtful")
+	case res.Doubtful != doubtful:
+		return fmt.Errorf("%d frames rest on a guess", doubtful)
 	}
 	return nil
 }
