@@ -84,10 +84,13 @@ type decision struct {
 }
 
 type ruleText struct {
-	Name   string `json:"name"`
-	Line   string `json:"line"`
-	Text   string `json:"text"`
-	Source string `json:"source"`
+	Name     string `json:"name"`
+	Line     string `json:"line"`
+	Text     string `json:"text"`
+	Source   string `json:"source,omitempty"`
+	Enforced string `json:"enforced"`
+	Provoked string `json:"provoked"`
+	Scenario bool   `json:"scenario"` // seedwalk sim has it
 }
 
 // lookUp finds what has the name, nil if nothing has.
@@ -107,7 +110,12 @@ func lookUp(name string) *contract {
 		return &contract{Kind: "bit", Bit: b, Delivers: delivers(t, b.Name)}
 	}
 	if r, err := rules.Find(strings.ToLower(name)); err == nil {
-		return &contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, r.Source}}
+		return &contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, r.Source, r.Enforced, r.Provoked, true}}
+	}
+	for _, r := range rules.AllTold() {
+		if strings.EqualFold(r.Name, name) {
+			return &contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, "", r.Enforced, r.Provoked, false}}
+		}
 	}
 	return nil
 }

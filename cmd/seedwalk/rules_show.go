@@ -36,6 +36,9 @@ func listed() (l allNames) {
 	for _, r := range rules.All() {
 		l.Rules = append(l.Rules, r.Name)
 	}
+	for _, r := range rules.AllTold() {
+		l.Rules = append(l.Rules, r.Name)
+	}
 	return l
 }
 
@@ -47,6 +50,9 @@ func rulesList(asJSON bool) int {
 	w := os.Stdout
 	fmt.Fprintln(w, "Rules of stack walking:")
 	for _, r := range rules.All() {
+		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line)
+	}
+	for _, r := range rules.AllTold() {
 		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line)
 	}
 	for _, g := range []struct {
@@ -107,7 +113,11 @@ func (c *contract) print(w io.Writer) {
 		fmt.Fprintf(w, "%s\n\n", strings.Join(fold(c.Rule.Name+": "+c.Rule.Line, ruleWidth), "\n  "))
 		field(w, "Why", c.Rule.Text)
 		field(w, "Source", c.Rule.Source)
-		fmt.Fprintf(w, "\nseedwalk sim --scenario %s shows it broken and kept.\n", c.Rule.Name)
+		field(w, "Enforced by", c.Rule.Enforced)
+		field(w, "Provoked", c.Rule.Provoked)
+		if c.Rule.Scenario {
+			fmt.Fprintf(w, "\nseedwalk sim --scenario %s shows it broken and kept.\n", c.Rule.Name)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/clr/api"
 )
 
 func TestRulesGolden(t *testing.T) {
@@ -86,5 +88,22 @@ func TestRulesJSON(t *testing.T) {
 	var l allNames
 	if err := json.Unmarshal([]byte(out), &l); err != nil || code != 0 || len(l.Info) != 112 || len(l.Callbacks) != 95 {
 		t.Errorf("exit code %d, %v, %d and %d methods", code, err, len(l.Info), len(l.Callbacks))
+	}
+}
+
+// What the tables refer to by `seedwalk rules NAME` is there.
+func TestRulesReferTo(t *testing.T) {
+	n := 0
+	for _, r := range api.Load().Results {
+		for _, part := range strings.Split(r.Says+r.Do, "`seedwalk rules ")[1:] {
+			name, _, _ := strings.Cut(part, "`")
+			if name != "METHOD" && lookUp(name) == nil {
+				t.Errorf("%s refers to %q, which is nothing", r.Name, name)
+			}
+			n++
+		}
+	}
+	if n < 3 {
+		t.Errorf("%d references only", n)
 	}
 }

@@ -27,6 +27,17 @@ type Rule struct {
 	Line   string // what the rule says, one line
 	Text   string // why, a paragraph for a reader new to the subject
 	Source string // where it is written, or was seen
+
+	// Enforced says what keeps the product to the rule: the test that fails when it
+	// is broken. Provoked says on which real CLR, and where, breaking it was seen.
+	Enforced, Provoked string
+	// Idle: no change of the product's sampler can make the kept side fail, since
+	// what the rule forbids is not among the simulator's steps of that side.
+	Idle bool
+	// As names the rule whose world this one shares, with another lock; "" for a
+	// world of its own.
+	As string
+
 	Setup  sim.Setup
 	Bounds sched.ExploreOptions
 
@@ -42,8 +53,12 @@ type Rule struct {
 // All lists every rule in the order to read them.
 func All() []*Rule {
 	var all []*Rule
-	for _, family := range [][]*Rule{locks(), suspension(), collections(), seeds(), unix()} {
+	for _, family := range [][]*Rule{locks(), chains(), suspension(), collections(), seeds(), unix()} {
 		all = append(all, family...)
+	}
+	for _, r := range all {
+		k := keeps[r.Name]
+		r.Enforced, r.Provoked, r.Idle = k.enforced, k.provoked, k.idle
 	}
 	return all
 }

@@ -76,13 +76,24 @@ func TestKept(t *testing.T) {
 func TestRulesAreWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range All() {
-		if r.Name == "" || seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Broken == nil || r.Kept == nil || r.Wants == sched.Done {
+		if r.Name == "" || seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Broken == nil || r.Kept == nil || r.Wants == sched.Done || r.Enforced == "" || r.Provoked == "" {
 			t.Errorf("rule %q: a part is missing, or the name is taken", r.Name)
 		}
 		seen[r.Name] = true
 		if got, err := Find(r.Name); err != nil || got.Line != r.Line {
 			t.Errorf("%s is not found: %v", r.Name, err)
 		}
+	}
+	for name := range keeps {
+		if !seen[name] {
+			t.Errorf("%s is no rule, and something is said to keep it", name)
+		}
+	}
+	for _, r := range AllTold() {
+		if seen[r.Name] || r.Line == "" || len(r.Text) < 80 || r.Enforced == "" || r.Provoked == "" {
+			t.Errorf("rule %q, told only: a part is missing, or the name is taken", r.Name)
+		}
+		seen[r.Name] = true
 	}
 	if _, err := Find("no-such-rule"); err == nil {
 		t.Error("an unknown name is found")

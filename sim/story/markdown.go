@@ -20,9 +20,15 @@ func Docs(stories []*Story) map[string]string {
 	var b strings.Builder
 	b.WriteString(preface)
 	contents(&b, stories)
+	chapter(&b, files)
 	for _, s := range stories {
-		s.markdown(&b, files)
+		if s.Rule.As != "" {
+			s.short(&b)
+		} else {
+			s.markdown(&b, files)
+		}
 	}
+	told(&b)
 	files[Page] = b.String()
 	return files
 }
@@ -37,7 +43,9 @@ that shows it: the simulator (` + "`sim/`" + `) runs a process with threads on r
 every order of their steps.
 
 - **broken** is a sampler written to break the rule. The schedule shown is the shortest one that fails.
-- **kept** is seedwalk's own sampler, unchanged, in the same process. Every order within the stated bound was tried.
+- **kept** is seedwalk's own sampler, unchanged, in the same process. Every order within the stated bound was tried. Where nothing that the
+  sampler may do wrong can fail there, it says so.
+- **Enforced by** names what keeps the product to the rule, **provoked** the real CLR on which breaking it was seen.
 
 A timeline has one column for each thread; time runs down, the numbers count steps. A *preemption* is a switch away from a thread that
 could have gone on. In the stacks the leaf stands first; ` + "`code!`" + ` is managed code, ` + "`clr!`" + ` the runtime, ` + "`app!`" + ` and ` + "`system!`" + ` native
@@ -52,6 +60,9 @@ func contents(b *strings.Builder, stories []*Story) {
 	b.WriteString("| scenario | rule | when it is broken |\n|---|---|---|\n")
 	for _, s := range stories {
 		fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", s.Rule.Name, s.Rule.Name, cell(s.Rule.Line), Ends(s.Rule))
+	}
+	for _, r := range rules.AllTold() {
+		fmt.Fprintf(b, "| [%s](#%s) | %s | not shown |\n", r.Name, r.Name, cell(r.Line))
 	}
 }
 
@@ -71,7 +82,9 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
 func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 	r := s.Rule
-	fmt.Fprintf(b, "\n## %s\n\n**%s**\n\n%s\n\n*Source: %s. World: %s.*\n\n", r.Name, r.Line, fill(r.Text, 120, ""), r.Source, World(r))
+	fmt.Fprintf(b, "\n## %s\n\n**%s**\n\n%s\n\n*Source: %s. World: %s.* ", r.Name, r.Line, fill(r.Text, 120, ""), r.Source, World(r))
+	behind(b, r.Enforced, r.Provoked)
+	b.WriteString("\n")
 	fmt.Fprintf(b, "### %s, broken\n\n%s\n\n", r.Name, s.brokenSummary())
 	if f := s.Failing; f != nil {
 		short, _ := Trim(f, "")
@@ -85,6 +98,9 @@ func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 		}
 	}
 	fmt.Fprintf(b, "### %s, kept\n\n%s\n", r.Name, s.keptSummary())
+	if r.Idle {
+		b.WriteString("\nThis side cannot fail whatever the product's sampler does: what the rule forbids is not among its steps here. It shows the\nprocess; what enforces the rule stands above.\n")
+	}
 	if p := s.Passing; p != nil {
 		fmt.Fprintf(b, "\n<details><summary>One of them (run %d), as a timeline</summary>\n\n```\n%s```\n\n</details>\n", s.PassingRun, outdent(timeline(p, Sampler, false)))
 	}

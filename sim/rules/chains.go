@@ -1,0 +1,110 @@
+package rules
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/sim"
+	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/sim/vm"
+)
+
+// chains are the rules about locks that are reached in a roundabout way.
+func chains() []*Rule {
+	return []*Rule{
+		{
+			Name:   "snapshot-callback",
+			Line:   "In the StackSnapshotCallback, take no lock: write into memory that is there.",
+			Text:   "The callback runs inside the window: the target stands suspended while the CLR calls back for each of its frames. A table of names, a vector that grows, a log line there are the same mistake as between suspend and resume, only less visible, since the call stands in another function.",
+			Source: "Broman, problem 1",
+			Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "profiler",
+			Broken: func(w *sim.World) { holder(w, w.Profiler, sim.NativeWork); locksInCallback(w) },
+			Kept:   func(w *sim.World) { holder(w, w.Profiler, sim.NativeWork); kept(w, 2) },
+		},
+		{
+			Name:   "lock-chain",
+			Line:   "A lock the target never takes can hang too, if its owner waits for one the target has.",
+			Text:   "The sampler wants X. X belongs to a thread that was never suspended and that wants Y, which the suspended target owns. Suspending a thread draws an edge into the graph of who waits for whom, and cycles go through any number of threads: \"the target does not use this lock\" is no argument, only \"nobody can own it\" is.",
+			Source: "Broman, problem 1, the chain of locks",
+			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "log",
+			Broken: func(w *sim.World) { chain(w); takesInWindow(w, w.Log) },
+			Kept:   func(w *sim.World) { chain(w); kept(w, 1) },
+		},
+		{
+			Name:   "walks-collector",
+			Line:   "Who can be stopped for a collection must not stop the thread that collects.",
+			Text:   "Two threads are enough: a sampler that has run managed code suspends the thread that is about to collect, and comes to a safe point; the collection waits for it, or it for the collection, and the thread that would go on stands suspended. The same with a third thread between them is managed-sampler.",
+			Source: "Broman, problem 2",
+			Setup:  core22, Bounds: small(2), Wants: sched.Deadlock, Says: "suspended by",
+			Broken: func(w *sim.World) { stopsCollector(w) },
+			Kept:   func(w *sim.World) { collector(w); kept(w, 1) },
+		},
+		{
+			Name:   "cooperative-callback",
+			Line:   "In ThreadAssignedToOSThread and the other cooperative callbacks, never wait: no lock that is held over SuspendRuntime.",
+			Text:   "Some callbacks come while the thread is in cooperative mode, where the runtime cannot be suspended past it. A sampler that holds its list of threads locked while it suspends the runtime waits for that thread; the thread waits for the list. `seedwalk rules NAME` says of each callback whether it may wait; ThreadAssignedToOSThread, ModuleLoadStarted and ObjectAllocated may not.",
+			Source: "eetoprofinterfaceimpl.cpp (the contracts); seen: .NET 9.0.5, 1 of 2 runs of a first profiler with one mutex for its list of threads",
+			Setup:  net9, Bounds: small(2), Wants: sched.Deadlock, Says: "profiler",
+			Broken: func(w *sim.World) { locksInCooperative(w); suspendsUnderLock(w) },
+			Kept:   func(w *sim.World) { locksInCooperative(w); kept(w, 1) },
+		},
+	}
+}
+
+// locksInCallback is a sampler that takes the profiler's lock for each frame.
+func locksInCallback(w *sim.World) {
+	inWindow(w, func(a *sched.Actor, t *sim.Thread) {
+		w.CLR.DoStackSnapshot(a, vm.Call{Thread: t.ID, Receive: func(*vm.Callback) clr.HRESULT {
+			a.Lock(w.Profiler)
+			a.Unlock(w.Profiler)
+			return clr.S_OK
+		}})
+	})
+}
+
+// chain is a target that takes one lock, and a thread that owns another while it
+// waits for that.
+func chain(w *sim.World) {
+	holder(w, w.Heap, sim.HeapAlloc)
+	w.SpawnManaged("logger", func(t *sim.Thread) {
+		t.PInvoke(sim.Native(0), func() {
+			t.Holding(w.Log, sim.NativeOther, func() { t.Holding(w.Heap, sim.HeapAlloc, nil) })
+		})
+	})
+}
+
+// stopsCollector is a sampler that the CLR knows, and that suspends the thread
+// which collects.
+func stopsCollector(w *sim.World) {
+	target := collector(w)
+	w.SpawnManaged("sampler", func(t *sim.Thread) {
+		if _, err := t.A.SuspendThread(target.A); err != nil {
+			return
+		}
+		if t.A.Stop(target.A) == nil {
+			t.Poll() // any return to managed code
+		}
+		t.A.ResumeThread(target.A)
+	})
+}
+
+// locksInCooperative is a thread whose callback, in cooperative mode, takes the
+// profiler's lock.
+func locksInCooperative(w *sim.World) {
+	w.SpawnManaged("starting", func(t *sim.Thread) {
+		t.Helper(sim.JitCompile, func() {
+			t.A.Note("callback ThreadAssignedToOSThread")
+			t.A.Lock(w.Profiler)
+			t.A.Unlock(w.Profiler)
+		})
+	})
+}
+
+// suspendsUnderLock is a sampler that holds the lock over the suspension.
+func suspendsUnderLock(w *sim.World) {
+	w.Host.Sampler(func(a *sched.Actor) {
+		a.Lock(w.Profiler)
+		if !w.CLR.SuspendRuntime(a).Failed() {
+			w.CLR.ResumeRuntime(a)
+		}
+		a.Unlock(w.Profiler)
+	})
+}

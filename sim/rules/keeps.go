@@ -1,0 +1,83 @@
+package rules
+
+// keep is what stands behind a rule beside its world.
+type keep struct {
+	enforced string
+	provoked string
+	idle     bool
+}
+
+const (
+	window   = "sim TestNoLocksNoLogs (what the window's packages import), snapshot TestWindowDoesNotAllocate; the C half by e2e TestWindowsTorture only"
+	never    = "never provoked on a real CLR"
+	torture  = "Wine, e2e TestWindowsTorture's own broken side"
+	samplers = "sim TestSampleProtocol and sim/rules TestKept, which fail when the sampler breaks it"
+)
+
+// keeps is by rule. A rule without an entry fails TestRulesAreWhole.
+var keeps = map[string]keep{
+	"heap":          {window, "HeapAlloc, .NET Core 2.2 of Windows under Wine: after 978 suspensions", true},
+	"loader":        {window, "GetModuleHandle and GetProcAddress, .NET Core 2.2 of Windows under Wine: the whole process", true},
+	"environment":   {window, "GetEnvironmentVariable, .NET Core 2.2 of Windows under Wine: at the first suspension", true},
+	"log":           {window, never + ": no hang in 40,423 suspensions with writes that were empty", true},
+	"profiler-lock": {window, "a CRITICAL_SECTION of the program's, .NET Core 2.2 of Windows under Wine: after 7 suspensions", true},
+	"go-callback":   {"callbacks are C (profiler/callback.c) and queue; e2e TestWindowsMix runs with collections", "Go callbacks on application threads, .NET Core 2.2 of Windows under Wine: within 25 s", true},
+	"os-unwinder":   {window + "; no import of the system's unwinder", "RtlLookupFunctionEntry beside RtlAddFunctionTable under Wine: after 64 suspensions", true},
+	"unsafe":        {samplers + "; snapshot TestDecide", ".NET Core 2.2 of Windows: 74 of 74 in the collector's initiator; sim/conform row 9", false},
+
+	"snapshot-callback":    {"the recorder of profiler/info.c writes into a buffer that is there; capi/checked names the rule in a profiler", never, true},
+	"lock-chain":           {window, never, true},
+	"walks-collector":      {"the sampler is a thread of C's that the CLR has never seen (profiler/sampler_*.c); capi/checked names a managed one", never, true},
+	"cooperative-callback": {"the list of threads is claimed by a word, not locked (profiler/threads.c); clr/api MayWait, asked of real CLRs by mode; capi/checked names a lock there", ".NET 9.0.5: 1 of 2 runs of a profiler with one mutex", true},
+
+	"two-samplers":         {"one sampler a process (profiler/callback.c, `taken`); e2e TestWindowsTorture", "two threads that suspend each other under Wine: at the first cycle", true},
+	"managed-sampler":      {"the sampler is a thread of C's (profiler/sampler_*.c); capi/checked names a managed one", never, true},
+	"thread-destroyed":     {samplers + "; e2e TestWindowsChurn, whose unguarded side dies", ".NET Core 2.2 of Windows under Wine: exit code 8013135e, 2 of 2", false},
+	"asynchronous-suspend": {"sim TestSampleProtocol (GetThreadContext follows SuspendThread)", never + ": Wine suspends at once", true},
+	"collector-wait":       {samplers, ".NET Core 2.2 of Windows under Wine: 430 of 6,000 samples", false},
+	"priming":              {"snapshot TestPrime, sim TestPrimeProtocol", never + ": 2,000 first calls with and without", false},
+
+	"gc-callback": {"no callback of the profiler's takes a lock that is held over a call of the info interface; capi/checked names one", never, true},
+	"module-load": {"as gc-callback", never, true},
+
+	"adjusted-seed":     {samplers, ".NET Core 2.2 of Windows under Wine: 80131506, 4 of 4", false},
+	"hijacked-return":   {samplers + "; clr/contract's tests of hijacked threads", ".NET 9.0.5 and 10.0.9 of Linux, with collections", false},
+	"redirected-target": {samplers + "; snapshot TestRedirectedWhileSuspended", ".NET Core 2.2 of Windows under Wine: 386 samples with the redirect stub on top", false},
+
+	"held-in-handler": {samplers, ".NET 9.0.5 of Linux, a program full of exceptions: within seconds", false},
+	"resume-runtime":  {samplers + "; sim TestRoundProtocol; capi/checked names a callback that leaves the runtime suspended", ".NET 9.0.5 (sim/conform, suspended.suspend)", false},
+	"alternate-stack": {"e2e soak of collections; profiler/guard.c restores what the Go runtime changed", "SIGSEGV under collections, .NET 9.0.5 of Linux", true},
+}
+
+// Told is a rule that no world of the simulator shows: it is about values that
+// the model has not, or about a lock it does not know.
+type Told struct {
+	Name, Line, Text, Enforced, Provoked string
+}
+
+// AllTold lists them.
+func AllTold() []Told {
+	return []Told{
+		{"frame-info", "A frameInfo is worth nothing after its StackSnapshotCallback.",
+			"It points into the walker's own frame. Whoever wants generic arguments asks GetFunctionInfo2 inside the callback, or keeps the FunctionID and lives without.",
+			"the recorder of profiler/info.c does not keep it", never + " (no answer of the CLR shows it)"},
+		{"stale-function", "A FunctionID is a pointer: it ends with its module.",
+			"After ModuleUnloadFinished, or DynamicMethodUnloaded, an id kept from before points at memory that was given back, and the CLR does not check. Ask for names before ModuleUnloadStarted returns, and block there until whoever asks is done.",
+			"e2e TestWindowsUnloadWaits", "the process without that wait, .NET 10.0.9 of Windows under Wine"},
+		{"never-hijack", "Never write a thread's instruction pointer to make it walk itself.",
+			"The thread may own any lock, stand on any stack, be in a prolog, or about to be redirected by the CLR, which does the same and does not expect another. A copy of registers and stack gives the same frames and changes nothing.",
+			"nothing of the project writes a context: no SetThreadContext in profiler/", never},
+		{"detaching", "After RequestProfilerDetach make no more calls, and leave nothing behind.",
+			"The CLR answers 80131367 from then on, and frees the library once no callback runs; threads of the profiler's must have ended by themselves, handlers and hooks must be gone. It refuses (80131370) if an immutable bit or a hook was used.",
+			"sim/conform, cases detaching.*; capi/checked", ".NET 9.0.5 and 10.0.9: 80131367"},
+		{"resume-twice", "Resume a thread as often as you have suspended it, and never once more.",
+			"Suspensions are counted, by all who suspend. One ResumeThread too many takes away somebody else's: the CLR's own inside DoStackSnapshot, a debugger's, and the thread runs while it is read. One SuspendRuntime too many is worse: it answers S_OK, and after the first ResumeRuntime threads go round for ever.",
+			"sim TestSampleProtocol counts both; capi/checked", "SuspendRuntime twice, .NET 9.0.5: the process never goes on"},
+		{"snapshot-lock", "DoStackSnapshot itself may wait for the loader: ask it only of threads that are not in it, with somebody else to resume them.",
+			"With a HelperMethodFrame on top (.NET Core 2 to 9 on Windows) the CLR's walk calls RtlLookupFunctionEntry, which takes the lock of ntdll's table of functions; a target inside LoadLibrary owns it (dotnet/runtime#32286). A rule about our own calls does not help, since the CLR makes this one. Do not ask while the own walk passes through the loader, and have a watchdog resume a thread that is held too long.",
+			"nothing yet: the product has neither the check nor the watchdog", never + ": Wine's function takes no such lock"},
+		{"claim-order", "Whoever asks whether a thread is alive reads \"dead\" before its id.",
+			"An entry of the list of threads can be used anew between two loads: its destroyer has gone on, a new thread resets the mark. Read in the other order a thread that has ended counts as alive, and is walked.",
+			"profiler/threads.c, sw_thread_alive; no test: the model's Claim is one step", "in a model at the grain of the atomics: 54 of 11,356 interleavings"},
+	}
+}
