@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -20,7 +22,7 @@ func TestGuessedUnmanagedFramesAreCounted(t *testing.T) {
 		{"in the midst", []unwind.Trust{unwind.TrustContext, unwind.TrustFramePointer, unwind.TrustFramePointer}, 2},
 		{"the last", []unwind.Trust{unwind.TrustContext, unwind.TrustCFI, unwind.TrustFramePointer}, 1},
 	} {
-		m := New(nil, nil)
+		m := merger(fs.BuildFor(context.ArchAMD64, fs.Root, fs.Native))
 		m.in, m.out, m.guess = &clr.Capture{}, make([]Frame, 8), -1
 		for i, tr := range c.trust {
 			m.buf[i] = unwind.Frame{IP: uint64(i + 1), SP: uint64(i + 1), Trust: tr}

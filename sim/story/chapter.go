@@ -81,8 +81,8 @@ func (s *Story) short(b *strings.Builder) {
 	r := s.Rule
 	fmt.Fprintf(b, "\n## %s\n\n**%s**\n\n%s\n\n*Source: %s.* ", r.Name, r.Line, fill(r.Text, 120, ""), r.Source)
 	behind(b, r.Enforced, r.Provoked)
-	fmt.Fprintf(b, "\nThe world is that of [%s](#%s), with the lock \"%s\". Broken: %s\n\nKept: %s Its story: `seedwalk sim --scenario %s`.\n",
-		r.As, r.As, r.Says, s.brokenSummary(), s.keptSummary(), r.Name)
+	fmt.Fprintf(b, "\nThe world is that of [%s](#%s), with the lock \"%s\"; its story: `seedwalk sim --scenario %s`. Broken:\n\n%s\n\nKept:\n\n%s\n",
+		r.As, r.As, r.Says, r.Name, s.brokenSummary(), s.keptSummary())
 }
 
 // told are the rules that no world shows.
