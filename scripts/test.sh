@@ -11,6 +11,8 @@ go test -json -timeout 15m $(go list ./... | grep -vxF "$e2e") >"$log" || status
 go test -json -timeout 25m "$e2e" >>"$log" || status=$?
 # Where goroutines meet, once more with the race detector.
 go test -json -race -timeout 10m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
+# Another reader of traces, in a module of its own.
+(cd nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 # What is of no system, once more as Windows programs.
 scripts/test-wine.sh -json >>"$log" || status=$?
 go run ./internal/tools/summary <"$log"
