@@ -155,6 +155,16 @@ func (f *File) BytesAt(vaddr uint64, n int) ([]byte, bool) {
 	return b[:n:n], true
 }
 
+// Tail returns the up to max bytes there are from vaddr to the end of its
+// segment's file part, nil if none. It allocates nothing.
+func (f *File) Tail(vaddr uint64, max int) []byte {
+	b, _ := f.from(vaddr)
+	if len(b) > max {
+		b = b[:max]
+	}
+	return b
+}
+
 // from returns the bytes from vaddr to the end of its segment's file part.
 func (f *File) from(vaddr uint64) ([]byte, bool) {
 	for i := range f.segments {

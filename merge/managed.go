@@ -97,16 +97,7 @@ func entered(t *module.Table, ip uint64) bool {
 	if i < 0 {
 		return false
 	}
-	m := t.At(i)
-	pc := ip - m.Bias
-	switch {
-	case m.CFI != nil:
-		fde, _ := m.CFI.Find(pc) // empty if there is none
-		return fde.Lo == pc && fde.Hi > pc
-	case m.PE != nil && pc == uint64(uint32(pc)):
-		return m.PE.AMD64().Starts(uint32(pc)) || m.PE.ARM64().Starts(uint32(pc))
-	}
-	return false
+	return t.At(i).Starts(ip)
 }
 
 // fresh reports whether the last of n frames, for which a walk had no unwind

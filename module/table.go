@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// Module is one loaded image. Exactly one of ELF and PE is set, or neither if
-// the image could not be read (Err says why; its range is still known).
+// Module is one loaded image. At most one of Image, ELF and PE is set, none if the
+// image could not be read (Err says why; its range is still known).
 type Module struct {
 	ID      uint32 // stable for the life of the process, given by the caller
 	Start   uint64 // first mapped address
@@ -23,6 +23,7 @@ type Module struct {
 	Bias    uint64 // mapped address minus the image's own virtual address (ELF) or the image base (PE)
 	Path    string
 	BuildID string
+	Image   Image // nil: that of ELF or PE
 	ELF     *elf.File
 	CFI     *cfi.Table // of ELF, or of a PE with DWARF sections; nil if it has none
 	PE      *pe.File

@@ -17,28 +17,7 @@ const codeWindow = 256
 
 // codeAt gives the up to n bytes of a module's code that there are from addr
 // on, nil if none.
-func codeAt(m *module.Module, addr uint64, n int) []byte {
-	if rva := addr - m.Bias; m.PE != nil && rva == uint64(uint32(rva)) {
-		return m.PE.Tail(uint32(rva), n)
-	}
-	if m.ELF == nil {
-		return nil
-	}
-	if b, ok := m.ELF.BytesAt(addr-m.Bias, n); ok {
-		return b
-	}
-	var best []byte
-	for lo := 0; lo < n; { // the segment ends within n bytes: find where
-		mid := (lo + n) / 2
-		b, ok := m.ELF.BytesAt(addr-m.Bias, mid)
-		if !ok || mid == 0 {
-			n = mid
-			continue
-		}
-		best, lo = b, mid+1
-	}
-	return best
-}
+func codeAt(m *module.Module, addr uint64, n int) []byte { return m.Bytes(addr, n) }
 
 // restoreRT is the signal trampoline: mov rax, 15 (rt_sigreturn); syscall.
 var restoreRT = []byte{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}

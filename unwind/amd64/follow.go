@@ -200,7 +200,7 @@ func (u *Unwinder) code(i int, regs *Registers, mem *memory.Window, b *unwind.Bo
 		return false
 	}
 	m := u.table.At(i)
-	if m.ELF == nil {
+	if !m.SystemV() {
 		return false
 	}
 	to, ok := u.byFollowing(m, regs, mem)

@@ -65,7 +65,7 @@ func (u *Unwinder) InLanding(a unwind.Address) bool {
 
 // landingAt gives the landing whose code stands at an ELF image's address lo.
 func (u *Unwinder) landingAt(m *module.Module, lo uint64) *unwind.Landing {
-	if len(u.landings) == 0 || m.ELF == nil {
+	if len(u.landings) == 0 || !m.SystemV() {
 		return nil
 	}
 	return u.landing(false, codeAt(m, lo+m.Bias, maxLandingCode))

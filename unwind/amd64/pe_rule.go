@@ -259,7 +259,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 // silentCFI reports whether a PE module's call frame information, if it has any,
 // says nothing of an address.
 func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
-	return m.CFI == nil || u.machine.Row(m.CFI, addr-(m.Bias-m.PE.ImageBase()), &u.row) == cfi.NoInfo
+	return m.CFI == nil || u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row) == cfi.NoInfo
 }
 
 // stepSlotsPE runs a rule of words.

@@ -30,11 +30,11 @@ var subRSP = [...][]byte{{0x48, 0x83, 0xec}, {0x48, 0x81, 0xec}}
 // from it.
 func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	into := addr - row.Lo
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || into == 0 || into > maxLate || addr-row.FDE.Lo > maxProlog || m.ELF == nil {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || into == 0 || into > maxLate || addr-row.FDE.Lo > maxProlog || !m.SystemV() {
 		return
 	}
-	code, ok := m.ELF.BytesAt(row.Lo, int(into))
-	if !ok || !bytes.Contains(code, subRSP[0]) && !bytes.Contains(code, subRSP[1]) {
+	code := m.Bytes(row.Lo+m.Bias, int(into))
+	if len(code) < int(into) || !bytes.Contains(code, subRSP[0]) && !bytes.Contains(code, subRSP[1]) {
 		return
 	}
 	var e emulator
@@ -60,7 +60,7 @@ const maxEpilog = 16
 // relative to RBP after they have restored it (mov r10, [rbp-8]; leave; ...; lea
 // rsp, [r10-8]; ret).
 func epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
-	if m.ELF == nil {
+	if !m.SystemV() {
 		return to, false
 	}
 	var e emulator

@@ -18,7 +18,7 @@ const (
 
 // isRoot reports whether ip stands in code that nobody has called.
 func isRoot(m *module.Module, ip uint64) bool {
-	if m.ELF == nil {
+	if !m.SystemV() {
 		return false
 	}
 	return inEntry(m, ip) || bytes.Equal(codeAt(m, ip, len(startContext)), startContext)
@@ -33,8 +33,8 @@ var startContext = []byte{0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 
 // that is come to from its first, over calls and jumps that are not taken. What
 // stands behind padding is another function.
 func inEntry(m *module.Module, ip uint64) bool {
-	at := m.ELF.Entry() + m.Bias
-	if m.ELF.Entry() == 0 || ip-at >= maxRootBytes {
+	at, ok := m.Entry()
+	if !ok || ip-at >= maxRootBytes {
 		return false
 	}
 	code := codeAt(m, at, maxRootBytes+maxInsn)

@@ -418,7 +418,7 @@ func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 	if m.CFI == nil {
 		return Rule{}, false
 	}
-	bias := m.Bias - m.PE.ImageBase()
+	bias := m.CFIBias()
 	switch u.machine.Row(m.CFI, addr-bias, &u.row) {
 	case cfi.None:
 		return u.compile(&u.row, i, addr-bias, bias), true

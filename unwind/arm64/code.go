@@ -24,8 +24,9 @@ const (
 func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) {
 	var b []byte
 	ok := false
-	if m != nil && m.ELF != nil {
-		b, ok = m.ELF.BytesAt(addr-m.Bias, 4)
+	if m != nil && m.SystemV() {
+		b = m.Bytes(addr, 4)
+		ok = len(b) == 4
 	}
 	if !ok && mem != nil {
 		b, ok = mem.Bytes(addr, 4)

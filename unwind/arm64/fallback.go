@@ -44,7 +44,7 @@ func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 		return false, u.accept(&to, false, regs, b, f)
 	}
 	i := r.Module()
-	if i < 0 || i >= u.table.Len() || u.table.At(i).ELF == nil {
+	if i < 0 || i >= u.table.Len() || !u.table.At(i).SystemV() {
 		return false, unwind.NoInfo
 	}
 	m := u.table.At(i)

@@ -13,7 +13,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	if u.isStart(m, addr) {
 		return makeRule(RuleEnd, i)
 	}
-	switch why := u.machine.Row(m.CFI, addr-bias(m), &u.row); why {
+	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
 		return compile(&u.row, m, i)
 	case cfi.NoInfo:
@@ -24,20 +24,11 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	return makeRule(RuleBad, i)
 }
 
-// bias is what a module's addresses are above those of its call frame
-// information; that of a PE image has them as if it lay at ImageBase.
-func bias(m *module.Module) uint64 {
-	if m.PE != nil {
-		return m.Bias - m.PE.ImageBase()
-	}
-	return m.Bias
-}
-
 // isStart reports whether addr is the first instruction of a program's _start:
 // nothing has called it, whatever x30 holds, but its rows say so only from the
 // second instruction on.
 func (u *Unwinder) isStart(m *module.Module, addr uint64) bool {
-	if m.ELF == nil || addr-m.Bias != m.ELF.Entry() {
+	if at, ok := m.Entry(); !ok || addr != at {
 		return false
 	}
 	row := &u.row
@@ -66,13 +57,13 @@ func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwi
 		return false, unwind.NoInfo
 	}
 	m, row, e := u.table.At(i), &u.row, &u.env
-	if u.machine.Row(m.CFI, s.Address().Lookup()-bias(m), row) != cfi.None {
+	if u.machine.Row(m.CFI, s.Address().Lookup()-m.CFIBias(), row) != cfi.None {
 		return false, unwind.BadInfo
 	}
 	if row.FDE.Signal {
 		f.Kind = unwind.KindSignal
 	}
-	enter(e, &s.Regs.ARM64, mem, bias(m))
+	enter(e, &s.Regs.ARM64, mem, m.CFIBias())
 	cfa, ok := frameAddress(&row.CFA, e)
 	if !ok {
 		return false, unwind.Unreadable

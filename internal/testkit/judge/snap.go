@@ -232,10 +232,8 @@ func around(arch string, tab *module.Table, f *unwind.Frame) (code, info []strin
 		a = context.ArchARM64
 	}
 	info = []string{mod.Path}
-	if mod.ELF != nil {
-		if b, ok := mod.ELF.BytesAt(f.IP-mod.Bias, 24); ok {
-			code = codeText(a, f.IP, f.IP, b)
-		}
+	if b := mod.Bytes(f.IP, 24); len(b) == 24 {
+		code = codeText(a, f.IP, f.IP, b)
 	}
 	if mod.CFI != nil {
 		info = append(info, fdeRows(mod.CFI, f.Lookup()-mod.Bias)...)

@@ -54,13 +54,13 @@ func (p *Program) DropGhosts(s *Snapshot) (ghosts []string, err error) {
 // getpid.
 func callsGetpid(t *module.Table, ra uint64) (name string, ok bool) {
 	i := t.Find(ra - 4)
-	if i < 0 || t.At(i).ELF == nil {
+	if i < 0 {
 		return "", false
 	}
 	m := t.At(i)
 	at := ra - 4 - m.Bias
-	b, ok := m.ELF.BytesAt(at, 4)
-	if !ok {
+	b := m.Bytes(ra-4, 4)
+	if len(b) < 4 {
 		return "", false
 	}
 	w := binary.LittleEndian.Uint32(b)
