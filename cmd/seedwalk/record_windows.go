@@ -4,11 +4,12 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/symbol"
 )
 
 const profilerName = "seedwalk_profiler.dll"
 
-func newNamer() record.Namer { return record.NewPENamer() }
+func newNamer() record.Namer { return symbol.NewPEResolver() }
 
 // platformHelp says in help what is otherwise on Windows.
 func platformHelp(s string) string { return windowsWords.Replace(s) }

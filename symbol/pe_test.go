@@ -1,4 +1,4 @@
-package record
+package symbol
 
 import (
 	"os/exec"
@@ -19,7 +19,7 @@ func TestPENames(t *testing.T) {
 	if out, err := exec.Command(cc, "-O2", "-shared", "-o", dll, "../profiler/testdata/demo.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	n := NewPENamer()
+	n := NewPEResolver()
 	var at uint64
 	for _, s := range n.image(dll).names {
 		if s.name == "demo_quicksort" {

@@ -1,4 +1,4 @@
-package record
+package symbol
 
 import (
 	"debug/pe"
@@ -9,14 +9,13 @@ import (
 
 	ourpe "github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
-	"github.com/seedwalk/seedwalk/symbol"
 )
 
-// PENamer names functions of Windows images: by the symbols that GNU compilers
+// PEResolver names functions of Windows images: by the symbols that GNU compilers
 // leave in the file, and by exports. Addresses are RVAs. A name covers what its
 // function's RUNTIME_FUNCTION does, or for a leaf function, which has none, at
 // most maxLeaf bytes. It is safe for concurrent use.
-type PENamer struct {
+type PEResolver struct {
 	mu     sync.Mutex
 	images map[string]*peImage
 }
@@ -35,10 +34,10 @@ type peName struct {
 	name string
 }
 
-// NewPENamer returns a namer that reads images as they are asked for.
-func NewPENamer() *PENamer { return &PENamer{images: map[string]*peImage{}} }
+// NewPEResolver returns a namer that reads images as they are asked for.
+func NewPEResolver() *PEResolver { return &PEResolver{images: map[string]*peImage{}} }
 
-func (n *PENamer) image(path string) *peImage {
+func (n *PEResolver) image(path string) *peImage {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	im := n.images[path]
@@ -100,8 +99,8 @@ func (im *peImage) function(rva uint32) (start, end uint32, ok bool) {
 	return fn.Begin, fn.End, true
 }
 
-// Name implements Namer.
-func (n *PENamer) Name(path, _ string, addr uint64) (string, bool) {
+// Name is Resolver.Name for addresses that are RVAs.
+func (n *PEResolver) Name(path, _ string, addr uint64) (string, bool) {
 	if addr != uint64(uint32(addr)) {
 		return "", false
 	}
@@ -117,14 +116,14 @@ func (n *PENamer) Name(path, _ string, addr uint64) (string, bool) {
 	for i > 0 && im.names[i-1].rva == im.names[i].rva && !better(&im.names[i], &im.names[i-1]) {
 		i--
 	}
-	return symbol.Demangle(im.names[i].name), true
+	return Demangle(im.names[i].name), true
 }
 
 // better prefers, of a system call's two names, the one that programs use.
 func better(a, b *peName) bool { return strings.HasPrefix(b.name, "Zw") }
 
-// Function implements Namer.
-func (n *PENamer) Function(path, _ string, addr uint64) (start, end uint64, ok bool) {
+// Function is Resolver.Name for addresses that are RVAs.
+func (n *PEResolver) Function(path, _ string, addr uint64) (start, end uint64, ok bool) {
 	if addr != uint64(uint32(addr)) {
 		return 0, 0, false
 	}
