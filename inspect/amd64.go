@@ -146,8 +146,8 @@ func (e *amd64Effect) codes(i *peamd64.Info, done uint32, parent bool) peamd64.R
 			return why
 		}
 		codes = codes[c.Size():]
-		if uint32(c.Offset) <= done {
-			e.undo(i, &c)
+		if uint32(c.Offset) <= done && !e.undo(i, &c) {
+			return peamd64.BadOpcode
 		}
 	}
 	return peamd64.OK
@@ -168,7 +168,8 @@ func setFP(i *peamd64.Info, codes []byte, done uint32) bool {
 	return false
 }
 
-func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) {
+// undo says what undoing a code does, or that it cannot.
+func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) bool {
 	switch c.Op {
 	case peamd64.UWOP_PUSH_NONVOL:
 		e.saved = append(e.saved, arm64Saved{amd64Regs[c.Info&15], e.base, e.at})
@@ -187,7 +188,10 @@ func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) {
 	case peamd64.UWOP_PUSH_MACHFRAME:
 		e.machine = true
 		e.at += 8 * int64(c.Info)
+	default:
+		return false
 	}
+	return true
 }
 
 func (e *amd64Effect) text() (cfa, saved string) {
