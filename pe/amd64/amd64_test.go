@@ -281,3 +281,19 @@ func pdata(entries ...RuntimeFunction) (b []byte) {
 	}
 	return b
 }
+
+// Every operation that has a name is decoded in some UNWIND_INFO, but SPARE_CODE,
+// and no other is.
+func TestEveryOperationIsDecoded(t *testing.T) {
+	infos := []Info{{Version: 1, FrameReg: 5}, {Version: 2}, {Version: 1, FrameReg: 5, FrameOffset: 240, Unix: true}}
+	for op := range Op(16) {
+		decoded := false
+		for i := range infos {
+			_, why := infos[i].Code([]byte{4, byte(op), 0, 0, 0, 0})
+			decoded = decoded || why == OK
+		}
+		if want := op.String() != "op?" && op != UWOP_SPARE_CODE; decoded != want {
+			t.Errorf("operation %d, %v: decoded %v", op, op, decoded)
+		}
+	}
+}
