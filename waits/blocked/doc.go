@@ -17,5 +17,7 @@
 //
 // Known gaps. Linux on x86-64. Where a frame needs a register that no frame
 // above it saved, the walk cannot go on, and the wait keeps its managed frames.
-// Native blocks in the middle of a stack stay single addresses.
+// Native blocks in the middle of a stack stay single addresses. Where
+// the join needs the method's name (an inlined P/Invoke) and the name is not known
+// when the wait ends, the frames are thrown away.
 package blocked

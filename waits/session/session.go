@@ -62,7 +62,7 @@ type Watcher interface {
 }
 
 // Run watches a process into an Analysis until ctx is done or the process ends.
-// What was seen is in the Analysis whatever is returned; it is not finished.
+// What was seen is in the Analysis whatever is returned.
 func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Options) error {
 	if opt.Say == nil {
 		opt.Say = func(string) {}
@@ -157,6 +157,11 @@ func (r *run) watch(ctx context.Context) error {
 	r.stop(r.names, named)
 	follow.close()
 	r.a.OnWait, r.a.OnBegin = nil, nil
+	if r.opt.Blocked != nil {
+		r.a.OnWait = r.opt.Blocked.End // waits that are still open have native frames too
+	}
+	r.a.Finish()
+	r.a.OnWait = nil
 	return err
 }
 
