@@ -157,7 +157,11 @@ func TestOldRuntime(t *testing.T) {
 		{"2", "this runtime is too old: it has no ICorProfilerInfo3"},
 		{"3", "this runtime is too old: it cannot suspend itself for a profiler (ICorProfilerInfo10); use .NET Core 3.0 or later"},
 	} {
-		r := run(t, time.Minute, []string{"SEEDWALK_SOCKET=/nowhere"}, old, lib, c.version)
+		mark := filepath.Join(t.TempDir(), "refused") // keeps the tool from guessing why
+		r := run(t, time.Minute, []string{"SEEDWALK_SOCKET=/nowhere", "SEEDWALK_REFUSED=" + mark}, old, lib, c.version)
+		if _, err := os.Stat(mark); err != nil {
+			t.Error(err)
+		}
 		if r.code != 0 || r.stdout != "80004005\n" || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("version %s: %d %q %q", c.version, r.code, r.stdout, r.stderr)
 		}
