@@ -24,6 +24,15 @@ func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 	return isResolveProfile(m, row.FDE.Lo+m.Bias)
 }
 
+// beginsResolve reports whether addr is the first instruction of
+// _dl_runtime_resolve, whose row does not say yet where the return address is
+// saved: the next one's does.
+func (u *Unwinder) beginsResolve(m *module.Module, addr uint64) bool {
+	row := &u.row
+	return u.machine.Row(m.CFI, addr+4-bias(m), row) == cfi.None && row.Regs[regLR].Kind == cfi.Offset && row.Regs[regLR].Off == 8 &&
+		row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP
+}
+
 // isResolveProfile looks for nop; sub sp, sp, #496; stp x29, x30, [sp].
 func isResolveProfile(m *module.Module, addr uint64) bool {
 	const stpFPLR = 0xa9007bfd

@@ -15,7 +15,11 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
-		return compile(&u.row, m, i)
+		r, first := compile(&u.row, m, i), u.row.FDE.Lo == addr-bias(m)
+		if first && r.kind == RuleSlots && u.beginsResolve(m, addr) {
+			r.saved |= flagShift
+		}
+		return r
 	case cfi.NoInfo:
 		return makeRule(RuleNoInfo, i)
 	case cfi.Unsupported:

@@ -1,0 +1,93 @@
+package amd64
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// TestEmulator: what one instruction does to what is known.
+func TestEmulator(t *testing.T) {
+	const sp, bp = 0x7000_0000, 0x7000_0100
+	known, lost := func(v uint64) value64 { return value64{v, knownValue} }, value64{}
+	for _, c := range []struct {
+		name string
+		code []byte
+		reg  int
+		want value64
+		flow flow
+	}{
+		{"push", []byte{0x53}, context.RSP, known(sp - 8), flowNext},
+		{"push imm", []byte{0x6a, 1}, context.RSP, known(sp - 8), flowNext},
+		{"push mem", []byte{0xff, 0x30}, context.RSP, known(sp - 8), flowNext},
+		{"pop", []byte{0x58}, context.RSP, known(sp + 8), flowNext},
+		{"sub imm8", []byte{0x48, 0x83, 0xec, 0x20}, context.RSP, known(sp - 32), flowNext},
+		{"add imm32", []byte{0x48, 0x81, 0xc4, 0, 1, 0, 0}, context.RSP, known(sp + 256), flowNext},
+		{"and", []byte{0x48, 0x83, 0xe4, 0xe0}, context.RSP, known(sp &^ 31), flowNext},
+		{"or", []byte{0x48, 0x83, 0xcc, 1}, context.RSP, lost, flowNext},
+		{"cmp", []byte{0x48, 0x83, 0xfc, 1}, context.RSP, known(sp), flowNext},
+		{"sub register", []byte{0x48, 0x29, 0xdc}, context.RSP, known(sp - 3), flowNext},
+		{"add register", []byte{0x48, 0x03, 0xe3}, context.RSP, known(sp + 3), flowNext},
+		{"sub an unknown register", []byte{0x48, 0x29, 0xc4}, context.RSP, lost, flowNext},
+		{"leave", []byte{0xc9}, context.RSP, known(bp + 8), flowNext},
+		{"leave, rbp", []byte{0xc9}, context.RBP, lost, flowNext}, // no memory
+		{"mov", []byte{0x48, 0x89, 0xec}, context.RSP, known(bp), flowNext},
+		{"mov of 32 bits", []byte{0x89, 0xeb}, context.RBX, lost, flowNext},
+		{"lea", []byte{0x48, 0x8d, 0x65, 0xf0}, context.RSP, known(bp - 16), flowNext},
+		{"lea with an index", []byte{0x48, 0x8d, 0x64, 0x05, 0}, context.RSP, lost, flowNext},
+		{"xor", []byte{0x31, 0xdb}, context.RBX, lost, flowNext},
+		{"mov imm", []byte{0xbb, 1, 0, 0, 0x80}, context.RBX, known(0x80000001), flowNext},
+		{"mov imm, sign extended", []byte{0x48, 0xc7, 0xc3, 1, 0, 0, 0}, context.RBX, lost, flowNext},
+		{"call keeps what functions preserve", []byte{0xe8, 0, 0, 0, 0}, context.RBX, known(3), flowCall},
+		{"call loses rcx", []byte{0xe8, 0, 0, 0, 0}, context.RCX, lost, flowCall},
+		{"call [rip] loses rcx", []byte{0xff, 0x15, 0, 0, 0, 0}, context.RCX, lost, flowCall},
+		{"ret", []byte{0xc3}, context.RSP, known(sp), flowReturn},
+		{"ret imm16", []byte{0xc2, 8, 0}, context.RSP, known(sp), flowReturn},
+		{"jmp", []byte{0xeb, 2}, context.RSP, known(sp), flowJump},
+		{"jcc", []byte{0x0f, 0x84, 0, 0, 0, 0}, context.RSP, known(sp), flowBranch},
+		{"jmp rax", []byte{0xff, 0xe0}, context.RSP, known(sp), flowIndirect},
+		{"ud2", []byte{0x0f, 0x0b}, context.RSP, known(sp), flowStop},
+		{"hlt", []byte{0xf4}, context.RSP, known(sp), flowStop},
+		{"mov bh", []byte{0xb7, 1}, context.RBX, lost, flowNext},
+		{"cpuid", []byte{0x0f, 0xa2}, context.RBX, lost, flowNext},
+		{"xchg", []byte{0x48, 0x87, 0xdd}, context.RBP, lost, flowNext},
+		{"cmov", []byte{0x48, 0x0f, 0x44, 0xd8}, context.RBX, lost, flowNext},
+		{"sete bl", []byte{0x0f, 0x94, 0xc3}, context.RBX, lost, flowNext},
+		{"imul", []byte{0x48, 0x6b, 0xdb, 3}, context.RBX, lost, flowNext},
+		{"test", []byte{0xf6, 0xc3, 1}, context.RBX, known(3), flowNext},
+		{"andn", []byte{0xc4, 0xe2, 0xe0, 0xf2, 0xd8}, context.RBX, lost, flowNext},
+		{"blsr", []byte{0xc4, 0xe2, 0xe0, 0xf3, 0xc8}, context.RBX, lost, flowNext},
+		{"vpaddd", []byte{0xc5, 0xe1, 0xfe, 0xd8}, context.RBX, known(3), flowNext},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var e emulator
+			e.set(context.RSP, known(sp))
+			e.set(context.RBP, known(bp))
+			e.set(context.RBX, known(3))
+			e.set(context.RCX, known(4))
+			in := decode(c.code)
+			if int(in.n) != len(c.code) {
+				t.Fatalf("%d bytes of %d", in.n, len(c.code))
+			}
+			if how := e.run(&in, nil); how != c.flow || e.regs[c.reg] != c.want {
+				t.Errorf("flow %d, register %d is %+v; want %d, %+v", how, c.reg, e.regs[c.reg], c.flow, c.want)
+			}
+		})
+	}
+}
+
+// TestEmulatorStores: what the code pushed it pops, and what it saved it loads.
+func TestEmulatorStores(t *testing.T) {
+	var e emulator
+	e.set(context.RSP, value64{0x1000, knownValue})
+	e.set(context.RBX, value64{context.RBX, entryValue})
+	for _, code := range [][]byte{{0x53}, {0x48, 0x89, 0x5c, 0x24, 0xf0}, {0x31, 0xdb}, {0x48, 0x8b, 0x6c, 0x24, 0xf0}, {0x5b}} {
+		in := decode(code)
+		e.run(&in, nil)
+	}
+	for _, reg := range []uint8{context.RBX, context.RBP} {
+		if e.get(reg) != (value64{context.RBX, entryValue}) {
+			t.Errorf("register %d: %+v", reg, e.get(reg))
+		}
+	}
+}
