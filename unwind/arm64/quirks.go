@@ -29,7 +29,7 @@ func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 // saved: the next one's does.
 func (u *Unwinder) beginsResolve(m *module.Module, addr uint64) bool {
 	row := &u.row
-	return u.machine.Row(m.CFI, addr+4-bias(m), row) == cfi.None && row.Regs[regLR].Kind == cfi.Offset && row.Regs[regLR].Off == 8 &&
+	return u.machine.Row(m.CFI, addr+4-m.CFIBias(), row) == cfi.None && row.Regs[regLR].Kind == cfi.Offset && row.Regs[regLR].Off == 8 &&
 		row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP
 }
 

@@ -15,7 +15,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
-		r, first := compile(&u.row, m, i), u.row.FDE.Lo == addr-bias(m)
+		r, first := compile(&u.row, m, i), u.row.FDE.Lo == addr-m.CFIBias()
 		if first && r.kind == RuleSlots && u.beginsResolve(m, addr) {
 			r.saved |= flagShift
 		}
