@@ -10,7 +10,6 @@ type keep struct {
 const (
 	window   = "sim TestNoLocksNoLogs (what the window's packages import), snapshot TestWindowDoesNotAllocate; the C half by e2e TestWindowsTorture only"
 	never    = "never provoked on a real CLR"
-	torture  = "Wine, e2e TestWindowsTorture's own broken side"
 	samplers = "sim TestSampleProtocol and sim/rules TestKept, which fail when the sampler breaks it"
 )
 
@@ -21,7 +20,7 @@ var keeps = map[string]keep{
 	"environment":   {window, "GetEnvironmentVariable, .NET Core 2.2 of Windows under Wine: at the first suspension", true},
 	"log":           {window, never + ": no hang in 40,423 suspensions with writes that were empty", true},
 	"profiler-lock": {window, "a CRITICAL_SECTION of the program's, .NET Core 2.2 of Windows under Wine: after 7 suspensions", true},
-	"go-callback":   {"callbacks are C (profiler/callback.c) and queue; e2e TestWindowsMix runs with collections", "Go callbacks on application threads, .NET Core 2.2 of Windows under Wine: within 25 s", true},
+	"go-callback":   {"callbacks are C (profiler/callback.c) and queue; e2e TestSoak runs with collections", "Go callbacks on application threads, .NET Core 2.2 of Windows under Wine: within 25 s", true},
 	"os-unwinder":   {window + "; no import of the system's unwinder", "RtlLookupFunctionEntry beside RtlAddFunctionTable under Wine: after 64 suspensions", true},
 	"unsafe":        {samplers + "; snapshot TestDecide", ".NET Core 2.2 of Windows: 74 of 74 in the collector's initiator; sim/conform row 9", false},
 
