@@ -22,6 +22,7 @@ const (
 	maxOpen    = 512 // schedstat files kept open
 	armAfter   = 4   // periods of processor time that a thread may use before it is armed though it sleeps
 	firstStack = 1 << 16
+	redZone    = 128     // bytes below sp that are a function's own (System V ABI)
 	youngest   = 1000000 // nanoseconds of processor time before a thread is worth a timer
 	patience   = 8       // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )
@@ -221,7 +222,7 @@ func (t *task) rested(gap merge.Gap, frames []frame) {
 
 // readStack reads the stack of a blocked thread.
 func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
-	c := capture{tid: t.tid, low: t.low, high: t.high, thread: t.thread}
+	c := capture{tid: t.tid, low: t.low, high: t.high, thread: t.thread, partial: true}
 	if c.high == 0 || sp < c.low || sp >= c.high {
 		m := e.t.mapping(sp)
 		if m == nil && e.refresh() {
@@ -233,17 +234,18 @@ func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
 		c.low, c.high = m.Start, m.End
 	}
 	c.regs.RIP, c.regs.GPR[context.RSP], c.regs.Known = ip, sp, 1<<context.RSP
-	size := min(c.high-sp, uint64(len(e.bytes)))
-	c.cut = size < c.high-sp
+	from := max(sp-redZone, c.low)
+	size := min(c.high-from, uint64(len(e.bytes)))
+	c.cut = size < c.high-from
 	n := 0
 	for n < int(size) { // a stack is rarely large, a mapping is
 		step := min(max(n, firstStack), int(size)-n)
-		got := e.t.mem.ReadAt(e.bytes[n:n+step], sp+uint64(n))
+		got := e.t.mem.ReadAt(e.bytes[n:n+step], from+uint64(n))
 		if n += got; got < step {
 			break
 		}
 	}
-	c.stack = memory.Run{Addr: sp, Data: e.bytes[:n]}
+	c.stack = memory.Run{Addr: from, Data: e.bytes[:n]}
 	return c, n > 0
 }
 

@@ -20,6 +20,7 @@ type capture struct {
 	stack     memory.Run
 	low, high uint64 // the stack's bounds, high 0 = not known
 	cut       bool   // the copy ends before the stack does
+	partial   bool   // of the registers only sp and ip are known
 	extra     []byte // of the runtime's Thread, at the time of the copy
 	thread    uint64 // the runtime's Thread of a thread that stands still, 0 = none
 }
@@ -68,7 +69,7 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 		}
 		gap = gapOf(stop, c.cut)
 		w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.regs.SP()})
-		return w.out[:w.n], gap, stop == unwind.Unreadable && w.regs.AMD64.Known != context.AMD64All
+		return w.out[:w.n], gap, stop == unwind.Unreadable && c.partial
 	}
 }
 

@@ -69,10 +69,12 @@ static int patched(const uint64_t *stack, uint64_t size, uint64_t patch)
 
 static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
 {
-	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, want = 0, at;
-	int own = low && sp >= low && sp < high, flags = 0;
+	/* The red zone too: after a pop in an epilogue, unwind data still names the
+	 * word below sp as where the register is. */
+	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, at;
+	int own = low && from >= low && sp < high, flags = 0;
 	if (why != SW_ARMED) {
-		want = own ? high - sp : SW_MAX_CHECKED;
+		want = own ? high - from : SW_MAX_CHECKED;
 		flags |= own ? 0 : SW_FOREIGN;
 		if (want > SW_MAX_STACK) {
 			want = SW_MAX_STACK;
@@ -92,13 +94,13 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	r->time = entry;
 	r->weight = weight;
 	r->extra_size = 0;
-	r->stack = sp;
 	for (int i = 0; i < SW_REGS; i++)
 		r->regs[i] = uc->regs[i];
 	if (own)
-		copy(stack, sp, want);
-	else if (want)
-		want = checked(stack, sp, want);
+		copy(stack, from, want);
+	else if (want && !(want = checked(stack, from, want)))
+		want = checked(stack, from = sp, SW_MAX_CHECKED); /* the zone is beyond the stack's end */
+	r->stack = from;
 	r->stack_size = (uint32_t)want;
 	if (s->extra && s->extra_size <= SW_MAX_EXTRA && patched((uint64_t *)stack, want, h->patch)) {
 		r->extra_size = (uint32_t)checked(extra, s->extra, s->extra_size);

@@ -21,6 +21,7 @@ enum {
 	SW_SCAN = 1 << 15,               /* of the copy, for a patched return address */
 	SW_ALIGN = 64,
 	SW_REAP = 16,
+	SW_RED_ZONE = 128,
 	SW_REGS = 17,                    /* r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip */
 };
 

@@ -50,6 +50,7 @@ func recordProbe(t *testing.T, limit time.Duration, rate string, argv ...string)
 func TestProbeTruth(t *testing.T) {
 	c := newChecker(t)
 	table := map[uint64]*tally{}
+	managed := 0
 	for runs, total := 0, 0; total < wantSamples && runs < maxRuns; runs++ {
 		samples, rd, res := recordProbe(t, 5*time.Minute, "500", app(t, "Truth", "20")...)
 		if res.code != 0 || res.stdout != "TRUTH DONE\n" {
@@ -58,6 +59,18 @@ func TestProbeTruth(t *testing.T) {
 		c.methods = rd.Names()
 		c.compare(t, table, samples)
 		total += len(samples)
+		managed += onTop(samples)
 	}
 	c.verdict(t, table)
+	t.Logf("%d samples with managed code on top", managed)
+}
+
+// onTop counts the stacks whose thread was interrupted in managed code.
+func onTop(samples []*raw.Sample) (n int) {
+	for _, s := range samples {
+		if len(s.Frames) > 0 && s.Frames[0].Function != 0 && s.Frames[0].Exact {
+			n++
+		}
+	}
+	return n
 }

@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+// A single-file program on .NET 10, whose runtime says itself where everything is:
+// whole stacks, and each method has a name.
+func TestProbeNet10(t *testing.T) {
+	c := newChecker(t)
+	t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
+	samples, rd, r := recordProbe(t, 2*time.Minute, "250", "/bin/sh", "-c", `sleep 8 | exec "$0" server start`, azmcp)
+	t.Log("\n" + r.stderr)
+	lost, managed := 0, 0
+	for _, s := range samples {
+		if s.Result.Gap != merge.GapNone {
+			if lost++; lost < 4 {
+				t.Logf("%v:\n%s", s.Result.Gap, c.dump(s))
+			}
+		}
+		if len(s.Frames) > 0 && s.Frames[0].Function != 0 {
+			managed++
+		}
+	}
+	unnamed := 0
+	for _, name := range rd.Names() {
+		if strings.HasPrefix(name, "method 0x") {
+			unnamed++
+		}
+	}
+	t.Logf("%d samples, %d not whole, %d with managed code on top, %d methods, %d without a name", len(samples), lost, managed, len(rd.Names()), unnamed)
+	if len(samples) < 100 || lost*200 > len(samples) || unnamed*100 > len(rd.Names()) || len(rd.Names()) < 100 {
+		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost, len(samples), unnamed, len(rd.Names()))
+	}
+}
