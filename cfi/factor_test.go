@@ -78,3 +78,17 @@ func TestNarrowAddresses(t *testing.T) {
 		t.Errorf("%v %+v", why, f)
 	}
 }
+
+// TestHeaderIndirect: a header's count or table that would have to be read from
+// relocated memory is refused.
+func TestHeaderIndirect(t *testing.T) {
+	for _, enc := range [][2]uint8{{DW_EH_PE_indirect | DW_EH_PE_udata4, DW_EH_PE_udata4}, {DW_EH_PE_udata4, DW_EH_PE_indirect | DW_EH_PE_udata4}} {
+		var hdr asm
+		hdr.u8(1, DW_EH_PE_udata4, enc[0], enc[1]).u32(0).u32(1).u32(fnLo).u32(0)
+		_, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: ehFrame(), EHFrameHdr: hdr.b})
+		var fe *FormatError
+		if !errors.As(err, &fe) || fe.Reason != BadEncoding {
+			t.Errorf("%#x: %v", enc, err)
+		}
+	}
+}
