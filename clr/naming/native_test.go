@@ -1,0 +1,73 @@
+package naming
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestUnsigned(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want uint32
+		next uint32
+		ok   bool
+	}{
+		{"one byte", []byte{0x54}, 42, 1, true},
+		{"two", []byte{0x01 | 0x3<<2, 0x04}, 0x103, 2, true},
+		{"three", []byte{0x03 | 0x1<<3, 0x02, 0x01}, 0x1 | 0x2<<5 | 0x1<<13, 3, true},
+		{"four", []byte{0x07, 0x01, 0x00, 0x10}, 0x1<<4 | 0x10<<20, 4, true},
+		{"five", []byte{0x0f, 0x78, 0x56, 0x34, 0x12}, 0x12345678, 5, true},
+		{"none", []byte{0x1f}, 0, 0, false},
+		{"nothing", nil, 0, 0, false},
+	} {
+		v, next, ok := (native32{c.b}).unsigned(0)
+		if v != c.want || next != c.next || ok != c.ok {
+			t.Errorf("%s: %#x, %d, %v", c.name, v, next, ok)
+		}
+	}
+	if v, _, _ := (native32{[]byte{0xfe}}).signed(0); v != -1 {
+		t.Errorf("signed: %d", v)
+	}
+}
+
+func TestMethodSignature(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		b    []byte
+		rid  int32
+		size uint32
+		ok   bool
+	}{
+		{"plain", []byte{0, 7}, 7, 2, true},
+		{"instantiated over int and string", []byte{methodInstantiation, 7, 2, 0x08, 0x0e}, 7, 5, true},
+		{"of a generic type over a canonical one", []byte{methodOwner, 0x15, 0x12, 0x05, 1, 0x3e, 9}, 9, 7, true},
+		{"of another module", []byte{0x80, methodContext, 3, 9}, 0, 4, true},
+		{"an array of arrays", []byte{methodOwner, 0x14, 0x1d, 0x08, 2, 0, 0, 9}, 9, 8, true},
+		{"cut", []byte{methodOwner, 0x15, 0x12}, 0, 0, false},
+		{"no type", []byte{methodOwner, 0x00, 9}, 0, 0, false},
+		{"nested too deep", append([]byte{methodOwner}, slices.Repeat([]byte{0x1d}, 200)...), 0, 0, false},
+		{"too many arguments", []byte{methodInstantiation, 7, 0xdf, 0xff, 0xff, 0xff, 8}, 0, 0, false},
+	} {
+		rid, behind, ok := (native32{c.b}).method(0)
+		if ok != c.ok || ok && (rid != c.rid || behind != c.size) {
+			t.Errorf("%s: row %d, ends at %d, %v", c.name, rid, behind, ok)
+		}
+	}
+}
+
+// Code in several parts is its method's, up to where the next method begins.
+func TestFind(t *testing.T) {
+	p := &precompiled{base: 0x1000, begins: []uint32{0x10, 0x20, 0x30, 0x40}, starts: []start{{0, 5}, {2, 6}}}
+	for _, c := range []struct {
+		ip    uint64
+		begin uint64
+		rid   int32
+		ok    bool
+	}{{0x100f, 0, 0, false}, {0x1010, 0x1010, 5, true}, {0x102f, 0x1010, 5, true}, {0x1030, 0x1030, 6, true}, {0x1050, 0x1030, 6, true}} {
+		begin, rid, ok := p.find(c.ip)
+		if begin != c.begin || rid != c.rid || ok != c.ok {
+			t.Errorf("%#x: %#x, %d, %v", c.ip, begin, rid, ok)
+		}
+	}
+}
