@@ -3,9 +3,9 @@ package outside
 // Config is what the user asked for.
 type Config struct {
 	RateHz  float64
-	Raw     string // file for raw samples, "" for none
-	NoCPU   bool   // no samples of processor time
-	NoWall  bool   // none of blocked threads
-	Version string // of the runtime, for people
-	Probe   string // the probe's library, as the target has it mapped
+	Raw     string                   // file for raw samples, "" for none
+	NoCPU   bool                     // no samples of processor time
+	NoWall  bool                     // none of blocked threads
+	Version func(path string) string // of a runtime's file, for people
+	Probe   string                   // the probe's library, as the target has it mapped
 }

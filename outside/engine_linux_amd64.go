@@ -29,13 +29,15 @@ type Engine struct {
 	tasks   map[uint32]*task
 	listed  time.Time
 	links   uint64
-	legacy  int
+	legacy  int // 0 once it has been given up
+	unheard int
 	real    int
 	stopped atomic.Bool
 	small   [512]byte
 	bytes   []byte
 	stats   stats
 	patched bool
+	began   time.Time
 	probe   string
 	extra   [probe.ExtraRoom]byte
 	sought  time.Time // when the runtime's list of threads was read
@@ -54,7 +56,7 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		file.Close()
 		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
 	}
-	e := &Engine{cfg: cfg, pid: pid, file: file, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), probe: cfg.Probe,
+	e := &Engine{cfg: cfg, pid: pid, file: file, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), began: time.Now(), probe: cfg.Probe,
 		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
 	e.legacy, e.real = file.Signals()
 	file.SetPeriod(uint64(e.period))
@@ -124,13 +126,22 @@ func (e *Engine) open() error {
 			e.s.raw = w
 		}
 	}
-	e.s.out.Hello(&wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: e.cfg.Version, StartUnixNano: time.Now().UnixNano(),
-		RateMilliHz: uint64(e.cfg.RateHz * 1000)})
+	e.hello()
 	for g := 1; g < merge.GapCount; g++ {
 		e.s.out.GapName(uint8(g), merge.Gap(g).String())
 	}
 	e.refresh()
 	return e.s.flush()
+}
+
+// hello opens the stream, and again once the runtime is known.
+func (e *Engine) hello() {
+	version := ""
+	if e.cfg.Version != nil && e.t.path != "" {
+		version = e.cfg.Version(e.t.path)
+	}
+	e.s.out.Hello(&wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: version, StartUnixNano: e.began.UnixNano(),
+		RateMilliHz: uint64(e.cfg.RateHz * 1000)})
 }
 
 func (e *Engine) close() {
@@ -161,6 +172,7 @@ func (e *Engine) refresh() bool {
 	e.s.announce(e.t)
 	if e.t.tables != nil && !e.patched {
 		e.patched = true
+		e.hello()
 		e.w.patch = e.t.patch()
 		e.file.SetPatch(e.w.patch)
 	}

@@ -29,7 +29,7 @@ type target struct {
 	steps   *managed.Tables // over tables
 	names   *naming.Names
 	threads threadList
-	version string
+	path    string // of the module that holds the runtime
 	why     string // why there are no tables
 }
 

@@ -22,6 +22,7 @@ const (
 	maxOpen    = 512 // schedstat files kept open
 	armAfter   = 4   // periods of processor time that a thread may use before it is armed though it sleeps
 	firstStack = 1 << 16
+	maxUnheard = 8       // signals that were taken and not answered before another is used
 	redZone    = 128     // bytes below sp that are a function's own (System V ABI)
 	youngest   = 1000000 // nanoseconds of processor time before a thread is worth a timer
 	patience   = 8       // visits to a thread that cannot be asked before its stack is shown as far as it goes
@@ -316,6 +317,12 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 		return cannot
 	case !ok, masks.pending&bit != 0:
 		return later
+	case sig == e.legacy && !e.file.Answered(t.slot):
+		// It was taken, and not by us: Go's runtime, say, that has been loaded since.
+		if e.unheard++; e.unheard == maxUnheard && e.file.UseRealTime() {
+			e.legacy = 0
+			e.s.out.Note("SIGURG is taken by the program: a real-time signal is used instead")
+		}
 	}
 	switch err := e.file.Ask(t.slot, op, sig); err {
 	case nil:

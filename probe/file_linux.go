@@ -197,5 +197,15 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	return nil
 }
 
+// UseRealTime gives SIGURG up, which somebody else's handler takes: timers armed
+// from now on send the real-time signal. False if there is none.
+func (f *File) UseRealTime() bool {
+	if f.h.realTime == 0 {
+		return false
+	}
+	atomic.StoreUint32(&f.h.timerSignal, f.h.realTime)
+	return true
+}
+
 // Left reports whether the probe has put everything back.
 func (f *File) Left() bool { return atomic.LoadUint32(&f.h.left) != 0 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/seedwalk/seedwalk/internal/program"
 	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/probe"
 )
@@ -85,7 +86,7 @@ func (o *Options) noProbe() string {
 
 // engine is what an engine is told.
 func (o *Options) engine() outside.Config {
-	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, NoCPU: o.Events == EventsWall, NoWall: o.Events == EventsCPU}
+	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: runtimeName, NoCPU: o.Events == EventsWall, NoWall: o.Events == EventsCPU}
 }
 
 // way says for people what the mode means.
@@ -97,4 +98,13 @@ func (o *Options) way() string {
 		return o.modeWhy + "; the runtime is suspended for each sample" + bias
 	}
 	return "the runtime is suspended for each sample" + bias
+}
+
+// runtimeName is a runtime's version as people write it, of its file.
+func runtimeName(path string) string {
+	v := program.RuntimeVersion(path)
+	if v == "" {
+		return ""
+	}
+	return ".NET " + v
 }
