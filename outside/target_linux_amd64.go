@@ -116,6 +116,7 @@ func (t *target) find() {
 			continue
 		}
 		t.tables, t.steps, t.names, t.why = tables, managed.New(tables), names, ""
+		t.path = m.Path
 		t.threads.init(t.mem, tables)
 	}
 }
