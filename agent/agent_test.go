@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -52,7 +52,7 @@ func (f *fake) PID() uint64                           { return 77 }
 func (f *fake) Arch() context.Arch                    { return f.world.Arch }
 func (f *fake) Table() *module.Table                  { return f.world.Table }
 func (f *fake) ThreadName(uint64) string              { return "kernel's" }
-func (f *fake) Memory() (contract.Reader, error)      { return unreadable{}, nil }
+func (f *fake) Memory() (memory.Reader, error)        { return unreadable{}, nil }
 func (f *fake) Version() string                       { return ".NET 9.9.9" }
 func (f *fake) Threads(buf []Thread) []Thread {
 	return append(buf, Thread{f.world.Capture.Thread, "worker"})

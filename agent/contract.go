@@ -16,7 +16,7 @@ import (
 // once they are known to be right. It works after a round, when nothing is
 // suspended.
 type contracts struct {
-	reader contract.Reader
+	reader memory.Reader
 	tables *contract.Tables
 	steps  *managed.Tables // over tables
 	tried  map[uint32]bool

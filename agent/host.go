@@ -12,8 +12,8 @@ package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
@@ -75,7 +75,7 @@ type Host interface {
 	Prime(id clr.ThreadID)
 	// Memory reads the target's memory outside the suspended window, for the
 	// runtime's own tables.
-	Memory() (contract.Reader, error)
+	Memory() (memory.Reader, error)
 }
 
 // ThreadHost is a process whose threads are suspended one at a time: Windows.

@@ -35,7 +35,7 @@ type Images struct {
 type system interface {
 	open(path string) (*pe.File, error)
 	region(at uint64) (Region, bool)
-	ReadAt(p []byte, addr uint64) bool
+	memory.Reader
 }
 
 func newImages(sys system, list func() []Loaded) *Images {

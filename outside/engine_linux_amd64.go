@@ -159,7 +159,7 @@ func (e *Engine) close() {
 func (e *Engine) alive() bool {
 	base, tag := e.file.Where()
 	b := e.small[:4]
-	return e.t.mem.ReadAt(b, base+24) == 4 && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
+	return e.t.mem.ReadAt(b, base+24) && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
 }
 
 // refresh reads the mappings and what follows from them.
@@ -277,7 +277,7 @@ func (e *Engine) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 	}
 	frames, gap, needs := e.w.walk(c)
 	if gap == merge.GapBadInfo && c.thread != 0 { // a replaced return address of a thread that stands still
-		c.extra = e.extra[:max(0, e.t.mem.ReadAt(e.extra[:], c.thread))]
+		c.extra = e.extra[:max(0, e.t.mem.ReadSome(e.extra[:], c.thread))]
 		frames, gap, needs = e.w.walk(c)
 	}
 	if gap != merge.GapNone && !needs && e.refresh() {

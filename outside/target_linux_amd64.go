@@ -11,14 +11,13 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 )
 
 // target is what is known of the process that is sampled.
 type target struct {
 	pid    string
-	mem    *memory.Process
+	mem    *live.Process
 	loader *live.Loader
 	maps   []live.Mapping
 	table  *module.Table
@@ -33,15 +32,8 @@ type target struct {
 	why     string // why there are no tables
 }
 
-// whole makes the memory answer as package contract asks: all or nothing.
-type whole struct{ *memory.Process }
-
-func (w whole) ReadAt(p []byte, addr uint64) bool {
-	return len(p) == 0 || w.Process.ReadAt(p, addr) == len(p)
-}
-
 func openTarget(pid int) (*target, error) {
-	mem, err := memory.OpenProcess(pid)
+	mem, err := live.OpenProcess(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +91,7 @@ func (t *target) find() {
 		if m.ELF == nil || t.tried[m.ID] >= maxTries {
 			continue
 		}
-		tables, err := contract.Open(whole{t.mem}, m.ELF, m.Bias)
+		tables, err := contract.Open(t.mem, m.ELF, m.Bias)
 		if e, ok := err.(*contract.Error); ok {
 			t.tried[m.ID]++
 			if e.Structure == contract.NoRuntime {
@@ -109,7 +101,7 @@ func (t *target) find() {
 			}
 			continue
 		}
-		names, err := naming.New(whole{t.mem}, tables.Descriptor())
+		names, err := naming.New(t.mem, tables.Descriptor())
 		if err != nil {
 			t.why = err.Error()
 			t.tried[m.ID] = maxTries
@@ -168,7 +160,7 @@ func (t *target) patch() uint64 {
 			continue
 		}
 		code := make([]byte, m.End-m.Start)
-		n := t.mem.ReadAt(code, m.Start)
+		n := t.mem.ReadSome(code, m.Start)
 		for at := 0; ; {
 			j := bytes.Index(code[at:n], hijackPushes)
 			if j < 0 {

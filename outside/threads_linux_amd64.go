@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
-	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/live"
 )
 
 // threadList finds the runtime's Thread objects by the kernel's thread numbers.
 type threadList struct {
-	mem               *memory.Process
+	mem               *live.Process
 	store             uint64 // address of the variable that points to the ThreadStore
 	first, next, osid uint64
 	known             bool
@@ -20,7 +20,7 @@ type threadList struct {
 // maxThreads bounds the runtime's list.
 const maxThreads = 1 << 16
 
-func (l *threadList) init(mem *memory.Process, t *contract.Tables) {
+func (l *threadList) init(mem *live.Process, t *contract.Tables) {
 	d := t.Descriptor()
 	store, ok1 := t.Global("ThreadStore")
 	first, ok2 := d.Offset("ThreadStore", "FirstThreadLink")
@@ -51,7 +51,7 @@ func (l *threadList) read() {
 }
 
 func (l *threadList) word(addr uint64) uint64 {
-	if addr < 4096 || l.mem.ReadAt(l.buf[:], addr) != 8 {
+	if addr < 4096 || !l.mem.ReadAt(l.buf[:], addr) {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(l.buf[:])

@@ -241,7 +241,7 @@ func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
 	n := 0
 	for n < int(size) { // a stack is rarely large, a mapping is
 		step := min(max(n, firstStack), int(size)-n)
-		got := e.t.mem.ReadAt(e.bytes[n:n+step], from+uint64(n))
+		got := e.t.mem.ReadSome(e.bytes[n:n+step], from+uint64(n))
 		if n += got; got < step {
 			break
 		}

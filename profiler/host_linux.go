@@ -119,7 +119,7 @@ func (h *host) ThreadName(tid uint64) string {
 }
 
 // Memory implements agent.Host.
-func (h *host) Memory() (contract.Reader, error) { return contract.NewSelf() }
+func (h *host) Memory() (memory.Reader, error) { return contract.NewSelf() }
 
 // newAgent makes the sampler: a round of the whole runtime at a time.
 func newAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {

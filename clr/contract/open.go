@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/memory"
 )
 
 // NoRuntime is the Structure of the Error for an image without a runtime.
@@ -50,7 +51,7 @@ type Tables struct {
 // Open finds the code tables of the runtime in image, whose virtual addresses
 // are moved by bias, reading its memory through r. The error is an *Error; for
 // an image that holds no runtime its Structure is NoRuntime.
-func Open(r Reader, image *elf.File, bias uint64) (*Tables, error) {
+func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
 	desc, dac := Symbols(image, bias)
 	if desc == 0 {
 		return nil, &Error{NoRuntime, 0, 0, "no " + descriptorSymbol}
@@ -76,7 +77,7 @@ func Symbols(image *elf.File, bias uint64) (desc, dac uint64) {
 	return desc, dac
 }
 
-func open(r Reader, desc, dac uint64) (*Tables, error) {
+func open(r memory.Reader, desc, dac uint64) (*Tables, error) {
 	t := &Tables{v: view{r: r}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	d, pointers, err := t.descriptor(desc)
 	if err != nil {

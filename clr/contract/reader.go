@@ -1,12 +1,10 @@
 package contract
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// Reader reads a target's memory. ReadAt fills all of p from addr or answers
-// false; it must not fault.
-type Reader interface {
-	ReadAt(p []byte, addr uint64) bool
-}
+	"github.com/seedwalk/seedwalk/memory"
+)
 
 // viewSize is the most that is read at once, bytes: the headers of an image.
 const viewSize = 512
@@ -14,7 +12,7 @@ const viewSize = 512
 // view adds fixed-size reads and a buffer that lives as long as the view, so
 // that reads through the interface do not allocate.
 type view struct {
-	r   Reader
+	r   memory.Reader
 	buf [viewSize]byte
 }
 

@@ -27,7 +27,7 @@ func NewSelf() (*Self, error) {
 	return s, err
 }
 
-// ReadAt implements Reader. It is not safe for concurrent use.
+// ReadAt implements memory.Reader. It is not safe for concurrent use.
 func (s *Self) ReadAt(p []byte, addr uint64) bool {
 	if len(p) == 0 {
 		return true

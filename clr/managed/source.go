@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -32,9 +33,7 @@ type Source interface {
 	// say; BadInfo and Unsupported are of the tables; NoInfo is for tables that
 	// answer nothing.
 	Code(at unwind.Address, c *Code) unwind.Stop
-	// ReadAt fills all of p from the target's memory or answers false; it must
-	// not fault.
-	ReadAt(p []byte, addr uint64) bool
+	memory.Reader
 	// Unix reports whether functions preserve System V's registers.
 	Unix() bool
 }

@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -21,8 +22,7 @@ type Calls interface {
 	FunctionEntry(pc uint64, entry []byte) (base uint64, ok bool)
 	// Precompiled returns the managed image that holds an address.
 	Precompiled(pc uint64) (Image, bool)
-	// ReadAt reads memory as Source's does.
-	ReadAt(p []byte, addr uint64) bool
+	memory.Reader
 }
 
 // System is a Source over Windows' function tables, where the CLR registers what

@@ -21,6 +21,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/memory"
 )
 
 // layout are the offsets used.
@@ -35,7 +36,7 @@ type layout struct {
 
 // Names names the methods of one runtime. It is not safe for concurrent use.
 type Names struct {
-	r       contract.Reader
+	r       memory.Reader
 	l       layout
 	modules map[uint64]*image // by the runtime's Module
 	images  map[uint64]*image // by base
@@ -43,7 +44,7 @@ type Names struct {
 }
 
 // New returns the names of the runtime that d describes.
-func New(r contract.Reader, d *contract.Descriptor) (*Names, error) {
+func New(r memory.Reader, d *contract.Descriptor) (*Names, error) {
 	n := &Names{r: r, modules: map[uint64]*image{}, images: map[uint64]*image{}}
 	n.l.tokenBits, n.l.alignment = 12, 8
 	if g, ok := d.Globals["MethodDescTokenRemainderBitCount"]; ok && !g.Indirect && g.Value < 24 {

@@ -8,7 +8,7 @@ import (
 
 	published "github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/probe"
 )
 
@@ -48,7 +48,7 @@ func unreadableChild() string {
 		return "" // nothing is known
 	}
 	defer func() { child.Process.Kill(); child.Wait() }()
-	m, err := memory.OpenProcess(child.Process.Pid)
+	m, err := live.OpenProcess(child.Process.Pid)
 	if err != nil {
 		return "the memory of a process we start cannot be read: " + err.Error()
 	}

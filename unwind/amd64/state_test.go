@@ -36,11 +36,3 @@ func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memo
 func begin(s *unwind.State, r *Registers, exact bool) {
 	s.Regs.Arch, s.Regs.AMD64, s.Exact, s.Trust = context.ArchAMD64, *r, exact, unwind.TrustContext
 }
-
-// leaveOf runs one way of leaving a frame on r.
-func leaveOf(r *Registers, exact bool, leave func(s *unwind.State) (bool, unwind.Stop)) (bool, unwind.Stop) {
-	s := stateOf(r, exact)
-	exact, stop := leave(&s)
-	*r = s.Regs.AMD64
-	return exact, stop
-}

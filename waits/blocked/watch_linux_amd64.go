@@ -47,7 +47,7 @@ type Watch struct {
 	done      chan struct{}
 	ended     chan struct{}
 
-	mem    *memory.Process
+	mem    *live.Process
 	loader *live.Loader
 	walker unwind.Walker
 	window memory.Window
@@ -68,7 +68,7 @@ type entry struct {
 
 // New watches a process. threshold is how long a wait must last.
 func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
-	mem, err := memory.OpenProcess(pid)
+	mem, err := live.OpenProcess(pid)
 	if err != nil {
 		return nil, fmt.Errorf("native frames of waiting threads: %w", err)
 	}
@@ -167,7 +167,7 @@ func (w *Watch) look(tid uint64, e *entry, maps []live.Mapping) {
 	if ok {
 		size = stackSize(maps, sp)
 	}
-	n := w.mem.ReadAt(w.stack[:min(size, maxStack)], sp)
+	n := w.mem.ReadSome(w.stack[:min(size, maxStack)], sp)
 	sp2, ip2, ok2 := w.where(tid)
 	to := monotonic()
 	w.mu.Lock()

@@ -51,15 +51,14 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 
 // seen is what a live run gave.
 type seen struct {
-	a        *waits.Analysis
-	err      error
-	raw      bytes.Buffer
-	out      bytes.Buffer
-	mu       sync.Mutex
-	followed []time.Time
-	late     []time.Duration
-	unnamed  int
-	native   blocked.Stats
+	a       *waits.Analysis
+	err     error
+	raw     bytes.Buffer
+	out     bytes.Buffer
+	mu      sync.Mutex
+	late    []time.Duration
+	unnamed int
+	native  blocked.Stats
 }
 
 func (s *seen) options() session.Options {

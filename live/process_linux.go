@@ -1,4 +1,4 @@
-package memory
+package live
 
 import (
 	"os"
@@ -7,14 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reader reads a target's memory: a process, a core, a dump. ReadAt fills p from
-// addr as far as it can be read and never faults.
-type Reader interface {
-	ReadAt(p []byte, addr uint64) (n int)
-}
-
-// Process reads another process's memory, or this one's, through the kernel. It
-// is not safe for concurrent use.
+// Process is a memory.Reader of another process, or of this one, through the
+// kernel. It is not safe for concurrent use.
 type Process struct {
 	pid    int
 	local  [1]unix.Iovec
@@ -38,7 +32,7 @@ func OpenProcess(pid int) (*Process, error) {
 	return p, nil
 }
 
-// Close lets the process go.
+// Close closes what OpenProcess opened.
 func (p *Process) Close() error {
 	if p.mem == nil {
 		return nil
@@ -46,8 +40,14 @@ func (p *Process) Close() error {
 	return p.mem.Close()
 }
 
-// ReadAt implements Reader.
-func (p *Process) ReadAt(b []byte, addr uint64) int {
+// ReadAt implements memory.Reader.
+func (p *Process) ReadAt(b []byte, addr uint64) bool {
+	return p.ReadSome(b, addr) == len(b)
+}
+
+// ReadSome reads as much of b from addr as is readable without a gap and
+// returns how much that is.
+func (p *Process) ReadSome(b []byte, addr uint64) int {
 	if len(b) == 0 || int64(addr) < 0 {
 		return 0
 	}
