@@ -330,6 +330,7 @@ func (e *Engine) leave() string {
 
 func (e *Engine) end(reason string) string {
 	e.file.Read(e.record)
+	e.last()
 	e.write()
 	e.s.out.Bye(reason)
 	e.s.flush()

@@ -17,8 +17,8 @@ import (
 
 // How often threads are looked for and visited.
 const (
-	listEvery  = 250 * time.Millisecond
-	maxRest    = int64(time.Second)
+	listEvery  = time.Second // where their number has not changed
+	maxRest    = int64(4 * time.Second)
 	maxOpen    = 512 // schedstat files kept open
 	armAfter   = 4   // periods of processor time that a thread may use before it is armed though it sleeps
 	firstStack = 1 << 16
@@ -63,7 +63,7 @@ func (e *Engine) list(now time.Time) {
 			e.gone(t)
 		}
 	}
-	if fresh || now.Sub(e.swept) > time.Second {
+	if fresh {
 		e.objects()
 	}
 }
@@ -160,6 +160,18 @@ func (e *Engine) visit(t *task) {
 	}
 	if !e.cfg.NoWall {
 		e.blocked(t, sp, ip, c)
+	}
+}
+
+// last accounts for the time since the last visits: what rested then is taken to
+// have rested until the end.
+func (e *Engine) last() {
+	now := time.Now().UnixNano()
+	for _, t := range e.tasks {
+		if t.rest && !e.cfg.NoWall && now > t.visited {
+			e.send(t, merge.Gap(t.stack.gap), t.stack.frames, 0, now-t.visited)
+			t.visited = now
+		}
 	}
 }
 
