@@ -24,6 +24,7 @@
 package wineunwind
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -243,34 +244,54 @@ func unwinder(f *pe.File) (*amd64.Unwinder, uint64) {
 	m := module.PEFromFile(1, f, f.Name(), imageBase, 0)
 	m.CFI = nil // what stepPE asks besides the exception directory is no matter of Wine
 	u := amd64.New()
-	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+	u.SetTable(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: somebody, End: somebody + 16}}))
 	return u, imageBase
 }
 
-// throughUnwinder takes the same step the way a walk does. That refuses what
-// does not make progress, which noise does not always.
+// somebody is a place in managed code: a word that may be a return address, which
+// none of the stack's noise may be.
+const somebody = 0x200000000000
+
+// throughUnwinder takes the same step the way a walk does. A walk refuses what
+// does not make progress, which noise does not always. And it asks more than
+// RtlVirtualUnwind of code without an entry: Windows takes whatever is there for
+// a leaf, the int3 behind a function too, where nothing ever runs; a walk wants
+// instructions that leave the stack pointer alone up to a return, or else a
+// return address on top of the stack. Where it refuses noise for one it must
+// take the step as soon as there is one.
 func throughUnwinder(u *amd64.Unwinder, bias uint64, p *point, a *answer, mem *memory.Window) string {
-	regs := p.regs
-	regs.RIP = bias + uint64(p.rva)
-	var frame unwind.Frame
-	to := context.FromAMD64(regs)
-	at := unwind.Interrupted(&to)
-	stop := u.Step(&at, mem, nil, &frame)
-	regs = to.AMD64
+	regs, stop := walkStep(u, bias, p, mem)
 	if a.how == refused {
 		if stop == unwind.StopNone {
 			return fmt.Sprintf("StepPE stops with %v, Step does not", a.stop)
 		}
 		return ""
 	}
-	if sp := a.regs.SP(); stop == unwind.NoProgress && sp < p.regs.SP() {
+	want := a.regs
+	if stop == unwind.NoInfo && a.how == leaf {
+		top := binary.LittleEndian.AppendUint64(nil, somebody+8)
+		regs, stop = walkStep(u, bias, p, memory.New(memory.Run{Addr: p.regs.SP(), Data: top}))
+		want.RIP = somebody + 8
+	}
+	if sp := want.SP(); stop == unwind.NoProgress && sp < p.regs.SP() {
 		return ""
 	}
 	if stop != unwind.StopNone {
 		return fmt.Sprintf("Step stops with %v, StepPE does not", stop)
 	}
-	if d := difference(&regs, &a.regs); d != "" {
+	if d := difference(&regs, &want); d != "" {
 		return "Step against StepPE: " + d
 	}
 	return ""
+}
+
+// walkStep is one step of a walk.
+func walkStep(u *amd64.Unwinder, bias uint64, p *point, mem *memory.Window) (context.AMD64, unwind.Stop) {
+	regs := p.regs
+	regs.RIP = bias + uint64(p.rva)
+	var frame unwind.Frame
+	to := context.FromAMD64(regs)
+	at := unwind.Interrupted(&to)
+	stop := u.Step(&at, mem, nil, &frame)
+	return to.AMD64, stop
 }
