@@ -31,7 +31,7 @@ if command -v $mingw >/dev/null; then
 else
 	echo "SKIPPED-CHECK: no $mingw: C for Windows is not compiled"
 fi
-for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c; do
+for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c probe/src/*.c; do
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
 "${strict[@]}" -Icapi -c capi/testdata/example.c -o "$tmp/o.o"

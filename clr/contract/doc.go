@@ -25,5 +25,6 @@
 //
 // Known gaps: x86-64 Linux only; the method descriptor of precompiled code is
 // not resolved (its unwind data is); composite images are looked up in their PE
-// exception directory; interpreter sections are refused; no names.
+// exception directory; interpreter sections are refused. Names are package
+// naming.
 package contract
