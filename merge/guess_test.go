@@ -33,3 +33,42 @@ func TestGuessedUnmanagedFramesAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// A hidden frame that was interrupted in its prolog has its caller's frame
+// pointer: the guess goes past its caller, which the CLR reported. What it found
+// there is taken back, or it would stand twice.
+func TestGuessPastTheCLRIsTakenBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range []struct {
+			name  string
+			kinds []fs.Kind
+			gap   Gap
+		}{
+			{"to the root", []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Hidden}, GapLostManaged},
+			{"to another method", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Managed, fs.Hidden}, GapMismatch},
+			{"to another hidden frame", []fs.Kind{fs.Root, fs.Framed, fs.Hidden, fs.Managed, fs.Hidden}, GapMismatch},
+			{"to code without unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Framed, fs.Managed, fs.Hidden}, GapNoInfo},
+		} {
+			w := fs.BuildFor(arch, c.kinds...)
+			w.Capture.Regs.SetFP(w.Truth[1].FP)
+			r, got := run(w)
+			if r.Gap != c.gap || len(got) < 3 || got[1].Kind != unwind.KindGap || got[2].IP != w.Truth[1].IP {
+				t.Errorf("%s: %+v: %+v", c.name, r, got)
+				continue
+			}
+			if got[1].SP <= got[0].SP || got[1].SP < got[2].SP {
+				t.Errorf("%s: the gap stands at sp %#x", c.name, got[1].SP)
+			}
+			inOrder(t, w, got)
+			hidden := 0
+			for i := range got {
+				if got[i].Kind == unwind.KindManaged && got[i].Trust != unwind.TrustCLR {
+					hidden++
+				}
+			}
+			if r.Hidden != hidden || r.N != len(got) {
+				t.Errorf("%s: %d hidden frames are counted, %d written", c.name, r.Hidden, hidden)
+			}
+		}
+	})
+}

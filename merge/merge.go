@@ -132,12 +132,10 @@ func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 // leaf walks the topmost unmanaged block and judges it as a seed.
 func (m *Merger) leaf() bool {
 	if g := gapOfCapture(m.in.Status); g != GapNone {
-		m.gap(g)
-		return m.resync()
+		return m.lost(g)
 	}
 	if m.in.Regs.Arch != m.regs.Arch {
-		m.gap(GapUnsupported)
-		return m.resync()
+		return m.lost(GapUnsupported)
 	}
 	m.regs.Copy(&m.in.Regs)
 	m.at = unwind.Interrupted(&m.regs)
@@ -145,8 +143,7 @@ func (m *Merger) leaf() bool {
 	m.res.Verdict = m.top.Verdict
 	if g := gapOfVerdict(&m.top); g != GapNone {
 		m.native(m.top.Frames)
-		m.gap(g)
-		return m.resync()
+		return m.lost(g)
 	}
 	return m.walked(m.top.Frames, m.top.Stop)
 }
@@ -159,8 +156,7 @@ func (m *Merger) leaf() bool {
 // about to return, and what is below it is not known.
 func (m *Merger) block() bool {
 	if !m.at.Exact && m.at.Trust == unwind.TrustCLR && entered(m.w.Table(), m.ip()) {
-		m.gap(GapCLRCut)
-		return m.resync()
+		return m.lost(GapCLRCut)
 	}
 	r := m.w.Walk(&m.at, &m.mem, &m.bounds, m.buf[:])
 	return m.walked(r.N, r.Stop)
@@ -179,14 +175,9 @@ func (m *Merger) walked(n int, stop unwind.Stop) bool {
 	case unwind.BufferFull:
 		return m.room()
 	case unwind.EndOfStack:
-		if m.nextManaged() < 0 {
-			return false
-		}
-		m.gap(GapLostManaged)
-	default:
-		m.gap(gapOfStop(stop, m.in.Truncated))
+		return m.nextManaged() >= 0 && m.lost(GapLostManaged)
 	}
-	return m.resync()
+	return m.lost(gapOfStop(stop, m.in.Truncated))
 }
 
 // managed handles a walk that arrived at managed code.
@@ -201,8 +192,7 @@ func (m *Merger) managed() bool {
 		return m.report(i, true)
 	}
 	if i >= 0 && m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP {
-		m.gap(GapMismatch)
-		return m.resync()
+		return m.lost(GapMismatch)
 	}
 	return m.hide(fid, known)
 }
@@ -254,8 +244,7 @@ func (m *Merger) atEntry(f *clr.SnapshotFrame) bool {
 // hide records a frame the CLR does not report and steps over it.
 func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 	if !m.room() {
-		m.gap(GapLimit)
-		return m.resync()
+		return m.lost(GapLimit)
 	}
 	m.putHidden(fid, known)
 	if i := m.nextManaged(); i >= 0 && (m.atEntry(&m.in.Frames[i]) || !known && m.frameless(&m.in.Frames[i])) {
@@ -266,8 +255,7 @@ func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
 		return false
 	}
 	if stop != unwind.StopNone {
-		m.gap(gapOfStop(stop, m.in.Truncated))
-		return m.resync()
+		return m.lost(gapOfStop(stop, m.in.Truncated))
 	}
 	if m.at.Trust.Doubtful() && m.guess < 0 {
 		m.guess = m.res.N
@@ -339,10 +327,32 @@ func (m *Merger) report(i int, here bool) bool {
 	return true
 }
 
-// resync goes on at the next frame the CLR reported, after a gap.
-func (m *Merger) resync() bool {
+// lost goes on at the next frame the CLR reported, after a gap. If a guess has
+// gone past that frame, it is wrong and its frames are taken back: they would
+// stand twice, or where they are not.
+func (m *Merger) lost(g Gap) bool {
 	i := m.nextManaged()
+	if i >= 0 && m.guess >= 0 && m.sp() > m.in.Frames[i].SP {
+		m.takeBack()
+	}
+	m.gap(g)
 	return i >= 0 && m.report(i, false)
+}
+
+// takeBack removes all that rests on a guess, and stands where that began. No gap
+// is among it, since a gap that the merge goes on after ends with a frame of the
+// CLR's.
+func (m *Merger) takeBack() {
+	guessed := m.out[m.guess:m.res.N]
+	for i := range guessed {
+		if k := guessed[i].Kind; k == unwind.KindStub || k == unwind.KindManaged {
+			m.res.Hidden--
+		}
+	}
+	if len(guessed) > 0 {
+		m.regs.SetSP(guessed[0].SP)
+	}
+	m.res.N, m.guess = m.guess, -1
 }
 
 // nextManaged returns the index of the next managed frame the CLR reported and

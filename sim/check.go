@@ -15,7 +15,8 @@ import (
 // Check holds a merged stack against the truth: the frames of the thread when
 // its stack was copied, leaf first. A complete stack has every one of them and
 // no other; one with gaps has no frame that is not in the truth, in its order.
-// Frames that say of themselves that they are doubtful may be wrong.
+// Frames that say of themselves that they are doubtful may be wrong,
+// but none may be of a place that the CLR's report has not reached yet.
 //
 // By contract the CLR walks through dynamic methods, and through methods that it
 // hides, without a word. Where such a frame has called managed code, nobody but
@@ -118,6 +119,9 @@ func (h *Host) vectorPreserved(r int) bool {
 }
 
 func (h *Host) part(truth []machine.Frame, out []merge.Frame) error {
+	if err := outOfOrder(out); err != nil {
+		return err
+	}
 	at := 0
 	for i := range out {
 		f := &out[i]
@@ -131,6 +135,27 @@ func (h *Host) part(truth []machine.Frame, out []merge.Frame) error {
 			return fmt.Errorf("frame %d of a stack with gaps is invented: ip %#x sp %#x", i, f.IP, f.SP)
 		}
 		at++
+	}
+	return nil
+}
+
+// outOfOrder refuses a doubtful frame that stands above one that the CLR reported
+// though it lies on the stack behind it: a guess has gone past the CLR's frame, and
+// what it found there is found again below. A guessed SP may be too low and is
+// never too high.
+func outOfOrder(out []merge.Frame) error {
+	behind, at := uint64(0), 0
+	for i := range out {
+		f := &out[i]
+		switch {
+		case f.Kind == unwind.KindGap:
+		case f.Trust.Doubtful():
+			if f.SP > behind {
+				behind, at = f.SP, i
+			}
+		case f.Trust == unwind.TrustCLR && f.Kind == unwind.KindManaged && f.SP < behind:
+			return fmt.Errorf("frame %d of a stack with gaps, sp %#x, is behind frame %d, which the CLR reported with sp %#x", at, behind, i, f.SP)
+		}
 	}
 	return nil
 }

@@ -96,6 +96,16 @@ var wrongs = []struct {
 	{"out of order behind a gap", true, func(g *good) []merge.Frame {
 		return append(gap(slices.Clone(g.out[:1]), 1), g.out[3], g.out[2])
 	}},
+	{"the outermost frames twice, first by a guess", true, func(g *good) []merge.Frame {
+		at := g.managed()
+		out := slices.Clone(g.out[:at])
+		for _, f := range g.out[at+1:] {
+			f.Trust = unwind.TrustFramePointer
+			out = append(out, f)
+		}
+		out = append(gap(out, len(out)), g.out[at:]...)
+		return out
+	}},
 	{"another method behind a gap", true, func(g *good) []merge.Frame {
 		f := g.out[g.managed()]
 		f.Function++
