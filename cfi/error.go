@@ -33,7 +33,7 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("%v (and %d more problems)", e.Problems[0], e.Count-1)
 }
 
-// Unwrap gives the kept problems to errors.As.
+// Unwrap exposes the kept problems to errors.As.
 func (e *LoadError) Unwrap() []error {
 	out := make([]error, len(e.Problems))
 	for i, p := range e.Problems {

@@ -378,7 +378,7 @@ func (p *program) moveTo(to uint64, row *Row) Reason {
 	return None
 }
 
-// emit gives the row that ends at hi to the visitor.
+// emit passes the row that ends at hi to the visitor.
 func (p *program) emit(row *Row, hi uint64) Reason {
 	if row.CFA.Kind == Unspecified {
 		return BadRecord

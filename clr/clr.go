@@ -60,7 +60,7 @@ var hresultNames = map[HRESULT]string{
 // Failed reports whether h is an error.
 func (h HRESULT) Failed() bool { return h&0x80000000 != 0 }
 
-// String gives the name of h where it has one, else its hexadecimal value.
+// String returns the name of h where it has one, else its hexadecimal value.
 func (h HRESULT) String() string {
 	if n, ok := hresultNames[h]; ok {
 		return n

@@ -41,7 +41,7 @@ const (
 	UnknownMagic   HResult = 0x80131386
 )
 
-// Error says what the runtime said.
+// Error reports what the runtime said.
 func (h HResult) Error() string {
 	switch h {
 	case BadEncoding:

@@ -241,5 +241,5 @@ func (f *File) BuildID() string { return f.buildID }
 // caller must not change them.
 func (f *File) Segments() []Segment { return f.segments }
 
-// Problems says what is damaged in an image that could be read all the same.
+// Problems reports what is damaged in an image that could be read all the same.
 func (f *File) Problems() []error { return f.problems }

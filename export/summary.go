@@ -109,7 +109,7 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	return err
 }
 
-// way says how the samples were taken.
+// way reports how the samples were taken.
 func (s *summary) way(st *Stats) {
 	if st.Way == "" {
 		return
@@ -124,7 +124,7 @@ func times(q Quantiles) string {
 	return fmt.Sprintf("p50 %s   p99 %s   max %s", shortTime(q.P50), shortTime(q.P99), shortTime(q.Max))
 }
 
-// recorded says what the samples are of.
+// recorded reports what the samples are of.
 func recorded(p *Profile) string {
 	parts := []string{thousands(p.Stats.Samples)}
 	if p.Duration > 0 {

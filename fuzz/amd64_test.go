@@ -172,7 +172,7 @@ func plausibleStack() (stack []byte) {
 // walkFrames is where a walked module's frames lie in it.
 const walkFrames = 0x10_0000
 
-// eachWalkSeed gives the middle of every n-th function of real sections, as an
+// eachWalkSeed passes on the middle of every n-th function of real sections, as an
 // address of the walked module, whose frames lie elsewhere than they were
 // linked: functions and frames are as far from each other as they were.
 func eachWalkSeed(s cfi.Sections, n int, add func(ip uint64)) {

@@ -18,7 +18,7 @@ type seedImage struct {
 	rva  uint32
 }
 
-// seedImages gives real PE files for x64, and for ARM64, for which there is no
+// seedImages returns real PE files for x64, and for ARM64, for which there is no
 // compiler everywhere, one that is made of the functions recorded of one.
 func seedImages(t testing.TB) map[string]seedImage {
 	out := map[string]seedImage{"made": {imageSeed(), 0x1005}}

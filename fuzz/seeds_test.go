@@ -19,7 +19,7 @@ import (
 // recorded in testdata/pe, and this machine's own libraries where there are
 // such. What a fuzzer finds is kept in testdata/fuzz, which go test replays.
 
-// seedFiles gives the compiled seeds that match a pattern ("*.so").
+// seedFiles returns the compiled seeds that match a pattern ("*.so").
 func seedFiles(f testing.TB, pattern string) map[string][]byte {
 	f.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", "seeds", pattern))
@@ -37,7 +37,7 @@ func seedFiles(f testing.TB, pattern string) map[string][]byte {
 	return out
 }
 
-// seedCFI gives the call frame sections of every compiled ELF seed.
+// seedCFI returns the call frame sections of every compiled ELF seed.
 func seedCFI(f testing.TB) map[string]cfi.Sections {
 	out := map[string]cfi.Sections{}
 	for _, pattern := range []string{"*.so", "*.elf"} {
@@ -56,7 +56,7 @@ func seedCFI(f testing.TB) map[string]cfi.Sections {
 // programs in it than a compiled seed has.
 const hostLibrary = "/lib/x86_64-linux-gnu/libc.so.6"
 
-// hostFrames gives the first up to n bytes of the machine's own .eh_frame, cut
+// hostFrames returns the first up to n bytes of the machine's own .eh_frame, cut
 // behind a whole record; false if there is none.
 func hostFrames(n int) (data []byte, addr uint64, ok bool) {
 	file, err := elf.Open(hostLibrary)
@@ -86,7 +86,7 @@ type vectors struct {
 	every int
 }
 
-// sorted gives the values of m in the order of their names, so that a seed has
+// sorted returns the values of m in the order of their names, so that a seed has
 // the same number in every run.
 func sorted[V any](m map[string]V) (out []V) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -128,7 +128,7 @@ func eachRecorded(f testing.TB, file string, n int, add func(recorded)) {
 	}
 }
 
-// recordedAt gives the bytes recorded at an RVA and behind it.
+// recordedAt returns the bytes recorded at an RVA and behind it.
 func recordedAt(v *pevec.Vector, rva pevec.Hex) []byte {
 	for _, m := range v.Mem {
 		if rva >= m.Addr && rva < m.Addr+pevec.Hex(len(m.Data)) {
@@ -159,7 +159,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// eachProgram gives the programs of real FDEs: of the compiled seeds and, where
+// eachProgram passes on the programs of real FDEs: of the compiled seeds and, where
 // there is one, of the machine's own library, which has signal frames and
 // linkage tables.
 func eachProgram(f testing.TB, add func([]byte)) {
@@ -178,7 +178,7 @@ func eachProgram(f testing.TB, add func([]byte)) {
 	}
 }
 
-// programs gives what stands behind the first skip bytes of every FDE.
+// programs reports what stands behind the first skip bytes of every FDE.
 func programs(frames []byte, skip int, add func([]byte)) {
 	for len(frames) >= 8 {
 		n := 4 + uint64(le32(frames))
@@ -192,7 +192,7 @@ func programs(frames []byte, skip int, add func([]byte)) {
 	}
 }
 
-// firstExpression gives the expression of the first DW_CFA_def_cfa_expression
+// firstExpression returns the expression of the first DW_CFA_def_cfa_expression
 // of a program, as far as its bytes can be told from operands; nil if none.
 func firstExpression(program []byte) []byte {
 	for i := 0; i+2 < len(program); i++ {

@@ -128,7 +128,7 @@ func hostFile(path string, limit int64) []byte {
 // says of the files below it is the same everywhere.
 const hostFileAt = 128
 
-// choose gives the file of a number: one of ours, or of this machine's.
+// choose returns the file of a number: one of ours, or of this machine's.
 func choose(ours, hosts []*whole, n uint8) *whole {
 	if n >= hostFileAt && len(hosts) > 0 {
 		return hosts[int(n-hostFileAt)%len(hosts)]

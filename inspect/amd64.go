@@ -168,7 +168,7 @@ func setFP(i *peamd64.Info, codes []byte, done uint32) bool {
 	return false
 }
 
-// undo says what undoing a code does, or that it cannot.
+// undo reports what undoing a code does, or that it cannot.
 func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) bool {
 	switch c.Op {
 	case peamd64.UWOP_PUSH_NONVOL:

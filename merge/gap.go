@@ -54,7 +54,7 @@ func gapOfCapture(s clr.CaptureStatus) Gap {
 	return GapNoAnswer
 }
 
-// gapOfVerdict says why a stack was not walked at all. A stub that the walk can
+// gapOfVerdict reports why a stack was not walked at all. A stub that the walk can
 // leave is no gap.
 func gapOfVerdict(o *seed.Outcome) Gap {
 	switch {

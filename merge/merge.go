@@ -110,7 +110,7 @@ func New(w unwind.Walker, f Functions) *Merger {
 // Frame.Module are of it.
 func (m *Merger) SetTable(t *module.Table) { m.w.SetTable(t) }
 
-// SetSpecials tells where a walk cannot begin; nil takes it away.
+// SetSpecials sets where a walk cannot begin; nil takes it away.
 func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
 
 // Merge writes the merged stack of c to out, leaf first.

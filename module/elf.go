@@ -30,7 +30,7 @@ func ELFFromFile(id uint32, f *elf.File, path string, start, end, bias uint64) M
 	return m
 }
 
-// CFISections gives the sections of an ELF image the form package cfi takes;
+// CFISections returns the sections of an ELF image in the form package cfi takes;
 // cfi knows nothing of ELF.
 func CFISections(f *elf.File, s elf.CFISections) cfi.Sections {
 	return cfi.Sections{

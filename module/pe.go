@@ -43,7 +43,7 @@ func PEFromFile(id uint32, f *pe.File, path string, start, end uint64) Module {
 	return m
 }
 
-// peCFI gives the DWARF sections of a PE image the form package cfi takes.
+// peCFI returns the DWARF sections of a PE image in the form package cfi takes.
 func peCFI(f *pe.File, d *pe.DWARF) (s cfi.Sections, ok bool) {
 	arch, _ := f.Arch()
 	s = cfi.Sections{

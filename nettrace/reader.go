@@ -157,7 +157,7 @@ func (r *Reader) header() error {
 	return r.startV4(n)
 }
 
-// foreign says what a file that is no trace is.
+// foreign reports what a file that is no trace is.
 func (r *Reader) foreign(head []byte, err error) error {
 	switch {
 	case err != nil && err != io.EOF:

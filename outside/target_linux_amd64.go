@@ -40,7 +40,7 @@ func openTarget(pid int) (*target, error) {
 	return &target{pid: strconv.Itoa(pid), mem: mem, loader: live.NewLoader(pid), tried: map[uint32]int{}}, nil
 }
 
-// Refuses says why a process cannot be sampled from outside, "" if it can: no
+// Refuses reports why a process cannot be sampled from outside, "" if it can: no
 // runtime in it publishes its structures, or its memory may not be read.
 func Refuses(pid int) string {
 	t, err := openTarget(pid)

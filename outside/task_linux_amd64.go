@@ -90,7 +90,7 @@ const (
 	hidden // not permitted
 )
 
-// readWhere says whether a thread is blocked, and if so at which sp and ip.
+// readWhere reports whether a thread is blocked, and if so at which sp and ip.
 func readWhere(pid string, tid uint32, buf []byte) (w where, sp, ip uint64) {
 	fd, err := unix.Open(taskFile(pid, tid, "syscall"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -13,7 +13,7 @@ type DebugID struct {
 	PDB  string // the symbol file's path as the linker wrote it
 }
 
-// String gives GUID and age the way symbol servers write them: 32 upper-case
+// String returns GUID and age the way symbol servers write them: 32 upper-case
 // hex digits, then the age in hex.
 func (d DebugID) String() string {
 	g := &d.GUID

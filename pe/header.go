@@ -18,7 +18,7 @@ const (
 // Source: dotnet/runtime src/coreclr/inc/pedecoder.h.
 var unixMasks = [...]uint16{0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992}
 
-// Arch gives the architecture of the image's code, and whether the image is
+// Arch returns the architecture of the image's code, and whether the image is
 // one the CLR's compiler made for a system other than Windows.
 func (h *Header) Arch() (a context.Arch, unix bool) {
 	if a := archOf(h.machine); a != context.NoArch {

@@ -62,7 +62,7 @@ func (f *File) Beat() {
 // SetPeriod sets the period of timers armed from now on.
 func (f *File) SetPeriod(nanos uint64) { atomic.StoreUint64(&f.h.period, nanos) }
 
-// SetPatch tells what the runtime writes over a return address.
+// SetPatch sets what the runtime writes over a return address.
 func (f *File) SetPatch(addr uint64) { atomic.StoreUint64(&f.h.patch, addr) }
 
 // Where is where the target has the header, and the tag that is in it: after an
@@ -147,7 +147,7 @@ func (f *File) SetStack(i int, low, high uint64) {
 	atomic.StoreUint64(&s.low, low)
 }
 
-// SetExtra tells where the runtime keeps what it knows of the thread.
+// SetExtra sets where the runtime keeps what it knows of the thread.
 func (f *File) SetExtra(i int, addr uint64, size uint32) {
 	s := &f.slots[i]
 	atomic.StoreUint64(&s.extra, 0)

@@ -88,7 +88,7 @@ func OtherProfiler(env []string) *Refusal {
 	return nil
 }
 
-// FrameworkProfiler says in one line that a profiler of the .NET Framework is
+// FrameworkProfiler reports in one line that a profiler of the .NET Framework is
 // switched on, which does not touch what is recorded; "" if none is.
 func FrameworkProfiler(env []string) string {
 	e := environ(env)

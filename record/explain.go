@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/program"
 )
 
-// neverConnected says in one line why no profiler may have connected: what can
+// neverConnected reports in one line why no profiler may have connected: what can
 // be seen to be the reason, or else what it mostly is.
 func (o *Options) neverConnected() string {
 	const head = "no samples: the profiler never connected; "

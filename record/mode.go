@@ -73,7 +73,7 @@ func (o *Options) unpack(dir *private) error {
 	return os.WriteFile(o.Probe, probe.Library(), 0o755)
 }
 
-// noProbe says why there can be no probe, "" if there can.
+// noProbe reports why there can be no probe, "" if there can.
 func (o *Options) noProbe() string {
 	switch {
 	case !hasProbe:

@@ -17,7 +17,7 @@ type DebugFiler interface {
 // namelessShare is the share of frames without a name that is worth a line.
 const namelessShare = 0.05
 
-// nameless says in a line how many of the frames, counted as often as they were
+// nameless reports in a line how many of the frames, counted as often as they were
 // sampled, have no name, and what would name most of them; "" if few lack one or
 // nothing is known that would help.
 func nameless(p *export.Profile, n Namer) string {

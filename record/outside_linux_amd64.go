@@ -44,7 +44,7 @@ func (s readStream) Read(p []byte) (int, error) { return s.first.Read(p) }
 // errAnswered says that a connection was a question, and has been answered.
 var errAnswered = errors.New("answered")
 
-// sampled gives the stream of the samples of the process that has connected. A
+// sampled returns the stream of the samples of the process that has connected. A
 // probe asks first whether its runtime can be sampled from outside, then it sends
 // its file, and an engine is started; what does not greet is the library that was
 // loaded instead, and sends samples itself.

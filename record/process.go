@@ -260,7 +260,7 @@ func (p *process) gapName(code uint8) string {
 	return fmt.Sprintf("gap-%d", code)
 }
 
-// end says in a line how the stream ended if it did not end well.
+// end reports in a line how the stream ended if it did not end well.
 func (p *process) end() string {
 	var fe *wire.FormatError
 	var ve *wire.VersionError

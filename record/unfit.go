@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/program"
 )
 
-// Unfit says why what a program starts cannot be recorded on a system, named as
+// Unfit reports why what a program starts cannot be recorded on a system, named as
 // GOOS and GOARCH are, and what to do; "" if nothing is to be seen.
 func Unfit(f *program.File, goos, goarch string) (why, remedy string) {
 	switch {
@@ -26,7 +26,7 @@ func Unfit(f *program.File, goos, goarch string) (why, remedy string) {
 	return "", ""
 }
 
-// UnfitMachine says why programs for goarch cannot be recorded on a machine that is
+// UnfitMachine reports why programs for goarch cannot be recorded on a machine that is
 // natively another, named as GOARCH is ("" = not known), and what to do; "" if they can.
 // Windows on ARM64 runs programs for x86-64 by emulation: the system's own code in such
 // a process is ARM64EC, without x86-64 unwind data, and a thread's registers are made up.
@@ -49,7 +49,7 @@ func wordOf(goarch string) string {
 	return goarch
 }
 
-// unfit says in one line what is wrong with the command's program, "" if
+// unfit reports in one line what is wrong with the command's program, "" if
 // nothing is to be seen. What it starts may be recorded all the same.
 func (o *Options) unfit() string {
 	path, err := exec.LookPath(o.Command[0])

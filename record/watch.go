@@ -100,7 +100,7 @@ func (r *run) settle(hurried bool) {
 	}
 }
 
-// empty says in one line why a recording that profilers took part in has no samples,
+// empty reports in one line why a recording that profilers took part in has no samples,
 // "" if it has some.
 func (r *run) empty() string {
 	if r.srv.count().Samples > 0 {

@@ -19,7 +19,7 @@ const (
 // moreFallbackDirs are tried beside the user's own.
 var moreFallbackDirs = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
-// exitNote says how the command ended, if that is worth saying.
+// exitNote reports how the command ended, if that is worth saying.
 func exitNote(code int) string {
 	switch {
 	case code == 0:
@@ -30,7 +30,7 @@ func exitNote(code int) string {
 	return fmt.Sprintf("the command ended with exit code %d", code)
 }
 
-// startRemedy says what to do about a command that could not be started.
+// startRemedy reports what to do about a command that could not be started.
 func startRemedy(string, error) (what, remedy string) {
 	return "", "check that it is an executable file"
 }

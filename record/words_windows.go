@@ -36,7 +36,7 @@ var endings = map[uint32]string{
 	0x8013135e: "the CLR: a profiler asked for the stack of a thread that had ended",
 }
 
-// exitNote says how the command ended, if that is worth saying.
+// exitNote reports how the command ended, if that is worth saying.
 func exitNote(code int) string {
 	switch what := endings[uint32(code)]; {
 	case code == 0:
@@ -49,7 +49,7 @@ func exitNote(code int) string {
 	return fmt.Sprintf("the command ended with exit code %d", code)
 }
 
-// startRemedy says what to do about a command that could not be started; what
+// startRemedy reports what to do about a command that could not be started; what
 // is the reason in better words than the system's, "" if those do.
 func startRemedy(command string, err error) (what, remedy string) {
 	switch {
@@ -71,7 +71,7 @@ func unnamed(command string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// replaceError says why a file that is there could not be replaced: it is read
+// replaceError reports why a file that is there could not be replaced: it is read
 // only, or a program that does not share it has it open.
 func replaceError(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o200 == 0 {

@@ -81,7 +81,7 @@ func foreign(sp uint64, b *unwind.Bounds) bool {
 	return b != nil && b.High != 0 && (sp < b.Low || sp >= b.High)
 }
 
-// judge gives the verdict on a walk that has written its frames. It began at
+// judge returns the verdict on a walk that has written its frames. It began at
 // top and stopped at s.
 func (p *Specials) judge(o *Outcome, top state, s *unwind.State, b *unwind.Bounds, frames []unwind.Frame) Verdict {
 	a, end := &rulesOf[s.Regs.Arch], stateOf(s.Regs)

@@ -27,7 +27,7 @@ type thread struct {
 // maxFresh bounds the machines remembered; random worlds never see one again.
 const maxFresh = 64
 
-// storeOf gives the worker's store, with all that the world before has used.
+// storeOf returns the worker's store, with all that the world before has used.
 func storeOf(s *sched.World) *store {
 	st, ok := s.Keep.(*store)
 	if !ok {
@@ -59,7 +59,7 @@ func (st *store) machine(a image.Arch, low, high, seed uint64) *machine.Thread {
 	return m
 }
 
-// slot gives slot i of a host, for stacks of so many bytes.
+// slot returns slot i of a host, for stacks of so many bytes.
 func (st *store) slot(i int, stack uint64) *slot {
 	for len(st.slots) <= i {
 		st.slots = append(st.slots, &slot{frames: make([]clr.SnapshotFrame, 0, frameCount)})

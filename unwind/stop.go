@@ -39,7 +39,7 @@ type Bounds struct {
 // is its last, bytes. Windows begins a thread's stack up to a page below the end.
 const rootZone = 4096
 
-// Null says what it means that the frame at sp has the return address 0. high is
+// Null reports what it means that the frame at sp has the return address 0. high is
 // the end of the memory that is known, for a stack whose own end is not.
 func (b *Bounds) Null(sp, high uint64) Stop {
 	if b.High != 0 {

@@ -254,7 +254,7 @@ func (a *Analysis) Finish() {
 	a.sumUp()
 }
 
-// Partial says in one line each why the answer is not the whole one.
+// Partial reports in one line each why the answer is not the whole one.
 func (a *Analysis) Partial() (out []string) {
 	if a.Ended != nil {
 		out = append(out, a.Ended.Error()+"; what was read before is shown")

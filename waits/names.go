@@ -234,7 +234,7 @@ func (n *Names) AddImages(images []Image) {
 // names.
 func (n *Names) Replaced() bool { return n.unloads > 0 }
 
-// SetNative gives what names an offset of an image's file.
+// SetNative sets what names an offset of an image's file.
 func (n *Names) SetNative(find func(path string, offset uint64) (string, bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

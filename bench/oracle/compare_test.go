@@ -109,7 +109,7 @@ func convert(r cfi.Rule) rule {
 	return out
 }
 
-// kept says which registers rows have rules for, from the psABIs' numbering and
+// kept reports which registers rows have rules for, from the psABIs' numbering and
 // not from Arch.Column, whose faults would else hide here.
 func kept(arch context.Arch, reg int) bool {
 	if arch == context.ArchAMD64 {

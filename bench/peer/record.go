@@ -15,7 +15,7 @@ var ErrNoSamples = errors.New("peer: no raw samples (SEEDWALK_RAW_SAMPLES=FILE[:
 // recordSeconds is how long the demonstration program is sampled.
 const recordSeconds = "4"
 
-// RawFiles gives the raw sample files of SEEDWALK_RAW_SAMPLES, separated by
+// RawFiles returns the raw sample files of SEEDWALK_RAW_SAMPLES, separated by
 // colons. Without it, it samples the demonstration program into dir, if that,
 // the tool and a runtime are built.
 func RawFiles(dir string) ([]string, error) {

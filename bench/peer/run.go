@@ -64,7 +64,7 @@ func BuildPeer(dir string) (string, error) {
 	return Build(dir, "peer", "-lunwind-x86_64", "-lunwind")
 }
 
-// Run gives the peer's frames of each walk of the file at path.
+// Run returns the peer's frames of each walk of the file at path.
 func Run(program, path string) ([][]Frame, error) {
 	cmd := exec.Command(program, path)
 	cmd.Stderr = os.Stderr

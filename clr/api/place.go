@@ -105,10 +105,10 @@ func (m *Info) Expect(p Place, r Release) Answer {
 	return LetIn
 }
 
-// Skip says why m is not asked from a place, "" if it is.
+// Skip reports why m is not asked from a place, "" if it is.
 func (m *Info) Skip(p Place) string { return m.skip[p] }
 
-// Differs says why a CLR answers otherwise than Expect says, "" if it does not.
+// Differs reports why a CLR answers otherwise than Expect says, "" if it does not.
 func (m *Info) Differs(clr string, p Place) string {
 	for _, d := range m.differs {
 		if d.clr == clr && d.place == p {

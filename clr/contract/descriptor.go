@@ -116,7 +116,7 @@ func literal(v json.RawMessage) (Global, bool) {
 	return Global{Value: n}, err == nil
 }
 
-// Offset gives the offset of a type's field, false if the descriptor has none.
+// Offset returns the offset of a type's field, false if the descriptor has none.
 func (d *Descriptor) Offset(typ, field string) (uint32, bool) {
 	off, ok := d.Types[typ][field]
 	return off, ok

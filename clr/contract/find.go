@@ -94,7 +94,7 @@ type section struct {
 	collectible bool
 }
 
-// Find says what code is at ip, into m. If the answer is not Found, m is
+// Find reports what code is at ip, into m. If the answer is not Found, m is
 // unspecified.
 func (t *Tables) Find(ip uint64, m *Method) Reason {
 	e, reason := t.locate(ip)

@@ -14,7 +14,7 @@ const (
 	backChunk    = 64      // words a read of it takes
 )
 
-// start gives the start of the method whose code covers ip, if any does.
+// start returns the start of the method whose code covers ip, if any does.
 func (t *Tables) start(ip uint64, s *section) (uint64, Reason) {
 	base, ok1 := t.v.word(s.heap + t.l.heapMapBase)
 	table, ok2 := t.v.word(s.heap + t.l.heapHeaderMap)

@@ -50,7 +50,7 @@ func (t *Tables) followsCall(ra uint64) bool {
 // maxThread is how much of a Thread object is searched for hijack fields, bytes.
 const maxThread = 1024
 
-// Hijacked gives the true return address that the runtime has replaced in the
+// Hijacked returns the true return address that the runtime has replaced in the
 // stack slot at slot, false if the Thread object at thread says nothing of it.
 // The two words are found by their values, since where they stand differs from
 // release to release: the true address, which must be behind a call in a method,

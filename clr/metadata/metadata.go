@@ -145,7 +145,7 @@ func (m *Module) layout() error {
 	return nil
 }
 
-// columnsOf gives the offset of each column of a table, and the row's size.
+// columnsOf returns the offset of each column of a table, and the row's size.
 func columnsOf(spec string, heaps byte, rows *[64]int) []int {
 	var out []int
 	at := 0
@@ -229,7 +229,7 @@ func (m *Module) Method(rid int) string {
 // its kind are among the first.
 const maxMachine = 64
 
-// machine says what kind of state machine a class is whose MoveNext is asked about, ""
+// machine reports what kind of state machine a class is whose MoveNext is asked about, ""
 // of another method or class: the compilers' fields tell (Roslyn's, then mcs's).
 func (m *Module) machine(owner int, method string) string {
 	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" || own == "" || own[0] != '<' {

@@ -122,7 +122,7 @@ func checkCommand(p *patient) finding {
 	return describeProgram(&f, runtime.GOOS, runtime.GOARCH)
 }
 
-// describeProgram says what kind of .NET program a file is, on a system.
+// describeProgram reports what kind of .NET program a file is, on a system.
 func describeProgram(f *program.File, goos, goarch string) finding {
 	const name = "command"
 	if why, remedy := record.Unfit(f, goos, goarch); why != "" {

@@ -40,7 +40,7 @@ func checkWay(*patient) finding {
 	return finding{name, good, detail, ""}
 }
 
-// unreadableChild says why a process that we start could not be sampled from
+// unreadableChild reports why a process that we start could not be sampled from
 // outside, "" if it could.
 func unreadableChild() string {
 	child := exec.Command("sleep", "10")

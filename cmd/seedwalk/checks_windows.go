@@ -110,7 +110,7 @@ func init() {
 	os.Exit(exitOK)
 }
 
-// loadInChild says why a process could not load the library, "" if it could.
+// loadInChild reports why a process could not load the library, "" if it could.
 func loadInChild(path string) string {
 	exe, err := os.Executable()
 	if err != nil {

@@ -67,7 +67,7 @@ func runInfo(args []string) int {
 	return code
 }
 
-// wrongInfo says what is wrong with the arguments, "" if nothing.
+// wrongInfo reports what is wrong with the arguments, "" if nothing.
 func wrongInfo(files int, at string, check bool) string {
 	switch {
 	case files == 0:

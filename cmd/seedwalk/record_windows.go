@@ -11,7 +11,7 @@ const profilerName = "seedwalk_profiler.dll"
 
 func newNamer() record.Namer { return symbol.NewPEResolver() }
 
-// platformHelp says in help what is otherwise on Windows.
+// platformHelp reports in help what is otherwise on Windows.
 func platformHelp(s string) string { return windowsWords.Replace(s) }
 
 var windowsWords = strings.NewReplacer(

@@ -126,7 +126,7 @@ func simFlags(args []string) (o *simOptions, code int, done bool) {
 	return o, exitOK, false
 }
 
-// wrong says what of the options does not go together.
+// wrong reports which of the options exclude each other.
 func (o *simOptions) wrong(rest []string, given map[string]bool) string {
 	if len(rest) > 0 {
 		return fmt.Sprintf("%q is no option; a scenario is named with --scenario", rest[0])

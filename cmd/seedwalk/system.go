@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/record"
 )
 
-// judgeWindows says whether a Windows can be recorded on, on any host: its version, what
+// judgeWindows reports whether a Windows can be recorded on, on any host: its version, what
 // this program is for, what the machine itself is (a GOARCH, "" if not known), and the
 // version of Wine if that is what runs here.
 func judgeWindows(major, minor, build int, goarch, native, wine string) finding {

@@ -17,7 +17,7 @@ const entry = "DllGetClassObject"
 // small, and the CLR takes some.
 const tlsLimit = 1024
 
-// LibraryProblem says why path could not serve as a profiler on a system, named
+// LibraryProblem reports why path could not serve as a profiler on a system, named
 // as GOOS and GOARCH are; "" if nothing is to be seen.
 func LibraryProblem(path, goos, goarch string) string {
 	f, err := Open(path)

@@ -21,7 +21,7 @@ const (
 var opNames = [...]string{"PUSH_NONVOL", "ALLOC_LARGE", "ALLOC_SMALL", "SET_FPREG", "SAVE_NONVOL", "SAVE_NONVOL_FAR", "EPILOG",
 	"SPARE_CODE", "SAVE_XMM128", "SAVE_XMM128_FAR", "PUSH_MACHFRAME", "SET_FPREG_LARGE"}
 
-// String gives the name without UWOP_.
+// String returns the name without UWOP_.
 func (o Op) String() string {
 	if int(o) < len(opNames) {
 		return opNames[o]
@@ -132,7 +132,7 @@ func (i *Info) operand(b []byte, c Code, scale uint32) (Code, Reason) {
 // Size is the number of bytes a code takes.
 func (c *Code) Size() int { return 2 * int(c.Slots) }
 
-// Epilogs gives the leading version 2 EPILOG codes of i.Codes as bytes; those
+// Epilogs returns the leading version 2 EPILOG codes of i.Codes as bytes; those
 // after them are the prolog's.
 func (i *Info) Epilogs() (epilogs, prolog []byte) {
 	n := 0

@@ -146,7 +146,7 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 	return ""
 }
 
-// wrong says what differs between a stack and its shadow, "" if nothing. One
+// wrong reports what differs between a stack and its shadow, "" if nothing. One
 // more frame at the leaf is right: a function that has not written itself down
 // yet, or has taken itself off already.
 func (c *checker) wrong(got []string, s *shadow) string {

@@ -99,7 +99,7 @@ func (x *mixed) add(t *testing.T, m *matrix, s *raw.Sample, names map[clr.Functi
 	t.Errorf("%s: %s: %s", thread, why, stack)
 }
 
-// recursion says what is wrong with the frames of Fall that an exception was
+// recursion reports what is wrong with the frames of Fall that an exception was
 // thrown over: it is thrown at the bottom only, 20 calls down or 5.
 func (x *mixed) recursion(words []string) string {
 	thrown := false

@@ -326,7 +326,7 @@ func (o *opinion) fault(t *testing.T, s *raw.Sample, format string, args ...any)
 	}
 }
 
-// print says what was compared and how long the two took.
+// print reports what was compared and how long the two took.
 func (o *opinion) print(t *testing.T) {
 	t.Helper()
 	t.Logf("RtlVirtualUnwind: %d walks, %d frames, %d seeds compared, %d differ unexplained, explained %v; %d walks it could not end, %d samples it did not see",

@@ -51,7 +51,7 @@ func TestConformSeesDifferences(t *testing.T) {
 	}
 }
 
-// compare says what is wrong with a case, "" if nothing is.
+// compare reports what is wrong with a case, "" if nothing is.
 func compare(c Case, real, simulated Answer, why string) string {
 	switch {
 	case real == simulated && why != "":

@@ -139,7 +139,7 @@ func disagreements(clr string, r api.Release, a *asked) (all []string) {
 	return all
 }
 
-// disagrees says how an answer differs from the table, "" if it does not or the
+// disagrees reports how an answer differs from the table, "" if it does not or the
 // table says why.
 func disagrees(m *api.Info, clr string, p api.Place, r api.Release, got uint32) string {
 	want, answer, why := m.Expect(p, r), api.GateAnswer(got), m.Differs(clr, p)

@@ -91,7 +91,7 @@ const maxProlog = 255
 // maxAlloc is the largest allocation, bytes; stacks are small.
 const maxAlloc = 1 << 24
 
-// refuse says what of a shape is impossible, "" if nothing.
+// refuse reports what of a shape is impossible, "" if nothing.
 func (s *ShapeAMD64) refuse(f Format) string {
 	kept := nonvolatileRegs(AMD64)
 	if f == ELF {
@@ -246,7 +246,7 @@ func (p *plan) prolog() {
 	p.save(0, 0, p.split[0], p.split[1], rsp, 0)
 }
 
-// early tells whether the frame pointer is set right behind its push.
+// early reports whether the frame pointer is set right behind its push.
 func (p *plan) early() bool { return p.f == ELF || p.s.EarlyFP }
 
 // home stores into the caller's home area: registers to be saved, or arguments.
@@ -283,7 +283,7 @@ func (p *plan) save(mov, xmm, movEnd, xmmEnd int, base Reg, d int64) {
 	}
 }
 
-// frame gives the register and distance by which the body finds RSP as it was
+// frame returns the register and distance by which the body finds RSP as it was
 // behind the prolog.
 func (p *plan) frame() (Reg, int64) {
 	switch {
@@ -361,7 +361,7 @@ func (p *plan) epilog() {
 	}
 }
 
-// release gives the allocation back, by the frame pointer if there is one and
+// release frees the allocation, by the frame pointer if there is one and
 // RSP is not known or it is shorter; false if that undid the push too.
 func (p *plan) release() bool {
 	if p.s.FramePointer && (p.s.Dynamic || p.s.Body%2 == 0) {

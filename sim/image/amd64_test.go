@@ -68,7 +68,7 @@ func checkOp(op *Op) string {
 	return ""
 }
 
-// operands says what is wrong with an instruction's operands.
+// operands reports what is wrong with an instruction's operands.
 func operands(op *Op, inst *x86asm.Inst) string {
 	e := op.Effects[0]
 	mem := x86asm.Mem{Base: asmRegs[e.Base], Scale: 0, Disp: e.Imm}

@@ -83,7 +83,7 @@ func (s ShapeARM64) Func(f Format, name string) (Func, error) {
 	return fn, nil
 }
 
-// refuse says what of a shape is impossible, "" if nothing.
+// refuse reports what of a shape is impossible, "" if nothing.
 func (s *ShapeARM64) refuse(f Format) string {
 	switch {
 	case s.RegI < 0 || s.RegI > maxRegI || s.RegF < 0 || s.RegF > maxRegF:

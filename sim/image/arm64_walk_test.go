@@ -340,7 +340,7 @@ func TestSignalTrampolines(t *testing.T) {
 	}
 }
 
-// tramp gives the registers at the trampoline, the handler having returned.
+// tramp returns the registers at the trampoline, the handler having returned.
 func (w *armWorld) tramp(t *testing.T) context.ARM64 {
 	t.Helper()
 	w.t.Start(w.im, w.root)

@@ -130,7 +130,7 @@ type cfaProgram struct {
 	err  error
 }
 
-// program gives a function's call frame instructions.
+// program returns a function's call frame instructions.
 func program(a Arch, fn *Func) ([]byte, error) {
 	p := cfaProgram{arch: a, fn: fn, now: initialRow(a)}
 	var root *cfaRule

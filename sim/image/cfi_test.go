@@ -177,7 +177,7 @@ func number(a Arch, r Reg) uint16 {
 	return uint16(r)
 }
 
-// wrongRow says what of a read row is not as wanted, "" if nothing.
+// wrongRow reports what of a read row is not as wanted, "" if nothing.
 func wrongRow(a Arch, got *cfi.Row, want *Row) string {
 	kind, cfa := cfi.Offset, cfi.RegisterOffset
 	if want.Interrupted {

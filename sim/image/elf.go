@@ -80,7 +80,7 @@ func (m *Image) buildID() []byte {
 	return h.Sum(append(note, "GNU\x00"...))
 }
 
-// symbols gives .symtab and .strtab: a global function for each function.
+// symbols returns .symtab and .strtab: a global function for each function.
 func (m *Image) symbols() (table, names []byte) {
 	table, names = make([]byte, elfSymbol), []byte{0}
 	for i := range m.Funcs {
@@ -114,7 +114,7 @@ func (m *Image) elfSections(s []elfSectionHeader) {
 	m.elfHeader(table, uint16(len(s)))
 }
 
-// bytes gives an Elf64_Shdr.
+// bytes returns an Elf64_Shdr.
 func (s *elfSectionHeader) bytes(name uint32) []byte {
 	addr := uint64(s.at)
 	if s.flags&shfAlloc == 0 {

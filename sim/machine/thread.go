@@ -12,7 +12,7 @@ type region struct {
 	mem []byte
 }
 
-// word gives the 8 bytes at addr, nil if they are not all in the region.
+// word returns the 8 bytes at addr, nil if they are not all in the region.
 func (r *region) word(addr uint64) []byte {
 	off := addr - r.low
 	if n := uint64(len(r.mem)); n < 8 || off > n-8 {
@@ -75,7 +75,7 @@ func (t *Thread) region(low, high uint64) region {
 // it away.
 func (t *Thread) AltStack(low, high uint64) { t.alt = t.region(low, high) }
 
-// draw gives the next random number (splitmix64).
+// draw returns the next random number (splitmix64).
 func (t *Thread) draw() uint64 {
 	t.random += 0x9e3779b97f4a7c15
 	z := t.random
@@ -181,7 +181,7 @@ func (t *Thread) Regions() (low uint64, mem []byte, altLow uint64, alt []byte) {
 	return t.stack.low, t.stack.mem, t.alt.low, t.alt.mem
 }
 
-// bytes gives the 8 bytes of memory at addr, nil if they are of no stack.
+// bytes returns the 8 bytes of memory at addr, nil if they are of no stack.
 func (t *Thread) bytes(addr uint64) []byte {
 	if b := t.stack.word(addr); b != nil {
 		return b

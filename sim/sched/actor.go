@@ -73,7 +73,7 @@ func (a *Actor) ID() int { return a.id }
 // World returns the world the actor lives in.
 func (a *Actor) World() *World { return a.w }
 
-// Ended says whether the body has returned.
+// Ended reports whether the body has returned.
 func (a *Actor) Ended() bool { return a.ended }
 
 // Daemon says that the run need not wait for the actor's end.
@@ -212,7 +212,7 @@ func (a *Actor) done(parts ...string) {
 	}
 }
 
-// ready says whether the pending operation could be done.
+// ready reports whether the pending operation could be done.
 func (a *Actor) ready() bool {
 	switch a.op.kind {
 	case KindLock:

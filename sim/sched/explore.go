@@ -114,7 +114,7 @@ func collect(opt ExploreOptions, parts []Report) Report {
 
 func (r *Report) failures() int { return r.Deadlocks + r.Faults }
 
-// worse says whether a run that ended in o takes the place of first: a world
+// worse reports whether a run that ended in o takes the place of first: a world
 // with a busy daemon meets the step limit long before what it was built for.
 func worse(first *Result, o Outcome) bool {
 	return first == nil || first.Outcome == StepLimit && o != StepLimit
@@ -182,7 +182,7 @@ func (e *explorer) Choose(n int) int {
 	return b.chosen
 }
 
-// seen says whether the run is to be cut here: its state was reached before,
+// seen reports whether the run is to be cut here: its state was reached before,
 // in no more steps.
 func (e *explorer) seen(w *World) bool {
 	if e.depth < len(e.stack) {

@@ -36,7 +36,7 @@ func (g *Graph) CycleNames() []string {
 	return names
 }
 
-// InCycle says whether edge i lies on the cycle.
+// InCycle reports whether edge i lies on the cycle.
 func (g *Graph) InCycle(i int) bool {
 	e := g.Edges[i]
 	return e.From < g.Cycle && e.To == (e.From+1)%g.Cycle

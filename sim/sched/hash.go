@@ -26,7 +26,7 @@ func hashString(s string) uint64 {
 	return mix(h, tail)
 }
 
-// hashes says whether anybody will read the actors' histories.
+// hashes reports whether anybody will read the actors' histories.
 func (w *World) hashes() bool { return w.exp == nil || w.exp.opt.Prune != PruneNone }
 
 // state hashes everything the rest of the run depends on.

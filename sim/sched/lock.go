@@ -14,7 +14,7 @@ type Lock struct {
 // must Observe it.
 func (l *Lock) Owner() *Actor { return l.owner }
 
-// free says whether a could take l now.
+// free reports whether a could take l now.
 func (l *Lock) free(a *Actor) bool {
 	return l.owner == nil || l.Recursive && l.owner == a
 }

@@ -107,7 +107,7 @@ func (a *Actor) blocked() bool {
 	return false
 }
 
-// waitsFor says what the pending operation is, for people.
+// waitsFor reports what the pending operation is, for people.
 func (a *Actor) waitsFor() string {
 	switch a.op.kind {
 	case KindStart:

@@ -33,7 +33,7 @@ func (g *Group) actors(f func(*Actor)) {
 	}
 }
 
-// aliveOf says whether a wait for on can still end. Of all, those that ended
+// aliveOf reports whether a wait for on can still end. Of all, those that ended
 // have done their part.
 func aliveOf(w *World, on []Waitee, all bool) bool {
 	if len(on) == 0 {
@@ -86,7 +86,7 @@ func (w *World) stuck() bool {
 	return false
 }
 
-// freeable says whether everything that holds a up could be ended by actors
+// freeable reports whether everything that holds a up could be ended by actors
 // that can move.
 func (a *Actor) freeable() bool {
 	if a.stopped && !a.resumable() {
@@ -101,7 +101,7 @@ func (a *Actor) freeable() bool {
 	return true
 }
 
-// resumable says whether every suspension of a could be taken back: by the one
+// resumable reports whether every suspension of a could be taken back: by the one
 // who made it, or by a watchdog. Who suspends itself waits for anybody.
 func (a *Actor) resumable() bool {
 	for _, o := range a.w.actors {

@@ -11,7 +11,7 @@ const maxSuspends = 127
 // Suspends returns the suspend count.
 func (a *Actor) Suspends() int { return a.suspends }
 
-// Stopped says whether a suspension is in force.
+// Stopped reports whether a suspension is in force.
 func (a *Actor) Stopped() bool { return a.stopped }
 
 // SuspendThread adds one to t's suspend count and returns the count before. It

@@ -66,7 +66,7 @@ func contents(b *strings.Builder, stories []*Story) {
 	}
 }
 
-// Ends says what breaking a rule comes to.
+// Ends reports what breaking a rule comes to.
 func Ends(r *rules.Rule) string {
 	switch r.Wants {
 	case sched.Deadlock:

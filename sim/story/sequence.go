@@ -179,7 +179,7 @@ func (s *sequence) line(x1, y1, x2, y2 float64, color, dash string, width float6
 	fmt.Fprintf(s, `<path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-width="%.0f"%s/>`+"\n", x1, y1, x2, y2, color, width, dash)
 }
 
-// end says how the run went.
+// end reports how the run went.
 func (s *sequence) end() {
 	s.y += rowHeight + 6
 	color := "#0a6b2d"

@@ -50,7 +50,7 @@ func World(r *rules.Rule) string {
 	return fmt.Sprintf("CLR %v, %v, %s images", r.Setup.Variant, r.Setup.Arch, strings.ToUpper(r.Setup.Format().String()))
 }
 
-// Bounds says which orders are tried.
+// Bounds reports which orders are tried.
 func Bounds(r *rules.Rule) string {
 	switch p := r.Bounds.Preemptions; {
 	case p == sched.NoPreemption:

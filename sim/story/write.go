@@ -44,7 +44,7 @@ func Picture(r *sched.Result) string {
 	return Sequence(short)
 }
 
-// Summary says in a line what an exploration found.
+// Summary reports in a line what an exploration found.
 func Summary(rep *sched.Report) string {
 	text := fmt.Sprintf("%8s interleavings, deepest %d, pruned %s: %s", Number(rep.Interleavings), rep.MaxDepth, Number(rep.Pruned), counts(rep))
 	if !rep.Exhausted {

@@ -235,7 +235,7 @@ func (c *CLR) slotOf(t *Thread, st, next *machine.State) (uint64, bool) {
 	return 0, false
 }
 
-// Unhijack gives the true return address of a thread that has come to the
+// Unhijack returns the true return address of a thread that has come to the
 // hijack stub, and takes the hijack back.
 func (t *Thread) Unhijack() uint64 {
 	ra := t.hijacked

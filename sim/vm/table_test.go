@@ -264,7 +264,7 @@ func young(s *scene) {
 	s.target.Chain = append(s.target.Chain, vm.Frame{Address: st.R[s.w.Arch.SP()] - 64, Caller: *s.managedTop()})
 }
 
-// first says whether the first callback is of this frame; nil: of the target's
+// first reports whether the first callback is of this frame; nil: of the target's
 // registers.
 func first(s *scene, want *machine.State) string {
 	if want == nil {

@@ -120,7 +120,7 @@ func (c *Codes) Drop(im *image.Image) {
 	}
 }
 
-// At tells what is at ip.
+// At reports what is at ip.
 func (c *Codes) At(ip uint64) (Code, clr.FunctionID) {
 	for i := range c.images {
 		m := &c.images[i]

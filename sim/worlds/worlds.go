@@ -51,12 +51,12 @@ type Report struct {
 	Counts sim.Counts
 }
 
-// Rerun says how to see the world again.
+// Rerun reports how to see the world again.
 func Rerun(run uint64) string {
 	return fmt.Sprintf("go test ./sim/worlds -run TestWorld -world %d", run)
 }
 
-// Err says what went wrong, nil if nothing did.
+// Err reports what went wrong, nil if nothing did.
 func (r *Report) Err() error {
 	if r.Result.Outcome == sched.Done {
 		return nil

@@ -100,7 +100,7 @@ func (s *stack) beside() *memory.Window {
 	return memory.New(memory.Run{Addr: stackLow, Data: s.data}, memory.Run{Addr: 2 * stackLow, Data: make([]byte, 2*stackSize)})
 }
 
-// start gives registers with a value of its own in each.
+// start returns registers with a value of its own in each.
 func start(ip, sp uint64) Registers {
 	r := Registers{RIP: ip, Known: context.AMD64All}
 	for i := range r.GPR {

@@ -80,7 +80,7 @@ func slotFor(addr uint64) uint64 { return (addr ^ addr>>12) & (cacheSize - 1) }
 
 const ways = 4
 
-// lookup gives an address's rule, which is kept by its look-up address. Only a
+// lookup returns an address's rule, which is kept by its look-up address. Only a
 // PE function's depends on whether that is exact, and its rule says for which
 // it was made. An empty entry for address 0 looks like a hit but for its kind.
 func (u *Unwinder) lookup(a unwind.Address) Rule {

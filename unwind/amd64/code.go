@@ -85,7 +85,7 @@ var pltForms = [...]pltForm{
 		fixed: []byte{1, 1, 0, 0, 0, 0, 1, 1}},
 }
 
-// pltDepth says how many words the linkage table's code at ip has on the stack
+// pltDepth reports how many words the linkage table's code at ip has on the stack
 // above the return address, if ip stands in such code.
 func pltDepth(m *module.Module, ip uint64) (words int, ok bool) {
 	for i := range pltForms {

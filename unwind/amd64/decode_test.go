@@ -11,7 +11,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// realCode gives the code of libraries of this machine, by address.
+// realCode returns the code of libraries of this machine, by address.
 func realCode(t *testing.T) (out [][]byte) {
 	for _, path := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6"} {
 		f, err := elf.Open(path)

@@ -260,7 +260,7 @@ func (e *emulator) enterFrame(regs *Registers) {
 	}
 }
 
-// leave gives the caller's registers at a return: those of kept. XMM registers are
+// leave returns the caller's registers at a return: those of kept. XMM registers are
 // not followed: code that has no unwind data cannot save them. The stack pointer must not
 // have fallen below the frame's.
 func (e *emulator) leave(regs *Registers, mem *memory.Window, kept uint32) (to Registers, ok bool) {

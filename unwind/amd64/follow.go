@@ -69,7 +69,7 @@ func (f *follower) begin(m *module.Module, ip uint64) *emulator {
 	return &f.paths[0].e
 }
 
-// first tells whether an address is followed for the first time in this run.
+// first reports whether an address is followed for the first time in this run.
 func (f *follower) first(ip uint64) bool {
 	key := f.run<<40 | ip&(1<<40-1)
 	slot := &f.seen[(ip^ip>>12)&(maxSeen-1)]
@@ -262,7 +262,7 @@ func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Windo
 // maxFunction bounds how far a function reaches from its first byte.
 const maxFunction = 1 << 16
 
-// calls gives the function that the call before ra called directly, if ip may
+// calls returns the function that the call before ra called directly, if ip may
 // stand in it.
 func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 	if ra-m.Start > m.End-m.Start {

@@ -20,7 +20,7 @@ func (u *Unwinder) SetLandings(l []unwind.Landing) {
 	u.flush()
 }
 
-// landing gives the landing that begins with code, nil if none does.
+// landing returns the landing that begins with code, nil if none does.
 func (u *Unwinder) landing(isPE bool, code []byte) *unwind.Landing {
 	for i := range u.landings {
 		if l := &u.landings[i]; l.Arch == context.ArchAMD64 && l.PE == isPE && bytes.HasPrefix(code, l.Code) {
@@ -63,7 +63,7 @@ func (u *Unwinder) InLanding(a unwind.Address) bool {
 	return m.CFI != nil && u.machine.Row(m.CFI, addr-m.Bias, &u.row) == cfi.None && u.landingAt(m, u.row.FDE.Lo) != nil
 }
 
-// landingAt gives the landing whose code stands at an ELF image's address lo.
+// landingAt returns the landing whose code stands at an ELF image's address lo.
 func (u *Unwinder) landingAt(m *module.Module, lo uint64) *unwind.Landing {
 	if len(u.landings) == 0 || !m.SystemV() {
 		return nil
@@ -97,7 +97,7 @@ func (u *Unwinder) replacedReturn(cfa uint64, mem *memory.Window) uint64 {
 	return ra
 }
 
-// landingPE gives the landing in whose function an RVA of a PE image lies.
+// landingPE returns the landing in whose function an RVA of a PE image lies.
 func (u *Unwinder) landingPE(t *peamd64.Table, rva uint32) *unwind.Landing {
 	if len(u.landings) == 0 {
 		return nil

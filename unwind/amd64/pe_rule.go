@@ -197,7 +197,7 @@ func (t *peRules) clear() {
 	}
 }
 
-// add gives the number of a rule, -1 if there is no room for it.
+// add returns the number of a rule, -1 if there is no room for it.
 func (t *peRules) add(p *peRule) int {
 	h := p.hash()
 	for ; ; h++ {

@@ -70,7 +70,7 @@ func makeRule(k Kind, module int) Rule {
 	return Rule{uint64(k) | uint64(module)<<moduleShift}
 }
 
-// Kind tells how the rule steps.
+// Kind reports how the rule steps.
 func (r Rule) Kind() Kind { return Kind(r.bits & 15) }
 
 // Managed reports whether the address is managed code.
@@ -87,7 +87,7 @@ func (r Rule) Module() int {
 // offset is the CFA's distance from its register in bytes.
 func (r Rule) offset() uint64 { return r.bits >> offsetShift & maxOffset << 3 }
 
-// near gives the CFA's distance from RSP in bytes and the slots of a RuleNear.
+// near returns the CFA's distance from RSP in bytes and the slots of a RuleNear.
 func (r Rule) near() (off, slots uint64) {
 	return r.bits >> offsetShift & maxNear << 3, r.bits >> nearShift & (1<<32 - 1)
 }
@@ -150,7 +150,7 @@ func packCFA(rule *cfi.Rule, module int) (Rule, bool) {
 	return r, module < noModule
 }
 
-// packSlot gives the bits of one register's rule.
+// packSlot returns the bits of one register's rule.
 func packSlot(reg int, rule *cfi.Rule) (uint64, bool) {
 	at := slotOf(reg)
 	if at < 0 {

@@ -76,7 +76,7 @@ func (s *scan) goTo(addr uint64) {
 	s.addr, s.code, s.pos = addr, codeAt(s.m, addr, codeWindow), 0
 }
 
-// take gives the next n bytes, nil if there are not so many.
+// take returns the next n bytes, nil if there are not so many.
 func (s *scan) take(n int) []byte {
 	if n > len(s.code)-s.pos {
 		return nil

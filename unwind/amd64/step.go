@@ -35,7 +35,7 @@ func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Boun
 	return stop
 }
 
-// next gives the rule of the frame just reached, after repairing the step out of a landing.
+// next returns the rule of the frame just reached, after repairing the step out of a landing.
 func (u *Unwinder) next(regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) Rule {
 	r := u.lookup(unwind.Address{IP: regs.RIP, Exact: exact})
 	if r.outside() && !exact && u.unlisted(regs, mem, f) {

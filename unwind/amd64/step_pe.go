@@ -412,7 +412,7 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 
 var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
 
-// peCFI gives the rule of a PE module's call frame information at an address.
+// peCFI returns the rule of a PE module's call frame information at an address.
 // Its addresses are those of an image at ImageBase.
 func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
 	if m.CFI == nil {

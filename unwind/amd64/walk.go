@@ -49,7 +49,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	return unwind.Result{N: n, Stop: stop}
 }
 
-// end says why a walk that has described n frames goes no further, before it
+// end reports why a walk that has described n frames goes no further, before it
 // steps on.
 func end(managed bool, n, room, limit int) unwind.Stop {
 	switch {

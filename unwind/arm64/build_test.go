@@ -94,7 +94,7 @@ func (s *stack) word(addr uint64) uint64 { return binary.LittleEndian.Uint64(s.d
 func (s *stack) window() *memory.Window  { return memory.New(memory.Run{Addr: stackLow, Data: s.data}) }
 func unwinder(t *module.Table) *Unwinder { u := New(); u.SetTable(t); return u }
 
-// start gives registers with a value of its own in each.
+// start returns registers with a value of its own in each.
 func start(pc, sp uint64) Registers {
 	r := Registers{PC: pc, Sp: sp, Known: 1<<31 - 1 | 0xff<<32}
 	for i := range r.X {

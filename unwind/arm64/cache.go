@@ -76,7 +76,7 @@ func slotFor(addr uint64) uint64 {
 
 const ways = 4
 
-// lookup gives an address's rule, which depends on its look-up address alone. It is valid until the next
+// lookup returns an address's rule, which depends on its look-up address alone. It is valid until the next
 // look-up.
 func (u *Unwinder) lookup(a unwind.Address) *Rule {
 	addr := a.Lookup()

@@ -19,7 +19,7 @@ const (
 	insNop            = 0xd503201f
 )
 
-// codeWord gives the instruction at addr: from the module's image, or from the
+// codeWord returns the instruction at addr: from the module's image, or from the
 // window for code outside any (the kernel's trampoline page).
 func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) {
 	var b []byte
@@ -107,7 +107,7 @@ func sigVectors(sp uint64, mem *memory.Window, to *Registers) {
 	}
 }
 
-// plt0Pushed gives how many bytes a linkage table's first entry, which resolves
+// plt0Pushed reports how many bytes a linkage table's first entry, which resolves
 // lazily bound functions, has pushed at pc; false if pc is not in one.
 func plt0Pushed(m *module.Module, pc uint64) (uint64, bool) {
 	const last = 4 // stp, adrp, ldr, add, br

@@ -18,7 +18,7 @@ const nonvolatile = 0xff<<32 | 0xfff<<19 | 1<<18
 
 func known(regs *Registers, reg int) bool { return regs.Known>>reg&1 != 0 }
 
-// base gives the value of register reg, 31 being SP.
+// base returns the value of register reg, 31 being SP.
 func base(regs *Registers, reg uint8) (uint64, bool) {
 	if reg == regSP {
 		return regs.Sp, true

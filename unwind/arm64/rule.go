@@ -73,7 +73,7 @@ func makeRule(k Kind, module int) Rule {
 	return Rule{kind: k, module: uint16(module), base: regSP}
 }
 
-// Kind tells how the rule steps.
+// Kind reports how the rule steps.
 func (r *Rule) Kind() Kind { return r.kind }
 
 // Managed reports whether the address is managed code.

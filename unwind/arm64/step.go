@@ -129,7 +129,7 @@ func stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	return unwind.StopNone
 }
 
-// returnAddress gives x30 as it was when the function was entered. A frame that
+// returnAddress returns x30 as it was when the function was entered. A frame that
 // has made a call must have saved it: what is in x30 now is of the callee.
 func returnAddress(r *Rule, from uint64, s *unwind.State, mem *memory.Window) (uint64, unwind.Stop) {
 	regs := &s.Regs.ARM64

@@ -140,7 +140,7 @@ func envRegister(reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	return e.Regs[reg], e.Known>>reg&1 != 0
 }
 
-// value gives a general register's value in the caller.
+// value returns a general register's value in the caller.
 func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	switch r.Kind {
 	case cfi.Unspecified:

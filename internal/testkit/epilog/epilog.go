@@ -131,7 +131,7 @@ func (e *Rest) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
 	}
 }
 
-// Leaves tells whether the epilog of fn, whose information is info, ends in a
+// Leaves reports whether the epilog of fn, whose information is info, ends in a
 // jump out of the function. A jump to another part of it is no end, but to its
 // first byte one is a call of itself.
 func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info) bool {
@@ -149,7 +149,7 @@ func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info
 	return false
 }
 
-// sameFunction tells whether rva lies in another fragment of the function, but
+// sameFunction reports whether rva lies in another fragment of the function, but
 // not at its first byte.
 func sameFunction(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) bool {
 	other, why := f.AMD64().Find(rva)

@@ -23,7 +23,7 @@ type stack struct {
 	value func(i int, name string) (v uint64, known bool)
 }
 
-// disagreement says where a whole walk, which ended so, is not what the steps
+// disagreement reports where a whole walk, which ended so, is not what the steps
 // gave; same tells whether it left the same registers.
 func (st *stack) disagreement(stop unwind.Stop, same bool) {
 	for i := range min(len(st.frames), len(st.walked)) {
@@ -220,7 +220,7 @@ func frameRegisters(s *snap.Snapshot, st *stack, i int) []Pair {
 	return out
 }
 
-// around gives the code at a frame and the rows that hold there.
+// around returns the code at a frame and the rows that hold there.
 func around(arch string, tab *module.Table, f *unwind.Frame) (code, info []string) {
 	i := tab.Find(f.Lookup())
 	if i < 0 {

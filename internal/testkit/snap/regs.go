@@ -11,7 +11,7 @@ import (
 var AMD64Names = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
 	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
-// AMD64Index gives a register's UNWIND_INFO number, or -1.
+// AMD64Index returns a register's UNWIND_INFO number, or -1.
 func AMD64Index(name string) int {
 	for i, n := range AMD64Names {
 		if n == name {
@@ -21,7 +21,7 @@ func AMD64Index(name string) int {
 	return -1
 }
 
-// AMD64 gives the snapshot's registers.
+// AMD64 returns the snapshot's registers.
 func (s *Snapshot) AMD64() (context.AMD64, error) {
 	var r context.AMD64
 	for i, name := range AMD64Names {
@@ -40,7 +40,7 @@ func (s *Snapshot) AMD64() (context.AMD64, error) {
 	return r, nil
 }
 
-// ARM64 gives the snapshot's registers. D8-D15 are set where recorded.
+// ARM64 returns the snapshot's registers. D8-D15 are set where recorded.
 func (s *Snapshot) ARM64() (context.ARM64, error) {
 	var r context.ARM64
 	for i := range r.X {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// open gives one architecture's archive or skips, counted.
+// open returns one architecture's archive or skips, counted.
 func open(t *testing.T, arch string) *Archive {
 	t.Helper()
 	a, err := OpenVectors(ForArch(arch))

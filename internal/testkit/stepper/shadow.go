@@ -65,7 +65,7 @@ func (s *shadow) callAt(ip uint64) uint8 {
 	return n
 }
 
-// callSize gives the length of the call instruction that code begins with, 0 if
+// callSize returns the length of the call instruction that code begins with, 0 if
 // there is none: E8 rel32, FF /2, behind prefixes.
 func callSize(code []byte) uint8 {
 	n := 0
