@@ -33,6 +33,7 @@ type Unwinder struct {
 	row      cfi.Row
 	env      cfi.ExprEnv
 	follower follower
+	section  section
 }
 
 // New returns an unwinder over an empty module table.
@@ -91,16 +92,6 @@ func (u *Unwinder) lookup(a unwind.Address) Rule {
 		}
 	}
 	return u.miss(a)
-}
-
-// hit is the first look of lookup; without success it gives a rule of no kind
-// that is outside of everything.
-func (u *Unwinder) hit(a unwind.Address) Rule {
-	addr := a.Lookup()
-	if e := &u.cache[slotFor(addr)]; e.addr == addr && e.rule.bits != 0 {
-		return e.rule
-	}
-	return Rule{noModule << moduleShift}
 }
 
 // miss resolves a rule and keeps it.

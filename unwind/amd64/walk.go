@@ -20,33 +20,38 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
-	hot, regs, n, stop := mem.Hot(), &s.Regs.AMD64, 0, unwind.StopNone
-	exact, trust := s.Exact, s.Trust // of s, while the loop runs: in registers
-	r := u.lookup(unwind.Address{IP: regs.RIP, Exact: exact})
+	hot, regs, n, last := mem.Hot(), &s.Regs.AMD64, 0, min(len(out), limit)
+	r := u.lookup(s.Address())
 	for {
-		if stop = end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
-			break
+		if n < last && r.fusible(regs) {
+			if k := u.walkFused(r, s, mem, b, out[n:last]); k > 0 {
+				n, r = n+k, u.reached(u.section.next, regs, mem, &out[n+k-1])
+			}
+		}
+		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
+			return unwind.Result{N: n, Stop: stop}
 		}
 		f := &out[n]
 		n++
-		f.Trust = trust
-		if u.stepHot(r, regs, exact, hot, b, f) {
-			exact, trust = false, trust.Then(u.by)
-			if r = u.hit(unwind.ReturnAddress(regs.RIP)); r.outside() {
-				r = u.next(regs, exact, mem, f)
-			}
+		f.Trust = s.Trust
+		if u.stepHot(r, regs, s.Exact, hot, b, f) {
+			s.Exact, s.Trust = false, s.Trust.Then(u.by)
+			r = u.reached(u.kept(regs.RIP-1), regs, mem, f)
 			continue
 		}
-		s.Exact, s.Trust = exact, trust
-		if stop = u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
-			stop = ended(stop, regs, mem, b)
-			break
+		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
+			return unwind.Result{N: n, Stop: ended(stop, regs, mem, b)}
 		}
-		exact, trust = s.Exact, s.Trust
-		r = u.next(regs, exact, mem, f)
+		r = u.next(regs, s.Exact, mem, f)
 	}
-	s.Exact, s.Trust = exact, trust
-	return unwind.Result{N: n, Stop: stop}
+}
+
+// reached is next for a caller whose rule was looked for among those kept.
+func (u *Unwinder) reached(r Rule, regs *Registers, mem *memory.Window, f *unwind.Frame) Rule {
+	if r.bits == 0 || r.outside() {
+		return u.next(regs, false, mem, f)
+	}
+	return r
 }
 
 // end reports why a walk that has described n frames goes no further, before it

@@ -238,6 +238,7 @@ func TestHostileStacks(t *testing.T) {
 			s.set(sp0+40, jitIP)
 		}, stop: unwind.Managed},
 		{name: "CFA that does not grow", fns: []fn{same}, ip: at(0), stop: unwind.NoProgress},
+		{name: "CFA that is the stack pointer", fns: []fn{{program: []byte{0x0e, 0}}}, ip: at(0), stop: unwind.NoProgress},
 		{name: "a signal frame above itself", fns: []fn{loop}, ip: at(0), stop: unwind.NoProgress},
 		{name: "empty window", fns: []fn{{}}, ip: at(0), mem: memory.New(), stop: unwind.Unreadable},
 		{name: "zero window", fns: []fn{{}}, ip: at(0), mem: &memory.Window{}, stop: unwind.Unreadable},
