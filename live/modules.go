@@ -3,7 +3,6 @@ package live
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/elf"
@@ -14,7 +13,12 @@ import (
 // Loader makes module tables of mappings and reads each image once. It is not
 // safe for concurrent use.
 type Loader struct {
+	// Image, if set, opens the image of a mapping in place of the loader, for
+	// mappings that are of no running process.
+	Image func(m *Mapping) (*elf.File, error)
+
 	pid    int
+	maps   []Mapping
 	images map[imageKey]*module.Module
 	parsed map[fileKey]*module.Module // any mapping of the file: its ELF and CFI are shared
 	lastID uint32
@@ -39,6 +43,7 @@ func NewLoader(pid int) *Loader {
 // Table makes the module table of maps. Every call gives a new generation.
 func (l *Loader) Table(maps []Mapping) *module.Table {
 	l.gen++
+	l.maps = maps
 	var modules []module.Module
 	var managed []memory.Range
 	for i := range maps {
@@ -56,7 +61,7 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 
 // isManaged tells code the CLR made or mapped itself from native images.
 func isManaged(m *Mapping) bool {
-	return m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper") || IsPE(m.Path)
+	return m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper") || IsPE(strings.TrimSuffix(m.Path, deleted))
 }
 
 // IsPE reports whether a path names a precompiled managed image.
@@ -93,32 +98,6 @@ func (l *Loader) load(m *Mapping, key fileKey) module.Module {
 	}
 	l.parsed[key] = &mod
 	return mod
-}
-
-// maxVDSO bounds what is read of the process's memory for the vdso.
-const maxVDSO = 1 << 20
-
-func (l *Loader) open(m *Mapping) (*elf.File, error) {
-	if strings.HasPrefix(m.Path, "/") {
-		return elf.Map(m.Path)
-	}
-	if m.Path != "[vdso]" || m.End-m.Start > maxVDSO {
-		return nil, fmt.Errorf("%s: not a file", m.Path)
-	}
-	proc := "self"
-	if l.pid != 0 {
-		proc = fmt.Sprint(l.pid)
-	}
-	mem, err := os.Open("/proc/" + proc + "/mem")
-	if err != nil {
-		return nil, err
-	}
-	defer mem.Close()
-	data := make([]byte, m.End-m.Start)
-	if _, err := mem.ReadAt(data, int64(m.Start)); err != nil {
-		return nil, fmt.Errorf("vdso at %#x: %w", m.Start, err)
-	}
-	return elf.FromMemory(data, m.Start, m.Path)
 }
 
 // bias is the mapped address of the image minus its own: that of the

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/probe"
@@ -21,6 +22,7 @@ type Engine struct {
 	cfg  Config
 	pid  int
 	file *probe.File
+	mem  *live.Process
 	t    *target
 	w    *walker
 	s    *stream
@@ -51,12 +53,12 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTarget(pid)
+	t, mem, err := openTarget(pid)
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
 	}
-	e := &Engine{cfg: cfg, pid: pid, file: file, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), began: time.Now(), probe: cfg.Probe,
+	e := &Engine{cfg: cfg, pid: pid, file: file, mem: mem, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), began: time.Now(), probe: cfg.Probe,
 		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
 	e.legacy, e.real = file.Signals()
 	file.SetPeriod(uint64(e.period))
@@ -151,7 +153,7 @@ func (e *Engine) close() {
 			unix.Close(t.stat)
 		}
 	}
-	e.t.mem.Close()
+	e.mem.Close()
 }
 
 // alive reports whether the process is the one that was opened: the probe's header

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -93,7 +92,11 @@ func (s *stream) method(t *target, f *merge.Frame) method {
 	if len(s.methods) >= maxMethods {
 		clear(s.methods)
 	}
-	name, module, stub, same := s.name(t, f)
+	name, module, stub, same := t.name(f.IP)
+	if name == "" {
+		name = fmt.Sprintf("method %#x", uint64(f.Function))
+		s.unnamed++
+	}
 	if same != 0 && same != f.Function { // a part of a method that has begun elsewhere
 		g := *f
 		g.Function = same
@@ -115,30 +118,3 @@ func (s *stream) define(id clr.FunctionID, name, module string, stub bool) metho
 	s.raw.Method(id, name)
 	return m
 }
-
-// name asks the runtime's structures. What has no name there is named by where it
-// is.
-func (s *stream) name(t *target, f *merge.Frame) (name, module string, stub bool, same clr.FunctionID) {
-	var m contract.Method
-	if t.tables.Find(f.IP, &m) == contract.Found {
-		switch {
-		case m.MethodDesc != 0:
-			if n, ok := t.names.Desc(m.MethodDesc); ok {
-				return clr.ReadableName(n.Name), n.Module, n.Dynamic && isStub(n.Name), 0
-			}
-		default:
-			if n, begin, ok := t.names.Precompiled(m.Base, f.IP); ok {
-				same = clr.FunctionID(begin)
-				if n.Name != "" {
-					return clr.ReadableName(n.Name), n.Module, false, same
-				}
-				module = n.Module
-			}
-		}
-	}
-	s.unnamed++
-	return fmt.Sprintf("method %#x", uint64(f.Function)), module, false, same
-}
-
-// isStub tells the runtime's own stubs from methods that a program has made.
-func isStub(name string) bool { return len(name) > 8 && name[:8] == "IL_STUB_" }

@@ -19,11 +19,9 @@ import (
 const (
 	listEvery  = time.Second // where their number has not changed
 	maxRest    = int64(4 * time.Second)
-	maxOpen    = 512 // schedstat files kept open
-	armAfter   = 4   // periods of processor time that a thread may use before it is armed though it sleeps
-	firstStack = 1 << 16
+	maxOpen    = 512     // schedstat files kept open
+	armAfter   = 4       // periods of processor time that a thread may use before it is armed though it sleeps
 	maxUnheard = 8       // signals that were taken and not answered before another is used
-	redZone    = 128     // bytes below sp that are a function's own (System V ABI)
 	youngest   = 1000000 // nanoseconds of processor time before a thread is worth a timer
 	patience   = 8       // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )

@@ -40,6 +40,7 @@ func init() {
 	commands = append(commands,
 		command{"record", "run a command and record its stacks", runRecord},
 		command{"waits", "say where a program waits: locks, events, tasks", runWaits},
+		command{"stack", "show the stacks of a running process or of a core", runStack},
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},

@@ -9,7 +9,7 @@ import (
 
 // threadList finds the runtime's Thread objects by the kernel's thread numbers.
 type threadList struct {
-	mem               *live.Process
+	mem               live.Memory
 	store             uint64 // address of the variable that points to the ThreadStore
 	first, next, osid uint64
 	known             bool
@@ -20,7 +20,7 @@ type threadList struct {
 // maxThreads bounds the runtime's list.
 const maxThreads = 1 << 16
 
-func (l *threadList) init(mem *live.Process, t *contract.Tables) {
+func (l *threadList) init(mem live.Memory, t *contract.Tables) {
 	d := t.Descriptor()
 	store, ok1 := t.Global("ThreadStore")
 	first, ok2 := d.Offset("ThreadStore", "FirstThreadLink")

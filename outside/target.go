@@ -17,7 +17,7 @@ import (
 // target is what is known of the process that is sampled.
 type target struct {
 	pid    string
-	mem    *live.Process
+	mem    live.Memory
 	loader *live.Loader
 	maps   []live.Mapping
 	table  *module.Table
@@ -32,32 +32,8 @@ type target struct {
 	why     string // why there are no tables
 }
 
-func openTarget(pid int) (*target, error) {
-	mem, err := live.OpenProcess(pid)
-	if err != nil {
-		return nil, err
-	}
-	return &target{pid: strconv.Itoa(pid), mem: mem, loader: live.NewLoader(pid), tried: map[uint32]int{}}, nil
-}
-
-// Refuses reports why a process cannot be sampled from outside, "" if it can: no
-// runtime in it publishes its structures, or its memory may not be read.
-func Refuses(pid int) string {
-	t, err := openTarget(pid)
-	if err != nil {
-		return "its memory cannot be read: " + err.Error()
-	}
-	defer t.mem.Close()
-	t.refresh(pid)
-	switch {
-	case t.tables != nil:
-		return ""
-	case t.why != "":
-		return t.why
-	case t.table == nil:
-		return "its mappings cannot be read"
-	}
-	return "its runtime does not publish its structures (.NET 9 and later do)"
+func newTarget(pid int, mem live.Memory, loader *live.Loader) *target {
+	return &target{pid: strconv.Itoa(pid), mem: mem, loader: loader, tried: map[uint32]int{}}
 }
 
 // Mappings are read again at most so often, and a runtime that is being set up is
@@ -78,10 +54,15 @@ func (t *target) refresh(pid int) bool {
 	if err != nil && len(maps) == 0 {
 		return false
 	}
-	t.maps, t.table = maps, t.loader.Table(maps)
+	t.set(maps)
 	t.read = time.Now()
-	t.find()
 	return true
+}
+
+// set takes mappings, and looks for a runtime in them.
+func (t *target) set(maps []live.Mapping) {
+	t.maps, t.table = maps, t.loader.Table(maps)
+	t.find()
 }
 
 // find looks for a runtime in modules that have not been refused for good.

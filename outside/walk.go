@@ -18,11 +18,12 @@ type capture struct {
 	tid       uint32
 	regs      context.AMD64
 	stack     memory.Run
-	low, high uint64 // the stack's bounds, high 0 = not known
-	cut       bool   // the copy ends before the stack does
-	partial   bool   // of the registers only sp and ip are known
-	extra     []byte // of the runtime's Thread, at the time of the copy
-	thread    uint64 // the runtime's Thread of a thread that stands still, 0 = none
+	more      []memory.Run // further stacks that the thread stands on
+	low, high uint64       // the stack's bounds, high 0 = not known
+	cut       bool         // the copy ends before the stack does
+	partial   bool         // of the registers only sp and ip are known
+	extra     []byte       // of the runtime's Thread, at the time of the copy
+	thread    uint64       // the runtime's Thread of a thread that stands still, 0 = none
 }
 
 // walker walks captures by the tables of one process.
@@ -54,6 +55,9 @@ func newWalker() *walker {
 func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
 	w.mem.Reset(c.stack.Addr, c.stack.Data)
 	w.bounds = unwind.Bounds{Low: c.low, High: c.high}
+	if len(c.more) > 0 {
+		w.mem, w.bounds = *memory.New(append(c.more, c.stack)...), unwind.Bounds{}
+	}
 	w.n, w.regs = 0, context.FromAMD64(c.regs)
 	w.at = unwind.Interrupted(&w.regs)
 	for {

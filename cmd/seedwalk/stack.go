@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/dump"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/outside"
+)
+
+const stackHelp = `Usage: seedwalk stack [flags] PID
+       seedwalk stack [flags] --core FILE
+
+Shows the stack of every thread of a process, managed and native frames in one, named, leaf
+first. The process does not take part: it may hang, be deadlocked, be stopped, or be in the
+middle of a collection; it need not be a .NET process. Each thread is stopped for as long as
+it takes to copy its registers and its stack, one after the other, and goes on as it was,
+whatever becomes of seedwalk. Threads with the same stack are shown together. Linux on x86-64;
+a core of such a process can be read anywhere.
+
+  --json             one line of JSON with every thread, frame and address
+  --managed-only     managed frames only
+  --thread ID        only this thread, as the system numbers it; repeat it or separate with commas
+  --core FILE        a core of the kernel's, of gcore or of createdump in place of a process
+  --modules DIR      with --core: where files are that the process had mapped, by name or by
+                     their path; they are compared by build id; may be repeated
+
+A stack that is not whole ends in a line that says why. A core often lacks the pages of files:
+they are read from the same files, where they are found.
+
+Examples:
+  seedwalk stack 4711
+  seedwalk stack --json --thread 4713 4711
+  seedwalk stack --core core.4711 --modules ./app --modules /usr/share/dotnet
+
+Exit code: 0; 1 some of it could not be shown (a thread could not be stopped, the core is
+damaged or lacks modules): all else is; 2 wrong usage; 3 nothing could be read.
+`
+
+// stackFlags are the flags of stack.
+type stackFlags struct {
+	pid     int
+	core    string
+	modules list
+	threads list
+	tids    []int
+	json    bool
+	managed bool
+}
+
+func runStack(args []string) int {
+	var f stackFlags
+	set := flag.NewFlagSet("stack", flag.ContinueOnError)
+	set.StringVar(&f.core, "core", "", "")
+	set.Var(&f.modules, "modules", "")
+	set.Var(&f.threads, "thread", "")
+	set.BoolVar(&f.json, "json", false, "")
+	set.BoolVar(&f.managed, "managed-only", false, "")
+	var words []string
+	for { // flags may stand behind the process too
+		if code, done := parse(set, stackHelp, args); done {
+			return code
+		}
+		if set.NArg() == 0 {
+			break
+		}
+		words, args = append(words, set.Arg(0)), set.Args()[1:]
+	}
+	if err := f.check(words); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk stack: %v; see seedwalk stack --help\n", err)
+		return exitUsage
+	}
+	return f.run()
+}
+
+func (f *stackFlags) check(words []string) (err error) {
+	switch {
+	case f.core != "" && len(words) > 0:
+		return errors.New("name a process or a core, not both")
+	case f.core == "" && len(words) != 1:
+		return errors.New("name one process, by its number, or a core with --core")
+	case f.core == "" && len(f.modules) > 0:
+		return errors.New("--modules is for a core: a process has its files")
+	}
+	if f.core == "" {
+		if f.pid, err = strconv.Atoi(words[0]); err != nil || f.pid <= 0 {
+			return fmt.Errorf("%s is not the number of a process", words[0])
+		}
+	}
+	for _, t := range f.threads {
+		tid, err := strconv.Atoi(t)
+		if err != nil || tid <= 0 {
+			return fmt.Errorf("--thread %s is not the number of a thread", t)
+		}
+		f.tids = append(f.tids, tid)
+	}
+	return nil
+}
+
+func (f *stackFlags) run() int {
+	var v *stackView
+	var err error
+	if f.core != "" {
+		v, err = f.ofCore()
+	} else {
+		v, err = f.ofProcess()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk stack: %v\n", err)
+		return exitUnreadable
+	}
+	if f.managed {
+		v.managedOnly()
+	}
+	for _, p := range v.Problems {
+		fmt.Fprintf(os.Stderr, "seedwalk stack: %s\n", p)
+	}
+	if err := v.write(os.Stdout, f.json); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk stack: %v\n", err)
+		return exitUnreadable
+	}
+	if len(v.Problems) > 0 {
+		return exitWrong
+	}
+	return exitOK
+}
+
+func (f *stackFlags) ofProcess() (*stackView, error) {
+	l, err := outside.LookAt(f.pid, f.tids)
+	if err != nil {
+		return nil, err
+	}
+	v := newStackView("process", f.pid, l.Names[uint32(f.pid)])
+	held := map[uint32]time.Duration{}
+	for _, s := range l.Stops {
+		held[uint32(s.TID)] = s.Held
+		var e *live.StopError
+		if errors.As(s.Err, &e) && e.Why != live.Gone {
+			v.Problems = append(v.Problems, e.Error())
+		}
+	}
+	for i := range l.Stacks {
+		st := &l.Stacks[i]
+		v.add(l.Still, st, l.Names[st.TID], held[st.TID])
+	}
+	v.finish(l.Still)
+	return v, nil
+}
+
+func (f *stackFlags) ofCore() (*stackView, error) {
+	c, err := dump.Open(f.core)
+	var bad *dump.Error
+	switch {
+	case errors.As(err, &bad):
+		return nil, fmt.Errorf("%s: %w", f.core, err)
+	case err != nil:
+		return nil, err
+	case c.Arch != context.ArchAMD64:
+		return nil, fmt.Errorf("%s: it is a core of an %s process; those of x86-64 are walked", f.core, c.Arch)
+	}
+	m := dump.NewModules(c, f.modules)
+	defer m.Close()
+	loader := live.NewLoader(0)
+	loader.Image = m.Image
+	still := outside.NewStill(m, loader, m.Maps())
+	threads, err := f.coreThreads(c, still)
+	if err != nil {
+		return nil, err
+	}
+	still.Prove(threads)
+	v := newStackView("core", int(c.PID), c.Name)
+	for i := range threads {
+		st := still.Walk(&threads[i])
+		v.add(still, &st, "", 0)
+	}
+	for _, p := range c.Problems {
+		v.Problems = append(v.Problems, f.core+": "+p.Error())
+	}
+	v.lacking(m.Problems())
+	v.finish(still)
+	return v, nil
+}
+
+// coreThreads are those that are wanted.
+func (f *stackFlags) coreThreads(c *dump.Core, still *outside.Still) (out []outside.Thread, err error) {
+	wanted := map[uint32]bool{}
+	for _, tid := range f.tids {
+		wanted[uint32(tid)] = true
+	}
+	for i := range c.Threads {
+		t := &c.Threads[i]
+		if len(f.tids) == 0 || wanted[t.TID] {
+			out = append(out, still.Read(t.TID, &t.Regs, t.Base))
+			delete(wanted, t.TID)
+		}
+	}
+	for tid := range wanted {
+		return nil, fmt.Errorf("%s: the core has no thread %d", f.core, tid)
+	}
+	return out, nil
+}

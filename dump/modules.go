@@ -1,0 +1,185 @@
+package dump
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/live"
+)
+
+// Modules finds the files of a core's images, and is the core's memory with what
+// they have of the missing pages. It is not safe for concurrent use.
+type Modules struct {
+	Dirs []string // looked in before the place where the process had the file
+
+	core  *Core
+	maps  []live.Mapping
+	files map[string]*image
+}
+
+// image is a file that was looked for.
+type image struct {
+	file *os.File // nil if there is none that fits
+	path string
+	err  error
+}
+
+// NewModules looks for files in dirs: by their name, or by the path that the
+// process had below one.
+func NewModules(c *Core, dirs []string) *Modules {
+	return &Modules{Dirs: dirs, core: c, maps: c.Maps(), files: map[string]*image{}}
+}
+
+// Maps are the core's mappings.
+func (m *Modules) Maps() []live.Mapping { return m.maps }
+
+// Close closes the files.
+func (m *Modules) Close() {
+	for _, f := range m.files {
+		if f.file != nil {
+			f.file.Close()
+		}
+	}
+}
+
+// Problems are the files that were wanted and not found, or were of another build.
+func (m *Modules) Problems() (out []string) {
+	for _, f := range m.files {
+		if f.err != nil {
+			out = append(out, f.err.Error())
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Image opens the image of a mapping, for a live.Loader.
+func (m *Modules) Image(p *live.Mapping) (*elf.File, error) {
+	if strings.HasPrefix(p.Path, "/") {
+		if f := m.file(p.Path); f.file != nil {
+			return elf.Open(f.path)
+		}
+	}
+	if len(m.core.from(p.Start)) == 0 {
+		if f := m.files[p.Path]; f != nil && f.err != nil {
+			return nil, f.err
+		}
+		return nil, fmt.Errorf("%s: its pages are not in the core", p.Path)
+	}
+	f, err := live.ImageFromMemory(m.core, m.maps, p)
+	if err == nil && m.files[p.Path] != nil {
+		m.files[p.Path].err = nil // the core has it
+	}
+	return f, err
+}
+
+// file looks for the file that was mapped, once.
+func (m *Modules) file(path string) *image {
+	if f := m.files[path]; f != nil {
+		return f
+	}
+	f := &image{err: fmt.Errorf("%s: the file is not here, and the core does not have its code; give its folder with --modules", path)}
+	m.files[path] = f
+	id := m.buildID(path)
+	name := strings.TrimSuffix(path, " (deleted)")
+	for _, p := range m.candidates(name) {
+		file, err := os.Open(p)
+		if err != nil {
+			continue
+		}
+		if why := another(p, id); why != "" {
+			f.err = fmt.Errorf("%s: %s; give the folder of the right one with --modules", path, why)
+			file.Close()
+			continue
+		}
+		f.file, f.path, f.err = file, p, nil
+		return f
+	}
+	return f
+}
+
+func (m *Modules) candidates(path string) (out []string) {
+	for _, d := range m.Dirs {
+		out = append(out, filepath.Join(d, path), filepath.Join(d, filepath.Base(path)))
+	}
+	return append(out, path)
+}
+
+// another says why the file at path is not the image with that build id.
+func another(path, id string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return path + " is no regular file"
+	}
+	if id == "" {
+		return ""
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	if f.BuildID() != id {
+		return fmt.Sprintf("%s is of another build (%s, the process had %s)", path, f.BuildID(), id)
+	}
+	return ""
+}
+
+// maxHeader is what is looked at for a build id.
+const maxHeader = 1 << 16
+
+// buildID is that of an image whose first page is in the core, "" if it is not.
+func (m *Modules) buildID(path string) string {
+	for i := range m.maps {
+		p := &m.maps[i]
+		if p.Path != path || p.Offset != 0 {
+			continue
+		}
+		b := make([]byte, min(p.End-p.Start, maxHeader))
+		f, err := elf.FromMemory(b[:m.core.ReadSome(b, p.Start)], p.Start, path)
+		if err != nil {
+			return ""
+		}
+		return f.BuildID()
+	}
+	return ""
+}
+
+// ReadAt implements memory.Reader.
+func (m *Modules) ReadAt(p []byte, addr uint64) bool { return m.ReadSome(p, addr) == len(p) }
+
+// ReadSome implements live.Memory: the core, then the files.
+func (m *Modules) ReadSome(p []byte, addr uint64) (n int) {
+	for n < len(p) {
+		got := m.core.ReadSome(p[n:], addr+uint64(n))
+		if got == 0 {
+			got = m.fromFile(p[n:], addr+uint64(n))
+		}
+		if got <= 0 {
+			break
+		}
+		n += got
+	}
+	return n
+}
+
+// page is what is read of a file at most at once: behind it the core may go on.
+const page = 4096
+
+func (m *Modules) fromFile(p []byte, addr uint64) int {
+	i := sort.Search(len(m.maps), func(i int) bool { return m.maps[i].End > addr })
+	if i == len(m.maps) || m.maps[i].Start > addr || !strings.HasPrefix(m.maps[i].Path, "/") {
+		return 0
+	}
+	at := &m.maps[i]
+	f := m.file(at.Path)
+	if f.file == nil {
+		return 0
+	}
+	room := min(uint64(len(p)), at.End-addr, page-addr%page)
+	n, _ := f.file.ReadAt(p[:room], int64(at.Offset+addr-at.Start))
+	return n
+}

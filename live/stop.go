@@ -1,0 +1,45 @@
+package live
+
+import (
+	"fmt"
+	"time"
+)
+
+// Stop tells how a thread was stopped.
+type Stop struct {
+	TID  int
+	Held time.Duration // how long it stood for us
+	Err  error         // why it could not be looked at: a *StopError
+}
+
+// StopWhy says why a thread cannot be stopped.
+type StopWhy uint8
+
+const (
+	Gone    StopWhy = iota // it has ended
+	Denied                 // we may not
+	Traced                 // somebody else does
+	Asleep                 // the kernel does not let it be interrupted
+	Foreign                // its registers are not x86-64's
+)
+
+// StopError says why a thread could not be stopped.
+type StopError struct {
+	TID    int
+	Why    StopWhy
+	Tracer int // of Traced
+}
+
+func (e *StopError) Error() string {
+	switch e.Why {
+	case Gone:
+		return fmt.Sprintf("thread %d has ended", e.TID)
+	case Denied:
+		return fmt.Sprintf("thread %d may not be stopped", e.TID)
+	case Traced:
+		return fmt.Sprintf("thread %d is traced by process %d, and the kernel allows one tracer", e.TID, e.Tracer)
+	case Asleep:
+		return fmt.Sprintf("thread %d sleeps in the kernel and cannot be interrupted", e.TID)
+	}
+	return fmt.Sprintf("thread %d runs code that is not x86-64", e.TID)
+}

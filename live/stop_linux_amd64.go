@@ -1,0 +1,192 @@
+package live
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// How long a stop may take. A thread that sleeps uninterruptibly is given up
+// sooner.
+const (
+	stopLimit   = 5 * time.Second
+	asleepLimit = 100 * time.Millisecond
+)
+
+// StopEach stops one thread of a process after the other, has look read it, and lets
+// it go on as it was: a thread that was stopped before stays so. then is called when
+// it has been let go. No option of ptrace is set, so that the kernel lets everything
+// go if we die.
+func StopEach(tids []int, look func(tid int, r *context.Registers, base uint64), then func(Stop)) {
+	onOwnThread(func() {
+		for _, tid := range tids {
+			then(stopOne(tid, look))
+		}
+	})
+}
+
+// onOwnThread runs f on a thread of the kernel that ends with it: what f traces
+// then is traced no more, whatever state it is in. The first thread of a process
+// never ends, so it is not taken.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			onOwnThread(f)
+			runtime.UnlockOSThread()
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+// Requests of ptrace(2).
+const (
+	ptraceDetach    = 17
+	ptraceGetRegSet = 0x4204
+	ptraceSeize     = 0x4206
+	ptraceInterrupt = 0x4207
+	ptraceEventStop = 128
+	noteStatus      = 1 // NT_PRSTATUS
+	waitAll         = 0x40000000
+)
+
+func ptrace(request, tid int, addr, data uintptr) unix.Errno {
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, data, 0, 0)
+	return e
+}
+
+func stopOne(tid int, look func(int, *context.Registers, uint64)) Stop {
+	s := Stop{TID: tid}
+	if e := ptrace(ptraceSeize, tid, 0, 0); e != 0 {
+		s.Err = whyNot(tid, e)
+		return s
+	}
+	if e := ptrace(ptraceInterrupt, tid, 0, 0); e != 0 {
+		s.Err = &StopError{tid, Gone, 0}
+		return s
+	}
+	signal, err := awaitStop(tid)
+	if err != nil {
+		s.Err = err
+		return s
+	}
+	since := time.Now()
+	r, base, err := registersOf(tid)
+	if err == nil {
+		look(tid, &r, base)
+	}
+	ptrace(ptraceDetach, tid, 0, signal)
+	s.Held, s.Err = time.Since(since), err
+	return s
+}
+
+// awaitStop waits until the thread stands. If it does so because a signal is about
+// to be delivered, that is the one to give it at the end.
+func awaitStop(tid int) (signal uintptr, err error) {
+	begin := time.Now()
+	for i := 0; ; i++ {
+		var status int32
+		got, _, e := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(tid), uintptr(unsafe.Pointer(&status)), unix.WNOHANG|waitAll, 0, 0, 0)
+		w := unix.WaitStatus(status)
+		switch {
+		case e != 0 && e != unix.EINTR, int(got) == tid && (w.Exited() || w.Signaled()):
+			return 0, &StopError{tid, Gone, 0}
+		case int(got) == tid && w.Stopped():
+			if status>>16 == 0 {
+				return uintptr(w.StopSignal()), nil
+			}
+			return 0, nil
+		}
+		if passed := time.Since(begin); passed > stopLimit || passed > asleepLimit && i%16 == 0 && state(tid) == 'D' {
+			return 0, &StopError{tid, Asleep, 0}
+		}
+		if i < 8 {
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			continue
+		}
+		time.Sleep(time.Duration(min(i, 40)) * 5 * time.Microsecond)
+	}
+}
+
+// fsBase is the place of fs_base in user_regs_struct.
+const fsBase = 21 * 8
+
+// registersOf reads a stopped thread's, and where its C library keeps it. A thread of 32-bit code has fewer.
+func registersOf(tid int) (r context.Registers, base uint64, err error) {
+	var b [512]byte
+	v := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
+	if e := ptrace(ptraceGetRegSet, tid, noteStatus, uintptr(unsafe.Pointer(&v))); e != 0 {
+		return r, 0, &StopError{tid, Gone, 0}
+	}
+	if r, err = context.Read(context.UserRegsAMD64, b[:v.Len]); err != nil {
+		return r, 0, &StopError{tid, Foreign, 0}
+	}
+	return r, binary.LittleEndian.Uint64(b[fsBase:]), nil
+}
+
+func whyNot(tid int, e unix.Errno) error {
+	tracer, _ := strconv.Atoi(statusField(tid, "TracerPid"))
+	switch s := state(tid); {
+	case e == unix.ESRCH, s == 'Z', s == 'X', s == 0:
+		return &StopError{tid, Gone, 0}
+	case tracer != 0:
+		return &StopError{tid, Traced, tracer}
+	}
+	return &StopError{tid, Denied, 0}
+}
+
+// state is a thread's, as proc(5) has it: R, S, D, T, t, Z, X; 0 if it is gone.
+func state(tid int) byte {
+	s := statusField(tid, "State")
+	if s == "" {
+		return 0
+	}
+	return s[0]
+}
+
+func statusField(tid int, key string) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, _ := strings.Cut(line, ":"); k == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// Threads lists the threads of a process.
+func Threads(pid int) ([]int, error) {
+	d, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	var out []int
+	for _, n := range names {
+		if tid, err := strconv.Atoi(n); err == nil {
+			out = append(out, tid)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.Join(errors.New("no threads"), err)
+	}
+	return out, nil
+}

@@ -1,0 +1,22 @@
+//go:build !linux || !amd64
+
+package outside
+
+import (
+	"errors"
+
+	"github.com/seedwalk/seedwalk/live"
+)
+
+// Look is what was seen of a process's threads.
+type Look struct {
+	Still  *Still
+	Stacks []Stack
+	Stops  []live.Stop
+	Names  map[uint32]string
+}
+
+// LookAt refuses: threads are stopped on Linux x86-64 only.
+func LookAt(int, []int) (*Look, error) {
+	return nil, errors.New("threads of a running process are looked at on Linux x86-64; a core of one (--core) anywhere")
+}

@@ -1,0 +1,34 @@
+package outside
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/contract"
+)
+
+// name asks the runtime's structures which method is at ip; name is "" for what
+// they have none of. same is the method's identity where ip is in a part of one
+// that has begun elsewhere.
+func (t *target) name(ip uint64) (name, module string, stub bool, same clr.FunctionID) {
+	var m contract.Method
+	if t.tables.Find(ip, &m) != contract.Found {
+		return "", "", false, 0
+	}
+	if m.MethodDesc != 0 {
+		n, ok := t.names.Desc(m.MethodDesc)
+		if !ok {
+			return "", "", false, 0
+		}
+		return clr.ReadableName(n.Name), n.Module, n.Dynamic && isStub(n.Name), 0
+	}
+	n, begin, ok := t.names.Precompiled(m.Base, ip)
+	if !ok {
+		return "", "", false, 0
+	}
+	if n.Name != "" {
+		name = clr.ReadableName(n.Name)
+	}
+	return name, n.Module, false, clr.FunctionID(begin)
+}
+
+// isStub tells the runtime's own stubs from methods that a program has made.
+func isStub(name string) bool { return len(name) > 8 && name[:8] == "IL_STUB_" }

@@ -1,0 +1,33 @@
+package outside
+
+import (
+	"github.com/seedwalk/seedwalk/live"
+)
+
+func openTarget(pid int) (*target, *live.Process, error) {
+	mem, err := live.OpenProcess(pid)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newTarget(pid, mem, live.NewLoader(pid)), mem, nil
+}
+
+// Refuses reports why a process cannot be sampled from outside, "" if it can: no
+// runtime in it publishes its structures, or its memory may not be read.
+func Refuses(pid int) string {
+	t, mem, err := openTarget(pid)
+	if err != nil {
+		return "its memory cannot be read: " + err.Error()
+	}
+	defer mem.Close()
+	t.refresh(pid)
+	switch {
+	case t.tables != nil:
+		return ""
+	case t.why != "":
+		return t.why
+	case t.table == nil:
+		return "its mappings cannot be read"
+	}
+	return "its runtime does not publish its structures (.NET 9 and later do)"
+}

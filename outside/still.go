@@ -1,0 +1,239 @@
+package outside
+
+import (
+	"bytes"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Still is a process whose threads are looked at one by one while they stand: a
+// running one by a debugger's means, or a core.
+type Still struct {
+	Reread func() []live.Mapping // the mappings as they are now; nil if they cannot change
+
+	t     *target
+	w     *walker
+	names map[*elf.File]*symbol.Table
+}
+
+// Thread is what was read of a thread while it stood.
+type Thread struct {
+	TID     uint32
+	Regs    context.Registers
+	Partial bool // only sp and ip are known
+	Stack   memory.Run
+	Cut     bool // the copy ends before the stack does
+	extra   []byte
+}
+
+// StackFrame is a frame with its names.
+type StackFrame struct {
+	merge.Frame
+	Name   string // "" if nothing covers it
+	Module string // path of a native image, or an assembly's name
+	Offset uint64 // in a native image
+}
+
+// Stack is a thread's, leaf first. Gap says why it is not whole.
+type Stack struct {
+	TID    uint32
+	Frames []StackFrame
+	Gap    merge.Gap
+	At     uint64 // where the walk ended that left a gap
+}
+
+// NewStill prepares the walks of a process's threads.
+func NewStill(mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
+	s := &Still{t: newTarget(0, mem, loader), w: newWalker(), names: map[*elf.File]*symbol.Table{}}
+	s.set(maps)
+	if s.t.tables != nil {
+		s.w.patch = s.t.patch()
+		s.t.threads.read()
+	}
+	return s
+}
+
+func (s *Still) set(maps []live.Mapping) {
+	s.t.set(maps)
+	s.w.unmanaged.SetTable(s.t.table)
+	s.use()
+}
+
+// use has the walker look into the runtime's tables if they are proven.
+func (s *Still) use() {
+	if s.w.tables, s.w.steps = nil, nil; s.t.tables != nil && s.t.tables.Proven() {
+		s.w.tables, s.w.steps = s.t.tables, s.t.steps
+	}
+}
+
+// Modules are the images as of the last walk.
+func (s *Still) Modules() *module.Table { return s.t.table }
+
+// Runtime reports whether a runtime was found that can be read; why not, if it is
+// there.
+func (s *Still) Runtime() (found bool, why string) { return s.t.tables != nil, s.t.why }
+
+// How much of a stack is copied at most: of one whose end is known, of another
+// (a coroutine's in a heap), and of the runtime's Thread.
+const (
+	maxStill   = 64 << 20
+	maxUnknown = 256 << 10
+	extraStill = 256
+)
+
+// Read copies a thread's stack, while it stands. base is where the C library keeps
+// the thread, on its stack's end, 0 if that is not known.
+func (s *Still) Read(tid uint32, r *context.Registers, base uint64) Thread {
+	th := Thread{TID: tid, Regs: *r}
+	th.Stack, th.Cut = s.copyStack(r.SP(), base)
+	if o := s.t.threads.objects[tid]; o != 0 {
+		b := make([]byte, extraStill)
+		th.extra = b[:s.t.mem.ReadSome(b, o)]
+	}
+	return th
+}
+
+// copyStack copies from the red zone below sp to the stack's end.
+func (s *Still) copyStack(sp, base uint64) (run memory.Run, cut bool) {
+	m := s.t.mapping(sp)
+	if m == nil {
+		return run, false
+	}
+	from, end, limit := max(sp-redZone, m.Start), m.End, uint64(maxUnknown)
+	switch {
+	case base > sp && base < end:
+		end, limit = base, maxStill
+	case m.Path == "[stack]":
+		limit = maxStill
+	}
+	size := min(end-from, limit)
+	b := make([]byte, min(size, firstStack))
+	n := 0
+	for {
+		got := s.t.mem.ReadSome(b[n:], from+uint64(n))
+		n += got
+		if n < len(b) || uint64(n) >= size {
+			return memory.Run{Addr: from, Data: b[:n]}, uint64(n) < end-from
+		}
+		b = append(b, make([]byte, min(len(b), int(size)-n))...)
+	}
+}
+
+const redZone = 128 // bytes below sp that are a function's own (System V ABI)
+
+const firstStack = 1 << 16
+
+// Prove lets the threads' stacks bear witness for the runtime's tables, before any
+// is walked.
+func (s *Still) Prove(threads []Thread) {
+	for i := range threads {
+		s.t.prove(&capture{stack: threads[i].Stack})
+	}
+	s.use()
+}
+
+// ready reports whether a walk would be as good later: there is no runtime, or its
+// tables are proven or refuted.
+func (s *Still) ready() bool {
+	return s.t.tables == nil || s.t.tables.Proven() || s.t.tables.Refuted()
+}
+
+// Walk walks and names a thread's stack.
+func (s *Still) Walk(th *Thread) Stack {
+	c := capture{tid: th.TID, regs: th.Regs.AMD64, stack: th.Stack, cut: th.Cut, partial: th.Partial, extra: th.extra}
+	frames, gap := s.follow(&c)
+	if gap != merge.GapNone && s.Reread != nil {
+		s.set(s.Reread())
+		frames, gap = s.follow(&c)
+	}
+	out := Stack{TID: th.TID, Gap: gap}
+	if gap != merge.GapNone {
+		out.At = s.w.regs.IP()
+	}
+	for i := range frames {
+		if frames[i].Kind != unwind.KindGap {
+			out.Frames = append(out.Frames, s.named(&frames[i]))
+		}
+	}
+	return out
+}
+
+// maxStacks bounds the stacks that one thread stands on: a signal's, a fibre's.
+const maxStacks = 4
+
+// follow walks from stack to stack: a handler's may be another than its thread's.
+func (s *Still) follow(c *capture) (frames []merge.Frame, gap merge.Gap) {
+	c.more = nil
+	for range maxStacks {
+		frames, gap, _ = s.w.walk(c)
+		if gap != merge.GapUnreadable && gap != merge.GapTruncated {
+			break
+		}
+		sp := s.w.regs.SP()
+		if off := sp - c.stack.Addr; off < uint64(len(c.stack.Data)) {
+			break
+		}
+		next, _ := s.copyStack(sp, 0)
+		if len(next.Data) == 0 || overlaps(c, next) || !s.unchanged(c) {
+			break
+		}
+		c.more = append(c.more, next)
+	}
+	return frames, gap
+}
+
+func overlaps(c *capture, r memory.Run) bool {
+	for _, o := range append([]memory.Run{c.stack}, c.more...) {
+		if r.Addr < o.End() && o.Addr < r.End() {
+			return true
+		}
+	}
+	return false
+}
+
+// unchanged reports whether the thread has not moved since its stack was copied,
+// as far as the bytes that it would write first tell.
+func (s *Still) unchanged(c *capture) bool {
+	b := make([]byte, min(len(c.stack.Data), 4096))
+	return s.t.mem.ReadAt(b, c.stack.Addr) && bytes.Equal(b, c.stack.Data[:len(b)])
+}
+
+// named gives a frame its names.
+func (s *Still) named(f *merge.Frame) StackFrame {
+	out := StackFrame{Frame: *f}
+	if f.Function != 0 {
+		name, module, stub, _ := s.t.name(f.IP)
+		if out.Name, out.Module = name, module; stub {
+			out.Kind = unwind.KindStub
+		}
+		return out
+	}
+	if f.Module < 0 {
+		return out
+	}
+	m := s.t.table.At(int(f.Module))
+	out.Module, out.Offset = m.Path, f.IP-m.Bias
+	if m.ELF == nil {
+		return out
+	}
+	table := s.names[m.ELF]
+	if table == nil {
+		table = symbol.ELF(m.ELF, m.Path, symbol.DefaultDebugDirs)
+		s.names[m.ELF] = table
+	}
+	at := out.Offset
+	if !f.Exact {
+		at--
+	}
+	if name, _, ok := table.Find(at); ok {
+		out.Name = symbol.Demangle(name)
+	}
+	return out
+}
