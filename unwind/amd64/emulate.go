@@ -35,6 +35,7 @@ type emulator struct {
 	regs   [16]value64
 	stores [maxStores]store
 	n      int
+	cmp    comparison
 }
 
 // flow is how control leaves an instruction.
@@ -202,6 +203,8 @@ func (e *emulator) compute(in *insn, mem *memory.Window) {
 	}
 	wide := in.rex&8 != 0
 	switch op := in.op; {
+	case (op == 0x39 || op == 0x3b) && wide && !in.memory:
+		e.compare(in)
 	case op == 0x89 && in.memory && known:
 		if v := e.get(in.reg); wide {
 			e.save(at, v)

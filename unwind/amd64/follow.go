@@ -24,7 +24,8 @@ import (
 // Bounds of one step.
 const (
 	maxFollow  = 1500 // instructions
-	maxPaths   = 24   // branches not yet taken
+	maxEntered = 1500 // instructions, of a function from its beginning
+	maxPaths   = 48   // branches not yet taken; start-up code has more than 24 at once
 	maxWords   = 2048 // of the stack, searched for return addresses
 	maxEntries = 24   // functions run from their beginning
 	maxSeen    = 4096 // places in the table of those that were followed; a power of two
@@ -104,8 +105,9 @@ func (u *Unwinder) follow() {
 func (u *Unwinder) followPath(ip uint64, from *emulator) {
 	f, e := &u.follower, *from
 	var code []byte
+	looping := false // the code was seen to go back to where it has been: that ends
 	for f.left > 0 {
-		if f.goal == ip && f.reached(&e) || !f.first(ip) {
+		if f.goal == ip && f.reached(&e) || !f.first(ip) && !looping && !e.cmp.ok {
 			return
 		}
 		f.left--
@@ -118,6 +120,8 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 			return
 		}
 		ip, code = ip+uint64(in.n), code[in.n:]
+		was := e.cmp
+		e.cmp.ok = false
 		how := e.run(&in, f.mem)
 		if in.pcrel && in.op == 0x8d && in.table == 0 { // the address of a function to jump to
 			e.set(in.reg, value64{ip + uint64(in.disp), knownValue})
@@ -129,6 +133,15 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 		case flowNext:
 			continue
 		case flowBranch:
+			taken, decided := was.decides(&in)
+			if looping = decided && taken && !f.prove; looping {
+				ip, code = ip+uint64(in.disp), nil
+				continue
+			}
+			if decided && !f.prove { // what stands behind was followed with another stack pointer, if at all
+				f.run++
+				continue
+			}
 			f.add(ip+uint64(in.disp), &e)
 			continue
 		case flowJump:
@@ -285,7 +298,7 @@ func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *me
 	if !ok || !calls {
 		return false
 	}
-	f.left = max(f.left, maxFollow/4)
+	f.left = max(f.left, maxEntered)
 	f.enter(m, fn, at)
 	f.goal, f.sp, f.fp, f.fpOK = regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP], known(regs, context.RBP)
 	u.follow()

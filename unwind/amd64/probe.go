@@ -1,0 +1,49 @@
+package amd64
+
+import "github.com/seedwalk/seedwalk/context"
+
+// Functions with large frames touch each page of them (-fstack-clash-protection):
+// a loop moves the stack pointer down until a comparison ends it. What stands
+// behind the loop is only known to who runs it, so a comparison of the stack
+// pointer decides the branch behind it.
+
+// comparison is what the last instruction compared.
+type comparison struct {
+	left, right uint64
+	ok          bool
+}
+
+// compare remembers a comparison of the stack pointer with another register.
+func (e *emulator) compare(in *insn) {
+	left, right := in.rm, in.reg
+	if in.op == 0x3b {
+		left, right = right, left
+	}
+	a, b := e.get(left), e.get(right)
+	if (left == context.RSP || right == context.RSP) && a.kind == knownValue && b.kind == knownValue {
+		e.cmp = comparison{a.v, b.v, true}
+	}
+}
+
+// decides tells whether a conditional jump right behind the comparison is taken.
+func (c *comparison) decides(in *insn) (taken, ok bool) {
+	condition := in.op & 0xf
+	if !c.ok || in.table == 0 && in.op&0xf0 != 0x70 {
+		return false, false
+	}
+	switch condition &^ 1 {
+	case 0x2: // below
+		taken = c.left < c.right
+	case 0x4: // equal
+		taken = c.left == c.right
+	case 0x6: // below or equal
+		taken = c.left <= c.right
+	case 0xc: // less
+		taken = int64(c.left) < int64(c.right)
+	case 0xe: // less or equal
+		taken = int64(c.left) <= int64(c.right)
+	default:
+		return false, false
+	}
+	return taken != (condition&1 != 0), true
+}

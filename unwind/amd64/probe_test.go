@@ -1,0 +1,87 @@
+package amd64
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// TestProbeLoop: a loop that moves the stack pointer down to a place that a
+// register holds is run to its end, and only then.
+func TestProbeLoop(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		cmp    []byte
+		jump   byte
+		taken  bool // with the stack pointer below
+		equal  bool // with the two equal
+		decide bool
+	}{
+		{"cmp rsp, r11; jne", []byte{0x4c, 0x39, 0xdc}, 0x75, true, false, true},
+		{"cmp rsp, r11; je", []byte{0x4c, 0x39, 0xdc}, 0x74, false, true, true},
+		{"cmp rsp, r11; jb", []byte{0x4c, 0x39, 0xdc}, 0x72, true, false, true},
+		{"cmp rsp, r11; jae", []byte{0x4c, 0x39, 0xdc}, 0x73, false, true, true},
+		{"cmp rsp, r11; jbe", []byte{0x4c, 0x39, 0xdc}, 0x76, true, true, true},
+		{"cmp rsp, r11; jl", []byte{0x4c, 0x39, 0xdc}, 0x7c, true, false, true},
+		{"cmp rsp, r11; jle", []byte{0x4c, 0x39, 0xdc}, 0x7e, true, true, true},
+		{"cmp r11, rsp; jb", []byte{0x49, 0x39, 0xe3}, 0x72, false, false, true},
+		{"cmp r11, rsp by the other opcode; ja", []byte{0x4c, 0x3b, 0xdc}, 0x77, true, false, true},
+		{"cmp rsp, r11; js", []byte{0x4c, 0x39, 0xdc}, 0x78, false, false, false},
+		{"cmp rsp, rcx, which is not known; jne", []byte{0x48, 0x39, 0xcc}, 0x75, false, false, false},
+		{"cmp rbx, r11; jne", []byte{0x4c, 0x39, 0xdb}, 0x75, false, false, false},
+		{"cmp esp, r11d; jne", []byte{0x44, 0x39, 0xdc}, 0x75, false, false, false},
+		{"cmp rsp, [r11]; jne", []byte{0x49, 0x3b, 0x23}, 0x75, false, false, false},
+	} {
+		for _, equal := range []bool{false, true} {
+			var e emulator
+			sp, want := uint64(0x1000), c.taken
+			if equal {
+				sp, want = 0x2000, c.equal
+			}
+			e.set(context.RSP, value64{sp, knownValue})
+			e.set(context.RBX, value64{sp, knownValue})
+			e.set(context.R11, value64{0x2000, knownValue})
+			in, jump := decode(c.cmp), decode([]byte{c.jump, 0})
+			e.run(&in, nil)
+			taken, ok := e.cmp.decides(&jump)
+			if ok != c.decide || taken != want {
+				t.Errorf("%s, equal %v: taken %v, decided %v", c.name, equal, taken, ok)
+			}
+			long := decode([]byte{0x0f, c.jump + 0x10, 0, 0, 0, 0})
+			if taken, ok := e.cmp.decides(&long); ok != c.decide || taken != want {
+				t.Errorf("%s, a long jump, equal %v: taken %v, decided %v", c.name, equal, taken, ok)
+			}
+		}
+	}
+}
+
+// A function that touches its pages one by one is left from everywhere in its
+// loop, in whichever turn.
+func TestStepOutOfProbeLoop(t *testing.T) {
+	code := []byte{
+		0x4c, 0x8d, 0x9c, 0x24, 0x40, 0xff, 0xff, 0xff, // lea r11, [rsp-0xc0]
+		0x48, 0x83, 0xec, 0x40, // sub rsp, 0x40
+		0x48, 0x83, 0x0c, 0x24, 0, // or qword ptr [rsp], 0
+		0x4c, 0x39, 0xdc, // cmp rsp, r11
+		0x75, 0xf2, // jne to the sub
+		0x48, 0x85, 0xff, // test rdi, rdi
+		0x74, 2, // jz over the next
+		0x31, 0xc0, // xor eax, eax
+		0x48, 0x81, 0xc4, 0xc0, 0, 0, 0, // add rsp, 0xc0
+		0xc3,
+	}
+	const entry = sp0 + 0x100
+	for _, p := range []struct{ at, down uint64 }{
+		{0, 0}, {8, 0}, {8, 0x40}, {8, 0x80}, {12, 0x40}, {12, 0x80}, {17, 0x40}, {17, 0xc0}, {20, 0x40}, {20, 0x80}, {20, 0xc0}, {22, 0xc0}, {36, 0},
+	} {
+		s, r := newStack(), start(codeLo+p.at, entry-p.down)
+		s.set(entry, codeCall)
+		r.GPR[context.R11] = entry - 0xc0
+		var f unwind.Frame
+		_, stop := stepOf(unwinder(codeTable(t, code)), &r, true, s.window(), &unwind.Bounds{Low: stackLow, High: stackLow + stackSize, Guess: true}, &f)
+		if stop != unwind.StopNone || r.RIP != codeCall || r.GPR[context.RSP] != entry+8 {
+			t.Errorf("+%d with %#x bytes taken: stop %v, ip %#x, sp %#x", p.at, p.down, stop, r.RIP, r.GPR[context.RSP])
+		}
+	}
+}
