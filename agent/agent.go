@@ -274,7 +274,8 @@ func (a *Agent) expire() {
 
 // sample merges one capture and appends it to the stream. A walk that met code
 // unknown to the module table reads the mappings again and tries once more:
-// code heaps grow at any time.
+// code heaps grow at any time. If modules have come or gone since, the stack can
+// no more be walked and is left out.
 func (a *Agent) sample(c *clr.Capture) {
 	if c.Status == clr.CaptureGone {
 		a.stats.gone++
@@ -283,6 +284,10 @@ func (a *Agent) sample(c *clr.Capture) {
 	a.take.merging(a, c)
 	res := a.merger.Merge(c, a.frames)
 	if res.Gap == merge.GapNoInfo && a.tables.refresh(a, true) {
+		if !a.tables.holds(c) {
+			a.stats.outdated++
+			return
+		}
 		res = a.merger.Merge(c, a.frames)
 	}
 	now := time.Now().UnixNano()

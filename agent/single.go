@@ -20,6 +20,7 @@ type single struct {
 	context, walk, report     wire.Histogram // nanoseconds of a try
 	tries                     tries
 	denied, partial, unsolved uint64
+	stale                     uint64 // suspensions that found the module table out of date
 }
 
 // answer is what was found of one suspension.
@@ -40,6 +41,7 @@ func (n tries) write(w *wire.Writer) {
 func (s *single) prime(threads []clr.Thread) bool { return s.sampler.Prime(threads) }
 
 func (s *single) tables(a *Agent, _ *module.Table) {
+	s.sampler.Loads = a.tables.loads
 	special := s.host.Specials()
 	s.seeder.SetSpecials(special)
 	a.merger.SetSpecials(special)
@@ -54,17 +56,32 @@ func (s *single) round(a *Agent, threads []clr.Thread) string {
 		if a.host.Stopping() {
 			return ""
 		}
-		o := s.sampler.Sample(threads[i])
-		s.count(a, &o)
+		o := s.sample(a, threads[i])
 		switch o.Advice {
 		case snapshot.AdviceRefused:
 			return "the runtime refuses to walk: " + s.sampler.Capture.Result.String()
-		case snapshot.AdviceGone, snapshot.AdviceDenied, snapshot.AdviceNotPrimed:
+		case snapshot.AdviceGone, snapshot.AdviceDenied, snapshot.AdviceNotPrimed, snapshot.AdviceStale:
 			continue
 		}
 		a.sample(&s.sampler.Capture)
 	}
 	return ""
+}
+
+// maxStale bounds how often a sample is taken again because modules came or went
+// between the making of the table and the suspension.
+const maxStale = 4
+
+// sample takes the stack of t by a module table that was true at that moment.
+func (s *single) sample(a *Agent, t clr.Thread) snapshot.ThreadOutcome {
+	for n := 0; ; n++ {
+		o := s.sampler.Sample(t)
+		s.count(a, &o)
+		if o.Advice != snapshot.AdviceStale || n == maxStale {
+			return o
+		}
+		a.tables.refresh(a, false)
+	}
 }
 
 func (s *single) count(a *Agent, o *snapshot.ThreadOutcome) {
@@ -80,6 +97,8 @@ func (s *single) count(a *Agent, o *snapshot.ThreadOutcome) {
 		s.partial++
 	case snapshot.AdviceRetry:
 		s.unsolved++
+	case snapshot.AdviceStale:
+		s.stale++
 	}
 }
 
@@ -109,6 +128,7 @@ func (s *single) write(w *wire.Writer) {
 	w.Stats(wire.StatDenied, s.denied)
 	w.Stats("reports_partial", s.partial)
 	w.Stats("reports_refused", s.unsolved)
+	w.Stats("suspensions_stale", s.stale)
 	s.tries.write(w)
 	s.context.Write(w, wire.StatContext)
 	s.walk.Write(w, wire.StatWalk)

@@ -58,11 +58,18 @@ var _ ThreadHost = (*fakeThreads)(nil)
 
 func runThreads(t *testing.T, f *fakeThreads) (map[wire.Type][]wire.Message, string) {
 	t.Helper()
+	defer func() {
+		if f.suspended != 0 || f.merged != 0 {
+			t.Errorf("%d threads left suspended, %d calls while one was", f.suspended, f.merged)
+		}
+	}()
+	return runHost(t, f)
+}
+
+func runHost(t *testing.T, f ThreadHost) (map[wire.Type][]wire.Message, string) {
+	t.Helper()
 	var out bytes.Buffer
 	reason := NewThreads(f, Config{RateHz: 1e6, Slots: 4}, func(b []byte) error { out.Write(b); return nil }).Run()
-	if f.suspended != 0 || f.merged != 0 {
-		t.Errorf("%d threads left suspended, %d calls while one was", f.suspended, f.merged)
-	}
 	return messages(t, out.Bytes()), reason
 }
 

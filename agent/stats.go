@@ -11,6 +11,7 @@ import (
 // so that a target that dies leaves them behind.
 type stats struct {
 	rounds, suspended, refused, retries, gone uint64
+	outdated                                  uint64 // samples whose modules had changed before they could be walked again
 	window, suspend                           wire.Histogram
 	sent                                      time.Time
 }
@@ -48,6 +49,7 @@ func (s *stats) write(w *wire.Writer) {
 	w.Stats(wire.StatRetries, s.retries)
 	w.Stats("suspensions_refused", s.refused)
 	w.Stats("threads_gone", s.gone)
+	w.Stats("samples_outdated", s.outdated)
 	s.window.Write(w, wire.StatSuspended)
 	s.suspend.Write(w, "suspend_call_ns")
 }

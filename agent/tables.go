@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/wire"
 )
@@ -23,6 +24,10 @@ func (t *tables) init(build func() *module.Table) {
 	t.dirty = true
 }
 
+// maxBuilds bounds how often a table is made anew because the modules changed
+// while it was made. If they go on changing, captures tell.
+const maxBuilds = 3
+
 // refresh reads the mappings again if anything changed, or if force asks for
 // it because a walk met unknown code, at most every tableRefresh. It reports
 // whether the table is new.
@@ -34,6 +39,10 @@ func (t *tables) refresh(a *Agent, force bool) bool {
 		return false
 	}
 	table := t.build()
+	for n := 1; table != nil && n < maxBuilds && a.host.LoaderChanges() != loads; n++ {
+		loads = a.host.LoaderChanges()
+		table = t.build()
+	}
 	if table == nil {
 		return false
 	}
@@ -45,6 +54,9 @@ func (t *tables) refresh(a *Agent, force bool) bool {
 	t.announce(a.out)
 	return true
 }
+
+// holds reports whether the table is of the modules that a capture was taken among.
+func (t *tables) holds(c *clr.Capture) bool { return c.Loads == 0 || c.Loads == t.loads }
 
 func (t *tables) announce(out *wire.Writer) {
 	for i := range t.table.Len() {

@@ -127,7 +127,8 @@ type Capture struct {
 	Seeded    bool              // DoStackSnapshot was given the seed
 	Result    HRESULT           // of DoStackSnapshot
 	Frames    []SnapshotFrame
-	Full      bool // Frames had no room for every callback
+	Full      bool   // Frames had no room for every callback
+	Loads     uint64 // how often the loader had changed the modules when the registers were taken; 0: nobody counts
 }
 
 // Runtime is a CLR in this process, real or simulated. Its methods are called

@@ -36,8 +36,8 @@ type Threads interface {
 	// Suspend adds one to t's suspend count. The thread runs on until Context
 	// has answered.
 	Suspend(slot int, t Thread) SuspendStatus
-	// Context completes the suspension, fills c.Regs and the bounds of
-	// c.Thread's stack, and copies the stack. It answers false if the thread
+	// Context completes the suspension, fills c.Regs, the bounds of c.Thread's
+	// stack and then c.Loads, and copies the stack. It answers false if the thread
 	// has no context any more; it must be resumed all the same.
 	Context(slot int, c *Capture) bool
 	// DoStackSnapshot walks the managed frames of slot's thread into c, from

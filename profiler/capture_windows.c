@@ -151,6 +151,7 @@ int sw_context(int slot)
 	s->full = 0;
 	if (!GetThreadContext((HANDLE)(uintptr_t)s->handle, &context))
 		return 0;
+	s->loads = sw_loader_changes();
 	sw_torture_window(s);
 	copy_stack(s);
 	memcpy(&seed, &context, sizeof seed);

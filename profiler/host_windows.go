@@ -126,6 +126,7 @@ func (h *host) Context(_ int, c *clr.Capture) bool {
 	regs, err := context.Read(context.Win32AMD64, bytesOf(s.context, C.SW_CONTEXT_BYTES))
 	c.Regs = regs
 	c.Truncated = s.truncated != 0
+	c.Loads = uint64(s.loads)
 	c.Thread.StackLow, c.Thread.StackHigh = uint64(s.stack_low), uint64(s.stack_high)
 	c.Stack = memory.Run{Addr: uint64(s.stack_addr), Data: bytesOf(s.stack, s.stack_len)}
 	return err == nil // the size is a constant

@@ -50,6 +50,7 @@ struct sw_slot {
 	uint8_t *context, *seed; /* Windows: CONTEXTs, SW_CONTEXT_BYTES each */
 	uint64_t stack_low, handle, teb; /* Windows: of the thread */
 	uint32_t already; /* Windows: how often others had suspended it */
+	uint64_t loads;   /* Windows: sw_loader_changes when its registers were taken */
 };
 
 enum sw_state {

@@ -17,9 +17,10 @@ const (
 	AdviceGone                     // the thread has ended
 	AdviceDenied                   // this thread may not be suspended
 	AdviceNotPrimed                // the sampler has not been primed
+	AdviceStale                    // modules came or went since the table was made: make it anew and try again
 )
 
-var adviceNames = [...]string{"complete", "native-only", "retry", "partial", "refused", "gone", "denied", "not-primed"}
+var adviceNames = [...]string{"complete", "native-only", "retry", "partial", "refused", "gone", "denied", "not-primed", "stale"}
 
 func (a Advice) String() string {
 	if int(a) < len(adviceNames) {

@@ -24,7 +24,7 @@ type ThreadOutcome struct {
 
 // Try is one suspension of a thread.
 type Try struct {
-	Captured bool         // else it had no context any more, and the next two say nothing
+	Captured bool         // else it had no context any more or the modules have changed, and the next two say nothing
 	Verdict  seed.Verdict // on our own walk
 	Result   clr.HRESULT  // of DoStackSnapshot
 
@@ -42,6 +42,11 @@ type ThreadSampler struct {
 	primed  bool
 	Capture clr.Capture // of the last sample, valid until the next one
 	again   clr.Capture
+
+	// Loads is how often the loader had changed the modules when the table that
+	// the seeder walks by was begun. Another module may have the place of one that
+	// is gone: a capture with another count is not walked.
+	Loads uint64
 }
 
 // NewThreads returns a sampler of single threads.
@@ -115,6 +120,8 @@ func (s *ThreadSampler) once(t clr.Thread, o *ThreadOutcome) bool {
 	switch {
 	case o.Suspend == clr.SuspendDenied:
 		o.Advice = AdviceDenied
+	case c.Status == clr.Captured && s.stale(c):
+		o.Advice = AdviceStale
 	case c.Status == clr.Captured:
 		o.Advice = Decide(o.Verdict, c.Result)
 	}
@@ -131,8 +138,11 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 	if !s.rt.Context(0, c) {
 		return
 	}
-	o.Captured = true
 	c.Status = clr.Captured
+	if s.stale(c) {
+		return
+	}
+	o.Captured = true
 	context := s.rt.Now()
 	o.Verdict = s.seeder.Seed(c)
 	// A seed in doubt is not given: without one the CLR uses what it knows, and
@@ -149,6 +159,10 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 	o.Result = c.Result
 	o.ContextNS, o.SeedNS, o.SnapshotNS = context-start, walked-context, s.rt.Now()-walked
 }
+
+// stale reports whether modules came or went between the making of the table and
+// the capture.
+func (s *ThreadSampler) stale(c *clr.Capture) bool { return c.Loads != 0 && c.Loads != s.Loads }
 
 // redirected reports whether the thread, while it was suspended, was sent from
 // managed code to a stub of the CLR's: a collection that begins does that to
