@@ -12,7 +12,7 @@ import (
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// contracts finds the runtime's own code tables and lends them to the merger
+// contracts finds the runtime's own code tables and hands them to the merger
 // once they are known to be right. It works after a round, when nothing is
 // suspended.
 type contracts struct {
@@ -20,7 +20,7 @@ type contracts struct {
 	tables *contract.Tables
 	steps  *managed.Tables // over tables
 	tried  map[uint32]bool
-	lent   bool
+	inUse  bool // the merger steps by them
 
 	// Steps of managed frames compared with the CLR's next frame, if asked for.
 	check                  bool
@@ -57,7 +57,7 @@ func (c *contracts) find(a *Agent, host Host, table *module.Table) {
 }
 
 // learn takes what DoStackSnapshot reported as the proof of the tables' layout,
-// and lends them to the merger or takes them back.
+// and hands them to the merger or withdraws them.
 func (c *contracts) learn(a *Agent, s *clr.Capture) {
 	if c.tables == nil {
 		return
@@ -68,12 +68,12 @@ func (c *contracts) learn(a *Agent, s *clr.Capture) {
 		}
 	}
 	switch {
-	case c.tables.Refuted() && c.lent:
+	case c.tables.Refuted() && c.inUse:
 		a.merger.SetManaged(nil)
-		c.lent = false
-	case c.tables.Proven() && !c.lent:
+		c.inUse = false
+	case c.tables.Proven() && !c.inUse:
 		a.merger.SetManaged(c.steps)
-		c.lent = true
+		c.inUse = true
 	}
 }
 
@@ -81,13 +81,13 @@ func (c *contracts) learn(a *Agent, s *clr.Capture) {
 // frames with the CLR's in every sample.
 const checkVariable = "SEEDWALK_CHECK_MANAGED"
 
-// maxBetween is how many frames the CLR may hide between two it reports.
+// maxBetween is how many frames the CLR may leave out between two it reports.
 const maxBetween = 16
 
 // compare steps from every frame the CLR reported to the next one, and counts
 // how often the two agree.
 func (c *contracts) compare(a *Agent, s *clr.Capture) {
-	if !c.check || !c.lent || s.Result.Failed() || s.Status != clr.Captured {
+	if !c.check || !c.inUse || s.Result.Failed() || s.Status != clr.Captured {
 		return
 	}
 	c.mem.Reset(s.Stack.Addr, s.Stack.Data)

@@ -24,7 +24,7 @@ func (v *values) add(o values) {
 }
 
 // symbol is a frame as people see it: frames at several addresses of one
-// function are one symbol. A doubtful frame is never the same as a sure one.
+// function are one symbol. A doubtful frame is never the same symbol as a trusted one.
 type symbol struct {
 	name, module string
 	class        Class

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// Loaded is an image as the loader tells of it.
+// Loaded is an image as the loader lists it.
 type Loaded struct {
 	Base  uint64
 	Size  uint32 // SizeOfImage

@@ -51,11 +51,11 @@ func (s *sizes) of(ip uint64) *frameSize { return &s[(ip^ip>>10)%uint64(len(s))]
 // bound there is.
 func (m *Merger) reach(i int) bool {
 	to := &m.in.Frames[i]
-	for m.sure() {
+	for m.stepByTables() {
 		if to.Marker() && m.ip() == to.IP && m.sp() == to.SP {
 			return true
 		}
-		if !m.blockSure() {
+		if !m.walkBlock() {
 			return false
 		}
 		fid, hr := m.functions.FunctionFromIP(m.ip())
@@ -66,14 +66,14 @@ func (m *Merger) reach(i int) bool {
 		case m.sp() > to.SP && (to.Marker() || m.sp() > to.FP):
 			return false
 		}
-		m.putHidden(fid, known) // blockSure has left room
+		m.putHidden(fid, known) // walkBlock has left room
 	}
 	return false
 }
 
-// blockSure walks the unmanaged frames, if there are any, down to managed code.
+// walkBlock walks the unmanaged frames, if there are any, down to managed code.
 // The stub that takes the place of a return address is none of them.
-func (m *Merger) blockSure() bool {
+func (m *Merger) walkBlock() bool {
 	if entered(m.w.Table(), m.ip()) {
 		return false
 	}

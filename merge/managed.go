@@ -22,9 +22,9 @@ type Managed interface {
 // rather than by a guess; nil takes it away.
 func (m *Merger) SetManaged(c Managed) { m.tables = c }
 
-// sure steps over a managed frame by the runtime's tables. If they do not know
+// stepByTables steps over a managed frame by the runtime's tables. If they do not know
 // the frame, the merge stands where it stood.
-func (m *Merger) sure() bool {
+func (m *Merger) stepByTables() bool {
 	f := &m.buf[0]
 	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) || m.bounds.High != 0 && m.to.SP() > m.bounds.High {
 		return false
@@ -75,7 +75,7 @@ func (m *Merger) refused() bool {
 func (m *Merger) over() unwind.Stop {
 	if m.tables != nil {
 		// Each such step goes up the stack, so that their number needs no bound.
-		if m.sure() {
+		if m.stepByTables() {
 			return unwind.StopNone
 		}
 		if m.refused() {

@@ -194,7 +194,7 @@ func (m *Merger) managed() bool {
 	if i >= 0 && m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP {
 		return m.lost(GapMismatch)
 	}
-	return m.hide(fid, known)
+	return m.unreported(fid, known)
 }
 
 // same decides whether the walk stands at in.Frames[i], a frame that the CLR
@@ -241,8 +241,8 @@ func (m *Merger) atEntry(f *clr.SnapshotFrame) bool {
 	return m.at.Exact && m.sp()+m.arch.callPushes == f.SP && m.fp() == f.FP
 }
 
-// hide records a frame the CLR does not report and steps over it.
-func (m *Merger) hide(fid clr.FunctionID, known bool) bool {
+// unreported records a frame the CLR does not report and steps over it.
+func (m *Merger) unreported(fid clr.FunctionID, known bool) bool {
 	if !m.room() {
 		return m.lost(GapLimit)
 	}

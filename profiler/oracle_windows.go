@@ -53,8 +53,8 @@ func (o *oracle) Now() int64 {
 	return o.asked[1]
 }
 
-// aside does what the clock shall not see.
-func (o *oracle) aside(begin int64) { o.lost += o.host.Now() - begin }
+// exclude takes the time since begin out of what the clock shows.
+func (o *oracle) exclude(begin int64) { o.lost += o.host.Now() - begin }
 
 func (o *oracle) Table() *module.Table {
 	t := o.host.Table()
@@ -80,12 +80,12 @@ func (o *oracle) Suspend(slot int, t clr.Thread) clr.SuspendStatus {
 func (o *oracle) DoStackSnapshot(slot int, c *clr.Capture) {
 	if begin := o.host.Now(); !o.walked {
 		o.top(c)
-		o.aside(begin)
+		o.exclude(begin)
 	}
 	o.host.DoStackSnapshot(slot, c)
 	begin := o.host.Now()
 	C.sw_oracle_blocks()
-	o.aside(begin)
+	o.exclude(begin)
 }
 
 // top walks the block on top: RtlVirtualUnwind, then we once more.
@@ -110,7 +110,7 @@ func (o *oracle) Resume(slot int, t clr.Thread) {
 	begin := o.host.Now()
 	C.sw_oracle_lookup()
 	o.write()
-	o.aside(begin)
+	o.exclude(begin)
 }
 
 // write appends the walks, each cut behind its last frame.

@@ -147,7 +147,7 @@ void sw_sampler_done(void);
 
 /* Internal to the C half. */
 extern void *sw_info;         /* ICorProfilerInfo* */
-extern int sw_info_version;   /* which of its interfaces was had */
+extern int sw_info_version;   /* which of its interfaces was obtained */
 void sw_thread_created(uint64_t thread_id);
 void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread);
 void sw_thread_destroyed(uint64_t thread_id);

@@ -22,8 +22,8 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
-// Aside is a file that was not replayed and why.
-type Aside struct {
+// Skipped is a file that was not replayed and why.
+type Skipped struct {
 	File  string `json:"file"`
 	Why   string `json:"why"`
 	Error bool   `json:"error"` // it should have been readable
@@ -32,7 +32,7 @@ type Aside struct {
 // Report is the outcome of a run.
 type Report struct {
 	Tallies []*judge.Tally `json:"results"`
-	Aside   []Aside        `json:"not_replayed,omitempty"`
+	Skipped []Skipped      `json:"not_replayed,omitempty"`
 }
 
 // Bad reports whether any point failed.
@@ -47,7 +47,7 @@ func (r *Report) Bad() bool {
 
 // Unreadable reports whether a file that was asked for could not be read.
 func (r *Report) Unreadable() bool {
-	for _, a := range r.Aside {
+	for _, a := range r.Skipped {
 		if a.Error {
 			return true
 		}
@@ -78,10 +78,10 @@ func (r *Runner) scored(file string, judges func(*judge.Score) error) error {
 	return err
 }
 
-func (r *Runner) aside(file, why string) {
-	r.Report.Aside = append(r.Report.Aside, Aside{File: file, Why: why})
+func (r *Runner) skip(file, why string) {
+	r.Report.Skipped = append(r.Report.Skipped, Skipped{File: file, Why: why})
 }
 
 func (r *Runner) failed(file string, err error) {
-	r.Report.Aside = append(r.Report.Aside, Aside{File: file, Why: err.Error(), Error: true})
+	r.Report.Skipped = append(r.Report.Skipped, Skipped{File: file, Why: err.Error(), Error: true})
 }

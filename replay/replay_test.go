@@ -47,8 +47,8 @@ func run(t *testing.T, dir string) *Report {
 	for _, x := range r.Report.Tallies { // no path of this machine in a golden file
 		x.File = strings.TrimPrefix(x.File, dir+"/")
 	}
-	for i := range r.Report.Aside {
-		r.Report.Aside[i].File = strings.TrimPrefix(r.Report.Aside[i].File, dir+"/")
+	for i := range r.Report.Skipped {
+		r.Report.Skipped[i].File = strings.TrimPrefix(r.Report.Skipped[i].File, dir+"/")
 	}
 	return &r.Report
 }
@@ -176,7 +176,7 @@ func TestDeepStack(t *testing.T) {
 // A stack that ran in another build of a module is not judged, and says so.
 func TestAnotherBuild(t *testing.T) {
 	rep := run(t, folder(t, deepSnap(1, "00ff", "0x9001", "cfi_exact_end_nocfi")))
-	if rep.Bad() || len(rep.Tallies) != 0 || !rep.Unreadable() || !strings.Contains(rep.Aside[0].Why, "another build") {
+	if rep.Bad() || len(rep.Tallies) != 0 || !rep.Unreadable() || !strings.Contains(rep.Skipped[0].Why, "another build") {
 		t.Errorf("%+v", rep)
 	}
 }
@@ -201,8 +201,8 @@ func TestBadLines(t *testing.T) {
 	row := func(n int) string { return rightRow + "\n" + strings.Repeat(bad, n) + wrongRow + "\n" + rightRow }
 	for _, c := range []struct{ bad, asides int }{{0, 0}, {1, 1}, {5, 5}, {9, 6}} {
 		rep := run(t, folder(t, map[string]string{"r.jsonl": row(c.bad), "x86_64_tiny.elf": string(elfasm.Image())}))
-		if got := rep.Tallies[0]; got.Right != 2 || got.Wrong != 1 || len(rep.Aside) != c.asides || rep.Unreadable() != (c.bad > 0) {
-			t.Errorf("%d bad lines: %+v, %+v", c.bad, got, rep.Aside)
+		if got := rep.Tallies[0]; got.Right != 2 || got.Wrong != 1 || len(rep.Skipped) != c.asides || rep.Unreadable() != (c.bad > 0) {
+			t.Errorf("%d bad lines: %+v, %+v", c.bad, got, rep.Skipped)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestVectors(t *testing.T) {
 			}
 		}
 	}
-	for _, a := range r.Report.Aside {
+	for _, a := range r.Report.Skipped {
 		if a.Error {
 			t.Errorf("%s: %s", a.File, a.Why)
 		}

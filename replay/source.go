@@ -156,7 +156,7 @@ type probe struct {
 func (r *Runner) content(name string, in *bufio.Reader, b *besides) error {
 	head, _ := in.Peek(16)
 	if strings.HasPrefix(string(head), "Nettrace") {
-		r.aside(name, "an EventPipe trace: not handled by replay")
+		r.skip(name, "an EventPipe trace: not handled by replay")
 		return nil
 	}
 	if len(bytes.TrimLeft(head, " \t\r\n")) == 0 || bytes.TrimLeft(head, " \t\r\n")[0] != '{' {
@@ -192,10 +192,10 @@ func (r *Runner) byProbe(name string, p *probe, first []byte, in *bufio.Reader, 
 	case p.B != "" && (p.PC != nil || p.RowStart != nil):
 		each = func(s *judge.Score) func([]byte) error { return judge.NewRows(s, b.read).Line }
 	case p.Waits != nil:
-		r.aside(name, "the truth of an EventPipe trace: not handled by replay")
+		r.skip(name, "the truth of an EventPipe trace: not handled by replay")
 		return nil
 	case p.Baseline != nil || p.Types != nil:
-		r.aside(name, "a runtime's data descriptor: not handled by replay")
+		r.skip(name, "a runtime's data descriptor: not handled by replay")
 		return nil
 	default:
 		return judge.ErrFormat
@@ -207,7 +207,7 @@ func (r *Runner) byProbe(name string, p *probe, first []byte, in *bufio.Reader, 
 const maxLines = 5
 
 // lines calls each for the first and every further line. A line that it cannot
-// judge is set aside, and the next one is read.
+// judge is reported, and the next one is read.
 func (r *Runner) lines(name string, first []byte, in *bufio.Reader, each func([]byte) error) error {
 	bad := 0
 	defer func() {

@@ -36,7 +36,7 @@ func (r *Report) Text(w io.Writer) {
 			mismatch(w, x, &x.Mismatches[i])
 		}
 	}
-	for _, a := range r.Aside {
+	for _, a := range r.Skipped {
 		fmt.Fprintf(w, "not replayed: %s: %s\n", a.File, a.Why)
 	}
 }

@@ -14,7 +14,7 @@
 //
 // Strategy: refuse what cannot be walked before the first step; walk unmanaged
 // frames from the captured registers until the walk stops at managed code; a
-// seed is sure only if every frame above it was, if every register that a
+// seed is usable only if no frame above it is doubtful, if every register that a
 // function preserves is known, and if its stack pointer and ip can be those of a
 // frame. A seed is never adjusted.
 //

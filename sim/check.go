@@ -22,7 +22,7 @@ import (
 // hides, without a word. Where such a frame has called managed code, nobody but
 // the runtime's own tables could know of it: what it called is reported itself,
 // or is a stub that has no frame yet. Unreported counts them, they are not missing
-// unless the merge was lent those tables.
+// unless the merge has those tables.
 func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result) (unreported int, err error) {
 	if res.Complete() {
 		return h.whole(truth, out)

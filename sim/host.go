@@ -320,7 +320,7 @@ func (h *Host) Await(i int, c *clr.Capture) {
 	h.fill(s, c, s.asked)
 }
 
-// Sample makes the product's sampler of single threads over this host.
+// NewThreads returns the product's sampler of single threads over this host.
 func (h *Host) NewThreads(s snapshot.Seeder) *snapshot.ThreadSampler {
 	return snapshot.NewThreads(h, s)
 }

@@ -177,7 +177,7 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	if err == nil {
 		err = s.seeded(slot, c, res.Verdict)
 	}
-	if err == nil && n != 0 && s.h.w.Lent {
+	if err == nil && n != 0 && s.h.w.CodeTables {
 		err = fmt.Errorf("%d frames are left out that the runtime's tables know", n)
 	}
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *sampling) use(w *World) {
 	k.seeder.SetSpecials(w.Specials)
 	s.seed = k.seeder
 	m := k.merger
-	if w.Lent && w.Arch == image.AMD64 {
+	if w.CodeTables && w.Arch == image.AMD64 {
 		m = merge.New(k.walker, t) // what it learns of frames is of this world
 		m.SetManaged(tables{w})
 	}

@@ -64,9 +64,9 @@ type World struct {
 	// Specials are what the product's seed is told of the process's stubs.
 	Specials *seed.Specials
 
-	// Lent lends the merge the runtime's own unwind data, so that nothing may be
+	// CodeTables gives the merge the runtime's own unwind data, so that nothing may be
 	// left out of a complete stack; x86-64 only.
-	Lent bool
+	CodeTables bool
 
 	// Locks of the process that are not the CLR's.
 	Heap, Loader, Env, Tables, Log, Profiler, GoWorld *sched.Lock

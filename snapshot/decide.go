@@ -11,7 +11,7 @@ type Advice uint8
 const (
 	AdviceComplete   Advice = iota // the CLR's frames are there: merge
 	AdviceNativeOnly               // the thread runs no managed code: its unmanaged frames are its stack
-	AdviceRetry                    // not now: resume, wait, try again; what was had may be shown with a gap
+	AdviceRetry                    // not now: resume, wait, try again; what was captured may be shown with a gap
 	AdvicePartial                  // the CLR's frames end early: merge, with a gap
 	AdviceRefused                  // it will be refused for ever: stop sampling and say why
 	AdviceGone                     // the thread has ended
@@ -31,7 +31,7 @@ func (a Advice) String() string {
 
 // Decide judges DoStackSnapshot's answer for a suspended thread whose seed was
 // given verdict v. The table of the CLR's conditions behind each HRESULT stands
-// in package sim/clr.
+// in package sim/vm.
 func Decide(v seed.Verdict, hr clr.HRESULT) Advice {
 	switch hr {
 	case clr.S_OK:

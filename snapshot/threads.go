@@ -29,7 +29,7 @@ type Try struct {
 	Result   clr.HRESULT  // of DoStackSnapshot
 
 	SuspendedNS int64 // from before Suspend to after Resume
-	ContextNS   int64 // share of it until the context was had
+	ContextNS   int64 // share of it until the context was read
 	SeedNS      int64 // share of it for our own walk
 	SnapshotNS  int64 // share of it for DoStackSnapshot
 }

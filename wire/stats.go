@@ -15,7 +15,7 @@ const (
 	StatTicks       = "ticks"          // rounds of the sampler
 	StatSuspensions = "suspensions"    // times the runtime was suspended
 	StatSuspended   = "suspended_ns"   // Histogram: time the runtime, or one thread, was suspended, nanoseconds
-	StatContext     = "context_ns"     // Histogram: share of it until the thread's context and stack were had
+	StatContext     = "context_ns"     // Histogram: share of it until the thread's context and stack were copied
 	StatWalk        = "seed_ns"        // Histogram: share of it for the profiler's own walk
 	StatSnapshot    = "snapshot_ns"    // Histogram: share of it for DoStackSnapshot
 	StatTries       = "tries/"         // + verdict + "/" + result of DoStackSnapshot: suspensions of single threads by what came of them

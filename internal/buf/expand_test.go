@@ -10,7 +10,9 @@ import (
 	"testing"
 )
 
-func gnuz(size uint64, data []byte) []byte {
+// zdebug makes the contents of a .zdebug section, as GNU as compressed them before
+// SHF_COMPRESSED.
+func zdebug(size uint64, data []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("ZLIB")
 	binary.Write(&b, binary.BigEndian, size)
@@ -23,7 +25,7 @@ func gnuz(size uint64, data []byte) []byte {
 func TestExpandGNU(t *testing.T) {
 	data := bytes.Repeat([]byte("frame "), 50)
 	n := uint64(len(data))
-	whole := gnuz(n, data)
+	whole := zdebug(n, data)
 	for _, c := range []struct {
 		name  string
 		raw   []byte
@@ -32,9 +34,9 @@ func TestExpandGNU(t *testing.T) {
 	}{
 		{"whole", whole, n, true},
 		{"above the limit", whole, n - 1, false},
-		{"shorter than stated", gnuz(n+1, data), 1 << 20, false},
-		{"longer than stated", gnuz(n-1, data), 1 << 20, false},
-		{"a size that nobody has", gnuz(1<<60, data), 1 << 30, false},
+		{"shorter than stated", zdebug(n+1, data), 1 << 20, false},
+		{"longer than stated", zdebug(n-1, data), 1 << 20, false},
+		{"a size that nobody has", zdebug(1<<60, data), 1 << 30, false},
 		{"cut", whole[:len(whole)-5], n, false},
 		{"no head", whole[:11], n, false},
 		{"other head", append([]byte("ZLIC"), whole[4:]...), n, false},
@@ -77,7 +79,7 @@ func TestCheckExpansion(t *testing.T) {
 func TestExpandZlibMemory(t *testing.T) {
 	data := bytes.Repeat([]byte("frames of functions that are alike, "), 1<<16)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(1<<18, func(i, j int) { data[i], data[j] = data[j], data[i] })
-	raw := gnuz(uint64(len(data)), data)[12:]
+	raw := zdebug(uint64(len(data)), data)[12:]
 	before, after := runtime.MemStats{}, runtime.MemStats{}
 	runtime.ReadMemStats(&before)
 	out, err := ExpandZlib(raw, uint64(len(data)), 1<<30)

@@ -15,7 +15,7 @@ static int expired(ULONGLONG end) { return GetTickCount64() >= end; }
 /* Larger than what a heap serves from places of a thread's own, without its lock. */
 enum { LARGE = 70000, BLOCKS = 8 };
 
-/* The process heap and the C library's. Returns how many blocks were had. */
+/* The process heap and the C library's. Returns how many blocks were allocated. */
 EXPORT int torture_heap(int ms, unsigned char mark)
 {
 	ULONGLONG end = GetTickCount64() + (unsigned)ms;

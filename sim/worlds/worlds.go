@@ -115,7 +115,7 @@ func Run(run uint64, o Options) Report {
 			return !hr.Failed() && id != 0
 		}}
 	}
-	w.Lent = s.Arch == image.AMD64 && run%2 == 0 // whatever the CLR: .NET 9 is the first to have them
+	w.CodeTables = s.Arch == image.AMD64 && run%2 == 0 // whatever the CLR: .NET 9 is the first to have them
 	if s.Variant.Windows() {
 		w.Redirects(interruptible(run))
 	}

@@ -81,7 +81,7 @@ func (f *follower) first(ip uint64) bool {
 	return true
 }
 
-// add puts a path aside; without room it is not followed.
+// add queues a path; without room it is not followed.
 func (f *follower) add(ip uint64, e *emulator) {
 	if f.n == maxPaths {
 		f.torn = f.torn || f.prove
@@ -322,10 +322,10 @@ func (f *follower) enter(m *module.Module, fn, at uint64) {
 }
 
 // Of a function whose beginning nobody names: how far back it is looked for, and
-// where its return address lies in the run that measures its frame.
+// the stack pointer at entry, in the run that measures its frame.
 const (
 	maxBack = 1 << 10
-	aside   = 1<<40 + 8 // as a return address lies: a multiple of 16 lies above it
+	entrySP = 1<<40 + 8 // aligned as after a call: entrySP+8 is a multiple of 16
 )
 
 // fromStart measures the frame of a function that never returns and that no word
@@ -338,15 +338,15 @@ func (u *Unwinder) fromStart(m *module.Module, regs *Registers, mem *memory.Wind
 		if !mayBegin(codeAt(m, fn-1, 1)) {
 			continue
 		}
-		f.enter(m, fn, aside)
+		f.enter(m, fn, entrySP)
 		f.goal, f.measure = regs.RIP, true
 		u.follow()
 		if !f.ok {
 			continue
 		}
-		at := regs.GPR[context.RSP] + aside - f.found.regs[context.RSP].v
+		at := regs.GPR[context.RSP] + entrySP - f.found.regs[context.RSP].v
 		if ra, ok := mem.Word(at); ok && at >= regs.GPR[context.RSP] && u.afterCall(ra) {
-			return f.caller(ra, at, aside, regs, mem), true
+			return f.caller(ra, at, entrySP, regs, mem), true
 		}
 	}
 	return to, false

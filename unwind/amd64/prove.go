@@ -60,10 +60,10 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 	return leafProven
 }
 
-// silent steps out of code of which a PE image's unwind data says nothing. sure
+// silent steps out of code of which a PE image's unwind data says nothing. proven
 // is false where the leaf rule was checked by no more than a call before its
 // return address.
-func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, sure, ok bool) {
+func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, proven, ok bool) {
 	regs, exact := &s.Regs.AMD64, s.Exact
 	how := u.proves(m, regs.RIP, regs, mem)
 	if how == frameProven {

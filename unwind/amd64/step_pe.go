@@ -393,18 +393,18 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 // nothing of any function.
 func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
-	to, sure, ok := Registers{}, false, false
+	to, proven, ok := Registers{}, false, false
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable
 	}
 	if m.PE.AMD64().Len() != 0 {
-		to, sure, ok = u.silent(m, s, mem)
+		to, proven, ok = u.silent(m, s, mem)
 	}
 	if !ok {
 		return u.fallback(makeRule(RuleNoInfo, -1), s, mem, b, f)
 	}
 	stop := u.accept(&to, false, regs, b, f)
-	if stop == unwind.StopNone && !sure {
+	if stop == unwind.StopNone && !proven {
 		u.by = unwind.TrustCode
 	}
 	return false, stop

@@ -3,7 +3,7 @@ package amd64
 import "github.com/seedwalk/seedwalk/context"
 
 // writes are the general registers an instruction may change, as bits; calls,
-// pushes and pops aside. Source: Intel's manual, volume 2.
+// except by calls, pushes and pops. Source: Intel's manual, volume 2.
 func (in *insn) writes() uint16 {
 	switch {
 	case in.vex:

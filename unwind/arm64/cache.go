@@ -11,7 +11,7 @@ import (
 // cacheSize is the number of addresses whose rules are kept.
 const cacheSize = 2048
 
-// entry is one address's rule. A rule of no kind marks an empty entry.
+// entry is one address's rule. The zero rule (no Kind) marks an empty entry.
 type entry struct {
 	addr uint64
 	rule Rule

@@ -7,7 +7,7 @@
 // Strategy. All writers take the same finished Analysis and never change it. In
 // each of them stand the number of events lost and why an answer is partial.
 // Waits of the thread pool for work, and those of threads that are just being
-// started, are marked in JSON, CSV and pprof, and put aside in text and page.
+// started, are marked in JSON, CSV and pprof, and left out of text and page.
 //
 // # JSON
 //

@@ -7,7 +7,7 @@ func mergeFaults() []Fault {
 	}
 	in := func(name, what, before, after string) Fault { return of("merge/merge.go", name, what, before, after) }
 	arch := func(name, what, before, after string) Fault { return of("merge/arch.go", name, what, before, after) }
-	sure := func(file, name, what, before, after string) Fault {
+	tables := func(file, name, what, before, after string) Fault {
 		f := of("merge/"+file, name, what, before, after)
 		f.By = []*Step{more}
 		return f
@@ -57,13 +57,13 @@ func mergeFaults() []Fault {
 		gap("gap-foreign", "a foreign stack is no gap", "\t\treturn GapForeignStack\n\tcase o.Verdict", "\t\treturn GapNone\n\tcase o.Verdict"),
 		in("merge-leaf-seedless", "the leaf walk does not know the process's stubs", "m.specials.Find(", "(*seed.Specials)(nil).Find("),
 		in("merge-leaf-stale", "the leaf walk begins where the last merge ended", "\tm.regs.Copy(&m.in.Regs)\n", ""),
-		sure("managed.go", "sure-nowhere", "a step by the tables does not move the merge", "\tm.regs.Copy(&m.to)\n", ""),
+		tables("managed.go", "tables-nowhere", "a step by the tables does not move the merge", "\tm.regs.Copy(&m.to)\n", ""),
 		of("merge/managed.go", "merge-step-exact", "a guessed step's ip is taken for an interrupted one", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Exact = true\n\treturn stop"),
-		of("merge/managed.go", "merge-step-sure", "a guessed step is sure", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Trust = unwind.TrustUnwindInfo\n\treturn stop"),
-		sure("managed.go", "sure-hijack-kept", "a hijacked return address is taken for the true one", "if entered(m.w.Table(), m.to.IP()) {", "if false {"),
-		sure("managed.go", "sure-not-asked", "managed frames are stepped over by a guess, tables or not", "\tif m.tables != nil {\n", "\tif false {\n"),
-		sure("managed.go", "sure-exact", "a caller found by the tables counts as interrupted", "m.at.Exact, m.at.Trust = m.ahead.Exact, m.ahead.Trust", "m.at.Exact, m.at.Trust = true, m.ahead.Trust"),
-		sure("fill.go", "fill-nothing", "what the CLR leaves out between two frames is not looked for", "if known.ip == f.IP && known.size == to.SP-f.SP {", "if true {"),
-		sure("fill.go", "fill-by-ip", "one frame without a hidden one stands for all at its ip", "known.ip == f.IP && known.size == to.SP-f.SP", "known.ip == f.IP"),
+		of("merge/managed.go", "merge-step-trusted", "a guessed step is trusted", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Trust = unwind.TrustUnwindInfo\n\treturn stop"),
+		tables("managed.go", "tables-hijack-kept", "a hijacked return address is taken for the true one", "if entered(m.w.Table(), m.to.IP()) {", "if false {"),
+		tables("managed.go", "tables-not-asked", "managed frames are stepped over by a guess, tables or not", "\tif m.tables != nil {\n", "\tif false {\n"),
+		tables("managed.go", "tables-exact", "a caller found by the tables counts as interrupted", "m.at.Exact, m.at.Trust = m.ahead.Exact, m.ahead.Trust", "m.at.Exact, m.at.Trust = true, m.ahead.Trust"),
+		tables("fill.go", "fill-nothing", "what the CLR leaves out between two frames is not looked for", "if known.ip == f.IP && known.size == to.SP-f.SP {", "if true {"),
+		tables("fill.go", "fill-by-ip", "one frame without a hidden one stands for all at its ip", "known.ip == f.IP && known.size == to.SP-f.SP", "known.ip == f.IP"),
 	}
 }
