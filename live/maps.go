@@ -1,15 +1,17 @@
 // Package live looks at a running process: what is mapped where, and the
 // module table that follows from it.
 //
-// Sources: proc(5), /proc/PID/maps; dotnet/runtime
-// src/coreclr/minipal/Unix/doublemapping.cpp for the name of the CLR's code
-// mappings.
+// Sources: proc(5), /proc/PID/maps; process_vm_readv(2); dotnet/runtime
+// src/coreclr/minipal/Unix/doublemapping.cpp (.NET 9) for the name of the CLR's
+// code mappings; Win32 VirtualQuery and the loader's list of modules.
 //
-// Strategy: one source, /proc/PID/maps. An executable mapping of an ELF file
-// is native code; of a PE file (.dll) it is precompiled managed code; one
-// without a file, or of the CLR's double-mapping file, is code the CLR made.
+// Strategy on Linux: one source, /proc/PID/maps. An executable mapping of an ELF
+// file is native code; of a PE file (.dll) it is precompiled managed code; one
+// without a file, or of the CLR's double-mapping file, is code the CLR made. On
+// Windows: the loader's list, and what the memory manager says of each address
+// (images.go).
 //
-// Known gaps: none of macOS, whose loader publishes its images otherwise.
+// Known gaps: no macOS.
 package live
 
 import (

@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// .NET 10 for Windows is had as somebody's single-file program only; our sample
+// .NET 10 for Windows is published as somebody's single-file program only; our sample
 // is in the place of its own assembly. The CLR is in the program itself, so that
 // the launcher repairs Wine's GetThreadContext there.
 

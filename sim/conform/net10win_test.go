@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
-// The script on .NET 10 of Windows, which is had as a single-file program only.
+// The script on .NET 10 of Windows, which is published as a single-file program only.
 func TestConformNet10Windows(t *testing.T) {
 	wine := needWine(t)
 	needCommand(t, "mcs")
