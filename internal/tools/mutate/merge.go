@@ -35,7 +35,7 @@ func mergeFaults() []Fault {
 		in("merge-gap-twice", "a gap is written twice", " && (n == 0 || m.out[n-1].Kind != unwind.KindGap)", "").also("\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t}\n", "\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t\tm.gap(g)\n\t}\n"),
 		in("merge-gap-unsaid", "a stack with a gap is said to be complete", "\t\tm.res.Gap = g\n", ""),
 		in("merge-last-gap", "the last gap is said to be the first", "\tif m.res.Gap == GapNone {\n", "\tif g != GapNone {\n"),
-		in("merge-lost-managed", "what the CLR reported below the walk's end is dropped", "\t\tif m.nextManaged() < 0 {\n\t\t\treturn false\n\t\t}\n\t\tm.gap(GapLostManaged)\n", "\t\treturn false\n"),
+		in("merge-lost-managed", "what the CLR reported below the walk's end is dropped", "return m.nextManaged() >= 0 && m.lost(GapLostManaged)", "return false"),
 		in("merge-no-resync", "the stack ends at the first gap", "return i >= 0 && m.report(i, false)", "return i < -1 && m.report(i, false)"),
 		in("merge-mismatch", "a walk that passed a frame goes on", "m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP", "false"),
 		in("merge-refused", "a refusal leaves no gap", "m.tables == nil && known && m.refused()", "false"),
