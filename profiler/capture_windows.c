@@ -14,7 +14,7 @@
 #include <string.h>
 #include <windows.h>
 
-#include "torture.h"
+#include "hooks.h"
 
 _Static_assert(sizeof(CONTEXT) == SW_CONTEXT_BYTES, "the layout of CONTEXT");
 
@@ -97,7 +97,7 @@ int sw_suspend(int slot, uint64_t thread_id)
 	s->stack_high = t->stack_high;
 	s->handle = t->handle;
 	s->teb = t->teb;
-	sw_torture_before_suspend(thread_id);
+	sw_hook_before_suspend(thread_id);
 	DWORD already = SuspendThread((HANDLE)(uintptr_t)s->handle);
 	if (already != (DWORD)-1) {
 		s->already = already; /* ResumeThread leaves it so */
@@ -152,7 +152,7 @@ int sw_context(int slot)
 	if (!GetThreadContext((HANDLE)(uintptr_t)s->handle, &context))
 		return 0;
 	s->loads = sw_loader_changes();
-	sw_torture_window(s);
+	sw_hook_window(s);
 	copy_stack(s);
 	memcpy(&seed, &context, sizeof seed);
 	return 1;

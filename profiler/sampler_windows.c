@@ -6,7 +6,7 @@
 #include <windows.h>
 
 #include "guard_windows.h"
-#include "torture.h"
+#include "hooks.h"
 
 const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
 const char sw_least_why[] = "it has no ICorProfilerInfo8";
@@ -33,7 +33,7 @@ void sw_go_started(void) { sw_guard_put_back(); }
 
 int sw_window_init(size_t stack_bytes)
 {
-	sw_torture_init();
+	sw_hook_init();
 	if (sw_loader_init())
 		return ERROR_PROC_NOT_FOUND;
 	return sw_capture_init(stack_bytes);

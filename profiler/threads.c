@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "torture.h"
+#include "hooks.h"
 
 static struct sw_thread threads[SW_THREADS];
 static int used; /* entries ever used */
@@ -79,7 +79,7 @@ void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread)
 void sw_thread_destroyed(uint64_t thread_id)
 {
 	struct sw_thread *t = find(thread_id);
-	if (!t || sw_torture_unguarded(thread_id))
+	if (!t || sw_hook_unguarded(thread_id))
 		return;
 	__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&window_open, __ATOMIC_SEQ_CST))

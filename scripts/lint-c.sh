@@ -24,6 +24,11 @@ if command -v $mingw >/dev/null; then
 		case $f in *_linux.c | profiler/guard.c) continue ;; esac
 		"${windows[@]}" -I"$tmp/windows" -Iprofiler -c "$f" -o "$tmp/o.o"
 	done
+	for dir in profiler/e2e/testprof/*/; do
+		for f in "$dir"*.c; do
+			"${windows[@]}" -I"$dir" -Iprofiler -c "$f" -o "$tmp/o.o"
+		done
+	done
 	for f in profiler/testdata/*_windows.c profiler/testdata/wine/*.c; do
 		"${windows[@]}" -c "$f" -o "$tmp/o.o"
 	done

@@ -17,8 +17,10 @@ command -v $cc >/dev/null || { echo "samples-windows: no $cc; run scripts/deps.s
 export GOOS=windows GOARCH=amd64 CC=$cc
 CGO_ENABLED=0 $go build -trimpath -o $out/seedwalk.exe ./cmd/seedwalk
 CGO_ENABLED=1 $go build -trimpath -buildmode=c-shared -o $out/seedwalk_profiler.dll ./profiler
-CGO_ENABLED=1 $go build -trimpath -tags torture -buildmode=c-shared -o $out/seedwalk_profiler_torture.dll ./profiler
-CGO_ENABLED=1 $go build -trimpath -tags oracle -buildmode=c-shared -o $out/seedwalk_profiler_oracle.dll ./profiler
+for test in torture oracle; do # the library with a test's files among its own
+	CGO_ENABLED=1 $go build -trimpath -tags $test -overlay profiler/e2e/testprof/$test/overlay.json \
+		-buildmode=c-shared -o $out/seedwalk_profiler_$test.dll ./profiler
+done
 rm -f $out/seedwalk_profiler*.h # nobody includes it
 
 if stale $out/swhost.exe $src/host_windows.c $src/wine/*.h; then

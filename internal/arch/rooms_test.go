@@ -80,6 +80,8 @@ var rooms = []room{
 	{Name: "outside", May: with(merged, "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe")},
 	{Name: "profiler", May: with(merged, "live", "wire", "internal/quiet", "agent")},
 	{Name: "profiler/e2e", Test: everything},
+	{Name: "profiler/e2e/testprof/oracle", May: with(merged, "agent")},
+	{Name: "profiler/e2e/testprof/torture", May: []string{"agent", "clr", "internal/quiet"}},
 	{Name: "capi", May: with(merged, "live", "internal/quiet", "agent", "dump")},
 	{Name: "capi/test", May: nil, Test: with(merged)},
 	{Name: "capi/checked", Test: []string{"internal/testkit/bundle"}},

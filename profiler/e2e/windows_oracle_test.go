@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -106,43 +104,6 @@ type opinion struct {
 
 func newOpinion() *opinion {
 	return &opinion{files: map[string]*pe.File{}, tables: map[*raw.Image]*module.Table{}, u: managed.NewAMD64(), explained: map[string]int{}}
-}
-
-// open opens the file of a mapped image: that of its path, or Wine's own, which it
-// may have preferred.
-func (o *opinion) open(t *testing.T, im *raw.Image) *pe.File {
-	t.Helper()
-	if f := o.files[im.Path]; f != nil {
-		return f
-	}
-	path := ownPath(im.Path)
-	for _, p := range []string{path, filepath.Join(system32(t), strings.ToLower(filepath.Base(path)))} {
-		if f, err := pe.Open(p); err == nil && uint64(f.SizeOfImage()) == im.End-im.Start {
-			o.files[im.Path] = f
-			return f
-		}
-	}
-	t.Fatalf("no file of %s, an image of %#x bytes", im.Path, im.End-im.Start)
-	return nil
-}
-
-// table is the module table of a sample, made of the files.
-func (o *opinion) table(t *testing.T, s *raw.Sample) *module.Table {
-	t.Helper()
-	if len(s.Images) == 0 {
-		return module.NewTable(0, nil, nil)
-	}
-	if made := o.tables[&s.Images[0]]; made != nil {
-		return made
-	}
-	var modules []module.Module
-	for i := range s.Images {
-		im := &s.Images[i]
-		modules = append(modules, module.PEFromFile(im.ID, o.open(t, im), im.Path, im.Start, im.End))
-	}
-	made := module.NewTable(uint32(len(o.tables)+1), modules, nil)
-	o.tables[&s.Images[0]] = made
-	return made
 }
 
 // all compares the walks of all samples.

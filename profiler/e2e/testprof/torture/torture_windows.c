@@ -5,14 +5,12 @@
  *
  * A call that does not come back in the window is told by a thread of our own,
  * which takes no lock for it, and ends the process. */
-#ifndef SW_TORTURE
-#define SW_TORTURE /* as torture.go says; here for who compiles this file alone */
-#endif
 #include "torture.h"
 
 #include <string.h>
 #include <windows.h>
 
+#include "hooks.h"
 #include "platform.h"
 
 enum mistake { NONE, HEAP, LOADER, ENVIRONMENT, LOOKUP, THREADS, LATE, UNGUARDED, MISTAKES };
@@ -70,7 +68,7 @@ static void WINAPI linger(void *unused)
 	Sleep(LINGER_MS);
 }
 
-void sw_torture_init(void)
+void sw_hook_init(void)
 {
 	const char *want = sw_environment("SEEDWALK_TORTURE");
 	for (int i = 0; want && i < MISTAKES; i++)
@@ -82,7 +80,7 @@ void sw_torture_init(void)
 		CloseHandle(h);
 }
 
-void sw_torture_window(const struct sw_slot *s)
+void sw_hook_window(const struct sw_slot *s)
 {
 	char value[8];
 	DWORD64 base;
@@ -122,7 +120,7 @@ void sw_torture_go_end(void) { __atomic_store_n(&inside, 0, __ATOMIC_RELEASE); }
 
 /* No mistake, but bad luck: the processor is taken from the sampler where it hurts
  * most, until the claimed thread is in ThreadDestroyed. */
-void sw_torture_before_suspend(uint64_t thread_id)
+void sw_hook_before_suspend(uint64_t thread_id)
 {
 	if (mistake != LATE)
 		return;
@@ -131,7 +129,7 @@ void sw_torture_before_suspend(uint64_t thread_id)
 			return;
 }
 
-int sw_torture_unguarded(uint64_t thread_id)
+int sw_hook_unguarded(uint64_t thread_id)
 {
 	__atomic_store_n(&passing, thread_id, __ATOMIC_RELEASE);
 	if (mistake != UNGUARDED)

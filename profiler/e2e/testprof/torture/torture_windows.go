@@ -1,10 +1,11 @@
-//go:build torture && windows
+//go:build torture
 
+// The profiler library with a sampler's mistakes in it, for the tests alone:
+// overlay.json puts these files among those of package profiler, hooks.h in the
+// place of the product's.
 package main
 
 /*
-// The hooks of torture.h are compiled in: a profiler for the tests alone.
-#cgo CFLAGS: -DSW_TORTURE
 #include "torture.h"
 */
 import "C"
