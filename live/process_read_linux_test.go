@@ -55,3 +55,24 @@ func TestProcessRead(t *testing.T) {
 		})
 	}
 }
+
+// Where the system call is forbidden the kernel's file is read. It does not care
+// for a page's protection, but knows what is mapped.
+func TestProcessReadFile(t *testing.T) {
+	mem, err := os.Open("/proc/self/mem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{mem: mem}
+	defer p.Close()
+	want := []byte("seedwalk")
+	got := make([]byte, len(want))
+	if !p.ReadAt(got, uint64(uintptr(unsafe.Pointer(&want[0])))) || !bytes.Equal(got, want) {
+		t.Errorf("read %q", got)
+	}
+	for _, bad := range []uint64{8, 1 << 47, ^uint64(15)} {
+		if p.ReadAt(got, bad) {
+			t.Errorf("read at %#x", bad)
+		}
+	}
+}

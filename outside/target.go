@@ -1,7 +1,6 @@
 package outside
 
 import (
-	"bytes"
 	"encoding/binary"
 	"sort"
 	"strconv"
@@ -124,13 +123,8 @@ func (t *target) prove(c *capture) {
 	}
 }
 
-// hijackPushes begins the function that the runtime writes over return addresses:
-// it makes room for the true one first, which no compiler does. Source:
-// src/coreclr/vm/amd64/asmhelpers.S, OnHijackTripThread; the same in .NET 9 and 10.
-var hijackPushes = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
-
-// patch finds that function among those of the runtime's module, 0 if it is not
-// there.
+// patch finds the hijack stub, which the runtime writes over return addresses, in
+// the runtime's module; 0 if it is not there.
 func (t *target) patch() uint64 {
 	for i := range t.table.Len() {
 		m := t.table.At(i)
@@ -141,17 +135,8 @@ func (t *target) patch() uint64 {
 			continue
 		}
 		code := make([]byte, m.End-m.Start)
-		n := t.mem.ReadSome(code, m.Start)
-		for at := 0; ; {
-			j := bytes.Index(code[at:n], hijackPushes)
-			if j < 0 {
-				break
-			}
-			at += j
-			if fde, _ := m.CFI.Find(m.Start + uint64(at) - m.Bias); fde.Lo == m.Start+uint64(at)-m.Bias {
-				return m.Start + uint64(at)
-			}
-			at++
+		if at := managed.FindHijackStub(m, code[:t.mem.ReadSome(code, m.Start)]); at != 0 {
+			return at
 		}
 	}
 	return 0

@@ -14,7 +14,6 @@ import (
 
 	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
@@ -119,7 +118,7 @@ func (h *host) ThreadName(tid uint64) string {
 }
 
 // Memory implements agent.Host.
-func (h *host) Memory() (memory.Reader, error) { return contract.NewSelf() }
+func (h *host) Memory() (memory.Reader, error) { return live.OpenProcess(os.Getpid()) }
 
 // newAgent makes the sampler: a round of the whole runtime at a time.
 func newAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {

@@ -1,10 +1,7 @@
 package peer
 
 import (
-	"bytes"
 	"fmt"
-
-	"github.com/seedwalk/seedwalk/module"
 )
 
 // Class says how the peer's frames stand to ours.
@@ -49,24 +46,6 @@ func stopped(got []Frame, i int) Class {
 		return StopsInfo
 	}
 	return StopsNoInfo
-}
-
-// hijackPushes begins OnHijackTripThread (dotnet/runtime
-// src/coreclr/vm/amd64/asmhelpers.S): a ret enters it, not a call, so that its
-// call frame information is a word off. We know that; libunwind cannot.
-var hijackPushes = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
-
-// stubSize bounds the stub, bytes.
-const stubSize = 128
-
-// InHijackStub reports whether ip lies in the CLR's return-hijack stub.
-func InHijackStub(t *module.Table, ip uint64) bool {
-	i := t.Find(ip)
-	if i < 0 || t.At(i).ELF == nil {
-		return false
-	}
-	b, ok := t.At(i).ELF.BytesAt(ip-t.At(i).Bias-stubSize, stubSize)
-	return ok && bytes.Contains(b, hijackPushes)
 }
 
 // Describe prints both sides around frame at.

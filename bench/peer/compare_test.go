@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
 // builtPeer compiles the peer or skips, counted.
@@ -62,14 +64,16 @@ func held(t *testing.T, f *File, want []Want, explained func(w *Walk, i int, got
 }
 
 // hijacked explains a frame found by way of the CLR's hijack stub: ours is a
-// word lower than the peer's, which took the stub's word.
+// word lower than the peer's, which took the stub's word. We know the stub's call
+// frame information to be a word off; libunwind cannot.
 func hijacked(f *File, want []Want) func(*Walk, int, []Frame, int) Class {
-	tables := make([]*module.Table, len(f.Sets))
+	walkers := make([]*amd64.Unwinder, len(f.Sets))
 	return func(w *Walk, i int, got []Frame, at int) Class {
-		if tables[w.Set] == nil {
-			tables[w.Set] = f.Table(w.Set)
+		if walkers[w.Set] == nil {
+			walkers[w.Set] = managed.NewAMD64()
+			walkers[w.Set].SetTable(f.Table(w.Set))
 		}
-		if at > 0 && got[at].SP == want[i].Frames[at].SP+8 && InHijackStub(tables[w.Set], got[at-1].IP) {
+		if at > 0 && got[at].SP == want[i].Frames[at].SP+8 && walkers[w.Set].InLanding(unwind.ReturnAddress(got[at-1].IP)) {
 			return HijackStub
 		}
 		return ""

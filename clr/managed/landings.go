@@ -1,7 +1,11 @@
 package managed
 
 import (
+	"bytes"
+
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/walker"
@@ -43,6 +47,29 @@ var HijackStubs = []HijackStub{
 			Off: 8, Late: true,
 		},
 	},
+}
+
+// FindHijackStub finds a hijack stub in an ELF module of which code was read, from
+// its Start on: where one of HijackStubs begins a function. 0 if none does.
+func FindHijackStub(m *module.Module, code []byte) uint64 {
+	for i := range HijackStubs {
+		h := &HijackStubs[i]
+		if h.PE || len(h.Code) == 0 {
+			continue
+		}
+		for from := 0; ; {
+			j := bytes.Index(code[from:], h.Code)
+			if j < 0 {
+				break
+			}
+			at := m.Start + uint64(from+j) - m.Bias
+			if fde, why := m.CFI.Find(at); why == cfi.None && fde.Lo == at {
+				return at + m.Bias
+			}
+			from += j + 1
+		}
+	}
+	return 0
 }
 
 // Landings are the hijack stubs as a walker is told of them.

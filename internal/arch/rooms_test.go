@@ -51,7 +51,7 @@ var rooms = []room{
 	// The CLR: it knows no operating system.
 	{Name: "clr", May: with(words, "unwind"), Test: walkers},
 	{Name: "clr/api", May: with(words, "clr")},
-	{Name: "clr/managed", May: with(walkers, "clr"), Test: []string{"clr/contract"}},
+	{Name: "clr/managed", May: with(walkers, "clr"), Test: []string{"clr/contract", "internal/testkit/elfasm"}},
 	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed")},
 	{Name: "clr/metadata"},
 	{Name: "clr/naming", May: with(words, "clr/contract", "clr/metadata")},
