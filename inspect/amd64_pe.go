@@ -112,8 +112,11 @@ func (r *peReader) checkAMD64(c *checker) {
 		var format *peamd64.Error
 		if errors.As(err, &format) {
 			class := Malformed
-			if format.Fault.Reason.Unsupported() {
+			switch {
+			case format.Fault.Reason.Unsupported():
 				class = Unsupported
+			case format.Fault.Reason.Walkable():
+				class = Contradictory
 			}
 			c.add(class, format.Structure+": "+format.Fault.Reason.String(), 1, func() string { return where() + ": " + err.Error() })
 		}

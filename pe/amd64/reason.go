@@ -43,6 +43,17 @@ func (r Reason) String() string {
 // not read.
 func (r Reason) Unsupported() bool { return r == Version3 }
 
+// Walkable reports whether parts of the data disagree and a walk goes by them all
+// the same, as Windows does, which checks none of it: ntdll.dll itself has prologs
+// whose codes are out of order.
+func (r Reason) Walkable() bool {
+	switch r {
+	case BadRange, BadFlags, BadEpilog, BadOrder:
+		return true
+	}
+	return false
+}
+
 // Fault is a reason with the place of the value that is refused. Reason OK
 // means no fault. It is returned by value, since an error interface would
 // allocate on the walk's path.
