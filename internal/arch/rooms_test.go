@@ -129,6 +129,9 @@ var rooms = []room{
 	{Name: "internal/tools/summary"},
 	{Name: "internal/arch"},
 
+	// The module's documentation and its examples.
+	{Name: ".", Test: merged},
+
 	// Fuzzing and measuring: above everything.
 	{Name: "fuzz", Test: everything},
 	{Name: "bench", Test: with(merged, "bench/peer", "agent", "live")},
