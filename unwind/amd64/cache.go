@@ -23,6 +23,7 @@ type Unwinder struct {
 	table    *module.Table
 	noCache  bool
 	landings []unwind.Landing
+	pushes   []pushes     // of landings with call frame information
 	by       unwind.Trust // how the last step found the caller
 	turn     uint64       // of the entry to give up, see place
 	nside    int

@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
@@ -16,8 +17,64 @@ import (
 // SetLandings makes l what is known of replaced return addresses. Rules made
 // before are dropped.
 func (u *Unwinder) SetLandings(l []unwind.Landing) {
-	u.landings = l
+	u.landings, u.pushes = l, nil
+	for i := range l {
+		if l[i].Arch == context.ArchAMD64 && !l[i].PE {
+			u.pushes = append(u.pushes, pushesOf(l[i].Code))
+		}
+	}
 	u.flush()
+}
+
+// slotDWARF are slotRegs in DWARF numbers.
+var slotDWARF = [len(slotRegs)]int{dwarfRBX, dwarfRBP, dwarfR12, 13, 14, 15}
+
+// pushes is what code that begins with pushes does: how many there are with the
+// return address, and in which word below the CFA each register of a rule's slots
+// then is; 0 of those that it does not push.
+type pushes struct {
+	words int64
+	at    [len(slotRegs)]int64
+}
+
+func pushesOf(code []byte) (p pushes) {
+	for p.words = 1; ; p.words++ {
+		in := decode(code)
+		if in.n == 0 || in.table != 0 || in.op&0xf8 != 0x50 {
+			return p
+		}
+		if i := slices.Index(slotRegs[:], in.op&7|in.rex&1<<3); i >= 0 {
+			p.at[i] = p.words + 1
+		}
+		code = code[in.n:]
+	}
+}
+
+// agree reports whether a row that holds at a call may be of code with these
+// pushes. The CLR's stub does not say that they save registers.
+func (p *pushes) agree(row *cfi.Row) bool {
+	for i, word := range p.at {
+		rule := &row.Regs[slotDWARF[i]]
+		if word != 0 && rule.Kind != cfi.Unspecified && (rule.Kind != cfi.Offset || rule.Off != -8*word) {
+			return false
+		}
+	}
+	return row.CFA.Off >= 8*p.words
+}
+
+// mayLand reports whether a row can be a landing's by what it says of registers:
+// the code of most functions, one page of text each, then need not be read.
+// Where a function was interrupted its pushes may not have run yet.
+func (u *Unwinder) mayLand(row *cfi.Row, exact bool) bool {
+	if exact {
+		return len(u.pushes) > 0
+	}
+	for i := range u.pushes {
+		if u.pushes[i].agree(row) {
+			return true
+		}
+	}
+	return false
 }
 
 // landing returns the landing that begins with code, nil if none does.
@@ -35,8 +92,8 @@ const maxLandingCode = 16
 
 // foldLanding makes a landing's row true: the CFA and what counts from it move
 // as the return address does.
-func (u *Unwinder) foldLanding(row *cfi.Row, m *module.Module) {
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP {
+func (u *Unwinder) foldLanding(row *cfi.Row, m *module.Module, exact bool) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !u.mayLand(row, exact) {
 		return
 	}
 	l := u.landingAt(m, row.FDE.Lo)

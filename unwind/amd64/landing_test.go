@@ -56,6 +56,48 @@ func TestLandingByItsCode(t *testing.T) {
 	}
 }
 
+// At a call a landing's rows have its pushes where they are: others' code is not
+// read, and a landing is known by it.
+func TestLandingByItsRow(t *testing.T) {
+	stub := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 5, 0x80 | 14, 6, 0x80 | 13, 7, 0x80 | 12, 8}
+	other := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 6, 0x80 | 14, 5, 0x80 | 13, 7, 0x80 | 12, 8}
+	for _, c := range []struct {
+		name    string
+		program []byte
+		reads   int
+		sp      uint64
+	}{
+		{"the stub", stub, 1, sp0 + 56},
+		{"registers in other places", other, 0, sp0 + 64},
+		{"fewer registers", stub[:len(stub)-2], 1, sp0 + 56},
+		{"the CLR's stub: pushes only", []byte{0x0e, 64}, 1, sp0 + 56},
+		{"too few pushes", []byte{0x0e, 56}, 0, sp0 + 56},
+	} {
+		rules := makeTable(t, 1, fn{program: c.program}).At(0)
+		both, image := *rules, &countedImage{code: hijackPushes}
+		both.Image = image
+		u := unwinder(module.NewTable(1, []module.Module{both}, []memory.Range{{Start: jitLo, End: jitHi}}))
+		u.SetLandings(testLandings)
+		s, r, f := newStack(), start(at(0), sp0), unwind.Frame{}
+		_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+		if stop != unwind.StopNone || r.SP() != c.sp || image.reads != c.reads {
+			t.Errorf("%s: %v, SP %#x, code read %d times; want %#x, %d", c.name, stop, r.SP(), image.reads, c.sp, c.reads)
+		}
+	}
+}
+
+// countedImage is an image of System V that counts how often its code is read.
+type countedImage struct {
+	code  []byte
+	reads int
+}
+
+func (i *countedImage) Bytes(uint64, int) []byte { i.reads++; return i.code }
+func (*countedImage) CFIBase() uint64            { return 0 }
+func (*countedImage) Starts(uint64) bool         { return false }
+func (*countedImage) Entry() (uint64, bool)      { return 0, false }
+func (*countedImage) SystemV() bool              { return true }
+
 // The stub of .NET 10 for Windows, with the unwind data it has there: the word
 // it takes for the return address is what rdx was.
 var (
