@@ -49,6 +49,28 @@ func NewTable(gen uint32, modules []Module, managed []memory.Range) *Table {
 // Generation tags what was derived from this table.
 func (t *Table) Generation() uint32 { return t.gen }
 
+// SameModules reports whether both tables have the same images at the same
+// addresses, whatever their managed ranges: what was derived of one's modules, by
+// their indices too, then holds of the other's.
+func (t *Table) SameModules(o *Table) bool {
+	if len(t.modules) != len(o.modules) {
+		return false
+	}
+	for i := range t.modules {
+		if !t.modules[i].same(&o.modules[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares what a walk uses. An image is read once: another reading of it is
+// another image. Of an image of an unknown format nothing is known.
+func (m *Module) same(o *Module) bool {
+	return m.ID == o.ID && m.Start == o.Start && m.End == o.End && m.Bias == o.Bias &&
+		m.ELF == o.ELF && m.PE == o.PE && m.CFI == o.CFI && m.Image == nil && o.Image == nil
+}
+
 // Len is the number of modules.
 func (t *Table) Len() int { return len(t.modules) }
 

@@ -42,16 +42,31 @@ func New() *Unwinder {
 	return &Unwinder{table: module.NewTable(0, nil, nil)}
 }
 
-// SetTable makes t the table of the following steps. Rules of a table of
-// another generation are dropped. It allocates nothing.
+// SetTable makes t the table of the following steps. Rules of a table of another
+// generation are dropped, but for those that t's modules and managed ranges leave
+// as they were. It allocates nothing.
 func (u *Unwinder) SetTable(t *module.Table) {
 	if t == nil || t == u.table {
 		return
 	}
-	same := t.Generation() == u.table.Generation()
+	was := u.table
 	u.table = t
-	if !same {
+	switch {
+	case t.Generation() == was.Generation():
+	case t.SameModules(was):
+		u.dropManaged()
+	default:
 		u.flush()
+	}
+}
+
+// dropManaged drops the rules of addresses that are managed code now or were it
+// before: a runtime makes and frees such code while the native modules stay.
+func (u *Unwinder) dropManaged() {
+	for i := range u.cache {
+		if e := &u.cache[i]; e.rule.Managed() || u.table.IsManaged(e.addr) {
+			*e = entry{}
+		}
 	}
 }
 

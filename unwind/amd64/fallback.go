@@ -118,8 +118,11 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 }
 
 // isCode reports whether a return address lies in a known module or in managed
-// code.
+// code. A rule that is kept for it knows: guessed frames are often the same.
 func (u *Unwinder) isCode(ra uint64) bool {
 	at := unwind.ReturnAddress(ra).Lookup()
+	if r := u.kept(at); r.bits != 0 {
+		return ra != 0 && !r.outside()
+	}
 	return ra != 0 && (u.table.Find(at) >= 0 || u.table.IsManaged(at))
 }

@@ -3,6 +3,8 @@ package arm64
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -34,5 +36,43 @@ func TestCacheWays(t *testing.T) {
 		if n := kept(k); n != ways {
 			t.Errorf("%d kept of %d, want %d", n, k, ways)
 		}
+	}
+}
+
+// Rules stay if only managed code has come or gone; of that they follow the table.
+func TestSetTableKeepsRules(t *testing.T) {
+	table := makeTable(t, nil, fn{program: []byte{0x0e, 16}}, fn{})
+	u, native := unwinder(table), table.At(0)
+	kept := func() (n int) {
+		for i := range u.cache {
+			if u.cache[i].rule.kind != RuleNone {
+				n++
+			}
+		}
+		return n
+	}
+	look := func(ip uint64) *Rule { return u.lookup(unwind.Address{IP: ip, Exact: true}) }
+	set := func(gen uint32, managed ...memory.Range) {
+		u.SetTable(module.NewTable(gen, []module.Module{*native}, managed))
+	}
+	look(at(0))
+	look(jitHi + 8)
+	if !look(jitIP).Managed() || look(jitHi+8).Managed() || kept() != 3 {
+		t.Fatalf("%d kept", kept())
+	}
+	set(2, memory.Range{Start: jitHi, End: jitHi + 16})
+	if kept() != 1 {
+		t.Errorf("%d kept, want that of the module", kept())
+	}
+	if look(jitIP).Managed() || !look(jitHi+8).Managed() {
+		t.Error("rules of the table before")
+	}
+	set(3, memory.Range{Start: at(0), End: at(1)})
+	if !look(at(0)).Managed() {
+		t.Error("managed code in a module's range")
+	}
+	native.ID++
+	if set(4); kept() != 0 {
+		t.Errorf("%d kept of another module", kept())
 	}
 }
