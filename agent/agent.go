@@ -82,7 +82,7 @@ type strategy interface {
 // runtime as a whole.
 func New(host Host, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send)
-	a.take = &rounds{host: host, sampler: snapshot.New(host, cfg.Slots)}
+	a.take = &rounds{host: host, sampler: snapshot.New(host, cfg.Slots), managed: newContracts(a, host)}
 	return a
 }
 

@@ -7,35 +7,38 @@ import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// contracts finds the runtime's own code tables and hands them to the merger
-// once they are known to be right. It works after a round, when nothing is
-// suspended.
-type contracts struct {
+// Contracts finds the runtime's own code tables and hands them to a merger
+// once they are known to be right. It works while nothing is suspended.
+type Contracts struct {
+	Memory func() (memory.Reader, error) // reads the target's memory
+	Note   func(text string)             // why there are no tables; nil: nobody wants to know
+
 	reader memory.Reader
 	tables *contract.Tables
 	steps  *managed.Tables // over tables
 	tried  map[uint32]bool
 	inUse  bool // the merger steps by them
-
-	// Steps of managed frames compared with the CLR's next frame, if asked for.
-	check                  bool
-	agree, differ, unknown uint64
-	mem                    memory.Window
 }
 
-// find looks for a runtime among modules not looked at before.
-func (c *contracts) find(a *Agent, host Host, table *module.Table) {
+func (c *Contracts) note(text string) {
+	if c.Note != nil {
+		c.Note(text)
+	}
+}
+
+// Find looks for a runtime among modules not looked at before.
+func (c *Contracts) Find(table *module.Table) {
 	if c.tried == nil {
 		c.tried = map[uint32]bool{}
-		c.check = os.Getenv(checkVariable) != ""
-		r, err := host.Memory()
+		r, err := c.Memory()
 		if err != nil {
-			a.out.Note("cannot read the runtime's tables: " + err.Error())
+			c.note("cannot read the runtime's tables: " + err.Error())
 			return
 		}
 		c.reader = r
@@ -48,7 +51,7 @@ func (c *contracts) find(a *Agent, host Host, table *module.Table) {
 		c.tried[m.ID] = true
 		t, err := contract.Open(c.reader, m.ELF, m.Bias)
 		if e, ok := err.(*contract.Error); ok && e.Structure != contract.NoRuntime {
-			a.out.Note("the tables of " + m.Path + " cannot be used: " + err.Error())
+			c.note("the tables of " + m.Path + " cannot be used: " + err.Error())
 		}
 		if c.tables = t; t != nil {
 			c.steps = managed.New(t)
@@ -56,9 +59,13 @@ func (c *contracts) find(a *Agent, host Host, table *module.Table) {
 	}
 }
 
-// learn takes what DoStackSnapshot reported as the proof of the tables' layout,
+// Forget makes modules that hold no runtime worth another look: others may have
+// their numbers now.
+func (c *Contracts) Forget() { clear(c.tried) }
+
+// Learn takes what DoStackSnapshot reported as the proof of the tables' layout,
 // and hands them to the merger or withdraws them.
-func (c *contracts) learn(a *Agent, s *clr.Capture) {
+func (c *Contracts) Learn(to *merge.Merger, s *clr.Capture) {
 	if c.tables == nil {
 		return
 	}
@@ -69,11 +76,28 @@ func (c *contracts) learn(a *Agent, s *clr.Capture) {
 	}
 	switch {
 	case c.tables.Refuted() && c.inUse:
-		a.merger.SetManaged(nil)
+		to.SetManaged(nil)
 		c.inUse = false
 	case c.tables.Proven() && !c.inUse:
-		a.merger.SetManaged(c.steps)
+		to.SetManaged(c.steps)
 		c.inUse = true
+	}
+}
+
+// contracts are an agent's.
+type contracts struct {
+	Contracts
+
+	// Steps of managed frames compared with the CLR's next frame, if asked for.
+	check                  bool
+	agree, differ, unknown uint64
+	mem                    memory.Window
+}
+
+func newContracts(a *Agent, host Host) contracts {
+	return contracts{
+		Contracts: Contracts{Memory: host.Memory, Note: func(text string) { a.out.Note(text) }},
+		check:     os.Getenv(checkVariable) != "",
 	}
 }
 

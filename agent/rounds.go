@@ -30,10 +30,10 @@ func (r *rounds) round(a *Agent, threads []clr.Thread) string {
 	return ""
 }
 
-func (r *rounds) tables(a *Agent, t *module.Table) { r.managed.find(a, r.host, t) }
+func (r *rounds) tables(a *Agent, t *module.Table) { r.managed.Find(t) }
 
 func (r *rounds) merging(a *Agent, c *clr.Capture) {
-	r.managed.learn(a, c)
+	r.managed.Learn(a.merger, c)
 	r.managed.compare(a, c)
 }
 

@@ -54,8 +54,8 @@ func TestExample(t *testing.T) {
 			}
 			dir := t.TempDir()
 			shared, archive := filepath.Join(dir, p.shared), filepath.Join(dir, "libseedwalk.a")
-			p.library(t, "c-shared", shared)
-			p.library(t, "c-archive", archive)
+			p.library(t, "shared", shared)
+			p.library(t, "archive", archive)
 			t.Run("c-shared", func(t *testing.T) { p.example(t, p.cc, []string{"-std=gnu11"}, shared) })
 			t.Run("c-archive", func(t *testing.T) { p.example(t, p.cc, []string{"-std=gnu11"}, archive) })
 			t.Run("c++", func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestExample(t *testing.T) {
 
 func (p *platform) library(t *testing.T, mode, out string) {
 	t.Helper()
-	do(t, []string{"GOOS=" + p.goos, "GOARCH=" + p.goarch, "CGO_ENABLED=1", "CC=" + p.cc}, "go", "build", "-trimpath", "-buildmode="+mode, "-o", out, ".")
+	do(t, []string{"GOOS=" + p.goos, "GOARCH=" + p.goarch, "CC=" + p.cc}, "./build.sh", mode, out)
 }
 
 // example builds the example beside the library and runs it.

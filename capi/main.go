@@ -1,5 +1,5 @@
 // Command capi is the C library: package main built with -buildmode=c-shared
-// or c-archive. Its interface is seedwalk.h.
+// or c-archive by build.sh. Its interface is seedwalk.h.
 package main
 
 /*
@@ -8,12 +8,14 @@ package main
 
 _Static_assert(sizeof(seedwalk_frame) == 40, "layout of seedwalk_frame");
 _Static_assert(sizeof(seedwalk_snapshot_frame) == 112, "layout of clr.SnapshotFrame");
+_Static_assert(offsetof(seedwalk_sample, low) == 48, "what a sample must have");
 */
 import "C"
 
 import (
 	"runtime"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
@@ -22,36 +24,41 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
 func main() {} // a library has none, but Go wants one
 
-const (
-	ok          = 0
-	badHandle   = -1
-	badArgument = -2
-	unreadable  = -3
-)
+// version is the library's, as a text; set by the linker when a release is built.
+var version = "development"
 
 // instance is what a handle stands for.
 type instance struct {
-	handle  C.seedwalk_handle
-	walker  unwind.Walker
-	merger  *merge.Merger
-	scan    scanner // made at the first seedwalk_scan
-	modules []module.Module
-	managed []memory.Range
-	scanned *module.Table
-	table   *module.Table // of the last commit
-	gen     uint32
-	ask     question
-	capture clr.Capture
-	window  memory.Window
-	bounds  unwind.Bounds
-	at      unwind.State // of capture.Seed
-	native  [512]unwind.Frame
-	merged  []merge.Frame
+	handle   C.seedwalk_handle
+	busy     atomic.Bool // a call is under way
+	own      bool        // stacks are of this process
+	walker   unwind.Walker
+	merger   *merge.Merger
+	scan     scanner // made at the first seedwalk_scan
+	modules  []module.Module
+	managed  []memory.Range
+	scanned  *module.Table
+	changed  bool          // since the last commit
+	table    *module.Table // of the last commit
+	gen      uint32
+	stubs    managed.Entrances
+	specials seed.Specials
+	isMethod func(ip uint64) bool // asks ask
+	runtime  tables
+	ask      question
+	request  request
+	capture  clr.Capture
+	window   memory.Window
+	bounds   unwind.Bounds
+	at       unwind.State // of capture.Seed
+	native   [512]unwind.Frame
+	merged   []merge.Frame
 }
 
 // instances are those that are open: no lock on the way of a walk. The low bits of
@@ -73,59 +80,104 @@ func place(h C.seedwalk_handle) *atomic.Pointer[instance] {
 	return &instances[i]
 }
 
-func find(h C.seedwalk_handle) *instance {
+// enter begins a call with a handle; leave ends it if the answer is OK.
+func enter(h C.seedwalk_handle) (*instance, C.int) {
 	p := place(h)
 	if p == nil {
-		return nil
+		return nil, badHandle
 	}
-	if in := p.Load(); in != nil && in.handle == h {
-		return in
+	in := p.Load()
+	switch {
+	case in == nil || in.handle != h:
+		return nil, badHandle
+	case !in.busy.CompareAndSwap(false, true):
+		return nil, busy
+	case p.Load() != in: // closed meanwhile
+		in.leave()
+		return nil, badHandle
 	}
-	return nil
+	return in, ok
 }
 
-//export seedwalk_open
-func seedwalk_open() C.seedwalk_handle {
-	if runtime.GOARCH == "arm64" {
-		return seedwalk_open_for(C.SEEDWALK_ARM64)
-	}
-	return seedwalk_open_for(C.SEEDWALK_AMD64)
-}
+func (in *instance) leave() { in.busy.Store(false) }
 
 // garbage is collected where the header says that no thread may be suspended.
 var garbage = quiet.New()
 
-//export seedwalk_open_for
-func seedwalk_open_for(arch C.int32_t) C.seedwalk_handle {
+//export seedwalk_version
+func seedwalk_version(out *C.char, room C.int32_t) C.uint32_t {
+	put(version, out, room)
+	return C.SEEDWALK_ABI
+}
+
+// leastOptions is the size of the options that make sense: the architecture.
+const leastOptions = 8
+
+//export seedwalk_open
+func seedwalk_open(options *C.coptions, handle *C.seedwalk_handle) C.int {
 	restore()
 	quiet.Begin()
 	garbage.Collect()
-	in := &instance{merged: make([]merge.Frame, 16384), table: module.NewTable(0, nil, nil)}
-	switch arch {
-	case C.SEEDWALK_AMD64:
-		in.walker = managed.NewWalker(context.ArchAMD64)
-	case C.SEEDWALK_ARM64:
-		in.walker = managed.NewWalker(context.ArchARM64)
-	default:
-		return 0
+	if handle == nil {
+		return badArgument
 	}
-	in.merger = merge.New(in.walker, &in.ask)
+	*handle = 0
+	var o C.seedwalk_options
+	if options != nil {
+		if err := sized(unsafe.Pointer(&o), unsafe.Sizeof(o), leastOptions, unsafe.Pointer(options)); err != ok {
+			return err
+		}
+	}
+	arch := context.Arch(0)
+	switch o.architecture {
+	case 0:
+		arch = context.ArchOf(runtime.GOARCH)
+	case C.SEEDWALK_AMD64:
+		arch = context.ArchAMD64
+	case C.SEEDWALK_ARM64:
+		arch = context.ArchARM64
+	}
+	walker := managed.NewWalker(arch)
+	switch {
+	case walker == nil || o.reserved != 0:
+		return badArgument
+	case o.flags&^C.SEEDWALK_OTHER_PROCESS != 0:
+		return unknownField
+	}
+	in := newInstance(walker)
+	in.own = o.flags&C.SEEDWALK_OTHER_PROCESS == 0 && arch == context.ArchOf(runtime.GOARCH)
+	return in.register(handle)
+}
+
+func newInstance(w unwind.Walker) *instance {
+	in := &instance{walker: w, merged: make([]merge.Frame, 16384), table: module.NewTable(0, nil, nil)}
+	in.isMethod = in.method
+	in.merger = merge.New(w, &in.ask)
+	in.merger.SetSpecials(&in.specials)
 	in.merger.SetTable(in.table)
+	return in
+}
+
+// register gives an instance a place and its handle.
+func (in *instance) register(handle *C.seedwalk_handle) C.int {
 	serial := C.seedwalk_handle(opened.Add(1)) << placeBits
 	for i := range instances {
 		in.handle = serial | C.seedwalk_handle(i) + 1
 		if instances[i].CompareAndSwap(nil, in) {
-			return in.handle
+			*handle = in.handle
+			return ok
 		}
 	}
-	return 0
+	return tooMany
 }
 
 //export seedwalk_close
 func seedwalk_close(h C.seedwalk_handle) C.int {
-	in := find(h)
-	if in == nil || !place(h).CompareAndSwap(in, nil) {
-		return badHandle
+	in, err := enter(h)
+	if err != ok {
+		return err
 	}
+	defer in.leave()
+	place(h).Store(nil)
 	return ok
 }

@@ -9,22 +9,27 @@ import (
 	"bytes"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/seed"
 )
 
 //export seedwalk_add_module
 func seedwalk_add_module(h C.seedwalk_handle, id C.int32_t, path *C.cchar, start, end, bias C.uint64_t) C.int {
-	in := find(h)
+	in, err := enter(h)
+	if err != ok {
+		return err
+	}
+	defer in.leave()
 	switch {
-	case in == nil:
-		return badHandle
 	case path == nil || id <= 0 || start >= end:
 		return badArgument
 	}
 	m := module.LoadELF(uint32(id), text(path), uint64(start), uint64(end), uint64(bias))
-	in.modules = append(in.modules, m)
+	in.add(m)
 	if m.ELF == nil {
 		return unreadable // its range is known all the same
 	}
@@ -33,10 +38,12 @@ func seedwalk_add_module(h C.seedwalk_handle, id C.int32_t, path *C.cchar, start
 
 //export seedwalk_add_pe
 func seedwalk_add_pe(h C.seedwalk_handle, id C.int32_t, path *C.cchar, base C.uint64_t) C.int {
-	in := find(h)
+	in, err := enter(h)
+	if err != ok {
+		return err
+	}
+	defer in.leave()
 	switch {
-	case in == nil:
-		return badHandle
 	case path == nil || id <= 0 || base == 0:
 		return badArgument
 	}
@@ -44,52 +51,61 @@ func seedwalk_add_pe(h C.seedwalk_handle, id C.int32_t, path *C.cchar, base C.ui
 	if m.PE == nil {
 		return unreadable // nor is its range known
 	}
-	in.modules = append(in.modules, m)
+	in.add(m)
 	return ok
 }
 
 //export seedwalk_add_pe_mapped
 func seedwalk_add_pe_mapped(h C.seedwalk_handle, id C.int32_t, name *C.cchar, base C.uint64_t, image *C.cbyte, length C.uint64_t) C.int {
-	in := find(h)
+	in, err := enter(h)
+	if err != ok {
+		return err
+	}
+	defer in.leave()
 	switch {
-	case in == nil:
-		return badHandle
 	case name == nil || id <= 0 || base == 0 || image == nil || length == 0 || length > pe.MaxFile || base+length < base:
 		return badArgument
 	}
 	copied := bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(image)), int(length)))
-	f, err := pe.FromMemory(copied, text(name))
-	if err != nil {
-		in.modules = append(in.modules, module.Module{ID: uint32(id), Start: uint64(base), End: uint64(base + length), Bias: uint64(base), Path: text(name), Err: err})
+	f, why := pe.FromMemory(copied, text(name))
+	if why != nil {
+		in.add(module.Module{ID: uint32(id), Start: uint64(base), End: uint64(base + length), Bias: uint64(base), Path: text(name), Err: why})
 		return unreadable // its range is known all the same
 	}
-	in.modules = append(in.modules, module.PEFromFile(uint32(id), f, text(name), uint64(base), uint64(base+length)))
+	in.add(module.PEFromFile(uint32(id), f, text(name), uint64(base), uint64(base+length)))
 	return ok
 }
+
+func (in *instance) add(m module.Module) { in.modules, in.changed = append(in.modules, m), true }
 
 // text is a C string in Go.
 func text(s *C.cchar) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }
 
 //export seedwalk_add_managed
 func seedwalk_add_managed(h C.seedwalk_handle, start, end C.uint64_t) C.int {
-	in := find(h)
+	in, err := enter(h)
+	if err != ok {
+		return err
+	}
+	defer in.leave()
 	switch {
-	case in == nil:
-		return badHandle
 	case start >= end:
 		return badArgument
 	}
-	in.managed = append(in.managed, memory.Range{Start: uint64(start), End: uint64(end)})
+	in.managed, in.changed = append(in.managed, memory.Range{Start: uint64(start), End: uint64(end)}), true
 	return ok
 }
 
 //export seedwalk_clear
 func seedwalk_clear(h C.seedwalk_handle) C.int {
-	in := find(h)
-	if in == nil {
-		return badHandle
+	in, err := enter(h)
+	if err != ok {
+		return err
 	}
-	in.modules, in.managed, in.scanned = nil, nil, nil
+	defer in.leave()
+	in.modules, in.managed, in.scanned, in.changed = nil, nil, nil, true
+	in.stubs = managed.Entrances{} // what is added next may have the ids of what was
+	in.runtime.clear()
 	return ok
 }
 
@@ -98,39 +114,89 @@ type scanner func() *module.Table
 
 //export seedwalk_scan
 func seedwalk_scan(h C.seedwalk_handle) C.int {
-	in := find(h)
-	if in == nil {
-		return badHandle
+	in, err := enter(h)
+	if err != ok {
+		return err
 	}
+	defer in.leave()
 	if in.scan == nil {
-		in.scan = newScanner()
+		in.scan = in.newScanner()
 	}
 	t := in.scan()
 	if t == nil {
 		return unreadable
 	}
-	in.scanned = t
+	in.scanned, in.changed = t, true
 	return ok
 }
 
 //export seedwalk_commit
 func seedwalk_commit(h C.seedwalk_handle) C.int {
-	in := find(h)
-	if in == nil {
-		return badHandle
+	in, err := enter(h)
+	if err != ok {
+		return err
 	}
-	modules, managed := in.modules, in.managed
-	if in.scanned != nil {
-		modules, managed = nil, in.scanned.Managed()
-		for i := range in.scanned.Len() {
-			m := *in.scanned.At(i)
-			m.ID = uint32(i) + 1
-			modules = append(modules, m)
-		}
+	defer in.leave()
+	if in.changed {
+		in.commit()
 	}
-	in.gen++
-	in.table = module.NewTable(in.gen, modules, managed)
-	in.merger.SetTable(in.table)
 	garbage.Collect()
 	return ok
+}
+
+func (in *instance) commit() {
+	in.gen++
+	in.changed = false
+	modules, code := in.modules, in.managed
+	if in.scanned != nil {
+		modules, code = nil, in.scanned.Managed()
+		for i := range in.scanned.Len() {
+			modules = append(modules, *in.scanned.At(i))
+		}
+	}
+	in.table = module.NewTable(in.gen, modules, code)
+	in.merger.SetTable(in.table)
+	in.specials = seed.Specials{}
+	if in.walker.Arch() == context.ArchAMD64 {
+		stubs, dispatchers := in.stubs.Of(in.table)
+		for _, r := range stubs {
+			in.specials.Redirect.Add(r) // as far as there is room
+		}
+		for _, r := range dispatchers {
+			in.specials.Dispatch.Add(r)
+		}
+	}
+	if in.own {
+		in.runtime.found(in)
+	}
+}
+
+//export seedwalk_get_module
+func seedwalk_get_module(h C.seedwalk_handle, id C.int32_t, out *C.seedwalk_module) C.int {
+	in, err := enter(h)
+	if err != ok {
+		return err
+	}
+	defer in.leave()
+	if _, err := sizeOf(unsafe.Pointer(out), leastModule); err != ok {
+		return err
+	}
+	for i := range in.table.Len() {
+		if m := in.table.At(i); m.ID == uint32(id) {
+			described := describe(m)
+			answer(unsafe.Pointer(out), unsafe.Pointer(&described), unsafe.Sizeof(described))
+			return ok
+		}
+	}
+	return noModule
+}
+
+// leastModule is the size of a seedwalk_module that makes sense: up to its bounds.
+const leastModule = 24
+
+func describe(m *module.Module) C.seedwalk_module {
+	out := C.seedwalk_module{id: C.int32_t(m.ID), start: C.uint64_t(m.Start), end: C.uint64_t(m.End), bias: C.uint64_t(m.Bias)}
+	put(m.BuildID, &out.build_id[0], C.int32_t(len(out.build_id)))
+	put(m.Path, &out.path[0], C.int32_t(len(out.path)))
+	return out
 }

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"github.com/seedwalk/seedwalk/agent"
+	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 )
 
 // newScanner reads this process's mappings.
-func newScanner() scanner {
+func (in *instance) newScanner() scanner {
 	loader := live.NewLoader(0)
 	return func() *module.Table {
 		maps, err := live.Maps(0)
@@ -18,3 +21,18 @@ func newScanner() scanner {
 		return loader.Table(maps)
 	}
 }
+
+// tables are the code tables that the runtime publishes.
+type tables struct{ contracts agent.Contracts }
+
+// found looks for a runtime in a new module table.
+func (t *tables) found(in *instance) {
+	t.contracts.Memory = func() (memory.Reader, error) { return contract.NewSelf() }
+	t.contracts.Find(in.table)
+}
+
+// clear forgets which modules hold no runtime; that of the process stays.
+func (t *tables) clear() { t.contracts.Forget() }
+
+// merging takes what the CLR reported as the proof of the tables.
+func (t *tables) merging(in *instance) { t.contracts.Learn(in.merger, &in.capture) }

@@ -7,16 +7,53 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
 // newScanner asks the loader of this process.
-func newScanner() scanner {
+func (in *instance) newScanner() scanner {
 	images := live.NewImages(loaded)
+	in.runtime.images = images
 	return func() *module.Table { return images.Table() }
 }
+
+// tables are the system's function tables, where the runtime registers its code:
+// managed.Calls. They are asked once the images were scanned, which tells
+// precompiled code.
+type tables struct {
+	live.Windows
+	images *live.Images
+	steps  *managed.Tables
+}
+
+// Precompiled implements managed.Calls.
+func (t *tables) Precompiled(pc uint64) (managed.Image, bool) {
+	m := t.images.Precompiled(pc)
+	if m == nil {
+		return managed.Image{}, false
+	}
+	return managed.Image{Base: m.Bias, Table: m.PE.AMD64()}, true
+}
+
+// found drops what was known of code that may have gone.
+func (t *tables) found(in *instance) {
+	if in.scanned == nil || in.walker.Arch() != context.ArchAMD64 {
+		in.merger.SetManaged(nil)
+		return
+	}
+	if t.steps == nil {
+		t.steps = managed.New(managed.System{Calls: t})
+	}
+	t.steps.Forget()
+	in.merger.SetManaged(t.steps)
+}
+
+func (t *tables) clear()            {}
+func (t *tables) merging(*instance) {}
 
 // snapshotTries bounds how often the list of images is asked for.
 const snapshotTries = 16

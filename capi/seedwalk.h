@@ -5,37 +5,50 @@
  * stack of all frames, managed and unmanaged, leaf first. It opens no thread
  * and suspends nothing: that is the profiler's part.
  *
- * Order of calls: seedwalk_open; seedwalk_add_module, seedwalk_add_pe and
- * seedwalk_add_managed (or seedwalk_scan) and seedwalk_commit, again whenever
- * code comes or goes; for every sample seedwalk_walk_context or
- * seedwalk_merge_context, or both; seedwalk_close. docs/embedding.md tells it as
- * a story, capi/testdata/example.c does it.
+ * Order of calls: seedwalk_open; seedwalk_scan (or seedwalk_add_...) and
+ * seedwalk_commit, again whenever a result says that a rescan is due; for every
+ * sample seedwalk_walk, seedwalk_merge, or both; seedwalk_close.
+ * docs/embedding.md tells it as a story, capi/testdata/example.c does it.
+ *
+ * Stability. SEEDWALK_ABI grows when a program compiled against an older header
+ * would not work any more. What is passed by pointer begins with its size, so
+ * that fields can be added without that:
+ *   - set size to sizeof of the structure, and the rest to 0 before you fill it;
+ *   - a smaller size than the library's is taken as far as it goes, the fields
+ *     behind it count as 0; below the least that makes sense the call answers
+ *     SEEDWALK_SHORT_STRUCT;
+ *   - of a larger size the part that the library does not know must be 0, or
+ *     the call answers SEEDWALK_UNKNOWN_FIELD; in a result it is set to 0.
+ * seedwalk_frame and seedwalk_snapshot_frame are rows of arrays and do not grow.
  *
  * Thread rules. The library holds the Go runtime. Call it from threads of your
  * own that never run managed code (your sampler), never from a signal handler,
  * from an ICorProfilerCallback method, or from a thread that may be suspended by
- * you. One handle is used by one thread at a time. When the library is loaded
- * on Linux, the Go runtime installs signal handlers; a process that hosts a CLR
- * must save all signal actions before and put them back after
- * (profiler/guard.c shows how). On Windows the Go runtime, when the library is
- * loaded, changes the error mode (no crash reports, also of children started
- * meanwhile), the flags of Windows Error Reporting, the priority boost and the
- * long-path bit of the process: the first seedwalk_open puts them back as they
- * were. What stays are two vectored exception handlers and a console control
- * handler, which pass on what is not theirs.
+ * you. One handle is used by one thread at a time; a second one gets
+ * SEEDWALK_BUSY.
  *
- * While a thread is suspended, the walk and merge functions may be called:
- * between commit and the next commit they take no lock, allocate nothing on the C
- * heap and read only the memory handed to them and the module table. The first
- * call that a thread makes into the library sets things up for that thread:
- * make it (seedwalk_commit will do) before anything is suspended. Everything
- * else only while nothing is suspended.
+ * What loading changes. On Linux the Go runtime installs signal handlers when
+ * the library is loaded. The library keeps what was there before and puts it back
+ * in the first seedwalk_open, all but SIGURG; handlers that were set in between
+ * are left alone. So open a handle before your Initialize returns (let it wait
+ * for your sampler's thread). On Windows the Go runtime changes the error mode
+ * (no crash reports, also of children started meanwhile), the flags of Windows
+ * Error Reporting, the priority boost and the long-path bit of the process: the
+ * first seedwalk_open puts them back as they were. What stays are two vectored
+ * exception handlers and a console control handler, which pass on what is not
+ * theirs.
+ *
+ * While a thread is suspended seedwalk_walk may be called, and nothing else of
+ * the library: it takes no lock, allocates nothing on the C heap and reads only
+ * the memory handed to it and the module table. The first call that a thread
+ * makes into the library sets things up for that thread: make it (seedwalk_commit
+ * will do) before anything is suspended. seedwalk_merge asks the runtime's or the
+ * system's tables: call it when nothing is suspended any more.
  *
  * Memory: all arrays are the caller's. The library keeps no pointer after a
  * call returns.
  *
- * Architectures: x86-64 and ARM64, ELF and PE images, each on every host.
- * General registers of x86-64 are in UNWIND_INFO order. */
+ * Architectures: x86-64 and ARM64, ELF and PE images, each on every host. */
 #ifndef SEEDWALK_H
 #define SEEDWALK_H
 
@@ -48,12 +61,20 @@ extern "C" {
 
 typedef uint64_t seedwalk_handle; /* 0: none */
 
-/* Results of calls that can fail. */
+/* The interface that this header describes: see seedwalk_version. */
+#define SEEDWALK_ABI 1
+
+/* Results of calls that can fail; seedwalk_error_text has a text for each. */
 enum {
 	SEEDWALK_OK = 0,
-	SEEDWALK_BAD_HANDLE = -1,   /* not open, or closed already */
-	SEEDWALK_BAD_ARGUMENT = -2, /* a null pointer, a length of 0, start above end */
-	SEEDWALK_UNREADABLE = -3,   /* a module's file or the process's mappings */
+	SEEDWALK_BAD_HANDLE = -1,    /* not open, or closed already */
+	SEEDWALK_BAD_ARGUMENT = -2,  /* a null pointer, a length of 0, start above end */
+	SEEDWALK_UNREADABLE = -3,    /* a module's file or the process's mappings */
+	SEEDWALK_SHORT_STRUCT = -4,  /* size is less than the fields that must be there */
+	SEEDWALK_UNKNOWN_FIELD = -5, /* a field that this library does not know is not 0 */
+	SEEDWALK_BUSY = -6,          /* another thread is inside with the same handle */
+	SEEDWALK_TOO_MANY = -7,      /* 64 handles are open */
+	SEEDWALK_NO_MODULE = -8,     /* no module of the last commit has this id */
 };
 
 /* Architectures of stacks. */
@@ -109,11 +130,6 @@ enum {
 };
 
 typedef struct {
-	uint64_t rip;
-	uint64_t gpr[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8-r15 */
-} seedwalk_registers;
-
-typedef struct {
 	uint64_t ip, sp, fp;
 	uint64_t function; /* FunctionID of a managed frame, 0 if unknown */
 	int32_t module;    /* id given to seedwalk_add_..., 0: none */
@@ -121,14 +137,31 @@ typedef struct {
 	uint8_t exact;     /* ip is an interrupted instruction, not a return address */
 } seedwalk_frame;
 
-/* A copied stack: bytes[0] lay at address. low and high bound the thread's
- * whole stack; 0 if unknown. */
+/* Asks which method's code is at ip; returns its FunctionID or 0:
+ * ICorProfilerInfo::GetFunctionFromIP. Called on the calling thread, by
+ * seedwalk_walk for the interrupted ip while the thread is suspended (the CLR
+ * allows that), by seedwalk_merge for any. Without it the CLR's stubs are taken
+ * for methods, so that a seed may be found where SEEDWALK_SEED_STUB_ON_TOP is
+ * the truth. */
+typedef uint64_t (*seedwalk_function_from_ip)(void *client, uint64_t ip);
+
+/* What was taken of one interrupted thread. */
 typedef struct {
-	uint64_t address;
-	const uint8_t *bytes;
+	uint32_t size;
+	int32_t layout;          /* SEEDWALK_CONTEXT_... of context */
+	const void *context;     /* its registers */
+	uint64_t context_size;
+	uint64_t address;        /* where stack[0] lay */
+	const uint8_t *stack;    /* the copied stack */
 	uint64_t length;
-	uint64_t low, high;
-} seedwalk_stack;
+	/* From here on 0 if unknown. */
+	uint64_t low, high;      /* bounds of the thread's whole stack */
+	uint64_t thread;         /* ThreadID; return addresses that the runtime has replaced need it */
+	seedwalk_function_from_ip from_ip;
+	void *client;            /* its first argument */
+	uint32_t truncated;      /* the stack is larger than the copy */
+	uint32_t reserved;
+} seedwalk_sample;
 
 /* One callback of DoStackSnapshot with COR_PRF_SNAPSHOT_REGISTER_CONTEXT;
  * seedwalk_record fills it. */
@@ -143,29 +176,82 @@ typedef struct {
 /* In saved[7] of x86-64: rsi and rdi are nonvolatile, as on Windows. */
 #define SEEDWALK_SAVED_WINDOWS ((uint64_t)(1 << 6 | 1 << 7))
 
+/* seedwalk_walk: from a sample to the first managed frame. */
 typedef struct {
+	uint32_t size;
+	int32_t room;                  /* of frames; 512 are enough */
+	const seedwalk_sample *sample;
+	seedwalk_frame *frames;
+	/* If not null, a CONTEXT in the layout of Windows, whatever that of the
+	 * sample: the registers of the walk's end are put into it, the rest stays. Copy
+	 * the thread's own CONTEXT there first; hand it to DoStackSnapshot if
+	 * result.verdict allows. */
+	void *seed;
+	uint64_t seed_size;            /* at least 1232 on x86-64, 912 on ARM64 */
+} seedwalk_walk_request;
+
+/* seedwalk_merge: a sample and what DoStackSnapshot reported of it. */
+typedef struct {
+	uint32_t size;
+	int32_t room;                  /* of frames; 16384 are enough, fewer cut the stack with a gap */
+	const seedwalk_sample *sample;
+	seedwalk_frame *frames;
+	const seedwalk_snapshot_frame *reported;
+	int32_t count;                 /* of reported */
+	uint32_t hresult;              /* of DoStackSnapshot; E_FAIL if it was not asked */
+} seedwalk_merge_request;
+
+typedef struct {
+	uint32_t size;
 	int32_t frames;   /* written */
 	int32_t stop;     /* walk: why it ended (unwind.Stop) */
 	int32_t verdict;  /* SEEDWALK_SEED_... */
 	int32_t gap;      /* merge: 0 if the stack is complete, else the first gap */
-	int32_t exact;    /* walk: registers.rip is an interrupted instruction */
+	int32_t exact;    /* walk: ip is an interrupted instruction */
 	int32_t doubtful; /* merge: frames found by a guess that nothing confirmed */
-	/* walk: where it ended; the seed, if usable. Of ARM64 only the pc, in rip. */
-	seedwalk_registers registers;
+	int32_t rescan;   /* code was met that the table does not know: scan and commit
+	                   * again when nothing is suspended, at most some times a second */
+	int32_t hidden;   /* merge: managed frames and stubs that the CLR did not report */
+	int32_t waiting;  /* merge: leading frames in which the thread waits for the suspension to end */
+	uint64_t ip, sp, fp; /* walk: where it ended */
 } seedwalk_result;
 
-/* Asks which method's code is at ip; returns its FunctionID or 0. Called by
- * seedwalk_merge on the calling thread. */
-typedef uint64_t (*seedwalk_function_from_ip)(void *client, uint64_t ip);
+/* A module of the last commit. */
+typedef struct {
+	uint32_t size;
+	int32_t id;
+	uint64_t start, end, bias; /* mapped at [start, end), bias above its own addresses */
+	char build_id[64];         /* hexadecimal; "" if the image has none */
+	char path[1024];           /* cut if longer */
+} seedwalk_module;
 
-/* A new, empty instance for stacks of the machine the library runs on, or of
- * the architecture named; 0 if 64 are open or there is no such architecture. */
-extern seedwalk_handle seedwalk_open(void);
-extern seedwalk_handle seedwalk_open_for(int32_t architecture);
+/* flags of seedwalk_options */
+enum {
+	SEEDWALK_OTHER_PROCESS = 1, /* stacks are not of this process: its runtime's tables are not asked */
+};
+
+typedef struct {
+	uint32_t size;
+	int32_t architecture; /* SEEDWALK_AMD64, SEEDWALK_ARM64; 0: of the machine the library runs on */
+	uint32_t flags;
+	uint32_t reserved;
+} seedwalk_options;
+
+/* The SEEDWALK_ABI of the library that is loaded, and its version as a text of at
+ * most room bytes with its zero (out may be null). Callable at any time. */
+extern uint32_t seedwalk_version(char *out, int32_t room);
+
+/* A new, empty instance. options may be null. */
+extern int seedwalk_open(const seedwalk_options *options, seedwalk_handle *handle);
 extern int seedwalk_close(seedwalk_handle h);
 
-/* What is added takes effect with commit. id is any positive number of yours;
- * frames carry it.
+/* Takes every module of this process from the system, and as managed code what is
+ * executable and belongs to none. It replaces what was added until the next clear.
+ * The ids of modules are numbers from 1; a module keeps its own as long as it is
+ * loaded. */
+extern int seedwalk_scan(seedwalk_handle h);
+
+/* Instead of a scan. id is any positive number of yours; frames carry it.
  *
  * An ELF image mapped at [start, end), bias above its own addresses. */
 extern int seedwalk_add_module(seedwalk_handle h, int32_t id, const char *path, uint64_t start, uint64_t end, uint64_t bias);
@@ -180,31 +266,23 @@ extern int seedwalk_add_pe_mapped(seedwalk_handle h, int32_t id, const char *nam
 extern int seedwalk_add_managed(seedwalk_handle h, uint64_t start, uint64_t end);
 /* Forgets all modules and ranges. */
 extern int seedwalk_clear(seedwalk_handle h);
-/* Instead of the five above: takes every module of this process from the system,
- * and as managed code what is executable and belongs to none. It replaces what
- * was added until the next clear. Module ids are the order of their addresses,
- * from 1. */
-extern int seedwalk_scan(seedwalk_handle h);
-/* Makes what was added the table of the calls to come. Never while a thread is
- * suspended. */
+
+/* Makes what was scanned or added the table of the calls to come, finds the CLR's
+ * stubs and its code tables in it, and lets the library collect its garbage. If
+ * nothing has changed it does the last only: call it now and then. Never while a
+ * thread is suspended. */
 extern int seedwalk_commit(seedwalk_handle h);
+/* Describes a module of the last commit. */
+extern int seedwalk_get_module(seedwalk_handle h, int32_t id, seedwalk_module *out);
 
-/* Walks unmanaged frames from the registers in a context (SEEDWALK_CONTEXT_...)
- * of size bytes to the first managed frame. If seed is not null it is a CONTEXT in
- * the layout of Windows, whatever that of the context: the registers of the
- * walk's end are put into it, the rest stays. Copy the thread's own CONTEXT
- * there first; hand it to DoStackSnapshot if result->verdict allows. */
-extern int seedwalk_walk_context(seedwalk_handle h, int32_t layout, const void *context, uint64_t size, const seedwalk_stack *stack, seedwalk_frame *out, int32_t room, seedwalk_result *result, void *seed);
-/* The same from the general registers alone, x86-64 only. */
-extern int seedwalk_walk(seedwalk_handle h, const seedwalk_registers *registers, const seedwalk_stack *stack, seedwalk_frame *out, int32_t room, seedwalk_result *result);
-
-/* Makes the merged stack. hresult and frames are what DoStackSnapshot gave. */
-extern int seedwalk_merge_context(seedwalk_handle h, int32_t layout, const void *context, uint64_t size, const seedwalk_stack *stack, uint32_t hresult, const seedwalk_snapshot_frame *frames, int32_t count, seedwalk_function_from_ip from_ip, void *client, seedwalk_frame *out, int32_t room, seedwalk_result *result);
-/* The same from the general registers alone, x86-64 only. */
-extern int seedwalk_merge(seedwalk_handle h, const seedwalk_registers *registers, const seedwalk_stack *stack, uint32_t hresult, const seedwalk_snapshot_frame *frames, int32_t count, seedwalk_function_from_ip from_ip, void *client, seedwalk_frame *out, int32_t room, seedwalk_result *result);
+/* Walks unmanaged frames to the first managed one. */
+extern int seedwalk_walk(seedwalk_handle h, const seedwalk_walk_request *request, seedwalk_result *result);
+/* Makes the merged stack. */
+extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *request, seedwalk_result *result);
 
 /* Names, for people: a zero-terminated text of at most room bytes. Returns its
  * length. */
+extern int seedwalk_error_text(int32_t error, char *out, int32_t room);
 extern int seedwalk_gap_name(int32_t gap, char *out, int32_t room);
 extern int seedwalk_stop_name(int32_t stop, char *out, int32_t room);
 extern int seedwalk_verdict_name(int32_t verdict, char *out, int32_t room);

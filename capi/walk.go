@@ -17,7 +17,6 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -43,182 +42,193 @@ var layouts = [...][2]context.Layout{
 	C.SEEDWALK_CONTEXT_UCONTEXT: {context.UContextAMD64, context.UContextARM64},
 }
 
+// request holds copies of what the caller asks, as this library knows it.
+type request struct {
+	sample C.seedwalk_sample
+	walk   C.seedwalk_walk_request
+	merge  C.seedwalk_merge_request
+	result C.seedwalk_result
+}
+
+// What the structures must have: a sample its stack, a request its frames, a
+// result its gap.
+const (
+	leastSample = unsafe.Offsetof(C.seedwalk_sample{}.low)
+	leastWalk   = unsafe.Offsetof(C.seedwalk_walk_request{}.seed)
+	leastMerge  = unsafe.Sizeof(C.seedwalk_merge_request{})
+	leastResult = unsafe.Offsetof(C.seedwalk_result{}.exact)
+)
+
 // registers reads a context into c.
-func (in *instance) registers(c *clr.Capture, layout C.int32_t, from unsafe.Pointer, size C.uint64_t) bool {
-	if layout < 0 || int(layout) >= len(layouts) || from == nil || size == 0 || size > 1<<16 {
+func (in *instance) registers(c *clr.Capture, s *C.seedwalk_sample) bool {
+	if s.layout < 0 || int(s.layout) >= len(layouts) || s.context == nil || s.context_size == 0 || s.context_size > 1<<16 {
 		return false
 	}
-	b := unsafe.Slice((*byte)(from), int(size))
-	l := layouts[layout][1]
+	l := layouts[s.layout][1]
 	if in.walker.Arch() == context.ArchAMD64 {
-		l = layouts[layout][0]
+		l = layouts[s.layout][0]
 	}
-	r, err := context.Read(l, b)
+	r, err := context.Read(l, unsafe.Slice((*byte)(s.context), int(s.context_size)))
 	c.Regs = r
 	return err == nil
 }
 
 //export seedwalk_walk
-func seedwalk_walk(h C.seedwalk_handle, r *C.cregisters, s *C.cstack, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) C.int {
-	in := find(h)
-	switch {
-	case in == nil:
-		return badHandle
-	case r == nil || !places(s, out, room, res) || in.walker.Arch() != context.ArchAMD64:
-		return badArgument
+func seedwalk_walk(h C.seedwalk_handle, r *C.cwalk, res *C.seedwalk_result) C.int {
+	in, err := enter(h)
+	if err != ok {
+		return err
 	}
-	c := in.take(s)
-	defer in.forget()
-	c.Regs = context.FromAMD64(general(r))
-	in.walk(c, out, room, res)
-	return ok
+	defer in.leave()
+	w := &in.request.walk
+	if err = sized(unsafe.Pointer(w), unsafe.Sizeof(*w), leastWalk, unsafe.Pointer(r)); err != ok {
+		return err
+	}
+	if err = in.take(unsafe.Pointer(w.sample), w.frames, w.room, res); err == ok {
+		err = in.walk(w)
+	}
+	if err == ok {
+		in.answer(res)
+	}
+	in.forget()
+	return err
 }
 
-//export seedwalk_walk_context
-func seedwalk_walk_context(h C.seedwalk_handle, layout C.int32_t, ctx C.cpointer, size C.uint64_t, s *C.cstack,
-	out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result, seedContext unsafe.Pointer) C.int {
-	in := find(h)
-	if in == nil {
-		return badHandle
-	}
-	if !places(s, out, room, res) {
+// walk leaves the registers of the walk's end in the capture's Seed.
+func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
+	c := &in.capture
+	layout := seedLayout(in.walker.Arch())
+	if w.seed != nil && uint64(w.seed_size) < uint64(layout.Size()) {
 		return badArgument
 	}
-	c := in.take(s)
-	defer in.forget()
-	if !in.registers(c, layout, unsafe.Pointer(ctx), size) {
-		return badArgument
-	}
-	in.walk(c, out, room, res)
-	if seedContext != nil {
-		in.writeSeed(c, seedContext)
-	}
-	return ok
-}
-
-// walk leaves the registers of the walk's end in c.Seed.
-func (in *instance) walk(c *clr.Capture, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) {
 	in.window.Reset(c.Stack.Addr, c.Stack.Data)
 	in.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
-	native := in.native[:min(int(room), len(in.native))]
-	var none *seed.Specials
-	*res = C.seedwalk_result{}
+	native := in.native[:min(int(w.room), len(in.native))]
 	c.Seed.Copy(&c.Regs)
 	in.at = unwind.Interrupted(&c.Seed)
-	found := none.Find(in.walker, &in.at, &in.window, &in.bounds, native)
-	res.registers.rip = C.uint64_t(c.Seed.IP())
-	if c.Seed.Arch == context.ArchAMD64 {
-		for i, v := range c.Seed.AMD64.GPR {
-			res.registers.gpr[i] = C.uint64_t(v)
-		}
-	}
-	frames := unsafe.Slice(out, int(room))
+	found := in.specials.Find(in.walker, &in.at, &in.window, &in.bounds, native)
+	out := &in.request.result
+	frames := unsafe.Slice(w.frames, int(w.room))
 	for i := range native[:found.Frames] {
 		f := &native[i]
 		frames[i] = in.frame(f.IP, f.SP, f.FP, 0, f.Module, f.Kind, f.Trust, 0, f.Exact)
+		out.rescan |= C.int32_t(flag(in.unknown(&frames[i])))
 	}
-	res.frames, res.stop, res.verdict = C.int32_t(found.Frames), C.int32_t(found.Stop), C.int32_t(found.Verdict)
-	res.exact = C.int32_t(flag(in.at.Exact))
+	out.frames, out.stop, out.verdict = C.int32_t(found.Frames), C.int32_t(found.Stop), C.int32_t(found.Verdict)
+	out.exact = C.int32_t(flag(in.at.Exact))
+	out.ip, out.sp, out.fp = C.uint64_t(c.Seed.IP()), C.uint64_t(c.Seed.SP()), C.uint64_t(c.Seed.FP())
+	if w.seed != nil {
+		context.Write(layout, unsafe.Slice((*byte)(w.seed), layout.Size()), &c.Seed) // the size is right
+	}
+	return ok
 }
 
-// writeSeed puts the registers where the walk ended into a CONTEXT.
-func (in *instance) writeSeed(c *clr.Capture, to unsafe.Pointer) {
-	l := context.Win32AMD64
-	if c.Seed.Arch == context.ArchARM64 {
-		l = context.Win32ARM64
+// seedLayout is that of the CONTEXT that DoStackSnapshot takes.
+func seedLayout(a context.Arch) context.Layout {
+	if a == context.ArchARM64 {
+		return context.Win32ARM64
 	}
-	context.Write(l, unsafe.Slice((*byte)(to), l.Size()), &c.Seed) // the size is right
+	return context.Win32AMD64
 }
 
 //export seedwalk_merge
-func seedwalk_merge(h C.seedwalk_handle, r *C.cregisters, s *C.cstack, hresult C.uint32_t, frames *C.csnapshot, count C.int32_t,
-	fromIP C.seedwalk_function_from_ip, client unsafe.Pointer, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) C.int {
-	in := find(h)
-	switch {
-	case in == nil:
-		return badHandle
-	case r == nil || !places(s, out, room, res) || !reported(frames, count) || in.walker.Arch() != context.ArchAMD64:
+func seedwalk_merge(h C.seedwalk_handle, r *C.cmerge, res *C.seedwalk_result) C.int {
+	in, err := enter(h)
+	if err != ok {
+		return err
+	}
+	defer in.leave()
+	m := &in.request.merge
+	if err = sized(unsafe.Pointer(m), unsafe.Sizeof(*m), leastMerge, unsafe.Pointer(r)); err != ok {
+		return err
+	}
+	if m.count < 0 || m.count > 0 && m.reported == nil {
 		return badArgument
 	}
-	c := in.take(s)
-	defer in.forget()
-	c.Regs = context.FromAMD64(general(r))
-	in.ask = question{fromIP, client}
-	in.merge(c, hresult, frames, count, out, room, res)
-	return ok
+	if err = in.take(unsafe.Pointer(m.sample), m.frames, m.room, res); err == ok {
+		in.merge(m)
+		in.answer(res)
+	}
+	in.forget()
+	return err
 }
 
-//export seedwalk_merge_context
-func seedwalk_merge_context(h C.seedwalk_handle, layout C.int32_t, ctx C.cpointer, size C.uint64_t, s *C.cstack, hresult C.uint32_t, frames *C.csnapshot, count C.int32_t,
-	fromIP C.seedwalk_function_from_ip, client unsafe.Pointer, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) C.int {
-	in := find(h)
-	switch {
-	case in == nil:
-		return badHandle
-	case !places(s, out, room, res) || !reported(frames, count):
-		return badArgument
+func (in *instance) merge(m *C.seedwalk_merge_request) {
+	c := &in.capture
+	c.Result = clr.HRESULT(m.hresult)
+	if m.count > 0 {
+		c.Frames = unsafe.Slice((*clr.SnapshotFrame)(unsafe.Pointer(m.reported)), int(m.count))
 	}
-	c := in.take(s)
-	defer in.forget()
-	if !in.registers(c, layout, unsafe.Pointer(ctx), size) {
-		return badArgument
-	}
-	in.ask = question{fromIP, client}
-	in.merge(c, hresult, frames, count, out, room, res)
-	return ok
-}
-
-func (in *instance) merge(c *clr.Capture, hresult C.uint32_t, frames *C.csnapshot, count C.int32_t, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) {
-	c.Result = clr.HRESULT(hresult)
-	if count > 0 {
-		c.Frames = unsafe.Slice((*clr.SnapshotFrame)(unsafe.Pointer(frames)), int(count))
-	}
-	got := in.merger.Merge(c, in.merged[:min(int(room), len(in.merged))])
-	to := unsafe.Slice(out, int(room))
+	in.runtime.merging(in)
+	got := in.merger.Merge(c, in.merged[:min(int(m.room), len(in.merged))])
+	out := &in.request.result
+	to := unsafe.Slice(m.frames, int(m.room))
 	for i := range in.merged[:got.N] {
 		f := &in.merged[i]
 		to[i] = in.frame(f.IP, f.SP, f.FP, f.Function, f.Module, f.Kind, f.Trust, f.Gap, f.Exact)
+		out.rescan |= C.int32_t(flag(in.unknown(&to[i])))
 	}
-	*res = C.seedwalk_result{frames: C.int32_t(got.N), verdict: C.int32_t(got.Verdict), gap: C.int32_t(got.Gap), doubtful: C.int32_t(got.Doubtful)}
+	out.frames, out.verdict, out.gap, out.doubtful = C.int32_t(got.N), C.int32_t(got.Verdict), C.int32_t(got.Gap), C.int32_t(got.Doubtful)
+	out.hidden, out.waiting = C.int32_t(got.Hidden), C.int32_t(got.Probe)
 }
 
-// places reports whether there is a stack to read and room for an answer.
-func places(s *C.cstack, out *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) bool {
-	return s != nil && s.bytes != nil && s.length <= maxStack && s.address+s.length >= s.address && out != nil && room > 0 && res != nil
+// unknown reports whether a frame's code is in no module and no managed range:
+// it came after the last commit, or a walk has gone astray.
+func (in *instance) unknown(f *C.seedwalk_frame) bool {
+	if f.module != 0 || f.kind == C.SEEDWALK_GAP {
+		return false
+	}
+	at := unwind.Address{IP: uint64(f.ip), Exact: f.exact != 0}.Lookup()
+	return !in.table.IsManaged(at) && in.table.Find(at) < 0
 }
 
 // maxStack bounds a copied stack: far above any, and below what memory there is.
 const maxStack = 1 << 40
 
-// reported reports whether frames can be what DoStackSnapshot gave.
-func reported(frames *C.csnapshot, count C.int32_t) bool {
-	return count >= 0 && (count == 0 || frames != nil)
+// take makes the instance's capture that of a sample, and looks at where the
+// answer goes. A capture of the call's own would be allocated while a thread may be
+// suspended. forget drops the caller's memory again.
+func (in *instance) take(from unsafe.Pointer, frames *C.seedwalk_frame, room C.int32_t, res *C.seedwalk_result) C.int {
+	s := &in.request.sample
+	if err := sized(unsafe.Pointer(s), unsafe.Sizeof(*s), leastSample, from); err != ok {
+		return err
+	}
+	if _, err := sizeOf(unsafe.Pointer(res), leastResult); err != ok {
+		return err
+	}
+	if s.stack == nil || s.length > maxStack || s.address+s.length < s.address || frames == nil || room <= 0 {
+		return badArgument
+	}
+	c := &in.capture
+	if !in.registers(c, s) {
+		return badArgument
+	}
+	c.Status, c.Truncated = clr.Captured, s.truncated != 0
+	c.Thread.ID, c.Thread.StackLow, c.Thread.StackHigh = clr.ThreadID(s.thread), uint64(s.low), uint64(s.high)
+	c.Stack = memory.Run{Addr: uint64(s.address), Data: unsafe.Slice((*byte)(unsafe.Pointer(s.stack)), int(s.length))}
+	in.ask = question{s.from_ip, s.client}
+	in.specials.IsMethod = nil
+	if s.from_ip != nil {
+		in.specials.IsMethod = in.isMethod
+	}
+	return ok
 }
 
-// take makes the instance's capture that of a stack; forget drops the caller's
-// memory again. A capture of the call's own would be allocated while a thread may
-// be suspended.
-func (in *instance) take(s *C.cstack) *clr.Capture {
-	c := &in.capture
-	c.Status = clr.Captured
-	c.Thread.StackLow, c.Thread.StackHigh = uint64(s.low), uint64(s.high)
-	c.Stack = memory.Run{Addr: uint64(s.address), Data: unsafe.Slice((*byte)(unsafe.Pointer(s.bytes)), int(s.length))}
-	return c
+func (in *instance) answer(res *C.seedwalk_result) {
+	answer(unsafe.Pointer(res), unsafe.Pointer(&in.request.result), unsafe.Sizeof(in.request.result))
 }
 
 func (in *instance) forget() {
 	in.capture = clr.Capture{}
+	in.request = request{}
 	in.window.Reset(0, nil)
 	in.ask = question{}
 }
 
-// general are the registers of seedwalk_registers.
-func general(r *C.cregisters) context.AMD64 {
-	regs := context.AMD64{RIP: uint64(r.rip), Known: 1<<len(context.AMD64{}.GPR) - 1}
-	for i := range regs.GPR {
-		regs.GPR[i] = uint64(r.gpr[i])
-	}
-	return regs
+// method reports whether the caller says that a method's code is at ip.
+func (in *instance) method(ip uint64) bool {
+	_, hr := in.ask.FunctionFromIP(ip)
+	return !hr.Failed()
 }
 
 func (in *instance) frame(ip, sp, fp uint64, f clr.FunctionID, mod int32, k unwind.Kind, t unwind.Trust, g merge.Gap, exact bool) C.seedwalk_frame {

@@ -21,11 +21,10 @@ build() {
 		return
 	fi
 	export CC=$cc CGO_ENABLED=1
-	local flags=()
-	# What Microsoft's linker wants instead of the DLL.
-	[ "$1" != windows ] || flags=(-ldflags "-extldflags=-Wl,--out-implib,$PWD/$dir/seedwalk.lib")
-	$go build -trimpath -buildmode=c-shared "${flags[@]}" -o "$dir/$4" ./capi
-	$go build -trimpath -buildmode=c-archive -o "$dir/$5" ./capi
+	local version
+	version=$(git describe --tags --always --dirty 2>/dev/null || echo development)
+	capi/build.sh shared "$dir/$4" "$version"
+	capi/build.sh archive "$dir/$5" "$version"
 	[ -z "$7" ] || $go build -trimpath -buildmode=c-shared -o "$dir/$7" ./profiler
 	rm -f "$dir"/*.h
 	cp capi/seedwalk.h "$dir/"
@@ -90,5 +89,5 @@ else
 fi
 linked windows-arm64 aarch64-w64-mingw32-gcc seedwalk.lib
 echo "SKIPPED-CHECK: no Windows on ARM64: what is for windows-arm64 is not run"
-(cd $dist && find . -type f ! -name SHA256SUMS | sort | xargs sha256sum >SHA256SUMS && cat SHA256SUMS)
+(cd $dist && find . \( -type f -o -type l \) ! -name SHA256SUMS | sort | xargs sha256sum >SHA256SUMS && cat SHA256SUMS)
 exit $status

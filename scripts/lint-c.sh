@@ -39,4 +39,6 @@ fi
 for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c probe/src/*.c; do
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
-"${strict[@]}" -Icapi -c capi/testdata/example.c -o "$tmp/o.o"
+for f in capi/testdata/*.c; do
+	"${strict[@]}" -Icapi -c "$f" -o "$tmp/o.o"
+done

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE 1
 #include "seedwalk.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -119,7 +120,7 @@ static struct {
 	uint64_t context_size;
 	uint8_t seed[2048] __attribute__((aligned(16))); /* CONTEXT in the layout of Windows */
 	uint8_t bytes[STACK_ROOM];
-	seedwalk_stack stack;
+	seedwalk_sample taken;
 	seedwalk_frame frames[FRAMES];
 	seedwalk_result result;
 } sample;
@@ -133,17 +134,49 @@ static void copy_stack(uint64_t from)
 	if (length > STACK_ROOM)
 		length = STACK_ROOM;
 	memcpy(sample.bytes, (const void *)(uintptr_t)from, (size_t)length);
-	sample.stack.address = from;
-	sample.stack.bytes = sample.bytes;
-	sample.stack.length = length;
-	sample.stack.low = truth.low;
-	sample.stack.high = truth.high;
+	sample.taken.address = from;
+	sample.taken.stack = sample.bytes;
+	sample.taken.length = length;
+}
+
+static uint64_t function_from_ip(void *client, uint64_t ip)
+{
+	(void)client;
+	return ip - address(made) < sizeof machine_code ? METHOD : 0;
+}
+
+/* What is the same for all samples. */
+static seedwalk_sample *taken(int32_t layout)
+{
+	seedwalk_sample *t = &sample.taken;
+	t->size = sizeof *t;
+	t->layout = layout;
+	t->context = sample.context;
+	t->context_size = sample.context_size;
+	t->low = truth.low;
+	t->high = truth.high;
+	t->from_ip = function_from_ip;
+	return t;
+}
+
+static seedwalk_walk_request walk_request(int32_t layout)
+{
+	seedwalk_walk_request r;
+	memset(&r, 0, sizeof r);
+	r.size = sizeof r;
+	r.sample = taken(layout);
+	r.frames = sample.frames;
+	r.room = FRAMES;
+	r.seed = sample.seed;
+	r.seed_size = sizeof sample.seed;
+	sample.result.size = sizeof sample.result;
+	return r;
 }
 
 static void walk(int32_t layout)
 {
-	int err = seedwalk_walk_context(handle, layout, sample.context, sample.context_size, &sample.stack, sample.frames, FRAMES, &sample.result, sample.seed);
-	check("seedwalk_walk_context", err == SEEDWALK_OK);
+	seedwalk_walk_request r = walk_request(layout);
+	check("seedwalk_walk", seedwalk_walk(handle, &r, &sample.result) == SEEDWALK_OK);
 }
 
 #ifdef _WIN32 /* ==== PLATFORM: Windows ==== */
@@ -325,8 +358,8 @@ static void take_sample(void)
 static uint64_t word(uint64_t at)
 {
 	uint64_t v = 0;
-	if (at >= sample.stack.address && at - sample.stack.address <= sample.stack.length - sizeof v)
-		memcpy(&v, sample.bytes + (at - sample.stack.address), sizeof v);
+	if (at >= sample.taken.address && at - sample.taken.address <= sample.taken.length - sizeof v)
+		memcpy(&v, sample.bytes + (at - sample.taken.address), sizeof v);
 	return v;
 }
 
@@ -340,12 +373,6 @@ static int32_t snapshot(seedwalk_snapshot_frame *out)
 	out[1].sp = out[0].fp + 16;
 	out[1].fp = word(out[0].fp);
 	return 2;
-}
-
-static uint64_t function_from_ip(void *client, uint64_t ip)
-{
-	(void)client;
-	return ip - address(made) < sizeof machine_code ? METHOD : 0;
 }
 
 /* ---- checks ---- */
@@ -367,6 +394,8 @@ static void check_seed(void)
 	check("the first is interrupted", sample.frames[0].exact && sample.frames[0].kind == SEEDWALK_NATIVE);
 	check("leaf returns to callback", sample.frames[1].ip == truth.in_callback && !sample.frames[1].exact);
 	check("both are in the program", sample.frames[0].module > 0 && sample.frames[0].module == sample.frames[1].module);
+	check("no code is unknown", r->rescan == 0);
+	check("where the walk ended", r->ip == seed.ip && r->sp == seed.sp && r->fp == seed.fp);
 	check("the seed is usable", r->verdict == SEEDWALK_SEED_FOUND);
 	check("callback returns to the made code", seed.ip == truth.in_made && truth.in_made == address(made) + RETURN);
 	check("the seed's stack pointer", seed.sp == truth.made_sp);
@@ -378,8 +407,16 @@ static void check_merged(void)
 	seedwalk_snapshot_frame reported[2];
 	int32_t count = snapshot(reported), doubtful = 0, gaps = 0;
 	const seedwalk_frame *f = sample.frames;
-	int err = seedwalk_merge_context(handle, LAYOUT, sample.context, sample.context_size, &sample.stack, 0, reported, count, function_from_ip, NULL, sample.frames, FRAMES, &sample.result);
-	check("seedwalk_merge_context", err == SEEDWALK_OK);
+	seedwalk_merge_request r;
+	memset(&r, 0, sizeof r);
+	r.size = sizeof r;
+	r.sample = taken(LAYOUT);
+	r.frames = sample.frames;
+	r.room = FRAMES;
+	r.reported = reported;
+	r.count = count;
+	sample.result.size = sizeof sample.result;
+	check("seedwalk_merge", seedwalk_merge(handle, &r, &sample.result) == SEEDWALK_OK);
 	for (int32_t i = 0; i < sample.result.frames; i++) {
 		doubtful += f[i].trust >= SEEDWALK_TRUST_DOUBTFUL;
 		gaps += f[i].kind == SEEDWALK_GAP;
@@ -392,19 +429,124 @@ static void check_merged(void)
 	check("call_made_code", f[3].kind == SEEDWALK_NATIVE && f[3].ip == word(truth.made_sp + FRAME + 8) && f[3].module == f[0].module);
 }
 
+static int walk_with(const seedwalk_walk_request *r) { return seedwalk_walk(handle, r, &sample.result); }
+
+/* Structures that are shorter or longer than the library's, or not set. */
+static void check_sizes(void)
+{
+	struct {
+		seedwalk_walk_request known;
+		uint64_t later;
+	} longer;
+	seedwalk_walk_request r = walk_request(LAYOUT);
+	r.size = 8;
+	check("a request without frames", walk_with(&r) == SEEDWALK_SHORT_STRUCT);
+	r.size = 0;
+	check("a size that was not set", walk_with(&r) == SEEDWALK_SHORT_STRUCT);
+	r.size = 1u << 30;
+	check("a size that cannot be", walk_with(&r) == SEEDWALK_UNKNOWN_FIELD);
+	r.size = offsetof(seedwalk_walk_request, seed);
+	r.seed = (void *)(uintptr_t)1; /* behind the end: not looked at */
+	check("an older request", walk_with(&r) == SEEDWALK_OK && sample.result.verdict == SEEDWALK_SEED_FOUND);
+	longer.known = walk_request(LAYOUT);
+	longer.known.size = sizeof longer;
+	longer.later = 0;
+	check("a newer request", walk_with(&longer.known) == SEEDWALK_OK);
+	longer.later = 1;
+	check("a newer request that wants more", walk_with(&longer.known) == SEEDWALK_UNKNOWN_FIELD);
+	r = walk_request(LAYOUT);
+	sample.result.size = offsetof(seedwalk_result, exact);
+	sample.result.exact = -7;
+	check("an older result", walk_with(&r) == SEEDWALK_OK && sample.result.verdict == SEEDWALK_SEED_FOUND && sample.result.exact == -7);
+	sample.result.size = 0;
+	check("a result whose size was not set", walk_with(&r) == SEEDWALK_SHORT_STRUCT);
+	sample.taken.size = offsetof(seedwalk_sample, low) - 1;
+	sample.result.size = sizeof sample.result;
+	check("a sample without a stack", walk_with(&r) == SEEDWALK_SHORT_STRUCT);
+}
+
+static int nested;
+
+static uint64_t calls_again(void *client, uint64_t ip)
+{
+	(void)client, (void)ip;
+	nested = seedwalk_commit(handle);
+	return 0;
+}
+
 static void check_errors(void)
 {
+	seedwalk_handle none = 1;
+	seedwalk_options options;
+	char text[128];
 	check("a closed handle", seedwalk_commit(handle + 1) == SEEDWALK_BAD_HANDLE && seedwalk_close(0) == SEEDWALK_BAD_HANDLE);
-	check("a null pointer", seedwalk_walk(handle, NULL, NULL, NULL, 0, NULL) == SEEDWALK_BAD_ARGUMENT);
-	check("a context that is too short", seedwalk_walk_context(handle, LAYOUT, sample.context, 64, &sample.stack, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
-	check("a layout that is none", seedwalk_walk_context(handle, 9, sample.context, sample.context_size, &sample.stack, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
-	seedwalk_stack huge = sample.stack;
-	huge.length = UINT64_MAX;
-	check("a stack that cannot be", seedwalk_walk_context(handle, LAYOUT, sample.context, sample.context_size, &huge, sample.frames, FRAMES, &sample.result, NULL) == SEEDWALK_BAD_ARGUMENT);
+	check("a null pointer", seedwalk_walk(handle, NULL, &sample.result) == SEEDWALK_BAD_ARGUMENT && seedwalk_merge(handle, NULL, NULL) == SEEDWALK_BAD_ARGUMENT);
+	seedwalk_walk_request r = walk_request(LAYOUT);
+	check("a null result", seedwalk_walk(handle, &r, NULL) == SEEDWALK_BAD_ARGUMENT);
+	r.seed_size = 64;
+	check("a seed that is too short", walk_with(&r) == SEEDWALK_BAD_ARGUMENT);
+	r = walk_request(LAYOUT);
+	sample.taken.context_size = 64;
+	check("a context that is too short", walk_with(&r) == SEEDWALK_BAD_ARGUMENT);
+	r = walk_request(9);
+	check("a layout that is none", walk_with(&r) == SEEDWALK_BAD_ARGUMENT);
+	r = walk_request(LAYOUT);
+	uint64_t length = sample.taken.length;
+	sample.taken.length = UINT64_MAX;
+	check("a stack that cannot be", walk_with(&r) == SEEDWALK_BAD_ARGUMENT);
+	sample.taken.length = length;
 	check("no such file", seedwalk_add_pe(handle, 9, "no such file", 0x10000) == SEEDWALK_UNREADABLE);
-	check("no such architecture", seedwalk_open_for(3) == 0);
+	memset(&options, 0, sizeof options);
+	options.size = sizeof options;
+	options.architecture = 3;
+	check("no such architecture", seedwalk_open(&options, &none) == SEEDWALK_BAD_ARGUMENT && none == 0);
+	options.size = 4;
+	check("short options", seedwalk_open(&options, &none) == SEEDWALK_SHORT_STRUCT);
+	check("nowhere to put the handle", seedwalk_open(NULL, NULL) == SEEDWALK_BAD_ARGUMENT);
 	check("names of what is none", strcmp(name_of(seedwalk_gap_name, 256), "gap?") == 0 && strcmp(name_of(seedwalk_stop_name, -1), "stop?") == 0 &&
 	      strcmp(name_of(seedwalk_verdict_name, 1 << 16), "verdict?") == 0);
+	check("the version", seedwalk_version(text, sizeof text) == SEEDWALK_ABI && text[0] && seedwalk_version(NULL, 0) == SEEDWALK_ABI);
+	for (int32_t e = SEEDWALK_NO_MODULE; e <= 0; e++)
+		check("each error has a text", seedwalk_error_text(e, text, sizeof text) > 5 && strcmp(text, "unknown error") != 0);
+	check("the text of no error", seedwalk_error_text(INT32_MIN, text, sizeof text) > 0 && strcmp(text, "unknown error") == 0);
+}
+
+/* Code that came after the last commit: the result says so. And a stub of the CLR's
+ * on top, which only function_from_ip tells from a method. */
+static void check_rescan(void)
+{
+	seedwalk_merge_request m;
+	seedwalk_handle other;
+	seedwalk_walk_request r = walk_request(LAYOUT);
+	check("an empty instance", seedwalk_open(NULL, &other) == SEEDWALK_OK);
+	check("a walk in it", seedwalk_walk(other, &r, &sample.result) == SEEDWALK_OK && sample.result.rescan == 1);
+	memset(&m, 0, sizeof m);
+	m.size = sizeof m;
+	m.sample = taken(LAYOUT);
+	m.frames = sample.frames;
+	m.room = FRAMES;
+	m.hresult = 0x80004005;
+	check("a merge in it", seedwalk_merge(other, &m, &sample.result) == SEEDWALK_OK && sample.result.rescan == 1 && sample.result.gap != 0);
+	check("all is managed there", seedwalk_add_managed(other, 0x1000, UINT64_MAX) == SEEDWALK_OK && seedwalk_commit(other) == SEEDWALK_OK);
+	check("a stub on top", seedwalk_walk(other, &r, &sample.result) == SEEDWALK_OK && sample.result.verdict == SEEDWALK_SEED_STUB_ON_TOP);
+	sample.taken.from_ip = NULL;
+	check("no one to ask", seedwalk_walk(other, &r, &sample.result) == SEEDWALK_OK && sample.result.verdict == SEEDWALK_SEED_NOT_NEEDED);
+	handle ^= other, other ^= handle, handle ^= other; /* calls_again uses handle */
+	sample.taken.from_ip = calls_again;
+	check("the same handle from inside", walk_with(&r) == SEEDWALK_OK && nested == SEEDWALK_BUSY);
+	handle ^= other, other ^= handle, handle ^= other;
+	check("close", seedwalk_close(other) == SEEDWALK_OK);
+}
+
+static void check_modules(int32_t id)
+{
+	seedwalk_module m;
+	memset(&m, 0, sizeof m);
+	check("a module whose size was not set", seedwalk_get_module(handle, id, &m) == SEEDWALK_SHORT_STRUCT);
+	m.size = sizeof m;
+	check("the program's module", seedwalk_get_module(handle, id, &m) == SEEDWALK_OK && m.id == id && m.start <= address((const void *)leaf) && address((const void *)leaf) < m.end);
+	check("its path", strstr(m.path, "example") != NULL);
+	check("no such module", seedwalk_get_module(handle, 1 << 20, &m) == SEEDWALK_NO_MODULE);
 }
 
 /* A handle is of no use once it is closed, whatever is opened after it. */
@@ -413,7 +555,7 @@ static void check_closed(void)
 	seedwalk_handle closed = handle, other;
 	check("close", seedwalk_close(closed) == SEEDWALK_OK);
 	check("closed twice", seedwalk_close(closed) == SEEDWALK_BAD_HANDLE);
-	other = seedwalk_open();
+	check("open again", seedwalk_open(NULL, &other) == SEEDWALK_OK);
 	check("another handle", other != 0 && other != closed);
 	check("used after it was closed", seedwalk_commit(closed) == SEEDWALK_BAD_HANDLE && seedwalk_close(closed) == SEEDWALK_BAD_HANDLE);
 	check("the other is as it was", seedwalk_commit(other) == SEEDWALK_OK && seedwalk_close(other) == SEEDWALK_OK);
@@ -422,8 +564,7 @@ static void check_closed(void)
 int main(void)
 {
 	made = make_code();
-	handle = seedwalk_open();
-	check("open", made != NULL && handle != 0);
+	check("open", made != NULL && seedwalk_open(NULL, &handle) == SEEDWALK_OK && handle != 0);
 	if (failed || !start_thread())
 		return 1;
 	while (!__atomic_load_n(&truth.ready, __ATOMIC_ACQUIRE))
@@ -444,7 +585,10 @@ int main(void)
 	check_seed();
 	check_merged();
 
+	check_modules(sample.frames[0].module);
 	check_errors();
+	check_sizes();
+	check_rescan();
 	check_closed();
 	__atomic_store_n(&truth.stop, 1, __ATOMIC_RELEASE);
 	end_thread();

@@ -1,0 +1,52 @@
+/* The Go runtime, when it starts, takes over signals and adds SA_ONSTACK to the
+ * handlers it finds; the CLR's suspension handler then overflows its small
+ * alternate stack (golang/go#78883, dotnet/runtime#127320). Go starts when the
+ * library is loaded, before anything that is linked with it can run. So the library
+ * itself saves every action before Go starts, and the first seedwalk_open puts back
+ * those that Go has changed.
+ *
+ * Only those: a handler that somebody else has set since stays. SIGURG, by which Go
+ * preempts its own goroutines, stays Go's. */
+#define _GNU_SOURCE
+#include "guard_linux.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static struct sigaction saved[_NSIG];
+static unsigned char have[_NSIG];
+
+/* The last priority that runs before constructors without one, as the Go runtime's is:
+ * what a program's own constructors with a priority have set is kept. */
+__attribute__((constructor(65534))) static void save(void)
+{
+	for (int s = 1; s < _NSIG; s++)
+		have[s] = sigaction(s, NULL, &saved[s]) == 0;
+}
+
+int sw_guard_signals(void) { return _NSIG; }
+
+static int guarded(int s) { return have[s] && s != SIGURG && s != SIGKILL && s != SIGSTOP; }
+
+/* The handler that signal s has now, 0 if it is not ours to change. */
+uint64_t sw_guard_handler(int s)
+{
+	struct sigaction now;
+	if (!guarded(s) || sigaction(s, NULL, &now) != 0 || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
+		return 0;
+	return (uint64_t)(uintptr_t)now.sa_sigaction;
+}
+
+void sw_guard_restore(int s)
+{
+	if (guarded(s))
+		sigaction(s, &saved[s], NULL);
+}
+
+/* Takes SA_ONSTACK away again from a handler that is as it was but for that. */
+void sw_guard_flags(int s)
+{
+	struct sigaction now;
+	if (guarded(s) && sigaction(s, NULL, &now) == 0 && now.sa_sigaction == saved[s].sa_sigaction && now.sa_flags == (saved[s].sa_flags | SA_ONSTACK))
+		sigaction(s, &saved[s], NULL);
+}

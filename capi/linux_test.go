@@ -1,0 +1,159 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+)
+
+var cflags = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I."}
+
+// host builds both libraries for this machine once.
+func host(t *testing.T) (dir string) {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("SKIPPED-CHECK: no gcc")
+	}
+	dir = t.TempDir()
+	p := platforms[0]
+	p.library(t, "shared", filepath.Join(dir, "libseedwalk.so"))
+	p.library(t, "archive", filepath.Join(dir, "libseedwalk.a"))
+	return dir
+}
+
+func gcc(t *testing.T, args ...string) {
+	t.Helper()
+	do(t, nil, "gcc", append(append([]string{}, cflags...), args...)...)
+}
+
+// The vendor's own signal handlers stay, in whatever order it and the library are
+// loaded, and so do those of another Go runtime.
+func TestGuard(t *testing.T) {
+	dir := host(t)
+	shared, other := filepath.Join(dir, "libseedwalk.so"), filepath.Join(dir, "libother.so")
+	do(t, nil, "go", "build", "-buildmode=c-shared", "-o", other, "./testdata/othergo")
+	path := func(name string) string { return filepath.Join(dir, name) }
+	gcc(t, "-o", path("plain"), "testdata/guard.c", "-ldl")
+	gcc(t, "-DLINKED", "-o", path("shared"), "testdata/guard.c", shared, "-ldl", "-Wl,-rpath,"+dir)
+	gcc(t, "-DLINKED", "-o", path("archive"), "testdata/guard.c", path("libseedwalk.a"), "-ldl", "-lpthread")
+	gcc(t, "-DLINKED", "-DEARLY", "-o", path("early"), "testdata/guard.c", path("libseedwalk.a"), "-ldl", "-lpthread")
+	for _, c := range []struct{ program, how string }{
+		{"shared", "linked"}, {"shared", "untouched"},
+		{"archive", "linked"}, {"archive", "untouched"},
+		{"early", "early"},
+		{"plain", "dlopen"}, {"plain", "between"},
+		{"plain", "otherfirst"}, {"plain", "otherlast"},
+	} {
+		t.Run(c.program+"/"+c.how, func(t *testing.T) {
+			if out := do(t, nil, path(c.program), c.how, shared, other); out != "" {
+				t.Error(out)
+			}
+		})
+	}
+}
+
+var glibc = regexp.MustCompile(`GLIBC_[0-9.]+`)
+
+// The shared library shows what the header declares, and nothing else.
+func TestExports(t *testing.T) {
+	dir := host(t)
+	shared := filepath.Join(dir, "libseedwalk.so")
+	header, err := os.ReadFile("seedwalk.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^extern \w+ (seedwalk_\w+)\(`).FindAllStringSubmatch(string(header), -1) {
+		declared[m[1]] = true
+	}
+	exported := 0
+	for l := range strings.Lines(do(t, nil, "nm", "-D", "--defined-only", "--without-symbol-versions", shared)) {
+		f := strings.Fields(l)
+		name := f[len(f)-1]
+		switch {
+		case name == "SEEDWALK_1":
+		case !declared[name]:
+			t.Errorf("%s is exported", name)
+		default:
+			exported++
+			delete(declared, name)
+		}
+	}
+	for name := range declared {
+		t.Errorf("%s is declared and not exported", name)
+	}
+	if out := do(t, nil, "readelf", "-d", shared); !strings.Contains(out, "soname: [libseedwalk.so.1]") {
+		t.Errorf("no SONAME:\n%s", out)
+	}
+	needed := map[string]bool{}
+	for _, v := range glibc.FindAllString(do(t, nil, "objdump", "-T", shared), -1) {
+		needed[v] = true
+	}
+	var versions []string
+	for v := range needed {
+		versions = append(versions, v)
+	}
+	sort.Strings(versions)
+	fmt.Printf("libseedwalk.so: %d names exported; it needs %s\n", exported, strings.Join(versions, " "))
+}
+
+// A profiler that is linked with the library as a vendor links it does not change
+// what its target does. Three times, because a crash need not come each time.
+func TestInCLR(t *testing.T) {
+	core, err := filepath.Abs("../.cache/dotnet-9.0.5/package/dist/libcoreclr.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(core); err != nil {
+		t.Skip("SKIPPED-CHECK: .NET 9.0.5 is missing; run make runtime")
+	}
+	if _, err := exec.LookPath("mcs"); err != nil {
+		t.Skip("SKIPPED-CHECK: no mcs; run scripts/deps.sh test")
+	}
+	dir := host(t)
+	swhost, app := filepath.Join(dir, "swhost"), filepath.Join(dir, "Bench.exe")
+	gcc(t, "-o", swhost, "../profiler/testdata/host.c", "-ldl")
+	do(t, nil, "mcs", "-optimize+", "-unsafe", "-nologo", "-warn:1", "-out:"+app, "../profiler/testdata/Bench.cs")
+	plain := bench(t, swhost, filepath.Dir(core), app)
+	for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {
+		t.Run(kind, func(t *testing.T) {
+			library, walks := filepath.Join(dir, "libvendor"+kind+".so"), filepath.Join(dir, "walks")
+			gcc(t, "-fPIC", "-shared", "-o", library, "testdata/profiler.c", filepath.Join(dir, kind), "-lpthread", "-Wl,-rpath,"+dir)
+			for range 3 {
+				os.Remove(walks)
+				got := bench(t, swhost, filepath.Dir(core), app, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}",
+					"CORECLR_PROFILER_PATH="+library, "WALKS="+walks)
+				if got != plain {
+					t.Errorf("with the profiler: %s; without: %s", got, plain)
+				}
+				n, _ := os.ReadFile(walks)
+				if s := strings.TrimSpace(string(n)); s == "" || s == "0" || s == "-1" {
+					t.Errorf("walks: %q", s)
+				} else {
+					fmt.Printf("a profiler linked with %s in .NET 9.0.5: %s walks, the target as without\n", kind, s)
+				}
+			}
+		})
+	}
+}
+
+// bench is what a program prints and how it ends.
+func bench(t *testing.T, swhost, core, app string, env ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, swhost, core, app, "30")
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	return fmt.Sprintf("%q, %v", out, err)
+}
