@@ -3,8 +3,9 @@
 package main
 
 import (
+	"os"
+
 	"github.com/seedwalk/seedwalk/agent"
-	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -27,7 +28,7 @@ type tables struct{ contracts agent.Contracts }
 
 // found looks for a runtime in a new module table.
 func (t *tables) found(in *instance) {
-	t.contracts.Memory = func() (memory.Reader, error) { return contract.NewSelf() }
+	t.contracts.Memory = func() (memory.Reader, error) { return live.OpenProcess(os.Getpid()) }
 	t.contracts.Find(in.table)
 }
 
