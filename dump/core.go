@@ -57,6 +57,7 @@ type Core struct {
 
 	data     []byte
 	segments []segment
+	noted    uint64 // bytes of notes read: many headers can name the same
 }
 
 // segment is a piece of memory, of which the first bytes are in the file.

@@ -24,6 +24,10 @@ func (c *Core) notes(off, size uint64) {
 		off = min(off, n)
 		size = n - off
 	}
+	if c.noted += size; c.noted > n {
+		c.problem(Malformed, "more notes than the file has bytes")
+		return
+	}
 	b := c.data[off : off+size]
 	for len(b) >= 12 {
 		le := binary.LittleEndian

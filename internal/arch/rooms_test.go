@@ -77,7 +77,7 @@ var rooms = []room{
 	{Name: "internal/raw", May: merged},
 	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent")},
-	{Name: "outside", May: with(merged, "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe")},
+	{Name: "outside", May: with(merged, "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe"), Test: []string{"dump"}},
 	{Name: "profiler", May: with(merged, "live", "wire", "internal/quiet", "agent")},
 	{Name: "profiler/e2e", Test: everything},
 	{Name: "profiler/e2e/testprof/oracle", May: with(merged, "agent")},
