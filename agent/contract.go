@@ -136,8 +136,9 @@ func (c *contracts) reaches(a *Agent, from, to *clr.SnapshotFrame) unwind.Stop {
 	regs := from.Registers(a.walker.Arch())
 	at := unwind.State{Regs: &regs, Trust: unwind.TrustCLR}
 	var f unwind.Frame
+	bounds := unwind.Bounds{Low: from.SP}
 	for range maxBetween {
-		if stop := c.steps.Step(&at, &c.mem, &f); stop != unwind.StopNone {
+		if stop := c.steps.Step(&at, &c.mem, &bounds, &f); stop != unwind.StopNone {
 			return stop
 		}
 		fid, _ := a.names.FunctionFromIP(regs.IP())

@@ -177,7 +177,7 @@ type counting struct {
 	steps int
 }
 
-func (c *counting) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop {
+func (c *counting) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	c.steps++
-	return c.truth.Step(s, mem, f)
+	return c.truth.Step(s, mem, b, f)
 }

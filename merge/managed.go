@@ -12,7 +12,7 @@ import (
 type Managed interface {
 	// Step replaces s by its caller and describes the frame it left in f. If the
 	// answer is not StopNone, s is as it was.
-	Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop
+	Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop
 	// Hijacked gives the true return address that the runtime has replaced
 	// in a stack slot of a thread.
 	Hijacked(thread, slot uint64) (ra uint64, ok bool)
@@ -41,7 +41,7 @@ func (m *Merger) stepByTables() bool {
 func (m *Merger) tryStep(f *unwind.Frame) unwind.Stop {
 	m.to.Copy(&m.regs)
 	m.ahead = unwind.State{Regs: &m.to, Exact: m.at.Exact, Trust: m.at.Trust}
-	return m.tables.Step(&m.ahead, &m.mem, f)
+	return m.tables.Step(&m.ahead, &m.mem, &m.bounds, f)
 }
 
 // callerSP asks the tables for the caller's stack pointer and steps nowhere.

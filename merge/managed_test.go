@@ -52,7 +52,7 @@ func (t *truth) Hijacked(thread, slot uint64) (uint64, bool) {
 }
 
 // Step implements Managed. A step that is not known must leave s alone.
-func (t *truth) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop {
+func (t *truth) Step(s *unwind.State, mem *memory.Window, _ *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	ra, sp, fp, ok := t.caller(s.Regs.IP(), s.Regs.SP(), mem)
 	if !ok {
 		return unwind.NoInfo

@@ -14,7 +14,7 @@ import (
 // even that.
 type above uint64
 
-func (a above) Step(s *unwind.State, _ *memory.Window, _ *unwind.Frame) unwind.Stop {
+func (a above) Step(s *unwind.State, _ *memory.Window, _ *unwind.Bounds, _ *unwind.Frame) unwind.Stop {
 	if a == 0 {
 		return unwind.NoInfo
 	}

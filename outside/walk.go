@@ -110,7 +110,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 	for {
 		f, was := &w.left, w.at
 		w.from.Copy(&w.regs)
-		stop := w.steps.Step(&w.at, &w.mem, f)
+		stop := w.steps.Step(&w.at, &w.mem, &w.bounds, f)
 		if stop != unwind.StopNone && stop != unwind.EndOfStack {
 			return stop
 		}

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
@@ -43,6 +44,9 @@ func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 
 // ReadAt implements managed.Source.
 func (t *Tables) ReadAt(p []byte, addr uint64) bool { return t.v.r.ReadAt(p, addr) }
+
+// Arch implements managed.Source.
+func (t *Tables) Arch() context.Arch { return context.ArchAMD64 }
 
 // Unix implements managed.Source.
 func (t *Tables) Unix() bool { return true }

@@ -281,7 +281,7 @@ func TestNoAllocations(t *testing.T) {
 	step := func() {
 		at.Exact, at.Trust = false, unwind.TrustCLR
 		regs.RIP, regs.GPR[context.RSP], regs.Known = method+5, stackAt, context.AMD64All
-		if stop := tables.Step(at, mem, fr); stop != unwind.StopNone {
+		if stop := tables.Step(at, mem, &unwind.Bounds{}, fr); stop != unwind.StopNone {
 			t.Fatal(stop)
 		}
 	}
@@ -328,7 +328,7 @@ func TestHostileUnwindData(t *testing.T) {
 func stepOf(t *managed.Tables, regs *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (unwind.Trust, unwind.Stop) {
 	r := context.FromAMD64(*regs)
 	s := unwind.State{Regs: &r, Exact: exact, Trust: unwind.TrustCLR}
-	stop := t.Step(&s, mem, f)
+	stop := t.Step(&s, mem, &unwind.Bounds{}, f)
 	if stop != unwind.StopNone {
 		return unwind.TrustNone, stop
 	}

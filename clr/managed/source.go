@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -34,6 +35,8 @@ type Source interface {
 	// answer nothing.
 	Code(at unwind.Address, c *Code) unwind.Stop
 	memory.Reader
+	// Arch is what the code is for.
+	Arch() context.Arch
 	// Unix reports whether functions preserve System V's registers.
 	Unix() bool
 }

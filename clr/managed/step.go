@@ -39,8 +39,8 @@ func (t *Tables) Forget() { clear(t.copies) }
 // Step replaces s, a frame of managed code or of a stub of the runtime, by its
 // caller, and describes the frame it left in f. If the answer is not StopNone, s
 // is as it was; NoInfo means that the source does not cover the ip.
-func (t *Tables) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwind.Stop {
-	if s.Regs.Arch != context.ArchAMD64 {
+func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	if s.Regs.Arch != context.ArchAMD64 || t.src.Arch() != context.ArchAMD64 {
 		return unwind.NoInfo
 	}
 	at, from := s.Address(), &s.Regs.AMD64
@@ -57,7 +57,7 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwi
 		stop = t.stub(fn.Kind, at, &to, mem)
 	}
 	if stop == unwind.StopNone {
-		stop = progress(from, &to)
+		stop = progress(from, &to, mem, b)
 	}
 	if stop != unwind.StopNone {
 		return stop
@@ -68,13 +68,14 @@ func (t *Tables) Step(s *unwind.State, mem *memory.Window, f *unwind.Frame) unwi
 	return unwind.StopNone
 }
 
-// progress ends a walk at a return address of 0 and where it would go down.
-func progress(from, to *context.AMD64) unwind.Stop {
+// progress ends a walk at a return address of 0, as the walkers do, and where it
+// would go down.
+func progress(from, to *context.AMD64, mem *memory.Window, b *unwind.Bounds) unwind.Stop {
 	switch {
 	case to.SP()-8 < from.SP():
 		return unwind.NoProgress
 	case to.RIP == 0:
-		return unwind.EndOfStack
+		return b.Null(from.SP(), mem.Hot().End())
 	}
 	return unwind.StopNone
 }

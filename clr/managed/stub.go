@@ -44,7 +44,20 @@ func (t *Tables) isMethod(ra uint64) bool {
 // followsCall reports whether the code before an address is a near call.
 func (t *Tables) followsCall(ra uint64) bool {
 	b := t.scratch[:]
-	return ra > nearcall.Longest && t.src.ReadAt(b, ra-nearcall.Longest) && nearcall.AMD64(b)
+	if ra <= nearcall.Longest || !t.src.ReadAt(b, ra-nearcall.Longest) {
+		return false
+	}
+	if t.src.Arch() == context.ArchARM64 {
+		return ra&3 == 0 && nearcall.ARM64(b)
+	}
+	return nearcall.AMD64(b)
+}
+
+// replaced reports whether the runtime can have replaced a return address. On
+// ARM64 the caller need not be a method: IL_Throw, which is native, calls methods
+// that are hijacked.
+func (t *Tables) replaced(ra uint64) bool {
+	return t.followsCall(ra) && (t.src.Arch() == context.ArchARM64 || t.isMethod(ra))
 }
 
 // maxThread is how much of a Thread object is searched for hijack fields, bytes.
@@ -53,8 +66,8 @@ const maxThread = 1024
 // Hijacked returns the true return address that the runtime has replaced in the
 // stack slot at slot, false if the Thread object at thread says nothing of it.
 // The two words are found by their values, since where they stand differs from
-// release to release: the true address, which must be behind a call in a method,
-// and behind it the slot's address.
+// release to release: the true address, which must be behind a call, on x86-64 in
+// a method, and next to it the slot's address.
 func (t *Tables) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
 	if slot == 0 {
 		return 0, false
@@ -74,7 +87,7 @@ func (t *Tables) TrueReturn(object []byte, slot uint64) (ra uint64, ok bool) {
 		if binary.LittleEndian.Uint64(object[i:]) != slot {
 			continue
 		}
-		if ra = binary.LittleEndian.Uint64(object[i-8:]); t.isMethod(ra) && t.followsCall(ra) {
+		if ra = binary.LittleEndian.Uint64(object[i-8:]); t.replaced(ra) {
 			return ra, true
 		}
 	}

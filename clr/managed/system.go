@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -58,6 +59,9 @@ func (im *Image) code(pc uint64) Code {
 	}
 	return Code{Kind: Method, Base: im.Base, Entry: fn, Table: im.Table, Keep: true}
 }
+
+// Arch implements Source.
+func (s System) Arch() context.Arch { return context.ArchAMD64 }
 
 // Unix implements Source.
 func (s System) Unix() bool { return false }

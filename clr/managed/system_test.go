@@ -105,6 +105,7 @@ func TestSystem(t *testing.T) {
 		by    unwind.Trust
 		kind  unwind.Kind
 		rsi   uint64 // 0: as it was
+		high  uint64 // of the stack; 0: where the window ends
 	}{
 		{name: "registered method", ip: codeAt + 0x20, stack: map[int]uint64{6: caller}, sp: 7, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged, rsi: 0x9004},
 		{name: "its prolog", ip: codeAt + 1, exact: true, stack: map[int]uint64{1: caller}, sp: 2, by: unwind.TrustUnwindInfo, kind: unwind.KindManaged},
@@ -116,13 +117,15 @@ func TestSystem(t *testing.T) {
 		{name: "stub with no return address", ip: 0x5000, exact: true, stop: unwind.NoInfo},
 		{name: "a stub never calls", ip: 0x5000, stack: map[int]uint64{0: caller}, stop: unwind.NoInfo},
 		{name: "return address 0", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.EndOfStack},
+		{name: "return address 0 near the end", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.EndOfStack, high: stackAt + 4096},
+		{name: "return address 0 where the stack does not end", ip: codeAt + 0x20, stack: map[int]uint64{6: 0}, stop: unwind.NullReturn, high: stackAt + 4104},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tables := New(System{newProcess()})
 			for pass := range 2 { // the second from what was copied
 				s, f := at(c.ip, c.exact), unwind.Frame{}
 				before := *s.Regs
-				stop := tables.Step(s, stack(c.stack), &f)
+				stop := tables.Step(s, stack(c.stack), &unwind.Bounds{High: c.high}, &f)
 				if stop != c.stop {
 					t.Fatalf("pass %d: %v, want %v", pass, stop, c.stop)
 				}
@@ -151,7 +154,7 @@ func TestForget(t *testing.T) {
 	tables := New(System{p})
 	step := func() {
 		var f unwind.Frame
-		if stop := tables.Step(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &f); stop != unwind.StopNone {
+		if stop := tables.Step(at(codeAt+0x20, false), stack(map[int]uint64{6: 1}), &unwind.Bounds{}, &f); stop != unwind.StopNone {
 			t.Fatal(stop)
 		}
 	}
@@ -163,7 +166,7 @@ func TestForget(t *testing.T) {
 	p.blocks[infoAt] = []byte{7, 0, 0, 0}
 	tables.Forget()
 	var f unwind.Frame
-	if stop := tables.Step(at(codeAt+0x20, false), stack(nil), &f); stop != unwind.BadInfo {
+	if stop := tables.Step(at(codeAt+0x20, false), stack(nil), &unwind.Bounds{}, &f); stop != unwind.BadInfo {
 		t.Errorf("%v: what was forgotten is still used", stop)
 	}
 }
@@ -175,7 +178,7 @@ func TestChained(t *testing.T) {
 	p.blocks[parentAt] = []byte{1, 200, 2, 0, 100, 0x22, 50, 0x30}
 	var f unwind.Frame
 	s := at(codeAt+1, false)
-	if stop := New(System{p}).Step(s, stack(map[int]uint64{4: 0x77}), &f); stop != unwind.StopNone || s.Regs.SP() != stackAt+0x28 {
+	if stop := New(System{p}).Step(s, stack(map[int]uint64{4: 0x77}), &unwind.Bounds{}, &f); stop != unwind.StopNone || s.Regs.SP() != stackAt+0x28 {
 		t.Fatalf("%v sp %#x", stop, s.Regs.SP())
 	}
 	if s.Regs.AMD64.GPR[context.RBX] != 0x9003 {
@@ -221,11 +224,46 @@ func TestHijacked(t *testing.T) {
 	}
 }
 
+// arm is a source of ARM64 code.
+type arm struct{ System }
+
+func (arm) Arch() context.Arch { return context.ArchARM64 }
+
+// On ARM64 the true return address may be native: behind a call it must be.
+func TestHijackedARM64(t *testing.T) {
+	const thread, slot = 0x20_0000, 0x7f_0000_1230
+	for _, c := range []struct {
+		name string
+		ra   uint64
+		want bool
+	}{
+		{"in a method, behind a call", codeAt + 0x20, true},
+		{"native, behind a call", nativeAt + 0x10, true},
+		{"native, no call", nativeAt + 0x14, false},
+		{"not where instructions begin", nativeAt + 0x22, false},
+		{"where no memory is", 0x6000_0000_0000, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newProcess()
+			binary.LittleEndian.PutUint32(p.blocks[codeAt][0x1c:], 0xd63f0100)  // blr x8
+			binary.LittleEndian.PutUint32(p.blocks[nativeAt][0xc:], 0x94000001) // bl
+			copy(p.blocks[nativeAt][0x1e:], []byte{1, 0, 0, 0x94})              // the same, not aligned
+			object := make([]byte, maxThread)
+			binary.LittleEndian.PutUint64(object[192:], c.ra)
+			binary.LittleEndian.PutUint64(object[200:], slot)
+			p.blocks[thread] = object
+			if ra, ok := New(arm{System{p}}).Hijacked(thread, slot); ok != c.want || ok && ra != c.ra {
+				t.Errorf("%#x, %v", ra, ok)
+			}
+		})
+	}
+}
+
 // Registers of another architecture are left alone.
 func TestOtherArchitecture(t *testing.T) {
 	var f unwind.Frame
 	s := &unwind.State{Regs: &context.Registers{Arch: context.ArchARM64}}
-	if stop := New(System{newProcess()}).Step(s, stack(nil), &f); stop != unwind.NoInfo {
+	if stop := New(System{newProcess()}).Step(s, stack(nil), &unwind.Bounds{}, &f); stop != unwind.NoInfo {
 		t.Error(stop)
 	}
 }
@@ -236,7 +274,7 @@ func TestNoAllocations(t *testing.T) {
 	start := *s.Regs
 	n := testing.AllocsPerRun(100, func() {
 		*s.Regs = start
-		if stop := tables.Step(s, mem, f); stop != unwind.StopNone {
+		if stop := tables.Step(s, mem, &unwind.Bounds{}, f); stop != unwind.StopNone {
 			t.Fatal(stop)
 		}
 	})
