@@ -1,0 +1,149 @@
+package work
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+var update = flag.Bool("update", false, "write the numbers of this machine to testdata/instructions.txt")
+
+// walks are the benchmarks that are counted. Both architectures' stacks are walked
+// by an x86-64 program.
+var walks = []struct {
+	name, pkg, bench string
+	frames           int
+}{
+	{"x86-64 ELF warm", "amd64", "BenchmarkWalk/warm/32", 32},
+	{"x86-64 ELF every rule made anew", "amd64", "BenchmarkWalk/cold/32", 32},
+	{"x86-64 PE warm", "amd64", "BenchmarkWalkPE/warm/32", 32},
+	{"x86-64 PE every rule made anew", "amd64", "BenchmarkWalkPE/off/32", 32},
+	{"ARM64 ELF warm", "arm64", "BenchmarkWalk/warm/32", 32},
+	{"ARM64 ELF every rule made anew", "arm64", "BenchmarkWalk/cold/32", 32},
+}
+
+// slack is how many percent more than written down a walk may do.
+const slack = 10
+
+const golden = "testdata/instructions.txt"
+
+// compiler is what the numbers depend on: the release without its patch.
+func compiler() string {
+	major, rest, _ := strings.Cut(runtime.Version(), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return major + "." + minor
+}
+
+// No walk does more for a frame than it did.
+func TestInstructionsPerFrame(t *testing.T) {
+	c := newCounter(t)
+	want := readGolden(t)
+	var out strings.Builder
+	fmt.Fprintf(&out, "compiler\t%s\n", compiler())
+	for _, w := range walks {
+		got := c.perFrame(t, w.pkg, w.bench, w.frames)
+		fmt.Fprintf(&out, "%s\t%d\n", w.name, got)
+		t.Logf("%-34s %5d instructions a frame, written down: %d", w.name, got, want[w.name])
+		if limit := want[w.name] * (100 + slack) / 100; !*update && got > limit {
+			t.Errorf("%s: %d instructions a frame, more than %d", w.name, got, limit)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// readGolden reads the numbers written down: a name and a number a line.
+func readGolden(t *testing.T) map[string]int {
+	t.Helper()
+	want := map[string]int{}
+	data, err := os.ReadFile(golden)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if name == "compiler" && value != compiler() && !*update {
+			t.Skipf("SKIPPED-CHECK: instructions were counted with %s, this is %s", value, compiler())
+		}
+		want[name], _ = strconv.Atoi(value)
+	}
+	return want
+}
+
+// counter counts what benchmarks run.
+type counter struct {
+	dir, plugin string
+	programs    map[string]string // of a package
+}
+
+func newCounter(t *testing.T) *counter {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("SKIPPED-CHECK: instructions are counted on x86-64 Linux alone")
+	}
+	for _, tool := range []string{"qemu-x86_64", "gcc", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("SKIPPED-CHECK: no " + tool + ": instructions a frame are not counted")
+		}
+	}
+	c := &counter{dir: tempdir.New(t), programs: map[string]string{}}
+	c.plugin = filepath.Join(c.dir, "count.so")
+	run(t, nil, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o", c.plugin, "testdata/count.c")
+	return c
+}
+
+// program builds the tests of a package of unwind.
+func (c *counter) program(t *testing.T, pkg string) string {
+	t.Helper()
+	if c.programs[pkg] == "" {
+		c.programs[pkg] = filepath.Join(c.dir, pkg+".test")
+		run(t, nil, "go", "test", "-c", "-o", c.programs[pkg], "../../unwind/"+pkg)
+	}
+	return c.programs[pkg]
+}
+
+// Repetitions that are compared. What else a program does is the same in both.
+const fewer, more = 500, 3500
+
+func (c *counter) perFrame(t *testing.T, pkg, bench string, frames int) int {
+	t.Helper()
+	program := c.program(t, pkg)
+	return int((c.count(t, program, bench, more) - c.count(t, program, bench, fewer)) / int64((more-fewer)*frames))
+}
+
+// count is how many instructions a program runs for so many repetitions.
+func (c *counter) count(t *testing.T, program, bench string, times int) int64 {
+	t.Helper()
+	log := filepath.Join(c.dir, "count")
+	run(t, []string{"GOMAXPROCS=1", "GOGC=off"}, "qemu-x86_64", "-plugin", c.plugin, "-d", "plugin", "-D", log, program,
+		"-test.run", "^$", "-test.bench", "^"+strings.ReplaceAll(bench, "/", "$/^")+"$", "-test.benchtime", strconv.Itoa(times)+"x")
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func run(t *testing.T, env []string, name string, arg ...string) {
+	t.Helper()
+	cmd := exec.Command(name, arg...)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
