@@ -18,8 +18,22 @@ for lib in demo truth bias survive; do
 		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done
-for app in Demo Truth Soak Bench Waits Bias Survive; do
+for app in Demo Soak Bench Waits Bias Survive; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi
 done
+if stale out/samples/Truth.exe $src/Truth*.cs; then
+	mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/Truth.exe $src/Truth*.cs
+fi
+
+# The same for .NET 10, which exists as a single-file program: compiled against its
+# core library, and put in the place of that program's own assembly.
+single=.cache/dotnet-10.0.9/package/dist/azmcp
+if [ -f $single ] && stale out/samples/Truth10 $src/Truth*.cs $single; then
+	mkdir -p out/samples/net10
+	${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
+	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net10/System.Private.CoreLib.dll \
+		-out:out/samples/net10/azmcp.dll $src/Truth*.cs
+	${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/azmcp.dll out/samples/Truth10
+fi

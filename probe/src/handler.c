@@ -57,11 +57,11 @@ static struct sw_record *claim(struct sw_header *h, uint64_t size, uint64_t *at)
 	return 0;
 }
 
-/* patched looks for the address that the runtime writes over return addresses. */
+/* patched looks for the address that the runtime writes over return addresses. It
+ * may lie deep: the method that was on top then has called others since. */
 static int patched(const uint64_t *stack, uint64_t size, uint64_t patch)
 {
-	uint64_t n = (size < SW_SCAN ? size : SW_SCAN) / 8;
-	for (uint64_t i = 0; patch && i < n; i++)
+	for (uint64_t i = 0; patch && i < size / 8; i++)
 		if (stack[i] == patch)
 			return 1;
 	return 0;

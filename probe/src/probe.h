@@ -18,7 +18,6 @@ enum {
 	SW_MAX_STACK = SW_RING_SIZE / 2, /* copied of one stack */
 	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
 	SW_MAX_EXTRA = 192,              /* of the runtime's Thread */
-	SW_SCAN = 1 << 15,               /* of the copy, for a patched return address */
 	SW_ALIGN = 64,
 	SW_REAP = 16,
 	SW_RED_ZONE = 128,

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -46,13 +47,39 @@ func recordProbe(t *testing.T, limit time.Duration, rate string, argv ...string)
 	}
 }
 
+var truthSamples = flag.Int("truth", 2500, "how many samples TestProbeTruth judges of each program on each runtime")
+
 // The stacks that the probe copied are what the threads say of themselves.
 func TestProbeTruth(t *testing.T) {
+	app10 := func(args ...string) []string {
+		return append([]string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")}, args...)
+	}
+	app9 := func(args ...string) []string { return app(t, "Truth", args...) }
+	for _, c := range []struct {
+		name        string
+		app         func(args ...string) []string
+		args        []string
+		first, last uint64 // scenarios
+	}{
+		{"net9", app9, nil, 1, 21},
+		{"net9-managed", app9, []string{"more"}, 31, 46},
+		{"net10", app10, nil, 1, 21},
+		{"net10-managed", app10, []string{"more"}, 31, 46},
+	} {
+		t.Run(c.name, func(t *testing.T) { probeTruth(t, c.app, c.args, c.first, c.last) })
+	}
+}
+
+func probeTruth(t *testing.T, app func(args ...string) []string, args []string, first, last uint64) {
 	c := newChecker(t)
+	c.want, c.first, c.last = *truthSamples, first, last
 	table := map[uint64]*tally{}
-	managed := 0
-	for runs, total := 0, 0; total < wantSamples && runs < maxRuns; runs++ {
-		samples, rd, res := recordProbe(t, 5*time.Minute, "500", app(t, "Truth", "20")...)
+	managed, total := 0, 0
+	if args != nil {
+		t.Setenv("DOTNET_TC_CallCountingDelayMs", "0") // code is replaced as soon as it can be
+	}
+	for runs := 0; total < c.want && runs < max(4, c.want/1000); runs++ {
+		samples, rd, res := recordProbe(t, 5*time.Minute, "500", app(append([]string{"10"}, args...)...)...)
 		if res.code != 0 || res.stdout != "TRUTH DONE\n" {
 			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 		}
@@ -62,7 +89,10 @@ func TestProbeTruth(t *testing.T) {
 		managed += onTop(samples)
 	}
 	c.verdict(t, table)
-	t.Logf("%d samples with managed code on top", managed)
+	t.Logf("%d of %d samples with managed code on top", managed, total)
+	if args != nil && managed*10 < total*3 {
+		t.Errorf("only %d of %d samples have managed code on top", managed, total)
+	}
 }
 
 // onTop counts the stacks whose thread was interrupted in managed code.

@@ -3,7 +3,11 @@
 // truth.c writes itself there on entry and takes itself off before it returns.
 // A copy of the stack then holds the truth about itself, and the tests compare
 // it with the merged stack.
-// Usage: Truth.exe SECONDS
+// The scenarios of TruthMore.cs are another set: most of their time is spent in
+// managed code. Both are compiled against the runtime they run on, of which .NET
+// 10 exists as somebody's trimmed program only: so what the framework has cut
+// there, a parser and a console among it, is of truth.c.
+// Usage: Truth.exe SECONDS [more]
 using System;
 using System.Collections.Generic;
 using System.Reflection.Emit;
@@ -12,11 +16,10 @@ using System.Runtime.InteropServices;
 using System.Threading;
 using System.Threading.Tasks;
 
-static unsafe class T
+static unsafe partial class T
 {
-    const int Room = 4000;
+    const int Room = 12000, Usual = 2000; // entries; a thread has room for as many as it needs
 
-    [StructLayout(LayoutKind.Sequential)]
     struct Shadow
     {
         public ulong Magic, Version, Depth, Scenario, Unstable;
@@ -33,6 +36,8 @@ static unsafe class T
     [DllImport("truth")] static extern int truth_call_deep(Shadow* s, Callback f, int depth);
     [DllImport("truth")] static extern int truth_sort(Shadow* s, int n);
     [DllImport("truth", SetLastError = true)] static extern int truth_text(Shadow* s, string text);
+    [DllImport("truth")] static extern int truth_number(string text);
+    [DllImport("truth")] static extern void truth_say(string text);
 
     static DateTime end;
     static readonly object gate = new object();
@@ -52,9 +57,9 @@ static unsafe class T
 
     // The root of every thread: its frame holds the shadow.
     [MethodImpl(MethodImplOptions.NoInlining)]
-    static void Run(ulong scenario, Body body)
+    static void Run(ulong scenario, Body body, int room)
     {
-        byte* memory = stackalloc byte[sizeof(Shadow) + 16];
+        byte* memory = stackalloc byte[sizeof(Shadow) - 8 * (Room - room) + 16];
         Shadow* s = (Shadow*)(((ulong)memory + 15) & ~15ul);
         s->Version = 1;
         s->Scenario = scenario;
@@ -65,8 +70,10 @@ static unsafe class T
 
     static int Main(string[] args)
     {
-        end = DateTime.UtcNow.AddSeconds(double.Parse(args[0]));
-        var bodies = new Body[] {
+        end = DateTime.UtcNow.AddSeconds(truth_number(args[0]));
+        bool more = args.Length > 1;
+        ulong first = more ? 31u : 1u;
+        var bodies = more ? More() : new Body[] {
             s => Recurse(s, 12), s => Spin(s), s => NativeSleep(s), s => Chain(s, 5), s => Sleeper(s), s => Waiter(s),
             s => Contender(s), s => Contender(s), s => Allocate(s), s => Catcher(s), s => StackAlloc(s, 3), s => Shapes(s),
             s => Lambda(s), s => Deep(s, 1500), s => Text(s), s => Generic<string>(s, 4), s => Sort(s), s => NativeRecurse(s),
@@ -75,22 +82,23 @@ static unsafe class T
         var threads = new List<Thread>();
         for (int i = 0; i < bodies.Length; i++)
         {
-            ulong scenario = (ulong)i + 1;
+            ulong scenario = (ulong)i + first;
             var body = bodies[i];
-            var t = new Thread(() => Run(scenario, body), 16 << 20) { Name = "truth " + scenario };
+            int room = scenario == Deepest ? Room : Usual;
+            var t = new Thread(() => Run(scenario, body, room), 16 << 20);
             t.Start();
             threads.Add(t);
         }
         var pool = new List<Task>();
-        for (int i = 0; i < 2; i++)
-            pool.Add(System.Threading.Tasks.Task.Run(() => Run(100, s => Task(s))));
-        foreach (var t in threads) t.Join();
-        foreach (var t in pool) t.Wait();
-        Console.WriteLine("TRUTH DONE");
+        for (int i = 0; i < 2 && !more; i++)
+            pool.Add(System.Threading.Tasks.Task.Run(() => Run(100, s => Task(s), Usual)));
+        for (int i = 0; i < threads.Count; i++) threads[i].Join();
+        for (int i = 0; i < pool.Count; i++) pool[i].Wait();
+        truth_say("TRUTH DONE");
         return 0;
     }
 
-    static int Work(int n)
+    internal static int Work(int n)
     {
         int h = n;
         for (int i = 0; i < n; i++) h = (h ^ i) * 16777619;

@@ -4,10 +4,14 @@
  *
  * Built without frame pointers: a chain of RBP does not find these frames. */
 #define _GNU_SOURCE
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #include "truth.h"
 
@@ -101,4 +105,54 @@ NOINLINE int truth_text(struct shadow *s, const char *text)
 	work(2000);
 	pop(s);
 	return n;
+}
+
+int truth_number(const char *text) { return atoi(text); }
+
+void truth_say(const char *text)
+{
+	if (write(1, text, strlen(text)) < 0 || write(1, "\n", 1) < 0)
+		abort();
+}
+
+static __thread ucontext_t home, fibre;
+static __thread uint64_t fibre_scenario;
+
+/* The root of a fibre has a shadow of its own, since only the fibre's stack is
+ * copied. */
+NOINLINE void truth_fibre(void)
+{
+	_Alignas(16) char room[offsetof(struct shadow, entries) + 64 * sizeof(uint64_t)] = {0}; /* for few entries */
+	struct shadow *s = (void *)room;
+	__asm__("" : "+r"(s)); /* the compiler need not know how small it is */
+	s->version = 1;
+	s->scenario = fibre_scenario;
+	__atomic_store_n(&s->magic, 0x4853574b44454553, __ATOMIC_RELEASE);
+	push(s, TRUTH_FIBRE);
+	truth_recurse(s, 20);
+	pop(s);
+	__atomic_store_n(&s->magic, 0, __ATOMIC_RELEASE);
+	swapcontext(&fibre, &home);
+}
+
+/* Runs on a stack of its own, between pages that nobody may touch, which is gone
+ * again afterwards. */
+NOINLINE void truth_fibres(struct shadow *main, int rounds)
+{
+	const size_t page = 4096, size = 16 * page;
+	fibre_scenario = main->scenario;
+	push(main, TRUTH_FIBRES);
+	for (int i = 0; i < rounds; i++) {
+		char *stack = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (stack == MAP_FAILED || mprotect(stack + page, size, PROT_READ | PROT_WRITE))
+			abort();
+		getcontext(&fibre);
+		fibre.uc_stack.ss_sp = stack + page;
+		fibre.uc_stack.ss_size = size;
+		fibre.uc_link = NULL;
+		makecontext(&fibre, truth_fibre, 0);
+		swapcontext(&home, &fibre);
+		munmap(stack, size + 2 * page);
+	}
+	pop(main);
 }

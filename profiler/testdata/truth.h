@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { SHADOW_ROOM = 4000 };
+enum { SHADOW_ROOM = 12000 };
 
 struct shadow {
 	uint64_t magic;    /* "SEEDWKSH" */
@@ -27,6 +27,8 @@ enum {
 	TRUTH_ORDER,
 	TRUTH_SORT,
 	TRUTH_TEXT,
+	TRUTH_FIBRE,
+	TRUTH_FIBRES,
 };
 
 static inline void push(struct shadow *s, uint64_t id)

@@ -1,0 +1,330 @@
+// Scenarios of Truth.cs whose threads are in managed code most of the time, each
+// with something that unwinders stumble over.
+using System;
+using System.Collections.Generic;
+using System.Reflection.Emit;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using System.Threading;
+using System.Threading.Tasks;
+
+static unsafe partial class T
+{
+    const ulong Deepest = 41;
+
+    static Body[] More()
+    {
+        return new Body[] {
+            s => FilterHost(s), s => FinallyHost(s), s => Many(s), s => GenericVirtuals(s), s => Multicast(s), s => AsyncHost(s), // 31
+            s => Iterate(s), s => Replaced(s), s => Tiers<int>(s, 12), s => LeafLoop(s), s => Deeper(s, 9000), s => Fibres(s), // 37
+            s => Structs(s), s => Unrolled(s, 3), s => Virtuals(s), s => Collected(s), // 43
+        };
+    }
+
+    // An exception in flight, a filter under way: the frames of the thrower are still
+    // there, and the filter is a piece of its method over them. So is the handler.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void FilterHost(Shadow* s)
+    {
+        Push(s, 31);
+        ulong depth = s->Depth;
+        try { FilterThrower(s, 3); }
+        catch (InvalidOperationException) when (Begin(s, 31) && FilterTest(s) && End(s))
+        {
+            Begin(s, 31);
+            Work(20000);
+            End(s);
+            Volatile.Write(ref s->Depth, depth);
+        }
+        Volatile.Write(ref s->Unstable, 0);
+        Pop(s);
+    }
+
+    // From here to End the stack is known, though an exception is in flight.
+    static bool Begin(Shadow* s, ulong id) { Push(s, id); Volatile.Write(ref s->Unstable, 0); return true; }
+
+    static bool End(Shadow* s) { Volatile.Write(ref s->Unstable, 1); Pop(s); return true; }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static bool FilterTest(Shadow* s) { Push(s, 33); Work(20000); Pop(s); return true; }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void FilterThrower(Shadow* s, int n)
+    {
+        Push(s, 32);
+        if (n == 0)
+        {
+            Volatile.Write(ref s->Unstable, 1);
+            throw new InvalidOperationException();
+        }
+        FilterThrower(s, n - 1);
+        Pop(s);
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void FinallyHost(Shadow* s)
+    {
+        Push(s, 34);
+        ulong depth = s->Depth;
+        try { FinallyThrower(s, 3); }
+        catch (InvalidOperationException) { Volatile.Write(ref s->Depth, depth); }
+        Volatile.Write(ref s->Unstable, 0);
+        Pop(s);
+    }
+
+    // Its finally runs in the second pass only.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void FinallyThrower(Shadow* s, int n)
+    {
+        Push(s, 35);
+        try
+        {
+            if (n == 0)
+            {
+                Volatile.Write(ref s->Unstable, 1);
+                throw new InvalidOperationException();
+            }
+            FinallyThrower(s, n - 1);
+        }
+        finally
+        {
+            Begin(s, 35);
+            CleanUp(s);
+            End(s);
+        }
+        Pop(s);
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void CleanUp(Shadow* s) { Push(s, 36); Work(20000); Pop(s); }
+
+    // One call site, so many classes that the runtime looks the method up by a hash.
+    class S1 : IShape { [MethodImpl(MethodImplOptions.NoInlining)] public int Area(Shadow* s) { Push(s, 37); int r = Work(40); Pop(s); return r; } }
+    class S2 : IShape { [MethodImpl(MethodImplOptions.NoInlining)] public int Area(Shadow* s) { Push(s, 38); int r = Work(40); Pop(s); return r; } }
+    class S3 : IShape { [MethodImpl(MethodImplOptions.NoInlining)] public int Area(Shadow* s) { Push(s, 39); int r = Work(40); Pop(s); return r; } }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Many(Shadow* s)
+    {
+        Push(s, 40);
+        var shapes = new IShape[] { new Circle(), new S1(), new S2(), new S3(), new Square() };
+        int r = 0;
+        for (int i = 0; i < 400; i++) r += shapes[i * 7 % 5].Area(s);
+        Pop(s);
+        return r;
+    }
+
+    class Base
+    {
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public virtual int Call<A>(Shadow* s, int n) { Push(s, 41); int r = Work(60) + (n > 0 ? Call<List<A>>(s, n - 1) : 0); Pop(s); return r; }
+    }
+
+    class Derived : Base
+    {
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public override int Call<A>(Shadow* s, int n) { Push(s, 42); int r = Work(60) + (n > 0 ? Call<A>(s, n - 1) : 0); Pop(s); return r; }
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int GenericVirtuals(Shadow* s)
+    {
+        Push(s, 43);
+        var objects = new Base[] { new Base(), new Derived() };
+        int r = 0;
+        for (int i = 0; i < 100; i++) r += objects[i % 2].Call<string>(s, 3) + objects[i % 2].Call<int>(s, 2);
+        Pop(s);
+        return r;
+    }
+
+    delegate void Listener(Shadow* s);
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Multicast(Shadow* s)
+    {
+        Push(s, 44);
+        Listener all = First;
+        all += Second;
+        all += First;
+        for (int i = 0; i < 100; i++) all(s);
+        Pop(s);
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void First(Shadow* s) { Push(s, 45); Work(100); Pop(s); }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Second(Shadow* s) { Push(s, 46); Work(100); Pop(s); }
+
+    // What waits is continued by this very thread, inside SetResult.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void AsyncHost(Shadow* s)
+    {
+        Push(s, 47);
+        for (int i = 0; i < 20; i++)
+        {
+            var source = new TaskCompletionSource<int>();
+            var task = Async.Outer((IntPtr)s, source.Task);
+            source.SetResult(i);
+            task.Wait();
+        }
+        Pop(s);
+    }
+
+    public static void PushAt(IntPtr shadow, int id) { Push((Shadow*)shadow, (ulong)id); }
+    public static void PopAt(IntPtr shadow) { Pop((Shadow*)shadow); }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Iterate(Shadow* s)
+    {
+        Push(s, 50);
+        int r = 0;
+        foreach (int i in Numbers((IntPtr)s, 50)) r += i + Work(50);
+        Pop(s);
+        return r;
+    }
+
+    static IEnumerable<int> Numbers(IntPtr shadow, int n)
+    {
+        for (int i = 0; i < n; i++)
+        {
+            PushAt(shadow, 51);
+            int r = Work(300);
+            PopAt(shadow);
+            yield return r;
+        }
+    }
+
+    // A loop that is never left: replaced on the stack, where it stays.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Replaced(Shadow* s)
+    {
+        Push(s, 52);
+        int r = 0;
+        for (int i = 0; Running; i++)
+        {
+            for (int k = 0; k < 20000; k++) r = (r ^ k) * 16777619;
+            Leaf(s);
+        }
+        Pop(s);
+        return r;
+    }
+
+    struct Wrapped<A> { public A Value; }
+
+    // Code of its own for each type: calls are counted, and code is replaced.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Tiers<A>(Shadow* s, int n) where A : struct
+    {
+        Push(s, 53);
+        int r = Work(100) + (n > 0 ? Tiers<Wrapped<A>>(s, n - 1) : 0);
+        Pop(s);
+        return r;
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Deeper(Shadow* s, int n)
+    {
+        Push(s, 54);
+        int r = n == 0 ? Work(3000000) : Deeper(s, n - 1) + 1;
+        Pop(s);
+        return r;
+    }
+
+    [DllImport("truth")] static extern void truth_fibres(Shadow* s, int rounds);
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Fibres(Shadow* s) { Push(s, 55); truth_fibres(s, 10); Work(50000); Pop(s); }
+
+    struct Large { public long A, B, C, D, E, F, G, H; }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static Large Made(Shadow* s, Large a, double x) { Push(s, 56); a.A += Work(100); a.H += (long)(x * a.A); Pop(s); return a; }
+
+    // Structures by value and floating-point registers saved across calls.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static double Structs(Shadow* s)
+    {
+        Push(s, 57);
+        var a = new Large();
+        double x = 1, y = 2;
+        for (int i = 0; i < 100; i++) { a = Made(s, a, x); x = x * 1.01 + y; y += a.H; }
+        Pop(s);
+        return x;
+    }
+
+    // Room on the stack whose size is known at run time only, and the frame's pointer
+    // the one thing that says where it ends.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Unrolled(Shadow* s, int n)
+    {
+        Push(s, 58);
+        int size = 64 + (Work(3) & 1023);
+        int* room = stackalloc int[size];
+        for (int i = 0; i < size; i++) room[i] = Work(20);
+        int r = n > 0 ? Unrolled(s, n - 1) : Work(500);
+        r += room[r & 63];
+        Pop(s);
+        return r;
+    }
+
+    abstract class Node { public abstract int Visit(Shadow* s, int n); }
+    class Left : Node
+    {
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public override int Visit(Shadow* s, int n) { Push(s, 59); int r = n > 0 ? nodes[n & 1].Visit(s, n - 1) : 1; Pop(s); return r; }
+    }
+    class Right : Node
+    {
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public override int Visit(Shadow* s, int n) { Push(s, 60); int r = n > 0 ? nodes[n & 1].Visit(s, n - 1) + 1 : 2; Pop(s); return r; }
+    }
+    static readonly Node[] nodes = { new Left(), new Right() };
+
+    // Nearly all of the time in prologues and epilogues.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Virtuals(Shadow* s)
+    {
+        Push(s, 61);
+        int r = 0;
+        for (int i = 0; i < 200; i++) r += nodes[i & 1].Visit(s, 9);
+        Pop(s);
+        return r;
+    }
+
+    // Many dynamic methods, each of which is collected soon.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Collected(Shadow* s)
+    {
+        Push(s, 62);
+        for (int k = 0; k < 20; k++) Dynamic(s);
+        if (Environment.TickCount % 100 == 0) GC.Collect(); // which all others wait for
+        Pop(s);
+    }
+}
+
+// await and pointers do not go together.
+static class Async
+{
+    public static async Task<int> Outer(IntPtr shadow, Task<int> other)
+    {
+        T.PushAt(shadow, 48);
+        T.Work(300);
+        int r = await Inner(shadow, 3);
+        T.PopAt(shadow);
+        r += await other;
+        T.PushAt(shadow, 48);
+        r += T.Work(300);
+        T.PopAt(shadow);
+        return r;
+    }
+
+    static async Task<int> Inner(IntPtr shadow, int n)
+    {
+        T.PushAt(shadow, 49);
+        int r = T.Work(300);
+        if (n > 0) r += await Inner(shadow, n - 1);
+        T.PopAt(shadow);
+        return r;
+    }
+}
