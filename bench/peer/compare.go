@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Class says how the peer's frames stand to ours.
@@ -30,7 +31,7 @@ func Compare(want Want, got []Frame) (c Class, at int) {
 		switch {
 		case w.Trust.Doubtful():
 			return OursDoubtful, i
-		case i > 0 && !got[i-1].Found:
+		case guessed(got[:i]):
 			return GuessDiffers, i
 		}
 		return Differs, i
@@ -39,6 +40,12 @@ func Compare(want Want, got []Frame) (c Class, at int) {
 		return Extra, len(want.Frames)
 	}
 	return Equal, 0
+}
+
+// guessed reports whether a frame was left without unwind data: all registers
+// below it rest on that, RBP too where the next address happened to be right.
+func guessed(frames []Frame) bool {
+	return slices.ContainsFunc(frames, func(f Frame) bool { return !f.Found })
 }
 
 func stopped(got []Frame, i int) Class {
