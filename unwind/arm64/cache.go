@@ -31,6 +31,8 @@ type Unwinder struct {
 	env     cfi.ExprEnv
 	packed  pearm64.Buffer
 	undo    undo
+
+	follower follower
 }
 
 // New returns an unwinder over an empty module table.

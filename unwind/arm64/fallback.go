@@ -8,11 +8,15 @@ import (
 )
 
 // fallback steps where no unwind data covers the address: first by what the
-// code bytes prove, then, if the bounds allow guessing, by the frame pointer.
+// code bytes prove, then, if the bounds allow guessing, by following the code, and
+// by the frame pointer.
 func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	callerExact, stop := u.byCode(r, s, mem, b, f)
 	if stop != unwind.NoInfo {
 		return callerExact, stop
+	}
+	if b.Guess && u.code(r.Module(), s, mem, b, f) {
+		return false, unwind.StopNone
 	}
 	if b.Guess && u.framePointer(&s.Regs.ARM64, mem, b, f) {
 		u.by = unwind.TrustFramePointer

@@ -121,7 +121,11 @@ NOINLINE uint64_t many(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t 
 }
 NOINLINE uint64_t clobbers(uint64_t n)
 {
+#if defined(__aarch64__)
+	__asm__ volatile("" : "+r"(n) : : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "cc", "memory");
+#else
 	__asm__ volatile("" : "+r"(n) : : "rbx", "r12", "r13", "r14", "r15", "cc", "memory");
+#endif
 	return leaf(n);
 }
 NOINLINE uint64_t branches(uint64_t n)

@@ -1,0 +1,239 @@
+package arm64
+
+import (
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind/nearcall"
+)
+
+// A value is what the emulator knows of a register or a word of the stack.
+type value64 struct {
+	v    uint64
+	kind valueKind
+}
+
+type valueKind uint8
+
+const (
+	unknownValue valueKind = iota
+	knownValue             // it is v
+	entryValue             // it is what register v held when the function was entered
+)
+
+// store is a word the emulated code has written.
+type store struct {
+	at uint64
+	v  value64
+}
+
+const maxStores = 24
+
+// An emulator runs code for what it does to SP, to x30 and to the registers that
+// functions preserve: it moves, adds, stores and loads what it knows, and forgets
+// what anything else changes. Stores to places it does not know are taken not to
+// hit the words in which registers were saved. Vector registers are not followed.
+type emulator struct {
+	regs   [32]value64 // 31 is SP
+	stores [maxStores]store
+	n      int
+}
+
+// flow is how control leaves an instruction.
+type flow uint8
+
+const (
+	flowNext flow = iota
+	flowJump
+	flowBranch // to its target, or on
+	flowCall
+	flowReturn
+	flowIndirect // jumps nobody knows where
+	flowStop     // does not go on: brk, udf
+)
+
+// operand is register reg where 31 is SP, source where 31 is zero.
+func (e *emulator) operand(reg uint32) value64 { return e.regs[reg&31] }
+
+func (e *emulator) source(reg uint32) value64 {
+	if reg&31 == regSP {
+		return value64{0, knownValue}
+	}
+	return e.regs[reg&31]
+}
+
+// write sets a register where 31 is zero.
+func (e *emulator) write(reg uint32, v value64) {
+	if reg&31 != regSP {
+		e.regs[reg&31] = v
+	}
+}
+
+func (e *emulator) save(at uint64, v value64) {
+	for i := range e.stores[:e.n] {
+		if e.stores[i].at == at {
+			e.stores[i].v = v
+			return
+		}
+	}
+	if e.n < maxStores && (v.kind != unknownValue || e.n < maxStores/2) {
+		e.stores[e.n] = store{at, v}
+		e.n++
+	}
+}
+
+// load reads a word that the code wrote or, with a window, that was there.
+func (e *emulator) load(at uint64, mem *memory.Window) value64 {
+	for i := range e.stores[:e.n] {
+		if e.stores[i].at == at {
+			return e.stores[i].v
+		}
+	}
+	if mem == nil {
+		return value64{}
+	}
+	if v, ok := mem.Word(at); ok {
+		return value64{v, knownValue}
+	}
+	return value64{}
+}
+
+// called forgets what a call does not preserve.
+func (e *emulator) called() {
+	for reg := range uint32(18) {
+		e.regs[reg] = value64{}
+	}
+	e.regs[regLR] = value64{}
+}
+
+// run runs one instruction. by is how far a jump goes, in bytes.
+func (e *emulator) run(w uint32, mem *memory.Window) (how flow, by int64) {
+	switch {
+	case nearcall.IsARM64(w):
+		e.called()
+		return flowCall, 0
+	case w>>26 == 5: // b
+		return flowJump, int64(int32(w<<6)>>6) * 4
+	case w>>24 == 0x54, w>>25&0x3f == 0x1a: // b.cond, cbz, cbnz
+		return flowBranch, int64(int32(w<<8)>>13) * 4
+	case w>>25&0x3f == 0x1b: // tbz, tbnz
+		return flowBranch, int64(int32(w<<13)>>18) * 4
+	case w&0xfffff800 == 0xd65f0800 || w&0xfffffc1f == 0xd65f0000: // ret, retaa, retab
+		return flowReturn, 0
+	case w>>25 == 0x6b: // br and its like
+		return flowIndirect, 0
+	case w&0xffe0001f == 0xd4000001: // svc
+		e.regs[0] = value64{}
+		return flowNext, 0
+	case w>>24 == 0xd4, w>>16 == 0:
+		return flowStop, 0
+	case w>>22 == 0x354: // hints, barriers, mrs
+		if w>>20&1 != 0 && w>>21&1 != 0 {
+			e.write(w, value64{})
+		}
+		return flowNext, 0
+	}
+	e.data(w, mem)
+	return flowNext, 0
+}
+
+// data runs what is no branch.
+func (e *emulator) data(w uint32, mem *memory.Window) {
+	switch w >> 25 & 15 {
+	case 8, 9:
+		e.immediate(w)
+	case 5, 13:
+		e.registers(w)
+	case 4, 6, 12, 14:
+		e.memory(w, mem)
+	case 7, 15:
+		e.vector(w)
+	}
+}
+
+// immediate runs add, sub and the moves of 64 bits, and forgets the result of
+// others.
+func (e *emulator) immediate(w uint32) {
+	switch {
+	case w&0x9f000000 == 0x10000000 || w&0x9f000000 == 0x90000000: // adr, adrp
+		e.write(w, value64{})
+	case w&0x1f800000 == 0x11000000: // add, sub
+		n := uint64(w >> 10 & 0xfff)
+		if w>>22&1 != 0 {
+			n <<= 12
+		}
+		v := add(e.operand(w>>5), n, w>>30&1 != 0)
+		e.result(w, v, w>>29&1 != 0)
+	case w&0x1f800000 == 0x12000000: // and, orr, eor, ands
+		e.result(w, value64{}, w>>29&3 == 3)
+	case w&0xff800000 == 0xd2800000: // movz
+		e.write(w, value64{uint64(w>>5&0xffff) << (w >> 21 & 3 * 16), knownValue})
+	case w&0xff800000 == 0x92800000: // movn
+		e.write(w, value64{^(uint64(w>>5&0xffff) << (w >> 21 & 3 * 16)), knownValue})
+	case w&0xff800000 == 0xf2800000: // movk
+		if v := e.source(w); v.kind == knownValue {
+			shift := w >> 21 & 3 * 16
+			v.v = v.v&^(0xffff<<shift) | uint64(w>>5&0xffff)<<shift
+			e.write(w, v)
+		} else {
+			e.write(w, value64{})
+		}
+	default:
+		e.write(w, value64{})
+	}
+}
+
+// result writes what an instruction computed into a register, of which 31 is SP
+// unless it sets the flags. Those of 32 bits are of no interest.
+func (e *emulator) result(w uint32, v value64, flags bool) {
+	if w>>31 == 0 {
+		v = value64{}
+	}
+	if w&31 != regSP || !flags {
+		e.regs[w&31] = v
+	}
+}
+
+// add adds or subtracts.
+func add(a value64, n uint64, sub bool) value64 {
+	switch {
+	case n == 0:
+		return a
+	case a.kind != knownValue:
+		return value64{}
+	case sub:
+		n = -n
+	}
+	return value64{a.v + n, knownValue}
+}
+
+// registers runs mov, add and sub of 64-bit registers, and forgets the result of
+// others.
+func (e *emulator) registers(w uint32) {
+	switch {
+	case w&0xffe0ffe0 == 0xaa0003e0: // mov
+		e.write(w, e.source(w>>16))
+	case w&0xbfe00000 == 0x8b200000: // add, sub with an extended register
+		v := value64{}
+		if m := e.source(w >> 16); m.kind == knownValue && w>>13&3 == 3 && w>>10&7 <= 4 {
+			v = add(e.operand(w>>5), m.v<<(w>>10&7), w>>30&1 != 0)
+		}
+		e.result(w, v, false)
+	case w&0xbfe00000 == 0x8b000000: // add, sub with a shifted one
+		v := value64{}
+		if m := e.source(w >> 16); m.kind == knownValue {
+			v = add(e.source(w>>5), m.v<<(w>>10&63), w>>30&1 != 0)
+		}
+		e.write(w, v)
+	default:
+		e.write(w, value64{})
+	}
+}
+
+// vector: those that leave a result in a general register.
+func (e *emulator) vector(w uint32) {
+	switch {
+	case w&0x5f20fc00 == 0x1e200000 && (w>>17&3 == 0 || w>>16&7 == 6), // fcvt*, fmov
+		w&0x5f20fc00 == 0x1e200000 && w>>17&3 == 2,
+		w&0xbfe0fc00 == 0x0e003c00, w&0xbfe0fc00 == 0x0e002c00: // umov, smov
+		e.write(w, value64{})
+	}
+}

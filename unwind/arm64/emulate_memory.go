@@ -1,0 +1,84 @@
+package arm64
+
+import "github.com/seedwalk/seedwalk/memory"
+
+// memory runs loads and stores: those of x registers truly, of others what they
+// do to the base register and that a loaded one changes.
+func (e *emulator) memory(w uint32, mem *memory.Window) {
+	switch {
+	case w&0x3a000000 == 0x28000000: // pairs
+		e.pair(w, mem)
+	case w&0x3b000000 == 0x39000000: // unsigned offset
+		e.single(w, uint64(w>>10&0xfff)<<size(w), 2, mem)
+	case w&0x3b200000 == 0x38000000: // unscaled, post- and pre-indexed, unprivileged
+		e.single(w, uint64(int64(int32(w<<11)>>23)), [4]uint32{2, 1, 2, 3}[w>>10&3], mem)
+	case w&0x3f000000 == 0x08000000: // exclusive: the status too
+		e.write(w>>16, value64{})
+		e.write(w, value64{})
+		e.write(w>>10, value64{})
+	case w>>26&1 == 0:
+		e.write(w, value64{}) // literals, register offsets, atomics
+	}
+}
+
+// size is the logarithm of how many bytes a load or store moves.
+func size(w uint32) uint32 {
+	if w>>26&1 != 0 && w>>23&1 != 0 {
+		return 4
+	}
+	return w >> 30
+}
+
+// pair runs ldp and stp in all sizes.
+func (e *emulator) pair(w uint32, mem *memory.Window) {
+	scale := uint32(2)
+	switch {
+	case w>>26&1 != 0:
+		scale += w >> 30
+	case w>>31 != 0:
+		scale = 3
+	}
+	off := uint64(int64(int32(w<<10)>>25)) << scale
+	at, known := e.base(w, off, w>>23&3)
+	if w>>26&1 != 0 {
+		return
+	}
+	for i, reg := range [2]uint32{w, w >> 10} {
+		e.transfer(reg, at+8*uint64(i), known, w>>30 == 2, w>>22&1 != 0, mem)
+	}
+}
+
+// single runs ldr and str in all sizes.
+func (e *emulator) single(w uint32, off uint64, mode uint32, mem *memory.Window) {
+	at, known := e.base(w, off, mode)
+	if w>>26&1 == 0 {
+		e.transfer(w, at, known, w>>30 == 3, w>>22&3 != 0, mem)
+	}
+}
+
+// base gives the address and changes the base register. mode: 1 post-indexed, 3
+// pre-indexed.
+func (e *emulator) base(w uint32, off uint64, mode uint32) (at uint64, known bool) {
+	b := &e.regs[w>>5&31]
+	known = b.kind == knownValue
+	at = b.v + off
+	if mode == 1 {
+		at = b.v
+	}
+	if mode == 1 || mode == 3 {
+		*b = add(*b, off, false)
+	}
+	return at, known
+}
+
+// transfer loads or stores a register at a place that may be known.
+func (e *emulator) transfer(reg uint32, at uint64, known, wide, load bool, mem *memory.Window) {
+	switch {
+	case load && known && wide:
+		e.write(reg, e.load(at, mem))
+	case load:
+		e.write(reg, value64{})
+	case known && wide:
+		e.save(at, e.source(reg))
+	}
+}
