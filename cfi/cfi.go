@@ -40,9 +40,7 @@ type Sections struct {
 const (
 	AMD64RBX = 3
 	AMD64RBP = 6
-	AMD64RSP = 7
 	AMD64RA  = 16
-	ARM64FP  = 29
 	ARM64LR  = 30
 	ARM64SP  = 31
 )

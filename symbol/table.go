@@ -1,10 +1,9 @@
 // Package symbol names addresses: ELF symbol tables, separate debug files, the
-// compressed mini debug info, and perf maps.
+// compressed mini debug info, the exports of PE images.
 //
 // Sources: the ELF gABI (symbol table, st_size, st_other); the GDB manual
 // "Separate Debug Files" and "MiniDebugInfo" (.gnu_debuglink, build-id
-// directories, .gnu_debugdata); the .xz file format 1.2; the Linux kernel's
-// tools/perf/Documentation/jit-interface.txt (perf map).
+// directories, .gnu_debugdata); the .xz file format 1.2.
 //
 // Glossary. An address is the image's own: the mapped one minus the module's
 // bias. A symbol covers an address if its size says so; a symbol without a size

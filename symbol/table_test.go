@@ -92,16 +92,3 @@ func TestDemangle(t *testing.T) {
 		t.Error("a name too long was touched")
 	}
 }
-
-func TestPerfMap(t *testing.T) {
-	in := "7f00 10 void [A] B::C()[Tier0]\n7f10 8 old\nnot a line\n7f10 8 new\n7f20 0 empty\n0x7f30 0x4 prefixed\n7f40 4"
-	table, bad, err := ReadPerfMap(strings.NewReader(in))
-	if err != nil || bad != 3 || table.Len() != 3 {
-		t.Fatalf("%d bad, %d symbols, %v", bad, table.Len(), err)
-	}
-	for addr, want := range map[uint64]string{0x7f0f: "void [A] B::C()[Tier0]", 0x7f17: "new", 0x7f33: "prefixed"} {
-		if got, _, _ := table.Find(addr); got != want {
-			t.Errorf("%#x: %q, want %q", addr, got, want)
-		}
-	}
-}

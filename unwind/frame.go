@@ -23,7 +23,7 @@ const (
 	TrustCLR                       // reported by the CLR's own walker
 	TrustLeaf                      // by the leaf rule where the platform defines it (PE function without an entry) or the code bytes prove it (PLT entry, signal trampoline)
 	TrustFramePointer              // by a checked frame-pointer step: doubtful
-	TrustScan                      // by scanning the stack: doubtful
+	_                              // was a scan of the stack, which no walker makes; recordings keep the number
 	TrustCode                      // by following the code to its return, or from its function's beginning: doubtful, but seldom wrong
 )
 

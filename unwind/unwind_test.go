@@ -7,12 +7,12 @@ import (
 
 func TestDoubt(t *testing.T) {
 	for trust, want := range map[Trust]bool{TrustNone: true, TrustContext: false, TrustCFI: false, TrustUnwindInfo: false,
-		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustScan: true, TrustCode: true, 200: true} {
+		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustCode: true, 200: true} {
 		if got := trust.Doubtful(); got != want {
 			t.Errorf("%v: doubtful %v", trust, got)
 		}
 	}
-	if got := TrustScan.Then(TrustCFI); got != TrustScan {
+	if got := TrustFramePointer.Then(TrustCFI); got != TrustFramePointer {
 		t.Errorf("a frame reached from a guess is %v", got)
 	}
 	if got := TrustCLR.Then(TrustCFI); got != TrustCFI {

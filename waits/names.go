@@ -135,9 +135,6 @@ func (n *Names) SameMethod(x, y, time uint64) bool {
 	return ok1 && ok2 && i == j
 }
 
-// Methods is how many methods are known.
-func (n *Names) Methods() int { return len(n.methods) }
-
 // Frame names an address of a stack at a time. The first address of a stack is
 // a return address like the others: the leaf called the runtime.
 func (n *Names) Frame(addr, time uint64) Frame {

@@ -174,12 +174,6 @@ func (n *Names) Precompiled(base, ip uint64) (m Method, begin uint64, ok bool) {
 	return m, begin, true
 }
 
-// Forget drops what is known of modules: one was unloaded.
-func (n *Names) Forget() {
-	clear(n.modules)
-	clear(n.images)
-}
-
 func (n *Names) bytes(addr uint64, size int) ([]byte, bool) {
 	if size < 0 || addr == 0 || addr+uint64(size) < addr {
 		return nil, false

@@ -170,9 +170,6 @@ type Method struct {
 	Signature   string
 }
 
-// Dynamic: made by Reflection.Emit and its kin, or by the runtime (stubs).
-func (m *Method) Dynamic() bool { return m.Flags&1 != 0 }
-
 // FullName is the type's name and the method's.
 func (m *Method) FullName() string {
 	if m.Namespace == "" {

@@ -64,9 +64,6 @@ type Code struct {
 	Off    uint32 // bytes: size of an allocation, offset from sp of a save, from sp of x29 for add_fp
 }
 
-// Zero reports whether the code stands for no instruction.
-func (c *Code) Zero() bool { return c.Op >= OpTrapFrame && c.Op <= ClearUnwoundToCall }
-
 // Last reports whether the code ends the counting of instructions.
 func (c *Code) Last() bool { return c.Op == End || c.Op == EndC }
 

@@ -38,10 +38,6 @@ func New(pdata []byte, image rva.Blocks) Table {
 	return Table{pdata: sorted(pdata), image: image}
 }
 
-// Tail returns the up to max bytes of the image there are from rva on. It
-// allocates nothing.
-func (t *Table) Tail(rva uint32, max int) []byte { return t.image.Tail(rva, max) }
-
 // Len is the number of entries.
 func (t *Table) Len() int { return len(t.pdata) / EntrySize }
 

@@ -175,12 +175,6 @@ func (t *Thread) Stack() (addr uint64, live []byte) {
 	return t.stack.low, t.stack.mem
 }
 
-// Regions returns the memory of the stack and of the signal stack, empty if there
-// is none.
-func (t *Thread) Regions() (low uint64, mem []byte, altLow uint64, alt []byte) {
-	return t.stack.low, t.stack.mem, t.alt.low, t.alt.mem
-}
-
 // bytes returns the 8 bytes of memory at addr, nil if they are of no stack.
 func (t *Thread) bytes(addr uint64) []byte {
 	if b := t.stack.word(addr); b != nil {

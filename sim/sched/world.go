@@ -126,10 +126,6 @@ func (w *World) Go(name string, body func(a *Actor)) *Actor {
 	return a
 }
 
-// Actors returns the actors so far, in the order they were made. The slice is
-// the world's own.
-func (w *World) Actors() []*Actor { return w.actors }
-
 // Steps returns how many steps were taken.
 func (w *World) Steps() int { return w.steps }
 

@@ -110,16 +110,6 @@ func (c *Codes) Add(im *image.Image, kinds []Code, first clr.FunctionID) {
 	c.images = append(c.images, m)
 }
 
-// Drop forgets im: its code has been freed.
-func (c *Codes) Drop(im *image.Image) {
-	for i := range c.images {
-		if c.images[i].im == im {
-			c.images = append(c.images[:i:i], c.images[i+1:]...)
-			return
-		}
-	}
-}
-
 // At reports what is at ip.
 func (c *Codes) At(ip uint64) (Code, clr.FunctionID) {
 	for i := range c.images {

@@ -74,7 +74,7 @@ func TestMalformedOwnStack(t *testing.T) {
 func TestWalkAgainstSteps(t *testing.T) {
 	a, b := unwind.Frame{IP: 1, Trust: unwind.TrustContext}, unwind.Frame{IP: 2, Trust: unwind.TrustCFI}
 	guessed := b
-	guessed.Trust = unwind.TrustScan
+	guessed.Trust = unwind.TrustFramePointer
 	for _, c := range []struct {
 		name   string
 		walked []unwind.Frame
