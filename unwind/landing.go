@@ -6,10 +6,15 @@ import "github.com/seedwalk/seedwalk/context"
 // its address in the place of a return address on the stack, and hands on to the
 // true one. Its unwind data assumes a call, so that it has its own return address
 // in the wrong place. A walker is given the landings of its target: it knows none.
+//
+// A landing without Code stands for those whose code is not known, if they have
+// call frame information. They are recognised by their outcome: a return address
+// that lies in no module and no managed range, while the word at Off from it is a
+// return address in managed code.
 type Landing struct {
 	Arch context.Arch
 	PE   bool   // its unwind data is a PE image's; else call frame information
-	Code []byte // how it begins, which no other function does
+	Code []byte // how it begins, which no other function does; empty: not known, see below
 	Off  int64  // where the true return address stands: bytes above where the unwind data has it
 	Late bool   // it is there only once the landing has called another function
 }

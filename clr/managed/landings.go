@@ -37,6 +37,12 @@ var HijackStubs = []HijackStub{
 		},
 	},
 	{
+		// A stub that begins otherwise has its return address there too, as long as it makes
+		// room for it first.
+		System: "linux", Releases: "others", Source: "amd64/asmhelpers.S, OnHijackTripThread",
+		Landing: unwind.Landing{Arch: context.ArchAMD64, Off: -8},
+	},
+	{
 		System: "windows", Releases: "10.0", Source: "amd64/asmhelpers.asm, OnHijackTripThread",
 		Landing: unwind.Landing{
 			Arch: context.ArchAMD64, PE: true,

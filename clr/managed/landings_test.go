@@ -23,7 +23,7 @@ func TestFindHijackStub(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &module.Module{Start: start, End: start + 5*size, Bias: start, CFI: table}
-	linux, windows := HijackStubs[0].Code, HijackStubs[1].Code
+	linux, windows := HijackStubs[0].Code, HijackStubs[2].Code
 	for _, c := range []struct {
 		name string
 		code []byte

@@ -17,9 +17,13 @@ import (
 // SetLandings makes l what is known of replaced return addresses. Rules made
 // before are dropped.
 func (u *Unwinder) SetLandings(l []unwind.Landing) {
-	u.landings, u.pushes = l, nil
+	u.landings, u.pushes, u.unknown = l, nil, 0
 	for i := range l {
-		if l[i].Arch == context.ArchAMD64 && !l[i].PE {
+		switch {
+		case l[i].Arch != context.ArchAMD64 || l[i].PE:
+		case len(l[i].Code) == 0:
+			u.unknown = l[i].Off
+		default:
 			u.pushes = append(u.pushes, pushesOf(l[i].Code))
 		}
 	}
@@ -51,7 +55,7 @@ func pushesOf(code []byte) (p pushes) {
 }
 
 // agree reports whether a row that holds at a call may be of code with these
-// pushes. The CLR's stub does not say that they save registers.
+// pushes. A landing need not say that they save registers.
 func (p *pushes) agree(row *cfi.Row) bool {
 	for i, word := range p.at {
 		rule := &row.Regs[slotDWARF[i]]
@@ -80,7 +84,7 @@ func (u *Unwinder) mayLand(row *cfi.Row, exact bool) bool {
 // landing returns the landing that begins with code, nil if none does.
 func (u *Unwinder) landing(isPE bool, code []byte) *unwind.Landing {
 	for i := range u.landings {
-		if l := &u.landings[i]; l.Arch == context.ArchAMD64 && l.PE == isPE && bytes.HasPrefix(code, l.Code) {
+		if l := &u.landings[i]; l.Arch == context.ArchAMD64 && l.PE == isPE && len(l.Code) != 0 && bytes.HasPrefix(code, l.Code) {
 			return l
 		}
 	}
@@ -128,10 +132,10 @@ func (u *Unwinder) landingAt(m *module.Module, lo uint64) *unwind.Landing {
 	return u.landing(false, codeAt(m, lo+m.Bias, maxLandingCode))
 }
 
-// unlisted repairs the step out of a landing that is not among those set. It is
-// recognised by its outcome: a return address that lies in no module and no
-// managed range, above one that is managed. The callee-saved registers are as the
-// landing's rules say.
+// unlisted repairs the step out of a landing whose code is not known, if the
+// landings that are set include such. It is called where a return address lies in
+// no module and no managed range. The callee-saved registers are as the landing's
+// rules say.
 func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame) bool {
 	if u.by != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
 		return false
@@ -140,14 +144,18 @@ func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame
 	if ra == 0 {
 		return false
 	}
-	f.CFA -= 8
+	f.CFA += uint64(u.unknown)
 	regs.RIP, regs.GPR[context.RSP] = ra, f.CFA
 	return true
 }
 
-// replacedReturn is the return address at CFA-16 if it is managed, else 0.
+// replacedReturn is the return address of the frame at cfa, if it is a landing
+// whose code is not known; 0 if it is none.
 func (u *Unwinder) replacedReturn(cfa uint64, mem *memory.Window) uint64 {
-	ra, ok := mem.Word(cfa - 16)
+	if u.unknown == 0 {
+		return 0
+	}
+	ra, ok := mem.Word(cfa - 8 + uint64(u.unknown))
 	if !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
 		return 0
 	}

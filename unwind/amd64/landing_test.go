@@ -20,6 +20,7 @@ var (
 	hijackPushesPE = []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57}
 	testLandings   = []unwind.Landing{
 		{Arch: context.ArchAMD64, Code: hijackPushes, Off: -8},
+		{Arch: context.ArchAMD64, Off: -8},
 		{Arch: context.ArchAMD64, PE: true, Code: hijackPushesPE, Off: 8, Late: true},
 	}
 )

@@ -69,7 +69,7 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Wind
 	stop := stepWords(r, cfa, regs, mem, b, f)
 	if stop == unwind.NullReturn && u.replacedReturn(cfa, mem) != 0 {
 		restoreWords(r, cfa, regs, mem)
-		f.CFA = cfa - 8
+		f.CFA = cfa + uint64(u.unknown)
 		regs.RIP, regs.GPR[context.RSP] = u.replacedReturn(cfa, mem), f.CFA
 		return unwind.StopNone
 	}
