@@ -3,6 +3,7 @@ package outside
 import (
 	"fmt"
 	"io"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,7 @@ type Engine struct {
 	began   time.Time
 	probe   string
 	extra   [probe.ExtraRoom]byte
+	due     int64     // when a thread has to be looked at, 0 = not known
 	sought  time.Time // when the runtime's list of threads was read
 	swept   time.Time
 }
@@ -85,13 +87,31 @@ func (e *Engine) Run() string {
 		if err := e.round(); err != nil {
 			return "the tool is gone: " + err.Error()
 		}
-		next = next.Add(tick)
-		if now := time.Now(); next.Before(now) {
-			next = now
-		}
+		next = e.pace(next.Add(tick), time.Now())
 		e.rest(time.Until(next))
 	}
 	return e.leave()
+}
+
+// longest is how long the engine sleeps though all threads rest: then one that wakes
+// up samples itself, if it has a timer, and the ring has room for what comes of it.
+const longest = 40 * time.Millisecond
+
+// pace is when the next round is due: at the next tick, or later if no thread has to
+// be looked at before.
+func (e *Engine) pace(tick, now time.Time) time.Time {
+	if e.due > 0 {
+		if due := time.Unix(0, e.due); due.After(tick) {
+			tick = due
+		}
+		if late := now.Add(longest); tick.After(late) {
+			tick = late
+		}
+	}
+	if tick.Before(now) {
+		return now
+	}
+	return tick
 }
 
 // rest sleeps in pieces, so that a stop is seen soon.
@@ -192,12 +212,15 @@ func (e *Engine) round() error {
 	e.file.Read(e.record)
 	e.file.Reap()
 	if e.t.tables != nil && (e.t.tables.Proven() || e.t.tables.Refuted()) {
+		e.due = math.MaxInt64
 		for _, t := range e.tasks {
 			if t.due <= now.UnixNano() {
 				e.visit(t)
 			}
+			e.due = min(e.due, t.due)
 		}
 	} else {
+		e.due = 0
 		e.seek()
 	}
 	if now.Sub(e.swept) > time.Second {
@@ -228,6 +251,7 @@ func (e *Engine) record(r *probe.Record) {
 		return
 	}
 	e.stats.handler.Add(uint64(r.Nanos))
+	t.quiet = 0
 	switch r.Why {
 	case probe.Armed:
 		e.bound(t, r.StackAddr)

@@ -28,6 +28,8 @@ type task struct {
 
 	slot      int // in the probe, -1 = none
 	armed     bool
+	deaf      bool   // its timer is of a signal that another takes
+	quiet     uint64 // processor time since a sample came of its timer
 	refused   bool   // the kernel gave it no timer
 	asked     bool   // a sample, by signal
 	mute      int    // visits in vain, since it could not be asked

@@ -19,11 +19,13 @@ import (
 const (
 	listEvery  = time.Second // where their number has not changed
 	maxRest    = int64(4 * time.Second)
-	maxOpen    = 512     // schedstat files kept open
-	armAfter   = 4       // periods of processor time that a thread may use before it is armed though it sleeps
-	maxUnheard = 8       // signals that were taken and not answered before another is used
-	youngest   = 1000000 // nanoseconds of processor time before a thread is worth a timer
-	patience   = 8       // visits to a thread that cannot be asked before its stack is shown as far as it goes
+	maxOpen    = 512      // schedstat files kept open
+	armAfter   = 4        // periods of processor time that a thread may use before it is armed though it sleeps
+	maxUnheard = 8        // signals that were taken and not answered before another is used
+	youngest   = 1000000  // nanoseconds of processor time before a thread is worth a timer
+	maxQuiet   = 16       // periods of an armed thread without a sample
+	slowTick   = 10000000 // nanoseconds: of a kernel with 100 Hz
+	patience   = 8        // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )
 
 // list keeps the tasks in step with the kernel's.
@@ -125,7 +127,7 @@ func (e *Engine) visit(t *task) {
 	t.visited, t.seen = now, true
 	if same && t.rest {
 		t.every = min(2*t.every, maxRest)
-		t.due = now + t.every
+		t.due = together(now + t.every)
 		e.stats.rests++
 		if !e.cfg.NoWall {
 			e.send(t, merge.Gap(t.stack.gap), t.stack.frames, 0, passed)
@@ -137,6 +139,7 @@ func (e *Engine) visit(t *task) {
 	t.due = now + t.every
 	if t.armed {
 		e.stats.busy += used
+		e.silent(t, used)
 	} else {
 		t.unarmed += used
 	}
@@ -159,6 +162,13 @@ func (e *Engine) visit(t *task) {
 	if !e.cfg.NoWall {
 		e.blocked(t, sp, ip, c)
 	}
+}
+
+// together puts the visits of resting threads on common instants, between which the
+// engine can sleep.
+func together(due int64) int64 {
+	const step = int64(longest)
+	return (due + step - 1) / step * step
 }
 
 // last accounts for the time since the last visits: what rested then is taken to
@@ -267,6 +277,11 @@ func (e *Engine) arm(t *task) {
 	}
 	if t.slot >= 0 {
 		armed, err, _ := e.file.Armed(t.slot)
+		if armed && t.deaf {
+			e.ask(t, probe.OpDisarm)
+			return
+		}
+		t.deaf = false
 		if armed {
 			if !t.armed {
 				e.stats.armed++
@@ -276,6 +291,7 @@ func (e *Engine) arm(t *task) {
 		}
 		t.armed = false
 		if !e.file.Answered(t.slot) {
+			e.ask(t, probe.OpArm) // notices a signal that another takes
 			return
 		}
 		if err != 0 {
@@ -331,6 +347,8 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 		// It was taken, and not by us: Go's runtime, say, that has been loaded since.
 		if e.unheard++; e.unheard == maxUnheard && e.file.UseRealTime() {
 			e.legacy = 0
+			sig, bit = e.real, uint64(1)<<(e.real-1)
+			e.replace()
 			e.s.out.Note("SIGURG is taken by the program: a real-time signal is used instead")
 		}
 	}
@@ -344,6 +362,23 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 	}
 	e.stats.asked++
 	return sent
+}
+
+// replace has the threads whose timers use a signal that another takes make new ones.
+func (e *Engine) replace() {
+	for _, t := range e.tasks {
+		if t.armed {
+			t.armed, t.deaf = false, true
+		}
+	}
+}
+
+// silent notices an armed thread of which no sample comes.
+func (e *Engine) silent(t *task, used uint64) {
+	if t.quiet += used; t.quiet > maxQuiet*uint64(max(e.period, slowTick)) {
+		t.quiet = 0
+		e.ask(t, probe.OpSample)
+	}
 }
 
 // bound learns the bounds of a thread's own stack: the mapping that holds its

@@ -18,6 +18,10 @@ for lib in demo truth bias survive; do
 		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done
+if stale out/samples/libgolib.so $src/golib/main.go; then
+	${GO:-go} build -trimpath -buildmode=c-shared -o out/samples/libgolib.so ./$src/golib
+	rm -f out/samples/libgolib.h
+fi
 for app in Demo Soak Bench Waits Bias Survive; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs

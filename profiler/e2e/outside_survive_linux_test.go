@@ -64,6 +64,24 @@ func TestProbeSurvives(t *testing.T) {
 	}
 }
 
+// A library of Go puts the runtime's handlers on alternate stacks of 16 KiB, where
+// ours must not meet one that waits for a collection; and it takes SIGURG. Not more
+// than a collection now and then: of .NET 9.0.5 itself, nothing of ours in it, three
+// of three programs die beside such a library if they collect every few milliseconds
+// (golang/go#78883).
+func TestProbeSurvivesGo(t *testing.T) {
+	need(t, "out", "samples", "libgolib.so")
+	samples, _, r := recordProbe(t, *surviveTime+2*time.Minute, "250", survive(t, "go")...)
+	if r.code != 0 {
+		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
+	}
+	alone(t, r.stdout, 2)
+	t.Logf("%d samples\n%s", len(samples), r.stderr)
+	if len(samples) < 200 || strings.Contains(r.stderr, " 0 of processor time") || !strings.Contains(r.stderr, "a real-time signal is used instead") {
+		t.Errorf("%d samples, or none of processor time", len(samples))
+	}
+}
+
 // A real-time limit on signals must not stop the program, nor be taken for threads
 // that are gone.
 func TestProbeFewSignals(t *testing.T) {
