@@ -87,6 +87,7 @@ soak: runtime build samples ## a minute of everything that hurts
 
 survive: runtime build samples ## half an hour of what hurts a program, with the probe in it; a judge of shares with many samples
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|Surv|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 30m -bias 5m -truth 20000
+	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
 
 rules: build ## write docs/rules.md anew from the simulator's scenarios
 	@$(OUT)/bin/seedwalk sim --docs docs
