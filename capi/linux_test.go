@@ -109,30 +109,15 @@ func TestExports(t *testing.T) {
 // A profiler that is linked with the library as a vendor links it does not change
 // what its target does. Three times, because a crash need not come each time.
 func TestInCLR(t *testing.T) {
-	core, err := filepath.Abs("../.cache/dotnet-9.0.5/package/dist/libcoreclr.so")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(core); err != nil {
-		t.Skip("SKIPPED-CHECK: .NET 9.0.5 is missing; run make runtime")
-	}
-	if _, err := exec.LookPath("mcs"); err != nil {
-		t.Skip("SKIPPED-CHECK: no mcs; run scripts/deps.sh test")
-	}
-	dir := host(t)
-	swhost, app := filepath.Join(dir, "swhost"), filepath.Join(dir, "Soak.exe")
-	gcc(t, "-fPIC", "-shared", "-o", filepath.Join(dir, "libdemo.so"), "../profiler/testdata/demo.c")
-	gcc(t, "-o", swhost, "../profiler/testdata/host.c", "-ldl")
-	do(t, nil, "mcs", "-optimize+", "-unsafe", "-nologo", "-warn:1", "-out:"+app, "../profiler/testdata/Soak.cs")
-	plain := target(t, swhost, filepath.Dir(core), app)
+	c := newTarget(t)
+	plain := c.run(t)
 	for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {
 		t.Run(kind, func(t *testing.T) {
-			library, walks := filepath.Join(dir, "libvendor"+kind+".so"), filepath.Join(dir, "walks")
-			gcc(t, "-fPIC", "-shared", "-o", library, "testdata/profiler.c", filepath.Join(dir, kind), "-lpthread", "-Wl,-rpath,"+dir)
+			library, walks := filepath.Join(c.dir, "libvendor"+kind+".so"), filepath.Join(c.dir, "walks")
+			gcc(t, "-fPIC", "-shared", "-o", library, "testdata/profiler.c", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
 			for range 3 {
 				os.Remove(walks)
-				got := target(t, swhost, filepath.Dir(core), app, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}",
-					"CORECLR_PROFILER_PATH="+library, "WALKS="+walks)
+				got := c.run(t, "CORECLR_PROFILER_PATH="+library, "WALKS="+walks)
 				if got != plain {
 					t.Errorf("with the profiler: %s; without it: %s", got, plain)
 				}
@@ -147,17 +132,75 @@ func TestInCLR(t *testing.T) {
 	}
 }
 
-// counts are how often each of the target's threads came round.
+// target is .NET 9.0.5 with a program that does everything that hurts a profiler.
+type target struct{ dir, host, runtime, app string }
+
+func newTarget(t *testing.T) *target {
+	t.Helper()
+	core, err := filepath.Abs("../.cache/dotnet-9.0.5/package/dist/libcoreclr.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(core); err != nil {
+		t.Skip("SKIPPED-CHECK: .NET 9.0.5 is missing; run make runtime")
+	}
+	if _, err := exec.LookPath("mcs"); err != nil {
+		t.Skip("SKIPPED-CHECK: no mcs; run scripts/deps.sh test")
+	}
+	dir := host(t)
+	c := &target{dir, filepath.Join(dir, "swhost"), filepath.Dir(core), filepath.Join(dir, "Soak.exe")}
+	gcc(t, "-fPIC", "-shared", "-o", filepath.Join(dir, "libdemo.so"), "../profiler/testdata/demo.c")
+	gcc(t, "-o", c.host, "../profiler/testdata/host.c", "-ldl")
+	do(t, nil, "mcs", "-optimize+", "-unsafe", "-nologo", "-warn:1", "-out:"+c.app, "../profiler/testdata/Soak.cs")
+	return c
+}
+
+// counts are how often each of the program's threads came round.
 var counts = regexp.MustCompile(`: [1-9][0-9]*\n`)
 
-// target is what a program prints and how it ends.
-func target(t *testing.T, swhost, core, app string, env ...string) string {
+// run is what the program prints and how it ends, for the seconds of its run.
+func (c *target) run(t *testing.T, env ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, swhost, core, app, "3", app) // collections, faults, threads that come and go
-	cmd.Env = append(os.Environ(), env...)
+	cmd := exec.CommandContext(ctx, c.host, c.runtime, c.app, "3", c.app)
+	cmd.Env = os.Environ()
+	if len(env) > 0 {
+		cmd.Env = append(append(cmd.Env, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"), env...)
+	}
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	return fmt.Sprintf("%q, %v", counts.ReplaceAllString(string(out), ": n\n"), err)
+}
+
+// leastShare is what share of the example's samples must be complete, percent.
+const leastShare = 99
+
+// The sample profiler with a protocol of its own, as a vendor builds it.
+func TestOwnProtocol(t *testing.T) {
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("SKIPPED-CHECK: no g++")
+	}
+	c := newTarget(t)
+	plain := c.run(t)
+	for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {
+		t.Run(kind, func(t *testing.T) {
+			library, out := filepath.Join(c.dir, "libown"+kind+".so"), filepath.Join(c.dir, "own")
+			do(t, nil, "g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-shared", "-fPIC", "-o", library,
+				"../examples/own_protocol.cpp", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
+			if got := c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out); got != plain {
+				t.Errorf("with the profiler: %s; without it: %s", got, plain)
+			}
+			text, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var samples, complete, frames, unmanaged int
+			fmt.Sscanf(string(text), "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
+			fmt.Printf("own_protocol.cpp with %s on .NET 9.0.5: %s", kind, text)
+			if samples < 100 || complete*100 < samples*leastShare || unmanaged == 0 || frames <= unmanaged {
+				t.Errorf("want 100 samples, %d %% of them complete, with managed and unmanaged frames; got\n%s", leastShare, text)
+			}
+		})
+	}
 }

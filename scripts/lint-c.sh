@@ -42,3 +42,10 @@ done
 for f in capi/testdata/*.c; do
 	"${strict[@]}" -Icapi -c "$f" -o "$tmp/o.o"
 done
+for cxx in g++ clang++; do
+	if command -v $cxx >/dev/null; then
+		$cxx -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -Icapi -c examples/own_protocol.cpp -o "$tmp/o.o"
+	else
+		echo "SKIPPED-CHECK: no $cxx: the sample profilers are not compiled with it"
+	fi
+done
