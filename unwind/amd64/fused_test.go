@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -85,9 +86,13 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn) Registers {
 func TestFusedAgreesWithStep(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 4))
 	longest, stops := 0, map[unwind.Stop]int{}
-	for range 40 {
+	for round := range 40 {
 		fns, kinds := fusedFns(rnd)
-		u := unwinder(makeTable(t, 1, fns...))
+		table := makeTable(t, 1, fns...)
+		if round%4 == 0 { // managed code amid a module's
+			table = module.NewTable(2, []module.Module{*table.At(0)}, append(table.Managed(), memory.Range{Start: at(60), End: at(61)}))
+		}
+		u := unwinder(table)
 		s := newStack()
 		for range 100 {
 			r := fusedStack(rnd, s, kinds)

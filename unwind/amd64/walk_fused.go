@@ -41,7 +41,7 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 }
 
 // fused makes all the steps from regs, whose rule is r, that are of this kind, and
-// describes the frames left. It says how many; regs is as Step would have it.
+// describes the frames left. It returns how many; regs is as Step would have it.
 //
 // Nothing here is new: each line is a check of leaveFrame, checkSP or checkRA, and
 // what fails one is left to them. It calls nothing: a call would put all it has in
@@ -110,7 +110,7 @@ func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
 // everySlot has the lowest bit of each slot but RBP's, whose value is at hand.
 const everySlot = 0x111101
 
-// fusible says whether the rule is of fused steps.
+// fusible reports whether the rule is of fused steps.
 func (r Rule) fusible(regs *Registers) bool {
 	k := r.bits & (managedBit | 15)
 	return (k == uint64(RuleSP) || k == uint64(RuleBP)) && known(regs, context.RBP)

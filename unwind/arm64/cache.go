@@ -33,6 +33,7 @@ type Unwinder struct {
 	undo    undo
 
 	follower follower
+	section  section
 }
 
 // New returns an unwinder over an empty module table.

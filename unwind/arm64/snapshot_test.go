@@ -58,14 +58,14 @@ func prepare(tb testing.TB, p *snap.Program, s *snap.Snapshot, u *Unwinder) *rec
 }
 
 // walkSteps is Walk by single steps.
-func walkSteps(r *recorded, b *unwind.Bounds, out []unwind.Frame) (int, unwind.Stop) {
+func walkSteps(r *recorded, b *unwind.Bounds, out []unwind.Frame) (int, Registers, unwind.Stop) {
 	at := stateOf(&r.reg, true)
 	for n := range out {
 		if stop := r.u.Step(&at, r.mem, b, &out[n]); stop != unwind.StopNone {
-			return n + 1, stop
+			return n + 1, at.Regs.ARM64, stop
 		}
 	}
-	return len(out), unwind.BufferFull
+	return len(out), at.Regs.ARM64, unwind.BufferFull
 }
 
 // Walk and Step agree, with and without the cache.
@@ -74,10 +74,10 @@ func TestWalkAgreesWithStep(t *testing.T) {
 	eachSnapshot(t, func(r *recorded) {
 		var a, b, c [256]unwind.Frame
 		bounds := unwind.Bounds{Guess: true}
-		n, stop := walkSteps(r, &bounds, a[:])
+		n, last, stop := walkSteps(r, &bounds, a[:])
 		regs := r.reg
 		n2, _, stop2 := walkOf(r.u, &regs, true, unwind.TrustContext, r.mem, &bounds, b[:])
-		if n != n2 || stop != stop2 || a != b {
+		if n != n2 || stop != stop2 || a != b || last != regs {
 			t.Errorf("%s: Step %d frames, %v; Walk %d, %v", r.s.ID, n, stop, n2, stop2)
 		}
 		r.u.DisableCache(true)

@@ -20,29 +20,28 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
-	hot, regs, n, stop := mem.Hot(), &s.Regs.ARM64, 0, unwind.StopNone
-	exact, trust := s.Exact, s.Trust // of s, while the loop runs: in registers
+	hot, regs, n, last := mem.Hot(), &s.Regs.ARM64, 0, min(len(out), limit)
 	for {
-		r := u.lookup(unwind.Address{IP: regs.PC, Exact: exact})
-		if stop = end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
-			break
+		r := u.lookup(s.Address())
+		if n < last && r.fusible(regs) {
+			if k := u.walkFused(s, mem, b, out[n:last]); k > 0 {
+				n, r = n+k, u.lookup(s.Address())
+			}
+		}
+		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
+			return unwind.Result{N: n, Stop: stop}
 		}
 		f := &out[n]
 		n++
-		f.Trust = trust
-		if u.stepHot(r, regs, exact, hot, b, f) {
-			exact, trust = false, trust.Then(u.by)
+		f.Trust = s.Trust
+		if u.stepHot(r, regs, s.Exact, hot, b, f) {
+			s.Exact, s.Trust = false, s.Trust.Then(u.by)
 			continue
 		}
-		s.Exact, s.Trust = exact, trust
-		if stop = u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
-			stop = ended(stop, regs, mem, b)
-			break
+		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
+			return unwind.Result{N: n, Stop: ended(stop, regs, mem, b)}
 		}
-		exact, trust = s.Exact, s.Trust
 	}
-	s.Exact, s.Trust = exact, trust
-	return unwind.Result{N: n, Stop: stop}
 }
 
 // end reports why a walk that has described n frames goes no further, before it

@@ -1,0 +1,162 @@
+package arm64
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// The steps most frames of a walk are: by a kept rule of slots, its words in the
+// hot run, nothing in the way. They need pc, SP and x29 alone; where the other
+// registers were saved is noted, and only what the last frame's are is read, when
+// something else has to be done.
+
+// logSize is how many frames' rules are noted before their registers are read.
+const logSize = 128
+
+// section is what a row of fused steps needs to know, and where it begins.
+type section struct {
+	hot  memory.Run
+	top  uint64          // as high as the stack pointer may go
+	out  []unwind.Frame  // of the frames to come, as many as may be
+	log  [logSize]uint16 // of the rules in the cache
+	seen uint32          // the slots any of the rules noted have
+}
+
+// limit sets what a stack pointer in bounds may reach: a step out of them, which
+// checkSP may refuse, is none of this section. Above the bounds it refuses none,
+// and a stack pointer only rises.
+func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
+	t.hot, t.top = hot, ^uint64(0)
+	if b.High != 0 && sp <= b.High {
+		t.top = b.High
+	}
+}
+
+// fusible reports whether the rule is of fused steps.
+func (r *Rule) fusible(regs *Registers) bool {
+	return (r.kind == RuleSlots || r.kind == RuleSlotsPE) && known(regs, regFP)
+}
+
+// walkFused is a section: the steps, then what they leave to do.
+func (u *Unwinder) walkFused(s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
+	t, regs := &u.section, &s.Regs.ARM64
+	at, ok := u.kept(s.Address().Lookup())
+	if u.noCache || !ok {
+		return 0
+	}
+	t.limit(mem.Hot(), regs.Sp, b)
+	t.out = out[:min(len(out), logSize)]
+	kind, trust := u.cache[at].rule.kind, unwind.TrustCFI
+	if kind == RuleSlotsPE {
+		trust = unwind.TrustUnwindInfo
+	}
+	if n = u.fused(at, kind, regs, s.Trust.Then(trust), t); n == 0 {
+		return 0
+	}
+	out[0].Exact, out[0].Trust = s.Exact, s.Trust
+	u.by = trust
+	s.Reached(false, trust)
+	regs.Known = regs.Known&nonvolatile | 1<<regLR
+	u.restore(n, regs, mem)
+	return n
+}
+
+// fused makes all the steps from regs, whose rule is at this place in the cache,
+// that are by rules of this kind, and describes the frames left. It returns how many;
+// but for the registers of t, regs is as Step would have it.
+//
+// Nothing here is new: each line is a check of stepSlots, checkSP or checkRA, and
+// what fails one is left to them. It calls nothing: a call would put all it has in
+// registers on its own stack at each frame.
+func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.Trust, t *section) (n int) {
+	pc, sp, fp, lr := regs.PC, regs.Sp, regs.X[regFP], regs.X[regLR]
+	data, low, seen := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint32(0)
+	for out := t.out; n < len(out); {
+		r := &u.cache[place&(cacheSize-1)].rule
+		if r.kind != kind || r.saved&(flagManaged|rareFlags|1<<slotLR) != 1<<slotLR {
+			break
+		}
+		from := sp
+		if r.base == regFP {
+			from = fp
+		} else if r.base != regSP {
+			break
+		}
+		cfa := from + uint64(int64(r.cfa))
+		at := int(from-low) + 8*int(r.slots[slotLR])
+		if cfa <= sp || cfa > t.top || at < 0 || len(data)-at < 8 {
+			break
+		}
+		ra := binary.LittleEndian.Uint64(data[at:])
+		to := ra
+		if kind == RuleSlots {
+			to = stripPAC(ra)
+		}
+		if to == 0 {
+			break
+		}
+		caller := fp
+		if r.saved&(1<<slotFP) != 0 {
+			at = int(from-low) + 8*int(r.slots[slotFP])
+			if at < 0 || len(data)-at < 8 {
+				break
+			}
+			caller = binary.LittleEndian.Uint64(data[at:])
+		}
+		f := &out[n]
+		f.IP, f.SP, f.FP, f.CFA = pc, sp, fp, cfa
+		f.Module, f.Kind, f.Trust, f.Exact = int32(r.Module()), unwind.KindNative, trust, false
+		t.log[n&(logSize-1)] = uint16(place)
+		seen |= r.saved
+		n++
+		pc, sp, fp, lr = to, cfa, caller, ra
+		next, ok := u.kept(pc - 1)
+		if !ok {
+			break
+		}
+		place = next
+	}
+	t.seen = seen
+	regs.PC, regs.Sp, regs.X[regFP], regs.X[regLR] = pc, sp, fp, lr
+	return n
+}
+
+const slotFP = regFP - firstX
+
+// kept finds an address's rule in the cache.
+func (u *Unwinder) kept(addr uint64) (place uint64, ok bool) {
+	slot := slotFor(addr)
+	for way := uint64(0); way < ways; way++ {
+		if e := &u.cache[slot^way]; e.addr == addr && e.rule.kind != RuleNone {
+			return slot ^ way, true
+		}
+	}
+	return 0, false
+}
+
+// restore reads what the n frames left saved of the registers but x29 and x30. The
+// frame nearest to the caller that saved one has its value; if its word is missing,
+// the register is unknown.
+func (u *Unwinder) restore(n int, regs *Registers, mem *memory.Window) {
+	t := &u.section
+	for want := t.seen & (slotsMask &^ (1<<slotLR | 1<<slotFP)); want != 0 && n > 0; {
+		n--
+		r, f := &u.cache[t.log[n]&(cacheSize-1)].rule, &t.out[n]
+		from := f.SP
+		if r.base == regFP {
+			from = f.FP
+		}
+		for s := r.saved & want; s != 0; s &= s - 1 {
+			i := bits.TrailingZeros32(s)
+			regs.Known &^= slotBit(i)
+			if v, ok := mem.Word(r.slotAt(i, from)); ok {
+				setSlot(regs, i, v)
+				regs.Known |= slotBit(i)
+			}
+		}
+		want &^= r.saved
+	}
+}
