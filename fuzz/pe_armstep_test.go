@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -57,12 +59,12 @@ func checkPEStepARM64(t *testing.T, u, plain *arm64.Unwinder, regs arm64.Registe
 	now, callerExact, by, stop := regs, false, unwind.TrustNone, unwind.StopNone
 	if n := testing.AllocsPerRun(1, func() {
 		now = regs
-		callerExact, by, stop = stepOfARM64(u, &now, exact, mem, &fr)
+		callerExact, by, stop = onestep.ARM64(u, &now, exact, mem, &fr)
 	}); n != 0 {
 		t.Fatalf("%v allocations", n)
 	}
 	again := regs
-	if exact2, _, stop2 := stepOfARM64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameARM64(again, now) || fr2 != fr {
+	if exact2, _, stop2 := onestep.ARM64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameARM64(again, now) || fr2 != fr {
 		t.Fatalf("with cache %v, %+v; without %v, %+v", stop, fr, stop2, fr2)
 	}
 	switch {

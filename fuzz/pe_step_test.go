@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -59,12 +61,12 @@ func checkPEStep(t *testing.T, u, plain *amd64.Unwinder, regs amd64.Registers, e
 	now, callerExact, by, stop := regs, false, unwind.TrustNone, unwind.StopNone
 	if n := testing.AllocsPerRun(1, func() {
 		now = regs
-		callerExact, by, stop = stepOfAMD64(u, &now, exact, mem, &fr)
+		callerExact, by, stop = onestep.AMD64(u, &now, exact, mem, &fr)
 	}); n != 0 {
 		t.Fatalf("%v allocations", n)
 	}
 	again, fr2 := regs, unwind.Frame{}
-	if exact2, _, stop2 := stepOfAMD64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameAMD64(again, now) || fr2 != fr {
+	if exact2, _, stop2 := onestep.AMD64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameAMD64(again, now) || fr2 != fr {
 		t.Fatalf("with cache %v, %+v,\n%+v; without %v, %+v,\n%+v", stop, fr, now, stop2, fr2, again)
 	}
 	if stop != unwind.StopNone {

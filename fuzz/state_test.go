@@ -8,26 +8,6 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// stepOf makes a step of u from r, which becomes the caller: whether it was
-// interrupted, and how surely it was found.
-func stepOfAMD64(u *amd64.Unwinder, r *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
-	regs := context.FromAMD64(*r)
-	s := unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
-	stop := u.Step(&s, mem, nil, f)
-	*r = regs.AMD64
-	return s.Exact, s.Trust, stop
-}
-
-// stepOf makes a step of u from r, which becomes the caller: whether it was
-// interrupted, and how surely it was found.
-func stepOfARM64(u *arm64.Unwinder, r *context.ARM64, exact bool, mem *memory.Window, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
-	regs := context.FromARM64(*r)
-	s := unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
-	stop := u.Step(&s, mem, nil, f)
-	*r = regs.ARM64
-	return s.Exact, s.Trust, stop
-}
-
 // walkAMD64 walks with u from r, an interrupted frame, and leaves in r where the
 // walk stopped.
 func walkAMD64(u *amd64.Unwinder, r *context.AMD64, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (int, bool, unwind.Stop) {

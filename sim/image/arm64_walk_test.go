@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
@@ -119,7 +121,7 @@ func (w *armWorld) check() {
 	row, regs, exact := w.out[0].State, w.out[0].State.ARM64(), true
 	var f unwind.Frame
 	for i := range w.out {
-		now, _, stop := stepOfARM64(w.u, &regs, exact, &w.mem, &f)
+		now, _, stop := onestep.ARM64(w.u, &regs, exact, &w.mem, &f)
 		rowExact, ok := machine.StepRow(image.ARM64, w.im, w.out[i].Func, &row, w.t.Word)
 		if i == len(w.out)-1 {
 			if stop != unwind.EndOfStack || ok {
@@ -331,7 +333,7 @@ func TestSignalTrampolines(t *testing.T) {
 			regs, f := w.tramp(t), unwind.Frame{}
 			var mem memory.Window
 			mem.Reset(w.t.Stack())
-			_, by, stop := stepOfARM64(w.u, &regs, true, &mem, &f)
+			_, by, stop := onestep.ARM64(w.u, &regs, true, &mem, &f)
 			t.Logf("%v, trust %v, kind %v", stop, by, f.Kind)
 			if cfi := by == unwind.TrustCFI; cfi != (name == "cfi") {
 				t.Errorf("found by %v", by)

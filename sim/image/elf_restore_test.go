@@ -3,6 +3,8 @@ package image_test
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
+
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -44,7 +46,7 @@ func TestRestoreRTAMD64(t *testing.T) {
 			var mem memory.Window
 			mem.Reset(th.Stack())
 			var f unwind.Frame
-			exact, by, stop := stepOfAMD64(u, &regs, true, &mem, &f)
+			exact, by, stop := onestep.AMD64(u, &regs, true, &mem, &f)
 			if stop != unwind.StopNone || !exact || regs.RIP != want.RIP || regs.GPR != want.GPR {
 				t.Errorf("%v, exact %v: %x, not %x", stop, exact, regs.GPR, want.GPR)
 			}

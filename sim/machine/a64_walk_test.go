@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -61,7 +63,7 @@ func (w *world) checkWalkARM64(u *arm64.Unwinder, mem *memory.Window, out []Fram
 	exact := true
 	var f unwind.Frame
 	for i := range out {
-		now, _, stop := stepOfARM64(u, &regs, exact, mem, &f)
+		now, _, stop := onestep.ARM64(u, &regs, exact, mem, &f)
 		if i == len(out)-1 {
 			if stop != unwind.EndOfStack {
 				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
@@ -292,7 +294,7 @@ func (w *world) checkWalk(u *amd64.Unwinder, mem *memory.Window, out []Frame) {
 	exact := true
 	var f unwind.Frame
 	for i := range out {
-		now, _, stop := stepOfAMD64(u, &regs, exact, mem, &f)
+		now, _, stop := onestep.AMD64(u, &regs, exact, mem, &f)
 		if i == len(out)-1 {
 			if stop != unwind.EndOfStack {
 				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)

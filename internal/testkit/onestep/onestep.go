@@ -1,4 +1,6 @@
-package machine
+// Package onestep makes single steps on the registers of one architecture, for
+// tests above both walkers.
+package onestep
 
 import (
 	"github.com/seedwalk/seedwalk/context"
@@ -8,9 +10,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
-// stepOf makes a step of u from r, which becomes the caller: whether it was
+// AMD64 makes a step of u from r, which becomes the caller: whether it was
 // interrupted, and how surely it was found.
-func stepOfAMD64(u *amd64.Unwinder, r *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
+func AMD64(u *amd64.Unwinder, r *context.AMD64, exact bool, mem *memory.Window, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
 	regs := context.FromAMD64(*r)
 	s := unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
 	stop := u.Step(&s, mem, nil, f)
@@ -18,9 +20,9 @@ func stepOfAMD64(u *amd64.Unwinder, r *context.AMD64, exact bool, mem *memory.Wi
 	return s.Exact, s.Trust, stop
 }
 
-// stepOf makes a step of u from r, which becomes the caller: whether it was
+// ARM64 makes a step of u from r, which becomes the caller: whether it was
 // interrupted, and how surely it was found.
-func stepOfARM64(u *arm64.Unwinder, r *context.ARM64, exact bool, mem *memory.Window, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
+func ARM64(u *arm64.Unwinder, r *context.ARM64, exact bool, mem *memory.Window, f *unwind.Frame) (bool, unwind.Trust, unwind.Stop) {
 	regs := context.FromARM64(*r)
 	s := unwind.State{Regs: &regs, Exact: exact, Trust: unwind.TrustContext}
 	stop := u.Step(&s, mem, nil, f)
