@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 const root = "../.."
@@ -90,9 +91,15 @@ func run(t *testing.T, limit time.Duration, env []string, argv ...string) result
 // record runs a command under seedwalk record with raw samples and reads them.
 func record(t *testing.T, limit time.Duration, rate string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
 	t.Helper()
-	dir := t.TempDir()
+	return recordBy(t, "snapshot", limit, rate, argv...)
+}
+
+// recordBy is record on a way of taking samples.
+func recordBy(t *testing.T, way string, limit time.Duration, rate string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
+	t.Helper()
+	dir := tempdir.New(t)
 	file := filepath.Join(dir, "raw")
-	args := []string{tool(t), "record", "--mode", "snapshot", "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
+	args := []string{tool(t), "record", "--mode", way, "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
 	r := run(t, limit, nil, append(args, argv...)...)
 	f, err := os.Open(file)
 	if err != nil {

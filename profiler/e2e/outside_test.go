@@ -2,15 +2,11 @@ package e2e
 
 import (
 	"flag"
-	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 // recordProbe runs a command under seedwalk record on the probe's way and reads
@@ -21,30 +17,7 @@ func recordProbe(t *testing.T, limit time.Duration, rate string, argv ...string)
 		t.Skip("SKIPPED-CHECK: the probe is for x86-64")
 	}
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	dir := tempdir.New(t)
-	file := filepath.Join(dir, "raw")
-	args := []string{tool(t), "record", "--mode", "probe", "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
-	r := run(t, limit, nil, append(args, argv...)...)
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatalf("no raw samples: %v\n%s", err, r.stderr)
-	}
-	defer f.Close()
-	rd, err := raw.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var samples []*raw.Sample
-	for {
-		s, err := rd.Next()
-		if err == io.EOF {
-			return samples, rd, r
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		samples = append(samples, s)
-	}
+	return recordBy(t, "probe", limit, rate, argv...)
 }
 
 var truthSamples = flag.Int("truth", 2500, "how many samples TestProbeTruth judges of each program on each runtime")
