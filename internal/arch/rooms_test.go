@@ -139,6 +139,7 @@ var rooms = []room{
 	{Name: "bench/oracle", Test: tables},
 	{Name: "bench/peer", May: with(merged, "internal/raw", "internal/testkit/snap")},
 	{Name: "bench/wineunwind", Test: walkers},
+	{Name: "bench/work", Test: []string{"internal/testkit/tempdir"}},
 }
 
 // debts are edges that should not be, and why they still are. One that is paid
