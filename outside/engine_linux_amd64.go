@@ -267,6 +267,9 @@ func (e *Engine) record(r *probe.Record) {
 		c.cut = len(r.Stack) >= 1<<16
 		e.stats.foreign++
 	}
+	if r.Flags&probe.Cut != 0 {
+		e.stats.cut++
+	}
 	if r.Flags&probe.Patched != 0 {
 		e.stats.patched++
 	}

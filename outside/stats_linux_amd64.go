@@ -14,7 +14,7 @@ type stats struct {
 	asked, unsent, deaf        uint64 // signals
 	refused, noSlot, hidden    uint64 // threads without a timer, without a slot, whose files are not shown
 	unproven, late, unreadable uint64 // samples not walked
-	foreign, patched           uint64
+	foreign, patched, cut      uint64
 	handler                    wire.Histogram
 	busy, armed                uint64   // nanoseconds of processor time of armed threads; such threads
 	perThread                  []uint64 // samples of threads that have ended
@@ -37,7 +37,7 @@ func (e *Engine) write() {
 		{"probe_overruns", s.overruns}, {"probe_outside", s.outside}, {"probe_changed", s.changed}, {"probe_asked", s.asked},
 		{"probe_unsent", s.unsent}, {"probe_deaf", s.deaf}, {"probe_timer_refused", s.refused}, {"probe_no_slot", s.noSlot},
 		{"probe_hidden", s.hidden}, {"probe_unproven", s.unproven}, {"probe_late", s.late}, {"probe_unreadable", s.unreadable},
-		{"probe_foreign", s.foreign}, {"probe_patched", s.patched}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
+		{"probe_foreign", s.foreign}, {"probe_patched", s.patched}, {"probe_cut", s.cut}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
 		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped}, {"probe_stuck", e.file.Stuck},
 		{"probe_unnamed", e.s.unnamed}, {"probe_busy_ns", s.busy}, {"probe_armed", s.armed},
 	} {

@@ -1,0 +1,72 @@
+package managed
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// oneCall is a runtime with one method, whose code at call is a call.
+type oneCall struct {
+	call uint64
+	kind Kind
+}
+
+func (o *oneCall) Code(at unwind.Address, c *Code) unwind.Stop {
+	if lookup := at.Lookup(); lookup < o.call || lookup >= o.call+5 {
+		return unwind.NoInfo
+	}
+	*c = Code{Kind: o.kind}
+	return unwind.StopNone
+}
+
+func (o *oneCall) ReadAt(b []byte, addr uint64) bool {
+	code := []byte{0xe8, 1, 2, 3, 4}
+	for i := range b {
+		b[i] = 0x90
+		if at := addr + uint64(i) - o.call; at < uint64(len(code)) {
+			b[i] = code[at]
+		}
+	}
+	return true
+}
+
+func (o *oneCall) Arch() context.Arch { return context.ArchAMD64 }
+func (o *oneCall) Unix() bool         { return true }
+
+// The bytes of a Thread of .NET 9.0.5 while it was hijacked: the true return address
+// at 152, its slot at 160 (as the probe copied them).
+func TestTrueReturn(t *testing.T) {
+	const call, slot = 0x7f4dd25e6801, 0x7f98c4fd74a0
+	thread := func(ra, slot uint64, at int) []byte {
+		b := make([]byte, 168)
+		binary.LittleEndian.PutUint64(b, 0x21000) // its state
+		binary.LittleEndian.PutUint64(b[at:], ra)
+		binary.LittleEndian.PutUint64(b[at+8:], slot)
+		return b
+	}
+	for _, c := range []struct {
+		name   string
+		object []byte
+		kind   Kind
+		ok     bool
+	}{
+		{"as .NET 9 has it", thread(call+5, slot, 152), Method, true},
+		{"elsewhere in the object", thread(call+5, slot, 96), Method, true},
+		{"another slot: of an earlier hijack", thread(call+5, slot-8, 152), Method, false},
+		{"no call before it", thread(call+4, slot, 152), Method, false},
+		{"in no method", thread(call+5, slot, 152), Stub, false},
+		{"the copy ends before the slot", thread(call+5, slot, 152)[:160], Method, false},
+		{"not hijacked", make([]byte, 168), Method, false},
+		{"nothing was copied", nil, Method, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ra, ok := New(&oneCall{call, c.kind}).TrueReturn(c.object, slot)
+			if ok != c.ok || ok && ra != call+5 {
+				t.Errorf("%#x, %v", ra, ok)
+			}
+		})
+	}
+}
