@@ -4,6 +4,7 @@ import (
 	"os"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -231,7 +232,7 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 // for the kernel only, and not for long.
 func (e *Engine) inProbe(ip uint64) bool {
 	m := e.t.mapping(ip)
-	return m != nil && m.Path == e.probe
+	return m != nil && strings.TrimSuffix(m.Path, " (deleted)") == e.probe
 }
 
 // rested keeps a stack for as long as the thread does not run.
@@ -403,15 +404,20 @@ func (e *Engine) bound(t *task, sp uint64) {
 	e.file.SetStack(t.slot, t.low, t.high)
 }
 
-// disarm ends the timers and puts the handlers back, by one signal.
+// disarm ends the timers and puts the handlers back, by one signal: to a thread that
+// has had one, if there is any.
 func (e *Engine) disarm() {
 	tids := make([]*task, 0, len(e.tasks))
 	for _, t := range e.tasks {
-		if t.slot >= 0 {
-			tids = append(tids, t)
-		}
+		tids = append(tids, t)
 	}
-	sort.Slice(tids, func(i, j int) bool { return tids[i].last.cpu > tids[j].last.cpu })
+	sort.Slice(tids, func(i, j int) bool {
+		a, b := tids[i], tids[j]
+		if (a.slot >= 0) != (b.slot >= 0) {
+			return a.slot >= 0
+		}
+		return a.last.cpu > b.last.cpu
+	})
 	for _, t := range tids {
 		if e.ask(t, probe.OpLeave) != sent {
 			continue

@@ -13,6 +13,9 @@ import (
 // be seen to be the reason, or else what it mostly is.
 func (o *Options) neverConnected() string {
 	const head = "no samples: the profiler never connected; "
+	if o.PID != 0 {
+		return head + "the process ended"
+	}
 	if lines := Blockers(o.Env); len(lines) > 0 {
 		return head + strings.Join(lines, "; ")
 	}

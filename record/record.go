@@ -52,10 +52,11 @@ const (
 	ExitSignal    = 128 // plus the number of the signal that ended the command
 )
 
-// Options say what to run and where results go. Command, Profiler and at least
-// one of Outputs and Raw must be given.
+// Options say what to run and where results go. Command or PID, Profiler and at
+// least one of Outputs and Raw must be given.
 type Options struct {
 	Command    []string
+	PID        int           // record this running process in place of a command
 	Env        []string      // of the command, before ours; nil = os.Environ()
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
 	Duration   time.Duration // record this long from the first connection, 0 = until the command ends

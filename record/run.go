@@ -46,7 +46,7 @@ func Run(opt Options) (*Result, error) {
 
 // check fills in defaults and refuses what cannot work.
 func (o *Options) check() error {
-	if len(o.Command) == 0 {
+	if len(o.Command) == 0 && o.PID == 0 {
 		return &Refusal{What: "no command", Where: "arguments", Remedy: "put it after --, as in: seedwalk record -- dotnet app.dll", Code: ExitRefused}
 	}
 	if why, remedy := UnfitMachine(runtime.GOARCH, NativeMachine()); why != "" {
@@ -61,11 +61,17 @@ func (o *Options) check() error {
 		return &Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
 			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", MaxStackBytes), Code: ExitRefused}
 	}
-	if r := OtherProfiler(o.Env); r != nil {
+	if r := OtherProfiler(o.Env); r != nil && o.PID == 0 {
 		return r
 	}
 	if r := o.chooseMode(); r != nil {
 		return r
+	}
+	if o.PID != 0 {
+		if r := o.attachable(); r != nil {
+			return r
+		}
+		o.Grace = time.Nanosecond // there is no command to wait for
 	}
 	return o.checkOutputs()
 }
@@ -159,6 +165,9 @@ type run struct {
 
 // begin starts the command.
 func (r *run) begin() error {
+	if r.opt.PID != 0 {
+		return r.attach()
+	}
 	for _, line := range Blockers(r.opt.Env) {
 		r.opt.Say(line)
 	}

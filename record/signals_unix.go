@@ -21,7 +21,7 @@ var fromTerminal = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGHUP: true
 // forward passes a signal on, unless the terminal has given it to the command
 // already, and stops ourselves with the command on TSTP.
 func (r *run) forward(sig os.Signal) {
-	if !fromTerminal[sig] || !inForeground() {
+	if r.cmd != nil && (!fromTerminal[sig] || !inForeground()) {
 		r.cmd.Process.Signal(sig) // fails if the command has ended: nobody to tell
 	}
 	if sig == syscall.SIGTSTP {

@@ -31,7 +31,7 @@ func (r *run) watch() *Result {
 		select {
 		case sig := <-r.signals.c:
 			r.forward(sig)
-			if sig != syscall.SIGINT {
+			if sig != syscall.SIGINT && !(r.cmd == nil && sig == syscall.SIGTERM) {
 				continue
 			}
 			if ints++; ints > 1 {
@@ -50,6 +50,9 @@ func (r *run) watch() *Result {
 			settle()
 		case <-settled:
 			settled = nil
+			if r.cmd == nil {
+				exited = nil // a process that runs on
+			}
 			r.show(began, "done")
 		case <-tick.C:
 			r.show(began, stage(settling, connected == nil))

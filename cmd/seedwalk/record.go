@@ -18,11 +18,15 @@ import (
 )
 
 const recordHelp = `Usage: seedwalk record [flags] -- COMMAND ARGS
+       seedwalk record [flags] --pid PID
 
 Runs COMMAND with the profiler in it and records its stacks until it ends, until Ctrl-C, or
 for --duration. Input, output, signals and the exit code are the command's own. .NET processes
 that it starts are recorded too; each is then a root frame of its own in the same profile.
 
+  --pid PID          record a running process (.NET 9 and later, Linux x86-64), until Ctrl-C or for
+                     --duration; nothing of seedwalk runs in it afterwards, and it can be
+                     recorded again
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
   --mode NAME        probe: stacks are copied by a small probe and walked from outside; the
                      runtime is never suspended (default on Linux x86-64 for .NET 9 and later)
@@ -59,6 +63,7 @@ Formats:
 Examples:
   seedwalk record -- dotnet app.dll
   seedwalk record --rate 500 --duration 30s --output hot.html -- ./MyService --port 80
+  seedwalk record --pid 4711 --duration 10s
   seedwalk record --output app.folded,app.pb.gz -- dotnet test && go tool pprof -top app.pb.gz
   seedwalk record --quiet --output - --format folded -- dotnet app.dll 2>/dev/null | sort -k2
 
@@ -121,6 +126,7 @@ type recordFlags struct {
 func runRecord(args []string) int {
 	var f recordFlags
 	set := flag.NewFlagSet("record", flag.ContinueOnError)
+	set.IntVar(&f.opt.PID, "pid", 0, "")
 	set.Float64Var(&f.opt.Rate, "rate", record.DefaultRate, "")
 	set.Var((*seconds)(&f.opt.Duration), "duration", "")
 	set.Var(&f.outputs, "output", "")
@@ -152,7 +158,14 @@ func runRecord(args []string) int {
 // check looks at what the user typed; what the machine allows is package
 // record's to check.
 func (f *recordFlags) check() error {
-	if len(f.opt.Command) == 0 {
+	switch {
+	case f.opt.PID < 0:
+		return errors.New("--pid is a process's number")
+	case f.opt.PID != 0 && len(f.opt.Command) > 0:
+		return errors.New("name a command or --pid, not both")
+	case f.opt.PID != 0 && f.opt.Mode == record.ModeSnapshot:
+		return errors.New("--pid is of the probe's way, not of --mode snapshot")
+	case f.opt.PID == 0 && len(f.opt.Command) == 0:
 		return errors.New("no command; put it after --")
 	}
 	if !(f.opt.Rate >= record.MinRate && f.opt.Rate <= record.MaxRate) {

@@ -153,6 +153,13 @@ static void disarm_all(struct sw_header *h)
 		disarm(h, slots(h) + i);
 }
 
+/* sw_end ends a recording. */
+void sw_end(struct sw_header *h)
+{
+	disarm_all(h);
+	sw_put_back(h);
+}
+
 /* reap ends the timers of threads that are gone: the kernel keeps a timer as long
  * as its process, and counts it against the limit of signals. */
 static void reap(struct sw_header *h)
@@ -197,8 +204,7 @@ static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc,
 		disarm(h, s);
 		break;
 	case SW_OP_LEAVE:
-		disarm_all(h);
-		sw_put_back(h);
+		sw_end(h);
 		break;
 	}
 }

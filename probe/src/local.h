@@ -12,6 +12,7 @@ void sw_restorer(void);
 int sw_start(const char *socket); /* 0 if the tool has the file now */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */
 void sw_put_back(struct sw_header *h);
+void sw_end(struct sw_header *h);
 int sw_socket_from_environment(char *path, int room);
 
 #endif

@@ -6,8 +6,12 @@ __asm__(".text\n.globl sw_restorer\n.hidden sw_restorer\n.type sw_restorer,@func
 
 enum { STALE = 800000000 }; /* nanoseconds */
 
-/* map makes the file in memory; the ring is there twice. */
-static struct sw_header *map(int *fd)
+/* The real-time signal that is ignored since a recording that is over used it. */
+static int parked;
+
+/* map makes the file in memory; the ring is there twice. Another recording's takes
+ * the place of the one before, where a handler that is late may still look. */
+static struct sw_header *map(int *fd, struct sw_header *before)
 {
 	static const char name[] = "seedwalk-probe";
 	const long once = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_RING_SIZE;
@@ -17,23 +21,26 @@ static struct sw_header *map(int *fd)
 		return 0;
 	if (sys3(NR_ftruncate, *fd, once, 0))
 		return 0;
-	long base = sys6(NR_mmap, 0, once + SW_RING_SIZE, NONE, PRIVATE | ANON, -1, 0);
+	long base = before ? P(before) : sys6(NR_mmap, 0, once + SW_RING_SIZE, NONE, PRIVATE | ANON, -1, 0);
 	if (base < 0 && base > -4096)
 		return 0;
 	long a = sys6(NR_mmap, base, once, RW, SHARED | FIXED | POPULATE, *fd, 0);
 	long b = sys6(NR_mmap, base + once, SW_RING_SIZE, RW, SHARED | FIXED | POPULATE, *fd, once - SW_RING_SIZE);
 	if (a != base || b != base + once) {
-		sys3(NR_munmap, base, once + SW_RING_SIZE, 0);
+		if (!before)
+			sys3(NR_munmap, base, once + SW_RING_SIZE, 0);
 		return 0;
 	}
 	return (struct sw_header *)base;
 }
 
-static int is_free(int sig)
+static int is(int sig, uint64_t handler)
 {
 	struct action a;
-	return sigaction_raw(sig, 0, &a) == 0 && a.handler == SIG_DFL;
+	return sigaction_raw(sig, 0, &a) == 0 && a.handler == handler;
 }
+
+static int is_free(int sig) { return is(sig, SIG_DFL); }
 
 static int take(int sig)
 {
@@ -73,8 +80,10 @@ void sw_put_back(struct sw_header *h)
 	guard(h, 0);
 	if (h->legacy)
 		sigaction_raw((int)h->legacy, &a, 0);
-	if (h->real_sent || h->timer_signal == h->real_time)
+	if (h->real_sent || h->timer_signal == h->real_time) {
 		a.handler = SIG_IGN;
+		parked = (int)h->real_time;
+	}
 	if (h->real_time)
 		sigaction_raw((int)h->real_time, &a, 0);
 }
@@ -143,9 +152,11 @@ int sw_start(const char *socket)
 {
 	int fd = -1;
 	struct sw_header *h = sw_shared;
-	if (h) /* a second recording of the process finds what the first one left */
-		return -1;
-	h = map(&fd);
+	if (h && !h->left && now() - h->heartbeat < h->stale)
+		return -1; /* it is being recorded */
+	if (h)
+		sw_end(h);
+	h = map(&fd, h);
 	if (!h) {
 		if (fd >= 0)
 			sys3(NR_close, fd, 0, 0);
@@ -162,6 +173,9 @@ int sw_start(const char *socket)
 	sw_shared = h;
 	if (is_free(SIGURG))
 		h->legacy = (uint32_t)take(SIGURG);
+	if (parked && is(parked, SIG_IGN))
+		h->real_time = (uint32_t)take(parked);
+	parked = 0;
 	for (int sig = SIG_LAST; sig > SIG_REALTIME + 1 && !h->real_time; sig--)
 		if (is_free(sig))
 			h->real_time = (uint32_t)take(sig);

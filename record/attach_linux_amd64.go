@@ -1,0 +1,109 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/probe"
+)
+
+// clsid is CLSID as it is in memory: the first three fields little endian.
+var clsid = [16]byte{0xc0, 0xa1, 0xed, 0x5e, 0xed, 0x5e, 0x1c, 0x4a, 0xa5, 0xee, 0xd5, 0xee, 0xd5, 0xee, 0xd0, 0x01}
+
+// Answers of an attachment (corerror.h).
+const (
+	cancelled     = 0x80131375 // CORPROF_E_PROFILER_CANCEL_ACTIVATION: what the probe answers, always
+	alreadyActive = 0x8013136a // CORPROF_E_PROFILER_ALREADY_ACTIVE
+)
+
+// attachLimit is how long the runtime may take to load the probe.
+const attachLimit = 20 * time.Second
+
+// attachable says why a running process cannot be recorded.
+func (o *Options) attachable() *Refusal {
+	where := fmt.Sprintf("process %d", o.PID)
+	no := func(what, remedy string) *Refusal {
+		return &Refusal{What: what, Where: where, Remedy: remedy, Code: ExitRefused}
+	}
+	var st syscall.Stat_t
+	if syscall.Stat(fmt.Sprintf("/proc/%d", o.PID), &st) != nil {
+		return no("there is no such process", "look for its number with ps or seedwalk doctor")
+	}
+	if int(st.Uid) != os.Geteuid() {
+		return no(fmt.Sprintf("it belongs to user %d", st.Uid), "run seedwalk as that user")
+	}
+	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", o.PID))
+	ours, err2 := os.Readlink("/proc/self/ns/mnt")
+	if err1 == nil && err2 == nil && theirs != ours {
+		return no("it is in a container, which sees other files", "run seedwalk in there, or use seedwalk stack, which needs nothing of it")
+	}
+	if _, err := diagnostics.Process(o.PID); err != nil {
+		why := strings.TrimPrefix(err.Error(), where+": ")
+		return no(why, "use seedwalk stack, which needs no diagnostics port")
+	}
+	if why := outside.Refuses(o.PID); why != "" {
+		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime")
+	}
+	o.reuse()
+	return nil
+}
+
+// reuse takes the probe that an earlier recording has left in the process: a
+// library that stays mapped is loaded again by the name that it had.
+func (o *Options) reuse() {
+	maps, _ := live.Maps(o.PID)
+	for i := range maps {
+		path := strings.TrimSuffix(maps[i].Path, " (deleted)")
+		if filepath.Base(path) == probe.LibraryName && strings.HasPrefix(path, "/") {
+			o.Probe = path
+			return
+		}
+	}
+}
+
+// attach has the process's runtime load the probe, and waits for its end.
+func (r *run) attach() error {
+	client, err := diagnostics.Process(r.opt.PID)
+	if err != nil {
+		return &Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: ExitRefused}
+	}
+	err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(r.srv.path), Timeout: attachLimit})
+	var answer diagnostics.HResult
+	known := errors.As(err, &answer)
+	select {
+	case <-r.srv.connected:
+		go r.awaitEnd()
+		return nil
+	case <-time.After(2 * time.Second):
+	}
+	where := fmt.Sprintf("process %d", r.opt.PID)
+	switch {
+	case known && uint32(answer) == cancelled:
+		return &Refusal{What: "the probe was loaded and did not connect: another seedwalk is recording the process, or one of another version has been", Where: where,
+			Remedy: "wait for the other to end, or restart the process", Code: ExitRefused}
+	case known && uint32(answer) == alreadyActive:
+		return &Refusal{What: "another profiler is in it", Where: where, Remedy: "use seedwalk stack, which needs no profiler", Code: ExitRefused}
+	case err != nil:
+		return &Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where, Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: ExitRefused}
+	}
+	return &Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: ExitRefused}
+}
+
+// awaitEnd notices the end of a process that is not our child.
+func (r *run) awaitEnd() {
+	for {
+		if err := syscall.Kill(r.opt.PID, 0); errors.Is(err, syscall.ESRCH) {
+			close(r.exited)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
