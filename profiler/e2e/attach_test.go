@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+var attachments = flag.Int("attachments", 6, "how often a process is attached to")
+
+// state is what a process has of the system, without what a runtime makes and drops
+// by itself.
+type systemState struct {
+	ours                     int // mappings of the probe's
+	descriptors              int
+	ignored, caught, pending string
+}
+
+func systemStateOf(t *testing.T, pid int) (s systemState) {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ours = len(regexp.MustCompile(`(?m)^.*(libseedwalk_probe|seedwalk-probe).*$`).FindAll(maps, -1))
+	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	s.descriptors = len(fds)
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		switch k, v, _ := strings.Cut(sc.Text(), ":\t"); k {
+		case "SigIgn":
+			s.ignored = v
+		case "SigCgt":
+			s.caught = v
+		case "SigPnd":
+			s.pending = v
+		}
+	}
+	return s
+}
+
+// attached starts a program and waits for its runtime.
+func attached(t *testing.T, argv ...string) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("SKIPPED-CHECK: the probe is for x86-64")
+	}
+	var out strings.Builder
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	time.Sleep(3 * time.Second)
+	return cmd, &out
+}
+
+// A process is recorded again and again: it has no more threads, mappings,
+// descriptors and handlers of ours after each than after the first, its output is
+// its own, and there are samples each time.
+func TestAttachAgain(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	seconds := 10 + 5**attachments
+	cmd, out := attached(t, app(t, "Truth", fmt.Sprint(seconds))...)
+	pid := cmd.Process.Pid
+	before := systemStateOf(t, pid)
+	var first systemState
+	file := filepath.Join(tempdir.New(t), "out.json")
+	for i := range *attachments {
+		r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "2s", "--json", "--output", file)
+		var sum struct {
+			Samples int64 `json:"samples"`
+		}
+		if r.code != 0 {
+			t.Fatalf("attachment %d: exit code %d\n%s", i, r.code, r.stderr)
+		}
+		line := r.stderr[strings.IndexByte(r.stderr, '{'):]
+		if err := json.Unmarshal([]byte(line), &sum); err != nil || sum.Samples == 0 {
+			t.Errorf("attachment %d: %d samples, %v\n%s", i, sum.Samples, err, line)
+		}
+		now := systemStateOf(t, pid)
+		t.Logf("attachment %d: %d samples, %+v", i, sum.Samples, now)
+		if i == 0 {
+			first = now
+		}
+		if now.caught != before.caught || now.descriptors != before.descriptors || now.ours != first.ours || now.ignored != first.ignored {
+			t.Errorf("attachment %d leaves %+v\nafter the first %+v\nbefore it %+v", i, now, first, before)
+		}
+	}
+	if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
+		t.Errorf("the program ended with %v and said %q", err, out)
+	}
+}
+
+// Two at a time: the second is refused in one line, the first goes on.
+func TestAttachTwice(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	cmd, _ := attached(t, app(t, "Truth", "60")...)
+	pid := fmt.Sprint(cmd.Process.Pid)
+	dir := tempdir.New(t)
+	one := exec.Command(tool(t), "record", "--pid", pid, "--duration", "8s", "--quiet", "--output", filepath.Join(dir, "one.folded"))
+	if err := one.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 600 {
+		if systemStateOf(t, cmd.Process.Pid).ours > 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(500 * time.Millisecond)
+	two := run(t, time.Minute, nil, tool(t), "record", "--pid", pid, "--duration", "1s", "--quiet", "--output", filepath.Join(dir, "two.folded"))
+	if two.code != 125 || !strings.Contains(two.stderr, "another seedwalk") || strings.Count(two.stderr, "\n") != 1 {
+		t.Errorf("the second ended with %d and said %q", two.code, two.stderr)
+	}
+	if err := one.Wait(); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(dir, "one.folded")); len(b) == 0 {
+		t.Error("the first has nothing")
+	}
+}
