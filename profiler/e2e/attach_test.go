@@ -85,17 +85,19 @@ func TestAttachAgain(t *testing.T) {
 	for i := range *attachments {
 		r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "2s", "--json", "--output", file)
 		var sum struct {
-			Samples int64 `json:"samples"`
+			Stats struct {
+				Samples int64 `json:"samples"`
+			} `json:"stats"`
 		}
 		if r.code != 0 {
 			t.Fatalf("attachment %d: exit code %d\n%s", i, r.code, r.stderr)
 		}
 		line := r.stderr[strings.IndexByte(r.stderr, '{'):]
-		if err := json.Unmarshal([]byte(line), &sum); err != nil || sum.Samples == 0 {
-			t.Errorf("attachment %d: %d samples, %v\n%s", i, sum.Samples, err, line)
+		if err := json.Unmarshal([]byte(line), &sum); err != nil || sum.Stats.Samples == 0 {
+			t.Errorf("attachment %d: %d samples, %v\n%s", i, sum.Stats.Samples, err, line)
 		}
 		now := systemStateOf(t, pid)
-		t.Logf("attachment %d: %d samples, %+v", i, sum.Samples, now)
+		t.Logf("attachment %d: %d samples, %+v", i, sum.Stats.Samples, now)
 		if i == 0 {
 			first = now
 		}
