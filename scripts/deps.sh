@@ -16,7 +16,7 @@ need=(gcc mono-mcs openssl npm)
 case "${1:-test}" in
 demo) ;;
 windows) need+=(wine64 gcc-mingw-w64-x86-64) ;;
-test) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools) ;;
+test) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools gdb) ;;
 *) echo "deps: unknown set of packages $1; demo, windows or test" >&2; exit 2 ;;
 esac
 

@@ -210,7 +210,7 @@ func TestHelpGolden(t *testing.T) {
 		file string
 		args []string
 	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}},
-		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}} {
+		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
 			if code != 0 || errOut != "" {

@@ -18,6 +18,7 @@ import (
 // stackView is what `stack` shows; --json is this, as docs/json.md has it.
 type stackView struct {
 	Format   string        `json:"format"`
+	Version  int           `json:"version"`
 	Source   string        `json:"source"` // process or core
 	PID      int           `json:"pid"`
 	Name     string        `json:"name,omitempty"`
@@ -53,7 +54,7 @@ type stackFrame struct {
 }
 
 func newStackView(source string, pid int, name string) *stackView {
-	return &stackView{Format: "seedwalk-stacks", Source: source, PID: pid, Name: name, Threads: []stackThread{}}
+	return &stackView{Format: "seedwalk-stacks", Version: 1, Source: source, PID: pid, Name: name, Threads: []stackThread{}}
 }
 
 // add takes a thread's stack.
