@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// shown is what stack --json shows.
+type shown struct {
+	Runtime  bool
+	Threads  []shownThread
+	Problems []string
+}
+
+type shownThread struct {
+	TID      int
+	Complete bool
+	Gap      string
+	GapAt    string `json:"gap_at"`
+	Frames   []struct{ Kind, Name, Module, IP, SP string }
+}
+
+func stacks(t *testing.T, args ...string) (s shown) {
+	t.Helper()
+	r := run(t, 2*time.Minute, nil, append([]string{tool(t), "stack", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil {
+		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
+	}
+	return s
+}
+
+// entries are where threads of Truth.cs begin.
+var entries = []string{"T.Run", "T.Main"}
+
+// A .NET program that is stopped in the middle of everything: whole stacks with
+// names, and the same from its core.
+func TestStackOfStoppedProgram(t *testing.T) {
+	cmd, _ := attached(t, app(t, "Truth", "120")...)
+	pid := cmd.Process.Pid
+	syscall.Kill(pid, syscall.SIGSTOP)
+	defer cmd.Process.Kill()
+	l := stacks(t, fmt.Sprint(pid))
+	managed, whole := 0, 0
+	for _, th := range l.Threads {
+		names := []string{}
+		for _, f := range th.Frames {
+			if f.Kind == "managed" {
+				names = append(names, f.Name)
+			}
+		}
+		if th.Complete {
+			whole++
+		} else {
+			t.Logf("thread %d: %s at %s after %v", th.TID, th.Gap, th.GapAt, th.Frames)
+		}
+		if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(entries, n) }) {
+			managed++
+		}
+		if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "method 0x") || n == "" }); i >= 0 {
+			t.Errorf("thread %d: a method without a name in %v", th.TID, names)
+		}
+	}
+	t.Logf("%d threads, %d whole, %d with the program's methods, problems %v", len(l.Threads), whole, managed, l.Problems)
+	if !l.Runtime || managed < 15 || len(l.Threads)-whole > 1 {
+		t.Errorf("runtime %v, %d threads with methods of the program, %d of %d whole", l.Runtime, managed, whole, len(l.Threads))
+	}
+	gcore, err := exec.LookPath("gcore")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb)")
+	}
+	file := filepath.Join(tempdir.New(t), "core")
+	if out, err := exec.Command(gcore, "-o", file, fmt.Sprint(pid)).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c := stacks(t, "--core", fmt.Sprintf("%s.%d", file, pid))
+	if len(c.Problems) != 0 || len(c.Threads) != len(l.Threads) {
+		t.Errorf("the core: %d threads, %v", len(c.Threads), c.Problems)
+	}
+	for _, th := range c.Threads {
+		i := slices.IndexFunc(l.Threads, func(o shownThread) bool { return o.TID == th.TID })
+		if i < 0 || len(l.Threads[i].Frames) != len(th.Frames) || l.Threads[i].Gap != th.Gap {
+			t.Errorf("thread %d: %d frames and %q in the core", th.TID, len(th.Frames), th.Gap)
+			continue
+		}
+		for k, f := range th.Frames {
+			if o := l.Threads[i].Frames[k]; f.IP != o.IP || f.SP != o.SP || f.Name != o.Name || f.Kind != o.Kind {
+				t.Errorf("thread %d frame %d: %v live, %v in the core", th.TID, k, o, f)
+			}
+		}
+	}
+}
