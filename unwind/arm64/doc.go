@@ -28,6 +28,6 @@
 // Step and Walk allocate nothing, take no lock and make no system call: they
 // may run while the target is suspended.
 //
-// Known gaps: SVE registers and SVE unwind codes; the PAuth_LR extension;
+// Known gaps: vector registers are lost in code that is left by following it; SVE registers and SVE unwind codes; the PAuth_LR extension;
 // signed return addresses are taken to have 48 significant bits.
 package arm64

@@ -116,6 +116,9 @@ func (s *scan) data(w uint32) scanned {
 		}
 		return s.writes(w & 31)
 	case 5, 13: // register
+		if w&0x3f200000 == 0x0b200000 && w&31 == regSP {
+			return refused // add and sub of an extended register: 31 is SP
+		}
 		if w&31 == 31 {
 			return goOn // the zero register
 		}

@@ -30,6 +30,8 @@ type stepped64 struct {
 	u     *arm64.Unwinder
 	high  uint64
 	calls []call64
+
+	inMain bool // the root is main
 	Tally
 }
 
@@ -37,6 +39,12 @@ type stepped64 struct {
 func (p *stepped64) track(w uint32, was, now *context.ARM64) {
 	if nearcall.IsARM64(w) {
 		p.calls = append(p.calls, call64{*was, was.PC + 4})
+		return
+	}
+	if w == 0xd61f03c0 { // br x30: longjmp's last
+		for n := len(p.calls); n > 0 && p.calls[n-1].regs.Sp <= now.Sp; n-- {
+			p.calls = p.calls[:n-1]
+		}
 		return
 	}
 	for n := len(p.calls); n > 0 && (p.calls[n-1].regs.Sp < now.Sp || p.calls[n-1].ret == now.PC && p.calls[n-1].regs.Sp == now.Sp); n-- {
@@ -59,8 +67,8 @@ func (p *stepped64) visit(regs *context.ARM64) error {
 		stop := p.u.Step(&at, mem, &b, &f)
 		place := fmt.Sprintf("%#x", f.IP)
 		switch {
-		case stop != unwind.StopNone && i < 0:
-			p.Right++
+		case i < 0 && (stop != unwind.StopNone || p.inMain):
+			p.Right++ // main's caller is not followed
 			return nil
 		case stop != unwind.StopNone:
 			p.Short++
@@ -109,6 +117,7 @@ func (p *stepped64) run(every, most int) error {
 		return err
 	}
 	p.high = was.Sp + 512
+	done := was.X[30]
 	for n := 0; n < most; n++ {
 		b, ok := p.f.BytesAt(was.PC, 4)
 		if !ok {
@@ -126,10 +135,24 @@ func (p *stepped64) run(every, most int) error {
 		if err != nil {
 			return nil // it has ended
 		}
+		if p.inMain && now.PC == done && now.Sp+512 == p.high {
+			return nil
+		}
 		p.track(binary.LittleEndian.Uint32(b), &was, &now)
 		was = now
 	}
 	return nil
+}
+
+// main runs on to main.
+func (p *stepped64) main() error {
+	p.calls, p.inMain = nil, true
+	for s := range p.f.Symbols(false) {
+		if s.Name == "main" {
+			return p.g.until(s.Value)
+		}
+	}
+	return fmt.Errorf("no main")
 }
 
 // TestStrippedARM64 walks AArch64 programs, in an emulator, without unwind data: by
@@ -182,12 +205,20 @@ func stepARM64(t *testing.T, dir, bin string) {
 	if *every > 0 {
 		n = *every
 	}
+	if err := p.run(n, 15_000); err != nil { // how it starts
+		t.Fatal(err)
+	}
+	start := p.Points
+	if err := p.main(); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.run(n, 60_000); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d points in main", p.Points-start)
 	t.Log(p.Tally.String())
 	share := float64(p.Right) / float64(max(1, p.Points))
-	if p.SureWrong > 0 || p.Points < 500 || share < 0.95 {
+	if p.SureWrong > 0 || p.Points < 500 || share < 0.99 {
 		t.Errorf("%.4f right; sure and wrong:\n%s", share, Worst(p.Bad, 30))
 	}
 	t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(p.Doubts, 20), Worst(p.Ends, 20))

@@ -81,6 +81,20 @@ func (g *gdb) step() (bool, error) {
 	return err == nil && answer != "" && answer[0] == 'T', err
 }
 
+// until runs to an address.
+func (g *gdb) until(addr uint64) error {
+	for _, ask := range []string{"Z0,%x,4", "c", "z0,%x,4"} {
+		if ask != "c" {
+			ask = fmt.Sprintf(ask, addr)
+		}
+		answer, err := g.ask(ask)
+		if err != nil || answer != "OK" && (answer == "" || answer[0] != 'T') {
+			return fmt.Errorf("%s: %q, %v", ask, answer, err)
+		}
+	}
+	return nil
+}
+
 // registers reads x0 to x30, SP and pc.
 func (g *gdb) registers() (r context.ARM64, err error) {
 	answer, err := g.ask("g")
