@@ -106,10 +106,9 @@ func reportedBy(t *testing.T) *comparison {
 
 // judge walks from outside what the library inside has copied.
 type judge struct {
-	pid    int
-	t      *target
-	w      *walker
-	thread threadList
+	pid int
+	t   *target
+	w   *walker
 }
 
 func judgeOf(t *testing.T, pid int) *judge {

@@ -348,7 +348,7 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 		// It was taken, and not by us: Go's runtime, say, that has been loaded since.
 		if e.unheard++; e.unheard == maxUnheard && e.file.UseRealTime() {
 			e.legacy = 0
-			sig, bit = e.real, uint64(1)<<(e.real-1)
+			sig = e.real
 			e.replace()
 			e.s.out.Note("SIGURG is taken by the program: a real-time signal is used instead")
 		}
