@@ -1,6 +1,7 @@
 package record
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/export"
@@ -9,7 +10,7 @@ import (
 type fakeFiler struct{ fakeNamer }
 
 func (fakeFiler) DebugFile(path, _ string) string {
-	if path == "/opt/libcoreclr.so" {
+	if path == filepath.FromSlash("/opt/libcoreclr.so") {
 		return "libcoreclr.so.dbg"
 	}
 	return ""
@@ -18,7 +19,7 @@ func (fakeFiler) DebugFile(path, _ string) string {
 func TestNameless(t *testing.T) {
 	profile := func(named, nameless, elsewhere int64) *export.Profile {
 		return &export.Profile{
-			Modules: []export.Module{{Path: "/opt/libcoreclr.so"}, {Path: "/lib/libother.so"}},
+			Modules: []export.Module{{Path: filepath.FromSlash("/opt/libcoreclr.so")}, {Path: "/lib/libother.so"}},
 			Frames: []export.Frame{
 				{Name: "App.Main", ModuleIndex: -1, Class: export.ClassManaged},
 				{Name: "libcoreclr.so+0x10", Module: "libcoreclr.so", ModuleIndex: 0, Class: export.ClassRuntime},
@@ -26,7 +27,7 @@ func TestNameless(t *testing.T) {
 			Stacks: []export.Stack{{Frames: []int32{0}, Count: named}, {Frames: []int32{1}, Count: nameless}, {Frames: []int32{2}, Count: elsewhere}},
 		}
 	}
-	const want = " of the frames have no name: put libcoreclr.so.dbg beside libcoreclr.so (in /opt) for those of libcoreclr.so"
+	want := " of the frames have no name: put libcoreclr.so.dbg beside libcoreclr.so (in " + filepath.FromSlash("/opt") + ") for those of libcoreclr.so"
 	for _, c := range []struct {
 		name string
 		p    *export.Profile

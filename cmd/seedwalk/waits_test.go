@@ -44,7 +44,7 @@ func TestWaitsBadInput(t *testing.T) {
 		{"empty", "", "empty", []string{write("a", nil)}, 1},
 		{"gzip", "", "gzip", []string{write("a", []byte("\x1f\x8b\x08\x00aaaaaaaaa"))}, 1},
 		{"netperf", "", "netperf", []string{write("a", []byte("\x14\x00\x00\x00!FastSerialization.1"))}, 1},
-		{"not there", "", "no such file", []string{"nowhere.nettrace"}, 3},
+		{"not there", "", "nowhere.nettrace: ", []string{"nowhere.nettrace"}, 3},
 		{"a folder", "", "is a folder", []string{tempdir.New(t)}, 3},
 		{"nothing named", "", "name one", nil, 2},
 		{"two named", "", "name one", []string{path, "--pid", "5"}, 2},
