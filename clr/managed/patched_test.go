@@ -36,8 +36,8 @@ func (o *oneCall) ReadAt(b []byte, addr uint64) bool {
 func (o *oneCall) Arch() context.Arch { return context.ArchAMD64 }
 func (o *oneCall) Unix() bool         { return true }
 
-// The bytes of a Thread of .NET 9.0.5 while it was hijacked: the true return address
-// at 152, its slot at 160 (as the probe copied them).
+// Thread objects made by hand, laid out as .NET 9.0.5's: the true return address at
+// 152, its slot at 160.
 func TestTrueReturn(t *testing.T) {
 	const call, slot = 0x7f4dd25e6801, 0x7f98c4fd74a0
 	thread := func(ra, slot uint64, at int) []byte {
