@@ -8,7 +8,7 @@ set -euo pipefail
 
 declare -A command_of=([mono-mcs]=mcs [gcc]=gcc [openssl]=openssl [npm]=npm
 	[gcc-mingw-w64-x86-64]=x86_64-w64-mingw32-gcc [g++-mingw-w64-x86-64-win32]=x86_64-w64-mingw32-g++
-	[g++-aarch64-linux-gnu]=aarch64-linux-gnu-g++ [qemu-user]=qemu-aarch64 [musl-tools]=musl-gcc)
+	[g++-aarch64-linux-gnu]=aarch64-linux-gnu-g++ [qemu-user]=qemu-aarch64 [musl-tools]=musl-gcc [gdb]=gdb)
 declare -A header_of=([libunwind-dev]=libunwind.h [libdw-dev]=elfutils/libdw.h)
 wine64=/usr/lib/wine/wine64 # Debian puts it in no PATH
 
