@@ -92,6 +92,13 @@ func (h *Header) SizeOfImage() uint32 { return h.size }
 // or an image with both kinds of code.
 func (h *Header) CLRHeader() bool { return h.dirs[dirCLR].rva != 0 && h.dirs[dirCLR].size != 0 }
 
+// CLR is where the header of managed code lies (ECMA-335 II.25.3.3); size 0 if
+// there is none.
+func (h *Header) CLR() (rva, size uint32) {
+	d := h.dirs[dirCLR]
+	return d.rva, d.size
+}
+
 // Exceptions is where the exception directory lies; size 0 if there is none.
 func (h *Header) Exceptions() (rva, size uint32) {
 	d := h.dirs[dirException]
@@ -173,22 +180,33 @@ func (h *Header) optional(b []byte) Reason {
 
 const sectionSize = 40
 
-func (f *File) readSections() error {
-	h := &f.Header
-	r := headerReader{f.BytesAt, f.name}
+// ReadSections reads the section table of an image whose headers h are, and
+// that read gives parts of. Names are cut at eight bytes. The error is a
+// *FormatError.
+func (h *Header) ReadSections(read Read, name string) ([]Section, error) {
+	r := headerReader{read, name}
 	b, err := r.need("section table", h.sections, h.sectionCount*sectionSize)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.sections = make([]Section, h.sectionCount)
-	for i := range f.sections {
+	sections := make([]Section, h.sectionCount)
+	for i := range sections {
 		s := b[i*sectionSize:]
-		f.sections[i] = Section{
-			Name: f.sectionName(s[:8]), VirtualSize: u32(s[8:]), RVA: u32(s[12:]),
+		sections[i] = Section{
+			Name: cString(s[:8]), VirtualSize: u32(s[8:]), RVA: u32(s[12:]),
 			Size: u32(s[16:]), Offset: u32(s[20:]), Characteristics: u32(s[36:]),
 		}
 	}
-	return nil
+	return sections, nil
+}
+
+// readSections is ReadSections with the names of the string table.
+func (f *File) readSections() (err error) {
+	f.sections, err = f.ReadSections(f.BytesAt, f.name)
+	for i := range f.sections {
+		f.sections[i].Name = f.longName(f.sections[i].Name)
+	}
+	return err
 }
 
 // readStrings finds the COFF string table behind the symbol table.
@@ -202,10 +220,9 @@ func (f *File) readStrings() {
 	f.strings = b[:min(uint64(u32(b)), uint64(len(b)))]
 }
 
-// sectionName reads a name of up to eight bytes, or "/" and the decimal offset
+// longName resolves a section's name, which may be "/" and the decimal offset
 // of a longer one in the string table.
-func (f *File) sectionName(b []byte) string {
-	name := cString(b)
+func (f *File) longName(name string) string {
 	if len(name) < 2 || name[0] != '/' {
 		return name
 	}

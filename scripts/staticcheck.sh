@@ -20,7 +20,9 @@ fi
 
 [ $# -gt 0 ] || set -- ./...
 "$tool" "$@"
-GOOS=windows GOARCH=amd64 CGO_ENABLED=0 "$tool" "$@"
+# What only Linux uses is unused there: of that only Windows' own files count.
+found=$(GOOS=windows GOARCH=amd64 CGO_ENABLED=0 "$tool" "$@" | awk '!/\(U1000\)$/ || $1 ~ /windows/') || true
+[ -z "$found" ] || { echo "$found"; exit 1; }
 mingw=x86_64-w64-mingw32-gcc
 if ! command -v $mingw >/dev/null; then
 	echo "SKIPPED-CHECK: no $mingw: the tests' builds of the profiler library are not checked"

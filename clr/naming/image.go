@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/pe"
 )
 
 // image is a managed module in the target's memory.
@@ -17,27 +18,20 @@ type image struct {
 type header struct {
 	base     uint64
 	flat     bool // as in the file: addresses go through the section table
-	sections []section
+	sections []pe.Section
 	cor      directory
 	funcs    directory // RUNTIME_FUNCTIONs
 }
 
 type directory struct{ rva, size uint32 }
 
-type section struct{ rva, size, offset, raw uint32 }
-
-// Offsets (Microsoft, "PE Format"; ECMA-335 II.25.3.3).
+// Offsets in the COR header (ECMA-335 II.25.3.3), bounds.
 const (
-	corSize       = 72
-	maxSections   = 96
-	maxLfanew     = 1 << 16
-	magicPE32     = 0x10b
-	magicPE32Plus = 0x20b
-	dirException  = 3
-	dirCLR        = 14
-	corMetadata   = 8
-	corNative     = 64
-	maxPath       = 1 << 10
+	corSize     = 72
+	corMetadata = 8
+	corNative   = 64
+	maxHeaders  = 1 << 16 // bytes of any one part of a PE file's headers
+	maxPath     = 1 << 10
 )
 
 // at is where an RVA stands in memory, 0 if nowhere.
@@ -46,8 +40,8 @@ func (h *header) at(rva uint32) uint64 {
 		return h.base + uint64(rva)
 	}
 	for _, s := range h.sections {
-		if rva >= s.rva && rva-s.rva < s.raw {
-			return h.base + uint64(s.offset) + uint64(rva-s.rva)
+		if rva >= s.RVA && rva-s.RVA < s.Size {
+			return h.base + uint64(s.Offset) + uint64(rva-s.RVA)
 		}
 	}
 	return 0
@@ -56,40 +50,23 @@ func (h *header) at(rva uint32) uint64 {
 // readHeader reads the headers of the module at base. Whether it lies there as in
 // its file or as loaded is known by where its COR header is found.
 func (n *Names) readHeader(base uint64) (*header, bool) {
-	lfanew, ok := n.u32(base + 0x3c)
-	if !ok || lfanew > maxLfanew {
+	read := func(rva uint32, size int) ([]byte, bool) {
+		if size > maxHeaders {
+			return nil, false
+		}
+		return n.bytes(base+uint64(rva), size)
+	}
+	image, err := pe.ReadHeader(read, "")
+	if err != nil {
 		return nil, false
 	}
-	pe, ok := n.bytes(base+uint64(lfanew), 24)
-	if !ok || string(pe[:4]) != "PE\x00\x00" {
+	sections, err := image.ReadSections(read, "")
+	if err != nil {
 		return nil, false
 	}
-	count, size := int(binary.LittleEndian.Uint16(pe[6:])), int(binary.LittleEndian.Uint16(pe[20:]))
-	opt, ok := n.bytes(base+uint64(lfanew)+24, size)
-	if !ok || size < 96 || count > maxSections {
-		return nil, false
-	}
-	at := 112
-	switch binary.LittleEndian.Uint16(opt) {
-	case magicPE32:
-		at = 96
-	case magicPE32Plus:
-	default:
-		return nil, false
-	}
-	if size < at+8*(dirCLR+1) {
-		return nil, false
-	}
-	h := &header{base: base, cor: directoryAt(opt[at+8*dirCLR:]), funcs: directoryAt(opt[at+8*dirException:])}
-	raw, ok := n.bytes(base+uint64(lfanew)+24+uint64(size), 40*count)
-	if !ok {
-		return nil, false
-	}
-	for i := range count {
-		s := raw[40*i:]
-		le := binary.LittleEndian
-		h.sections = append(h.sections, section{rva: le.Uint32(s[12:]), size: le.Uint32(s[8:]), raw: le.Uint32(s[16:]), offset: le.Uint32(s[20:])})
-	}
+	h := &header{base: base, sections: sections}
+	h.cor.rva, h.cor.size = image.CLR()
+	h.funcs.rva, h.funcs.size = image.Exceptions()
 	for _, h.flat = range []bool{false, true} {
 		if size, ok := n.u32(h.at(h.cor.rva)); ok && size == corSize && h.cor.rva != 0 {
 			return h, true

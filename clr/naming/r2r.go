@@ -3,6 +3,8 @@ package naming
 import (
 	"encoding/binary"
 	"sort"
+
+	"github.com/seedwalk/seedwalk/pe"
 )
 
 // precompiled are the methods of a ReadyToRun image by where their code begins.
@@ -52,11 +54,7 @@ func (n *Names) readPrecompiled(h *header, native directory) *precompiled {
 		return nil
 	}
 	// The formats point from section to section, so that the whole image is read.
-	size := uint32(0)
-	for _, s := range h.sections {
-		size = max(size, s.rva+s.size)
-	}
-	img := n.sparse(h.base, h.sections, size)
+	img := n.sparse(h.base, h.sections)
 	if img == nil {
 		return nil
 	}
@@ -67,17 +65,23 @@ func (n *Names) readPrecompiled(h *header, native directory) *precompiled {
 	return p
 }
 
-// sparse reads the sections of a loaded image into one piece.
-func (n *Names) sparse(base uint64, sections []section, size uint32) []byte {
-	const maxImage = 256 << 20
+// maxImage bounds the memory an image's sections may ask for, bytes.
+const maxImage = 256 << 20
+
+// sparse reads the sections of a loaded image into one piece; nil if they are
+// larger than any real image's. A section that wraps is such a one.
+func (n *Names) sparse(base uint64, sections []pe.Section) []byte {
+	size := uint64(0)
+	for _, s := range sections {
+		size = max(size, uint64(s.RVA)+uint64(s.VirtualSize))
+	}
 	if size > maxImage {
 		return nil
 	}
 	img := make([]byte, size)
 	for _, s := range sections {
-		if s.rva+s.size <= size {
-			n.r.ReadAt(img[s.rva:s.rva+s.size], base+uint64(s.rva)) // what cannot be read stays 0
-		}
+		at := uint64(s.RVA)
+		n.r.ReadAt(img[at:at+uint64(s.VirtualSize)], base+at) // what cannot be read stays 0
 	}
 	return img
 }
