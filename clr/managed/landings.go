@@ -58,6 +58,9 @@ var HijackStubs = []HijackStub{
 // FindHijackStub finds a hijack stub in an ELF module of which code was read, from
 // its Start on: where one of HijackStubs begins a function. 0 if none does.
 func FindHijackStub(m *module.Module, code []byte) uint64 {
+	if m.CFI == nil {
+		return 0
+	}
 	for i := range HijackStubs {
 		h := &HijackStubs[i]
 		if h.PE || len(h.Code) == 0 {

@@ -24,6 +24,9 @@ func TestFindHijackStub(t *testing.T) {
 	}
 	m := &module.Module{Start: start, End: start + 5*size, Bias: start, CFI: table}
 	linux, windows := HijackStubs[0].Code, HijackStubs[2].Code
+	if got := FindHijackStub(&module.Module{Start: start}, linux); got != 0 {
+		t.Errorf("of a module without unwind data: %#x", got)
+	}
 	for _, c := range []struct {
 		name string
 		code []byte
