@@ -16,7 +16,9 @@ type counters struct{ cpu, wait, turns uint64 }
 type task struct {
 	tid  uint32
 	name string
-	stat int // its schedstat, open; -1 = opened at each visit
+	born int64 // when it was first seen
+	read int64 // when its name was read again
+	stat int   // its schedstat, open; -1 = opened at each visit
 
 	seen    bool
 	last    counters
@@ -45,6 +47,17 @@ type task struct {
 type held struct {
 	frames []frame
 	gap    uint8
+}
+
+// rename reports whether the name is to be read again. A new thread has its
+// creator's name and gives itself another soon, an old one hardly ever: so the
+// waits grow with its age.
+func (t *task) rename(now int64) bool {
+	if now-max(t.read, t.born) < max(t.read-t.born, 1e8) {
+		return false
+	}
+	t.read = now
+	return true
 }
 
 // readCounters reads the schedstat of a thread; false if it has ended.

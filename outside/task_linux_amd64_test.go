@@ -1,6 +1,9 @@
 package outside
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestCounters(t *testing.T) {
 	for _, c := range []struct {
@@ -35,5 +38,18 @@ func TestWhere(t *testing.T) {
 		if w, sp, ip := parseWhere(c.text); w != c.want || sp != c.sp || ip != c.ip {
 			t.Errorf("%q: %v %#x %#x", c.text, w, sp, ip)
 		}
+	}
+}
+
+// A name is read again soon after a thread's birth, and ever more rarely.
+func TestRename(t *testing.T) {
+	k, read := task{born: 1000e9}, []int64(nil)
+	for ms := int64(0); ms <= 100_000; ms += 50 {
+		if k.rename(k.born + ms*1e6) {
+			read = append(read, ms)
+		}
+	}
+	if want := []int64{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200}; !slices.Equal(read, want) {
+		t.Errorf("read after %v ms, want %v", read, want)
 	}
 }

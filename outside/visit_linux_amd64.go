@@ -54,9 +54,12 @@ func (e *Engine) list(now time.Time) {
 			continue
 		}
 		alive[uint32(tid)] = true
-		if e.tasks[uint32(tid)] == nil {
+		t := e.tasks[uint32(tid)]
+		if t == nil {
 			e.add(uint32(tid), now)
 			fresh = true
+		} else if t.rename(now.UnixNano()) {
+			e.name(t)
 		}
 	}
 	for tid, t := range e.tasks {
@@ -70,7 +73,7 @@ func (e *Engine) list(now time.Time) {
 }
 
 func (e *Engine) add(tid uint32, now time.Time) {
-	t := &task{tid: tid, stat: -1, slot: -1, visited: now.UnixNano()}
+	t := &task{tid: tid, stat: -1, slot: -1, visited: now.UnixNano(), born: now.UnixNano()}
 	if len(e.tasks) < maxOpen {
 		if fd, err := unix.Open(taskFile(e.t.pid, tid, "schedstat"), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 			t.stat = fd
@@ -286,6 +289,7 @@ func (e *Engine) arm(t *task) {
 		if armed {
 			if !t.armed {
 				e.stats.armed++
+				e.name(t) // by now it has its own
 			}
 			t.armed, t.unarmed = true, 0
 			return
