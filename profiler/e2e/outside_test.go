@@ -3,6 +3,7 @@ package e2e
 import (
 	"flag"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,11 +49,20 @@ func probeTruth(t *testing.T, app func(args ...string) []string, args []string, 
 	c.want, c.first, c.last = *truthSamples, first, last
 	table := map[uint64]*tally{}
 	managed, total := 0, 0
+	// Seen once in some 60 runs on .NET 10.0.9, and not yet without the probe: "Common
+	// Language Runtime detected an invalid program" of the dynamic method made. Why is
+	// not known, so that a second time fails.
+	invalid := 0
 	if args != nil {
 		t.Setenv("DOTNET_TC_CallCountingDelayMs", "0") // code is replaced as soon as it can be
 	}
 	for runs := 0; total < c.want && runs < max(4, c.want/1000); runs++ {
 		samples, rd, res := recordProbe(t, 5*time.Minute, "500", app(append([]string{"10"}, args...)...)...)
+		if invalid < 1 && strings.Contains(res.stderr, "InvalidProgramException") {
+			invalid++
+			t.Logf("the runtime refused a method that it compiles else; once more:\n%s", res.stderr)
+			continue
+		}
 		if res.code != 0 || res.stdout != "TRUTH DONE\n" {
 			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 		}
