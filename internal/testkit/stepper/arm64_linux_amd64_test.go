@@ -170,7 +170,7 @@ func TestStrippedARM64(t *testing.T) {
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			if !b.few && !*all {
-				t.Skip("only with -all")
+				t.Skip("SKIPPED-CHECK: of the stepped programs one build in each kind; all with -all")
 			}
 			for _, tool := range []string{b.cc[0], "qemu-aarch64"} {
 				if _, err := exec.LookPath(tool); err != nil {

@@ -33,7 +33,7 @@ const imageBase = 0x1_4000_0000
 func (b *build) image(t *testing.T) (f *pe.File, flat string) {
 	t.Helper()
 	if !b.few && !*all {
-		t.Skip("only with -all")
+		t.Skip("SKIPPED-CHECK: of the stepped programs one build in each kind; all with -all")
 	}
 	for _, tool := range []string{b.cc[0], "x86_64-w64-mingw32-gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -48,7 +48,7 @@ var builds = []build{
 func (b *build) make(t *testing.T, source string) string {
 	t.Helper()
 	if !b.few && !*all {
-		t.Skip("only with -all")
+		t.Skip("SKIPPED-CHECK: of the stepped programs one build in each kind; all with -all")
 	}
 	if _, err := exec.LookPath(b.cc[0]); err != nil {
 		t.Skip("SKIPPED-CHECK: no " + b.cc[0])
