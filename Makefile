@@ -33,7 +33,7 @@ build: ## the tool, the probe and the profiler library, into out/bin
 	@mkdir -p $(OUT)/bin
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then probe/src/build.sh $(OUT)/bin/libseedwalk_probe.so probe/lib/libseedwalk_probe.so; fi
 	@$(GO) build -trimpath -o $(OUT)/bin/seedwalk ./cmd/seedwalk
-	@$(GO) build -trimpath -buildmode=c-shared -o $(OUT)/bin/libseedwalk_profiler.so ./profiler
+	@GO=$(GO) scripts/library.sh c-shared -o $(OUT)/bin/libseedwalk_profiler.so ./profiler
 
 dist: ## all libraries and programs for all platforms, with checksums, into out/dist
 	@scripts/dist.sh

@@ -16,7 +16,7 @@ if [ "$1" = shared ]; then
 	windows) flags+=" -extldflags=-Wl,--out-implib,$(dirname "$out")/seedwalk.lib" ;;
 	esac
 fi
-CGO_ENABLED=1 ${GO:-go} build -trimpath -buildmode="c-$1" -ldflags "$flags" -o "$out" .
+CGO_ENABLED=1 LDFLAGS=$flags ../scripts/library.sh "c-$1" -o "$out" .
 rm -f "${out%.*}.h" # Go writes one of its own
 if [ "$1" = shared ] && [ "$goos" = linux ] && [ "$(basename "$out")" != $soname ]; then
 	ln -sf "$(basename "$out")" "$(dirname "$out")/$soname"

@@ -1,5 +1,6 @@
 // Command profiler is the CLR profiler: a shared library that the runtime
-// loads (CORECLR_PROFILER_PATH), built with -buildmode=c-shared.
+// loads (CORECLR_PROFILER_PATH), built with -buildmode=c-shared by
+// scripts/library.sh.
 //
 // The C half (shim.h) answers the CLR on application threads; this half runs
 // on one thread, the sampler, which the C half makes. The loop itself is

@@ -25,7 +25,7 @@ build() {
 	version=$(git describe --tags --always --dirty 2>/dev/null || echo development)
 	capi/build.sh shared "$dir/$4" "$version"
 	capi/build.sh archive "$dir/$5" "$version"
-	[ -z "$7" ] || $go build -trimpath -buildmode=c-shared -o "$dir/$7" ./profiler
+	[ -z "$7" ] || scripts/library.sh c-shared -o "$dir/$7" ./profiler
 	rm -f "$dir"/*.h
 	cp capi/seedwalk.h "$dir/"
 }

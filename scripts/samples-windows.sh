@@ -16,10 +16,10 @@ stale() { [ ! -f "$1" ] || [ -n "$(find "${@:2}" -newer "$1")" ]; }
 command -v $cc >/dev/null || { echo "samples-windows: no $cc; run scripts/deps.sh windows" >&2; exit 1; }
 export GOOS=windows GOARCH=amd64 CC=$cc
 CGO_ENABLED=0 $go build -trimpath -o $out/seedwalk.exe ./cmd/seedwalk
-CGO_ENABLED=1 $go build -trimpath -buildmode=c-shared -o $out/seedwalk_profiler.dll ./profiler
+CGO_ENABLED=1 scripts/library.sh c-shared -o $out/seedwalk_profiler.dll ./profiler
 for test in torture oracle; do # the library with a test's files among its own
-	CGO_ENABLED=1 $go build -trimpath -tags $test -overlay profiler/e2e/testprof/$test/overlay.json \
-		-buildmode=c-shared -o $out/seedwalk_profiler_$test.dll ./profiler
+	CGO_ENABLED=1 scripts/library.sh c-shared -tags $test -overlay profiler/e2e/testprof/$test/overlay.json \
+		-o $out/seedwalk_profiler_$test.dll ./profiler
 done
 rm -f $out/seedwalk_profiler*.h # nobody includes it
 

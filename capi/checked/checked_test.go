@@ -187,7 +187,7 @@ func TestOwnProfilerLinux(t *testing.T) {
 	check, own, tool := filepath.Join(bin, "libseedwalkcheck.so"), filepath.Join(bin, "libseedwalkprofiler.so"), filepath.Join(bin, "seedwalk")
 	host, app, out := filepath.Join(bin, "swhost"), filepath.Join(bin, "Soak.exe"), filepath.Join(bin, "out")
 	library(t, "gcc", check, "src/loader.c", "-fPIC", "-ldl")
-	build(t, "go", "build", "-buildmode=c-shared", "-o", own, root+"/profiler")
+	build(t, filepath.Join(root, "scripts", "library.sh"), "c-shared", "-o", own, root+"/profiler")
 	build(t, "go", "build", "-o", tool, root+"/cmd/seedwalk")
 	build(t, "gcc", "-O2", "-o", host, filepath.Join(root, "profiler", "testdata", "host.c"), "-ldl")
 	build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, filepath.Join(root, "profiler", "testdata", "Churn.cs"))
