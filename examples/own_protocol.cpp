@@ -267,7 +267,7 @@ Result initialize(void *, void *unknown)
 	info = newer;
 	struct sigaction act {};
 	act.sa_sigaction = on_signal;
-	act.sa_flags = SA_SIGINFO | SA_RESTART; // no SA_ONSTACK: see profiler/capture_linux.c
+	act.sa_flags = SA_SIGINFO | SA_RESTART; // no SA_ONSTACK: see profiler/host/capture_linux.c
 	sigfillset(&act.sa_mask);
 	thread_ = std::thread(sampler, &opened);
 	while (!opened)

@@ -1,7 +1,7 @@
 /* The COM face of the profiler: DllGetClassObject, a class factory, and one
  * object that answers every ICorProfilerCallback up to 11. Callbacks run on
  * application threads, so they write down what happened and return. */
-#include "platform.h"
+#include "callback.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { S_OK_ = 0, E_NOINTERFACE_ = 0x80004002u, CLASS_E_NOAGGREGATION_ = 0x80040110u, E_FAIL_ = 0x80004005u };
 enum { CALLBACK_SLOTS = 128 };
-enum { QUERY_INTERFACE = 0, SET_EVENT_MASK = 16 };
+enum { SET_EVENT_MASK = 16 };
 enum {
 	MONITOR_MODULE_LOADS = 0x4,
 	MONITOR_JIT_COMPILATION = 0x20,
@@ -35,20 +35,8 @@ static const struct sw_guid iid_callbacks[] = {
 	{0xcec5b60e, 0xc69c, 0x495f, {0x87, 0xf6, 0x84, 0xd2, 0x8e, 0xe1, 0x6f, 0xfb}},
 	{0x42350846, 0xaaed, 0x47f7, {0xb1, 0x28, 0xfd, 0x0c, 0x98, 0x88, 0x1c, 0xde}},
 };
-/* ICorProfilerInfo10 has SuspendRuntime; .NET Core 2.0 was the first with 8, and 3 is
- * the oldest worth a message. */
-static const struct {
-	int version;
-	struct sw_guid id;
-} iid_infos[] = {
-	{10, {0x2f1b5152, 0xc869, 0x40c9, {0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20}}},
-	{8, {0xc5ac80a6, 0x782e, 0x4716, {0x80, 0x44, 0x39, 0x59, 0x8c, 0x60, 0xcf, 0xbf}}},
-	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
-};
+static int ready, done, armed;
 
-static int stopping, ready, done, armed;
-
-int sw_stopping(void) { return __atomic_load_n(&stopping, __ATOMIC_ACQUIRE); }
 int sw_armed(void) { return __atomic_load_n(&armed, __ATOMIC_ACQUIRE); }
 void sw_sampler_ready(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
 void sw_sampler_done(void) { __atomic_store_n(&done, 1, __ATOMIC_RELEASE); }
@@ -69,43 +57,11 @@ static int env_int(const char *name, int fallback)
 	return v && atoi(v) > 0 ? atoi(v) : fallback;
 }
 
-/* UTF-16 to UTF-8; lone surrogates become '?'. Returns the bytes written. */
-int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room)
-{
-	int n = 0;
-	for (uint32_t i = 0; i < units && n + 5 < room; i++) {
-		uint32_t c = in[i];
-		if (c >= 0xd800 && c < 0xdc00 && i + 1 < units && in[i + 1] >= 0xdc00 && in[i + 1] < 0xe000)
-			c = 0x10000 + ((c - 0xd800) << 10) + (in[++i] - 0xdc00u);
-		else if (c >= 0xd800 && c < 0xe000)
-			c = '?';
-		int extra = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-		static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
-		out[n++] = (char)(lead[extra] | c >> (6 * extra));
-		for (int k = extra - 1; k >= 0; k--)
-			out[n++] = (char)(0x80 | (c >> (6 * k) & 0x3f));
-	}
-	out[n] = 0;
-	return n;
-}
-
 /* The sampler: the only thread that enters Go. */
 static void sampler(void)
 {
 	swgoSampler();
 	sw_sampler_done();
-}
-
-static int get_info(void *unknown)
-{
-	for (size_t i = 0; i < sizeof iid_infos / sizeof *iid_infos; i++) {
-		sw_hresult hr = SW_METHOD(unknown, QUERY_INTERFACE, sw_hresult (*)(void *, const void *, void **))(unknown, &iid_infos[i].id, &sw_info);
-		if (hr == S_OK_ && sw_info) {
-			sw_info_version = iid_infos[i].version;
-			return 1;
-		}
-	}
-	return 0;
 }
 
 static void too_old(const char *why)
@@ -122,7 +78,7 @@ static sw_hresult setup(void *unknown)
 {
 	if (!sw_environment("SEEDWALK_SOCKET"))
 		return E_FAIL_;
-	if (!get_info(unknown)) {
+	if (!sw_get_info(unknown)) {
 		too_old("it has no ICorProfilerInfo3");
 		return E_FAIL_;
 	}
@@ -168,7 +124,7 @@ static sw_hresult initialize(void *self, void *unknown)
 static sw_hresult shutdown_(void *self)
 {
 	(void)self;
-	__atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+	sw_stop();
 	sw_wait_flag(&done, 1, 3000);
 	return S_OK_;
 }

@@ -6,7 +6,7 @@
  * saved before Go starts and put back after, but for SIGURG, by which Go
  * preempts its own goroutines. */
 #define _GNU_SOURCE
-#include "shim.h"
+#include "callback.h"
 
 #include <signal.h>
 
@@ -20,7 +20,7 @@ __attribute__((constructor(101))) static void save(void)
 		have[s] = sigaction(s, NULL, &saved[s]) == 0;
 }
 
-void sw_guard_restore(void)
+void sw_go_started(void)
 {
 	for (int s = 1; s < _NSIG; s++)
 		if (have[s] && s != SIGURG && s != SIGKILL && s != SIGSTOP)

@@ -2,9 +2,9 @@
 // loads (CORECLR_PROFILER_PATH), built with -buildmode=c-shared by
 // scripts/library.sh.
 //
-// The C half (shim.h) answers the CLR on application threads; this half runs
-// on one thread, the sampler, which the C half makes. The loop itself is
-// package agent, free of cgo.
+// The C half (callback.c, and host/shim.h below it) answers the CLR on application
+// threads; this half runs on one thread, the sampler, which the C half makes. The
+// process as it is seen from inside is package host, the loop package agent, free of cgo.
 //
 // Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the
 // tool; on Windows tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
@@ -14,9 +14,7 @@ package main
 /*
 // cgo's own code has unused parameters; `make lint` compiles ours without the exception.
 #cgo CFLAGS: -O2 -Wall -Wextra -Werror -Wno-unused-parameter -fvisibility=hidden
-#cgo linux LDFLAGS: -lpthread -ldl
-#cgo windows LDFLAGS: -lsynchronization
-#include "shim.h"
+#include "callback.h"
 */
 import "C"
 
@@ -27,6 +25,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/agent"
+	"github.com/seedwalk/seedwalk/profiler/host"
 )
 
 func main() {} // c-shared needs one; nobody calls it
@@ -55,7 +54,7 @@ func swgoSampler() {
 	}
 	cfg := config()
 	cfg.Ended = conn.ended
-	newAgent(cfg, conn.send).Run()
+	host.NewAgent(cfg, conn.send).Run()
 	conn.close()
 }
 
@@ -64,5 +63,5 @@ func config() agent.Config {
 	if err != nil || rate <= 0 {
 		rate = 100
 	}
-	return agent.Config{RateHz: rate, Slots: C.SW_SLOTS, Raw: os.Getenv("SEEDWALK_RAW")}
+	return agent.Config{RateHz: rate, Slots: host.Slots, Raw: os.Getenv("SEEDWALK_RAW")}
 }

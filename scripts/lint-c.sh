@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 strict=(gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC)
-for dir in profiler capi; do
+for dir in profiler profiler/host capi; do
 	mkdir -p "$tmp/$dir"
 	(cd $dir && go tool cgo -objdir "$tmp/$dir" -- -I. $(go list -f '{{join .CgoFiles " "}}' .)) # writes _cgo_export.h
 	for f in $dir/*.c; do
@@ -20,13 +20,13 @@ if command -v $mingw >/dev/null; then
 	mkdir -p "$tmp/windows"
 	(cd profiler && CC=$mingw GOOS=windows GOARCH=amd64 CGO_ENABLED=1 go tool cgo -objdir "$tmp/windows" -- -I. \
 		$(GOOS=windows GOARCH=amd64 CGO_ENABLED=1 go list -f '{{join .CgoFiles " "}}' .))
-	for f in profiler/*.c; do
+	for f in profiler/*.c profiler/host/*.c; do
 		case $f in *_linux.c | profiler/guard.c) continue ;; esac
 		"${windows[@]}" -I"$tmp/windows" -Iprofiler -c "$f" -o "$tmp/o.o"
 	done
 	for dir in profiler/e2e/testprof/*/; do
 		for f in "$dir"*.c; do
-			"${windows[@]}" -I"$dir" -Iprofiler -c "$f" -o "$tmp/o.o"
+			"${windows[@]}" -I"$dir" -Iprofiler/host -c "$f" -o "$tmp/o.o"
 		done
 	done
 	for f in profiler/testdata/*_windows.c profiler/testdata/wine/*.c; do

@@ -32,7 +32,7 @@ copy=out/_staticcheck # vet's tools do not look through an overlay at files with
 trap 'rm -rf "$copy" "${bin:-}"' EXIT
 for test in torture oracle; do
 	rm -rf "$copy" && mkdir -p "$copy"
-	cp profiler/*.go profiler/*.[ch] "$copy"
+	cp profiler/host/*.go profiler/host/*.[ch] "$copy"
 	cp profiler/e2e/testprof/$test/*.{go,c,h} "$copy"
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=$mingw "$tool" -tags $test ./$copy
 done

@@ -1,6 +1,6 @@
 /* What the profiler's list of modules says of images whose headers cannot be relied
  * on. Linked with loader_windows.c; run under Wine by profiler/e2e. */
-#include "../platform.h"
+#include "../host/platform.h"
 
 #include <stdio.h>
 #include <string.h>

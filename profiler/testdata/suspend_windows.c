@@ -4,7 +4,7 @@
  *
  * Prints a line for each thread: what sw_suspend and sw_context answered, and the
  * thread's suspend count before, in between and after. */
-#include "../platform.h"
+#include "../host/platform.h"
 
 #include <stdio.h>
 #include <windows.h>

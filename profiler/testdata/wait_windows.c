@@ -2,7 +2,7 @@
  * the names of its methods. Linked with events.c, capture_windows.c, threads.c,
  * threads_windows.c, sampler_windows.c and loader_windows.c; run under Wine by
  * profiler/e2e. Sleeps are as short as the system has them. */
-#include "../platform.h"
+#include "../host/platform.h"
 
 #include <stdio.h>
 #include <windows.h>

@@ -24,13 +24,13 @@ var keeps = map[string]keep{
 	"os-unwinder":   {window + "; no import of the system's unwinder", "RtlLookupFunctionEntry beside RtlAddFunctionTable under Wine: after 64 suspensions", true},
 	"unsafe":        {samplers + "; snapshot TestDecide", ".NET Core 2.2 of Windows: 74 of 74 in the collector's initiator; sim/conform row 9", false},
 
-	"snapshot-callback":    {"the recorder of profiler/info.c writes into a buffer that is there; capi/checked names the rule in a profiler", never, true},
+	"snapshot-callback":    {"the recorder of profiler/host/info.c writes into a buffer that is there; capi/checked names the rule in a profiler", never, true},
 	"lock-chain":           {window, never, true},
-	"walks-collector":      {"the sampler is a thread of C's that the CLR has never seen (profiler/sampler_*.c); capi/checked names a managed one", never, true},
-	"cooperative-callback": {"the list of threads is claimed by a word, not locked (profiler/threads.c); clr/api MayWait, asked of real CLRs by mode; capi/checked names a lock there", ".NET 9.0.5: 1 of 2 runs of a profiler with one mutex", true},
+	"walks-collector":      {"the sampler is a thread of C's that the CLR has never seen (profiler/host/sampler_*.c); capi/checked names a managed one", never, true},
+	"cooperative-callback": {"the list of threads is claimed by a word, not locked (profiler/host/threads.c); clr/api MayWait, asked of real CLRs by mode; capi/checked names a lock there", ".NET 9.0.5: 1 of 2 runs of a profiler with one mutex", true},
 
 	"two-samplers":         {"one sampler a process (profiler/callback.c, `taken`); e2e TestWindowsTorture", "two threads that suspend each other under Wine: at the first cycle", true},
-	"managed-sampler":      {"the sampler is a thread of C's (profiler/sampler_*.c); capi/checked names a managed one", never, true},
+	"managed-sampler":      {"the sampler is a thread of C's (profiler/host/sampler_*.c); capi/checked names a managed one", never, true},
 	"thread-destroyed":     {samplers + "; e2e TestWindowsChurn, whose unguarded side dies", ".NET Core 2.2 of Windows under Wine: exit code 8013135e, 2 of 2", false},
 	"asynchronous-suspend": {"sim TestSampleProtocol (GetThreadContext follows SuspendThread)", never + ": Wine suspends at once", true},
 	"collector-wait":       {samplers, ".NET Core 2.2 of Windows under Wine: 430 of 6,000 samples", false},
@@ -59,7 +59,7 @@ func AllTold() []Told {
 	return []Told{
 		{"frame-info", "A frameInfo is worth nothing after its StackSnapshotCallback.",
 			"It points into the walker's own frame. Whoever wants generic arguments asks GetFunctionInfo2 inside the callback, or keeps the FunctionID and lives without.",
-			"the recorder of profiler/info.c does not keep it", never + " (no answer of the CLR shows it)"},
+			"the recorder of profiler/host/info.c does not keep it", never + " (no answer of the CLR shows it)"},
 		{"stale-function", "A FunctionID is a pointer: it ends with its module.",
 			"After ModuleUnloadFinished, or DynamicMethodUnloaded, an id kept from before points at memory that was given back, and the CLR does not check. Ask for names before ModuleUnloadStarted returns, and block there until whoever asks is done.",
 			"e2e TestWindowsUnloadWaits", "the process without that wait, .NET 10.0.9 of Windows under Wine"},
@@ -77,6 +77,6 @@ func AllTold() []Told {
 			"nothing yet: the product has neither the check nor the watchdog", never + ": Wine's function takes no such lock"},
 		{"claim-order", "Whoever asks whether a thread is alive reads \"dead\" before its id.",
 			"An entry of the list of threads can be used anew between two loads: its destroyer has gone on, a new thread resets the mark. Read in the other order a thread that has ended counts as alive, and is walked.",
-			"profiler/threads.c, sw_thread_alive; no test: the model's Claim is one step", "in a model at the grain of the atomics: 54 of 11,356 interleavings"},
+			"profiler/host/threads.c, sw_thread_alive; no test: the model's Claim is one step", "in a model at the grain of the atomics: 54 of 11,356 interleavings"},
 	}
 }

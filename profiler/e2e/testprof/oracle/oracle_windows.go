@@ -1,8 +1,8 @@
 //go:build oracle
 
 // The profiler library with RtlVirtualUnwind as a second walker, for the tests
-// alone: overlay.json puts these files among those of package profiler.
-package main
+// alone: overlay.json puts these files among those of package host.
+package host
 
 /*
 #include "oracle.h"

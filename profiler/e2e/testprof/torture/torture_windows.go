@@ -1,9 +1,9 @@
 //go:build torture
 
 // The profiler library with a sampler's mistakes in it, for the tests alone:
-// overlay.json puts these files among those of package profiler, hooks.h in the
+// overlay.json puts these files among those of package host, hooks.h in the
 // place of the product's.
-package main
+package host
 
 /*
 #include "torture.h"

@@ -1,4 +1,4 @@
-package main
+package host
 
 /*
 #include "shim.h"
@@ -120,8 +120,8 @@ func (h *host) ThreadName(tid uint64) string {
 // Memory implements agent.Host.
 func (h *host) Memory() (memory.Reader, error) { return live.OpenProcess(os.Getpid()) }
 
-// newAgent makes the sampler: a round of the whole runtime at a time.
-func newAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
+// NewAgent makes the sampler: a round of the whole runtime at a time.
+func NewAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
 	return agent.New(newHost(), cfg, send)
 }
 

@@ -1,6 +1,17 @@
-package main
+// Package host is the process that a library of ours is loaded into, as the C half
+// shows it: agent.Host of Linux, agent.ThreadHost of Windows, on a real CLR of x86-64.
+//
+// The C half (shim.h) answers the CLR on application threads; the Go half runs on one
+// thread, the sampler. There is one sampler a process, so the C half has no handle.
+//
+// Sources: as in the headings of the C files.
+package host
 
 /*
+// cgo's own code has unused parameters; `make lint` compiles ours without the exception.
+#cgo CFLAGS: -O2 -Wall -Wextra -Werror -Wno-unused-parameter -fvisibility=hidden
+#cgo linux LDFLAGS: -lpthread -ldl
+#cgo windows LDFLAGS: -lsynchronization
 #include "shim.h"
 _Static_assert(sizeof(struct sw_frame) == 112, "clr.SnapshotFrame has 112 bytes");
 */
@@ -17,6 +28,9 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 )
+
+// Slots is how many threads a round can take at most.
+const Slots = C.SW_SLOTS
 
 // process is what the C half shows of the process on every platform:
 // agent.Process.

@@ -8,6 +8,7 @@ void *sw_info;
 int sw_info_version;
 
 enum {
+	QUERY_INTERFACE = 0,
 	GET_FUNCTION_FROM_IP = 7,
 	GET_TOKEN_AND_METADATA = 19,
 	GET_MODULE_INFO = 20,
@@ -23,6 +24,30 @@ enum {
 	GET_NESTED_CLASS_PROPS = 62,
 };
 enum { E_NOTIMPL_ = 0x80004001u, SNAPSHOT_REGISTER_CONTEXT = 1 };
+
+/* ICorProfilerInfo10 has SuspendRuntime; .NET Core 2.0 was the first with 8, and 3 is
+ * the oldest worth a message. */
+static const struct {
+	int version;
+	struct sw_guid id;
+} iid_infos[] = {
+	{10, {0x2f1b5152, 0xc869, 0x40c9, {0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20}}},
+	{8, {0xc5ac80a6, 0x782e, 0x4716, {0x80, 0x44, 0x39, 0x59, 0x8c, 0x60, 0xcf, 0xbf}}},
+	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
+};
+
+/* Obtains the newest interface of those above, for sw_info. Whether there is one. */
+int sw_get_info(void *unknown)
+{
+	for (size_t i = 0; i < sizeof iid_infos / sizeof *iid_infos; i++) {
+		sw_hresult hr = SW_METHOD(unknown, QUERY_INTERFACE, sw_hresult (*)(void *, const void *, void **))(unknown, &iid_infos[i].id, &sw_info);
+		if (hr == 0 && sw_info) {
+			sw_info_version = iid_infos[i].version;
+			return 1;
+		}
+	}
+	return 0;
+}
 
 sw_hresult sw_suspend_runtime(void)
 {

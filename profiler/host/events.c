@@ -56,16 +56,3 @@ void sw_resolve_leave(void) { __atomic_store_n(&resolving, 0, __ATOMIC_SEQ_CST);
 enum { LONGEST_RESOLVE_MS = 1000 };
 
 void sw_resolve_wait(void) { sw_wait_flag(&resolving, 0, LONGEST_RESOLVE_MS); }
-
-/* Waits until *flag is value, at most so long by the clock: the system's shortest
- * sleep may be none at all, or sixteen times what was asked for. Whether it is. */
-int sw_wait_flag(int *flag, int value, unsigned ms)
-{
-	uint64_t end = sw_now_ns() + 1000000 * (uint64_t)ms;
-	while (__atomic_load_n(flag, __ATOMIC_SEQ_CST) != value) {
-		if (sw_now_ns() >= end)
-			return 0;
-		sw_sleep_us(1000);
-	}
-	return 1;
-}

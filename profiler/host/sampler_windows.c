@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <windows.h>
 
-#include "guard_windows.h"
 #include "hooks.h"
 
 const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
@@ -28,8 +27,6 @@ int sw_start_sampler(void (*body)(void))
 	CloseHandle(h);
 	return 0;
 }
-
-void sw_go_started(void) { sw_guard_put_back(); }
 
 int sw_window_init(size_t stack_bytes)
 {

@@ -1,8 +1,9 @@
 /* The C half of the profiler: what must not enter Go.
  *
- * Application threads call the CLR's callbacks (callback.c) and, on Linux, run the
- * signal handler (capture_linux.c); both answer in C alone. One thread, the sampler, runs
- * Go and calls the functions declared here. The structures are shared with Go
+ * Application threads call the CLR's callbacks (the library's that holds this: they
+ * write down what they are told by the functions below) and, on Linux, run the signal
+ * handler (capture_linux.c); both answer in C alone. One thread, the sampler, runs Go and
+ * calls the functions declared here. The structures are shared with Go
  * word for word; their layout is checked on both sides.
  *
  * Sources: dotnet/runtime src/coreclr/inc/corprof.idl and cor.h (slots and
@@ -88,9 +89,6 @@ struct sw_event {
 	uint64_t kind, a;
 };
 
-/* guard.c: signal handlers around the start of the Go runtime. */
-void sw_guard_restore(void);
-
 /* capture_linux.c, capture_windows.c */
 int sw_capture_init(size_t stack_bytes);
 int sw_signal_number(void);
@@ -124,7 +122,8 @@ void sw_resolve_enter(void);
 void sw_resolve_leave(void);
 void sw_resolve_wait(void);
 
-/* info.c: calls of ICorProfilerInfo by the sampler. */
+/* info.c: calls of ICorProfilerInfo by the sampler; the first by the CLR's Initialize. */
+int sw_get_info(void *unknown);
 sw_hresult sw_suspend_runtime(void);
 sw_hresult sw_resume_runtime(void);
 sw_hresult sw_snapshot(int slot);
@@ -139,11 +138,9 @@ uint64_t sw_loader_changes(void);
 int sw_loader_init(void);
 int sw_modules(struct sw_module *out, int room);
 
-/* callback.c */
+/* common.c */
+void sw_stop(void);
 int sw_stopping(void);
-int sw_armed(void); /* 1: sampling may begin; -1: it never will; 0: not known yet */
-void sw_sampler_ready(void);
-void sw_sampler_done(void);
 
 /* Internal to the C half. */
 extern void *sw_info;         /* ICorProfilerInfo* */
@@ -152,7 +149,7 @@ void sw_thread_created(uint64_t thread_id);
 void sw_thread_assigned(uint64_t thread_id, uint32_t os_thread);
 void sw_thread_destroyed(uint64_t thread_id);
 void sw_thread_renamed(uint64_t thread_id, uint32_t units, const uint16_t *name);
-int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room);
+int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room); /* text.c */
 
 /* The slot-th method of the COM object self, as a function pointer of type T. */
 #define SW_METHOD(self, slot, T) ((T)(*(void ***)(self))[slot])

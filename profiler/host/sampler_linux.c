@@ -34,7 +34,6 @@ int sw_start_sampler(void (*body)(void))
 	return err;
 }
 
-void sw_go_started(void) { sw_guard_restore(); }
 int sw_window_init(size_t stack_bytes) { return sw_capture_init(stack_bytes); }
 const char *sw_error_text(int error) { return strerror(error); }
 const char *sw_environment(const char *name) { return getenv(name); }

@@ -21,8 +21,6 @@ extern const char sw_least_clr[];
 
 /* Starts the sampler thread, which calls body and ends. 0, or an error. */
 int sw_start_sampler(void (*body)(void));
-/* Undoes what the start of the Go runtime did to the process. */
-void sw_go_started(void);
 /* Makes ready what the window needs, before any window. 0, or an error. */
 int sw_window_init(size_t stack_bytes);
 const char *sw_error_text(int error);

@@ -1,4 +1,4 @@
-package main
+package host
 
 /*
 #include "shim.h"
@@ -168,8 +168,8 @@ func (h *host) Table() *module.Table {
 // wrap is for tests, which build the library with more in it.
 var wrap = func(h *host) agent.ThreadHost { return h }
 
-// newAgent makes the sampler: one thread at a time.
-func newAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
+// NewAgent makes the sampler: one thread at a time.
+func NewAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
 	quiet.Begin()
 	return agent.NewThreads(wrap(newHost()), cfg, send)
 }

@@ -1,0 +1,14 @@
+/* Between the callbacks of the CLR and the sampler, in C and Go. */
+#ifndef SEEDWALK_CALLBACK_H
+#define SEEDWALK_CALLBACK_H
+
+#include "host/platform.h"
+
+int sw_armed(void); /* 1: sampling may begin; -1: it never will; 0: not known yet */
+void sw_sampler_ready(void);
+void sw_sampler_done(void);
+
+/* guard.c, guard_windows.c: undoes what the start of the Go runtime did to the process. */
+void sw_go_started(void);
+
+#endif
