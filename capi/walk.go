@@ -110,8 +110,8 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 	out := &in.request.result
 	frames := unsafe.Slice(w.frames, int(w.room))
 	for i := range native[:found.Frames] {
-		f := &native[i]
-		frames[i] = in.frame(f.IP, f.SP, f.FP, 0, f.Module, f.Kind, f.Trust, 0, f.Exact)
+		f := merge.Unmanaged(&native[i])
+		frames[i] = in.frame(&f)
 		out.rescan |= C.int32_t(flag(in.unknown(&frames[i])))
 	}
 	out.frames, out.stop, out.verdict = C.int32_t(found.Frames), C.int32_t(found.Stop), C.int32_t(found.Verdict)
@@ -164,8 +164,7 @@ func (in *instance) merge(m *C.seedwalk_merge_request) {
 	out := &in.request.result
 	to := unsafe.Slice(m.frames, int(m.room))
 	for i := range in.merged[:got.N] {
-		f := &in.merged[i]
-		to[i] = in.frame(f.IP, f.SP, f.FP, f.Function, f.Module, f.Kind, f.Trust, f.Gap, f.Exact)
+		to[i] = in.frame(&in.merged[i])
 		out.rescan |= C.int32_t(flag(in.unknown(&to[i])))
 	}
 	out.frames, out.verdict, out.gap, out.doubtful = C.int32_t(got.N), C.int32_t(got.Verdict), C.int32_t(got.Gap), C.int32_t(got.Doubtful)
@@ -231,11 +230,11 @@ func (in *instance) method(ip uint64) bool {
 	return !hr.Failed()
 }
 
-func (in *instance) frame(ip, sp, fp uint64, f clr.FunctionID, mod int32, k unwind.Kind, t unwind.Trust, g merge.Gap, exact bool) C.seedwalk_frame {
-	out := C.seedwalk_frame{ip: C.uint64_t(ip), sp: C.uint64_t(sp), fp: C.uint64_t(fp), function: C.uint64_t(f),
-		kind: C.uint8_t(k), trust: C.uint8_t(t), gap: C.uint8_t(g), exact: C.uint8_t(flag(exact))}
-	if mod >= 0 {
-		out.module = C.int32_t(in.table.At(int(mod)).ID)
+func (in *instance) frame(f *merge.Frame) C.seedwalk_frame {
+	out := C.seedwalk_frame{ip: C.uint64_t(f.IP), sp: C.uint64_t(f.SP), fp: C.uint64_t(f.FP), function: C.uint64_t(f.Function),
+		kind: C.uint8_t(f.Kind), trust: C.uint8_t(f.Trust), gap: C.uint8_t(f.Gap), exact: C.uint8_t(flag(f.Exact))}
+	if f.Module >= 0 {
+		out.module = C.int32_t(in.table.At(int(f.Module)).ID)
 	}
 	return out
 }

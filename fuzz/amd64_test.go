@@ -46,7 +46,7 @@ func FuzzWalkAMD64(f *testing.F) {
 		regs.GPR[context.RSP], regs.GPR[context.RBP] = middle(stack), fp
 		for _, d := range nearby {
 			regs.RIP = ip + d
-			checkWalkAMD64(t, u, plain, mods, regs, mem, guess)
+			checkWalk(t, u, plain, mods, context.FromAMD64(regs), mem, guess)
 		}
 	})
 }
@@ -57,26 +57,6 @@ func cfiTable(frames []byte) *cfi.Table {
 		return nil
 	}
 	return table
-}
-
-func checkWalkAMD64(t *testing.T, u, plain *amd64.Unwinder, mods *module.Table, regs amd64.Registers, mem *memory.Window, guess bool) {
-	b := unwind.Bounds{Low: walkStack, High: walkStack + 1<<16, MaxSteps: walkSteps, Guess: guess}
-	var out, out2 [walkSteps + 8]unwind.Frame
-	first, second := regs, regs
-	begin := time.Now()
-	n, exact, stop := walkAMD64(u, &first, mem, &b, out[:])
-	checkTime(t, begin)
-	n2, exact2, stop2 := walkAMD64(plain, &second, mem, &b, out2[:])
-	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || !sameAMD64(first, second) {
-		t.Fatalf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
-	}
-	checkFrames(t, mods, out[:n], stop)
-	if a := testing.AllocsPerRun(1, func() {
-		again := regs
-		walkAMD64(u, &again, mem, &b, out[:])
-	}); a != 0 {
-		t.Fatalf("%v allocations", a)
-	}
 }
 
 // nearby are the distances of the addresses that are walked from one after the

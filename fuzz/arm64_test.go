@@ -3,14 +3,12 @@ package fuzz
 import (
 	"encoding/binary"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
-	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
@@ -121,29 +119,9 @@ func FuzzWalkARM64(f *testing.F) {
 		mem := memory.New(memory.Run{Addr: walkStack, Data: stack})
 		for _, d := range nearby {
 			regs.PC = pc + d
-			checkWalkARM64(t, u, plain, mods, regs, mem, guess)
+			checkWalk(t, u, plain, mods, context.FromARM64(regs), mem, guess)
 		}
 	})
-}
-
-func checkWalkARM64(t *testing.T, u, plain *arm64.Unwinder, mods *module.Table, regs arm64.Registers, mem *memory.Window, guess bool) {
-	b := unwind.Bounds{Low: walkStack, High: walkStack + 1<<16, MaxSteps: walkSteps, Guess: guess}
-	var out, out2 [walkSteps + 8]unwind.Frame
-	first, second := regs, regs
-	begin := time.Now()
-	n, exact, stop := walkARM64(u, &first, mem, &b, out[:])
-	checkTime(t, begin)
-	n2, exact2, stop2 := walkARM64(plain, &second, mem, &b, out2[:])
-	if n != n2 || exact != exact2 || stop != stop2 || out != out2 || !sameARM64(first, second) {
-		t.Fatalf("with cache %d frames, %v; without %d, %v", n, stop, n2, stop2)
-	}
-	checkFrames(t, mods, out[:n], stop)
-	if a := testing.AllocsPerRun(1, func() {
-		again := regs
-		walkARM64(u, &again, mem, &b, out[:])
-	}); a != 0 {
-		t.Fatalf("%v allocations", a)
-	}
 }
 
 // seedWalkARM64 gives a CIE with one FDE over the whole module for several

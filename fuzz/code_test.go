@@ -55,7 +55,7 @@ func FuzzCodeAMD64(f *testing.F) {
 		}
 		regs.GPR[context.RSP], regs.GPR[context.RBP] = middle(stack), fp
 		mem := memory.New(memory.Run{Addr: walkStack, Data: stack[:len(stack):len(stack)]})
-		checkWalkAMD64(t, w.x64, w.plainX64, mods, regs, mem, guess)
+		checkWalk(t, w.x64, w.plainX64, mods, context.FromAMD64(regs), mem, guess)
 	})
 }
 
@@ -91,6 +91,6 @@ func FuzzCodeARM64(f *testing.F) {
 		}
 		regs.X[29], regs.X[30] = fp, walkBias+codeAt+4
 		mem := memory.New(memory.Run{Addr: walkStack, Data: stack[:len(stack):len(stack)]})
-		checkWalkARM64(t, w.arm, w.plainARM, mods, regs, mem, guess)
+		checkWalk(t, w.arm, w.plainARM, mods, context.FromARM64(regs), mem, guess)
 	})
 }

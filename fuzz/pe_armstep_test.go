@@ -4,13 +4,9 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
-
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
@@ -49,30 +45,7 @@ func FuzzPEStepARM64(f *testing.F) {
 		from := regs.PC
 		for _, d := range nearby {
 			regs.PC = from + d
-			checkPEStepARM64(t, u, plain, regs, exact, stepStack(stack))
+			checkStep(t, u, plain, context.FromARM64(regs), exact, stepStack(stack))
 		}
 	})
-}
-
-func checkPEStepARM64(t *testing.T, u, plain *arm64.Unwinder, regs arm64.Registers, exact bool, mem *memory.Window) {
-	var fr, fr2 unwind.Frame
-	now, callerExact, by, stop := regs, false, unwind.TrustNone, unwind.StopNone
-	if n := testing.AllocsPerRun(1, func() {
-		now = regs
-		callerExact, by, stop = onestep.ARM64(u, &now, exact, mem, &fr)
-	}); n != 0 {
-		t.Fatalf("%v allocations", n)
-	}
-	again := regs
-	if exact2, _, stop2 := onestep.ARM64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameARM64(again, now) || fr2 != fr {
-		t.Fatalf("with cache %v, %+v; without %v, %+v", stop, fr, stop2, fr2)
-	}
-	switch {
-	case stop != unwind.StopNone && (now != regs || fr.CFA != 0):
-		t.Fatalf("%v, but the registers changed", stop)
-	case stop == unwind.StopNone && !callerExact && now.Sp < regs.Sp:
-		t.Fatalf("the stack pointer went down to %#x", now.Sp)
-	case stop == unwind.StopNone && (fr.CFA != now.Sp || by.Doubtful()):
-		t.Fatalf("frame %+v, trust %v", fr, by)
-	}
 }

@@ -4,13 +4,10 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
-
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 )
 
@@ -42,7 +39,7 @@ func FuzzPEStep(f *testing.F) {
 		from := regs.RIP
 		for _, d := range nearby {
 			regs.RIP = from + d
-			checkPEStep(t, u, plain, regs, exact, mem)
+			checkStep(t, u, plain, context.FromAMD64(regs), exact, mem)
 		}
 	})
 }
@@ -54,33 +51,6 @@ func stepStack(addr uint64) *memory.Window {
 		data[i] = byte(i>>3) | 1
 	}
 	return memory.New(memory.Run{Addr: addr, Data: data})
-}
-
-func checkPEStep(t *testing.T, u, plain *amd64.Unwinder, regs amd64.Registers, exact bool, mem *memory.Window) {
-	var fr unwind.Frame
-	now, callerExact, by, stop := regs, false, unwind.TrustNone, unwind.StopNone
-	if n := testing.AllocsPerRun(1, func() {
-		now = regs
-		callerExact, by, stop = onestep.AMD64(u, &now, exact, mem, &fr)
-	}); n != 0 {
-		t.Fatalf("%v allocations", n)
-	}
-	again, fr2 := regs, unwind.Frame{}
-	if exact2, _, stop2 := onestep.AMD64(plain, &again, exact, mem, &fr2); exact2 != callerExact || stop2 != stop || !sameAMD64(again, now) || fr2 != fr {
-		t.Fatalf("with cache %v, %+v,\n%+v; without %v, %+v,\n%+v", stop, fr, now, stop2, fr2, again)
-	}
-	if stop != unwind.StopNone {
-		if now != regs || fr.CFA != 0 {
-			t.Fatalf("%v, but the registers changed", stop)
-		}
-		return
-	}
-	if !callerExact && now.GPR[context.RSP] < regs.GPR[context.RSP] {
-		t.Fatalf("the stack pointer went down to %#x", now.GPR[context.RSP])
-	}
-	if fr.CFA != now.GPR[context.RSP] || by.Doubtful() {
-		t.Fatalf("frame %+v, trust %v", fr, by)
-	}
 }
 
 // seedPEStep adds the functions recorded from our own test programs.

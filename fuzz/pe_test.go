@@ -220,17 +220,17 @@ func peRegisters(rip uint64) (r context.AMD64) {
 
 // stepAnywhere steps from both kinds of ip. What is refused has a reason.
 func stepAnywhere(t *testing.T, im *pe.File, rva uint32) {
-	for _, exact := range []bool{true, false} {
+	for _, at := range []unwind.Address{unwind.Instruction(uint64(rva)), unwind.ReturnAddress(uint64(rva))} {
 		regs := peRegisters(1<<32 + uint64(rva))
 		again := regs
-		res, stop := amd64.StepPE(im.AMD64(), rva, exact, &regs, peStack)
+		res, stop := amd64.StepPE(im.AMD64(), at, &regs, peStack)
 		if (stop == unwind.BadInfo || stop == unwind.Unsupported) && res.Reason == peamd64.OK {
 			t.Fatalf("%v without a reason", stop)
 		}
 		if stop == unwind.StopNone && regs.Known&(1<<context.RSP) == 0 {
 			t.Fatal("a step to an unknown stack pointer")
 		}
-		if res2, stop2 := amd64.StepPE(im.AMD64(), rva, exact, &again, peStack); res2 != res || stop2 != stop || again != regs {
+		if res2, stop2 := amd64.StepPE(im.AMD64(), at, &again, peStack); res2 != res || stop2 != stop || again != regs {
 			t.Fatal("the same step gives something else")
 		}
 	}
@@ -273,10 +273,10 @@ func (w *walkers) walk(t *testing.T, im *pe.File, rva uint32) {
 		for i := range regs.X {
 			regs.X[i] = walkStack + 0x1000 + uint64(i)*16
 		}
-		checkWalkARM64(t, w.arm, w.plainARM, mods, regs, peStack, true)
+		checkWalk(t, w.arm, w.plainARM, mods, context.FromARM64(regs), peStack, true)
 		return
 	}
-	checkWalkAMD64(t, w.x64, w.plainX64, mods, peRegisters(base+uint64(rva)), peStack, true)
+	checkWalk(t, w.x64, w.plainX64, mods, context.FromAMD64(peRegisters(base+uint64(rva))), peStack, true)
 }
 
 // FuzzUnwindInfo reads any bytes as an UNWIND_INFO of a function whose code are
@@ -339,7 +339,7 @@ func TestImageSeed(t *testing.T) {
 	}
 	for rva, part := range map[uint32]amd64.PEPart{0x1005: amd64.PECode, 0x1006: amd64.PEEpilog, 0x100c: amd64.PELeaf} {
 		regs := peRegisters(0)
-		res, stop := amd64.StepPE(im.AMD64(), rva, true, &regs, peStack)
+		res, stop := amd64.StepPE(im.AMD64(), unwind.Instruction(uint64(rva)), &regs, peStack)
 		if stop != unwind.StopNone || res.Part != part {
 			t.Errorf("%#x: %v, part %d, want %d", rva, stop, res.Part, part)
 		}

@@ -1,42 +1,93 @@
 package fuzz
 
 import (
+	"testing"
+	"time"
+
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// sameAMD64 reports whether two steps say the same: what an unknown register
-// holds is nobody's business.
-func sameAMD64(a, b amd64.Registers) bool {
-	for _, r := range []*amd64.Registers{&a, &b} {
-		for i := range r.GPR {
-			if r.Known>>i&1 == 0 {
-				r.GPR[i] = 0
-			}
-		}
-		for i := range r.XMM {
-			if r.Known>>(16+i)&1 == 0 {
-				r.XMM[i] = context.XMM{}
-			}
-		}
+// What holds of steps and walks on either architecture: u has a rule cache,
+// plain has none.
+
+// checkStep makes one step from regs, which hold an interrupted ip, if exact, or
+// a return address.
+func checkStep(t *testing.T, u, plain unwind.Walker, regs context.Registers, exact bool, mem *memory.Window) {
+	from := unwind.State{Exact: exact, Trust: unwind.TrustContext}
+	now, again := regs, regs
+	at, at2 := from, from
+	var f, f2 unwind.Frame
+	var stop unwind.Stop
+	if n := testing.AllocsPerRun(1, func() {
+		now, at = regs, from
+		at.Regs = &now
+		stop = u.Step(&at, mem, nil, &f)
+	}); n != 0 {
+		t.Fatalf("%v allocations", n)
 	}
-	return a == b
+	at2.Regs = &again
+	stop2 := plain.Step(&at2, mem, nil, &f2)
+	if at.Exact != at2.Exact || at.Trust != at2.Trust || stop2 != stop || f2 != f || !same(again, now) {
+		t.Fatalf("with cache %v, %+v,\n%+v; without %v, %+v,\n%+v", stop, f, now, stop2, f2, again)
+	}
+	switch {
+	case stop != unwind.StopNone && (!now.Equal(&regs) || f.CFA != 0):
+		t.Fatalf("%v, but the registers changed", stop)
+	case stop == unwind.StopNone && !at.Exact && now.SP() < regs.SP():
+		t.Fatalf("the stack pointer went down to %#x", now.SP())
+	case stop == unwind.StopNone && (f.CFA != now.SP() || at.Trust.Doubtful()):
+		t.Fatalf("frame %+v, trust %v", f, at.Trust)
+	}
 }
 
-// sameARM64 is sameAMD64 for ARM64.
-func sameARM64(a, b arm64.Registers) bool {
-	for _, r := range []*arm64.Registers{&a, &b} {
-		for i := range r.X {
-			if r.Known>>i&1 == 0 {
-				r.X[i] = 0
-			}
-		}
-		for i := range r.D {
-			if r.Known>>(32+i)&1 == 0 {
-				r.D[i] = 0
-			}
+// checkWalk walks from regs, those of a thread that was interrupted.
+func checkWalk(t *testing.T, u, plain unwind.Walker, mods *module.Table, regs context.Registers, mem *memory.Window, guess bool) {
+	b := unwind.Bounds{Low: walkStack, High: walkStack + 1<<16, MaxSteps: walkSteps, Guess: guess}
+	var out, out2 [walkSteps + 8]unwind.Frame
+	first, second := regs, regs
+	at, at2 := unwind.Interrupted(&first), unwind.Interrupted(&second)
+	begin := time.Now()
+	got := u.Walk(&at, mem, &b, out[:])
+	checkTime(t, begin)
+	want := plain.Walk(&at2, mem, &b, out2[:])
+	if got != want || at.Exact != at2.Exact || out != out2 || !same(first, second) {
+		t.Fatalf("with cache %d frames, %v; without %d, %v", got.N, got.Stop, want.N, want.Stop)
+	}
+	checkFrames(t, mods, out[:got.N], got.Stop)
+	if a := testing.AllocsPerRun(1, func() {
+		first = regs
+		at = unwind.Interrupted(&first)
+		u.Walk(&at, mem, &b, out[:])
+	}); a != 0 {
+		t.Fatalf("%v allocations", a)
+	}
+}
+
+// same reports whether two frames' registers say the same: what an unknown one
+// holds is nobody's business.
+func same(a, b context.Registers) bool {
+	dropUnknown(&a)
+	dropUnknown(&b)
+	return a.Equal(&b)
+}
+
+func dropUnknown(r *context.Registers) {
+	x, a := &r.AMD64, &r.ARM64
+	for i := range x.GPR {
+		x.GPR[i] *= uint64(x.Known >> i & 1)
+	}
+	for i := range x.XMM {
+		if x.Known>>(16+i)&1 == 0 {
+			x.XMM[i] = context.XMM{}
 		}
 	}
-	return a == b
+	for i := range a.X {
+		a.X[i] *= a.Known >> i & 1
+	}
+	for i := range a.D {
+		a.D[i] *= a.Known >> (32 + i) & 1
+	}
 }

@@ -129,11 +129,11 @@ func (w *walkers) walkELF(t *testing.T, im *elf.File, ip uint64) {
 		if im.Arch() == context.ArchARM64 {
 			regs := arm64.Registers{PC: ip &^ 3, Sp: walkStack + 64, Known: context.ARM64All}
 			regs.X[29], regs.X[30] = walkStack+128, ip
-			checkWalkARM64(t, w.arm, w.plainARM, mods, regs, mem, ip&1 != 0)
+			checkWalk(t, w.arm, w.plainARM, mods, context.FromARM64(regs), mem, ip&1 != 0)
 			continue
 		}
 		regs := amd64.Registers{RIP: ip, Known: context.AMD64All}
 		regs.GPR[context.RSP], regs.GPR[context.RBP] = walkStack+64, walkStack+128
-		checkWalkAMD64(t, w.x64, w.plainX64, mods, regs, mem, ip&1 != 0)
+		checkWalk(t, w.x64, w.plainX64, mods, context.FromAMD64(regs), mem, ip&1 != 0)
 	}
 }

@@ -47,6 +47,14 @@ type Frame struct {
 	Exact    bool
 }
 
+// Unmanaged is a walker's frame as one of a merged stack.
+func Unmanaged(f *unwind.Frame) Frame {
+	return Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: f.Module, Kind: f.Kind, Trust: f.Trust, Exact: f.Exact}
+}
+
+// Address is where the frame stands.
+func (f *Frame) Address() unwind.Address { return unwind.Address{IP: f.IP, Exact: f.Exact} }
+
 // Functions tells which method's code is at an ip.
 type Functions interface {
 	FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT)
@@ -377,7 +385,7 @@ func (m *Merger) native(n int) {
 			m.gap(GapLimit)
 			return
 		}
-		m.put(Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: f.Module, Kind: f.Kind, Trust: f.Trust, Exact: f.Exact})
+		m.put(Unmanaged(f))
 	}
 }
 

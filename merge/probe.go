@@ -61,7 +61,7 @@ func (m *Merger) probe(frames []Frame) int {
 		return top
 	case !m.waits.has(x):
 		return 0
-	case m.landings != nil && m.landings.InLanding(unwind.Address{IP: last.IP, Exact: last.Exact}):
+	case m.landings != nil && m.landings.InLanding(last.Address()):
 		return top
 	case top == at+3 && last.Kind == unwind.KindNative && last.Module == frames[at].Module:
 		return top // the helper that polls for a suspension: what it waits for is the sampler, too

@@ -96,7 +96,7 @@ func (p *Specials) judge(o *Outcome, top state, s *unwind.State, b *unwind.Bound
 		return StubOnTop
 	case o.Frames == 0:
 		return NotNeeded
-	case end.missing != 0 || p.misread(frames, s.Exact):
+	case end.missing != 0 || p.misread(frames, s):
 		return Unsafe
 	}
 	return Found

@@ -70,11 +70,12 @@ func (s *Specials) isStub(ip uint64) bool { return s != nil && s.IsMethod != nil
 // misread reports whether the walk left a special as if it had been called.
 // What is below a dispatcher was interrupted, and true unwind data of it says
 // so; a stub that waits for the CLR to tell it the return address has none yet.
-// exact tells it of the frame below the last.
-func (s *Specials) misread(frames []unwind.Frame, exact bool) bool {
+// end is the frame below the last.
+func (s *Specials) misread(frames []unwind.Frame, end *unwind.State) bool {
 	if s == nil {
 		return false
 	}
+	exact := end.Exact
 	for i := len(frames) - 1; i >= 0; i-- {
 		if !exact && s.entered(frames[i].Lookup()) {
 			return true

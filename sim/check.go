@@ -205,7 +205,7 @@ func (h *Host) name(f *merge.Frame) string {
 	if f.Kind == unwind.KindGap {
 		return "gap: " + f.Gap.String()
 	}
-	if _, fn := h.w.Find(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup()); fn != nil {
+	if _, fn := h.w.Find(f.Address().Lookup()); fn != nil {
 		return fn.Name
 	}
 	return "?"

@@ -8,6 +8,9 @@ type Address struct {
 	Exact bool // IP is an interrupted instruction rather than a return address
 }
 
+// Instruction is the address of a frame that was interrupted.
+func Instruction(ip uint64) Address { return Address{IP: ip, Exact: true} }
+
 // ReturnAddress is the address of a frame that has made a call.
 func ReturnAddress(ip uint64) Address { return Address{IP: ip} }
 

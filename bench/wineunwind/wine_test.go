@@ -221,7 +221,7 @@ func (s *tally) settle(t *testing.T, q *question) {
 func step(f *pe.File, p *point, mem *memory.Window) (a answer) {
 	a.regs = p.regs
 	a.regs.RIP = imageBase + uint64(p.rva)
-	res, stop := amd64.StepPE(f.AMD64(), p.rva, true, &a.regs, mem)
+	res, stop := amd64.StepPE(f.AMD64(), unwind.Instruction(uint64(p.rva)), &a.regs, mem)
 	a.frame, a.handler, a.stop, a.reason = res.Frame, uint64(res.Handler), stop, res.Reason
 	a.part, a.fault = res.Part, res.Machine
 	fn, why := f.AMD64().Find(p.rva)

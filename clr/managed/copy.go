@@ -148,7 +148,7 @@ func (c *copier) epilog(fn peamd64.RuntimeFunction, frameReg uint8, ip uint64) {
 		return
 	}
 	other := &c.t.asked
-	if c.t.src.Code(unwind.Address{IP: to, Exact: true}, other) == unwind.StopNone && other.Kind == Method && other.Base == c.base {
+	if c.t.src.Code(unwind.Instruction(to), other) == unwind.StopNone && other.Kind == Method && other.Base == c.base {
 		c.function(other.Entry)
 	}
 }

@@ -122,7 +122,6 @@ var rooms = []room{
 	{Name: "internal/testkit/snap", May: tables},
 	{Name: "internal/testkit/pevec", May: with(tables, "internal/testkit/snap", "internal/testkit/peasm")},
 	{Name: "internal/testkit/fakestack", May: with(tables, "unwind", "clr", "internal/testkit/elfasm")},
-	{Name: "internal/testkit/onestep", May: walkers},
 	{Name: "internal/testkit/stepper", May: with(walkers, "live")},
 
 	// What only builders run.

@@ -90,7 +90,7 @@ func TestWindowsQuirks(t *testing.T) {
 			from := context.AMD64{RIP: uint64(0x1000 + c.at), Known: context.AMD64All}
 			from.GPR[context.RSP] = 0x8000
 			ours := from
-			amd64.StepPE(f.AMD64(), 0x1000+c.at, true, &ours, mem)
+			amd64.StepPE(f.AMD64(), unwind.Instruction(uint64(0x1000+c.at)), &ours, mem)
 			q := newQuirk(f, 0x1000+c.at, true, &from, mem)
 			if got := q.explain(&ours); got != c.want {
 				t.Errorf("explained by %q, want %q", got, c.want)

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
-
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
@@ -118,10 +116,11 @@ func (w *armWorld) where() string {
 func (w *armWorld) check() {
 	w.out = w.t.Truth(w.out)
 	w.mem.Reset(w.t.Stack())
-	row, regs, exact := w.out[0].State, w.out[0].State.ARM64(), true
+	row, regs := w.out[0].State, w.out[0].State.Registers(image.ARM64)
+	at := unwind.Interrupted(&regs)
 	var f unwind.Frame
 	for i := range w.out {
-		now, _, stop := onestep.ARM64(w.u, &regs, exact, &w.mem, &f)
+		stop := w.u.Step(&at, &w.mem, nil, &f)
 		rowExact, ok := machine.StepRow(image.ARM64, w.im, w.out[i].Func, &row, w.t.Word)
 		if i == len(w.out)-1 {
 			if stop != unwind.EndOfStack || ok {
@@ -130,11 +129,10 @@ func (w *armWorld) check() {
 			return
 		}
 		want := &w.out[i+1]
-		if stop != unwind.StopNone || now != want.Exact || !ok || rowExact != now {
-			w.tb.Fatalf("frame %d (%s): %v, exact %v, %v by row: %v\n%s", i, w.out[i].Func.Name, stop, now, rowExact, ok, w.where())
+		if stop != unwind.StopNone || at.Exact != want.Exact || !ok || rowExact != at.Exact {
+			w.tb.Fatalf("frame %d (%s): %v, exact %v, %v by row: %v\n%s", i, w.out[i].Func.Name, stop, at.Exact, rowExact, ok, w.where())
 		}
-		exact = now
-		if d := diffARM64(&regs, &want.State); d != "" {
+		if d := diffARM64(&regs.ARM64, &want.State); d != "" {
 			w.tb.Fatalf("frame %d of %s, from %s:%s\n%s", i+1, want.Func.Name, w.out[i].Func.Name, d, w.where())
 		}
 		if d := diffRow(&row, &want.State); d != "" {
@@ -330,13 +328,14 @@ func TestSignalTrampolines(t *testing.T) {
 					w.t.Skip()
 				}
 			}
-			regs, f := w.tramp(t), unwind.Frame{}
+			regs, f := context.FromARM64(w.tramp(t)), unwind.Frame{}
+			at := unwind.Interrupted(&regs)
 			var mem memory.Window
 			mem.Reset(w.t.Stack())
-			_, by, stop := onestep.ARM64(w.u, &regs, true, &mem, &f)
-			t.Logf("%v, trust %v, kind %v", stop, by, f.Kind)
-			if cfi := by == unwind.TrustCFI; cfi != (name == "cfi") {
-				t.Errorf("found by %v", by)
+			stop := w.u.Step(&at, &mem, nil, &f)
+			t.Logf("%v, trust %v, kind %v", stop, at.Trust, f.Kind)
+			if cfi := at.Trust == unwind.TrustCFI; cfi != (name == "cfi") {
+				t.Errorf("found by %v", at.Trust)
 			}
 		})
 	}

@@ -3,8 +3,6 @@ package image_test
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
-
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -42,16 +40,18 @@ func TestRestoreRTAMD64(t *testing.T) {
 			u := amd64.New()
 			u.SetTable(module.NewTable(1, []module.Module{moduleOf(t, im)}, nil))
 			truth := th.Truth(nil)
-			regs, want := truth[0].State.AMD64(), truth[1].State.AMD64()
+			regs, want := truth[0].State.Registers(image.AMD64), truth[1].State.AMD64()
+			at := unwind.Interrupted(&regs)
 			var mem memory.Window
 			mem.Reset(th.Stack())
 			var f unwind.Frame
-			exact, by, stop := onestep.AMD64(u, &regs, true, &mem, &f)
-			if stop != unwind.StopNone || !exact || regs.RIP != want.RIP || regs.GPR != want.GPR {
-				t.Errorf("%v, exact %v: %x, not %x", stop, exact, regs.GPR, want.GPR)
+			stop := u.Step(&at, &mem, nil, &f)
+			got := &regs.AMD64
+			if stop != unwind.StopNone || !at.Exact || got.RIP != want.RIP || got.GPR != want.GPR {
+				t.Errorf("%v, exact %v: %x, not %x", stop, at.Exact, got.GPR, want.GPR)
 			}
-			if cfi := by == unwind.TrustCFI; cfi != (name == "cfi") {
-				t.Errorf("found by %v", by)
+			if cfi := at.Trust == unwind.TrustCFI; cfi != (name == "cfi") {
+				t.Errorf("found by %v", at.Trust)
 			}
 		})
 	}

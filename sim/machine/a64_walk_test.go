@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
-
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
@@ -59,11 +57,11 @@ func (w *world) walkerARM64() *arm64.Unwinder {
 
 // checkWalkARM64 compares every step of u from the leaf with the truth.
 func (w *world) checkWalkARM64(u *arm64.Unwinder, mem *memory.Window, out []Frame) {
-	regs := out[0].State.ARM64()
-	exact := true
+	regs := out[0].State.Registers(image.ARM64)
+	at := unwind.Interrupted(&regs)
 	var f unwind.Frame
 	for i := range out {
-		now, _, stop := onestep.ARM64(u, &regs, exact, mem, &f)
+		stop := u.Step(&at, mem, nil, &f)
 		if i == len(out)-1 {
 			if stop != unwind.EndOfStack {
 				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)
@@ -71,11 +69,10 @@ func (w *world) checkWalkARM64(u *arm64.Unwinder, mem *memory.Window, out []Fram
 			return
 		}
 		want := &out[i+1]
-		if stop != unwind.StopNone || now != want.Exact {
-			w.tb.Fatalf("%s: frame %d (%s): %v, exact %v", w.where(), i, out[i].Func.Name, stop, now)
+		if stop != unwind.StopNone || at.Exact != want.Exact {
+			w.tb.Fatalf("%s: frame %d (%s): %v, exact %v", w.where(), i, out[i].Func.Name, stop, at.Exact)
 		}
-		exact = now
-		if d := diffARM64(&regs, &want.State); d != "" {
+		if d := diffARM64(&regs.ARM64, &want.State); d != "" {
 			w.tb.Fatalf("%s: frame %d of %s, from %s:%s", w.where(), i+1, want.Func.Name, out[i].Func.Name, d)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/onestep"
-
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
@@ -290,11 +288,11 @@ func (w *world) through(fn *image.Func, check func()) (ops int) {
 
 // checkWalk compares every step of u from the leaf with the truth.
 func (w *world) checkWalk(u *amd64.Unwinder, mem *memory.Window, out []Frame) {
-	regs := out[0].State.AMD64()
-	exact := true
+	regs := out[0].State.Registers(image.AMD64)
+	at := unwind.Interrupted(&regs)
 	var f unwind.Frame
 	for i := range out {
-		now, _, stop := onestep.AMD64(u, &regs, exact, mem, &f)
+		stop := u.Step(&at, mem, nil, &f)
 		if i == len(out)-1 {
 			if stop != unwind.EndOfStack {
 				w.tb.Fatalf("%s: the last frame ends with %v", w.where(), stop)
@@ -302,11 +300,10 @@ func (w *world) checkWalk(u *amd64.Unwinder, mem *memory.Window, out []Frame) {
 			return
 		}
 		want := &out[i+1]
-		if stop != unwind.StopNone || now != want.Exact {
-			w.tb.Fatalf("%s: frame %d (%s): %v, exact %v", w.where(), i, out[i].Func.Name, stop, now)
+		if stop != unwind.StopNone || at.Exact != want.Exact {
+			w.tb.Fatalf("%s: frame %d (%s): %v, exact %v", w.where(), i, out[i].Func.Name, stop, at.Exact)
 		}
-		exact = now
-		if d := diffAMD64(&regs, &want.State, keptAMD64(w.im.Format)); d != "" {
+		if d := diffAMD64(&regs.AMD64, &want.State, keptAMD64(w.im.Format)); d != "" {
 			w.tb.Fatalf("%s: frame %d of %s, from %s:%s", w.where(), i+1, want.Func.Name, out[i].Func.Name, d)
 		}
 	}

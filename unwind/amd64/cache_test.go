@@ -23,14 +23,14 @@ func TestCacheWays(t *testing.T) {
 	}
 	for round := range 3 {
 		for k := uint64(1); k <= ways; k++ {
-			u.lookup(unwind.Address{IP: look(k), Exact: true})
+			u.lookup(unwind.Instruction(look(k)))
 		}
 		if n := kept(ways); n != ways {
 			t.Errorf("round %d: %d of %d kept", round, n, ways)
 		}
 	}
 	for k := uint64(ways + 1); k < 20; k++ {
-		u.lookup(unwind.Address{IP: look(k), Exact: true})
+		u.lookup(unwind.Instruction(look(k)))
 		if n := kept(k); n != ways {
 			t.Errorf("%d kept of %d, want %d", n, k, ways)
 		}

@@ -69,8 +69,8 @@ func (p *pushes) agree(row *cfi.Row) bool {
 // mayLand reports whether a row can be a landing's by what it says of registers:
 // the code of most functions, one page of text each, then need not be read.
 // Where a function was interrupted its pushes may not have run yet.
-func (u *Unwinder) mayLand(row *cfi.Row, exact bool) bool {
-	if exact {
+func (u *Unwinder) mayLand(row *cfi.Row, a unwind.Address) bool {
+	if a.Exact {
 		return len(u.pushes) > 0
 	}
 	for i := range u.pushes {
@@ -96,8 +96,8 @@ const maxLandingCode = 16
 
 // foldLanding makes a landing's row true: the CFA and what counts from it move
 // as the return address does.
-func (u *Unwinder) foldLanding(row *cfi.Row, m *module.Module, exact bool) {
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !u.mayLand(row, exact) {
+func (u *Unwinder) foldLanding(row *cfi.Row, m *module.Module, a unwind.Address) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !u.mayLand(row, a) {
 		return
 	}
 	l := u.landingAt(m, row.FDE.Lo)
@@ -174,12 +174,12 @@ func (u *Unwinder) landingPE(t *peamd64.Table, rva uint32) *unwind.Landing {
 	return u.landing(true, t.Tail(fn.Begin, maxLandingCode))
 }
 
-// leaveLanding repairs regs, to which a step out of landing l by its unwind data
-// has led.
-func (u *Unwinder) leaveLanding(l *unwind.Landing, regs *Registers, exact bool, mem *memory.Window) bool {
+// leaveLanding repairs regs, to which a step by its unwind data out of landing l
+// at the address from has led.
+func (u *Unwinder) leaveLanding(l *unwind.Landing, from unwind.Address, regs *Registers, mem *memory.Window) bool {
 	cfa := regs.GPR[context.RSP] + uint64(l.Off)
 	ra, ok := mem.Word(cfa - 8)
-	if exact && l.Late || !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
+	if from.Exact && l.Late || !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
 		return false
 	}
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa

@@ -46,7 +46,7 @@ func TestCheckAndWalkAgree(t *testing.T) {
 				t.Fatalf("checked: %v, want %v", why, c.why)
 			}
 			r := peRegs(peFn + 0x80)
-			_, stop := StepPE(f.AMD64(), peFn+0x80, true, &r, peMemory())
+			_, stop := StepPE(f.AMD64(), unwind.Instruction(peFn+0x80), &r, peMemory())
 			if refused := why != peamd64.OK && !why.Walkable(); stop != c.stop || (stop != unwind.StopNone) != refused {
 				t.Errorf("stop %v; the check says %v, walkable %v", stop, why, why.Walkable())
 			}

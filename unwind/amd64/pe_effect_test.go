@@ -26,7 +26,7 @@ func (c *peEffect) check(t *testing.T) {
 	t.Helper()
 	regs := peRegs(peFn + c.into)
 	want := regs
-	res, stop := StepPE(c.im.AMD64(), peFn+c.into, true, &regs, peMemory())
+	res, stop := StepPE(c.im.AMD64(), unwind.Instruction(uint64(peFn+c.into)), &regs, peMemory())
 	want.GPR[context.RSP], want.RIP = c.sp, word(c.sp-8)
 	for reg, at := range c.saved {
 		want.GPR[reg] = word(at)
@@ -108,7 +108,7 @@ func TestPEMachineFrame(t *testing.T) {
 		{"with error code", info(1, 0, 4, 0, 4, 0x42, 0, 0x1a), peRSP + 48},
 	} {
 		regs := peRegs(peFn + 4)
-		res, stop := StepPE(peImage(c.info, nil).AMD64(), peFn+4, true, &regs, peMemory())
+		res, stop := StepPE(peImage(c.info, nil).AMD64(), unwind.Instruction(peFn+4), &regs, peMemory())
 		if stop != unwind.StopNone || !res.Machine || regs.RIP != word(c.rip) || regs.GPR[context.RSP] != word(c.rip+24) || regs.Known != windowsKept {
 			t.Errorf("%s: %v %+v rip %#x rsp %#x", c.name, stop, res, regs.RIP, regs.GPR[context.RSP])
 		}
@@ -122,13 +122,13 @@ func TestPEUnixImage(t *testing.T) {
 	im := peImageOf(pe.MachineAMD64^0x7b79, large, nil, nil)
 	for into, frame := range map[uint32]uint64{8: peRSP + 0x400 - 0x200, 7: peRSP} {
 		regs := peRegs(peFn + into)
-		res, stop := StepPE(im.AMD64(), peFn+into, true, &regs, peMemory())
+		res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory())
 		if stop != unwind.StopNone || res.Frame != frame || regs.GPR[context.RSP] != frame+48 || regs.Known != nonvolatile {
 			t.Errorf("at %d: %v %+v %x", into, stop, res, regs)
 		}
 	}
 	regs := peRegs(peFn + 8)
-	if res, stop := StepPE(peImage(large, nil).AMD64(), peFn+8, true, &regs, peMemory()); stop != unwind.BadInfo || res.Reason != peamd64.BadOpcode {
+	if res, stop := StepPE(peImage(large, nil).AMD64(), unwind.Instruction(peFn+8), &regs, peMemory()); stop != unwind.BadInfo || res.Reason != peamd64.BadOpcode {
 		t.Errorf("in a Windows image: %v %v", stop, res.Reason)
 	}
 }
@@ -140,13 +140,13 @@ func TestPEHandler(t *testing.T) {
 	im := peImage(b, []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xc3})
 	for into, want := range map[uint32]uint32{3: 0, 4: 0x5678, 5: 0} {
 		regs := peRegs(peFn + into)
-		if res, stop := StepPE(im.AMD64(), peFn+into, true, &regs, peMemory()); stop != unwind.StopNone || res.Handler != want {
+		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory()); stop != unwind.StopNone || res.Handler != want {
 			t.Errorf("at %d: %v handler %#x, want %#x", into, stop, res.Handler, want)
 		}
 	}
 	parent := peImage(chained(0, peamd64.RuntimeFunction{Begin: 0x100, End: 0x200, Unwind: 0x6000}), nil, pe.Block{RVA: 0x6000, Data: b})
 	regs := peRegs(peFn)
-	if res, _ := StepPE(parent.AMD64(), peFn, true, &regs, peMemory()); res.Handler != 0x5678 {
+	if res, _ := StepPE(parent.AMD64(), unwind.Instruction(peFn), &regs, peMemory()); res.Handler != 0x5678 {
 		t.Errorf("the parent's handler: %#x", res.Handler)
 	}
 }
@@ -155,7 +155,7 @@ func TestPEHandler(t *testing.T) {
 // not used.
 func TestPEUnknown(t *testing.T) {
 	regs := peRegs(peFn + 9)
-	_, stop := StepPE(peImage(info(1, 0, 9, 0, 9, 0x35, 0, 0, 0, 0x10, 9, 0x79, 0, 0, 0, 0x10), nil).AMD64(), peFn+9, true, &regs, peMemory())
+	_, stop := StepPE(peImage(info(1, 0, 9, 0, 9, 0x35, 0, 0, 0, 0x10, 9, 0x79, 0, 0, 0, 0x10), nil).AMD64(), unwind.Instruction(peFn+9), &regs, peMemory())
 	if want := uint32(windowsKept) &^ (1<<context.RBX | 1<<17); stop != unwind.StopNone || regs.Known != want {
 		t.Errorf("saved out of reach: %v known %#x, want %#x", stop, regs.Known, want)
 	}
@@ -166,7 +166,7 @@ func TestPEUnknown(t *testing.T) {
 	} {
 		regs := peRegs(peFn + 9)
 		regs.Known &^= 1 << context.RBP
-		if _, stop := StepPE(peImage(b, nil).AMD64(), peFn+9, true, &regs, peMemory()); stop != unwind.Unreadable {
+		if _, stop := StepPE(peImage(b, nil).AMD64(), unwind.Instruction(peFn+9), &regs, peMemory()); stop != unwind.Unreadable {
 			t.Errorf("%s: %v", name, stop)
 		}
 	}

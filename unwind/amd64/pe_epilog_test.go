@@ -174,7 +174,7 @@ func TestPEEpilogVersion2More(t *testing.T) {
 		t.Run(c.name, c.check)
 	}
 	regs := peRegs(peFn + peLen - 2)
-	res, stop := StepPE(peImage(info(2, 0, 4, 0, 2, 0x16, 0, 6, 0, 0x0a), nil).AMD64(), peFn+peLen-2, true, &regs, peMemory())
+	res, stop := StepPE(peImage(info(2, 0, 4, 0, 2, 0x16, 0, 6, 0, 0x0a), nil).AMD64(), unwind.Instruction(peFn+peLen-2), &regs, peMemory())
 	if stop != unwind.StopNone || !res.Machine || regs.RIP != word(peRSP) || regs.GPR[context.RSP] != word(peRSP+24) {
 		t.Errorf("iretq: %v %+v", stop, res)
 	}

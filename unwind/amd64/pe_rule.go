@@ -73,13 +73,13 @@ var symbols = func() (r Registers) {
 	return r
 }()
 
-// compilePE makes the rule of pc in t, or says that it is none of a few words:
+// compilePE makes the rule of an RVA in t, or says that it is none of a few words:
 // bad unwind data, a machine frame, two frame registers, one that is itself
 // read from the stack.
-func compilePE(t *peamd64.Table, pc uint32, exact bool) (p peRule, ok bool) {
+func compilePE(t *peamd64.Table, at unwind.Address) (p peRule, ok bool) {
 	regs := symbols
-	s := peStep{table: t, pc: pc, regs: &regs, symbolic: true}
-	if stop := s.run(exact); stop != unwind.StopNone || s.res.Machine || s.deep {
+	s := peStep{table: t, pc: uint32(at.IP), regs: &regs, symbolic: true}
+	if stop := s.run(at); stop != unwind.StopNone || s.res.Machine || s.deep {
 		return p, false
 	}
 	p = peRule{trust: peTrust[s.res.Part], kept: s.kept()}
@@ -130,7 +130,7 @@ func (p *peRule) saves(regs *Registers) bool {
 
 // pack turns a rule into one of the kinds that need no place in the table, or
 // says it does not fit: 99 of 100 functions of coreclr.dll do.
-func (p *peRule) pack(module int, exact bool) (Rule, bool) {
+func (p *peRule) pack(module int, a unwind.Address) (Rule, bool) {
 	k, words := RuleNear, p.cfa>>3
 	if p.trust == unwind.TrustEpilog {
 		k = RuleNearEpilog
@@ -140,7 +140,7 @@ func (p *peRule) pack(module int, exact bool) (Rule, bool) {
 	}
 	r := makeRule(k, module)
 	r.bits |= uint64(words) << offsetShift
-	if exact {
+	if a.Exact {
 		r.bits |= exactBit
 	}
 	for s := p.saved; s != 0; s &= s - 1 {
@@ -237,11 +237,11 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || u.landingPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
 		return step
 	}
-	p, ok := compilePE(m.PE.AMD64(), uint32(pc), a.Exact)
+	p, ok := compilePE(m.PE.AMD64(), unwind.Address{IP: pc, Exact: a.Exact})
 	if !ok || p.trust == unwind.TrustLeaf && (!a.Exact || m.PE.AMD64().Len() == 0 || !u.silentCFI(m, addr) || u.proves(m, addr, &symbols, nil) != leafProven) {
 		return step
 	}
-	if r, ok := p.pack(i, a.Exact); ok {
+	if r, ok := p.pack(i, a); ok {
 		return r
 	}
 	n := u.pe.add(&p)

@@ -42,7 +42,7 @@ func peTwice(t *testing.T, u, slow *Unwinder, regs Registers, exact bool, mem *m
 		// Near the edges of the window it is used unpacked.
 		if p := r.unpackPE(); r.exactPE() == exact {
 			m := u.table.At(r.Module())
-			if want, ok := compilePE(m.PE.AMD64(), uint32(start.RIP-m.Bias), exact); !ok || p != want {
+			if want, ok := compilePE(m.PE.AMD64(), unwind.Address{IP: start.RIP - m.Bias, Exact: exact}); !ok || p != want {
 				t.Fatalf("at %#x exact %v: unpacked %+v, was %+v", start.RIP, exact, p, want)
 			}
 		}

@@ -42,7 +42,7 @@ func TestPEParts(t *testing.T) {
 						return err
 					}
 					walked, f := regs, unwind.Frame{}
-					res, stop := StepPE(im.AMD64(), uint32(*p.PC), !p.AfterCall, &regs, mem)
+					res, stop := StepPE(im.AMD64(), unwind.Address{IP: uint64(*p.PC), Exact: !p.AfterCall}, &regs, mem)
 					exact, stepped := stepOf(u, &walked, !p.AfterCall, mem, nil, &f)
 					if stop != unwind.StopNone || stepped != unwind.StopNone {
 						continue // the judge says whether that is right
@@ -80,7 +80,7 @@ func TestPERefusals(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		res, stop := StepPE(v.Image().AMD64(), uint32(*p.PC), true, &regs, mem)
+		res, stop := StepPE(v.Image().AMD64(), unwind.Instruction(uint64(*p.PC)), &regs, mem)
 		refused := stop == unwind.BadInfo || stop == unwind.Unsupported
 		switch v.Must {
 		case "error":

@@ -161,7 +161,7 @@ func TestPEWithCFI(t *testing.T) {
 	const leaf = peLeaf + 2*fnSize + 0x10
 	m := u.table.At(0)
 	for rva, cached := range map[uint32]bool{leaf: true, peLeaf + 0x10: false} {
-		if r := u.resolvePE(m, 0, unwind.Address{IP: peBase + uint64(rva), Exact: true}); (r.Kind() == RuleSlotsPE) != cached {
+		if r := u.resolvePE(m, 0, unwind.Instruction(peBase+uint64(rva))); (r.Kind() == RuleSlotsPE) != cached {
 			t.Errorf("%#x: rule of kind %v", rva, r.Kind())
 		}
 	}
@@ -204,7 +204,7 @@ func TestPEHostile(t *testing.T) {
 			into = peLen - 8
 		}
 		regs := peRegs(peFn + into)
-		res, stop := StepPE(c.im.AMD64(), peFn+into, true, &regs, peMemory())
+		res, stop := StepPE(c.im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory())
 		if stop != c.stop || res.Reason != c.why {
 			t.Errorf("%s: %v %v, want %v %v", c.name, stop, res.Reason, c.stop, c.why)
 		}
@@ -224,7 +224,7 @@ func TestPECodeCut(t *testing.T) {
 			im := pe.FromBlocks(pe.MachineAMD64, entries(peamd64.RuntimeFunction{Begin: peFn, End: peFn + peLen, Unwind: peInfo}),
 				[]pe.Block{{RVA: peFn, Data: code[:n:n]}, {RVA: peInfo, Data: info(1, 0, 8, 5, 8, 3)}})
 			regs := peRegs(peFn)
-			res, stop := StepPE(im.AMD64(), peFn, true, &regs, peMemory())
+			res, stop := StepPE(im.AMD64(), unwind.Instruction(peFn), &regs, peMemory())
 			if want := n == len(code); stop != unwind.StopNone || (res.Part == PEEpilog) != want {
 				t.Errorf("% x: %v, part %d", code[:n], stop, res.Part)
 			}
@@ -242,7 +242,7 @@ func TestPEManyPops(t *testing.T) {
 	im := peImage(info(1, 0, 4, 0, 4, 0x42), code)
 	for into, want := range map[uint32]PEPart{0: PEEpilog, maxPops + 1: PEEpilog, 2*maxPops + 2: PECode} {
 		regs := peRegs(peFn + into)
-		if res, stop := StepPE(im.AMD64(), peFn+into, true, &regs, peMemory()); stop != unwind.StopNone || res.Part != want {
+		if res, stop := StepPE(im.AMD64(), unwind.Instruction(uint64(peFn+into)), &regs, peMemory()); stop != unwind.StopNone || res.Part != want {
 			t.Errorf("at %d: %v, part %d", into, stop, res.Part)
 		}
 	}

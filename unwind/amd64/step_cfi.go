@@ -15,7 +15,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, a unwind.Address) Rule {
 	addr := a.Lookup()
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
 	case cfi.None:
-		u.foldLanding(&u.row, m, a.Exact)
+		u.foldLanding(&u.row, m, a)
 		if a.Exact {
 			catchUp(&u.row, m, addr-m.Bias)
 		}

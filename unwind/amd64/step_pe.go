@@ -32,17 +32,16 @@ type PEResult struct {
 	At      uint32         // RVA of the UNWIND_INFO that was refused
 }
 
-// StepPE replaces regs, whose RIP lies at pc in t, by the caller's, as Windows'
-// RtlVirtualUnwind does. exact tells whether pc is an interrupted instruction
-// rather than a return address. If stop is not StopNone regs is in no defined
+// StepPE replaces regs, whose RIP lies at the RVA at in t, by the caller's, as
+// Windows' RtlVirtualUnwind does. If stop is not StopNone regs is in no defined
 // state: step a copy. It checks neither progress nor bounds, and allocates
 // nothing.
 //
 // A nonvolatile register whose saved value cannot be read becomes unknown;
 // volatile ones are unknown after it.
-func StepPE(t *peamd64.Table, pc uint32, exact bool, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
-	s := peStep{table: t, pc: pc, regs: regs, mem: mem}
-	stop = s.run(exact)
+func StepPE(t *peamd64.Table, at unwind.Address, regs *Registers, mem *memory.Window) (res PEResult, stop unwind.Stop) {
+	s := peStep{table: t, pc: uint32(at.IP), regs: regs, mem: mem}
+	stop = s.run(at)
 	return s.res, stop
 }
 
@@ -76,10 +75,9 @@ type peStep struct {
 	needs    uint32 // the registers that had to be known, as bits of Known
 }
 
-// run makes the step.
-func (s *peStep) run(exact bool) unwind.Stop {
-	look := uint32(unwind.Address{IP: uint64(s.pc), Exact: exact}.Lookup())
-	entry, ok := s.table.Lookup(look)
+// run makes the step from at, which is pc.
+func (s *peStep) run(at unwind.Address) unwind.Stop {
+	entry, ok := s.table.Lookup(uint32(at.Lookup()))
 	if !ok {
 		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, peamd64.NoEntry, s.regs.GPR[context.RSP]
 		return s.ret()
@@ -361,12 +359,12 @@ func (s *peStep) kept() uint32 {
 // broken the rule that makes it a leaf.
 func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	at, regs := s.Address(), &s.Regs.AMD64
-	rva := regs.RIP - m.Bias
-	if rva != uint64(uint32(rva)) {
+	rva := unwind.Address{IP: regs.RIP - m.Bias, Exact: at.Exact}
+	if rva.IP != uint64(uint32(rva.IP)) {
 		return false, unwind.NoInfo
 	}
 	to := *regs
-	res, stop := StepPE(m.PE.AMD64(), uint32(rva), at.Exact, &to, mem)
+	res, stop := StepPE(m.PE.AMD64(), rva, &to, mem)
 	if res.Part == PELeaf {
 		if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
 			return u.stepPECFI(r, s, mem, b, f)
@@ -377,7 +375,7 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 		return false, stop
 	}
 	if res.Part == PECode {
-		if l := u.landingPE(m.PE.AMD64(), uint32(at.Lookup()-m.Bias)); l != nil && !u.leaveLanding(l, &to, at.Exact, mem) {
+		if l := u.landingPE(m.PE.AMD64(), uint32(at.Lookup()-m.Bias)); l != nil && !u.leaveLanding(l, at, &to, mem) {
 			return false, unwind.NoInfo
 		}
 	}

@@ -121,7 +121,7 @@ func TestStepEffects(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
 			u := unwinder(makeTable(t, 1, fn{program: e.program, signal: e.signal}, fn{}))
-			if k := u.lookup(unwind.Address{IP: at(0), Exact: true}).Kind(); k != e.kind {
+			if k := u.lookup(unwind.Instruction(at(0))).Kind(); k != e.kind {
 				t.Fatalf("rule is %v, want %v", k, e.kind)
 			}
 			s, r := newStack(), start(at(0), sp0)
@@ -265,7 +265,7 @@ func TestPLTExpression(t *testing.T) {
 			words = 2
 		}
 		ip := textBias + textLo + off
-		if r := u.lookup(unwind.Address{IP: ip, Exact: true}); r.Kind() != RuleSP || r.offset() != 8*words {
+		if r := u.lookup(unwind.Instruction(ip)); r.Kind() != RuleSP || r.offset() != 8*words {
 			t.Errorf("at +%d: %v+%d, want sp+%d", off, r.Kind(), r.offset(), 8*words)
 		}
 	}
@@ -293,15 +293,15 @@ func TestLookUpByKindOfFrame(t *testing.T) {
 // The rule cache follows the table's generation.
 func TestSetTable(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}}))
-	if off := u.lookup(unwind.Address{IP: at(0), Exact: true}).offset(); off != 16 {
+	if off := u.lookup(unwind.Instruction(at(0))).offset(); off != 16 {
 		t.Fatalf("offset %d", off)
 	}
 	u.SetTable(makeTable(t, 2, fn{program: []byte{0x0e, 32}}))
-	if off := u.lookup(unwind.Address{IP: at(0), Exact: true}).offset(); off != 32 {
+	if off := u.lookup(unwind.Instruction(at(0))).offset(); off != 32 {
 		t.Errorf("offset %d after the table changed", off)
 	}
 	u.SetTable(nil)
-	if off := u.lookup(unwind.Address{IP: at(0), Exact: true}).offset(); off != 32 {
+	if off := u.lookup(unwind.Instruction(at(0))).offset(); off != 32 {
 		t.Errorf("offset %d after a nil table", off)
 	}
 }
@@ -318,7 +318,7 @@ func TestSetTableKeepsRules(t *testing.T) {
 		}
 		return n
 	}
-	look := func(ip uint64) Rule { return u.lookup(unwind.Address{IP: ip, Exact: true}) }
+	look := func(ip uint64) Rule { return u.lookup(unwind.Instruction(ip)) }
 	set := func(gen uint32, managed ...memory.Range) {
 		u.SetTable(module.NewTable(gen, []module.Module{*native}, managed))
 	}
@@ -353,7 +353,7 @@ func TestSideRulesOverflow(t *testing.T) {
 	u := unwinder(makeTable(t, 1, fns...))
 	for range 2 {
 		for i := range fns {
-			r := u.lookup(unwind.Address{IP: at(i), Exact: true})
+			r := u.lookup(unwind.Instruction(at(i)))
 			if r.Kind() != RuleSide || u.sides[r.index()].cfa.Off != int64(8*i+12) {
 				t.Fatalf("function %d: %v %d", i, r.Kind(), u.sides[r.index()].cfa.Off)
 			}

@@ -25,14 +25,14 @@ func TestCacheWays(t *testing.T) {
 	}
 	for round := range 3 {
 		for k := uint64(1); k <= ways; k++ {
-			u.lookup(unwind.Address{IP: look(k), Exact: true})
+			u.lookup(unwind.Instruction(look(k)))
 		}
 		if n := kept(ways); n != ways {
 			t.Errorf("round %d: %d of %d kept", round, n, ways)
 		}
 	}
 	for k := uint64(ways + 1); k < 20; k++ {
-		u.lookup(unwind.Address{IP: look(k), Exact: true})
+		u.lookup(unwind.Instruction(look(k)))
 		if n := kept(k); n != ways {
 			t.Errorf("%d kept of %d, want %d", n, k, ways)
 		}
@@ -51,7 +51,7 @@ func TestSetTableKeepsRules(t *testing.T) {
 		}
 		return n
 	}
-	look := func(ip uint64) *Rule { return u.lookup(unwind.Address{IP: ip, Exact: true}) }
+	look := func(ip uint64) *Rule { return u.lookup(unwind.Instruction(ip)) }
 	set := func(gen uint32, managed ...memory.Range) {
 		u.SetTable(module.NewTable(gen, []module.Module{*native}, managed))
 	}

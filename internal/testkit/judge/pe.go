@@ -79,9 +79,9 @@ func (x *PE) points(t *Tally, v *pevec.Vector) error {
 	}
 	for i := range v.Points {
 		p := &v.Points[i]
-		err := x.point(t, v, p, true)
+		err := x.point(t, v, p, unwind.Instruction)
 		if err == nil && p.AfterCall && !calleeMoves(v, p) {
-			err = x.point(x.r.tally(t.Kind+", return addresses", t.Strict), v, p, false)
+			err = x.point(x.r.tally(t.Kind+", return addresses", t.Strict), v, p, unwind.ReturnAddress)
 		}
 		if err != nil {
 			return fmt.Errorf("%s point %d: %w", v.ID, i, err)
@@ -99,19 +99,18 @@ func calleeMoves(v *pevec.Vector, p *pevec.Point) bool {
 	})
 }
 
-// point judges the step from p, whose pc is an interrupted instruction, if exact,
-// or a return address.
-func (x *PE) point(t *Tally, v *pevec.Vector, p *pevec.Point, exact bool) error {
+// point judges the step from p, whose pc is what as makes of it.
+func (x *PE) point(t *Tally, v *pevec.Vector, p *pevec.Point, as kindOfIP) error {
 	if p.PC == nil || v.Want(p) == nil {
 		return fmt.Errorf("no pc or nothing expected: %w", ErrFormat)
 	}
-	stop, values, err := x.step(v, p, exact)
+	stop, values, err := x.step(v, p, as)
 	if err != nil {
 		return err
 	}
 	verdict := judgePoint(p, v.Want(p), stop, values)
 	if verdict != right && p.Alt != nil {
-		s2, v2, err := x.step(v, p.Alt, exact)
+		s2, v2, err := x.step(v, p.Alt, as)
 		if err != nil {
 			return err
 		}
@@ -130,7 +129,7 @@ func (x *PE) point(t *Tally, v *pevec.Vector, p *pevec.Point, exact bool) error 
 }
 
 // step takes the step from a point and compares it with what is expected.
-func (x *PE) step(v *pevec.Vector, p *pevec.Point, exact bool) (unwind.Stop, []Pair, error) {
+func (x *PE) step(v *pevec.Vector, p *pevec.Point, as kindOfIP) (unwind.Stop, []Pair, error) {
 	mem, err := x.stacks.Window(v, p)
 	if err != nil {
 		return 0, nil, err
@@ -139,7 +138,7 @@ func (x *PE) step(v *pevec.Vector, p *pevec.Point, exact bool) (unwind.Stop, []P
 	if err != nil {
 		return 0, nil, err
 	}
-	stop := s.run(mem, exact)
+	stop := s.run(mem, as)
 	if want := v.Want(p); want != nil {
 		return stop, s.compare(want), nil
 	}

@@ -58,6 +58,6 @@ func (x *PE) hostile(v *pevec.Vector) (stop unwind.Stop, values []Pair, crash bo
 	if err := x.load(v); err != nil {
 		return 0, nil, false, err
 	}
-	stop, values, err = x.step(v, &v.Points[0], true)
+	stop, values, err = x.step(v, &v.Points[0], unwind.Instruction)
 	return stop, values, false, err
 }

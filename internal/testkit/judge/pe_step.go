@@ -12,10 +12,13 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/arm64"
 )
 
+// kindOfIP is unwind.Instruction or unwind.ReturnAddress.
+type kindOfIP func(ip uint64) unwind.Address
+
 // stepper is one step of a vector, on either architecture.
 type stepper interface {
-	// run steps from an interrupted instruction, if exact, or a return address.
-	run(mem *memory.Window, exact bool) unwind.Stop
+	// run steps from where the registers stand.
+	run(mem *memory.Window, as kindOfIP) unwind.Stop
 	// compare sets what is expected beside what the step gave.
 	compare(want *pevec.State) []Pair
 }
@@ -56,17 +59,21 @@ type walked struct {
 	stop  unwind.Stop
 }
 
-// oneStep makes a step from r, and the same step by Walk with room for one
-// frame. r becomes the caller, which was interrupted if now says so.
-func oneStep(u unwind.Walker, r *context.Registers, exact bool, mem *memory.Window, f *unwind.Frame) (now bool, stop unwind.Stop, w walked) {
+// oneStep makes s its caller, and makes the same step by Walk with room for one
+// frame.
+func oneStep(u unwind.Walker, s *unwind.State, mem *memory.Window, f *unwind.Frame) (stop unwind.Stop, w walked) {
 	var out [1]unwind.Frame
-	w.regs = *r
-	at := unwind.State{Regs: &w.regs, Exact: exact, Trust: unwind.TrustContext}
-	w.stop = u.Walk(&at, mem, nil, out[:]).Stop
+	w.regs = *s.Regs
+	other := *s
+	other.Regs = &w.regs
+	w.stop = u.Walk(&other, mem, nil, out[:]).Stop
 	w.frame = out[0]
-	at = unwind.State{Regs: r, Exact: exact, Trust: unwind.TrustContext}
-	stop = u.Step(&at, mem, nil, f)
-	return at.Exact, stop, w
+	return u.Step(s, mem, nil, f), w
+}
+
+// standing is the state of a frame whose ip is of a kind.
+func standing(regs *context.Registers, as kindOfIP) unwind.State {
+	return unwind.State{Regs: regs, Exact: as(regs.IP()).Exact, Trust: unwind.TrustContext}
 }
 
 // agrees reports whether Walk did the same step. It looks at the caller before
@@ -86,15 +93,16 @@ func (w *walked) pair(regs context.Registers, frame *unwind.Frame, stop unwind.S
 	return p
 }
 
-func (s *stepAMD64) run(mem *memory.Window, exact bool) unwind.Stop {
+func (s *stepAMD64) run(mem *memory.Window, as kindOfIP) unwind.Stop {
 	s.from = s.regs
 	regs := context.FromAMD64(s.regs)
+	at := standing(&regs, as)
 	var stop unwind.Stop
-	_, stop, s.walk = oneStep(s.u, &regs, exact, mem, &s.frame)
+	stop, s.walk = oneStep(s.u, &at, mem, &s.frame)
 	s.regs = regs.AMD64
 	raw := s.from
 	var rawStop unwind.Stop
-	s.pe, rawStop = amd64.StepPE(s.x.file.AMD64(), uint32(s.from.RIP-s.x.base), exact, &raw, mem)
+	s.pe, rawStop = amd64.StepPE(s.x.file.AMD64(), as(s.from.RIP-s.x.base), &raw, mem)
 	s.same = stop != unwind.StopNone || rawStop == stop && raw == s.regs
 	s.stop = stop
 	return stop
@@ -159,10 +167,12 @@ type stepARM64 struct {
 	walk       walked
 }
 
-func (s *stepARM64) run(mem *memory.Window, exact bool) unwind.Stop {
+func (s *stepARM64) run(mem *memory.Window, as kindOfIP) unwind.Stop {
 	s.from = s.regs
 	regs := context.FromARM64(s.regs)
-	s.exact, s.stop, s.walk = oneStep(s.u, &regs, exact, mem, &s.frame)
+	at := standing(&regs, as)
+	s.stop, s.walk = oneStep(s.u, &at, mem, &s.frame)
+	s.exact = at.Exact
 	s.regs = regs.ARM64
 	return s.stop
 }
