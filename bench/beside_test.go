@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
@@ -33,7 +34,7 @@ import (
 
 // side is our side of a comparison: all walks of a file, ready to go.
 type side struct {
-	file   *peer.File
+	file   *capture.File
 	tables []*module.Table
 	us     []*amd64.Unwinder
 	mems   []*memory.Window
@@ -42,7 +43,7 @@ type side struct {
 	out    [4096]unwind.Frame
 }
 
-func newSide(f *peer.File) *side {
+func newSide(f *capture.File) *side {
 	s := &side{file: f}
 	for i := range f.Sets {
 		u := managed.NewAMD64()
@@ -50,20 +51,20 @@ func newSide(f *peer.File) *side {
 		u.SetTable(s.tables[i])
 		s.us = append(s.us, u)
 	}
-	for i := range f.Walks {
-		s.mems = append(s.mems, memory.New(f.Walks[i].Runs...))
+	for i := range f.Stacks {
+		s.mems = append(s.mems, memory.New(f.Stacks[i].Runs...))
 	}
 	return s
 }
 
 // walk walks stack i and returns its number of frames.
 func (s *side) walk(i int) int {
-	w := &s.file.Walks[i]
+	w := &s.file.Stacks[i]
 	return s.us[w.Set].Walk(s.begin(w), s.mems[i], nil, s.out[:w.Limit]).N
 }
 
 // begin makes the side's state that of the thread of w.
-func (s *side) begin(w *peer.Walk) *unwind.State {
+func (s *side) begin(w *capture.Stack) *unwind.State {
 	s.regs.Arch, s.regs.AMD64 = context.ArchAMD64, w.Regs
 	s.at = unwind.Interrupted(&s.regs)
 	return &s.at
@@ -76,7 +77,7 @@ func (s *side) round(m peer.Mode, n int) (ns, frames uint64) {
 			s.empty(m == peer.Off)
 		}
 		begin := time.Now()
-		for i := range s.file.Walks {
+		for i := range s.file.Stacks {
 			frames += uint64(s.walk(i))
 		}
 		ns += uint64(time.Since(begin))
@@ -93,7 +94,7 @@ func (s *side) empty(off bool) {
 
 // agreed keeps the walks on which both sides give the same frames, so that both
 // do the same work.
-func agreed(tb testing.TB, program string, f *peer.File) *peer.File {
+func agreed(tb testing.TB, program string, f *capture.File) *capture.File {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "all")
 	if err := f.Write(path); err != nil {
@@ -103,20 +104,20 @@ func agreed(tb testing.TB, program string, f *peer.File) *peer.File {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, kept := newSide(f), &peer.File{Sets: f.Sets}
-	for i := range f.Walks {
+	s, kept := newSide(f), &capture.File{Sets: f.Sets}
+	for i := range f.Stacks {
 		n := s.walk(i)
 		same := n == len(theirs[i]) && n > 0
 		for k := 0; same && k < n; k++ {
 			same = s.out[k].IP == theirs[i][k].IP && s.out[k].SP == theirs[i][k].SP
 		}
 		if same {
-			w := f.Walks[i]
+			w := f.Stacks[i]
 			w.Limit = n
-			kept.Walks = append(kept.Walks, w)
+			kept.Stacks = append(kept.Stacks, w)
 		}
 	}
-	if len(kept.Walks) == 0 {
+	if len(kept.Stacks) == 0 {
 		tb.Fatal("no walk on which both agree")
 	}
 	return kept
@@ -140,7 +141,7 @@ func programs(tb testing.TB) (libunwind, deep string) {
 }
 
 // beside is our side and the peer's.
-func beside(b *testing.B, name, program string, f *peer.File, mode peer.Mode) {
+func beside(b *testing.B, name, program string, f *capture.File, mode peer.Mode) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "walks")
 	if err := f.Write(path); err != nil {
@@ -160,15 +161,15 @@ func beside(b *testing.B, name, program string, f *peer.File, mode peer.Mode) {
 		return float64(ns) / float64(frames)
 	}
 	frames := 0
-	for i := range f.Walks {
-		frames += f.Walks[i].Limit
+	for i := range f.Stacks {
+		frames += f.Stacks[i].Limit
 	}
 	r := against(name, "libunwind", frames, s.ours(mode), theirs)
 	s.again(b, mode)
 	r.report(b)
 }
 
-func both(b *testing.B, name, program string, f *peer.File) {
+func both(b *testing.B, name, program string, f *capture.File) {
 	for _, mode := range []peer.Mode{peer.Warm, peer.Cold, peer.Off} {
 		name := name + "/" + string(mode)
 		b.Run(name, func(b *testing.B) { beside(b, name, program, f, mode) })
@@ -183,7 +184,7 @@ func BenchmarkBeside(b *testing.B) {
 	for _, depth := range []int{8, 32, 128} {
 		path := filepath.Join(b.TempDir(), "deep")
 		record(b, deep, path, depth)
-		f, err := peer.Read(path)
+		f, err := capture.Read(path)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -23,8 +23,8 @@ func BenchmarkSeed(b *testing.B) {
 			b.ReportAllocs()
 			frames, walks = 0, 0
 			for b.Loop() {
-				for i := range f.Walks {
-					w := &f.Walks[i]
+				for i := range f.Stacks {
+					w := &f.Stacks[i]
 					r := none.Find(s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:])
 					frames += r.Frames
 					walks++

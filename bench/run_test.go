@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/capture"
 )
 
 func run(name string, args ...string) error {
@@ -38,11 +39,11 @@ func TestDeep(t *testing.T) {
 	for _, depth := range []int{8, 32, 128} {
 		path := t.TempDir() + "/deep"
 		record(t, deep, path, depth)
-		f, err := peer.Read(path)
+		f, err := capture.Read(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := agreed(t, program, f).Walks[0].Limit; got != depth {
+		if got := agreed(t, program, f).Stacks[0].Limit; got != depth {
 			t.Errorf("%d frames of a stack of %d", got, depth)
 		}
 	}

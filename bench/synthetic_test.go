@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
@@ -36,7 +37,7 @@ const (
 // maker makes stacks of the functions of a table.
 type maker struct {
 	from  string
-	sets  [][]peer.Image // for the peer; of PE there is none
+	sets  [][]capture.Image // for the peer; of PE there is none
 	table *module.Table
 	u     *amd64.Unwinder
 	fns   []uint64 // the middles of functions
@@ -98,13 +99,13 @@ func makeELF(tb testing.TB) *maker {
 		if err != nil || len(found) == 0 {
 			continue
 		}
-		im := peer.Image{Start: 1 << 40, End: 1<<40 + 1<<28, Bias: 1 << 40, Path: found[0]}
+		im := capture.Image{Start: 1 << 40, End: 1<<40 + 1<<28, Bias: 1 << 40, Path: found[0]}
 		mod := module.LoadELF(1, im.Path, im.Start, im.End, im.Bias)
 		if mod.CFI == nil {
 			tb.Fatal(mod.Err)
 		}
 		m := newMaker(filepath.Base(im.Path), []module.Module{mod})
-		m.sets = [][]peer.Image{{im}}
+		m.sets = [][]capture.Image{{im}}
 		return m
 	}
 	tb.Skip("SKIPPED-CHECK: neither libcoreclr.so nor libc.so.6")
@@ -113,13 +114,13 @@ func makeELF(tb testing.TB) *maker {
 
 // stack makes a walk of so many frames. Every word of the stack is an address
 // a little above itself, so that a saved frame register is one.
-func (m *maker) stack(rnd *rand.Rand, frames int) peer.Walk {
+func (m *maker) stack(rnd *rand.Rand, frames int) capture.Stack {
 	data := make([]byte, madeRoom)
 	put := func(at, v uint64) { binary.LittleEndian.PutUint64(data[at-madeStack:], v) }
 	for i := uint64(0); i < madeRoom; i += 8 {
 		put(madeStack+i, madeStack+i+0x100)
 	}
-	w := peer.Walk{Limit: frames, Runs: []memory.Run{{Addr: madeStack, Data: data}}}
+	w := capture.Stack{Limit: frames, Runs: []memory.Run{{Addr: madeStack, Data: data}}}
 	mem := memory.New(w.Runs...)
 	w.Regs.Known = context.AMD64All
 	w.Regs.GPR[context.RSP] = madeStack + 0x200
@@ -156,20 +157,20 @@ func (m *maker) leaves(regs *amd64.Registers, exact bool, mem *memory.Window) bo
 }
 
 // file makes some stacks, the same at each call.
-func (m *maker) file(stacks, frames int) *peer.File {
-	rnd, f := rand.New(rand.NewPCG(1, uint64(frames))), &peer.File{Sets: m.sets}
+func (m *maker) file(stacks, frames int) *capture.File {
+	rnd, f := rand.New(rand.NewPCG(1, uint64(frames))), &capture.File{Sets: m.sets}
 	for range stacks {
-		f.Walks = append(f.Walks, m.stack(rnd, frames))
+		f.Stacks = append(f.Stacks, m.stack(rnd, frames))
 	}
 	return f
 }
 
 // side is our side of them.
-func (m *maker) side(f *peer.File) *side {
+func (m *maker) side(f *capture.File) *side {
 	s := &side{file: f, us: []*amd64.Unwinder{managed.NewAMD64()}}
 	s.us[0].SetTable(m.table)
-	for i := range f.Walks {
-		s.mems = append(s.mems, memory.New(f.Walks[i].Runs...))
+	for i := range f.Stacks {
+		s.mems = append(s.mems, memory.New(f.Stacks[i].Runs...))
 	}
 	return s
 }
@@ -179,7 +180,7 @@ func TestMade(t *testing.T) {
 	for _, m := range []*maker{makePE(t), makeELF(t)} {
 		for _, frames := range []int{8, 32, 128} {
 			s := m.side(m.file(16, frames))
-			for i := range s.file.Walks {
+			for i := range s.file.Stacks {
 				var out [2][]unwind.Frame
 				for k, off := range []bool{false, true} {
 					s.empty(off)

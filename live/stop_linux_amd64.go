@@ -27,6 +27,9 @@ const (
 // it go on as it was: a thread that was stopped before stays so. then is called when
 // it has been let go. No option of ptrace is set, so that the kernel lets everything
 // go if we die.
+//
+// Of a process that the caller has started, and is waiting for in another goroutine,
+// the kernel may give the news of the stop to that one: wait for it afterwards.
 func StopEach(tids []int, look func(tid int, r *context.Registers, base uint64), then func(Stop)) {
 	onOwnThread(func() {
 		for _, tid := range tids {
@@ -99,15 +102,12 @@ func stopOne(tid int, look func(int, *context.Registers, uint64)) Stop {
 func awaitStop(tid int) (signal uintptr, err error) {
 	begin := time.Now()
 	for i := 0; ; i++ {
-		var status int32
-		got, _, e := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(tid), uintptr(unsafe.Pointer(&status)), unix.WNOHANG|waitAll, 0, 0, 0)
-		w := unix.WaitStatus(status)
-		switch {
-		case e != 0 && e != unix.EINTR, int(got) == tid && (w.Exited() || w.Signaled()):
+		switch c, e := peek(tid); {
+		case e != 0 && e != unix.EINTR, c.code == childExited, c.code == childKilled, c.code == childDumped:
 			return 0, &StopError{tid, Gone, 0}
-		case int(got) == tid && w.Stopped():
-			if status>>16 == 0 {
-				return uintptr(w.StopSignal()), nil
+		case c.code != 0:
+			if c.status>>8 == 0 {
+				return uintptr(c.status & 0x7f), nil
 			}
 			return 0, nil
 		}
@@ -120,6 +120,28 @@ func awaitStop(tid int) (signal uintptr, err error) {
 		}
 		time.Sleep(time.Duration(min(i, 40)) * 5 * time.Microsecond)
 	}
+}
+
+// Codes of what has become of a child (sigaction(2)): ended; any other has stopped.
+const (
+	childExited = 1
+	childKilled = 2
+	childDumped = 3
+)
+
+// child is the kernel's siginfo_t of SIGCHLD; code 0 if there is no news.
+type child struct {
+	signo, errno, code, _ int32
+	pid, uid, status      int32
+	_                     [100]byte
+}
+
+// peek asks what has become of a thread, and leaves the news to be had again: the
+// end of a process belongs to its parent, which may be this one.
+func peek(tid int) (c child, e unix.Errno) {
+	const any = unix.WEXITED | unix.WSTOPPED | unix.WNOHANG | unix.WNOWAIT | waitAll
+	_, _, e = unix.RawSyscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&c)), any, 0, 0)
+	return c, e
 }
 
 // fsBase is the place of fs_base in user_regs_struct.

@@ -1,4 +1,4 @@
-// Records its own stack in the peer's file format: real compiled frames of
+// Records its own stack in the file of package capture: real compiled frames of
 // known depth. Usage: deep FILE DEPTH (even, at least 8)
 #define _GNU_SOURCE
 #include <link.h>
@@ -49,6 +49,7 @@ static int put_module(struct dl_phdr_info *i, size_t n, void *arg)
 	put(i->dlpi_addr);
 	put((uint64_t)len);
 	fwrite(path, 1, (size_t)len, out);
+	put(0); // no build id
 	return 0;
 }
 
@@ -71,7 +72,7 @@ __attribute__((noinline)) static int record(void)
 	if (getcontext(&c))
 		exit(2);
 	sp = (uint64_t)c.uc_mcontext.gregs[REG_RSP];
-	fwrite("SWPEER01", 1, 8, out);
+	fwrite("SWSTACK1", 1, 8, out);
 	put(1);
 	dl_iterate_phdr(count_module, &modules);
 	put(modules);

@@ -9,10 +9,7 @@
 //                            begun with an emptied cache, no cache) and answer
 //                            "ns frames"; emptying is not timed
 //
-// File: "SWPEER01", then little-endian 64-bit words: number of module sets; per
-// set its modules (count, then start, end, bias, path length, path); number of
-// walks; per walk: set, frame limit, rip, 16 registers in encoding order, number
-// of memory runs, per run address, length, bytes.
+// File: that of package capture, which describes it.
 //
 // Known gaps: modules without a sorted .eh_frame_hdr are not found.
 #define _GNU_SOURCE
@@ -194,6 +191,7 @@ static void read_set(struct set *s)
 		m->bias = word();
 		n = word();
 		m->image = image_of(strndup((const char *)take(n), n));
+		take(word()); // the build id
 		find_table(m);
 	}
 }
@@ -390,7 +388,7 @@ int main(int argc, char **argv)
 	if (!input)
 		die("cannot read the file");
 	input_end = input + size;
-	if (memcmp(take(8), "SWPEER01", 8))
+	if (memcmp(take(8), "SWSTACK1", 8))
 		die("not a file of walks");
 	images = calloc(4096, sizeof *images);
 	nsets = word();

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"github.com/seedwalk/seedwalk/capture"
 	"slices"
 )
 
@@ -56,21 +57,21 @@ func stopped(got []Frame, i int) Class {
 }
 
 // Describe prints both sides around frame at.
-func Describe(f *File, w *Walk, want Want, got []Frame, at int) string {
+func Describe(f *capture.File, w *capture.Stack, want Want, got []Frame, at int) string {
 	s := fmt.Sprintf("%s frame %d", w.Name, at)
 	for i := max(0, at-1); i <= at+1; i++ {
 		if i < len(want.Frames) {
-			s += fmt.Sprintf("\n  ours %d %s sp %#x %v", i, f.place(w.Set, want.Frames[i].IP), want.Frames[i].SP, want.Frames[i].Trust)
+			s += fmt.Sprintf("\n  ours %d %s sp %#x %v", i, place(f, w.Set, want.Frames[i].IP), want.Frames[i].SP, want.Frames[i].Trust)
 		}
 		if i < len(got) {
-			s += fmt.Sprintf("\n  peer %d %s sp %#x found %v", i, f.place(w.Set, got[i].IP), got[i].SP, got[i].Found)
+			s += fmt.Sprintf("\n  peer %d %s sp %#x found %v", i, place(f, w.Set, got[i].IP), got[i].SP, got[i].Found)
 		}
 	}
 	return s
 }
 
 // place prints an ip as module and address in it.
-func (f *File) place(set int, ip uint64) string {
+func place(f *capture.File, set int, ip uint64) string {
 	for _, im := range f.Sets[set] {
 		if ip >= im.Start && ip < im.End {
 			return fmt.Sprintf("%s+%#x", base(im.Path), ip-im.Bias)

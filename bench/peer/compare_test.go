@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -26,7 +27,7 @@ func builtPeer(t *testing.T) string {
 
 // held runs the peer over f and counts classes. No frame may differ where both
 // sides had unwind data, but for those explained.
-func held(t *testing.T, f *File, want []Want, explained func(w *Walk, i int, got []Frame, at int) Class) map[Class]int {
+func held(t *testing.T, f *capture.File, want []Want, explained func(w *capture.Stack, i int, got []Frame, at int) Class) map[Class]int {
 	t.Helper()
 	program := builtPeer(t)
 	path := filepath.Join(t.TempDir(), "walks")
@@ -34,12 +35,12 @@ func held(t *testing.T, f *File, want []Want, explained func(w *Walk, i int, got
 		t.Fatal(err)
 	}
 	got, err := Run(program, path)
-	if err != nil || len(got) != len(f.Walks) {
-		t.Fatalf("%d of %d walks came back: %v", len(got), len(f.Walks), err)
+	if err != nil || len(got) != len(f.Stacks) {
+		t.Fatalf("%d of %d walks came back: %v", len(got), len(f.Stacks), err)
 	}
 	sum, frames := map[Class]int{}, 0
-	for i := range f.Walks {
-		w := &f.Walks[i]
+	for i := range f.Stacks {
+		w := &f.Stacks[i]
 		c, at := Compare(want[i], got[i])
 		if c == Differs {
 			if e := explained(w, i, got[i], at); e != "" {
@@ -54,7 +55,7 @@ func held(t *testing.T, f *File, want []Want, explained func(w *Walk, i int, got
 		frames += len(want[i].Frames)
 	}
 	for c, n := range sum {
-		t.Logf("%6d of %d walks: %s", n, len(f.Walks), c)
+		t.Logf("%6d of %d walks: %s", n, len(f.Stacks), c)
 	}
 	t.Logf("%d frames in all", frames)
 	if sum[Equal] == 0 {
@@ -66,9 +67,9 @@ func held(t *testing.T, f *File, want []Want, explained func(w *Walk, i int, got
 // hijacked explains a frame found by way of the CLR's hijack stub: ours is a
 // word lower than the peer's, which took the stub's word. We know the stub's call
 // frame information to be a word off; libunwind cannot.
-func hijacked(f *File, want []Want) func(*Walk, int, []Frame, int) Class {
+func hijacked(f *capture.File, want []Want) func(*capture.Stack, int, []Frame, int) Class {
 	walkers := make([]*amd64.Unwinder, len(f.Sets))
-	return func(w *Walk, i int, got []Frame, at int) Class {
+	return func(w *capture.Stack, i int, got []Frame, at int) Class {
 		if walkers[w.Set] == nil {
 			walkers[w.Set] = managed.NewAMD64()
 			walkers[w.Set].SetTable(f.Table(w.Set))
@@ -80,7 +81,7 @@ func hijacked(f *File, want []Want) func(*Walk, int, []Frame, int) Class {
 	}
 }
 
-func unexplained(*Walk, int, []Frame, int) Class { return "" }
+func unexplained(*capture.Stack, int, []Frame, int) Class { return "" }
 
 // The peer against recorded leaf blocks of real processes.
 func TestRawSamples(t *testing.T) {
@@ -112,8 +113,8 @@ func TestSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range f.Walks {
-		f.Walks[i].Limit = len(want[i].Frames)
+	for i := range f.Stacks {
+		f.Stacks[i].Limit = len(want[i].Frames)
 	}
 	held(t, f, want, unexplained)
 }

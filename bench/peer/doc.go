@@ -1,7 +1,7 @@
 // Package peer walks recorded stacks with another unwinder, nongnu libunwind,
 // to compare its frames and its speed with ours over the same bytes.
 //
-// Sources: libunwind's manual; bench/libunwind/peer.c says the file format.
+// Sources: libunwind's manual.
 //
 // Glossary. A *walk* is registers and copied memory; a *set* is the modules
 // mapped at a walk. The *leaf block* of a raw sample is its frames from the top

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sort"
 
+	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/raw"
@@ -26,7 +27,7 @@ type Want struct {
 
 // FromRaw turns the leaf blocks of a raw file's samples into walks; samples
 // that begin in managed code have none. max bounds their number.
-func FromRaw(path string, max int) (*File, []Want, error) {
+func FromRaw(path string, max int) (*capture.File, []Want, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
@@ -36,9 +37,9 @@ func FromRaw(path string, max int) (*File, []Want, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, want := &File{}, []Want(nil)
+	f, want := &capture.File{}, []Want(nil)
 	var last *raw.Image
-	for len(f.Walks) < max {
+	for len(f.Stacks) < max {
 		s, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -54,22 +55,22 @@ func FromRaw(path string, max int) (*File, []Want, error) {
 			last = &s.Images[0]
 			f.Sets = append(f.Sets, images(s.Images))
 		}
-		f.Walks = append(f.Walks, Walk{Name: fmt.Sprintf("%s#%d", filepath.Base(path), len(f.Walks)), Set: len(f.Sets) - 1,
+		f.Stacks = append(f.Stacks, capture.Stack{Name: fmt.Sprintf("%s#%d", filepath.Base(path), len(f.Stacks)), Set: len(f.Sets) - 1,
 			Limit: w.limit(), Regs: s.Capture.Regs.AMD64, Runs: []memory.Run{s.Capture.Stack}})
 		want = append(want, w)
 	}
 	return f, want, nil
 }
 
-func images(in []raw.Image) []Image {
-	var out []Image
+func images(in []raw.Image) []capture.Image {
+	var out []capture.Image
 	for _, m := range in {
-		out = append(out, Image{m.Start, m.End, m.Bias, m.Path})
+		out = append(out, capture.Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path})
 	}
 	return sorted(out)
 }
 
-func sorted(set []Image) []Image {
+func sorted(set []capture.Image) []capture.Image {
 	sort.Slice(set, func(i, j int) bool { return set[i].Start < set[j].Start })
 	return set
 }
@@ -100,12 +101,12 @@ func (w *Want) limit() int {
 // FromSnapshots turns the recorded x86-64 snapshots into walks whose frames are
 // the single-stepped truth as far as unwind data gives it. The modules are
 // written to dir for the peer to read.
-func FromSnapshots(dir string) (*File, []Want, error) {
+func FromSnapshots(dir string) (*capture.File, []Want, error) {
 	a, err := snap.OpenVectors(snap.ForArch("x86_64"))
 	if err != nil {
 		return nil, nil, err
 	}
-	f, want := &File{}, []Want(nil)
+	f, want := &capture.File{}, []Want(nil)
 	for _, name := range a.Programs("x86_64") {
 		p, err := a.Load(name)
 		if err != nil {
@@ -126,15 +127,15 @@ func FromSnapshots(dir string) (*File, []Want, error) {
 				return nil, nil, err
 			}
 			w.Set += base
-			f.Walks = append(f.Walks, w)
+			f.Stacks = append(f.Stacks, w)
 			want = append(want, truth(s))
 		}
 	}
 	return f, want, nil
 }
 
-func unpack(a *snap.Archive, mods []snap.Mod, dir string) ([]Image, error) {
-	var set []Image
+func unpack(a *snap.Archive, mods []snap.Mod, dir string) ([]capture.Image, error) {
+	var set []capture.Image
 	for _, m := range mods {
 		data, ok := a.File(m.File)
 		if !ok {
@@ -149,13 +150,13 @@ func unpack(a *snap.Archive, mods []snap.Mod, dir string) ([]Image, error) {
 				return nil, err
 			}
 		}
-		set = append(set, Image{uint64(m.Lo), uint64(m.Hi), uint64(m.Bias), path})
+		set = append(set, capture.Image{Start: uint64(m.Lo), End: uint64(m.Hi), Bias: uint64(m.Bias), Path: path})
 	}
 	return sorted(set), nil
 }
 
-func walkOf(p *snap.Program, s *snap.Snapshot) (w Walk, err error) {
-	w = Walk{Name: s.ID, Set: s.Modset, Limit: 256}
+func walkOf(p *snap.Program, s *snap.Snapshot) (w capture.Stack, err error) {
+	w = capture.Stack{Name: s.ID, Set: s.Modset, Limit: 256}
 	if w.Regs, err = s.AMD64(); err != nil {
 		return w, err
 	}

@@ -185,6 +185,10 @@ func TestWrongUse(t *testing.T) {
 		{"unknown format", []string{"record", "--format", "svg", "--", "x"}, 2, `no format "svg"`},
 		{"output twice", []string{"record", "--output", "a.html,a.html", "--", "x"}, 2, "named twice"},
 		{"formats that do not pair", []string{"record", "--output", "a,b,c", "--format", "html,pprof", "--", "x"}, 2, "2 formats for 3 outputs"},
+		{"capture of nothing", []string{"capture"}, 2, "one of them"},
+		{"capture of two", []string{"capture", "--pid", "1", "--", "x"}, 2, "one of them"},
+		{"capture too fast", []string{"capture", "--rate", "2000", "--", "x"}, 2, "between 0.1 and 1000"},
+		{"capture of too little", []string{"capture", "--stack-bytes", "1", "--", "x"}, 2, "between 4096"},
 		{"no directory", []string{"record", "--output", "none/a.html", "--", "x"}, 125, "make the directory first: mkdir "},
 		{"no such program", []string{"record", "--", "no-such-program"}, 127, "command not found"},
 		{"no such profiler", []string{"record", "--profiler", "none.so", "--", "x"}, 125, "none.so"},
@@ -210,7 +214,7 @@ func TestHelpGolden(t *testing.T) {
 		file string
 		args []string
 	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}},
-		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}} {
+		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}, {"capture", []string{"capture", "--help"}}} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
 			if code != 0 || errOut != "" {

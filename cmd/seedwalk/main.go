@@ -43,6 +43,7 @@ func init() {
 		command{"stack", "show the stacks of a running process or of a core", runStack},
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
+		command{"capture", "keep stacks of a running program in a file, to walk them again", runCapture},
 		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},
 		command{"rules", "say what a profiler may call where, and what an answer means", runRules},
 		command{"sim", "show the rules of stack walking in simulated processes", runSim},

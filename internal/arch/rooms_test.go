@@ -62,6 +62,7 @@ var rooms = []room{
 	// What is mapped where, in a process or a file: nothing of frames.
 	{Name: "live", May: with(tables)},
 	{Name: "dump", May: with(tables, "live")},
+	{Name: "capture", May: with(tables, "live"), Test: walkers},
 
 	// The runtime's own reports.
 	{Name: "diagnostics"},
@@ -106,7 +107,7 @@ var rooms = []room{
 	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
-	{Name: "cmd/seedwalk", May: with(merged, "export", "probe", "inspect", "internal/program", "live", "dump", "outside", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session",
+	{Name: "cmd/seedwalk", May: with(merged, "capture", "export", "probe", "inspect", "internal/program", "live", "dump", "outside", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.
@@ -135,9 +136,9 @@ var rooms = []room{
 
 	// Fuzzing and measuring: above everything.
 	{Name: "fuzz", Test: everything},
-	{Name: "bench", Test: with(merged, "bench/peer", "agent", "live")},
+	{Name: "bench", Test: with(merged, "bench/peer", "capture", "agent", "live")},
 	{Name: "bench/oracle", Test: tables},
-	{Name: "bench/peer", May: with(merged, "internal/raw", "internal/testkit/snap")},
+	{Name: "bench/peer", May: with(merged, "capture", "internal/raw", "internal/testkit/snap")},
 	{Name: "bench/wineunwind", Test: walkers},
 	{Name: "bench/work", Test: []string{"internal/testkit/tempdir"}},
 }

@@ -1,4 +1,4 @@
-package peer
+package capture
 
 import (
 	"os"
@@ -11,9 +11,9 @@ import (
 
 // A file comes back as it was written; cut anywhere, it is refused.
 func TestFile(t *testing.T) {
-	want := &File{Sets: [][]Image{{{Start: 0x1000, End: 0x2000, Bias: 0x1000, Path: "a"}}},
-		Walks: []Walk{{Limit: 3, Runs: []memory.Run{{Addr: 0x7000, Data: []byte("abcdefgh")}}}}}
-	want.Walks[0].Regs.RIP, want.Walks[0].Regs.GPR[4], want.Walks[0].Regs.Known = 0x1234, 0x7000, 1<<16-1
+	want := &File{Sets: [][]Image{{{Start: 0x1000, End: 0x2000, Bias: 0x1000, Path: "a", BuildID: "c0de"}}},
+		Stacks: []Stack{{Limit: 3, Runs: []memory.Run{{Addr: 0x7000, Data: []byte("abcdefgh")}}}}}
+	want.Stacks[0].Regs.RIP, want.Stacks[0].Regs.GPR[4], want.Stacks[0].Regs.Known = 0x1234, 0x7000, 1<<16-1
 	path := filepath.Join(t.TempDir(), "walks")
 	if err := want.Write(path); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,201 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Bounds of what is taken.
+const (
+	maxFrames    = 4096
+	maxProcesses = 256 // looked at in one round
+	redZone      = 128 // bytes below SP that are a function's own (System V ABI)
+)
+
+// Taker takes stacks of running processes. It is not safe for concurrent use.
+type Taker struct {
+	File       File
+	Max        int // at most this many stacks
+	StackBytes int // at most this much of each
+	Refused    error
+
+	processes map[int]*process
+	last      map[int]context.AMD64 // by thread, as it was taken
+}
+
+// NewTaker returns a taker of at most stacks stacks, size bytes each.
+func NewTaker(stacks, size int) *Taker {
+	return &Taker{Max: stacks, StackBytes: size, processes: map[int]*process{}, last: map[int]context.AMD64{}}
+}
+
+// Full reports whether there are as many stacks as may be.
+func (t *Taker) Full() bool { return len(t.File.Stacks) >= t.Max }
+
+// process is one that is looked at.
+type process struct {
+	mem     *live.Process
+	loader  *live.Loader
+	maps    []live.Mapping
+	set     int
+	strings memory.Range // arguments and environment
+}
+
+// Round stops each thread of a process and of those that it has started, in turn
+// and for as long as it takes to copy registers and stack, and takes those that
+// have moved since they were taken last.
+func (t *Taker) Round(pid int) {
+	for _, p := range family(pid) {
+		if !t.Full() {
+			t.look(p)
+		}
+	}
+}
+
+// look takes the threads of one process.
+func (t *Taker) look(pid int) {
+	p, err := t.process(pid)
+	if err != nil {
+		t.Refused = err
+		return
+	}
+	threads, err := live.Threads(pid)
+	if err != nil {
+		return // it has ended
+	}
+	live.StopEach(threads, func(tid int, r *context.Registers, base uint64) {
+		if t.Full() || r.Arch != context.ArchAMD64 || t.last[tid] == r.AMD64 {
+			return
+		}
+		t.last[tid] = r.AMD64
+		run := p.copy(r.SP(), base, t.StackBytes)
+		if len(run.Data) > 0 {
+			t.File.Stacks = append(t.File.Stacks, Stack{Set: p.set, Limit: maxFrames, Regs: r.AMD64, Runs: []memory.Run{run}})
+		}
+	}, func(s live.Stop) {
+		if e, ok := s.Err.(*live.StopError); ok && e.Why != live.Gone {
+			t.Refused = e
+		}
+	})
+}
+
+// process is pid's, with its images as they are now.
+func (t *Taker) process(pid int) (*process, error) {
+	maps, err := live.Maps(pid)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no process %d", pid)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("process %d may not be read: %w", pid, err)
+	}
+	p := t.processes[pid]
+	if p == nil {
+		mem, err := live.OpenProcess(pid)
+		if err != nil {
+			return nil, fmt.Errorf("process %d may not be read: %w", pid, err)
+		}
+		p = &process{mem: mem, loader: live.NewLoader(pid)}
+		t.processes[pid] = p
+	}
+	if p.maps == nil || !slices.Equal(p.maps, maps) {
+		t.renew(pid, p, maps)
+	}
+	return p, nil
+}
+
+// renew makes the set of a process's images, where it has others than before.
+func (t *Taker) renew(pid int, p *process, maps []live.Mapping) {
+	p.maps, p.strings = maps, commandLine(pid)
+	set := images(p.loader.Table(maps))
+	if n := len(t.File.Sets); n > 0 && slices.Equal(t.File.Sets[n-1], set) {
+		p.set = n - 1
+		return
+	}
+	p.set = len(t.File.Sets)
+	t.File.Sets = append(t.File.Sets, set)
+}
+
+func images(table *module.Table) (out []Image) {
+	for i := range table.Len() {
+		m := table.At(i)
+		out = append(out, Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path, BuildID: m.BuildID})
+	}
+	return out
+}
+
+// copy is the stack from the red zone below sp on, as far as it goes: to base,
+// where that is known, else to the end of its mapping.
+func (p *process) copy(sp, base uint64, most int) memory.Run {
+	i, found := slices.BinarySearchFunc(p.maps, sp, func(m live.Mapping, at uint64) int {
+		switch {
+		case m.End <= at:
+			return -1
+		case m.Start > at:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		return memory.Run{}
+	}
+	from, end := max(sp-redZone, p.maps[i].Start), p.maps[i].End
+	if base > sp && base < end {
+		end = base
+	}
+	b := make([]byte, min(end-from, uint64(most)))
+	run := memory.Run{Addr: from, Data: b[:p.mem.ReadSome(b, from)]}
+	blank(run, p.strings)
+	return run
+}
+
+// blank overwrites what of a run lies in r.
+func blank(run memory.Run, r memory.Range) {
+	from, to := max(r.Start, run.Addr), min(r.End, run.End())
+	if from < to {
+		clear(run.Data[from-run.Addr : to-run.Addr])
+	}
+}
+
+// commandLine is where the kernel has put a process's arguments and its
+// environment: fields 48 to 51 of proc(5)'s stat.
+func commandLine(pid int) memory.Range {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	i := bytes.LastIndexByte(b, ')') // the name before it may hold anything
+	if err != nil || i < 0 {
+		return memory.Range{}
+	}
+	const first, argStart, envEnd = 3, 48, 51
+	fields := strings.Fields(string(b[i+1:]))
+	if len(fields) <= envEnd-first {
+		return memory.Range{}
+	}
+	lo, _ := strconv.ParseUint(fields[argStart-first], 10, 64)
+	hi, _ := strconv.ParseUint(fields[envEnd-first], 10, 64)
+	return memory.Range{Start: lo, End: hi}
+}
+
+// family is a process and those that it has started, and they.
+func family(pid int) []int {
+	all := []int{pid}
+	for i := 0; i < len(all) && len(all) < maxProcesses; i++ {
+		threads, _ := live.Threads(all[i])
+		for _, tid := range threads {
+			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", all[i], tid))
+			for _, f := range strings.Fields(string(b)) {
+				if n, err := strconv.Atoi(f); err == nil {
+					all = append(all, n)
+				}
+			}
+		}
+	}
+	return all[:min(len(all), maxProcesses)]
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+const captureHelp = `Usage: seedwalk capture [flags] -- COMMAND ARGS
+       seedwalk capture [flags] --pid PID
+
+Keeps stacks of a running program in a file, to walk them again: as the input of a
+measurement, or to report a walk that is wrong. Each thread of the process, and of those that
+it starts, is stopped for as long as it takes to copy its registers and its stack; one that
+has not moved since is not taken again. It need not be a .NET program. Linux on x86-64.
+
+  --pid PID          take stacks of a running process and of those that it starts
+  --rate HZ          looks a second, 0.1 to 1000 (default 50)
+  --duration D       stop after D, such as 3 (seconds), 30s or 2m; the command runs on
+  --stacks N         stop after this many (default 1500)
+  --stack-bytes N    of each at most this much (default 262144)
+  --output FILE      where they go (default seedwalk.stacks)
+  --quiet            print no summary
+
+Images are named, with their build ids, and not copied: the file is of use where the same
+builds are. The strings of the command line and of the environment are blanked; what else
+the program has on its stacks is in the file, which is as private as a core.
+"go doc github.com/seedwalk/seedwalk/capture" has the format.
+
+Examples:
+  seedwalk capture -- g++ -O2 -c big.cc
+  seedwalk capture --pid 4711 --duration 10s --output hot.stacks
+
+Exit code: the command's; 125 no stack could be taken or kept, 126 the command could not be
+run, 127 it was not found, 2 wrong usage; with --pid 0 or 125.
+`
+
+// captureFlags are the flags of capture.
+type captureFlags struct {
+	pid      int
+	rate     float64
+	duration time.Duration
+	stacks   int
+	bytes    int
+	output   string
+	quiet    bool
+	command  []string
+}
+
+func runCapture(args []string) int {
+	var f captureFlags
+	set := flag.NewFlagSet("capture", flag.ContinueOnError)
+	set.IntVar(&f.pid, "pid", 0, "")
+	set.Float64Var(&f.rate, "rate", 50, "")
+	set.Var((*seconds)(&f.duration), "duration", "")
+	set.IntVar(&f.stacks, "stacks", 1500, "")
+	set.IntVar(&f.bytes, "stack-bytes", 256<<10, "")
+	set.StringVar(&f.output, "output", "seedwalk.stacks", "")
+	set.BoolVar(&f.quiet, "quiet", false, "")
+	if code, done := parse(set, captureHelp, args); done {
+		return code
+	}
+	f.command = set.Args()
+	if err := f.check(); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk capture: %v; see seedwalk capture --help\n", err)
+		return exitUsage
+	}
+	return f.run()
+}
+
+func (f *captureFlags) check() error {
+	switch {
+	case f.pid < 0:
+		return fmt.Errorf("--pid %d is not the number of a process", f.pid)
+	case (f.pid > 0) == (len(f.command) > 0):
+		return fmt.Errorf("name a command or a process with --pid, one of them")
+	case !(f.rate >= 0.1 && f.rate <= 1000):
+		return fmt.Errorf("--rate %v is not between 0.1 and 1000", f.rate)
+	case f.stacks < 1 || f.stacks > 1<<20:
+		return fmt.Errorf("--stacks %d is not between 1 and 1048576", f.stacks)
+	case f.bytes < 4096 || f.bytes > 64<<20:
+		return fmt.Errorf("--stack-bytes %d is not between 4096 and 67108864", f.bytes)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/capture"
+	"github.com/seedwalk/seedwalk/record"
+)
+
+func (f *captureFlags) run() int {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, endSignals...)
+	defer signal.Stop(stop)
+	pid, cmd := f.pid, (*exec.Cmd)(nil)
+	if pid == 0 {
+		cmd = exec.Command(f.command[0], f.command[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		if err := cmd.Start(); err != nil {
+			return notStarted(err)
+		}
+		pid = cmd.Process.Pid
+	}
+	t := capture.NewTaker(f.stacks, f.bytes)
+	f.take(t, pid, stop)
+	code := f.keep(t)
+	if cmd == nil {
+		return code
+	}
+	_ = cmd.Wait() // not before: the news of our stops would go to it
+	if code == exitOK {
+		code = commandCode(cmd)
+	}
+	return code
+}
+
+func notStarted(err error) int {
+	fmt.Fprintf(os.Stderr, "seedwalk capture: %v\n", err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitCannotRun
+}
+
+// take looks at the process until there is enough, or it has ended.
+func (f *captureFlags) take(t *capture.Taker, pid int, stop <-chan os.Signal) {
+	tick := time.NewTicker(time.Duration(float64(time.Second) / f.rate))
+	defer tick.Stop()
+	var late <-chan time.Time
+	if f.duration > 0 {
+		late = time.After(f.duration)
+	}
+	for t.Round(pid); !t.Full() && !gone(pid); t.Round(pid) {
+		select {
+		case <-stop:
+			return
+		case <-late:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// gone reports whether a process has ended; if it is a child of ours, its end is
+// left for Wait to see.
+func gone(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err == nil {
+		return info.Signo != 0
+	}
+	return unix.Kill(pid, 0) == unix.ESRCH
+}
+
+// keep writes the file.
+func (f *captureFlags) keep(t *capture.Taker) int {
+	if len(t.File.Stacks) == 0 {
+		why := "there was no thread to stop"
+		if t.Refused != nil {
+			why = t.Refused.Error()
+		}
+		fmt.Fprintf(os.Stderr, "seedwalk capture: no stack was taken: %s\n", why)
+		return record.ExitRefused
+	}
+	if err := t.File.Write(f.output); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk capture: %v\n", err)
+		return record.ExitRefused
+	}
+	if !f.quiet {
+		size := 0
+		for i := range t.File.Stacks {
+			size += len(t.File.Stacks[i].Runs[0].Data)
+		}
+		fmt.Fprintf(os.Stderr, "seedwalk capture: %d stacks, %.1f MB, %d sets of images: %s\n", len(t.File.Stacks), float64(size)/1e6, len(t.File.Sets), f.output)
+	}
+	return exitOK
+}

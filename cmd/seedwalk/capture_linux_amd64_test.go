@@ -1,0 +1,46 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/capture"
+)
+
+// The command's exit code is its own, its output is its own, and the file holds
+// stacks of it.
+func TestCapture(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.stacks")
+	out, errOut, code, _ := tool(t, "capture", "--rate", "500", "--output", path, "--", "sh", "-c", "sleep 0.3; echo done; exit 7")
+	if strings.Contains(errOut, "no stack was taken") {
+		t.Skip("SKIPPED-CHECK: this machine lets no process be looked at: " + errOut)
+	}
+	if code != 7 || out != "done\n" || strings.Count(errOut, "\n") != 1 {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errOut)
+	}
+	f, err := capture.Read(path)
+	if err != nil || len(f.Stacks) == 0 {
+		t.Fatal("no stacks: ", err)
+	}
+}
+
+func TestCaptureOfNobody(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"no such process", []string{"--pid", "4194305"}, 125, "there is no process 4194305"},
+		{"no such command", []string{"--", "no-such-program"}, 127, "not found"},
+		{"no program", []string{"--", "/dev/null"}, 126, "permission denied"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, errOut, code, _ := tool(t, append([]string{"capture"}, c.args...)...)
+			if code != c.code || !strings.Contains(errOut, c.want) {
+				t.Errorf("exit code %d, want %d; stderr %q, want %q", code, c.code, errOut, c.want)
+			}
+		})
+	}
+}

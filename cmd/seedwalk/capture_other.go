@@ -1,0 +1,15 @@
+//go:build !(linux && amd64)
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/seedwalk/seedwalk/record"
+)
+
+func (f *captureFlags) run() int {
+	fmt.Fprintln(os.Stderr, "seedwalk capture: stacks are taken on Linux on x86-64 only")
+	return record.ExitRefused
+}
