@@ -33,6 +33,18 @@ type Figures struct {
 	Way       string           `json:"way,omitempty"`
 	WayWhy    string           `json:"way_why,omitempty"`
 	Counters  map[string]int64 `json:"counters,omitempty"`
+	Events    []FigureEvents   `json:"events,omitempty"`
+}
+
+// FigureEvents are EventStats.
+type FigureEvents struct {
+	Event    string `json:"event"`
+	Seen     int64  `json:"seen"`
+	Count    int64  `json:"count"`
+	Complete int64  `json:"complete"`
+	Sum      int64  `json:"sum"`
+	Longest  int64  `json:"longest_ns"`
+	Open     int64  `json:"open"`
 }
 
 // FigureTimes are Quantiles.
@@ -71,6 +83,9 @@ func figures(p *Profile) Figures {
 	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps, Threads: len(p.Threads), Stacks: len(p.Stacks),
 		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes), ExitNote: s.ExitNote,
 		Way: s.Way, WayWhy: s.WayWhy, Counters: s.Counters,
+		Events: convert(s.Events, func(e *EventStats) FigureEvents {
+			return FigureEvents{e.Event.String(), e.Seen, e.Count, e.Complete, e.Sum, e.Longest, e.Open}
+		}),
 		Parts: convert(s.Parts, func(p *Part) FigurePart { return FigurePart{p.Name, FigureTimes(p.Time)} }),
 		Tries: convert(s.Tries, func(t *Tries) FigureTries { return FigureTries(*t) })}
 	if f.Gaps == nil {

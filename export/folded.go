@@ -12,16 +12,19 @@ import (
 var foldedName = strings.NewReplacer(";", ":")
 
 // WriteFolded writes one line per distinct stack: the names from root to leaf
-// separated by ';', a space, the number of samples. Threads are merged. Lines
+// separated by ';', a space, the number of samples (of a recording of events alone,
+// the nanoseconds, bytes or times of the first kind that was asked for). Threads are merged. Lines
 // are sorted. A ';' in a name becomes ':'.
 func WriteFolded(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	v := newView(p)
+	v, at := newView(p), p.lineMetric()
 	counts := make(map[string]int64)
 	for i := range v.paths {
-		counts[v.fold(&v.paths[i])] += v.paths[i].values[valueSamples]
+		if n := v.paths[i].values[at]; n > 0 {
+			counts[v.fold(&v.paths[i])] += n
+		}
 	}
 	lines := make([]string, 0, len(counts))
 	for l := range counts {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,7 +44,8 @@ type pageData struct {
 	Threads [][2]any  `json:"threads"` // label, samples
 	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
 	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
-	Stacks  [][]int64 `json:"stacks"`  // per thread: node, samples, wall ns, cpu ns, node, ...
+	Metrics [][4]any  `json:"metrics"` // name, label, unit, which of them says how many
+	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
 }
 
 // doubtfulBit is added to the class of a doubtful symbol.
@@ -127,11 +129,18 @@ func (d *pageData) addNodes(t *tree) []int32 {
 func (d *pageData) addStacks(p *Profile, t *tree, place []int32) {
 	d.Stacks = make([][]int64, len(p.Threads))
 	samples := make([]int64, len(p.Threads))
+	shown := p.shown()
+	for _, at := range shown {
+		m := &metrics[at]
+		d.Metrics = append(d.Metrics, [4]any{m.name, m.label, m.unit, slices.Index(shown, m.count)})
+	}
 	for i := range t.view.paths {
 		pa := &t.view.paths[i]
 		samples[pa.thread] += pa.values[valueSamples]
-		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(place[t.ends[i]]),
-			pa.values[valueSamples], pa.values[valueWall], pa.values[valueCPU])
+		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(place[t.ends[i]]))
+		for _, at := range shown {
+			d.Stacks[pa.thread] = append(d.Stacks[pa.thread], pa.values[at])
+		}
 	}
 	for i := range p.Threads {
 		d.Threads = append(d.Threads, [2]any{threadLabel(&p.Threads[i]), samples[i]})

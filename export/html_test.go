@@ -38,7 +38,7 @@ func foldedOf(d *pageData) map[string]int64 {
 	}
 	out := map[string]int64{}
 	for _, row := range d.Stacks {
-		for i := 0; i < len(row); i += 4 {
+		for i := 0; i < len(row); i += 1 + len(d.Metrics) {
 			out[names[row[i]]] += row[i+1]
 		}
 	}

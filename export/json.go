@@ -48,6 +48,13 @@ type jsonStack struct {
 	CPUNanos  int64   `json:"cpu_ns"`
 	Complete  bool    `json:"complete"`
 	Gap       string  `json:"gap,omitempty"`
+	Event     string  `json:"event,omitempty"`
+	Sum       int64   `json:"sum,omitempty"`
+	Longest   int64   `json:"longest_ns,omitempty"`
+	Open      bool    `json:"open,omitempty"`
+	Owner     int     `json:"owner,omitempty"`
+	Type      string  `json:"type,omitempty"`
+	Message   string  `json:"message,omitempty"`
 }
 
 // WriteJSON writes everything the profile holds, in the schema that the package
@@ -63,7 +70,8 @@ func WriteJSON(w io.Writer, p *Profile) error {
 	f.Threads = convert(p.Threads, func(t *Thread) jsonThread { return jsonThread{t.ID, t.Name} })
 	f.Frames = convert(p.Frames, frameJSON)
 	f.Stacks = convert(p.Stacks, func(s *Stack) jsonStack {
-		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos, s.Complete, s.Gap}
+		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos, s.Complete, s.Gap,
+			eventLabel(s), s.Sum, s.Longest, s.Open, s.Owner, s.Type, s.Message}
 	})
 	return json.NewEncoder(w).Encode(f)
 }

@@ -13,10 +13,15 @@ const (
 	labelThread   = "thread_name"
 	labelThreadID = "thread_id"
 	labelGap      = "gap"
+	labelEvent    = "event"
+	labelMessage  = "message"
+	labelOwner    = "owner"
+	labelOpen     = "open"
 )
 
 // WritePprof writes a gzipped profile.proto (google/pprof): values
-// samples/count, wall/nanoseconds and cpu/nanoseconds; a mapping with build id
+// samples/count, wall/nanoseconds and cpu/nanoseconds, and those of the runtime's
+// events that were recorded; a mapping with build id
 // per module; a location per frame; labels thread_id, thread_name and, on
 // incomplete stacks, gap. Modules of frames without a mapping stand in the
 // functions' file names.
@@ -35,16 +40,18 @@ func WritePprof(w io.Writer, p *Profile) error {
 // entries that samples use.
 type pprofWriter struct {
 	p         *Profile
+	shown     []int // metrics
 	out       *profile.Profile
 	mappings  []*profile.Mapping
 	locations []*profile.Location
 	functions map[symbol]*profile.Function
 	gaps      map[string]*profile.Location
+	types     map[string]*profile.Location
 }
 
 func newPprofWriter(p *Profile) *pprofWriter {
-	return &pprofWriter{p: p, out: &profile.Profile{}, locations: make([]*profile.Location, len(p.Frames)),
-		functions: make(map[symbol]*profile.Function), gaps: make(map[string]*profile.Location)}
+	return &pprofWriter{p: p, shown: p.shown(), out: &profile.Profile{}, locations: make([]*profile.Location, len(p.Frames)),
+		functions: make(map[symbol]*profile.Function), gaps: make(map[string]*profile.Location), types: make(map[string]*profile.Location)}
 }
 
 func (w *pprofWriter) profile() *profile.Profile {
@@ -60,7 +67,9 @@ func (w *pprofWriter) profile() *profile.Profile {
 
 func (w *pprofWriter) header() {
 	o, p := w.out, w.p
-	o.SampleType = []*profile.ValueType{{Type: metricSamples, Unit: "count"}, {Type: metricWall, Unit: "nanoseconds"}, {Type: metricCPU, Unit: "nanoseconds"}}
+	for _, at := range w.shown {
+		o.SampleType = append(o.SampleType, &profile.ValueType{Type: metrics[at].name, Unit: metrics[at].unit})
+	}
 	o.PeriodType = &profile.ValueType{Type: "wall", Unit: "nanoseconds"}
 	o.DefaultSampleType = w.p.defaultMetric()
 	if p.RateHz > 0 {
@@ -88,9 +97,14 @@ func (w *pprofWriter) mapping(m *Module) {
 
 func (w *pprofWriter) sample(s *Stack) {
 	t := &w.p.Threads[s.Thread]
-	ps := &profile.Sample{Value: []int64{s.Count, s.WallNanos, s.CPUNanos},
+	ps := &profile.Sample{
 		Label:    map[string][]string{labelThread: {clean(t.Name)}},
 		NumLabel: map[string][]int64{labelThreadID: {int64(t.ID)}}}
+	v := valuesOf(s)
+	for _, at := range w.shown {
+		ps.Value = append(ps.Value, v[at])
+	}
+	w.event(ps, s)
 	for _, f := range s.Frames {
 		ps.Location = append(ps.Location, w.location(f))
 	}
@@ -105,6 +119,44 @@ func (w *pprofWriter) sample(s *Stack) {
 		ps.Label[labelGap] = []string{clean(reason)}
 	}
 	w.out.Sample = append(w.out.Sample, ps)
+}
+
+// event labels what the runtime reported; its type is the leaf.
+func (w *pprofWriter) event(ps *profile.Sample, s *Stack) {
+	if s.Event == NoEvent {
+		return
+	}
+	label := func(key, value string) {
+		if value = clean(value); value != "" {
+			ps.Label[key] = []string{value}
+		}
+	}
+	label(labelEvent, eventLabel(s))
+	label(labelMessage, s.Message)
+	if s.Open {
+		label(labelOpen, "yes")
+	}
+	if s.Owner != 0 {
+		ps.NumLabel[labelOwner] = []int64{int64(s.Owner)}
+	}
+	if s.Type != "" {
+		ps.Location = append(ps.Location, w.typeOf(clean(s.Type)))
+	}
+}
+
+// eventLabel is an event's kind, as exactly as it is known.
+func eventLabel(s *Stack) string {
+	if s.Monitor {
+		return "monitor-wait"
+	}
+	return s.Event.String()
+}
+
+func (w *pprofWriter) typeOf(name string) *profile.Location {
+	if w.types[name] == nil {
+		w.types[name] = w.newLocation(symbol{name: name, class: ClassType}, 0)
+	}
+	return w.types[name]
 }
 
 func (w *pprofWriter) location(i int32) *profile.Location {

@@ -14,10 +14,11 @@ const (
 	ClassRuntime              // the .NET runtime's own native code (libcoreclr, libclrjit, libSystem.Native, ...)
 	ClassStub                 // code the CLR made that is no method: IL stub, precode, helper
 	ClassGap                  // frames are missing here; Frame.Name is the reason
+	ClassType                 // no frame: the type that was allocated or thrown there, or what an exception said
 	numClasses
 )
 
-var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap"}
+var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type"}
 
 func (c Class) String() string {
 	if c < numClasses {
@@ -50,6 +51,23 @@ type Thread struct {
 	Name string
 }
 
+// Event is what a stack was taken of: time, by sampling, or something the runtime
+// reported as it happened.
+type Event uint8
+
+const (
+	NoEvent         Event = iota // samples of time
+	EventWait                    // waiting for a wait handle, or in Monitor.Wait
+	EventLock                    // waiting for a lock that another thread had
+	EventAllocation              // of memory
+	EventException               // thrown
+	NumEvents
+)
+
+var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception"}
+
+func (e Event) String() string { return eventNames[e%NumEvents] }
+
 // Stack is one distinct stack of one thread, with how often it was seen.
 type Stack struct {
 	Thread    int     // index into Profile.Threads
@@ -59,6 +77,16 @@ type Stack struct {
 	CPUNanos  int64   // CPU time the samples stand for, >= 0; 0 = not measured
 	Complete  bool
 	Gap       string // why the stack is not complete, "" if it is
+
+	// Of an event, whose times are Count. WallNanos and CPUNanos are 0 then.
+	Event   Event
+	Sum     int64  // nanoseconds of waits and locks, bytes that allocations stand for
+	Longest int64  // nanoseconds of the longest wait
+	Open    bool   // the wait had not ended: Sum is a lower bound
+	Monitor bool   // a wait in Monitor.Wait, or what is built on it
+	Owner   int    // thread that had the lock, 0 = not known
+	Type    string // that was allocated or thrown
+	Message string // of an exception
 }
 
 // Profile is a whole recording. Writers do not change it.
@@ -92,6 +120,18 @@ type Stats struct {
 	WayWhy    string           // what that means, and why not another way
 	Taken     []string         // figures of that way, one line each
 	Counters  map[string]int64 // the same for programs; nil = none
+	Events    []EventStats     // the runtime's events that were recorded, by kind; nil = none were asked for
+}
+
+// EventStats sum up the events of a kind.
+type EventStats struct {
+	Event    Event
+	Seen     int64 // that happened
+	Count    int64 // with their stack; lower bounds among them
+	Complete int64 // of Count, without a gap
+	Sum      int64 // of Count: nanoseconds or bytes
+	Longest  int64 // nanoseconds
+	Open     int64 // of Count, had not ended
 }
 
 // Quantiles sum up a distribution of times.

@@ -54,7 +54,11 @@ func WriteSpeedscope(w io.Writer, p *Profile) error {
 }
 
 func (v *view) speedscope(p *Profile) []speedscopeProfile {
-	unit, value := "none", valueSamples
+	value := p.lineMetric()
+	unit := map[string]string{"count": "none"}[metrics[value].unit]
+	if unit == "" {
+		unit = metrics[value].unit
+	}
 	if v.total[valueWall] > 0 {
 		unit, value = "nanoseconds", valueWall
 	}
@@ -67,6 +71,9 @@ func (v *view) speedscope(p *Profile) []speedscopeProfile {
 	}
 	for i := range v.paths {
 		pa := &v.paths[i]
+		if pa.values[value] == 0 && v.total[value] > 0 && p.Stacks[i].Event != NoEvent {
+			continue
+		}
 		for _, o := range []*speedscopeProfile{&out[0], &out[1+pa.thread]} {
 			o.Samples = append(o.Samples, pa.symbols)
 			o.Weights = append(o.Weights, pa.values[value])

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -37,7 +38,7 @@ const (
 	sgrBad  = "31"
 )
 
-var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2", ClassGap: "1;31"}
+var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2", ClassGap: "1;31", ClassType: "32"}
 
 // paint colours s if colours are on.
 func (o TextOptions) paint(sgr, s string) string {
@@ -80,6 +81,7 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	s.line("samples", "", recorded(p))
 	s.completeness(&p.Stats)
 	s.way(&p.Stats)
+	s.events(&p.Stats)
 	if q := p.Stats.Suspended; q.Count > 0 {
 		s.line("suspended", "", times(q)+fmt.Sprintf("   (%s)", plural(q.Count, "suspension")))
 	}
@@ -118,6 +120,40 @@ func (s *summary) way(st *Stats) {
 	for _, t := range st.Taken {
 		s.line("", "", clean(t))
 	}
+}
+
+// events reports what the runtime's events say.
+func (s *summary) events(st *Stats) {
+	for i := range st.Events {
+		e := &st.Events[i]
+		text := thousands(e.Count)
+		if e.Event == EventWait || e.Event == EventLock {
+			text += ", " + shortTime(time.Duration(e.Sum)) + " together, the longest " + shortTime(time.Duration(e.Longest))
+			if e.Open > 0 {
+				text += fmt.Sprintf(", %d still open", e.Open)
+			}
+		}
+		if e.Event == EventAllocation {
+			text += ", which stand for " + bytesOf(e.Sum)
+		}
+		if e.Count > 0 {
+			text += ", " + percent(e.Complete, e.Count) + " complete"
+		}
+		s.line(e.Event.String()+"s", "", text)
+	}
+}
+
+// bytesOf writes a number of bytes for people.
+func bytesOf(n int64) string {
+	for _, u := range [...]struct {
+		name string
+		size float64
+	}{{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}} {
+		if float64(n) >= u.size {
+			return fmt.Sprintf("%.1f %s", float64(n)/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 func times(q Quantiles) string {

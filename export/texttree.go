@@ -11,7 +11,7 @@ import (
 
 // classMarks stand before names, so that classes can be told apart without
 // colours.
-var classMarks = [numClasses]string{"M", "n", "r", "s", "!"}
+var classMarks = [numClasses]string{"M", "n", "r", "s", "!", "t"}
 
 // Shape of the tree.
 const (
@@ -51,7 +51,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 		return err
 	}
 	opt = opt.filled()
-	t := newTree(newView(p))
+	t := newTree(newView(p.sampled()))
 	var b strings.Builder
 	if t.nodes[0].total[valueSamples] <= 0 {
 		b.WriteString("no samples\n")
@@ -69,7 +69,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 // heading names the columns and, as far as the width allows, the marks.
 func heading(width int) string {
 	parts := []string{"  total    self  "}
-	for c, m := range classMarks {
+	for c, m := range classMarks[:ClassType] { // a type is in no tree of samples
 		parts = append(parts, m+" "+classNames[c])
 	}
 	parts = append(parts, "? doubtful")

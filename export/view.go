@@ -12,6 +12,13 @@ const (
 	valueSamples = iota
 	valueWall
 	valueCPU
+	valueWaits
+	valueWait
+	valueLocks
+	valueLock
+	valueAllocs
+	valueAlloc
+	valueExceptions
 	numValues
 )
 
@@ -111,12 +118,17 @@ func (v *view) symbol(s symbol) int32 {
 }
 
 func (v *view) add(p *Profile, s *Stack, of []int32) {
-	pa := path{thread: s.Thread, values: values{s.Count, s.WallNanos, s.CPUNanos}}
+	pa := path{thread: s.Thread, values: valuesOf(s)}
 	if reason, missing := unmarkedGap(p, s); missing {
 		pa.symbols = append(pa.symbols, v.symbol(symbol{name: gapName(clean(reason)), class: ClassGap}))
 	}
 	for _, f := range slices.Backward(s.Frames) {
 		pa.symbols = append(pa.symbols, of[f])
+	}
+	for _, name := range [...]string{clean(s.Type), clean(s.Message)} {
+		if name != "" {
+			pa.symbols = append(pa.symbols, v.symbol(symbol{name: name, class: ClassType}))
+		}
 	}
 	v.total.add(pa.values)
 	v.paths = append(v.paths, pa)

@@ -1,5 +1,7 @@
 package outside
 
+import "time"
+
 // Config is what the user asked for.
 type Config struct {
 	RateHz  float64
@@ -8,4 +10,6 @@ type Config struct {
 	NoWall  bool                     // none of blocked threads
 	Version func(path string) string // of a runtime's file, for people
 	Probe   string                   // the probe's library, as the target has it mapped
+	Events  uint32                   // of the runtime: probe.WaitEvents and so on
+	WaitMin time.Duration            // shorter waits are counted only
 }

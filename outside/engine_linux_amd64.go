@@ -46,6 +46,7 @@ type Engine struct {
 	due     int64     // when a thread has to be looked at, 0 = not known
 	sought  time.Time // when the runtime's list of threads was read
 	swept   time.Time
+	events  events
 }
 
 // New makes an engine for the process that sent the probe's file fd, which stays
@@ -64,6 +65,8 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
 	e.legacy, e.real = file.Signals()
 	file.SetPeriod(uint64(e.period))
+	e.events.init()
+	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin)))
 	return e, nil
 }
 
@@ -116,10 +119,17 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 
 // rest sleeps in pieces, so that a stop is seen soon.
 func (e *Engine) rest(d time.Duration) {
+	longest := 20 * time.Millisecond
+	if e.cfg.Events != 0 {
+		longest = eventStep
+	}
 	for d > 0 && !e.stopped.Load() {
-		step := min(d, 20*time.Millisecond)
+		step := min(d, longest)
 		time.Sleep(step)
 		d -= step
+		if e.cfg.Events != 0 && e.file.Taken() > 0 {
+			e.file.Read(e.record)
+		}
 	}
 }
 
@@ -213,8 +223,11 @@ func (e *Engine) round() error {
 	e.file.Reap()
 	if e.t.tables != nil && (e.t.tables.Proven() || e.t.tables.Refuted()) {
 		e.due = math.MaxInt64
+		e.walkHeld()
 		for _, t := range e.tasks {
-			if t.due <= now.UnixNano() {
+			if e.cfg.NoCPU && e.cfg.NoWall {
+				t.due = now.Add(longest).UnixNano()
+			} else if t.due <= now.UnixNano() {
 				e.visit(t)
 			}
 			e.due = min(e.due, t.due)
@@ -225,6 +238,7 @@ func (e *Engine) round() error {
 	}
 	if now.Sub(e.swept) > time.Second {
 		e.swept = now
+		e.watchOpen()
 		e.write()
 	}
 	return e.s.flush()
@@ -246,6 +260,10 @@ func (e *Engine) seek() {
 
 // record walks one sample that the probe has taken.
 func (e *Engine) record(r *probe.Record) {
+	if r.Why == probe.Event {
+		e.event(r)
+		return
+	}
 	t := e.tasks[r.TID]
 	if t == nil {
 		return
@@ -352,6 +370,7 @@ func registers(r *probe.Record) (g context.AMD64) {
 
 // leave puts the target back as it was.
 func (e *Engine) leave() string {
+	e.endEvents()
 	e.file.Read(e.record)
 	e.disarm()
 	return e.end("the tool wants no more")
@@ -359,6 +378,7 @@ func (e *Engine) leave() string {
 
 func (e *Engine) end(reason string) string {
 	e.file.Read(e.record)
+	e.lastEvents()
 	e.last()
 	e.write()
 	e.s.out.Bye(reason)

@@ -44,6 +44,7 @@ func (e *Engine) write() {
 		w.Stats(c.key, c.value)
 	}
 	s.handler.Write(w, "probe_handler_ns")
+	e.writeEvents()
 	n := append([]uint64(nil), s.perThread...)
 	for _, t := range e.tasks {
 		if t.samples > 0 {

@@ -50,7 +50,7 @@ func (e *Engine) list(now time.Time) {
 	fresh := false
 	for _, n := range names {
 		tid, err := strconv.ParseUint(n, 10, 31)
-		if err != nil {
+		if err != nil || uint32(tid) == e.file.Helper() { // the probe's own thread is none of the program's
 			continue
 		}
 		alive[uint32(tid)] = true

@@ -22,6 +22,7 @@ type capture struct {
 	low, high uint64       // the stack's bounds, high 0 = not known
 	cut       bool         // the copy ends before the stack does
 	partial   bool         // of the registers only sp and ip are known
+	called    bool         // ip is where a call returns to: the thread was not interrupted
 	extra     []byte       // of the runtime's Thread, at the time of the copy
 	thread    uint64       // the runtime's Thread of a thread that stands still, 0 = none
 }
@@ -60,6 +61,7 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	}
 	w.n, w.regs = 0, context.FromAMD64(c.regs)
 	w.at = unwind.Interrupted(&w.regs)
+	w.at.Exact = !c.called
 	for {
 		stop := w.native()
 		if stop == unwind.Managed {

@@ -14,6 +14,7 @@ type File struct {
 	reader
 	data  []byte
 	slots []slot
+	waits []waiter
 	pid   int              // as this process sees the target
 	dead  []int32          // slots of threads that have ended and still have a timer
 	used  map[uint32]int32 // slot of a thread
@@ -39,7 +40,8 @@ func Open(fd, pid int) (*File, error) {
 		return nil, fmt.Errorf("the probe is of another version (%d, not %d)", f.h.version, Version)
 	}
 	f.slots = unsafe.Slice((*slot)(unsafe.Pointer(&data[HeaderSize])), Slots)
-	f.ring = data[HeaderSize+Slots*SlotSize:]
+	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&data[HeaderSize+Slots*SlotSize])), Waiters)
+	f.ring = data[beforeRing:]
 	f.done = map[uint64]uint64{}
 	f.tail = atomic.LoadUint64(&f.h.tail)
 	f.Beat()

@@ -11,7 +11,9 @@
 // Strategy. The tool never waits. It maps the file the probe sent, writes slots,
 // sends signals, and reads what is committed. A record that is claimed and not
 // committed (its thread was interrupted in the handler) is passed by and looked at
-// again; its room is free only then. The file can be written by the target: every
+// again; its room is free only then. Where events are wanted the runtime's session calls
+// the probe on the thread that raises one; a wait is a record when it ends, and until
+// then stands in a table that has a place for each thread that waits. The file can be written by the target: every
 // size and position in it is checked.
 //
 // Known gaps: Linux on x86-64.
@@ -20,17 +22,26 @@ package probe
 import "unsafe"
 
 const (
-	Version    = 1
+	Version    = 2
 	Magic      = 0x31656b6c61776553
 	HeaderSize = 4096
 	Slots      = 4096
 	SlotSize   = 64
 	RingSize   = 1 << 21
-	RecordSize = 208
+	RecordSize = 224
 	ExtraRoom  = 192
 	align      = 64
+	// Waiters is how many threads may wait at the same time.
+	Waiters    = 2048
+	waiterSize = 256
+	nested     = 3
+	startRoom  = 40
+	// MaxPayload is how much of an event's payload is kept.
+	MaxPayload = 1024
 	// FileSize is the shared file's.
-	FileSize = HeaderSize + Slots*SlotSize + RingSize
+	FileSize = beforeRing + RingSize
+
+	beforeRing = HeaderSize + Slots*SlotSize + Waiters*waiterSize
 )
 
 // Op is what a thread is asked to do.
@@ -50,14 +61,24 @@ const (
 	Asked Why = 1
 	Timer Why = 2
 	Armed Why = 3
+	Event Why = 4 // of the runtime: a call's own registers are known
 )
 
 // Flags of a record.
 const (
-	Foreign = 1 // the stack is not the thread's own: a checked copy
-	Cut     = 2 // the copy ends before the stack does
-	Patched = 4 // a return address is the runtime's: Extra is there
-	OnAlt   = 8 // on the alternate stack
+	Foreign = 1  // the stack is not the thread's own: a checked copy
+	Cut     = 2  // the copy ends before the stack does
+	Patched = 4  // a return address is the runtime's: Extra is there
+	OnAlt   = 8  // on the alternate stack
+	Learn   = 16 // an event for the sake of its stack only
+)
+
+// Events that may be wanted.
+const (
+	WaitEvents      = 1
+	LockEvents      = 2
+	AllocEvents     = 4
+	ExceptionEvents = 8
 )
 
 // header mirrors struct sw_header.
@@ -85,6 +106,27 @@ type header struct {
 	nanos        uint64
 	reaping      uint32
 	reap         [16]uint32
+	events       uint32
+	waitMin      uint64
+	leave        uint32
+	helper       uint32
+	session      uint32
+	failed       uint32
+	waits        uint64
+	waitStops    uint64
+	locks        uint64
+	lockStops    uint64
+	allocs       uint64
+	exceptions   uint64
+	brief        uint64
+	briefNanos   uint64
+	inner        uint64
+	early        uint64
+	crowded      uint64
+	missed       uint64
+	eventNanos   uint64
+	copies       uint64
+	mainStack    uint64
 }
 
 // slot mirrors struct sw_slot.
@@ -101,6 +143,20 @@ type slot struct {
 	fs         uint64
 }
 
+// open mirrors struct sw_open.
+type open struct {
+	since, sp uint64
+	id, size  uint32
+	payload   [startRoom]byte
+}
+
+// waiter mirrors struct sw_waiter.
+type waiter struct {
+	tid, depth uint32
+	_          [7]uint64
+	open       [nested]open
+}
+
 // record mirrors struct sw_record.
 type record struct {
 	commit, claim uint64
@@ -114,11 +170,15 @@ type record struct {
 	nanos         uint32
 	stack         uint64
 	regs          [17]uint64
+	event         uint32
+	payloadSize   uint32
+	since         uint64
 	_             uint64
 }
 
 // The sizes are part of the format.
 var (
 	_ [SlotSize]byte   = [unsafe.Sizeof(slot{})]byte{}
+	_ [waiterSize]byte = [unsafe.Sizeof(waiter{})]byte{}
 	_ [RecordSize]byte = [unsafe.Sizeof(record{})]byte{}
 )

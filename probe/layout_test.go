@@ -25,7 +25,8 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	types := map[string]reflect.Type{"sw_header": reflect.TypeFor[header](), "sw_slot": reflect.TypeFor[slot](), "sw_record": reflect.TypeFor[record]()}
+	types := map[string]reflect.Type{"sw_header": reflect.TypeFor[header](), "sw_slot": reflect.TypeFor[slot](), "sw_record": reflect.TypeFor[record](),
+		"sw_open": reflect.TypeFor[open](), "sw_waiter": reflect.TypeFor[waiter]()}
 	seen := 0
 	for _, m := range regexp.MustCompile(`SW_AT\((sw_\w+), (\w+), (\d+)\)`).FindAllStringSubmatch(string(text), -1) {
 		f, ok := types[m[1]].FieldByName(goName(m[2]))
@@ -55,7 +56,9 @@ func TestConstants(t *testing.T) {
 	}
 	for name, want := range map[string]int{"VERSION": Version, "HEADER_SIZE": HeaderSize, "SLOTS": Slots, "SLOT_SIZE": SlotSize,
 		"MAX_EXTRA": ExtraRoom, "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave),
-		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut, "PATCHED": Patched, "ON_ALT": OnAlt} {
+		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut, "PATCHED": Patched, "ON_ALT": OnAlt, "EVENT": int(Event), "LEARN": Learn,
+		"WAITERS": Waiters, "WAITER_SIZE": waiterSize, "NESTED": nested, "START_PAYLOAD": startRoom, "MAX_PAYLOAD": MaxPayload,
+		"WAITS": WaitEvents, "LOCKS": LockEvents, "ALLOC": AllocEvents, "EXCEPTION": ExceptionEvents} {
 		m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text))
 		if m == nil || m[1] != strconv.Itoa(want) {
 			t.Errorf("%s is %v in C, %d here", name, m, want)

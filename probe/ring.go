@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Record is one record of the ring; Extra and Stack are the reader's until its
-// next call.
+// Record is one record of the ring; Extra, Payload and Stack are the reader's until
+// its next call.
 type Record struct {
 	TID       uint32
 	Slot      int
@@ -18,6 +18,9 @@ type Record struct {
 	StackAddr uint64
 	Regs      [17]uint64 // r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip
 	Extra     []byte
+	Event     uint32 // the runtime's id
+	Since     uint64 // of a wait: when it began
+	Payload   []byte // of a wait's start, or of the event
 	Stack     []byte
 }
 
@@ -74,8 +77,8 @@ func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
 }
 
 // take copies a record, which may go round the ring's end, and gives it to f.
-func (r *reader) take(at, size uint64, f func(*Record)) {
-	off := at % RingSize
+func (r *reader) take(pos, size uint64, f func(*Record)) {
+	off := pos % RingSize
 	if uint64(cap(r.buf)) < size {
 		r.buf = make([]byte, size)
 	}
@@ -84,10 +87,12 @@ func (r *reader) take(at, size uint64, f func(*Record)) {
 	copy(b[n:], r.ring)
 	raw := (*record)(unsafe.Pointer(&b[0]))
 	body := b[RecordSize:]
-	if uint64(raw.extraSize) > ExtraRoom || ExtraRoom+uint64(raw.stackSize) > uint64(len(body)) {
+	at := ExtraRoom + (uint64(raw.payloadSize)+7)&^7
+	if uint64(raw.extraSize) > ExtraRoom || raw.payloadSize > MaxPayload || at+uint64(raw.stackSize) > uint64(len(body)) {
 		r.Bad++
 		return
 	}
 	f(&Record{TID: raw.tid, Slot: int(raw.slot), Why: Why(raw.why), Flags: raw.flags, Time: raw.time, Weight: raw.weight, Nanos: raw.nanos,
-		StackAddr: raw.stack, Regs: raw.regs, Extra: body[:raw.extraSize], Stack: body[ExtraRoom : ExtraRoom+raw.stackSize]})
+		StackAddr: raw.stack, Regs: raw.regs, Extra: body[:raw.extraSize], Event: raw.event, Since: raw.since, Payload: body[ExtraRoom : ExtraRoom+raw.payloadSize],
+		Stack: body[at : at+uint64(raw.stackSize)]})
 }

@@ -109,6 +109,8 @@ func TestRingHostile(t *testing.T) {
 		"size no multiple":      func(_ *bed, r *record) { r.size = some + 8 },
 		"stack beyond":          func(_ *bed, r *record) { r.stackSize = some },
 		"stack wraps":           func(_ *bed, r *record) { r.stackSize = ^uint32(0) },
+		"payload beyond":        func(_ *bed, r *record) { r.payloadSize = MaxPayload + 1 },
+		"payload in the stack":  func(_ *bed, r *record) { r.payloadSize = 104 },
 		"extra beyond":          func(_ *bed, r *record) { r.extraSize = ExtraRoom + 1 },
 		"head far ahead":        func(b *bed, _ *record) { b.h.head = 1 << 60 },
 		"head before the tail":  func(b *bed, _ *record) { b.tail = some; b.h.head = 0 },

@@ -34,12 +34,14 @@ func (r *run) build(n Namer) *export.Profile {
 	b := &builder{namer: n, several: len(all) > 1, p: &export.Profile{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start}}
 	b.p.Stats.Gaps = map[string]int64{}
 	b.tries = map[string]int64{}
+	want, _ := r.opt.Events.parse()
 	for i, p := range all {
 		p.mu.RLock()
 		if i == 0 {
 			b.header(p)
 		}
 		b.process(p)
+		b.events(p, want.events)
 		p.mu.RUnlock()
 	}
 	b.finish(r)
@@ -96,6 +98,7 @@ func (b *builder) stacks(p *process) {
 		}
 		out := export.Stack{Thread: t, Frames: make([]int32, 0, len(s.frames)+1), Count: s.count,
 			WallNanos: int64(s.wall), CPUNanos: int64(s.cpu), Complete: s.gap == 0}
+		s.describe(&out)
 		for _, f := range s.frames {
 			out.Frames = append(out.Frames, b.frames+f)
 		}

@@ -21,15 +21,6 @@ const (
 	ModeSnapshot Mode = "snapshot"
 )
 
-// Events is what samples are taken of.
-type Events string
-
-const (
-	EventsBoth Events = ""     // processor time and blocked threads
-	EventsCPU  Events = "cpu"  // processor time only
-	EventsWall Events = "wall" // all time, at the rate of visits
-)
-
 // chooseMode settles the mode and checks the library that it needs.
 func (o *Options) chooseMode() *Refusal {
 	switch o.Mode {
@@ -47,10 +38,8 @@ func (o *Options) chooseMode() *Refusal {
 	default:
 		return &Refusal{What: "no such mode", Where: "--mode " + string(o.Mode), Remedy: "choose probe or snapshot", Code: ExitRefused}
 	}
-	switch o.Events {
-	case EventsBoth, EventsCPU, EventsWall:
-	default:
-		return &Refusal{What: "no such events", Where: "--events " + string(o.Events), Remedy: "choose cpu or wall, or leave it out for both", Code: ExitRefused}
+	if r := o.checkEvents(); r != nil {
+		return r
 	}
 	if o.Mode == ModeProbe && o.Probe == "" {
 		return nil // unpack
@@ -86,7 +75,9 @@ func (o *Options) noProbe() string {
 
 // engine is what an engine is told.
 func (o *Options) engine() outside.Config {
-	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: runtimeName, NoCPU: o.Events == EventsWall, NoWall: o.Events == EventsCPU}
+	w, _ := o.Events.parse()
+	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: runtimeName, NoCPU: !w.cpu, NoWall: !w.wall,
+		Events: w.events, WaitMin: o.WaitMin}
 }
 
 // way says for people what the mode means.

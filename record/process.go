@@ -34,6 +34,14 @@ type stack struct {
 	frames    []int32 // indices into process.frames, leaf first
 	count     int64
 	wall, cpu uint64
+
+	event   uint8 // wire's kind, 0 = samples
+	open    bool
+	owner   uint64
+	name    string // type
+	text    string // message
+	sum     uint64
+	longest uint64
 }
 
 // process is what one connection told.
@@ -68,6 +76,8 @@ type process struct {
 	samples     int64
 	complete    int64
 	overflow    int64 // samples not kept because of maxStacks
+	events      [wire.NumEvents]eventSum
+	texts       map[string]bool
 	notes       []string
 	first, last int64 // unix nanoseconds of the samples
 	until       int64 // samples taken later are not wanted; 0 = all are
@@ -106,8 +116,13 @@ func (p *process) read(r io.Reader) {
 
 // over reports whether a message is a sample after the end.
 func (p *process) over(m wire.Message) bool {
-	s, ok := m.(*wire.Sample)
-	return ok && p.until != 0 && s.TimeUnixNano > p.until
+	switch s := m.(type) {
+	case *wire.Sample:
+		return p.until != 0 && s.TimeUnixNano > p.until
+	case *wire.Event:
+		return p.until != 0 && s.TimeUnixNano > p.until && s.Flags&wire.EventOpen == 0
+	}
+	return false
 }
 
 // stopAt sets the end of the recording, unix nanoseconds.
@@ -131,6 +146,8 @@ func (p *process) take(m wire.Message) {
 		p.gapNames[m.Code] = m.Name
 	case *wire.Sample:
 		p.sample(m)
+	case *wire.Event:
+		p.event(m)
 	case *wire.Stats:
 		p.stat(m)
 	case *wire.Note:
@@ -196,7 +213,7 @@ func (p *process) sample(s *wire.Sample) {
 		}
 		p.row = append(p.row, p.frame(&s.Frames[i]))
 	}
-	i, ok := p.stackOf(s)
+	i, ok := p.stackOf(&stack{tid: s.TID, gap: s.Gap})
 	if !ok {
 		p.overflow++
 		return
@@ -207,10 +224,15 @@ func (p *process) sample(s *wire.Sample) {
 	st.cpu += s.CPUNanos
 }
 
-// stackOf finds or makes the stack of p.row.
-func (p *process) stackOf(s *wire.Sample) (int32, bool) {
-	p.key = binary.AppendUvarint(p.key[:0], s.TID)
-	p.key = append(p.key, s.Gap)
+// stackOf finds or makes the stack of p.row which is like s.
+func (p *process) stackOf(s *stack) (int32, bool) {
+	p.key = binary.AppendUvarint(p.key[:0], s.tid)
+	p.key = append(p.key, s.gap, s.event, bit(s.open))
+	p.key = binary.AppendUvarint(p.key, s.owner)
+	for _, text := range [...]string{s.name, s.text} {
+		p.key = binary.AppendUvarint(p.key, uint64(len(text)))
+		p.key = append(p.key, text...)
+	}
 	for _, f := range p.row {
 		p.key = binary.AppendUvarint(p.key, uint64(f))
 	}
@@ -221,7 +243,8 @@ func (p *process) stackOf(s *wire.Sample) (int32, bool) {
 		return 0, false
 	}
 	i := int32(len(p.stacks))
-	p.stacks = append(p.stacks, stack{tid: s.TID, gap: s.Gap, frames: append([]int32(nil), p.row...)})
+	s.frames = append([]int32(nil), p.row...)
+	p.stacks = append(p.stacks, *s)
 	p.stackIndex[string(p.key)] = i
 	return i, true
 }

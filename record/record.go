@@ -61,14 +61,15 @@ type Options struct {
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
 	Duration   time.Duration // record this long from the first connection, 0 = until the command ends
 	Outputs    []Output
-	Raw        string // also dump the profiler's stream here (debugging)
-	PIDFile    string // the command's process id is written here while it runs
-	Mode       Mode   // how samples are taken; "" = the best that there is
-	Events     Events // what is sampled, on the probe's way
-	Probe      string // path of libseedwalk_probe.so, "" = there is none
-	Profiler   string // path of libseedwalk_profiler.so
-	KeepProbe  bool   // keep the frames in which a thread waits for the sampler's own suspension
-	StackBytes int    // stack copied per sample, to MaxStackBytes; 0 = the profiler's default
+	Raw        string        // also dump the profiler's stream here (debugging)
+	PIDFile    string        // the command's process id is written here while it runs
+	Mode       Mode          // how samples are taken; "" = the best that there is
+	Events     Events        // what is recorded, on the probe's way
+	WaitMin    time.Duration // waits and locks shorter than this are counted only
+	Probe      string        // path of libseedwalk_probe.so, "" = there is none
+	Profiler   string        // path of libseedwalk_profiler.so
+	KeepProbe  bool          // keep the frames in which a thread waits for the sampler's own suspension
+	StackBytes int           // stack copied per sample, to MaxStackBytes; 0 = the profiler's default
 	Stdin      *os.File
 	Stdout     *os.File
 	Stderr     *os.File
@@ -109,6 +110,7 @@ type Progress struct {
 	Elapsed   time.Duration // since the first connection; 0 before
 	Samples   int64
 	Complete  int64 // samples without a gap
+	Events    int64 // of the runtime
 	Threads   int   // seen in samples
 	Processes int   // that have connected
 	Stage     string

@@ -182,6 +182,9 @@ func (s *server) count() (p Progress) {
 		q.mu.RLock()
 		p.Samples += q.samples
 		p.Complete += q.complete
+		for i := range q.events {
+			p.Events += q.events[i].count
+		}
 		p.Threads += len(q.seen)
 		q.mu.RUnlock()
 	}

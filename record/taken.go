@@ -70,5 +70,5 @@ func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out 
 			say("%d %s", n, l.text)
 		}
 	}
-	return out
+	return append(out, eventLines(c)...)
 }

@@ -106,7 +106,7 @@ func (r *run) settle(hurried bool) {
 // empty reports in one line why a recording that profilers took part in has no samples,
 // "" if it has some.
 func (r *run) empty() string {
-	if r.srv.count().Samples > 0 {
+	if c := r.srv.count(); c.Samples > 0 || c.Events > 0 || r.noSamples() {
 		return ""
 	}
 	for _, p := range r.srv.all() {
@@ -180,7 +180,7 @@ func (r *run) finalCode() int {
 			return ExitRefused
 		}
 	}
-	if r.opt.FailEmpty && r.srv.count().Samples == 0 {
+	if c := r.srv.count(); r.opt.FailEmpty && c.Samples+c.Events == 0 {
 		return ExitRefused
 	}
 	return 0

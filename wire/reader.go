@@ -166,8 +166,15 @@ func (d *decoder) message() Message {
 		return &Bye{Reason: d.string("Reason")}
 	case TypeGapName:
 		return &GapName{Code: d.uint8("Code"), Name: d.string("Name")}
+	case TypeEvent:
+		return d.event()
 	}
 	return nil
+}
+
+func (d *decoder) event() *Event {
+	return &Event{TID: d.uint("TID"), TimeUnixNano: int64(d.uint("TimeUnixNano")), Kind: d.uint8("Kind"), Flags: d.uint8("Flags"), Nanos: d.uint("Nanos"),
+		Bytes: d.uint("Bytes"), Owner: d.uint("Owner"), Lock: d.uint("Lock"), Name: d.string("Name"), Text: d.string("Text"), Gap: d.uint8("Gap"), Frames: d.frames()}
 }
 
 func (d *decoder) sample() *Sample {

@@ -59,9 +59,10 @@ const (
 	TypeNote    Type = 7
 	TypeBye     Type = 8
 	TypeGapName Type = 9
+	TypeEvent   Type = 10
 )
 
-var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName"}
+var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event"}
 
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
@@ -71,7 +72,7 @@ func (t Type) String() string {
 }
 
 // Message is one of *Hello, *Module, *Method, *Thread, *Sample, *Stats, *Note,
-// *Bye and *GapName.
+// *Bye, *GapName and *Event.
 type Message interface{ Type() Type }
 
 // Hello opens a stream.
@@ -138,6 +139,34 @@ type Sample struct {
 	Frames       []Frame
 }
 
+// Kinds of an Event.
+const (
+	EventWait       = 1 // for a wait handle
+	EventMonitor    = 2 // Monitor.Wait, and what is built on it
+	EventLock       = 3 // for a Monitor that another thread had
+	EventAllocation = 4
+	EventException  = 5
+	NumEvents       = 6
+)
+
+// EventOpen is an Event's flag of a wait that had not ended: Nanos is a lower bound.
+const EventOpen = 1
+
+// Event is what a thread did, with its stack.
+type Event struct {
+	TID          uint64
+	TimeUnixNano int64 // of its end
+	Kind, Flags  uint8
+	Nanos        uint64 // of a wait or lock
+	Bytes        uint64 // that an allocation stands for
+	Owner        uint64 // of a lock: the thread that had it, 0 = not known
+	Lock         uint64 // which
+	Name         string // of the type that was allocated or thrown
+	Text         string // an exception's message
+	Gap          uint8  // 0 = complete
+	Frames       []Frame
+}
+
 // Stats is one counter or histogram bucket. The same key again replaces the
 // value: values are totals since Hello.
 type Stats struct {
@@ -166,3 +195,4 @@ func (*Stats) Type() Type   { return TypeStats }
 func (*Note) Type() Type    { return TypeNote }
 func (*Bye) Type() Type     { return TypeBye }
 func (*GapName) Type() Type { return TypeGapName }
+func (*Event) Type() Type   { return TypeEvent }

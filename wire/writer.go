@@ -96,6 +96,28 @@ func (w *Writer) Sample(m *Sample) {
 	w.end()
 }
 
+// Event appends m, cut as a Sample is.
+func (w *Writer) Event(m *Event) {
+	frames, gap := m.Frames, m.Gap
+	if len(frames) > MaxFrames {
+		frames = frames[:MaxFrames]
+		if gap == 0 {
+			gap = GapCut
+		}
+	}
+	w.begin(TypeEvent)
+	w.uint(m.TID)
+	w.uint(uint64(m.TimeUnixNano))
+	for _, v := range [...]uint64{uint64(m.Kind), uint64(m.Flags), m.Nanos, m.Bytes, m.Owner, m.Lock} {
+		w.uint(v)
+	}
+	w.string(m.Name)
+	w.string(m.Text)
+	w.uint(uint64(gap))
+	w.frames(frames)
+	w.end()
+}
+
 // frames appends a count and the frames, each IP as the difference to the one
 // before, which for neighbours in one module takes two to four bytes.
 func (w *Writer) frames(frames []Frame) {

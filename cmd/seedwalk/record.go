@@ -32,8 +32,12 @@ that it starts are recorded too; each is then a root frame of its own in the sam
                      runtime is never suspended (default on Linux x86-64 for .NET 9 and later)
                      snapshot: the runtime is suspended for each sample, on Linux with a bias
                      to its safe points; more than 32 threads take turns
-  --events NAME      cpu: where processor time goes; wall: where threads wait (default both);
-                     only of the probe's way
+  --events NAMES     what to record, with commas between: cpu: where processor time goes; wall:
+                     where threads are (default cpu,wall); waits, locks: every wait for a wait
+                     handle or a lock with its duration, and who had the lock; alloc: allocated
+                     bytes by type; exception: exceptions as they are thrown; only of the probe's
+                     way, the last four need .NET 9 and a session in the process
+  --wait-min D       waits and locks shorter than D are counted, without a stack (default 1ms)
   --duration D       stop recording after D, such as 3 (seconds), 30s or 2m; the command runs on
                      to its end
   --output FILE      where the result goes; repeat it or separate with commas; the format is
@@ -139,6 +143,8 @@ func runRecord(args []string) int {
 	set.StringVar(&f.opt.PIDFile, "pid-file", "", "")
 	set.StringVar((*string)(&f.opt.Mode), "mode", "", "")
 	set.StringVar((*string)(&f.opt.Events), "events", "", "")
+	f.opt.WaitMin = record.DefaultWaitMin
+	set.Var((*seconds)(&f.opt.WaitMin), "wait-min", "")
 	set.StringVar(&f.opt.Probe, "probe", "", "")
 	set.StringVar(&f.opt.Profiler, "profiler", "", "")
 	set.IntVar(&f.opt.StackBytes, "stack-bytes", 0, "")

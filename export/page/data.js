@@ -3,7 +3,8 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const GAP = data.classes.indexOf("gap");
-const METRICS = [["samples", "Samples"], ["wall", "Wall time"], ["cpu", "CPU time"]];
+const METRICS = data.metrics; // name, label, unit, which of them says how many
+const STRIDE = 1 + METRICS.length;
 
 const symbols = data.symbols.map(([name, module, c]) => ({ name, module: data.modules[module], cls: c & 7, doubtful: (c & 8) !== 0 }));
 
@@ -35,7 +36,7 @@ function selfOf(thread, metric) {
   const self = new Float64Array(base.n);
   data.stacks.forEach((row, t) => {
     if (thread >= 0 && thread !== t) return;
-    for (let i = 0; i < row.length; i += 4) self[row[i]] += row[i + 1 + metric];
+    for (let i = 0; i < row.length; i += STRIDE) self[row[i]] += row[i + 1 + metric];
   });
   return self;
 }
@@ -72,8 +73,8 @@ class Grower {
 // of hidden classes: their callees move up to their callers. Folded, what starts threads
 // is one frame, and what waits stands below one.
 function buildTree({ thread, metric, hidden, order, fold }) {
-  const weight = selfOf(thread, metric), count = metric === 0 ? weight : selfOf(thread, 0);
-  const seen = sumUp(base.parent, base.n, count), heavy = metric === 0 ? seen : sumUp(base.parent, base.n, weight);
+  const weight = selfOf(thread, metric), counts = METRICS[metric][3], count = metric === counts ? weight : selfOf(thread, counts);
+  const seen = sumUp(base.parent, base.n, count), heavy = metric === counts ? seen : sumUp(base.parent, base.n, weight);
   const { start, site } = fold ? folds() : {};
   const grow = new Grower(base.n + (fold ? symbols.length + 1 : 0), fold || hidden.size > 0);
   const self = new Float64Array(grow.parent.length), selfCount = new Float64Array(grow.parent.length), to = new Int32Array(base.n);
@@ -214,12 +215,30 @@ function classShares(thread, metric) {
 }
 
 function formatValue(v, metric) {
-  if (metric === 0) return v.toLocaleString("en-US");
+  const unit = METRICS[metric][2];
+  if (unit === "count") return v.toLocaleString("en-US");
+  if (unit === "bytes") return formatBytes(v);
   for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
     if (v >= size) return (v / size).toLocaleString("en-US", { maximumFractionDigits: v >= 100 * size ? 0 : 2 }) + " " + unit;
   }
   return v + " ns";
 }
+
+function formatBytes(v) {
+  for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["KB", 1e3]]) {
+    if (v >= size) return (v / size).toLocaleString("en-US", { maximumFractionDigits: v >= 100 * size ? 0 : 2 }) + " " + unit;
+  }
+  return v.toLocaleString("en-US") + " B";
+}
+
+// counted says how many of what a metric measures there are.
+function counted(n, metric) {
+  const name = METRICS[METRICS[metric][3]][0];
+  return n.toLocaleString("en-US") + " " + (n === 1 ? name.slice(0, -1) : name);
+}
+
+// isCount is whether a metric only counts.
+function isCount(metric) { return METRICS[metric][3] === metric; }
 
 function formatPercent(part, whole) {
   if (!(whole > 0)) return "-";

@@ -146,14 +146,16 @@ function recall() {
 }
 
 // begin shows what the address says, and of what it does not say what is best to begin
-// with: CPU time, which shows what works and not what waits.
+// with: CPU time, which shows what works and not what waits; without samples, how much
+// of the first event there is.
 function begin() {
-  Object.assign(state, { metric: measured(2) ? 2 : 0, order: "heavy", shape: "flame", fold: base.n <= MAX_FOLDED, sort: "self" });
+  const first = [2, 0, 4, 6, 8, ...METRICS.keys()].find(m => m < METRICS.length && measured(m)) ?? -1;
+  Object.assign(state, { metric: first >= 0 ? first : 0, order: "heavy", shape: "flame", fold: base.n <= MAX_FOLDED, sort: "self" });
   showState(recall());
 }
 
 function measured(m) {
-  return data.stacks.some(row => { for (let i = 1 + m; i < row.length; i += 4) if (row[i] > 0) return true; return false; });
+  return data.stacks.some(row => { for (let i = 1 + m; i < row.length; i += STRIDE) if (row[i] > 0) return true; return false; });
 }
 
 function fillControls() {

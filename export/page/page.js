@@ -7,7 +7,7 @@ const picture = new Picture($("view"), $("canvas"), $("space"));
 let whole, tree; // of all calls; what is shown: that, or the callers of one function
 
 function rootLabel() {
-  const value = formatValue(tree.total[0], state.metric) + (state.metric === 0 ? " samples" : "");
+  const value = isCount(state.metric) ? counted(tree.total[0], state.metric) : formatValue(tree.total[0], state.metric);
   if (tree !== whole) return "callers of " + symbols[state.of].name + " - " + value;
   return (state.thread < 0 ? "all threads" : data.threads[state.thread][0]) + " - " + value;
 }
@@ -34,7 +34,7 @@ function show(path) {
   if (state.pattern) matchAll();
   picture.show({ tree, focus: callers ? Math.max(0, follow(tree, [state.of])) : follow(tree, path), shape: callers ? "icicle" : state.shape === "icicle" ? "icicle" : "flame" });
   $("empty").hidden = whole.total[0] > 0;
-  $("empty").textContent = state.metric > 0 ? "No " + METRICS[state.metric][1] + " in this selection." : "No samples in this selection.";
+  $("empty").textContent = "No " + (state.metric > 0 ? METRICS[state.metric][1] : "samples") + " in this selection.";
   drawLegend();
   draw();
 }
@@ -114,13 +114,13 @@ function setSearch(text) {
   if (bad) $("matched").value = "bad pattern"; else draw();
 }
 
-// drawMatched says what share matches, in the metric and in samples.
+// drawMatched says what share matches, in the metric and how many there are.
 function drawMatched() {
   const m = picture.matches;
   $("previous").disabled = $("next").disabled = !m || !PICTURES.has(state.shape);
   if (!m) { $("matched").value = ""; return; }
   const sum = matched(tree, picture.focus, m), share = formatPercent(sum.weight, tree.total[picture.focus]);
-  $("matched").value = `matched ${share} · ` + (state.metric > 0 ? formatValue(sum.weight, state.metric) + " · " : "") + formatValue(sum.samples, 0) + (sum.samples === 1 ? " sample" : " samples");
+  $("matched").value = `matched ${share} · ` + (isCount(state.metric) ? "" : formatValue(sum.weight, state.metric) + " · ") + counted(sum.samples, state.metric);
 }
 
 // findNext chooses the next match, from left to right and from the root outwards.
@@ -142,8 +142,8 @@ function showTip(i, x, y) {
   const s = i > 0 ? symbols[tree.symbol[i]] : null, tip = $("tip"), rows = [], up = i > 0 ? tree.parent[i] : 0;
   if (s && s.module) rows.push(["module", s.module]);
   if (s) rows.push(["class", data.classes[s.cls]]);
-  rows.push(["samples", formatValue(tree.count[i], 0)]);
-  if (state.metric > 0) rows.push([METRICS[state.metric][1].toLowerCase(), formatValue(tree.total[i], state.metric)]);
+  rows.push([METRICS[METRICS[state.metric][3]][0], formatValue(tree.count[i], 0)]);
+  if (!isCount(state.metric)) rows.push([METRICS[state.metric][1].toLowerCase(), formatValue(tree.total[i], state.metric)]);
   if (tree === whole) rows.push(["self", formatValue(tree.self[i], state.metric) + " (" + formatPercent(tree.self[i], tree.total[0]) + ")"]);
   rows.push(["of total", formatPercent(tree.total[i], whole.total[0])]);
   if (i > 0) rows.push([tree === whole ? "of parent" : "of callee", formatPercent(tree.total[i], tree.total[up])]);

@@ -6,10 +6,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp)
 trap 'rm -f "$tmp"' EXIT
 ${CC:-gcc} -std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -ffreestanding -fno-builtin -fno-stack-protector \
-	-fcf-protection=none -fno-asynchronous-unwind-tables -fvisibility=hidden -nostdlib -mgeneral-regs-only \
+	-fcf-protection=none -fasynchronous-unwind-tables -fvisibility=hidden -nostdlib -mgeneral-regs-only \
 	-fno-tree-loop-distribute-patterns \
 	-Wl,--hash-style=both -Wl,-z,now -Wl,-Bsymbolic -Wl,--build-id=none -Wl,-z,nodelete -Wl,-z,noexecstack \
-	-s -o "$tmp" "$here/profiler.c" "$here/start.c" "$here/handler.c"
+	-s -o "$tmp" "$here/profiler.c" "$here/start.c" "$here/handler.c" "$here/events.c" "$here/session.c"
 for out; do # what is loaded somewhere must not be written over
 	cmp -s "$tmp" "$out" || { rm -f "$out" && cp "$tmp" "$out" && chmod 755 "$out"; }
 done

@@ -6,15 +6,15 @@
 struct sw_header *sw_shared;
 
 static struct sw_slot *slots(struct sw_header *h) { return (struct sw_slot *)((char *)h + SW_HEADER_SIZE); }
-static char *ring(struct sw_header *h) { return (char *)h + SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE; }
+static char *ring(struct sw_header *h) { return (char *)h + SW_BEFORE_RING; }
 
-static void copy(void *to, uint64_t from, uint64_t n)
+void sw_copy(void *to, uint64_t from, uint64_t n)
 {
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
-/* checked copies what is readable from an address on and cannot fault. */
-static uint64_t checked(void *to, uint64_t from, uint64_t n)
+/* sw_checked copies what is readable from an address on and cannot fault. */
+uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
 {
 	struct vec local = {(uint64_t)to, n}, remote = {from, n};
 	long r = sys6(NR_process_vm_readv, sys3(NR_getpid, 0, 0, 0), P(&local), 1, P(&remote), 1, 0);
@@ -37,9 +37,9 @@ static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t
 	return 0;
 }
 
-/* claim takes room in the ring, or none if the tool has not made any. Whoever
+/* sw_claim takes room in the ring, or none if the tool has not made any. Whoever
  * is interrupted between claim and commit keeps nobody waiting. */
-static struct sw_record *claim(struct sw_header *h, uint64_t size, uint64_t *at)
+struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
 {
 	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
 	for (int i = 0; i < 64; i++) {
@@ -53,13 +53,12 @@ static struct sw_record *claim(struct sw_header *h, uint64_t size, uint64_t *at)
 			return r;
 		}
 	}
-	__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
-/* patched looks for the address that the runtime writes over return addresses. It
+/* sw_patched looks for the address that the runtime writes over return addresses. It
  * may lie deep: the method that was on top then has called others since. */
-static int patched(const uint64_t *stack, uint64_t size, uint64_t patch)
+int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
 {
 	for (uint64_t i = 0; patch && i < size / 8; i++)
 		if (stack[i] == patch)
@@ -84,9 +83,11 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 			flags |= SW_ON_ALT;
 	}
 	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + want + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
-	struct sw_record *r = claim(h, size, &at);
-	if (!r)
+	struct sw_record *r = sw_claim(h, size, &at);
+	if (!r) {
+		__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
 		return;
+	}
 	char *extra = (char *)(r + 1), *stack = extra + SW_MAX_EXTRA;
 	r->tid = s->tid;
 	r->slot = (uint32_t)(s - slots(h));
@@ -94,16 +95,18 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	r->time = entry;
 	r->weight = weight;
 	r->extra_size = 0;
+	r->event = r->payload_size = 0;
+	r->since = 0;
 	for (int i = 0; i < SW_REGS; i++)
 		r->regs[i] = uc->regs[i];
 	if (own)
-		copy(stack, from, want);
-	else if (want && !(want = checked(stack, from, want)))
-		want = checked(stack, from = sp, SW_MAX_CHECKED); /* the zone is beyond the stack's end */
+		sw_copy(stack, from, want);
+	else if (want && !(want = sw_checked(stack, from, want)))
+		want = sw_checked(stack, from = sp, SW_MAX_CHECKED); /* the zone is beyond the stack's end */
 	r->stack = from;
 	r->stack_size = (uint32_t)want;
-	if (s->extra && s->extra_size <= SW_MAX_EXTRA && patched((uint64_t *)stack, want, h->patch)) {
-		r->extra_size = (uint32_t)checked(extra, s->extra, s->extra_size);
+	if (s->extra && s->extra_size <= SW_MAX_EXTRA && sw_patched((uint64_t *)stack, want, h->patch)) {
+		r->extra_size = (uint32_t)sw_checked(extra, s->extra, s->extra_size);
 		flags |= SW_PATCHED;
 	}
 	r->flags = (uint16_t)flags;

@@ -5,6 +5,8 @@
 #include "probe.h"
 #include "sys.h"
 
+enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE };
+
 extern struct sw_header *sw_shared;
 
 void sw_handler(int sig, const struct info *si, const struct frame *uc);
@@ -13,6 +15,17 @@ int sw_start(const char *socket); /* 0 if the tool has the file now */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */
 void sw_put_back(struct sw_header *h);
 void sw_end(struct sw_header *h);
+void sw_copy(void *to, uint64_t from, uint64_t n);
+uint64_t sw_checked(void *to, uint64_t from, uint64_t n);
+struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at);
+int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch);
+
+/* The event session. */
+int sw_listen(void *info); /* 0 if events are delivered from now on */
+void sw_delivered(void);   /* EventPipeEventDelivered */
+void sw_forget(void);      /* learn anew how events are delivered */
+int sw_is_runtime(void *provider);
+uint64_t sw_current(void);
 int sw_socket_from_environment(char *path, int room);
 
 #endif

@@ -1,7 +1,7 @@
 /* What the probe and the tool share: one file in memory, mapped by both. The Go
  * side mirrors it in probe/layout.go; SW_AT lines are read by its test.
  *
- * The file is a header, the slots, the ring. The target maps the ring twice, one
+ * The file is a header, the slots, the open waits, the ring. The target maps the ring twice, one
  * behind the other, so that every record is contiguous there. */
 #ifndef SEEDWALK_PROBE_H
 #define SEEDWALK_PROBE_H
@@ -10,14 +10,20 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 1,
+	SW_VERSION = 2,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
+	SW_WAITERS = 2048,       /* threads that wait at the same time */
+	SW_WAITER_SIZE = 256,
+	SW_NESTED = 3,           /* waits within waits of one thread */
 	SW_RING_SIZE = 1 << 21,
 	SW_MAX_STACK = SW_RING_SIZE / 2, /* copied of one stack */
 	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
 	SW_MAX_EXTRA = 192,              /* of the runtime's Thread */
+	SW_MAX_EVENT_STACK = 1 << 18,    /* copied at an event */
+	SW_MAX_PAYLOAD = 1024,           /* of an event */
+	SW_START_PAYLOAD = 40,           /* of a wait's start */
 	SW_ALIGN = 64,
 	SW_REAP = 16,
 	SW_RED_ZONE = 128,
@@ -39,6 +45,7 @@ enum {
 	SW_ASKED = 1,
 	SW_TIMER = 2,
 	SW_ARMED = 3,
+	SW_EVENT = 4, /* the runtime has delivered an event: of the registers those are known that a call keeps */
 };
 
 /* Flags of a record. */
@@ -47,6 +54,15 @@ enum {
 	SW_CUT = 2,     /* the copy ends before the stack does */
 	SW_PATCHED = 4, /* a return address is the runtime's: the Thread's bytes are there */
 	SW_ON_ALT = 8,  /* the thread was on its alternate stack */
+	SW_LEARN = 16,  /* an event for the sake of its stack only: how events are delivered */
+};
+
+/* Events that the tool may want. */
+enum {
+	SW_WAITS = 1,
+	SW_LOCKS = 2,
+	SW_ALLOC = 4,
+	SW_EXCEPTION = 8,
 };
 
 struct sw_header {
@@ -76,6 +92,27 @@ struct sw_header {
 	uint64_t nanos;      /* in the handler, all together */
 	uint32_t reaping;    /* there is something in reap */
 	uint32_t reap[SW_REAP]; /* slots + 1 of threads that have ended: their timers have not */
+	uint32_t events;        /* wanted: the tool sets it before it lets the probe go on, and to 0 at the end */
+	uint64_t wait_min;      /* nanoseconds: shorter waits are counted only */
+	uint32_t leave;         /* a futex: the session is to end */
+	uint32_t helper;        /* the thread that ends it, 0 = none */
+	uint32_t session;       /* 1 = there is one, 2 = it has ended */
+	uint32_t failed;        /* HRESULT of the call that gave none */
+	uint64_t waits;         /* events seen, by kind: starts of waits */
+	uint64_t wait_stops;
+	uint64_t locks;
+	uint64_t lock_stops;
+	uint64_t allocs;
+	uint64_t exceptions;
+	uint64_t brief;         /* waits and locks shorter than wait_min */
+	uint64_t brief_nanos;
+	uint64_t inner;         /* waits that are a lock's own */
+	uint64_t early;         /* stops without a start */
+	uint64_t crowded;       /* starts for which there was no room */
+	uint64_t missed;        /* events for which the ring had no room */
+	uint64_t event_nanos;   /* in the copies, all together */
+	uint64_t copies;
+	uint64_t main_stack;    /* where the first thread's stack begins */
 };
 
 struct sw_slot {
@@ -93,6 +130,23 @@ struct sw_slot {
 	uint64_t fs;       /* the thread's fs base */
 };
 
+/* A wait that has begun. */
+struct sw_open {
+	uint64_t since; /* CLOCK_MONOTONIC nanoseconds */
+	uint64_t sp;
+	uint32_t id;    /* the event's */
+	uint32_t size;  /* of payload */
+	uint8_t payload[SW_START_PAYLOAD];
+};
+
+/* A thread that waits. Only the thread itself writes here. */
+struct sw_waiter {
+	uint32_t tid; /* 0 = free */
+	uint32_t depth;
+	uint64_t pad[7];
+	struct sw_open open[SW_NESTED];
+};
+
 struct sw_record {
 	uint64_t commit; /* position | 1 once all is written */
 	uint64_t claim;  /* position | 2 as soon as size is */
@@ -108,8 +162,11 @@ struct sw_record {
 	uint32_t nanos;  /* from the handler's entry to the commit */
 	uint64_t stack;  /* address of the first copied byte */
 	uint64_t regs[SW_REGS];
+	uint32_t event; /* the runtime's id */
+	uint32_t payload_size;
+	uint64_t since; /* of a wait: when it began */
 	uint64_t pad;
-	/* extra, rounded up to 8; then the stack */
+	/* extra, SW_MAX_EXTRA; payload, rounded up to 8; the stack */
 };
 
 #define SW_AT(type, field, offset) _Static_assert(offsetof(struct type, field) == (offset), #field)
@@ -139,6 +196,27 @@ SW_AT(sw_header, stopped, 136);
 SW_AT(sw_header, nanos, 144);
 SW_AT(sw_header, reaping, 152);
 SW_AT(sw_header, reap, 156);
+SW_AT(sw_header, events, 220);
+SW_AT(sw_header, wait_min, 224);
+SW_AT(sw_header, leave, 232);
+SW_AT(sw_header, helper, 236);
+SW_AT(sw_header, session, 240);
+SW_AT(sw_header, failed, 244);
+SW_AT(sw_header, waits, 248);
+SW_AT(sw_header, wait_stops, 256);
+SW_AT(sw_header, locks, 264);
+SW_AT(sw_header, lock_stops, 272);
+SW_AT(sw_header, allocs, 280);
+SW_AT(sw_header, exceptions, 288);
+SW_AT(sw_header, brief, 296);
+SW_AT(sw_header, brief_nanos, 304);
+SW_AT(sw_header, inner, 312);
+SW_AT(sw_header, early, 320);
+SW_AT(sw_header, crowded, 328);
+SW_AT(sw_header, missed, 336);
+SW_AT(sw_header, event_nanos, 344);
+SW_AT(sw_header, copies, 352);
+SW_AT(sw_header, main_stack, 360);
 SW_AT(sw_slot, tid, 0);
 SW_AT(sw_slot, timer, 4);
 SW_AT(sw_slot, low, 8);
@@ -150,6 +228,14 @@ SW_AT(sw_slot, ask, 40);
 SW_AT(sw_slot, answered, 44);
 SW_AT(sw_slot, error, 48);
 SW_AT(sw_slot, fs, 56);
+SW_AT(sw_open, since, 0);
+SW_AT(sw_open, sp, 8);
+SW_AT(sw_open, id, 16);
+SW_AT(sw_open, size, 20);
+SW_AT(sw_open, payload, 24);
+SW_AT(sw_waiter, tid, 0);
+SW_AT(sw_waiter, depth, 4);
+SW_AT(sw_waiter, open, 64);
 SW_AT(sw_record, commit, 0);
 SW_AT(sw_record, claim, 8);
 SW_AT(sw_record, size, 16);
@@ -164,8 +250,12 @@ SW_AT(sw_record, extra_size, 48);
 SW_AT(sw_record, nanos, 52);
 SW_AT(sw_record, stack, 56);
 SW_AT(sw_record, regs, 64);
+SW_AT(sw_record, event, 200);
+SW_AT(sw_record, payload_size, 204);
+SW_AT(sw_record, since, 208);
 _Static_assert(sizeof(struct sw_slot) == SW_SLOT_SIZE, "slot");
-_Static_assert(sizeof(struct sw_record) == 208, "record");
+_Static_assert(sizeof(struct sw_waiter) == SW_WAITER_SIZE, "waiter");
+_Static_assert(sizeof(struct sw_record) == 224, "record");
 _Static_assert(sizeof(struct sw_header) <= SW_HEADER_SIZE, "header");
 
 #endif

@@ -1,6 +1,6 @@
 /* The probe as the CLR sees it: a profiler that cancels its own activation once
- * the tool has what it needs. No profiler is active afterwards; the library stays
- * mapped (nodelete) for its signal handler. */
+ * the tool has what it needs. No profiler is active afterwards, unless the tool
+ * wants events; the library stays mapped (nodelete) for its signal handler. */
 #include "local.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -9,7 +9,7 @@ enum { OK = 0, NOINTERFACE = (int32_t)0x80004002, CLASSNOTAVAILABLE = (int32_t)0
 enum { CANCEL_ACTIVATION = (int32_t)0x80131375 };
 
 /* Slots of ICorProfilerCallback (corprof.idl). */
-enum { SLOT_INITIALIZE = 3, SLOT_ATTACH = 80, SLOTS = 128 };
+enum { SLOT_INITIALIZE = 3, SLOT_SHUTDOWN = 4, SLOT_ATTACH = 80, SLOT_DELIVERED = 95, SLOTS = 128 };
 
 struct object { void **table; };
 
@@ -33,13 +33,17 @@ static uint32_t reference(void *self)
 
 static hresult nothing(void) { return OK; }
 
+/* begin hands over to the tool. The answer says whether the profiler is still needed. */
+static hresult begin(const char *path, void *info)
+{
+	return sw_start(path) == 0 && sw_shared->events && sw_listen(info) == 0 ? OK : CANCEL_ACTIVATION;
+}
+
 static hresult initialize(void *self, void *info)
 {
 	char path[108];
-	(void)self, (void)info;
-	if (sw_socket_from_environment(path, sizeof path) == 0)
-		sw_start(path);
-	return CANCEL_ACTIVATION;
+	(void)self;
+	return sw_socket_from_environment(path, sizeof path) == 0 ? begin(path, info) : CANCEL_ACTIVATION;
 }
 
 /* attach gets the socket's path from whoever attaches. */
@@ -47,13 +51,27 @@ static hresult attach(void *self, void *info, const char *data, uint32_t size)
 {
 	char path[108];
 	uint32_t i = 0;
-	(void)self, (void)info;
+	(void)self;
 	for (; i < size && i < sizeof path - 1; i++)
 		path[i] = data[i];
 	path[i] = 0;
-	if (i > 0)
-		sw_start(path);
-	return CANCEL_ACTIVATION;
+	return i > 0 ? begin(path, info) : CANCEL_ACTIVATION;
+}
+
+/* shut_down lets the tool walk what is still in the ring: it needs this process for
+ * that. A tool that does not come is not waited for. */
+static hresult shut_down(void *self)
+{
+	enum { STEP = 1000000, STEPS = 1000 };
+	int64_t step[2] = {0, STEP};
+	struct sw_header *h = sw_shared;
+	(void)self;
+	for (int i = 0; i < STEPS && h && h->session == 1; i++) {
+		if (__atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) == __atomic_load_n(&h->head, __ATOMIC_ACQUIRE) || now() - h->heartbeat > h->stale)
+			break;
+		sys3(NR_nanosleep, P(step), 0, 0);
+	}
+	return OK;
 }
 
 static hresult create(void *self, void *outer, const void *iid, void **out)
@@ -90,6 +108,8 @@ EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
 	callback_table[1] = callback_table[2] = factory_table[1] = factory_table[2] = (void *)reference;
 	callback_table[SLOT_INITIALIZE] = (void *)initialize;
 	callback_table[SLOT_ATTACH] = (void *)attach;
+	callback_table[SLOT_SHUTDOWN] = (void *)shut_down;
+	callback_table[SLOT_DELIVERED] = (void *)sw_delivered;
 	factory_table[3] = (void *)create;
 	factory_table[4] = (void *)nothing;
 	*out = &factory;

@@ -14,7 +14,7 @@ static int parked;
 static struct sw_header *map(int *fd, struct sw_header *before)
 {
 	static const char name[] = "seedwalk-probe";
-	const long once = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_RING_SIZE;
+	const long once = SW_BEFORE_RING + SW_RING_SIZE;
 	enum { NONE = 0, RW = 3, SHARED = 1, PRIVATE = 2, FIXED = 0x10, ANON = 0x20, POPULATE = 0x8000 };
 	*fd = (int)sys3(NR_memfd_create, P(name), 1 /* MFD_CLOEXEC */, 0);
 	if (*fd < 0)
@@ -114,6 +114,16 @@ static int greet(long s, int fd)
 	return sys3(NR_sendmsg, s, P(&message), 0x4000 /* MSG_NOSIGNAL */) == 8 ? 0 : -1;
 }
 
+/* heed waits until the tool has opened the file and written what it wants, for
+ * which it closes the connection. */
+static void heed(long s)
+{
+	int64_t limit[2] = {2, 0};
+	char c;
+	sys6(NR_setsockopt, s, 1, 20 /* SO_RCVTIMEO */, P(limit), sizeof limit, 0);
+	sys3(NR_read, s, P(&c), 1);
+}
+
 /* hand_over gives the file to the tool, and leave to read this process. */
 static int hand_over(const char *path, int fd)
 {
@@ -125,6 +135,8 @@ static int hand_over(const char *path, int fd)
 	if (sys6(NR_getsockopt, s, 1, 17 /* SO_PEERCRED */, P(&peer), P(&n), 0) == 0 && peer.pid > 0)
 		sys3(NR_prctl, 0x59616d61 /* PR_SET_PTRACER */, peer.pid, 0);
 	int e = greet(s, fd);
+	if (!e)
+		heed(s);
 	sys3(NR_close, s, 0, 0);
 	return e;
 }

@@ -1,0 +1,84 @@
+package probe
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Want tells the probe which events are wanted, and how long a wait is that is worth
+// a stack. It is for the time before the probe goes on.
+func (f *File) Want(events uint32, waitMin uint64) {
+	atomic.StoreUint64(&f.h.waitMin, waitMin)
+	atomic.StoreUint32(&f.h.events, events)
+}
+
+// EndEvents ends the events: none is recorded from now on, and the probe's own thread
+// ends the session soon.
+func (f *File) EndEvents() {
+	atomic.StoreUint32(&f.h.events, 0)
+	atomic.StoreUint32(&f.h.leave, 1)
+	const wake = 1
+	unix.RawSyscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&f.h.leave)), wake, 1)
+}
+
+// Sessions a probe may have.
+const (
+	NoSession    = 0
+	SessionOpen  = 1
+	SessionEnded = 2
+)
+
+// Session is the state of the probe's session, and the error if it got none.
+func (f *File) Session() (state, failed uint32) {
+	return atomic.LoadUint32(&f.h.session), atomic.LoadUint32(&f.h.failed)
+}
+
+// Helper is the thread of the probe's own, 0 if there is none.
+func (f *File) Helper() uint32 { return atomic.LoadUint32(&f.h.helper) }
+
+// Taken is how much of the ring is taken, in bytes.
+func (f *File) Taken() uint64 { return atomic.LoadUint64(&f.h.head) - f.tail }
+
+// EventCounts are the probe's own counters of events.
+type EventCounts struct {
+	Waits, WaitStops, Locks, LockStops, Allocs, Exceptions uint64
+	Brief, BriefNanos                                      uint64 // shorter than the least that is wanted
+	Inner                                                  uint64 // waits that are a lock's own
+	Early                                                  uint64 // stops without a start
+	Crowded                                                uint64 // starts for which there was no room
+	Missed                                                 uint64 // events for which the ring had none
+	Copies, Nanos                                          uint64
+}
+
+func (f *File) EventCounts() EventCounts {
+	h := f.h
+	get := atomic.LoadUint64
+	return EventCounts{get(&h.waits), get(&h.waitStops), get(&h.locks), get(&h.lockStops), get(&h.allocs), get(&h.exceptions),
+		get(&h.brief), get(&h.briefNanos), get(&h.inner), get(&h.early), get(&h.crowded), get(&h.missed), get(&h.copies), get(&h.eventNanos)}
+}
+
+// Waiting is a wait that has not ended.
+type Waiting struct {
+	TID     uint32
+	Event   uint32
+	Since   uint64
+	Payload []byte
+}
+
+// Waiting gives every outermost wait that is open to g. The threads go on: one that has
+// changed meanwhile is left out.
+func (f *File) Waiting(g func(Waiting)) {
+	for i := range f.waits {
+		w := &f.waits[i]
+		tid, depth := atomic.LoadUint32(&w.tid), atomic.LoadUint32(&w.depth)
+		if tid == 0 || depth == 0 {
+			continue
+		}
+		o := w.open[0]
+		if atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1 && atomic.LoadUint64(&w.open[0].since) == o.since {
+			g(Waiting{tid, o.id, o.since, append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
+		}
+	}
+}

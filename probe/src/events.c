@@ -1,0 +1,247 @@
+/* The runtime's events, delivered to a profiler's synchronous EventPipe session on
+ * the thread that raises them, before the wait begins and after it has ended.
+ *
+ * At a start only the clock is read. At the stop, if the wait was long enough,
+ * registers and stack are copied: the managed frames are still those of the start.
+ * Locks, allocations and exceptions come in cooperative mode, in which a thread that
+ * blocks holds up every collection: nothing here waits, allocates or locks. */
+#include "local.h"
+
+enum { /* ids of Microsoft-Windows-DotNETRuntime */
+	ALLOCATION_TICK = 10,
+	EXCEPTION_THROWN = 80,
+	CONTENTION_START = 81,
+	CONTENTION_STOP = 91,
+	WAIT_START = 301,
+	WAIT_STOP = 302,
+	ALLOCATION_SAMPLED = 303,
+};
+
+/* At entry, what a call keeps is as the runtime left it: registers of its frame. */
+struct kept { uint64_t ip, sp, bx, bp, r12, r13, r14, r15; };
+
+/* sw_delivered is EventPipeEventDelivered(this, provider, id, version, metadata's
+ * size, metadata, payload's size, payload, ...). The stack is walked from its caller,
+ * since this library is no part of what happened. */
+__asm__(".text\n.globl sw_delivered\n.hidden sw_delivered\n.type sw_delivered,@function\n"
+	"sw_delivered:\n\t.cfi_startproc\n"
+	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tmov 8(%rsp), %ecx\n\tmov 16(%rsp), %rax\n"
+	"\tsub $72, %rsp\n\t.cfi_adjust_cfa_offset 72\n"
+	"\tmov %r10, (%rsp)\n\tmov %r11, 8(%rsp)\n\tmov %rbx, 16(%rsp)\n\tmov %rbp, 24(%rsp)\n"
+	"\tmov %r12, 32(%rsp)\n\tmov %r13, 40(%rsp)\n\tmov %r14, 48(%rsp)\n\tmov %r15, 56(%rsp)\n"
+	"\tmov %rsi, %rdi\n\tmov %edx, %esi\n\tmov %rax, %rdx\n\tmov %rsp, %r8\n"
+	"\tcall sw_event\n"
+	"\tadd $72, %rsp\n\t.cfi_adjust_cfa_offset -72\n\txor %eax, %eax\n\tret\n\t.cfi_endproc\n"
+	".size sw_delivered, .-sw_delivered\n");
+
+/* The first events of so many ids are copied whatever they are: how events are
+ * delivered is learned by comparing stacks. */
+enum { TO_LEARN = 8 };
+
+static uint32_t learned[TO_LEARN], learning;
+
+static int first_of(uint32_t id)
+{
+	uint32_t n = __atomic_load_n(&learning, __ATOMIC_RELAXED);
+	if (n >= TO_LEARN)
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (__atomic_load_n(&learned[i], __ATOMIC_RELAXED) == id)
+			return 0;
+	if (!__atomic_compare_exchange_n(&learning, &n, n + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return 0;
+	__atomic_store_n(&learned[n], id, __ATOMIC_RELAXED);
+	return 1;
+}
+
+void sw_forget(void) { __atomic_store_n(&learning, 0, __ATOMIC_RELAXED); }
+
+static struct sw_waiter *waiters(struct sw_header *h)
+{
+	return (struct sw_waiter *)((char *)h + SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE);
+}
+
+/* waiter finds the thread's place in the table, and takes one if it may: near that of
+ * its number. */
+static struct sw_waiter *waiter(struct sw_header *h, uint32_t tid, int take)
+{
+	enum { NEAR = 16 };
+	struct sw_waiter *all = waiters(h);
+	for (uint32_t i = 0; i < NEAR; i++) {
+		struct sw_waiter *w = all + ((tid + i) & (SW_WAITERS - 1));
+		if (__atomic_load_n(&w->tid, __ATOMIC_RELAXED) == tid)
+			return w;
+	}
+	for (uint32_t i = 0; take && i < NEAR; i++) {
+		struct sw_waiter *w = all + ((tid + i) & (SW_WAITERS - 1));
+		uint32_t none = 0;
+		if (__atomic_compare_exchange_n(&w->tid, &none, tid, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return w;
+	}
+	return 0;
+}
+
+static void count(uint64_t *c) { __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
+
+static void opened(struct sw_header *h, uint32_t tid, uint32_t id, const void *payload, uint32_t size, uint64_t sp, uint64_t time)
+{
+	struct sw_waiter *w = waiter(h, tid, 1);
+	if (!w) {
+		count(&h->crowded);
+		return;
+	}
+	uint32_t depth = w->depth;
+	/* Its stop never came: a thread of this number has ended, or left the wait by an
+	 * exception. What waits within a wait stands below it. */
+	while (depth > 0 && w->open[depth - 1].sp <= sp)
+		depth--;
+	if (depth >= SW_NESTED) {
+		count(&h->crowded);
+		return;
+	}
+	struct sw_open *o = &w->open[depth];
+	o->since = time;
+	o->sp = sp;
+	o->id = id;
+	o->size = size < SW_START_PAYLOAD ? size : SW_START_PAYLOAD;
+	sw_copy(o->payload, P(payload), o->size);
+	__atomic_store_n(&w->depth, depth + 1, __ATOMIC_RELEASE);
+}
+
+/* closed takes the innermost open wait of a kind, and whether it is of a lock that is
+ * still open: that thread does nothing but wait for the lock. */
+static int closed(struct sw_header *h, uint32_t tid, uint32_t id, struct sw_open *out, int *inner)
+{
+	struct sw_waiter *w = waiter(h, tid, 0);
+	if (!w)
+		return 0;
+	for (uint32_t i = w->depth; i > 0; i--) {
+		if (w->open[i - 1].id != id)
+			continue;
+		*out = w->open[i - 1];
+		*inner = i > 1 && w->open[i - 2].id == CONTENTION_START;
+		__atomic_store_n(&w->depth, i - 1, __ATOMIC_RELEASE);
+		if (i == 1)
+			__atomic_store_n(&w->tid, 0, __ATOMIC_RELEASE);
+		return 1;
+	}
+	return 0;
+}
+
+/* top is where the thread's stack ends: below what the C library keeps of a thread
+ * (both libraries put it there), or where the kernel has begun the first one's. */
+static uint64_t top(struct sw_header *h, uint32_t tid)
+{
+	uint64_t fs = 0;
+	if (tid == h->pid)
+		return h->main_stack;
+	sys3(NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, P(&fs), 0);
+	return fs & ~7ull;
+}
+
+/* take copies the thread into a record. */
+static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *payload, uint32_t size, const struct kept *k, uint64_t since, uint64_t time, int flags)
+{
+	uint64_t from = k->sp, high = top(h, tid), want, at;
+	uint32_t body = size < SW_MAX_PAYLOAD ? size : SW_MAX_PAYLOAD, room = (body + 7) & ~7u;
+	if (high <= from || high - from > SW_MAX_STACK * 64ull) {
+		high = from + SW_MAX_CHECKED;
+		flags |= SW_FOREIGN;
+	}
+	if ((want = high - from) > SW_MAX_EVENT_STACK) {
+		want = SW_MAX_EVENT_STACK;
+		flags |= SW_CUT;
+	}
+	struct sw_record *r = sw_claim(h, (sizeof *r + SW_MAX_EXTRA + room + want + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1), &at);
+	if (!r) {
+		count(&h->missed);
+		return;
+	}
+	char *extra = (char *)(r + 1), *text = extra + SW_MAX_EXTRA, *stack = text + room;
+	r->tid = tid;
+	r->slot = SW_SLOTS;
+	r->why = SW_EVENT;
+	r->time = time;
+	r->weight = 1;
+	r->extra_size = 0;
+	r->event = id;
+	r->payload_size = body;
+	r->since = since;
+	for (int i = 0; i < SW_REGS; i++)
+		r->regs[i] = 0;
+	r->regs[4] = k->r12, r->regs[5] = k->r13, r->regs[6] = k->r14, r->regs[7] = k->r15;
+	r->regs[10] = k->bp, r->regs[11] = k->bx, r->regs[15] = k->sp, r->regs[16] = k->ip;
+	sw_copy(text, P(payload), body);
+	want = sw_checked(stack, from, want);
+	r->stack = from;
+	r->stack_size = (uint32_t)want;
+	if (sw_patched((uint64_t *)stack, want, h->patch)) {
+		r->extra_size = (uint32_t)sw_checked(extra, sw_current(), SW_MAX_EXTRA);
+		flags |= SW_PATCHED;
+	}
+	r->flags = (uint16_t)flags;
+	r->nanos = (uint32_t)(now() - time);
+	__atomic_fetch_add(&h->event_nanos, r->nanos, __ATOMIC_RELAXED);
+	count(&h->copies);
+	__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);
+}
+
+/* stop ends a wait: long ones are taken. */
+static void stop(struct sw_header *h, uint32_t tid, uint32_t start, uint32_t id, const struct kept *k, uint64_t time, int learn)
+{
+	struct sw_open o;
+	int inner = 0;
+	if (!closed(h, tid, start, &o, &inner)) {
+		count(&h->early);
+		o.since = time;
+		o.size = 0;
+		inner = 1;
+	} else if (inner) {
+		count(&h->inner);
+	} else if (time - o.since < h->wait_min) {
+		count(&h->brief);
+		__atomic_fetch_add(&h->brief_nanos, time - o.since, __ATOMIC_RELAXED);
+		inner = 1;
+	}
+	if (!inner || learn)
+		take(h, tid, id, o.payload, o.size, k, o.since, time, inner ? SW_LEARN : 0);
+}
+
+/* sw_event takes one event. Ids are told apart by provider: others have their own. */
+__attribute__((used)) void sw_event(void *provider, uint32_t id, const void *payload, uint32_t size, const struct kept *k)
+{
+	struct sw_header *h = sw_shared;
+	uint32_t wanted = h ? __atomic_load_n(&h->events, __ATOMIC_RELAXED) : 0;
+	if (!wanted || !sw_is_runtime(provider))
+		return;
+	uint32_t tid = (uint32_t)sys3(NR_gettid, 0, 0, 0);
+	uint64_t time = now();
+	int learn = first_of(id);
+	switch (id) {
+	case WAIT_START:
+	case CONTENTION_START:
+		count(id == WAIT_START ? &h->waits : &h->locks);
+		opened(h, tid, id, payload, size, k->sp, time);
+		break;
+	case WAIT_STOP:
+		count(&h->wait_stops);
+		stop(h, tid, WAIT_START, id, k, time, learn);
+		return;
+	case CONTENTION_STOP:
+		count(&h->lock_stops);
+		stop(h, tid, CONTENTION_START, id, k, time, learn);
+		return;
+	case ALLOCATION_TICK:
+	case ALLOCATION_SAMPLED:
+	case EXCEPTION_THROWN: {
+		int alloc = id != EXCEPTION_THROWN;
+		if (!(wanted & (alloc ? SW_ALLOC : SW_EXCEPTION)))
+			break;
+		count(alloc ? &h->allocs : &h->exceptions);
+		take(h, tid, id, payload, size, k, 0, time, 0);
+		return;
+	}
+	}
+	if (learn)
+		take(h, tid, id, payload, 0, k, 0, time, SW_LEARN);
+}

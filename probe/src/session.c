@@ -1,0 +1,133 @@
+/* The session that events come from: started where the runtime has the probe
+ * initialised, never from a thread that samples, since starting one runs managed
+ * code on the caller. A thread of its own ends it when the tool has had enough or is
+ * gone, and gives the profiler's place in the runtime back. */
+#include "local.h"
+
+typedef int32_t hresult;
+typedef uint16_t wchar;
+
+enum { INFO_QUERY = 0, INFO_CURRENT_THREAD = 13, INFO_DETACH = 58, INFO_MASK2 = 82, INFO_START = 101, INFO_STOP = 103, INFO_PROVIDER = 105 };
+enum { MONITOR_EVENT_PIPE = 0x80, VERBOSE = 5 };
+
+static void *info;           /* ICorProfilerInfo12 */
+static uint64_t session;
+static void *runtime;        /* the EVENTPIPE_PROVIDER of the runtime's own events */
+static const wchar name[] = u"Microsoft-Windows-DotNETRuntime";
+
+static void *method(void *object, int slot) { return (*(void ***)object)[slot]; }
+
+/* sw_is_runtime compares the provider, not the id alone: 10 is an allocation here and
+ * something else elsewhere. */
+int sw_is_runtime(void *provider)
+{
+	void *known = __atomic_load_n(&runtime, __ATOMIC_RELAXED);
+	wchar got[64];
+	uint32_t n = 0;
+	if (known)
+		return provider == known;
+	if (((hresult (*)(void *, void *, uint32_t, uint32_t *, wchar *))method(info, INFO_PROVIDER))(info, provider, 64, &n, got))
+		return 0;
+	for (int i = 0; i < (int)(sizeof name / sizeof *name); i++)
+		if (got[i] != name[i])
+			return 0;
+	__atomic_store_n(&runtime, provider, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* sw_current is the runtime's Thread of the calling thread, 0 = none. */
+uint64_t sw_current(void)
+{
+	uint64_t id = 0;
+	return ((hresult (*)(void *, uint64_t *))method(info, INFO_CURRENT_THREAD))(info, &id) ? 0 : id;
+}
+
+static uint64_t keywords(uint32_t events)
+{
+	uint64_t k = 0;
+	k |= events & SW_WAITS ? 0x40000000000 : 0;
+	k |= events & SW_LOCKS ? 0x40000004000 : 0; /* the waits inside locks with them */
+	k |= events & SW_ALLOC ? 0x80000000001 : 0; /* .NET 10's samples where there are any, else the ticks */
+	k |= events & SW_EXCEPTION ? 0x8000 : 0;
+	return k;
+}
+
+/* Weak, as in profiler.c. */
+extern int pthread_create(uint64_t *, const void *, void *(*)(void *), void *) __attribute__((weak));
+extern int pthread_attr_init(void *) __attribute__((weak));
+extern int pthread_attr_setstacksize(void *, size_t) __attribute__((weak));
+extern int pthread_attr_setdetachstate(void *, int) __attribute__((weak));
+
+/* finish waits for the tool's word, or its silence. */
+static void *finish(void *header)
+{
+	struct sw_header *h = header;
+	int64_t every[2] = {1, 0};
+	enum { PATIENCE = 10 };
+	__atomic_store_n(&h->helper, (uint32_t)sys3(NR_gettid, 0, 0, 0), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && now() - __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED) < PATIENCE * h->stale)
+		sys6(NR_futex, P(&h->leave), 0 /* FUTEX_WAIT */, 0, P(every), 0, 0);
+	__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);
+	((hresult (*)(void *, uint64_t))method(info, INFO_STOP))(info, session);
+	((hresult (*)(void *, uint32_t))method(info, INFO_DETACH))(info, 300);
+	__atomic_store_n(&h->session, 2, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* helper makes the thread that ends the session. It takes nobody's signals. */
+static void helper(struct sw_header *h)
+{
+	uint64_t all = ~0ull, before = 0, id, attributes[32];
+	if (!pthread_create || !pthread_attr_init || !pthread_attr_setstacksize || !pthread_attr_setdetachstate)
+		return; /* the session ends with the process; nothing is taken of it */
+	pthread_attr_init(attributes);
+	pthread_attr_setstacksize(attributes, 1536 << 10); /* managed code runs on it: what the runtime gives its own */
+	pthread_attr_setdetachstate(attributes, 1);
+	sys6(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, P(&all), P(&before), 8, 0, 0);
+	pthread_create(&id, attributes, finish, h);
+	sys6(NR_rt_sigprocmask, 2, P(&before), 0, 8, 0, 0);
+}
+
+/* main_stack is where the first thread's stack begins, of field 28 of its stat. */
+static uint64_t main_stack(void)
+{
+	char buf[1024];
+	long fd = sys3(NR_open, P("/proc/self/stat"), 02000000, 0), n = fd < 0 ? -1 : sys3(NR_read, fd, P(buf), sizeof buf - 1), i;
+	uint64_t value = 0;
+	if (fd >= 0)
+		sys3(NR_close, fd, 0, 0);
+	for (i = n - 1; i >= 0 && buf[i] != ')'; i--) /* a name may have anything in it */
+		;
+	for (int field = 2; i >= 0 && i < n; i++) {
+		if (buf[i] == ' ')
+			field++;
+		else if (field == 28)
+			value = value * 10 + (uint64_t)(buf[i] - '0');
+	}
+	return value ? value + 64 : 0; /* the entry point has its frame there */
+}
+
+int sw_listen(void *any)
+{
+	static const uint32_t iid[4] = {0x27b24ccd, 0x47c51cb1, 0x1998ee96, 0x5909c30d};
+	struct sw_header *h = sw_shared;
+	struct { const wchar *name; uint64_t keywords; uint32_t level, pad; const wchar *filter; } config = {name, keywords(h->events), VERBOSE, 0, 0};
+	void *found = 0;
+	hresult e = ((hresult (*)(void *, const void *, void **))method(any, INFO_QUERY))(any, iid, &found);
+	h->main_stack = main_stack();
+	sw_forget();
+	runtime = 0;
+	info = found;
+	if (!e)
+		e = ((hresult (*)(void *, uint32_t, uint32_t))method(info, INFO_MASK2))(info, 0, MONITOR_EVENT_PIPE);
+	if (!e)
+		e = ((hresult (*)(void *, uint32_t, void *, int, uint64_t *))method(info, INFO_START))(info, 1, &config, 0, &session);
+	h->failed = (uint32_t)e;
+	if (e) {
+		h->events = 0;
+		return -1;
+	}
+	__atomic_store_n(&h->session, 1, __ATOMIC_RELEASE);
+	helper(h);
+	return 0;
+}

@@ -1,0 +1,238 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// Events is what is recorded, names with commas between: cpu, wall, waits, locks,
+// alloc, exception.
+type Events string
+
+// EventsDefault is processor time and blocked threads.
+const EventsDefault Events = ""
+
+// DefaultWaitMin is the shortest wait that is worth a stack: what is shorter is seen in
+// samples if there are many.
+const DefaultWaitMin = time.Millisecond
+
+// runtimeEvents are the events of the runtime by name, as the probe numbers them.
+var runtimeEvents = []struct {
+	name  string
+	probe uint32
+	event export.Event
+	seen  []string // counters of what happened
+}{
+	{"waits", probe.WaitEvents, export.EventWait, []string{"event_waits"}},
+	{"locks", probe.LockEvents, export.EventLock, []string{"event_locks"}},
+	{"alloc", probe.AllocEvents, export.EventAllocation, []string{"event_allocs"}},
+	{"exception", probe.ExceptionEvents, export.EventException, []string{"event_exceptions"}},
+}
+
+// wanted is what Events names.
+type wanted struct {
+	cpu, wall bool
+	events    uint32
+}
+
+// parse reads the names; bad is the first that is none.
+func (e Events) parse() (w wanted, bad string) {
+	if e == EventsDefault {
+		return wanted{cpu: true, wall: true}, ""
+	}
+	for _, name := range strings.Split(string(e), ",") {
+		i := slices.IndexFunc(runtimeEvents, func(r struct {
+			name  string
+			probe uint32
+			event export.Event
+			seen  []string
+		}) bool {
+			return r.name == name
+		})
+		switch {
+		case name == "cpu":
+			w.cpu = true
+		case name == "wall":
+			w.wall = true
+		case i >= 0:
+			w.events |= runtimeEvents[i].probe
+		default:
+			return w, name
+		}
+	}
+	return w, ""
+}
+
+// checkEvents refuses names that are none, and events that the mode cannot have.
+func (o *Options) checkEvents() *Refusal {
+	w, bad := o.Events.parse()
+	where := "--events " + string(o.Events)
+	switch {
+	case bad != "" || strings.HasSuffix(string(o.Events), ","):
+		return &Refusal{What: fmt.Sprintf("there are no events %q", bad), Where: where, Remedy: "choose of cpu, wall, waits, locks, alloc and exception, with commas between", Code: ExitRefused}
+	case w.events != 0 && o.Mode != ModeProbe:
+		why := "the snapshot mode has no events"
+		if o.modeWhy != "" {
+			why = o.modeWhy + ", and only the probe gets events of the runtime"
+		}
+		return &Refusal{What: why, Where: where, Remedy: "use seedwalk waits for waits and locks; cpu and wall are recorded without a probe too", Code: ExitRefused}
+	case o.WaitMin < 0:
+		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(), Remedy: "choose 0 for every wait", Code: ExitRefused}
+	}
+	return nil
+}
+
+// noSamples reports whether none were asked for, and events were to be had.
+func (r *run) noSamples() bool {
+	w, _ := r.opt.Events.parse()
+	if w.cpu || w.wall {
+		return false
+	}
+	for _, p := range r.srv.all() {
+		p.mu.RLock()
+		bad := len(p.notes) > 0 || p.end() != ""
+		p.mu.RUnlock()
+		if bad {
+			return false
+		}
+	}
+	return true
+}
+
+// eventSum sums up a process's events of a kind.
+type eventSum struct{ count, complete, sum, longest, open int64 }
+
+// maxTexts bounds the messages that are told apart: many have a number in them.
+const maxTexts = 1 << 12
+
+const otherTexts = "(other messages)"
+
+// event takes one event of the runtime.
+func (p *process) event(m *wire.Event) {
+	if m.Kind == 0 || m.Kind >= wire.NumEvents {
+		return
+	}
+	p.seen[m.TID] = true
+	p.row = p.row[:0]
+	for i := range m.Frames {
+		p.row = append(p.row, p.frame(&m.Frames[i]))
+	}
+	amount := m.Nanos
+	if m.Kind == wire.EventAllocation {
+		amount = m.Bytes
+	}
+	open := m.Flags&wire.EventOpen != 0
+	s := &p.events[m.Kind]
+	s.count++
+	s.sum += int64(amount)
+	s.longest = max(s.longest, int64(m.Nanos))
+	if m.Gap == 0 {
+		s.complete++
+	}
+	if open {
+		s.open++
+	}
+	i, ok := p.stackOf(&stack{tid: m.TID, gap: m.Gap, event: m.Kind, open: open, owner: m.Owner, name: m.Name, text: p.textOf(m.Text)})
+	if !ok {
+		p.overflow++
+		return
+	}
+	st := &p.stacks[i]
+	st.count++
+	st.sum += amount
+	st.longest = max(st.longest, m.Nanos)
+}
+
+// textOf is a message, or what stands for those that are too many.
+func (p *process) textOf(text string) string {
+	if text == "" || p.texts[text] {
+		return text
+	}
+	if len(p.texts) >= maxTexts {
+		return otherTexts
+	}
+	if p.texts == nil {
+		p.texts = map[string]bool{}
+	}
+	p.texts[text] = true
+	return text
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// exported is what a kind of wire is in a profile.
+var exported = [wire.NumEvents]export.Event{wire.EventWait: export.EventWait, wire.EventMonitor: export.EventWait, wire.EventLock: export.EventLock,
+	wire.EventAllocation: export.EventAllocation, wire.EventException: export.EventException}
+
+// describe writes what a stack is of.
+func (s *stack) describe(out *export.Stack) {
+	if s.event == 0 {
+		return
+	}
+	out.Event, out.Monitor = exported[s.event], s.event == wire.EventMonitor
+	out.Sum, out.Longest, out.Open, out.Owner = int64(s.sum), int64(s.longest), s.open, int(s.owner)
+	out.Type, out.Message = s.name, s.text
+}
+
+// events adds what a process's events sum up to, by kind, those that were asked for.
+func (b *builder) events(p *process, want uint32) {
+	s := &b.p.Stats
+	for _, r := range runtimeEvents {
+		if want&r.probe == 0 {
+			continue
+		}
+		i := slices.IndexFunc(s.Events, func(e export.EventStats) bool { return e.Event == r.event })
+		if i < 0 {
+			i = len(s.Events)
+			s.Events = append(s.Events, export.EventStats{Event: r.event})
+		}
+		e := &s.Events[i]
+		for _, key := range r.seen {
+			e.Seen += int64(p.counters[probePrefix+key])
+		}
+		for kind := range p.events {
+			if exported[kind] == r.event {
+				k := &p.events[kind]
+				e.Count, e.Complete, e.Sum, e.Open = e.Count+k.count, e.Complete+k.complete, e.Sum+k.sum, e.Open+k.open
+				e.Longest = max(e.Longest, k.longest)
+			}
+		}
+	}
+}
+
+// eventLines tell people what became of the events.
+func eventLines(c map[string]int64) (out []string) {
+	if c["event_waits"]+c["event_locks"]+c["event_allocs"]+c["event_exceptions"] == 0 {
+		return nil
+	}
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	say("events of the runtime, in the process: %d waits, %d locks, %d allocation samples, %d exceptions; %d lost", c["event_waits"], c["event_locks"], c["event_allocs"],
+		c["event_exceptions"], c["event_missed"]+c["event_crowded"])
+	if n := c["event_copies"]; n > 0 {
+		say("%d stacks copied in %v each, in the mean", n, time.Duration(c["event_copy_ns"]/n).Round(100*time.Nanosecond))
+	}
+	for _, l := range []struct{ key, text string }{
+		{"event_brief", "waits and locks shorter than --wait-min: counted only"}, {"event_inner", "waits that are a lock's own: part of it"},
+		{"event_early", "waits that had begun before"}, {"event_missed", "events lost: the ring was full"},
+		{"event_crowded", "waits lost: more threads wait at once than there is room for"},
+		{"event_unwalked", "events without a stack: the runtime's tables were not proven, or the process had ended"},
+		{"event_otherwise", "events that were delivered in another way: the runtime's own frames are still on top"},
+		{"event_malformed", "events of the runtime that are not as they should be"},
+	} {
+		if n := c[l.key]; n > 0 {
+			say("%d %s", n, l.text)
+		}
+	}
+	return out
+}
