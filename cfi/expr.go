@@ -22,6 +22,8 @@ type ExprEnv struct {
 	PushCFA bool           // true for Expression and ValExpression, false for the CFA's own rule
 	Bias    uint64         // added to DW_OP_addr
 	Mem     *memory.Window // nil: every read fails
+
+	stack [MaxExprStack]uint64 // Eval's: it stands here so that it need not be cleared each time
 }
 
 // Operations (DWARF 5 section 7.7.1).
@@ -82,7 +84,7 @@ const (
 // information (fbreg, call_frame_cfa, calls, pieces, thread-local storage) are
 // refused.
 func Eval(expr []byte, env *ExprEnv) (uint64, Reason) {
-	m := evaluator{r: buf.At(expr, 0)}
+	m := evaluator{r: buf.At(expr, 0), stack: &env.stack}
 	if env.PushCFA {
 		m.push(env.CFA)
 	}
@@ -107,7 +109,7 @@ type evaluator struct {
 	r     buf.Reader
 	n     int
 	why   Reason
-	stack [MaxExprStack]uint64
+	stack *[MaxExprStack]uint64
 }
 
 func (m *evaluator) fail(why Reason) {

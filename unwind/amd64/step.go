@@ -19,8 +19,23 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	if b == nil {
 		b = &unbounded
 	}
+	regs, at := &s.Regs.AMD64, unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
+	r := u.kept(at.Lookup())
+	if r.bits == 0 {
+		r = u.miss(at)
+	}
 	f.Trust = s.Trust
-	stop := u.step(u.lookup(s.Address()), s, mem, b, f)
+	if u.stepHot(r, regs, s.Exact, mem, b, f) {
+		s.Reached(false, u.by)
+		u.reached(u.kept(regs.RIP-1), regs, mem, f)
+		return unwind.StopNone
+	}
+	return u.stepAny(r, s, mem, b, f)
+}
+
+// stepAny is Step for all but the commonest rules.
+func (u *Unwinder) stepAny(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	stop := u.stepRare(r, s, mem, b, f)
 	if stop == unwind.StopNone {
 		u.next(&s.Regs.AMD64, s.Exact, mem, f)
 	}
@@ -53,15 +68,6 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// step runs a rule. If it succeeds, s is the caller, and u.by how it was found.
-func (u *Unwinder) step(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	if u.stepHot(r, &s.Regs.AMD64, s.Exact, mem.Hot(), b, f) {
-		s.Reached(false, u.by)
-		return unwind.StopNone
-	}
-	return u.stepRare(r, s, mem, b, f)
-}
-
 // stepCFA runs a rule of slots. A return address of 0 ends the walk,
 // unless the frame is a landing and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
@@ -76,7 +82,7 @@ func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Wind
 	return stop
 }
 
-// stepRare runs any rule.
+// stepRare runs any rule. If it succeeds, s is the caller, and u.by how it was found.
 func (u *Unwinder) stepRare(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.AMD64, s.Exact, f)
 	exact, stop := u.leaveFrame(r, s, mem, b, f)

@@ -12,7 +12,7 @@ import (
 // block of the hot run and nothing is in the way; else it does nothing and says
 // false. It spares the calls and checks that the rarer cases need, a fifth of a
 // walk.
-func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, hot memory.Run, b *unwind.Bounds, f *unwind.Frame) bool {
+func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	reg := context.RSP
 	switch r.Kind() {
 	case RuleSP:
@@ -21,11 +21,11 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, hot memory.Run, 
 			return false
 		}
 	case RuleNear, RuleNearEpilog:
-		return r.exactPE() == exact && u.stepNear(r, regs, exact, hot, b, f)
+		return r.exactPE() == exact && u.stepNear(r, regs, exact, mem, b, f)
 	default:
 		return false
 	}
-	cfa := regs.GPR[reg] + r.offset()
+	hot, cfa := mem.Hot(), regs.GPR[reg]+r.offset()
 	at, size := cfa-slotBlock-hot.Addr, uint64(len(hot.Data))
 	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
 		return false
@@ -92,9 +92,9 @@ func slot(block *[slotBlock]byte, k uint64) uint64 {
 
 // stepNear is stepHot for the rule of a PE function whose registers lie near
 // the CFA.
-func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, hot memory.Run, b *unwind.Bounds, f *unwind.Frame) bool {
+func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	off, slots := r.near()
-	cfa := regs.GPR[context.RSP] + off
+	hot, cfa := mem.Hot(), regs.GPR[context.RSP]+off
 	at, size := cfa+nearAbove-slotBlock-hot.Addr, uint64(len(hot.Data))
 	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
 		return false

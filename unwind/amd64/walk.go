@@ -20,7 +20,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
-	hot, regs, n, last := mem.Hot(), &s.Regs.AMD64, 0, min(len(out), limit)
+	regs, n, last := &s.Regs.AMD64, 0, min(len(out), limit)
 	r := u.lookup(s.Address())
 	for {
 		if n < last && r.fusible(regs) {
@@ -34,7 +34,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		f := &out[n]
 		n++
 		f.Trust = s.Trust
-		if u.stepHot(r, regs, s.Exact, hot, b, f) {
+		if u.stepHot(r, regs, s.Exact, mem, b, f) {
 			s.Exact, s.Trust = false, s.Trust.Then(u.by)
 			r = u.reached(u.kept(regs.RIP-1), regs, mem, f)
 			continue
@@ -48,8 +48,11 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 
 // reached is next for a caller whose rule was looked for among those kept.
 func (u *Unwinder) reached(r Rule, regs *Registers, mem *memory.Window, f *unwind.Frame) Rule {
-	if r.bits == 0 || r.outside() {
-		return u.next(regs, false, mem, f)
+	if r.bits == 0 {
+		r = u.miss(unwind.ReturnAddress(regs.RIP))
+	}
+	if r.outside() && u.unlisted(regs, mem, f) {
+		r = u.lookup(unwind.ReturnAddress(regs.RIP))
 	}
 	return r
 }

@@ -26,6 +26,7 @@ type Unwinder struct {
 	by      unwind.Trust // how the last step found the caller
 	turn    uint64       // of the entry to give up, see place
 	cache   [cacheSize]entry
+	unkept  entry // the last rule made where none is kept
 	machine cfi.Machine
 	row     cfi.Row
 	env     cfi.ExprEnv
@@ -94,23 +95,32 @@ func slotFor(addr uint64) uint64 {
 
 const ways = 4
 
-// lookup returns an address's rule, which depends on its look-up address alone. It is valid until the next
-// look-up.
+// lookup returns an address's rule, which depends on its look-up address alone. It
+// is valid until the next look-up.
 func (u *Unwinder) lookup(a unwind.Address) *Rule {
 	addr := a.Lookup()
-	if !u.noCache {
-		for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
-			if e := &u.cache[slot^way]; e.addr == addr && e.rule.kind != RuleNone {
-				return &e.rule
-			}
+	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
+		if e := &u.cache[slot^way]; e.addr == addr && e.rule.kind != RuleNone {
+			return &e.rule
 		}
 	}
 	return u.miss(addr)
 }
 
+// hit is the first look of lookup, nil without success.
+func (u *Unwinder) hit(addr uint64) *Rule {
+	if e := &u.cache[slotFor(addr)]; e.addr == addr && e.rule.kind != RuleNone {
+		return &e.rule
+	}
+	return nil
+}
+
 // miss resolves a rule and keeps it.
 func (u *Unwinder) miss(addr uint64) *Rule {
-	e := u.place(addr)
+	e := &u.unkept
+	if !u.noCache {
+		e = u.place(addr)
+	}
 	e.addr, e.rule = addr, u.resolve(addr)
 	return &e.rule
 }

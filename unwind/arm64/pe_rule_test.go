@@ -233,7 +233,9 @@ func TestLeafPE(t *testing.T) {
 	}{{true, unwind.StopNone, testLR}, {false, unwind.NoInfo, testRegs().PC}} {
 		u, r, regs := New(), makeRule(RuleLeafPE, -1), testRegs()
 		f := unwind.Frame{}
-		_, stop := leaveOf(&regs, c.exact, func(s *unwind.State) (bool, unwind.Stop) { return false, u.step(&r, s, testStack(), &unbounded, &f) })
+		_, stop := leaveOf(&regs, c.exact, func(s *unwind.State) (bool, unwind.Stop) {
+			return false, u.stepRare(&r, s, testStack(), &unbounded, &f)
+		})
 		if stop != c.stop || regs.PC != c.pc || regs.Sp != testSP {
 			t.Errorf("exact %v: %v at %#x/%#x", c.exact, stop, regs.PC, regs.Sp)
 		}
@@ -283,7 +285,7 @@ var hotUnwinder = New()
 func stepRule(t testing.TB, r *Rule, regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) unwind.Stop {
 	t.Helper()
 	hot, g := *regs, unwind.Frame{}
-	ok := hotUnwinder.stepHot(r, &hot, exact, mem.Hot(), &unbounded, &g)
+	ok := hotUnwinder.stepHot(r, &hot, exact, mem, &unbounded, &g)
 	_, stop := leaveOf(regs, exact, func(s *unwind.State) (bool, unwind.Stop) {
 		return false, stepSlots(r, s, mem, &unbounded, f)
 	})

@@ -58,7 +58,7 @@ const (
 	slotsMask = 1<<numSlots - 1
 
 	flagManaged = 1 << 31 // the address is managed code
-	flagStrip   = 1 << 30 // the return address is signed
+	flagStrip   = 1 << 30 // of a PE function: the return address is signed; after call frame information every one is stripped
 	flagExact   = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
 	flagShift   = 1 << 28 // the caller's SP is 16 above the CFA: see quirks.go
 	rareFlags   = flagStrip | flagExact | flagShift
@@ -111,9 +111,6 @@ func pack(row *cfi.Row, module int) (Rule, bool) {
 		return r, false
 	}
 	r.base, r.cfa = uint8(row.CFA.Reg), int32(off)
-	if row.RASign {
-		r.saved |= flagStrip
-	}
 	for w, used := range row.Used {
 		for ; used != 0; used &= used - 1 {
 			c := w<<6 + bits.TrailingZeros64(used)

@@ -34,7 +34,8 @@ func walkOf(u *Unwinder, r *Registers, exact bool, trust unwind.Trust, mem *memo
 // begin makes s an interrupted frame in registers r, for benchmarks: it copies
 // no more than they must.
 func begin(s *unwind.State, r *Registers, exact bool) {
-	s.Regs.Arch, s.Regs.ARM64, s.Exact, s.Trust = context.ArchARM64, *r, exact, unwind.TrustContext
+	s.Regs.ARM64 = *r // apart from the others: together they would be copied twice
+	s.Regs.Arch, s.Exact, s.Trust = context.ArchARM64, exact, unwind.TrustContext
 }
 
 // leaveOf runs one way of leaving a frame on r.

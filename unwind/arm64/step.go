@@ -22,8 +22,17 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	if b == nil {
 		b = &unbounded
 	}
+	regs, at := &s.Regs.ARM64, unwind.Address{IP: s.Regs.ARM64.PC, Exact: s.Exact}
+	r := u.hit(at.Lookup())
+	if r == nil {
+		r = u.lookup(at)
+	}
 	f.Trust = s.Trust
-	return ended(u.step(u.lookup(s.Address()), s, mem, b, f), &s.Regs.ARM64, mem, b)
+	if u.stepHot(r, regs, s.Exact, mem, b, f) {
+		s.Reached(false, u.by)
+		return unwind.StopNone
+	}
+	return ended(u.stepRare(r, s, mem, b, f), regs, mem, b)
 }
 
 // ended is why a walk ended whose last frame is regs.
@@ -43,16 +52,7 @@ func describe(r *Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	}
 }
 
-// step runs a rule. If it succeeds, s is the caller, and u.by how it was found.
-func (u *Unwinder) step(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	if u.stepHot(r, &s.Regs.ARM64, s.Exact, mem.Hot(), b, f) {
-		s.Reached(false, u.by)
-		return unwind.StopNone
-	}
-	return u.stepRare(r, s, mem, b, f)
-}
-
-// stepRare runs any rule.
+// stepRare runs any rule. If it succeeds, s is the caller, and u.by how it was found.
 func (u *Unwinder) stepRare(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	describe(r, &s.Regs.ARM64, s.Exact, f)
 	exact, stop := u.leaveFrame(r, s, mem, b, f)

@@ -11,10 +11,11 @@ import (
 // stepHot is step for the commonest rules, where all they read lies in one
 // block of the hot run and nothing is in the way; else it does nothing and says
 // false. It spares the calls and checks that the rarer cases need.
-func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, hot memory.Run, b *unwind.Bounds, f *unwind.Frame) bool {
-	if r.kind != RuleSlots && r.kind != RuleSlotsPE || r.saved&(rareFlags|1<<slotLR) != 1<<slotLR {
+func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+	if r.kind != RuleSlots && r.kind != RuleSlotsPE || r.saved&rareFlags != 0 {
 		return false
 	}
+	hot := mem.Hot()
 	from, ok := base(regs, r.base)
 	cfa := from + uint64(int64(r.cfa))
 	at, size := from+uint64(int64(r.low)*8)-hot.Addr, uint64(len(hot.Data))
@@ -22,7 +23,12 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, hot memory.Run,
 		return false
 	}
 	block := hot.Data[at : at+uint64(r.size)*8]
-	lr := binary.LittleEndian.Uint64(block[8*(int(r.slots[slotLR])-int(r.low)):])
+	lr := regs.X[regLR]
+	if r.saved&(1<<slotLR) != 0 {
+		lr = binary.LittleEndian.Uint64(block[8*(int(r.slots[slotLR])-int(r.low)):])
+	} else if !exact || !known(regs, regLR) {
+		return false
+	}
 	pc, trust := lr, unwind.TrustUnwindInfo
 	if r.kind == RuleSlots {
 		pc, trust = stripPAC(lr), unwind.TrustCFI

@@ -20,7 +20,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	if limit <= 0 {
 		limit = unwind.DefaultMaxSteps
 	}
-	hot, regs, n, last := mem.Hot(), &s.Regs.ARM64, 0, min(len(out), limit)
+	regs, n, last := &s.Regs.ARM64, 0, min(len(out), limit)
 	for {
 		r := u.lookup(s.Address())
 		if n < last && r.fusible(regs) {
@@ -34,7 +34,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		f := &out[n]
 		n++
 		f.Trust = s.Trust
-		if u.stepHot(r, regs, s.Exact, hot, b, f) {
+		if u.stepHot(r, regs, s.Exact, mem, b, f) {
 			s.Exact, s.Trust = false, s.Trust.Then(u.by)
 			continue
 		}

@@ -44,7 +44,7 @@ func (r *Rule) fusible(regs *Registers) bool {
 func (u *Unwinder) walkFused(s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs := &u.section, &s.Regs.ARM64
 	at, ok := u.kept(s.Address().Lookup())
-	if u.noCache || !ok {
+	if !ok {
 		return 0
 	}
 	t.limit(mem.Hot(), regs.Sp, b)
