@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
+.PHONY: bench-pair big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -68,6 +68,10 @@ vectors: build ## the recorded truth: what share is right, file by file
 
 bench: runtime build samples ## speed, beside the peers
 	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./seed ./merge ./module ./bench/...
+
+bench-pair: ## the same rows beside those of another checkout: make bench-pair BASE=../old
+	@test -n "$(BASE)" || { echo "bench-pair: BASE=folder of the checkout to compare with"; exit 2; }
+	@$(GO) run ./internal/tools/benchpair -base "$(BASE)" $(BENCHPAIR)
 
 big-trace: ## a trace of 1 GB, made as it is read: bounded memory, and speed
 	@$(GO) test -count=1 -run 'TestBig$$' -v ./nettrace -big 1024

@@ -126,6 +126,7 @@ var rooms = []room{
 	{Name: "internal/testkit/stepper", May: with(walkers, "live")},
 
 	// What only builders run.
+	{Name: "internal/tools/benchpair"},
 	{Name: "internal/tools/bundle", May: []string{"internal/testkit/bundle"}},
 	{Name: "internal/tools/mutate"},
 	{Name: "internal/tools/summary"},

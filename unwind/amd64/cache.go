@@ -120,6 +120,18 @@ func (u *Unwinder) miss(a unwind.Address) Rule {
 	return r
 }
 
+// amend adds to an address's rule what has been found out of its code, if it is the
+// one that is kept.
+func (u *Unwinder) amend(a unwind.Address, r Rule, bits uint64) {
+	addr := a.Lookup()
+	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
+		if e := &u.cache[slot^way]; e.addr == addr && e.rule == r {
+			e.rule.bits |= bits
+			return
+		}
+	}
+}
+
 // place is the entry for a new rule: an empty one, or one of the four in turn.
 func (u *Unwinder) place(addr uint64) *entry {
 	slot := slotFor(addr)

@@ -3,6 +3,7 @@ package amd64
 import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -19,10 +20,7 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 		return false, u.accept(&to, false, regs, b, f)
 	}
 	if i := r.Module(); i >= 0 {
-		if isRoot(u.table.At(i), regs.RIP) {
-			return false, unwind.EndOfStack
-		}
-		callerExact, stop := u.byCode(i, s, mem, b, f)
+		callerExact, stop := u.byCode(r, s, mem, b, f)
 		if stop != unwind.NoInfo {
 			return callerExact, stop
 		}
@@ -41,29 +39,70 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 // byCode steps as the code bytes prove: out of a signal trampoline, a linkage
 // table entry, or simple code that can be run forward to its return. NoInfo
 // means they prove nothing.
-func (u *Unwinder) byCode(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	m, regs := u.table.At(i), &s.Regs.AMD64
-	sp := regs.GPR[context.RSP]
-	if inTrampoline(m, regs.RIP) {
+func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
+	switch class := u.classOf(r, m, s); class {
+	case codeRoot:
+		return false, unwind.EndOfStack
+	case codeTrampoline:
 		f.Kind = unwind.KindSignal
-		to, ok := sigreturn(sp, mem)
+		to, ok := sigreturn(regs.GPR[context.RSP], mem)
 		if !ok {
 			return false, unwind.Unreadable
 		}
 		return true, u.accept(&to, true, regs, b, f)
-	}
-	if words, ok := pltDepth(m, regs.RIP); ok && s.Exact {
-		to, ok := popped(regs, words, mem)
+	case codeOther:
+		to, ok := leave(m, s, mem)
+		if !ok || !u.afterCall(to.RIP) {
+			return false, unwind.NoInfo
+		}
+		return false, u.accept(&to, false, regs, b, f)
+	default:
+		to, ok := popped(regs, int(class-codeLinkage), mem)
 		if !ok {
 			return false, unwind.Unreadable
 		}
 		return false, u.accept(&to, false, regs, b, f)
 	}
-	to, ok := leave(m, s, mem)
-	if !ok || !u.afterCall(to.RIP) {
-		return false, unwind.NoInfo
+}
+
+// codeClass is what the bytes at an address without unwind data are.
+type codeClass uint64
+
+const (
+	codeOther      codeClass = iota
+	codeRoot                 // nobody has called it
+	codeTrampoline           // a signal's
+	codeLinkage              // of a linkage table's entry, plus the words it has pushed
+)
+
+// classOf looks at the code where a frame stands, unless its rule has the answer.
+func (u *Unwinder) classOf(r Rule, m *module.Module, s *unwind.State) codeClass {
+	if r.Kind() == RuleNoInfo && r.looked(s.Exact) {
+		return codeClass(r.index())
 	}
-	return false, u.accept(&to, false, regs, b, f)
+	class := classify(m, s.Address())
+	if r.Kind() == RuleNoInfo && r.bits&seenBit == 0 {
+		bits := uint64(class)<<offsetShift | seenBit
+		if s.Exact {
+			bits |= exactBit
+		}
+		u.amend(s.Address(), r, bits)
+	}
+	return class
+}
+
+func classify(m *module.Module, a unwind.Address) codeClass {
+	if isRoot(m, a.IP) {
+		return codeRoot
+	}
+	if inTrampoline(m, a.IP) {
+		return codeTrampoline
+	}
+	if words, ok := pltDepth(m, a.IP); ok && a.Exact {
+		return codeLinkage + codeClass(words)
+	}
+	return codeOther
 }
 
 // popped is the caller of code that has pushed some words and no registers.

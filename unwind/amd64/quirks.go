@@ -58,10 +58,11 @@ const maxEpilog = 16
 // epilog runs a frame's code to its return, if nothing but simple instructions
 // lies before it: gcc's functions that realign their stack describe registers
 // relative to RBP after they have restored it (mov r10, [rbp-8]; leave; ...; lea
-// rsp, [r10-8]; ret).
-func epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+// rsp, [r10-8]; ret). straight tells that the code leads to a return, whatever the
+// registers are.
+func epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
 	if !m.SystemV() {
-		return to, false
+		return to, false, false
 	}
 	var e emulator
 	e.enterFrame(regs)
@@ -76,9 +77,10 @@ func epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers
 			code = code[in.n:]
 			continue
 		case flowReturn:
-			return e.leave(regs, mem, nonvolatile)
+			to, ok = e.leave(regs, mem, nonvolatile)
+			return to, true, ok
 		}
 		break
 	}
-	return to, false
+	return to, false, false
 }

@@ -44,6 +44,12 @@ func (k Kind) String() string {
 //	bits  5-12  CFA offset in words
 //	bits 13-44  slots of nearRegs, four bits each: at CFA + 32 - 8*slot
 //	bit  63     made for an interrupted ip
+//
+// What the code at an address shows, once it was looked at, is kept too: of a
+// RuleNoInfo bits 5-20 are a codeClass, and of it and a RuleSide
+//
+//	bit  62     the code was looked at
+//	bit  63     for an interrupted ip
 type Rule struct{ bits uint64 }
 
 const (
@@ -52,6 +58,7 @@ const (
 	maxOffset   = 1<<16 - 1 // words
 	slotShift   = 21
 	exactBit    = 1 << 63
+	seenBit     = 1 << 62
 	nearShift   = 13
 	maxNear     = 1<<8 - 1 // words
 	slotMask    = 1<<24 - 1
@@ -95,6 +102,10 @@ func (r Rule) near() (off, slots uint64) {
 // exactPE reports whether a PE function's rule is for an interrupted ip rather than
 // for the return address behind the look-up address.
 func (r Rule) exactPE() bool { return r.bits&exactBit != 0 }
+
+// looked reports whether the code at the address was looked at for an ip that is as
+// exact.
+func (r Rule) looked(exact bool) bool { return r.bits&seenBit != 0 && r.exactPE() == exact }
 
 // index is the side or PE rule's number.
 func (r Rule) index() int { return int(r.bits >> offsetShift & maxOffset) }

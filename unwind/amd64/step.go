@@ -105,7 +105,7 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		}
 		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
 	case RuleSide:
-		return u.stepSide(&u.sides[r.index()], s, mem, b, f)
+		return u.stepSide(r, s, mem, b, f)
 	case RuleSlotsPE:
 		if r.exactPE() == s.Exact {
 			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)

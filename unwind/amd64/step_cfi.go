@@ -69,15 +69,19 @@ func foldPLT(row *cfi.Row, addr uint64) {
 }
 
 // stepSide runs a side rule.
-func (u *Unwinder) stepSide(s *side, from *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	regs := &from.Regs.AMD64
+func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	s, regs := &u.sides[r.index()%maxSide], &from.Regs.AMD64
 	if s.signal {
 		f.Kind = unwind.KindSignal
-	} else if from.Exact && s.module >= 0 {
-		if to, ok := epilog(u.table.At(int(s.module)), regs, mem); ok {
+	} else if from.Exact && s.module >= 0 && !r.looked(true) {
+		to, straight, ok := epilog(u.table.At(int(s.module)), regs, mem)
+		if ok {
 			stop := u.accept(&to, false, regs, b, f)
 			u.by = unwind.TrustEpilog
 			return false, stop
+		}
+		if !straight {
+			u.amend(from.Address(), r, seenBit|exactBit)
 		}
 	}
 	u.by = unwind.TrustCFI

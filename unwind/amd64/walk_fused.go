@@ -22,8 +22,7 @@ type section struct {
 	hot  memory.Run
 	out  []unwind.Frame // of the frames to come, as many as may be
 	log  [logSize]uint64
-	seen uint64 // the slots any of the rules noted have
-	next Rule   // of the frame reached, of no kind if it is not kept
+	next Rule // of the frame reached, of no kind if it is not kept
 }
 
 // limit makes the section's memory what a stack pointer in bounds may reach: a step
@@ -45,10 +44,10 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 //
 // Nothing here is new: each line is a check of leaveFrame, checkSP or checkRA, and
 // what fails one is left to them. It calls nothing: a call would put all it has in
-// registers on its own stack at each frame.
-func (u *Unwinder) fused(r Rule, regs *Registers, trust unwind.Trust, t *section) (n int) {
+// registers on its own stack at each frame. For the same reason it has few variables.
+func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
-	data, low, seen := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint64(0)
+	data, low := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr
 	for out := t.out; n < len(out); {
 		cfa := sp
 		if k := r.bits & (managedBit | 15); k == uint64(RuleBP) {
@@ -75,16 +74,15 @@ func (u *Unwinder) fused(r Rule, regs *Registers, trust unwind.Trust, t *section
 		}
 		f := &out[n]
 		f.IP, f.SP, f.FP, f.CFA = pc, sp, bp, cfa
-		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff), unwind.KindNative, trust, false
+		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff), unwind.KindNative, unwind.TrustCFI, false
 		t.log[n&(logSize-1)] = r.bits
-		seen |= r.bits
 		n++
 		pc, sp, bp = ra, cfa, caller
 		if r = u.kept(ra - 1); r.bits == 0 {
 			break
 		}
 	}
-	t.seen, t.next = seen, r
+	t.next = r
 	regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP] = pc, sp, bp
 	return n
 }
@@ -107,9 +105,6 @@ func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
 	return Rule{}
 }
 
-// everySlot has the lowest bit of each slot but RBP's, whose value is at hand.
-const everySlot = 0x111101
-
 // fusible reports whether the rule is of fused steps.
 func (r Rule) fusible(regs *Registers) bool {
 	k := r.bits & (managedBit | 15)
@@ -121,40 +116,61 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	t, regs := &u.section, &s.Regs.AMD64
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
 	t.out = out[:min(len(out), logSize)]
-	if n = u.fused(r, regs, s.Trust.Then(unwind.TrustCFI), t); n == 0 {
+	if n = u.fused(r, regs, t); n == 0 {
 		return 0
+	}
+	if s.Trust.Doubtful() {
+		for i := range out[:n] {
+			out[i].Trust = s.Trust
+		}
 	}
 	out[0].Exact, out[0].Trust = s.Exact, s.Trust
 	u.by = unwind.TrustCFI
 	s.Reached(false, unwind.TrustCFI)
-	regs.Known &= nonvolatile
 	t.restore(n, regs, mem)
 	return n
 }
+
+// otherRegs are the slots of all registers but RBP, whose value is at hand.
+const otherRegs = 0xffff0f
 
 // restore reads what the n frames left saved of the other registers. The frame
 // nearest to the caller that saved one has its value; if its word is missing, the
 // register is unknown.
 func (t *section) restore(n int, regs *Registers, mem *memory.Window) {
-	for want := saved(t.seen); want != 0 && n > 0; {
+	have, data, low := regs.Known&nonvolatile, t.hot.Data, t.hot.Addr
+	for want := uint64(otherRegs); want != 0 && n > 0; {
 		n--
-		r := Rule{t.log[n]}
-		for s := saved(r.bits) & want; s != 0; s &= s - 1 {
-			at := bits.TrailingZeros64(s)
-			reg := slotRegs[at/4%len(slotRegs)]
-			v, ok := mem.Word(t.out[n].CFA - 8*(r.slots()>>at&15))
-			regs.Known &^= 1 << reg
-			if ok {
-				regs.GPR[reg] = v
-				regs.Known |= 1 << reg
+		s := t.log[n&(logSize-1)] >> slotShift & want
+		for top := t.out[n].CFA - low; s != 0; {
+			shift := uint64(bits.TrailingZeros64(s)) &^ 3
+			at, reg := top-8*(s>>(shift&63)&15), regOfSlot[shift>>2&7]&15
+			s &^= 15 << (shift & 63)
+			want &^= 15 << (shift & 63)
+			if at < uint64(len(data)) && len(data)-int(at) >= 8 {
+				regs.GPR[reg] = binary.LittleEndian.Uint64(data[at:])
+				have |= 1 << reg
+			} else {
+				have = restoreFar(have, reg, low+at, regs, mem)
 			}
 		}
-		want &^= saved(r.bits)
 	}
+	regs.Known = have
 }
 
-// saved has the lowest bit of each slot that is in use, RBP's aside.
-func saved(rule uint64) uint64 {
-	s := rule >> slotShift & slotMask
-	return (s | s>>1 | s>>2 | s>>3) & everySlot
+// restoreFar is restore for one word that does not lie in the hot run. It returns
+// which registers are known then.
+func restoreFar(have uint32, reg uint8, at uint64, regs *Registers, mem *memory.Window) uint32 {
+	v, ok := mem.Word(at)
+	if !ok {
+		return have &^ (1 << reg)
+	}
+	regs.GPR[reg&15] = v
+	return have | 1<<reg
 }
+
+// regOfSlot is slotRegs, as many as a slot's three bits can name.
+var regOfSlot = func() (regs [8]uint8) {
+	copy(regs[:], slotRegs[:])
+	return regs
+}()

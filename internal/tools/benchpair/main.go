@@ -23,6 +23,7 @@ type options struct {
 	base, head string
 	bench      string
 	benchtime  string
+	count      int
 	rounds     int
 	again      int
 	limit      float64
@@ -35,7 +36,8 @@ func main() {
 	flag.StringVar(&o.base, "base", "", "the `folder` of the old checkout")
 	flag.StringVar(&o.head, "head", ".", "the `folder` of the new checkout")
 	flag.StringVar(&o.bench, "bench", ".", "which benchmarks, as of go test")
-	flag.StringVar(&o.benchtime, "benchtime", "20ms", "of one row in one round")
+	flag.StringVar(&o.benchtime, "benchtime", "1ms", "of one measurement: short ones fit between two turns of the scheduler")
+	flag.IntVar(&o.count, "count", 10, "measurements of a row in one round")
 	flag.IntVar(&o.rounds, "rounds", 10, "old and new in turn, so often")
 	flag.IntVar(&o.again, "again", 3, "how often rows above the limit are measured again")
 	flag.Float64Var(&o.limit, "limit", 1.03, "a row is slower above this ratio")
@@ -83,7 +85,7 @@ func (o *options) run() (slower int, err error) {
 
 // measure runs all rounds of a package, then those of its slower rows again.
 func (o *options) measure(p *pair) (table, error) {
-	if err := p.rounds(o.rounds, o.bench, o.benchtime); err != nil {
+	if err := p.rounds(o, o.bench); err != nil {
 		return nil, err
 	}
 	for range o.again {
@@ -92,7 +94,7 @@ func (o *options) measure(p *pair) (table, error) {
 			break
 		}
 		for _, name := range families(slow) {
-			if err := p.rounds(o.rounds, name, o.benchtime); err != nil {
+			if err := p.rounds(o, name); err != nil {
 				return nil, err
 			}
 		}

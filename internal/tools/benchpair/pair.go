@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -41,24 +42,24 @@ func (o *options) build(dir, pkg string) (*pair, error) {
 
 // rounds runs old and new in turn. Which is first changes: the first of two
 // meets colder caches.
-func (p *pair) rounds(n int, bench, benchtime string) error {
-	for i := range n {
+func (p *pair) rounds(o *options, bench string) error {
+	for i := range o.rounds {
 		first, second := &p.old, &p.new
 		if i%2 == 1 {
 			first, second = second, first
 		}
 		for _, s := range []*side{first, second} {
-			if err := s.round(bench, benchtime); err != nil {
+			if err := s.round(o, bench); err != nil {
 				return err
 			}
 		}
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d rounds of %s\n", p.pkg, n, bench)
+	fmt.Fprintf(os.Stderr, "%s: %d rounds of %s\n", p.pkg, o.rounds, bench)
 	return nil
 }
 
-func (s *side) round(bench, benchtime string) error {
-	cmd := exec.Command(s.program, "-test.run", "^$", "-test.cpu", "1", "-test.bench", bench, "-test.benchtime", benchtime)
+func (s *side) round(o *options, bench string) error {
+	cmd := exec.Command(s.program, "-test.run", "^$", "-test.cpu", "1", "-test.bench", bench, "-test.benchtime", o.benchtime, "-test.count", strconv.Itoa(o.count))
 	cmd.Dir = s.dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
