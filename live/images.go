@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/memory"
@@ -29,6 +30,9 @@ type Images struct {
 	lastID  uint32
 	gen     uint32
 	managed []*module.Module // precompiled managed images of the last table
+
+	covered bool           // generated code is what Cover has found
+	ranges  []memory.Range // and this is it
 }
 
 // system is what Images asks of its operating system.
@@ -86,7 +90,47 @@ func (l *Images) Table() *module.Table {
 		}
 		modules = append(modules, *m)
 	}
-	return module.NewTable(l.gen, modules, append(managed, generated(l.sys)...))
+	return module.NewTable(l.gen, modules, append(managed, l.generated()...))
+}
+
+// maxCovered bounds the regions kept of generated code.
+const maxCovered = 1 << 12
+
+// Cover takes note of the region that holds addr if that is code of no image. It
+// reports whether the next table will say more than the last.
+func (l *Images) Cover(addr uint64) bool {
+	for _, r := range l.ranges {
+		if r.Holds(addr) {
+			return false
+		}
+	}
+	r, ok := l.region(addr)
+	if !ok || len(l.ranges) >= maxCovered {
+		return false
+	}
+	l.ranges = append(slices.DeleteFunc(l.ranges, func(o memory.Range) bool { return o.Start < r.End && r.Start < o.End }), r) // it has grown
+	return true
+}
+
+// region is the region of generated code that holds addr, if one does.
+func (l *Images) region(addr uint64) (memory.Range, bool) {
+	r, ok := l.sys.region(addr)
+	return memory.Range{Start: r.Start, End: r.End}, ok && r.Committed && r.Executable && !r.Image
+}
+
+// generated is the generated code as of now.
+func (l *Images) generated() []memory.Range {
+	if !l.covered {
+		return generated(l.sys)
+	}
+	was := l.ranges
+	l.ranges = nil
+	for _, r := range was {
+		if now, ok := l.region(r.Start); ok {
+			l.ranges = append(l.ranges, now)
+		}
+	}
+	return l.ranges
 }
 
 // image reads an image, or takes it from what was read for the last table. What is

@@ -67,13 +67,17 @@ func (Windows) region(at uint64) (Region, bool) {
 	if windows.VirtualQuery(uintptr(at), &r, unsafe.Sizeof(r)) != nil || r.RegionSize == 0 {
 		return Region{}, false
 	}
+	return regionOf(&r), true
+}
+
+func regionOf(r *windows.MemoryBasicInformation) Region {
 	return Region{
 		Start: uint64(r.BaseAddress), End: uint64(r.BaseAddress) + uint64(r.RegionSize),
 		Committed:  r.State == windows.MEM_COMMIT,
 		Readable:   r.Protect&protectRead != 0 && r.Protect&windows.PAGE_GUARD == 0,
 		Executable: r.Protect&protectExec != 0,
 		Image:      r.Type == memImage,
-	}, true
+	}
 }
 
 // ReadAt reads our own memory through the system, which answers false where a

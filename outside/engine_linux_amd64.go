@@ -4,45 +4,31 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync/atomic"
 	"time"
 
-	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/probe"
-	"github.com/seedwalk/seedwalk/wire"
 	"golang.org/x/sys/unix"
 )
 
 // Engine samples one process.
 type Engine struct {
-	cfg  Config
-	pid  int
+	sampler
 	file *probe.File
 	mem  *live.Process
-	t    *target
-	w    *walker
-	s    *stream
 
-	period  int64 // of a sample, nanoseconds
 	tasks   map[uint32]*task
 	listed  time.Time
 	links   uint64
 	legacy  int // 0 once it has been given up
 	unheard int
 	real    int
-	stopped atomic.Bool
 	small   [512]byte
 	bytes   []byte
-	stats   stats
-	patched bool
-	began   time.Time
 	probe   string
-	extra   [probe.ExtraRoom]byte
 	due     int64     // when a thread has to be looked at, 0 = not known
 	sought  time.Time // when the runtime's list of threads was read
 	swept   time.Time
@@ -61,17 +47,15 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		file.Close()
 		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
 	}
-	e := &Engine{cfg: cfg, pid: pid, file: file, mem: mem, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), began: time.Now(), probe: cfg.Probe,
+	e := &Engine{sampler: newSampler(pid, cfg, t, to), file: file, mem: mem, probe: cfg.Probe,
 		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
+	e.sampler.living, e.sampler.refresh = e.alive, e.refresh
 	e.legacy, e.real = file.Signals()
 	file.SetPeriod(uint64(e.period))
 	e.events.init()
 	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin)))
 	return e, nil
 }
-
-// Stop ends the sampling soon.
-func (e *Engine) Stop() { e.stopped.Store(true) }
 
 // Run samples until the process ends or Stop, and says why it ended.
 func (e *Engine) Run() string {
@@ -91,7 +75,7 @@ func (e *Engine) Run() string {
 			return "the tool is gone: " + err.Error()
 		}
 		next = e.pace(next.Add(tick), time.Now())
-		e.rest(time.Until(next))
+		e.sleep(time.Until(next))
 	}
 	return e.leave()
 }
@@ -117,8 +101,8 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 	return tick
 }
 
-// rest sleeps in pieces, so that a stop is seen soon.
-func (e *Engine) rest(d time.Duration) {
+// sleep sleeps in pieces, so that a stop is seen soon.
+func (e *Engine) sleep(d time.Duration) {
 	longest := 20 * time.Millisecond
 	if e.cfg.Events != 0 {
 		longest = eventStep
@@ -150,30 +134,9 @@ func (e *Engine) beat() chan struct{} {
 }
 
 func (e *Engine) open() error {
-	if e.cfg.Raw != "" {
-		w, err := raw.Create(e.cfg.Raw)
-		if err != nil {
-			e.s.out.Note("cannot write raw samples: " + err.Error())
-		} else {
-			e.s.raw = w
-		}
-	}
-	e.hello()
-	for g := 1; g < merge.GapCount; g++ {
-		e.s.out.GapName(uint8(g), merge.Gap(g).String())
-	}
+	e.sampler.open()
 	e.refresh()
 	return e.s.flush()
-}
-
-// hello opens the stream, and again once the runtime is known.
-func (e *Engine) hello() {
-	version := ""
-	if e.cfg.Version != nil && e.t.path != "" {
-		version = e.cfg.Version(e.t.path)
-	}
-	e.s.out.Hello(&wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: version, StartUnixNano: e.began.UnixNano(),
-		RateMilliHz: uint64(e.cfg.RateHz * 1000)})
 }
 
 func (e *Engine) close() {
@@ -199,13 +162,7 @@ func (e *Engine) refresh() bool {
 	if !e.t.refresh(e.pid) {
 		return false
 	}
-	e.w.unmanaged.SetTable(e.t.table)
-	e.w.tables, e.w.steps = e.t.tables, e.t.steps
-	e.s.announce(e.t)
-	if e.t.tables != nil && !e.patched {
-		e.patched = true
-		e.hello()
-		e.w.patch = e.t.patch()
+	if e.use() {
 		e.file.SetPatch(e.w.patch)
 	}
 	return true
@@ -312,49 +269,13 @@ func (e *Engine) record(r *probe.Record) {
 		}
 	}
 	t.owed = 0
-	e.send(t, gap, e.s.frames, cpu, wall)
+	e.sendOf(t, gap, e.s.frames, cpu, wall)
 }
 
-// walk walks a capture and leaves its frames in e.s.frames.
-func (e *Engine) walk(c *capture) (gap merge.Gap, needs, ok bool) {
-	e.t.prove(c)
-	if e.t.tables == nil || !e.t.tables.Proven() {
-		e.stats.unproven++
-		return 0, false, false
-	}
-	frames, gap, needs := e.w.walk(c)
-	if gap == merge.GapBadInfo && c.thread != 0 { // a replaced return address of a thread that stands still
-		c.extra = e.extra[:max(0, e.t.mem.ReadSome(e.extra[:], c.thread))]
-		frames, gap, needs = e.w.walk(c)
-	}
-	if gap != merge.GapNone && !needs && e.refresh() {
-		frames, gap, needs = e.w.walk(c)
-	}
-	if gap != merge.GapNone && !e.alive() {
-		e.stats.late++ // the process has ended, and with it what the walk needs
-		return gap, needs, false
-	}
-	e.s.encode(e.t, frames)
-	if e.s.raw != nil && !(needs && gap != merge.GapNone) {
-		e.raw(c, frames, gap)
-	}
-	return gap, needs, true
-}
-
-func (e *Engine) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
-	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: context.FromAMD64(c.regs),
-		Stack: c.stack, Truncated: c.cut, Result: clr.E_FAIL}
-	e.s.raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
-}
-
-// send appends a sample of a thread.
-func (e *Engine) send(t *task, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
+// sendOf appends a sample of a task.
+func (e *Engine) sendOf(t *task, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
 	t.samples++
-	e.s.out.Sample(&wire.Sample{TID: uint64(t.tid), TimeUnixNano: time.Now().UnixNano(), WallNanos: uint64(wall), CPUNanos: cpu,
-		Gap: uint8(gap), Frames: frames})
-	if e.s.out.Len() > 1<<17 {
-		e.s.flush()
-	}
+	e.send(t.tid, gap, frames, cpu, wall)
 }
 
 // registers are a record's.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
@@ -19,6 +20,7 @@ type target struct {
 	mem    live.Memory
 	loader *live.Loader
 	maps   []live.Mapping
+	look   func() *module.Table // of Windows: what is mapped now, nil if the process has ended
 	table  *module.Table
 	read   time.Time
 	tried  map[uint32]int // modules looked at for a runtime, and how often
@@ -27,6 +29,7 @@ type target struct {
 	steps   *managed.Tables // over tables
 	names   *naming.Names
 	threads threadList
+	special special
 	path    string // of the module that holds the runtime
 	why     string // why there are no tables
 }
@@ -49,6 +52,17 @@ func (t *target) refresh(pid int) bool {
 		return false
 	}
 	t.read = time.Now()
+	if t.look != nil {
+		table := t.look()
+		if table == nil {
+			return false
+		}
+		t.table = table
+		t.special.find(table)
+		t.find()
+		t.read = time.Now()
+		return true
+	}
 	maps, err := live.Maps(pid)
 	if err != nil && len(maps) == 0 {
 		return false
@@ -68,10 +82,10 @@ func (t *target) set(maps []live.Mapping) {
 func (t *target) find() {
 	for i := 0; i < t.table.Len() && t.tables == nil; i++ {
 		m := t.table.At(i)
-		if m.ELF == nil || t.tried[m.ID] >= maxTries {
+		if t.tried[m.ID] >= maxTries {
 			continue
 		}
-		tables, err := contract.Open(t.mem, m.ELF, m.Bias)
+		tables, err := t.open(m)
 		if e, ok := err.(*contract.Error); ok {
 			t.tried[m.ID]++
 			if e.Structure == contract.NoRuntime {
@@ -91,6 +105,17 @@ func (t *target) find() {
 		t.path = m.Path
 		t.threads.init(t.mem, tables)
 	}
+}
+
+// open opens the tables of the runtime in a module.
+func (t *target) open(m *module.Module) (*contract.Tables, error) {
+	switch {
+	case m.ELF != nil:
+		return contract.Open(t.mem, m.ELF, m.Bias)
+	case m.PE != nil && t.look != nil:
+		return contract.OpenPE(t.mem, m.PE, m.Bias)
+	}
+	return nil, &contract.Error{Structure: contract.NoRuntime}
 }
 
 // mapping is the one that holds an address, nil if none does.
@@ -128,6 +153,9 @@ func (t *target) prove(c *capture) {
 func (t *target) patch() uint64 {
 	for i := range t.table.Len() {
 		m := t.table.At(i)
+		if m.PE != nil && m.Path == t.path {
+			return managed.FindHijackStubPE(m.PE, m.Bias)
+		}
 		if m.ELF == nil || m.CFI == nil {
 			continue
 		}
@@ -140,4 +168,14 @@ func (t *target) patch() uint64 {
 		}
 	}
 	return 0
+}
+
+// hasCLR reports whether the CLR's library is among the modules.
+func (t *target) hasCLR() bool {
+	for i := range t.table.Len() {
+		if strings.HasSuffix(strings.ToLower(t.table.At(i).Path), `\coreclr.dll`) {
+			return true
+		}
+	}
+	return false
 }

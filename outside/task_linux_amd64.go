@@ -43,12 +43,6 @@ type task struct {
 	samples uint64
 }
 
-// held is a stack that is sent again while its thread rests.
-type held struct {
-	frames []frame
-	gap    uint8
-}
-
 // rename reports whether the name is to be read again. A new thread has its
 // creator's name and gives itself another soon, an old one hardly ever: so the
 // waits grow with its age.

@@ -95,7 +95,7 @@ func (e *Engine) gone(t *task) {
 	if t.stat >= 0 {
 		unix.Close(t.stat)
 	}
-	e.stats.ended(t)
+	e.stats.ended(t.samples)
 	e.file.Free(t.tid)
 	delete(e.tasks, t.tid)
 }
@@ -134,7 +134,7 @@ func (e *Engine) visit(t *task) {
 		t.due = together(now + t.every)
 		e.stats.rests++
 		if !e.cfg.NoWall {
-			e.send(t, merge.Gap(t.stack.gap), t.stack.frames, 0, passed)
+			e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, passed)
 		}
 		return
 	}
@@ -181,7 +181,7 @@ func (e *Engine) last() {
 	now := time.Now().UnixNano()
 	for _, t := range e.tasks {
 		if t.rest && !e.cfg.NoWall && now > t.visited {
-			e.send(t, merge.Gap(t.stack.gap), t.stack.frames, 0, now-t.visited)
+			e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, now-t.visited)
 			t.visited = now
 		}
 	}
@@ -228,7 +228,7 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 	wall := t.owed
 	t.owed = 0
 	e.stats.outside++
-	e.send(t, gap, e.s.frames, 0, wall)
+	e.sendOf(t, gap, e.s.frames, 0, wall)
 }
 
 // inProbe reports whether a thread stands in the probe's own code: it waits there

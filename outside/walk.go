@@ -33,6 +33,7 @@ type walker struct {
 	tables    *contract.Tables // nil: no runtime is known
 	steps     *managed.Tables  // over tables
 	patch     uint64           // what the runtime writes over return addresses
+	special   *special         // nil: there are none
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -40,11 +41,12 @@ type walker struct {
 	out    []merge.Frame
 
 	// The walk under way.
-	n    int
-	at   unwind.State // of regs
-	regs context.Registers
-	from context.Registers // before a step under way
-	left unwind.Frame
+	n       int
+	misread bool         // it left a special as if that had been called
+	at      unwind.State // of regs
+	regs    context.Registers
+	from    context.Registers // before a step under way
+	left    unwind.Frame
 }
 
 func newWalker() *walker {
@@ -59,9 +61,12 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	if len(c.more) > 0 {
 		w.mem, w.bounds = *memory.New(append(c.more, c.stack)...), unwind.Bounds{}
 	}
-	w.n, w.regs = 0, context.FromAMD64(c.regs)
+	w.n, w.misread, w.regs = 0, false, context.FromAMD64(c.regs)
 	w.at = unwind.Interrupted(&w.regs)
 	w.at.Exact = !c.called
+	if w.at.Exact && w.special.entered(w.regs.IP()) {
+		return w.end(merge.GapStubOnTop), merge.GapStubOnTop, false
+	}
 	for {
 		stop := w.native()
 		if stop == unwind.Managed {
@@ -74,9 +79,17 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 			return w.out[:w.n], merge.GapNone, false
 		}
 		gap = gapOf(stop, c.cut)
-		w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.regs.SP()})
-		return w.out[:w.n], gap, stop == unwind.Unreadable && c.partial
+		if w.misread {
+			gap = merge.GapStubOnTop
+		}
+		return w.end(gap), gap, stop == unwind.Unreadable && c.partial
 	}
+}
+
+// end closes a stack that is not whole.
+func (w *walker) end(gap merge.Gap) []merge.Frame {
+	w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.regs.SP()})
+	return w.out[:w.n]
 }
 
 // native walks unmanaged frames.
@@ -85,6 +98,10 @@ func (w *walker) native() unwind.Stop {
 	n, stop := r.N, r.Stop
 	if stop == unwind.NoInfo && n > 0 && w.block[n-1].Module < 0 && w.isManaged() {
 		n, stop = n-1, unwind.Managed // code that is newer than the module table
+	}
+	if cut := w.special.misread(w.block[:n], w.at.Exact); cut >= 0 {
+		w.misread = true
+		n, stop = cut+1, unwind.BadInfo
 	}
 	for i := range w.block[:n] {
 		f := &w.block[i]

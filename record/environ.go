@@ -130,6 +130,9 @@ func childEnviron(opt *Options, socket string) environ {
 		}
 	}
 	drop = append(drop, EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvRefused)
+	if opt.Mode == ModeProbe && !needsLibrary {
+		return environ(opt.Env)
+	}
 	e := environ(opt.Env).without(drop...)
 	e = append(e, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+CLSID, "CORECLR_PROFILER_PATH="+opt.Profiler,
 		EnvSocket+"="+socket, EnvRate+"="+strconv.FormatFloat(opt.Rate, 'g', -1, 64))

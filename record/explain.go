@@ -11,10 +11,17 @@ import (
 
 // neverConnected reports in one line why no profiler may have connected: what can
 // be seen to be the reason, or else what it mostly is.
-func (o *Options) neverConnected() string {
+func (r *run) neverConnected() string {
+	o := r.opt
 	const head = "no samples: the profiler never connected; "
 	if o.PID != 0 {
 		return head + "the process ended"
+	}
+	if o.Mode == ModeProbe && !needsLibrary {
+		if notes := r.srv.told(); len(notes) > 0 {
+			return "no samples: " + strings.Join(notes, "; ")
+		}
+		return "no samples: the command started no process of .NET 10 or later that could be read; try --mode snapshot"
 	}
 	if lines := Blockers(o.Env); len(lines) > 0 {
 		return head + strings.Join(lines, "; ")

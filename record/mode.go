@@ -27,6 +27,9 @@ func (o *Options) chooseMode() *Refusal {
 	case ModeSnapshot:
 	case ModeProbe, "":
 		why := o.noProbe()
+		if why == "" && o.Mode == "" {
+			why = o.unforeseen()
+		}
 		if why == "" {
 			o.Mode = ModeProbe
 			break
@@ -41,7 +44,7 @@ func (o *Options) chooseMode() *Refusal {
 	if r := o.checkEvents(); r != nil {
 		return r
 	}
-	if o.Mode == ModeProbe && o.Probe == "" {
+	if o.Mode == ModeProbe && (o.Probe == "" || !needsLibrary) {
 		return nil // unpack
 	}
 	return o.checkProfiler()
@@ -50,7 +53,7 @@ func (o *Options) chooseMode() *Refusal {
 // unpack puts the probe that the tool carries where the target can load it, unless
 // there is one already.
 func (o *Options) unpack(dir *private) error {
-	if o.Mode != ModeProbe || o.Probe != "" {
+	if o.Mode != ModeProbe || o.Probe != "" || !needsLibrary {
 		return nil
 	}
 	path, err := filepath.EvalSymlinks(dir.dir)
@@ -67,6 +70,8 @@ func (o *Options) noProbe() string {
 	switch {
 	case !hasProbe:
 		return "there is no probe for this system"
+	case !needsLibrary:
+		return ""
 	case o.Probe == "" && probe.Library() == nil:
 		return "the probe's library was not found"
 	}
@@ -83,12 +88,14 @@ func (o *Options) engine() outside.Config {
 // way says for people what the mode means.
 func (o *Options) way() string {
 	switch {
+	case o.Mode == ModeProbe && !needsLibrary:
+		return "each thread is stopped for as long as its stack is copied, and walked from outside; nothing of seedwalk is in the process, the runtime is never suspended"
 	case o.Mode == ModeProbe:
 		return "stacks are copied and walked from outside; the runtime is never suspended"
 	case o.modeWhy != "":
-		return o.modeWhy + "; the runtime is suspended for each sample" + bias
+		return o.modeWhy + "; " + suspends + bias
 	}
-	return "the runtime is suspended for each sample" + bias
+	return suspends + bias
 }
 
 // runtimeName is a runtime's version as people write it, of its file.

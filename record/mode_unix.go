@@ -17,3 +17,6 @@ func newMode() os.FileMode {
 // bias is what samples taken in a suspension suffer from: managed threads stop
 // where they poll, not where they were.
 const bias = "; samples are biased to safe points"
+
+// suspends is what the snapshot mode does.
+const suspends = "the runtime is suspended for each sample"

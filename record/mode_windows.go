@@ -7,3 +7,6 @@ func newMode() os.FileMode { return 0o666 }
 
 // bias is empty where threads are suspended at any instruction.
 const bias = ""
+
+// suspends is what the snapshot mode does.
+const suspends = "one thread is suspended at a time, and the CLR asked for its stack, by a library in the process"

@@ -19,19 +19,18 @@ import (
 // hasProbe says that there is a probe for this system.
 const hasProbe = true
 
+// needsLibrary says that it is a library in the target.
+const needsLibrary = true
+
+// unforeseen reports why the way from outside is not tried, "" if it is: the probe
+// finds out what the runtime is.
+func (o *Options) unforeseen() string { return "" }
+
+// follow looks for processes; those that are recorded connect by themselves.
+func (r *run) follow() {}
+
 // handOver is how long a probe that has connected may take to say what it wants.
 const handOver = 2 * time.Second
-
-// engineStream is a connection whose other end is an engine of this process.
-type engineStream struct {
-	net.Conn
-	engine *outside.Engine
-}
-
-func (s engineStream) CloseWrite() error {
-	s.engine.Stop()
-	return nil
-}
 
 // readStream is a connection of which the first bytes have been read.
 type readStream struct {
@@ -98,11 +97,7 @@ func (s *server) engine(fd, pid int) (stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() {
-		e.Run()
-		there.Close()
-	}()
-	return engineStream{here, e}, nil
+	return running(e, here, there), nil
 }
 
 // received is the descriptor of a control message.

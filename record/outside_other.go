@@ -1,4 +1,4 @@
-//go:build !(linux && amd64)
+//go:build !((linux || windows) && amd64)
 
 package record
 
@@ -6,6 +6,12 @@ import "errors"
 
 // hasProbe says that there is a probe for this system.
 const hasProbe = false
+
+const needsLibrary = true
+
+func (o *Options) unforeseen() string { return "" }
+
+func (r *run) follow() {}
 
 // errAnswered says that a connection was a question, and has been answered.
 var errAnswered = errors.New("answered")

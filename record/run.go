@@ -61,7 +61,7 @@ func (o *Options) check() error {
 		return &Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
 			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", MaxStackBytes), Code: ExitRefused}
 	}
-	if r := OtherProfiler(o.Env); r != nil && o.PID == 0 {
+	if r := OtherProfiler(o.Env); r != nil && o.PID == 0 && (needsLibrary || o.Mode != ModeProbe) {
 		return r
 	}
 	if r := o.chooseMode(); r != nil {
@@ -184,6 +184,7 @@ func (r *run) begin() error {
 		return cannotStart(r.opt.Command[0], err)
 	}
 	r.writePIDFile()
+	r.follow()
 	go func() {
 		r.code = exitCode(r.cmd.Wait())
 		close(r.exited)

@@ -46,7 +46,11 @@ func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out 
 		return nil
 	}
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	say("%d of processor time, %d of blocked threads without a signal, %d of resting ones", c["timed"], c["outside"], c["rests"])
+	if n := c["suspended"]; n > 0 {
+		say("threads were stopped %d times, and %d times seen to rest since", n, c["rests"])
+	} else {
+		say("%d of processor time, %d of blocked threads without a signal, %d of resting ones", c["timed"], c["outside"], c["rests"])
+	}
 	if busy := c["busy_ns"]; busy > 0 && c["timed"] > 0 {
 		say("%.0f samples a second of processor time, %.0f with what the kernel's tick merged; %g asked",
 			float64(c["timed"])*1e9/float64(busy), float64(c["timed"]+c["overruns"])*1e9/float64(busy), rate)
@@ -57,13 +61,16 @@ func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out 
 	if handler.Count() > 0 {
 		say("a thread stood still for %d us (p50), %d us (p99)", (handler.Quantile(0.5)+500)/1000, (handler.Quantile(0.99)+500)/1000)
 	}
-	say("%d signals sent; a timer of its own made %d threads interrupt themselves %d times", c["asked"], c["armed"], c["timed"])
+	if c["suspended"] == 0 {
+		say("%d signals sent; a timer of its own made %d threads interrupt themselves %d times", c["asked"], c["armed"], c["timed"])
+	}
 	for _, l := range []struct{ key, text string }{
 		{"dropped", "samples dropped: the ring was full"}, {"unproven", "samples not walked: the runtime's tables were not proven yet"},
 		{"late", "samples not walked: the process had ended"}, {"changed", "looks at blocked threads in vain: they went on meanwhile"},
 		{"deaf", "signals not sent: the thread blocks them, or has one pending"}, {"unsent", "signals the kernel refused"},
 		{"timer_refused", "threads without a timer: the kernel refused it"}, {"no_slot", "threads not sampled: no slot is free"},
 		{"hidden", "looks at threads that the kernel does not permit"}, {"unreadable", "stacks that could not be read"},
+		{"stubs", "looks at threads in the runtime's stubs in vain"}, {"held", "threads were stopped already, by a collection or a debugger"},
 		{"stopped", "timers that the probe stopped, since the tool was too slow"}, {"unnamed", "methods without a name"},
 	} {
 		if n := c[l.key]; n > 0 {

@@ -90,7 +90,7 @@ func (r *run) settle(hurried bool) {
 	r.srv.settle()
 	if len(r.srv.all()) == 0 {
 		if !r.srv.refusedToldWhy() {
-			r.opt.Say(r.opt.neverConnected())
+			r.opt.Say(r.neverConnected())
 		}
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/pe"
 )
 
 // NoRuntime is the Structure of the Error for an image without a runtime.
@@ -46,6 +47,7 @@ type Tables struct {
 	pointers []uint64
 	agreed   map[uint64]bool // MethodDescs that proved a supposed layout
 	doubts   int
+	windows  bool // functions preserve what they do on Windows
 }
 
 // Open finds the code tables of the runtime in image, whose virtual addresses
@@ -60,6 +62,54 @@ func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
 		return nil, &Error{"image", 0, uint64(image.Arch()), "not x86-64"}
 	}
 	return open(r, desc, dac)
+}
+
+// OpenPE is Open for a runtime of Windows, whose image is mapped at base. Only a
+// runtime that publishes its code tables is read: no other layout has been proven.
+func OpenPE(r memory.Reader, image *pe.File, base uint64) (*Tables, error) {
+	desc := DescriptorPE(image, base)
+	if desc == 0 {
+		return nil, &Error{NoRuntime, 0, 0, "no " + descriptorSymbol}
+	}
+	if arch, _ := image.Arch(); arch != context.ArchAMD64 {
+		return nil, &Error{"image", 0, uint64(arch), "not x86-64"}
+	}
+	t, err := open(r, desc, 0)
+	if err == nil {
+		t.windows = true
+	}
+	return t, err
+}
+
+// DescriptorPE is where an image that is mapped at base exports its descriptor, 0 if
+// it does not.
+func DescriptorPE(image *pe.File, base uint64) uint64 {
+	exports, _ := image.Exports() // what could be read counts
+	for i := range exports {
+		if exports[i].Name == descriptorSymbol && exports[i].RVA != 0 {
+			return base + uint64(exports[i].RVA)
+		}
+	}
+	return 0
+}
+
+// PublishesPE reports whether the runtime in a file of Windows publishes its code
+// tables. That stands in the file: the descriptor is not made when it starts.
+func PublishesPE(image *pe.File) bool {
+	h, ok := image.BytesAt(uint32(DescriptorPE(image, 0)), descriptorSize)
+	if !ok || string(h[:8]) != descriptorMagic {
+		return false
+	}
+	size, text := binary.LittleEndian.Uint32(h[12:]), binary.LittleEndian.Uint64(h[16:])-image.ImageBase()
+	if size > maxDescriptor || text != uint64(uint32(text)) {
+		return false
+	}
+	json, ok := image.BytesAt(uint32(text), int(size))
+	if !ok {
+		return false
+	}
+	d, err := ParseDescriptor(json)
+	return err == nil && (d.Contracts["ExecutionManager"] == 1 || d.Contracts["ExecutionManager"] == 2)
 }
 
 // Symbols are where an image exports its descriptor and its table of globals, 0 if

@@ -49,7 +49,7 @@ func (t *Tables) ReadAt(p []byte, addr uint64) bool { return t.v.r.ReadAt(p, add
 func (t *Tables) Arch() context.Arch { return context.ArchAMD64 }
 
 // Unix implements managed.Source.
-func (t *Tables) Unix() bool { return true }
+func (t *Tables) Unix() bool { return !t.windows }
 
 // Call reports whether ip follows a near call instruction: only then can it be a
 // return address.

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/walker"
@@ -76,6 +77,23 @@ func FindHijackStub(m *module.Module, code []byte) uint64 {
 				return at + m.Bias
 			}
 			from += j + 1
+		}
+	}
+	return 0
+}
+
+// FindHijackStubPE is FindHijackStub for an image of Windows that is mapped at base.
+func FindHijackStubPE(f *pe.File, base uint64) uint64 {
+	for i := range f.AMD64().Len() {
+		fn := f.AMD64().Entry(i)
+		if fn.Indirect() {
+			continue
+		}
+		for j := range HijackStubs {
+			h := &HijackStubs[j]
+			if h.PE && len(h.Code) > 0 && bytes.HasPrefix(f.Tail(fn.Begin, len(h.Code)), h.Code) {
+				return base + uint64(fn.Begin)
+			}
 		}
 	}
 	return 0

@@ -1,0 +1,140 @@
+package outside
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// sampler walks the captures of one process and sends them, wherever they come
+// from.
+type sampler struct {
+	cfg     Config
+	pid     int
+	t       *target
+	w       *walker
+	s       *stream
+	living  func() bool // whether the process is still the one that was opened
+	refresh func() bool // reads anew what is mapped, if that is worth it
+
+	period  int64 // of a sample, nanoseconds
+	began   time.Time
+	stopped atomic.Bool
+	known   bool // a runtime's tables have been found
+	extra   [extraRoom]byte
+	stats   stats
+}
+
+// extraRoom is how much of the runtime's Thread is read of a thread that stands
+// still, bytes.
+const extraRoom = 1024
+
+func newSampler(pid int, cfg Config, t *target, to io.Writer) sampler {
+	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), began: time.Now()}
+}
+
+// open begins the stream.
+func (e *sampler) open() {
+	if e.cfg.Raw != "" {
+		w, err := raw.Create(e.cfg.Raw)
+		if err != nil {
+			e.s.out.Note("cannot write raw samples: " + err.Error())
+		} else {
+			e.s.raw = w
+		}
+	}
+	e.hello()
+	for g := 1; g < merge.GapCount; g++ {
+		e.s.out.GapName(uint8(g), merge.Gap(g).String())
+	}
+}
+
+// use has walks go by what the target is known to be now. It reports whether a
+// runtime has just been found.
+func (e *sampler) use() (found bool) {
+	e.w.unmanaged.SetTable(e.t.table)
+	e.w.tables, e.w.steps, e.w.special = e.t.tables, e.t.steps, &e.t.special
+	e.s.announce(e.t)
+	if e.t.tables == nil || e.known {
+		return false
+	}
+	e.known = true
+	e.hello()
+	e.w.patch = e.t.patch()
+	return true
+}
+
+// hello opens the stream, and again once the runtime is known.
+func (e *sampler) hello() {
+	version := ""
+	if e.cfg.Version != nil && e.t.path != "" {
+		version = e.cfg.Version(e.t.path)
+	}
+	e.s.out.Hello(&wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: version, StartUnixNano: e.began.UnixNano(),
+		RateMilliHz: uint64(e.cfg.RateHz * 1000)})
+}
+
+// walk walks a capture and leaves its frames in e.s.frames.
+func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
+	e.t.prove(c)
+	if e.t.tables == nil || !e.t.tables.Proven() {
+		e.stats.unproven++
+		return 0, false, false
+	}
+	frames, gap, needs := e.w.walk(c)
+	if gap == merge.GapBadInfo && c.thread != 0 { // a replaced return address of a thread that stands still
+		c.extra = e.extra[:max(0, e.t.mem.ReadSome(e.extra[:], c.thread))]
+		frames, gap, needs = e.w.walk(c)
+	}
+	if gap != merge.GapNone && !needs && e.refresh() {
+		frames, gap, needs = e.w.walk(c)
+	}
+	if gap != merge.GapNone && !e.living() {
+		e.stats.late++ // the process has ended, and with it what the walk needs
+		return gap, needs, false
+	}
+	e.s.encode(e.t, frames)
+	if e.s.raw != nil && !(needs && gap != merge.GapNone) {
+		e.raw(c, frames, gap)
+	}
+	return gap, needs, true
+}
+
+func (e *sampler) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
+	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: context.FromAMD64(c.regs),
+		Stack: c.stack, Truncated: c.cut, Result: clr.E_FAIL}
+	e.s.raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
+}
+
+// send appends a sample of a thread.
+func (e *sampler) send(tid uint32, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
+	e.s.out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: time.Now().UnixNano(), WallNanos: uint64(wall), CPUNanos: cpu,
+		Gap: uint8(gap), Frames: frames})
+	if e.s.out.Len() > 1<<17 {
+		e.s.flush()
+	}
+}
+
+// sleep sleeps in pieces, so that a stop is seen soon.
+func (e *sampler) sleep(d time.Duration) {
+	for d > 0 && !e.stopped.Load() {
+		step := min(d, 20*time.Millisecond)
+		time.Sleep(step)
+		d -= step
+	}
+}
+
+// Stop ends the sampling soon.
+func (e *sampler) Stop() { e.stopped.Store(true) }
+
+// held is a stack that is sent again while its thread rests.
+type held struct {
+	frames []frame
+	gap    uint8
+}

@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+var outsideSamples = flag.Int("windows-outside", 200, "how many samples TestWindowsOutside judges")
+
+// maxOutsideRuns bounds the runs: in Wine each read of a process stops one of its
+// threads, so that a busy machine has some ten samples a second.
+const maxOutsideRuns = 60
+
+// A program of .NET 10 is sampled without anything of ours in it: each complete
+// stack is one that its thread can have.
+func TestWindowsOutside(t *testing.T) {
+	o := outsideRun{shapes: map[string]int{}, gaps: map[merge.Gap]int{}, m: newMatrix()}
+	for n := 0; n < maxOutsideRuns && o.total < *outsideSamples; n++ {
+		o.run(t)
+	}
+	t.Logf(".NET 10.0.9 from outside: %d samples, %d complete (%.2f %%); of the %d others %d in Wine's own system calls; managed top %d; gaps %v; stacks as their threads call %v",
+		o.total, o.whole, percent(o.whole, o.total), o.total-o.whole, o.wine, o.managed, o.gaps, o.shapes)
+	judged := 0
+	for _, n := range o.shapes {
+		judged += n
+	}
+	if o.total < *outsideSamples || judged != o.whole {
+		t.Errorf("%d samples, want %d; %d of %d complete stacks were judged", o.total, *outsideSamples, judged, o.whole)
+	}
+	if o.whole*100 < (o.total-o.wine)*90 {
+		t.Errorf("only %d of %d stacks are complete: %v", o.whole, o.total, o.gaps)
+	}
+}
+
+// outsideRun is what several recordings had.
+type outsideRun struct {
+	total, whole, managed, wine int
+	shapes                      map[string]int
+	gaps                        map[merge.Gap]int
+	m                           *matrix
+}
+
+func (o *outsideRun) run(t *testing.T) {
+	t.Helper()
+	samples, rd, res := recordSingle(t, 1, nil, []string{"--mode", "probe"})
+	if res.code != 0 || !strings.HasPrefix(res.stdout, "singlefile: 12 threads") {
+		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+	}
+	names := rd.Names()
+	for id, name := range names {
+		if strings.HasPrefix(name, "method 0x") {
+			t.Errorf("function %#x has no name", id)
+		}
+	}
+	for _, s := range samples {
+		if slices.ContainsFunc(s.Images, func(im raw.Image) bool { return strings.Contains(strings.ToLower(im.Path), "seedwalk_") }) {
+			t.Fatal("a library of ours is in the process")
+		}
+		o.total++
+		switch {
+		case s.Result.Gap == merge.GapNone:
+			o.whole++
+			shapeOf(t, o.m, s, names, o.shapes)
+		case inWine(s):
+			o.wine++
+		default:
+			o.m.show(t, s, "a stack with a gap")
+		}
+		if s.Result.Gap != merge.GapNone {
+			o.gaps[s.Result.Gap]++
+		}
+		if len(s.Frames) > 0 && s.Frames[0].Kind == unwind.KindManaged {
+			o.managed++
+		}
+	}
+	t.Logf("%d samples, gaps %s", len(samples), fmt.Sprint(slices.Sorted(maps.Keys(o.gaps))))
+}
