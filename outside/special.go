@@ -8,27 +8,28 @@ import (
 )
 
 // special is code of Windows that is entered without a call: the runtime's stubs
-// before they have stored a return address, and where the kernel enters user mode.
-// What a walk reads as their return address is none. The zero special, and nil,
-// hold no code.
+// before they have stored a return address, which a walk would misread, and where the
+// kernel enters user mode. What is below a *dispatcher* was interrupted. Its unwind
+// data says so on Windows, by a machine frame; in Wine the interrupted ip stands in
+// the place of a return address. The zero special, and nil, hold no code.
 type special struct {
-	entrances managed.Entrances
-	ranges    []memory.Range // few
+	entrances          managed.Entrances
+	stubs, dispatchers []memory.Range // few
 }
 
 // find looks for such code in a table's images.
 func (s *special) find(t *module.Table) {
-	stubs, dispatchers := s.entrances.Of(t)
-	s.ranges = append(stubs, dispatchers...)
+	s.stubs, s.dispatchers = s.entrances.Of(t)
 }
 
-// entered reports whether ip is in such code.
+// entered reports whether a thread that was interrupted at ip is in such code.
 func (s *special) entered(ip uint64) bool {
-	if s == nil {
-		return false
-	}
-	for i := range s.ranges {
-		if s.ranges[i].Holds(ip) {
+	return s != nil && (holds(s.stubs, ip) || holds(s.dispatchers, ip))
+}
+
+func holds(ranges []memory.Range, ip uint64) bool {
+	for i := range ranges {
+		if ranges[i].Holds(ip) {
 			return true
 		}
 	}
@@ -36,20 +37,26 @@ func (s *special) entered(ip uint64) bool {
 }
 
 // misread is the index of the first frame that a walk left as if it had been called
-// and is not, -1 if there is none. What is below a dispatcher was interrupted, and
-// true unwind data of it says so: exact tells it of the frame below the last.
-func (s *special) misread(frames []unwind.Frame, exact bool) int {
-	if s == nil || len(s.ranges) == 0 {
-		return -1
+// and is not, -1 if there is none; stub tells which. exact tells of the frame below
+// the last that it was interrupted.
+func (s *special) misread(frames []unwind.Frame, exact bool) (i int, stub bool) {
+	if s == nil || len(s.stubs)+len(s.dispatchers) == 0 {
+		return -1, false
 	}
 	for i := range frames {
 		below := exact
 		if i+1 < len(frames) {
 			below = frames[i+1].Exact
 		}
-		if !below && s.entered(frames[i].Lookup()) {
-			return i
+		if below {
+			continue
+		}
+		switch ip := frames[i].Lookup(); {
+		case holds(s.stubs, ip):
+			return i, true
+		case holds(s.dispatchers, ip):
+			return i, false
 		}
 	}
-	return -1
+	return -1, false
 }

@@ -94,14 +94,21 @@ func (w *walker) end(gap merge.Gap) []merge.Frame {
 
 // native walks unmanaged frames.
 func (w *walker) native() unwind.Stop {
+	was := w.at
+	w.from.Copy(&w.regs)
 	r := w.unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:])
 	n, stop := r.N, r.Stop
 	if stop == unwind.NoInfo && n > 0 && w.block[n-1].Module < 0 && w.isManaged() {
 		n, stop = n-1, unwind.Managed // code that is newer than the module table
 	}
-	if cut := w.special.misread(w.block[:n], w.at.Exact); cut >= 0 {
-		w.misread = true
-		n, stop = cut+1, unwind.BadInfo
+	if i, stub := w.special.misread(w.block[:n], w.at.Exact); i >= 0 {
+		// Once more, up to there.
+		w.regs.Copy(&w.from)
+		w.at = was
+		n, stop = w.unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
+		if w.at.Exact = true; stub {
+			w.misread, stop = true, unwind.BadInfo
+		}
 	}
 	for i := range w.block[:n] {
 		f := &w.block[i]
