@@ -37,9 +37,6 @@ type AMD64 struct {
 // AMD64All is Known with every register known.
 const AMD64All = 1<<26 - 1
 
-// IP, SP and FP return the three registers every walk needs.
-func (r *AMD64) IP() uint64 { return r.RIP }
-
 // SP returns RSP.
 func (r *AMD64) SP() uint64 { return r.GPR[RSP] }
 

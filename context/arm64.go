@@ -13,9 +13,6 @@ type ARM64 struct {
 // ARM64All is Known with every register known.
 const ARM64All = 1<<31 - 1 | 0xff<<32
 
-// IP returns PC.
-func (r *ARM64) IP() uint64 { return r.PC }
-
 // SP returns SP.
 func (r *ARM64) SP() uint64 { return r.Sp }
 

@@ -73,11 +73,10 @@ func (c *Client) call(set, id uint8, p payload) ([]byte, error) {
 
 // Commands about the process.
 const (
-	processInfo        = 0
-	processResume      = 1
-	processEnvironment = 3
-	processInfo2       = 4
-	processInfo3       = 8
+	processInfo   = 0
+	processResume = 1
+	processInfo2  = 4
+	processInfo3  = 8
 )
 
 // Info is what a process says of itself.
@@ -131,16 +130,6 @@ func parseInfo(id uint8, body []byte) (*Info, error) {
 // Resume lets a process go on that waits at its start.
 func (c *Client) Resume() error {
 	_, err := c.call(setProcess, processResume, nil)
-	return err
-}
-
-// SetEnvironment sets a variable in the runtime's view of the environment,
-// while the process waits at its start.
-func (c *Client) SetEnvironment(name, value string) error {
-	var p payload
-	p.text(name)
-	p.text(value)
-	_, err := c.call(setProcess, processEnvironment, p)
 	return err
 }
 

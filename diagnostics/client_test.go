@@ -272,19 +272,3 @@ func TestPort(t *testing.T) {
 	default:
 	}
 }
-
-func FuzzAnswer(f *testing.F) {
-	f.Add(ok(1, 2, 3))
-	f.Add(refuse(BadEncoding))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		body, err := readAnswer(bytes.NewReader(in))
-		if err == nil && len(body) > len(in) {
-			t.Fatalf("%d bytes of %d", len(body), len(in))
-		}
-		for _, id := range []uint8{processInfo, processInfo2, processInfo3} {
-			if i, err := parseInfo(id, body); err == nil && len(i.CommandLine) > 4*len(in) {
-				t.Fatal("a longer text than there are bytes")
-			}
-		}
-	})
-}

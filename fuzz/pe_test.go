@@ -3,11 +3,11 @@ package fuzz
 import (
 	"bytes"
 	"encoding/binary"
-	"reflect"
 	"sync/atomic"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -196,8 +196,8 @@ func sameImage(t *testing.T, file, mapped *pe.File) {
 	}
 	a, errA := file.Exports()
 	b, errB := mapped.Exports()
-	if !reflect.DeepEqual(a, b) || (errA == nil) != (errB == nil) {
-		t.Fatalf("%d exports, mapped %d: %v, %v", len(a), len(b), errA, errB)
+	if d := cmptest.Diff(a, b); d != "" || (errA == nil) != (errB == nil) {
+		t.Fatalf("exports of the file, %v, and mapped, %v:\n%s", errA, errB, d)
 	}
 }
 

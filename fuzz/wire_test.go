@@ -3,9 +3,9 @@ package fuzz
 import (
 	"bytes"
 	"io"
-	"reflect"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/wire"
 )
 
@@ -31,8 +31,8 @@ func FuzzWire(f *testing.F) {
 			t.Fatalf("%d messages of %d bytes, error %v", len(first), len(in), err)
 		}
 		again, err := readWire(writeWire(first))
-		if err != io.EOF || !reflect.DeepEqual(first, again) {
-			t.Fatalf("written and read again: %v, %d messages of %d", err, len(again), len(first))
+		if d := cmptest.Diff(first, again); err != io.EOF || d != "" {
+			t.Fatalf("written and read again: %v\n%s", err, d)
 		}
 	})
 }

@@ -62,7 +62,6 @@ const (
 	ptraceGetRegSet = 0x4204
 	ptraceSeize     = 0x4206
 	ptraceInterrupt = 0x4207
-	ptraceEventStop = 128
 	noteStatus      = 1 // NT_PRSTATUS
 	waitAll         = 0x40000000
 )

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/nettrace"
 )
@@ -121,9 +121,8 @@ func TestRoundTrip(t *testing.T) {
 			if got.Err != io.EOF || !slices.Equal(got.Faults, []nettrace.Reason{nettrace.NoStack}) {
 				t.Fatalf("%v, %v", got.Err, got.Faults)
 			}
-			want := wantSample()
-			if !reflect.DeepEqual(got.Events, want) {
-				t.Fatalf("got  %+v\nwant %+v", got.Events, want)
+			if d := cmptest.Diff(wantSample(), got.Events); d != "" {
+				t.Fatal(d)
 			}
 			if !slices.Equal(got.Points, []uint64{3000}) || !slices.Equal(got.Lost, []nettrace.Lost{{Thread: 300, Count: 2}}) {
 				t.Errorf("points %v, lost %v", got.Points, got.Lost)
@@ -135,9 +134,8 @@ func TestRoundTrip(t *testing.T) {
 			if c := got.Counts; c.Lost != 5 || c.Events != 6 || c.Stacks != 4 || c.Points != 1 || c.Metadata != 2 || c.LostStacks != 1 || c.Bytes != int64(len(raw)) {
 				t.Errorf("counts %+v", c)
 			}
-			slow := read(iotest.OneByteReader(bytes.NewReader(raw)))
-			if !reflect.DeepEqual(slow, got) {
-				t.Errorf("byte by byte: %+v", slow)
+			if d := cmptest.Diff(got, read(iotest.OneByteReader(bytes.NewReader(raw)))); d != "" {
+				t.Errorf("byte by byte:\n%s", d)
 			}
 		})
 	}
@@ -158,8 +156,8 @@ func TestTruncated(t *testing.T) {
 			if e.Reason != nettrace.Truncated && e.Reason != nettrace.NoEnd && e.Reason != nettrace.Empty {
 				t.Fatalf("%s, cut at %d: %v", f.name, n, got.Err)
 			}
-			if len(got.Events) < last || !reflect.DeepEqual(got.Events, append([]seen(nil), want[:len(got.Events)]...)) {
-				t.Fatalf("%s, cut at %d: %+v", f.name, n, got.Events)
+			if d := cmptest.Diff(append([]seen(nil), want[:len(got.Events)]...), got.Events); len(got.Events) < last || d != "" {
+				t.Fatalf("%s, cut at %d: %d events after %d\n%s", f.name, n, len(got.Events), last, d)
 			}
 			last = len(got.Events)
 		}

@@ -54,9 +54,6 @@ func NewThreads(rt clr.Threads, s Seeder) *ThreadSampler {
 	return &ThreadSampler{rt: rt, seeder: s}
 }
 
-// Primed reports whether Prime has succeeded.
-func (s *ThreadSampler) Primed() bool { return s.primed }
-
 // Prime makes the CLR set up the sampler's own state while nothing is
 // suspended, by walking threads until one has reported a frame. Sample refuses
 // before it has succeeded. Source: the remarks on DoStackSnapshot in Microsoft's

@@ -254,7 +254,7 @@ func TestPrime(t *testing.T) {
 		t.Errorf("sampled before priming: %+v, %v", o, rt.log)
 	}
 	if !s.Prime(threads(13, 7, 8)) || strings.Join(rt.log, ", ") != "prime 13, prime 7" {
-		t.Errorf("primed %v: %v", s.Primed(), rt.log)
+		t.Errorf("primed %v: %v", s.primed, rt.log)
 	}
 	if len(rt.bad) > 0 {
 		t.Error(rt.bad)

@@ -40,12 +40,6 @@ func (r *Ranges) Close(start, until uint64) { r.ends = append(r.ends, rangeEnd{s
 
 type rangeEnd struct{ start, until uint64 }
 
-// Len is how many ranges there are.
-func (r *Ranges) Len() int {
-	r.sort()
-	return len(r.all)
-}
-
 // Find returns the Value of the range that covers addr at a time. Of several
 // the one wins that is no list's, then the latest, then the innermost.
 func (r *Ranges) Find(addr, time uint64) (value int32, ok bool) {

@@ -1,7 +1,5 @@
 package waits
 
-import "time"
-
 // Kind is what was waited for.
 type Kind uint8
 
@@ -67,6 +65,3 @@ type Wait struct {
 	Object      uint64
 	Owner       uint64 // thread that had the lock at Start; 0 = not known
 }
-
-// Duration is Nanos as a Duration.
-func (w *Wait) Duration() time.Duration { return time.Duration(w.Nanos) }

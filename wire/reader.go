@@ -35,15 +35,11 @@ type Reader struct {
 	r       *bufio.Reader
 	payload []byte
 	offset  int64
-	skipped int64
 	err     error
 }
 
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 1<<16)} }
-
-// Skipped is the number of messages of unknown type passed over so far.
-func (r *Reader) Skipped() int64 { return r.skipped }
 
 // Next returns the next message, which is the caller's to keep. At the end it
 // returns io.EOF; where the stream ends inside a message io.ErrUnexpectedEOF;
@@ -58,8 +54,7 @@ func (r *Reader) Next() (Message, error) {
 		d := decoder{buf: p, typ: t, offset: r.offset - int64(len(p))}
 		m := d.message()
 		if m == nil {
-			r.skipped++
-			continue
+			continue // of a type that a later release may send
 		}
 		if d.err != nil {
 			r.err = d.err

@@ -1,6 +1,9 @@
 package api
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Place is where a call comes from.
 type Place uint8
@@ -71,21 +74,6 @@ func (a Answer) String() string {
 	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)", "refused (E_INVALIDARG)", "E_NOTIMPL"}[a]
 }
 
-// GateAnswer sorts an HRESULT into the answers that a gate alone can give.
-func GateAnswer(hr uint32) Answer {
-	switch hr {
-	case 0x80131363:
-		return Refused
-	case 0x80131356:
-		return OnlyInit
-	case 0x8013136f:
-		return NotAttached
-	case 0x80004001:
-		return NotHere
-	}
-	return LetIn
-}
-
 // Expect is what the table says of a call of m from a place, for a profiler of
 // startup.
 func (m *Info) Expect(p Place, r Release) Answer {
@@ -117,3 +105,17 @@ func (m *Info) Differs(clr string, p Place) string {
 	}
 	return ""
 }
+
+// OwnRefused lists the places that refuse the method by a rule of its own.
+func (m *Info) OwnRefused() string {
+	var at []string
+	for _, p := range Places() {
+		if m.own[p] {
+			at = append(at, p.String())
+		}
+	}
+	return strings.Join(at, ", ")
+}
+
+// String is MAJOR.MINOR.
+func (r Release) String() string { return fmt.Sprintf("%d.%d", r/10, r%10) }

@@ -157,12 +157,3 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDescriptor(f *testing.F) {
-	f.Add([]byte(`{"version":0,"types":{"A":{"!":8,"b":[4,"int"]}},"globals":{"x":["0x1","u8"],"y":[[3],"pointer"]},"contracts":{"C":1}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if d, err := ParseDescriptor(text); err == nil {
-			d.layout()
-		}
-	})
-}

@@ -203,9 +203,6 @@ func (m *Module) text(index int) string {
 	return text(m.strings[index:], maxName)
 }
 
-// Methods is the number of methods.
-func (m *Module) Methods() int { return m.table[tableMethodDef].rows }
-
 // Assembly is the name of the assembly whose manifest this module has, "" of
 // others.
 func (m *Module) Assembly() string { return m.text(m.cell(tableAssembly, 1, 7)) }

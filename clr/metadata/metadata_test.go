@@ -77,7 +77,7 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for rid := range m.Methods() + 2 {
+	for rid := range m.table[tableMethodDef].rows + 2 {
 		got = append(got, m.Method(rid))
 	}
 	want := []string{"", "global", "Some.Space.Outer::.ctor", "Some.Space.Outer::Run", "Some.Space.Outer+Inner::Deep", "Last::End", ""}
@@ -107,7 +107,7 @@ func TestHostile(t *testing.T) {
 		if err != nil {
 			return
 		}
-		for rid := range min(m.Methods(), 64) + 2 {
+		for rid := range min(m.table[tableMethodDef].rows, 64) + 2 {
 			m.Method(rid)
 			m.Type(rid)
 		}

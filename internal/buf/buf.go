@@ -57,9 +57,6 @@ func (r *Reader) Pos() int { return r.pos }
 // Len is the number of bytes left, 0 after a failure.
 func (r *Reader) Len() int { return len(r.Data) - r.pos }
 
-// Fault is the first failure, FaultNone while there is none.
-func (r *Reader) Fault() Fault { return r.fault }
-
 // OK reports whether no read has failed yet.
 func (r *Reader) OK() bool { return r.fault == FaultNone }
 

@@ -12,7 +12,7 @@ func TestFixed(t *testing.T) {
 	if r.U8() != 1 || r.U16() != 0x302 || r.U32() != 0x7060504 || r.Pos() != 7 || r.Len() != 2 || !r.OK() {
 		t.Fatalf("%+v", r)
 	}
-	if r.U64() != 0 || r.Fault() != FaultShort || r.Pos() != 7 {
+	if r.U64() != 0 || r.fault != FaultShort || r.Pos() != 7 {
 		t.Errorf("short read: %+v", r)
 	}
 	if r.U8() != 0 || r.Pos() != 7 {
@@ -55,12 +55,12 @@ func TestLEB(t *testing.T) {
 		{"cut", []byte{0x80, 0x80}, 0, 0, FaultShort, FaultShort},
 	} {
 		r := At(c.b, 0)
-		if v := r.ULEB(); v != c.u || r.Fault() != c.uf {
-			t.Errorf("%s: ULEB %#x %v", c.name, v, r.Fault())
+		if v := r.ULEB(); v != c.u || r.fault != c.uf {
+			t.Errorf("%s: ULEB %#x %v", c.name, v, r.fault)
 		}
 		r = At(c.b, 0)
-		if v := r.SLEB(); v != c.s || r.Fault() != c.f {
-			t.Errorf("%s: SLEB %#x %v", c.name, v, r.Fault())
+		if v := r.SLEB(); v != c.s || r.fault != c.f {
+			t.Errorf("%s: SLEB %#x %v", c.name, v, r.fault)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestCStringLimit(t *testing.T) {
 	}{{3, true}, {2, false}, {0, false}} {
 		r := At([]byte("abc\x00"), 0)
 		if s := r.CString(c.limit); (string(s) == "abc") != c.ok || r.OK() != c.ok {
-			t.Errorf("limit %d: %q, %v", c.limit, s, r.Fault())
+			t.Errorf("limit %d: %q, %v", c.limit, s, r.fault)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestFailedIsEmpty(t *testing.T) {
 		r := At(long, 3)
 		fail(&r)
 		if r.OK() || r.Len() != 0 || r.Pos() != 3 {
-			t.Errorf("%s: %v, %d bytes left at %d", name, r.Fault(), r.Len(), r.Pos())
+			t.Errorf("%s: %v, %d bytes left at %d", name, r.fault, r.Len(), r.Pos())
 		}
 		if r.U8() != 0 || r.U64() != 0 || r.ULEB() != 0 || r.SLEB() != 0 || r.Bytes(1) != nil || r.CString(1) != nil || r.Pos() != 3 {
 			t.Errorf("%s: a failed reader went on", name)

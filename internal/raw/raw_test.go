@@ -158,9 +158,3 @@ func TestOtherVersions(t *testing.T) {
 		t.Errorf("%d samples, %v", len(got), err)
 	}
 }
-
-func FuzzReader(f *testing.F) {
-	f.Add([]byte(magic + "S\x08\x00\x00\x00aaaaaaaa"))
-	f.Add([]byte(magic + "T\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"))
-	f.Fuzz(func(t *testing.T, b []byte) { readAll(t, b) })
-}

@@ -2,9 +2,10 @@ package clrevent
 
 import (
 	"encoding/hex"
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 )
 
 func raw(t *testing.T, s string) []byte {
@@ -63,8 +64,9 @@ func TestDecode(t *testing.T) {
 			func(b []byte) (any, bool) { return pair(DecodeRuntime(b)) }, Info{Version: [4]uint16{9, 0, 5, 7}, CommandLine: "a", Library: "/"}},
 	} {
 		in := raw(t, c.in)
-		if got, ok := c.decode(in); !ok || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, %v", c.name, got, ok)
+		got, ok := c.decode(in)
+		if d := cmptest.Diff(c.want, got); !ok || d != "" {
+			t.Errorf("%s: %v\n%s", c.name, ok, d)
 		}
 		for n := range len(in) - c.spare {
 			if _, ok := c.decode(in[:n]); ok {

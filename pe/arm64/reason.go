@@ -11,7 +11,6 @@ const (
 	BadVersion             // an .xdata version other than 0
 	BadFlag                // .pdata flag 3 is reserved
 	BadRegI                // packed RegI above 10
-	BadRegF                // packed RegF with no meaning
 	BadFrameSize           // packed frame smaller than what it saves
 	BadCode                // a reserved or undefined unwind code
 	Truncated              // a code goes on past the codes' end
@@ -19,16 +18,15 @@ const (
 	BadEpilogIndex         // an epilog's first code lies past the codes
 	BadEpilogOffset        // an epilog begins outside the function
 	BadRegisters           // a register pair or save_next run goes past the last register
-	BadSequence            // save_next before a code that saves no pair
 	Outside                // the instruction is not inside the function
 	AllocZ                 // unsupported: alloc_z (SVE)
 	SaveSVE                // unsupported: save_zreg or save_preg (SVE)
 	TrapFrame              // unsupported: trap_frame
 )
 
-var reasons = [...]string{"ok", "record outside the image", "unknown version", "reserved flag", "RegI above 10", "bad RegF",
+var reasons = [...]string{"ok", "record outside the image", "unknown version", "reserved flag", "RegI above 10",
 	"frame size below the saved registers", "reserved unwind code", "truncated unwind code", "no end code", "epilog index past the codes",
-	"epilog outside the function", "register past the last", "save_next without a register pair", "instruction outside the function",
+	"epilog outside the function", "register past the last", "instruction outside the function",
 	"unsupported: alloc_z (SVE)", "unsupported: save_zreg/save_preg (SVE)", "unsupported: trap_frame"}
 
 func (r Reason) String() string {

@@ -70,9 +70,6 @@ func (a *Actor) Name() string { return a.name }
 // ID returns the actor's number, from 0 in the order of Go.
 func (a *Actor) ID() int { return a.id }
 
-// World returns the world the actor lives in.
-func (a *Actor) World() *World { return a.w }
-
 // Ended reports whether the body has returned.
 func (a *Actor) Ended() bool { return a.ended }
 

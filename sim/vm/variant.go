@@ -76,7 +76,6 @@ const (
 	all     set = 1<<variantCount - 1
 	windows set = 1<<Framework20 | 1<<Core22Windows | 1<<Net10Windows
 	unix    set = 1<<Net9Linux | 1<<Net10Linux
-	modern  set = 1<<Net10Windows | unix // those with SuspendRuntime
 )
 
 func (s set) has(v Variant) bool { return s>>v&1 != 0 }

@@ -255,14 +255,14 @@ func TestLiveExample(t *testing.T) {
 	}
 	for i, w := range r.Matched {
 		own := time.Duration(truth[i].After - truth[i].Before)
-		if diff := own - w.Duration(); diff < 0 || diff > 10*time.Millisecond {
-			t.Errorf("%v, the program says %v", w.Duration(), own)
+		if diff := own - time.Duration(w.Nanos); diff < 0 || diff > 10*time.Millisecond {
+			t.Errorf("%v, the program says %v", time.Duration(w.Nanos), own)
 		}
 		frames := s.a.Frames(w.Stack, w.Start)
 		if frames[0].Name != "System.Threading.WaitHandle.WaitOneNoCheck" || frames[1].Name != "Waits.Waiter" || !strings.HasPrefix(frames[len(frames)-1].Name, "Waits+<RunExample>") {
 			t.Errorf("%v", frames)
 		}
-		t.Logf("%v, the program says %v", w.Duration(), own)
+		t.Logf("%v, the program says %v", time.Duration(w.Nanos), own)
 	}
 }
 

@@ -70,15 +70,6 @@ func override(r *context.AMD64, s *State) error {
 	return nil
 }
 
-// Checked returns which nonvolatile registers the answer to p says anything
-// about: all, but for binaries whose functions preserve none.
-func (v *Vector) Checked(p *Point) uint32 {
-	if e := v.Want(p); v.Kind != "synthetic" && e != nil && e.GPR == nil && e.XMM == nil {
-		return 1 << context.RSP
-	}
-	return WindowsAMD64
-}
-
 // DiffAMD64 names the first register of check, a set of bits of Known, in which
 // got is not want, or is not known; "" if none.
 func DiffAMD64(got, want *context.AMD64, check uint32) string {

@@ -109,20 +109,6 @@ func (m *Info) remarks() string {
 	return strings.Join(s, " ")
 }
 
-// OwnRefused lists the places that refuse the method by a rule of its own.
-func (m *Info) OwnRefused() string {
-	var at []string
-	for _, p := range Places() {
-		if m.own[p] {
-			at = append(at, p.String())
-		}
-	}
-	return strings.Join(at, ", ")
-}
-
-// String is MAJOR.MINOR.
-func (r Release) String() string { return fmt.Sprintf("%d.%d", r/10, r%10) }
-
 func mark(yes bool) string {
 	if yes {
 		return "yes"

@@ -85,14 +85,3 @@ func (t *Tables) cIDs(b *strings.Builder, name string, versions int) {
 		fmt.Fprintf(b, "\t{%s},\n", CGUID(t.IIDs[full]))
 	}
 }
-
-// CGUID is an interface id as C initialises its bytes: the first three groups are
-// little-endian numbers.
-func CGUID(s string) string {
-	hex := strings.ReplaceAll(s, "-", "")
-	var b []string
-	for _, i := range []int{3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15} {
-		b = append(b, "0x"+strings.ToLower(hex[2*i:2*i+2]))
-	}
-	return strings.Join(b, ", ")
-}

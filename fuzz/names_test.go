@@ -1,0 +1,90 @@
+package fuzz
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/ulikunitz/xz"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/symbol"
+)
+
+// FuzzMiniDebugInfo reads any bytes as a compressed .gnu_debugdata: no panic, and
+// not more symbols than such a file may hold.
+func FuzzMiniDebugInfo(f *testing.F) {
+	packed := pack(f, elfasm.Image())
+	f.Add(packed)
+	f.Add(packed[:len(packed)/2])
+	f.Add(pack(f, nil))
+	f.Add(pack(f, make([]byte, 1<<16)))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		file := elfasm.File{Sections: []elfasm.Section{{Name: ".gnu_debugdata", Type: elfasm.ProgBits, Body: in}}}
+		im, err := elf.New(file.Bytes(), "packed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		symbol.ELF(im, "", nil)
+	})
+}
+
+func pack(f *testing.F, data []byte) []byte {
+	var b bytes.Buffer
+	w, err := xz.WriterConfig{DictCap: 1 << 20, BlockSize: 1 << 16}.NewWriter(&b)
+	if err != nil {
+		f.Fatal(err)
+	}
+	w.Write(data)
+	if err := w.Close(); err != nil {
+		f.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// FuzzSymbols looks names up in any symbols, overlapping ones too: an address that
+// a symbol covers has the name of one that covers it, an address that none covers
+// has no name.
+func FuzzSymbols(f *testing.F) {
+	f.Add([]byte{0, 16, 8, 2, 8, 2, 3, 9})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		const base = 0x7f00
+		in = in[:min(len(in), 64)]
+		var symbols []symbol.Symbol
+		for i := 0; i+1 < len(in); i += 2 {
+			symbols = append(symbols, symbol.Symbol{Name: string(rune('a' + i)), Addr: base + uint64(in[i]), Size: uint64(in[i+1])})
+		}
+		table := symbol.NewTable(symbols, nil)
+		for addr := uint64(base); addr < base+0x200; addr++ {
+			name, off, ok := table.Find(addr)
+			covered, named := false, false
+			for i := range symbols {
+				if s := &symbols[i]; addr-s.Addr < s.Size {
+					covered = true
+					named = named || s.Addr == addr-off
+				}
+			}
+			if ok != covered || ok && !named {
+				t.Fatalf("%#x: %q+%#x, %v; covered %v\n%+v", addr, name, off, ok, covered, symbols)
+			}
+		}
+	})
+}
+
+// unreadable is a process of which nothing can be read.
+type unreadable struct{}
+
+func (unreadable) ReadAt([]byte, uint64) bool { return false }
+
+// FuzzDescriptor reads any bytes as a runtime's data contract: no panic, also of
+// those who take their offsets from it.
+func FuzzDescriptor(f *testing.F) {
+	f.Add([]byte(`{"version":0,"types":{"A":{"!":8,"b":[4,"int"]}},"globals":{"x":["0x1","u8"],"y":[[3],"pointer"]},"contracts":{"C":1}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if d, err := contract.ParseDescriptor(text); err == nil {
+			naming.New(unreadable{}, d)
+		}
+	})
+}
