@@ -51,6 +51,9 @@ type Agent struct {
 	refused string // why sampling must end
 	frames  []merge.Frame
 	wire    []wire.Frame
+
+	use  func(*Stack) // Once: takes the stacks instead of the stream; nil in Run
+	only clr.ThreadID // Once: the thread that is wanted, 0: all
 }
 
 // clock is what the agent remembers of a kernel thread between samples.
@@ -220,6 +223,7 @@ func (a *Agent) events() {
 // in turn. It reads their clocks now, while nothing is suspended.
 func (a *Agent) choose() bool {
 	a.threads = a.host.Threads(a.threads[:0])
+	a.wanted()
 	n := len(a.threads)
 	if n == 0 {
 		return false
@@ -289,6 +293,10 @@ func (a *Agent) sample(c *clr.Capture) {
 			return
 		}
 		res = a.merger.Merge(c, a.frames)
+	}
+	if a.use != nil {
+		a.hand(c, &res)
+		return
 	}
 	now := time.Now().UnixNano()
 	k := a.clocks[c.Thread.TID]

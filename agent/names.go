@@ -17,6 +17,8 @@ type names struct {
 	pending []clr.FunctionID
 	last    uint32
 	ips     map[uint64]function
+
+	forgotten uint64 // how often
 }
 
 type function struct {
@@ -33,6 +35,7 @@ func (n *names) init(h Process) {
 }
 
 func (n *names) forget() {
+	n.forgotten++
 	n.ids = map[clr.FunctionID]uint32{}
 	n.ips = map[uint64]function{}
 }
