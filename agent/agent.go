@@ -54,6 +54,10 @@ type Agent struct {
 
 	use  func(*Stack) // Once: takes the stacks instead of the stream; nil in Run
 	only clr.ThreadID // Once: the thread that is wanted, 0: all
+
+	copied   *clr.Capture // Copied: the one that is walked
+	proof    time.Time    // the last round for a proof
+	unproven int          // such rounds
 }
 
 // clock is what the agent remembers of a kernel thread between samples.
@@ -106,6 +110,7 @@ func newAgent(host Process, cfg Config, send func([]byte) error) *Agent {
 		out:    wire.NewWriter(make([]byte, 0, 1<<20)),
 		walker: managed.NewWalker(host.Arch()),
 		clocks: map[uint64]clock{},
+		copied: new(clr.Capture),
 		frames: make([]merge.Frame, maxFrames),
 		wire:   make([]wire.Frame, 0, maxFrames),
 	}

@@ -25,27 +25,6 @@ const (
 	noModule     = C.SEEDWALK_NO_MODULE
 )
 
-// errorTexts are by the error's number, negated.
-var errorTexts = [...]string{
-	-ok:           "no error",
-	-badHandle:    "the handle is not open",
-	-badArgument:  "an argument cannot be: a null pointer, a length of 0, a number that is none of the header's",
-	-unreadable:   "the module's file, or the process's mappings, cannot be read",
-	-shortStruct:  "the size of a structure is less than its fields that must be there: set it to sizeof",
-	-unknownField: "a structure has a field that this library does not know and that is not 0: is the header newer than the library?",
-	-busy:         "another thread is inside the library with the same handle",
-	-tooMany:      "64 handles are open",
-	-noModule:     "no module of the last commit has this id",
-}
-
-//export seedwalk_error_text
-func seedwalk_error_text(err C.int32_t, out *C.char, room C.int32_t) C.int {
-	if err > 0 || int(-err) >= len(errorTexts) || -err < 0 {
-		return put("unknown error", out, room)
-	}
-	return put(errorTexts[-err], out, room)
-}
-
 //export seedwalk_gap_name
 func seedwalk_gap_name(gap C.int32_t, out *C.char, room C.int32_t) C.int {
 	return put(merge.Gap(narrow(gap)).String(), out, room)

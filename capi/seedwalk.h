@@ -75,6 +75,16 @@ enum {
 	SEEDWALK_BUSY = -6,          /* another thread is inside with the same handle */
 	SEEDWALK_TOO_MANY = -7,      /* 64 handles are open */
 	SEEDWALK_NO_MODULE = -8,     /* no module of the last commit has this id */
+	SEEDWALK_NOT_OPEN = -9,      /* the sampler is not open yet, or closed already */
+	SEEDWALK_SECOND = -10,       /* the process has, or had, a sampler */
+	SEEDWALK_WRONG_THREAD = -11, /* this thread runs managed code */
+	SEEDWALK_OLD_RUNTIME = -12,  /* it has no interface that sampling can do with */
+	SEEDWALK_NOT_FORWARDED = -13, /* a callback is not: seedwalk_sampler_problem says which */
+	SEEDWALK_NO_EVENTS = -14,    /* SetEventMask was not given SEEDWALK_SAMPLER_EVENTS */
+	SEEDWALK_REFUSED = -15,      /* the runtime refuses to walk, for ever */
+	SEEDWALK_SYSTEM = -16,       /* the system refuses something: seedwalk_sampler_problem says what */
+	SEEDWALK_UNSUPPORTED = -17,  /* there is no sampler for this architecture */
+	SEEDWALK_FULL = -18,         /* no room for another copy: it is dropped, and counted */
 };
 
 /* Architectures of stacks. */
@@ -278,6 +288,131 @@ extern int seedwalk_get_module(seedwalk_handle h, int32_t id, seedwalk_module *o
 extern int seedwalk_walk(seedwalk_handle h, const seedwalk_walk_request *request, seedwalk_result *result);
 /* Makes the merged stack. */
 extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *request, seedwalk_result *result);
+
+/* ---- The sampler: the whole protocol, for x86-64 Linux and Windows ----
+ *
+ * Over the profiler's own ICorProfilerInfo. It makes no thread that stays and has no
+ * timer: both are the profiler's.
+ *   1. Initialize calls SetEventMask with (at least) SEEDWALK_SAMPLER_EVENTS and
+ *      seedwalk_sampler_open; Shutdown calls seedwalk_sampler_close.
+ *   2. Seven callbacks are forwarded, each by one call that takes no lock, allocates
+ *      nothing and does not enter Go.
+ *   3. A thread of the profiler's own, that never runs managed code, calls
+ *      seedwalk_sampler_sample as often as there shall be samples.
+ * examples/smallest_sampler.cpp is all of it. One sampler a process, for its life:
+ * two would suspend each other. */
+
+/* COR_PRF_MONITOR_MODULE_LOADS, COR_PRF_MONITOR_THREADS, COR_PRF_ENABLE_STACK_SNAPSHOT */
+#define SEEDWALK_SAMPLER_EVENTS 0x10000204u
+
+typedef struct {
+	uint32_t size;
+	uint32_t flags;        /* 0 */
+	void *info;            /* what Initialize was given: ICorProfilerInfo of any version, or IUnknown */
+	uint64_t stack_bytes;  /* room for one copied stack; 0: 1 MiB */
+} seedwalk_sampler_options;
+
+/* Takes 1 to 100 ms. Called in Initialize; other errors than SEEDWALK_OK leave the
+ * process as it was: let Initialize fail then, and the program runs without you. */
+extern int seedwalk_sampler_open(const seedwalk_sampler_options *options);
+/* Waits until a call of seedwalk_sampler_sample under way has returned, some
+ * milliseconds, at most 3 s. No call after it samples; the forwarding ones are
+ * harmless. */
+extern int seedwalk_sampler_close(void);
+
+/* Forwarded callbacks: ICorProfilerCallback's arguments, in its order.
+ * ThreadDestroyed waits while that very thread is being walked (on Linux while the
+ * runtime is suspended for it), ModuleUnloadStarted while names are asked for, 1 s at
+ * most: the runtime takes no reference. The others never wait. */
+extern int seedwalk_sampler_thread_created(uint64_t thread);                       /* ThreadCreated */
+extern int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread);  /* ThreadAssignedToOSThread */
+extern int seedwalk_sampler_thread_destroyed(uint64_t thread);                     /* ThreadDestroyed */
+extern int seedwalk_sampler_module_loaded(uint64_t module);                        /* ModuleLoadFinished */
+extern int seedwalk_sampler_module_unloading(uint64_t module);                     /* ModuleUnloadStarted */
+/* Good to have: ThreadNameChanged with its UTF-16 text; and, if you monitor JIT
+ * compilation anyway, JITCompilationFinished, DynamicMethodJITCompilationFinished
+ * and DynamicMethodUnloaded. Without the latter new code is found when it is met. */
+extern int seedwalk_sampler_thread_named(uint64_t thread, uint32_t units, const void *name);
+extern int seedwalk_sampler_code_changed(uint64_t function);
+
+/* One frame of a stack with its names; texts are "" where there is none. */
+typedef struct {
+	seedwalk_frame frame;   /* frame.module is a number from 1 that stays as long as the module is loaded */
+	const char *method;     /* of a managed frame: Namespace.Type.Method */
+	const char *path;       /* of the module's file: of a managed frame the assembly's */
+	const char *build_id;   /* of a native module, hexadecimal */
+} seedwalk_named_frame;
+
+/* One stack, leaf first. All pointers are the library's and good until the next
+ * call of seedwalk_sampler_sample. */
+typedef struct {
+	uint32_t size;
+	int32_t count;           /* of frames */
+	const seedwalk_named_frame *frames;
+	const char *thread_name; /* "" if it has none */
+	uint64_t thread;         /* ThreadID */
+	uint64_t os_thread;      /* the system's number */
+	uint64_t time_ns;        /* when it was taken, since 1970; of a copy: when it was walked */
+	uint64_t cpu_ns;         /* processor time of the thread since its last sample */
+	uint64_t tag;            /* of a copy: what seedwalk_sampler_copy was given; else 0 */
+	int32_t gap;             /* 0 if it is complete, else the first gap: seedwalk_gap_name */
+	int32_t doubtful;        /* frames found by a guess that nothing confirmed */
+	int32_t waiting;         /* leading frames in which the thread waits for the suspension to end */
+	uint32_t hresult;        /* of DoStackSnapshot */
+} seedwalk_stack;
+
+/* Called for each stack on the calling thread, when nothing is suspended. It may do
+ * anything but call the sampler. */
+typedef void (*seedwalk_on_stack)(void *client, const seedwalk_stack *stack);
+
+typedef struct {
+	uint32_t size;
+	uint32_t flags;              /* SEEDWALK_COPIES */
+	seedwalk_on_stack on_stack;  /* null: poll them with seedwalk_sampler_next */
+	void *client;                /* its first argument */
+	uint64_t thread;             /* the one ThreadID that is wanted; 0: all, 32 a call at most, in turn */
+} seedwalk_sampler_request;
+
+/* flags of seedwalk_sampler_request */
+enum {
+	SEEDWALK_COPIES = 1, /* no samples: the stacks that seedwalk_sampler_copy has copied */
+};
+
+typedef struct {
+	uint32_t size;
+	int32_t stacks;        /* of this call */
+	int32_t complete;      /* of those: without a gap */
+	int32_t threads;       /* that could have been asked */
+	/* Since open: */
+	uint64_t suspensions;  /* of the runtime, or of a thread */
+	uint64_t retries;      /* suspensions that had to be made again */
+	uint64_t gone;         /* threads that ended before they could be sampled */
+	uint64_t denied;       /* threads that the system suspends for nobody */
+	uint64_t dropped;      /* copies for which there was no room */
+} seedwalk_sampler_result;
+
+/* Takes one sample of each thread (or of the one that is named), by the way that suits
+ * the runtime, again where the runtime says "not now", and gives the merged stacks.
+ * Before the runtime has threads there are none. Never on a thread that runs managed
+ * code, nor in a callback; by one thread at a time. result may be null. */
+extern int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result);
+
+/* The next stack of the last call without on_stack; SEEDWALK_OK with *stack null when
+ * there is no more. On the thread that sampled. */
+extern int seedwalk_sampler_next(const seedwalk_stack **stack);
+
+/* What was wrong with the last call that answered NOT_FORWARDED, NO_EVENTS, REFUSED,
+ * SYSTEM or OLD_RUNTIME, in words. */
+extern int seedwalk_sampler_problem(char *out, int32_t room);
+
+/* ---- Stacks of the current thread, from inside a callback ----
+ *
+ * Copies the registers and the stack of the calling thread, 1 to 3 us, for
+ * seedwalk_sampler_sample with SEEDWALK_COPIES to walk: complete from the caller of
+ * this function to the thread's base. For any callback, cooperative ones too, and for
+ * EventPipeEventDelivered: no lock, no wait, no allocation, no Go. tag is yours, to know
+ * the stack by. SEEDWALK_FULL: 64 copies wait already, this one is dropped. */
+extern int seedwalk_sampler_copy(uint64_t tag);
 
 /* Names, for people: a zero-terminated text of at most room bytes. Returns its
  * length. */

@@ -112,7 +112,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	errno = saved_errno;
 }
 
-static void *reserve(size_t bytes)
+void *sw_reserve(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
@@ -123,8 +123,8 @@ int sw_capture_init(size_t stack_bytes)
 {
 	stack_room = stack_bytes;
 	for (int i = 0; i < SW_SLOTS; i++) {
-		slots[i].stack = reserve(stack_bytes);
-		slots[i].frames = reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
+		slots[i].stack = sw_reserve(stack_bytes);
+		slots[i].frames = sw_reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
 		if (!slots[i].stack || !slots[i].frames)
 			return ENOMEM;
 	}
@@ -140,6 +140,14 @@ int sw_capture_init(size_t stack_bytes)
 	act.sa_flags = SA_SIGINFO | SA_RESTART;
 	sigfillset(&act.sa_mask);
 	return sigaction(sw_signal_number(), &act, NULL) ? errno : 0;
+}
+
+uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure)
+{
+	if (!sure)
+		return copy_checked(to, from, len);
+	memcpy(to, (const void *)from, len);
+	return len;
 }
 
 /* Threads that did not answer: until they have taken the signal that is pending

@@ -31,7 +31,7 @@ struct sw_slot *sw_slot_at(int i)
 
 /* Every page is written once: the first write to one makes the system look for
  * memory, which the window need not wait for. */
-static void *reserve(size_t bytes)
+void *sw_reserve(size_t bytes)
 {
 	void *p = VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 	return p ? memset(p, 1, bytes) : NULL;
@@ -58,14 +58,21 @@ static LONG CALLBACK fault(EXCEPTION_POINTERS *e)
 	return EXCEPTION_CONTINUE_EXECUTION;
 }
 
+/* The fault handler is there: what cannot be read ends the copy. */
+uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure)
+{
+	(void)sure;
+	return copy(to, (const void *)(uintptr_t)from, len);
+}
+
 int sw_capture_init(size_t stack_bytes)
 {
 	struct sw_slot *s = &slots[0];
 	if (!AddVectoredExceptionHandler(1, fault))
 		return ERROR_NOT_ENOUGH_MEMORY;
 	stack_room = stack_bytes;
-	s->stack = reserve(stack_bytes);
-	s->frames = reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
+	s->stack = sw_reserve(stack_bytes);
+	s->frames = sw_reserve(SW_FRAME_ROOM * sizeof(struct sw_frame));
 	s->context = (uint8_t *)&context;
 	s->seed = (uint8_t *)&seed;
 	return s->stack && s->frames ? 0 : ERROR_NOT_ENOUGH_MEMORY;

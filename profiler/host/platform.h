@@ -24,6 +24,7 @@ int sw_start_sampler(void (*body)(void));
 /* Makes ready what the window needs, before any window. 0, or an error. */
 int sw_window_init(size_t stack_bytes);
 const char *sw_error_text(int error);
+extern const int sw_no_memory; /* the error of that name */
 void sw_sleep_us(unsigned us);
 int sw_wait_flag(int *flag, int value, unsigned ms);
 /* Waits a moment, or until sw_wake, if *word is value. */

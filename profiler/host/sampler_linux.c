@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "platform.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ int sw_start_sampler(void (*body)(void))
 }
 
 int sw_window_init(size_t stack_bytes) { return sw_capture_init(stack_bytes); }
+const int sw_no_memory = ENOMEM;
 const char *sw_error_text(int error) { return strerror(error); }
 const char *sw_environment(const char *name) { return getenv(name); }
 

@@ -36,6 +36,8 @@ int sw_window_init(size_t stack_bytes)
 	return sw_capture_init(stack_bytes);
 }
 
+const int sw_no_memory = ERROR_NOT_ENOUGH_MEMORY;
+
 const char *sw_error_text(int error)
 {
 	static char text[40];

@@ -99,6 +99,9 @@ int sw_suspend(int slot, uint64_t thread_id);
 int sw_context(int slot);
 void sw_resume(int slot);
 uint64_t sw_now_ns(void);
+void *sw_reserve(size_t bytes);
+/* Copies of the calling thread's stack; sure: all of it is there. How much could be read. */
+uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure);
 
 /* threads.c */
 int sw_threads_copy(struct sw_thread *out, int room);
@@ -114,6 +117,10 @@ struct sw_thread *sw_thread_by_tid(uint64_t tid);
 uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread); /* gives the kernel thread id */
 void sw_thread_unbind(struct sw_thread *t);
 uint64_t sw_thread_cpu_ns(uint64_t tid);
+uint64_t sw_thread_self(void); /* the calling thread's kernel id */
+/* The calling thread's ThreadID, 0 if the CLR has told of none, and the bounds of its
+ * stack, 0 if they are not known. */
+void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *high);
 
 /* events.c */
 int sw_event_next(struct sw_event *out);

@@ -7,6 +7,16 @@
 #include <time.h>
 #include <unistd.h>
 
+uint64_t sw_thread_self(void) { return (uint64_t)syscall(SYS_gettid); }
+
+void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *high)
+{
+	const struct sw_thread *t = sw_thread_by_tid(tid);
+	*thread_id = t ? t->thread_id : 0;
+	*low = t ? t->stack_low : 0;
+	*high = t ? t->stack_high : 0;
+}
+
 /* Runs on the thread itself. os_thread is the CLR's word for it, which on Linux
  * is no kernel thread id. */
 uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
@@ -22,7 +32,7 @@ uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
 		}
 		pthread_attr_destroy(&attr);
 	}
-	return (uint64_t)syscall(SYS_gettid);
+	return sw_thread_self();
 }
 
 void sw_thread_unbind(struct sw_thread *t) { (void)t; }

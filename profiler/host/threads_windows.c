@@ -30,6 +30,17 @@ static uint64_t teb_of(HANDLE thread)
 	return query && query(thread, 0, &b, sizeof b, NULL) == 0 ? (uint64_t)b.teb : 0;
 }
 
+uint64_t sw_thread_self(void) { return GetCurrentThreadId(); }
+
+/* The system knows the stack that the thread is on, a fibre's too. */
+void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *high)
+{
+	const struct sw_thread *t = sw_thread_by_tid(tid);
+	*thread_id = t ? t->thread_id : 0;
+	__asm__("movq %%gs:0x10, %0" : "=r"(*low)); /* NT_TIB.StackLimit */
+	__asm__("movq %%gs:0x08, %0" : "=r"(*high)); /* NT_TIB.StackBase */
+}
+
 uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
 {
 	const DWORD rights = THREAD_SUSPEND_RESUME | THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION;

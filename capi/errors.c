@@ -1,0 +1,54 @@
+/* Texts of errors: in C, so that a callback may ask for one. */
+#include "types.h"
+
+#include <stddef.h>
+
+#include "../profiler/host/platform.h"
+
+/* By the error's number, negated. */
+static const char *const texts[] = {
+	[-SEEDWALK_OK] = "no error",
+	[-SEEDWALK_BAD_HANDLE] = "the handle is not open",
+	[-SEEDWALK_BAD_ARGUMENT] = "an argument cannot be: a null pointer, a length of 0, a number that is none of the header's",
+	[-SEEDWALK_UNREADABLE] = "the module's file, or the process's mappings, cannot be read",
+	[-SEEDWALK_SHORT_STRUCT] = "the size of a structure is less than its fields that must be there: set it to sizeof",
+	[-SEEDWALK_UNKNOWN_FIELD] = "a structure has a field that this library does not know and that is not 0: is the header newer than the library?",
+	[-SEEDWALK_BUSY] = "another thread is inside the library with the same handle, or samples",
+	[-SEEDWALK_TOO_MANY] = "64 handles are open",
+	[-SEEDWALK_NO_MODULE] = "no module of the last commit has this id",
+	[-SEEDWALK_NOT_OPEN] = "the sampler is not open: seedwalk_sampler_open was not called, has failed, or seedwalk_sampler_close was called",
+	[-SEEDWALK_SECOND] = "the process has a sampler, or had one: two would suspend each other",
+	[-SEEDWALK_WRONG_THREAD] = "this thread runs managed code or a callback: sample on a thread of your own that never does",
+	[-SEEDWALK_OLD_RUNTIME] = "the runtime is too old to be sampled: .NET Core 3.0 on Linux, 2.0 on Windows",
+	[-SEEDWALK_NOT_FORWARDED] = "a callback is not forwarded: seedwalk_sampler_problem says which",
+	[-SEEDWALK_NO_EVENTS] = "the runtime's event mask lacks bits of SEEDWALK_SAMPLER_EVENTS",
+	[-SEEDWALK_REFUSED] = "the runtime refuses to walk stacks, for ever",
+	[-SEEDWALK_SYSTEM] = "the system refuses something: seedwalk_sampler_problem says what",
+	[-SEEDWALK_UNSUPPORTED] = "there is no sampler for this architecture",
+	[-SEEDWALK_FULL] = "no room for another copy: it is dropped",
+};
+
+/* Copies a text as far as there is room; its length then. */
+static int give(const char *text, char *out, int32_t room)
+{
+	int n = 0;
+	if (!out || room <= 0)
+		return SEEDWALK_BAD_ARGUMENT;
+	for (; text[n] && n < room - 1; n++)
+		out[n] = text[n];
+	out[n] = 0;
+	return n;
+}
+
+SW_EXPORT int seedwalk_error_text(int32_t error, char *out, int32_t room)
+{
+	size_t known = sizeof texts / sizeof *texts;
+	int ours = error <= 0 && error > -(int32_t)known;
+	return give(ours ? texts[-error] : "unknown error", out, room);
+}
+
+static char problem[200] = "nothing was wrong";
+
+void sw_problem(const char *what) { give(what, problem, sizeof problem); }
+
+SW_EXPORT int seedwalk_sampler_problem(char *out, int32_t room) { return give(problem, out, room); }

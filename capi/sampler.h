@@ -1,0 +1,39 @@
+/* Between the C and the Go of the sampler. */
+#ifndef SEEDWALK_SAMPLER_H
+#define SEEDWALK_SAMPLER_H
+
+#include "types.h"
+
+#include "../profiler/host/platform.h"
+
+enum { SW_STACKS = 64 }; /* of one call: at least SW_SLOTS */
+
+/* What the last call has found; written by Go, in memory of C's. */
+extern seedwalk_stack sw_stacks[SW_STACKS];
+extern int sw_stack_count;
+extern char sw_stack_names[SW_STACKS][64];
+
+/* errors.c */
+void sw_problem(const char *what);
+
+/* check_amd64.c: what the vendor has forgotten; SEEDWALK_OK, or an error. */
+extern uint32_t sw_forwarded_created, sw_forwarded_assigned, sw_forwarded_loaded;
+int sw_check_forwarded(void);
+
+enum { SW_COPIES = 64 };
+
+/* copies_amd64.c: stacks that application threads have copied of themselves. */
+struct sw_copied {
+	uint32_t state; /* changed atomically by both sides */
+	uint32_t truncated;
+	uint64_t tag, tid, thread_id;
+	uint64_t regs[17]; /* as in struct sw_slot */
+	uint64_t stack_addr, stack_len, stack_low, stack_high;
+	uint8_t *stack;
+};
+int sw_copies_init(size_t stack_bytes);
+struct sw_copied *sw_copy_take(int i); /* the i-th if it is whole, else NULL */
+void sw_copy_done(struct sw_copied *c);
+uint64_t sw_copies_dropped(void);
+
+#endif

@@ -1,0 +1,234 @@
+//go:build cgo
+
+package main
+
+/*
+#include <stdlib.h>
+
+#include "sampler.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/seedwalk/seedwalk/agent"
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/quiet"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/module"
+	clrhost "github.com/seedwalk/seedwalk/profiler/host"
+)
+
+// sampler is the Go half of the process's one sampler. What it gives away lies in
+// memory of C's.
+type sampler struct {
+	agent     *agent.Agent
+	rows      [C.SW_STACKS]rows
+	methods   map[clr.FunctionID]texts
+	modules   map[uint32]texts
+	forgotten uint64 // of the agent, when methods was begun
+	none      *C.char
+	copied    int // the next of the copies that may be walked
+}
+
+// rows are the frames of one stack.
+type rows struct {
+	first *C.seedwalk_named_frame
+	room  int
+}
+
+// texts are a method's name and its assembly's file, or a module's file and build id.
+type texts struct{ first, second *C.char }
+
+func (t texts) free() {
+	C.free(unsafe.Pointer(t.first))
+	C.free(unsafe.Pointer(t.second))
+}
+
+var sampling *sampler
+
+// leastProcs: a thread of Go's own that waits for a lock held by a stopped target must
+// not keep the sampler from running on.
+const leastProcs = 4
+
+// swgoSamplerBegin runs on a thread of C's, once.
+//
+//export swgoSamplerBegin
+func swgoSamplerBegin() {
+	restore()
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), leastProcs))
+	quiet.Begin()
+	sampling = &sampler{
+		agent:   clrhost.NewAgent(agent.Config{RateHz: 1, Slots: clrhost.Slots}, nil),
+		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, none: C.CString(""),
+	}
+}
+
+// swgoSamplerRound takes a round, or walks copies, into sw_stacks.
+//
+//export swgoSamplerRound
+func swgoSamplerRound(flags C.int32_t, thread C.uint64_t, out *C.seedwalk_sampler_result) C.int {
+	s := sampling
+	garbage.Collect()
+	s.trim()
+	var r agent.Round
+	if flags&C.SEEDWALK_COPIES != 0 {
+		s.copied = 0
+		r = s.agent.Copied(s.nextCopy, s.takeCopy)
+	} else {
+		r = s.agent.Once(clr.ThreadID(thread), s.take)
+	}
+	out.threads = C.int32_t(r.Known)
+	out.suspensions, out.retries = C.uint64_t(r.Suspensions), C.uint64_t(r.Retries)
+	out.gone, out.denied = C.uint64_t(r.Gone), C.uint64_t(r.Denied)
+	if r.Refused != "" {
+		why := C.CString(r.Refused)
+		C.sw_problem(why)
+		C.free(unsafe.Pointer(why))
+		return C.SEEDWALK_REFUSED
+	}
+	return ok
+}
+
+// maxModules bounds the memory of modules that have gone.
+const maxModules = 4096
+
+// trim drops texts that only the last round's stacks had a use for.
+func (s *sampler) trim() {
+	if len(s.modules) > maxModules {
+		drop(s.modules)
+	}
+}
+
+func drop[K comparable](m map[K]texts) {
+	for _, t := range m {
+		t.free()
+	}
+	clear(m)
+}
+
+// take writes one stack down. The agent forgets methods before the first stack of a
+// round only, so no stack has texts that are freed here.
+func (s *sampler) take(from *agent.Stack) {
+	if s.agent.Forgotten() != s.forgotten {
+		drop(s.methods)
+		s.forgotten = s.agent.Forgotten()
+	}
+	i := int(C.sw_stack_count)
+	if i == len(s.rows) {
+		return
+	}
+	frames := s.rows[i].of(len(from.Frames))
+	for k := range frames {
+		s.frame(&frames[k], &from.Frames[k], from.Table)
+	}
+	name := unsafe.Slice((*byte)(unsafe.Pointer(&C.sw_stack_names[i][0])), len(C.sw_stack_names[i]))
+	name[copy(name[:len(name)-1], from.Name)] = 0
+	C.sw_stacks[i] = C.seedwalk_stack{
+		size: C.uint32_t(unsafe.Sizeof(C.sw_stacks[i])), count: C.int32_t(len(frames)), frames: s.rows[i].first,
+		thread_name: &C.sw_stack_names[i][0], thread: C.uint64_t(from.Thread.ID), os_thread: C.uint64_t(from.Thread.TID),
+		time_ns: C.uint64_t(from.Unix), cpu_ns: C.uint64_t(from.CPU), gap: C.int32_t(from.Merged.Gap),
+		doubtful: C.int32_t(from.Merged.Doubtful), waiting: C.int32_t(from.Merged.Probe), hresult: C.uint32_t(from.HRESULT),
+	}
+	C.sw_stack_count++
+}
+
+// of makes room for n frames.
+func (r *rows) of(n int) []C.seedwalk_named_frame {
+	if n > r.room {
+		C.free(unsafe.Pointer(r.first))
+		r.room = n + n/2
+		r.first = (*C.seedwalk_named_frame)(C.calloc(C.size_t(r.room), C.size_t(unsafe.Sizeof(*r.first))))
+	}
+	return unsafe.Slice(r.first, n)
+}
+
+func (s *sampler) frame(to *C.seedwalk_named_frame, f *merge.Frame, t *module.Table) {
+	to.frame = C.seedwalk_frame{ip: C.uint64_t(f.IP), sp: C.uint64_t(f.SP), fp: C.uint64_t(f.FP), function: C.uint64_t(f.Function),
+		kind: C.uint8_t(f.Kind), trust: C.uint8_t(f.Trust), gap: C.uint8_t(f.Gap), exact: C.uint8_t(flag(f.Exact))}
+	to.method, to.path, to.build_id = s.none, s.none, s.none
+	if f.Module >= 0 {
+		m := t.At(int(f.Module))
+		to.frame.module = C.int32_t(m.ID)
+		known := s.module(m)
+		to.path, to.build_id = known.first, known.second
+	}
+	if f.Function != 0 {
+		known := s.method(f.Function)
+		to.method, to.path = known.first, known.second
+	}
+}
+
+func (s *sampler) module(m *module.Module) texts {
+	t, ok := s.modules[m.ID]
+	if !ok {
+		t = texts{C.CString(m.Path), C.CString(m.BuildID)}
+		s.modules[m.ID] = t
+	}
+	return t
+}
+
+func (s *sampler) method(f clr.FunctionID) texts {
+	t, ok := s.methods[f]
+	if !ok {
+		name, module := s.agent.Name(f)
+		t = texts{C.CString(name), C.CString(module)}
+		s.methods[f] = t
+	}
+	return t
+}
+
+// copiedRegisters are those that a thread writes down of itself, as UNWIND_INFO numbers
+// them: what a caller may expect to be kept.
+const copiedRegisters = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 0xf<<12
+
+// nextCopy fills c from the oldest copy that is whole. It is given back in takeCopy, or
+// here when the next one is asked for.
+func (s *sampler) nextCopy(c *clr.Capture) bool {
+	s.giveBack()
+	for ; s.copied < C.SW_COPIES && int(C.sw_stack_count) < len(s.rows); s.copied++ {
+		from := C.sw_copy_take(C.int(s.copied))
+		if from == nil {
+			continue
+		}
+		c.Status, c.Result, c.Truncated = clr.Captured, clr.E_FAIL, from.truncated != 0
+		c.Thread = clr.Thread{ID: clr.ThreadID(from.thread_id), TID: uint64(from.tid), StackLow: uint64(from.stack_low), StackHigh: uint64(from.stack_high)}
+		c.Regs.Arch = context.ArchAMD64
+		c.Regs.AMD64.RIP = uint64(from.regs[0])
+		for i := range c.Regs.AMD64.GPR {
+			c.Regs.AMD64.GPR[i] = uint64(from.regs[1+i])
+		}
+		c.Regs.AMD64.Known = copiedRegisters
+		c.Stack = memory.Run{Addr: uint64(from.stack_addr), Data: unsafe.Slice((*byte)(from.stack), int(from.stack_len))}
+		s.copied++
+		return true
+	}
+	return false
+}
+
+// giveBack frees the copy that nextCopy gave last.
+func (s *sampler) giveBack() {
+	if s.copied == 0 {
+		return
+	}
+	if c := C.sw_copy_take(C.int(s.copied - 1)); c != nil {
+		C.sw_copy_done(c)
+	}
+}
+
+// takeCopy takes the stack of a copy without its first frame, which is
+// seedwalk_sampler_copy itself.
+func (s *sampler) takeCopy(from *agent.Stack) {
+	if len(from.Frames) > 0 {
+		from.Frames = from.Frames[1:]
+	}
+	i := C.sw_stack_count
+	s.take(from)
+	if C.sw_stack_count != i {
+		C.sw_stacks[i].tag = C.sw_copy_take(C.int(s.copied - 1)).tag
+	}
+}
