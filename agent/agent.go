@@ -168,19 +168,25 @@ func (a *Agent) rest(d time.Duration) {
 }
 
 func (a *Agent) open() error {
-	if a.cfg.Raw != "" {
-		w, err := raw.Create(a.cfg.Raw)
-		if err != nil {
-			a.out.Note("cannot write raw samples: " + err.Error())
-		}
-		a.raw = w
-	}
+	a.openRaw()
 	a.out.Hello(&wire.Hello{PID: a.host.PID(), Arch: a.host.Arch().GOARCH(), Runtime: a.host.Version(),
 		StartUnixNano: time.Now().UnixNano(), RateMilliHz: uint64(a.cfg.RateHz * 1000)})
 	for g := 1; g < merge.GapCount; g++ {
 		a.out.GapName(uint8(g), merge.Gap(g).String())
 	}
 	return a.flush()
+}
+
+// openRaw begins the file of raw samples, once, if one is wanted.
+func (a *Agent) openRaw() {
+	if a.cfg.Raw == "" {
+		return
+	}
+	w, err := raw.Create(a.cfg.Raw)
+	if err != nil {
+		a.out.Note("cannot write raw samples: " + err.Error())
+	}
+	a.raw, a.cfg.Raw = w, ""
 }
 
 func (a *Agent) flush() error {

@@ -37,6 +37,7 @@ type Round struct {
 // thread, while nothing is suspended. Once and Run are not for the same agent.
 func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 	a.use, a.only = use, thread
+	a.openRaw()
 	a.events()
 	a.tables.refresh(a, false)
 	if a.choose() {
@@ -46,6 +47,7 @@ func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 	}
 	a.use, a.only = nil, 0
 	a.out.Reset() // it is nobody's
+	a.raw.Flush()
 	return a.sofar()
 }
 
@@ -64,7 +66,9 @@ func (a *Agent) Name(f clr.FunctionID) (name, module string) {
 	if !ok {
 		return "", ""
 	}
-	return clr.ReadableName(name), module
+	name = clr.ReadableName(name)
+	a.raw.Method(f, name)
+	return name, module
 }
 
 // Forgotten grows whenever FunctionIDs may have become those of other methods.
@@ -91,4 +95,5 @@ func (a *Agent) hand(c *clr.Capture, res *merge.Result) {
 	a.clocks[c.Thread.TID] = k
 	a.use(&Stack{Thread: c.Thread, Name: k.name, Merged: *res, HRESULT: c.Result, Frames: a.frames[:res.N], Table: a.tables.table,
 		Unix: now, CPU: k.cpuD})
+	a.raw.Sample(c, res, a.frames[:res.N])
 }

@@ -24,7 +24,7 @@ type platform struct {
 	cc, cxx            string
 	shared, exe        string   // file names
 	runner             []string // before the program; its first must exist
-	libraries          []string
+	with               []string // what a program is linked with besides
 }
 
 var platforms = []platform{
@@ -32,7 +32,7 @@ var platforms = []platform{
 	{"linux-arm64", "linux", "arm64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "libseedwalk.so", "example",
 		[]string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}, []string{"-lpthread"}},
 	{"windows-amd64", "windows", "amd64", "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++", "seedwalk.dll", "example.exe",
-		[]string{"/usr/lib/wine/wine64"}, nil},
+		[]string{"/usr/lib/wine/wine64"}, []string{"-lsynchronization"}},
 }
 
 // The worked example is built as a profiler's author would, in C against the
@@ -40,22 +40,8 @@ var platforms = []platform{
 func TestExample(t *testing.T) {
 	for _, p := range platforms {
 		t.Run(p.name, func(t *testing.T) {
-			for _, tool := range append([]string{p.cc}, p.runner...)[:min(2, 1+len(p.runner))] {
-				if _, err := exec.LookPath(tool); err != nil {
-					t.Skip("SKIPPED-CHECK: no " + tool)
-				}
-			}
-			if p.goos == "windows" {
-				script, err := filepath.Abs("../scripts/wine.sh")
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.runner = []string{script, "exec"}
-			}
-			dir := t.TempDir()
+			dir := p.libraries(t)
 			shared, archive := filepath.Join(dir, p.shared), filepath.Join(dir, "libseedwalk.a")
-			p.library(t, "shared", shared)
-			p.library(t, "archive", archive)
 			t.Run("c-shared", func(t *testing.T) { p.example(t, p.cc, []string{"-std=gnu11"}, shared) })
 			t.Run("c-archive", func(t *testing.T) { p.example(t, p.cc, []string{"-std=gnu11"}, archive) })
 			t.Run("c++", func(t *testing.T) {
@@ -66,6 +52,59 @@ func TestExample(t *testing.T) {
 			})
 		})
 	}
+}
+
+// built are the folders with the libraries of each platform.
+var built = map[string]string{}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, dir := range built {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// libraries is a folder with both libraries, linked once for all tests.
+func (p *platform) libraries(t *testing.T) string {
+	t.Helper()
+	p.need(t)
+	if dir, ok := built[p.name]; ok {
+		return dir
+	}
+	dir, err := os.MkdirTemp("", "capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built[p.name] = dir
+	p.library(t, "shared", filepath.Join(dir, p.shared))
+	p.library(t, "archive", filepath.Join(dir, "libseedwalk.a"))
+	return dir
+}
+
+// need skips the test where the platform's programs cannot be made or run.
+func (p *platform) need(t *testing.T) {
+	t.Helper()
+	for _, tool := range append([]string{p.cc}, p.runner...)[:min(2, 1+len(p.runner))] {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("SKIPPED-CHECK: no " + tool)
+		}
+	}
+}
+
+// run runs a program of the platform's and gives its output.
+func (p *platform) run(t *testing.T, exe string, args ...string) string {
+	t.Helper()
+	argv := append(append([]string{}, p.runner...), exe)
+	if p.goos == "windows" {
+		script, err := filepath.Abs("../scripts/wine.sh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv = []string{script, "exec", exe}
+	}
+	argv = append(argv, args...)
+	return strings.ReplaceAll(do(t, nil, argv[0], argv[1:]...), "\r", "")
 }
 
 func (p *platform) library(t *testing.T, mode, out string) {
@@ -80,13 +119,12 @@ func (p *platform) example(t *testing.T, compiler string, language []string, lib
 	exe := filepath.Join(dir, p.exe)
 	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-o", exe}, language...)
 	args = append(args, "testdata/example.c", "-x", "none", library)
-	args = append(args, p.libraries...)
+	args = append(args, p.with...)
 	if p.goos == "linux" {
 		args = append(args, "-Wl,-rpath,"+dir)
 	}
 	do(t, nil, compiler, args...)
-	run := append(append([]string{}, p.runner...), exe)
-	if got := strings.ReplaceAll(do(t, nil, run[0], run[1:]...), "\r", ""); got != want {
+	if got := p.run(t, exe); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

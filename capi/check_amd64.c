@@ -34,11 +34,13 @@ static int is_among(uint64_t id, int n)
 	return 0;
 }
 
-/* Which callback seems not to be forwarded, as words, NULL if none. */
-static const char *missing(void)
+/* Which callback seems not to be forwarded, as words, NULL if none. *all: the runtime
+ * has started, so that every mistake could be seen. */
+static const char *missing(int *all)
 {
 	int ours = sw_threads_copy(known, SW_THREADS); /* before the runtime's: a thread that comes now is in those */
 	int n = enumerate(ENUM_THREADS, ids, SW_THREADS);
+	*all = n != 0;
 	if (n > 0 && !__atomic_load_n(&sw_forwarded_created, __ATOMIC_ACQUIRE))
 		return "ThreadCreated is not forwarded: call seedwalk_sampler_thread_created in it";
 	if (n > 0 && !__atomic_load_n(&sw_forwarded_assigned, __ATOMIC_ACQUIRE))
@@ -47,22 +49,23 @@ static const char *missing(void)
 		if (!is_among(known[i].thread_id, n) && sw_thread_alive(known[i].thread_id, known[i].tid))
 			return "ThreadDestroyed is not forwarded: call seedwalk_sampler_thread_destroyed in it";
 	n = enumerate(ENUM_MODULES, ids, SW_THREADS);
+	*all &= n != 0;
 	if (n > 0 && !__atomic_load_n(&sw_forwarded_loaded, __ATOMIC_ACQUIRE))
 		return "ModuleLoadFinished is not forwarded: call seedwalk_sampler_module_loaded in it";
 	return NULL;
 }
 
-int sw_check_forwarded(void)
+int sw_check_forwarded(int *all)
 {
 	uint32_t mask = 0;
 	if (SW_METHOD(sw_info, GET_EVENT_MASK, sw_hresult (*)(void *, uint32_t *))(sw_info, &mask) == 0 && (mask & SEEDWALK_SAMPLER_EVENTS) != SEEDWALK_SAMPLER_EVENTS) {
 		sw_problem("SetEventMask was not given SEEDWALK_SAMPLER_EVENTS: MONITOR_MODULE_LOADS, MONITOR_THREADS, ENABLE_STACK_SNAPSHOT");
 		return SEEDWALK_NO_EVENTS;
 	}
-	const char *what = missing();
+	const char *what = missing(all);
 	for (int ms = 0; what && ms < LASTS_MS; ms += 5) {
 		sw_sleep_us(5000);
-		what = missing();
+		what = missing(all);
 	}
 	if (!what)
 		return SEEDWALK_OK;

@@ -16,9 +16,10 @@ extern char sw_stack_names[SW_STACKS][64];
 /* errors.c */
 void sw_problem(const char *what);
 
-/* check_amd64.c: what the vendor has forgotten; SEEDWALK_OK, or an error. */
+/* check_amd64.c: what the vendor has forgotten; SEEDWALK_OK, or an error. *all: nothing
+ * can be found by looking again soon. */
 extern uint32_t sw_forwarded_created, sw_forwarded_assigned, sw_forwarded_loaded;
-int sw_check_forwarded(void);
+int sw_check_forwarded(int *all);
 
 enum { SW_COPIES = 64 };
 

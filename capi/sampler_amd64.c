@@ -167,8 +167,8 @@ static int look(void)
 		looking--;
 		return SEEDWALK_OK;
 	}
-	int err = sw_check_forwarded();
-	looking = err ? 0 : LOOK_AGAIN;
+	int all, err = sw_check_forwarded(&all);
+	looking = err || !all ? 0 : LOOK_AGAIN;
 	return err;
 }
 

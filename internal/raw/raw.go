@@ -79,6 +79,14 @@ func (w *Writer) Close() error {
 	return errors.Join(w.err, w.w.Flush(), w.f.Close())
 }
 
+// Flush writes down what is held back.
+func (w *Writer) Flush() error {
+	if w == nil {
+		return nil
+	}
+	return errors.Join(w.err, w.w.Flush())
+}
+
 func (w *Writer) word(v uint64)   { w.buf = binary.LittleEndian.AppendUint64(w.buf, v) }
 func (w *Writer) bytes(b []byte)  { w.word(uint64(len(b))); w.buf = append(w.buf, b...) }
 func (w *Writer) string(s string) { w.word(uint64(len(s))); w.buf = append(w.buf, s...) }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,24 +100,6 @@ func recordBy(t *testing.T, way string, limit time.Duration, rate string, argv .
 	file := filepath.Join(dir, "raw")
 	args := []string{tool(t), "record", "--mode", way, "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
 	r := run(t, limit, nil, append(args, argv...)...)
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatalf("no raw samples: %v\n%s", err, r.stderr)
-	}
-	defer f.Close()
-	rd, err := raw.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var samples []*raw.Sample
-	for {
-		s, err := rd.Next()
-		if err == io.EOF {
-			return samples, rd, r
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		samples = append(samples, s)
-	}
+	samples, rd := readRaw(t, file, r.stderr)
+	return samples, rd, r
 }

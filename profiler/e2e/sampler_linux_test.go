@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler judges of each build on each runtime")
+
+// profiled makes a CLR load a profiler.
+func profiled(library string, more ...string) []string {
+	return append([]string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}", "CORECLR_PROFILER_PATH=" + library}, more...)
+}
+
+// vendor builds a profiler of one C++ file with the C library, as its author would.
+func vendor(t *testing.T, dir, source, kind string) string {
+	t.Helper()
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("SKIPPED-CHECK: no g++")
+	}
+	library, out := filepath.Join(dir, kind), filepath.Join(dir, "lib"+filepath.Base(source)+kind+".so")
+	mode := map[string]string{".so": "shared", ".a": "archive"}[filepath.Ext(kind)]
+	for _, argv := range [][]string{
+		{filepath.Join(root, "capi", "build.sh"), mode, library},
+		{"g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-I" + filepath.Join(root, "capi"), "-shared", "-fPIC", "-o", out,
+			filepath.Join(root, source), library, "-lpthread", "-Wl,-rpath," + dir},
+	} {
+		if r := run(t, 10*time.Minute, nil, argv...); r.code != 0 {
+			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)
+		}
+	}
+	return out
+}
+
+// The smallest sampler, linked with either library, on either runtime: its stacks are
+// what the threads say of themselves, and the program does not notice.
+func TestSampler(t *testing.T) {
+	dir := tempdir.New(t)
+	app9 := func(t *testing.T) []string { return app(t, "Truth") }
+	app10 := func(t *testing.T) []string {
+		return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")}
+	}
+	for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {
+		library := vendor(t, dir, filepath.Join("examples", "smallest_sampler.cpp"), kind)
+		for name, app := range map[string]func(*testing.T) []string{"net9": app9, "net10": app10} {
+			t.Run(name+"/"+kind, func(t *testing.T) { samplerTruth(t, dir, library, app(t)) })
+		}
+	}
+}
+
+func samplerTruth(t *testing.T, dir, library string, app []string) {
+	c := newChecker(t)
+	c.want = *samplerSamples
+	table := map[uint64]*tally{}
+	raw, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
+	for runs, total := 0, 0; total < c.want && runs < max(maxRuns, c.want/1000); runs++ {
+		res := run(t, 5*time.Minute, profiled(library, "SEEDWALK_RAW="+raw, "SAMPLER_OUT="+out), append(app, "8")...)
+		if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
+			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+		}
+		samples, rd := readRaw(t, raw, res.stderr)
+		c.methods = rd.Names()
+		c.compare(t, table, samples)
+		total += len(samples)
+		vendorSaw(t, out, len(samples))
+	}
+	c.verdict(t, table)
+	whole(t, table)
+}
+
+// vendorSaw holds what the vendor was given against the samples that were judged. A
+// last round may have been cut by the end.
+func vendorSaw(t *testing.T, out string, judged int) {
+	t.Helper()
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples, complete, frames, unmanaged int
+	fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
+	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged || !strings.Contains(string(b), "top ") {
+		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged", samples, frames, unmanaged, judged)
+	}
+}
+
+// leastWhole is what share of the stacks must be complete, in thousandths, of those
+// whose threads got a processor in time.
+const leastWhole = 995
+
+func whole(t *testing.T, table map[uint64]*tally) {
+	t.Helper()
+	asked, complete := 0, 0
+	for _, r := range table {
+		asked += r.samples - r.gaps[merge.GapNoAnswer]
+		complete += r.complete
+	}
+	fmt.Printf("%s: %d of %d stacks complete\n", t.Name(), complete, asked)
+	if complete*1000 < asked*leastWhole {
+		t.Errorf("%d of %d stacks are complete", complete, asked)
+	}
+}
