@@ -2,12 +2,14 @@
 // stacks, in rounds that alternate, in one run: only the ratios within a run
 // mean something on a machine that others use too.
 //
-// Sources: bench/peer and bench/libunwind.
+// Sources: bench/peer, bench/libunwind, bench/libdwfl.
 //
 // Strategy: the peer runs as a process of its own and is asked for a round at a
 // time. Of each side the minimum round counts; the spread of the ratios of
 // neighbouring rounds tells how much the machine moved. A table of all of them
-// stands below the benchmarks' lines.
+// stands below the benchmarks' lines. The stacks are of a C++ compiler, of Python,
+// of a .NET process, recorded snapshots and made ones. "replay" is no unwinder but
+// the limit: a loop that knows every frame's rule beforehand.
 //
 // Known gaps: PE stacks have no native peer here and stand beside our own walk
 // of ELF stacks (RtlVirtualUnwind walks beside ours in profiler/e2e); no ARM64;
@@ -92,15 +94,29 @@ func (s *side) empty(off bool) {
 	}
 }
 
-// agreed keeps the walks on which both sides give the same frames, so that both
+// rival is another unwinder, over the same bytes.
+type rival struct {
+	name, program string
+	modes         []peer.Mode // of its cache; one that cannot be emptied has one
+}
+
+// input is a set of stacks that was captured for this run.
+type input struct {
+	name string
+	file *capture.File
+}
+
+var everyMode = []peer.Mode{peer.Warm, peer.Cold, peer.Off}
+
+// agreed keeps the stacks of which both sides give the same frames, so that both
 // do the same work.
-func agreed(tb testing.TB, program string, f *capture.File) *capture.File {
+func (r *rival) agreed(tb testing.TB, f *capture.File) *capture.File {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "all")
 	if err := f.Write(path); err != nil {
 		tb.Fatal(err)
 	}
-	theirs, err := peer.Run(program, path)
+	theirs, err := peer.Run(r.program, path)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -118,36 +134,36 @@ func agreed(tb testing.TB, program string, f *capture.File) *capture.File {
 		}
 	}
 	if len(kept.Stacks) == 0 {
-		tb.Fatal("no walk on which both agree")
+		tb.Fatalf("no stack of %d on which %s and we agree", len(f.Stacks), r.name)
 	}
 	return kept
 }
 
-// programs compiles the peer and the deep program or skips, counted.
-func programs(tb testing.TB) (libunwind, deep string) {
+// rivals compiles the peers and the deep program, or skips, counted.
+func rivals(tb testing.TB) (all []rival, deep string) {
 	tb.Helper()
 	dir := tb.TempDir()
 	libunwind, err := peer.BuildPeer(dir)
-	if err == nil {
-		deep, err = peer.Build(dir, "deep")
-	}
+	libdwfl, err2 := peer.Build(dir, "libdwfl", "dwfl", "-ldw", "-lelf")
+	deep, err3 := peer.Build(dir, "libunwind", "deep")
+	err = errors.Join(err, err2, err3)
 	if errors.Is(err, peer.ErrAbsent) {
 		tb.Skip("SKIPPED-CHECK: " + err.Error())
 	}
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return libunwind, deep
+	return []rival{{"libunwind", libunwind, everyMode}, {"libdwfl", libdwfl, []peer.Mode{peer.Warm}}}, deep
 }
 
 // beside is our side and the peer's.
-func beside(b *testing.B, name, program string, f *capture.File, mode peer.Mode) {
+func (r *rival) beside(b *testing.B, name string, f *capture.File, mode peer.Mode) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "walks")
 	if err := f.Write(path); err != nil {
 		b.Fatal(err)
 	}
-	timer, err := peer.StartTimer(program, path)
+	timer, err := peer.StartTimer(r.program, path)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -160,19 +176,34 @@ func beside(b *testing.B, name, program string, f *capture.File, mode peer.Mode)
 		}
 		return float64(ns) / float64(frames)
 	}
-	frames := 0
-	for i := range f.Stacks {
-		frames += f.Stacks[i].Limit
-	}
-	r := against(name, "libunwind", frames, s.ours(mode), theirs)
+	res := against(name, r.name, frames(f), s.ours(mode), theirs)
 	s.again(b, mode)
-	r.report(b)
+	res.report(b)
 }
 
-func both(b *testing.B, name, program string, f *capture.File) {
-	for _, mode := range []peer.Mode{peer.Warm, peer.Cold, peer.Off} {
-		name := name + "/" + string(mode)
-		b.Run(name, func(b *testing.B) { beside(b, name, program, f, mode) })
+func frames(f *capture.File) (n int) {
+	for i := range f.Stacks {
+		n += f.Stacks[i].Limit
+	}
+	return n
+}
+
+// all is a set of stacks beside every peer, and beside the bare reads that no
+// unwinder can do without.
+func all(b *testing.B, name string, rivals []rival, f *capture.File) {
+	for i := range rivals {
+		r := &rivals[i]
+		same := r.agreed(b, f)
+		if len(same.Stacks) < len(f.Stacks) {
+			b.Logf("%s: %s and we agree on %d of %d stacks", name, r.name, len(same.Stacks), len(f.Stacks))
+		}
+		for _, mode := range r.modes {
+			name := name + "/" + string(mode)
+			b.Run(name+"/"+r.name, func(b *testing.B) { r.beside(b, name, same, mode) })
+		}
+		if i == 0 {
+			b.Run(name+"/warm/replay", func(b *testing.B) { besideReplay(b, name+"/warm", same) })
+		}
 	}
 }
 
@@ -180,7 +211,7 @@ func both(b *testing.B, name, program string, f *capture.File) {
 // enlarged to hold everything. The deep stacks are one stack of known depth;
 // the others many, each walked once a round.
 func BenchmarkBeside(b *testing.B) {
-	program, deep := programs(b)
+	peers, deep := rivals(b)
 	for _, depth := range []int{8, 32, 128} {
 		path := filepath.Join(b.TempDir(), "deep")
 		record(b, deep, path, depth)
@@ -188,20 +219,23 @@ func BenchmarkBeside(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		both(b, fmt.Sprintf("deep-%d", depth), program, agreed(b, program, f))
+		all(b, fmt.Sprintf("deep-%d", depth), peers, f)
 	}
 	if f, _, err := peer.FromSnapshots(b.TempDir()); err == nil {
-		both(b, "snapshots", program, agreed(b, program, f))
+		all(b, "snapshots", peers, f)
 	} else if errors.Is(err, snap.ErrAbsent) {
 		b.Log("SKIPPED-CHECK: " + err.Error())
 	} else {
 		b.Fatal(err)
+	}
+	for _, c := range captured(b) {
+		all(b, c.name, peers, c.file)
 	}
 	for i, path := range rawFiles(b) {
 		f, _, err := peer.FromRaw(path, 1500)
 		if err != nil {
 			b.Fatal(err)
 		}
-		both(b, fmt.Sprintf("dotnet-%d", i), program, agreed(b, program, f))
+		all(b, fmt.Sprintf("dotnet-%d", i), peers, f)
 	}
 }

@@ -35,7 +35,7 @@ func rawFiles(b *testing.B) []string {
 // Both sides give every frame of stacks of known depth: the timed work is the
 // whole walk.
 func TestDeep(t *testing.T) {
-	program, deep := programs(t)
+	peers, deep := rivals(t)
 	for _, depth := range []int{8, 32, 128} {
 		path := t.TempDir() + "/deep"
 		record(t, deep, path, depth)
@@ -43,8 +43,11 @@ func TestDeep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := agreed(t, program, f).Stacks[0].Limit; got != depth {
-			t.Errorf("%d frames of a stack of %d", got, depth)
+		for i := range peers {
+			if got := peers[i].agreed(t, f).Stacks[0].Limit; got != depth {
+				t.Errorf("%s: %d frames of a stack of %d", peers[i].name, got, depth)
+			}
 		}
+		replayed(t, f)
 	}
 }

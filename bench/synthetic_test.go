@@ -203,7 +203,7 @@ func TestMade(t *testing.T) {
 // since no native unwinder of PE runs here, and that beside libunwind's.
 func BenchmarkMade(b *testing.B) {
 	windows, linux := makePE(b), makeELF(b)
-	program, _ := programs(b)
+	peers, _ := rivals(b)
 	b.Logf("functions of %s, %s", windows.from, linux.from)
 	for _, shape := range []struct{ stacks, frames int }{{1, 8}, {1, 32}, {1, 128}, {50, 32}} {
 		name := fmt.Sprint(shape.frames)
@@ -211,7 +211,7 @@ func BenchmarkMade(b *testing.B) {
 			name = fmt.Sprintf("%dx%d", shape.stacks, shape.frames)
 		}
 		elf := linux.file(shape.stacks, shape.frames)
-		both(b, "made-elf-"+name, program, agreed(b, program, elf))
+		all(b, "made-elf-"+name, peers, elf)
 		ours, other := windows.side(windows.file(shape.stacks, shape.frames)), linux.side(elf)
 		for _, mode := range []peer.Mode{peer.Warm, peer.Cold, peer.Off} {
 			name := "made-pe-" + name + "/" + string(mode)

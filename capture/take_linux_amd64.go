@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
@@ -198,4 +200,15 @@ func family(pid int) []int {
 		}
 	}
 	return all[:min(len(all), maxProcesses)]
+}
+
+// Ended reports whether a process has ended; if it is a child of ours, its end is
+// left for Wait to see.
+func Ended(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err == nil {
+		return info.Signo != 0
+	}
+	return unix.Kill(pid, 0) == unix.ESRCH
 }

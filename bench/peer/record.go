@@ -22,7 +22,7 @@ func RawFiles(dir string) ([]string, error) {
 	if list := os.Getenv("SEEDWALK_RAW_SAMPLES"); list != "" {
 		return strings.Split(list, ":"), nil
 	}
-	src, err := Source("peer.c")
+	src, err := Source("libunwind", "peer.c")
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// ErrAbsent means that libunwind or a C compiler is not on this machine.
-var ErrAbsent = errors.New("peer: no C compiler or no libunwind headers (scripts/deps.sh installs them)")
+// ErrAbsent means that a peer or a C compiler is not on this machine.
+var ErrAbsent = errors.New("peer: no C compiler or no headers of libunwind or libdw (scripts/deps.sh installs them)")
 
 // Frame is one frame of ours or of the peer.
 type Frame struct {
@@ -23,11 +23,11 @@ type Frame struct {
 	Trust  unwind.Trust // ours
 }
 
-// Source returns a file of bench/libunwind.
-func Source(name string) (string, error) {
+// Source returns a file of the folder below bench.
+func Source(folder, name string) (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {
-		path := filepath.Join(dir, "bench", "libunwind", name)
+		path := filepath.Join(dir, "bench", folder, name)
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
@@ -35,15 +35,15 @@ func Source(name string) (string, error) {
 			dir = up
 			continue
 		}
-		return "", fmt.Errorf("peer: no bench/libunwind/%s above the working directory", name)
+		return "", fmt.Errorf("peer: no bench/%s/%s above the working directory", folder, name)
 	}
 	return "", err
 }
 
-// Build compiles bench/libunwind/NAME.c into dir and returns the program. It
-// answers ErrAbsent where compiler or library are missing.
-func Build(dir, name string, libs ...string) (string, error) {
-	src, err := Source(name + ".c")
+// Build compiles bench/FOLDER/NAME.c into dir and returns the program. It answers
+// ErrAbsent where compiler or library are missing.
+func Build(dir, folder, name string, libs ...string) (string, error) {
+	src, err := Source(folder, name+".c")
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ func Build(dir, name string, libs ...string) (string, error) {
 	args := append([]string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", out, src}, libs...)
 	b, err := exec.Command("gcc", args...).CombinedOutput()
 	switch {
-	case errors.Is(err, exec.ErrNotFound), strings.Contains(string(b), "libunwind-x86_64.h: No such file"):
+	case errors.Is(err, exec.ErrNotFound), strings.Contains(string(b), ".h: No such file"):
 		return "", ErrAbsent
 	case err != nil:
 		return "", fmt.Errorf("peer: compiling %s.c: %w\n%s", name, err, b)
@@ -61,7 +61,7 @@ func Build(dir, name string, libs ...string) (string, error) {
 
 // BuildPeer compiles the libunwind peer.
 func BuildPeer(dir string) (string, error) {
-	return Build(dir, "peer", "-lunwind-x86_64", "-lunwind")
+	return Build(dir, "libunwind", "peer", "-lunwind-x86_64", "-lunwind")
 }
 
 // Run returns the peer's frames of each walk of the file at path.

@@ -8,8 +8,6 @@ import (
 	"os/signal"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/record"
 )
@@ -56,7 +54,7 @@ func (f *captureFlags) take(t *capture.Taker, pid int, stop <-chan os.Signal) {
 	if f.duration > 0 {
 		late = time.After(f.duration)
 	}
-	for t.Round(pid); !t.Full() && !gone(pid); t.Round(pid) {
+	for t.Round(pid); !t.Full() && !capture.Ended(pid); t.Round(pid) {
 		select {
 		case <-stop:
 			return
@@ -65,17 +63,6 @@ func (f *captureFlags) take(t *capture.Taker, pid int, stop <-chan os.Signal) {
 		case <-tick.C:
 		}
 	}
-}
-
-// gone reports whether a process has ended; if it is a child of ours, its end is
-// left for Wait to see.
-func gone(pid int) bool {
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	if err == nil {
-		return info.Signo != 0
-	}
-	return unix.Kill(pid, 0) == unix.ESRCH
 }
 
 // keep writes the file.
