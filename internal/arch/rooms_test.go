@@ -78,7 +78,7 @@ var rooms = []room{
 	{Name: "internal/raw", May: merged},
 	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent")},
-	{Name: "outside", May: with(merged, "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe"), Test: []string{"dump"}},
+	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe"), Test: []string{"dump"}},
 	{Name: "profiler/host", May: with(merged, "live", "internal/quiet", "agent")},
 	{Name: "profiler", May: []string{"agent", "profiler/host"}},
 	{Name: "profiler/e2e", Test: everything},
