@@ -111,6 +111,7 @@ func (s *server) add(c stream, pid int) {
 	p.keepProbe = s.keepProbe
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
+	go resumeHeld(s.path, pid, s.note)
 	s.readers.Add(1)
 	go func() {
 		defer s.readers.Done()

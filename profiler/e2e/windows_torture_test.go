@@ -102,6 +102,34 @@ func TestWindowsTortureDeadlocks(t *testing.T) {
 	})
 }
 
+// A process whose sampler was ended while it held a thread, as ExitProcess of that
+// thread ends it, runs on and ends: the tool takes the suspension back. Where the tool
+// does not learn of it the process hangs.
+func TestWindowsSamplerEnded(t *testing.T) {
+	const hung = 124 // of swhost at its limit
+	for _, c := range []struct {
+		mistake string
+		code    int
+		limit   time.Duration
+	}{{"die", 7, time.Minute}, {"unseen", hung, 15 * time.Second}} {
+		t.Run(c.mistake, func(t *testing.T) {
+			p := torture(t, c.mistake)
+			var res result
+			for _, seconds := range []string{"3", "6", "12", "24"} { // a loaded machine may come to no window
+				res = runWindows(t, c.limit, p.env, append(p.flags, "--rate", "1000"), core222, "Torture.exe", seconds)
+				if lineWith(res.stderr, "torture: the sampler ends") != "" {
+					break
+				}
+			}
+			said := lineWith(res.stderr, "its sampler was ended")
+			t.Logf("exit code %d after %v: %s", res.code, res.took.Round(100*time.Millisecond), said)
+			if res.code != c.code || (said != "") != (c.code == 7) {
+				t.Errorf("want exit code %d, and told only then; output %q\n%s", c.code, res.stdout, res.stderr)
+			}
+		})
+	}
+}
+
 // lineWith is the first line of text that has part in it, "" if none has.
 func lineWith(text, part string) string {
 	for line := range strings.Lines(text) {

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <windows.h>
 
+#include "held_windows.h"
 #include "hooks.h"
 
 _Static_assert(sizeof(CONTEXT) == SW_CONTEXT_BYTES, "the layout of CONTEXT");
@@ -105,11 +106,13 @@ int sw_suspend(int slot, uint64_t thread_id)
 	s->handle = t->handle;
 	s->teb = t->teb;
 	sw_hook_before_suspend(thread_id);
+	sw_held_set((uint32_t)s->tid);
 	DWORD already = SuspendThread((HANDLE)(uintptr_t)s->handle);
 	if (already != (DWORD)-1) {
 		s->already = already; /* ResumeThread leaves it so */
 		return 1;
 	}
+	sw_held_set(0);
 	DWORD code; /* of the system's making, before the CLR has told of it */
 	return GetExitCodeThread((HANDLE)(uintptr_t)s->handle, &code) && code != STILL_ACTIVE ? 0 : -1;
 }
@@ -165,4 +168,8 @@ int sw_context(int slot)
 	return 1;
 }
 
-void sw_resume(int slot) { ResumeThread((HANDLE)(uintptr_t)sw_slot_at(slot)->handle); }
+void sw_resume(int slot)
+{
+	ResumeThread((HANDLE)(uintptr_t)sw_slot_at(slot)->handle);
+	sw_held_set(0);
+}

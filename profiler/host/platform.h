@@ -21,6 +21,8 @@ extern const char sw_least_clr[];
 
 /* Starts the sampler thread, which calls body and ends. 0, or an error. */
 int sw_start_sampler(void (*body)(void));
+/* Whether that thread was ended by force, so that what it holds stays so. */
+int sw_sampler_gone(void);
 /* Makes ready what the window needs, before any window. 0, or an error. */
 int sw_window_init(size_t stack_bytes);
 const char *sw_error_text(int error);

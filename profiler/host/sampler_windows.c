@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <windows.h>
 
+#include "held_windows.h"
 #include "hooks.h"
 
 const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
 const char sw_least_why[] = "it has no ICorProfilerInfo8";
 const char sw_least_clr[] = ".NET Core 2.0";
+
+static HANDLE sampler; /* never closed: it is asked whether the thread still lives */
 
 static DWORD WINAPI life(void *body)
 {
@@ -19,12 +22,13 @@ static DWORD WINAPI life(void *body)
 
 int sw_start_sampler(void (*body)(void))
 {
-	HANDLE h = CreateThread(NULL, 0, life, (void *)body, 0, NULL);
-	if (!h)
+	DWORD id;
+	sampler = CreateThread(NULL, 0, life, (void *)body, 0, &id);
+	if (!sampler)
 		return (int)GetLastError();
 	/* While it waits for the processor a thread may be waiting for it, suspended. */
-	SetThreadPriority(h, THREAD_PRIORITY_HIGHEST);
-	CloseHandle(h);
+	SetThreadPriority(sampler, THREAD_PRIORITY_HIGHEST);
+	sw_held_init(id);
 	return 0;
 }
 
@@ -64,6 +68,9 @@ void sw_sleep_us(unsigned us)
 }
 
 enum { LONGEST_WAIT_MS = 10 };
+
+/* A sampler that was ended in its window lets nobody through any more. */
+int sw_sampler_gone(void) { return WaitForSingleObject(sampler, 0) == WAIT_OBJECT_0; }
 
 void sw_wait_while(uint64_t *word, uint64_t value) { WaitOnAddress(word, &value, sizeof value, LONGEST_WAIT_MS); }
 void sw_wake(uint64_t *word) { WakeByAddressAll(word); }

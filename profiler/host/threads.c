@@ -56,7 +56,7 @@ void sw_thread_created(uint64_t thread_id)
  * what the walk uses may go. */
 static void wait_for_sampler(uint64_t thread_id)
 {
-	while (__atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id)
+	while (__atomic_load_n(&claimed, __ATOMIC_SEQ_CST) == thread_id && !sw_sampler_gone())
 		sw_wait_while(&claimed, thread_id);
 }
 

@@ -10,11 +10,12 @@
 #include <string.h>
 #include <windows.h>
 
+#include "held_windows.h"
 #include "hooks.h"
 #include "platform.h"
 
-enum mistake { NONE, HEAP, LOADER, ENVIRONMENT, LOOKUP, THREADS, LATE, UNGUARDED, MISTAKES };
-static const char *const names[MISTAKES] = {"none", "heap", "loader", "environment", "lookup", "threads", "late", "unguarded"};
+enum mistake { NONE, HEAP, LOADER, ENVIRONMENT, LOOKUP, THREADS, LATE, UNGUARDED, DIE, UNSEEN, MISTAKES };
+static const char *const names[MISTAKES] = {"none", "heap", "loader", "environment", "lookup", "threads", "late", "unguarded", "die", "unseen"};
 
 /* Larger than what a heap serves without its lock. */
 enum { LARGE = 70000, DEADLOCK_MS = 2000, LOOK_MS = 20, DEADLOCK_CODE = 99, LATE_NS = 3000000, LINGER_MS = 5 };
@@ -101,6 +102,14 @@ void sw_hook_window(const struct sw_slot *s)
 		break;
 	case UNGUARDED: /* so that the CLR finds no lock taken when it ends the process */
 		ResumeThread((HANDLE)(uintptr_t)s->handle);
+		break;
+	case UNSEEN: /* the same, but the tool does not learn of it */
+	case DIE:    /* as if another thread had called ExitProcess */
+		say("torture: the sampler ends\n");
+		if (mistake == UNSEEN)
+			sw_held_set(0);
+		__atomic_store_n(&inside, 0, __ATOMIC_RELEASE); /* no deadlock of the window */
+		TerminateThread(GetCurrentThread(), 0);
 		break;
 	default:
 		break;
