@@ -12,7 +12,7 @@ const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
 const char sw_least_why[] = "it has no ICorProfilerInfo8";
 const char sw_least_clr[] = ".NET Core 2.0";
 
-static HANDLE sampler; /* never closed: it is asked whether the thread still lives */
+static HANDLE sampler; /* of the last one, which is asked whether it still lives */
 
 static DWORD WINAPI life(void *body)
 {
@@ -23,6 +23,8 @@ static DWORD WINAPI life(void *body)
 int sw_start_sampler(void (*body)(void))
 {
 	DWORD id;
+	if (sampler) /* an earlier one, which has ended */
+		CloseHandle(sampler);
 	sampler = CreateThread(NULL, 0, life, (void *)body, 0, &id);
 	if (!sampler)
 		return (int)GetLastError();
