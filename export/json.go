@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 )
 
 // JSONVersion is the number in "version". It changes when a field changes its
@@ -16,6 +17,7 @@ type jsonFile struct {
 	Threads []jsonThread `json:"threads"`
 	Frames  []jsonFrame  `json:"frames"`
 	Stacks  []jsonStack  `json:"stacks"`
+	Waits   []jsonWait   `json:"waits,omitempty"`
 }
 
 type jsonModule struct {
@@ -57,6 +59,12 @@ type jsonStack struct {
 	Message   string  `json:"message,omitempty"`
 }
 
+type jsonWait struct {
+	Stack int    `json:"stack"`
+	Start string `json:"start"`
+	Nanos int64  `json:"ns"`
+}
+
 // WriteJSON writes everything the profile holds, in the schema that the package
 // comment describes.
 func WriteJSON(w io.Writer, p *Profile) error {
@@ -73,6 +81,7 @@ func WriteJSON(w io.Writer, p *Profile) error {
 		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos, s.Complete, s.Gap,
 			eventLabel(s), s.Sum, s.Longest, s.Open, s.Owner, s.Type, s.Message}
 	})
+	f.Waits = convert(p.Waits, func(w *Wait) jsonWait { return jsonWait{w.Stack, w.Start.UTC().Format(time.RFC3339Nano), w.Nanos} })
 	return json.NewEncoder(w).Encode(f)
 }
 

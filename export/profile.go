@@ -89,6 +89,13 @@ type Stack struct {
 	Message string // of an exception
 }
 
+// Wait is one wait or lock.
+type Wait struct {
+	Stack int // index into Profile.Stacks, which says of what
+	Start time.Time
+	Nanos int64
+}
+
 // Profile is a whole recording. Writers do not change it.
 type Profile struct {
 	Frames   []Frame
@@ -99,6 +106,7 @@ type Profile struct {
 	Duration time.Duration
 	RateHz   float64 // samples per second and thread, 0 = unknown
 	Command  []string
+	Waits    []Wait // the longest waits and locks one by one, by when they began
 	Runtime  string // such as ".NET 9.0.5", "" = unknown
 	Stats    Stats
 }
@@ -114,6 +122,7 @@ type Stats struct {
 	Tries     []Tries          // suspensions of single threads by what came of them, most frequent first
 	Retries   int64            // SuspendRuntime calls repeated because a suspension was in progress
 	Lost      int64            // samples taken but not kept
+	Unlisted  int64            // waits that are not in Profile.Waits: they were shorter
 	Notes     []string         // one line each, for the user
 	ExitNote  string           // how the command ended, "" if unremarkable
 	Way       string           // how samples were taken: "probe", "snapshot", "" = unknown
@@ -175,6 +184,11 @@ func (p *Profile) Check() error {
 	for i := range p.Stacks {
 		if err := p.checkStack(i); err != nil {
 			return err
+		}
+	}
+	for i := range p.Waits {
+		if s := p.Waits[i].Stack; s < 0 || s >= len(p.Stacks) {
+			return &IndexError{fmt.Sprintf("wait %d", i), s, len(p.Stacks)}
 		}
 	}
 	return nil

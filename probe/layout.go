@@ -27,7 +27,7 @@ const (
 	HeaderSize = 4096
 	Slots      = 4096
 	SlotSize   = 64
-	RingSize   = 1 << 21
+	RingSize   = 1 << 22
 	RecordSize = 224
 	ExtraRoom  = 192
 	align      = 64

@@ -64,7 +64,7 @@ func TestConstants(t *testing.T) {
 			t.Errorf("%s is %v in C, %d here", name, m, want)
 		}
 	}
-	if !strings.Contains(string(text), "SW_RING_SIZE = 1 << 21") || RingSize != 1<<21 || !strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)) {
+	if !strings.Contains(string(text), "SW_RING_SIZE = 1 << 22") || RingSize != 1<<22 || !strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)) {
 		t.Error("the ring's size or the magic differ")
 	}
 }

@@ -73,6 +73,7 @@ func (b *builder) process(p *process) {
 	}
 	first := len(b.p.Stacks)
 	b.stacks(p)
+	b.waits(p, first)
 	if !p.keepProbe {
 		b.stopped(first)
 	}

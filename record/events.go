@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,6 +148,28 @@ func (p *process) event(m *wire.Event) {
 	st.count++
 	st.sum += amount
 	st.longest = max(st.longest, m.Nanos)
+	if m.Kind <= wire.EventLock {
+		p.list(oneWait{i, m.TimeUnixNano, int64(m.Nanos)})
+	}
+}
+
+// oneWait is a wait or a lock.
+type oneWait struct {
+	stack      int32
+	end, nanos int64
+}
+
+// maxWaits bounds the waits that are listed one by one.
+const maxWaits = 1 << 15
+
+// list keeps a wait, as long as it is one of the longest.
+func (p *process) list(w oneWait) {
+	if p.waits = append(p.waits, w); len(p.waits) < 2*maxWaits {
+		return
+	}
+	slices.SortFunc(p.waits, func(a, b oneWait) int { return cmp.Compare(b.nanos, a.nanos) })
+	p.unlisted += int64(len(p.waits) - maxWaits)
+	p.waits = p.waits[:maxWaits]
 }
 
 // textOf is a message, or what stands for those that are too many.
@@ -183,6 +206,15 @@ func (s *stack) describe(out *export.Stack) {
 	out.Event, out.Monitor = exported[s.event], s.event == wire.EventMonitor
 	out.Sum, out.Longest, out.Open, out.Owner = int64(s.sum), int64(s.longest), s.open, int(s.owner)
 	out.Type, out.Message = s.name, s.text
+}
+
+// waits lists the longest waits, by when they began. first is the process's first stack.
+func (b *builder) waits(p *process, first int) {
+	b.p.Stats.Unlisted += p.unlisted
+	for _, w := range p.waits {
+		b.p.Waits = append(b.p.Waits, export.Wait{Stack: first + int(w.stack), Start: time.Unix(0, w.end-w.nanos), Nanos: w.nanos})
+	}
+	slices.SortStableFunc(b.p.Waits, func(x, y export.Wait) int { return x.Start.Compare(y.Start) })
 }
 
 // events adds what a process's events sum up to, by kind, those that were asked for.

@@ -78,6 +78,8 @@ type process struct {
 	overflow    int64 // samples not kept because of maxStacks
 	events      [wire.NumEvents]eventSum
 	texts       map[string]bool
+	waits       []oneWait // the longest
+	unlisted    int64     // waits that are in no list
 	notes       []string
 	first, last int64 // unix nanoseconds of the samples
 	until       int64 // samples taken later are not wanted; 0 = all are

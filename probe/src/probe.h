@@ -17,8 +17,8 @@ enum {
 	SW_WAITERS = 2048,       /* threads that wait at the same time */
 	SW_WAITER_SIZE = 256,
 	SW_NESTED = 3,           /* waits within waits of one thread */
-	SW_RING_SIZE = 1 << 21,
-	SW_MAX_STACK = SW_RING_SIZE / 2, /* copied of one stack */
+	SW_RING_SIZE = 1 << 22,
+	SW_MAX_STACK = 1 << 20,          /* copied of one stack */
 	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
 	SW_MAX_EXTRA = 192,              /* of the runtime's Thread */
 	SW_MAX_EVENT_STACK = 1 << 18,    /* copied at an event */

@@ -1,0 +1,61 @@
+// Allocations and exceptions of known kinds, sizes and numbers, and locks that are
+// taken by turns. It says what it did, a line each: NAME NUMBER.
+//
+//     Events.exe [pause]
+//
+// With "pause" it does all once, quietly, and waits for a line on its standard input.
+using System;
+using System.Runtime.CompilerServices;
+using System.Threading;
+
+public static class Events
+{
+	sealed class Node { public Node Next; public long A, B, C; }
+	sealed class Fault : Exception { public Fault(string message) : base(message) { } }
+
+	static object Keep;
+
+	[MethodImpl(MethodImplOptions.NoInlining)] static void AllocateArrays(int n) { for (int i = 0; i < n; i++) Keep = new byte[1000]; }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void AllocateNodes(int n) { for (int i = 0; i < n; i++) Keep = new Node(); }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void AllocateLarge(int n) { for (int i = 0; i < n; i++) Keep = new double[125000]; }
+
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Throw(int i) { if (i % 2 == 0) throw new Fault("even"); throw new InvalidOperationException("odd"); }
+	[MethodImpl(MethodImplOptions.NoInlining)]
+	static void Exceptions(int n)
+	{
+		for (int i = 0; i < n; i++)
+			try { Throw(i); } catch (Exception) { }
+	}
+
+	static void All(int scale)
+	{
+		AllocateArrays(200 * scale);
+		AllocateNodes(500 * scale);
+		AllocateLarge(scale / 5);
+		Thread t = new Thread(delegate () { Exceptions(scale); });
+		t.Start();
+		t.Join();
+	}
+
+	public static int Main(string[] args)
+	{
+		if (args.Length > 0 && args[0] == "pause") {
+			All(10);
+			Console.WriteLine("ready");
+			Console.ReadLine();
+		}
+		const int scale = 200;
+		All(scale);
+		// An array has 16 bytes before its elements and one word for the type; a node two words and its fields.
+		Console.WriteLine("AllocateArrays " + 200L * scale * (1000 + 24));
+		Console.WriteLine("AllocateNodes " + 500L * scale * (16 + 32));
+		Console.WriteLine("AllocateLarge " + scale / 5 * (1000000L + 24));
+		Console.WriteLine("Fault " + scale / 2);
+		Console.WriteLine("InvalidOperationException " + scale / 2);
+		if (args.Length > 0 && args[0] == "pause") {
+			Console.WriteLine("done");
+			Console.ReadLine();
+		}
+		return 7;
+	}
+}
