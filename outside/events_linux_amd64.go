@@ -43,6 +43,7 @@ type events struct {
 	ips      []uint64
 
 	sent, unwalked, otherwise, malformed uint64
+	ticks, sampled                       uint64 // allocations, by event
 }
 
 // uncut is a walked event whose delivery is not known yet.
@@ -164,6 +165,12 @@ func (e *Engine) sendEvent(id uint32, m *wire.Event) {
 	}
 	m.Frames = m.Frames[n:]
 	v.sent++
+	switch id {
+	case allocationTick:
+		v.ticks++
+	case allocationSampled:
+		v.sampled++
+	}
 	e.s.out.Event(m)
 	if e.s.out.Len() > 1<<17 {
 		e.s.flush()
@@ -307,7 +314,7 @@ func (e *Engine) writeEvents() {
 		{"waits", c.Waits}, {"wait_stops", c.WaitStops}, {"locks", c.Locks}, {"lock_stops", c.LockStops}, {"allocs", c.Allocs}, {"exceptions", c.Exceptions},
 		{"brief", c.Brief}, {"brief_ns", c.BriefNanos}, {"inner", c.Inner}, {"early", c.Early}, {"crowded", c.Crowded}, {"missed", c.Missed},
 		{"copies", c.Copies}, {"copy_ns", c.Nanos}, {"sent", v.sent}, {"unwalked", v.unwalked}, {"otherwise", v.otherwise}, {"malformed", v.malformed},
-		{"delivery", uint64(v.delivery.n)},
+		{"delivery", uint64(v.delivery.n)}, {"alloc_ticks", v.ticks}, {"alloc_sampled", v.sampled},
 	} {
 		e.s.out.Stats("probe_event_"+n.key, n.value)
 	}

@@ -13,9 +13,9 @@ fi
 if stale out/bin/oldclr $src/oldclr.c; then
 	gcc -O2 $warn -o out/bin/oldclr $src/oldclr.c -ldl
 fi
-for lib in demo truth bias survive; do
+for lib in demo truth bias survive waits; do
 	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
-		gcc -O2 -g -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
+		gcc -O2 -g -pthread -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
 done
 if stale out/samples/libgolib.so $src/golib/main.go; then
@@ -34,6 +34,15 @@ fi
 # The same for .NET 10, which exists as a single-file program: compiled against its
 # core library, and put in the place of that program's own assembly.
 single=.cache/dotnet-10.0.9/package/dist/azmcp
+for app in Waits Events; do
+	if [ -f $single ] && stale out/samples/${app}10 $src/$app.cs $single; then
+		mkdir -p out/samples/net10/$app
+		${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net10/System.Private.CoreLib.dll \
+			-out:out/samples/net10/$app/azmcp.dll $src/$app.cs
+		${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/$app/azmcp.dll out/samples/${app}10
+	fi
+done
 if [ -f $single ] && stale out/samples/Truth10 $src/Truth*.cs $single; then
 	mkdir -p out/samples/net10
 	${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,8 +155,9 @@ func (f *eventsFile) judge(t *testing.T, truth []waittruth.Wait) {
 		if w.Expect == "none" {
 			want = 0
 		}
-		if found != want || float64(nanos)/1e6 < w.Min && want > 0 {
-			t.Errorf("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario, w.TID, found, float64(nanos)/1e6, want, w.Min)
+		// Under load a thread may come late to what it waits for: by its own clock then.
+		if own := min(w.Min*1e6, 0.9*float64(w.After-w.Before)); found != want || want > 0 && float64(nanos) < own {
+			t.Errorf("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario, w.TID, found, float64(nanos)/1e6, want, own/1e6)
 		}
 	}
 	f.sums(t)
@@ -185,11 +187,23 @@ func inOrder(names, want []string) bool {
 	return len(want) == 0
 }
 
+// eachRuntime runs a test on every runtime that there is, with a program's command line.
+// The 10 is a single file whose framework is trimmed.
+func eachRuntime(t *testing.T, program string, test func(t *testing.T, argv []string)) {
+	t.Run("9.0.5", func(t *testing.T) { test(t, app(t, program)) })
+	t.Run("10.0.9", func(t *testing.T) {
+		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+		test(t, []string{need(t, "out", "samples", program+"10")})
+	})
+}
+
 // Each wait of a program is there once, in a recording from its very start.
-func TestEventsStart(t *testing.T) {
+func TestEventsStart(t *testing.T) { eachRuntime(t, "Waits", eventsStart) }
+
+func eventsStart(t *testing.T, program []string) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
 	file := filepath.Join(tempdir.New(t), "out.json")
-	argv := append([]string{tool(t), "record", "--events", "cpu,wall,waits,locks", "--wait-min", "0", "--output", file, "--"}, app(t, "Waits", everyWait)...)
+	argv := append([]string{tool(t), "record", "--events", "cpu,wall,waits,locks", "--wait-min", "0", "--output", file, "--"}, append(program, everyWait)...)
 	r := run(t, time.Minute, nil, argv...)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
 	if err != nil || len(truth) < 38 || r.code != 7 {
@@ -264,6 +278,14 @@ func attachEvents(t *testing.T, pid int, file, events string) (stop func()) {
 	}
 }
 
+// arrived tells that something was written to it.
+type arrived struct{ atomic.Bool }
+
+func (a *arrived) Write(b []byte) (int, error) {
+	a.Store(true)
+	return len(b), nil
+}
+
 // kindKey is what two recordings of one run are compared by.
 type kindKey struct {
 	thread uint64
@@ -306,9 +328,11 @@ func equalCounts(t *testing.T, f *eventsFile, a *waits.Analysis) {
 // All methods were compiled before we come, and a trace is taken from outside at the
 // same time: the truth holds, and both count the same. Then the process is recorded
 // once more.
-func TestEventsAttach(t *testing.T) {
+func TestEventsAttach(t *testing.T) { eachRuntime(t, "Waits", eventsAttach) }
+
+func eventsAttach(t *testing.T, program []string) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	p := startPaused(t, app(t, "Waits", everyWait, "pause")...)
+	p := startPaused(t, append(program, everyWait, "pause")...)
 	pid := p.cmd.Process.Pid
 	file := filepath.Join(tempdir.New(t), "out.json")
 	before := systemStateOf(t, pid)
@@ -320,8 +344,15 @@ func TestEventsAttach(t *testing.T) {
 	a := waits.New()
 	ctx, end := context.WithCancel(context.Background())
 	traced := make(chan error, 1)
-	go func() { traced <- eventpipe.Run(ctx, client, a, eventpipe.Options{}) }()
-	time.Sleep(1500 * time.Millisecond)
+	var begun arrived
+	go func() { traced <- eventpipe.Run(ctx, client, a, eventpipe.Options{Keep: &begun}) }()
+	for range 2000 {
+		if begun.Load() {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(500 * time.Millisecond)
 	p.say("go")
 	p.until("done")
 	end()
@@ -366,10 +397,12 @@ func threadsNamed(pid int) string {
 
 // Allocations weigh what the program allocates, by type and place, and each exception
 // is there with its type and its message.
-func TestEventsAllocations(t *testing.T) {
+func TestEventsAllocations(t *testing.T) { eachRuntime(t, "Events", eventsAllocations) }
+
+func eventsAllocations(t *testing.T, program []string) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
 	file := filepath.Join(tempdir.New(t), "out.json")
-	argv := append([]string{tool(t), "record", "--events", "alloc,exception", "--output", file, "--"}, app(t, "Events")...)
+	argv := append([]string{tool(t), "record", "--events", "alloc,exception", "--output", file, "--"}, program...)
 	r := run(t, time.Minute, nil, argv...)
 	if r.code != 7 {
 		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
@@ -377,13 +410,19 @@ func TestEventsAllocations(t *testing.T) {
 	f := readEvents(t, file)
 	f.whole(t)
 	f.allocated(t, r.stdout)
+	// One event or the other: where .NET 10's samples are on, no tick comes.
+	ticks, sampled := f.Stats.Counters["event_alloc_ticks"], f.Stats.Counters["event_alloc_sampled"]
+	if nine := len(program) > 1; ticks+sampled < 500 || nine != (ticks > 0) || nine != (sampled == 0) {
+		t.Errorf("%d ticks, %d samples", ticks, sampled)
+	}
 }
 
 // allocated holds a recording against what Events.cs says it has done.
 func (f *eventsFile) allocated(t *testing.T, truth string) {
 	t.Helper()
-	types := map[string]string{"AllocateArrays": "System.Byte[]", "AllocateNodes": "Events+Node", "AllocateLarge": "System.Double[]"}
-	thrown := map[string][2]string{"Fault": {"Events+Fault", "even"}, "InvalidOperationException": {"System.InvalidOperationException", "odd"}}
+	// The runtime writes nested types without the one they stand in.
+	types := map[string]string{"AllocateArrays": "System.Byte[]", "AllocateNodes": "Node", "AllocateLarge": "System.Double[]"}
+	thrown := map[string][2]string{"Fault": {"Fault", "even"}, "InvalidOperationException": {"System.InvalidOperationException", "odd"}}
 	for line := range strings.Lines(truth) {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
 		want, err := strconv.ParseInt(number, 10, 64)

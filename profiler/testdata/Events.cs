@@ -6,12 +6,18 @@
 // With "pause" it does all once, quietly, and waits for a line on its standard input.
 using System;
 using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 using System.Threading;
 
 public static class Events
 {
 	sealed class Node { public Node Next; public long A, B, C; }
 	sealed class Fault : Exception { public Fault(string message) : base(message) { } }
+
+	[DllImport("waits")]
+	static extern void waits_number(string name, long n);
+	[DllImport("waits")]
+	static extern void waits_pause(string word);
 
 	static object Keep;
 
@@ -30,7 +36,7 @@ public static class Events
 	static void All(int scale)
 	{
 		AllocateArrays(200 * scale);
-		AllocateNodes(500 * scale);
+		AllocateNodes(5000 * scale);
 		AllocateLarge(scale / 5);
 		Thread t = new Thread(delegate () { Exceptions(scale); });
 		t.Start();
@@ -41,21 +47,17 @@ public static class Events
 	{
 		if (args.Length > 0 && args[0] == "pause") {
 			All(10);
-			Console.WriteLine("ready");
-			Console.ReadLine();
+			waits_pause("ready");
 		}
 		const int scale = 200;
 		All(scale);
 		// An array has 16 bytes before its elements and one word for the type; a node two words and its fields.
-		Console.WriteLine("AllocateArrays " + 200L * scale * (1000 + 24));
-		Console.WriteLine("AllocateNodes " + 500L * scale * (16 + 32));
-		Console.WriteLine("AllocateLarge " + scale / 5 * (1000000L + 24));
-		Console.WriteLine("Fault " + scale / 2);
-		Console.WriteLine("InvalidOperationException " + scale / 2);
-		if (args.Length > 0 && args[0] == "pause") {
-			Console.WriteLine("done");
-			Console.ReadLine();
-		}
+		waits_number("AllocateArrays", 200L * scale * (1000 + 24));
+		waits_number("AllocateNodes", 5000L * scale * (16 + 32));
+		waits_number("AllocateLarge", scale / 5 * (1000000L + 24));
+		waits_number("Fault", scale / 2);
+		waits_number("InvalidOperationException", scale / 2);
+		waits_pause(args.Length > 0 && args[0] == "pause" ? "done" : "");
 		return 7;
 	}
 }

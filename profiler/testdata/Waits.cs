@@ -6,9 +6,7 @@
 // With "pause" it waits for a line on its standard input before it begins, when
 // its methods have been compiled: what attaches then has not seen that.
 using System;
-using System.Collections.Generic;
 using System.Diagnostics;
-using System.IO;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Threading;
@@ -16,10 +14,11 @@ using System.Threading.Tasks;
 
 public static class Waits
 {
-	[DllImport("libc", EntryPoint = "gettid")]
-	static extern int gettid();
+	[DllImport("waits")]
+	static extern void waits_report(string scenario, string expect, long before, long after, int min, string frames);
+	[DllImport("waits")]
+	static extern void waits_pause(string word);
 
-	static readonly object Output = new object();
 	static readonly object Gate = new object();
 	static bool Silent;
 
@@ -33,22 +32,7 @@ public static class Waits
 		long after = Stopwatch.GetTimestamp();
 		if (Silent)
 			return;
-		string line = "{\"scenario\":\"" + scenario + "\",\"expect\":\"" + expect + "\",\"tid\":" + gettid() + ",\"qpc_before\":" + before + ",\"qpc_after\":" + after +
-			",\"min_ms\":" + min + ",\"frames_leaf_to_root\":[";
-		string comma = "";
-		foreach (string f in frames.Split(' ')) {
-			line += comma + "\"Waits." + f + "\"";
-			comma = ",";
-		}
-		Report(line + ",\"Waits.Measure\"]}");
-	}
-
-	static readonly List<string> Lines = new List<string>();
-
-	static void Report(string line)
-	{
-		lock (Lines)
-			Lines.Add(line);
+		waits_report(scenario, expect, before, after, min, frames);
 	}
 
 	static Thread Start(ThreadStart run)
@@ -65,7 +49,6 @@ public static class Waits
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitTimeout(WaitHandle h) { h.WaitOne(Length); GC.KeepAlive(h); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitSemaphore(Semaphore s) { s.WaitOne(); GC.KeepAlive(s); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitJoin(Thread t) { t.Join(); GC.KeepAlive(t); }
-	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitAll(WaitHandle[] h) { WaitHandle.WaitAll(h); GC.KeepAlive(h); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitMonitor(object o) { lock (o) Monitor.Wait(o); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitTask(Task t) { t.Wait(); GC.KeepAlive(t); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitSlim(SemaphoreSlim s) { s.Wait(); GC.KeepAlive(s); }
@@ -83,7 +66,7 @@ public static class Waits
 
 	static void RunMutex()
 	{
-		Mutex m = new Mutex(true);
+		Mutex m = new Mutex(true, null);
 		Thread t = Start(delegate { Measure("mutex", "WaitHandleWait", Length - 30, "WaitMutex", delegate { WaitMutex(m); }); });
 		After(m.ReleaseMutex);
 		t.Join();
@@ -111,7 +94,7 @@ public static class Waits
 		SemaphoreSlim slim = new SemaphoreSlim(0);
 		Thread t = Start(delegate { Measure("semaphore", "WaitHandleWait", Length - 30, "WaitSemaphore", delegate { WaitSemaphore(s); }); });
 		Thread u = Start(delegate { Measure("slim", "WaitHandleWait", Length - 60, "WaitSlim", delegate { WaitSlim(slim); }); });
-		After(delegate { s.Release(); slim.Release(); });
+		After(delegate { s.Release(1); slim.Release(); });
 		t.Join();
 		u.Join();
 	}
@@ -174,7 +157,7 @@ public static class Waits
 
 	static void RunExample()
 	{
-		Mutex m = new Mutex(false);
+		Mutex m = new Mutex(false, null);
 		ManualResetEvent has = new ManualResetEvent(false);
 		Thread owner = Start(delegate { m.WaitOne(); has.Set(); Thread.Sleep(3000); m.ReleaseMutex(); });
 		has.WaitOne();
@@ -224,18 +207,11 @@ public static class Waits
 					Run(s);
 			Length = 300;
 			Silent = false;
-			Console.WriteLine("ready");
-			Console.ReadLine();
+			waits_pause("ready");
 		}
 		foreach (string s in scenarios)
 			Run(s);
-		foreach (string l in Lines)
-			Console.WriteLine(l);
-		Console.Out.Flush();
-		if (args.Length > 1 && args[1] == "pause") {
-			Console.WriteLine("done");
-			Console.ReadLine();
-		}
+		waits_pause(args.Length > 1 && args[1] == "pause" ? "done" : "");
 		return 7;
 	}
 }

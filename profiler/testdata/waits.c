@@ -1,0 +1,57 @@
+/* What Waits.cs and Events.cs say of themselves. It is C, since the .NET 10 that there
+ * is has no console: a single-file program's framework is trimmed. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char text[1 << 16];
+static size_t used;
+
+/* frames writes names that stand with blanks between as a JSON list. */
+static size_t frames(char *to, size_t room, const char *names)
+{
+	size_t n = 0;
+	while (*names && n < room) {
+		size_t len = strcspn(names, " ");
+		n += (size_t)snprintf(to + n, room - n, "\"Waits.%.*s\",", (int)len, names);
+		names += len + (names[len] == ' ');
+	}
+	return n < room ? n : room;
+}
+
+/* waits_report keeps a line about a wait until all is over: what prints may wait itself. */
+void waits_report(const char *scenario, const char *expect, long long before, long long after, int min, const char *names)
+{
+	char list[1024];
+	list[frames(list, sizeof list - 1, names)] = 0;
+	pthread_mutex_lock(&lock);
+	int n = snprintf(text + used, sizeof text - used,
+		"{\"scenario\":\"%s\",\"expect\":\"%s\",\"tid\":%d,\"qpc_before\":%lld,\"qpc_after\":%lld,\"min_ms\":%d,\"frames_leaf_to_root\":[%s\"Waits.Measure\"]}\n",
+		scenario, expect, gettid(), before, after, min, list);
+	if (n > 0 && used + (size_t)n < sizeof text)
+		used += (size_t)n;
+	pthread_mutex_unlock(&lock);
+}
+
+void waits_number(const char *name, long long n)
+{
+	printf("%s %lld\n", name, n);
+}
+
+/* waits_pause says a word, with what was reported before it, and waits for a line. */
+void waits_pause(const char *word)
+{
+	fwrite(text, 1, used, stdout);
+	used = 0;
+	if (!*word) {
+		fflush(stdout);
+		return;
+	}
+	puts(word);
+	fflush(stdout);
+	for (int c; (c = getchar()) != '\n' && c != EOF;)
+		;
+}
