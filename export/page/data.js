@@ -103,6 +103,39 @@ function finish(grow, self, selfCount, metric, order) {
   return tree;
 }
 
+// sandwich returns one tree of both: a symbol at the root's only child, who called it
+// (side -1) and whom it called (side 1) as that node's children.
+function sandwich(tree, s, order) {
+  const up = invert(tree, s, order), down = callees(tree, s, order), n = up.n + Math.max(0, down.n - 2);
+  const joined = { n, metric: tree.metric, side: new Int8Array(n) };
+  for (const [key, type] of [["parent", Int32Array], ["symbol", Int32Array], ["depth", Int32Array], ["total", Float64Array], ["count", Float64Array], ["self", Float64Array]]) {
+    const a = joined[key] = new type(n);
+    if (key !== "self") a.set(up[key].subarray(0, up.n));
+    a.set(down[key].subarray(2, down.n), up.n);
+  }
+  for (let i = 2; i < n; i++) joined.side[i] = i < up.n ? -1 : 1;
+  for (let i = up.n; i < n; i++) if (joined.parent[i] > 1) joined.parent[i] += up.n - 2;
+  if (n > 1) joined.self[1] = down.self[1];
+  place(joined, order);
+  return joined;
+}
+
+// callees returns the tree of what a symbol calls, the symbol at the root's only child.
+// What a recursion calls stands below it, where it was called.
+function callees(tree, s, order) {
+  const grow = new Grower(tree.n + 1, true), self = new Float64Array(tree.n + 1), count = new Float64Array(tree.n + 1), to = new Int32Array(tree.n);
+  for (let i = 1; i < tree.n; i++) { // parents stand before their children
+    if (!(tree.total[i] > 0 || tree.count[i] > 0)) continue;
+    const up = to[tree.parent[i]];
+    if (up === 0 && tree.symbol[i] !== s) continue;
+    const at = to[i] = grow.child(up, tree.symbol[i]);
+    self[at] += tree.self[i];
+    count[at] += tree.count[i];
+  }
+  for (let i = 1; i < tree.n; i++) if (to[i] > 0 && to[tree.parent[i]] > 0) count[to[tree.parent[i]]] -= tree.count[i];
+  return finish(grow, self, count, tree.metric, order);
+}
+
 // invert returns the tree of the callers of a symbol: the symbol at the root's only
 // child, and above each node who called it. Of a recursion the outermost call counts.
 function invert(tree, s, order) {
@@ -156,11 +189,16 @@ function place(tree, order) {
   const fill = first.slice(0, n);
   for (let i = 1; i < n; i++) child[fill[parent[i]]++] = i;
   const byName = (a, b) => nameRank[symbol[a]] - nameRank[symbol[b]];
-  const compare = order === "name" ? byName : (a, b) => total[b] - total[a] || byName(a, b);
+  const within = order === "name" ? byName : (a, b) => total[b] - total[a] || byName(a, b), { side } = tree;
+  const compare = side ? (a, b) => side[a] - side[b] || within(a, b) : within;
   for (let i = 0; i < n; i++) {
     if (first[i + 1] - first[i] > 1) child.subarray(first[i], first[i + 1]).sort(compare);
     let at = x[i];
-    for (let j = first[i]; j < first[i + 1]; j++) { x[child[j]] = at; at += total[child[j]]; }
+    for (let j = first[i]; j < first[i + 1]; j++) {
+      if (side && j > first[i] && side[child[j]] !== side[child[j - 1]]) at = x[i]; // callees begin where callers do
+      x[child[j]] = at;
+      at += total[child[j]];
+    }
   }
   Object.assign(tree, { first, child, x });
 }
@@ -184,12 +222,13 @@ function follow(tree, path) {
 }
 
 // matched adds up the outermost matching nodes below i, so that nothing counts twice: in
-// the tree's metric, in samples, and how many matching nodes there are in all.
-function matched(tree, i, matches) {
+// the tree's metric, in samples, and how many matching nodes there are in all. Of a
+// tree with two sides the other one is left out.
+function matched(tree, i, matches, side) {
   const sum = { weight: 0, samples: 0, calls: 0 }, under = new Uint8Array(tree.n), inside = new Uint8Array(tree.n);
   for (let j = i; j < tree.n; j++) { // parents stand before their children
     const up = tree.parent[j];
-    if (j !== i && !(up >= i && under[up])) continue;
+    if (j !== i && !(up >= i && under[up]) || side && tree.side[j] === -side) continue;
     under[j] = 1;
     const hit = j > 0 && matches[tree.symbol[j]] && (tree.total[j] > 0 || tree.count[j] > 0), open = j !== i && inside[up];
     if (hit) sum.calls++;

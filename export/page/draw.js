@@ -5,7 +5,7 @@ const ROW = 19, MIN_PIXELS = 0.6, FONT = '12px ui-monospace, "DejaVu Sans Mono",
 
 class Picture {
   constructor(view, canvas, space) {
-    Object.assign(this, { view, canvas, space, ctx: canvas.getContext("2d"), tree: null, focus: 0, chosen: -1, shape: "flame", matches: null, hover: -1, rows: 1, pending: false });
+    Object.assign(this, { view, canvas, space, ctx: canvas.getContext("2d"), tree: null, focus: 0, chosen: -1, shape: "flame", matches: null, hover: -1, rows: 1, middle: 0, pending: false });
     view.addEventListener("scroll", () => this.redraw());
     new ResizeObserver(() => requestAnimationFrame(() => this.layout())).observe(view);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.readColors(); this.redraw(); });
@@ -27,7 +27,7 @@ class Picture {
     this.hover = -1;
     if (what.tree) this.chosen = -1;
     this.layout();
-    if (turned || what.tree || what.focus !== undefined) this.view.scrollTop = this.shape === "flame" ? this.space.offsetTop + this.space.offsetHeight : 0;
+    if (turned || what.tree || what.focus !== undefined) this.view.scrollTop = this.shape === "flame" ? this.space.offsetTop + this.space.offsetHeight : this.middle * ROW - this.height / 2;
     this.redraw();
   }
 
@@ -51,13 +51,22 @@ class Picture {
 
   countRows() {
     const { tree } = this, scale = this.scale(), stack = [this.focus];
-    let deepest = tree.depth[this.focus];
+    let deepest = tree.depth[this.focus], highest = 1;
     while (stack.length > 0) {
       const i = stack.pop();
-      deepest = Math.max(deepest, tree.depth[i]);
+      if (tree.side && tree.side[i] < 0) highest = Math.max(highest, tree.depth[i]); else deepest = Math.max(deepest, tree.depth[i]);
       for (let j = tree.first[i]; j < tree.first[i + 1]; j++) if (tree.total[tree.child[j]] * scale >= MIN_PIXELS) stack.push(tree.child[j]);
     }
-    return deepest + 1;
+    this.middle = tree.side ? highest - 1 : 0;
+    return tree.side ? highest - 1 + deepest : deepest + 1;
+  }
+
+  // y is where a node's row begins. In a sandwich the row of the symbol is the middle,
+  // and the root has none.
+  y(i) {
+    const { depth, side } = this.tree;
+    if (!side) return this.top(depth[i]);
+    return (i === 0 ? -2 : this.middle + (side[i] < 0 ? -1 : 1) * (depth[i] - 1)) * ROW - this.view.scrollTop - (i === 0 ? this.height : 0);
   }
 
   // top is the y of a depth in the window.
@@ -92,6 +101,7 @@ class Picture {
       this.box(i, x, tree.total[i] * scale, false);
       let thin = -1, end = 0;
       for (let j = tree.first[i]; j < tree.first[i + 1]; j++) {
+        if (thin >= 0 && tree.side && tree.side[tree.child[j]] !== tree.side[tree.child[j - 1]]) { this.dust(tree.child[j - 1], thin, end - thin); thin = -1; }
         const c = tree.child[j], w = tree.total[c] * scale, cx = (tree.x[c] - left) * scale;
         if (w >= MIN_PIXELS) {
           if (thin >= 0) { this.dust(c, thin, end - thin); thin = -1; }
@@ -101,13 +111,13 @@ class Picture {
           end = cx + w;
         }
       }
-      if (thin >= 0) this.dust(tree.child[tree.first[i]], thin, end - thin);
+      if (thin >= 0) this.dust(tree.child[tree.first[i + 1] - 1], thin, end - thin);
     }
   }
 
   // dust stands for calls too narrow to draw.
   dust(node, x, w) {
-    const y = this.top(this.tree.depth[node]);
+    const y = this.y(node);
     if (w < MIN_PIXELS || y > this.height || y + ROW < 0) return;
     this.ctx.globalAlpha = 0.5;
     this.ctx.fillStyle = this.colors.root;
@@ -115,7 +125,7 @@ class Picture {
   }
 
   box(i, x, w, above) {
-    const y = this.top(this.tree.depth[i]), { ctx, colors } = this;
+    const y = this.y(i), { ctx, colors } = this;
     if (y > this.height || y + ROW < 0) return;
     const s = i > 0 ? symbols[this.tree.symbol[i]] : null, hit = s && this.matches && this.matches[this.tree.symbol[i]];
     const gap = w > 3 ? 1 : 0, h = ROW - 1;
@@ -171,7 +181,7 @@ class Picture {
 
   // reveal scrolls to a node's row.
   reveal(i) {
-    const y = this.top(this.tree.depth[i]);
+    const y = this.y(i);
     if (y < ROW) this.view.scrollTop += y - ROW; else if (y + 2 * ROW > this.height) this.view.scrollTop += y + 2 * ROW - this.height;
     this.redraw();
   }
@@ -180,6 +190,7 @@ class Picture {
   at(px, py) {
     const { tree, focus } = this, scale = this.scale();
     if (!tree || !scale) return -1;
+    if (tree.side) return this.atSide(px, Math.floor((py + this.view.scrollTop) / ROW) - this.middle);
     const depth = this.shape === "flame" ? Math.floor((this.top(-1) - py) / ROW) : Math.floor((py - this.top(0)) / ROW);
     if (depth < 0 || depth >= this.rows) return -1;
     if (depth <= tree.depth[focus]) return pathOf(tree, focus)[depth];
@@ -189,14 +200,32 @@ class Picture {
     return i >= 0 && tree.total[i] * scale >= MIN_PIXELS ? i : -1;
   }
 
-  childAt(i, v) {
+  // atSide is at for a sandwich, row counted from the symbol's.
+  atSide(px, row) {
+    const { tree, focus } = this, scale = this.scale(), depth = Math.abs(row) + 1, side = Math.sign(row), at = Math.max(1, focus);
+    if (!(tree.n > 1)) return -1;
+    if (depth <= tree.depth[at]) { const i = pathOf(tree, at)[depth]; return tree.side[i] === side ? i : -1; }
+    if (tree.side[at] !== 0 && tree.side[at] !== side) return -1;
+    const v = tree.x[at] + px / scale;
+    let i = at;
+    while (i >= 0 && tree.depth[i] < depth) i = this.childAt(i, v, side);
+    return i >= 0 && tree.total[i] * scale >= MIN_PIXELS ? i : -1;
+  }
+
+  childAt(i, v, side) {
     const { tree } = this;
     let low = tree.first[i], high = tree.first[i + 1];
+    if (side && tree.side[i] === 0) { // of the two halves of the symbol's children
+      let split = low;
+      while (split < high && tree.side[tree.child[split]] < 0) split++;
+      if (side < 0) high = split; else low = split;
+    }
+    const start = low;
     while (low < high) { // the last child that begins at or before v
       const mid = (low + high) >> 1;
       if (tree.x[tree.child[mid]] <= v) low = mid + 1; else high = mid;
     }
-    if (low === tree.first[i]) return -1;
+    if (low === start) return -1;
     const c = tree.child[low - 1];
     return v < tree.x[c] + tree.total[c] ? c : -1;
   }

@@ -19,11 +19,12 @@ function choose(i) {
 function beside(i, step) {
   const up = tree.parent[i];
   if (up < 0) return i;
+  const same = j => !tree.side || tree.side[tree.child[j]] === tree.side[i];
   for (let j = tree.first[up], at = -1; j < tree.first[up + 1]; j++) {
     if (tree.child[j] === i) at = j;
     if (at < 0) continue;
     const to = at + step;
-    if (to < tree.first[up] || to >= tree.first[up + 1] || !(tree.total[tree.child[to]] > 0)) return i;
+    if (to < tree.first[up] || to >= tree.first[up + 1] || !same(to) || !(tree.total[tree.child[to]] > 0)) return i;
     return tree.child[to];
   }
   return i;
@@ -34,8 +35,9 @@ function walk(key) {
   if (picture.chosen < 0) return choose(from);
   if (key === "ArrowLeft") return choose(beside(from, -1));
   if (key === "ArrowRight") return choose(beside(from, 1));
-  if (key !== out) return choose(Math.max(0, tree.parent[from]));
-  const to = childrenOf(from);
+  const side = tree.side && (tree.side[from] || (key === "ArrowUp" ? -1 : 1)), along = tree.side ? key === (side < 0 ? "ArrowUp" : "ArrowDown") : key === out;
+  if (!along) return choose(Math.max(tree.side ? 1 : 0, tree.parent[from]));
+  const to = childrenOf(from).filter(c => !side || tree.side[c] === side);
   choose(to.length > 0 ? to.reduce((a, b) => tree.total[b] > tree.total[a] ? b : a) : from);
 }
 

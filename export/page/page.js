@@ -8,7 +8,7 @@ let whole, tree; // of all calls; what is shown: that, or the callers of one fun
 
 function rootLabel() {
   const value = isCount(state.metric) ? counted(tree.total[0], state.metric) : formatValue(tree.total[0], state.metric);
-  if (tree !== whole) return "callers of " + symbols[state.of].name + " - " + value;
+  if (tree !== whole) return "callers and callees of " + symbols[state.of].name + " - " + value;
   return (state.thread < 0 ? "all threads" : data.threads[state.thread][0]) + " - " + value;
 }
 
@@ -28,7 +28,7 @@ function rebuild() {
 // show draws the view there is to show, zoomed along a path of symbols.
 function show(path) {
   const callers = state.shape === "callers" && state.of >= 0;
-  tree = callers ? invert(whole, state.of, state.order) : whole;
+  tree = callers ? sandwich(whole, state.of, state.order) : whole;
   $("view").hidden = !PICTURES.has(state.shape);
   $("text").hidden = PICTURES.has(state.shape);
   if (state.pattern) matchAll();
@@ -54,7 +54,7 @@ function zoom(i) {
   draw();
 }
 
-// callersOf shows who calls a function.
+// callersOf shows who calls a function, and below whom it calls.
 function callersOf(s) {
   state.of = s;
   press("shape", state.shape = "callers");
@@ -119,9 +119,12 @@ function drawMatched() {
   const m = picture.matches;
   $("previous").disabled = $("next").disabled = !m || !PICTURES.has(state.shape);
   if (!m) { $("matched").value = ""; return; }
+  if (tree.side) { $("matched").value = `matched callers ${sideShare(-1)} · callees ${sideShare(1)}`; return; }
   const sum = matched(tree, picture.focus, m), share = formatPercent(sum.weight, tree.total[picture.focus]);
   $("matched").value = `matched ${share} · ` + (isCount(state.metric) ? "" : formatValue(sum.weight, state.metric) + " · ") + counted(sum.samples, state.metric);
 }
+
+function sideShare(side) { return formatPercent(matched(tree, picture.focus, picture.matches, side).weight, tree.total[picture.focus]); }
 
 // findNext chooses the next match, from left to right and from the root outwards.
 function findNext(step) {
@@ -144,9 +147,9 @@ function showTip(i, x, y) {
   if (s) rows.push(["class", data.classes[s.cls]]);
   rows.push([METRICS[METRICS[state.metric][3]][0], formatValue(tree.count[i], 0)]);
   if (!isCount(state.metric)) rows.push([METRICS[state.metric][1].toLowerCase(), formatValue(tree.total[i], state.metric)]);
-  if (tree === whole) rows.push(["self", formatValue(tree.self[i], state.metric) + " (" + formatPercent(tree.self[i], tree.total[0]) + ")"]);
+  if (!tree.side || tree.side[i] >= 0) rows.push(["self", formatValue(tree.self[i], state.metric) + " (" + formatPercent(tree.self[i], tree.total[0]) + ")"]);
   rows.push(["of total", formatPercent(tree.total[i], whole.total[0])]);
-  if (i > 0) rows.push([tree === whole ? "of parent" : "of callee", formatPercent(tree.total[i], tree.total[up])]);
+  if (i > 0) rows.push([tree.side && tree.side[i] < 0 ? "of callee" : "of parent", formatPercent(tree.total[i], tree.total[up])]);
   if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? formatPercent(tree.total[i], tree.total[picture.focus]) : "-"]);
   const table = element("table");
   for (const [k, v] of rows) { const tr = table.insertRow(); tr.insertCell().textContent = k; tr.insertCell().textContent = v; }
@@ -163,7 +166,7 @@ function showTip(i, x, y) {
 
 function hideTip() {
   $("tip").hidden = true;
-  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b callers · t top · i flip · f fold · c copy name · Esc back";
+  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · f fold · c copy name · Esc back";
 }
 
 function pointed(e) {

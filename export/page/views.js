@@ -11,7 +11,7 @@ function swatch(s) {
 
 function fullName(s) { return (s.doubtful ? "? " : "") + s.name; }
 
-// drawTop lists the functions; a click on one shows its callers.
+// drawTop lists the functions; a click on one shows its sandwich.
 function drawTop(box) {
   const rows = functions(whole), by = state.sort, all = whole.total[0];
   rows.sort((a, b) => b[by] - a[by] || b.total - a.total || nameRank[a.symbol] - nameRank[b.symbol]);
@@ -30,7 +30,7 @@ function drawTop(box) {
     for (const v of [r.self, r.total]) {
       tr.append(element("td", formatPercent(v, all), { className: "number" }), element("td", formatValue(v, state.metric), { className: "number" }));
     }
-    const td = element("td", undefined, { className: "name" }), b = element("button", fullName(s), { title: "its callers" });
+    const td = element("td", undefined, { className: "name" }), b = element("button", fullName(s), { title: "who calls it, and whom it calls" });
     b.onclick = () => callersOf(r.symbol);
     td.append(swatch(s), b);
     tr.append(td, element("td", s.module));
