@@ -123,6 +123,7 @@ type Capture struct {
 	Truncated bool // the stack is larger than the slot; its outer end is missing
 	Regs      context.Registers
 	Stack     memory.Run
+	Below     memory.Run        // of the thread's own stack, if Stack is an alternate one
 	Seed      context.Registers // the registers of the top-most managed frame, if Seeded
 	Seeded    bool              // DoStackSnapshot was given the seed
 	Result    HRESULT           // of DoStackSnapshot

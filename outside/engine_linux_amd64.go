@@ -28,6 +28,7 @@ type Engine struct {
 	real    int
 	small   [512]byte
 	bytes   []byte
+	more    [1]memory.Run
 	probe   string
 	due     int64     // when a thread has to be looked at, 0 = not known
 	sought  time.Time // when the runtime's list of threads was read
@@ -229,7 +230,7 @@ func (e *Engine) record(r *probe.Record) {
 	t.quiet = 0
 	switch r.Why {
 	case probe.Armed:
-		e.bound(t, r.StackAddr)
+		e.bound(t, own(r))
 		e.arm(t) // notes what came of it
 		return
 	case probe.Asked:
@@ -237,9 +238,17 @@ func (e *Engine) record(r *probe.Record) {
 	}
 	c := capture{tid: r.TID, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
 		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra}
+	if t.high == 0 {
+		e.bound(t, own(r))
+	}
 	if r.Flags&probe.Foreign != 0 {
 		c.low, c.high = 0, 0
-		c.cut = len(r.Stack) >= 1<<16
+		c.cut = c.cut || len(r.Stack) >= 1<<16 || len(r.Below) >= 1<<16
+		if len(r.Below) > 0 {
+			e.more[0] = memory.Run{Addr: r.BelowAddr, Data: r.Below}
+			c.more = e.more[:]
+			e.stats.both++
+		}
 		e.stats.foreign++
 	}
 	if r.Flags&probe.Cut != 0 {
@@ -270,6 +279,14 @@ func (e *Engine) record(r *probe.Record) {
 	}
 	t.owed = 0
 	e.sendOf(t, gap, e.s.frames, cpu, wall)
+}
+
+// own is a place on the thread's own stack.
+func own(r *probe.Record) uint64 {
+	if r.BelowAddr != 0 {
+		return r.BelowAddr
+	}
+	return r.StackAddr
 }
 
 // sendOf appends a sample of a task.

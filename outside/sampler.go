@@ -109,6 +109,9 @@ func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 func (e *sampler) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
 	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: context.FromAMD64(c.regs),
 		Stack: c.stack, Truncated: c.cut, Result: clr.E_FAIL}
+	if len(c.more) > 0 {
+		k.Below = c.more[0]
+	}
 	e.s.raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
 }
 

@@ -15,6 +15,7 @@ type stats struct {
 	refused, noSlot, hidden    uint64 // threads without a timer, without a slot, whose files are not shown
 	unproven, late, unreadable uint64 // samples not walked
 	foreign, patched, cut      uint64
+	both                       uint64 // on an alternate stack, and the thread's own below it
 	handler                    wire.Histogram
 	busy, armed                uint64   // nanoseconds of processor time of armed threads; such threads
 	perThread                  []uint64 // samples of threads that have ended

@@ -22,13 +22,13 @@ package probe
 import "unsafe"
 
 const (
-	Version    = 2
+	Version    = 3
 	Magic      = 0x31656b6c61776553
 	HeaderSize = 4096
 	Slots      = 4096
 	SlotSize   = 64
 	RingSize   = 1 << 22
-	RecordSize = 224
+	RecordSize = 232
 	ExtraRoom  = 192
 	align      = 64
 	// Waiters is how many threads may wait at the same time.
@@ -173,7 +173,8 @@ type record struct {
 	event         uint32
 	payloadSize   uint32
 	since         uint64
-	_             uint64
+	below         uint64
+	belowSize     uint64
 }
 
 // The sizes are part of the format.

@@ -22,6 +22,8 @@ type Record struct {
 	Since     uint64 // of a wait: when it began
 	Payload   []byte // of a wait's start, or of the event
 	Stack     []byte
+	BelowAddr uint64 // on the thread's own stack, if it was on its alternate one, 0 = not known
+	Below     []byte
 }
 
 // reader reads records behind one another.
@@ -88,11 +90,18 @@ func (r *reader) take(pos, size uint64, f func(*Record)) {
 	raw := (*record)(unsafe.Pointer(&b[0]))
 	body := b[RecordSize:]
 	at := ExtraRoom + (uint64(raw.payloadSize)+7)&^7
-	if uint64(raw.extraSize) > ExtraRoom || raw.payloadSize > MaxPayload || at+uint64(raw.stackSize) > uint64(len(body)) {
+	end := at + uint64(raw.stackSize)
+	below := (end + 7) &^ 7
+	if uint64(raw.extraSize) > ExtraRoom || raw.payloadSize > MaxPayload || end > uint64(len(body)) ||
+		raw.belowSize > 0 && (raw.belowSize > RingSize || below+raw.belowSize > uint64(len(body))) {
 		r.Bad++
 		return
 	}
-	f(&Record{TID: raw.tid, Slot: int(raw.slot), Why: Why(raw.why), Flags: raw.flags, Time: raw.time, Weight: raw.weight, Nanos: raw.nanos,
+	rec := &Record{TID: raw.tid, Slot: int(raw.slot), Why: Why(raw.why), Flags: raw.flags, Time: raw.time, Weight: raw.weight, Nanos: raw.nanos,
 		StackAddr: raw.stack, Regs: raw.regs, Extra: body[:raw.extraSize], Event: raw.event, Since: raw.since, Payload: body[ExtraRoom : ExtraRoom+raw.payloadSize],
-		Stack: body[at : at+uint64(raw.stackSize)]})
+		Stack: body[at:end], BelowAddr: raw.below}
+	if raw.belowSize > 0 {
+		rec.Below = body[below : below+raw.belowSize]
+	}
+	f(rec)
 }

@@ -125,3 +125,37 @@ func TestRingHostile(t *testing.T) {
 		}
 	}
 }
+
+// What lies below an alternate stack follows the stack, on a boundary of eight.
+func TestBelow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		stack string
+		size  uint64 // as the record says
+		want  string
+		bad   uint64
+	}{
+		{"none", "alternate", 0, "", 0},
+		{"there", "alternate", 8, "its own.", 0},
+		{"fills the record", "alternate", some - RecordSize - ExtraRoom - 16, "its own.", 0},
+		{"beyond the record", "alternate", some, "", 1},
+		{"wraps", "alternate", ^uint64(0) - 7, "", 1},
+	} {
+		b := newBed(RingSize - some)
+		at := b.claim(some)
+		r := b.at(at)
+		r.below, r.belowSize = 0x7000, c.size
+		copy(b.ring[(at+RecordSize+ExtraRoom+16)%RingSize:], "its own.")
+		b.put(at, 1, []byte(c.stack))
+		got := ""
+		b.read(func(r *Record) {
+			got = string(bytes.TrimRight(r.Below, "\x00"))
+			if string(r.Stack) != c.stack || r.BelowAddr != 0x7000 {
+				t.Errorf("%s: %q at %#x", c.name, r.Stack, r.BelowAddr)
+			}
+		})
+		if got != c.want || b.Bad != c.bad {
+			t.Errorf("%s: %q, %d bad records", c.name, got, b.Bad)
+		}
+	}
+}

@@ -2,7 +2,7 @@
 // the CLR reported, what the merge made of it. Raw files are the truth tests'
 // and the peers' input, and let a vendor replay a stack that looks wrong.
 //
-// Layout: "SWRAW003", then records of u8 kind, u32 length, payload; integers
+// Layout: "SWRAW004", then records of u8 kind, u32 length, payload; integers
 // are little-endian 64-bit words, strings a word of length and the bytes. A
 // reader skips records of a kind it does not know.
 package raw
@@ -24,9 +24,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// magic's last three digits are the version: 003 has registers of either
+// magic's last three digits are the version: 004 has registers of either
 // architecture.
-const magic, family = "SWRAW003", "SWRAW"
+const magic, family = "SWRAW004", "SWRAW"
 
 const (
 	kindTable  = 'T'
@@ -191,6 +191,8 @@ func (w *Writer) Sample(c *clr.Capture, r *merge.Result, frames []merge.Frame) {
 	}
 	w.word(c.Stack.Addr)
 	w.bytes(c.Stack.Data)
+	w.word(c.Below.Addr)
+	w.bytes(c.Below.Data)
 	w.word(uint64(len(c.Frames)))
 	for i := range c.Frames {
 		f := &c.Frames[i]
@@ -385,6 +387,10 @@ func (d *decoder) sample() *Sample {
 	}
 	c.Stack.Addr = d.word()
 	c.Stack.Data = d.bytes()
+	c.Below.Addr = d.word()
+	if below := d.bytes(); len(below) > 0 {
+		c.Below.Data = below
+	}
 	c.Frames = make([]clr.SnapshotFrame, d.count(112))
 	for i := range c.Frames {
 		f := &c.Frames[i]

@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 )
 
@@ -55,6 +56,7 @@ func write(t *testing.T) (path string, want []*Sample) {
 // windows gives a capture what only Windows has: a seed, XMM registers, rsi and
 // rdi in the CLR's frames.
 func windows(c *clr.Capture) {
+	c.Below = memory.Run{Addr: 0x7f0000000000, Data: []byte{1, 2, 3}}
 	regs := &c.Regs.AMD64
 	regs.Known = context.AMD64All
 	for i := range regs.XMM {
@@ -143,7 +145,7 @@ func TestCut(t *testing.T) {
 // architecture nobody has written, with its record.
 func TestOtherVersions(t *testing.T) {
 	_, err := NewReader(bytes.NewReader([]byte("SWRAW002S")))
-	if err == nil || !strings.Contains(err.Error(), "version 002") || !strings.Contains(err.Error(), "reads 003") {
+	if err == nil || !strings.Contains(err.Error(), "version 002") || !strings.Contains(err.Error(), "reads 004") {
 		t.Errorf("%v", err)
 	}
 	path, _ := write(t)

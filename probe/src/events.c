@@ -167,6 +167,7 @@ static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *pay
 	r->event = id;
 	r->payload_size = body;
 	r->since = since;
+	r->below = r->below_size = 0;
 	for (int i = 0; i < SW_REGS; i++)
 		r->regs[i] = 0;
 	r->regs[4] = k->r12, r->regs[5] = k->r13, r->regs[6] = k->r14, r->regs[7] = k->r15;

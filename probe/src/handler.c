@@ -66,12 +66,39 @@ int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch)
 	return 0;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* interrupted finds where a thread was on its own stack when the first signal put it
+ * on the alternate one: the kernel put that signal's frame at the alternate stack's
+ * top, below as much room for the vector registers as our own frame has. That the
+ * frame names this very room proves it. What is returned is where the red zone begins
+ * there, 0 = not found. */
+static uint64_t interrupted(const struct sw_slot *s, const struct frame *uc)
+{
+	enum { SIZES = 464, MAGIC1 = 0x46505853, FXSAVE = 512, UCONTEXT = 304, SIGINFO = 128, RETURN = 8 };
+	const uint32_t *sizes = (const uint32_t *)(uc->fpstate + SIZES);
+	uint64_t room = uc->fpstate && sizes[0] == MAGIC1 ? sizes[1] : FXSAVE, top = uc->alt_sp + uc->alt_size;
+	uint64_t vectors = (top - room) & ~63ull, at = ((vectors - UCONTEXT - SIGINFO - RETURN) & ~15ull) - 8;
+	struct frame first;
+	if (room > uc->alt_size || at < uc->regs[REG_SP] || sw_checked(&first, at + RETURN, sizeof first) != sizeof first)
+		return 0;
+	uint64_t sp = first.regs[REG_SP];
+	if (first.fpstate != vectors || (s->low && sp - s->low >= s->high - s->low))
+		return 0;
+	return greater(sp & ~7ull, s->low + SW_RED_ZONE) - SW_RED_ZONE;
+}
+
 static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
 {
 	/* The red zone too: after a pop in an epilogue, unwind data still names the
 	 * word below sp as where the register is. */
-	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, at;
+	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, at;
 	int own = low && from >= low && sp < high, flags = 0;
+	if (!own && uc->alt_size && sp - uc->alt_sp < uc->alt_size) {
+		flags |= SW_ON_ALT;
+		under = interrupted(s, uc);
+	}
 	if (why != SW_ARMED) {
 		want = own ? high - from : SW_MAX_CHECKED;
 		flags |= own ? 0 : SW_FOREIGN;
@@ -79,16 +106,19 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 			want = SW_MAX_STACK;
 			flags |= SW_CUT;
 		}
-		if (uc->alt_size && sp - uc->alt_sp < uc->alt_size)
-			flags |= SW_ON_ALT;
+		if (flags & SW_ON_ALT)
+			want = least(want, uc->alt_sp + uc->alt_size - from);
+		if (under)
+			below = low ? least(high - under, SW_MAX_STACK - SW_MAX_CHECKED) : SW_MAX_CHECKED;
+		flags |= under && low && under + below < high ? SW_CUT : 0;
 	}
-	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + want + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
+	uint64_t size = (sizeof(struct sw_record) + SW_MAX_EXTRA + want + below + 8 + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1);
 	struct sw_record *r = sw_claim(h, size, &at);
 	if (!r) {
 		__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	char *extra = (char *)(r + 1), *stack = extra + SW_MAX_EXTRA;
+	char *extra = (char *)(r + 1), *stack = extra + SW_MAX_EXTRA, *second;
 	r->tid = s->tid;
 	r->slot = (uint32_t)(s - slots(h));
 	r->why = (uint16_t)why;
@@ -105,7 +135,14 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 		want = sw_checked(stack, from = sp, SW_MAX_CHECKED); /* the zone is beyond the stack's end */
 	r->stack = from;
 	r->stack_size = (uint32_t)want;
-	if (s->extra && s->extra_size <= SW_MAX_EXTRA && sw_patched((uint64_t *)stack, want, h->patch)) {
+	second = stack + ((want + 7) & ~7ull);
+	if (below && low)
+		sw_copy(second, under, below);
+	else if (below)
+		below = sw_checked(second, under, below);
+	r->below = under;
+	r->below_size = below;
+	if (s->extra && s->extra_size <= SW_MAX_EXTRA && (sw_patched((uint64_t *)stack, want, h->patch) || sw_patched((uint64_t *)second, below, h->patch))) {
 		r->extra_size = (uint32_t)sw_checked(extra, s->extra, s->extra_size);
 		flags |= SW_PATCHED;
 	}

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 2,
+	SW_VERSION = 3,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
@@ -165,8 +165,9 @@ struct sw_record {
 	uint32_t event; /* the runtime's id */
 	uint32_t payload_size;
 	uint64_t since; /* of a wait: when it began */
-	uint64_t pad;
-	/* extra, SW_MAX_EXTRA; payload, rounded up to 8; the stack */
+	uint64_t below;      /* address of the first byte of the second range */
+	uint64_t below_size; /* the thread's own stack below its alternate one; 0 = none */
+	/* extra, SW_MAX_EXTRA; payload, rounded up to 8; the stack, rounded up to 8; the second range */
 };
 
 #define SW_AT(type, field, offset) _Static_assert(offsetof(struct type, field) == (offset), #field)
@@ -253,9 +254,11 @@ SW_AT(sw_record, regs, 64);
 SW_AT(sw_record, event, 200);
 SW_AT(sw_record, payload_size, 204);
 SW_AT(sw_record, since, 208);
+SW_AT(sw_record, below, 216);
+SW_AT(sw_record, below_size, 224);
 _Static_assert(sizeof(struct sw_slot) == SW_SLOT_SIZE, "slot");
 _Static_assert(sizeof(struct sw_waiter) == SW_WAITER_SIZE, "waiter");
-_Static_assert(sizeof(struct sw_record) == 224, "record");
+_Static_assert(sizeof(struct sw_record) == 232, "record");
 _Static_assert(sizeof(struct sw_header) <= SW_HEADER_SIZE, "header");
 
 #endif

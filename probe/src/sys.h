@@ -48,13 +48,16 @@ struct info { /* siginfo, as far as needed */
 	uint64_t value;
 };
 
-struct frame { /* ucontext up to rip */
+struct frame { /* ucontext as far as needed */
 	uint64_t flags, link;
 	uint64_t alt_sp;
 	int32_t alt_flags, pad;
 	uint64_t alt_size;
 	uint64_t regs[17]; /* r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip */
+	uint64_t rest[6];  /* eflags to cr2 */
+	uint64_t fpstate;
 };
+_Static_assert(offsetof(struct frame, fpstate) == 224, "ucontext");
 enum { REG_SP = 15, REG_IP = 16 };
 
 struct vec { uint64_t base, size; };

@@ -49,13 +49,17 @@ func (s *shares) share(method string) float64 {
 // other is all code that is not the program's own.
 const other = "(other)"
 
-// perfMap are the program's methods by address, as the runtime wrote them down.
-type perfMap []struct {
+// body is a piece of code that the runtime compiled.
+type body struct {
 	start, size uint64
-	name        string
+	name, tier  string
 }
 
-func readPerfMap(t *testing.T, path string) (m perfMap) {
+// perfMap are a program's methods by address, as the runtime wrote them down.
+type perfMap []body
+
+// readPerfMap reads the methods of an assembly.
+func readPerfMap(t *testing.T, path, assembly string) (m perfMap) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -64,7 +68,7 @@ func readPerfMap(t *testing.T, path string) (m perfMap) {
 	defer f.Close()
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		fields := strings.SplitN(sc.Text(), " ", 3)
-		if len(fields) < 3 || !strings.Contains(fields[2], "[Bias]") {
+		if len(fields) < 3 || !strings.Contains(fields[2], "["+assembly+"]") {
 			continue
 		}
 		start, err1 := strconv.ParseUint(strings.TrimPrefix(fields[0], "0x"), 16, 64)
@@ -73,20 +77,25 @@ func readPerfMap(t *testing.T, path string) (m perfMap) {
 		if err1 != nil || err2 != nil || !ok {
 			continue
 		}
-		name, _, _ = strings.Cut(name, "(")
-		m = append(m, struct {
-			start, size uint64
-			name        string
-		}{start, size, name})
+		name, tier, _ := strings.Cut(name, "(")
+		tier = tier[strings.LastIndexByte(tier, '[')+1:]
+		m = append(m, body{start, size, name, strings.TrimSuffix(tier, "]")})
 	}
 	sort.Slice(m, func(i, j int) bool { return m[i].start < m[j].start })
 	return m
 }
 
-func (m perfMap) name(ip uint64) string {
+func (m perfMap) find(ip uint64) *body {
 	i := sort.Search(len(m), func(i int) bool { return m[i].start > ip }) - 1
 	if i >= 0 && ip < m[i].start+m[i].size {
-		return m[i].name
+		return &m[i]
+	}
+	return nil
+}
+
+func (m perfMap) name(ip uint64) string {
+	if b := m.find(ip); b != nil {
+		return b.name
 	}
 	return other
 }
@@ -180,7 +189,7 @@ func biasRun(t *testing.T, mode string) (truth, got map[string]*shares) {
 		t.Fatalf("the runtime wrote %d maps of its methods", len(found))
 	}
 	t.Log("\n" + r.stderr)
-	return judged(t, file, readPerfMap(t, found[0])), recordedShares(t, out)
+	return judged(t, file, readPerfMap(t, found[0], "Bias")), recordedShares(t, out)
 }
 
 // Each method has its share of the processor's time, as a judge of the program's

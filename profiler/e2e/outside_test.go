@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"flag"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 // recordProbe runs a command under seedwalk record on the probe's way and reads
@@ -32,35 +34,44 @@ func TestProbeTruth(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		app         func(args ...string) []string
+		assembly    string
 		args        []string
 		first, last uint64 // scenarios
 	}{
-		{"net9", app9, nil, 1, 21},
-		{"net9-managed", app9, []string{"more"}, 31, 46},
-		{"net10", app10, nil, 1, 21},
-		{"net10-managed", app10, []string{"more"}, 31, 46},
+		{"net9", app9, "Truth", nil, 1, 21},
+		{"net9-managed", app9, "Truth", []string{"more"}, 31, 49},
+		{"net10", app10, "azmcp", nil, 1, 21},
+		{"net10-managed", app10, "azmcp", []string{"more"}, 31, 49},
 	} {
-		t.Run(c.name, func(t *testing.T) { probeTruth(t, c.app, c.args, c.first, c.last) })
+		t.Run(c.name, func(t *testing.T) { probeTruth(t, c.app, c.assembly, c.args, c.first, c.last) })
 	}
 }
 
-func probeTruth(t *testing.T, app func(args ...string) []string, args []string, first, last uint64) {
+func probeTruth(t *testing.T, app func(args ...string) []string, assembly string, args []string, first, last uint64) {
 	c := newChecker(t)
 	c.want, c.first, c.last = *truthSamples, first, last
 	table := map[uint64]*tally{}
 	managed, total := 0, 0
-	// Seen once in some 60 runs on .NET 10.0.9, and not yet without the probe: "Common
-	// Language Runtime detected an invalid program" of the dynamic method made. Why is
-	// not known, so that a second time fails.
+	// .NET 10.0.9 loses what a resolver's method returns to the runtime if a collection
+	// begins while that method runs (dotnet/runtime issue 131267, mended by pull request
+	// 131708): then "Common Language Runtime detected an invalid program" of the dynamic
+	// method made, or worse. Seen once in some 60 runs. Without anything of ours: a thread
+	// that is held in DynamicResolver.GetCodeInfo while others collect and allocate ends
+	// 10.0.9 each time, 9.0.5 never. A second time in a row fails here.
 	invalid := 0
+	var seen tiers
+	maps := tempdir.New(t)
 	if args != nil {
 		t.Setenv("DOTNET_TC_CallCountingDelayMs", "0") // code is replaced as soon as it can be
+		mapEnv(t, maps)
 	}
 	for runs := 0; total < c.want && runs < max(4, c.want/1000); runs++ {
 		samples, rd, res := recordProbe(t, 5*time.Minute, "500", app(append([]string{"10"}, args...)...)...)
 		if invalid < 1 && strings.Contains(res.stderr, "InvalidProgramException") {
 			invalid++
 			t.Logf("the runtime refused a method that it compiles else; once more:\n%s", res.stderr)
+			os.RemoveAll(maps)
+			os.Mkdir(maps, 0o755)
 			continue
 		}
 		if res.code != 0 || res.stdout != "TRUTH DONE\n" {
@@ -70,8 +81,14 @@ func probeTruth(t *testing.T, app func(args ...string) []string, args []string, 
 		c.compare(t, table, samples)
 		total += len(samples)
 		managed += onTop(samples)
+		if args != nil {
+			seen.add(takeMap(t, maps, assembly), samples)
+		}
 	}
 	c.verdict(t, table)
+	if args != nil {
+		seen.verdict(t)
+	}
 	t.Logf("%d of %d samples with managed code on top", managed, total)
 	if args != nil && managed*10 < total*3 {
 		t.Errorf("only %d of %d samples have managed code on top", managed, total)

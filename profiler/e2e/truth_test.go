@@ -200,6 +200,9 @@ func (c *checker) compare(t *testing.T, table map[uint64]*tally, samples []*raw.
 	t.Helper()
 	for _, s := range samples {
 		sh, ok := findShadow(s.Capture.Stack.Data, s.Capture.Stack.Addr)
+		if !ok && len(s.Capture.Below.Data) > 0 {
+			sh, ok = findShadow(s.Capture.Below.Data, s.Capture.Below.Addr)
+		}
 		if !ok {
 			sh.scenario = 0 // no shadow, or no stack: the thread did not answer
 		}

@@ -6,6 +6,7 @@
 using System;
 using System.Collections.Generic;
 using System.Linq.Expressions;
+using System.Reflection;
 using System.Reflection.Emit;
 using System.Runtime.InteropServices;
 using System.Threading;
@@ -25,13 +26,13 @@ static class Survive
 
     static DateTime end;
     static volatile object keep;
-    static int bad, caught, made, back;
+    static int bad, caught, made, back, unloaded;
     static bool Running { get { return DateTime.UtcNow < end; } }
 
     static int Main(string[] args)
     {
         end = DateTime.UtcNow.AddSeconds(double.Parse(args[0]));
-        var work = new List<ThreadStart> { Sleeps, Blocked, Fibres, Forks, Collect, Throw, Hardware, Jit, Churn, Allocate };
+        var work = new List<ThreadStart> { Sleeps, Blocked, Fibres, Forks, Collect, Throw, Hardware, Jit, Churn, Allocate, Unload };
         bool go = args.Length > 1 && args[1] == "go";
         if (go) work = new List<ThreadStart> { Sleeps, Seldom, Go, Go };
         var threads = new List<Thread>();
@@ -40,7 +41,7 @@ static class Survive
         if (args.Length > 1 && !go) { Thread.Sleep(700); survive_exec(); }
         foreach (var t in threads) t.Join();
         Console.WriteLine("interrupted " + survive_interrupted() + " of " + survive_slept());
-        Console.WriteLine(bad == 0 && made > 0 && (go || caught > 0 && back > 0) ? "SURVIVED" : "HURT " + bad + " " + caught + " " + made + " " + back);
+        Console.WriteLine(bad == 0 && made > 0 && (go || caught > 0 && back > 0 && unloaded > 0) ? "SURVIVED" : "HURT " + bad + " " + caught + " " + made + " " + back);
         return bad == 0 ? 0 : 1;
     }
 
@@ -82,6 +83,23 @@ static class Survive
             var f = (Func<int, int>)m.CreateDelegate(typeof(Func<int, int>));
             if (f(1) != i + 1) bad++;
             made++;
+        }
+    }
+
+    // Assemblies that are made, called and let go, contexts and all.
+    static void Unload()
+    {
+        for (int i = 0; Running; i++)
+        {
+            var assembly = AssemblyBuilder.DefineDynamicAssembly(new AssemblyName("passing"), AssemblyBuilderAccess.RunAndCollect);
+            var type = assembly.DefineDynamicModule("passing").DefineType("Passing", TypeAttributes.Public);
+            var method = type.DefineMethod("Run", MethodAttributes.Public | MethodAttributes.Static, typeof(int), new[] { typeof(int) });
+            var il = method.GetILGenerator();
+            il.Emit(OpCodes.Ldarg_0); il.Emit(OpCodes.Ldc_I4, i); il.Emit(OpCodes.Add); il.Emit(OpCodes.Ret);
+            var run = (Func<int, int>)type.CreateType().GetMethod("Run").CreateDelegate(typeof(Func<int, int>));
+            for (int k = 0; k < 100; k++) if (run(1) != i + 1) bad++;
+            if (i % 100 == 99) GC.Collect();
+            unloaded++;
         }
     }
 

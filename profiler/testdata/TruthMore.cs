@@ -2,6 +2,7 @@
 // with something that unwinders stumble over.
 using System;
 using System.Collections.Generic;
+using System.Reflection;
 using System.Reflection.Emit;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -17,7 +18,8 @@ static unsafe partial class T
         return new Body[] {
             s => FilterHost(s), s => FinallyHost(s), s => Many(s), s => GenericVirtuals(s), s => Multicast(s), s => AsyncHost(s), // 31
             s => Iterate(s), s => Replaced(s), s => Tiers<int>(s, 12), s => LeafLoop(s), s => Deeper(s, 9000), s => Fibres(s), // 37
-            s => Structs(s), s => Unrolled(s, 3), s => Virtuals(s), s => Collected(s), // 43
+            s => Structs(s), s => Unrolled(s, 3), s => Virtuals(s), s => Collected(s), s => Alternate(s), s => CallOnFibres(s), // 43
+            s => Unloaded(s), // 49
         };
     }
 
@@ -236,6 +238,44 @@ static unsafe partial class T
     [MethodImpl(MethodImplOptions.NoInlining)]
     static void Fibres(Shadow* s) { Push(s, 55); truth_fibres(s, 10); Work(50000); Pop(s); }
 
+    [DllImport("truth")] static extern void truth_alternate(Shadow* s);
+
+    // Interrupted in native code by a handler that is on another stack.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Alternate(Shadow* s) { Push(s, 63); for (int i = 0; i < 20; i++) truth_alternate(s); Pop(s); }
+
+    [DllImport("truth")] static extern void truth_call_on_fibres(Shadow* s, Callback f, int rounds);
+
+    // The fibre has a shadow of its own, which Called is given.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void CallOnFibres(Shadow* s) { Push(s, 64); truth_call_on_fibres(s, called, 10); Work(20000); Pop(s); }
+
+    // An assembly that is made, called and let go: its code, its method and its whole
+    // context are collected, while others' stacks are read.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Unloaded(Shadow* s)
+    {
+        Push(s, 65);
+        var run = Passing();
+        for (int i = 0; i < 50; i++) run((IntPtr)s);
+        if (Environment.TickCount % 10 == 0) GC.Collect();
+        Pop(s);
+    }
+
+    static Func<IntPtr, int> Passing()
+    {
+        var assembly = AssemblyBuilder.DefineDynamicAssembly(new AssemblyName("passing"), AssemblyBuilderAccess.RunAndCollect);
+        var type = assembly.DefineDynamicModule("passing").DefineType("Passing", TypeAttributes.Public);
+        var method = type.DefineMethod("Run", MethodAttributes.Public | MethodAttributes.Static, typeof(int), new[] { typeof(IntPtr) });
+        var il = method.GetILGenerator();
+        il.Emit(OpCodes.Ldarg_0);
+        il.Emit(OpCodes.Call, typeof(Bridge).GetMethod("Back", BindingFlags.Static | BindingFlags.Public));
+        il.Emit(OpCodes.Ldc_I4_1);
+        il.Emit(OpCodes.Add);
+        il.Emit(OpCodes.Ret);
+        return (Func<IntPtr, int>)type.CreateType().GetMethod("Run", BindingFlags.Static | BindingFlags.Public).CreateDelegate(typeof(Func<IntPtr, int>));
+    }
+
     struct Large { public long A, B, C, D, E, F, G, H; }
 
     [MethodImpl(MethodImplOptions.NoInlining)]
@@ -300,6 +340,19 @@ static unsafe partial class T
         for (int k = 0; k < 20; k++) Dynamic(s);
         if (Environment.TickCount % 100 == 0) GC.Collect(); // which all others wait for
         Pop(s);
+    }
+}
+
+// What an assembly of its own may call.
+public static class Bridge
+{
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static int Back(IntPtr shadow)
+    {
+        T.PushAt(shadow, 66);
+        int r = T.Work(2000);
+        T.PopAt(shadow);
+        return r;
     }
 }
 

@@ -4,6 +4,7 @@
  *
  * Built without frame pointers: a chain of RBP does not find these frames. */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -115,8 +116,34 @@ void truth_say(const char *text)
 		abort();
 }
 
+static __thread struct shadow *interrupted;
+
+static void on_alternate(int sig)
+{
+	struct shadow *s = interrupted;
+	(void)sig;
+	push(s, TRUTH_ON_ALTERNATE);
+	truth_spin(s, 20000);
+	pop(s);
+}
+
+/* A handler on the alternate stack, which the runtime has made for each of its
+ * threads: what it interrupted is on the thread's own. */
+NOINLINE void truth_alternate(struct shadow *s)
+{
+	push(s, TRUTH_ALTERNATE);
+	if (!interrupted) {
+		struct sigaction act = {.sa_handler = on_alternate, .sa_flags = SA_ONSTACK | SA_RESTART};
+		interrupted = s;
+		sigaction(SIGUSR2, &act, NULL);
+	}
+	raise(SIGUSR2);
+	pop(s);
+}
+
 static __thread ucontext_t home, fibre;
 static __thread uint64_t fibre_scenario;
+static __thread callback_fn fibre_calls;
 
 /* The root of a fibre has a shadow of its own, since only the fibre's stack is
  * copied. */
@@ -135,24 +162,54 @@ NOINLINE void truth_fibre(void)
 	swapcontext(&fibre, &home);
 }
 
-/* Runs on a stack of its own, between pages that nobody may touch, which is gone
- * again afterwards. */
-NOINLINE void truth_fibres(struct shadow *main, int rounds)
+/* The same with managed code on the fibre. */
+NOINLINE void calling_fibre(void)
 {
-	const size_t page = 4096, size = 16 * page;
+	_Alignas(16) char room[offsetof(struct shadow, entries) + 64 * sizeof(uint64_t)] = {0};
+	struct shadow *s = (void *)room;
+	__asm__("" : "+r"(s));
+	s->version = 1;
+	s->scenario = fibre_scenario;
+	__atomic_store_n(&s->magic, 0x4853574b44454553, __ATOMIC_RELEASE);
+	push(s, TRUTH_CALLING_FIBRE);
+	truth_call(s, fibre_calls, 3);
+	pop(s);
+	__atomic_store_n(&s->magic, 0, __ATOMIC_RELEASE);
+	swapcontext(&fibre, &home);
+}
+
+/* Runs on stacks of their own, between pages that nobody may touch, which are gone
+ * again afterwards. They are below the thread's own: the runtime takes its frames
+ * for sorted by address, and its collector finds nothing of what is on a stack above. */
+static void on_fibres(struct shadow *main, int rounds, void (*body)(void))
+{
+	const size_t page = 4096, size = 32 * page;
 	fibre_scenario = main->scenario;
-	push(main, TRUTH_FIBRES);
 	for (int i = 0; i < rounds; i++) {
-		char *stack = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (stack == MAP_FAILED || mprotect(stack + page, size, PROT_READ | PROT_WRITE))
+		char *own = __builtin_frame_address(0), *stack = mmap(own - (1ll << 32), size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (stack == MAP_FAILED || stack > own || mprotect(stack + page, size, PROT_READ | PROT_WRITE))
 			abort();
 		getcontext(&fibre);
 		fibre.uc_stack.ss_sp = stack + page;
 		fibre.uc_stack.ss_size = size;
 		fibre.uc_link = NULL;
-		makecontext(&fibre, truth_fibre, 0);
+		makecontext(&fibre, body, 0);
 		swapcontext(&home, &fibre);
 		munmap(stack, size + 2 * page);
 	}
+}
+
+NOINLINE void truth_fibres(struct shadow *main, int rounds)
+{
+	push(main, TRUTH_FIBRES);
+	on_fibres(main, rounds, truth_fibre);
+	pop(main);
+}
+
+NOINLINE void truth_call_on_fibres(struct shadow *main, callback_fn f, int rounds)
+{
+	push(main, TRUTH_CALL_ON_FIBRES);
+	fibre_calls = f;
+	on_fibres(main, rounds, calling_fibre);
 	pop(main);
 }

@@ -29,6 +29,10 @@ enum {
 	TRUTH_TEXT,
 	TRUTH_FIBRE,
 	TRUTH_FIBRES,
+	TRUTH_ALTERNATE,
+	TRUTH_ON_ALTERNATE,
+	TRUTH_CALL_ON_FIBRES,
+	TRUTH_CALLING_FIBRE,
 };
 
 static inline void push(struct shadow *s, uint64_t id)
