@@ -53,7 +53,11 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 		case isManaged(m):
 			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
 		default:
-			modules = append(modules, *l.image(m))
+			if mod := l.image(m); errors.Is(mod.Err, errOutside) {
+				managed = append(managed, memory.Range{Start: m.Start, End: m.End})
+			} else {
+				modules = append(modules, *mod)
+			}
 		}
 	}
 	return module.NewTable(l.gen, modules, managed)
@@ -63,6 +67,11 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 func isManaged(m *Mapping) bool {
 	return m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper") || IsPE(strings.TrimSuffix(m.Path, deleted))
 }
+
+// errOutside says that a mapping shows no segment of its image, but what was put
+// behind it: precompiled managed code, of the files that a single-file .NET program
+// brings along.
+var errOutside = errors.New("no executable segment shows this part of the file")
 
 // IsPE reports whether a path names a precompiled managed image.
 func IsPE(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".dll") }
@@ -116,5 +125,5 @@ func bias(f *elf.File, m *Mapping) (uint64, error) {
 			return m.Start - (s.Vaddr + m.Offset - s.Off), nil
 		}
 	}
-	return 0, fmt.Errorf("%s: no executable segment shows file offset %#x", m.Path, m.Offset)
+	return 0, fmt.Errorf("%s: file offset %#x: %w", m.Path, m.Offset, errOutside)
 }

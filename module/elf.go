@@ -27,7 +27,28 @@ func ELFFromFile(id uint32, f *elf.File, path string, start, end, bias uint64) M
 		m.CFI = table
 	}
 	m.Err = errors.Join(s.Err, err)
+	if table.Len() < fewFDEs {
+		m.Endings = endings(f)
+	}
 	return m
+}
+
+// fewFDEs is what an image has at most that was compiled without unwind data: its
+// assembly may have some.
+const fewFDEs = 16
+
+// endings finds what musl's libc exports.
+func endings(f *elf.File) (e [2]uint64) {
+	for s := range f.Symbols(true) {
+		switch {
+		case s.Section == 0:
+		case s.Name == "pthread_exit":
+			e[0] = s.Value
+		case s.Name == "exit":
+			e[1] = s.Value
+		}
+	}
+	return e
 }
 
 // CFISections returns the sections of an ELF image in the form package cfi takes;

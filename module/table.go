@@ -28,6 +28,10 @@ type Module struct {
 	CFI     *cfi.Table // of ELF, or of a PE with DWARF sections; nil if it has none
 	PE      *pe.File
 	Err     error
+
+	// Endings are the image's own addresses of the functions that end a thread and a
+	// program, where it exports them and has hardly any unwind data; 0 = not known.
+	Endings [2]uint64
 }
 
 // Table is a set of modules and of managed ranges, sorted and immutable.

@@ -159,7 +159,7 @@ func (t *target) patch() uint64 {
 		if m.ELF == nil || m.CFI == nil {
 			continue
 		}
-		if desc, _ := contract.Symbols(m.ELF, m.Bias); desc == 0 {
+		if !contract.Holds(m.ELF) {
 			continue
 		}
 		code := make([]byte, m.End-m.Start)

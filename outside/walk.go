@@ -57,9 +57,9 @@ func newWalker() *walker {
 // stack. needs says that a register was missing which the thread itself has.
 func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
 	w.mem.Reset(c.stack.Addr, c.stack.Data)
-	w.bounds = unwind.Bounds{Low: c.low, High: c.high}
+	w.bounds = unwind.Bounds{Low: c.low, High: c.high, Follow: true}
 	if len(c.more) > 0 {
-		w.mem, w.bounds = *memory.New(append(c.more, c.stack)...), unwind.Bounds{}
+		w.mem, w.bounds = *memory.New(append(c.more, c.stack)...), unwind.Bounds{Follow: true}
 	}
 	w.n, w.misread, w.regs = 0, false, context.FromAMD64(c.regs)
 	w.at = unwind.Interrupted(&w.regs)

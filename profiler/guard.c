@@ -20,8 +20,12 @@ __attribute__((constructor(101))) static void save(void)
 		have[s] = sigaction(s, NULL, &saved[s]) == 0;
 }
 
+/* Once: what comes later is somebody else's doing. */
 void sw_go_started(void)
 {
+	static int done;
+	if (__atomic_exchange_n(&done, 1, __ATOMIC_SEQ_CST))
+		return;
 	for (int s = 1; s < _NSIG; s++)
 		if (have[s] && s != SIGURG && s != SIGKILL && s != SIGSTOP)
 			sigaction(s, &saved[s], NULL);

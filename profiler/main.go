@@ -8,7 +8,8 @@
 //
 // Environment, set by `seedwalk record`: SEEDWALK_SOCKET (unix socket of the
 // tool; on Windows tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
-// SEEDWALK_STACK_BYTES (room for one copied stack).
+// SEEDWALK_STACK_BYTES (room for one copied stack), SEEDWALK_BESIDE (there is another
+// profiler, beside which this one is loaded).
 package main
 
 /*

@@ -16,6 +16,7 @@ const (
 	EnvRate       = "SEEDWALK_RATE"
 	EnvRaw        = "SEEDWALK_RAW"
 	EnvStackBytes = "SEEDWALK_STACK_BYTES"
+	EnvBeside     = "SEEDWALK_BESIDE"  // set if another profiler is the main one
 	EnvRefused    = "SEEDWALK_REFUSED" // a file to make by a profiler that has told the user why it does not work
 )
 
@@ -66,26 +67,78 @@ func (e environ) without(keys ...string) environ {
 	return out
 }
 
-// OtherProfiler returns a refusal if env already switches on a profiler: the
-// CLR loads only one.
-func OtherProfiler(env []string) *Refusal {
+// enableBeside and listBeside switch on profilers that run beside the main one as
+// notification profilers (.NET 6 and later; clrconfignames.h). The list is
+// PATH={CLSID};PATH={CLSID}; of which the last semicolon is not left out, and one
+// with an architecture wins.
+const (
+	enableBeside = "CORECLR_ENABLE_NOTIFICATION_PROFILERS"
+	listBeside   = "CORECLR_NOTIFICATION_PROFILERS"
+)
+
+var listsBeside = []string{listBeside, listBeside + "_64", listBeside + "_ARM64"}
+
+// AlreadyRecording returns a refusal if env already switches on ours.
+func AlreadyRecording(env []string) *Refusal {
 	e := environ(env)
+	ours := strings.EqualFold(e.mainProfiler().id, CLSID)
+	for _, name := range listsBeside {
+		ours = ours || e.besides() && strings.Contains(strings.ToUpper(e.get(name)), CLSID)
+	}
+	if !ours {
+		return nil
+	}
+	return &Refusal{What: "seedwalk is already recording here", Where: EnvSocket + "=" + e.get(EnvSocket),
+		Remedy: "one recording is enough: processes that a recorded command starts are recorded with it", Code: ExitRefused}
+}
+
+// OtherProfiler names the profiler that env switches on, as it is set there; "" if
+// it switches on none. Ours runs beside it.
+func OtherProfiler(env []string) string {
+	p := environ(env).mainProfiler()
+	if p.id == "" && p.path == "" {
+		return ""
+	}
+	return strings.TrimSpace(p.prefix + "PROFILER=" + p.id + " " + p.path)
+}
+
+// setting is a profiler as the environment names it.
+type setting struct{ prefix, id, path string }
+
+// mainProfiler is the one that the CLR would load first.
+func (e environ) mainProfiler() setting {
 	for _, p := range profilerPrefixes {
 		if !isOn(e.get(p + "ENABLE_PROFILING")) {
 			continue
 		}
 		id, path := e.get(p+"PROFILER"), e.get(p+"PROFILER_PATH")
-		if id == "" && path == "" {
-			continue
+		if id != "" || path != "" {
+			return setting{p, id, path}
 		}
-		if strings.EqualFold(id, CLSID) {
-			return &Refusal{What: "seedwalk is already recording here", Where: EnvSocket + "=" + e.get(EnvSocket),
-				Remedy: "one recording is enough: processes that a recorded command starts are recorded with it", Code: ExitRefused}
-		}
-		return &Refusal{What: "another profiler is set and the CLR loads only one", Where: strings.TrimSpace(p + "PROFILER=" + id + " " + path),
-			Remedy: "unset " + p + "ENABLE_PROFILING for this command", Code: ExitRefused}
 	}
-	return nil
+	return setting{}
+}
+
+// besides reports whether the CLR reads the list.
+func (e environ) besides() bool { return isOn(e.get(enableBeside)) }
+
+// beside adds a profiler to those that run beside the main one.
+func (e environ) beside(path string) environ {
+	entry := path + "=" + CLSID + ";"
+	was := map[string]string{listBeside: ""}
+	for _, name := range listsBeside {
+		if list := e.get(name); list != "" && e.besides() {
+			was[name] = strings.TrimSuffix(list, ";") + ";"
+		}
+	}
+	e = e.without(append([]string{enableBeside}, listsBeside...)...)
+	e = append(e, enableBeside+"=1")
+	for _, name := range listsBeside {
+		if list, ok := was[name]; ok {
+			e = append(e, name+"="+list+entry)
+		}
+	}
+	return e
 }
 
 // FrameworkProfiler reports in one line that a profiler of the .NET Framework is
@@ -120,22 +173,19 @@ func isOn(v string) bool {
 	return err == nil && n != 0
 }
 
-// childEnviron is the command's environment: what was there, less anything
-// that would choose another profiler, plus ours.
+// childEnviron is the command's environment: what was there, with ours as the
+// profiler, or beside the one that is set.
 func childEnviron(opt *Options, socket string) environ {
-	var drop []string
-	for _, p := range profilerPrefixes {
-		for _, s := range profilerSuffixes {
-			drop = append(drop, p+s)
-		}
-	}
-	drop = append(drop, EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvRefused)
 	if opt.Mode == ModeProbe && !needsLibrary {
 		return environ(opt.Env)
 	}
-	e := environ(opt.Env).without(drop...)
-	e = append(e, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+CLSID, "CORECLR_PROFILER_PATH="+opt.Profiler,
-		EnvSocket+"="+socket, EnvRate+"="+strconv.FormatFloat(opt.Rate, 'g', -1, 64))
+	e := environ(opt.Env).without(EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvBeside, EnvRefused)
+	if OtherProfiler(opt.Env) != "" {
+		e = append(e.beside(opt.Profiler), EnvBeside+"=1")
+	} else {
+		e = e.main(opt.Profiler)
+	}
+	e = append(e, EnvSocket+"="+socket, EnvRate+"="+strconv.FormatFloat(opt.Rate, 'g', -1, 64))
 	if opt.Raw != "" {
 		e = append(e, EnvRaw+"="+opt.Raw)
 	}
@@ -143,4 +193,15 @@ func childEnviron(opt *Options, socket string) environ {
 		e = append(e, EnvStackBytes+"="+strconv.Itoa(opt.StackBytes))
 	}
 	return e
+}
+
+// main makes ours the profiler, in place of leftovers of one that is switched off.
+func (e environ) main(path string) environ {
+	var drop []string
+	for _, p := range profilerPrefixes {
+		for _, s := range profilerSuffixes {
+			drop = append(drop, p+s)
+		}
+	}
+	return append(e.without(drop...), "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+CLSID, "CORECLR_PROFILER_PATH="+path)
 }

@@ -14,6 +14,9 @@ import (
 func (r *run) neverConnected() string {
 	o := r.opt
 	const head = "no samples: the profiler never connected; "
+	if told := r.srv.told(); len(told) > 0 { // the probe was there, and was told to let another library in
+		return head + strings.Join(told, "; ")
+	}
 	if o.PID != 0 {
 		return head + "the process ended"
 	}
@@ -31,6 +34,9 @@ func (r *run) neverConnected() string {
 	}
 	if why := program.LibraryProblem(o.Profiler, runtime.GOOS, runtime.GOARCH); why != "" {
 		return head + o.Profiler + " cannot be a profiler here: " + why
+	}
+	if other := OtherProfiler(o.Env); other != "" {
+		return head + "the most likely reason: " + other + " is set, and a runtime before .NET 6 loads one profiler only; unset it for this command"
 	}
 	return head + "likely reasons: the command starts no .NET process, its runtime is older than " + program.Least(runtime.GOOS) + ", " +
 		"it clears or changes its environment (CORECLR_PROFILER, DOTNET_EnableDiagnostics=0), or the library failed to load" + whereRefusalsStand +

@@ -8,10 +8,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/probe"
 )
@@ -85,10 +89,24 @@ func (s *server) answer(c stream, pid int) {
 	if why == "" {
 		return
 	}
+	if onMusl(pid) {
+		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and its C library, musl, cannot load the library that suspends the runtime", pid, processName(pid), why))
+		return
+	}
 	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, processName(pid), why, bias))
 	if _, err := os.Stat(s.instead); err == nil {
 		io.WriteString(c, s.instead)
 	}
+}
+
+// onMusl reports whether a process has musl for its C library, which has no room for
+// the thread-local storage that Go's libraries ask for.
+func onMusl(pid int) bool {
+	maps, _ := live.Maps(pid)
+	return slices.ContainsFunc(maps, func(m live.Mapping) bool {
+		name := filepath.Base(m.Path)
+		return name == "libc.so" || strings.HasPrefix(name, "ld-musl-")
+	})
 }
 
 func (s *server) engine(fd, pid int) (stream, error) {

@@ -37,14 +37,11 @@ func TestRefusals(t *testing.T) {
 		{"output in no directory", func(o *Options) { o.Outputs = []Output{{dir + "/none/x", plain}} }, 125, makeFolder + filepath.Join(dir, "none")},
 		{"output is a directory", func(o *Options) { o.Outputs = []Output{{dir, plain}} }, 125, "is a directory"},
 		{"raw in no directory", func(o *Options) { o.Raw = dir + "/none/raw" }, 125, makeFolder},
-		{"another profiler", func(o *Options) {
-			o.Env = append(o.Env, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={846F5F1C-F9AE-4B07-969E-05C26BC060D8}")
-		}, 125, "another profiler"},
-		{"another profiler by path", func(o *Options) {
-			o.Env = append(o.Env, "DOTNET_ENABLE_PROFILING=0x1", "DOTNET_PROFILER_PATH=/a.so")
-		}, 125, "another profiler"},
 		{"ourselves", func(o *Options) {
 			o.Env = append(o.Env, "CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER="+strings.ToLower(CLSID))
+		}, 125, "already recording"},
+		{"ourselves beside another", func(o *Options) {
+			o.Env = append(o.Env, "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=/a.so={846F5F1C-F9AE-4B07-969E-05C26BC060D8};/p.so="+strings.ToLower(CLSID))
 		}, 125, "already recording"},
 	}
 	for _, c := range cases {
@@ -68,6 +65,39 @@ func TestChildEnviron(t *testing.T) {
 		"SEEDWALK_SOCKET=/s", "SEEDWALK_RATE=12.5", "SEEDWALK_RAW=/raw", "SEEDWALK_STACK_BYTES=4096"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// Another profiler stays the main one, ours runs beside it; one that is only beside
+// stays there.
+func TestBeside(t *testing.T) {
+	main := []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={846F5F1C-F9AE-4B07-969E-05C26BC060D8}", "CORECLR_PROFILER_PATH_64=/a.so"}
+	const entry, on = "/p.so=" + CLSID + ";", "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1"
+	for _, c := range []struct {
+		name      string
+		env, want []string
+		not       string
+	}{
+		{"by its number", main, append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, main...), "CORECLR_PROFILER=" + CLSID},
+		{"by its path", []string{"DOTNET_ENABLE_PROFILING=0x1", "DOTNET_PROFILER_PATH=/a.so"}, []string{"DOTNET_PROFILER_PATH=/a.so", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, "CORECLR_PROFILER="},
+		{"with others beside it", append([]string{on, "CORECLR_NOTIFICATION_PROFILERS=/b.so={x};"}, main...), []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x};" + entry}, "_64=/p.so"},
+		{"with a list that wins", append([]string{on, "CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x}"}, main...), []string{"CORECLR_NOTIFICATION_PROFILERS_64=/b.so={x};" + entry}, "CORECLR_PROFILER=" + CLSID},
+		{"with a list switched off", append([]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=0", "CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"}, main...),
+			[]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + entry}, "/b.so"},
+		{"only others beside", []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}"}, []string{"CORECLR_NOTIFICATION_PROFILERS=/b.so={x}", "CORECLR_PROFILER=" + CLSID, "CORECLR_PROFILER_PATH=/p.so"}, entry},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opt := Options{Rate: 1, Profiler: "/p.so", Env: c.env}
+			got := childEnviron(&opt, "/s")
+			for _, w := range c.want {
+				if !slices.Contains(got, w) {
+					t.Errorf("%q is missing in %q", w, got)
+				}
+			}
+			if strings.Contains(strings.Join(got, "\n"), c.not) {
+				t.Errorf("%q is in %q", c.not, got)
+			}
+		})
 	}
 }
 

@@ -61,7 +61,7 @@ func (o *Options) check() error {
 		return &Refusal{What: "out of range", Where: fmt.Sprintf("%d bytes of stack", o.StackBytes),
 			Remedy: fmt.Sprintf("choose 0 (the profiler's default) to %d", MaxStackBytes), Code: ExitRefused}
 	}
-	if r := OtherProfiler(o.Env); r != nil && o.PID == 0 && (needsLibrary || o.Mode != ModeProbe) {
+	if r := AlreadyRecording(o.Env); r != nil && o.PID == 0 && (needsLibrary || o.Mode != ModeProbe) {
 		return r
 	}
 	if r := o.chooseMode(); r != nil {
@@ -170,6 +170,9 @@ func (r *run) begin() error {
 	}
 	for _, line := range Blockers(r.opt.Env) {
 		r.opt.Say(line)
+	}
+	if other := OtherProfiler(r.opt.Env); other != "" {
+		r.opt.Say(other + ": another profiler is set: seedwalk runs beside it, as a notification profiler (.NET 6 and later)")
 	}
 	if line := r.opt.unfit(); line != "" {
 		r.opt.Say(line)

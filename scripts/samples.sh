@@ -13,7 +13,7 @@ fi
 if stale out/bin/oldclr $src/oldclr.c; then
 	gcc -O2 $warn -o out/bin/oldclr $src/oldclr.c -ldl
 fi
-for lib in demo truth bias survive waits; do
+for lib in demo truth bias survive waits second; do
 	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
 		gcc -O2 -g -pthread -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
@@ -49,4 +49,20 @@ if [ -f $single ] && stale out/samples/Truth10 $src/Truth*.cs $single; then
 	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net10/System.Private.CoreLib.dll \
 		-out:out/samples/net10/azmcp.dll $src/Truth*.cs
 	${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/azmcp.dll out/samples/Truth10
+fi
+
+# The same for musl: a single-file program of .NET 9.0.9, with the core library of
+# 9.0.5, since its own is cut down to what that program needs.
+musl=.cache/dotnet-9.0.9-musl/package/bin/vsce-sign
+core=.cache/dotnet-9.0.5/package/dist/System.Private.CoreLib.dll
+if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/samples/TruthMusl $src/Truth*.cs $src/musl.c $musl; then
+	mkdir -p out/samples/musl
+	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$core -out:out/samples/musl/vsce-sign.dll $src/Truth*.cs
+	for lib in libstdc++.so.6 libgcc_s.so.1; do
+		cp "$(gcc -print-file-name=$lib)" out/samples/musl/
+	done
+	musl-gcc -shared -fPIC -O2 $warn -o out/samples/musl/ld-linux-x86-64.so.2 $src/musl.c
+	${GO:-go} run ./internal/tools/bundle replace $musl System.Private.CoreLib.dll $core out/samples/musl/program
+	${GO:-go} run ./internal/tools/bundle replace out/samples/musl/program vsce-sign.dll out/samples/musl/vsce-sign.dll out/samples/TruthMusl
+	rm out/samples/musl/program
 fi

@@ -32,7 +32,8 @@ func (s Stop) String() string {
 type Bounds struct {
 	Low, High uint64 // the stack: Low <= SP < High; High 0 = unknown
 	MaxSteps  int    // at most this many steps; 0 = DefaultMaxSteps
-	Guess     bool   // allow doubtful steps (frame pointer) where unwind data is missing
+	Guess     bool   // allow doubtful steps where unwind data is missing: by the code, or by the frame pointer
+	Follow    bool   // allow those by the code, which are seldom wrong
 }
 
 // rootZone is how near to the stack's high end a frame whose return address is 0

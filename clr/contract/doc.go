@@ -17,7 +17,8 @@
 // without code tables, but exports the debugger's table of globals, whose first
 // entry is the range map; the layouts of .NET 10.0.9 hold there too. They are a
 // supposition until Confirm has compared one answer with the CLR's own, and
-// until then nothing is answered. Every read goes through a memory.Reader that cannot
+// until then nothing is answered. A single-file program of .NET 9 publishes no
+// descriptor at all: that of 9.0.5 is supposed, and proven likewise. Every read goes through a memory.Reader that cannot
 // fault; every count, link and range is checked before use.
 //
 // Lookups take the instruction pointer itself, never one byte less: the CLR

@@ -54,14 +54,14 @@ type Tables struct {
 // are moved by bias, reading its memory through r. The error is an *Error; for
 // an image that holds no runtime its Structure is NoRuntime.
 func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
-	desc, dac := Symbols(image, bias)
-	if desc == 0 {
-		return nil, &Error{NoRuntime, 0, 0, "no " + descriptorSymbol}
+	e := symbolsOf(image, bias)
+	if !e.usable() {
+		return nil, &Error{NoRuntime, 0, e.dacSize, "no " + descriptorSymbol}
 	}
 	if image.Arch() != context.ArchAMD64 {
 		return nil, &Error{"image", 0, uint64(image.Arch()), "not x86-64"}
 	}
-	return open(r, desc, dac)
+	return open(r, e.desc, e.dac)
 }
 
 // OpenPE is Open for a runtime of Windows, whose image is mapped at base. Only a
@@ -112,33 +112,22 @@ func PublishesPE(image *pe.File) bool {
 	return err == nil && (d.Contracts["ExecutionManager"] == 1 || d.Contracts["ExecutionManager"] == 2)
 }
 
-// Symbols are where an image exports its descriptor and its table of globals, 0 if
-// it does not.
-func Symbols(image *elf.File, bias uint64) (desc, dac uint64) {
-	for s := range image.Symbols(true) {
-		switch {
-		case s.Section == 0 || s.Value == 0:
-		case s.Name == descriptorSymbol:
-			desc = s.Value + bias
-		case s.Name == dacSymbol:
-			dac = s.Value + bias
-		}
-	}
-	return desc, dac
-}
-
 func open(r memory.Reader, desc, dac uint64) (*Tables, error) {
 	t := &Tables{v: view{r: r}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
-	d, pointers, err := t.descriptor(desc)
+	var err error
+	if desc != 0 {
+		t.desc, t.pointers, err = t.descriptor(desc)
+	} else {
+		err = t.supposeDescriptor(dac)
+	}
 	if err != nil {
 		return nil, err
 	}
-	t.desc, t.pointers = d, pointers
-	switch version, ok := d.Contracts["ExecutionManager"]; {
+	switch version, ok := t.desc.Contracts["ExecutionManager"]; {
 	case !ok:
 		err = t.supposeLayout(dac)
 	case version == 1 || version == 2:
-		err = t.useLayout(d, pointers, version == 1)
+		err = t.useLayout(t.desc, t.pointers, version == 1)
 	default:
 		err = &Error{"contract ExecutionManager", desc, uint64(version), "unknown version"}
 	}

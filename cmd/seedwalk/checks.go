@@ -63,11 +63,14 @@ func checkRuntime(p *patient) finding {
 
 func checkEnvironment(p *patient) finding {
 	const name = "environment"
-	if r := record.OtherProfiler(p.env); r != nil {
+	if r := record.AlreadyRecording(p.env); r != nil {
 		return finding{name, bad, r.Where + ": " + r.What, r.Remedy}
 	}
 	if lines := record.Blockers(p.env); len(lines) > 0 {
 		return finding{name, bad, strings.Join(lines, "; "), "unset it for the command to record"}
+	}
+	if other := record.OtherProfiler(p.env); other != "" {
+		return finding{name, note, other + ": another profiler is set; seedwalk runs beside it, as a notification profiler", "before .NET 6 the CLR loads one only: unset it there"}
 	}
 	if line := record.FrameworkProfiler(p.env); line != "" {
 		return finding{name, note, line, ""}

@@ -59,12 +59,11 @@ func unreadableChild() string {
 	return ""
 }
 
-// publishes reports whether a CLR's file exports its descriptor.
+// publishes reports whether a CLR's file tells where its structures are.
 func publishes(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
 		return false
 	}
-	desc, _ := published.Symbols(f, 0)
-	return desc != 0
+	return published.Holds(f)
 }

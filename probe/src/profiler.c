@@ -9,7 +9,7 @@ enum { OK = 0, NOINTERFACE = (int32_t)0x80004002, CLASSNOTAVAILABLE = (int32_t)0
 enum { CANCEL_ACTIVATION = (int32_t)0x80131375 };
 
 /* Slots of ICorProfilerCallback (corprof.idl). */
-enum { SLOT_INITIALIZE = 3, SLOT_SHUTDOWN = 4, SLOT_ATTACH = 80, SLOT_DELIVERED = 95, SLOTS = 128 };
+enum { SLOT_INITIALIZE = 3, SLOT_SHUTDOWN = 4, SLOT_ATTACH = 80, SLOT_DELIVERED = 95, SLOT_NOTIFICATION_ONLY = 97, SLOTS = 128 };
 
 struct object { void **table; };
 
@@ -74,6 +74,14 @@ static hresult shut_down(void *self)
 	return OK;
 }
 
+/* notification_only takes no other profiler's place. */
+static hresult notification_only(void *self, int32_t *yes)
+{
+	(void)self;
+	*yes = 1;
+	return OK;
+}
+
 static hresult create(void *self, void *outer, const void *iid, void **out)
 {
 	(void)self, (void)outer, (void)iid;
@@ -110,6 +118,7 @@ EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
 	callback_table[SLOT_ATTACH] = (void *)attach;
 	callback_table[SLOT_SHUTDOWN] = (void *)shut_down;
 	callback_table[SLOT_DELIVERED] = (void *)sw_delivered;
+	callback_table[SLOT_NOTIFICATION_ONLY] = (void *)notification_only;
 	factory_table[3] = (void *)create;
 	factory_table[4] = (void *)nothing;
 	*out = &factory;

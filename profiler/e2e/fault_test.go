@@ -180,7 +180,7 @@ func TestNothingToSample(t *testing.T) {
 		line string
 	}{
 		{"not a .NET program", nil, []string{"sh", "-c", "exit 7"}, 7, "profiler"},
-		{"another profiler", []string{"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}", "CORECLR_ENABLE_PROFILING=1"}, demo, 125, "CORECLR_PROFILER"},
+		{"another profiler", []string{"CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}", "CORECLR_ENABLE_PROFILING=1"}, demo, 0, "CORECLR_PROFILER"},
 		{"diagnostics off", []string{"DOTNET_EnableDiagnostics=0"}, demo, 0, "DOTNET_EnableDiagnostics"},
 		{"no such command", nil, []string{"/no/such/program"}, 127, "/no/such/program"},
 	} {
@@ -224,7 +224,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("%d %s%s", r.code, r.stdout, r.stderr)
 	}
 	t.Log(r.stdout)
-	if r := run(t, time.Minute, []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, tool(t), "doctor"); r.code != 1 {
-		t.Errorf("another profiler is set and doctor says %d", r.code)
+	if r := run(t, time.Minute, []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-1111-1111-1111-111111111111}"}, tool(t), "doctor"); !strings.Contains(r.stdout, "runs beside it") {
+		t.Errorf("another profiler is set and doctor says %d\n%s", r.code, r.stdout)
 	}
 }

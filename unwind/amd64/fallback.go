@@ -25,7 +25,7 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 			return callerExact, stop
 		}
 	}
-	if b.Guess && u.code(r.Module(), regs, mem, b, f) {
+	if (b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) {
 		u.by = unwind.TrustCode
 		return false, unwind.StopNone
 	}
@@ -93,7 +93,7 @@ func (u *Unwinder) classOf(r Rule, m *module.Module, s *unwind.State) codeClass 
 }
 
 func classify(m *module.Module, a unwind.Address) codeClass {
-	if isRoot(m, a.IP) {
+	if isRoot(m, a.IP) || !a.Exact && lastCall(m, a.IP) {
 		return codeRoot
 	}
 	if inTrampoline(m, a.IP) {

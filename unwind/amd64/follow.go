@@ -207,8 +207,9 @@ func (f *follower) reached(e *emulator) bool {
 }
 
 // code steps out of code of module i by following it, if that leads to a caller
-// that can be one.
-func (u *Unwinder) code(i int, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+// that can be one. A function that calls has been called with an aligned stack
+// (System V ABI, 3.2.2); for a leaf a compiler that sees both leaves that out.
+func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if i < 0 {
 		return false
 	}
@@ -216,8 +217,9 @@ func (u *Unwinder) code(i int, regs *Registers, mem *memory.Window, b *unwind.Bo
 	if !m.SystemV() {
 		return false
 	}
+	regs := &s.Regs.AMD64
 	to, ok := u.byFollowing(m, regs, mem)
-	return ok && u.accept(&to, false, regs, b, f) == unwind.StopNone
+	return ok && (s.Exact || to.GPR[context.RSP]&15 == 0) && u.accept(&to, false, regs, b, f) == unwind.StopNone
 }
 
 // byFollowing finds the caller of code of module m.

@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -57,6 +58,32 @@ func inEntry(m *module.Module, ip uint64) bool {
 			return false
 		}
 		at, code = at+uint64(in.n), code[in.n:]
+	}
+	return false
+}
+
+// giveResult are what stands between a call and the next that takes its result: mov
+// rdi, rax; movsxd rdi, eax; mov edi, eax.
+var giveResult = [...][]byte{{0x48, 0x89, 0xc7}, {0x48, 0x63, 0xf8}, {0x89, 0xc7}}
+
+// lastCall reports whether ip returns from the function of a thread or of a program
+// into code that ends it with the result, in an image that says where that is and has
+// no unwind data for it: musl's start, start_c11 and libc_start_main_stage2. What has
+// called those is of no interest, and can hardly be found, since they never return.
+// Source: musl src/thread/pthread_create.c, src/env/__libc_start_main.c.
+func lastCall(m *module.Module, ip uint64) bool {
+	code := codeAt(m, ip, 8)
+	for _, p := range giveResult {
+		rest, ok := bytes.CutPrefix(code, p)
+		if !ok || len(rest) < 5 || rest[0] != 0xe8 {
+			continue
+		}
+		to := ip + uint64(len(p)+5) + uint64(int64(int32(binary.LittleEndian.Uint32(rest[1:]))))
+		for _, end := range m.Endings {
+			if end != 0 && to == end+m.Bias {
+				return true
+			}
+		}
 	}
 	return false
 }

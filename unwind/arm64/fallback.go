@@ -15,7 +15,7 @@ func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 	if stop != unwind.NoInfo {
 		return callerExact, stop
 	}
-	if b.Guess && u.code(r.Module(), s, mem, b, f) {
+	if (b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) {
 		return false, unwind.StopNone
 	}
 	if b.Guess && u.framePointer(&s.Regs.ARM64, mem, b, f) {

@@ -42,11 +42,10 @@ const (
 	BadString                // a path that is longer than a manifest allows, or empty
 	NoEntry                  // no such file in the bundle
 	Compressed               // the file is compressed
-	TooLarge                 // the new content is larger than the old
 )
 
 var reasons = [...]string{"no single-file host", "no bundle", "bytes end too early", "outside the file",
-	"unknown version", "no path", "no such file", "compressed", "larger than the room"}
+	"unknown version", "no path", "no such file", "compressed"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasons) {
@@ -216,18 +215,28 @@ func (b *Bundle) Bytes(e *Entry) ([]byte, error) {
 	return b.Data[e.Offset : e.Offset+e.Size], nil
 }
 
-// Replace puts content in the place of a file that is not compressed and at
-// least as large. What is left of the old content becomes zeros.
+// align is where content begins that is put at the end: at a page, as the hosts'
+// own builder does where code is precompiled.
+const align = 4096
+
+// Replace puts content in the place of a file that is not compressed, or at the
+// program's end if there is more of it. What is left of the old content becomes
+// zeros.
 func (b *Bundle) Replace(e *Entry, content []byte) error {
 	old, err := b.Bytes(e)
 	if err != nil {
 		return err
 	}
 	if len(content) > len(old) {
-		return b.fail(e.Path, uint64(e.at), uint64(len(content)), TooLarge)
+		clear(old)
+		b.Data = append(b.Data, make([]byte, -len(b.Data)&(align-1))...)
+		e.Offset = uint64(len(b.Data))
+		b.Data = append(b.Data, content...)
+	} else {
+		clear(old[copy(old, content):])
 	}
-	clear(old[copy(old, content):])
 	e.Size = uint64(len(content))
+	binary.LittleEndian.PutUint64(b.Data[e.at:], e.Offset)
 	binary.LittleEndian.PutUint64(b.Data[e.at+8:], e.Size) // the field after the offset
 	return nil
 }

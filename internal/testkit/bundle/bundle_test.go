@@ -96,9 +96,6 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &b.Entries[1]
-	if err := b.Replace(e, []byte("sixteen bytes 16")); !wants(err, TooLarge) || !bytes.Equal(data, before) {
-		t.Errorf("too large: %v", err)
-	}
 	if err := b.Replace(&b.Entries[2], []byte("x")); !wants(err, Compressed) || !bytes.Equal(data, before) {
 		t.Errorf("compressed: %v", err)
 	}
@@ -120,6 +117,32 @@ func TestReplace(t *testing.T) {
 	binary.LittleEndian.PutUint64(data[e.at+8:], 15)
 	if !bytes.Equal(data, before) {
 		t.Error("something else has changed")
+	}
+}
+
+// More content than before goes behind everything, at a page.
+func TestReplaceLarger(t *testing.T) {
+	b, err := Read(build(version6, made), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := b.Entries[1]
+	const long = "sixteen bytes 16"
+	if err := b.Replace(&e, []byte(long)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(b.Data, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := again.Bytes(&again.Entries[1])
+	if string(got) != long || err != nil || again.Entries[1].Offset%4096 != 0 {
+		t.Errorf("read again: %q at %d, %v", got, again.Entries[1].Offset, err)
+	}
+	for _, i := range []int{0, 2} {
+		if again.Entries[i] != b.Entries[i] {
+			t.Errorf("entry %d has changed", i)
+		}
 	}
 }
 
