@@ -46,6 +46,32 @@ func (l *Loader) open(m *Mapping) (*elf.File, error) {
 	return f, nil
 }
 
+// OpenImage opens an image that a process runs, by the path that the process's mappings
+// have; nil if nothing of it can be read. buildID, if not empty, must be its.
+func OpenImage(pid int, path, buildID string) *elf.File {
+	l := NewLoader(pid)
+	if buildID != "" { // which tells it from one that came into its place
+		if f, err := elf.Map(l.proc("root") + strings.TrimSuffix(path, deleted)); err == nil && is(f, buildID) {
+			return f
+		}
+	}
+	maps, err := Maps(pid)
+	if err != nil {
+		return nil
+	}
+	l.maps = maps
+	for i := range maps {
+		if m := &maps[i]; strings.TrimSuffix(m.Path, deleted) == strings.TrimSuffix(path, deleted) {
+			if f, err := l.open(m); err == nil && is(f, buildID) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+func is(f *elf.File, buildID string) bool { return buildID == "" || f.BuildID() == buildID }
+
 func (l *Loader) proc(name string) string {
 	if l.pid == 0 {
 		return "/proc/self/" + name

@@ -50,7 +50,8 @@ type process struct {
 	pid  int
 	name string // of the executable, from the kernel
 
-	keepProbe bool // keep frames that the suspension itself put on a stack
+	keep      func(m *wire.Module) // takes images for the names at the end; nil = nobody does
+	keepProbe bool                 // keep frames that the suspension itself put on a stack
 
 	hello    *wire.Hello
 	modules  []wire.Module // every version ever told
@@ -194,6 +195,9 @@ func (p *process) module(m *wire.Module) {
 	}
 	p.current[m.ID] = int32(len(p.modules))
 	p.modules = append(p.modules, *m)
+	if p.keep != nil {
+		p.keep(m)
+	}
 }
 
 func (p *process) sample(s *wire.Sample) {

@@ -15,6 +15,7 @@ type server struct {
 	listener  listener
 	private   *private
 	keepProbe bool
+	namer     Namer
 	probes    bool // connections are of probes, and their processes sampled from outside
 	outside   outside.Config
 	instead   string        // library for processes that cannot be sampled from outside
@@ -56,7 +57,7 @@ func listen(dir string, opt *Options) (*server, error) {
 		private.close()
 		return nil, err
 	}
-	s := &server{keepProbe: opt.KeepProbe, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
+	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
 	go s.accept()
 	return s, nil
 }
@@ -108,7 +109,7 @@ func (s *server) add(c stream, pid int) {
 		close(s.connected)
 	}
 	p := newProcess(pid, processName(pid))
-	p.keepProbe = s.keepProbe
+	p.keepProbe, p.keep = s.keepProbe, keeper(s.namer, pid)
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
 	go resumeHeld(s.path, pid, s.note)

@@ -18,6 +18,7 @@ type Resolver struct {
 	mu     sync.Mutex
 	images map[string]*image
 	names  map[string]string // mangled -> readable
+	kept   map[string]*elf.File
 }
 
 // image is one image's table, made by the first who asks.
@@ -29,7 +30,18 @@ type image struct {
 
 // NewResolver returns a Resolver that looks in the usual places.
 func NewResolver() *Resolver {
-	return &Resolver{images: map[string]*image{}, names: map[string]string{}}
+	return &Resolver{images: map[string]*image{}, names: map[string]string{}, kept: map[string]*elf.File{}}
+}
+
+// Keep takes an image that a process runs, for the time when its path leads to none or
+// to another. The first one of a path and build id is kept.
+func (r *Resolver) Keep(path, buildID string, f *elf.File) {
+	key := path + "\x00" + buildID
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept[key] == nil {
+		r.kept[key] = f
+	}
 }
 
 // Name returns the readable name of the symbol that covers addr, the image's
@@ -60,7 +72,7 @@ func (r *Resolver) Function(path, buildID string, addr uint64) (start, end uint6
 // DebugFile is the name of the separate debug file that an image without names of its
 // own asks for (.gnu_debuglink), "" if it asks for none.
 func (r *Resolver) DebugFile(path, buildID string) string {
-	f := open(path, buildID)
+	f := r.open(path, buildID)
 	if f == nil {
 		return ""
 	}
@@ -90,7 +102,7 @@ func (r *Resolver) load(im *image, path, buildID string) {
 		dirs = DefaultDebugDirs
 	}
 	im.table, im.cover = &Table{}, func(uint64) (uint64, uint64, bool) { return 0, 0, false }
-	f := open(path, buildID)
+	f := r.open(path, buildID)
 	if f == nil {
 		f = byBuildID(buildID, dirs) // has the symbols, though no unwind table
 	}
@@ -98,6 +110,17 @@ func (r *Resolver) load(im *image, path, buildID string) {
 		im.cover = Functions(f)
 		im.table = table(f, path, dirs, im.cover)
 	}
+}
+
+// open gives the image that was kept, or reads the one at path.
+func (r *Resolver) open(path, buildID string) *elf.File {
+	r.mu.Lock()
+	f := r.kept[path+"\x00"+buildID]
+	r.mu.Unlock()
+	if f != nil {
+		return f
+	}
+	return open(path, buildID)
 }
 
 // open reads the image at path, nil if it is not there or not the one meant.

@@ -1,0 +1,32 @@
+package record
+
+import (
+	"strings"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// imageKeeper is a Namer that takes an image while it can be had, for names at the end,
+// when its path may lead to another.
+type imageKeeper interface {
+	Keep(path, buildID string, f *elf.File)
+}
+
+// keeper gives a process's native images to a Namer that keeps them, as the process
+// tells of them: a library can be replaced, or deleted, while it runs.
+func keeper(n Namer, pid int) func(m *wire.Module) {
+	k, ok := n.(imageKeeper)
+	if !ok {
+		return nil
+	}
+	return func(m *wire.Module) {
+		if !strings.HasPrefix(m.Path, "/") || live.IsPE(m.Path) {
+			return
+		}
+		if f := live.OpenImage(pid, m.Path, m.BuildID); f != nil {
+			k.Keep(m.Path, m.BuildID, f)
+		}
+	}
+}

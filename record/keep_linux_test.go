@@ -1,0 +1,128 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+const (
+	envLibrary = "SEEDWALK_TEST_LIBRARY" // the file that the target runs
+	envOther   = "SEEDWALK_TEST_OTHER"   // the one that comes into its place
+)
+
+func init() {
+	otherTargets["replaced"] = func() int { return replaced(true) }
+	otherTargets["deleted"] = func() int { return replaced(false) }
+}
+
+// replaced maps a library as the loader does, and puts another one in its place: after
+// it has told the tool of it, which is when the tool has mapped it too, or before.
+func replaced(told bool) int {
+	path := os.Getenv(envLibrary)
+	f, err := elf.Open(path)
+	if err != nil {
+		return 90
+	}
+	base, err := mapped(path, f)
+	if err != nil {
+		return 91
+	}
+	m := wire.Module{ID: 9, Path: path, BuildID: f.BuildID(), Start: base, End: base + extent(f), Bias: base}
+	if !told {
+		os.Remove(path)
+		m.Path += " (deleted)"
+	}
+	c := send(greet, func(w *wire.Writer) { w.Module(&m) })
+	for end := time.Now().Add(20 * time.Second); told && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", os.Getppid())); strings.Contains(string(b), path) {
+			break
+		}
+	}
+	if err := os.Rename(os.Getenv(envOther), path); err != nil {
+		return 92
+	}
+	w := wire.NewWriter(nil)
+	w.Sample(&wire.Sample{TID: 70, TimeUnixNano: 1_000_000_000, Frames: []wire.Frame{
+		{Kind: unwind.KindNative, Trust: unwind.TrustContext, Flags: wire.FrameExact, Module: 9, IP: m.Bias + offsetOf(f, path)},
+	}})
+	w.Bye("exit")
+	c.Write(w.Bytes())
+	return 0
+}
+
+// mapped maps the library as the loader does.
+func mapped(path string, f *elf.File) (uint64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	const read = syscall.PROT_READ | syscall.PROT_EXEC
+	base, _, errno := syscall.Syscall6(syscall.SYS_MMAP, 0, uintptr(extent(f)), read, syscall.MAP_PRIVATE|syscall.MAP_ANON, ^uintptr(0), 0)
+	for _, s := range f.Segments() {
+		if skip := s.Off % uint64(os.Getpagesize()); errno == 0 {
+			_, _, errno = syscall.Syscall6(syscall.SYS_MMAP, base+uintptr(s.Vaddr-skip), uintptr(s.Filesz+skip), read, syscall.MAP_PRIVATE|syscall.MAP_FIXED, file.Fd(), uintptr(s.Off-skip))
+		}
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	return uint64(base), nil
+}
+
+func extent(f *elf.File) (end uint64) {
+	for _, s := range f.Segments() {
+		end = max(end, s.Vaddr+s.Memsz)
+	}
+	return end
+}
+
+// offsetOf is the address of the library's one function.
+func offsetOf(f *elf.File, path string) uint64 {
+	table := symbol.ELF(f, path, nil)
+	for a := range extent(f) {
+		if name, _, ok := table.Find(a); ok && name == "as_it_ran" {
+			return a
+		}
+	}
+	return 0
+}
+
+// A library that is replaced, or deleted, while it runs still gives its names, and the
+// one in its place gives none.
+func TestReplacedImage(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("SKIPPED-CHECK: no gcc")
+	}
+	for _, what := range []string{"replaced", "deleted"} {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			library, other := filepath.Join(dir, "librun.so"), filepath.Join(dir, "libother.so")
+			for path, name := range map[string]string{library: "as_it_ran", other: "as_it_is_now"} {
+				source := filepath.Join(dir, "x.c")
+				os.WriteFile(source, fmt.Appendf(nil, "int %s(int n);\nint %s(int n) { return n * 3; }\n", name, name), 0o644)
+				if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wl,--build-id", "-o", path, source).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			opt, _ := options(t, what)
+			opt.Namer = symbol.NewResolver()
+			opt.Env = append(opt.Env, envLibrary+"="+library, envOther+"="+other)
+			res := mustRun(t, opt)
+			if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "as_it_ran[native]") {
+				t.Errorf("exit code %d, the profile has\n%s", res.ExitCode, got)
+			}
+		})
+	}
+}
