@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/internal/quiet"
-	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/stream"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/snapshot"
@@ -35,13 +35,12 @@ type Agent struct {
 	take   strategy
 	cfg    Config
 	send   func([]byte) error
-	out    *wire.Writer
 	walker unwind.Walker
 	merger *merge.Merger
 	tables tables
 	names  names
 	stats  stats
-	raw    *raw.Writer
+	stream stream.Stream
 
 	threads []Thread
 	chosen  []clr.Thread
@@ -50,7 +49,6 @@ type Agent struct {
 	primed  bool
 	refused string // why sampling must end
 	frames  []merge.Frame
-	wire    []wire.Frame
 
 	use  func(*Stack) // Once: takes the stacks instead of the stream; nil in Run
 	only clr.ThreadID // Once: the thread that is wanted, 0: all
@@ -107,14 +105,13 @@ func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 func newAgent(host Process, cfg Config, send func([]byte) error) *Agent {
 	a := &Agent{
 		host: host, cfg: cfg, send: send,
-		out:    wire.NewWriter(make([]byte, 0, 1<<20)),
 		walker: managed.NewWalker(host.Arch()),
 		clocks: map[uint64]clock{},
 		copied: new(clr.Capture),
 		frames: make([]merge.Frame, maxFrames),
-		wire:   make([]wire.Frame, 0, maxFrames),
 	}
 	a.names.init(host)
+	a.stream = stream.New(1<<20, &a.names)
 	a.tables.init(host.Table)
 	a.merger = merge.New(a.walker, &a.names)
 	return a
@@ -125,7 +122,7 @@ func (a *Agent) Run() string {
 	if err := a.open(); err != nil {
 		return err.Error()
 	}
-	defer a.raw.Close()
+	defer a.stream.Raw.Close()
 	period := time.Duration(float64(time.Second) / a.cfg.RateHz)
 	next := time.Now()
 	for !a.host.Stopping() {
@@ -149,10 +146,10 @@ func (a *Agent) Run() string {
 
 // end sends the last figures, and why there will be no more.
 func (a *Agent) end(reason string) string {
-	a.stats.write(a.out)
-	a.take.write(a.out)
-	a.out.Bye(reason)
-	a.send(a.out.Bytes())
+	a.stats.write(a.stream.Out)
+	a.take.write(a.stream.Out)
+	a.stream.Out.Bye(reason)
+	a.send(a.stream.Out.Bytes())
 	return reason
 }
 
@@ -169,30 +166,19 @@ func (a *Agent) rest(d time.Duration) {
 
 func (a *Agent) open() error {
 	a.openRaw()
-	a.out.Hello(&wire.Hello{PID: a.host.PID(), Arch: a.host.Arch().GOARCH(), Runtime: a.host.Version(),
+	a.stream.Begin(&wire.Hello{PID: a.host.PID(), Arch: a.host.Arch().GOARCH(), Runtime: a.host.Version(),
 		StartUnixNano: time.Now().UnixNano(), RateMilliHz: uint64(a.cfg.RateHz * 1000)})
-	for g := 1; g < merge.GapCount; g++ {
-		a.out.GapName(uint8(g), merge.Gap(g).String())
-	}
 	return a.flush()
 }
 
 // openRaw begins the file of raw samples, once, if one is wanted.
 func (a *Agent) openRaw() {
-	if a.cfg.Raw == "" {
-		return
-	}
-	w, err := raw.Create(a.cfg.Raw)
-	if err != nil {
-		a.out.Note("cannot write raw samples: " + err.Error())
-	}
-	a.raw, a.cfg.Raw = w, ""
+	a.stream.OpenRaw(a.cfg.Raw)
+	a.cfg.Raw = ""
 }
 
 func (a *Agent) flush() error {
-	err := a.send(a.out.Bytes())
-	a.out.Reset()
-	return err
+	return a.stream.Flush(a.send)
 }
 
 // round takes one sample of every chosen thread.
@@ -204,11 +190,11 @@ func (a *Agent) round() error {
 	}
 	a.host.Pin()
 	a.refused = a.take.round(a, a.chosen)
-	a.names.resolve(a.out, a.raw)
+	a.names.resolve(&a.stream)
 	a.host.Unpin()
 	if a.stats.due() {
-		a.stats.write(a.out)
-		a.take.write(a.out)
+		a.stats.write(a.stream.Out)
+		a.take.write(a.stream.Out)
 	}
 	return a.flush()
 }
@@ -262,7 +248,7 @@ func (a *Agent) tick(t *Thread) {
 		name = a.host.ThreadName(t.TID)
 	}
 	if name != c.name || c.at == 0 {
-		a.out.Thread(&wire.Thread{TID: t.TID, Name: name})
+		a.stream.Out.Thread(&wire.Thread{TID: t.TID, Name: name})
 	}
 	cpu := a.host.ThreadCPU(t.TID)
 	c.cpuD = 0
@@ -317,35 +303,11 @@ func (a *Agent) sample(c *clr.Capture) {
 	}
 	k.at = now
 	a.clocks[c.Thread.TID] = k
-	a.encode(a.frames[:res.N], res.Probe)
-	a.out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now, WallNanos: uint64(wall), CPUNanos: k.cpuD,
-		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: a.wire})
-	a.raw.Sample(c, &res, a.frames[:res.N])
-	if a.out.Len() > 1<<19 {
-		a.names.resolve(a.out, a.raw)
+	a.stream.Out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now, WallNanos: uint64(wall), CPUNanos: k.cpuD,
+		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: a.stream.Encode(a.frames[:res.N], res.Probe)})
+	a.stream.Raw.Sample(c, &res, a.frames[:res.N])
+	if a.stream.Out.Len() > 1<<19 {
+		a.names.resolve(&a.stream)
 		a.flush()
-	}
-}
-
-// encode turns merged frames into those of the stream; the first probe of them
-// are the suspension's own.
-func (a *Agent) encode(frames []merge.Frame, probe int) {
-	a.wire = a.wire[:0]
-	for i := range frames {
-		f := &frames[i]
-		w := wire.Frame{Kind: f.Kind, Trust: f.Trust, Gap: uint8(f.Gap), IP: f.IP}
-		if f.Exact {
-			w.Flags = wire.FrameExact
-		}
-		if i < probe {
-			w.Flags |= wire.FrameProbe
-		}
-		if f.Module >= 0 {
-			w.Module = a.tables.id(f.Module)
-		}
-		if f.Function != 0 {
-			w.Method = a.names.id(f.Function)
-		}
-		a.wire = append(a.wire, w)
 	}
 }

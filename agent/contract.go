@@ -96,7 +96,7 @@ type contracts struct {
 
 func newContracts(a *Agent, host Host) contracts {
 	return contracts{
-		Contracts: Contracts{Memory: host.Memory, Note: func(text string) { a.out.Note(text) }},
+		Contracts: Contracts{Memory: host.Memory, Note: func(text string) { a.stream.Out.Note(text) }},
 		check:     os.Getenv(checkVariable) != "",
 	}
 }

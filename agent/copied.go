@@ -34,7 +34,7 @@ func (a *Agent) Copied(next func(*clr.Capture) bool, use func(*Stack)) Round {
 		a.host.Unpin()
 		a.use = nil
 	}
-	a.out.Reset()
+	a.stream.Out.Reset()
 	return a.sofar()
 }
 

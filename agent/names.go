@@ -4,8 +4,9 @@ import (
 	"strconv"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/internal/stream"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // names gives methods short IDs in the stream and resolves their names, each
@@ -57,27 +58,26 @@ func (n *names) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	return id, hr
 }
 
-// id returns the stream's ID of a method.
-func (n *names) id(f clr.FunctionID) uint32 {
-	if id, ok := n.ids[f]; ok {
-		return id
+// Method implements stream.Methods.
+func (n *names) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
+	id, ok := n.ids[f.Function]
+	if !ok {
+		n.last++
+		id = n.last
+		n.ids[f.Function] = id
+		n.pending = append(n.pending, f.Function)
 	}
-	n.last++
-	n.ids[f] = n.last
-	n.pending = append(n.pending, f)
-	return n.last
+	return id, f.Kind
 }
 
 // resolve appends the names of methods seen for the first time.
-func (n *names) resolve(out *wire.Writer, rw *raw.Writer) {
+func (n *names) resolve(to *stream.Stream) {
 	for _, f := range n.pending {
 		name, module, ok := n.host.FunctionName(f)
 		if !ok || name == "" {
 			name = "method 0x" + strconv.FormatUint(uint64(f), 16)
 		}
-		name = clr.ReadableName(name)
-		out.Method(&wire.Method{ID: n.ids[f], FunctionID: uint64(f), Name: name, Module: module})
-		rw.Method(f, name)
+		to.Define(n.ids[f], f, clr.ReadableName(name), module)
 	}
 	n.pending = n.pending[:0]
 }

@@ -46,8 +46,8 @@ func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 		a.host.Unpin()
 	}
 	a.use, a.only = nil, 0
-	a.out.Reset() // it is nobody's
-	a.raw.Flush()
+	a.stream.Out.Reset() // it is nobody's
+	a.stream.Raw.Flush()
 	return a.sofar()
 }
 
@@ -67,7 +67,7 @@ func (a *Agent) Name(f clr.FunctionID) (name, module string) {
 		return "", ""
 	}
 	name = clr.ReadableName(name)
-	a.raw.Method(f, name)
+	a.stream.Raw.Method(f, name)
 	return name, module
 }
 
@@ -95,5 +95,5 @@ func (a *Agent) hand(c *clr.Capture, res *merge.Result) {
 	a.clocks[c.Thread.TID] = k
 	a.use(&Stack{Thread: c.Thread, Name: k.name, Merged: *res, HRESULT: c.Result, Frames: a.frames[:res.N], Table: a.tables.table,
 		Unix: now, CPU: k.cpuD})
-	a.raw.Sample(c, res, a.frames[:res.N])
+	a.stream.Raw.Sample(c, res, a.frames[:res.N])
 }

@@ -53,7 +53,7 @@ func testOnce(t *testing.T, a *Agent, thread clr.ThreadID, known, stacks int) {
 			t.Errorf("%d stacks, %+v", got, round)
 		}
 	}
-	if a.out.Len() != 0 || a.use != nil {
-		t.Errorf("%d bytes are left for nobody", a.out.Len())
+	if a.stream.Out.Len() != 0 || a.use != nil {
+		t.Errorf("%d bytes are left for nobody", a.stream.Out.Len())
 	}
 }

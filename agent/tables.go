@@ -5,7 +5,6 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 // tables keeps the module table in step with the process.
@@ -15,12 +14,10 @@ type tables struct {
 	loads uint64
 	dirty bool
 	read  time.Time
-	sent  map[uint32]bool
 }
 
 func (t *tables) init(build func() *module.Table) {
 	t.build = build
-	t.sent = map[uint32]bool{}
 	t.dirty = true
 }
 
@@ -49,24 +46,10 @@ func (t *tables) refresh(a *Agent, force bool) bool {
 	t.table = table
 	t.loads, t.dirty, t.read = loads, false, time.Now()
 	a.walker.SetTable(t.table)
-	a.raw.Table(t.table)
 	a.take.tables(a, t.table)
-	t.announce(a.out)
+	a.stream.Modules(t.table)
 	return true
 }
 
 // holds reports whether the table is of the modules that a capture was taken among.
 func (t *tables) holds(c *clr.Capture) bool { return c.Loads == 0 || c.Loads == t.loads }
-
-func (t *tables) announce(out *wire.Writer) {
-	for i := range t.table.Len() {
-		m := t.table.At(i)
-		if t.sent[m.ID] {
-			continue
-		}
-		t.sent[m.ID] = true
-		out.Module(&wire.Module{ID: m.ID, Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path, BuildID: m.BuildID})
-	}
-}
-
-func (t *tables) id(index int32) uint32 { return t.table.At(int(index)).ID }

@@ -141,7 +141,7 @@ func (e *Engine) open() error {
 }
 
 func (e *Engine) close() {
-	e.s.raw.Close()
+	e.s.Raw.Close()
 	for _, t := range e.tasks {
 		if t.stat >= 0 {
 			unix.Close(t.stat)
@@ -272,13 +272,13 @@ func (e *Engine) record(r *probe.Record) {
 			cpu, t.unarmed = t.unarmed, 0
 			wall = max(wall, int64(cpu))
 		}
-		t.rested(gap, e.s.frames)
+		t.rested(gap, e.s.Frames)
 		if c, ok := t.readCounters(e.t.pid, e.small[:]); ok {
 			t.last = c
 		}
 	}
 	t.owed = 0
-	e.sendOf(t, gap, e.s.frames, cpu, wall)
+	e.sendOf(t, gap, e.s.Frames, cpu, wall)
 }
 
 // own is a place on the thread's own stack.
@@ -319,7 +319,7 @@ func (e *Engine) end(reason string) string {
 	e.lastEvents()
 	e.last()
 	e.write()
-	e.s.out.Bye(reason)
+	e.s.Out.Bye(reason)
 	e.s.flush()
 	return reason
 }

@@ -80,7 +80,7 @@ func (e *Engine) Run() string {
 }
 
 func (e *Engine) close() {
-	e.s.raw.Close()
+	e.s.Raw.Close()
 	for _, t := range e.threads {
 		windows.CloseHandle(t.handle)
 	}
@@ -153,7 +153,7 @@ func (e *Engine) round() error {
 func (e *Engine) end(reason string) string {
 	e.last()
 	e.write()
-	e.s.out.Bye(reason)
+	e.s.Out.Bye(reason)
 	e.s.flush()
 	return reason
 }
@@ -221,7 +221,7 @@ func (e *Engine) name(t *thread) {
 	name := t.description()
 	if name != t.name || t.read == 0 {
 		t.name = name
-		e.s.out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
+		e.s.Out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
 	}
 }
 
@@ -244,7 +244,7 @@ func threadsOf(pid uint32) (map[uint32]bool, bool) {
 
 // write sends the totals.
 func (e *Engine) write() {
-	s, w := &e.stats, e.s.out
+	s, w := &e.stats, e.s.Out
 	for _, c := range []struct {
 		key   string
 		value uint64

@@ -115,12 +115,12 @@ func (e *Engine) walkEvent(r *probe.Record) {
 	c := eventCapture(r)
 	gap, _, ok := e.walk(&c)
 	if !ok {
-		gap, e.s.frames = merge.GapNoInfo, e.s.frames[:0]
+		gap, e.s.Frames = merge.GapNoInfo, e.s.Frames[:0]
 		v.unwalked++
 	}
 	v.ips = v.ips[:0]
-	for i := range e.s.frames {
-		v.ips = append(v.ips, e.s.frames[i].IP)
+	for i := range e.s.Frames {
+		v.ips = append(v.ips, e.s.Frames[i].IP)
 	}
 	if v.delivery.learn(r.Event, v.ips) {
 		e.sendUncut()
@@ -134,7 +134,7 @@ func (e *Engine) walkEvent(r *probe.Record) {
 		return
 	}
 	m.TimeUnixNano = int64(r.Time) + v.offset
-	m.Gap, m.Frames = uint8(gap), e.s.frames
+	m.Gap, m.Frames = uint8(gap), e.s.Frames
 	if !v.delivery.known() && len(v.uncut) < maxUncut {
 		m.Frames = append([]frame(nil), m.Frames...)
 		v.uncut = append(v.uncut, uncut{r.Event, m})
@@ -171,8 +171,8 @@ func (e *Engine) sendEvent(id uint32, m *wire.Event) {
 	case allocationSampled:
 		v.sampled++
 	}
-	e.s.out.Event(m)
-	if e.s.out.Len() > 1<<17 {
+	e.s.Out.Event(m)
+	if e.s.Out.Len() > 1<<17 {
 		e.s.flush()
 	}
 }
@@ -261,7 +261,7 @@ func (e *Engine) watchOpen() {
 			return
 		}
 		if gap, _, ok := e.walk(&c); ok {
-			v.open[key] = held{append([]frame(nil), e.s.frames...), uint8(gap)}
+			v.open[key] = held{append([]frame(nil), e.s.Frames...), uint8(gap)}
 		}
 	})
 }
@@ -285,11 +285,11 @@ func (e *Engine) lastEvents() {
 		if m.Gap, m.Frames = h.gap, h.frames; !ok {
 			m.Gap = uint8(merge.GapUnreadable)
 		}
-		e.s.out.Event(&m)
+		e.s.Out.Event(&m)
 		v.sent++
 	})
 	if state, failed := e.file.Session(); state == probe.NoSession {
-		e.s.out.Note(noSession(failed))
+		e.s.Out.Note(noSession(failed))
 	}
 }
 
@@ -316,6 +316,6 @@ func (e *Engine) writeEvents() {
 		{"copies", c.Copies}, {"copy_ns", c.Nanos}, {"sent", v.sent}, {"unwalked", v.unwalked}, {"otherwise", v.otherwise}, {"malformed", v.malformed},
 		{"delivery", uint64(v.delivery.n)}, {"alloc_ticks", v.ticks}, {"alloc_sampled", v.sampled},
 	} {
-		e.s.out.Stats("probe_event_"+n.key, n.value)
+		e.s.Out.Stats("probe_event_"+n.key, n.value)
 	}
 }

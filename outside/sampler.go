@@ -7,7 +7,6 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/wire"
 )
@@ -19,7 +18,7 @@ type sampler struct {
 	pid     int
 	t       *target
 	w       *walker
-	s       *stream
+	s       *output
 	living  func() bool // whether the process is still the one that was opened
 	refresh func() bool // reads anew what is mapped, if that is worth it
 
@@ -36,23 +35,13 @@ type sampler struct {
 const extraRoom = 1024
 
 func newSampler(pid int, cfg Config, t *target, to io.Writer) sampler {
-	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(), s: newStream(to), period: int64(1e9 / cfg.RateHz), began: time.Now()}
+	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(), s: newOutput(t, to), period: int64(1e9 / cfg.RateHz), began: time.Now()}
 }
 
 // open begins the stream.
 func (e *sampler) open() {
-	if e.cfg.Raw != "" {
-		w, err := raw.Create(e.cfg.Raw)
-		if err != nil {
-			e.s.out.Note("cannot write raw samples: " + err.Error())
-		} else {
-			e.s.raw = w
-		}
-	}
-	e.hello()
-	for g := 1; g < merge.GapCount; g++ {
-		e.s.out.GapName(uint8(g), merge.Gap(g).String())
-	}
+	e.s.OpenRaw(e.cfg.Raw)
+	e.s.Begin(e.hello())
 }
 
 // use has walks go by what the target is known to be now. It reports whether a
@@ -60,27 +49,27 @@ func (e *sampler) open() {
 func (e *sampler) use() (found bool) {
 	e.w.unmanaged.SetTable(e.t.table)
 	e.w.tables, e.w.steps, e.w.special = e.t.tables, e.t.steps, &e.t.special
-	e.s.announce(e.t)
+	e.s.Modules(e.t.table)
 	if e.t.tables == nil || e.known {
 		return false
 	}
 	e.known = true
-	e.hello()
+	e.s.Out.Hello(e.hello())
 	e.w.patch = e.t.patch()
 	return true
 }
 
 // hello opens the stream, and again once the runtime is known.
-func (e *sampler) hello() {
+func (e *sampler) hello() *wire.Hello {
 	version := ""
 	if e.cfg.Version != nil && e.t.path != "" {
 		version = e.cfg.Version(e.t.path)
 	}
-	e.s.out.Hello(&wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: version, StartUnixNano: e.began.UnixNano(),
-		RateMilliHz: uint64(e.cfg.RateHz * 1000)})
+	return &wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: version, StartUnixNano: e.began.UnixNano(),
+		RateMilliHz: uint64(e.cfg.RateHz * 1000)}
 }
 
-// walk walks a capture and leaves its frames in e.s.frames.
+// walk walks a capture and leaves its frames in e.s.Frames.
 func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 	e.t.prove(c)
 	if e.t.tables == nil || !e.t.tables.Proven() {
@@ -99,8 +88,8 @@ func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 		e.stats.late++ // the process has ended, and with it what the walk needs
 		return gap, needs, false
 	}
-	e.s.encode(e.t, frames)
-	if e.s.raw != nil && !(needs && gap != merge.GapNone) {
+	e.s.Encode(frames, 0)
+	if e.s.Raw != nil && !(needs && gap != merge.GapNone) {
 		e.raw(c, frames, gap)
 	}
 	return gap, needs, true
@@ -112,14 +101,14 @@ func (e *sampler) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
 	if len(c.more) > 0 {
 		k.Below = c.more[0]
 	}
-	e.s.raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
+	e.s.Raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
 }
 
 // send appends a sample of a thread.
 func (e *sampler) send(tid uint32, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
-	e.s.out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: time.Now().UnixNano(), WallNanos: uint64(wall), CPUNanos: cpu,
+	e.s.Out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: time.Now().UnixNano(), WallNanos: uint64(wall), CPUNanos: cpu,
 		Gap: uint8(gap), Frames: frames})
-	if e.s.out.Len() > 1<<17 {
+	if e.s.Out.Len() > 1<<17 {
 		e.s.flush()
 	}
 }

@@ -2,7 +2,7 @@ package outside
 
 // write sends the totals.
 func (e *Engine) write() {
-	s, p, w := &e.stats, e.file.Stats(), e.s.out
+	s, p, w := &e.stats, e.file.Stats(), e.s.Out
 	for _, c := range []struct {
 		key   string
 		value uint64

@@ -86,7 +86,7 @@ func (e *Engine) add(tid uint32, now time.Time) {
 func (e *Engine) name(t *task) {
 	if name := comm(e.t.pid, t.tid); name != t.name && name != "" {
 		t.name = name
-		e.s.out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
+		e.s.Out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
 	}
 }
 
@@ -224,11 +224,11 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		}
 	}
 	t.mute = 0
-	t.rested(gap, e.s.frames)
+	t.rested(gap, e.s.Frames)
 	wall := t.owed
 	t.owed = 0
 	e.stats.outside++
-	e.sendOf(t, gap, e.s.frames, 0, wall)
+	e.sendOf(t, gap, e.s.Frames, 0, wall)
 }
 
 // inProbe reports whether a thread stands in the probe's own code: it waits there
@@ -354,7 +354,7 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 			e.legacy = 0
 			sig = e.real
 			e.replace()
-			e.s.out.Note("SIGURG is taken by the program: a real-time signal is used instead")
+			e.s.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
 		}
 	}
 	switch err := e.file.Ask(t.slot, op, sig); err {

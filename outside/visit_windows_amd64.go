@@ -77,7 +77,7 @@ func (e *Engine) visit(t *thread) {
 	e.sent(t, used)
 }
 
-// sent sends what e.s.frames holds as the sample of a thread.
+// sent sends what e.s.Frames holds as the sample of a thread.
 func (e *Engine) sent(t *thread, used uint64) {
 	cpu, wall := used-min(used, t.times), t.owed
 	t.times, t.owed = used, 0
@@ -90,8 +90,8 @@ func (e *Engine) sent(t *thread, used uint64) {
 	t.rest, t.cycles = true, t.spent()
 	gap := e.gap
 	t.stack.gap = uint8(gap)
-	t.stack.frames = append(t.stack.frames[:0], e.s.frames...)
-	e.sendOf(t, gap, e.s.frames, cpu, wall)
+	t.stack.frames = append(t.stack.frames[:0], e.s.Frames...)
+	e.sendOf(t, gap, e.s.Frames, cpu, wall)
 }
 
 // sample stops a thread, copies its stack, lets it go on, and walks.

@@ -76,9 +76,10 @@ var rooms = []room{
 	// One process's samples, in any process; the profilers around it.
 	{Name: "internal/quiet"},
 	{Name: "internal/raw", May: merged},
-	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "symbol")},
+	{Name: "internal/stream", May: with(merged, "wire", "internal/raw")},
+	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "internal/stream", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent")},
-	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "probe"), Test: []string{"dump"}},
+	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "internal/stream", "probe"), Test: []string{"dump"}},
 	{Name: "profiler/host", May: with(merged, "live", "internal/quiet", "agent")},
 	{Name: "profiler", May: []string{"agent", "profiler/host"}},
 	{Name: "profiler/e2e", Test: everything},
