@@ -122,6 +122,7 @@ var rooms = []room{
 	{Name: "internal/testkit/tempdir"},
 	{Name: "internal/testkit/epilog", May: with(words, formats)},
 	{Name: "internal/testkit/snap", May: tables},
+	{Name: "internal/testkit/walktest", May: with(tables, "unwind", "internal/testkit/snap")},
 	{Name: "internal/testkit/pevec", May: with(tables, "internal/testkit/snap", "internal/testkit/peasm")},
 	{Name: "internal/testkit/fakestack", May: with(tables, "unwind", "clr", "internal/testkit/elfasm")},
 	{Name: "internal/testkit/stepper", May: with(walkers, "live")},
