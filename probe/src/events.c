@@ -91,10 +91,13 @@ static void opened(struct sw_header *h, uint32_t tid, uint32_t id, const void *p
 		return;
 	}
 	uint32_t depth = w->depth;
-	/* Its stop never came: a thread of this number has ended, or left the wait by an
-	 * exception. What waits within a wait stands below it. */
-	while (depth > 0 && w->open[depth - 1].sp <= sp)
-		depth--;
+	/* The stop of some never came: a thread of this number has ended, or left the wait
+	 * by an exception. What waits within a wait stands below it, as far as a few frames
+	 * of the runtime let one say so, and while a lock is waited for there is no other. */
+	enum { FRAMES = 4096 };
+	for (uint32_t i = 0; i < depth; i++)
+		if (w->open[i].sp + FRAMES <= sp || (id == CONTENTION_START && w->open[i].id == id))
+			depth = i;
 	if (depth >= SW_NESTED) {
 		count(&h->crowded);
 		return;
