@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -76,6 +77,20 @@ func TestGolden(t *testing.T) {
 	for _, f := range goldenForms {
 		t.Run(f.file, func(t *testing.T) { golden(t, f.file, written(t, f.write, handMade())) })
 	}
+}
+
+// Events are values of their own in every format that has room for them, and in none
+// are they samples.
+func TestEventsGolden(t *testing.T) {
+	for _, f := range goldenForms {
+		if f.file == "demo.color.txt" || f.file == "demo.html" {
+			continue
+		}
+		name := strings.Replace(f.file, "demo", "events", 1)
+		t.Run(name, func(t *testing.T) { golden(t, name, written(t, f.write, withEvents())) })
+	}
+	golden(t, "onlyevents.folded", written(t, WriteFolded, eventsOnly()))
+	golden(t, "onlyevents.speedscope.json", written(t, WriteSpeedscope, eventsOnly()))
 }
 
 func TestEmptyGolden(t *testing.T) {

@@ -2,6 +2,30 @@ package export
 
 import "time"
 
+// withEvents is handMade with every kind of event.
+func withEvents() *Profile {
+	p := handMade()
+	p.Stacks = append(p.Stacks,
+		Stack{Thread: 1, Frames: []int32{4, 9}, Count: 3, Complete: true, Event: EventWait, Sum: 3_000_000_000, Longest: 2_500_000_000},
+		Stack{Thread: 2, Frames: []int32{4, 9}, Count: 1, Complete: true, Event: EventWait, Monitor: true, Open: true, Sum: 900_000_000, Longest: 900_000_000},
+		Stack{Thread: 1, Frames: []int32{3, 9}, Count: 2, Complete: true, Event: EventLock, Owner: 100, Sum: 700_000, Longest: 600_000},
+		Stack{Thread: 0, Frames: []int32{4, 3, 2, 1, 0}, Count: 10, Complete: true, Event: EventAllocation, Type: "System.Byte[]", Sum: 1_024_000},
+		Stack{Thread: 0, Frames: []int32{3, 2, 1, 0}, Count: 4, Gap: "no-info", Event: EventException, Type: "Demo.Fault", Message: "no such file"})
+	p.Stats.Events = []EventStats{{Event: EventWait, Seen: 9, Count: 4, Complete: 4, Sum: 3_900_000_000, Longest: 2_500_000_000, Open: 1},
+		{Event: EventLock, Seen: 2, Count: 2, Complete: 2, Sum: 700_000, Longest: 600_000},
+		{Event: EventAllocation, Seen: 10, Count: 10, Complete: 10, Sum: 1_024_000}, {Event: EventException, Seen: 4, Count: 4}}
+	p.Waits = []Wait{{Stack: 6, Start: p.Start, Nanos: 2_500_000_000}, {Stack: 8, Start: p.Start.Add(time.Second), Nanos: 600_000}}
+	return p
+}
+
+// eventsOnly is withEvents without samples.
+func eventsOnly() *Profile {
+	p := withEvents()
+	p.Stacks, p.Waits = p.Stacks[6:], nil
+	p.Stats.Samples, p.Stats.Complete, p.Stats.Gaps = 0, 0, nil
+	return p
+}
+
 // handMade is a small profile with one of everything: all classes, a doubtful
 // frame, a gap in the middle, a stack cut at the root without a gap frame, an
 // address of which two frames share a function, a thread without a name.

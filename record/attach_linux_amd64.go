@@ -63,7 +63,7 @@ func (o *Options) reuse() {
 	for i := range maps {
 		path := strings.TrimSuffix(maps[i].Path, " (deleted)")
 		if filepath.Base(path) == probe.LibraryName && strings.HasPrefix(path, "/") {
-			o.Probe = path
+			o.Probe, o.reused = path, true
 			return
 		}
 	}
@@ -75,9 +75,7 @@ func (r *run) attach() error {
 	if err != nil {
 		return &Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: ExitRefused}
 	}
-	err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(r.srv.path), Timeout: attachLimit})
-	var answer diagnostics.HResult
-	known := errors.As(err, &answer)
+	answer, known, err := r.load(client)
 	select {
 	case <-r.srv.connected:
 		go r.awaitEnd()
@@ -95,6 +93,22 @@ func (r *run) attach() error {
 		return &Refusal{What: "the runtime does not load the probe: " + err.Error(), Where: where, Remedy: "see that DOTNET_EnableDiagnostics_Profiler is not 0 there", Code: ExitRefused}
 	}
 	return &Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: ExitRefused}
+}
+
+// detachLimit is how long a probe that had a session may take to be out of the
+// runtime: it notices a dead tool after eight seconds, and the runtime takes its time.
+const detachLimit = 12 * time.Second
+
+// load has the runtime load the probe. Where the recording before had a session in the
+// process, the runtime may not have let go of it yet.
+func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, known bool, err error) {
+	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
+		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(r.srv.path), Timeout: attachLimit})
+		known = errors.As(err, &answer)
+		if !known || uint32(answer) != alreadyActive || !r.opt.reused || time.Since(begin) > detachLimit {
+			return answer, known, err
+		}
+	}
 }
 
 // awaitEnd notices the end of a process that is not our child.

@@ -27,6 +27,9 @@ func every() []Message {
 		&Sample{TID: 1},
 		&Stats{Key: "retries", Value: 1 << 63},
 		&Note{Text: "hello\nworld"},
+		&Event{TID: 1234, TimeUnixNano: 6, Kind: EventLock, Flags: EventOpen, Nanos: 1 << 62, Bytes: 3, Owner: 4, Lock: 1<<64 - 1, Name: "A+B", Text: "c", Gap: 5,
+			Frames: []Frame{{Kind: unwind.KindManaged, Method: 9, IP: 3}}},
+		&Event{TID: 1, Kind: EventException},
 		&Bye{},
 	}
 }
@@ -52,6 +55,8 @@ func write(w *Writer, ms []Message) {
 			w.Bye(m.Reason)
 		case *GapName:
 			w.GapName(m.Code, m.Name)
+		case *Event:
+			w.Event(m)
 		}
 	}
 }
