@@ -51,7 +51,7 @@ type Analysis struct {
 	stacks  map[string]StackID
 	raw     []string // by StackID
 	leafIDs map[string]int32
-	leaves  [][]uint64 // by Wait.Native
+	leaves  []leaves // by Wait.Native
 	rawSum  int
 	groups  map[GroupKey]*Group
 	ended   bool
@@ -209,16 +209,25 @@ func (a *Analysis) Stack(id StackID) []uint64 {
 // maxLeaves bounds the native frames that are kept, in lists of addresses.
 const maxLeaves = 1 << 18
 
+// leaves are native frames that belong above a managed stack if the address where they
+// met managed code and the stack's own leaf are of one method. Names of precompiled
+// methods come at the end of a session only, so that this is asked when they are shown.
+type leaves struct {
+	addrs         []uint64
+	entered, join uint64
+}
+
 // AddLeaves keeps native addresses, equal ones once, for Wait.Native; 0 if there is no room.
+// entered is where they met managed code, join the leaf of the managed stack.
 // It is for use in OnWait only.
-func (a *Analysis) AddLeaves(addrs []uint64) int32 {
+func (a *Analysis) AddLeaves(addrs []uint64, entered, join uint64) int32 {
 	if len(a.leaves) >= maxLeaves || len(addrs) == 0 {
 		return 0
 	}
-	key := fmt.Sprint(addrs)
+	key := fmt.Sprint(addrs, entered, join)
 	id, ok := a.leafIDs[key]
 	if !ok {
-		a.leaves = append(a.leaves, addrs)
+		a.leaves = append(a.leaves, leaves{addrs, entered, join})
 		id = int32(len(a.leaves))
 		a.leafIDs[key] = id
 	}
@@ -226,12 +235,16 @@ func (a *Analysis) AddLeaves(addrs []uint64) int32 {
 }
 
 // Leaves names the native frames above a wait's stack, leaf first; none if they
-// were not found.
+// were not found, or if nothing shows that they belong there.
 func (a *Analysis) Leaves(id int32, time uint64) (out []Frame) {
 	if id <= 0 || int(id) > len(a.leaves) {
 		return nil
 	}
-	for _, addr := range a.leaves[id-1] {
+	l := &a.leaves[id-1]
+	if l.entered != l.join && !a.Names.SameMethod(l.entered, l.join, time) {
+		return nil
+	}
+	for _, addr := range l.addrs {
 		out = append(out, a.Names.Frame(addr, time))
 	}
 	return out

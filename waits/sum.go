@@ -40,6 +40,9 @@ type Site struct {
 	Bounds int64  // lower bounds among Count
 	When   uint64 // timestamp of one of them, for names
 	Lost   int64  // unreliable waits, not in Count
+
+	Native int32 // frames above Stack of most of its time that has any, see Leaves; 0 = none
+	native int64 // that time
 }
 
 // Thread sums up a thread's top-level waits.
@@ -127,6 +130,9 @@ func (g *Group) site(sites map[siteKey]*Site) {
 		return
 	case g.State != Complete:
 		s.Bounds += g.Count
+	}
+	if g.Native != 0 && (g.Nanos > s.native || g.Nanos == s.native && g.Native < s.Native) {
+		s.Native, s.native = g.Native, g.Nanos
 	}
 	s.Count, s.Nanos, s.Max = s.Count+g.Count, s.Nanos+g.Nanos, max(s.Max, g.Max)
 }

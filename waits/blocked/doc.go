@@ -19,5 +19,5 @@
 // above it saved, the walk cannot go on, and the wait keeps its managed frames.
 // Native blocks in the middle of a stack stay single addresses. Where
 // the join needs the method's name (an inlined P/Invoke) and the name is not known
-// when the wait ends, the frames are thrown away.
+// at the end either, the frames are not shown.
 package blocked

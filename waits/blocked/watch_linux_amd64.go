@@ -29,7 +29,7 @@ const (
 type Stats struct {
 	Tried, Joined   int64
 	Ran             int64 // the thread ran while it was looked at
-	Unjoined        int64 // the walk did not end at the event's leaf
+	Unjoined        int64 // the walk did not come to managed code
 	Late            int64 // the wait was over, by its stop's clock
 	Unreadable      int64
 	LastStop        unwind.Stop // why the last walk that was not joined ended
@@ -107,12 +107,10 @@ func (w *Watch) End(v *waits.Wait) {
 	delete(w.open, v.Thread)
 	switch {
 	case e.native == nil || v.State == waits.Unreliable:
-	case e.entered != e.join && !w.a.Names.SameMethod(e.entered, e.join, v.Start):
-		w.stats.Unjoined++
 	case v.State == waits.Complete && e.to >= v.Stop || e.from <= v.Start:
 		w.stats.Late++
 	default:
-		v.Native = w.a.AddLeaves(e.native)
+		v.Native = w.a.AddLeaves(e.native, e.entered, e.join)
 		w.stats.Joined++
 	}
 }

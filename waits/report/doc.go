@@ -27,6 +27,6 @@
 //	              owner_chain: [{thread, kind, stack}]; circle: the owners wait for each other;
 //	              reported_ns; differs; blocked; native: [name], frames above the stack found from
 //	              outside; stack: [name], leaf first}]
-//	sites         [{kind, count, ns, max_ns, lower_bounds, unreliable, idle, frames: [{name, module, address, managed}]}]
+//	sites         [{kind, count, ns, max_ns, lower_bounds, unreliable, idle, native, frames: [{name, module, address, managed}]}]
 //	threads       [{id, name, count, ns, max_ns}]
 package report

@@ -43,7 +43,13 @@ type pageWriter struct {
 	a       *waits.Analysis
 	names   *stackNames
 	threads map[uint64]int
-	stacks  map[stackAt]int
+	stacks  map[drawnStack]int
+}
+
+// drawnStack is a managed stack with the native frames above it.
+type drawnStack struct {
+	stackAt
+	native int32
 }
 
 // WriteHTML writes a page in one file, which opens in any browser and asks
@@ -72,7 +78,7 @@ func title(a *waits.Analysis) string {
 }
 
 func newPage(a *waits.Analysis) *pageData {
-	p := &pageWriter{a: a, names: newNames(a), threads: map[uint64]int{}, stacks: map[stackAt]int{}}
+	p := &pageWriter{a: a, names: newNames(a), threads: map[uint64]int{}, stacks: map[drawnStack]int{}}
 	p.Notes, p.Threads, p.Stacks, p.Waits, p.Sites = []string{}, []string{}, [][]string{}, [][]float64{}, [][]float64{}
 	p.End = float64(a.At(a.Last)) / 1e3
 	p.facts()
@@ -85,7 +91,7 @@ func newPage(a *waits.Analysis) *pageData {
 	for i := range a.Sites {
 		s := &a.Sites[i]
 		if s.Count > 0 && len(p.Sites) < 500 {
-			at, idle := p.stack(s.Stack, s.When)
+			at, idle := p.stack(s.Stack, s.Native, s.When)
 			p.Sites = append(p.Sites, []float64{float64(s.Kind), float64(s.Nanos) / 1e3, float64(s.Max) / 1e3, float64(s.Count), at, idle})
 		}
 	}
@@ -136,16 +142,16 @@ func (p *pageWriter) thread(id uint64) int {
 	return i
 }
 
-func (p *pageWriter) stack(id waits.StackID, when uint64) (at, idle float64) {
+func (p *pageWriter) stack(id waits.StackID, native int32, when uint64) (at, idle float64) {
 	frames := p.names.of(id, when)
-	k := stackAt{id, 0}
+	k := drawnStack{stackAt{id, 0}, native}
 	if p.a.Names.Replaced() {
 		k.when = when
 	}
 	i, ok := p.stacks[k]
 	if !ok {
 		i = len(p.Stacks)
-		p.Stacks = append(p.Stacks, names(frames))
+		p.Stacks = append(p.Stacks, append(names(p.a.Leaves(native, when)), names(frames)...))
 		p.stacks[k] = i
 	}
 	if waits.Idle(frames) {
@@ -159,7 +165,7 @@ func (p *pageWriter) wait(w *waits.Wait) {
 	if w.Owner != 0 {
 		owner = p.thread(w.Owner)
 	}
-	at, idle := p.stack(w.Stack, w.Start)
+	at, idle := p.stack(w.Stack, w.Native, w.Start)
 	p.Waits = append(p.Waits, []float64{float64(p.thread(w.Thread)), float64(w.Kind), float64(w.State), float64(p.a.At(w.Start)) / 1e3, float64(w.Nanos) / 1e3,
 		at, float64(owner), float64(w.Depth), idle})
 }

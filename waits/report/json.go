@@ -78,6 +78,7 @@ type jsonSite struct {
 	Bounds     int64       `json:"lower_bounds,omitempty"`
 	Unreliable int64       `json:"unreliable,omitempty"`
 	Idle       bool        `json:"idle,omitempty"`
+	Native     []string    `json:"native,omitempty"`
 	Frames     []jsonFrame `json:"frames"`
 }
 
@@ -121,7 +122,7 @@ func newJSON(a *waits.Analysis) *jsonReport {
 		r.Waits = append(r.Waits, newJSONWait(a, n, o, &a.Waits[i]))
 	}
 	for i := range a.Sites {
-		r.Sites = append(r.Sites, newJSONSite(n, &a.Sites[i]))
+		r.Sites = append(r.Sites, newJSONSite(a, n, &a.Sites[i]))
 	}
 	for _, t := range a.Threads {
 		r.Threads = append(r.Threads, jsonThread{t.ID, clean(a.Names.ThreadName(t.ID)), t.Count, t.Nanos, t.Max})
@@ -144,9 +145,9 @@ func newJSONWait(a *waits.Analysis, n *stackNames, o *waits.Owners, w *waits.Wai
 	return j
 }
 
-func newJSONSite(n *stackNames, s *waits.Site) jsonSite {
+func newJSONSite(a *waits.Analysis, n *stackNames, s *waits.Site) jsonSite {
 	frames := n.of(s.Stack, s.When)
-	j := jsonSite{Kind: s.Kind.String(), Count: s.Count, Nanos: s.Nanos, Max: s.Max, Bounds: s.Bounds, Unreliable: s.Lost, Idle: waits.Idle(frames)}
+	j := jsonSite{Kind: s.Kind.String(), Count: s.Count, Nanos: s.Nanos, Max: s.Max, Bounds: s.Bounds, Unreliable: s.Lost, Idle: waits.Idle(frames), Native: names(a.Leaves(s.Native, s.When))}
 	for i := range frames {
 		f := &frames[i]
 		j.Frames = append(j.Frames, jsonFrame{clean(f.Name), clean(f.Module), hex(f.Addr), f.Managed})

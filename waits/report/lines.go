@@ -17,7 +17,7 @@ import (
 // WriteCSV writes a header and a line per listed wait.
 func WriteCSV(w io.Writer, a *waits.Analysis) error {
 	n, c := newNames(a), csv.NewWriter(w)
-	c.Write([]string{"start_s", "duration_ms", "kind", "event", "state", "thread", "thread_name", "lock", "owner", "depth", "idle", "events_lost", "stack"})
+	c.Write([]string{"start_s", "duration_ms", "kind", "event", "state", "thread", "thread_name", "lock", "owner", "depth", "idle", "events_lost", "stack", "native"})
 	for i := range a.Waits {
 		v := &a.Waits[i]
 		frames := n.of(v.Stack, v.Start)
@@ -27,7 +27,7 @@ func WriteCSV(w io.Writer, a *waits.Analysis) error {
 		}
 		c.Write([]string{fmt.Sprintf("%.6f", a.At(v.Start).Seconds()), fmt.Sprintf("%.3f", float64(v.Nanos)/1e6), v.Kind.String(), v.Kind.Event(), v.State.String(),
 			strconv.FormatUint(v.Thread, 10), clean(a.Names.ThreadName(v.Thread)), hex(v.LockID), owner, strconv.Itoa(int(v.Depth)), strconv.FormatBool(waits.Idle(frames)),
-			strconv.FormatInt(a.Counts.Lost, 10), strings.Join(names(frames), " < ")})
+			strconv.FormatInt(a.Counts.Lost, 10), strings.Join(names(frames), " < "), strings.Join(names(a.Leaves(v.Native, v.Start)), " < ")})
 	}
 	c.Flush()
 	return c.Error()

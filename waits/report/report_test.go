@@ -175,3 +175,43 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// TestNative: frames that were found from outside stand above the stack in every
+// format, those that met managed code in another method in none.
+func TestNative(t *testing.T) {
+	for name, strange := range map[string]bool{"joined": false, "of another method": true} {
+		t.Run(name, func(t *testing.T) {
+			f, err := os.Open("../testdata/livestart.nettrace")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			a := waits.New()
+			a.Names.AddImages([]waits.Image{{Start: 0x1000, End: 0x2000, Path: "/lib/libwait.so"}})
+			a.OnWait = func(w *waits.Wait) {
+				entered, join := uint64(1), uint64(1)
+				if strange {
+					entered = 2
+				}
+				w.Native = a.AddLeaves([]uint64{0x1100, 0x1200}, entered, join)
+			}
+			if err := a.Read(f); err != nil {
+				t.Fatal(err)
+			}
+			a.Finish()
+			for _, format := range report.Formats() {
+				got := write(t, format.Name, a)
+				if format.Name == "pprof" {
+					p, err := profile.ParseData([]byte(got))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = p.String()
+				}
+				if has := strings.Contains(got, "libwait.so+0x100") && strings.Contains(got, "libwait.so+0x200"); has == strange {
+					t.Errorf("%s has the native frames: %v", format.Name, has)
+				}
+			}
+		})
+	}
+}

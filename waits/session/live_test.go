@@ -358,7 +358,8 @@ func TestLiveNative(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d waits; %+v", joined, len(s.a.Waits), s.native)
-	if joined < 30 { // a precompiled leaf may have no name yet, and is then not joined
-		t.Errorf("only %d waits have native frames", joined)
+	// A loaded machine comes late to some waits, or meets a thread that is about to run.
+	if n := s.native; joined < int(n.Tried-n.Ran-n.Late) || n.Tried < 30 || n.Ran+n.Late > 8 {
+		t.Errorf("only %d waits have native frames; %+v", joined, n)
 	}
 }
