@@ -282,6 +282,9 @@ func (e *Engine) lastEvents() {
 			return
 		}
 		h, ok := v.open[openKey{w.TID, w.Since}]
+		if t := e.tasks[w.TID]; !ok && t != nil && t.rest { // its last sample is of this wait
+			h, ok = t.stack, true
+		}
 		if m.Gap, m.Frames = h.gap, h.frames; !ok {
 			m.Gap = uint8(merge.GapUnreadable)
 		}

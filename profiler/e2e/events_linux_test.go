@@ -217,6 +217,46 @@ func eventsStart(t *testing.T, program []string) {
 	}
 }
 
+// The published example: an owner has a mutex for three seconds. Each wait for it is
+// there once, as long as the program's own clock says, its stack goes from the thread's
+// start to where it waits. A wait that does not end is there too, as far as it went.
+func TestEventsExample(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	file := filepath.Join(tempdir.New(t), "out.json")
+	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--events", "wall,waits", "--output", file, "--"}, app(t, "Waits", "open,example")...)...)
+	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
+	if err != nil || len(truth) != 3 {
+		t.Fatalf("%d waits in the truth, %v\n%s", len(truth), err, r.stderr)
+	}
+	f := readEvents(t, file)
+	f.whole(t)
+	f.judge(t, truth)
+	near, open := 0, 0
+	for i := range f.Waits {
+		w := &f.Waits[i]
+		names := f.names(w.Stack)
+		if s := &f.Stacks[w.Stack]; s.Open && inOrder(names, []string{"Waits.WaitEvent", "Waits.RunOpen (lambda)"}) && w.NS > 3e9 {
+			open++
+		}
+		if !inOrder(names, []string{"System.Threading.WaitHandle.WaitOneNoCheck", "Waits.Waiter", "Waits.Measure", "start_thread"}) {
+			continue
+		}
+		for _, own := range truth {
+			if own.TID == f.Threads[f.Stacks[w.Stack].Thread].ID {
+				diff := time.Duration(int64(own.After-own.Before) - w.NS)
+				t.Logf("%v, the program says %v more", time.Duration(w.NS), diff)
+				if diff >= 0 && diff <= 10*time.Millisecond {
+					near++
+				}
+			}
+		}
+	}
+	// Under load a thread may stand between its own clock and ours.
+	if near < 2 || open != 1 {
+		t.Errorf("%d of 3 waits are as long as the program says, %d are open", near, open)
+	}
+}
+
 // paused is a program that has compiled its methods and waits for a line.
 type paused struct {
 	cmd   *exec.Cmd
