@@ -3,11 +3,13 @@ package probe
 import (
 	"bufio"
 	"encoding/binary"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,29 +56,8 @@ func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least ti
 // initialises the probe and ended by another, that of no other provider is heard, and
 // nothing else of the profiling interface is called: no provider is added.
 func TestEvents(t *testing.T) {
-	library := built(t)
-	dir := t.TempDir()
-	exe := filepath.Join(dir, "runtime")
-	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/runtime.c", "-ldl", "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	cmd := exec.Command(exe, library)
-	cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "s"))
-	in, _ := cmd.StdinPipe()
-	out, _ := cmd.StdoutPipe()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	f := toolEnd(t, l, cmd.Process.Pid, WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
-	defer f.Close()
-	lines := bufio.NewScanner(out)
+	r := startRuntime(t)
+	f, lines := r.f, r.lines
 	say := func(want string) {
 		t.Helper()
 		if !lines.Scan() || lines.Text() != want {
@@ -104,7 +85,7 @@ func TestEvents(t *testing.T) {
 	open := 0
 	f.Waiting(func(w Waiting) {
 		open++
-		if w.TID != uint32(cmd.Process.Pid) || w.Event != 301 || len(w.Payload) != 11 || w.Payload[0] != 1 {
+		if w.TID != uint32(r.cmd.Process.Pid) || w.Event != 301 || len(w.Payload) != 11 || w.Payload[0] != 1 {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -112,9 +93,62 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%d waits are open", open)
 	}
 	f.EndEvents()
-	in.Write([]byte("\n"))
+	r.in.Write([]byte("\n"))
 	say("stopped by another 1, detached 1, else 0")
 	close(beating)
+}
+
+// madeRuntime is testdata/runtime.c, running.
+type madeRuntime struct {
+	f     *File
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func startRuntime(t *testing.T) *madeRuntime {
+	t.Helper()
+	library := built(t)
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "runtime")
+	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/runtime.c", "-ldl", "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	cmd := exec.Command(exe, library)
+	cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "s"))
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	f := toolEnd(t, l, cmd.Process.Pid, WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
+	t.Cleanup(func() { f.Close() })
+	return &madeRuntime{f, cmd, in, bufio.NewScanner(out)}
+}
+
+// The tool is gone: the probe's own thread ends the session by itself.
+func TestEventsToolGone(t *testing.T) {
+	t.Parallel()
+	r := startRuntime(t)
+	for r.lines.Scan() && !strings.HasPrefix(r.lines.Text(), "delivered") {
+	}
+	begin := time.Now()
+	for state, _ := r.f.Session(); state != SessionEnded; state, _ = r.f.Session() {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("the session goes on without a tool")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	r.in.Write([]byte("\n"))
+	if !r.lines.Scan() || r.lines.Text() != "stopped by another 1, detached 1, else 0" {
+		t.Errorf("it says %q", r.lines.Text())
+	}
 }
 
 // beating keeps the heart going.
