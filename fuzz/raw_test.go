@@ -2,6 +2,8 @@ package fuzz
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
@@ -10,8 +12,19 @@ import (
 // FuzzRaw reads any bytes as a file of raw samples: an error or the end, and no
 // more samples than bytes.
 func FuzzRaw(f *testing.F) {
-	f.Add([]byte("SWRAW004S\x08\x00\x00\x00aaaaaaaa"))
-	f.Add([]byte("SWRAW004T\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"))
+	empty := filepath.Join(f.TempDir(), "raw")
+	w, err := raw.Create(empty)
+	if err != nil {
+		f.Fatal(err)
+	}
+	w.Close()
+	head, err := os.ReadFile(empty)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, record := range []string{"S\x08\x00\x00\x00aaaaaaaa", "T\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"} {
+		f.Add(append(head[:len(head):len(head)], record...))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := raw.NewReader(bytes.NewReader(b))
 		for n := 0; err == nil; n++ {

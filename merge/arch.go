@@ -24,8 +24,7 @@ var arches = [...]arch{
 }
 
 // landings is a walker that knows landings, the CLR's hijack stub among them, by
-// their code. A walker that needs no such knowledge has nothing to ask: the stub
-// of ARM64 is a function like any other to it.
+// their code.
 type landings interface {
 	InLanding(a unwind.Address) bool
 }

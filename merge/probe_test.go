@@ -52,6 +52,33 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// hijackStub is where the frames o of block stand.
+type hijackStub struct{ at uint64 }
+
+func (h hijackStub) InLanding(a unwind.Address) bool { return a.IP == h.at }
+
+// A thread that came to the wait through a replaced return address: the stub is the
+// suspension's doing too, and only the walker tells it from the runtime's other code.
+func TestProbeOfHijacks(t *testing.T) {
+	for _, c := range []struct {
+		name, shape string
+		at          uint64
+		want        int
+	}{
+		{"the stub", "llrRooc", 'o' << 8, 6},
+		{"another function of the runtime", "llrRooc", 'p' << 8, 4},
+		{"the stub above other code of the runtime", "llrRopc", 'o' << 8, 4},
+		{"another wait in the stub", "llqQooc", 'o' << 8, 0},
+	} {
+		m := merger(fs.Build(fs.Root))
+		m.probe(block("llrRosm")) // the wait is learned
+		m.landings = hijackStub{c.at}
+		if got := m.probe(block(c.shape)); got != c.want {
+			t.Errorf("%s: %d frames, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestWaitsAreBounded(t *testing.T) {
 	var w waits
 	for i := range uint64(100) {

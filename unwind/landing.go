@@ -6,6 +6,8 @@ import "github.com/seedwalk/seedwalk/context"
 // its address in the place of a return address on the stack, and hands on to the
 // true one. Its unwind data assumes a call, so that it has its own return address
 // in the wrong place. A walker is given the landings of its target: it knows none.
+// One whose Off is 0 has it in the right place all the same, and is told of so that
+// it can be recognised.
 //
 // A landing without Code stands for those whose code is not known, if they have
 // call frame information. They are recognised by their outcome: a return address

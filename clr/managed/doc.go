@@ -6,7 +6,9 @@
 //
 // Sources: Microsoft, "x64 exception handling"; dotnet/runtime
 // src/coreclr/vm/codeman.{h,cpp}, src/coreclr/vm/amd64/asmhelpers.{S,asm},
-// src/coreclr/vm/amd64/RedirectedHandledJITCase.asm, src/coreclr/vm/threadsuspend.cpp.
+// src/coreclr/vm/arm64/asmhelpers.S,
+// src/coreclr/vm/amd64/RedirectedHandledJITCase.asm, src/coreclr/vm/threadsuspend.cpp
+// (HijackThread), of releases 2.0, 2.2, 9.0 and 10.0.
 //
 // Glossary. The runtime *hijacks* a method's return: it replaces the return
 // address on the stack by the address of its *hijack stub*, and keeps the true

@@ -21,10 +21,8 @@ type HijackStub struct {
 	unwind.Landing
 }
 
-// HijackStubs are those whose unwind data has the return address in the wrong
-// place. The stub of .NET Core 2.0 to 3.1 for Windows needs no row: it pushes
-// nothing before rax, and its unwind data is right. That of ARM64 makes a frame record as a
-// called function does, whose word the runtime fills before it calls anything.
+// HijackStubs are those that are known. The stub of .NET Core 2.0 to 3.1 for Windows
+// needs no row: it pushes nothing before rax, and its unwind data is right.
 var HijackStubs = []HijackStub{
 	{
 		System: "linux", Releases: "9.0 to 10.0", Source: "amd64/asmhelpers.S, OnHijackTripThread",
@@ -42,6 +40,19 @@ var HijackStubs = []HijackStub{
 		// room for it first.
 		System: "linux", Releases: "others", Source: "amd64/asmhelpers.S, OnHijackTripThread",
 		Landing: unwind.Landing{Arch: context.ArchAMD64, Off: -8},
+	},
+	{
+		System: "linux", Releases: "10.0", Source: "arm64/asmhelpers.S, OnHijackTripThread",
+		Landing: unwind.Landing{
+			Arch: context.ArchARM64,
+			// stp x29, x30, [sp, #-192]!, which is HijackArgs' size; mov x29, sp; stp of x19 to x28
+			// and of x0 and x1, which a method returns. Others of this size save no x0.
+			Code: []byte{
+				0xfd, 0x7b, 0xb4, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0xf3, 0x53, 0x01, 0xa9, 0xf5, 0x5b, 0x02, 0xa9,
+				0xf7, 0x63, 0x03, 0xa9, 0xf9, 0x6b, 0x04, 0xa9, 0xfb, 0x73, 0x05, 0xa9, 0xe0, 0x07, 0x06, 0xa9,
+			},
+			// The unwind data is right: the runtime writes the true return address into the frame record.
+		},
 	},
 	{
 		System: "windows", Releases: "10.0", Source: "amd64/asmhelpers.asm, OnHijackTripThread",
@@ -64,7 +75,7 @@ func FindHijackStub(m *module.Module, code []byte) uint64 {
 	}
 	for i := range HijackStubs {
 		h := &HijackStubs[i]
-		if h.PE || len(h.Code) == 0 {
+		if h.Arch != m.CFI.Arch() || h.PE || len(h.Code) == 0 {
 			continue
 		}
 		for from := 0; ; {

@@ -1,12 +1,19 @@
 package managed
 
 import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // A hijack stub is a function that begins as one of HijackStubs does; the same
@@ -23,7 +30,7 @@ func TestFindHijackStub(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &module.Module{Start: start, End: start + 5*size, Bias: start, CFI: table}
-	linux, windows := HijackStubs[0].Code, HijackStubs[2].Code
+	linux, windows := hijackStub(t, "linux", context.ArchAMD64), hijackStub(t, "windows", context.ArchAMD64)
 	if got := FindHijackStub(&module.Module{Start: start}, linux); got != 0 {
 		t.Errorf("of a module without unwind data: %#x", got)
 	}
@@ -53,4 +60,119 @@ func TestFindHijackStub(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hijackStub is how the first stub of a system with known code begins.
+func hijackStub(t *testing.T, system string, a context.Arch) []byte {
+	t.Helper()
+	for i := range HijackStubs {
+		if h := &HijackStubs[i]; h.System == system && h.Arch == a && len(h.Code) != 0 {
+			return h.Code
+		}
+	}
+	t.Fatalf("no stub of %s on %v", system, a)
+	return nil
+}
+
+// OnHijackTripThread of .NET 10.0.9 for Linux on ARM64, and how another function of
+// libcoreclr begins whose frame has the same size.
+var (
+	hijackARM64 = []uint32{
+		0xa9b47bfd, 0x910003fd, 0xa90153f3, 0xa9025bf5, 0xa90363f7, 0xa9046bf9,
+		0xa90573fb, 0xa90607e0, 0xf9003be2, 0xad0407e0, 0xad050fe2, 0x910003e0,
+		0x97fca864, 0xa94607e0, 0xf9403be2, 0xad4407e0, 0xad450fe2, 0xa94153f3,
+		0xa9425bf5, 0xa94363f7, 0xa9446bf9, 0xa94573fb, 0xa8cc7bfd, 0xd65f03c0,
+	}
+	otherARM64 = []uint32{0xa9b47bfd, 0x910003fd, 0xa90153f3, 0xf0001334, 0x910263f3, 0xa90363f7, 0xaa0003f7, 0xaa0203f8}
+)
+
+// The stub of ARM64 is recognised by its code, at every instruction and by no other
+// function's, and left by its unwind data: what the runtime has written into its
+// frame record is the true return address.
+func TestHijackStubARM64(t *testing.T) {
+	const start, stub, other, size, sp, ra, calls = 0x7f0000000000, 0x1000, 0x1100, 24 * 4, 0x7e0000001000, 0x7d0000001234, 12 * 4
+	text := make([]byte, 0x200)
+	for at, words := range map[int][]uint32{0: hijackARM64, other - stub: otherARM64} {
+		for i, w := range words {
+			binary.LittleEndian.PutUint32(text[at+4*i:], w)
+		}
+	}
+	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
+	frames.CIE(&cie)
+	// The row behind the prolog: CFA = SP+192, x29 at CFA-192, x30 at CFA-184.
+	frames.FDE(&cie, stub, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
+	frames.FDE(&cie, other, size, 0x44, 0x0e, 0xc0, 0x01, 0x80|29, 24, 0x80|30, 23)
+	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := elf.New(elfasm.Code(elfasm.ARM64, stub, text), "libcoreclr.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := module.Module{Start: start, End: start + 0x2000, Bias: start, CFI: table, ELF: file}
+	u := NewWalker(context.ArchARM64)
+	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+	in := u.(interface{ InLanding(unwind.Address) bool }).InLanding
+	for off := uint64(0); off < size; off += 4 {
+		if !in(unwind.Instruction(start + stub + off)) {
+			t.Errorf("instruction %d is not in the stub", off/4)
+		}
+	}
+	for name, at := range map[string]unwind.Address{
+		"another function": unwind.Instruction(start + other + 8), "behind it": unwind.Instruction(start + stub + size), "no module": unwind.Instruction(start - 8),
+		"the return address of a call before it": unwind.ReturnAddress(start + stub),
+	} {
+		if in(at) {
+			t.Errorf("%s is taken for the stub", name)
+		}
+	}
+	stack := make([]byte, 256)
+	binary.LittleEndian.PutUint64(stack, 0xf00)
+	binary.LittleEndian.PutUint64(stack[8:], ra)
+	regs := context.FromARM64(context.ARM64{PC: start + stub + calls + 4, Sp: sp, Known: context.ARM64All})
+	s, f := unwind.State{Regs: &regs, Trust: unwind.TrustContext}, unwind.Frame{}
+	if stop := u.Step(&s, memory.New(memory.Run{Addr: sp, Data: stack}), nil, &f); stop != unwind.StopNone || regs.IP() != ra || regs.SP() != sp+192 || regs.FP() != 0xf00 {
+		t.Errorf("left to %#x/%#x: %v", regs.IP(), regs.SP(), stop)
+	}
+	if got := FindHijackStub(&m, append(make([]byte, stub), text...)); got != start+stub {
+		t.Errorf("found at %#x", got)
+	}
+}
+
+// Every pinned runtime that needs a row has one: its stub begins a function. A new
+// release whose stub begins otherwise fails here.
+func TestHijackStubsOfRealCLRs(t *testing.T) {
+	for name, path := range map[string]string{
+		"9.0.5": ".cache/dotnet-9.0.5/package/dist/libcoreclr.so", "10.0.9": ".cache/dotnet-10.0.9/package/dist/azmcp",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", path)
+			}
+			m := module.LoadELF(1, filepath.Join(root, path), 0, 0, 0)
+			if m.Err != nil {
+				t.Fatal(m.Err)
+			}
+			for _, s := range m.ELF.Segments() {
+				m.Start, m.Bias = s.Vaddr, 0
+				if s.Executable() && FindHijackStub(&m, m.ELF.Tail(s.Vaddr, int(s.Filesz))) != 0 {
+					return
+				}
+			}
+			t.Error("no row of HijackStubs is of this runtime")
+		})
+	}
+	t.Run("10.0.9 for Windows", func(t *testing.T) {
+		f, found := open(t, filepath.Join(root, ".cache/dotnet-10.0.9-win/package/dist/azmcp.exe")), 0
+		code := hijackStub(t, "windows", context.ArchAMD64)
+		for i := range f.AMD64().Len() {
+			if bytes.HasPrefix(f.Tail(f.AMD64().Entry(i).Begin, len(code)), code) {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%d functions begin as the row says", found)
+		}
+	})
 }
