@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: bench-pair big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
+.PHONY: bench-pair bench-cost bias survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -89,8 +89,15 @@ test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: thre
 soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s
 
+bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (wants a quiet machine)
+	@$(GO) run ./internal/tools/cost $(COST)
+
+bias: runtime build samples ## shares of processor time, by many samples: the truth, this way, the old way
+	@$(GO) test -count=1 -v -timeout 30m -run 'TestProbeBias' ./profiler/e2e -bias 2m
+
 survive: runtime build samples ## half an hour of what hurts a program, with the probe in it; a judge of shares with many samples
-	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|Surv|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 30m -bias 5m -truth 20000
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
+	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 3m -truth 20000 -kills 200
 	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
 
 rules: build ## write docs/rules.md anew from the simulator's scenarios

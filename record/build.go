@@ -266,6 +266,9 @@ func (b *builder) finish(r *run) {
 	s := &b.p.Stats
 	s.Suspended = quantiles(&b.hold)
 	s.Way, s.WayWhy = string(r.opt.Mode), r.opt.way()
+	if s.Counters != nil && b.handler.Count() > 0 {
+		s.Counters["still_p50_ns"], s.Counters["still_p99_ns"] = int64(b.handler.Quantile(0.5)), int64(b.handler.Quantile(0.99))
+	}
 	s.Taken = takenLines(s.Counters, &b.handler, b.p.RateHz)
 	for i := range b.parts {
 		if b.parts[i].Count() > 0 {

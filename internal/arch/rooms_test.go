@@ -129,6 +129,7 @@ var rooms = []room{
 
 	// What only builders run.
 	{Name: "internal/tools/benchpair"},
+	{Name: "internal/tools/cost"},
 	{Name: "internal/tools/bundle", May: []string{"internal/testkit/bundle"}},
 	{Name: "internal/tools/mutate"},
 	{Name: "internal/tools/summary"},

@@ -233,6 +233,8 @@ static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc,
 		sample(h, s, uc, SW_ASKED, 1, entry);
 		break;
 	case SW_OP_ARM: {
+		if (abandoned(h, entry)) /* it was asked before the tool's death, and takes the signal now */
+			break;
 		uint64_t fs = 0;
 		sys3(NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, P(&fs), 0);
 		s->fs = fs;

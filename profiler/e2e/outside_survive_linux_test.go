@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -39,6 +40,10 @@ func alone(t *testing.T, stdout string, interruptions int) {
 // Collections, exceptions, compilation, forks, fibres, blocked signals: the program
 // ends as without us, and its stacks are whole.
 func TestProbeSurvives(t *testing.T) {
+	if *surviveTime > 2*time.Minute {
+		survivesLong(t)
+		return
+	}
 	c := newChecker(t)
 	samples, _, r := recordProbe(t, *surviveTime+2*time.Minute, "250", survive(t)...)
 	if r.code != 0 {
@@ -61,6 +66,28 @@ func TestProbeSurvives(t *testing.T) {
 	t.Logf("%d samples, gaps %v", len(samples), gaps)
 	if len(samples) < 200 || lost*100 > len(samples) {
 		t.Errorf("%d of %d stacks are not whole", lost, len(samples))
+	}
+}
+
+// survivesLong does not keep the samples, which are gigabytes.
+func survivesLong(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	args := append([]string{tool(t), "record", "--mode", "probe", "--rate", "250", "--json", "--output", filepath.Join(tempdir.New(t), "out.json"), "--"}, survive(t)...)
+	r := run(t, *surviveTime+5*time.Minute, nil, args...)
+	var sum struct {
+		Stats struct {
+			Samples, Complete int64
+			Counters          map[string]int64
+		}
+	}
+	if err := json.Unmarshal([]byte(r.stderr[max(0, strings.IndexByte(r.stderr, '{')):]), &sum); err != nil || r.code != 0 {
+		t.Fatalf("code %d, %v\n%s", r.code, err, r.stderr)
+	}
+	alone(t, r.stdout, 1)
+	s := sum.Stats
+	t.Logf("%s%d samples, %d complete, %v", r.stdout, s.Samples, s.Complete, s.Counters)
+	if s.Samples < 1000 || (s.Samples-s.Complete)*1000 > s.Samples {
+		t.Errorf("%d of %d stacks are whole", s.Complete, s.Samples)
 	}
 }
 
