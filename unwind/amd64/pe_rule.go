@@ -238,7 +238,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 		return step
 	}
 	p, ok := compilePE(m.PE.AMD64(), unwind.Address{IP: pc, Exact: a.Exact})
-	if !ok || p.trust == unwind.TrustLeaf && (!a.Exact || m.PE.AMD64().Len() == 0 || !u.silentCFI(m, addr) || u.proves(m, addr, &symbols, nil) != leafProven) {
+	if !ok || p.trust == unwind.TrustLeaf && !u.provenLeaf(m, a) {
 		return step
 	}
 	if r, ok := p.pack(i, a); ok {
@@ -254,6 +254,12 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 		r.bits |= exactBit
 	}
 	return r
+}
+
+// provenLeaf reports whether at an interrupted ip the leaf rule holds, by the code.
+func (u *Unwinder) provenLeaf(m *module.Module, a unwind.Address) bool {
+	return a.Exact && m.PE.AMD64().Len() != 0 && u.silentCFI(m, a.IP) &&
+		(straightLeaf(codeAt(m, a.IP, maxStraight)) || u.proves(m, a.IP, &symbols, nil) == leafProven)
 }
 
 // silentCFI reports whether a PE module's call frame information, if it has any,

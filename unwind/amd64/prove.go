@@ -60,6 +60,37 @@ func (u *Unwinder) proves(m *module.Module, ip uint64, regs *Registers, mem *mem
 	return leafProven
 }
 
+// maxStraight is how many bytes of a function are read as a straight leaf.
+const maxStraight = 64
+
+// straightLeaf reports whether code runs to a return without a branch, and without an
+// instruction that concerns the stack pointer: a leaf that proves would find, too, at
+// several times the cost. Of the instructions that do more than write registers it
+// leaves all to proves.
+func straightLeaf(code []byte) bool {
+	for len(code) > 0 {
+		if code[0] == 0xc3 {
+			return true
+		}
+		in := decode(code)
+		if in.n == 0 || in.table > 1 || in.vex || in.writes()>>context.RSP&1 != 0 || !in.plain() {
+			return false
+		}
+		code = code[in.n:]
+	}
+	return false
+}
+
+// plain reports whether the instruction only moves and computes.
+func (in *insn) plain() bool {
+	op := in.op
+	if in.table == 1 {
+		return op >= 0x10 && op < 0x30 || op >= 0x40 && op < 0x77 || op >= 0x90 && op < 0xa0 || op == 0xaf || op >= 0xb6 && op < 0xc0 && op != 0xb9
+	}
+	return op < 0x40 || op == 0x63 || op == 0x69 || op == 0x6b || op >= 0x80 && op < 0x8f || op == 0x90 || op >= 0xa8 && op < 0xaa || op >= 0xb0 && op < 0xc2 ||
+		(op == 0xc6 || op == 0xc7) && in.reg&7 == 0 || op >= 0xd0 && op < 0xd4 || op == 0xf6 || op == 0xf7 || op >= 0xfe && in.reg&7 < 2
+}
+
 // silent steps out of code of which a PE image's unwind data says nothing. proven
 // is false where the leaf rule was checked by no more than a call before its
 // return address.

@@ -3,6 +3,7 @@ package amd64
 import (
 	"bytes"
 	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -83,5 +84,50 @@ func TestPESilent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStraightLeaf: what the short look at a leaf accepts, following its code proves.
+func TestStraightLeaf(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		code []byte
+		want bool
+	}{
+		{"ret", []byte{0xc3}, true},
+		{"moves and sums", []byte{0x48, 0x8b, 0x44, 0x24, 8, 0x48, 0x03, 0xc1, 0x0f, 0xb6, 0xc0, 0xc3}, true},
+		{"endbr64", []byte{0xf3, 0x0f, 0x1e, 0xfa, 0xc3}, true},
+		{"push", []byte{0x53, 0x5b, 0xc3}, false},
+		{"sub rsp", []byte{0x48, 0x83, 0xec, 8, 0xc3}, false},
+		{"xchg rax, rsp", []byte{0x48, 0x94, 0xc3}, false},
+		{"mov rsp, r11", []byte{0x49, 0x8b, 0xe3, 0xc3}, false},
+		{"movd esp, xmm0", []byte{0x66, 0x0f, 0x7e, 0xc4, 0xc3}, false},
+		{"a branch", []byte{0x74, 1, 0xc3, 0xc3}, false},
+		{"a call", []byte{0xff, 0xd0, 0xc3}, false},
+		{"xbegin", []byte{0xc7, 0xf8, 0, 0, 0, 0, 0xc3}, false},
+		{"no return", []byte{0x90, 0x90}, false},
+		{"no instruction", []byte{0x06, 0xc3}, false},
+	} {
+		if got := straightLeaf(c.code); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	rnd, leaves := rand.New(rand.NewPCG(1, 2)), 0
+	for range 20000 {
+		code := make([]byte, 1+rnd.IntN(12))
+		for i := range code {
+			code[i] = byte(rnd.Uint32())
+		}
+		if code = append(code, 0xc3); !straightLeaf(code) {
+			continue
+		}
+		leaves++
+		u := peUnwinder(peImage(info(1, 0, 0, 0), nil, pe.Block{RVA: peLeaf - 0x800, Data: code}))
+		if how := u.proves(u.Table().At(0), peBase+peLeaf-0x800, &symbols, nil); how != leafProven {
+			t.Errorf("% x: %d", code, how)
+		}
+	}
+	if leaves < 100 {
+		t.Errorf("only %d random leaves", leaves)
 	}
 }

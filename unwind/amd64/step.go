@@ -36,8 +36,12 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 // stepAny is Step for all but the commonest rules.
 func (u *Unwinder) stepAny(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	stop := u.stepRare(r, s, mem, b, f)
-	if stop == unwind.StopNone {
-		u.next(&s.Regs.AMD64, s.Exact, mem, f)
+	switch {
+	case stop != unwind.StopNone:
+	case s.Exact:
+		u.next(&s.Regs.AMD64, true, mem, f)
+	default:
+		u.reached(u.kept(unwind.ReturnAddress(s.Regs.AMD64.RIP).Lookup()), &s.Regs.AMD64, mem, f)
 	}
 	return ended(stop, &s.Regs.AMD64, mem, b)
 }

@@ -391,6 +391,9 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 // nothing of any function.
 func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
+	if s.Exact && m.PE.AMD64().Len() != 0 && straightLeaf(codeAt(m, regs.RIP, maxStraight)) {
+		return false, u.leaveLeaf(regs, mem, b, f)
+	}
 	to, proven, ok := Registers{}, false, false
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable
@@ -406,6 +409,25 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 		u.by = unwind.TrustCode
 	}
 	return false, stop
+}
+
+// leaveLeaf makes the step out of a Windows leaf in place.
+func (u *Unwinder) leaveLeaf(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	sp := regs.GPR[context.RSP]
+	ra, ok := mem.Word(sp)
+	if !ok {
+		return unwind.Unreadable
+	}
+	if stop := checkSP(sp, sp+8, b); stop != unwind.StopNone {
+		return stop
+	}
+	if stop := checkRA(regs, sp+8, ra); stop != unwind.StopNone {
+		return stop
+	}
+	u.by, f.CFA = unwind.TrustLeaf, sp+8
+	regs.RIP, regs.GPR[context.RSP] = ra, sp+8
+	regs.Known &= windowsKept
+	return unwind.StopNone
 }
 
 var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
