@@ -152,21 +152,23 @@ func (m *Machine) startCIE(p *program, row *Row) Reason {
 }
 
 func (m *Machine) keepInitial(row *Row) {
-	m.initUse, m.initCFA, m.initRA = row.Used, row.CFA, row.RASign
+	m.initCFA.assign(&row.CFA)
+	m.initUse, m.initRA = row.Used, row.RASign
 	for w := range row.Used {
 		for u := row.Used[w]; u != 0; u &= u - 1 {
 			c := w<<6 + bits.TrailingZeros64(u)
-			m.initial[c] = row.Regs[c]
+			m.initial[c].assign(&row.Regs[c])
 		}
 	}
 }
 
 func (m *Machine) useInitial(row *Row) {
-	row.Used, row.CFA, row.RASign = m.initUse, m.initCFA, m.initRA
+	row.CFA.assign(&m.initCFA)
+	row.Used, row.RASign = m.initUse, m.initRA
 	for w := range row.Used {
 		for u := row.Used[w]; u != 0; u &= u - 1 {
 			c := w<<6 + bits.TrailingZeros64(u)
-			row.Regs[c] = m.initial[c]
+			row.Regs[c].assign(&m.initial[c])
 		}
 	}
 }

@@ -143,16 +143,19 @@ func (p *program) number(reg uint64) uint16 {
 // read and dropped.
 func (p *program) put(row *Row, reg uint64, rule Rule) Reason {
 	if c := Column(p.arch, reg); c >= 0 && p.r.OK() {
-		row.set(c, rule)
+		row.use(c).assign(&rule)
 	}
 	return None
 }
 
 // offset sets a rule whose operand counts in data alignment units. The product may
 // wrap: it is an address like any other that a program can name, and the read of
-// it is checked.
+// it is checked. It is put for the commonest rules, without the copies.
 func (p *program) offset(row *Row, reg uint64, kind Kind, factored int64) Reason {
-	return p.put(row, reg, Rule{Kind: kind, Off: factored * p.c.dataAlign})
+	if c := Column(p.arch, reg); c >= 0 && p.r.OK() {
+		row.use(c).offset(kind, factored*p.c.dataAlign)
+	}
+	return None
 }
 
 // defCFA runs the opcodes that say what the CFA is. DWARF 5 has def_cfa_register
@@ -168,7 +171,8 @@ func (p *program) defCFA(op uint8, row *Row) Reason {
 	}
 	if op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_sf {
 		reg := p.number(p.r.ULEB())
-		row.CFA = Rule{Kind: RegisterOffset, Reg: reg}
+		row.CFA.offset(RegisterOffset, 0)
+		row.CFA.Reg = reg
 		op += DW_CFA_def_cfa_offset - DW_CFA_def_cfa
 		if op != DW_CFA_def_cfa_offset {
 			op = DW_CFA_def_cfa_offset_sf
@@ -179,7 +183,8 @@ func (p *program) defCFA(op uint8, row *Row) Reason {
 	}
 	switch op {
 	case DW_CFA_def_cfa_register:
-		row.CFA = Rule{Kind: RegisterOffset, Reg: p.number(p.r.ULEB()), Off: row.CFA.Off}
+		row.CFA.offset(RegisterOffset, row.CFA.Off)
+		row.CFA.Reg = p.number(p.r.ULEB())
 	case DW_CFA_def_cfa_offset:
 		row.CFA.Off = int64(p.r.ULEB())
 	case DW_CFA_def_cfa_offset_sf:
@@ -200,7 +205,7 @@ func (m *Machine) restore(p *program, row *Row, reg uint64) Reason {
 		return None
 	}
 	if m.initUse[c>>6]>>(c&63)&1 != 0 {
-		row.set(c, m.initial[c])
+		row.use(c).assign(&m.initial[c])
 	} else {
 		row.clear(c)
 	}
@@ -222,7 +227,8 @@ func (m *Machine) remember(row *Row) Reason {
 	for w := range row.Used {
 		for u := row.Used[w]; u != 0; u &= u - 1 {
 			c := w<<6 + bits.TrailingZeros64(u)
-			m.saved[m.nsaved] = savedRule{uint8(c), row.Regs[c]}
+			m.saved[m.nsaved].column = uint8(c)
+			m.saved[m.nsaved].rule.assign(&row.Regs[c])
 			m.nsaved++
 		}
 	}
@@ -237,8 +243,9 @@ func (m *Machine) restoreState(row *Row) Reason {
 	m.depth--
 	s := &m.states[m.depth]
 	row.clearRegs()
-	for _, r := range m.saved[s.first:m.nsaved] {
-		row.set(int(r.column), r.rule)
+	for i := range m.saved[s.first:m.nsaved] {
+		r := &m.saved[s.first+i]
+		row.use(int(r.column)).assign(&r.rule)
 	}
 	m.nsaved = s.first
 	row.CFA, row.RASign = s.cfa, s.raSign

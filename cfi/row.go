@@ -70,20 +70,37 @@ func (r *Row) Rule(a context.Arch, reg uint16) Rule {
 	return Rule{}
 }
 
-func (r *Row) set(c int, rule Rule) {
-	r.Regs[c] = rule
+// assign makes r the same as from. Hardly any rule has an expression, and a slice that
+// need not be written spares the collector's barrier.
+func (r *Rule) assign(from *Rule) {
+	r.Kind, r.Reg, r.Off = from.Kind, from.Reg, from.Off
+	if r.Expr != nil || from.Expr != nil {
+		r.Expr = from.Expr
+	}
+}
+
+// offset makes r one of a distance alone.
+func (r *Rule) offset(kind Kind, off int64) {
+	r.Kind, r.Reg, r.Off = kind, 0, off
+	if r.Expr != nil {
+		r.Expr = nil
+	}
+}
+
+func (r *Row) use(c int) *Rule {
 	r.Used[c>>6] |= 1 << (c & 63)
+	return &r.Regs[c]
 }
 
 func (r *Row) clear(c int) {
-	r.Regs[c] = Rule{}
+	r.Regs[c].offset(Unspecified, 0)
 	r.Used[c>>6] &^= 1 << (c & 63)
 }
 
 // reset clears only the rules in use: a Row is large and few are.
 func (r *Row) reset() {
 	r.clearRegs()
-	r.CFA = Rule{}
+	r.CFA.offset(Unspecified, 0)
 	r.FDE = FDE{}
 	r.Lo, r.Hi = 0, 0
 	r.RASign, r.BKey = false, false
@@ -93,7 +110,7 @@ func (r *Row) clearRegs() {
 	for w := range r.Used {
 		for m := r.Used[w]; m != 0; m &= m - 1 {
 			if c := w<<6 + bits.TrailingZeros64(m); c < Columns {
-				r.Regs[c] = Rule{}
+				r.Regs[c].offset(Unspecified, 0)
 			}
 		}
 		r.Used[w] = 0

@@ -163,31 +163,19 @@ func packCFA(rule *cfi.Rule, module int) (Rule, bool) {
 
 // packSlot returns the bits of one register's rule.
 func packSlot(reg int, rule *cfi.Rule) (uint64, bool) {
-	at := slotOf(reg)
+	at := slotOf[reg&15]
 	if at < 0 {
 		// The stack pointer's default may be written out; volatile registers
 		// with rules are rare and go to the side.
 		return 0, reg == dwarfRSP && rule.Kind == cfi.ValOffset && rule.Off == 0
 	}
-	if rule.Kind == cfi.SameValue {
-		return 0, true
+	slot := uint64(-rule.Off) / 8
+	if rule.Kind != cfi.Offset || rule.Off&7 != 0 || slot-1 >= maxSlot {
+		return 0, rule.Kind == cfi.SameValue
 	}
-	slot := -rule.Off / 8
-	if rule.Kind != cfi.Offset || rule.Off&7 != 0 || slot < 1 || slot > maxSlot {
-		return 0, false
-	}
-	return uint64(slot) << (slotShift + 4*at), true
+	return slot << (slotShift + uint64(at)), true
 }
 
-// slotOf maps a DWARF register number to its place in a rule's slots, or -1.
-func slotOf(reg int) int {
-	switch {
-	case reg == dwarfRBX:
-		return 0
-	case reg == dwarfRBP:
-		return 1
-	case reg >= dwarfR12 && reg <= 15:
-		return reg - dwarfR12 + 2
-	}
-	return -1
-}
+// slotOf maps a DWARF register number to its slot's place in a rule's slots, in bits,
+// -1 for those that have none.
+var slotOf = [16]int8{-1, -1, -1, 0, -1, -1, 4, -1, -1, -1, -1, -1, 8, 12, 16, 20}

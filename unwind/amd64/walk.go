@@ -22,10 +22,11 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	}
 	regs, n, last := &s.Regs.AMD64, 0, min(len(out), limit)
 	r := u.lookup(s.Address())
-	for {
-		if n < last && r.fusible(regs) {
+	for warm := true; ; {
+		if warm && n < last && r.fusible(regs) {
 			if k := u.walkFused(r, s, mem, b, out[n:last]); k > 0 {
-				n, r = n+k, u.reached(u.section.next, regs, mem, &out[n+k-1])
+				n, warm = n+k, u.section.next.bits != 0
+				r = u.reached(u.section.next, regs, mem, &out[n-1])
 			}
 		}
 		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
@@ -36,13 +37,15 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		f.Trust = s.Trust
 		if u.stepHot(r, regs, s.Exact, mem, b, f) {
 			s.Exact, s.Trust = false, s.Trust.Then(u.by)
-			r = u.reached(u.kept(regs.RIP-1), regs, mem, f)
+			r = u.kept(regs.RIP - 1)
+			warm = r.bits != 0 // where rules are still made, sections would be of one frame each
+			r = u.reached(r, regs, mem, f)
 			continue
 		}
 		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: ended(stop, regs, mem, b)}
 		}
-		r = u.next(regs, s.Exact, mem, f)
+		r, warm = u.next(regs, s.Exact, mem, f), true
 	}
 }
 
