@@ -21,11 +21,16 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		limit = unwind.DefaultMaxSteps
 	}
 	regs, n, last := &s.Regs.ARM64, 0, min(len(out), limit)
+	place, kept := u.kept(s.Address().Lookup())
 	for {
-		r := u.lookup(s.Address())
-		if n < last && r.fusible(regs) {
-			if k := u.walkFused(s, mem, b, out[n:last]); k > 0 {
-				n, r = n+k, u.lookup(s.Address())
+		r := &u.cache[place&(cacheSize-1)].rule
+		switch {
+		case !kept:
+			r = u.miss(s.Address().Lookup())
+		case n < last && r.fusible(regs):
+			if k := u.walkFused(place, s, mem, b, out[n:last]); k > 0 {
+				n, place, kept = n+k, u.section.next, u.section.kept
+				continue
 			}
 		}
 		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
@@ -36,11 +41,10 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		f.Trust = s.Trust
 		if u.stepHot(r, regs, s.Exact, mem, b, f) {
 			s.Exact, s.Trust = false, s.Trust.Then(u.by)
-			continue
-		}
-		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
+		} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: ended(stop, regs, mem, b)}
 		}
+		place, kept = u.kept(s.Address().Lookup())
 	}
 }
 

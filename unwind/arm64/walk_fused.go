@@ -23,6 +23,8 @@ type section struct {
 	out  []unwind.Frame  // of the frames to come, as many as may be
 	log  [logSize]uint16 // of the rules in the cache
 	seen uint32          // the slots any of the rules noted have
+	next uint64          // where the rule of the frame reached is kept
+	kept bool            // whether it is
 }
 
 // limit sets what a stack pointer in bounds may reach: a step out of them, which
@@ -40,16 +42,13 @@ func (r *Rule) fusible(regs *Registers) bool {
 	return (r.kind == RuleSlots || r.kind == RuleSlotsPE) && known(regs, regFP)
 }
 
-// walkFused is a section: the steps, then what they leave to do.
-func (u *Unwinder) walkFused(s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
+// walkFused is a section, whose first rule is kept at this place: the steps, then what
+// they leave to do.
+func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
 	t, regs := &u.section, &s.Regs.ARM64
-	at, ok := u.kept(s.Address().Lookup())
-	if !ok {
-		return 0
-	}
 	t.limit(mem.Hot(), regs.Sp, b)
 	t.out = out[:min(len(out), logSize)]
-	kind, trust := u.cache[at].rule.kind, unwind.TrustCFI
+	kind, trust := u.cache[at&(cacheSize-1)].rule.kind, unwind.TrustCFI
 	if kind == RuleSlotsPE {
 		trust = unwind.TrustUnwindInfo
 	}
@@ -73,6 +72,7 @@ func (u *Unwinder) walkFused(s *unwind.State, mem *memory.Window, b *unwind.Boun
 // registers on its own stack at each frame.
 func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.Trust, t *section) (n int) {
 	pc, sp, fp, lr := regs.PC, regs.Sp, regs.X[regFP], regs.X[regLR]
+	t.kept = true
 	data, low, seen := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint32(0)
 	for out := t.out; n < len(out); {
 		r := &u.cache[place&(cacheSize-1)].rule
@@ -115,11 +115,12 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 		pc, sp, fp, lr = to, cfa, caller, ra
 		next, ok := u.kept(pc - 1)
 		if !ok {
+			t.kept = false
 			break
 		}
 		place = next
 	}
-	t.seen = seen
+	t.seen, t.next = seen, place
 	regs.PC, regs.Sp, regs.X[regFP], regs.X[regLR] = pc, sp, fp, lr
 	return n
 }
@@ -141,22 +142,37 @@ func (u *Unwinder) kept(addr uint64) (place uint64, ok bool) {
 // frame nearest to the caller that saved one has its value; if its word is missing,
 // the register is unknown.
 func (u *Unwinder) restore(n int, regs *Registers, mem *memory.Window) {
-	t := &u.section
+	t, have := &u.section, regs.Known
 	for want := t.seen & (slotsMask &^ (1<<slotLR | 1<<slotFP)); want != 0 && n > 0; {
 		n--
-		r, f := &u.cache[t.log[n]&(cacheSize-1)].rule, &t.out[n]
+		r, f := &u.cache[t.log[n&(logSize-1)]&(cacheSize-1)].rule, &t.out[n]
+		s := r.saved & want
+		if s == 0 {
+			continue
+		}
+		want &^= s
 		from := f.SP
 		if r.base == regFP {
 			from = f.FP
 		}
-		for s := r.saved & want; s != 0; s &= s - 1 {
-			i := bits.TrailingZeros32(s)
-			regs.Known &^= slotBit(i)
-			if v, ok := mem.Word(r.slotAt(i, from)); ok {
-				setSlot(regs, i, v)
-				regs.Known |= slotBit(i)
-			}
-		}
-		want &^= r.saved
+		have = r.restoreLast(s, from, have, regs, t.hot, mem)
 	}
+	regs.Known = have
+}
+
+// restoreLast reads the slots s of a frame, and returns which registers are known then.
+func (r *Rule) restoreLast(s uint32, from, have uint64, regs *Registers, hot memory.Run, mem *memory.Window) uint64 {
+	for data := hot.Data; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s)
+		v, ok := uint64(0), true
+		if at := r.slotAt(i, from) - hot.Addr; at < uint64(len(data)) && len(data)-int(at) >= 8 {
+			v = binary.LittleEndian.Uint64(data[at:])
+		} else if v, ok = mem.Word(hot.Addr + at); !ok {
+			have &^= slotBit(i)
+			continue
+		}
+		setSlot(regs, i, v)
+		have |= slotBit(i)
+	}
+	return have
 }
