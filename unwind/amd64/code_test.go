@@ -210,3 +210,35 @@ func TestCallOfNothing(t *testing.T) {
 		})
 	}
 }
+
+// What the code at an address is found to be is kept with its rule, and an
+// interrupted instruction shares its rule with the return address behind it: a
+// linkage table's entry is one for the first only.
+func TestCodeClassKept(t *testing.T) {
+	plt := []byte{0xff, 0x25, 1, 2, 3, 4, 0x68, 1, 2, 3, 4, 0xe9, 1, 2, 3, 4}
+	points := []unwind.Address{{IP: codeLo, Exact: true}, {IP: codeLo + 1}, {IP: codeLo + 6, Exact: true}, {IP: codeLo + 7}}
+	step := func(u *Unwinder, a unwind.Address) (Registers, unwind.Stop) {
+		s, r := newStack(), start(a.IP, sp0)
+		s.set(sp0, codeCall)
+		var f unwind.Frame
+		_, stop := stepOf(u, &r, a.Exact, s.window(), nil, &f)
+		return r, stop
+	}
+	table := codeTable(t, plt)
+	for i := range points {
+		u := unwinder(table)
+		for k := range 2 * len(points) {
+			a := points[(i+k)%len(points)]
+			want, stop := step(unwinder(table), a)
+			if got, stop2 := step(u, a); got != want || stop != stop2 {
+				t.Errorf("from %d, %v: %v, %v after others; alone %v", i, a, got.RIP, stop2, stop)
+			}
+		}
+	}
+	if _, stop := step(unwinder(table), points[0]); stop != unwind.StopNone {
+		t.Error(stop)
+	}
+	if _, stop := step(unwinder(table), points[1]); stop == unwind.StopNone {
+		t.Error("a return address into the table was left")
+	}
+}

@@ -4,7 +4,7 @@ package main
 func cfiFaults() []Fault {
 	return []Fault{
 		engineFault("cfi/machine.go", "cfi-advance-align", "advances are not scaled", "bits.Mul64(delta, p.c.codeAlign)", "bits.Mul64(delta, 1)", cfiTests),
-		engineFault("cfi/opcode.go", "cfi-data-align", "offsets are not scaled", "Off: factored * p.c.dataAlign}", "Off: factored * -8}", cfiTests),
+		engineFault("cfi/opcode.go", "cfi-data-align", "offsets are not scaled", ".offset(kind, factored*p.c.dataAlign)", ".offset(kind, factored*-8)", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-expression-forgets", "an expression forgets register and offset", "row.CFA.Kind, row.CFA.Expr = Expression, p.r.Bytes(p.r.ULEB())", "row.CFA = Rule{Kind: Expression, Expr: p.r.Bytes(p.r.ULEB())}", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-offset-replaces", "an offset alone replaces an expression", "row.CFA.Off = int64(p.r.ULEB())", "row.CFA.Kind, row.CFA.Off = RegisterOffset, int64(p.r.ULEB())", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-cfa-sf", "def_cfa_offset_sf is not scaled", "row.CFA.Off = p.r.SLEB() * p.c.dataAlign", "row.CFA.Off = p.r.SLEB()", cfiTests),
@@ -12,7 +12,7 @@ func cfiFaults() []Fault {
 		engineFault("cfi/opcode.go", "cfi-remember-cfa", "a remembered state forgets the CFA", "row.CFA, row.RASign = s.cfa, s.raSign", "row.RASign = s.raSign", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-remember-sign", "a remembered state forgets the signing", "row.CFA, row.RASign = s.cfa, s.raSign", "row.CFA = s.cfa", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-remember-depth", "states may be remembered without end", "if m.depth == MaxRemember || m.nsaved+n > maxSaved {", "if m.nsaved+n > maxSaved {", cfiTests),
-		engineFault("cfi/opcode.go", "cfi-remember-regs", "a restored state keeps later rules", "\trow.clearRegs()\n\tfor _, r := range", "\tfor _, r := range", cfiTests),
+		engineFault("cfi/opcode.go", "cfi-remember-regs", "a restored state keeps later rules", "\trow.clearRegs()\n\tfor i := range", "\tfor i := range", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-negate", "negate_ra_state sets", "row.RASign = !row.RASign", "row.RASign = true", cfiTests),
 		engineFault("cfi/machine.go", "cfi-target", "a row ends one byte late", "if to > p.target {", "if to > p.target+1 {", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-neg-offset-ext", "GNU_negative_offset_extended is positive", "p.offset(row, reg, Offset, -int64(p.r.ULEB()))", "p.offset(row, reg, Offset, int64(p.r.ULEB()))", cfiTests),
