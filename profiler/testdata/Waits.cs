@@ -179,6 +179,35 @@ public static class Waits
 		Thread.Sleep(200);
 	}
 
+	static void Forever(ThreadStart run)
+	{
+		Thread t = new Thread(run);
+		t.IsBackground = true;
+		t.Start();
+	}
+
+	// Blocked is a thread for each way to wait, for ever.
+	static void RunBlocked()
+	{
+		object gate = new object(), pulse = new object();
+		ManualResetEvent never = new ManualResetEvent(false), has = new ManualResetEvent(false);
+		Mutex owned = new Mutex(false, null);
+		Thread holder = new Thread(delegate () { lock (gate) { owned.WaitOne(); has.Set(); WaitEvent(never); } });
+		holder.IsBackground = true;
+		holder.Start();
+		has.WaitOne();
+		Forever(delegate { WaitMutex(owned); });
+		Forever(delegate { Deep(never, 3); });
+		Forever(delegate { WaitSemaphore(new Semaphore(0, 9)); });
+		Forever(delegate { WaitSlim(new SemaphoreSlim(0)); });
+		Forever(delegate { WaitJoin(holder); });
+		Forever(delegate { WaitMonitor(pulse); });
+		Forever(delegate { WaitTask(new TaskCompletionSource<int>().Task); });
+		Forever(delegate { Inner("x", new AutoResetEvent(false)); });
+		Forever(delegate { Enter(gate); });
+		Thread.Sleep(300);
+	}
+
 	static void Run(string scenario)
 	{
 		switch (scenario) {
@@ -192,6 +221,7 @@ public static class Waits
 		case "many": RunMany(); break;
 		case "example": RunExample(); break;
 		case "open": RunOpen(); break;
+		case "blocked": RunBlocked(); break;
 		default: throw new ArgumentException(scenario);
 		}
 	}
@@ -203,7 +233,7 @@ public static class Waits
 			Length = 1;
 			Silent = true;
 			foreach (string s in scenarios)
-				if (s != "example" && s != "open")
+				if (s != "example" && s != "open" && s != "blocked")
 					Run(s);
 			Length = 300;
 			Silent = false;
