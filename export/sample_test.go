@@ -13,7 +13,7 @@ func withEvents() *Profile {
 		Stack{Thread: 0, Frames: []int32{3, 2, 1, 0}, Count: 4, Gap: "no-info", Event: EventException, Type: "Demo.Fault", Message: "no such file"})
 	p.Stats.Events = []EventStats{{Event: EventWait, Seen: 9, Count: 4, Complete: 4, Sum: 3_900_000_000, Longest: 2_500_000_000, Open: 1},
 		{Event: EventLock, Seen: 2, Count: 2, Complete: 2, Sum: 700_000, Longest: 600_000},
-		{Event: EventAllocation, Seen: 10, Count: 10, Complete: 10, Sum: 1_024_000}, {Event: EventException, Seen: 4, Count: 4}}
+		{Event: EventAllocation, Seen: 1300, Count: 10, Complete: 10, Sum: 1_024_000}, {Event: EventException, Seen: 4, Count: 4}}
 	p.Waits = []Wait{{Stack: 6, Start: p.Start, Nanos: 2_500_000_000}, {Stack: 8, Start: p.Start.Add(time.Second), Nanos: 600_000}}
 	return p
 }

@@ -127,6 +127,9 @@ func (s *summary) events(st *Stats) {
 	for i := range st.Events {
 		e := &st.Events[i]
 		text := thousands(e.Count)
+		if many := e.Event == EventAllocation || e.Event == EventException; many && e.Seen > e.Count {
+			text += " of " + thousands(e.Seen)
+		}
 		if e.Event == EventWait || e.Event == EventLock {
 			text += ", " + shortTime(time.Duration(e.Sum)) + " together, the longest " + shortTime(time.Duration(e.Longest))
 			if e.Open > 0 {

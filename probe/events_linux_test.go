@@ -75,6 +75,9 @@ func TestEvents(t *testing.T) {
 	} else if s != "delivered 1" {
 		t.Fatalf("it says %q: a thread in a cooperative event asked the kernel for more than it may", s)
 	}
+	if n := f.Taken(); n < RingSize/2 || n > RingSize*3/4 {
+		t.Errorf("allocations and exceptions take %d bytes of a ring of %d: the rest is for waits and samples", n, RingSize)
+	}
 	f.records(t)
 	c := f.EventCounts()
 	want := EventCounts{Waits: 4, WaitStops: 4, Locks: 2001, LockStops: 2001, Allocs: 2001, Exceptions: 2001, Brief: c.Brief, Inner: 1, Early: 1,

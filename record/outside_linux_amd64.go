@@ -93,6 +93,9 @@ func (s *server) answer(c stream, pid int) {
 		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and its C library, musl, cannot load the library that suspends the runtime", pid, processName(pid), why))
 		return
 	}
+	if s.outside.Events != 0 {
+		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations and exceptions are not recorded, since %s", pid, processName(pid), why))
+	}
 	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, processName(pid), why, bias))
 	if _, err := os.Stat(s.instead); err == nil {
 		io.WriteString(c, s.instead)
