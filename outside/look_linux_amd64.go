@@ -129,6 +129,20 @@ func (l *Look) asleep(pid, tid int) {
 	l.threads = append(l.threads, th)
 }
 
+// Lookable says why a process cannot be looked at, nil if nothing is seen to be in
+// the way.
+func Lookable(pid int) error {
+	if err := lookable(pid); err != nil {
+		return err
+	}
+	mem, err := live.OpenProcess(pid)
+	if err != nil {
+		return denied(pid)
+	}
+	mem.Close()
+	return nil
+}
+
 // lookable says why a process cannot be looked at, as far as that is seen before
 // anything is tried.
 func lookable(pid int) error {

@@ -26,6 +26,7 @@ type sampler struct {
 	began   time.Time
 	stopped atomic.Bool
 	known   bool // a runtime's tables have been found
+	plain   bool // walk without a runtime too
 	extra   [extraRoom]byte
 	stats   stats
 }
@@ -72,7 +73,7 @@ func (e *sampler) hello() *wire.Hello {
 // walk walks a capture and leaves its frames in e.s.Frames.
 func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 	e.t.prove(c)
-	if e.t.tables == nil || !e.t.tables.Proven() {
+	if !e.ready() {
 		e.stats.unproven++
 		return 0, false, false
 	}
@@ -93,6 +94,15 @@ func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 		e.raw(c, frames, gap)
 	}
 	return gap, needs, true
+}
+
+// ready reports whether a walk is as good as it will be. Without a runtime it is not,
+// if one is meant to be there.
+func (e *sampler) ready() bool {
+	if e.plain && (e.t.tables == nil || e.t.tables.Refuted()) {
+		return true
+	}
+	return e.t.tables != nil && e.t.tables.Proven()
 }
 
 func (e *sampler) raw(c *capture, frames []merge.Frame, gap merge.Gap) {

@@ -426,11 +426,23 @@ func (e *Engine) disarm() {
 		if e.ask(t, probe.OpLeave) != sent {
 			continue
 		}
-		for range 50 {
-			if e.file.Left() {
-				return
-			}
-			time.Sleep(time.Millisecond)
+		if e.left(50 * time.Millisecond) {
+			return
 		}
 	}
+	e.left(lateLimit)
+}
+
+// lateLimit is how long a thread may take to answer that hardly gets a processor.
+const lateLimit = 5 * time.Second
+
+// left waits until the probe has put everything back.
+func (e *Engine) left(limit time.Duration) bool {
+	for begin := time.Now(); !e.file.Left(); {
+		if time.Since(begin) > limit || !e.alive() {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
 }

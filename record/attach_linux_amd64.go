@@ -3,8 +3,10 @@ package record
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,6 +35,12 @@ func (o *Options) attachable() *Refusal {
 	no := func(what, remedy string) *Refusal {
 		return &Refusal{What: what, Where: where, Remedy: remedy, Code: ExitRefused}
 	}
+	if o.Outside {
+		if err := outside.Lookable(o.PID); err != nil {
+			return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " tells more", Code: ExitRefused}
+		}
+		return nil
+	}
 	var st syscall.Stat_t
 	if syscall.Stat(fmt.Sprintf("/proc/%d", o.PID), &st) != nil {
 		return no("there is no such process", "look for its number with ps or seedwalk doctor")
@@ -47,10 +55,10 @@ func (o *Options) attachable() *Refusal {
 	}
 	if _, err := diagnostics.Process(o.PID); err != nil {
 		why := strings.TrimPrefix(err.Error(), where+": ")
-		return no(why, "use seedwalk stack, which needs no diagnostics port")
+		return no(why, "record --pid PID --outside needs no diagnostics port, nor does seedwalk stack")
 	}
 	if why := outside.Refuses(o.PID); why != "" {
-		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime")
+		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime, or record its native frames with --outside")
 	}
 	o.reuse()
 	return nil
@@ -71,6 +79,9 @@ func (o *Options) reuse() {
 
 // attach has the process's runtime load the probe, and waits for its end.
 func (r *run) attach() error {
+	if r.opt.Outside {
+		return r.stopper()
+	}
 	client, err := diagnostics.Process(r.opt.PID)
 	if err != nil {
 		return &Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: ExitRefused}
@@ -109,6 +120,18 @@ func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, know
 			return answer, known, err
 		}
 	}
+}
+
+// stopper samples the process with nothing in it.
+func (r *run) stopper() error {
+	here, there := net.Pipe()
+	e, err := outside.NewStopper(r.opt.PID, r.srv.outside, there)
+	if err != nil {
+		return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " tells more", Code: ExitRefused}
+	}
+	r.srv.add(running(e, here, there), r.opt.PID)
+	go r.awaitEnd()
+	return nil
 }
 
 // awaitEnd notices the end of a process that is not our child.

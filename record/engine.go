@@ -4,14 +4,20 @@ package record
 
 import (
 	"net"
-
-	"github.com/seedwalk/seedwalk/outside"
+	"time"
 )
+
+// engine samples one process from outside.
+type engine interface {
+	Run() string
+	Stop()
+}
 
 // engineStream is a connection whose other end is an engine of this process.
 type engineStream struct {
 	net.Conn
-	engine *outside.Engine
+	engine engine
+	ended  chan struct{} // closed when the target is as it was
 }
 
 func (s engineStream) CloseWrite() error {
@@ -20,10 +26,34 @@ func (s engineStream) CloseWrite() error {
 }
 
 // running starts an engine that writes to there, and returns its stream.
-func running(e *outside.Engine, here, there net.Conn) stream {
+func running(e engine, here, there net.Conn) stream {
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		e.Run()
 		there.Close()
 	}()
-	return engineStream{here, e}
+	return engineStream{here, e, ended}
+}
+
+// leaveLimit is how long an engine may take to put its target back as it was, on a
+// machine that has better things to do.
+const leaveLimit = 15 * time.Second
+
+// awaitEngines lets every engine put its target back before we end.
+func (s *server) awaitEngines() {
+	s.mu.Lock()
+	conns := s.conns
+	s.mu.Unlock()
+	limit := time.After(leaveLimit)
+	for _, c := range conns {
+		if e, ok := c.(engineStream); ok {
+			e.engine.Stop()
+			select {
+			case <-e.ended:
+			case <-limit:
+				return
+			}
+		}
+	}
 }

@@ -19,10 +19,17 @@ const (
 	// ModeSnapshot suspends the runtime, or on Windows a thread, and asks the CLR.
 	// On Linux samples then fall on safe points only.
 	ModeSnapshot Mode = "snapshot"
+	// ModeOutside stops each thread as a debugger does, and walks its stack from
+	// outside: of any native program.
+	ModeOutside Mode = "outside"
 )
 
 // chooseMode settles the mode and checks the library that it needs.
 func (o *Options) chooseMode() *Refusal {
+	if o.Outside {
+		o.Mode = ModeOutside
+		return o.checkEvents()
+	}
 	switch o.Mode {
 	case ModeSnapshot:
 	case ModeProbe, "":
@@ -90,6 +97,8 @@ func (o *Options) way() string {
 	switch {
 	case o.Mode == ModeProbe && !needsLibrary:
 		return "each thread is stopped for as long as its stack is copied, and walked from outside; nothing of seedwalk is in the process, the runtime is never suspended"
+	case o.Mode == ModeOutside:
+		return "each thread that has run is stopped (ptrace) for as long as its stack is copied; nothing of seedwalk is in the process"
 	case o.Mode == ModeProbe:
 		return "stacks are copied and walked from outside; the runtime is never suspended"
 	case o.modeWhy != "":

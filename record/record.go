@@ -57,6 +57,7 @@ const (
 type Options struct {
 	Command    []string
 	PID        int           // record this running process in place of a command
+	Outside    bool          // with PID: by stopping its threads, with nothing of ours in it
 	Env        []string      // of the command, before ours; nil = os.Environ()
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
 	Duration   time.Duration // record this long from the first connection, 0 = until the command ends

@@ -34,6 +34,7 @@ func Run(opt Options) (*Result, error) {
 	}
 	defer srv.private.close()
 	defer srv.close()
+	defer srv.awaitEngines()
 	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
 	r.signals = catchSignals()
 	defer r.signals.stop()

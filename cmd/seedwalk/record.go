@@ -27,6 +27,10 @@ that it starts are recorded too; each is then a root frame of its own in the sam
   --pid PID          record a running process (.NET 9 and later, Linux x86-64), until Ctrl-C or for
                      --duration; nothing of seedwalk runs in it afterwards, and it can be
                      recorded again
+  --outside          with --pid: stop each thread that has run for as long as its stack is copied, as
+                     a debugger does, with nothing of seedwalk in the process: for native programs
+                     and where there is no diagnostics port (NativeAOT, diagnostics off); the
+                     process may see calls such as epoll_wait interrupted
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
   --mode NAME        probe: stacks are copied by a small probe and walked from outside; the
                      runtime is never suspended (default on Linux x86-64 for .NET 9 and later)
@@ -131,6 +135,7 @@ func runRecord(args []string) int {
 	var f recordFlags
 	set := flag.NewFlagSet("record", flag.ContinueOnError)
 	set.IntVar(&f.opt.PID, "pid", 0, "")
+	set.BoolVar(&f.opt.Outside, "outside", false, "")
 	set.Float64Var(&f.opt.Rate, "rate", record.DefaultRate, "")
 	set.Var((*seconds)(&f.opt.Duration), "duration", "")
 	set.Var(&f.outputs, "output", "")
@@ -169,6 +174,8 @@ func (f *recordFlags) check() error {
 		return errors.New("--pid is a process's number")
 	case f.opt.PID != 0 && len(f.opt.Command) > 0:
 		return errors.New("name a command or --pid, not both")
+	case f.opt.Outside && (f.opt.PID == 0 || f.opt.Mode != ""):
+		return errors.New("--outside goes with --pid, and is a mode of its own")
 	case f.opt.PID != 0 && f.opt.Mode == record.ModeSnapshot:
 		return errors.New("--pid is of the probe's way, not of --mode snapshot")
 	case f.opt.PID == 0 && len(f.opt.Command) == 0:

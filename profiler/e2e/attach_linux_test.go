@@ -17,13 +17,15 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-var attachments = flag.Int("attachments", 6, "how often a process is attached to")
+var attachments = flag.Int("attachments", 10, "how often a process is attached to")
 
 // state is what a process has of the system, without what a runtime makes and drops
 // by itself.
 type systemState struct {
 	ours                     int // mappings of the probe's
-	descriptors              int
+	mappings                 int // all, of which a runtime makes and drops some by itself
+	descriptors, threads     int
+	timers                   int
 	ignored, caught, pending string
 }
 
@@ -34,6 +36,9 @@ func systemStateOf(t *testing.T, pid int) (s systemState) {
 		t.Fatal(err)
 	}
 	s.ours = len(regexp.MustCompile(`(?m)^.*(libseedwalk_probe|seedwalk-probe).*$`).FindAll(maps, -1))
+	s.mappings = strings.Count(string(maps), "\n")
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	s.threads, s.timers = len(tasks), timers(pid)
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	s.descriptors = len(fds)
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
@@ -76,12 +81,22 @@ func attached(t *testing.T, argv ...string) (*exec.Cmd, *strings.Builder) {
 // its own, and there are samples each time.
 func TestAttachAgain(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	seconds := 10 + 5**attachments
-	cmd, out := attached(t, app(t, "Truth", fmt.Sprint(seconds))...)
+	seconds := fmt.Sprint(15 + 5**attachments)
+	t.Run("net9", func(t *testing.T) { attachAgain(t, app(t, "Truth", seconds)) })
+	t.Run("net10", func(t *testing.T) {
+		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+		attachAgain(t, []string{need(t, "out", "samples", "Truth10"), seconds})
+	})
+}
+
+func attachAgain(t *testing.T, argv []string) {
+	cmd, out := attached(t, argv...)
 	pid := cmd.Process.Pid
 	before := systemStateOf(t, pid)
-	var first systemState
+	t.Logf("before: %+v", before)
+	var first, now systemState
 	file := filepath.Join(tempdir.New(t), "out.json")
+	total := int64(0)
 	for i := range *attachments {
 		r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "2s", "--json", "--output", file)
 		var sum struct {
@@ -96,14 +111,21 @@ func TestAttachAgain(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &sum); err != nil || sum.Stats.Samples == 0 {
 			t.Errorf("attachment %d: %d samples, %v\n%s", i, sum.Stats.Samples, err, line)
 		}
-		now := systemStateOf(t, pid)
-		t.Logf("attachment %d: %d samples, %+v", i, sum.Stats.Samples, now)
-		if i == 0 {
+		total += sum.Stats.Samples
+		if now = systemStateOf(t, pid); i == 0 {
 			first = now
+			t.Logf("after the first: %+v", now)
 		}
-		if now.caught != before.caught || now.descriptors != before.descriptors || now.ours != first.ours || now.ignored != first.ignored {
+		if now.caught != before.caught || now.descriptors != before.descriptors || now.ours != first.ours || now.ignored != first.ignored || now.timers != 0 {
 			t.Errorf("attachment %d leaves %+v\nafter the first %+v\nbefore it %+v", i, now, first, before)
 		}
+	}
+	t.Logf("after the last: %+v; %d samples of %d attachments", now, total, *attachments)
+	if now.threads > before.threads+2 { // the runtime makes one now and then, none of them is ours
+		t.Errorf("%d threads, %d before", now.threads, before.threads)
+	}
+	if grown := now.mappings - first.mappings; grown > 60+*attachments/4 { // code is compiled meanwhile
+		t.Errorf("%d mappings more than after the first", grown)
 	}
 	if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
 		t.Errorf("the program ended with %v and said %q", err, out)

@@ -1,0 +1,248 @@
+package outside
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// Stopper samples a process with nothing of ours in it and without its cooperation:
+// each thread that has run is stopped for as long as its stack is copied. Any native
+// program can be sampled so.
+type Stopper struct {
+	sampler
+	mem   *live.Process
+	still *Still
+
+	tasks map[uint32]*task
+	due   []int // of this round
+	now   map[uint32]Thread
+	swept time.Time
+	small [512]byte
+
+	stops, denied uint64
+}
+
+// NewStopper makes a sampler of a process.
+func NewStopper(pid int, cfg Config, to io.Writer) (*Stopper, error) {
+	if err := lookable(pid); err != nil {
+		return nil, err
+	}
+	t, mem, err := openTarget(pid)
+	if err != nil {
+		return nil, denied(pid)
+	}
+	e := &Stopper{mem: mem, tasks: map[uint32]*task{}, now: map[uint32]Thread{}}
+	e.sampler = newSampler(pid, cfg, t, to)
+	e.sampler.plain = true
+	e.sampler.living = func() bool { return unix.Kill(pid, 0) == nil }
+	e.sampler.refresh = func() bool {
+		if !t.refresh(pid) {
+			return false
+		}
+		e.use()
+		return true
+	}
+	e.still = &Still{t: t, w: e.w}
+	return e, nil
+}
+
+// Run samples until the process ends or Stop, and says why it ended.
+func (e *Stopper) Run() string {
+	defer e.close()
+	e.open()
+	e.sampler.refresh()
+	next := time.Now()
+	for !e.stopped.Load() {
+		if !e.living() {
+			return e.end("the process ended")
+		}
+		if err := e.round(); err != nil {
+			return "the tool is gone: " + err.Error()
+		}
+		if next = next.Add(time.Duration(e.period)); next.Before(time.Now()) {
+			next = time.Now()
+		}
+		e.sampler.sleep(time.Until(next))
+	}
+	return e.end("the tool wants no more")
+}
+
+func (e *Stopper) close() {
+	e.s.Raw.Close()
+	for _, t := range e.tasks {
+		if t.stat >= 0 {
+			unix.Close(t.stat)
+		}
+	}
+	e.mem.Close()
+}
+
+func (e *Stopper) end(reason string) string {
+	now := time.Now().UnixNano()
+	for _, t := range e.tasks {
+		if t.rest && !e.cfg.NoWall && now > t.visited {
+			e.send(t.tid, merge.Gap(t.stack.gap), t.stack.frames, 0, now-t.visited)
+		}
+	}
+	e.write()
+	e.s.Out.Bye(reason)
+	e.s.flush()
+	return reason
+}
+
+// round stops the threads that have run since the last one.
+func (e *Stopper) round() error {
+	now := time.Now().UnixNano()
+	e.stats.rounds++
+	if e.t.tables == nil && e.stats.rounds%64 == 1 {
+		e.sampler.refresh()
+	}
+	e.list(now)
+	e.due = e.due[:0]
+	for tid, t := range e.tasks {
+		if t.due <= now && e.visit(t, now) {
+			e.due = append(e.due, int(tid))
+		}
+	}
+	if e.t.tables != nil {
+		e.t.threads.read()
+	}
+	live.StopEach(e.due, func(tid int, r *context.Registers, base uint64) {
+		e.now[uint32(tid)] = e.still.Read(uint32(tid), r, base)
+	}, e.stoppedOne)
+	if time.Since(e.swept) > time.Second {
+		e.swept = time.Now()
+		e.write()
+	}
+	return e.s.flush()
+}
+
+// list keeps the tasks in step with the kernel's.
+func (e *Stopper) list(now int64) {
+	all, err := live.Threads(e.pid)
+	if err != nil {
+		return
+	}
+	for _, tid := range all {
+		t := e.tasks[uint32(tid)]
+		if t == nil {
+			t = &task{tid: uint32(tid), stat: -1, visited: now, born: now}
+			e.tasks[t.tid] = t
+			e.name(t)
+		} else if t.rename(now) {
+			e.name(t)
+		}
+	}
+	if len(e.tasks) == len(all) {
+		return
+	}
+	for tid, t := range e.tasks {
+		if !slices.Contains(all, int(tid)) {
+			e.stats.ended(t.samples)
+			delete(e.tasks, tid)
+		}
+	}
+}
+
+func (e *Stopper) name(t *task) {
+	if name := comm(strconv.Itoa(e.pid), t.tid); name != t.name && name != "" {
+		t.name = name
+		e.s.Out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
+	}
+}
+
+// visit samples a thread that rests by what is known of it, and reports whether
+// another is to be stopped.
+func (e *Stopper) visit(t *task, now int64) bool {
+	c, ok := t.readCounters(e.t.pid, e.small[:])
+	if !ok {
+		return false
+	}
+	passed := now - t.visited
+	t.visited = now
+	e.stats.visits++
+	if t.rest && c == t.last {
+		t.every = min(2*t.every, maxRest)
+		t.due = now + t.every
+		e.stats.rests++
+		if !e.cfg.NoWall {
+			t.samples++
+			e.send(t.tid, merge.Gap(t.stack.gap), t.stack.frames, 0, passed)
+		}
+		return false
+	}
+	t.rest, t.every, t.due = false, e.period, now
+	t.owed += passed
+	if t.seen {
+		t.unarmed += c.cpu - t.last.cpu
+	}
+	t.last, t.seen = c, true
+	return true
+}
+
+// stoppedOne walks the copy of a thread that goes on already.
+func (e *Stopper) stoppedOne(s live.Stop) {
+	tid := uint32(s.TID)
+	th, ok := e.now[tid]
+	t := e.tasks[tid]
+	delete(e.now, tid)
+	if !ok || t == nil {
+		if s.Err != nil {
+			e.denied++
+		}
+		return
+	}
+	e.stops++
+	e.stats.handler.Add(uint64(s.Held.Nanoseconds()))
+	c := capture{tid: tid, regs: th.Regs.AMD64, stack: th.Stack, cut: th.Cut, extra: th.extra}
+	gap, _, ok := e.sampler.walk(&c)
+	if !ok {
+		return
+	}
+	e.stats.outside++
+	cpu, wall := t.unarmed, t.owed
+	t.unarmed, t.owed = 0, 0
+	if e.cfg.NoCPU {
+		cpu = 0
+	}
+	if e.cfg.NoWall {
+		wall = int64(cpu)
+	}
+	t.rested(gap, e.s.Frames)
+	if now, ok := t.readCounters(e.t.pid, e.small[:]); ok {
+		t.unarmed += now.cpu - t.last.cpu
+		t.last = now // being stopped has cost it a turn
+	}
+	t.samples++
+	e.send(tid, gap, e.s.Frames, cpu, wall)
+}
+
+// write sends the totals.
+func (e *Stopper) write() {
+	s, w := &e.stats, e.s.Out
+	for _, c := range []struct {
+		key   string
+		value uint64
+	}{
+		{"probe_rounds", s.rounds}, {"probe_visits", s.visits}, {"probe_rests", s.rests}, {"probe_unproven", s.unproven},
+		{"probe_late", s.late}, {"probe_unnamed", e.s.unnamed}, {"probe_suspended", e.stops}, {"probe_hidden", e.denied},
+	} {
+		w.Stats(c.key, c.value)
+	}
+	var n []uint64
+	for _, t := range e.tasks {
+		if t.samples > 0 {
+			n = append(n, t.samples)
+		}
+	}
+	s.write(w, n)
+}
