@@ -27,10 +27,10 @@ that it starts are recorded too; each is then a root frame of its own in the sam
   --pid PID          record a running process (.NET 9 and later, Linux x86-64), until Ctrl-C or for
                      --duration; nothing of seedwalk runs in it afterwards, and it can be
                      recorded again
-  --outside          with --pid: stop each thread that has run for as long as its stack is copied, as
-                     a debugger does, with nothing of seedwalk in the process: for native programs
-                     and where there is no diagnostics port (NativeAOT, diagnostics off); the
-                     process may see calls such as epoll_wait interrupted
+  --outside          with --pid: stop each thread that has run for as long as its stack is copied,
+                     as a debugger does, with nothing of seedwalk in the process: for native
+                     programs and where there is no diagnostics port (NativeAOT, diagnostics
+                     off); the process may see calls such as epoll_wait interrupted
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
   --mode NAME        probe: stacks are copied by a small probe and walked from outside; the
                      runtime is never suspended (default on Linux x86-64 for .NET 9 and later)
