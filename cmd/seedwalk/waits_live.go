@@ -27,9 +27,6 @@ func (f *waitsFlags) attach(a *waits.Analysis) int {
 	}
 	ctx, stop := f.until(context.Background())
 	defer stop()
-	if f.duration == 0 && !f.follow {
-		fmt.Fprintf(os.Stderr, "seedwalk waits: watching process %d; Ctrl-C ends it\n", f.pid)
-	}
 	return f.watch(ctx, c, a, false)
 }
 
@@ -48,6 +45,11 @@ func (f *waitsFlags) until(ctx context.Context) (context.Context, func()) {
 // watch runs the sessions and reports.
 func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, atStart bool) int {
 	opt := session.Options{BufferMB: uint32(f.buffer), AtStart: atStart, Say: func(s string) { waitsSay("%s", s) }}
+	if !atStart && f.duration == 0 && !f.follow {
+		opt.Began = func() {
+			fmt.Fprintf(os.Stderr, "seedwalk waits: watching process %d; Ctrl-C ends it\n", f.pid)
+		}
+	}
 	if f.follow {
 		opt.Follow = report.Follower(os.Stdout, a, f.write.Name == "json")
 	}

@@ -28,6 +28,7 @@ public static class Waits
 	static void Measure(string scenario, string expect, int min, string frames, Body body)
 	{
 		long before = Stopwatch.GetTimestamp();
+		lock (Counted) Begun++;
 		body();
 		long after = Stopwatch.GetTimestamp();
 		if (Silent)
@@ -42,7 +43,23 @@ public static class Waits
 		return t;
 	}
 
-	static int Length = 300;
+	static int Length = 300, Begun;
+	static readonly object Counted = new object(); // held so shortly that nobody waits for it
+
+	// AllBegun returns when so many threads are about to wait, however long the system
+	// took to start them.
+	static void AllBegun(int n)
+	{
+		while (true) {
+			lock (Counted) {
+				if (Begun >= n) {
+					Begun = 0;
+					return;
+				}
+			}
+			Thread.Sleep(1);
+		}
+	}
 
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitMutex(Mutex m) { m.WaitOne(); m.ReleaseMutex(); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitEvent(WaitHandle h) { h.WaitOne(); GC.KeepAlive(h); }
@@ -57,9 +74,10 @@ public static class Waits
 	[MethodImpl(MethodImplOptions.NoInlining)] static void Inner<T>(T unused, WaitHandle h) { WaitEvent(h); GC.KeepAlive(h); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void Slumber() { Thread.Sleep(Length); }
 
-	// After makes something happen when a wait has lasted Length.
-	static void After(Body act)
+	// After makes something happen when so many waits have lasted Length.
+	static void After(int n, Body act)
 	{
+		AllBegun(n);
 		Thread.Sleep(Length);
 		act();
 	}
@@ -68,7 +86,7 @@ public static class Waits
 	{
 		Mutex m = new Mutex(true, null);
 		Thread t = Start(delegate { Measure("mutex", "WaitHandleWait", Length - 30, "WaitMutex", delegate { WaitMutex(m); }); });
-		After(m.ReleaseMutex);
+		After(1, m.ReleaseMutex);
 		t.Join();
 	}
 
@@ -83,7 +101,7 @@ public static class Waits
 			Start(delegate { Measure("generic", "WaitHandleWait", Length - 30, "WaitEvent Inner", delegate { Inner("x", m); }); }),
 			Start(delegate { Measure("timeout", "WaitHandleWait", Length - 30, "WaitTimeout", delegate { WaitTimeout(never); }); }),
 		};
-		After(delegate { a.Set(); m.Set(); });
+		After(5, delegate { a.Set(); m.Set(); });
 		foreach (Thread t in all)
 			t.Join();
 	}
@@ -94,14 +112,14 @@ public static class Waits
 		SemaphoreSlim slim = new SemaphoreSlim(0);
 		Thread t = Start(delegate { Measure("semaphore", "WaitHandleWait", Length - 30, "WaitSemaphore", delegate { WaitSemaphore(s); }); });
 		Thread u = Start(delegate { Measure("slim", "WaitHandleWait", Length - 60, "WaitSlim", delegate { WaitSlim(slim); }); });
-		After(delegate { s.Release(1); slim.Release(); });
+		After(2, delegate { s.Release(1); slim.Release(); });
 		t.Join();
 		u.Join();
 	}
 
 	static void RunJoin()
 	{
-		Thread sleeper = Start(Slumber);
+		Thread sleeper = Start(delegate { AllBegun(1); Slumber(); });
 		Thread t = Start(delegate { Measure("join", "WaitHandleWait", Length - 60, "WaitJoin", delegate { WaitJoin(sleeper); }); });
 		t.Join();
 	}
@@ -112,11 +130,12 @@ public static class Waits
 		Thread t, u;
 		lock (Gate) {
 			t = Start(delegate { Measure("lock", "Contention", Length - 60, "Enter", delegate { Enter(Gate); }); });
+			AllBegun(1);
 			Thread.Sleep(Length);
 		}
 		t.Join();
 		u = Start(delegate { Measure("pulse", "WaitHandleWait", Length - 60, "WaitMonitor", delegate { WaitMonitor(o); }); });
-		After(delegate { lock (o) Monitor.PulseAll(o); });
+		After(1, delegate { lock (o) Monitor.PulseAll(o); });
 		u.Join();
 	}
 
@@ -124,7 +143,7 @@ public static class Waits
 	{
 		TaskCompletionSource<int> source = new TaskCompletionSource<int>();
 		Thread t = Start(delegate { Measure("task", "WaitHandleWait", Length - 60, "WaitTask", delegate { WaitTask(source.Task); }); });
-		After(delegate { source.SetResult(1); });
+		After(1, delegate { source.SetResult(1); });
 		t.Join();
 	}
 
@@ -138,6 +157,7 @@ public static class Waits
 			Measure("set", "none", 0, "WaitEvent", delegate { WaitEvent(set); });
 		});
 		t.Join();
+		AllBegun(3);
 	}
 
 	static void RunMany()
@@ -146,7 +166,7 @@ public static class Waits
 		Thread[] all = new Thread[24];
 		for (int i = 0; i < all.Length; i++)
 			all[i] = Start(delegate { Measure("many", "WaitHandleWait", Length - 200, "WaitEvent", delegate { WaitEvent(go); }); });
-		After(delegate { go.Set(); });
+		After(24, delegate { go.Set(); });
 		foreach (Thread t in all)
 			t.Join();
 	}
@@ -167,6 +187,7 @@ public static class Waits
 		foreach (Thread t in all)
 			t.Join();
 		owner.Join();
+		AllBegun(3);
 	}
 
 	// Open waits for ever, on a thread of its own: still open at any end.

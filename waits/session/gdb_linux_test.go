@@ -63,10 +63,13 @@ func TestLiveGDB(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		opt := s.options()
-		opt.Blocked = b
+		opt, began := s.options(), make(chan struct{})
+		opt.Blocked, opt.Began = b, func() { close(began) }
 		go func() { done <- session.Run(ctx, c, s.a, opt) }()
-		time.Sleep(1500 * time.Millisecond)
+		select {
+		case <-began:
+		case <-time.After(30 * time.Second):
+		}
 		io.WriteString(in, "go\n")
 		read("done")
 		time.Sleep(500 * time.Millisecond) // those that stay open have been looked at

@@ -49,6 +49,18 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return exec.Command(need(t, "out", "bin", "swhost"), append([]string{dist, need(t, "out", "samples", "Waits.exe")}, args...)...)
 }
 
+// program10 is the same on .NET 10, in the place of a single-file program's own assembly:
+// its framework has what that program needed.
+func program10(t *testing.T, args ...string) *exec.Cmd {
+	t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+	return exec.Command(need(t, "out", "samples", "Waits10"), args...)
+}
+
+var programs = []struct {
+	runtime string
+	start   func(t *testing.T, args ...string) *exec.Cmd
+}{{"9.0.5", program}, {"10.0.9", program10}}
+
 // seen is what a live run gave.
 type seen struct {
 	a       *waits.Analysis
@@ -151,8 +163,13 @@ func attached(t *testing.T, cmd *exec.Cmd, do func(s *seen, in io.Writer, c *dia
 func normal(s *seen, in io.Writer, c *diagnostics.Client, read func(string)) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- session.Run(ctx, c, s.a, s.options()) }()
-	time.Sleep(1500 * time.Millisecond) // the sessions are there; the truth fails if they are not
+	opt, began := s.options(), make(chan struct{})
+	opt.Began = func() { close(began) }
+	go func() { done <- session.Run(ctx, c, s.a, opt) }()
+	select {
+	case <-began:
+	case <-time.After(30 * time.Second): // the truth fails
+	}
 	io.WriteString(in, "go\n")
 	read("done")
 	stop()
@@ -231,16 +248,22 @@ func latest(d []time.Duration) time.Duration {
 }
 
 func TestLiveStart(t *testing.T) {
-	s := atStart(t, program(t, everything))
-	s.check(t, 38)
-	if len(s.late) < 36 {
-		t.Errorf("%d waits were told as they ended", len(s.late))
+	for _, p := range programs {
+		t.Run(p.runtime, func(t *testing.T) {
+			s := atStart(t, p.start(t, everything))
+			s.check(t, 38)
+			if len(s.late) < 36 {
+				t.Errorf("%d waits were told as they ended", len(s.late))
+			}
+		})
 	}
 }
 
 // TestLiveAttach: all methods were compiled before we came.
 func TestLiveAttach(t *testing.T) {
-	attached(t, program(t, everything, "pause"), normal).check(t, 38)
+	for _, p := range programs {
+		t.Run(p.runtime, func(t *testing.T) { attached(t, p.start(t, everything, "pause"), normal).check(t, 38) })
+	}
 }
 
 // TestLiveExample: an owner has a mutex for three seconds. Each wait for it is
@@ -271,8 +294,13 @@ func TestLiveKilled(t *testing.T) {
 	cmd := program(t, "mutex,open,example", "pause")
 	s := attached(t, cmd, func(s *seen, in io.Writer, c *diagnostics.Client, read func(string)) {
 		done := make(chan error, 1)
-		go func() { done <- session.Run(context.Background(), c, s.a, s.options()) }()
-		time.Sleep(1500 * time.Millisecond)
+		opt, began := s.options(), make(chan struct{})
+		opt.Began = func() { close(began) }
+		go func() { done <- session.Run(context.Background(), c, s.a, opt) }()
+		select {
+		case <-began:
+		case <-time.After(30 * time.Second):
+		}
 		io.WriteString(in, "go\n")
 		time.Sleep(1500 * time.Millisecond)
 		cmd.Process.Kill()

@@ -51,6 +51,7 @@ type Options struct {
 	AtStart  bool      // the process waits at its start, and is resumed
 	Follow   func(*waits.Wait, []waits.Frame)
 	Say      func(string)
+	Began    func() // nothing that happens from now on is missed
 	// Blocked, if not nil, is told of waits that began and have not ended.
 	Blocked Watcher
 }
@@ -80,6 +81,9 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 	names, err := c.Collect(nameConfig())
 	if err != nil {
 		opt.Say("methods loaded from now on have no names until the end: " + err.Error())
+	}
+	if opt.Began != nil {
+		opt.Began()
 	}
 	if opt.AtStart {
 		if err := c.Resume(); err != nil {
