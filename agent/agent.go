@@ -54,8 +54,7 @@ type Agent struct {
 	only clr.ThreadID // Once: the thread that is wanted, 0: all
 
 	copied   *clr.Capture // Copied: the one that is walked
-	proof    time.Time    // the last round for a proof
-	unproven int          // such rounds
+	unproven int          // how often Copied has found no proof
 }
 
 // clock is what the agent remembers of a kernel thread between samples.

@@ -1,23 +1,24 @@
 package agent
 
-import (
-	"time"
+import "github.com/seedwalk/seedwalk/clr"
 
-	"github.com/seedwalk/seedwalk/clr"
-)
+// Copies are what threads have copied of themselves. At fills a capture from the i-th
+// place, or answers false if nothing is there; Done gives the place back.
+type Copies interface {
+	Len() int
+	At(i int, c *clr.Capture) bool
+	Done(i int)
+}
 
 // proofs bounds how often copies wait for the runtime's tables to be proven before
 // they are walked without.
-const proofs = 50
+const proofs = 200
 
-// proofRest is the least time between two rounds made for a proof only.
-const proofRest = 20 * time.Millisecond
-
-// Copied makes stacks of what threads have copied of themselves: next fills a
-// capture, or answers false when there is no more. Nothing was asked of the CLR for
-// them, so its methods are found by its own tables: these must be proven first, and as
-// long as they are not the copies are left where they are.
-func (a *Agent) Copied(next func(*clr.Capture) bool, use func(*Stack)) Round {
+// Copied makes stacks of copies. Nothing was asked of the CLR for them, so its
+// methods are found by its own tables: these must be proven first, and as long as they
+// are not the copies are left where they are.
+func (a *Agent) Copied(copies Copies, use func(*Stack)) Round {
+	a.openRaw()
 	a.events()
 	a.tables.refresh(a, false)
 	a.threads = a.host.Threads(a.threads[:0])
@@ -28,37 +29,40 @@ func (a *Agent) Copied(next func(*clr.Capture) bool, use func(*Stack)) Round {
 	if a.proven() {
 		a.use = use
 		a.host.Pin()
-		for *a.copied = (clr.Capture{}); next(a.copied); *a.copied = (clr.Capture{}) {
-			a.sample(a.copied)
+		for i := range copies.Len() {
+			*a.copied = clr.Capture{}
+			if copies.At(i, a.copied) {
+				a.sample(a.copied)
+				copies.Done(i)
+			}
 		}
 		a.host.Unpin()
 		a.use = nil
 	}
 	a.stream.Out.Reset()
+	a.stream.Raw.Flush()
 	return a.sofar()
 }
 
-// proven reports whether copies can be walked as well as they ever will be. If not
-// it takes a round: what the CLR reports of it is the proof.
+// proven reports whether copies can be walked as well as they ever will be.
 func (a *Agent) proven() bool {
 	r, ok := a.take.(*rounds)
 	if !ok || r.managed.settled() || a.unproven == proofs {
 		return true
 	}
-	if time.Since(a.proof) < proofRest {
-		return false
+	if j, ok := a.host.(Jitted); ok {
+		r.managed.Learn(a.merger, &clr.Capture{Frames: j.Jitted(nil)})
 	}
-	a.proof = time.Now()
 	a.unproven++
-	a.use = func(*Stack) {}
-	if a.choose() {
-		a.host.Pin()
-		a.take.round(a, a.chosen)
-		a.host.Unpin()
-	}
-	a.use = nil
 	return r.managed.settled()
 }
 
-// settled reports whether it is known how, or that, the tables serve.
+// Jitted is a host that can name some methods that were compiled, with an address in
+// the code of each. What the CLR says of them is the proof of its tables, as its report
+// of a stack is.
+type Jitted interface {
+	Jitted(buf []clr.SnapshotFrame) []clr.SnapshotFrame
+}
+
+// settled reports whether it is known that the tables serve, or do not.
 func (c *Contracts) settled() bool { return c.tables == nil || c.inUse || c.tables.Refuted() }

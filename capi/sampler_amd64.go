@@ -33,7 +33,7 @@ type sampler struct {
 	modules   map[uint32]texts
 	forgotten uint64 // of the agent, when methods was begun
 	none      *C.char
-	copied    int // the next of the copies that may be walked
+	tag       C.uint64_t // of the copy that is walked
 }
 
 // rows are the frames of one stack.
@@ -79,8 +79,7 @@ func swgoSamplerRound(flags C.int32_t, thread C.uint64_t, out *C.seedwalk_sample
 	s.trim()
 	var r agent.Round
 	if flags&C.SEEDWALK_COPIES != 0 {
-		s.copied = 0
-		r = s.agent.Copied(s.nextCopy, s.takeCopy)
+		r = s.agent.Copied(copies{s}, s.takeCopy)
 	} else {
 		r = s.agent.Once(clr.ThreadID(thread), s.take)
 	}
@@ -188,39 +187,32 @@ func (s *sampler) method(f clr.FunctionID) texts {
 // them: what a caller may expect to be kept.
 const copiedRegisters = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 0xf<<12
 
-// nextCopy fills c from the oldest copy that is whole. It is given back in takeCopy, or
-// here when the next one is asked for.
-func (s *sampler) nextCopy(c *clr.Capture) bool {
-	s.giveBack()
-	for ; s.copied < C.SW_COPIES && int(C.sw_stack_count) < len(s.rows); s.copied++ {
-		from := C.sw_copy_take(C.int(s.copied))
-		if from == nil {
-			continue
-		}
-		c.Status, c.Result, c.Truncated = clr.Captured, clr.E_FAIL, from.truncated != 0
-		c.Thread = clr.Thread{ID: clr.ThreadID(from.thread_id), TID: uint64(from.tid), StackLow: uint64(from.stack_low), StackHigh: uint64(from.stack_high)}
-		c.Regs.Arch = context.ArchAMD64
-		c.Regs.AMD64.RIP = uint64(from.regs[0])
-		for i := range c.Regs.AMD64.GPR {
-			c.Regs.AMD64.GPR[i] = uint64(from.regs[1+i])
-		}
-		c.Regs.AMD64.Known = copiedRegisters
-		c.Stack = memory.Run{Addr: uint64(from.stack_addr), Data: unsafe.Slice((*byte)(from.stack), int(from.stack_len))}
-		s.copied++
-		return true
-	}
-	return false
+// copies are agent.Copies over the C pool.
+type copies struct {
+	s *sampler
 }
 
-// giveBack frees the copy that nextCopy gave last.
-func (s *sampler) giveBack() {
-	if s.copied == 0 {
-		return
+func (copies) Len() int { return C.SW_COPIES }
+
+func (p copies) At(i int, c *clr.Capture) bool {
+	from := C.sw_copy_take(C.int(i))
+	if from == nil || int(C.sw_stack_count) == len(p.s.rows) {
+		return false
 	}
-	if c := C.sw_copy_take(C.int(s.copied - 1)); c != nil {
-		C.sw_copy_done(c)
+	c.Status, c.Result, c.Truncated = clr.Captured, clr.E_FAIL, from.truncated != 0
+	c.Thread = clr.Thread{ID: clr.ThreadID(from.thread_id), TID: uint64(from.tid), StackLow: uint64(from.stack_low), StackHigh: uint64(from.stack_high)}
+	c.Regs.Arch = context.ArchAMD64
+	c.Regs.AMD64.RIP = uint64(from.regs[0])
+	for k := range c.Regs.AMD64.GPR {
+		c.Regs.AMD64.GPR[k] = uint64(from.regs[1+k])
 	}
+	c.Regs.AMD64.Known = copiedRegisters
+	c.Stack = memory.Run{Addr: uint64(from.stack_addr), Data: unsafe.Slice((*byte)(from.stack), int(from.stack_len))}
+	p.s.tag = from.tag
+	return true
 }
+
+func (copies) Done(i int) { C.sw_copy_done(C.sw_copy_take(C.int(i))) }
 
 // takeCopy takes the stack of a copy without its first frame, which is
 // seedwalk_sampler_copy itself.
@@ -231,6 +223,6 @@ func (s *sampler) takeCopy(from *agent.Stack) {
 	i := C.sw_stack_count
 	s.take(from)
 	if C.sw_stack_count != i {
-		C.sw_stacks[i].tag = C.sw_copy_take(C.int(s.copied - 1)).tag
+		C.sw_stacks[i].tag = s.tag
 	}
 }

@@ -55,6 +55,7 @@ linked() {
 	local dir=$dist/$1 cc=$2 shared=$3 program=out/dist-$1/example.exe kind
 	local more=(-lpthread "-Wl,-rpath,$PWD/$dir")
 	[ "${1%%-*}" != windows ] || more=()
+	[ "$1" != windows-amd64 ] || more=(-lsynchronization)
 	shift 3
 	[ -f "$dir/libseedwalk.a" ] || return 0
 	mkdir -p "$(dirname "$program")"

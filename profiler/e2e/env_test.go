@@ -103,3 +103,12 @@ func recordBy(t *testing.T, way string, limit time.Duration, rate string, argv .
 	samples, rd := readRaw(t, file, r.stderr)
 	return samples, rd, r
 }
+
+// profiled makes a CLR load a profiler.
+func profiled(library string, more ...string) []string {
+	return append([]string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}", "CORECLR_PROFILER_PATH=" + library}, more...)
+}
+
+// leastWhole is what share of the stacks must be complete, in thousandths, of those
+// whose threads got a processor in time.
+const leastWhole = 995

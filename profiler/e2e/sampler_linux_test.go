@@ -16,11 +16,6 @@ import (
 
 var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler judges of each build on each runtime")
 
-// profiled makes a CLR load a profiler.
-func profiled(library string, more ...string) []string {
-	return append([]string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}", "CORECLR_PROFILER_PATH=" + library}, more...)
-}
-
 // vendor builds a profiler of one C++ file with the C library, as its author would.
 func vendor(t *testing.T, dir, source, kind string) string {
 	t.Helper()
@@ -91,10 +86,6 @@ func vendorSaw(t *testing.T, out string, judged int) {
 		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged", samples, frames, unmanaged, judged)
 	}
 }
-
-// leastWhole is what share of the stacks must be complete, in thousandths, of those
-// whose threads got a processor in time.
-const leastWhole = 995
 
 func whole(t *testing.T, table map[uint64]*tally) {
 	t.Helper()

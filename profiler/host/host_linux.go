@@ -117,6 +117,15 @@ func (h *host) ThreadName(tid uint64) string {
 	return strings.TrimSpace(string(b))
 }
 
+// Jitted implements agent.Jitted.
+func (h *host) Jitted(buf []clr.SnapshotFrame) []clr.SnapshotFrame {
+	var functions, starts [16]C.uint64_t
+	for i := range int(C.sw_jitted(&functions[0], &starts[0], C.int(len(starts)))) {
+		buf = append(buf, clr.SnapshotFrame{Function: clr.FunctionID(functions[i]), IP: uint64(starts[i])})
+	}
+	return buf
+}
+
 // Memory implements agent.Host.
 func (h *host) Memory() (memory.Reader, error) { return live.OpenProcess(os.Getpid()) }
 

@@ -14,9 +14,14 @@ enum {
 	GET_MODULE_INFO = 20,
 	DO_STACK_SNAPSHOT = 36,
 	GET_FUNCTION_INFO2 = 38,
+	GET_CODE_INFO2 = 42,
 	GET_RUNTIME_INFORMATION = 67,
+	ENUM_JITED_FUNCTIONS2 = 79,
 	SUSPEND_RUNTIME = 97,
 	RESUME_RUNTIME = 98,
+	/* ICorProfilerFunctionEnum */
+	RELEASE = 2,
+	ENUM_NEXT = 7,
 	/* IMetaDataImport */
 	GET_TYPEDEF_PROPS = 12,
 	FIND_FIELD = 28,
@@ -139,6 +144,31 @@ uint64_t sw_function_at(uint64_t ip)
 {
 	uint64_t function;
 	return sw_function_from_ip(ip, &function) & 0x80000000u ? 0 : function;
+}
+
+/* Some methods that were compiled, and where their code begins: at most room. */
+int sw_jitted(uint64_t *functions, uint64_t *starts, int room)
+{
+	struct {
+		uint64_t function, rejit;
+	} row;
+	struct {
+		uint64_t start, size;
+	} code;
+	void *e = NULL;
+	uint32_t n, regions;
+	int found = 0;
+	if (SW_METHOD(sw_info, ENUM_JITED_FUNCTIONS2, sw_hresult (*)(void *, void **))(sw_info, &e) || !e)
+		return 0;
+	while (found < room && SW_METHOD(e, ENUM_NEXT, sw_hresult (*)(void *, uint32_t, void *, uint32_t *))(e, 1, &row, &n) == 0 && n == 1) {
+		code.start = 0, regions = 0;
+		if (SW_METHOD(sw_info, GET_CODE_INFO2, sw_hresult (*)(void *, uint64_t, uint32_t, uint32_t *, void *))(sw_info, row.function, 1, &regions, &code) || !code.start)
+			continue;
+		functions[found] = row.function;
+		starts[found++] = code.start;
+	}
+	SW_METHOD(e, RELEASE, uint32_t (*)(void *))(e);
+	return found;
 }
 
 /* Appends text to the zero-terminated string out of room bytes. */

@@ -137,6 +137,7 @@ sw_hresult sw_snapshot(int slot);
 sw_hresult sw_prime(uint64_t thread_id, int *callbacks);
 sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function);
 uint64_t sw_function_at(uint64_t ip);
+int sw_jitted(uint64_t *functions, uint64_t *starts, int room);
 sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room);
 sw_hresult sw_runtime_version(int out[4]);
 

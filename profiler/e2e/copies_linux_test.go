@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+var copiedStacks = flag.Int("copies", 5000, "how many stacks TestCopies judges on each runtime")
+
+// A thread that copies its stack in a callback (an allocation, an exception, a class that
+// is loaded, a method that is compiled) gives the whole of it: what it says of itself.
+func TestCopies(t *testing.T) {
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
+	t.Run("net9", func(t *testing.T) { copiesTruth(t, dir, library, app(t, "Truth")) })
+	t.Run("net10", func(t *testing.T) {
+		copiesTruth(t, dir, library, []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")})
+	})
+	t.Run("places", func(t *testing.T) { places(t, dir, library) })
+}
+
+func copiesTruth(t *testing.T, dir, library string, app []string) {
+	c := newChecker(t)
+	c.want, c.first, c.last = *copiedStacks, 1, 0 // no scenario must be met
+	table := map[uint64]*tally{}
+	raw, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
+	kinds := map[string]int{}
+	for runs, total := 0, 0; total < c.want && runs < max(maxRuns, c.want/1000); runs++ {
+		res := run(t, 5*time.Minute, profiled(library, "SEEDWALK_RAW="+raw, "COPIES_OUT="+out), append(app, "8")...)
+		if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
+			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+		}
+		samples, rd := readRaw(t, raw, res.stderr)
+		c.methods = rd.Names()
+		c.compare(t, table, samples)
+		total += len(samples)
+		countKinds(t, out, kinds)
+	}
+	c.verdict(t, table)
+	whole(t, table)
+	fmt.Printf("%s: %v\n", t.Name(), kinds)
+	for _, k := range []string{"allocation", "exception", "class-load", "jit"} {
+		if kinds[k] == 0 {
+			t.Errorf("no stack of a callback of kind %s", k)
+		}
+	}
+}
+
+func countKinds(t *testing.T, out string, kinds map[string]int) {
+	t.Helper()
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(string(b)) {
+		var name string
+		var complete, all int
+		if n, _ := fmt.Sscanf(l, "%s %d of %d", &name, &complete, &all); n >= 2 {
+			kinds[name] += complete
+		}
+	}
+}
+
+// places compares the managed frames of exceptions' stacks with what
+// Environment.StackTrace says at the same places.
+func places(t *testing.T, dir, library string) {
+	if _, err := exec.LookPath("mcs"); err != nil {
+		t.Skip("SKIPPED-CHECK: no mcs")
+	}
+	exe, out := filepath.Join(dir, "Places.exe"), filepath.Join(dir, "thrown")
+	if r := run(t, time.Minute, nil, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+exe, filepath.Join(root, "capi", "testdata", "Places.cs")); r.code != 0 {
+		t.Fatal(r.stdout + r.stderr)
+	}
+	const times = 250
+	r := run(t, 2*time.Minute, profiled(library, "COPIES_THROWN="+out), need(t, "out", "bin", "swhost"), runtime9(t), exe, fmt.Sprint(times))
+	if r.code != 42 || r.stderr != "" {
+		t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	said := map[string]int{} // stacks the runtime told of, by how often
+	for l := range strings.Lines(r.stdout) {
+		said[strings.TrimSpace(l)]++
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, other := 0, 0
+	for l := range strings.Lines(string(b)) {
+		stack := ours(l)
+		if said[stack] > 0 {
+			said[stack]--
+			same++
+		} else if other++; other <= 3 {
+			t.Errorf("a stack that Environment.StackTrace did not give:\n%s", stack)
+		}
+	}
+	fmt.Printf("%s: %d stacks of exceptions as Environment.StackTrace gives them, %d others, %d kinds\n", t.Name(), same, other, len(said))
+	if same < times {
+		t.Errorf("%d stacks of %d throws", same, 4*times)
+	}
+}
+
+// ours leaves the methods of Places.cs, as Environment.StackTrace writes them.
+func ours(line string) string {
+	var out []string
+	for _, m := range strings.Split(strings.TrimSpace(line), ";") {
+		if strings.HasPrefix(m, "Places") {
+			out = append(out, strings.ReplaceAll(m, "+", "."))
+		}
+	}
+	return strings.Join(out, ";")
+}

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// The smallest sampler as a vendor builds it for Windows, linked with the DLL or the
+// archive: on either runtime its stacks are such as the program's source allows, frame
+// by frame, and the program does not notice.
+func TestWindowsSampler(t *testing.T) {
+	dir := tempdir.New(t)
+	t.Run("2.2.2", func(t *testing.T) {
+		need(t, core222, "coreclr.dll")
+		samplerMix(t, vendorDLL(t, dir, "libseedwalk.a"))
+	})
+	t.Run("10.0.9", func(t *testing.T) {
+		need(t, single10)
+		samplerNet10(t, vendorDLL(t, dir, "seedwalk.dll"))
+	})
+}
+
+// vendorDLL builds examples/smallest_sampler.cpp with mingw.
+func vendorDLL(t *testing.T, dir, kind string) string {
+	t.Helper()
+	const cc, cxx = "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++"
+	if _, err := exec.LookPath(cxx); err != nil {
+		t.Skip("SKIPPED-CHECK: no " + cxx)
+	}
+	library, out := filepath.Join(dir, kind), filepath.Join(dir, "smallest-"+strings.TrimSuffix(kind, filepath.Ext(kind))+".dll")
+	mode := map[string]string{".dll": "shared", ".a": "archive"}[filepath.Ext(kind)]
+	for _, argv := range [][]string{
+		{filepath.Join(root, "capi", "build.sh"), mode, library},
+		{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc", "-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
+			filepath.Join(root, "examples", "smallest_sampler.cpp"), library, "-lsynchronization"},
+	} {
+		if r := run(t, 10*time.Minute, []string{"GOOS=windows", "GOARCH=amd64", "CC=" + cc}, argv...); r.code != 0 {
+			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)
+		}
+	}
+	return out
+}
+
+// sampled runs a program of Windows with a profiler of a vendor's.
+func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
+	t.Helper()
+	dir := tempdir.New(t)
+	file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
+	env := profiled(windowsPath(library), "SEEDWALK_RAW="+windowsPath(file), "SAMPLER_OUT="+windowsPath(out),
+		"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=240")
+	res := run(t, 5*time.Minute, env, wine(t, argv[0], argv[1:]...)...)
+	samples, rd := readRaw(t, file, res.stderr)
+	given, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, res.stderr)
+	}
+	t.Logf("the vendor has %s", strings.Join(strings.Fields(string(given))[:8], " "))
+	return samples, rd, res
+}
+
+// windowsSamples are judged of each runtime at least.
+const windowsSamples = 3000
+
+func samplerMix(t *testing.T, library string) {
+	m, o := newMatrix(), newOpinion()
+	x := newMixed(o)
+	for n := 0; m.total < windowsSamples && n < maxWindowsRuns; n++ {
+		samples, rd, res := sampled(t, library, "swhost.exe", need(t, core222), need(t, "out", "windows", "Mix.exe"), fmt.Sprint(windowsRun))
+		if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 12 threads") {
+			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+		}
+		for _, s := range samples {
+			m.add(t, s)
+			x.add(t, m, s, rd.Names())
+		}
+	}
+	x.verdict(t)
+	enough(t, m)
+}
+
+func samplerNet10(t *testing.T, library string) {
+	m, shapes := newMatrix(), map[string]int{}
+	for n := 0; m.total < windowsSamples && n < maxWindowsRuns; n++ {
+		samples, rd, res := sampled(t, library, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), "1")
+		if res.code != 0 || !strings.HasPrefix(res.stdout, "singlefile: 12 threads") {
+			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+		}
+		for _, s := range samples {
+			m.add(t, s)
+			shapeOf(t, m, s, rd.Names(), shapes)
+		}
+	}
+	t.Logf("stacks as their threads call, by thread: %v", shapes)
+	enough(t, m)
+}
+
+func enough(t *testing.T, m *matrix) {
+	t.Helper()
+	m.print(t, t.Name())
+	inside := m.total - m.outside // Wine's own half of a system call is none of Windows'
+	fmt.Printf("%s: %d of %d stacks complete\n", t.Name(), m.whole, inside)
+	if m.total < windowsSamples || m.whole*1000 < inside*leastWhole {
+		t.Errorf("%d of %d stacks are complete, want %d in thousand of %d", m.whole, inside, leastWhole, windowsSamples)
+	}
+}
