@@ -80,7 +80,7 @@ var rooms = []room{
 	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "internal/stream", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent")},
 	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "internal/stream", "probe"), Test: []string{"dump"}},
-	{Name: "profiler/host", May: with(merged, "live", "internal/quiet", "agent")},
+	{Name: "profiler/host", May: with(merged, "live", "internal/quiet", "agent"), Test: []string{"internal/testkit/tempdir"}},
 	{Name: "profiler", May: []string{"agent", "profiler/host"}},
 	{Name: "profiler/e2e", Test: everything},
 	{Name: "profiler/e2e/testprof/oracle", May: with(merged, "agent")},
