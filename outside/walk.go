@@ -33,6 +33,7 @@ type walker struct {
 	tables    *contract.Tables // nil: no runtime is known
 	steps     *managed.Tables  // over tables
 	patch     uint64           // what the runtime writes over return addresses
+	returns   uint64           // of which so many were met and set right
 	special   *special         // nil: there are none
 
 	mem    memory.Window
@@ -162,6 +163,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 				return unwind.BadInfo
 			}
 			w.regs.SetIP(ra)
+			w.returns++
 		}
 		if !w.isManaged() {
 			return unwind.StopNone

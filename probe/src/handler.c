@@ -152,11 +152,17 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);
 }
 
+/* OURS tells our timers from the program's, whoever's recording they are of. */
+enum { OURS = 0x5ea5d000 };
+
+static int disarm(struct sw_header *h, struct sw_slot *s);
+
 /* arm makes the timer of the thread's own processor time. */
 static void arm(struct sw_header *h, struct sw_slot *s)
 {
+	const uint32_t tag = h->tag;
 	struct { uint64_t value; int32_t sig, notify, tid, pad[11]; } event = {
-		(uint64_t)h->tag << 32 | (uint64_t)(s - slots(h)), (int32_t)h->timer_signal, 4 /* SIGEV_THREAD_ID */, (int32_t)s->tid, {0}};
+		(uint64_t)tag << 32 | OURS | (uint64_t)(s - slots(h)), (int32_t)h->timer_signal, 4 /* SIGEV_THREAD_ID */, (int32_t)s->tid, {0}};
 	uint64_t every = h->period, spec[4] = {every / 1000000000, every % 1000000000, every / 1000000000, every % 1000000000};
 	int32_t id = -1;
 	if (s->timer)
@@ -174,6 +180,8 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 		return;
 	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&h->timers, 1, __ATOMIC_RELAXED);
+	if (h->left || h->tag != tag)
+		disarm(h, s); /* the recording has ended meanwhile, and nobody knew of it */
 }
 
 static int disarm(struct sw_header *h, struct sw_slot *s)
@@ -260,6 +268,8 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 	uint64_t entry = now();
 	struct sw_slot *s = find(h, si, (uint32_t)sys3(NR_gettid, 0, 0, 0));
 	if (!s) {
+		if (si->code == SI_TIMER && (si->value & 0xfffff000) == OURS)
+			sys3(NR_timer_delete, si->timer, 0, 0); /* of a recording whose tool has died */
 		__atomic_fetch_add(&h->strangers, 1, __ATOMIC_RELAXED);
 		return;
 	}

@@ -96,10 +96,16 @@ func record(t *testing.T, limit time.Duration, rate string, argv ...string) ([]*
 // recordBy is record on a way of taking samples.
 func recordBy(t *testing.T, way string, limit time.Duration, rate string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
 	t.Helper()
+	return recordWith(t, limit, []string{"--mode", way, "--rate", rate}, argv...)
+}
+
+// recordWith is record with flags of one's own.
+func recordWith(t *testing.T, limit time.Duration, flags []string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
+	t.Helper()
 	dir := tempdir.New(t)
 	file := filepath.Join(dir, "raw")
-	args := []string{tool(t), "record", "--mode", way, "--rate", rate, "--raw", file, "--output", filepath.Join(dir, "out.json"), "--"}
-	r := run(t, limit, nil, append(args, argv...)...)
+	args := append([]string{tool(t), "record", "--raw", file, "--output", filepath.Join(dir, "out.json")}, flags...)
+	r := run(t, limit, nil, append(append(args, "--"), argv...)...)
 	samples, rd := readRaw(t, file, r.stderr)
 	return samples, rd, r
 }

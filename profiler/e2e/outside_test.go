@@ -25,12 +25,17 @@ func recordProbe(t *testing.T, limit time.Duration, rate string, argv ...string)
 
 var truthSamples = flag.Int("truth", 2500, "how many samples TestProbeTruth judges of each program on each runtime")
 
-// The stacks that the probe copied are what the threads say of themselves.
-func TestProbeTruth(t *testing.T) {
-	app10 := func(args ...string) []string {
+// truthApps are the truth program's command lines on both runtimes.
+func truthApps(t *testing.T) (app9, app10 func(args ...string) []string) {
+	app10 = func(args ...string) []string {
 		return append([]string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")}, args...)
 	}
-	app9 := func(args ...string) []string { return app(t, "Truth", args...) }
+	return func(args ...string) []string { return app(t, "Truth", args...) }, app10
+}
+
+// The stacks that the probe copied are what the threads say of themselves.
+func TestProbeTruth(t *testing.T) {
+	app9, app10 := truthApps(t)
 	for _, c := range []struct {
 		name        string
 		app         func(args ...string) []string

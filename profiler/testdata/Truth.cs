@@ -7,7 +7,7 @@
 // managed code. Both are compiled against the runtime they run on, of which .NET
 // 10 exists as somebody's trimmed program only: so what the framework has cut
 // there, a parser and a console among it, is of truth.c.
-// Usage: Truth.exe SECONDS [more]
+// Usage: Truth.exe SECONDS [more|hijack]
 using System;
 using System.Collections.Generic;
 using System.Reflection.Emit;
@@ -71,9 +71,9 @@ static unsafe partial class T
     static int Main(string[] args)
     {
         end = DateTime.UtcNow.AddSeconds(truth_number(args[0]));
-        bool more = args.Length > 1;
-        ulong first = more ? 31u : 1u;
-        var bodies = more ? More() : new Body[] {
+        bool hijack = args.Length > 1 && args[1] == "hijack", more = args.Length > 1;
+        ulong first = hijack ? 61u : more ? 31u : 1u;
+        var bodies = hijack ? Hijack() : more ? More() : new Body[] {
             s => Recurse(s, 12), s => Spin(s), s => NativeSleep(s), s => Chain(s, 5), s => Sleeper(s), s => Waiter(s),
             s => Contender(s), s => Contender(s), s => Allocate(s), s => Catcher(s), s => StackAlloc(s, 3), s => Shapes(s),
             s => Lambda(s), s => Deep(s, 1500), s => Text(s), s => Generic<string>(s, 4), s => Sort(s), s => NativeRecurse(s),

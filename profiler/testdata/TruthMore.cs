@@ -23,6 +23,32 @@ static unsafe partial class T
         };
     }
 
+    // Threads whose return addresses the runtime replaces, again and again: each
+    // collection stops them, most often in a method that has no place to stop in.
+    static Body[] Hijack()
+    {
+        return new Body[] { s => Hijacked(s), s => Hijacked(s), s => Hijacked(s), s => { GC.Collect(); Thread.Sleep(0); } }; // 61
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static double Hijacked(Shadow* s)
+    {
+        Push(s, 68);
+        double x = 1;
+        for (int i = 0; i < 50; i++) x = Straight(s, x);
+        Pop(s);
+        return x;
+    }
+
+    // No loop, no call: some microseconds.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static double Straight(Shadow* s, double x) { Push(s, 67); x = S256(S256(x)); Pop(s); return x; }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)] static double S4(double x) { x = 1 / (x + 1); x = 1 / (x + 2); x = 1 / (x + 3); return 1 / (x + 4); }
+    [MethodImpl(MethodImplOptions.AggressiveInlining)] static double S16(double x) { return S4(S4(S4(S4(x)))); }
+    [MethodImpl(MethodImplOptions.AggressiveInlining)] static double S64(double x) { return S16(S16(S16(S16(x)))); }
+    [MethodImpl(MethodImplOptions.AggressiveInlining)] static double S256(double x) { return S64(S64(S64(S64(x)))); }
+
     // An exception in flight, a filter under way: the frames of the thrower are still
     // there, and the filter is a piece of its method over them. So is the handler.
     [MethodImpl(MethodImplOptions.NoInlining)]
