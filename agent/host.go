@@ -2,12 +2,24 @@
 // sending, in the loop of one sampler thread. It does not know in which process
 // it runs, on which system, or of which architecture the target is.
 //
+// Sources: dotnet/runtime src/coreclr/inc/corprof.idl (ICorProfilerInfo10
+// SuspendRuntime, ICorProfilerInfo2 DoStackSnapshot), release 9.0; the protocol of
+// package snapshot.
+//
+// Glossary. A *round* samples all threads once, or as many as there are slots. A
+// *host* is the process as the engine needs it: what is mapped, which threads there
+// are, the runtime's calls. A capture is *outdated* if modules came or went before
+// it could be walked again.
+//
 // Strategy. Everything that touches the process stands behind Process, so that
 // the loop runs the same against a simulated process. Between the rounds of
 // snapshot.Sampler nothing is suspended, and only there does this package
 // allocate, read files and write to the tool. How threads are stopped is a
 // strategy: rounds.go suspends the runtime and takes all at once, single.go one
 // thread after the other.
+//
+// Known gaps: a runtime without SuspendRuntime is sampled thread by thread, on Windows
+// only; a module that is unloaded between a capture and its walk costs the sample.
 package agent
 
 import (

@@ -1,5 +1,19 @@
 // Command capi is the C library: package main built with -buildmode=c-shared
 // or c-archive by build.sh. Its interface is seedwalk.h.
+//
+// Sources: seedwalk.h, which the examples and the tests are compiled against; the cgo
+// command's documentation ("Passing pointers", //export).
+//
+// Glossary. A *handle* names an instance: a module table with a walker and a merger
+// over it. A structure's *size* is its first member: what a caller was compiled with,
+// so that an older caller works with a newer library and the other way round.
+//
+// Strategy. What a call needs while a thread is suspended was made by init and commit;
+// a call copies the caller's structures once, checks every size and pointer that it
+// can, and answers in numbers. A sample's memory is not kept past its call.
+//
+// Known gaps: a pointer that is wrong and not NULL ends the process, as in any C
+// library; 64 instances at the most.
 package main
 
 /*

@@ -1,10 +1,11 @@
 // Package cfi reads DWARF call frame information of x86-64 and AArch64 images:
 // .eh_frame, .eh_frame_hdr and .debug_frame.
 //
-// Sources: DWARF 5 sections 6.4 and 7.24; Linux Standard Base Core, "Exception
-// Frames" (.eh_frame, pointer encodings); System V psABI for x86-64 (register
-// numbers, figure 3.36); "DWARF for the Arm 64-bit Architecture" (register
-// numbers, RA_SIGN_STATE).
+// Sources: DWARF 5 sections 6.4 (call frame information), 2.5 and 7.7.1
+// (expressions) and 7.24 (encoding); Linux Standard Base Core 5.0, chapter 10.6
+// "Exception Frames" (.eh_frame, .eh_frame_hdr) and 10.5 (pointer encodings); System
+// V psABI for x86-64, release 1.0 (register numbers, figure 3.36); "DWARF for the Arm
+// 64-bit Architecture", 2023Q3 (register numbers, RA_SIGN_STATE).
 //
 // Glossary. CIE: common information entry, what many functions share. FDE:
 // frame description entry, the program of one function. Row: the rules that

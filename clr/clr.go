@@ -7,6 +7,12 @@
 // Glossary. A FunctionID names a method's code to the profiling API; 0 in a
 // snapshot marks one block of unmanaged frames (a *marker*). A ThreadID names
 // a managed thread, which is not its kernel thread id (TID).
+//
+// Strategy: words only. What a runtime does is behind Runtime and Threads, the two ways
+// to stop a target; what it answers is an HRESULT, spelled as corerror.xml does.
+//
+// Known gaps: of the profiling API only what stacks need; all of it as data is in
+// package api.
 package clr
 
 import "fmt"

@@ -108,6 +108,10 @@ type amd64Effect struct {
 
 // amd64Rules runs the codes that apply at rva symbolically, through chained
 // parents. It knows no epilogs: those are found by their instructions.
+//
+// It is no second interpreter of the walkers': it makes text, of data too that they
+// refuse, and what it cannot say it says. TestEveryOperationHasAnEffect holds its
+// operations against the decoder's.
 func amd64Rules(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) (cfa, saved string) {
 	e := amd64Effect{base: "rsp"}
 	for link := 0; ; link++ {
@@ -135,6 +139,9 @@ func amd64Rules(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) (cfa, saved 
 // codes undoes what was done within the first done bytes.
 func (e *amd64Effect) codes(i *peamd64.Info, done uint32, parent bool) peamd64.Reason {
 	_, codes := i.Epilogs()
+	// Saves count from the frame base. With a frame register that is the register, as
+	// soon as it is set; what a child has undone before was of RSP and cannot be told in
+	// terms of another register any more.
 	if i.FrameReg != 0 && (parent || done >= uint32(i.Prolog) || setFP(i, codes, done)) && e.base == "rsp" && len(e.saved) == 0 && e.at == 0 {
 		e.base = amd64Regs[i.FrameReg&15]
 		e.frame = -int64(i.FrameOffset)

@@ -9,7 +9,8 @@ import (
 
 // epilogs finds, by the instruction grammar of version 1, where the function
 // is in an epilog: the effect there by address. A version 2 epilog looks the
-// same. It is a reading aid: the walkers decide by their own decoder.
+// same. It is a reading aid: the walkers decide by their own decoder. A fragment may
+// begin in the middle of an epilog and be left behind its end, hence pastEnd.
 func (r *peReader) epilogs(f *Function, info *peamd64.Info, fn peamd64.RuntimeFunction) map[uint32][2]string {
 	out := map[uint32][2]string{}
 	size := min(f.Hi-f.Lo, maxCode) + pastEnd
@@ -66,7 +67,9 @@ func (r *peReader) leaves(in *Instr, rel int64, fn peamd64.RuntimeFunction, chai
 	return to == theirs.Begin && !chained
 }
 
-// backwards goes from a return to the epilog's first instruction.
+// backwards goes from a return to the epilog's first instruction: pops, and before
+// them what releases the frame. Backwards, because only its end tells an epilog from
+// pops of the body.
 func (r *peReader) backwards(list []Instr, info *peamd64.Info, out map[uint32][2]string) {
 	n := len(list) - 1
 	depth, saved := int64(0), ""

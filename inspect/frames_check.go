@@ -68,6 +68,7 @@ func (r *frames) checkRow(c *checker, row *cfi.Row) {
 	} else if cfi.Column(a, uint64(row.CFA.Reg)) < 0 {
 		c.add(Contradictory, "rows whose CFA counts from an unknown register", 1, where)
 	}
+	// On ARM64 no rule means that x30 still holds it; x86-64 has no such register.
 	if a == context.ArchAMD64 && row.Rule(a, row.FDE.RA).Kind == cfi.Unspecified {
 		c.add(Contradictory, "rows without a return address", 1, where)
 	}

@@ -11,6 +11,10 @@
 // Windows: the loader's list, and what the memory manager says of each address
 // (images.go).
 //
+// Glossary. A *bias* is a mapped address minus the image's own. A *vdso* is the image
+// that the kernel maps into every process and that has no file. A file is *replaced*
+// if its path leads to another one than is mapped.
+//
 // Known gaps: no macOS.
 package live
 

@@ -1,5 +1,11 @@
 // Package memory gives bounded, readable windows of a target's memory.
 //
+// Sources: none but the code's own needs; what may be read while a thread is
+// suspended is the protocol's business (package snapshot).
+//
+// Glossary. A *run* is bytes with the address they were copied from. The *hot* run is
+// the one tried first. A *word* is eight bytes, little endian.
+//
 // A Window is a concrete type on purpose: the walkers read it once per stack
 // word, and an interface call there costs more than the read itself. Every
 // read is checked against the bytes that were really copied; a read outside

@@ -15,11 +15,13 @@ import "github.com/seedwalk/seedwalk/unwind"
 func (m *Merger) fill(i int, here bool) bool {
 	written, hidden := m.res.N, m.res.Hidden
 	f, to := &m.in.Frames[i], &m.in.Frames[i+1]
+	// Most pairs are frames of one call and nothing between: known by their distance,
+	// they cost no step, which is what keeps a merge of a deep managed stack cheap.
 	known := m.sizes.of(f.IP)
 	if known.ip == f.IP && known.size == to.SP-f.SP {
 		return false
 	}
-	if !here {
+	if !here { // the walk stands elsewhere: the step begins at what the CLR reported
 		f.Load(&m.regs)
 		m.at.Exact = false
 	}
@@ -30,6 +32,8 @@ func (m *Merger) fill(i int, here bool) bool {
 		}
 		return true
 	}
+	// What was found does not lead to the next frame that the CLR knows, so that nothing
+	// says it is of this stack: it is not shown.
 	m.res.N, m.res.Hidden = written, hidden
 	return false
 }
@@ -47,11 +51,13 @@ type (
 func (s *sizes) of(ip uint64) *frameSize { return &s[(ip^ip>>10)%uint64(len(s))] }
 
 // reach walks up to in.Frames[i] from the managed frame the walk stands at. Each
-// step goes up the stack and is a sure one, so that the frames' room is all the
+// step goes up the stack and leaves no doubt, so that the frames' room is all the
 // bound there is.
 func (m *Merger) reach(i int) bool {
 	to := &m.in.Frames[i]
 	for m.stepByTables() {
+		// A marker is where an unmanaged block begins. It must be met before the block is
+		// walked, and exactly: the merge goes on from the marker's own registers.
 		if to.Marker() && m.ip() == to.IP && m.sp() == to.SP {
 			return true
 		}
@@ -64,6 +70,8 @@ func (m *Merger) reach(i int) bool {
 		case !to.Marker() && m.same(i, fid, known):
 			return true
 		case m.sp() > to.SP && (to.Marker() || m.sp() > to.FP):
+			// Past it without having met it. Its SP alone does not say so: it may differ from
+			// the reported one by what the method has allocated (see grown).
 			return false
 		}
 		m.putHidden(fid, known) // walkBlock has left room
@@ -79,7 +87,7 @@ func (m *Merger) walkBlock() bool {
 	}
 	r := m.w.Walk(&m.at, &m.mem, &m.bounds, m.buf[:])
 	n, stop := r.N, r.Stop
-	if m.fresh(n, stop) {
+	if m.fresh(n, stop) { // the last frame is code newer than the table: managed
 		n, stop = n-1, unwind.Managed
 	}
 	if stop != unwind.Managed || m.res.N+n+1 >= len(m.out) {

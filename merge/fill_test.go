@@ -103,11 +103,11 @@ func TestFillDoubts(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range between {
 			var written [2][]Frame
-			for i, lent := range []bool{false, true} {
+			for i, given := range []bool{false, true} {
 				w := fs.BuildFor(arch, c.kinds...)
 				unreported(w, c.from, c.to)
 				m, out := merger(w), make([]Frame, 64)
-				if lent {
+				if given {
 					lend(m, truth{w: w, guess: true})
 				}
 				r := m.Merge(&w.Capture, out)

@@ -122,7 +122,7 @@ func TestRefusedAndNotKnown(t *testing.T) {
 	})
 }
 
-// Hidden frames of a stack the CLR did report are sure, too.
+// Hidden frames of a stack the CLR did report are certain, too.
 func TestHiddenAreSure(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Hidden, fs.Native)

@@ -55,7 +55,7 @@ func stale(w *fs.World, r *rand.Rand) {
 	}
 }
 
-// With the runtime's tables every stack is complete and sure, whatever is left
+// With the runtime's tables every stack is complete and certain, whatever is left
 // over between its frames.
 func TestRandomStacksWithTables(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
@@ -85,7 +85,7 @@ func TestRandomStacksWithTables(t *testing.T) {
 // hidden frames were called by managed code or by functions with a frame pointer.
 func TestRandomStacksWithoutTables(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
-		sure := 0
+		certain := 0
 		for n := range uint64(randomRuns) {
 			r := rand.New(rand.NewPCG(n, 2))
 			w := fs.BuildFor(arch, randomKinds(r)...)
@@ -103,10 +103,10 @@ func TestRandomStacksWithoutTables(t *testing.T) {
 				t.Fatalf("run %d: %+v", n, res)
 			}
 			if claimed {
-				sure++
+				certain++
 			}
 		}
-		if t.Logf("%d of %d complete and sure", sure, randomRuns); sure < randomRuns/4 {
+		if t.Logf("%d of %d complete and certain", certain, randomRuns); certain < randomRuns/4 {
 			t.Error("too few to mean anything")
 		}
 	})
@@ -139,7 +139,7 @@ func TestHiddenBelowUnframed(t *testing.T) {
 	w = fs.BuildFor(context.ArchARM64, kinds...)
 	r, got = run(w)
 	if r.Complete() && r.Doubtful == 0 {
-		t.Errorf("ARM64: %+v is said to be sure", r)
+		t.Errorf("ARM64: %+v passes for certain", r)
 	}
 	if n := len(got); n < 3 || got[n-2].IP != w.Truth[3].IP || got[n-2].Trust != unwind.TrustCLR {
 		t.Errorf("ARM64: the frame below the gap is lost: %+v", got)

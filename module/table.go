@@ -3,6 +3,20 @@
 //
 // A Table is built outside any suspension, never changed afterwards, and
 // swapped as a whole. Readers need no lock.
+//
+// Sources: elf(5); Microsoft, "PE Format"; what is read of each by packages elf, pe and
+// cfi.
+//
+// Glossary. A module's *bias* is its mapped address minus its own (of a PE image: where
+// its RVA 0 is). A table's *generation* is a number that another table of other modules
+// does not have: caches are kept by it. *Managed ranges* are where a runtime has put
+// code.
+//
+// Strategy: built once, sorted, looked up by bisection. What differs between image
+// formats is behind Image, which is asked seldom; the tables of unwind data, which are
+// asked for every new address, are fields.
+//
+// Known gaps: of modules that overlap the one that begins last is found.
 package module
 
 import (

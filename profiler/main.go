@@ -10,6 +10,18 @@
 // tool; on Windows tcp:ADDRESS:PORT:SECRET), SEEDWALK_RATE (rounds a second), SEEDWALK_RAW (file for raw samples),
 // SEEDWALK_STACK_BYTES (room for one copied stack), SEEDWALK_BESIDE (there is another
 // profiler, beside which this one is loaded).
+//
+// Sources: dotnet/runtime docs/design/coreclr/profiling and src/coreclr/inc/
+// clrconfignames.h (the environment), releases 2.0 to 10.0; what the runtime calls is in
+// the headings of package host's C files.
+//
+// Glossary. The *tool* is the process that runs `seedwalk record`; the *target* the one
+// that loads this library.
+//
+// Strategy: nothing here but reading the environment and connecting. If the tool cannot
+// be reached the program runs on without being sampled.
+//
+// Known gaps: x86-64 only; it stays loaded until the process ends.
 package main
 
 /*

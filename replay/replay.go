@@ -5,6 +5,8 @@
 // lines), rows of call frame information beside their ELF files (JSON lines),
 // stack snapshots (h4.snap.v1), and the archive of the latter two.
 //
+// Glossary: that of package judge: points that are right, wrong or refused.
+//
 // Strategy: what a file is its content says, never its name; names only lead to
 // the files beside it (blobs, modules, the ELF files of rows). What is right is
 // decided in the test kit's package judge, for the packages' own tests as well.

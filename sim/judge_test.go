@@ -30,7 +30,7 @@ func (r *recorded) top() int {
 	return -1
 }
 
-// Every verdict on the contexts of a few worlds, held against the truth: sure
+// Every verdict on the contexts of a few worlds, held against the truth: certain
 // where the walk is, found where there is something to find, captured registers
 // untouched.
 func TestVerdicts(t *testing.T) {
@@ -192,7 +192,7 @@ func TestUnknownRegisters(t *testing.T) {
 var unknown [2][seed.VerdictCount]int
 
 // Every recording merged: true, with the verdict of the seed, complete where
-// nothing stands in the way, and nothing doubtful said to be sure.
+// nothing stands in the way, and nothing doubtful passed for certain.
 func TestMerges(t *testing.T) {
 	tl := newTools()
 	out := make([]merge.Frame, 512)

@@ -17,7 +17,7 @@ type good struct {
 	res merge.Result
 }
 
-// goodOnes are recordings whose merged stacks are complete, sure and not short,
+// goodOnes are recordings whose merged stacks are complete, without doubt and not short,
 // with managed frames among unmanaged ones.
 func goodOnes(t *testing.T) (all []good) {
 	tl := newTools()

@@ -8,6 +8,11 @@
 // dotnet/runtime docs/design/coreclr/botr/profilability.md and
 // src/coreclr/vm/proftoeeinterfaceimpl.cpp.
 //
+// Glossary. A *try* is one suspension for a sample. The *window* is from the stop to
+// the resume. *Priming* is a walk made while nothing is suspended, in which the CLR
+// sets up what it needs. An *advice* says what a verdict and an HRESULT mean for
+// the sample: take it, try again, give it up, or stop sampling (decide.go).
+//
 // Strategy. Everything that needs memory, locks or time happens before the
 // suspended window (choosing threads) or after it (unwinding the copied
 // stacks, merging, naming). Inside stand only calls of the Runtime, on storage
@@ -19,6 +24,9 @@
 // ever (seen on .NET 9.0.5 within seconds). It need not be held: in a suspended
 // runtime a thread can run unmanaged code only, so the frames the CLR will
 // report are those that stood when it made its copy.
+//
+// Known gaps: runtimes before .NET Core 3.0 on Linux have no SuspendRuntime and cannot
+// be sampled there; no walk from inside callbacks.
 package snapshot
 
 import "github.com/seedwalk/seedwalk/clr"

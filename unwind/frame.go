@@ -1,13 +1,19 @@
 // Package unwind holds what both architectures share: frames, how far each is
 // to be trusted, why a walk ended, and the bounds a walk keeps.
 //
-// Sources: the vocabulary follows the DWARF 5 standard (section 6.4) and
-// Microsoft's x64 and ARM64 exception handling documents.
+// Sources: the vocabulary follows the DWARF 5 standard (section 6.4, "Call Frame
+// Information": CFA, row, return address) and Microsoft's "x64 exception handling"
+// and "ARM64 exception handling" (prolog, epilog, leaf, machine frame).
 //
 // Glossary. Trust says how a frame was found. Stop says why a walk ended.
 // An *exact* instruction pointer is one at which the thread was interrupted
 // (the top frame, and the frame below a signal frame); every other one is a
 // return address, and tables are looked up with one byte less.
+//
+// Strategy: values only. Everything above a walker holds a State and a Walker and asks
+// once a block; a doubt is carried along in the State, so that no caller can forget it.
+//
+// Known gaps: two architectures, both little endian with words of eight bytes.
 package unwind
 
 // Trust says how a frame was found. Its values stand in recordings: new ones go

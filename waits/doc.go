@@ -24,4 +24,7 @@
 // did not have to wait. Wait handles have no object and no owner: owners are
 // known for locks only. Stacks hold managed frames only, at most 100, and single
 // native addresses between them.
+//
+// Known gaps: see above; waits of runtimes before .NET 9 have no WaitHandleWait events,
+// so that locks are all there is.
 package waits

@@ -27,6 +27,9 @@
 // Strategy. The writer appends to a buffer that is reused, and allocates only
 // when the buffer must grow. The reader checks every size before it uses it
 // and is bounded by MaxPayload whatever the input says.
+//
+// Known gaps: one writer a stream, no seeking, and no compression: it goes over a local
+// socket.
 package wire
 
 import "github.com/seedwalk/seedwalk/unwind"

@@ -6,6 +6,19 @@
 // the command's own exit code, 125 if seedwalk itself could not begin or keep the
 // result, 126 if the command could not be run, 127 if it was not found, 128+n if
 // signal n ended it (not on Windows).
+//
+// Sources: the POSIX shell's exit codes and env(1), for those of record; NO_COLOR
+// (no-color.org); each command's package names its own.
+//
+// Glossary. What a word means that the commands print is said by `seedwalk help` and
+// docs/.
+//
+// Strategy: a command is one file with its flags, its usage and a call into a package
+// that does the work; what only one system has stands in files with its name. Every
+// help text is a golden file.
+//
+// Known gaps: sampling on macOS and BSD; what is not on a system says so, and is not
+// missing from the help.
 package main
 
 import (

@@ -43,7 +43,7 @@ func TestImportEdges(t *testing.T) {
 	}
 	for _, r := range rooms {
 		there := slices.ContainsFunc(all, func(p Package) bool { return p.Name == r.Name })
-		if !there && !slices.Contains(coming, r.Name) {
+		if !there {
 			t.Errorf("%s is listed and is not there", r.Name)
 		}
 	}

@@ -1,6 +1,8 @@
 package arch
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,4 +44,53 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	if paths < 30 || names < 15 {
 		t.Errorf("only %d paths and %d tests were recognised", paths, names)
 	}
+}
+
+// chapters are what the package comment of a product package has: where to look its
+// facts up, its words, how it works, and what it cannot do.
+var chapters = []string{"Source", "Glossary", "Strategy", "Known gaps"}
+
+// Test kit, tools and packages that are tests say what they are for; the rest is
+// their code.
+func needsChapters(name string) bool {
+	for _, p := range []string{"internal/testkit/", "internal/tools/", "internal/arch", "bench", "fuzz", "profiler/e2e", "examples"} {
+		if strings.HasPrefix(name, p) {
+			return false
+		}
+	}
+	return name != "."
+}
+
+// Every package says what it is, with its chapters.
+func TestPackagesAreDocumented(t *testing.T) {
+	for _, r := range rooms {
+		text := packageComment(t, filepath.Join("../..", r.Name))
+		if text == "" {
+			t.Errorf("%s has no package comment", r.Name)
+			continue
+		}
+		for _, c := range chapters {
+			if needsChapters(r.Name) && !strings.Contains(text, c) {
+				t.Errorf("%s: the package comment has no %q", r.Name, c)
+			}
+		}
+	}
+}
+
+// packageComment is the longest comment before a package clause in a folder.
+func packageComment(t *testing.T, dir string) (text string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil && len(f.Doc.Text()) > len(text) {
+			text = f.Doc.Text()
+		}
+	}
+	return text
 }

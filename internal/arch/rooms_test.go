@@ -86,7 +86,6 @@ var rooms = []room{
 	{Name: "profiler/e2e/testprof/oracle", May: with(merged, "agent")},
 	{Name: "profiler/e2e/testprof/torture", May: []string{"agent", "clr", "internal/quiet"}},
 	{Name: "capi", May: with(merged, "live", "internal/quiet", "agent", "dump", "profiler/host")},
-	{Name: "capi/test", May: nil, Test: with(merged)},
 	{Name: "capi/checked", Test: []string{"internal/testkit/bundle"}},
 
 	// The tool.
@@ -150,10 +149,6 @@ var rooms = []room{
 // debts are edges that should not be, and why they still are. One that is paid
 // must be deleted here.
 var debts = map[string]string{}
-
-// coming are packages that are about to be there: their line may stand before
-// them.
-var coming = []string{"agent", "capi/test"}
 
 // with puts groups and names together.
 func with(parts ...any) (out []string) {

@@ -9,6 +9,11 @@
 // used on hot paths. It has no method that allocates by a size it read.
 //
 // Sources: DWARF 5 section 7.6 (LEB128).
+//
+// Glossary. LEB128: DWARF's numbers of variable length, seven bits a byte; *over-long*
+// if it goes on after all that matters was said.
+//
+// Known gaps: big-endian input.
 package buf
 
 import "encoding/binary"

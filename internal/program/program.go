@@ -4,6 +4,14 @@
 //
 // Sources: the ELF specification; Microsoft, "PE Format"; dotnet/runtime
 // src/native/corehost/apphost/bundle_marker.c (the mark of .NET launchers).
+//
+// Glossary. A *launcher* starts a .NET program that lies beside it (apphost) or inside
+// it (single file).
+//
+// Strategy: the first bytes say which format it is, the format's reader the rest. What
+// is not understood is no error: the user is told what was seen.
+//
+// Known gaps: a script is no program to it, whatever it starts.
 package program
 
 import (

@@ -11,6 +11,11 @@
 // runtime takes its processor away and gives it back by another thread.
 //
 // Source: the Go runtime's proc.go (sysmon, startm, newm) and mgc.go.
+//
+// Glossary. The *window* is the time in which a thread of the process is suspended.
+//
+// Known gaps: what it relies on is no promise of Go's; the tests of profiler/e2e hang
+// if a release does otherwise.
 package quiet
 
 import (

@@ -5,6 +5,16 @@
 // Layout: "SWRAW004", then records of u8 kind, u32 length, payload; integers
 // are little-endian 64-bit words, strings a word of length and the bytes. A
 // reader skips records of a kind it does not know.
+//
+// Source: the format is the project's own; its version goes up with every change.
+//
+// Glossary. A sample is *raw* before anything was concluded from it: the same bytes can
+// be walked again by another walker.
+//
+// Strategy: written in one pass, read in one pass; a record is built in a buffer that is
+// used again. A reader believes no length before the bytes are there.
+//
+// Known gaps: only one version is read, the one that is written.
 package raw
 
 import (

@@ -13,6 +13,9 @@
 //
 // Strategy. KindOf is asked once for each description of events; decoders check
 // every length and allocate only for texts.
+//
+// Known gaps: events of garbage collections, of the thread pool and of tiering are not
+// decoded: nothing asks for them yet.
 package clrevent
 
 import (

@@ -1,7 +1,8 @@
 // Package amd64 reads the unwind data of x64 PE images: the exception directory's
 // RUNTIME_FUNCTIONs and UNWIND_INFO versions 1 and 2.
 //
-// Sources: Microsoft, "x64 exception handling"; dotnet/runtime
+// Sources: Microsoft, "x64 exception handling" (struct RUNTIME_FUNCTION, struct
+// UNWIND_INFO, struct UNWIND_CODE, chained unwind info) and "x64 prolog and epilog"; dotnet/runtime
 // src/coreclr/unwinder/amd64 (kept in step with Windows) and
 // src/coreclr/inc/win64unwind.h for UWOP_SET_FPREG_LARGE and version 2.
 //

@@ -1,8 +1,8 @@
 // Package arm64 reads the unwind data of ARM64 PE images: packed .pdata words and
 // .xdata records.
 //
-// Sources: Microsoft, "ARM64 exception handling" (packed and .xdata records,
-// unwind codes); dotnet/runtime src/coreclr/unwinder/arm64/unwinder.cpp for
+// Sources: Microsoft, "ARM64 exception handling" (.pdata records, packed unwind
+// data, .xdata records, unwind codes, function fragments); dotnet/runtime src/coreclr/unwinder/arm64/unwinder.cpp for
 // the codes 0xE8-0xEC and for what a skipped code counts.
 //
 // Glossary. A *packed* entry is a .pdata word that describes a canonical

@@ -2,6 +2,13 @@
 // a file, a mapped image, a dump with holes and a copy of one function.
 //
 // Glossary. An *RVA* is an address relative to the image's first byte.
+//
+// Source: Microsoft, "PE Format", "General concepts" (RVA).
+//
+// Strategy: a sorted list of blocks that may leave holes; what is asked for is a part of
+// one block, never a copy. Offsets are differences, so that no sum can wrap.
+//
+// Known gaps: bytes that lie across two blocks are not had at once.
 package rva
 
 import "sort"

@@ -4,7 +4,19 @@
 // The C half (shim.h) answers the CLR on application threads; the Go half runs on one
 // thread, the sampler. There is one sampler a process, so the C half has no handle.
 //
-// Sources: as in the headings of the C files.
+// Sources: dotnet/runtime src/coreclr/inc/corprof.idl and
+// docs/design/coreclr/botr/profilability.md, releases 2.0 to 10.0; signal(7) and
+// sigaltstack(2); more in the headings of the C files.
+//
+// Glossary. A *slot* is a thread's place for one capture: context, stack, outcome. To
+// *pin* is to hold the unloading of modules off while their code is named. The
+// *guard* puts back the signal handlers that Go takes at its start.
+//
+// Strategy. Application threads run C alone: they note what happened in fixed storage
+// without a lock, and the sampler drains it. Threads copy themselves in a signal
+// handler on Linux, and are suspended one at a time on Windows.
+//
+// Known gaps: x86-64; one profiler a process; after a detach the library stays mapped.
 package host
 
 /*

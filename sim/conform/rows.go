@@ -14,7 +14,7 @@ type Row struct {
 	N       string
 	Results []clr.HRESULT // what a call that it decides answers; nil: whatever follows
 	Fates   []string      // or what becomes of the process
-	Of      string        // only cases whose names contain this are sure to get to it
+	Of      string        // only cases whose names contain this always get to it
 	Why     string        // why no profiler provokes it, if none does
 	In      func(v vm.Variant) bool
 	WhyIn   string // why it is not provoked on variants that In leaves out; no row there if ""

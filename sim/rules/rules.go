@@ -9,6 +9,9 @@
 // Glossary. *Broken* is a sampler written for the rule, that breaks it. *Kept*
 // is the product's own, package snapshot, in the same process.
 //
+// Known gaps: a rule is as good as its world: what a real CLR does otherwise than
+// package vm is not seen, and is looked for by package conform.
+//
 // Strategy: one file a family of rules, one value a rule; All lists them. The
 // explorer runs both sides; `seedwalk sim` tells their stories, and docs/rules.md
 // is written from them.

@@ -1,6 +1,8 @@
 // Package story tells the rules of package sim/rules: as text for the command
 // line, as Markdown and pictures for docs/rules.md.
 //
+// Sources: those of package sim/rules, which each story names.
+//
 // Glossary. The *broken* side of a rule is a sampler that breaks it, the *kept*
 // side seedwalk's own. A *timeline* is a run step by step, one column a thread.
 //

@@ -1,7 +1,8 @@
 // Package amd64 walks x86-64 stacks: ELF modules by their call frame
 // information, PE modules by their unwind data.
 //
-// Sources: DWARF 5 section 6.4; the System V psABI for x86-64, sections 3.2
+// Sources: Microsoft, "x64 exception handling" (unwind procedure) and "x64 prolog and
+// epilog"; DWARF 5 section 6.4; the System V psABI for x86-64, release 1.0, sections 3.2
 // (registers, frames), 3.6.2 (unwinding) and figure 3.36 (DWARF register
 // numbers); Linux arch/x86/include/uapi/asm/{sigcontext,ucontext}.h (the
 // signal frame); the GNU and LLVM linkers' procedure linkage tables.

@@ -87,12 +87,14 @@ func (s *peStep) run(at unwind.Address) unwind.Stop {
 		s.res.At = entry.Unwind
 		return s.refuse(why)
 	}
-	// A call may be a function's last instruction: what follows is not its
-	// epilog.
+	// A call may be a function's last instruction: pc then lies behind the function
+	// that was looked up, and what follows is not its epilog.
 	return s.leave(fn, entry.Contains(s.pc))
 }
 
-// word reads a word of the stack; symbolically it is its own address, marked.
+// word reads a word of the stack; symbolically it is its own address, marked. A
+// mark on the address itself says that the word's place was read from the stack: a
+// rule of words below one register cannot tell that.
 func (s *peStep) word(at uint64) (uint64, bool) {
 	if !s.symbolic {
 		return s.mem.Word(at)
@@ -123,11 +125,15 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 	if !fault.OK() {
 		return s.refuse(fault.Reason)
 	}
+	// EstablisherFrame is wanted in an epilog too: handlers are called with it.
 	base, why := s.frame(&info, s.pc-fn.Begin)
 	if why != peamd64.OK {
 		return s.refuse(why)
 	}
 	if inside {
+		// Version 1 says nothing of epilogs: they are recognised by their instructions,
+		// which are few by the calling convention so that they can be. Version 2 lists
+		// where they are.
 		if info.Version == 1 {
 			if e, ok := s.inEpilog(fn, &info, s.table.Tail(s.pc, MaxEpilog)); ok {
 				s.res.Part = PEEpilog
@@ -138,6 +144,8 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 			return s.undoEpilog(info, into)
 		}
 	}
+	// An epilog counts from RSP; only the body needs the frame register, which a frame
+	// above may have lost.
 	if base != context.RSP && !s.need(base) {
 		return unwind.Unreadable
 	}
@@ -145,7 +153,10 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 }
 
 // frame finds EstablisherFrame, from which saves count, and the register that
-// gives it. An epilog can do without it.
+// gives it. An epilog can do without it. The frame register counts once the prolog
+// has set it: behind the prolog, at or behind the code that sets it, and in every
+// part of a function that is chained to the one with the prolog, since such a part
+// runs with the frame made.
 func (s *peStep) frame(info *peamd64.Info, into uint32) (base uint8, why peamd64.Reason) {
 	s.res.Frame = s.regs.GPR[context.RSP]
 	if info.FrameReg == 0 {
@@ -176,7 +187,7 @@ func setsFrame(info *peamd64.Info) (at, distance uint32, why peamd64.Reason) {
 		}
 		codes = codes[c.Size():]
 	}
-	return 256, uint32(info.FrameOffset), peamd64.OK
+	return 256, uint32(info.FrameOffset), peamd64.OK // a prolog has at most 255 bytes
 }
 
 // maxChain is how many parents are followed: as many as Windows does.
@@ -191,6 +202,8 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 		if !info.Chained() {
 			break
 		}
+		// The parent's codes are undone by the same pc: it lies outside the parent, so
+		// that the difference is past the parent's prolog, which has run.
 		if link == maxChain {
 			return s.refuse(peamd64.ChainDepth)
 		}
@@ -204,10 +217,10 @@ func (s *peStep) undoProlog(fn peamd64.RuntimeFunction, info *peamd64.Info) unwi
 			return s.refuse(fault.Reason)
 		}
 	}
-	if s.pc-fn.Begin >= uint32(info.Prolog) {
+	if s.pc-fn.Begin >= uint32(info.Prolog) { // a handler is not in charge of the prolog
 		s.res.Handler = info.Handler
 	}
-	if s.res.Machine {
+	if s.res.Machine { // RIP was taken from it: nobody has called this function
 		s.keep()
 		return unwind.StopNone
 	}
@@ -302,7 +315,8 @@ func (s *peStep) pop(reg uint8) unwind.Stop {
 	return s.load(reg, at)
 }
 
-// loadXMM restores one of XMM6-XMM15; the others are volatile.
+// loadXMM restores one of XMM6-XMM15; the others are volatile. One that cannot be
+// read becomes unknown and does not end the walk: no frame is found by it.
 func (s *peStep) loadXMM(reg uint8, at uint64) {
 	if reg < 6 {
 		return
@@ -318,8 +332,8 @@ func (s *peStep) loadXMM(reg uint8, at uint64) {
 	s.regs.Known |= bit
 }
 
-// machineFrame takes RIP and RSP from what the processor pushed; skip is the
-// size of the error code.
+// machineFrame takes RIP and RSP from what the processor pushed (Intel SDM volume 3A,
+// section 6.14.2: RIP, CS, RFLAGS, RSP, SS); skip is the size of the error code.
 func (s *peStep) machineFrame(skip uint64) unwind.Stop {
 	at := s.regs.GPR[context.RSP] + skip
 	rip, ok := s.word(at)

@@ -22,7 +22,7 @@ type section struct {
 	hot  memory.Run
 	out  []unwind.Frame // of the frames to come, as many as may be
 	log  [logSize]uint64
-	next Rule // of the frame reached, of no kind if it is not kept
+	next Rule // of the frame reached, RuleNone if it is not kept
 }
 
 // limit makes the section's memory what a stack pointer in bounds may reach: a step
@@ -87,7 +87,7 @@ func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 	return n
 }
 
-// kept is lookup without a miss: of no kind if the rule is not there.
+// kept is lookup without a miss: RuleNone if the rule is not there.
 func (u *Unwinder) kept(addr uint64) Rule {
 	slot := slotFor(addr)
 	if e := &u.cache[slot]; e.addr == addr {

@@ -74,7 +74,7 @@ func (f *follower) first(pc uint64) bool {
 	return true
 }
 
-// add puts a path aside; without room it is not followed.
+// add keeps a path for later; without room it is not followed.
 func (f *follower) add(pc uint64, e *emulator) {
 	if f.n < maxPaths {
 		f.paths[f.n] = path{pc, *e}

@@ -8,9 +8,9 @@ import (
 // maxFunction bounds how far a function reaches from its first byte.
 const maxFunction = 1 << 16
 
-// aside is where SP is in a run from a function's beginning: what the run finds
+// entrySP is where SP is in a run from a function's beginning: what the run finds
 // is moved by where SP truly is.
-const aside = 1 << 40
+const entrySP = 1 << 40
 
 // backward looks for the return address on the stack.
 func (u *Unwinder) backward(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
@@ -58,7 +58,7 @@ func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved 
 			e.regs[reg] = value64{reg, entryValue}
 		}
 	}
-	e.regs[regSP] = value64{aside, knownValue}
+	e.regs[regSP] = value64{entrySP, knownValue}
 	f.mem, f.goal = nil, regs.PC
 	u.follow()
 	if !f.ok {
@@ -83,7 +83,7 @@ func (f *follower) where(reg uint64, regs *Registers) (at uint64, ok bool) {
 func (u *Unwinder) restored(regs *Registers, mem *memory.Window, lr uint64) (to Registers) {
 	f := &u.follower
 	to.PC, to.X[regLR], to.Known = stripPAC(lr), lr, 1<<regLR
-	to.Sp = aside + regs.Sp - f.found.regs[regSP].v
+	to.Sp = entrySP + regs.Sp - f.found.regs[regSP].v
 	for reg := range uint64(regLR) {
 		if nonvolatile>>reg&1 == 0 {
 			continue

@@ -1,12 +1,19 @@
 // Package nearcall tells, by the code before an address, whether the address can
 // be where a call returns.
 //
-// Sources: Intel SDM volume 2, CALL and the ModRM and SIB tables; Arm
+// Sources: Intel SDM volume 2A, "CALL" and section 2.1.5 (ModRM and SIB, tables 2-2
+// and 2-3); Arm
 // Architecture Reference Manual, branch (immediate) and branch (register).
 //
 // Strategy: a test, not a proof: x86-64 code cannot be read backwards with
 // certainty, and any five bytes may end in what looks like a call. Prefixes stand
 // before what is looked at and change nothing.
+//
+// Glossary. A *near* call stays in its code segment: relative (E8), or through a
+// register or memory (FF /2).
+//
+// Known gaps: far calls, and calls with a prefix of the operand's size, which no
+// compiler writes.
 package nearcall
 
 import "encoding/binary"

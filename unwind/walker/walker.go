@@ -1,5 +1,14 @@
 // Package walker makes the walker of an architecture: the one place above which
 // code need not know which there are.
+//
+// Sources: those of packages unwind/amd64 and unwind/arm64.
+//
+// Glossary: that of package unwind.
+//
+// Strategy: a switch over the architectures, here and nowhere else. Who may not depend
+// on both imports the one it needs.
+//
+// Known gaps: an architecture that is not walked has no walker, nil.
 package walker
 
 import (

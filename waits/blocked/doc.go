@@ -15,6 +15,9 @@
 // before and after the copy differs) and if the wait, by the clock of its stop
 // event, was not open during the whole of the copy.
 //
+// Glossary. To *join* is to put the native frames above those of a wait's event. A
+// join is *verified* if both name the same managed leaf.
+//
 // Known gaps. Linux on x86-64. Where a frame needs a register that no frame
 // above it saved, the walk cannot go on, and the wait keeps its managed frames.
 // Native blocks in the middle of a stack stay single addresses. Where

@@ -4,10 +4,15 @@
 // Sources: google/pprof proto/profile.proto; the collapsed form of
 // brendangregg/FlameGraph; RFC 4180 for CSV.
 //
+// Glossary: that of package waits. A wait is *idle* if the pool itself waits for work.
+//
 // Strategy. All writers take the same finished Analysis and never change it. In
 // each of them stand the number of events lost and why an answer is partial.
 // Waits of the thread pool for work, and those of threads that are just being
 // started, are marked in JSON, CSV and pprof, and left out of text and page.
+//
+// Known gaps: no source lines; a pprof of waits has one value a stack, and no labels of
+// locks.
 //
 // # JSON
 //

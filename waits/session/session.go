@@ -12,6 +12,8 @@
 // at the end. The rundown provider is never asked for as a provider: it would
 // list the methods of the start, and no runtime does.
 //
+// Glossary. A *rundown* is the list of what exists that a session writes at its end.
+//
 // Known gaps. Of a process that is killed the list at the end is missing: what
 // it compiled since the start is named by the third session only.
 package session

@@ -97,7 +97,7 @@ func (r *Score) snapshot(p *snap.Program, s *snap.Snapshot, walk walker) error {
 // judge holds a walk against the truth: good frames from the leaf on, and what
 // that means for the snapshot's class.
 func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
-	sure := 0
+	certain := 0
 	for i := range st.frames {
 		if i < len(s.Frames) && good == i {
 			d := differs(s, i, st)
@@ -108,7 +108,7 @@ func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 			why = d
 		}
 		if !st.frames[i].Trust.Doubtful() {
-			sure++
+			certain++
 		}
 	}
 	all := good == len(s.Frames)
@@ -122,11 +122,11 @@ func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 			return right, good, ""
 		}
 		return refused, good, why
-	case all && sure == 0 && (s.Class != "cfi_exact" || len(st.frames) == good):
+	case all && certain == 0 && (s.Class != "cfi_exact" || len(st.frames) == good):
 		return right, good, ""
-	case sure > 0:
+	case certain > 0:
 		if all {
-			why = fmt.Sprintf("%d frames too many", sure)
+			why = fmt.Sprintf("%d frames too many", certain)
 		}
 		return wrong, good, why
 	}

@@ -219,7 +219,7 @@ func stepARM64(t *testing.T, dir, bin string) {
 	t.Log(p.Tally.String())
 	share := float64(p.Right) / float64(max(1, p.Points))
 	if p.SureWrong > 0 || p.Points < 500 || share < 0.99 {
-		t.Errorf("%.4f right; sure and wrong:\n%s", share, Worst(p.Bad, 30))
+		t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(p.Bad, 30))
 	}
 	t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(p.Doubts, 20), Worst(p.Ends, 20))
 }

@@ -9,7 +9,7 @@
 // called. A *point* is one instruction at which a walk is compared. A frame is
 // *wrong* if ip, sp or a register that the walk calls known differs; a wrong
 // frame that is not doubtful, or an end of the stack where it does not end, is
-// *sure and wrong*.
+// *wrong without doubt*.
 //
 // Strategy. A call is an instruction whose bytes say so and that left the address
 // behind it on the stack. A frame is gone when the stack pointer has risen above

@@ -24,13 +24,13 @@ type Tally struct {
 	Doubtful  int // a wrong frame that says it is doubtful, and none before it that does not
 	SureWrong int
 	Disputed  int            // in a longjmp, whose unwind data says where it leads, not where it was called; not one of the points
-	Bad       map[string]int // sure and wrong, by place and what
+	Bad       map[string]int // wrong without doubt, by place and what
 	Doubts    map[string]int // doubtful and wrong
 	Ends      map[string]int // short, by place and reason
 }
 
 func (t *Tally) String() string {
-	return fmt.Sprintf("%d points: complete %d, right to an unknown root %d, short %d, doubtful %d, sure and wrong %d; registers unknown in %d, disputed %d",
+	return fmt.Sprintf("%d points: complete %d, right to an unknown root %d, short %d, doubtful %d, wrong without doubt %d; registers unknown in %d, disputed %d",
 		t.Points, t.Complete, t.Right, t.Short, t.Doubtful, t.SureWrong, t.Unknown, t.Disputed)
 }
 

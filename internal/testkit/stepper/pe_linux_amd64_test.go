@@ -89,7 +89,7 @@ func TestImages(t *testing.T) {
 			}
 			t.Log(j.String())
 			if j.SureWrong > 0 || j.Points < 1000 {
-				t.Errorf("sure and wrong:\n%s", Worst(j.Bad, 30))
+				t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
 			}
 			if len(j.Ends)+len(j.Doubts) > 0 {
 				t.Logf("ends:\n%sdoubtful and wrong:\n%s", Worst(j.Ends, 12), Worst(j.Doubts, 12))

@@ -83,7 +83,7 @@ func TestShapes(t *testing.T) {
 			}
 			t.Log(j.String())
 			if j.SureWrong > 0 || j.Points < 1000 {
-				t.Errorf("sure and wrong:\n%s", Worst(j.Bad, 30))
+				t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
 			}
 			if len(j.Ends) > 0 {
 				t.Logf("ends:\n%s", Worst(j.Ends, 12))
@@ -114,7 +114,7 @@ func TestStripped(t *testing.T) {
 			t.Log(j.String())
 			right := j.Complete + j.Right
 			if share := float64(right) / float64(j.Points); j.SureWrong > 0 || j.Points < 1000 || share < 0.99 {
-				t.Errorf("%.4f right; sure and wrong:\n%s", share, Worst(j.Bad, 30))
+				t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(j.Bad, 30))
 			}
 			t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(j.Doubts, 20), Worst(j.Ends, 20))
 		})
