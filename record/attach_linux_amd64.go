@@ -106,17 +106,17 @@ func (r *run) attach() error {
 	return &Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: ExitRefused}
 }
 
-// detachLimit is how long a probe that had a session may take to be out of the
-// runtime: it notices a dead tool after eight seconds, and the runtime takes its time.
-const detachLimit = 12 * time.Second
+// detachLimit is how long a probe may take to notice that the tool before is dead, and
+// to end its session: longer, and it is not dead.
+const detachLimit = 3 * time.Second
 
-// load has the runtime load the probe. Where the recording before had a session in the
-// process, the runtime may not have let go of it yet.
+// load has the runtime load the probe. One that has a session of events from a recording
+// before ends it first, and wants to be asked again.
 func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, known bool, err error) {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
 		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(r.srv.path), Timeout: attachLimit})
 		known = errors.As(err, &answer)
-		if !known || uint32(answer) != alreadyActive || !r.opt.reused || time.Since(begin) > detachLimit {
+		if !known || uint32(answer) != alreadyActive && uint32(answer) != cancelled || !r.opt.reused || r.connected() || time.Since(begin) > detachLimit {
 			return answer, known, err
 		}
 	}
@@ -132,6 +132,16 @@ func (r *run) stopper() error {
 	r.srv.add(running(e, here, there), r.opt.PID)
 	go r.awaitEnd()
 	return nil
+}
+
+// connected reports whether the probe has come, which it does before it answers.
+func (r *run) connected() bool {
+	select {
+	case <-r.srv.connected:
+		return true
+	case <-time.After(200 * time.Millisecond):
+		return false
+	}
 }
 
 // awaitEnd notices the end of a process that is not our child.

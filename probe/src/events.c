@@ -25,11 +25,11 @@ struct kept { uint64_t ip, sp, bx, bp, r12, r13, r14, r15; };
  * since this library is no part of what happened. */
 __asm__(".text\n.globl sw_delivered\n.hidden sw_delivered\n.type sw_delivered,@function\n"
 	"sw_delivered:\n\t.cfi_startproc\n"
-	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tmov 8(%rsp), %ecx\n\tmov 16(%rsp), %rax\n"
+	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tmov 8(%rsp), %r8d\n\tmov 16(%rsp), %rcx\n"
 	"\tsub $72, %rsp\n\t.cfi_adjust_cfa_offset 72\n"
 	"\tmov %r10, (%rsp)\n\tmov %r11, 8(%rsp)\n\tmov %rbx, 16(%rsp)\n\tmov %rbp, 24(%rsp)\n"
 	"\tmov %r12, 32(%rsp)\n\tmov %r13, 40(%rsp)\n\tmov %r14, 48(%rsp)\n\tmov %r15, 56(%rsp)\n"
-	"\tmov %rsi, %rdi\n\tmov %edx, %esi\n\tmov %rax, %rdx\n\tmov %rsp, %r8\n"
+	"\tmov %rsp, %r9\n"
 	"\tcall sw_event\n"
 	"\tadd $72, %rsp\n\t.cfi_adjust_cfa_offset -72\n\txor %eax, %eax\n\tret\n\t.cfi_endproc\n"
 	".size sw_delivered, .-sw_delivered\n");
@@ -93,10 +93,11 @@ static void opened(struct sw_header *h, uint32_t tid, uint32_t id, const void *p
 	uint32_t depth = w->depth;
 	/* The stop of some never came: a thread of this number has ended, or left the wait
 	 * by an exception. What waits within a wait stands below it, as far as a few frames
-	 * of the runtime let one say so, and while a lock is waited for there is no other. */
+	 * of the runtime let one say so, and while a lock is waited for there is no other.
+	 * Another profiler's session delivers the same event once more, at the same place. */
 	enum { FRAMES = 4096 };
 	for (uint32_t i = 0; i < depth; i++)
-		if (w->open[i].sp + FRAMES <= sp || (id == CONTENTION_START && w->open[i].id == id))
+		if (w->open[i].sp + FRAMES <= sp || (w->open[i].id == id && (id == CONTENTION_START || w->open[i].sp == sp)))
 			depth = i;
 	if (depth >= SW_NESTED) {
 		count(&h->crowded);
@@ -219,11 +220,11 @@ static void stop(struct sw_header *h, uint32_t tid, uint32_t start, uint32_t id,
 }
 
 /* sw_event takes one event. Ids are told apart by provider: others have their own. */
-__attribute__((used)) void sw_event(void *provider, uint32_t id, const void *payload, uint32_t size, const struct kept *k)
+__attribute__((used)) void sw_event(void *profiler, void *provider, uint32_t id, const void *payload, uint32_t size, const struct kept *k)
 {
 	struct sw_header *h = sw_shared;
 	uint32_t wanted = h ? __atomic_load_n(&h->events, __ATOMIC_RELAXED) : 0;
-	if (!wanted || !sw_is_runtime(provider))
+	if (!wanted || !sw_is_ours(profiler) || !sw_is_runtime(provider))
 		return;
 	uint32_t tid = (uint32_t)sys3(NR_gettid, 0, 0, 0);
 	uint64_t time = now();

@@ -21,9 +21,11 @@ struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at);
 int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch);
 
 /* The event session. */
-int sw_listen(void *info); /* 0 if events are delivered from now on */
+int sw_listen(void *profiler, void *info); /* 0 if events are delivered from now on */
+int sw_silence(struct sw_header *h);
 void sw_delivered(void);   /* EventPipeEventDelivered */
 void sw_forget(void);      /* learn anew how events are delivered */
+int sw_is_ours(void *profiler);
 int sw_is_runtime(void *provider);
 uint64_t sw_current(void);
 int sw_socket_from_environment(char *path, int room);

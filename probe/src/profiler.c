@@ -14,7 +14,13 @@ enum { SLOT_INITIALIZE = 3, SLOT_SHUTDOWN = 4, SLOT_ATTACH = 80, SLOT_DELIVERED 
 struct object { void **table; };
 
 static void *callback_table[SLOTS], *factory_table[5];
-static struct object callback = {callback_table}, factory = {factory_table};
+static struct object factory = {factory_table};
+
+/* A profiler that is leaving may still be there when the next one comes, and events are
+ * delivered to every one: each has an object of its own for a while. */
+enum { OBJECTS = 16 };
+static struct object callbacks[OBJECTS];
+static uint32_t created;
 
 /* Every interface is the one object: unknown ones are only ever asked for by a
  * runtime that has newer callbacks, all of which answer S_OK. */
@@ -34,16 +40,15 @@ static uint32_t reference(void *self)
 static hresult nothing(void) { return OK; }
 
 /* begin hands over to the tool. The answer says whether the profiler is still needed. */
-static hresult begin(const char *path, void *info)
+static hresult begin(void *self, const char *path, void *info)
 {
-	return sw_start(path) == 0 && sw_shared->events && sw_listen(info) == 0 ? OK : CANCEL_ACTIVATION;
+	return sw_start(path) == 0 && sw_shared->events && sw_listen(self, info) == 0 ? OK : CANCEL_ACTIVATION;
 }
 
 static hresult initialize(void *self, void *info)
 {
 	char path[108];
-	(void)self;
-	return sw_socket_from_environment(path, sizeof path) == 0 ? begin(path, info) : CANCEL_ACTIVATION;
+	return sw_socket_from_environment(path, sizeof path) == 0 ? begin(self, path, info) : CANCEL_ACTIVATION;
 }
 
 /* attach gets the socket's path from whoever attaches. */
@@ -51,11 +56,10 @@ static hresult attach(void *self, void *info, const char *data, uint32_t size)
 {
 	char path[108];
 	uint32_t i = 0;
-	(void)self;
 	for (; i < size && i < sizeof path - 1; i++)
 		path[i] = data[i];
 	path[i] = 0;
-	return i > 0 ? begin(path, info) : CANCEL_ACTIVATION;
+	return i > 0 ? begin(self, path, info) : CANCEL_ACTIVATION;
 }
 
 /* shut_down lets the tool walk what is still in the ring: it needs this process for
@@ -85,7 +89,9 @@ static hresult notification_only(void *self, int32_t *yes)
 static hresult create(void *self, void *outer, const void *iid, void **out)
 {
 	(void)self, (void)outer, (void)iid;
-	*out = &callback;
+	struct object *o = &callbacks[__atomic_fetch_add(&created, 1, __ATOMIC_RELAXED) % OBJECTS];
+	o->table = callback_table;
+	*out = o;
 	return OK;
 }
 
@@ -117,8 +123,8 @@ EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
 	callback_table[SLOT_INITIALIZE] = (void *)initialize;
 	callback_table[SLOT_ATTACH] = (void *)attach;
 	callback_table[SLOT_SHUTDOWN] = (void *)shut_down;
-	callback_table[SLOT_DELIVERED] = (void *)sw_delivered;
 	callback_table[SLOT_NOTIFICATION_ONLY] = (void *)notification_only;
+	callback_table[SLOT_DELIVERED] = (void *)sw_delivered;
 	factory_table[3] = (void *)create;
 	factory_table[4] = (void *)nothing;
 	*out = &factory;

@@ -12,10 +12,13 @@ enum { MONITOR_EVENT_PIPE = 0x80, VERBOSE = 5 };
 
 static void *info;           /* ICorProfilerInfo12 */
 static uint64_t session;
+static void *listener;       /* our object that the session is for */
 static void *runtime;        /* the EVENTPIPE_PROVIDER of the runtime's own events */
 static const wchar name[] = u"Microsoft-Windows-DotNETRuntime";
 
 static void *method(void *object, int slot) { return (*(void ***)object)[slot]; }
+
+int sw_is_ours(void *profiler) { return profiler == __atomic_load_n(&listener, __ATOMIC_RELAXED); }
 
 /* sw_is_runtime compares the provider, not the id alone: 10 is an allocation here and
  * something else elsewhere. */
@@ -63,14 +66,16 @@ static void *finish(void *header)
 {
 	struct sw_header *h = header;
 	int64_t every[2] = {1, 0};
+	void *mine = info; /* the next recording has its own */
+	uint64_t my_session = session;
 	enum { PATIENCE = 10 };
 	__atomic_store_n(&h->helper, (uint32_t)sys3(NR_gettid, 0, 0, 0), __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && now() - __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED) < PATIENCE * h->stale)
 		sys6(NR_futex, P(&h->leave), 0 /* FUTEX_WAIT */, 0, P(every), 0, 0);
 	__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);
-	((hresult (*)(void *, uint64_t))method(info, INFO_STOP))(info, session);
-	((hresult (*)(void *, uint32_t))method(info, INFO_DETACH))(info, 300);
-	__atomic_store_n(&h->session, 2, __ATOMIC_RELEASE);
+	((hresult (*)(void *, uint64_t))method(mine, INFO_STOP))(mine, my_session);
+	__atomic_store_n(&h->session, 2, __ATOMIC_RELEASE); /* another recording's header may be here next */
+	((hresult (*)(void *, uint32_t))method(mine, INFO_DETACH))(mine, 300);
 	return 0;
 }
 
@@ -86,6 +91,16 @@ static void helper(struct sw_header *h)
 	sys6(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, P(&all), P(&before), 8, 0, 0);
 	pthread_create(&id, attributes, finish, h);
 	sys6(NR_rt_sigprocmask, 2, P(&before), 0, 8, 0, 0);
+}
+
+/* sw_silence ends a session whose tool is gone; 1 if that is still to come. */
+int sw_silence(struct sw_header *h)
+{
+	if (!h || __atomic_load_n(&h->session, __ATOMIC_ACQUIRE) != 1 || !__atomic_load_n(&h->helper, __ATOMIC_ACQUIRE))
+		return 0;
+	__atomic_store_n(&h->leave, 1, __ATOMIC_RELEASE);
+	sys3(NR_futex, P(&h->leave), 1 /* FUTEX_WAKE */, 1);
+	return 1;
 }
 
 /* main_stack is where the first thread's stack begins, of field 28 of its stat. */
@@ -107,7 +122,7 @@ static uint64_t main_stack(void)
 	return value ? value + 64 : 0; /* the entry point has its frame there */
 }
 
-int sw_listen(void *any)
+int sw_listen(void *profiler, void *any)
 {
 	static const uint32_t iid[4] = {0x27b24ccd, 0x47c51cb1, 0x1998ee96, 0x5909c30d};
 	struct sw_header *h = sw_shared;
@@ -118,6 +133,7 @@ int sw_listen(void *any)
 	sw_forget();
 	runtime = 0;
 	info = found;
+	__atomic_store_n(&listener, profiler, __ATOMIC_RELEASE);
 	if (!e)
 		e = ((hresult (*)(void *, uint32_t, uint32_t))method(info, INFO_MASK2))(info, 0, MONITOR_EVENT_PIPE);
 	if (!e)

@@ -166,6 +166,8 @@ int sw_start(const char *socket)
 	struct sw_header *h = sw_shared;
 	if (h && !h->left && now() - h->heartbeat < h->stale)
 		return -1; /* it is being recorded */
+	if (sw_silence(h))
+		return -1; /* it was, and its session is ending */
 	if (h)
 		sw_end(h);
 	h = map(&fd, h);

@@ -486,3 +486,44 @@ func (f *eventsFile) allocated(t *testing.T, truth string) {
 		}
 	}
 }
+
+// The tool is killed in the middle of a recording of events, and the process recorded
+// again at once, with events and without: no event comes twice, and the program, whose
+// work is checked by itself, does not notice.
+func TestEventsKilledAgain(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	self := need(t, "out", "samples", "Soak.exe")
+	cmd := exec.Command(app(t, "Soak")[0], append(app(t, "Soak", "22")[1:], self)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	time.Sleep(3 * time.Second)
+	dir := tempdir.New(t)
+	pid := strconv.Itoa(cmd.Process.Pid)
+	first := exec.Command(tool(t), "record", "--pid", pid, "--quiet", "--events", "waits,locks,exception", "--output", filepath.Join(dir, "first.json"))
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second)
+	first.Process.Kill()
+	first.Wait()
+	for i, events := range []string{"cpu", "cpu,waits,locks", "locks"} {
+		file := filepath.Join(dir, fmt.Sprint(i, ".json"))
+		r := run(t, time.Minute, nil, tool(t), "record", "--pid", pid, "--duration", "2s", "--quiet", "--wait-min", "0", "--events", events, "--output", file)
+		if r.code != 0 {
+			t.Fatalf("recording %d: exit code %d\n%s", i, r.code, r.stderr)
+		}
+		f := readEvents(t, file)
+		c := f.Stats.Counters
+		if events != "cpu" && (c["event_locks"] == 0 || c["event_early"] > 2*int64(len(f.Threads)) || c["event_inner"] > c["event_locks"]) {
+			t.Errorf("recording %d: %+v", i, c)
+		}
+		t.Logf("recording %d: %d samples, %d waits, %d locks, %d early", i, f.Stats.Samples, c["event_waits"], c["event_locks"], c["event_early"])
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 42 || !strings.Contains(out.String(), "wrong results: 0") {
+		t.Errorf("the program ended with %v: %s", err, out.String())
+	}
+}
