@@ -77,12 +77,15 @@ func (o *Options) checkEvents() *Refusal {
 	switch {
 	case bad != "" || strings.HasSuffix(string(o.Events), ","):
 		return &Refusal{What: fmt.Sprintf("there are no events %q", bad), Where: where, Remedy: "choose of cpu, wall, waits, locks, alloc and exception, with commas between", Code: ExitRefused}
-	case w.events != 0 && o.Mode != ModeProbe:
-		why := "the snapshot mode has no events"
-		if o.modeWhy != "" {
-			why = o.modeWhy + ", and only the probe gets events of the runtime"
+	case w.events != 0 && (o.Mode != ModeProbe || !needsLibrary):
+		why := "the snapshot mode has no events of the runtime"
+		switch {
+		case o.Mode != ModeSnapshot:
+			why = "nothing of seedwalk is in the process, where the runtime's events are delivered"
+		case o.modeWhy != "":
+			why = o.modeWhy + ", and only a probe in the process gets the runtime's events"
 		}
-		return &Refusal{What: why, Where: where, Remedy: "use seedwalk waits for waits and locks; cpu and wall are recorded without a probe too", Code: ExitRefused}
+		return &Refusal{What: why, Where: where, Remedy: "use seedwalk waits for waits and locks; cpu and wall need no probe", Code: ExitRefused}
 	case o.WaitMin < 0:
 		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(), Remedy: "choose 0 for every wait", Code: ExitRefused}
 	}
