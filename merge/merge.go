@@ -21,8 +21,7 @@
 //
 // Known gaps: on ARM64 a guessed step knows its caller's frame pointer but only
 // the lowest its SP can be, so an unmanaged frame below hidden frames is found
-// only if its unwind data starts from the frame pointer; the hijack stub is not
-// told apart from the runtime's other code there.
+// only if its unwind data starts from the frame pointer.
 package merge
 
 import (
@@ -372,47 +371,4 @@ func (m *Merger) nextManaged() int {
 		}
 	}
 	return -1
-}
-
-// native appends the n frames of a walk.
-func (m *Merger) native(n int) {
-	for i := range m.buf[:n] {
-		f := &m.buf[i]
-		if f.Trust.Doubtful() && m.guess < 0 {
-			m.guess = m.res.N
-		}
-		if !m.room() {
-			m.gap(GapLimit)
-			return
-		}
-		m.put(Unmanaged(f))
-	}
-}
-
-// room keeps one frame free for a gap.
-func (m *Merger) room() bool { return m.res.N < len(m.out)-1 }
-
-func (m *Merger) put(f Frame) {
-	m.out[m.res.N] = f
-	m.res.N++
-}
-
-// gap marks missing frames. Two gaps never follow each other.
-func (m *Merger) gap(g Gap) {
-	if m.res.Gap == GapNone {
-		m.res.Gap = g
-	}
-	if n := m.res.N; n < len(m.out) && (n == 0 || m.out[n-1].Kind != unwind.KindGap) {
-		m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp()})
-	}
-}
-
-// finish counts what rests on a guess that no frame of the CLR confirmed, and
-// what the suspension itself put there.
-func (m *Merger) finish() Result {
-	if m.guess >= 0 {
-		m.res.Doubtful = m.res.N - m.guess
-	}
-	m.res.Probe = m.probe(m.out[:m.res.N])
-	return m.res
 }

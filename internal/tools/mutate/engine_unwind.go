@@ -18,7 +18,7 @@ func unwindFaults() []Fault {
 		engineFault("unwind/amd64/step_pe.go", "x64-chain-limit", "chains are followed four times as far", "const maxChain = 32", "const maxChain = 128", x64Tests),
 		engineFault("unwind/amd64/step_pe.go", "x64-machine-skip", "an error code is not skipped", "return s.machineFrame(8 * uint64(c.Info))", "return s.machineFrame(0)", x64Tests),
 		engineFault("unwind/amd64/step_pe.go", "x64-code-offset", "a code applies before its instruction ends", "\t\t\tif into >= uint32(codes[0]) {", "\t\t\tif into+1 >= uint32(codes[0]) {", x64Tests),
-		engineFault("unwind/amd64/step_pe.go", "x64-unproven-leaf", "an unproven leaf is trusted", "\t\tu.by = unwind.TrustCode\n", "\t\tu.by = unwind.TrustLeaf\n", x64Tests),
+		engineFault("unwind/amd64/step_pe_module.go", "x64-unproven-leaf", "an unproven leaf is trusted", "\t\tu.by = unwind.TrustCode\n", "\t\tu.by = unwind.TrustLeaf\n", x64Tests),
 		engineFault("unwind/amd64/prove.go", "prove-disagree", "ways out may disagree", "sp.kind != knownValue || f.returns > 0 && f.found.regs[context.RSP].v != sp.v", "sp.kind != knownValue", x64Tests),
 		engineFault("unwind/amd64/prove.go", "prove-word", "any word is a return address", "return to, exact, ok && u.afterCall(to.RIP)", "return to, exact, ok", x64Tests),
 		engineFault("unwind/amd64/prove.go", "straight-stack", "a straight leaf may move the stack pointer", " || in.writes()>>context.RSP&1 != 0", "", x64Tests),

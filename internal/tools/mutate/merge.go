@@ -6,6 +6,7 @@ func mergeFaults() []Fault {
 		return Fault{Name: name, What: what, File: file, Old: before, New: after, By: []*Step{asked, random, inputs}}
 	}
 	in := func(name, what, before, after string) Fault { return of("merge/merge.go", name, what, before, after) }
+	out := func(name, what, before, after string) Fault { return of("merge/write.go", name, what, before, after) }
 	arch := func(name, what, before, after string) Fault { return of("merge/arch.go", name, what, before, after) }
 	tables := func(file, name, what, before, after string) Fault {
 		f := of("merge/"+file, name, what, before, after)
@@ -21,8 +22,8 @@ func mergeFaults() []Fault {
 		in("merge-by-fp", "a frame is matched by its frame pointer alone", same, "f.FP == m.fp() && f.FP != 0"),
 		in("merge-by-fp-alone", "a frame is matched by method and frame pointer alone", same, "fid == f.Function && f.FP == m.fp()"),
 		in("merge-stub-match", "on ARM64 a stub is taken for its caller", "f.SP == m.sp() && !(m.arch.callPushes == 0 && m.at.Exact)", "f.SP == m.sp()"),
-		in("merge-dropped-native", "the last unmanaged frame of a block is dropped", "for i := range m.buf[:n] {", "for i := range m.buf[:max(0, n-1)] {"),
-		in("merge-native-twice", "the first unmanaged frame of a block is there twice", "\tfor i := range m.buf[:n] {", "\tif n > 0 && m.room() {\n\t\tm.put(Frame{IP: m.buf[0].IP, SP: m.buf[0].SP, Kind: m.buf[0].Kind, Trust: m.buf[0].Trust})\n\t}\n\tfor i := range m.buf[:n] {"),
+		out("merge-dropped-native", "the last unmanaged frame of a block is dropped", "for i := range m.buf[:n] {", "for i := range m.buf[:max(0, n-1)] {"),
+		out("merge-native-twice", "the first unmanaged frame of a block is there twice", "\tfor i := range m.buf[:n] {", "\tif n > 0 && m.room() {\n\t\tm.put(Frame{IP: m.buf[0].IP, SP: m.buf[0].SP, Kind: m.buf[0].Kind, Trust: m.buf[0].Trust})\n\t}\n\tfor i := range m.buf[:n] {"),
 		in("merge-dropped-managed", "the first of the CLR's frames is dropped", "\t\tm.put(g)\n\t\there =", "\t\tif m.res.Managed > 1 {\n\t\t\tm.put(g)\n\t\t}\n\t\there ="),
 		in("merge-wrong-frame", "a frame has its neighbour's ip", "g := Frame{IP: f.IP,", "g := Frame{IP: frames[max(0, i-1)].IP,").also("g.IP, g.FP, g.Exact = m.ip(), m.fp(), m.at.Exact", "g.FP, g.Exact = m.fp(), m.at.Exact"),
 		in("merge-wrong-function", "a managed frame has no method", "Function: f.Function, Module: -1, Kind: unwind.KindManaged", "Module: -1, Kind: unwind.KindManaged"),
@@ -31,19 +32,19 @@ func mergeFaults() []Fault {
 		in("merge-marker-again", "the frames after a marker are taken twice", "\tm.next = i + 1\n", "\tm.next = max(i, 1) - 1\n"),
 		in("merge-marker-unread", "the walk goes on from where it stood", "\tm.stand(&frames[i])\n", "\tm.at.Exact, m.at.Trust = false, unwind.TrustCLR\n"),
 		in("merge-marker-exact", "a marker's ip is taken for an interrupted one", "\tm.at.Exact, m.at.Trust = false, unwind.TrustCLR\n", "\tm.at.Exact, m.at.Trust = true, unwind.TrustCLR\n"),
-		in("merge-gap-lost", "a gap is not written", "m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp()})", "_ = n"),
-		in("merge-gap-twice", "a gap is written twice", " && (n == 0 || m.out[n-1].Kind != unwind.KindGap)", "").also("\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t}\n", "\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t\tm.gap(g)\n\t}\n"),
-		in("merge-gap-unsaid", "a stack with a gap is said to be complete", "\t\tm.res.Gap = g\n", ""),
-		in("merge-last-gap", "the last gap is said to be the first", "\tif m.res.Gap == GapNone {\n", "\tif g != GapNone {\n"),
+		out("merge-gap-lost", "a gap is not written", "m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp()})", "_ = n"),
+		out("merge-gap-twice", "a gap is written twice", " && (n == 0 || m.out[n-1].Kind != unwind.KindGap)", "").also("\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t}\n", "\tif m.res.Gap == GapNone {\n\t\tm.res.Gap = g\n\t\tm.gap(g)\n\t}\n"),
+		out("merge-gap-unsaid", "a stack with a gap is said to be complete", "\t\tm.res.Gap = g\n", ""),
+		out("merge-last-gap", "the last gap is said to be the first", "\tif m.res.Gap == GapNone {\n", "\tif g != GapNone {\n"),
 		in("merge-lost-managed", "what the CLR reported below the walk's end is dropped", "return m.nextManaged() >= 0 && m.lost(GapLostManaged)", "return false"),
 		in("merge-no-resync", "the stack ends at the first gap", "return i >= 0 && m.report(i, false)", "return i < -1 && m.report(i, false)"),
 		in("merge-mismatch", "a walk that passed a frame goes on", "m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP", "false"),
 		in("merge-refused", "a refusal leaves no gap", "m.tables == nil && known && m.refused()", "false"),
 		in("merge-cut", "a report that ends early leaves no gap", "\tif i == len(frames) {\n\t\tm.gap(GapCLRCut)\n", "\tif i == len(frames) {\n"),
 		in("merge-capture-status", "a capture that is none is merged", "if g := gapOfCapture(m.in.Status); g != GapNone {", "if g := gapOfCapture(m.in.Status); g == GapGone {"),
-		in("merge-no-room", "a stack is written beyond its room", "m.res.N < len(m.out)-1", "true"),
-		in("merge-no-room-for-gap", "no room is kept for the gap", "m.res.N < len(m.out)-1", "m.res.N < len(m.out)"),
-		in("merge-full-unsaid", "unmanaged frames without room leave no gap", "\t\t\tm.gap(GapLimit)\n\t\t\treturn\n", "\t\t\treturn\n"),
+		out("merge-no-room", "a stack is written beyond its room", "m.res.N < len(m.out)-1", "true"),
+		out("merge-no-room-for-gap", "no room is kept for the gap", "m.res.N < len(m.out)-1", "m.res.N < len(m.out)"),
+		out("merge-full-unsaid", "unmanaged frames without room leave no gap", "\t\t\tm.gap(GapLimit)\n\t\t\treturn\n", "\t\t\treturn\n"),
 		in("merge-no-entry", "code at its first instruction is stepped over by a guess", "m.at.Exact && m.sp()+m.arch.callPushes == f.SP && m.fp() == f.FP", "m.arch.callPushes > 8"),
 		arch("merge-entry-arm64", "on ARM64 a call pushes", "{frameRecord: true}", "{callPushes: 8, frameRecord: true}"),
 		in("merge-no-frameless", "a stub without a frame is stepped over by a guess", "f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP", "false"),

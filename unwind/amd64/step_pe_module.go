@@ -1,0 +1,134 @@
+package amd64
+
+import (
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// stepPE steps out of a function of a PE module. Where its exception directory
+// says nothing, its DWARF sections are asked, then the leaf rule holds, but
+// only for a function that was interrupted: one that has called another has
+// broken the rule that makes it a leaf.
+func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	at, regs := s.Address(), &s.Regs.AMD64
+	rva := unwind.Address{IP: regs.RIP - m.Bias, Exact: at.Exact}
+	if rva.IP != uint64(uint32(rva.IP)) {
+		return false, unwind.NoInfo
+	}
+	to := *regs
+	res, stop := StepPE(m.PE.AMD64(), rva, &to, mem)
+	if res.Part == PELeaf {
+		if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
+			return u.stepPECFI(r, s, mem, b, f)
+		}
+		return u.stepSilent(m, s, mem, b, f)
+	}
+	if stop != unwind.StopNone {
+		return false, stop
+	}
+	if res.Part == PECode {
+		if l := u.landingPE(m.PE.AMD64(), uint32(at.Lookup()-m.Bias)); l != nil && !u.leaveLanding(l, at, &to, mem) {
+			return false, unwind.NoInfo
+		}
+	}
+	if stop := u.accept(&to, res.Machine, regs, b, f); stop != unwind.StopNone {
+		return false, stop
+	}
+	u.by = peTrust[res.Part]
+	return res.Machine, unwind.StopNone
+}
+
+// stepSilent steps out of code that a PE image says nothing of: by the leaf rule,
+// as far as the code agrees. An image without any exception directory says
+// nothing of any function.
+func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+	regs := &s.Regs.AMD64
+	if s.Exact && m.PE.AMD64().Len() != 0 && straightLeaf(codeAt(m, regs.RIP, maxStraight)) {
+		return false, u.leaveLeaf(regs, mem, b, f)
+	}
+	to, proven, ok := Registers{}, false, false
+	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
+		return false, unwind.Unreadable
+	}
+	if m.PE.AMD64().Len() != 0 {
+		to, proven, ok = u.silent(m, s, mem)
+	}
+	if !ok {
+		return u.fallback(makeRule(RuleNoInfo, -1), s, mem, b, f)
+	}
+	stop := u.accept(&to, false, regs, b, f)
+	if stop == unwind.StopNone && !proven {
+		u.by = unwind.TrustCode
+	}
+	return false, stop
+}
+
+// leaveLeaf makes the step out of a Windows leaf in place.
+func (u *Unwinder) leaveLeaf(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	sp := regs.GPR[context.RSP]
+	ra, ok := mem.Word(sp)
+	if !ok {
+		return unwind.Unreadable
+	}
+	if stop := checkSP(sp, sp+8, b); stop != unwind.StopNone {
+		return stop
+	}
+	if stop := checkRA(regs, sp+8, ra); stop != unwind.StopNone {
+		return stop
+	}
+	u.by, f.CFA = unwind.TrustLeaf, sp+8
+	regs.RIP, regs.GPR[context.RSP] = ra, sp+8
+	regs.Known &= windowsKept
+	return unwind.StopNone
+}
+
+var peTrust = [...]unwind.Trust{PECode: unwind.TrustUnwindInfo, PEEpilog: unwind.TrustEpilog, PELeaf: unwind.TrustLeaf}
+
+// peCFI returns the rule of a PE module's call frame information at an address.
+// Its addresses are those of an image at ImageBase.
+func (u *Unwinder) peCFI(m *module.Module, i int, addr uint64) (Rule, bool) {
+	if m.CFI == nil {
+		return Rule{}, false
+	}
+	bias := m.CFIBias()
+	switch u.machine.Row(m.CFI, addr-bias, &u.row) {
+	case cfi.None:
+		return u.compile(&u.row, i, addr-bias, bias), true
+	case cfi.NoInfo:
+		return Rule{}, false
+	case cfi.Unsupported:
+		return makeRule(RuleUnsupported, i), true
+	}
+	return makeRule(RuleBad, i), true
+}
+
+// stepPECFI runs such a rule. Rules are of System V's registers: those that
+// only Windows functions preserve are the caller's where the row is silent.
+func (u *Unwinder) stepPECFI(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	regs := &s.Regs.AMD64
+	had := regs.Known
+	if exact, stop = u.leaveFrame(r, s, mem, b, f); stop != unwind.StopNone {
+		return exact, stop
+	}
+	for d := dwarfRSI; d <= dwarfRDI; d++ {
+		if reg := fromDWARF[d]; u.row.Regs[d].Kind == cfi.Unspecified {
+			regs.Known |= had & (1 << reg)
+		}
+	}
+	for i := range regs.XMM {
+		if u.row.Regs[dwarfXMM6+i].Kind == cfi.Unspecified {
+			regs.Known |= had & (1 << (16 + i))
+		}
+	}
+	return exact, stop
+}
+
+// DWARF numbers of registers that only Windows functions preserve.
+const (
+	dwarfRSI  = 4
+	dwarfRDI  = 5
+	dwarfXMM6 = 17 + 6
+)
