@@ -27,7 +27,7 @@ type Frame struct {
 type Image struct {
 	Start, End, Offset uint64
 	Path               string
-	BuildID            string // hexadecimal, "" = none
+	BuildID            string // hexadecimal, of an image of Windows its time stamp; "" = none
 }
 
 // Names finds names of addresses. Its methods may be used by several goroutines.
@@ -36,7 +36,7 @@ type Names struct {
 	Runtime    clrevent.Info
 	Process    clrevent.Process
 	Images     []Image
-	nativeName func(path string, offset uint64) (string, bool)
+	nativeName func(im *Image, offset uint64) (string, bool)
 	unloads    int
 	methods    []method
 	ranges     symbol.Ranges
@@ -169,7 +169,7 @@ func (n *Names) native(f *Frame) {
 		f.Module = baseName(m.Path)
 		f.Name = fmt.Sprintf("%s+%#x", f.Module, offset)
 		if n.nativeName != nil {
-			if name, ok := n.nativeName(m.Path, offset-1); ok {
+			if name, ok := n.nativeName(m, offset-1); ok {
 				f.Name, f.Named = name, true
 			}
 		}
@@ -232,7 +232,7 @@ func (n *Names) AddImages(images []Image) {
 func (n *Names) Replaced() bool { return n.unloads > 0 }
 
 // SetNative sets what names an offset of an image's file.
-func (n *Names) SetNative(find func(path string, offset uint64) (string, bool)) {
+func (n *Names) SetNative(find func(im *Image, offset uint64) (string, bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.nativeName == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,7 +226,7 @@ func (f *waitsFlags) readFile(a *waits.Analysis) int {
 	}
 	defer in.Close()
 	if maps, err := os.Open(f.file + ".maps"); err == nil {
-		session.ReadMaps(a.Names, maps)
+		session.ReadMaps(a.Names, maps, filepath.Dir(f.file))
 		maps.Close()
 	}
 	a.Read(in) // the error is told with what else is partial

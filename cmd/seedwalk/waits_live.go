@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"time"
 
 	"github.com/seedwalk/seedwalk/diagnostics"
@@ -102,7 +103,11 @@ func writeMaps(path string, n *waits.Names) error {
 
 func printMaps(w io.Writer, n *waits.Names) error {
 	for _, im := range n.Images {
-		if _, err := fmt.Fprintf(w, "%x-%x r-xp %08x 00:00 0 %s\n", im.Start, im.End, im.Offset, im.Path); err != nil {
+		stamp := uint64(0)
+		if len(im.BuildID) <= 8 { // of an image of Windows
+			stamp, _ = strconv.ParseUint(im.BuildID, 16, 32)
+		}
+		if _, err := fmt.Fprintf(w, "%x-%x r-xp %08x 00:00 %d %s\n", im.Start, im.End, im.Offset, stamp, im.Path); err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,7 @@ var rooms = []room{
 	{Name: "waits", May: []string{"nettrace", "nettrace/clrevent", "symbol"}, Test: []string{"diagnostics"}},
 	{Name: "waits/report", May: []string{"waits"}, Test: []string{"nettrace", "nettrace/clrevent"}},
 	{Name: "waits/blocked", May: with(walkers, "clr", "clr/managed", "live", "waits")},
-	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "symbol", "waits"}, Test: []string{"waits/blocked"}},
+	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "pe", "symbol", "waits"}, Test: []string{"waits/blocked"}},
 
 	// One process's samples, in any process; the profilers around it.
 	{Name: "internal/quiet"},
