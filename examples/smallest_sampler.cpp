@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 #ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN // without its own DllGetClassObject
 #include <windows.h>
 #define EXPORT __declspec(dllexport)
 #else

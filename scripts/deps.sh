@@ -23,6 +23,7 @@ esac
 # What a check or two would like and nothing needs: its absence is no error.
 like=()
 [ "${1:-test}" != test ] || command -v chromium >/dev/null || like+=(chromium)
+[ "${1:-test}" != test ] || command -v clang++ >/dev/null || like+=(clang)
 
 missing=()
 for p in "${need[@]}"; do

@@ -32,7 +32,9 @@ if command -v $mingw >/dev/null; then
 	for f in profiler/testdata/*_windows.c profiler/testdata/wine/*.c; do
 		"${windows[@]}" -c "$f" -o "$tmp/o.o"
 	done
-	"${windows[@]}" -Icapi -c capi/testdata/example.c -o "$tmp/o.o"
+	for f in capi/testdata/{example,sampler_errors}.c; do
+		"${windows[@]}" -Icapi -c "$f" -o "$tmp/o.o"
+	done
 else
 	echo "SKIPPED-CHECK: no $mingw: C for Windows is not compiled"
 fi
@@ -42,10 +44,13 @@ done
 for f in capi/testdata/*.c; do
 	"${strict[@]}" -Icapi -c "$f" -o "$tmp/o.o"
 done
-for cxx in g++ clang++; do
-	if command -v $cxx >/dev/null; then
-		$cxx -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -Icapi -c examples/own_protocol.cpp -o "$tmp/o.o"
-	else
+for cxx in g++ clang++ x86_64-w64-mingw32-g++; do
+	if ! command -v $cxx >/dev/null; then
 		echo "SKIPPED-CHECK: no $cxx: the sample profilers are not compiled with it"
+		continue
 	fi
+	for f in examples/*.cpp capi/testdata/*.cpp; do
+		case $cxx:$f in x86_64-*:examples/smallest_sampler.cpp) ;; x86_64-*) continue ;; esac # the others are for Linux
+		$cxx -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -Icapi -c "$f" -o "$tmp/o.o"
+	done
 done

@@ -52,6 +52,28 @@ func TestSampler(t *testing.T) {
 	}
 }
 
+// The sample profiler with a protocol of its own on .NET 10 (package capi has it on 9):
+// it counts itself.
+func TestOwnProtocolNet10(t *testing.T) {
+	dir := tempdir.New(t)
+	truth10 := need(t, "out", "samples", "Truth10")
+	library, out := vendor(t, dir, filepath.Join("examples", "own_protocol.cpp"), "libseedwalk.a"), filepath.Join(dir, "own")
+	res := run(t, 2*time.Minute, profiled(library, "OWN_PROTOCOL_OUT="+out), "/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", truth10, "5")
+	if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
+		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples, complete int
+	fmt.Sscanf(string(b), "samples %d complete %d", &samples, &complete)
+	fmt.Printf("own_protocol.cpp on .NET 10.0.9: %s", b)
+	if samples < 100 || complete*1000 < samples*leastWhole {
+		t.Errorf("%d of %d stacks are complete", complete, samples)
+	}
+}
+
 func samplerTruth(t *testing.T, dir, library string, app []string) {
 	c := newChecker(t)
 	c.want = *samplerSamples
