@@ -195,3 +195,16 @@ func dead(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
+
+// The old way beside a library of Go: its handlers and the runtime's meet on the
+// alternate stacks, which we make larger. On those of 16 KiB one of three runs died.
+func TestSnapshotSurvivesGo(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_profiler.so")
+	need(t, "out", "samples", "libgolib.so")
+	for range 3 {
+		samples, _, r := recordBy(t, "snapshot", *surviveTime+2*time.Minute, "200", app(t, "Survive", "4", "go")...)
+		if r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") || len(samples) < 20 {
+			t.Errorf("%d samples, code %d, %q\n%s", len(samples), r.code, r.stdout, r.stderr)
+		}
+	}
+}

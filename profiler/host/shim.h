@@ -71,6 +71,7 @@ struct sw_thread {
 	uint64_t tid;       /* 0: not yet bound to a kernel thread */
 	uint64_t stack_low, stack_high;
 	uint64_t handle, teb; /* Windows */
+	uint64_t alternate, before, before_size; /* Linux: the alternate stacks, ours and the one it replaces */
 	uint32_t dead;
 	uint32_t named; /* grows with every ThreadNameChanged */
 	char name[64];

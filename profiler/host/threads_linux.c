@@ -3,6 +3,8 @@
 #include "shim.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +17,40 @@ void sw_own_stack(uint64_t tid, uint64_t *thread_id, uint64_t *low, uint64_t *hi
 	*thread_id = t ? t->thread_id : 0;
 	*low = t ? t->stack_low : 0;
 	*high = t ? t->stack_high : 0;
+}
+
+enum { ALTERNATE = 256 << 10, PAGE = 4096 };
+
+/* Gives a thread an alternate stack on which several handlers have room. The CLR's are
+ * of 16 KiB: too little where a library puts all handlers there, as Go's runtime does,
+ * and ours meets the CLR's own, which waits in it for a collection. */
+static void more_room(struct sw_thread *t)
+{
+	stack_t now, ours = {.ss_size = ALTERNATE};
+	if (sigaltstack(NULL, &now) || now.ss_flags & (SS_DISABLE | SS_ONSTACK) || now.ss_size >= ALTERNATE)
+		return;
+	char *room = mmap(NULL, PAGE + ALTERNATE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (room == MAP_FAILED)
+		return;
+	ours.ss_sp = room + PAGE; /* behind a page that nobody may touch, as the CLR's: it may be the one to unmap it */
+	if (mprotect(ours.ss_sp, ALTERNATE, PROT_READ | PROT_WRITE) || sigaltstack(&ours, NULL)) {
+		munmap(room, PAGE + ALTERNATE);
+		return;
+	}
+	t->alternate = (uint64_t)ours.ss_sp;
+	t->before = (uint64_t)now.ss_sp;
+	t->before_size = now.ss_size;
+}
+
+/* On the thread itself the CLR gets its own alternate stack back, which it unmaps when
+ * the thread ends. Another thread leaves all as it is. */
+static void less_room(struct sw_thread *t)
+{
+	stack_t now, before = {.ss_sp = (void *)t->before, .ss_size = t->before_size};
+	if (t->alternate && sigaltstack(NULL, &now) == 0 && (uint64_t)now.ss_sp == t->alternate && !(now.ss_flags & (SS_ONSTACK | SS_DISABLE)) &&
+	    sigaltstack(&before, NULL) == 0)
+		munmap((char *)t->alternate - PAGE, PAGE + ALTERNATE);
+	t->alternate = 0;
 }
 
 /* Runs on the thread itself. os_thread is the CLR's word for it, which on Linux
@@ -32,10 +68,11 @@ uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread)
 		}
 		pthread_attr_destroy(&attr);
 	}
+	more_room(t);
 	return sw_thread_self();
 }
 
-void sw_thread_unbind(struct sw_thread *t) { (void)t; }
+void sw_thread_unbind(struct sw_thread *t) { less_room(t); }
 
 /* Processor time of a thread; 0 if it cannot be had. The clock's number is made
  * from the thread id as in Linux include/linux/posix-timers.h. */
