@@ -28,6 +28,23 @@ build() {
 	[ -z "$7" ] || scripts/library.sh c-shared -o "$dir/$7" ./profiler
 	rm -f "$dir"/*.h
 	cp capi/seedwalk.h "$dir/"
+	[ "$2" != amd64 ] || checked "$1" "$dir" "$cc"
+}
+
+# The checking proxy, for those who debug a profiler: an archive with its header to link
+# with, and a library to put before a profiler that is not rebuilt.
+checked() {
+	local dir=$2 cc=$3 src=capi/checked/src so=libseedwalkcheck.so more=-ldl objects=out/dist-checked f
+	[ "$1" = linux ] || { so=seedwalkcheck.dll more=; }
+	mkdir -p $objects
+	for f in proxy rules; do
+		"$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -I$src -c -o $objects/$f.o $src/$f.c
+	done
+	rm -f "$dir/libseedwalkcheck.a"
+	ar rcs "$dir/libseedwalkcheck.a" $objects/proxy.o $objects/rules.o
+	"$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I$src -o "$dir/$so" $src/loader.c $src/proxy.c $src/rules.c $more
+	cp $src/checked.h "$dir/"
+	rm -rf $objects
 }
 
 # try PLATFORM COMMAND...: the tool starts there.
