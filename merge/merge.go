@@ -123,7 +123,7 @@ func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	m.in, m.out, m.res, m.next, m.guess, m.hidden = c, out, Result{}, 0, -1, 0
-	m.regs = context.Registers{Arch: m.w.Arch()}
+	m.regs.Arch = m.w.Arch()
 	m.at = unwind.State{Regs: &m.regs}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	m.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
@@ -138,17 +138,19 @@ func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 
 // leaf walks the topmost unmanaged block and judges it as a seed.
 func (m *Merger) leaf() bool {
-	if g := gapOfCapture(m.in.Status); g != GapNone {
-		return m.lost(g)
+	g := gapOfCapture(m.in.Status)
+	if g == GapNone && m.in.Regs.Arch != m.regs.Arch {
+		g = GapUnsupported
 	}
-	if m.in.Regs.Arch != m.regs.Arch {
-		return m.lost(GapUnsupported)
+	if g != GapNone {
+		m.regs = context.Registers{Arch: m.regs.Arch} // the last merge's
+		return m.lost(g)
 	}
 	m.regs.Copy(&m.in.Regs)
 	m.at = unwind.Interrupted(&m.regs)
 	m.top = m.specials.Find(m.w, &m.at, &m.mem, &m.bounds, m.buf[:])
 	m.res.Verdict = m.top.Verdict
-	if g := gapOfVerdict(&m.top); g != GapNone {
+	if g = gapOfVerdict(&m.top); g != GapNone {
 		m.native(m.top.Frames)
 		return m.lost(g)
 	}

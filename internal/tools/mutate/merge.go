@@ -41,7 +41,7 @@ func mergeFaults() []Fault {
 		in("merge-mismatch", "a walk that passed a frame goes on", "m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP", "false"),
 		in("merge-refused", "a refusal leaves no gap", "m.tables == nil && known && m.refused()", "false"),
 		in("merge-cut", "a report that ends early leaves no gap", "\tif i == len(frames) {\n\t\tm.gap(GapCLRCut)\n", "\tif i == len(frames) {\n"),
-		in("merge-capture-status", "a capture that is none is merged", "if g := gapOfCapture(m.in.Status); g != GapNone {", "if g := gapOfCapture(m.in.Status); g == GapGone {"),
+		in("merge-capture-status", "a capture that is none is merged", "g := gapOfCapture(m.in.Status)\n", "g := GapNone\n\tif k := gapOfCapture(m.in.Status); k == GapGone {\n\t\tg = k\n\t}\n"),
 		out("merge-no-room", "a stack is written beyond its room", "m.res.N < len(m.out)-1", "true"),
 		out("merge-no-room-for-gap", "no room is kept for the gap", "m.res.N < len(m.out)-1", "m.res.N < len(m.out)"),
 		out("merge-full-unsaid", "unmanaged frames without room leave no gap", "\t\t\tm.gap(GapLimit)\n\t\t\treturn\n", "\t\t\treturn\n"),
