@@ -38,8 +38,10 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		if u.stepHot(r, regs, s.Exact, mem, b, f) {
 			s.Exact, s.Trust = false, s.Trust.Then(u.by)
 			r = u.kept(regs.RIP - 1)
-			warm = r.bits != 0 // where rules are still made, sections would be of one frame each
-			r = u.reached(r, regs, mem, f)
+			// Where rules are still made, sections would be of one frame each.
+			if warm = r.bits != 0; !warm || r.outside() {
+				r = u.reached(r, regs, mem, f)
+			}
 			continue
 		}
 		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
