@@ -107,6 +107,7 @@ func (f *eventsFile) whole(t *testing.T) {
 			t.Errorf("%d events %s", n, key)
 		}
 	}
+	f.cut(t)
 	// On a busy machine the tool may come too late for some of many.
 	if n := c["event_missed"]; n*10 > n+int64(events) || n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
 		t.Errorf("%d events of %d are lost", n, n+int64(events))
@@ -115,6 +116,24 @@ func (f *eventsFile) whole(t *testing.T) {
 		t.Errorf("%d frames of delivery, %d managed frames", c["event_delivery"], managed)
 	}
 	t.Logf("%d events, %d managed frames in distinct stacks; %+v", events, managed, c)
+}
+
+// cut: what delivers events is on no stack. It is the same for all, so that else events
+// of different kinds would have the same function on top.
+func (f *eventsFile) cut(t *testing.T) {
+	t.Helper()
+	of := map[string]string{}
+	for i := range f.Stacks {
+		s := &f.Stacks[i]
+		if s.Event == "" || s.Open || len(s.Frames) == 0 {
+			continue
+		}
+		kind, leaf := strings.TrimPrefix(s.Event, "monitor-"), f.Frames[s.Frames[0]].Name
+		if other, ok := of[leaf]; ok && other != kind {
+			t.Errorf("%s is on top of a %s and of a %s", leaf, kind, other)
+		}
+		of[leaf] = kind
+	}
 }
 
 // toWorld is the offset from the program's clock to that of the recording.
