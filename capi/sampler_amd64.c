@@ -158,7 +158,7 @@ SW_EXPORT int seedwalk_sampler_code_changed(uint64_t function)
 
 /* ---- sampling ---- */
 
-enum { LOOK_AGAIN = 256 };
+enum { LOOK_AGAIN = 32 };
 
 /* The vendor's mistakes are told by the first sample that can see them. */
 static int look(void)
