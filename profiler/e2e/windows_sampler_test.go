@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,13 +67,12 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, *raw.
 	return samples, rd, res
 }
 
-// windowsSamples are judged of each runtime at least.
-const windowsSamples = 3000
+var windowsSamples = flag.Int("sampler-windows", 500, "how many samples TestWindowsSampler judges of each runtime")
 
 func samplerMix(t *testing.T, library string) {
 	m, o := newMatrix(), newOpinion()
 	x := newMixed(o)
-	for n := 0; m.total < windowsSamples && n < maxWindowsRuns; n++ {
+	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
 		samples, rd, res := sampled(t, library, "swhost.exe", need(t, core222), need(t, "out", "windows", "Mix.exe"), fmt.Sprint(windowsRun))
 		if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 12 threads") {
 			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
@@ -88,7 +88,7 @@ func samplerMix(t *testing.T, library string) {
 
 func samplerNet10(t *testing.T, library string) {
 	m, shapes := newMatrix(), map[string]int{}
-	for n := 0; m.total < windowsSamples && n < maxWindowsRuns; n++ {
+	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
 		samples, rd, res := sampled(t, library, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), "1")
 		if res.code != 0 || !strings.HasPrefix(res.stdout, "singlefile: 12 threads") {
 			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
@@ -107,7 +107,7 @@ func enough(t *testing.T, m *matrix) {
 	m.print(t, t.Name())
 	inside := m.total - m.outside // Wine's own half of a system call is none of Windows'
 	fmt.Printf("%s: %d of %d stacks complete\n", t.Name(), m.whole, inside)
-	if m.total < windowsSamples || m.whole*1000 < inside*leastWhole {
-		t.Errorf("%d of %d stacks are complete, want %d in thousand of %d", m.whole, inside, leastWhole, windowsSamples)
+	if m.total < *windowsSamples || m.whole*1000 < inside*leastWhole {
+		t.Errorf("%d of %d stacks are complete, want %d in thousand of %d", m.whole, inside, leastWhole, *windowsSamples)
 	}
 }
