@@ -193,7 +193,11 @@ func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 func restoreSide(s *side, regs *Registers, e *cfi.ExprEnv) {
 	have := uint32(1 << context.RSP)
 	for d, n := range fromDWARF {
-		if d == dwarfRSP {
+		switch {
+		case d == dwarfRSP:
+			continue
+		case s.regs[d].Kind == cfi.Unspecified: // most: what functions preserve stays as it is
+			have |= regs.Known & nonvolatile & (1 << n)
 			continue
 		}
 		if v, ok := value(&s.regs[d], uint16(d), e); ok {
