@@ -9,6 +9,11 @@ import (
 // State is one frame while a walk stands at it: its registers, whether its
 // instruction pointer is an interrupted one, and how surely the frame was
 // found. Regs is the caller's storage; a step changes it in place.
+//
+// Only inside the walkers' hot steps do registers and exactness go as two arguments
+// (stepHot, stepNear, next, describe), and whether the caller was interrupted comes
+// back beside the stop: as one State they stay in memory from frame to frame, and
+// warm walks took 4 to 20 % longer.
 type State struct {
 	Regs  *context.Registers
 	Exact bool
