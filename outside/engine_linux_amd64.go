@@ -61,18 +61,21 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 // Run samples until the process ends or Stop, and says why it ended.
 func (e *Engine) Run() string {
 	defer e.close()
-	if err := e.open(); err != nil {
-		return err.Error()
-	}
 	beat := e.beat()
 	defer close(beat)
+	if err := e.open(); err != nil {
+		e.disarm()
+		return err.Error()
+	}
 	tick := time.Duration(max(e.period, int64(time.Millisecond)))
 	next := time.Now()
 	for !e.stopped.Load() {
 		if !e.alive() {
 			return e.end("the process ended")
 		}
-		if err := e.round(); err != nil {
+		if err := e.round(); err != nil { // nobody listens any more: the target is put back all the same
+			e.endEvents()
+			e.disarm()
 			return "the tool is gone: " + err.Error()
 		}
 		next = e.pace(next.Add(tick), time.Now())

@@ -411,6 +411,9 @@ func (e *Engine) bound(t *task, sp uint64) {
 // disarm ends the timers and puts the handlers back, by one signal: to a thread that
 // has had one, if there is any.
 func (e *Engine) disarm() {
+	if len(e.tasks) == 0 {
+		e.list(time.Now())
+	}
 	tids := make([]*task, 0, len(e.tasks))
 	for _, t := range e.tasks {
 		tids = append(tids, t)

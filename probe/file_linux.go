@@ -121,15 +121,15 @@ func (f *File) Free(tid uint32) {
 
 // Reap asks for the end of the timers of threads that have ended.
 func (f *File) Reap() {
-	left := f.dead[:0]
+	rest := f.dead[:0]
 	for _, i := range f.dead {
 		if atomic.LoadUint32(&f.slots[i].timer) == 0 {
 			atomic.StoreUint32(&f.slots[i].tid, 0)
 		} else {
-			left = append(left, i)
+			rest = append(rest, i)
 		}
 	}
-	f.dead = left
+	f.dead = rest
 	for k := range f.h.reap {
 		if k >= len(f.dead) {
 			break
@@ -210,4 +210,4 @@ func (f *File) UseRealTime() bool {
 }
 
 // Left reports whether the probe has put everything back.
-func (f *File) Left() bool { return atomic.LoadUint32(&f.h.left) != 0 }
+func (f *File) Left() bool { return atomic.LoadUint32(&f.h.left) == left }

@@ -73,6 +73,9 @@ const (
 	Learn   = 16 // an event for the sake of its stack only
 )
 
+// left is the header's left when everything has been put back; 1 is before.
+const left = 2
+
 // Events that may be wanted.
 const (
 	WaitEvents      = 1

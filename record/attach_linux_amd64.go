@@ -29,6 +29,13 @@ const (
 // attachLimit is how long the runtime may take to load the probe.
 const attachLimit = 20 * time.Second
 
+// Attachable says why a running process cannot be recorded with a probe, nil if
+// nothing is seen to be in the way.
+func Attachable(pid int) *Refusal {
+	o := Options{PID: pid}
+	return o.attachable()
+}
+
 // attachable says why a running process cannot be recorded.
 func (o *Options) attachable() *Refusal {
 	where := fmt.Sprintf("process %d", o.PID)

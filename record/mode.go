@@ -88,7 +88,7 @@ func (o *Options) noProbe() string {
 // engine is what an engine is told.
 func (o *Options) engine() outside.Config {
 	w, _ := o.Events.parse()
-	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: runtimeName, NoCPU: !w.cpu, NoWall: !w.wall,
+	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall,
 		Events: w.events, WaitMin: o.WaitMin}
 }
 
@@ -107,8 +107,8 @@ func (o *Options) way() string {
 	return suspends + bias
 }
 
-// runtimeName is a runtime's version as people write it, of its file.
-func runtimeName(path string) string {
+// RuntimeName is a runtime's version as people write it, of its file.
+func RuntimeName(path string) string {
 	v := program.RuntimeVersion(path)
 	if v == "" {
 		return ""

@@ -11,14 +11,18 @@ import (
 )
 
 const doctorHelp = `Usage: seedwalk doctor [--json] [--profiler PATH] [-- COMMAND]
+       seedwalk doctor [--json] --pid PID
 
 Says in one screen what would stop a recording here: the profiler library, the .NET runtime,
 environment variables, how threads are stopped and samples sent, the place to write to. With
 a command it also looks at what "seedwalk record -- COMMAND" would run. Nothing is recorded.
+With --pid it says which of record --pid, record --pid --outside and stack work for a running
+process, and what is in the way of the others.
 
 Examples:
   seedwalk doctor
   seedwalk doctor -- ./MyService
+  seedwalk doctor --pid 4711
   seedwalk doctor --json | jq -r '.[] | select(.status == "bad") | .remedy'
 
 Exit code: 0 nothing stops a recording, 1 something does, 2 wrong usage.
@@ -46,30 +50,44 @@ type patient struct {
 	profiler string
 	command  []string
 	env      []string
+	pid      int
+	gone     bool // there is no such process
 }
 
 func runDoctor(args []string) int {
 	set := flag.NewFlagSet("doctor", flag.ContinueOnError)
 	asJSON := set.Bool("json", false, "")
 	profiler := set.String("profiler", "", "")
+	pid := set.Int("pid", 0, "")
 	if code, done := parse(set, doctorHelp, args); done {
 		return code
 	}
-	p := &patient{profiler: *profiler, command: set.Args(), env: os.Environ()}
+	if *pid < 0 || *pid > 0 && set.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "seedwalk doctor: --pid is the number of one process, and goes without a command; see seedwalk doctor --help")
+		return exitUsage
+	}
+	p := &patient{pid: *pid, profiler: *profiler, command: set.Args(), env: os.Environ()}
 	if p.profiler == "" {
 		p.profiler = findProfiler()
 	}
+	questions := checks
+	if p.pid != 0 {
+		questions = pidChecks
+	}
 	var found []finding
-	for _, check := range checks {
+	for _, check := range questions {
 		if f := check(p); f.Check != "" {
 			found = append(found, f)
+		}
+		if p.gone {
+			break
 		}
 	}
 	if *asJSON {
 		b, _ := json.MarshalIndent(found, "", "  ") // plain strings: cannot fail
 		fmt.Printf("%s\n", b)
 	} else {
-		printFindings(os.Stdout, found)
+		printFindings(os.Stdout, found, p.pid != 0)
 	}
 	return verdict(found)
 }
@@ -83,7 +101,7 @@ func verdict(found []finding) int {
 	return exitOK
 }
 
-func printFindings(w io.Writer, found []finding) {
+func printFindings(w io.Writer, found []finding, ofProcess bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range found {
 		fmt.Fprintf(t, "%-4s\t%s\t%s\n", strings.ToUpper(string(f.Status)), f.Check, f.Detail)
@@ -92,9 +110,18 @@ func printFindings(w io.Writer, found []finding) {
 		}
 	}
 	t.Flush()
-	if verdict(found) == exitOK {
-		fmt.Fprintln(w, "\nNothing stops a recording here.")
-	} else {
-		fmt.Fprintln(w, "\nA recording would not work here; see the lines marked BAD.")
+	fmt.Fprintln(w, "\n"+summary(verdict(found) == exitOK, ofProcess))
+}
+
+// summary is the last line.
+func summary(fine, ofProcess bool) string {
+	switch {
+	case fine && ofProcess:
+		return "Everything works with this process."
+	case fine:
+		return "Nothing stops a recording here."
+	case ofProcess:
+		return "Not everything works with this process; see the lines marked BAD."
 	}
+	return "A recording would not work here; see the lines marked BAD."
 }

@@ -126,13 +126,13 @@ func TestDescribeWindowsProgramsGolden(t *testing.T) {
 		found = append(found, got)
 	}
 	var b bytes.Buffer
-	printFindings(&b, found)
+	printFindings(&b, found, false)
 	golden(t, filepath.Join("testdata", "doctor-windows-programs.txt"), b.String())
 }
 
 func TestFindingsOnOneScreen(t *testing.T) {
 	var b bytes.Buffer
-	printFindings(&b, []finding{{"system", good, "Linux", ""}, {"signal", bad, "blocked", "unblock it"}, {"output", note, "hm", ""}})
+	printFindings(&b, []finding{{"system", good, "Linux", ""}, {"signal", bad, "blocked", "unblock it"}, {"output", note, "hm", ""}}, false)
 	want := "OK    system  Linux\nBAD   signal  blocked\n              -> unblock it\nNOTE  output  hm\n\n" +
 		"A recording would not work here; see the lines marked BAD.\n"
 	if b.String() != want {

@@ -41,6 +41,7 @@ enum {
 };
 
 /* Why a record was made. */
+enum { SW_LEAVING = 1, SW_LEFT = 2 };
 enum {
 	SW_ASKED = 1,
 	SW_TIMER = 2,
@@ -73,7 +74,7 @@ struct sw_header {
 	uint32_t tag;        /* upper half of every cookie */
 	uint32_t legacy;     /* SIGURG, 0 = it was taken */
 	uint32_t real_time;  /* a real-time signal, 0 = none is free */
-	uint32_t left;       /* everything is put back */
+	uint32_t left;       /* everything is being put back: SW_LEAVING; it is: SW_LEFT */
 	uint64_t heartbeat;  /* CLOCK_MONOTONIC nanoseconds, the tool's */
 	uint64_t stale;      /* nanoseconds without a heartbeat that mean it is gone */
 	uint64_t period;     /* of timers, nanoseconds of processor time */

@@ -75,7 +75,7 @@ static void guard(struct sw_header *h, int add)
 void sw_put_back(struct sw_header *h)
 {
 	struct action a = {SIG_DFL, SA_RESTORER, (uint64_t)sw_restorer, 0};
-	if (__atomic_exchange_n(&h->left, 1, __ATOMIC_ACQ_REL))
+	if (__atomic_exchange_n(&h->left, SW_LEAVING, __ATOMIC_ACQ_REL))
 		return;
 	guard(h, 0);
 	if (h->legacy)
@@ -86,6 +86,7 @@ void sw_put_back(struct sw_header *h)
 	}
 	if (h->real_time)
 		sigaction_raw((int)h->real_time, &a, 0);
+	__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);
 }
 
 /* dial connects to the tool's socket. */

@@ -89,10 +89,23 @@ func TestAttachAgain(t *testing.T) {
 	})
 }
 
+// settled waits until a program has all its threads and files.
+func settled(t *testing.T, pid int) (s systemState) {
+	t.Helper()
+	for last, same := (systemState{}), 0; same < 8; last = s {
+		time.Sleep(250 * time.Millisecond)
+		s = systemStateOf(t, pid)
+		if same++; s.threads != last.threads || s.descriptors != last.descriptors || s.caught != last.caught {
+			same = 0
+		}
+	}
+	return s
+}
+
 func attachAgain(t *testing.T, argv []string) {
 	cmd, out := attached(t, argv...)
 	pid := cmd.Process.Pid
-	before := systemStateOf(t, pid)
+	before := settled(t, pid)
 	t.Logf("before: %+v", before)
 	var first, now systemState
 	file := filepath.Join(tempdir.New(t), "out.json")

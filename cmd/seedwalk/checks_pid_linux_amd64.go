@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	published "github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/record"
+)
+
+// pidChecks are those of a running process, in the order they are shown.
+var pidChecks = []func(*patient) finding{checkProcess, checkContainer, checkItsRuntime, checkPort, checkAttach, checkStops, checkTracer, checkProbe}
+
+// checkProcess ends the questions if there is nothing to ask about.
+func checkProcess(p *patient) finding {
+	const name = "process"
+	status := p.status()
+	if status == nil {
+		p.gone = true
+		return finding{name, bad, fmt.Sprintf("there is no process %d", p.pid), "look for its number with ps"}
+	}
+	detail := fmt.Sprintf("%d (%s), %s threads", p.pid, status["Name"], status["Threads"])
+	uid, _, _ := strings.Cut(status["Uid"], "\t")
+	switch n, err := strconv.Atoi(uid); {
+	case strings.HasPrefix(status["State"], "Z"):
+		return finding{name, bad, detail + ", has ended and waits for its parent", "nothing can be seen of it any more"}
+	case err == nil && n != os.Geteuid() && os.Geteuid() != 0:
+		return finding{name, bad, fmt.Sprintf("%s, of user %d; we are %d", detail, n, os.Geteuid()), "run seedwalk as that user, or as root"}
+	case strings.HasPrefix(status["State"], "T"):
+		return finding{name, note, detail + ", is stopped", "seedwalk stack works; a recording waits until it goes on"}
+	}
+	return finding{name, good, detail, ""}
+}
+
+// status is what the kernel tells of the process, nil if there is none.
+func (p *patient) status() map[string]string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	if err != nil {
+		return nil
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		k, v, _ := strings.Cut(line, ":")
+		out[k] = strings.TrimSpace(v)
+	}
+	return out
+}
+
+func checkContainer(p *patient) finding {
+	const name = "container"
+	var other []string
+	for _, ns := range []string{"mnt", "pid", "user"} {
+		theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", p.pid, ns))
+		ours, err2 := os.Readlink("/proc/self/ns/" + ns)
+		if err1 == nil && err2 == nil && theirs != ours {
+			other = append(other, ns)
+		}
+	}
+	if len(other) == 0 {
+		return finding{name, good, "it sees the files and processes that we see", ""}
+	}
+	detail := "it has other namespaces: " + strings.Join(other, ", ")
+	if ids := strings.Fields(p.status()["NSpid"]); len(ids) > 1 {
+		detail += "; it is process " + ids[len(ids)-1] + " in there"
+	}
+	return finding{name, note, detail, ""}
+}
+
+func checkItsRuntime(p *patient) finding {
+	const name = ".NET runtime"
+	maps, err := live.Maps(p.pid)
+	if err != nil || len(maps) == 0 {
+		return finding{name, note, "its mappings may not be read", "run seedwalk as its user, or as root"}
+	}
+	table := live.NewLoader(p.pid).Table(maps)
+	for i := range table.Len() {
+		m := table.At(i)
+		if m.ELF != nil && published.Holds(m.ELF) {
+			return finding{name, good, strings.TrimSpace(m.Path + " " + record.RuntimeName(filepath.Join(fmt.Sprintf("/proc/%d/root", p.pid), m.Path))), ""}
+		}
+	}
+	if i := slices.IndexFunc(maps, func(m live.Mapping) bool { return filepath.Base(m.Path) == "libcoreclr.so" }); i >= 0 {
+		return finding{name, note, maps[i].Path + " does not publish its structures (.NET 9 and later do)", "start it with seedwalk record -- COMMAND, which can suspend the runtime"}
+	}
+	return finding{name, note, "none is mapped: a native program, or NativeAOT", "seedwalk stack and record --pid PID --outside work for it"}
+}
+
+func checkPort(p *patient) finding {
+	const name = "diagnostics port"
+	c, err := diagnostics.Process(p.pid)
+	if err == nil {
+		var info *diagnostics.Info
+		if info, err = c.Info(); err == nil {
+			return finding{name, good, "answers: .NET " + info.Version + ", " + info.OS + " " + info.Arch, ""}
+		}
+	}
+	return finding{name, note, strings.TrimPrefix(err.Error(), fmt.Sprintf("process %d: ", p.pid)), "record --pid PID --outside needs none"}
+}
+
+func checkAttach(p *patient) finding {
+	const name = "record --pid"
+	if r := record.Attachable(p.pid); r != nil {
+		return finding{name, bad, r.What, r.Remedy}
+	}
+	return finding{name, good, "the runtime can be asked to load the probe", ""}
+}
+
+func checkStops(p *patient) finding {
+	const name = "stack, --outside"
+	if err := outside.Lookable(p.pid); err != nil {
+		return finding{name, bad, err.Error(), ""}
+	}
+	return finding{name, good, "its threads may be stopped and its memory read", ""}
+}
+
+func checkTracer(p *patient) finding {
+	if tracer := p.status()["TracerPid"]; tracer != "" && tracer != "0" {
+		return finding{"tracer", note, "process " + tracer + " traces it, and the kernel allows one tracer", "stack and --outside wait for its end; record --pid does not mind"}
+	}
+	return finding{}
+}
+
+func checkProbe(p *patient) finding {
+	maps, _ := live.Maps(p.pid)
+	if !slices.ContainsFunc(maps, func(m live.Mapping) bool {
+		return filepath.Base(strings.TrimSuffix(m.Path, " (deleted)")) == probe.LibraryName
+	}) {
+		return finding{}
+	}
+	return finding{"probe", note, "that of a recording is mapped: one that is under way, or it is silent", ""}
+}

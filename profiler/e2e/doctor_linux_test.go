@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What doctor, record --pid and stack say of processes of all kinds: one line each,
+// with a remedy.
+func TestProcessesOfAllKinds(t *testing.T) {
+	start := func(t *testing.T, attr *syscall.SysProcAttr, argv ...string) string {
+		t.Helper()
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.SysProcAttr = attr
+		if err := cmd.Start(); err != nil {
+			t.Skipf("SKIPPED-CHECK: %v", err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		time.Sleep(500 * time.Millisecond)
+		return fmt.Sprint(cmd.Process.Pid)
+	}
+	sleeper := func(t *testing.T) string { return start(t, nil, "sleep", "60") }
+	for _, c := range []struct {
+		name                   string
+		pid                    func(t *testing.T) string
+		doctor, record, stack  string // parts of what is said
+		doctors, records, stck int    // exit codes
+		root                   bool
+	}{
+		{"gone", func(*testing.T) string { return "4194303" }, "there is no process 4194303", "there is no such process", "there is no process 4194303", 1, 125, 3, false},
+		{"native", sleeper, "none is mapped: a native program", "it has no diagnostics port", "", 1, 125, 0, false},
+		{"a zombie", func(t *testing.T) string {
+			cmd := exec.Command("true")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { cmd.Wait() })
+			time.Sleep(300 * time.Millisecond)
+			return fmt.Sprint(cmd.Process.Pid)
+		}, "has ended and waits for its parent", "no diagnostics port", "waits for its parent", 1, 125, 3, false},
+		{".NET", func(t *testing.T) string {
+			cmd, _ := attached(t, app(t, "Truth", "60")...)
+			return fmt.Sprint(cmd.Process.Pid)
+		}, "Everything works with this process", "", "", 0, 0, 0, false},
+		{"stopped", func(t *testing.T) string {
+			p := sleeper(t)
+			exec.Command("kill", "-STOP", p).Run()
+			return p
+		}, "is stopped", "it has no diagnostics port", "", 1, 125, 0, false},
+		{"of namespaces of its own", func(t *testing.T) string {
+			return start(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}, "sleep", "60")
+		}, "it has other namespaces: mnt, pid; it is process 1 in there", "it is in a container", "", 1, 125, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.root && os.Geteuid() != 0 {
+				t.Skip("SKIPPED-CHECK: namespaces need root")
+			}
+			pid := c.pid(t)
+			d := run(t, time.Minute, nil, tool(t), "doctor", "--pid", pid)
+			if d.code != c.doctors || !strings.Contains(d.stdout, c.doctor) {
+				t.Errorf("doctor: %d\n%s%s", d.code, d.stdout, d.stderr)
+			}
+			r := run(t, time.Minute, nil, tool(t), "record", "--quiet", "--pid", pid, "--duration", "1s", "--output", filepath.Join(t.TempDir(), "o.folded"))
+			if r.code != c.records || !strings.Contains(r.stderr, c.record) || c.record != "" && (strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, ";")) {
+				t.Errorf("record: %d %q", r.code, r.stderr)
+			}
+			s := run(t, time.Minute, nil, tool(t), "stack", pid)
+			if s.code != c.stck || !strings.Contains(s.stderr, c.stack) || c.stack != "" && strings.Count(s.stderr, "\n") != 1 {
+				t.Errorf("stack: %d %q", s.code, s.stderr)
+			}
+		})
+	}
+}
+
+// A process of another user's: each way in says in one line what is missing.
+func TestNotRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED-CHECK: becoming another user needs root")
+	}
+	pid := fmt.Sprint(os.Getpid())
+	dir, err := os.MkdirTemp("", "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Chmod(dir, 0o777)
+	copied := filepath.Join(dir, "seedwalk")
+	if b, err := os.ReadFile(tool(t)); err != nil || os.WriteFile(copied, b, 0o755) != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"stack", pid}, "belongs to user 0 and we are 65534: run seedwalk as that user or as root"},
+		{[]string{"record", "--pid", pid, "--output", filepath.Join(dir, "o.folded")}, "it belongs to user 0; run seedwalk as that user"},
+		{[]string{"record", "--outside", "--pid", pid, "--output", filepath.Join(dir, "o.folded")}, "belongs to user 0 and we are 65534"},
+		{[]string{"doctor", "--pid", pid}, "of user 0; we are 65534"},
+	} {
+		cmd := exec.Command(copied, c.args...)
+		cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "TMPDIR=" + dir}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%v: %v\n%s", c.args[:1], err, out)
+		}
+	}
+}
