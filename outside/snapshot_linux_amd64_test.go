@@ -27,7 +27,18 @@ var reported = flag.Int("reported", 1500, "how many answers of DoStackSnapshot a
 // found in ours, in the same order. It lists fewer: no stubs, no methods without
 // metadata, nothing of exception handling.
 func TestReported(t *testing.T) {
-	c := reportedBy(t)
+	seconds := strconv.Itoa(8 + *reported/100)
+	t.Run("net9", func(t *testing.T) {
+		testReported(t, built(t, "out", "bin", "swhost"), filepath.Dir(built(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so")),
+			built(t, "out", "samples", "Truth.exe"), seconds)
+	})
+	t.Run("net10", func(t *testing.T) {
+		testReported(t, "/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", built(t, "out", "samples", "Truth10"), seconds)
+	})
+}
+
+func testReported(t *testing.T, argv ...string) {
+	c := reportedBy(t, argv...)
 	t.Logf("%d stacks, %d frames of the CLR, all found in ours: %d; gaps of ours %v, not whole in the CLR's own answer %d",
 		c.stacks, c.frames, c.found, c.gaps, c.refused)
 	lost := 0
@@ -45,25 +56,27 @@ type comparison struct {
 	gaps                           map[merge.Gap]int
 }
 
-func reportedBy(t *testing.T) *comparison {
-	file := func(elem ...string) string {
-		path, err := filepath.Abs(filepath.Join(append([]string{".."}, elem...)...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); err != nil {
-			t.Skipf("SKIPPED-CHECK: %s is missing; run make build samples runtime", filepath.Join(elem...))
-		}
-		return path
+// built is the path of a file that make build samples runtime makes.
+func built(t *testing.T, elem ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(append([]string{".."}, elem...)...))
+	if err != nil {
+		t.Fatal(err)
 	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("SKIPPED-CHECK: %s is missing; run make build samples runtime", filepath.Join(elem...))
+	}
+	return path
+}
+
+func reportedBy(t *testing.T, argv ...string) *comparison {
 	dir := tempdir.New(t)
 	pipe, pidFile := filepath.Join(dir, "raw"), filepath.Join(dir, "pid")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(file("out", "bin", "seedwalk"), "record", "--mode", "snapshot", "--rate", "100", "--raw", pipe, "--pid-file", pidFile,
-		"--output", filepath.Join(dir, "out.json"), "--", file("out", "bin", "swhost"),
-		filepath.Dir(file(".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so")), file("out", "samples", "Truth.exe"), strconv.Itoa(8+*reported/100))
+	cmd := exec.Command(built(t, "out", "bin", "seedwalk"), append([]string{"record", "--mode", "snapshot", "--rate", "100", "--raw", pipe, "--pid-file", pidFile,
+		"--output", filepath.Join(dir, "out.json"), "--"}, argv...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
