@@ -156,6 +156,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 enum { OURS = 0x5ea5d000 };
 
 static int disarm(struct sw_header *h, struct sw_slot *s);
+static int abandoned(struct sw_header *h, uint64_t time);
 
 /* arm makes the timer of the thread's own processor time. */
 static void arm(struct sw_header *h, struct sw_slot *s)
@@ -180,8 +181,11 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 		return;
 	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&h->timers, 1, __ATOMIC_RELAXED);
+	/* Nobody knew of it while it was made: the recording may have ended, or its tool. */
 	if (h->left || h->tag != tag)
-		disarm(h, s); /* the recording has ended meanwhile, and nobody knew of it */
+		disarm(h, s);
+	else
+		abandoned(h, now());
 }
 
 static int disarm(struct sw_header *h, struct sw_slot *s)
