@@ -20,6 +20,7 @@ type single struct {
 	context, walk, report     wire.Histogram // nanoseconds of a try
 	tries                     tries
 	denied, partial, unsolved uint64
+	broken                    uint64 // samples of threads that were held too long
 	stale                     uint64 // suspensions that found the module table out of date
 }
 
@@ -60,7 +61,7 @@ func (s *single) round(a *Agent, threads []clr.Thread) string {
 		switch o.Advice {
 		case snapshot.AdviceRefused:
 			return "the runtime refuses to walk: " + s.sampler.Capture.Result.String()
-		case snapshot.AdviceGone, snapshot.AdviceDenied, snapshot.AdviceNotPrimed, snapshot.AdviceStale:
+		case snapshot.AdviceGone, snapshot.AdviceDenied, snapshot.AdviceNotPrimed, snapshot.AdviceStale, snapshot.AdviceLost:
 			continue
 		}
 		a.sample(&s.sampler.Capture)
@@ -92,6 +93,9 @@ func (s *single) count(a *Agent, o *snapshot.ThreadOutcome) {
 		return
 	case snapshot.AdviceDenied:
 		s.denied++
+		return
+	case snapshot.AdviceLost:
+		s.broken++
 		return
 	case snapshot.AdvicePartial:
 		s.partial++
@@ -129,6 +133,7 @@ func (s *single) write(w *wire.Writer) {
 	w.Stats("reports_partial", s.partial)
 	w.Stats("reports_refused", s.unsolved)
 	w.Stats("suspensions_stale", s.stale)
+	w.Stats(wire.StatLost, s.broken)
 	s.tries.write(w)
 	s.context.Write(w, wire.StatContext)
 	s.walk.Write(w, wire.StatWalk)

@@ -129,6 +129,8 @@ type Capture struct {
 	Result    HRESULT           // of DoStackSnapshot
 	Frames    []SnapshotFrame
 	Full      bool   // Frames had no room for every callback
+	Loading   bool   // the thread is in the system's loader: DoStackSnapshot was not asked
+	Broken    bool   // the thread ran on while it was walked, since it had been held too long
 	Loads     uint64 // how often the loader had changed the modules when the registers were taken; 0: nobody counts
 }
 

@@ -24,6 +24,7 @@ func (p *Specials) Find(w unwind.Walker, s *unwind.State, mem *memory.Window, b 
 	r := w.Walk(s, mem, b, out)
 	o := Outcome{Stop: r.Stop, Frames: r.N}
 	o.Verdict = p.judge(&o, top, s, b, out[:r.N])
+	o.Loading = p.loading(top.ip, out[:r.N])
 	return o
 }
 

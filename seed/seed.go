@@ -55,7 +55,8 @@ func (v Verdict) Usable() bool { return v == NotNeeded || v == Found }
 type Outcome struct {
 	Verdict Verdict
 	Stop    unwind.Stop
-	Frames  int // unmanaged frames written to out
+	Frames  int  // unmanaged frames written to out
+	Loading bool // one of them is of the system's loader
 }
 
 // state is what is judged of a frame's registers, whatever their architecture.

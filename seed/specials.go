@@ -51,6 +51,9 @@ type Specials struct {
 	// Dispatch holds the functions at which the kernel enters user mode:
 	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.
 	Dispatch Places
+	// Loader holds the functions of the system that change its table of images and
+	// of functions, under locks for which the CLR's own walk may wait.
+	Loader Places
 	// IsMethod tells methods from the CLR's other code, IL stubs and precode.
 	// It is asked for the topmost ip, if that is managed, while the thread is
 	// suspended. Nil takes all managed code for methods, as the CLR's own check
@@ -83,6 +86,20 @@ func (s *Specials) misread(frames []unwind.Frame, end *unwind.State) bool {
 		exact = frames[i].Exact
 	}
 	return false
+}
+
+// loading reports whether a thread stands in the system's loader: at ip, or below in
+// one of the frames of its walk. What is called from the last may be managed code.
+func (s *Specials) loading(ip uint64, frames []unwind.Frame) bool {
+	if s == nil || s.Loader.n == 0 {
+		return false
+	}
+	for i := range frames {
+		if s.Loader.holds(frames[i].Lookup()) {
+			return true
+		}
+	}
+	return s.Loader.holds(ip)
 }
 
 // walkable is refuse's answer where a walk may begin.

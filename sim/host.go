@@ -27,6 +27,7 @@ type Host struct {
 	claimed   clr.ThreadID // whose destruction waits
 	inside    bool         // all destructions wait
 	window    int          // threads suspended by the sampler
+	watch     watch
 }
 
 // Judge gets a thread's capture, with its truth, after the suspension.
@@ -44,6 +45,8 @@ var (
 // Counts is what a host was asked for.
 type Counts struct {
 	Suspends, Resumes, Snapshots, Callbacks int
+	Rescues                                 int // by the watchdog
+	Loading                                 int // samples that the CLR was not asked for, since the thread was in the loader
 	Results                                 map[clr.HRESULT]int
 }
 
@@ -139,6 +142,8 @@ func (h *Host) Release(clr.Thread) {
 
 // Prime implements clr.Threads.
 func (h *Host) Prime(t clr.Thread) (callbacks int, hr clr.HRESULT) {
+	h.watch.begin(h.thread(t.ID))
+	defer func() { h.watch.end(h.A); h.watch.rescued = false }()
 	hr = h.w.CLR.DoStackSnapshot(h.A, vm.Call{Thread: t.ID, Flags: vm.RegisterContext, Receive: func(*vm.Callback) clr.HRESULT {
 		callbacks++
 		return clr.S_OK
@@ -180,6 +185,10 @@ func (h *Host) Resume(i int, t clr.Thread) {
 	h.window--
 	h.lost(h.slot(i))
 	h.Counts.Resumes++
+	if h.watch.rescued {
+		h.watch.rescued = false
+		return // the watchdog has
+	}
 	h.A.ResumeThread(h.thread(t.ID).A)
 }
 
@@ -219,7 +228,9 @@ func (h *Host) DoStackSnapshot(i int, c *clr.Capture) {
 		seed := h.seed(c)
 		call.Seed = &seed
 	}
+	h.watch.begin(h.thread(c.Thread.ID))
 	c.Result = h.w.CLR.DoStackSnapshot(h.A, call)
+	c.Broken = h.watch.end(h.A)
 	c.Frames, s.last = s.frames, c.Result
 	h.Counts.Snapshots++
 	h.Counts.Results[c.Result]++

@@ -162,7 +162,10 @@ func (s *sampling) rounds(n int) {
 // judge merges one capture and holds it against the truth.
 func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	s.tally.Samples++
-	if c.Status != clr.Captured {
+	if c.Loading {
+		s.h.Counts.Loading++
+	}
+	if c.Status != clr.Captured || c.Broken {
 		s.tally.Gone++
 		return
 	}

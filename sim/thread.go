@@ -168,6 +168,7 @@ func (t *Thread) Framed(name string, body func()) {
 	f := t.enter(name)
 	depth := t.M.Depth()
 	t.push(caller, false)
+	t.Top().Lazy = true
 	t.toCall()
 	t.yield(f)
 	body()
@@ -251,6 +252,16 @@ func (t *Thread) Jit() {
 			os = t.W.Tables
 		}
 		t.W.CLR.Jit(t.A, os)
+		t.W.CLR.Return(t.A, t.Thread)
+	})
+}
+
+// Load loads or unloads a library for a P/Invoke that is met for the first time: a
+// helper of the CLR's calls the system's loader, in preemptive mode.
+func (t *Thread) Load(l *sched.Lock) {
+	t.Framed(JitCompile, func() {
+		t.W.CLR.Leave(t.Thread)
+		t.Holding(l, LoadLibrary, nil)
 		t.W.CLR.Return(t.A, t.Thread)
 	})
 }

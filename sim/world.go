@@ -97,6 +97,21 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 	return w, nil
 }
 
+// LoaderTable gives the process the system's table of images' functions with its
+// lock. careful tells the product's seed where the loader is, as package clr/managed
+// finds it in ntdll.
+func (w *World) LoaderTable(careful bool) *sched.Lock {
+	w.CLR.Inverted = &sched.Lock{Name: "inverted function table"}
+	if careful {
+		if w.Specials == nil {
+			w.Specials = &seed.Specials{}
+		}
+		im, f := w.Kit.Lookup(LoadLibrary)
+		w.Specials.Loader.Add(memory.Range{Start: im.Base + uint64(f.RVA), End: im.Base + uint64(f.End())})
+	}
+	return w.CLR.Inverted
+}
+
 // Redirects makes collections redirect the threads that they find in managed
 // code at an ip that interruptible says yes to, and tells the product's seed of
 // the stub, as package clr/managed does of real ones. Without it the returns of all

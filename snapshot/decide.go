@@ -17,10 +17,11 @@ const (
 	AdviceGone                     // the thread has ended
 	AdviceDenied                   // this thread may not be suspended
 	AdviceNotPrimed                // the sampler has not been primed
+	AdviceLost                     // it was held too long and ran on while it was walked: what was captured is worth nothing
 	AdviceStale                    // modules came or went since the table was made: make it anew and try again
 )
 
-var adviceNames = [...]string{"complete", "native-only", "retry", "partial", "refused", "gone", "denied", "not-primed", "stale"}
+var adviceNames = [...]string{"complete", "native-only", "retry", "partial", "refused", "gone", "denied", "not-primed", "lost", "stale"}
 
 func (a Advice) String() string {
 	if int(a) < len(adviceNames) {

@@ -33,7 +33,8 @@ func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
 	s.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
 	c.Seed.Copy(&c.Regs)
 	s.at = unwind.Interrupted(&c.Seed)
-	v := s.specials.Find(s.w, &s.at, &s.mem, &s.bounds, s.frames[:]).Verdict
+	o := s.specials.Find(s.w, &s.at, &s.mem, &s.bounds, s.frames[:])
 	s.at.Regs = nil // the capture is the caller's
-	return v
+	c.Loading = o.Loading
+	return o.Verdict
 }

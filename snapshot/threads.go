@@ -115,6 +115,8 @@ func (s *ThreadSampler) once(t clr.Thread, o *ThreadOutcome) bool {
 	}
 	s.rt.Release(t)
 	switch {
+	case c.Broken:
+		o.Advice = AdviceLost
 	case o.Suspend == clr.SuspendDenied:
 		o.Advice = AdviceDenied
 	case c.Status == clr.Captured && s.stale(c):
@@ -148,6 +150,12 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 	// than ours.
 	c.Seeded = o.Verdict == seed.Found
 	walked := s.rt.Now()
+	if c.Loading {
+		// The CLR's walk may ask the system for unwind data, which waits for a lock that
+		// this thread owns now. Result says that nothing was had; a moment later there is.
+		o.ContextNS, o.SeedNS, o.Result = context-start, walked-context, c.Result
+		return
+	}
 	s.rt.DoStackSnapshot(0, c)
 	if o.Verdict == seed.NotNeeded && c.Result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX && s.redirected(c) {
 		c.Seeded = true

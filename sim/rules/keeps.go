@@ -24,6 +24,8 @@ var keeps = map[string]keep{
 	"os-unwinder":   {window + "; no import of the system's unwinder", "RtlLookupFunctionEntry beside RtlAddFunctionTable under Wine: after 64 suspensions", true},
 	"unsafe":        {samplers + "; snapshot TestDecide", ".NET Core 2.2 of Windows: 74 of 74 in the collector's initiator; sim/conform row 9", false},
 
+	"snapshot-lock": {samplers + "; snapshot TestLoading; e2e TestWindowsWatchdog", never + ": Wine's function takes no such lock", false},
+
 	"snapshot-callback":    {"the recorder of profiler/host/info.c writes into a buffer that is there; capi/checked names the rule in a profiler", never, true},
 	"lock-chain":           {window, never, true},
 	"walks-collector":      {"the sampler is a thread of C's that the CLR has never seen (profiler/host/sampler_*.c); capi/checked names a managed one", never, true},
@@ -72,9 +74,6 @@ func AllTold() []Told {
 		{"resume-twice", "Resume a thread as often as you have suspended it, and never once more.",
 			"Suspensions are counted, by all who suspend. One ResumeThread too many takes away somebody else's: the CLR's own inside DoStackSnapshot, a debugger's, and the thread runs while it is read. One SuspendRuntime too many is worse: it answers S_OK, and after the first ResumeRuntime threads go round for ever.",
 			"sim TestSampleProtocol counts both; capi/checked", "SuspendRuntime twice, .NET 9.0.5: the process never goes on"},
-		{"snapshot-lock", "DoStackSnapshot itself may wait for the loader: ask it only of threads that are not in it, with somebody else to resume them.",
-			"With a HelperMethodFrame on top (.NET Core 2 to 9 on Windows) the CLR's walk calls RtlLookupFunctionEntry, which takes the lock of ntdll's table of functions; a target inside LoadLibrary owns it (dotnet/runtime#32286). A rule about our own calls does not help, since the CLR makes this one. Do not ask while the own walk passes through the loader, and have a watchdog resume a thread that is held too long.",
-			"nothing yet: the product has neither the check nor the watchdog", never + ": Wine's function takes no such lock"},
 		{"claim-order", "Whoever asks whether a thread is alive reads \"dead\" before its id.",
 			"An entry of the list of threads can be used anew between two loads: its destroyer has gone on, a new thread resets the mark. Read in the other order a thread that has ended counts as alive, and is walked.",
 			"profiler/host/threads.c, sw_thread_alive; no test: the model's Claim is one step", "in a model at the grain of the atomics: 54 of 11,356 interleavings"},

@@ -41,7 +41,7 @@ func locks() []*Rule {
 			"Go's collector stops the world, and waits for every thread that runs Go code. If a callback may run Go on an application thread, the target can be suspended there; the first allocation of the sampler that starts a collection then waits for ever.",
 			"seen: hangs within 25 s as soon as application threads run Go callbacks",
 			"Go's world", sim.NativeWork, func(w *sim.World) *sched.Lock { return w.GoWorld }),
-		osUnwinder(), refused(),
+		osUnwinder(), snapshotLock(), refused(),
 	}
 }
 
@@ -113,6 +113,23 @@ func osUnwinder() *Rule {
 		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "function tables",
 		Broken: func(w *sim.World) { jits(w); takesInWindow(w, w.Tables) },
 		Kept:   func(w *sim.World) { jits(w); kept(w, 2) },
+	}
+}
+
+// snapshotLock is the lock that the CLR's own walk takes.
+func snapshotLock() *Rule {
+	loads := func(w *sim.World, careful bool) {
+		table := w.LoaderTable(careful)
+		w.SpawnManaged("target", func(t *sim.Thread) { t.Load(table) })
+	}
+	return &Rule{
+		Name:   "snapshot-lock",
+		Line:   "DoStackSnapshot itself may wait for the loader: ask it only of threads that are not in it, with somebody else to resume them.",
+		Text:   "With a HelperMethodFrame on top (.NET Core 2 to 9 on Windows, and the .NET Framework) the CLR's walk calls RtlLookupFunctionEntry, which takes the lock of ntdll's table of functions; a target inside LoadLibrary owns it. A rule about the sampler's own calls does not help, since the CLR makes this one. Walk first, and do not ask while the walk passes through the loader. The first call of all is made of a thread that nobody has looked at: for that, and for what a walk does not show, a watchdog takes the thread from the sampler and resumes it, and the sample is thrown away.",
+		Source: "dotnet/runtime#32286; dotnet/coreclr gmsamd64.cpp, LazyMachState::unwindLazyState, Thread::VirtualUnwindCallFrame",
+		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock, Says: "inverted function table",
+		Broken: func(w *sim.World) { loads(w, false); kept(w, 2) },
+		Kept:   func(w *sim.World) { loads(w, true); w.Host.Watchdog(); kept(w, 2) },
 	}
 }
 

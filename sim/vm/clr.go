@@ -45,6 +45,10 @@ type CLR struct {
 	PerThread   *sched.Lock // taken by a thread's first call of the profiling API
 	Unwinder    *sched.Lock // Linux: the mutex inside the CLR's own libunwind
 
+	// Inverted is the lock of the system's table of images' functions, nil: of no
+	// interest. Loading and unloading takes it, and so does a look-up.
+	Inverted *sched.Lock
+
 	// Wait surrounds a wait of t for the end of a suspension with the frames that
 	// stand on the stack meanwhile; nil: none. resumable: after a hijack or a
 	// redirection.

@@ -23,6 +23,7 @@ type Frame struct {
 	Address   uint64        // where the record lies on the stack
 	Caller    machine.State // the managed caller as the record remembers it
 	Resumable bool          // made by a hijack or a redirection
+	Lazy      bool          // a HelperMethodFrame: what it remembers is found by unwinding
 }
 
 // Handler is a catch or finally clause that runs on top of the frames its

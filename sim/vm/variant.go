@@ -54,6 +54,11 @@ func (v Variant) Windows() bool { return v < Net9Linux }
 // (ICorProfilerInfo10, since .NET Core 3.0).
 func (v Variant) HasSuspendRuntime() bool { return v >= Net10Windows }
 
+// lazyFrames reports whether a helper leaves a frame whose caller the walk finds by
+// unwinding, with the system's unwind data: LazyMachState::unwindLazyState. Source:
+// gmsamd64.cpp, Thread::VirtualUnwindCallFrame.
+func (v Variant) lazyFrames() bool { return v == Framework20 || v == Core22Windows }
+
 // ContextSize is the size of the CONTEXT that callbacks get, in bytes.
 func (v Variant) ContextSize(arm64 bool) int {
 	switch {

@@ -52,12 +52,12 @@ func (k *Call) walk() clr.HRESULT {
 			k.told.why = "the target was redirected for a collection, waits below its stub, and is suspended"
 			return clr.E_FAIL
 		}
-		f := k.below(0)
-		if f == nil {
+		if f := k.below(0); f == nil {
 			k.told.why = "no entry of the Frame chain leads to managed code"
 			return clr.S_OK
+		} else {
+			st = k.remembered(f)
 		}
-		st = f.Caller
 	}
 	k.used("a")
 	for range maxWalk {
@@ -105,7 +105,7 @@ func (k *Call) managedRun(st *machine.State) (hr clr.HRESULT, next machine.State
 			return clr.S_OK, next, false
 		}
 		k.used("f")
-		return clr.S_OK, f.Caller, true
+		return clr.S_OK, k.remembered(f), true
 	}
 	return clr.E_FAIL, next, false
 }
@@ -150,6 +150,17 @@ func (k *Call) below(sp uint64) *Frame {
 		}
 	}
 	return nil
+}
+
+// remembered is the managed caller that an entry of the chain leads to. A lazy one
+// asks RtlLookupFunctionEntry for the frames of the CLR above it, under the lock of
+// the system's table (dotnet/runtime#32286).
+func (k *Call) remembered(f *Frame) machine.State {
+	if l := k.c.Inverted; l != nil && f.Lazy && k.c.Variant.lazyFrames() {
+		k.a.Lock(l)
+		k.a.Unlock(l)
+	}
+	return f.Caller
 }
 
 // inside reports whether a frame and its caller are on the target's stack.
