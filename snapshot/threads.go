@@ -157,7 +157,7 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 		return
 	}
 	s.rt.DoStackSnapshot(0, c)
-	if o.Verdict == seed.NotNeeded && c.Result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX && s.redirected(c) {
+	if !c.Broken && o.Verdict == seed.NotNeeded && c.Result == clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX && s.redirected(c) {
 		c.Seeded = true
 		s.rt.DoStackSnapshot(0, c)
 	}

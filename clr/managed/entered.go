@@ -21,7 +21,7 @@ import (
 type Entrances struct{ known map[uint32]entrance } // by module ID
 
 // entrance is where one image is entered without a call, as addresses in it.
-type entrance struct{ stubs, dispatchers []memory.Range }
+type entrance struct{ stubs, dispatchers, loader []memory.Range }
 
 // Of returns the CLR's stubs up to where they store their return address, and
 // the dispatchers, of all modules of a table. It reads whole exception
@@ -44,10 +44,22 @@ func (e *Entrances) Of(t *module.Table) (stubs, dispatchers []memory.Range) {
 	return stubs, dispatchers
 }
 
+// Loader returns the functions of ntdll that change its tables of images and of
+// functions, of the table that Of was last asked about.
+func (e *Entrances) Loader(t *module.Table) (out []memory.Range) {
+	for i := range t.Len() {
+		if m := t.At(i); m.PE != nil {
+			out = moved(out, e.known[m.ID].loader, m.Start)
+		}
+	}
+	return out
+}
+
 func entrancesOf(m *module.Module) (e entrance) {
 	e.stubs = Entered(m.PE)
 	if strings.HasSuffix(strings.ToLower(m.Path), `\ntdll.dll`) {
 		e.dispatchers = Dispatchers(m.PE)
+		e.loader = LoaderFunctions(m.PE)
 	}
 	return e
 }

@@ -16,6 +16,7 @@
 
 #include "held_windows.h"
 #include "hooks.h"
+#include "watchdog_windows.h"
 
 _Static_assert(sizeof(CONTEXT) == SW_CONTEXT_BYTES, "the layout of CONTEXT");
 
@@ -105,6 +106,7 @@ int sw_suspend(int slot, uint64_t thread_id)
 	s->stack_high = t->stack_high;
 	s->handle = t->handle;
 	s->teb = t->teb;
+	sw_watch_let_go(); /* of an earlier window */
 	sw_hook_before_suspend(thread_id);
 	sw_held_set((uint32_t)s->tid);
 	DWORD already = SuspendThread((HANDLE)(uintptr_t)s->handle);
@@ -170,6 +172,7 @@ int sw_context(int slot)
 
 void sw_resume(int slot)
 {
-	ResumeThread((HANDLE)(uintptr_t)sw_slot_at(slot)->handle);
+	if (!sw_watch_let_go())
+		ResumeThread((HANDLE)(uintptr_t)sw_slot_at(slot)->handle);
 	sw_held_set(0);
 }

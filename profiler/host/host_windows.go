@@ -2,6 +2,8 @@ package host
 
 /*
 #include "shim.h"
+#include "hooks.h"
+#include "watchdog_windows.h"
 */
 import "C"
 
@@ -95,7 +97,9 @@ func (h *host) Claim(t clr.Thread) bool {
 
 func (h *host) Prime(t clr.Thread) (callbacks int, hr clr.HRESULT) {
 	var n C.int
+	C.sw_watch_begin(C.uint64_t(t.ID))
 	r := C.sw_prime(C.uint64_t(t.ID), &n)
+	C.sw_watch_end()
 	return int(n), clr.HRESULT(r)
 }
 
@@ -140,7 +144,9 @@ func (h *host) DoStackSnapshot(_ int, c *clr.Capture) {
 	if c.Seeded && context.Write(context.Win32AMD64, bytesOf(s.seed, C.SW_CONTEXT_BYTES), &c.Seed) == nil {
 		s.seeded = 1
 	}
+	C.sw_watch_begin(s.thread_id)
 	c.Result = clr.HRESULT(C.sw_snapshot(0))
+	c.Broken = C.sw_watch_end() != 0
 	frames(0, c)
 }
 
@@ -161,6 +167,11 @@ func (h *host) Table() *module.Table {
 	}
 	for _, r := range dispatchers {
 		h.specials.Dispatch.Add(r)
+	}
+	if C.sw_hook_careless() == 0 {
+		for _, r := range h.entrances.Loader(t) {
+			h.specials.Loader.Add(r)
+		}
 	}
 	return t
 }

@@ -7,6 +7,7 @@
 
 #include "held_windows.h"
 #include "hooks.h"
+#include "watchdog_windows.h"
 
 const int sw_least_info = 8; /* older runtimes may do: none was ever seen to */
 const char sw_least_why[] = "it has no ICorProfilerInfo8";
@@ -39,7 +40,8 @@ int sw_window_init(size_t stack_bytes)
 	sw_hook_init();
 	if (sw_loader_init())
 		return ERROR_PROC_NOT_FOUND;
-	return sw_capture_init(stack_bytes);
+	int error = sw_watch_init();
+	return error ? error : sw_capture_init(stack_bytes);
 }
 
 const int sw_no_memory = ERROR_NOT_ENOUGH_MEMORY;

@@ -14,8 +14,8 @@
 #include "hooks.h"
 #include "platform.h"
 
-enum mistake { NONE, HEAP, LOADER, ENVIRONMENT, LOOKUP, THREADS, LATE, UNGUARDED, DIE, UNSEEN, MISTAKES };
-static const char *const names[MISTAKES] = {"none", "heap", "loader", "environment", "lookup", "threads", "late", "unguarded", "die", "unseen"};
+enum mistake { NONE, HEAP, LOADER, ENVIRONMENT, LOOKUP, THREADS, LATE, UNGUARDED, DIE, UNSEEN, CARELESS, UNWATCHED, CAREFUL, MISTAKES };
+static const char *const names[MISTAKES] = {"none", "heap", "loader", "environment", "lookup", "threads", "late", "unguarded", "die", "unseen", "careless", "unwatched", "careful"};
 
 /* Larger than what a heap serves without its lock. */
 enum { LARGE = 70000, DEADLOCK_MS = 2000, LOOK_MS = 20, DEADLOCK_CODE = 99, LATE_NS = 3000000, LINGER_MS = 5 };
@@ -116,6 +116,20 @@ void sw_hook_window(const struct sw_slot *s)
 	}
 	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
 }
+
+/* What the CLR's walk does with a helper's frame: it asks for unwind data. Careless and
+ * unwatched do so of threads in the loader, too, the latter and careful without a
+ * watchdog. */
+void sw_hook_asking(void)
+{
+	DWORD64 base;
+	if (mistake >= CARELESS)
+		RtlLookupFunctionEntry((DWORD64)(uintptr_t)&windows, &base, NULL);
+}
+
+int sw_hook_careless(void) { return mistake == CARELESS || mistake == UNWATCHED; }
+
+int sw_hook_unwatched(void) { return mistake == UNWATCHED || mistake == CAREFUL; }
 
 int sw_torture_go_begin(void)
 {

@@ -1,0 +1,39 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+)
+
+// The CLR's walk may wait for a lock that the thread owns which it walks
+// (dotnet/runtime#32286); Wine's takes none, so that the test's library asks the
+// system for unwind data as the CLR would. Not to ask it about threads in the loader
+// is enough where all is seen, the watchdog where it is not; without both the process
+// hangs.
+func TestWindowsWatchdog(t *testing.T) {
+	const hung = 124 // of swhost at its limit
+	for _, c := range []struct {
+		mistake string
+		code    int
+		lost    bool // samples of threads that had to be let go
+	}{{"careless", 7, true}, {"careful", 7, false}, {"unwatched", hung, false}} {
+		t.Run(c.mistake, func(t *testing.T) {
+			p := torture(t, c.mistake)
+			res := runWindows(t, 25*time.Second, p.env, append(p.flags, "--rate", "1000", "--json"), core222, "Torture.exe", "8", "tables")
+			var rec export.Recording
+			for line := range strings.Lines(res.stderr) {
+				if strings.HasPrefix(line, "{") {
+					json.Unmarshal([]byte(line), &rec)
+				}
+			}
+			t.Logf("exit code %d after %v, %d samples, %d lost", res.code, res.took.Round(100*time.Millisecond), rec.Samples, rec.Lost)
+			if res.code != c.code || rec.Lost > 0 != c.lost {
+				t.Errorf("exit code %d, lost %d; want %d, %v\n%s", res.code, rec.Lost, c.code, c.lost, res.stderr)
+			}
+		})
+	}
+}
