@@ -35,10 +35,19 @@ type reader struct {
 	buf   []byte
 	Stuck uint64 // records passed by since they were not committed
 	Bad   uint64 // positions at which no record can be
+
+	step func(what string) // of tests: others may run before what follows; nil
+}
+
+func (r *reader) point(what string) {
+	if r.step != nil {
+		r.step(what)
+	}
 }
 
 // Read gives every committed record to f, and their room back to the probe.
 func (r *reader) read(f func(*Record)) {
+	r.point("load head")
 	head := atomic.LoadUint64(&r.h.head)
 	if head-r.tail > RingSize { // not a probe's writing
 		r.Bad++
@@ -61,11 +70,13 @@ func (r *reader) read(f func(*Record)) {
 		delete(r.done, r.tail)
 		r.tail += size
 	}
+	r.point("store tail")
 	atomic.StoreUint64(&r.h.tail, r.tail)
 }
 
 // look reads the words of a record that say whether it is there.
 func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
+	r.point("load claim")
 	rec := (*record)(unsafe.Pointer(&r.ring[at%RingSize]))
 	if atomic.LoadUint64(&rec.claim) != at|2 {
 		return 0, false, false
@@ -75,6 +86,7 @@ func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
 		r.Bad++
 		return 0, false, false
 	}
+	r.point("load commit")
 	return size, atomic.LoadUint64(&rec.commit) == at|1, true
 }
 
@@ -85,6 +97,7 @@ func (r *reader) take(pos, size uint64, f func(*Record)) {
 		r.buf = make([]byte, size)
 	}
 	b := r.buf[:size]
+	r.point("copy")
 	n := copy(b, r.ring[off:])
 	copy(b[n:], r.ring)
 	raw := (*record)(unsafe.Pointer(&b[0]))

@@ -124,7 +124,7 @@ void sw_hook_asking(void)
 {
 	DWORD64 base;
 	if (mistake >= CARELESS)
-		RtlLookupFunctionEntry((DWORD64)(uintptr_t)&windows, &base, NULL);
+		RtlLookupFunctionEntry((DWORD64)(uintptr_t)sw_slot_at(0)->stack, &base, NULL); /* in no image */
 }
 
 int sw_hook_careless(void) { return mistake == CARELESS || mistake == UNWATCHED; }
