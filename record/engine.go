@@ -20,6 +20,9 @@ type engineStream struct {
 	ended  chan struct{} // closed when the target is as it was
 }
 
+// ours tells it from a profiler's.
+func (s engineStream) ours() {}
+
 func (s engineStream) CloseWrite() error {
 	s.engine.Stop()
 	return nil

@@ -126,6 +126,7 @@ func (s *server) add(c stream, pid int) {
 const (
 	acceptWait = 50 * time.Millisecond
 	drainWait  = 700 * time.Millisecond
+	ownWait    = 10 * time.Second // of an engine in this process, which ends for sure
 )
 
 // refusedToldWhy reports whether a profiler was loaded, would not work and has told
@@ -159,7 +160,11 @@ func (s *server) settle() {
 	}
 	for _, c := range conns {
 		c.CloseWrite()
-		c.SetReadDeadline(time.Now().Add(drainWait))
+		wait := drainWait
+		if _, ok := c.(interface{ ours() }); ok {
+			wait = ownWait
+		}
+		c.SetReadDeadline(time.Now().Add(wait))
 	}
 	s.readers.Wait()
 	s.close()

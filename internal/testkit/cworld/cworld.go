@@ -4,6 +4,12 @@
 // scheduler that explores the simulated worlds drives real C threads, one step at a
 // time.
 //
+// Sources: GCC's manual, "Built-in Functions for Memory Model Aware Atomic Operations";
+// package sim/sched.
+//
+// Glossary. A *world* is C of the test's: what each thread does with the product's
+// functions. A *point* is where others may run.
+//
 // Strategy. The C is compiled as it stands, with a header before it that makes each
 // atomic a step (harness.h). Every C thread waits for its scheduler's word at each
 // step, over a socket; memory is the C program's own, or a file that both map.

@@ -1,0 +1,56 @@
+package main
+
+// The C as it stands under every order of its atomics, with the Go that shares its
+// memory.
+var (
+	ringTests  = &Step{"./probe", []string{"-run", "TestRingWorld"}}
+	claimTests = &Step{"./profiler/host", []string{"-run", "TestClaimOrder"}}
+	loadTests  = &Step{"./sim/rules", []string{"-run", "TestSnapshotLock"}}
+)
+
+const (
+	commitStore = "\t__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);\n"
+	claimStore  = "\t\t\t__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);\n"
+	sizeStore   = "\t\t\tr->size = (uint32_t)size;\n"
+)
+
+// ringFaults are those of the probe's ring, of the claim of threads and of who is
+// asked about: the C halves and the Go ones.
+func ringFaults() []Fault {
+	handler := func(name, what, before, after string) Fault {
+		return engineFault("probe/src/handler.c", name, what, before, after, ringTests)
+	}
+	reader := func(name, what, before, after string) Fault {
+		return engineFault("probe/ring.go", name, what, before, after, ringTests)
+	}
+	threads := func(name, what, before, after string) Fault {
+		return engineFault("profiler/host/threads.c", name, what, before, after, claimTests)
+	}
+	early := handler("ring-commit-early", "a record is committed before its stack is copied", commitStore+"}", "}")
+	early.Also = []Edit{{"\tr->tid = s->tid;\n", commitStore + "\tr->tid = s->tid;\n"}}
+	late := handler("ring-size-late", "a record is claimed before its size is written", sizeStore+claimStore, claimStore+sizeStore)
+	return []Fault{
+		early, late,
+		handler("ring-commit-constant", "a commit does not name the position", "&r->commit, at | 1,", "&r->commit, 1,"),
+		handler("ring-no-bound", "records are written over what was not read", "> SW_RING_SIZE)\n", "> 4ull * SW_RING_SIZE)\n"),
+		handler("ring-not-masked", "a position is not brought into the ring", "(head & (SW_RING_SIZE - 1))", "head"),
+		handler("ring-not-counted", "a dropped sample is not counted", "\t\t__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);\n", ""),
+		handler("ring-claim-stores", "room is claimed by a store", "__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&h->head, head + size, __ATOMIC_RELEASE), 1)"),
+		handler("ring-no-heartbeat", "the tool's heartbeat is not looked at", "time < beat || time - beat < h->stale", "time < beat || beat"),
+		handler("ring-timers-stay", "timers of a tool that is gone stay", "\tdisarm_all(h);\n\treturn 1;", "\treturn 1;"),
+		handler("ring-zone", "the red zone is not copied", "from = sp - SW_RED_ZONE, want", "from = sp, want"),
+		reader("ring-any-commit", "any commit counts, a lap's before too", "atomic.LoadUint64(&rec.commit) == at|1", "atomic.LoadUint64(&rec.commit)&1 == 1"),
+		reader("ring-any-claim", "any claim counts, a lap's before too", "atomic.LoadUint64(&rec.claim) != at|2", "atomic.LoadUint64(&rec.claim)&2 == 0"),
+		reader("ring-not-round", "a record that goes round the end is cut", "\tcopy(b[n:], r.ring)\n", "\t_ = n\n"),
+		reader("ring-room-early", "the room of one who is interrupted is given away", "\t\t\tr.Stuck++\n", "\t\t\tr.done[at] = size\n"),
+		reader("ring-twice", "a record behind an interrupted one is read again", "_, seen := r.done[at]; !seen && committed", "_, seen := r.done[at]; committed"),
+		reader("ring-no-tail", "room is never given back", "\tatomic.StoreUint64(&r.h.tail, r.tail)\n", ""),
+		threads("claim-id-first", "the id is read before dead", "!__atomic_load_n(&t->dead, __ATOMIC_SEQ_CST) && __atomic_load_n(&t->tid, __ATOMIC_SEQ_CST) == tid", "__atomic_load_n(&t->tid, __ATOMIC_SEQ_CST) == tid && !__atomic_load_n(&t->dead, __ATOMIC_SEQ_CST)"),
+		threads("claim-once", "whose entry it is is not read again", " &&\n\t       __atomic_load_n(&t->thread_id, __ATOMIC_SEQ_CST) == thread_id", ""),
+		threads("claim-unguarded", "a thread's end does not wait for its walk", "\twait_for_sampler(thread_id);\n\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);", "\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);"),
+		threads("claim-late", "a claim is told after the thread was looked at", "\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\tif (sw_thread_alive(thread_id, tid))\n\t\treturn 1;", "\tif (sw_thread_alive(thread_id, tid)) {\n\t\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\t\treturn 1;\n\t}"),
+		engineFault("snapshot/threads.go", "loading-asked", "the CLR is asked about a thread in the loader", "\tif c.Loading {", "\tif c.Loading && false {", loadTests),
+		engineFault("snapshot/threads.go", "broken-kept", "a sample of a thread that ran on is kept", "\tcase c.Broken:\n\t\to.Advice = AdviceLost\n", "", &Step{"./snapshot", nil}),
+		engineFault("seed/specials.go", "loading-below", "only the topmost function counts as the loader", "\t\tif s.Loader.holds(frames[i].Lookup()) {\n\t\t\treturn true\n\t\t}\n", "\t\t_ = i\n", &Step{"./seed", nil}, loadTests),
+	}
+}
