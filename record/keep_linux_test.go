@@ -26,8 +26,8 @@ func init() {
 	otherTargets["deleted"] = func() int { return replaced(false) }
 }
 
-// replaced maps a library as the loader does, and puts another one in its place: after
-// it has told the tool of it, which is when the tool has mapped it too, or before.
+// replaced maps a library as the loader does, and puts another one in its place when
+// the tool has been told. Not told, it has deleted the library before.
 func replaced(told bool) int {
 	path := os.Getenv(envLibrary)
 	f, err := elf.Open(path)
@@ -44,7 +44,8 @@ func replaced(told bool) int {
 		m.Path += " (deleted)"
 	}
 	c := send(greet, func(w *wire.Writer) { w.Module(&m) })
-	for end := time.Now().Add(20 * time.Second); told && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	// Until the tool has mapped it too. Where it may not, it copies instead.
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", os.Getppid())); strings.Contains(string(b), path) {
 			break
 		}
