@@ -35,8 +35,8 @@ var windows = []window{
 		[]string{"memcpy", "memset", "syscall", "getpid", "getuid", "sigaltstack", "__errno_location", "__libc_current_sigrtmin", "snprintf", "open", "open64", "read", "close", "strstr", "strtoull"},
 		[]string{"sw_snapshot", "sw_function_at", "sw_function_from_ip", "sw_resume_runtime"}},
 	{"windows", "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-objdump",
-		[]string{"capture_windows.c", "threads.c", "threads_windows.c", "sampler_windows.c", "loader_windows.c", "info.c"},
-		[]string{"fault", "record", "sw_suspend", "sw_context", "sw_snapshot", "sw_function_at", "sw_resume", "sw_now_ns"},
+		[]string{"capture_windows.c", "threads.c", "threads_windows.c", "sampler_windows.c", "loader_windows.c", "held_windows.c", "watchdog_windows.c", "info.c"},
+		[]string{"fault", "record", "sw_suspend", "sw_context", "sw_snapshot", "sw_function_at", "sw_resume", "sw_now_ns", "sw_watch_begin", "sw_watch_end"},
 		[]string{"memcpy", "SuspendThread", "ResumeThread", "GetThreadContext", "GetExitCodeThread", "QueryPerformanceCounter", "QueryPerformanceFrequency"},
 		[]string{"sw_snapshot", "sw_function_at", "sw_function_from_ip"}},
 }
