@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"strings"
 	"time"
 
 	"github.com/seedwalk/seedwalk/live"
@@ -72,4 +73,14 @@ func (p *Prospect) Look() (s State, why string) {
 		return NoRuntime, ""
 	}
 	return Refused, why
+}
+
+// hasCLR reports whether the CLR's library is among the modules.
+func (t *target) hasCLR() bool {
+	for i := range t.table.Len() {
+		if strings.HasSuffix(strings.ToLower(t.table.At(i).Path), `\coreclr.dll`) {
+			return true
+		}
+	}
+	return false
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
@@ -168,14 +167,4 @@ func (t *target) patch() uint64 {
 		}
 	}
 	return 0
-}
-
-// hasCLR reports whether the CLR's library is among the modules.
-func (t *target) hasCLR() bool {
-	for i := range t.table.Len() {
-		if strings.HasSuffix(strings.ToLower(t.table.At(i).Path), `\coreclr.dll`) {
-			return true
-		}
-	}
-	return false
 }

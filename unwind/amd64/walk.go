@@ -25,7 +25,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 	for warm := true; ; {
 		if warm && n < last && r.fusible(regs) {
 			if k := u.walkFused(r, s, mem, b, out[n:last]); k > 0 {
-				n, warm = n+k, u.section.next.bits != 0
+				n += k
 				r = u.reached(u.section.next, regs, mem, &out[n-1])
 			}
 		}
