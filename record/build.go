@@ -269,7 +269,6 @@ func (b *builder) finish(r *run) {
 	if s.Counters != nil && b.handler.Count() > 0 {
 		s.Counters["still_p50_ns"], s.Counters["still_p99_ns"] = int64(b.handler.Quantile(0.5)), int64(b.handler.Quantile(0.99))
 	}
-	s.Taken = takenLines(s.Counters, &b.handler, b.p.RateHz)
 	for i := range b.parts {
 		if b.parts[i].Count() > 0 {
 			s.Parts = append(s.Parts, export.Part{Name: parts[i].name, Time: quantiles(&b.parts[i])})
@@ -284,6 +283,9 @@ func (b *builder) finish(r *run) {
 	})
 	if b.end > 0 {
 		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
+	}
+	if s.Taken = takenLines(s.Counters, &b.handler, b.p.RateHz); s.Taken == nil {
+		s.Taken = perThread(b.p)
 	}
 	select {
 	case <-r.exited:

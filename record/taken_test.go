@@ -1,0 +1,79 @@
+package record
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// What was reached and what was not sampled, in words: each cause has its line, and
+// none is there without its cause.
+func TestTakenLines(t *testing.T) {
+	var stood wire.Histogram
+	for range 100 {
+		stood.Add(3000)
+	}
+	for _, c := range []struct {
+		name     string
+		counters map[string]int64
+		handler  *wire.Histogram
+		want     []string
+	}{
+		{"the old way counts nothing", nil, &stood, nil},
+		{"rate, samples a thread, standing still",
+			map[string]int64{"timed": 180, "overruns": 20, "outside": 50, "rests": 7, "busy_ns": 1e9, "asked": 4, "armed": 3,
+				"thread_min": 1, "thread_median": 9, "thread_max": 120}, &stood,
+			[]string{"180 of processor time, 50 of blocked threads without a signal, 7 of resting ones",
+				"180 samples a second of processor time, 200 with what the kernel's tick merged; 200 asked",
+				"1 to 120 samples a thread, median 9",
+				"a thread stood still for 3 us (p50), 3 us (p99)",
+				"4 signals sent; a timer of its own made 3 threads interrupt themselves 180 times"}},
+		{"threads that were stopped", map[string]int64{"suspended": 5, "rests": 2}, &wire.Histogram{},
+			[]string{"threads were stopped 5 times, and 2 times seen to rest since"}},
+		{"why threads were not sampled",
+			map[string]int64{"suspended": 1, "deaf": 2, "unsent": 3, "no_slot": 4, "timer_refused": 5, "dropped": 6, "hidden": 7}, &wire.Histogram{},
+			[]string{"threads were stopped 1 times, and 0 times seen to rest since",
+				"6 samples dropped: the ring was full",
+				"2 signals not sent: the thread blocks them, or has one pending",
+				"3 signals the kernel refused",
+				"5 threads without a timer: the kernel refused it",
+				"4 threads not sampled: no slot is free",
+				"7 looks at threads that the kernel does not permit"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if d := cmptest.Diff(c.want, takenLines(c.counters, c.handler, 200)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// Counters of two processes: sums, but of what is said of one thread the least and
+// the most.
+func TestTakenOfTwo(t *testing.T) {
+	b := &builder{p: &export.Profile{}}
+	b.taken(&process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})
+	b.taken(&process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4}})
+	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7}
+	if d := cmptest.Diff(want, b.p.Stats.Counters); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPerThread(t *testing.T) {
+	p := &export.Profile{RateHz: 200, Duration: 2 * time.Second, Stacks: []export.Stack{
+		{Thread: 0, Count: 200}, {Thread: 1, Count: 5}, {Thread: 0, Count: 10}, {Thread: 2, Count: 1},
+		{Thread: 2, Count: 900, Event: export.EventWait},
+	}}
+	want := []string{"1 to 210 samples a thread, median 5", "105 samples a second of the thread that was sampled most; 200 asked"}
+	if got := perThread(p); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got := perThread(&export.Profile{RateHz: 99}); got != nil {
+		t.Errorf("of nothing: %q", got)
+	}
+}
