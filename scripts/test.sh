@@ -8,7 +8,7 @@ status=0
 e2e=$(go list ./profiler/e2e)
 go test -json -timeout 15m $(go list ./... | grep -vxF "$e2e") >"$log" || status=$?
 # Alone: these tests measure a running program.
-go test -json -timeout 25m "$e2e" >>"$log" || status=$?
+go test -json -timeout 40m "$e2e" >>"$log" || status=$?
 # Where goroutines meet, once more with the race detector.
 go test -json -race -timeout 10m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
 # Another reader of traces, in a module of its own.

@@ -17,7 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-var attachments = flag.Int("attachments", 10, "how often a process is attached to")
+var attachments = flag.Int("attachments", 4, "how often a process is attached to")
 
 // state is what a process has of the system, without what a runtime makes and drops
 // by itself.
