@@ -135,11 +135,20 @@ func Lookable(pid int) error {
 	if err := lookable(pid); err != nil {
 		return err
 	}
-	mem, err := live.OpenProcess(pid)
-	if err != nil {
+	if _, err := live.Maps(pid); err != nil { // OpenProcess may succeed: it reads nothing
 		return denied(pid)
 	}
-	mem.Close()
+	var refused error
+	live.StopEach([]int{pid}, func(int, *context.Registers, uint64) {}, func(s live.Stop) { refused = s.Err })
+	var e *live.StopError
+	switch {
+	case !errors.As(refused, &e):
+		return nil
+	case e.Why == live.Denied:
+		return denied(pid)
+	case e.Why == live.Traced:
+		return e
+	}
 	return nil
 }
 

@@ -33,7 +33,7 @@ type Stopper struct {
 
 // NewStopper makes a sampler of a process.
 func NewStopper(pid int, cfg Config, to io.Writer) (*Stopper, error) {
-	if err := lookable(pid); err != nil {
+	if err := Lookable(pid); err != nil {
 		return nil, err
 	}
 	t, mem, err := openTarget(pid)
