@@ -12,7 +12,7 @@ import (
 )
 
 // mutedRuntime is the pinned .NET 9, but its CLR does not publish its structures,
-// as those before it.
+// as those before it, nor the table from which they are supposed where it does not.
 func mutedRuntime(t *testing.T) string {
 	t.Helper()
 	from, to := runtime9(t), tempdir.New(t)
@@ -32,11 +32,12 @@ func mutedRuntime(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := []byte("DotNetRuntimeContractDescriptor")
-	if !bytes.Contains(b, name) {
-		t.Fatal("the CLR has no descriptor to hide")
+	for _, name := range []string{"DotNetRuntimeContractDescriptor", "g_dacTable"} {
+		if !bytes.Contains(b, []byte(name)) {
+			t.Fatalf("the CLR has no %s to hide", name)
+		}
+		b = bytes.ReplaceAll(b, []byte(name), []byte(strings.ToLower(name)))
 	}
-	b = bytes.ReplaceAll(b, name, bytes.ToLower(name))
 	if err := os.WriteFile(filepath.Join(to, "libcoreclr.so"), b, 0o755); err != nil {
 		t.Fatal(err)
 	}
