@@ -335,7 +335,7 @@ func (o *opinion) micros(which int, q float64) float64 {
 // verdict is what must hold of want samples.
 func (o *opinion) verdict(t *testing.T, want int) {
 	t.Helper()
-	if o.differ > 0 || o.unmatched > want/100 || o.short > want/100 {
+	if o.differ > 0 || o.unmatched > want/100 || o.short > max(want, o.walks)/100 {
 		t.Errorf("%d walks differ from RtlVirtualUnwind's, %d samples were not compared, %d walks not to their end", o.differ, o.unmatched, o.short)
 	}
 	if o.walks < want || o.seeds == 0 || o.sample == nil {
