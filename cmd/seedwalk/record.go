@@ -32,8 +32,9 @@ that it starts are recorded too; each is then a root frame of its own in the sam
                      programs and where there is no diagnostics port (NativeAOT, diagnostics
                      off); the process may see calls such as epoll_wait interrupted
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
-  --mode NAME        probe: stacks are copied by a small probe and walked from outside; the
-                     runtime is never suspended (default on Linux x86-64 for .NET 9 and later)
+  --mode NAME        probe: stacks are copied by a small probe (on Windows by the tool itself) and
+                     walked from outside; the runtime is never suspended (default on Linux x86-64
+                     for .NET 9 and later, on Windows for .NET 10)
                      snapshot: the runtime is suspended for each sample, on Linux with a bias
                      to its safe points; more than 32 threads take turns
   --events NAMES     what to record, with commas between: cpu: where processor time goes; wall:
