@@ -49,7 +49,7 @@ func ringFaults() []Fault {
 		threads("claim-once", "whose entry it is is not read again", " &&\n\t       __atomic_load_n(&t->thread_id, __ATOMIC_SEQ_CST) == thread_id", ""),
 		threads("claim-unguarded", "a thread's end does not wait for its walk", "\twait_for_sampler(thread_id);\n\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);", "\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);"),
 		threads("claim-late", "a claim is told after the thread was looked at", "\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\tif (sw_thread_alive(thread_id, tid))\n\t\treturn 1;", "\tif (sw_thread_alive(thread_id, tid)) {\n\t\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\t\treturn 1;\n\t}"),
-		engineFault("snapshot/threads.go", "loading-asked", "the CLR is asked about a thread in the loader", "\tif c.Loading {", "\tif c.Loading && false {", loadTests),
+		engineFault("snapshot/threads.go", "loading-asked", "the CLR is asked about a thread in the loader", "\tif c.Loading {", "\tif c.Loading && false {", &Step{"./snapshot", nil}, loadTests),
 		engineFault("snapshot/threads.go", "broken-kept", "a sample of a thread that ran on is kept", "\tcase c.Broken:\n\t\to.Advice = AdviceLost\n", "", &Step{"./snapshot", nil}),
 		engineFault("seed/specials.go", "loading-below", "only the topmost function counts as the loader", "\t\tif s.Loader.holds(frames[i].Lookup()) {\n\t\t\treturn true\n\t\t}\n", "\t\t_ = i\n", &Step{"./seed", nil}, loadTests),
 	}
