@@ -62,21 +62,7 @@ func (e *Engine) Run() string {
 	setThreadPriority.Call(uintptr(windows.CurrentThread()), highest) // a thread of the target may wait for us
 	defer e.close()
 	e.open()
-	tick := time.Duration(e.period)
-	next := time.Now()
-	for !e.stopped.Load() {
-		if e.mem.Ended() {
-			return e.end("the process ended")
-		}
-		if err := e.round(); err != nil {
-			return "the tool is gone: " + err.Error()
-		}
-		if next = next.Add(tick); next.Before(time.Now()) {
-			next = time.Now()
-		}
-		e.sampler.sleep(time.Until(next))
-	}
-	return e.end("the tool wants no more")
+	return e.paced(e.round, e.end)
 }
 
 func (e *Engine) close() {

@@ -123,6 +123,25 @@ func (e *sampler) send(tid uint32, gap merge.Gap, frames []frame, cpu uint64, wa
 	}
 }
 
+// paced makes a round each period until the process has ended, Stop, or the tool is
+// gone, and says which. end writes what is left, for a tool that is there.
+func (e *sampler) paced(round func() error, end func(reason string) string) string {
+	next := time.Now()
+	for !e.stopped.Load() {
+		if !e.living() {
+			return end("the process ended")
+		}
+		if err := round(); err != nil {
+			return "the tool is gone: " + err.Error()
+		}
+		if next = next.Add(time.Duration(e.period)); next.Before(time.Now()) {
+			next = time.Now()
+		}
+		e.sleep(time.Until(next))
+	}
+	return end("the tool wants no more")
+}
+
 // sleep sleeps in pieces, so that a stop is seen soon.
 func (e *sampler) sleep(d time.Duration) {
 	for d > 0 && !e.stopped.Load() {

@@ -60,20 +60,7 @@ func (e *Stopper) Run() string {
 	defer e.close()
 	e.open()
 	e.sampler.refresh()
-	next := time.Now()
-	for !e.stopped.Load() {
-		if !e.living() {
-			return e.end("the process ended")
-		}
-		if err := e.round(); err != nil {
-			return "the tool is gone: " + err.Error()
-		}
-		if next = next.Add(time.Duration(e.period)); next.Before(time.Now()) {
-			next = time.Now()
-		}
-		e.sampler.sleep(time.Until(next))
-	}
-	return e.end("the tool wants no more")
+	return e.paced(e.round, e.end)
 }
 
 func (e *Stopper) close() {

@@ -74,16 +74,22 @@ func (w *Writer) Thread(m *Thread) {
 	w.end()
 }
 
+// bounded leaves out frames beyond MaxFrames, and says so unless there is a reason
+// already why the stack is not whole.
+func bounded(frames []Frame, gap uint8) ([]Frame, uint8) {
+	if len(frames) <= MaxFrames {
+		return frames, gap
+	}
+	if gap == 0 {
+		gap = GapCut
+	}
+	return frames[:MaxFrames], gap
+}
+
 // Sample appends m. Frames beyond MaxFrames are left out; the sample is then
 // marked incomplete with GapCut unless it has a reason already.
 func (w *Writer) Sample(m *Sample) {
-	frames, gap := m.Frames, m.Gap
-	if len(frames) > MaxFrames {
-		frames = frames[:MaxFrames]
-		if gap == 0 {
-			gap = GapCut
-		}
-	}
+	frames, gap := bounded(m.Frames, m.Gap)
 	w.begin(TypeSample)
 	w.uint(m.TID)
 	w.uint(uint64(m.TimeUnixNano))
@@ -98,13 +104,7 @@ func (w *Writer) Sample(m *Sample) {
 
 // Event appends m, cut as a Sample is.
 func (w *Writer) Event(m *Event) {
-	frames, gap := m.Frames, m.Gap
-	if len(frames) > MaxFrames {
-		frames = frames[:MaxFrames]
-		if gap == 0 {
-			gap = GapCut
-		}
-	}
+	frames, gap := bounded(m.Frames, m.Gap)
 	w.begin(TypeEvent)
 	w.uint(m.TID)
 	w.uint(uint64(m.TimeUnixNano))

@@ -11,6 +11,10 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
+// hostSampler is the part of the profiler's host that suspends threads: its files
+// need each other, so a test of one links them all.
+var hostSampler = []string{"host/capture_windows.c", "host/threads.c", "host/threads_windows.c", "host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c"}
+
 // compileWindows builds a program of C files for Windows.
 func compileWindows(t *testing.T, name string, files ...string) string {
 	t.Helper()
@@ -28,7 +32,7 @@ func compileWindows(t *testing.T, name string, files ...string) string {
 // Whatever becomes of a thread while it is sampled: its suspend count is
 // afterwards what it was before, so that one suspended by somebody else stays so.
 func TestWindowsSuspendCounts(t *testing.T) {
-	exe := compileWindows(t, "suspend.exe", "testdata/suspend_windows.c", "host/capture_windows.c", "host/threads.c", "host/threads_windows.c", "host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c")
+	exe := compileWindows(t, "suspend.exe", append(hostSampler, "testdata/suspend_windows.c")...)
 	const want = `a thread that runs: suspend 1, context 1 with a stack, counts 0 1 0
 the same again: suspend 1, context 1 with a stack, counts 0 1 0
 suspended twice by somebody else: suspend 1, context 1 with a stack, counts 2 3 2, held by others
@@ -50,7 +54,7 @@ its TEB has gone: suspend 1, context 1 with a stack, counts 0 1 0
 
 // A module's methods must not go while the sampler asks for their names.
 func TestWindowsUnloadWaits(t *testing.T) {
-	exe := compileWindows(t, "wait.exe", "testdata/wait_windows.c", "host/common.c", "host/events.c", "host/capture_windows.c", "host/threads.c", "host/threads_windows.c", "host/sampler_windows.c", "host/held_windows.c", "host/loader_windows.c", "host/watchdog_windows.c")
+	exe := compileWindows(t, "wait.exe", append(hostSampler, "host/common.c", "host/events.c", "testdata/wait_windows.c")...)
 	const want = `no names are asked for: as it should be
 names are had soon: as it should be
 names are never had: as it should be
@@ -63,7 +67,7 @@ names are never had: as it should be
 // The list of modules needs no header of an image: it is read under the loader's
 // lock, where a fault would be the end of the program.
 func TestWindowsModuleHeaders(t *testing.T) {
-	exe := compileWindows(t, "modules.exe", "testdata/modules_windows.c", "host/loader_windows.c", "host/watchdog_windows.c")
+	exe := compileWindows(t, "modules.exe", append(hostSampler, "testdata/modules_windows.c")...)
 	const want = `as it is: size right, stamp right, name version.dll
 a size that is not mapped: size right, stamp right, name version.dll
 headers that point nowhere: size right, stamp right, name version.dll
