@@ -184,7 +184,11 @@ func (r *Reader) deliver(payload []byte, at int64) bool {
 			r.recent = meta
 		}
 	}
-	lost, restart := r.threads.see(h.capture, h.sequence)
+	counter := h.capture
+	if r.trace.Version >= 6 {
+		counter = r.counter(counter)
+	}
+	lost, restart := r.threads.see(counter, h.sequence)
 	r.counts.Lost += int64(lost)
 	if restart {
 		r.counts.Restarts++

@@ -56,6 +56,7 @@ type Reader struct {
 	stacks   stackTable
 	threads  sequences
 	table    map[uint64]threadInfo // version 6
+	counters map[threadIDs]uint64  // the same
 
 	faults []Fault
 	counts Counts
@@ -65,7 +66,8 @@ type Reader struct {
 // NewReader returns a Reader of r's bytes, which it reads as they come.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{src: source{r: bufio.NewReaderSize(r, 1<<16)}, metadata: map[uint32]*Metadata{}, names: map[string]string{},
-		threads: sequences{last: map[uint64]*uint32{}}, table: map[uint64]threadInfo{}}
+		threads: sequences{last: map[uint64]*uint32{}}, table: map[uint64]threadInfo{},
+		counters: map[threadIDs]uint64{}}
 }
 
 // Next goes on to the next event or point. The error is io.EOF at the end of a

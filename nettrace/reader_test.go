@@ -289,6 +289,53 @@ func TestSequence(t *testing.T) {
 	}
 }
 
+// TestThreads6: numbers belong to the thread of the system, whatever its index.
+func TestThreads6(t *testing.T) {
+	const flush = 1
+	thread := func(index, pid, tid uint64) nettracefile.Thread6 {
+		return nettracefile.Thread6{Index: index, PID: pid, TID: tid}
+	}
+	for _, c := range []struct {
+		name     string
+		between  func(w *nettracefile.Writer)
+		index    uint64 // of the event behind
+		seq      uint32
+		lost     uint32
+		restart  bool
+		reported int64
+	}{
+		{"nothing happens", func(w *nettracefile.Writer) {}, 3, 3, 0, false, 0},
+		{"threads are forgotten and told anew", func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(3, 1, 77)) }, 3, 3, 0, false, 0},
+		{"told anew under another index", func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 3, 0, false, 0},
+		{"told anew, events lost between", func(w *nettracefile.Writer) { w.PointFlags(7, flush).Threads(thread(4, 1, 77)) }, 4, 9, 6, false, 6},
+		{"removed, its id used again", func(w *nettracefile.Writer) {
+			w.Remove(nettracefile.ThreadSeq{Thread: 3, Seq: 2}).Threads(thread(4, 1, 77))
+		}, 4, 1, 0, true, 0},
+		{"removed, its id used again by another process", func(w *nettracefile.Writer) {
+			w.Remove(nettracefile.ThreadSeq{Thread: 3, Seq: 2}).Threads(thread(4, 2, 77))
+		}, 4, 1, 0, false, 0},
+		{"removed with events lost", func(w *nettracefile.Writer) {
+			w.Remove(nettracefile.ThreadSeq{Thread: 3, Seq: 9}).Threads(thread(4, 2, 77))
+		}, 4, 1, 0, false, 7},
+		{"the index is used again without a word", func(w *nettracefile.Writer) { w.Threads(thread(3, 1, 78)) }, 3, 1, 0, false, 0},
+		{"a point before the threads are forgotten", func(w *nettracefile.Writer) {
+			w.PointFlags(7, flush, nettracefile.ThreadSeq{Thread: 3, Seq: 4}).Threads(thread(3, 1, 77))
+		}, 3, 5, 0, false, 2},
+	} {
+		w := nettracefile.New(nettracefile.Options{Version: 6}).Threads(thread(3, 1, 77)).Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 1})
+		w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 3, Time: 5}, nettracefile.Event{Meta: 1, Seq: 2, Thread: 3, Time: 6})
+		c.between(w)
+		w.Events(nettracefile.Event{Meta: 1, Seq: c.seq, Thread: c.index, Time: 8})
+		got := readAll(w.End().Bytes())
+		if len(got.Faults) > 0 || len(got.Events) != 3 {
+			t.Fatalf("%s: %v, %d events", c.name, got.Faults, len(got.Events))
+		}
+		if e := got.Events[2]; e.Lost != c.lost || e.Restart != c.restart || got.Counts.Lost != c.reported {
+			t.Errorf("%s: lost %d, restart %v, %+v", c.name, e.Lost, e.Restart, got.Counts)
+		}
+	}
+}
+
 // TestSequenceWrap: counters go on at zero after 2^32-1.
 func TestSequenceWrap(t *testing.T) {
 	w := nettracefile.New(nettracefile.Options{}).Metadata(nettracefile.Meta{ID: 1, Provider: "P", Event: 1})

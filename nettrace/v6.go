@@ -205,7 +205,34 @@ func (m *Metadata) readOptions(b buf.Reader) {
 // threadInfo is a row of the table of threads.
 type threadInfo struct {
 	process, thread uint64
-	known           bool // it has an id of the system
+	known           bool   // it has an id of the system
+	counter         uint64 // what its numbers are kept by
+}
+
+// threadIDs is a thread by the ids of the system.
+type threadIDs struct{ process, thread uint64 }
+
+// ownCounter is the bit of counters of threads with ids of the system: they go on when a
+// thread has another index, and begin anew when another thread has the ids. Those of the
+// others are their indices.
+const ownCounter = 1 << 63
+
+func (r *Reader) counterOf(index uint64, t *threadInfo) uint64 {
+	if !t.known {
+		return index &^ ownCounter
+	}
+	ids := threadIDs{t.process, t.thread}
+	c, ok := r.counters[ids]
+	if !ok {
+		if len(r.counters) >= maxThreads {
+			clear(r.counters)
+			r.threads.forget()
+			r.threads.forgot = true
+		}
+		c = ownCounter | uint64(len(r.counters))
+		r.counters[ids] = c
+	}
+	return c
 }
 
 // Kinds of what a row of the table of threads says.
@@ -232,8 +259,8 @@ func (r *Reader) threadBlock() {
 			r.fault(TooMuch, r.base+int64(b.Pos()), "threads")
 			return
 		default:
+			info.counter = r.counterOf(index, &info)
 			r.table[index] = info
-			r.threads.remove(index) // an index that is defined anew counts anew
 		}
 	}
 	if !b.OK() {
@@ -276,6 +303,14 @@ func (r *Reader) nameThreads(e *Event, at int64) {
 	}
 }
 
+// counter is what an index's numbers are kept by.
+func (r *Reader) counter(index uint64) uint64 {
+	if t, ok := r.table[index]; ok {
+		return t.counter
+	}
+	return index
+}
+
 func (r *Reader) threadOf(index uint64) uint64 {
 	if t := r.table[index]; t.known {
 		return t.thread
@@ -292,9 +327,11 @@ func (r *Reader) removeBlock() {
 		if !b.OK() {
 			break
 		}
-		r.reached(index, r.threadOf(index), seq)
+		r.reached(r.counter(index), r.threadOf(index), seq)
+		if t, ok := r.table[index]; !ok || !t.known {
+			r.threads.remove(index)
+		}
 		delete(r.table, index)
-		r.threads.remove(index)
 	}
 	r.endPoint(&b)
 	r.counts.Points-- // it is none
@@ -307,14 +344,13 @@ func (r *Reader) pointV6() {
 	for i := uint32(0); i < n && b.OK(); i++ {
 		index, seq := b.ULEB(), u32(&b)
 		if b.OK() {
-			r.reached(index, r.threadOf(index), seq)
+			r.reached(r.counter(index), r.threadOf(index), seq)
 		}
 	}
 	r.endPoint(&b)
 	r.stacks.clear()
 	if flags&flushThreads != 0 {
-		clear(r.table)
-		r.threads.forget()
+		clear(r.table) // the threads live on, and so do their counters
 	}
 	if flags&flushMetadata != 0 {
 		clear(r.metadata)

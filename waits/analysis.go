@@ -34,6 +34,7 @@ type Analysis struct {
 	Threads  []Thread
 	First    uint64 // timestamp of the session's start
 	Last     uint64 // and of the last event
+	watched  uint64 // of the last that is not of the list at the session's end, during which no wait is told of
 	Unreliable,
 	Orphans, // stops without a start
 	Backwards, // times a thread's clock goes back
@@ -104,7 +105,7 @@ func (a *Analysis) ReadNames(in io.Reader) error {
 
 func (a *Analysis) start(t *nettrace.Trace) {
 	if a.Trace.Frequency == 0 {
-		a.Trace, a.First, a.Last = *t, t.Ticks, t.Ticks
+		a.Trace, a.First, a.Last, a.watched = *t, t.Ticks, t.Ticks, t.Ticks
 	}
 }
 
@@ -129,6 +130,9 @@ func kindOf(m *nettrace.Metadata) clrevent.Kind {
 
 func (a *Analysis) event(e *event) {
 	a.First, a.Last = min(a.First, e.Timestamp), max(a.Last, e.Timestamp)
+	if e.Meta.Provider != clrevent.Rundown {
+		a.watched = max(a.watched, e.Timestamp)
+	}
 	t := a.thread(threadKey{e.Process, e.CaptureThread})
 	if e.Timestamp < t.last && !e.Restart {
 		a.Backwards++ // a thread's events are in order, or damaged
@@ -258,7 +262,7 @@ func (a *Analysis) Finish() {
 	a.ended = true
 	for _, t := range a.threads {
 		for _, o := range t.open {
-			a.finish(o, max(a.Last, o.Start), StillOpen)
+			a.finish(o, max(a.watched, o.Start), StillOpen)
 		}
 		t.open = nil
 	}

@@ -16,7 +16,10 @@
 // lock, so that its time is there once. Sums are of top-level waits only, so a
 // thread's sum is never above its wall time. A gap in a thread's counter closes
 // all its open waits as unreliable instead of pairing a start with the stop of
-// another wait. Stacks are kept once, as addresses; names are found at the end,
+// another wait. A wait that ends by an exception (Thread.Interrupt) has no stop: the next
+// one of its thread, whose stack does not stand on its own, shows that it is over, and it
+// is unreliable. While a session writes its list of methods at the end no waits are told
+// of: what is open then is bounded by the last event before. Stacks are kept once, as addresses; names are found at the end,
 // by address and time.
 //
 // What these events cannot show. `await` blocks no thread. Thread.Sleep and
@@ -25,6 +28,7 @@
 // known for locks only. Stacks hold managed frames only, at most 100, and single
 // native addresses between them.
 //
-// Known gaps: see above; waits of runtimes before .NET 9 have no WaitHandleWait events,
+// Known gaps: see above; a wait that was interrupted, on a thread that waits for nothing
+// after it, looks still open; waits of runtimes before .NET 9 have no WaitHandleWait events,
 // so that locks are all there is.
 package waits

@@ -56,7 +56,16 @@ func newScript(o nettracefile.Options) *script {
 	return s
 }
 
-func (s *script) stacks() { s.w.Stacks(1, []uint64{0x1001}, []uint64{0x2001, 0x3001}, nil) }
+// stacks: 2 stands on 1, 4 does not; 5 is of System.Threading.Lock's start and 6 of its
+// wait; 7 stands on 8, whose root it has no room for.
+func (s *script) stacks() {
+	long := make([]uint64, 99)
+	for i := range long {
+		long[i] = uint64(0x8000 + 16*i)
+	}
+	s.w.Stacks(1, []uint64{0x1001}, []uint64{0x2001, 0x1001}, nil, []uint64{0x4001, 0x1091}, []uint64{0x5001, 0x5101, 0x1001}, []uint64{0x6001, 0x5131, 0x1001},
+		append([]uint64{0x7001}, long...), append(long, 0x9001))
+}
 
 func (s *script) run(line string) *script {
 	for _, word := range strings.Fields(line) {
@@ -190,6 +199,14 @@ func TestPairing(t *testing.T) {
 		{"the thread id is used again while a wait is open", "1:x 1:W@1 1:! 1:x 1:w", "1 wait 0 unreliable", 1},
 		{"the thread id is used again, properly", "1:W@1 1:w 1:! 1:W@1 1:w+3", "1 wait 1, 1 wait 3", 0},
 		{"two starts: the inner one's stop comes first", "1:W@1 1:W@2 1:w 1:w", "1 wait 3, 1 wait 1 in 1", 0},
+		{"interrupted: the runtime sends no stop, and the next wait is elsewhere", "1:W@1 1:W@4+200 1:w+5 1:W@4 1:w+7", "1 wait 0 unreliable, 1 wait 5, 1 wait 7", 0},
+		{"interrupted, and again at the same place", "1:W@1 1:W@1+200 1:w+5", "1 wait 0 unreliable, 1 wait 5", 0},
+		{"an interrupted lock, and a lock elsewhere", "1:C@1 1:W@1 1:C@4+200 1:W@4 1:w 1:c", "1 lock 0 unreliable blocked, 1 lock 3 blocked", 0},
+		{"an interrupted lock, and again", "1:C@1 1:W@1 1:C@1+200 1:W@1 1:w 1:c", "1 lock 0 unreliable blocked, 1 lock 3 blocked", 0},
+		{"a Lock and its wait", "1:C@5 1:W@6 1:w+5 1:c", "1 lock 7, 1 wait 5 in 1", 0},
+		{"an interrupted Lock, and a wait elsewhere", "1:C@5 1:W@6 1:W@4+200 1:w+5", "1 lock 0 unreliable, 1 wait 0 unreliable in 1, 1 wait 5", 0},
+		{"inside a wait whose root is cut off", "1:W@8 1:W@7 1:w+5 1:w", "1 wait 7, 1 wait 5 in 1", 0},
+		{"nothing is known of a wait without a stack", "1:W@3 1:W@1 1:w 1:w", "1 wait 3, 1 wait 1 in 1", 0},
 		{"the stop of a lock closes what is open above it as unreliable", "1:C@1 1:W@2 1:c", "1 lock 2, 1 wait 0 unreliable in 1", 0},
 	} {
 		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5}} {
@@ -201,6 +218,18 @@ func TestPairing(t *testing.T) {
 				t.Errorf("%s: %s", c.name, p)
 			}
 		}
+	}
+}
+
+// TestRundown: while a session writes its list no waits are told of: one that is open is
+// bounded by what came before.
+func TestRundown(t *testing.T) {
+	s := newScript(nettracefile.Options{})
+	s.w.Metadata(nettracefile.Meta{ID: 9, Provider: clrevent.Rundown, Event: 144, Version: 1})
+	s.run("1:W@1 2:x+9")
+	s.w.Events(nettracefile.Event{Meta: 9, Seq: 2, Thread: 2, Time: s.now + 90*ms})
+	if a := s.analyse(); show(a) != "1 wait 9 still-open" || a.Last != s.now+90*ms {
+		t.Errorf("%s, the last event at %d", show(a), a.Last)
 	}
 }
 

@@ -1,6 +1,10 @@
 package waits
 
-import "github.com/seedwalk/seedwalk/nettrace/clrevent"
+import (
+	"strings"
+
+	"github.com/seedwalk/seedwalk/nettrace/clrevent"
+)
 
 // threadKey names a thread of a process.
 type threadKey struct{ process, id uint64 }
@@ -24,6 +28,7 @@ const maxOpen = 64
 
 // begin opens a wait. One with its lock's own stack is that lock's blocking.
 func (a *Analysis) begin(t *thread, w Wait) {
+	a.over(t, &w)
 	if len(t.open) >= maxOpen {
 		a.lose(t)
 	}
@@ -42,6 +47,50 @@ func (a *Analysis) begin(t *thread, w Wait) {
 	if a.OnBegin != nil && !o.inner {
 		a.OnBegin(&o.Wait)
 	}
+}
+
+// over gives up open waits that the stack of a new one is not inside of: they ended by
+// an exception (Thread.Interrupt), for which the runtime sends no stop.
+func (a *Analysis) over(t *thread, w *Wait) {
+	for n := len(t.open); n > 0 && !a.inside(w, &t.open[n-1]); n-- {
+		a.unreliable(t.open[n-1])
+		t.open = t.open[:n-1]
+	}
+}
+
+// inside is whether a wait can have begun while another was open.
+func (a *Analysis) inside(w *Wait, o *open) bool {
+	if o.Stack <= NoStack || w.Stack <= NoStack || o.Kind == Lock && w.Kind != Lock && o.Stack == w.Stack {
+		return true
+	}
+	size := a.Trace.PointerSize
+	return above(a.raw[w.Stack], a.raw[o.Stack], size) || o.Kind == Lock && w.Kind != Lock && aboveLock(a.raw[w.Stack], a.raw[o.Stack], size)
+}
+
+// deepest is how many frames of a stack EventPipe keeps: those at the leaf.
+const deepest = 100
+
+// above is whether stack stands on outer: outer's frames are below others.
+func above(stack, outer string, size int) bool {
+	if len(stack) > len(outer) && strings.HasSuffix(stack, outer) {
+		return true
+	}
+	if len(stack) < deepest*size {
+		return false
+	}
+	for k := size; k < len(stack); k += size { // outer's roots are cut off
+		if strings.HasPrefix(outer, stack[k:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// aboveLock is above for System.Threading.Lock, whose start is sent by a method of its
+// own, called by the one that waits then: two frames differ.
+func aboveLock(stack, outer string, size int) bool {
+	own := min(2*size, len(outer)-size)
+	return (len(stack) == len(outer) || len(stack) == len(outer)+size) && strings.HasSuffix(stack, outer[own:])
 }
 
 // end closes the innermost open wait of a kind. Those above it lost their own

@@ -62,7 +62,7 @@ func (t *textWriter) summary() {
 	}
 	fmt.Fprintf(t, " in %s; %s events lost\n", span(int64(a.At(a.Last))), number(a.Counts.Lost))
 	if a.Unreliable > 0 {
-		fmt.Fprintf(t, "%s waits are unreliable: events of their threads were lost while they were open; they are in no sum\n", number(a.Unreliable))
+		fmt.Fprintf(t, "%s waits are unreliable: events of their threads were lost while they were open, or they were interrupted; they are in no sum\n", number(a.Unreliable))
 	}
 	for _, p := range a.Partial() {
 		fmt.Fprintf(t, "partial: %s\n", clean(p))
