@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: bench-pair bench-cost bias survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
+.PHONY: worlds soak-examples bench-pair bench-cost bias survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -91,6 +91,10 @@ soak: runtime build samples ## a minute of everything that hurts
 
 bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (wants a quiet machine)
 	@$(GO) run ./internal/tools/cost $(COST)
+
+worlds: ## 10,000 of the simulator's Windows worlds through the C library
+	@scripts/deps.sh test
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds' ./capi -worlds 10000
 
 bias: runtime build samples ## shares of processor time, by many samples: the truth, this way, the old way
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestProbeBias' ./profiler/e2e -bias 2m

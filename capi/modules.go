@@ -165,6 +165,9 @@ func (in *instance) commit() {
 		for _, r := range dispatchers {
 			in.specials.Dispatch.Add(r)
 		}
+		for _, r := range in.stubs.Loader(in.table) {
+			in.specials.Loader.Add(r)
+		}
 	}
 	if in.own {
 		in.runtime.found(in)

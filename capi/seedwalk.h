@@ -223,6 +223,9 @@ typedef struct {
 	int32_t hidden;   /* merge: managed frames and stubs that the CLR did not report */
 	int32_t waiting;  /* merge: leading frames in which the thread waits for the suspension to end */
 	uint64_t ip, sp, fp; /* walk: where it ended */
+	int32_t loading;  /* walk: the thread is in the loader of Windows, for whose locks
+	                   * DoStackSnapshot may wait: do not ask it now, take another sample */
+	int32_t reserved;
 } seedwalk_result;
 
 /* A module of the last commit. */

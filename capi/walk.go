@@ -115,7 +115,7 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 		out.rescan |= C.int32_t(flag(in.unknown(&frames[i])))
 	}
 	out.frames, out.stop, out.verdict = C.int32_t(found.Frames), C.int32_t(found.Stop), C.int32_t(found.Verdict)
-	out.exact = C.int32_t(flag(in.at.Exact))
+	out.exact, out.loading = C.int32_t(flag(in.at.Exact)), C.int32_t(flag(found.Loading))
 	out.ip, out.sp, out.fp = C.uint64_t(c.Seed.IP()), C.uint64_t(c.Seed.SP()), C.uint64_t(c.Seed.FP())
 	if w.seed != nil {
 		context.Write(layout, unsafe.Slice((*byte)(w.seed), layout.Size()), &c.Seed) // the size is right

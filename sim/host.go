@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
@@ -21,13 +22,21 @@ type Host struct {
 	Counts    Counts
 	Wrap      Wrap  // put around the product's seeder by SampleAll; nil: nothing
 	Judge     Judge // instead of merging and checking what SampleAll captured; nil: those
-	Interval  int   // pauses of SampleAll before each round
+	Library   Library
+	Interval  int // pauses of SampleAll before each round
 	slots     []*slot
 	destroyed map[clr.ThreadID]bool
 	claimed   clr.ThreadID // whose destruction waits
 	inside    bool         // all destructions wait
 	window    int          // threads suspended by the sampler
 	watch     watch
+}
+
+// Library walks and merges in place of the product's Go: the C library, which knows
+// the process's stubs by itself. Nil: the product's Go.
+type Library interface {
+	snapshot.Seeder
+	Merge(c *clr.Capture, out []merge.Frame) merge.Result
 }
 
 // Judge gets a thread's capture, with its truth, after the suspension.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -55,6 +56,7 @@ type Kit struct {
 	Code   *image.Image // managed code: known to the CLR only
 	Kinds  []vm.Code    // of Code's functions
 	Table  *module.Table
+	Stubs  []memory.Range // of the CLR's, entered without a call, as package clr/managed finds them
 
 	place map[string]place
 }
@@ -259,6 +261,9 @@ func makeKit(a image.Arch, f image.Format, run uint64) (*Kit, error) {
 	for i, n := range []string{CallManaged, JitCompile, GCAlloc, GCWait, Redirect, ThrowHelper, HijackStub, RedirectEntry} {
 		m.plain(n, i%2 == 0, 1+i%3)
 	}
+	if a == image.AMD64 && f == image.PE {
+		m.funcs[len(m.funcs)-1] = image.RedirectStub(RedirectEntry)
+	}
 	k.CLR = m.build("clr", clrBase)
 	m.plain(NativeWork, false, 2)
 	m.plain(NativeOther, true, 1)
@@ -301,6 +306,7 @@ func (k *Kit) read() error {
 	}
 	gen := uint32(k.Run)<<4 | uint32(k.Arch)<<3 | uint32(k.Format)<<2 | 1
 	k.Table = module.NewTable(gen, mods, []memory.Range{{Start: k.Code.Base, End: k.Code.End()}})
+	k.Stubs, _ = new(managed.Entrances).Of(k.Table)
 	return nil
 }
 

@@ -227,9 +227,12 @@ func (s *sampling) use(w *World) {
 		m = merge.New(k.walker, t) // what it learns of frames is of this world
 		m.SetManaged(tables{w})
 	}
+	m.SetSpecials(w.Specials)
+	s.merge = m.Merge
+	if l := s.h.Library; l != nil {
+		s.seed, s.merge = l, l.Merge
+	}
 	if s.h.Wrap != nil {
 		s.seed = s.h.Wrap(s.seed)
 	}
-	m.SetSpecials(w.Specials)
-	s.merge = m.Merge
 }

@@ -300,10 +300,10 @@ func (t *Thread) redirected() {
 		return
 	}
 	t.Redirected = false
-	ok := t.M.Reserve()
 	depth := t.M.Depth()
-	for _, part := t.M.Op(); part == image.Prolog; _, part = t.M.Op() {
-		t.step()
+	ok := true
+	for _, part := t.M.Op(); ok && part == image.Prolog; _, part = t.M.Op() {
+		ok = t.step() != machine.Faulted
 	}
 	if !ok || !t.M.Answer() {
 		t.A.Fault("%s: no room for the redirect stub", t.A.Name())

@@ -114,7 +114,7 @@ func (w *World) LoaderTable(careful bool) *sched.Lock {
 
 // Redirects makes collections redirect the threads that they find in managed
 // code at an ip that interruptible says yes to, and tells the product's seed of
-// the stub, as package clr/managed does of real ones. Without it the returns of all
+// the stub as package clr/managed finds it in the CLR's image. Without it the returns of all
 // threads are hijacked. To be called before any thread is started.
 func (w *World) Redirects(interruptible func(ip uint64) bool) {
 	im, f := w.Kit.Lookup(RedirectEntry)
@@ -128,11 +128,20 @@ func (w *World) Redirects(interruptible func(ip uint64) bool) {
 	if w.Specials == nil {
 		w.Specials = &seed.Specials{}
 	}
-	start, stored := im.Base+uint64(f.RVA), 0
-	for f.Ops[stored].Part == image.Prolog {
-		stored++
+	for _, r := range w.Kit.Stubs {
+		w.Specials.Redirect.Add(r)
 	}
-	w.Specials.Redirect.Add(memory.Range{Start: start, End: start + uint64(f.Ops[stored].Off)})
+	if w.Arch == image.ARM64 { // Entrances finds x86-64's only
+		w.Specials.Redirect.Add(prologOf(im, f))
+	}
+}
+
+func prologOf(im *image.Image, f *image.Func) memory.Range {
+	start, body := im.Base+uint64(f.RVA), 0
+	for f.Ops[body].Part == image.Prolog {
+		body++
+	}
+	return memory.Range{Start: start, End: start + uint64(f.Ops[body].Off)}
 }
 
 // Threads lists the threads that were started, dead ones included.

@@ -431,6 +431,23 @@ static void check_merged(void)
 
 static int walk_with(const seedwalk_walk_request *r) { return seedwalk_walk(handle, r, &sample.result); }
 
+/* A thread that stands in the loader of Windows is told as one. */
+static void check_loader(void)
+{
+#if defined(_WIN32) && defined(__x86_64__)
+	CONTEXT *context = (CONTEXT *)sample.context;
+	const DWORD64 rip = context->Rip;
+	walk(LAYOUT);
+	check("no thread in the loader", sample.result.loading == 0);
+	context->Rip = address((const void *)(uintptr_t)GetProcAddress(GetModuleHandleA("ntdll.dll"), "LdrLoadDll"));
+	walk(LAYOUT);
+	check("a thread in the loader", sample.result.loading == 1);
+	context->Rip = rip;
+#else
+	check("nothing is known of loaders", sample.result.loading == 0);
+#endif
+}
+
 /* Structures that are shorter or longer than the library's, or not set. */
 static void check_sizes(void)
 {
@@ -588,6 +605,7 @@ int main(void)
 	check_modules(sample.frames[0].module);
 	check_errors();
 	check_sizes();
+	check_loader();
 	check_rescan();
 	check_closed();
 	__atomic_store_n(&truth.stop, 1, __ATOMIC_RELEASE);

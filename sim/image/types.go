@@ -61,18 +61,19 @@ func (a Arch) FP() Reg {
 type EffectKind uint8
 
 const (
-	Add    EffectKind = iota // Reg = Base + Imm (Reg or Base may be SP)
-	AddReg                   // Reg = Reg + the register Base: a dynamic allocation
-	Store                    // 8 bytes of Reg to [Base+Imm]
-	Load                     // Reg from [Base+Imm]
-	StoreV                   // vector register Reg to [Base+Imm]: 16 bytes on x86-64, the low 8 on ARM64
-	LoadV                    // the reverse
-	Sign                     // pointer authentication: the code goes into the high bits of X30
-	Auth                     // the reverse
-	Set                      // Reg = Imm
-	Call                     // a call: what it calls is up to the running thread
-	Return                   // pc = the return address (popped on x86-64, X30 on ARM64)
-	Jump                     // a tail call: leaves the function, as Return does for the frame
+	Add     EffectKind = iota // Reg = Base + Imm (Reg or Base may be SP)
+	AddReg                    // Reg = Reg + the register Base: a dynamic allocation
+	Store                     // 8 bytes of Reg to [Base+Imm]
+	Load                      // Reg from [Base+Imm]
+	StoreV                    // vector register Reg to [Base+Imm]: 16 bytes on x86-64, the low 8 on ARM64
+	LoadV                     // the reverse
+	Sign                      // pointer authentication: the code goes into the high bits of X30
+	Auth                      // the reverse
+	Set                       // Reg = Imm
+	Reserve                   // x86-64: a push of Reg that unwind data does not tell of, see RedirectStub
+	Call                      // a call: what it calls is up to the running thread
+	Return                    // pc = the return address (popped on x86-64, X30 on ARM64)
+	Jump                      // a tail call: leaves the function, as Return does for the frame
 )
 
 // Effect is one change of state. Effects of one op happen in order, as one.

@@ -4,22 +4,18 @@ import "github.com/seedwalk/seedwalk/sim/image"
 
 // Redirect makes f run next, as writing the context of a thread that stands
 // does: only the pc changes. What ran is interrupted. Nothing has called f, so
-// that it has no return address before Reserve and Answer.
+// that it has no return address before its prolog has run and Answer.
 func (t *Thread) Redirect(im *image.Image, f *image.Func) {
 	t.callers = append(t.callers, activation{image: t.image, fn: t.fn, state: t.state, exact: true})
 	t.begin(im, f)
 }
 
-// Reserve is the first instruction of a function that a thread was redirected
-// to: room for the return address, which it does not know yet, with a volatile
-// register in it. False, with nothing changed, if the stack has no room. Source:
-// RedirectedHandledJITCase.asm.
-func (t *Thread) Reserve() bool {
-	if t.arch == image.ARM64 {
-		return true // the room is made for X30, which is not the way back either
-	}
+// reserve makes room for the return address of a function that a thread was
+// redirected to, which does not know it yet, with v in it. False, with nothing
+// changed, if the stack has no room.
+func (t *Thread) reserve(v uint64) bool {
 	sp := &t.state.R[t.arch.SP()]
-	if !t.put(*sp-8, t.state.R[0]) {
+	if !t.put(*sp-8, v) {
 		return false
 	}
 	*sp -= 8

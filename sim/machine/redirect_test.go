@@ -13,7 +13,7 @@ func redirectPair(t *testing.T, a image.Arch) *image.Image {
 	var errs [2]error
 	if a == image.AMD64 {
 		fns[0], errs[0] = image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 40, Body: 3}.Func(image.PE, "f")
-		fns[1], errs[1] = image.ShapeAMD64{Saves: []image.Reg{12}, FramePointer: true, Alloc: 48, Calls: 1, Body: 3}.Func(image.PE, "stub")
+		fns[1] = image.RedirectStub("stub")
 	} else {
 		fns[0], errs[0] = image.ShapeARM64{RegI: 2, Calls: 1, Body: 3, FrameSize: 64}.Func(image.PE, "f")
 		fns[1], errs[1] = image.ShapeARM64{RegI: 2, FramePointer: true, Calls: 1, Body: 3, FrameSize: 96}.Func(image.PE, "stub")
@@ -50,7 +50,7 @@ func TestRedirect(t *testing.T) {
 			if tr := th.Truth(nil); !tr[1].Exact || tr[1].State != before {
 				t.Errorf("the truth below the stub is %+v", tr[1])
 			}
-			if !th.Reserve() || !th.RunTo(inBody, 20) {
+			if !th.RunTo(inBody, 20) {
 				t.Fatal("no room, or no body")
 			}
 			if next := th.caller(a); next.PC == before.PC {
@@ -92,7 +92,7 @@ func TestRedirectWithoutRoom(t *testing.T) {
 	th.Start(im, &im.Funcs[0])
 	th.state.R[4] = stackLow
 	th.Redirect(im, &im.Funcs[1])
-	if before := th.State(); th.Reserve() || th.State() != before {
+	if before := th.State(); th.Step() != Faulted || th.State() != before {
 		t.Error("there is room below the stack")
 	}
 }

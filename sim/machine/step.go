@@ -85,6 +85,8 @@ func (t *Thread) apply(e *image.Effect, u *undo) bool {
 		u.set(t, r, s.R[r]+s.R[e.Base&31])
 	case image.Set:
 		u.set(t, r, uint64(e.Imm))
+	case image.Reserve:
+		return t.reserve(s.R[r])
 	case image.Sign:
 		s.R[30] ^= t.draw() & pacBits
 	case image.Auth:
