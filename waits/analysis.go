@@ -46,16 +46,16 @@ type Analysis struct {
 	// known of it then.
 	OnBegin func(*Wait)
 
-	Filter  Filter
-	List    int // longest list of waits; 0 = DefaultList
-	threads map[threadKey]*thread
-	stacks  map[string]StackID
-	raw     []string // by StackID
-	leafIDs map[string]int32
-	leaves  []leaves // by Wait.Native
-	rawSum  int
-	groups  map[GroupKey]*Group
-	ended   bool
+	Filter    Filter
+	List      int // longest list of waits; 0 = DefaultList
+	threads   map[threadKey]*thread
+	stacks    map[string]StackID
+	raw       []string // by StackID
+	nativeIDs map[string]int32
+	natives   []Native // by Wait.Native
+	rawSum    int
+	groups    map[GroupKey]*Group
+	ended     bool
 }
 
 type event = nettrace.Event
@@ -63,7 +63,7 @@ type event = nettrace.Event
 // New returns an empty Analysis.
 func New() *Analysis {
 	return &Analysis{Names: NewNames(), threads: map[threadKey]*thread{}, stacks: map[string]StackID{}, raw: []string{""},
-		groups: map[GroupKey]*Group{}, leafIDs: map[string]int32{}}
+		groups: map[GroupKey]*Group{}, nativeIDs: map[string]int32{}}
 }
 
 // Read reads a trace to its end, or to where it is damaged; what was read is
@@ -208,50 +208,6 @@ func (a *Analysis) Stack(id StackID) []uint64 {
 		return nil
 	}
 	return nettrace.StackOf([]byte(a.raw[id]), a.Trace.PointerSize).Append(nil)
-}
-
-// maxLeaves bounds the native frames that are kept, in lists of addresses.
-const maxLeaves = 1 << 18
-
-// leaves are native frames that belong above a managed stack if the address where they
-// met managed code and the stack's own leaf are of one method. Names of precompiled
-// methods come at the end of a session only, so that this is asked when they are shown.
-type leaves struct {
-	addrs         []uint64
-	entered, join uint64
-}
-
-// AddLeaves keeps native addresses, equal ones once, for Wait.Native; 0 if there is no room.
-// entered is where they met managed code, join the leaf of the managed stack.
-// It is for use in OnWait only.
-func (a *Analysis) AddLeaves(addrs []uint64, entered, join uint64) int32 {
-	if len(a.leaves) >= maxLeaves || len(addrs) == 0 {
-		return 0
-	}
-	key := fmt.Sprint(addrs, entered, join)
-	id, ok := a.leafIDs[key]
-	if !ok {
-		a.leaves = append(a.leaves, leaves{addrs, entered, join})
-		id = int32(len(a.leaves))
-		a.leafIDs[key] = id
-	}
-	return id
-}
-
-// Leaves names the native frames above a wait's stack, leaf first; none if they
-// were not found, or if nothing shows that they belong there.
-func (a *Analysis) Leaves(id int32, time uint64) (out []Frame) {
-	if id <= 0 || int(id) > len(a.leaves) {
-		return nil
-	}
-	l := &a.leaves[id-1]
-	if l.entered != l.join && !a.Names.SameMethod(l.entered, l.join, time) {
-		return nil
-	}
-	for _, addr := range l.addrs {
-		out = append(out, a.Names.Frame(addr, time))
-	}
-	return out
 }
 
 // Finish closes what is still open and sums up.

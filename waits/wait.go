@@ -60,7 +60,7 @@ type Wait struct {
 	Nanos       int64
 	Reported    int64 // what the runtime itself says of a lock, 0 = nothing
 	Stack       StackID
-	Native      int32 // frames above Stack that were found from outside, see Leaves; 0 = none
+	Native      int32 // frames that were found from outside, see Leaves and Whole; 0 = none
 	LockID      uint64
 	Object      uint64
 	Owner       uint64 // thread that had the lock at Start; 0 = not known

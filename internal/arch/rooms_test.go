@@ -70,8 +70,6 @@ var rooms = []room{
 	{Name: "nettrace/clrevent", May: []string{"internal/buf", "nettrace"}},
 	{Name: "waits", May: []string{"nettrace", "nettrace/clrevent", "symbol"}, Test: []string{"diagnostics"}},
 	{Name: "waits/report", May: []string{"waits"}, Test: []string{"nettrace", "nettrace/clrevent"}},
-	{Name: "waits/blocked", May: with(walkers, "clr", "clr/managed", "live", "waits")},
-	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "pe", "symbol", "waits"}, Test: []string{"waits/blocked"}},
 
 	// One process's samples, in any process; the profilers around it.
 	{Name: "internal/quiet"},
@@ -80,6 +78,8 @@ var rooms = []room{
 	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "internal/stream", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent"), Test: []string{"sim/sched"}},
 	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "internal/stream", "probe"), Test: []string{"dump"}},
+	{Name: "waits/blocked", May: with(merged, "live", "outside", "waits")},
+	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "pe", "symbol", "waits"}, Test: []string{"waits/blocked"}},
 	{Name: "profiler/host", May: with(merged, "live", "internal/quiet", "agent"), Test: []string{"internal/testkit/tempdir", "sim/sched"}},
 	{Name: "profiler", May: []string{"agent", "profiler/host"}},
 	{Name: "profiler/e2e", Test: everything},

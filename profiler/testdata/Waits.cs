@@ -18,11 +18,13 @@ public static class Waits
 	static extern void waits_report(string scenario, string expect, long before, long after, int min, string frames);
 	[DllImport("waits")]
 	static extern void waits_pause(string word);
+	[DllImport("waits")]
+	static extern void waits_through(Body body, int deep);
 
 	static readonly object Gate = new object();
 	static bool Silent;
 
-	delegate void Body();
+	delegate void Body(); // waits.c calls it too
 
 	[MethodImpl(MethodImplOptions.NoInlining)]
 	static void Measure(string scenario, string expect, int min, string frames, Body body)
@@ -147,6 +149,37 @@ public static class Waits
 		t.Join();
 	}
 
+	// Callback waits in managed code that native code has called, which managed code had called.
+	[MethodImpl(MethodImplOptions.NoInlining)]
+	static void Callback(Body wait) { waits_through(wait, 3); GC.KeepAlive(wait); }
+
+	static void RunCallback()
+	{
+		ManualResetEvent m = new ManualResetEvent(false);
+		Thread t = Start(delegate { Measure("callback", "WaitHandleWait", Length - 60, "WaitEvent Callback", delegate { Callback(delegate { WaitEvent(m); }); }); });
+		After(1, delegate { m.Set(); });
+		t.Join();
+	}
+
+	// Interrupt ends a wait and a lock by an exception: they have no stop. What comes after
+	// on the same thread is a wait like any other.
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Interrupted(Body wait) { try { wait(); } catch (ThreadInterruptedException) { } }
+
+	static void RunInterrupt()
+	{
+		ManualResetEvent never = new ManualResetEvent(false);
+		System.Reflection.MethodInfo interrupt = typeof(Thread).GetMethod("Interrupt"); // a trimmed framework has none
+		if (interrupt == null)
+			return;
+		Thread t = Start(delegate {
+			Measure("interrupted", "none", 0, "WaitEvent", delegate { Interrupted(delegate { WaitEvent(never); }); });
+			Measure("after", "WaitHandleWait", Length - 30, "WaitTimeout", delegate { WaitTimeout(never); });
+		});
+		After(1, delegate { interrupt.Invoke(t, null); });
+		AllBegun(1);
+		t.Join();
+	}
+
 	// Silence is what must not show: nothing here reports a wait.
 	static void RunSilence()
 	{
@@ -226,6 +259,7 @@ public static class Waits
 		Forever(delegate { WaitTask(new TaskCompletionSource<int>().Task); });
 		Forever(delegate { Inner("x", new AutoResetEvent(false)); });
 		Forever(delegate { Enter(gate); });
+		Forever(delegate { Callback(delegate { WaitEvent(never); }); });
 		Thread.Sleep(300);
 	}
 
@@ -239,6 +273,8 @@ public static class Waits
 		case "monitor": RunMonitor(); break;
 		case "task": RunTask(); break;
 		case "silence": RunSilence(); break;
+		case "callback": RunCallback(); break;
+		case "interrupt": RunInterrupt(); break;
 		case "many": RunMany(); break;
 		case "example": RunExample(); break;
 		case "open": RunOpen(); break;

@@ -36,6 +36,38 @@ void waits_report(const char *scenario, const char *expect, long long before, lo
 	pthread_mutex_unlock(&lock);
 }
 
+typedef void (*waits_body)(void);
+
+static void *through[16]; /* where the native frames of the last callback return to, root first */
+static int throughs;
+
+static void passed(void *to)
+{
+	if (throughs < (int)(sizeof through / sizeof *through))
+		through[throughs++] = to;
+}
+
+/* Frames of native code that calls managed code: each does something after its call, or
+ * it would be no frame. */
+static __attribute__((noinline)) int deeper(waits_body body, int deep)
+{
+	volatile int n = deep;
+	passed(__builtin_return_address(0));
+	if (deep > 0)
+		n += deeper(body, deep - 1);
+	else
+		body();
+	return n + 1;
+}
+
+/* waits_through calls back through so many frames and two. One thread does. */
+int waits_through(waits_body body, int deep)
+{
+	throughs = 0;
+	passed(__builtin_return_address(0));
+	return deeper(body, deep) + 1;
+}
+
 void waits_number(const char *name, long long n)
 {
 	printf("%s %lld\n", name, n);
@@ -46,6 +78,8 @@ void waits_pause(const char *word)
 {
 	fwrite(text, 1, used, stdout);
 	used = 0;
+	for (int i = throughs; i > 0; i--)
+		printf("through %p\n", through[i - 1]);
 	if (!*word) {
 		fflush(stdout);
 		return;

@@ -15,12 +15,19 @@
 // before and after the copy differs) and if the wait, by the clock of its stop
 // event, was not open during the whole of the copy.
 //
+// Where the runtime's own tables can be read, as of .NET 9, the walk goes on through
+// managed code to the thread's base: the native frames between managed ones, and those at
+// the root, stand at their exact places. Every address of the event must be met on the
+// way, in order, and the walk may meet no method that the event has not, or only the
+// native frames above are kept.
+//
 // Glossary. To *join* is to put the native frames above those of a wait's event. A
 // join is *verified* if both name the same managed leaf.
 //
 // Known gaps. Linux on x86-64. Where a frame needs a register that no frame
 // above it saved, the walk cannot go on, and the wait keeps its managed frames.
-// Native blocks in the middle of a stack stay single addresses. Where
+// Where the runtime's tables cannot be read, native blocks in the middle of a stack stay
+// single addresses. Where
 // the join needs the method's name (an inlined P/Invoke) and the name is not known
 // at the end either, the frames are not shown.
 package blocked

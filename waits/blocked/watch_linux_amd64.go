@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/waits"
 )
@@ -32,6 +33,8 @@ type Stats struct {
 	Unjoined        int64 // the walk did not come to managed code
 	Late            int64 // the wait was over, by its stop's clock
 	Unreadable      int64
+	Lost            int64       // it is not known until when the wait lasted
+	Whole           int64       // joined with all native frames in the middle, too
 	LastStop        unwind.Stop // why the last walk that was not joined ended
 	LastStopAddress uint64
 }
@@ -47,6 +50,8 @@ type Watch struct {
 	done      chan struct{}
 	ended     chan struct{}
 
+	again  bool           // a later walk may come further than the last
+	still  *outside.Still // the whole stacks, where the runtime's tables can be read
 	mem    *live.Process
 	loader *live.Loader
 	walker unwind.Walker
@@ -57,13 +62,13 @@ type Watch struct {
 
 // entry is a wait that has begun.
 type entry struct {
-	start    uint64 // ticks
-	join     uint64 // the event's leaf
+	start    uint64   // ticks
+	stack    []uint64 // the event's
 	came     time.Time
 	tried    bool
+	tries    int
 	from, to uint64 // CLOCK_MONOTONIC around the copy
-	native   []uint64
-	entered  uint64 // where the walk met managed code
+	native   *waits.Native
 }
 
 // New watches a process. threshold is how long a wait must last.
@@ -93,7 +98,7 @@ func (w *Watch) Begin(v *waits.Wait, stack []uint64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.open[v.Thread] = &entry{start: v.Start, join: stack[0], came: time.Now()}
+	w.open[v.Thread] = &entry{start: v.Start, stack: stack, came: time.Now()}
 }
 
 // End is told of a wait that ended, and gives it its native frames.
@@ -106,12 +111,17 @@ func (w *Watch) End(v *waits.Wait) {
 	}
 	delete(w.open, v.Thread)
 	switch {
-	case e.native == nil || v.State == waits.Unreliable:
+	case e.native == nil:
+	case v.State == waits.Unreliable:
+		w.stats.Lost++
 	case v.State == waits.Complete && e.to >= v.Stop || e.from <= v.Start:
 		w.stats.Late++
 	default:
-		v.Native = w.a.AddLeaves(e.native, e.entered, e.join)
+		v.Native = w.a.AddNative(e.native)
 		w.stats.Joined++
+		if len(e.native.Blocks) > 0 {
+			w.stats.Whole++
+		}
 	}
 }
 
@@ -152,6 +162,7 @@ func (w *Watch) round() {
 		return
 	}
 	w.walker.SetTable(w.loader.Table(maps))
+	w.runtime(maps)
 	for _, d := range list {
 		w.look(d.tid, d.e, maps)
 	}
@@ -169,33 +180,45 @@ func (w *Watch) look(tid uint64, e *entry, maps []live.Mapping) {
 	sp2, ip2, ok2 := w.where(tid)
 	to := monotonic()
 	w.mu.Lock()
-	w.stats.Tried++
+	if e.tries++; e.tries == 1 {
+		w.stats.Tried++
+	}
+	w.again = false
 	switch {
 	case !ok || !ok2 || sp != sp2 || ip != ip2:
 		w.stats.Ran++
 	case n == 0:
 		w.stats.Unreadable++
 	default:
-		e.native, e.entered = w.walk(sp, ip, n, e.join)
+		e.native = w.walk(sp, ip, n, e.stack)
 		e.from, e.to = from, to
+		e.tried = !w.again || e.tries >= maxTries
 	}
 	w.mu.Unlock()
 }
 
-// walk is the addresses from ip to managed code, and where it was entered; nil if
-// the walk does not come there.
-func (w *Watch) walk(sp, ip uint64, n int, join uint64) (native []uint64, entered uint64) {
-	w.window.Reset(sp, w.stack[:n])
+// walk is the native frames of a stack whose event has the addresses that are given; nil
+// if the walk does not come to managed code.
+func (w *Watch) walk(sp, ip uint64, n int, event []uint64) *waits.Native {
 	var g context.AMD64
 	g.RIP, g.GPR[context.RSP], g.Known = ip, sp, 1<<context.RSP
 	regs := context.FromAMD64(g)
+	if native := w.whole(regs, sp, n, event); native != nil {
+		return native
+	}
+	return w.leaves(regs, sp, n, event[0])
+}
+
+// leaves are the frames above managed code.
+func (w *Watch) leaves(regs context.Registers, sp uint64, n int, join uint64) *waits.Native {
+	w.window.Reset(sp, w.stack[:n])
 	at := unwind.Interrupted(&regs)
 	r := w.walker.Walk(&at, &w.window, &unwind.Bounds{Low: sp, High: sp + uint64(n)}, w.frames[:])
 	var out []uint64
 	for i := range w.frames[:r.N] {
 		f := &w.frames[i]
 		if f.IP == join && !f.Exact {
-			return out, join
+			return &waits.Native{Leaves: out, Entered: join, Join: join}
 		}
 		if f.Trust.Doubtful() {
 			break
@@ -203,11 +226,11 @@ func (w *Watch) walk(sp, ip uint64, n int, join uint64) (native []uint64, entere
 		out = append(out, f.IP)
 	}
 	if r.Stop == unwind.Managed && !at.Trust.Doubtful() {
-		return out, regs.IP()
+		return &waits.Native{Leaves: out, Entered: regs.IP(), Join: join}
 	}
 	w.stats.Unjoined++
 	w.stats.LastStop, w.stats.LastStopAddress = r.Stop, regs.IP()
-	return nil, 0
+	return nil
 }
 
 // where is a thread's stack pointer and instruction pointer while it stands in a

@@ -31,7 +31,7 @@
 //	              duration_ns; depth: 0 = top-level; idle: the pool's own; lock, object, owner;
 //	              owner_chain: [{thread, kind, stack}]; circle: the owners wait for each other;
 //	              reported_ns; differs; blocked; native: [name], frames above the stack found from
-//	              outside; stack: [name], leaf first}]
+//	              outside; stack: [name], leaf first, native ones between them too where found}]
 //	sites         [{kind, count, ns, max_ns, lower_bounds, unreliable, idle, native, frames: [{name, module, address, managed}]}]
 //	threads       [{id, name, count, ns, max_ns}]
 package report

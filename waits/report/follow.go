@@ -32,7 +32,7 @@ func Follower(w io.Writer, a *waits.Analysis, asJSON bool) func(*waits.Wait, []w
 		e.SetEscapeHTML(false)
 		return func(v *waits.Wait, frames []waits.Frame) {
 			e.Encode(followLine{clock(a, v, "2006-01-02T15:04:05.000Z07:00"), v.Thread, a.Names.ThreadName(v.Thread), v.Nanos, v.Kind.String(), v.State.String(), v.Depth,
-				waits.Idle(frames), hex(v.LockID), v.Owner, names(a.Leaves(v.Native, v.Start)), names(frames)})
+				waits.Idle(frames), hex(v.LockID), v.Owner, names(a.Leaves(v.Native, v.Start)), names(a.Whole(v.Native, frames, v.Start))})
 		}
 	}
 	return func(v *waits.Wait, frames []waits.Frame) {

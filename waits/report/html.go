@@ -151,7 +151,7 @@ func (p *pageWriter) stack(id waits.StackID, native int32, when uint64) (at, idl
 	i, ok := p.stacks[k]
 	if !ok {
 		i = len(p.Stacks)
-		p.Stacks = append(p.Stacks, append(names(p.a.Leaves(native, when)), names(frames)...))
+		p.Stacks = append(p.Stacks, append(names(p.a.Leaves(native, when)), names(p.a.Whole(native, frames, when))...))
 		p.stacks[k] = i
 	}
 	if waits.Idle(frames) {

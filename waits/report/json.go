@@ -135,7 +135,7 @@ func newJSONWait(a *waits.Analysis, n *stackNames, o *waits.Owners, w *waits.Wai
 	j := jsonWait{Kind: w.Kind.String(), Event: w.Kind.Event(), State: w.State.String(), Reliable: w.State == waits.Complete,
 		Thread: w.Thread, Process: w.Process, Name: clean(a.Names.ThreadName(w.Thread)), Start: int64(a.At(w.Start)), Stop: int64(a.At(w.Stop)), Duration: w.Nanos,
 		Depth: w.Depth, Idle: waits.Idle(frames), Lock: hex(w.LockID), Object: hex(w.Object), Owner: w.Owner, Reported: w.Reported, Differs: w.Differs,
-		Blocked: w.Blocked, Native: names(a.Leaves(w.Native, w.Start)), Stack: names(frames)}
+		Blocked: w.Blocked, Native: names(a.Leaves(w.Native, w.Start)), Stack: names(a.Whole(w.Native, frames, w.Start))}
 	chain, circle := o.Chain(w)
 	for _, i := range chain {
 		c := &a.Waits[i]
@@ -148,8 +148,9 @@ func newJSONWait(a *waits.Analysis, n *stackNames, o *waits.Owners, w *waits.Wai
 func newJSONSite(a *waits.Analysis, n *stackNames, s *waits.Site) jsonSite {
 	frames := n.of(s.Stack, s.When)
 	j := jsonSite{Kind: s.Kind.String(), Count: s.Count, Nanos: s.Nanos, Max: s.Max, Bounds: s.Bounds, Unreliable: s.Lost, Idle: waits.Idle(frames), Native: names(a.Leaves(s.Native, s.When))}
-	for i := range frames {
-		f := &frames[i]
+	whole := a.Whole(s.Native, frames, s.When)
+	for i := range whole {
+		f := &whole[i]
 		j.Frames = append(j.Frames, jsonFrame{clean(f.Name), clean(f.Module), hex(f.Addr), f.Managed})
 	}
 	return j

@@ -27,7 +27,7 @@ func WriteCSV(w io.Writer, a *waits.Analysis) error {
 		}
 		c.Write([]string{fmt.Sprintf("%.6f", a.At(v.Start).Seconds()), fmt.Sprintf("%.3f", float64(v.Nanos)/1e6), v.Kind.String(), v.Kind.Event(), v.State.String(),
 			strconv.FormatUint(v.Thread, 10), clean(a.Names.ThreadName(v.Thread)), hex(v.LockID), owner, strconv.Itoa(int(v.Depth)), strconv.FormatBool(waits.Idle(frames)),
-			strconv.FormatInt(a.Counts.Lost, 10), strings.Join(names(frames), " < "), strings.Join(names(a.Leaves(v.Native, v.Start)), " < ")})
+			strconv.FormatInt(a.Counts.Lost, 10), strings.Join(names(a.Whole(v.Native, frames, v.Start)), " < "), strings.Join(names(a.Leaves(v.Native, v.Start)), " < ")})
 	}
 	c.Flush()
 	return c.Error()
@@ -43,7 +43,7 @@ func WriteFolded(w io.Writer, a *waits.Analysis) error {
 		if s.Inner {
 			continue
 		}
-		parts := append(names(a.Leaves(s.Native, s.When)), names(n.of(s.Stack, s.When))...)
+		parts := append(names(a.Leaves(s.Native, s.When)), names(a.Whole(s.Native, n.of(s.Stack, s.When), s.When))...)
 		slices.Reverse(parts)
 		for j := range parts {
 			parts[j] = strings.ReplaceAll(parts[j], ";", ":")
@@ -123,7 +123,7 @@ func (p *pprofWriter) sample(g *waits.Group, frames []waits.Frame) {
 	if waits.Idle(frames) {
 		s.Label["idle"] = []string{"yes"}
 	}
-	for _, f := range append(p.a.Leaves(g.Native, g.When), frames...) {
+	for _, f := range append(p.a.Leaves(g.Native, g.When), p.a.Whole(g.Native, frames, g.When)...) {
 		s.Location = append(s.Location, p.location(f))
 	}
 	p.out.Sample = append(p.out.Sample, s)

@@ -193,7 +193,7 @@ func TestNative(t *testing.T) {
 				if strange {
 					entered = 2
 				}
-				w.Native = a.AddLeaves([]uint64{0x1100, 0x1200}, entered, join)
+				w.Native = a.AddNative(&waits.Native{Leaves: []uint64{0x1100, 0x1200}, Entered: entered, Join: join})
 			}
 			if err := a.Read(f); err != nil {
 				t.Fatal(err)

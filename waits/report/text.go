@@ -168,7 +168,7 @@ func (t *textWriter) stacks() {
 			break
 		}
 		fmt.Fprintf(t, "  %s in %d waits (%v)\n", span(s.Nanos), s.Count, s.Kind)
-		for _, name := range append(names(t.a.Leaves(s.Native, s.When)), names(frames)...) {
+		for _, name := range append(names(t.a.Leaves(s.Native, s.When)), names(t.a.Whole(s.Native, frames, s.When))...) {
 			fmt.Fprintf(t, "    %s\n", name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ import (
 
 var record = flag.Bool("record-trace", false, "keep a trace and its truth in ../testdata")
 
-const everything = "mutex,events,semaphore,join,monitor,task,silence,many"
+const everything = "mutex,events,semaphore,join,monitor,task,callback,interrupt,silence,many"
 
 func need(t *testing.T, elem ...string) string {
 	t.Helper()
@@ -209,6 +210,13 @@ func (s *seen) check(t *testing.T, many int) *waittruth.Result {
 func (s *seen) keepsTruth(t *testing.T, truth []waittruth.Wait) {
 	t.Helper()
 	again := waits.New()
+	var maps bytes.Buffer // as the tool keeps them beside a trace
+	for _, im := range s.a.Names.Images {
+		fmt.Fprintf(&maps, "%x-%x r-xp %08x 00:00 0 %s\n", im.Start, im.End, im.Offset, im.Path)
+	}
+	if err := session.ReadMaps(again.Names, &maps, ""); err != nil {
+		t.Error(err)
+	}
 	if err := again.Read(bytes.NewReader(s.raw.Bytes())); err != nil {
 		t.Errorf("the kept trace: %v", err)
 	}
@@ -366,9 +374,19 @@ func TestNothingListens(t *testing.T) {
 }
 
 // TestLiveNative: threads that wait have their native frames, joined at the
-// event's own leaf.
+// event's own leaf, and those below it.
 func TestLiveNative(t *testing.T) {
-	s := atStart(t, program(t, everything))
+	for _, p := range programs {
+		t.Run(p.runtime, func(t *testing.T) {
+			s := atStart(t, p.start(t, everything))
+			s.leaves(t)
+			s.through(t)
+		})
+	}
+}
+
+func (s *seen) leaves(t *testing.T) {
+	t.Helper()
 	joined := 0
 	for i := range s.a.Waits {
 		w := &s.a.Waits[i]
@@ -376,18 +394,52 @@ func TestLiveNative(t *testing.T) {
 		if len(leaves) == 0 {
 			continue
 		}
-		if joined++; joined == 1 {
-			for _, f := range append(leaves, s.a.Frames(w.Stack, w.Start)...) {
-				t.Logf("  %#x %s", f.Addr, f.Name)
-			}
-		}
+		joined++
 		if !strings.Contains(leaves[0].Module, "libc") {
 			t.Errorf("the leaf is %s", leaves[0].Name)
 		}
 	}
 	t.Logf("%d of %d waits; %+v", joined, len(s.a.Waits), s.native)
 	// A loaded machine comes late to some waits, or meets a thread that is about to run.
-	if n := s.native; joined < int(n.Tried-n.Ran-n.Late) || n.Tried < 30 || n.Ran+n.Late > 8 {
+	n := s.native
+	if joined < int(n.Tried-n.Ran-n.Late-n.Lost) || n.Tried < 30 || n.Ran+n.Late > 8 || n.Lost > 1 {
 		t.Errorf("only %d waits have native frames; %+v", joined, n)
 	}
+	if n.Whole != n.Joined {
+		t.Errorf("%d of %d are whole", n.Whole, n.Joined)
+	}
+}
+
+// through: managed code that waits, below it native code that called it, below that
+// managed code again, and the thread's root: every frame at its place. Where the native
+// ones return to the program itself has noted.
+func (s *seen) through(t *testing.T) {
+	t.Helper()
+	var noted []uint64
+	for line := range strings.Lines(s.out.String()) {
+		var addr uint64
+		if n, _ := fmt.Sscanf(line, "through %v", &addr); n == 1 {
+			noted = append(noted, addr)
+		}
+	}
+	for i := range s.a.Waits {
+		w := &s.a.Waits[i]
+		frames := s.a.Frames(w.Stack, w.Start)
+		if !slices.ContainsFunc(frames, func(f waits.Frame) bool { return f.Name == "Waits.Callback" }) {
+			continue
+		}
+		var list []string
+		var addrs []uint64
+		for _, f := range s.a.Whole(w.Native, frames, w.Start) {
+			list, addrs = append(list, f.Name), append(addrs, f.Addr)
+		}
+		const native = "IL_STUB_ReversePInvoke deeper deeper deeper deeper waits_through"
+		text := strings.ReplaceAll(strings.Join(list, " "), "dynamicClass.", "")
+		at := slices.Index(addrs, noted[0])
+		if !strings.Contains(text, native) || !strings.HasSuffix(text, "start_thread clone3") || at < 0 || at+len(noted) > len(addrs) || !slices.Equal(addrs[at:at+len(noted)], noted) {
+			t.Errorf("the callback:\n  %s\n%x, the program has noted %x", strings.Join(list, "\n  "), addrs, noted)
+		}
+		return
+	}
+	t.Error("there is no wait in a callback")
 }
