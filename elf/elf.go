@@ -20,8 +20,6 @@ package elf
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
@@ -97,34 +95,6 @@ type File struct {
 	sections []sectionHeader
 	buildID  string
 	problems []error
-}
-
-// MaxFile bounds what Open reads.
-const MaxFile = 2 << 30
-
-// Open reads and parses the ELF file at path.
-func Open(path string) (*File, error) {
-	fd, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer fd.Close()
-	st, err := fd.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, &FormatError{Name: path, Structure: "file", Value: uint64(st.Mode()), Msg: "not a regular file"}
-	}
-	if st.Size() > MaxFile {
-		return nil, &FormatError{Name: path, Structure: "file", Value: uint64(st.Size()), Msg: "larger than is read"}
-	}
-	data := make([]byte, st.Size())
-	n, err := io.ReadFull(fd, data)
-	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
-		return nil, err
-	}
-	return New(data[:n], path)
 }
 
 // New parses the bytes of an ELF file. The error is a *FormatError and the

@@ -1,10 +1,10 @@
 package pe
 
 import (
-	"io"
-	"os"
+	"errors"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	"github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/pe/rva"
@@ -46,28 +46,19 @@ func (s *Section) Executable() bool { return s.Characteristics&0x20000000 != 0 }
 // Open reads and parses the PE file at path. A file larger than MaxFile is
 // refused with a *FormatError (TooLarge) before anything of it is read.
 func Open(path string) (*File, error) {
-	fd, err := os.Open(path)
+	data, err := wholefile.Read(path, MaxFile)
+	var refused *wholefile.Error
+	if errors.As(err, &refused) {
+		return nil, &FormatError{path, "file", 0, refused.Value, refusals[refused.Reason]}
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer fd.Close()
-	st, err := fd.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, &FormatError{path, "file", 0, uint64(st.Mode()), NotRegular}
-	}
-	if st.Size() > MaxFile {
-		return nil, &FormatError{path, "file", 0, uint64(st.Size()), TooLarge}
-	}
-	data := make([]byte, st.Size())
-	n, err := io.ReadFull(fd, data)
-	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
-		return nil, err
-	}
-	return New(data[:n], path)
+	return New(data, path)
 }
+
+// refusals is what a file is refused for, in this package's words.
+var refusals = [...]Reason{wholefile.NotRegular: NotRegular, wholefile.TooLarge: TooLarge}
 
 // New parses the bytes of a PE file. The error is a *FormatError and the File
 // nil if the headers are unusable; lesser damage is in Problems. data is kept

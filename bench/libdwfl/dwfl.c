@@ -7,63 +7,17 @@
 // mode is the same to it.
 //
 // Known gaps: the number of a file's images that are mapped twice is one.
+#define _GNU_SOURCE
+#include "../stacks.h"
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-
-struct run {
-	uint64_t addr, size;
-	const uint8_t *data;
-};
 
 struct stack {
+	struct recorded at;
 	Dwfl *dwfl;
-	uint64_t limit, rip, gpr[16], nruns;
-	struct run *runs;
 };
 
-static const uint8_t *input, *input_end;
 static const struct stack *now_walking;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "dwfl: %s\n", what);
-	exit(2);
-}
-
-static const uint8_t *take(uint64_t n)
-{
-	const uint8_t *p = input;
-	if (n > (uint64_t)(input_end - input))
-		die("the file is cut");
-	input += n;
-	return p;
-}
-
-static uint64_t word(void)
-{
-	uint64_t v;
-	memcpy(&v, take(8), 8);
-	return v;
-}
-
-static void *array(uint64_t count, size_t size)
-{
-	void *p;
-	if (count > (uint64_t)(input_end - input))
-		die("a count is larger than the file");
-	p = calloc(count + 1, size);
-	if (!p)
-		die("out of memory");
-	return p;
-}
 
 static int no_debug(Dwfl_Module *m, void **u, const char *name, Dwarf_Addr base, const char *file, const char *link,
 		    GElf_Word crc, char **out)
@@ -92,27 +46,21 @@ static bool get_thread(Dwfl *d, pid_t tid, void *arg, void **thread)
 
 static bool memory_read(Dwfl *d, Dwarf_Addr addr, Dwarf_Word *v, void *arg)
 {
-	const struct stack *s = now_walking;
+	uint64_t word;
 	(void)d, (void)arg;
-	for (uint64_t i = 0; i < s->nruns; i++) {
-		uint64_t off = addr - s->runs[i].addr;
-		if (s->runs[i].size >= 8 && off <= s->runs[i].size - 8) {
-			memcpy(v, s->runs[i].data + off, 8);
-			return true;
-		}
-	}
-	return false;
+	if (!recorded_word(&now_walking->at, addr, &word))
+		return false;
+	*v = word;
+	return true;
 }
 
 static bool set_registers(Dwfl_Thread *t, void *arg)
 {
-	// The encodings' order in that of DWARF.
-	static const int order[16] = { 0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
 	Dwarf_Word regs[17];
 	(void)arg;
 	for (int i = 0; i < 16; i++)
-		regs[i] = now_walking->gpr[order[i]];
-	regs[16] = now_walking->rip;
+		regs[i] = recorded_register(&now_walking->at, i);
+	regs[16] = now_walking->at.rip;
 	return dwfl_thread_state_registers(t, 0, 17, regs);
 }
 
@@ -132,12 +80,11 @@ static Dwfl *read_set(void)
 		die(dwfl_errmsg(-1));
 	dwfl_report_begin(d);
 	for (uint64_t i = 0; i < count; i++) {
-		uint64_t bias, n;
+		uint64_t bias;
 		char *path;
 		take(16);
 		bias = word();
-		n = word();
-		path = strndup((const char *)take(n), n);
+		path = text();
 		take(word()); // the build id
 		if ((!last || strcmp(last, path) || last_bias != bias) && path[0] == '/')
 			dwfl_report_elf(d, path, path, -1, bias, true);
@@ -148,25 +95,6 @@ static Dwfl *read_set(void)
 	if (count && !dwfl_attach_state(d, NULL, 1, &threads, NULL))
 		die(dwfl_errmsg(-1));
 	return d;
-}
-
-static void read_stack(struct stack *s, Dwfl **sets, uint64_t nsets)
-{
-	uint64_t set = word();
-	if (set >= nsets)
-		die("a stack names no set");
-	s->dwfl = sets[set];
-	s->limit = word();
-	s->rip = word();
-	for (int i = 0; i < 16; i++)
-		s->gpr[i] = word();
-	s->nruns = word();
-	s->runs = array(s->nruns, sizeof *s->runs);
-	for (uint64_t i = 0; i < s->nruns; i++) {
-		s->runs[i].addr = word();
-		s->runs[i].size = word();
-		s->runs[i].data = take(s->runs[i].size);
-	}
 }
 
 struct count {
@@ -186,7 +114,7 @@ static int frame(Dwfl_Frame *f, void *arg)
 		dwfl_frame_reg(f, 7, &sp);
 		printf("%" PRIx64 " %" PRIx64 " 1\n", (uint64_t)pc, (uint64_t)sp);
 	}
-	return c->n < now_walking->limit ? DWARF_CB_OK : DWARF_CB_ABORT;
+	return c->n < now_walking->at.limit ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
 static uint64_t walk(const struct stack *s, int print)
@@ -195,13 +123,6 @@ static uint64_t walk(const struct stack *s, int print)
 	now_walking = s;
 	dwfl_getthread_frames(s->dwfl, 1, frame, &c);
 	return c.n;
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void bench(const struct stack *stacks, uint64_t n)
@@ -220,30 +141,23 @@ static void bench(const struct stack *stacks, uint64_t n)
 
 int main(int argc, char **argv)
 {
-	int timing = argc == 3 && !strcmp(argv[1], "--bench"), fd;
-	struct stat st;
+	int timing = argc == 3 && !strcmp(argv[1], "--bench");
 	uint64_t nsets, nstacks;
 	Dwfl **sets;
 	struct stack *stacks;
 	if (argc != 2 + timing)
 		die("usage: dwfl [--bench] FILE");
-	fd = open(argv[argc - 1], O_RDONLY);
-	if (fd < 0 || fstat(fd, &st) || st.st_size < 8)
-		die("cannot read the file");
-	input = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (input == MAP_FAILED)
-		die("cannot map the file");
-	input_end = input + st.st_size;
-	if (memcmp(take(8), "SWSTACK1", 8))
-		die("not a file of stacks");
+	open_stacks(argv[argc - 1]);
 	nsets = word();
 	sets = array(nsets, sizeof *sets);
 	for (uint64_t i = 0; i < nsets; i++)
 		sets[i] = read_set();
 	nstacks = word();
 	stacks = array(nstacks, sizeof *stacks);
-	for (uint64_t i = 0; i < nstacks; i++)
-		read_stack(&stacks[i], sets, nsets);
+	for (uint64_t i = 0; i < nstacks; i++) {
+		read_recorded(&stacks[i].at, nsets);
+		stacks[i].dwfl = sets[stacks[i].at.set];
+	}
 	if (timing) {
 		bench(stacks, nstacks);
 		return 0;

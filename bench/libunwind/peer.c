@@ -13,18 +13,10 @@
 //
 // Known gaps: modules without a sorted .eh_frame_hdr are not found.
 #define _GNU_SOURCE
+#include "../stacks.h"
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <libunwind-x86_64.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 // The one entry point its headers leave out; perf uses it the same way.
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t *,
@@ -48,69 +40,12 @@ struct set {
 	struct module *modules;
 };
 
-struct run {
-	uint64_t addr, size;
-	const uint8_t *data;
-};
-
 struct walk {
+	struct recorded at;
 	struct set *set;
-	uint64_t limit, rip, gpr[16], nruns;
-	struct run *runs;
 	int found; // did the last look-up find unwind data?
 	struct module *current; // of the last look-up: its tables lie outside [start, end) of its code
 };
-
-static const uint8_t *input, *input_end;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "peer: %s\n", what);
-	exit(2);
-}
-
-static const uint8_t *take(uint64_t n)
-{
-	const uint8_t *p = input;
-	if (n > (uint64_t)(input_end - input))
-		die("the file is cut");
-	input += n;
-	return p;
-}
-
-static uint64_t word(void)
-{
-	uint64_t v;
-	memcpy(&v, take(8), 8);
-	return v;
-}
-
-// array allocates count items of size, count having been read from the file.
-static void *array(uint64_t count, size_t size)
-{
-	void *p;
-	if (count > (uint64_t)(input_end - input))
-		die("a count is larger than the file");
-	p = calloc(count + 1, size);
-	if (!p)
-		die("out of memory");
-	return p;
-}
-
-static const uint8_t *map_file(const char *path, size_t *size)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *p = MAP_FAILED;
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
-		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (p == MAP_FAILED)
-		return NULL;
-	*size = (size_t)st.st_size;
-	return p;
-}
 
 static struct image *images;
 static size_t nimages;
@@ -185,33 +120,12 @@ static void read_set(struct set *s)
 	s->modules = array(s->count, sizeof *s->modules);
 	for (size_t i = 0; i < s->count; i++) {
 		struct module *m = &s->modules[i];
-		uint64_t n;
 		m->start = word();
 		m->end = word();
 		m->bias = word();
-		n = word();
-		m->image = image_of(strndup((const char *)take(n), n));
+		m->image = image_of(text());
 		take(word()); // the build id
 		find_table(m);
-	}
-}
-
-static void read_walk(struct walk *w, struct set *sets, uint64_t nsets)
-{
-	uint64_t set = word();
-	if (set >= nsets)
-		die("a walk names no module set");
-	w->set = &sets[set];
-	w->limit = word();
-	w->rip = word();
-	for (int i = 0; i < 16; i++)
-		w->gpr[i] = word();
-	w->nruns = word();
-	w->runs = array(w->nruns, sizeof *w->runs);
-	for (uint64_t i = 0; i < w->nruns; i++) {
-		w->runs[i].addr = word();
-		w->runs[i].size = word();
-		w->runs[i].data = take(w->runs[i].size);
 	}
 }
 
@@ -256,15 +170,13 @@ static int access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *v, int w
 	struct walk *w = arg;
 	struct module *m;
 	const uint8_t *p;
+	uint64_t word;
 	(void)as;
 	if (write)
 		return -UNW_EINVAL;
-	for (uint64_t i = 0; i < w->nruns; i++) {
-		uint64_t off = addr - w->runs[i].addr;
-		if (w->runs[i].size >= 8 && off <= w->runs[i].size - 8) {
-			memcpy(v, w->runs[i].data + off, 8);
-			return 0;
-		}
+	if (recorded_word(&w->at, addr, &word)) {
+		*v = word;
+		return 0;
 	}
 	m = w->current;
 	p = m ? bytes(m->image, addr - m->bias, 8) : NULL;
@@ -278,13 +190,11 @@ static int access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *v, int w
 
 static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *v, int write, void *arg)
 {
-	// libunwind counts in DWARF order.
-	static const int order[16] = { 0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
 	struct walk *w = arg;
 	(void)as;
 	if (write || reg < 0 || reg > UNW_X86_64_RIP)
 		return -UNW_EBADREG;
-	*v = reg == UNW_X86_64_RIP ? w->rip : w->gpr[order[reg]];
+	*v = reg == UNW_X86_64_RIP ? w->at.rip : recorded_register(&w->at, reg); // libunwind counts as DWARF does
 	return 0;
 }
 
@@ -324,7 +234,7 @@ static uint64_t step_all(unw_addr_space_t as, struct walk *w, int print)
 	unw_cursor_t c;
 	uint64_t n = 0;
 	int more = unw_init_remote(&c, as, w) == 0;
-	while (more && n < w->limit) {
+	while (more && n < w->at.limit) {
 		unw_word_t ip = 0, sp = 0;
 		unw_get_reg(&c, UNW_X86_64_RIP, &ip);
 		unw_get_reg(&c, UNW_X86_64_RSP, &sp);
@@ -335,13 +245,6 @@ static uint64_t step_all(unw_addr_space_t as, struct walk *w, int print)
 			printf("%" PRIx64 " %" PRIx64 " %d\n", (uint64_t)ip, (uint64_t)sp, w->found);
 	}
 	return n;
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 // timed walks everything once and adds up the time in *ns.
@@ -377,19 +280,13 @@ static void bench(unw_addr_space_t as, struct walk *walks, uint64_t n)
 int main(int argc, char **argv)
 {
 	int timing = argc == 3 && !strcmp(argv[1], "--bench");
-	size_t size;
 	uint64_t nsets, nwalks;
 	struct set *sets;
 	struct walk *walks;
 	unw_addr_space_t as;
 	if (argc != 2 + timing)
 		die("usage: peer [--bench] FILE");
-	input = map_file(argv[argc - 1], &size);
-	if (!input)
-		die("cannot read the file");
-	input_end = input + size;
-	if (memcmp(take(8), "SWSTACK1", 8))
-		die("not a file of walks");
+	open_stacks(argv[argc - 1]);
 	images = calloc(4096, sizeof *images);
 	nsets = word();
 	sets = array(nsets, sizeof *sets);
@@ -397,8 +294,10 @@ int main(int argc, char **argv)
 		read_set(&sets[i]);
 	nwalks = word();
 	walks = array(nwalks, sizeof *walks);
-	for (uint64_t i = 0; i < nwalks; i++)
-		read_walk(&walks[i], sets, nsets);
+	for (uint64_t i = 0; i < nwalks; i++) {
+		read_recorded(&walks[i].at, nsets);
+		walks[i].set = &sets[walks[i].at.set];
+	}
 	as = unw_create_addr_space(&accessors, 0);
 	if (!as)
 		die("no address space");

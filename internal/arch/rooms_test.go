@@ -12,7 +12,7 @@ type room struct {
 // Short names for what is imported together; a package is above all of it.
 var (
 	words   = []string{"context", "memory"}
-	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf"}
+	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf", "internal/wholefile"}
 	tables  = with(words, formats, "module")
 	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/amd64", "unwind/arm64", "unwind/walker")
 	runtime = with(walkers, "clr", "clr/managed", "clr/contract", "clr/api")
@@ -28,14 +28,15 @@ var everything = []string{"*"}
 var rooms = []room{
 	// Layouts, memory, formats: they know nothing of unwinding.
 	{Name: "internal/buf"},
+	{Name: "internal/wholefile"},
 	{Name: "context"},
 	{Name: "memory"},
 	{Name: "export", Test: words},
 	{Name: "pe/rva", May: []string{"context", "internal/buf"}},
 	{Name: "pe/amd64", May: []string{"context", "internal/buf", "pe/rva"}, Test: formats},
 	{Name: "pe/arm64", May: []string{"context", "internal/buf", "pe/rva"}, Test: formats},
-	{Name: "pe", May: []string{"context", "internal/buf", "pe/rva", "pe/amd64", "pe/arm64"}},
-	{Name: "elf", May: []string{"context", "internal/buf"}, Test: []string{"cfi"}},
+	{Name: "pe", May: []string{"context", "internal/buf", "internal/wholefile", "pe/rva", "pe/amd64", "pe/arm64"}},
+	{Name: "elf", May: []string{"context", "internal/buf", "internal/wholefile"}, Test: []string{"cfi"}},
 	{Name: "cfi", May: []string{"internal/buf", "context", "memory"}, Test: tables},
 	{Name: "module", May: with(words, formats)},
 	{Name: "symbol", May: with(tables)},

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package elf
-
-// Map is Open where files are not mapped.
-func Map(path string) (*File, error) { return Open(path) }

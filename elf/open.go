@@ -1,0 +1,46 @@
+package elf
+
+import (
+	"errors"
+
+	"github.com/seedwalk/seedwalk/internal/wholefile"
+)
+
+// MaxFile is the size in bytes of the largest file that Open and Map take.
+const MaxFile = 2 << 30
+
+// Open reads and parses the ELF file at path. What is no regular file, or is larger
+// than MaxFile, is refused with a *FormatError before anything of it is read.
+func Open(path string) (*File, error) {
+	data, err := wholefile.Read(path, MaxFile)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return New(data, path)
+}
+
+// Map is Open for an image that this process or another has mapped already: where
+// files are mapped, it shares the page cache instead of reading the file into memory
+// of its own. The mapping stays for the life of the process. A file that is cut short
+// while mapped faults on reading, as it does for the program that runs it: for a file
+// that nobody runs, use Open.
+func Map(path string) (*File, error) {
+	data, err := wholefile.Map(path, MaxFile)
+	if err != nil {
+		return nil, refused(err)
+	}
+	f, err := New(data, path)
+	if err != nil {
+		wholefile.Unmap(data)
+	}
+	return f, err
+}
+
+// refused says in this package's words why a file is not read.
+func refused(err error) error {
+	var e *wholefile.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &FormatError{Name: e.Path, Structure: "file", Value: e.Value, Msg: e.Reason.String(), Err: e}
+}

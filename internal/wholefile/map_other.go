@@ -1,0 +1,15 @@
+//go:build !unix
+
+package wholefile
+
+// Map is Read where files are not mapped; an empty file is refused as it is there.
+func Map(path string, most int64) ([]byte, error) {
+	data, err := Read(path, most)
+	if err == nil && len(data) == 0 {
+		return nil, &Error{path, Empty, 0}
+	}
+	return data, err
+}
+
+// Unmap does nothing: the bytes are the garbage collector's.
+func Unmap([]byte) {}

@@ -1,0 +1,87 @@
+// Package wholefile has the bytes of a file at once: read into memory, or mapped.
+//
+// Sources: POSIX.1-2017, open, fstat and mmap ("References within the address range ...
+// following the end of an object shall result in delivery of a SIGBUS signal").
+//
+// Glossary. Refused: not read at all, with a Reason.
+//
+// Strategy: images and cores are parsed from one slice. What is no regular file
+// (a pipe never ends, a device has no size), is empty or is larger than its
+// reader allows is refused before a byte is read or memory is asked for.
+//
+// Known gaps: a file that is cut short while it is mapped faults on reading, as it
+// does for the program that runs it.
+package wholefile
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// Reason says why a file was refused.
+type Reason uint8
+
+// Why a file is refused.
+const (
+	NotRegular Reason = iota // Value is its mode
+	Empty
+	TooLarge // Value is its size in bytes
+)
+
+var reasons = [...]string{NotRegular: "not a regular file", Empty: "empty", TooLarge: "larger than is read"}
+
+func (r Reason) String() string { return reasons[r] }
+
+// Error is a file that was refused before it was read.
+type Error struct {
+	Path   string
+	Reason Reason
+	Value  uint64
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Path, e.Reason, e.Value) }
+
+// Read reads a file of at most the given number of bytes; what is refused is an *Error.
+// A file that shrinks meanwhile gives what is left of it, and so does an empty one: it
+// is the reader of the format that knows what is missing.
+func Read(path string, most int64) ([]byte, error) {
+	f, size, err := open(path, most)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, size)
+	n, err := io.ReadFull(f, data)
+	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return nil, err
+	}
+	return data[:n], nil
+}
+
+// open opens a file that may be taken whole, and says its size in bytes.
+func open(path string, most int64) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = refused(path, info, most)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+func refused(path string, info os.FileInfo, most int64) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return &Error{path, NotRegular, uint64(info.Mode())}
+	case info.Size() > most:
+		return &Error{path, TooLarge, uint64(info.Size())}
+	}
+	return nil
+}
