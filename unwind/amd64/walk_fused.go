@@ -2,7 +2,6 @@ package amd64
 
 import (
 	"encoding/binary"
-	"math/bits"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
@@ -105,10 +104,12 @@ func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
 	return Rule{}
 }
 
-// fusible reports whether the rule is of fused steps.
-func (r Rule) fusible(regs *Registers) bool {
+// fusible reports whether the rule is of fused steps: of slots, and that of a PE
+// function only where it was made for such a frame.
+func (r Rule) fusible(regs *Registers, exact bool) bool {
+	const kinds = 1<<RuleSP | 1<<RuleBP | 1<<RuleNear
 	k := r.bits & (managedBit | 15)
-	return (k == uint64(RuleSP) || k == uint64(RuleBP)) && known(regs, context.RBP)
+	return kinds>>k&1 != 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
 }
 
 // walkFused is a section: the steps, then what they leave to do.
@@ -116,7 +117,14 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	t, regs := &u.section, &s.Regs.AMD64
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
 	t.out = out[:min(len(out), logSize)]
-	if n = u.fused(r, regs, t); n == 0 {
+	by := unwind.TrustCFI
+	if r.Kind() == RuleNear {
+		by = unwind.TrustUnwindInfo
+		n = u.fusedNear(Rule{r.bits &^ exactBit}, regs, t)
+	} else {
+		n = u.fused(r, regs, t)
+	}
+	if n == 0 {
 		return 0
 	}
 	if s.Trust.Doubtful() {
@@ -125,52 +133,8 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 		}
 	}
 	out[0].Exact, out[0].Trust = s.Exact, s.Trust
-	u.by = unwind.TrustCFI
-	s.Reached(false, unwind.TrustCFI)
-	t.restore(n, regs, mem)
+	u.by = by
+	s.Reached(false, by)
+	t.restore(n, by == unwind.TrustUnwindInfo, regs, mem)
 	return n
 }
-
-// otherRegs are the slots of all registers but RBP, whose value is at hand.
-const otherRegs = 0xffff0f
-
-// restore reads what the n frames left saved of the other registers. The frame
-// nearest to the caller that saved one has its value; if its word is missing, the
-// register is unknown.
-func (t *section) restore(n int, regs *Registers, mem *memory.Window) {
-	have, data, low := regs.Known&nonvolatile, t.hot.Data, t.hot.Addr
-	for want := uint64(otherRegs); want != 0 && n > 0; {
-		n--
-		s := t.log[n&(logSize-1)] >> slotShift & want
-		for top := t.out[n].CFA - low; s != 0; {
-			shift := uint64(bits.TrailingZeros64(s)) &^ 3
-			at, reg := top-8*(s>>(shift&63)&15), regOfSlot[shift>>2&7]&15
-			s &^= 15 << (shift & 63)
-			want &^= 15 << (shift & 63)
-			if at < uint64(len(data)) && len(data)-int(at) >= 8 {
-				regs.GPR[reg] = binary.LittleEndian.Uint64(data[at:])
-				have |= 1 << reg
-			} else {
-				have = restoreFar(have, reg, low+at, regs, mem)
-			}
-		}
-	}
-	regs.Known = have
-}
-
-// restoreFar is restore for one word that does not lie in the hot run. It returns
-// which registers are known then.
-func restoreFar(have uint32, reg uint8, at uint64, regs *Registers, mem *memory.Window) uint32 {
-	v, ok := mem.Word(at)
-	if !ok {
-		return have &^ (1 << reg)
-	}
-	regs.GPR[reg&15] = v
-	return have | 1<<reg
-}
-
-// regOfSlot is slotRegs, as many as a slot's three bits can name.
-var regOfSlot = func() (regs [8]uint8) {
-	copy(regs[:], slotRegs[:])
-	return regs
-}()

@@ -42,6 +42,8 @@ type Fused struct {
 	Forget func(rnd *rand.Rand, r *context.Registers)
 	// Managed is made managed code now and then, amid a module's.
 	Managed memory.Range
+	// Stops are reasons that a walk must have ended for besides those that all can.
+	Stops []unwind.Stop
 }
 
 // Run walks 4,000 stacks. Walk agrees with steps in frames, every register and the
@@ -52,7 +54,7 @@ func (f *Fused) Run(t *testing.T) {
 	for round := range 40 {
 		table, lay := f.Functions(rnd)
 		if round%4 == 0 {
-			table = module.NewTable(2, []module.Module{*table.At(0)}, append(table.Managed(), f.Managed))
+			table = module.NewTable(2, modules(table), append(table.Managed(), f.Managed))
 		}
 		u := f.New()
 		u.SetTable(table)
@@ -62,6 +64,9 @@ func (f *Fused) Run(t *testing.T) {
 				f.Forget(rnd, &r)
 			}
 			s := unwind.State{Regs: &r, Exact: rnd.IntN(4) != 0, Trust: unwind.TrustContext}
+			if rnd.IntN(8) == 0 {
+				s.Trust = unwind.TrustFramePointer // its doubt stays with all above it
+			}
 			n, stop := f.check(t, u, &s, f.window(rnd, r.SP()), f.bounds(rnd, r.SP()), f.room(rnd))
 			longest = max(longest, n)
 			stops[stop]++
@@ -73,11 +78,18 @@ func (f *Fused) Run(t *testing.T) {
 	if longest <= f.Section {
 		t.Errorf("no walk longer than a section: %d frames", longest)
 	}
-	for _, stop := range []unwind.Stop{unwind.Managed, unwind.BufferFull, unwind.Limit, unwind.NullReturn, unwind.OutOfStack, unwind.Unreadable, unwind.NoInfo} {
+	for _, stop := range append([]unwind.Stop{unwind.Managed, unwind.BufferFull, unwind.Limit, unwind.NullReturn, unwind.OutOfStack, unwind.Unreadable, unwind.NoInfo}, f.Stops...) {
 		if stops[stop] == 0 {
 			t.Errorf("no walk ended %v: %v", stop, stops)
 		}
 	}
+}
+
+func modules(t *module.Table) (all []module.Module) {
+	for i := range t.Len() {
+		all = append(all, *t.At(i))
+	}
+	return all
 }
 
 // depth is more than two sections, so that one ends amid its like.

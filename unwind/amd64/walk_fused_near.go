@@ -1,0 +1,50 @@
+package amd64
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// fusedNear is fused for PE functions: by kept rules of return addresses whose slots
+// lie near the CFA. Each line is a check of stepNear; what fails one is left to it, and
+// to what else steps out of a PE function.
+func (u *Unwinder) fusedNear(r Rule, regs *Registers, t *section) (n int) {
+	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
+	data, low := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr
+	for out := t.out; n < len(out); {
+		if r.bits&(exactBit|managedBit|15) != uint64(RuleNear) {
+			break
+		}
+		cfa := sp + r.bits>>offsetShift&maxNear<<3
+		at := int(cfa - 8 - low)
+		if cfa <= sp || at < 0 || len(data)-at < 8 {
+			break
+		}
+		ra := binary.LittleEndian.Uint64(data[at:])
+		if ra == 0 {
+			break
+		}
+		caller := bp
+		if k := r.bits >> (nearShift + 4) & 15; k != 0 {
+			at += nearAbove + 8 - int(8*k)
+			if at < 0 || len(data)-at < 8 {
+				break
+			}
+			caller = binary.LittleEndian.Uint64(data[at:])
+		}
+		f := &out[n]
+		f.IP, f.SP, f.FP, f.CFA = pc, sp, bp, cfa
+		f.Module, f.Kind, f.Trust, f.Exact = int32(r.bits>>moduleShift&0xffff), unwind.KindNative, unwind.TrustUnwindInfo, false
+		t.log[n&(logSize-1)] = r.bits
+		n++
+		pc, sp, bp = ra, cfa, caller
+		if r = u.kept(ra - 1); r.bits == 0 {
+			break
+		}
+	}
+	t.next = r
+	regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP] = pc, sp, bp
+	return n
+}

@@ -1,0 +1,91 @@
+package amd64
+
+import (
+	"math/bits"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/memory"
+)
+
+// The slots of all registers but RBP, whose value fused steps have at hand: of a
+// rule of call frame information, and of a PE function's.
+const (
+	othersCFI  = 0xffff0f << slotShift
+	othersNear = 0xffffff0f << nearShift
+)
+
+// restore reads what the n frames left, all by rules of one kind, saved of the other
+// registers. The frame nearest to the caller that saved one has its value.
+func (t *section) restore(n int, near bool, regs *Registers, mem *memory.Window) {
+	want, have, above := uint64(othersCFI), regs.Known&nonvolatile, uint64(0)
+	if near {
+		want, have, above = othersNear, regs.Known&windowsKept|1<<context.RSP, nearAbove
+	}
+	data, low := t.hot.Data, t.hot.Addr
+	for want != 0 && n > 0 {
+		n--
+		s := t.log[n&(logSize-1)] & want
+		if s == 0 {
+			continue
+		}
+		if near {
+			want &^= nibbles(s, othersNear)
+			s >>= nearShift
+		} else {
+			want &^= nibbles(s, othersCFI)
+			s = s>>slotShift&15 | s>>(slotShift+8)<<16
+		}
+		end := t.out[n].CFA + above
+		if at, size := end-slotBlock-low, uint64(len(data)); size >= slotBlock && at <= size-slotBlock {
+			have |= restoreOthers(s, (*[slotBlock]byte)(data[at:]), regs)
+		} else {
+			have = restoreFar(have, s, end, regs, mem)
+		}
+	}
+	regs.Known = have
+}
+
+// nibbles is s, of whose nibbles in mask each that is not 0 is made 15.
+func nibbles(s, mask uint64) uint64 {
+	s |= s >> 1
+	s |= s >> 2
+	return s & (mask / 15) * 15
+}
+
+// restoreOthers reads the registers of nearRegs but RBP, and says which were saved.
+func restoreOthers(s uint64, block *[slotBlock]byte, regs *Registers) (have uint32) {
+	if k := s & 15; k != 0 {
+		regs.GPR[context.RBX] = slot(block, k)
+		have |= 1 << context.RBX
+	}
+	if k := s >> 8 & 15; k != 0 {
+		regs.GPR[context.RSI] = slot(block, k)
+		have |= 1 << context.RSI
+	}
+	if k := s >> 12 & 15; k != 0 {
+		regs.GPR[context.RDI] = slot(block, k)
+		have |= 1 << context.RDI
+	}
+	if s >>= 16; s != 0 {
+		have |= restoreHigh(s, block, regs)
+	}
+	return have
+}
+
+// restoreFar is restoreOthers where not all slots there may be lie in the hot run: at
+// its edges, as a leaf's. A register whose word is missing is unknown. It returns
+// which are known then.
+func restoreFar(have uint32, s, end uint64, regs *Registers, mem *memory.Window) uint32 {
+	for s != 0 {
+		shift := uint64(bits.TrailingZeros64(s)) &^ 3
+		reg := nearRegs[shift>>2&7] & 15
+		v, ok := mem.Word(end - 8*(s>>shift&15))
+		s &^= 15 << shift
+		have &^= 1 << reg
+		if ok {
+			regs.GPR[reg] = v
+			have |= 1 << reg
+		}
+	}
+	return have
+}
