@@ -118,9 +118,9 @@ int sw_threads_copy(struct sw_thread *out, int room)
 /* Between sw_window_enter and sw_window_leave a thread that was alive stays.
  * dead is read first: between the two reads the entry may be given to another
  * thread, which clears dead and has, until it is bound, no tid. In the other order
- * a destroyed thread's tid would be believed with its successor's life. thread_id is
- * read once more at the end: the system uses its numbers again, and the successor may
- * have the same. */
+ * a destroyed thread's tid would be believed with its successor's life, whose
+ * thread_id may be the same. thread_id is read once more at the end: the system uses
+ * its numbers again too, and the successor may have the same tid. */
 int sw_thread_alive(uint64_t thread_id, uint64_t tid)
 {
 	struct sw_thread *t = find(thread_id);

@@ -16,8 +16,9 @@
 // the file exactly once, and the result must compile: a list that no longer fits
 // the code fails.
 //
-// Known gaps: what the C half of a profiler does is not changed, nor is package
-// clr/contract, in whose place simulated CLRs have the rows of package image.
+// Known gaps: of the C halves only the probe's ring and the claims of threads are
+// changed, and not package clr/contract, in whose place simulated CLRs have the rows of
+// package image.
 //
 //	go run ./internal/tools/mutate [-only NAME] [-list] [-json] [-jobs N]
 package main
