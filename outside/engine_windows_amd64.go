@@ -89,20 +89,24 @@ func (e *Engine) reread() bool {
 }
 
 // know learns what a walk that has just ended has shown to be unknown: new images,
-// or that there is code where it ended.
+// that there is code where it ended, or where a hijack stub would lead it.
 func (e *Engine) know() bool {
 	if e.reread() {
 		return true
 	}
-	ip := e.w.regs.IP()
-	if e.t.table.Find(ip) >= 0 || !e.images.Cover(ip) {
-		return false
+	if !e.covers(e.w.regs.IP()) {
+		if to, ok := e.w.landed(); !ok || !e.covers(to.RIP) {
+			return false
+		}
 	}
 	e.t.read = time.Time{}
 	ok := e.t.refresh(e.pid)
 	e.use()
 	return ok
 }
+
+// covers takes note of code that no image has, and reports whether that is news.
+func (e *Engine) covers(ip uint64) bool { return e.t.table.Find(ip) < 0 && e.images.Cover(ip) }
 
 // A runtime that is being loaded is looked for so often.
 const tryEvery = 20 * time.Millisecond
@@ -238,7 +242,7 @@ func (e *Engine) write() {
 		{"probe_rounds", s.rounds}, {"probe_visits", s.visits}, {"probe_rests", s.rests}, {"probe_changed", s.changed},
 		{"probe_unproven", s.unproven}, {"probe_late", s.late}, {"probe_unreadable", s.unreadable}, {"probe_foreign", s.foreign},
 		{"probe_cut", s.cut}, {"probe_unnamed", e.s.unnamed}, {"probe_suspended", e.seen.suspended}, {"probe_held", e.seen.held},
-		{"probe_hidden", e.seen.denied}, {"probe_stubs", e.seen.stubs},
+		{"probe_hidden", e.seen.denied}, {"probe_stubs", e.seen.stubs}, {"probe_returns", e.w.returns},
 	} {
 		w.Stats(c.key, c.value)
 	}

@@ -4,6 +4,7 @@ package outside
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/seedwalk/seedwalk/live"
 )
@@ -16,7 +17,10 @@ type Look struct {
 	Names  map[uint32]string
 }
 
+// instead is what else shows them.
+var instead = map[string]string{"windows": ", and on Windows seedwalk record --pid PID --duration 2s shows what each thread of a .NET 10 process does"}[runtime.GOOS]
+
 // LookAt refuses: threads are stopped on Linux x86-64 only.
 func LookAt(int, []int) (*Look, error) {
-	return nil, errors.New("threads of a running process are looked at on Linux x86-64; a core of one (--core) anywhere")
+	return nil, errors.New("threads of a running process are looked at on Linux x86-64; a core of one (--core) anywhere" + instead)
 }

@@ -39,6 +39,13 @@ func (p *Prospect) Close() { p.mem.Close() }
 // Ended reports whether the process has ended.
 func (p *Prospect) Ended() bool { return p.mem.Ended() }
 
+// Doubted reports whether the process holds a runtime that may have to be refused.
+func (p *Prospect) Doubted() bool { return !p.doubt.IsZero() }
+
+// Runtime is the path of the module that holds the runtime, "" if none is known that
+// can be sampled.
+func (p *Prospect) Runtime() string { return p.t.path }
+
 // grace is how long a process may be read as one that cannot be sampled: while it
 // starts, its images are not whole yet.
 const grace = 3 * time.Second

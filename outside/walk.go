@@ -78,6 +78,10 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 			continue
 		case unwind.EndOfStack:
 			return w.out[:w.n], merge.GapNone, false
+		case unwind.NoInfo:
+			if w.promised(c) {
+				continue
+			}
 		}
 		gap = gapOf(stop, c.cut)
 		if w.misread {
@@ -121,6 +125,33 @@ func (w *walker) native() unwind.Stop {
 		return unwind.StopNone
 	}
 	return stop
+}
+
+// landed is where the stub leads in which the last walk has ended because nobody knew
+// of code there. What its return address is may still have to be written.
+func (w *walker) landed() (to context.AMD64, ok bool) {
+	u, ok := w.unmanaged.(interface {
+		Landed(*unwind.State, *memory.Window) (context.AMD64, bool)
+	})
+	if !ok {
+		return to, false
+	}
+	return u.Landed(&w.at, &w.mem)
+}
+
+// promised leaves a hijack stub before the runtime has written its return address, by
+// what the thread says it is.
+func (w *walker) promised(c *capture) bool {
+	to, ok := w.landed()
+	if !ok || w.steps == nil || w.regs.Arch != context.ArchAMD64 {
+		return false
+	}
+	if to.RIP, ok = w.steps.TrueReturn(c.extra, to.SP()-8); !ok || to.SP() <= w.regs.SP() || w.bounds.High != 0 && to.SP() > w.bounds.High {
+		return false
+	}
+	w.regs, w.at.Exact = context.FromAMD64(to), false
+	w.returns++
+	return true
 }
 
 // isManaged asks the runtime's tables about the ip.

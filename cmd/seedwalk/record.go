@@ -24,9 +24,9 @@ Runs COMMAND with the profiler in it and records its stacks until it ends, until
 for --duration. Input, output, signals and the exit code are the command's own. .NET processes
 that it starts are recorded too; each is then a root frame of its own in the same profile.
 
-  --pid PID          record a running process (.NET 9 and later, Linux x86-64), until Ctrl-C or for
-                     --duration; nothing of seedwalk runs in it afterwards, and it can be
-                     recorded again
+  --pid PID          record a running process (.NET 9 and later on Linux, .NET 10 and later on
+                     Windows, x86-64), until Ctrl-C or for --duration; nothing of seedwalk runs
+                     in it afterwards, and it can be recorded again
   --outside          with --pid: stop each thread that has run for as long as its stack is copied,
                      as a debugger does, with nothing of seedwalk in the process: for native
                      programs and where there is no diagnostics port (NativeAOT, diagnostics

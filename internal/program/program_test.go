@@ -121,6 +121,28 @@ func TestRuntimeVersion(t *testing.T) {
 	}
 }
 
+// A single-file program of Windows has a version of its own; that of the runtime in it
+// stands where the runtime names the commit it was built of.
+func TestCommittedVersion(t *testing.T) {
+	file := peasm.Image{Version: [4]uint16{2, 0, 5, 0}}.Bytes()
+	for _, c := range []struct{ text, want string }{
+		{"10.0.9 @Commit: 901ca941", "10.0.9"},
+		{"x 10.0.9 @Commit: 901ca941", "10.0.9"},
+		{"10.0.0-rc.1.25451.107 @Commit: 9", "10.0.0"},
+		{" @Commit: 901ca941, 9.0.5 @Commit: 9", "9.0.5"},
+		{"version @Commit: 901ca941", "2.0.5.0"},
+		{".0.9 @Commit: 901ca941", "2.0.5.0"},
+		{"10.0.9", "2.0.5.0"},
+	} {
+		for _, pad := range []int{0, 2, 1<<20 - 64 - len(file)&^1, 1<<20 - 40 - len(file)&^1, 1<<20 - 20 - len(file)&^1} {
+			data := append(append(slices.Clone(file), make([]byte, pad)...), wide(c.text)...)
+			if got := RuntimeVersion(write(t, "app.exe", data)); got != c.want {
+				t.Errorf("%q at %d: %q, want %q", c.text, pad, got, c.want)
+			}
+		}
+	}
+}
+
 func TestPublicVersion(t *testing.T) {
 	for file, want := range map[string]string{
 		"9.0.525.21509": "9.0.5", "10.0.926.27113": "10.0.9", "5.0.20.51904": "5.0.0", "5.0.1722.21314": "5.0.17", "6.0.3624.51421": "6.0.36",

@@ -33,6 +33,9 @@ func RuntimeVersion(path string) string {
 	if err != nil {
 		return ""
 	}
+	if v := committedVersion(path); v != "" {
+		return v // a single-file program's own version is the program's
+	}
 	v, ok := f.Version()
 	if !ok {
 		return ""
@@ -73,20 +76,78 @@ const versionMark = "@(#)Version "
 // MarkedVersion reads the version from a native .NET binary of Unix, the CLR's
 // file or a single-file program, as PublicVersion has it.
 func MarkedVersion(path string) string {
+	return scan(path, func(b []byte) string {
+		if i := bytes.Index(b, []byte(versionMark)); i >= 0 && i+overlap <= len(b) {
+			return PublicVersion(versionAt(b[i+len(versionMark):]))
+		}
+		return ""
+	})
+}
+
+// commitMark stands behind the version in a CLR of Windows, in UTF-16 (dotnet/runtime
+// src/coreclr/vm/eventreporter.cpp).
+const commitMark = " @Commit: "
+
+// committedVersion reads the version from the CLR in a PE file, "" if it is not marked
+// there: .NET Core 3.0 and later are.
+func committedVersion(path string) string {
+	mark := wide(commitMark)
+	return scan(path, func(b []byte) string {
+		for at := 0; ; at++ {
+			i := bytes.Index(b[at:], mark)
+			if i < 0 {
+				return ""
+			}
+			at += i
+			if v := versionBefore(b[:at]); v != "" {
+				return v
+			}
+		}
+	})
+}
+
+func wide(s string) []byte {
+	out := make([]byte, 0, 2*len(s))
+	for i := range len(s) {
+		out = append(out, s[i], 0)
+	}
+	return out
+}
+
+// versionBefore is the version in UTF-16 that b ends with, as 10.0.9, or
+// 10.0.0-rc.1.25451.107 without what stands behind the hyphen.
+func versionBefore(b []byte) string {
+	from := len(b)
+	for from >= 2 && len(b)-from < overlap && b[from-1] == 0 && b[from-2] > ' ' && b[from-2] < 0x7f {
+		from -= 2
+	}
+	var text []byte
+	for i := from; i < len(b); i += 2 {
+		text = append(text, b[i])
+	}
+	if v := versionAt(text); strings.Count(v, ".") == 2 && v[0] != '.' && !strings.HasSuffix(v, ".") {
+		return v
+	}
+	return ""
+}
+
+// overlap is how much of a chunk is read again with the next, which bounds what is
+// looked for.
+const overlap = 64
+
+// scan reads a file in pieces until found finds something in one.
+func scan(path string, found func(b []byte) string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	const chunk, overlap = 1 << 20, 64
+	const chunk = 1 << 20
 	b := make([]byte, chunk)
 	for off := int64(0); ; off += chunk - overlap {
 		n, err := f.ReadAt(b, off)
-		if i := bytes.Index(b[:n], []byte(versionMark)); i >= 0 && i+overlap <= n {
-			return PublicVersion(versionAt(b[i+len(versionMark) : n]))
-		}
-		if err != nil {
-			return ""
+		if v := found(b[:n]); v != "" || err != nil {
+			return v
 		}
 	}
 }

@@ -185,3 +185,29 @@ func (u *Unwinder) leaveLanding(l *unwind.Landing, from unwind.Address, regs *Re
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	return true
 }
+
+// Landed returns the caller's registers where s is in a landing of a PE image, but for
+// its ip: that is what stands in the return address's place, which a walk refuses as
+// long as it is not known to be managed code. Whoever makes the module table may find
+// out, and whoever knows the runtime what it will write there.
+func (u *Unwinder) Landed(s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
+	at := s.Address()
+	i := u.table.Find(at.Lookup())
+	if i < 0 || u.table.At(i).PE == nil {
+		return to, false
+	}
+	m := u.table.At(i)
+	t := m.PE.AMD64()
+	l := u.landingPE(t, uint32(at.Lookup()-m.Bias))
+	if l == nil || at.Exact && l.Late {
+		return to, false
+	}
+	to = s.Regs.AMD64
+	res, stop := StepPE(t, unwind.Address{IP: at.IP - m.Bias, Exact: at.Exact}, &to, mem)
+	if stop != unwind.StopNone || res.Part != PECode {
+		return to, false
+	}
+	to.GPR[context.RSP] += uint64(l.Off)
+	to.RIP, ok = mem.Word(to.GPR[context.RSP] - 8)
+	return to, ok
+}

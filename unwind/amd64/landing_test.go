@@ -150,3 +150,37 @@ func TestLandingPE(t *testing.T) {
 		}
 	}
 }
+
+// What a walk refuses in a landing is told, so that it can be looked at: code that is
+// newer than the module table is refused as well as what is no address at all.
+func TestLanded(t *testing.T) {
+	const r15, newer = peRSP + 0x30 + 9*8, jitHi + 0x123
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		into  uint32
+		exact bool
+		slot  uint64
+		ok    bool
+	}{
+		{"code that is newer than the table", hijackPE, 0x25, false, newer, true},
+		{"no address", hijackPE, 0x25, false, 5, true},
+		{"before the call nothing is there", hijackPE, 0x20, true, newer, false},
+		{"another function", append([]byte{0x48, 0x8b, 0xc4}, hijackPE[3:]...), 0x25, false, newer, false},
+	} {
+		m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
+		u := unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}}))
+		u.SetLandings(testLandings)
+		mem := peMemory()
+		b, _ := mem.Bytes(r15+16, 8)
+		binary.LittleEndian.PutUint64(b, c.slot)
+		regs := context.FromAMD64(peRegs(peFn + c.into))
+		regs.AMD64.GPR[context.RSP] = peRSP
+		before := regs
+		at := unwind.State{Regs: &regs, Exact: c.exact}
+		to, ok := u.Landed(&at, mem)
+		if ok != c.ok || ok && (to.RIP != c.slot || to.SP() != r15+24 || to.GPR[context.R15] != word(r15)) || regs != before {
+			t.Errorf("%s: %v, at %#x/%#x", c.name, ok, to.RIP, to.SP())
+		}
+	}
+}

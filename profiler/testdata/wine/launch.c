@@ -3,7 +3,8 @@
  *     launch.exe DLL PROGRAM [ARGS]
  *
  * The exit code is the program's; 125 if it could not be started, 124 if it did
- * not end within SWHOST_LIMIT seconds. A test fixture: see shim.c.
+ * not end within SWHOST_LIMIT seconds. The program's number is written to the file
+ * SWHOST_PID, if that is set. A test fixture: see shim.c.
  *
  * Source: Win32 CreateProcess (CREATE_SUSPENDED), CreateRemoteThread. */
 #include <stdio.h>
@@ -49,6 +50,18 @@ static void load(const char *dll)
 	CloseHandle(thread);
 }
 
+/* In one piece: whoever waits for the file reads all of it. */
+static void tell(DWORD pid)
+{
+	char name[MAX_PATH], part[MAX_PATH + 8];
+	if (!GetEnvironmentVariableA("SWHOST_PID", name, sizeof name))
+		return;
+	snprintf(part, sizeof part, "%s.part", name);
+	FILE *f = fopen(part, "w");
+	if (!f || fprintf(f, "%lu", pid) < 0 || fclose(f) || !MoveFileA(part, name))
+		die(name);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
@@ -64,6 +77,7 @@ int main(int argc, char **argv)
 		die(argv[2]);
 	process = made.hProcess;
 	load(dll);
+	tell(made.dwProcessId);
 	ResumeThread(made.hThread);
 	const char *limit = getenv("SWHOST_LIMIT");
 	DWORD ms = limit && atoi(limit) > 0 ? 1000u * (DWORD)atoi(limit) : INFINITE, code = 125;

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/record"
+)
+
+// pidChecks are those of a running process, in the order they are shown.
+var pidChecks = []func(*patient) finding{checkProcess, checkItsRuntime, checkAttach, checkStack}
+
+// checkProcess ends the questions if there is nothing to ask about.
+func checkProcess(p *patient) finding {
+	const name = "process"
+	if p.pid == os.Getpid() {
+		p.gone = true
+		return finding{name, bad, fmt.Sprintf("%d is this one", p.pid), "name another"}
+	}
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(p.pid))
+	if err != nil && !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+		p.gone = true
+		return finding{name, bad, fmt.Sprintf("there is no process %d", p.pid), "look for its number with tasklist or the task manager"}
+	}
+	if err != nil {
+		return finding{name, bad, fmt.Sprintf("%d may not be opened", p.pid), "run seedwalk as its user, or from a prompt that was started as administrator"}
+	}
+	defer windows.CloseHandle(h)
+	if w, err := windows.WaitForSingleObject(h, 0); err == nil && w == windows.WAIT_OBJECT_0 {
+		p.gone = true
+		return finding{name, bad, fmt.Sprintf("%d has ended", p.pid), "nothing can be seen of it any more"}
+	}
+	return finding{name, good, fmt.Sprintf("%d (%s)", p.pid, imageOf(h)), ""}
+}
+
+// imageOf is the path of a process's program, "" if the system does not tell.
+func imageOf(h windows.Handle) string {
+	b := make([]uint16, windows.MAX_LONG_PATH)
+	n := uint32(len(b))
+	if windows.QueryFullProcessImageName(h, 0, &b[0], &n) != nil {
+		return ""
+	}
+	return windows.UTF16ToString(b[:n])
+}
+
+func checkItsRuntime(p *patient) finding {
+	const name = ".NET runtime"
+	q, err := outside.OpenProspect(p.pid)
+	if err != nil {
+		return finding{name, note, "its memory may not be read", "run seedwalk as its user, or from a prompt that was started as administrator"}
+	}
+	defer q.Close()
+	if state, _ := q.Look(); state == outside.Ready {
+		return finding{name, good, strings.TrimSpace(q.Runtime() + " " + record.RuntimeName(q.Runtime())), ""}
+	}
+	if q.Doubted() {
+		return finding{name, note, "one that does not publish its structures (.NET 10 and later do)", ""}
+	}
+	return finding{name, note, "none is mapped: a native program, or NativeAOT", ""}
+}
+
+func checkAttach(p *patient) finding {
+	const name = "record --pid"
+	if r := record.Attachable(p.pid); r != nil {
+		return finding{name, bad, r.What, r.Remedy}
+	}
+	return finding{name, good, "its threads can be sampled from outside; nothing is put into it", ""}
+}
+
+// checkStack: stacks of a process that takes no part are shown on Linux.
+func checkStack(*patient) finding {
+	return finding{"stack", note, "of running processes on Linux x86-64 only", "record --pid PID --duration 2s shows what each thread does"}
+}

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+// A running process of .NET 10 is recorded with nothing of ours in it: by its number,
+// twice, and its output and end are its own. Doctor says so beforehand; stack names
+// what to use instead.
+func TestWindowsPID(t *testing.T) {
+	need(t, single10)
+	ended := make(chan result, 1)
+	pid := startSingle(t, "4", ended)
+	if r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "doctor", "--pid", pid); r.code != 0 || !has(r.stdout, "SingleFile.exe .NET 10.0.9", "nothing is put into it") {
+		t.Errorf("doctor: %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for n := range 2 {
+		recordPID(t, pid, n)
+	}
+	if r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "stack", pid); r.code != 3 || !has(r.stderr, "record --pid PID --duration 2s") {
+		t.Errorf("stack: %d\n%s", r.code, r.stderr)
+	}
+	if r := <-ended; r.code != 0 || !strings.HasPrefix(r.stdout, "singlefile: 12 threads") {
+		t.Errorf("the program ended with %d and said %q\n%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func has(s string, all ...string) bool {
+	for _, part := range all {
+		if !strings.Contains(s, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// startSingle starts SingleFile.exe for tens of seconds, and returns its number in
+// Windows.
+func startSingle(t *testing.T, tens string, ended chan<- result) string {
+	t.Helper()
+	file := filepath.Join(tempdir.New(t), "pid")
+	argv := wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), tens)
+	env := []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=120", "SWHOST_PID=" + windowsPath(file)}
+	go func() { ended <- run(t, 3*time.Minute, env, argv...) }()
+	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
+		if b, err := os.ReadFile(file); err == nil {
+			time.Sleep(3 * time.Second) // until it is at work
+			return strings.TrimSpace(string(b))
+		}
+	}
+	t.Fatal("the program does not start")
+	return ""
+}
+
+func recordPID(t *testing.T, pid string, n int) {
+	t.Helper()
+	dir := tempdir.New(t)
+	out, file := filepath.Join(dir, "out.json"), filepath.Join(dir, "raw")
+	r := run(t, 2*time.Minute, nil, wine(t, "seedwalk.exe", "record", "--json", "--pid", pid, "--duration", "10s", "--raw", file, "--output", out)...)
+	at := strings.Index(r.stderr, `{"format"`)
+	if r.code != 0 || at < 0 {
+		t.Fatalf("recording %d: %d\n%s", n+1, r.code, r.stderr)
+	}
+	if !has(r.stderr, `".NET 10.0.9"`, "nothing of seedwalk is in the process") {
+		t.Errorf("recording %d: %s", n+1, r.stderr[at:])
+	}
+	samples, rd := readRaw(t, file, r.stderr)
+	o := outsideRun{shapes: map[string]int{}, gaps: map[merge.Gap]int{}, m: newMatrix()}
+	o.judge(t, samples, rd)
+	t.Logf("recording %d: %d samples, %d complete; %v", n+1, o.total, o.whole, o.shapes)
+	if o.total < 10 || o.whole*10 < (o.total-o.wine)*9 {
+		t.Errorf("recording %d: %d samples, %d complete; %v", n+1, o.total, o.whole, o.gaps)
+	}
+}
+
+// What cannot be recorded is refused by name, with what to do.
+func TestWindowsPIDRefused(t *testing.T) {
+	need(t, "out", "windows", "seedwalk.exe")
+	for _, c := range []struct {
+		name string
+		argv []string
+		want []string
+	}{
+		{"no such process", []string{"record", "--pid", "999999"}, []string{"there is no such process", "tasklist"}},
+		{"outside", []string{"record", "--pid", "999999", "--outside"}, []string{"--outside", "leave it away"}},
+		{"doctor, no such process", []string{"doctor", "--pid", "999999"}, []string{"there is no process 999999", "tasklist"}},
+	} {
+		r := wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), c.argv...)
+		if all := r.stdout + r.stderr; r.code == 0 || !has(all, c.want...) {
+			t.Errorf("%s: %d, %s", c.name, r.code, all)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/outside"
+)
+
+const startIt = "start it with seedwalk record -- COMMAND, which can put a library into it"
+
+// Attachable says why a running process cannot be recorded, nil if nothing is seen to
+// be in the way.
+func Attachable(pid int) *Refusal {
+	o := Options{PID: pid}
+	return o.attachable()
+}
+
+// attachable says why a running process cannot be recorded: it is sampled from outside,
+// and its runtime must say where its code is.
+func (o *Options) attachable() *Refusal {
+	no := func(what, remedy string) *Refusal {
+		return &Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID), Remedy: remedy, Code: ExitRefused}
+	}
+	if o.Outside {
+		return &Refusal{What: "native programs are recorded on Linux x86-64 only", Where: "--outside",
+			Remedy: "leave it away: on Windows nothing is put into a process of .NET 10 either", Code: ExitRefused}
+	}
+	if o.PID == os.Getpid() {
+		return no("it is this one", "name another")
+	}
+	p, err := outside.OpenProspect(o.PID)
+	switch {
+	case errors.Is(err, windows.ERROR_INVALID_PARAMETER):
+		return no("there is no such process", "look for its number with tasklist or the task manager")
+	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
+		return no("it may not be read", "run seedwalk as its user, or from a prompt that was started as administrator")
+	case err != nil:
+		return no("it cannot be opened: "+err.Error(), "try again")
+	}
+	defer p.Close()
+	switch state, why := judge(p); {
+	case p.Ended():
+		return no("it has ended", "nothing can be seen of it any more")
+	case state == outside.Refused:
+		return no(why, startIt)
+	case state == outside.NoRuntime:
+		return no("no runtime of .NET is in it, or not yet", startIt)
+	}
+	return nil
+}
+
+// A process that is looked at for the first time may be starting, which takes a moment;
+// one that runs for long is known at once.
+const (
+	lookEvery = 100 * time.Millisecond
+	lookLimit = 5 * time.Second
+)
+
+// judge looks at a process until it is known what it is.
+func judge(p *outside.Prospect) (outside.State, string) {
+	for begin := time.Now(); ; time.Sleep(lookEvery) {
+		state, why := p.Look()
+		if state != outside.NoRuntime || p.Ended() || time.Since(begin) > lookLimit || !p.Doubted() && time.Since(begin) > lookLimit/10 {
+			return state, why
+		}
+	}
+}
+
+// attach samples the process, and waits for its end.
+func (r *run) attach() error {
+	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(r.opt.PID))
+	if err == nil {
+		if err = r.srv.engine(r.opt.PID); err != nil {
+			windows.CloseHandle(h)
+		}
+	}
+	if err != nil {
+		return &Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: ExitRefused}
+	}
+	go func() {
+		defer windows.CloseHandle(h)
+		windows.WaitForSingleObject(h, windows.INFINITE)
+		close(r.exited)
+	}()
+	return nil
+}
