@@ -182,7 +182,7 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&h->timers, 1, __ATOMIC_RELAXED);
 	/* Nobody knew of it while it was made: the recording may have ended, or its tool. */
-	if (h->left || h->tag != tag)
+	if (__atomic_load_n(&h->left, __ATOMIC_ACQUIRE) || h->tag != tag)
 		disarm(h, s);
 	else
 		abandoned(h, now());
@@ -205,11 +205,15 @@ static void disarm_all(struct sw_header *h)
 		disarm(h, slots(h) + i);
 }
 
-/* sw_end ends a recording. */
+/* sw_end ends a recording. That it ends is said first: whoever makes a timer meanwhile
+ * looks for it when that is known. */
 void sw_end(struct sw_header *h)
 {
+	uint32_t none = 0;
+	int first = __atomic_compare_exchange_n(&h->left, &none, SW_LEAVING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	disarm_all(h);
-	sw_put_back(h);
+	if (first)
+		sw_put_back(h);
 }
 
 /* reap ends the timers of threads that are gone: the kernel keeps a timer as long

@@ -68,7 +68,7 @@ static void *finish(void *header)
 	int64_t every[2] = {1, 0};
 	void *mine = info; /* the next recording has its own */
 	uint64_t my_session = session;
-	enum { PATIENCE = 10 };
+	enum { PATIENCE = 16 };
 	__atomic_store_n(&h->helper, (uint32_t)sys3(NR_gettid, 0, 0, 0), __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && now() - __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED) < PATIENCE * h->stale)
 		sys6(NR_futex, P(&h->leave), 0 /* FUTEX_WAIT */, 0, P(every), 0, 0);

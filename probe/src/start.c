@@ -4,7 +4,9 @@
 __asm__(".text\n.globl sw_restorer\n.hidden sw_restorer\n.type sw_restorer,@function\n"
 	"sw_restorer:\n\tmov $15, %rax\n\tsyscall\n"); /* the bytes unwinders know */
 
-enum { STALE = 800000000 }; /* nanoseconds */
+/* Nanoseconds without a heartbeat, of which there are twenty a second, that mean that the
+ * tool is gone. One that was only late makes timers anew. */
+enum { STALE = 500000000 };
 
 /* The real-time signal that is ignored since a recording that is over used it. */
 static int parked;
@@ -75,8 +77,6 @@ static void guard(struct sw_header *h, int add)
 void sw_put_back(struct sw_header *h)
 {
 	struct action a = {SIG_DFL, SA_RESTORER, (uint64_t)sw_restorer, 0};
-	if (__atomic_exchange_n(&h->left, SW_LEAVING, __ATOMIC_ACQ_REL))
-		return;
 	guard(h, 0);
 	if (h->legacy)
 		sigaction_raw((int)h->legacy, &a, 0);
@@ -199,7 +199,7 @@ int sw_start(const char *socket)
 	int e = hand_over(socket, fd);
 	sys3(NR_close, fd, 0, 0);
 	if (e)
-		sw_put_back(h);
+		sw_end(h);
 	return e;
 }
 
