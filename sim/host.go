@@ -30,6 +30,7 @@ type Host struct {
 	inside    bool         // all destructions wait
 	window    int          // threads suspended by the sampler
 	watch     watch
+	list      *List // nil: destroyed and claimed are all there is
 }
 
 // Library walks and merges in place of the product's Go: the C library, which knows
@@ -96,6 +97,11 @@ func (h *Host) Sampler(body func(a *sched.Actor)) *sched.Actor {
 // threadDestroyed is the profiler's callback: it blocks until the walk of the
 // dying thread is over.
 func (h *Host) threadDestroyed(a *sched.Actor, t *vm.Thread) {
+	if h.list != nil {
+		h.list.destroyed(a, t, h.A)
+		h.destroyed[t.ID] = true
+		return
+	}
 	h.destroyed[t.ID] = true
 	a.WaitUntil("the walk of it to end", func() bool { return h.claimed != t.ID && !h.inside }, h.A)
 }
@@ -135,6 +141,9 @@ func (h *Host) id(t *Thread) clr.Thread {
 
 // Claim implements clr.Threads.
 func (h *Host) Claim(t clr.Thread) bool {
+	if h.list != nil {
+		return h.list.claim(h.A, t)
+	}
 	h.A.Yield("claims a thread")
 	if h.destroyed[t.ID] {
 		return false
@@ -146,6 +155,9 @@ func (h *Host) Claim(t clr.Thread) bool {
 // Release implements clr.Threads.
 func (h *Host) Release(clr.Thread) {
 	h.claimed = 0
+	if h.list != nil {
+		h.list.claimed = 0
+	}
 	h.A.Yield("releases the thread")
 }
 

@@ -50,7 +50,7 @@ func rulesList(asJSON bool) int {
 	w := os.Stdout
 	fmt.Fprintln(w, "Rules of stack walking:")
 	for _, r := range rules.All() {
-		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line)
+		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line+r.About())
 	}
 	for _, r := range rules.AllTold() {
 		fmt.Fprintf(w, "  %-20s %s\n", r.Name, r.Line)

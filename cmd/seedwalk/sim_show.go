@@ -49,7 +49,7 @@ func (o *simOptions) list() int {
 		fmt.Println(g.head)
 		for _, r := range rules.All() {
 			if r.Wants == g.wants {
-				fmt.Printf("  %-20s %s\n", r.Name, r.Line)
+				fmt.Printf("  %-20s %s\n", r.Name, r.Line+r.About())
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func TestEnforcersExist(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range All() {
+	for _, r := range Each() {
 		check(r.Name, r.Enforced)
 	}
 	for _, r := range AllTold() {

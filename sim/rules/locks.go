@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"strings"
+
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/sched"
@@ -16,49 +18,88 @@ func small(preemptions int) sched.ExploreOptions {
 
 // locks are the rules about what a suspended thread may own.
 func locks() []*Rule {
-	return []*Rule{
-		owned("heap", "Between suspend and resume, allocate nothing.",
-			"The suspended thread may stand inside the allocator, with the heap's lock. A sampler that allocates then waits for a lock whose owner it has stopped itself, and nobody is left to resume it.",
-			"Broman, problem 1; seen: HeapAlloc deadlocks after 978 suspensions",
-			"process heap", sim.HeapAlloc, func(w *sim.World) *sched.Lock { return w.Heap }),
-		owned("loader", "Between suspend and resume, call nothing that takes the loader's lock.",
-			"GetModuleHandleEx, GetProcAddress, LoadLibrary and the first call of a delay-loaded function take the loader's lock. A target stopped inside LoadLibrary owns it; soon every thread of the process waits for it, the watchdog's included.",
-			"seen: the whole process hung, with GetModuleHandleEx and with GetProcAddress",
-			"loader", sim.LoadLibrary, func(w *sim.World) *sched.Lock { return w.Loader }),
-		owned("environment", "Between suspend and resume, read no environment variable.",
-			"The environment block has a lock of its own, which reading takes too. What a logger or a tracing library looks up by name for every line is enough.",
-			"seen: GetEnvironmentVariable deadlocks at the first suspension",
-			"environment", sim.Environment, func(w *sim.World) *sched.Lock { return w.Env }),
-		owned("log", "Between suspend and resume, log nothing.",
-			"A logger has a lock, and the target may be writing a line just now. The message that was to explain the trouble becomes the trouble.",
-			"Broman, problem 1",
-			"log", sim.NativeOther, func(w *sim.World) *sched.Lock { return w.Log }),
-		owned("profiler-lock", "Take no lock in the window that an application thread may own.",
-			"The profiler's own callbacks run on application threads. A lock they share with the sampler can be owned by a thread at the moment it is suspended: what the sampler needs must come to it through memory that nobody locks.",
-			"Broman, problem 1; seen: deadlock after 7 suspensions",
-			"profiler", sim.NativeWork, func(w *sim.World) *sched.Lock { return w.Profiler }),
-		owned("go-callback", "Application threads never enter Go; callbacks are answered in C and queued.",
-			"Go's collector stops the world, and waits for every thread that runs Go code. If a callback may run Go on an application thread, the target can be suspended there; the first allocation of the sampler that starts a collection then waits for ever.",
-			"seen: hangs within 25 s as soon as application threads run Go callbacks",
-			"Go's world", sim.NativeWork, func(w *sim.World) *sched.Lock { return w.GoWorld }),
-		osUnwinder(), snapshotLock(), refused(),
+	return []*Rule{windowLock(), osUnwinder(), snapshotLock(), refused()}
+}
+
+// Lock is what the rule window-lock is about: the same world for each, with
+// another lock.
+type Lock struct {
+	Name, Line, Text, Source string
+	Enforced, Provoked       string
+
+	says string // what the deadlock names
+	in   string // the function in which the target owns it
+	of   func(w *sim.World) *sched.Lock
+}
+
+// windowLocks are the locks that were met, in the order to read them.
+func windowLocks() []Lock {
+	return []Lock{
+		{Name: "heap", Line: "Between suspend and resume, allocate nothing.",
+			Text:   "The suspended thread may stand inside the allocator, with the heap's lock. A sampler that allocates then waits for a lock whose owner it has stopped itself, and nobody is left to resume it.",
+			Source: "Broman, problem 1; seen: HeapAlloc deadlocks after 978 suspensions",
+			says:   "process heap", in: sim.HeapAlloc, of: func(w *sim.World) *sched.Lock { return w.Heap }},
+		{Name: "loader", Line: "Between suspend and resume, call nothing that takes the loader's lock.",
+			Text:   "GetModuleHandleEx, GetProcAddress, LoadLibrary and the first call of a delay-loaded function take the loader's lock. A target stopped inside LoadLibrary owns it; soon every thread of the process waits for it, the watchdog's included.",
+			Source: "seen: the whole process hung, with GetModuleHandleEx and with GetProcAddress",
+			says:   "loader", in: sim.LoadLibrary, of: func(w *sim.World) *sched.Lock { return w.Loader }},
+		{Name: "environment", Line: "Between suspend and resume, read no environment variable.",
+			Text:   "The environment block has a lock of its own, which reading takes too. What a logger or a tracing library looks up by name for every line is enough.",
+			Source: "seen: GetEnvironmentVariable deadlocks at the first suspension",
+			says:   "environment", in: sim.Environment, of: func(w *sim.World) *sched.Lock { return w.Env }},
+		{Name: "log", Line: "Between suspend and resume, log nothing.",
+			Text:   "A logger has a lock, and the target may be writing a line just now. The message that was to explain the trouble becomes the trouble.",
+			Source: "Broman, problem 1",
+			says:   "log", in: sim.NativeOther, of: func(w *sim.World) *sched.Lock { return w.Log }},
+		{Name: "profiler-lock", Line: "Take no lock in the window that an application thread may own.",
+			Text:   "The profiler's own callbacks run on application threads. A lock they share with the sampler can be owned by a thread at the moment it is suspended: what the sampler needs must come to it through memory that nobody locks.",
+			Source: "Broman, problem 1; seen: deadlock after 7 suspensions",
+			says:   "profiler", in: sim.NativeWork, of: func(w *sim.World) *sched.Lock { return w.Profiler }},
+		{Name: "go-callback", Line: "Application threads never enter Go; callbacks are answered in C and queued.",
+			Text:   "Go's collector stops the world, and waits for every thread that runs Go code. If a callback may run Go on an application thread, the target can be suspended there; the first allocation of the sampler that starts a collection then waits for ever.",
+			Source: "seen: hangs within 25 s as soon as application threads run Go callbacks",
+			says:   "Go's world", in: sim.NativeWork, of: func(w *sim.World) *sched.Lock { return w.GoWorld }},
 	}
 }
 
-// first is the rule of the family whose story is told at length.
-const first = "heap"
+// windowLock is one rule with a parameter: which lock. Its own world is that of the
+// first.
+func windowLock() *Rule {
+	r := &Rule{
+		Name:   "window-lock",
+		Line:   "Between suspend and resume, take no lock that the target may own.",
+		Text:   "Whoever suspends a thread makes itself answerable for all that the thread owns: until it is resumed nobody gives those locks back. Most of them are not seen in the code that takes them: an allocation, a log line, a name that is looked up, a variable of the environment. The parameter of this rule is the lock. The world is the same for each: a thread that takes it and gives it back, a sampler that takes it in the window.",
+		Source: "Broman, problem 1",
+		Setup:  core22, Bounds: small(3), Wants: sched.Deadlock,
+		Locks: windowLocks(),
+	}
+	l := &r.Locks[0]
+	r.Says, r.Broken, r.Kept = l.says, l.broken, l.kept
+	return r
+}
 
-// owned is a rule about a lock that the target may hold in the function in.
-func owned(name, line, text, source, says, in string, of func(w *sim.World) *sched.Lock) *Rule {
-	as := first
-	if name == first {
-		as = ""
+func (l *Lock) broken(w *sim.World) { holder(w, l.of(w), l.in); takesInWindow(w, l.of(w)) }
+func (l *Lock) kept(w *sim.World)   { holder(w, l.of(w), l.in); kept(w, 2) }
+
+// About lists the locks, "" if the rule has no parameter.
+func (r *Rule) About() string {
+	var names []string
+	for i := range r.Locks {
+		names = append(names, r.Locks[i].Name)
 	}
-	return &Rule{
-		Name: name, Line: line, Text: text, Source: source, Setup: core22, Bounds: small(3), Wants: sched.Deadlock, Says: says, As: as,
-		Broken: func(w *sim.World) { holder(w, of(w), in); takesInWindow(w, of(w)) },
-		Kept:   func(w *sim.World) { holder(w, of(w), in); kept(w, 2) },
+	if names == nil {
+		return ""
 	}
+	return " With " + strings.Join(names, ", ") + "."
+}
+
+// With is the rule for one of its locks, by the lock's name.
+func (r *Rule) With(l *Lock) *Rule {
+	one := *r
+	one.Name, one.Line, one.Text, one.Source = l.Name, l.Line, l.Text, l.Source
+	one.Enforced, one.Provoked = l.Enforced, l.Provoked
+	one.Locks, one.Says, one.Broken, one.Kept = nil, l.says, l.broken, l.kept
+	return &one
 }
 
 // holder is a thread that takes l inside the function in, in a P/Invoke.

@@ -37,9 +37,9 @@ type Rule struct {
 	// Idle: no change of the product's sampler can make the kept side fail, since
 	// what the rule forbids is not among the simulator's steps of that side.
 	Idle bool
-	// As names the rule whose world this one shares, with another lock; "" for a
-	// world of its own.
-	As string
+	// Locks are what the rule can be about, where it has a parameter: With is the rule
+	// for one of them. Nil: it has none.
+	Locks []Lock
 
 	Setup  sim.Setup
 	Bounds sched.ExploreOptions
@@ -62,13 +62,30 @@ func All() []*Rule {
 	for _, r := range all {
 		k := keeps[r.Name]
 		r.Enforced, r.Provoked, r.Idle = k.enforced, k.provoked, k.idle
+		for i := range r.Locks {
+			l := &r.Locks[i]
+			l.Enforced, l.Provoked = keeps[l.Name].enforced, keeps[l.Name].provoked
+		}
 	}
 	return all
 }
 
-// Find returns a rule by name.
-func Find(name string) (*Rule, error) {
+// Each lists every rule, one with a parameter once for each lock in its place.
+func Each() (all []*Rule) {
 	for _, r := range All() {
+		if r.Locks == nil {
+			all = append(all, r)
+		}
+		for i := range r.Locks {
+			all = append(all, r.With(&r.Locks[i]))
+		}
+	}
+	return all
+}
+
+// Find returns a rule by name; the name of a lock is the rule with that lock.
+func Find(name string) (*Rule, error) {
+	for _, r := range append(All(), Each()...) {
 		if r.Name == name {
 			return r, nil
 		}

@@ -21,7 +21,7 @@ var machines = []image.Arch{image.AMD64, image.ARM64}
 
 // Every rule, broken, shows what it warns of, on both architectures.
 func TestBroken(t *testing.T) {
-	for _, r := range All() {
+	for _, r := range Each() {
 		for _, a := range machines {
 			t.Run(r.Name+"/"+a.String(), func(t *testing.T) {
 				r.Setup.Arch = a
@@ -83,6 +83,15 @@ func TestRulesAreWhole(t *testing.T) {
 		if got, err := Find(r.Name); err != nil || got.Line != r.Line {
 			t.Errorf("%s is not found: %v", r.Name, err)
 		}
+	}
+	for _, r := range Each() {
+		if r.Line == "" || len(r.Text) < 80 || r.Source == "" || r.Says == "" && r.Wants == sched.Deadlock || r.Enforced == "" || r.Provoked == "" {
+			t.Errorf("rule %q: a part is missing", r.Name)
+		}
+		if got, err := Find(r.Name); err != nil || got.Line != r.Line {
+			t.Errorf("%s is not found: %v", r.Name, err)
+		}
+		seen[r.Name] = true
 	}
 	for name := range keeps {
 		if !seen[name] {

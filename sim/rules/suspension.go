@@ -51,6 +51,25 @@ func suspension() []*Rule {
 			Kept:   func(w *sim.World) { works(w, "target"); kept(w, 2) },
 		},
 		{
+			Name:   "claim-order",
+			Line:   "Whoever asks whether a thread is alive reads \"dead\" before its number.",
+			Text:   "An entry of the list of threads can be used anew between two loads: its destroyer has gone on, a new thread resets the mark. Read in the other order a thread that has ended counts as alive, since its number was read before the end and its life is the new thread's, and it is walked. The system uses numbers of threads again, too: whose entry it is must be read once more at the end.",
+			Source: "reasoned; seen in the C, with the loads the other way round: 15 of 53,436 interleavings",
+			Setup:  core22, Bounds: small(3), Wants: sched.Fault, Says: "8013135e",
+			Broken: func(w *sim.World) { listed(w, true); claimsAndWalks(w) },
+			// The product's whole sampler makes 70 times as many orders of it.
+			Kept: func(w *sim.World) { listed(w, false); claimsAndWalks(w) },
+		},
+		{
+			Name:   "resume-twice",
+			Line:   "Resume a thread as often as you have suspended it, and never once more.",
+			Text:   "Suspensions are counted, by all who suspend. One ResumeThread too many takes away somebody else's: the CLR's own inside DoStackSnapshot, a debugger's, another profiler's, and the thread runs while it is read. One SuspendRuntime too many is worse: it answers S_OK, and after the first ResumeRuntime threads go round for ever.",
+			Source: "the remarks on SuspendThread and ResumeThread in Microsoft's reference",
+			Setup:  core22, Bounds: small(2), Wants: sched.Fault, Says: "two moments",
+			Broken: func(w *sim.World) { works(w, "target"); debugger(w); resumesTwice(w) },
+			Kept:   func(w *sim.World) { works(w, "target"); debugger(w); kept(w, 1) },
+		},
+		{
 			Name:   "asynchronous-suspend",
 			Line:   "A thread is stopped when GetThreadContext has returned, not when SuspendThread has.",
 			Text:   "SuspendThread asks; the target runs on until the kernel gets to it, and only reading its context waits for that. Registers or stack read before are of no single moment, and a walk of them finds frames that never stood together.",
@@ -132,6 +151,48 @@ func walksUnclaimed(w *sim.World) {
 			a.Yield("waits for its next sample")
 		}
 	})
+}
+
+// listed is a thread that ends, and one that begins and takes its entry of the list.
+func listed(w *sim.World, idFirst bool) {
+	w.SpawnManaged("target", func(*sim.Thread) {})
+	w.SpawnManaged("successor", func(t *sim.Thread) { t.Created() })
+	w.Host.List(&sim.List{IDFirst: idFirst})
+}
+
+// claimsAndWalks is a sampler that walks the first thread if it may.
+func claimsAndWalks(w *sim.World) {
+	w.Host.Sampler(func(a *sched.Actor) {
+		t := w.Threads()[0]
+		id := clr.Thread{ID: t.ID, TID: t.TID}
+		if w.Host.Claim(id) {
+			snap(w, a, t, nil)
+			w.Host.Release(id)
+		}
+	})
+}
+
+// debugger is somebody else who stops the first thread and reads it twice.
+func debugger(w *sim.World) {
+	w.S.Go("debugger", func(a *sched.Actor) {
+		t := w.Threads()[0]
+		if _, err := a.SuspendThread(t.A); err != nil {
+			return
+		}
+		if a.Stop(t.A) == nil {
+			before := t.M.State()
+			a.Yield("reads the stack")
+			if now := t.M.State(); now != before {
+				a.Fault("registers at %#x and stack at %#x: a sample of two moments", before.PC, now.PC)
+			}
+		}
+		a.ResumeThread(t.A)
+	})
+}
+
+// resumesTwice is a sampler with two ways out of its window that both resume.
+func resumesTwice(w *sim.World) {
+	inWindow(w, func(a *sched.Actor, t *sim.Thread) { a.ResumeThread(t.A) })
 }
 
 // readsEarly is a sampler that reads registers and stack before the suspension

@@ -42,7 +42,7 @@ Step by step, with the target's suspend count after each:
 | claim | 0 | nobody may destroy the thread until it is given back | [thread-destroyed](#thread-destroyed) |
 | prime, once for each sampler | 0 | a DoStackSnapshot of the running target, the CLR suspending it | [priming](#priming) |
 | SuspendThread | 1 | asked, not in force | [asynchronous-suspend](#asynchronous-suspend) |
-| GetThreadContext | 1 | the target stands; from here to the last resume the **window** | [heap](#heap) and all locks |
+| GetThreadContext | 1 | the target stands; from here to the last resume the **window** | [window-lock](#window-lock) |
 | copy, walk to the first managed frame | 1 | from own tables: no lock, no allocation, no call of the system | [os-unwinder](#os-unwinder) |
 | DoStackSnapshot with the seed | 2 | the CLR suspends once more, calls back D, marker, C, B, marker, A, Main, marker | [unsafe](#unsafe), [snapshot-callback](#snapshot-callback) |
 | DoStackSnapshot returns | 1 | the CLR has resumed what it had suspended | [resume-twice](#resume-twice) |
@@ -74,15 +74,6 @@ func chapter(b *strings.Builder, files map[string]string) {
 // behind is what stands behind a rule beside its world.
 func behind(b *strings.Builder, enforced, provoked string) {
 	fmt.Fprintf(b, "*Enforced by: %s. Provoked: %s.*\n", enforced, provoked)
-}
-
-// short is a rule whose world is another's with another lock.
-func (s *Story) short(b *strings.Builder) {
-	r := s.Rule
-	fmt.Fprintf(b, "\n## %s\n\n**%s**\n\n%s\n\n*Source: %s.* ", r.Name, r.Line, fill(r.Text, 120, ""), r.Source)
-	behind(b, r.Enforced, r.Provoked)
-	fmt.Fprintf(b, "\nThe world is that of [%s](#%s), with the lock \"%s\"; its story: `seedwalk sim --scenario %s`. Broken:\n\n%s\n\nKept:\n\n%s\n",
-		r.As, r.As, r.Says, r.Name, s.brokenSummary(), s.keptSummary())
 }
 
 // told are the rules that no world shows.

@@ -22,11 +22,7 @@ func Docs(stories []*Story) map[string]string {
 	contents(&b, stories)
 	chapter(&b, files)
 	for _, s := range stories {
-		if s.Rule.As != "" {
-			s.short(&b)
-		} else {
-			s.markdown(&b, files)
-		}
+		s.markdown(&b, files)
 	}
 	told(&b)
 	files[Page] = b.String()
@@ -59,7 +55,7 @@ Run any of them: ` + "`seedwalk sim --scenario heap`" + `, ` + "`seedwalk sim --
 func contents(b *strings.Builder, stories []*Story) {
 	b.WriteString("| scenario | rule | when it is broken |\n|---|---|---|\n")
 	for _, s := range stories {
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", s.Rule.Name, s.Rule.Name, cell(s.Rule.Line), Ends(s.Rule))
+		fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", s.Rule.Name, s.Rule.Name, cell(s.Rule.Line+s.Rule.About()), Ends(s.Rule))
 	}
 	for _, r := range rules.AllTold() {
 		fmt.Fprintf(b, "| [%s](#%s) | %s | not shown |\n", r.Name, r.Name, cell(r.Line))
@@ -103,6 +99,26 @@ func (s *Story) markdown(b *strings.Builder, files map[string]string) {
 	}
 	if p := s.Passing; p != nil {
 		fmt.Fprintf(b, "\n<details><summary>One of them (run %d), as a timeline</summary>\n\n```\n%s```\n\n</details>\n", s.PassingRun, outdent(timeline(p, Sampler, false)))
+	}
+	s.locks(b)
+}
+
+// locks are what a rule with a parameter can be about.
+func (s *Story) locks(b *strings.Builder) {
+	r := s.Rule
+	if len(r.Locks) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nBoth sides are shown for the lock `%s`; the other locks make the same worlds. `seedwalk sim --scenario LOCK` tells each.\n", r.Locks[0].Name)
+	for i := range r.Locks {
+		l := r.With(&r.Locks[i])
+		fmt.Fprintf(b, "\n### %s\n\n**%s**\n\n%s\n\n*Source: %s.* ", l.Name, l.Line, fill(l.Text, 120, ""), l.Source)
+		behind(b, l.Enforced, l.Provoked)
+		side := &Side{}
+		if i < len(s.Locks) {
+			side = s.Locks[i]
+		}
+		fmt.Fprintf(b, "\nBroken:\n\n%s\n", summary(l, side))
 	}
 }
 

@@ -33,6 +33,7 @@ type Side struct {
 type Story struct {
 	Rule         *rules.Rule
 	Broken, Kept *Side
+	Locks        []*Side       // broken, with each of the rule's locks
 	Failing      *sched.Result // the broken side's, traced; nil if none fails
 	Passing      *sched.Result // of the kept side, traced; nil if none passes
 	PassingRun   uint64        // the number Passing is drawn from
@@ -40,7 +41,7 @@ type Story struct {
 
 // Wrong lists how the story is not as it should be.
 func (s *Story) Wrong() (out []string) {
-	for _, side := range []*Side{s.Broken, s.Kept} {
+	for _, side := range append([]*Side{s.Broken, s.Kept}, s.Locks...) {
 		if side != nil && side.Wrong != "" {
 			out = append(out, side.Wrong)
 		}
@@ -53,6 +54,9 @@ func Tell(r *rules.Rule, broken, kept bool) *Story {
 	s := &Story{Rule: r}
 	if broken {
 		s.Broken = Explore(r, true)
+		for i := range r.Locks {
+			s.Locks = append(s.Locks, Explore(r.With(&r.Locks[i]), true))
+		}
 	}
 	if kept {
 		s.Kept = Explore(r, false)

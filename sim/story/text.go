@@ -64,9 +64,11 @@ func Bounds(r *rules.Rule) string {
 	}
 }
 
-func (s *Story) brokenSummary() string {
-	rep := &s.Broken.Report
-	return fmt.Sprintf("%s interleavings, %s: %s.", Number(rep.Interleavings), Bounds(s.Rule), counts(rep))
+func (s *Story) brokenSummary() string { return summary(s.Rule, s.Broken) }
+
+func summary(r *rules.Rule, side *Side) string {
+	rep := &side.Report
+	return fmt.Sprintf("%s interleavings, %s: %s.", Number(rep.Interleavings), Bounds(r), counts(rep))
 }
 
 func (s *Story) keptSummary() string {
