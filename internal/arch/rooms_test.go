@@ -88,7 +88,7 @@ var rooms = []room{
 	{Name: "profiler/e2e/testprof/torture", May: []string{"agent", "clr", "internal/quiet"}},
 	{Name: "capi", May: with(merged, "live", "internal/quiet", "agent", "dump", "profiler/host"),
 		Test: []string{"sim", "sim/image", "sim/vm", "sim/worlds"}},
-	{Name: "capi/checked", Test: []string{"internal/testkit/bundle"}},
+	{Name: "capi/checked"},
 
 	// The tool.
 	{Name: "internal/program", May: formats},
@@ -117,6 +117,7 @@ var rooms = []room{
 	{Name: "internal/testkit/peasm"},
 	{Name: "internal/testkit/elfasm"},
 	{Name: "internal/testkit/bundle", May: []string{"internal/buf"}},
+	{Name: "internal/testkit/needs", May: []string{"internal/testkit/bundle"}},
 	{Name: "internal/testkit/cworld", May: []string{"sim/sched"}},
 	{Name: "internal/testkit/fakeprof"},
 	{Name: "internal/testkit/nettracefile"},

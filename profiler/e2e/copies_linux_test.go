@@ -30,22 +30,8 @@ func TestCopies(t *testing.T) {
 func copiesTruth(t *testing.T, dir, library string, app []string) {
 	c := newChecker(t)
 	c.want, c.first, c.last = *copiedStacks, 1, 0 // no scenario must be met
-	table := map[uint64]*tally{}
-	raw, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
-	kinds := map[string]int{}
-	for runs, total := 0, 0; total < c.want && runs < max(maxRuns, c.want/1000); runs++ {
-		res := run(t, 5*time.Minute, profiled(library, "SEEDWALK_RAW="+raw, "COPIES_OUT="+out), append(app, "8")...)
-		if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
-			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-		}
-		samples, rd := readRaw(t, raw, res.stderr)
-		c.methods = rd.Names()
-		c.compare(t, table, samples)
-		total += len(samples)
-		countKinds(t, out, kinds)
-	}
-	c.verdict(t, table)
-	whole(t, table)
+	out, kinds := filepath.Join(dir, "out"), map[string]int{}
+	vendorTruth(t, c, dir, profiled(library, "COPIES_OUT="+out), app, func(int) { countKinds(t, out, kinds) })
 	fmt.Printf("%s: %v\n", t.Name(), kinds)
 	for _, k := range []string{"allocation", "exception", "class-load", "jit"} {
 		if kinds[k] == 0 {

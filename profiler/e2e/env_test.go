@@ -17,31 +17,19 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 const root = "../.."
 
-// path of a file that `make build samples runtime` made; without it the test
-// is skipped, which the test command counts and prints.
-func need(t *testing.T, elem ...string) string {
-	t.Helper()
-	p, err := filepath.Abs(filepath.Join(append([]string{root}, elem...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(p); err != nil {
-		t.Skipf("SKIPPED-CHECK: %s is missing; run make build samples runtime", filepath.Join(elem...))
-	}
-	return p
-}
+// need is a file that `make build samples runtime` made.
+var need = needs.File
 
 func tool(t *testing.T) string { return need(t, "out", "bin", "seedwalk") }
 
 // runtime9 is the pinned .NET 9.
-func runtime9(t *testing.T) string {
-	return filepath.Dir(need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so"))
-}
+var runtime9 = needs.Runtime9
 
 // app is the command line of a sample program on .NET 9.
 func app(t *testing.T, name string, args ...string) []string {

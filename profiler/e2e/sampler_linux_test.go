@@ -59,9 +59,7 @@ func TestOwnProtocolNet10(t *testing.T) {
 	truth10 := need(t, "out", "samples", "Truth10")
 	library, out := vendor(t, dir, filepath.Join("examples", "own_protocol.cpp"), "libseedwalk.a"), filepath.Join(dir, "own")
 	res := run(t, 2*time.Minute, profiled(library, "OWN_PROTOCOL_OUT="+out), "/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", truth10, "5")
-	if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
-		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-	}
+	truthDone(t, res)
 	b, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -77,21 +75,35 @@ func TestOwnProtocolNet10(t *testing.T) {
 func samplerTruth(t *testing.T, dir, library string, app []string) {
 	c := newChecker(t)
 	c.want = *samplerSamples
-	table := map[uint64]*tally{}
-	raw, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
+	out := filepath.Join(dir, "out")
+	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out), app, func(judged int) { vendorSaw(t, out, judged) })
+}
+
+// vendorTruth runs a program of known stacks under a vendor's profiler until it has as
+// many samples as c wants, and judges them. After each run ended is told how many the
+// run gave.
+func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended func(judged int)) {
+	t.Helper()
+	table, raw := map[uint64]*tally{}, filepath.Join(dir, "raw")
 	for runs, total := 0, 0; total < c.want && runs < max(maxRuns, c.want/1000); runs++ {
-		res := run(t, 5*time.Minute, profiled(library, "SEEDWALK_RAW="+raw, "SAMPLER_OUT="+out), append(app, "8")...)
-		if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
-			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-		}
+		res := run(t, 5*time.Minute, append(env, "SEEDWALK_RAW="+raw), append(app, "8")...)
+		truthDone(t, res)
 		samples, rd := readRaw(t, raw, res.stderr)
 		c.methods = rd.Names()
 		c.compare(t, table, samples)
 		total += len(samples)
-		vendorSaw(t, out, len(samples))
+		ended(len(samples))
 	}
 	c.verdict(t, table)
 	whole(t, table)
+}
+
+// truthDone fails a test whose program noticed that it was sampled.
+func truthDone(t *testing.T, res result) {
+	t.Helper()
+	if res.code != 0 || res.stdout != "TRUTH DONE\n" || res.stderr != "" {
+		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
+	}
 }
 
 // vendorSaw holds what the vendor was given against the samples that were judged. A

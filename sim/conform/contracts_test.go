@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/api"
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 )
 
 // arguments are those of methods that must not be called with zeros: p is room
@@ -163,7 +164,7 @@ func contractsLib(t *testing.T, bin, lib string, argv ...string) {
 	if err := os.WriteFile(filepath.Join(bin, "contracts.h"), []byte(header(api.Load())), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build(t, append(argv, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-shared", "-I"+bin, "-o", lib)...)
+	needs.Build(t, append(argv, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-shared", "-I"+bin, "-o", lib)...)
 }
 
 var askProfiler = []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={11111111-2222-3333-4444-555555555555}"}
@@ -179,26 +180,24 @@ func askContracts(t *testing.T, cmd *exec.Cmd, dir string, env ...string) *asked
 }
 
 func TestContractsNet9Linux(t *testing.T) {
-	needCommand(t, "gcc")
-	needCommand(t, "mcs")
-	runtime := filepath.Dir(need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so"))
+	needs.Command(t, "gcc", "mcs")
+	runtime := needs.Runtime9(t)
 	bin := t.TempDir()
 	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libcontracts.so"), filepath.Join(bin, "Contracts.exe")
-	build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
+	needs.Build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
 	contractsLib(t, bin, lib, "gcc", "-fPIC", testdata("contracts.c"), "-lpthread")
-	build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, testdata("Contracts.cs"))
+	needs.Build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, testdata("Contracts.cs"))
 	a := askContracts(t, exec.Command(host, runtime, app), bin, "CORECLR_PROFILER_PATH="+lib, "CONTRACTS_OUT="+filepath.Join(bin, "answers"))
 	contracts(t, "net9-linux", api.Net9, a)
 }
 
 func TestContractsNet10Linux(t *testing.T) {
-	needCommand(t, "gcc")
-	needCommand(t, "mcs")
-	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
+	needs.Command(t, "gcc", "mcs")
+	azmcp := needs.File(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	bin := t.TempDir()
 	program, lib := filepath.Join(bin, "contracts"), filepath.Join(bin, "libcontracts.so")
 	contractsLib(t, bin, lib, "gcc", "-fPIC", testdata("contracts.c"), "-lpthread")
-	singleFile(t, azmcp, "azmcp.dll", program, testdata("Contracts.cs"))
+	needs.SingleFile(t, azmcp, "azmcp.dll", program, testdata("Contracts.cs"))
 	a := askContracts(t, exec.Command(program), bin, "CORECLR_PROFILER_PATH="+lib, "LD_LIBRARY_PATH="+bin,
 		"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "CONTRACTS_OUT="+filepath.Join(bin, "answers"))
 	contracts(t, "net10-linux", api.Net10, a)
@@ -214,13 +213,13 @@ func windowsContracts(t *testing.T, bin string) (lib string) {
 
 func TestContractsCore22Windows(t *testing.T) {
 	wine := needWine(t)
-	needCommand(t, "mcs")
+	needs.Command(t, "mcs")
 	bin := t.TempDir()
 	host, app := filepath.Join(bin, "swhost.exe"), filepath.Join(bin, "Contracts.exe")
 	lib := windowsContracts(t, bin)
-	build(t, mingw, "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host_windows.c"))
-	build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, testdata("Contracts.cs"))
-	runtime := filepath.Dir(need(t, ".cache", "dotnet-2.2.2-win", "package", "shared", "Microsoft.NETCore.App", "2.2.2", "coreclr.dll"))
+	needs.Build(t, mingw, "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host_windows.c"))
+	needs.Build(t, "mcs", "-optimize+", "-nologo", "-out:"+app, testdata("Contracts.cs"))
+	runtime := filepath.Dir(needs.File(t, ".cache", "dotnet-2.2.2-win", "package", "shared", "Microsoft.NETCore.App", "2.2.2", "coreclr.dll"))
 	a := askContracts(t, exec.Command(wine, "exec", host, winePath(runtime), winePath(app)), bin,
 		"CORECLR_PROFILER_PATH="+winePath(lib), "CONTRACTS_OUT="+winePath(filepath.Join(bin, "answers")))
 	contracts(t, "core22-windows", api.Core22, a)
@@ -228,12 +227,12 @@ func TestContractsCore22Windows(t *testing.T) {
 
 func TestContractsNet10Windows(t *testing.T) {
 	wine := needWine(t)
-	needCommand(t, "mcs")
-	azmcp := need(t, ".cache", "dotnet-10.0.9-win", "package", "dist", "azmcp.exe")
+	needs.Command(t, "mcs")
+	azmcp := needs.File(t, ".cache", "dotnet-10.0.9-win", "package", "dist", "azmcp.exe")
 	bin := t.TempDir()
 	program := filepath.Join(bin, "Contracts.exe")
 	lib := windowsContracts(t, bin)
-	singleFile(t, azmcp, "azmcp.dll", program, testdata("Contracts.cs"))
+	needs.SingleFile(t, azmcp, "azmcp.dll", program, testdata("Contracts.cs"))
 	a := askContracts(t, exec.Command(wine, "exec", program), bin, "CORECLR_PROFILER_PATH="+winePath(lib),
 		"CONTRACTS_OUT="+winePath(filepath.Join(bin, "answers")), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
 	contracts(t, "net10-windows", api.Net10, a)

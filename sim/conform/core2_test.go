@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
@@ -12,15 +13,15 @@ import (
 // knows no difference between the two.
 func TestConformCore2Windows(t *testing.T) {
 	wine := needWine(t)
-	needCommand(t, "mcs")
+	needs.Command(t, "mcs")
 	bin := t.TempDir()
 	host, app := filepath.Join(bin, "swhost.exe"), filepath.Join(bin, "Conform.exe")
 	lib := windowsProfiler(t, bin)
-	build(t, mingw, "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host_windows.c"))
-	build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
+	needs.Build(t, mingw, "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host_windows.c"))
+	needs.Build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
 	for _, version := range []string{"2.0.0", "2.2.2"} {
 		t.Run(version, func(t *testing.T) {
-			runtime := filepath.Dir(need(t, ".cache", "dotnet-"+version+"-win", "package", "shared", "Microsoft.NETCore.App", version, "coreclr.dll"))
+			runtime := filepath.Dir(needs.File(t, ".cache", "dotnet-"+version+"-win", "package", "shared", "Microsoft.NETCore.App", version, "coreclr.dll"))
 			conformance(t, real{vm.Core22Windows, func(t *testing.T, run Run, dir string, env []string) string {
 				args := []string{"exec", host, winePath(runtime), winePath(app)}
 				if run.Mode != "" {

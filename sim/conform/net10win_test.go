@@ -5,18 +5,19 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
 // The script on .NET 10 of Windows, which is published as a single-file program only.
 func TestConformNet10Windows(t *testing.T) {
 	wine := needWine(t)
-	needCommand(t, "mcs")
-	azmcp := need(t, ".cache", "dotnet-10.0.9-win", "package", "dist", "azmcp.exe")
+	needs.Command(t, "mcs")
+	azmcp := needs.File(t, ".cache", "dotnet-10.0.9-win", "package", "dist", "azmcp.exe")
 	bin := t.TempDir()
 	program := filepath.Join(bin, "Conform.exe")
 	lib := windowsProfiler(t, bin)
-	singleFile(t, azmcp, "azmcp.dll", program, source("Conform.cs"))
+	needs.SingleFile(t, azmcp, "azmcp.dll", program, source("Conform.cs"))
 	conformance(t, real{vm.Net10Windows, func(t *testing.T, run Run, dir string, env []string) string {
 		args := []string{"exec", program}
 		if run.Mode != "" {

@@ -9,11 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
@@ -28,34 +28,6 @@ func init() {
 	explained[vm.Net10Windows] = map[string]string{"suspended.suspend": twice}
 	explained[vm.Net9Linux] = map[string]string{"suspended.suspend": twice}
 	explained[vm.Net10Linux] = map[string]string{"suspended.suspend": twice}
-}
-
-// need is a file that `make runtime` fetches, or a command.
-func need(t *testing.T, elem ...string) string {
-	t.Helper()
-	p, err := filepath.Abs(filepath.Join(append([]string{root}, elem...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(p); err != nil {
-		t.Skipf("SKIPPED-CHECK: %s is missing; run make runtime", filepath.Join(elem...))
-	}
-	return p
-}
-
-func needCommand(t *testing.T, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("SKIPPED-CHECK: no %s; run scripts/deps.sh test", name)
-	}
-}
-
-// build runs a compiler.
-func build(t *testing.T, argv ...string) {
-	t.Helper()
-	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
-	}
 }
 
 func source(name string) string { return filepath.Join(root, "profiler", "testdata", name) }
@@ -119,14 +91,13 @@ func ended(t *testing.T, err error, stderr string) string {
 
 // The script on .NET 9 and on the simulated CLR.
 func TestConformNet9Linux(t *testing.T) {
-	needCommand(t, "gcc")
-	needCommand(t, "mcs")
-	runtime := filepath.Dir(need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so"))
+	needs.Command(t, "gcc", "mcs")
+	runtime := needs.Runtime9(t)
 	bin := t.TempDir()
 	host, lib, app := filepath.Join(bin, "swhost"), filepath.Join(bin, "libconform.so"), filepath.Join(bin, "Conform.exe")
-	build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
-	build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib, source("conform.c"), "-lpthread")
-	build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
+	needs.Build(t, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", host, source("host.c"), "-ldl")
+	needs.Build(t, "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", lib, source("conform.c"), "-lpthread")
+	needs.Build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+app, source("Conform.cs"))
 	conformance(t, real{vm.Net9Linux, func(t *testing.T, run Run, dir string, env []string) string {
 		args := []string{runtime, app}
 		if run.Mode != "" {

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +14,11 @@ const mingw = "x86_64-w64-mingw32-gcc"
 // needWine is the script that runs Windows programs.
 func needWine(t *testing.T) string {
 	t.Helper()
-	needCommand(t, mingw)
+	needs.Command(t, mingw)
 	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
 		t.Skip("SKIPPED-CHECK: no wine64; run scripts/deps.sh windows")
 	}
-	return need(t, "scripts", "wine.sh")
+	return needs.File(t, "scripts", "wine.sh")
 }
 
 // winePath is a file as Windows programs under Wine name it.
@@ -28,7 +29,7 @@ func winePath(p string) string { return "Z:" + strings.ReplaceAll(p, "/", `\`) }
 func windowsProfiler(t *testing.T, bin string, flags ...string) string {
 	t.Helper()
 	lib := filepath.Join(bin, "conform.dll")
-	build(t, append([]string{mingw, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-o", lib, source("conform_windows.c")}, flags...)...)
+	needs.Build(t, append([]string{mingw, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-o", lib, source("conform_windows.c")}, flags...)...)
 	return lib
 }
 

@@ -21,6 +21,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
 	"github.com/seedwalk/seedwalk/waits"
@@ -32,29 +33,17 @@ var record = flag.Bool("record-trace", false, "keep a trace and its truth in ../
 
 const everything = "mutex,events,semaphore,join,monitor,task,callback,interrupt,silence,many"
 
-func need(t *testing.T, elem ...string) string {
-	t.Helper()
-	p, err := filepath.Abs(filepath.Join(append([]string{"..", ".."}, elem...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(p); err != nil {
-		t.Skipf("SKIPPED-CHECK: %s is missing; run make build samples runtime", filepath.Join(elem...))
-	}
-	return p
-}
-
 // program is the sample on .NET 9.
 func program(t *testing.T, args ...string) *exec.Cmd {
-	dist := filepath.Dir(need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libcoreclr.so"))
-	return exec.Command(need(t, "out", "bin", "swhost"), append([]string{dist, need(t, "out", "samples", "Waits.exe")}, args...)...)
+	dist := needs.Runtime9(t)
+	return exec.Command(needs.File(t, "out", "bin", "swhost"), append([]string{dist, needs.File(t, "out", "samples", "Waits.exe")}, args...)...)
 }
 
 // program10 is the same on .NET 10, in the place of a single-file program's own assembly:
 // its framework has what that program needed.
 func program10(t *testing.T, args ...string) *exec.Cmd {
 	t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-	return exec.Command(need(t, "out", "samples", "Waits10"), args...)
+	return exec.Command(needs.File(t, "out", "samples", "Waits10"), args...)
 }
 
 var programs = []struct {
@@ -349,7 +338,7 @@ func TestLiveOpen(t *testing.T) {
 // TestLiveNet10: on .NET 10 a single-file program from its start: sessions begin
 // with the newest command, and every managed frame has a name.
 func TestLiveNet10(t *testing.T) {
-	cmd := exec.Command(need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "tools", "list")
+	cmd := exec.Command(needs.File(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "tools", "list")
 	t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
 	s := atStart(t, cmd)
 	frames, unnamed := 0, 0
