@@ -239,27 +239,7 @@ func (e *Engine) record(r *probe.Record) {
 	case probe.Asked:
 		t.asked = false
 	}
-	c := capture{tid: r.TID, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
-		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra}
-	if t.high == 0 {
-		e.bound(t, own(r))
-	}
-	if r.Flags&probe.Foreign != 0 {
-		c.low, c.high = 0, 0
-		c.cut = c.cut || len(r.Stack) >= 1<<16 || len(r.Below) >= 1<<16
-		if len(r.Below) > 0 {
-			e.more[0] = memory.Run{Addr: r.BelowAddr, Data: r.Below}
-			c.more = e.more[:]
-			e.stats.both++
-		}
-		e.stats.foreign++
-	}
-	if r.Flags&probe.Cut != 0 {
-		e.stats.cut++
-	}
-	if r.Flags&probe.Patched != 0 {
-		e.stats.patched++
-	}
+	c := e.captured(t, r)
 	gap, _, ok := e.walk(&c)
 	if !ok {
 		return
@@ -282,6 +262,32 @@ func (e *Engine) record(r *probe.Record) {
 	}
 	t.owed = 0
 	e.sendOf(t, gap, e.s.Frames, cpu, wall)
+}
+
+// captured is what the probe has copied of a thread, to be walked.
+func (e *Engine) captured(t *task, r *probe.Record) capture {
+	c := capture{tid: r.TID, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
+		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra}
+	if t.high == 0 {
+		e.bound(t, own(r))
+	}
+	if r.Flags&probe.Foreign != 0 {
+		c.low, c.high = 0, 0
+		c.cut = c.cut || len(r.Stack) >= 1<<16 || len(r.Below) >= 1<<16
+		if len(r.Below) > 0 {
+			e.more[0] = memory.Run{Addr: r.BelowAddr, Data: r.Below}
+			c.more = e.more[:]
+			e.stats.both++
+		}
+		e.stats.foreign++
+	}
+	if r.Flags&probe.Cut != 0 {
+		e.stats.cut++
+	}
+	if r.Flags&probe.Patched != 0 {
+		e.stats.patched++
+	}
+	return c
 }
 
 // own is a place on the thread's own stack.

@@ -37,18 +37,18 @@ func holds(ranges []memory.Range, ip uint64) bool {
 }
 
 // misread is the index of the first frame that a walk left as if it had been called
-// and is not, -1 if there is none; stub tells which. exact tells of the frame below
-// the last that it was interrupted.
-func (s *special) misread(frames []unwind.Frame, exact bool) (i int, stub bool) {
+// and is not, -1 if there is none; stub tells which. below is where the frame below
+// the last stands.
+func (s *special) misread(frames []unwind.Frame, below unwind.Address) (i int, stub bool) {
 	if s == nil || len(s.stubs)+len(s.dispatchers) == 0 {
 		return -1, false
 	}
 	for i := range frames {
-		below := exact
+		caller := below
 		if i+1 < len(frames) {
-			below = frames[i+1].Exact
+			caller = frames[i+1].Address()
 		}
-		if below {
+		if caller.Exact {
 			continue
 		}
 		switch ip := frames[i].Lookup(); {

@@ -106,7 +106,7 @@ func (w *walker) native() unwind.Stop {
 	if stop == unwind.NoInfo && n > 0 && w.block[n-1].Module < 0 && w.isManaged() {
 		n, stop = n-1, unwind.Managed // code that is newer than the module table
 	}
-	if i, stub := w.special.misread(w.block[:n], w.at.Exact); i >= 0 {
+	if i, stub := w.special.misread(w.block[:n], w.at.Address()); i >= 0 {
 		// Once more, up to there.
 		w.regs.Copy(&w.from)
 		w.at = was

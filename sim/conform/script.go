@@ -19,6 +19,7 @@ package conform
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -118,6 +119,12 @@ func Script(v vm.Variant) (out []Case) {
 }
 
 func fixed() []Case {
+	return slices.Concat(fixedAlone(), fixedMeanwhile(), fixedStopped(), fixedAgainst())
+}
+
+// fixedAlone are calls while nothing else goes on: before the start, in a walk, in an
+// exception, by a thread of another.
+func fixedAlone() []Case {
 	return []Case{
 		// Before the start of the execution engine, without an event mask.
 		dss(whole, "initialize", "zero", "zero", 0),
@@ -150,6 +157,13 @@ func fixed() []Case {
 		// Of a thread that is in a walk of its own.
 		dss(whole, "busy", "self", "self", 1),
 		dss(whole, "busy", "flags", "self", 2),
+	}
+}
+
+// fixedMeanwhile are calls during suspensions and collections, and by threads without
+// managed code.
+func fixedMeanwhile() []Case {
+	return []Case{
 		// While the runtime is being suspended, which waits for a thread that does
 		// not come to a safe point.
 		dss(whole, "suspending", "zero", "zero", 1).in(unix), // under Wine it waits for the end of the suspension
@@ -178,6 +192,12 @@ func fixed() []Case {
 		dss(whole, "sampler", "no-context", "sleep", 0),
 		dss(whole, "sampler", "abort", "sleep", 1).stop(2, clr.S_FALSE),
 		runtime(whole, "sampler", "resume"),
+	}
+}
+
+// fixedStopped are calls while the runtime or one thread is suspended.
+func fixedStopped() []Case {
+	return []Case{
 		// With the runtime stopped.
 		dss(whole, "suspended", "zero", "zero", 1).in(modern),
 		dss(whole, "suspended", "no-context", "spin", 0).in(modern),
@@ -209,6 +229,13 @@ func fixed() []Case {
 		// With contexts that say the kernel is at work.
 		dss(trap, "trapped", "spin", "spin", 1).in(windows),
 		dss(trap, "trapped", "wild-seed", "spin", 1).seed("wild-ip").in(windows),
+	}
+}
+
+// fixedAgainst are calls without leave, while the profiler goes, or that the process does
+// not survive.
+func fixedAgainst() []Case {
+	return []Case{
 		// Without ENABLE_STACK_SNAPSHOT, the first check but two.
 		dss(noMask, "initialize", "unflagged", "zero", 1),
 		dss(noMask, "pinvoke", "unflagged", "zero", 1),

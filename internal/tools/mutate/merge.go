@@ -1,20 +1,22 @@
 package main
 
+import "slices"
+
+// inMerge makes a fault in one of the merge's files, which the simulated worlds, random
+// merges and merges of any input are to catch.
+func inMerge(file string) func(name, what, before, after string) Fault {
+	return func(name, what, before, after string) Fault {
+		return Fault{Name: name, What: what, File: "merge/" + file, Old: before, New: after, By: []*Step{asked, random, inputs}}
+	}
+}
+
 // mergeFaults are those of the merge.
-func mergeFaults() []Fault {
-	of := func(file, name, what, before, after string) Fault {
-		return Fault{Name: name, What: what, File: file, Old: before, New: after, By: []*Step{asked, random, inputs}}
-	}
-	in := func(name, what, before, after string) Fault { return of("merge/merge.go", name, what, before, after) }
-	out := func(name, what, before, after string) Fault { return of("merge/write.go", name, what, before, after) }
-	arch := func(name, what, before, after string) Fault { return of("merge/arch.go", name, what, before, after) }
-	tables := func(file, name, what, before, after string) Fault {
-		f := of("merge/"+file, name, what, before, after)
-		f.By = []*Step{more}
-		return f
-	}
-	gap := func(name, what, before, after string) Fault { return of("merge/gap.go", name, what, before, after) }
-	same := "fid == f.Function && (f.SP == m.sp() || f.FP == m.fp() && f.FP != 0 && m.grown(i))"
+func mergeFaults() []Fault { return slices.Concat(mergedFaults(), besideFaults(), tableFaults()) }
+
+// mergedFaults are those of how frames of the CLR and of the walk become one stack.
+func mergedFaults() []Fault {
+	in, out := inMerge("merge.go"), inMerge("write.go")
+	const same = "fid == f.Function && (f.SP == m.sp() || f.FP == m.fp() && f.FP != 0 && m.grown(i))"
 	return []Fault{
 		in("merge-by-ip", "a frame is matched by its ip alone", same, "fid == f.Function && f.IP == m.ip()"),
 		in("merge-by-method", "a frame is matched by its method alone", same, "fid == f.Function"),
@@ -46,21 +48,39 @@ func mergeFaults() []Fault {
 		out("merge-no-room-for-gap", "no room is kept for the gap", "m.res.N < len(m.out)-1", "m.res.N < len(m.out)"),
 		out("merge-full-unsaid", "unmanaged frames without room leave no gap", "\t\t\tm.gap(GapLimit)\n\t\t\treturn\n", "\t\t\treturn\n"),
 		in("merge-no-entry", "code at its first instruction is stepped over by a guess", "m.at.Exact && m.sp()+m.arch.callPushes == f.SP && m.fp() == f.FP", "m.arch.callPushes > 8"),
-		arch("merge-entry-arm64", "on ARM64 a call pushes", "{frameRecord: true}", "{callPushes: 8, frameRecord: true}"),
 		in("merge-no-frameless", "a stub without a frame is stepped over by a guess", "f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP", "false"),
 		in("merge-hijack", "a replaced return address is walked", "m.hijacked(&m.in.Frames[i])", "false"),
 		in("merge-hidden-unseen", "a hidden frame is not written", "\tm.res.Hidden++\n\tm.put(f)\n", "\t_ = f\n"),
 		in("merge-verdict", "the verdict is lost", "\tm.res.Verdict = m.top.Verdict\n", ""),
 		in("merge-other-stack", "the stack of an earlier capture is read", "\tm.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif m.bounds.High == 0 {\n\t\tm.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
 		in("merge-allocates", "a merge allocates", "\tm.at = unwind.State{Regs: &m.regs}\n", "\tm.at = unwind.State{Regs: &m.regs}\n\tlast = make([]Frame, len(out)+1)\n").also("// maxHidden bounds", "var last []Frame\n\n// maxHidden bounds"),
+		in("merge-leaf-seedless", "the leaf walk does not know the process's stubs", "m.specials.Find(", "(*seed.Specials)(nil).Find("),
+		in("merge-leaf-stale", "the leaf walk begins where the last merge ended", "\tm.regs.Copy(&m.in.Regs)\n", ""),
+	}
+}
+
+// besideFaults are those of architectures, of captures that are none, of guessed steps.
+func besideFaults() []Fault {
+	arch, gap, managed := inMerge("arch.go"), inMerge("gap.go"), inMerge("managed.go")
+	return []Fault{
+		arch("merge-entry-arm64", "on ARM64 a call pushes", "{frameRecord: true}", "{callPushes: 8, frameRecord: true}"),
 		gap("gap-truncated", "the Truncated flag is ignored", "\t\tif truncated {\n\t\t\treturn GapTruncated\n\t\t}\n", ""),
 		gap("gap-no-answer", "a thread that did not answer is gone", "\treturn GapNoAnswer\n", "\treturn GapGone\n"),
 		gap("gap-foreign", "a foreign stack is no gap", "\t\treturn GapForeignStack\n\tcase o.Verdict", "\t\treturn GapNone\n\tcase o.Verdict"),
-		in("merge-leaf-seedless", "the leaf walk does not know the process's stubs", "m.specials.Find(", "(*seed.Specials)(nil).Find("),
-		in("merge-leaf-stale", "the leaf walk begins where the last merge ended", "\tm.regs.Copy(&m.in.Regs)\n", ""),
+		managed("merge-step-exact", "a guessed step's ip is taken for an interrupted one", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Exact = true\n\treturn stop"),
+		managed("merge-step-trusted", "a guessed step is trusted", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Trust = unwind.TrustUnwindInfo\n\treturn stop"),
+	}
+}
+
+// tableFaults are those of steps by the runtime's own tables.
+func tableFaults() []Fault {
+	tables := func(file, name, what, before, after string) Fault {
+		f := inMerge(file)(name, what, before, after)
+		f.By = []*Step{more}
+		return f
+	}
+	return []Fault{
 		tables("managed.go", "tables-nowhere", "a step by the tables does not move the merge", "\tm.regs.Copy(&m.to)\n", ""),
-		of("merge/managed.go", "merge-step-exact", "a guessed step's ip is taken for an interrupted one", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Exact = true\n\treturn stop"),
-		of("merge/managed.go", "merge-step-trusted", "a guessed step is trusted", "return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])", "stop := m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])\n\tm.at.Trust = unwind.TrustUnwindInfo\n\treturn stop"),
 		tables("managed.go", "tables-hijack-kept", "a hijacked return address is taken for the true one", "if entered(m.w.Table(), m.to.IP()) {", "if false {"),
 		tables("managed.go", "tables-not-asked", "managed frames are stepped over by a guess, tables or not", "\tif m.tables != nil {\n", "\tif false {\n"),
 		tables("managed.go", "tables-exact", "a caller found by the tables counts as interrupted", "m.at.Exact, m.at.Trust = m.ahead.Exact, m.ahead.Trust", "m.at.Exact, m.at.Trust = true, m.ahead.Trust"),

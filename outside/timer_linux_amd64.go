@@ -1,0 +1,167 @@
+package outside
+
+import (
+	"sort"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/probe"
+)
+
+// arm has a thread make the timer of its processor time, once.
+func (e *Engine) arm(t *task) {
+	if e.cfg.NoCPU || t.last.cpu < youngest {
+		return
+	}
+	if t.slot >= 0 && !e.lacksTimer(t) {
+		return
+	}
+	e.ask(t, probe.OpArm)
+}
+
+// lacksTimer reads what a thread with a slot has answered, and reports whether it has to be
+// asked for a timer.
+func (e *Engine) lacksTimer(t *task) bool {
+	armed, err, _ := e.file.Armed(t.slot)
+	if armed && t.deaf {
+		e.ask(t, probe.OpDisarm)
+		return false
+	}
+	t.deaf = false
+	if armed {
+		if !t.armed {
+			e.stats.armed++
+			e.name(t) // by now it has its own
+		}
+		t.armed, t.unarmed = true, 0
+		return false
+	}
+	t.armed = false
+	if err == 0 || !e.file.Answered(t.slot) {
+		return true // asking notices a signal that another takes
+	}
+	if !t.refused {
+		t.refused = true
+		e.stats.refused++
+	}
+	if !t.asked { // a sample by our clock is better than none
+		t.asked = e.ask(t, probe.OpSample) == sent
+	}
+	return false
+}
+
+// What came of asking a thread.
+type asked uint8
+
+const (
+	sent   asked = iota
+	later        // it has not taken the last signal yet
+	cannot       // it blocks the signal, or there is no slot
+)
+
+// ask sends the signal that makes a thread do something, if it can take it.
+func (e *Engine) ask(t *task, op probe.Op) asked {
+	if t.thread == 0 && time.Since(e.sought) > 20*time.Millisecond {
+		e.objects()
+	}
+	if t.slot < 0 {
+		i, err := e.file.Slot(t.tid)
+		if err != nil {
+			e.stats.noSlot++
+			return cannot
+		}
+		t.slot = i
+		e.file.SetExtra(i, t.thread, probe.ExtraRoom)
+	}
+	sig := e.legacy
+	if sig == 0 {
+		sig = e.real
+	}
+	masks, ok := readSignals(e.t.pid, t.tid)
+	bit := uint64(1) << (sig - 1)
+	switch {
+	case sig == 0, ok && masks.blocked&bit != 0:
+		e.stats.deaf++
+		return cannot
+	case !ok, masks.pending&bit != 0:
+		return later
+	case sig == e.legacy && !e.file.Answered(t.slot):
+		// It was taken, and not by us: Go's runtime, say, that has been loaded since.
+		if e.unheard++; e.unheard == maxUnheard && e.file.UseRealTime() {
+			e.legacy = 0
+			sig = e.real
+			e.replace()
+			e.s.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
+		}
+	}
+	switch err := e.file.Ask(t.slot, op, sig); err {
+	case nil:
+	case unix.EAGAIN: // the target may have no more signals under way
+		e.stats.unsent++
+		return later
+	default:
+		return cannot
+	}
+	e.stats.asked++
+	return sent
+}
+
+// replace has the threads whose timers use a signal that another takes make new ones.
+func (e *Engine) replace() {
+	for _, t := range e.tasks {
+		if t.armed {
+			t.armed, t.deaf = false, true
+		}
+	}
+}
+
+// silent notices an armed thread of which no sample comes.
+func (e *Engine) silent(t *task, used uint64) {
+	if t.quiet += used; t.quiet > maxQuiet*uint64(max(e.period, slowTick)) {
+		t.quiet = 0
+		e.ask(t, probe.OpSample)
+	}
+}
+
+// disarm ends the timers and puts the handlers back, by one signal: to a thread that
+// has had one, if there is any.
+func (e *Engine) disarm() {
+	if len(e.tasks) == 0 {
+		e.list(time.Now())
+	}
+	tids := make([]*task, 0, len(e.tasks))
+	for _, t := range e.tasks {
+		tids = append(tids, t)
+	}
+	sort.Slice(tids, func(i, j int) bool {
+		a, b := tids[i], tids[j]
+		if (a.slot >= 0) != (b.slot >= 0) {
+			return a.slot >= 0
+		}
+		return a.last.cpu > b.last.cpu
+	})
+	for _, t := range tids {
+		if e.ask(t, probe.OpLeave) != sent {
+			continue
+		}
+		if e.left(50 * time.Millisecond) {
+			return
+		}
+	}
+	e.left(lateLimit)
+}
+
+// lateLimit is how long a thread may take to answer that hardly gets a processor.
+const lateLimit = 5 * time.Second
+
+// left waits until the probe has put everything back.
+func (e *Engine) left(limit time.Duration) bool {
+	for begin := time.Now(); !e.file.Left(); {
+		if time.Since(begin) > limit || !e.alive() {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}
