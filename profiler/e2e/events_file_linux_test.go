@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+)
+
+// eventsFile is what a recording of events says.
+type eventsFile struct {
+	Stats struct {
+		Samples, Complete int64
+		Counters          map[string]int64
+		Notes             []string
+		Events            []struct {
+			Event                            string
+			Seen, Count, Complete, Sum, Open int64
+		}
+	}
+	Threads []struct{ ID uint64 }
+	Frames  []struct{ Name, Class string }
+	Stacks  []struct {
+		Thread, Owner        int
+		Frames               []int
+		Count, Sum           int64
+		Complete, Open       bool
+		Event, Type, Message string
+		Gap                  string
+	}
+	Waits []struct {
+		Stack int
+		Start time.Time
+		NS    int64
+	}
+}
+
+func readEvents(t *testing.T, path string) *eventsFile {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &eventsFile{}
+	if err := json.Unmarshal(b, f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// names are a stack's functions, leaf first.
+func (f *eventsFile) names(stack int) (out []string) {
+	for _, i := range f.Stacks[stack].Frames {
+		out = append(out, f.Frames[i].Name)
+	}
+	return out
+}
+
+// whole: every stack ends at its thread's base, every managed frame has a name,
+// nothing was lost.
+func (f *eventsFile) whole(t *testing.T) {
+	t.Helper()
+	managed, events := 0, 0
+	for i := range f.Stacks {
+		s := &f.Stacks[i]
+		if s.Event == "" {
+			continue
+		}
+		events += int(s.Count)
+		if !s.Complete && !s.Open {
+			t.Errorf("%d %s stacks are not complete: %s: %v", s.Count, s.Event, s.Gap, f.names(i))
+		}
+		for _, k := range s.Frames {
+			if f.Frames[k].Class != "managed" {
+				continue
+			}
+			managed++
+			if n := f.Frames[k].Name; strings.HasPrefix(n, "method") || strings.HasPrefix(n, "managed code") {
+				t.Errorf("a managed frame is called %q", n)
+			}
+		}
+	}
+	c := f.Stats.Counters
+	for _, key := range []string{"crowded", "unwalked", "otherwise", "malformed"} {
+		if n := c["event_"+key]; n != 0 {
+			t.Errorf("%d events %s", n, key)
+		}
+	}
+	f.cut(t)
+	// On a busy machine the tool may come too late for some of many.
+	if n := c["event_missed"]; n*10 > n+int64(events) || n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
+		t.Errorf("%d events of %d are lost", n, n+int64(events))
+	}
+	if c["event_delivery"] < 2 || managed == 0 {
+		t.Errorf("%d frames of delivery, %d managed frames", c["event_delivery"], managed)
+	}
+	t.Logf("%d events, %d managed frames in distinct stacks; %+v", events, managed, c)
+}
+
+// cut: what delivers events is on no stack. It is the same for all, so that else events
+// of different kinds would have the same function on top.
+func (f *eventsFile) cut(t *testing.T) {
+	t.Helper()
+	of := map[string]string{}
+	for i := range f.Stacks {
+		s := &f.Stacks[i]
+		if s.Event == "" || s.Open || len(s.Frames) == 0 {
+			continue
+		}
+		kind, leaf := strings.TrimPrefix(s.Event, "monitor-"), f.Frames[s.Frames[0]].Name
+		if other, ok := of[leaf]; ok && other != kind {
+			t.Errorf("%s is on top of a %s and of a %s", leaf, kind, other)
+		}
+		of[leaf] = kind
+	}
+}
+
+// toWorld is the offset from the program's clock to that of the recording.
+func toWorld() int64 {
+	var m unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &m)
+	return time.Now().UnixNano() - m.Nano()
+}
+
+// eventOf is a truth's kind as a recording calls it.
+func eventOf(expect string) []string {
+	if strings.HasPrefix(expect, "Contention") {
+		return []string{"lock"}
+	}
+	return []string{"wait", "monitor-wait"}
+}
+
+// slack between two clocks.
+const slack = int64(time.Millisecond)
+
+// judge holds a recording against what the program says of itself: each of its waits
+// is there exactly once, of its kind, within its bounds and with its frames, and
+// nothing where it did not wait.
+func (f *eventsFile) judge(t *testing.T, truth []waittruth.Wait) {
+	t.Helper()
+	offset := toWorld()
+	for _, w := range truth {
+		found, nanos := 0, int64(0)
+		for i := range f.Waits {
+			g := &f.Waits[i]
+			s := &f.Stacks[g.Stack]
+			start := g.Start.UnixNano() - offset
+			if f.Threads[s.Thread].ID != w.TID || s.Open || start < int64(w.Before)-slack || start+g.NS > int64(w.After)+slack {
+				continue
+			}
+			if w.Expect == "none" || slices.Contains(eventOf(w.Expect), s.Event) && inOrder(f.names(g.Stack), w.Frames) {
+				found++
+				nanos += g.NS
+			}
+		}
+		want := 1
+		if w.Expect == "none" {
+			want = 0
+		}
+		// Under load a thread may come late to what it waits for: by its own clock then.
+		if own := min(w.Min*1e6, 0.9*float64(w.After-w.Before)); found != want || want > 0 && float64(nanos) < own {
+			t.Errorf("%s of thread %d: %d waits of %.1f ms together, want %d of at least %.0f", w.Scenario, w.TID, found, float64(nanos)/1e6, want, own/1e6)
+		}
+	}
+	f.sums(t)
+}
+
+// sums: no thread waits twice at a time.
+func (f *eventsFile) sums(t *testing.T) {
+	t.Helper()
+	until := map[int]time.Time{}
+	for i := range f.Waits {
+		w := &f.Waits[i]
+		thread := f.Stacks[w.Stack].Thread
+		if w.Start.Add(time.Duration(slack)).Before(until[thread]) {
+			t.Errorf("thread %d waits twice at %v", f.Threads[thread].ID, w.Start)
+		}
+		until[thread] = w.Start.Add(time.Duration(w.NS))
+	}
+}
+
+// inOrder: want stands in names, in order, others between.
+func inOrder(names, want []string) bool {
+	for _, n := range names {
+		if len(want) > 0 && (n == want[0] || strings.HasPrefix(n, want[0]+"<") || strings.HasPrefix(n, want[0]+"[")) {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
