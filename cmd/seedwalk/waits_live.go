@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strconv"
 	"time"
@@ -112,4 +115,31 @@ func printMaps(w io.Writer, n *waits.Names) error {
 		}
 	}
 	return nil
+}
+
+// Exit codes of a command that was not run, as record has them.
+const (
+	exitCannotRun = 126
+	exitNotFound  = 127
+)
+
+// start starts the command; ended is closed when it has ended. A command that cannot be
+// run is nil, with the exit code that says so.
+func (f *waitsFlags) start(env []string) (cmd *exec.Cmd, ended chan struct{}, code int) {
+	cmd = exec.Command(f.command[0], f.command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr
+	if f.output != "-" {
+		cmd.Stdout = os.Stdout
+	}
+	cmd.Env = env
+	if err := cmd.Start(); err != nil {
+		waitsSay("%v", err)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+			return nil, nil, exitNotFound
+		}
+		return nil, nil, exitCannotRun
+	}
+	ended = make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	return cmd, ended, 0
 }

@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +17,6 @@ import (
 )
 
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
-
-// Exit codes of a command that was not run, as record has them.
-const (
-	exitCannotRun = 126
-	exitNotFound  = 127
-)
 
 // launch runs the command with a port of ours, at which its runtime waits until
 // the sessions are there.
@@ -43,21 +35,10 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 	defer port.Close()
 	ctx, stop := f.until(context.Background())
 	defer stop()
-	cmd := exec.Command(f.command[0], f.command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr
-	if f.output != "-" {
-		cmd.Stdout = os.Stdout
+	cmd, ended, code := f.start(withPort(os.Environ(), port.Variable()))
+	if cmd == nil {
+		return code
 	}
-	cmd.Env = withPort(os.Environ(), port.Variable())
-	if err := cmd.Start(); err != nil {
-		waitsSay("%v", err)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
-			return exitNotFound
-		}
-		return exitCannotRun
-	}
-	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }()
 	var client *diagnostics.Client
 	select {
 	case client = <-port.Runtimes():
@@ -69,7 +50,7 @@ func (f *waitsFlags) launch(a *waits.Analysis) int {
 		return commandCode(cmd)
 	}
 	go resumeOthers(port)
-	code := f.watch(ctx, client, a, true)
+	code = f.watch(ctx, client, a, true)
 	select {
 	case <-ended:
 	case <-time.After(100 * time.Millisecond):

@@ -73,18 +73,7 @@ func chain(w *sim.World) {
 
 // stopsCollector is a sampler that the CLR knows, and that suspends the thread
 // which collects.
-func stopsCollector(w *sim.World) {
-	target := collector(w)
-	w.SpawnManaged("sampler", func(t *sim.Thread) {
-		if _, err := t.A.SuspendThread(target.A); err != nil {
-			return
-		}
-		if t.A.Stop(target.A) == nil {
-			t.Poll() // any return to managed code
-		}
-		t.A.ResumeThread(target.A)
-	})
-}
+func stopsCollector(w *sim.World) { suspends(w, collector(w)) }
 
 // locksInCooperative is a thread whose callback, in cooperative mode, takes the
 // profiler's lock.

@@ -130,6 +130,11 @@ func collector(w *sim.World) *sim.Thread {
 func managedSampler(w *sim.World) {
 	target := polls(w, "target")
 	collector(w)
+	suspends(w, target)
+}
+
+// suspends is a sampler that the CLR knows, and that suspends a thread.
+func suspends(w *sim.World, target *sim.Thread) {
 	w.SpawnManaged("sampler", func(t *sim.Thread) {
 		if _, err := t.A.SuspendThread(target.A); err != nil {
 			return

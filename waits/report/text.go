@@ -140,38 +140,35 @@ func where(frames []waits.Frame) string {
 
 func (t *textWriter) sites() {
 	fmt.Fprintf(t, "\nPlaces\n%12s %12s %8s  %-12s %s\n", "together", "longest", "times", "kind", "where (leaf first)")
-	left := 10
+	t.most(10, func(s *waits.Site, frames []waits.Frame) {
+		head := fmt.Sprintf("%12s %12s %8d  %-12s ", span(s.Nanos), span(s.Max), s.Count, s.Kind)
+		fmt.Fprintln(t, head+fit(where(frames), max(t.opt.Width-len(head), 40)))
+	})
+}
+
+// most goes through the first places whose stacks are shown: those with the most time.
+func (t *textWriter) most(n int, f func(s *waits.Site, frames []waits.Frame)) {
 	for i := range t.a.Sites {
 		s := &t.a.Sites[i]
 		frames, ok := t.shown(s.Stack, s.When)
 		if !ok || s.Count == 0 {
 			continue
 		}
-		if left--; left < 0 {
+		if n--; n < 0 {
 			break
 		}
-		head := fmt.Sprintf("%12s %12s %8d  %-12s ", span(s.Nanos), span(s.Max), s.Count, s.Kind)
-		fmt.Fprintln(t, head+fit(where(frames), max(t.opt.Width-len(head), 40)))
+		f(s, frames)
 	}
 }
 
 func (t *textWriter) stacks() {
 	fmt.Fprintf(t, "\nStacks with the most time\n")
-	left := 3
-	for i := range t.a.Sites {
-		s := &t.a.Sites[i]
-		frames, ok := t.shown(s.Stack, s.When)
-		if !ok || s.Count == 0 {
-			continue
-		}
-		if left--; left < 0 {
-			break
-		}
+	t.most(3, func(s *waits.Site, frames []waits.Frame) {
 		fmt.Fprintf(t, "  %s in %d waits (%v)\n", span(s.Nanos), s.Count, s.Kind)
 		for _, name := range append(names(t.a.Leaves(s.Native, s.When)), names(t.a.Whole(s.Native, frames, s.When))...) {
 			fmt.Fprintf(t, "    %s\n", name)
 		}
-	}
+	})
 }
 
 func fit(s string, width int) string {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/bundle"
+	"github.com/seedwalk/seedwalk/internal/testkit/moduleroot"
 )
 
 // File is the path of a file, named from the module's root, that is in no commit: a
@@ -27,17 +28,11 @@ func File(t testing.TB, elem ...string) string {
 // Root is the module's root.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	dir, err := moduleroot.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for up := ""; dir != up; dir, up = filepath.Dir(dir), dir {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-	}
-	t.Fatal("no go.mod above the working directory")
-	return ""
+	return dir
 }
 
 // Command skips a test that lacks one of the commands.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/seedwalk/seedwalk/internal/testkit/moduleroot"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )
 
@@ -52,7 +53,7 @@ func Lines(r io.Reader, f func(*Vector) error) (n int, err error) {
 }
 
 func open(file string) (*os.File, error) {
-	if root, err := root(); err == nil {
+	if root, err := moduleroot.Find(); err == nil {
 		if f, err := os.Open(filepath.Join(root, "testdata", "pe", file)); err == nil {
 			return f, nil
 		}
@@ -66,22 +67,4 @@ func open(file string) (*os.File, error) {
 		return nil, fmt.Errorf("%w: %s", ErrAbsent, file)
 	}
 	return f, err
-}
-
-// root is the folder of go.mod at or above the working directory.
-func root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", os.ErrNotExist
-		}
-		dir = up
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/moduleroot"
 )
 
 // maxEntry bounds one file of an archive, bytes.
@@ -26,19 +28,12 @@ func Vectors() (string, error) {
 	if dir := os.Getenv("SEEDWALK_VECTORS"); dir != "" {
 		return dir, nil
 	}
-	dir, err := os.Getwd()
+	dir, err := moduleroot.Find()
+	if errors.Is(err, moduleroot.ErrNone) {
+		return "", ErrAbsent
+	}
 	if err != nil {
 		return "", fmt.Errorf("snap: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", ErrAbsent
-		}
-		dir = up
 	}
 	v := filepath.Join(filepath.Dir(dir), "shared", "vectors")
 	if _, err := os.Stat(v); err != nil {

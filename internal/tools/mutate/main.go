@@ -28,8 +28,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/moduleroot"
 )
 
 func main() {
@@ -55,7 +56,7 @@ func main() {
 
 // check applies the faults and prints the table.
 func check(only string, jobs int, asJSON bool) (ok bool, err error) {
-	root, err := findRoot()
+	root, err := moduleroot.Find()
 	if err != nil {
 		return false, err
 	}
@@ -95,22 +96,4 @@ func check(only string, jobs int, asJSON bool) (ok bool, err error) {
 	}
 	fmt.Printf("%d of %d faults caught\n", caught, len(results))
 	return caught == len(results), nil
-}
-
-// findRoot is the folder of the module that the working directory is in.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", fmt.Errorf("the working directory is in no module")
-		}
-		dir = up
-	}
 }

@@ -1,10 +1,14 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/moduleroot"
+)
 
 // Every fault still fits the code: the words it replaces are there, once.
 func TestFaultsApply(t *testing.T) {
-	root, err := findRoot()
+	root, err := moduleroot.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
