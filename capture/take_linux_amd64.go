@@ -74,12 +74,12 @@ func (t *Taker) look(pid int) {
 	if err != nil {
 		return // it has ended
 	}
-	live.StopEach(threads, func(tid int, r *context.Registers, base uint64) {
+	live.StopEach(threads, func(tid int, r *context.Registers, s live.Stood) {
 		if t.Full() || r.Arch != context.ArchAMD64 || t.last[tid] == r.AMD64 {
 			return
 		}
 		t.last[tid] = r.AMD64
-		run := p.copy(r.SP(), base, t.StackBytes)
+		run := p.copy(r.SP(), s.Base, t.StackBytes)
 		if len(run.Data) > 0 {
 			t.File.Stacks = append(t.File.Stacks, Stack{Set: p.set, Limit: maxFrames, Regs: r.AMD64, Runs: []memory.Run{run}})
 		}

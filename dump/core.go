@@ -7,6 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
+	"github.com/seedwalk/seedwalk/live"
 )
 
 // Error says why a file is no core that can be read.
@@ -36,7 +37,7 @@ type Thread struct {
 	TID    uint32
 	Signal int // that it was stopped by
 	Regs   context.Registers
-	Base   uint64 // fs base on x86-64, 0 elsewhere
+	live.Stood
 }
 
 // File is a part of a file that was mapped (NT_FILE).

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
+	"github.com/seedwalk/seedwalk/live"
 )
 
 // Types of a core's notes (Linux include/uapi/linux/elf.h).
@@ -68,8 +69,11 @@ func clen(b []byte) int {
 	return len(b)
 }
 
-// fsBase is the place of fs_base in an x86-64 elf_prstatus: pr_reg begins at 112.
-const fsBase = 112 + 21*8
+// Places of orig_rax and fs_base in an x86-64 elf_prstatus: pr_reg begins at 112.
+const (
+	origRAX = 112 + 15*8
+	fsBase  = 112 + 21*8
+)
 
 // status is a thread: elf_prstatus.
 func (c *Core) status(desc []byte) {
@@ -82,9 +86,9 @@ func (c *Core) status(desc []byte) {
 		c.problem(Malformed, "a thread's registers have %d bytes", len(desc))
 		return
 	}
-	t := Thread{TID: binary.LittleEndian.Uint32(desc[32:]), Signal: int(binary.LittleEndian.Uint16(desc[12:])), Regs: r}
+	t := Thread{TID: binary.LittleEndian.Uint32(desc[32:]), Signal: int(binary.LittleEndian.Uint16(desc[12:])), Regs: r, Stood: live.Stood{Call: -1}}
 	if c.Arch == context.ArchAMD64 {
-		t.Base = binary.LittleEndian.Uint64(desc[fsBase:])
+		t.Base, t.Call = binary.LittleEndian.Uint64(desc[fsBase:]), int64(binary.LittleEndian.Uint64(desc[origRAX:]))
 	}
 	c.Threads = append(c.Threads, t)
 }

@@ -12,6 +12,12 @@ type Stop struct {
 	Err  error         // why it could not be looked at: a *StopError
 }
 
+// Stood is what is known of a thread that stands, beside its registers.
+type Stood struct {
+	Base uint64 // where its C library keeps it, on its stack's end; 0 = not known
+	Call int64  // the number of the system call that it waits in; negative = none
+}
+
 // StopWhy says why a thread cannot be stopped.
 type StopWhy uint8
 

@@ -30,7 +30,7 @@ const (
 //
 // Of a process that the caller has started, and is waiting for in another goroutine,
 // the kernel may give the news of the stop to that one: wait for it afterwards.
-func StopEach(tids []int, look func(tid int, r *context.Registers, base uint64), then func(Stop)) {
+func StopEach(tids []int, look func(tid int, r *context.Registers, s Stood), then func(Stop)) {
 	onOwnThread(func() {
 		for _, tid := range tids {
 			then(stopOne(tid, look))
@@ -71,7 +71,7 @@ func ptrace(request, tid int, addr, data uintptr) unix.Errno {
 	return e
 }
 
-func stopOne(tid int, look func(int, *context.Registers, uint64)) Stop {
+func stopOne(tid int, look func(int, *context.Registers, Stood)) Stop {
 	s := Stop{TID: tid}
 	if e := ptrace(ptraceSeize, tid, 0, 0); e != 0 {
 		s.Err = whyNot(tid, e)
@@ -87,9 +87,9 @@ func stopOne(tid int, look func(int, *context.Registers, uint64)) Stop {
 		return s
 	}
 	since := time.Now()
-	r, base, err := registersOf(tid)
+	r, stood, err := registersOf(tid)
 	if err == nil {
-		look(tid, &r, base)
+		look(tid, &r, stood)
 	}
 	ptrace(ptraceDetach, tid, 0, signal)
 	s.Held, s.Err = time.Since(since), err
@@ -143,20 +143,24 @@ func peek(tid int) (c child, e unix.Errno) {
 	return c, e
 }
 
-// fsBase is the place of fs_base in user_regs_struct.
-const fsBase = 21 * 8
+// Places of orig_rax and fs_base in user_regs_struct.
+const (
+	origRAX = 15 * 8
+	fsBase  = 21 * 8
+)
 
-// registersOf reads a stopped thread's, and where its C library keeps it. A thread of 32-bit code has fewer.
-func registersOf(tid int) (r context.Registers, base uint64, err error) {
+// registersOf reads a stopped thread's. A thread of 32-bit code has fewer.
+func registersOf(tid int) (r context.Registers, s Stood, err error) {
 	var b [512]byte
 	v := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
 	if e := ptrace(ptraceGetRegSet, tid, noteStatus, uintptr(unsafe.Pointer(&v))); e != 0 {
-		return r, 0, &StopError{tid, Gone, 0}
+		return r, s, &StopError{tid, Gone, 0}
 	}
 	if r, err = context.Read(context.UserRegsAMD64, b[:v.Len]); err != nil {
-		return r, 0, &StopError{tid, Foreign, 0}
+		return r, s, &StopError{tid, Foreign, 0}
 	}
-	return r, binary.LittleEndian.Uint64(b[fsBase:]), nil
+	s.Base, s.Call = binary.LittleEndian.Uint64(b[fsBase:]), int64(binary.LittleEndian.Uint64(b[origRAX:]))
+	return r, s, nil
 }
 
 func whyNot(tid int, e unix.Errno) error {

@@ -18,7 +18,7 @@ func TestStopLeavesEndToParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for gone := false; !gone; {
-			StopEach([]int{cmd.Process.Pid}, func(int, *context.Registers, uint64) { looked++ }, func(s Stop) {
+			StopEach([]int{cmd.Process.Pid}, func(int, *context.Registers, Stood) { looked++ }, func(s Stop) {
 				var e *StopError
 				if gone = errors.As(s.Err, &e); gone && e.Why == Denied {
 					t.Skip("SKIPPED-CHECK: this machine lets no process be stopped")

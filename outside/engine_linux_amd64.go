@@ -43,8 +43,10 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin))) // soon: the probe does not wait for long
 	t, mem, err := openTarget(pid)
 	if err != nil {
+		file.End()
 		file.Close()
 		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
 	}
@@ -54,7 +56,6 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 	e.legacy, e.real = file.Signals()
 	file.SetPeriod(uint64(e.period))
 	e.events.init()
-	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin)))
 	return e, nil
 }
 
@@ -319,7 +320,9 @@ func registers(r *probe.Record) (g context.AMD64) {
 func (e *Engine) leave() string {
 	e.endEvents()
 	e.file.Read(e.record)
-	e.disarm()
+	if !e.disarm() && e.alive() {
+		e.s.Out.Note("the program's threads have taken no signal: the probe's handlers are still there, and go when it is recorded again")
+	}
 	return e.end("the tool wants no more")
 }
 

@@ -55,14 +55,17 @@ func LookAt(pid int, tids []int) (*Look, error) {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
 	}
 	l := &Look{Still: NewStill(mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l.Still.SetThreads(live.NumbersOf(pid))
 	l.Still.Reread = func() []live.Mapping {
 		if now, err := live.Maps(pid); err == nil && len(now) > 0 {
 			return now
 		}
 		return maps
 	}
-	live.StopEach(all, func(tid int, r *context.Registers, base uint64) {
-		l.threads = append(l.threads, l.Still.Read(uint32(tid), r, base))
+	live.StopEach(all, func(tid int, r *context.Registers, s live.Stood) {
+		th := l.Still.Read(uint32(tid), r, s)
+		l.Still.ReadLock(&th, s)
+		l.threads = append(l.threads, th)
 	}, func(s live.Stop) {
 		l.Stops = append(l.Stops, s)
 		l.walk()
@@ -71,6 +74,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 		return nil, err
 	}
 	l.walked()
+	l.Still.Locks(l.Stacks)
 	slices.SortFunc(l.Stacks, func(a, b Stack) int { return int(a.TID) - int(b.TID) })
 	return l, nil
 }
@@ -124,7 +128,7 @@ func (l *Look) asleep(pid, tid int) {
 	g := context.AMD64{RIP: ip, Known: 1 << context.RSP}
 	g.GPR[context.RSP] = sp
 	r := context.FromAMD64(g)
-	th := l.Still.Read(uint32(tid), &r, 0)
+	th := l.Still.Read(uint32(tid), &r, live.Stood{Call: -1})
 	th.Partial = true
 	l.threads = append(l.threads, th)
 }
@@ -139,7 +143,7 @@ func Lookable(pid int) error {
 		return denied(pid)
 	}
 	var refused error
-	live.StopEach([]int{pid}, func(int, *context.Registers, uint64) {}, func(s live.Stop) { refused = s.Err })
+	live.StopEach([]int{pid}, func(int, *context.Registers, live.Stood) {}, func(s live.Stop) { refused = s.Err })
 	var e *live.StopError
 	switch {
 	case !errors.As(refused, &e):

@@ -21,6 +21,8 @@ type Still struct {
 	t     *target
 	w     *walker
 	names map[*elf.File]*symbol.Table
+
+	waiters []waiter
 }
 
 // Thread is what was read of a thread while it stood.
@@ -31,6 +33,7 @@ type Thread struct {
 	Stack   memory.Run
 	Cut     bool // the copy ends before the stack does
 	extra   []byte
+	word    lockWord
 }
 
 // StackFrame is a frame with its names.
@@ -47,6 +50,7 @@ type Stack struct {
 	Frames []StackFrame
 	Gap    merge.Gap
 	At     uint64 // where the walk ended that left a gap
+	Lock   Lock   // that the thread waits for; Locks fills it in
 }
 
 // NewStill prepares the walks of a process's threads.
@@ -88,11 +92,10 @@ const (
 	extraStill = 256
 )
 
-// Read copies a thread's stack, while it stands. base is where the C library keeps
-// the thread, on its stack's end, 0 if that is not known.
-func (s *Still) Read(tid uint32, r *context.Registers, base uint64) Thread {
+// Read copies a thread's stack, while it stands.
+func (s *Still) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
 	th := Thread{TID: tid, Regs: *r}
-	th.Stack, th.Cut = s.copyStack(r.SP(), base)
+	th.Stack, th.Cut = s.copyStack(r.SP(), st.Base)
 	if o := s.t.threads.objects[tid]; o != 0 {
 		b := make([]byte, extraStill)
 		th.extra = b[:s.t.mem.ReadSome(b, o)]
@@ -162,7 +165,31 @@ func (s *Still) Walk(th *Thread) Stack {
 			out.Frames = append(out.Frames, s.named(&frames[i]))
 		}
 	}
+	if len(out.Frames) > 0 && s.t.threads.numbers != nil {
+		leaf := &out.Frames[0]
+		out.Lock = th.word.native(th.TID, s.t.threads.numbers, leaf.Name, leaf.Module)
+		if w, ok := th.waits(&out); ok && out.Lock.Kind == NoLock {
+			s.waiters = append(s.waiters, w)
+		}
+	}
 	return out
+}
+
+// SetThreads tells how the process numbers its threads. Without it no owner of a lock
+// is looked for.
+func (s *Still) SetThreads(n numbering) { s.t.threads.numbers = n }
+
+// Locks says of walked threads which monitor of the runtime's they want to enter.
+func (s *Still) Locks(stacks []Stack) {
+	found := s.t.entered(s.waiters)
+	for i := range stacks {
+		if l, ok := found[stacks[i].TID]; ok {
+			stacks[i].Lock = l
+		} else if stacks[i].Lock.Kind == NoLock && slim(stacks[i].Frames) {
+			stacks[i].Lock.Kind = SlimLock
+		}
+	}
+	s.waiters = nil
 }
 
 // maxStacks bounds the stacks that one thread stands on: a signal's, a fibre's.

@@ -107,7 +107,7 @@ func TestStillTruth(t *testing.T) {
 	for range 300 {
 		tids, _ := live.Threads(pid)
 		var th Thread
-		live.StopEach(tids, func(tid int, r *context.Registers, base uint64) { th = still.Read(uint32(tid), r, base) }, func(live.Stop) {
+		live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = still.Read(uint32(tid), r, s) }, func(live.Stop) {
 			s := still.Walk(&th)
 			at, ticks, want, ok := shadowIn(&th)
 			if !ok {
@@ -266,7 +266,7 @@ func TestStillCore(t *testing.T) {
 	}
 	for i := range core.Threads {
 		c := &core.Threads[i]
-		th := still.Read(c.TID, &c.Regs, c.Base)
+		th := still.Read(c.TID, &c.Regs, c.Stood)
 		s := still.Walk(&th)
 		j := slices.IndexFunc(l.Stacks, func(s Stack) bool { return s.TID == c.TID })
 		if j < 0 {
@@ -297,8 +297,8 @@ func TestStillDeleted(t *testing.T) {
 	still := NewStill(mem, loader, maps)
 	tids, _ := live.Threads(pid)
 	var threads []Thread
-	live.StopEach(tids, func(tid int, r *context.Registers, base uint64) {
-		threads = append(threads, still.Read(uint32(tid), r, base))
+	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) {
+		threads = append(threads, still.Read(uint32(tid), r, s))
 	}, func(live.Stop) {})
 	for i := range threads {
 		s := still.Walk(&threads[i])

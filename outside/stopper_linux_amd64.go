@@ -103,8 +103,8 @@ func (e *Stopper) round() error {
 	if e.t.tables != nil {
 		e.t.threads.read()
 	}
-	live.StopEach(e.due, func(tid int, r *context.Registers, base uint64) {
-		e.now[uint32(tid)] = e.still.Read(uint32(tid), r, base)
+	live.StopEach(e.due, func(tid int, r *context.Registers, s live.Stood) {
+		e.now[uint32(tid)] = e.still.Read(uint32(tid), r, s)
 	}, e.stoppedOne)
 	if time.Since(e.swept) > time.Second {
 		e.swept = time.Now()

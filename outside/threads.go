@@ -14,7 +14,31 @@ type threadList struct {
 	first, next, osid uint64
 	known             bool
 	objects           map[uint32]uint64
+	numbers           numbering // nil = theirs are ours
 	buf               [8]byte
+}
+
+// numbering tells which of our thread numbers is one of the process's own.
+type numbering interface {
+	Refresh()
+	Outer(inner uint32) (outer uint32, ok bool)
+}
+
+// Numbers are the threads of a process that numbers them as we do.
+type Numbers map[uint32]bool
+
+// Refresh does nothing: a core does not change.
+func (n Numbers) Refresh() {}
+
+// Outer reports whether there is such a thread.
+func (n Numbers) Outer(inner uint32) (uint32, bool) { return inner, n[inner] }
+
+// outer is our number of the thread that the process calls tid.
+func (l *threadList) outer(tid uint32) (uint32, bool) {
+	if l.numbers == nil {
+		return tid, true
+	}
+	return l.numbers.Outer(tid)
 }
 
 // maxThreads bounds the runtime's list.
@@ -37,6 +61,9 @@ func (l *threadList) read() {
 	if !l.known {
 		return
 	}
+	if l.numbers != nil {
+		l.numbers.Refresh()
+	}
 	at := l.word(l.word(l.store) + l.first)
 	for range maxThreads {
 		if at == 0 {
@@ -44,7 +71,9 @@ func (l *threadList) read() {
 		}
 		thread := at - l.next
 		if tid := l.word(thread + l.osid); tid != 0 && tid < 1<<31 {
-			l.objects[uint32(tid)] = thread
+			if ours, ok := l.outer(uint32(tid)); ok {
+				l.objects[ours] = thread
+			}
 		}
 		at = l.word(at)
 	}

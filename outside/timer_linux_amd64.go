@@ -1,7 +1,6 @@
 package outside
 
 import (
-	"sort"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -122,46 +121,4 @@ func (e *Engine) silent(t *task, used uint64) {
 		t.quiet = 0
 		e.ask(t, probe.OpSample)
 	}
-}
-
-// disarm ends the timers and puts the handlers back, by one signal: to a thread that
-// has had one, if there is any.
-func (e *Engine) disarm() {
-	if len(e.tasks) == 0 {
-		e.list(time.Now())
-	}
-	tids := make([]*task, 0, len(e.tasks))
-	for _, t := range e.tasks {
-		tids = append(tids, t)
-	}
-	sort.Slice(tids, func(i, j int) bool {
-		a, b := tids[i], tids[j]
-		if (a.slot >= 0) != (b.slot >= 0) {
-			return a.slot >= 0
-		}
-		return a.last.cpu > b.last.cpu
-	})
-	for _, t := range tids {
-		if e.ask(t, probe.OpLeave) != sent {
-			continue
-		}
-		if e.left(50 * time.Millisecond) {
-			return
-		}
-	}
-	e.left(lateLimit)
-}
-
-// lateLimit is how long a thread may take to answer that hardly gets a processor.
-const lateLimit = 5 * time.Second
-
-// left waits until the probe has put everything back.
-func (e *Engine) left(limit time.Duration) bool {
-	for begin := time.Now(); !e.file.Left(); {
-		if time.Since(begin) > limit || !e.alive() {
-			return false
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return true
 }

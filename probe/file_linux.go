@@ -209,5 +209,8 @@ func (f *File) UseRealTime() bool {
 	return true
 }
 
+// End has whatever thread takes the next signal of ours put everything back.
+func (f *File) End() { atomic.StoreUint32(&f.h.ending, 1) }
+
 // Left reports whether the probe has put everything back.
 func (f *File) Left() bool { return atomic.LoadUint32(&f.h.left) == left }

@@ -130,6 +130,8 @@ type header struct {
 	eventNanos   uint64
 	copies       uint64
 	mainStack    uint64
+	ending       uint32
+	_            uint32
 }
 
 // slot mirrors struct sw_slot.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/wire"
@@ -50,6 +51,8 @@ type process struct {
 	pid  int
 	name string // of the executable, from the kernel
 
+	begin     func()               // is told that samples come
+	prove     bool                 // it may take until the first sample, though all threads are looked at
 	keep      func(m *wire.Module) // takes images for the names at the end; nil = nobody does
 	keepProbe bool                 // keep frames that the suspension itself put on a stack
 
@@ -89,7 +92,7 @@ type process struct {
 }
 
 func newProcess(pid int, name string) *process {
-	return &process{pid: pid, name: name, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{},
+	return &process{pid: pid, name: name, begin: func() {}, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{},
 		threads: map[uint64]string{}, seen: map[uint64]bool{}, gapNames: map[uint8]string{},
 		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, tries: map[string]uint64{}, gaps: map[uint8]int64{}}
 }
@@ -138,6 +141,7 @@ func (p *process) stopAt(t int64) {
 func (p *process) take(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Hello:
+		p.mayBegin()
 		p.hello = m
 	case *wire.Module:
 		p.module(m)
@@ -148,8 +152,10 @@ func (p *process) take(m wire.Message) {
 	case *wire.GapName:
 		p.gapNames[m.Code] = m.Name
 	case *wire.Sample:
+		p.begin()
 		p.sample(m)
 	case *wire.Event:
+		p.begin()
 		p.event(m)
 	case *wire.Stats:
 		p.stat(m)
@@ -158,6 +164,18 @@ func (p *process) take(m wire.Message) {
 	case *wire.Bye:
 		p.farewell = m.Reason + "."
 	}
+}
+
+// firstSample is how long an engine that has begun may take to be able to walk a stack.
+const firstSample = 10 * time.Second
+
+// mayBegin lets the recording's time run.
+func (p *process) mayBegin() {
+	if p.prove {
+		time.AfterFunc(firstSample, p.begin)
+		return
+	}
+	p.begin()
 }
 
 // parts are what the time in which one thread is suspended is spent on. Programs
@@ -300,4 +318,25 @@ func (p *process) end() string {
 		return fmt.Sprintf("process %d (%s): %v; samples until then are kept", p.pid, p.name, p.ended)
 	}
 	return fmt.Sprintf("process %d (%s) ended without a farewell (killed, crashed or cut off); samples until then are kept", p.pid, p.name)
+}
+
+// fewRounds is how many looks at a process it takes to prove the runtime's tables and
+// then to walk the stacks.
+const fewRounds = 3
+
+// idle says why an engine outside has no samples of a process, "" if it does not know.
+func (p *process) idle() string {
+	rounds, engine := p.counters[probePrefix+"rounds"]
+	where := fmt.Sprintf("process %d (%s) ", p.pid, p.name)
+	switch {
+	case !engine, p.farewell == "the process ended":
+		return ""
+	case rounds < fewRounds:
+		return fmt.Sprintf("%swas looked at %d times before the recording ended: it was too short for a machine this busy", where, rounds)
+	case p.counters[probePrefix+"unproven"] > 0 || p.counters[probePrefix+"visits"] == 0:
+		return where + "had no stack yet that proves the layout of its runtime's tables: record longer, or once it runs managed code"
+	case p.counters[probePrefix+"hidden"] > 0:
+		return where + "has threads that the kernel does not permit to be looked at"
+	}
+	return fmt.Sprintf("%swas looked at %d times, and none of its threads ran or could be read", where, rounds)
 }

@@ -60,7 +60,7 @@ type Options struct {
 	Outside    bool          // with PID: by stopping its threads, with nothing of ours in it
 	Env        []string      // of the command, before ours; nil = os.Environ()
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
-	Duration   time.Duration // record this long from the first connection, 0 = until the command ends
+	Duration   time.Duration // record this long from when samples can come, 0 = until the command ends
 	Outputs    []Output
 	Raw        string        // also dump the profiler's stream here (debugging)
 	PIDFile    string        // the command's process id is written here while it runs
@@ -109,7 +109,7 @@ type Format = export.Format
 
 // Progress is what there is to show while recording.
 type Progress struct {
-	Elapsed   time.Duration // since the first connection; 0 before
+	Elapsed   time.Duration // since samples can come; 0 before
 	Samples   int64
 	Complete  int64 // samples without a gap
 	Events    int64 // of the runtime

@@ -152,6 +152,16 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// The time of a recording is that in which there can be samples: what it takes to
+// prepare them does not count.
+func TestDurationBegins(t *testing.T) {
+	opt, said := options(t, "late")
+	opt.Duration = 200 * time.Millisecond
+	if res := mustRun(t, opt); res.Profile.Stats.Samples == 0 {
+		t.Errorf("no samples, said %q", said)
+	}
+}
+
 // A recording that ends before its command has the figures of all its samples, and
 // no sample of after its end.
 func TestLastFigures(t *testing.T) {

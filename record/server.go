@@ -20,6 +20,8 @@ type server struct {
 	outside   outside.Config
 	instead   string        // library for processes that cannot be sampled from outside
 	connected chan struct{} // closed at the first connection
+	begun     chan struct{} // closed when samples can come
+	begin     func()        // closes it, once
 
 	mu        sync.Mutex
 	conns     []stream
@@ -57,7 +59,8 @@ func listen(dir string, opt *Options) (*server, error) {
 		private.close()
 		return nil, err
 	}
-	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), accepting: make(chan struct{})}
+	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), begun: make(chan struct{}), accepting: make(chan struct{})}
+	s.begin = sync.OnceFunc(func() { close(s.begun) })
 	go s.accept()
 	return s, nil
 }
@@ -101,15 +104,22 @@ func (s *server) refuse(why string) {
 	s.refused = append(s.refused, why)
 }
 
+// beginLimit is how long a process that has connected may be looked at before the
+// recording's time runs all the same.
+const beginLimit = 30 * time.Second
+
 // add reads a connection.
 func (s *server) add(c stream, pid int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.processes) == 0 {
 		close(s.connected)
+		time.AfterFunc(beginLimit, s.begin)
 	}
 	p := newProcess(pid, processName(pid))
-	p.keepProbe, p.keep = s.keepProbe, keeper(s.namer, pid)
+	p.keepProbe, p.keep, p.begin = s.keepProbe, keeper(s.namer, pid), s.begin
+	_, engine := c.(interface{ ours() })
+	p.prove = engine && !s.outside.NoWall
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
 	go resumeHeld(s.path, pid, s.note)
@@ -117,6 +127,7 @@ func (s *server) add(c stream, pid int) {
 	go func() {
 		defer s.readers.Done()
 		p.read(c)
+		s.begin()
 		c.Close()
 	}()
 }

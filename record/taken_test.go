@@ -2,6 +2,7 @@ package record
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +76,29 @@ func TestPerThread(t *testing.T) {
 	}
 	if got := perThread(&export.Profile{RateHz: 99}); got != nil {
 		t.Errorf("of nothing: %q", got)
+	}
+}
+
+// An engine that sends nothing lets say why.
+func TestIdle(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		counters map[string]uint64
+		farewell string
+		want     string
+	}{
+		{"a library", nil, "", ""},
+		{"not begun", map[string]uint64{"probe_rounds": 0}, "stopped", "looked at 0 times before the recording ended"},
+		{"the process ended", map[string]uint64{"probe_rounds": 0}, "the process ended", ""},
+		{"unproven", map[string]uint64{"probe_rounds": 9, "probe_visits": 3, "probe_unproven": 2}, "stopped", "proves the layout"},
+		{"nothing looked at", map[string]uint64{"probe_rounds": 9}, "stopped", "proves the layout"},
+		{"not permitted", map[string]uint64{"probe_rounds": 9, "probe_visits": 3, "probe_hidden": 3}, "stopped", "does not permit"},
+		{"nothing ran", map[string]uint64{"probe_rounds": 9, "probe_visits": 3}, "stopped", "looked at 9 times"},
+	} {
+		p := newProcess(7, "app")
+		p.counters, p.farewell = c.counters, c.farewell
+		if got := p.idle(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
+			t.Errorf("%s: %q", c.name, got)
+		}
 	}
 }

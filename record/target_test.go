@@ -50,6 +50,8 @@ func target(what string) int {
 		return 0
 	case "lingering":
 		return lingering()
+	case "late":
+		return late()
 	case "denied":
 		send(greet, func(w *wire.Writer) { w.Stats(wire.StatDenied, 12); w.Stats(wire.StatHeld, 5); w.Bye("exit") })
 		return 0
@@ -91,6 +93,22 @@ func endless() int {
 		if _, err := c.Write(w.Bytes()); err != nil {
 			return 11
 		}
+	}
+}
+
+// late connects long before it can sample, and then samples all the time.
+func late() int {
+	c := dialTool()
+	time.Sleep(400 * time.Millisecond)
+	w := wire.NewWriter(nil)
+	greet(w)
+	for {
+		w.Sample(&wire.Sample{TID: 70, TimeUnixNano: time.Now().UnixNano()})
+		if _, err := c.Write(w.Bytes()); err != nil {
+			return 11
+		}
+		w.Reset()
+		time.Sleep(time.Millisecond)
 	}
 }
 

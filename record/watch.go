@@ -12,13 +12,13 @@ func (r *run) watch() *Result {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	var (
-		stop      <-chan time.Time // when to settle though the command goes on
-		settled   = make(chan struct{})
-		settling  bool
-		connected = r.srv.connected
-		exited    = r.exited
-		began     time.Time
-		ints      int
+		stop     <-chan time.Time // when to settle though the command goes on
+		settled  = make(chan struct{})
+		settling bool
+		begun    = r.srv.begun
+		exited   = r.exited
+		began    time.Time
+		ints     int
 	)
 	settle := func() {
 		if !settling {
@@ -38,8 +38,8 @@ func (r *run) watch() *Result {
 				return r.quit()
 			}
 			stop = time.After(r.opt.Grace)
-		case <-connected:
-			connected, began = nil, time.Now()
+		case <-begun:
+			begun, began = nil, time.Now()
 			if r.opt.Duration > 0 && ints == 0 {
 				stop = time.After(r.opt.Duration)
 			}
@@ -55,7 +55,7 @@ func (r *run) watch() *Result {
 			}
 			r.show(began, "done")
 		case <-tick.C:
-			r.show(began, stage(settling, connected == nil))
+			r.show(began, stage(settling, begun == nil))
 		}
 		if settled == nil && exited == nil {
 			r.result.ExitCode = r.finalCode()
@@ -111,7 +111,10 @@ func (r *run) empty() string {
 	}
 	for _, p := range r.srv.all() {
 		p.mu.RLock()
-		line := p.end()
+		line := p.idle()
+		if e := p.end(); e != "" {
+			line = e
+		}
 		if len(p.notes) > 0 {
 			line = p.notes[0]
 		}

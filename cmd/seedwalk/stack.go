@@ -31,6 +31,10 @@ a core of such a process can be read anywhere.
   --modules DIR      with --core: where files are that the process had mapped, by name or by
                      their path; they are compared by build id; may be repeated
 
+A thread that waits for a lock is shown with the thread that holds it, where that is certain:
+mutexes of the C library, futexes of which the kernel knows the owner, and objects that managed
+code locks (.NET 9 and later). Threads that wait for each other are listed at the end.
+
 A stack that is not whole ends in a line that says why. A core often lacks the pages of files:
 they are read from the same files, where they are found.
 
@@ -175,9 +179,13 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	}
 	still.Prove(threads)
 	v := newStackView("core", int(c.PID), c.Name)
+	var stacks []outside.Stack
 	for i := range threads {
-		st := still.Walk(&threads[i])
-		v.add(still, &st, "", 0)
+		stacks = append(stacks, still.Walk(&threads[i]))
+	}
+	still.Locks(stacks)
+	for i := range stacks {
+		v.add(still, &stacks[i], "", 0)
 	}
 	for _, p := range c.Problems {
 		v.Problems = append(v.Problems, f.core+": "+p.Error())
@@ -189,14 +197,20 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 
 // coreThreads are those that are wanted.
 func (f *stackFlags) coreThreads(c *dump.Core, still *outside.Still) (out []outside.Thread, err error) {
-	wanted := map[uint32]bool{}
+	wanted, known := map[uint32]bool{}, outside.Numbers{}
 	for _, tid := range f.tids {
 		wanted[uint32(tid)] = true
 	}
 	for i := range c.Threads {
+		known[c.Threads[i].TID] = true
+	}
+	still.SetThreads(known)
+	for i := range c.Threads {
 		t := &c.Threads[i]
 		if len(f.tids) == 0 || wanted[t.TID] {
-			out = append(out, still.Read(t.TID, &t.Regs, t.Base))
+			th := still.Read(t.TID, &t.Regs, t.Stood)
+			still.ReadLock(&th, t.Stood)
+			out = append(out, th)
 			delete(wanted, t.TID)
 		}
 	}

@@ -24,6 +24,7 @@ type stackView struct {
 	Name     string        `json:"name,omitempty"`
 	Runtime  bool          `json:"runtime"` // a .NET runtime was found and could be read
 	Threads  []stackThread `json:"threads"`
+	Cycles   [][]uint32    `json:"deadlocks,omitempty"` // threads of which each waits for a lock of the next
 	Problems []string      `json:"problems,omitempty"`
 }
 
@@ -35,6 +36,7 @@ type stackThread struct {
 	Gap      string       `json:"gap,omitempty"`
 	GapAt    string       `json:"gap_at,omitempty"`
 	HeldNs   int64        `json:"held_ns,omitempty"` // how long it was stopped
+	Lock     *stackLock   `json:"waits_for,omitempty"`
 	Frames   []stackFrame `json:"frames"`
 
 	gapIn string
@@ -64,6 +66,12 @@ func (v *stackView) add(still *outside.Still, s *outside.Stack, name string, hel
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
 		if i := still.Modules().Find(s.At); i >= 0 {
 			t.gapIn = still.Modules().At(i).Path
+		}
+	}
+	if s.Lock.Kind != outside.NoLock {
+		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner}
+		if s.Lock.At != 0 {
+			t.Lock.At = fmt.Sprintf("%#x", s.Lock.At)
 		}
 	}
 	for i := range s.Frames {
@@ -98,6 +106,7 @@ func (v *stackView) finish(still *outside.Still) {
 	if v.Runtime = found; why != "" {
 		v.Problems = append(v.Problems, why)
 	}
+	v.Cycles = cycles(v.Threads)
 	groups := map[string]int{}
 	for i := range v.Threads {
 		var key strings.Builder
@@ -134,9 +143,13 @@ func (v *stackView) write(w io.Writer, asJSON bool) error {
 			}
 		}
 		if same == nil {
+			v.writeCycles(b)
 			return b.Flush()
 		}
 		writeGroup(b, same)
+		for _, t := range same {
+			v.writeLock(b, t, len(same) > 1)
+		}
 	}
 }
 

@@ -267,6 +267,14 @@ static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc,
 	}
 }
 
+/* end_if_asked ends the recording on whatever thread has taken a signal, of the tool's
+ * or of a timer: the one that was asked to may not get a processor for long. */
+static void end_if_asked(struct sw_header *h)
+{
+	if (h->ending && !h->left)
+		sw_end(h);
+}
+
 void sw_handler(int sig, const struct info *si, const struct frame *uc)
 {
 	struct sw_header *h = sw_shared;
@@ -279,6 +287,7 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 		if (si->code == SI_TIMER && (si->value & 0xfffff000) == OURS)
 			sys3(NR_timer_delete, si->timer, 0, 0); /* of a recording whose tool has died */
 		__atomic_fetch_add(&h->strangers, 1, __ATOMIC_RELAXED);
+		end_if_asked(h);
 		return;
 	}
 	__atomic_fetch_add(&h->signals, 1, __ATOMIC_RELAXED);
@@ -291,4 +300,5 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 	if (asked)
 		__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);
 	reap(h);
+	end_if_asked(h);
 }

@@ -114,6 +114,8 @@ struct sw_header {
 	uint64_t event_nanos;   /* in the copies, all together */
 	uint64_t copies;
 	uint64_t main_stack;    /* where the first thread's stack begins */
+	uint32_t ending;        /* whoever takes a signal of ours is to put everything back */
+	uint32_t pad;
 };
 
 struct sw_slot {
@@ -219,6 +221,7 @@ SW_AT(sw_header, missed, 336);
 SW_AT(sw_header, event_nanos, 344);
 SW_AT(sw_header, copies, 352);
 SW_AT(sw_header, main_stack, 360);
+SW_AT(sw_header, ending, 368);
 SW_AT(sw_slot, tid, 0);
 SW_AT(sw_slot, timer, 4);
 SW_AT(sw_slot, low, 8);

@@ -198,9 +198,11 @@ int sw_start(const char *socket)
 	guard(h, 1);
 	int e = hand_over(socket, fd);
 	sys3(NR_close, fd, 0, 0);
-	if (e)
+	if (e || h->ending) { /* the tool cannot use it */
 		sw_end(h);
-	return e;
+		return -1;
+	}
+	return 0;
 }
 
 /* sw_socket_from_environment reads SEEDWALK_SOCKET from the environment the

@@ -17,7 +17,10 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-var attachments = flag.Int("attachments", 4, "how often a process is attached to")
+var (
+	attachments = flag.Int("attachments", 4, "how often a process is attached to")
+	attachTime  = flag.Int("attachtime", 5, "seconds that the process lives for each, more on a busy machine")
+)
 
 // state is what a process has of the system, without what a runtime makes and drops
 // by itself.
@@ -81,7 +84,7 @@ func attached(t *testing.T, argv ...string) (*exec.Cmd, *strings.Builder) {
 // its own, and there are samples each time.
 func TestAttachAgain(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	seconds := fmt.Sprint(15 + 5**attachments)
+	seconds := fmt.Sprint(15 + *attachTime**attachments)
 	t.Run("net9", func(t *testing.T) { attachAgain(t, app(t, "Truth", seconds)) })
 	t.Run("net10", func(t *testing.T) {
 		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")

@@ -263,6 +263,56 @@ public static class Waits
 		Thread.Sleep(300);
 	}
 
+	[DllImport("waits")]
+	static extern void waits_take(int which);
+	[DllImport("waits")]
+	static extern void waits_meet(int which);
+
+	static void Named(string name, ThreadStart run)
+	{
+		Thread t = new Thread(run);
+		t.Name = name;
+		t.IsBackground = true;
+		t.Start();
+	}
+
+	// Deadlock is threads that wait for each other, by locks of every kind, and threads
+	// that wait for one that holds a lock for ever. Their names say who waits for whom.
+	static void RunDeadlock()
+	{
+		object a = new object(), b = new object(), c = new object(), d = new object();
+		ManualResetEvent never = new ManualResetEvent(false), has = new ManualResetEvent(false);
+		Named("managed-1", delegate { lock (a) { waits_meet(0); Enter(b); } });
+		Named("managed-2", delegate { lock (b) { waits_meet(0); Enter(a); } });
+		Named("native-1", delegate { waits_take(0); waits_meet(1); waits_take(1); });
+		Named("native-2", delegate { waits_take(1); waits_meet(1); waits_take(0); });
+		Named("mixed-1", delegate { lock (c) { waits_meet(2); waits_take(2); } });
+		Named("mixed-2", delegate { waits_take(2); waits_meet(2); Enter(c); });
+		Named("holder", delegate { lock (d) { has.Set(); WaitEvent(never); } });
+		has.WaitOne();
+		for (int i = 1; i < 4; i++)
+			Named("waits", delegate { Enter(d); });
+		Named("left", delegate { lock (d) { } });
+		Named("sleeper", delegate { WaitMonitor(new object()); });
+		Slim();
+		Thread.Sleep(500);
+		waits_pause("deadlocked");
+	}
+
+	// Slim is the same with a System.Threading.Lock, which this compiler does not know.
+	static void Slim()
+	{
+		Type type = Type.GetType("System.Threading.Lock");
+		System.Reflection.MethodInfo enter = type == null ? null : type.GetMethod("Enter");
+		if (enter == null) // cut out of single-file programs
+			return;
+		object slim = Activator.CreateInstance(type);
+		ManualResetEvent never = new ManualResetEvent(false), has = new ManualResetEvent(false);
+		Named("slim-holder", delegate { enter.Invoke(slim, null); has.Set(); WaitEvent(never); });
+		has.WaitOne();
+		Named("slim-waits", delegate { enter.Invoke(slim, null); });
+	}
+
 	static void Run(string scenario)
 	{
 		switch (scenario) {
@@ -279,6 +329,7 @@ public static class Waits
 		case "example": RunExample(); break;
 		case "open": RunOpen(); break;
 		case "blocked": RunBlocked(); break;
+		case "deadlock": RunDeadlock(); break;
 		default: throw new ArgumentException(scenario);
 		}
 	}
@@ -290,7 +341,7 @@ public static class Waits
 			Length = 1;
 			Silent = true;
 			foreach (string s in scenarios)
-				if (s != "example" && s != "open" && s != "blocked")
+				if (s != "example" && s != "open" && s != "blocked" && s != "deadlock")
 					Run(s);
 			Length = 300;
 			Silent = false;

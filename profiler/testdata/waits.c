@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t taken[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static int met[3];
 static char text[1 << 16];
 static size_t used;
 
@@ -66,6 +68,17 @@ int waits_through(waits_body body, int deep)
 	throughs = 0;
 	passed(__builtin_return_address(0));
 	return deeper(body, deep) + 1;
+}
+
+/* waits_take takes a lock and keeps it. */
+void waits_take(int which) { pthread_mutex_lock(&taken[which]); }
+
+/* waits_meet returns when two have called it. */
+void waits_meet(int which)
+{
+	__atomic_fetch_add(&met[which], 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&met[which], __ATOMIC_SEQ_CST) < 2)
+		usleep(1000);
 }
 
 void waits_number(const char *name, long long n)

@@ -1,0 +1,54 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Numbers tells which thread a process means by a number: in a pid namespace of its
+// own its threads have others than here.
+type Numbers struct {
+	pid     int
+	foreign bool
+	outer   map[uint32]uint32
+}
+
+// NumbersOf prepares the translation for a process.
+func NumbersOf(pid int) *Numbers {
+	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	ours, err2 := os.Readlink("/proc/self/ns/pid")
+	n := &Numbers{pid: pid, foreign: err1 == nil && err2 == nil && theirs != ours}
+	n.Refresh()
+	return n
+}
+
+// Refresh reads anew which threads there are.
+func (n *Numbers) Refresh() {
+	if !n.foreign {
+		return
+	}
+	n.outer = map[uint32]uint32{}
+	all, _ := Threads(n.pid)
+	for _, tid := range all {
+		ids := strings.Fields(statusField(tid, "NSpid"))
+		if len(ids) == 0 {
+			continue
+		}
+		if inner, err := strconv.ParseUint(ids[len(ids)-1], 10, 31); err == nil {
+			n.outer[uint32(inner)] = uint32(tid)
+		}
+	}
+}
+
+// Outer is the number here of the thread that the process calls inner; false if it
+// has no such thread.
+func (n *Numbers) Outer(inner uint32) (uint32, bool) {
+	if n.foreign {
+		tid, ok := n.outer[inner]
+		return tid, ok
+	}
+	_, err := os.Lstat(fmt.Sprintf("/proc/%d/task/%d", n.pid, inner))
+	return inner, err == nil
+}
