@@ -1,6 +1,11 @@
 package clr
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -158,5 +163,35 @@ func TestSnapshotFrameARM64(t *testing.T) {
 	}
 	if got.Known>>32 != 0 {
 		t.Error("d8-d15 are not in a SnapshotFrame")
+	}
+}
+
+// A constant without a name would be told to a user as a number, and no other table
+// would miss it.
+func TestEveryHRESULTHasAName(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "clr.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(f, func(x ast.Node) bool {
+		v, ok := x.(*ast.ValueSpec)
+		if !ok || len(v.Values) != 1 {
+			return true
+		}
+		typ, ok := v.Type.(*ast.Ident)
+		lit, isLit := v.Values[0].(*ast.BasicLit)
+		if !ok || typ.Name != "HRESULT" || !isLit {
+			return true
+		}
+		n++
+		value, err := strconv.ParseUint(lit.Value, 0, 32)
+		if name := HRESULT(value).String(); err != nil || strings.HasPrefix(name, "HRESULT ") {
+			t.Errorf("%s has no name: %s", v.Names[0].Name, name)
+		}
+		return true
+	})
+	if n < 15 {
+		t.Errorf("only %d constants were met", n)
 	}
 }
