@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/walktest"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // fusedFns are functions whose CFA counts from RSP or RBP and that save any
@@ -76,6 +77,37 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 	}
 	put([]uint64{jitIP, 0, at(0) + 1<<40}[rnd.IntN(3)])
 	return r
+}
+
+// Where few fused steps began, single ones are made the next time; but not where the
+// walk had no room for more, or where rules were missing.
+func TestFewFusedSteps(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		frames, room int
+		walks        int
+		want         bool
+	}{
+		{"as few as that", fewSteps, 10, 2, true},
+		{"more", fewSteps + 1, 10, 3, false},
+		{"no room for more", fewSteps + 1, fewSteps, 3, false},
+		{"rules not made yet", fewSteps + 1, 10, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := c.frames
+			u, s := deep(t, n)
+			mem, out := s.window(), make([]unwind.Frame, c.room)
+			r, f := start(at(0), sp0), unwind.Frame{}
+			stepOf(u, &r, true, mem, nil, &f) // makes the rule that is asked for
+			for range c.walks {
+				r := start(at(0), sp0)
+				walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
+			}
+			if got := u.lookup(unwind.Address{IP: at(0), Exact: true}).bits&fewBit != 0; got != c.want {
+				t.Errorf("noted %v, want %v", got, c.want)
+			}
+		})
+	}
 }
 
 func TestFusedAgreesWithStep(t *testing.T) {

@@ -50,6 +50,10 @@ func (k Kind) String() string {
 //
 //	bit  62     the code was looked at
 //	bit  63     for an interrupted ip
+//
+// And of one that fused steps may begin with:
+//
+//	bit  61     they were few
 type Rule struct{ bits uint64 }
 
 const (
@@ -59,6 +63,7 @@ const (
 	slotShift   = 21
 	exactBit    = 1 << 63
 	seenBit     = 1 << 62
+	fewBit      = 1 << 61
 	nearShift   = 13
 	maxNear     = 1<<8 - 1 // words
 	slotMask    = 1<<24 - 1

@@ -13,6 +13,11 @@ import (
 // alone; where the other registers were saved is noted, and only what the last
 // frame's are is read, when something else has to be done.
 
+// fewSteps are so many that single ones cost less. A rule with which so few began is
+// noted as such, and left by a single step from then on: where stacks of a frame or
+// two of native code are walked again and again, they begin with the same functions.
+const fewSteps = 2
+
 // logSize is how many frames' rules are noted before their registers are read.
 const logSize = 128
 
@@ -109,12 +114,12 @@ func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
 func (r Rule) fusible(regs *Registers, exact bool) bool {
 	const kinds = 1<<RuleSP | 1<<RuleBP | 1<<RuleNear
 	k := r.bits & (managedBit | 15)
-	return kinds>>k&1 != 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
+	return kinds>>k&1 != 0 && r.bits&fewBit == 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
 }
 
 // walkFused is a section: the steps, then what they leave to do.
 func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) (n int) {
-	t, regs := &u.section, &s.Regs.AMD64
+	t, regs, at := &u.section, &s.Regs.AMD64, s.Address()
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
 	t.out = out[:min(len(out), logSize)]
 	by := unwind.TrustCFI
@@ -123,6 +128,9 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 		n = u.fusedNear(Rule{r.bits &^ exactBit}, regs, t)
 	} else {
 		n = u.fused(r, regs, t)
+	}
+	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 {
+		u.amend(at, r, fewBit)
 	}
 	if n == 0 {
 		return 0

@@ -92,7 +92,7 @@ func deep(tb testing.TB, n int) (*Unwinder, *stack) {
 // BenchmarkWalk reports ns/frame: warm from the rule cache, cold with every
 // rule made anew.
 func BenchmarkWalk(b *testing.B) {
-	for _, n := range []int{8, 32, 100} {
+	for _, n := range []int{1, 8, 32, 100} {
 		for _, mode := range []string{"warm", "cold"} {
 			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
 				u, s := deep(b, n)

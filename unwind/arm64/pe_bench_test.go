@@ -40,7 +40,7 @@ func deepPE(n int) (*Unwinder, *memory.Window, Registers) {
 
 // BenchmarkWalkPE is BenchmarkWalk on Windows functions.
 func BenchmarkWalkPE(b *testing.B) {
-	for _, n := range []int{8, 32, 128} {
+	for _, n := range []int{1, 8, 32, 128} {
 		for _, mode := range []string{"warm", "cold", "off"} {
 			b.Run(fmt.Sprintf("%s/%d", mode, n), func(b *testing.B) {
 				u, mem, regs := deepPE(n)

@@ -37,26 +37,27 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Win
 		return false
 	}
 	describe(r, regs, exact, f)
-	r.restoreBlock(block, regs)
+	regs.Known = regs.Known&nonvolatile | 1<<regLR | r.restoreBlock(r.saved&(slotsMask&^(1<<slotLR)), block, regs)
 	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
 	f.CFA, u.by = cfa, trust
 	return true
 }
 
-// restoreBlock reads the saved registers but x30.
-func (r *Rule) restoreBlock(block []byte, regs *Registers) {
+// restoreBlock reads the slots s, all in block, and returns which registers they are,
+// as bits of Known.
+func (r *Rule) restoreBlock(s uint32, block []byte, regs *Registers) uint64 {
 	low := int(r.low)
-	for s := r.saved & (1<<slotLR - 1); s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s)
+	for x := s & (1<<numX - 1); x != 0; x &= x - 1 {
+		i := bits.TrailingZeros32(x)
 		regs.X[firstX+i] = binary.LittleEndian.Uint64(block[8*(int(r.slots[i])-low):])
 	}
-	have := uint64(r.saved&(1<<numX-1)) << firstX
-	if vectors := r.saved & slotsMask >> numX; vectors != 0 {
+	have := uint64(s&(1<<numX-1)) << firstX
+	if vectors := s >> numX; vectors != 0 {
 		have |= uint64(vectors) << 32
-		for s := vectors; s != 0; s &= s - 1 {
-			i := bits.TrailingZeros32(s)
+		for ; vectors != 0; vectors &= vectors - 1 {
+			i := bits.TrailingZeros32(vectors)
 			regs.D[i&7] = binary.LittleEndian.Uint64(block[8*(int(r.slots[numX+i])-low):])
 		}
 	}
-	regs.Known = regs.Known&nonvolatile | have
+	return have
 }

@@ -27,7 +27,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		switch {
 		case !kept:
 			r = u.miss(s.Address().Lookup())
-		case n > 0 && n < last && r.fusible(regs): // a section of one frame costs more than its step: many stacks have no more
+		case n < last && r.fusible(regs):
 			if k := u.walkFused(place, s, mem, b, out[n:last]); k > 0 {
 				n, place, kept = n+k, u.section.next, u.section.kept
 				continue

@@ -13,6 +13,11 @@ import (
 // registers were saved is noted, and only what the last frame's are is read, when
 // something else has to be done.
 
+// fewSteps are so many that single ones cost less. A rule with which so few began is
+// noted as such, and left by a single step from then on: where stacks of one native
+// frame are walked again and again, they begin with the same functions.
+const fewSteps = 1
+
 // logSize is how many frames' rules are noted before their registers are read.
 const logSize = 128
 
@@ -39,7 +44,7 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 
 // fusible reports whether the rule is of fused steps.
 func (r *Rule) fusible(regs *Registers) bool {
-	return (r.kind == RuleSlots || r.kind == RuleSlotsPE) && known(regs, regFP)
+	return (r.kind == RuleSlots || r.kind == RuleSlotsPE) && r.saved&flagFew == 0 && known(regs, regFP)
 }
 
 // walkFused is a section, whose first rule is kept at this place: the steps, then what
@@ -48,11 +53,15 @@ func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *
 	t, regs := &u.section, &s.Regs.ARM64
 	t.limit(mem.Hot(), regs.Sp, b)
 	t.out = out[:min(len(out), logSize)]
-	kind, trust := u.cache[at&(cacheSize-1)].rule.kind, unwind.TrustCFI
-	if kind == RuleSlotsPE {
+	r, trust := &u.cache[at&(cacheSize-1)].rule, unwind.TrustCFI
+	if r.kind == RuleSlotsPE {
 		trust = unwind.TrustUnwindInfo
 	}
-	if n = u.fused(at, kind, regs, s.Trust.Then(trust), t); n == 0 {
+	n = u.fused(at, r.kind, regs, s.Trust.Then(trust), t)
+	if n <= fewSteps && n < len(t.out) && t.kept {
+		r.saved |= flagFew
+	}
+	if n == 0 {
 		return 0
 	}
 	out[0].Exact, out[0].Trust = s.Exact, s.Trust
@@ -162,17 +171,17 @@ func (u *Unwinder) restore(n int, regs *Registers, mem *memory.Window) {
 
 // restoreLast reads the slots s of a frame, and returns which registers are known then.
 func (r *Rule) restoreLast(s uint32, from, have uint64, regs *Registers, hot memory.Run, mem *memory.Window) uint64 {
-	for data := hot.Data; s != 0; s &= s - 1 {
+	at, size := from+uint64(int64(r.low)*8)-hot.Addr, uint64(len(hot.Data))
+	if at <= size && size-at >= uint64(r.size)*8 {
+		return have | r.restoreBlock(s, hot.Data[at:at+uint64(r.size)*8], regs)
+	}
+	for ; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
-		v, ok := uint64(0), true
-		if at := r.slotAt(i, from) - hot.Addr; at < uint64(len(data)) && len(data)-int(at) >= 8 {
-			v = binary.LittleEndian.Uint64(data[at:])
-		} else if v, ok = mem.Word(hot.Addr + at); !ok {
-			have &^= slotBit(i)
-			continue
+		v, ok := mem.Word(r.slotAt(i, from))
+		if have &^= slotBit(i); ok {
+			setSlot(regs, i, v)
+			have |= slotBit(i)
 		}
-		setSlot(regs, i, v)
-		have |= slotBit(i)
 	}
 	return have
 }

@@ -132,7 +132,7 @@ func (f *Fused) window(rnd *rand.Rand, sp uint64) *memory.Window {
 		a = int(sp-f.Low) + rnd.IntN(8)*8
 	}
 	b := min(len(f.Stack), a+rnd.IntN(8)*8)
-	return memory.New(memory.Run{Addr: f.Low, Data: f.Stack[:a]}, memory.Run{Addr: f.Low + uint64(b), Data: f.Stack[b:]})
+	return memory.New(memory.Run{Addr: f.Low, Data: f.Stack[:a:a]}, memory.Run{Addr: f.Low + uint64(b), Data: f.Stack[b:]})
 }
 
 func (f *Fused) check(t *testing.T, u Walker, from *unwind.State, mem *memory.Window, b *unwind.Bounds, room int) (int, unwind.Stop) {
