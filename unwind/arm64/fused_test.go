@@ -133,3 +133,21 @@ func TestFusedAgreesWithStep(t *testing.T) {
 	}
 	f.Run(t)
 }
+
+// A register whose word lies behind the window's end is unknown after fused steps too.
+func TestFusedSlotBehindTheWindow(t *testing.T) {
+	saves := fn{program: []byte{0x0e, 32, 0x80 | regLR, 3, 0x80 | firstX, 1}}
+	u, s := unwinder(makeTable(t, nil, saves, saves, saves)), newStack()
+	for i, lr := range []uint64{at(1), at(2), jitIP} {
+		s.set(sp0+32*uint64(i)+8, lr)
+	}
+	end := sp0 - stackLow + 2*32 + 16
+	mem := memory.New(memory.Run{Addr: stackLow, Data: s.data[:end:end]})
+	for _, round := range []string{"rules made anew", "fused"} {
+		r, out := start(at(0), sp0), make([]unwind.Frame, 8)
+		n, _, stop := walkOf(u, &r, true, unwind.TrustContext, mem, nil, out)
+		if n != 3 || stop != unwind.Managed || known(&r, firstX) || r.Sp != sp0+96 {
+			t.Errorf("%s: %d frames, %v, x19 known: %v, SP %#x", round, n, stop, known(&r, firstX), r.Sp)
+		}
+	}
+}
