@@ -18,6 +18,8 @@ type result struct {
 	tool      float64 // of a core, seedwalk's
 	p50, p99  float64 // microseconds that a thread stood still
 	rate      float64 // reached, of what was asked; 0 = not known
+	used      float64 // seconds of processor time, seedwalk's
+	samples   float64 // taken in the program itself
 	memory    int     // KiB of ours mapped in the program, resident; 0 = not known
 }
 
@@ -57,7 +59,8 @@ func (o *options) measure(p program, s setup) (r result, err error) {
 	if s.way != "" {
 		r.summary(errs.Bytes(), s)
 		used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() // the program's, too, whose parent waited for it
-		r.tool = (used.Seconds() - all) / took
+		r.used = used.Seconds() - all
+		r.tool = r.used / took
 	}
 	return r, nil
 }
@@ -89,6 +92,7 @@ func (r *result) summary(text []byte, s setup) {
 	if c := sum.Stats.Counters; c.Busy > 0 {
 		r.p50, r.p99 = c.StillP50/1e3, c.StillP99/1e3
 		r.rate = (c.Timed + c.Overruns) / (c.Busy / 1e9) / float64(s.rate)
+		r.samples = c.Timed
 	} else if s.way == "snapshot" && sum.Duration > 0 {
 		r.rate = float64(sum.Stats.Suspended.Count) / (sum.Duration / 1e9) / float64(s.rate)
 	}

@@ -45,6 +45,9 @@ func print(p program, rows []series) {
 	fmt.Printf("%-18s %26s %26s %22s %14s %8s %8s\n", "", "throughput lost %", "more processor time %", "tool, % of a core", "still p50/p99", "rate %", "KiB")
 	for i, s := range setups {
 		r := rows[i]
+		if len(r) == 0 {
+			continue
+		}
 		if s.way == "" {
 			wall, cpu := r.each(func(r *result) float64 { return r.wall }), r.each(func(r *result) float64 { return r.cpu })
 			fmt.Printf("%-18v %.2f s (%.2f to %.2f), %.2f s of processor time (%.2f to %.2f)\n", s, wall.mid, wall.low, wall.high, cpu.mid, cpu.low, cpu.high)
