@@ -168,9 +168,15 @@ func recordedShares(t *testing.T, path string) map[string]*shares {
 	return out
 }
 
-// biasRun records the program in a mode and returns what it says of itself, and
-// what the recording says.
-func biasRun(t *testing.T, mode string) (truth, got map[string]*shares) {
+// biased is the program of a runtime, and what its assembly is called there.
+type biased struct {
+	argv     func(args ...string) []string
+	assembly string
+}
+
+// run records the program in a mode and returns what it says of itself, and what the
+// recording says.
+func (b *biased) run(t *testing.T, mode string) (truth, got map[string]*shares) {
 	t.Helper()
 	dir := tempdir.New(t)
 	out, file, pid := filepath.Join(dir, "out.json"), filepath.Join(dir, "truth"), filepath.Join(dir, "pid")
@@ -180,7 +186,7 @@ func biasRun(t *testing.T, mode string) (truth, got map[string]*shares) {
 	}
 	env := []string{"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=" + maps}
 	args := []string{tool(t), "record", "--mode", mode, "--rate", "125", "--pid-file", pid, "--output", out, "--"}
-	r := run(t, *biasTime+2*time.Minute, env, append(args, app(t, "Bias", fmt.Sprint(biasTime.Seconds()), file)...)...)
+	r := run(t, *biasTime+2*time.Minute, env, append(args, b.argv(fmt.Sprint(biasTime.Seconds()), file)...)...)
 	if r.code != 0 || r.stdout != "BIAS DONE\n" {
 		t.Fatalf("%d %q\n%s", r.code, r.stdout, r.stderr)
 	}
@@ -189,15 +195,33 @@ func biasRun(t *testing.T, mode string) (truth, got map[string]*shares) {
 		t.Fatalf("the runtime wrote %d maps of its methods", len(found))
 	}
 	t.Log("\n" + r.stderr)
-	return judged(t, file, readPerfMap(t, found[0], "Bias")), recordedShares(t, out)
+	return judged(t, file, readPerfMap(t, found[0], b.assembly)), recordedShares(t, out)
 }
 
 // Each method has its share of the processor's time, as a judge of the program's
 // own saw it. Beside it stands what the old way makes of the same program.
 func TestProbeBias(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	truth, got := biasRun(t, "probe")
-	_, old := biasRun(t, "snapshot")
+	t.Run("net9", func(t *testing.T) {
+		b := biased{func(args ...string) []string { return app(t, "Bias", args...) }, "Bias"}
+		_, old := b.run(t, "snapshot")
+		b.judge(t, old)
+	})
+	t.Run("net10", func(t *testing.T) {
+		program := need(t, "out", "samples", "Bias10")
+		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+		b := biased{func(args ...string) []string { return append([]string{program}, args...) }, "azmcp"}
+		old := map[string]*shares{}
+		if *biasTime > time.Minute {
+			_, old = b.run(t, "snapshot")
+		}
+		b.judge(t, old)
+	})
+}
+
+// judge holds the profile against the truth; old is what the old way says.
+func (b *biased) judge(t *testing.T, old map[string]*shares) {
+	truth, got := b.run(t, "probe")
 	total, compared := 0.0, 0
 	t.Logf("%-10s %-16s %8s %8s %8s %9s", "thread", "method", "truth", "probe", "snapshot", "samples")
 	for _, thread := range slices.Sorted(maps.Keys(truth)) {

@@ -109,6 +109,34 @@ func TestProbeSurvivesGo(t *testing.T) {
 	}
 }
 
+var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs the program alone, and with the probe")
+
+// A library of Go, and a collection every 5 ms: .NET itself dies of it now and then, so
+// the program runs alone as often as with the probe, and may die as often.
+func TestProbeGoStorm(t *testing.T) {
+	need(t, "out", "samples", "libgolib.so")
+	if *storms == 0 {
+		t.Skip("SKIPPED-CHECK: .NET dies of this with nothing of ours in it too: many runs are needed (-storms 10)")
+	}
+	const seconds = "4"
+	alone, with, samples := 0, 0, 0
+	for i := range *storms {
+		if r := run(t, 2*time.Minute, nil, app(t, "Survive", seconds, "storm")...); r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") {
+			t.Logf("run %d alone: code %d, %q", i+1, r.code, r.stdout)
+			alone++
+		}
+		got, _, r := recordProbe(t, 2*time.Minute, "250", app(t, "Survive", seconds, "storm")...)
+		if samples += len(got); r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") {
+			t.Logf("run %d with the probe: code %d, %q", i+1, r.code, r.stdout)
+			with++
+		}
+	}
+	t.Logf("died: %d of %d alone, %d of %d with the probe; %d samples", alone, *storms, with, *storms, samples)
+	if with > alone+1+*storms/5 {
+		t.Errorf("with the probe it died %d times, alone %d times", with, alone)
+	}
+}
+
 // A real-time limit on signals must not stop the program, nor be taken for threads
 // that are gone.
 func TestProbeFewSignals(t *testing.T) {
@@ -175,19 +203,23 @@ func readFile(t *testing.T, path string) string {
 
 // timers counts the POSIX timers of a process's living threads. Those of threads
 // that have ended never fire.
-func timers(pid int) (n int) {
+func timers(pid int) int { return len(timersOf(pid)) }
+
+// timersOf are the threads that they are of.
+func timersOf(pid int) (tids []string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/timers", pid))
 	if err != nil {
-		return 0
+		return nil
 	}
 	for line := range strings.Lines(string(b)) {
 		if _, tid, ok := strings.Cut(line, "notify: signal/tid."); ok {
-			if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%s", pid, strings.TrimSpace(tid))); err == nil {
-				n++
+			tid = strings.TrimSpace(tid)
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%s", pid, tid)); err == nil {
+				tids = append(tids, tid)
 			}
 		}
 	}
-	return n
+	return tids
 }
 
 // dead reports whether a process has ended and waits for its parent.

@@ -2,7 +2,6 @@
 // a loop, block copies, allocation, calls of native code.
 // Usage: Bias.exe SECONDS FILE
 using System;
-using System.Collections.Generic;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Threading;
@@ -13,6 +12,8 @@ static class Bias
     [DllImport("bias")] static extern void bias_end();
     [DllImport("bias")] static extern uint bias_native(uint rounds);
     [DllImport("bias")] static extern int bias_write(string path);
+    [DllImport("bias")] static extern double bias_number(string text); // a trimmed core library has neither this
+    [DllImport("bias")] static extern void bias_say(string text);      // nor that
 
     const long Period = 7000000; // nanoseconds
     static volatile bool stop;
@@ -21,23 +22,20 @@ static class Bias
 
     static int Main(string[] args)
     {
-        var work = new Dictionary<string, ThreadStart> {
-            { "straight", StraightThread }, { "virtual", VirtualThread }, { "loop", LoopThread }, { "memory", MemoryThread },
-            { "allocate", AllocateThread }, { "pinvoke", PInvokeThread },
-        };
-        var threads = new List<Thread>();
-        foreach (var w in work)
+        string[] names = { "straight", "virtual", "loop", "memory", "allocate", "pinvoke" };
+        ThreadStart[] bodies = { StraightThread, VirtualThread, LoopThread, MemoryThread, AllocateThread, PInvokeThread };
+        var threads = new Thread[names.Length];
+        for (int i = 0; i < names.Length; i++)
         {
-            var name = w.Key; var body = w.Value;
-            var t = new Thread(() => { bias_begin(name, Period); body(); bias_end(); }) { Name = name };
-            threads.Add(t);
+            var name = names[i]; var body = bodies[i];
+            threads[i] = new Thread(() => { bias_begin(name, Period); body(); bias_end(); }) { Name = name };
         }
         foreach (var t in threads) t.Start();
-        Thread.Sleep((int)(1000 * double.Parse(args[0])));
+        Thread.Sleep((int)(1000 * bias_number(args[0])));
         stop = true;
         foreach (var t in threads) t.Join();
         bias_write(args[1]);
-        Console.WriteLine("BIAS DONE");
+        bias_say("BIAS DONE");
         return 0;
     }
 

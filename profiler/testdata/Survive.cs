@@ -1,8 +1,9 @@
 // A program that is easily hurt: it sleeps in native code, blocks signals, runs on
 // fibres, forks, collects, throws, compiles, loads and unloads.
 // With "go", a library of Go is in it too, and nothing that cannot live with one:
-// .NET itself does not survive hardware exceptions beside it.
-// Usage: Survive.exe SECONDS [exec|go]
+// .NET itself does not survive hardware exceptions beside it. With "storm" it collects
+// every 5 ms besides.
+// Usage: Survive.exe SECONDS [exec|go|storm]
 using System;
 using System.Collections.Generic;
 using System.Linq.Expressions;
@@ -33,8 +34,9 @@ static class Survive
     {
         end = DateTime.UtcNow.AddSeconds(double.Parse(args[0]));
         var work = new List<ThreadStart> { Sleeps, Blocked, Fibres, Forks, Collect, Throw, Hardware, Jit, Churn, Allocate, Unload };
-        bool go = args.Length > 1 && args[1] == "go";
+        bool storm = args.Length > 1 && args[1] == "storm", go = storm || args.Length > 1 && args[1] == "go";
         if (go) work = new List<ThreadStart> { Sleeps, Seldom, Go, Go };
+        if (storm) work.Add(Collect);
         var threads = new List<Thread>();
         foreach (var w in work) threads.Add(new Thread(w, 1 << 20) { Name = w.Method.Name });
         foreach (var t in threads) t.Start();

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -79,4 +80,12 @@ int bias_write(const char *path)
 		for (uint32_t k = 0; k < all[i].count; k++)
 			fprintf(f, "%s %ld %llx\n", all[i].name, all[i].tid, (unsigned long long)all[i].ips[k]);
 	return fclose(f);
+}
+
+double bias_number(const char *text) { return atof(text); }
+
+void bias_say(const char *text)
+{
+	puts(text);
+	fflush(stdout);
 }
