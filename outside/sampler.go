@@ -49,7 +49,7 @@ func (e *sampler) open() {
 // runtime has just been found.
 func (e *sampler) use() (found bool) {
 	e.w.unmanaged.SetTable(e.t.table)
-	e.w.tables, e.w.steps, e.w.special = e.t.tables, e.t.steps, &e.t.special
+	e.w.code, e.w.special = codeOf(e.t.tables, e.t.steps), &e.t.special
 	e.s.Modules(e.t.table)
 	if e.t.tables == nil || e.known {
 		return false

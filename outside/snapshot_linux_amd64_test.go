@@ -144,7 +144,7 @@ func (j *judge) refresh(t *testing.T) {
 	j.t.set(maps)
 	j.w.unmanaged.SetTable(j.t.table)
 	if j.t.tables != nil {
-		j.w.tables, j.w.steps = j.t.tables, j.t.steps
+		j.w.code = codeOf(j.t.tables, j.t.steps)
 		if j.w.patch == 0 {
 			j.w.patch = j.t.patch()
 		}

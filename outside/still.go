@@ -72,8 +72,8 @@ func (s *Still) set(maps []live.Mapping) {
 
 // use has the walker look into the runtime's tables if they are proven.
 func (s *Still) use() {
-	if s.w.tables, s.w.steps = nil, nil; s.t.tables != nil && s.t.tables.Proven() {
-		s.w.tables, s.w.steps = s.t.tables, s.t.steps
+	if s.w.code = nil; s.t.tables != nil && s.t.tables.Proven() {
+		s.w.code = codeOf(s.t.tables, s.t.steps)
 	}
 }
 

@@ -1,8 +1,6 @@
 package outside
 
 import (
-	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
@@ -30,11 +28,10 @@ type capture struct {
 // walker walks captures by the tables of one process.
 type walker struct {
 	unmanaged unwind.Walker
-	tables    *contract.Tables // nil: no runtime is known
-	steps     *managed.Tables  // over tables
-	patch     uint64           // what the runtime writes over return addresses
-	returns   uint64           // of which so many were met and set right
-	special   *special         // nil: there are none
+	code      managedCode // nil: no runtime is known
+	patch     uint64      // what the runtime writes over return addresses
+	returns   uint64      // of which so many were met and set right
+	special   *special    // nil: there are none
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -143,10 +140,10 @@ func (w *walker) landed() (to context.AMD64, ok bool) {
 // what the thread says it is.
 func (w *walker) promised(c *capture) bool {
 	to, ok := w.landed()
-	if !ok || w.steps == nil || w.regs.Arch != context.ArchAMD64 {
+	if !ok || w.code == nil || w.regs.Arch != context.ArchAMD64 {
 		return false
 	}
-	if to.RIP, ok = w.steps.TrueReturn(c.extra, to.SP()-8); !ok || to.SP() <= w.regs.SP() || w.bounds.High != 0 && to.SP() > w.bounds.High {
+	if to.RIP, ok = w.code.TrueReturn(c.extra, to.SP()-8); !ok || to.SP() <= w.regs.SP() || w.bounds.High != 0 && to.SP() > w.bounds.High {
 		return false
 	}
 	w.regs, w.at.Exact = context.FromAMD64(to), false
@@ -156,19 +153,22 @@ func (w *walker) promised(c *capture) bool {
 
 // isManaged asks the runtime's tables about the ip.
 func (w *walker) isManaged() bool {
-	var m contract.Method
-	return w.tables != nil && w.tables.Find(w.regs.IP(), &m) == contract.Found
+	if w.code == nil {
+		return false
+	}
+	_, ok := w.code.Function(w.at.Address())
+	return ok
 }
 
 // managed steps over managed frames, one after the other.
 func (w *walker) managed(c *capture) unwind.Stop {
-	if w.tables == nil {
+	if w.code == nil {
 		return unwind.NoInfo
 	}
 	for {
 		f, was := &w.left, w.at
 		w.from.Copy(&w.regs)
-		stop := w.steps.Step(&w.at, &w.mem, &w.bounds, f)
+		stop := w.code.Step(&w.at, &w.mem, &w.bounds, f)
 		if stop != unwind.StopNone && stop != unwind.EndOfStack {
 			return stop
 		}
@@ -178,10 +178,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 			return unwind.NoProgress
 		}
 		g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: was.Trust, Exact: f.Exact}
-		var m contract.Method
-		if w.tables.Find(f.IP, &m) == contract.Found && m.Kind != contract.Stub {
-			g.Function = identity(&m)
-		}
+		g.Function, _ = w.code.Function(g.Address())
 		if !w.put(g) {
 			return unwind.Limit
 		}
@@ -189,7 +186,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 			return stop
 		}
 		if w.regs.IP() == w.patch && w.patch != 0 {
-			ra, ok := w.steps.TrueReturn(c.extra, w.regs.SP()-8)
+			ra, ok := w.code.TrueReturn(c.extra, w.regs.SP()-8)
 			if !ok {
 				return unwind.BadInfo
 			}
@@ -200,15 +197,6 @@ func (w *walker) managed(c *capture) unwind.Stop {
 			return unwind.StopNone
 		}
 	}
-}
-
-// identity is what tells methods apart: the MethodDesc, or for precompiled code
-// where it begins. The namer knows a better one for code in parts.
-func identity(m *contract.Method) clr.FunctionID {
-	if m.MethodDesc != 0 {
-		return clr.FunctionID(m.MethodDesc)
-	}
-	return clr.FunctionID(m.Begin)
 }
 
 func (w *walker) put(f merge.Frame) bool {

@@ -17,6 +17,9 @@ type tables struct{ w *World }
 
 var _ merge.Managed = tables{}
 
+// Managed are the runtime's tables of the world.
+func (w *World) Managed() merge.Managed { return tables{w} }
+
 // preservedAMD64 is the part of Known that a call leaves known.
 func (t tables) preservedAMD64() (known uint32) {
 	for _, r := range t.w.Host.preserved() {

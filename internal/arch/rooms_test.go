@@ -78,7 +78,7 @@ var rooms = []room{
 	{Name: "internal/stream", May: with(merged, "wire", "internal/raw")},
 	{Name: "agent", May: with(merged, "wire", "internal/quiet", "internal/raw", "internal/stream", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent"), Test: []string{"sim/sched"}},
-	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "internal/stream", "probe"), Test: []string{"dump"}},
+	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "internal/stream", "probe"), Test: []string{"dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
 	{Name: "waits/blocked", May: with(merged, "live", "outside", "waits")},
 	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "pe", "symbol", "waits"}, Test: []string{"waits/blocked"}},
 	{Name: "profiler/host", May: with(merged, "live", "internal/quiet", "agent"), Test: []string{"internal/testkit/tempdir", "sim/sched"}},

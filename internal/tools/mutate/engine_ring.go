@@ -5,6 +5,8 @@ package main
 var (
 	ringTests  = &Step{"./probe", []string{"-run", "TestRingWorld"}}
 	claimTests = &Step{"./profiler/host", []string{"-run", "TestClaimOrder"}}
+	armTests   = &Step{"./probe", []string{"-run", "TestArmWorld"}}
+	copyTests  = &Step{"./outside", []string{"-run", "TestCopiedWorlds"}}
 	loadTests  = &Step{"./sim/rules", []string{"-run", "TestSnapshotLock"}}
 )
 
@@ -26,6 +28,12 @@ func ringFaults() []Fault {
 	threads := func(name, what, before, after string) Fault {
 		return engineFault("profiler/host/threads.c", name, what, before, after, claimTests)
 	}
+	arm := func(name, what, before, after string) Fault {
+		return engineFault("probe/src/handler.c", name, what, before, after, armTests)
+	}
+	walk := func(name, what, before, after string) Fault {
+		return engineFault("outside/walk.go", name, what, before, after, copyTests)
+	}
 	early := handler("ring-commit-early", "a record is committed before its stack is copied", commitStore+"}", "}")
 	early.Also = []Edit{{"\tr->tid = s->tid;\n", commitStore + "\tr->tid = s->tid;\n"}}
 	late := handler("ring-size-late", "a record is claimed before its size is written", sizeStore+claimStore, claimStore+sizeStore)
@@ -39,6 +47,13 @@ func ringFaults() []Fault {
 		handler("ring-no-heartbeat", "the tool's heartbeat is not looked at", "time < beat || time - beat < h->stale", "time < beat || beat"),
 		handler("ring-timers-stay", "timers of a tool that is gone stay", "\tdisarm_all(h);\n\treturn 1;", "\treturn 1;"),
 		handler("ring-zone", "the red zone is not copied", "from = sp - SW_RED_ZONE, want", "from = sp, want"),
+		arm("arm-dead", "a timer made while the tool dies stays", "\t\tdisarm(h, s);\n\telse\n\t\tabandoned(h, now());", "\t\tdisarm(h, s);"),
+		arm("arm-ended", "a timer made while the recording ends stays", "__atomic_load_n(&h->left, __ATOMIC_ACQUIRE) || h->tag != tag", "h->tag != tag"),
+		arm("arm-end-late", "that a recording ends is said behind the end of its timers", "\tdisarm_all(h);\n\tif (first)\n\t\tsw_put_back(h);", "\tif (first)\n\t\tsw_put_back(h);"),
+		walk("copy-patch", "what the runtime wrote over a return address is taken for one", "w.regs.IP() == w.patch && w.patch != 0", "false"),
+		walk("copy-called", "an interrupted thread is taken for one that has called", "\tw.at.Exact = !c.called\n", "\tw.at.Exact = c.called\n"),
+		walk("copy-managed", "what a managed frame returns to is taken for managed code", "\t\tif !w.isManaged() {\n\t\t\treturn unwind.StopNone\n\t\t}\n", ""),
+		walk("copy-newer", "code that is newer than the table ends a walk", "w.block[n-1].Module < 0 && w.isManaged()", "w.block[n-1].Module < 0 && false"),
 		reader("ring-any-commit", "any commit counts, a lap's before too", "atomic.LoadUint64(&rec.commit) == at|1", "atomic.LoadUint64(&rec.commit)&1 == 1"),
 		reader("ring-any-claim", "any claim counts, a lap's before too", "atomic.LoadUint64(&rec.claim) != at|2", "atomic.LoadUint64(&rec.claim)&2 == 0"),
 		reader("ring-not-round", "a record that goes round the end is cut", "\tcopy(b[n:], r.ring)\n", "\t_ = n\n"),
