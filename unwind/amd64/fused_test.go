@@ -86,17 +86,21 @@ func TestFewFusedSteps(t *testing.T) {
 		name         string
 		frames, room int
 		walks        int
-		want         bool
+		want, edge   bool
 	}{
-		{"as few as that", fewSteps, 10, 2, true},
-		{"more", fewSteps + 1, 10, 3, false},
-		{"no room for more", fewSteps + 1, fewSteps, 3, false},
-		{"rules not made yet", fewSteps + 1, 10, 1, false},
+		{"as few as that", fewSteps, 10, 2, true, false},
+		{"more", fewSteps + 1, 10, 3, false, false},
+		{"no room for more", fewSteps + 1, fewSteps, 3, false, false},
+		{"rules not made yet", fewSteps + 1, 10, 1, false, false},
+		{"where the memory begins", fewSteps, 10, 2, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := c.frames
 			u, s := deep(t, n)
 			mem, out := s.window(), make([]unwind.Frame, c.room)
+			if c.edge {
+				mem = s.from(sp0)
+			}
 			r, f := start(at(0), sp0), unwind.Frame{}
 			stepOf(u, &r, true, mem, nil, &f) // makes the rule that is asked for
 			for range c.walks {

@@ -129,11 +129,12 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	} else {
 		n = u.fused(r, regs, t)
 	}
-	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 {
-		u.amend(at, r, fewBit)
-	}
 	if n == 0 {
 		return 0
+	}
+	// A single step so near the end of the memory is a slow one.
+	if n <= fewSteps && n < len(t.out) && t.next.bits != 0 && t.out[0].CFA-t.hot.Addr >= slotBlock {
+		u.amend(at, r, fewBit)
 	}
 	if s.Trust.Doubtful() {
 		for i := range out[:n] {
