@@ -4,7 +4,7 @@ import "time"
 
 // Config is what the user asked for.
 type Config struct {
-	RateHz  float64
+	RateHz  float64                  // samples per second and thread, above 0
 	Raw     string                   // file for raw samples, "" for none
 	NoCPU   bool                     // no samples of processor time
 	NoWall  bool                     // none of blocked threads

@@ -1,8 +1,9 @@
 // Package outside samples a .NET process from outside: the probe in it only copies
 // registers and stacks, all else is done here.
 //
-// Sources: proc(5), sched-stats of the kernel's documentation (schedstat), the
-// packages probe, clr/contract and clr/naming.
+// Sources: proc(5), sched-stats of the kernel's documentation (schedstat); Microsoft,
+// SuspendThread, GetThreadContext and ReadProcessMemory; the packages probe,
+// clr/contract and clr/naming.
 //
 // Glossary. A *visit* is a look at a thread's counters. A thread *rests* from a
 // visit to the next if it has not been given a processor in between: then its
@@ -17,7 +18,10 @@
 // asked by a signal, and then not again before it ran. A resting thread is visited
 // less and less often; a visit stands for all the time since the last one.
 //
+// On Windows there is no probe: each thread in turn is suspended while its context and
+// stack are copied, and is weighted by the processor time that it has used.
+//
 // Stacks are walked at once. A dead end is a gap with its reason, never a guess.
 //
-// Known gaps: Linux on x86-64.
+// Known gaps: x86-64, on Linux and Windows, only.
 package outside

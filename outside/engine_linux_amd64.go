@@ -168,7 +168,7 @@ func (e *Engine) refresh() bool {
 		return false
 	}
 	if e.use() {
-		e.file.SetPatch(e.w.patch)
+		e.file.SetPatch(e.w.hijackStub)
 	}
 	return true
 }

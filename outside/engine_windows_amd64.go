@@ -51,7 +51,7 @@ func New(pid int, cfg Config, to io.Writer) (*Engine, error) {
 
 func newWindowsTarget(pid int, mem *live.Process, images *live.Images) *target {
 	t := newTarget(pid, mem, nil)
-	t.look = images.Table
+	t.mapped = images.Table
 	return t
 }
 

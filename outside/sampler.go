@@ -56,7 +56,7 @@ func (e *sampler) use() (found bool) {
 	}
 	e.known = true
 	e.s.Out.Hello(e.hello())
-	e.w.patch = e.t.patch()
+	e.w.hijackStub = e.t.hijackStub()
 	return true
 }
 

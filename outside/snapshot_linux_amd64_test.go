@@ -145,8 +145,8 @@ func (j *judge) refresh(t *testing.T) {
 	j.w.unmanaged.SetTable(j.t.table)
 	if j.t.tables != nil {
 		j.w.code = codeOf(j.t.tables, j.t.steps)
-		if j.w.patch == 0 {
-			j.w.patch = j.t.patch()
+		if j.w.hijackStub == 0 {
+			j.w.hijackStub = j.t.hijackStub()
 		}
 	}
 }

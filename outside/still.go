@@ -58,7 +58,7 @@ func NewStill(mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still 
 	s := &Still{t: newTarget(0, mem, loader), w: newWalker(), names: map[*elf.File]*symbol.Table{}}
 	s.set(maps)
 	if s.t.tables != nil {
-		s.w.patch = s.t.patch()
+		s.w.hijackStub = s.t.hijackStub()
 		s.t.threads.read()
 	}
 	return s

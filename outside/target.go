@@ -19,7 +19,7 @@ type target struct {
 	mem    live.Memory
 	loader *live.Loader
 	maps   []live.Mapping
-	look   func() *module.Table // of Windows: what is mapped now, nil if the process has ended
+	mapped func() *module.Table // of Windows: what is mapped now, nil if the process has ended
 	table  *module.Table
 	read   time.Time
 	tried  map[uint32]int // modules looked at for a runtime, and how often
@@ -51,8 +51,8 @@ func (t *target) refresh(pid int) bool {
 		return false
 	}
 	t.read = time.Now()
-	if t.look != nil {
-		table := t.look()
+	if t.mapped != nil {
+		table := t.mapped()
 		if table == nil {
 			return false
 		}
@@ -111,7 +111,7 @@ func (t *target) open(m *module.Module) (*contract.Tables, error) {
 	switch {
 	case m.ELF != nil:
 		return contract.Open(t.mem, m.ELF, m.Bias)
-	case m.PE != nil && t.look != nil:
+	case m.PE != nil && t.mapped != nil:
 		return contract.OpenPE(t.mem, m.PE, m.Bias)
 	}
 	return nil, &contract.Error{Structure: contract.NoRuntime}
@@ -147,9 +147,9 @@ func (t *target) prove(c *capture) {
 	}
 }
 
-// patch finds the hijack stub, which the runtime writes over return addresses, in
+// hijackStub finds the stub of hijacked returns, which the runtime writes over return addresses, in
 // the runtime's module; 0 if it is not there.
-func (t *target) patch() uint64 {
+func (t *target) hijackStub() uint64 {
 	for i := range t.table.Len() {
 		m := t.table.At(i)
 		if m.PE != nil && m.Path == t.path {

@@ -27,11 +27,11 @@ type capture struct {
 
 // walker walks captures by the tables of one process.
 type walker struct {
-	unmanaged unwind.Walker
-	code      managedCode // nil: no runtime is known
-	patch     uint64      // what the runtime writes over return addresses
-	returns   uint64      // of which so many were met and set right
-	special   *special    // nil: there are none
+	unmanaged  unwind.Walker
+	code       managedCode // nil: no runtime is known
+	hijackStub uint64      // what the runtime writes over return addresses; 0 = not known
+	returns    uint64      // of which so many were met and set right
+	special    *special    // nil: there are none
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -185,7 +185,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 		if stop == unwind.EndOfStack {
 			return stop
 		}
-		if w.regs.IP() == w.patch && w.patch != 0 {
+		if w.regs.IP() == w.hijackStub && w.hijackStub != 0 {
 			ra, ok := w.code.TrueReturn(c.extra, w.regs.SP()-8)
 			if !ok {
 				return unwind.BadInfo

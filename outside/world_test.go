@@ -85,11 +85,11 @@ func (a *copied) watch(w *walker, world *sim.World, older bool) {
 		table = module.NewTable(1, modules, nil)
 	}
 	w.unmanaged.SetTable(table)
-	w.code, w.special, w.patch = worldCode{world.Managed(), world.Host}, special, world.CLR.HijackStub
+	w.code, w.special, w.hijackStub = worldCode{world.Managed(), world.Host}, special, world.CLR.HijackStub
 	for i := range world.Kit.Table.Len() {
 		if m := world.Kit.Table.At(i); m.PE != nil {
 			if at := managed.FindHijackStubPE(m.PE, m.Bias); at != 0 {
-				w.patch = at
+				w.hijackStub = at
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Want tells the probe which events are wanted, and how long a wait is that is worth
-// a stack. It is for the time before the probe goes on.
+// Want tells the probe which events are wanted, and how many nanoseconds a wait takes
+// that is worth a stack. It is for the time before the probe goes on.
 func (f *File) Want(events uint32, waitMin uint64) {
 	atomic.StoreUint64(&f.h.waitMin, waitMin)
 	atomic.StoreUint32(&f.h.events, events)
@@ -30,12 +30,13 @@ const (
 	SessionEnded = 2
 )
 
-// Session is the state of the probe's session, and the error if it got none.
+// Session is the state of the probe's session, one of those above, and the HRESULT of
+// the runtime if it got none.
 func (f *File) Session() (state, failed uint32) {
 	return atomic.LoadUint32(&f.h.session), atomic.LoadUint32(&f.h.failed)
 }
 
-// Helper is the thread of the probe's own, 0 if there is none.
+// Helper is the kernel's number of the probe's own thread, 0 if there is none.
 func (f *File) Helper() uint32 { return atomic.LoadUint32(&f.h.helper) }
 
 // Taken is how much of the ring is taken, in bytes.
@@ -49,9 +50,10 @@ type EventCounts struct {
 	Early                                                  uint64 // stops without a start
 	Crowded                                                uint64 // starts for which there was no room
 	Missed                                                 uint64 // events for which the ring had none
-	Copies, Nanos                                          uint64
+	Copies, Nanos                                          uint64 // copies made, and the time they took
 }
 
+// EventCounts reads them; each by itself, so that sums may be off by events under way.
 func (f *File) EventCounts() EventCounts {
 	h := f.h
 	get := atomic.LoadUint64

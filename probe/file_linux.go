@@ -61,10 +61,12 @@ func (f *File) Beat() {
 	atomic.StoreUint64(&f.h.heartbeat, uint64(t.Nano()))
 }
 
-// SetPeriod sets the period of timers armed from now on.
+// SetPeriod sets the period of timers armed from now on, in nanoseconds of a thread's
+// processor time.
 func (f *File) SetPeriod(nanos uint64) { atomic.StoreUint64(&f.h.period, nanos) }
 
-// SetPatch sets what the runtime writes over a return address.
+// SetPatch sets the address of the hijack stub, which the runtime writes over a return
+// address; 0 if it is not known.
 func (f *File) SetPatch(addr uint64) { atomic.StoreUint64(&f.h.patch, addr) }
 
 // Where is where the target has the header, and the tag that is in it: after an
@@ -72,8 +74,16 @@ func (f *File) SetPatch(addr uint64) { atomic.StoreUint64(&f.h.patch, addr) }
 func (f *File) Where() (base uint64, tag uint32) { return f.h.base, f.h.tag }
 
 // Stats are the probe's own counters.
-type Stats struct{ Signals, Dropped, Strangers, Timers, Stopped, Nanos uint64 }
+type Stats struct {
+	Signals   uint64 // times its handler ran
+	Dropped   uint64 // samples for which the ring had no room
+	Strangers uint64 // signals that somebody else sent
+	Timers    uint64 // armed now
+	Stopped   uint64 // timers stopped because the tool was gone
+	Nanos     uint64 // in the handler, all together
+}
 
+// Stats reads them, each by itself.
 func (f *File) Stats() Stats {
 	h := f.h
 	return Stats{atomic.LoadUint64(&h.signals), atomic.LoadUint64(&h.dropped), atomic.LoadUint64(&h.strangers),
@@ -83,7 +93,7 @@ func (f *File) Stats() Stats {
 // Signals are the numbers of the probe's signals, 0 for one it has not.
 func (f *File) Signals() (legacy, realTime int) { return int(f.h.legacy), int(f.h.realTime) }
 
-// ErrFull is the answer where every slot is taken.
+// ErrFull is Slot's answer where every slot is taken.
 var ErrFull = errors.New("more threads than the probe has slots")
 
 // Slot finds or makes the slot of a thread, near the place where the probe looks
@@ -149,7 +159,9 @@ func (f *File) SetStack(i int, low, high uint64) {
 	atomic.StoreUint64(&s.low, low)
 }
 
-// SetExtra sets where the runtime keeps what it knows of the thread.
+// SetExtra sets where the runtime keeps what it knows of the thread (its Thread object),
+// and how many bytes of that are copied with a stack on which a return address is hijacked:
+// the true one stands there.
 func (f *File) SetExtra(i int, addr uint64, size uint32) {
 	s := &f.slots[i]
 	atomic.StoreUint64(&s.extra, 0)
@@ -158,7 +170,8 @@ func (f *File) SetExtra(i int, addr uint64, size uint32) {
 }
 
 // Armed reports whether a thread has its timer, and the error if it could not get
-// one. Base is its fs base, 0 before it was armed.
+// one. Base is its fs base, where the C library keeps the thread itself; 0 before it
+// was armed.
 func (f *File) Armed(i int) (armed bool, err unix.Errno, base uint64) {
 	s := &f.slots[i]
 	return atomic.LoadUint32(&s.timer) != 0, unix.Errno(atomic.LoadUint32(&s.error)), atomic.LoadUint64(&s.fs)
@@ -180,7 +193,8 @@ type siginfo struct {
 
 const siQueue = -1
 
-// Ask makes a thread do op by a signal.
+// Ask sends a thread a signal that makes it do op. The error is a unix.Errno: EAGAIN if
+// the target has as many signals queued as it may, ESRCH if the thread has ended.
 func (f *File) Ask(i int, op Op, sig int) error {
 	s := &f.slots[i]
 	atomic.StoreUint32(&s.op, uint32(op))

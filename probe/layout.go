@@ -13,8 +13,8 @@
 // committed (its thread was interrupted in the handler) is passed by and looked at
 // again; its room is free only then. Where events are wanted the runtime's session calls
 // the probe on the thread that raises one; a wait is a record when it ends, and until
-// then stands in a table that has a place for each thread that waits. The file can be written by the target: every
-// size and position in it is checked.
+// then stands in a table that has a place for each thread that waits. The file can be
+// written by the target: every size and position in it is checked.
 //
 // Known gaps: Linux on x86-64.
 package probe

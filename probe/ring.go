@@ -12,15 +12,15 @@ type Record struct {
 	Slot      int
 	Why       Why
 	Flags     uint16
-	Time      uint64
-	Weight    uint32
-	Nanos     uint32
-	StackAddr uint64
+	Time      uint64     // CLOCK_MONOTONIC, nanoseconds
+	Weight    uint32     // timer periods it stands for, at least 1
+	Nanos     uint32     // that the handler took
+	StackAddr uint64     // of Stack's first byte
 	Regs      [17]uint64 // r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip
-	Extra     []byte
-	Event     uint32 // the runtime's id
-	Since     uint64 // of a wait: when it began
-	Payload   []byte // of a wait's start, or of the event
+	Extra     []byte     // of the runtime's Thread object, where a return address is hijacked; or none
+	Event     uint32     // the runtime's id
+	Since     uint64     // of a wait: when it began, as Time
+	Payload   []byte     // of a wait's start, or of the event
 	Stack     []byte
 	BelowAddr uint64 // on the thread's own stack, if it was on its alternate one, 0 = not known
 	Below     []byte

@@ -50,7 +50,7 @@ func ringFaults() []Fault {
 		arm("arm-dead", "a timer made while the tool dies stays", "\t\tdisarm(h, s);\n\telse\n\t\tabandoned(h, now());", "\t\tdisarm(h, s);"),
 		arm("arm-ended", "a timer made while the recording ends stays", "__atomic_load_n(&h->left, __ATOMIC_ACQUIRE) || h->tag != tag", "h->tag != tag"),
 		arm("arm-end-late", "that a recording ends is said behind the end of its timers", "\tdisarm_all(h);\n\tif (first)\n\t\tsw_put_back(h);", "\tif (first)\n\t\tsw_put_back(h);"),
-		walk("copy-patch", "what the runtime wrote over a return address is taken for one", "w.regs.IP() == w.patch && w.patch != 0", "false"),
+		walk("copy-patch", "what the runtime wrote over a return address is taken for one", "w.regs.IP() == w.hijackStub && w.hijackStub != 0", "false"),
 		walk("copy-called", "an interrupted thread is taken for one that has called", "\tw.at.Exact = !c.called\n", "\tw.at.Exact = c.called\n"),
 		walk("copy-managed", "what a managed frame returns to is taken for managed code", "\t\tif !w.isManaged() {\n\t\t\treturn unwind.StopNone\n\t\t}\n", ""),
 		walk("copy-newer", "code that is newer than the table ends a walk", "w.block[n-1].Module < 0 && w.isManaged()", "w.block[n-1].Module < 0 && false"),
