@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/machine"
@@ -21,7 +23,10 @@ func works(w *sim.World, name string) *sim.Thread {
 }
 
 // suspension are the rules about stopping threads.
-func suspension() []*Rule {
+func suspension() []*Rule { return slices.Concat(whoSuspends(), whileSuspended()) }
+
+// whoSuspends are the rules for the sampler thread and for what it may suspend.
+func whoSuspends() []*Rule {
 	return []*Rule{
 		{
 			Name:   "two-samplers",
@@ -69,6 +74,12 @@ func suspension() []*Rule {
 			Broken: func(w *sim.World) { works(w, "target"); debugger(w); resumesTwice(w) },
 			Kept:   func(w *sim.World) { works(w, "target"); debugger(w); kept(w, 1) },
 		},
+	}
+}
+
+// whileSuspended are the rules for what is done from the suspension on.
+func whileSuspended() []*Rule {
+	return []*Rule{
 		{
 			Name:   "asynchronous-suspend",
 			Line:   "A thread is stopped when GetThreadContext has returned, not when SuspendThread has.",
