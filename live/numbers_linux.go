@@ -13,6 +13,23 @@ type Numbers struct {
 	pid     int
 	foreign bool
 	outer   map[uint32]uint32
+	inner   map[uint32]uint32
+}
+
+// Foreign reports whether the process has numbers of its own.
+func (n *Numbers) Foreign() bool { return n.foreign }
+
+// Inner is what the process calls our thread outer; false if it is none of its.
+func (n *Numbers) Inner(outer uint32) (uint32, bool) {
+	if !n.foreign {
+		return outer, true
+	}
+	tid, ok := n.inner[outer]
+	if !ok {
+		n.Refresh()
+		tid, ok = n.inner[outer]
+	}
+	return tid, ok
 }
 
 // NumbersOf prepares the translation for a process.
@@ -29,7 +46,7 @@ func (n *Numbers) Refresh() {
 	if !n.foreign {
 		return
 	}
-	n.outer = map[uint32]uint32{}
+	n.outer, n.inner = map[uint32]uint32{}, map[uint32]uint32{}
 	all, _ := Threads(n.pid)
 	for _, tid := range all {
 		ids := strings.Fields(statusField(tid, "NSpid"))
@@ -37,7 +54,7 @@ func (n *Numbers) Refresh() {
 			continue
 		}
 		if inner, err := strconv.ParseUint(ids[len(ids)-1], 10, 31); err == nil {
-			n.outer[uint32(inner)] = uint32(tid)
+			n.outer[uint32(inner)], n.inner[uint32(tid)] = uint32(tid), uint32(inner)
 		}
 	}
 }

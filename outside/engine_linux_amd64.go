@@ -50,6 +50,9 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		file.Close()
 		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
 	}
+	if n, ok := t.threads.numbers.(*live.Numbers); ok {
+		file.SetNumbers(n)
+	}
 	e := &Engine{sampler: newSampler(pid, cfg, t, to), file: file, mem: mem, probe: cfg.Probe,
 		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
 	e.sampler.living, e.sampler.refresh = e.alive, e.refresh

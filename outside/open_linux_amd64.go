@@ -9,7 +9,11 @@ func openTarget(pid int) (*target, *live.Process, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return newTarget(pid, mem, live.NewLoader(pid)), mem, nil
+	t := newTarget(pid, mem, live.NewLoader(pid))
+	if n := live.NumbersOf(pid); n.Foreign() {
+		t.threads.numbers = n
+	}
+	return t, mem, nil
 }
 
 // Refuses reports why a process cannot be sampled from outside, "" if it can: no

@@ -80,7 +80,7 @@ func (f *File) Waiting(g func(Waiting)) {
 		}
 		o := w.open[0]
 		if atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1 && atomic.LoadUint64(&w.open[0].since) == o.since {
-			g(Waiting{tid, o.id, o.since, append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
+			g(Waiting{f.outer(tid), o.id, o.since, append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
 		}
 	}
 }

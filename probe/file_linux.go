@@ -18,6 +18,41 @@ type File struct {
 	pid   int              // as this process sees the target
 	dead  []int32          // slots of threads that have ended and still have a timer
 	used  map[uint32]int32 // slot of a thread
+
+	numbers Numbers // of the target's threads; nil = it numbers them as we do
+}
+
+// Numbers translates between our numbers of threads and the target's own. Those in the
+// file are the target's.
+type Numbers interface {
+	Inner(outer uint32) (inner uint32, ok bool)
+	Outer(inner uint32) (outer uint32, ok bool)
+	Refresh()
+}
+
+// SetNumbers tells how the target numbers its threads.
+func (f *File) SetNumbers(n Numbers) { f.numbers = n }
+
+// outer is our number of a thread that the target calls tid, 0 if there is none.
+func (f *File) outer(tid uint32) uint32 {
+	if f.numbers == nil || tid == 0 {
+		return tid
+	}
+	ours, ok := f.numbers.Outer(tid)
+	if !ok {
+		f.numbers.Refresh()
+		ours, _ = f.numbers.Outer(tid)
+	}
+	return ours
+}
+
+// inner is what the target calls a thread, 0 if it is none of its.
+func (f *File) inner(tid uint32) uint32 {
+	if f.numbers == nil {
+		return tid
+	}
+	theirs, _ := f.numbers.Inner(tid)
+	return theirs
 }
 
 // Open maps the file that a probe in process pid has sent.
@@ -52,7 +87,17 @@ func Open(fd, pid int) (*File, error) {
 func (f *File) Close() error { return unix.Munmap(f.data) }
 
 // Read gives every record there is to g.
-func (f *File) Read(g func(*Record)) { f.read(g) }
+func (f *File) Read(g func(*Record)) {
+	if f.numbers == nil {
+		f.read(g)
+		return
+	}
+	f.read(func(r *Record) {
+		if r.TID = f.outer(r.TID); r.TID != 0 {
+			g(r)
+		}
+	})
+}
 
 // Beat tells the probe that the tool lives.
 func (f *File) Beat() {
@@ -96,17 +141,24 @@ func (f *File) Signals() (legacy, realTime int) { return int(f.h.legacy), int(f.
 // ErrFull is Slot's answer where every slot is taken.
 var ErrFull = errors.New("more threads than the probe has slots")
 
+// ErrGone is the answer for a thread that the target no longer has.
+var ErrGone = errors.New("no thread of the process")
+
 // Slot finds or makes the slot of a thread, near the place where the probe looks
 // for it if a signal comes without a cookie.
 func (f *File) Slot(tid uint32) (int, error) {
 	if i, ok := f.used[tid]; ok {
 		return int(i), nil
 	}
+	inner := f.inner(tid)
+	if inner == 0 {
+		return 0, ErrGone
+	}
 	for i := range uint32(Slots) {
-		at := (tid + i) % Slots
+		at := (inner + i) % Slots
 		if s := &f.slots[at]; atomic.LoadUint32(&s.tid) == 0 {
 			*s = slot{}
-			atomic.StoreUint32(&s.tid, tid)
+			atomic.StoreUint32(&s.tid, inner)
 			f.used[tid] = int32(at)
 			return int(at), nil
 		}
@@ -206,7 +258,7 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	}
 	info := siginfo{signo: int32(sig), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
 		value: uint64(f.h.tag)<<32 | uint64(i)}
-	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(s.tid), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(f.outer(s.tid)), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
 	if e != 0 {
 		return e
 	}

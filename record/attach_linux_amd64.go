@@ -55,10 +55,8 @@ func (o *Options) attachable() *Refusal {
 	if int(st.Uid) != os.Geteuid() {
 		return no(fmt.Sprintf("it belongs to user %d", st.Uid), "run seedwalk as that user")
 	}
-	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", o.PID))
-	ours, err2 := os.Readlink("/proc/self/ns/mnt")
-	if err1 == nil && err2 == nil && theirs != ours {
-		return no("it is in a container, which sees other files", "run seedwalk in there, or use seedwalk stack, which needs nothing of it")
+	if r := o.enter(no); r != nil {
+		return r
 	}
 	if _, err := diagnostics.Process(o.PID); err != nil {
 		why := strings.TrimPrefix(err.Error(), where+": ")
@@ -68,6 +66,27 @@ func (o *Options) attachable() *Refusal {
 		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime, or record its native frames with --outside")
 	}
 	o.reuse()
+	return nil
+}
+
+// enter has the socket and the probe put where the process sees them, if it sees other
+// files than we do: a container's.
+func (o *Options) enter(no func(what, remedy string) *Refusal) *Refusal {
+	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", o.PID))
+	ours, err2 := os.Readlink("/proc/self/ns/mnt")
+	if err1 != nil || err2 != nil || theirs == ours {
+		return nil
+	}
+	root := fmt.Sprintf("/proc/%d/root", o.PID)
+	dir, err := os.MkdirTemp(root+"/tmp", "seedwalk-try-")
+	if err != nil {
+		return no("it is in a container whose /tmp cannot be written: "+reason(err), "run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
+	}
+	os.Remove(dir)
+	if probe.Library() == nil {
+		return no("it is in a container, and this seedwalk carries no probe to put there", "use one that make build has built, or run seedwalk in there")
+	}
+	o.root, o.SocketDir, o.Probe = root, root+"/tmp", ""
 	return nil
 }
 
@@ -121,7 +140,7 @@ const detachLimit = 3 * time.Second
 // before ends it first, and wants to be asked again.
 func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, known bool, err error) {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
-		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(r.srv.path), Timeout: attachLimit})
+		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.root)), Timeout: attachLimit})
 		known = errors.As(err, &answer)
 		if !known || uint32(answer) != alreadyActive && uint32(answer) != cancelled || !r.opt.reused || r.connected() || time.Since(begin) > detachLimit {
 			return answer, known, err

@@ -3,6 +3,7 @@ package record
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seedwalk/seedwalk/internal/program"
 	"github.com/seedwalk/seedwalk/outside"
@@ -63,13 +64,17 @@ func (o *Options) unpack(dir *private) error {
 	if o.Mode != ModeProbe || o.Probe != "" || !needsLibrary {
 		return nil
 	}
-	path, err := filepath.EvalSymlinks(dir.dir)
-	if err != nil {
-		return err
+	path := dir.dir
+	if o.root == "" { // through which a link leads elsewhere
+		var err error
+		if path, err = filepath.EvalSymlinks(dir.dir); err != nil {
+			return err
+		}
 	}
-	o.instead, o.Probe = absolute(o.Profiler), filepath.Join(path, probe.LibraryName)
+	file := filepath.Join(path, probe.LibraryName)
+	o.instead, o.Probe = absolute(o.Profiler), strings.TrimPrefix(file, o.root)
 	o.Profiler = o.Probe
-	return os.WriteFile(o.Probe, probe.Library(), 0o755)
+	return os.WriteFile(file, probe.Library(), 0o755)
 }
 
 // noProbe reports why there can be no probe, "" if there can.

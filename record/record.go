@@ -81,6 +81,7 @@ type Options struct {
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
 	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
 
+	root    string // of the process's files, as we see it; "" = its files are ours
 	reused  bool   // the probe is of an earlier recording
 	instead string // library for processes that the probe's way is not for
 	modeWhy string // why Mode is not the one that was wanted

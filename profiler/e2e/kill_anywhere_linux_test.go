@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+var killsAnywhere = flag.Int("killsanywhere", 4, "how often the tool is killed at any moment of an attachment or of stack PID")
+
+// The tool is killed at any moment: while it attaches, samples, detaches, or holds a
+// thread of the program stopped. No thread stays stopped or traced, and the program
+// works to its end as without us.
+func TestKilledAnywhere(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	cmd, out := attached(t, app(t, "Truth", fmt.Sprint(12+2**killsAnywhere))...)
+	pid, file := cmd.Process.Pid, filepath.Join(tempdir.New(t), "out.json")
+	before := settled(t, pid)
+	ended := map[string]int{}
+	for i := range *killsAnywhere {
+		what, limit := "record", 1500*time.Millisecond
+		args := []string{"record", "--pid", fmt.Sprint(pid), "--duration", "500ms", "--quiet", "--output", file}
+		if i%2 == 1 {
+			what, limit, args = "stack", 700*time.Millisecond, []string{"stack", fmt.Sprint(pid)}
+		}
+		tool := exec.Command(tool(t), args...)
+		if err := tool.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if i%4 == 3 { // while it has a thread stopped, if that is seen
+			for begin := time.Now(); len(standing(t, pid)) == 0 && time.Since(begin) < 3*time.Second; {
+			}
+			what += " with a thread stopped"
+		} else {
+			time.Sleep(rand.N(limit))
+		}
+		tool.Process.Kill()
+		if tool.Wait() == nil {
+			what += " ended first"
+		}
+		ended[what]++
+		for k := 0; len(standing(t, pid)) > 0; k++ {
+			if k == 500 {
+				t.Fatalf("kill %d (%s): threads stand: %v", i, what, standing(t, pid))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	t.Logf("killed %v", ended)
+	// The next recording puts back what the killed ones have left.
+	if r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "500ms", "--quiet", "--output", file); r.code != 0 {
+		t.Errorf("a recording after all: exit code %d, %s", r.code, r.stderr)
+	}
+	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || now.timers != 0 {
+		t.Errorf("afterwards %+v, before %+v", now, before)
+	}
+	if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
+		t.Errorf("the program ended with %v and said %q", err, out)
+	}
+}
+
+// standing lists the threads of a process that are stopped or traced.
+func standing(t *testing.T, pid int) (out []string) {
+	t.Helper()
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if len(tasks) == 0 {
+		t.Fatal("the program is gone")
+	}
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		s := string(b)
+		if len(s) > 0 && (strings.Contains(s, "\nState:\tT") || strings.Contains(s, "\nState:\tt") || !strings.Contains(s, "\nTracerPid:\t0\n")) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
