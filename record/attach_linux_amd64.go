@@ -78,6 +78,9 @@ func (o *Options) enter(no func(what, remedy string) *Refusal) *Refusal {
 		return nil
 	}
 	root := fmt.Sprintf("/proc/%d/root", o.PID)
+	if st, err := os.Lstat(root + "/tmp"); err == nil && !st.IsDir() { // a link would lead to a place of ours
+		return no("it is in a container whose /tmp is a link", "run seedwalk in there, or use seedwalk stack, which needs nothing of it")
+	}
 	dir, err := os.MkdirTemp(root+"/tmp", "seedwalk-try-")
 	if err != nil {
 		return no("it is in a container whose /tmp cannot be written: "+reason(err), "run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")

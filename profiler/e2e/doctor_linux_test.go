@@ -55,7 +55,7 @@ func TestProcessesOfAllKinds(t *testing.T) {
 		}, "is stopped", "it has no diagnostics port", "", 1, 125, 0, false},
 		{"of namespaces of its own", func(t *testing.T) string {
 			return start(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}, "sleep", "60")
-		}, "it has other namespaces: mnt, pid; it is process 1 in there", "it is in a container", "", 1, 125, 0, true},
+		}, "it has other namespaces: mnt, pid; it is process 1 in there", "no diagnostics port", "", 1, 125, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.root && os.Geteuid() != 0 {
