@@ -51,7 +51,9 @@ runtime: ## what the tests need from outside, into .cache
 lint: ## gofmt, go vet, staticcheck, and the C compiler at its strictest
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }
 	@$(GO) vet ./...
-	@GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
+	@for on in linux/arm64 windows/amd64 windows/arm64; do \
+		GOOS=$${on%/*} GOARCH=$${on#*/} CGO_ENABLED=0 $(GO) vet ./... || { echo "go vet for $$on failed"; exit 1; }; \
+	done
 	@if command -v x86_64-w64-mingw32-gcc >/dev/null; then \
 		GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $(GO) vet ./...; \
 	else echo "SKIPPED-CHECK: no x86_64-w64-mingw32-gcc: Go with C is not vetted for Windows"; fi

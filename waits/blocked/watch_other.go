@@ -9,9 +9,6 @@ import (
 	"github.com/seedwalk/seedwalk/waits"
 )
 
-// Stats count what became of the waits that were old enough.
-type Stats struct{ Tried, Joined int64 }
-
 // Watch looks at threads that wait; not on this system.
 type Watch struct{}
 
