@@ -47,8 +47,15 @@ type Frame struct {
 }
 
 // Unmanaged is a walker's frame as one of a merged stack.
-func Unmanaged(f *unwind.Frame) Frame {
-	return Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: f.Module, Kind: f.Kind, Trust: f.Trust, Exact: f.Exact}
+func Unmanaged(f *unwind.Frame) (out Frame) {
+	out.unmanaged(f)
+	return out
+}
+
+// unmanaged makes f of a walker's frame, in its place.
+func (f *Frame) unmanaged(w *unwind.Frame) {
+	f.IP, f.SP, f.FP, f.Function, f.Module = w.IP, w.SP, w.FP, 0, w.Module
+	f.Kind, f.Trust, f.Gap, f.Exact = w.Kind, w.Trust, GapNone, w.Exact
 }
 
 // Address is where the frame stands.
@@ -108,7 +115,7 @@ type Merger struct {
 
 // New returns a merger of stacks of w's architecture that walks with w.
 func New(w unwind.Walker, f Functions) *Merger {
-	m := &Merger{w: w, arch: &arches[w.Arch()], functions: f}
+	m := &Merger{w: w, arch: &arches[w.Arch()], functions: f, guesses: unwind.Bounds{Guess: true}}
 	m.landings, _ = w.(landings)
 	return m
 }
@@ -126,9 +133,10 @@ func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	m.regs.Arch = m.w.Arch()
 	m.at = unwind.State{Regs: &m.regs}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
-	m.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
-	m.guesses = m.bounds
-	m.guesses.Guess = true
+	// Field by field: a struct that is copied right after parts of it were written
+	// waits until these are in the cache.
+	m.bounds.Low, m.bounds.High = c.Thread.StackLow, c.Thread.StackHigh
+	m.guesses.Low, m.guesses.High = c.Thread.StackLow, c.Thread.StackHigh
 	m.res.Verdict = seed.Truncated
 	for more := m.leaf(); more; {
 		more = m.block()

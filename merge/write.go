@@ -15,7 +15,8 @@ func (m *Merger) native(n int) {
 			m.gap(GapLimit)
 			return
 		}
-		m.put(Unmanaged(f))
+		m.out[m.res.N].unmanaged(f)
+		m.res.N++
 	}
 }
 
@@ -39,10 +40,11 @@ func (m *Merger) gap(g Gap) {
 
 // finish counts what rests on a guess that no frame of the CLR confirmed, and
 // what the suspension itself put there.
-func (m *Merger) finish() Result {
+func (m *Merger) finish() (r Result) {
+	r = m.res
 	if m.guess >= 0 {
-		m.res.Doubtful = m.res.N - m.guess
+		r.Doubtful = r.N - m.guess
 	}
-	m.res.Probe = m.probe(m.out[:m.res.N])
-	return m.res
+	r.Probe = m.probe(m.out[:r.N])
+	return r
 }
