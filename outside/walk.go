@@ -31,6 +31,7 @@ type walker struct {
 	code       managedCode // nil: no runtime is known
 	hijackStub uint64      // what the runtime writes over return addresses; 0 = not known
 	returns    uint64      // of which so many were met and set right
+	unbegun    uint64      // signal handlers that had not begun and were left out
 	special    *special    // nil: there are none
 
 	mem    memory.Window
@@ -74,7 +75,7 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 		case unwind.StopNone:
 			continue
 		case unwind.EndOfStack:
-			return w.out[:w.n], merge.GapNone, false
+			return w.begun(w.out[:w.n]), merge.GapNone, false
 		case unwind.NoInfo:
 			if w.promised(c) {
 				continue
@@ -92,6 +93,21 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 func (w *walker) end(gap merge.Gap) []merge.Frame {
 	w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.regs.SP()})
 	return w.out[:w.n]
+}
+
+// begun leaves out a signal handler that has not begun. Where the timers of two profilers
+// expire at the same tick, the kernel makes the other's frame and then ours on it: the
+// thread stands at the first instruction of the other's handler, whose return address is
+// still on top of the stack. What it did is below the signal's frame.
+func (w *walker) begun(frames []merge.Frame) []merge.Frame {
+	for len(frames) > 2 && frames[0].Exact && frames[0].Kind == unwind.KindNative && frames[1].Kind == unwind.KindSignal {
+		if ra, ok := w.mem.Word(frames[0].SP); !ok || ra != frames[1].IP {
+			break
+		}
+		frames = frames[2:]
+		w.unbegun++
+	}
+	return frames
 }
 
 // native walks unmanaged frames.

@@ -19,7 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-var biasTime = flag.Duration("bias", 6*time.Second, "how long TestProbeBias records in each way")
+var biasTime = flag.Duration("bias", 6*time.Second, "how long TestProbeBias records in each way, two thirds of its processor time")
 
 // shares are a thread's: how much of its processor time each method has by itself.
 type shares struct {
@@ -124,8 +124,9 @@ func judged(t *testing.T, path string, m perfMap) map[string]*shares {
 	return out
 }
 
-// recorded reads the profile: processor time by leaf, of each thread.
-func recordedShares(t *testing.T, path string) map[string]*shares {
+// recordedShares reads the profile: processor time by leaf, of each thread, and how many
+// handlers were left out that had not begun.
+func recordedShares(t *testing.T, path string) (out map[string]*shares, unbegun int64) {
 	t.Helper()
 	var p struct {
 		Threads []struct{ Name string }
@@ -135,6 +136,7 @@ func recordedShares(t *testing.T, path string) map[string]*shares {
 			Frames        []int
 			CPU           float64 `json:"cpu_ns"`
 		}
+		Stats struct{ Counters map[string]int64 }
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -143,20 +145,14 @@ func recordedShares(t *testing.T, path string) map[string]*shares {
 	if err := json.Unmarshal(b, &p); err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]*shares{}
+	out = map[string]*shares{}
 	for _, s := range p.Stacks {
 		name := p.Threads[s.Thread].Name
 		if out[name] == nil {
 			out[name] = &shares{}
 		}
-		leaf := s.Frames[0]
-		for i, f := range s.Frames[:min(4, len(s.Frames)-1)] { // the judge's own handler
-			if strings.HasPrefix(p.Frames[f].Name, "<signal handler called>") {
-				leaf = s.Frames[i+1]
-			}
-		}
 		method := other
-		if f := p.Frames[leaf]; f.Class == "managed" && strings.HasPrefix(f.Name, "Bias.") {
+		if f := p.Frames[s.Frames[0]]; f.Class == "managed" && strings.HasPrefix(f.Name, "Bias.") {
 			method = f.Name[strings.LastIndexByte(f.Name, '.')+1:]
 		}
 		n := 0.0
@@ -165,13 +161,17 @@ func recordedShares(t *testing.T, path string) map[string]*shares {
 		}
 		out[name].add(method, s.CPU, n)
 	}
-	return out
+	return out, p.Stats.Counters["unbegun"]
 }
 
 // biased is the program of a runtime, and what its assembly is called there.
 type biased struct {
 	argv     func(args ...string) []string
 	assembly string
+	rate     string   // asked
+	judge    []string // the program's further arguments
+	stderr   string   // of the last recording
+	unbegun  int64    // its handlers of others that had not begun
 }
 
 // run records the program in a mode and returns what it says of itself, and what the
@@ -185,8 +185,8 @@ func (b *biased) run(t *testing.T, mode string) (truth, got map[string]*shares) 
 		t.Fatal(err)
 	}
 	env := []string{"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=" + maps}
-	args := []string{tool(t), "record", "--mode", mode, "--rate", "125", "--pid-file", pid, "--output", out, "--"}
-	r := run(t, *biasTime+2*time.Minute, env, append(args, b.argv(fmt.Sprint(biasTime.Seconds()), file)...)...)
+	args := []string{tool(t), "record", "--mode", mode, "--rate", b.rate, "--pid-file", pid, "--output", out, "--"}
+	r := run(t, 8**biasTime+2*time.Minute, env, append(args, b.argv(append([]string{fmt.Sprint(biasTime.Seconds()), file}, b.judge...)...)...)...)
 	if r.code != 0 || r.stdout != "BIAS DONE\n" {
 		t.Fatalf("%d %q\n%s", r.code, r.stdout, r.stderr)
 	}
@@ -194,35 +194,56 @@ func (b *biased) run(t *testing.T, mode string) (truth, got map[string]*shares) 
 	if len(found) != 1 {
 		t.Fatalf("the runtime wrote %d maps of its methods", len(found))
 	}
+	b.stderr = r.stderr
 	t.Log("\n" + r.stderr)
-	return judged(t, file, readPerfMap(t, found[0], b.assembly)), recordedShares(t, out)
+	got, b.unbegun = recordedShares(t, out)
+	return judged(t, file, readPerfMap(t, found[0], b.assembly)), got
 }
 
 // Each method has its share of the processor's time, as a judge of the program's
 // own saw it. Beside it stands what the old way makes of the same program.
 func TestProbeBias(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	t.Run("net9", func(t *testing.T) {
-		b := biased{func(args ...string) []string { return app(t, "Bias", args...) }, "Bias"}
-		_, old := b.run(t, "snapshot")
-		b.judge(t, old)
-	})
-	t.Run("net10", func(t *testing.T) {
-		program := need(t, "out", "samples", "Bias10")
-		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-		b := biased{func(args ...string) []string { return append([]string{program}, args...) }, "azmcp"}
-		old := map[string]*shares{}
-		if *biasTime > time.Minute {
-			_, old = b.run(t, "snapshot")
-		}
-		b.judge(t, old)
-	})
+	for _, c := range []struct {
+		name string
+		b    biased
+		old  bool // beside it the old way, in short runs too
+	}{
+		{"net9", bias9(t, "125"), true},
+		{"net10", bias10(t, "125"), false},
+		{"more often than the kernel's tick", bias9(t, "1000"), false},
+		// Two profilers whose timers expire at the same ticks, with the signal that is
+		// delivered first, and with one that is delivered behind the other's.
+		{"a judge with our period", bias9(t, "125", "8"), false},
+		{"a judge with our period and signal", bias9(t, "125", "8", "taken"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			old := map[string]*shares{}
+			if c.old || *biasTime > time.Minute && len(c.b.judge) == 0 && c.b.rate == "125" {
+				_, old = c.b.run(t, "snapshot")
+			}
+			c.b.compare(t, old)
+			if taken := len(c.b.judge) > 1; taken && (c.b.unbegun == 0 || !strings.Contains(c.b.stderr, "a real-time signal is used instead")) {
+				t.Errorf("%d handlers of the judge's had not begun", c.b.unbegun)
+			}
+		})
+	}
 }
 
-// judge holds the profile against the truth; old is what the old way says.
-func (b *biased) judge(t *testing.T, old map[string]*shares) {
+func bias9(t *testing.T, rate string, judge ...string) biased {
+	return biased{func(args ...string) []string { return app(t, "Bias", args...) }, "Bias", rate, judge, "", 0}
+}
+
+func bias10(t *testing.T, rate string) biased {
+	return biased{func(args ...string) []string {
+		return append([]string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Bias10")}, args...)
+	}, "azmcp", rate, nil, "", 0}
+}
+
+// compare holds the profile against the truth; old is what the old way says.
+func (b *biased) compare(t *testing.T, old map[string]*shares) {
 	truth, got := b.run(t, "probe")
-	total, compared := 0.0, 0
+	total, compared, most := 0.0, 0, 0.0
 	t.Logf("%-10s %-16s %8s %8s %8s %9s", "thread", "method", "truth", "probe", "snapshot", "samples")
 	for _, thread := range slices.Sorted(maps.Keys(truth)) {
 		want, have := truth[thread], got[thread]
@@ -241,13 +262,14 @@ func (b *biased) judge(t *testing.T, old map[string]*shares) {
 			}
 			compared++
 			t.Logf("%-10s %-16s %7.1f%% %7.1f%% %7.1f%% %9.0f", thread, method, 100*p, 100*q, 100*old[thread].share(method), have.total)
+			most = max(most, math.Abs(p-q))
 			noise := 3 * math.Sqrt(p*(1-p)/want.total+q*(1-q)/have.total)
 			if math.Abs(p-q) > 0.03+noise {
 				t.Errorf("%s in %s: %.1f %% of the time, %.1f %% by the profile", method, thread, 100*p, 100*q)
 			}
 		}
 	}
-	t.Logf("%.0f samples, %d shares compared", total, compared)
+	t.Logf("%.0f samples, %d shares compared, the worst is %.1f points off; %d handlers that had not begun", total, compared, 100*most, b.unbegun)
 	if compared < 8 {
 		t.Errorf("only %d shares compared", compared)
 	}

@@ -1,6 +1,9 @@
 // Threads whose processor time is known: straight-line code, small virtual methods,
 // a loop, block copies, allocation, calls of native code.
-// Usage: Bias.exe SECONDS FILE
+// Usage: Bias.exe SECONDS FILE [MILLISECONDS [taken]]
+// It runs until it has used three halves of SECONDS of processor time, on a busy machine
+// at most eight times as long. MILLISECONDS is the period of the judge's timers, 7 if not
+// given. With "taken" SIGURG has a handler too.
 using System;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -10,28 +13,32 @@ static class Bias
 {
     [DllImport("bias")] static extern int bias_begin(string name, long period);
     [DllImport("bias")] static extern void bias_end();
+    [DllImport("bias")] static extern void bias_take();
+    [DllImport("bias")] static extern double bias_used();
     [DllImport("bias")] static extern uint bias_native(uint rounds);
     [DllImport("bias")] static extern int bias_write(string path);
     [DllImport("bias")] static extern double bias_number(string text); // a trimmed core library has neither this
     [DllImport("bias")] static extern void bias_say(string text);      // nor that
 
-    const long Period = 7000000; // nanoseconds
     static volatile bool stop;
     static double sink;
     static object keep;
 
     static int Main(string[] args)
     {
+        long period = 1000000 * (args.Length > 2 ? (long)bias_number(args[2]) : 7); // nanoseconds
+        if (args.Length > 3) bias_take();
         string[] names = { "straight", "virtual", "loop", "memory", "allocate", "pinvoke" };
         ThreadStart[] bodies = { StraightThread, VirtualThread, LoopThread, MemoryThread, AllocateThread, PInvokeThread };
         var threads = new Thread[names.Length];
         for (int i = 0; i < names.Length; i++)
         {
             var name = names[i]; var body = bodies[i];
-            threads[i] = new Thread(() => { bias_begin(name, Period); body(); bias_end(); }) { Name = name };
+            threads[i] = new Thread(() => { bias_begin(name, period); body(); bias_end(); }) { Name = name };
         }
         foreach (var t in threads) t.Start();
-        Thread.Sleep((int)(1000 * bias_number(args[0])));
+        double seconds = bias_number(args[0]);
+        for (int i = 0; i < 800 && bias_used() < 1.5 * seconds; i++) Thread.Sleep((int)(10 * seconds));
         stop = true;
         foreach (var t in threads) t.Join();
         bias_write(args[1]);

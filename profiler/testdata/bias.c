@@ -32,6 +32,18 @@ static void note(int sig, siginfo_t *info, void *context)
 		mine->ips[mine->count++] = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
 }
 
+static void nothing(int sig) { (void)sig; }
+
+/* Takes the signal that a profiler in this process would like to use. */
+void bias_take(void)
+{
+	struct sigaction act;
+	memset(&act, 0, sizeof act);
+	act.sa_handler = nothing;
+	act.sa_flags = SA_RESTART;
+	sigaction(SIGURG, &act, NULL);
+}
+
 int bias_begin(const char *name, long period_ns)
 {
 	struct sigaction act;
@@ -80,6 +92,14 @@ int bias_write(const char *path)
 		for (uint32_t k = 0; k < all[i].count; k++)
 			fprintf(f, "%s %ld %llx\n", all[i].name, all[i].tid, (unsigned long long)all[i].ips[k]);
 	return fclose(f);
+}
+
+/* The processor time that the program has used, in seconds. */
+double bias_used(void)
+{
+	struct timespec t = {0, 0};
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 double bias_number(const char *text) { return atof(text); }

@@ -6,6 +6,7 @@ var (
 	ringTests  = &Step{"./probe", []string{"-run", "TestRingWorld"}}
 	claimTests = &Step{"./profiler/host", []string{"-run", "TestClaimOrder"}}
 	armTests   = &Step{"./probe", []string{"-run", "TestArmWorld"}}
+	begunTests = &Step{"./outside", []string{"-run", "TestBegun"}}
 	copyTests  = &Step{"./outside", []string{"-run", "TestCopiedWorlds"}}
 	loadTests  = &Step{"./sim/rules", []string{"-run", "TestSnapshotLock"}}
 )
@@ -54,6 +55,8 @@ func ringFaults() []Fault {
 		walk("copy-called", "an interrupted thread is taken for one that has called", "\tw.at.Exact = !c.called\n", "\tw.at.Exact = c.called\n"),
 		walk("copy-managed", "what a managed frame returns to is taken for managed code", "\t\tif !w.isManaged() {\n\t\t\treturn unwind.StopNone\n\t\t}\n", ""),
 		walk("copy-newer", "code that is newer than the table ends a walk", "w.block[n-1].Module < 0 && w.isManaged()", "w.block[n-1].Module < 0 && false"),
+		engineFault("outside/walk.go", "begun-kept", "a handler that has not begun is kept", "\t\tframes = frames[2:]\n\t\tw.unbegun++\n", "\t\tbreak\n", begunTests),
+		engineFault("outside/walk.go", "begun-all", "a handler that is at work is left out", "; !ok || ra != frames[1].IP {", "; !ok || ra == 0 {", begunTests),
 		reader("ring-any-commit", "any commit counts, a lap's before too", "atomic.LoadUint64(&rec.commit) == at|1", "atomic.LoadUint64(&rec.commit)&1 == 1"),
 		reader("ring-any-claim", "any claim counts, a lap's before too", "atomic.LoadUint64(&rec.claim) != at|2", "atomic.LoadUint64(&rec.claim)&2 == 0"),
 		reader("ring-not-round", "a record that goes round the end is cut", "\tcopy(b[n:], r.ring)\n", "\t_ = n\n"),
