@@ -31,6 +31,19 @@ const (
 
 func (e *Error) Error() string { return e.What }
 
+// Remedy is what a user can do about it.
+func (w Why) Remedy() string {
+	switch w {
+	case NotELF, NotCore:
+		return "name a core of the kernel, of gcore or of createdump --full"
+	case OtherArch:
+		return "a debugger for that machine reads it"
+	case Truncated, NoThreads, NoMappings:
+		return "have it written once more, with room on the disk and ulimit -c unlimited"
+	}
+	return "have it written once more, by gcore for one"
+}
+
 // Thread is one thread of a core, in the core's order: the first is the one that
 // brought the process down.
 type Thread struct {

@@ -161,12 +161,18 @@ func Lookable(pid int) error {
 func lookable(pid int) error {
 	switch status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); {
 	case err != nil:
-		return fmt.Errorf("there is no process %d", pid)
+		return fmt.Errorf("there is no process %d: look for its number with ps", pid)
 	case pid == os.Getpid():
 		return fmt.Errorf("process %d is this one", pid)
 	case bytes.Contains(status, []byte("\nState:\tZ")) && soleThread(pid):
 		return fmt.Errorf("process %d has ended and waits for its parent to take notice: it has no stacks any more", pid)
 	}
+	return Foreign(pid)
+}
+
+// Foreign says that a process is of a machine whose registers are not known here, nil
+// if that is not seen.
+func Foreign(pid int) error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
 		return nil // what is in the way shows later

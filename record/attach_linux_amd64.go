@@ -55,6 +55,9 @@ func (o *Options) attachable() *Refusal {
 	if int(st.Uid) != os.Geteuid() {
 		return no(fmt.Sprintf("it belongs to user %d", st.Uid), "run seedwalk as that user")
 	}
+	if err := outside.Foreign(o.PID); err != nil {
+		return no("it is of another architecture", "record it with a seedwalk for that machine")
+	}
 	if r := o.enter(no); r != nil {
 		return r
 	}

@@ -162,7 +162,7 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	var bad *dump.Error
 	switch {
 	case errors.As(err, &bad):
-		return nil, fmt.Errorf("%s: %w", f.core, err)
+		return nil, fmt.Errorf("%s: %w; %s", f.core, err, bad.Why.Remedy())
 	case err != nil:
 		return nil, err
 	case c.Arch != context.ArchAMD64:
@@ -187,9 +187,7 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	for i := range stacks {
 		v.add(still, &stacks[i], "", 0)
 	}
-	for _, p := range c.Problems {
-		v.Problems = append(v.Problems, f.core+": "+p.Error())
-	}
+	v.damaged(f.core, c.Problems)
 	v.lacking(m.Problems())
 	v.finish(still)
 	return v, nil

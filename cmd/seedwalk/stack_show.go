@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/dump"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -84,6 +86,31 @@ func (v *stackView) add(still *outside.Still, s *outside.Stack, name string, hel
 		t.Frames = append(t.Frames, g)
 	}
 	v.Threads = append(v.Threads, t)
+}
+
+// damaged tells what of a core could not be read: a line for each kind, since what is
+// cut off is many pieces.
+func (v *stackView) damaged(core string, problems []error) {
+	var kinds []dump.Why
+	first, more := map[dump.Why]error{}, map[dump.Why]int{}
+	for _, p := range problems {
+		var e *dump.Error
+		if !errors.As(p, &e) {
+			continue
+		}
+		if first[e.Why] == nil {
+			kinds, first[e.Why] = append(kinds, e.Why), p
+		} else {
+			more[e.Why]++
+		}
+	}
+	for _, w := range kinds {
+		line := core + ": " + first[w].Error()
+		if n := more[w]; n > 0 {
+			line += fmt.Sprintf(", and %d pieces more", n)
+		}
+		v.Problems = append(v.Problems, line+"; what it has is shown; "+w.Remedy())
+	}
 }
 
 // lacking tells of modules that frames are in and that were not found. Others do

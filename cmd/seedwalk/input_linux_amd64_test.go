@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Machines of ELF files.
+const machine386, machineX64, machineARM32 = 3, 62, 40
+
+// pausing is a program of that machine that waits for ever, without a library.
+func pausing(machine uint16) []byte {
+	const base = 0x400000
+	le := binary.LittleEndian
+	code, b := []byte{0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7}, []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+	half, word := func(v uint16) { b = le.AppendUint16(b, v) }, func(v uint32) { b = le.AppendUint32(b, v) }
+	wide := func(v uint64) { b = le.AppendUint64(b, v) }
+	if machine == machine386 {
+		b[4] = 1
+		code = []byte{0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7}
+		wide = func(v uint64) { word(uint32(v)) }
+	}
+	header, program := 64, 56
+	if machine == machine386 {
+		header, program = 52, 32
+	}
+	size := uint64(header + program + len(code))
+	half(2)
+	half(machine)
+	word(1)
+	wide(base + size - uint64(len(code))) // where it begins
+	wide(uint64(header))
+	wide(0)
+	word(0)
+	for _, v := range []int{header, program, 1, 0, 0, 0} {
+		half(uint16(v))
+	}
+	word(1)
+	if machine != machine386 {
+		word(5)
+	}
+	for _, v := range []uint64{0, base, base, size, size} {
+		wide(v)
+	}
+	if machine == machine386 {
+		word(5)
+	}
+	wide(0x1000)
+	return append(b, code...)
+}
+
+// waiting starts a program that waits, and returns its number.
+func waiting(t *testing.T, attr *syscall.SysProcAttr, argv ...string) string {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.SysProcAttr = attr
+	if err := cmd.Start(); err != nil {
+		t.Skip("SKIPPED-CHECK: the system does not start such a program: " + err.Error())
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	time.Sleep(100 * time.Millisecond)
+	return strconv.Itoa(cmd.Process.Pid)
+}
+
+// rooted starts a program whose files are those of a folder only, in which make can
+// put something.
+func rooted(t *testing.T, make func(root string)) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED-CHECK: other files for a process need root")
+	}
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "pausing"), pausing(machineX64), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	make(root)
+	return waiting(t, &syscall.SysProcAttr{Chroot: root, Cloneflags: syscall.CLONE_NEWNS}, "/pausing")
+}
+
+// What is no process that can be recorded or looked at is said in one line, with what
+// to do.
+func TestProcessesThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		pid           func(t *testing.T) string
+		stack, record string // parts of what is said; "" = it works
+	}{
+		{"gone", func(*testing.T) string { return "4194303" }, "no process 4194303: look for its number", "no such process; look for its number"},
+		{"of another architecture", func(t *testing.T) string {
+			exe := filepath.Join(t.TempDir(), "pausing")
+			if err := os.WriteFile(exe, pausing(machine386), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return waiting(t, nil, exe)
+		}, "of another architecture (EM_386, ELFCLASS32): seedwalk of that machine is needed", "of another architecture; record it with a seedwalk for that machine"},
+		{"not .NET", func(t *testing.T) string { return waiting(t, nil, "sleep", "60") }, "", "no diagnostics port: it is no .NET process"},
+		{"a container without a /tmp", func(t *testing.T) string {
+			return rooted(t, func(string) {})
+		}, "", "a container whose /tmp cannot be written: no such file or directory; run seedwalk in there or as root, or use seedwalk stack"},
+		{"a container whose /tmp is a link", func(t *testing.T) string {
+			return rooted(t, func(root string) { os.Symlink("/var/tmp", filepath.Join(root, "tmp")) })
+		}, "", "a container whose /tmp is a link; run seedwalk in there, or use seedwalk stack"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pid := c.pid(t)
+			_, errOut, code, _ := tool(t, "stack", pid)
+			if strings.Contains(errOut, "may not be looked at") {
+				t.Skip("SKIPPED-CHECK: " + errOut)
+			}
+			if judgeLine(t, "stack", errOut, c.stack); (code == 0) != (c.stack == "") {
+				t.Errorf("stack ended with %d", code)
+			}
+			_, errOut, code, _ = tool(t, "record", "--quiet", "--pid", pid, "--duration", "1s", "--output", "o.folded")
+			judgeLine(t, "record", errOut, c.record)
+			if code != 125 {
+				t.Errorf("record ended with %d", code)
+			}
+		})
+	}
+}
+
+func judgeLine(t *testing.T, command, got, want string) {
+	t.Helper()
+	if !strings.Contains(got, want) || want == "" && got != "" || want != "" && (strings.Count(got, "\n") != 1 || !strings.ContainsAny(got, ";:")) {
+		t.Errorf("%s says %q, not %q in one line", command, got, want)
+	}
+}
