@@ -287,7 +287,7 @@ static unsafe partial class T
         var run = Passing(out passed[oldest]);
         if (unloaded == 0) run((IntPtr)s);
         else Again(s, run);
-        if (passes % 8 == 0) GC.Collect();
+        if (passes % (unloaded == 0 ? 8 : 32) == 0) GC.Collect(); // which all others wait for
         Pop(s);
     }
 
