@@ -131,6 +131,9 @@ func (v *stackView) lacking(problems []string) {
 func (v *stackView) finish(still *outside.Still) {
 	found, why := still.Runtime()
 	if v.Runtime = found; why != "" {
+		if v.Source == "core" {
+			why += "; a core with all memory has them: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"
+		}
 		v.Problems = append(v.Problems, why)
 	}
 	v.Cycles = cycles(v.Threads)

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// ended are the program's methods below an exception that nobody catches, leaf first.
+var ended = []string{"Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Outer (lambda)", "Ending.Middle", "Ending.Outer"}
+
+// said starts a program and waits until it says a line.
+func said(t *testing.T, line string, argv ...string) (pid int) {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if got, err := bufio.NewReader(out).ReadString('\n'); got != line+"\n" {
+		t.Fatalf("it says %q, %v", got, err)
+	}
+	return cmd.Process.Pid
+}
+
+// methodsOf are a thread's methods of the program's own.
+func methodsOf(th *shownThread) (out []string) {
+	for _, f := range th.Frames {
+		if f.Kind == "managed" && strings.HasPrefix(f.Name, "Ending.") {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// A program that is being brought down by an exception, in its own last handler: that
+// is on top of what has thrown.
+func TestStackOfCrashing(t *testing.T) {
+	pid := said(t, "handling", app(t, "Ending", "handled")...)
+	l := stacks(t, fmt.Sprint(pid))
+	want := append([]string{"Ending.Handler"}, ended...)
+	i := slices.IndexFunc(l.Threads, func(th shownThread) bool { return slices.Equal(methodsOf(&th), want) })
+	if i < 0 || !l.Threads[i].Complete || len(l.Problems) > 0 {
+		t.Errorf("no whole thread with %q: %+v, %v", want, l.Threads, l.Problems)
+	}
+}
+
+// A program that does nothing but collect, with all of its threads held most of the
+// time: whole stacks, of the one that collects into the collector.
+func TestStackOfCollecting(t *testing.T) {
+	pid := said(t, "collecting", app(t, "Ending", "collecting")...)
+	threads, whole, inside, workers := 0, 0, 0, 0
+	const looks = 12
+	for range looks {
+		l := stacks(t, fmt.Sprint(pid))
+		for i := range l.Threads {
+			th := &l.Threads[i]
+			if threads++; th.Complete {
+				whole++
+			} else {
+				t.Logf("thread %d: %s at %s after %v", th.TID, th.Gap, th.GapAt, th.Frames)
+			}
+			switch m := methodsOf(th); {
+			case slices.Equal(m, []string{"Ending.Work"}):
+				workers++
+			case slices.Equal(m, []string{"Ending.Collecting", "Ending.Main"}):
+				if k := slices.IndexFunc(th.Frames, func(f struct{ Kind, Name, Module, IP, SP string }) bool { return f.Name == "System.GC.Collect" }); k > 4 {
+					inside++ // frames of the collector's own above it
+				}
+			case len(m) > 0:
+				t.Errorf("thread %d: %q", th.TID, m)
+			}
+		}
+	}
+	t.Logf("%d looks: %d threads, %d whole, %d of the collector at work, %d of workers", looks, threads, whole, inside, workers)
+	if inside < looks/2 || workers < 3*looks-6 || threads-whole > 1 {
+		t.Error("not what the program does")
+	}
+}
+
+// The core that the runtime itself has written of such a program. The usual one lacks
+// what tells of methods: that is said, with what to do, and native frames are there.
+func TestStackOfMinidump(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(runtime9(t), "createdump")); err != nil {
+		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")
+	}
+	for _, c := range []struct {
+		name, kind string
+		full       bool
+	}{{"full", "4", true}, {"heap", "2", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			core := filepath.Join(tempdir.New(t), "core")
+			env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=" + c.kind, "DOTNET_DbgMiniDumpName=" + core}
+			r := run(t, 2*time.Minute, env, app(t, "Ending", "unhandled")...)
+			if _, err := os.Stat(core); err != nil {
+				t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
+			}
+			l := stacks(t, "--core", core)
+			whole := slices.ContainsFunc(l.Threads, func(th shownThread) bool { return th.Complete && slices.Equal(methodsOf(&th), ended) })
+			t.Logf("%d threads, problems %v", len(l.Threads), l.Problems)
+			switch {
+			case c.full && (!whole || len(l.Problems) > 0 || !l.Runtime):
+				t.Errorf("no whole thread with %q: %+v", ended, l.Threads)
+			case !c.full && !whole && (len(l.Problems) != 1 || !strings.Contains(l.Problems[0], "DOTNET_DbgMiniDumpType=4") || len(l.Threads) < 5):
+				t.Errorf("%v, %+v", l.Problems, l.Threads)
+			}
+		})
+	}
+}
