@@ -145,7 +145,7 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 		name = strings.Replace(name, " (", "(", 1) // of a state machine: not the method that makes it
 		return name
 	case f.Module >= 0 && int(f.Module) < len(s.Images):
-		if im := &s.Images[f.Module]; filepath.Base(im.Path) == "libtruth.so" {
+		if im := &s.Images[f.Module]; strings.TrimSuffix(filepath.Base(im.Path), " (deleted)") == "libtruth.so" {
 			name, _, _ := strings.Cut(c.natives.name(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup()-im.Bias), ".localalias")
 			return name
 		}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// ownRuntime is a folder with the runtime and the truth program, of which the libraries
+// named are files of their own.
+func ownRuntime(t *testing.T, copied ...string) (dir string) {
+	t.Helper()
+	dir = tempdir.New(t)
+	from, _ := filepath.Glob(filepath.Join(runtime9(t), "*"))
+	for _, name := range []string{"Truth.exe", "libtruth.so"} {
+		from = append(from, need(t, "out", "samples", name))
+	}
+	for _, f := range from {
+		name := filepath.Base(f)
+		f, _ = filepath.Abs(f)
+		own := name == "Truth.exe"
+		for _, c := range copied {
+			own = own || c == name
+		}
+		if !own {
+			os.Symlink(f, filepath.Join(dir, name))
+			continue
+		}
+		if b, err := os.ReadFile(f); err != nil || os.WriteFile(filepath.Join(dir, name), b, 0o755) != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// The runtime and a library are replaced while they run, as an upgrade of their
+// packages does: the files of their names are others. Stacks are what the threads say
+// of themselves all the same, of a recording, of one from outside and of stack; by the
+// kernel's own names of the mapped files, which a privilege opens, and without one by
+// the memory that they are mapped to.
+func TestReplacedLibraries(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	plain, err := exec.LookPath("setpriv")
+	for _, c := range []struct {
+		name    string
+		without []string // what takes the privilege away
+	}{{"mapped files", nil}, {"memory", []string{plain, "--bounding-set=-all", "--inh-caps=-all", "--"}}} {
+		t.Run(c.name, func(t *testing.T) {
+			switch {
+			case c.without == nil && os.Geteuid() != 0:
+				t.Skip("SKIPPED-CHECK: files by their mappings are opened by root only")
+			case c.without != nil && err != nil:
+				t.Skip("SKIPPED-CHECK: no setpriv (Debian package util-linux)")
+			}
+			replaced := []string{"libcoreclr.so", "libtruth.so"}
+			dir := ownRuntime(t, replaced...)
+			cmd, out := attached(t, append(c.without, need(t, "out", "bin", "swhost"), dir, filepath.Join(dir, "Truth.exe"), "120")...)
+			for _, name := range replaced { // another file, and then it is renamed: what is mapped lives on
+				other := filepath.Join(dir, "new")
+				if os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) != nil || os.Rename(other, filepath.Join(dir, name)) != nil {
+					t.Fatal("not replaced")
+				}
+			}
+			pid := fmt.Sprint(cmd.Process.Pid)
+			if b := readFile(t, "/proc/"+pid+"/maps"); !strings.Contains(b, "libcoreclr.so (deleted)") || !strings.Contains(b, "libtruth.so (deleted)") {
+				t.Fatal("nothing is deleted in the mappings")
+			}
+			r := run(t, time.Minute, nil, append(append([]string{}, c.without...), tool(t), "stack", pid)...)
+			if r.code != 0 || strings.Count(r.stdout, "T.Run") < 10 || strings.Count(r.stdout, "the rest is missing") > 1 {
+				t.Errorf("stack: %d\n%s%s", r.code, r.stderr, r.stdout)
+			}
+			for _, way := range [][]string{nil, {"--outside"}} {
+				file := filepath.Join(tempdir.New(t), "raw")
+				args := append(append(append([]string{}, c.without...), tool(t), "record", "--pid", pid, "--rate", "100", "--duration", "2s", "--raw", file, "--output", file+".json"), way...)
+				r = run(t, time.Minute, nil, args...)
+				if r.code != 0 {
+					t.Fatalf("record %v: %d\n%s", way, r.code, r.stderr)
+				}
+				samples, rd := readRaw(t, file, r.stderr)
+				k, table := newChecker(t), map[uint64]*tally{}
+				k.methods = rd.Names()
+				k.compare(t, table, samples)
+				checked, whole := 0, 0
+				for _, row := range table {
+					checked, whole = checked+row.checked, whole+row.complete
+				}
+				t.Logf("record %v: %d samples, %d whole, %d compared, %d wrong", way, len(samples), whole, checked, k.bad)
+				if len(samples) < 60 || whole*100 < len(samples)*97 || checked < 40 {
+					t.Errorf("too few\n%s", r.stderr)
+				}
+			}
+			if len(standing(t, cmd.Process.Pid)) > 0 || out.Len() > 0 {
+				t.Errorf("it stands, or said %q", out)
+			}
+		})
+	}
+}
