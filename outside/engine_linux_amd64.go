@@ -24,7 +24,7 @@ type Engine struct {
 	listed  time.Time
 	links   uint64
 	legacy  int // 0 once it has been given up
-	unheard int
+	unheard int // signals taken and not answered, since the last that was
 	real    int
 	small   [512]byte
 	bytes   []byte
@@ -209,11 +209,16 @@ func (e *Engine) round() error {
 	return e.s.flush()
 }
 
-// seek looks at threads for something that proves the tables.
+// seek looks at threads for something that proves the tables. Those that run are armed:
+// where all do, their own samples are what does.
 func (e *Engine) seek() {
 	e.refresh()
 	for _, t := range e.tasks {
 		w, sp, ip := readWhere(e.t.pid, t.tid, e.small[:])
+		if c, ok := t.readCounters(e.t.pid, e.small[:]); ok && w == running && e.t.tables != nil {
+			t.last = c
+			e.arm(t)
+		}
 		if w != blocked {
 			continue
 		}
@@ -229,6 +234,7 @@ func (e *Engine) record(r *probe.Record) {
 		e.event(r)
 		return
 	}
+	e.unheard = 0
 	t := e.tasks[r.TID]
 	if t == nil {
 		return

@@ -86,7 +86,8 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 	case !ok, masks.pending&bit != 0:
 		return later
 	case sig == e.legacy && !e.file.Answered(t.slot):
-		// It was taken, and not by us: Go's runtime, say, that has been loaded since.
+		// It was taken, and not by us: Go's runtime, say, that has been loaded since. Or
+		// the thread has lost its processor on the way to our handler; others answer then.
 		if e.unheard++; e.unheard == maxUnheard && e.file.UseRealTime() {
 			e.legacy = 0
 			sig = e.real

@@ -265,7 +265,8 @@ func quantiles(h *wire.Histogram) export.Quantiles {
 func (b *builder) finish(r *run) {
 	s := &b.p.Stats
 	s.Suspended = quantiles(&b.hold)
-	s.Way, s.WayWhy = string(r.opt.Mode), r.opt.way()
+	mode := r.opt.taken(r.srv.fell(), s.Counters != nil)
+	s.Way, s.WayWhy = string(mode.Mode), mode.way()
 	if s.Counters != nil && b.handler.Count() > 0 {
 		s.Counters["still_p50_ns"], s.Counters["still_p99_ns"] = int64(b.handler.Quantile(0.5)), int64(b.handler.Quantile(0.99))
 	}

@@ -97,6 +97,16 @@ func (o *Options) engine() outside.Config {
 		Events: w.events, WaitMin: o.WaitMin}
 }
 
+// taken are the options as they came out: where no process was sampled by a probe, since
+// why, the mode is the other one.
+func (o *Options) taken(why string, probed bool) *Options {
+	out := *o
+	if out.Mode == ModeProbe && why != "" && !probed {
+		out.Mode, out.modeWhy = ModeSnapshot, why
+	}
+	return &out
+}
+
 // way says for people what the mode means.
 func (o *Options) way() string {
 	switch {
@@ -107,7 +117,7 @@ func (o *Options) way() string {
 	case o.Mode == ModeProbe:
 		return "stacks are copied and walked from outside; the runtime is never suspended"
 	case o.modeWhy != "":
-		return o.modeWhy + "; " + suspends + bias
+		return suspends + bias + "; " + o.modeWhy
 	}
 	return suspends + bias
 }

@@ -98,6 +98,9 @@ func (s *server) answer(c stream, pid int) {
 	}
 	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, processName(pid), why, bias))
 	if _, err := os.Stat(s.instead); err == nil {
+		s.mu.Lock()
+		s.fellBack = why
+		s.mu.Unlock()
 		io.WriteString(c, s.instead)
 	}
 }

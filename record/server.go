@@ -28,6 +28,7 @@ type server struct {
 	processes []*process
 	refused   []string
 	notes     []string
+	fellBack  string // why the library was loaded instead of the probe, in the first process
 	settling  bool
 	readers   sync.WaitGroup
 	accepting chan struct{} // closed when the accepting goroutine has ended
@@ -96,6 +97,13 @@ func (s *server) told() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.notes...)
+}
+
+// fell is why a process was sampled by the library instead of the probe, "" if none was.
+func (s *server) fell() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fellBack
 }
 
 func (s *server) refuse(why string) {

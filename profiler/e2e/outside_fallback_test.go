@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +12,12 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-// mutedRuntime is the pinned .NET 9, but its CLR does not publish its structures,
-// as those before it, nor the table from which they are supposed where it does not.
-func mutedRuntime(t *testing.T) string {
+// What a CLR exports about itself: its structures, and the table for debuggers from which
+// they are supposed and proven where it does not publish them.
+const published, debuggers = "DotNetRuntimeContractDescriptor", "g_dacTable"
+
+// mutedRuntime is the pinned .NET 9, but its CLR does not export these names.
+func mutedRuntime(t *testing.T, names ...string) string {
 	t.Helper()
 	from, to := runtime9(t), tempdir.New(t)
 	entries, err := os.ReadDir(from)
@@ -32,7 +36,7 @@ func mutedRuntime(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"DotNetRuntimeContractDescriptor", "g_dacTable"} {
+	for _, name := range names {
 		if !bytes.Contains(b, []byte(name)) {
 			t.Fatalf("the CLR has no %s to hide", name)
 		}
@@ -45,18 +49,46 @@ func mutedRuntime(t *testing.T) string {
 }
 
 // A runtime that cannot be sampled from outside is sampled in the old way, in the
-// same recording, and the summary says so.
+// same recording, and the summary says so. One that says nothing of itself, but whose
+// structures can be proven by what runs, is sampled by the probe.
 func TestProbeFallsBack(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
 	need(t, "out", "bin", "libseedwalk_profiler.so")
-	out := filepath.Join(tempdir.New(t), "out.json")
-	r := run(t, 2*time.Minute, nil, tool(t), "record", "--output", out, "--", need(t, "out", "bin", "swhost"), mutedRuntime(t),
-		need(t, "out", "samples", "Demo.exe"), "2")
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, r.stderr)
-	}
-	if r.code != 0 || !strings.Contains(r.stderr, "snapshot, since its runtime does not publish") || !bytes.Contains(b, []byte("Demo.Recursion")) {
-		t.Errorf("code %d, %d bytes\n%s", r.code, len(b), r.stderr)
+	for _, c := range []struct {
+		name, way string
+		hidden    []string
+		says      string
+	}{
+		{"nothing to prove", "snapshot", []string{published, debuggers}, "its runtime does not publish its structures"},
+		{"proven", "probe", []string{published}, "never suspended"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(tempdir.New(t), "out.json")
+			r := run(t, 2*time.Minute, nil, tool(t), "record", "--output", out, "--", need(t, "out", "bin", "swhost"), mutedRuntime(t, c.hidden...),
+				need(t, "out", "samples", "Demo.exe"), "4")
+			b, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, r.stderr)
+			}
+			var p struct {
+				Stats struct {
+					Way               string
+					WayWhy            string `json:"way_why"`
+					Samples, Complete int
+				}
+			}
+			if err := json.Unmarshal(b, &p); err != nil {
+				t.Fatal(err)
+			}
+			t.Log("\n" + r.stderr)
+			s := p.Stats
+			if r.code != 0 || s.Way != c.way || s.Samples < 20 || s.Complete*10 < s.Samples*9 {
+				t.Errorf("code %d, %+v", r.code, s)
+			}
+			biased := strings.Contains(r.stderr, "biased to safe points")
+			if !strings.Contains(s.WayWhy, c.says) || biased != (c.way == "snapshot") || !bytes.Contains(b, []byte("Demo.Recursion")) {
+				t.Errorf("it says %q; or there are no names", s.WayWhy)
+			}
+		})
 	}
 }

@@ -123,6 +123,9 @@ func TestProbeFewSignals(t *testing.T) {
 		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
 	}
 	alone(t, r.stdout, 1)
+	if strings.Contains(r.stderr, "SIGURG is taken") {
+		t.Error("SIGURG is said to be taken")
+	}
 	t.Log("\n" + r.stderr)
 }
 
