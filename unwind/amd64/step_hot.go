@@ -30,15 +30,15 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Wind
 	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
 		return false
 	}
-	block := (*[slotBlock]byte)(hot.Data[at:])
+	block := (*[slotBlock]byte)(hot.Data[at : at+slotBlock])
 	ra := binary.LittleEndian.Uint64(block[slotBlock-8:])
 	if checkRA(regs, cfa, ra) != unwind.StopNone {
 		return false
 	}
 	describe(r, regs, exact, f)
-	restoreBlock(r.slots(), block, regs)
-	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	f.CFA, u.by = cfa, unwind.TrustCFI
+	regs.RIP, regs.GPR[context.RSP] = ra, cfa
+	restoreBlock(r.slots(), block, regs) // last, so that nothing is kept over the call
 	return true
 }
 
@@ -58,30 +58,24 @@ func restoreBlock(s uint64, block *[slotBlock]byte, regs *Registers) {
 		have |= 1 << context.RBP
 	}
 	if s >>= 8; s != 0 {
-		have |= restoreHigh(s, block, regs)
+		if k := s & 15; k != 0 {
+			regs.GPR[context.R12] = slot(block, k)
+			have |= 1 << context.R12
+		}
+		if k := s >> 4 & 15; k != 0 {
+			regs.GPR[context.R13] = slot(block, k)
+			have |= 1 << context.R13
+		}
+		if k := s >> 8 & 15; k != 0 {
+			regs.GPR[context.R14] = slot(block, k)
+			have |= 1 << context.R14
+		}
+		if k := s >> 12 & 15; k != 0 {
+			regs.GPR[context.R15] = slot(block, k)
+			have |= 1 << context.R15
+		}
 	}
 	regs.Known = have
-}
-
-// restoreHigh reads R12-R15 from four slots and says which were saved.
-func restoreHigh(s uint64, block *[slotBlock]byte, regs *Registers) (have uint32) {
-	if k := s & 15; k != 0 {
-		regs.GPR[context.R12] = slot(block, k)
-		have |= 1 << context.R12
-	}
-	if k := s >> 4 & 15; k != 0 {
-		regs.GPR[context.R13] = slot(block, k)
-		have |= 1 << context.R13
-	}
-	if k := s >> 8 & 15; k != 0 {
-		regs.GPR[context.R14] = slot(block, k)
-		have |= 1 << context.R14
-	}
-	if k := s >> 12 & 15; k != 0 {
-		regs.GPR[context.R15] = slot(block, k)
-		have |= 1 << context.R15
-	}
-	return have
 }
 
 // slot reads the word k words below the block's end, 1 <= k <= maxSlot.
@@ -99,18 +93,18 @@ func (u *Unwinder) stepNear(r Rule, regs *Registers, exact bool, mem *memory.Win
 	if size < slotBlock || at > size-slotBlock || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
 		return false
 	}
-	block := (*[slotBlock]byte)(hot.Data[at:])
+	block := (*[slotBlock]byte)(hot.Data[at : at+slotBlock])
 	ra := binary.LittleEndian.Uint64(block[slotBlock-nearAbove-8:])
 	if checkRA(regs, cfa, ra) != unwind.StopNone {
 		return false
 	}
 	describe(r, regs, exact, f)
-	restoreNear(slots, block, regs)
-	regs.RIP, regs.GPR[context.RSP] = ra, cfa
 	f.CFA, u.by = cfa, unwind.TrustUnwindInfo
 	if r.Kind() == RuleNearEpilog {
 		u.by = unwind.TrustEpilog
 	}
+	regs.RIP, regs.GPR[context.RSP] = ra, cfa
+	restoreNear(slots, block, regs)
 	return true
 }
 
@@ -134,7 +128,22 @@ func restoreNear(s uint64, block *[slotBlock]byte, regs *Registers) {
 		have |= 1 << context.RDI
 	}
 	if s >>= 16; s != 0 {
-		have |= restoreHigh(s, block, regs)
+		if k := s & 15; k != 0 {
+			regs.GPR[context.R12] = slot(block, k)
+			have |= 1 << context.R12
+		}
+		if k := s >> 4 & 15; k != 0 {
+			regs.GPR[context.R13] = slot(block, k)
+			have |= 1 << context.R13
+		}
+		if k := s >> 8 & 15; k != 0 {
+			regs.GPR[context.R14] = slot(block, k)
+			have |= 1 << context.R14
+		}
+		if k := s >> 12 & 15; k != 0 {
+			regs.GPR[context.R15] = slot(block, k)
+			have |= 1 << context.R15
+		}
 	}
 	regs.Known = have
 }

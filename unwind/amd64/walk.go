@@ -21,9 +21,12 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		limit = unwind.DefaultMaxSteps
 	}
 	regs, n, last := &s.Regs.AMD64, 0, min(len(out), limit)
-	r := u.lookup(s.Address())
+	r := u.kept(s.Address().Lookup())
+	if r.bits == 0 {
+		r = u.miss(s.Address())
+	}
 	for warm := true; ; {
-		if warm && n < last && r.fusible(regs, s.Exact) {
+		if r.bits&fewBit == 0 && n < last && warm && r.fusible(regs, s.Exact) {
 			if k := u.walkFused(r, s, mem, b, out[n:last]); k > 0 {
 				n += k
 				r = u.reached(u.section.next, regs, mem, &out[n-1])

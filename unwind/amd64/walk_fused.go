@@ -114,7 +114,7 @@ func (u *Unwinder) keptBeside(addr, slot uint64) Rule {
 func (r Rule) fusible(regs *Registers, exact bool) bool {
 	const kinds = 1<<RuleSP | 1<<RuleBP | 1<<RuleNear
 	k := r.bits & (managedBit | 15)
-	return kinds>>k&1 != 0 && r.bits&fewBit == 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
+	return kinds>>k&1 != 0 && known(regs, context.RBP) && (k != uint64(RuleNear) || r.exactPE() == exact)
 }
 
 // walkFused is a section: the steps, then what they leave to do.

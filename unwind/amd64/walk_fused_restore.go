@@ -67,7 +67,22 @@ func restoreOthers(s uint64, block *[slotBlock]byte, regs *Registers) (have uint
 		have |= 1 << context.RDI
 	}
 	if s >>= 16; s != 0 {
-		have |= restoreHigh(s, block, regs)
+		if k := s & 15; k != 0 {
+			regs.GPR[context.R12] = slot(block, k)
+			have |= 1 << context.R12
+		}
+		if k := s >> 4 & 15; k != 0 {
+			regs.GPR[context.R13] = slot(block, k)
+			have |= 1 << context.R13
+		}
+		if k := s >> 8 & 15; k != 0 {
+			regs.GPR[context.R14] = slot(block, k)
+			have |= 1 << context.R14
+		}
+		if k := s >> 12 & 15; k != 0 {
+			regs.GPR[context.R15] = slot(block, k)
+			have |= 1 << context.R15
+		}
 	}
 	return have
 }

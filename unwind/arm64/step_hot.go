@@ -25,7 +25,8 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Win
 	block := hot.Data[at : at+uint64(r.size)*8]
 	lr := regs.X[regLR]
 	if r.saved&(1<<slotLR) != 0 {
-		lr = binary.LittleEndian.Uint64(block[8*(int(r.slots[slotLR])-int(r.low)):])
+		i := 8 * (int(r.slots[slotLR]) - int(r.low))
+		lr = binary.LittleEndian.Uint64(block[i : i+8])
 	} else if !exact || !known(regs, regLR) {
 		return false
 	}
@@ -37,9 +38,10 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Win
 		return false
 	}
 	describe(r, regs, exact, f)
-	regs.Known = regs.Known&nonvolatile | 1<<regLR | r.restoreBlock(r.saved&(slotsMask&^(1<<slotLR)), block, regs)
-	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
 	f.CFA, u.by = cfa, trust
+	regs.X[regLR], regs.PC, regs.Sp = lr, pc, cfa
+	// Last, so that little is kept over the call.
+	regs.Known = regs.Known&nonvolatile | 1<<regLR | r.restoreBlock(r.saved&(slotsMask&^(1<<slotLR)), block, regs)
 	return true
 }
 
@@ -48,15 +50,17 @@ func (u *Unwinder) stepHot(r *Rule, regs *Registers, exact bool, mem *memory.Win
 func (r *Rule) restoreBlock(s uint32, block []byte, regs *Registers) uint64 {
 	low := int(r.low)
 	for x := s & (1<<numX - 1); x != 0; x &= x - 1 {
-		i := bits.TrailingZeros32(x)
-		regs.X[firstX+i] = binary.LittleEndian.Uint64(block[8*(int(r.slots[i])-low):])
+		i := bits.TrailingZeros32(x) & 15
+		at := 8 * (int(r.slots[i]) - low)
+		regs.X[firstX+i] = binary.LittleEndian.Uint64(block[at : at+8])
 	}
 	have := uint64(s&(1<<numX-1)) << firstX
 	if vectors := s >> numX; vectors != 0 {
 		have |= uint64(vectors) << 32
 		for ; vectors != 0; vectors &= vectors - 1 {
-			i := bits.TrailingZeros32(vectors)
-			regs.D[i&7] = binary.LittleEndian.Uint64(block[8*(int(r.slots[numX+i])-low):])
+			i := bits.TrailingZeros32(vectors) & 7
+			at := 8 * (int(r.slots[numX+i]) - low)
+			regs.D[i] = binary.LittleEndian.Uint64(block[at : at+8])
 		}
 	}
 	return have

@@ -41,7 +41,10 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		f.Trust = s.Trust
 		if u.stepHot(r, regs, s.Exact, mem, b, f) {
 			s.Exact, s.Trust = false, s.Trust.Then(u.by)
-		} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
+			place, kept = u.kept(regs.PC - 1)
+			continue
+		}
+		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: ended(stop, regs, mem, b)}
 		}
 		place, kept = u.kept(s.Address().Lookup())
