@@ -117,12 +117,13 @@ func (c *counter) program(t *testing.T, pkg string) string {
 	return c.programs[pkg]
 }
 
-// Repetitions that are compared. What else a program does is the same in both.
-const fewer, more = 500, 3500
+// Repetitions that are compared. What else a program does is the same in both, but for
+// what the runtime does at times of its own: so there are as many frames of short walks.
+const fewer, moreFrames = 500, 96_000
 
 func (c *counter) perFrame(t *testing.T, pkg, bench string, frames int) int {
 	t.Helper()
-	program := c.program(t, pkg)
+	program, more := c.program(t, pkg), fewer+moreFrames/frames
 	return int((c.count(t, program, bench, more) - c.count(t, program, bench, fewer)) / int64((more-fewer)*frames))
 }
 
