@@ -27,8 +27,8 @@ for app in Demo Soak Bench Waits Bias Survive Cost Events Ending; do
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi
 done
-if stale out/samples/Truth.exe $src/Truth*.cs; then
-	mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/Truth.exe $src/Truth*.cs
+if stale out/samples/Truth.exe $src/Truth.cs $src/TruthMore.cs; then
+	mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/Truth.exe $src/Truth.cs $src/TruthMore.cs
 fi
 
 # The same for .NET 10, which exists as a single-file program: compiled against its
@@ -43,11 +43,11 @@ for app in Waits Events Bias; do
 		${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/$app/azmcp.dll out/samples/${app}10
 	fi
 done
-if [ -f $single ] && stale out/samples/Truth10 $src/Truth*.cs $single; then
+if [ -f $single ] && stale out/samples/Truth10 $src/Truth.cs $src/TruthMore.cs $single; then
 	mkdir -p out/samples/net10
 	${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
 	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net10/System.Private.CoreLib.dll \
-		-out:out/samples/net10/azmcp.dll $src/Truth*.cs
+		-out:out/samples/net10/azmcp.dll $src/Truth.cs $src/TruthMore.cs
 	${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/azmcp.dll out/samples/Truth10
 fi
 
@@ -55,9 +55,9 @@ fi
 # 9.0.5, since its own is cut down to what that program needs.
 musl=.cache/dotnet-9.0.9-musl/package/bin/vsce-sign
 core=.cache/dotnet-9.0.5/package/dist/System.Private.CoreLib.dll
-if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/samples/TruthMusl $src/Truth*.cs $src/musl.c $musl; then
+if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/samples/TruthMusl $src/Truth.cs $src/TruthMore.cs $src/musl.c $musl; then
 	mkdir -p out/samples/musl
-	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$core -out:out/samples/musl/vsce-sign.dll $src/Truth*.cs
+	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$core -out:out/samples/musl/vsce-sign.dll $src/Truth.cs $src/TruthMore.cs
 	for lib in libstdc++.so.6 libgcc_s.so.1; do
 		cp "$(gcc -print-file-name=$lib)" out/samples/musl/
 	done
@@ -65,4 +65,15 @@ if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/s
 	${GO:-go} run ./internal/tools/bundle replace $musl System.Private.CoreLib.dll $core out/samples/musl/program
 	${GO:-go} run ./internal/tools/bundle replace out/samples/musl/program vsce-sign.dll out/samples/musl/vsce-sign.dll out/samples/TruthMusl
 	rm out/samples/musl/program
+fi
+
+# .NET 8, which says nothing of its structures: a single-file program of 8.0.6, against its
+# own core library.
+eight=.cache/dotnet-8.0.6/package/bin/vsce-sign
+if [ -f $eight ] && stale out/samples/Truth8 $src/TruthOld.cs $eight; then
+	mkdir -p out/samples/net8
+	${GO:-go} run ./internal/tools/bundle extract $eight System.Private.CoreLib.dll out/samples/net8/System.Private.CoreLib.dll
+	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net8/System.Private.CoreLib.dll \
+		-out:out/samples/net8/vsce-sign.dll $src/TruthOld.cs
+	${GO:-go} run ./internal/tools/bundle replace $eight vsce-sign.dll out/samples/net8/vsce-sign.dll out/samples/Truth8
 fi

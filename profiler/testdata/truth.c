@@ -4,6 +4,7 @@
  *
  * Built without frame pointers: a chain of RBP does not find these frames. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -106,6 +107,27 @@ NOINLINE int truth_text(struct shadow *s, const char *text)
 	work(2000);
 	pop(s);
 	return n;
+}
+
+/* Threads of a program whose core library has no way to start one. */
+enum { THREADS = 8 };
+static pthread_t threads[THREADS];
+static void (*thread_body)(int);
+
+static void *thread_main(void *number)
+{
+	thread_body((int)(intptr_t)number);
+	return NULL;
+}
+
+void truth_threads(void (*body)(int), int n)
+{
+	thread_body = body;
+	for (int i = 0; i < n && i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, thread_main, (void *)(intptr_t)i))
+			abort();
+	for (int i = 0; i < n && i < THREADS; i++)
+		pthread_join(threads[i], NULL);
 }
 
 int truth_number(const char *text) { return atoi(text); }
