@@ -87,6 +87,7 @@ mutate: ## put faults into the code, one by one: the simulator's tests catch eac
 
 test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn
 	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestWindowsOutside' ./profiler/e2e -windows-outside 3000
 
 soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s
@@ -103,7 +104,7 @@ bias: runtime build samples ## shares of processor time, by many samples: the tr
 
 survive: runtime build samples ## half an hour of what hurts a program, with the probe in it; a judge of shares with many samples
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
-	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 3m -truth 20000 -kills 200
+	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 2m -truth 10000 -kills 200
 	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
 
 rules: build ## write docs/rules.md anew from the simulator's scenarios
