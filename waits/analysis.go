@@ -46,16 +46,17 @@ type Analysis struct {
 	// known of it then.
 	OnBegin func(*Wait)
 
-	Filter    Filter
-	List      int // longest list of waits; 0 = DefaultList
-	threads   map[threadKey]*thread
-	stacks    map[string]StackID
-	raw       []string // by StackID
-	nativeIDs map[string]int32
-	natives   []Native // by Wait.Native
-	rawSum    int
-	groups    map[GroupKey]*Group
-	ended     bool
+	Filter                Filter
+	List                  int // longest list of waits; 0 = DefaultList
+	threads               map[threadKey]*thread
+	stacks                map[string]StackID
+	raw                   []string // by StackID
+	nativeIDs             map[string]int32
+	natives               []Native // by Wait.Native
+	rawSum                int
+	lostAt, badAt, backAt int64 // offsets of the first event behind lost ones, not as it should be, before its time; 0 = none
+	groups                map[GroupKey]*Group
+	ended                 bool
 }
 
 type event = nettrace.Event
@@ -136,7 +137,11 @@ func (a *Analysis) event(e *event) {
 	t := a.thread(threadKey{e.Process, e.CaptureThread})
 	if e.Timestamp < t.last && !e.Restart {
 		a.Backwards++ // a thread's events are in order, or damaged
+		note(&a.backAt, e.Offset)
 		a.lose(t)
+	}
+	if e.Lost > 0 {
+		note(&a.lostAt, e.Offset)
 	}
 	if e.Lost > 0 || e.Restart {
 		a.lose(t)
@@ -146,16 +151,26 @@ func (a *Analysis) event(e *event) {
 	case kind == clrevent.ContentionStart, kind == clrevent.ContentionStop, kind == clrevent.WaitStart, kind == clrevent.WaitStop:
 		if !a.pair(t, kind, e) {
 			a.BadPayloads++
+			note(&a.badAt, e.Offset)
 		}
 	case kind != clrevent.None && !a.Names.event(kind, e):
 		a.BadPayloads++
+		note(&a.badAt, e.Offset)
 	}
 	t.seen, t.last = true, e.Timestamp
+}
+
+// note keeps the first offset.
+func note(first *int64, at int64) {
+	if *first == 0 {
+		*first = at
+	}
 }
 
 // point takes what a sequence point says about lost events.
 func (a *Analysis) point(p *nettrace.Point) {
 	if len(p.Lost) > 0 {
+		note(&a.lostAt, p.Offset)
 		ids := map[uint64]bool{}
 		for _, l := range p.Lost {
 			ids[l.Thread] = true
@@ -230,7 +245,11 @@ func (a *Analysis) Finish() {
 // Partial reports in one line each why the answer is not the whole one.
 func (a *Analysis) Partial() (out []string) {
 	if a.Ended != nil {
-		out = append(out, a.Ended.Error()+"; what was read before is shown")
+		line := a.Ended.Error()
+		if a.Trace.Frequency != 0 {
+			line += "; what was read before is shown"
+		}
+		out = append(out, line)
 	}
 	for i := range a.Faults {
 		f := &a.Faults[i]
@@ -241,13 +260,13 @@ func (a *Analysis) Partial() (out []string) {
 		out = append(out, line)
 	}
 	if a.Counts.Lost > 0 {
-		out = append(out, fmt.Sprintf("%d events were lost: %d waits are unreliable, others are missing; a larger --buffer helps", a.Counts.Lost, a.Unreliable))
+		out = append(out, fmt.Sprintf("%d events were lost, first seen at offset %d: %d waits are unreliable, others are missing; a larger --buffer helps", a.Counts.Lost, a.lostAt, a.Unreliable))
 	}
 	if a.BadPayloads > 0 {
-		out = append(out, fmt.Sprintf("%d events of the runtime are not as they should be", a.BadPayloads))
+		out = append(out, fmt.Sprintf("%d events of the runtime are not as they should be, the first at offset %d", a.BadPayloads, a.badAt))
 	}
 	if a.Backwards > 0 {
-		out = append(out, fmt.Sprintf("%d times a thread's clock goes back", a.Backwards))
+		out = append(out, fmt.Sprintf("%d times a thread's clock goes back, first at offset %d", a.Backwards, a.backAt))
 	}
 	return out
 }

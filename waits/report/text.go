@@ -56,13 +56,17 @@ func WriteText(w io.Writer, a *waits.Analysis, opt TextOptions) error {
 func (t *textWriter) summary() {
 	a := t.a
 	count, nanos := a.Total()
-	fmt.Fprintf(t, "%s waits, %s together, on %d threads", number(count), span(nanos), len(a.Threads))
+	fmt.Fprintf(t, "%s, %s together, on %d threads", waitsIn(count), span(nanos), len(a.Threads))
 	if a.Trace.ProcessID != 0 {
 		fmt.Fprintf(t, " of process %d", a.Trace.ProcessID)
 	}
 	fmt.Fprintf(t, " in %s; %s events lost\n", span(int64(a.At(a.Last))), number(a.Counts.Lost))
 	if a.Unreliable > 0 {
-		fmt.Fprintf(t, "%s waits are unreliable: events of their threads were lost while they were open, or they were interrupted; they are in no sum\n", number(a.Unreliable))
+		are, they := "are", "they are"
+		if a.Unreliable == 1 {
+			are, they = "is", "it is"
+		}
+		fmt.Fprintf(t, "%s %s unreliable: events of the thread were lost meanwhile, or the wait was interrupted; %s in no sum\n", waitsIn(a.Unreliable), are, they)
 	}
 	for _, p := range a.Partial() {
 		fmt.Fprintf(t, "partial: %s\n", clean(p))
@@ -139,15 +143,16 @@ func where(frames []waits.Frame) string {
 }
 
 func (t *textWriter) sites() {
-	fmt.Fprintf(t, "\nPlaces\n%12s %12s %8s  %-12s %s\n", "together", "longest", "times", "kind", "where (leaf first)")
-	t.most(10, func(s *waits.Site, frames []waits.Frame) {
+	head := fmt.Sprintf("\nPlaces\n%12s %12s %8s  %-12s %s\n", "together", "longest", "times", "kind", "where (leaf first)")
+	t.most(10, head, func(s *waits.Site, frames []waits.Frame) {
 		head := fmt.Sprintf("%12s %12s %8d  %-12s ", span(s.Nanos), span(s.Max), s.Count, s.Kind)
 		fmt.Fprintln(t, head+fit(where(frames), max(t.opt.Width-len(head), 40)))
 	})
 }
 
 // most goes through the first places whose stacks are shown: those with the most time.
-func (t *textWriter) most(n int, f func(s *waits.Site, frames []waits.Frame)) {
+// The title is left out where there are none.
+func (t *textWriter) most(n int, title string, f func(s *waits.Site, frames []waits.Frame)) {
 	for i := range t.a.Sites {
 		s := &t.a.Sites[i]
 		frames, ok := t.shown(s.Stack, s.When)
@@ -157,18 +162,26 @@ func (t *textWriter) most(n int, f func(s *waits.Site, frames []waits.Frame)) {
 		if n--; n < 0 {
 			break
 		}
+		fmt.Fprint(t, title)
+		title = ""
 		f(s, frames)
 	}
 }
 
 func (t *textWriter) stacks() {
-	fmt.Fprintf(t, "\nStacks with the most time\n")
-	t.most(3, func(s *waits.Site, frames []waits.Frame) {
-		fmt.Fprintf(t, "  %s in %d waits (%v)\n", span(s.Nanos), s.Count, s.Kind)
+	t.most(3, "\nStacks with the most time\n", func(s *waits.Site, frames []waits.Frame) {
+		fmt.Fprintf(t, "  %s in %s (%v)\n", span(s.Nanos), waitsIn(s.Count), s.Kind)
 		for _, name := range append(names(t.a.Leaves(s.Native, s.When)), names(t.a.Whole(s.Native, frames, s.When))...) {
 			fmt.Fprintf(t, "    %s\n", name)
 		}
 	})
+}
+
+func waitsIn(n int64) string {
+	if n == 1 {
+		return "1 wait"
+	}
+	return number(n) + " waits"
 }
 
 func fit(s string, width int) string {

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// TestWaitsDeadSocket: a port that nobody serves, and ones that say what no runtime says.
+func TestWaitsDeadSocket(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		serve  func(conn net.Conn) // nil: nobody does
+		stderr string
+	}{
+		{"nobody listens", nil, "does not answer"},
+		{"it hangs up", func(net.Conn) {}, "no answer from the runtime"},
+		{"it hangs up within an answer", func(conn net.Conn) { conn.Write([]byte("DOTNET_IPC_V1\x00")) }, "no answer from the runtime"},
+		{"it says something else", func(conn net.Conn) { conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "another protocol"},
+	} {
+		tmp := tempdir.New(t)
+		target := exec.Command("sleep", "60")
+		target.Env = []string{"TMPDIR=" + tmp}
+		if err := target.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", target.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[19]
+		port, err := net.Listen("unix", filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", target.Process.Pid, start)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.serve == nil {
+			port.(*net.UnixListener).SetUnlinkOnClose(false)
+			port.Close()
+		} else {
+			go func() {
+				for {
+					conn, err := port.Accept()
+					if err != nil {
+						return
+					}
+					conn.Read(make([]byte, 1024))
+					c.serve(conn)
+					conn.Close()
+				}
+			}()
+		}
+		stdout, stderr, code, _ := tool(t, "waits", "--pid", fmt.Sprint(target.Process.Pid), "--duration", "1s")
+		port.Close()
+		target.Process.Kill()
+		target.Wait()
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("%s: exit code %d\n%s%s", c.name, code, stdout, stderr)
+		}
+	}
+}
