@@ -9,7 +9,9 @@
 // stopped. The main one, with the waits and nothing else, so that its buffer is
 // theirs; it ends with a list of methods too. And one with methods as they are
 // loaded, for the names while the program runs, and for methods that are gone
-// at the end. The rundown provider is never asked for as a provider: it would
+// at the end. The runtime (9.0.5, measured) may die of a list of compiled methods while
+// it unloads some: that list is asked for once, where we come late or the trace is kept;
+// else, and again, for precompiled methods only. The rundown provider is never asked for as a provider: it would
 // list the methods of the start, and no runtime does.
 //
 // Glossary. A *rundown* is the list of what exists that a session writes at its end.
@@ -34,6 +36,8 @@ const (
 	waitKeywords = clrevent.KeywordContention | clrevent.KeywordWaitHandle
 	nameKeywords = clrevent.KeywordLoader | clrevent.KeywordJIT | clrevent.KeywordNGEN
 	listKeywords = clrevent.KeywordLoader | clrevent.KeywordJIT | clrevent.KeywordNGEN
+	// Of precompiled methods only, which are not told of as they are loaded.
+	precompiledKeywords = clrevent.KeywordLoader | clrevent.KeywordNGEN
 )
 
 // Levels: waits for wait handles are reported at 5 only; at 5 the JIT's keyword
@@ -72,17 +76,22 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 	}
 	images(a.Names, c.PID)
 	if !opt.AtStart {
-		if err := list(c, a); err != nil {
+		if err := list(c, a, listKeywords); err != nil {
 			return fmt.Errorf("the list of methods: %w", err)
 		}
 	}
-	main, err := c.Collect(waitConfig(opt.BufferMB))
-	if err != nil {
-		return err
+	names, failed := c.Collect(nameConfig())
+	if failed != nil {
+		opt.Say("methods loaded from now on have no names until the end: " + failed.Error())
 	}
-	names, err := c.Collect(nameConfig())
+	main, err := c.Collect(waitConfig(opt.BufferMB, opt.Keep != nil || failed != nil))
 	if err != nil {
-		opt.Say("methods loaded from now on have no names until the end: " + err.Error())
+		if names != nil {
+			go names.Stop()
+			io.Copy(io.Discard, names)
+			names.Close()
+		}
+		return err
 	}
 	if opt.Began != nil {
 		opt.Began()
@@ -95,8 +104,13 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 	return (&run{c: c, a: a, opt: opt, main: main, names: names}).watch(ctx)
 }
 
-func waitConfig(bufferMB uint32) diagnostics.Config {
-	return diagnostics.Config{BufferMB: bufferMB, Rundown: listKeywords,
+// waitConfig is of the main session. A trace that is kept has all methods at its end.
+func waitConfig(bufferMB uint32, all bool) diagnostics.Config {
+	rundown := uint64(precompiledKeywords)
+	if all {
+		rundown = listKeywords
+	}
+	return diagnostics.Config{BufferMB: bufferMB, Rundown: rundown,
 		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Keywords: waitKeywords, Level: waitLevel}}}
 }
 
@@ -106,8 +120,8 @@ func nameConfig() diagnostics.Config {
 }
 
 // list reads the methods that a process has now.
-func list(c *diagnostics.Client, a *waits.Analysis) error {
-	s, err := c.Collect(diagnostics.Config{BufferMB: 64, Rundown: listKeywords, NoStacks: true,
+func list(c *diagnostics.Client, a *waits.Analysis, keywords uint64) error {
+	s, err := c.Collect(diagnostics.Config{BufferMB: 64, Rundown: keywords, NoStacks: true,
 		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Level: 1}}})
 	if err != nil {
 		return err
@@ -134,7 +148,7 @@ type run struct {
 
 func (r *run) watch(ctx context.Context) error {
 	follow := newFollower(r.a, r.opt.Follow)
-	follow.relist = func() { list(r.c, r.a) }
+	follow.relist = func() { list(r.c, r.a, precompiledKeywords) }
 	r.a.OnWait = func(w *waits.Wait) {
 		r.a.Names.Label(w.Thread, func() string { return threadName(r.c.PID, w.Thread) })
 		if r.opt.Blocked != nil {
