@@ -277,7 +277,7 @@ func (b *biased) compare(t *testing.T, old map[string]*shares) {
 		}
 	}
 	t.Logf("%.0f samples, %d shares compared, the worst is %.1f points off; %d handlers that had not begun", total, compared, 100*most, b.unbegun)
-	if many := *biasTime >= 110*time.Second && d > briefly; compared < 8 || many && total < 20000 {
+	if many := *biasTime >= 2*time.Minute && d > briefly; compared < 8 || many && total < 20000 {
 		t.Errorf("only %d shares compared, of %.0f samples", compared, total)
 	}
 }
