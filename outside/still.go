@@ -2,6 +2,7 @@ package outside
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
@@ -165,6 +166,7 @@ func (s *Still) Walk(th *Thread) Stack {
 			out.Frames = append(out.Frames, s.named(&frames[i]))
 		}
 	}
+	out.endInGo()
 	if len(out.Frames) > 0 && s.t.threads.numbers != nil {
 		leaf := &out.Frames[0]
 		out.Lock = th.word.native(th.TID, s.t.threads.numbers, leaf.Name, leaf.Module)
@@ -173,6 +175,25 @@ func (s *Still) Walk(th *Thread) Stack {
 		}
 	}
 	return out
+}
+
+// endInGo ends a stack where Go's runtime does: its unwind data do not say that nobody
+// has called these functions, and lead on into what is no frame. (Of those in which a
+// goroutine waits for what runs on another stack, this is not said.)
+//
+// Source: the functions marked TOPFRAME in Go's src/runtime/asm_amd64.s, and mcall, which
+// begins anew on a thread's own stack.
+func (s *Stack) endInGo() {
+	if s.Gap == merge.GapNone {
+		return
+	}
+	for i := range s.Frames {
+		switch strings.TrimSuffix(s.Frames[i].Name, ".abi0") {
+		case "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall":
+			s.Frames, s.Gap, s.At = s.Frames[:i+1], merge.GapNone, 0
+			return
+		}
+	}
 }
 
 // SetThreads tells how the process numbers its threads. Without it no owner of a lock

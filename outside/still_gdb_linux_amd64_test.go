@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -31,7 +30,7 @@ func TestStillGDB(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: no gdb")
 	}
 	pid, _ := startStacks(t, 6)
-	syscall.Kill(pid, syscall.SIGSTOP)
+	halt(t, pid)
 	l := look(t, pid)
 	cmd := exec.Command(gdb, "-nx", "-batch", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex", "thread apply all bt", "-p", strconv.Itoa(pid))
 	out, err := cmd.Output()
