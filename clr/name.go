@@ -1,6 +1,9 @@
 package clr
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Marks behind the name of a state machine's MoveNext, for callers who have looked
 // what its class implements: the name alone does not tell one from the other.
@@ -25,22 +28,37 @@ const (
 // Source: the naming of compiler-generated members, dotnet/roslyn
 // src/Compilers/CSharp/Portable/Symbols/Synthesized/GeneratedNameConstants.cs and
 // GeneratedNames.cs; mono/mono mcs/mcs/anonymous.cs for mcs.
-func ReadableName(name string) string {
-	name, mark := cutMark(name)
+func ReadableName(name string) string { return (&MethodName{Name: name}).Readable() }
+
+// MethodName is what is known of a method for people.
+type MethodName struct {
+	Name       string   // in metadata: see ReadableName
+	TypeArgs   []string // of all types it stands in, outer ones first; nil: T, or T1, T2
+	Args       []string // the method's own
+	Parameters string   // (int, string): of a method that has namesakes in its type; "" of others
+}
+
+// Readable is ReadableName with what its types are instantiated over, and what tells
+// the method from its namesakes: List<int>.Add, Log.Write<T>(T).
+func (m *MethodName) Readable() string {
+	name, mark := cutMark(m.Name)
 	typ, method := cutMethod(name)
 	var out []string
 	var in enclosing
+	args := m.TypeArgs
 	for _, p := range strings.Split(typ, "+") {
+		var own []string
+		own, args = cutArgs(p, args)
 		in = enclosingMethod(p)
 		switch {
 		case in.machine:
-			out = append(out, in.text)
+			out = append(out, in.text+angles(own))
 		case !in.ok && p != "":
-			out = append(out, typeName(p))
+			out = append(out, typeName(p, own))
 		}
 	}
 	if in.machine && method == "MoveNext" && mark != "" {
-		return strings.Join(out, ".") + note(strings.TrimSpace(mark+" "+in.note))
+		return strings.Join(out, ".") + m.Parameters + note(strings.TrimSpace(mark+" "+in.note))
 	}
 	if in.machine && in.note != "" {
 		out[len(out)-1] += note(in.note)
@@ -49,10 +67,27 @@ func ReadableName(name string) string {
 	if text == "" && in.ok {
 		text = in.text // mcs names the method in the class and not in the lambda
 	}
-	if text != "" {
+	if text += angles(m.Args) + m.Parameters; text != "" {
 		out = append(out, text)
 	}
 	return strings.Join(out, ".") + note(what)
+}
+
+// cutArgs takes as many arguments as the arity of a type says.
+func cutArgs(p string, args []string) (own, rest []string) {
+	n, ok := arity(p)
+	if !ok {
+		return nil, args
+	}
+	n = min(n, len(args))
+	return args[:n], args[n:]
+}
+
+func angles(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return "<" + strings.Join(args, ",") + ">"
 }
 
 // note sets words in one pair of parentheses behind a name.
@@ -102,15 +137,15 @@ func enclosingMethod(class string) (e enclosing) {
 
 // typeName writes a type as its author did: without the hash of a file-local type,
 // <File>FHASH__Type, without what sets <>f__AnonymousType0`2 and <>z__ReadOnlyArray`1
-// apart, and with the arity as people write it.
-func typeName(p string) string {
+// apart, and with its arguments as people write them.
+func typeName(p string, args []string) string {
 	at := max(0, strings.IndexByte(p, '<'))
 	if inner, rest, ok := cutAngles(p[at:]); ok && rest != "" {
 		if _, local, ok := strings.Cut(rest, "__"); ok && (inner == "" || rest[0] == 'F') {
 			p = p[:at] + local
 		}
 	}
-	return generic(p)
+	return generic(p, args)
 }
 
 // cutAngles splits <inner>rest at the bracket that closes the first.
@@ -246,21 +281,34 @@ func explicit(m string) string {
 	return out.String() + m[at+1:]
 }
 
-// generic writes a type's arity, List`1, as people do: List<T>.
-func generic(s string) string {
-	base, arity, ok := strings.Cut(s, "`")
+// arity is the number behind the tick of a type's name.
+func arity(s string) (n int, ok bool) {
+	_, text, ok := strings.Cut(s, "`")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n > 0
+}
+
+// generic writes a type's arity, List`1, as people do: List<T>, or with its arguments.
+func generic(s string, args []string) string {
+	base, text, ok := strings.Cut(s, "`")
 	if !ok {
 		return s
 	}
-	switch n := len(arity); {
-	case arity == "1":
+	n, ok := arity(s)
+	switch {
+	case ok && len(args) == n:
+		return base + angles(args)
+	case text == "1":
 		return base + "<T>"
-	case n == 1 && arity[0] >= '2' && arity[0] <= '9':
+	case ok && n <= 9 && len(text) == 1:
 		args := make([]string, 0, 9)
-		for c := byte('1'); c <= arity[0]; c++ {
-			args = append(args, "T"+string(c))
+		for i := range n {
+			args = append(args, "T"+strconv.Itoa(i+1))
 		}
-		return base + "<" + strings.Join(args, ",") + ">"
+		return base + angles(args)
 	}
-	return base + "<" + arity + ">"
+	return base + "<" + text + ">"
 }

@@ -18,14 +18,14 @@ func (t *target) name(ip uint64) (name, module string, stub bool, same clr.Funct
 		if !ok {
 			return "", "", false, 0
 		}
-		return clr.ReadableName(n.Name), n.Module, n.Dynamic && isStub(n.Name), 0
+		return n.Readable(), n.Module, n.Dynamic && isStub(n.Name), 0
 	}
 	n, begin, ok := t.names.Precompiled(m.Base, ip)
 	if !ok {
 		return "", "", false, 0
 	}
 	if n.Name != "" {
-		name = clr.ReadableName(n.Name)
+		name = n.Readable()
 	}
 	return name, n.Module, false, clr.FunctionID(begin)
 }

@@ -10,8 +10,11 @@
 // believed: every offset and count is checked before use, and what cannot be
 // read is an empty name. Nothing is copied but the names asked for.
 //
-// Known gaps: only the compressed form (#~), which compilers write; no
-// signatures, so that overloads have the same name.
+// Parameter lists are written of methods whose type has another one of their name, and
+// of no others: names stay short, and overloads stay apart.
+//
+// Known gaps: only the compressed form (#~), which compilers write. Lambdas of one number
+// in overloads, and local functions of one name in one method, have the same name.
 package metadata
 
 import (
@@ -51,6 +54,7 @@ type table struct {
 type Module struct {
 	tables  []byte
 	strings []byte
+	blobs   []byte
 	table   [len(schema)]table
 }
 
@@ -76,6 +80,8 @@ func Parse(b []byte) (*Module, error) {
 			m.tables = data
 		case "#Strings":
 			m.strings = data
+		case "#Blob":
+			m.blobs = data
 		}
 		at = next
 	}
@@ -214,8 +220,7 @@ func (m *Module) Method(rid int) string {
 	if name == "" {
 		return ""
 	}
-	types := m.table[tableTypeDef].rows
-	owner := sort.Search(types, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > rid })
+	owner := m.owner(rid)
 	if typ := m.Type(owner); typ != "" && typ != global {
 		return typ + "::" + name + m.machine(owner, name)
 	}

@@ -13,7 +13,7 @@ var schema = [...]string{
 	0x12: "t02 t14", 0x13: "t14", 0x14: "2 s cA", 0x15: "t02 t17", 0x16: "t17", 0x17: "2 s b",
 	0x18: "2 t06 cG", 0x19: "t02 cH cH", 0x1a: "s", 0x1b: "b", 0x1c: "2 cI s t1a", 0x1d: "4 t04",
 	0x1e: "4 4", 0x1f: "4", 0x20: "4 2 2 2 2 4 b s s", 0x21: "4", 0x22: "4 4 4", 0x23: "2 2 2 2 4 b s s b",
-	0x24: "4 t23", 0x25: "4 4 4 t23", 0x26: "4 s b", 0x27: "4 4 s s cJ", 0x28: "4 4 s cJ", 0x29: "t02 t02",
+	0x24: "4 t23", 0x25: "4 4 4 t23", 0x26: "4 s b", 0x27: "4 4 s s cJ", 0x28: "4 4 s cJ", 0x29: "t02 t02", 0x2a: "2 2 cM s",
 }
 
 // coded is a coded index: the bits of its tag and the tables it may point to.
@@ -35,12 +35,17 @@ var codes = map[byte]coded{
 	'J': {2, []int{0x26, 0x23, 0x27}},             // Implementation
 	'K': {3, []int{0x06, 0x0a}},                   // CustomAttributeType
 	'L': {2, []int{0x00, 0x1a, 0x23, 0x01}},       // ResolutionScope
+	'M': {1, []int{0x02, 0x06}},                   // TypeOrMethodDef
 }
 
 const (
-	tableTypeDef     = 0x02
-	tableField       = 0x04
-	tableMethodDef   = 0x06
-	tableAssembly    = 0x20
-	tableNestedClass = 0x29
+	tableTypeRef         = 0x01
+	tableTypeDef         = 0x02
+	tableField           = 0x04
+	tableMethodDef       = 0x06
+	tableCustomAttribute = 0x0c
+	tableTypeSpec        = 0x1b
+	tableAssembly        = 0x20
+	tableNestedClass     = 0x29
+	tableGenericParam    = 0x2a
 )

@@ -13,13 +13,15 @@
 // Metadata and the tables of precompiled images are read once. Every name is kept;
 // the owner of a Names drops it when methods may have been unloaded.
 //
-// Known gaps: type arguments are not shown; methods of composite images, and
-// instantiations over another module's generic methods, have no name.
+// Known gaps: methods of composite images, and instantiations over another module's
+// generic methods, have no name; of precompiled code it is not told what types it is
+// instantiated over if one of them is another module's.
 package naming
 
 import (
 	"encoding/binary"
 
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/memory"
 )
@@ -38,6 +40,7 @@ type layout struct {
 type Names struct {
 	r       memory.Reader
 	l       layout
+	inst    instances
 	modules map[uint64]*image // by the runtime's Module
 	images  map[uint64]*image // by base
 	buf     [64]byte
@@ -45,7 +48,7 @@ type Names struct {
 
 // New returns the names of the runtime that d describes.
 func New(r memory.Reader, d *contract.Descriptor) (*Names, error) {
-	n := &Names{r: r, modules: map[uint64]*image{}, images: map[uint64]*image{}}
+	n := &Names{r: r, inst: readInstances(d), modules: map[uint64]*image{}, images: map[uint64]*image{}}
 	n.l.tokenBits, n.l.alignment = 12, 8
 	if g, ok := d.Globals["MethodDescTokenRemainderBitCount"]; ok && !g.Indirect && g.Value < 24 {
 		n.l.tokenBits = g.Value
@@ -74,7 +77,7 @@ func New(r memory.Reader, d *contract.Descriptor) (*Names, error) {
 
 // Method is a method's name.
 type Method struct {
-	Name    string // Namespace.Outer+Inner.Method
+	clr.MethodName
 	Module  string // path or name of its assembly
 	Dynamic bool   // without metadata: an IL stub or a dynamic method
 }
@@ -112,8 +115,15 @@ func (n *Names) Desc(desc uint64) (Method, bool) {
 	if im == nil || im.md == nil {
 		return Method{}, false
 	}
-	name := im.md.Method(int(rid))
-	return Method{Name: name, Module: im.path}, name != ""
+	name := n.named(im, int(rid))
+	n.instantiated(&name, desc, table, flags)
+	return Method{MethodName: name, Module: im.path}, name.Name != ""
+}
+
+// named is what metadata says of a method.
+func (n *Names) named(im *image, rid int) clr.MethodName {
+	d := im.md.Describe(rid)
+	return clr.MethodName{Name: d.Name, TypeArgs: d.TypeArgs, Args: d.Args, Parameters: d.Parameters}
 }
 
 // dynamic names a method without metadata.
@@ -123,7 +133,7 @@ func (n *Names) dynamic(desc uint64) (Method, bool) {
 		return Method{}, false
 	}
 	name := n.text(at)
-	return Method{Name: name, Dynamic: true}, name != ""
+	return Method{MethodName: clr.MethodName{Name: name}, Dynamic: true}, name != ""
 }
 
 // module is the image of a Module of the runtime.
@@ -169,7 +179,7 @@ func (n *Names) Precompiled(base, ip uint64) (m Method, begin uint64, ok bool) {
 	}
 	m.Module = im.path
 	if rid != 0 {
-		m.Name = im.md.Method(int(rid))
+		m.MethodName = n.named(im, int(rid))
 	}
 	return m, begin, true
 }

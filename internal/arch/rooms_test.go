@@ -55,7 +55,7 @@ var rooms = []room{
 	{Name: "clr/managed", May: with(walkers, "clr"), Test: []string{"clr/contract", "internal/testkit/elfasm"}},
 	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed")},
 	{Name: "clr/metadata"},
-	{Name: "clr/naming", May: with(words, "clr/contract", "clr/metadata", "pe")},
+	{Name: "clr/naming", May: with(words, "clr", "clr/contract", "clr/metadata", "pe")},
 	{Name: "seed", May: with(walkers, "clr")},
 	{Name: "snapshot", May: with(walkers, "clr", "seed")},
 	{Name: "merge", May: with(walkers, "clr", "clr/managed", "seed"), Test: []string{"sim/image"}},

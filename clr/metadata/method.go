@@ -1,0 +1,246 @@
+package metadata
+
+import (
+	"bytes"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Names are what metadata tells of a method for people.
+type Names struct {
+	Name       string   // as Method gives it
+	TypeArgs   []string // names of its type's parameters, of all types it is nested in
+	Args       []string // names of its own
+	Parameters string   // (int, string), "" if no other method of its type has its name;
+	// of a conversion (int): string
+}
+
+// Describe is Method with what tells it from its namesakes.
+func (m *Module) Describe(rid int) Names {
+	n := Names{Name: m.Method(rid)}
+	if n.Name == "" {
+		return n
+	}
+	owner := m.owner(rid)
+	n.TypeArgs, n.Args = m.parameters(tableTypeDef, owner), m.parameters(tableMethodDef, rid)
+	if of := m.written(owner, rid); of != 0 && m.overloaded(of) {
+		n.Parameters = m.list(of)
+	}
+	return n
+}
+
+// list is a method's parameter list, and of a conversion, which is overloaded by it, the
+// result.
+func (m *Module) list(rid int) string {
+	types := scope{m, m.parameters(tableTypeDef, m.owner(rid)), m.parameters(tableMethodDef, rid)}
+	list, result, err := Parameters(m.blob(m.cell(tableMethodDef, rid, 4)), types)
+	if err != nil {
+		return ""
+	}
+	switch m.text(m.cell(tableMethodDef, rid, 3)) {
+	case "op_Explicit", "op_CheckedExplicit", "op_Implicit":
+		return list + ": " + result
+	}
+	return list
+}
+
+// owner is the type of a method.
+func (m *Module) owner(rid int) int {
+	return sort.Search(m.table[tableTypeDef].rows, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > rid })
+}
+
+// methods are the rows [first, end) of a type's methods.
+func (m *Module) methods(typ int) (first, end int) {
+	first, end = m.cell(tableTypeDef, typ, 5), m.table[tableMethodDef].rows+1
+	if typ < m.table[tableTypeDef].rows {
+		end = min(end, m.cell(tableTypeDef, typ+1, 5))
+	}
+	return first, end
+}
+
+// maxSiblings bounds the methods of a type that are compared with one.
+const maxSiblings = 1 << 13
+
+// overloaded reports whether a method's type has another one of its name.
+func (m *Module) overloaded(rid int) bool {
+	first, end := m.methods(m.owner(rid))
+	name := m.cell(tableMethodDef, rid, 3)
+	for i := first; i < min(end, first+maxSiblings); i++ {
+		if i != rid && m.sameText(m.cell(tableMethodDef, i, 3), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameText compares two strings of the heap: compilers write each once, but need not.
+func (m *Module) sameText(a, b int) bool {
+	if a == b {
+		return true
+	}
+	if a < 0 || b < 0 || a >= len(m.strings) || b >= len(m.strings) {
+		return false
+	}
+	long := bytes.IndexByte(m.strings[a:min(len(m.strings), a+maxName)], 0) + 1
+	return long > 0 && b+long <= len(m.strings) && bytes.Equal(m.strings[a:a+long], m.strings[b:b+long])
+}
+
+// written is the method that a person wrote: of a state machine's MoveNext the one that
+// starts it, 0 if that is not known; of others the method itself.
+func (m *Module) written(owner, rid int) int {
+	if m.machine(owner, m.text(m.cell(tableMethodDef, rid, 3))) == "" {
+		return rid
+	}
+	own := m.text(m.cell(tableTypeDef, owner, 1))
+	name, _, ok := strings.Cut(own[1:], ">d__")
+	if !ok {
+		return 0
+	}
+	full := m.Type(owner)
+	first, end := m.methods(m.enclosing(owner))
+	for i := first; i < min(end, first+maxSiblings); i++ {
+		if m.text(m.cell(tableMethodDef, i, 3)) == name && m.starts(i, full) {
+			return i
+		}
+	}
+	return 0
+}
+
+// maxAttributes bounds the attributes of one method.
+const maxAttributes = 64
+
+// starts reports whether an attribute of a method names a class: AsyncStateMachine and
+// its like, whose one argument is the class (II.23.3).
+func (m *Module) starts(method int, class string) bool {
+	parent := method << codes['C'].bits // tag 0: MethodDef
+	rows := m.table[tableCustomAttribute].rows
+	at := sort.Search(rows, func(i int) bool { return m.cell(tableCustomAttribute, i+1, 0) >= parent })
+	for i := at + 1; i <= min(rows, at+maxAttributes) && m.cell(tableCustomAttribute, i, 0) == parent; i++ {
+		b := m.blob(m.cell(tableCustomAttribute, i, 2))
+		if len(b) < 4 || b[0] != 1 || b[1] != 0 {
+			continue
+		}
+		s := decoder{b: b, at: 2}
+		n := uint64(s.number())
+		if s.err != nil || s.at+n > uint64(len(b)) {
+			continue
+		}
+		name, _, _ := strings.Cut(string(b[s.at:s.at+n]), ",")
+		if name == class {
+			return true
+		}
+	}
+	return false
+}
+
+// maxTypeParameters bounds those of one type or method.
+const maxTypeParameters = 64
+
+// parameters are the names of the type parameters of a type or a method.
+func (m *Module) parameters(table, rid int) []string {
+	tag := map[int]int{tableTypeDef: 0, tableMethodDef: 1}[table]
+	owner := rid<<1 | tag
+	rows := m.table[tableGenericParam].rows
+	at := sort.Search(rows, func(i int) bool { return m.cell(tableGenericParam, i+1, 2) >= owner })
+	var out []string
+	for i := at + 1; i <= min(rows, at+maxTypeParameters) && m.cell(tableGenericParam, i, 2) == owner; i++ {
+		name := m.text(m.cell(tableGenericParam, i, 3))
+		if name == "" {
+			name = "T" + strconv.Itoa(i-at)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// blob is an entry of the heap of blobs.
+func (m *Module) blob(index int) []byte {
+	s := decoder{b: m.blobs, at: uint64(index)}
+	if index < 0 {
+		return nil
+	}
+	n := uint64(s.number())
+	if s.err != nil || s.at+n > uint64(len(m.blobs)) {
+		return nil
+	}
+	return m.blobs[s.at : s.at+n]
+}
+
+// scope names the types in the signatures of one method.
+type scope struct {
+	m              *Module
+	ofType, method []string // names of the type parameters
+}
+
+// Scope names the types of signatures whose type parameters are nobody's.
+func (m *Module) Scope() Types { return scope{m: m} }
+
+func (s scope) Type(token uint32, args []string) string {
+	rid := int(token & 0xffffff)
+	switch token >> 24 {
+	case tableTypeDef:
+		return TypeName(s.m.Type(rid), args)
+	case tableTypeRef:
+		return TypeName(s.m.reference(rid), args)
+	}
+	return ""
+}
+
+func (s scope) Variable(ofMethod bool, n uint32) string {
+	names := s.ofType
+	if ofMethod {
+		names = s.method
+	}
+	if uint64(n) < uint64(len(names)) {
+		return names[n]
+	}
+	if ofMethod {
+		return "TM" + strconv.Itoa(int(n)+1)
+	}
+	return "T" + strconv.Itoa(int(n)+1)
+}
+
+// reference is the name of a type of another module.
+func (m *Module) reference(rid int) string {
+	name := ""
+	for range maxNested {
+		own := m.text(m.cell(tableTypeRef, rid, 1))
+		if own == "" {
+			return name
+		}
+		if name != "" {
+			own += "+" + name
+		}
+		name = own
+		if scope := m.cell(tableTypeRef, rid, 0); scope&3 == 3 { // a TypeRef: the outer one
+			rid = scope >> 2
+			continue
+		}
+		break
+	}
+	return name
+}
+
+// TypeName writes Namespace.Outer`1+Inner`1 without the namespace as people do:
+// Outer<A>.Inner<B>, each type with as many of args as it has parameters.
+func TypeName(name string, args []string) string {
+	parts := strings.Split(name, "+")
+	outer := parts[0]
+	if dot := strings.LastIndexByte(outer, '.'); dot >= 0 && !strings.HasPrefix(outer, "<") {
+		parts[0] = outer[dot+1:]
+	}
+	for i, p := range parts {
+		base, arity, ok := strings.Cut(p, "`")
+		n, err := strconv.Atoi(arity)
+		if !ok || err != nil || n < 1 {
+			continue
+		}
+		n = min(n, len(args))
+		if parts[i] = base; n > 0 {
+			parts[i] += "<" + strings.Join(args[:n], ",") + ">"
+		}
+		args = args[n:]
+	}
+	return strings.Join(parts, ".")
+}

@@ -1,0 +1,208 @@
+package metadata
+
+import "strings"
+
+// Types names what a signature points to.
+type Types interface {
+	// Type is the type of a TypeDef, TypeRef or TypeSpec token as people write it,
+	// "" if it has no name. args are what it is instantiated over.
+	Type(token uint32, args []string) string
+	// Variable is a type parameter of the method or of its type.
+	Variable(ofMethod bool, n uint32) string
+}
+
+// Bounds of what a signature may hold: above any real one's.
+const (
+	maxDepth      = 32
+	maxNodes      = 1 << 10 // types in one signature
+	maxParameters = 1 << 8  // written
+)
+
+// Calling conventions (II.23.2.1).
+const (
+	callGeneric = 0x10
+	callField   = 0x06
+	callKind    = 0x0f
+)
+
+// Parameters writes the parameter list of a method's signature (II.23.2.1), with its
+// brackets: (int, ref string, List<T>[]), and the result. The names are C#'s.
+func Parameters(sig []byte, t Types) (list, result string, err error) {
+	s := decoder{b: sig, types: t}
+	call := s.byte()
+	if call&callKind == callField {
+		return "", "", &Error{"signature", uint64(call), "of no method"}
+	}
+	if call&callGeneric != 0 {
+		s.number()
+	}
+	n := s.number()
+	result = s.typ(0)
+	var out []string
+	for i := range n {
+		if s.err != nil {
+			break
+		}
+		if i == maxParameters {
+			out = append(out, "...")
+			break
+		}
+		out = append(out, s.typ(0))
+	}
+	if s.err != nil {
+		return "", "", s.err
+	}
+	return "(" + strings.Join(out, ", ") + ")", result, nil
+}
+
+// TypeAt writes the type whose signature begins at an offset, and says where it ends.
+func TypeAt(sig []byte, at uint32, t Types) (name string, behind uint32, err error) {
+	s := decoder{b: sig, at: uint64(at), types: t}
+	name = s.typ(0)
+	return name, uint32(s.at), s.err
+}
+
+// decoder reads a signature; its error sticks.
+type decoder struct {
+	b     []byte
+	at    uint64
+	nodes int
+	types Types
+	err   error
+}
+
+func (s *decoder) fail(msg string) {
+	if s.err == nil {
+		s.err = &Error{"signature", s.at, msg}
+	}
+}
+
+func (s *decoder) byte() byte {
+	if s.err != nil || s.at >= uint64(len(s.b)) {
+		s.fail("cut")
+		return 0
+	}
+	s.at++
+	return s.b[s.at-1]
+}
+
+// number reads a compressed unsigned integer (II.23.2).
+func (s *decoder) number() uint32 {
+	b := uint32(s.byte())
+	switch {
+	case b&0x80 == 0:
+		return b
+	case b&0x40 == 0:
+		return b&0x3f<<8 | uint32(s.byte())
+	}
+	v := b & 0x1f << 24
+	v |= uint32(s.byte()) << 16
+	v |= uint32(s.byte()) << 8
+	return v | uint32(s.byte())
+}
+
+// token reads a TypeDefOrRefOrSpecEncoded (II.23.2.8).
+func (s *decoder) token() uint32 {
+	v := s.number()
+	return [4]uint32{tableTypeDef, tableTypeRef, tableTypeSpec, 0}[v&3]<<24 | v>>2
+}
+
+// primitives are element types that are a keyword (II.23.1.16).
+var primitives = map[byte]string{0x01: "void", 0x02: "bool", 0x03: "char", 0x04: "sbyte", 0x05: "byte", 0x06: "short", 0x07: "ushort",
+	0x08: "int", 0x09: "uint", 0x0a: "long", 0x0b: "ulong", 0x0c: "float", 0x0d: "double", 0x0e: "string", 0x16: "TypedReference",
+	0x18: "nint", 0x19: "nuint", 0x1c: "object", 0x3e: Canonical}
+
+// Canonical is what the runtime instantiates code over that it shares between all
+// reference types.
+const Canonical = "__Canon"
+
+// typ reads one type (II.23.2.12; 0x3b to 0x45 are the runtime's, corhdr.h and
+// readytorun.h).
+func (s *decoder) typ(depth int) string {
+	if s.nodes++; depth > maxDepth || s.nodes > maxNodes {
+		s.fail("too deep or too long")
+	}
+	if s.err != nil {
+		return ""
+	}
+	code := s.byte()
+	if name, ok := primitives[code]; ok {
+		return name
+	}
+	switch code {
+	case 0x0f:
+		return s.typ(depth+1) + "*"
+	case 0x10:
+		return "ref " + s.typ(depth+1)
+	case 0x11, 0x12:
+		return s.named(s.token(), nil)
+	case 0x13, 0x1e:
+		return s.types.Variable(code == 0x1e, s.number())
+	case 0x14:
+		return s.array(depth)
+	case 0x15:
+		return s.instance(depth)
+	case 0x1b:
+		return s.pointer(depth)
+	case 0x1d:
+		return s.typ(depth+1) + "[]"
+	case 0x1f, 0x20: // a modifier
+		s.token()
+		return s.typ(depth + 1)
+	case 0x41: // what follows are variable arguments
+		return "__arglist"
+	case 0x45: // pinned
+		return s.typ(depth + 1)
+	}
+	s.fail("unknown type")
+	return ""
+}
+
+// named is a type by its token.
+func (s *decoder) named(token uint32, args []string) string {
+	if s.err != nil {
+		return ""
+	}
+	if name := s.types.Type(token, args); name != "" {
+		return name
+	}
+	return "?"
+}
+
+func (s *decoder) array(depth int) string {
+	of, rank := s.typ(depth+1), s.number()
+	for range 2 { // sizes, lower bounds
+		for n := s.number(); n > 0 && s.err == nil; n-- {
+			s.number()
+		}
+	}
+	return of + "[" + strings.Repeat(",", int(min(max(rank, 1), 32)-1)) + "]"
+}
+
+func (s *decoder) instance(depth int) string {
+	s.byte() // class or value type
+	token := s.token()
+	var args []string
+	for n := s.number(); n > 0 && s.err == nil; n-- {
+		args = append(args, s.typ(depth+1))
+	}
+	name := s.named(token, args)
+	if of, ok := strings.CutPrefix(name, "Nullable<"); ok && len(args) == 1 {
+		return strings.TrimSuffix(of, ">") + "?"
+	}
+	return name
+}
+
+// pointer is a function's.
+func (s *decoder) pointer(depth int) string {
+	if s.byte()&callGeneric != 0 {
+		s.number()
+	}
+	n := s.number()
+	result := s.typ(depth + 1)
+	var of []string
+	for ; n > 0 && s.err == nil; n-- {
+		of = append(of, s.typ(depth+1))
+	}
+	return "delegate*<" + strings.Join(append(of, result), ",") + ">"
+}
