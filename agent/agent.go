@@ -86,7 +86,8 @@ type strategy interface {
 // runtime as a whole.
 func New(host Host, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send)
-	a.take = &rounds{host: host, sampler: snapshot.New(host, cfg.Slots), managed: newContracts(a, host)}
+	r := &rounds{host: host, sampler: snapshot.New(host, cfg.Slots), managed: newContracts(a, host)}
+	a.take, a.names.contracts = r, &r.managed.Contracts
 	return a
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/memory"
@@ -61,12 +62,15 @@ func (f *fake) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	return f.world.FunctionFromIP(ip)
 }
 
-func (f *fake) FunctionName(id clr.FunctionID) (name, module string, ok bool) {
+func (f *fake) Forget()                {}
+func (f *fake) Images() *naming.Images { return nil }
+
+func (f *fake) FunctionName(id clr.FunctionID) (name clr.MethodName, module string, ok bool) {
 	f.asked++
 	if !f.pinned {
 		f.unpinned++
 	}
-	return "T+<>c.<Main>b__0", "/app/t.dll", id != 0x1002
+	return clr.MethodName{Name: "T+<>c.<Main>b__0"}, "/app/t.dll", id != 0x1002
 }
 
 func (f *fake) Event() (EventKind, bool) {

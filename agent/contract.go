@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
@@ -24,6 +25,25 @@ type Contracts struct {
 	steps  *managed.Tables // over tables
 	tried  map[uint32]bool
 	inUse  bool // the merger steps by them
+	names  *naming.Names
+}
+
+// instance says what a method is instantiated over, whose FunctionID is the runtime's
+// MethodDesc: that has been proven with the tables.
+func (c *Contracts) instance(images *naming.Images, f clr.FunctionID, m *clr.MethodName) {
+	if !c.inUse || images == nil {
+		return
+	}
+	if c.names == nil {
+		names, err := naming.Over(images, c.tables.Descriptor())
+		if err != nil {
+			return
+		}
+		c.names = names
+	}
+	if full, ok := c.names.Desc(uint64(f)); ok && full.Name == m.Name {
+		*m = full.MethodName
+	}
 }
 
 func (c *Contracts) note(text string) {

@@ -24,6 +24,7 @@ package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
@@ -68,8 +69,11 @@ type Process interface {
 	ThreadCPU(tid uint64) uint64
 	// FunctionFromIP returns the method whose code holds ip.
 	FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT)
-	// FunctionName gives a method's metadata name and its module's file.
-	FunctionName(f clr.FunctionID) (name, module string, ok bool)
+	// FunctionName gives a method's name and its module's file.
+	FunctionName(f clr.FunctionID) (name clr.MethodName, module string, ok bool)
+	// Images are its managed modules, nil if they cannot be read. Forget is called when modules may have gone: what is remembered of them is void.
+	Images() *naming.Images
+	Forget()
 	// Pin keeps FunctionIDs alive until Unpin (or a time limit).
 	Pin()
 	Unpin()

@@ -19,7 +19,8 @@ type names struct {
 	last    uint32
 	ips     map[uint64]function
 
-	forgotten uint64 // how often
+	forgotten uint64     // how often
+	contracts *Contracts // nil: there are none
 }
 
 type function struct {
@@ -37,6 +38,10 @@ func (n *names) init(h Process) {
 
 func (n *names) forget() {
 	n.forgotten++
+	n.host.Forget()
+	if n.contracts != nil {
+		n.contracts.names = nil
+	}
 	n.ids = map[clr.FunctionID]uint32{}
 	n.ips = map[uint64]function{}
 }
@@ -70,14 +75,24 @@ func (n *names) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	return id, f.Kind
 }
 
+// name asks the host, and the runtime's tables about shared code: of its class the
+// profiling API says nothing outside of DoStackSnapshot.
+func (n *names) name(f clr.FunctionID) (name clr.MethodName, module string, ok bool) {
+	name, module, ok = n.host.FunctionName(f)
+	if ok && n.contracts != nil && len(name.TypeArgs) > 0 {
+		n.contracts.instance(n.host.Images(), f, &name)
+	}
+	return name, module, ok
+}
+
 // resolve appends the names of methods seen for the first time.
 func (n *names) resolve(to *stream.Stream) {
 	for _, f := range n.pending {
-		name, module, ok := n.host.FunctionName(f)
-		if !ok || name == "" {
-			name = "method 0x" + strconv.FormatUint(uint64(f), 16)
+		name, module, ok := n.name(f)
+		if !ok || name.Name == "" {
+			name.Name = "method 0x" + strconv.FormatUint(uint64(f), 16)
 		}
-		to.Define(n.ids[f], f, clr.ReadableName(name), module)
+		to.Define(n.ids[f], f, name.Readable(), module)
 	}
 	n.pending = n.pending[:0]
 }

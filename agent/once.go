@@ -62,11 +62,11 @@ func (a *Agent) sofar() Round {
 // Name is a method's name for people and its module's file; "" if the runtime does
 // not tell. It may be asked by the function that Once calls.
 func (a *Agent) Name(f clr.FunctionID) (name, module string) {
-	name, module, ok := a.host.FunctionName(f)
+	m, module, ok := a.names.name(f)
 	if !ok {
 		return "", ""
 	}
-	name = clr.ReadableName(name)
+	name = m.Readable()
 	a.stream.Raw.Method(f, name)
 	return name, module
 }

@@ -45,7 +45,7 @@ func (f *fakeThreads) DoStackSnapshot(_ int, c *clr.Capture) {
 		f.answers = f.answers[1:]
 	}
 }
-func (f *fakeThreads) FunctionName(id clr.FunctionID) (string, string, bool) {
+func (f *fakeThreads) FunctionName(id clr.FunctionID) (clr.MethodName, string, bool) {
 	f.merged += f.suspended
 	return f.fake.FunctionName(id)
 }

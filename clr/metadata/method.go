@@ -217,14 +217,21 @@ func (m *Module) reference(rid int) string {
 			rid = scope >> 2
 			continue
 		}
+		if space := m.text(m.cell(tableTypeRef, rid, 2)); space != "" {
+			return space + "." + name
+		}
 		break
 	}
 	return name
 }
 
 // TypeName writes Namespace.Outer`1+Inner`1 without the namespace as people do:
-// Outer<A>.Inner<B>, each type with as many of args as it has parameters.
+// Outer<A>.Inner<B>, each type with as many of args as it has parameters, int? for
+// Nullable<int>.
 func TypeName(name string, args []string) string {
+	if name == "System.Nullable`1" && len(args) == 1 {
+		return args[0] + "?"
+	}
 	parts := strings.Split(name, "+")
 	outer := parts[0]
 	if dot := strings.LastIndexByte(outer, '.'); dot >= 0 && !strings.HasPrefix(outer, "<") {

@@ -186,11 +186,7 @@ func (s *decoder) instance(depth int) string {
 	for n := s.number(); n > 0 && s.err == nil; n-- {
 		args = append(args, s.typ(depth+1))
 	}
-	name := s.named(token, args)
-	if of, ok := strings.CutPrefix(name, "Nullable<"); ok && len(args) == 1 {
-		return strings.TrimSuffix(of, ">") + "?"
-	}
-	return name
+	return s.named(token, args)
 }
 
 // pointer is a function's.

@@ -47,7 +47,9 @@ func TestParameters(t *testing.T) {
 		{"empty", nil, ""},
 		{"cut", []byte{0, 2, 1, 8}, ""},
 		{"unknown type", []byte{0, 1, 1, 0x7f}, ""},
-		{"too deep", append([]byte{0, 1, 1}, bytes.Repeat([]byte{0x1d}, 100)...), ""},
+		{"deep", append(append([]byte{0, 1, 1}, bytes.Repeat([]byte{0x1d}, maxDepth)...), 8), "(int" + strings.Repeat("[]", maxDepth) + ")"},
+		{"too deep", append(append([]byte{0, 1, 1}, bytes.Repeat([]byte{0x1d}, maxDepth+1)...), 8), ""},
+		{"too many", append([]byte{0, 1, 1, 0x15, 0x12, 4<<2 | 1, 0x84, 0}, bytes.Repeat([]byte{8}, maxNodes)...), ""},
 		{"count beyond the end", []byte{0, 1, 1, 0x15, 0x12, 0x11, 0xdf, 0xff, 0xff, 0xff, 8}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package naming
 import (
 	"encoding/binary"
 
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/pe"
 )
@@ -12,6 +13,21 @@ type image struct {
 	md   *metadata.Module // nil: it could not be read
 	path string
 	r2r  *precompiled
+}
+
+// named is what metadata says of a method.
+func (im *image) named(rid int) clr.MethodName {
+	d := im.md.Describe(rid)
+	return clr.MethodName{Name: d.Name, TypeArgs: d.TypeArgs, Args: d.Args, Parameters: d.Parameters}
+}
+
+// typ is a type's name, C#'s word if there is one.
+func (im *image) typ(rid int) string {
+	name := im.md.Type(rid)
+	if word, ok := keywords[name]; ok {
+		return word
+	}
+	return name
 }
 
 // header is what of a PE file's headers leads to its metadata.
@@ -49,7 +65,7 @@ func (h *header) at(rva uint32) uint64 {
 
 // readHeader reads the headers of the module at base. Whether it lies there as in
 // its file or as loaded is known by where its COR header is found.
-func (n *Names) readHeader(base uint64) (*header, bool) {
+func (n *Images) readHeader(base uint64) (*header, bool) {
 	read := func(rva uint32, size int) ([]byte, bool) {
 		if size > maxHeaders {
 			return nil, false
@@ -80,7 +96,7 @@ func directoryAt(b []byte) directory {
 }
 
 // load reads the module at base: its metadata, and its precompiled methods.
-func (n *Names) load(base uint64, path string) *image {
+func (n *Images) load(base uint64, path string) *image {
 	im := &image{path: path}
 	h, ok := n.readHeader(base)
 	if !ok {
@@ -106,7 +122,7 @@ func (n *Names) load(base uint64, path string) *image {
 	if im.path == "" {
 		im.path = m.Assembly()
 	}
-	if native := directoryAt(cor[corNative:]); native.rva != 0 && !h.flat {
+	if native := directoryAt(cor[corNative:]); n.native && native.rva != 0 && !h.flat {
 		im.r2r = n.readPrecompiled(h, native)
 	}
 	return im

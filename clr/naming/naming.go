@@ -19,8 +19,6 @@
 package naming
 
 import (
-	"encoding/binary"
-
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/memory"
@@ -38,17 +36,22 @@ type layout struct {
 
 // Names names the methods of one runtime. It is not safe for concurrent use.
 type Names struct {
-	r       memory.Reader
+	*Images
 	l       layout
 	inst    instances
 	modules map[uint64]*image // by the runtime's Module
-	images  map[uint64]*image // by base
-	buf     [64]byte
 }
 
 // New returns the names of the runtime that d describes.
 func New(r memory.Reader, d *contract.Descriptor) (*Names, error) {
-	n := &Names{r: r, inst: readInstances(d), modules: map[uint64]*image{}, images: map[uint64]*image{}}
+	images := NewImages(r)
+	images.native = true
+	return Over(images, d)
+}
+
+// Over is New without names of precompiled code, over images that others use too.
+func Over(images *Images, d *contract.Descriptor) (*Names, error) {
+	n := &Names{Images: images, inst: readInstances(d), modules: map[uint64]*image{}}
 	n.l.tokenBits, n.l.alignment = 12, 8
 	if g, ok := d.Globals["MethodDescTokenRemainderBitCount"]; ok && !g.Indirect && g.Value < 24 {
 		n.l.tokenBits = g.Value
@@ -115,15 +118,9 @@ func (n *Names) Desc(desc uint64) (Method, bool) {
 	if im == nil || im.md == nil {
 		return Method{}, false
 	}
-	name := n.named(im, int(rid))
+	name := im.named(int(rid))
 	n.instantiated(&name, desc, table, flags)
 	return Method{MethodName: name, Module: im.path}, name.Name != ""
-}
-
-// named is what metadata says of a method.
-func (n *Names) named(im *image, rid int) clr.MethodName {
-	d := im.md.Describe(rid)
-	return clr.MethodName{Name: d.Name, TypeArgs: d.TypeArgs, Args: d.Args, Parameters: d.Parameters}
 }
 
 // dynamic names a method without metadata.
@@ -154,18 +151,6 @@ func (n *Names) module(module uint64) *image {
 	return im
 }
 
-func (n *Names) image(base uint64, path string) *image {
-	im, ok := n.images[base]
-	if !ok {
-		im = n.load(base, path)
-		n.images[base] = im
-	}
-	if im.path == "" {
-		im.path = path
-	}
-	return im
-}
-
 // Precompiled names the method of precompiled code at ip, in the image at base:
 // where the method begins is its identity.
 func (n *Names) Precompiled(base, ip uint64) (m Method, begin uint64, ok bool) {
@@ -173,76 +158,14 @@ func (n *Names) Precompiled(base, ip uint64) (m Method, begin uint64, ok bool) {
 	if im.r2r == nil {
 		return Method{}, 0, false
 	}
-	begin, rid, ok := im.r2r.find(ip)
+	begin, s, ok := im.r2r.find(ip)
 	if !ok {
 		return Method{}, 0, false
 	}
 	m.Module = im.path
-	if rid != 0 {
-		m.MethodName = n.named(im, int(rid))
+	if s.rid != 0 {
+		m.MethodName = im.named(int(s.rid))
+		im.over(&m.MethodName, im.r2r.over[s.over.at:][:s.over.size])
 	}
 	return m, begin, true
-}
-
-func (n *Names) bytes(addr uint64, size int) ([]byte, bool) {
-	if size < 0 || addr == 0 || addr+uint64(size) < addr {
-		return nil, false
-	}
-	b := make([]byte, size)
-	return b, n.r.ReadAt(b, addr)
-}
-
-func (n *Names) small(addr uint64, size int) ([]byte, bool) {
-	b := n.buf[:size]
-	return b, addr != 0 && addr+8 > addr && n.r.ReadAt(b, addr)
-}
-
-func (n *Names) word(addr uint64) (uint64, bool) {
-	b, ok := n.small(addr, 8)
-	return binary.LittleEndian.Uint64(b), ok
-}
-
-func (n *Names) u32(addr uint64) (uint32, bool) {
-	b, ok := n.small(addr, 4)
-	return binary.LittleEndian.Uint32(b), ok
-}
-
-func (n *Names) u16(addr uint64) (uint16, bool) {
-	b, ok := n.small(addr, 2)
-	return binary.LittleEndian.Uint16(b), ok
-}
-
-// text reads a string that ends with 0, piece by piece: it may end at the end of
-// a mapping.
-func (n *Names) text(addr uint64) string {
-	var out []byte
-	for len(out) < maxPath {
-		size := int(min(64, 64-addr&63))
-		b, ok := n.small(addr, size)
-		if !ok {
-			return string(out)
-		}
-		for _, c := range b {
-			if c == 0 {
-				return string(out)
-			}
-			out = append(out, c)
-		}
-		addr += uint64(size)
-	}
-	return string(out)
-}
-
-// wide reads a string of UTF-16, of which paths here use the first 256 letters.
-func (n *Names) wide(addr uint64) string {
-	var out []rune
-	for len(out) < maxPath {
-		c, ok := n.u16(addr)
-		if !ok || c == 0 {
-			break
-		}
-		out = append(out, rune(c))
-		addr += 2
-	}
-	return string(out)
 }

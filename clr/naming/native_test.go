@@ -58,16 +58,16 @@ func TestMethodSignature(t *testing.T) {
 
 // Code in several parts is its method's, up to where the next method begins.
 func TestFind(t *testing.T) {
-	p := &precompiled{base: 0x1000, begins: []uint32{0x10, 0x20, 0x30, 0x40}, starts: []start{{0, 5}, {2, 6}}}
+	p := &precompiled{base: 0x1000, begins: []uint32{0x10, 0x20, 0x30, 0x40}, starts: []start{{index: 0, rid: 5}, {index: 2, rid: 6}}}
 	for _, c := range []struct {
 		ip    uint64
 		begin uint64
 		rid   int32
 		ok    bool
 	}{{0x100f, 0, 0, false}, {0x1010, 0x1010, 5, true}, {0x102f, 0x1010, 5, true}, {0x1030, 0x1030, 6, true}, {0x1050, 0x1030, 6, true}} {
-		begin, rid, ok := p.find(c.ip)
-		if begin != c.begin || rid != c.rid || ok != c.ok {
-			t.Errorf("%#x: %#x, %d, %v", c.ip, begin, rid, ok)
+		begin, s, ok := p.find(c.ip)
+		if begin != c.begin || s.rid != c.rid || ok != c.ok {
+			t.Errorf("%#x: %#x, %d, %v", c.ip, begin, s.rid, ok)
 		}
 	}
 }

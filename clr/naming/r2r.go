@@ -12,13 +12,18 @@ type precompiled struct {
 	base   uint64
 	begins []uint32 // RVAs of all RUNTIME_FUNCTIONs, sorted
 	starts []start  // sorted by index
+	over   []byte   // encoded methods, of instantiations
 }
 
 // start is the first RUNTIME_FUNCTION of a method.
 type start struct {
 	index int32
 	rid   int32 // 0: a method of another module
+	over  span  // of an instantiation: its encoded method
 }
+
+// span is a part of precompiled.over.
+type span struct{ at, size uint32 }
 
 // Sections of a ReadyToRun image (dotnet/runtime src/coreclr/inc/readytorun.h).
 const (
@@ -32,7 +37,7 @@ const (
 )
 
 // readPrecompiled reads the tables of the image; nil if there are none.
-func (n *Names) readPrecompiled(h *header, native directory) *precompiled {
+func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
 	head, ok := n.bytes(h.at(native.rva), 16)
 	if !ok || binary.LittleEndian.Uint32(head) != r2rSignature {
 		return nil
@@ -70,7 +75,7 @@ const maxImage = 256 << 20
 
 // sparse reads the sections of a loaded image into one piece; nil if they are
 // larger than any real image's. A section that wraps is such a one.
-func (n *Names) sparse(base uint64, sections []pe.Section) []byte {
+func (n *Images) sparse(base uint64, sections []pe.Section) []byte {
 	size := uint64(0)
 	for _, s := range sections {
 		size = max(size, uint64(s.RVA)+uint64(s.VirtualSize))
@@ -86,7 +91,7 @@ func (n *Names) sparse(base uint64, sections []pe.Section) []byte {
 	return img
 }
 
-func (p *precompiled) functions(n *Names, h *header, d directory) bool {
+func (p *precompiled) functions(n *Images, h *header, d directory) bool {
 	count := int(d.size / functionSize)
 	if count == 0 || count > maxFunctions {
 		return false
@@ -114,7 +119,7 @@ func (p *precompiled) defs(r native32, d directory) {
 	size, elements := head&3, head>>2
 	for i := range min(elements, maxFunctions) {
 		if at, ok := r.element(base, size, i); ok {
-			p.add(r, at, int32(i+1))
+			p.add(r, at, int32(i+1), span{})
 		}
 	}
 }
@@ -137,16 +142,29 @@ func (p *precompiled) instances(r native32, d directory) {
 			if !ok {
 				return
 			}
-			if rid, behind, ok := r.method(at + 1 + uint32(delta)); ok {
-				p.add(r, behind, rid)
+			from := at + 1 + uint32(delta)
+			if rid, behind, ok := r.method(from); ok {
+				p.add(r, behind, rid, p.keep(r.b[from:behind]))
 			}
 			at = next
 		}
 	}
 }
 
+// maxOver bounds the memory of encoded methods; the largest images have 2 MB.
+const maxOver = 16 << 20
+
+// keep takes an encoded method over: the image is not kept.
+func (p *precompiled) keep(b []byte) span {
+	if len(p.over)+len(b) > maxOver {
+		return span{}
+	}
+	p.over = append(p.over, b...)
+	return span{uint32(len(p.over) - len(b)), uint32(len(b))}
+}
+
 // add takes the entry at an offset.
-func (p *precompiled) add(r native32, at uint32, rid int32) {
+func (p *precompiled) add(r native32, at uint32, rid int32, over span) {
 	id, _, ok := r.unsigned(at)
 	if !ok {
 		return
@@ -157,18 +175,18 @@ func (p *precompiled) add(r native32, at uint32, rid int32) {
 		id >>= 1
 	}
 	if int(id) < len(p.begins) {
-		p.starts = append(p.starts, start{int32(id), rid})
+		p.starts = append(p.starts, start{int32(id), rid, over})
 	}
 }
 
 // find is the method whose code holds an address: where it begins, and its row.
-func (p *precompiled) find(ip uint64) (begin uint64, rid int32, ok bool) {
+func (p *precompiled) find(ip uint64) (begin uint64, s start, ok bool) {
 	rva := ip - p.base
 	i := sort.Search(len(p.begins), func(i int) bool { return uint64(p.begins[i]) > rva }) - 1
 	j := sort.Search(len(p.starts), func(j int) bool { return int(p.starts[j].index) > i }) - 1
 	if i < 0 || j < 0 {
-		return 0, 0, false
+		return 0, s, false
 	}
-	s := p.starts[j]
-	return p.base + uint64(p.begins[s.index]), s.rid, true
+	s = p.starts[j]
+	return p.base + uint64(p.begins[s.index]), s, true
 }

@@ -14,7 +14,7 @@ func (zeros) ReadAt(p []byte, _ uint64) bool { clear(p); return true }
 // Sections that wrap or are larger than an image can be are refused before
 // memory is made for them.
 func TestSparseBounds(t *testing.T) {
-	n := &Names{r: zeros{}}
+	n := &Images{r: zeros{}}
 	for name, c := range map[string]struct {
 		sections []pe.Section
 		size     int // -1: refused

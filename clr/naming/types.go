@@ -147,15 +147,7 @@ func (n *Names) typeName(handle uint64, depth int) string {
 	if im == nil || im.md == nil {
 		return ""
 	}
-	name := im.md.Type(int(flags2 >> 8))
-	if word, ok := keywords[name]; ok {
-		return word
-	}
-	text := metadata.TypeName(name, n.tableArgs(handle, depth))
-	if of, ok := strings.CutPrefix(text, "Nullable<"); ok {
-		return strings.TrimSuffix(of, ">") + "?"
-	}
-	return text
+	return metadata.TypeName(im.typ(int(flags2>>8)), n.tableArgs(handle, depth))
 }
 
 // arrayName names an array; what it holds stands where other types have their dictionaries.

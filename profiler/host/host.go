@@ -50,6 +50,7 @@ type process struct {
 	threads []C.struct_sw_thread
 	name    []byte
 	module  []byte
+	types   types
 }
 
 func newProcess() process {
@@ -76,12 +77,6 @@ func (h *process) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	var f C.uint64_t
 	hr := C.sw_function_from_ip(C.uint64_t(ip), &f)
 	return clr.FunctionID(f), clr.HRESULT(hr)
-}
-
-func (h *process) FunctionName(f clr.FunctionID) (name, module string, ok bool) {
-	hr := C.sw_function_name(C.uint64_t(f), (*C.char)(unsafe.Pointer(&h.name[0])), C.int(len(h.name)),
-		(*C.char)(unsafe.Pointer(&h.module[0])), C.int(len(h.module)))
-	return text(h.name), text(h.module), !clr.HRESULT(hr).Failed()
 }
 
 // text is the zero-terminated string at the start of b.

@@ -10,10 +10,12 @@ int sw_info_version;
 enum {
 	QUERY_INTERFACE = 0,
 	GET_FUNCTION_FROM_IP = 7,
+	IS_ARRAY_CLASS = 11,
 	GET_TOKEN_AND_METADATA = 19,
 	GET_MODULE_INFO = 20,
 	DO_STACK_SNAPSHOT = 36,
 	GET_FUNCTION_INFO2 = 38,
+	GET_CLASS_ID_INFO2 = 41,
 	GET_CODE_INFO2 = 42,
 	GET_RUNTIME_INFORMATION = 67,
 	ENUM_JITED_FUNCTIONS2 = 79,
@@ -263,6 +265,44 @@ sw_hresult sw_function_name(uint64_t function, char *name, int room, char *modul
 		append(name, room, state_machine(import, type, utf8));
 	}
 	SW_METHOD(import, 2, uint32_t (*)(void *))(import);
+	return hr;
+}
+
+static uint64_t module_base(uint64_t module)
+{
+	uint16_t name[1];
+	uint32_t units = 0;
+	uint64_t base = 0, assembly;
+	SW_METHOD(sw_info, GET_MODULE_INFO, sw_hresult (*)(void *, uint64_t, uint64_t *, uint32_t, uint32_t *, uint16_t *, uint64_t *))(sw_info, module, &base, 1, &units, name, &assembly);
+	return base;
+}
+
+/* Where a method's metadata is, and what the method and its class are instantiated over:
+ * class_id is 0 if its code is shared and the class therefore unknown. As sw_function_name. */
+sw_hresult sw_function_shape(uint64_t function, struct sw_shape *out)
+{
+	uint64_t module = 0;
+	memset(out, 0, sizeof *out);
+	sw_hresult hr = SW_METHOD(sw_info, GET_FUNCTION_INFO2, sw_hresult (*)(void *, uint64_t, uint64_t, uint64_t *, uint64_t *, uint32_t *, uint32_t, uint32_t *, uint64_t *))(sw_info, function, 0, &out->class_id, &module, &out->token, SW_TYPE_ARGS, &out->count, out->args);
+	if (hr & 0x80000000u || out->count > SW_TYPE_ARGS)
+		out->count = 0;
+	out->base = hr & 0x80000000u ? 0 : module_base(module);
+	return hr;
+}
+
+/* The same of a class, or of an array: then rank is not 0 and class_id what it holds. */
+sw_hresult sw_class_shape(uint64_t class_id, struct sw_shape *out)
+{
+	uint64_t module = 0, parent = 0;
+	uint32_t element = 0;
+	memset(out, 0, sizeof *out);
+	if (SW_METHOD(sw_info, IS_ARRAY_CLASS, sw_hresult (*)(void *, uint64_t, uint32_t *, uint64_t *, uint32_t *))(sw_info, class_id, &element, &out->class_id, &out->rank) == 0)
+		return 0;
+	out->class_id = out->rank = 0;
+	sw_hresult hr = SW_METHOD(sw_info, GET_CLASS_ID_INFO2, sw_hresult (*)(void *, uint64_t, uint64_t *, uint32_t *, uint64_t *, uint32_t, uint32_t *, uint64_t *))(sw_info, class_id, &module, &out->token, &parent, SW_TYPE_ARGS, &out->count, out->args);
+	if (hr & 0x80000000u || out->count > SW_TYPE_ARGS)
+		out->count = 0;
+	out->base = hr & 0x80000000u ? 0 : module_base(module);
 	return hr;
 }
 

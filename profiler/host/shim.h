@@ -77,6 +77,15 @@ struct sw_thread {
 	char name[64];
 };
 
+/* Of a method or a class: where its module is loaded, its row there, what it is
+ * instantiated over. */
+enum { SW_TYPE_ARGS = 16 };
+struct sw_shape {
+	uint64_t base, class_id;
+	uint32_t token, rank, count;
+	uint64_t args[SW_TYPE_ARGS];
+};
+
 /* An image of Windows that is loaded; live.Loaded in Go. */
 struct sw_module {
 	uint64_t base;
@@ -140,6 +149,8 @@ sw_hresult sw_function_from_ip(uint64_t ip, uint64_t *function);
 uint64_t sw_function_at(uint64_t ip);
 int sw_jitted(uint64_t *functions, uint64_t *starts, int room);
 sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room);
+sw_hresult sw_function_shape(uint64_t function, struct sw_shape *out);
+sw_hresult sw_class_shape(uint64_t class_id, struct sw_shape *out);
 sw_hresult sw_runtime_version(int out[4]);
 
 /* loader_linux.c, loader_windows.c */

@@ -1,0 +1,67 @@
+package fuzz
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
+)
+
+// maxName is far above any name that metadata can make: what a signature of the largest
+// number of types makes of names of the longest kind.
+const maxName = 4 << 20
+
+// FuzzMetadata reads any bytes as a module's metadata: no panic, names of bounded size,
+// and a typed reason for what is refused.
+func FuzzMetadata(f *testing.F) {
+	whole := clrasm.Overloads()
+	f.Add(whole, uint16(1))
+	f.Add(whole[:len(whole)/2], uint16(2))
+	f.Add(bytes.Replace(whole, []byte("#Blob"), []byte("#Bla\x00"), 1), uint16(3))
+	f.Fuzz(func(t *testing.T, in []byte, rid uint16) {
+		m, err := metadata.Parse(in)
+		if err != nil {
+			typed(t, err)
+			return
+		}
+		for _, r := range []int{0, 1, 2, 3, int(rid)} {
+			n := m.Describe(r)
+			if len(n.Name)+len(n.Parameters) > maxName {
+				t.Fatalf("%d bytes", len(n.Name)+len(n.Parameters))
+			}
+			m.Type(r)
+		}
+	})
+}
+
+// FuzzSignature reads any bytes as a method's signature and as a type.
+func FuzzSignature(f *testing.F) {
+	f.Add([]byte{0x30, 1, 3, 1, 0x1e, 0, 0x15, 0x12, 5, 2, 8, 0x1d, 0x0e, 0x14, 8, 2, 1, 3, 1, 0})
+	f.Add([]byte{0, 1, 1, 0x1b, 0x10, 1, 2, 1, 8, 0x45, 0x1f, 9, 0x0e})
+	m, err := metadata.Parse(clrasm.Overloads())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		list, result, err := metadata.Parameters(in, m.Scope())
+		if err != nil {
+			typed(t, err)
+		}
+		if len(list)+len(result) > maxName {
+			t.Fatalf("%d bytes of %d", len(list)+len(result), len(in))
+		}
+		if _, behind, err := metadata.TypeAt(in, 0, m.Scope()); err == nil && int(behind) > len(in) {
+			t.Fatalf("ends at %d of %d", behind, len(in))
+		}
+	})
+}
+
+func typed(t *testing.T, err error) {
+	t.Helper()
+	var e *metadata.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%T: %v", err, err)
+	}
+}

@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"os/exec"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// namesWanted are methods of Names.cs, which only their parameters or what they are
+// instantiated over tell apart, and what of the class library they are called by.
+var namesWanted = []string{
+	"Names.Over()", "Names.Over(int)", "Names.Over(ref string, long[,], List<Dictionary<string,int?>>[])",
+	"Names.Own<int>(T)", "Names.Own<__Canon>(T)", "Names.Own<double,__Canon>(T, U)",
+	"Names.Box<int>.Put", "Names.Box<__Canon>.Put", "Names.Box<byte>.Inner<long>.Run", "Names.Box<__Canon>.Both<int>",
+	"Names.Key.CompareTo", "Names.Spin",
+	"System.Array.Sort<Names.Key>(T[])",
+	"System.Collections.Generic.List<Names.Key>.Sort()", "System.Collections.Generic.List<Names.Key>.Sort(int, int, IComparer<T>)",
+	"System.Collections.Generic.GenericArraySortHelper<Names.Key>.Sort",
+}
+
+// Methods have the names that tell them apart, whichever way they are sampled.
+func TestNames(t *testing.T) {
+	if _, err := exec.LookPath("mcs"); err != nil {
+		t.Skip("SKIPPED-CHECK: no mcs")
+	}
+	exe := filepath.Join(tempdir.New(t), "Names.exe")
+	if r := run(t, time.Minute, nil, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+exe, filepath.Join(root, "profiler", "testdata", "Names.cs")); r.code != 0 {
+		t.Fatal(r.stdout + r.stderr)
+	}
+	for _, c := range []struct{ way, shared string }{{"probe", "Names.Box<KeyValuePair<__Canon,int>>.Put"}, {"snapshot", "Names.Box<KeyValuePair<__Canon,int>>.Put"}} {
+		t.Run(c.way, func(t *testing.T) {
+			_, rd, r := recordBy(t, c.way, time.Minute, "99", need(t, "out", "bin", "swhost"), runtime9(t), exe, "3")
+			if r.code != 0 || r.stdout != "NAMES DONE\n" {
+				t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
+			}
+			got := slices.Sorted(maps.Values(rd.Names()))
+			for _, name := range append(namesWanted, c.shared) {
+				if !slices.Contains(got, name) {
+					t.Errorf("no method %s", name)
+				}
+			}
+			if t.Failed() {
+				for _, name := range got {
+					if strings.Contains(name, "Names") {
+						t.Log(name)
+					}
+				}
+			}
+		})
+	}
+}

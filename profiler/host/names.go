@@ -1,0 +1,101 @@
+package host
+
+/*
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"os"
+	"strings"
+	"unsafe"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/live"
+)
+
+// types name methods and classes by the metadata of their modules, as it lies in the
+// process's memory.
+type types struct {
+	images *naming.Images // nil: not opened yet
+	failed bool
+}
+
+// Images implements agent.Process.
+func (h *process) Images() *naming.Images {
+	t := &h.types
+	if t.images == nil && !t.failed {
+		p, err := live.OpenProcess(os.Getpid())
+		if t.failed = err != nil; err == nil {
+			t.images = naming.NewImages(p)
+		}
+	}
+	return t.images
+}
+
+// Forget implements agent.Process: other modules may be where those lay that are known.
+func (h *process) Forget() {
+	if h.types.images != nil {
+		h.types.images.Forget()
+	}
+}
+
+// FunctionName asks the CLR for the plain name, and looks in metadata for what tells a
+// method from its namesakes. Modules that are in no file have a plain name only.
+func (h *process) FunctionName(f clr.FunctionID) (name clr.MethodName, module string, ok bool) {
+	hr := C.sw_function_name(C.uint64_t(f), (*C.char)(unsafe.Pointer(&h.name[0])), C.int(len(h.name)),
+		(*C.char)(unsafe.Pointer(&h.module[0])), C.int(len(h.module)))
+	name.Name, module, ok = text(h.name), text(h.module), !clr.HRESULT(hr).Failed()
+	var s C.struct_sw_shape
+	images := h.Images()
+	if !ok || images == nil || clr.HRESULT(C.sw_function_shape(C.uint64_t(f), &s)).Failed() || s.base == 0 {
+		return name, module, ok
+	}
+	full, found := images.Method(uint64(s.base), int(s.token&0xffffff))
+	if !found || full.Name != name.Name { // edited, or not what is in memory
+		return name, module, ok
+	}
+	if args := h.args(&s, 0); len(args) == len(full.Args) && args != nil {
+		full.Args = args
+	}
+	var class C.struct_sw_shape
+	if s.class_id != 0 && !clr.HRESULT(C.sw_class_shape(s.class_id, &class)).Failed() {
+		if args := h.args(&class, 0); len(args) == len(full.TypeArgs) && args != nil {
+			full.TypeArgs = args
+		}
+	}
+	return full, module, true
+}
+
+// maxTypeNesting bounds types within types.
+const maxTypeNesting = 8
+
+// args names what a method or a class is instantiated over; nil if not all have names.
+func (h *process) args(s *C.struct_sw_shape, depth int) []string {
+	var out []string
+	for _, id := range s.args[:s.count] {
+		name := h.className(id, depth+1)
+		if name == "" {
+			return nil
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// className names a ClassID.
+func (h *process) className(id C.uint64_t, depth int) string {
+	var s C.struct_sw_shape
+	if id == 0 || depth > maxTypeNesting || clr.HRESULT(C.sw_class_shape(id, &s)).Failed() {
+		return ""
+	}
+	if s.rank != 0 {
+		if of := h.className(s.class_id, depth+1); of != "" {
+			return of + "[" + strings.Repeat(",", int(min(s.rank, 32))-1) + "]"
+		}
+		return ""
+	}
+	return metadata.TypeName(h.Images().Type(uint64(s.base), int(s.token&0xffffff)), h.args(&s, depth))
+}
