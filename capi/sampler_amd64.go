@@ -22,6 +22,7 @@ import (
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
 	clrhost "github.com/seedwalk/seedwalk/profiler/host"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // sampler is the Go half of the process's one sampler. What it gives away lies in
@@ -31,6 +32,7 @@ type sampler struct {
 	rows      [C.SW_STACKS]rows
 	methods   map[clr.FunctionID]texts
 	modules   map[uint32]texts
+	natives   natives
 	forgotten uint64 // of the agent, when methods was begun
 	none      *C.char
 	tag       C.uint64_t // of the copy that is walked
@@ -66,7 +68,7 @@ func swgoSamplerBegin() {
 	quiet.Begin()
 	sampling = &sampler{
 		agent:   clrhost.NewAgent(agent.Config{RateHz: 1, Slots: clrhost.Slots, Raw: os.Getenv("SEEDWALK_RAW")}, nil),
-		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, none: C.CString(""),
+		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, natives: newNatives(), none: C.CString(""),
 	}
 }
 
@@ -103,6 +105,7 @@ func (s *sampler) trim() {
 	if len(s.modules) > maxModules {
 		drop(s.modules)
 	}
+	s.natives.trim()
 }
 
 func drop[K comparable](m map[K]texts) {
@@ -157,6 +160,9 @@ func (s *sampler) frame(to *C.seedwalk_named_frame, f *merge.Frame, t *module.Ta
 		to.frame.module = C.int32_t(m.ID)
 		known := s.module(m)
 		to.path, to.build_id = known.first, known.second
+		if f.Function == 0 {
+			to.method = s.natives.name(m, unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup())
+		}
 	}
 	if f.Function != 0 {
 		known := s.method(f.Function)

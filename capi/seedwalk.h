@@ -25,7 +25,8 @@
  * own that never run managed code (your sampler), never from a signal handler,
  * from an ICorProfilerCallback method, or from a thread that may be suspended by
  * you. One handle is used by one thread at a time; a second one gets
- * SEEDWALK_BUSY.
+ * SEEDWALK_BUSY. One exception, on Linux: a thread may walk its own stack inside a
+ * callback, with all signals blocked: see "Walk now" in docs/embedding.md.
  *
  * What loading changes. On Linux the Go runtime installs signal handlers when
  * the library is loaded. The library keeps what was there before and puts it back
@@ -341,7 +342,8 @@ extern int seedwalk_sampler_code_changed(uint64_t function);
 /* One frame of a stack with its names; texts are "" where there is none. */
 typedef struct {
 	seedwalk_frame frame;   /* frame.module is a number from 1 that stays as long as the module is loaded */
-	const char *method;     /* of a managed frame: Namespace.Type.Method */
+	const char *method;     /* of a managed frame: Namespace.Type<int>.Method, of overloads with (string, int);
+	                         * of others the function that the module's own symbols or exports name */
 	const char *path;       /* of the module's file: of a managed frame the assembly's */
 	const char *build_id;   /* of a native module, hexadecimal */
 } seedwalk_named_frame;

@@ -45,7 +45,7 @@ void on_stack(void *, const seedwalk_stack *s) // nothing is suspended here: do 
 	for (int i = s->waiting; i < s->count; i++) {
 		const seedwalk_named_frame &f = s->frames[i];
 		counts.unmanaged += f.frame.kind == SEEDWALK_NATIVE;
-		if (!named && *f.method)
+		if (!named && f.frame.function)
 			counts.top[f.method]++, named = true;
 	}
 }

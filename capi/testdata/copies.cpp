@@ -1,15 +1,18 @@
 // A test's profiler: in callbacks each thread copies its own stack, the timer's thread has
 // the copies walked. Writes to COPIES_OUT how many stacks of each callback there were, and
-// to COPIES_THROWN a line for each exception: its managed methods, leaf first.
+// to COPIES_THROWN a line for each exception: its managed methods, leaf first. With
+// COPIES_NOW each thread walks its stack at once too, and the two must be the same.
 #include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
-#include "seedwalk.h"
+#include "now.h"
 
 namespace {
 
@@ -22,27 +25,105 @@ enum Kind { Allocation = 1, Exception, ClassLoad, Jit, Kinds };
 const char *const names[] = {"", "allocation", "exception", "class-load", "jit"};
 std::atomic<bool> stopping{false}, stopped{false};
 std::atomic<long> allocations{0};
-long whole[Kinds], all[Kinds], dropped;
+long whole[Kinds], all[Kinds], dropped, natives, named;
 FILE *thrown;
+
+// A stack that was walked at once, until its copy is walked: the slot's number is in the tag.
+struct Walked {
+	std::atomic<bool> used{false};
+	seedwalk_frame *frames = nullptr;
+	int count = 0, gap = 0, error = 0;
+} walked[96];
+bool both;
+void *corinfo;
+long same[Kinds], other[Kinds], gaps;
+std::atomic<long> busy{0}, nanos{0};
+
+__attribute__((noinline)) void take(int kind)
+{
+	if (!both || !now::ready)
+		return void(seedwalk_sampler_copy(kind));
+	for (Walked &w : walked) {
+		bool free = false;
+		if (!w.used.compare_exchange_strong(free, true))
+			continue;
+		seedwalk_result r{};
+		auto begin = std::chrono::steady_clock::now();
+		w.error = now::walk(w.frames, now::room, &r);
+		nanos += (std::chrono::steady_clock::now() - begin).count();
+		w.count = r.frames, w.gap = r.gap;
+		if (w.error || seedwalk_sampler_copy(kind | (&w - walked + 1) << 8) != SEEDWALK_OK)
+			busy += w.error == SEEDWALK_BUSY, w.used = false;
+		return;
+	}
+}
+
+void tell(const Walked &w, const seedwalk_stack *s)
+{
+	for (int i = 0; i < w.count; i++)
+		fprintf(stderr, "now  %lx sp %lx function %lx kind %d gap %d\n", w.frames[i].ip, w.frames[i].sp, w.frames[i].function, w.frames[i].kind, w.frames[i].gap);
+	for (int i = 0; i < s->count; i++)
+		fprintf(stderr, "copy %lx sp %lx function %lx kind %d gap %d %s %s\n", s->frames[i].frame.ip, s->frames[i].frame.sp, s->frames[i].frame.function, s->frames[i].frame.kind,
+			s->frames[i].frame.gap, s->frames[i].method, s->frames[i].path);
+}
+
+// From the callback on, both stacks must be the same but for stubs: the leaf is take() at
+// two places, and above it in the one walked at once is now::walk.
+void compare(int kind, const Walked &w, const seedwalk_stack *s)
+{
+	gaps += w.gap != 0;
+	bool ok = true;
+	int i = 2, k = 1;
+	for (; ok && (i < w.count || k < s->count); i++, k++) {
+		for (; i < w.count && w.frames[i].kind == SEEDWALK_STUB; i++) // of those the CLR does not tell
+			;
+		for (; k < s->count && s->frames[k].frame.kind == SEEDWALK_STUB; k++)
+			;
+		if (i == w.count && k == s->count)
+			break;
+		const seedwalk_frame &a = w.frames[i], &b = s->frames[k].frame;
+		ok = i < w.count && k < s->count && a.ip == b.ip && a.sp == b.sp && a.function == b.function && a.kind == b.kind;
+	}
+	if (!ok && getenv("COPIES_TELL"))
+		tell(w, s);
+	(ok ? same : other)[kind]++;
+}
 
 void on_stack(void *, const seedwalk_stack *s)
 {
-	int kind = s->tag < Kinds ? static_cast<int>(s->tag) : 0;
+	int kind = (s->tag & 0xff) < Kinds ? static_cast<int>(s->tag & 0xff) : 0;
 	all[kind]++, whole[kind] += s->gap == 0;
+	bool main = s->os_thread == static_cast<uint64_t>(getpid());
+	natives += main;
+	for (int i = 0; main && i < s->count; i++) { // one of the last functions of the first thread is libc's
+		const seedwalk_named_frame &f = s->frames[i];
+		named += strcmp(f.method, "__libc_start_main") == 0 && strstr(f.path, "/libc.so") && *f.build_id;
+	}
+	if (uint64_t slot = s->tag >> 8) {
+		Walked &w = walked[slot - 1];
+		compare(kind, w, s);
+		w.used = false;
+	}
 	if (kind != Exception || !thrown)
 		return;
 	std::string line;
 	for (int i = 0; i < s->count; i++)
-		if (*s->frames[i].method)
+		if (s->frames[i].frame.function)
 			line += std::string(line.empty() ? "" : ";") + s->frames[i].method;
 	fprintf(thrown, "%s\n", line.c_str());
 }
 
 void *life(void *)
 {
+	for (Walked &w : walked)
+		if (both)
+			w.frames = static_cast<seedwalk_frame *>(calloc(now::room, sizeof *w.frames));
+	if (both)
+		now::open(corinfo);
 	seedwalk_sampler_request request{};
 	seedwalk_sampler_result result{};
 	request.size = sizeof request, result.size = sizeof result;
+	int rounds = 0;
 	request.on_stack = on_stack, request.flags = SEEDWALK_COPIES;
 	for (bool last = false; !last;) {
 		last = stopping; // what was copied before the end is walked
@@ -51,6 +132,8 @@ void *life(void *)
 		if (error && error != SEEDWALK_NOT_OPEN && seedwalk_sampler_problem(text, sizeof text) > 0)
 			fprintf(stderr, "sampler: %s\n", text);
 		dropped = static_cast<long>(result.dropped);
+		if (both && ++rounds % 128 == 0)
+			now::tidy();
 		usleep(2000);
 	}
 	stopped = true;
@@ -59,6 +142,7 @@ void *life(void *)
 
 Result initialize(void *, void *info)
 {
+	corinfo = info, both = getenv("COPIES_NOW");
 	seedwalk_sampler_options options{};
 	options.size = sizeof options;
 	options.info = info;
@@ -80,7 +164,11 @@ Result shutdown_(void *)
 	for (int k = 1; f && k < Kinds; k++)
 		fprintf(f, "%s %ld of %ld\n", names[k], whole[k], all[k]);
 	if (f)
-		fprintf(f, "dropped %ld\n", dropped), fclose(f);
+		fprintf(f, "dropped %ld\nnative %ld of %ld\n", dropped, named, natives);
+	for (int k = 1; f && both && k < Kinds; k++)
+		fprintf(f, "now-%s %ld of %ld\n", names[k], same[k], same[k] + other[k]);
+	if (f)
+		fprintf(f, "now-gaps %ld\nnow-busy %ld\nnow-ns %ld\n", gaps, busy.load(), nanos.load()), fclose(f);
 	if (thrown)
 		fclose(thrown);
 	return ok;
@@ -93,10 +181,10 @@ Result destroyed(void *, uint64_t thread) { return seedwalk_sampler_thread_destr
 Result assigned(void *, uint64_t thread, uint32_t os_thread) { return seedwalk_sampler_thread_assigned(thread, os_thread), ok; }
 
 // Every allocation comes here: most are let pass.
-Result allocated(void *, uint64_t, uint64_t) { return allocations++ % 997 == 0 ? seedwalk_sampler_copy(Allocation) : 0, ok; }
-Result threw(void *, uint64_t) { return seedwalk_sampler_copy(Exception), ok; }
-Result class_loaded(void *, uint64_t, Result) { return seedwalk_sampler_copy(ClassLoad), ok; }
-Result jit_started(void *, uint64_t, int) { return seedwalk_sampler_copy(Jit), ok; }
+Result allocated(void *, uint64_t, uint64_t) { return allocations++ % 997 == 0 ? take(Allocation) : void(), ok; }
+Result threw(void *, uint64_t) { return take(Exception), ok; }
+Result class_loaded(void *, uint64_t, Result) { return take(ClassLoad), ok; }
+Result jit_started(void *, uint64_t, int) { return take(Jit), ok; }
 
 Result fine(void *) { return ok; }
 uint32_t one(void *) { return 1; }

@@ -13,31 +13,55 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-var copiedStacks = flag.Int("copies", 5000, "how many stacks TestCopies judges on each runtime")
+var (
+	copiedStacks = flag.Int("copies", 5000, "how many stacks TestCopies judges on each runtime")
+	nowStacks    = flag.Int("now", 1000, "how many stacks TestCopies has walked at once too on each runtime")
+)
 
 // A thread that copies its stack in a callback (an allocation, an exception, a class that
 // is loaded, a method that is compiled) gives the whole of it: what it says of itself.
 func TestCopies(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
-	t.Run("net9", func(t *testing.T) { copiesTruth(t, dir, library, app(t, "Truth")) })
-	t.Run("net10", func(t *testing.T) {
-		copiesTruth(t, dir, library, []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")})
-	})
+	net10 := []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")}
+	t.Run("net9", func(t *testing.T) { copiesTruth(t, dir, library, app(t, "Truth"), *copiedStacks) })
+	t.Run("net10", func(t *testing.T) { copiesTruth(t, dir, library, net10, *copiedStacks) })
+	t.Run("now9", func(t *testing.T) { atOnce(t, dir, library, app(t, "Truth")) })
+	t.Run("now10", func(t *testing.T) { atOnce(t, dir, library, net10) })
 	t.Run("places", func(t *testing.T) { places(t, dir, library) })
 }
 
-func copiesTruth(t *testing.T, dir, library string, app []string) {
+// atOnce is a thread that walks its own stack in a callback, by the low-level calls: it
+// gives the same stack as its copy, which is judged as ever.
+func atOnce(t *testing.T, dir, library string, app []string) {
+	kinds := copiesTruth(t, dir, library, app, *nowStacks, "COPIES_NOW=1")
+	for _, k := range callbackKinds {
+		if same, all := kinds["now-"+k], kinds["now-"+k+" all"]; same == 0 || same != all {
+			t.Errorf("%d of %d stacks walked at once in callbacks of kind %s are those of the copies", same, all, k)
+		}
+	}
+	if kinds["now-gaps"] != 0 {
+		t.Errorf("%d stacks walked at once have a gap", kinds["now-gaps"])
+	}
+}
+
+var callbackKinds = []string{"allocation", "exception", "class-load", "jit"}
+
+func copiesTruth(t *testing.T, dir, library string, app []string, want int, env ...string) map[string]int {
 	c := newChecker(t)
-	c.want, c.first, c.last = *copiedStacks, 1, 0 // no scenario must be met
+	c.want, c.first, c.last = want, 1, 0 // no scenario must be met
 	out, kinds := filepath.Join(dir, "out"), map[string]int{}
-	vendorTruth(t, c, dir, profiled(library, "COPIES_OUT="+out), app, func(int) { countKinds(t, out, kinds) })
+	vendorTruth(t, c, dir, profiled(library, append(env, "COPIES_OUT="+out)...), app, func(int) { countKinds(t, out, kinds) })
 	fmt.Printf("%s: %v\n", t.Name(), kinds)
-	for _, k := range []string{"allocation", "exception", "class-load", "jit"} {
+	for _, k := range callbackKinds {
 		if kinds[k] == 0 {
 			t.Errorf("no stack of a callback of kind %s", k)
 		}
 	}
+	if named, all := kinds["native"], kinds["native all"]; named == 0 || named != all {
+		t.Errorf("%d of %d stacks of the first thread have the name and the build id of a function of libc", named, all)
+	}
+	return kinds
 }
 
 func countKinds(t *testing.T, out string, kinds map[string]int) {
@@ -51,6 +75,9 @@ func countKinds(t *testing.T, out string, kinds map[string]int) {
 		var complete, all int
 		if n, _ := fmt.Sscanf(l, "%s %d of %d", &name, &complete, &all); n >= 2 {
 			kinds[name] += complete
+			if n == 3 {
+				kinds[name+" all"] += all
+			}
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (c *checker) chain(s *raw.Sample) []string {
 func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 	switch {
 	case f.Function != 0:
-		name := c.methods[f.Function]
+		name := plain(c.methods[f.Function])
 		if method, _, ok := strings.Cut(name, " (lambda"); ok {
 			name = method + "(lambda)" // whichever it is
 		}
@@ -151,6 +151,16 @@ func (c *checker) frameName(s *raw.Sample, f *merge.Frame) string {
 		}
 	}
 	return ""
+}
+
+// plain is a method's name without type arguments and parameters.
+func plain(name string) string {
+	name, what, ok := strings.Cut(name, " (")
+	name, _, _ = strings.Cut(name, "<")
+	if name, _, _ = strings.Cut(name, "("); ok {
+		return name + " (" + what
+	}
+	return name
 }
 
 // wrong reports what differs between a stack and its shadow, "" if nothing. One

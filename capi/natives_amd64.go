@@ -1,0 +1,81 @@
+//go:build cgo
+
+package main
+
+/*
+#include <stdlib.h>
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/symbol"
+)
+
+// natives names functions of modules by their own symbols and exports: separate debug
+// files, which may be larger than the program, are not read inside of it.
+type natives struct {
+	tables map[uint32]*symbol.Table // by the module's number
+	images *symbol.PEResolver
+	texts  map[string]*C.char
+	none   *C.char
+}
+
+// Bounds of what is remembered.
+const (
+	maxTables = 1 << 10
+	maxTexts  = 1 << 16
+)
+
+func newNatives() natives {
+	return natives{map[uint32]*symbol.Table{}, symbol.NewPEResolver(), map[string]*C.char{}, C.CString("")}
+}
+
+// trim is called when nobody has texts any more.
+func (n *natives) trim() {
+	if len(n.tables) > maxTables {
+		clear(n.tables)
+	}
+	if len(n.texts) > maxTexts {
+		for _, t := range n.texts {
+			C.free(unsafe.Pointer(t))
+		}
+		clear(n.texts)
+	}
+}
+
+// name is the name of the function at an address of a module, "" if it has none.
+func (n *natives) name(m *module.Module, addr uint64) *C.char {
+	name := n.find(m, addr-m.Bias)
+	if name == "" {
+		return n.none
+	}
+	t := n.texts[name]
+	if t == nil {
+		t = C.CString(name)
+		n.texts[name] = t
+	}
+	return t
+}
+
+func (n *natives) find(m *module.Module, addr uint64) string {
+	if m.PE != nil {
+		name, _ := n.images.Name(m.Path, "", addr)
+		return name
+	}
+	if m.ELF == nil {
+		return ""
+	}
+	table := n.tables[m.ID]
+	if table == nil {
+		table = symbol.ELF(m.ELF, "", nil)
+		n.tables[m.ID] = table
+	}
+	name, _, ok := table.Find(addr)
+	if !ok {
+		return ""
+	}
+	return symbol.Demangle(name)
+}
