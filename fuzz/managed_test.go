@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
 )
@@ -54,6 +55,43 @@ func FuzzSignature(f *testing.F) {
 		}
 		if _, behind, err := metadata.TypeAt(in, 0, m.Scope()); err == nil && int(behind) > len(in) {
 			t.Fatalf("ends at %d of %d", behind, len(in))
+		}
+	})
+}
+
+// FuzzLines reads any bytes as a Portable PDB.
+func FuzzLines(f *testing.F) {
+	whole := clrasm.Lines()
+	f.Add(whole, uint16(1), uint32(9))
+	f.Add(whole, uint16(3), uint32(7))
+	f.Add(whole[:len(whole)-9], uint16(1), uint32(1<<31))
+	f.Fuzz(func(t *testing.T, in []byte, method uint16, il uint32) {
+		l, err := metadata.ParseLines(in)
+		if err != nil {
+			typed(t, err)
+			return
+		}
+		if p, ok := l.Find(int(method), il); ok && (p.File == "" || p.Line <= 0 || len(p.File) > maxName) {
+			t.Fatalf("%v", p)
+		}
+	})
+}
+
+// FuzzBounds reads any bytes as boundaries of IL and native code: in order, and in range.
+func FuzzBounds(f *testing.F) {
+	f.Add([]byte{0x51, 0x31, 0x21}, false, uint32(7))
+	f.Add([]byte{0x41, 0x03, 0xff, 0x07, 0x11}, true, uint32(0))
+	f.Fuzz(func(t *testing.T, in []byte, packed bool, native uint32) {
+		bounds := contract.DecodeBounds(in, packed)
+		last := uint32(0)
+		for _, b := range bounds {
+			if b.Native < last || b.Native >= 1<<28 || b.IL >= 1<<24 && b.IL < contract.Epilog {
+				t.Fatalf("%v after %d", b, last)
+			}
+			last = b.Native
+		}
+		if il, ok := contract.ILAt(bounds, native); ok && il >= 1<<24 {
+			t.Fatalf("IL offset %#x", il)
 		}
 	})
 }

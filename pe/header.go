@@ -105,6 +105,12 @@ func (h *Header) Exceptions() (rva, size uint32) {
 	return d.rva, d.size
 }
 
+// Debug is where the debug directory lies; size 0 if there is none.
+func (h *Header) Debug() (rva, size uint32) {
+	d := h.dirs[dirDebug]
+	return d.rva, d.size
+}
+
 // ReadHeader reads the headers of the image that read gives parts of. The error
 // is a *FormatError.
 func ReadHeader(read Read, name string) (h Header, err error) {

@@ -1,7 +1,8 @@
 // Package metadata reads names of types and methods from the metadata of a
-// managed module.
+// managed module, and lines from its debugging metadata (Portable PDB).
 //
-// Source: ECMA-335, 6th edition, partition II, sections 22 to 24.
+// Sources: ECMA-335, 6th edition, partition II, sections 22 to 24; Portable PDB v1.0
+// (dotnet/runtime docs/design/specs/PortablePdb-Metadata.md).
 //
 // Glossary. A *row id* (rid) counts from 1; a *token* is a table's number in the
 // highest byte and a rid. *Heaps* hold strings and blobs.
@@ -55,6 +56,7 @@ type Module struct {
 	tables  []byte
 	strings []byte
 	blobs   []byte
+	pdb     []byte // of debugging metadata: the stream that says whose it is
 	table   [len(schema)]table
 }
 
@@ -82,6 +84,8 @@ func Parse(b []byte) (*Module, error) {
 			m.strings = data
 		case "#Blob":
 			m.blobs = data
+		case "#Pdb":
+			m.pdb = data
 		}
 		at = next
 	}
@@ -142,7 +146,7 @@ func (m *Module) layout() error {
 	for i := range m.table {
 		columns := columnsOf(schema[i], heaps, &rows)
 		size := columns[len(columns)-1]
-		if rows[i] > 0 && (at > len(t) || rows[i] > (len(t)-at)/size) {
+		if rows[i] > 0 && (size == 0 || at > len(t) || rows[i] > (len(t)-at)/size) {
 			return &Error{"table", uint64(i), "out of bounds"}
 		}
 		m.table[i] = table{rows[i], size, at, columns}

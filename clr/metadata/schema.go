@@ -1,6 +1,7 @@
 package metadata
 
-// The tables of ECMA-335 (6th edition, II.22) in order. A column is one of
+// The tables of ECMA-335 (6th edition, II.22) in order, and of debugging metadata those that
+// lead to lines. A column is one of
 //
 //	2 4      that many bytes
 //	s g b    an index into #Strings, #GUID, #Blob
@@ -14,6 +15,7 @@ var schema = [...]string{
 	0x18: "2 t06 cG", 0x19: "t02 cH cH", 0x1a: "s", 0x1b: "b", 0x1c: "2 cI s t1a", 0x1d: "4 t04",
 	0x1e: "4 4", 0x1f: "4", 0x20: "4 2 2 2 2 4 b s s", 0x21: "4", 0x22: "4 4 4", 0x23: "2 2 2 2 4 b s s b",
 	0x24: "4 t23", 0x25: "4 4 4 t23", 0x26: "4 s b", 0x27: "4 4 s s cJ", 0x28: "4 4 s cJ", 0x29: "t02 t02", 0x2a: "2 2 cM s",
+	0x2b: "cH b", 0x2c: "t2a cA", 0x30: "b g b g", 0x31: "t30 b",
 }
 
 // coded is a coded index: the bits of its tag and the tables it may point to.
@@ -48,4 +50,6 @@ const (
 	tableAssembly        = 0x20
 	tableNestedClass     = 0x29
 	tableGenericParam    = 0x2a
+	tableDocument        = 0x30
+	tableMethodDebug     = 0x31
 )

@@ -13,6 +13,9 @@ type image struct {
 	md   *metadata.Module // nil: it could not be read
 	path string
 	r2r  *precompiled
+	head *header
+	pdb  *metadata.Lines // nil: not looked for yet, or there is none
+	seen bool            // it has been looked for
 }
 
 // named is what metadata says of a method.
@@ -37,6 +40,7 @@ type header struct {
 	sections []pe.Section
 	cor      directory
 	funcs    directory // RUNTIME_FUNCTIONs
+	debug    directory
 }
 
 type directory struct{ rva, size uint32 }
@@ -83,6 +87,7 @@ func (n *Images) readHeader(base uint64) (*header, bool) {
 	h := &header{base: base, sections: sections}
 	h.cor.rva, h.cor.size = image.CLR()
 	h.funcs.rva, h.funcs.size = image.Exceptions()
+	h.debug.rva, h.debug.size = image.Debug()
 	for _, h.flat = range []bool{false, true} {
 		if size, ok := n.u32(h.at(h.cor.rva)); ok && size == corSize && h.cor.rva != 0 {
 			return h, true
@@ -118,7 +123,7 @@ func (n *Images) load(base uint64, path string) *image {
 	if err != nil {
 		return im
 	}
-	im.md = m
+	im.md, im.head = m, h
 	if im.path == "" {
 		im.path = m.Assembly()
 	}

@@ -13,7 +13,10 @@ type Images struct {
 	r      memory.Reader
 	images map[uint64]*image // by base
 	native bool              // precompiled methods are asked for
-	buf    [64]byte
+	// File reads a file of the process's, of at most so many bytes; nil: none is read. It is
+	// asked for the Portable PDBs of modules.
+	File func(path string, most int64) ([]byte, error)
+	buf  [64]byte
 }
 
 // NewImages returns those of a process that r reads.

@@ -93,34 +93,43 @@ const (
 
 // Desc names the method of a MethodDesc.
 func (n *Names) Desc(desc uint64) (Method, bool) {
-	flags, ok1 := n.u16(desc + n.l.flags)
-	index, ok2 := n.u16(desc + n.l.chunkIndex)
-	remainder, ok3 := n.u16(desc + n.l.remainder)
-	if !ok1 || !ok2 || !ok3 || desc == 0 {
+	flags, ok := n.u16(desc + n.l.flags)
+	if !ok || desc == 0 {
 		return Method{}, false
 	}
 	if flags&kindMask == kindDynamic {
 		return n.dynamic(desc)
 	}
-	chunk := desc - n.l.chunkSize - uint64(index&0xff)*n.l.alignment
-	bits, ok := n.u16(chunk + n.l.chunkRange)
-	table, ok1 := n.word(chunk + n.l.chunkTable)
-	if !ok || !ok1 {
-		return Method{}, false
-	}
-	module, ok := n.word(table + n.l.typeModule)
-	if !ok || table == 0 {
-		return Method{}, false
-	}
-	mask := uint64(1)<<n.l.tokenBits - 1
-	rid := uint64(bits)&(1<<(24-n.l.tokenBits)-1)<<n.l.tokenBits | uint64(remainder)&mask
-	im := n.module(module)
+	im, rid, table := n.row(desc)
 	if im == nil || im.md == nil {
 		return Method{}, false
 	}
-	name := im.named(int(rid))
+	name := im.named(rid)
 	n.instantiated(&name, desc, table, flags)
 	return Method{MethodName: name, Module: im.path}, name.Name != ""
+}
+
+// row is the image that a method's metadata is in, which row it has there, and its type's
+// MethodTable; nil if that cannot be read.
+func (n *Names) row(desc uint64) (im *image, rid int, table uint64) {
+	index, ok := n.u16(desc + n.l.chunkIndex)
+	remainder, ok1 := n.u16(desc + n.l.remainder)
+	if !ok || !ok1 || desc == 0 {
+		return nil, 0, 0
+	}
+	chunk := desc - n.l.chunkSize - uint64(index&0xff)*n.l.alignment
+	bits, ok := n.u16(chunk + n.l.chunkRange)
+	table, ok1 = n.word(chunk + n.l.chunkTable)
+	if !ok || !ok1 || table == 0 {
+		return nil, 0, 0
+	}
+	module, ok := n.word(table + n.l.typeModule)
+	if !ok {
+		return nil, 0, 0
+	}
+	mask := uint64(1)<<n.l.tokenBits - 1
+	rid = int(uint64(bits)&(1<<(24-n.l.tokenBits)-1)<<n.l.tokenBits | uint64(remainder)&mask)
+	return n.module(module), rid, table
 }
 
 // dynamic names a method without metadata.

@@ -1,7 +1,8 @@
 // Package clrasm writes the metadata of managed modules for tests, with no code of a
 // reader.
 //
-// Source: ECMA-335, 6th edition, partition II, sections 22 to 24.
+// Sources: ECMA-335, 6th edition, partition II, sections 22 to 24; Portable PDB v1.0
+// (dotnet/runtime docs/design/specs/PortablePdb-Metadata.md).
 //
 // Glossary. A *row* is a table's; columns of heaps and tables have 16 bits here.
 //
@@ -19,6 +20,7 @@ import (
 // Module is metadata under way.
 type Module struct {
 	strings, blobs []byte
+	pdb            []byte // of debugging metadata
 	rows           map[byte][][]byte
 }
 
@@ -128,10 +130,14 @@ func (m *Module) Bytes() []byte {
 	}
 	tables := le.AppendUint64(make([]byte, 8), valid)
 	tables = append(append(le.AppendUint64(tables, 0), counts...), body...)
-	streams := []struct {
+	type stream struct {
 		name string // with its padding
 		b    []byte
-	}{{"#~\x00\x00", tables}, {"#Strings\x00\x00\x00\x00", m.strings}, {"#Blob\x00\x00\x00", m.blobs}}
+	}
+	streams := []stream{{"#~\x00\x00", tables}, {"#Strings\x00\x00\x00\x00", m.strings}, {"#Blob\x00\x00\x00", m.blobs}}
+	if m.pdb != nil {
+		streams = append(streams, stream{"#Pdb\x00\x00\x00\x00", m.pdb})
+	}
 	out := append([]byte("BSJB"), 1, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 'v', '4', 0, 0, 0, 0, byte(len(streams)), 0)
 	at := len(out)
 	for _, s := range streams {

@@ -1,0 +1,164 @@
+package naming
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"io"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/metadata"
+)
+
+// Entries of the debug directory (dotnet/runtime docs/design/specs/PE-COFF.md).
+const (
+	debugEntry    = 28
+	maxDebug      = 64
+	debugCodeView = 2
+	debugEmbedded = 17
+	codeViewGUID  = 4
+	codeViewPath  = 24
+	maxCodeView   = codeViewPath + maxPath
+	maxPDB        = 64 << 20 // bytes, of a file or unpacked
+)
+
+// symbols is what a module says of its Portable PDB.
+type symbols struct {
+	id       [20]byte
+	path     string // as the compiler wrote it, "" if there is none
+	embedded directory
+}
+
+// Place is where in the source an instruction comes from: an offset in the IL of a row of
+// methods of the module at base.
+func (n *Images) Place(base uint64, rid int, il uint32) (p metadata.Place, ok bool) {
+	return n.place(n.image(base, ""), rid, il)
+}
+
+// HasLines reports whether there is a Portable PDB of the module at base.
+func (n *Images) HasLines(base uint64) bool { return n.pdb(n.image(base, "")) != nil }
+
+// Lined reports whether there is a Portable PDB of a MethodDesc's module.
+func (n *Names) Lined(desc uint64) bool {
+	im, _, _ := n.row(desc)
+	return im != nil && n.pdb(im) != nil
+}
+
+// DescPlace is Place of a MethodDesc's method.
+func (n *Names) DescPlace(desc uint64, il uint32) (p metadata.Place, ok bool) {
+	flags, ok := n.u16(desc + n.l.flags)
+	if !ok || flags&kindMask == kindDynamic {
+		return p, false
+	}
+	im, rid, _ := n.row(desc)
+	if im == nil {
+		return p, false
+	}
+	return n.place(im, rid, il)
+}
+
+func (n *Images) place(im *image, rid int, il uint32) (p metadata.Place, ok bool) {
+	pdb := n.pdb(im)
+	if pdb == nil {
+		return p, false
+	}
+	return pdb.Find(rid, il)
+}
+
+func (n *Images) pdb(im *image) *metadata.Lines {
+	if !im.seen {
+		im.seen, im.pdb = true, n.lines(im)
+	}
+	return im.pdb
+}
+
+// lines finds the Portable PDB of a module: within it, beside it, or where the compiler
+// wrote it. One of another build is none.
+func (n *Images) lines(im *image) *metadata.Lines {
+	if im.head == nil {
+		return nil
+	}
+	s := n.symbols(im.head)
+	if data := n.unpack(im.head, s.embedded); data != nil {
+		if l, err := metadata.ParseLines(data); err == nil {
+			return l
+		}
+	}
+	if n.File == nil || s.path == "" {
+		return nil
+	}
+	for _, path := range besides(im.path, s.path) {
+		data, err := n.File(path, maxPDB)
+		if err != nil {
+			continue
+		}
+		if l, err := metadata.ParseLines(data); err == nil && l.ID == s.id {
+			return l
+		}
+	}
+	return nil
+}
+
+// besides are the paths where a module's PDB may be.
+func besides(module, pdb string) (out []string) {
+	if at := strings.LastIndexAny(module, `/\`); at >= 0 {
+		out = append(out, module[:at+1]+pdb[strings.LastIndexAny(pdb, `/\`)+1:])
+		if dot := strings.LastIndexByte(module, '.'); dot > at {
+			out = append(out, module[:dot]+".pdb")
+		}
+	}
+	return append(out, pdb)
+}
+
+// symbols reads the debug directory.
+func (n *Images) symbols(h *header) (s symbols) {
+	table, ok := n.bytes(h.at(h.debug.rva), int(min(h.debug.size, maxDebug*debugEntry)))
+	if !ok || h.debug.rva == 0 {
+		return s
+	}
+	for ; len(table) >= debugEntry; table = table[debugEntry:] {
+		le := binary.LittleEndian
+		at := directory{le.Uint32(table[20:]), le.Uint32(table[16:])}
+		switch le.Uint32(table[12:]) {
+		case debugCodeView:
+			n.codeView(&s, h, at, table[4:8])
+		case debugEmbedded:
+			s.embedded = at
+		}
+	}
+	return s
+}
+
+// codeView reads who the PDB is: a GUID, and the entry's stamp.
+func (n *Images) codeView(s *symbols, h *header, at directory, stamp []byte) {
+	b, ok := n.bytes(h.at(at.rva), int(min(at.size, maxCodeView)))
+	if !ok || len(b) <= codeViewPath || string(b[:4]) != "RSDS" || s.path != "" {
+		return
+	}
+	copy(s.id[:], b[codeViewGUID:codeViewGUID+16])
+	copy(s.id[16:], stamp)
+	path := b[codeViewPath:]
+	if end := bytes.IndexByte(path, 0); end >= 0 {
+		s.path = string(path[:end])
+	}
+}
+
+// unpack is a PDB within a module: a mark, its size, and it by DEFLATE; nil if there is none.
+func (n *Images) unpack(h *header, at directory) []byte {
+	if at.rva == 0 || at.size < 8 || at.size > maxPDB {
+		return nil
+	}
+	b, ok := n.bytes(h.at(at.rva), int(at.size))
+	if !ok || string(b[:4]) != "MPDB" {
+		return nil
+	}
+	size := binary.LittleEndian.Uint32(b[4:])
+	if size > maxPDB {
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(b[8:])), int64(size)))
+	if err != nil || len(data) != int(size) {
+		return nil
+	}
+	return data
+}
