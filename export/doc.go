@@ -23,7 +23,7 @@
 //
 // # Known gaps
 //
-// No source files or lines. The page needs a browser with ES2020 and canvas.
+// Source files and lines stand in pprof and JSON only. The page needs a browser with ES2020 and canvas.
 // Flamegraph.pl colours classes by suffixes of names, which WriteFolded does not
 // write, because names would then differ from those of the other formats.
 package export

@@ -38,6 +38,8 @@ type jsonFrame struct {
 	Module   string `json:"module,omitempty"`
 	Index    int32  `json:"module_index"`
 	Addr     string `json:"addr,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
 	Class    string `json:"class"`
 	Doubtful bool   `json:"doubtful,omitempty"`
 }
@@ -86,7 +88,7 @@ func WriteJSON(w io.Writer, p *Profile) error {
 }
 
 func frameJSON(f *Frame) jsonFrame {
-	j := jsonFrame{Name: f.Name, Module: f.Module, Index: f.ModuleIndex, Class: f.Class.String(), Doubtful: f.Doubtful}
+	j := jsonFrame{Name: f.Name, Module: f.Module, Index: f.ModuleIndex, File: f.File, Line: f.Line, Class: f.Class.String(), Doubtful: f.Doubtful}
 	if f.Addr != 0 {
 		j.Addr = hex(f.Addr)
 	}

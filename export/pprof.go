@@ -23,8 +23,8 @@ const (
 // samples/count, wall/nanoseconds and cpu/nanoseconds, and those of the runtime's
 // events that were recorded; a mapping with build id
 // per module; a location per frame; labels thread_id, thread_name and, on
-// incomplete stacks, gap. Modules of frames without a mapping stand in the
-// functions' file names.
+// incomplete stacks, gap. Functions' file names are source files where these are known,
+// else the modules.
 func WritePprof(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -44,14 +44,21 @@ type pprofWriter struct {
 	out       *profile.Profile
 	mappings  []*profile.Mapping
 	locations []*profile.Location
-	functions map[symbol]*profile.Function
+	functions map[sourced]*profile.Function
 	gaps      map[string]*profile.Location
 	types     map[string]*profile.Location
 }
 
+// sourced is a function and the source file it is in, of which it may have several: "" where
+// that is not known.
+type sourced struct {
+	symbol
+	file string
+}
+
 func newPprofWriter(p *Profile) *pprofWriter {
 	return &pprofWriter{p: p, shown: p.shown(), out: &profile.Profile{}, locations: make([]*profile.Location, len(p.Frames)),
-		functions: make(map[symbol]*profile.Function), gaps: make(map[string]*profile.Location), types: make(map[string]*profile.Location)}
+		functions: make(map[sourced]*profile.Function), gaps: make(map[string]*profile.Location), types: make(map[string]*profile.Location)}
 }
 
 func (w *pprofWriter) profile() *profile.Profile {
@@ -154,7 +161,7 @@ func eventLabel(s *Stack) string {
 
 func (w *pprofWriter) typeOf(name string) *profile.Location {
 	if w.types[name] == nil {
-		w.types[name] = w.newLocation(symbol{name: name, class: ClassType}, 0)
+		w.types[name] = w.newLocation(symbol{name: name, class: ClassType}, "", 0)
 	}
 	return w.types[name]
 }
@@ -162,7 +169,8 @@ func (w *pprofWriter) typeOf(name string) *profile.Location {
 func (w *pprofWriter) location(i int32) *profile.Location {
 	if w.locations[i] == nil {
 		f := &w.p.Frames[i]
-		l := w.newLocation(symbolOf(f), f.Addr)
+		l := w.newLocation(symbolOf(f), clean(f.File), f.Addr)
+		l.Line[0].Line = int64(f.Line)
 		if f.ModuleIndex >= 0 {
 			l.Mapping = w.mappings[f.ModuleIndex]
 		}
@@ -173,22 +181,26 @@ func (w *pprofWriter) location(i int32) *profile.Location {
 
 func (w *pprofWriter) gap(reason string) *profile.Location {
 	if w.gaps[reason] == nil {
-		w.gaps[reason] = w.newLocation(symbol{name: gapName(reason), class: ClassGap}, 0)
+		w.gaps[reason] = w.newLocation(symbol{name: gapName(reason), class: ClassGap}, "", 0)
 	}
 	return w.gaps[reason]
 }
 
-func (w *pprofWriter) newLocation(s symbol, addr uint64) *profile.Location {
-	l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: addr, Line: []profile.Line{{Function: w.function(s)}}}
+func (w *pprofWriter) newLocation(s symbol, file string, addr uint64) *profile.Location {
+	l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: addr, Line: []profile.Line{{Function: w.function(s, file)}}}
 	w.out.Location = append(w.out.Location, l)
 	return l
 }
 
-func (w *pprofWriter) function(s symbol) *profile.Function {
-	f := w.functions[s]
+func (w *pprofWriter) function(s symbol, file string) *profile.Function {
+	key := sourced{s, file}
+	f := w.functions[key]
 	if f == nil {
-		f = &profile.Function{ID: uint64(len(w.out.Function) + 1), Name: s.label(), SystemName: s.name, Filename: s.module}
-		w.functions[s] = f
+		if file == "" {
+			file = s.module
+		}
+		f = &profile.Function{ID: uint64(len(w.out.Function) + 1), Name: s.label(), SystemName: s.name, Filename: file}
+		w.functions[key] = f
 		w.out.Function = append(w.out.Function, f)
 	}
 	return f

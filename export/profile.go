@@ -33,6 +33,8 @@ type Frame struct {
 	Module      string // base name of the image, "" if none
 	ModuleIndex int32  // into Profile.Modules, -1 = none
 	Addr        uint64 // address looked up, 0 = unknown (managed methods)
+	File        string // source file, "" = not known
+	Line        int    // of it, 0 = not known
 	Class       Class
 	Doubtful    bool // found by a guess (unwind.Trust.Doubtful)
 }

@@ -15,6 +15,7 @@ func FuzzWire(f *testing.F) {
 	w := wire.NewWriter(nil)
 	w.Hello(&wire.Hello{PID: 1, Arch: "amd64", Runtime: "r", RateMilliHz: 100_000})
 	w.Module(&wire.Module{ID: 1, Start: 1 << 46, End: 1<<46 + 4096, Bias: 1 << 46, Path: "/lib/a.so", BuildID: "ab"})
+	w.Line(&wire.Line{Addr: 1 << 47, File: "/a.cs", Line: 7})
 	w.Method(&wire.Method{ID: 1, FunctionID: 1 << 47, Name: "A.B", Module: "A"})
 	w.Thread(&wire.Thread{TID: 5, Name: "main"})
 	w.GapName(2, "no-info")
@@ -61,6 +62,8 @@ func writeWire(ms []wire.Message) []byte {
 			w.Module(m)
 		case *wire.Method:
 			w.Method(m)
+		case *wire.Line:
+			w.Line(m)
 		case *wire.Thread:
 			w.Thread(m)
 		case *wire.Sample:

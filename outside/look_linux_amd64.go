@@ -54,7 +54,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 	if len(maps) == 0 {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
 	}
-	l := &Look{Still: NewStill(mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l := &Look{Still: newStillOf(pid, mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
 	l.Still.SetThreads(live.NumbersOf(pid))
 	l.Still.Reread = func() []live.Mapping {
 		if now, err := live.Maps(pid); err == nil && len(now) > 0 {

@@ -3,6 +3,7 @@ package outside
 import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
 // name asks the runtime's structures which method is at ip; name is "" for what
@@ -28,6 +29,20 @@ func (t *target) name(ip uint64) (name, module string, stub bool, same clr.Funct
 		name = n.Readable()
 	}
 	return name, n.Module, false, clr.FunctionID(begin)
+}
+
+// place asks where in the source the code at an address comes from: what was compiled at run
+// time, and has a Portable PDB.
+func (t *target) place(addr uint64) (p metadata.Place, ok bool) {
+	d, ok := t.tables.Debug(addr)
+	if !ok || !t.names.Lined(d.Method) {
+		return p, false
+	}
+	il, ok := contract.ILAt(t.tables.Bounds(d), uint32(addr-d.Begin))
+	if !ok {
+		return p, false
+	}
+	return t.names.DescPlace(d.Method, il)
 }
 
 // isStub tells the runtime's own stubs from methods that a program has made.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/live"
@@ -40,9 +41,10 @@ type Thread struct {
 // StackFrame is a frame with its names.
 type StackFrame struct {
 	merge.Frame
-	Name   string // "" if nothing covers it
-	Module string // path of a native image, or an assembly's name
-	Offset uint64 // in a native image
+	Name   string         // "" if nothing covers it
+	Module string         // path of a native image, or an assembly's name
+	Offset uint64         // in a native image
+	Source metadata.Place // of managed code that has a Portable PDB
 }
 
 // Stack is a thread's, leaf first. Gap says why it is not whole.
@@ -52,6 +54,15 @@ type Stack struct {
 	Gap    merge.Gap
 	At     uint64 // where the walk ended that left a gap
 	Lock   Lock   // that the thread waits for; Locks fills it in
+}
+
+// newStillOf is NewStill of a running process, whose files are read too.
+func newStillOf(pid int, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
+	s := NewStill(mem, loader, maps)
+	if s.t.file = filesOf(pid); s.t.names != nil {
+		s.t.names.File = s.t.file
+	}
+	return s
 }
 
 // NewStill prepares the walks of a process's threads.
@@ -261,6 +272,7 @@ func (s *Still) named(f *merge.Frame) StackFrame {
 		if out.Name, out.Module = name, module; stub {
 			out.Kind = unwind.KindStub
 		}
+		out.Source, _ = s.t.place(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup())
 		return out
 	}
 	if f.Module < 0 {

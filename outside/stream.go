@@ -19,6 +19,7 @@ type output struct {
 	t       *target
 	to      io.Writer
 	methods map[clr.FunctionID]method
+	lines   map[uint64]bool // addresses whose lines have been asked for
 	last    uint32
 	unnamed uint64
 }
@@ -33,7 +34,7 @@ type method struct {
 const maxMethods = 1 << 20
 
 func newOutput(t *target, to io.Writer) *output {
-	o := &output{t: t, to: to, methods: map[clr.FunctionID]method{}}
+	o := &output{t: t, to: to, methods: map[clr.FunctionID]method{}, lines: map[uint64]bool{}}
 	o.Stream = stream.New(1<<18, o)
 	return o
 }
@@ -48,10 +49,25 @@ func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	if !ok {
 		m = o.name(f)
 	}
+	if addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup(); !o.lines[addr] {
+		o.line(addr)
+	}
 	if m.stub {
 		return m.id, unwind.KindStub
 	}
 	return m.id, f.Kind
+}
+
+// line tells where in the source an address comes from, once. What is compiled again at an
+// address that stood for other code is told again when methods are forgotten.
+func (o *output) line(addr uint64) {
+	if len(o.lines) >= maxMethods {
+		clear(o.lines)
+	}
+	o.lines[addr] = true
+	if at, ok := o.t.place(addr); ok {
+		o.Out.Line(&wire.Line{Addr: addr, File: at.File, Line: uint32(at.Line)})
+	}
 }
 
 // name names the method of a managed frame.

@@ -27,6 +27,7 @@ type target struct {
 	tables  *contract.Tables
 	steps   *managed.Tables // over tables
 	names   *naming.Names
+	file    func(path string, most int64) ([]byte, error) // reads a file of the process's; nil: none is read
 	threads threadList
 	special special
 	path    string // of the module that holds the runtime
@@ -34,7 +35,11 @@ type target struct {
 }
 
 func newTarget(pid int, mem live.Memory, loader *live.Loader) *target {
-	return &target{pid: strconv.Itoa(pid), mem: mem, loader: loader, tried: map[uint32]int{}}
+	t := &target{pid: strconv.Itoa(pid), mem: mem, loader: loader, tried: map[uint32]int{}}
+	if pid != 0 {
+		t.file = filesOf(pid)
+	}
+	return t
 }
 
 // Mappings are read again at most so often, and a runtime that is being set up is
@@ -101,6 +106,7 @@ func (t *target) find() {
 			continue
 		}
 		t.tables, t.steps, t.names, t.why = tables, managed.New(tables), names, ""
+		t.names.File = t.file
 		t.path = m.Path
 		t.threads.init(t.mem, tables)
 	}

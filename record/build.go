@@ -134,6 +134,9 @@ func (b *builder) frame(p *process, k *frameKey, single int32) export.Frame {
 	case unwind.KindManaged:
 		f.Class = export.ClassManaged
 		f.Name, f.Module = p.managedName(k, f.Module)
+		if k.place > 0 {
+			f.File, f.Line = p.places[k.place-1].file, int(p.places[k.place-1].line)
+		}
 	case unwind.KindStub:
 		f.Class = export.ClassStub
 		f.Name = b.stubName(p, k)

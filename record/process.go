@@ -26,6 +26,13 @@ type frameKey struct {
 	module   int32  // index into process.modules, -1 = none
 	method   uint32 // managed: the method's ID, and then addr is 0
 	addr     uint64 // otherwise: the address to look up
+	place    int32  // managed: from 1 into process.places, 0 = not known
+}
+
+// place is a line of a source file.
+type place struct {
+	file string
+	line uint32
 }
 
 // stack is one distinct stack of one thread.
@@ -60,6 +67,9 @@ type process struct {
 	modules  []wire.Module // every version ever told
 	current  map[uint32]int32
 	methods  map[uint32]*wire.Method
+	lines    map[uint64]int32 // by address: places
+	places   []place
+	placed   map[place]int32
 	threads  map[uint64]string
 	seen     map[uint64]bool // threads that have samples
 	gapNames map[uint8]string
@@ -92,7 +102,7 @@ type process struct {
 }
 
 func newProcess(pid int, name string) *process {
-	return &process{pid: pid, name: name, begin: func() {}, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{},
+	return &process{pid: pid, name: name, begin: func() {}, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{}, lines: map[uint64]int32{}, placed: map[place]int32{},
 		threads: map[uint64]string{}, seen: map[uint64]bool{}, gapNames: map[uint8]string{},
 		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, tries: map[string]uint64{}, gaps: map[uint8]int64{}}
 }
@@ -147,6 +157,8 @@ func (p *process) take(m wire.Message) {
 		p.module(m)
 	case *wire.Method:
 		p.methods[m.ID] = m
+	case *wire.Line:
+		p.line(m)
 	case *wire.Thread:
 		p.threads[m.TID] = m.Name
 	case *wire.GapName:
@@ -273,7 +285,31 @@ func (p *process) stackOf(s *stack) (int32, bool) {
 	return i, true
 }
 
-// frame finds or makes the index of a frame. Managed frames of one method are
+// Bounds of what is kept of lines: above them frames have none.
+const (
+	maxLines       = 1 << 20
+	maxLinedStacks = maxStacks / 2 // lines make stacks many: then there shall be room for those that are different without
+)
+
+// line takes where the code at an address comes from.
+func (p *process) line(m *wire.Line) {
+	at := place{m.File, m.Line}
+	i, ok := p.placed[at]
+	switch {
+	case m.File == "" || m.Line == 0:
+		delete(p.lines, m.Addr)
+		return
+	case len(p.lines) >= maxLines || !ok && len(p.places) >= maxLines:
+		return
+	case !ok:
+		p.places = append(p.places, at)
+		i = int32(len(p.places))
+		p.placed[at] = i
+	}
+	p.lines[m.Addr] = i
+}
+
+// frame finds or makes the index of a frame. Managed frames of one line of a method are
 // one frame whatever their ip; others are told apart by the address looked up.
 func (p *process) frame(f *wire.Frame) int32 {
 	k := frameKey{kind: f.Kind, doubtful: f.Trust.Doubtful() && f.Kind != unwind.KindGap, gap: f.Gap, module: -1}
@@ -284,8 +320,11 @@ func (p *process) frame(f *wire.Frame) int32 {
 	case f.Kind == unwind.KindGap:
 	case f.Method != 0:
 		k.method = f.Method
+		if len(p.lines) > 0 && len(p.stacks) < maxLinedStacks {
+			k.place = p.lines[f.Addr()]
+		}
 	default:
-		k.addr = unwind.Address{IP: f.IP, Exact: f.Exact()}.Lookup()
+		k.addr = f.Addr()
 	}
 	if i, ok := p.frameIndex[k]; ok {
 		return i

@@ -149,6 +149,8 @@ func (d *decoder) message() Message {
 			Path: d.string("Path"), BuildID: d.string("BuildID")}
 	case TypeMethod:
 		return &Method{ID: d.uint32("ID"), FunctionID: d.uint("FunctionID"), Name: d.string("Name"), Module: d.string("Module")}
+	case TypeLine:
+		return &Line{Addr: d.uint("Addr"), File: d.string("File"), Line: d.uint32("Line")}
 	case TypeThread:
 		return &Thread{TID: d.uint("TID"), Name: d.string("Name")}
 	case TypeSample:

@@ -63,9 +63,10 @@ const (
 	TypeBye     Type = 8
 	TypeGapName Type = 9
 	TypeEvent   Type = 10
+	TypeLine    Type = 11
 )
 
-var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event"}
+var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event", "Line"}
 
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
@@ -75,7 +76,7 @@ func (t Type) String() string {
 }
 
 // Message is one of *Hello, *Module, *Method, *Thread, *Sample, *Stats, *Note,
-// *Bye, *GapName and *Event.
+// *Bye, *GapName, *Event and *Line.
 type Message interface{ Type() Type }
 
 // Hello opens a stream.
@@ -104,6 +105,14 @@ type Method struct {
 	Module     string // name of its assembly
 }
 
+// Line says where in the source the code at an address comes from: a frame's Addr. The same
+// Addr again replaces what was said; a File of "" says that it is not known.
+type Line struct {
+	Addr uint64
+	File string
+	Line uint32
+}
+
 // Thread names a thread. The same TID again replaces the name.
 type Thread struct {
 	TID  uint64 // the kernel's thread id
@@ -126,6 +135,9 @@ type Frame struct {
 	Method uint32 // Method.ID, 0 = none
 	IP     uint64
 }
+
+// Addr is the address that lines and symbols are looked up by.
+func (f *Frame) Addr() uint64 { return unwind.Address{IP: f.IP, Exact: f.Exact()}.Lookup() }
 
 // Exact reports whether IP is an interrupted instruction.
 func (f *Frame) Exact() bool { return f.Flags&FrameExact != 0 }
@@ -199,3 +211,4 @@ func (*Note) Type() Type    { return TypeNote }
 func (*Bye) Type() Type     { return TypeBye }
 func (*GapName) Type() Type { return TypeGapName }
 func (*Event) Type() Type   { return TypeEvent }
+func (*Line) Type() Type    { return TypeLine }

@@ -16,6 +16,7 @@ func every() []Message {
 		&Hello{Version: Version, PID: 77, Arch: "amd64", Runtime: "CoreCLR 9.0.5", StartUnixNano: 1_700_000_000_000_000_000, RateMilliHz: 99_500},
 		&Module{ID: 1, Start: 0x7f00_0000_0000, End: 0x7f00_0010_0000, Bias: 0x7f00_0000_0000, Path: "/usr/lib/libc.so.6", BuildID: "00ff"},
 		&Method{ID: 9, FunctionID: 1<<64 - 1, Name: "A.B.<C>d__1.MoveNext", Module: "A"},
+		&Line{Addr: 1<<64 - 2, File: "/src/A.cs", Line: 1<<32 - 1},
 		&Thread{TID: 1234, Name: "worker"},
 		&GapName{Code: 3, Name: "no-info"},
 		&Sample{TID: 1234, TimeUnixNano: 5, WallNanos: 10, CPUNanos: 11, Verdict: 2, HRESULT: 0x80131360, Gap: 3, Frames: []Frame{
@@ -43,6 +44,8 @@ func write(w *Writer, ms []Message) {
 			w.Module(m)
 		case *Method:
 			w.Method(m)
+		case *Line:
+			w.Line(m)
 		case *Thread:
 			w.Thread(m)
 		case *Sample:

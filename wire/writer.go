@@ -66,6 +66,15 @@ func (w *Writer) Method(m *Method) {
 	w.end()
 }
 
+// Line appends m.
+func (w *Writer) Line(m *Line) {
+	w.begin(TypeLine)
+	w.uint(m.Addr)
+	w.string(m.File)
+	w.uint(uint64(m.Line))
+	w.end()
+}
+
 // Thread appends m.
 func (w *Writer) Thread(m *Thread) {
 	w.begin(TypeThread)

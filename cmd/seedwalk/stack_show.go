@@ -49,6 +49,8 @@ type stackFrame struct {
 	Name   string `json:"name,omitempty"`
 	Module string `json:"module,omitempty"`
 	Offset string `json:"offset,omitempty"` // in the module's own addresses
+	File   string `json:"file,omitempty"`   // in the source
+	Line   int    `json:"line,omitempty"`
 	IP     string `json:"ip"`
 	SP     string `json:"sp"`
 	Trust  string `json:"trust"`
@@ -80,6 +82,7 @@ func (v *stackView) add(still *outside.Still, s *outside.Stack, name string, hel
 		f := &s.Frames[i]
 		g := stackFrame{Kind: f.Kind.String(), Name: f.Name, Module: strings.TrimSuffix(f.Module, ".dll"), IP: fmt.Sprintf("%#x", f.IP), SP: fmt.Sprintf("%#x", f.SP),
 			Trust: f.Trust.String(), Doubt: f.Trust.Doubtful(), ip: f.IP}
+		g.File, g.Line = f.Source.File, f.Source.Line
 		if f.Kind == unwind.KindNative && f.Module != "" {
 			g.Offset = fmt.Sprintf("%#x", f.Offset)
 		}
@@ -251,6 +254,8 @@ func (f *stackFrame) text() string {
 		return fmt.Sprintf("%s+%s%s", filepath.Base(f.Module), f.Offset, mark)
 	case f.Kind == unwind.KindNative.String():
 		return fmt.Sprintf("%s  [%s]%s", f.Name, filepath.Base(f.Module), mark)
+	case f.File != "" && f.Name != "":
+		return fmt.Sprintf("%s  (%s)  %s:%d%s", f.Name, filepath.Base(f.Module), f.File, f.Line, mark)
 	case f.Name == "":
 		return fmt.Sprintf("%s %s%s", f.Kind, f.IP, mark)
 	case f.Module == "":
