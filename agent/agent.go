@@ -190,7 +190,6 @@ func (a *Agent) round() error {
 	}
 	a.host.Pin()
 	a.refused = a.take.round(a, a.chosen)
-	a.names.resolve(&a.stream)
 	a.host.Unpin()
 	if a.stats.due() {
 		a.stats.write(a.stream.Out)
@@ -303,11 +302,12 @@ func (a *Agent) sample(c *clr.Capture) {
 	}
 	k.at = now
 	a.clocks[c.Thread.TID] = k
+	frames := a.stream.Encode(a.frames[:res.N], res.Probe)
+	a.names.resolve(&a.stream) // a sample's lines stand before it
 	a.stream.Out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now, WallNanos: uint64(wall), CPUNanos: k.cpuD,
-		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: a.stream.Encode(a.frames[:res.N], res.Probe)})
+		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: frames})
 	a.stream.Raw.Sample(c, &res, a.frames[:res.N])
 	if a.stream.Out.Len() > 1<<19 {
-		a.names.resolve(&a.stream)
 		a.flush()
 	}
 }

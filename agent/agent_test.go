@@ -26,6 +26,7 @@ type fake struct {
 	pinned   bool
 	unpinned int // names asked for while not pinned
 	asked    int // names asked for
+	lines    bool
 }
 
 // unreadable is memory of which nothing can be read.
@@ -64,6 +65,11 @@ func (f *fake) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 
 func (f *fake) Forget()                {}
 func (f *fake) Images() *naming.Images { return nil }
+
+func (f *fake) Source(id clr.FunctionID, addr uint64, il bool) (s Source, ok bool) {
+	s.IL, s.File, s.Line = uint32(addr&0xff), "/a.cs", int(id)
+	return s, f.lines
+}
 
 func (f *fake) FunctionName(id clr.FunctionID) (name clr.MethodName, module string, ok bool) {
 	f.asked++
@@ -243,5 +249,35 @@ func TestRawUnwritable(t *testing.T) {
 	stream, _ := run(t, f, Config{RateHz: 1e6, Slots: 1, Raw: filepath.Join(t.TempDir(), "no", "such")})
 	if notes := messages(t, stream)[wire.TypeNote]; len(notes) != 1 {
 		t.Errorf("%d notes, want one that says why", len(notes))
+	}
+}
+
+// Each address of managed code is told once where it comes from, before the first sample
+// that has it.
+func TestSampleLines(t *testing.T) {
+	f := &fake{world: fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native), rounds: 3, lines: true}
+	stream, _ := run(t, f, Config{RateHz: 1e6, Slots: 4})
+	told, samples := map[uint64]int{}, 0
+	for r := wire.NewReader(bytes.NewReader(stream)); ; {
+		m, err := r.Next()
+		if err != nil {
+			break
+		}
+		switch m := m.(type) {
+		case *wire.Line:
+			if told[m.Addr]++; m.File != "/a.cs" || m.Line != 0x1001 && m.Line != 0x1002 {
+				t.Errorf("%+v", m)
+			}
+		case *wire.Sample:
+			samples++
+			for i := range m.Frames {
+				if g := &m.Frames[i]; g.Method != 0 && told[g.Addr()] != 1 {
+					t.Errorf("sample %d: %#x told %d times", samples, g.Addr(), told[g.Addr()])
+				}
+			}
+		}
+	}
+	if samples != 3 || len(told) < 2 {
+		t.Errorf("%d samples, lines of %d addresses", samples, len(told))
 	}
 }

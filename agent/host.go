@@ -24,6 +24,7 @@ package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
@@ -48,6 +49,12 @@ const (
 	EventLost                              // the ring overflowed: anything may have happened
 )
 
+// Source is an offset in a method's IL, and the line that was compiled to it.
+type Source struct {
+	metadata.Place
+	IL uint32
+}
+
 // Process is the process that is sampled, on every platform: the agent's own or
 // another. One thread calls it.
 type Process interface {
@@ -71,6 +78,9 @@ type Process interface {
 	FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT)
 	// FunctionName gives a method's name and its module's file.
 	FunctionName(f clr.FunctionID) (name clr.MethodName, module string, ok bool)
+	// Source is where the code at an address comes from, of a method; its Line is 0 if there is no Portable PDB. Without il it may then be not ok, which is
+	// cheaper.
+	Source(f clr.FunctionID, addr uint64, il bool) (s Source, ok bool)
 	// Images are its managed modules, nil if they cannot be read. Forget is called when modules may have gone: what is remembered of them is void.
 	Images() *naming.Images
 	Forget()

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/stream"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
 )
 
 // names gives methods short IDs in the stream and resolves their names, each
@@ -18,6 +19,8 @@ type names struct {
 	pending []clr.FunctionID
 	last    uint32
 	ips     map[uint64]function
+	placed  map[uint64]bool // addresses whose lines have been asked for
+	places  []located       // that are to be asked for
 
 	forgotten uint64     // how often
 	contracts *Contracts // nil: there are none
@@ -26,6 +29,12 @@ type names struct {
 type function struct {
 	id clr.FunctionID
 	hr clr.HRESULT
+}
+
+// located is an address of a method's code.
+type located struct {
+	function clr.FunctionID
+	addr     uint64
 }
 
 // maxIPs bounds the memory of ip look-ups.
@@ -44,6 +53,7 @@ func (n *names) forget() {
 	}
 	n.ids = map[clr.FunctionID]uint32{}
 	n.ips = map[uint64]function{}
+	n.placed = map[uint64]bool{}
 }
 
 // FunctionFromIP implements merge.Functions. A look-up that failed is asked
@@ -72,6 +82,13 @@ func (n *names) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 		n.ids[f.Function] = id
 		n.pending = append(n.pending, f.Function)
 	}
+	if addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup(); !n.placed[addr] {
+		if len(n.placed) >= maxIPs {
+			clear(n.placed)
+		}
+		n.placed[addr] = true
+		n.places = append(n.places, located{f.Function, addr})
+	}
 	return id, f.Kind
 }
 
@@ -85,7 +102,8 @@ func (n *names) name(f clr.FunctionID) (name clr.MethodName, module string, ok b
 	return name, module, ok
 }
 
-// resolve appends the names of methods seen for the first time.
+// resolve appends the names of methods, and the lines of addresses, seen for the first
+// time.
 func (n *names) resolve(to *stream.Stream) {
 	for _, f := range n.pending {
 		name, module, ok := n.name(f)
@@ -95,4 +113,10 @@ func (n *names) resolve(to *stream.Stream) {
 		to.Define(n.ids[f], f, name.Readable(), module)
 	}
 	n.pending = n.pending[:0]
+	for _, l := range n.places {
+		if s, ok := n.host.Source(l.function, l.addr, false); ok && s.Line > 0 {
+			to.Out.Line(&wire.Line{Addr: l.addr, File: s.File, Line: uint32(s.Line)})
+		}
+	}
+	n.places = n.places[:0]
 }

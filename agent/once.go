@@ -71,6 +71,12 @@ func (a *Agent) Name(f clr.FunctionID) (name, module string) {
 	return name, module
 }
 
+// Source is where in the IL and in the source the code at an address comes from: a frame's
+// Addr. It may be asked when Name may.
+func (a *Agent) Source(f clr.FunctionID, addr uint64) (s Source, ok bool) {
+	return a.host.Source(f, addr, true)
+}
+
 // Forgotten grows whenever FunctionIDs may have become those of other methods.
 func (a *Agent) Forgotten() uint64 { return a.names.forgotten }
 

@@ -229,7 +229,7 @@ SW_EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, s
 		return err;
 	if (result && result->size < offsetof(seedwalk_sampler_result, suspensions))
 		return SEEDWALK_SHORT_STRUCT;
-	if ((q.flags & ~(uint32_t)SEEDWALK_COPIES) || (result && result->size > 4096))
+	if ((q.flags & ~(uint32_t)(SEEDWALK_COPIES | SEEDWALK_SOURCES)) || (result && result->size > 4096))
 		return SEEDWALK_UNKNOWN_FIELD;
 	if ((err = enter()))
 		return err;

@@ -33,6 +33,7 @@ type sampler struct {
 	methods   map[clr.FunctionID]texts
 	modules   map[uint32]texts
 	natives   natives
+	sources   sources
 	forgotten uint64 // of the agent, when methods was begun
 	none      *C.char
 	tag       C.uint64_t // of the copy that is walked
@@ -40,8 +41,9 @@ type sampler struct {
 
 // rows are the frames of one stack.
 type rows struct {
-	first *C.seedwalk_named_frame
-	room  int
+	first   *C.seedwalk_named_frame
+	sources *C.seedwalk_source
+	room    int
 }
 
 // texts are a method's name and its assembly's file, or a module's file and build id.
@@ -68,7 +70,7 @@ func swgoSamplerBegin() {
 	quiet.Begin()
 	sampling = &sampler{
 		agent:   clrhost.NewAgent(agent.Config{RateHz: 1, Slots: clrhost.Slots, Raw: os.Getenv("SEEDWALK_RAW")}, nil),
-		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, natives: newNatives(), none: C.CString(""),
+		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, natives: newNatives(), sources: newSources(), none: C.CString(""),
 	}
 }
 
@@ -79,6 +81,7 @@ func swgoSamplerRound(flags C.int32_t, thread C.uint64_t, out *C.seedwalk_sample
 	s := sampling
 	garbage.Collect()
 	s.trim()
+	s.sources.wanted = flags&C.SEEDWALK_SOURCES != 0
 	var r agent.Round
 	if flags&C.SEEDWALK_COPIES != 0 {
 		r = s.agent.Copied(copies{s}, s.takeCopy)
@@ -106,6 +109,7 @@ func (s *sampler) trim() {
 		drop(s.modules)
 	}
 	s.natives.trim()
+	s.sources.trim()
 }
 
 func drop[K comparable](m map[K]texts) {
@@ -120,6 +124,7 @@ func drop[K comparable](m map[K]texts) {
 func (s *sampler) take(from *agent.Stack) {
 	if s.agent.Forgotten() != s.forgotten {
 		drop(s.methods)
+		s.sources.drop()
 		s.forgotten = s.agent.Forgotten()
 	}
 	i := int(C.sw_stack_count)
@@ -130,6 +135,7 @@ func (s *sampler) take(from *agent.Stack) {
 	for k := range frames {
 		s.frame(&frames[k], &from.Frames[k], from.Table)
 	}
+	sources := s.sources.of(s, &s.rows[i], from.Frames)
 	name := unsafe.Slice((*byte)(unsafe.Pointer(&C.sw_stack_names[i][0])), len(C.sw_stack_names[i]))
 	name[copy(name[:len(name)-1], from.Name)] = 0
 	C.sw_stacks[i] = C.seedwalk_stack{
@@ -137,6 +143,7 @@ func (s *sampler) take(from *agent.Stack) {
 		thread_name: &C.sw_stack_names[i][0], thread: C.uint64_t(from.Thread.ID), os_thread: C.uint64_t(from.Thread.TID),
 		time_ns: C.uint64_t(from.Unix), cpu_ns: C.uint64_t(from.CPU), gap: C.int32_t(from.Merged.Gap),
 		doubtful: C.int32_t(from.Merged.Doubtful), waiting: C.int32_t(from.Merged.Probe), hresult: C.uint32_t(from.HRESULT),
+		sources: sources,
 	}
 	C.sw_stack_count++
 }
@@ -145,7 +152,8 @@ func (s *sampler) take(from *agent.Stack) {
 func (r *rows) of(n int) []C.seedwalk_named_frame {
 	if n > r.room {
 		C.free(unsafe.Pointer(r.first))
-		r.room = n + n/2
+		C.free(unsafe.Pointer(r.sources))
+		r.room, r.sources = n+n/2, nil
 		r.first = (*C.seedwalk_named_frame)(C.calloc(C.size_t(r.room), C.size_t(unsafe.Sizeof(*r.first))))
 	}
 	return unsafe.Slice(r.first, n)

@@ -348,6 +348,15 @@ typedef struct {
 	const char *build_id;   /* of a native module, hexadecimal */
 } seedwalk_named_frame;
 
+/* Where a frame's code comes from: of managed code, if it was asked for. */
+typedef struct {
+	const char *file;    /* that the module's Portable PDB names, which stands beside or within it; "" if there is none */
+	int32_t line;        /* 0 if it is not known */
+	int32_t column;
+	int32_t il_offset;   /* in the method's IL, -1 if it is not known: of code that the runtime made, or ReJIT */
+	int32_t reserved;
+} seedwalk_source;
+
 /* One stack, leaf first. All pointers are the library's and good until the next
  * call of seedwalk_sampler_sample. */
 typedef struct {
@@ -364,6 +373,7 @@ typedef struct {
 	int32_t doubtful;        /* frames found by a guess that nothing confirmed */
 	int32_t waiting;         /* leading frames in which the thread waits for the suspension to end */
 	uint32_t hresult;        /* of DoStackSnapshot */
+	const seedwalk_source *sources; /* of each frame; null without SEEDWALK_SOURCES */
 } seedwalk_stack;
 
 /* Called for each stack on the calling thread, when nothing is suspended. It may do
@@ -372,7 +382,7 @@ typedef void (*seedwalk_on_stack)(void *client, const seedwalk_stack *stack);
 
 typedef struct {
 	uint32_t size;
-	uint32_t flags;              /* SEEDWALK_COPIES */
+	uint32_t flags;              /* SEEDWALK_COPIES, SEEDWALK_SOURCES */
 	seedwalk_on_stack on_stack;  /* null: poll them with seedwalk_sampler_next */
 	void *client;                /* its first argument */
 	uint64_t thread;             /* the one ThreadID that is wanted; 0: all, 32 a call at most, in turn */
@@ -380,7 +390,8 @@ typedef struct {
 
 /* flags of seedwalk_sampler_request */
 enum {
-	SEEDWALK_COPIES = 1, /* no samples: the stacks that seedwalk_sampler_copy has copied */
+	SEEDWALK_COPIES = 1,  /* no samples: the stacks that seedwalk_sampler_copy has copied */
+	SEEDWALK_SOURCES = 2, /* IL offsets and lines of managed frames: some microseconds for each address that is new */
 };
 
 typedef struct {

@@ -1,6 +1,7 @@
 // A test's profiler: in callbacks each thread copies its own stack, the timer's thread has
 // the copies walked. Writes to COPIES_OUT how many stacks of each callback there were, and
-// to COPIES_THROWN a line for each exception: its managed methods, leaf first. With
+// to COPIES_THROWN a line for each exception: its managed methods, leaf first; to
+// COPIES_SOURCES one for each stack, with FILE:LINE+IL behind each managed method. With
 // COPIES_NOW each thread walks its stack at once too, and the two must be the same.
 #include <pthread.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ const char *const names[] = {"", "allocation", "exception", "class-load", "jit"}
 std::atomic<bool> stopping{false}, stopped{false};
 std::atomic<long> allocations{0};
 long whole[Kinds], all[Kinds], dropped, natives, named;
-FILE *thrown;
+FILE *thrown, *sourced;
 
 // A stack that was walked at once, until its copy is walked: the slot's number is in the tag.
 struct Walked {
@@ -104,6 +105,11 @@ void on_stack(void *, const seedwalk_stack *s)
 		compare(kind, w, s);
 		w.used = false;
 	}
+	for (int i = 0; sourced && s->sources && i < s->count; i++)
+		if (s->frames[i].frame.function)
+			fprintf(sourced, "%s %s:%d+%d%c", s->frames[i].method, s->sources[i].file, s->sources[i].line, s->sources[i].il_offset, i == s->count - 1 ? ' ' : ';');
+	if (sourced)
+		fputc('\n', sourced);
 	if (kind != Exception || !thrown)
 		return;
 	std::string line;
@@ -124,7 +130,7 @@ void *life(void *)
 	seedwalk_sampler_result result{};
 	request.size = sizeof request, result.size = sizeof result;
 	int rounds = 0;
-	request.on_stack = on_stack, request.flags = SEEDWALK_COPIES;
+	request.on_stack = on_stack, request.flags = SEEDWALK_COPIES | (sourced ? SEEDWALK_SOURCES : 0);
 	for (bool last = false; !last;) {
 		last = stopping; // what was copied before the end is walked
 		int error = seedwalk_sampler_sample(&request, &result);
@@ -146,6 +152,8 @@ Result initialize(void *, void *info)
 	seedwalk_sampler_options options{};
 	options.size = sizeof options;
 	options.info = info;
+	if (const char *path = getenv("COPIES_SOURCES"))
+		sourced = fopen(path, "w");
 	if (const char *path = getenv("COPIES_THROWN"))
 		thrown = fopen(path, "w");
 	auto set_event_mask = reinterpret_cast<Result (*)(void *, uint32_t)>((*static_cast<void ***>(info))[16]);
@@ -169,8 +177,9 @@ Result shutdown_(void *)
 		fprintf(f, "now-%s %ld of %ld\n", names[k], same[k], same[k] + other[k]);
 	if (f)
 		fprintf(f, "now-gaps %ld\nnow-busy %ld\nnow-ns %ld\n", gaps, busy.load(), nanos.load()), fclose(f);
-	if (thrown)
-		fclose(thrown);
+	for (FILE *f : {thrown, sourced})
+		if (f)
+			fclose(f);
 	return ok;
 }
 

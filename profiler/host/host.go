@@ -51,6 +51,7 @@ type process struct {
 	name    []byte
 	module  []byte
 	types   types
+	il      ilMap
 }
 
 func newProcess() process {

@@ -13,12 +13,15 @@ enum {
 	IS_ARRAY_CLASS = 11,
 	GET_TOKEN_AND_METADATA = 19,
 	GET_MODULE_INFO = 20,
+	GET_IL_TO_NATIVE_MAPPING = 35,
 	DO_STACK_SNAPSHOT = 36,
 	GET_FUNCTION_INFO2 = 38,
 	GET_CLASS_ID_INFO2 = 41,
 	GET_CODE_INFO2 = 42,
 	GET_RUNTIME_INFORMATION = 67,
 	ENUM_JITED_FUNCTIONS2 = 79,
+	GET_NATIVE_CODE_START_ADDRESSES = 90,
+	GET_IL_TO_NATIVE_MAPPING3 = 91,
 	SUSPEND_RUNTIME = 97,
 	RESUME_RUNTIME = 98,
 	/* ICorProfilerFunctionEnum */
@@ -30,7 +33,7 @@ enum {
 	GET_METHOD_PROPS = 30,
 	GET_NESTED_CLASS_PROPS = 62,
 };
-enum { E_NOTIMPL_ = 0x80004001u, SNAPSHOT_REGISTER_CONTEXT = 1 };
+enum { E_NOTIMPL_ = 0x80004001u, SNAPSHOT_REGISTER_CONTEXT = 1, CODE_STARTS = 32 };
 
 /* ICorProfilerInfo10 has SuspendRuntime; .NET Core 2.0 was the first with 8, and 3 is
  * the oldest worth a message. */
@@ -304,6 +307,38 @@ sw_hresult sw_class_shape(uint64_t class_id, struct sw_shape *out)
 		out->count = 0;
 	out->base = hr & 0x80000000u ? 0 : module_base(module);
 	return hr;
+}
+
+/* The nearest start at or before ip, of all code that a method was compiled to; 0 if there is none. */
+static uint64_t code_start(uint64_t function, uint64_t ip)
+{
+	uint64_t starts[CODE_STARTS], begin = 0;
+	uint32_t count = 0;
+	if (sw_info_version < 9) { /* { uintptr_t start; size_t size; } */
+		uint64_t blocks[2 * CODE_STARTS];
+		if (SW_METHOD(sw_info, GET_CODE_INFO2, sw_hresult (*)(void *, uint64_t, uint32_t, uint32_t *, uint64_t *))(sw_info, function, CODE_STARTS, &count, blocks) & 0x80000000u)
+			return 0;
+		return count > 0 && blocks[0] <= ip ? blocks[0] : 0;
+	}
+	if (SW_METHOD(sw_info, GET_NATIVE_CODE_START_ADDRESSES, sw_hresult (*)(void *, uint64_t, uint64_t, uint32_t, uint32_t *, uint64_t *))(sw_info, function, 0, CODE_STARTS, &count, starts) & 0x80000000u)
+		return 0;
+	for (uint32_t i = 0; i < count && i < CODE_STARTS; i++)
+		if (starts[i] <= ip && starts[i] > begin)
+			begin = starts[i];
+	return begin;
+}
+
+/* Which IL the code of a method was compiled from, of the code that holds ip; where it begins.
+ * No rejitted code. Not in a callback, as sw_function_name. */
+sw_hresult sw_il_map(uint64_t function, uint64_t ip, uint64_t *begin, struct sw_il *map, uint32_t room, uint32_t *count)
+{
+	*count = 0;
+	*begin = code_start(function, ip);
+	if (*begin == 0)
+		return E_NOTIMPL_;
+	if (sw_info_version < 9)
+		return SW_METHOD(sw_info, GET_IL_TO_NATIVE_MAPPING, sw_hresult (*)(void *, uint64_t, uint32_t, uint32_t *, struct sw_il *))(sw_info, function, room, count, map);
+	return SW_METHOD(sw_info, GET_IL_TO_NATIVE_MAPPING3, sw_hresult (*)(void *, uint64_t, uint32_t, uint32_t *, struct sw_il *))(sw_info, *begin, room, count, map);
 }
 
 /* Major, minor, build and patch of the runtime. */

@@ -13,6 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	"github.com/seedwalk/seedwalk/live"
 )
 
@@ -30,6 +31,7 @@ func (h *process) Images() *naming.Images {
 		p, err := live.OpenProcess(os.Getpid())
 		if t.failed = err != nil; err == nil {
 			t.images = naming.NewImages(p)
+			t.images.File = wholefile.Read
 		}
 	}
 	return t.images

@@ -86,6 +86,11 @@ struct sw_shape {
 	uint64_t args[SW_TYPE_ARGS];
 };
 
+/* COR_DEBUG_IL_TO_NATIVE_MAP: code from start up to end, from the method's first byte on. */
+struct sw_il {
+	uint32_t il, start, end;
+};
+
 /* An image of Windows that is loaded; live.Loaded in Go. */
 struct sw_module {
 	uint64_t base;
@@ -150,6 +155,7 @@ uint64_t sw_function_at(uint64_t ip);
 int sw_jitted(uint64_t *functions, uint64_t *starts, int room);
 sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room);
 sw_hresult sw_function_shape(uint64_t function, struct sw_shape *out);
+sw_hresult sw_il_map(uint64_t function, uint64_t ip, uint64_t *begin, struct sw_il *map, uint32_t room, uint32_t *count);
 sw_hresult sw_class_shape(uint64_t class_id, struct sw_shape *out);
 sw_hresult sw_runtime_version(int out[4]);
 

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// How long the program of Lines.cs spins, milliseconds.
+const spinning = "4000"
+
+// linesWritten are the places of Lines.cs's program where its methods can be seen: those
+// that call, where they call; the one that spins, in its loop or where it prints.
+var linesWritten = map[string][]int{"App.Lines.Main": {11}, "App.Lines.Over": {20, 22}, "App.Lines.Deep": {33, 34, 36, 37}}
+
+// Managed frames have the lines of the module's Portable PDB, in a file or within it, by
+// whichever way they come: those that the runtime's own stack traces have.
+func TestLines(t *testing.T) {
+	dir := tempdir.New(t)
+	net9, net10 := linedPrograms(t, dir)
+	for _, c := range []struct {
+		name, way string
+		argv      []string
+	}{{"probe9", "probe", net9}, {"probe10", "probe", net10}, {"snapshot9", "snapshot", net9}} {
+		t.Run(c.name, func(t *testing.T) { recordedLines(t, dir, c.way, c.argv) })
+	}
+	t.Run("library", func(t *testing.T) {
+		library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
+		libraryLines(t, library, filepath.Join(dir, "sources9"), net9)
+		libraryLines(t, library, filepath.Join(dir, "sources10"), net10)
+	})
+}
+
+// linedPrograms has Lines.cs write its program for .NET 9, and for .NET 10 as the main part of
+// a single-file program.
+func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
+	if _, err := exec.LookPath("mcs"); err != nil {
+		t.Skip("SKIPPED-CHECK: no mcs")
+	}
+	host, runtime := need(t, "out", "bin", "swhost"), runtime9(t)
+	writer, file, part, ten := filepath.Join(dir, "Lines.exe"), filepath.Join(dir, "Emitted.exe"), filepath.Join(dir, "azmcp.dll"), filepath.Join(dir, "ten")
+	math := []string{"LD_PRELOAD=libm.so.6"} // the library that packs the PDB forgets that it needs it
+	for _, step := range []struct{ env, argv []string }{
+		{nil, []string{"mcs", "-nologo", "-warn:1", "-out:" + writer, filepath.Join(root, "profiler", "testdata", "Lines.cs")}},
+		{nil, []string{host, runtime, writer, file, "file", "Emitted"}},
+		{math, []string{host, runtime, writer, part, "embedded", "azmcp"}},
+		{nil, []string{"go", "run", filepath.Join(root, "internal", "tools", "bundle"), "replace", need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "azmcp.dll", part, ten}},
+	} {
+		if r := run(t, 2*time.Minute, step.env, step.argv...); r.code != 0 {
+			t.Fatalf("%s: %d\n%s%s", step.argv, r.code, r.stdout, r.stderr)
+		}
+	}
+	return []string{host, runtime, file, spinning}, []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", ten, spinning}
+}
+
+// traced are the lines of a stack trace of the runtime: "at App.Lines.Main(String[]) in FILE:line 11".
+var traced = regexp.MustCompile(`at (App\.\S+)\(.*\) in (\S+):line (\d+)`)
+
+// runtimeSays is where the program was when it printed Environment.StackTrace.
+func runtimeSays(t *testing.T, stdout string) map[string]string {
+	t.Helper()
+	said := map[string]string{}
+	for _, m := range traced.FindAllStringSubmatch(stdout, -1) {
+		said[m[1]] = m[2] + ":" + m[3]
+	}
+	want := map[string]string{"App.Lines.Main": "/src/app/Lines.cs:11", "App.Lines.Over": "/src/app/Lines.cs:22", "App.Lines.Deep": "/src/app/Lines.cs:33"}
+	if !maps.Equal(said, want) {
+		t.Fatalf("the runtime says %v of\n%s", said, stdout)
+	}
+	return said
+}
+
+// checkLine judges one frame, and counts it.
+func checkLine(t *testing.T, seen map[string]int, method, file string, line int) {
+	t.Helper()
+	want := linesWritten[method]
+	if want == nil {
+		return
+	}
+	if file != "/src/app/Lines.cs" || !slices.Contains(want, line) {
+		t.Errorf("%s is at %q:%d, of lines %v", method, file, line, want)
+	}
+	seen[fmt.Sprintf("%s:%d", method, line)]++
+}
+
+func recordedLines(t *testing.T, dir, way string, argv []string) {
+	base := filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-"))
+	args := []string{tool(t), "record", "--mode", way, "--rate", "99", "--output", base + ".json," + base + ".pb.gz", "--"}
+	r := run(t, time.Minute, nil, append(args, argv...)...)
+	if r.code != 0 {
+		t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	runtimeSays(t, r.stdout)
+	b, err := os.ReadFile(base + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Frames []struct {
+			Name, File string
+			Line       int
+		}
+	}
+	if err := json.Unmarshal(b, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, f := range recorded.Frames {
+		checkLine(t, seen, f.Name, f.File, f.Line)
+	}
+	t.Log(seen)
+	if seen["App.Lines.Main:11"] == 0 || seen["App.Lines.Over:22"] == 0 || seen["App.Lines.Deep:36"] == 0 {
+		t.Errorf("only %v", seen)
+	}
+	pprofLines(t, base+".pb.gz", seen)
+}
+
+// pprofLines holds the lines of a pprof file against those of the JSON.
+func pprofLines(t *testing.T, path string, want map[string]int) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := profile.Parse(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, l := range p.Location {
+		checkLine(t, seen, l.Line[0].Function.Name, l.Line[0].Function.Filename, int(l.Line[0].Line))
+	}
+	if !maps.Equal(seen, want) {
+		t.Errorf("pprof has %v, JSON %v", seen, want)
+	}
+}
+
+// libraryLines has the C library tell the sources of stacks of callbacks.
+func libraryLines(t *testing.T, library, out string, argv []string) {
+	t.Helper()
+	argv = slices.Clone(argv)
+	argv[len(argv)-1] = "500"
+	r := run(t, time.Minute, profiled(library, "COPIES_SOURCES="+out), argv...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	runtimeSays(t, r.stdout)
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, offsets := map[string]int{}, 0
+	for _, f := range strings.FieldsFunc(string(b), func(r rune) bool { return r == ';' || r == '\n' }) {
+		var file string
+		var line, il int
+		method, at, _ := strings.Cut(f, " ")
+		file, at, _ = strings.Cut(at, ":")
+		if n, _ := fmt.Sscanf(at, "%d+%d", &line, &il); n != 2 {
+			continue
+		}
+		checkLine(t, seen, method, file, line)
+		if il >= 0 {
+			offsets++
+		}
+	}
+	fmt.Printf("%s: %v, %d frames with an offset of IL\n", t.Name(), seen, offsets)
+	if seen["App.Lines.Main:11"] == 0 || seen["App.Lines.Deep:33"] == 0 || offsets < 100 {
+		t.Errorf("only %v, %d offsets", seen, offsets)
+	}
+}
