@@ -66,6 +66,8 @@ static void fill(struct sw_copied *c)
  * what the compiler has saved is found by this function's unwind data. */
 SW_EXPORT __attribute__((noinline)) int seedwalk_sampler_copy(uint64_t tag)
 {
+	if (!sw_sampler_is_open())
+		return SEEDWALK_NOT_OPEN;
 	struct sw_copied *c = free_slot();
 	if (!c)
 		return SEEDWALK_FULL;

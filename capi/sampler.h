@@ -32,6 +32,7 @@ struct sw_copied {
 	uint64_t stack_addr, stack_len, stack_low, stack_high;
 	uint8_t *stack;
 };
+int sw_sampler_is_open(void);
 int sw_copies_init(size_t stack_bytes);
 struct sw_copied *sw_copy_take(int i); /* the i-th if it is whole, else NULL */
 void sw_copy_done(struct sw_copied *c);

@@ -19,7 +19,7 @@ seedwalk_stack sw_stacks[SW_STACKS];
 int sw_stack_count;
 char sw_stack_names[SW_STACKS][64];
 
-static int is_open(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == OPEN; }
+int sw_sampler_is_open(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == OPEN; }
 
 /* A structure of the caller's into one of ours, known bytes long: as sized.go. */
 static int sized(void *to, uint32_t known, uint32_t least, const void *from)
@@ -178,7 +178,7 @@ static void finish(const seedwalk_sampler_request *q, seedwalk_sampler_result *r
 	r->dropped = sw_copies_dropped();
 	for (int i = 0; i < sw_stack_count; i++)
 		r->complete += sw_stacks[i].gap == 0;
-	for (int i = 0; q->on_stack && i < sw_stack_count && is_open(); i++)
+	for (int i = 0; q->on_stack && i < sw_stack_count && sw_sampler_is_open(); i++)
 		q->on_stack(q->client, &sw_stacks[i]);
 	next_stack = q->on_stack ? sw_stack_count : 0;
 }
@@ -208,13 +208,13 @@ static void give(seedwalk_sampler_result *to, seedwalk_sampler_result *from)
 static int enter(void)
 {
 	uint64_t self = sw_thread_self(), none = 0;
-	if (!is_open())
+	if (!sw_sampler_is_open())
 		return SEEDWALK_NOT_OPEN;
 	if (self == opener || sw_thread_by_tid(self))
 		return SEEDWALK_WRONG_THREAD;
 	if (!__atomic_compare_exchange_n(&inside, &none, self, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return SEEDWALK_BUSY;
-	if (is_open())
+	if (sw_sampler_is_open())
 		return SEEDWALK_OK;
 	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST); /* closed meanwhile */
 	return SEEDWALK_NOT_OPEN;

@@ -138,6 +138,8 @@ static void opening(void)
 	say("sample before open", sample());
 	say("next before open", seedwalk_sampler_next(&s));
 	say("close before open", seedwalk_sampler_close());
+	say("copy before open", seedwalk_sampler_copy(1));
+	say("forward before open", seedwalk_sampler_thread_destroyed(1) | seedwalk_sampler_module_unloading(1) | seedwalk_sampler_code_changed(1));
 	say("open null", seedwalk_sampler_open(NULL));
 	o.size = 8;
 	say("open a short struct", seedwalk_sampler_open(&o));
@@ -188,7 +190,7 @@ static void requests(void)
 	q.size = 8;
 	say("sample a short struct", seedwalk_sampler_sample(&q, NULL));
 	q = request;
-	q.flags = 2;
+	q.flags = 1u << 31;
 	say("sample with a flag of the future", seedwalk_sampler_sample(&q, NULL));
 	r.size = 4;
 	say("a short result", seedwalk_sampler_sample(&request, &r));
@@ -199,10 +201,23 @@ static void requests(void)
 static void polled(void)
 {
 	const seedwalk_stack *s = NULL;
-	int n = 0, error;
+	int n = 0, sources = 0, error;
 	while ((error = seedwalk_sampler_next(&s)) == SEEDWALK_OK && s)
-		n++;
-	printf("polled: %d of %d stacks, %d\n", n, result.stacks, error);
+		n++, sources += s->sources != NULL;
+	printf("polled: %d of %d stacks, %d, %d with sources\n", n, result.stacks, error, sources);
+}
+
+static void sources(void)
+{
+	const seedwalk_stack *s = NULL;
+	int unknown = 0, frames = 0;
+	request.flags = SEEDWALK_SOURCES;
+	say("sources", sample());
+	while (seedwalk_sampler_next(&s) == SEEDWALK_OK && s)
+		for (int i = 0; s->sources && i < s->count; i++)
+			frames++, unknown += !*s->sources[i].file && s->sources[i].line == 0 && s->sources[i].il_offset == -1;
+	printf("native frames have none: %d\n", frames > 0 && unknown == frames);
+	request.flags = 0;
 }
 
 static void copies(void)
@@ -247,6 +262,7 @@ static void forwarding(void)
 	seedwalk_sampler_module_loaded(MODULE);
 	say("all is forwarded", sample());
 	polled();
+	sources();
 	request.on_stack = again;
 	say("on_stack", sample());
 	request.on_stack = NULL;
@@ -263,6 +279,7 @@ static void forwarding(void)
 	say("close again", seedwalk_sampler_close());
 	say("sample after close", sample());
 	say("open after close", seedwalk_sampler_open(&options));
+	say("copy after close", seedwalk_sampler_copy(1));
 	say("forward after close", seedwalk_sampler_thread_created(1) | seedwalk_sampler_module_loaded(1) | seedwalk_sampler_thread_destroyed(1));
 }
 

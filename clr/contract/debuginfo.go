@@ -9,7 +9,6 @@ const (
 	extraRich       = 2
 )
 
-// A PatchpointInfo (patchpointinfo.h): its size without the locals, and where their number is.
 const (
 	maxLocals    = 1 << 16
 	maxRich      = 1 << 24
@@ -105,12 +104,17 @@ func (t *Tables) skipExtras(at uint64) (uint64, bool) {
 	return at, true
 }
 
-// patchpoint is the size of a PatchpointInfo.
+// patchpoint is the size of a PatchpointInfo: .NET 10 has a word more before the number of
+// locals.
 func (t *Tables) patchpoint(at uint64) (uint64, bool) {
-	b, ok := t.v.bytes(at, 16)
+	number, size := uint64(8), uint64(32)
+	if t.packed() {
+		number, size = 16, 40
+	}
+	b, ok := t.v.bytes(at+number, 4)
 	if !ok {
 		return 0, false
 	}
-	locals := binary.LittleEndian.Uint32(b[8:])
-	return 32 + 4*uint64(locals), locals < maxLocals
+	locals := binary.LittleEndian.Uint32(b)
+	return size + 4*uint64(locals), locals < maxLocals
 }

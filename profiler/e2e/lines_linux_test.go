@@ -18,11 +18,11 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-// How long the program of Lines.cs spins, milliseconds.
-const spinning = "4000"
+// How long the program of Lines.cs runs, milliseconds.
+const running = "4000"
 
 // linesWritten are the places of Lines.cs's program where its methods can be seen: those
-// that call, where they call; the one that spins, in its loop or where it prints.
+// that call, where they call; the one that sleeps, in its loop or where it prints.
 var linesWritten = map[string][]int{"App.Lines.Main": {11}, "App.Lines.Over": {20, 22}, "App.Lines.Deep": {33, 34, 36, 37}}
 
 // Managed frames have the lines of the module's Portable PDB, in a file or within it, by
@@ -62,7 +62,7 @@ func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
 			t.Fatalf("%s: %d\n%s%s", step.argv, r.code, r.stdout, r.stderr)
 		}
 	}
-	return []string{host, runtime, file, spinning}, []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", ten, spinning}
+	return []string{host, runtime, file, running}, []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", ten, running}
 }
 
 // traced are the lines of a stack trace of the runtime: "at App.Lines.Main(String[]) in FILE:line 11".

@@ -2,8 +2,10 @@
 // in a file beside it or within it, by the class library's own writers.
 // Usage: Lines.exe FILE file|embedded NAME
 //
-// The program prints Environment.StackTrace and spins for as many milliseconds as it is told,
-// each at a known line of Lines.cs: Main calls Over (line 11), Over calls Deep (line 22), Deep prints (line 33) and spins (line 36 or 37).
+// The program prints Environment.StackTrace and runs for as many milliseconds as it is told,
+// each at a known line of Lines.cs: Main calls Over (line 11), Over calls Deep (line 22),
+// Deep prints (line 33) and sleeps again and again (line 36 or 37).
+//
 // The compiler knows the class library of another runtime: what that lacks is asked for by
 // name.
 using System;
@@ -57,8 +59,8 @@ static class Lines
         il.Emit(OpCodes.Br, test);
         il.MarkLabel(body);
         Mark(il, doc, 36);
-        il.Emit(OpCodes.Ldc_I4, 200);
-        il.Emit(OpCodes.Call, typeof(System.Threading.Thread).GetMethod("SpinWait"));
+        il.Emit(OpCodes.Ldc_I4_1);
+        il.Emit(OpCodes.Call, typeof(System.Threading.Thread).GetMethod("Sleep", new[] { typeof(int) }));
         il.MarkLabel(test);
         Mark(il, doc, 37);
         il.Emit(OpCodes.Call, typeof(Environment).GetProperty("TickCount").GetGetMethod());
