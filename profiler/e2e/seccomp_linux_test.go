@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// A seccomp filter that refuses what the probe or the tool asks of the kernel: that is
+// said, or another way is taken, and the program ends as without us.
+func TestRefusedCalls(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	dir := tempdir.New(t)
+	filter := filepath.Join(dir, "without")
+	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-o", filter, "testdata/without.c").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED-CHECK: no filter can be built: %v %s", err, out)
+	}
+	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
+		t.Skip("SKIPPED-CHECK: there is no seccomp here")
+	}
+	for _, c := range []struct {
+		name         string
+		target, tool int    // the call that is refused there, -1 for none
+		command      string // record or stack
+		code         int
+		says         string
+	}{
+		{"no timers", unix.SYS_TIMER_CREATE, -1, "record", 0, "threads without a timer: the kernel refused it"},
+		{"no ring", unix.SYS_MEMFD_CREATE, -1, "record", 125, "the probe was loaded and did not connect"},
+		{"no ptrace", -1, unix.SYS_PTRACE, "stack", 3, "a seccomp filter that allows ptrace"},
+		{"no process_vm_readv", -1, unix.SYS_PROCESS_VM_READV, "stack", 0, "T.Run"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd, out := attached(t, append([]string{filter, fmt.Sprint(c.target)}, app(t, "Truth", "9")...)...)
+			args := []string{filter, fmt.Sprint(c.tool), tool(t), c.command}
+			if c.command == "record" {
+				args = append(args, "--duration", "1s", "--output", filepath.Join(tempdir.New(t), "o.folded"), "--pid")
+			}
+			r := run(t, time.Minute, nil, append(args, fmt.Sprint(cmd.Process.Pid))...)
+			if r.code != c.code || !strings.Contains(r.stderr+r.stdout, c.says) || c.code != 0 && strings.Count(r.stderr, "\n") != 1 {
+				t.Errorf("%d, not %q:\n%s%s", r.code, c.says, r.stderr, r.stdout)
+			}
+			if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
+				t.Errorf("the program ended with %v and said %q", err, out)
+			}
+		})
+	}
+}
