@@ -67,6 +67,7 @@ type instance struct {
 	runtime  tables
 	ask      question
 	request  request
+	batch    C.seedwalk_batch // of walks, one after the other in request
 	capture  clr.Capture
 	window   memory.Window
 	bounds   unwind.Bounds

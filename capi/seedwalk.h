@@ -39,11 +39,11 @@
  * exception handlers and a console control handler, which pass on what is not
  * theirs.
  *
- * While a thread is suspended seedwalk_walk may be called, and nothing else of
- * the library: it takes no lock, allocates nothing on the C heap and reads only
- * the memory handed to it and the module table. The first call that a thread
- * makes into the library sets things up for that thread: make it (seedwalk_commit
- * will do) before anything is suspended. seedwalk_merge asks the runtime's or the
+ * While a thread is suspended seedwalk_walk and seedwalk_walk_batch may be called,
+ * and nothing else of the library: they take no lock, allocate nothing on the C
+ * heap and read only the memory handed to them and the module table. The first call
+ * that a thread makes into the library sets things up for that thread: make it
+ * (seedwalk_commit will do) before anything is suspended. seedwalk_merge asks the runtime's or the
  * system's tables: call it when nothing is suspended any more.
  *
  * Memory: all arrays are the caller's. The library keeps no pointer after a
@@ -229,6 +229,16 @@ typedef struct {
 	int32_t reserved;
 } seedwalk_result;
 
+/* seedwalk_walk_batch: many walks by one call. requests[i] is answered in
+ * results[i], and errors[i] is what seedwalk_walk would have returned. */
+typedef struct {
+	uint32_t size;
+	int32_t count;                               /* of each of the arrays */
+	const seedwalk_walk_request *const *requests;
+	seedwalk_result *const *results;
+	int32_t *errors;
+} seedwalk_batch;
+
 /* A module of the last commit. */
 typedef struct {
 	uint32_t size;
@@ -290,6 +300,9 @@ extern int seedwalk_get_module(seedwalk_handle h, int32_t id, seedwalk_module *o
 
 /* Walks unmanaged frames to the first managed one. */
 extern int seedwalk_walk(seedwalk_handle h, const seedwalk_walk_request *request, seedwalk_result *result);
+/* The same for many samples: what a call into the library costs, more than ten frames
+ * do, is paid once. SEEDWALK_OK though some of the walks failed: errors has theirs. */
+extern int seedwalk_walk_batch(seedwalk_handle h, const seedwalk_batch *batch);
 /* Makes the merged stack. */
 extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *request, seedwalk_result *result);
 

@@ -11,4 +11,5 @@ typedef const void *cpointer;
 typedef const seedwalk_options coptions;
 typedef const seedwalk_walk_request cwalk;
 typedef const seedwalk_merge_request cmerge;
+typedef const seedwalk_batch cbatch;
 #endif

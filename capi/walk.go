@@ -55,6 +55,7 @@ type request struct {
 const (
 	leastSample = unsafe.Offsetof(C.seedwalk_sample{}.low)
 	leastWalk   = unsafe.Offsetof(C.seedwalk_walk_request{}.seed)
+	leastBatch  = unsafe.Sizeof(C.seedwalk_batch{})
 	leastMerge  = unsafe.Sizeof(C.seedwalk_merge_request{})
 	leastResult = unsafe.Offsetof(C.seedwalk_result{}.exact)
 )
@@ -80,8 +81,36 @@ func seedwalk_walk(h C.seedwalk_handle, r *C.cwalk, res *C.seedwalk_result) C.in
 		return err
 	}
 	defer in.leave()
+	return in.walkOne(unsafe.Pointer(r), res)
+}
+
+//export seedwalk_walk_batch
+func seedwalk_walk_batch(h C.seedwalk_handle, r *C.cbatch) C.int {
+	in, err := enter(h)
+	if err != ok {
+		return err
+	}
+	defer in.leave()
+	b := &in.batch
+	if err = sized(unsafe.Pointer(b), unsafe.Sizeof(*b), leastBatch, unsafe.Pointer(r)); err != ok {
+		return err
+	}
+	if b.count < 0 || b.count > 0 && (b.requests == nil || b.results == nil || b.errors == nil) {
+		return badArgument
+	}
+	n := int(b.count)
+	requests, results, errors := unsafe.Slice(b.requests, n), unsafe.Slice(b.results, n), unsafe.Slice(b.errors, n)
+	for i, request := range requests {
+		errors[i] = C.int32_t(in.walkOne(unsafe.Pointer(request), results[i]))
+	}
+	in.batch = C.seedwalk_batch{}
+	return ok
+}
+
+// walkOne is a walk by the request r.
+func (in *instance) walkOne(r unsafe.Pointer, res *C.seedwalk_result) (err C.int) {
 	w := &in.request.walk
-	if err = sized(unsafe.Pointer(w), unsafe.Sizeof(*w), leastWalk, unsafe.Pointer(r)); err != ok {
+	if err = sized(unsafe.Pointer(w), unsafe.Sizeof(*w), leastWalk, r); err != ok {
 		return err
 	}
 	if err = in.take(unsafe.Pointer(w.sample), w.frames, w.room, res); err == ok {

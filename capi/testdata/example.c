@@ -482,6 +482,58 @@ static void check_sizes(void)
 	check("a sample without a stack", walk_with(&r) == SEEDWALK_SHORT_STRUCT);
 }
 
+/* Many walks by one call give what single ones give, the errors of some included. */
+static void check_batch(void)
+{
+	enum { COUNT = 4 };
+	static seedwalk_frame frames[COUNT][FRAMES];
+	static uint8_t seeds[COUNT][sizeof sample.seed];
+	seedwalk_walk_request requests[COUNT];
+	seedwalk_result answers[COUNT];
+	const seedwalk_walk_request *in[COUNT];
+	seedwalk_result *out[COUNT];
+	int32_t errors[COUNT];
+	seedwalk_batch b;
+	memset(answers, 0, sizeof answers);
+	for (int i = 0; i < COUNT; i++) {
+		requests[i] = walk_request(LAYOUT);
+		requests[i].frames = frames[i];
+		requests[i].seed = seeds[i];
+		answers[i].size = sizeof answers[i];
+		in[i] = &requests[i];
+		out[i] = &answers[i];
+	}
+	requests[1].room = 1;
+	requests[2].room = 0;
+	memset(&b, 0, sizeof b);
+	b.size = sizeof b;
+	b.count = COUNT;
+	b.requests = in;
+	b.results = out;
+	b.errors = errors;
+	check("seedwalk_walk_batch", seedwalk_walk_batch(handle, &b) == SEEDWALK_OK);
+	for (int i = 0; i < COUNT; i++) {
+		seedwalk_walk_request r = walk_request(LAYOUT);
+		r.room = requests[i].room;
+		memset(sample.seed, 0, sizeof sample.seed);
+		memset(&sample.result, 0, sizeof sample.result);
+		sample.result.size = sizeof sample.result;
+		check("an error of many", walk_with(&r) == errors[i] && (errors[i] == SEEDWALK_OK) == (i != 2));
+		check("a result of many", memcmp(&sample.result, &answers[i], sizeof answers[i]) == 0);
+		check("frames of many", memcmp(sample.frames, frames[i], (size_t)answers[i].frames * sizeof frames[i][0]) == 0);
+		check("a seed of many", memcmp(sample.seed, seeds[i], sizeof seeds[i]) == 0);
+	}
+	check("walks were made", answers[0].frames == 2 && answers[1].frames == 1 && answers[2].frames == 0 && answers[3].frames == 2);
+	b.count = 0;
+	b.requests = NULL;
+	check("no walks", seedwalk_walk_batch(handle, &b) == SEEDWALK_OK);
+	b.count = 1;
+	check("walks without requests", seedwalk_walk_batch(handle, &b) == SEEDWALK_BAD_ARGUMENT);
+	b.size = 8;
+	check("a short batch", seedwalk_walk_batch(handle, &b) == SEEDWALK_SHORT_STRUCT);
+	check("no batch", seedwalk_walk_batch(handle, NULL) == SEEDWALK_BAD_ARGUMENT);
+}
+
 static int nested;
 
 static uint64_t calls_again(void *client, uint64_t ip)
@@ -603,6 +655,7 @@ int main(void)
 	check_merged();
 
 	check_modules(sample.frames[0].module);
+	check_batch();
 	check_errors();
 	check_sizes();
 	check_loader();
