@@ -1,17 +1,19 @@
 package bench
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 )
 
-// BenchmarkSeed is a whole seed search, judged, over the leaf blocks.
+// BenchmarkSeed is a whole seed search, judged, over the leaf blocks, beside the walk alone.
 func BenchmarkSeed(b *testing.B) {
-	for _, path := range rawFiles(b) {
+	for k, path := range rawFiles(b) {
 		f, _, err := peer.FromRaw(path, 1500)
 		if err != nil {
 			b.Fatal(err)
@@ -19,21 +21,50 @@ func BenchmarkSeed(b *testing.B) {
 		s := newSide(f)
 		frames, walks := 0, 0
 		var none *seed.Specials
+		find := func(i int) int {
+			w := &f.Stacks[i]
+			return none.Find(s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:]).Frames
+		}
+		walk := func(i int) int {
+			w := &f.Stacks[i]
+			return s.us[w.Set].Walk(s.begin(w), s.mems[i], nil, s.out[:]).N
+		}
 		b.Run(filepath.Base(path), func(b *testing.B) {
+			r := against(fmt.Sprintf("dotnet-%d/seed", k), "walk", wholeFrames(s, walk), s.each(find), s.each(walk))
 			b.ReportAllocs()
 			frames, walks = 0, 0
 			for b.Loop() {
 				for i := range f.Stacks {
-					w := &f.Stacks[i]
-					r := none.Find(s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:])
-					frames += r.Frames
+					frames += find(i)
 					walks++
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(walks), "ns/seed")
+			r.report(b)
 		})
 	}
+}
+
+// each is a round of work on every stack.
+func (s *side) each(work func(i int) (frames int)) round {
+	return func(n int) float64 {
+		frames, begin := 0, time.Now()
+		for range n {
+			for i := range s.file.Stacks {
+				frames += work(i)
+			}
+		}
+		return float64(time.Since(begin)) / float64(frames)
+	}
+}
+
+// wholeFrames is how many frames walks to their end have.
+func wholeFrames(s *side, walk func(i int) int) (n int) {
+	for i := range s.file.Stacks {
+		n += walk(i)
+	}
+	return n
 }
 
 // BenchmarkLoad opens a module and indexes its unwind data. What the file is,
@@ -47,6 +78,7 @@ func BenchmarkLoad(b *testing.B) {
 				entries = load(b, path)
 			}
 			b.ReportMetric(float64(entries), "entries")
+			loads[filepath.Base(path)] = float64(b.Elapsed().Microseconds()) / 1000 / float64(b.N)
 		})
 	}
 }

@@ -67,7 +67,7 @@ func (r result) report(b *testing.B) {
 // table holds the results of this run. Benchmarks run one after another.
 var table []result
 
-// TestMain prints the table below the benchmarks.
+// TestMain prints the table below the benchmarks, and what it says of the goals.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if len(table) > 0 {
@@ -76,6 +76,9 @@ func TestMain(m *testing.M) {
 	for _, r := range table {
 		fmt.Printf("%-22s %7d %10.1f  %-14s %10.1f   %.2f (%.2f ... %.2f)\n", r.name, r.frames, r.ours, r.peer, r.theirs,
 			r.ratios[rounds/2], r.ratios[0], r.ratios[rounds-1])
+	}
+	if len(table)+len(loads) > 0 {
+		printGoals(os.Stdout)
 	}
 	os.Exit(code)
 }
