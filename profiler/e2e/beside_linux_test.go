@@ -16,16 +16,16 @@ import (
 const secondID = "{846F5F1C-F9AE-4B07-969E-05C26BC060D8}"
 
 // heard are what the second profiler was told by the CLR.
-type heard struct{ modules, methods, threads, collections uint64 }
+type heard struct{ modules, methods, threads, collections, events uint64 }
 
 func readHeard(t *testing.T, path string) (h heard) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil || len(b) != 32 {
+	if err != nil || len(b) != 40 {
 		t.Fatalf("the second profiler was not loaded: %d bytes, %v", len(b), err)
 	}
 	n := binary.LittleEndian.Uint64
-	return heard{n(b), n(b[8:]), n(b[16:]), n(b[24:])}
+	return heard{n(b), n(b[8:]), n(b[16:]), n(b[24:]), n(b[32:])}
 }
 
 // Beside a profiler of somebody else's, in either role and where it came first: both

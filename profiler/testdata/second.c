@@ -1,6 +1,8 @@
 /* A profiler of somebody else: it counts what the CLR tells it, and writes the
- * counts as it goes into the file that SECOND_COUNTS names: four numbers of 8
- * bytes, modules loaded, methods compiled, threads made, collections begun.
+ * counts as it goes into the file that SECOND_COUNTS names: five numbers of 8
+ * bytes, modules loaded, methods compiled, threads made, collections begun, events
+ * delivered. With SECOND_EVENTS it has an event session of its own, for waits, locks,
+ * allocations and exceptions.
  * Source: dotnet/runtime src/coreclr/inc/corprof.idl (slots, event mask). */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,7 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 typedef int32_t hresult;
 enum { SLOTS = 128 };
-enum { MODULES, METHODS, THREADS, COLLECTIONS, COUNTS };
+enum { MODULES, METHODS, THREADS, COLLECTIONS, EVENTS, COUNTS };
 
 struct object { void **table; };
 static void *callback_table[SLOTS], *factory_table[5];
@@ -33,6 +35,21 @@ static hresult module_loaded(void) { return count(MODULES), 0; }
 static hresult compiled(void) { return count(METHODS), 0; }
 static hresult thread_made(void) { return count(THREADS), 0; }
 static hresult collected(void) { return count(COLLECTIONS), 0; }
+static hresult delivered(void) { return count(EVENTS), 0; }
+
+static hresult start_session(struct object *info, uint32_t mask)
+{
+	enum { MONITOR_EVENT_PIPE = 0x80, VERBOSE = 5 };
+	static const uint32_t info12[4] = {0x27b24ccd, 0x47c51cb1, 0x1998ee96, 0x5909c30d};
+	static const uint16_t runtime[] = u"Microsoft-Windows-DotNETRuntime";
+	struct { const uint16_t *name; uint64_t keywords; uint32_t level, pad; const uint16_t *filter; } config = {runtime, 0xc000000c001, VERBOSE, 0, 0};
+	struct object *newer;
+	uint64_t session;
+	hresult e = ((hresult(*)(void *, const void *, void **))info->table[0])(info, info12, (void **)&newer);
+	if (e == 0)
+		e = ((hresult(*)(void *, uint32_t, uint32_t))newer->table[82])(newer, mask, MONITOR_EVENT_PIPE);
+	return e ? e : ((hresult(*)(void *, uint32_t, void *, int, uint64_t *))newer->table[101])(newer, 1, &config, 0, &session);
+}
 
 static hresult set_mask(struct object *info)
 {
@@ -48,6 +65,8 @@ static hresult set_mask(struct object *info)
 	if (fd >= 0)
 		close(fd);
 	uint32_t mask = MODULE_LOADS | JIT | THREAD | (getenv("SECOND_GC") ? GC : 0);
+	if (getenv("SECOND_EVENTS"))
+		return start_session(info, mask);
 	return ((hresult(*)(void *, uint32_t))info->table[16])(info, mask);
 }
 
@@ -82,6 +101,7 @@ EXPORT hresult DllGetClassObject(const void *clsid, const void *iid, void **out)
 	callback_table[29] = (void *)thread_made;
 	callback_table[73] = (void *)collected;
 	callback_table[80] = (void *)attach;
+	callback_table[95] = (void *)delivered;
 	callback_table[97] = (void *)notification_only;
 	factory_table[3] = (void *)create;
 	factory_table[4] = (void *)nothing;
