@@ -12,4 +12,8 @@ type Config struct {
 	Probe   string                   // the probe's library, as the target has it mapped
 	Events  uint32                   // of the runtime: probe.WaitEvents and so on
 	WaitMin time.Duration            // shorter waits are counted only
+	File    Shared                   // Windows: what the process that takes it shares with us, nil if no events are wanted
 }
+
+// Shared is a *probe.File.
+type Shared interface{ Owner() int }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
@@ -65,7 +64,7 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 // Run samples until the process ends or Stop, and says why it ended.
 func (e *Engine) Run() string {
 	defer e.close()
-	beat := e.beat()
+	beat := beat(e.file)
 	defer close(beat)
 	if err := e.open(); err != nil {
 		e.disarm()
@@ -123,22 +122,6 @@ func (e *Engine) sleep(d time.Duration) {
 			e.file.Read(e.record)
 		}
 	}
-}
-
-// beat tells the probe that we live, whatever the sampling is busy with.
-func (e *Engine) beat() chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(50 * time.Millisecond):
-				e.file.Beat()
-			}
-		}
-	}()
-	return done
 }
 
 func (e *Engine) open() error {
@@ -312,17 +295,6 @@ func own(r *probe.Record) uint64 {
 func (e *Engine) sendOf(t *task, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
 	t.samples++
 	e.send(t.tid, gap, frames, cpu, wall)
-}
-
-// registers are a record's.
-func registers(r *probe.Record) (g context.AMD64) {
-	for i, reg := range [...]int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
-		context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP} {
-		g.GPR[reg] = r.Regs[i]
-		g.Known |= 1 << reg
-	}
-	g.RIP = r.Regs[16]
-	return g
 }
 
 // leave puts the target back as it was.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/probe"
 	"github.com/seedwalk/seedwalk/wire"
 	"golang.org/x/sys/windows"
 )
@@ -28,6 +29,8 @@ type Engine struct {
 	bytes   []byte
 	rate    int64 // ticks a second
 	seen    windowsStats
+	file    *probe.File // nil: no events are wanted
+	events  events
 	gap     merge.Gap // of the last walk
 }
 
@@ -44,8 +47,11 @@ func New(pid int, cfg Config, to io.Writer) (*Engine, error) {
 	}
 	e := &Engine{mem: mem, images: mem.Images(), threads: map[uint32]*thread{}, context: newContext(), bytes: make([]byte, firstCopy), rate: tickRate()}
 	e.sampler = newSampler(pid, cfg, newWindowsTarget(pid, mem, e.images), to)
+	e.cfg.Events = 0 // until the process has taken the file
+	e.events.init()
 	e.sampler.living = func() bool { return !mem.Ended() }
 	e.sampler.refresh = e.know
+	e.sampler.between = e.readEvents
 	return e, nil
 }
 
@@ -62,6 +68,10 @@ func (e *Engine) Run() string {
 	setThreadPriority.Call(uintptr(windows.CurrentThread()), highest) // a thread of the target may wait for us
 	defer e.close()
 	e.open()
+	if f, ok := e.cfg.File.(*probe.File); ok {
+		beat := beat(f)
+		defer close(beat)
+	}
 	return e.paced(e.round, e.end)
 }
 
@@ -125,7 +135,8 @@ func (e *Engine) round() error {
 		e.use()
 	}
 	e.list(now)
-	if e.t.tables != nil {
+	e.readEvents()
+	if e.t.tables != nil && !(e.cfg.NoCPU && e.cfg.NoWall) {
 		for _, t := range e.threads {
 			if t.due <= now.UnixNano() && !e.stopped.Load() {
 				e.visit(t)
@@ -134,13 +145,33 @@ func (e *Engine) round() error {
 	}
 	if now.Sub(e.swept) > time.Second {
 		e.swept = now
+		e.watchOpen()
 		e.write()
 	}
 	return e.s.flush()
 }
 
+// readEvents takes what has come of events, as soon as the process is the one whose they
+// are.
+func (e *Engine) readEvents() {
+	if f, ok := e.cfg.File.(*probe.File); ok && e.file == nil && f.Owner() == e.pid {
+		e.file, e.cfg.Events = f, f.Wanted()
+	}
+	if e.file != nil {
+		e.file.SetPatch(e.w.hijackStub)
+		e.file.Read(e.event)
+	}
+}
+
 // end sends what is left.
 func (e *Engine) end(reason string) string {
+	if e.file != nil {
+		e.endEvents()
+	}
+	e.readEvents()
+	if e.file != nil {
+		e.lastEvents()
+	}
 	e.last()
 	e.write()
 	e.s.Out.Bye(reason)
@@ -246,6 +277,7 @@ func (e *Engine) write() {
 	} {
 		w.Stats(c.key, c.value)
 	}
+	e.writeEvents()
 	var n []uint64
 	for _, t := range e.threads {
 		if t.samples > 0 {

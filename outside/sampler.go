@@ -21,6 +21,7 @@ type sampler struct {
 	s       *output
 	living  func() bool // whether the process is still the one that was opened
 	refresh func() bool // reads anew what is mapped, if that is worth it
+	between func()      // takes what comes between rounds; nil: nothing does
 
 	period  int64 // of a sample, nanoseconds
 	began   time.Time
@@ -144,10 +145,17 @@ func (e *sampler) paced(round func() error, end func(reason string) string) stri
 
 // sleep sleeps in pieces, so that a stop is seen soon.
 func (e *sampler) sleep(d time.Duration) {
+	longest := 20 * time.Millisecond
+	if e.cfg.Events != 0 && e.between != nil {
+		longest = 2 * time.Millisecond
+	}
 	for d > 0 && !e.stopped.Load() {
-		step := min(d, 20*time.Millisecond)
+		step := min(d, longest)
 		time.Sleep(step)
 		d -= step
+		if e.cfg.Events != 0 && e.between != nil {
+			e.between()
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -99,20 +100,25 @@ func (f *File) Read(g func(*Record)) {
 	})
 }
 
-// Beat tells the probe that the tool lives.
-func (f *File) Beat() {
+// Clock is the probe's, in nanoseconds.
+func Clock() uint64 {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
-	atomic.StoreUint64(&f.h.heartbeat, uint64(t.Nano()))
+	return uint64(t.Nano())
+}
+
+// World is the offset from the probe's clock to nanoseconds since 1970.
+func World() int64 { return time.Now().UnixNano() - int64(Clock()) }
+
+// wake wakes the probe's own thread.
+func (f *File) wake() {
+	const wake = 1
+	unix.RawSyscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&f.h.leave)), wake, 1)
 }
 
 // SetPeriod sets the period of timers armed from now on, in nanoseconds of a thread's
 // processor time.
 func (f *File) SetPeriod(nanos uint64) { atomic.StoreUint64(&f.h.period, nanos) }
-
-// SetPatch sets the address of the hijack stub, which the runtime writes over a return
-// address; 0 if it is not known.
-func (f *File) SetPatch(addr uint64) { atomic.StoreUint64(&f.h.patch, addr) }
 
 // Where is where the target has the header, and the tag that is in it: after an
 // exec it is gone.

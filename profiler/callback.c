@@ -116,6 +116,12 @@ static sw_hresult initialize(void *self, void *unknown)
 		complain("a second runtime in this process is not sampled", "one sampler is all a process can have");
 		return E_FAIL_;
 	}
+#ifdef _WIN32
+	if (sw_environment("SEEDWALK_EVENTS")) { /* copies for a tool that samples from outside: no sampler here */
+		sw_sampler_done();
+		return sw_events_begin(self, unknown);
+	}
+#endif
 	sw_hresult hr = setup(unknown);
 	__atomic_store_n(&armed, hr == S_OK_ ? 1 : -1, __ATOMIC_RELEASE);
 	return hr;
@@ -124,6 +130,9 @@ static sw_hresult initialize(void *self, void *unknown)
 static sw_hresult shutdown_(void *self)
 {
 	(void)self;
+#ifdef _WIN32
+	sw_events_end();
+#endif
 	sw_stop();
 	sw_wait_flag(&done, 1, 3000);
 	return S_OK_;
@@ -247,6 +256,9 @@ static sw_hresult create_instance(void *self, void *outer, const void *id, void 
 		callback_table[i] = answer_ok;
 	for (size_t i = 0; i < sizeof callbacks / sizeof *callbacks; i++)
 		callback_table[callbacks[i].slot] = callbacks[i].method;
+#ifdef _WIN32
+	callback_table[95] = sw_delivered; /* asked for in sw_events_begin only */
+#endif
 	return query_callback(&callback_object, id, out);
 }
 

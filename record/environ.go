@@ -17,6 +17,7 @@ const (
 	EnvRaw        = "SEEDWALK_RAW"
 	EnvStackBytes = "SEEDWALK_STACK_BYTES"
 	EnvBeside     = "SEEDWALK_BESIDE"  // set if another profiler is the main one
+	EnvEvents     = "SEEDWALK_EVENTS"  // on Windows: the section for the runtime's events
 	EnvRefused    = "SEEDWALK_REFUSED" // a file to make by a profiler that has told the user why it does not work
 )
 
@@ -176,14 +177,17 @@ func isOn(v string) bool {
 // childEnviron is the command's environment: what was there, with ours as the
 // profiler, or beside the one that is set.
 func childEnviron(opt *Options, socket string) environ {
-	if opt.Mode == ModeProbe && !needsLibrary {
+	if opt.Mode == ModeProbe && !needsLibrary && opt.section == "" {
 		return environ(opt.Env)
 	}
-	e := environ(opt.Env).without(EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvBeside, EnvRefused)
+	e := environ(opt.Env).without(EnvSocket, EnvRate, EnvRaw, EnvStackBytes, EnvBeside, EnvRefused, EnvEvents)
 	if OtherProfiler(opt.Env) != "" {
 		e = append(e.beside(opt.Profiler), EnvBeside+"=1")
 	} else {
 		e = e.main(opt.Profiler)
+	}
+	if opt.section != "" { // copies of events, and no sampler
+		return append(e, EnvEvents+"="+opt.section)
 	}
 	e = append(e, EnvSocket+"="+socket, EnvRate+"="+strconv.FormatFloat(opt.Rate, 'g', -1, 64))
 	if opt.Raw != "" {

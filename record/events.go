@@ -77,9 +77,11 @@ func (o *Options) checkEvents() *Refusal {
 	switch {
 	case bad != "" || strings.HasSuffix(string(o.Events), ","):
 		return &Refusal{What: fmt.Sprintf("there are no events %q", bad), Where: where, Remedy: "choose of cpu, wall, waits, locks, alloc and exception, with commas between", Code: ExitRefused}
-	case w.events != 0 && (o.Mode != ModeProbe || !needsLibrary):
+	case w.events != 0 && (o.Mode != ModeProbe || o.noEvents() != ""):
 		why := "the snapshot mode has no events of the runtime"
 		switch {
+		case o.Mode == ModeProbe:
+			why = o.noEvents()
 		case o.Mode != ModeSnapshot:
 			why = "nothing of seedwalk is in the process, where the runtime's events are delivered"
 		case o.modeWhy != "":

@@ -61,7 +61,10 @@ func (o *Options) chooseMode() *Refusal {
 // unpack puts the probe that the tool carries where the target can load it, unless
 // there is one already.
 func (o *Options) unpack(dir *private) error {
-	if o.Mode != ModeProbe || o.Probe != "" || !needsLibrary {
+	if !needsLibrary {
+		return o.share()
+	}
+	if o.Mode != ModeProbe || o.Probe != "" {
 		return nil
 	}
 	path := dir.dir
@@ -94,7 +97,7 @@ func (o *Options) noProbe() string {
 func (o *Options) engine() outside.Config {
 	w, _ := o.Events.parse()
 	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall,
-		Events: w.events, WaitMin: o.WaitMin}
+		Events: w.events, WaitMin: o.WaitMin, File: o.shared}
 }
 
 // taken are the options as they came out: where no process was sampled by a probe, since

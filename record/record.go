@@ -42,6 +42,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/outside"
 )
 
 // Exit codes beside the command's own.
@@ -81,10 +82,12 @@ type Options struct {
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
 	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
 
-	root    string // of the process's files, as we see it; "" = its files are ours
-	reused  bool   // the probe is of an earlier recording
-	instead string // library for processes that the probe's way is not for
-	modeWhy string // why Mode is not the one that was wanted
+	root    string         // of the process's files, as we see it; "" = its files are ours
+	reused  bool           // the probe is of an earlier recording
+	shared  outside.Shared // with the process whose events are recorded, on Windows; nil if none are
+	section string         // its name
+	instead string         // library for processes that the probe's way is not for
+	modeWhy string         // why Mode is not the one that was wanted
 }
 
 // Rates, samples per second.

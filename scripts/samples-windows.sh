@@ -32,6 +32,9 @@ fi
 if stale $out/mix.dll $src/mix_windows.c; then
 	$cc -O2 -fomit-frame-pointer -shared $warn -o $out/mix.dll $src/mix_windows.c
 fi
+if stale $out/waits.dll $src/waits.c; then
+	$cc -O2 -fomit-frame-pointer -shared $warn -o $out/waits.dll $src/waits.c
+fi
 if stale $out/torture.dll $src/torture_windows.c; then
 	$cc -O2 -shared $warn -o $out/torture.dll $src/torture_windows.c
 fi
@@ -61,10 +64,10 @@ if stale $lib $single; then
 	bundle extract $single System.Private.CoreLib.dll $lib
 	touch $lib
 fi
-for app in SingleFile; do
+for app in SingleFile Waits; do
 	if stale $out/$app.exe $src/$app.cs $single; then
 		mkdir -p $out/net10/$app
-		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$lib -out:$out/net10/$app/azmcp.dll $src/$app.cs
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -define:NO_SEMAPHORE -r:$lib -out:$out/net10/$app/azmcp.dll $src/$app.cs
 		bundle replace $single azmcp.dll $out/net10/$app/azmcp.dll $out/$app.exe
 	fi
 done

@@ -18,11 +18,26 @@ enum { /* ids of Microsoft-Windows-DotNETRuntime */
 };
 
 /* At entry, what a call keeps is as the runtime left it: registers of its frame. */
-struct kept { uint64_t ip, sp, bx, bp, r12, r13, r14, r15; };
+struct kept {
+	uint64_t ip, sp, bx, bp, r12, r13, r14, r15;
+#ifdef _WIN32
+	uint64_t si, di;
+#endif
+};
 
 /* sw_delivered is EventPipeEventDelivered(this, provider, id, version, metadata's
  * size, metadata, payload's size, payload, ...). The stack is walked from its caller,
  * since this library is no part of what happened. */
+#ifdef _WIN32
+/* The first four arguments are in registers, the others above room for these. */
+__asm__(".text\n.globl sw_delivered\n.def sw_delivered; .scl 2; .type 32; .endef\n.seh_proc sw_delivered\n"
+	"sw_delivered:\n\tsub $152, %rsp\n\t.seh_stackalloc 152\n\t.seh_endprologue\n"
+	"\tmov 152(%rsp), %rax\n\tmov %rax, 64(%rsp)\n\tlea 160(%rsp), %rax\n\tmov %rax, 72(%rsp)\n"
+	"\tmov %rbx, 80(%rsp)\n\tmov %rbp, 88(%rsp)\n\tmov %r12, 96(%rsp)\n\tmov %r13, 104(%rsp)\n"
+	"\tmov %r14, 112(%rsp)\n\tmov %r15, 120(%rsp)\n\tmov %rsi, 128(%rsp)\n\tmov %rdi, 136(%rsp)\n"
+	"\tmov 216(%rsp), %r9\n\tmov 208(%rsp), %eax\n\tmov %eax, 32(%rsp)\n\tlea 64(%rsp), %rax\n\tmov %rax, 40(%rsp)\n"
+	"\tcall sw_event\n\txor %eax, %eax\n\tadd $152, %rsp\n\tret\n\t.seh_endproc\n");
+#else
 __asm__(".text\n.globl sw_delivered\n.hidden sw_delivered\n.type sw_delivered,@function\n"
 	"sw_delivered:\n\t.cfi_startproc\n"
 	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tmov 8(%rsp), %r8d\n\tmov 16(%rsp), %rcx\n"
@@ -33,6 +48,7 @@ __asm__(".text\n.globl sw_delivered\n.hidden sw_delivered\n.type sw_delivered,@f
 	"\tcall sw_event\n"
 	"\tadd $72, %rsp\n\t.cfi_adjust_cfa_offset -72\n\txor %eax, %eax\n\tret\n\t.cfi_endproc\n"
 	".size sw_delivered, .-sw_delivered\n");
+#endif
 
 /* The first events of so many ids are copied whatever they are: how events are
  * delivered is learned by comparing stacks. */
@@ -136,11 +152,16 @@ static int closed(struct sw_header *h, uint32_t tid, uint32_t id, struct sw_open
  * (both libraries put it there), or where the kernel has begun the first one's. */
 static uint64_t top(struct sw_header *h, uint32_t tid)
 {
+#ifdef _WIN32
+	(void)h, (void)tid;
+	return stack_top();
+#else
 	uint64_t fs = 0;
 	if (tid == h->pid)
 		return h->main_stack;
 	sys3(NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, P(&fs), 0);
 	return fs & ~7ull;
+#endif
 }
 
 /* take copies the thread into a record. */
@@ -182,6 +203,9 @@ static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *pay
 	for (int i = 0; i < SW_REGS; i++)
 		r->regs[i] = 0;
 	r->regs[4] = k->r12, r->regs[5] = k->r13, r->regs[6] = k->r14, r->regs[7] = k->r15;
+#ifdef _WIN32
+	r->regs[8] = k->di, r->regs[9] = k->si;
+#endif
 	r->regs[10] = k->bp, r->regs[11] = k->bx, r->regs[15] = k->sp, r->regs[16] = k->ip;
 	sw_copy(text, P(payload), body);
 	want = sw_checked(stack, from, want);
@@ -226,7 +250,7 @@ __attribute__((used)) void sw_event(void *profiler, void *provider, uint32_t id,
 	uint32_t wanted = h ? __atomic_load_n(&h->events, __ATOMIC_RELAXED) : 0;
 	if (!wanted || !sw_is_ours(profiler) || !sw_is_runtime(provider))
 		return;
-	uint32_t tid = (uint32_t)sys3(NR_gettid, 0, 0, 0);
+	uint32_t tid = own_tid();
 	uint64_t time = now();
 	int learn = first_of(id);
 	switch (id) {

@@ -3,14 +3,20 @@
 #define SEEDWALK_LOCAL_H
 
 #include "probe.h"
+#ifdef _WIN32
+#include "sys_windows.h"
+#else
 #include "sys.h"
+#endif
 
 enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE };
 
 extern struct sw_header *sw_shared;
 
+#ifndef _WIN32
 void sw_handler(int sig, const struct info *si, const struct frame *uc);
 void sw_restorer(void);
+#endif
 int sw_start(const char *socket); /* 0 if the tool has the file now */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */
 void sw_put_back(struct sw_header *h);

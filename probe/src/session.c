@@ -55,6 +55,7 @@ static uint64_t keywords(uint32_t events)
 	return k;
 }
 
+#ifndef _WIN32
 /* Weak, as in profiler.c. */
 extern int pthread_create(uint64_t *, const void *, void *(*)(void *), void *) __attribute__((weak));
 extern int pthread_attr_init(void *) __attribute__((weak));
@@ -121,6 +122,31 @@ static uint64_t main_stack(void)
 	}
 	return value ? value + 64 : 0; /* the entry point has its frame there */
 }
+
+#else
+/* finish waits for the tool's word, or its silence. */
+static DWORD WINAPI finish(void *header)
+{
+	struct sw_header *h = header;
+	enum { PATIENCE = 10, STEP = 20 };
+	__atomic_store_n(&h->helper, own_tid(), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&h->leave, __ATOMIC_ACQUIRE) && now() - __atomic_load_n(&h->heartbeat, __ATOMIC_RELAXED) < PATIENCE * h->stale)
+		Sleep(STEP);
+	__atomic_store_n(&h->events, 0, __ATOMIC_RELEASE);
+	((hresult (*)(void *, uint64_t))method(info, INFO_STOP))(info, session);
+	__atomic_store_n(&h->session, 2, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void helper(struct sw_header *h)
+{
+	HANDLE thread = CreateThread(0, 0, finish, h, 0, 0);
+	if (thread)
+		CloseHandle(thread);
+}
+
+static uint64_t main_stack(void) { return 0; } /* a thread's block has it */
+#endif
 
 int sw_listen(void *profiler, void *any)
 {

@@ -74,4 +74,6 @@ static inline uint64_t now(void)
 	return t[0] * 1000000000ull + t[1];
 }
 
+static inline uint32_t own_tid(void) { return (uint32_t)sys3(NR_gettid, 0, 0, 0); }
+
 #endif

@@ -66,7 +66,9 @@ public static class Waits
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitMutex(Mutex m) { m.WaitOne(); m.ReleaseMutex(); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitEvent(WaitHandle h) { h.WaitOne(); GC.KeepAlive(h); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitTimeout(WaitHandle h) { h.WaitOne(Length); GC.KeepAlive(h); }
+#if !NO_SEMAPHORE // the framework of .NET 10 for Windows that there is was trimmed
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitSemaphore(Semaphore s) { s.WaitOne(); GC.KeepAlive(s); }
+#endif
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitJoin(Thread t) { t.Join(); GC.KeepAlive(t); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitMonitor(object o) { lock (o) Monitor.Wait(o); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void WaitTask(Task t) { t.Wait(); GC.KeepAlive(t); }
@@ -110,11 +112,20 @@ public static class Waits
 
 	static void RunSemaphore()
 	{
-		Semaphore s = new Semaphore(0, 9);
 		SemaphoreSlim slim = new SemaphoreSlim(0);
+#if NO_SEMAPHORE
+		AutoResetEvent s = new AutoResetEvent(false);
+		Thread t = Start(delegate { Measure("auto", "WaitHandleWait", Length - 30, "WaitEvent", delegate { WaitEvent(s); }); });
+#else
+		Semaphore s = new Semaphore(0, 9);
 		Thread t = Start(delegate { Measure("semaphore", "WaitHandleWait", Length - 30, "WaitSemaphore", delegate { WaitSemaphore(s); }); });
+#endif
 		Thread u = Start(delegate { Measure("slim", "WaitHandleWait", Length - 60, "WaitSlim", delegate { WaitSlim(slim); }); });
+#if NO_SEMAPHORE
+		After(2, delegate { s.Set(); slim.Release(); });
+#else
 		After(2, delegate { s.Release(1); slim.Release(); });
+#endif
 		t.Join();
 		u.Join();
 	}
@@ -252,7 +263,9 @@ public static class Waits
 		has.WaitOne();
 		Forever(delegate { WaitMutex(owned); });
 		Forever(delegate { Deep(never, 3); });
+#if !NO_SEMAPHORE
 		Forever(delegate { WaitSemaphore(new Semaphore(0, 9)); });
+#endif
 		Forever(delegate { WaitSlim(new SemaphoreSlim(0)); });
 		Forever(delegate { WaitJoin(holder); });
 		Forever(delegate { WaitMonitor(pulse); });

@@ -1,13 +1,33 @@
 /* What Waits.cs and Events.cs say of themselves. It is C, since the .NET 10 that there
  * is has no console: a single-file program's framework is trimmed. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#ifdef _WIN32
+#include <windows.h>
+#define EXPORT __declspec(dllexport)
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static SRWLOCK guard = SRWLOCK_INIT;
+static void lock(void) { AcquireSRWLockExclusive(&guard); }
+static void unlock(void) { ReleaseSRWLockExclusive(&guard); }
+static int self(void) { return (int)GetCurrentThreadId(); }
+static SRWLOCK taken[3] = {SRWLOCK_INIT, SRWLOCK_INIT, SRWLOCK_INIT};
+static void keep(int which) { AcquireSRWLockExclusive(&taken[which]); }
+static void nap(void) { Sleep(1); }
+#else
+#include <pthread.h>
+#include <unistd.h>
+#define EXPORT
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static void lock(void) { pthread_mutex_lock(&guard); }
+static void unlock(void) { pthread_mutex_unlock(&guard); }
+static int self(void) { return (int)gettid(); }
 static pthread_mutex_t taken[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static void keep(int which) { pthread_mutex_lock(&taken[which]); }
+static void nap(void) { usleep(1000); }
+#endif
+
 static int met[3];
 static char text[1 << 16];
 static size_t used;
@@ -25,17 +45,17 @@ static size_t frames(char *to, size_t room, const char *names)
 }
 
 /* waits_report keeps a line about a wait until all is over: what prints may wait itself. */
-void waits_report(const char *scenario, const char *expect, long long before, long long after, int min, const char *names)
+EXPORT void waits_report(const char *scenario, const char *expect, long long before, long long after, int min, const char *names)
 {
 	char list[1024];
 	list[frames(list, sizeof list - 1, names)] = 0;
-	pthread_mutex_lock(&lock);
+	lock();
 	int n = snprintf(text + used, sizeof text - used,
 		"{\"scenario\":\"%s\",\"expect\":\"%s\",\"tid\":%d,\"qpc_before\":%lld,\"qpc_after\":%lld,\"min_ms\":%d,\"frames_leaf_to_root\":[%s\"Waits.Measure\"]}\n",
-		scenario, expect, gettid(), before, after, min, list);
+		scenario, expect, self(), before, after, min, list);
 	if (n > 0 && used + (size_t)n < sizeof text)
 		used += (size_t)n;
-	pthread_mutex_unlock(&lock);
+	unlock();
 }
 
 typedef void (*waits_body)(void);
@@ -63,7 +83,7 @@ static __attribute__((noinline)) int deeper(waits_body body, int deep)
 }
 
 /* waits_through calls back through so many frames and two. One thread does. */
-int waits_through(waits_body body, int deep)
+EXPORT int waits_through(waits_body body, int deep)
 {
 	throughs = 0;
 	passed(__builtin_return_address(0));
@@ -71,23 +91,23 @@ int waits_through(waits_body body, int deep)
 }
 
 /* waits_take takes a lock and keeps it. */
-void waits_take(int which) { pthread_mutex_lock(&taken[which]); }
+EXPORT void waits_take(int which) { keep(which); }
 
 /* waits_meet returns when two have called it. */
-void waits_meet(int which)
+EXPORT void waits_meet(int which)
 {
 	__atomic_fetch_add(&met[which], 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&met[which], __ATOMIC_SEQ_CST) < 2)
-		usleep(1000);
+		nap();
 }
 
-void waits_number(const char *name, long long n)
+EXPORT void waits_number(const char *name, long long n)
 {
 	printf("%s %lld\n", name, n);
 }
 
 /* waits_pause says a word, with what was reported before it, and waits for a line. */
-void waits_pause(const char *word)
+EXPORT void waits_pause(const char *word)
 {
 	fwrite(text, 1, used, stdout);
 	used = 0;

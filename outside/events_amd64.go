@@ -1,9 +1,9 @@
+//go:build linux || windows
+
 package outside
 
 import (
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
@@ -59,10 +59,24 @@ type openKey struct {
 }
 
 func (v *events) init() {
-	var t unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
-	v.offset = time.Now().UnixNano() - t.Nano()
+	v.offset = probe.World()
 	v.open = map[openKey]held{}
+}
+
+// beat tells the probe that we live, whatever the sampling is busy with.
+func beat(f *probe.File) chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(50 * time.Millisecond):
+				f.Beat()
+			}
+		}
+	}()
+	return done
 }
 
 // event takes one event. What comes before the runtime's tables are proven is kept.
@@ -100,13 +114,24 @@ func eventCapture(r *probe.Record) capture {
 	c := capture{tid: r.TID, called: true, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, cut: r.Flags&probe.Cut != 0, extra: r.Extra,
 		low: r.StackAddr, high: r.StackAddr + uint64(len(r.Stack))}
 	c.regs.Known = 0
-	for _, reg := range [...]int{context.RBX, context.RBP, context.RSP, context.R12, context.R13, context.R14, context.R15} {
+	for _, reg := range keptByCalls {
 		c.regs.Known |= 1 << reg
 	}
 	if r.Flags&(probe.Foreign|probe.Cut) != 0 {
 		c.low, c.high = 0, 0
 	}
 	return c
+}
+
+// registers are a record's.
+func registers(r *probe.Record) (g context.AMD64) {
+	for i, reg := range [...]int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
+		context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP} {
+		g.GPR[reg] = r.Regs[i]
+		g.Known |= 1 << reg
+	}
+	g.RIP = r.Regs[16]
+	return g
 }
 
 // walkEvent walks an event's stack and sends what it says.
@@ -248,19 +273,10 @@ func (e *Engine) watchOpen() {
 			v.open[key] = h
 			return
 		}
-		at, sp, ip := readWhere(e.t.pid, w.TID, e.small[:])
-		if now-int64(w.Since) < openAge || at != blocked {
+		if now-int64(w.Since) < openAge {
 			return
 		}
-		t := e.tasks[w.TID]
-		if t == nil {
-			t = &task{tid: w.TID}
-		}
-		c, ok := e.readStack(t, sp, ip)
-		if !ok {
-			return
-		}
-		if gap, _, ok := e.walk(&c); ok {
+		if gap, ok := e.lookAt(w.TID); ok {
 			v.open[key] = held{append([]frame(nil), e.s.Frames...), uint8(gap)}
 		}
 	})
@@ -282,8 +298,8 @@ func (e *Engine) lastEvents() {
 			return
 		}
 		h, ok := v.open[openKey{w.TID, w.Since}]
-		if t := e.tasks[w.TID]; !ok && t != nil && t.rest { // its last sample is of this wait
-			h, ok = t.stack, true
+		if !ok {
+			h, ok = e.resting(w.TID) // its last sample is of this wait
 		}
 		if m.Gap, m.Frames = h.gap, h.frames; !ok {
 			m.Gap = uint8(merge.GapUnreadable)

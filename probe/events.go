@@ -1,11 +1,8 @@
+//go:build linux || windows
+
 package probe
 
-import (
-	"sync/atomic"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "sync/atomic"
 
 // Want tells the probe which events are wanted, and how many nanoseconds a wait takes
 // that is worth a stack. It is for the time before the probe goes on.
@@ -14,13 +11,15 @@ func (f *File) Want(events uint32, waitMin uint64) {
 	atomic.StoreUint32(&f.h.events, events)
 }
 
+// Wanted is what Want was told.
+func (f *File) Wanted() uint32 { return atomic.LoadUint32(&f.h.events) }
+
 // EndEvents ends the events: none is recorded from now on, and the probe's own thread
 // ends the session soon.
 func (f *File) EndEvents() {
 	atomic.StoreUint32(&f.h.events, 0)
 	atomic.StoreUint32(&f.h.leave, 1)
-	const wake = 1
-	unix.RawSyscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&f.h.leave)), wake, 1)
+	f.wake()
 }
 
 // Sessions a probe may have.
@@ -84,3 +83,10 @@ func (f *File) Waiting(g func(Waiting)) {
 		}
 	}
 }
+
+// Beat tells the probe that the tool lives.
+func (f *File) Beat() { atomic.StoreUint64(&f.h.heartbeat, Clock()) }
+
+// SetPatch sets the address of the hijack stub, which the runtime writes over a return
+// address; 0 if it is not known.
+func (f *File) SetPatch(addr uint64) { atomic.StoreUint64(&f.h.patch, addr) }

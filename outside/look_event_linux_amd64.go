@@ -1,0 +1,35 @@
+package outside
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+// keptByCalls are the registers that a called function gives back (System V ABI).
+var keptByCalls = [...]int{context.RBX, context.RBP, context.RSP, context.R12, context.R13, context.R14, context.R15}
+
+// lookAt leaves the stack of a thread that stands still in e.s.Frames.
+func (e *Engine) lookAt(tid uint32) (merge.Gap, bool) {
+	at, sp, ip := readWhere(e.t.pid, tid, e.small[:])
+	if at != blocked {
+		return 0, false
+	}
+	t := e.tasks[tid]
+	if t == nil {
+		t = &task{tid: tid}
+	}
+	c, ok := e.readStack(t, sp, ip)
+	if !ok {
+		return 0, false
+	}
+	gap, _, ok := e.walk(&c)
+	return gap, ok
+}
+
+// resting is the last sample of a thread that has rested since.
+func (e *Engine) resting(tid uint32) (held, bool) {
+	if t := e.tasks[tid]; t != nil && t.rest {
+		return t.stack, true
+	}
+	return held{}, false
+}

@@ -1,0 +1,27 @@
+package outside
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+// keptByCalls are the registers that a called function gives back (x64 calling
+// convention); of the vector registers a walk needs none.
+var keptByCalls = [...]int{context.RBX, context.RBP, context.RSP, context.RSI, context.RDI, context.R12, context.R13, context.R14, context.R15}
+
+// lookAt leaves the stack of a thread in e.s.Frames.
+func (e *Engine) lookAt(tid uint32) (merge.Gap, bool) {
+	t := e.threads[tid]
+	if t == nil {
+		return 0, false
+	}
+	return e.sample(t)
+}
+
+// resting is the last sample of a thread that has rested since.
+func (e *Engine) resting(tid uint32) (held, bool) {
+	if t := e.threads[tid]; t != nil && t.rest && t.spent() == t.cycles {
+		return t.stack, true
+	}
+	return held{}, false
+}

@@ -1,0 +1,103 @@
+package probe
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// slack is room behind the ring for the longest record, so that none goes round its end.
+const slack = 1 << 20
+
+// stale is how long the tool may be silent.
+const stale = 2 * time.Second
+
+// File is the section shared with one process: events only. One goroutine uses it, but
+// for Beat.
+type File struct {
+	reader
+	Name    string // of the section, for the process's environment
+	section windows.Handle
+	data    []byte
+	waits   []waiter
+}
+
+var (
+	frequency   = ask("QueryPerformanceFrequency")
+	counter     = windows.NewLazySystemDLL("kernel32.dll").NewProc("QueryPerformanceCounter")
+	files       atomic.Uint32
+	mapViewMode = uint32(windows.FILE_MAP_READ | windows.FILE_MAP_WRITE)
+)
+
+func ask(name string) (v uint64) {
+	windows.NewLazySystemDLL("kernel32.dll").NewProc(name).Call(uintptr(unsafe.Pointer(&v)))
+	return v
+}
+
+// Clock is the probe's, in nanoseconds.
+func Clock() uint64 {
+	var t uint64
+	counter.Call(uintptr(unsafe.Pointer(&t)))
+	return t/frequency*1e9 + t%frequency*1e9/frequency
+}
+
+// World is the offset from the probe's clock to nanoseconds since 1970. The system's
+// usual clock goes in steps of many milliseconds.
+func World() int64 {
+	var now windows.Filetime
+	windows.GetSystemTimePreciseAsFileTime(&now)
+	return now.Nanoseconds() - int64(Clock())
+}
+
+// Make makes a section for the first process that takes it.
+func Make() (*File, error) {
+	f := &File{Name: fmt.Sprintf(`Local\seedwalk-%d-%d-%x`, os.Getpid(), files.Add(1), Clock())}
+	name, err := windows.UTF16PtrFromString(f.Name)
+	if err != nil {
+		return nil, err
+	}
+	const size = FileSize + slack
+	if f.section, err = windows.CreateFileMapping(windows.InvalidHandle, nil, windows.PAGE_READWRITE, 0, size, name); err != nil {
+		return nil, fmt.Errorf("no memory to share: %w", err)
+	}
+	at, err := windows.MapViewOfFile(f.section, mapViewMode, 0, 0, size)
+	if err != nil {
+		windows.CloseHandle(f.section)
+		return nil, fmt.Errorf("no memory to share: %w", err)
+	}
+	f.data = unsafe.Slice((*byte)(pointer(at)), size)
+	f.h = (*header)(unsafe.Pointer(&f.data[0]))
+	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&f.data[HeaderSize+Slots*SlotSize])), Waiters)
+	f.ring = f.data[beforeRing:]
+	f.done = map[uint64]uint64{}
+	f.h.version, f.h.stale = Version, uint64(stale)
+	f.Beat()
+	atomic.StoreUint64(&f.h.magic, Magic)
+	return f, nil
+}
+
+// pointer is an address that the system has given, which is none of Go's.
+func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
+
+// Close gives the section up.
+func (f *File) Close() error {
+	err := windows.UnmapViewOfFile(uintptr(unsafe.Pointer(&f.data[0])))
+	windows.CloseHandle(f.section)
+	return err
+}
+
+// Owner is the process that has taken the section, 0 if none has.
+func (f *File) Owner() int { return int(atomic.LoadUint32(&f.h.pid)) }
+
+// Read gives every record there is to g.
+func (f *File) Read(g func(*Record)) { f.read(g) }
+
+// outer is the number of a thread, which has one only.
+func (f *File) outer(tid uint32) uint32 { return tid }
+
+// wake is for nothing: the probe's own thread looks by itself.
+func (f *File) wake() {}

@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+	"github.com/seedwalk/seedwalk/waits"
+)
+
+// everyWindowsWait leaves out what the trimmed framework has not (Semaphore, Interrupt).
+const everyWindowsWait = "mutex,events,semaphore,join,monitor,task,callback,silence,many,example"
+
+// tickOfWine is a tick of QueryPerformanceCounter in nanoseconds of CLOCK_MONOTONIC, which
+// it is in Wine.
+const tickOfWine = 100
+
+// On Windows the library copies the stacks of the runtime's events and the tool walks
+// them: each wait of the program is there once, whole, and the counts are those of a trace
+// that the runtime itself wrote of the same run.
+func TestWindowsEvents(t *testing.T) {
+	dir := tempdir.New(t)
+	file, trace := filepath.Join(dir, "out.json"), filepath.Join(dir, "run.nettrace")
+	need(t, single10)
+	env := []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=120", "DOTNET_EnableEventPipe=1",
+		"DOTNET_EventPipeOutputPath=" + windowsPath(trace), "DOTNET_EventPipeConfig=Microsoft-Windows-DotNETRuntime:40000004000:5"}
+	argv := wine(t, "seedwalk.exe", "record", "--mode", "probe", "--profiler", need(t, "out", "windows", "seedwalk_profiler.dll"), "--events", "waits,locks", "--wait-min", "0",
+		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait)
+	r := run(t, 3*time.Minute, env, argv...)
+	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
+	if err != nil || len(truth) < 38 || r.code != 7 {
+		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
+	}
+	for i := range truth {
+		truth[i].Before, truth[i].After = truth[i].Before*tickOfWine, truth[i].After*tickOfWine
+	}
+	f := readEvents(t, file)
+	f.whole(t)
+	f.judge(t, truth)
+	a := waits.New()
+	in, err := os.Open(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := a.Read(in); err != nil {
+		t.Error(err)
+	}
+	a.Finish()
+	equalCounts(t, f, a)
+}
