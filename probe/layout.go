@@ -16,7 +16,7 @@
 // then stands in a table that has a place for each thread that waits. The file can be
 // written by the target: every size and position in it is checked.
 //
-// Known gaps: Linux on x86-64.
+// Known gaps: Linux on x86-64; on Windows events only.
 package probe
 
 import "unsafe"

@@ -13,7 +13,7 @@ func (o *Options) noEvents() string {
 	if o.PID != 0 {
 		return "nothing of seedwalk is in a process that was started before, where the runtime's events are delivered"
 	}
-	if abs, err := filepath.Abs(o.Profiler); err == nil {
+	if abs, err := filepath.Abs(o.Profiler); err == nil && o.Profiler != "" {
 		o.Profiler = abs
 	}
 	if _, err := os.Stat(o.Profiler); err != nil {
