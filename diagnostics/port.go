@@ -3,8 +3,10 @@ package diagnostics
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -30,8 +32,14 @@ type Port struct {
 	once     sync.Once
 }
 
+// ErrNoPort is Listen's answer on Windows, where runtimes look for a named pipe.
+var ErrNoPort = errors.New("reverse ports are not served on Windows: have the process wait at its own port (DOTNET_DefaultDiagnosticPortSuspend=1) and connect to that")
+
 // Listen opens a port at a path of the file system that is not there yet.
 func Listen(path string) (*Port, error) {
+	if runtime.GOOS == "windows" {
+		return nil, ErrNoPort
+	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
