@@ -26,10 +26,10 @@ func TestEventsBesideSession(t *testing.T) {
 		program func(t *testing.T) []string
 		judge   func(t *testing.T, program []string)
 	}{
-		{"9.0.5 main, waits", isMain, waits9, waitsBeside},
-		{"10.0.9 beside, waits", isBeside, waits10, waitsBeside},
-		{"9.0.5 beside, allocations", isBeside, events9, allocationsBeside},
-		{"10.0.9 main, allocations", isMain, events10, allocationsBeside},
+		{"net9 main waits", isMain, waits9, waitsBeside},
+		{"net10 beside waits", isBeside, waits10, waitsBeside},
+		{"net9 beside allocations", isBeside, events9, allocationsBeside},
+		{"net10 main allocations", isMain, events10, allocationsBeside},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for k, v := range c.env {

@@ -198,7 +198,7 @@ func equalCounts(t *testing.T, f *eventsFile, a *waits.Analysis) {
 			t.Errorf("thread %d, lock %v: %d in the process, %d in the trace", k.thread, k.lock, mine[k], n)
 		}
 	}
-	if len(mine) != len(theirs) || inside < 38 {
+	if len(mine) != len(theirs) || inside < 36 {
 		t.Errorf("%d threads and kinds in the process, %d in the trace; %d waits", len(mine), len(theirs), inside)
 	}
 	t.Logf("%d waits of %d threads and kinds, as many as in the trace", inside, len(mine))
