@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,20 @@ func TestWindowsWaitsPID(t *testing.T) {
 	}
 }
 
+// isNear reports whether an address is in the program's own library, by those that it has
+// written of it.
+func isNear(addr, output string) bool {
+	const size = 4096 // of its functions
+	n, err := strconv.ParseInt(addr, 0, 64)
+	for line := range strings.Lines(output) {
+		noted, ok := strings.CutPrefix(strings.TrimSpace(line), "through ")
+		if at, bad := strconv.ParseInt(strings.TrimPrefix(noted, "0x"), 16, 64); ok && bad == nil && err == nil && max(at-n, n-at) < size {
+			return true
+		}
+	}
+	return false
+}
+
 // judgeWindowsTrace holds a trace against what the program says of itself. Every managed
 // frame has a name; where native code called managed code stands in what it has written.
 func judgeWindowsTrace(t *testing.T, path string, truth []waittruth.Wait, output string) {
@@ -112,14 +127,9 @@ func judgeWindowsTrace(t *testing.T, path string, truth []waittruth.Wait, output
 	}
 	a.Finish()
 	result := waittruth.Judge(truth, a)
-	native, noted := 0, ""
-	for line := range strings.Lines(strings.ToLower(output)) {
-		if addr, ok := strings.CutPrefix(line, "through "); ok {
-			noted += addr
-		}
-	}
+	native := 0
 	for _, p := range result.Problems {
-		if addr, ok := strings.CutSuffix(p, " has no name"); ok && strings.Contains(noted, strings.TrimPrefix(addr, "0x")) {
+		if addr, ok := strings.CutSuffix(p, " has no name"); ok && isNear(addr, output) {
 			native++
 			continue
 		}
