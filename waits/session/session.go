@@ -24,6 +24,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/seedwalk/seedwalk/diagnostics"
@@ -144,12 +145,33 @@ type run struct {
 	a           *waits.Analysis
 	opt         Options
 	main, names *diagnostics.Session
+
+	mapped  time.Time // when images were looked for last
+	another bool      // there may be others since
+}
+
+// again is how often images are looked for, at most.
+const again = 50 * time.Millisecond
+
+// look learns of images that were mapped since, while the process still has them: at its
+// end it is too late. w may have frames in one.
+func (r *run) look(w *waits.Wait) {
+	if time.Since(r.mapped) < again {
+		r.another = true
+		return
+	}
+	unnamed := func(f waits.Frame) bool { return !f.Named }
+	if r.another || slices.ContainsFunc(r.a.Frames(w.Stack, w.Start), unnamed) {
+		images(r.a.Names, r.c.PID)
+	}
+	r.mapped, r.another = time.Now(), false
 }
 
 func (r *run) watch(ctx context.Context) error {
 	follow := newFollower(r.a, r.opt.Follow)
 	follow.relist = func() { list(r.c, r.a, precompiledKeywords) }
 	r.a.OnWait = func(w *waits.Wait) {
+		r.look(w)
 		r.a.Names.Label(w.Thread, func() string { return threadName(r.c.PID, w.Thread) })
 		if r.opt.Blocked != nil {
 			r.opt.Blocked.End(w)
