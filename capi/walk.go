@@ -190,6 +190,7 @@ func (in *instance) merge(m *C.seedwalk_merge_request) {
 	}
 	in.runtime.merging(in)
 	got := in.merger.Merge(c, in.merged[:min(int(m.room), len(in.merged))])
+	in.record(&got)
 	out := &in.request.result
 	to := unsafe.Slice(m.frames, int(m.room))
 	for i := range in.merged[:got.N] {

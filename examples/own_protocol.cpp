@@ -1,15 +1,30 @@
 // A sampling profiler that runs its own protocol with the low-level calls of
-// seedwalk.h, for Linux x86-64: docs/embedding.md step by step. Its numbers stand in
-// the comments. With Microsoft's corprof.h the vtable slots would be method calls.
+// seedwalk.h, for x86-64 Linux (SuspendRuntime, a signal) and Windows (one thread
+// suspended after the other, asynchronous stack walks with a seed): docs/embedding.md
+// step by step. Its numbers stand in the comments. With Microsoft's corprof.h the
+// vtable slots would be method calls.
+//
+// The taking of a sample stands in own_protocol_linux.h and own_protocol_windows.h.
 //
 //     g++ -std=c++17 -O2 -shared -fPIC -o libown.so own_protocol.cpp libseedwalk.a -lpthread
+//     x86_64-w64-mingw32-g++ -std=c++17 -O2 -shared -o own.dll own_protocol.cpp libseedwalk.a -lsynchronization
 //
-// At the end it writes to the file OWN_PROTOCOL_OUT how many samples it took.
+// At the end it writes to the file OWN_PROTOCOL_OUT how many samples it took, and of
+// each method its FunctionID, how often it was on top, and its name.
+#ifdef _WIN32
+#undef _WIN32_WINNT
+#define _WIN32_WINNT 0x0602 // GetCurrentThreadStackLimits
+#define WIN32_LEAN_AND_MEAN // without its own DllGetClassObject
+#include <windows.h>
+#define EXPORT __declspec(dllexport)
+#else
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+#define EXPORT __attribute__((visibility("default")))
+#endif
 
 #include <atomic>
 #include <cstdio>
@@ -17,7 +32,6 @@
 #include <cstring>
 #include <map>
 #include <string>
-#include <thread>
 
 #include "seedwalk.h"
 
@@ -25,24 +39,40 @@ namespace {
 
 using Result = uint32_t;
 constexpr Result ok = 0, fail = 0x80004005, no_interface = 0x80004002;
-enum Slot { FromIP = 7, SetEventMask = 16, Snapshot = 36, Suspend = 97, Resume = 98 }; // of ICorProfilerInfo10
-constexpr uint32_t mask = 0x10000224;                                                  // module loads, JIT, threads, stack snapshot
+enum Slot { Query, Release = 2, FromIP = 7, SetEventMask = 16, Metadata = 19, Snapshot = 36, Suspend = 97, Resume = 98 }; // of ICorProfilerInfo10
+enum { TypeProps = 12, MethodProps = 30, Nested = 62 };                                                                 // of IMetaDataImport
+constexpr uint32_t mask = 0x10000224; // module loads, JIT, threads, stack snapshot
 
 void *info;
-template <class... A> Result call(Slot slot, A... a)
+template <class... A> Result call_on(void *object, int slot, A... a)
 {
-	return (*reinterpret_cast<Result (***)(void *, A...)>(info))[slot](info, a...);
+	return (*reinterpret_cast<Result (***)(void *, A...)>(object))[slot](object, a...);
 }
+template <class... A> Result call(Slot slot, A... a) { return call_on(info, slot, a...); }
+
+#ifdef _WIN32
+void rest(int ms) { Sleep(static_cast<DWORD>(ms)); }
+#else
+void rest(int ms) { usleep(static_cast<useconds_t>(ms) * 1000); }
+#endif
 
 // ---- threads: what the callbacks write and the sampler reads, without a lock ----
 struct Thread {
 	std::atomic<uint64_t> id{0}; // ThreadID; 0: free
-	std::atomic<long> tid{0};    // 0: not yet bound to a thread of the system
-	pthread_t handle;
+	std::atomic<long> tid{0};    // 0: not bound to a thread of the system, or no longer
 	uint64_t low, high;
+#ifdef _WIN32
+	HANDLE handle;
+	const NT_TIB *tib; // says how far down its stack is there
+#else
+	pthread_t handle;
+#endif
 };
 Thread threads[1024];
-std::atomic<bool> window{false}, stopping{false}, armed{false}, code_changed{true};
+std::atomic<bool> window{false};     // Linux: all threads are being walked
+std::atomic<uint64_t> claimed{0};    // Windows: this one is
+std::atomic<bool> naming{false};     // names are asked for: no module may go
+std::atomic<bool> stopping{false}, stopped{false}, armed{false}, code_changed{true};
 
 Thread *find(uint64_t id)
 {
@@ -62,32 +92,28 @@ Result thread_created(void *, uint64_t id)
 	return ok;
 }
 
-Result thread_assigned(void *, uint64_t id, uint32_t) // on the thread itself, in cooperative mode: no lock
+long bind(Thread &t, uint32_t os_thread); // what the system must be told to stop it; its number, 0: none
+void unbind(Thread &t);
+
+Result thread_assigned(void *, uint64_t id, uint32_t os_thread) // on the thread itself, in cooperative mode: no lock
 {
 	Thread *t = find(id);
-	pthread_attr_t attr;
-	void *low;
-	size_t size;
-	if (!t || pthread_getattr_np(pthread_self(), &attr) != 0)
-		return ok;
-	if (pthread_attr_getstack(&attr, &low, &size) == 0) {
-		t->low = reinterpret_cast<uint64_t>(low);
-		t->high = t->low + size;
-		t->handle = pthread_self();
-		t->tid = syscall(SYS_gettid);
-	}
-	pthread_attr_destroy(&attr);
+	if (t && !t->tid)
+		t->tid = bind(*t, os_thread);
 	return ok;
 }
 
 Result thread_destroyed(void *, uint64_t id) // may wait: a walk of a thread that is gone ends the process
 {
-	if (Thread *t = find(id)) {
-		t->tid = 0;
-		while (window)
-			usleep(100);
-		t->id = 0;
-	}
+	Thread *t = find(id);
+	if (!t)
+		return ok;
+	bool bound = t->tid.exchange(0) != 0; // dead from here on: it cannot be claimed any more
+	while (window || claimed == id)
+		rest(0);
+	if (bound)
+		unbind(*t);
+	t->id = 0;
 	return ok;
 }
 
@@ -97,13 +123,27 @@ Result code_came(void *) // module loads and JIT: what happened is only noted
 	return ok;
 }
 
+Result module_goes(void *, uint64_t) // its FunctionIDs go with it
+{
+	while (naming)
+		rest(1);
+	return ok;
+}
+
 // ---- step 4: a sample ----
+#ifdef _WIN32
+using Context = CONTEXT;
+constexpr int layout = SEEDWALK_CONTEXT_WIN32;
+#else
+using Context = ucontext_t;
+constexpr int layout = SEEDWALK_CONTEXT_UCONTEXT;
+#endif
 enum State { Idle, Asked, Copying, Copied };
 struct Sample {
 	std::atomic<int> state{Idle};
 	std::atomic<long> tid{0};
 	uint64_t id, low, high;
-	ucontext_t context;
+	alignas(16) Context context, seed;
 	uint64_t address, length;
 	uint8_t stack[1 << 18];
 	seedwalk_snapshot_frame frames[4096];
@@ -113,43 +153,22 @@ struct Sample {
 constexpr int slots = 16;
 Sample samples[slots];
 
-void on_signal(int, siginfo_t *why, void *context) // copies, and nothing else
+uint64_t from_ip(void *, uint64_t ip)
 {
-	Sample &s = samples[why->si_value.sival_int & (slots - 1)];
-	int asked = Asked, saved = errno;
-	if (s.tid == syscall(SYS_gettid) && s.state.compare_exchange_strong(asked, Copying)) {
-		memcpy(&s.context, context, sizeof s.context);
-		uint64_t sp = static_cast<uint64_t>(s.context.uc_mcontext.gregs[REG_RSP]);
-		s.address = sp - 128; // the red zone
-		s.length = sp > s.low && sp < s.high ? s.high - s.address : 0;
-		if (s.length > sizeof s.stack)
-			s.length = sizeof s.stack;
-		memcpy(s.stack, reinterpret_cast<const void *>(s.address), s.length);
-		s.state = Copied;
-	}
-	errno = saved;
+	uint64_t function = 0;
+	return call(FromIP, ip, &function) & 0x80000000 ? 0 : function;
 }
 
-void ask(Sample &s, Thread &t)
+seedwalk_sample described(Sample &s)
 {
-	s.id = t.id, s.low = t.low, s.high = t.high, s.count = 0, s.result = fail;
-	s.tid = t.tid.load();
-	if (!s.tid)
-		return;
-	s.state = Asked;
-	sigval value;
-	value.sival_int = static_cast<int>(&s - samples);
-	if (pthread_sigqueue(t.handle, SIGRTMIN + 5, value) != 0)
-		s.state = Idle;
-}
-
-bool answered(Sample &s) // within 25 ms
-{
-	for (int i = 0; i < 500 && s.state != Copied && s.state != Idle; i++)
-		usleep(50);
-	int asked = Asked;
-	s.state.compare_exchange_strong(asked, Idle);
-	return s.state == Copied;
+	seedwalk_sample sample{};
+	sample.size = sizeof sample;
+	sample.layout = layout;
+	sample.context = &s.context, sample.context_size = sizeof s.context;
+	sample.address = s.address, sample.stack = s.stack, sample.length = s.length;
+	sample.low = s.low, sample.high = s.high;
+	sample.thread = s.id, sample.from_ip = from_ip;
+	return sample;
 }
 
 Result record(uint64_t function, uint64_t, uint64_t, uint32_t, uint8_t *context, void *client) // step 6
@@ -161,52 +180,88 @@ Result record(uint64_t function, uint64_t, uint64_t, uint32_t, uint8_t *context,
 	return ok;
 }
 
-// One suspension of the runtime: no heap, no lock, no output in here.
-int take()
+Result ask_clr(Sample &s, void *seed)
 {
-	int n = 0;
-	window = true;
-	if (call(Suspend) != ok) { // a collection is under way: next time
-		window = false;
-		return 0;
-	}
-	static size_t turn;
-	for (size_t i = 0; i < 1024 && n < slots; i++) {
-		Thread &t = threads[(turn + i) % 1024];
-		if (t.tid && samples[n].state != Copying)
-			ask(samples[n++], t);
-	}
-	turn += 1; // others come first the next time, if there are more than slots
-	for (int i = 0; i < n; i++)
-		if (answered(samples[i]))
-			samples[i].result = call(Snapshot, samples[i].id, reinterpret_cast<void *>(record), 1u, static_cast<void *>(&samples[i]), static_cast<uint8_t *>(nullptr), 0u);
-	call(Resume);
-	window = false;
-	return n;
+	s.count = 0;
+	return call(Snapshot, s.id, reinterpret_cast<void *>(record), 1u, static_cast<void *>(&s), static_cast<uint8_t *>(seed), seed ? static_cast<uint32_t>(sizeof s.seed) : 0u);
 }
 
-// ---- step 7: merging, when nothing is suspended ----
-uint64_t from_ip(void *, uint64_t ip)
+void renew(seedwalk_handle h) // step 2, while nothing is suspended
 {
-	uint64_t function = 0;
-	return call(FromIP, ip, &function) & 0x80000000 ? 0 : function;
+	if (!code_changed.exchange(false))
+		return;
+	if (seedwalk_scan(h) != SEEDWALK_OK)
+		code_changed = true;
+	seedwalk_commit(h);
 }
+
+#ifdef _WIN32
+#include "own_protocol_windows.h"
+#else
+#include "own_protocol_linux.h"
+#endif
+
+// ---- step 7: merging, when nothing is suspended ----
+std::string text(const char16_t *from, uint32_t units) // names of other alphabets than Latin are left out
+{
+	std::string out;
+	for (uint32_t i = 0; i + 1 < units; i++)
+		out += from[i] < 128 ? static_cast<char>(from[i]) : '?';
+	return out;
+}
+
+std::string type_name(void *import, uint32_t type, int depth)
+{
+	uint32_t base = 0, flags = 0, units = 0, outer = 0;
+	char16_t name[256] = {};
+	call_on(import, TypeProps, type, name, 256u, &units, &flags, &base);
+	bool nested = depth < 16 && call_on(import, Nested, type, &outer) == ok;
+	return (nested ? type_name(import, outer, depth + 1) + "+" : "") + text(name, units);
+}
+
+std::string name_of(uint64_t function)
+{
+	static const uint8_t import_id[16] = {0x07, 0x82, 0xac, 0x7d, 0xae, 0xd3, 0x75, 0x4c, 0x9b, 0x67, 0x92, 0x80, 0x1a, 0x49, 0x7d, 0x44};
+	void *import = nullptr, *none = nullptr;
+	uint32_t token = 0, type = 0, units = 0;
+	char16_t method[256] = {};
+	if (call(Metadata, function, static_cast<const void *>(import_id), &import, &token) != ok)
+		return "a dynamic method";
+	call_on(import, MethodProps, token, &type, method, 256u, &units, none, none, none, none, none);
+	std::string name = type_name(import, type, 0) + "." + text(method, units);
+	call_on(import, Release);
+	return name;
+}
+
+struct Method {
+	std::string name;
+	long top = 0;
+};
 
 struct Counts {
 	long taken, complete, frames, unmanaged;
 	std::map<std::string, long> gaps;
+	std::map<uint64_t, Method> methods;
 } counts;
+
+void count(const seedwalk_frame *frames, int n)
+{
+	bool top = true;
+	for (int i = 0; i < n; i++) {
+		counts.unmanaged += frames[i].kind == SEEDWALK_NATIVE;
+		if (!frames[i].function)
+			continue;
+		Method &m = counts.methods[frames[i].function];
+		if (m.name.empty())
+			m.name = name_of(frames[i].function);
+		m.top += top, top = false;
+	}
+}
 
 bool merge(seedwalk_handle h, Sample &s)
 {
 	static seedwalk_frame frames[16384];
-	seedwalk_sample sample{};
-	sample.size = sizeof sample;
-	sample.layout = SEEDWALK_CONTEXT_UCONTEXT;
-	sample.context = &s.context, sample.context_size = sizeof s.context;
-	sample.address = s.address, sample.stack = s.stack, sample.length = s.length;
-	sample.low = s.low, sample.high = s.high;
-	sample.thread = s.id, sample.from_ip = from_ip;
+	seedwalk_sample sample = described(s);
 	seedwalk_merge_request request{};
 	request.size = sizeof request;
 	request.room = 16384, request.sample = &sample, request.frames = frames;
@@ -218,8 +273,7 @@ bool merge(seedwalk_handle h, Sample &s)
 	char gap[64];
 	seedwalk_gap_name(result.gap, gap, sizeof gap);
 	counts.taken++, counts.complete += result.gap == 0, counts.frames += result.frames, counts.gaps[gap]++;
-	for (int i = 0; i < result.frames; i++)
-		counts.unmanaged += frames[i].kind == SEEDWALK_NATIVE;
+	count(frames, result.frames);
 	return result.rescan != 0;
 }
 
@@ -232,47 +286,44 @@ void write()
 	fprintf(f, "samples %ld complete %ld frames %ld unmanaged %ld\n", counts.taken, counts.complete, counts.frames, counts.unmanaged);
 	for (auto &g : counts.gaps)
 		fprintf(f, "gap %s %ld\n", g.first.c_str(), g.second);
+	for (auto &m : counts.methods)
+		fprintf(f, "method %llx %ld %s\n", static_cast<unsigned long long>(m.first), m.second.top, m.second.name.c_str());
 	fclose(f);
 }
 
-void sampler(std::atomic<int> *opened)
+std::atomic<int> opened{0};
+
+void sampler()
 {
 	seedwalk_handle h = 0;
-	*opened = seedwalk_open(nullptr, &h) == SEEDWALK_OK ? 1 : -1; // step 1
+	opened = seedwalk_open(nullptr, &h) == SEEDWALK_OK ? 1 : -1; // step 1
 	while (!armed && !stopping)
-		usleep(1000);
-	for (int round = 0; h && !stopping; round++) {
-		if (code_changed.exchange(false) && seedwalk_scan(h) != SEEDWALK_OK) // step 2, at most 100 times a second
-			code_changed = true;
+		rest(1);
+	while (h && !stopping) {
+		renew(h);
 		seedwalk_commit(h); // step 8
-		for (int n = take(), i = 0; i < n; i++)
+		int n = take(h);
+		naming = true;
+		for (int i = 0; i < n; i++)
 			if (samples[i].state == Copied && merge(h, samples[i]))
 				code_changed = true;
-		usleep(10000);
+		naming = false;
+		rest(10);
 	}
 	seedwalk_close(h);
-	write();
+	stopped = true;
 }
-
-std::thread thread_;
 
 Result initialize(void *, void *unknown)
 {
-	static const uint8_t info10[16] = {0x52, 0x51, 0x1b, 0x2f, 0x69, 0xc8, 0xc9, 0x40, 0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20};
-	static std::atomic<int> opened{0};
-	info = unknown;
 	void *newer = nullptr;
-	if (call(static_cast<Slot>(0), static_cast<const void *>(info10), &newer) != ok) // QueryInterface
+	info = unknown;
+	if (call(Query, static_cast<const void *>(wanted), &newer) != ok || !start(sampler))
 		return fail;
 	info = newer;
-	struct sigaction act {};
-	act.sa_sigaction = on_signal;
-	act.sa_flags = SA_SIGINFO | SA_RESTART; // no SA_ONSTACK: see profiler/host/capture_linux.c
-	sigfillset(&act.sa_mask);
-	thread_ = std::thread(sampler, &opened);
 	while (!opened)
-		usleep(1000);
-	if (opened < 0 || sigaction(SIGRTMIN + 5, &act, nullptr) != 0 || call(SetEventMask, mask) != ok)
+		rest(1);
+	if (opened < 0 || !set_signal() || call(SetEventMask, mask) != ok)
 		return fail;
 	armed = true;
 	return ok;
@@ -281,7 +332,9 @@ Result initialize(void *, void *unknown)
 Result shutdown_(void *)
 {
 	stopping = true;
-	thread_.join();
+	for (int ms = 0; !stopped && ms < 3000; ms++) // a thread that the system has ended never says so
+		rest(1);
+	write();
 	return ok;
 }
 
@@ -303,6 +356,7 @@ Result create(void *, void *outer, const void *, void **out)
 	callbacks[3] = reinterpret_cast<void *>(initialize);
 	callbacks[4] = reinterpret_cast<void *>(shutdown_);
 	callbacks[14] = callbacks[24] = callbacks[93] = reinterpret_cast<void *>(code_came); // ModuleLoadFinished, JIT, dynamic methods
+	callbacks[15] = reinterpret_cast<void *>(module_goes); // ModuleUnloadStarted
 	callbacks[29] = reinterpret_cast<void *>(thread_created);
 	callbacks[30] = reinterpret_cast<void *>(thread_destroyed);
 	callbacks[31] = reinterpret_cast<void *>(thread_assigned);
@@ -314,9 +368,9 @@ void *factory = factory_methods;
 
 } // namespace
 
-extern "C" __attribute__((visibility("default"))) Result DllGetClassObject(const void *, const void *, void **out)
+extern "C" EXPORT Result DllGetClassObject(const void *, const void *, void **out)
 {
 	return *out = &factory, ok;
 }
 
-extern "C" __attribute__((visibility("default"))) Result DllCanUnloadNow() { return 1; }
+extern "C" EXPORT Result DllCanUnloadNow() { return 1; }

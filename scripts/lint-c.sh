@@ -32,7 +32,7 @@ if command -v $mingw >/dev/null; then
 	for f in profiler/testdata/*_windows.c profiler/testdata/wine/*.c; do
 		"${windows[@]}" -c "$f" -o "$tmp/o.o"
 	done
-	for f in capi/testdata/{example,sampler_errors}.c; do
+	for f in capi/testdata/{example,sampler_errors,worlds}.c; do
 		"${windows[@]}" -Icapi -c "$f" -o "$tmp/o.o"
 	done
 else
@@ -50,7 +50,7 @@ for cxx in g++ clang++ x86_64-w64-mingw32-g++; do
 		continue
 	fi
 	for f in examples/*.cpp capi/testdata/*.cpp; do
-		case $cxx:$f in x86_64-*:examples/smallest_sampler.cpp) ;; x86_64-*) continue ;; esac # the others are for Linux
+		case $cxx:$f in x86_64-*:examples/*.cpp) ;; x86_64-*) continue ;; esac # the others are for Linux
 		$cxx -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -Icapi -c "$f" -o "$tmp/o.o"
 	done
 done

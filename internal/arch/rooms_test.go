@@ -86,7 +86,7 @@ var rooms = []room{
 	{Name: "profiler/e2e", Test: everything},
 	{Name: "profiler/e2e/testprof/oracle", May: with(merged, "agent")},
 	{Name: "profiler/e2e/testprof/torture", May: []string{"agent", "clr", "internal/quiet"}},
-	{Name: "capi", May: with(merged, "symbol", "live", "internal/quiet", "agent", "dump", "profiler/host"),
+	{Name: "capi", May: with(merged, "symbol", "live", "internal/quiet", "internal/raw", "agent", "dump", "profiler/host"),
 		Test: []string{"sim", "sim/image", "sim/vm", "sim/worlds"}},
 	{Name: "capi/checked"},
 
