@@ -10,39 +10,60 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-// The smallest sampler as a vendor builds it for Windows, linked with the DLL or the
-// archive: on either runtime its stacks are such as the program's source allows, frame
+// The sample profilers as a vendor builds them for Windows, linked with the DLL or the
+// archive: on either runtime their stacks are such as the program's source allows, frame
 // by frame, and the program does not notice.
 func TestWindowsSampler(t *testing.T) {
 	dir := tempdir.New(t)
-	t.Run("2.2.2", func(t *testing.T) {
-		need(t, core222, "coreclr.dll")
-		samplerMix(t, vendorDLL(t, dir, "libseedwalk.a"))
-	})
-	t.Run("10.0.9", func(t *testing.T) {
-		need(t, single10)
-		samplerNet10(t, vendorDLL(t, dir, "seedwalk.dll"))
-	})
+	for _, c := range []struct {
+		runtime, example, kind string
+		few                    bool // in make test; the others with -sampler-all
+	}{
+		{"2.2.2", "smallest_sampler", "libseedwalk.a", true},
+		{"10.0.9", "smallest_sampler", "seedwalk.dll", true},
+		{"2.2.2", "own_protocol", "seedwalk.dll", false},
+		{"10.0.9", "own_protocol", "libseedwalk.a", false},
+		{"2.2.2", "smallest_sampler", "seedwalk.dll", false},
+		{"10.0.9", "smallest_sampler", "libseedwalk.a", false},
+		{"2.2.2", "own_protocol", "libseedwalk.a", false},
+		{"10.0.9", "own_protocol", "seedwalk.dll", false},
+	} {
+		if !c.few && !*samplerAll {
+			continue
+		}
+		t.Run(c.runtime+"/"+c.example+"/"+c.kind, func(t *testing.T) {
+			if c.runtime == "2.2.2" {
+				need(t, core222, "coreclr.dll")
+				samplerMix(t, vendorDLL(t, dir, c.example, c.kind))
+			} else {
+				need(t, single10)
+				samplerNet10(t, vendorDLL(t, dir, c.example, c.kind))
+			}
+		})
+	}
 }
 
-// vendorDLL builds examples/smallest_sampler.cpp with mingw.
-func vendorDLL(t *testing.T, dir, kind string) string {
+// vendorDLL builds an example with mingw. The library is built once for all.
+func vendorDLL(t *testing.T, dir, example, kind string) string {
 	t.Helper()
 	const cc, cxx = "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-g++"
 	if _, err := exec.LookPath(cxx); err != nil {
 		t.Skip("SKIPPED-CHECK: no " + cxx)
 	}
-	library, out := filepath.Join(dir, kind), filepath.Join(dir, "smallest-"+strings.TrimSuffix(kind, filepath.Ext(kind))+".dll")
+	library, out := filepath.Join(dir, kind), filepath.Join(dir, example+"-"+strings.TrimSuffix(kind, filepath.Ext(kind))+".dll")
 	mode := map[string]string{".dll": "shared", ".a": "archive"}[filepath.Ext(kind)]
-	for _, argv := range [][]string{
-		{filepath.Join(root, "capi", "build.sh"), mode, library},
-		{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc", "-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
-			filepath.Join(root, "examples", "smallest_sampler.cpp"), library, "-lsynchronization"},
-	} {
+	var todo [][]string
+	if _, err := os.Stat(library); err != nil {
+		todo = append(todo, []string{filepath.Join(root, "capi", "build.sh"), mode, library})
+	}
+	todo = append(todo, []string{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc", "-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
+		filepath.Join(root, "examples", example+".cpp"), library, "-lsynchronization"})
+	for _, argv := range todo {
 		if r := run(t, 10*time.Minute, []string{"GOOS=windows", "GOARCH=amd64", "CC=" + cc}, argv...); r.code != 0 {
 			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)
 		}
@@ -50,12 +71,26 @@ func vendorDLL(t *testing.T, dir, kind string) string {
 	return out
 }
 
+// methodsOf are the names that own_protocol.cpp writes of the methods it has met.
+func methodsOf(given string) map[clr.FunctionID]string {
+	names := map[clr.FunctionID]string{}
+	for line := range strings.Lines(given) {
+		var id uint64
+		var top int
+		var name string
+		if n, _ := fmt.Sscanf(line, "method %x %d %s", &id, &top, &name); n == 3 {
+			names[clr.FunctionID(id)] = clr.ReadableName(name)
+		}
+	}
+	return names
+}
+
 // sampled runs a program of Windows with a profiler of a vendor's.
-func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
+func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, map[clr.FunctionID]string, result) {
 	t.Helper()
 	dir := tempdir.New(t)
 	file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
-	env := profiled(windowsPath(library), "SEEDWALK_RAW="+windowsPath(file), "SAMPLER_OUT="+windowsPath(out),
+	env := profiled(windowsPath(library), "SEEDWALK_RAW="+windowsPath(file), "SAMPLER_OUT="+windowsPath(out), "OWN_PROTOCOL_OUT="+windowsPath(out),
 		"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=240")
 	res := run(t, 5*time.Minute, env, wine(t, argv[0], argv[1:]...)...)
 	samples, rd := readRaw(t, file, res.stderr)
@@ -64,7 +99,23 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, *raw.
 		t.Fatalf("%v\n%s", err, res.stderr)
 	}
 	t.Logf("the vendor has %s", strings.Join(strings.Fields(string(given))[:8], " "))
-	return samples, rd, res
+	names := rd.Names()
+	if len(names) == 0 {
+		names = methodsOf(string(given))
+	}
+	return samples, names, res
+}
+
+var samplerAll = flag.Bool("sampler-all", false, "both sample profilers, linked either way, on each runtime: make test has a half of that")
+
+var samplerSeconds = flag.Int("sampler-seconds", 0, "how long each run of TestSampler and TestWindowsSampler is; 0: as short as suits make test")
+
+// samplerLength is a program's argument, its seconds.
+func samplerLength(usual string) string {
+	if *samplerSeconds == 0 {
+		return usual
+	}
+	return fmt.Sprint(*samplerSeconds)
 }
 
 var windowsSamples = flag.Int("sampler-windows", 500, "how many samples TestWindowsSampler judges of each runtime")
@@ -73,13 +124,13 @@ func samplerMix(t *testing.T, library string) {
 	m, o := newMatrix(), newOpinion()
 	x := newMixed(o)
 	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
-		samples, rd, res := sampled(t, library, "swhost.exe", need(t, core222), need(t, "out", "windows", "Mix.exe"), fmt.Sprint(windowsRun))
+		samples, names, res := sampled(t, library, "swhost.exe", need(t, core222), need(t, "out", "windows", "Mix.exe"), samplerLength(fmt.Sprint(windowsRun)))
 		if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 12 threads") {
 			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 		}
 		for _, s := range samples {
 			m.add(t, s)
-			x.add(t, m, s, rd.Names())
+			x.add(t, m, s, names)
 		}
 	}
 	x.verdict(t)
@@ -89,13 +140,13 @@ func samplerMix(t *testing.T, library string) {
 func samplerNet10(t *testing.T, library string) {
 	m, shapes := newMatrix(), map[string]int{}
 	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
-		samples, rd, res := sampled(t, library, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), "1")
+		samples, names, res := sampled(t, library, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), samplerLength("1"))
 		if res.code != 0 || !strings.HasPrefix(res.stdout, "singlefile: 12 threads") {
 			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 		}
 		for _, s := range samples {
 			m.add(t, s)
-			shapeOf(t, m, s, rd.Names(), shapes)
+			shapeOf(t, m, s, names, shapes)
 		}
 	}
 	t.Logf("stacks as their threads call, by thread: %v", shapes)
