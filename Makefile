@@ -93,7 +93,7 @@ soak: runtime build samples ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run Soak ./profiler/e2e -soak 60s
 
 soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack
-	@$(GO) test -count=1 -v -timeout 60m -run 'Test(Windows)?Sampler$$' ./profiler/e2e -sampler-seconds 60 -sampler-all
+	@$(GO) test -count=1 -v -timeout 60m -run 'Test(Windows)?Sampler$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
 
 bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (wants a quiet machine)
 	@$(GO) run ./internal/tools/cost $(COST)

@@ -41,6 +41,7 @@ void ask(Sample &s, Thread &t)
 {
 	s.id = t.id, s.low = t.low, s.high = t.high, s.count = 0, s.result = fail;
 	s.tid = t.tid.load();
+	s.state = Idle; // what it holds is another round's
 	if (!s.tid)
 		return;
 	s.state = Asked;

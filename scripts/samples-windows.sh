@@ -38,7 +38,7 @@ fi
 if stale $out/torture.dll $src/torture_windows.c; then
 	$cc -O2 -shared $warn -o $out/torture.dll $src/torture_windows.c
 fi
-for app in Demo Churn Mix Modes Torture; do
+for app in Demo Churn Mix Modes Torture Storm; do
 	if stale $out/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:$out/$app.exe $src/$app.cs
 	fi
@@ -64,10 +64,11 @@ if stale $lib $single; then
 	bundle extract $single System.Private.CoreLib.dll $lib
 	touch $lib
 fi
-for app in SingleFile Waits; do
-	if stale $out/$app.exe $src/$app.cs $single; then
-		mkdir -p $out/net10/$app
-		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -define:NO_SEMAPHORE -r:$lib -out:$out/net10/$app/azmcp.dll $src/$app.cs
-		bundle replace $single azmcp.dll $out/net10/$app/azmcp.dll $out/$app.exe
+for app in SingleFile:SingleFile Waits:Waits Storm:Storm10; do
+	from=${app%:*} to=${app#*:}
+	if stale $out/$to.exe $src/$from.cs $single; then
+		mkdir -p $out/net10/$from
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -define:NO_SEMAPHORE -r:$lib -out:$out/net10/$from/azmcp.dll $src/$from.cs
+		bundle replace $single azmcp.dll $out/net10/$from/azmcp.dll $out/$to.exe
 	fi
 done

@@ -1,9 +1,16 @@
-/* A profiler that is linked with libseedwalk.so as a vendor links it, for
- * clr_test.go: it opens a handle on a thread of its own while Initialize waits, scans
- * and commits, walks its own thread again and again, and does nothing to the
- * target. At the end it writes how often to the file WALKS. */
+/* A profiler that is linked with the library as a vendor links it, for linux_test.go: it
+ * opens a handle on a thread of its own while Initialize waits, scans and commits,
+ * walks its own thread again and again, and does nothing to the target. It has handlers
+ * of its own for SIGPROF and SIGSEGV, the latter before the runtime's, to which it
+ * passes on. At the end it writes to the file WALKS how often it has walked, and whether
+ * its handlers were in place still.
+ *
+ * EARLY: the handlers are set by a constructor before Go's start. LATE: the library,
+ * which is the file LIBRARY, is opened when the program has run for a while. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +25,64 @@ enum { OK = 0, SLOTS = 128, INITIALIZE = 3, SHUTDOWN = 4 };
 static void *table[SLOTS], *object = table, *factory_table[5], *factory = factory_table;
 static int ready, stop, walks;
 static pthread_t sampler;
+
+#ifdef LATE
+static int (*open_)(const seedwalk_options *, seedwalk_handle *), (*scan_)(seedwalk_handle), (*commit_)(seedwalk_handle);
+static int (*walk_)(seedwalk_handle, seedwalk_walk_request *, seedwalk_result *);
+static int load(void)
+{
+	usleep(700000); /* the program runs, and so do its exceptions and collections */
+	void *lib = dlopen(getenv("LIBRARY"), RTLD_NOW);
+	if (!lib)
+		return 0;
+	*(void **)&open_ = dlsym(lib, "seedwalk_open");
+	*(void **)&scan_ = dlsym(lib, "seedwalk_scan");
+	*(void **)&commit_ = dlsym(lib, "seedwalk_commit");
+	*(void **)&walk_ = dlsym(lib, "seedwalk_walk");
+	return open_ && scan_ && commit_ && walk_;
+}
+#define seedwalk_open open_
+#define seedwalk_scan scan_
+#define seedwalk_commit commit_
+#define seedwalk_walk walk_
+#else
+static int load(void) { return 1; }
+#endif
+
+static struct sigaction runtimes; /* for SIGSEGV, before ours */
+static int faults, ticks;
+
+static void on_fault(int number, siginfo_t *why, void *context)
+{
+	__atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+	runtimes.sa_sigaction(number, why, context);
+}
+
+static void on_tick(int number) { (void)number, __atomic_fetch_add(&ticks, 1, __ATOMIC_RELAXED); }
+
+static void set_handlers(void)
+{
+	struct sigaction tick = {.sa_handler = on_tick, .sa_flags = SA_RESTART}, fault;
+	sigaction(SIGPROF, &tick, NULL);
+	sigaction(SIGSEGV, NULL, &runtimes);
+	fault = runtimes;
+	fault.sa_sigaction = on_fault;
+	sigaction(SIGSEGV, &fault, NULL);
+}
+
+static int handlers_are_ours(void)
+{
+	struct sigaction tick, fault;
+	sigaction(SIGPROF, NULL, &tick);
+	sigaction(SIGSEGV, NULL, &fault);
+	raise(SIGPROF);
+	return tick.sa_handler == on_tick && tick.sa_flags == (int)(SA_RESTART | 0x04000000) /* SA_RESTORER */
+		&& fault.sa_sigaction == on_fault && fault.sa_flags == runtimes.sa_flags && ticks > 0 && faults > 0;
+}
+
+#ifdef EARLY
+__attribute__((constructor(102))) static void early(void) { set_handlers(); }
+#endif
 
 static int one_walk(seedwalk_handle h)
 {
@@ -36,7 +101,7 @@ static int one_walk(seedwalk_handle h)
 static void *work(void *unused)
 {
 	seedwalk_handle h;
-	int ok = seedwalk_open(NULL, &h) == SEEDWALK_OK;
+	int ok = load() && seedwalk_open(NULL, &h) == SEEDWALK_OK;
 	__atomic_store_n(&ready, ok ? 1 : -1, __ATOMIC_RELEASE);
 	while (ok && !__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		ok = seedwalk_scan(h) == SEEDWALK_OK && seedwalk_commit(h) == SEEDWALK_OK;
@@ -52,10 +117,15 @@ static void *work(void *unused)
 static hresult initialize(void *self, void *unknown)
 {
 	(void)self, (void)unknown;
+#ifndef EARLY
+	set_handlers();
+#endif
 	if (pthread_create(&sampler, NULL, work, NULL) != 0)
 		return 0x80004005u;
+#ifndef LATE
 	while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
 		usleep(1000);
+#endif
 	return OK;
 }
 
@@ -67,7 +137,7 @@ static hresult shut_down(void *self)
 	const char *path = getenv("WALKS");
 	FILE *f = path ? fopen(path, "w") : NULL;
 	if (f) {
-		fprintf(f, "%d\n", walks);
+		fprintf(f, "%d walks, handlers %s\n", walks, handlers_are_ours() ? "in place" : "GONE");
 		fclose(f);
 	}
 	return OK;

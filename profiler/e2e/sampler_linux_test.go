@@ -38,38 +38,54 @@ func vendor(t *testing.T, dir, source, kind string) string {
 	return out
 }
 
+// onLinux is a sample program on a runtime.
+func onLinux(t *testing.T, runtime, name string) []string {
+	t.Helper()
+	if runtime == "9.0.5" {
+		return app(t, name)
+	}
+	return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", name+"10")}
+}
+
 // The sample profilers, linked with either library, on either runtime: their stacks are
-// what the threads say of themselves, and the program does not notice.
+// what the threads say of themselves, and the program does not notice, under short
+// threads, hardware exceptions and collections neither.
 func TestSampler(t *testing.T) {
 	dir := tempdir.New(t)
-	app9 := func(t *testing.T) []string { return app(t, "Truth") }
-	app10 := func(t *testing.T) []string {
-		return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")}
-	}
-	for _, example := range []string{"smallest_sampler", "own_protocol"} {
-		for _, kind := range []string{"libseedwalk.so", "libseedwalk.a"} {
-			library := vendor(t, dir, filepath.Join("examples", example+".cpp"), kind)
-			for name, app := range map[string]func(*testing.T) []string{"net9": app9, "net10": app10} {
-				if example == "own_protocol" && (name == "net10") != (kind == "libseedwalk.a") && !*samplerAll {
-					continue
-				}
-				t.Run(example+"/"+name+"/"+kind, func(t *testing.T) { samplerTruth(t, dir, library, app(t)) })
+	for _, c := range combinations([]string{"9.0.5", "10.0.9"}, "libseedwalk.so") {
+		t.Run(c.name(), func(t *testing.T) {
+			library := vendor(t, dir, filepath.Join("examples", c.example+".cpp"), c.kind)
+			samplerTruth(t, c, dir, library, onLinux(t, c.runtime, "Truth"))
+			file := filepath.Join(dir, "raw")
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file), onLinux(t, c.runtime, "Storm")...)
+			samples, _ := readRaw(t, file, res.stderr)
+			stormed(t, c, samples, res)
+			if res.stdout+res.stderr != "" {
+				t.Errorf("it said %q %q", res.stdout, res.stderr)
 			}
-		}
+		})
 	}
 }
 
-func samplerTruth(t *testing.T, dir, library string, app []string) {
+func samplerTruth(t *testing.T, which combination, dir, library string, app []string) {
 	c := newChecker(t)
 	c.want = *samplerSamples
 	out := filepath.Join(dir, "out")
-	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app, func(judged int) { vendorSaw(t, out, judged) })
+	table := vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app, func(judged int) { vendorSaw(t, out, judged) })
+	sum := tally{gaps: map[merge.Gap]int{}}
+	for _, r := range table {
+		sum.samples, sum.complete, sum.checked, sum.wrong = sum.samples+r.samples, sum.complete+r.complete, sum.checked+r.checked, sum.wrong+r.wrong
+		for g, n := range r.gaps {
+			sum.gaps[g] += n
+		}
+	}
+	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
 
 // vendorTruth runs a program of known stacks under a vendor's profiler until it has as
 // many samples as c wants, and judges them. After each run ended is told how many the
 // run gave.
-func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended func(judged int)) {
+func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended func(judged int)) (table map[uint64]*tally) {
 	t.Helper()
 	table, raw := map[uint64]*tally{}, filepath.Join(dir, "raw")
 	for runs, total := 0, 0; total < c.want && runs < max(maxRuns, c.want/1000); runs++ {
@@ -78,7 +94,7 @@ func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended 
 		samples, rd := readRaw(t, raw, res.stderr)
 		c.methods = rd.Names()
 		if given, err := os.ReadFile(filepath.Join(dir, "out")); len(c.methods) == 0 && err == nil {
-			c.methods = methodsOf(string(given))
+			c.methods = methodsWritten(string(given))
 		}
 		c.compare(t, table, samples)
 		total += len(samples)
@@ -86,6 +102,7 @@ func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended 
 	}
 	c.verdict(t, table)
 	whole(t, table)
+	return table
 }
 
 // truthDone fails a test whose program noticed that it was sampled.

@@ -26,6 +26,7 @@ type matrix struct {
 	blocks, mismatches, lost int // unmanaged blocks between managed frames of S_OK stacks
 	byFP                     int // blocks that came to a managed frame's FP, but not its SP
 	outside                  int // samples of threads in code that is not Windows'
+	impossible               int // stacks that their thread cannot have
 	redirected               int // samples of threads that a collection redirected while they were suspended
 	shown                    int
 }

@@ -95,6 +95,7 @@ func (x *mixed) add(t *testing.T, m *matrix, s *raw.Sample, names map[clr.Functi
 			}
 		}
 	}
+	m.impossible++
 	m.show(t, s, thread+": "+stack)
 	t.Errorf("%s: %s: %s", thread, why, stack)
 }

@@ -174,6 +174,7 @@ func shapeOf(t *testing.T, m *matrix, s *raw.Sample, names map[clr.FunctionID]st
 		}
 	}
 	why := fmt.Sprintf("%s cannot have the stack %s", thread, stack.String())
+	m.impossible++
 	m.show(t, s, why)
 	t.Error(why)
 }

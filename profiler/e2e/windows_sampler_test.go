@@ -17,33 +17,27 @@ import (
 
 // The sample profilers as a vendor builds them for Windows, linked with the DLL or the
 // archive: on either runtime their stacks are such as the program's source allows, frame
-// by frame, and the program does not notice.
+// by frame, and the program does not notice, under short threads, hardware exceptions and
+// collections neither.
 func TestWindowsSampler(t *testing.T) {
 	dir := tempdir.New(t)
-	for _, c := range []struct {
-		runtime, example, kind string
-		few                    bool // in make test; the others with -sampler-all
-	}{
-		{"2.2.2", "smallest_sampler", "libseedwalk.a", true},
-		{"10.0.9", "smallest_sampler", "seedwalk.dll", true},
-		{"2.2.2", "own_protocol", "seedwalk.dll", false},
-		{"10.0.9", "own_protocol", "libseedwalk.a", false},
-		{"2.2.2", "smallest_sampler", "seedwalk.dll", false},
-		{"10.0.9", "smallest_sampler", "libseedwalk.a", false},
-		{"2.2.2", "own_protocol", "libseedwalk.a", false},
-		{"10.0.9", "own_protocol", "seedwalk.dll", false},
-	} {
-		if !c.few && !*samplerAll {
-			continue
-		}
-		t.Run(c.runtime+"/"+c.example+"/"+c.kind, func(t *testing.T) {
+	for _, c := range combinations([]string{"2.2.2", "10.0.9"}, "seedwalk.dll") {
+		t.Run(c.name(), func(t *testing.T) {
+			var storm []string
+			var library string
 			if c.runtime == "2.2.2" {
 				need(t, core222, "coreclr.dll")
-				samplerMix(t, vendorDLL(t, dir, c.example, c.kind))
+				library = vendorDLL(t, dir, c.example, c.kind)
+				samplerMix(t, c, library)
+				storm = []string{"swhost.exe", need(t, core222), need(t, "out", "windows", "Storm.exe")}
 			} else {
 				need(t, single10)
-				samplerNet10(t, vendorDLL(t, dir, c.example, c.kind))
+				library = vendorDLL(t, dir, c.example, c.kind)
+				samplerNet10(t, c, library)
+				storm = []string{"launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Storm10.exe")}
 			}
+			samples, _, res := sampled(t, library, storm...)
+			stormed(t, c, samples, res)
 		})
 	}
 }
@@ -71,8 +65,8 @@ func vendorDLL(t *testing.T, dir, example, kind string) string {
 	return out
 }
 
-// methodsOf are the names that own_protocol.cpp writes of the methods it has met.
-func methodsOf(given string) map[clr.FunctionID]string {
+// methodsWritten are the names that own_protocol.cpp writes of the methods it has met.
+func methodsWritten(given string) map[clr.FunctionID]string {
 	names := map[clr.FunctionID]string{}
 	for line := range strings.Lines(given) {
 		var id uint64
@@ -101,26 +95,14 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, map[c
 	t.Logf("the vendor has %s", strings.Join(strings.Fields(string(given))[:8], " "))
 	names := rd.Names()
 	if len(names) == 0 {
-		names = methodsOf(string(given))
+		names = methodsWritten(string(given))
 	}
 	return samples, names, res
 }
 
-var samplerAll = flag.Bool("sampler-all", false, "both sample profilers, linked either way, on each runtime: make test has a half of that")
-
-var samplerSeconds = flag.Int("sampler-seconds", 0, "how long each run of TestSampler and TestWindowsSampler is; 0: as short as suits make test")
-
-// samplerLength is a program's argument, its seconds.
-func samplerLength(usual string) string {
-	if *samplerSeconds == 0 {
-		return usual
-	}
-	return fmt.Sprint(*samplerSeconds)
-}
-
 var windowsSamples = flag.Int("sampler-windows", 500, "how many samples TestWindowsSampler judges of each runtime")
 
-func samplerMix(t *testing.T, library string) {
+func samplerMix(t *testing.T, which combination, library string) {
 	m, o := newMatrix(), newOpinion()
 	x := newMixed(o)
 	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
@@ -134,10 +116,10 @@ func samplerMix(t *testing.T, library string) {
 		}
 	}
 	x.verdict(t)
-	enough(t, m)
+	enough(t, which, m, x.stacks)
 }
 
-func samplerNet10(t *testing.T, library string) {
+func samplerNet10(t *testing.T, which combination, library string) {
 	m, shapes := newMatrix(), map[string]int{}
 	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
 		samples, names, res := sampled(t, library, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), samplerLength("1"))
@@ -150,14 +132,22 @@ func samplerNet10(t *testing.T, library string) {
 		}
 	}
 	t.Logf("stacks as their threads call, by thread: %v", shapes)
-	enough(t, m)
+	enough(t, which, m, shapes)
 }
 
-func enough(t *testing.T, m *matrix) {
+// enough judges what was sampled; stacks were compared with what each thread can have.
+func enough(t *testing.T, which combination, m *matrix, stacks map[string]int) {
 	t.Helper()
 	m.print(t, t.Name())
 	inside := m.total - m.outside // Wine's own half of a system call is none of Windows'
-	fmt.Printf("%s: %d of %d stacks complete\n", t.Name(), m.whole, inside)
+	compared := 0
+	for _, n := range stacks {
+		compared += n
+	}
+	which.line(inside, m.whole, compared, m.impossible+m.mismatches+m.lost, m.gaps, m.outside)
+	if m.mismatches+m.lost > 0 {
+		t.Errorf("%d mismatches, %d frames of the CLR lost", m.mismatches, m.lost)
+	}
 	if m.total < *windowsSamples || m.whole*1000 < inside*leastWhole {
 		t.Errorf("%d of %d stacks are complete, want %d in thousand of %d", m.whole, inside, leastWhole, *windowsSamples)
 	}

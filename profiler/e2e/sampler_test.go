@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/merge"
+)
+
+var (
+	samplerAll     = flag.Bool("sampler-all", false, "both sample profilers, linked either way, on each runtime: make test has a half of that")
+	samplerSeconds = flag.Int("sampler-seconds", 0, "how long each run of TestSampler and TestWindowsSampler is, tens of seconds; 0: as short as suits make test")
+)
+
+// samplerLength is a program's argument, its seconds.
+func samplerLength(usual string) string {
+	if *samplerSeconds == 0 {
+		return usual
+	}
+	return fmt.Sprint(*samplerSeconds)
+}
+
+// combination is a sample profiler, linked one way, in a runtime.
+type combination struct{ runtime, example, kind string }
+
+func (c *combination) name() string { return c.runtime + "/" + c.example + "/" + c.kind }
+
+// combinations are all, or the half of them in which each example meets each runtime,
+// and each way of linking.
+func combinations(runtimes []string, shared string) (out []combination) {
+	for r, runtime := range runtimes {
+		for e, example := range []string{"smallest_sampler", "own_protocol"} {
+			for k, kind := range []string{shared, "libseedwalk.a"} {
+				if *samplerAll || (r+e+k)%2 == 0 {
+					out = append(out, combination{runtime, example, kind})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// line is a row of the table that all tests of samplers print. They have failed if a
+// program ended otherwise or said something else than without a profiler.
+func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge.Gap]int, outside int) {
+	var why []string
+	for _, g := range slices.Sorted(maps.Keys(gaps)) {
+		why = append(why, fmt.Sprintf("%v %d", g, gaps[g]))
+	}
+	if why == nil {
+		why = []string{"none"}
+	}
+	if outside > 0 {
+		why = append(why, fmt.Sprintf("%d of them in Wine's own code, not counted", outside))
+	}
+	fmt.Printf("SAMPLER %-45s samples %6d, complete %6.2f %%, compared %6d, wrong %d, gaps: %s\n",
+		c.name(), samples, percent(complete, samples), checked, wrong, strings.Join(why, ", "))
+}
+
+// leastStorm is how many samples a storm of some seconds gives at least: one that runs
+// its own protocol in Wine, on two cores that forty threads wanted, had 21.
+const leastStorm = 5
+
+// stormed judges a run of Storm.cs: the program had all its results right, and its
+// stacks are whole but for those of threads that got no processor in time, or were in
+// Wine's own half of a system call.
+func stormed(t *testing.T, which combination, samples []*raw.Sample, res result) {
+	t.Helper()
+	if res.code != 42 {
+		t.Fatalf("the program ended with %d, without a profiler with 42; it said %q\n%s", res.code, res.stdout, res.stderr)
+	}
+	gaps, asked, complete := map[merge.Gap]int{}, 0, 0
+	for _, s := range samples {
+		switch g := s.Result.Gap; {
+		case g == merge.GapNone:
+			asked++
+			complete++
+		case g != merge.GapNoAnswer && !inWine(s):
+			asked++
+			gaps[g]++
+		}
+	}
+	which.line(asked, complete, 0, 0, gaps, 0)
+	if len(samples) < leastStorm || complete*100 < asked*99 {
+		t.Errorf("%d samples, %d of %d complete", len(samples), complete, asked)
+	}
+}
