@@ -1,5 +1,5 @@
 /* Texts of errors: in C, so that a callback may ask for one. */
-#include "types.h"
+#include "sampler.h"
 
 #include <stddef.h>
 
@@ -50,5 +50,20 @@ SW_EXPORT int seedwalk_error_text(int32_t error, char *out, int32_t room)
 static char problem[200] = "nothing was wrong";
 
 void sw_problem(const char *what) { give(what, problem, sizeof problem); }
+
+int sw_told(int error)
+{
+	switch (error) {
+	case SEEDWALK_OK: /* what was wrong before may be asked for still */
+	case SEEDWALK_NOT_FORWARDED:
+	case SEEDWALK_NO_EVENTS:
+	case SEEDWALK_OLD_RUNTIME:
+	case SEEDWALK_REFUSED:
+	case SEEDWALK_SYSTEM:
+		return error; /* told already, in more words */
+	}
+	sw_problem(texts[-error]);
+	return error;
+}
 
 SW_EXPORT int seedwalk_sampler_problem(char *out, int32_t room) { return give(problem, out, room); }

@@ -24,6 +24,20 @@ __attribute__((constructor(65534))) static void save(void)
 		have[s] = sigaction(s, NULL, &saved[s]) == 0;
 }
 
+#ifdef SW_ARCHIVE
+#include <dlfcn.h>
+
+/* The shared library is linked as one that is never unloaded, which the archive cannot
+ * ask of the library that it becomes a part of. The CLR unloads a profiler whose
+ * Initialize fails, and Go's threads run on: the code must stay. */
+__attribute__((constructor(65534))) static void pin(void)
+{
+	Dl_info self;
+	if (dladdr((void *)pin, &self) && self.dli_fname)
+		dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+#endif
+
 int sw_guard_signals(void) { return _NSIG; }
 
 static int guarded(int s) { return have[s] && s != SIGURG && s != SIGKILL && s != SIGSTOP; }

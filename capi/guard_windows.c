@@ -5,3 +5,11 @@
 #include "types.h"
 
 void sw_guard_restore(void) { sw_guard_put_back(); }
+
+/* A profiler whose Initialize fails is unloaded by the CLR, and its library with it.
+ * Go's threads run on: the code must stay. */
+__attribute__((constructor(102))) static void pin(void)
+{
+	HMODULE self;
+	GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN, (const char *)pin, &self);
+}

@@ -15,6 +15,7 @@ extern char sw_stack_names[SW_STACKS][64];
 
 /* errors.c */
 void sw_problem(const char *what);
+int sw_told(int error); /* the error, when seedwalk_sampler_problem has a text for it */
 
 /* check_amd64.c: what the vendor has forgotten; SEEDWALK_OK, or an error. *all: nothing
  * can be found by looking again soon. */

@@ -49,6 +49,22 @@ static void begin(void)
 
 enum { LONGEST_START_MS = 20000, LONGEST_ROUND_MS = 3000, STACK_BYTES = 1 << 20, MOST_STACK_BYTES = 1 << 28 };
 
+/* Starts Go's side, which puts back the signal handlers that Go's start has taken.
+ * Before anything is refused: a program that goes on without its profiler would die of
+ * them. */
+static int go_begins(void)
+{
+	static uint32_t beginning;
+	uint32_t no = 0;
+	int err = 0;
+	if (__atomic_compare_exchange_n(&beginning, &no, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) && (err = sw_start_sampler(begin)))
+		__atomic_store_n(&beginning, 0, __ATOMIC_SEQ_CST);
+	if (!err && sw_wait_flag(&begun, 1, LONGEST_START_MS))
+		return SEEDWALK_OK;
+	sw_problem(err ? sw_error_text(err) : "the Go runtime has not started in 20 s");
+	return SEEDWALK_SYSTEM;
+}
+
 static int start(const seedwalk_sampler_options *o)
 {
 	if (!sw_get_info(o->info)) {
@@ -59,23 +75,19 @@ static int start(const seedwalk_sampler_options *o)
 		sw_problem(sw_least_why);
 		return SEEDWALK_OLD_RUNTIME;
 	}
-	int err = begun ? 0 : sw_start_sampler(begin);
-	if (err || !sw_wait_flag(&begun, 1, LONGEST_START_MS)) {
-		sw_problem(err ? sw_error_text(err) : "the Go runtime has not started in 20 s");
-		return SEEDWALK_SYSTEM;
-	}
 	size_t bytes = o->stack_bytes ? (size_t)o->stack_bytes : STACK_BYTES;
-	err = sw_window_init(bytes);
+	int err = sw_window_init(bytes);
 	err = err ? err : sw_copies_init(bytes);
 	if (err)
 		sw_problem(sw_error_text(err));
 	return err ? SEEDWALK_SYSTEM : SEEDWALK_OK;
 }
 
-SW_EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *options)
+static int opened(const seedwalk_sampler_options *options)
 {
 	seedwalk_sampler_options o;
-	int err = sized(&o, sizeof o, offsetof(seedwalk_sampler_options, stack_bytes), options);
+	int err = go_begins();
+	err = err ? err : sized(&o, sizeof o, offsetof(seedwalk_sampler_options, stack_bytes), options);
 	if (err)
 		return err;
 	if (!o.info || o.stack_bytes > MOST_STACK_BYTES)
@@ -90,6 +102,8 @@ SW_EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *options)
 	__atomic_store_n(&state, err ? CLOSED : OPEN, __ATOMIC_SEQ_CST);
 	return err;
 }
+
+SW_EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *options) { return sw_told(opened(options)); }
 
 SW_EXPORT int seedwalk_sampler_close(void)
 {
@@ -220,7 +234,7 @@ static int enter(void)
 	return SEEDWALK_NOT_OPEN;
 }
 
-SW_EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result)
+static int sampled(const seedwalk_sampler_request *request, seedwalk_sampler_result *result)
 {
 	seedwalk_sampler_request q;
 	seedwalk_sampler_result r = {.size = sizeof r};
@@ -237,6 +251,11 @@ SW_EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, s
 	give(result, &r);
 	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
 	return err;
+}
+
+SW_EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result)
+{
+	return sw_told(sampled(request, result));
 }
 
 SW_EXPORT int seedwalk_sampler_next(const seedwalk_stack **stack)

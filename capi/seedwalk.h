@@ -3,7 +3,8 @@
  * What it does: from the registers and the copied stack of a suspended thread,
  * and from what ICorProfilerInfo2::DoStackSnapshot reported of it, it makes one
  * stack of all frames, managed and unmanaged, leaf first. It opens no thread
- * and suspends nothing: that is the profiler's part.
+ * and suspends nothing: that is the profiler's part, or that of the sampler, at the
+ * end of this file, whose rules stand there.
  *
  * Order of calls: seedwalk_open; seedwalk_scan (or seedwalk_add_...) and
  * seedwalk_commit, again whenever a result says that a rescan is due; for every
@@ -310,10 +311,10 @@ extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *reque
  *
  * Over the profiler's own ICorProfilerInfo. It makes no thread that stays and has no
  * timer: both are the profiler's.
- *   1. Initialize calls SetEventMask with (at least) SEEDWALK_SAMPLER_EVENTS and
- *      seedwalk_sampler_open; Shutdown calls seedwalk_sampler_close.
- *   2. Seven callbacks are forwarded, each by one call that takes no lock, allocates
- *      nothing and does not enter Go.
+ *   1. Initialize calls seedwalk_sampler_open, and SetEventMask with (at least)
+ *      SEEDWALK_SAMPLER_EVENTS; Shutdown calls seedwalk_sampler_close.
+ *   2. Five callbacks are forwarded, others may be, each by one call that takes no lock,
+ *      allocates nothing and does not enter Go.
  *   3. A thread of the profiler's own, that never runs managed code, calls
  *      seedwalk_sampler_sample as often as there shall be samples.
  * examples/smallest_sampler.cpp is all of it. One sampler a process, for its life:
@@ -329,8 +330,10 @@ typedef struct {
 	uint64_t stack_bytes;  /* room for one copied stack; 0: 1 MiB */
 } seedwalk_sampler_options;
 
-/* Takes 1 to 100 ms. Called in Initialize; other errors than SEEDWALK_OK leave the
- * process as it was: let Initialize fail then, and the program runs without you. */
+/* Takes 1 to 100 ms. Called in Initialize; other answers than SEEDWALK_OK leave the
+ * process as it was: let Initialize fail then, and the program runs without you. Call
+ * it, or seedwalk_open, before Initialize returns in any case, though you will not
+ * sample: it is what puts back the signal handlers that Go's start has taken. */
 extern int seedwalk_sampler_open(const seedwalk_sampler_options *options);
 /* Waits until a call of seedwalk_sampler_sample under way has returned, some
  * milliseconds, at most 3 s. No call after it samples; the forwarding ones are
@@ -430,8 +433,8 @@ extern int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seed
  * there is no more. On the thread that sampled. */
 extern int seedwalk_sampler_next(const seedwalk_stack **stack);
 
-/* What was wrong with the last call that answered NOT_FORWARDED, NO_EVENTS, REFUSED,
- * SYSTEM or OLD_RUNTIME, in words. */
+/* What was wrong with the last call of seedwalk_sampler_open or
+ * seedwalk_sampler_sample that failed, in words. */
 extern int seedwalk_sampler_problem(char *out, int32_t room);
 
 /* ---- Stacks of the current thread, from inside a callback ----

@@ -5,8 +5,9 @@
  * passes on. At the end it writes to the file WALKS how often it has walked, and whether
  * its handlers were in place still.
  *
- * EARLY: the handlers are set by a constructor before Go's start. LATE: the library,
- * which is the file LIBRARY, is opened when the program has run for a while. */
+ * EARLY: the handlers are set by a constructor before Go's start. OPENED: the library,
+ * which is the file LIBRARY, is opened by Initialize when they are set. REFUSED:
+ * Initialize calls the sampler wrongly and fails, so that the runtime unloads it all. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,12 +27,11 @@ static void *table[SLOTS], *object = table, *factory_table[5], *factory = factor
 static int ready, stop, walks;
 static pthread_t sampler;
 
-#ifdef LATE
+#ifdef OPENED
 static int (*open_)(const seedwalk_options *, seedwalk_handle *), (*scan_)(seedwalk_handle), (*commit_)(seedwalk_handle);
 static int (*walk_)(seedwalk_handle, seedwalk_walk_request *, seedwalk_result *);
 static int load(void)
 {
-	usleep(700000); /* the program runs, and so do its exceptions and collections */
 	void *lib = dlopen(getenv("LIBRARY"), RTLD_NOW);
 	if (!lib)
 		return 0;
@@ -117,15 +117,16 @@ static void *work(void *unused)
 static hresult initialize(void *self, void *unknown)
 {
 	(void)self, (void)unknown;
+#ifdef REFUSED
+	return seedwalk_sampler_open(NULL) == SEEDWALK_BAD_ARGUMENT ? 0x80004005u : OK;
+#endif
 #ifndef EARLY
 	set_handlers();
 #endif
 	if (pthread_create(&sampler, NULL, work, NULL) != 0)
 		return 0x80004005u;
-#ifndef LATE
 	while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
 		usleep(1000);
-#endif
 	return OK;
 }
 

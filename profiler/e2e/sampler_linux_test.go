@@ -79,7 +79,7 @@ func samplerTruth(t *testing.T, which combination, dir, library string, app []st
 			sum.gaps[g] += n
 		}
 	}
-	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
+	which.line(sum.samples-sum.gaps[merge.GapNoAnswer], sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
 
 // vendorTruth runs a program of known stacks under a vendor's profiler until it has as

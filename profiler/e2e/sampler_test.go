@@ -86,7 +86,7 @@ func stormed(t *testing.T, which combination, samples []*raw.Sample, res result)
 		}
 	}
 	which.line(asked, complete, 0, 0, gaps, 0)
-	if len(samples) < leastStorm || complete*100 < asked*99 {
+	if len(samples) < leastStorm || asked-complete > 1+asked/100 {
 		t.Errorf("%d samples, %d of %d complete", len(samples), complete, asked)
 	}
 }
