@@ -21,7 +21,7 @@ pthreads() {
 	local since=GLIBC_2.2.5 name
 	[ "$goarch" != arm64 ] || since=GLIBC_2.17
 	mkdir -p "$1"
-	for name in attr_getstack attr_getstacksize create detach getattr_np join key_create setspecific sigmask; do
+	for name in attr_getstack attr_getstacksize create detach getattr_np key_create setspecific sigmask; do
 		echo "void pthread_$name(void) {}"
 	done >"$1/pthread.c"
 	echo "$since { global: pthread_*; };" >"$1/pthread.map"
@@ -38,7 +38,8 @@ if [ "$1" = shared ]; then
 	windows) flags+=" -extldflags=-Wl,--out-implib,$(dirname "$out")/seedwalk.lib" ;;
 	esac
 fi
-CGO_ENABLED=1 LDFLAGS=$flags ../scripts/library.sh "c-$1" -tags "seedwalk_$1" -o "$out" .
+[ "$1" = shared ] || export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -DSW_ARCHIVE"
+CGO_ENABLED=1 LDFLAGS=$flags ../scripts/library.sh "c-$1" -o "$out" .
 rm -f "${out%.*}.h" # Go writes one of its own
 if [ "$1" = shared ] && [ "$goos" = linux ] && [ "$(basename "$out")" != $soname ]; then
 	ln -sf "$(basename "$out")" "$(dirname "$out")/$soname"

@@ -5,30 +5,10 @@
 
 #include "../profiler/host/platform.h"
 
-#ifdef __linux__
-#include <pthread.h>
-
-#include "_cgo_export.h"
-
-static void *put_back(void *unused) { return swgoPutBack(), unused; }
-#endif
-
 #define NONE(name, ...) SW_EXPORT int name(__VA_ARGS__) { return SEEDWALK_UNSUPPORTED; }
 
-/* As on x86-64, the program runs on without the profiler: the handlers that Go's start
- * has taken are put back, by a thread that is not the CLR's. */
-SW_EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *o)
-{
-	(void)o;
-#ifdef __linux__
-	pthread_t thread;
-	if (pthread_create(&thread, NULL, put_back, NULL) == 0)
-		pthread_join(thread, NULL);
-#endif
-	return SEEDWALK_UNSUPPORTED;
-}
-
 #pragma GCC diagnostic ignored "-Wunused-parameter"
+NONE(seedwalk_sampler_open, const seedwalk_sampler_options *o)
 NONE(seedwalk_sampler_close, void)
 NONE(seedwalk_sampler_thread_created, uint64_t thread)
 NONE(seedwalk_sampler_thread_assigned, uint64_t thread, uint32_t os_thread)

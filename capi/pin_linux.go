@@ -1,6 +1,0 @@
-//go:build seedwalk_archive
-
-package main
-
-// #cgo CFLAGS: -DSW_ARCHIVE
-import "C"
