@@ -40,6 +40,7 @@ type Names struct {
 	l       layout
 	inst    instances
 	modules map[uint64]*image // by the runtime's Module
+	left    int               // types that may still be named in the name under way
 }
 
 // New returns the names of the runtime that d describes.

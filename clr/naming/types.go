@@ -52,6 +52,7 @@ const (
 	genericItself  = 0 // a definition, whose arguments are its parameters
 	maxTypeArgs    = 32
 	maxTypeNesting = 8
+	maxTypesNamed  = 256 // in one method's name: nested types may share theirs
 )
 
 // instantiated replaces the names of type parameters by what stands for them.
@@ -59,6 +60,7 @@ func (n *Names) instantiated(m *clr.MethodName, desc, table uint64, flags uint16
 	if !n.inst.ok {
 		return
 	}
+	n.left = maxTypesNamed
 	if args := n.tableArgs(table, 0); len(args) > 0 && len(args) == len(m.TypeArgs) {
 		m.TypeArgs = args
 	}
@@ -125,7 +127,7 @@ func (n *Names) args(dict uint64, count, depth int) []string {
 
 // typeName names the type of a TypeHandle: a MethodTable, or a TypeDesc, which has a mark.
 func (n *Names) typeName(handle uint64, depth int) string {
-	if depth > maxTypeNesting {
+	if n.left--; depth > maxTypeNesting || n.left < 0 {
 		return ""
 	}
 	if handle&3 == 2 {
