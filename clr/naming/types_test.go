@@ -49,8 +49,8 @@ func nested(n *Names, w *words, levels, width int) uint64 {
 	return table
 }
 
-// TestSharedTypeArguments: types that share their arguments name as many as the square of
-// the square of what is read; the work is bounded all the same.
+// TestSharedTypeArguments: a few types that share their arguments have exponentially
+// long names; the work is bounded all the same.
 func TestSharedTypeArguments(t *testing.T) {
 	for _, c := range []struct {
 		name          string
