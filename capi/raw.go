@@ -12,20 +12,31 @@ import (
 )
 
 // rawFile takes the samples that seedwalk_merge merges, with their copied stacks, if
-// SEEDWALK_RAW names a file: for whoever judges this library. One instance of the
-// process writes it, the first to merge.
+// SEEDWALK_RAW names a file: for whoever judges this library. One of the process writes
+// it: its sampler, or the first instance to merge.
 type rawFile struct {
 	w     *raw.Writer
 	table *module.Table // the last that was written
 	tried bool
 }
 
-// rawTaken says that an instance writes the file.
+// rawTaken says that somebody writes the file.
 var rawTaken atomic.Bool
+
+// takeRaw is the file's path for whoever asks first, "" for others.
+func takeRaw() string {
+	if path := os.Getenv("SEEDWALK_RAW"); path != "" && rawTaken.CompareAndSwap(false, true) {
+		return path
+	}
+	return ""
+}
 
 func (r *rawFile) open(own bool) {
 	r.tried = true
-	if path := os.Getenv("SEEDWALK_RAW"); own && path != "" && rawTaken.CompareAndSwap(false, true) {
+	if !own {
+		return
+	}
+	if path := takeRaw(); path != "" {
 		r.w, _ = raw.Create(path) // a nil Writer drops everything
 	}
 }

@@ -10,7 +10,6 @@ package main
 import "C"
 
 import (
-	"os"
 	"runtime"
 	"unsafe"
 
@@ -69,7 +68,7 @@ func swgoSamplerBegin() {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), leastProcs))
 	quiet.Begin()
 	sampling = &sampler{
-		agent:   clrhost.NewAgent(agent.Config{RateHz: 1, Slots: clrhost.Slots, Raw: os.Getenv("SEEDWALK_RAW")}, nil),
+		agent:   clrhost.NewAgent(agent.Config{RateHz: 1, Slots: clrhost.Slots, Raw: takeRaw()}, nil),
 		methods: map[clr.FunctionID]texts{}, modules: map[uint32]texts{}, natives: newNatives(), sources: newSources(), none: C.CString(""),
 	}
 }

@@ -135,6 +135,15 @@ func enclosingMethod(class string) (e enclosing) {
 	return e
 }
 
+// ReadablePart is the own name of a type, Type or <M>d__5, as one who wrote it knows it:
+// of what the compiler made of a method, that method; "" of what holds variables only.
+func ReadablePart(p string) string {
+	if in := enclosingMethod(p); in.ok {
+		return in.text + note(in.note)
+	}
+	return typeName(p, nil)
+}
+
 // typeName writes a type as its author did: without the hash of a file-local type,
 // <File>FHASH__Type, without what sets <>f__AnonymousType0`2 and <>z__ReadOnlyArray`1
 // apart, and with its arguments as people write them.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds everything that is given away, into out/dist/OS-ARCH, with checksums in
 # out/dist/SHA256SUMS: the tool, the C library both ways with its header, the
-# profiler where there is one. What lacks a compiler is left out, and said.
+# profiler where there is one; in out/dist/share what a vendor reads and copies.
+# What lacks a compiler is left out, and said.
 # Usage: scripts/dist.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -47,6 +48,22 @@ checked() {
 	rm -rf $objects
 }
 
+# What an author of a profiler reads, and the profilers to begin with.
+share() {
+	mkdir -p $dist/share/docs $dist/share/examples
+	cp LICENSE CHANGELOG.md $dist/share/
+	cp -r docs/embedding.md docs/contracts.md docs/rules.md docs/rules $dist/share/docs/
+	cp examples/* capi/testdata/example.c $dist/share/examples/
+}
+
+# sampler EXAMPLE: a profiler to begin with is linked with what is given away, and nothing else.
+sampler() {
+	local program=out/dist-$1.so dir=$dist/linux-amd64
+	g++ -std=c++17 -O2 -Wall -Wextra -Werror -shared -fPIC -I$dir -o "$program" "$dist/share/examples/$1.cpp" $dir/libseedwalk.a -lpthread
+	echo "$dist/share/examples: $1.cpp is linked with $dir/libseedwalk.a"
+	rm -f "$program"
+}
+
 # try PLATFORM COMMAND...: the tool starts there.
 try() {
 	local name=$1
@@ -90,6 +107,10 @@ linked() {
 	done
 	rm -rf "$(dirname "$program")"
 }
+
+share
+sampler smallest_sampler
+sampler own_protocol
 
 try linux-amd64 $dist/linux-amd64/seedwalk version
 try linux-arm64 qemu-aarch64 $dist/linux-arm64/seedwalk version

@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/clr"
 )
 
 // Names are what metadata tells of a method for people.
@@ -237,17 +239,20 @@ func TypeName(name string, args []string) string {
 	if dot := strings.LastIndexByte(outer, '.'); dot >= 0 && !strings.HasPrefix(outer, "<") {
 		parts[0] = outer[dot+1:]
 	}
-	for i, p := range parts {
-		base, arity, ok := strings.Cut(p, "`")
-		n, err := strconv.Atoi(arity)
-		if !ok || err != nil || n < 1 {
-			continue
+	var out []string
+	for _, p := range parts {
+		base, own := p, args[:0]
+		if name, arity, ok := strings.Cut(p, "`"); ok {
+			if n, err := strconv.Atoi(arity); err == nil && n > 0 {
+				base, own, args = name, args[:min(n, len(args))], args[min(n, len(args)):]
+			}
 		}
-		n = min(n, len(args))
-		if parts[i] = base; n > 0 {
-			parts[i] += "<" + strings.Join(args[:n], ",") + ">"
+		if base = clr.ReadablePart(base); len(own) > 0 {
+			base += "<" + strings.Join(own, ",") + ">"
 		}
-		args = args[n:]
+		if base != "" {
+			out = append(out, base)
+		}
 	}
-	return strings.Join(parts, ".")
+	return strings.Join(out, ".")
 }

@@ -73,7 +73,12 @@ func TestTypeName(t *testing.T) {
 		{"A.Outer`1+Inner`2", []string{"x", "y", "z"}, "Outer<x>.Inner<y,z>"},
 		{"A.Outer`1+Inner`2", []string{"x", "y"}, "Outer<x>.Inner<y>"},
 		{"A.List`1", nil, "List"},
-		{"A.Odd`x", []string{"x"}, "Odd`x"},
+		{"A.Odd`x", []string{"x"}, "Odd<x>"},
+		{"A.Session+<Send>d__42", nil, "Session.Send"},
+		{"A.Session+<<Send>b__42_1>d", nil, "Session.Send (lambda 1)"},
+		{"A.Box`1+<Get>d__3`1", []string{"x", "y"}, "Box<x>.Get<y>"},
+		{"A.Session+<>c__DisplayClass4_0", nil, "Session"},
+		{"<>f__AnonymousType0`2", []string{"x", "y"}, "AnonymousType0<x,y>"},
 		{"", nil, ""},
 	} {
 		if got := TypeName(c.in, c.args); got != c.want {

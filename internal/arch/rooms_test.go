@@ -54,7 +54,7 @@ var rooms = []room{
 	{Name: "clr/api", May: with(words, "clr")},
 	{Name: "clr/managed", May: with(walkers, "clr"), Test: []string{"clr/contract", "internal/testkit/elfasm"}},
 	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed")},
-	{Name: "clr/metadata", Test: []string{"internal/testkit/clrasm"}},
+	{Name: "clr/metadata", May: with(words, "clr"), Test: []string{"internal/testkit/clrasm"}},
 	{Name: "clr/naming", May: with(words, "clr", "clr/contract", "clr/metadata", "pe")},
 	{Name: "seed", May: with(walkers, "clr")},
 	{Name: "snapshot", May: with(walkers, "clr", "seed")},
