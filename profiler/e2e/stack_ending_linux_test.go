@@ -76,7 +76,9 @@ func TestStackOfCollecting(t *testing.T) {
 			case slices.Equal(m, []string{"Ending.Work"}):
 				workers++
 			case slices.Equal(m, []string{"Ending.Collecting", "Ending.Main"}):
-				if k := slices.IndexFunc(th.Frames, func(f struct{ Kind, Name, Module, IP, SP string }) bool { return strings.HasPrefix(f.Name, "System.GC.Collect(") }); k > 4 {
+				if k := slices.IndexFunc(th.Frames, func(f struct{ Kind, Name, Module, IP, SP string }) bool {
+					return strings.HasPrefix(f.Name, "System.GC.Collect(")
+				}); k > 4 {
 					inside++ // frames of the collector's own above it
 				}
 			case len(m) > 0:
