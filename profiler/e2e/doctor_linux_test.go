@@ -51,6 +51,12 @@ func TestProcessesOfAllKinds(t *testing.T) {
 		{"stopped", func(t *testing.T) string {
 			p := sleeper(t)
 			exec.Command("kill", "-STOP", p).Run()
+			for range 200 { // a signal stops a process when it next runs
+				if b, _ := os.ReadFile(filepath.Join("/proc", p, "stat")); strings.Contains(string(b), ") T ") {
+					break
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
 			return p
 		}, "is stopped", "it has no diagnostics port", "", 1, 125, 0, false},
 		{"of namespaces of its own", func(t *testing.T) string {
