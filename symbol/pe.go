@@ -1,12 +1,14 @@
 package symbol
 
 import (
+	"bytes"
 	"debug/pe"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
 
+	"github.com/seedwalk/seedwalk/internal/wholefile"
 	ourpe "github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )
@@ -50,7 +52,11 @@ func (n *PEResolver) image(path string) *peImage {
 
 func loadPE(path string) *peImage {
 	im := &peImage{}
-	f, err := ourpe.Open(path)
+	data, err := wholefile.Read(path, ourpe.MaxFile)
+	if err != nil {
+		return im
+	}
+	f, err := ourpe.New(data, path)
 	if err != nil {
 		return im
 	}
@@ -61,18 +67,18 @@ func loadPE(path string) *peImage {
 			im.names = append(im.names, peName{e.RVA, e.Name})
 		}
 	}
-	im.names = append(im.names, coffNames(path)...)
+	im.names = append(im.names, coffNames(data)...)
 	slices.SortStableFunc(im.names, func(a, b peName) int { return int(int64(a.rva) - int64(b.rva)) })
 	return im
 }
 
-// coffNames are the symbols of functions, which images of other makers lack.
-func coffNames(path string) (out []peName) {
-	f, err := pe.Open(path)
+// coffNames are the symbols of functions, which images of other makers lack. debug/pe
+// asks for each of them by itself: of a file that is tens of thousands of system calls.
+func coffNames(data []byte) (out []peName) {
+	f, err := pe.NewFile(bytes.NewReader(data))
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
 	const function = 0x20
 	for _, s := range f.Symbols {
 		if s.Type != function || s.SectionNumber < 1 || int(s.SectionNumber) > len(f.Sections) {

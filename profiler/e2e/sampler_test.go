@@ -62,9 +62,9 @@ func (c *combination) line(samples, complete, checked, wrong int, gaps map[merge
 		c.name(), samples, percent(complete, samples), checked, wrong, strings.Join(why, ", "))
 }
 
-// leastStorm is how many samples a storm of some seconds gives at least. It is a test of
-// the program's life: in Wine, where forty threads want two cores, runs had 3, 21 and 912.
-const leastStorm = 1
+// leastStorm is how many samples a storm of some seconds gives at least: it is a test of
+// the program's life, in Wine of forty threads that want two cores.
+const leastStorm = 5
 
 // stormed judges a run of Storm.cs: the program had all its results right, and its
 // stacks are whole but for those of threads that got no processor in time, or were in
