@@ -106,9 +106,9 @@ int take(seedwalk_handle h)
 	for (size_t i = 0; i < 1024 && n < slots; i++) {
 		Thread &t = threads[(turn + i) % 1024];
 		bool again = true, taken = false;
-		for (int tries = 0; t.tid && again && tries < 4; tries++) {
+		for (int tries = 0; t.tid && again && tries < 6; tries++) {
 			if (tries)
-				rest(1);
+				rest(1 << (tries - 1)); // the thread needs a processor to leave a stub, and may wait for one
 			renew(h);
 			again = false;
 			taken = once(h, samples[n], t, &again);
