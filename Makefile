@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: worlds soak-examples bench-pair bench-cost bias survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
+.PHONY: arm64 worlds soak-examples bench-pair bench-cost bias survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -109,6 +109,9 @@ survive: runtime build samples ## half an hour of what hurts a program, with the
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 2m -truth 10000 -kills 200
 	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
+
+arm64: runtime samples ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction (an hour)
+	@$(GO) test -count=1 -v -timeout 180m -run 'TestARM64Truth' ./profiler/e2e -arm64 20000
 
 rules: build ## write docs/rules.md anew from the simulator's scenarios
 	@$(OUT)/bin/seedwalk sim --docs docs

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -34,7 +35,7 @@ func TestBegun(t *testing.T) {
 		{"with nothing below", entered(stack), 2},
 		{"no signal", []merge.Frame{{IP: handler, SP: stack, Exact: true}, {IP: restorer, SP: stack + 8}, below}, 3},
 	} {
-		w := newWalker()
+		w := newWalker(context.ArchAMD64)
 		var data []byte
 		for _, word := range []uint64{restorer, 7, restorer, 7} {
 			data = binary.LittleEndian.AppendUint64(data, word)

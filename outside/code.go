@@ -15,6 +15,9 @@ type managedCode interface {
 	// TrueReturn is the return address that the runtime has replaced in a slot, by a copy
 	// of its Thread.
 	TrueReturn(object []byte, slot uint64) (ra uint64, ok bool)
+	// ReturnSlot is where the last Step has read the return address, on ARM64; 0 if it was
+	// in its register.
+	ReturnSlot() uint64
 	// Function reports whether there is code of the runtime's, and whose it is; 0 is
 	// nobody's, which is a stub.
 	Function(at unwind.Address) (id clr.FunctionID, ok bool)

@@ -43,12 +43,13 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		return nil, err
 	}
 	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin))) // soon: the probe does not wait for long
-	t, mem, err := openTarget(pid)
+	t, mem, err := openTarget(pid, file.Arch())
 	if err != nil {
 		file.End()
 		file.Close()
 		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
 	}
+	t.mapsOf = cfg.Maps
 	if n, ok := t.threads.numbers.(*live.Numbers); ok {
 		file.SetNumbers(n)
 	}
@@ -259,7 +260,7 @@ func (e *Engine) record(r *probe.Record) {
 
 // captured is what the probe has copied of a thread, to be walked.
 func (e *Engine) captured(t *task, r *probe.Record) capture {
-	c := capture{tid: r.TID, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
+	c := capture{tid: r.TID, regs: registers(e.t.arch, r.Regs), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
 		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra}
 	if t.high == 0 {
 		e.bound(t, own(r))

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/probe"
@@ -56,7 +57,7 @@ func New(pid int, cfg Config, to io.Writer) (*Engine, error) {
 }
 
 func newWindowsTarget(pid int, mem *live.Process, images *live.Images) *target {
-	t := newTarget(pid, mem, nil)
+	t := newTarget(pid, context.ArchAMD64, mem, nil)
 	t.mapped = images.Table
 	return t
 }

@@ -81,7 +81,7 @@ func beat(f *probe.File) chan struct{} {
 
 // event takes one event. What comes before the runtime's tables are proven is kept.
 func (e *Engine) event(r *probe.Record) {
-	c := eventCapture(r)
+	c := eventCapture(e.t.arch, r)
 	e.t.prove(&c)
 	if e.t.tables != nil && e.t.tables.Proven() {
 		e.walkHeld()
@@ -94,6 +94,7 @@ func (e *Engine) event(r *probe.Record) {
 		return
 	}
 	k := *r
+	k.Regs = append([]uint64(nil), r.Regs...)
 	k.Stack, k.Extra, k.Payload = append([]byte(nil), r.Stack...), append([]byte(nil), r.Extra...), append([]byte(nil), r.Payload...)
 	v.bytes += len(k.Stack)
 	v.held = append(v.held, k)
@@ -110,34 +111,19 @@ func (e *Engine) walkHeld() {
 
 // eventCapture is the stack of an event: of the registers those are known that a call
 // keeps, as they were when the runtime called the probe.
-func eventCapture(r *probe.Record) capture {
-	c := capture{tid: r.TID, called: true, regs: registers(r), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, cut: r.Flags&probe.Cut != 0, extra: r.Extra,
+func eventCapture(a context.Arch, r *probe.Record) capture {
+	c := capture{tid: r.TID, called: true, regs: called(a, r.Regs), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, cut: r.Flags&probe.Cut != 0, extra: r.Extra,
 		low: r.StackAddr, high: r.StackAddr + uint64(len(r.Stack))}
-	c.regs.Known = 0
-	for _, reg := range keptByCalls {
-		c.regs.Known |= 1 << reg
-	}
 	if r.Flags&(probe.Foreign|probe.Cut) != 0 {
 		c.low, c.high = 0, 0
 	}
 	return c
 }
 
-// registers are a record's.
-func registers(r *probe.Record) (g context.AMD64) {
-	for i, reg := range [...]int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
-		context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP} {
-		g.GPR[reg] = r.Regs[i]
-		g.Known |= 1 << reg
-	}
-	g.RIP = r.Regs[16]
-	return g
-}
-
 // walkEvent walks an event's stack and sends what it says.
 func (e *Engine) walkEvent(r *probe.Record) {
 	v := &e.events
-	c := eventCapture(r)
+	c := eventCapture(e.t.arch, r)
 	gap, _, ok := e.walk(&c)
 	if !ok {
 		gap, e.s.Frames = merge.GapNoInfo, e.s.Frames[:0]

@@ -1,12 +1,8 @@
 package outside
 
 import (
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/merge"
 )
-
-// keptByCalls are the registers that a called function gives back (System V ABI).
-var keptByCalls = [...]int{context.RBX, context.RBP, context.RSP, context.R12, context.R13, context.R14, context.R15}
 
 // lookAt leaves the stack of a thread that stands still in e.s.Frames.
 func (e *Engine) lookAt(tid uint32) (merge.Gap, bool) {

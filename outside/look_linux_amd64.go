@@ -54,7 +54,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 	if len(maps) == 0 {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
 	}
-	l := &Look{Still: newStillOf(pid, mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l := &Look{Still: newStillOf(pid, context.ArchAMD64, mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
 	l.Still.SetThreads(live.NumbersOf(pid))
 	l.Still.Reread = func() []live.Mapping {
 		if now, err := live.Maps(pid); err == nil && len(now) > 0 {
@@ -125,9 +125,7 @@ func (l *Look) asleep(pid, tid int) {
 	if w != blocked {
 		return
 	}
-	g := context.AMD64{RIP: ip, Known: 1 << context.RSP}
-	g.GPR[context.RSP] = sp
-	r := context.FromAMD64(g)
+	r := stands(context.ArchAMD64, sp, ip)
 	th := l.Still.Read(uint32(tid), &r, live.Stood{Call: -1})
 	th.Partial = true
 	l.threads = append(l.threads, th)

@@ -1,15 +1,17 @@
 package outside
 
 import (
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 )
 
-func openTarget(pid int) (*target, *live.Process, error) {
+// openTarget opens the memory of a process of architecture a.
+func openTarget(pid int, a context.Arch) (*target, *live.Process, error) {
 	mem, err := live.OpenProcess(pid)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := newTarget(pid, mem, live.NewLoader(pid))
+	t := newTarget(pid, a, mem, live.NewLoader(pid))
 	if n := live.NumbersOf(pid); n.Foreign() {
 		t.threads.numbers = n
 	}
@@ -19,7 +21,7 @@ func openTarget(pid int) (*target, *live.Process, error) {
 // Refuses reports why a process cannot be sampled from outside, "" if it can: no
 // runtime in it publishes its structures, or its memory may not be read.
 func Refuses(pid int) string {
-	t, mem, err := openTarget(pid)
+	t, mem, err := openTarget(pid, context.ArchAMD64)
 	if err != nil {
 		return "its memory cannot be read: " + err.Error()
 	}

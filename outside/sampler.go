@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/wire"
 )
@@ -37,7 +36,7 @@ type sampler struct {
 const extraRoom = 1024
 
 func newSampler(pid int, cfg Config, t *target, to io.Writer) sampler {
-	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(), s: newOutput(t, to), period: int64(1e9 / cfg.RateHz), began: time.Now()}
+	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(t.arch), s: newOutput(t, to), period: int64(1e9 / cfg.RateHz), began: time.Now()}
 }
 
 // open begins the stream.
@@ -67,7 +66,7 @@ func (e *sampler) hello() *wire.Hello {
 	if e.cfg.Version != nil && e.t.path != "" {
 		version = e.cfg.Version(e.t.path)
 	}
-	return &wire.Hello{PID: uint64(e.pid), Arch: "amd64", Runtime: version, StartUnixNano: e.began.UnixNano(),
+	return &wire.Hello{PID: uint64(e.pid), Arch: e.t.arch.GOARCH(), Runtime: version, StartUnixNano: e.began.UnixNano(),
 		RateMilliHz: uint64(e.cfg.RateHz * 1000)}
 }
 
@@ -107,7 +106,7 @@ func (e *sampler) ready() bool {
 }
 
 func (e *sampler) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
-	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: context.FromAMD64(c.regs),
+	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.tid), StackLow: c.low, StackHigh: c.high}, Status: clr.Captured, Regs: c.regs,
 		Stack: c.stack, Truncated: c.cut, Result: clr.E_FAIL}
 	if len(c.more) > 0 {
 		k.Below = c.more[0]

@@ -126,12 +126,12 @@ type judge struct {
 
 func judgeOf(t *testing.T, pid int) *judge {
 	t.Helper()
-	tg, mem, err := openTarget(pid)
+	tg, mem, err := openTarget(pid, context.ArchAMD64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { mem.Close() })
-	j := &judge{pid: pid, t: tg, w: newWalker()}
+	j := &judge{pid: pid, t: tg, w: newWalker(context.ArchAMD64)}
 	j.refresh(t)
 	return j
 }
@@ -152,7 +152,7 @@ func (j *judge) refresh(t *testing.T) {
 }
 
 func (j *judge) compare(t *testing.T, c *comparison, s *raw.Sample) {
-	k := capture{regs: s.Capture.Regs.AMD64, stack: s.Capture.Stack, low: s.Capture.Thread.StackLow, high: s.Capture.Thread.StackHigh,
+	k := capture{regs: s.Capture.Regs, stack: s.Capture.Stack, low: s.Capture.Thread.StackLow, high: s.Capture.Thread.StackHigh,
 		cut: s.Capture.Truncated}
 	if s.Capture.Regs.Arch != context.ArchAMD64 {
 		return

@@ -57,17 +57,17 @@ type Stack struct {
 }
 
 // newStillOf is NewStill of a running process, whose files are read too.
-func newStillOf(pid int, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
-	s := NewStill(mem, loader, maps)
+func newStillOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
+	s := NewStill(a, mem, loader, maps)
 	if s.t.file = filesOf(pid); s.t.names != nil {
 		s.t.names.File = s.t.file
 	}
 	return s
 }
 
-// NewStill prepares the walks of a process's threads.
-func NewStill(mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
-	s := &Still{t: newTarget(0, mem, loader), w: newWalker(), names: map[*elf.File]*symbol.Table{}}
+// NewStill prepares the walks of the threads of a process of architecture a.
+func NewStill(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
+	s := &Still{t: newTarget(0, a, mem, loader), w: newWalker(a), names: map[*elf.File]*symbol.Table{}}
 	s.set(maps)
 	if s.t.tables != nil {
 		s.w.hijackStub = s.t.hijackStub()
@@ -162,7 +162,7 @@ func (s *Still) ready() bool {
 
 // Walk walks and names a thread's stack.
 func (s *Still) Walk(th *Thread) Stack {
-	c := capture{tid: th.TID, regs: th.Regs.AMD64, stack: th.Stack, cut: th.Cut, partial: th.Partial, extra: th.extra}
+	c := capture{tid: th.TID, regs: th.Regs, stack: th.Stack, cut: th.Cut, partial: th.Partial, extra: th.extra}
 	frames, gap := s.follow(&c)
 	if gap != merge.GapNone && s.Reread != nil {
 		s.set(s.Reread())

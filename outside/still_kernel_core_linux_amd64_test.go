@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/dump"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/merge"
@@ -52,7 +53,7 @@ func TestStillKernelCore(t *testing.T) {
 	if core.Threads[0].TID != uint32(pid) || core.Threads[0].Signal != int(syscall.SIGSEGV) {
 		t.Errorf("thread %d with signal %d brought it down", core.Threads[0].TID, core.Threads[0].Signal)
 	}
-	still := NewStill(m, loader, m.Maps())
+	still := NewStill(context.ArchAMD64, m, loader, m.Maps())
 	truths := 0
 	for i := range core.Threads {
 		c := &core.Threads[i]

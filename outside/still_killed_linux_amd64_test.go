@@ -58,7 +58,7 @@ func TestStillKilled(t *testing.T) {
 		}
 	}
 	maps, _ := live.Maps(pid)
-	still := NewStill(mem, live.NewLoader(pid), maps)
+	still := NewStill(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) {
 		th := still.Read(uint32(tid), r, s)
 		if at, ticks, _, ok := shadowIn(&th); ok {

@@ -105,7 +105,7 @@ func TestStillTruth(t *testing.T) {
 	mem, _ := live.OpenProcess(pid)
 	defer mem.Close()
 	maps, _ := live.Maps(pid)
-	still := NewStill(mem, live.NewLoader(pid), maps)
+	still := NewStill(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 	walks, wrong := 0, 0
 	counts := map[uint64]uint64{}
 	for range max(300, *walksWanted/7) {
@@ -264,7 +264,7 @@ func TestStillCore(t *testing.T) {
 	defer m.Close()
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
-	still := NewStill(m, loader, m.Maps())
+	still := NewStill(context.ArchAMD64, m, loader, m.Maps())
 	if len(core.Threads) != len(l.Stacks) || len(core.Problems) != 0 {
 		t.Fatalf("%d threads in the core, %d live, %v", len(core.Threads), len(l.Stacks), core.Problems)
 	}
@@ -298,7 +298,7 @@ func TestStillDeleted(t *testing.T) {
 	maps, _ := live.Maps(pid)
 	loader := live.NewLoader(pid)
 	loader.Image = func(m *live.Mapping) (*elf.File, error) { return live.ImageFromMemory(mem, maps, m) }
-	still := NewStill(mem, loader, maps)
+	still := NewStill(context.ArchAMD64, mem, loader, maps)
 	tids, _ := live.Threads(pid)
 	var threads []Thread
 	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) {

@@ -228,7 +228,7 @@ func TestStillPrograms(t *testing.T) {
 			mem, _ := live.OpenProcess(pid)
 			defer mem.Close()
 			maps, _ := live.Maps(pid)
-			still := NewStill(mem, live.NewLoader(pid), maps)
+			still := NewStill(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 			walks, whole, wrong := 0, 0, 0
 			for walks < *programWalks {
 				tids, _ := live.Threads(pid)

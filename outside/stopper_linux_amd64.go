@@ -36,7 +36,7 @@ func NewStopper(pid int, cfg Config, to io.Writer) (*Stopper, error) {
 	if err := Lookable(pid); err != nil {
 		return nil, err
 	}
-	t, mem, err := openTarget(pid)
+	t, mem, err := openTarget(pid, context.ArchAMD64)
 	if err != nil {
 		return nil, denied(pid)
 	}
@@ -190,7 +190,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 	}
 	e.stops++
 	e.stats.handler.Add(uint64(s.Held.Nanoseconds()))
-	c := capture{tid: tid, regs: th.Regs.AMD64, stack: th.Stack, cut: th.Cut, extra: th.extra}
+	c := capture{tid: tid, regs: th.Regs, stack: th.Stack, cut: th.Cut, extra: th.extra}
 	gap, _, ok := e.sampler.walk(&c)
 	if !ok {
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/module"
 )
@@ -16,10 +17,12 @@ import (
 // target is what is known of the process that is sampled.
 type target struct {
 	pid    string
+	arch   context.Arch
 	mem    live.Memory
 	loader *live.Loader
 	maps   []live.Mapping
-	mapped func() *module.Table // of Windows: what is mapped now, nil if the process has ended
+	mapsOf func(pid int) ([]live.Mapping, error) // see Config.Maps
+	mapped func() *module.Table                  // of Windows: what is mapped now, nil if the process has ended
 	table  *module.Table
 	read   time.Time
 	tried  map[uint32]int // modules looked at for a runtime, and how often
@@ -34,8 +37,8 @@ type target struct {
 	why     string // why there are no tables
 }
 
-func newTarget(pid int, mem live.Memory, loader *live.Loader) *target {
-	t := &target{pid: strconv.Itoa(pid), mem: mem, loader: loader, tried: map[uint32]int{}}
+func newTarget(pid int, a context.Arch, mem live.Memory, loader *live.Loader) *target {
+	t := &target{pid: strconv.Itoa(pid), arch: a, mem: mem, loader: loader, tried: map[uint32]int{}}
 	if pid != 0 {
 		t.file = filesOf(pid)
 	}
@@ -67,13 +70,20 @@ func (t *target) refresh(pid int) bool {
 		t.read = time.Now()
 		return true
 	}
-	maps, err := live.Maps(pid)
+	maps, err := t.mappings(pid)
 	if err != nil && len(maps) == 0 {
 		return false
 	}
 	t.set(maps)
 	t.read = time.Now()
 	return true
+}
+
+func (t *target) mappings(pid int) ([]live.Mapping, error) {
+	if t.mapsOf != nil {
+		return t.mapsOf(pid)
+	}
+	return live.Maps(pid)
 }
 
 // set takes mappings, and looks for a runtime in them.

@@ -71,7 +71,7 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 			return cannot
 		}
 		t.slot = i
-		e.file.SetExtra(i, t.thread, probe.ExtraRoom)
+		e.file.SetExtra(i, t.thread, e.file.ExtraRoom())
 	}
 	sig := e.legacy
 	if sig == 0 {

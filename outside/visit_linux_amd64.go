@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/probe"
@@ -110,7 +109,7 @@ func (e *Engine) objects() {
 		if o := e.t.threads.objects[tid]; o != t.thread {
 			t.thread = o
 			if t.slot >= 0 {
-				e.file.SetExtra(t.slot, o, probe.ExtraRoom)
+				e.file.SetExtra(t.slot, o, e.file.ExtraRoom())
 			}
 		}
 	}
@@ -257,7 +256,7 @@ func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
 		}
 		c.low, c.high = m.Start, m.End
 	}
-	c.regs.RIP, c.regs.GPR[context.RSP], c.regs.Known = ip, sp, 1<<context.RSP
+	c.regs = stands(e.t.arch, sp, ip)
 	from := max(sp-redZone, c.low)
 	size := min(c.high-from, uint64(len(e.bytes)))
 	c.cut = size < c.high-from

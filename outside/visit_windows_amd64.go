@@ -146,7 +146,7 @@ func (e *Engine) capture(t *thread, c *capture) bool {
 	if err != nil {
 		return false
 	}
-	c.tid, c.regs = t.tid, regs.AMD64
+	c.tid, c.regs = t.tid, regs
 	sp := regs.SP()
 	if !t.holds(sp) {
 		e.bounds(t) // a fibre's

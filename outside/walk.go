@@ -1,6 +1,8 @@
 package outside
 
 import (
+	"encoding/binary"
+
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
@@ -14,7 +16,7 @@ const maxFrames = 1 << 15
 // capture is one copied stack.
 type capture struct {
 	tid       uint32
-	regs      context.AMD64
+	regs      context.Registers
 	stack     memory.Run
 	more      []memory.Run // further stacks that the thread stands on
 	low, high uint64       // the stack's bounds, high 0 = not known
@@ -48,8 +50,8 @@ type walker struct {
 	left    unwind.Frame
 }
 
-func newWalker() *walker {
-	return &walker{unmanaged: managed.NewAMD64(), out: make([]merge.Frame, maxFrames)}
+func newWalker(a context.Arch) *walker {
+	return &walker{unmanaged: managed.NewWalker(a), out: make([]merge.Frame, maxFrames)}
 }
 
 // walk writes c's frames to w.out[:n] and says why it ended; GapNone is a whole
@@ -60,14 +62,15 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	if len(c.more) > 0 {
 		w.mem, w.bounds = *memory.New(append(c.more, c.stack)...), unwind.Bounds{Follow: true}
 	}
-	w.n, w.misread, w.regs = 0, false, context.FromAMD64(c.regs)
+	w.n, w.misread = 0, false
+	w.regs.Copy(&c.regs)
 	w.at = unwind.Interrupted(&w.regs)
 	w.at.Exact = !c.called
 	if w.at.Exact && w.special.entered(w.regs.IP()) {
 		return w.end(merge.GapStubOnTop), merge.GapStubOnTop, false
 	}
 	for {
-		stop := w.native()
+		stop := w.native(c)
 		if stop == unwind.Managed {
 			stop = w.managed(c)
 		}
@@ -111,7 +114,7 @@ func (w *walker) begun(frames []merge.Frame) []merge.Frame {
 }
 
 // native walks unmanaged frames.
-func (w *walker) native() unwind.Stop {
+func (w *walker) native(c *capture) unwind.Stop {
 	was := w.at
 	w.from.Copy(&w.regs)
 	r := w.unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:])
@@ -126,6 +129,17 @@ func (w *walker) native() unwind.Stop {
 		n, stop = w.unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
 		if w.at.Exact = true; stub {
 			w.misread, stop = true, unwind.BadInfo
+		}
+	}
+	if i := w.returning(n); i >= 0 {
+		w.regs.Copy(&w.from)
+		w.at = was
+		n, stop = w.unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
+		if ra, ok := w.restored(c.extra); ok {
+			w.regs.ReturnTo(ra)
+			w.returns++
+		} else {
+			stop = unwind.BadInfo
 		}
 	}
 	for i := range w.block[:n] {
@@ -167,6 +181,69 @@ func (w *walker) promised(c *capture) bool {
 	return true
 }
 
+// least is by how much a stack pointer rises from a frame to its caller: on x86-64 by
+// the return address.
+func (w *walker) least(exact bool) uint64 {
+	switch {
+	case w.regs.Arch == context.ArchAMD64:
+		return 8
+	case exact:
+		return 0
+	}
+	return 16
+}
+
+// trueReturn puts the true return address in the place of the hijack stub's, to which
+// the frame that was left last returns. On x86-64 it stood below the stack pointer.
+func (w *walker) trueReturn(c *capture) bool {
+	slot := w.regs.SP() - 8
+	if w.regs.Arch == context.ArchARM64 {
+		slot = w.code.ReturnSlot()
+	}
+	ra, ok := w.code.TrueReturn(c.extra, slot)
+	if !ok && slot == 0 {
+		ra, ok = w.restored(c.extra)
+	}
+	if ok {
+		w.regs.ReturnTo(ra)
+		w.returns++
+	}
+	return ok
+}
+
+// returning is the index of the frame of a walk that returns to the hijack stub, -1 if
+// none does. On ARM64 it is the stub's own: it is entered by a return, with its own
+// address in x30, and saves that before it learns the true one.
+func (w *walker) returning(n int) int {
+	if w.regs.Arch != context.ArchARM64 || w.hijackStub == 0 {
+		return -1
+	}
+	for i := 1; i < n; i++ {
+		if w.block[i].IP == w.hijackStub && !w.block[i].Exact {
+			return i - 1
+		}
+	}
+	if n > 0 && w.regs.IP() == w.hijackStub && !w.at.Exact {
+		return n - 1
+	}
+	return -1
+}
+
+// restored is the true return address where an epilog has read the stub's into its
+// register already: the slot lies in the frame that it leaves.
+func (w *walker) restored(extra []byte) (ra uint64, ok bool) {
+	const frame = 4096 // what a method's epilog frees last
+	for i := 8; i+8 <= len(extra); i += 8 {
+		slot := binary.LittleEndian.Uint64(extra[i:])
+		if slot < w.regs.SP() && w.regs.SP()-slot <= frame {
+			if ra, ok = w.code.TrueReturn(extra, slot); ok {
+				return ra, ok
+			}
+		}
+	}
+	return 0, false
+}
+
 // isManaged asks the runtime's tables about the ip.
 func (w *walker) isManaged() bool {
 	if w.code == nil {
@@ -188,7 +265,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 		if stop != unwind.StopNone && stop != unwind.EndOfStack {
 			return stop
 		}
-		if stop == unwind.StopNone && (w.regs.SP() <= w.from.SP() || w.bounds.High != 0 && w.regs.SP() > w.bounds.High) {
+		if stop == unwind.StopNone && (w.regs.SP() < w.from.SP()+w.least(was.Exact) || w.bounds.High != 0 && w.regs.SP() > w.bounds.High) {
 			w.regs.Copy(&w.from)
 			w.at = was
 			return unwind.NoProgress
@@ -201,13 +278,8 @@ func (w *walker) managed(c *capture) unwind.Stop {
 		if stop == unwind.EndOfStack {
 			return stop
 		}
-		if w.regs.IP() == w.hijackStub && w.hijackStub != 0 {
-			ra, ok := w.code.TrueReturn(c.extra, w.regs.SP()-8)
-			if !ok {
-				return unwind.BadInfo
-			}
-			w.regs.SetIP(ra)
-			w.returns++
+		if w.regs.IP() == w.hijackStub && w.hijackStub != 0 && !w.trueReturn(c) {
+			return unwind.BadInfo
 		}
 		if !w.isManaged() {
 			return unwind.StopNone

@@ -30,6 +30,8 @@ func (c worldCode) TrueReturn(object []byte, slot uint64) (ra uint64, ok bool) {
 	return c.Hijacked(binary.LittleEndian.Uint64(object), slot)
 }
 
+func (c worldCode) ReturnSlot() uint64 { return 0 }
+
 func (c worldCode) Function(at unwind.Address) (id clr.FunctionID, ok bool) {
 	var f unwind.Frame
 	regs := context.FromAMD64(context.AMD64{RIP: at.IP})
@@ -55,7 +57,7 @@ type copied struct {
 func TestCopiedWorlds(t *testing.T) {
 	all := copied{gaps: map[merge.Gap]int{}}
 	for run := uint64(1); run <= *copiedWorlds; run++ {
-		w := newWalker()
+		w := newWalker(context.ArchAMD64)
 		r := worlds.Run(run, worlds.Options{
 			Setup:   func(s *sim.Setup) { s.Arch = image.AMD64 },
 			Prepare: func(world *sim.World) { all.watch(w, world, run%3 == 0) },
@@ -98,14 +100,13 @@ func (a *copied) watch(w *walker, world *sim.World, older bool) {
 			return
 		}
 		thread := binary.LittleEndian.AppendUint64(nil, uint64(k.Thread.ID))
-		c := capture{regs: k.Regs.AMD64, stack: k.Stack, low: k.Thread.StackLow, high: k.Thread.StackHigh, extra: thread}
+		c := capture{regs: k.Regs, stack: k.Stack, low: k.Thread.StackLow, high: k.Thread.StackHigh, extra: thread}
 		a.samples++
 		if a.judge(world, w, &c, truth) {
 			a.whole++
 		}
 		c.partial = true
-		c.regs = context.AMD64{RIP: c.regs.RIP, Known: 1 << context.RSP}
-		c.regs.GPR[context.RSP] = k.Regs.AMD64.GPR[context.RSP]
+		c.regs = stands(k.Regs.Arch, k.Regs.SP(), k.Regs.IP())
 		if a.judge(world, w, &c, truth) {
 			a.blind++
 		}

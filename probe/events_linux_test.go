@@ -111,7 +111,7 @@ type madeRuntime struct {
 
 func startRuntime(t *testing.T) *madeRuntime {
 	t.Helper()
-	library := built(t)
+	library := built(t, "gcc")
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "runtime")
 	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/runtime.c", "-ldl", "-lpthread").CombinedOutput(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // File is the memory shared with one probe. One goroutine uses it, but for Beat.
@@ -75,6 +77,11 @@ func Open(fd, pid int) (*File, error) {
 		unix.Munmap(data)
 		return nil, fmt.Errorf("the probe is of another version (%d, not %d)", f.h.version, Version)
 	}
+	if f.form = formats[f.Arch()]; f.form.regs == 0 {
+		arch := f.h.arch
+		unix.Munmap(data)
+		return nil, fmt.Errorf("the probe is of an architecture that is not known (%d)", arch)
+	}
 	f.slots = unsafe.Slice((*slot)(unsafe.Pointer(&data[HeaderSize])), Slots)
 	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&data[HeaderSize+Slots*SlotSize])), Waiters)
 	f.ring = data[beforeRing:]
@@ -83,6 +90,12 @@ func Open(fd, pid int) (*File, error) {
 	f.Beat()
 	return f, nil
 }
+
+// Arch is the target's.
+func (f *File) Arch() context.Arch { return context.Arch(min(f.h.arch, 255)) }
+
+// ExtraRoom is how much of the runtime's Thread is copied at most, bytes.
+func (f *File) ExtraRoom() uint32 { return uint32(f.form.extra) }
 
 // Close unmaps the file.
 func (f *File) Close() error { return unix.Munmap(f.data) }

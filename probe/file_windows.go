@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // slack is room behind the ring for the longest record, so that none goes round its end.
@@ -74,7 +76,8 @@ func Make() (*File, error) {
 	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&f.data[HeaderSize+Slots*SlotSize])), Waiters)
 	f.ring = f.data[beforeRing:]
 	f.done = map[uint64]uint64{}
-	f.h.version, f.h.stale = Version, uint64(stale)
+	f.h.version, f.h.stale, f.h.arch = Version, uint64(stale), uint32(context.ArchAMD64)
+	f.form = formats[context.ArchAMD64]
 	f.Beat()
 	atomic.StoreUint64(&f.h.magic, Magic)
 	return f, nil

@@ -1,12 +1,15 @@
 package probe
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // goName is the Go spelling of a field of C.
@@ -55,13 +58,19 @@ func TestConstants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{"VERSION": Version, "HEADER_SIZE": HeaderSize, "SLOTS": Slots, "SLOT_SIZE": SlotSize,
-		"MAX_EXTRA": ExtraRoom, "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave),
+		"AMD64": int(context.ArchAMD64), "ARM64": int(context.ArchARM64), "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave),
 		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut, "PATCHED": Patched, "ON_ALT": OnAlt, "EVENT": int(Event), "LEARN": Learn,
 		"WAITERS": Waiters, "WAITER_SIZE": waiterSize, "NESTED": nested, "START_PAYLOAD": startRoom, "MAX_PAYLOAD": MaxPayload,
 		"WAITS": WaitEvents, "LOCKS": LockEvents, "ALLOC": AllocEvents, "EXCEPTION": ExceptionEvents} {
 		m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text))
 		if m == nil || m[1] != strconv.Itoa(want) {
 			t.Errorf("%s is %v in C, %d here", name, m, want)
+		}
+	}
+	for arch, f := range formats {
+		name := map[context.Arch]string{context.ArchAMD64: "SW_AMD64", context.ArchARM64: "SW_ARM64"}[arch]
+		if !strings.Contains(string(text), fmt.Sprintf("SW_ARCH = %s, SW_MAX_EXTRA = %d, SW_REGS = %d }", name, f.extra, f.regs)) {
+			t.Errorf("records of %v are others in C", arch)
 		}
 	}
 	if !strings.Contains(string(text), "SW_RING_SIZE = 1 << 22") || RingSize != 1<<22 || !strings.Contains(string(text), "SW_MAGIC 0x"+strconv.FormatUint(Magic, 16)) {

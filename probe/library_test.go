@@ -8,19 +8,21 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 )
 
-// built builds the probe.
-func built(t *testing.T) string {
+// built builds the probe with a compiler, which says for which architecture.
+func built(t *testing.T, cc string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED-CHECK: the probe is for Linux on x86-64")
 	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("SKIPPED-CHECK: no gcc: the probe is not built")
-	}
+	needs.Command(t, cc)
 	path := filepath.Join(t.TempDir(), LibraryName)
-	if out, err := exec.Command("src/build.sh", path).CombinedOutput(); err != nil {
+	cmd := exec.Command("src/build.sh", path)
+	cmd.Env = append(os.Environ(), "CC="+cc)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return path
@@ -29,7 +31,14 @@ func built(t *testing.T) string {
 // One file is for every C library: it needs none of them, and takes nothing of a
 // thread's.
 func TestLibraryNeedsNothing(t *testing.T) {
-	path := built(t)
+	for cc, limit := range map[string]int64{"gcc": 24 << 10, armCC: 68 << 10} { // of ARM64 pages may have 64 KiB
+		t.Run(cc, func(t *testing.T) { needsNothing(t, built(t, cc), limit) })
+	}
+}
+
+const armCC = "aarch64-linux-gnu-gcc"
+
+func needsNothing(t *testing.T, path string, limit int64) {
 	f, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +54,7 @@ func TestLibraryNeedsNothing(t *testing.T) {
 	exported := 0
 	for _, s := range symbols {
 		switch {
+		case elf.ST_TYPE(s.Info) == elf.STT_SECTION:
 		case s.Section != elf.SHN_UNDEF:
 			exported++
 		case elf.ST_BIND(s.Info) != elf.STB_WEAK:
@@ -69,7 +79,7 @@ func TestLibraryNeedsNothing(t *testing.T) {
 		t.Errorf("it may be unloaded: %v, %v", flags, err)
 	}
 	info, err := os.Stat(path)
-	if err != nil || exported != 2 || info.Size() > 24<<10 {
+	if err != nil || exported != 2 || info.Size() > limit {
 		t.Errorf("%d symbols exported, %d bytes, %v", exported, info.Size(), err)
 	}
 	t.Logf("%d bytes, %d symbols needed", info.Size(), len(symbols)-exported)
@@ -77,7 +87,7 @@ func TestLibraryNeedsNothing(t *testing.T) {
 
 // No instruction touches the thread's own storage: %fs is the C library's.
 func TestLibraryTouchesNoThreadStorage(t *testing.T) {
-	path := built(t)
+	path := built(t, "gcc")
 	if _, err := exec.LookPath("objdump"); err != nil {
 		t.Skip("SKIPPED-CHECK: no objdump")
 	}
@@ -111,25 +121,29 @@ int main(int argc, char **argv)
 }
 `
 
-// It loads under glibc and under musl, cancels its activation, and lets the
+// It loads under glibc and under musl, and on ARM64, cancels its activation, and lets the
 // process live.
 func TestLibraryLoads(t *testing.T) {
-	path := built(t)
 	dir := t.TempDir()
 	source := filepath.Join(dir, "harness.c")
 	if err := os.WriteFile(source, []byte(harness), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, cc := range []string{"gcc", "musl-gcc"} {
+	for _, cc := range []string{"gcc", "musl-gcc", armCC} {
 		t.Run(cc, func(t *testing.T) {
-			if _, err := exec.LookPath(cc); err != nil {
-				t.Skipf("SKIPPED-CHECK: no %s: the probe is not loaded under its C library", cc)
+			needs.Command(t, cc)
+			compiler, run := "gcc", []string{}
+			if cc == armCC {
+				needs.Command(t, "qemu-aarch64")
+				compiler, run = cc, []string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}
 			}
+			path := built(t, compiler)
 			exe := filepath.Join(dir, "harness-"+cc)
 			if out, err := exec.Command(cc, "-O1", "-o", exe, source, "-ldl").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			cmd := exec.Command(exe, path)
+			run = append(run, exe, path)
+			cmd := exec.Command(run[0], run[1:]...)
 			cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "nobody"))
 			out, err := cmd.CombinedOutput()
 			if err != nil || string(out) != "80131375\n" {

@@ -5,22 +5,22 @@ import (
 	"unsafe"
 )
 
-// Record is one record of the ring; Extra, Payload and Stack are the reader's until
+// Record is one record of the ring; Regs, Extra, Payload and Stack are the reader's until
 // its next call.
 type Record struct {
 	TID       uint32
 	Slot      int
 	Why       Why
 	Flags     uint16
-	Time      uint64     // CLOCK_MONOTONIC, nanoseconds
-	Weight    uint32     // timer periods it stands for, at least 1
-	Nanos     uint32     // that the handler took
-	StackAddr uint64     // of Stack's first byte
-	Regs      [17]uint64 // r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip
-	Extra     []byte     // of the runtime's Thread object, where a return address is hijacked; or none
-	Event     uint32     // the runtime's id
-	Since     uint64     // of a wait: when it began, as Time
-	Payload   []byte     // of a wait's start, or of the event
+	Time      uint64   // CLOCK_MONOTONIC, nanoseconds
+	Weight    uint32   // timer periods it stands for, at least 1
+	Nanos     uint32   // that the handler took
+	StackAddr uint64   // of Stack's first byte
+	Regs      []uint64 // x86-64: r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip; ARM64: x0-x30 sp pc d8-d15
+	Extra     []byte   // of the runtime's Thread object, where a return address is hijacked; or none
+	Event     uint32   // the runtime's id
+	Since     uint64   // of a wait: when it began, as Time
+	Payload   []byte   // of a wait's start, or of the event
 	Stack     []byte
 	BelowAddr uint64 // on the thread's own stack, if it was on its alternate one, 0 = not known
 	Below     []byte
@@ -29,6 +29,7 @@ type Record struct {
 // reader reads records behind one another.
 type reader struct {
 	h     *header
+	form  format
 	ring  []byte
 	tail  uint64
 	done  map[uint64]uint64 // positions read beyond the tail, and their sizes
@@ -82,7 +83,7 @@ func (r *reader) look(at, head uint64) (size uint64, committed, ok bool) {
 		return 0, false, false
 	}
 	size = uint64(rec.size)
-	if size < RecordSize || size%align != 0 || size > head-at {
+	if size < r.form.record() || size%align != 0 || size > head-at {
 		r.Bad++
 		return 0, false, false
 	}
@@ -101,17 +102,17 @@ func (r *reader) take(pos, size uint64, f func(*Record)) {
 	n := copy(b, r.ring[off:])
 	copy(b[n:], r.ring)
 	raw := (*record)(unsafe.Pointer(&b[0]))
-	body := b[RecordSize:]
-	at := ExtraRoom + (uint64(raw.payloadSize)+7)&^7
+	body, room := b[r.form.record():], uint64(r.form.extra)
+	at := room + (uint64(raw.payloadSize)+7)&^7
 	end := at + uint64(raw.stackSize)
 	below := (end + 7) &^ 7
-	if uint64(raw.extraSize) > ExtraRoom || raw.payloadSize > MaxPayload || end > uint64(len(body)) ||
+	if uint64(raw.extraSize) > room || raw.payloadSize > MaxPayload || end > uint64(len(body)) ||
 		raw.belowSize > 0 && (raw.belowSize > RingSize || below+raw.belowSize > uint64(len(body))) {
 		r.Bad++
 		return
 	}
 	rec := &Record{TID: raw.tid, Slot: int(raw.slot), Why: Why(raw.why), Flags: raw.flags, Time: raw.time, Weight: raw.weight, Nanos: raw.nanos,
-		StackAddr: raw.stack, Regs: raw.regs, Extra: body[:raw.extraSize], Event: raw.event, Since: raw.since, Payload: body[ExtraRoom : ExtraRoom+raw.payloadSize],
+		StackAddr: raw.stack, Regs: unsafe.Slice((*uint64)(unsafe.Pointer(&b[recordHead])), r.form.regs), Extra: body[:raw.extraSize], Event: raw.event, Since: raw.since, Payload: body[room : room+uint64(raw.payloadSize)],
 		Stack: body[at:end], BelowAddr: raw.below}
 	if raw.belowSize > 0 {
 		rec.Below = body[below : below+raw.belowSize]

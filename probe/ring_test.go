@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // bed is a ring without a probe.
@@ -15,6 +17,7 @@ type bed struct {
 
 func newBed(tail uint64) *bed {
 	b := &bed{mem: make([]uint64, RingSize/8)}
+	b.form = formats[context.ArchAMD64]
 	b.h, b.done, b.tail = &header{head: tail, tail: tail}, map[uint64]uint64{}, tail
 	b.ring = unsafe.Slice((*byte)(unsafe.Pointer(&b.mem[0])), RingSize)
 	return b
@@ -35,35 +38,51 @@ func (b *bed) put(at uint64, tid uint32, stack []byte) {
 	r := b.at(at)
 	r.tid, r.stackSize = tid, uint32(len(stack))
 	for i, c := range stack {
-		b.ring[(at+RecordSize+ExtraRoom+uint64(i))%RingSize] = c
+		b.ring[(at+b.body()+uint64(i))%RingSize] = c
 	}
 	r.commit = at | 1
 }
+
+// reg writes a register of a record.
+func (b *bed) reg(at uint64, i int, v uint64) {
+	for k := range 8 {
+		b.ring[(at+recordHead+8*uint64(i)+uint64(k))%RingSize] = byte(v >> (8 * k))
+	}
+}
+
+// body is where a record's stack begins.
+func (b *bed) body() uint64 { return b.form.record() + uint64(b.form.extra) }
 
 func (b *bed) tids() (out []uint32) {
 	b.read(func(r *Record) { out = append(out, r.TID) })
 	return out
 }
 
-const some = 512
+const some = 768
 
 func TestRing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		tail uint64
 	}{{"begin", 0}, {"end", RingSize - some}, {"laps later", 7*RingSize - 2*some}} {
-		b := newBed(c.tail)
-		want := []byte("the stack that was copied")
-		var got []byte
-		b.put(b.claim(some), 1, want)
-		b.put(b.claim(some), 2, nil)
-		b.read(func(r *Record) {
-			if r.TID == 1 {
-				got = bytes.Clone(r.Stack)
+		for arch, form := range formats {
+			b := newBed(c.tail)
+			b.form = form
+			want := []byte("the stack that was copied")
+			var got []byte
+			var last uint64
+			at := b.claim(some)
+			b.reg(at, form.regs-1, 0x5eed)
+			b.put(at, 1, want)
+			b.put(b.claim(some), 2, nil)
+			b.read(func(r *Record) {
+				if r.TID == 1 {
+					got, last = bytes.Clone(r.Stack), r.Regs[form.regs-1]
+				}
+			})
+			if !bytes.Equal(got, want) || last != 0x5eed || b.h.tail != c.tail+2*some || len(b.done) != 0 {
+				t.Errorf("%v, %s: %q, last register %#x, tail %d", arch, c.name, got, last, b.h.tail)
 			}
-		})
-		if !bytes.Equal(got, want) || b.h.tail != c.tail+2*some || len(b.done) != 0 {
-			t.Errorf("%s: %q, tail %d", c.name, got, b.h.tail)
 		}
 	}
 }
@@ -110,8 +129,8 @@ func TestRingHostile(t *testing.T) {
 		"stack beyond":          func(_ *bed, r *record) { r.stackSize = some },
 		"stack wraps":           func(_ *bed, r *record) { r.stackSize = ^uint32(0) },
 		"payload beyond":        func(_ *bed, r *record) { r.payloadSize = MaxPayload + 1 },
-		"payload in the stack":  func(_ *bed, r *record) { r.payloadSize = 104 },
-		"extra beyond":          func(_ *bed, r *record) { r.extraSize = ExtraRoom + 1 },
+		"payload in the stack":  func(_ *bed, r *record) { r.payloadSize = some - 408 },
+		"extra beyond":          func(_ *bed, r *record) { r.extraSize = uint32(formats[context.ArchAMD64].extra) + 1 },
 		"head far ahead":        func(b *bed, _ *record) { b.h.head = 1 << 60 },
 		"head before the tail":  func(b *bed, _ *record) { b.tail = some; b.h.head = 0 },
 		"commit of another lap": func(_ *bed, r *record) { r.commit += RingSize },
@@ -137,7 +156,7 @@ func TestBelow(t *testing.T) {
 	}{
 		{"none", "alternate", 0, "", 0},
 		{"there", "alternate", 8, "its own.", 0},
-		{"fills the record", "alternate", some - RecordSize - ExtraRoom - 16, "its own.", 0},
+		{"fills the record", "alternate", some - newBed(0).body() - 16, "its own.", 0},
 		{"beyond the record", "alternate", some, "", 1},
 		{"wraps", "alternate", ^uint64(0) - 7, "", 1},
 	} {
@@ -145,7 +164,7 @@ func TestBelow(t *testing.T) {
 		at := b.claim(some)
 		r := b.at(at)
 		r.below, r.belowSize = 0x7000, c.size
-		copy(b.ring[(at+RecordSize+ExtraRoom+16)%RingSize:], "its own.")
+		copy(b.ring[(at+b.body()+16)%RingSize:], "its own.")
 		b.put(at, 1, []byte(c.stack))
 		got := ""
 		b.read(func(r *Record) {

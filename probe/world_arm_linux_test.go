@@ -121,7 +121,7 @@ func TestArmWorld(t *testing.T) {
 	for _, c := range []struct{ name, ends string }{{"the tool dies", "0"}, {"the recording ends", "1"}} {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			few := strings.Replace(handlerC, "i < SW_SLOTS", "i < 2", 1)
-			p := cworld.Start(t, map[string]string{"handler.c": few, "local.h": localH, "probe.h": probeH, "sys.h": sysH,
+			p := cworld.Start(t, map[string]string{"handler.c": few, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H,
 				"world.c": strings.Replace(armWorld, "ENDS", c.ends, 1)}, 3)
 			rep := sched.Explore(sched.ExploreOptions{StopAtFirst: true, Options: sched.Options{Preemptions: *armPreemptions, MaxSteps: 300}}, func(s *sched.World) {
 				p.Reset()

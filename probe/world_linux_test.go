@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/cworld"
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
@@ -30,6 +31,9 @@ var probeH string
 
 //go:embed src/sys.h
 var sysH string
+
+//go:embed src/sys_amd64.h
+var sysAMD64H string
 
 // ringWorld is the probe's handler as the kernel runs it on threads that are asked for
 // samples. What it has of a thread is known: its registers and its stack hold one byte.
@@ -123,9 +127,10 @@ func startRing(t *testing.T) *ring {
 	if err := f.Truncate(FileSize); err != nil {
 		t.Fatal(err)
 	}
-	head := make([]byte, 16)
+	head := make([]byte, unsafe.Sizeof(header{}))
 	binary.LittleEndian.PutUint64(head, Magic)
 	binary.LittleEndian.PutUint32(head[8:], Version)
+	binary.LittleEndian.PutUint32(head[unsafe.Offsetof(header{}.arch):], uint32(context.ArchAMD64))
 	if _, err := f.WriteAt(head, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +144,7 @@ func startRing(t *testing.T) *ring {
 		t.Fatal("the handler's loops are others than this test knows")
 	}
 	few := strings.Replace(handlerC, all, "i < 2", 1)
-	c := cworld.Start(t, map[string]string{"handler.c": few, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "world.c": ringWorld}, 3, f)
+	c := cworld.Start(t, map[string]string{"handler.c": few, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H, "world.c": ringWorld}, 3, f)
 	return &ring{file: file, c: c}
 }
 

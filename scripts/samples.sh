@@ -77,3 +77,19 @@ if [ -f $eight ] && stale out/samples/Truth8 $src/TruthOld.cs $eight; then
 		-out:out/samples/net8/vsce-sign.dll $src/TruthOld.cs
 	${GO:-go} run ./internal/tools/bundle replace $eight vsce-sign.dll out/samples/net8/vsce-sign.dll out/samples/Truth8
 fi
+
+# The same for ARM64, which runs under qemu: a single-file program of .NET 10.0.9, and
+# the native half of the truth program.
+arm=.cache/dotnet-10.0.9-arm64/package/dist/azmcp
+into=out/samples/arm64
+if [ -f $arm ] && command -v aarch64-linux-gnu-gcc >/dev/null; then
+	mkdir -p $into
+	if stale $into/libtruth.so $src/truth.[ch]; then
+		aarch64-linux-gnu-gcc -O2 -g -pthread -fomit-frame-pointer -shared -fPIC $warn -o $into/libtruth.so $src/truth.c
+	fi
+	if stale $into/Truth $src/Truth.cs $src/TruthMore.cs $arm; then
+		${GO:-go} run ./internal/tools/bundle extract $arm System.Private.CoreLib.dll $into/System.Private.CoreLib.dll
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$into/System.Private.CoreLib.dll -out:$into/azmcp.dll $src/Truth.cs $src/TruthMore.cs
+		${GO:-go} run ./internal/tools/bundle replace $arm azmcp.dll $into/azmcp.dll $into/Truth
+	fi
+fi

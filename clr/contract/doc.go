@@ -24,7 +24,8 @@
 // Lookups take the instruction pointer itself, never one byte less: the CLR
 // pads a call that does not return.
 //
-// Known gaps: x86-64 Linux only; the method descriptor of precompiled code is
+// Known gaps: of ARM64 a runtime that publishes its code tables (.NET 10), on Linux,
+// and no precompiled image of it has been met; the method descriptor of precompiled code is
 // not resolved (its unwind data is); composite images are looked up in their PE
 // exception directory; interpreter sections are refused. Names are package
 // naming.

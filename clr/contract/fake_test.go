@@ -3,6 +3,8 @@ package contract
 import (
 	"encoding/binary"
 	"math/rand/v2"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // fake is a sparse memory that a test writes word by word. It knows nothing of
@@ -150,7 +152,7 @@ func (f *fake) word32(at uint64) (v uint32) {
 
 // tables are over f, believed without an Open.
 func (f *fake) tables(linear bool) *Tables {
-	t := &Tables{v: view{r: f}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+	t := &Tables{arch: context.ArchAMD64, v: view{r: f}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	t.l.linear = linear
 	return t
 }

@@ -1,6 +1,12 @@
 package contract
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/pe/arm64"
+)
 
 // Reason says why a lookup has no answer; Found means it has one.
 type Reason uint8
@@ -55,7 +61,7 @@ type Method struct {
 	Begin, End uint64 // of the RUNTIME_FUNCTION: the method or the funclet
 	Base       uint64 // what its RVAs are relative to
 	MethodDesc uint64 // 0 for precompiled code and stubs
-	UnwindRVA  uint32 // of the UNWIND_INFO
+	UnwindRVA  uint32 // of the UNWIND_INFO; on ARM64 what the .pdata entry holds
 	Funclet    int    // 0: the method itself; else which RUNTIME_FUNCTION of it (JIT)
 	Kind       Kind
 	Stub       StubKind
@@ -76,8 +82,15 @@ const (
 	maxFunclets  = 1 << 16
 	maxMethod    = 1 << 28 // bytes
 	maxCache     = 1 << 13
-	functionSize = 12 // RUNTIME_FUNCTION on x86-64
 )
+
+// functionSize is the size of a RUNTIME_FUNCTION.
+func functionSize(a context.Arch) uint32 {
+	if a == context.ArchARM64 {
+		return arm64.EntrySize
+	}
+	return amd64.EntrySize
+}
 
 // Flags of a range section.
 const (
@@ -238,11 +251,11 @@ func (t *Tables) jitted(ip uint64, s *section, e *located) Reason {
 // choose takes the last of n sorted RUNTIME_FUNCTIONs that begins at or before
 // ip.
 func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
-	rel := ip - e.Base
+	rel, size := ip-e.Base, uint64(functionSize(t.arch))
 	lo, hi := 0, n
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		begin, ok := t.v.u32(at + uint64(mid)*functionSize)
+		begin, ok := t.v.u32(at + uint64(mid)*size)
 		if !ok {
 			return Unreadable
 		}
@@ -256,9 +269,9 @@ func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 		return NoMethod
 	}
 	e.Funclet = lo - 1
-	begin, end, unwind, ok := t.function(at + uint64(lo-1)*functionSize)
-	if !ok {
-		return Unreadable
+	begin, end, unwind, r := t.function(e.Base, at+uint64(lo-1)*size)
+	if r != Found {
+		return r
 	}
 	e.Begin, e.End, e.UnwindRVA = e.Base+uint64(begin), e.Base+uint64(end), unwind
 	switch {
@@ -270,11 +283,26 @@ func (t *Tables) choose(ip, at uint64, n int, e *located) Reason {
 	return Found
 }
 
-func (t *Tables) function(at uint64) (begin, end, unwind uint32, ok bool) {
-	b, ok := t.v.bytes(at, functionSize)
+// function reads a RUNTIME_FUNCTION. One of ARM64 says where it begins, its unwind
+// data how long it is.
+func (t *Tables) function(base, at uint64) (begin, end, unwind uint32, r Reason) {
+	b, ok := t.v.bytes(at, int(functionSize(t.arch)))
 	if !ok {
-		return 0, 0, 0, false
+		return 0, 0, 0, Unreadable
 	}
 	le := binary.LittleEndian
-	return le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:]), true
+	if t.arch != context.ArchARM64 {
+		return le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:]), Found
+	}
+	fn := arm64.ReadEntry(b)
+	if b = nil; !fn.Packed() {
+		if b, ok = t.v.bytes(base+uint64(fn.Data), arm64.XdataHead); !ok {
+			return 0, 0, 0, Unreadable
+		}
+	}
+	length, fault := fn.Length(b)
+	if !fault.OK() {
+		return 0, 0, 0, Malformed
+	}
+	return fn.Begin, fn.Begin + length, fn.Data, Found
 }

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe"
 )
 
@@ -55,10 +54,10 @@ func (t *Tables) directory(base uint64) (d directory, r Reason) {
 		return d, Unreadable
 	case err != nil:
 		return d, Malformed
-	case arch != context.ArchAMD64:
+	case arch != t.arch:
 		return d, Unsupported
-	case size/functionSize > maxFunctions || rva == 0:
+	case size/functionSize(arch) > maxFunctions || rva == 0:
 		return d, Malformed
 	}
-	return directory{base + uint64(rva), int(size / functionSize)}, Found
+	return directory{base + uint64(rva), int(size / functionSize(arch))}, Found
 }

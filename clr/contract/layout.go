@@ -26,8 +26,9 @@ var layout10 = layout{
 	stubLast: 15,
 }
 
-// layout takes the offsets from a descriptor; all of them must be there.
-func (d *Descriptor) layout() (layout, error) {
+// layout takes the offsets from a descriptor; all of them must be there, and a
+// RUNTIME_FUNCTION have functionSize bytes.
+func (d *Descriptor) layout(functionSize uint32) (layout, error) {
 	l := layout{stubLast: 15}
 	if g, ok := d.Globals["StubCodeBlockLast"]; ok && !g.Indirect && g.Value < 256 {
 		l.stubLast = g.Value
@@ -60,7 +61,7 @@ func (d *Descriptor) layout() (layout, error) {
 		*f.to = uint64(off)
 	}
 	if size := d.Types["RuntimeFunction"]["!"]; size != functionSize {
-		return l, &Error{"contract descriptor", 0, uint64(size), "RuntimeFunction is not that of x86-64"}
+		return l, &Error{"contract descriptor", 0, uint64(size), "RuntimeFunction is of another architecture"}
 	}
 	return l, nil
 }

@@ -47,6 +47,7 @@ type Tables struct {
 	pointers []uint64
 	agreed   map[uint64]bool // MethodDescs that proved a supposed layout
 	doubts   int
+	arch     context.Arch
 	windows  bool // functions preserve what they do on Windows
 }
 
@@ -58,10 +59,14 @@ func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
 	if !e.usable() {
 		return nil, &Error{NoRuntime, 0, e.dacSize, "no " + descriptorSymbol}
 	}
-	if image.Arch() != context.ArchAMD64 {
-		return nil, &Error{"image", 0, uint64(image.Arch()), "not x86-64"}
+	switch arch := image.Arch(); {
+	case arch == context.ArchAMD64, arch == context.ArchARM64 && e.desc != 0:
+		return open(r, arch, e.desc, e.dac)
+	case arch == context.ArchARM64:
+		return nil, &Error{"image", 0, uint64(arch), "on ARM64 only runtimes that publish their structures are read"}
+	default:
+		return nil, &Error{"image", 0, uint64(arch), "neither x86-64 nor ARM64"}
 	}
-	return open(r, e.desc, e.dac)
 }
 
 // OpenPE is Open for a runtime of Windows, whose image is mapped at base. Only a
@@ -74,7 +79,7 @@ func OpenPE(r memory.Reader, image *pe.File, base uint64) (*Tables, error) {
 	if arch, _ := image.Arch(); arch != context.ArchAMD64 {
 		return nil, &Error{"image", 0, uint64(arch), "not x86-64"}
 	}
-	t, err := open(r, desc, 0)
+	t, err := open(r, context.ArchAMD64, desc, 0)
 	if err == nil {
 		t.windows = true
 	}
@@ -112,8 +117,8 @@ func PublishesPE(image *pe.File) bool {
 	return err == nil && (d.Contracts["ExecutionManager"] == 1 || d.Contracts["ExecutionManager"] == 2)
 }
 
-func open(r memory.Reader, desc, dac uint64) (*Tables, error) {
-	t := &Tables{v: view{r: r}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+func open(r memory.Reader, arch context.Arch, desc, dac uint64) (*Tables, error) {
+	t := &Tables{v: view{r: r}, arch: arch, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	var err error
 	if desc != 0 {
 		t.desc, t.pointers, err = t.descriptor(desc)
@@ -125,7 +130,9 @@ func open(r memory.Reader, desc, dac uint64) (*Tables, error) {
 	}
 	switch version, ok := t.desc.Contracts["ExecutionManager"]; {
 	case !ok:
-		err = t.supposeLayout(dac)
+		if err = t.supposeLayout(dac); t.arch != context.ArchAMD64 {
+			err = &Error{"contract ExecutionManager", desc, uint64(t.arch), "not published; no layout is supposed but that of x86-64"}
+		}
 	case version == 1 || version == 2:
 		err = t.useLayout(t.desc, t.pointers, version == 1)
 	default:
@@ -196,7 +203,7 @@ func (t *Tables) large(addr uint64, n int) ([]byte, bool) {
 
 // useLayout takes everything from the descriptor (.NET 10).
 func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error {
-	l, err := d.layout()
+	l, err := d.layout(functionSize(t.arch))
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 func descriptorText(t testing.TB, name string) []byte {
@@ -57,7 +59,7 @@ func TestSupposedLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err := d.layout(); err != nil || l != layout10 {
+	if l, err := d.layout(functionSize(context.ArchAMD64)); err != nil || l != layout10 {
 		t.Errorf("%+v %v, want %+v", l, err, layout10)
 	}
 	if g := d.Globals["ExecutionManagerCodeRangeMapAddress"]; g != (Global{Indirect: true, Value: 20}) {
@@ -113,7 +115,7 @@ func TestOpen(t *testing.T) {
 			f := world(plain, c.name == "9")
 			publish(f, descriptorText(t, c.text))
 			c.spoil(f)
-			tables, err := open(f, atDescriptor, atDac)
+			tables, err := open(f, context.ArchAMD64, atDescriptor, atDac)
 			if c.structure != "" {
 				if !errors.As(err, &wrong) || wrong.Structure != c.structure || wrong.Error() == "" {
 					t.Errorf("error %v, want of %q", err, c.structure)
@@ -133,7 +135,7 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
-	if _, err := open(constant(0xff), atDescriptor, atDac); !errors.As(err, &wrong) {
+	if _, err := open(constant(0xff), context.ArchAMD64, atDescriptor, atDac); !errors.As(err, &wrong) {
 		t.Errorf("memory of ones: %v", err)
 	}
 }

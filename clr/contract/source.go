@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
@@ -38,7 +39,11 @@ func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 		}
 		return unwind.StopNone
 	}
-	c.Entry = amd64.RuntimeFunction{Begin: uint32(e.Begin - e.Base), End: uint32(e.End - e.Base), Unwind: e.UnwindRVA}
+	if begin := uint32(e.Begin - e.Base); t.arch == context.ArchARM64 {
+		c.EntryARM64 = arm64.RuntimeFunction{Begin: begin, Data: e.UnwindRVA}
+	} else {
+		c.Entry = amd64.RuntimeFunction{Begin: begin, End: uint32(e.End - e.Base), Unwind: e.UnwindRVA}
+	}
 	return unwind.StopNone
 }
 
@@ -46,7 +51,7 @@ func (t *Tables) Code(at unwind.Address, c *managed.Code) unwind.Stop {
 func (t *Tables) ReadAt(p []byte, addr uint64) bool { return t.v.r.ReadAt(p, addr) }
 
 // Arch implements managed.Source.
-func (t *Tables) Arch() context.Arch { return context.ArchAMD64 }
+func (t *Tables) Arch() context.Arch { return t.arch }
 
 // Unix implements managed.Source.
 func (t *Tables) Unix() bool { return !t.windows }
@@ -55,5 +60,8 @@ func (t *Tables) Unix() bool { return !t.windows }
 // return address.
 func (t *Tables) Call(ra uint64) bool {
 	b, ok := t.v.bytes(ra-nearcall.Longest, nearcall.Longest)
+	if t.arch == context.ArchARM64 {
+		return ok && ra&3 == 0 && nearcall.ARM64(b)
+	}
 	return ok && nearcall.AMD64(b)
 }

@@ -173,7 +173,7 @@ func TestChain(t *testing.T) {
 func TestJumpToFragment(t *testing.T) {
 	const fragment, other = mapBase + 0x400, mapBase + 0x800
 	child := func(b body, parent uint64) body {
-		b.info = append(info(peamd64.UNW_FLAG_CHAININFO, 0, 0), make([]byte, functionSize)...)
+		b.info = append(info(peamd64.UNW_FLAG_CHAININFO, 0, 0), make([]byte, functionSize(context.ArchAMD64))...)
 		binary.LittleEndian.PutUint32(b.info[4:], uint32(parent-codeBase))
 		binary.LittleEndian.PutUint32(b.info[12:], atInfo-codeBase)
 		return b

@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"github.com/seedwalk/seedwalk/context"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/pe/rva"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -11,6 +12,7 @@ import (
 type function struct {
 	Code
 	own peamd64.Table // what Table points to if it was copied
+	arm functionARM64
 }
 
 // Bounds of what is copied.
@@ -48,6 +50,9 @@ func (t *Tables) find(at unwind.Address) (*function, unwind.Stop) {
 func (t *Tables) load(fn *function, at unwind.Address) bool {
 	if pc := at.IP - fn.Base; pc != uint64(uint32(pc)) {
 		return false
+	}
+	if t.src.Arch() == context.ArchARM64 {
+		return t.loadARM64(fn)
 	}
 	if fn.Table != nil {
 		return true

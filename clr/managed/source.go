@@ -4,6 +4,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -25,6 +26,8 @@ type Code struct {
 	Entry amd64.RuntimeFunction // of a Method: the entry that covers the address
 	Table *amd64.Table          // of a Method: its unwind data and code; nil if they are to be read from memory
 	Keep  bool                  // the answer holds until Forget
+
+	EntryARM64 arm64.RuntimeFunction // of a Method of ARM64, in place of Entry
 }
 
 // Source finds code in the tables of a runtime, or of the system where the

@@ -18,6 +18,7 @@ type Tables struct {
 	asked   Code
 	scratch [nearcall.Longest]byte
 	thread  [maxThread]byte
+	saved   uint64 // see ReturnSlot
 }
 
 // key is an address whose function was copied. Only for an interrupted frame
@@ -40,7 +41,13 @@ func (t *Tables) Forget() { clear(t.copies) }
 // caller, and describes the frame it left in f. If the answer is not StopNone, s
 // is as it was; NoInfo means that the source does not cover the ip.
 func (t *Tables) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	if s.Regs.Arch != context.ArchAMD64 || t.src.Arch() != context.ArchAMD64 {
+	t.saved = 0
+	switch {
+	case s.Regs.Arch != t.src.Arch():
+		return unwind.NoInfo
+	case s.Regs.Arch == context.ArchARM64:
+		return t.stepARM64(s, mem, b, f)
+	case s.Regs.Arch != context.ArchAMD64:
 		return unwind.NoInfo
 	}
 	at, from := s.Address(), &s.Regs.AMD64

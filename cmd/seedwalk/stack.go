@@ -172,7 +172,7 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	defer m.Close()
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
-	still := outside.NewStill(m, loader, m.Maps())
+	still := outside.NewStill(c.Arch, m, loader, m.Maps())
 	threads, err := f.coreThreads(c, still)
 	if err != nil {
 		return nil, err

@@ -16,10 +16,21 @@ type RuntimeFunction struct {
 // Packed reports whether Data is a packed word.
 func (f RuntimeFunction) Packed() bool { return f.Data&3 != 0 }
 
+// Length is how long the function is, bytes: by its packed word, else by the first
+// XdataHead bytes of its record.
+func (f RuntimeFunction) Length(head []byte) (uint32, Fault) {
+	if f.Packed() {
+		return DecodePacked(f.Data).Length, Fault{}
+	}
+	i, _, fault := decodeXdataHeader(head)
+	return i.Length, fault
+}
+
 // EntrySize is the size of a .pdata entry, bytes.
 const EntrySize = 8
 
-func readFunction(b []byte) RuntimeFunction {
+// ReadEntry reads an entry of EntrySize bytes.
+func ReadEntry(b []byte) RuntimeFunction {
 	_ = b[7]
 	return RuntimeFunction{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])}
 }
@@ -42,7 +53,7 @@ func New(pdata []byte, image rva.Blocks) Table {
 func (t *Table) Len() int { return len(t.pdata) / EntrySize }
 
 // Entry returns entry i in the order of their begins, 0 <= i < Len.
-func (t *Table) Entry(i int) RuntimeFunction { return readFunction(t.pdata[i*EntrySize:]) }
+func (t *Table) Entry(i int) RuntimeFunction { return ReadEntry(t.pdata[i*EntrySize:]) }
 
 // Index returns the number of the last entry that begins at or before rva, or
 // -1. Whether it covers rva only its length says.
@@ -62,7 +73,7 @@ func (t *Table) Index(rva uint32) int {
 // sorted returns a directory sorted by begin: itself if it is, else a copy.
 func sorted(pdata []byte) []byte {
 	n := len(pdata) / EntrySize
-	begin := func(i int) uint32 { return readFunction(pdata[i*EntrySize:]).Begin }
+	begin := func(i int) uint32 { return ReadEntry(pdata[i*EntrySize:]).Begin }
 	if sort.SliceIsSorted(make([]struct{}, n), func(i, j int) bool { return begin(i) < begin(j) }) {
 		return pdata
 	}

@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
 # Builds the probe into the files named: one for a person to find, one for the tool
-# to carry.
+# to carry. CC says for which architecture: x86-64 or ARM64.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp)
 trap 'rm -f "$tmp"' EXIT
-${CC:-gcc} -std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -ffreestanding -fno-builtin -fno-stack-protector \
-	-fcf-protection=none -fasynchronous-unwind-tables -fvisibility=hidden -nostdlib -mgeneral-regs-only \
+cc=${CC:-gcc}
+case $($cc -dumpmachine) in
+aarch64*) arch="-mbranch-protection=none -mno-outline-atomics" ;;
+*) arch="-fcf-protection=none" ;;
+esac
+# shellcheck disable=SC2086
+$cc -std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -ffreestanding -fno-builtin -fno-stack-protector \
+	$arch -fasynchronous-unwind-tables -fvisibility=hidden -nostdlib -mgeneral-regs-only \
 	-fno-tree-loop-distribute-patterns \
 	-Wl,--hash-style=both -Wl,-z,now -Wl,-Bsymbolic -Wl,--build-id=none -Wl,-z,nodelete -Wl,-z,noexecstack \
 	-s -o "$tmp" "$here/profiler.c" "$here/start.c" "$here/handler.c" "$here/events.c" "$here/session.c"

@@ -17,36 +17,14 @@ enum { /* ids of Microsoft-Windows-DotNETRuntime */
 	ALLOCATION_SAMPLED = 303,
 };
 
-/* At entry, what a call keeps is as the runtime left it: registers of its frame. */
-struct kept {
-	uint64_t ip, sp, bx, bp, r12, r13, r14, r15;
+/* sw_delivered is EventPipeEventDelivered. The stack is walked from its caller, since
+ * this library is no part of what happened. */
 #ifdef _WIN32
-	uint64_t si, di;
-#endif
-};
-
-/* sw_delivered is EventPipeEventDelivered(this, provider, id, version, metadata's
- * size, metadata, payload's size, payload, ...). The stack is walked from its caller,
- * since this library is no part of what happened. */
-#ifdef _WIN32
-/* The first four arguments are in registers, the others above room for these. */
 __asm__(".text\n.globl sw_delivered\n.def sw_delivered; .scl 2; .type 32; .endef\n.seh_proc sw_delivered\n"
-	"sw_delivered:\n\tsub $152, %rsp\n\t.seh_stackalloc 152\n\t.seh_endprologue\n"
-	"\tmov 152(%rsp), %rax\n\tmov %rax, 64(%rsp)\n\tlea 160(%rsp), %rax\n\tmov %rax, 72(%rsp)\n"
-	"\tmov %rbx, 80(%rsp)\n\tmov %rbp, 88(%rsp)\n\tmov %r12, 96(%rsp)\n\tmov %r13, 104(%rsp)\n"
-	"\tmov %r14, 112(%rsp)\n\tmov %r15, 120(%rsp)\n\tmov %rsi, 128(%rsp)\n\tmov %rdi, 136(%rsp)\n"
-	"\tmov 216(%rsp), %r9\n\tmov 208(%rsp), %eax\n\tmov %eax, 32(%rsp)\n\tlea 64(%rsp), %rax\n\tmov %rax, 40(%rsp)\n"
-	"\tcall sw_event\n\txor %eax, %eax\n\tadd $152, %rsp\n\tret\n\t.seh_endproc\n");
+	"sw_delivered:\n" DELIVERED "\t.seh_endproc\n");
 #else
-__asm__(".text\n.globl sw_delivered\n.hidden sw_delivered\n.type sw_delivered,@function\n"
-	"sw_delivered:\n\t.cfi_startproc\n"
-	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tmov 8(%rsp), %r8d\n\tmov 16(%rsp), %rcx\n"
-	"\tsub $72, %rsp\n\t.cfi_adjust_cfa_offset 72\n"
-	"\tmov %r10, (%rsp)\n\tmov %r11, 8(%rsp)\n\tmov %rbx, 16(%rsp)\n\tmov %rbp, 24(%rsp)\n"
-	"\tmov %r12, 32(%rsp)\n\tmov %r13, 40(%rsp)\n\tmov %r14, 48(%rsp)\n\tmov %r15, 56(%rsp)\n"
-	"\tmov %rsp, %r9\n"
-	"\tcall sw_event\n"
-	"\tadd $72, %rsp\n\t.cfi_adjust_cfa_offset -72\n\txor %eax, %eax\n\tret\n\t.cfi_endproc\n"
+__asm__(".text\n.globl sw_delivered\n.hidden sw_delivered\n.type sw_delivered,%function\n"
+	"sw_delivered:\n\t.cfi_startproc\n" DELIVERED "\t.cfi_endproc\n"
 	".size sw_delivered, .-sw_delivered\n");
 #endif
 
@@ -152,16 +130,7 @@ static int closed(struct sw_header *h, uint32_t tid, uint32_t id, struct sw_open
  * (both libraries put it there), or where the kernel has begun the first one's. */
 static uint64_t top(struct sw_header *h, uint32_t tid)
 {
-#ifdef _WIN32
-	(void)h, (void)tid;
-	return stack_top();
-#else
-	uint64_t fs = 0;
-	if (tid == h->pid)
-		return h->main_stack;
-	sys3(NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, P(&fs), 0);
-	return fs & ~7ull;
-#endif
+	return tid == h->pid ? h->main_stack : thread_base() & ~7ull;
 }
 
 /* take copies the thread into a record. */
@@ -200,13 +169,7 @@ static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *pay
 	r->payload_size = body;
 	r->since = since;
 	r->below = r->below_size = 0;
-	for (int i = 0; i < SW_REGS; i++)
-		r->regs[i] = 0;
-	r->regs[4] = k->r12, r->regs[5] = k->r13, r->regs[6] = k->r14, r->regs[7] = k->r15;
-#ifdef _WIN32
-	r->regs[8] = k->di, r->regs[9] = k->si;
-#endif
-	r->regs[10] = k->bp, r->regs[11] = k->bx, r->regs[15] = k->sp, r->regs[16] = k->ip;
+	kept_registers(r->regs, k);
 	sw_copy(text, P(payload), body);
 	want = sw_checked(stack, from, want);
 	r->stack = from;

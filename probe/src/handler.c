@@ -10,7 +10,19 @@ static char *ring(struct sw_header *h) { return (char *)h + SW_BEFORE_RING; }
 
 void sw_copy(void *to, uint64_t from, uint64_t n)
 {
-	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+	copy_bytes(to, from, n);
+}
+
+/* from_file is for kernels that keep process_vm_readv from programs, and for emulators
+ * that have none: the memory that is read is this process's own. */
+static long from_file(void *to, uint64_t from, uint64_t n)
+{
+	long fd = open_file("/proc/self/mem", 02000000 /* O_CLOEXEC */), r;
+	if (fd < 0)
+		return fd;
+	r = sys6(NR_pread64, fd, P(to), (long)n, (long)from, 0, 0);
+	sys3(NR_close, fd, 0, 0);
+	return r;
 }
 
 /* sw_checked copies what is readable from an address on and cannot fault. */
@@ -18,6 +30,8 @@ uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
 {
 	struct vec local = {(uint64_t)to, n}, remote = {from, n};
 	long r = sys6(NR_process_vm_readv, sys3(NR_getpid, 0, 0, 0), P(&local), 1, P(&remote), 1, 0);
+	if (r == -EPERM || r == -ENOSYS)
+		r = from_file(to, from, n);
 	return r < 0 ? 0 : (uint64_t)r;
 }
 
@@ -70,21 +84,16 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* interrupted finds where a thread was on its own stack when the first signal put it
- * on the alternate one: the kernel put that signal's frame at the alternate stack's
- * top, below as much room for the vector registers as our own frame has. That the
- * frame names this very room proves it. What is returned is where the red zone begins
- * there, 0 = not found. */
+ * on the alternate one. What is returned is where the red zone begins there, 0 = not
+ * found. */
 static uint64_t interrupted(const struct sw_slot *s, const struct frame *uc)
 {
-	enum { SIZES = 464, MAGIC1 = 0x46505853, FXSAVE = 512, UCONTEXT = 304, SIGINFO = 128, RETURN = 8 };
-	const uint32_t *sizes = (const uint32_t *)(uc->fpstate + SIZES);
-	uint64_t room = uc->fpstate && sizes[0] == MAGIC1 ? sizes[1] : FXSAVE, top = uc->alt_sp + uc->alt_size;
-	uint64_t vectors = (top - room) & ~63ull, at = ((vectors - UCONTEXT - SIGINFO - RETURN) & ~15ull) - 8;
 	struct frame first;
-	if (room > uc->alt_size || at < uc->regs[REG_SP] || sw_checked(&first, at + RETURN, sizeof first) != sizeof first)
+	uint64_t at = first_context(uc);
+	if (at < uc->regs[REG_SP] || sw_checked(&first, at, sizeof first) != sizeof first)
 		return 0;
 	uint64_t sp = first.regs[REG_SP];
-	if (first.fpstate != vectors || (s->low && sp - s->low >= s->high - s->low))
+	if (!is_first(&first, at) || (s->low && sp - s->low >= s->high - s->low))
 		return 0;
 	return greater(sp & ~7ull, s->low + SW_RED_ZONE) - SW_RED_ZONE;
 }
@@ -127,8 +136,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	r->extra_size = 0;
 	r->event = r->payload_size = 0;
 	r->since = 0;
-	for (int i = 0; i < SW_REGS; i++)
-		r->regs[i] = uc->regs[i];
+	registers(r->regs, uc);
 	if (own)
 		sw_copy(stack, from, want);
 	else if (want && !(want = sw_checked(stack, from, want)))
@@ -142,7 +150,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 		below = sw_checked(second, under, below);
 	r->below = under;
 	r->below_size = below;
-	if (s->extra && s->extra_size <= SW_MAX_EXTRA && (sw_patched((uint64_t *)stack, want, h->patch) || sw_patched((uint64_t *)second, below, h->patch))) {
+	if (s->extra && s->extra_size <= SW_MAX_EXTRA && (is_returning(uc, h->patch) || sw_patched((uint64_t *)stack, want, h->patch) || sw_patched((uint64_t *)second, below, h->patch))) {
 		r->extra_size = (uint32_t)sw_checked(extra, s->extra, s->extra_size);
 		flags |= SW_PATCHED;
 	}
@@ -251,9 +259,7 @@ static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc,
 	case SW_OP_ARM: {
 		if (abandoned(h, entry)) /* it was asked before the tool's death, and takes the signal now */
 			break;
-		uint64_t fs = 0;
-		sys3(NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, P(&fs), 0);
-		s->fs = fs;
+		s->fs = thread_base();
 		arm(h, s);
 		sample(h, s, uc, SW_ARMED, 0, entry);
 		break;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 3,
+	SW_VERSION = 4,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
@@ -20,15 +20,22 @@ enum {
 	SW_RING_SIZE = 1 << 22,
 	SW_MAX_STACK = 1 << 20,          /* copied of one stack */
 	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
-	SW_MAX_EXTRA = 192,              /* of the runtime's Thread */
 	SW_MAX_EVENT_STACK = 1 << 18,    /* copied at an event */
 	SW_MAX_PAYLOAD = 1024,           /* of an event */
 	SW_START_PAYLOAD = 40,           /* of a wait's start */
 	SW_ALIGN = 64,
 	SW_REAP = 16,
 	SW_RED_ZONE = 128,
-	SW_REGS = 17,                    /* r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip */
 };
+
+/* What differs between architectures: SW_MAX_EXTRA is how much of the runtime's Thread
+ * is copied, which on ARM64 has the words that matter further behind. */
+enum { SW_AMD64 = 1, SW_ARM64 = 2 };
+#if defined(__aarch64__)
+enum { SW_ARCH = SW_ARM64, SW_MAX_EXTRA = 256, SW_REGS = 41 }; /* x0-x30 sp pc d8-d15 */
+#else
+enum { SW_ARCH = SW_AMD64, SW_MAX_EXTRA = 192, SW_REGS = 17 }; /* r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip */
+#endif
 
 #define SW_MAGIC 0x31656b6c61776553ull /* "Sewalke1" */
 
@@ -115,7 +122,7 @@ struct sw_header {
 	uint64_t copies;
 	uint64_t main_stack;    /* where the first thread's stack begins */
 	uint32_t ending;        /* whoever takes a signal of ours is to put everything back */
-	uint32_t pad;
+	uint32_t arch;          /* SW_AMD64 or SW_ARM64 */
 };
 
 struct sw_slot {
@@ -130,7 +137,7 @@ struct sw_slot {
 	uint32_t answered; /* the handler makes it equal */
 	uint32_t error;    /* errno of timer_create */
 	uint32_t pad;
-	uint64_t fs;       /* the thread's fs base */
+	uint64_t fs;       /* where the C library keeps the thread: its fs base, its tpidr_el0 */
 };
 
 /* A wait that has begun. */
@@ -164,12 +171,12 @@ struct sw_record {
 	uint32_t extra_size;
 	uint32_t nanos;  /* from the handler's entry to the commit */
 	uint64_t stack;  /* address of the first copied byte */
-	uint64_t regs[SW_REGS];
 	uint32_t event; /* the runtime's id */
 	uint32_t payload_size;
 	uint64_t since; /* of a wait: when it began */
 	uint64_t below;      /* address of the first byte of the second range */
 	uint64_t below_size; /* the thread's own stack below its alternate one; 0 = none */
+	uint64_t regs[SW_REGS];
 	/* extra, SW_MAX_EXTRA; payload, rounded up to 8; the stack, rounded up to 8; the second range */
 };
 
@@ -222,6 +229,7 @@ SW_AT(sw_header, event_nanos, 344);
 SW_AT(sw_header, copies, 352);
 SW_AT(sw_header, main_stack, 360);
 SW_AT(sw_header, ending, 368);
+SW_AT(sw_header, arch, 372);
 SW_AT(sw_slot, tid, 0);
 SW_AT(sw_slot, timer, 4);
 SW_AT(sw_slot, low, 8);
@@ -254,15 +262,15 @@ SW_AT(sw_record, stack_size, 44);
 SW_AT(sw_record, extra_size, 48);
 SW_AT(sw_record, nanos, 52);
 SW_AT(sw_record, stack, 56);
-SW_AT(sw_record, regs, 64);
-SW_AT(sw_record, event, 200);
-SW_AT(sw_record, payload_size, 204);
-SW_AT(sw_record, since, 208);
-SW_AT(sw_record, below, 216);
-SW_AT(sw_record, below_size, 224);
+SW_AT(sw_record, event, 64);
+SW_AT(sw_record, payload_size, 68);
+SW_AT(sw_record, since, 72);
+SW_AT(sw_record, below, 80);
+SW_AT(sw_record, below_size, 88);
+_Static_assert(offsetof(struct sw_record, regs) == 96, "regs");
 _Static_assert(sizeof(struct sw_slot) == SW_SLOT_SIZE, "slot");
 _Static_assert(sizeof(struct sw_waiter) == SW_WAITER_SIZE, "waiter");
-_Static_assert(sizeof(struct sw_record) == 232, "record");
+_Static_assert(sizeof(struct sw_record) == 96 + 8 * SW_REGS, "record");
 _Static_assert(sizeof(struct sw_header) <= SW_HEADER_SIZE, "header");
 
 #endif

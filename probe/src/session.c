@@ -108,7 +108,7 @@ int sw_silence(struct sw_header *h)
 static uint64_t main_stack(void)
 {
 	char buf[1024];
-	long fd = sys3(NR_open, P("/proc/self/stat"), 02000000, 0), n = fd < 0 ? -1 : sys3(NR_read, fd, P(buf), sizeof buf - 1), i;
+	long fd = open_file("/proc/self/stat", 02000000), n = fd < 0 ? -1 : sys3(NR_read, fd, P(buf), sizeof buf - 1), i;
 	uint64_t value = 0;
 	if (fd >= 0)
 		sys3(NR_close, fd, 0, 0);

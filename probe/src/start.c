@@ -1,8 +1,16 @@
 /* Setting up, handing over, putting back. */
 #include "local.h"
 
-__asm__(".text\n.globl sw_restorer\n.hidden sw_restorer\n.type sw_restorer,@function\n"
-	"sw_restorer:\n\tmov $15, %rax\n\tsyscall\n"); /* the bytes unwinders know */
+__asm__(".text\n.globl sw_restorer\n.hidden sw_restorer\n.type sw_restorer,%function\n"
+	"sw_restorer:\n\t" RESTORER);
+
+/* Compilers call it for what is set to 0 at once. */
+void *memset(void *to, int c, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		((char *)to)[i] = (char)c;
+	return to;
+}
 
 /* Nanoseconds without a heartbeat, of which there are twenty a second, that mean that the
  * tool is gone. One that was only late makes timers anew. */
@@ -179,6 +187,7 @@ int sw_start(const char *socket)
 	}
 	h->magic = SW_MAGIC;
 	h->version = SW_VERSION;
+	h->arch = SW_ARCH;
 	h->pid = (uint32_t)sys3(NR_getpid, 0, 0, 0);
 	h->base = (uint64_t)h;
 	sys3(NR_getrandom, P(&h->tag), sizeof h->tag, 1);
@@ -212,7 +221,7 @@ int sw_socket_from_environment(char *path, int room)
 	static const char name[] = "SEEDWALK_SOCKET=";
 	char buf[512];
 	int at = 0, skip = 0, out = -1;
-	long n, fd = sys3(NR_open, P("/proc/self/environ"), 02000000, 0);
+	long n, fd = open_file("/proc/self/environ", 02000000);
 	if (fd < 0)
 		return -1;
 	while (out != room && (n = sys3(NR_read, fd, P(buf), sizeof buf)) > 0) {

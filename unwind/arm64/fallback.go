@@ -38,6 +38,9 @@ func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 		}
 		return true, u.accept(&to, true, regs, b, f)
 	}
+	if i := r.Module(); i >= 0 && i < u.table.Len() && isRoot(u.table.At(i), regs) {
+		return false, unwind.EndOfStack
+	}
 	if s.Exact && regs.PC < nullPage && known(regs, regLR) {
 		to := *regs
 		to.PC = stripPAC(regs.X[regLR])
@@ -58,7 +61,7 @@ func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 		to.Known &= nonvolatile
 		return false, u.accept(&to, false, regs, b, f)
 	}
-	to, ok := leave(m, s, mem)
+	to, ok := leave(m, s, mem, r.saved&flagDoubt != 0)
 	if !ok || !u.afterCall(to.PC, mem) {
 		return false, unwind.NoInfo
 	}

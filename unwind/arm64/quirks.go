@@ -24,6 +24,24 @@ func ignoresPLT0(m *module.Module, row *cfi.Row) bool {
 	return isResolveProfile(m, row.FDE.Lo+m.Bias)
 }
 
+// contradicts recognises rows of the CLR's own assembly whose CFA is x29's and which
+// have lost where that was saved: macros of epilogs write them, of which one lowers such
+// a CFA with the stack pointer and none says that x29 is restored (dotnet/runtime
+// src/coreclr/pal/inc/unixasmmacrosarm64.inc, EPILOG_STACK_FREE and
+// EPILOG_RESTORE_REG_PAIR_INDEXED, seen in 10.0). Of 144 such rows none is right. A
+// compiler's row of a CFA of x29 has both registers in the frame record that x29 points
+// to, whose distance from the CFA is the rule's own.
+func contradicts(row *cfi.Row) bool {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regFP {
+		return false
+	}
+	fp, lr := &row.Regs[regFP], &row.Regs[regLR]
+	if lr.Kind == cfi.Unspecified || lr.Kind == cfi.SameValue {
+		return true
+	}
+	return fp.Kind == cfi.Offset && fp.Off != -row.CFA.Off
+}
+
 // beginsResolve reports whether addr is the first instruction of
 // _dl_runtime_resolve, whose row does not say yet where the return address is
 // saved: the next one's does.

@@ -61,6 +61,7 @@ const (
 	flagStrip   = 1 << 30 // of a PE function: the return address is signed; after call frame information every one is stripped
 	flagExact   = 1 << 29 // the caller's pc is exact (clear_unwound_to_call)
 	flagShift   = 1 << 28 // the caller's SP is 16 above the CFA: see quirks.go
+	flagDoubt   = 1 << 26 // there is a row, which contradicts itself: see quirks.go
 	flagFew     = 1 << 27 // fused steps that began with it were few
 	rareFlags   = flagStrip | flagExact | flagShift
 

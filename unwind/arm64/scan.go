@@ -23,6 +23,7 @@ type scan struct {
 	stores [16]stored // by the scan itself: not in memory
 	n      int
 	call   bool // the last instruction was a call, which might not return
+	jumps  bool // a jump through any register leaves the function
 }
 
 type stored struct {
@@ -42,8 +43,9 @@ const (
 )
 
 // leave runs the scan and gives the caller's registers.
-func leave(m *module.Module, from *unwind.State, mem *memory.Window) (caller Registers, ok bool) {
-	s := scan{m: m, pc: from.Regs.ARM64.PC, regs: from.Regs.ARM64, mem: mem, call: !from.Exact}
+// jumps says that this is assembly in which a jump through a register is a tail call.
+func leave(m *module.Module, from *unwind.State, mem *memory.Window, jumps bool) (caller Registers, ok bool) {
+	s := scan{m: m, pc: from.Regs.ARM64.PC, regs: from.Regs.ARM64, mem: mem, call: !from.Exact, jumps: jumps}
 	if !from.Exact {
 		s.forget(regLR)
 	}
@@ -92,7 +94,7 @@ func (s *scan) instruction(w uint32) scanned {
 		return refused
 	case w == 0xd65f0bff || w == 0xd65f0fff: // retaa, retab
 		return returns
-	case w == insBRX17:
+	case w == insBRX17, s.jumps && w&0xfffffc1f == 0xd61f0000: // br
 		return returns // the linkage table's jump to the function it stands for
 	case nearcall.IsARM64(w):
 		s.call = true
@@ -176,6 +178,8 @@ func (s *scan) loadStore(w uint32) scanned {
 	case w&0xffa00000 == 0xf8000000 && onStack:
 		mode := [4]uint32{2, 1, 0, 3}[w>>10&3]
 		return s.transfer(w&31, noReg, rn, uint64(int64(int32(w<<11)>>23)), mode, load)
+	case w>>26&1 != 0 && rn == regSP:
+		return s.vectors(w, load)
 	case w&0x3b000000 == 0x39000000 && w>>26&1 == 0 && !onStack: // unsigned offset
 		if w>>22&3 == 0 {
 			return goOn
@@ -183,6 +187,24 @@ func (s *scan) loadStore(w uint32) scanned {
 		return s.writes(w & 31)
 	}
 	return refused
+}
+
+// vectors runs loads and stores of vector registers at SP: of those that functions
+// need not preserve.
+func (s *scan) vectors(w uint32, load bool) scanned {
+	const preserved = 8 // v8 to v15, of which the lower halves are
+	switch {
+	case w&0x3e000000 != 0x2c000000 || w>>30 == 3: // no pair
+		if w&0x3f400000 != 0x3d400000 || w&31>>3 == preserved>>3 { // ldr, unsigned offset
+			return refused
+		}
+		return goOn
+	case load && (w&31>>3 == preserved>>3 || w>>10&31>>3 == preserved>>3):
+		return refused
+	case w>>23&3 != 2: // it moves SP
+		s.regs.Sp += uint64(int64(int32(w<<10)>>25) * (4 << (w >> 30)))
+	}
+	return goOn
 }
 
 const noReg = 32

@@ -15,6 +15,11 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
+		if addr&3 == 0 && contradicts(&u.row) { // else it is a return address, of which no row is wrong
+			r := makeRule(RuleNoInfo, i)
+			r.saved |= flagDoubt
+			return r
+		}
 		r, first := compile(&u.row, m, i), u.row.FDE.Lo == addr-m.CFIBias()
 		if first && r.kind == RuleSlots && u.beginsResolve(m, addr) {
 			r.saved |= flagShift

@@ -74,6 +74,48 @@ func (u *Unwinder) stepPE(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 	return u.runCodes(codes, s, mem, b, f)
 }
 
+// StepFunction undoes a frame of a function whose unwind information is known, at an
+// instruction offset bytes into it; regs become the caller's. saved is where the return
+// address was read, 0 if it was in x30. inside tells whether the function was
+// interrupted there: else x30 is not its own.
+func StepFunction(info *pearm64.Info, offset uint32, inside bool, regs *Registers, mem *memory.Window) (part pearm64.Where, saved uint64, stop unwind.Stop) {
+	codes, part, fault := info.At(offset)
+	if !fault.OK() {
+		return part, 0, stopOf(fault.Reason)
+	}
+	var d undo
+	d.execute(regs, mem)
+	if o := d.codes(codes); o != undone {
+		return part, 0, o.stop()
+	}
+	if d.have>>slotLR&1 != 0 {
+		saved = d.address(d.at[slotLR])
+	}
+	switch o := d.commit(); {
+	case o != undone:
+		return part, 0, o.stop()
+	case d.pcSet || d.exact:
+		return part, 0, unwind.Unsupported // a machine frame in managed code
+	case !d.lr && (!inside || !known(regs, regLR)):
+		return part, 0, unwind.BadInfo // lr cannot be live: see returnAddress
+	}
+	*regs = d.regs
+	regs.PC = stripPAC(regs.X[regLR])
+	regs.Known &= nonvolatile | 1<<regLR
+	return part, saved, unwind.StopNone
+}
+
+func stopOf(r pearm64.Reason) unwind.Stop {
+	if r.Unsupported() {
+		return unwind.Unsupported
+	}
+	return unwind.BadInfo
+}
+
+// Preserved are the registers that a function preserves, as bits of Known: the same by
+// every system's convention.
+const Preserved = nonvolatile
+
 func (u *Unwinder) runCodes(codes []byte, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
 	d, regs := &u.undo, &s.Regs.ARM64
 	d.execute(regs, mem)

@@ -1,0 +1,221 @@
+//go:build amd64
+
+package e2e
+
+import (
+	"bytes"
+	"debug/elf"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// The CLR of ARM64 under an emulator. qemu runs a program of another architecture in a
+// process of this one: guest addresses are addresses of the process, its threads are
+// threads. So the probe, an ARM64 library in the guest, is read from here.
+
+var armSamples = flag.Int("arm64", 400, "how many samples TestARM64Truth judges of each program; above 1,000 any instruction is interrupted")
+
+// emulator is qemu's command line. Usually it takes signals between blocks of code only;
+// each says that it takes them at any instruction.
+func emulator(each bool) []string {
+	argv := []string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}
+	if each {
+		argv = append(argv, "-singlestep")
+	}
+	return argv
+}
+
+// guest is a program of ARM64 that runs with the probe in it.
+type guest struct {
+	cmd    *exec.Cmd
+	socket *net.UnixListener
+	out    bytes.Buffer
+	elf    map[string]*elf.File // by path; nil: not one of ARM64
+}
+
+func startGuest(t *testing.T, argv ...string) *guest {
+	t.Helper()
+	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
+	dir := tempdir.New(t)
+	lib, path := filepath.Join(dir, "libprobe.so"), filepath.Join(dir, "socket")
+	r := run(t, time.Minute, []string{"CC=aarch64-linux-gnu-gcc"}, filepath.Join(root, "probe", "src", "build.sh"), lib)
+	if r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	g := &guest{elf: map[string]*elf.File{}}
+	var err error
+	if g.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
+		t.Fatal(err)
+	}
+	g.cmd = exec.Command(argv[0], argv[1:]...)
+	g.cmd.Env = append(os.Environ(), append(profiled(lib), "SEEDWALK_SOCKET="+path, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")...)
+	g.cmd.Stdout, g.cmd.Stderr = &g.out, &g.out
+	if err := g.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.cmd.Process.Kill(); g.cmd.Wait(); g.socket.Close() })
+	return g
+}
+
+// probe waits for the probe's file; what only asks is answered by nothing.
+func (g *guest) probe(t *testing.T) (fd int, conn net.Conn) {
+	t.Helper()
+	for {
+		g.socket.SetDeadline(time.Now().Add(2 * time.Minute))
+		c, err := g.socket.AcceptUnix()
+		if err != nil {
+			t.Fatalf("the probe does not come: %v\n%s", err, g.out.String())
+		}
+		greeting, control := make([]byte, 8), make([]byte, 64)
+		_, n, _, _, err := c.ReadMsgUnix(greeting, control)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if messages, err := unix.ParseSocketControlMessage(control[:n]); err == nil && len(messages) == 1 {
+			if fds, err := unix.ParseUnixRights(&messages[0]); err == nil && len(fds) == 1 {
+				return fds[0], c
+			}
+		}
+		c.Close()
+	}
+}
+
+// maps are the guest's mappings. The kernel does not know which of them the guest may
+// run: the images say so, and what is of no file may be code.
+func (g *guest) maps(pid int) ([]live.Mapping, error) {
+	all, err := live.Maps(pid)
+	for i := range all {
+		m := &all[i]
+		m.Exec = false
+		switch {
+		case m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper"):
+			m.Exec = true
+		case strings.HasPrefix(m.Path, "/"):
+			m.Exec = g.runs(m)
+		}
+	}
+	return all, err
+}
+
+func (g *guest) runs(m *live.Mapping) bool {
+	f, known := g.elf[m.Path]
+	if !known {
+		if f, _ = elf.Open(m.Path); f != nil && f.Machine != elf.EM_AARCH64 {
+			f = nil
+		}
+		g.elf[m.Path] = f
+	}
+	if f == nil {
+		return false
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && m.Offset >= p.Off&^4095 && m.Offset < p.Off+p.Filesz {
+			return true
+		}
+	}
+	return false
+}
+
+// record has the engine sample the guest until it ends.
+func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) {
+	t.Helper()
+	fd, conn := g.probe(t)
+	file := filepath.Join(tempdir.New(t), "raw")
+	e, err := outside.New(g.cmd.Process.Pid, fd, outside.Config{RateHz: rate, Raw: file, NoWall: true, Maps: g.maps}, io.Discard)
+	unix.Close(fd)
+	conn.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := e.Run()
+	g.cmd.Wait()
+	if g.out.String() != "TRUTH DONE\n" {
+		t.Fatalf("%s; the program said %q", why, g.out.String())
+	}
+	return readRaw(t, file, why)
+}
+
+// The stacks that the probe of ARM64 copied on its CLR are what the threads say of
+// themselves: names, order, and how large frames are. (The set more of the program ends
+// by SIGABRT under qemu 7.2, without anything of ours too.)
+func TestARM64Truth(t *testing.T) {
+	program := need(t, "out", "samples", "arm64", "Truth")
+	for _, c := range []struct {
+		name, set   string
+		first, last uint64 // scenarios
+	}{{"net10", "", 1, 21}, {"net10-hijacked", "hijack", 61, 63}} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newChecker(t)
+			k.natives = loadNatives(t, need(t, "out", "samples", "arm64", "libtruth.so"))
+			if k.want = *armSamples; k.want >= 10000 {
+				k.first, k.last = c.first, c.last
+			} else {
+				k.first, k.last = 1, 0
+			}
+			table, sizes := map[uint64]*tally{}, frameSizes{}
+			for runs, total := 0, 0; total < k.want && runs < max(maxRuns, k.want/500); runs++ {
+				argv := append(emulator(k.want > 1000), program, fmt.Sprint(min(6+k.want/200, 60)))
+				if c.set != "" {
+					argv = append(argv, c.set)
+				}
+				samples, rd := startGuest(t, argv...).record(t, 400)
+				k.methods = rd.Names()
+				k.compare(t, table, samples)
+				sizes.compare(t, k, samples)
+				total += len(samples)
+			}
+			k.verdict(t, table)
+			t.Log(sizes)
+		})
+	}
+}
+
+// frameSizes are what is between the stack pointer and the frame pointer at each return
+// address in a method: always the same, if the method takes no room as it runs.
+type frameSizes struct {
+	at     map[uint64]int64
+	frames int
+}
+
+func (z *frameSizes) compare(t *testing.T, k *checker, samples []*raw.Sample) {
+	t.Helper()
+	z.at = map[uint64]int64{} // other addresses in each run
+	for _, s := range samples {
+		for i := range s.Frames {
+			f := &s.Frames[i]
+			name := k.frameName(s, f)
+			if f.Kind != unwind.KindManaged || f.Exact || f.Function == 0 || !k.known[name] || strings.Contains(name, "StackAlloc") {
+				continue
+			}
+			size := int64(f.FP - f.SP)
+			if was, ok := z.at[f.IP]; ok && was != size {
+				k.bad++
+				t.Errorf("%s at %#x has a frame of %d and of %d bytes\n%s", name, f.IP, was, size, k.dump(s))
+				return
+			}
+			z.at[f.IP] = size
+			z.frames++
+		}
+	}
+}
+
+func (z frameSizes) String() string {
+	return fmt.Sprintf("%d frames of methods, of one size at each return address", z.frames)
+}
