@@ -110,8 +110,8 @@ survive: runtime build samples ## half an hour of what hurts a program, with the
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 2m -truth 10000 -kills 200
 	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
 
-arm64: runtime samples ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction (an hour)
-	@$(GO) test -count=1 -v -timeout 180m -run 'TestARM64Truth' ./profiler/e2e -arm64 20000
+arm64: build samples runtime ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction; its unwind codes; a core
+	@$(GO) test -count=1 -v -timeout 180m -run 'TestARM64' ./profiler/e2e -arm64 20000
 
 rules: build ## write docs/rules.md anew from the simulator's scenarios
 	@$(OUT)/bin/seedwalk sim --docs docs

@@ -137,6 +137,7 @@ func (w *walker) native(c *capture) unwind.Stop {
 		n, stop = w.unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
 		if ra, ok := w.restored(c.extra); ok {
 			w.regs.ReturnTo(ra)
+			w.at.Exact = false
 			w.returns++
 		} else {
 			stop = unwind.BadInfo
@@ -215,7 +216,7 @@ func (w *walker) trueReturn(c *capture) bool {
 // none does. On ARM64 it is the stub's own: it is entered by a return, with its own
 // address in x30, and saves that before it learns the true one.
 func (w *walker) returning(n int) int {
-	if w.regs.Arch != context.ArchARM64 || w.hijackStub == 0 {
+	if w.regs.Arch != context.ArchARM64 || w.hijackStub == 0 || w.code == nil {
 		return -1
 	}
 	for i := 1; i < n; i++ {
@@ -223,8 +224,8 @@ func (w *walker) returning(n int) int {
 			return i - 1
 		}
 	}
-	if n > 0 && w.regs.IP() == w.hijackStub && !w.at.Exact {
-		return n - 1
+	if n > 0 && w.regs.IP() == w.hijackStub && (!w.at.Exact || w.block[n-1].IP == w.hijackStub) {
+		return n - 1 // at its first instruction its own caller is the stub itself
 	}
 	return -1
 }

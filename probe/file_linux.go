@@ -16,6 +16,7 @@ import (
 type File struct {
 	reader
 	data  []byte
+	arch  context.Arch // of the target, which may change what it has written
 	slots []slot
 	waits []waiter
 	pid   int              // as this process sees the target
@@ -77,8 +78,9 @@ func Open(fd, pid int) (*File, error) {
 		unix.Munmap(data)
 		return nil, fmt.Errorf("the probe is of another version (%d, not %d)", f.h.version, Version)
 	}
-	if f.form = formats[f.Arch()]; f.form.regs == 0 {
-		arch := f.h.arch
+	arch := f.h.arch
+	f.arch = context.Arch(min(arch, 255))
+	if f.form = formats[f.arch]; f.form.regs == 0 {
 		unix.Munmap(data)
 		return nil, fmt.Errorf("the probe is of an architecture that is not known (%d)", arch)
 	}
@@ -92,7 +94,7 @@ func Open(fd, pid int) (*File, error) {
 }
 
 // Arch is the target's.
-func (f *File) Arch() context.Arch { return context.Arch(min(f.h.arch, 255)) }
+func (f *File) Arch() context.Arch { return f.arch }
 
 // ExtraRoom is how much of the runtime's Thread is copied at most, bytes.
 func (f *File) ExtraRoom() uint32 { return uint32(f.form.extra) }

@@ -10,11 +10,12 @@ import (
 // fake is a sparse memory that a test writes word by word. It knows nothing of
 // the reader: structures are laid out by the numbers of the runtime's sources.
 type fake struct {
+	arch  context.Arch
 	bytes map[uint64]byte
 	reads int
 }
 
-func newFake() *fake { return &fake{bytes: map[uint64]byte{}} }
+func newFake() *fake { return &fake{arch: context.ArchAMD64, bytes: map[uint64]byte{}} }
 
 func (f *fake) ReadAt(p []byte, addr uint64) bool {
 	f.reads++
@@ -70,9 +71,12 @@ type body struct {
 	info      []byte
 }
 
-// world is a runtime with one code heap.
-func world(bodies []body, linear bool) *fake {
+// world is a runtime of x86-64 with one code heap.
+func world(bodies []body, linear bool) *fake { return worldOf(context.ArchAMD64, bodies, linear) }
+
+func worldOf(a context.Arch, bodies []body, linear bool) *fake {
 	f := newFake()
+	f.arch = a
 	for i := range 5 {
 		f.zero(atTop+uint64(i)*0x1000, 256*8)
 	}
@@ -120,12 +124,28 @@ func (f *fake) body(i uint64, b *body, linear bool) {
 		if k+1 < len(starts) {
 			end = starts[k+1]
 		}
+		if f.arch == context.ArchARM64 {
+			f.functionARM64(h+36, info, k, start+s, end-s)
+			continue
+		}
 		f.u32(h+36+12*uint64(k), uint32(start+s-codeBase), uint32(start+end-codeBase), uint32(info-codeBase))
+	}
+	if f.arch == context.ArchARM64 {
+		return
 	}
 	if b.info == nil {
 		b.info = []byte{1, 0, 0, 0}
 	}
 	f.put(info, b.info...)
+}
+
+// functionARM64 writes the k-th of a method's entries and its .xdata record, whose codes
+// are none.
+func (f *fake) functionARM64(entries, records uint64, k int, begin, size uint64) {
+	const packedEpilog, oneCodeWord, ends = 1 << 21, 1 << 27, 0xe4e4e4e4
+	at := records + 16*uint64(k)
+	f.u32(entries+8*uint64(k), uint32(begin-codeBase), uint32(at-codeBase))
+	f.u32(at, uint32(size/4)|packedEpilog|oneCodeWord, ends)
 }
 
 // nibble marks a start; the first nibble of a word is its highest.
@@ -152,7 +172,7 @@ func (f *fake) word32(at uint64) (v uint32) {
 
 // tables are over f, believed without an Open.
 func (f *fake) tables(linear bool) *Tables {
-	t := &Tables{arch: context.ArchAMD64, v: view{r: f}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+	t := &Tables{arch: f.arch, v: view{r: f}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	t.l.linear = linear
 	return t
 }

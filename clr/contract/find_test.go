@@ -35,17 +35,19 @@ func TestFind(t *testing.T) {
 		{"before every method", 0x3f, NoMethod, Method{}},
 		{"outside the section", codeEnd - begin, NotCode, Method{}},
 	}
-	for _, linear := range []bool{false, true} {
-		for _, c := range cases {
-			tables := world(plain, linear).tables(linear)
-			for pass := range 2 { // the second is answered by the cache
-				var m Method
-				r := tables.Find(mapBase+c.rel, &m)
-				if r == Found {
-					c.want.Base, c.want.UnwindRVA = codeBase, m.UnwindRVA
-				}
-				if r != c.reason || r == Found && m != c.want {
-					t.Errorf("linear %v, %s, pass %d: %v %+v, want %v %+v", linear, c.name, pass, r, m, c.reason, c.want)
+	for _, arch := range []context.Arch{context.ArchAMD64, context.ArchARM64} {
+		for _, linear := range []bool{false, true} {
+			for _, c := range cases {
+				tables := worldOf(arch, plain, linear).tables(linear)
+				for pass := range 2 { // the second is answered by the cache
+					var m Method
+					r := tables.Find(mapBase+c.rel, &m)
+					if r == Found {
+						c.want.Base, c.want.UnwindRVA = codeBase, m.UnwindRVA
+					}
+					if r != c.reason || r == Found && m != c.want {
+						t.Errorf("%v, linear %v, %s, pass %d: %v %+v, want %v %+v", arch, linear, c.name, pass, r, m, c.reason, c.want)
+					}
 				}
 			}
 		}

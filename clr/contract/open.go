@@ -129,10 +129,10 @@ func open(r memory.Reader, arch context.Arch, desc, dac uint64) (*Tables, error)
 		return nil, err
 	}
 	switch version, ok := t.desc.Contracts["ExecutionManager"]; {
+	case !ok && arch != context.ArchAMD64:
+		err = &Error{"contract ExecutionManager", desc, uint64(arch), "not published; no layout is supposed but that of x86-64"}
 	case !ok:
-		if err = t.supposeLayout(dac); t.arch != context.ArchAMD64 {
-			err = &Error{"contract ExecutionManager", desc, uint64(t.arch), "not published; no layout is supposed but that of x86-64"}
-		}
+		err = t.supposeLayout(dac)
 	case version == 1 || version == 2:
 		err = t.useLayout(t.desc, t.pointers, version == 1)
 	default:

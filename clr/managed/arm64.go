@@ -20,6 +20,7 @@ type functionARM64 struct {
 // loadARM64 copies a function's unwind information.
 func (t *Tables) loadARM64(fn *function) bool {
 	e := fn.EntryARM64
+	fn.arm = &functionARM64{}
 	info, fault := pearm64.Info{}, pearm64.Fault{}
 	if e.Packed() {
 		info, fault = pearm64.DecodePackedInfo(e.Data, &fn.arm.packed)
@@ -30,11 +31,10 @@ func (t *Tables) loadARM64(fn *function) bool {
 		}
 		info, fault = pearm64.DecodeXdata(record)
 	}
-	fn.arm.info = info
 	if !fault.OK() {
-		fn.arm.info = pearm64.Info{} // a step over it finds out
-		return true
+		return true // a step over it finds out
 	}
+	fn.arm.info = info
 	var first [4]byte
 	if t.src.ReadAt(first[:], fn.Base+uint64(e.Begin)) && allocated(&info, binary.LittleEndian.Uint32(first[:])) {
 		fn.arm.shift = 4

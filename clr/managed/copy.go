@@ -11,8 +11,8 @@ import (
 // function is what is known of the code at an address, with its unwind data.
 type function struct {
 	Code
-	own peamd64.Table // what Table points to if it was copied
-	arm functionARM64
+	own peamd64.Table  // what Table points to if it was copied
+	arm *functionARM64 // of ARM64
 }
 
 // Bounds of what is copied.

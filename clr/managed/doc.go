@@ -18,7 +18,8 @@
 // interface call.
 //
 // Strategy. The unwind data of managed code is Windows' on every system, so there
-// is one interpreter of it, that of unwind/amd64. What it needs of a function is
+// is one interpreter of it for each architecture, that of unwind/amd64 and that of
+// unwind/arm64, whose records say where epilogs are. What it needs of a function is
 // copied from the target once an address: the UNWIND_INFO with all that it is
 // chained to, for an interrupted frame the code that may be the rest of an
 // epilog, and where that ends in a jump the unwind data of the function it leads
@@ -26,6 +27,6 @@
 // only if what is on top of the stack can be a return address. What is known of
 // the runtime's own stubs, per release, is a table: Landings.
 //
-// Known gaps: managed code of ARM64 is not stepped (Hijacked is for both
-// architectures); machine frames in managed code are refused.
+// Known gaps: of ARM64 only what clr/contract reads is stepped, on Linux; machine
+// frames in managed code are refused.
 package managed

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/dump"
 	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/outside"
@@ -165,8 +164,6 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 		return nil, fmt.Errorf("%s: %w; %s", f.core, err, bad.Why.Remedy())
 	case err != nil:
 		return nil, err
-	case c.Arch != context.ArchAMD64:
-		return nil, fmt.Errorf("%s: it is a core of an %s process; those of x86-64 are walked", f.core, c.Arch)
 	}
 	m := dump.NewModules(c, f.modules)
 	defer m.Close()

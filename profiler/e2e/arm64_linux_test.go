@@ -125,12 +125,13 @@ func (g *guest) runs(m *live.Mapping) bool {
 	if f == nil {
 		return false
 	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && m.Offset >= p.Off&^4095 && m.Offset < p.Off+p.Filesz {
-			return true
+	exec := false
+	for _, p := range f.Progs { // in the order of offsets; a page of the file can be of two
+		if p.Type == elf.PT_LOAD && m.Offset >= p.Off&^4095 {
+			exec = p.Flags&elf.PF_X != 0
 		}
 	}
-	return false
+	return exec
 }
 
 // record has the engine sample the guest until it ends.

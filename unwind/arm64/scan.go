@@ -201,7 +201,7 @@ func (s *scan) vectors(w uint32, load bool) scanned {
 		return goOn
 	case load && (w&31>>3 == preserved>>3 || w>>10&31>>3 == preserved>>3):
 		return refused
-	case w>>23&3 != 2: // it moves SP
+	case w>>23&1 != 0: // it moves SP
 		s.regs.Sp += uint64(int64(int32(w<<10)>>25) * (4 << (w >> 30)))
 	}
 	return goOn

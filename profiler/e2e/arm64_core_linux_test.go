@@ -1,0 +1,220 @@
+//go:build amd64
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/outside"
+)
+
+// A core of the CLR of ARM64 is walked here: it gives the stacks that the sampler saw.
+// Nobody writes one of what runs under qemu, so the test does: the threads are as the
+// probe copied them, the rest as the process has it when it is stopped.
+func TestARM64Core(t *testing.T) {
+	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "60")...)
+	fd, conn := g.probe(t)
+	file := filepath.Join(tempdir.New(t), "raw")
+	e, err := outside.New(g.cmd.Process.Pid, fd, outside.Config{RateHz: 200, Raw: file, NoWall: true, Maps: g.maps}, io.Discard)
+	unix.Close(fd)
+	conn.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(7*time.Second, e.Stop)
+	why := e.Run()
+	g.cmd.Process.Signal(syscall.SIGSTOP)
+	samples, _ := readRaw(t, file, why)
+	const deep = 200 << 10 // a core does not say where larger stacks end
+	last := map[uint64]*raw.Sample{}
+	for _, s := range samples {
+		if s.Result.Gap == merge.GapNone && len(s.Capture.Below.Data) == 0 && len(s.Capture.Stack.Data) < deep {
+			last[s.Capture.Thread.TID] = s
+		}
+	}
+	core := filepath.Join(tempdir.New(t), "core")
+	if err := os.WriteFile(core, g.core(t, last), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, time.Minute, nil, tool(t), "stack", "--core", core, "--json")
+	var got struct {
+		Runtime  bool
+		Threads  []coreThread
+		Problems []string
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != 0 || !got.Runtime || len(got.Threads) != len(last) || len(last) < 5 {
+		t.Fatalf("%v, exit code %d, %d threads of %d, %v\n%s", err, r.code, len(got.Threads), len(last), got.Problems, r.stderr)
+	}
+	whole, managed := 0, 0
+	for i := range got.Threads {
+		n, ok := got.Threads[i].same(t, last[got.Threads[i].TID])
+		if managed += n; ok {
+			whole++
+		}
+	}
+	t.Logf("%d of %d stacks whole, %d managed frames, %v", whole, len(last), managed, got.Problems)
+	if whole < len(last)-1 || managed < 5*whole { // of one a return address may have been replaced
+		t.Error("too few")
+	}
+}
+
+type coreThread struct {
+	TID      uint64
+	Complete bool
+	Gap      string
+	Frames   []struct{ Kind, Name, IP, SP string }
+}
+
+// same compares a stack of a core with a sample's, if it is whole.
+func (c *coreThread) same(t *testing.T, s *raw.Sample) (managed int, whole bool) {
+	t.Helper()
+	if !c.Complete {
+		t.Logf("thread %d: %s", c.TID, c.Gap)
+		return 0, false
+	}
+	if s == nil || len(c.Frames) != len(s.Frames) {
+		t.Errorf("thread %d has %d frames in the core, %+v sampled", c.TID, len(c.Frames), s)
+		return 0, true
+	}
+	for i, f := range c.Frames {
+		if want := s.Frames[i]; f.IP != fmt.Sprintf("%#x", want.IP) || f.SP != fmt.Sprintf("%#x", want.SP) {
+			t.Errorf("thread %d, frame %d: %+v, sampled %#x %#x", c.TID, i, f, want.IP, want.SP)
+		}
+		if f.Kind == "managed" && f.Name != "" {
+			managed++
+		}
+	}
+	return managed, true
+}
+
+// core is what Linux would write of the guest, with the threads of samples.
+func (g *guest) core(t *testing.T, threads map[uint64]*raw.Sample) []byte {
+	t.Helper()
+	mem, err := live.OpenProcess(g.cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	maps, err := g.maps(g.cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []corePart
+	for i := range maps {
+		if m := &maps[i]; m.End-m.Start < 1<<30 && (m.Path == "" || !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "/memfd:") || g.elf[m.Path] != nil) {
+			parts = append(parts, corePart{m, memoryOf(mem, m, threads)})
+		}
+	}
+	return writeCore(parts, notes(uint32(g.cmd.Process.Pid), parts, threads))
+}
+
+// memoryOf is what can be read of a mapping, with the samples' stacks. Of files' code
+// nothing is in a core.
+func memoryOf(mem *live.Process, m *live.Mapping, threads map[uint64]*raw.Sample) []byte {
+	if m.Exec && strings.HasPrefix(m.Path, "/") && !strings.HasPrefix(m.Path, "/memfd:") {
+		return nil
+	}
+	b := make([]byte, m.End-m.Start)
+	if n := mem.ReadSome(b, m.Start); n < len(b) {
+		b = b[:n]
+	}
+	for _, s := range threads {
+		if off := s.Capture.Stack.Addr - m.Start; off < uint64(len(b)) {
+			copy(b[off:], s.Capture.Stack.Data)
+		}
+	}
+	return b
+}
+
+type corePart struct {
+	*live.Mapping
+	data []byte
+}
+
+// notes are NT_PRSTATUS of each thread, NT_PRPSINFO and NT_FILE (Linux, uapi
+// linux/elfcore.h and fs/binfmt_elf.c).
+func notes(pid uint32, parts []corePart, threads map[uint64]*raw.Sample) (out []byte) {
+	le := binary.LittleEndian
+	note := func(kind uint32, desc []byte) {
+		for _, v := range []uint32{5, uint32(len(desc)), kind} {
+			out = le.AppendUint32(out, v)
+		}
+		out = append(append(out, "CORE\x00\x00\x00\x00"...), desc...)
+		out = append(out, make([]byte, -len(desc)&3)...)
+	}
+	for tid, s := range threads {
+		const tidAt, regsAt, size = 32, 112, 392
+		status, g := make([]byte, size), &s.Capture.Regs.ARM64
+		le.PutUint32(status[tidAt:], uint32(tid))
+		for i, v := range append(g.X[:len(g.X):len(g.X)], g.Sp, g.PC) {
+			le.PutUint64(status[regsAt+8*i:], v)
+		}
+		note(1, status)
+	}
+	info := make([]byte, 136)
+	le.PutUint32(info[24:], pid)
+	copy(info[40:], "Truth")
+	note(3, info)
+	var names bytes.Buffer
+	files := []byte{}
+	count := uint64(0)
+	for _, p := range parts {
+		if strings.HasPrefix(p.Path, "/") {
+			for _, v := range []uint64{p.Start, p.End, p.Offset / 4096} {
+				files = le.AppendUint64(files, v)
+			}
+			names.WriteString(p.Path + "\x00")
+			count++
+		}
+	}
+	head := le.AppendUint64(le.AppendUint64(nil, count), 4096)
+	note(0x46494c45, append(append(head, files...), names.Bytes()...))
+	return out
+}
+
+// writeCore lays the notes and the memory out.
+func writeCore(parts []corePart, notes []byte) []byte {
+	const head, program, core, aarch64, load, note, flagX = 64, 56, 4, 183, 1, 4, 1
+	le := binary.LittleEndian
+	b := make([]byte, head+program*(1+len(parts)))
+	copy(b, "\x7fELF\x02\x01\x01")
+	le.PutUint16(b[16:], core)
+	le.PutUint16(b[18:], aarch64)
+	le.PutUint64(b[32:], head)
+	le.PutUint16(b[54:], program)
+	le.PutUint16(b[56:], uint16(1+len(parts)))
+	put := func(i int, kind, flags uint32, at, size uint64, data []byte) {
+		p := b[head+program*i:]
+		le.PutUint32(p, kind)
+		le.PutUint32(p[4:], flags)
+		for k, v := range []uint64{uint64(len(b)), at, 0, uint64(len(data)), size} {
+			le.PutUint64(p[8+8*k:], v)
+		}
+		b = append(b, data...)
+	}
+	put(0, note, 0, 0, 0, notes)
+	for i, p := range parts {
+		flags := uint32(4)
+		if p.Exec {
+			flags |= flagX
+		}
+		put(1+i, load, flags, p.Start, p.End-p.Start, p.data)
+	}
+	return b
+}

@@ -1,0 +1,66 @@
+package arm64
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// start of glibc 2.17's crt1.o, as the program of .NET 10.0.9 for linux-arm64 has it: no
+// call frame information covers it.
+var crtStart = []uint32{
+	0xd280001d, 0xd280001e, 0xaa0003e5, 0xf94003e1, 0x910023e2, 0x910003e6, 0xd503201f, 0x100103a0, 0xb0003a63, 0x910d6063, 0xb0003a64, 0x910f6084,
+	0x941d34a8, 0x941d34a3, // bl __libc_start_main, abort
+	0x90003cc0, 0xf941a800, 0xb4000040, 0x141d34a7, 0xd65f03c0, 0, // call_weak_fn
+	0xb0003e40, 0x911a2000, 0xb0003e41, 0x911a2021, // deregister_tm_clones
+}
+
+func TestRoot(t *testing.T) {
+	const called = 0x34 // behind the call of __libc_start_main
+	for _, c := range []struct {
+		name  string
+		off   uint64 // of pc in the code
+		fp    uint64
+		words int // of the code; nops follow
+		stop  unwind.Stop
+	}{
+		{"behind the call of main", called, 0, len(crtStart), unwind.EndOfStack},
+		{"behind the call of abort, which does not return", called + 4, 0, len(crtStart), unwind.EndOfStack},
+		{"a frame record leads on", called, stackLow + 0x2000, len(crtStart), unwind.NoInfo},
+		{"another function behind a return", 0x58, 0, len(crtStart), unwind.NoInfo},
+		{"too far behind", 0x200, 0, 14, unwind.NoInfo},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code := bytes.Repeat([]byte{0x1f, 0x20, 0x03, 0xd5}, 0x400) // nop
+			for i, w := range crtStart[:c.words] {
+				binary.LittleEndian.PutUint32(code[4*i:], w)
+			}
+			image := elfasm.Code(elfasm.ARM64, codeLo-textBias, code)
+			const entry = 24 // e_entry
+			binary.LittleEndian.PutUint64(image[entry:], codeLo-textBias)
+			f, err := elf.New(image, "program")
+			if err != nil {
+				t.Fatal(err)
+			}
+			none := elfasm.Frames{}
+			rows, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: none.Bytes(), EHFrameAddr: 0x100000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := unwinder(module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: rows, ELF: f}}, nil))
+			r := context.FromARM64(start(codeLo+c.off, sp0))
+			r.ARM64.X[regFP] = c.fp
+			s, left := unwind.State{Regs: &r}, unwind.Frame{}
+			if stop := u.Step(&s, newStack().window(), &unwind.Bounds{}, &left); stop != c.stop {
+				t.Errorf("%v, want %v", stop, c.stop)
+			}
+		})
+	}
+}
