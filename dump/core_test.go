@@ -110,6 +110,42 @@ func TestCore(t *testing.T) {
 	}
 }
 
+// A thread of ARM64 has its thread pointer in a note of its own, behind its registers.
+func TestThreadPointerARM64(t *testing.T) {
+	of := func(owner string, typ uint32, desc []byte) []byte {
+		b := note(nil, typ, desc)
+		le.PutUint32(b, uint32(len(owner)+1))
+		copy(b[12:20], owner+"\x00\x00\x00")
+		return b
+	}
+	pointer := func(v uint64) []byte { return le.AppendUint64(nil, v) }
+	status := make([]byte, 392)
+	for _, c := range []struct {
+		name  string
+		arch  context.Arch
+		notes [][]byte
+		want  []uint64
+	}{
+		{"each its own", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000)), of("CORE", 1, status), of("LINUX", 0x401, pointer(0x8000))}, []uint64{0x7000, 0x8000}},
+		{"none", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x400, pointer(0x7000))}, []uint64{0}},
+		{"with a second register", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, append(pointer(0x7000), pointer(9)...))}, []uint64{0x7000}},
+		{"cut", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000)[:4])}, []uint64{0}},
+		{"of nobody", context.ArchARM64, [][]byte{of("LINUX", 0x401, pointer(0x7000))}, nil},
+		{"of another owner", context.ArchARM64, [][]byte{of("CORE", 1, status), of("CORE", 0x401, pointer(0x7000))}, []uint64{0}},
+		{"of x86-64", context.ArchAMD64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000))}, []uint64{0}},
+	} {
+		core := &Core{Arch: c.arch, data: slices.Concat(c.notes...)}
+		core.notes(0, uint64(len(core.data)))
+		var got []uint64
+		for _, th := range core.Threads {
+			got = append(got, th.Base)
+		}
+		if !slices.Equal(got, c.want) || len(core.Problems) != 0 {
+			t.Errorf("%s: %#x, want %#x, %v", c.name, got, c.want, core.Problems)
+		}
+	}
+}
+
 // Every way in which a core can be wrong has its reason, and what can be read is
 // kept.
 func TestCoreDamaged(t *testing.T) {

@@ -2,7 +2,7 @@
 // the memory that was kept.
 //
 // Sources: the ELF gABI (program headers, notes, PN_XNUM); Linux fs/binfmt_elf.c
-// (NT_PRSTATUS, NT_AUXV, NT_FILE), Documentation/filesystems/proc.rst
+// (NT_PRSTATUS, NT_AUXV, NT_FILE, NT_ARM_TLS), Documentation/filesystems/proc.rst
 // (coredump_filter); dotnet/runtime src/coreclr/debug/createdump for what its cores
 // keep; core(5).
 //

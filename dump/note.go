@@ -15,6 +15,7 @@ const (
 	ntInfo   = 3
 	ntAuxv   = 6
 	ntFile   = 0x46494c45
+	ntARMTLS = 0x401 // of LINUX, the others of CORE
 )
 
 // notes reads the notes of a segment.
@@ -39,8 +40,13 @@ func (c *Core) notes(off, size uint64) {
 			c.problem(Truncated, "a note of type %#x with %d bytes is outside the notes", typ, descLen)
 			return
 		}
-		if name := b[12 : 12+nameLen]; string(bytes.TrimRight(name, "\x00")) == "CORE" {
+		switch string(bytes.TrimRight(b[12:12+nameLen], "\x00")) {
+		case "CORE":
 			c.note(typ, b[desc:desc+descLen])
+		case "LINUX":
+			if typ == ntARMTLS {
+				c.threadPointer(b[desc : desc+descLen])
+			}
 		}
 		b = b[min(next, uint64(len(b))):]
 	}
@@ -91,6 +97,14 @@ func (c *Core) status(desc []byte) {
 		t.Base, t.Call = binary.LittleEndian.Uint64(desc[fsBase:]), int64(binary.LittleEndian.Uint64(desc[origRAX:]))
 	}
 	c.Threads = append(c.Threads, t)
+}
+
+// threadPointer is where the C library keeps the thread whose registers came last: its
+// tpidr_el0.
+func (c *Core) threadPointer(desc []byte) {
+	if n := len(c.Threads); n > 0 && len(desc) >= 8 && c.Arch == context.ArchARM64 {
+		c.Threads[n-1].Base = binary.LittleEndian.Uint64(desc)
+	}
 }
 
 // auxv looks for the kernel's own image (AT_SYSINFO_EHDR).

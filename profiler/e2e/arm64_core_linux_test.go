@@ -41,7 +41,7 @@ func TestARM64Core(t *testing.T) {
 	why := e.Run()
 	g.cmd.Process.Signal(syscall.SIGSTOP)
 	samples, _ := readRaw(t, file, why)
-	const deep = 200 << 10 // a core does not say where larger stacks end
+	const deep = 200 << 10 // the notes below do not say where larger stacks end
 	last := map[uint64]*raw.Sample{}
 	for _, s := range samples {
 		if s.Result.Gap == merge.GapNone && len(s.Capture.Below.Data) == 0 && len(s.Capture.Stack.Data) < deep {
