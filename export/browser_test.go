@@ -1,33 +1,18 @@
 package export
 
 import (
-	"context"
 	"fmt"
 	"html"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-)
 
-func browser() string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
+	"github.com/seedwalk/seedwalk/internal/testkit/browser"
+)
 
 // TestPageInBrowser loads pages in a real browser and looks at the document
 // that its scripts have made.
 func TestPageInBrowser(t *testing.T) {
-	path := browser()
-	if path == "" || testing.Short() {
-		t.Skip("SKIPPED-CHECK: the flame graph was not loaded, no chromium here (or -short)")
-	}
+	b := browser.Find(t, "the flame graph was not loaded")
 	for name, c := range map[string]struct {
 		p    *Profile
 		want []string
@@ -38,7 +23,7 @@ func TestPageInBrowser(t *testing.T) {
 		"empty":   {&Profile{}, []string{"No samples in this selection."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dom, log := load(t, path, written(t, WriteHTML, c.p), "")
+			dom, log := b.Load(t, written(t, WriteHTML, c.p), "")
 			for _, w := range c.want {
 				if !strings.Contains(dom, w) {
 					t.Errorf("the document lacks %q", w)
@@ -73,10 +58,7 @@ func sleepy() *Profile {
 // TestPageInUse works with a page as a user does: by its address, its keys, its buttons.
 // What a script returns is in the document when it is looked at.
 func TestPageInUse(t *testing.T) {
-	path := browser()
-	if path == "" || testing.Short() {
-		t.Skip("SKIPPED-CHECK: the flame graph was not used, no chromium here (or -short)")
-	}
+	b := browser.Find(t, "the flame graph was not used")
 	const key = "const key = (k, o) => document.body.dispatchEvent(new KeyboardEvent('keydown', Object.assign({ key: k, bubbles: true }, o)));"
 	const paths = "const paths = t => Array.from({ length: t.n }, (_, i) => i).filter(i => t.total[i] > 0).map(i => pathOf(t, i).slice(1).map(j => symbols[t.symbol[j]].name).join('/') + '=' + t.total[i]).sort().join(' ');"
 	var script strings.Builder
@@ -131,7 +113,7 @@ func TestPageInUse(t *testing.T) {
 		names = append(names, c.name)
 	}
 	script.WriteString("});</script></body>")
-	dom, log := load(t, path, []byte(strings.Replace(string(written(t, WriteHTML, sleepy())), "</body>", script.String(), 1)), "")
+	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, sleepy())), "</body>", script.String(), 1)), "")
 	for i, w := range want {
 		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
 		got, _, _ := strings.Cut(dom, "</pre>")
@@ -142,24 +124,4 @@ func TestPageInUse(t *testing.T) {
 	if strings.Contains(log, "CONSOLE") {
 		t.Errorf("the browser complains:\n%s", log)
 	}
-}
-
-func load(t *testing.T, path string, page []byte, hash string) (dom, log string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, page, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-		"--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1400,800", "--dump-dom", "file://"+file+hash)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
-	}
-	return string(out), stderr.String()
 }

@@ -54,6 +54,8 @@ func TestWaitsBadInput(t *testing.T) {
 		{"a thread that is no number", "", "no number", []string{"--thread", "x", path}, 2},
 		{"live flags for a file", "", "not for a file", []string{"--follow", path}, 2},
 		{"buffer", "", "--buffer", []string{"--buffer", "0", "--pid", "1"}, 2},
+		{"since the end", "no waits", "", []string{"--since", "1h", path}, 0},
+		{"until the start", "no waits", "", []string{"--until", "1us", path}, 0},
 		{"filtered", "no waits", "", []string{"--min-duration", "1h", path}, 0},
 	} {
 		stdout, stderr, code, _ := tool(t, append([]string{"waits"}, c.args...)...)

@@ -125,6 +125,8 @@ var rooms = []room{
 	{Name: "internal/testkit/waittruth", May: []string{"waits"}},
 	{Name: "internal/testkit/tempdir"},
 	{Name: "internal/testkit/armrun"},
+	{Name: "internal/testkit/gdb"},
+	{Name: "internal/testkit/browser"},
 	{Name: "internal/testkit/epilog", May: with(words, formats)},
 	{Name: "internal/testkit/snap", May: with(tables, "internal/testkit/moduleroot")},
 	{Name: "internal/testkit/walktest", May: with(tables, "unwind", "internal/testkit/snap")},

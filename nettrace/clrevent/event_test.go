@@ -55,6 +55,8 @@ func TestDecode(t *testing.T) {
 		{"WaitStart, 32 bits", "00 00000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeWait(b, 4)) }, Wait{}},
 		{"Method", method + "0100", 2, func(b []byte) (any, bool) { return pair(DecodeMethod(b)) },
 			Method{ID: 1, Module: 2, Start: 4096, Size: 64, Token: 0x6000003, Flags: 8, Namespace: "N", Name: "m"}},
+		{"Method, half of a pair, and beyond Latin", "0100000000000000 0200000000000000 0010000000000000 40000000 03000006 08000000 00d86100 0000 000100dc 0000 0000 0100", 2,
+			func(b []byte) (any, bool) { return pair(DecodeMethod(b)) }, Method{ID: 1, Module: 2, Start: 4096, Size: 64, Token: 0x6000003, Flags: 8, Namespace: "\ufffda", Name: "\u0100\ufffd"}},
 		{"Module", "0100000000000000 0200000000000000 00000000 00000000 61000000 0000", 0, func(b []byte) (any, bool) { return pair(DecodeModule(b)) },
 			Module{ID: 1, Assembly: 2, IL: "a"}},
 		{"Thread", "0100000000000000 0200000000000000 00000000 03000000 04000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeThread(b)) },

@@ -69,5 +69,5 @@ func waitsBeside(t *testing.T, program []string) {
 func allocationsBeside(t *testing.T, program []string) {
 	f, r := recordBeside(t, "alloc,exception", program)
 	f.whole(t)
-	f.allocated(t, r.stdout)
+	f.allocated(t, r.stdout, "Events", "Events.Part", "Events.All", "Events.Main")
 }

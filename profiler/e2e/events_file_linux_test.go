@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,20 +26,25 @@ type eventsFile struct {
 		}
 	}
 	Threads []struct{ ID uint64 }
-	Frames  []struct{ Name, Class string }
-	Stacks  []struct {
-		Thread, Owner        int
-		Frames               []int
-		Count, Sum           int64
-		Complete, Open       bool
-		Event, Type, Message string
-		Gap                  string
-	}
-	Waits []struct {
+	Frames  []struct{ Name, Class, Addr string }
+	Stacks  []eventsStack
+	Waits   []struct {
 		Stack int
 		Start time.Time
 		NS    int64
 	}
+}
+
+// eventsStack is what happened at a place: samples, or an event.
+type eventsStack struct {
+	Thread, Owner        int
+	Frames               []int
+	Count, Sum           int64
+	Wall                 int64 `json:"wall_ns"`
+	CPU                  int64 `json:"cpu_ns"`
+	Complete, Open       bool
+	Event, Type, Message string
+	Gap                  string
 }
 
 func readEvents(t *testing.T, path string) *eventsFile {
@@ -193,4 +199,63 @@ func inOrder(names, want []string) bool {
 		}
 	}
 	return len(want) == 0
+}
+
+// allocated holds a recording against what a program says it has done, in methods of a
+// class with others of it below them.
+func (f *eventsFile) allocated(t *testing.T, truth, class string, below ...string) {
+	t.Helper()
+	// The runtime writes nested types without the one they stand in.
+	types := map[string]string{"AllocateArrays": "System.Byte[]", "AllocateNodes": "Node", "AllocateLarge": "System.Double[]"}
+	thrown := map[string][2]string{"Fault": {"Fault", "even"}, "InvalidOperationException": {"System.InvalidOperationException", "odd"}}
+	told := 0
+	for line := range strings.Lines(truth) {
+		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		want, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			continue
+		}
+		told++
+		got := int64(0)
+		for i := range f.Stacks {
+			s := &f.Stacks[i]
+			switch x, exception := thrown[name]; {
+			case exception && s.Event == "exception" && s.Type == x[0] && s.Message == x[1] && inOrder(f.names(i), []string{class + ".Throw", class + ".Exceptions"}):
+				got += s.Count
+			case !exception && s.Event == "allocation" && s.Type == types[name] && inOrder(f.names(i), append([]string{class + "." + name}, below...)):
+				got += s.Sum
+			}
+		}
+		_, exact := thrown[name]
+		if lost := f.Stats.Counters["event_missed"]; exact && lost > 0 && got < want {
+			t.Logf("%s: %d events are lost", name, lost)
+			got = min(want, got+lost)
+		}
+		t.Logf("%s: %d, the program says %d", name, got, want)
+		if exact && got != want || !exact && (got < want*7/10 || got > want*13/10) {
+			t.Errorf("%s: %d, the program says %d", name, got, want)
+		}
+	}
+	if told < 2 {
+		t.Errorf("the program says nothing of itself: %s", truth)
+	}
+}
+
+// everything: a recording of all there is has what Waits.cs allocates and throws, samples
+// of threads that run and of threads that wait, and a sum of its own for each kind.
+func (f *eventsFile) everything(t *testing.T, truth string) {
+	t.Helper()
+	f.allocated(t, truth, "Waits", "Waits.RunMemory", "Waits.Run", "Waits.Main")
+	var cpu, wall int64
+	for i := range f.Stacks {
+		cpu, wall = cpu+f.Stacks[i].CPU, wall+f.Stacks[i].Wall
+	}
+	kinds := map[string]bool{}
+	for _, e := range f.Stats.Events {
+		kinds[e.Event] = e.Count > 0
+	}
+	if f.Stats.Samples == 0 || cpu == 0 || wall <= cpu || !kinds["wait"] || !kinds["lock"] || !kinds["allocation"] || !kinds["exception"] {
+		t.Errorf("%d samples, %v on processors of %v, events %+v", f.Stats.Samples, time.Duration(cpu), time.Duration(wall), f.Stats.Events)
+	}
+	t.Logf("%d samples, %v on processors of %v", f.Stats.Samples, time.Duration(cpu), time.Duration(wall))
 }

@@ -28,10 +28,10 @@ func TestWindowsWaits(t *testing.T) {
 		need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait)...)
 	t.Log(r.stderr)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) < 36 || r.code != 7 {
+	if err != nil || len(truth) < 43 || r.code != 7 {
 		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stdout)
 	}
-	judgeWindowsTrace(t, keep, truth, r.stdout)
+	judgeTrace(t, keep, truth, r.stdout)
 	var told struct {
 		Lost  int64
 		Waits []struct{ Thread uint64 }
@@ -72,10 +72,10 @@ func TestWindowsWaitsPID(t *testing.T) {
 	p.until("")
 	output := p.out.String()
 	truth, err := waittruth.Lines(&p.out)
-	if err != nil || len(truth) < 36 || r.code != 0 {
+	if err != nil || len(truth) < 43 || r.code != 0 {
 		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
 	}
-	judgeWindowsTrace(t, keep, truth, output)
+	judgeTrace(t, keep, truth, output)
 	lines := 0
 	for line := range strings.Lines(r.stdout) {
 		var w struct {
@@ -105,9 +105,9 @@ func isNear(addr, output string) bool {
 	return false
 }
 
-// judgeWindowsTrace holds a trace against what the program says of itself. Every managed
+// judgeTrace holds a trace against what the program says of itself. Every managed
 // frame has a name; where native code called managed code stands in what it has written.
-func judgeWindowsTrace(t *testing.T, path string, truth []waittruth.Wait, output string) {
+func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -17,6 +17,8 @@ public static class Waits
 	[DllImport("waits")]
 	static extern void waits_report(string scenario, string expect, long before, long after, int min, string frames);
 	[DllImport("waits")]
+	static extern void waits_number(string name, long n);
+	[DllImport("waits")]
 	static extern void waits_pause(string word);
 	[DllImport("waits")]
 	static extern void waits_through(Body body, int deep);
@@ -78,10 +80,13 @@ public static class Waits
 	[MethodImpl(MethodImplOptions.NoInlining)] static void Inner<T>(T unused, WaitHandle h) { WaitEvent(h); GC.KeepAlive(h); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void Slumber() { Thread.Sleep(Length); }
 
-	// After makes something happen when so many waits have lasted Length.
-	static void After(int n, Body act)
+	// After makes something happen when so many waits have lasted Length. One that may spin
+	// before it waits is waited for: on a busy machine it spins long, and spinning is no wait.
+	static void After(int n, Body act, Thread spins = null)
 	{
 		AllBegun(n);
+		while (spins != null && (spins.ThreadState & System.Threading.ThreadState.WaitSleepJoin) == 0)
+			Thread.Sleep(1);
 		Thread.Sleep(Length);
 		act();
 	}
@@ -122,9 +127,9 @@ public static class Waits
 #endif
 		Thread u = Start(delegate { Measure("slim", "WaitHandleWait", Length - 60, "WaitSlim", delegate { WaitSlim(slim); }); });
 #if NO_SEMAPHORE
-		After(2, delegate { s.Set(); slim.Release(); });
+		After(2, delegate { s.Set(); slim.Release(); }, u);
 #else
-		After(2, delegate { s.Release(1); slim.Release(); });
+		After(2, delegate { s.Release(1); slim.Release(); }, u);
 #endif
 		t.Join();
 		u.Join();
@@ -156,7 +161,7 @@ public static class Waits
 	{
 		TaskCompletionSource<int> source = new TaskCompletionSource<int>();
 		Thread t = Start(delegate { Measure("task", "WaitHandleWait", Length - 60, "WaitTask", delegate { WaitTask(source.Task); }); });
-		After(1, delegate { source.SetResult(1); });
+		After(1, delegate { source.SetResult(1); }, t);
 		t.Join();
 	}
 
@@ -213,6 +218,52 @@ public static class Waits
 		After(24, delegate { go.Set(); });
 		foreach (Thread t in all)
 			t.Join();
+	}
+
+	// Turns is many short waits of two threads, one after the other.
+	static void Turns(AutoResetEvent mine, AutoResetEvent other, long until, ref long longest)
+	{
+		for (long now = 0; now < until; other.Set()) {
+			long before = Stopwatch.GetTimestamp();
+			WaitEvent(mine);
+			now = Stopwatch.GetTimestamp();
+			longest = Math.Max(longest, now - before);
+		}
+	}
+
+	// It says how long the longest took, in ticks.
+	static void RunTurns()
+	{
+		AutoResetEvent a = new AutoResetEvent(true), b = new AutoResetEvent(false);
+		long until = Stopwatch.GetTimestamp() + 2 * Stopwatch.Frequency, longest = 0, other = 0;
+		Thread t = Start(delegate { Turns(a, b, until, ref longest); }), u = Start(delegate { Turns(b, a, until, ref other); });
+		t.Join();
+		u.Join();
+		waits_number("longest", Math.Max(longest, other));
+	}
+
+	static object Keep;
+
+	[MethodImpl(MethodImplOptions.NoInlining)] static void AllocateArrays(int n) { for (int i = 0; i < n; i++) Keep = new byte[1000]; }
+	[MethodImpl(MethodImplOptions.NoInlining)] static void Throw() { throw new InvalidOperationException("odd"); }
+	[MethodImpl(MethodImplOptions.NoInlining)]
+	static void Exceptions(int n)
+	{
+		for (int i = 0; i < n; i++)
+			try { Throw(); } catch (InvalidOperationException) { }
+	}
+
+	// Memory is what a program does besides waiting. It says how much: NAME NUMBER.
+	static void RunMemory()
+	{
+		const int parts = 10, arrays = 4000, faults = 4;
+		for (int i = 0; i < parts; i++) {
+			AllocateArrays(arrays);
+			Exceptions(faults);
+			Thread.Sleep(20); // what watches must come to its turn
+		}
+		waits_number("AllocateArrays", (long)parts * arrays * (1000 + 24));
+		waits_number("InvalidOperationException", parts * faults);
 	}
 
 	// The published example: an owner has a mutex for three seconds, and other
@@ -339,6 +390,8 @@ public static class Waits
 		case "callback": RunCallback(); break;
 		case "interrupt": RunInterrupt(); break;
 		case "many": RunMany(); break;
+		case "memory": RunMemory(); break;
+		case "turns": RunTurns(); break;
 		case "example": RunExample(); break;
 		case "open": RunOpen(); break;
 		case "blocked": RunBlocked(); break;
@@ -354,7 +407,7 @@ public static class Waits
 			Length = 1;
 			Silent = true;
 			foreach (string s in scenarios)
-				if (s != "example" && s != "open" && s != "blocked" && s != "deadlock")
+				if (s != "example" && s != "turns" && s != "open" && s != "blocked" && s != "deadlock")
 					Run(s);
 			Length = 300;
 			Silent = false;

@@ -26,3 +26,17 @@ func TestListsOfCompiledMethods(t *testing.T) {
 		}
 	}
 }
+
+// TestRequest: what is asked for, to the bit, and never the rundown provider, which lists
+// nothing at a session's start, whatever its keywords say.
+func TestRequest(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		p := waitConfig(1, keep).Providers
+		if len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Keywords != 0x40000004000 || p[0].Level != 5 || waitConfig(1, keep).NoStacks {
+			t.Errorf("kept %v: %+v", keep, p)
+		}
+	}
+	if p := nameConfig().Providers; len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Level != 4 {
+		t.Errorf("names: %+v", p)
+	}
+}

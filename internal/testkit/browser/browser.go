@@ -1,0 +1,49 @@
+// Package browser loads pages in a real browser.
+package browser
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Browser is a Chromium.
+type Browser struct{ path string }
+
+// Find is the browser of this machine; without one, or in short tests, what was not done
+// is told, and the test is over.
+func Find(t testing.TB, undone string) Browser {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil && !testing.Short() {
+			return Browser{path}
+		}
+	}
+	t.Skipf("SKIPPED-CHECK: %s, no chromium here (or -short)", undone)
+	return Browser{}
+}
+
+// Load gives the document that a page's scripts have made, and what the browser says.
+func (b Browser) Load(t testing.TB, page []byte, hash string) (dom, log string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, b.path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
+		"--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1400,800", "--dump-dom", "file://"+file+hash)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	return string(out), stderr.String()
+}
