@@ -85,3 +85,33 @@ func TestWaitsJSONFile(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestWaitsExample: what the documents show of the published example is what is printed.
+func TestWaitsExample(t *testing.T) {
+	trace, err := filepath.Abs("../../waits/testdata/liveexample.nettrace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code, _ := tool(t, "waits", trace, "--min-duration", "100ms")
+	if code != 0 || stderr != "" {
+		t.Fatalf("%d %s", code, stderr)
+	}
+	const command = "$ seedwalk waits waits/testdata/liveexample.nettrace --min-duration 100ms"
+	for _, c := range []struct {
+		file, pipe string
+		want       string
+	}{
+		{"docs/waits.md", "", stdout},
+		{"README.md", " | head -n 8", strings.Join(strings.SplitAfterN(stdout, "\n", 9)[:8], "")},
+	} {
+		b, err := os.ReadFile(filepath.Join("../..", c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, shown, ok := strings.Cut(string(b), command+c.pipe+"\n")
+		shown, _, _ = strings.Cut(shown, "```")
+		if !ok || shown != c.want {
+			t.Errorf("%s shows\n%s\nprinted is\n%s", c.file, shown, c.want)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func TestEventsStart(t *testing.T) { eachRuntime(t, "Waits", eventsStart) }
 func eventsStart(t *testing.T, program []string) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
 	file := filepath.Join(tempdir.New(t), "out.json")
-	argv := append([]string{tool(t), "record", "--events", everyEvent, "--wait-min", "0", "--output", file, "--"}, append(program, everyWait+",memory")...)
+	argv := append([]string{tool(t), "record", "--events", everyEvent, "--wait-min", "0", "--output", file, "--"}, append(program, everyWait+",deeper,memory")...)
 	r := run(t, time.Minute, nil, argv...)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
 	if err != nil || len(truth) < 38 || r.code != 7 {

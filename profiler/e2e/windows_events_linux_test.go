@@ -41,7 +41,7 @@ func TestWindowsEvents(t *testing.T) {
 	env := []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=120", "DOTNET_EnableEventPipe=1",
 		"DOTNET_EventPipeOutputPath=" + windowsPath(trace), "DOTNET_EventPipeConfig=Microsoft-Windows-DotNETRuntime:40000004000:5"}
 	argv := wine(t, "seedwalk.exe", "record", "--mode", "probe", "--profiler", need(t, "out", "windows", "seedwalk_profiler.dll"), "--events", everyEvent, "--wait-min", "0",
-		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait+",memory")
+		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait+",deeper,memory")
 	r := run(t, 3*time.Minute, env, argv...)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
 	if err != nil || len(truth) < 43 || r.code != 7 {

@@ -115,6 +115,15 @@ public static class Waits
 			t.Join();
 	}
 
+	// Deeper is more than the hundred frames that an event of a trace has.
+	static void RunDeeper()
+	{
+		ManualResetEvent m = new ManualResetEvent(false);
+		Thread t = Start(delegate { Measure("deeper", "WaitHandleWait", Length - 30, "WaitEvent Deep", delegate { Deep(m, 150); }); });
+		After(1, delegate { m.Set(); });
+		t.Join();
+	}
+
 	static void RunSemaphore()
 	{
 		SemaphoreSlim slim = new SemaphoreSlim(0);
@@ -382,6 +391,7 @@ public static class Waits
 		switch (scenario) {
 		case "mutex": RunMutex(); break;
 		case "events": RunEvents(); break;
+		case "deeper": RunDeeper(); break;
 		case "semaphore": RunSemaphore(); break;
 		case "join": RunJoin(); break;
 		case "monitor": RunMonitor(); break;
