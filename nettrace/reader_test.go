@@ -347,3 +347,27 @@ func TestSequenceWrap(t *testing.T) {
 		t.Errorf("%+v", got.Counts)
 	}
 }
+
+// TestNanos: timestamps of any clock, without overflow.
+func TestNanos(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		frequency uint64
+		ticks     uint64
+		want      int64
+	}{
+		{"Linux", 1e9, 1234567891, 1234567891},
+		{"Windows", 1e7, 12345678, 1234567800},
+		{"a processor's own", 2_994_372_000, 2_994_372_000*3 + 1_497_186_000, 3_500_000_000},
+		{"odd", 3, 10, 3_333_333_333},
+		{"a thousand years of Windows", 1e7, 1e7 * 86400 * 365 * 1000, 1<<63 - 1},
+		{"all bits", 1e9, 1<<64 - 1, 1<<63 - 1},
+		{"all bits of one a second", 1, 1<<64 - 1, 1<<63 - 1},
+		{"faster than it may be", 1<<63 - 1, 1<<63 - 1, 1e9},
+	} {
+		tr := nettrace.Trace{Frequency: c.frequency}
+		if got := tr.Nanos(c.ticks); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}

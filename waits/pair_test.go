@@ -25,6 +25,7 @@ import (
 // Each takes a tick of one millisecond, or of as many as stand behind '+'.
 type script struct {
 	w       *nettracefile.Writer
+	tick    uint64 // a millisecond
 	now     uint64
 	seq     map[uint64]uint32
 	owner   uint64
@@ -44,8 +45,12 @@ const (
 const ms = 1_000_000
 
 func newScript(o nettracefile.Options) *script {
-	o.Ticks = 1000 * ms
-	s := &script{w: nettracefile.New(o), now: o.Ticks, seq: map[uint64]uint32{}, pointer: o.PointerSize}
+	if o.Frequency == 0 {
+		o.Frequency = 1000 * ms
+	}
+	tick := o.Frequency / 1000
+	o.Ticks = 1000 * tick
+	s := &script{w: nettracefile.New(o), tick: tick, now: o.Ticks, seq: map[uint64]uint32{}, pointer: o.PointerSize}
 	if s.pointer == 0 {
 		s.pointer = 8
 	}
@@ -74,7 +79,7 @@ func (s *script) run(line string) *script {
 			word = at
 			fmt.Sscan(n, &step)
 		}
-		s.now += step * ms
+		s.now += step * s.tick
 		s.word(word)
 	}
 	return s
@@ -209,7 +214,7 @@ func TestPairing(t *testing.T) {
 		{"nothing is known of a wait without a stack", "1:W@3 1:W@1 1:w 1:w", "1 wait 3, 1 wait 1 in 1", 0},
 		{"the stop of a lock closes what is open above it as unreliable", "1:C@1 1:W@2 1:c", "1 lock 2, 1 wait 0 unreliable in 1", 0},
 	} {
-		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5}} {
+		for _, o := range []nettracefile.Options{{}, {PointerSize: 4}, {Plain: true}, {Version: 5}, {Frequency: 1e7}, {Frequency: 1e7, PointerSize: 4}} { // 1e7 is that of Windows
 			a := newScript(o).run(c.script).analyse()
 			if got := show(a); got != c.want || a.Orphans != c.orphans {
 				t.Errorf("%s, %+v: %q with %d orphans, want %q with %d", c.name, o, got, a.Orphans, c.want, c.orphans)
