@@ -125,3 +125,18 @@ func TestPageInUse(t *testing.T) {
 		t.Errorf("the browser complains:\n%s", log)
 	}
 }
+
+// TestPageEvents: each kind of event has a view of its own, with its own sum.
+func TestPageEvents(t *testing.T) {
+	b := browser.Find(t, "the views of events were not looked at")
+	const script = `<script>addEventListener('load', () => {
+	const out = document.createElement('pre');
+	for (const v of document.querySelectorAll('button[data-v]')) { v.click(); out.textContent += v.textContent + ' ' + tree.total[0] + '; '; }
+	document.body.append(out);
+});</script></body>`
+	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, withEvents())), "</body>", script, 1)), "")
+	const want = "Samples 1000; Wall time 10000000000; CPU time 5250000000; Waits 4; Wait time 3900000000; Locks 2; Lock time 700000; Allocations 10; Allocated bytes 1024000; Exceptions 4; "
+	if !strings.Contains(dom, want) || strings.Contains(log, "CONSOLE") {
+		t.Errorf("the page lacks %q\n%s\n%s", want, log, dom[max(0, len(dom)-600):])
+	}
+}
