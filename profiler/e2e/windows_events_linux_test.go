@@ -14,10 +14,9 @@ import (
 	"github.com/seedwalk/seedwalk/waits"
 )
 
-// everyWindowsWait leaves out what the trimmed framework has not (Semaphore, Interrupt), and
-// waits that spin before they wait (SemaphoreSlim, Task.Wait): on a machine that is busy
-// they spin for most of their time, and spinning is no wait.
-const everyWindowsWait = "mutex,events,join,monitor,callback,silence,many,example"
+// everyWindowsWait leaves out what the trimmed framework has not: Interrupt, and Semaphore,
+// in the place of which an event stands.
+const everyWindowsWait = "mutex,events,semaphore,join,monitor,task,callback,silence,many,example"
 
 // tickOfWine is a tick of QueryPerformanceCounter in nanoseconds of CLOCK_MONOTONIC_RAW,
 // which it is in Wine.
@@ -33,18 +32,19 @@ func fromRaw() int64 {
 
 // On Windows the library copies the stacks of the runtime's events and the tool walks
 // them: each wait of the program is there once, whole, and the counts are those of a trace
-// that the runtime itself wrote of the same run.
+// that the runtime itself wrote of the same run. In the same recording is what the program
+// allocates and throws, and samples.
 func TestWindowsEvents(t *testing.T) {
 	dir := tempdir.New(t)
 	file, trace := filepath.Join(dir, "out.json"), filepath.Join(dir, "run.nettrace")
 	need(t, single10)
 	env := []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=120", "DOTNET_EnableEventPipe=1",
 		"DOTNET_EventPipeOutputPath=" + windowsPath(trace), "DOTNET_EventPipeConfig=Microsoft-Windows-DotNETRuntime:40000004000:5"}
-	argv := wine(t, "seedwalk.exe", "record", "--mode", "probe", "--profiler", need(t, "out", "windows", "seedwalk_profiler.dll"), "--events", "waits,locks", "--wait-min", "0",
-		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait)
+	argv := wine(t, "seedwalk.exe", "record", "--mode", "probe", "--profiler", need(t, "out", "windows", "seedwalk_profiler.dll"), "--events", everyEvent, "--wait-min", "0",
+		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait+",deeper,memory")
 	r := run(t, 3*time.Minute, env, argv...)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) < 36 || r.code != 7 {
+	if err != nil || len(truth) < 43 || r.code != 7 {
 		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
 	}
 	for i, offset := 0, uint64(fromRaw()); i < len(truth); i++ {
@@ -53,6 +53,7 @@ func TestWindowsEvents(t *testing.T) {
 	f := readEvents(t, file)
 	f.whole(t)
 	f.judge(t, truth)
+	f.everything(t, strings.ReplaceAll(r.stdout, "\r", ""))
 	t.Logf("%d waits of the truth", len(truth))
 	a := waits.New()
 	in, err := os.Open(trace)

@@ -28,7 +28,7 @@ func TestWindowsWaits(t *testing.T) {
 		need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait)...)
 	t.Log(r.stderr)
 	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) < 36 || r.code != 7 {
+	if err != nil || len(truth) < 43 || r.code != 7 {
 		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stdout)
 	}
 	judgeTrace(t, keep, truth, r.stdout)
@@ -72,7 +72,7 @@ func TestWindowsWaitsPID(t *testing.T) {
 	p.until("")
 	output := p.out.String()
 	truth, err := waittruth.Lines(&p.out)
-	if err != nil || len(truth) < 36 || r.code != 0 {
+	if err != nil || len(truth) < 43 || r.code != 0 {
 		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
 	}
 	judgeTrace(t, keep, truth, output)

@@ -32,7 +32,7 @@ public static class Waits
 	static void Measure(string scenario, string expect, int min, string frames, Body body)
 	{
 		long before = Stopwatch.GetTimestamp();
-		lock (Counted) Begun++;
+		lock (Counted) Waiters[Begun++] = Thread.CurrentThread;
 		body();
 		long after = Stopwatch.GetTimestamp();
 		if (Silent)
@@ -50,18 +50,34 @@ public static class Waits
 	static int Length = 300, Begun;
 	static readonly object Counted = new object(); // held so shortly that nobody waits for it
 
-	// AllBegun returns when so many threads are about to wait, however long the system
-	// took to start them.
+	static readonly Thread[] Waiters = new Thread[32]; // that have begun
+
+	// AllBegun returns when so many threads wait, or have ended, however long the system took
+	// to start them. Some spin before they wait, and sleep for a moment then: seen once, a
+	// sleeper may be one of those.
 	static void AllBegun(int n)
 	{
-		while (true) {
-			lock (Counted) {
-				if (Begun >= n) {
-					Begun = 0;
-					return;
-				}
-			}
+		while (!Begin(n))
 			Thread.Sleep(1);
+		for (int seen = 0; seen < 20; Thread.Sleep(1))
+			seen = Asleep(n) ? seen + 1 : 0;
+	}
+
+	static bool Asleep(int n)
+	{
+		for (int i = 0; i < n; i++)
+			if ((Waiters[i].ThreadState & (System.Threading.ThreadState.WaitSleepJoin | System.Threading.ThreadState.Stopped)) == 0)
+				return false;
+		return true;
+	}
+
+	static bool Begin(int n)
+	{
+		lock (Counted) {
+			if (Begun < n)
+				return false;
+			Begun = 0;
+			return true;
 		}
 	}
 
@@ -80,13 +96,10 @@ public static class Waits
 	[MethodImpl(MethodImplOptions.NoInlining)] static void Inner<T>(T unused, WaitHandle h) { WaitEvent(h); GC.KeepAlive(h); }
 	[MethodImpl(MethodImplOptions.NoInlining)] static void Slumber() { Thread.Sleep(Length); }
 
-	// After makes something happen when so many waits have lasted Length. One that may spin
-	// before it waits is waited for: on a busy machine it spins long, and spinning is no wait.
-	static void After(int n, Body act, Thread spins = null)
+	// After makes something happen when so many waits have lasted Length.
+	static void After(int n, Body act)
 	{
 		AllBegun(n);
-		while (spins != null && (spins.ThreadState & System.Threading.ThreadState.WaitSleepJoin) == 0)
-			Thread.Sleep(1);
 		Thread.Sleep(Length);
 		act();
 	}
@@ -136,9 +149,9 @@ public static class Waits
 #endif
 		Thread u = Start(delegate { Measure("slim", "WaitHandleWait", Length - 60, "WaitSlim", delegate { WaitSlim(slim); }); });
 #if NO_SEMAPHORE
-		After(2, delegate { s.Set(); slim.Release(); }, u);
+		After(2, delegate { s.Set(); slim.Release(); });
 #else
-		After(2, delegate { s.Release(1); slim.Release(); }, u);
+		After(2, delegate { s.Release(1); slim.Release(); });
 #endif
 		t.Join();
 		u.Join();
@@ -170,7 +183,7 @@ public static class Waits
 	{
 		TaskCompletionSource<int> source = new TaskCompletionSource<int>();
 		Thread t = Start(delegate { Measure("task", "WaitHandleWait", Length - 60, "WaitTask", delegate { WaitTask(source.Task); }); });
-		After(1, delegate { source.SetResult(1); }, t);
+		After(1, delegate { source.SetResult(1); });
 		t.Join();
 	}
 
@@ -265,11 +278,11 @@ public static class Waits
 	// Memory is what a program does besides waiting. It says how much: NAME NUMBER.
 	static void RunMemory()
 	{
-		const int parts = 10, arrays = 4000, faults = 4;
+		const int parts = 20, arrays = 1000, faults = 2;
 		for (int i = 0; i < parts; i++) {
 			AllocateArrays(arrays);
 			Exceptions(faults);
-			Thread.Sleep(20); // what watches must come to its turn
+			Thread.Sleep(50); // what watches must come to its turn
 		}
 		waits_number("AllocateArrays", (long)parts * arrays * (1000 + 24));
 		waits_number("InvalidOperationException", parts * faults);
