@@ -103,11 +103,11 @@ worlds: ## 10,000 of the simulator's Windows worlds through the C library
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWorlds' ./capi -worlds 10000
 
 bias: runtime build samples ## shares of processor time, by many samples: the truth, this way, the old way
-	@$(GO) test -count=1 -v -timeout 30m -run 'TestProbeBias' ./profiler/e2e -bias 2m
+	@$(GO) test -count=1 -v -timeout 75m -run 'TestProbeBias' ./profiler/e2e -bias 140s
 
 survive: runtime build samples ## half an hour of what hurts a program, with the probe in it; a judge of shares with many samples
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
-	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 2m -truth 10000 -kills 200
+	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 140s -truth 10000 -kills 200
 	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
 
 arm64: build samples runtime ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction; its unwind codes; a core

@@ -19,9 +19,10 @@ import (
 
 var kills = flag.Int("kills", 4, "how often the tool is killed that has attached to a program")
 
-// killsEach is how many of many kills one program has, killPrograms how many programs
-// there are at a time.
-const killsEach, killPrograms = 25, 4
+// killsEach is how many of many kills one program has at most, killPrograms how many programs
+// there are at a time, killRounds how often new ones are started: a program lives for so
+// many seconds, in which a machine that is busy has fewer kills done than a quiet one.
+const killsEach, killPrograms, killRounds = 25, 4, 8
 
 // The tool is killed again and again, at any moment, while it records a program that
 // is easily hurt: a second later no timer of ours runs and no handler does, and the
@@ -29,8 +30,22 @@ const killsEach, killPrograms = 25, 4
 // counts that thread's processor time, and ends all as soon as there is some.
 func TestProbeKilledOften(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	programs := min(killPrograms, (*kills+killsEach-1)/killsEach)
-	each := (*kills + programs - 1) / programs
+	t.Log("program  kills  at work | a second later: timers that run  of sleeping threads  handler runs | mappings, threads, descriptors before | after")
+	armed, done := 0, 0
+	for round := 0; round < killRounds && (2*done < *kills || *kills > killsEach && done < *kills); round++ {
+		a, d := killRound(t, *kills-done)
+		armed, done = armed+a, done+d
+	}
+	if armed*2 < done || done*2 < *kills || *kills > killsEach && done < *kills {
+		t.Errorf("killed %d times of %d, but %d times only while it was at work", done, *kills, armed)
+	}
+}
+
+// killRound starts programs and kills their recordings, while they live.
+func killRound(t *testing.T, kills int) (armed, done int) {
+	t.Helper()
+	programs := min(killPrograms, (kills+killsEach-1)/killsEach)
+	each := min(killsEach, (kills+programs-1)/programs)
 	all := make([]*killed, programs)
 	var wait sync.WaitGroup
 	for i := range all {
@@ -39,15 +54,11 @@ func TestProbeKilledOften(t *testing.T) {
 		go func() { defer wait.Done(); all[i].repeat(each) }()
 	}
 	wait.Wait()
-	t.Log("program  kills  at work | a second later: timers that run  of sleeping threads  handler runs | mappings, threads, descriptors before | after")
-	armed, done := 0, 0
 	for i, k := range all {
 		k.end(t, i)
 		armed, done = armed+k.armed, done+k.done
 	}
-	if armed*2 < done || done*2 < *kills {
-		t.Errorf("killed %d times of %d, but %d times only while it was at work", done, *kills, armed)
-	}
+	return armed, done
 }
 
 // killed is a program whose recordings are killed.
