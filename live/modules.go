@@ -16,6 +16,8 @@ type Loader struct {
 	// Image, if set, opens the image of a mapping in place of the loader, for
 	// mappings that are of no running process.
 	Image func(m *Mapping) (*elf.File, error)
+	// Memory, if set, is the process's, in place of the kernel's file of it.
+	Memory Memory
 
 	pid    int
 	maps   []Mapping

@@ -88,6 +88,9 @@ func (l *Loader) elsewhere() bool {
 
 // copied reads an image out of the process's memory.
 func (l *Loader) copied(m *Mapping) (*elf.File, error) {
+	if l.Memory != nil {
+		return ImageFromMemory(l.Memory, l.maps, m)
+	}
 	mem, err := os.Open(l.proc("mem"))
 	if err != nil {
 		return nil, err

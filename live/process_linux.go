@@ -21,7 +21,9 @@ type Process struct {
 // permitted.
 func OpenProcess(pid int) (*Process, error) {
 	p := &Process{pid: pid}
-	if _, err := unix.ProcessVMReadv(pid, nil, nil, 0); err == nil {
+	// Who reads nothing is not asked for leave. The address is no one's.
+	local, remote := []unix.Iovec{{Base: new(byte), Len: 1}}, []unix.RemoteIovec{{Base: 0, Len: 1}}
+	if _, err := unix.ProcessVMReadv(pid, local, remote, 0); err == nil || err == unix.EFAULT {
 		return p, nil
 	}
 	mem, err := os.Open("/proc/" + strconv.Itoa(pid) + "/mem")

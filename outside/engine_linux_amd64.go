@@ -1,7 +1,6 @@
 package outside
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"time"
@@ -16,8 +15,9 @@ import (
 // Engine samples one process.
 type Engine struct {
 	sampler
-	file *probe.File
-	mem  *live.Process
+	file  *probe.File
+	mem   store
+	asked *askedMemory // mem, if the probe reads it; nil: the kernel does
 
 	tasks   map[uint32]*task
 	listed  time.Time
@@ -43,17 +43,14 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		return nil, err
 	}
 	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin))) // soon: the probe does not wait for long
-	t, mem, err := openTarget(pid, file.Arch())
-	if err != nil {
-		file.End()
-		file.Close()
-		return nil, fmt.Errorf("the memory of process %d cannot be read: %w", pid, err)
+	t, mem, asked := openEither(pid, file)
+	if cfg.Maps != nil {
+		t.mapsOf = cfg.Maps
 	}
-	t.mapsOf = cfg.Maps
 	if n, ok := t.threads.numbers.(*live.Numbers); ok {
 		file.SetNumbers(n)
 	}
-	e := &Engine{sampler: newSampler(pid, cfg, t, to), file: file, mem: mem, probe: cfg.Probe,
+	e := &Engine{sampler: newSampler(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
 		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
 	e.sampler.living, e.sampler.refresh = e.alive, e.refresh
 	e.legacy, e.real = file.Signals()
@@ -127,6 +124,9 @@ func (e *Engine) sleep(d time.Duration) {
 
 func (e *Engine) open() error {
 	e.sampler.open()
+	if e.asked != nil {
+		e.s.Out.Note("the kernel does not let us read the program's memory: the probe in it does")
+	}
 	e.refresh()
 	return e.s.flush()
 }
@@ -144,6 +144,9 @@ func (e *Engine) close() {
 // alive reports whether the process is the one that was opened: the probe's header
 // is where it was, which is not so after an exec.
 func (e *Engine) alive() bool {
+	if e.asked != nil {
+		return e.asked.choice.Living()
+	}
 	base, tag := e.file.Where()
 	b := e.small[:4]
 	return e.t.mem.ReadAt(b, base+24) && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
@@ -164,6 +167,7 @@ func (e *Engine) refresh() bool {
 func (e *Engine) round() error {
 	now := time.Now()
 	e.stats.rounds++
+	e.renew()
 	e.list(now)
 	if e.t.tables == nil {
 		e.refresh()
@@ -199,6 +203,9 @@ func (e *Engine) seek() {
 	e.refresh()
 	for _, t := range e.tasks {
 		w, sp, ip := readWhere(e.t.pid, t.tid, e.small[:])
+		if w == hidden && e.t.tables != nil {
+			e.seekUnseen(t)
+		}
 		if c, ok := t.readCounters(e.t.pid, e.small[:]); ok && w == running && e.t.tables != nil {
 			t.last = c
 			e.arm(t)
@@ -214,6 +221,7 @@ func (e *Engine) seek() {
 
 // record walks one sample that the probe has taken.
 func (e *Engine) record(r *probe.Record) {
+	e.renew()
 	if r.Why == probe.Event {
 		e.event(r)
 		return

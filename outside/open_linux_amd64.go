@@ -23,7 +23,7 @@ func openTarget(pid int, a context.Arch) (*target, *live.Process, error) {
 func Refuses(pid int) string {
 	t, mem, err := openTarget(pid, context.ArchAMD64)
 	if err != nil {
-		return "its memory cannot be read: " + err.Error()
+		return refusesUnread(pid)
 	}
 	defer mem.Close()
 	t.refresh(pid)

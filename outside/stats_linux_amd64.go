@@ -17,6 +17,7 @@ func (e *Engine) write() {
 	} {
 		w.Stats(c.key, c.value)
 	}
+	e.writeReads()
 	e.writeEvents()
 	var n []uint64
 	for _, t := range e.tasks {

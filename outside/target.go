@@ -21,7 +21,7 @@ type target struct {
 	mem    live.Memory
 	loader *live.Loader
 	maps   []live.Mapping
-	mapsOf func(pid int) ([]live.Mapping, error) // see Config.Maps
+	mapsOf func(pid int) ([]live.Mapping, error) // what is mapped, nil: as the kernel says
 	mapped func() *module.Table                  // of Windows: what is mapped now, nil if the process has ended
 	table  *module.Table
 	read   time.Time

@@ -148,6 +148,10 @@ func (e *Engine) visit(t *task) {
 	e.stats.visits++
 	w, sp, ip := readWhere(e.t.pid, t.tid, e.small[:])
 	t.owed += passed
+	if e.answers(t) {
+		e.unseen(t)
+		return
+	}
 	switch w {
 	case running:
 		e.arm(t)
@@ -156,6 +160,7 @@ func (e *Engine) visit(t *task) {
 		return
 	case hidden:
 		e.stats.hidden++
+		e.unseen(t)
 		return
 	}
 	if t.unarmed > armAfter*uint64(e.period) {

@@ -65,10 +65,10 @@ func Open(fd, pid int) (*File, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	if st.Size != FileSize {
-		return nil, fmt.Errorf("the probe's file has %d bytes, not %d: it is of another version", st.Size, FileSize)
+	if st.Size != fullSize {
+		return nil, fmt.Errorf("the probe's file has %d bytes, not %d: it is of another version", st.Size, fullSize)
 	}
-	data, err := unix.Mmap(fd, 0, FileSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	data, err := unix.Mmap(fd, 0, fullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func Open(fd, pid int) (*File, error) {
 	}
 	f.slots = unsafe.Slice((*slot)(unsafe.Pointer(&data[HeaderSize])), Slots)
 	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&data[HeaderSize+Slots*SlotSize])), Waiters)
-	f.ring = data[beforeRing:]
+	f.ring = data[beforeRing:FileSize]
 	f.done = map[uint64]uint64{}
 	f.tail = atomic.LoadUint64(&f.h.tail)
 	f.Beat()

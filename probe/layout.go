@@ -41,7 +41,7 @@ const (
 	startRoom  = 40
 	// MaxPayload is how much of an event's payload is kept.
 	MaxPayload = 1024
-	// FileSize is the shared file's.
+	// FileSize is the shared file's, without the room for reads.
 	FileSize = beforeRing + RingSize
 
 	beforeRing = HeaderSize + Slots*SlotSize + Waiters*waiterSize

@@ -58,6 +58,7 @@ static char file[SW_BEFORE_RING + SW_RING_SIZE] __attribute__((aligned(4096)));
 
 void sw_put_back(struct sw_header *h) { __atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE); }
 uint64_t sw_current(void) { return 0; }
+int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 0; }
 
 void world_reset(void)
 {

@@ -64,7 +64,11 @@ func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out 
 	if c["suspended"] == 0 {
 		say("%d signals sent; a timer of its own made %d threads interrupt themselves %d times", c["asked"], c["armed"], c["timed"])
 	}
+	if n := c["reads"]; n > 0 {
+		say("memory read by the probe: %d reads, %d us each, %d in the program", n, c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
+	}
 	for _, l := range []struct{ key, text string }{
+		{"reads_lost", "reads of memory that no thread has answered"},
 		{"dropped", "samples dropped: the ring was full"}, {"unproven", "samples not walked: the runtime's tables were not proven yet"},
 		{"late", "samples not walked: the process had ended"}, {"changed", "looks at blocked threads in vain: they went on meanwhile"},
 		{"deaf", "signals not sent: the thread blocks them, or has one pending"}, {"unsent", "signals the kernel refused"},

@@ -17,7 +17,7 @@ import (
 )
 
 // pidChecks are those of a running process, in the order they are shown.
-var pidChecks = []func(*patient) finding{checkProcess, checkContainer, checkItsRuntime, checkPort, checkAttach, checkStops, checkTracer, checkProbe}
+var pidChecks = []func(*patient) finding{checkProcess, checkContainer, checkItsRuntime, checkPort, checkAttach, checkMemory, checkStops, checkTracer, checkProbe}
 
 // checkProcess ends the questions if there is nothing to ask about.
 func checkProcess(p *patient) finding {
@@ -111,6 +111,16 @@ func checkAttach(p *patient) finding {
 		return finding{name, bad, r.What, r.Remedy}
 	}
 	return finding{name, good, "the runtime can be asked to load the probe", ""}
+}
+
+// checkMemory says who would read the process's memory.
+func checkMemory(p *patient) finding {
+	const name = "memory"
+	unread, unseen := refusedOf(p.pid)
+	if unread+unseen == "" {
+		return finding{name, good, "the kernel lets us read it", ""}
+	}
+	return finding{name, note, strings.TrimPrefix(byProbe(unread, unseen), "; "), remedyOfReads}
 }
 
 func checkStops(p *patient) finding {

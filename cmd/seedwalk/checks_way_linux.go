@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -24,9 +25,6 @@ func checkWay(*patient) finding {
 	if findProbe() == "" && probe.Library() == nil {
 		return snapshot("the probe's library was not found")
 	}
-	if why := unreadableChild(); why != "" {
-		return snapshot(why)
-	}
 	var silent []string
 	for _, r := range findRuntimes() {
 		if !publishes(r.Path) {
@@ -34,29 +32,53 @@ func checkWay(*patient) finding {
 		}
 	}
 	detail := "probe: stacks are copied and walked from outside, the runtime is never suspended"
+	unread, unseen := refusedOfChild()
+	if detail += byProbe(unread, unseen); unread+unseen != "" {
+		return finding{name, note, detail, remedyOfReads}
+	}
 	if len(silent) > 0 {
 		return finding{name, good, detail + "; snapshot for " + strings.Join(silent, ", ") + ", which do not publish their structures", ""}
 	}
 	return finding{name, good, detail, ""}
 }
 
-// unreadableChild reports why a process that we start could not be sampled from
-// outside, "" if it could.
-func unreadableChild() string {
+// remedyOfReads tells what would have the tool read for itself.
+const remedyOfReads = "with CAP_SYS_PTRACE (docker run --cap-add SYS_PTRACE), or kernel.yama.ptrace_scope below 2, less is asked of the program"
+
+// byProbe says what is left to the probe where the kernel refuses it to us; unread and unseen
+// are why, "" for what it does not refuse.
+func byProbe(unread, unseen string) (out string) {
+	if unread != "" {
+		out += "; the program's memory is read by the probe in it, on a thread of the runtime's, since the kernel refuses it to us (" + unread + ")"
+	}
+	if unseen != "" {
+		out += "; blocked threads are asked by a signal each time that they have run, since the kernel does not say where they wait (" + unseen + ")"
+	}
+	return out
+}
+
+// refusedOfChild reports why we may not read the memory of a process that we start, and why
+// we may not see where its threads wait; "" for what we may.
+func refusedOfChild() (unread, unseen string) {
 	child := exec.Command("sleep", "10")
 	if err := child.Start(); err != nil {
-		return "" // nothing is known
+		return "", "" // nothing is known
 	}
 	defer func() { child.Process.Kill(); child.Wait() }()
-	m, err := live.OpenProcess(child.Process.Pid)
-	if err != nil {
-		return "the memory of a process we start cannot be read: " + err.Error()
+	return refusedOf(child.Process.Pid)
+}
+
+// refusedOf is that of any process.
+func refusedOf(pid int) (unread, unseen string) {
+	if mem, err := live.OpenProcess(pid); err != nil {
+		unread = err.Error()
+	} else {
+		mem.Close()
 	}
-	defer m.Close()
-	if err := exec.Command("cat", "/proc/"+strconv.Itoa(child.Process.Pid)+"/syscall").Run(); err != nil {
-		return "the kernel does not say where threads wait (/proc/PID/syscall)"
+	if _, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/syscall"); err != nil {
+		unseen = err.Error()
 	}
-	return ""
+	return unread, unseen
 }
 
 // publishes reports whether a CLR's file tells where its structures are.

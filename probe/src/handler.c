@@ -288,11 +288,13 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 	if (!h)
 		return;
 	uint64_t entry = now();
-	struct sw_slot *s = find(h, si, (uint32_t)sys3(NR_gettid, 0, 0, 0));
+	uint32_t tid = own_tid();
+	struct sw_slot *s = find(h, si, tid);
 	if (!s) {
 		if (si->code == SI_TIMER && (si->value & 0xfffff000) == OURS)
 			sys3(NR_timer_delete, si->timer, 0, 0); /* of a recording whose tool has died */
-		__atomic_fetch_add(&h->strangers, 1, __ATOMIC_RELAXED);
+		if (!sw_answer(h, si, tid))
+			__atomic_fetch_add(&h->strangers, 1, __ATOMIC_RELAXED);
 		end_if_asked(h);
 		return;
 	}
@@ -306,5 +308,6 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 	if (asked)
 		__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);
 	reap(h);
+	sw_answer(h, si, tid);
 	end_if_asked(h);
 }

@@ -16,6 +16,7 @@ extern struct sw_header *sw_shared;
 #ifndef _WIN32
 void sw_handler(int sig, const struct info *si, const struct frame *uc);
 void sw_restorer(void);
+int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid); /* 1 if the signal was for a read */
 #endif
 int sw_start(const char *socket); /* 0 if the tool has the file now */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */

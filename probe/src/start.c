@@ -1,5 +1,6 @@
 /* Setting up, handing over, putting back. */
 #include "local.h"
+#include "read.h"
 
 __asm__(".text\n.globl sw_restorer\n.hidden sw_restorer\n.type sw_restorer,%function\n"
 	"sw_restorer:\n\t" RESTORER);
@@ -19,26 +20,28 @@ enum { STALE = 500000000 };
 /* The real-time signal that is ignored since a recording that is over used it. */
 static int parked;
 
-/* map makes the file in memory; the ring is there twice. Another recording's takes
+/* map makes the file in memory; the ring is there twice, the room for reads behind it has
+ * no pages until it is used. Another recording's takes
  * the place of the one before, where a handler that is late may still look. */
 static struct sw_header *map(int *fd, struct sw_header *before)
 {
 	static const char name[] = "seedwalk-probe";
-	const long once = SW_BEFORE_RING + SW_RING_SIZE;
+	const long once = SW_BEFORE_RING + SW_RING_SIZE, rooms = SW_READS * SW_READ_ROOM, all = once + SW_RING_SIZE + rooms;
 	enum { NONE = 0, RW = 3, SHARED = 1, PRIVATE = 2, FIXED = 0x10, ANON = 0x20, POPULATE = 0x8000 };
 	*fd = (int)sys3(NR_memfd_create, P(name), 1 /* MFD_CLOEXEC */, 0);
 	if (*fd < 0)
 		return 0;
-	if (sys3(NR_ftruncate, *fd, once, 0))
+	if (sys3(NR_ftruncate, *fd, once + rooms, 0))
 		return 0;
-	long base = before ? P(before) : sys6(NR_mmap, 0, once + SW_RING_SIZE, NONE, PRIVATE | ANON, -1, 0);
+	long base = before ? P(before) : sys6(NR_mmap, 0, all, NONE, PRIVATE | ANON, -1, 0);
 	if (base < 0 && base > -4096)
 		return 0;
 	long a = sys6(NR_mmap, base, once, RW, SHARED | FIXED | POPULATE, *fd, 0);
 	long b = sys6(NR_mmap, base + once, SW_RING_SIZE, RW, SHARED | FIXED | POPULATE, *fd, once - SW_RING_SIZE);
-	if (a != base || b != base + once) {
+	long c = sys6(NR_mmap, base + once + SW_RING_SIZE, rooms, RW, SHARED | FIXED, *fd, once);
+	if (a != base || b != base + once || c != base + once + SW_RING_SIZE) {
 		if (!before)
-			sys3(NR_munmap, base, once + SW_RING_SIZE, 0);
+			sys3(NR_munmap, base, all, 0);
 		return 0;
 	}
 	return (struct sw_header *)base;

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,11 +16,7 @@ import (
 // said, or another way is taken, and the program ends as without us.
 func TestRefusedCalls(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	dir := tempdir.New(t)
-	filter := filepath.Join(dir, "without")
-	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-o", filter, "testdata/without.c").CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED-CHECK: no filter can be built: %v %s", err, out)
-	}
+	filter := withoutCall(t)
 	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
 		t.Skip("SKIPPED-CHECK: there is no seccomp here")
 	}

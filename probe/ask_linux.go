@@ -1,0 +1,116 @@
+package probe
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	firstWait = 20 * time.Millisecond
+	// readLimit is how long a read may take, of however many threads. It is the tool that
+	// waits.
+	readLimit = time.Second
+	maxAsked  = 64 // threads, for one read
+)
+
+// answered asks one thread after the other for a read, until one has answered or the limit
+// is over.
+func (m *Memory) answered(r *read, mappings bool) Answer {
+	end, wait := m.now().Add(m.limit), firstWait
+	for i, n := 0, 0; i < maxAsked && m.now().Before(end); i, n = i+1, n+1 {
+		a, ok := m.c.Answerer(n)
+		if !ok && n == 0 {
+			break
+		}
+		if !ok { // once more, and longer
+			n, wait = -1, 4*wait
+			continue
+		}
+		done, lost := m.attempt(r, a, mappings, min(wait, end.Sub(m.now())))
+		if done {
+			return Whole
+		}
+		if lost || !m.c.Living() {
+			break
+		}
+	}
+	return m.lost()
+}
+
+// attempt asks one thread. A request that it does not take in time is withdrawn: its
+// signal finds nothing to do then, when it arrives. One that it has taken is not: the thread
+// may write for as long as it is in there, so that the request is lost until it is done.
+func (m *Memory) attempt(r *read, a Answerer, mappings bool, wait time.Duration) (done, lost bool) {
+	r.what = readMemory
+	if a.Filtered {
+		r.what = readPiped
+	}
+	if mappings {
+		r.what = readMappings
+	}
+	m.seq += readStates
+	asked := m.seq | readAsked
+	atomic.StoreUint32(&r.tid, m.f.inner(a.TID))
+	m.point("ask")
+	atomic.StoreUint32(&r.state, asked)
+	m.Stats.Asked++
+	if m.send(a) != nil {
+		wait = 0
+	}
+	if m.await(r, wait) {
+		return true, false
+	}
+	m.point("withdraw")
+	if atomic.CompareAndSwapUint32(&r.state, asked, m.seq|readFree) {
+		return false, false
+	}
+	if m.await(r, m.limit) {
+		return true, false
+	}
+	return false, true
+}
+
+// await waits for the answer to the request of the last number.
+func (m *Memory) await(r *read, limit time.Duration) bool {
+	for end := m.now().Add(limit); ; {
+		m.point("look")
+		state := atomic.LoadUint32(&r.state)
+		left := end.Sub(m.now())
+		if state == m.seq|readDone || left <= 0 || state != m.seq|readAsked && state != m.seq|readTaken {
+			return state == m.seq|readDone
+		}
+		m.wait(&r.state, state, min(left, firstWait))
+		if left < limit-firstWait && !m.c.Living() {
+			return atomic.LoadUint32(&r.state) == m.seq|readDone
+		}
+	}
+}
+
+func (m *Memory) point(what string) {
+	if m.step != nil {
+		m.step(what)
+	}
+}
+
+// futexWait waits until a word is no longer what it was.
+func futexWait(word *uint32, was uint32, limit time.Duration) {
+	t := unix.NsecToTimespec(int64(limit))
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(was), uintptr(unsafe.Pointer(&t)), 0, 0)
+}
+
+// signal sends a thread the signal that makes it look for what it is asked to read.
+func (f *File) signal(a Answerer) error {
+	if a.Signal == int(f.h.realTime) {
+		atomic.StoreUint32(&f.h.realSent, 1)
+	}
+	info := siginfo{signo: int32(a.Signal), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
+		value: uint64(f.h.tag)<<32 | readCookie}
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(a.TID), uintptr(a.Signal), uintptr(unsafe.Pointer(&info)), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}

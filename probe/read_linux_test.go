@@ -1,0 +1,363 @@
+package probe
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// readTarget is testdata/reads.c, running.
+type readTarget struct {
+	t        *testing.T
+	f        *File
+	cmd      *exec.Cmd
+	in       io.Writer
+	lines    *bufio.Scanner
+	page     uint64 // one that can be read, one that cannot, one that can
+	large    uint64
+	filtered int // a thread that is killed if it reads memory by the call that is for it
+}
+
+// Reads by the probe, of a program that loads it and is none of the CLR's.
+func TestReads(t *testing.T) {
+	library, exe := built(t, "gcc"), filepath.Join(t.TempDir(), "reads")
+	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/reads.c", "-ldl", "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *readTarget)
+	}{{"any address", readAny}, {"held", readHeld}, {"late", readLate}, {"stopped", readStopped}, {"dead", readDead}, {"ending", readEnding}} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, startReadTarget(t, library, exe)) })
+	}
+}
+
+func startReadTarget(t *testing.T, library, exe string) *readTarget {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	cmd := exec.Command(exe, library)
+	cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "s"))
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	r := &readTarget{t: t, cmd: cmd, in: in, lines: bufio.NewScanner(out)}
+	r.f = toolEnd(t, l, cmd.Process.Pid, 0, 0)
+	t.Cleanup(func() { r.f.Close() })
+	if !r.lines.Scan() {
+		t.Fatal("it says nothing")
+	}
+	if _, err := fmt.Sscanf(r.lines.Text(), "%x %x %d", &r.page, &r.large, &r.filtered); err != nil {
+		t.Fatalf("%q: %v", r.lines.Text(), err)
+	}
+	return r
+}
+
+// do has the program do something, and waits until it has.
+func (r *readTarget) do(what string) {
+	r.t.Helper()
+	io.WriteString(r.in, what+"\n")
+	if !r.lines.Scan() || r.lines.Text() != what {
+		r.t.Fatalf("it says %q, not %q", r.lines.Text(), what)
+	}
+}
+
+// threads choose those that are asked.
+type threads struct {
+	pid  int
+	list []Answerer
+}
+
+func (c threads) Answerer(n int) (a Answerer, ok bool) {
+	if n >= len(c.list) {
+		return a, false
+	}
+	return c.list[n], true
+}
+
+func (c threads) Living() bool {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
+	return len(b) > 0 && !bytes.Contains(b, []byte(") Z "))
+}
+
+func (r *readTarget) main() Answerer {
+	return Answerer{TID: uint32(r.cmd.Process.Pid), Signal: int(unix.SIGURG)}
+}
+
+func (r *readTarget) memory(a ...Answerer) *Memory {
+	return r.f.Memory(threads{r.cmd.Process.Pid, a})
+}
+
+// page is what the program has in its first page.
+func pageOf() []byte {
+	b := make([]byte, 4096)
+	for i := range b {
+		b[i] = byte(i*7 + i/256)
+	}
+	return b
+}
+
+// readCase is what is asked of a program and what the answer is.
+type readCase struct {
+	name string
+	at   uint64
+	size int
+	want []byte
+	says Answer
+}
+
+func (r *readTarget) cases() []readCase {
+	large := make([]byte, 3<<20)
+	for i := range large {
+		large[i] = byte(i % 251)
+	}
+	first, third := pageOf(), bytes.Repeat([]byte("z"), 4096)
+	return []readCase{
+		{"a word", r.page, 8, first[:8], Whole},
+		{"within", r.page + 1234, 100, first[1234:1334], Whole},
+		{"nothing", r.page, 0, nil, Whole},
+		{"to the end", r.page + 4000, 96, first[4000:], Whole},
+		{"into the hole", r.page + 4088, 16, first[4088:], Short},
+		{"the whole page and more", r.page, 8192, first, Short},
+		{"in the hole", r.page + 4096, 8, nil, Short},
+		{"at the hole's end", r.page + 8191, 2, nil, Short},
+		{"behind the hole", r.page + 8192, 4000, third[:4000], Whole},
+		{"large", r.large, len(large), large, Whole},
+		{"large, not aligned", r.large + 777, 2<<20 + 5, large[777 : 777+2<<20+5], Whole},
+		{"null", 0, 8, nil, Short},
+		{"near null", 4095, 8, nil, Short},
+		{"no address", 1<<47 - 4096, 8, nil, Short},
+		{"not canonical", 0x7fff_ffff_ffff_f000, 8, nil, Short},
+		{"the kernel's", 0xffff_8000_0000_0000, 8, nil, Short},
+		{"round the end", ^uint64(0) - 3, 8, nil, Short},
+	}
+}
+
+// Whatever the address, the answer is what can be read without a gap, and nothing happens
+// to the program: not in a thread that the kernel would kill for the call that reads memory.
+func readAny(t *testing.T, r *readTarget) {
+	t.Run("plain", func(t *testing.T) { r.readAll(t, r.main()) })
+	t.Run("filtered", func(t *testing.T) {
+		if r.filtered < 0 {
+			t.Skip("SKIPPED-CHECK: there is no seccomp here")
+		}
+		r.readAll(t, Answerer{uint32(r.filtered), int(unix.SIGURG), true})
+	})
+	r.do("c") // it lives
+	if n := r.f.Stats().Strangers; n != 0 {
+		t.Errorf("%d signals for reads are taken for a stranger's", n)
+	}
+}
+
+func (r *readTarget) readAll(t *testing.T, a Answerer) {
+	m := r.memory(a)
+	for _, c := range r.cases() {
+		got := make([]byte, c.size)
+		n, says := m.Read(got, c.at)
+		if n != len(c.want) || says != c.says || !bytes.Equal(got[:n], c.want) {
+			t.Errorf("%s: %d bytes, answer %d, want %d, %d", c.name, n, says, len(c.want), c.says)
+		}
+		if all := m.ReadAt(got, c.at); all != (c.says == Whole) {
+			t.Errorf("%s: ReadAt says %v", c.name, all)
+		}
+	}
+	maps, says := m.Mappings()
+	want, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", r.cmd.Process.Pid))
+	if says != Whole || !bytes.Equal(maps, want) {
+		t.Errorf("mappings: answer %d, %d bytes, want %d", says, len(maps), len(want))
+	}
+	m.logCost(t, "of all sizes")
+	if m.Stats.Unanswered != 0 || m.Stats.Asked < m.Stats.Reads {
+		t.Errorf("%+v", m.Stats)
+	}
+	m.Stats = ReadStats{}
+	for range 500 {
+		m.ReadAt(make([]byte, 8), r.page)
+	}
+	m.logCost(t, "of words")
+}
+
+func (m *Memory) logCost(t *testing.T, what string) {
+	s := m.Stats
+	t.Logf("%d reads %s, %.1f us each, %.1f of them in the handler; %d signals", s.Reads, what, float64(s.Nanos)/float64(s.Reads)/1e3, float64(s.Copying)/float64(s.Reads)/1e3, s.Asked)
+}
+
+// Small reads that lie together cost one signal. Who reads a byte again sees what it is
+// now; so does who reads anything after Renew.
+func readHeld(t *testing.T, r *readTarget) {
+	m := r.memory(r.main())
+	one := make([]byte, 1)
+	for i := range uint64(1000) {
+		if !m.ReadAt(one, r.page+2000+i) || one[0] != pageOf()[2000+i] {
+			t.Fatalf("byte %d is %d", i, one[0])
+		}
+	}
+	if m.Stats.Reads != 1 || m.Stats.Held != 999 {
+		t.Errorf("%+v", m.Stats)
+	}
+	for i := range 3 {
+		if m.ReadAt(one, r.page); int(one[0]) != i {
+			t.Errorf("read again: %d, it is %d now", one[0], i)
+		}
+		r.do("c")
+	}
+	m.ReadAt(one, r.page+8)
+	r.do("c")
+	m.Renew()
+	if m.ReadAt(one, r.page); one[0] != 4 {
+		t.Errorf("after Renew: %d", one[0])
+	}
+	// What was copied before something else was read is not given after it.
+	for i, size := range []int{1, 5000} {
+		m.Renew()
+		m.ReadAt(one, r.page+16+uint64(i))
+		r.do("c")
+		m.ReadAt(make([]byte, size), r.large)
+		if m.ReadAt(one, r.page); int(one[0]) != 5+i {
+			t.Errorf("what is read later was copied before: %d", one[0])
+		}
+	}
+}
+
+// A thread that takes its signal late finds a request that has been given up, and the
+// next one's answer is its own. The tool waits for its limit only.
+func readLate(t *testing.T, r *readTarget) {
+	m := r.memory(r.main())
+	m.limit = 60 * time.Millisecond
+	got := make([]byte, 8)
+	r.do("b")
+	begin := time.Now()
+	for i := range 3 {
+		if n, says := m.Read(got, r.page+8192); n != 0 || says != Unanswered {
+			t.Fatalf("read %d: %d bytes, answer %d", i, n, says)
+		}
+	}
+	t.Logf("three reads given up after %v", time.Since(begin))
+	for i := range readRequests {
+		if s := atomic.LoadUint32(&r.f.request(i).state) % readStates; s != readFree {
+			t.Errorf("request %d is in state %d", i, s)
+		}
+	}
+	reads := m.Stats.Reads
+	r.do("u") // and takes the signal that is pending
+	m.limit = readLimit
+	if n, says := m.Read(got, r.page); n != 8 || says != Whole || !bytes.Equal(got, pageOf()[:8]) || m.Stats.Reads != reads+1 {
+		t.Errorf("afterwards: %d bytes %q, answer %d", n, got, says)
+	}
+	// One that blocks the signal is passed by for another.
+	r.do("b")
+	m = r.memory(r.main(), Answerer{uint32(r.filtered), int(unix.SIGURG), true})
+	if n, says := m.Read(got, r.page); n != 8 || says != Whole || m.Stats.Asked != 2 {
+		t.Errorf("by another thread: %d bytes, answer %d, %+v", n, says, m.Stats)
+	}
+}
+
+// A process that stands still answers nothing, and goes on as if nobody had asked.
+func readStopped(t *testing.T, r *readTarget) {
+	m := r.memory(r.main())
+	m.limit = 60 * time.Millisecond
+	got := make([]byte, 8)
+	unix.Kill(r.cmd.Process.Pid, unix.SIGSTOP)
+	if n, says := m.Read(got, r.page); n != 0 || says != Unanswered {
+		t.Errorf("stopped: %d bytes, answer %d", n, says)
+	}
+	unix.Kill(r.cmd.Process.Pid, unix.SIGCONT)
+	m.limit = readLimit
+	if n, says := m.Read(got, r.page+8192); n != 8 || says != Whole || string(got) != "zzzzzzzz" {
+		t.Errorf("continued: %d bytes, answer %d", n, says)
+	}
+}
+
+// A probe that has left, no thread to ask, a process that has ended: each is said, soon.
+func readDead(t *testing.T, r *readTarget) {
+	got := make([]byte, 8)
+	if n, says := r.memory().Read(got, r.page); n != 0 || says != Unanswered {
+		t.Errorf("no thread: %d bytes, answer %d", n, says)
+	}
+	if n, says := r.memory(Answerer{TID: uint32(os.Getpid()), Signal: int(unix.SIGURG)}).Read(got, r.page); n != 0 || says != Unanswered {
+		t.Errorf("no thread of its: %d bytes, answer %d", n, says)
+	}
+	m := r.memory(r.main())
+	r.f.End()
+	if n, says := m.Read(got, r.page); n != 8 || says != Whole {
+		t.Errorf("the thread that ends the recording answers before: %d bytes, answer %d", n, says)
+	}
+	m.Renew()
+	m.limit = 60 * time.Millisecond
+	if n, says := m.Read(got, r.page); n != 0 || says != Unanswered || !r.f.Left() {
+		t.Errorf("the probe has left: %d bytes, answer %d", n, says)
+	}
+	r.do("c")
+	r.cmd.Process.Kill()
+	for begin := time.Now(); m.c.Living() && time.Since(begin) < 10*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	if n, says := m.Read(got, r.page); n != 0 || says != Gone {
+		t.Errorf("killed: %d bytes, answer %d", n, says)
+	}
+}
+
+// A process that ends in the middle: what was read is right, then it is gone.
+func readEnding(t *testing.T, r *readTarget) {
+	m := r.memory(r.main())
+	got, want := make([]byte, 4096), bytes.Repeat([]byte("z"), 4096)
+	time.AfterFunc(30*time.Millisecond, func() { r.cmd.Process.Kill() })
+	for reads := 0; ; reads++ {
+		n, says := m.Read(got, r.page+8192)
+		if says == Gone {
+			t.Logf("%d reads", reads)
+			break
+		}
+		if says == Unanswered || !bytes.Equal(got[:n], want[:n]) || says == Whole && n != 4096 {
+			t.Fatalf("%d bytes, answer %d", n, says)
+		}
+	}
+}
+
+// Every field and constant of src/read.h is that of this package.
+func TestReadLayout(t *testing.T) {
+	text, err := os.ReadFile("src/read.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := reflect.TypeFor[read]()
+	all := regexp.MustCompile(`SW_AT\(sw_read, (\w+), (\d+)\)`).FindAllStringSubmatch(string(text), -1)
+	for _, m := range all {
+		if f, ok := typ.FieldByName(goName(m[1])); !ok || strconv.Itoa(int(f.Offset)) != m[2] {
+			t.Errorf("%s is at %s in C, at %d here (there is one: %v)", m[1], m[2], f.Offset, ok)
+		}
+	}
+	if len(all) != typ.NumField() {
+		t.Errorf("%d fields are named in C, %d here", len(all), typ.NumField())
+	}
+	for name, want := range map[string]int{"READS": readRequests, "READ_AT": readAt, "READ_SIZE": readSize, "READ_FREE": readFree, "READ_ASKED": readAsked,
+		"READ_TAKEN": readTaken, "READ_DONE": readDone, "READ_STATES": readStates, "READ_MEMORY": readMemory, "READ_PIPED": readPiped, "READ_MAPPINGS": readMappings} {
+		if m := regexp.MustCompile(`SW_` + name + ` = (\d+)`).FindStringSubmatch(string(text)); m == nil || m[1] != strconv.Itoa(want) {
+			t.Errorf("%s is %v in C, %d here", name, m, want)
+		}
+	}
+	if !strings.Contains(string(text), "SW_READ_ROOM = 1 << 20") || readRoom != 1<<20 || !strings.Contains(string(text), fmt.Sprintf("SW_READ_COOKIE = %#x", readCookie)) {
+		t.Error("the room or the cookie differ")
+	}
+}
