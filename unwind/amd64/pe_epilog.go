@@ -25,7 +25,7 @@ type Epilog struct {
 	Moves  bool   // at first RSP becomes
 	Base   uint8  // this register
 	Disp   uint64 // plus this;
-	pops   []byte // registers are popped, see Pop;
+	pops   []byte // registers are popped by these instructions;
 	Jumps  bool   // and the end is a jump to a place that must lie outside the function,
 	Target uint64 // so far from the first byte of the code
 }
@@ -36,6 +36,12 @@ type Epilog struct {
 // direct jump ends an epilog only if it leaves the function: that is the
 // caller's to judge. It allocates nothing.
 func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
+	ok = e.read(code, frameReg)
+	return e, ok
+}
+
+// read is ReadEpilog in e's place.
+func (e *Epilog) read(code []byte, frameReg uint8) bool {
 	n, base, disp := stackAdjust(code, frameReg)
 	e.Moves, e.Base, e.Disp = n != 0, base, disp
 	begin := n
@@ -47,20 +53,12 @@ func ReadEpilog(code []byte, frameReg uint8) (e Epilog, ok bool) {
 		n += k
 	}
 	e.pops = code[begin:n]
-	return e, e.end(code[n:], uint64(n))
-}
-
-// Pop takes the next register that is popped.
-func (e *Epilog) Pop() (reg uint8, ok bool) {
-	n, reg := popInstruction(e.pops)
-	e.pops = e.pops[n:]
-	return reg, n != 0
+	return e.end(code[n:], uint64(n))
 }
 
 // inEpilog reads code, the bytes from pc on, as the rest of an epilog of fn.
-func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte) (Epilog, bool) {
-	e, ok := ReadEpilog(code, info.FrameReg)
-	return e, ok && (!e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target)))
+func (s *peStep) inEpilog(fn peamd64.RuntimeFunction, info *peamd64.Info, code []byte, e *Epilog) bool {
+	return e.read(code, info.FrameReg) && (!e.Jumps || s.jumpsOut(fn, info, s.pc+uint32(e.Target)))
 }
 
 // stackAdjust decodes add rsp, imm or lea rsp, [fp+disp] and gives its length,
@@ -118,31 +116,38 @@ func popInstruction(code []byte) (n int, reg uint8) {
 // end reports whether code, at bytes into an epilog, begins with an instruction
 // that may end one: a return, or a jump, whose target it notes if it is direct.
 func (e *Epilog) end(code []byte, at uint64) bool {
-	if bytes.HasPrefix(code, vzeroupper) { // by functions that use AVX: no frame is changed by it
+	if len(code) != 0 && code[0] == vzeroupper[0] && bytes.HasPrefix(code, vzeroupper) { // by functions that use AVX: no frame is changed by it
 		code = code[len(vzeroupper):]
 		at += uint64(len(vzeroupper))
 	}
-	if len(code) > 0 && code[0] == 0xf2 { // bnd
+	if len(code) != 0 && code[0] == 0xf2 { // bnd
 		code = code[1:]
 		at++
 	}
-	var b [5]byte // bytes that are not there are 0, which ends nothing
-	have := copy(b[:], code)
-	switch {
-	case have == 0:
+	if len(code) == 0 {
 		return false
-	case b[0] == 0xc3, b[0] == 0xc2 && have >= 3, b[0] == 0xf3 && b[1] == 0xc3:
-		return true
-	case b[0] == 0xeb && have >= 2:
-		e.Jumps, e.Target = true, at+2+signed8(b[1])
-		return true
-	case b[0] == 0xe9 && have == 5:
-		e.Jumps, e.Target = true, at+5+signed32(b[1:])
-		return true
-	case b[0] == 0xff && b[1] == 0x25: // jmp [rip+disp]
-		return true
 	}
-	return b[0]&0xf8 == 0x48 && b[1] == 0xff && b[2]&0x38 == 0x20 // with REX.W: not a switch's
+	switch code[0] {
+	case 0xc3:
+		return true
+	case 0xc2:
+		return len(code) >= 3
+	case 0xf3:
+		return len(code) >= 2 && code[1] == 0xc3
+	case 0xeb:
+		return len(code) >= 2 && e.jump(at+2+signed8(code[1]))
+	case 0xe9:
+		return len(code) >= 5 && e.jump(at+5+signed32(code[1:]))
+	case 0xff:
+		return len(code) >= 2 && code[1] == 0x25 // jmp [rip+disp]
+	}
+	return len(code) >= 3 && code[0]&0xf8 == 0x48 && code[1] == 0xff && code[2]&0x38 == 0x20 // with REX.W: not a switch's
+}
+
+// jump notes where a direct jump that ends an epilog leads.
+func (e *Epilog) jump(target uint64) bool {
+	e.Jumps, e.Target = true, target
+	return true
 }
 
 // jumpsOut reports whether a jump to target leaves the function: to its own
@@ -169,10 +174,12 @@ func (s *peStep) runEpilog(e *Epilog) unwind.Stop {
 		}
 		s.regs.GPR[context.RSP] = s.regs.GPR[e.Base] + e.Disp
 	}
-	for reg, ok := e.Pop(); ok; reg, ok = e.Pop() {
+	for pops := e.pops; len(pops) != 0; {
+		n, reg := popInstruction(pops)
 		if stop := s.pop(reg); stop != unwind.StopNone {
 			return stop
 		}
+		pops = pops[n:]
 	}
 	return s.ret()
 }
@@ -210,13 +217,15 @@ func (s *peStep) undoEpilog(info peamd64.Info, into uint32) unwind.Stop {
 		return stop
 	}
 	done := uint32(0)
-	for c, ok := next(&info, &codes, peamd64.UWOP_PUSH_NONVOL); ok; c, ok = next(&info, &codes, peamd64.UWOP_PUSH_NONVOL) {
+	for len(codes) >= 2 && codes[1]&15 == byte(peamd64.UWOP_PUSH_NONVOL) {
+		reg := codes[1] >> 4
 		if done >= into {
-			if stop := s.pop(c.Info); stop != unwind.StopNone {
+			if stop := s.pop(reg); stop != unwind.StopNone {
 				return stop
 			}
 		}
-		done += 1 + uint32(c.Info>>3)
+		done += 1 + uint32(reg>>3)
+		codes = codes[2:]
 	}
 	if c, ok := next(&info, &codes, peamd64.UWOP_ALLOC_SMALL); ok && c.Info == 0 && done >= into {
 		s.regs.GPR[context.RSP] += 8

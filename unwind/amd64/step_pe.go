@@ -80,6 +80,11 @@ func (s *peStep) run(at unwind.Address) unwind.Stop {
 		s.res.Part, s.res.Reason, s.res.Frame = PELeaf, peamd64.NoEntry, s.regs.GPR[context.RSP]
 		return s.ret()
 	}
+	return s.covered(entry)
+}
+
+// covered makes the step from code that an entry covers.
+func (s *peStep) covered(entry peamd64.RuntimeFunction) unwind.Stop {
 	fn, why := s.table.Resolve(entry)
 	if why != peamd64.OK {
 		s.res.At = entry.Unwind
@@ -133,7 +138,8 @@ func (s *peStep) leave(fn peamd64.RuntimeFunction, inside bool) unwind.Stop {
 		// which are few by the calling convention so that they can be. Version 2 lists
 		// where they are.
 		if info.Version == 1 {
-			if e, ok := s.inEpilog(fn, &info, s.table.Tail(s.pc, MaxEpilog)); ok {
+			var e Epilog
+			if s.inEpilog(fn, &info, s.table.Tail(s.pc, MaxEpilog), &e) {
 				s.res.Part = PEEpilog
 				return s.runEpilog(&e)
 			}

@@ -18,19 +18,22 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 	if rva.IP != uint64(uint32(rva.IP)) {
 		return false, unwind.NoInfo
 	}
-	to := *regs
-	res, stop := StepPE(m.PE.AMD64(), rva, &to, mem)
-	if res.Part == PELeaf {
+	t := m.PE.AMD64()
+	entry, ok := t.Lookup(uint32(rva.Lookup()))
+	if !ok { // not tried as a leaf first: that would be a copy of all registers for nothing
 		if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
 			return u.stepPECFI(r, s, mem, b, f)
 		}
 		return u.stepSilent(m, s, mem, b, f)
 	}
-	if stop != unwind.StopNone {
+	to := *regs
+	step := peStep{table: t, pc: uint32(rva.IP), regs: &to, mem: mem}
+	if stop := step.covered(entry); stop != unwind.StopNone {
 		return false, stop
 	}
+	res := &step.res
 	if res.Part == PECode {
-		if l := u.landingPE(m.PE.AMD64(), uint32(at.Lookup()-m.Bias)); l != nil && !u.leaveLanding(l, at, &to, mem) {
+		if l := u.landingPE(t, uint32(at.Lookup()-m.Bias)); l != nil && !u.leaveLanding(l, at, &to, mem) {
 			return false, unwind.NoInfo
 		}
 	}
@@ -45,15 +48,15 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 // as far as the code agrees. An image without any exception directory says
 // nothing of any function.
 func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	regs := &s.Regs.AMD64
-	if s.Exact && m.PE.AMD64().Len() != 0 && straightLeaf(codeAt(m, regs.RIP, maxStraight)) {
+	regs, t := &s.Regs.AMD64, m.PE.AMD64()
+	if s.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(regs.RIP-m.Bias), maxStraight)) {
 		return false, u.leaveLeaf(regs, mem, b, f)
 	}
 	to, proven, ok := Registers{}, false, false
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable
 	}
-	if m.PE.AMD64().Len() != 0 {
+	if t.Len() != 0 {
 		to, proven, ok = u.silent(m, s, mem)
 	}
 	if !ok {
