@@ -45,7 +45,18 @@ func (a *arch) returnSlot(from, to *context.Registers) uint64 {
 	return to.SP() - a.callPushes
 }
 
+// place is where the merge stands: parts of its registers, found once for its
+// architecture.
+type place struct{ ip, sp, fp *uint64 }
+
+func placeOf(r *context.Registers) place {
+	if r.Arch == context.ArchARM64 {
+		return place{&r.ARM64.PC, &r.ARM64.Sp, &r.ARM64.X[29]}
+	}
+	return place{&r.AMD64.RIP, &r.AMD64.GPR[context.RSP], &r.AMD64.GPR[context.RBP]}
+}
+
 // ip, sp and fp are those of the frame the merge stands at.
-func (m *Merger) ip() uint64 { return m.regs.IP() }
-func (m *Merger) sp() uint64 { return m.regs.SP() }
-func (m *Merger) fp() uint64 { return m.regs.FP() }
+func (m *Merger) ip() uint64 { return *m.here.ip }
+func (m *Merger) sp() uint64 { return *m.here.sp }
+func (m *Merger) fp() uint64 { return *m.here.fp }

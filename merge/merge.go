@@ -102,6 +102,7 @@ type Merger struct {
 	// lies here, so that it allocates nothing.
 	at     unwind.State // of regs
 	regs   context.Registers
+	here   place // in regs
 	ahead  unwind.State // of to: where a step under way arrives
 	to     context.Registers
 	in     *clr.Capture
@@ -117,6 +118,8 @@ type Merger struct {
 func New(w unwind.Walker, f Functions) *Merger {
 	m := &Merger{w: w, arch: &arches[w.Arch()], functions: f, guesses: unwind.Bounds{Guess: true}}
 	m.landings, _ = w.(landings)
+	m.regs.Arch = w.Arch()
+	m.here = placeOf(&m.regs)
 	return m
 }
 
@@ -130,7 +133,6 @@ func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
 	m.in, m.out, m.res, m.next, m.guess, m.hidden = c, out, Result{}, 0, -1, 0
-	m.regs.Arch = m.w.Arch()
 	m.at = unwind.State{Regs: &m.regs}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	// Field by field: a struct that is copied right after parts of it were written
