@@ -88,10 +88,11 @@ func (t *Table) Lookup(rva uint32) (RuntimeFunction, bool) {
 	if t.spans != nil {
 		return t.lookupSpan(rva)
 	}
-	lo, hi := 0, len(t.pdata)/EntrySize
+	pdata := t.pdata
+	lo, hi := 0, len(pdata)/EntrySize
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if u32(t.pdata[mid*EntrySize:]) <= rva {
+		if at := mid * EntrySize; u32(pdata[at:at+4]) <= rva {
 			lo = mid + 1
 		} else {
 			hi = mid
