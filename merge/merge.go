@@ -102,7 +102,7 @@ type Merger struct {
 	// lies here, so that it allocates nothing.
 	at     unwind.State // of regs
 	regs   context.Registers
-	here   place // in regs
+	here   place        // in regs
 	ahead  unwind.State // of to: where a step under way arrives
 	to     context.Registers
 	in     *clr.Capture
