@@ -83,35 +83,35 @@ func (m *Machine) Rows(t *Table, f *FDE, row *Row, fn func(*Row) bool) Reason {
 	if int(f.index) >= len(t.fdes) {
 		return NoInfo
 	}
-	p, why := m.start(t, int(f.index), row)
-	if why != None {
+	var p program
+	if why := m.start(&p, t, int(f.index), row); why != None {
 		return why
 	}
 	row.FDE = *f
 	p.target, p.visit = f.Hi-1, fn
-	if why = m.execute(&p, row); why != None || p.done && row.Hi != f.Hi {
+	if why := m.execute(&p, row); why != None || p.done && row.Hi != f.Hi {
 		return why
 	}
 	return p.emit(row, f.Hi)
 }
 
 func (m *Machine) run(t *Table, i int, pc uint64, row *Row) Reason {
-	p, why := m.start(t, i, row)
-	if why != None {
+	var p program
+	if why := m.start(&p, t, i, row); why != None {
 		return why
 	}
 	p.target = pc
-	why = m.execute(&p, row)
+	why := m.execute(&p, row)
 	if row.CFA.Kind == Unspecified && why == None {
 		return BadRecord
 	}
 	return why
 }
 
-// start runs the CIE's program of FDE i and returns the FDE's own. Both read up
+// start runs the CIE's program of FDE i and makes p, which is zero, the FDE's own. Both read up
 // to the end of their own record: a program that has no end cannot run into the
 // next record, and an operand that is cut makes the reader fail.
-func (m *Machine) start(t *Table, i int, row *Row) (program, Reason) {
+func (m *Machine) start(p *program, t *Table, i int, row *Row) Reason {
 	f := &t.fdes[i]
 	c := &t.cies[f.cie]
 	sec := &t.secs[0]
@@ -119,14 +119,14 @@ func (m *Machine) start(t *Table, i int, row *Row) (program, Reason) {
 		sec = &t.secs[1]
 	}
 	row.BKey = c.bkey
-	p := program{c: c, arch: t.arch, sec: sec}
-	if why := m.startCIE(&p, row); why != None {
-		return p, why
+	p.c, p.arch, p.sec = c, t.arch, sec
+	if why := m.startCIE(p, row); why != None {
+		return why
 	}
 	row.Lo, row.Hi = f.lo, f.hi
 	p.r = buf.At(sec.data[:f.insEnd], uint64(f.insAt))
 	p.loc, p.fn = f.lo, f.lo
-	return p, None
+	return None
 }
 
 // startCIE puts the CIE's rules into row, running its program only if the
@@ -175,7 +175,13 @@ func (m *Machine) useInitial(row *Row) {
 
 // execute runs p until its end or until rules begin above p.target.
 func (m *Machine) execute(p *program, row *Row) Reason {
+	quick := p.visit == nil && !p.inCIE && p.c.codeAlign < maxQuickAlign
 	for p.r.Len() > 0 && !p.done {
+		if quick {
+			if m.steps += p.quick(row); p.r.Len() == 0 && m.steps <= MaxInstructions {
+				return None
+			}
+		}
 		if m.steps++; m.steps > MaxInstructions {
 			return TooManySteps
 		}

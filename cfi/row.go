@@ -107,12 +107,13 @@ func (r *Row) reset() {
 }
 
 func (r *Row) clearRegs() {
-	for w := range r.Used {
-		for m := r.Used[w]; m != 0; m &= m - 1 {
-			if c := w<<6 + bits.TrailingZeros64(m); c < Columns {
-				r.Regs[c].offset(Unspecified, 0)
-			}
-		}
-		r.Used[w] = 0
+	for m := r.Used[0]; m != 0; m &= m - 1 {
+		r.Regs[bits.TrailingZeros64(m)&63].offset(Unspecified, 0)
 	}
+	for m := r.Used[1]; m != 0; m &= m - 1 {
+		if c := 64 + bits.TrailingZeros64(m); c < Columns {
+			r.Regs[c].offset(Unspecified, 0)
+		}
+	}
+	r.Used = [2]uint64{}
 }

@@ -62,6 +62,9 @@ func (r *Reader) Pos() int { return r.pos }
 // Len is the number of bytes left, 0 after a failure.
 func (r *Reader) Len() int { return len(r.Data) - r.pos }
 
+// Rest are the bytes left, none after a failure.
+func (r *Reader) Rest() []byte { return r.Data[r.pos:] }
+
 // OK reports whether no read has failed yet.
 func (r *Reader) OK() bool { return r.fault == FaultNone }
 

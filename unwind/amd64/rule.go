@@ -130,22 +130,25 @@ func pack(row *cfi.Row, module int) (Rule, bool) {
 	if row.FDE.Signal || row.FDE.RA != dwarfRA {
 		return Rule{}, false
 	}
-	if ra := row.Regs[dwarfRA]; ra.Kind != cfi.Offset || ra.Off != -8 {
+	if ra := &row.Regs[dwarfRA]; ra.Kind != cfi.Offset || ra.Off != -8 {
 		return Rule{}, false
 	}
 	r, ok := packCFA(&row.CFA, module)
 	if !ok {
 		return r, false
 	}
+	slots := r.bits
 	for used := row.Used[0] &^ (1 << dwarfRA) & (1<<16 - 1); used != 0; used &= used - 1 {
-		reg := trailingZeros(used)
-		slot, ok := packSlot(reg, &row.Regs[reg])
-		if !ok {
+		reg := trailingZeros(used) & 15
+		rule := &row.Regs[reg]
+		slot := uint64(-rule.Off)
+		if at := slotOf[reg]; at >= 0 && rule.Kind == cfi.Offset && slot-8 < 8*maxSlot && slot&7 == 0 { // nearly all
+			slots |= slot << (uint(at+slotShift-3) & 63)
+		} else if !unchanged(reg, rule) {
 			return r, false
 		}
-		r.bits |= slot
 	}
-	return r, true
+	return Rule{slots}, true
 }
 
 func packCFA(rule *cfi.Rule, module int) (Rule, bool) {
@@ -166,19 +169,14 @@ func packCFA(rule *cfi.Rule, module int) (Rule, bool) {
 	return r, module < noModule
 }
 
-// packSlot returns the bits of one register's rule.
-func packSlot(reg int, rule *cfi.Rule) (uint64, bool) {
-	at := slotOf[reg&15]
-	if at < 0 {
-		// The stack pointer's default may be written out; volatile registers
-		// with rules are rare and go to the side.
-		return 0, reg == dwarfRSP && rule.Kind == cfi.ValOffset && rule.Off == 0
+// unchanged reports whether a rule that is no slot's says no more than its absence does.
+// The stack pointer's default may be written out; volatile registers with rules are
+// rare and go to the side.
+func unchanged(reg int, rule *cfi.Rule) bool {
+	if slotOf[reg&15] < 0 {
+		return reg == dwarfRSP && rule.Kind == cfi.ValOffset && rule.Off == 0
 	}
-	slot := uint64(-rule.Off) / 8
-	if rule.Kind != cfi.Offset || rule.Off&7 != 0 || slot-1 >= maxSlot {
-		return 0, rule.Kind == cfi.SameValue
-	}
-	return slot << (slotShift + uint64(at)), true
+	return rule.Kind == cfi.SameValue
 }
 
 // slotOf maps a DWARF register number to its slot's place in a rule's slots, in bits,

@@ -4,6 +4,11 @@ package main
 func cfiFaults() []Fault {
 	return []Fault{
 		engineFault("cfi/machine.go", "cfi-advance-align", "advances are not scaled", "bits.Mul64(delta, p.c.codeAlign)", "bits.Mul64(delta, 1)", cfiTests),
+		engineFault("cfi/quick.go", "cfi-quick-target", "rules of a later address are taken", "if to > p.target || to < loc {", "if to < loc {", cfiTests),
+		engineFault("cfi/quick.go", "cfi-quick-leb", "an operand of two bytes is read as one of one", "case op&0xc0 == DW_CFA_offset && operand < 0x80:", "case op&0xc0 == DW_CFA_offset:", cfiTests),
+		engineFault("cfi/quick.go", "cfi-quick-unknown", "an offset changes a CFA that is not known", "operand < 0x80 && row.CFA.Kind != Unspecified:", "operand < 0x80:", cfiTests),
+		engineFault("cfi/quick.go", "cfi-quick-column", "a register without a column has one", "if c := op & 0x3f; saves>>c&1 != 0 {", "if c := op & 0x3f; saves>>c&1 != 0 || c < 60 {", cfiTests),
+		engineFault("cfi/quick.go", "cfi-quick-align", "an advance may overflow", "const maxQuickAlign = 1 << 32", "const maxQuickAlign = 1<<64 - 1", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-data-align", "offsets are not scaled", ".offset(kind, factored*p.c.dataAlign)", ".offset(kind, factored*-8)", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-expression-forgets", "an expression forgets register and offset", "row.CFA.Kind, row.CFA.Expr = Expression, p.r.Bytes(p.r.ULEB())", "row.CFA = Rule{Kind: Expression, Expr: p.r.Bytes(p.r.ULEB())}", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-offset-replaces", "an offset alone replaces an expression", "row.CFA.Off = int64(p.r.ULEB())", "row.CFA.Kind, row.CFA.Off = RegisterOffset, int64(p.r.ULEB())", cfiTests),
