@@ -1,8 +1,9 @@
 package cfi
 
 import (
+	"cmp"
 	"encoding/binary"
-	"sort"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/context"
 )
@@ -71,6 +72,11 @@ type loader struct {
 	t     *Table
 	errs  LoadError
 	byOff map[uint64]uint32 // offset<<1 | section -> index of CIE
+	last  struct {          // looked up in it: most FDEs have their neighbour's
+		key uint64
+		cie uint32
+		ok  bool
+	}
 	// Of .eh_frame: where plain reading ended, and the FDEs that were read but
 	// not indexed.
 	readTo  uint64
@@ -128,7 +134,11 @@ func (l *loader) record(sec uint64, rec *record) {
 // may come before its CIE.
 func (l *loader) cieAt(sec, off uint64) (uint32, bool) {
 	key := off<<1 | sec
+	if l.last.ok && l.last.key == key {
+		return l.last.cie, true
+	}
 	if i, ok := l.byOff[key]; ok {
+		l.last.key, l.last.cie, l.last.ok = key, i, true
 		return i, true
 	}
 	s := &l.t.secs[sec]
@@ -183,15 +193,14 @@ func (l *loader) fdeAt(sec uint64, rec *record) bool {
 // index sorts the FDEs and resolves overlaps.
 func (l *loader) index() {
 	t := l.t
-	less := func(i, j int) bool {
-		a, b := &t.fdes[i], &t.fdes[j]
+	byStart := func(a, b fde) int {
 		if a.lo != b.lo {
-			return a.lo < b.lo
+			return cmp.Compare(a.lo, b.lo)
 		}
-		return t.rank(a) < t.rank(b)
+		return cmp.Compare(t.rank(&a), t.rank(&b))
 	}
-	if !sort.SliceIsSorted(t.fdes, less) {
-		sort.SliceStable(t.fdes, less)
+	if !slices.IsSortedFunc(t.fdes, byStart) {
+		slices.SortStableFunc(t.fdes, byStart)
 	}
 	for i := 1; i < len(t.fdes); i++ {
 		if t.fdes[i].lo < t.fdes[i-1].hi {
