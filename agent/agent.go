@@ -238,6 +238,18 @@ func (a *Agent) choose() bool {
 
 // tick notes a thread's name and processor time.
 func (a *Agent) tick(t *Thread) {
+	c := a.known(t)
+	cpu := a.host.ThreadCPU(t.TID)
+	c.cpuD = 0
+	if c.at != 0 && cpu > c.cpu {
+		c.cpuD = cpu - c.cpu
+	}
+	c.cpu = cpu
+	a.clocks[t.TID] = c
+}
+
+// known is what is known of a thread, with its name as it is now.
+func (a *Agent) known(t *Thread) clock {
 	c := a.clocks[t.TID]
 	name := t.Name
 	if name == "" {
@@ -249,13 +261,8 @@ func (a *Agent) tick(t *Thread) {
 	if name != c.name || c.at == 0 {
 		a.stream.Out.Thread(&wire.Thread{TID: t.TID, Name: name})
 	}
-	cpu := a.host.ThreadCPU(t.TID)
-	c.cpuD = 0
-	if c.at != 0 && cpu > c.cpu {
-		c.cpuD = cpu - c.cpu
-	}
-	c.name, c.cpu, c.seen = name, cpu, true
-	a.clocks[t.TID] = c
+	c.name, c.seen = name, true
+	return c
 }
 
 // expire forgets threads that ended, now and then.

@@ -27,6 +27,7 @@ type fake struct {
 	unpinned int // names asked for while not pinned
 	asked    int // names asked for
 	lines    bool
+	cpu      uint64 // of every thread, nanoseconds
 }
 
 // unreadable is memory of which nothing can be read.
@@ -45,7 +46,7 @@ func (f *fake) DoStackSnapshot(_ int, c *clr.Capture) { *c = f.world.Capture }
 func (f *fake) Now() int64                            { return 0 }
 func (f *fake) Pause(int64)                           {}
 func (f *fake) LoaderChanges() uint64                 { return 1 }
-func (f *fake) ThreadCPU(uint64) uint64               { return 0 }
+func (f *fake) ThreadCPU(uint64) uint64               { return f.cpu }
 func (f *fake) Prime(clr.ThreadID)                    {}
 func (f *fake) Pin()                                  { f.pinned = true }
 func (f *fake) Unpin()                                { f.pinned = false }

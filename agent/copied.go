@@ -22,8 +22,8 @@ func (a *Agent) Copied(copies Copies, use func(*Stack)) Round {
 	a.events()
 	a.tables.refresh(a, false)
 	a.threads = a.host.Threads(a.threads[:0])
-	for i := range a.threads {
-		a.tick(&a.threads[i])
+	for i := range a.threads { // their processor time belongs to samples
+		a.clocks[a.threads[i].TID] = a.known(&a.threads[i])
 	}
 	a.expire()
 	if a.proven() {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -45,6 +46,24 @@ func TestCopied(t *testing.T) {
 				t.Errorf("%d stacks of 3 copies, %d and %d suspensions", got, 99-f.rounds, 99-g.rounds)
 			}
 		})
+	}
+}
+
+// A thread's processor time is that of its samples, however often copies are asked for.
+func TestCopiesCostNoTime(t *testing.T) {
+	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
+	f := &fake{world: world, rounds: 99}
+	a := New(f, Config{Slots: 4}, nil)
+	var times []uint64
+	use := func(s *Stack) { times = append(times, s.CPU) }
+	a.Once(0, use)
+	for _, cpu := range []uint64{300, 500, 900} {
+		f.cpu = cpu
+		a.Copied(&pool{world, []bool{true}}, use)
+	}
+	a.Once(0, use)
+	if want := []uint64{0, 0, 0, 0, 900}; !slices.Equal(times, want) {
+		t.Errorf("processor times %v, want %v", times, want)
 	}
 }
 

@@ -94,11 +94,16 @@ func (a *Agent) wanted() {
 	a.threads = a.threads[:0]
 }
 
-// hand gives a merged capture to whom it was taken for.
+// hand gives a merged capture to whom it was taken for. A copy is of a moment that the
+// program chose: no processor time since the last sample is its own.
 func (a *Agent) hand(c *clr.Capture, res *merge.Result) {
 	now, k := time.Now().UnixNano(), a.clocks[c.Thread.TID]
-	k.at = now
-	a.clocks[c.Thread.TID] = k
+	if c == a.copied {
+		k.cpuD = 0
+	} else {
+		k.at = now
+		a.clocks[c.Thread.TID] = k
+	}
 	a.use(&Stack{Thread: c.Thread, Name: k.name, Merged: *res, HRESULT: c.Result, Frames: a.frames[:res.N], Table: a.tables.table,
 		Unix: now, CPU: k.cpuD})
 	a.stream.Raw.Sample(c, res, a.frames[:res.N])

@@ -383,7 +383,7 @@ typedef struct {
 	uint64_t thread;         /* ThreadID */
 	uint64_t os_thread;      /* the system's number */
 	uint64_t time_ns;        /* when it was taken, since 1970; of a copy: when it was walked */
-	uint64_t cpu_ns;         /* processor time of the thread since its last sample */
+	uint64_t cpu_ns;         /* processor time of the thread since its last sample; 0 of a copy */
 	uint64_t tag;            /* of a copy: what seedwalk_sampler_copy was given; else 0 */
 	int32_t gap;             /* 0 if it is complete, else the first gap: seedwalk_gap_name */
 	int32_t doubtful;        /* frames found by a guess that nothing confirmed */

@@ -39,7 +39,12 @@ int sw_sampler_gone(void) { return 0; } /* all threads of a process end at once 
 
 int sw_window_init(size_t stack_bytes) { return sw_capture_init(stack_bytes); }
 const int sw_no_memory = ENOMEM;
-const char *sw_error_text(int error) { return strerror(error); }
+const char *sw_error_text(int error)
+{
+	if (error == EBUSY) /* sw_capture_init */
+		return "SIGRTMIN+5 has a handler already: the program's, another profiler's, or that of a second copy of this library in the process";
+	return strerror(error);
+}
 const char *sw_environment(const char *name) { return getenv(name); }
 
 uint64_t sw_now_ns(void)
