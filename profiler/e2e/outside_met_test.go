@@ -46,6 +46,11 @@ func (c *checker) meet(s *shadow) {
 	}
 }
 
+// metAll says whether every kind was met.
+func (c *checker) metAll() bool {
+	return !slices.ContainsFunc(kinds, func(k kind) bool { return c.met[k.what] == 0 })
+}
+
 // allMet fails the test where a kind was never met.
 func (c *checker) allMet(t *testing.T) {
 	t.Helper()

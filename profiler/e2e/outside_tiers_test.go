@@ -74,11 +74,14 @@ func (c *tiers) add(m perfMap, samples []*raw.Sample) {
 	}
 }
 
+// all says whether every kind was met.
+func (c *tiers) all() bool { return c.osr > 0 && c.replaced > 0 && c.below > 0 }
+
 func (c *tiers) verdict(t *testing.T) {
 	t.Helper()
 	t.Logf("%d stacks with a frame replaced on the stack, %d with one method in two of its bodies, %d methods seen in several bodies, %d stacks below an alternate one",
 		c.osr, c.mixed, c.replaced, c.below)
-	if c.osr == 0 || c.replaced == 0 || c.below == 0 {
+	if !c.all() {
 		t.Error("not every kind was met")
 	}
 }
