@@ -4,11 +4,24 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-status=0
+status=0 e2estatus=0
 e2e=$(go list ./profiler/e2e)
 go test -json -timeout 15m $(go list ./... | grep -vxF "$e2e") >"$log" || status=$?
 # Alone: these tests measure a running program.
-go test -json -timeout 40m "$e2e" >>"$log" || status=$?
+go test -json -timeout 40m "$e2e" >>"$log" || e2estatus=$?
+# They watch threads of real programs, on a machine that others may keep busy: a few that
+# failed are run once more, alone. Such a test is named in the summary even if it passes
+# then; whatever fails twice has failed.
+if [ $e2estatus != 0 ]; then
+	again=$(grep -F "\"Package\":\"$e2e\"" "$log" | go run ./internal/tools/summary -again)
+	if [ -n "$again" ]; then
+		echo "once more: ${again#* }"
+		echo "{\"Action\":\"again\",\"Package\":\"$e2e\"}" >>"$log"
+		go test -json -timeout 15m -run "${again#* }" "$e2e" >>"$log" && e2estatus=0
+		echo '{"Action":"again"}' >>"$log"
+	fi
+fi
+[ $e2estatus = 0 ] || status=$e2estatus
 # Where goroutines meet, once more with the race detector.
 go test -json -race -timeout 10m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
 # Another reader of traces, in a module of its own.

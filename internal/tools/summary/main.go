@@ -2,12 +2,16 @@
 // a line per package, the output of failures, the tables of tests that measure
 // something, the failures once more in short, since a log of thousands of lines
 // is often read from its end only, every skipped check with its reason, and the
-// counts last.
+// counts last. A test that failed and passed when it was run once more is named
+// as that, with what it said the first time.
+//
+// summary -again prints what is worth that second run (see again).
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -26,20 +30,36 @@ type run struct {
 	out                     io.Writer
 	output                  map[key][]string
 	passed, failed, skipped int
+	unstable                []key  // failed, and passed when they were run once more
+	second                  string // the package whose failed tests are run once more now
 	reasons                 map[string]int
 	order                   []string
-	failures                []string // what each failed test said, in short
+	failures                []key            // in the order met
+	said                    map[key][]string // what each said
 }
 
 // Of a failed test's entries the last are repeated, each by its first line's
 // first bytes.
 const shortEntries, shortLine = 40, 300
 
+func newRun(out io.Writer) *run {
+	return &run{out: out, output: map[key][]string{}, reasons: map[string]int{}, said: map[key][]string{}}
+}
+
 func main() {
-	r := &run{out: os.Stdout, output: map[key][]string{}, reasons: map[string]int{}}
+	again := flag.Bool("again", false, "print a line per package whose failed tests are worth a second run: package and pattern")
+	flag.Parse()
+	r := newRun(os.Stdout)
+	if *again {
+		r.out = io.Discard
+	}
 	if err := r.read(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "summary:", err)
 		os.Exit(2)
+	}
+	if *again {
+		r.again(os.Stdout)
+		return
 	}
 	r.close()
 }
@@ -72,22 +92,21 @@ func (r *run) event(e *event) {
 		r.output[k] = append(r.output[k], e.Output)
 		return
 	case "pass":
+		r.mended(k)
 		if e.Test != "" {
 			r.passed++
 			r.show(k, tables(k))
 		}
 	case "fail":
-		if e.Test != "" {
-			r.failed++
-			r.failure(k)
-		}
-		r.show(k, true)
+		r.failure(k)
 		return
 	case "skip":
 		if e.Test != "" {
 			r.skipped++
 			r.skip(k)
 		}
+	case "again": // of scripts/test.sh, not of go test
+		r.second = e.Package
 	case "build-fail":
 		r.show(k, true)
 	}
@@ -114,16 +133,17 @@ func (r *run) show(k key, wanted bool) {
 // entry is the first line of what a test logs, or of a panic.
 var entry = regexp.MustCompile(`^ *[\w./-]+\.go:\d+: |^panic: |^fatal error: `)
 
-// failure notes what a failed test said.
-func (r *run) failure(k key) {
+// short prints the first lines of what a failed test said.
+func (r *run) short(k key) {
 	var entries []string
-	for _, line := range r.output[k] {
+	for _, line := range r.said[k] {
 		if line = strings.TrimRight(line, "\n"); entry.MatchString(line) {
 			entries = append(entries, line[:min(len(line), shortLine)])
 		}
 	}
-	r.failures = append(r.failures, "FAILED "+k.pkg+" "+k.test)
-	r.failures = append(r.failures, entries[max(0, len(entries)-shortEntries):]...)
+	for _, line := range entries[max(0, len(entries)-shortEntries):] {
+		fmt.Fprintln(r.out, line)
+	}
 }
 
 func (r *run) skip(k key) {
@@ -139,11 +159,25 @@ func (r *run) skip(k key) {
 }
 
 func (r *run) close() {
-	for _, line := range r.failures {
-		fmt.Fprintln(r.out, line)
+	for _, k := range r.failures {
+		r.output[k] = r.said[k]
+		r.show(k, true) // what ran in two builds and failed in both: once
+	}
+	for _, k := range r.failures {
+		if k.test != "" {
+			fmt.Fprintln(r.out, "FAILED", k.pkg, k.test)
+			r.short(k)
+		}
+	}
+	for _, k := range r.unstable {
+		fmt.Fprintln(r.out, "UNSTABLE", k.pkg, k.test, "failed, and passed when it was run once more:")
+		r.short(k)
 	}
 	for _, reason := range r.order {
 		fmt.Fprintf(r.out, "SKIPPED %d: %s\n", r.reasons[reason], reason)
+	}
+	if n := len(r.unstable); n > 0 {
+		fmt.Fprintf(r.out, "%d unstable: passed at their second run\n", n)
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }

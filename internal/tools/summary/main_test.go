@@ -29,18 +29,18 @@ func TestSummary(t *testing.T) {
 not json
 `
 	var out bytes.Buffer
-	r := &run{out: &out, output: map[key][]string{}, reasons: map[string]int{}}
+	r := newRun(&out)
 	if err := r.read(strings.NewReader(in)); err != nil {
 		t.Fatal(err)
 	}
 	r.close()
-	const want = `    c_test.go:3: wrong
-        at length
-FAIL	p	0.1s
-    t.go:4: a table
+	const want = `    t.go:4: a table
     t.go:5: its table
 ok  	x/profiler/e2e	1s
 not json
+    c_test.go:3: wrong
+        at length
+FAIL	p	0.1s
 FAILED p TestC
     c_test.go:3: wrong
 SKIPPED 1: no wine

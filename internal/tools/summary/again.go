@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// mostAgain bounds how many tests are given a second run: where more fail, it is not
+// the machine.
+const mostAgain = 3
+
+// failure keeps what a test or package said that failed: it is printed at the end,
+// since a second run may follow.
+func (r *run) failure(k key) {
+	if _, twice := r.said[k]; !twice || r.second != k.pkg {
+		r.failures = append(r.failures, k)
+		if k.test != "" {
+			r.failed++
+		}
+	}
+	r.said[k] = append(r.said[k], r.output[k]...)
+	delete(r.output, k)
+}
+
+// mended notes that what has failed passed now, with all its subtests.
+func (r *run) mended(k key) {
+	if r.second != k.pkg {
+		return
+	}
+	r.failures = slices.DeleteFunc(r.failures, func(f key) bool {
+		if f != k && (f.pkg != k.pkg || k.test == "" || !strings.HasPrefix(f.test, k.test+"/")) {
+			return false
+		}
+		if f.test != "" {
+			r.failed--
+			r.unstable = append(r.unstable, f)
+		}
+		return true
+	})
+}
+
+// again prints, for each package with failures, its name and the pattern that runs the
+// failed tests: a test that watches a program of many threads on a machine that is busy
+// with others may fail by that. Nothing is printed if more than a few failed or if
+// a package ended early, so that not all of its tests have run.
+func (r *run) again(out io.Writer) {
+	tests := map[string][]string{}
+	var order []string
+	count := 0
+	for _, k := range r.failures {
+		if slices.ContainsFunc(r.said[k], endsEarly) {
+			return
+		}
+		if k.test == "" || strings.Contains(k.test, "/") {
+			continue
+		}
+		if tests[k.pkg] == nil {
+			order = append(order, k.pkg)
+		}
+		tests[k.pkg] = append(tests[k.pkg], k.test)
+		count++
+	}
+	if count > mostAgain {
+		return
+	}
+	for _, pkg := range order {
+		fmt.Fprintf(out, "%s ^(%s)$\n", pkg, strings.Join(tests[pkg], "|"))
+	}
+}
+
+// endsEarly knows the line of a test binary that did not run to its end.
+func endsEarly(line string) bool {
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "signal: ")
+}
