@@ -1,54 +1,11 @@
 package probe
 
 import (
-	"bufio"
-	"encoding/binary"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// toolEnd is the tool's side of the socket: the file of the probe that connects.
-func toolEnd(t *testing.T, l *net.UnixListener, pid int, events uint32, least time.Duration) *File {
-	t.Helper()
-	for {
-		l.SetDeadline(time.Now().Add(20 * time.Second))
-		c, err := l.AcceptUnix()
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, control := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
-		n, oob, _, _, err := c.ReadMsgUnix(first, control)
-		if err != nil || n != 8 || binary.LittleEndian.Uint64(first) != Magic {
-			t.Fatalf("%d bytes, %v", n, err)
-		}
-		if oob == 0 { // a question
-			c.Close()
-			continue
-		}
-		messages, _ := unix.ParseSocketControlMessage(control[:oob])
-		fds, err := unix.ParseUnixRights(&messages[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := Open(fds[0], pid)
-		unix.Close(fds[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Want(events, uint64(least))
-		c.Close()
-		return f
-	}
-}
 
 // What the probe makes of events: see testdata/runtime.c, which delivers them. The
 // thread that it confines may do no more than read a clock and a stack, so that it
@@ -101,38 +58,10 @@ func TestEvents(t *testing.T) {
 	close(beating)
 }
 
-// madeRuntime is testdata/runtime.c, running.
-type madeRuntime struct {
-	f     *File
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines *bufio.Scanner
-}
-
-func startRuntime(t *testing.T) *madeRuntime {
+// startRuntime runs testdata/runtime.c.
+func startRuntime(t *testing.T) *target {
 	t.Helper()
-	library := built(t, "gcc")
-	dir := t.TempDir()
-	exe := filepath.Join(dir, "runtime")
-	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/runtime.c", "-ldl", "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	cmd := exec.Command(exe, library)
-	cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "s"))
-	in, _ := cmd.StdinPipe()
-	out, _ := cmd.StdoutPipe()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	f := toolEnd(t, l, cmd.Process.Pid, WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
-	t.Cleanup(func() { f.Close() })
-	return &madeRuntime{f, cmd, in, bufio.NewScanner(out)}
+	return startTarget(t, compiled(t, "runtime"), built(t, "gcc"), WaitEvents|LockEvents|AllocEvents|ExceptionEvents, 150*time.Millisecond)
 }
 
 // The tool is gone: the probe's own thread ends the session by itself.

@@ -1,14 +1,10 @@
 package probe
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -22,11 +18,8 @@ import (
 
 // readTarget is testdata/reads.c, running.
 type readTarget struct {
+	*target
 	t        *testing.T
-	f        *File
-	cmd      *exec.Cmd
-	in       io.Writer
-	lines    *bufio.Scanner
 	page     uint64 // one that can be read, one that cannot, one that can
 	large    uint64
 	filtered int // a thread that is killed if it reads memory by the call that is for it
@@ -34,10 +27,7 @@ type readTarget struct {
 
 // Reads by the probe, of a program that loads it and is none of the CLR's.
 func TestReads(t *testing.T) {
-	library, exe := built(t, "gcc"), filepath.Join(t.TempDir(), "reads")
-	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/reads.c", "-ldl", "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	library, exe := built(t, "gcc"), compiled(t, "reads")
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *readTarget)
@@ -48,23 +38,7 @@ func TestReads(t *testing.T) {
 
 func startReadTarget(t *testing.T, library, exe string) *readTarget {
 	t.Helper()
-	dir := t.TempDir()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	cmd := exec.Command(exe, library)
-	cmd.Env = append(os.Environ(), "SEEDWALK_SOCKET="+filepath.Join(dir, "s"))
-	in, _ := cmd.StdinPipe()
-	out, _ := cmd.StdoutPipe()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	r := &readTarget{t: t, cmd: cmd, in: in, lines: bufio.NewScanner(out)}
-	r.f = toolEnd(t, l, cmd.Process.Pid, 0, 0)
-	t.Cleanup(func() { r.f.Close() })
+	r := &readTarget{target: startTarget(t, exe, library, 0, 0), t: t}
 	if !r.lines.Scan() {
 		t.Fatal("it says nothing")
 	}
