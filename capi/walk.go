@@ -69,9 +69,7 @@ func (in *instance) registers(c *clr.Capture, s *C.seedwalk_sample) bool {
 	if in.walker.Arch() == context.ArchAMD64 {
 		l = layouts[s.layout][0]
 	}
-	r, err := context.Read(l, unsafe.Slice((*byte)(s.context), int(s.context_size)))
-	c.Regs = r
-	return err == nil
+	return c.Regs.Read(l, unsafe.Slice((*byte)(s.context), int(s.context_size))) == nil
 }
 
 //export seedwalk_walk
@@ -139,9 +137,12 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 	out := &in.request.result
 	frames := unsafe.Slice(w.frames, int(w.room))
 	for i := range native[:found.Frames] {
-		f := merge.Unmanaged(&native[i])
-		frames[i] = in.frame(&f)
-		out.rescan |= C.int32_t(flag(in.unknown(&frames[i])))
+		f, to := &native[i], &frames[i]
+		to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP), C.uint64_t(f.FP), 0, in.moduleID(f.Module)
+		to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind), C.uint8_t(f.Trust), 0, C.uint8_t(flag(f.Exact))
+		if to.module == 0 {
+			out.rescan |= C.int32_t(flag(in.unknown(to)))
+		}
 	}
 	out.frames, out.stop, out.verdict = C.int32_t(found.Frames), C.int32_t(found.Stop), C.int32_t(found.Verdict)
 	out.exact, out.loading = C.int32_t(flag(in.at.Exact)), C.int32_t(flag(found.Loading))
@@ -194,7 +195,7 @@ func (in *instance) merge(m *C.seedwalk_merge_request) {
 	out := &in.request.result
 	to := unsafe.Slice(m.frames, int(m.room))
 	for i := range in.merged[:got.N] {
-		to[i] = in.frame(&in.merged[i])
+		in.frame(&to[i], &in.merged[i])
 		out.rescan |= C.int32_t(flag(in.unknown(&to[i])))
 	}
 	out.frames, out.verdict, out.gap, out.doubtful = C.int32_t(got.N), C.int32_t(got.Verdict), C.int32_t(got.Gap), C.int32_t(got.Doubtful)
@@ -247,8 +248,10 @@ func (in *instance) answer(res *C.seedwalk_result) {
 	answer(unsafe.Pointer(res), unsafe.Pointer(&in.request.result), unsafe.Sizeof(in.request.result))
 }
 
+// forget drops what points to the caller's memory, and the answer. Of the capture the rest
+// is what take and merge set anew: to clear its registers takes as long as some frames.
 func (in *instance) forget() {
-	in.capture = clr.Capture{}
+	in.capture.Stack, in.capture.Frames = memory.Run{}, nil
 	in.request = request{}
 	in.window.Reset(0, nil)
 	in.ask = question{}
@@ -260,13 +263,19 @@ func (in *instance) method(ip uint64) bool {
 	return !hr.Failed()
 }
 
-func (in *instance) frame(f *merge.Frame) C.seedwalk_frame {
-	out := C.seedwalk_frame{ip: C.uint64_t(f.IP), sp: C.uint64_t(f.SP), fp: C.uint64_t(f.FP), function: C.uint64_t(f.Function),
-		kind: C.uint8_t(f.Kind), trust: C.uint8_t(f.Trust), gap: C.uint8_t(f.Gap), exact: C.uint8_t(flag(f.Exact))}
-	if f.Module >= 0 {
-		out.module = C.int32_t(in.table.At(int(f.Module)).ID)
+// frame writes a frame field by field into its place: one that is made of bytes elsewhere
+// and then copied in words waits for its own stores, longer than a step takes.
+func (in *instance) frame(to *C.seedwalk_frame, f *merge.Frame) {
+	to.ip, to.sp, to.fp, to.function, to.module = C.uint64_t(f.IP), C.uint64_t(f.SP), C.uint64_t(f.FP), C.uint64_t(f.Function), in.moduleID(f.Module)
+	to.kind, to.trust, to.gap, to.exact = C.uint8_t(f.Kind), C.uint8_t(f.Trust), C.uint8_t(f.Gap), C.uint8_t(flag(f.Exact))
+}
+
+// moduleID is what the caller calls a module of the table.
+func (in *instance) moduleID(index int32) C.int32_t {
+	if index < 0 {
+		return 0
 	}
-	return out
+	return C.int32_t(in.table.At(int(index)).ID)
 }
 
 func flag(b bool) int {

@@ -91,8 +91,15 @@ func (l Layout) check(a Arch, n int) error {
 // it hands out. The error is a *SizeError or, of an unknown layout, an
 // *ArchError.
 func Read(l Layout, b []byte) (r Registers, err error) {
+	err = r.Read(l, b)
+	return r, err
+}
+
+// Read makes r the registers of a context, as the function Read, without copying them. The
+// other architecture's member, which does not count, is left alone; after an error so is all.
+func (r *Registers) Read(l Layout, b []byte) error {
 	if err := l.check(l.Arch(), len(b)); err != nil {
-		return r, err
+		return err
 	}
 	switch r.Arch = l.Arch(); r.Arch {
 	case ArchAMD64:
@@ -100,7 +107,7 @@ func Read(l Layout, b []byte) (r Registers, err error) {
 	case ArchARM64:
 		arm64Layouts[l-Win32ARM64].read(b, &r.ARM64)
 	}
-	return r, nil
+	return nil
 }
 
 // Write writes the known registers of r into a context and leaves every other

@@ -6,7 +6,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0 e2estatus=0
 e2e=$(go list ./profiler/e2e)
-go test -json -timeout 15m $(go list ./... | grep -vxF "$e2e") >"$log" || status=$?
+go test -json -timeout 30m $(go list ./... | grep -vxF "$e2e") >"$log" || status=$?
 # Alone: these tests measure a running program.
 go test -json -timeout 40m "$e2e" >>"$log" || e2estatus=$?
 # They watch threads of real programs, on a machine that others may keep busy: a few that

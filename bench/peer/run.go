@@ -105,8 +105,13 @@ type Timer struct {
 }
 
 // StartTimer starts the peer over the file at path.
-func StartTimer(program, path string) (*Timer, error) {
-	cmd := exec.Command(program, "--bench", path)
+func StartTimer(program, path string) (*Timer, error) { return startTimer(program, "--bench", path) }
+
+// StartLive starts a program that walks its own stack.
+func StartLive(program string) (*Timer, error) { return startTimer(program) }
+
+func startTimer(program string, args ...string) (*Timer, error) {
+	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -132,8 +137,11 @@ const (
 var letters = map[Mode]string{Warm: "w", Cold: "c", Off: "n"}
 
 // Round walks everything n times and gives ns and frames.
-func (t *Timer) Round(m Mode, n int) (ns, frames uint64, err error) {
-	if _, err = fmt.Fprintf(t.in, "%s %d\n", letters[m], n); err == nil {
+func (t *Timer) Round(m Mode, n int) (ns, frames uint64, err error) { return t.Ask(letters[m], n) }
+
+// Ask is Round in the program's own words.
+func (t *Timer) Ask(what string, n int) (ns, frames uint64, err error) {
+	if _, err = fmt.Fprintf(t.in, "%s %d\n", what, n); err == nil {
 		_, err = fmt.Fscan(t.out, &ns, &frames)
 	}
 	return ns, frames, err

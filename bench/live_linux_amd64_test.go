@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/bench/peer"
+)
+
+// liveDepth is how many frames the program's own stack has, at each place it walks from.
+const liveDepth = 29
+
+// live is the program that walks its own stack, by unw_backtrace and by our C library, and
+// ends if the two do not find the same frames.
+func live(tb testing.TB) *peer.Timer {
+	tb.Helper()
+	dir := tb.TempDir()
+	library := filepath.Join(dir, "libseedwalk.so")
+	if _, err := exec.LookPath("gcc"); err != nil {
+		tb.Skip("SKIPPED-CHECK: no C compiler")
+	}
+	if err := run("../capi/build.sh", "shared", library); err != nil {
+		tb.Fatal(err)
+	}
+	program, err := peer.Build(dir, "live", "live", library, "-Wl,-rpath,"+dir, "-lunwind")
+	if errors.Is(err, peer.ErrAbsent) {
+		tb.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	timer, err := peer.StartLive(program)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := timer.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return timer
+}
+
+// BenchmarkLive is what a C program pays for its own stack: seedwalk_walk and
+// seedwalk_walk_batch beside unw_backtrace, which takes return addresses only.
+func BenchmarkLive(b *testing.B) {
+	timer := live(b)
+	by := func(what string) round {
+		return func(n int) float64 {
+			ns, frames, err := timer.Ask(what, n)
+			if err != nil || frames == 0 {
+				b.Fatal(frames, err)
+			}
+			return float64(ns) / float64(frames)
+		}
+	}
+	for _, c := range []struct{ name, what string }{{"live/walk", "s"}, {"live/batch", "b"}} {
+		b.Run(c.name, func(b *testing.B) {
+			r := against(c.name, "unw_backtrace", liveCalls*liveDepth, by(c.what), by("u"))
+			for b.Loop() {
+				by(c.what)(1)
+			}
+			r.report(b)
+		})
+	}
+}
+
+// liveCalls is how many walks the program does each time it is asked.
+const liveCalls = 64
+
+// All three ways find the same frames.
+func TestLive(t *testing.T) {
+	timer := live(t)
+	for _, what := range []string{"u", "s", "b"} {
+		if _, frames, err := timer.Ask(what, 3); err != nil || frames != 3*liveCalls*liveDepth {
+			t.Errorf("%s: %d frames, %v", what, frames, err)
+		}
+	}
+}
