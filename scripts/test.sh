@@ -23,7 +23,7 @@ if [ $e2estatus != 0 ]; then
 fi
 [ $e2estatus = 0 ] || status=$e2estatus
 # Where goroutines meet, once more with the race detector.
-go test -json -race -timeout 10m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
+go test -json -race -timeout 20m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
 # Another reader of traces, in a module of its own.
 (cd nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 # What is of no system, once more as Windows programs.
