@@ -1,6 +1,9 @@
 package metadata
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // Types names what a signature points to.
 type Types interface {
@@ -86,19 +89,35 @@ func (s *decoder) byte() byte {
 	return s.b[s.at-1]
 }
 
-// number reads a compressed unsigned integer (II.23.2).
+// number reads a compressed unsigned integer.
 func (s *decoder) number() uint32 {
-	b := uint32(s.byte())
-	switch {
-	case b&0x80 == 0:
-		return b
-	case b&0x40 == 0:
-		return b&0x3f<<8 | uint32(s.byte())
+	if s.err != nil {
+		return 0
 	}
-	v := b & 0x1f << 24
-	v |= uint32(s.byte()) << 16
-	v |= uint32(s.byte()) << 8
-	return v | uint32(s.byte())
+	v, n := Compressed(s.b, s.at)
+	if n == 0 {
+		s.fail("cut")
+	}
+	s.at += uint64(n)
+	return v
+}
+
+// Compressed reads the compressed unsigned integer (II.23.2) at an offset, and says how
+// many bytes it has: 0 if it is cut.
+func Compressed(b []byte, at uint64) (v uint32, n int) {
+	if at >= uint64(len(b)) {
+		return 0, 0
+	}
+	b = b[at:]
+	switch first := b[0]; {
+	case first&0x80 == 0:
+		return uint32(first), 1
+	case first&0x40 == 0 && len(b) >= 2:
+		return uint32(binary.BigEndian.Uint16(b) & 0x3fff), 2
+	case first&0x40 != 0 && len(b) >= 4:
+		return binary.BigEndian.Uint32(b) & 0x1fffffff, 4
+	}
+	return 0, 0
 }
 
 // token reads a TypeDefOrRefOrSpecEncoded (II.23.2.8).

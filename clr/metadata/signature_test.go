@@ -86,3 +86,30 @@ func TestTypeName(t *testing.T) {
 		}
 	}
 }
+
+// The examples of II.23.2, and what a file may hold instead.
+func TestCompressed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bytes []byte
+		at    uint64
+		want  uint32
+		n     int
+	}{
+		{"one byte", []byte{0x03}, 0, 0x03, 1},
+		{"the most of one byte", []byte{0x7f}, 0, 0x7f, 1},
+		{"two bytes", []byte{0x80, 0x80}, 0, 0x80, 2},
+		{"the most of two bytes", []byte{0xbf, 0xff}, 0, 0x3fff, 2},
+		{"four bytes", []byte{0xc0, 0, 0x40, 0}, 0, 0x4000, 4},
+		{"the most of four bytes", []byte{0xdf, 0xff, 0xff, 0xff}, 0, 0x1fffffff, 4},
+		{"behind others", []byte{0xff, 0xff, 0xae, 0x57, 0xff}, 2, 0x2e57, 2},
+		{"nothing", nil, 0, 0, 0},
+		{"behind the end", []byte{1, 2}, 1 << 40, 0, 0},
+		{"two bytes, cut", []byte{0x80}, 0, 0, 0},
+		{"four bytes, cut", []byte{0xc0, 0, 0x40}, 0, 0, 0},
+	} {
+		if v, n := Compressed(c.bytes, c.at); v != c.want || n != c.n {
+			t.Errorf("%s: %#x of %d bytes, want %#x of %d", c.name, v, n, c.want, c.n)
+		}
+	}
+}

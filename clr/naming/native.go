@@ -1,6 +1,10 @@
 package naming
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/clr/metadata"
+)
 
 // native32 reads the native format (dotnet/runtime
 // src/coreclr/vm/nativeformatreader.h) of an image; offsets are RVAs.
@@ -146,19 +150,14 @@ func (s *signature) byte() byte {
 	return s.b[s.at-1]
 }
 
-// number reads a compressed unsigned integer.
 func (s *signature) number() uint32 {
-	b := uint32(s.byte())
-	switch {
-	case b&0x80 == 0:
-		return b
-	case b&0x40 == 0:
-		return b&0x3f<<8 | uint32(s.byte())
+	if s.bad {
+		return 0
 	}
-	v := b & 0x1f << 24
-	v |= uint32(s.byte()) << 16
-	v |= uint32(s.byte()) << 8
-	return v | uint32(s.byte())
+	v, n := metadata.Compressed(s.b, uint64(s.at))
+	s.bad = n == 0
+	s.at += uint32(n)
+	return v
 }
 
 func (s *signature) count() uint32 {
