@@ -132,7 +132,17 @@ type Capture struct {
 	Loading   bool   // the thread is in the system's loader: DoStackSnapshot was not asked
 	Broken    bool   // the thread ran on while it was walked, since it had been held too long
 	Loads     uint64 // how often the loader had changed the modules when the registers were taken; 0: nobody counts
+	Wake      Wake   // what the end of the suspension did to what the thread waited at
 }
+
+// Wake says whether the end of the suspension wakes a thread that waits.
+type Wake uint8
+
+const (
+	WakeUnknown Wake = iota // it does not wait, or nobody looked
+	WakeNot                 // it goes on waiting
+	Woken                   // it waited for just that
+)
 
 // Runtime is a CLR in this process, real or simulated. Its methods are called
 // by one sampler thread only. Between a successful SuspendRuntime and

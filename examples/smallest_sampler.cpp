@@ -31,7 +31,7 @@ constexpr Result ok = 0, fail = 0x80004005;
 // ---- the timer's thread ----
 std::atomic<bool> stopping{false}, stopped{false};
 struct {
-	long samples, complete, frames, unmanaged;
+	long samples, complete, frames, unmanaged, waiting;
 	std::map<std::string, long> top, gaps;
 } counts;
 
@@ -42,6 +42,7 @@ void on_stack(void *, const seedwalk_stack *s) // nothing is suspended here: do 
 	seedwalk_gap_name(s->gap, gap, sizeof gap);
 	counts.gaps[gap]++;
 	counts.samples++, counts.complete += s->gap == 0, counts.frames += s->count;
+	counts.waiting += s->waiting > 0;
 	for (int i = s->waiting; i < s->count; i++) {
 		const seedwalk_named_frame &f = s->frames[i];
 		counts.unmanaged += f.frame.kind == SEEDWALK_NATIVE;
@@ -100,6 +101,7 @@ Result shutdown_(void *)
 	if (!f)
 		return ok;
 	fprintf(f, "samples %ld complete %ld frames %ld unmanaged %ld\n", counts.samples, counts.complete, counts.frames, counts.unmanaged);
+	fprintf(f, "waiting %ld\n", counts.waiting);
 	for (auto &g : counts.gaps)
 		fprintf(f, "gap %s %ld\n", g.first.c_str(), g.second);
 	for (auto &t : counts.top)

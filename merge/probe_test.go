@@ -3,6 +3,7 @@ package merge
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -41,12 +42,14 @@ func TestProbe(t *testing.T) {
 		{"a signal above native code is the program's", "llrRoslc", 4},
 		{"a signal frame above a managed caller", "llxXosc", 0},
 		{"managed on top", "mc", 0},
-		{"only native", "llrRo", 0},
+		{"a thread of the runtime's own", "llrRo", 4},
+		{"the same, deep", "llrRoool", 4},
+		{"a thread of the runtime's own in another wait", "llqQo", 0},
 		{"in the runtime itself", "rRoc", 0},
 		{"too short", "lrc", 0},
 		{"nothing", "", 0},
 	} {
-		if got := m.probe(block(step.shape)); got != step.want {
+		if got := m.probe(block(step.shape), clr.WakeUnknown); got != step.want {
 			t.Errorf("%s: %d frames, want %d", step.name, got, step.want)
 		}
 	}
@@ -71,11 +74,53 @@ func TestProbeOfHijacks(t *testing.T) {
 		{"another wait in the stub", "llqQooc", 'o' << 8, 0},
 	} {
 		m := merger(fs.Build(fs.Root))
-		m.probe(block("llrRosm")) // the wait is learned
+		m.probe(block("llrRosm"), clr.WakeUnknown) // the wait is learned
 		m.landings = hijackStub{c.at}
-		if got := m.probe(block(c.shape)); got != c.want {
+		if got := m.probe(block(c.shape), clr.WakeUnknown); got != c.want {
 			t.Errorf("%s: %d frames, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+// A wait that the end of suspensions ends is theirs, when that was seen often enough and
+// always.
+func TestProbeOfTheWoken(t *testing.T) {
+	const woken, not, unknown = clr.Woken, clr.WakeNot, clr.WakeUnknown
+	for _, c := range []struct {
+		name  string
+		wakes []clr.Wake
+		want  int // of the last
+	}{
+		{"often enough", []clr.Wake{woken, woken, woken}, 5},
+		{"once too few", []clr.Wake{woken, woken}, 0},
+		{"left asleep once", []clr.Wake{woken, woken, not, woken, woken, woken}, 0},
+		{"left asleep when it was believed", []clr.Wake{woken, woken, woken, woken, not, woken, woken, woken}, 0},
+		{"left asleep at first", []clr.Wake{not, woken, woken, woken}, 0},
+		{"nobody looked", []clr.Wake{unknown, unknown, unknown, unknown}, 0},
+		{"nobody looked in between", []clr.Wake{woken, unknown, woken, unknown, woken}, 5},
+		{"always asleep", []clr.Wake{not, not, not, not}, 0},
+	} {
+		m, got := merger(fs.Build(fs.Root)), 0
+		for _, w := range c.wakes {
+			m.probe(block("llqQoc"), woken) // another wait meanwhile
+			got = m.probe(block("llrRoc"), w)
+		}
+		if got != c.want {
+			t.Errorf("%s: %d frames, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// What is certain is neither refuted nor forgotten for what is not.
+func TestWaitsThatAreCertain(t *testing.T) {
+	var w waits
+	w.observe(wait{1, 1}, clr.WakeNot)
+	w.learn(wait{1, 1})
+	for i := range uint64(100) {
+		w.observe(wait{i, 1}, clr.WakeNot)
+	}
+	if !w.has(wait{1, 1}) {
+		t.Error("a wait that is certain is forgotten")
 	}
 }
 
@@ -84,7 +129,10 @@ func TestWaitsAreBounded(t *testing.T) {
 	for i := range uint64(100) {
 		w.learn(wait{i, i})
 	}
-	if w.n != maxWaits || !w.has(wait{0, 0}) || w.has(wait{99, 99}) {
-		t.Errorf("%d learned", w.n)
+	for i := range uint64(100) {
+		w.observe(wait{i, 200}, clr.Woken)
+	}
+	if !w.has(wait{0, 0}) || w.has(wait{99, 99}) || w.has(wait{99, 200}) {
+		t.Errorf("%v is remembered", w.known)
 	}
 }

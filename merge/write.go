@@ -45,6 +45,6 @@ func (m *Merger) finish() (r Result) {
 	if m.guess >= 0 {
 		r.Doubtful = r.N - m.guess
 	}
-	r.Probe = m.probe(m.out[:r.N])
+	r.Probe = m.probe(m.out[:r.N], m.in.Wake)
 	return r
 }

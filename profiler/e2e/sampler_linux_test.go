@@ -56,10 +56,13 @@ func TestSampler(t *testing.T) {
 		t.Run(c.name(), func(t *testing.T) {
 			library := vendor(t, dir, filepath.Join("examples", c.example+".cpp"), c.kind)
 			samplerTruth(t, c, dir, library, onLinux(t, c.runtime, "Truth"))
-			file := filepath.Join(dir, "raw")
-			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file), onLinux(t, c.runtime, "Storm")...)
+			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), onLinux(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
 			stormed(t, c, samples, res)
+			if c.example == "smallest_sampler" {
+				waited(t, out)
+			}
 			if res.stdout+res.stderr != "" {
 				t.Errorf("it said %q %q", res.stdout, res.stderr)
 			}
@@ -125,6 +128,25 @@ func vendorSaw(t *testing.T, out string, judged int) {
 	fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
 	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged || !strings.Contains(string(b), "top ") && !strings.Contains(string(b), "method ") {
 		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged", samples, frames, unmanaged, judged)
+	}
+}
+
+// waited holds a storm's stacks against what its threads do: one of eight of them waits for
+// the suspension to end, hardly ever stopped by the runtime's signal, which would tell.
+func waited(t *testing.T, out string) {
+	t.Helper()
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples, complete, frames, unmanaged, waiting int
+	if n, _ := fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\nwaiting %d", &samples, &complete, &frames, &unmanaged, &waiting); n != 5 {
+		t.Fatalf("the vendor says %q", b)
+	}
+	fmt.Printf("%s: %d of %d stacks wait for the suspension to end\n", t.Name(), waiting, samples)
+	const enough = 1000 // of few samples none may be
+	if samples >= enough && waiting == 0 {
+		t.Error("none of them is told")
 	}
 }
 

@@ -59,13 +59,19 @@ static uint64_t stack_end(struct sw_slot *s, uint64_t sp)
 	return s->stack_high;
 }
 
+/* What of the process's own memory can be read: bytes, or -1 and errno. */
+static long read_checked(void *to, uint64_t from, uint64_t len)
+{
+	struct iovec local = {to, len}, remote = {(void *)from, len};
+	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
+}
+
 /* Copies what is there. A thread may be on a stack that is not its own (a fibre's, a
  * coroutine's): between it and the end that is known lie pages that nobody may
  * read, and a fault here would end the process. */
 static uint64_t copy_checked(void *to, uint64_t from, uint64_t len)
 {
-	struct iovec local = {to, len}, remote = {(void *)from, len};
-	long n = syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
+	long n = read_checked(to, from, len);
 	if (n < 0 && (errno == EPERM || errno == ENOSYS)) { /* a container forbids it */
 		memcpy(to, (const void *)from, len);
 		return len;
@@ -222,4 +228,44 @@ int sw_await(int slot, int timeout_us)
 	}
 	silent[s->tid % SILENT] = s->tid;
 	return change(s, SW_ASKED, SW_IDLE) ? SW_ASKED : (int)__atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+}
+
+/* ---- What a thread waits at ----
+ *
+ * Whoever waits for the suspension to end is woken by the CLR's ResumeRuntime before that
+ * returns, on this very thread: the condition variable it waits at is then another than
+ * it was. glibc's has 48 bytes, and the futex is the word 40 or 44 bytes behind its start. */
+enum { BEFORE = 40, FUTEX = 4 };
+enum { RAX = 1, RSI = 7, RDI = 8 }; /* of sw_slot.regs */
+static struct {
+	int known;
+	uint8_t was[BEFORE + FUTEX];
+} waited[SW_SLOTS];
+
+/* The thread is about to wait at a condition variable once more: the kernel has set its
+ * registers back to the call that our signal has interrupted. Mutexes wait by another
+ * operation. */
+static int waits(const struct sw_slot *s)
+{
+	return s->regs[RAX] == SYS_futex && (s->regs[RSI] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && s->regs[RDI] > BEFORE;
+}
+
+static int read_wait(const struct sw_slot *s, uint8_t *to)
+{
+	return read_checked(to, s->regs[RDI] - BEFORE, BEFORE + FUTEX) == BEFORE + FUTEX;
+}
+
+/* Before ResumeRuntime, of each slot that was captured in this window. */
+void sw_wait_note(int slot)
+{
+	waited[slot].known = waits(&slots[slot]) && read_wait(&slots[slot], waited[slot].was);
+}
+
+/* After it. */
+int sw_wait_ended(int slot)
+{
+	uint8_t now[BEFORE + FUTEX];
+	if (!waited[slot].known || !read_wait(&slots[slot], now))
+		return SW_WAKE_UNKNOWN;
+	return memcmp(now, waited[slot].was, sizeof now) ? SW_WOKEN : SW_WAKE_NOT;
 }

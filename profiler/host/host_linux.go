@@ -33,7 +33,8 @@ type host struct {
 	process
 	loader *live.Loader
 	start  time.Time
-	until  time.Duration // since start: when the round stops waiting
+	until  time.Duration       // since start: when the round stops waiting
+	taken  [Slots]*clr.Capture // of the round, by slot
 }
 
 func newHost() *host {
@@ -41,9 +42,24 @@ func newHost() *host {
 }
 
 func (h *host) SuspendRuntime() clr.HRESULT { return clr.HRESULT(C.sw_suspend_runtime()) }
-func (h *host) ResumeRuntime() clr.HRESULT  { return clr.HRESULT(C.sw_resume_runtime()) }
 func (h *host) Leave()                      { C.sw_window_leave() }
 func (h *host) Now() int64                  { return int64(time.Since(h.start)) }
+
+// ResumeRuntime also sees which threads it wakes.
+func (h *host) ResumeRuntime() clr.HRESULT {
+	for i, c := range h.taken {
+		if c != nil {
+			C.sw_wait_note(C.int(i))
+		}
+	}
+	hr := clr.HRESULT(C.sw_resume_runtime())
+	for i, c := range h.taken {
+		if c != nil {
+			c.Wake = clr.Wake(C.sw_wait_ended(C.int(i)))
+		}
+	}
+	return hr
+}
 
 // Prime makes one walk while nothing is suspended.
 func (h *host) Prime(id clr.ThreadID) {
@@ -54,6 +70,7 @@ func (h *host) Prime(id clr.ThreadID) {
 // Enter opens the window; the threads' time to answer begins.
 func (h *host) Enter() {
 	C.sw_window_enter()
+	h.taken = [Slots]*clr.Capture{}
 	h.until = time.Since(h.start) + answerTime
 }
 
@@ -71,6 +88,7 @@ func (h *host) Await(slot int, c *clr.Capture) {
 	switch C.sw_await(C.int(slot), C.int(wait.Microseconds())) {
 	case C.SW_CAPTURED:
 		c.Status = clr.Captured
+		h.taken[slot] = c
 	case C.SW_IDLE:
 		c.Status = clr.CaptureGone
 		return
@@ -133,6 +151,12 @@ func (h *host) Memory() (memory.Reader, error) { return live.OpenProcess(os.Getp
 func NewAgent(cfg agent.Config, send func([]byte) error) *agent.Agent {
 	return agent.New(newHost(), cfg, send)
 }
+
+// What C says of a wait is clr.Wake.
+var (
+	_ = [1]struct{}{}[C.SW_WAKE_NOT-C.int(clr.WakeNot)]
+	_ = [1]struct{}{}[C.SW_WOKEN-C.int(clr.Woken)]
+)
 
 // The registers a slot holds are those of context.AMD64.
 var _ = [1]struct{}{}[len(context.AMD64{}.GPR)-16]

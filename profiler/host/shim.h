@@ -117,6 +117,10 @@ uint64_t sw_now_ns(void);
 void *sw_reserve(size_t bytes);
 /* Copies of the calling thread's stack; sure: all of it is there. How much could be read. */
 uint64_t sw_copy_own(void *to, uint64_t from, uint64_t len, int sure);
+/* Linux: whether the end of a suspension has woken the thread of a slot; clr.Wake in Go. */
+enum sw_wake { SW_WAKE_UNKNOWN, SW_WAKE_NOT, SW_WOKEN };
+void sw_wait_note(int slot);
+int sw_wait_ended(int slot);
 
 /* threads.c */
 int sw_threads_copy(struct sw_thread *out, int room);

@@ -29,7 +29,7 @@ type window struct {
 var windows = []window{
 	{"linux", "gcc", "objdump",
 		[]string{"capture_linux.c", "threads.c", "threads_linux.c", "sampler_linux.c", "info.c"},
-		[]string{"on_signal", "record", "sw_ask", "sw_await", "sw_snapshot", "sw_function_at", "sw_thread_alive", "sw_window_leave", "sw_resume_runtime"},
+		[]string{"on_signal", "record", "sw_ask", "sw_await", "sw_snapshot", "sw_function_at", "sw_thread_alive", "sw_window_leave", "sw_wait_note", "sw_resume_runtime"},
 		// The file of a silent thread's pending signals is read without stdio's locks;
 		// snprintf of a number into a buffer takes none.
 		[]string{"memcpy", "memset", "syscall", "getpid", "getuid", "sigaltstack", "__errno_location", "__libc_current_sigrtmin", "snprintf", "open", "open64", "read", "close", "strstr", "strtoull"},

@@ -1,0 +1,45 @@
+//go:build amd64
+
+package host
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// Of the threads that wait at a condition variable those that were told are known from
+// those that were not; of all others nothing is said.
+func TestWake(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("SKIPPED-CHECK: no gcc")
+	}
+	exe := filepath.Join(tempdir.New(t), "wake")
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/wake.c", "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(exe).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if strings.HasPrefix(string(out), "SKIPPED-CHECK") {
+		t.Skip(string(out))
+	}
+	const want = `before, told: not woken
+before, not told: not woken
+before, at a mutex: unknown
+before, asleep: unknown
+before, running: unknown
+after, told: woken
+after, not told: not woken
+after, at a mutex: unknown
+after, asleep: unknown
+after, running: unknown
+`
+	if string(out) != want {
+		t.Errorf("got\n%swant\n%s", out, want)
+	}
+}
