@@ -5,9 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/merge"
 )
 
 // What testdata/example.c says when every check of it holds.
@@ -141,4 +144,21 @@ func do(t *testing.T, env []string, name string, args ...string) string {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
 	return string(out)
+}
+
+// The header's gaps are the merger's, by name and by number.
+func TestGaps(t *testing.T) {
+	header, err := os.ReadFile("seedwalk.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^\tSEEDWALK_GAP_(\w+), +/\* `).FindAllStringSubmatch(string(header), -1)
+	if len(names) != merge.GapCount {
+		t.Errorf("the header has %d gaps, there are %d", len(names), merge.GapCount)
+	}
+	for i, m := range names {
+		if name := strings.ReplaceAll(strings.ToLower(m[1]), "_", "-"); name != merge.Gap(i).String() {
+			t.Errorf("%d is %s in the header, %v in fact", i, name, merge.Gap(i))
+		}
+	}
 }

@@ -6,6 +6,8 @@
  * like a mistake may be a callback under way, so it must last. */
 #include "sampler.h"
 
+#include <stdio.h>
+
 enum { GET_EVENT_MASK = 6, ENUM_MODULES = 66, ENUM_THREADS = 71, RELEASE = 2, ENUM_COUNT = 6, ENUM_NEXT = 7 };
 enum { LASTS_MS = 200 };
 
@@ -34,25 +36,51 @@ static int is_among(uint64_t id, int n)
 	return 0;
 }
 
-/* Which callback seems not to be forwarded, as words, NULL if none. *all: the runtime
- * has started, so that every mistake could be seen. */
-static const char *missing(int *all)
+enum { CREATED = 1, ASSIGNED = 2, DESTROYED = 4, LOADED = 8 };
+static const struct {
+	int bit;
+	const char *callback, *call;
+} callbacks[] = {
+	{CREATED, "ThreadCreated", "thread_created"},
+	{ASSIGNED, "ThreadAssignedToOSThread", "thread_assigned"},
+	{DESTROYED, "ThreadDestroyed", "thread_destroyed"},
+	{LOADED, "ModuleLoadFinished", "module_loaded"},
+};
+
+static int unless(const uint32_t *forwarded, int bit) { return __atomic_load_n(forwarded, __ATOMIC_ACQUIRE) ? 0 : bit; }
+
+/* Which callbacks seem not to be forwarded. *all: the runtime has started, so that every
+ * mistake could be seen. */
+static int missing(int *all)
 {
-	int ours = sw_threads_copy(known, SW_THREADS); /* before the runtime's: a thread that comes now is in those */
+	int out = 0, ours = sw_threads_copy(known, SW_THREADS); /* before the runtime's: a thread that comes now is in those */
 	int n = enumerate(ENUM_THREADS, ids, SW_THREADS);
 	*all = n != 0;
-	if (n > 0 && !__atomic_load_n(&sw_forwarded_created, __ATOMIC_ACQUIRE))
-		return "ThreadCreated is not forwarded: call seedwalk_sampler_thread_created in it";
-	if (n > 0 && !__atomic_load_n(&sw_forwarded_assigned, __ATOMIC_ACQUIRE))
-		return "ThreadAssignedToOSThread is not forwarded: call seedwalk_sampler_thread_assigned in it";
+	if (n > 0)
+		out |= unless(&sw_forwarded_created, CREATED) | unless(&sw_forwarded_assigned, ASSIGNED);
 	for (int i = 0; n >= 0 && n < SW_THREADS && i < ours; i++)
 		if (!is_among(known[i].thread_id, n) && sw_thread_alive(known[i].thread_id, known[i].tid))
-			return "ThreadDestroyed is not forwarded: call seedwalk_sampler_thread_destroyed in it";
+			out |= DESTROYED;
 	n = enumerate(ENUM_MODULES, ids, SW_THREADS);
 	*all &= n != 0;
-	if (n > 0 && !__atomic_load_n(&sw_forwarded_loaded, __ATOMIC_ACQUIRE))
-		return "ModuleLoadFinished is not forwarded: call seedwalk_sampler_module_loaded in it";
-	return NULL;
+	return n > 0 ? out | unless(&sw_forwarded_loaded, LOADED) : out;
+}
+
+/* A text with the name of each callback, then its call. */
+static void tell(int what)
+{
+	char text[400];
+	int at = 0, n = 0;
+	for (size_t i = 0; i < sizeof callbacks / sizeof *callbacks; i++)
+		if (what & callbacks[i].bit)
+			at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", n++ ? ", " : "", callbacks[i].callback);
+	at += snprintf(text + at, sizeof text - (size_t)at, n > 1 ? " are not forwarded: call" : " is not forwarded: call");
+	n = 0;
+	for (size_t i = 0; i < sizeof callbacks / sizeof *callbacks; i++)
+		if (what & callbacks[i].bit)
+			at += snprintf(text + at, sizeof text - (size_t)at, "%s seedwalk_sampler_%s", n++ ? "," : "", callbacks[i].call);
+	snprintf(text + at, sizeof text - (size_t)at, n > 1 ? " in them" : " in it");
+	sw_problem(text);
 }
 
 int sw_check_forwarded(int *all)
@@ -62,13 +90,13 @@ int sw_check_forwarded(int *all)
 		sw_problem("SetEventMask was not given SEEDWALK_SAMPLER_EVENTS: MONITOR_MODULE_LOADS, MONITOR_THREADS, ENABLE_STACK_SNAPSHOT");
 		return SEEDWALK_NO_EVENTS;
 	}
-	const char *what = missing(all);
+	int what = missing(all);
 	for (int ms = 0; what && ms < LASTS_MS; ms += 5) {
 		sw_sleep_us(5000);
-		what = missing(all);
+		what &= missing(all);
 	}
 	if (!what)
 		return SEEDWALK_OK;
-	sw_problem(what);
+	tell(what);
 	return SEEDWALK_NOT_FORWARDED;
 }

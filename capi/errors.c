@@ -26,6 +26,7 @@ static const char *const texts[] = {
 	[-SEEDWALK_SYSTEM] = "the system refuses something: seedwalk_sampler_problem says what",
 	[-SEEDWALK_UNSUPPORTED] = "there is no sampler for this architecture",
 	[-SEEDWALK_FULL] = "no room for another copy: it is dropped",
+	[-SEEDWALK_TAKEN] = "SIGRTMIN+5 has another handler, or none, since seedwalk_sampler_open: no thread would answer",
 };
 
 /* Copies a text as far as there is room; its length then. */
@@ -47,7 +48,7 @@ SW_EXPORT int seedwalk_error_text(int32_t error, char *out, int32_t room)
 	return give(ours ? texts[-error] : "unknown error", out, room);
 }
 
-static char problem[200] = "nothing was wrong";
+static char problem[400] = "nothing was wrong";
 
 void sw_problem(const char *what) { give(what, problem, sizeof problem); }
 

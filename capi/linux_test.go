@@ -55,6 +55,22 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// Who changes the handler of the sampler's signal after it was opened is told of it by the
+// next sample, before a thread is asked; who passes on what is not his is not.
+func TestSignalTaken(t *testing.T) {
+	dir := host(t)
+	exe := filepath.Join(dir, "signals")
+	gcc(t, "-o", exe, "testdata/signals.c", filepath.Join(dir, "libseedwalk.a"), "-lpthread")
+	const taken = "-19 SIGRTMIN+5 has another handler, or none, since seedwalk_sampler_open: no thread would answer\n"
+	const want = "open: 0 \nas it was: 0 \n\twhole stacks: 1\nignored: " + taken + "without a handler: " + taken +
+		"another handler: " + taken + "\tit was called: 1\ncopies do not need it: 0 \nanother handler still: " + taken +
+		"a handler that passes on: 0 \n\twhole stacks: 1\n\tit was called: 1\nanother handler again: " + taken +
+		"put back: 0 \n\twhole stacks: 1\n"
+	if got := do(t, nil, exe); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // The shared library shows what the header declares, and nothing else.
 func TestExports(t *testing.T) {
 	dir := host(t)

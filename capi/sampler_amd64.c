@@ -201,6 +201,8 @@ static int sample(const seedwalk_sampler_request *q, seedwalk_sampler_result *r)
 {
 	sw_stack_count = 0;
 	int err = look();
+	if (!err && !(q->flags & SEEDWALK_COPIES) && sw_signal_taken())
+		err = SEEDWALK_TAKEN;
 	if (!err)
 		err = swgoSamplerRound((int32_t)q->flags, q->thread, r);
 	if (!err)

@@ -40,9 +40,10 @@ type sampler struct {
 
 // rows are the frames of one stack.
 type rows struct {
-	first   *C.seedwalk_named_frame
-	sources *C.seedwalk_source
-	room    int
+	first     *C.seedwalk_named_frame
+	addresses *C.uint64_t
+	sources   *C.seedwalk_source
+	room      int
 }
 
 // texts are a method's name and its assembly's file, or a module's file and build id.
@@ -130,9 +131,10 @@ func (s *sampler) take(from *agent.Stack) {
 	if i == len(s.rows) {
 		return
 	}
-	frames := s.rows[i].of(len(from.Frames))
+	frames, addresses := s.rows[i].of(len(from.Frames))
 	for k := range frames {
 		s.frame(&frames[k], &from.Frames[k], from.Table)
+		addresses[k] = C.uint64_t(within(&from.Frames[k], from.Table))
 	}
 	sources := s.sources.of(s, &s.rows[i], from.Frames)
 	name := unsafe.Slice((*byte)(unsafe.Pointer(&C.sw_stack_names[i][0])), len(C.sw_stack_names[i]))
@@ -142,20 +144,30 @@ func (s *sampler) take(from *agent.Stack) {
 		thread_name: &C.sw_stack_names[i][0], thread: C.uint64_t(from.Thread.ID), os_thread: C.uint64_t(from.Thread.TID),
 		time_ns: C.uint64_t(from.Unix), cpu_ns: C.uint64_t(from.CPU), gap: C.int32_t(from.Merged.Gap),
 		doubtful: C.int32_t(from.Merged.Doubtful), waiting: C.int32_t(from.Merged.Probe), hresult: C.uint32_t(from.HRESULT),
-		sources: sources,
+		sources: sources, addresses: s.rows[i].addresses,
 	}
 	C.sw_stack_count++
 }
 
 // of makes room for n frames.
-func (r *rows) of(n int) []C.seedwalk_named_frame {
+func (r *rows) of(n int) (frames []C.seedwalk_named_frame, addresses []C.uint64_t) {
 	if n > r.room {
 		C.free(unsafe.Pointer(r.first))
 		C.free(unsafe.Pointer(r.sources))
+		C.free(unsafe.Pointer(r.addresses))
 		r.room, r.sources = n+n/2, nil
 		r.first = (*C.seedwalk_named_frame)(C.calloc(C.size_t(r.room), C.size_t(unsafe.Sizeof(*r.first))))
+		r.addresses = (*C.uint64_t)(C.calloc(C.size_t(r.room), C.size_t(unsafe.Sizeof(*r.addresses))))
 	}
-	return unsafe.Slice(r.first, n)
+	return unsafe.Slice(r.first, n), unsafe.Slice(r.addresses, n)
+}
+
+// within is a frame's ip in the numbers of its module's own file, 0 if it is in none.
+func within(f *merge.Frame, t *module.Table) uint64 {
+	if f.Module < 0 {
+		return 0
+	}
+	return f.IP - t.At(int(f.Module)).Bias
 }
 
 func (s *sampler) frame(to *C.seedwalk_named_frame, f *merge.Frame, t *module.Table) {

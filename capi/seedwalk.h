@@ -87,6 +87,8 @@ enum {
 	SEEDWALK_SYSTEM = -16,       /* the system refuses something: seedwalk_sampler_problem says what */
 	SEEDWALK_UNSUPPORTED = -17,  /* there is no sampler for this architecture */
 	SEEDWALK_FULL = -18,         /* no room for another copy: it is dropped, and counted */
+	SEEDWALK_TAKEN = -19,        /* Linux: since open somebody has set another handler for SIGRTMIN+5
+	                              * that does not pass on to ours, or none: no thread would answer */
 };
 
 /* Architectures of stacks. */
@@ -126,6 +128,28 @@ enum {
 	SEEDWALK_STUB,
 	SEEDWALK_SIGNAL,
 	SEEDWALK_GAP, /* frames are missing here; seedwalk_frame.gap says why */
+};
+
+/* Why frames are missing (merge.Gap): seedwalk_frame.gap of a frame of SEEDWALK_GAP, and
+ * the first of a stack in seedwalk_result.gap and seedwalk_stack.gap. More may come at
+ * the end; seedwalk_gap_name has a name for each. */
+enum {
+	SEEDWALK_GAP_NONE,                    /* the stack is complete */
+	SEEDWALK_GAP_NO_ANSWER,               /* the thread did not answer in time: its unmanaged top is unknown */
+	SEEDWALK_GAP_THREAD_GONE,             /* the thread ended */
+	SEEDWALK_GAP_FOREIGN_STACK,           /* it ran on a stack that is not its own: a fibre's */
+	SEEDWALK_GAP_STACK_TRUNCATED,         /* the stack is larger than the copy */
+	SEEDWALK_GAP_NO_UNWIND_INFO,          /* no unwind data covers an ip */
+	SEEDWALK_GAP_BAD_UNWIND_INFO,         /* unwind data is malformed or contradicts the stack */
+	SEEDWALK_GAP_UNSUPPORTED_UNWIND_INFO, /* unwind data of a kind that is not supported */
+	SEEDWALK_GAP_UNREADABLE_STACK,        /* a word of the stack was not copied */
+	SEEDWALK_GAP_NO_PROGRESS,             /* the walk went round in circles */
+	SEEDWALK_GAP_TOO_MANY_FRAMES,         /* more than a stack may have, or there was room for */
+	SEEDWALK_GAP_LOST_MANAGED_FRAME,      /* the unmanaged walk ended before a frame that the CLR reported */
+	SEEDWALK_GAP_MANAGED_FRAME_MISMATCH,  /* it passed a frame that the CLR reported */
+	SEEDWALK_GAP_CLR_REFUSED,             /* DoStackSnapshot refused, though there are managed frames */
+	SEEDWALK_GAP_CLR_REPORT_CUT,          /* its report ends early */
+	SEEDWALK_GAP_STUB_ON_TOP,             /* the thread was interrupted where no return address is on the stack */
 };
 
 /* Whether the registers of a walk's end may seed DoStackSnapshot
@@ -390,6 +414,11 @@ typedef struct {
 	int32_t waiting;         /* leading frames in which the thread waits for the suspension to end */
 	uint32_t hresult;        /* of DoStackSnapshot */
 	const seedwalk_source *sources; /* of each frame; null without SEEDWALK_SOURCES */
+	/* Of each frame in a module its ip in that module's own numbers: on Linux those of its
+	 * symbols and of addr2line, on Windows the RVA; 0 of others. Of a frame that is not
+	 * exact it is the return address: look up the address before it. From a library before
+	 * this was added size ends here: see there first. */
+	const uint64_t *addresses;
 } seedwalk_stack;
 
 /* Called for each stack on the calling thread, when nothing is suspended. It may do

@@ -1,7 +1,8 @@
 /* Everything that a vendor can get wrong with the sampler, against a runtime that is
- * made: an IUnknown that knows the interfaces it is told to, a few methods of
- * ICorProfilerInfo, no threads but this program's. Prints what each call answers. For
- * Linux and Windows. */
+ * made. Prints what each call answers. For Linux and Windows. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -10,15 +11,27 @@
 #ifdef _WIN32
 #include <windows.h>
 static uint32_t self(void) { return GetCurrentThreadId(); }
+static uint64_t image(uint64_t ip)
+{
+	HMODULE m = NULL;
+	GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, (LPCSTR)(uintptr_t)ip, &m);
+	return (uint64_t)(uintptr_t)m;
+}
 static void rest(void) { Sleep(1); }
 typedef HANDLE thread;
 static DWORD WINAPI life(void *f) { return ((void (*)(void))f)(), 0; }
 static thread begin(void (*f)(void)) { return CreateThread(NULL, 0, life, (void *)f, 0, NULL); }
 static void join(thread t) { WaitForSingleObject(t, INFINITE); }
 #else
+#include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 static uint32_t self(void) { return 0; }
+static uint64_t image(uint64_t ip)
+{
+	Dl_info d;
+	return dladdr((void *)ip, &d) ? (uint64_t)d.dli_fbase : 0;
+}
 static void rest(void) { usleep(1000); }
 typedef pthread_t thread;
 static void *life(void *f) { return ((void (*)(void))f)(), NULL; }
@@ -30,79 +43,7 @@ static thread begin(void (*f)(void))
 static void join(thread t) { pthread_join(t, NULL); }
 #endif
 
-struct guid {
-	uint32_t a;
-	uint16_t b, c;
-	uint8_t d[8];
-};
-
-static const struct {
-	int version;
-	struct guid id;
-} infos[] = {
-	{3, {0xb555ed4f, 0x452a, 0x4e54, {0x8b, 0x39, 0xb5, 0x36, 0x0b, 0xad, 0x32, 0xa0}}},
-	{8, {0xc5ac80a6, 0x782e, 0x4716, {0x80, 0x44, 0x39, 0x59, 0x8c, 0x60, 0xcf, 0xbf}}},
-	{10, {0x2f1b5152, 0xc869, 0x40c9, {0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20}}},
-};
-
-/* ---- the runtime that is made ---- */
-enum { WORKER = 5, MODULE = 7 };
-static int version, threads, modules;
-static uint32_t mask;
-static void *methods[128], **runtime = methods;
-
-static uint32_t query(void *unused, const struct guid *id, void **out)
-{
-	(void)unused;
-	*out = NULL;
-	for (size_t i = 0; i < sizeof infos / sizeof *infos; i++)
-		if (version >= infos[i].version && memcmp(id, &infos[i].id, sizeof *id) == 0)
-			*out = &runtime;
-	return *out ? 0 : 0x80004002u;
-}
-
-static uint32_t fine(void) { return 0; }
-static uint32_t fails(void) { return 0x80004005u; }
-
-static uint32_t event_mask(void *unused, uint32_t *out)
-{
-	(void)unused;
-	return *out = mask, 0;
-}
-
-static uint64_t what;
-static uint32_t next(void *unused, uint32_t room, uint64_t *out, uint32_t *n)
-{
-	(void)unused;
-	*n = what && room;
-	*out = what;
-	return 0;
-}
-
-static void *enumeration_methods[] = {fails, fine, fine, fails, fails, fails, fails, next}, **enumeration = enumeration_methods;
-
-static uint32_t enum_threads(void *unused, void **out)
-{
-	(void)unused;
-	what = threads ? WORKER : 0;
-	return *out = &enumeration, 0;
-}
-
-static uint32_t enum_modules(void *unused, void **out)
-{
-	(void)unused;
-	what = modules ? MODULE : 0;
-	return *out = &enumeration, 0;
-}
-
-typedef uint32_t (*frame_fn)(uint64_t, uint64_t, uint64_t, uint32_t, uint8_t *, void *);
-
-static uint32_t snapshot(void *unused, uint64_t id, frame_fn f, uint32_t flags, void *client, uint8_t *context, uint32_t size)
-{
-	(void)unused, (void)id, (void)flags, (void)context, (void)size;
-	f(0x77, 1, 0, 0, NULL, client);
-	return 0x80004005u;
-}
+#include "made.h"
 
 /* ---- what is asked ---- */
 static void say(const char *name, int error)
@@ -207,6 +148,18 @@ static void polled(void)
 	printf("polled: %d of %d stacks, %d, %d with sources\n", n, result.stacks, error, sources);
 }
 
+/* Of frames in modules the address is that of the image that the system knows there. */
+static int addresses(const seedwalk_stack *s)
+{
+	int right = 0, wrong = 0;
+	for (int i = 0; i < s->count; i++) {
+		const seedwalk_frame *f = &s->frames[i].frame;
+		int same = s->addresses[i] == (f->module ? f->ip - image(f->ip) : 0);
+		right += same && f->module, wrong += !same;
+	}
+	return right > 0 && !wrong;
+}
+
 static void sources(void)
 {
 	const seedwalk_stack *s = NULL;
@@ -224,16 +177,17 @@ static void copies(void)
 {
 	uint64_t tags = 0;
 	const seedwalk_stack *s = NULL;
-	int n = 0, whole = 0, error = 0;
+	int n = 0, whole = 0, error = 0, placed = 0;
 	for (uint64_t i = 1; i <= 65 && !error; i++)
 		error = seedwalk_sampler_copy(i);
 	say("copy too often", error);
 	request.flags = SEEDWALK_COPIES;
 	error = sample();
 	while (seedwalk_sampler_next(&s) == SEEDWALK_OK && s) {
-		n++, tags += s->tag, whole += s->gap == 0 && s->count > 1;
+		n++, tags += s->tag, whole += s->gap == SEEDWALK_GAP_NONE && s->count > 1;
+		placed += addresses(s);
 	}
-	printf("copies: %d, %d stacks, %d whole, tags %d, dropped %d\n", error, n, whole, (int)tags, (int)result.dropped);
+	printf("copies: %d, %d stacks, %d whole, %d with addresses, tags %d, dropped %d\n", error, n, whole, placed, (int)tags, (int)result.dropped);
 	error = sample();
 	printf("again: %d, %d stacks\n", error, result.stacks);
 	request.flags = 0;
@@ -251,13 +205,14 @@ static void sampler(void)
 static void forwarding(void)
 {
 	threads = 1;
-	say_problem("no ThreadCreated", sample());
+	say_problem("no callback of threads", sample());
+	modules = 1;
+	say_problem("no callback", sample());
 	seedwalk_sampler_thread_created(WORKER);
-	say_problem("no ThreadAssignedToOSThread", sample());
+	say_problem("none but ThreadCreated", sample());
 	thread w = begin(worker);
 	while (!__atomic_load_n(&leave, __ATOMIC_SEQ_CST))
 		rest();
-	modules = 1;
 	say_problem("no ModuleLoadFinished", sample());
 	seedwalk_sampler_module_loaded(MODULE);
 	say("all is forwarded", sample());
@@ -291,10 +246,7 @@ static void timer(void)
 
 int main(void)
 {
-	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-		methods[i] = fine;
-	methods[0] = query, methods[6] = event_mask, methods[7] = fails;
-	methods[36] = snapshot, methods[66] = enum_modules, methods[71] = enum_threads;
+	make_runtime();
 	setvbuf(stdout, NULL, _IONBF, 0);
 	opening();
 	join(begin(timer));

@@ -24,6 +24,8 @@
 static struct sw_slot slots[SW_SLOTS];
 static size_t stack_room;
 static uint32_t serials;
+enum { ECHO = 0xffff }; /* no slot: sw_signal_taken asks whether we are called at all */
+static uint32_t echoed;
 enum { SIGNAL_OFFSET = 5 }; /* SIGRTMIN+5; the CLR uses SIGRTMIN */
 
 int sw_signal_number(void) { return SIGRTMIN + SIGNAL_OFFSET; }
@@ -114,6 +116,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 			__atomic_store_n(&s->state, SW_CAPTURED, __ATOMIC_RELEASE);
 			futex(&s->state, FUTEX_WAKE_PRIVATE, 1, NULL);
 		}
+	} else if (info->si_code == SI_QUEUE && info->si_pid == getpid() && index == ECHO) {
+		__atomic_store_n(&echoed, serial, __ATOMIC_RELEASE);
 	}
 	errno = saved_errno;
 }
@@ -181,6 +185,45 @@ static int still_silent(uint64_t tid)
 	return 0;
 }
 
+/* Sends our signal to a thread with a slot's number and serial. 0, or -1 and errno. */
+static long send(uint64_t tid, uint32_t slot, uint32_t serial)
+{
+	siginfo_t info;
+	memset(&info, 0, sizeof info);
+	info.si_signo = sw_signal_number();
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_ptr = (void *)((uint64_t)serial << 32 | slot);
+	return syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)tid, info.si_signo, &info);
+}
+
+/* Whether the signal is no longer ours: nobody would answer, and one without a handler
+ * would end the process. A handler that somebody else has set since may pass on what is
+ * not its own: whether it does is seen by sending this thread one. Called by the sampler
+ * while nothing is suspended. */
+int sw_signal_taken(void)
+{
+	static uint64_t passes; /* a handler that does */
+	struct sigaction now;
+	sigset_t only, before;
+	if (sigaction(sw_signal_number(), NULL, &now) || now.sa_sigaction == on_signal || (uint64_t)now.sa_sigaction == passes)
+		return 0;
+	if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
+		return 1;
+	uint32_t serial = ++serials;
+	if (send((uint64_t)syscall(SYS_gettid), ECHO, serial))
+		return 0; /* too many signals under way: the next sample sees */
+	sigemptyset(&only);
+	sigaddset(&only, sw_signal_number());
+	pthread_sigmask(SIG_UNBLOCK, &only, &before); /* now it has been delivered */
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (__atomic_load_n(&echoed, __ATOMIC_ACQUIRE) != serial)
+		return 1;
+	passes = (uint64_t)now.sa_sigaction;
+	return 0;
+}
+
 /* Asks a thread for its copy; sw_await tells whether it came. */
 void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 {
@@ -197,15 +240,7 @@ void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high)
 	s->stack_len = s->frame_count = 0;
 	__atomic_store_n(&s->serial, ++serials, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->state, SW_ASKED, __ATOMIC_RELEASE);
-
-	siginfo_t info;
-	memset(&info, 0, sizeof info);
-	info.si_signo = sw_signal_number();
-	info.si_code = SI_QUEUE;
-	info.si_pid = getpid();
-	info.si_uid = getuid();
-	info.si_value.sival_ptr = (void *)((uint64_t)s->serial << 32 | (uint32_t)slot);
-	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)tid, info.si_signo, &info) != 0) {
+	if (send(tid, (uint32_t)slot, s->serial) != 0) {
 		s->busy = errno == EAGAIN; /* too many signals under way: the thread is not gone */
 		__atomic_store_n(&s->state, SW_IDLE, __ATOMIC_RELEASE);
 	}

@@ -107,6 +107,7 @@ struct sw_event {
 /* capture_linux.c, capture_windows.c */
 int sw_capture_init(size_t stack_bytes);
 int sw_signal_number(void);
+int sw_signal_taken(void); /* by somebody else's handler; on Windows there is none */
 struct sw_slot *sw_slot_at(int i);
 void sw_ask(int slot, uint64_t thread_id, uint64_t tid, uint64_t stack_high);
 int sw_await(int slot, int timeout_us);
