@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
@@ -70,6 +71,28 @@ func (m *Merger) refused() bool {
 	return m.in.Result.Failed() && m.res.Gap == GapNone && m.nextManaged() < 0
 }
 
+// cut goes on behind the last frame of a report that ends early, f, by the runtime's
+// tables: from here on it is as if the CLR had reported nothing. here says that the walk
+// stands at f.
+func (m *Merger) cut(f *clr.SnapshotFrame, here bool) bool {
+	m.next = len(m.in.Frames)
+	if m.tables == nil {
+		m.gap(GapCLRCut)
+		return false
+	}
+	if !here {
+		f.Load(&m.regs)
+		m.at.Exact = false
+	}
+	m.at.Trust = unwind.TrustCLR
+	if !m.stepByTables() {
+		m.gap(GapCLRCut)
+		return false
+	}
+	m.ended = true
+	return true
+}
+
 // over steps over the managed frame or stub the merge stands at: by the
 // runtime's tables if they know it, else by a guess.
 func (m *Merger) over() unwind.Stop {
@@ -78,7 +101,10 @@ func (m *Merger) over() unwind.Stop {
 		if m.stepByTables() {
 			return unwind.StopNone
 		}
-		if m.refused() {
+		switch {
+		case m.ended && m.res.Gap == GapNone:
+			m.gap(GapCLRCut)
+		case m.refused():
 			m.gap(GapCLRRefused)
 		}
 	}

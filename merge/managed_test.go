@@ -97,6 +97,58 @@ func TestRefusedYetComplete(t *testing.T) {
 	})
 }
 
+// A report that ends early is completed by the tables, wherever it ends; where they do not
+// know a method the stack has its gap there.
+func TestCutYetComplete(t *testing.T) {
+	mixed := []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Managed, fs.Managed, fs.Native, fs.Native, fs.Managed, fs.Hidden, fs.Managed, fs.Native}
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		whole := fs.BuildFor(arch, mixed...)
+		cuts := 0
+		for n := 1; n < len(whole.Capture.Frames); n++ {
+			w := fs.BuildFor(arch, mixed...)
+			w.Capture.Frames, w.Capture.Result = w.Capture.Frames[:n], clr.CORPROF_E_STACKSNAPSHOT_ABORTED
+			if w.Capture.Frames[n-1].Marker() {
+				continue
+			}
+			cuts++
+			m, out := merger(w), make([]Frame, 256)
+			lend(m, truth{w: w})
+			r := m.Merge(&w.Capture, out)
+			if !r.Complete() || r.Doubtful != 0 {
+				t.Errorf("behind %d: %+v", n, r)
+			}
+			check(t, w, out[:r.N])
+			lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-1].Function: true}})
+			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
+				t.Errorf("behind %d, which is not in the tables: %+v", n, r)
+			}
+			if root := lowest(whole); n < len(whole.Capture.Frames)-1 && root != w.Capture.Frames[n-1].Function {
+				lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{root: true}})
+				if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
+					t.Errorf("behind %d, the lowest method is not in the tables: %+v", n, r)
+				}
+			}
+			m.SetManaged(nil)
+			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
+				t.Errorf("behind %d, without tables: %+v", n, r)
+			}
+		}
+		if cuts < 3 {
+			t.Errorf("%d cuts", cuts)
+		}
+	})
+}
+
+// lowest is the method that was called first.
+func lowest(w *fs.World) (f clr.FunctionID) {
+	for i := range w.Capture.Frames {
+		if !w.Capture.Frames[i].Marker() {
+			f = w.Capture.Frames[i].Function
+		}
+	}
+	return f
+}
+
 func TestRefusedAndNotKnown(t *testing.T) {
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		for _, c := range []struct {

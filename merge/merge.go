@@ -110,8 +110,9 @@ type Merger struct {
 	res    Result
 	next   int // first frame of in.Frames not yet merged
 	top    seed.Outcome
-	guess  int // index in out from where frames rest on a guess, -1 if none
-	hidden int // guessed steps since the last frame the CLR confirmed
+	guess  int  // index in out from where frames rest on a guess, -1 if none
+	hidden int  // guessed steps since the last frame the CLR confirmed
+	ended  bool // the CLR's report ended early, and the tables went on
 }
 
 // New returns a merger of stacks of w's architecture that walks with w.
@@ -132,7 +133,7 @@ func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
 
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
-	m.in, m.out, m.res, m.next, m.guess, m.hidden = c, out, Result{}, 0, -1, 0
+	m.in, m.out, m.res, m.next, m.guess, m.hidden, m.ended = c, out, Result{}, 0, -1, 0, false
 	m.at = unwind.State{Regs: &m.regs}
 	m.mem.Reset(c.Stack.Addr, c.Stack.Data)
 	// Field by field: a struct that is copied right after parts of it were written
@@ -335,11 +336,10 @@ func (m *Merger) report(i int, here bool) bool {
 			return false
 		}
 		m.put(g)
-		here = m.tables != nil && i+1 < len(frames) && m.fill(i, here)
-	}
-	if i == len(frames) {
-		m.gap(GapCLRCut)
-		return false
+		if i+1 == len(frames) {
+			return m.cut(f, here)
+		}
+		here = m.tables != nil && m.fill(i, here)
 	}
 	m.stand(&frames[i])
 	m.next = i + 1
