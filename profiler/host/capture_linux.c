@@ -207,10 +207,12 @@ int sw_signal_taken(void)
 	static uint64_t passes; /* a handler that does */
 	struct sigaction now;
 	sigset_t only, before;
-	if (sigaction(sw_signal_number(), NULL, &now) || now.sa_sigaction == on_signal || (uint64_t)now.sa_sigaction == passes)
+	if (sigaction(sw_signal_number(), NULL, &now))
 		return 0;
 	if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
 		return 1;
+	if (now.sa_sigaction == on_signal || (uint64_t)now.sa_sigaction == passes)
+		return 0;
 	uint32_t serial = ++serials;
 	if (send((uint64_t)syscall(SYS_gettid), ECHO, serial))
 		return 0; /* too many signals under way: the next sample sees */
