@@ -62,10 +62,10 @@ func TestSignalTaken(t *testing.T) {
 	exe := filepath.Join(dir, "signals")
 	gcc(t, "-o", exe, "testdata/signals.c", filepath.Join(dir, "libseedwalk.a"), "-lpthread")
 	const taken = "-19 SIGRTMIN+5 has another handler, or none, since seedwalk_sampler_open: no thread would answer\n"
-	const want = "open: 0 \nas it was: 0 \n\twhole stacks: 1\nignored: " + taken + "without a handler: " + taken +
+	const want = "open: 0 \nas it was: 0 \n\tthe thread answered: 1\nignored: " + taken + "without a handler: " + taken +
 		"another handler: " + taken + "\tit was called: 1\ncopies do not need it: 0 \nanother handler still: " + taken +
-		"a handler that passes on: 0 \n\twhole stacks: 1\n\tit was called: 1\nanother handler again: " + taken +
-		"put back: 0 \n\twhole stacks: 1\n"
+		"a handler that passes on: 0 \n\tthe thread answered: 1\n\tit was called: 1\nanother handler again: " + taken +
+		"put back: 0 \n\tthe thread answered: 1\n"
 	if got := do(t, nil, exe); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
