@@ -268,44 +268,53 @@ func (u *Unwinder) silentCFI(m *module.Module, addr uint64) bool {
 	return m.CFI == nil || u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row) == cfi.NoInfo
 }
 
-// stepSlotsPE runs a rule of words.
-func (u *Unwinder) stepSlotsPE(p *peRule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	if p.base != context.RSP && !known(regs, int(p.base)) {
-		return unwind.Unreadable
-	}
-	cfa := regs.GPR[p.base&15] + uint64(int64(p.cfa))
-	hot := mem.Hot()
+// stepTable is stepHot for a rule of words, which is r's.
+func (u *Unwinder) stepTable(p *peRule, r Rule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+	hot, cfa := mem.Hot(), regs.GPR[p.base&15]+uint64(int64(p.cfa))
 	at, size := cfa+uint64(int64(p.low)*8)-hot.Addr, uint64(len(hot.Data))
-	if at > size || size-at < uint64(p.size)*8 {
-		return u.stepWordsPE(p, cfa, regs, mem, b, f)
+	if !known(regs, int(p.base)) || at > size || size-at < uint64(p.size)*8 || checkSP(regs.GPR[context.RSP], cfa, b) != unwind.StopNone {
+		return false
 	}
 	block := hot.Data[at : at+uint64(p.size)*8]
-	ra := binary.LittleEndian.Uint64(block[8*(-1-int(p.low)):])
-	if stop := u.checkPE(p, cfa, ra, regs, b); stop != unwind.StopNone {
-		return stop
+	i := 8 * (-1 - int(p.low))
+	ra := binary.LittleEndian.Uint64(block[i : i+8])
+	if checkRA(regs, cfa, ra) != unwind.StopNone {
+		return false
 	}
-	p.restore(block, regs)
+	describe(r, regs, r.exactPE(), f)
+	f.CFA, u.by = cfa, p.trust
 	regs.RIP, regs.GPR[context.RSP] = ra, cfa
-	f.CFA = cfa
-	return unwind.StopNone
+	p.restore(block, regs)
+	return true
 }
 
 // restore reads the saved registers, all of which lie in block.
 func (p *peRule) restore(block []byte, regs *Registers) {
-	for s := p.saved; s != 0; s &= s - 1 {
+	for s := p.saved & 0xffff; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & 15
+		at := 8 * int(p.slots[peSlot[i]])
+		regs.GPR[i] = binary.LittleEndian.Uint64(block[at : at+8])
+	}
+	for s := p.saved >> 16; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
-		at := block[8*int(p.slots[peSlot[i]]):]
-		if i < 16 {
-			regs.GPR[i] = binary.LittleEndian.Uint64(at)
-		} else {
-			regs.XMM[i-16] = context.XMM{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])}
-		}
+		at := 8 * int(p.slots[8+i])
+		x := block[at : at+16]
+		regs.XMM[i] = context.XMM{binary.LittleEndian.Uint64(x), binary.LittleEndian.Uint64(x[8:])}
 	}
 	regs.Known = regs.Known&p.kept | p.saved | 1<<context.RSP
 }
 
-// checkPE checks progress and bounds and notes how the caller was found.
-func (u *Unwinder) checkPE(p *peRule, cfa, ra uint64, regs *Registers, b *unwind.Bounds) unwind.Stop {
+// stepWordsPE is stepTable near the edge of the window or outside its hot
+// run: a register whose word is missing becomes unknown.
+func (u *Unwinder) stepWordsPE(p *peRule, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	if p.base != context.RSP && !known(regs, int(p.base)) {
+		return unwind.Unreadable
+	}
+	cfa := regs.GPR[p.base&15] + uint64(int64(p.cfa))
+	ra, ok := mem.Word(cfa - 8)
+	if !ok {
+		return unwind.Unreadable
+	}
 	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
 		return stop
 	}
@@ -313,19 +322,6 @@ func (u *Unwinder) checkPE(p *peRule, cfa, ra uint64, regs *Registers, b *unwind
 		return stop
 	}
 	u.by = p.trust
-	return unwind.StopNone
-}
-
-// stepWordsPE is stepSlotsPE near the edge of the window or outside its hot
-// run: a register whose word is missing becomes unknown.
-func (u *Unwinder) stepWordsPE(p *peRule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	ra, ok := mem.Word(cfa - 8)
-	if !ok {
-		return unwind.Unreadable
-	}
-	if stop := u.checkPE(p, cfa, ra, regs, b); stop != unwind.StopNone {
-		return stop
-	}
 	s := peStep{regs: regs, mem: mem}
 	for saved := p.saved; saved != 0; saved &= saved - 1 {
 		i := bits.TrailingZeros32(saved)

@@ -27,23 +27,14 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	f.Trust = s.Trust
 	if u.stepHot(r, regs, s.Exact, mem, b, f) {
 		s.Reached(false, u.by)
-		u.reached(u.kept(regs.RIP-1), regs, mem, f)
+	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
+		return ended(stop, regs, mem, b)
+	} else if s.Exact {
+		u.next(regs, true, mem, f)
 		return unwind.StopNone
 	}
-	return u.stepAny(r, s, mem, b, f)
-}
-
-// stepAny is Step for all but the commonest rules.
-func (u *Unwinder) stepAny(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	stop := u.stepRare(r, s, mem, b, f)
-	switch {
-	case stop != unwind.StopNone:
-	case s.Exact:
-		u.next(&s.Regs.AMD64, true, mem, f)
-	default:
-		u.reached(u.kept(unwind.ReturnAddress(s.Regs.AMD64.RIP).Lookup()), &s.Regs.AMD64, mem, f)
-	}
-	return ended(stop, &s.Regs.AMD64, mem, b)
+	u.reached(u.kept(regs.RIP-1), regs, mem, f)
+	return unwind.StopNone
 }
 
 // ended is why a walk ended whose last frame is regs.
@@ -112,13 +103,16 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 		return u.stepSide(r, s, mem, b, f)
 	case RuleSlotsPE:
 		if r.exactPE() == s.Exact {
-			return false, u.stepSlotsPE(&u.pe.rules[r.index()], regs, mem, b, f)
+			return false, u.stepWordsPE(&u.pe.rules[r.index()], regs, mem, b, f)
 		}
 		fallthrough
 	case RuleNear, RuleNearEpilog: // at an edge of the window, as the leaf always is
 		if r.exactPE() == s.Exact {
 			p := r.unpackPE()
-			return false, u.stepSlotsPE(&p, regs, mem, b, f)
+			if u.stepTable(&p, r, regs, mem, b, f) {
+				return false, unwind.StopNone
+			}
+			return false, u.stepWordsPE(&p, regs, mem, b, f)
 		}
 		fallthrough
 	case RulePE:

@@ -136,18 +136,20 @@ func (u *Unwinder) bias(module int32) uint64 {
 // enter gives expressions the frame's registers. The return address column
 // stands for the instruction pointer.
 func enter(e *cfi.ExprEnv, regs *Registers, mem *memory.Window, bias uint64) {
-	e.Known = 1 << dwarfRA
-	for d, n := range fromDWARF {
-		e.Regs[d] = regs.GPR[n]
-		e.Known |= uint64(regs.Known>>n&1) << d
-	}
-	e.Known |= 1 << dwarfRSP
-	e.Regs[dwarfRA] = regs.RIP
+	g, k, r := &regs.GPR, uint64(regs.Known), &e.Regs
+	r[0], r[1], r[2], r[3] = g[context.RAX], g[context.RDX], g[context.RCX], g[context.RBX]
+	r[4], r[5], r[6], r[7] = g[context.RSI], g[context.RDI], g[context.RBP], g[context.RSP]
+	*(*[8]uint64)(r[8:]) = *(*[8]uint64)(g[8:]) // R8 to R15 have one number
+	r[dwarfRA] = regs.RIP
+	e.Known = k&0xff09 | k>>1&(1<<1) | k<<1&(1<<2) | k>>2&(3<<4) | k<<1&(1<<6) | 1<<dwarfRSP | 1<<dwarfRA
 	e.Bias, e.Mem, e.PushCFA = bias, mem, false
 }
 
 func frameAddress(s *side, e *cfi.ExprEnv) (uint64, bool) {
-	if s.cfa.Kind == cfi.Expression {
+	switch s.cfa.Kind {
+	case savedAt:
+		return savedWord(&s.cfa, e)
+	case cfi.Expression:
 		v, why := cfi.Eval(s.cfa.Expr, e)
 		return v, why == cfi.None
 	}
@@ -162,9 +164,20 @@ func envRegister(reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	return e.Regs[reg], e.Known>>reg&1 != 0
 }
 
+// savedWord is what a rule of savedAt says.
+func savedWord(r *cfi.Rule, e *cfi.ExprEnv) (uint64, bool) {
+	at, ok := envRegister(r.Reg, e)
+	if !ok {
+		return 0, false
+	}
+	return e.Mem.Word(at + uint64(r.Off))
+}
+
 // value returns a register's value in the caller.
 func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	switch r.Kind {
+	case savedAt:
+		return savedWord(r, e)
 	case cfi.Unspecified:
 		v, ok := envRegister(reg, e)
 		return v, ok && cfi.CalleeSaved(context.ArchAMD64, reg)

@@ -22,6 +22,8 @@ func (u *Unwinder) stepHot(r Rule, regs *Registers, exact bool, mem *memory.Wind
 		}
 	case RuleNear, RuleNearEpilog:
 		return r.exactPE() == exact && u.stepNear(r, regs, exact, mem, b, f)
+	case RuleSlotsPE:
+		return r.exactPE() == exact && u.stepTable(&u.pe.rules[r.index()&(maxPERules-1)], r, regs, mem, b, f)
 	default:
 		return false
 	}

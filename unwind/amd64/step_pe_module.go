@@ -5,6 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -13,21 +14,32 @@ import (
 // only for a function that was interrupted: one that has called another has
 // broken the rule that makes it a leaf.
 func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
-	at, regs := s.Address(), &s.Regs.AMD64
-	rva := unwind.Address{IP: regs.RIP - m.Bias, Exact: at.Exact}
+	at := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}
+	rva := unwind.Address{IP: at.IP - m.Bias, Exact: at.Exact}
 	if rva.IP != uint64(uint32(rva.IP)) {
 		return false, unwind.NoInfo
 	}
 	t := m.PE.AMD64()
-	entry, ok := t.Lookup(uint32(rva.Lookup()))
-	if !ok { // not tried as a leaf first: that would be a copy of all registers for nothing
+	if entry, ok := t.Lookup(uint32(rva.Lookup())); ok {
+		return u.stepCovered(m, entry, s, mem, b, f)
+	}
+	// Not tried as a leaf by unwind data first: that would be a copy of all registers for nothing.
+	if m.CFI != nil {
 		if r, ok := u.peCFI(m, int(f.Module), at.Lookup()); ok {
 			return u.stepPECFI(r, s, mem, b, f)
 		}
-		return u.stepSilent(m, s, mem, b, f)
 	}
+	if at.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(rva.IP), maxStraight)) {
+		return false, u.leaveLeaf(&s.Regs.AMD64, mem, b, f)
+	}
+	return u.stepSilent(m, s, mem, b, f)
+}
+
+// stepCovered steps out of code that an entry of the exception directory covers.
+func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	at, regs, t := unwind.Address{IP: s.Regs.AMD64.RIP, Exact: s.Exact}, &s.Regs.AMD64, m.PE.AMD64()
 	to := *regs
-	step := peStep{table: t, pc: uint32(rva.IP), regs: &to, mem: mem}
+	step := peStep{table: t, pc: uint32(at.IP - m.Bias), regs: &to, mem: mem}
 	if stop := step.covered(entry); stop != unwind.StopNone {
 		return false, stop
 	}
@@ -44,14 +56,11 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 	return res.Machine, unwind.StopNone
 }
 
-// stepSilent steps out of code that a PE image says nothing of: by the leaf rule,
-// as far as the code agrees. An image without any exception directory says
+// stepSilent steps out of code that a PE image says nothing of, and that is no
+// straight leaf: by the leaf rule, as far as the code agrees. An image without any exception directory says
 // nothing of any function.
 func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs, t := &s.Regs.AMD64, m.PE.AMD64()
-	if s.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(regs.RIP-m.Bias), maxStraight)) {
-		return false, u.leaveLeaf(regs, mem, b, f)
-	}
 	to, proven, ok := Registers{}, false, false
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable

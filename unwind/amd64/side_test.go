@@ -1,0 +1,98 @@
+package amd64
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// Only an expression that is a register and a distance becomes savedAt: before nothing
+// of a register's rule, before a read of the CFA's.
+func TestLowered(t *testing.T) {
+	const breg = cfi.DW_OP_breg0
+	for _, c := range []struct {
+		name   string
+		expr   []byte
+		behind []byte
+		reg    uint16
+		off    int64
+		ok     bool
+	}{
+		{name: "RSP+40", expr: []byte{breg + dwarfRSP, 40}, reg: dwarfRSP, off: 40, ok: true},
+		{name: "RSP+160", expr: []byte{breg + dwarfRSP, 0xa0, 1}, reg: dwarfRSP, off: 160, ok: true},
+		{name: "RBP-8", expr: []byte{breg + dwarfRBP, 0x78}, reg: dwarfRBP, off: -8, ok: true},
+		{name: "RIP", expr: []byte{breg + dwarfRA, 0}, reg: dwarfRA, ok: true},
+		{name: "a CFA's read", expr: []byte{breg + dwarfRSP, 8, cfi.DW_OP_deref}, behind: []byte{cfi.DW_OP_deref}, reg: dwarfRSP, off: 8, ok: true},
+		{name: "a CFA without a read", expr: []byte{breg + dwarfRSP, 8}, behind: []byte{cfi.DW_OP_deref}},
+		{name: "a read more", expr: []byte{breg + dwarfRSP, 8, cfi.DW_OP_deref}},
+		{name: "a register that no row keeps", expr: []byte{breg + dwarfRA + 1, 0}},
+		{name: "another operation", expr: []byte{cfi.DW_OP_plus_uconst, 40}},
+		{name: "an operation below", expr: []byte{breg - 1, 40}},
+		{name: "cut off", expr: []byte{breg + dwarfRSP, 0x80}},
+		{name: "too long a number", expr: []byte{breg, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}},
+		{name: "nothing"},
+	} {
+		rule := cfi.Rule{Kind: cfi.Expression, Expr: c.expr}
+		kind, reg, off := lowered(&rule, c.behind...)
+		want := cfi.Expression
+		if c.ok {
+			want = savedAt
+		}
+		if kind != want || reg != c.reg || off != c.off {
+			t.Errorf("%s: kind %v, register %d%+d", c.name, kind, reg, off)
+		}
+	}
+	plain := cfi.Rule{Kind: cfi.ValExpression, Expr: []byte{breg + dwarfRSP, 8}}
+	if kind, _, _ := lowered(&plain); kind != cfi.ValExpression {
+		t.Errorf("a value expression became %v", kind)
+	}
+}
+
+// What a rule of savedAt says is what the expression says that it was made of, whether
+// the register is known or not.
+func TestSavedWordIsTheExpression(t *testing.T) {
+	s, regs := newStack(), start(at(0), sp0)
+	for d := range uint16(dwarfRA + 1) {
+		for _, known := range []bool{true, false} {
+			r := regs
+			for i := range r.GPR {
+				r.GPR[i] = sp0 + 8*uint64(i)
+			}
+			r.RIP = sp0 + 8*dwarfRA
+			if !known {
+				r.Known = 0
+			}
+			var e cfi.ExprEnv
+			enter(&e, &r, s.window(), 0)
+			e.CFA, e.PushCFA = sp0, true
+			rule := cfi.Rule{Kind: cfi.Expression, Expr: []byte{cfi.DW_OP_breg0 + byte(d), 16}}
+			want, ok := value(&rule, d, &e)
+			rule.Kind, rule.Reg, rule.Off = lowered(&rule)
+			if rule.Kind != savedAt {
+				t.Fatalf("register %d: %v", d, rule.Kind)
+			}
+			if got, ok2 := value(&rule, d, &e); got != want || ok != ok2 {
+				t.Errorf("register %d, known %v: %#x %v, the expression says %#x %v", d, known, got, ok2, want, ok)
+			}
+		}
+	}
+}
+
+// Expressions see each register under its DWARF number, and as known if it is.
+func TestEnter(t *testing.T) {
+	for d, n := range fromDWARF {
+		r := Registers{RIP: 99, Known: 1<<n | 0x3ff<<16}
+		for i := range r.GPR {
+			r.GPR[i] = uint64(i)
+		}
+		var e cfi.ExprEnv
+		enter(&e, &r, nil, 0)
+		if want := uint64(1<<d | 1<<dwarfRSP | 1<<dwarfRA); e.Regs[d] != uint64(n) || e.Known != want {
+			t.Errorf("DWARF register %d is %d, want %d; known %#x, want %#x", d, e.Regs[d], n, e.Known, want)
+		}
+		if e.Regs[dwarfRA] != 99 || e.Regs[dwarfRSP] != context.RSP {
+			t.Errorf("%d: RIP %d, RSP %d", d, e.Regs[dwarfRA], e.Regs[dwarfRSP])
+		}
+	}
+}
