@@ -160,7 +160,8 @@ func readARM64(t *testing.T, im *pe.File, size int) {
 			t.Fatalf("entry %d is found as %d", i, k)
 		}
 		var buf pearm64.Buffer
-		info, begin, found, fault := im.ARM64().Find(fn.Begin, &buf)
+		var info pearm64.Info
+		begin, found, fault := im.ARM64().Find(fn.Begin, &buf, &info)
 		if !fault.OK() || !found {
 			continue
 		}

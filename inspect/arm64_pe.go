@@ -9,7 +9,8 @@ import (
 
 func (r *peReader) functionARM64(rva uint32) (*Function, error) {
 	var buf pearm64.Buffer
-	info, begin, found, fault := r.f.ARM64().Find(rva, &buf)
+	var info pearm64.Info
+	begin, found, fault := r.f.ARM64().Find(rva, &buf, &info)
 	if !found {
 		return nil, fmt.Errorf("no entry covers %#x: a leaf function, or no code", rva)
 	}

@@ -70,7 +70,8 @@ func (r *peReader) covered(rva uint32) bool {
 		return ok
 	}
 	var buf pearm64.Buffer
-	_, _, ok, _ := r.f.ARM64().Find(rva, &buf)
+	var info pearm64.Info
+	_, ok, _ := r.f.ARM64().Find(rva, &buf, &info)
 	return ok
 }
 

@@ -92,21 +92,29 @@ func size(first uint8) uint8 {
 
 // DecodeCode decodes the code at the begin of b. A code with a reserved
 // first byte is returned as Reserved with its size and BadCode.
-func DecodeCode(b []byte) (Code, Reason) {
+func DecodeCode(b []byte) (c Code, why Reason) {
+	why = c.Decode(b)
+	return c, why
+}
+
+// Decode is DecodeCode in place.
+func (c *Code) Decode(b []byte) Reason {
 	if len(b) == 0 {
-		return Code{}, NoEnd
+		*c = Code{}
+		return NoEnd
 	}
-	c := Code{Size: size(b[0]), Reg2: NoRegister}
-	if len(b) < int(c.Size) {
-		return c, Truncated
+	first := b[0]
+	*c = Code{Size: 1, Reg2: NoRegister}
+	if first < 0xc0 {
+		return c.decodeShort(first)
 	}
-	switch {
-	case b[0] < 0xc0:
-		return c, c.decodeShort(b[0])
-	case b[0] < 0xe0:
-		return c, c.decodePair(uint32(b[0])<<8 | uint32(b[1]))
+	if c.Size = size(first); len(b) < int(c.Size) {
+		return Truncated
 	}
-	return c, c.decodeLong(b)
+	if first < 0xe0 {
+		return c.decodePair(uint32(first)<<8 | uint32(b[1]))
+	}
+	return c.decodeLong(b)
 }
 
 func (c *Code) decodeShort(b uint8) Reason {

@@ -39,7 +39,11 @@ func TestFindInTable(t *testing.T) {
 		{"reserved flag", 0x1304, true, 0x1300, BadFlag},
 	} {
 		var buf Buffer
-		info, begin, found, fault := table.Find(c.rva, &buf)
+		info := Info{Length: 4, Codes: buf[:1]} // of the look-up before: nothing of it stays
+		begin, found, fault := table.Find(c.rva, &buf, &info)
+		if begin == 0 && info.Codes != nil {
+			t.Errorf("%s: codes of another function", c.name)
+		}
 		if found != c.found || begin != c.begin || fault.Reason != c.want {
 			t.Errorf("%s: found %v at %#x, %v, length %d", c.name, found, begin, fault.Reason, info.Length)
 		}
@@ -77,11 +81,12 @@ func TestFind(t *testing.T) {
 	le.PutUint32(x[4:], 0xe4e481e1)
 	f := newTable(dir[:], []rva.Block{{RVA: 0x2000, Data: x[:]}})
 	var buf Buffer
-	info, begin, found, fault := f.Find(0x100c, &buf)
+	var info Info
+	begin, found, fault := f.Find(0x100c, &buf, &info)
 	if !found || !fault.OK() || begin != 0x1000 || info.Length != 16 {
 		t.Errorf("%+v %#x %v %v", info, begin, found, fault)
 	}
-	if _, _, found, _ := f.Find(0x1010, &buf); found {
+	if _, found, _ := f.Find(0x1010, &buf, &info); found {
 		t.Error("found behind the function")
 	}
 }

@@ -78,32 +78,34 @@ func (p *Packed) check(word uint32) Fault {
 	return Fault{}
 }
 
-// packedProlog collects the codes of a canonical prolog in the order in which
-// its instructions run.
+// packedProlog makes the codes of a canonical prolog, and of its epilog, from their
+// ends on: they are added in the order in which the instructions run, and the last of
+// these is undone first. The prolog's end where the buffer's first half does, the
+// epilog's where it ends itself. Neither has more than 29 bytes: 11 of saved x registers,
+// 8 of vectors, 4 homes, 4 of the area below, an end; or two fewer of x registers for two
+// more of a frame record, and a signature.
 type packedProlog struct {
-	codes [24]packedCode
-	n     int
+	buf            *Buffer
+	prolog, epilog int // where the codes made so far begin
 }
 
-type packedCode struct {
-	bytes      [2]byte
-	size       uint8
-	prologOnly bool // the epilog has no counterpart
+const bufferHalf = len(Buffer{}) / 2
+
+func (b *packedProlog) one(x uint32) {
+	b.onlyInProlog(x)
+	b.epilog--
+	b.buf[b.epilog&(len(b.buf)-1)] = byte(x)
 }
 
-func (b *packedProlog) add(c packedCode) {
-	if b.n < len(b.codes) {
-		b.codes[b.n] = c
-		b.n++
-	}
+func (b *packedProlog) two(x uint32) { // written behind its first byte
+	b.one(x & 0xff)
+	b.one(x >> 8)
 }
 
-func (b *packedProlog) one(x uint32) { b.add(packedCode{bytes: [2]byte{byte(x)}, size: 1}) }
-func (b *packedProlog) two(x uint32) {
-	b.add(packedCode{bytes: [2]byte{byte(x >> 8), byte(x)}, size: 2})
-}
+// onlyInProlog adds a code that has no counterpart in the epilog.
 func (b *packedProlog) onlyInProlog(x uint32) {
-	b.add(packedCode{bytes: [2]byte{byte(x)}, size: 1, prologOnly: true})
+	b.prolog--
+	b.buf[b.prolog&(len(b.buf)-1)] = byte(x)
 }
 
 // alloc adds a lowering of sp by n bytes, a multiple of 16 below 32 KiB.
@@ -119,7 +121,8 @@ func (b *packedProlog) alloc(n uint32) {
 // prolog's, an end, the epilog's, an end. It returns them and the index of the
 // epilog's first code.
 func (p *Packed) Expand(buf *Buffer) (codes []byte, epilog int) {
-	var b packedProlog
+	b := packedProlog{buf, bufferHalf, len(buf)}
+	b.one(0xe4)
 	if p.CR == crSigned {
 		b.one(0xfc)
 	}
@@ -129,26 +132,8 @@ func (p *Packed) Expand(buf *Buffer) (codes []byte, epilog int) {
 		p.home(&b)
 	}
 	p.local(&b)
-	return b.write(buf)
-}
-
-func (b *packedProlog) write(buf *Buffer) (codes []byte, epilog int) {
-	n := b.undo(buf, 0, true)
-	epilog = n
-	n = b.undo(buf, n, false)
-	return buf[:n], epilog
-}
-
-// undo writes the codes backwards from at on, and an end.
-func (b *packedProlog) undo(buf *Buffer, at int, prolog bool) int {
-	for i := b.n - 1; i >= 0; i-- {
-		c := &b.codes[i]
-		if c.prologOnly && !prolog {
-			continue
-		}
-		at += copy(buf[at:], c.bytes[:c.size])
-	}
-	return at + copy(buf[at:], []byte{0xe4})
+	n := copy(buf[bufferHalf:], buf[b.epilog:])
+	return buf[b.prolog : bufferHalf+n], bufferHalf - b.prolog
 }
 
 // saveInts adds the saves of x19 and up and of lr; the first is pre-indexed by

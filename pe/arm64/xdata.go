@@ -96,15 +96,23 @@ func DecodeXdata(b []byte) (Info, Fault) {
 }
 
 // DecodePackedInfo decodes a packed word. The codes are written into buf.
-func DecodePackedInfo(word uint32, buf *Buffer) (Info, Fault) {
-	p := DecodePacked(word)
-	i := Info{Length: p.Length, Packed: p, E: true, Fragment: p.Flag == FlagFragment}
+func DecodePackedInfo(word uint32, buf *Buffer) (i Info, fault Fault) {
+	fault = i.decodePacked(word, buf)
+	return i, fault
+}
+
+// decodePacked is DecodePackedInfo in place: an Info that is copied right after it was
+// written waits until its parts are in the cache.
+func (i *Info) decodePacked(word uint32, buf *Buffer) Fault {
+	p := &i.Packed
+	*p = DecodePacked(word)
+	i.Length, i.E, i.Fragment = p.Length, true, p.Flag == FlagFragment
 	if fault := p.check(word); !fault.OK() {
-		return i, fault
+		return fault
 	}
 	codes, epilog := p.Expand(buf)
 	i.Codes, i.Epilogs = codes, uint32(epilog)
-	return i, Fault{}
+	return Fault{}
 }
 
 // Scope is one epilog of an .xdata record.
@@ -144,13 +152,20 @@ func (w Where) String() string {
 func (i *Info) Count(index uint32) (uint32, Fault) {
 	n, run := uint32(0), 0
 	for at := index; ; {
-		if at == uint32(len(i.Codes)) && index > 0 && run == 0 {
-			return n, Fault{}
-		}
 		if at >= uint32(len(i.Codes)) {
+			if at == uint32(len(i.Codes)) && index > 0 && run == 0 {
+				return n, Fault{}
+			}
 			return n, Fault{NoEnd, at, n}
 		}
 		b := i.Codes[at]
+		if b < 0xe0 && run == 0 { // nearly all
+			n, at = n+1, at+1
+			if b >= 0xc0 {
+				at++
+			}
+			continue
+		}
 		if b == saveNext {
 			run++
 		} else if run > 0 {

@@ -71,13 +71,12 @@ func (u *undo) restart() { u.sp, u.have, u.strip = place{reg: regSP}, 0, false }
 // codes runs codes up to their end, which need not be written behind the last
 // epilog (see pearm64.Info.Count). They are at most 1020 bytes.
 func (u *undo) codes(b []byte) outcome {
-	for {
+	for c := (pearm64.Code{}); ; {
 		if len(b) == 0 && u.next == 0 {
 			return undone
 		}
-		c, reason := pearm64.DecodeCode(b)
-		switch {
-		case reason.Unsupported():
+		switch reason := c.Decode(b); {
+		case reason != pearm64.OK && reason.Unsupported():
 			return unsupportedCodes
 		case reason != pearm64.OK:
 			return badCodes
@@ -317,11 +316,12 @@ func (u *undo) pack(module int) (Rule, bool) {
 	r.base, r.cfa = u.sp.reg, int32(u.sp.off)
 	for s := u.have; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s)
-		p := u.at[i]
+		p := &u.at[i]
 		if p.reg != u.sp.reg || !r.setSlot(i, p.off) {
 			return r, false
 		}
 	}
+	r.measure()
 	if u.strip {
 		r.saved |= flagStrip
 	}

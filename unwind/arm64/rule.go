@@ -89,20 +89,29 @@ func (r *Rule) Module() int {
 	return int(r.module)
 }
 
-// setSlot notes that slot i lies off bytes from the base register.
+// setSlot notes that slot i lies off bytes from the base register. measure comes behind
+// the last.
 func (r *Rule) setSlot(i int, off int64) bool {
 	if off&7 != 0 || off < math.MinInt16*8 || off >= math.MaxInt16*8 {
 		return false
 	}
-	at := int(off / 8)
-	low, high := at, at+1
-	if r.saved&slotsMask != 0 {
-		low, high = min(low, int(r.low)), max(high, int(r.low)+int(r.size))
-	}
-	r.low, r.size = int16(low), uint16(high-low)
 	r.saved |= 1 << i
-	r.slots[i] = int16(at)
+	r.slots[i] = int16(off >> 3)
 	return true
+}
+
+// measure finds the words between which all slots lie, when they are set.
+func (r *Rule) measure() {
+	s := r.saved & slotsMask
+	if s == 0 {
+		return
+	}
+	low, high := int16(math.MaxInt16), int16(math.MinInt16)
+	for ; s != 0; s &= s - 1 {
+		at := r.slots[bits.TrailingZeros32(s)]
+		low, high = min(low, at), max(high, at)
+	}
+	r.low, r.size = low, uint16(int(high)+1-int(low))
 }
 
 // pack turns a row into a rule, or says it does not fit.
@@ -121,6 +130,7 @@ func pack(row *cfi.Row, module int) (Rule, bool) {
 			}
 		}
 	}
+	r.measure()
 	return r, true
 }
 

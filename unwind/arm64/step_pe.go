@@ -13,7 +13,8 @@ func (u *Unwinder) codesAt(m *module.Module, addr uint64) ([]byte, Kind) {
 	if rva != uint64(uint32(rva)) {
 		return nil, RuleNoInfo
 	}
-	info, begin, found, fault := m.PE.ARM64().Find(uint32(rva), &u.packed)
+	var info pearm64.Info
+	begin, found, fault := m.PE.ARM64().Find(uint32(rva), &u.packed, &info)
 	if !fault.OK() {
 		return nil, faultKind(fault.Reason)
 	}
