@@ -60,10 +60,34 @@ func TestEnteredPE(t *testing.T) {
 					}
 				}
 			}
+			checkEntries(t, table, im)
 			if entered(table, im.End()+16) || entered(table, im.Base) {
 				t.Error("where no function is")
 			}
 		})
+	}
+}
+
+// checkEntries compares what is remembered with what is asked anew: again and again,
+// with more addresses than there is room for, and by a table that knows none.
+func checkEntries(t *testing.T, table *module.Table, im *image.Image) {
+	t.Helper()
+	var e entries
+	none := module.NewTable(8, nil, nil)
+	for range 2 {
+		for range 2 {
+			for ip := im.Base; ip < im.End(); ip++ {
+				if got := e.has(table, ip); got != entered(table, ip) || got != e.has(table, ip) {
+					t.Fatalf("%#x is remembered as %v", ip, got)
+				}
+			}
+		}
+		for i := range im.Funcs {
+			ip := im.Base + uint64(im.Funcs[i].RVA)
+			if e.has(table, ip); e.has(none, ip) {
+				t.Errorf("%#x: what a table said is remembered of another", ip)
+			}
+		}
 	}
 }
 

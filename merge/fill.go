@@ -82,7 +82,7 @@ func (m *Merger) reach(i int) bool {
 // walkBlock walks the unmanaged frames, if there are any, down to managed code.
 // The stub that takes the place of a return address is none of them.
 func (m *Merger) walkBlock() bool {
-	if entered(m.w.Table(), m.ip()) {
+	if m.entries.has(m.w.Table(), m.ip()) {
 		return false
 	}
 	r := m.w.Walk(&m.at, &m.mem, &m.bounds, m.buf[:])

@@ -30,7 +30,7 @@ func (m *Merger) stepByTables() bool {
 	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) || m.bounds.High != 0 && m.to.SP() > m.bounds.High {
 		return false
 	}
-	if entered(m.w.Table(), m.to.IP()) {
+	if m.entries.has(m.w.Table(), m.to.IP()) {
 		m.unhijack()
 	}
 	m.regs.Copy(&m.to)
@@ -124,6 +124,31 @@ func entered(t *module.Table, ip uint64) bool {
 		return false
 	}
 	return t.At(i).Starts(ip)
+}
+
+// entries remembers what entered has said of a table's addresses: those of markers and of
+// callers are the same in stack after stack, and most are no entry.
+type entries struct {
+	table *module.Table // immutable, and kept from being made anew at the same place
+	said  [128]entryAt
+}
+
+// entryAt is of an ip, 0 if it is of none: 0 is no entry either.
+type entryAt struct {
+	ip    uint64
+	entry bool
+}
+
+func (e *entries) has(t *module.Table, ip uint64) bool {
+	if e.table != t {
+		e.table = t
+		clear(e.said[:])
+	}
+	x := &e.said[(ip>>2^ip>>9)%uint64(len(e.said))]
+	if x.ip != ip {
+		*x = entryAt{ip, entered(t, ip)}
+	}
+	return x.entry
 }
 
 // fresh reports whether the last of n frames, for which a walk had no unwind

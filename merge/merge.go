@@ -97,6 +97,7 @@ type Merger struct {
 	buf       [256]unwind.Frame
 	waits     waits
 	sizes     sizes
+	entries   entries
 
 	// The state of the merge under way. What a call through an interface takes
 	// lies here, so that it allocates nothing.
@@ -175,7 +176,7 @@ func (m *Merger) leaf() bool {
 // address of its hijack stub, as from the link register of a method that is
 // about to return, and what is below it is not known.
 func (m *Merger) block() bool {
-	if !m.at.Exact && m.at.Trust == unwind.TrustCLR && entered(m.w.Table(), m.ip()) {
+	if !m.at.Exact && m.at.Trust == unwind.TrustCLR && m.entries.has(m.w.Table(), m.ip()) {
 		return m.lost(GapCLRCut)
 	}
 	r := m.w.Walk(&m.at, &m.mem, &m.bounds, m.buf[:])
@@ -287,12 +288,13 @@ func (m *Merger) unreported(fid clr.FunctionID, known bool) bool {
 }
 
 func (m *Merger) putHidden(fid clr.FunctionID, known bool) {
-	f := Frame{IP: m.ip(), SP: m.sp(), FP: m.fp(), Module: -1, Kind: unwind.KindStub, Trust: m.at.Trust, Exact: m.at.Exact}
+	f := m.add()
+	f.IP, f.SP, f.FP, f.Function, f.Module = m.ip(), m.sp(), m.fp(), 0, -1
+	f.Kind, f.Trust, f.Gap, f.Exact = unwind.KindStub, m.at.Trust, GapNone, m.at.Exact
 	if known {
 		f.Kind, f.Function = unwind.KindManaged, fid
 	}
 	m.res.Hidden++
-	m.put(f)
 }
 
 // hijacked tells a managed frame whose return address the CLR has replaced to
@@ -303,7 +305,7 @@ func (m *Merger) hijacked(f *clr.SnapshotFrame) bool {
 	if f.SP == m.sp() {
 		return !m.w.Table().IsManaged(m.at.Address().Lookup())
 	}
-	return m.arch.frameRecord && m.at.Trust.Doubtful() && f.FP == m.fp() && f.FP != 0 && entered(m.w.Table(), m.ip())
+	return m.arch.frameRecord && m.at.Trust.Doubtful() && f.FP == m.fp() && f.FP != 0 && m.entries.has(m.w.Table(), m.ip())
 }
 
 // stand makes a frame that the CLR reported the one the merge stands at, with
@@ -322,20 +324,20 @@ func (m *Merger) report(i int, here bool) bool {
 	m.guess, m.hidden = -1, 0
 	frames := m.in.Frames
 	for ; i < len(frames) && !frames[i].Marker(); i++ {
-		f := &frames[i]
-		g := Frame{IP: f.IP, SP: f.SP, FP: f.FP, Function: f.Function, Module: -1, Kind: unwind.KindManaged, Trust: unwind.TrustCLR}
+		m.res.Managed++
+		if !m.room() {
+			m.gap(GapLimit)
+			return false
+		}
+		f, g := &frames[i], m.add()
+		g.IP, g.SP, g.FP, g.Function, g.Module = f.IP, f.SP, f.FP, f.Function, -1
+		g.Kind, g.Trust, g.Gap, g.Exact = unwind.KindManaged, unwind.TrustCLR, GapNone, false
 		if here {
 			g.IP, g.FP, g.Exact = m.ip(), m.fp(), m.at.Exact
 			if !m.arch.frameRecord || !m.at.Trust.Doubtful() {
 				g.SP = m.sp()
 			}
 		}
-		m.res.Managed++
-		if !m.room() {
-			m.gap(GapLimit)
-			return false
-		}
-		m.put(g)
 		if i+1 == len(frames) {
 			return m.cut(f, here)
 		}

@@ -15,17 +15,19 @@ func (m *Merger) native(n int) {
 			m.gap(GapLimit)
 			return
 		}
-		m.out[m.res.N].unmanaged(f)
-		m.res.N++
+		m.add().unmanaged(f)
 	}
 }
 
 // room keeps one frame free for a gap.
 func (m *Merger) room() bool { return m.res.N < len(m.out)-1 }
 
-func (m *Merger) put(f Frame) {
-	m.out[m.res.N] = f
+// add makes room for a frame, whose fields the caller all sets, one by one: a struct that
+// is copied right after it was written waits until its parts are in the cache.
+func (m *Merger) add() *Frame {
+	f := &m.out[m.res.N]
 	m.res.N++
+	return f
 }
 
 // gap marks missing frames. Two gaps never follow each other.
@@ -34,7 +36,7 @@ func (m *Merger) gap(g Gap) {
 		m.res.Gap = g
 	}
 	if n := m.res.N; n < len(m.out) && (n == 0 || m.out[n-1].Kind != unwind.KindGap) {
-		m.put(Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp()})
+		*m.add() = Frame{Kind: unwind.KindGap, Gap: g, Module: -1, SP: m.sp()}
 	}
 }
 

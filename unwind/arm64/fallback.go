@@ -9,11 +9,14 @@ import (
 
 // fallback steps where no unwind data covers the address: first by what the
 // code bytes prove, then, if the bounds allow guessing, by following the code, and
-// by the frame pointer.
+// by the frame pointer. Compiled managed code is none of what they prove; but a
+// trampoline at a page's beginning has the look-up address of what lies before it.
 func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
-	callerExact, stop := u.byCode(r, s, mem, b, f)
-	if stop != unwind.NoInfo {
-		return callerExact, stop
+	if !r.Managed() || r.Module() >= 0 || s.Regs.ARM64.PC&(pageSize-1) == 0 {
+		callerExact, stop := u.byCode(r, s, mem, b, f)
+		if stop != unwind.NoInfo {
+			return callerExact, stop
+		}
 	}
 	if (b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) {
 		return false, unwind.StopNone
@@ -68,9 +71,13 @@ func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 	return false, u.accept(&to, false, regs, b, f)
 }
 
-// nullPage is the end of the page that no process has at 0: a call of a function
-// that is not there leads into it, with its return address in x30.
-const nullPage = 4096
+// pageSize is the smallest a system has. nullPage is the end of the page that no
+// process has at 0: a call of a function that is not there leads into it, with its
+// return address in x30.
+const (
+	pageSize = 4096
+	nullPage = 4096
+)
 
 // moduleOf finds the module an instruction itself lies in: a handler returns to
 // a trampoline's first instruction, whose look-up address is in what precedes
@@ -136,8 +143,12 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 }
 
 // isCode reports whether a return address lies in a known module or in managed
-// code.
+// code. A rule that is kept for it knows: guessed frames are often the same.
 func (u *Unwinder) isCode(ra uint64) bool {
 	at := unwind.ReturnAddress(ra).Lookup()
+	if place, ok := u.kept(at); ok {
+		r := &u.cache[place&(cacheSize-1)].rule
+		return ra != 0 && ra&3 == 0 && (r.Managed() || r.Module() >= 0)
+	}
 	return ra != 0 && ra&3 == 0 && (u.table.Find(at) >= 0 || u.table.IsManaged(at))
 }

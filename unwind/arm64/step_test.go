@@ -3,6 +3,8 @@ package arm64
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -191,6 +193,30 @@ func TestSigreturn(t *testing.T) {
 	var f unwind.Frame
 	if _, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != unwind.StopNone || r.Known != 1<<31-1 {
 		t.Errorf("%v, known %#x", stop, r.Known)
+	}
+}
+
+// A trampoline at the beginning of a page is found though its look-up address, what lies
+// before it, is managed code; code of a method is not taken for one.
+func TestSigreturnBehindManagedCode(t *testing.T) {
+	page := uint64(sp0 + 0x1000)
+	u := unwinder(module.NewTable(1, nil, []memory.Range{{Start: page - 64, End: page}}))
+	s := newStack()
+	for _, addr := range []uint64{page, page - 32} {
+		s.set(addr, insSVC<<32|insMovX8Sigreturn)
+	}
+	s.set(sp0+sigSP, sp0+0x2000)
+	s.set(sp0+sigPC, at(0))
+	for _, c := range []struct {
+		name string
+		pc   uint64
+		stop unwind.Stop
+	}{{"behind it", page, unwind.StopNone}, {"in it", page - 32, unwind.NoInfo}} {
+		r := start(c.pc, sp0)
+		var f unwind.Frame
+		if exact, stop := stepOf(u, &r, false, s.window(), nil, &f); stop != c.stop || exact != (stop == unwind.StopNone) {
+			t.Errorf("%s: %v, exact %v", c.name, stop, exact)
+		}
 	}
 }
 
