@@ -32,6 +32,7 @@ var walks = []struct {
 	{"ARM64 ELF warm, one frame", "arm64", "BenchmarkWalk/warm/1", 1},
 	{"ARM64 PE warm", "arm64", "BenchmarkWalkPE/warm/32", 32},
 	{"ARM64 ELF every rule made anew", "arm64", "BenchmarkWalk/cold/32", 32},
+	{"ARM64 PE every rule made anew", "arm64", "BenchmarkWalkPE/off/32", 32},
 }
 
 // slack is how many percent more than written down a walk may do.

@@ -19,6 +19,7 @@ func peFaults() []Fault {
 		engineFault("pe/arm64/packed.go", "arm-packed-4080", "a large local area is made at once", "\t\t\tb.alloc(4080)\n\t\t\tsize -= 4080\n", "", peARM64Tests, arm64Tests),
 		engineFault("pe/arm64/packed.go", "arm-packed-regf", "RegF counts registers", "return 8 * (uint32(p.RegF) + 1)", "return 8 * uint32(p.RegF)", peARM64Tests, arm64Tests),
 		engineFault("pe/arm64/packed.go", "arm-packed-sign", "a signed return address is none", "\tif p.CR == crSigned {\n\t\tb.one(0xfc)\n\t}\n", "", peARM64Tests, arm64Tests),
+		engineFault("pe/arm64/packed.go", "arm-packed-epilog", "an epilog's first code is lost", "copy(buf[bufferHalf:], buf[b.epilog:])", "copy(buf[bufferHalf:], buf[b.epilog+1:])", peARM64Tests, arm64Tests),
 		engineFault("pe/arm64/xdata.go", "arm-end-c", "end_c does not end the counting", "case b == 0xe4 || b == 0xe5:", "case b == 0xe4:", peARM64Tests, arm64Tests),
 		engineFault("pe/arm64/xdata.go", "arm-epilog-return", "an epilog has no return", "return n + 1, fault", "return n, fault", peARM64Tests, arm64Tests),
 		engineFault("pe/arm64/xdata.go", "arm-length", "lengths are not scaled", "i.Length = w & 0x3ffff * 4", "i.Length = w & 0x3ffff", peARM64Tests, arm64Tests),
