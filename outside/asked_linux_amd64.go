@@ -3,7 +3,6 @@ package outside
 import (
 	"bytes"
 	"errors"
-	"os"
 	"strconv"
 	"time"
 
@@ -98,7 +97,7 @@ const answererEvery = time.Second
 // unseen samples a thread of which the kernel does not tell where it stands: one that runs
 // by its timer, any other by a signal, once each time that it has run.
 func (e *Engine) unseen(t *task) {
-	if b, err := os.ReadFile(taskFile(e.t.pid, t.tid, "stat")); err != nil {
+	if b, err := e.kernel.read(t.tid, "stat"); err != nil {
 		return
 	} else if stateIn(b) == 'R' {
 		e.arm(t)
@@ -115,7 +114,7 @@ func (e *Engine) unseen(t *task) {
 
 // seekUnseen has such a thread copy its stack, which may prove the tables.
 func (e *Engine) seekUnseen(t *task) {
-	if c, ok := t.readCounters(e.t.pid, e.small[:]); ok && c != t.last {
+	if c, ok := e.kernel.counters(t); ok && c != t.last {
 		t.last = c
 		e.unseen(t)
 	}

@@ -2,7 +2,6 @@ package outside
 
 import (
 	"io"
-	"math"
 	"time"
 
 	"github.com/seedwalk/seedwalk/live"
@@ -15,21 +14,18 @@ import (
 // Engine samples one process.
 type Engine struct {
 	sampler
+	roll
 	file  *probe.File
 	mem   store
 	asked *askedMemory // mem, if the probe reads it; nil: the kernel does
+	fresh bool         // threads have come whose Thread is not known
 
-	tasks   map[uint32]*task
-	listed  time.Time
-	links   uint64
 	legacy  int // 0 once it has been given up
 	unheard int // signals taken and not answered, since the last that was
 	real    int
-	small   [512]byte
 	bytes   []byte
 	more    [1]memory.Run
 	probe   string
-	due     int64     // when a thread has to be looked at, 0 = not known
 	sought  time.Time // when the runtime's list of threads was read
 	swept   time.Time
 	events  events
@@ -51,8 +47,9 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		file.SetNumbers(n)
 	}
 	e := &Engine{sampler: newSampler(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
-		tasks: map[uint32]*task{}, bytes: make([]byte, probe.RingSize)}
+		roll: newRoll(pid), bytes: make([]byte, probe.RingSize)}
 	e.sampler.living, e.sampler.refresh = e.alive, e.refresh
+	e.roll.name, e.roll.gone, e.roll.came = e.name, e.gone, func(*task) { e.fresh = true }
 	e.legacy, e.real = file.Signals()
 	file.SetPeriod(uint64(e.period))
 	e.events.init()
@@ -106,17 +103,17 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 	return tick
 }
 
-// sleep sleeps in pieces, so that a stop is seen soon.
+// sleep sleeps until Stop, if there are events in pieces: their records are large.
 func (e *Engine) sleep(d time.Duration) {
-	longest := 20 * time.Millisecond
-	if e.cfg.Events != 0 {
-		longest = eventStep
+	if e.cfg.Events == 0 {
+		e.pause(d)
+		return
 	}
 	for d > 0 && !e.stopped.Load() {
-		step := min(d, longest)
-		time.Sleep(step)
+		step := min(d, eventStep)
+		e.pause(step)
 		d -= step
-		if e.cfg.Events != 0 && e.file.Taken() > 0 {
+		if e.file.Taken() > 0 {
 			e.file.Read(e.record)
 		}
 	}
@@ -138,6 +135,7 @@ func (e *Engine) close() {
 			unix.Close(t.stat)
 		}
 	}
+	e.kernel.close()
 	e.mem.Close()
 }
 
@@ -148,7 +146,7 @@ func (e *Engine) alive() bool {
 		return e.asked.choice.Living()
 	}
 	base, tag := e.file.Where()
-	b := e.small[:4]
+	b := e.kernel.buf[:4]
 	return e.t.mem.ReadAt(b, base+24) && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
 }
 
@@ -167,24 +165,20 @@ func (e *Engine) refresh() bool {
 func (e *Engine) round() error {
 	now := time.Now()
 	e.stats.rounds++
+	e.file.Beat()
 	e.renew()
-	e.list(now)
+	if e.list(now, e.file.Helper()); e.fresh {
+		e.fresh = false
+		e.objects()
+	}
 	if e.t.tables == nil {
 		e.refresh()
 	}
 	e.file.Read(e.record)
 	e.file.Reap()
 	if e.t.tables != nil && (e.t.tables.Proven() || e.t.tables.Refuted()) {
-		e.due = math.MaxInt64
 		e.walkHeld()
-		for _, t := range e.tasks {
-			if e.cfg.NoCPU && e.cfg.NoWall {
-				t.due = now.Add(longest).UnixNano()
-			} else if t.due <= now.UnixNano() {
-				e.visit(t)
-			}
-			e.due = min(e.due, t.due)
-		}
+		e.visits(now.UnixNano(), e.visit)
 	} else {
 		e.due = 0
 		e.seek()
@@ -202,11 +196,11 @@ func (e *Engine) round() error {
 func (e *Engine) seek() {
 	e.refresh()
 	for _, t := range e.tasks {
-		w, sp, ip := readWhere(e.t.pid, t.tid, e.small[:])
+		w, sp, ip := e.kernel.where(t.tid)
 		if w == hidden && e.t.tables != nil {
 			e.seekUnseen(t)
 		}
-		if c, ok := t.readCounters(e.t.pid, e.small[:]); ok && w == running && e.t.tables != nil {
+		if c, ok := e.kernel.counters(t); ok && w == running && e.t.tables != nil {
 			t.last = c
 			e.arm(t)
 		}
@@ -258,7 +252,7 @@ func (e *Engine) record(r *probe.Record) {
 			wall = max(wall, int64(cpu))
 		}
 		t.rested(gap, e.s.Frames)
-		if c, ok := t.readCounters(e.t.pid, e.small[:]); ok {
+		if c, ok := e.kernel.counters(t); ok {
 			t.last = c
 		}
 	}

@@ -63,15 +63,20 @@ func (v *events) init() {
 	v.open = map[openKey]held{}
 }
 
+// beatEvery is a fifth of the time after which the probe takes the tool for dead.
+const beatEvery = 100 * time.Millisecond
+
 // beat tells the probe that we live, whatever the sampling is busy with.
 func beat(f *probe.File) chan struct{} {
 	done := make(chan struct{})
 	go func() {
+		tick := time.NewTicker(beatEvery)
+		defer tick.Stop()
 		for {
 			select {
 			case <-done:
 				return
-			case <-time.After(50 * time.Millisecond):
+			case <-tick.C:
 				f.Beat()
 			}
 		}

@@ -14,8 +14,8 @@ func (e *Engine) disarm() bool {
 	e.file.End()
 	limit := time.Now().Add(lateLimit)
 	for {
-		e.links = 0
-		e.list(time.Now()) // threads that had a signal may have ended since
+		e.again()
+		e.list(time.Now(), e.file.Helper()) // threads that had a signal may have ended since
 		if e.askToLeave(limit) || e.left(lateStep) {
 			return true
 		}

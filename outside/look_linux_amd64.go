@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -99,8 +98,10 @@ func (l *Look) walked() {
 // could not be stopped.
 func (l *Look) after(pid int) error {
 	var last error
+	kernel := newTaskFiles(pid)
+	defer kernel.close()
 	for _, s := range l.Stops {
-		l.Names[uint32(s.TID)] = comm(strconv.Itoa(pid), uint32(s.TID))
+		l.Names[uint32(s.TID)] = kernel.comm(uint32(s.TID))
 		var e *live.StopError
 		if !errors.As(s.Err, &e) {
 			continue
@@ -109,7 +110,7 @@ func (l *Look) after(pid int) error {
 		case live.Denied:
 			last = denied(pid)
 		case live.Asleep:
-			l.asleep(pid, s.TID)
+			l.asleep(&kernel, uint32(s.TID))
 		}
 	}
 	if len(l.Stacks)+len(l.threads) == 0 {
@@ -120,13 +121,13 @@ func (l *Look) after(pid int) error {
 
 // asleep adds a thread of which the kernel says where it stands: its stack does
 // not change while it does.
-func (l *Look) asleep(pid, tid int) {
-	w, sp, ip := readWhere(strconv.Itoa(pid), uint32(tid), make([]byte, 512))
+func (l *Look) asleep(kernel *taskFiles, tid uint32) {
+	w, sp, ip := kernel.where(tid)
 	if w != blocked {
 		return
 	}
 	r := stands(context.ArchAMD64, sp, ip)
-	th := l.Still.Read(uint32(tid), &r, live.Stood{Call: -1})
+	th := l.Still.Read(tid, &r, live.Stood{Call: -1})
 	th.Partial = true
 	l.threads = append(l.threads, th)
 }

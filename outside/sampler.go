@@ -25,8 +25,9 @@ type sampler struct {
 	period  int64 // of a sample, nanoseconds
 	began   time.Time
 	stopped atomic.Bool
-	known   bool // a runtime's tables have been found
-	plain   bool // walk without a runtime too
+	wake    chan struct{} // Stop ends a pause
+	known   bool          // a runtime's tables have been found
+	plain   bool          // walk without a runtime too
 	extra   [extraRoom]byte
 	stats   stats
 }
@@ -36,7 +37,7 @@ type sampler struct {
 const extraRoom = 1024
 
 func newSampler(pid int, cfg Config, t *target, to io.Writer) sampler {
-	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(t.arch), s: newOutput(t, to), period: int64(1e9 / cfg.RateHz), began: time.Now()}
+	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(t.arch), s: newOutput(t, to), wake: make(chan struct{}, 1), period: int64(1e9 / cfg.RateHz), began: time.Now()}
 }
 
 // open begins the stream.
@@ -142,24 +143,42 @@ func (e *sampler) paced(round func() error, end func(reason string) string) stri
 	return end("the tool wants no more")
 }
 
-// sleep sleeps in pieces, so that a stop is seen soon.
+// sleep sleeps until Stop, in pieces if something comes between rounds.
 func (e *sampler) sleep(d time.Duration) {
-	longest := 20 * time.Millisecond
-	if e.cfg.Events != 0 && e.between != nil {
-		longest = 2 * time.Millisecond
+	if e.cfg.Events == 0 || e.between == nil {
+		e.pause(d)
+		return
 	}
 	for d > 0 && !e.stopped.Load() {
-		step := min(d, longest)
-		time.Sleep(step)
+		step := min(d, 2*time.Millisecond)
+		e.pause(step)
 		d -= step
-		if e.cfg.Events != 0 && e.between != nil {
-			e.between()
-		}
+		e.between()
+	}
+}
+
+// pause waits so long or until Stop. It is one sleep: each wakes the Go scheduler, too,
+// which on a quiet machine costs more than a look at what has come.
+func (e *sampler) pause(d time.Duration) {
+	if d <= 0 || e.stopped.Load() {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-e.wake:
 	}
 }
 
 // Stop ends the sampling soon.
-func (e *sampler) Stop() { e.stopped.Store(true) }
+func (e *sampler) Stop() {
+	e.stopped.Store(true)
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
 
 // held is a stack that is sent again while its thread rests.
 type held struct {

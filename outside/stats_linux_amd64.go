@@ -13,7 +13,7 @@ func (e *Engine) write() {
 		{"probe_hidden", s.hidden}, {"probe_unproven", s.unproven}, {"probe_late", s.late}, {"probe_unreadable", s.unreadable},
 		{"probe_foreign", s.foreign}, {"probe_patched", s.patched}, {"probe_cut", s.cut}, {"probe_both", s.both}, {"probe_returns", e.w.returns}, {"probe_unbegun", e.w.unbegun}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
 		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped}, {"probe_stuck", e.file.Stuck},
-		{"probe_unnamed", e.s.unnamed}, {"probe_busy_ns", s.busy}, {"probe_armed", s.armed},
+		{"probe_unnamed", e.s.unnamed}, {"probe_busy_ns", s.busy}, {"probe_armed", s.armed}, {"probe_calls", e.kernel.calls},
 	} {
 		w.Stats(c.key, c.value)
 	}

@@ -29,12 +29,18 @@ var walksWanted = flag.Int("walks", 0, "how many stacks of a program that knows 
 // startStacks starts testdata/stacks.c.
 func startStacks(t *testing.T, threads int) (pid int, exe string) {
 	t.Helper()
+	return startThreads(t, "stacks", threads)
+}
+
+// startThreads starts a program of testdata that says when all its threads are there.
+func startThreads(t *testing.T, program string, threads int) (pid int, exe string) {
+	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		t.Skip("SKIPPED-CHECK: no gcc")
 	}
-	exe = filepath.Join(tempdir.New(t), "stacks")
-	if out, err := exec.Command(gcc, "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", exe, "testdata/stacks.c").CombinedOutput(); err != nil {
+	exe = filepath.Join(tempdir.New(t), program)
+	if out, err := exec.Command(gcc, "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", exe, "testdata/"+program+".c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(exe, strconv.Itoa(threads))

@@ -3,7 +3,6 @@ package outside
 import (
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,14 +18,14 @@ import (
 // program can be sampled so.
 type Stopper struct {
 	sampler
-	mem   *live.Process
-	still *Still
+	mem    *live.Process
+	still  *Still
+	kernel taskFiles
 
 	tasks map[uint32]*task
 	due   []int // of this round
 	now   map[uint32]Thread
 	swept time.Time
-	small [512]byte
 
 	stops, denied uint64
 }
@@ -40,7 +39,7 @@ func NewStopper(pid int, cfg Config, to io.Writer) (*Stopper, error) {
 	if err != nil {
 		return nil, denied(pid)
 	}
-	e := &Stopper{mem: mem, tasks: map[uint32]*task{}, now: map[uint32]Thread{}}
+	e := &Stopper{mem: mem, kernel: newTaskFiles(pid), tasks: map[uint32]*task{}, now: map[uint32]Thread{}}
 	e.sampler = newSampler(pid, cfg, t, to)
 	e.sampler.plain = true
 	e.sampler.living = func() bool { return unix.Kill(pid, 0) == nil }
@@ -70,6 +69,7 @@ func (e *Stopper) close() {
 			unix.Close(t.stat)
 		}
 	}
+	e.kernel.close()
 	e.mem.Close()
 }
 
@@ -141,7 +141,7 @@ func (e *Stopper) list(now int64) {
 }
 
 func (e *Stopper) name(t *task) {
-	if name := comm(strconv.Itoa(e.pid), t.tid); name != t.name && name != "" {
+	if name := e.kernel.comm(t.tid); name != t.name && name != "" {
 		t.name = name
 		e.s.Out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
 	}
@@ -150,7 +150,7 @@ func (e *Stopper) name(t *task) {
 // visit samples a thread that rests by what is known of it, and reports whether
 // another is to be stopped.
 func (e *Stopper) visit(t *task, now int64) bool {
-	c, ok := t.readCounters(e.t.pid, e.small[:])
+	c, ok := e.kernel.counters(t)
 	if !ok {
 		return false
 	}
@@ -205,7 +205,7 @@ func (e *Stopper) stoppedOne(s live.Stop) {
 		wall = int64(cpu)
 	}
 	t.rested(gap, e.s.Frames)
-	if now, ok := t.readCounters(e.t.pid, e.small[:]); ok {
+	if now, ok := e.kernel.counters(t); ok {
 		t.unarmed += now.cpu - t.last.cpu
 		t.last = now // being stopped has cost it a turn
 	}

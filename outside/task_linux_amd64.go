@@ -20,6 +20,8 @@ type task struct {
 	read int64 // when its name was read again
 	stat int   // its schedstat, open; -1 = opened at each visit
 
+	listing uint64 // the last in which it was
+
 	seen    bool
 	last    counters
 	visited int64  // when
@@ -54,23 +56,6 @@ func (t *task) rename(now int64) bool {
 	return true
 }
 
-// readCounters reads the schedstat of a thread; false if it has ended.
-func (t *task) readCounters(pid string, buf []byte) (counters, bool) {
-	fd := t.stat
-	if fd < 0 {
-		var err error
-		if fd, err = unix.Open(taskFile(pid, t.tid, "schedstat"), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			return counters{}, false
-		}
-		defer unix.Close(fd)
-	}
-	n, err := unix.Pread(fd, buf, 0)
-	if err != nil || n <= 0 {
-		return counters{}, false
-	}
-	return parseCounters(buf[:n])
-}
-
 func parseCounters(b []byte) (c counters, ok bool) {
 	fields := [3]*uint64{&c.cpu, &c.wait, &c.turns}
 	i := 0
@@ -99,20 +84,6 @@ const (
 	hidden // not permitted
 )
 
-// readWhere reports whether a thread is blocked, and if so at which sp and ip.
-func readWhere(pid string, tid uint32, buf []byte) (w where, sp, ip uint64) {
-	fd, err := unix.Open(taskFile(pid, tid, "syscall"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return whereOf(err), 0, 0
-	}
-	defer unix.Close(fd)
-	n, err := unix.Read(fd, buf)
-	if err != nil {
-		return whereOf(err), 0, 0
-	}
-	return parseWhere(string(buf[:n]))
-}
-
 func whereOf(err error) where {
 	if err == unix.EPERM || err == unix.EACCES {
 		return hidden
@@ -131,15 +102,6 @@ func parseWhere(s string) (where, uint64, uint64) {
 		return running, 0, 0
 	}
 	return blocked, sp, ip
-}
-
-// comm is the kernel's name of a thread.
-func comm(pid string, tid uint32) string {
-	b, err := os.ReadFile(taskFile(pid, tid, "comm"))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // signals are the masks of /proc/PID/task/TID/status: bit signal-1.

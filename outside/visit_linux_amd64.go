@@ -1,8 +1,6 @@
 package outside
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +16,7 @@ import (
 const (
 	listEvery  = time.Second // where their number has not changed
 	maxRest    = int64(4 * time.Second)
-	maxOpen    = 512      // schedstat files kept open
+	mostOpen   = 1 << 13  // schedstat files kept open
 	armAfter   = 4        // periods of processor time that a thread may use before it is armed though it sleeps
 	maxUnheard = 8        // signals that were taken and not answered before another is used
 	youngest   = 1000000  // nanoseconds of processor time before a thread is worth a timer
@@ -27,62 +25,8 @@ const (
 	patience   = 8        // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )
 
-// list keeps the tasks in step with the kernel's.
-func (e *Engine) list(now time.Time) {
-	var st unix.Stat_t
-	dir := "/proc/" + e.t.pid + "/task"
-	if unix.Stat(dir, &st) != nil {
-		return
-	}
-	if st.Nlink == e.links && now.Sub(e.listed) < listEvery {
-		return
-	}
-	e.links, e.listed = st.Nlink, now
-	d, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	alive := make(map[uint32]bool, len(names))
-	fresh := false
-	for _, n := range names {
-		tid, err := strconv.ParseUint(n, 10, 31)
-		if err != nil || uint32(tid) == e.file.Helper() { // the probe's own thread is none of the program's
-			continue
-		}
-		alive[uint32(tid)] = true
-		t := e.tasks[uint32(tid)]
-		if t == nil {
-			e.add(uint32(tid), now)
-			fresh = true
-		} else if t.rename(now.UnixNano()) {
-			e.name(t)
-		}
-	}
-	for tid, t := range e.tasks {
-		if !alive[tid] {
-			e.gone(t)
-		}
-	}
-	if fresh {
-		e.objects()
-	}
-}
-
-func (e *Engine) add(tid uint32, now time.Time) {
-	t := &task{tid: tid, stat: -1, slot: -1, visited: now.UnixNano(), born: now.UnixNano()}
-	if len(e.tasks) < maxOpen {
-		if fd, err := unix.Open(taskFile(e.t.pid, tid, "schedstat"), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-			t.stat = fd
-		}
-	}
-	e.tasks[tid] = t
-	e.name(t)
-}
-
 func (e *Engine) name(t *task) {
-	if name := comm(e.t.pid, t.tid); name != t.name && name != "" {
+	if name := e.kernel.comm(t.tid); name != t.name && name != "" {
 		t.name = name
 		e.s.Out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
 	}
@@ -95,7 +39,6 @@ func (e *Engine) gone(t *task) {
 	}
 	e.stats.ended(t.samples)
 	e.file.Free(t.tid)
-	delete(e.tasks, t.tid)
 }
 
 // objects finds the runtime's Thread of each thread that is asked.
@@ -119,35 +62,30 @@ func (e *Engine) objects() {
 // that is blocked from outside, one that runs samples itself.
 func (e *Engine) visit(t *task) {
 	now := time.Now().UnixNano()
-	c, ok := t.readCounters(e.t.pid, e.small[:])
-	if !ok {
-		return // it has ended; list will see
+	if e.cfg.NoCPU && e.cfg.NoWall {
+		t.due = now + int64(longest)
+		return
 	}
-	passed := now - t.visited
-	used := c.cpu - t.last.cpu
-	same := t.seen && c == t.last
-	t.visited, t.seen = now, true
-	if same && t.rest {
-		t.every = min(2*t.every, maxRest)
-		t.due = together(now + t.every)
+	s, ok := e.look(t, now, e.period)
+	if !ok {
+		return
+	}
+	if s.rested {
 		e.stats.rests++
 		if !e.cfg.NoWall {
-			e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, passed)
+			e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, s.passed)
 		}
 		return
 	}
-	t.last, t.rest = c, false
-	t.every = max(e.period, int64(time.Millisecond))
-	t.due = now + t.every
 	if t.armed {
-		e.stats.busy += used
-		e.silent(t, used)
+		e.stats.busy += s.used
+		e.silent(t, s.used)
 	} else {
-		t.unarmed += used
+		t.unarmed += s.used
 	}
 	e.stats.visits++
-	w, sp, ip := readWhere(e.t.pid, t.tid, e.small[:])
-	t.owed += passed
+	w, sp, ip := e.kernel.where(t.tid)
+	t.owed += s.passed
 	if e.answers(t) {
 		e.unseen(t)
 		return
@@ -167,15 +105,8 @@ func (e *Engine) visit(t *task) {
 		e.arm(t)
 	}
 	if !e.cfg.NoWall {
-		e.blocked(t, sp, ip, c)
+		e.blocked(t, sp, ip, s.counters)
 	}
-}
-
-// together puts the visits of resting threads on common instants, between which the
-// engine can sleep.
-func together(due int64) int64 {
-	const step = int64(longest)
-	return (due + step - 1) / step * step
 }
 
 // last accounts for the time since the last visits: what rested then is taken to
@@ -204,8 +135,8 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		e.stats.unreadable++
 		return
 	}
-	after, ok := t.readCounters(e.t.pid, e.small[:])
-	if w, sp2, ip2 := readWhere(e.t.pid, t.tid, e.small[:]); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
+	after, ok := e.kernel.counters(t)
+	if w, sp2, ip2 := e.kernel.where(t.tid); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
 		e.stats.changed++
 		return
 	}

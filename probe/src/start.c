@@ -13,7 +13,7 @@ void *memset(void *to, int c, size_t n)
 	return to;
 }
 
-/* Nanoseconds without a heartbeat, of which there are twenty a second, that mean that the
+/* Nanoseconds without a heartbeat, of which there are ten a second, that mean that the
  * tool is gone. One that was only late makes timers anew. */
 enum { STALE = 500000000 };
 

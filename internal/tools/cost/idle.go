@@ -2,39 +2,114 @@ package main
 
 import (
 	"fmt"
-	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
 )
 
+// sleepers sleep for so many milliseconds, of which settled are let pass from the moment
+// at which all are there, and steady are measured. Tool and program are measured by the
+// kernel's clocks of them, while they run: what either does at its start and end is not
+// in it, and two runs need not be compared.
+const (
+	sleepers = 1000
+	sleep    = 14000
+	settled  = 2 * time.Second
+	steady   = 8 * time.Second
+)
+
+// idling is what rounds of a setup used.
+type idling struct {
+	own, tool []float64 // processor time of the program and of seedwalk, a second
+	start     []float64 // of seedwalk, before
+	calls     []float64 // of the kernel by seedwalk, for each thread, in all
+}
+
 // idle measures what a thousand sleeping threads cost: processor time of the program
-// and of seedwalk, for each second that they sleep longer.
+// and of seedwalk while they sleep, and what seedwalk has used before: its own start, the
+// runtime's tables, and of each thread the name and the first stack. The goal is of the
+// former; a recording pays the latter once.
 func (o *options) idle() ([]goal, error) {
-	fmt.Printf("\nidle, 1,000 threads that sleep, %d rounds: for each second, %% of a core\n", idleRounds)
+	fmt.Printf("\nidle, %d threads that sleep, %d rounds of %v: %% of a core\n", sleepers, idleRounds, steady)
 	var goals []goal
 	alone := 0.0
 	for _, s := range []setup{{}, {"probe", 100}, {"probe", 1000}, {"snapshot", 100}} {
-		var own, tool []float64
-		stops := 0.0
+		var m idling
 		for range idleRounds {
-			var r [2]result
-			for k, ms := range idle {
-				var err error
-				if r[k], err = o.measure(program{"idle", ms}, s); err != nil {
-					return nil, fmt.Errorf("idle, %v: %w", s, err)
-				}
+			if err := o.idleRound(s, &m); err != nil {
+				return nil, fmt.Errorf("idle, %v: %w", s, err)
 			}
-			seconds := float64(idle[1]-idle[0]) / 1000
-			own, tool = append(own, (r[1].cpu-r[0].cpu)/seconds), append(tool, (r[1].used-r[0].used)/seconds)
-			stops = max(stops, r[1].samples)
 		}
-		p, q := of(own), of(tool)
-		fmt.Printf("%-18v the program %s, seedwalk %s, %.0f signals of timers\n", s, p.percent(), q.percent(), stops)
+		p, q := of(m.own), of(m.tool)
+		fmt.Printf("%-18v the program %s", s, p.percent())
+		if s.way != "" {
+			fmt.Printf(", seedwalk %s, %.0f ms once before", q.percent(), 1000*of(m.start).mid)
+		}
+		if s.way == "probe" {
+			fmt.Printf(", %.1f calls of the kernel a thread in all", of(m.calls).mid)
+		}
+		fmt.Println()
 		switch s {
 		case setup{}:
 			alone = p.mid
 		case setup{"probe", 100}:
 			spread := p.high - p.low + q.high - q.low
-			goals = append(goals, goal{"1,000 idle threads, 100 Hz: in all", 100 * mayUse, false, 100 * (p.mid - alone + q.mid), 100 * math.Abs(spread), percent})
+			goals = append(goals, goal{"1,000 idle threads, 100 Hz: in all", 100 * mayUse, false, 100 * (p.mid - alone + q.mid), 100 * spread, percent})
 		}
 	}
 	return goals, nil
+}
+
+func (o *options) idleRound(s setup, m *idling) error {
+	w := &watched{done: make(chan struct{})}
+	r, err := o.measure(program{"idle", sleep}, s, w)
+	if err != nil {
+		return err
+	}
+	if <-w.done; w.own == 0 && w.tool == 0 {
+		return fmt.Errorf("the threads were not seen sleeping for %v", settled+steady)
+	}
+	m.own, m.tool = append(m.own, w.own), append(m.tool, w.tool)
+	m.start, m.calls = append(m.start, w.start), append(m.calls, r.calls/sleepers)
+	return nil
+}
+
+// watched is what was used while all threads slept, of a core, and by the tool before,
+// seconds.
+type watched struct {
+	own, tool, start float64
+	done             chan struct{}
+}
+
+// watch measures the program and the tool, which is tool or, if that is the program, is
+// not there.
+func (w *watched) watch(tool int, pidFile string) {
+	defer close(w.done)
+	pid := tool
+	for range 3000 {
+		time.Sleep(5 * time.Millisecond)
+		if pidFile != "" {
+			b, _ := os.ReadFile(pidFile)
+			if pid, _ = strconv.Atoi(strings.TrimSpace(string(b))); pid == 0 {
+				continue
+			}
+		}
+		if all, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)); len(all) < sleepers {
+			continue
+		}
+		time.Sleep(settled)
+		begin, own, used := time.Now(), clock(pid), clock(tool)
+		time.Sleep(steady)
+		seconds := time.Since(begin).Seconds()
+		all, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if len(all) < sleepers {
+			return
+		}
+		w.own = (clock(pid) - own) / seconds
+		if pidFile != "" {
+			w.tool, w.start = (clock(tool)-used)/seconds, used
+		}
+		return
+	}
 }

@@ -39,10 +39,6 @@ type program struct {
 
 var programs = []program{{"cpu", 14000}, {"allocate", 40000}, {"server", 100000}}
 
-// idle is how long its threads sleep, ms: what the longer run used more is what sampling
-// sleeping threads costs, and not what starting it does.
-var idle = [2]int{3000, 11000}
-
 // idleRounds are few: processor time is steadier than wall time.
 const idleRounds = 2
 
@@ -119,7 +115,7 @@ func (o *options) rows(p program) ([]series, error) {
 		}
 		for k := range setups {
 			i := (k + round) % len(setups)
-			r, err := o.measure(p, setups[i])
+			r, err := o.measure(p, setups[i], nil)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %v: %w", p.name, setups[i], err)
 			}

@@ -20,11 +20,12 @@ type result struct {
 	rate      float64 // reached, of what was asked; 0 = not known
 	used      float64 // seconds of processor time, seedwalk's
 	samples   float64 // taken in the program itself
+	calls     float64 // of the kernel about threads, seedwalk's
 	memory    int     // KiB of ours mapped in the program, resident; 0 = not known
 }
 
-// measure runs a program once.
-func (o *options) measure(p program, s setup) (r result, err error) {
+// measure runs a program once, and has idle watch it, if that is not nil.
+func (o *options) measure(p program, s setup, idle *watched) (r result, err error) {
 	dir, err := os.MkdirTemp("", "seedwalk-cost")
 	if err != nil {
 		return r, err
@@ -43,6 +44,13 @@ func (o *options) measure(p program, s setup) (r result, err error) {
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return r, err
+	}
+	if idle != nil {
+		seen := pid
+		if s.way == "" {
+			seen = ""
+		}
+		go idle.watch(cmd.Process.Pid, seen)
 	}
 	done := make(chan int)
 	go func() { done <- watch(pid, s.way != "") }()
@@ -79,6 +87,7 @@ func (r *result) summary(text []byte, s setup) {
 				StillP50 float64 `json:"still_p50_ns"`
 				StillP99 float64 `json:"still_p99_ns"`
 				Overruns float64
+				Calls    float64
 				Busy     float64 `json:"busy_ns"`
 			}
 		}
@@ -92,7 +101,7 @@ func (r *result) summary(text []byte, s setup) {
 	if c := sum.Stats.Counters; c.Busy > 0 {
 		r.p50, r.p99 = c.StillP50/1e3, c.StillP99/1e3
 		r.rate = (c.Timed + c.Overruns) / (c.Busy / 1e9) / float64(s.rate)
-		r.samples = c.Timed
+		r.samples, r.calls = c.Timed, c.Calls
 	} else if s.way == "snapshot" && sum.Duration > 0 {
 		r.rate = float64(sum.Stats.Suspended.Count) / (sum.Duration / 1e9) / float64(s.rate)
 	}

@@ -1,0 +1,175 @@
+package outside
+
+import (
+	"encoding/binary"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// taskFiles reads what the kernel says of a process's threads, in files below
+// /proc/PID/task. It counts its calls of the kernel: threads that sleep cost little but
+// these.
+type taskFiles struct {
+	pid   int
+	dir   int // /proc/PID/task, -1 = it could not be opened
+	calls uint64
+	buf   [512]byte // of one file
+	names []byte    // of a listing
+}
+
+// listingRoom holds the names of two thousand threads: a listing in several pieces may
+// miss some that have not ended, where others end between the pieces.
+const listingRoom = 64 << 10
+
+func newTaskFiles(pid int) taskFiles {
+	dir, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		dir = -1
+	}
+	return taskFiles{pid: pid, dir: dir}
+}
+
+func (f *taskFiles) close() {
+	if f.dir >= 0 {
+		unix.Close(f.dir)
+	}
+}
+
+// open opens a thread's file.
+func (f *taskFiles) open(tid uint32, name string) (fd int, err error) {
+	f.calls++
+	return unix.Openat(f.dir, strconv.FormatUint(uint64(tid), 10)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// read reads the beginning of a thread's file. The bytes are good until the next call.
+func (f *taskFiles) read(tid uint32, name string) ([]byte, error) {
+	fd, err := f.open(tid, name)
+	if err != nil {
+		return nil, err
+	}
+	n, err := unix.Read(fd, f.buf[:])
+	unix.Close(fd)
+	f.calls += 2
+	return f.buf[:max(n, 0)], err
+}
+
+// counters reads the schedstat of a thread; false if it has ended.
+func (f *taskFiles) counters(t *task) (counters, bool) {
+	if t.stat < 0 {
+		b, err := f.read(t.tid, "schedstat")
+		if err != nil {
+			return counters{}, false
+		}
+		return parseCounters(b)
+	}
+	f.calls++
+	n, err := unix.Pread(t.stat, f.buf[:], 0)
+	if err != nil || n <= 0 {
+		return counters{}, false
+	}
+	return parseCounters(f.buf[:n])
+}
+
+// where reports whether a thread is blocked, and if so at which sp and ip.
+func (f *taskFiles) where(tid uint32) (w where, sp, ip uint64) {
+	b, err := f.read(tid, "syscall")
+	if err != nil {
+		return whereOf(err), 0, 0
+	}
+	return parseWhere(string(b))
+}
+
+// comm is the kernel's name of a thread, "" if it has ended.
+func (f *taskFiles) comm(tid uint32) string {
+	b, err := f.read(tid, "comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// links tells how many threads there are, but for a constant.
+func (f *taskFiles) links() (uint64, bool) {
+	var st unix.Stat_t
+	f.calls++
+	err := unix.Fstat(f.dir, &st)
+	return st.Nlink, err == nil
+}
+
+// ran is the processor time of all threads that the process has and had. While it stays
+// the same none of them has run: none has come or ended or has another name. Of one that
+// runs now it is as of the kernel's last tick.
+func (f *taskFiles) ran() (nanos int64, ok bool) {
+	const scheduled = 2 // CPUCLOCK_SCHED: a process's clock is named by its number's complement
+	var t unix.Timespec
+	f.calls++
+	if unix.ClockGettime(int32(^f.pid)<<3|scheduled, &t) != nil {
+		return 0, false
+	}
+	return t.Nano(), true
+}
+
+// list gives each thread to g, and reports whether these are all.
+func (f *taskFiles) list(g func(tid uint32)) bool {
+	if f.names == nil {
+		f.names = make([]byte, listingRoom)
+	}
+	f.calls++
+	if _, err := unix.Seek(f.dir, 0, io.SeekStart); err != nil {
+		return false
+	}
+	for {
+		f.calls++
+		n, err := unix.Getdents(f.dir, f.names)
+		if err != nil || n == 0 {
+			return err == nil
+		}
+		if !entries(f.names[:n], g) {
+			return false
+		}
+	}
+}
+
+// entries gives the numbers among a directory's entries to g. False: that is none.
+//
+// Source: struct linux_dirent64 of getdents(2): inode, offset, size, type, name.
+func entries(b []byte, g func(n uint32)) bool {
+	const sizeAt, nameAt = 16, 19
+	for len(b) > nameAt {
+		size := int(binary.NativeEndian.Uint16(b[sizeAt:]))
+		if size <= nameAt || size > len(b) {
+			return false
+		}
+		if n, ok := leadingNumber(b[nameAt:size]); ok {
+			g(n)
+		}
+		b = b[size:]
+	}
+	return len(b) == 0
+}
+
+// leadingNumber is the number that is a name, which ends with a zero.
+func leadingNumber(name []byte) (n uint32, ok bool) {
+	for i, c := range name {
+		switch {
+		case c == 0:
+			return n, i > 0
+		case c < '0' || c > '9' || i > 9:
+			return 0, false
+		}
+		n = n*10 + uint32(c-'0')
+	}
+	return 0, false
+}
+
+// mayOpen is how many of the threads' files are kept open.
+func mayOpen() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(limit.Cur/2, mostOpen))
+}
