@@ -68,7 +68,7 @@ type killed struct {
 	file, tool    string
 	before, after systemState
 	state         func() systemState
-	until         time.Time
+	until, ends   time.Time // no kill begins later; the program goes on at least so long
 
 	tag               uint64 // of the last recording
 	done, armed       int
@@ -80,10 +80,11 @@ func startKilled(t *testing.T, each int) *killed {
 	t.Helper()
 	seconds := 10 + 4*each
 	k := &killed{file: filepath.Join(tempdir.New(t), "out.json"), tool: tool(t)}
+	k.ends = time.Now().Add(time.Duration(seconds) * time.Second)
 	k.cmd, k.out = attached(t, app(t, "Survive", fmt.Sprint(seconds))...)
 	k.state = func() systemState { return systemStateOf(t, k.cmd.Process.Pid) }
 	k.before = k.state()
-	k.until = time.Now().Add(time.Duration(seconds-6) * time.Second)
+	k.until = k.ends.Add(-3 * time.Second)
 	return k
 }
 
@@ -124,7 +125,9 @@ func (k *killed) once() {
 	}
 	time.Sleep(200 * time.Millisecond)
 	k.runs += int(headerWord(pid, signalsWord) - ran)
-	k.after = k.state()
+	if after := k.state(); time.Now().Before(k.ends) { // later it opens what it prints to, and threads end
+		k.after = after
+	}
 }
 
 // tick is the kernel's: processor timers are looked at so often.
