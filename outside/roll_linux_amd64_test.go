@@ -147,8 +147,13 @@ func TestRanBetween(t *testing.T) {
 	}
 	for i := range 8 {
 		k.rest = true // its stack has been read
-		if !look() || !look() || k.every < int64(40*time.Millisecond) {
-			t.Errorf("%d: does not rest, next after %d ns", i, k.every)
+		for range 2 {
+			if !look() {
+				t.Errorf("%d: does not rest", i)
+			}
+		}
+		if k.every < int64(40*time.Millisecond) {
+			t.Errorf("%d: next after %d ns", i, k.every)
 		}
 		run()
 		settle(t, pid, 0)
@@ -176,8 +181,10 @@ func TestListed(t *testing.T) {
 	other := &task{tid: 1 << 30, stat: -1}
 	delete(r.tasks, uint32(pid)) // as if there had been another in its place
 	r.tasks[other.tid] = other
-	if list(2*listEvery) != 0 || list(2*listEvery) != 0 {
-		t.Error("listed though nobody has run")
+	for range 2 {
+		if list(2*listEvery) != 0 {
+			t.Error("listed though nobody has run")
+		}
 	}
 	run()
 	settle(t, pid, 0)
