@@ -31,7 +31,7 @@ demo-windows: ## the same for Windows: a real .NET Core 2.2 for Windows, run by 
 
 build: ## the tool, the probe and the profiler library, into out/bin
 	@mkdir -p $(OUT)/bin
-	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then probe/src/build.sh $(OUT)/bin/libseedwalk_probe.so probe/lib/libseedwalk_probe.so; fi
+	@scripts/probes.sh $(OUT)/bin
 	@$(GO) build -trimpath -o $(OUT)/bin/seedwalk ./cmd/seedwalk
 	@GO=$(GO) scripts/library.sh c-shared -o $(OUT)/bin/libseedwalk_profiler.so ./profiler
 

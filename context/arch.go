@@ -1,5 +1,7 @@
 package context
 
+import "runtime"
+
 // Arch is a processor architecture. It is the only such type of the project.
 type Arch uint8
 
@@ -36,6 +38,9 @@ func ArchOf(goarch string) Arch {
 	}
 	return NoArch
 }
+
+// Host is the architecture that this program runs on.
+func Host() Arch { return ArchOf(runtime.GOARCH) }
 
 // MarshalText writes the architecture as GOARCH does.
 func (a Arch) MarshalText() ([]byte, error) { return []byte(a.GOARCH()), nil }

@@ -3,6 +3,8 @@ package live
 import (
 	"fmt"
 	"time"
+
+	"github.com/seedwalk/seedwalk/context"
 )
 
 // Stop tells how a thread was stopped.
@@ -15,18 +17,19 @@ type Stop struct {
 // Stood is what is known of a thread that stands, beside its registers.
 type Stood struct {
 	Base uint64 // where its C library keeps it, on its stack's end; 0 = not known
-	Call int64  // the number of the system call that it waits in; negative = none
+	Call int64  // the number of the system call that it waits in; negative = none, or not told (ARM64)
 }
 
 // StopWhy says why a thread cannot be stopped.
 type StopWhy uint8
 
 const (
-	Gone    StopWhy = iota // it has ended
-	Denied                 // we may not
-	Traced                 // somebody else does
-	Asleep                 // the kernel does not let it be interrupted
-	Foreign                // its registers are not x86-64's
+	Gone     StopWhy = iota // it has ended
+	Denied                  // we may not
+	Traced                  // somebody else does
+	Asleep                  // the kernel does not let it be interrupted
+	Foreign                 // its registers are not those of the machine that we are for
+	Untraced                // there is no ptrace here: an emulator has none
 )
 
 // StopError says why a thread could not be stopped.
@@ -46,6 +49,8 @@ func (e *StopError) Error() string {
 		return fmt.Sprintf("thread %d is traced by process %d, and the kernel allows one tracer", e.TID, e.Tracer)
 	case Asleep:
 		return fmt.Sprintf("thread %d sleeps in the kernel and cannot be interrupted", e.TID)
+	case Untraced:
+		return fmt.Sprintf("thread %d cannot be stopped: this system has no ptrace, an emulator's for programs (qemu-user) mostly", e.TID)
 	}
-	return fmt.Sprintf("thread %d runs code that is not x86-64", e.TID)
+	return fmt.Sprintf("thread %d runs code that is not for %s", e.TID, context.Host())
 }

@@ -1,10 +1,6 @@
 package outside
 
-import (
-	"time"
-
-	"github.com/seedwalk/seedwalk/live"
-)
+import "time"
 
 // Config is what the user asked for.
 type Config struct {
@@ -17,10 +13,6 @@ type Config struct {
 	Events  uint32                   // of the runtime: probe.WaitEvents and so on
 	WaitMin time.Duration            // shorter waits are counted only
 	File    Shared                   // Windows: what the process that takes it shares with us, nil if no events are wanted
-
-	// Maps, if set, tells what is mapped in place of the kernel, which knows an
-	// emulator's mappings, and not which of them the emulated program may run.
-	Maps func(pid int) ([]live.Mapping, error)
 }
 
 // Shared is a *probe.File.

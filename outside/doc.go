@@ -23,5 +23,9 @@
 //
 // Stacks are walked at once. A dead end is a gap with its reason, never a guess.
 //
-// Known gaps: x86-64, on Linux and Windows, only.
+// An emulated program (qemu-user) is sampled by the probe in it: where its threads wait the
+// kernel does not tell, so that each is asked by a signal once each time that it has run.
+//
+// Known gaps: on Windows x86-64 only. On ARM64 the sources of the kernel, and an emulator,
+// were all there was to go by: no machine of it has been seen.
 package outside

@@ -42,7 +42,8 @@ type lockWord struct {
 
 // The futex call (futex(2), uapi linux/futex.h) and what is in its word.
 const (
-	sysFutex      = 202
+	futexAMD64    = 202
+	futexARM64    = 98
 	futexWait     = 0
 	futexLockPI   = 6
 	futexWaitBits = 9
@@ -54,18 +55,33 @@ const (
 // ReadLock reads the word that a thread waits at, while it stands: who holds the lock
 // at that instant does so while this one waits for it.
 func (s *Still) ReadLock(th *Thread, st live.Stood) {
-	g := &th.Regs.AMD64
-	if st.Call != sysFutex || th.Regs.Arch != context.ArchAMD64 {
+	args, ok := s.futexCall(&th.Regs, st.Call)
+	if !ok {
 		return
 	}
 	w := &th.word
-	w.at, w.op, w.expected = g.GPR[context.RDI], uint32(g.GPR[context.RSI])&futexOp, uint32(g.GPR[context.RDX])
+	w.at, w.op, w.expected = args[0], uint32(args[1])&futexOp, uint32(args[2])
 	var b [24]byte
 	if w.ok = s.t.mem.ReadSome(b[:], w.at) == len(b); w.ok {
 		for i := range w.words {
 			w.words[i] = binary.LittleEndian.Uint32(b[4*i:])
 		}
 	}
+}
+
+// futexCall are the arguments of the futex call that a thread waits in. On ARM64 the kernel
+// does not tell that it does: a thread that stands has been led back to the instruction
+// that makes the call anew, with its arguments (arch/arm64/kernel/signal.c, do_signal).
+func (s *Still) futexCall(r *context.Registers, call int64) (args [3]uint64, ok bool) {
+	if r.Arch == context.ArchAMD64 {
+		g := &r.AMD64.GPR
+		return [3]uint64{g[context.RDI], g[context.RSI], g[context.RDX]}, call == futexAMD64
+	}
+	const svc = 0xd4000001 // svc #0
+	var b [4]byte
+	x := &r.ARM64.X
+	ok = r.Arch == context.ArchARM64 && x[8] == futexARM64 && s.t.mem.ReadSome(b[:], r.IP()) == len(b) && binary.LittleEndian.Uint32(b[:]) == svc
+	return [3]uint64(x[:3]), ok
 }
 
 // Places in glibc's pthread_mutex_t on 64-bit systems (sysdeps/nptl/bits/struct_mutex.h),

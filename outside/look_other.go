@@ -1,4 +1,4 @@
-//go:build !linux || !amd64
+//go:build !linux
 
 package outside
 
@@ -20,7 +20,7 @@ type Look struct {
 // instead is what else shows them.
 var instead = map[string]string{"windows": ", and on Windows seedwalk record --pid PID --duration 2s shows what each thread of a .NET 10 process does"}[runtime.GOOS]
 
-// LookAt refuses: threads are stopped on Linux x86-64 only.
+// LookAt refuses: threads are stopped on Linux only.
 func LookAt(int, []int) (*Look, error) {
-	return nil, errors.New("threads of a running process are looked at on Linux x86-64; a core of one (--core) anywhere" + instead)
+	return nil, errors.New("threads of a running process are looked at on Linux; a core of one (--core) anywhere" + instead)
 }

@@ -172,7 +172,11 @@ func (w *waiter) names(all map[uint64]monitor) (out []uint64) {
 	for i := 0; i+8 <= len(w.data); i += 8 {
 		word(binary.LittleEndian.Uint64(w.data[i:]))
 	}
-	for _, v := range w.regs.AMD64.GPR {
+	regs := w.regs.AMD64.GPR[:]
+	if w.regs.Arch == context.ArchARM64 {
+		regs = w.regs.ARM64.X[:]
+	}
+	for _, v := range regs {
 		word(v)
 	}
 	return out

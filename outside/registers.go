@@ -58,8 +58,8 @@ func called(a context.Arch, r []uint64) context.Registers {
 	return g
 }
 
-// stands are the registers of a thread of which the kernel tells sp and ip.
-func stands(a context.Arch, sp, ip uint64) context.Registers {
+// Stands are the registers of a thread of which the kernel tells sp and ip.
+func Stands(a context.Arch, sp, ip uint64) context.Registers {
 	g := context.Registers{Arch: a}
 	g.AMD64.Known = 1 << context.RSP
 	g.SetSP(sp)

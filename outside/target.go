@@ -23,6 +23,7 @@ type target struct {
 	maps   []live.Mapping
 	mapsOf func(pid int) ([]live.Mapping, error) // what is mapped, nil: as the kernel says
 	mapped func() *module.Table                  // of Windows: what is mapped now, nil if the process has ended
+	guest  *live.Guest                           // nil: the process is no emulator
 	table  *module.Table
 	read   time.Time
 	tried  map[uint32]int // modules looked at for a runtime, and how often

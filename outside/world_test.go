@@ -106,7 +106,7 @@ func (a *copied) watch(w *walker, world *sim.World, older bool) {
 			a.whole++
 		}
 		c.partial = true
-		c.regs = stands(k.Regs.Arch, k.Regs.SP(), k.Regs.IP())
+		c.regs = Stands(k.Regs.Arch, k.Regs.SP(), k.Regs.IP())
 		if a.judge(world, w, &c, truth) {
 			a.blind++
 		}

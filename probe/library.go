@@ -1,17 +1,12 @@
 package probe
 
-import "embed"
-
 // LibraryName is the file of the probe.
 const LibraryName = "libseedwalk_probe.so"
 
-//go:embed all:lib
-var lib embed.FS
-
-// Library is the probe that this program carries, nil if it was built without one
-// (make build makes it first).
+// Library is the probe that this program carries, of its own architecture; nil if it was
+// built without one (make build makes it first).
 func Library() []byte {
-	b, err := lib.ReadFile("lib/" + LibraryName)
+	b, err := lib.ReadFile(libFolder + LibraryName)
 	if err != nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (o *Options) attachable() *Refusal {
 		return &Refusal{What: what, Where: fmt.Sprintf("process %d", o.PID), Remedy: remedy, Code: ExitRefused}
 	}
 	if o.Outside {
-		return &Refusal{What: "native programs are recorded on Linux x86-64 only", Where: "--outside",
+		return &Refusal{What: "native programs are recorded on Linux only", Where: "--outside",
 			Remedy: "leave it away: on Windows nothing is put into a process of .NET 10 either", Code: ExitRefused}
 	}
 	if o.PID == os.Getpid() {

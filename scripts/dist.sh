@@ -10,6 +10,8 @@ go=${GO:-go}
 dist=out/dist
 status=0
 rm -rf $dist
+mkdir -p out/bin
+scripts/probes.sh out/bin # the tools carry them
 
 # build OS ARCH CC SO A EXE PROFILER: file names of the platform
 build() {

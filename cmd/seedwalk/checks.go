@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,10 @@ import (
 
 func checkLibrary(p *patient) finding {
 	const name = "profiler library"
-	if _, err := os.Stat(p.profiler); err != nil {
+	switch _, err := os.Stat(p.profiler); {
+	case errors.Is(err, fs.ErrNotExist) && p.found && runtime.GOOS == "linux" && carriesProbe():
+		return finding{name, note, "there is none, and no --mode snapshot: runtimes before .NET 9 cannot be recorded", ""}
+	case err != nil:
 		return finding{name, bad, err.Error(), "build it (make), or say where it is: --profiler PATH or SEEDWALK_PROFILER"}
 	}
 	if why := libraryProblem(p.profiler); why != "" {

@@ -74,5 +74,5 @@ func checkAttach(p *patient) finding {
 
 // checkStack: stacks of a process that takes no part are shown on Linux.
 func checkStack(*patient) finding {
-	return finding{"stack", note, "of running processes on Linux x86-64 only", "record --pid PID --duration 2s shows what each thread does"}
+	return finding{"stack", note, "of running processes on Linux only", "record --pid PID --duration 2s shows what each thread does"}
 }

@@ -3,14 +3,12 @@ package main
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 
 	published "github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/probe"
 )
 
 // checkWay says beforehand how record would take samples, and why.
@@ -19,10 +17,7 @@ func checkWay(*patient) finding {
 	snapshot := func(why string) finding {
 		return finding{name, note, "snapshot, since " + why, "samples are then biased to the runtime's safe points"}
 	}
-	if runtime.GOARCH != "amd64" {
-		return snapshot("there is no probe for this architecture")
-	}
-	if findProbe() == "" && probe.Library() == nil {
+	if !carriesProbe() {
 		return snapshot("the probe's library was not found")
 	}
 	var silent []string

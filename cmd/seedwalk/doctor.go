@@ -52,6 +52,7 @@ type patient struct {
 	env      []string
 	pid      int
 	gone     bool // there is no such process
+	found    bool // the profiler is where we looked, nobody has named it
 }
 
 func runDoctor(args []string) int {
@@ -68,7 +69,7 @@ func runDoctor(args []string) int {
 	}
 	p := &patient{pid: *pid, profiler: *profiler, command: set.Args(), env: os.Environ()}
 	if p.profiler == "" {
-		p.profiler = findProfiler()
+		p.profiler, p.found = findProfiler(), true
 	}
 	questions := checks
 	if p.pid != 0 {

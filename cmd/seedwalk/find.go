@@ -29,6 +29,9 @@ func findProbe() string {
 	return path
 }
 
+// carriesProbe reports whether there is a probe, in this program or beside it.
+func carriesProbe() bool { return findProbe() != "" || probe.Library() != nil }
+
 // findLibrary looks where an environment variable says, beside this program, and
 // where packages install libraries.
 func findLibrary(variable, name string) (path string, found bool) {

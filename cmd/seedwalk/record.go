@@ -25,7 +25,7 @@ for --duration. Input, output, signals and the exit code are the command's own. 
 that it starts are recorded too; each is then a root frame of its own in the same profile.
 
   --pid PID          record a running process (.NET 9 and later on Linux, .NET 10 and later on
-                     Windows, x86-64), until Ctrl-C or for --duration; nothing of seedwalk runs
+                     Windows x86-64), until Ctrl-C or for --duration; nothing of seedwalk runs
                      in it afterwards, and it can be recorded again
   --outside          with --pid: stop each thread that has run for as long as its stack is copied,
                      as a debugger does, with nothing of seedwalk in the process: for native
@@ -33,7 +33,7 @@ that it starts are recorded too; each is then a root frame of its own in the sam
                      off); the process may see calls such as epoll_wait interrupted
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
   --mode NAME        probe: stacks are copied by a small probe (on Windows by the tool itself) and
-                     walked from outside; the runtime is never suspended (default on Linux x86-64
+                     walked from outside; the runtime is never suspended (default on Linux
                      for .NET 9 and later, on Windows for .NET 10)
                      snapshot: the runtime is suspended for each sample, on Linux with a bias
                      to its safe points; more than 32 threads take turns

@@ -20,8 +20,8 @@ Shows the stack of every thread of a process, managed and native frames in one, 
 first. The process does not take part: it may hang, be deadlocked, be stopped, or be in the
 middle of a collection; it need not be a .NET process. Each thread is stopped for as long as
 it takes to copy its registers and its stack, one after the other, and goes on as it was,
-whatever becomes of seedwalk. Threads with the same stack are shown together. Linux on x86-64;
-a core of such a process can be read anywhere.
+whatever becomes of seedwalk. Threads with the same stack are shown together. Linux; a core
+of such a process can be read anywhere.
 
   --json             one line of JSON with every thread, frame and address
   --managed-only     managed frames only

@@ -62,7 +62,7 @@ func (c *codes) all(t *testing.T, g *guest) {
 		t.Fatal(err)
 	}
 	defer mem.Close()
-	maps, err := g.maps(pid)
+	maps, err := live.NewGuest(pid).Maps()
 	if err != nil {
 		t.Fatal(err)
 	}

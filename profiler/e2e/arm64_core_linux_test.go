@@ -31,7 +31,7 @@ func TestARM64Core(t *testing.T) {
 	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "60")...)
 	fd, conn := g.probe(t)
 	file := filepath.Join(tempdir.New(t), "raw")
-	e, err := outside.New(g.cmd.Process.Pid, fd, outside.Config{RateHz: 200, Raw: file, NoWall: true, Maps: g.maps}, io.Discard)
+	e, err := outside.New(g.cmd.Process.Pid, fd, outside.Config{RateHz: 200, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
 	if err != nil {
@@ -111,13 +111,14 @@ func (g *guest) core(t *testing.T, threads map[uint64]*raw.Sample) []byte {
 		t.Fatal(err)
 	}
 	defer mem.Close()
-	maps, err := g.maps(g.cmd.Process.Pid)
+	images := live.NewGuest(g.cmd.Process.Pid)
+	maps, err := images.Maps()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var parts []corePart
 	for i := range maps {
-		if m := &maps[i]; m.End-m.Start < 1<<30 && (m.Path == "" || !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "/memfd:") || g.elf[m.Path] != nil) {
+		if m := &maps[i]; m.End-m.Start < 1<<30 && (m.Path == "" || !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "/memfd:") || images.Has(m.Path)) {
 			parts = append(parts, corePart{m, memoryOf(mem, m, threads)})
 		}
 	}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"debug/elf"
 	"flag"
 	"fmt"
 	"io"
@@ -21,7 +20,6 @@ import (
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -47,7 +45,6 @@ type guest struct {
 	cmd    *exec.Cmd
 	socket *net.UnixListener
 	out    bytes.Buffer
-	elf    map[string]*elf.File // by path; nil: not one of ARM64
 }
 
 func startGuest(t *testing.T, argv ...string) *guest {
@@ -59,7 +56,7 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	g := &guest{elf: map[string]*elf.File{}}
+	g := &guest{}
 	var err error
 	if g.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		t.Fatal(err)
@@ -97,49 +94,12 @@ func (g *guest) probe(t *testing.T) (fd int, conn net.Conn) {
 	}
 }
 
-// maps are the guest's mappings. The kernel does not know which of them the guest may
-// run: the images say so, and what is of no file may be code.
-func (g *guest) maps(pid int) ([]live.Mapping, error) {
-	all, err := live.Maps(pid)
-	for i := range all {
-		m := &all[i]
-		m.Exec = false
-		switch {
-		case m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper"):
-			m.Exec = true
-		case strings.HasPrefix(m.Path, "/"):
-			m.Exec = g.runs(m)
-		}
-	}
-	return all, err
-}
-
-func (g *guest) runs(m *live.Mapping) bool {
-	f, known := g.elf[m.Path]
-	if !known {
-		if f, _ = elf.Open(m.Path); f != nil && f.Machine != elf.EM_AARCH64 {
-			f = nil
-		}
-		g.elf[m.Path] = f
-	}
-	if f == nil {
-		return false
-	}
-	exec := false
-	for _, p := range f.Progs { // in the order of offsets; a page of the file can be of two
-		if p.Type == elf.PT_LOAD && m.Offset >= p.Off&^4095 {
-			exec = p.Flags&elf.PF_X != 0
-		}
-	}
-	return exec
-}
-
 // record has the engine sample the guest until it ends.
 func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) {
 	t.Helper()
 	fd, conn := g.probe(t)
 	file := filepath.Join(tempdir.New(t), "raw")
-	e, err := outside.New(g.cmd.Process.Pid, fd, outside.Config{RateHz: rate, Raw: file, NoWall: true, Maps: g.maps}, io.Discard)
+	e, err := outside.New(g.cmd.Process.Pid, fd, outside.Config{RateHz: rate, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
 	if err != nil {

@@ -24,7 +24,7 @@
 // Glossary. To *join* is to put the native frames above those of a wait's event. A
 // join is *verified* if both name the same managed leaf.
 //
-// Known gaps. Linux on x86-64. Where a frame needs a register that no frame
+// Known gaps. Linux. Where a frame needs a register that no frame
 // above it saved, the walk cannot go on, and the wait keeps its managed frames.
 // Where the runtime's tables cannot be read, native blocks in the middle of a stack stay
 // single addresses. Where

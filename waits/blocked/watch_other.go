@@ -1,4 +1,4 @@
-//go:build !linux || !amd64
+//go:build !linux
 
 package blocked
 
@@ -14,7 +14,7 @@ type Watch struct{}
 
 // New refuses.
 func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
-	return nil, errors.New("native frames of waiting threads are found on Linux x86-64 only")
+	return nil, errors.New("native frames of waiting threads are found on Linux only")
 }
 
 // Close ends the watching.

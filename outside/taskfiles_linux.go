@@ -96,7 +96,7 @@ func (f *taskFiles) links() (uint64, bool) {
 	var st unix.Stat_t
 	f.calls++
 	err := unix.Fstat(f.dir, &st)
-	return st.Nlink, err == nil
+	return uint64(st.Nlink), err == nil // of another size on other machines
 }
 
 // ran is the processor time of all threads that the process has and had. While it stays

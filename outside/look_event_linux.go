@@ -6,7 +6,7 @@ import (
 
 // lookAt leaves the stack of a thread that stands still in e.s.Frames.
 func (e *Engine) lookAt(tid uint32) (merge.Gap, bool) {
-	at, sp, ip := e.kernel.where(tid)
+	at, sp, ip := e.whereIs(tid)
 	if at != blocked {
 		return 0, false
 	}

@@ -53,7 +53,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 	if len(maps) == 0 {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
 	}
-	l := &Look{Still: newStillOf(pid, context.ArchAMD64, mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l := &Look{Still: newStillOf(pid, context.Host(), mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
 	l.Still.SetThreads(live.NumbersOf(pid))
 	l.Still.Reread = func() []live.Mapping {
 		if now, err := live.Maps(pid); err == nil && len(now) > 0 {
@@ -126,7 +126,7 @@ func (l *Look) asleep(kernel *taskFiles, tid uint32) {
 	if w != blocked {
 		return
 	}
-	r := stands(context.ArchAMD64, sp, ip)
+	r := Stands(context.Host(), sp, ip)
 	th := l.Still.Read(tid, &r, live.Stood{Call: -1})
 	th.Partial = true
 	l.threads = append(l.threads, th)
@@ -149,7 +149,7 @@ func Lookable(pid int) error {
 		return nil
 	case e.Why == live.Denied:
 		return denied(pid)
-	case e.Why == live.Traced:
+	case e.Why == live.Traced, e.Why == live.Untraced:
 		return e
 	}
 	return nil
@@ -169,6 +169,9 @@ func lookable(pid int) error {
 	return Foreign(pid)
 }
 
+// machines are those whose registers are known.
+var machines = map[elf.Machine]context.Arch{elf.EM_X86_64: context.ArchAMD64, elf.EM_AARCH64: context.ArchARM64}
+
 // Foreign says that a process is of a machine whose registers are not known here, nil
 // if that is not seen.
 func Foreign(pid int) error {
@@ -178,10 +181,10 @@ func Foreign(pid int) error {
 	}
 	defer f.Close()
 	e, err := elf.NewFile(f)
-	if err != nil {
-		return nil
+	if err != nil || live.Emulated(pid) {
+		return nil // of what machine the emulator's program is, is not seen
 	}
-	if e.Class != elf.ELFCLASS64 || e.Machine != elf.EM_X86_64 {
+	if e.Class != elf.ELFCLASS64 || machines[e.Machine] != context.Host() {
 		return fmt.Errorf("process %d is of another architecture (%v, %v): seedwalk of that machine is needed", pid, e.Machine, e.Class)
 	}
 	return nil

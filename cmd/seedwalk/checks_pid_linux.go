@@ -76,7 +76,7 @@ func checkContainer(p *patient) finding {
 
 func checkItsRuntime(p *patient) finding {
 	const name = ".NET runtime"
-	maps, err := live.Maps(p.pid)
+	maps, err := live.MapsOf(p.pid)
 	if err != nil || len(maps) == 0 {
 		return finding{name, note, "its mappings may not be read", "run seedwalk as its user, or as root"}
 	}

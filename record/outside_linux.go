@@ -93,16 +93,18 @@ func (s *server) answer(c stream, pid int) {
 		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and its C library, musl, cannot load the library that suspends the runtime", pid, processName(pid), why))
 		return
 	}
+	if _, err := os.Stat(s.instead); err != nil {
+		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and there is no library here that suspends the runtime", pid, processName(pid), why))
+		return
+	}
 	if s.outside.Events != 0 {
 		s.note(fmt.Sprintf("process %d (%s): its waits, locks, allocations and exceptions are not recorded, since %s", pid, processName(pid), why))
 	}
 	s.note(fmt.Sprintf("process %d (%s): snapshot, since %s: the runtime is suspended for each sample%s", pid, processName(pid), why, bias))
-	if _, err := os.Stat(s.instead); err == nil {
-		s.mu.Lock()
-		s.fellBack = why
-		s.mu.Unlock()
-		io.WriteString(c, s.instead)
-	}
+	s.mu.Lock()
+	s.fellBack = why
+	s.mu.Unlock()
+	io.WriteString(c, s.instead)
 }
 
 // onMusl reports whether a process has musl for its C library, which has no room for

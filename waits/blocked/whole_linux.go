@@ -15,7 +15,7 @@ func (w *Watch) runtime(maps []live.Mapping) {
 	if w.still != nil {
 		return
 	}
-	s := outside.NewStill(context.ArchAMD64, w.mem, w.loader, maps)
+	s := outside.NewStill(context.Host(), w.mem, w.loader, maps)
 	if found, _ := s.Runtime(); !found {
 		return // it may be being set up
 	}

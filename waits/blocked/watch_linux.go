@@ -1,6 +1,7 @@
 package blocked
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -60,12 +61,15 @@ type entry struct {
 
 // New watches a process. threshold is how long a wait must last.
 func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
+	if live.Emulated(pid) {
+		return nil, errors.New("native frames of waiting threads: the process is an emulator's")
+	}
 	mem, err := live.OpenProcess(pid)
 	if err != nil {
 		return nil, fmt.Errorf("native frames of waiting threads: %w", err)
 	}
 	w := &Watch{pid: pid, threshold: threshold, a: a, open: map[uint64]*entry{}, done: make(chan struct{}), ended: make(chan struct{}), mem: mem,
-		loader: live.NewLoader(pid), walker: managed.NewWalker(context.ArchAMD64), stack: make([]byte, maxStack)}
+		loader: live.NewLoader(pid), walker: managed.NewWalker(context.Host()), stack: make([]byte, maxStack)}
 	go w.serve()
 	return w, nil
 }
@@ -187,9 +191,7 @@ func (w *Watch) look(tid uint64, e *entry, maps []live.Mapping) {
 // walk is the native frames of a stack whose event has the addresses that are given; nil
 // if the walk does not come to managed code.
 func (w *Watch) walk(sp, ip uint64, n int, event []uint64) *waits.Native {
-	var g context.AMD64
-	g.RIP, g.GPR[context.RSP], g.Known = ip, sp, 1<<context.RSP
-	regs := context.FromAMD64(g)
+	regs := outside.Stands(context.Host(), sp, ip)
 	if native := w.whole(regs, sp, n, event); native != nil {
 		return native
 	}

@@ -40,9 +40,6 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 	}
 	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin))) // soon: the probe does not wait for long
 	t, mem, asked := openEither(pid, file)
-	if cfg.Maps != nil {
-		t.mapsOf = cfg.Maps
-	}
 	if n, ok := t.threads.numbers.(*live.Numbers); ok {
 		file.SetNumbers(n)
 	}
@@ -196,7 +193,7 @@ func (e *Engine) round() error {
 func (e *Engine) seek() {
 	e.refresh()
 	for _, t := range e.tasks {
-		w, sp, ip := e.kernel.where(t.tid)
+		w, sp, ip := e.whereIs(t.tid)
 		if w == hidden && e.t.tables != nil {
 			e.seekUnseen(t)
 		}

@@ -35,7 +35,7 @@ func NewStopper(pid int, cfg Config, to io.Writer) (*Stopper, error) {
 	if err := Lookable(pid); err != nil {
 		return nil, err
 	}
-	t, mem, err := openTarget(pid, context.ArchAMD64)
+	t, mem, err := openTarget(pid, context.Host())
 	if err != nil {
 		return nil, denied(pid)
 	}

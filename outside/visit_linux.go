@@ -84,7 +84,7 @@ func (e *Engine) visit(t *task) {
 		t.unarmed += s.used
 	}
 	e.stats.visits++
-	w, sp, ip := e.kernel.where(t.tid)
+	w, sp, ip := e.whereIs(t.tid)
 	t.owed += s.passed
 	if e.answers(t) {
 		e.unseen(t)
@@ -107,6 +107,14 @@ func (e *Engine) visit(t *task) {
 	if !e.cfg.NoWall {
 		e.blocked(t, sp, ip, s.counters)
 	}
+}
+
+// whereIs is where a thread stands. The kernel tells it of an emulator, not of what that runs.
+func (e *Engine) whereIs(tid uint32) (w where, sp, ip uint64) {
+	if e.t.guest != nil {
+		return hidden, 0, 0
+	}
+	return e.kernel.where(tid)
 }
 
 // last accounts for the time since the last visits: what rested then is taken to
@@ -136,7 +144,7 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		return
 	}
 	after, ok := e.kernel.counters(t)
-	if w, sp2, ip2 := e.kernel.where(t.tid); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
+	if w, sp2, ip2 := e.whereIs(t.tid); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
 		e.stats.changed++
 		return
 	}
@@ -192,7 +200,7 @@ func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
 		}
 		c.low, c.high = m.Start, m.End
 	}
-	c.regs = stands(e.t.arch, sp, ip)
+	c.regs = Stands(e.t.arch, sp, ip)
 	from := max(sp-redZone, c.low)
 	size := min(c.high-from, uint64(len(e.bytes)))
 	c.cut = size < c.high-from

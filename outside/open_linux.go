@@ -12,6 +12,9 @@ func openTarget(pid int, a context.Arch) (*target, *live.Process, error) {
 		return nil, nil, err
 	}
 	t := newTarget(pid, a, mem, live.NewLoader(pid))
+	if t.guest = live.NewGuest(pid); t.guest != nil {
+		t.mapsOf = func(int) ([]live.Mapping, error) { return t.guest.Maps() }
+	}
 	if n := live.NumbersOf(pid); n.Foreign() {
 		t.threads.numbers = n
 	}
@@ -21,7 +24,7 @@ func openTarget(pid int, a context.Arch) (*target, *live.Process, error) {
 // Refuses reports why a process cannot be sampled from outside, "" if it can: no
 // runtime in it publishes its structures, or its memory may not be read.
 func Refuses(pid int) string {
-	t, mem, err := openTarget(pid, context.ArchAMD64)
+	t, mem, err := openTarget(pid, context.Host())
 	if err != nil {
 		return refusesUnread(pid)
 	}

@@ -1,0 +1,110 @@
+package live
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// emulators run a program of another machine in a process of this one (QEMU User space
+// emulator): the program's addresses are the process's, its threads are threads.
+var emulators = map[string]context.Arch{"qemu-aarch64": context.ArchARM64, "qemu-x86_64": context.ArchAMD64}
+
+// Emulated reports whether a process is an emulator that runs a program.
+func Emulated(pid int) bool { return emulatedArch(pid) != context.NoArch }
+
+func emulatedArch(pid int) context.Arch {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return context.NoArch
+	}
+	return emulators[strings.TrimSuffix(filepath.Base(exe), "-static")]
+}
+
+// Guest tells what an emulated program has mapped. The kernel does not know which of the
+// mappings the program may run: its images say so, and what is of no file may be code.
+type Guest struct {
+	pid     int
+	machine elf.Machine
+	images  map[string]*elf.File // by path; nil: not one of the program's
+}
+
+// NewGuest is of an emulator's program, nil of any other process.
+func NewGuest(pid int) *Guest {
+	g := &Guest{pid: pid, images: map[string]*elf.File{}}
+	switch emulatedArch(pid) {
+	case context.ArchARM64:
+		g.machine = elf.EM_AARCH64
+	case context.ArchAMD64:
+		g.machine = elf.EM_X86_64
+	default:
+		return nil
+	}
+	return g
+}
+
+// Maps is what Maps says, with what the program may run.
+func (g *Guest) Maps() ([]Mapping, error) {
+	all, err := Maps(g.pid)
+	for i := range all {
+		m := &all[i]
+		switch {
+		case m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper"):
+			m.Exec = true
+		default:
+			m.Exec = strings.HasPrefix(m.Path, "/") && g.runs(m)
+		}
+	}
+	return all, err
+}
+
+// MapsOf is what Maps says of a process, or a Guest's of an emulator.
+func MapsOf(pid int) ([]Mapping, error) {
+	if g := NewGuest(pid); g != nil {
+		return g.Maps()
+	}
+	return Maps(pid)
+}
+
+// Has reports whether a file that was mapped is an image of the program's.
+func (g *Guest) Has(path string) bool { return g.images[path] != nil }
+
+func (g *Guest) runs(m *Mapping) bool {
+	f, known := g.images[m.Path]
+	if !known {
+		f = g.open(m.Path)
+		g.images[m.Path] = f
+	}
+	if f == nil {
+		return false
+	}
+	exec := false
+	for _, p := range f.Progs { // in the order of offsets; a page of the file can be of two
+		if p.Type == elf.PT_LOAD && m.Offset >= p.Off&^4095 {
+			exec = p.Flags&elf.PF_X != 0
+		}
+	}
+	return exec
+}
+
+// open reads the head of an image. The file is closed: only its segments are asked for.
+func (g *Guest) open(path string) *elf.File {
+	path = fmt.Sprintf("/proc/%d/root%s", g.pid, path)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe waits
+		return nil
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if f.Machine != g.machine || !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_LOAD }) {
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,173 @@
+package live
+
+import (
+	"runtime"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// How long a stop may take. A thread that sleeps uninterruptibly is given up
+// sooner.
+const (
+	stopLimit   = 5 * time.Second
+	asleepLimit = 100 * time.Millisecond
+)
+
+// StopEach stops one thread of a process after the other, has look read it, and lets
+// it go on as it was: a thread that was stopped before stays so. then is called when
+// it has been let go. No option of ptrace is set, so that the kernel lets everything
+// go if we die.
+//
+// Of a process that the caller has started, and is waiting for in another goroutine,
+// the kernel may give the news of the stop to that one: wait for it afterwards.
+func StopEach(tids []int, look func(tid int, r *context.Registers, s Stood), then func(Stop)) {
+	onOwnThread(func() {
+		for _, tid := range tids {
+			then(stopOne(tid, look))
+		}
+	})
+}
+
+// onOwnThread runs f on a thread of the kernel that ends with it: what f traces
+// then is traced no more, whatever state it is in. The first thread of a process
+// never ends, so it is not taken.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			onOwnThread(f)
+			runtime.UnlockOSThread()
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+// Requests of ptrace(2).
+const (
+	ptraceDetach    = 17
+	ptraceGetRegSet = 0x4204
+	ptraceSeize     = 0x4206
+	ptraceInterrupt = 0x4207
+	noteStatus      = 1 // NT_PRSTATUS
+	waitAll         = 0x40000000
+)
+
+func ptrace(request, tid int, addr, data uintptr) unix.Errno {
+	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, data, 0, 0)
+	return e
+}
+
+func stopOne(tid int, look func(int, *context.Registers, Stood)) Stop {
+	s := Stop{TID: tid}
+	if e := ptrace(ptraceSeize, tid, 0, 0); e != 0 {
+		s.Err = whyNot(tid, e)
+		return s
+	}
+	if e := ptrace(ptraceInterrupt, tid, 0, 0); e != 0 {
+		s.Err = &StopError{tid, Gone, 0}
+		return s
+	}
+	signal, err := awaitStop(tid)
+	if err != nil {
+		s.Err = err
+		return s
+	}
+	since := time.Now()
+	r, stood, err := registersOf(tid)
+	if err == nil {
+		look(tid, &r, stood)
+	}
+	ptrace(ptraceDetach, tid, 0, signal)
+	s.Held, s.Err = time.Since(since), err
+	return s
+}
+
+// awaitStop waits until the thread stands. If it does so because a signal is about
+// to be delivered, that is the one to give it at the end.
+func awaitStop(tid int) (signal uintptr, err error) {
+	begin := time.Now()
+	for i := 0; ; i++ {
+		switch c, e := peek(tid); {
+		case e != 0 && e != unix.EINTR, c.code == childExited, c.code == childKilled, c.code == childDumped:
+			return 0, &StopError{tid, Gone, 0}
+		case c.code != 0:
+			if c.status>>8 == 0 {
+				return uintptr(c.status & 0x7f), nil
+			}
+			return 0, nil
+		}
+		if passed := time.Since(begin); passed > stopLimit || passed > asleepLimit && i%16 == 0 && state(tid) == 'D' {
+			return 0, &StopError{tid, Asleep, 0}
+		}
+		if i < 8 {
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			continue
+		}
+		time.Sleep(time.Duration(min(i, 40)) * 5 * time.Microsecond)
+	}
+}
+
+// Codes of what has become of a child (sigaction(2)): ended; any other has stopped.
+const (
+	childExited = 1
+	childKilled = 2
+	childDumped = 3
+)
+
+// child is the kernel's siginfo_t of SIGCHLD; code 0 if there is no news.
+type child struct {
+	signo, errno, code, _ int32
+	pid, uid, status      int32
+	_                     [100]byte
+}
+
+// peek asks what has become of a thread, and leaves the news to be had again: the
+// end of a process belongs to its parent, which may be this one.
+func peek(tid int) (c child, e unix.Errno) {
+	const any = unix.WEXITED | unix.WSTOPPED | unix.WNOHANG | unix.WNOWAIT | waitAll
+	_, _, e = unix.RawSyscall6(unix.SYS_WAITID, unix.P_PID, uintptr(tid), uintptr(unsafe.Pointer(&c)), any, 0, 0)
+	return c, e
+}
+
+// registersOf reads a stopped thread's. A thread of 32-bit code has fewer.
+func registersOf(tid int) (r context.Registers, s Stood, err error) {
+	var b [512]byte
+	n, e := regSet(tid, noteStatus, b[:])
+	if e != 0 {
+		return r, s, &StopError{tid, Gone, 0}
+	}
+	if r, err = context.Read(userRegs, b[:n]); err != nil {
+		return r, s, &StopError{tid, Foreign, 0}
+	}
+	return r, stoodOf(tid, b[:n]), nil
+}
+
+// regSet reads one of the kernel's sets of a stopped thread's registers.
+func regSet(tid int, note uintptr, b []byte) (n int, e unix.Errno) {
+	v := unix.Iovec{Base: &b[0]}
+	v.SetLen(len(b))
+	e = ptrace(ptraceGetRegSet, tid, note, uintptr(unsafe.Pointer(&v)))
+	return int(v.Len), e
+}
+
+func whyNot(tid int, e unix.Errno) error {
+	tracer, _ := strconv.Atoi(statusField(tid, "TracerPid"))
+	switch s := state(tid); {
+	case e == unix.ENOSYS:
+		return &StopError{tid, Untraced, 0}
+	case e == unix.ESRCH, s == 'Z', s == 'X', s == 0:
+		return &StopError{tid, Gone, 0}
+	case tracer != 0:
+		return &StopError{tid, Traced, tracer}
+	}
+	return &StopError{tid, Denied, 0}
+}

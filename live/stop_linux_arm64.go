@@ -1,0 +1,24 @@
+package live
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+const userRegs = context.UserRegsARM64
+
+// noteTLS is NT_ARM_TLS (uapi linux/elf.h): tpidr_el0, and tpidr2_el0 behind it on
+// later kernels.
+const noteTLS = 0x401
+
+// stoodOf reads where a thread's C library keeps it. The kernel has forgotten the call
+// that it waits in by the time that it stands (arch/arm64/kernel/signal.c, do_signal): the
+// instruction that it stands at tells.
+func stoodOf(tid int, _ []byte) Stood {
+	var b [64]byte
+	if n, e := regSet(tid, noteTLS, b[:]); e != 0 || n < 8 {
+		return Stood{Call: -1}
+	}
+	return Stood{Base: binary.LittleEndian.Uint64(b[:]), Call: -1}
+}

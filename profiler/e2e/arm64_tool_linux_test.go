@@ -1,0 +1,133 @@
+//go:build amd64
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// The tool of ARM64 itself, under the emulator, with the CLR of ARM64 under another: the
+// whole of record and of record --pid. What an emulator of programs does not have is ptrace.
+
+// invariant lets the CLR start without a library of cultures.
+const invariant = "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"
+
+// armTool is the command line of the tool of ARM64.
+func armTool(t *testing.T) []string {
+	t.Helper()
+	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
+	need(t, "probe", "lib", "arm64", "libseedwalk_probe.so")
+	exe := filepath.Join(root, "out", "arm64", "seedwalk")
+	r := run(t, 10*time.Minute, []string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe,
+		"github.com/seedwalk/seedwalk/cmd/seedwalk")
+	if r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	return []string{"qemu-aarch64", exe}
+}
+
+// armScript is a program that has the emulator run the truth program: where the kernel knows the
+// emulator (binfmt_misc), the program would be one by itself.
+func armScript(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(tempdir.New(t), "truth")
+	text := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", strings.Join(emulator(false), " "), need(t, "out", "samples", "arm64", "Truth"))
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// armRecorded checks what a recording says of itself, and what its stacks are.
+func armRecorded(t *testing.T, r result, file string, want int) {
+	t.Helper()
+	var sum struct {
+		Runtime string
+		Stats   struct {
+			Samples, Complete int
+			Counters          struct{ Timed, Asked, Rests int }
+		}
+	}
+	line := r.stderr[max(0, strings.IndexByte(r.stderr, '{')):]
+	if err := json.Unmarshal([]byte(line), &sum); r.code != 0 || err != nil || sum.Runtime != ".NET 10.0.9" {
+		t.Fatalf("exit code %d, %v, %+v\n%s", r.code, err, sum, r.stderr)
+	}
+	samples, rd := readRaw(t, file, r.stderr)
+	k := newChecker(t)
+	k.natives = loadNatives(t, need(t, "out", "samples", "arm64", "libtruth.so"))
+	k.methods, k.want, k.first, k.last, k.whole = rd.Names(), want, 1, 0, 20
+	table, sizes := map[uint64]*tally{}, frameSizes{}
+	k.compare(t, table, samples)
+	sizes.compare(t, k, samples)
+	k.verdict(t, table)
+	t.Logf("%d samples, %d complete, %+v; %v", sum.Stats.Samples, sum.Stats.Complete, sum.Stats.Counters, sizes)
+	if c := sum.Stats.Counters; c.Timed == 0 || c.Asked == 0 {
+		t.Error("a thread has no timer, or is not asked")
+	}
+}
+
+// A command is recorded, by the probe that the tool carries.
+func TestARM64Record(t *testing.T) {
+	dir := tempdir.New(t)
+	file := filepath.Join(dir, "raw")
+	argv := append(armTool(t), "record", "--json", "--rate", "100", "--raw", file, "--output", filepath.Join(dir, "out.folded"), "--", armScript(t), "6")
+	r := run(t, 4*time.Minute, []string{invariant}, argv...)
+	if r.stdout != "TRUTH DONE\n" {
+		t.Errorf("the program said %q", r.stdout)
+	}
+	armRecorded(t, r, file, 100)
+}
+
+// A running process is attached to and recorded, twice; doctor says so before, and what
+// else there is to be had of it.
+func TestARM64RecordPID(t *testing.T) {
+	tool, dir := armTool(t), tempdir.New(t)
+	cmd := exec.Command(armScript(t), "600")
+	cmd.Env = append(os.Environ(), invariant)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	pid := fmt.Sprint(cmd.Process.Pid)
+	ask := func(args ...string) result {
+		return run(t, 4*time.Minute, nil, append(append([]string{}, tool...), args...)...)
+	}
+
+	var doctor result
+	for range 120 { // until its runtime listens
+		if doctor = ask("doctor", "--pid", pid); strings.Contains(doctor.stdout, "answers: .NET 10.0.9, Linux arm64") {
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	for _, line := range []string{"Truth 10.0.9", "answers: .NET 10.0.9, Linux arm64", "the runtime can be asked to load the probe", "the kernel lets us read it"} {
+		if !strings.Contains(doctor.stdout, line) {
+			t.Errorf("doctor does not say %q:\n%s", line, doctor.stdout)
+		}
+	}
+	for i := range 2 {
+		file := filepath.Join(dir, fmt.Sprint("raw", i))
+		r := ask("record", "--pid", pid, "--duration", "4s", "--json", "--raw", file, "--output", filepath.Join(dir, "out.folded"))
+		armRecorded(t, r, file, 50)
+	}
+	t.Run("ptrace", func(t *testing.T) {
+		const why = "this system has no ptrace, an emulator's for programs (qemu-user) mostly"
+		stack, outside := ask("stack", pid), ask("record", "--pid", pid, "--outside", "--duration", "1s")
+		for _, r := range []result{stack, outside, doctor} {
+			if r.code == 0 || !strings.Contains(r.stderr+r.stdout, why) {
+				t.Errorf("exit code %d, said %q and %q, want %q", r.code, r.stdout, r.stderr, why)
+			}
+		}
+		t.Skip("SKIPPED-CHECK: qemu-user has no ptrace (ENOSYS): stack PID and record --outside of the ARM64 tool stop no thread here")
+	})
+}
