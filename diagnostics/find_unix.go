@@ -50,9 +50,13 @@ func socket(proc string, pid int) (string, error) {
 		return "", &FindError{pid, NoProcess, errors.New("its stat cannot be read")}
 	}
 	var last error
+	inner, emulated := innerPID(dir, pid), emulated(dir)
 	for _, tmp := range temporary(dir) {
-		path := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", innerPID(dir, pid), start))
+		path := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", inner, start))
 		if _, last = os.Stat(path); last == nil {
+			return path, nil
+		}
+		if path := first(tmp, inner, start); emulated && path != "" {
 			return path, nil
 		}
 	}
@@ -60,6 +64,29 @@ func socket(proc string, pid int) (string, error) {
 		return "", &FindError{pid, Denied, last}
 	}
 	return "", &FindError{pid, NoServer, nil}
+}
+
+// emulated reports whether a process is an emulator (qemu's user mode), which tells its
+// program another start time: when the emulator began, not the process.
+func emulated(dir string) bool {
+	exe, err := os.Readlink(filepath.Join(dir, "exe"))
+	return err == nil && strings.HasPrefix(filepath.Base(exe), "qemu-")
+}
+
+// first is the first socket with a process's number that was made since it began. Others
+// are left of processes that had the number before.
+func first(tmp string, pid int, start string) (path string) {
+	least, _ := strconv.ParseUint(start, 10, 64)
+	prefix := fmt.Sprintf("dotnet-diagnostic-%d-", pid)
+	found, _ := filepath.Glob(filepath.Join(tmp, prefix+"*-socket"))
+	best := uint64(0)
+	for _, f := range found {
+		digits := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), prefix), "-socket")
+		if at, err := strconv.ParseUint(digits, 10, 64); err == nil && at >= least && (path == "" || at < best) {
+			path, best = f, at
+		}
+	}
+	return path
 }
 
 // startTime is field 22 of stat. The name in field 2 may hold anything, but no

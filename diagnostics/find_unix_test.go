@@ -58,6 +58,42 @@ func TestSocket(t *testing.T) {
 	}
 }
 
+// An emulator's program has the number of the process, and began later.
+func TestSocketOfEmulator(t *testing.T) {
+	for _, c := range []struct {
+		name, exe, want string
+		sockets         []string
+	}{
+		{"later", "/usr/bin/qemu-aarch64-static", "779", []string{"776", "779", "1005", "x"}},
+		{"exact", "/usr/bin/qemu-aarch64", "777", []string{"777", "779"}},
+		{"before only", "/usr/bin/qemu-aarch64", "", []string{"776", "99"}},
+		{"no emulator", "/usr/bin/dotnet", "", []string{"779"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			proc, tmp := tempdir.New(t), tempdir.New(t)
+			dir := filepath.Join(proc, "464")
+			files := map[string]string{filepath.Join(dir, "stat"): "464 (dotnet) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20",
+				filepath.Join(dir, "environ"): "TMPDIR=" + tmp + "\x00"}
+			name := func(start string) string { return filepath.Join(tmp, "dotnet-diagnostic-464-"+start+"-socket") }
+			for _, s := range c.sockets {
+				files[name(s)] = ""
+			}
+			if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(c.exe, filepath.Join(dir, "exe"))); err != nil {
+				t.Fatal(err)
+			}
+			for path, text := range files {
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := socket(proc, 464)
+			if c.want != "" && (got != name(c.want) || err != nil) || c.want == "" && got != "" {
+				t.Errorf("%q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
 func TestProcessThatIsNone(t *testing.T) {
 	var e *FindError
 	if _, err := Process(os.Getpid()); !errors.As(err, &e) || e.Why != NoServer {

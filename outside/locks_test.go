@@ -1,6 +1,56 @@
 package outside
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// words is memory of one word, at 0x4000.
+type words [4]byte
+
+func (w words) ReadAt(p []byte, addr uint64) bool { return w.ReadSome(p, addr) == len(p) }
+
+func (w words) ReadSome(p []byte, addr uint64) int {
+	if addr != 0x4000 {
+		return 0
+	}
+	return copy(p, w[:])
+}
+
+// A thread waits in the futex call: by the call's number, or on ARM64, where the kernel
+// does not tell it, by the instruction that it stands at.
+func TestFutexCall(t *testing.T) {
+	svc, nop := words{1, 0, 0, 0xd4}, words{0x1f, 0x20, 3, 0xd5}
+	arm := func(pc, x8 uint64) context.Registers {
+		g := context.ARM64{PC: pc}
+		g.X[0], g.X[1], g.X[2], g.X[8] = 1, 2, 3, x8
+		return context.FromARM64(g)
+	}
+	amd := context.AMD64{}
+	amd.GPR[context.RDI], amd.GPR[context.RSI], amd.GPR[context.RDX] = 1, 2, 3
+	for _, c := range []struct {
+		name string
+		regs context.Registers
+		mem  words
+		call int64
+		want bool
+	}{
+		{"x86-64", context.FromAMD64(amd), nop, 202, true},
+		{"x86-64, another call", context.FromAMD64(amd), nop, 98, false},
+		{"x86-64, none", context.FromAMD64(amd), nop, -1, false},
+		{"ARM64", arm(0x4000, 98), svc, -1, true},
+		{"ARM64, another call", arm(0x4000, 202), svc, -1, false},
+		{"ARM64, running", arm(0x4000, 98), nop, -1, false},
+		{"ARM64, code that cannot be read", arm(0x5000, 98), svc, -1, false},
+		{"neither", context.Registers{}, svc, 98, false},
+	} {
+		s := &Still{t: &target{mem: c.mem}}
+		if args, ok := s.futexCall(&c.regs, c.call); ok != c.want || ok && args != [3]uint64{1, 2, 3} {
+			t.Errorf("%s: %v %v", c.name, args, ok)
+		}
+	}
+}
 
 // A word that a thread waits at is a pthread mutex only if all of it says so.
 func TestMutexOf(t *testing.T) {

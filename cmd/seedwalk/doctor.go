@@ -69,7 +69,7 @@ func runDoctor(args []string) int {
 	}
 	p := &patient{pid: *pid, profiler: *profiler, command: set.Args(), env: os.Environ()}
 	if p.profiler == "" {
-		p.profiler, p.found = findProfiler(), true
+		p.profiler, p.found = findProfiler(), os.Getenv("SEEDWALK_PROFILER") == ""
 	}
 	questions := checks
 	if p.pid != 0 {

@@ -41,6 +41,23 @@ func TestDoctorSeesAWrongLibrary(t *testing.T) {
 	}
 }
 
+// Without the library that suspends the runtime Linux is recorded by the probe: on ARM64 there
+// is none. One that somebody has named has to be there.
+func TestDoctorWithoutLibrary(t *testing.T) {
+	t.Setenv("SEEDWALK_PROBE", self(t))
+	want := bad
+	if runtime.GOOS == "linux" {
+		want = note
+	}
+	absent := filepath.Join(tempdir.New(t), "absent")
+	if f := checkLibrary(&patient{profiler: absent, found: true}); f.Status != want {
+		t.Errorf("%+v, want %s", f, want)
+	}
+	if f := checkLibrary(&patient{profiler: absent}); f.Status != bad {
+		t.Errorf("%+v, want %s", f, bad)
+	}
+}
+
 func TestDoctorEnvironment(t *testing.T) {
 	t.Setenv("DOTNET_EnableDiagnostics", "0")
 	m, code := findings(t)
