@@ -65,7 +65,7 @@ func armRecorded(t *testing.T, r result, file string, want int) {
 	samples, rd := readRaw(t, file, r.stderr)
 	k := newChecker(t)
 	k.natives = loadNatives(t, need(t, "out", "samples", "arm64", "libtruth.so"))
-	k.methods, k.want, k.first, k.last, k.whole = rd.Names(), want, 1, 0, 20
+	k.methods, k.want, k.first, k.last, k.whole = rd.Names(), want, 1, 0, 8
 	table, sizes := map[uint64]*tally{}, frameSizes{}
 	k.compare(t, table, samples)
 	sizes.compare(t, k, samples)
