@@ -54,7 +54,7 @@ func (t *truth) Hijacked(thread, slot uint64) (uint64, bool) {
 // Step implements Managed. A step that is not known must leave s alone.
 func (t *truth) Step(s *unwind.State, mem *memory.Window, _ *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	ra, sp, fp, ok := t.caller(s.Regs.IP(), s.Regs.SP(), mem)
-	if !ok {
+	if leaf := s.Regs.SP() == t.w.Truth[0].SP; !ok || s.Exact && !leaf { // all others stand at return addresses
 		return unwind.NoInfo
 	}
 	s.Regs.ReturnTo(ra)
@@ -103,7 +103,7 @@ func TestCutYetComplete(t *testing.T) {
 	mixed := []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Managed, fs.Managed, fs.Native, fs.Native, fs.Managed, fs.Hidden, fs.Managed, fs.Native}
 	onBoth(t, func(t *testing.T, arch context.Arch) {
 		whole := fs.BuildFor(arch, mixed...)
-		cuts := 0
+		cuts, called := 0, 0
 		for n := 1; n < len(whole.Capture.Frames); n++ {
 			w := fs.BuildFor(arch, mixed...)
 			w.Capture.Frames, w.Capture.Result = w.Capture.Frames[:n], clr.CORPROF_E_STACKSNAPSHOT_ABORTED
@@ -128,13 +128,20 @@ func TestCutYetComplete(t *testing.T) {
 					t.Errorf("behind %d, the lowest method is not in the tables: %+v", n, r)
 				}
 			}
+			if n > 1 && !w.Capture.Frames[n-2].Marker() { // the walk comes to the last by the report alone
+				lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-2].Function: true}})
+				if r := m.Merge(&w.Capture, out); !r.Complete() {
+					t.Errorf("behind %d, the method that it called is not in the tables: %+v", n, r)
+				}
+				called++
+			}
 			m.SetManaged(nil)
 			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
 				t.Errorf("behind %d, without tables: %+v", n, r)
 			}
 		}
-		if cuts < 3 {
-			t.Errorf("%d cuts", cuts)
+		if cuts < 3 || called < 1 {
+			t.Errorf("%d cuts, %d behind a method that is not in the tables", cuts, called)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func mergedFaults() []Fault {
 		in("merge-no-resync", "the stack ends at the first gap", "return i >= 0 && m.report(i, false)", "return i < -1 && m.report(i, false)"),
 		in("merge-mismatch", "a walk that passed a frame goes on", "m.sp() > m.in.Frames[i].SP && m.sp() > m.in.Frames[i].FP", "false"),
 		in("merge-refused", "a refusal leaves no gap", "m.tables == nil && known && m.refused()", "false"),
-		in("merge-cut", "a report that ends early leaves no gap", "\tif i == len(frames) {\n\t\tm.gap(GapCLRCut)\n", "\tif i == len(frames) {\n"),
+		inMerge("managed.go")("merge-cut", "a report that ends early leaves no gap", "\tif m.tables == nil {\n\t\tm.gap(GapCLRCut)\n", "\tif m.tables == nil {\n"),
 		in("merge-capture-status", "a capture that is none is merged", "g := gapOfCapture(m.in.Status)\n", "g := GapNone\n\tif k := gapOfCapture(m.in.Status); k == GapGone {\n\t\tg = k\n\t}\n"),
 		out("merge-no-room", "a stack is written beyond its room", "m.res.N < len(m.out)-1", "true"),
 		out("merge-no-room-for-gap", "no room is kept for the gap", "m.res.N < len(m.out)-1", "m.res.N < len(m.out)"),
@@ -79,9 +79,16 @@ func tableFaults() []Fault {
 		f.By = []*Step{more}
 		return f
 	}
+	// alone is one that merge's own tests catch.
+	alone := func(name, what, before, after string) Fault {
+		return engineFault("merge/managed.go", name, what, before, after, &Step{"./merge", nil})
+	}
 	return []Fault{
 		tables("managed.go", "tables-nowhere", "a step by the tables does not move the merge", "\tm.regs.Copy(&m.to)\n", ""),
-		engineFault("merge/managed.go", "merge-entries-stale", "a table's entries are those of the first", "\tif e.table != t {", "\tif e.table == nil {", &Step{"./merge", nil}),
+		alone("merge-entries-stale", "a table's entries are those of the first", "\tif e.table != t {", "\tif e.table == nil {"),
+		alone("merge-cut-given-up", "a report that ends early is not completed by the tables", "\tif !m.stepByTables() {\n", "\tif true {\n"),
+		alone("merge-cut-exact", "behind such a report the walk stands at an interrupted instruction", "\t\tm.at.Exact = false\n\t}\n", "\t\tm.at.Exact = true\n\t}\n"),
+		alone("merge-cut-later", "where the tables end too, nothing says that the report did", "\t\t\tm.gap(GapCLRCut)\n", ""),
 		tables("managed.go", "tables-hijack-kept", "a hijacked return address is taken for the true one", "if m.entries.has(m.w.Table(), m.to.IP()) {", "if false {"),
 		tables("managed.go", "tables-not-asked", "managed frames are stepped over by a guess, tables or not", "\tif m.tables != nil {\n", "\tif false {\n"),
 		tables("managed.go", "tables-exact", "a caller found by the tables counts as interrupted", "m.at.Exact, m.at.Trust = m.ahead.Exact, m.ahead.Trust", "m.at.Exact, m.at.Trust = true, m.ahead.Trust"),
