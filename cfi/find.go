@@ -127,24 +127,29 @@ func (t *Table) searchSegs(pc uint64) int {
 
 // Find returns the FDE that covers pc, an address in the image's own virtual
 // address space, or NoInfo. It takes O(log n) and allocates nothing.
-func (t *Table) Find(pc uint64) (FDE, Reason) {
+func (t *Table) Find(pc uint64) (f FDE, why Reason) {
 	i := t.search(pc)
 	if i < 0 {
-		return FDE{}, NoInfo
+		return f, NoInfo
 	}
-	return t.public(i), None
+	t.public(i, &f)
+	return f, None
 }
 
-func (t *Table) public(i int) FDE {
-	f := &t.fdes[i]
-	c := &t.cies[f.cie]
-	return FDE{Lo: f.lo, Hi: f.hi, RA: c.ra, Signal: c.signal, BKey: c.bkey, DebugFrame: c.debug, Offset: uint64(f.off), index: uint32(i)}
+// public fills f field by field: a whole value made elsewhere and copied waits for its own
+// stores.
+func (t *Table) public(i int, f *FDE) {
+	in := &t.fdes[i]
+	c := &t.cies[in.cie]
+	f.Lo, f.Hi, f.Offset, f.index = in.lo, in.hi, uint64(in.off), uint32(i)
+	f.RA, f.Signal, f.BKey, f.DebugFrame = c.ra, c.signal, c.bkey, c.debug
 }
 
 // Each calls fn with every FDE in order of Lo until fn answers false.
 func (t *Table) Each(fn func(FDE) bool) {
 	for i := range t.fdes {
-		if !fn(t.public(i)) {
+		var f FDE
+		if t.public(i, &f); !fn(f) {
 			return
 		}
 	}

@@ -71,7 +71,7 @@ func (m *Machine) Row(t *Table, pc uint64, row *Row) Reason {
 	if why != None {
 		row.reset()
 	}
-	row.FDE = t.public(i)
+	t.public(i, &row.FDE)
 	return why
 }
 

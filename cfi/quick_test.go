@@ -19,7 +19,7 @@ func plainRow(m *Machine, t *Table, pc uint64, row *Row) (why Reason) {
 		if why != None {
 			row.reset()
 		}
-		row.FDE = t.public(0)
+		t.public(0, &row.FDE)
 	}()
 	if why = m.start(&p, t, 0, row); why != None {
 		return why
