@@ -25,7 +25,7 @@ func mergedFaults() []Fault {
 		in("merge-by-fp-alone", "a frame is matched by method and frame pointer alone", same, "fid == f.Function && f.FP == m.fp()"),
 		in("merge-stub-match", "on ARM64 a stub is taken for its caller", "f.SP == m.sp() && !(m.arch.callPushes == 0 && m.at.Exact)", "f.SP == m.sp()"),
 		out("merge-dropped-native", "the last unmanaged frame of a block is dropped", "for i := range m.buf[:n] {", "for i := range m.buf[:max(0, n-1)] {"),
-		out("merge-native-twice", "the first unmanaged frame of a block is there twice", "\tfor i := range m.buf[:n] {", "\tif n > 0 && m.room() {\n\t\tm.put(Frame{IP: m.buf[0].IP, SP: m.buf[0].SP, Kind: m.buf[0].Kind, Trust: m.buf[0].Trust})\n\t}\n\tfor i := range m.buf[:n] {"),
+		out("merge-native-twice", "the first unmanaged frame of a block is there twice", "\tfor i := range m.buf[:n] {", "\tif n > 0 && m.room() {\n\t\t*m.add() = Frame{IP: m.buf[0].IP, SP: m.buf[0].SP, Kind: m.buf[0].Kind, Trust: m.buf[0].Trust}\n\t}\n\tfor i := range m.buf[:n] {"),
 		in("merge-dropped-managed", "the first of the CLR's frames is dropped", "\t\there = m.tables", "\t\tif m.res.Managed == 1 {\n\t\t\tm.res.N--\n\t\t}\n\t\there = m.tables"),
 		in("merge-wrong-frame", "a frame has its neighbour's ip", "g.FP, g.Function, g.Module = f.IP,", "g.FP, g.Function, g.Module = frames[max(0, i-1)].IP,").also("g.IP, g.FP, g.Exact = m.ip(), m.fp(), m.at.Exact", "g.FP, g.Exact = m.fp(), m.at.Exact"),
 		in("merge-wrong-function", "a managed frame has no method", "= f.IP, f.SP, f.FP, f.Function, -1", "= f.IP, f.SP, f.FP, 0, -1"),
