@@ -66,6 +66,7 @@ var effects = []effect{
 	{name: "def_cfa_expression", code: []byte{DW_CFA_def_cfa_expression, 1, DW_OP_lit0 + 1}, cfa: Rule{Kind: Expression, Reg: 7, Off: 8, Expr: []byte{DW_OP_lit0 + 1}}},
 	{name: "def_cfa_register after an expression", code: []byte{DW_CFA_def_cfa_offset, 48, DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_def_cfa_register, 6}, cfa: Rule{Kind: RegisterOffset, Reg: 6, Off: 48}},
 	{name: "def_cfa_offset after an expression", code: []byte{DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_def_cfa_offset, 24}, cfa: Rule{Kind: Expression, Reg: 7, Off: 24, Expr: []byte{DW_OP_lit0}}},
+	{name: "def_cfa_offset of two bytes after an expression", code: []byte{DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_def_cfa_offset, 0x98, 1}, cfa: Rule{Kind: Expression, Reg: 7, Off: 152, Expr: []byte{DW_OP_lit0}}},
 	{name: "def_cfa_offset and def_cfa_register after an expression", code: []byte{DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_def_cfa_offset, 24, DW_CFA_def_cfa_register, 7}, cfa: Rule{Kind: RegisterOffset, Reg: 7, Off: 24}},
 	{name: "an expression is remembered", code: []byte{DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_remember_state, DW_CFA_def_cfa_register, 6, DW_CFA_restore_state}, cfa: Rule{Kind: Expression, Reg: 7, Off: 8, Expr: []byte{DW_OP_lit0}}},
 	{name: "full def_cfa after an expression", code: []byte{DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_def_cfa, 7, 8}},

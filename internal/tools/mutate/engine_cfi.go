@@ -7,6 +7,7 @@ func cfiFaults() []Fault {
 		engineFault("cfi/quick.go", "cfi-quick-target", "rules of a later address are taken", "if to > p.target || to < loc {", "if to < loc {", cfiTests),
 		engineFault("cfi/quick.go", "cfi-quick-leb", "an operand of two bytes is read as one of one", "case op&0xc0 == DW_CFA_offset && operand < 0x80:", "case op&0xc0 == DW_CFA_offset:", cfiTests),
 		engineFault("cfi/quick.go", "cfi-quick-unknown", "an offset changes a CFA that is not known", "operand < 0x80 && row.CFA.Kind != Unspecified:", "operand < 0x80:", cfiTests),
+		engineFault("cfi/quick.go", "cfi-quick-replaces", "an offset alone replaces an expression", "row.CFA.Off = int64(operand)", "row.CFA.Kind, row.CFA.Off = RegisterOffset, int64(operand)", cfiTests),
 		engineFault("cfi/quick.go", "cfi-quick-column", "a register without a column has one", "if c := op & 0x3f; saves>>c&1 != 0 {", "if c := op & 0x3f; saves>>c&1 != 0 || c < 60 {", cfiTests),
 		engineFault("cfi/quick.go", "cfi-quick-align", "an advance may overflow", "const maxQuickAlign = 1 << 32", "const maxQuickAlign = 1<<64 - 1", cfiTests),
 		engineFault("cfi/opcode.go", "cfi-data-align", "offsets are not scaled", ".offset(kind, factored*p.c.dataAlign)", ".offset(kind, factored*-8)", cfiTests),
