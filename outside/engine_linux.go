@@ -8,7 +8,6 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/probe"
-	"golang.org/x/sys/unix"
 )
 
 // Engine samples one process.
@@ -127,12 +126,7 @@ func (e *Engine) open() error {
 
 func (e *Engine) close() {
 	e.s.Raw.Close()
-	for _, t := range e.tasks {
-		if t.stat >= 0 {
-			unix.Close(t.stat)
-		}
-	}
-	e.kernel.close()
+	e.kernel.close(e.tasks)
 	e.mem.Close()
 }
 

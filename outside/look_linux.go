@@ -99,7 +99,7 @@ func (l *Look) walked() {
 func (l *Look) after(pid int) error {
 	var last error
 	kernel := newTaskFiles(pid)
-	defer kernel.close()
+	defer kernel.close(nil)
 	for _, s := range l.Stops {
 		l.Names[uint32(s.TID)] = kernel.comm(uint32(s.TID))
 		var e *live.StopError

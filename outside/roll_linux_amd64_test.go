@@ -15,7 +15,7 @@ func rollOf(t *testing.T, pid int) (r *roll, came, gone *[]uint32) {
 	t.Helper()
 	made := newRoll(pid)
 	r, came, gone = &made, new([]uint32), new([]uint32)
-	t.Cleanup(r.kernel.close)
+	t.Cleanup(func() { r.kernel.close(r.tasks) })
 	r.came = func(k *task) { *came = append(*came, k.tid) }
 	r.gone = func(k *task) { *gone = append(*gone, k.tid) }
 	r.name = func(k *task) { k.name = r.kernel.comm(k.tid) }
@@ -74,7 +74,7 @@ func TestSleepersAreCheap(t *testing.T) {
 func settle(t *testing.T, pid, threads int) {
 	t.Helper()
 	f := newTaskFiles(pid)
-	defer f.close()
+	defer f.close(nil)
 	for range 600 {
 		before, ok := f.ran()
 		if !ok {

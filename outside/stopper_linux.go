@@ -64,12 +64,7 @@ func (e *Stopper) Run() string {
 
 func (e *Stopper) close() {
 	e.s.Raw.Close()
-	for _, t := range e.tasks {
-		if t.stat >= 0 {
-			unix.Close(t.stat)
-		}
-	}
-	e.kernel.close()
+	e.kernel.close(e.tasks)
 	e.mem.Close()
 }
 

@@ -32,7 +32,13 @@ func newTaskFiles(pid int) taskFiles {
 	return taskFiles{pid: pid, dir: dir}
 }
 
-func (f *taskFiles) close() {
+// close closes the folder and what is open of the threads'.
+func (f *taskFiles) close(tasks map[uint32]*task) {
+	for _, t := range tasks {
+		if t.stat >= 0 {
+			unix.Close(t.stat)
+		}
+	}
 	if f.dir >= 0 {
 		unix.Close(f.dir)
 	}

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 if [ ! -x /usr/lib/wine/wine64 ] || ! command -v x86_64-w64-mingw32-gcc >/dev/null; then
-	echo "SKIPPED-CHECK: no wine64 or no mingw: nothing is tested as a Windows program" >&2
+	echo "SKIPPED-CHECK: no wine64 or no mingw: nothing is tested as a Windows program"
 	exit 0
 fi
 scripts/wine.sh prepare

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Runs every test and says what was skipped. go test's own summary is last.
+# Runs every check and test and says what was skipped. go test's own summary is last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) checks=$(mktemp)
+trap 'rm -f "$log" "$checks"' EXIT
+# What these cannot check is counted with the tests that are skipped.
+"${MAKE:-make}" --no-print-directory lint vectors | tee "$checks" || exit
+grep -o 'SKIPPED-CHECK: .*' "$checks" >"$log"
 status=0 e2estatus=0
 e2e=$(go list ./profiler/e2e)
-go test -json -timeout 30m $(go list ./... | grep -vxF "$e2e") >"$log" || status=$?
+go test -json -timeout 30m $(go list ./... | grep -vxF "$e2e") >>"$log" || status=$?
 # Alone: these tests measure a running program.
 go test -json -timeout 40m "$e2e" >>"$log" || e2estatus=$?
 # They watch threads of real programs, on a machine that others may keep busy: a few that

@@ -24,6 +24,9 @@ type event struct {
 	Action, Package, Test, Output string
 }
 
+// skipMark begins the reason for which a check is skipped.
+const skipMark = "SKIPPED-CHECK:"
+
 type key struct{ pkg, test string }
 
 type run struct {
@@ -77,12 +80,22 @@ func (r *run) read(in io.Reader) error {
 	for sc.Scan() {
 		var e event
 		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
-			fmt.Fprintln(r.out, sc.Text()) // a build error, not JSON
+			r.line(sc.Text())
 			continue
 		}
 		r.event(&e)
 	}
 	return sc.Err()
+}
+
+// line takes one that is not go test's: a check that a script skips, or a build error.
+func (r *run) line(s string) {
+	if _, reason, ok := strings.Cut(s, skipMark); ok {
+		r.skipped++
+		r.because(strings.TrimSpace(reason))
+		return
+	}
+	fmt.Fprintln(r.out, s)
 }
 
 func (r *run) event(e *event) {
@@ -149,10 +162,14 @@ func (r *run) short(k key) {
 func (r *run) skip(k key) {
 	reason := "no reason given"
 	for _, line := range r.output[k] {
-		if _, after, ok := strings.Cut(line, "SKIPPED-CHECK:"); ok {
+		if _, after, ok := strings.Cut(line, skipMark); ok {
 			reason = strings.TrimSpace(after)
 		}
 	}
+	r.because(reason)
+}
+
+func (r *run) because(reason string) {
 	if r.reasons[reason]++; r.reasons[reason] == 1 {
 		r.order = append(r.order, reason)
 	}

@@ -27,6 +27,8 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"x/profiler/e2e","Output":"ok  \tx/profiler/e2e\t1s\n"}
 {"Action":"pass","Package":"x/profiler/e2e"}
 not json
+SKIPPED-CHECK: no wine
+SKIPPED-CHECK: no vectors
 `
 	var out bytes.Buffer
 	r := newRun(&out)
@@ -43,8 +45,9 @@ not json
 FAIL	p	0.1s
 FAILED p TestC
     c_test.go:3: wrong
-SKIPPED 1: no wine
-4 passed, 1 failed, 1 skipped
+SKIPPED 2: no wine
+SKIPPED 1: no vectors
+4 passed, 1 failed, 3 skipped
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
