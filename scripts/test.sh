@@ -2,6 +2,11 @@
 # Runs every check and test and says what was skipped. go test's own summary is last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+# A full disk fails tests one by one, hours later and in other words.
+for dir in . "${TMPDIR:-/tmp}" "$(go env GOCACHE)"; do
+	free=$(df -Pm "$dir" 2>/dev/null | awk 'NR == 2 { print $4 }')
+	[ "${free:-9999}" -ge 8000 ] || echo "make test: $(cd "$dir" && pwd) has $free MB free; packages, products, Go's build cache (go clean -cache) and cores take up to 8000" >&2
+done
 log=$(mktemp) checks=$(mktemp)
 trap 'rm -f "$log" "$checks"' EXIT
 # What these cannot check is counted with the tests that are skipped.

@@ -103,6 +103,7 @@ func TestStackOfMinidump(t *testing.T) {
 		full       bool
 	}{{"full", "4", true}, {"heap", "2", false}} {
 		t.Run(c.name, func(t *testing.T) {
+			tempdir.Room(t, 2000)
 			core := filepath.Join(tempdir.New(t), "core")
 			env := []string{"DOTNET_DbgEnableMiniDump=1", "DOTNET_DbgMiniDumpType=" + c.kind, "DOTNET_DbgMiniDumpName=" + core}
 			r := run(t, 2*time.Minute, env, app(t, "Ending", "unhandled")...)

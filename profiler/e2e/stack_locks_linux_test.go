@@ -55,6 +55,7 @@ func TestStackLocks(t *testing.T) {
 			if c.name != "net9" { // one core is enough
 				return
 			}
+			tempdir.Room(t, 2000)
 			syscall.Kill(pid, syscall.SIGSTOP)
 			core := filepath.Join(tempdir.New(t), "core")
 			if out, err := exec.Command(gcore, "-o", core, fmt.Sprint(pid)).CombinedOutput(); err != nil {
@@ -69,7 +70,7 @@ func TestStackLocks(t *testing.T) {
 func deadlocked(t *testing.T, argv []string) int {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "LD_LIBRARY_PATH="+filepath.Dir(need(t, "out", "samples", "libwaits.so")))
+	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "MALLOC_ARENA_MAX=1", "LD_LIBRARY_PATH="+filepath.Dir(need(t, "out", "samples", "libwaits.so")))
 	cmd.Stderr = os.Stderr
 	in, _ := cmd.StdinPipe()
 	out, err := cmd.StdoutPipe()
