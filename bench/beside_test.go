@@ -2,7 +2,7 @@
 // stacks, in rounds that alternate, in one run: only the ratios within a run
 // mean something on a machine that others use too.
 //
-// Sources: bench/peer, bench/libunwind, bench/libdwfl.
+// Sources: bench/peer, bench/libunwind, bench/libdwfl, bench/framehop.
 //
 // Strategy: the peer runs as a process of its own and is asked for a round at a
 // time. Of each side the minimum round counts; the spread of the ratios of
@@ -12,8 +12,8 @@
 // the limit: a loop that knows every frame's rule beforehand.
 //
 // Known gaps: PE stacks have no native peer here and stand beside our own walk
-// of ELF stacks (RtlVirtualUnwind walks beside ours in profiler/e2e); no ARM64;
-// framehop is no peer yet.
+// of ELF stacks (RtlVirtualUnwind walks beside ours in profiler/e2e); no ARM64. framehop,
+// the strongest, walks along where SEEDWALK_FRAMEHOP names a build of it.
 package bench
 
 import (
@@ -153,7 +153,15 @@ func rivals(tb testing.TB) (all []rival, deep string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return []rival{{"libunwind", libunwind, everyMode}, {"libdwfl", libdwfl, []peer.Mode{peer.Warm}}}, deep
+	all = []rival{{"libunwind", libunwind, everyMode}, {"libdwfl", libdwfl, []peer.Mode{peer.Warm}}}
+	for _, folder := range peer.FramehopFolders() {
+		program, err := peer.BuildFramehop(dir, folder)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, rival{filepath.Base(folder), program, []peer.Mode{peer.Warm, peer.Cold}})
+	}
+	return all, deep
 }
 
 // beside is our side and the peer's.

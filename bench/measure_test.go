@@ -71,13 +71,13 @@ var table []result
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if len(table) > 0 {
-		fmt.Printf("\n%-22s %7s %10s  %-14s %10s   %s\n", "walk", "frames", "ours", "beside", "ns/frame", "times faster: median (min ... max)")
+		fmt.Printf("\n%-22s %7s %10s  %-22s %10s   %s\n", "walk", "frames", "ours", "beside", "ns/frame", "times faster: median (min ... max)")
 	}
 	for _, r := range table {
-		fmt.Printf("%-22s %7d %10.1f  %-14s %10.1f   %.2f (%.2f ... %.2f)\n", r.name, r.frames, r.ours, r.peer, r.theirs,
+		fmt.Printf("%-22s %7d %10.1f  %-22s %10.1f   %.2f (%.2f ... %.2f)\n", r.name, r.frames, r.ours, r.peer, r.theirs,
 			r.ratios[rounds/2], r.ratios[0], r.ratios[rounds-1])
 	}
-	if len(table)+len(loads) > 0 {
+	if len(table)+len(loads)+len(tails) > 0 {
 		printGoals(os.Stdout)
 	}
 	os.Exit(code)
