@@ -79,7 +79,8 @@ if [ -f $eight ] && stale out/samples/Truth8 $src/TruthOld.cs $eight; then
 fi
 
 # The same for ARM64, which runs under qemu: a single-file program of .NET 10.0.9, and
-# the native half of the truth program.
+# the native half of the truth program; beside it both again, with return addresses signed
+# in what is native.
 arm=.cache/dotnet-10.0.9-arm64/package/dist/azmcp
 into=out/samples/arm64
 if [ -f $arm ] && command -v aarch64-linux-gnu-gcc >/dev/null; then
@@ -92,4 +93,9 @@ if [ -f $arm ] && command -v aarch64-linux-gnu-gcc >/dev/null; then
 		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$into/System.Private.CoreLib.dll -out:$into/azmcp.dll $src/Truth.cs $src/TruthMore.cs
 		${GO:-go} run ./internal/tools/bundle replace $arm azmcp.dll $into/azmcp.dll $into/Truth
 	fi
+	mkdir -p $into/signed
+	if stale $into/signed/libtruth.so $src/truth.[ch]; then
+		aarch64-linux-gnu-gcc -O2 -g -pthread -mbranch-protection=standard -fomit-frame-pointer -shared -fPIC $warn -o $into/signed/libtruth.so $src/truth.c
+	fi
+	[ $into/signed/Truth -ef $into/Truth ] || ln -f $into/Truth $into/signed/Truth
 fi

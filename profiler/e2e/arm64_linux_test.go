@@ -114,17 +114,18 @@ func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) 
 }
 
 // The stacks that the probe of ARM64 copied on its CLR are what the threads say of
-// themselves: names, order, and how large frames are. (The set more of the program ends
+// themselves: names, order, and how large frames are, with return addresses that are
+// signed too, in native code below and above what is managed. (The set more of the program ends
 // by SIGABRT under qemu 7.2, without anything of ours too.)
 func TestARM64Truth(t *testing.T) {
-	program := need(t, "out", "samples", "arm64", "Truth")
 	for _, c := range []struct {
-		name, set   string
-		first, last uint64 // scenarios
-	}{{"net10", "", 1, 21}, {"net10-hijacked", "hijack", 61, 63}} {
+		name, folder, set string
+		first, last       uint64 // scenarios
+	}{{"net10", "", "", 1, 21}, {"net10-hijacked", "", "hijack", 61, 63}, {"net10-signed", "signed", "", 1, 21}} {
 		t.Run(c.name, func(t *testing.T) {
+			program := need(t, "out", "samples", "arm64", c.folder, "Truth")
 			k := newChecker(t)
-			k.natives = loadNatives(t, need(t, "out", "samples", "arm64", "libtruth.so"))
+			k.natives = loadNatives(t, need(t, "out", "samples", "arm64", c.folder, "libtruth.so"))
 			if k.want = *armSamples; k.want >= 10000 {
 				k.first, k.last = c.first, c.last
 			} else {

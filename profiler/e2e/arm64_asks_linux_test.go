@@ -1,0 +1,249 @@
+//go:build amd64
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// askedKinds are asks.c's callbacks.
+var askedKinds = [...]string{"allocation", "exception", "catch", "method", "class", "to managed", "to native"}
+
+// stood is a thread that stands in a callback: its registers, and what the CLR says of its stack.
+type stood struct {
+	kind string
+	tid  uint32
+	base uint64
+	hr   clr.HRESULT
+	regs context.Registers
+	clr  []clrFrame
+}
+
+// clrFrame is a call of DoStackSnapshot's callback; function 0 is a block of native frames.
+type clrFrame struct{ Function, IP, SP, FP uint64 }
+
+func readStood(r io.Reader) (s stood, err error) {
+	var h struct {
+		Kind, TID, Base, Result, Count uint64
+		Regs                           [33]uint64
+	}
+	if err = binary.Read(r, binary.LittleEndian, &h); err != nil {
+		return s, err
+	}
+	if h.Kind >= uint64(len(askedKinds)) || h.Count > 8192 {
+		return s, fmt.Errorf("kind %d, %d frames", h.Kind, h.Count)
+	}
+	s = stood{kind: askedKinds[h.Kind], tid: uint32(h.TID), base: h.Base, hr: clr.HRESULT(h.Result), clr: make([]clrFrame, h.Count)}
+	s.regs.Arch = context.ArchARM64
+	g := &s.regs.ARM64
+	copy(g.X[:], h.Regs[:31])
+	g.Sp, g.PC = h.Regs[31], h.Regs[32]
+	g.Known = 0x3ff<<19 | 1<<29 | 1<<30 // what a call preserves, and its return address
+	return s, binary.Read(r, binary.LittleEndian, s.clr)
+}
+
+// against is how the CLR's list and ours agree: of stacks, and of their methods' frames.
+type against struct {
+	stacks, cut, frames, exact, calls int
+	signed                            int // return addresses
+	by, refused                       map[string]int
+}
+
+// met says whether the CLR was asked in callbacks of each kind.
+func (a *against) met() bool {
+	return !slices.ContainsFunc(askedKinds[:], func(kind string) bool { return a.by[kind] < 3 })
+}
+
+// subsequence looks for each of the CLR's methods among our frames, in the same order:
+// the method, its frame pointer, and its address. In a method that calls native code
+// without a stub the CLR says where the call is prepared, and not its stack pointer.
+func (a *against) subsequence(theirs []clrFrame, ours []outside.StackFrame) error {
+	k := 0
+	for i, f := range theirs {
+		if f.Function == 0 {
+			continue
+		}
+		for k < len(ours) && (uint64(ours[k].Function) != f.Function || ours[k].FP != f.FP) {
+			k++
+		}
+		if k == len(ours) {
+			return fmt.Errorf("frame %d of the CLR's, method %#x at %#x, sp %#x, fp %#x, is not in ours", i, f.Function, f.IP, f.SP, f.FP)
+		}
+		switch o := &ours[k]; {
+		case o.IP == f.IP && o.SP == f.SP:
+			a.exact++
+		case k > 0 && ours[k-1].Kind == unwind.KindNative:
+			a.calls++
+		default:
+			return fmt.Errorf("frame %d of the CLR's is at %#x, sp %#x, ours at %#x, sp %#x", i, f.IP, f.SP, o.IP, o.SP)
+		}
+		a.frames++
+		k++
+	}
+	return nil
+}
+
+// askGuest starts the truth program with asks.c in it. All that is native is compiled so
+// that it signs its return addresses, and the emulated processor does so.
+func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
+	t.Helper()
+	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
+	dir := tempdir.New(t)
+	lib, path := filepath.Join(dir, "libasks.so"), filepath.Join(dir, "socket")
+	needs.Build(t, "aarch64-linux-gnu-gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-mbranch-protection=standard", "-shared", "-fPIC", "-pthread", "-o", lib, filepath.Join("testdata", "asks.c"))
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	argv := append(emulator(false), need(t, "out", "samples", "arm64", "signed", "Truth"), "600")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	var out bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), append(profiled(lib), invariant, "ASKS_SOCKET="+path)...), &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	socket.SetDeadline(time.Now().Add(2 * time.Minute))
+	conn, err := socket.Accept()
+	if err != nil {
+		cmd.Process.Kill()
+		cmd.Wait()
+		t.Fatalf("the profiler does not come: %v\n%s", err, out.String())
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(5 * time.Minute))
+	return cmd, conn
+}
+
+// The CLR of ARM64 walks a thread in a callback of its own, and while that stands there
+// we walk it too: the CLR's methods are ours in the same order, and the shadows say the
+// same, through native frames whose return addresses are signed.
+func TestARM64Asked(t *testing.T) {
+	cmd, conn := askGuest(t)
+	pid := cmd.Process.Pid
+	mem, err := live.OpenProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	maps := func() []live.Mapping { m, _ := live.MapsOf(pid); return m }
+	var still *outside.Still
+	k := newChecker(t)
+	k.natives, k.methods = loadNatives(t, need(t, "out", "samples", "arm64", "signed", "libtruth.so")), map[clr.FunctionID]string{}
+	a := against{by: map[string]int{}, refused: map[string]int{}}
+	table := map[uint64]*tally{}
+	for a.stacks < max(1000, *armSamples) || !a.met() {
+		s, err := readStood(conn)
+		if err != nil {
+			t.Fatalf("after %+v: %v", a, err)
+		}
+		if still == nil {
+			still = outside.NewStill(context.ArchARM64, mem, live.NewLoader(pid), maps())
+			still.Reread = maps
+		}
+		th := still.Read(s.tid, &s.regs, live.Stood{Base: s.base})
+		a.compare(t, k, table, still, &s, &th)
+		if t.Failed() {
+			return
+		}
+		if _, err := conn.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.verdict(t, table)
+}
+
+func (a *against) verdict(t *testing.T, table map[uint64]*tally) {
+	t.Helper()
+	checked := 0
+	for _, row := range table {
+		checked += row.checked
+	}
+	t.Logf("%d stacks the CLR has walked too, %d of them cut here; of its %d methods' frames %d at the same ip, sp and fp, %d that call native code without a stub; %d stacks compared with their threads' shadows, %d signed return addresses; asked in %v; refused %v",
+		a.stacks, a.cut, a.frames, a.exact, a.calls, checked, a.signed, a.by, a.refused)
+	if a.cut*100 > a.stacks || checked < a.stacks/4 || a.signed < a.stacks/10 {
+		t.Error("too few stacks are whole, compared or signed")
+	}
+}
+
+func (a *against) compare(t *testing.T, k *checker, table map[uint64]*tally, still *outside.Still, s *stood, th *outside.Thread) {
+	t.Helper()
+	got := still.Walk(th)
+	if s.hr != clr.S_OK {
+		a.refused[s.kind+": "+s.hr.String()]++
+		return
+	}
+	a.stacks++
+	a.by[s.kind]++
+	if got.Gap != merge.GapNone {
+		a.cut++
+	}
+	if err := a.subsequence(s.clr, got.Frames); err != nil {
+		t.Errorf("%s, %v: %v", s.kind, got.Gap, err)
+		for _, f := range got.Frames {
+			t.Logf("  %-8v %-13v ip %#x sp %#x fp %#x %#x %s %s", f.Kind, f.Trust, f.IP, f.SP, f.FP, f.Function, f.Name, filepath.Base(f.Module))
+		}
+		for _, f := range s.clr {
+			t.Logf("  clr %#x ip %#x sp %#x fp %#x", f.Function, f.IP, f.SP, f.FP)
+		}
+	}
+	a.sign(th.Stack, got.Frames)
+	a.shadow(t, k, table, still, th, &got)
+}
+
+// sign counts frames' return addresses that lie on the stack as the processor has signed
+// them: with bits set that no address of a program has.
+func (a *against) sign(stack memory.Run, frames []outside.StackFrame) {
+	const plain = 1<<48 - 1
+	at := map[uint64]bool{}
+	for i := range frames {
+		at[frames[i].IP] = true
+	}
+	for b := stack.Data; len(b) >= 8; b = b[8:] {
+		if w := binary.LittleEndian.Uint64(b); w != w&plain && at[w&plain] {
+			a.signed++
+		}
+	}
+}
+
+// shadow compares a stack with what its thread says of itself.
+func (a *against) shadow(t *testing.T, k *checker, table map[uint64]*tally, still *outside.Still, th *outside.Thread, got *outside.Stack) {
+	t.Helper()
+	sample := raw.Sample{Result: merge.Result{Gap: got.Gap}}
+	sample.Capture.Stack = th.Stack
+	for i := range got.Frames {
+		f := &got.Frames[i]
+		sample.Frames = append(sample.Frames, f.Frame)
+		if f.Function != 0 {
+			k.methods[f.Function] = f.Name
+		}
+	}
+	modules := still.Modules()
+	for i := range modules.Len() {
+		m := modules.At(i)
+		sample.Images = append(sample.Images, raw.Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path})
+	}
+	k.compare(t, table, []*raw.Sample{&sample})
+}
