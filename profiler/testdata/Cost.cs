@@ -1,6 +1,9 @@
 // A fixed amount of work, and what it took: wall time and the process's own
-// processor time, by the kernel's clocks.
+// processor time, by the kernel's clocks. With a FILE the work goes on until the
+// standard input ends, and each thread that works counts its units in the file, in
+// a word on a cache line of its own.
 // Usage: Cost.exe cpu|allocate|server|idle AMOUNT
+//        Cost.exe cpu|allocate|server FILE
 using System;
 using System.Collections.Generic;
 using System.Net;
@@ -9,9 +12,17 @@ using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Threading;
 
-static class Cost
+static unsafe class Cost
 {
     [DllImport("libc")] static extern int clock_gettime(int clock, long[] time);
+    [DllImport("libc")] static extern int open(string path, int flags);
+    [DllImport("libc")] static extern IntPtr mmap(IntPtr at, IntPtr size, int protection, int flags, int file, IntPtr offset);
+    [DllImport("libc")] static extern IntPtr read(int file, byte* to, IntPtr size);
+
+    const int Room = 4096, Line = 64; // of the file, and what a thread has of it
+
+    static byte* units = (byte*)Marshal.AllocHGlobal(Room);
+    static int counting;
 
     static double sink;
     static object keep;
@@ -25,14 +36,31 @@ static class Cost
 
     static int Main(string[] args)
     {
-        int amount = int.Parse(args[1]);
         var work = new Dictionary<string, Action<int>> { { "cpu", Cpu }, { "allocate", Allocate }, { "server", Server }, { "idle", Idle } }[args[0]];
+        int amount;
+        if (!int.TryParse(args[1], out amount)) return Endless(work, args[1]);
         if (args[0] != "idle") work(Math.Max(1, amount / 10)); // what is compiled at first use is not measured
         double wall = Clock(1), cpu = Clock(2);
         work(amount);
         Console.WriteLine("wall " + (Clock(1) - wall).ToString("F6") + " cpu " + (Clock(2) - cpu).ToString("F6") + " all " + Clock(2).ToString("F6"));
         return 0;
     }
+
+    static int Endless(Action<int> work, string path)
+    {
+        const int readWrite = 2, readable = 1, writable = 2, shared = 1;
+        IntPtr map = mmap(IntPtr.Zero, (IntPtr)Room, readable | writable, shared, open(path, readWrite), IntPtr.Zero);
+        if (map == (IntPtr)(-1)) return 1;
+        units = (byte*)map;
+        new Thread(() => work(int.MaxValue)) { IsBackground = true }.Start();
+        byte b;
+        while (read(0, &b, (IntPtr)1) != IntPtr.Zero) { } // nothing is ever sent; a signal interrupts it
+        Environment.Exit(0);
+        return 0;
+    }
+
+    // Where a thread counts what it has done.
+    static long* Counter() { return (long*)(units + Interlocked.Increment(ref counting) % (Room / Line) * Line); }
 
     static void Two(ThreadStart body)
     {
@@ -52,8 +80,9 @@ static class Cost
     {
         Two(() =>
         {
+            long* done = Counter();
             double x = 0;
-            for (int i = 0; i < n; i++)
+            for (int i = 0; i < n; i++, ++*done)
             {
                 x += Fibonacci(20);
                 for (int k = 0; k < 10000; k++) x = Straight(x);
@@ -66,7 +95,8 @@ static class Cost
     {
         Two(() =>
         {
-            for (int i = 0; i < n; i++)
+            long* done = Counter();
+            for (int i = 0; i < n; i++, ++*done)
             {
                 var list = new List<object>();
                 for (int k = 0; k < 2000; k++) list.Add(new int[k & 15]);
@@ -128,7 +158,8 @@ static class Cost
         s.Connect(IPAddress.Loopback, port);
         var request = new byte[64];
         var answer = new byte[64];
-        for (int i = 0; i < n; i++)
+        long* done = Counter();
+        for (int i = 0; i < n; i++, ++*done)
         {
             request[i & 63]++;
             s.Send(request);

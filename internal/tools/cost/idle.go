@@ -9,14 +9,14 @@ import (
 )
 
 // sleepers sleep for so many milliseconds, of which settled are let pass from the moment
-// at which all are there, and steady are measured. Tool and program are measured by the
+// at which all are there, and asleep are measured. Tool and program are measured by the
 // kernel's clocks of them, while they run: what either does at its start and end is not
 // in it, and two runs need not be compared.
 const (
 	sleepers = 1000
 	sleep    = 14000
 	settled  = 2 * time.Second
-	steady   = 8 * time.Second
+	asleep   = 8 * time.Second
 )
 
 // idling is what rounds of a setup used.
@@ -31,9 +31,9 @@ type idling struct {
 // runtime's tables, and of each thread the name and the first stack. The goal is of the
 // former; a recording pays the latter once.
 func (o *options) idle() ([]goal, error) {
-	fmt.Printf("\nidle, %d threads that sleep, %d rounds of %v: %% of a core\n", sleepers, idleRounds, steady)
+	fmt.Printf("\nidle, %d threads that sleep, %d rounds of %v: %% of a core\n", sleepers, idleRounds, asleep)
 	var goals []goal
-	alone := 0.0
+	alone := spread{}
 	for _, s := range []setup{{}, {"probe", 100}, {"probe", 1000}, {"snapshot", 100}} {
 		var m idling
 		for range idleRounds {
@@ -52,10 +52,10 @@ func (o *options) idle() ([]goal, error) {
 		fmt.Println()
 		switch s {
 		case setup{}:
-			alone = p.mid
+			alone = p
 		case setup{"probe", 100}:
-			spread := p.high - p.low + q.high - q.low
-			goals = append(goals, goal{"1,000 idle threads, 100 Hz: in all", 100 * mayUse, false, 100 * (p.mid - alone + q.mid), 100 * spread, percent})
+			got := interval{100 * (p.low - alone.high + q.low), 100 * (p.mid - alone.mid + q.mid), 100 * (p.high - alone.low + q.high)} // at worst
+			goals = append(goals, goal{"1,000 idle threads, 100 Hz: in all", 100 * mayUse, false, got, percent})
 		}
 	}
 	return goals, nil
@@ -68,7 +68,7 @@ func (o *options) idleRound(s setup, m *idling) error {
 		return err
 	}
 	if <-w.done; w.own == 0 && w.tool == 0 {
-		return fmt.Errorf("the threads were not seen sleeping for %v", settled+steady)
+		return fmt.Errorf("the threads were not seen sleeping for %v", settled+asleep)
 	}
 	m.own, m.tool = append(m.own, w.own), append(m.tool, w.tool)
 	m.start, m.calls = append(m.start, w.start), append(m.calls, r.calls/sleepers)
@@ -100,7 +100,7 @@ func (w *watched) watch(tool int, pidFile string) {
 		}
 		time.Sleep(settled)
 		begin, own, used := time.Now(), clock(pid), clock(tool)
-		time.Sleep(steady)
+		time.Sleep(asleep)
 		seconds := time.Since(begin).Seconds()
 		all, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if len(all) < sleepers {

@@ -10,93 +10,78 @@ type goal struct {
 	what  string
 	limit float64 // at most; at least, if least
 	least bool
-	got   float64
-	noise float64 // how far off got may be; NaN: it was not measured
+	got   interval
 	unit  string
 }
 
-// verdict judges a goal: it is met or missed if the noise leaves no doubt.
+// verdict judges a goal: it is met or missed if all that the measurement leaves possible
+// is on one side of the limit.
 func (g *goal) verdict() string {
-	over := g.got - g.limit
+	good, bad := g.got.high <= g.limit, g.got.low > g.limit
 	if g.least {
-		over = -over
+		good, bad = g.got.low >= g.limit, g.got.high < g.limit
 	}
 	switch {
-	case math.IsNaN(g.got) || math.IsNaN(g.noise):
+	case math.IsNaN(g.got.low) || math.IsNaN(g.got.high):
 		return "too few samples"
-	case over <= 0 && g.noise <= math.Abs(g.limit):
+	case good:
 		return "met"
-	case over > g.noise:
+	case bad:
 		return "MISSED"
 	}
-	return "not judged: the machine is not quiet"
+	return "not judged: the limit lies within the interval"
 }
 
 // The goals of issue and README: throughput by rate, and what holds of any.
-var mayLose = map[int]float64{100: 0.01, 1000: 0.05}
+var mayLose = map[int]float64{100: 1, 1000: 5}
 
 const (
 	mayStand    = 5    // microseconds, the median
-	mustReach   = 0.95 // of the rate asked, up to the kernel's tick
+	mustReach   = 95   // percent of the rate asked, up to the kernel's tick
 	mayUse      = 0.01 // of a core, for a thousand threads that sleep
 	enough      = 100  // samples of which a median says something
 	microsecond = "us"
 	percent     = "%"
 )
 
-// best is the least of a series' figures: what disturbs a run makes it longer.
-func (s series) best(f func(r *result) float64) float64 { return s.each(f).low }
-
-func wall(r *result) float64      { return r.wall }
-func processor(r *result) float64 { return r.cpu }
-
-// twice is the best of the program alone, and by how much its two setups differ.
-func twice(rows []series, f func(r *result) float64) (best, noise float64) {
-	one, two := rows[0].best(f), rows[1].best(f)
-	best = min(one, two)
-	return best, math.Abs(one-two) / best
-}
-
-// judge holds a program's rows against the goals. The first two setups are the program
-// alone.
-func judge(p program, rows []series) (goals []goal) {
-	if len(rows[0]) == 0 {
-		return nil
-	}
-	alone, noise := twice(rows, wall)
-	work, workNoise := twice(rows, processor)
-	for i, s := range setups {
-		if s.way != "probe" || len(rows[i]) == 0 {
-			continue
+// judge holds what a program has lost against the goals.
+func judge(p program, m *steady) (goals []goal) {
+	for _, rate := range rates {
+		visits := m.visits[rate]
+		name := fmt.Sprintf("%s, %d Hz: ", p.name, rate)
+		still, reached := centre(each(visits, func(v *visit) float64 { return v.p50 })), centre(each(visits, func(v *visit) float64 { return 100 * v.rate }))
+		samples := 0.0
+		for i := range visits {
+			samples += visits[i].samples
 		}
-		r := rows[i]
-		name := fmt.Sprintf("%s, %d Hz: ", p.name, s.rate)
-		goals = append(goals, goal{name + "throughput lost", 100 * mayLose[s.rate], false, 100 * (1 - alone/r.best(wall)), 100 * noise, percent})
-		goals = append(goals, goal{name + "processor time", 100 * mayLose[s.rate], false, 100 * (1 - work/r.best(processor)), 100 * workNoise, percent})
-		samples := r.each(func(r *result) float64 { return r.samples })
-		still, rate := r.each(func(r *result) float64 { return r.p50 }), r.each(func(r *result) float64 { return r.rate })
-		g := []goal{
-			{name + "a thread stands still", mayStand, false, still.mid, still.high - still.mid, microsecond},
-			{name + "rate reached", 100 * mustReach, true, 100 * rate.mid, 100 * (rate.mid - rate.low), percent},
+		if samples < enough {
+			still.low, reached.low = math.NaN(), math.NaN()
 		}
-		for k := range g {
-			if samples.mid < enough {
-				g[k].got = math.NaN()
-			}
-		}
-		goals = append(goals, g...)
+		goals = append(goals,
+			goal{name + "throughput lost", mayLose[rate], false, centre(differences(m.windows, rate, throughput)), percent},
+			goal{name + "processor time", mayLose[rate], false, centre(differences(m.windows, rate, effort)), percent},
+			goal{name + "a thread stands still", mayStand, false, still, microsecond},
+			goal{name + "rate reached", mustReach, true, reached, percent})
 	}
 	return goals
 }
 
+func each[T any](all []T, f func(*T) float64) []float64 {
+	out := make([]float64, len(all))
+	for i := range all {
+		out[i] = f(&all[i])
+	}
+	return out
+}
+
 func verdicts(goals []goal) {
-	fmt.Printf("\n%-44s %12s %12s %10s  %s\n", "goal", "limit", "reached", "noise", "verdict")
+	fmt.Printf("\n%-44s %12s %12s %22s  %s\n", "goal", "limit", "reached", "95 of 100 between", "verdict")
 	for i := range goals {
 		g := &goals[i]
 		sign := "<="
 		if g.least {
 			sign = ">="
 		}
-		fmt.Printf("%-44s %2s %6.2f %-2s %9.2f %-2s %7.2f %-2s  %s\n", g.what, sign, g.limit, g.unit, g.got, g.unit, g.noise, g.unit, g.verdict())
+		fmt.Printf("%-44s %2s %6.2f %-2s %9.2f %-2s %9.2f and %7.2f %-2s %s\n", g.what, sign, g.limit, g.unit, g.got.mid, g.unit, g.got.low, g.got.high, g.unit, g.verdict())
 	}
 }

@@ -1,14 +1,16 @@
-// Command cost measures what sampling costs a program: fixed work, without the tool
-// and with it in each way and at each rate, in turn and each round in another order, so
-// that what slows one minute slows all. It prints medians over the rounds with their
-// spread, then each goal with what was reached and a verdict.
+// Command cost measures what sampling costs programs that go on for ever and count what
+// they do. seedwalk is attached to one and detached again and again, at each rate in turn,
+// for a window of some seconds from when it has settled, and each such window is compared
+// with the two beside it in which nothing was attached: what slows one minute slows all
+// three. It prints the middle of these differences and what it lies between, then each goal
+// with a verdict, which is given only if all of the interval is on one side of the limit.
+// "nothing" is the same of windows in which nothing was attached: the machine's own noise.
 //
-//	go run ./internal/tools/cost -rounds 5
+//	go run ./internal/tools/cost -only server -each 60s
 //
-// "throughput lost" is of wall time, by the best round of each setup: what else runs on
-// the machine only ever adds. The program runs alone twice a round; how far those two
-// are apart is the noise, and a goal that it hides is not judged. "processor time" is of
-// the program's own; "tool" is what seedwalk itself used, in shares of one core.
+// What the tool uses before it has settled, and after its window, it uses once, and that
+// is printed apart. "tool" is what seedwalk itself used, in shares of one core. The
+// snapshot way cannot be attached: whole processes are run with it, and without it.
 package main
 
 import (
@@ -27,8 +29,8 @@ type options struct {
 	rounds  int
 	scale   float64
 	only    string
-	budget  time.Duration
-	began   time.Time
+	window  time.Duration
+	each    time.Duration
 }
 
 // program is one of Cost.cs and how much it does: some seconds on a machine of today.
@@ -48,8 +50,11 @@ type setup struct {
 	rate int
 }
 
-// The program is alone twice, for the noise.
-var setups = []setup{{}, {}, {"probe", 100}, {"probe", 1000}, {"snapshot", 100}, {"snapshot", 1000}}
+// rates are those of the probe's way.
+var rates = []int{100, 1000}
+
+// setups of whole processes.
+var setups = []setup{{}, {"snapshot", 100}, {"snapshot", 1000}}
 
 func (s setup) String() string {
 	if s.way == "" {
@@ -62,10 +67,11 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "the `folder` of the checkout, built with make build samples")
 	flag.StringVar(&o.runtime, "runtime", ".cache/dotnet-9.0.5/package/dist", "the `folder` of the runtime")
-	flag.IntVar(&o.rounds, "rounds", 5, "how often each way runs")
-	flag.Float64Var(&o.scale, "scale", 1, "more or less work")
+	flag.DurationVar(&o.window, "window", 2*time.Second, "of a measurement")
+	flag.DurationVar(&o.each, "each", 140*time.Second, "the time of each program, with the probe and alone in turn")
+	flag.IntVar(&o.rounds, "rounds", 2, "how often a program runs from start to end with the snapshot way, and alone")
+	flag.Float64Var(&o.scale, "scale", 1, "more or less work in those")
 	flag.StringVar(&o.only, "only", "", "programs, separated by commas; all if empty")
-	flag.DurationVar(&o.budget, "budget", 6*time.Minute, "no more rounds begin after this time; idle threads take two minutes more")
 	flag.Parse()
 	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "cost:", err)
@@ -77,18 +83,22 @@ func (o *options) run() error {
 	if err := o.size(); err != nil {
 		return err
 	}
-	o.began = time.Now()
 	var goals []goal
 	for _, p := range programs {
 		if !o.wanted(p.name) {
 			continue
 		}
+		m, err := o.steadily(p)
+		if err != nil {
+			return err
+		}
+		m.print(p, o.window.Seconds())
+		goals = append(goals, judge(p, m)...)
 		rows, err := o.rows(p)
 		if err != nil {
 			return err
 		}
-		print(p, rows)
-		goals = append(goals, judge(p, rows)...)
+		printWhole(p, rows)
 	}
 	if o.wanted("idle") {
 		g, err := o.idle()
@@ -105,14 +115,10 @@ func (o *options) wanted(name string) bool {
 	return o.only == "" || strings.Contains(","+o.only+",", ","+name+",")
 }
 
-// rows are the rounds of a program, as many as there is time for.
+// rows are the rounds of a program from its start to its end.
 func (o *options) rows(p program) ([]series, error) {
 	rows := make([]series, len(setups))
 	for round := range o.rounds {
-		if round > 1 && time.Since(o.began) > o.budget {
-			fmt.Printf("\n%s: %d rounds of %d, for lack of time\n", p.name, round, o.rounds)
-			break
-		}
 		for k := range setups {
 			i := (k + round) % len(setups)
 			r, err := o.measure(p, setups[i], nil)

@@ -20,6 +20,8 @@ type result struct {
 	rate      float64 // reached, of what was asked; 0 = not known
 	used      float64 // seconds of processor time, seedwalk's
 	samples   float64 // taken in the program itself
+	taken     float64 // of all kinds, a second
+	signals   float64 // that the program took, a second
 	calls     float64 // of the kernel about threads, seedwalk's
 	memory    int     // KiB of ours mapped in the program, resident; 0 = not known
 }
@@ -77,6 +79,7 @@ func (o *options) measure(p program, s setup, idle *watched) (r result, err erro
 func (r *result) summary(text []byte, s setup) {
 	var sum struct {
 		Stats struct {
+			Samples   float64
 			Suspended struct {
 				Count int     `json:"count"`
 				P50   float64 `json:"p50_ns"`
@@ -88,6 +91,7 @@ func (r *result) summary(text []byte, s setup) {
 				StillP99 float64 `json:"still_p99_ns"`
 				Overruns float64
 				Calls    float64
+				Signals  float64
 				Busy     float64 `json:"busy_ns"`
 			}
 		}
@@ -96,6 +100,9 @@ func (r *result) summary(text []byte, s setup) {
 	i := bytes.Index(text, []byte(`{"format"`))
 	if i < 0 || json.Unmarshal(bytes.TrimSpace(text[i:]), &sum) != nil {
 		return
+	}
+	if sum.Duration > 0 {
+		r.taken, r.signals = sum.Stats.Samples/(sum.Duration/1e9), sum.Stats.Counters.Signals/(sum.Duration/1e9)
 	}
 	r.p50, r.p99 = sum.Stats.Suspended.P50/1e3, sum.Stats.Suspended.P99/1e3
 	if c := sum.Stats.Counters; c.Busy > 0 {

@@ -23,13 +23,7 @@ func (s spread) percent() string {
 	return fmt.Sprintf("%6.2f (%.2f to %.2f)", 100*s.mid, 100*s.low, 100*s.high)
 }
 
-func (s series) each(f func(r *result) float64) spread {
-	out := make([]float64, len(s))
-	for i := range s {
-		out[i] = f(&s[i])
-	}
-	return of(out)
-}
+func (s series) each(f func(r *result) float64) spread { return of(each(s, f)) }
 
 // against pairs each round with the same round alone.
 func (s series) against(alone series, f func(with, without *result) float64) spread {
@@ -40,8 +34,54 @@ func (s series) against(alone series, f func(with, without *result) float64) spr
 	return of(out)
 }
 
-func print(p program, rows []series) {
-	fmt.Printf("\n%s, %d rounds: medians (least to greatest)\n", p.name, len(rows[0]))
+func (i interval) String() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", i.mid, i.low, i.high) }
+
+const columns = "%-18v %24s %24s %8s %10s %10s %14s %8s %8s\n"
+
+// print prints what a program that goes on has lost: middles with their intervals.
+func (m *steady) print(p program, seconds float64) {
+	fmt.Printf("\n%s, windows of %.0f s: middles (95 of 100 between)\n", p.name, seconds)
+	fmt.Printf(columns, "", "throughput lost %", "more processor time %", "tool %", "tool us", "program us", "still p50/p99", "rate %", "KiB")
+	fmt.Printf(columns, "", "", "", "of a core", "a sample", "a sample", "us", "", "")
+	null := differences(m.windows, 0, throughput)
+	fmt.Printf(columns, "nothing", centre(null), centre(differences(m.windows, 0, effort)), "", "", "", "", "", "")
+	for _, rate := range rates {
+		v := m.visits[rate]
+		at := func(f func(*visit) float64) float64 { return median(each(v, f)) }
+		with := m.at(rate)
+		mine, theirs := make([]float64, len(with)), differences(m.windows, rate, surplus)
+		for i := range with {
+			mine[i] = 1e6 * with[i].tool / v[i].taken
+			theirs[i] *= 1e6 / v[i].signals
+		}
+		fmt.Printf(columns, setup{"probe", rate}, centre(differences(m.windows, rate, throughput)), centre(differences(m.windows, rate, effort)),
+			fmt.Sprintf("%.2f", 100*median(each(with, func(w *window) float64 { return w.tool }))),
+			fmt.Sprintf("%.1f", median(mine)), fmt.Sprintf("%.1f", centre(theirs).mid),
+			fmt.Sprintf("%.1f/%.1f", at(func(v *visit) float64 { return v.p50 }), at(func(v *visit) float64 { return v.p99 })),
+			fmt.Sprintf("%.1f", 100*at(func(v *visit) float64 { return v.rate })), fmt.Sprint(int(at(func(v *visit) float64 { return float64(v.memory) }))))
+		fmt.Printf("%18s once: %.2f s of processor time before, %.2f s after; with both the program lost %.2f s of its work; begun after %.2f s; %.0f samples a second, %.0f signals\n", "",
+			at(func(v *visit) float64 { return v.start }), at(func(v *visit) float64 { return v.end }), at(func(v *visit) float64 { return v.lost }),
+			at(func(v *visit) float64 { return v.ready }), at(func(v *visit) float64 { return v.taken }), at(func(v *visit) float64 { return v.signals }))
+	}
+	fmt.Printf("%18s %d windows at each rate, %d alone\n", "", len(m.visits[rates[0]]), len(m.at(0)))
+}
+
+// at are the windows at a rate.
+func (m *steady) at(rate int) (all []window) {
+	for _, w := range m.windows {
+		if w.rate == rate {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// surplus is the processor time that a program uses more in a second, seconds.
+func surplus(w, a, b *window) float64 { return w.own - w.units*(a.own+b.own)/(a.units+b.units) }
+
+// printWhole prints the runs of whole processes.
+func printWhole(p program, rows []series) {
+	fmt.Printf("\n%s, whole processes, %d rounds: medians (least to greatest)\n", p.name, len(rows[0]))
 	fmt.Printf("%-18s %26s %26s %22s %14s %8s %8s\n", "", "throughput lost %", "more processor time %", "tool, % of a core", "still p50/p99", "rate %", "KiB")
 	for i, s := range setups {
 		r := rows[i]

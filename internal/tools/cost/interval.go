@@ -1,0 +1,76 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// interval is a middle and what it lies between in 95 of 100 cases; NaN: too few values.
+type interval struct{ low, mid, high float64 }
+
+// doubt is the share of cases in which an interval may miss.
+const doubt = 0.05
+
+// centre is the pseudo-median of differences with its interval, by Wilcoxon's signed ranks:
+// the median of the means of all pairs, and the means whose rank has so small a chance that
+// the truth is beyond them. It supposes no distribution but that differences lie evenly
+// around their middle, and one disturbed window moves it by one rank.
+//
+// Source: Hodges and Lehmann, Estimates of location based on rank tests, 1963; Hollander,
+// Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition, 3.3.
+func centre(d []float64) interval {
+	if len(d) == 0 {
+		return interval{math.NaN(), math.NaN(), math.NaN()}
+	}
+	means := make([]float64, 0, len(d)*(len(d)+1)/2)
+	for i, a := range d {
+		for _, b := range d[i:] {
+			means = append(means, (a+b)/2)
+		}
+	}
+	slices.Sort(means)
+	n := len(means)
+	mid := (means[n/2] + means[(n-1)/2]) / 2
+	cut := critical(len(d))
+	if cut == 0 {
+		return interval{math.NaN(), mid, math.NaN()}
+	}
+	return interval{means[cut-1], mid, means[n-cut]}
+}
+
+// manyPairs is from where on the normal distribution is used for that of the ranks.
+const manyPairs = 60
+
+// critical is the rank of the mean that is the interval's low end, from 1; 0: there are
+// too few differences for any.
+func critical(n int) int {
+	if n > manyPairs {
+		mean := float64(n) * float64(n+1) / 4
+		sd := math.Sqrt(mean * float64(2*n+1) / 6)
+		return int(mean - 1.959964*sd)
+	}
+	ways := make([]float64, n*(n+1)/2+1) // in which signs make a sum of ranks
+	ways[0] = 1
+	for rank := 1; rank <= n; rank++ {
+		for sum := len(ways) - 1; sum >= rank; sum-- {
+			ways[sum] += ways[sum-rank]
+		}
+	}
+	all := math.Pow(2, float64(n))
+	for sum, below := 0, 0.0; sum < len(ways); sum++ {
+		if below += ways[sum]; below/all > doubt/2 {
+			return sum
+		}
+	}
+	return 0
+}
+
+// median is the middle of values, NaN if there are none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	v := slices.Clone(values)
+	slices.Sort(v)
+	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
+}

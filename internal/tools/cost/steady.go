@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// window is what was done in some seconds of a program that goes on for ever.
+type window struct {
+	rate             int // of the tool beside it, 0 = none
+	seconds          float64
+	units, own, tool float64 // a second: units of work, processor time of the program and of seedwalk
+}
+
+// visit is one attachment: what it took beside its window.
+type visit struct {
+	result
+	start, end float64 // processor time of seedwalk before its window and after, seconds
+	lost       float64 // seconds of the program's work that were not done meanwhile
+	ready      float64 // seconds from the tool's start to its window
+}
+
+// A tool is taken to have settled when it has used less than calm of a core for three looks,
+// but not before settleLeast, for which it may wait for a processor, and it is given so long
+// to. What it uses until then it uses once.
+const (
+	settleLeast = 700 * time.Millisecond
+	settleLook  = 100 * time.Millisecond
+	settleMost  = 6 * time.Second
+	calm        = 0.35
+	between     = 100 * time.Millisecond // from a tool's end to the window after
+)
+
+// measureWindow watches for so long. The tool is a process or 0.
+func (s *subject) measureWindow(d time.Duration, rate, tool int) (window, error) {
+	a, own, used := s.units(), clock(s.pid()), clock(tool)
+	begin := time.Now()
+	time.Sleep(d)
+	b, seconds := s.units(), time.Since(begin).Seconds()
+	w := window{rate: rate, seconds: seconds, units: (b - a) / seconds, own: (clock(s.pid()) - own) / seconds}
+	if tool != 0 {
+		w.tool = (clock(tool) - used) / seconds
+	}
+	if b == a {
+		return w, errors.New("the program does nothing")
+	}
+	return w, nil
+}
+
+// attach has the tool record the program, lets it settle, and measures a window.
+func (o *options) attach(s *subject, rate int, alone float64) (w window, v visit, err error) {
+	cmd := exec.Command(filepath.Join(o.root, "out/bin/seedwalk"), "record", "--json", "--rate", fmt.Sprint(rate), "--pid", fmt.Sprint(s.pid()),
+		"--output", filepath.Join(s.dir, "out.json"))
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	units, begin := s.units(), time.Now()
+	if err := cmd.Start(); err != nil {
+		return w, v, err
+	}
+	tool := cmd.Process.Pid
+	settle(tool, begin)
+	v.start, v.ready = clock(tool), time.Since(begin).Seconds()
+	v.lost = v.ready - (s.units()-units)/alone
+	w, err = s.measureWindow(o.window, rate, tool)
+	used := clock(tool)
+	v.memory = resident(fmt.Sprint(s.pid()))
+	cmd.Process.Signal(os.Interrupt)
+	units, begin = s.units(), time.Now()
+	if waited := cmd.Wait(); waited != nil {
+		return w, v, fmt.Errorf("seedwalk: %w\n%s", waited, errs.String())
+	}
+	v.lost += time.Since(begin).Seconds() - (s.units()-units)/alone
+	v.end = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds() - used
+	v.summary(errs.Bytes(), setup{"probe", rate})
+	time.Sleep(between)
+	return w, v, err
+}
+
+// settle waits until a tool has made its start.
+func settle(tool int, begin time.Time) {
+	quiet, last := 0, clock(tool)
+	for time.Since(begin) < settleLeast || quiet < 3 && time.Since(begin) < settleMost {
+		at := time.Now()
+		time.Sleep(settleLook)
+		now := clock(tool)
+		if quiet++; (now-last)/time.Since(at).Seconds() > calm {
+			quiet = 0
+		}
+		last = now
+	}
+}
+
+// series of windows alone and with the tool in turn: each with the tool stands between
+// two alone.
+type steady struct {
+	windows []window
+	visits  map[int][]visit
+}
+
+// steadily measures a program at every rate until its time is over. The rates change
+// places each turn, and each turn has windows alone of its own: so no two differences of
+// one rate share a window.
+func (o *options) steadily(p program) (*steady, error) {
+	s, err := o.start(p)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	time.Sleep(warmUp)
+	m := &steady{visits: map[int][]visit{}}
+	begin, told := time.Now(), time.Now()
+	for turn := 0; time.Since(begin) < o.each; turn++ {
+		if err := o.turn(s, m, turn); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		if time.Since(told) > progressEvery {
+			told = time.Now()
+			fmt.Fprintf(os.Stderr, "%s: %d windows at each rate, %v of %v\n", p.name, turn+1, time.Since(begin).Round(time.Second), o.each)
+		}
+	}
+	return m, nil
+}
+
+// turn is a window of each rate between two alone.
+func (o *options) turn(s *subject, m *steady, n int) error {
+	alone, err := s.measureWindow(o.window, 0, 0)
+	if err != nil {
+		return err
+	}
+	m.windows = append(m.windows, alone)
+	for k := range rates {
+		rate := rates[(k+n)%len(rates)]
+		w, v, err := o.attach(s, rate, alone.units)
+		if err != nil {
+			return fmt.Errorf("%d Hz: %w", rate, err)
+		}
+		if alone, err = s.measureWindow(o.window, 0, 0); err != nil {
+			return err
+		}
+		m.windows = append(m.windows, w, alone)
+		m.visits[rate] = append(m.visits[rate], v)
+	}
+	return nil
+}
+
+const (
+	warmUp        = 3 * time.Second // what is compiled at first use, and again when it is hot
+	progressEvery = 20 * time.Second
+)
+
+// differences are those of the windows at a rate from what the two beside them say; rate 0:
+// of each turn's middle window alone from its other two.
+func differences(all []window, rate int, f func(with, before, after *window) float64) (d []float64) {
+	step := 1
+	if rate == 0 {
+		all, step = slices.DeleteFunc(slices.Clone(all), func(w window) bool { return w.rate != 0 }), len(rates)+1
+	}
+	for i := 1; i+1 < len(all); i += step {
+		if w := &all[i]; w.rate == rate && all[i-1].rate == 0 && all[i+1].rate == 0 {
+			d = append(d, f(w, &all[i-1], &all[i+1]))
+		}
+	}
+	return d
+}
+
+// throughput is what share of the units is lost.
+func throughput(w, a, b *window) float64 { return 100 * (1 - 2*w.units/(a.units+b.units)) }
+
+// effort is what share of its processor time the program uses more for a unit.
+func effort(w, a, b *window) float64 {
+	return 100 * (w.own/w.units*(a.units+b.units)/(a.own+b.own) - 1)
+}
