@@ -2,6 +2,7 @@ package outside
 
 import (
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/seedwalk/seedwalk/live"
@@ -27,6 +28,8 @@ type Engine struct {
 	probe   string
 	sought  time.Time // when the runtime's list of threads was read
 	swept   time.Time
+	lived   time.Time // when the process was seen to be the one that was opened
+	flushed time.Time
 	events  events
 }
 
@@ -64,7 +67,7 @@ func (e *Engine) Run() string {
 	tick := time.Duration(max(e.period, int64(time.Millisecond)))
 	next := time.Now()
 	for !e.stopped.Load() {
-		if !e.alive() {
+		if !e.lives(time.Now()) {
 			return e.end("the process ended")
 		}
 		if err := e.round(); err != nil { // nobody listens any more: the target is put back all the same
@@ -102,7 +105,11 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 // sleep sleeps until Stop, if there are events in pieces: their records are large.
 func (e *Engine) sleep(d time.Duration) {
 	if e.cfg.Events == 0 {
-		e.pause(d)
+		if d <= napMost {
+			nap(d)
+		} else {
+			e.pause(d)
+		}
 		return
 	}
 	for d > 0 && !e.stopped.Load() {
@@ -140,6 +147,22 @@ func (e *Engine) alive() bool {
 	b := e.kernel.buf[:4]
 	return e.t.mem.ReadAt(b, base+24) && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
 }
+
+// lives is alive, asked no more often than matters: a sample of what a process was before
+// does no harm, and a signal is sent to one that lives.
+func (e *Engine) lives(now time.Time) bool {
+	if now.Sub(e.lived) < livesFor {
+		return true
+	}
+	e.lived = now
+	return e.alive()
+}
+
+// How long samples may wait for the tool, and how many bytes of them: to write wakes it.
+const (
+	flushAfter = 50 * time.Millisecond
+	flushMost  = 1 << 16
+)
 
 // refresh reads the mappings and what follows from them.
 func (e *Engine) refresh() bool {
@@ -179,7 +202,13 @@ func (e *Engine) round() error {
 		e.watchOpen()
 		e.write()
 	}
-	return e.s.flush()
+	if now.Sub(e.flushed) < flushAfter && e.s.Out.Len() < flushMost {
+		return nil
+	}
+	e.flushed = now
+	err := e.s.flush()
+	runtime.Gosched() // the reader may have this processor's token, which a nap would keep from it
+	return err
 }
 
 // seek looks at threads for something that proves the tables. Those that run are armed:
@@ -187,7 +216,7 @@ func (e *Engine) round() error {
 func (e *Engine) seek() {
 	e.refresh()
 	for _, t := range e.tasks {
-		w, sp, ip := e.whereIs(t.tid)
+		w, sp, ip := e.whereIs(t)
 		if w == hidden && e.t.tables != nil {
 			e.seekUnseen(t)
 		}
@@ -231,13 +260,15 @@ func (e *Engine) record(r *probe.Record) {
 	if !ok {
 		return
 	}
-	cpu, wall := uint64(0), max(0, t.owed)
+	var cpu uint64
+	var wall int64
 	if r.Why == probe.Timer {
 		cpu = uint64(e.period) * uint64(r.Weight)
-		wall = max(wall, int64(cpu))
+		wall = t.worked(int64(cpu))
 		e.stats.timed++
 		e.stats.overruns += uint64(r.Weight - 1)
 	} else {
+		wall = t.stood()
 		if t.refused {
 			cpu, t.unarmed = t.unarmed, 0
 			wall = max(wall, int64(cpu))
@@ -247,7 +278,6 @@ func (e *Engine) record(r *probe.Record) {
 			t.last = c
 		}
 	}
-	t.owed = 0
 	e.sendOf(t, gap, e.s.Frames, cpu, wall)
 }
 

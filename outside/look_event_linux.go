@@ -6,13 +6,14 @@ import (
 
 // lookAt leaves the stack of a thread that stands still in e.s.Frames.
 func (e *Engine) lookAt(tid uint32) (merge.Gap, bool) {
-	at, sp, ip := e.whereIs(tid)
-	if at != blocked {
-		return 0, false
-	}
 	t := e.tasks[tid]
 	if t == nil {
-		t = &task{tid: tid}
+		t = &task{tid: tid, stat: -1, place: -1}
+		defer e.kernel.shut(t)
+	}
+	at, sp, ip := e.whereIs(t)
+	if at != blocked {
+		return 0, false
 	}
 	c, ok := e.readStack(t, sp, ip)
 	if !ok {

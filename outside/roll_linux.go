@@ -62,7 +62,7 @@ func (r *roll) there(tid uint32, now int64) {
 	t := r.tasks[tid]
 	switch {
 	case t == nil:
-		t = &task{tid: tid, stat: -1, slot: -1, visited: now, born: now}
+		t = &task{tid: tid, stat: -1, place: -1, slot: -1, visited: now, born: now}
 		if len(r.tasks) < r.maxOpen {
 			if fd, err := r.kernel.open(tid, "schedstat"); err == nil {
 				t.stat = fd

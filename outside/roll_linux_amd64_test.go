@@ -178,7 +178,7 @@ func TestListed(t *testing.T) {
 	if list(0) != 1 || !slices.Equal(*came, []uint32{uint32(pid)}) {
 		t.Fatalf("%v", *came)
 	}
-	other := &task{tid: 1 << 30, stat: -1}
+	other := &task{tid: 1 << 30, stat: -1, place: -1}
 	delete(r.tasks, uint32(pid)) // as if there had been another in its place
 	r.tasks[other.tid] = other
 	for range 2 {
@@ -211,6 +211,27 @@ func TestTogether(t *testing.T) {
 	} {
 		if got := together(c.due, c.every); got != c.want {
 			t.Errorf("%d, %d: %d, want %d", c.due/ms, c.every/ms, got/ms, c.want/ms)
+		}
+	}
+}
+
+// The next visit is a step or nearly two away, at an instant that others have too.
+func TestAfterVain(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, c := range []struct {
+		name         string
+		period, vain int64
+		step         int64
+	}{
+		{"1,000 Hz, once", ms, 1, 2 * ms}, {"1,000 Hz, more often", ms, 2, 4 * ms}, {"10,000 Hz", ms / 10, 2, 4 * ms},
+		{"100 Hz, once", 10 * ms, 1, 20 * ms}, {"100 Hz, more often", 10 * ms, 2, 40 * ms},
+		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
+	} {
+		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
+			got := afterVain(visited, c.period, int(c.vain))
+			if got%c.step != 0 || got-visited < c.step || got-visited >= 2*c.step {
+				t.Errorf("%s: %d ns after %d", c.name, got-visited, visited)
+			}
 		}
 	}
 }

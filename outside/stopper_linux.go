@@ -117,7 +117,7 @@ func (e *Stopper) list(now int64) {
 	for _, tid := range all {
 		t := e.tasks[uint32(tid)]
 		if t == nil {
-			t = &task{tid: uint32(tid), stat: -1, visited: now, born: now}
+			t = &task{tid: uint32(tid), stat: -1, place: -1, visited: now, born: now}
 			e.tasks[t.tid] = t
 			e.name(t)
 		} else if t.rename(now) {

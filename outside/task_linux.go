@@ -1,9 +1,8 @@
 package outside
 
 import (
-	"os"
+	"bytes"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,11 +13,12 @@ type counters struct{ cpu, wait, turns uint64 }
 
 // task is a thread of the target.
 type task struct {
-	tid  uint32
-	name string
-	born int64 // when it was first seen
-	read int64 // when its name was read again
-	stat int   // its schedstat, open; -1 = opened at each visit
+	tid   uint32
+	name  string
+	born  int64 // when it was first seen
+	read  int64 // when its name was read again
+	stat  int   // its schedstat, open; -1 = opened at each visit
+	place int   // its syscall, open; -1 = not yet
 
 	listing uint64 // the last in which it was
 
@@ -27,7 +27,8 @@ type task struct {
 	visited int64  // when
 	due     int64  // when to visit next
 	every   int64  // nanoseconds between visits
-	owed    int64  // wall time without a sample
+	owed    int64  // wall time without a sample, of visits that found it standing
+	ran     int64  // the same where they found it running, less what samples of its timer stood for
 	unarmed uint64 // processor time without a timer
 
 	slot      int // in the probe, -1 = none
@@ -36,6 +37,9 @@ type task struct {
 	quiet     uint64 // processor time since a sample came of its timer
 	refused   bool   // the kernel gave it no timer
 	asked     bool   // a sample, by signal
+	asksAt    uint64 // where it stood when that was needed
+	askAgain  int64  // not before, if it is armed
+	vain      int    // visits without a stack, one after the other
 	mute      int    // visits in vain, since it could not be asked
 	low, high uint64 // its own stack
 	thread    uint64 // the runtime's Thread, 0 = not known (yet)
@@ -43,6 +47,34 @@ type task struct {
 	rest    bool // stack holds since last
 	stack   held
 	samples uint64
+}
+
+// A thread's wall time is that of its visits, and goes to the stack that was next to be seen
+// of a thread that did the same: which stacks are seen more often does not matter.
+
+// owedMost is how much wall time may wait for a stack of a thread that stands, nanoseconds.
+const owedMost = int64(2e8)
+
+// worked is the wall time that a sample of processor time stands for, at least that.
+func (t *task) worked(cpu int64) (wall int64) {
+	wall = max(cpu, t.ran)
+	t.ran -= wall
+	if t.owed > owedMost { // it never stands for long enough
+		wall += t.stood()
+	}
+	return wall
+}
+
+// stood is the wall time that a sample of a thread that stands still stands for: visits may
+// have found it standing more often than it did.
+func (t *task) stood() (wall int64) {
+	if wall, t.owed = t.owed, 0; t.ran < 0 || !t.armed {
+		wall, t.ran = wall+t.ran, 0
+	}
+	if wall < 0 {
+		wall, t.ran = 0, wall
+	}
+	return wall
 }
 
 // rename reports whether the name is to be read again. A new thread has its
@@ -91,37 +123,54 @@ func whereOf(err error) where {
 	return ended
 }
 
-func parseWhere(s string) (where, uint64, uint64) {
-	f := strings.Fields(s)
-	if len(f) < 3 {
-		return running, 0, 0
-	}
-	sp, err1 := strconv.ParseUint(f[len(f)-2], 0, 64)
-	ip, err2 := strconv.ParseUint(f[len(f)-1], 0, 64)
-	if err1 != nil || err2 != nil {
+// parseWhere reads the last two fields, if there are three or more.
+func parseWhere(b []byte) (where, uint64, uint64) {
+	b, ip, ok1 := lastHex(b)
+	b, sp, ok2 := lastHex(b)
+	if !ok1 || !ok2 || len(bytes.TrimSpace(b)) == 0 {
 		return running, 0, 0
 	}
 	return blocked, sp, ip
 }
 
+// lastHex is the last field, and what is before it.
+func lastHex(b []byte) (rest []byte, v uint64, ok bool) {
+	b = bytes.TrimRight(b, " \n")
+	i := bytes.LastIndexByte(b, ' ')
+	digits, ok := bytes.CutPrefix(b[i+1:], []byte("0x"))
+	if !ok || len(digits) == 0 || len(digits) > 16 {
+		return nil, 0, false
+	}
+	for _, c := range digits {
+		switch {
+		case c >= '0' && c <= '9':
+			v = v<<4 | uint64(c-'0')
+		case c >= 'a' && c <= 'f':
+			v = v<<4 | uint64(c-'a'+10)
+		default:
+			return nil, 0, false
+		}
+	}
+	return b[:i+1], v, true
+}
+
 // signals are the masks of /proc/PID/task/TID/status: bit signal-1.
 type signals struct{ blocked, pending uint64 }
 
-func readSignals(pid string, tid uint32) (s signals, ok bool) {
-	b, err := os.ReadFile(taskFile(pid, tid, "status"))
-	if err != nil {
-		return s, false
+// parseSignals reads them; false: the file goes on behind b, or is none.
+func parseSignals(b []byte) (s signals, ok bool) {
+	pending, ok1 := maskIn(b, "\nSigPnd:")
+	blocked, ok2 := maskIn(b, "\nSigBlk:")
+	return signals{blocked, pending}, ok1 && ok2
+}
+
+// maskIn is the hexadecimal number of a line that begins so.
+func maskIn(b []byte, key string) (v uint64, ok bool) {
+	i := bytes.Index(b, []byte(key))
+	if i < 0 {
+		return 0, false
 	}
-	for line := range strings.Lines(string(b)) {
-		key, value, _ := strings.Cut(line, ":")
-		v, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-		switch {
-		case err != nil:
-		case key == "SigBlk":
-			s.blocked = v
-		case key == "SigPnd":
-			s.pending = v
-		}
-	}
-	return s, true
+	line, _, whole := bytes.Cut(b[i+len(key):], []byte("\n"))
+	v, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
+	return v, whole && err == nil
 }

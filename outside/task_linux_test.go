@@ -3,6 +3,7 @@ package outside
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestCounters(t *testing.T) {
@@ -34,9 +35,34 @@ func TestWhere(t *testing.T) {
 		{"-1 0x7ffd10 0x7f0123\n", blocked, 0x7ffd10, 0x7f0123},
 		{"-1 sp pc\n", running, 0, 0},
 		{"", running, 0, 0},
+		{"0x7ffd10 0x7f0123\n", running, 0, 0},
+		{"0x7f0123\n", running, 0, 0},
+		{"-1 0x 0x7f0123\n", running, 0, 0},
+		{"-1 0x7ffd10 0x11112222333344445\n", running, 0, 0},
+		{"-1 0xffffffffffffffff 0x8000000000000000", blocked, 1<<64 - 1, 1 << 63},
 	} {
-		if w, sp, ip := parseWhere(c.text); w != c.want || sp != c.sp || ip != c.ip {
+		if w, sp, ip := parseWhere([]byte(c.text)); w != c.want || sp != c.sp || ip != c.ip {
 			t.Errorf("%q: %v %#x %#x", c.text, w, sp, ip)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	const head = "Name:\tSigBlk: 7\nThreads:\t4\nSigQ:\t2/95000\n"
+	for _, c := range []struct {
+		name, text string
+		want       signals
+		ok         bool
+	}{
+		{"usual", head + "SigPnd:\t0000000000000200\nShdPnd:\t0000000000000001\nSigBlk:\tfffffffe7ffbfeff\nSigIgn:\t0000000000001000\n", signals{0xfffffffe7ffbfeff, 0x200}, true},
+		{"none", head + "SigPnd:\t0\nSigBlk:\t0\n", signals{}, true},
+		{"cut in the mask", head + "SigPnd:\t0000000000000200\nSigBlk:\tffff", signals{}, false},
+		{"cut before", head + "SigPnd:\t0000000000000200\n", signals{}, false},
+		{"no number", head + "SigPnd:\tx\nSigBlk:\t0\n", signals{}, false},
+		{"nothing", "", signals{}, false},
+	} {
+		if got, ok := parseSignals([]byte(c.text)); ok != c.ok || ok && got != c.want {
+			t.Errorf("%s: %+v, %v", c.name, got, ok)
 		}
 	}
 }
@@ -51,5 +77,71 @@ func TestRename(t *testing.T) {
 	}
 	if want := []int64{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200}; !slices.Equal(read, want) {
 		t.Errorf("read after %v ms, want %v", read, want)
+	}
+}
+
+// The wall time of all samples is that of all visits, but for what has not come to a sample
+// yet, whatever share of the time a thread stands, how often that is found out, and which
+// of its stacks are seen: those that stand get the share that it stood.
+func TestWallTime(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, c := range []struct {
+		name    string
+		stands  int // of ten moments
+		seldom  int // of so many looks at it standing one shows a stack
+		unarmed bool
+		want    int64 // of a hundred, of the stacks that stand
+	}{
+		{"always runs", 0, 1, false, 0},
+		{"always stands", 10, 1, false, 100},
+		{"half", 5, 1, false, 50},
+		{"half, its stack is seldom seen standing", 5, 9, false, 50},
+		{"stands mostly, its stack is seldom seen then", 9, 9, false, 90},
+		{"its stack is never seen standing", 5, 1 << 30, false, 0},
+		{"no timer", 5, 1, true, 100},
+	} {
+		k := task{armed: !c.unarmed}
+		var standing, running, cpu, looks int64
+		const visits = 10_000
+		for i := range int64(visits) {
+			if i%10*7%10 < int64(c.stands) {
+				k.owed += ms
+				if looks++; looks%int64(c.seldom) == 0 {
+					standing += k.stood()
+				}
+			} else {
+				k.ran += ms
+				if cpu += ms; cpu >= 4*ms && !c.unarmed { // its timer
+					running += k.worked(cpu)
+					cpu = 0
+				}
+			}
+		}
+		all := standing + running
+		if left := visits*ms - all; left < -owedMost || left > 2*owedMost {
+			t.Errorf("%s: samples of %d ms", c.name, all/ms)
+		}
+		if got := (100*standing + all/2) / max(all, 1); got != c.want {
+			t.Errorf("%s: %d %% stood, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// A sample of processor time stands for so much wall time at least, and those that stand
+// get the less if visits have found a thread standing that ran.
+func TestWallTimeOfMisjudgedVisits(t *testing.T) {
+	k := task{armed: true, owed: 30}
+	if got := k.worked(10); got != 10 || k.owed != 30 {
+		t.Errorf("%d, owed %d", got, k.owed)
+	}
+	if got := k.stood(); got != 20 || k.owed != 0 || k.ran != 0 {
+		t.Errorf("%d, left %+v", got, k)
+	}
+	k.worked(10)
+	if k.owed = 4; k.stood() != 0 || k.ran != -6 {
+		t.Errorf("left %d", k.ran)
+	}
+	if k.ran += 26; k.worked(10) != 20 {
+		t.Errorf("left %d", k.ran)
 	}
 }

@@ -3,6 +3,7 @@ package outside
 import (
 	"encoding/binary"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -13,12 +14,16 @@ import (
 // /proc/PID/task. It counts its calls of the kernel: threads that sleep cost little but
 // these.
 type taskFiles struct {
-	pid   int
-	dir   int // /proc/PID/task, -1 = it could not be opened
-	calls uint64
-	buf   [512]byte // of one file
-	names []byte    // of a listing
+	pid    int
+	dir    int // /proc/PID/task, -1 = it could not be opened
+	calls  uint64
+	places int       // syscall files that are open
+	buf    [512]byte // of one file
+	names  []byte    // of a listing
 }
+
+// mostPlaces bounds them: of threads that sleep none is needed.
+const mostPlaces = 256
 
 // listingRoom holds the names of two thousand threads: a listing in several pieces may
 // miss some that have not ended, where others end between the pieces.
@@ -35,9 +40,7 @@ func newTaskFiles(pid int) taskFiles {
 // close closes the folder and what is open of the threads'.
 func (f *taskFiles) close(tasks map[uint32]*task) {
 	for _, t := range tasks {
-		if t.stat >= 0 {
-			unix.Close(t.stat)
-		}
+		f.shut(t)
 	}
 	if f.dir >= 0 {
 		unix.Close(f.dir)
@@ -85,7 +88,57 @@ func (f *taskFiles) where(tid uint32) (w where, sp, ip uint64) {
 	if err != nil {
 		return whereOf(err), 0, 0
 	}
-	return parseWhere(string(b))
+	return parseWhere(b)
+}
+
+// whereIs is where of a thread that is asked often, whose file is kept open.
+func (f *taskFiles) whereIs(t *task) (w where, sp, ip uint64) {
+	if t.place < 0 {
+		if f.places >= mostPlaces {
+			return f.where(t.tid)
+		}
+		fd, err := f.open(t.tid, "syscall")
+		if err != nil {
+			return whereOf(err), 0, 0
+		}
+		f.places++
+		t.place = fd
+	}
+	f.calls++
+	n, err := unix.Pread(t.place, f.buf[:], 0)
+	if err != nil {
+		return whereOf(err), 0, 0
+	}
+	return parseWhere(f.buf[:max(n, 0)])
+}
+
+// signals are a thread's masks; false if it has ended.
+func (f *taskFiles) signals(tid uint32) (s signals, ok bool) {
+	fd, err := f.open(tid, "status")
+	if err != nil {
+		return s, false
+	}
+	f.calls += 2
+	var b [2048]byte
+	n, err := unix.Read(fd, b[:])
+	unix.Close(fd)
+	if s, ok = parseSignals(b[:max(n, 0)]); ok || err != nil {
+		return s, ok
+	}
+	all, _ := os.ReadFile(taskFile(strconv.Itoa(f.pid), tid, "status")) // who is in many groups has a long one
+	return parseSignals(all)
+}
+
+// shut closes what is open of a thread.
+func (f *taskFiles) shut(t *task) {
+	if t.stat >= 0 {
+		unix.Close(t.stat)
+	}
+	if t.place >= 0 {
+		unix.Close(t.place)
+		f.places--
+	}
+	t.stat, t.place = -1, -1
 }
 
 // comm is the kernel's name of a thread, "" if it has ended.

@@ -77,7 +77,7 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 	if sig == 0 {
 		sig = e.real
 	}
-	masks, ok := readSignals(e.t.pid, t.tid)
+	masks, ok := e.kernel.signals(t.tid)
 	bit := uint64(1) << (sig - 1)
 	switch {
 	case sig == 0, ok && masks.blocked&bit != 0:
@@ -94,6 +94,9 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 			e.replace()
 			e.s.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
 		}
+	}
+	if sig == e.real && !e.alive() { // it may be another program by now, whose end the signal would be
+		return cannot
 	}
 	switch err := e.file.Ask(t.slot, op, sig); err {
 	case nil:

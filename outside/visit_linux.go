@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/probe"
@@ -22,6 +20,8 @@ const (
 	youngest   = 1000000  // nanoseconds of processor time before a thread is worth a timer
 	maxQuiet   = 16       // periods of an armed thread without a sample
 	slowTick   = 10000000 // nanoseconds: of a kernel with 100 Hz
+	vainMost   = 2        // doublings of the time between visits to an armed thread that show no stack
+	askEvery   = 50000000 // between signals to an armed thread for the registers of a stack
 	patience   = 8        // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )
 
@@ -34,9 +34,7 @@ func (e *Engine) name(t *task) {
 
 // gone forgets a thread that has ended.
 func (e *Engine) gone(t *task) {
-	if t.stat >= 0 {
-		unix.Close(t.stat)
-	}
+	e.kernel.shut(t)
 	e.stats.ended(t.samples)
 	e.file.Free(t.tid)
 }
@@ -84,14 +82,19 @@ func (e *Engine) visit(t *task) {
 		t.unarmed += s.used
 	}
 	e.stats.visits++
-	w, sp, ip := e.whereIs(t.tid)
-	t.owed += s.passed
+	w, sp, ip := e.whereIs(t)
+	if w == running {
+		t.ran += s.passed
+	} else {
+		t.owed += s.passed
+	}
 	if e.answers(t) {
 		e.unseen(t)
 		return
 	}
 	switch w {
 	case running:
+		e.inVain(t)
 		e.arm(t)
 		return
 	case ended:
@@ -109,12 +112,32 @@ func (e *Engine) visit(t *task) {
 	}
 }
 
+// inVain puts off the next visit to a thread that samples itself, since this one has shown
+// no stack: one that runs, or waits for too short a time to be looked at, hardly stands
+// still the moment after. Its wall time is not lost: the next visit has the more.
+func (e *Engine) inVain(t *task) {
+	if t.vain = min(t.vain+1, vainMost); t.armed {
+		t.due = afterVain(t.visited, e.period, t.vain)
+	}
+}
+
+// afterVain is when a thread is visited next after so many visits in vain: together with
+// others, and within longest unless samples are rarer than that.
+func afterVain(visited, period int64, vain int) int64 {
+	step := max(period, int64(time.Millisecond))
+	for step < int64(longest)/2+1 && vain > 0 {
+		step *= 2
+		vain--
+	}
+	return (visited + 2*step - 1) / step * step
+}
+
 // whereIs is where a thread stands. The kernel tells it of an emulator, not of what that runs.
-func (e *Engine) whereIs(tid uint32) (w where, sp, ip uint64) {
+func (e *Engine) whereIs(t *task) (w where, sp, ip uint64) {
 	if e.t.guest != nil {
 		return hidden, 0, 0
 	}
-	return e.kernel.where(tid)
+	return e.kernel.whereIs(t)
 }
 
 // last accounts for the time since the last visits: what rested then is taken to
@@ -138,14 +161,20 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 			return
 		}
 	}
+	soon := t.armed && t.visited < t.askAgain // it has been asked a moment ago, and goes on and on
+	if soon && ip == t.asksAt {
+		e.inVain(t)
+		return
+	}
 	c, ok := e.readStack(t, sp, ip)
 	if !ok {
 		e.stats.unreadable++
 		return
 	}
 	after, ok := e.kernel.counters(t)
-	if w, sp2, ip2 := e.whereIs(t.tid); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
+	if w, sp2, ip2 := e.whereIs(t); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
 		e.stats.changed++
+		e.inVain(t)
 		return
 	}
 	gap, needs, ok := e.walk(&c)
@@ -153,9 +182,14 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		return
 	}
 	if gap != merge.GapNone && needs {
+		t.asksAt = ip
+		if soon {
+			e.inVain(t)
+			return
+		}
 		switch e.ask(t, probe.OpSample) {
 		case sent:
-			t.asked = true
+			t.asked, t.askAgain = true, t.visited+askEvery
 			return
 		case later:
 			return
@@ -165,12 +199,10 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 			}
 		}
 	}
-	t.mute = 0
+	t.mute, t.vain = 0, 0
 	t.rested(gap, e.s.Frames)
-	wall := t.owed
-	t.owed = 0
 	e.stats.outside++
-	e.sendOf(t, gap, e.s.Frames, 0, wall)
+	e.sendOf(t, gap, e.s.Frames, 0, t.stood())
 }
 
 // inProbe reports whether a thread stands in the probe's own code: it waits there
