@@ -25,7 +25,7 @@ type roll struct {
 }
 
 func newRoll(pid int) roll {
-	return roll{kernel: newTaskFiles(pid), tasks: map[uint32]*task{}, maxOpen: mayOpen()}
+	return roll{kernel: newTaskFiles(pid), tasks: map[uint32]*task{}, maxOpen: mayOpen(2, mostOpen)}
 }
 
 // list lists the threads anew if there may be others than before, but for the helper.

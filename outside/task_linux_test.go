@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -143,5 +144,24 @@ func TestWallTimeOfMisjudgedVisits(t *testing.T) {
 	}
 	if k.ran += 26; k.worked(10) != 20 {
 		t.Errorf("left %d", k.ran)
+	}
+}
+
+// More threads than files may be open: those without one are looked at all the same.
+func TestPlaces(t *testing.T) {
+	f := newTaskFiles(os.Getpid())
+	f.mostPlaces = 1
+	a, b := &task{tid: uint32(os.Getpid()), stat: -1, place: -1}, &task{tid: uint32(os.Getpid()), stat: -1, place: -1}
+	for _, k := range []*task{a, b} {
+		if w, _, _ := f.whereIs(k); w == ended {
+			t.Errorf("%+v has ended", k)
+		}
+	}
+	if a.place < 0 || b.place >= 0 || f.places != 1 {
+		t.Errorf("open: %d, %d; %d counted", a.place, b.place, f.places)
+	}
+	f.close(map[uint32]*task{1: a, 2: b})
+	if f.places != 0 {
+		t.Errorf("%d still counted", f.places)
 	}
 }

@@ -14,16 +14,14 @@ import (
 // /proc/PID/task. It counts its calls of the kernel: threads that sleep cost little but
 // these.
 type taskFiles struct {
-	pid    int
-	dir    int // /proc/PID/task, -1 = it could not be opened
-	calls  uint64
-	places int       // syscall files that are open
-	buf    [512]byte // of one file
-	names  []byte    // of a listing
+	pid        int
+	dir        int // /proc/PID/task, -1 = it could not be opened
+	calls      uint64
+	places     int       // syscall files that are open
+	mostPlaces int       // at a time: of threads that sleep none is needed
+	buf        [512]byte // of one file
+	names      []byte    // of a listing
 }
-
-// mostPlaces bounds them: of threads that sleep none is needed.
-const mostPlaces = 256
 
 // listingRoom holds the names of two thousand threads: a listing in several pieces may
 // miss some that have not ended, where others end between the pieces.
@@ -34,7 +32,7 @@ func newTaskFiles(pid int) taskFiles {
 	if err != nil {
 		dir = -1
 	}
-	return taskFiles{pid: pid, dir: dir}
+	return taskFiles{pid: pid, dir: dir, mostPlaces: mayOpen(4, 256)}
 }
 
 // close closes the folder and what is open of the threads'.
@@ -94,7 +92,7 @@ func (f *taskFiles) where(tid uint32) (w where, sp, ip uint64) {
 // whereIs is where of a thread that is asked often, whose file is kept open.
 func (f *taskFiles) whereIs(t *task) (w where, sp, ip uint64) {
 	if t.place < 0 {
-		if f.places >= mostPlaces {
+		if f.places >= f.mostPlaces {
 			return f.where(t.tid)
 		}
 		fd, err := f.open(t.tid, "syscall")
@@ -224,11 +222,12 @@ func leadingNumber(name []byte) (n uint32, ok bool) {
 	return 0, false
 }
 
-// mayOpen is how many of the threads' files are kept open.
-func mayOpen() int {
+// mayOpen is how many files of one kind are kept open: a share of what the kernel allows,
+// at most so many.
+func mayOpen(share, most uint64) int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return 0
 	}
-	return int(min(limit.Cur/2, mostOpen))
+	return int(min(limit.Cur/share, most))
 }
