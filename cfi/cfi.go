@@ -12,7 +12,8 @@
 // hold at one pc. CFA: canonical frame address, the stack pointer's value in
 // the caller after the return. Column: where a Row keeps a register's rule.
 //
-// Strategy: Load reads every record once, cold, into a sorted index of FDEs;
+// Strategy: Load reads every record once, cold, into a sorted index of FDEs, and Open
+// leaves that for later (first.go: until then look-ups go by .eh_frame_hdr). In the index
 // .eh_frame_hdr only adds records that the plain reading did not reach, since
 // tables with missing entries are real and a miss there proves nothing. Row
 // then interprets one FDE on storage of fixed size.

@@ -33,19 +33,20 @@ func flatten(t *Table) []segment {
 		}
 		at = limit
 	}
-	for i := range t.fdes {
-		f := &t.fdes[i]
-		if i > 0 && f.lo < t.fdes[i-1].hi {
-			t.stats.Overlapping++
+	for i := 0; i < len(t.fdes); {
+		closeUntil(t.fdes[i].lo)
+		next := i + 1
+		for next < len(t.fdes) && t.fdes[next].lo == t.fdes[i].lo {
+			next++
 		}
-		closeUntil(f.lo)
-		if n := len(open); n > 0 && t.fdes[open[n-1]].lo == f.lo {
-			// Starts together with one that ranks higher: rules only past its end.
-			open = append(open, open[n-1])
-			open[n-1] = uint32(i)
-			continue
+		// Of those that start together the first ranks highest: the others rule only past its end.
+		for k := next - 1; k >= i; k-- {
+			if k > 0 && t.fdes[k].lo < t.fdes[k-1].hi {
+				t.stats.Overlapping++
+			}
+			open = append(open, uint32(k))
 		}
-		open = append(open, uint32(i))
+		i = next
 	}
 	closeUntil(^uint64(0))
 	return out
@@ -128,6 +129,9 @@ func (t *Table) searchSegs(pc uint64) int {
 // Find returns the FDE that covers pc, an address in the image's own virtual
 // address space, or NoInfo. It takes O(log n) and allocates nothing.
 func (t *Table) Find(pc uint64) (f FDE, why Reason) {
+	if !t.read.Load() {
+		return t.findFirst(pc)
+	}
 	i := t.search(pc)
 	if i < 0 {
 		return f, NoInfo
@@ -140,13 +144,17 @@ func (t *Table) Find(pc uint64) (f FDE, why Reason) {
 // stores.
 func (t *Table) public(i int, f *FDE) {
 	in := &t.fdes[i]
-	c := &t.cies[in.cie]
-	f.Lo, f.Hi, f.Offset, f.index = in.lo, in.hi, uint64(in.off), uint32(i)
+	in.public(&t.cies[in.cie], f)
+}
+
+func (in *fde) public(c *cie, f *FDE) {
+	f.Lo, f.Hi, f.Offset = in.lo, in.hi, uint64(in.off)
 	f.RA, f.Signal, f.BKey, f.DebugFrame = c.ra, c.signal, c.bkey, c.debug
 }
 
 // Each calls fn with every FDE in order of Lo until fn answers false.
 func (t *Table) Each(fn func(FDE) bool) {
+	t.Complete()
 	for i := range t.fdes {
 		var f FDE
 		if t.public(i, &f); !fn(f) {

@@ -9,20 +9,20 @@ import (
 // header reads .eh_frame_hdr and adds the FDEs its table leads to that the
 // plain reading of .eh_frame did not reach: behind a damaged record, or behind
 // a terminator that a linker left in the middle.
-func (l *loader) header(s Sections) {
-	if len(s.EHFrameHdr) == 0 {
+func (l *loader) header() {
+	h, eh := &l.t.first.hdr, &l.t.secs[0]
+	if len(h.data) == 0 {
 		return
 	}
-	h := section{name: ".eh_frame_hdr", data: s.EHFrameHdr, addr: s.EHFrameHdrAddr}
 	c := l.crossCheck()
 	err := h.table(func(e tableEntry) {
 		l.t.stats.HeaderSize++
-		off := e.fde - s.EHFrameAddr
-		if len(s.EHFrame) == 0 {
+		off := e.fde - eh.addr
+		if len(eh.data) == 0 {
 			return
 		}
 		if f := c.seen(off); f == nil {
-			l.fromHeader(&h, e, off)
+			l.fromHeader(h, e, off)
 		} else if f.lo != e.lo {
 			l.t.stats.HeaderWrong++
 		}
@@ -102,30 +102,16 @@ type tableEntry struct {
 // table gives fn every row of the header's search table. An absent table is no
 // error.
 func (s *section) table(fn func(tableEntry)) *FormatError {
-	r := buf.At(s.data, 0)
-	version, ptrEnc, countEnc, tabEnc := r.U8(), r.U8(), r.U8(), r.U8()
-	if !r.OK() {
-		return s.problem("header", 0, uint64(len(s.data)), Truncated, "shorter than its four bytes")
-	}
-	if version != 1 {
-		return s.problem("header version", 0, uint64(version), Unsupported, "not 1")
+	r, count, enc, err := s.counted()
+	if err != nil {
+		return err
 	}
 	b := bases{section: s.addr, data: s.addr, size: 8}
-	if why := skipPointer(&r, ptrEnc, &b); why != None {
-		return s.problem("eh_frame_ptr", 4, uint64(ptrEnc), why, "cannot be read")
-	}
-	if countEnc == DW_EH_PE_omit || tabEnc == DW_EH_PE_omit {
-		return nil
-	}
-	at := uint64(r.Pos())
-	count, why := pointer(&r, countEnc, &b)
-	if why != None {
-		return s.problem("fde_count", at, uint64(countEnc), why, "cannot be read")
-	}
 	for i := uint64(0); i < count; i++ {
 		e := tableEntry{at: uint64(r.Pos())}
-		if e.lo, why = pointer(&r, tabEnc, &b); why == None {
-			e.fde, why = pointer(&r, tabEnc, &b)
+		why := None
+		if e.lo, why = pointer(&r, enc, &b); why == None {
+			e.fde, why = pointer(&r, enc, &b)
 		}
 		if why != None {
 			return s.problem("table", e.at, count, why, "ends before fde_count entries")
@@ -133,4 +119,30 @@ func (s *section) table(fn func(tableEntry)) *FormatError {
 		fn(e)
 	}
 	return nil
+}
+
+// counted reads what stands before the search table: how many rows it has, 0 if there is
+// no table, and how they are encoded.
+func (s *section) counted() (r buf.Reader, count uint64, enc uint8, err *FormatError) {
+	r = buf.At(s.data, 0)
+	version, ptrEnc, countEnc, enc := r.U8(), r.U8(), r.U8(), r.U8()
+	if !r.OK() {
+		return r, 0, enc, s.problem("header", 0, uint64(len(s.data)), Truncated, "shorter than its four bytes")
+	}
+	if version != 1 {
+		return r, 0, enc, s.problem("header version", 0, uint64(version), Unsupported, "not 1")
+	}
+	b := bases{section: s.addr, data: s.addr, size: 8}
+	if why := skipPointer(&r, ptrEnc, &b); why != None {
+		return r, 0, enc, s.problem("eh_frame_ptr", 4, uint64(ptrEnc), why, "cannot be read")
+	}
+	if countEnc == DW_EH_PE_omit || enc == DW_EH_PE_omit {
+		return r, 0, enc, nil
+	}
+	at := uint64(r.Pos())
+	count, why := pointer(&r, countEnc, &b)
+	if why != None {
+		return r, 0, enc, s.problem("fde_count", at, uint64(countEnc), why, "cannot be read")
+	}
+	return r, count, enc, nil
 }

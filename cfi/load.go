@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/seedwalk/seedwalk/context"
 )
@@ -11,16 +13,21 @@ import (
 // maxSection bounds a section's size: offsets in the index have 32 bits.
 const maxSection = 1<<32 - 16
 
-// Table is the call frame information of one image. It is never changed after
-// Load; any number of goroutines may read it.
+// Table is the call frame information of one image. What it answers never changes; any
+// number of goroutines may read it.
 type Table struct {
-	arch  context.Arch
-	secs  [2]section // .eh_frame, .debug_frame
-	cies  []cie
-	fdes  []fde     // sorted by lo, then by precedence
-	segs  []segment // only if FDEs overlap: disjoint, sorted
-	near  buckets   // of segs, or of fdes if there are none
-	stats Stats
+	arch context.Arch
+	read atomic.Bool // all records are: what follows is set and does not change any more
+	secs [2]section  // .eh_frame, .debug_frame
+	cies []cie
+	fdes []fde     // sorted by lo, then by precedence
+	segs []segment // only if FDEs overlap: disjoint, sorted
+	near buckets   // of segs, or of fdes if there are none
+
+	stats  Stats
+	errs   LoadError
+	first  searchTable // of a table that was opened: look-ups before all is read
+	reader sync.Once
 }
 
 // Stats counts what Load read.
@@ -37,40 +44,68 @@ type Stats struct {
 	Problems    int
 }
 
-// Stats returns what Load counted.
-func (t *Table) Stats() Stats { return t.stats }
+// Stats returns what was counted when all was read.
+func (t *Table) Stats() Stats {
+	t.Complete()
+	return t.stats
+}
 
 // Arch is the architecture given to Load.
 func (t *Table) Arch() context.Arch { return t.arch }
 
 // Len is the number of FDEs.
-func (t *Table) Len() int { return len(t.fdes) }
+func (t *Table) Len() int {
+	t.Complete()
+	return len(t.fdes)
+}
 
 // Load reads every record of the sections. The table is usable even if the
 // error is not nil: it holds whatever could be read. The error is a
 // *LoadError. The table keeps the sections' bytes.
 func Load(s Sections) (*Table, error) {
-	l := loader{t: &Table{arch: s.Arch}, byOff: map[uint64]uint32{}, skipped: map[uint64]bool{}}
-	l.t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr, text: s.TextAddr, got: s.DataAddr}
-	l.t.secs[1] = section{name: ".debug_frame", data: s.DebugFrame, addr: s.DebugFrameAddr, debug: true}
-	for i := range l.t.secs {
+	t := newTable(s)
+	return t, t.Complete()
+}
+
+func newTable(s Sections) *Table {
+	t := &Table{arch: s.Arch}
+	t.secs[0] = section{name: ".eh_frame", data: s.EHFrame, addr: s.EHFrameAddr, text: s.TextAddr, got: s.DataAddr}
+	t.secs[1] = section{name: ".debug_frame", data: s.DebugFrame, addr: s.DebugFrameAddr, debug: true}
+	t.first.hdr = section{name: ".eh_frame_hdr", data: s.EHFrameHdr, addr: s.EHFrameHdrAddr}
+	return t
+}
+
+// Complete reads all records of a table that was opened, unless that has been done, and
+// says what Load would. While another goroutine reads them it waits: it is not for the
+// time in which a thread is suspended.
+func (t *Table) Complete() error {
+	if !t.read.Load() {
+		t.reader.Do(t.readAll)
+	}
+	if t.errs.Count > 0 {
+		return &t.errs
+	}
+	return nil
+}
+
+func (t *Table) readAll() {
+	l := loader{t: t, errs: &t.errs, byOff: map[uint64]uint32{}, skipped: map[uint64]bool{}}
+	t.fdes = make([]fde, 0, l.expected())
+	for i := range t.secs {
 		l.read(uint64(i))
 		if i == 0 {
-			l.header(s)
+			l.header()
 		}
 	}
 	l.index()
-	l.t.stats.CIEs, l.t.stats.FDEs, l.t.stats.Problems = len(l.t.cies), len(l.t.fdes), l.errs.Count
-	if l.errs.Count > 0 {
-		return l.t, &l.errs
-	}
-	return l.t, nil
+	t.stats.CIEs, t.stats.FDEs, t.stats.Problems = len(t.cies), len(t.fdes), l.errs.Count
+	t.read.Store(true)
 }
 
 // loader is a Table while it grows.
 type loader struct {
 	t     *Table
-	errs  LoadError
+	errs  *LoadError
 	byOff map[uint64]uint32 // offset<<1 | section -> index of CIE
 	last  struct {          // looked up in it: most FDEs have their neighbour's
 		key uint64
@@ -81,6 +116,19 @@ type loader struct {
 	// not indexed.
 	readTo  uint64
 	skipped map[uint64]bool
+}
+
+// minFDE is the size in bytes of the smallest FDE.
+const minFDE = 12
+
+// expected is how many FDEs .eh_frame_hdr says there are, as far as .eh_frame has room for
+// them: an index that grows would leave as much again behind.
+func (l *loader) expected() uint64 {
+	_, count, _, err := l.t.first.hdr.counted()
+	if err != nil {
+		return 0
+	}
+	return min(count, uint64(len(l.t.secs[0].data)/minFDE))
 }
 
 // read reads one section from its start to its terminator.

@@ -2,6 +2,7 @@ package cfi
 
 import (
 	"math/bits"
+	"sort"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
@@ -30,6 +31,7 @@ type Machine struct {
 	states  [MaxRemember]state
 	depth   int
 	steps   int
+	first   found // of a table that is not read yet
 }
 
 type savedRule struct {
@@ -63,11 +65,16 @@ type program struct {
 // if one was found.
 func (m *Machine) Row(t *Table, pc uint64, row *Row) Reason {
 	row.reset()
+	if !t.read.Load() {
+		return m.rowFirst(t, pc, row)
+	}
 	i := t.search(pc)
 	if i < 0 {
 		return NoInfo
 	}
-	why := m.run(t, i, pc, row)
+	f := &t.fdes[i]
+	c := &t.cies[f.cie]
+	why := m.run(t.arch, t.sectionOf(c), f, c, pc, row)
 	if why != None {
 		row.reset()
 	}
@@ -80,11 +87,15 @@ func (m *Machine) Row(t *Table, pc uint64, row *Row) Reason {
 // damaged program the rows before the damage have been given.
 func (m *Machine) Rows(t *Table, f *FDE, row *Row, fn func(*Row) bool) Reason {
 	row.reset()
-	if int(f.index) >= len(t.fdes) {
+	t.Complete()
+	i := t.indexOf(f)
+	if i < 0 {
 		return NoInfo
 	}
-	var p program
-	if why := m.start(&p, t, int(f.index), row); why != None {
+	in := &t.fdes[i]
+	c := &t.cies[in.cie]
+	p := program{arch: t.arch, sec: t.sectionOf(c), c: c}
+	if why := m.start(&p, in, row); why != None {
 		return why
 	}
 	row.FDE = *f
@@ -95,9 +106,28 @@ func (m *Machine) Rows(t *Table, f *FDE, row *Row, fn func(*Row) bool) Reason {
 	return p.emit(row, f.Hi)
 }
 
-func (m *Machine) run(t *Table, i int, pc uint64, row *Row) Reason {
-	var p program
-	if why := m.start(&p, t, i, row); why != None {
+// indexOf is the index of an FDE, -1 if the table does not have it.
+func (t *Table) indexOf(f *FDE) int {
+	i := sort.Search(len(t.fdes), func(i int) bool { return t.fdes[i].lo >= f.Lo })
+	for ; i < len(t.fdes) && t.fdes[i].lo == f.Lo; i++ {
+		if in := &t.fdes[i]; uint64(in.off) == f.Offset && t.cies[in.cie].debug == f.DebugFrame {
+			return i
+		}
+	}
+	return -1
+}
+
+// sectionOf is the section that a CIE and its FDEs stand in.
+func (t *Table) sectionOf(c *cie) *section {
+	if c.debug {
+		return &t.secs[1]
+	}
+	return &t.secs[0]
+}
+
+func (m *Machine) run(arch context.Arch, sec *section, f *fde, c *cie, pc uint64, row *Row) Reason {
+	p := program{arch: arch, sec: sec, c: c}
+	if why := m.start(&p, f, row); why != None {
 		return why
 	}
 	p.target = pc
@@ -108,23 +138,16 @@ func (m *Machine) run(t *Table, i int, pc uint64, row *Row) Reason {
 	return why
 }
 
-// start runs the CIE's program of FDE i and makes p, which is zero, the FDE's own. Both read up
+// start runs the program of p's CIE and makes p that of its FDE f. Both read up
 // to the end of their own record: a program that has no end cannot run into the
 // next record, and an operand that is cut makes the reader fail.
-func (m *Machine) start(p *program, t *Table, i int, row *Row) Reason {
-	f := &t.fdes[i]
-	c := &t.cies[f.cie]
-	sec := &t.secs[0]
-	if c.debug {
-		sec = &t.secs[1]
-	}
-	row.BKey = c.bkey
-	p.c, p.arch, p.sec = c, t.arch, sec
+func (m *Machine) start(p *program, f *fde, row *Row) Reason {
+	row.BKey = p.c.bkey
 	if why := m.startCIE(p, row); why != None {
 		return why
 	}
 	row.Lo, row.Hi = f.lo, f.hi
-	p.r = buf.At(sec.data[:f.insEnd], uint64(f.insAt))
+	p.r = buf.At(p.sec.data[:f.insEnd], uint64(f.insAt))
 	p.loc, p.fn = f.lo, f.lo
 	return None
 }
@@ -178,7 +201,7 @@ func (m *Machine) execute(p *program, row *Row) Reason {
 	quick := p.visit == nil && !p.inCIE && p.c.codeAlign < maxQuickAlign
 	for p.r.Len() > 0 && !p.done {
 		if quick {
-			if m.steps += p.quick(row); p.r.Len() == 0 && m.steps <= MaxInstructions {
+			if m.steps += p.quick(row); (p.done || p.r.Len() == 0) && m.steps <= MaxInstructions {
 				return None
 			}
 		}

@@ -7,35 +7,54 @@ import "github.com/seedwalk/seedwalk/context"
 const maxQuickAlign = 1 << 32
 
 // quick runs the instructions that most programs consist of (a step of the location, a
-// register saved, another CFA offset, all with operands of one byte) as far as they
-// follow each other, and answers how many they were. What it does not know, and all
-// that ends a program, it leaves to Machine.instruction, which does the same at five
-// times the cost. Machine.Rows does without it, so that the two can be compared.
+// register saved, another CFA, all with operands of one byte, and padding) as far as they
+// follow each other, and answers how many they were. What it does not know it leaves to
+// Machine.instruction, which does the same at five times the cost. Machine.Rows does
+// without it, so that the two can be compared.
 func (p *program) quick(row *Row) (n int) {
 	code, loc, at, used := p.r.Rest(), p.loc, 0, row.Used[0]
 	saves := columnsBelow64[p.arch&3]
 loop:
 	for ; at+1 < len(code); n++ {
-		switch op, operand := code[at], code[at+1]; {
+		op, operand, size, delta := code[at], code[at+1], 2, uint64(0)
+		switch {
 		case op&0xc0 == DW_CFA_offset && operand < 0x80:
 			if c := op & 0x3f; saves>>c&1 != 0 {
 				row.Regs[c].offset(Offset, int64(operand)*p.c.dataAlign)
 				used |= 1 << c
 			}
-		case op&0xc0 == DW_CFA_advance_loc:
-			to := loc + uint64(op&0x3f)*p.c.codeAlign
-			if to > p.target || to < loc {
-				break loop
-			}
-			loc = to
-			at++
+			at += 2
 			continue
+		case op&0xc0 == DW_CFA_advance_loc:
+			size, delta = 1, uint64(op&0x3f)
 		case op == DW_CFA_def_cfa_offset && operand < 0x80 && row.CFA.Kind != Unspecified:
 			row.CFA.Off = int64(operand)
+		case op == DW_CFA_nop:
+			size = 1
+		case op == DW_CFA_advance_loc1:
+			delta = uint64(operand)
+		case op == DW_CFA_def_cfa_register && operand < 0x80 && row.CFA.Kind == RegisterOffset:
+			row.CFA.Reg = uint16(operand)
+		case op == DW_CFA_def_cfa && operand < 0x80 && at+2 < len(code) && code[at+2] < 0x80:
+			row.CFA.offset(RegisterOffset, int64(code[at+2]))
+			row.CFA.Reg, size = uint16(operand), 3
 		default:
 			break loop
 		}
-		at += 2
+		if delta != 0 {
+			to := loc + delta*p.c.codeAlign
+			if to < loc {
+				break loop
+			}
+			if to > p.target { // as moveTo does
+				p.done, row.Hi = true, min(row.Hi, to)
+				at += size
+				n++
+				break loop
+			}
+			loc = to
+		}
+		at += size
 	}
 	p.r.Skip(uint64(at))
 	p.loc, row.Lo, row.Used[0] = loc, loc, used

@@ -14,14 +14,14 @@ import (
 // plainRow is Machine.Row one instruction at a time.
 func plainRow(m *Machine, t *Table, pc uint64, row *Row) (why Reason) {
 	row.reset()
-	var p program
+	p := program{arch: t.arch, sec: &t.secs[0], c: &t.cies[t.fdes[0].cie]}
 	defer func() {
 		if why != None {
 			row.reset()
 		}
 		t.public(0, &row.FDE)
 	}()
-	if why = m.start(&p, t, 0, row); why != None {
+	if why = m.start(&p, &t.fdes[0], row); why != None {
 		return why
 	}
 	for p.target = pc; p.r.Len() > 0 && !p.done; {
@@ -45,7 +45,7 @@ func plainRow(m *Machine, t *Table, pc uint64, row *Row) (why Reason) {
 // randomProgram is mostly of what quick runs, with what it must leave alone between.
 func randomProgram(r *rand.Rand) (code []byte) {
 	for range r.Intn(24) {
-		switch r.Intn(9) {
+		switch r.Intn(13) {
 		case 0, 1:
 			code = append(code, DW_CFA_advance_loc|byte(r.Intn(64)))
 		case 2, 3:
@@ -56,6 +56,14 @@ func randomProgram(r *rand.Rand) (code []byte) {
 			code = append(code, DW_CFA_remember_state, DW_CFA_def_cfa_register, byte(r.Intn(32)))
 		case 7:
 			code = append(code, DW_CFA_restore_state)
+		case 8:
+			code = append(code, DW_CFA_advance_loc1, byte(r.Intn(256)))
+		case 9:
+			code = append(code, DW_CFA_def_cfa, byte(r.Intn(160)), byte(r.Intn(160)))
+		case 10:
+			code = append(code, DW_CFA_def_cfa_register, byte(r.Intn(160)))
+		case 11:
+			code = append(code, DW_CFA_nop)
 		default:
 			code = append(code, byte(r.Intn(256)), byte(r.Intn(256)))
 		}

@@ -10,6 +10,7 @@ type section struct {
 	debug bool
 	text  uint64
 	got   uint64 // base of datarel
+	quiet bool   // problems are told by their reason alone: nothing is allocated
 }
 
 // record is the header of a CIE or FDE.
@@ -27,8 +28,19 @@ type record struct {
 
 // problem is a FormatError without its section's name.
 func (s *section) problem(what string, off, value uint64, why Reason, msg string) *FormatError {
+	if s.quiet {
+		return &quietly[why]
+	}
 	return &FormatError{s.name, what, off, value, why, msg}
 }
+
+// quietly are the problems of sections that are read while a thread is suspended.
+var quietly = func() (of [Unsupported + 1]FormatError) {
+	for why := range of {
+		of[why].Reason = Reason(why)
+	}
+	return of
+}()
 
 // header reads the record header at off. An error means that the next record
 // cannot be found either, unless record.end is set.

@@ -46,7 +46,6 @@ type FDE struct {
 	BKey       bool   // 'B': return addresses are signed with the B key
 	DebugFrame bool   // from .debug_frame, else from .eh_frame
 	Offset     uint64 // of the record in its section
-	index      uint32
 }
 
 // Row holds the rules at one pc. Machine.Row fills it; it may be used again

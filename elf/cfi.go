@@ -28,7 +28,11 @@ func (f *File) CFISections() CFISections {
 	var c CFISections
 	var errs []error
 	get := func(name string) ([]byte, uint64) {
-		b, addr, err := f.Section(name)
+		h := f.headerOf(name)
+		if h == nil {
+			return nil, 0
+		}
+		b, addr, err := f.sectionBytes(h)
 		if err != nil && !errors.Is(err, ErrNoSection) {
 			errs = append(errs, err)
 		}
@@ -52,10 +56,8 @@ func (f *File) CFISections() CFISections {
 }
 
 func (f *File) sectionAddr(name string) uint64 {
-	for i := range f.sections {
-		if f.sections[i].name == name {
-			return f.sections[i].addr
-		}
+	if h := f.headerOf(name); h != nil {
+		return h.addr
 	}
 	return 0
 }

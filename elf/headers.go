@@ -22,6 +22,7 @@ func (f *File) readPrograms(h header) {
 			h.phnum = n
 		}
 	}
+	f.programs = make([]program, 0, f.fitting(h.phoff, h.phnum, h.phentsize))
 	for i := uint64(0); i < min(h.phnum, maxHeaders); i++ {
 		at := h.phoff + i*h.phentsize
 		p, ok := readProgram(f.data, at)
@@ -32,6 +33,14 @@ func (f *File) readPrograms(h header) {
 		f.programs = append(f.programs, p)
 		f.addSegment(p, at)
 	}
+}
+
+// fitting is how many of n headers of a size the image has room for.
+func (f *File) fitting(off, n, size uint64) uint64 {
+	if off >= uint64(len(f.data)) {
+		return 0
+	}
+	return min(n, maxHeaders, (uint64(len(f.data))-off)/size)
 }
 
 func readProgram(data []byte, at uint64) (p program, ok bool) {
@@ -74,6 +83,7 @@ func (f *File) readSections(h header) {
 			h.shstrndx = uint64(zero.link)
 		}
 	}
+	f.sections = make([]sectionHeader, 0, f.fitting(h.shoff, h.shnum, h.shentsize))
 	for i := uint64(0); i < min(h.shnum, maxHeaders); i++ {
 		at := h.shoff + i*h.shentsize
 		s, ok := readSection(f.data, at)
@@ -107,29 +117,36 @@ func (f *File) nameSections(index uint64) {
 		f.problem(f.bad("section names", f.sections[index].off, f.sections[index].size, "lie outside the image"))
 		return
 	}
+	all := string(names[:min(len(names), maxSharedNames)])
 	for i := range f.sections {
-		f.sections[i].name = cstring(names, uint64(f.sections[i].nameAt), maxSectionName)
+		at := uint64(f.sections[i].nameAt)
+		if name := cstring(names, at, maxSectionName); at+uint64(len(name)) <= uint64(len(all)) {
+			f.sections[i].name = all[at:][:len(name)]
+		} else {
+			f.sections[i].name = string(name)
+		}
 	}
 }
 
 // cstring returns the NUL-terminated string at off, "" outside b. One longer
 // than limit is cut.
-func cstring(b []byte, off uint64, limit int) string {
+func cstring(b []byte, off uint64, limit int) []byte {
 	if off >= uint64(len(b)) {
-		return ""
+		return nil
 	}
 	b = b[off:]
 	b = b[:min(len(b), limit)]
 	if n := bytes.IndexByte(b, 0); n >= 0 {
 		b = b[:n]
 	}
-	return string(b)
+	return b
 }
 
 // Bounds of names, bytes. Those of sections may share their bytes too.
 const (
 	maxName        = 1 << 16
 	maxSectionName = 256
+	maxSharedNames = 1 << 14 // names so far into their section are parts of one string
 )
 
 // fileRange returns size bytes at a file offset.

@@ -25,19 +25,27 @@ const (
 // is a *FormatError, or wraps ErrNoSection: no section of that name, or one
 // whose bytes are in another file (separate debug information).
 func (f *File) Section(name string) (data []byte, addr uint64, err error) {
+	if h := f.headerOf(name); h != nil {
+		return f.sectionBytes(h)
+	}
+	return nil, 0, fmt.Errorf("%s: %s: %w", f.name, name, ErrNoSection)
+}
+
+// headerOf is the header of the section that Section means, nil if there is none.
+func (f *File) headerOf(name string) *sectionHeader {
 	for i := range f.sections {
 		if f.sections[i].name == name {
-			return f.sectionBytes(&f.sections[i])
+			return &f.sections[i]
 		}
 	}
 	if rest, ok := strings.CutPrefix(name, ".debug_"); ok {
 		for i := range f.sections {
 			if f.sections[i].name == ".zdebug_"+rest {
-				return f.sectionBytes(&f.sections[i])
+				return &f.sections[i]
 			}
 		}
 	}
-	return nil, 0, fmt.Errorf("%s: %s: %w", f.name, name, ErrNoSection)
+	return nil
 }
 
 func (f *File) sectionBytes(s *sectionHeader) ([]byte, uint64, error) {

@@ -43,7 +43,7 @@ func (f *File) Symbols(dyn bool) iter.Seq[Symbol] {
 			r.Skip(1)
 			s := Symbol{Section: r.U16(), Type: info & 15, Bind: info >> 4}
 			s.Value, s.Size = r.U64(), r.U64()
-			s.Name = cstring(names, uint64(nameAt), min(room, maxName))
+			s.Name = string(cstring(names, uint64(nameAt), min(room, maxName)))
 			room -= len(s.Name)
 			if !yield(s) {
 				return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
@@ -12,6 +13,10 @@ import (
 
 // Loader makes module tables of mappings and reads each image once. It is not
 // safe for concurrent use.
+//
+// Of another process's images it reads what the first frames need, and the rest in a
+// goroutine that ends with it. Of this process's it reads all before it returns: its
+// threads may be stopped while nobody expects work in the background.
 type Loader struct {
 	// Image, if set, opens the image of a mapping in place of the loader, for
 	// mappings that are of no running process.
@@ -23,6 +28,7 @@ type Loader struct {
 	maps   []Mapping
 	images map[imageKey]*module.Module
 	parsed map[fileKey]*module.Module // any mapping of the file: its ELF and CFI are shared
+	opened []*cfi.Table               // whose records are not all read, of the table being made
 	lastID uint32
 	gen    uint32
 }
@@ -62,7 +68,21 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 			}
 		}
 	}
+	l.readOpened()
 	return module.NewTable(l.gen, modules, managed)
+}
+
+// readOpened reads the rest of the images that were opened for a table.
+func (l *Loader) readOpened() {
+	tables := l.opened
+	if l.opened = nil; len(tables) == 0 {
+		return
+	}
+	go func() {
+		for _, t := range tables {
+			t.Complete() // damage is left out, as when it is read at once
+		}
+	}()
 }
 
 // isManaged tells code the CLR made or mapped itself from native images.
@@ -103,11 +123,22 @@ func (l *Loader) load(m *Mapping, key fileKey) module.Module {
 		return module.Module{Err: err}
 	}
 	b, err := bias(f, m)
-	mod := module.ELFFromFile(0, f, m.Path, m.Start, m.End, b)
+	mod := l.read(f, m, b)
 	if err != nil {
 		mod.Err = errors.Join(mod.Err, err)
 	}
 	l.parsed[key] = &mod
+	return mod
+}
+
+func (l *Loader) read(f *elf.File, m *Mapping, bias uint64) module.Module {
+	if l.pid == 0 {
+		return module.ELFFromFile(0, f, m.Path, m.Start, m.End, bias)
+	}
+	mod := module.OpenELF(0, f, m.Path, m.Start, m.End, bias)
+	if mod.CFI != nil && !mod.CFI.Read() {
+		l.opened = append(l.opened, mod.CFI)
+	}
 	return mod
 }
 

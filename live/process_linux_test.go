@@ -4,6 +4,10 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/module"
 )
 
 // This process: its own code must be found, with the bias that makes a known
@@ -45,4 +49,42 @@ func vdso(t *testing.T, l *Loader, maps []Mapping) {
 			t.Errorf("vdso: bias %#x, CFI %v, error %v", m.Bias, m.CFI, m.Err)
 		}
 	}
+}
+
+// TestOpened: of another process's image no records are read until a table is made of it,
+// and then all of them are, besides; of this process's they are read at once.
+func TestOpened(t *testing.T) {
+	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
+	f, err := elf.Map(libc)
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no x86-64 libc on this host")
+	}
+	var m Mapping
+	for _, s := range f.Segments() {
+		if s.Executable() {
+			m = Mapping{Start: 0x10000000 + s.Vaddr, End: 0x10000000 + s.Vaddr + s.Memsz, Offset: s.Off, Exec: true, Path: libc}
+		}
+	}
+	open := func(pid int) (*Loader, *module.Module) {
+		l := NewLoader(pid)
+		l.Image = func(*Mapping) (*elf.File, error) { return f, nil }
+		return l, l.image(&m)
+	}
+	if _, own := open(0); !own.CFI.Read() {
+		t.Error("of this process not all was read")
+	}
+	l, mod := open(os.Getpid())
+	if mod.CFI == nil || mod.CFI.Read() {
+		t.Fatalf("read before it was asked for: %v", mod.Err)
+	}
+	if got := l.Table([]Mapping{m}).At(0).CFI; got != mod.CFI || len(l.opened) != 0 {
+		t.Errorf("another table, or still to be read: %d", len(l.opened))
+	}
+	for range 6000 { // a minute: it takes 2 ms
+		if mod.CFI.Read() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("never read")
 }

@@ -20,14 +20,33 @@ func LoadELF(id uint32, path string, start, end, bias uint64) Module {
 
 // ELFFromFile is LoadELF for an image that is already open.
 func ELFFromFile(id uint32, f *elf.File, path string, start, end, bias uint64) Module {
-	m := Module{ID: id, Start: start, End: end, Bias: bias, Path: path, BuildID: f.BuildID(), ELF: f}
 	s := f.CFISections()
 	table, err := cfi.Load(CFISections(f, s))
-	if table.Len() > 0 {
+	m := ofELF(id, f, table, path, start, end, bias)
+	m.Err = errors.Join(s.Err, err)
+	return m
+}
+
+// OpenELF is ELFFromFile that reads as little of the image as a first look-up needs. What
+// is damaged in the rest is not in Err; see cfi.Open.
+func OpenELF(id uint32, f *elf.File, path string, start, end, bias uint64) Module {
+	s := f.CFISections()
+	table := cfi.Open(CFISections(f, s))
+	if table.Entries() < fewFDEs {
+		table.Complete()
+	}
+	m := ofELF(id, f, table, path, start, end, bias)
+	m.Err = s.Err
+	return m
+}
+
+func ofELF(id uint32, f *elf.File, table *cfi.Table, path string, start, end, bias uint64) Module {
+	m := Module{ID: id, Start: start, End: end, Bias: bias, Path: path, BuildID: f.BuildID(), ELF: f}
+	n := table.Entries()
+	if n > 0 {
 		m.CFI = table
 	}
-	m.Err = errors.Join(s.Err, err)
-	if table.Len() < fewFDEs {
+	if n < fewFDEs {
 		m.Endings = endings(f)
 	}
 	return m

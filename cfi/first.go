@@ -1,0 +1,215 @@
+package cfi
+
+import "encoding/binary"
+
+// The look-ups of a table whose records have not all been read. A linker's .eh_frame_hdr
+// leads to the FDE of an address; what it leads to is believed only if the FDE itself
+// says that it covers the address. The header proves nothing by what it lacks, so where
+// it leads nowhere the records are gone through one by one: slow, and the same answer
+// as of a table that was read. Neither allocates.
+//
+// The two differ only where the header contradicts the section it belongs to: an entry
+// that leads into the middle of a record, or FDEs over each other of which the header
+// lists one alone. Complete ends that.
+
+const (
+	pairSize = 8
+	// maxOpened bounds how long the search takes of an address that has no FDE.
+	maxOpened = 64 << 20
+)
+
+// searchTable is the sorted table of .eh_frame_hdr as far as it needs no reading: pairs
+// of a function's start and its FDE, both of four bytes and relative to the header.
+type searchTable struct {
+	hdr   section
+	eh    section // .eh_frame, whose problems are told quietly
+	pairs []byte  // none: there is no header, or not one of this kind
+}
+
+// Open is Load for an image of which little may be asked: nothing is read but the first
+// bytes of .eh_frame_hdr. The records are read by Complete, when there is time for
+// it, or by what asks for all of them. Without a header of the kind that linkers write,
+// and beside a .debug_frame, all is read at once.
+func Open(s Sections) *Table {
+	t := newTable(s)
+	if len(s.DebugFrame) > 0 || len(s.EHFrame) == 0 || len(s.EHFrame) > maxOpened || !t.first.open() {
+		t.Complete()
+		return t
+	}
+	t.first.eh = t.secs[0]
+	t.first.eh.quiet = true
+	return t
+}
+
+// Read reports whether all records have been read.
+func (t *Table) Read() bool { return t.read.Load() }
+
+// Entries is how many FDEs there are, as far as that is known without reading them.
+func (t *Table) Entries() int {
+	if t.read.Load() {
+		return len(t.fdes)
+	}
+	return len(t.first.pairs) / pairSize
+}
+
+// open finds the table in the header. Its order is not checked: a search ends between
+// two neighbours in any case, and what it finds is checked.
+func (s *searchTable) open() bool {
+	r, count, enc, err := s.hdr.counted()
+	if err != nil || enc != DW_EH_PE_datarel|DW_EH_PE_sdata4 || count == 0 || count > uint64(r.Len())/pairSize {
+		return false
+	}
+	s.pairs = r.Rest()[:count*pairSize]
+	return true
+}
+
+// search returns the index of the last pair whose start is not above pc, -1 if there is none.
+func (s *searchTable) search(pc uint64) int {
+	lo, hi := 0, len(s.pairs)/pairSize
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if s.start(mid) <= pc {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+func (s *searchTable) start(i int) uint64 { return s.address(pairSize * i) }
+
+func (s *searchTable) address(at int) uint64 {
+	return s.hdr.addr + uint64(int64(int32(binary.LittleEndian.Uint32(s.pairs[at:]))))
+}
+
+// offset is that of the FDE of pair i.
+func (s *searchTable) offset(i int) uint64 { return s.address(pairSize*i+4) - s.eh.addr }
+
+// found is an FDE that is in no index, and its CIE.
+type found struct {
+	of  *Table // whose CIE cie is; nil: there is none yet
+	cie cie
+	fde fde
+	new bool // cie is another than before
+}
+
+// find reads the FDE that rules at pc.
+func (f *found) find(t *Table, pc uint64) bool {
+	i := t.first.search(pc)
+	if i >= 0 && f.at(t, t.first.offset(i)) && f.covers(pc) && (i == 0 || t.first.start(i-1) != t.first.start(i)) {
+		return true
+	}
+	off, ok := f.among(t, i, pc)
+	if !ok {
+		off, ok = f.scan(t, pc)
+	}
+	return ok && f.at(t, off)
+}
+
+// among looks at the pairs up to i that start together: of their FDEs that cover pc the
+// first in the section rules.
+func (f *found) among(t *Table, i int, pc uint64) (first uint64, ok bool) {
+	for s, k := &t.first, i; k >= 0 && s.start(k) == s.start(i); k-- {
+		if off := s.offset(k); f.at(t, off) && f.covers(pc) && (!ok || off < first) {
+			first, ok = off, true
+		}
+	}
+	return first, ok
+}
+
+func (f *found) covers(pc uint64) bool { return f.fde.lo <= pc && pc < f.fde.hi }
+
+// at reads the FDE at an offset of the section.
+func (f *found) at(t *Table, off uint64) bool {
+	if off >= uint64(len(t.first.eh.data)) {
+		return false
+	}
+	rec, err := t.first.eh.header(off)
+	return err == nil && !rec.ended && f.record(t, &rec)
+}
+
+func (f *found) record(t *Table, rec *record) bool {
+	if rec.isCIE || rec.idAt == 0 || !f.useCIE(t, rec.cieOff) {
+		return false
+	}
+	in, err := t.first.eh.fde(rec, &f.cie)
+	if err != nil {
+		return false
+	}
+	f.fde = in
+	return true
+}
+
+// useCIE reads the CIE at an offset: most FDEs have their neighbour's.
+func (f *found) useCIE(t *Table, off uint64) bool {
+	if f.of == t && f.cie.off == off {
+		return f.cie.why == None
+	}
+	eh := &t.first.eh
+	if off >= uint64(len(eh.data)) {
+		return false
+	}
+	rec, err := eh.header(off)
+	if err != nil || !rec.isCIE || rec.idAt == 0 {
+		return false
+	}
+	f.cie, _ = eh.cie(&rec) // cie.why says what is wrong with it
+	f.of, f.new = t, true
+	return f.cie.why == None
+}
+
+// scan goes through all records as loader.read and loader.header do. Of the FDEs that
+// cover pc the one that starts last rules, and of those that start together the first.
+func (f *found) scan(t *Table, pc uint64) (best uint64, ok bool) {
+	s, off, start := &t.first, uint64(0), uint64(0)
+	for {
+		rec, err := s.eh.header(off)
+		if rec.ended || rec.end <= off {
+			break
+		}
+		if err == nil && f.record(t, &rec) && f.covers(pc) && (!ok || f.fde.lo > start) {
+			best, start, ok = off, f.fde.lo, true
+		}
+		off = rec.end
+		if rec.end == rec.off+4 {
+			off = padded(s.eh.data, off)
+		}
+	}
+	for i, readTo := 0, off; i < len(s.pairs)/pairSize; i++ {
+		off := s.offset(i)
+		if off >= readTo && f.at(t, off) && f.covers(pc) && (!ok || f.fde.lo > start) {
+			best, start, ok = off, f.fde.lo, true
+		}
+	}
+	return best, ok
+}
+
+// findFirst is Find before all is read.
+func (t *Table) findFirst(pc uint64) (out FDE, why Reason) {
+	var f found
+	if !f.find(t, pc) {
+		return out, NoInfo
+	}
+	f.fde.public(&f.cie, &out)
+	return out, None
+}
+
+// rowFirst is Row before all is read.
+func (m *Machine) rowFirst(t *Table, pc uint64, row *Row) Reason {
+	f := &m.first
+	ok := f.find(t, pc)
+	if f.new && m.last == &f.cie { // what is kept is another CIE's
+		m.last = nil
+	}
+	f.new = false
+	if !ok {
+		return NoInfo
+	}
+	why := m.run(t.arch, &t.first.eh, &f.fde, &f.cie, pc, row)
+	if why != None {
+		row.reset()
+	}
+	f.fde.public(&f.cie, &row.FDE)
+	return why
+}
