@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/seed"
 )
@@ -79,7 +81,58 @@ func BenchmarkLoad(b *testing.B) {
 			}
 			b.ReportMetric(float64(entries), "entries")
 			loads[filepath.Base(path)] = float64(b.Elapsed().Microseconds()) / 1000 / float64(b.N)
+			loadAllocations[filepath.Base(path)] = testing.AllocsPerRun(1, func() { load(b, path) })
 		})
+	}
+}
+
+const (
+	twentyModules = "20 modules"
+	firstRounds   = 50 // of mappings that stay: the system has room for 65,530
+)
+
+// BenchmarkFirst maps the modules of a .NET process, opens them, and finds the rules of
+// one function of each: all that stands before a first frame. The fastest round counts.
+func BenchmarkFirst(b *testing.B) {
+	var paths []string
+	for _, pattern := range []string{filepath.Join(filepath.Dir(coreclrSO), "*.so"), "/lib/x86_64-linux-gnu/lib[cm].so.6", "/lib/x86_64-linux-gnu/ld-linux-*.so.2", "/lib/x86_64-linux-gnu/libgcc_s.so.1", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"} {
+		found, _ := filepath.Glob(pattern)
+		paths = append(paths, found...)
+	}
+	if len(paths) < 20 {
+		b.Skipf("SKIPPED-CHECK: only %d modules", len(paths))
+	}
+	paths = paths[:20]
+	pcs := make([]uint64, len(paths))
+	for i, path := range paths {
+		m := module.LoadELF(0, path, 0, 1<<40, 0)
+		if m.CFI == nil {
+			b.Fatal(path, m.Err)
+		}
+		m.CFI.Each(func(f cfi.FDE) bool { pcs[i] = f.Lo; return false })
+	}
+	best := time.Hour
+	for range firstRounds {
+		at := time.Now()
+		first(b, paths, pcs)
+		best = min(best, time.Since(at))
+	}
+	b.ReportMetric(float64(best.Microseconds())/1000, "ms/20-modules")
+	loads[twentyModules] = float64(best.Microseconds()) / 1000
+}
+
+func first(b *testing.B, paths []string, pcs []uint64) {
+	var machine cfi.Machine
+	var row cfi.Row
+	for i, path := range paths {
+		f, err := elf.Map(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		m := module.OpenELF(uint32(i), f, path, 0, 1<<40, 0)
+		if m.CFI == nil || machine.Row(m.CFI, pcs[i], &row) != cfi.None {
+			b.Fatal(path, m.Err)
+		}
 	}
 }
 

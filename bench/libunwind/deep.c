@@ -1,5 +1,10 @@
 // Records its own stack in the file of package capture: real compiled frames of
 // known depth. Usage: deep FILE DEPTH (even, at least 8)
+//                     deep FILE DEPTH libgcc
+// The second then stays where it recorded, and walks that stack with libgcc, which keeps
+// nothing from step to step: each is a search for the FDE and its interpretation. It reads
+// "n N" lines, for N walks, and answers "ns frames"; "f 1" is answered by a hash of the
+// return addresses above record and their number.
 #define _GNU_SOURCE
 #include <link.h>
 #include <pthread.h>
@@ -7,10 +12,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 static FILE *out;
+static int stays;
+
+// walked is what one walk by libgcc has seen.
+struct walked {
+	uint64_t hash, frames; // of all frames; the first two are those of serve and record
+};
+
+static _Unwind_Reason_Code count(struct _Unwind_Context *c, void *arg)
+{
+	((struct walked *)arg)->frames += _Unwind_GetIP(c) != 0; // behind the last it tells of one at 0
+	return _URC_NO_REASON;
+}
+
+static _Unwind_Reason_Code hash(struct _Unwind_Context *c, void *arg)
+{
+	struct walked *w = arg;
+	if (_Unwind_GetIP(c) != 0 && w->frames++ >= 2)
+		w->hash = (w->hash ^ (uint64_t)_Unwind_GetIP(c)) * 0x100000001b3;
+	return _URC_NO_REASON;
+}
+
+__attribute__((noinline)) static void serve(void)
+{
+	char line[64];
+	while (fgets(line, sizeof line, stdin)) {
+		struct walked w = { 0xcbf29ce484222325, 0 };
+		struct timespec a, b;
+		if (line[0] == 'f') {
+			_Unwind_Backtrace(hash, &w);
+			printf("%llu %llu\n", (unsigned long long)w.hash, (unsigned long long)w.frames - 2);
+			fflush(stdout);
+			continue;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &a);
+		for (long n = atol(line + 1); n > 0; n--) {
+			_Unwind_Backtrace(count, &w);
+			w.frames++; // its own, which it leaves first
+		}
+		clock_gettime(CLOCK_MONOTONIC, &b);
+		printf("%lld %llu\n", (b.tv_sec - a.tv_sec) * 1000000000LL + b.tv_nsec - a.tv_nsec, (unsigned long long)w.frames);
+		fflush(stdout);
+	}
+}
 
 static void put(uint64_t v)
 {
@@ -87,7 +137,11 @@ __attribute__((noinline)) static int record(void)
 	put(sp);
 	put(end - sp);
 	fwrite((const void *)(uintptr_t)sp, 1, end - sp, out);
-	return fclose(out) ? 2 : 0;
+	if (fclose(out))
+		return 2;
+	if (stays)
+		serve();
+	return 0;
 }
 
 static int descend(int n);
@@ -118,8 +172,9 @@ __attribute__((noinline)) static int descend(int n)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3 || !(out = fopen(argv[1], "wb")))
+	if (argc < 3 || argc > 4 || !(out = fopen(argv[1], "wb")))
 		return 2;
+	stays = argc == 4;
 	// record, descend, main and three of the C library; two for each step.
 	int r = descend((atoi(argv[2]) - 6) / 2);
 	__asm__ volatile("" ::: "memory");

@@ -108,7 +108,7 @@ type Timer struct {
 func StartTimer(program, path string) (*Timer, error) { return startTimer(program, "--bench", path) }
 
 // StartLive starts a program that walks its own stack.
-func StartLive(program string) (*Timer, error) { return startTimer(program) }
+func StartLive(program string, args ...string) (*Timer, error) { return startTimer(program, args...) }
 
 func startTimer(program string, args ...string) (*Timer, error) {
 	cmd := exec.Command(program, args...)
