@@ -29,8 +29,10 @@ func (g *goal) verdict() string {
 	case bad:
 		return "MISSED"
 	}
-	return "not judged: the limit lies within the interval"
+	return undecided
 }
+
+const undecided = "not judged: the limit lies within the interval"
 
 // The goals of issue and README: throughput by rate, and what holds of any.
 var mayLose = map[int]float64{100: 1, 1000: 5}
@@ -75,6 +77,7 @@ func each[T any](all []T, f func(*T) float64) []float64 {
 }
 
 func verdicts(goals []goal) {
+	open := false
 	fmt.Printf("\n%-44s %12s %12s %22s  %s\n", "goal", "limit", "reached", "95 of 100 between", "verdict")
 	for i := range goals {
 		g := &goals[i]
@@ -83,5 +86,9 @@ func verdicts(goals []goal) {
 			sign = ">="
 		}
 		fmt.Printf("%-44s %2s %6.2f %-2s %9.2f %-2s %9.2f and %7.2f %-2s %s\n", g.what, sign, g.limit, g.unit, g.got.mid, g.unit, g.got.low, g.got.high, g.unit, g.verdict())
+		open = open || g.verdict() == undecided
+	}
+	if open {
+		fmt.Println(`More windows make an interval narrower: make bench-cost COST="-only server -each 10m"`)
 	}
 }

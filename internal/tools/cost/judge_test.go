@@ -8,7 +8,6 @@ import (
 
 // A goal is judged only where all of the interval is on one side.
 func TestVerdict(t *testing.T) {
-	const undecided = "not judged: the limit lies within the interval"
 	for _, c := range []struct {
 		name string
 		goal goal
@@ -75,7 +74,6 @@ func (m *made) goal(seed uint64, limit float64) *goal {
 // The judge finds what is lost, and acquits who loses less, if it has windows enough for
 // the noise; if not it says nothing.
 func TestJudge(t *testing.T) {
-	const undecided = "not judged: the limit lies within the interval"
 	burst := func(i int, w *window) {
 		if i%21 == 4 { // somebody else's second
 			w.units *= 0.4
