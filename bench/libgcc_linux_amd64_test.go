@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -11,8 +12,15 @@ import (
 // libgcc is the deep program, which walks by libgcc the stack that it has recorded.
 func libgcc(tb testing.TB, depth string) (*peer.Timer, *capture.File) {
 	tb.Helper()
-	_, deep := rivals(tb)
-	path := filepath.Join(tb.TempDir(), "deep")
+	dir := tb.TempDir()
+	deep, err := peer.Build(dir, "libunwind", "deep")
+	if errors.Is(err, peer.ErrAbsent) {
+		tb.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(dir, "recorded")
 	timer, err := peer.StartLive(deep, path, depth, "libgcc")
 	if err != nil {
 		tb.Fatal(err)

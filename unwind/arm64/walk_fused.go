@@ -77,14 +77,19 @@ func (u *Unwinder) walkFused(at uint64, s *unwind.State, mem *memory.Window, b *
 // but for the registers of t, regs is as Step would have it.
 //
 // Nothing here is new: each line is a check of stepSlots, checkSP or checkRA, and
-// what fails one is left to them. It calls nothing: a call would put all it has in
-// registers on its own stack at each frame.
+// what fails one is left to them. It calls nothing but for a rule that is not kept at its
+// address's first place: a call puts all it has in registers on its own stack. Distances
+// wrap: one from below the memory is larger than any in it.
 func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.Trust, t *section) (n int) {
-	pc, sp, fp, lr := regs.PC, regs.Sp, regs.X[regFP], regs.X[regLR]
-	t.kept = true
-	data, low, seen := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, uint32(0)
+	t.seen, t.next, t.kept = 0, place, true
+	if len(t.hot.Data) < 8 {
+		return 0
+	}
+	pc, sp, fp := regs.PC, regs.Sp, regs.X[regFP]
+	data, low := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr
+	last, e := uint64(len(data)-8), &u.cache[place&(cacheSize-1)]
 	for out := t.out; n < len(out); {
-		r := &u.cache[place&(cacheSize-1)].rule
+		r := &e.rule
 		if r.kind != kind || r.saved&(flagManaged|rareFlags|1<<slotLR) != 1<<slotLR {
 			break
 		}
@@ -95,43 +100,56 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 			break
 		}
 		cfa := from + uint64(int64(r.cfa))
-		at := int(from-low) + 8*int(r.slots[slotLR])
-		if cfa <= sp || cfa > t.top || at < 0 || len(data)-at < 8 {
+		at := from - low + uint64(8*int64(r.slots[slotLR]))
+		if cfa <= sp || cfa > t.top || at > last {
 			break
 		}
-		ra := binary.LittleEndian.Uint64(data[at:])
-		to := ra
+		to := binary.LittleEndian.Uint64(data[at : at+8 : at+8])
 		if kind == RuleSlots {
-			to = stripPAC(ra)
+			to = stripPAC(to)
 		}
-		if to == 0 {
+		if to <= 1 { // 1 is looked up as an empty entry's 0
 			break
 		}
 		caller := fp
 		if r.saved&(1<<slotFP) != 0 {
-			at = int(from-low) + 8*int(r.slots[slotFP])
-			if at < 0 || len(data)-at < 8 {
+			at = from - low + uint64(8*int64(r.slots[slotFP]))
+			if at > last {
 				break
 			}
-			caller = binary.LittleEndian.Uint64(data[at:])
+			caller = binary.LittleEndian.Uint64(data[at : at+8 : at+8])
 		}
 		f := &out[n]
 		f.IP, f.SP, f.FP, f.CFA = pc, sp, fp, cfa
 		f.Module, f.Kind, f.Trust, f.Exact = int32(r.Module()), unwind.KindNative, trust, false
 		t.log[n&(logSize-1)] = uint16(place)
-		seen |= r.saved
+		t.seen |= r.saved
 		n++
-		pc, sp, fp, lr = to, cfa, caller, ra
-		next, ok := u.kept(pc - 1)
-		if !ok {
-			t.kept = false
-			break
+		pc, sp, fp = to, cfa, caller
+		next := slotFor(to - 1)
+		if e = &u.cache[next]; e.addr != to-1 {
+			if next, t.kept = u.kept(to - 1); !t.kept {
+				break
+			}
+			e = &u.cache[next&(cacheSize-1)]
 		}
 		place = next
 	}
-	t.seen, t.next = seen, place
-	regs.PC, regs.Sp, regs.X[regFP], regs.X[regLR] = pc, sp, fp, lr
+	t.next = place
+	if n > 0 {
+		regs.PC, regs.Sp, regs.X[regFP], regs.X[regLR] = pc, sp, fp, u.lastReturn(n, data, low)
+	}
 	return n
+}
+
+// lastReturn is the return address that the last of n frames has saved, as it stands there.
+func (u *Unwinder) lastReturn(n int, data []byte, low uint64) uint64 {
+	f, r := &u.section.out[n-1], &u.cache[u.section.log[(n-1)&(logSize-1)]&(cacheSize-1)].rule
+	from := f.SP
+	if r.base == regFP {
+		from = f.FP
+	}
+	return binary.LittleEndian.Uint64(data[from-low+uint64(8*int64(r.slots[slotLR])):])
 }
 
 const slotFP = regFP - firstX
