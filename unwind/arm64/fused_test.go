@@ -85,7 +85,7 @@ func fusedStack(rnd *rand.Rand, s *stack, kinds []fusedFn, frames int) Registers
 		}
 		sp = cfa
 	}
-	put([]uint64{jitIP, 0, at(0) + 1<<40}[rnd.IntN(3)])
+	put([]uint64{jitIP, 0, 1, at(0) + 1<<40}[rnd.IntN(4)])
 	return r
 }
 
