@@ -12,6 +12,7 @@ type stats struct {
 	timed, overruns            uint64 // samples of processor time
 	outside, changed           uint64 // samples of blocked threads; those that ran meanwhile
 	asked, unsent, deaf        uint64 // signals
+	relayed                    uint64 // of those asked: by the runtime's own signal
 	refused, noSlot, hidden    uint64 // threads without a timer, without a slot, whose files are not shown
 	unproven, late, unreadable uint64 // samples not walked
 	foreign, patched, cut      uint64

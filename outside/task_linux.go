@@ -34,6 +34,7 @@ type task struct {
 	slot      int // in the probe, -1 = none
 	armed     bool
 	deaf      bool   // its timer is of a signal that another takes
+	left      bool   // a fault that became an exception has left its signals blocked
 	quiet     uint64 // processor time since a sample came of its timer
 	refused   bool   // the kernel gave it no timer
 	asked     bool   // a sample, by signal

@@ -78,6 +78,9 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 		sig = e.real
 	}
 	masks, ok := e.kernel.signals(t.tid)
+	if relay, left := e.file.Relay(masks.blocked); ok && left { // a fault that became an exception has left it so
+		t.left, sig = true, relay
+	}
 	bit := uint64(1) << (sig - 1)
 	switch {
 	case sig == 0, ok && masks.blocked&bit != 0:
@@ -93,9 +96,10 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 			sig = e.real
 			e.replace()
 			e.s.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
+			e.s.Out.Note("libraries of Go take it: beside one .NET dies now and then (dotnet/runtime issue 127320)")
 		}
 	}
-	if sig == e.real && !e.alive() { // it may be another program by now, whose end the signal would be
+	if sig != e.legacy && !e.alive() { // it may be another program by now, whose end the signal would be
 		return cannot
 	}
 	switch err := e.file.Ask(t.slot, op, sig); err {
@@ -107,6 +111,9 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 		return cannot
 	}
 	e.stats.asked++
+	if relay, _ := e.file.Relay(0); sig == relay {
+		e.stats.relayed++
+	}
 	return sent
 }
 
@@ -121,7 +128,11 @@ func (e *Engine) replace() {
 
 // silent notices an armed thread of which no sample comes.
 func (e *Engine) silent(t *task, used uint64) {
-	if t.quiet += used; t.quiet > maxQuiet*uint64(max(e.period, slowTick)) {
+	most := uint64(maxQuiet)
+	if t.left {
+		most = fewQuiet
+	}
+	if t.quiet += used; t.quiet > most*uint64(max(e.period, slowTick)) {
 		t.quiet = 0
 		e.ask(t, probe.OpSample)
 	}

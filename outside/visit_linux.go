@@ -19,6 +19,7 @@ const (
 	maxUnheard = 8        // signals that were taken and not answered before another is used
 	youngest   = 1000000  // nanoseconds of processor time before a thread is worth a timer
 	maxQuiet   = 16       // periods of an armed thread without a sample
+	fewQuiet   = 2        // the same, where faults have left its signals blocked before
 	slowTick   = 10000000 // nanoseconds: of a kernel with 100 Hz
 	vainMost   = 2        // doublings of the time between visits to an armed thread that show no stack
 	askEvery   = 50000000 // between signals to an armed thread for the registers of a stack

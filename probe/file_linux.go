@@ -156,6 +156,22 @@ func (f *File) Stats() Stats {
 		atomic.LoadUint64(&h.timers), atomic.LoadUint64(&h.stopped), atomic.LoadUint64(&h.nanos)}
 }
 
+// Relay is the signal that opens a thread's mask where it holds back nothing but ours, as
+// a handler of the runtime that never returned has left it; false if it is another mask, or
+// there is no such signal.
+func (f *File) Relay(blocked uint64) (sig int, ok bool) {
+	ours := bit(f.h.legacy) | bit(f.h.realTime)
+	return int(f.h.relay), f.h.relay != 0 && blocked != 0 && blocked&^ours == 0
+}
+
+// bit is a signal's in a mask, 0 = no signal.
+func bit(sig uint32) uint64 {
+	if sig == 0 {
+		return 0
+	}
+	return 1 << (sig - 1)
+}
+
 // Signals are the numbers of the probe's signals, 0 for one it has not.
 func (f *File) Signals() (legacy, realTime int) { return int(f.h.legacy), int(f.h.realTime) }
 
@@ -274,13 +290,19 @@ func (f *File) Ask(i int, op Op, sig int) error {
 	if f.Answered(i) {
 		atomic.AddUint32(&s.ask, 1)
 	}
-	if sig == int(f.h.realTime) {
+	switch sig {
+	case int(f.h.realTime):
 		atomic.StoreUint32(&f.h.realSent, 1)
+	case int(f.h.relay):
+		atomic.AddUint32(&f.h.relaySent, 1)
 	}
 	info := siginfo{signo: int32(sig), code: siQueue, pid: int32(unix.Getpid()), uid: int32(unix.Getuid()),
 		value: uint64(f.h.tag)<<32 | uint64(i)}
 	_, _, e := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(f.pid), uintptr(f.outer(s.tid)), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
 	if e != 0 {
+		if sig == int(f.h.relay) {
+			atomic.AddUint32(&f.h.relaySent, ^uint32(0))
+		}
 		return e
 	}
 	return nil

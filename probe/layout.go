@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	Version    = 4
+	Version    = 5
 	Magic      = 0x31656b6c61776553
 	HeaderSize = 4096
 	Slots      = 4096
@@ -135,6 +135,10 @@ type header struct {
 	mainStack    uint64
 	ending       uint32
 	arch         uint32
+	relay        uint32
+	relaySent    uint32
+	relayed      uint32
+	_            uint32
 }
 
 // slot mirrors struct sw_slot.

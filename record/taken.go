@@ -72,6 +72,7 @@ func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out 
 		{"dropped", "samples dropped: the ring was full"}, {"unproven", "samples not walked: the runtime's tables were not proven yet"},
 		{"late", "samples not walked: the process had ended"}, {"changed", "looks at blocked threads in vain: they went on meanwhile"},
 		{"deaf", "signals not sent: the thread blocks them, or has one pending"}, {"unsent", "signals the kernel refused"},
+		{"relayed", "signals sent through the runtime's own handler: a caught fault had left ours blocked"},
 		{"timer_refused", "threads without a timer: the kernel refused it"}, {"no_slot", "threads not sampled: no slot is free"},
 		{"hidden", "looks at threads that the kernel does not permit"}, {"unreadable", "stacks that could not be read"},
 		{"stubs", "looks at threads in the runtime's stubs in vain"}, {"held", "threads were stopped already, by a collection or a debugger"},

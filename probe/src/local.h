@@ -13,13 +13,29 @@ enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * 
 
 extern struct sw_header *sw_shared;
 
+/* sw_signals are the signals of ours, as a mask has them. */
+static inline uint64_t sw_signals(const struct sw_header *h)
+{
+	return (h->legacy ? 1ull << (h->legacy - 1) : 0) | (h->real_time ? 1ull << (h->real_time - 1) : 0);
+}
+
 #ifndef _WIN32
+/* sw_faults are the signals of faults, as a mask has them: handlers that may never return,
+ * since a runtime leaves them by throwing. */
+static inline uint64_t sw_faults(void)
+{
+	enum { ILL = 4, TRAP = 5, BUS = 7, FPE = 8 };
+	return 1ull << (ILL - 1) | 1ull << (TRAP - 1) | 1ull << (BUS - 1) | 1ull << (FPE - 1) | 1ull << (SIGSEGV - 1);
+}
+
 void sw_handler(int sig, const struct info *si, const struct frame *uc);
 void sw_restorer(void);
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid); /* 1 if the signal was for a read */
 #endif
 int sw_start(const char *socket); /* 0 if the tool has the file now */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */
+void sw_relay(struct sw_header *h);
+void sw_unrelay(struct sw_header *h);
 void sw_put_back(struct sw_header *h);
 void sw_end(struct sw_header *h);
 void sw_copy(void *to, uint64_t from, uint64_t n);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 4,
+	SW_VERSION = 5,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
@@ -123,6 +123,10 @@ struct sw_header {
 	uint64_t main_stack;    /* where the first thread's stack begins */
 	uint32_t ending;        /* whoever takes a signal of ours is to put everything back */
 	uint32_t arch;          /* SW_AMD64 or SW_ARM64 */
+	uint32_t relay;         /* the runtime's own signal, before whose handler ours stands; 0 = none */
+	uint32_t relay_sent;    /* the tool has sent it so often */
+	uint32_t relayed;       /* and so often it came */
+	uint32_t pad;
 };
 
 struct sw_slot {
@@ -230,6 +234,9 @@ SW_AT(sw_header, copies, 352);
 SW_AT(sw_header, main_stack, 360);
 SW_AT(sw_header, ending, 368);
 SW_AT(sw_header, arch, 372);
+SW_AT(sw_header, relay, 376);
+SW_AT(sw_header, relay_sent, 380);
+SW_AT(sw_header, relayed, 384);
 SW_AT(sw_slot, tid, 0);
 SW_AT(sw_slot, timer, 4);
 SW_AT(sw_slot, low, 8);

@@ -62,17 +62,18 @@ static int take(int sig)
 }
 
 /* guard adds our signals to the masks of the handlers there are, or takes them
- * out: two handlers must not meet on an alternate stack of 16 KiB. */
+ * out: two handlers must not meet on an alternate stack of 16 KiB. What a handler blocks
+ * that never returns stays blocked (relay.c): those on the thread's own stack are spared. */
 static void guard(struct sw_header *h, int add)
 {
-	uint64_t ours = (h->legacy ? 1ull << (h->legacy - 1) : 0) | (h->real_time ? 1ull << (h->real_time - 1) : 0);
+	uint64_t ours = sw_signals(h);
 	uint64_t done = (uint64_t)h->masked_high << 32 | h->masked_low;
 	for (int sig = 1; sig <= SIG_LAST; sig++) {
 		struct action a;
 		uint64_t bit = 1ull << (sig - 1);
 		if (sig == SIGKILL || sig == SIGSTOP || bit & ours || (!add && !(done & bit)) || sigaction_raw(sig, 0, &a))
 			continue;
-		if (a.handler == SIG_DFL || a.handler == SIG_IGN || (add && (a.mask & ours) == ours))
+		if (a.handler == SIG_DFL || a.handler == SIG_IGN || (add && bit & sw_faults() && !(a.flags & SA_ONSTACK)) || (add && (a.mask & ours) == ours))
 			continue;
 		a.mask = add ? a.mask | ours : a.mask & ~ours;
 		if (sigaction_raw(sig, &a, 0) == 0)
@@ -89,6 +90,7 @@ void sw_put_back(struct sw_header *h)
 {
 	struct action a = {SIG_DFL, SA_RESTORER, (uint64_t)sw_restorer, 0};
 	guard(h, 0);
+	sw_unrelay(h);
 	if (h->legacy)
 		sigaction_raw((int)h->legacy, &a, 0);
 	if (h->real_sent || h->timer_signal == h->real_time) {
@@ -207,6 +209,7 @@ int sw_start(const char *socket)
 		if (is_free(sig))
 			h->real_time = (uint32_t)take(sig);
 	h->timer_signal = h->legacy ? h->legacy : h->real_time;
+	sw_relay(h);
 	guard(h, 1);
 	int e = hand_over(socket, fd);
 	sys3(NR_close, fd, 0, 0);

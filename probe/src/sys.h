@@ -20,7 +20,7 @@ static inline long sys3(long n, long a, long b, long c) { return sys6(n, a, b, c
 #define P(x) ((long)(uintptr_t)(x))
 
 enum { EPERM = 1, ENOSYS = 38 };
-enum { SIGKILL = 9, SIGSTOP = 19, SIGURG = 23, SIG_LAST = 64, SIG_REALTIME = 34 };
+enum { SIGKILL = 9, SIGSEGV = 11, SIGSTOP = 19, SIGURG = 23, SIG_LAST = 64, SIG_REALTIME = 34 };
 enum { SA_SIGINFO = 4, SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000 };
 enum { SI_TIMER = -2, SI_QUEUE = -1 };
 #define SIG_DFL 0ul

@@ -69,6 +69,9 @@ static inline int is_first(const struct frame *first, uint64_t at)
 	return first->fpstate % 64 == 0 && first->fpstate - at - BELOW < 64;
 }
 
+/* blocked_mask is what the thread blocks again when the handler returns. */
+static inline uint64_t *blocked_mask(struct frame *uc) { return (uint64_t *)((char *)uc + 296); }
+
 /* registers are what a record has of a thread. */
 static inline void registers(uint64_t *to, const struct frame *uc)
 {

@@ -81,6 +81,9 @@ static inline int is_first(const struct frame *first, uint64_t at)
 
 enum { VECTORS = 8, FIRST_VECTOR = 8 }; /* d8 to d15 are what functions preserve */
 
+/* blocked_mask is what the thread blocks again when the handler returns. */
+static inline uint64_t *blocked_mask(struct frame *uc) { return uc->mask; }
+
 /* registers are what a record has of a thread. */
 static inline void registers(uint64_t *to, const struct frame *uc)
 {

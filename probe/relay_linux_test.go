@@ -1,0 +1,142 @@
+package probe
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// blockedBy is what a process's first thread blocks.
+func blockedBy(t *testing.T, pid int) uint64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := strconv.ParseUint(regexp.MustCompile(`SigBlk:\s*(\S+)`).FindStringSubmatch(string(b))[1], 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// startFaults starts testdata/faults.c and gives what it says to a line.
+func startFaults(t *testing.T) (r *target, tell func(what string) string) {
+	t.Helper()
+	r = startTarget(t, compiled(t, "faults"), built(t, "gcc"), 0, 0)
+	said := func() string {
+		if !r.lines.Scan() {
+			t.Fatalf("it says nothing: %v", r.lines.Err())
+		}
+		return r.lines.Text()
+	}
+	if got := said(); got != "ready" {
+		t.Fatalf("it says %q", got)
+	}
+	return r, func(what string) string {
+		r.in.Write([]byte(what + "\n"))
+		return said()
+	}
+}
+
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: it says %q, not %q", what, got, want)
+	}
+}
+
+func answered(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for begin := time.Now(); !done(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("no answer: " + what)
+		}
+	}
+}
+
+// A handler that never returns leaves our signals blocked, where nothing of ours reaches
+// the thread. The runtime's own signal does, and opens its mask; the runtime gets those
+// that are for it; at the end its handler is its own again, unless one of ours may still
+// be under way.
+func TestRelay(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lost  uint32 // signals that were sent and never came
+		after string
+	}{
+		{"all came", 0, "came 2, own 1"},
+		{"one is under way", 1, "came 2, own 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r, tell := startFaults(t)
+			defer close(r.f.beating())
+			pid := r.cmd.Process.Pid
+			if _, left := r.f.Relay(blockedBy(t, pid)); left {
+				t.Fatal("before any fault the thread is said to be left")
+			}
+			expect(t, "after a fault", tell("f"), "came 0, own 0")
+			blocked := blockedBy(t, pid)
+			relay, left := r.f.Relay(blocked)
+			if legacy, _ := r.f.Signals(); !left || relay != 34 || blocked&(1<<(legacy-1)) == 0 {
+				t.Fatalf("the thread blocks %#x, relay %d, %v", blocked, relay, left)
+			}
+			slot, err := r.f.Slot(uint32(pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask := func() {
+				if err := r.f.Ask(slot, OpSample, relay); err != nil {
+					t.Fatal(err)
+				}
+				answered(t, "by the relay", func() bool { return r.f.Answered(slot) })
+			}
+			tell("b")
+			ask()
+			tell("u")
+			if now := blockedBy(t, pid); now != blocked {
+				t.Errorf("while a fault is handled %#x becomes %#x", blocked, now)
+			}
+			ask()
+			expect(t, "the runtime's own signal", tell("k"), "came 1, own 0")
+			if now := blockedBy(t, pid); now != 0 {
+				t.Errorf("it still blocks %#x", now)
+			}
+			atomic.AddUint32(&r.f.h.relaySent, c.lost)
+			if err := r.f.Ask(slot, OpLeave, int(unix.SIGURG)); err != nil {
+				t.Fatal(err)
+			}
+			answered(t, "leaving", r.f.Left)
+			expect(t, "afterwards", tell("k"), c.after)
+		})
+	}
+}
+
+// A mask that holds back anything but ours is the program's own.
+func TestRelayOfMasks(t *testing.T) {
+	h := header{legacy: 23, realTime: 64, relay: 34}
+	for _, c := range []struct {
+		name    string
+		blocked uint64
+		left    bool
+	}{
+		{"nothing", 0, false}, {"one of ours", bit(23), true}, {"the other", bit(64), true}, {"both", bit(23) | bit(64), true},
+		{"a fault is being handled", bit(23) | bit(64) | bit(34) | bit(11), false}, {"all", ^uint64(0), false}, {"another", bit(10), false},
+	} {
+		f := &File{reader: reader{h: &h}}
+		if sig, left := f.Relay(c.blocked); left != c.left || sig != 34 {
+			t.Errorf("%s: %d %v", c.name, sig, left)
+		}
+	}
+	h.relay = 0
+	if _, left := (&File{reader: reader{h: &h}}).Relay(bit(23)); left {
+		t.Error("there is no relay")
+	}
+}

@@ -1,0 +1,74 @@
+/* A way to threads that block the sampling signals since a handler of ours made them.
+ *
+ * The runtime handles a bad address on its alternate stack, which has no room for a second
+ * signal: so guard (start.c) has it block ours meanwhile. But where the fault becomes an
+ * exception the handler never returns: what it blocked stays blocked in that thread, and in
+ * those that it begins. The runtime has one signal that it holds back in just that handler
+ * and takes care to let through afterwards: its own, which stops a thread for a collection.
+ * The relay stands before that one's handler. The tool sends it to a thread that is left
+ * so; it opens the thread's mask again and does what was asked.
+ *
+ * Not while the fault's own signal is still blocked: until then the runtime, on the thread's
+ * own stack already, reads what the kernel has saved on the alternate one, where a handler
+ * that begins there would write. */
+#include "local.h"
+
+/* The runtime's handler. It outlives a recording: see sw_unrelay. */
+static uint64_t runtimes;
+
+static void relay(int sig, const struct info *si, struct frame *uc)
+{
+	struct sw_header *h = sw_shared;
+	if (si->code != SI_QUEUE || !h) { /* the runtime's come by tgkill */
+		((void (*)(int, const struct info *, struct frame *))(uintptr_t)runtimes)(sig, si, uc);
+		return;
+	}
+	__atomic_fetch_add(&h->relayed, 1, __ATOMIC_ACQ_REL);
+	if (!(*blocked_mask(uc) & sw_faults()))
+		*blocked_mask(uc) &= ~sw_signals(h);
+	sw_handler(sig, si, uc);
+}
+
+/* held is the one signal that a bad address's handler holds back, 0 = it is not the
+ * runtime's, or somebody else's handler stands before it. */
+static int held(void)
+{
+	struct action a;
+	if (sigaction_raw(SIGSEGV, 0, &a) || a.handler == SIG_DFL || a.handler == SIG_IGN || !(a.flags & SA_ONSTACK))
+		return 0;
+	for (int sig = SIG_REALTIME; sig <= SIG_LAST; sig++)
+		if (a.mask == 1ull << (sig - 1))
+			return sig;
+	return 0;
+}
+
+/* sw_relay puts the relay before the runtime's handler; before any mask is changed. */
+void sw_relay(struct sw_header *h)
+{
+	struct action a;
+	int sig = held();
+	if (!sig || sigaction_raw(sig, 0, &a) || a.handler == SIG_DFL || a.handler == SIG_IGN || !(a.flags & SA_SIGINFO))
+		return;
+	if (a.handler != (uint64_t)relay) {
+		runtimes = a.handler;
+		a.handler = (uint64_t)relay;
+		if (sigaction_raw(sig, &a, 0))
+			return;
+	}
+	h->relay = (uint32_t)sig;
+}
+
+/* sw_unrelay puts the runtime's handler back, unless a signal of ours is still under way:
+ * the runtime would take it for a stranger's, whose default ends the process. The relay
+ * then stays, and passes on what comes. */
+void sw_unrelay(struct sw_header *h)
+{
+	struct action a;
+	int sig = (int)h->relay;
+	if (!sig || __atomic_load_n(&h->relay_sent, __ATOMIC_ACQUIRE) != __atomic_load_n(&h->relayed, __ATOMIC_ACQUIRE))
+		return;
+	if (sigaction_raw(sig, 0, &a) || a.handler != (uint64_t)relay)
+		return;
+	a.handler = runtimes;
+	sigaction_raw(sig, &a, 0);
+}
