@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: arm64 worlds soak-examples bench-pair bench-cost bias survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
+.PHONY: arm64 worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -105,8 +105,11 @@ worlds: ## 10,000 of the simulator's Windows worlds through the C library
 bias: runtime build samples ## shares of processor time, by many samples: the truth, this way, the old way
 	@$(GO) test -count=1 -v -timeout 75m -run 'TestProbeBias' ./profiler/e2e -bias 140s
 
-survive: runtime build samples ## half an hour of what hurts a program, with the probe in it; a judge of shares with many samples
-	@$(GO) test -count=1 -v -timeout 60m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
+truth: runtime build samples ## 40,000 stacks and more of programs that know their own, by the default way: scenario by scenario, and the sum
+	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbeTruth' ./profiler/e2e -truth 10000
+
+survive: runtime build samples ## half an hour on each runtime of what hurts a program, with the probe in it; a judge of shares with many samples
+	@$(GO) test -count=1 -v -timeout 90m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill|Bias)' ./profiler/e2e -survive 60s -bias 140s -truth 10000 -kills 200
 	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
 

@@ -34,11 +34,11 @@ fi
 # The same for .NET 10, which exists as a single-file program: compiled against its
 # core library, and put in the place of that program's own assembly.
 single=.cache/dotnet-10.0.9/package/dist/azmcp
-for app in Waits Events Bias Storm; do
+for app in Waits Events Bias Storm Survive; do
 	if [ -f $single ] && stale out/samples/${app}10 $src/$app.cs $single; then
 		mkdir -p out/samples/net10/$app
 		${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
-		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net10/System.Private.CoreLib.dll \
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -define:NET10 -r:out/samples/net10/System.Private.CoreLib.dll \
 			-out:out/samples/net10/$app/azmcp.dll $src/$app.cs
 		${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/$app/azmcp.dll out/samples/${app}10
 	fi

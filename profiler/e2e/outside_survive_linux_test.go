@@ -39,16 +39,33 @@ func alone(t *testing.T, stdout string, interruptions int) {
 }
 
 // Collections, exceptions, compilation, forks, fibres, blocked signals: the program
-// ends as without us, and its stacks are whole. Samples are not kept: those of half an
-// hour are gigabytes.
+// ends as without us, its stacks are whole, and a thread whose faults become exceptions has
+// its share of the processor time. Samples are not kept: those of half an hour are gigabytes.
 func TestProbeSurvives(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
-	d := *surviveTime
-	if d == usualSurvival {
-		d = time.Minute
+	for _, c := range []struct {
+		name  string
+		usual time.Duration
+		app   func(seconds string) []string
+	}{
+		{"net9", time.Minute, func(seconds string) []string { return app(t, "Survive", seconds) }},
+		{"net10", 15 * time.Second, func(seconds string) []string {
+			return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Survive10"), seconds}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := *surviveTime
+			if d == usualSurvival {
+				d = c.usual
+			}
+			probeSurvives(t, d, c.app(fmt.Sprint(d.Seconds())))
+		})
 	}
-	args := append([]string{tool(t), "record", "--mode", "probe", "--rate", "250", "--json", "--output", filepath.Join(tempdir.New(t), "out.json"), "--"},
-		app(t, "Survive", fmt.Sprint(d.Seconds()))...)
+}
+
+func probeSurvives(t *testing.T, d time.Duration, argv []string) {
+	file := filepath.Join(tempdir.New(t), "out.json")
+	args := append([]string{tool(t), "record", "--mode", "probe", "--rate", "250", "--json", "--output", file, "--"}, argv...)
 	r := run(t, d+5*time.Minute, nil, args...)
 	var sum struct {
 		Stats struct {
@@ -63,9 +80,36 @@ func TestProbeSurvives(t *testing.T) {
 	alone(t, r.stdout, 1)
 	s := sum.Stats
 	t.Logf("%s%d samples, %d complete, gaps %v, %v", r.stdout, s.Samples, s.Complete, s.Gaps, s.Counters)
-	if s.Samples < 500 || (s.Samples-s.Complete)*200 > s.Samples {
+	if s.Samples < 250 || (s.Samples-s.Complete)*200 > s.Samples {
 		t.Errorf("%d of %d stacks are whole", s.Complete, s.Samples)
 	}
+	spent := processorTime(t, file)
+	t.Logf("processor time: %v", spent)
+	for _, name := range []string{"Hardware", "Throw", "Allocate"} {
+		if spent[name] == 0 {
+			t.Errorf("thread %s has no processor time", name)
+		}
+	}
+}
+
+// processorTime is what a profile has of each thread, by name.
+func processorTime(t *testing.T, file string) map[string]time.Duration {
+	t.Helper()
+	var p struct {
+		Threads []struct{ Name string }
+		Stacks  []struct {
+			Thread int
+			CPU    time.Duration `json:"cpu_ns"`
+		}
+	}
+	if err := json.Unmarshal([]byte(readFile(t, file)), &p); err != nil {
+		t.Fatal(err)
+	}
+	spent := map[string]time.Duration{}
+	for _, s := range p.Stacks {
+		spent[p.Threads[s.Thread].Name] += s.CPU
+	}
+	return spent
 }
 
 // A library of Go puts the runtime's handlers on alternate stacks of 16 KiB, where
@@ -86,31 +130,35 @@ func TestProbeSurvivesGo(t *testing.T) {
 	}
 }
 
-var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs the program alone, and with the probe")
+var storms = flag.Int("storms", 0, "how often TestProbeGoStorm runs each program alone, and with the probe")
 
-// A library of Go, and a collection every 5 ms: .NET itself dies of it now and then, so
-// the program runs alone as often as with the probe, and may die as often.
+// A library of Go, and a collection every 5 ms: .NET itself dies of it now and then, since
+// Go has put the runtime's handlers on alternate stacks of 12 KiB of room, of which the one
+// that waits for a collection takes 13 (dotnet/runtime issue 127320). So the program runs
+// alone as often as with the probe, and may die as often; and once more on alternate stacks
+// that have the room, where hardly any does.
 func TestProbeGoStorm(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
 	if *storms == 0 {
-		t.Skip("SKIPPED-CHECK: .NET dies of this with nothing of ours in it too: many runs are needed (-storms 10)")
+		t.Skip("SKIPPED-CHECK: .NET dies of this with nothing of ours in it too: many runs are needed (-storms 40)")
 	}
-	const seconds = "4"
-	alone, with, samples := 0, 0, 0
-	for i := range *storms {
-		if r := run(t, 2*time.Minute, nil, app(t, "Survive", seconds, "storm")...); r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") {
-			t.Logf("run %d alone: code %d, %q", i+1, r.code, r.stdout)
-			alone++
+	const seconds = "3"
+	ended := func(r result) bool { return r.code == 0 && strings.HasSuffix(r.stdout, "SURVIVED\n") }
+	for _, what := range []string{"storm", "room"} {
+		alone, with, samples := 0, 0, 0
+		for range *storms {
+			if !ended(run(t, 2*time.Minute, nil, app(t, "Survive", seconds, what)...)) {
+				alone++
+			}
+			got, _, r := recordProbe(t, 2*time.Minute, "250", app(t, "Survive", seconds, what)...)
+			if samples += len(got); !ended(r) {
+				with++
+			}
 		}
-		got, _, r := recordProbe(t, 2*time.Minute, "250", app(t, "Survive", seconds, "storm")...)
-		if samples += len(got); r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") {
-			t.Logf("run %d with the probe: code %d, %q", i+1, r.code, r.stdout)
-			with++
+		t.Logf("%s: died %d of %d alone, %d of %d with the probe; %d samples", what, alone, *storms, with, *storms, samples)
+		if with > alone+1+*storms/5 {
+			t.Errorf("%s: with the probe it died %d times, alone %d times", what, with, alone)
 		}
-	}
-	t.Logf("died: %d of %d alone, %d of %d with the probe; %d samples", alone, *storms, with, *storms, samples)
-	if with > alone+1+*storms/5 {
-		t.Errorf("with the probe it died %d times, alone %d times", with, alone)
 	}
 }
 

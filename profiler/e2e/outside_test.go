@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -33,9 +34,28 @@ func truthApps(t *testing.T) (app9, app10 func(args ...string) []string) {
 	return func(args ...string) []string { return app(t, "Truth", args...) }, app10
 }
 
+// sums are what came of the truth program on each runtime.
+type sums struct {
+	rows    []string
+	all     tally
+	managed int
+}
+
+func (s *sums) line(name string, row tally, managed int) {
+	s.rows = append(s.rows, fmt.Sprintf("%14s %8d %9d %9d %6d %8.1f %%", name, row.samples, row.complete, row.checked, row.wrong, 100*float64(managed)/float64(max(row.samples, 1))))
+}
+
+func (s *sums) add(name string, row tally, managed int) {
+	s.line(name, row, managed)
+	s.all.samples, s.all.complete = s.all.samples+row.samples, s.all.complete+row.complete
+	s.all.checked, s.all.wrong = s.all.checked+row.checked, s.all.wrong+row.wrong
+	s.managed += managed
+}
+
 // The stacks that the probe copied are what the threads say of themselves.
 func TestProbeTruth(t *testing.T) {
 	app9, app10 := truthApps(t)
+	var s sums
 	for _, c := range []struct {
 		name        string
 		app         func(args ...string) []string
@@ -48,11 +68,19 @@ func TestProbeTruth(t *testing.T) {
 		{"net10", app10, "azmcp", nil, 1, 21},
 		{"net10-managed", app10, "azmcp", []string{"more"}, 31, 49},
 	} {
-		t.Run(c.name, func(t *testing.T) { probeTruth(t, c.app, c.assembly, c.args, c.first, c.last) })
+		t.Run(c.name, func(t *testing.T) {
+			row, managed := probeTruth(t, c.app, c.assembly, c.args, c.first, c.last)
+			s.add(c.name, row, managed)
+		})
+	}
+	s.line("all", s.all, s.managed)
+	t.Logf("%14s %8s %9s %9s %6s %10s\n%s", "", "samples", "complete", "compared", "wrong", "managed top", strings.Join(s.rows, "\n"))
+	if *truthSamples >= 5000 && s.managed*10 < s.all.samples*3 {
+		t.Errorf("only %d of %d samples have managed code on top", s.managed, s.all.samples)
 	}
 }
 
-func probeTruth(t *testing.T, app func(args ...string) []string, assembly string, args []string, first, last uint64) {
+func probeTruth(t *testing.T, app func(args ...string) []string, assembly string, args []string, first, last uint64) (tally, int) {
 	c := newChecker(t)
 	c.want, c.first, c.last, c.whole = *truthSamples, first, last, 200
 	if c.want >= 5000 { // of fewer, one is too many
@@ -95,7 +123,7 @@ func probeTruth(t *testing.T, app func(args ...string) []string, assembly string
 			seen.add(takeMap(t, maps, assembly), samples)
 		}
 	}
-	c.verdict(t, table)
+	sum := c.verdict(t, table)
 	if args != nil {
 		seen.verdict(t)
 		c.allMet(t)
@@ -104,6 +132,7 @@ func probeTruth(t *testing.T, app func(args ...string) []string, assembly string
 	if args != nil && managed*10 < total*3 {
 		t.Errorf("only %d of %d samples have managed code on top", managed, total)
 	}
+	return sum, managed
 }
 
 // onTop counts the stacks whose thread was interrupted in managed code.

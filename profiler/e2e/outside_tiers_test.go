@@ -14,6 +14,7 @@ import (
 // the map that the runtime writes of all it compiles.
 type tiers struct {
 	osr      int // stacks with a frame that was replaced on the stack
+	top      int // of those: interrupted in it
 	mixed    int // stacks with one method in two of its bodies
 	below    int // stacks that go on below an alternate one
 	replaced int // methods seen in more than one body, in one run
@@ -42,7 +43,7 @@ func (c *tiers) add(m perfMap, samples []*raw.Sample) {
 	bodies := map[clr.FunctionID]map[uint64]bool{}
 	for _, s := range samples {
 		here := map[clr.FunctionID]uint64{}
-		osr, mixed := false, false
+		osr, top, mixed := false, false, false
 		for i := range s.Frames {
 			f := &s.Frames[i]
 			b := m.find(f.IP)
@@ -53,12 +54,17 @@ func (c *tiers) add(m perfMap, samples []*raw.Sample) {
 				bodies[f.Function] = map[uint64]bool{}
 			}
 			bodies[f.Function][b.start] = true
-			osr = osr || strings.HasSuffix(b.tier, "OSR")
+			if strings.HasSuffix(b.tier, "OSR") {
+				osr, top = true, top || i == 0
+			}
 			mixed = mixed || here[f.Function] != 0 && here[f.Function] != b.start
 			here[f.Function] = b.start
 		}
 		if osr {
 			c.osr++
+		}
+		if top {
+			c.top++
 		}
 		if mixed {
 			c.mixed++
@@ -75,12 +81,12 @@ func (c *tiers) add(m perfMap, samples []*raw.Sample) {
 }
 
 // all says whether every kind was met.
-func (c *tiers) all() bool { return c.osr > 0 && c.replaced > 0 && c.below > 0 }
+func (c *tiers) all() bool { return c.top > 0 && c.replaced > 0 && c.below > 0 }
 
 func (c *tiers) verdict(t *testing.T) {
 	t.Helper()
-	t.Logf("%d stacks with a frame replaced on the stack, %d with one method in two of its bodies, %d methods seen in several bodies, %d stacks below an alternate one",
-		c.osr, c.mixed, c.replaced, c.below)
+	t.Logf("%d stacks with a frame replaced on the stack, %d of them interrupted in it, %d with one method in two of its bodies, %d methods seen in several bodies, %d stacks below an alternate one",
+		c.osr, c.top, c.mixed, c.replaced, c.below)
 	if !c.all() {
 		t.Error("not every kind was met")
 	}

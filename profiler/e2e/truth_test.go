@@ -276,7 +276,8 @@ func (c *checker) dump(s *raw.Sample) string {
 	return b.String()
 }
 
-func (c *checker) verdict(t *testing.T, table map[uint64]*tally) {
+// verdict prints the table and judges it; what it gives is the sum.
+func (c *checker) verdict(t *testing.T, table map[uint64]*tally) tally {
 	t.Helper()
 	var keys []uint64
 	for k := range table {
@@ -313,4 +314,5 @@ func (c *checker) verdict(t *testing.T, table map[uint64]*tally) {
 	if unanswered*20 >= total.samples {
 		t.Errorf("%d of %d threads did not answer in time, must be below 5 %%", unanswered, total.samples)
 	}
+	return total
 }

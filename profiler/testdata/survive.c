@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -25,8 +26,26 @@ void survive_sleep(int times, int milliseconds)
 	}
 }
 
-int survive_interrupted(void) { return interrupted; }
-int survive_slept(void) { return slept; }
+/* The thread's handlers have room from now on. The runtime unmaps it as its own. */
+void survive_room(void)
+{
+	const size_t size = 256 << 10;
+	stack_t stack = {.ss_sp = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), .ss_size = size};
+	if (stack.ss_sp == MAP_FAILED || sigaltstack(&stack, NULL))
+		abort();
+}
+
+void survive_report(int well, int bad, int caught, int made, int back)
+{
+	printf("interrupted %d of %d\n", interrupted, slept);
+	if (well)
+		puts("SURVIVED");
+	else
+		printf("HURT %d %d %d %d\n", bad, caught, made, back);
+	fflush(stdout);
+}
+
+double survive_number(const char *text) { return atof(text); }
 
 static unsigned spin(unsigned rounds)
 {
