@@ -4,6 +4,7 @@ package diagnostics
 
 import (
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/seedwalk/seedwalk/internal/emulator"
 )
 
 // Process returns a client of a process's default port. It finds processes in
@@ -50,7 +53,8 @@ func socket(proc string, pid int) (string, error) {
 		return "", &FindError{pid, NoProcess, errors.New("its stat cannot be read")}
 	}
 	var last error
-	inner, emulated := innerPID(dir, pid), emulated(dir)
+	inner := innerPID(dir, pid)
+	emulated := emulator.Of(dir) != elf.EM_NONE // its program is told another start time: when the emulator began
 	for _, tmp := range temporary(dir) {
 		path := filepath.Join(tmp, fmt.Sprintf("dotnet-diagnostic-%d-%s-socket", inner, start))
 		if _, last = os.Stat(path); last == nil {
@@ -64,13 +68,6 @@ func socket(proc string, pid int) (string, error) {
 		return "", &FindError{pid, Denied, last}
 	}
 	return "", &FindError{pid, NoServer, nil}
-}
-
-// emulated reports whether a process is an emulator (qemu's user mode), which tells its
-// program another start time: when the emulator began, not the process.
-func emulated(dir string) bool {
-	exe, err := os.Readlink(filepath.Join(dir, "exe"))
-	return err == nil && strings.HasPrefix(filepath.Base(exe), "qemu-")
 }
 
 // first is the first socket with a process's number that was made since it began. Others

@@ -4,27 +4,16 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/emulator"
 )
 
-// emulators run a program of another machine in a process of this one (QEMU User space
-// emulator): the program's addresses are the process's, its threads are threads.
-var emulators = map[string]context.Arch{"qemu-aarch64": context.ArchARM64, "qemu-x86_64": context.ArchAMD64}
-
 // Emulated reports whether a process is an emulator that runs a program.
-func Emulated(pid int) bool { return emulatedArch(pid) != context.NoArch }
+func Emulated(pid int) bool { return emulated(pid) != elf.EM_NONE }
 
-func emulatedArch(pid int) context.Arch {
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return context.NoArch
-	}
-	return emulators[strings.TrimSuffix(filepath.Base(exe), "-static")]
-}
+func emulated(pid int) elf.Machine { return emulator.Of(fmt.Sprintf("/proc/%d", pid)) }
 
 // Guest tells what an emulated program has mapped. The kernel does not know which of the
 // mappings the program may run: its images say so, and what is of no file may be code.
@@ -32,20 +21,16 @@ type Guest struct {
 	pid     int
 	machine elf.Machine
 	images  map[string]*elf.File // by path; nil: not one of the program's
+	sigpage uint64               // 0: not found yet
 }
 
 // NewGuest is of an emulator's program, nil of any other process.
 func NewGuest(pid int) *Guest {
-	g := &Guest{pid: pid, images: map[string]*elf.File{}}
-	switch emulatedArch(pid) {
-	case context.ArchARM64:
-		g.machine = elf.EM_AARCH64
-	case context.ArchAMD64:
-		g.machine = elf.EM_X86_64
-	default:
-		return nil
+	machine := emulated(pid)
+	if machine != elf.EM_AARCH64 && machine != elf.EM_X86_64 {
+		return nil // nothing is known of the others' registers
 	}
-	return g
+	return &Guest{pid: pid, machine: machine, images: map[string]*elf.File{}}
 }
 
 // Maps is what Maps says, with what the program may run.
@@ -53,8 +38,11 @@ func (g *Guest) Maps() ([]Mapping, error) {
 	all, err := Maps(g.pid)
 	for i := range all {
 		m := &all[i]
+		if g.machine == elf.EM_AARCH64 && g.isSigpage(m) {
+			m.Path = sigpage
+		}
 		switch {
-		case m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper"):
+		case m.Path == "" || m.Path == sigpage || strings.HasPrefix(m.Path, "/memfd:doublemapper"):
 			m.Exec = true
 		default:
 			m.Exec = strings.HasPrefix(m.Path, "/") && g.runs(m)

@@ -118,6 +118,9 @@ func (l *Loader) load(m *Mapping, key fileKey) module.Module {
 		mod.Bias, mod.Err = bias(mod.ELF, m)
 		return mod
 	}
+	if m.Path == sigpage {
+		return module.Module{Bias: m.Start, Image: sigpageImage{}}
+	}
 	f, err := l.open(m)
 	if err != nil {
 		return module.Module{Err: err}

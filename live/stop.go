@@ -50,7 +50,7 @@ func (e *StopError) Error() string {
 	case Asleep:
 		return fmt.Sprintf("thread %d sleeps in the kernel and cannot be interrupted", e.TID)
 	case Untraced:
-		return fmt.Sprintf("thread %d cannot be stopped: this system has no ptrace, an emulator's for programs (qemu-user) mostly", e.TID)
+		return fmt.Sprintf("thread %d cannot be stopped: this system has no ptrace, an emulator's for programs (qemu-user) mostly; record --pid and stack --core need none", e.TID)
 	}
 	return fmt.Sprintf("thread %d runs code that is not for %s", e.TID, context.Host())
 }

@@ -29,6 +29,7 @@ var rooms = []room{
 	// Layouts, memory, formats: they know nothing of unwinding.
 	{Name: "internal/buf"},
 	{Name: "internal/wholefile"},
+	{Name: "internal/emulator"},
 	{Name: "context"},
 	{Name: "memory"},
 	{Name: "export", Test: words},
@@ -61,12 +62,12 @@ var rooms = []room{
 	{Name: "merge", May: with(walkers, "clr", "clr/managed", "seed"), Test: []string{"sim/image"}},
 
 	// What is mapped where, in a process or a file: nothing of frames.
-	{Name: "live", May: with(tables)},
+	{Name: "live", May: with(tables, "internal/emulator")},
 	{Name: "dump", May: with(tables, "live")},
 	{Name: "capture", May: with(tables, "live"), Test: walkers},
 
 	// The runtime's own reports.
-	{Name: "diagnostics"},
+	{Name: "diagnostics", May: []string{"internal/emulator"}},
 	{Name: "nettrace", May: []string{"internal/buf"}},
 	{Name: "nettrace/clrevent", May: []string{"internal/buf", "nettrace"}},
 	{Name: "waits", May: []string{"nettrace", "nettrace/clrevent", "symbol"}, Test: []string{"diagnostics"}},

@@ -1,0 +1,64 @@
+package live
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The page that signal handlers of an emulated program return to is a module with its two
+// instructions, which nothing else of the program's is.
+func TestSigpage(t *testing.T) {
+	const page = 4096
+	for _, c := range []struct {
+		name    string
+		machine elf.Machine
+		word    uint64
+		pages   int
+		want    bool
+	}{
+		{"the page", elf.EM_AARCH64, sigreturn, 1, true},
+		{"of another machine", elf.EM_X86_64, sigreturn, 1, false},
+		{"another system call", elf.EM_AARCH64, sigreturn &^ (1 << 5), 1, false},
+		{"more than a page", elf.EM_AARCH64, sigreturn, 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all, err := unix.Mmap(-1, 0, (c.pages+2)*page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Munmap(all)
+			b := all[page : page*(c.pages+1)] // nobody may touch what is around it: the kernel shows it apart
+			if err := unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+				t.Fatal(err)
+			}
+			binary.LittleEndian.PutUint64(b, c.word)
+			if err := unix.Mprotect(b, unix.PROT_READ); err != nil {
+				t.Fatal(err)
+			}
+			at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+			g := &Guest{pid: os.Getpid(), machine: c.machine, images: map[string]*elf.File{}}
+			maps, err := g.Maps()
+			if err != nil {
+				t.Fatal(err)
+			}
+			table := NewLoader(g.pid).Table(maps)
+			i := table.Find(at + 4)
+			if got := i >= 0; got != c.want {
+				t.Fatalf("a module: %v, want %v", got, c.want)
+			}
+			if !c.want {
+				return
+			}
+			m := table.At(i)
+			first, second, none := m.Bytes(at, 4), m.Bytes(at+4, 8), m.Bytes(at+8, 4)
+			if m.Err != nil || !m.SystemV() || len(first) != 4 || len(second) != 4 || none != nil || binary.LittleEndian.Uint32(second) != sigreturn>>32 {
+				t.Errorf("%v, % x, % x, % x", m.Err, first, second, none)
+			}
+		})
+	}
+}
