@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -52,6 +53,35 @@ func TestRefusals(t *testing.T) {
 			var r *Refusal
 			if !errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Error(), c.want) || strings.Contains(r.Error(), "\n") {
 				t.Errorf("got %v, want code %d and %q in one line", err, c.code, c.want)
+			}
+		})
+	}
+}
+
+func TestNoLibrary(t *testing.T) {
+	const plain, arm = "the profiler library cannot be read", "there is no library for ARM64 that suspends a runtime"
+	missing := &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrNotExist}
+	for _, c := range []struct {
+		name, system string
+		mode         Mode
+		why          string
+		err          error
+		want         []string
+	}{
+		{"x86-64", "linux/amd64", ModeSnapshot, "", missing, []string{plain, "build it"}},
+		{"ARM64", "linux/arm64", ModeSnapshot, "", missing, []string{arm, "leave --mode out"}},
+		{"ARM64, not wanted", "linux/arm64", ModeSnapshot, "there is no probe", missing, []string{arm, "one is needed: there is no probe", ".NET 9 or later"}},
+		{"ARM64, the probe's", "linux/arm64", ModeProbe, "", missing, []string{plain}},
+		{"ARM64, one's own", "linux/arm64", ModeSnapshot, "", &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrPermission}, []string{plain}},
+		{"Windows on ARM64", "windows/arm64", ModeSnapshot, "", missing, []string{plain}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Options{Profiler: "/p.so", Mode: c.mode, modeWhy: c.why}
+			got := o.noLibrary(c.system, c.err)
+			for _, want := range c.want {
+				if text := got.Error(); !strings.Contains(text, want) || strings.Contains(text, "\n") || got.Code != 125 {
+					t.Errorf("code %d, %q, want %q in one line", got.Code, text, want)
+				}
 			}
 		})
 	}

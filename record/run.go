@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,14 +111,27 @@ func (o *Options) checkProfiler() *Refusal {
 		_, err = os.Stat(abs)
 	}
 	if err != nil {
-		return &Refusal{What: "the profiler library cannot be read: " + reason(err), Where: o.Profiler,
-			Remedy: "build it, or say where it is with --profiler", Code: ExitRefused}
+		return o.noLibrary(runtime.GOOS+"/"+runtime.GOARCH, err)
 	}
 	o.Profiler = abs
 	if real, err := filepath.EvalSymlinks(abs); err == nil && o.Mode == ModeProbe {
 		o.Probe = real
 	}
 	return nil
+}
+
+// noLibrary says what to do where the library that is needed is not there. For ARM64 on
+// Linux nobody builds one that suspends the runtime.
+func (o *Options) noLibrary(system string, err error) *Refusal {
+	if system != "linux/arm64" || o.Mode != ModeSnapshot || !errors.Is(err, fs.ErrNotExist) {
+		return &Refusal{What: "the profiler library cannot be read: " + reason(err), Where: o.Profiler,
+			Remedy: "build it, or say where it is with --profiler", Code: ExitRefused}
+	}
+	what := "there is no library for ARM64 that suspends a runtime"
+	if o.modeWhy != "" {
+		what += ", and one is needed: " + o.modeWhy
+	}
+	return &Refusal{What: what, Where: "--mode snapshot", Remedy: "record .NET 9 or later, which needs none, and leave --mode out", Code: ExitRefused}
 }
 
 func (o *Options) checkOutputs() error {
