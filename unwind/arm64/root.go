@@ -2,17 +2,23 @@ package arm64
 
 import "github.com/seedwalk/seedwalk/module"
 
-// Where stacks begin without unwind data that says so: what the kernel enters has no
-// caller.
+// Where stacks begin without unwind data that says so: what the kernel or a makecontext
+// enters has no caller.
 
 // maxRootBytes bounds an entry point's own code, bytes.
 const maxRootBytes = 128
 
-// isRoot reports whether a frame is the image's entry point's: its code has ended the
-// chain of frame records, or the kernel has, and no function that returns stands
-// between.
+// isRoot reports whether a frame is of code that nobody has called. The image's entry
+// point is: its code has ended the chain of frame records, or the kernel has, and no
+// function that returns stands between.
 func isRoot(m *module.Module, regs *Registers) bool {
-	if m == nil || !m.SystemV() || !known(regs, regFP) || regs.X[regFP] != 0 {
+	if m == nil || !m.SystemV() {
+		return false
+	}
+	if beginsContext(m, regs.PC) {
+		return true
+	}
+	if !known(regs, regFP) || regs.X[regFP] != 0 {
 		return false
 	}
 	at, ok := m.Entry()
@@ -25,4 +31,23 @@ func isRoot(m *module.Module, regs *Registers) bool {
 		}
 	}
 	return true
+}
+
+// beginsContext reports whether pc is the first instruction of glibc's __startcontext, to
+// which the function of a makecontext returns, for all that its unwind data say: nop or
+// bti c; mov x0, x19; cbnz x0, setcontext; b exit.
+// Source: glibc sysdeps/unix/sysv/linux/aarch64/setcontext.S.
+func beginsContext(m *module.Module, pc uint64) bool {
+	const nop, btiC = 0xd503201f, 0xd503245f
+	w, ok := codeWord(m, pc, nil)
+	if ok && (w == nop || w == btiC) {
+		pc += 4
+		w, ok = codeWord(m, pc, nil)
+	}
+	if !ok || w != 0xaa1303e0 { // mov x0, x19
+		return false
+	}
+	w, ok = codeWord(m, pc+4, nil)
+	next, more := codeWord(m, pc+8, nil)
+	return ok && more && w&0xff00001f == 0xb5000000 && next&0xfc000000 == 0x14000000
 }

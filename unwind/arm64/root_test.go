@@ -23,24 +23,38 @@ var crtStart = []uint32{
 }
 
 func TestRoot(t *testing.T) {
-	const called = 0x34 // behind the call of __libc_start_main
+	const called = 0x34                               // behind the call of __libc_start_main
+	const record, context0 = stackLow + 0x2000, 0x300 // where a context's begin stands
+	// what setcontext.S has there, as Debian's libc.so.6 2.36 and as one built with BTI
+	plain := []uint32{0xd503201f, 0xaa1303e0, 0xb5fff9c0, 0x17fff579}
+	guarded := append([]uint32{0xd503245f}, plain[1:]...)
 	for _, c := range []struct {
 		name  string
 		off   uint64 // of pc in the code
 		fp    uint64
-		words int // of the code; nops follow
+		words int      // of crtStart; nops follow
+		begin []uint32 // of a context
 		stop  unwind.Stop
 	}{
-		{"behind the call of main", called, 0, len(crtStart), unwind.EndOfStack},
-		{"behind the call of abort, which does not return", called + 4, 0, len(crtStart), unwind.EndOfStack},
-		{"a frame record leads on", called, stackLow + 0x2000, len(crtStart), unwind.NoInfo},
-		{"another function behind a return", 0x58, 0, len(crtStart), unwind.NoInfo},
-		{"too far behind", 0x200, 0, 14, unwind.NoInfo},
+		{"behind the call of main", called, 0, len(crtStart), nil, unwind.EndOfStack},
+		{"behind the call of abort, which does not return", called + 4, 0, len(crtStart), nil, unwind.EndOfStack},
+		{"a frame record leads on", called, record, len(crtStart), nil, unwind.NoInfo},
+		{"another function behind a return", 0x58, 0, len(crtStart), nil, unwind.NoInfo},
+		{"too far behind", 0x200, 0, 14, nil, unwind.NoInfo},
+		{"a context begins", context0, record, 0, plain, unwind.EndOfStack},
+		{"a context begins, its branches guarded", context0, record, 0, guarded, unwind.EndOfStack},
+		{"without the first instruction", context0, record, 0, plain[1:], unwind.EndOfStack},
+		{"another register is given", context0, record, 0, []uint32{plain[0], 0xaa1403e0, plain[2], plain[3]}, unwind.NoInfo},
+		{"another is asked", context0, record, 0, []uint32{plain[0], plain[1], 0xb5fff9c1, plain[3]}, unwind.NoInfo},
+		{"it calls instead", context0, record, 0, []uint32{plain[0], plain[1], plain[2], 0x97fff579}, unwind.NoInfo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code := bytes.Repeat([]byte{0x1f, 0x20, 0x03, 0xd5}, 0x400) // nop
 			for i, w := range crtStart[:c.words] {
 				binary.LittleEndian.PutUint32(code[4*i:], w)
+			}
+			for i, w := range c.begin {
+				binary.LittleEndian.PutUint32(code[context0+4*i:], w)
 			}
 			image := elfasm.Code(elfasm.ARM64, codeLo-textBias, code)
 			const entry = 24 // e_entry
