@@ -105,7 +105,7 @@ worlds: ## 10,000 of the simulator's Windows worlds through the C library
 bias: runtime build samples ## shares of processor time, by many samples: the truth, this way, the old way
 	@$(GO) test -count=1 -v -timeout 75m -run 'TestProbeBias' ./profiler/e2e -bias 140s
 
-truth: runtime build samples ## 40,000 stacks and more of programs that know their own, by the default way: scenario by scenario, and the sum
+truth: runtime build samples ## 60,000 stacks of programs that know their own, by the default way: scenario by scenario, and the sum
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbeTruth' ./profiler/e2e -truth 10000
 
 survive: runtime build samples ## half an hour on each runtime of what hurts a program, with the probe in it; a judge of shares with many samples
