@@ -133,7 +133,7 @@ func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 		t.Fatalf("the profiler does not come: %v\n%s", err, out.String())
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(5 * time.Minute))
+	conn.SetDeadline(time.Now().Add(10 * time.Minute))
 	return cmd, conn
 }
 

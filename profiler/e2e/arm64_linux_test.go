@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,17 +116,19 @@ func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) 
 
 // The stacks that the probe of ARM64 copied on its CLR are what the threads say of
 // themselves: names, order, and how large frames are, with return addresses that are
-// signed too, in native code below and above what is managed. (The set more of the program ends
-// by SIGABRT under qemu 7.2, without anything of ours too.)
+// signed too, in native code below and above what is managed.
 func TestARM64Truth(t *testing.T) {
 	for _, c := range []struct {
 		name, folder, set string
 		first, last       uint64 // scenarios
-	}{{"net10", "", "", 1, 21}, {"net10-hijacked", "", "hijack", 61, 63}, {"net10-signed", "signed", "", 1, 21}} {
+	}{{"net10", "", "", 1, 21}, {"net10-more", "", "more", 31, 49}, {"net10-hijacked", "", "hijack", 61, 63}, {"net10-signed", "signed", "", 1, 21}} {
 		t.Run(c.name, func(t *testing.T) {
 			program := need(t, "out", "samples", "arm64", c.folder, "Truth")
 			k := newChecker(t)
 			k.natives = loadNatives(t, need(t, "out", "samples", "arm64", c.folder, "libtruth.so"))
+			if c.set == "more" {
+				k.whole = 30 // glibc's swapcontext keeps its return address in x22, of which its unwind data know nothing
+			}
 			if k.want = *armSamples; k.want >= 10000 {
 				k.first, k.last = c.first, c.last
 			} else {
@@ -163,7 +166,7 @@ func (z *frameSizes) compare(t *testing.T, k *checker, samples []*raw.Sample) {
 		for i := range s.Frames {
 			f := &s.Frames[i]
 			name := k.frameName(s, f)
-			if f.Kind != unwind.KindManaged || f.Exact || f.Function == 0 || !k.known[name] || strings.Contains(name, "StackAlloc") {
+			if f.Kind != unwind.KindManaged || f.Exact || f.Function == 0 || !k.known[name] || roomy(name) {
 				continue
 			}
 			size := int64(f.FP - f.SP)
@@ -176,6 +179,12 @@ func (z *frameSizes) compare(t *testing.T, k *checker, samples []*raw.Sample) {
 			z.frames++
 		}
 	}
+}
+
+// roomy reports whether a method takes room as it runs, or a part of it has another's frame
+// pointer: its own method's, whose exception it handles.
+func roomy(name string) bool {
+	return slices.ContainsFunc([]string{"StackAlloc", "Unrolled", "FinallyThrower", "FilterHost"}, func(s string) bool { return strings.Contains(name, s) })
 }
 
 func (z frameSizes) String() string {

@@ -200,6 +200,20 @@ NOINLINE void calling_fibre(void)
 	swapcontext(&fibre, &home);
 }
 
+/* Room below an address. Where the place asked for is taken, an emulator (qemu-user)
+ * finds one above it. */
+static char *room_below(char *own, size_t size)
+{
+	for (uint64_t away = 1ull << 32; away < (uint64_t)own; away *= 2) { /* the runtime's heap may lie there */
+		char *p = mmap(own - away, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p != MAP_FAILED && p < own)
+			return p;
+		if (p != MAP_FAILED)
+			munmap(p, size);
+	}
+	abort();
+}
+
 /* Runs on stacks of their own, between pages that nobody may touch, which are gone
  * again afterwards. They are below the thread's own: the runtime takes its frames
  * for sorted by address, and its collector finds nothing of what is on a stack above. */
@@ -208,8 +222,8 @@ static void on_fibres(struct shadow *main, int rounds, void (*body)(void))
 	const size_t page = 4096, size = 32 * page;
 	fibre_scenario = main->scenario;
 	for (int i = 0; i < rounds; i++) {
-		char *own = __builtin_frame_address(0), *stack = mmap(own - (1ll << 32), size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (stack == MAP_FAILED || stack > own || mprotect(stack + page, size, PROT_READ | PROT_WRITE))
+		char *stack = room_below(__builtin_frame_address(0), size + 2 * page);
+		if (mprotect(stack + page, size, PROT_READ | PROT_WRITE))
 			abort();
 		getcontext(&fibre);
 		fibre.uc_stack.ss_sp = stack + page;
