@@ -90,8 +90,8 @@ func TestARM64Record(t *testing.T) {
 }
 
 // Waits are recorded there: who waited for a monitor, entered or waited on, and where. How
-// the program ends is another test's affair: under qemu a dynamic method has ended it in two
-// runs of ten, without a cause that was found.
+// the program ends is another test's affair: under qemu a dynamic method has ended it in one
+// run of ten, without a cause that was found.
 func TestARM64Waits(t *testing.T) {
 	if *armSamples <= 1000 {
 		t.Skip("SKIPPED-CHECK: waits under qemu take minutes on a busy machine: make arm64 records them")
