@@ -12,24 +12,28 @@ trap 'rm -f "$log" "$checks"' EXIT
 # What these cannot check is counted with the tests that are skipped.
 "${MAKE:-make}" --no-print-directory lint vectors | tee "$checks" || exit
 grep -o 'SKIPPED-CHECK: .*' "$checks" >"$log"
-status=0 e2estatus=0
+status=0 watching=0
+# The tests of these watch threads of real programs, on a machine that others may keep busy.
 e2e=$(go list ./profiler/e2e)
-go test -json -timeout 30m $(go list ./... | grep -vxF "$e2e") >>"$log" || status=$?
+live=$(go list ./capi ./capture ./live ./outside ./probe ./record ./waits/session)
+go test -json -timeout 30m $(go list ./... | grep -vxF -e "$e2e" -e "$live") >>"$log" || status=$?
+go test -json -timeout 30m $live >>"$log" || watching=$?
 # Alone: these tests measure a running program.
-go test -json -timeout 40m "$e2e" >>"$log" || e2estatus=$?
-# They watch threads of real programs, on a machine that others may keep busy: a few that
-# failed are run once more, alone. Such a test is named in the summary even if it passes
-# then; whatever fails twice has failed.
-if [ $e2estatus != 0 ]; then
-	again=$(grep -F "\"Package\":\"$e2e\"" "$log" | go run ./internal/tools/summary -again)
-	if [ -n "$again" ]; then
-		echo "once more: ${again#* }"
-		echo "{\"Action\":\"again\",\"Package\":\"$e2e\"}" >>"$log"
-		go test -json -timeout 15m -run "${again#* }" "$e2e" >>"$log" && e2estatus=0
+go test -json -timeout 40m "$e2e" >>"$log" || watching=$?
+# A few of them that failed are run once more, alone. Such a test is named in the summary
+# even if it passes then; whatever fails twice has failed.
+if [ $watching != 0 ]; then
+	again=$(grep -F "$(printf '"Package":"%s"\n' $live "$e2e")" "$log" | go run ./internal/tools/summary -again)
+	[ -z "$again" ] || watching=0
+	while read -r package tests; do
+		[ -n "$package" ] || continue
+		echo "once more: $package $tests"
+		echo "{\"Action\":\"again\",\"Package\":\"$package\"}" >>"$log"
+		go test -json -timeout 15m -run "$tests" "$package" >>"$log" </dev/null || watching=$?
 		echo '{"Action":"again"}' >>"$log"
-	fi
+	done <<<"$again"
 fi
-[ $e2estatus = 0 ] || status=$e2estatus
+[ $watching = 0 ] || status=$watching
 # Where goroutines meet, once more with the race detector.
 go test -json -race -timeout 20m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
 # Another reader of traces, in a module of its own.

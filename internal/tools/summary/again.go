@@ -44,7 +44,7 @@ func (r *run) mended(k key) {
 // again prints, for each package with failures, its name and the pattern that runs the
 // failed tests: a test that watches a program of many threads on a machine that is busy
 // with others may fail by that. Nothing is printed if more than a few failed or if
-// a package ended early, so that not all of its tests have run.
+// a package ended early or was not built, so that not all of its tests have run.
 func (r *run) again(out io.Writer) {
 	tests := map[string][]string{}
 	var order []string
@@ -62,7 +62,8 @@ func (r *run) again(out io.Writer) {
 		tests[k.pkg] = append(tests[k.pkg], k.test)
 		count++
 	}
-	if count > mostAgain {
+	whole := !slices.ContainsFunc(r.failures, func(k key) bool { return tests[k.pkg] == nil })
+	if count > mostAgain || !whole {
 		return
 	}
 	for _, pkg := range order {

@@ -25,6 +25,8 @@ func TestAgain(t *testing.T) {
 		{"one", one, "x/e2e ^(TestA)$\n"},
 		{"two", ended("fail", "TestB") + one, "x/e2e ^(TestB|TestA)$\n"},
 		{"more than a few", four, ""},
+		{"of two packages", one + strings.ReplaceAll(one, "x/e2e", "x/live"), "x/e2e ^(TestA)$\nx/live ^(TestA)$\n"},
+		{"one and a package that was not built", one + "{\"Action\":\"fail\",\"Package\":\"x/live\"}\n", ""},
 		{"ended early", said("TestC", "panic: test timed out after 40m0s") + ended("fail", "TestC") + ended("fail", ""), ""},
 		{"passed in another build", one + ended("pass", "TestA/b") + ended("pass", "TestA") + ended("pass", ""), "x/e2e ^(TestA)$\n"},
 	} {
