@@ -140,7 +140,7 @@ func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame
 	if u.by != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
 		return false
 	}
-	ra := u.replacedReturn(f.CFA, mem)
+	ra := u.replacedReturn(f.CFA, f.SP, mem)
 	if ra == 0 {
 		return false
 	}
@@ -149,13 +149,15 @@ func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame
 	return true
 }
 
-// replacedReturn is the return address of the frame at cfa, if it is a landing
-// whose code is not known; 0 if it is none.
-func (u *Unwinder) replacedReturn(cfa uint64, mem *memory.Window) uint64 {
-	if u.unknown == 0 {
+// replacedReturn is the return address of the frame from sp to cfa, if it is a landing
+// whose code is not known; 0 if it is none. A landing has made room for it: a word below
+// sp is left over from a function that has returned.
+func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
+	at := cfa - 8 + uint64(u.unknown)
+	if u.unknown == 0 || at < sp {
 		return 0
 	}
-	ra, ok := mem.Word(cfa - 8 + uint64(u.unknown))
+	ra, ok := mem.Word(at)
 	if !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
 		return 0
 	}

@@ -57,6 +57,45 @@ func TestLandingByItsCode(t *testing.T) {
 	}
 }
 
+// A landing whose code is not known is guessed where a return address leads nowhere: its
+// own is in the word before, which it has pushed. In the red zone stands what a function
+// that has returned left there, often an address in managed code.
+func TestLandingUnlisted(t *testing.T) {
+	const nowhere uint64 = jitHi + 0x1000
+	for _, c := range []struct {
+		name   string
+		bytes  byte // of the frame, with its return address
+		ra     uint64
+		ip, sp uint64
+		stop   unwind.Stop
+	}{
+		{"a landing that has pushed", 16, nowhere, jitIP, sp0 + 8, unwind.StopNone},
+		{"a landing above nothing", 16, 0, jitIP, sp0 + 8, unwind.StopNone},
+		{"a function at its first instruction", 8, nowhere, nowhere, sp0 + 8, unwind.StopNone},
+		{"a function at its first instruction, above nothing", 8, 0, 0, sp0, unwind.NullReturn},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code := *makeTable(t, 1, fn{program: []byte{0x0e, c.bytes}}).At(0)
+			u := unwinder(module.NewTable(1, []module.Module{code}, []memory.Range{{Start: jitLo, End: jitHi}}))
+			u.SetLandings([]unwind.Landing{{Arch: context.ArchAMD64, Off: -8}})
+			s, r := newStack(), start(at(0), sp0)
+			cfa := sp0 + uint64(c.bytes)
+			s.set(cfa-16, jitIP)
+			s.set(cfa-8, c.ra)
+			var f unwind.Frame
+			_, stop := stepOf(u, &r, true, s.window(), nil, &f)
+			if stop != c.stop || stop == unwind.StopNone && (r.RIP != c.ip || r.SP() != c.sp) {
+				t.Errorf("%v at %#x/%#x", stop, r.RIP, r.SP())
+			}
+			r = start(at(0), sp0)
+			var frames [1]unwind.Frame
+			if walkOf(u, &r, true, unwind.TrustContext, s.window(), nil, frames[:]); stop == unwind.StopNone && (r.RIP != c.ip || r.SP() != c.sp) {
+				t.Errorf("a walk at %#x/%#x", r.RIP, r.SP())
+			}
+		})
+	}
+}
+
 // At a call a landing's rows have its pushes where they are: others' code is not
 // read, and a landing is known by it.
 func TestLandingByItsRow(t *testing.T) {

@@ -68,10 +68,13 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	u.by = unwind.TrustCFI
 	stop := stepWords(r, cfa, regs, mem, b, f)
-	if stop == unwind.NullReturn && u.replacedReturn(cfa, mem) != 0 {
+	if stop != unwind.NullReturn {
+		return stop
+	}
+	if ra := u.replacedReturn(cfa, f.SP, mem); ra != 0 {
 		restoreWords(r, cfa, regs, mem)
 		f.CFA = cfa + uint64(u.unknown)
-		regs.RIP, regs.GPR[context.RSP] = u.replacedReturn(cfa, mem), f.CFA
+		regs.RIP, regs.GPR[context.RSP] = ra, f.CFA
 		return unwind.StopNone
 	}
 	return stop
