@@ -74,11 +74,13 @@ func (t *Taker) look(pid int) {
 	if err != nil {
 		return // it has ended
 	}
+	var taken []int
 	live.StopEach(threads, func(tid int, r *context.Registers, s live.Stood) {
 		if t.Full() || r.Arch != context.ArchAMD64 || t.last[tid] == r.AMD64 {
 			return
 		}
 		t.last[tid] = r.AMD64
+		taken = append(taken, tid)
 		run := p.copy(r.SP(), s.Base, t.StackBytes)
 		if len(run.Data) > 0 {
 			t.File.Stacks = append(t.File.Stacks, Stack{Set: p.set, Limit: maxFrames, Regs: r.AMD64, Runs: []memory.Run{run}})
@@ -88,6 +90,13 @@ func (t *Taker) look(pid int) {
 			t.Refused = e
 		}
 	})
+	// A program that has just been started may have loaded what it stands in after its
+	// mappings were read, and then stand still: such a stack is taken again.
+	if now, err := live.Maps(pid); err != nil || !slices.Equal(p.maps, now) {
+		for _, tid := range taken {
+			delete(t.last, tid)
+		}
+	}
 }
 
 // process is pid's, with its images as they are now.
