@@ -30,6 +30,7 @@ static class Survive
 
     static DateTime end;
     static volatile object keep;
+    static volatile bool becoming; // another program
     static bool roomy;
     static int bad, caught, made, back, unloaded;
     static bool Running { get { return DateTime.UtcNow < end; } }
@@ -45,7 +46,7 @@ static class Survive
         var threads = new List<Thread>();
         foreach (var w in work) threads.Add(Begun(w));
         foreach (var t in threads) t.Start();
-        if (args.Length > 1 && !go) { Thread.Sleep(700); survive_exec(); }
+        if (args.Length > 1 && !go) { Thread.Sleep(700); becoming = true; survive_exec(); }
         foreach (var t in threads) t.Join();
         survive_report(bad == 0 && made > 0 && (go || caught > 0 && back > 0 && unloaded > 0) ? 1 : 0, bad, caught, made, back);
         return bad == 0 ? 0 : 1;
@@ -122,12 +123,14 @@ static class Survive
         }
     }
 
+    // While a thread is about to exec, the kernel gives the process no new thread (EAGAIN, as
+    // long as the new program is looked for), which the runtime takes for a want of memory.
     static void Churn()
     {
         while (Running)
         {
             var t = new Thread(() => { keep = new object(); }, 1 << 18);
-            t.Start();
+            try { t.Start(); } catch (OutOfMemoryException) { if (!becoming) throw; continue; }
             t.Join();
         }
     }
