@@ -88,6 +88,10 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 	pc, sp, fp := regs.PC, regs.Sp, regs.X[regFP]
 	data, low := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr
 	last, e := uint64(len(data)-8), &u.cache[place&(cacheSize-1)]
+	user := ^uint64(0)
+	if kind == RuleSlots {
+		user >>= 16 // what stripPAC leaves of an address whose bit 55 is clear
+	}
 	for out := t.out; n < len(out); {
 		r := &e.rule
 		if r.kind != kind || r.saved&(flagManaged|rareFlags|1<<slotLR) != 1<<slotLR {
@@ -104,11 +108,9 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 		if cfa <= sp || cfa > t.top || at > last {
 			break
 		}
-		to := binary.LittleEndian.Uint64(data[at : at+8 : at+8])
-		if kind == RuleSlots {
-			to = stripPAC(to)
-		}
-		if to <= 1 { // 1 is looked up as an empty entry's 0
+		saved := binary.LittleEndian.Uint64(data[at : at+8 : at+8])
+		to := saved & user
+		if to <= 1 || saved>>55&1 != 0 { // 1 is looked up as an empty entry's 0
 			break
 		}
 		caller := fp
@@ -121,7 +123,10 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 		}
 		f := &out[n]
 		f.IP, f.SP, f.FP, f.CFA = pc, sp, fp, cfa
-		f.Module, f.Kind, f.Trust, f.Exact = int32(r.Module()), unwind.KindNative, trust, false
+		f.Module = int32(r.Module())
+		f.Kind = unwind.KindNative
+		f.Trust = trust
+		f.Exact = false
 		t.log[n&(logSize-1)] = uint16(place)
 		t.seen |= r.saved
 		n++
