@@ -57,7 +57,7 @@ func (e *sampler) use() (found bool) {
 	}
 	e.known = true
 	e.s.Out.Hello(e.hello())
-	e.w.hijackStub = e.t.hijackStub()
+	e.w.returnsBy(e.t.hijackStub())
 	return true
 }
 

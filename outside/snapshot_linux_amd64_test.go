@@ -146,7 +146,7 @@ func (j *judge) refresh(t *testing.T) {
 	if j.t.tables != nil {
 		j.w.code = codeOf(j.t.tables, j.t.steps)
 		if j.w.hijackStub == 0 {
-			j.w.hijackStub = j.t.hijackStub()
+			j.w.returnsBy(j.t.hijackStub())
 		}
 	}
 }

@@ -70,7 +70,7 @@ func NewStill(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.
 	s := &Still{t: newTarget(0, a, mem, loader), w: newWalker(a), names: map[*elf.File]*symbol.Table{}}
 	s.set(maps)
 	if s.t.tables != nil {
-		s.w.hijackStub = s.t.hijackStub()
+		s.w.returnsBy(s.t.hijackStub())
 		s.t.threads.read()
 	}
 	return s

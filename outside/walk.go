@@ -54,6 +54,17 @@ func newWalker(a context.Arch) *walker {
 	return &walker{unmanaged: managed.NewWalker(a), out: make([]merge.Frame, maxFrames)}
 }
 
+// returnsBy tells where the runtime's hijack stub is, 0 = not known. One that is known by
+// its code is not guessed any more: a return address in code that is newer than the module
+// table would else be taken for its doing, if what has been pushed before it, a register
+// that holds an address in managed code, looks like one.
+func (w *walker) returnsBy(stub uint64) {
+	w.hijackStub = stub
+	if l, ok := w.unmanaged.(interface{ SetLandings([]unwind.Landing) }); ok && stub != 0 {
+		l.SetLandings(managed.ListedLandings())
+	}
+}
+
 // walk writes c's frames to w.out[:n] and says why it ended; GapNone is a whole
 // stack. needs says that a register was missing which the thread itself has.
 func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bool) {

@@ -2,6 +2,7 @@ package managed
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
@@ -117,6 +118,12 @@ func Landings() []unwind.Landing {
 		out[i] = HijackStubs[i].Landing
 	}
 	return out
+}
+
+// ListedLandings are those of Landings whose code is known: for a runtime whose stub has
+// been found by it.
+func ListedLandings() []unwind.Landing {
+	return slices.DeleteFunc(Landings(), func(l unwind.Landing) bool { return len(l.Code) == 0 })
 }
 
 // NewWalker returns a walker of a's stacks that knows the CLR's stubs, nil of an
