@@ -93,7 +93,8 @@ func (in *insn) plain() bool {
 
 // silent steps out of code of which a PE image's unwind data says nothing. proven
 // is false where the leaf rule was checked by no more than a call before its
-// return address.
+// return address. Of a frame that was not interrupted, as its own caller says, only
+// that in a system call is proven: there it was interrupted after all.
 func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, proven, ok bool) {
 	regs, exact := &s.Regs.AMD64, s.Exact
 	how := u.proves(m, regs.RIP, regs, mem)
@@ -112,6 +113,8 @@ func (u *Unwinder) silent(m *module.Module, s *unwind.State, mem *memory.Window)
 		return to, true, true
 	case how == nothingProven && !exact:
 		return to, false, false
+	case !exact && behindSystemCall(m, regs.RIP):
+		return to, true, u.afterCall(to.RIP)
 	}
 	return to, exact && how != nothingProven, u.afterCall(to.RIP)
 }

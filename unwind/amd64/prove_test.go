@@ -87,6 +87,62 @@ func TestPESilent(t *testing.T) {
 	}
 }
 
+// systemCall is a system call's stub of Wine's ntdll.dll: in Windows' the way behind
+// int 2e takes the place of the call.
+var systemCall = []byte{
+	0x4c, 0x8b, 0xd1, 0xb8, 0x34, 0, 0, 0, // mov r10, rcx; mov eax, number
+	0xf6, 0x04, 0x25, 0x08, 0x03, 0xfe, 0x7f, 1, // test byte [7ffe0308h], 1
+	0x75, 3, 0x0f, 0x05, 0xc3, // jne; syscall; ret
+	0xeb, 1, 0xc3, 0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3, // call [7ffe1000h]; ret
+}
+
+// TestPEAsynchronousCall: an asynchronous procedure runs on top of the system call in
+// which its thread waited, and where no machine frame tells of that, its dispatcher's
+// frame has the address behind the system call in a return address's place. The stub
+// below is as sure as if it were on top, and was interrupted.
+func TestPEAsynchronousCall(t *testing.T) {
+	const call = peBase + peFn + 16
+	interrupt := append(systemCall[:18:18], 0x0f, 0x05, 0xc3, 0xcd, 0x2e, 0xc3)
+	other := bytes.Clone(systemCall)
+	other[2] = 0xd2
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		at    uint32
+		ra    uint64
+		stop  unwind.Stop
+		trust unwind.Trust
+		exact bool // the frame left was interrupted
+	}{
+		{"behind syscall", systemCall, 20, call, 0, unwind.TrustLeaf, true},
+		{"behind Wine's call", systemCall, 31, call, 0, unwind.TrustLeaf, true},
+		{"behind int 2e", interrupt, 23, call, 0, unwind.TrustLeaf, true},
+		{"no return address", systemCall, 20, call + 1, unwind.NoInfo, 0, false},
+		{"not behind a system call", systemCall, 23, call, 0, unwind.TrustCode, false},
+		{"no stub's beginning", other, 20, call, 0, unwind.TrustCode, false},
+		{"no beginning at all", systemCall[18:], 2, call, 0, unwind.TrustCode, false},
+		{"another instruction behind", append(systemCall[:20:20], 0x90, 0xc3), 20, call, 0, unwind.TrustCode, false},
+		{"cut off", systemCall[:20:20], 20, call, unwind.NoInfo, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0)
+			im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: peLeaf - 0x800, Data: c.code})
+			data := make([]byte, 256)
+			binary.LittleEndian.PutUint64(data, c.ra)
+			mem := memory.New(memory.Run{Addr: peRSP, Data: data})
+			u, regs, f := peUnwinder(im), peRegs(peLeaf-0x800+c.at), unwind.Frame{}
+			was := regs
+			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
+			if stop != c.stop || exact || f.Exact != c.exact {
+				t.Fatalf("%v, caller exact %v, frame exact %v; want %v", stop, exact, f.Exact, c.stop)
+			}
+			if stop == 0 && (regs.RIP != call || regs.SP() != peRSP+8 || u.by != c.trust || regs.Known != windowsKept || regs.XMM != was.XMM) {
+				t.Errorf("%#x, sp +%d by %v, known %#x", regs.RIP, regs.SP()-peRSP, u.by, regs.Known)
+			}
+		})
+	}
+}
+
 // TestStraightLeaf: what the short look at a leaf accepts, following its code proves.
 func TestStraightLeaf(t *testing.T) {
 	for _, c := range []struct {

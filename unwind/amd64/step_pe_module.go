@@ -72,8 +72,11 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 		return u.fallback(makeRule(RuleNoInfo, -1), s, mem, b, f)
 	}
 	stop := u.accept(&to, false, regs, b, f)
-	if stop == unwind.StopNone && !proven {
-		u.by = unwind.TrustCode
+	if stop == unwind.StopNone {
+		f.Exact = f.Exact || proven
+		if !proven {
+			u.by = unwind.TrustCode
+		}
 	}
 	return false, stop
 }

@@ -1,0 +1,45 @@
+package amd64
+
+import (
+	"bytes"
+
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Windows' stubs of system calls, of which no unwind data tells. A thread that waits in
+// one may be made to run an asynchronous procedure on top of it. Windows' dispatcher has
+// a machine frame then; Wine's has the address that was interrupted in a return
+// address's place, behind an instruction that need not be a call.
+//
+// Source: ntdll.dll and win32u.dll of Windows 10 and of Wine 8; wine-mirror/wine
+// dlls/ntdll/signal_x86_64.c (8.0), KiUserApcDispatcher.
+
+// maxSystemCall is how long such a stub is, bytes, up to its last return.
+const maxSystemCall = 31
+
+// systemCallBegin begins one: mov r10, rcx; mov eax, number.
+var systemCallBegin = []byte{0x4c, 0x8b, 0xd1, 0xb8}
+
+// systemCalls enter the kernel: syscall; int 2eh; Wine's call [7ffe1000h].
+var systemCalls = [...][]byte{{0x0f, 0x05}, {0xcd, 0x2e}, {0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f}}
+
+// behindSystemCall reports whether a stub's system call returns to ip, and the stub
+// there.
+func behindSystemCall(m *module.Module, ip uint64) bool {
+	for n := uint64(maxSystemCall); n >= uint64(len(systemCallBegin)); n-- {
+		code := codeAt(m, ip-n, int(n)+1)
+		if len(code) == int(n)+1 && bytes.HasPrefix(code, systemCallBegin) && code[n] == 0xc3 {
+			return endsInSystemCall(code[:n])
+		}
+	}
+	return false
+}
+
+func endsInSystemCall(code []byte) bool {
+	for _, call := range systemCalls {
+		if bytes.HasSuffix(code, call) {
+			return true
+		}
+	}
+	return false
+}
