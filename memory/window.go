@@ -98,6 +98,14 @@ func (w *Window) Bytes(addr uint64, n int) ([]byte, bool) {
 	if b, ok := w.hot.slice(addr, n); ok {
 		return b, true
 	}
+	if r := w.below(addr); r != nil {
+		return r.slice(addr, n)
+	}
+	return nil, false
+}
+
+// below is the last of the further runs that begins at addr or before, nil if none does.
+func (w *Window) below(addr uint64) *Run {
 	lo, hi := 0, len(w.more)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -108,9 +116,22 @@ func (w *Window) Bytes(addr uint64, n int) ([]byte, bool) {
 		}
 	}
 	if lo == 0 {
-		return nil, false
+		return nil
 	}
-	return w.more[lo-1].slice(addr, n)
+	return &w.more[lo-1]
+}
+
+// Run returns the run that the word at addr lies in.
+func (w *Window) Run(addr uint64) (Run, bool) {
+	if _, ok := w.hot.slice(addr, 8); ok {
+		return w.hot, true
+	}
+	if r := w.below(addr); r != nil {
+		if _, ok := r.slice(addr, 8); ok {
+			return *r, true
+		}
+	}
+	return Run{}, false
 }
 
 func (r Run) slice(addr uint64, n int) ([]byte, bool) {

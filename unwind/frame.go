@@ -11,7 +11,8 @@
 // return address, and tables are looked up with one byte less.
 //
 // Strategy: values only. Everything above a walker holds a State and a Walker and asks
-// once a block; a doubt is carried along in the State, so that no caller can forget it.
+// once a block; a doubt is carried along in the State, so that no caller can forget it,
+// and so is how many stacks the walk has left for others.
 //
 // Known gaps: two architectures, both little endian with words of eight bytes.
 package unwind

@@ -7,8 +7,9 @@ import (
 )
 
 // State is one frame while a walk stands at it: its registers, whether its
-// instruction pointer is an interrupted one, and how surely the frame was
-// found. Regs is the caller's storage; a step changes it in place.
+// instruction pointer is an interrupted one, how surely the frame was
+// found, and how many stacks the walk has left. Regs is the caller's storage; a step
+// changes it in place.
 //
 // Only inside the walkers' hot steps do registers and exactness go as two arguments
 // (stepHot, stepNear, next, describe), and whether the caller was interrupted comes
@@ -18,6 +19,7 @@ type State struct {
 	Regs  *context.Registers
 	Exact bool
 	Trust Trust
+	Left  uint8 // stacks left for others against the stack's growth: see LeavesStack
 }
 
 // Interrupted is the state of a thread that was stopped with these registers.

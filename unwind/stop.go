@@ -8,7 +8,7 @@ const (
 	EndOfStack       // there is no caller: the unwind data says so (undefined return address), the code is a root's, or the return address is 0 at the stack's high end
 	Managed          // the next frame is managed code: the registers are a seed
 	BufferFull       // the output has no room; registers hold the next frame
-	NoProgress       // neither SP nor return address changed, or SP went down
+	NoProgress       // neither SP nor return address changed, or SP went down on one stack
 	OutOfStack       // SP or CFA left the stack's bounds
 	Unreadable       // a needed memory word is not in the window
 	BadInfo          // unwind data is malformed

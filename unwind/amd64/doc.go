@@ -27,7 +27,8 @@
 // Step and Walk allocate nothing, take no lock and make no system call: they
 // may run while the target is suspended.
 //
-// Known gaps: registers that a signal handler's frame saves outside the general
+// Known gaps: a PE function that has gone over to a higher stack ends a walk, since
+// Windows has fibres for that, which nothing leads out of; registers that a signal handler's frame saves outside the general
 // ones (XMM) are unknown below it; return addresses kept in a shadow stack only
 // are not used.
 package amd64

@@ -65,10 +65,20 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 
 // stepCFA runs a rule of slots. A return address of 0 ends the walk,
 // unless the frame is a landing and the word only looks like one.
-func (u *Unwinder) stepCFA(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	u.by = unwind.TrustCFI
-	stop := stepWords(r, cfa, regs, mem, b, f)
+	regs, left := &s.Regs.AMD64, uint8(0)
+	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
+		if ra, _ := mem.Word(cfa - 8); r.Kind() != RuleBP || !u.leavesStack(s, cfa, ra, mem, b) {
+			return stop
+		}
+		left = 1
+	}
+	stop := stepWords(r, cfa, regs, mem, f)
 	if stop != unwind.NullReturn {
+		if stop == unwind.StopNone {
+			s.Left += left
+		}
 		return stop
 	}
 	if ra := u.replacedReturn(cfa, f.SP, mem); ra != 0 {
@@ -96,12 +106,12 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 	regs := &s.Regs.AMD64
 	switch r.Kind() {
 	case RuleSP:
-		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), regs, mem, b, f)
+		return false, u.stepCFA(r, regs.GPR[context.RSP]+r.offset(), s, mem, b, f)
 	case RuleBP:
 		if !known(regs, context.RBP) {
 			return false, unwind.Unreadable
 		}
-		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), regs, mem, b, f)
+		return false, u.stepCFA(r, regs.GPR[context.RBP]+r.offset(), s, mem, b, f)
 	case RuleSide:
 		return u.stepSide(r, s, mem, b, f)
 	case RuleSlotsPE:
@@ -131,11 +141,14 @@ func (u *Unwinder) leaveFrame(r Rule, s *unwind.State, mem *memory.Window, b *un
 	return u.fallback(r, s, mem, b, f)
 }
 
+// leavesStack reports whether the caller of a frame whose rule does not count from RSP
+// is on another stack: see unwind.State.LeavesStack.
+func (u *Unwinder) leavesStack(s *unwind.State, sp, ra uint64, mem *memory.Window, b *unwind.Bounds) bool {
+	return s.LeavesStack(sp, mem, b) && u.afterCall(ra)
+}
+
 // stepWords runs a rule of slots anywhere in the window.
-func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
-	if stop := checkSP(regs.GPR[context.RSP], cfa, b); stop != unwind.StopNone {
-		return stop
-	}
+func stepWords(r Rule, cfa uint64, regs *Registers, mem *memory.Window, f *unwind.Frame) unwind.Stop {
 	ra, ok := mem.Word(cfa - 8)
 	if !ok {
 		return unwind.Unreadable

@@ -102,9 +102,11 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 	if !ok {
 		return false, unwind.Unreadable
 	}
-	if stop := checkSide(s, regs, sp, ra, b); stop != unwind.StopNone {
+	left, stop := u.checkSide(s, from, sp, ra, mem, b)
+	if stop != unwind.StopNone {
 		return false, stop
 	}
+	from.Left += left
 	restoreSide(s, regs, e)
 	regs.RIP, regs.GPR[context.RSP] = ra, sp
 	f.CFA = cfa
@@ -112,18 +114,28 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 }
 
 // checkSide: below a signal frame the stack may be another one, so only a
-// frame that changes nothing is refused there.
-func checkSide(s *side, regs *Registers, sp, ra uint64, b *unwind.Bounds) unwind.Stop {
+// frame that changes nothing is refused there. left is 1 where a frame that was called
+// leaves its stack.
+func (u *Unwinder) checkSide(s *side, from *unwind.State, sp, ra uint64, mem *memory.Window, b *unwind.Bounds) (left uint8, stop unwind.Stop) {
+	regs := &from.Regs.AMD64
 	if !s.signal {
 		if stop := checkSP(regs.GPR[context.RSP], sp, b); stop != unwind.StopNone {
-			return stop
+			if s.countsFromRSP() || !u.leavesStack(from, sp, ra, mem, b) {
+				return 0, stop
+			}
+			left = 1
 		}
 	}
-	stop := checkRA(regs, sp, ra)
+	stop = checkRA(regs, sp, ra)
 	if s.signal && stop == unwind.NullReturn {
-		return unwind.StopNone // a call to 0 was interrupted
+		return 0, unwind.StopNone // a call to 0 was interrupted
 	}
-	return stop
+	return left, stop
+}
+
+// countsFromRSP reports whether the caller's stack pointer is the frame's and a distance.
+func (s *side) countsFromRSP() bool {
+	return s.cfa.Kind == cfi.RegisterOffset && s.cfa.Reg == dwarfRSP && s.regs[dwarfRSP].Kind <= cfi.SameValue
 }
 
 func (u *Unwinder) bias(module int32) uint64 {

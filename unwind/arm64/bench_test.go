@@ -64,7 +64,7 @@ func BenchmarkUndo(b *testing.B) {
 		for b.Loop() {
 			regs := testRegs()
 			begin(&from, &regs, true)
-			if stop := stepSlots(&r, &from, mem, &unbounded, &f); stop != unwind.StopNone {
+			if stop := u.stepSlots(&r, &from, mem, &unbounded, &f); stop != unwind.StopNone {
 				b.Fatal(stop)
 			}
 		}

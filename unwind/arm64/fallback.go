@@ -117,6 +117,16 @@ func (u *Unwinder) afterCall(ra uint64, mem *memory.Window) bool {
 	return nearcall.IsARM64(w)
 }
 
+// called is afterCall for who must know: managed code is taken at its word, since its
+// bytes are in no file.
+func (u *Unwinder) called(ra uint64, mem *memory.Window) bool {
+	m, _ := u.moduleOf(ra - 4)
+	if w, ok := codeWord(m, ra-4, mem); ok {
+		return nearcall.IsARM64(w)
+	}
+	return u.table.IsManaged(unwind.ReturnAddress(ra).Lookup())
+}
+
 // framePointer takes x29 for a frame record if everything about it fits: it is
 // aligned, not below SP, inside the bounds, and the word above it is an address
 // of a known module or of managed code. Whether the function has a frame record

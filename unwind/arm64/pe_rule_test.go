@@ -287,7 +287,7 @@ func stepRule(t testing.TB, r *Rule, regs *Registers, exact bool, mem *memory.Wi
 	hot, g := *regs, unwind.Frame{}
 	ok := hotUnwinder.stepHot(r, &hot, exact, mem, &unbounded, &g)
 	_, stop := leaveOf(regs, exact, func(s *unwind.State) (bool, unwind.Stop) {
-		return false, stepSlots(r, s, mem, &unbounded, f)
+		return false, hotUnwinder.stepSlots(r, s, mem, &unbounded, f)
 	})
 	if ok && (stop != unwind.StopNone || hot != *regs || g.CFA != f.CFA) {
 		t.Fatalf("hot %x CFA %#x, else %v %x CFA %#x", hot, g.CFA, stop, *regs, f.CFA)

@@ -68,10 +68,10 @@ func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *u
 	switch r.kind {
 	case RuleSlots:
 		u.by = unwind.TrustCFI
-		return false, stepSlots(r, s, mem, b, f)
+		return false, u.stepSlots(r, s, mem, b, f)
 	case RuleSlotsPE:
 		u.by = unwind.TrustUnwindInfo
-		return r.saved&flagExact != 0, stepSlots(r, s, mem, b, f)
+		return r.saved&flagExact != 0, u.stepSlots(r, s, mem, b, f)
 	case RuleCFI:
 		u.by = unwind.TrustCFI
 		return u.stepCFI(r, s, mem, b, f)
@@ -83,7 +83,7 @@ func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *u
 			return u.fallback(r, s, mem, b, f) // no leaf: it has made a call
 		}
 		u.by = unwind.TrustLeaf
-		return false, stepSlots(r, s, mem, b, f)
+		return false, u.stepSlots(r, s, mem, b, f)
 	case RuleEnd:
 		return false, unwind.EndOfStack
 	case RuleBad:
@@ -95,7 +95,7 @@ func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *u
 }
 
 // stepSlots runs a rule of slots anywhere in the window.
-func stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+func (u *Unwinder) stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	regs := &s.Regs.ARM64
 	from, ok := base(regs, r.base)
 	if !ok {
@@ -106,8 +106,12 @@ func stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	if r.saved&flagShift != 0 {
 		sp += 16
 	}
+	left := uint8(0)
 	if stop := checkSP(regs.Sp, sp, b); stop != unwind.StopNone {
-		return stop
+		if r.kind != RuleSlots || r.base != regFP || !s.LeavesStack(sp, mem, b) {
+			return stop
+		}
+		left = 1 // if a call stands before the return address
 	}
 	lr, stop := returnAddress(r, from, s, mem)
 	if stop != unwind.StopNone {
@@ -123,6 +127,10 @@ func stepSlots(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	if stop := checkRA(regs, sp, pc); stop != unwind.StopNone {
 		return stop
 	}
+	if left != 0 && !u.called(pc, mem) {
+		return checkSP(regs.Sp, sp, b)
+	}
+	s.Left += left
 	restoreSlots(r, from, regs, mem)
 	regs.X[regLR], regs.PC, regs.Sp = lr, pc, sp
 	f.CFA = sp

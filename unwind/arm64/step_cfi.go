@@ -78,15 +78,16 @@ func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwi
 		return false, unwind.Unreadable
 	}
 	e.CFA, e.PushCFA = cfa, true
-	return u.leaveCFI(row, s, b, f)
+	return u.leaveCFI(row, s, mem, b, f)
 }
 
 // leaveCFI finds SP and return address, checks them and restores the rest.
-func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
+func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	e, regs := &u.env, &s.Regs.ARM64
-	sp := e.CFA
+	sp, other := e.CFA, row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regSP
 	ok := true
 	if rule := row.Rule(context.ArchARM64, regSP); rule.Kind > cfi.SameValue {
+		other = true
 		if sp, ok = value(&rule, regSP, e); !ok {
 			return false, unwind.Unreadable
 		}
@@ -103,14 +104,17 @@ func (u *Unwinder) leaveCFI(row *cfi.Row, s *unwind.State, b *unwind.Bounds, f *
 		return false, unwind.Unreadable
 	}
 	pc := stripPAC(lr)
-	if !row.FDE.Signal {
-		if stop := checkSP(regs.Sp, sp, b); stop != unwind.StopNone {
+	left := uint8(0)
+	if stop := checkSP(regs.Sp, sp, b); stop != unwind.StopNone && !row.FDE.Signal {
+		if !other || !s.LeavesStack(sp, mem, b) || !u.called(pc, mem) {
 			return false, stop
 		}
+		left = 1
 	}
 	if stop := checkRA(regs, sp, pc); stop != unwind.StopNone && !(row.FDE.Signal && stop == unwind.NullReturn) {
 		return false, stop
 	}
+	s.Left += left
 	u.restoreCFI(row, regs)
 	if row.FDE.RA == regLR {
 		regs.X[regLR] = lr

@@ -146,7 +146,7 @@ func (f *Fused) check(t *testing.T, u Walker, from *unwind.State, mem *memory.Wi
 		r, s := *from.Regs, *from
 		s.Regs = &r
 		got := u.Walk(&s, mem, b, out)
-		if got.N != len(want) || got.Stop != why || s.Exact != regs.Exact || s.Trust != regs.Trust || !r.Equal(regs.Regs) {
+		if got.N != len(want) || got.Stop != why || s.Exact != regs.Exact || s.Trust != regs.Trust || s.Left != regs.Left || !r.Equal(regs.Regs) {
 			t.Errorf("%s: Walk %d frames, %v, %+v\nStep %d, %v, %+v", mode, got.N, got.Stop, r, len(want), why, *regs.Regs)
 		}
 		for i := range want {
