@@ -224,28 +224,57 @@ func (s *Still) Locks(stacks []Stack) {
 	s.waiters = nil
 }
 
-// maxStacks bounds the stacks that one thread stands on: a signal's, a fibre's.
-const maxStacks = 4
+// maxStacks bounds the stacks that one thread stands on: a signal's, a fibre's, those of
+// a program that grows its stack in pieces.
+const maxStacks = 8
 
 // follow walks from stack to stack: a handler's may be another than its thread's.
 func (s *Still) follow(c *capture) (frames []merge.Frame, gap merge.Gap) {
 	c.more = nil
 	for range maxStacks {
 		frames, gap, _ = s.w.walk(c)
-		if gap != merge.GapUnreadable && gap != merge.GapTruncated {
+		at, ok := s.elsewhere(c, gap)
+		if !ok {
 			break
 		}
-		sp := s.w.regs.SP()
-		if off := sp - c.stack.Addr; off < uint64(len(c.stack.Data)) {
-			break
-		}
-		next, _ := s.copyStack(sp, 0)
+		next, _ := s.copyStack(at, 0)
 		if len(next.Data) == 0 || overlaps(c, next) || !s.unchanged(c) {
 			break
 		}
 		c.more = append(c.more, next)
 	}
 	return frames, gap
+}
+
+// elsewhere is where the stack may go on that a walk has left with this gap: at the
+// frame's stack pointer, if that is of none that was copied, or at its frame pointer, if
+// that is of another mapping. There a function keeps where it was that has gone over to
+// another stack; the walker judges.
+func (s *Still) elsewhere(c *capture, gap merge.Gap) (at uint64, ok bool) {
+	sp, fp := s.w.regs.SP(), s.w.regs.FP()
+	switch gap {
+	case merge.GapUnreadable, merge.GapTruncated, merge.GapNoProgress:
+	default:
+		return 0, false
+	}
+	if !c.holds(sp) {
+		return sp, gap != merge.GapNoProgress
+	}
+	own, other := s.t.mapping(sp), s.t.mapping(fp)
+	return fp, own != nil && other != nil && own.Start != other.Start && !c.holds(fp)
+}
+
+// holds reports whether an address is of a stack that was copied.
+func (c *capture) holds(at uint64) bool {
+	if at-c.stack.Addr < uint64(len(c.stack.Data)) {
+		return true
+	}
+	for _, r := range c.more {
+		if at-r.Addr < uint64(len(r.Data)) {
+			return true
+		}
+	}
+	return false
 }
 
 func overlaps(c *capture, r memory.Run) bool {
