@@ -1,10 +1,13 @@
 package amd64
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -60,6 +63,72 @@ func TestLastCall(t *testing.T) {
 			var f unwind.Frame
 			if stop := u.Step(&s, memory.New(memory.Run{Addr: 0x7000, Data: make([]byte, 256)}), &unwind.Bounds{}, &f); stop != c.want {
 				t.Errorf("%v, want %v", stop, c.want)
+			}
+		})
+	}
+}
+
+// ldStart is _start of ld.so, as Debian's glibc 2.36 has it, with the beginning of the
+// function behind it: nothing says that it is nobody's callee.
+var ldStart = []byte{
+	0x48, 0x89, 0xe7, // mov rdi, rsp
+	0xe8, 0xf8, 0x0b, 0, 0, // call _dl_start
+	0x49, 0x89, 0xc4, 0x48, 0x8b, 0x14, 0x24, 0x48, 0x89, 0xd6, 0x49, 0x89, 0xe5, // mov r12, rax; ...
+	0x48, 0x83, 0xe4, 0xf0, // and rsp, -16
+	0x48, 0x8b, 0x3d, 0x90, 0x84, 0x01, 0, 0x49, 0x8d, 0x4c, 0xd5, 0x10, 0x49, 0x8d, 0x55, 0x08, 0x31, 0xed,
+	0xe8, 0xf0, 0x9e, 0xfe, 0xff, // call _dl_init
+	0x48, 0x8d, 0x15, 0x29, 0x9b, 0xfe, 0xff, 0x4c, 0x89, 0xec, // lea rdx, ...; mov rsp, r13
+	0x41, 0xff, 0xe4, // jmp r12
+	0x0f, 0x1f, 0, // nop
+	0x53, 0x48, 0x89, 0xfb, 0xe8, 0, 0, 0, 0, // push rbx; mov rbx, rdi; call
+}
+
+// Where the kernel enters a program and where makecontext enters a function the stack
+// ends: at each instruction of ld.so's _start and at the first of __start_context.
+func TestRoot(t *testing.T) {
+	context0 := []byte{0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff, 0x74, 0x05, 0xe8, 0, 0, 0, 0}
+	with := func(at int, b byte) []byte {
+		code := bytes.Clone(context0)
+		code[at] = b
+		return code
+	}
+	padded := append(ldStart[:0x30:0x30], 0x90, 0x90, 0x53, 0xe8, 0, 0, 0, 0)
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		entry uint64 // of the image, from the code's begin
+		off   uint64
+		exact bool
+		stop  unwind.Stop
+	}{
+		{"at the first instruction", ldStart, 0, 0, true, unwind.EndOfStack},
+		{"in _dl_start", ldStart, 0, 8, false, unwind.EndOfStack},
+		{"between the calls", ldStart, 0, 0x15, true, unwind.EndOfStack},
+		{"in a constructor, under _dl_init", ldStart, 0, 0x30, false, unwind.EndOfStack},
+		{"at the jump to the program", ldStart, 0, 0x3a, true, unwind.EndOfStack},
+		{"amid an instruction", ldStart, 0, 0x31, true, unwind.NoInfo},
+		{"another function behind it", ldStart, 0, 0x49, false, unwind.NoInfo},
+		{"another function behind padding", padded, 0, 0x38, false, unwind.NoInfo},
+		{"of an image that is entered elsewhere", ldStart, 0x900, 0x30, false, unwind.NoInfo},
+		{"a context begins", context0, 0x900, 0, false, unwind.EndOfStack},
+		{"a context begins, interrupted", context0, 0x900, 0, true, unwind.EndOfStack},
+		{"behind its first instruction", context0, 0x900, 3, true, unwind.NoInfo},
+		{"from another register", with(1, 0x8c), 0x900, 0, false, unwind.NoInfo},
+		{"another is tested", with(9, 0xf6), 0x900, 0, false, unwind.NoInfo},
+		{"cut off", context0[:9], 0x900, 0, false, unwind.NoInfo},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			image := elfasm.Code(elfasm.AMD64, codeLo-textBias, append(bytes.Clone(c.code), 0xcc))
+			binary.LittleEndian.PutUint64(image[24:], codeLo-textBias+c.entry) // e_entry
+			f, err := elf.New(image, "code")
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := unwinder(module.NewTable(1, []module.Module{{Start: textBias, End: textBias + 0x2000, Bias: textBias, ELF: f}}, nil))
+			r, left := start(codeLo+c.off, sp0), unwind.Frame{}
+			before := r
+			if _, stop := stepOf(u, &r, c.exact, newStack().window(), nil, &left); stop != c.stop || r != before {
+				t.Errorf("%v, want %v; registers changed: %v", stop, c.stop, r != before)
 			}
 		})
 	}
