@@ -1,0 +1,68 @@
+package amd64
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// TestStepByFollowing leaves functions that have called and have neither unwind data nor
+// a frame pointer, if such steps are allowed: over all branches to their returns, or from
+// their beginning where there is none. It is a guess all the same.
+func TestStepByFollowing(t *testing.T) {
+	ways := []byte{
+		0xf2, 0x0f, 0x58, 0xc1, // addsd xmm0, xmm1
+		0x85, 0xc0, 0x74, 6, // test eax, eax; jz
+		0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3, // add rsp, 16; pop rbx; ret
+		0x31, 0xc0, 0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3, // xor eax, eax; the same
+	}
+	disagree := bytes.Clone(ways)
+	disagree[11] = 0x20
+	loop := []byte{
+		0x53, 0x48, 0x83, 0xec, 0x10, // push rbx; sub rsp, 16
+		0xe8, 0, 1, 0, 0, 0xeb, 0xf9, // call; jmp
+	}
+	follow, guess := unwind.Bounds{Follow: true}, unwind.Bounds{Guess: true}
+	for _, c := range []struct {
+		name   string
+		code   []byte
+		off    uint64
+		sp     uint64 // of the frame, from sp0
+		b      unwind.Bounds
+		caller uint64 // the return address
+		stop   unwind.Stop
+	}{
+		{"two ways out", ways, 0, 0, follow, codeCall, unwind.StopNone},
+		{"two ways out, any guess allowed", ways, 0, 0, guess, codeCall, unwind.StopNone},
+		{"two ways out, no guess allowed", ways, 0, 0, unwind.Bounds{}, codeCall, unwind.NoInfo},
+		{"no call before the return address", ways, 0, 0, follow, codeCall + 1, unwind.NoInfo},
+		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall, unwind.NoInfo},
+		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo},
+		{"no way out", loop, 10, 0, follow, codeCall, unwind.StopNone},
+		{"no way out, not called from there", loop, 10, 0, follow, codeCall + 0x20, unwind.NoInfo},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table := codeTable(t, c.code)
+			// The call before codeCall is of the function's first byte.
+			text := table.At(0).Bytes(codeCall-5, 5)
+			to := int64(codeLo) - codeCall
+			binary.LittleEndian.PutUint32(text[1:], uint32(int32(to)))
+			u, s, r := unwinder(table), newStack(), start(codeLo+c.off, sp0+c.sp)
+			s.set(sp0+c.sp+0x18, c.caller)
+			s.set(sp0+c.sp+0x28, codeCall)
+			at := stateOf(&r, false)
+			var f unwind.Frame
+			stop := u.Step(&at, s.window(), &c.b, &f)
+			got := at.Regs.AMD64
+			if stop != c.stop || stop != unwind.StopNone && got != r {
+				t.Fatalf("%v, want %v", stop, c.stop)
+			}
+			if stop == unwind.StopNone && (got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 || got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != unwind.TrustCode) {
+				t.Errorf("%#x/%#x, rbx %#x by %v", got.RIP, got.SP(), got.GPR[context.RBX], at.Trust)
+			}
+		})
+	}
+}
