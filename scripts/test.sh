@@ -13,7 +13,7 @@ trap 'rm -f "$log" "$checks"' EXIT
 "${MAKE:-make}" --no-print-directory lint vectors | tee "$checks" || exit
 grep -o 'SKIPPED-CHECK: .*' "$checks" >"$log"
 status=0 watching=0
-# The tests of these watch threads of real programs, on a machine that others may keep busy.
+# The tests of these watch or ask real programs, on a machine that others may keep busy.
 e2e=$(go list ./profiler/e2e)
 live=$(go list ./bench/peer ./capi ./capture ./cmd/seedwalk ./live ./outside ./probe ./record ./sim/conform ./waits/session)
 go test -json -timeout 30m $(go list ./... | grep -vxF -e "$e2e" -e "$live") >>"$log" || status=$?

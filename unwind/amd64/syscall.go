@@ -11,8 +11,9 @@ import (
 // a machine frame then; Wine's has the address that was interrupted in a return
 // address's place, behind an instruction that need not be a call.
 //
-// Source: ntdll.dll and win32u.dll of Windows 10 and of Wine 8; wine-mirror/wine
-// dlls/ntdll/signal_x86_64.c (8.0), KiUserApcDispatcher.
+// Source: Wine 8's ntdll.dll, and wine-mirror/wine dlls/ntdll/signal_x86_64.c (8.0),
+// KiUserApcDispatcher. That Windows' own stubs end in syscall or int 2eh was not looked at
+// in one of its DLLs.
 
 // maxSystemCall is how long such a stub is, bytes, up to its last return.
 const maxSystemCall = 31
