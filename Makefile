@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: arm64 worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
+.PHONY: arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -115,6 +115,10 @@ survive: runtime build samples ## half an hour on each runtime of what hurts a p
 
 arm64: build samples runtime ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction; its unwind codes; a core
 	@$(GO) test -count=1 -v -timeout 180m -run 'TestARM64' ./profiler/e2e -arm64 20000
+
+stepped: ## a million instructions of programs in 60 builds, ELF and PE, x86-64 and ARM64: a walk at each, held against the truth
+	@scripts/deps.sh stepped
+	@$(GO) test -count=1 -v -timeout 180m ./internal/testkit/stepper -all
 
 rules: build ## write docs/rules.md anew from the simulator's scenarios
 	@$(OUT)/bin/seedwalk sim --docs docs

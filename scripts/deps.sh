@@ -2,8 +2,8 @@
 # Installs the Debian packages that are missing: the C# compiler for the sample
 # programs, libunwind and libdw as peers and oracles of the tests, Wine and mingw
 # for what is of Windows, qemu and a compiler for what is of ARM64. windows is demo
-# with Wine and mingw, test is everything.
-# Usage: scripts/deps.sh [demo|windows|test]
+# with Wine and mingw, test is everything; stepped has compilers for make stepped too.
+# Usage: scripts/deps.sh [demo|windows|test|stepped]
 set -euo pipefail
 
 declare -A command_of=([mono-mcs]=mcs [gcc]=gcc [openssl]=openssl [npm]=npm
@@ -16,13 +16,14 @@ need=(gcc mono-mcs openssl npm)
 case "${1:-test}" in
 demo) ;;
 windows) need+=(wine64 gcc-mingw-w64-x86-64) ;;
-test) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools gdb) ;;
-*) echo "deps: unknown set of packages $1; demo, windows or test" >&2; exit 2 ;;
+test | stepped) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools gdb) ;;
+*) echo "deps: unknown set of packages $1; demo, windows, test or stepped" >&2; exit 2 ;;
 esac
 
 # What a check or two would like and nothing needs: its absence is no error.
 like=()
 [ "${1:-test}" != test ] || command -v chromium >/dev/null || like+=(chromium)
+[ "${1:-test}" != stepped ] || { command -v clang-19 && command -v lld-link-19; } >/dev/null || like+=(clang-19 lld-19)
 [ "${1:-test}" != test ] || command -v clang++ >/dev/null || like+=(clang)
 
 missing=()

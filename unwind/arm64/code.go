@@ -24,7 +24,7 @@ const (
 func codeWord(m *module.Module, addr uint64, mem *memory.Window) (uint32, bool) {
 	var b []byte
 	ok := false
-	if m != nil && m.SystemV() {
+	if m != nil {
 		b = m.Bytes(addr, 4)
 		ok = len(b) == 4
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // fallback steps where no unwind data covers the address: first by what the
-// code bytes prove, then, if the bounds allow guessing, by following the code, and
-// by the frame pointer. Compiled managed code is none of what they prove; but a
+// code bytes prove, then, if the bounds allow guessing, by following the code, by the
+// platform's rule where it has one, and by the frame pointer. Compiled managed code is none of what they prove; but a
 // trampoline at a page's beginning has the look-up address of what lies before it.
 func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	if !r.Managed() || r.Module() >= 0 || s.Regs.ARM64.PC&(pageSize-1) == 0 {
@@ -19,6 +19,9 @@ func (u *Unwinder) fallback(r *Rule, s *unwind.State, mem *memory.Window, b *unw
 		}
 	}
 	if (b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) {
+		return false, unwind.StopNone
+	}
+	if u.ruled(r.Module(), s, mem, b, f) {
 		return false, unwind.StopNone
 	}
 	if b.Guess && u.framePointer(&s.Regs.ARM64, mem, b, f) {
@@ -54,7 +57,7 @@ func (u *Unwinder) byCode(r *Rule, s *unwind.State, mem *memory.Window, b *unwin
 		return false, u.accept(&to, false, regs, b, f)
 	}
 	i := r.Module()
-	if i < 0 || i >= u.table.Len() || !u.table.At(i).SystemV() {
+	if i < 0 || i >= u.table.Len() {
 		return false, unwind.NoInfo
 	}
 	m := u.table.At(i)

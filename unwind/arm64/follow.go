@@ -147,7 +147,7 @@ func (u *Unwinder) returned(e *emulator) {
 // code steps out of code of module i by following it, if that leads to a caller
 // that can be one.
 func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
-	if i < 0 || i >= u.table.Len() || !u.table.At(i).SystemV() {
+	if i < 0 || i >= u.table.Len() {
 		return false
 	}
 	to, ok := u.byFollowing(u.table.At(i), s, mem)

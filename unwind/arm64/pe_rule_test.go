@@ -224,24 +224,6 @@ func TestEntrySize(t *testing.T) {
 	}
 }
 
-// A PE function without an entry is a leaf only where it was interrupted.
-func TestLeafPE(t *testing.T) {
-	for _, c := range []struct {
-		exact bool
-		stop  unwind.Stop
-		pc    uint64
-	}{{true, unwind.StopNone, testLR}, {false, unwind.NoInfo, testRegs().PC}} {
-		u, r, regs := New(), makeRule(RuleLeafPE, -1), testRegs()
-		f := unwind.Frame{}
-		_, stop := leaveOf(&regs, c.exact, func(s *unwind.State) (bool, unwind.Stop) {
-			return false, u.stepRare(&r, s, testStack(), &unbounded, &f)
-		})
-		if stop != c.stop || regs.PC != c.pc || regs.Sp != testSP {
-			t.Errorf("exact %v: %v at %#x/%#x", c.exact, stop, regs.PC, regs.Sp)
-		}
-	}
-}
-
 // Random codes: no panic, and wherever they fit a rule, the rule does what
 // running them does.
 func TestRandomCodes(t *testing.T) {

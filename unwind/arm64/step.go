@@ -79,9 +79,6 @@ func (u *Unwinder) leaveFrame(r *Rule, s *unwind.State, mem *memory.Window, b *u
 		u.by = unwind.TrustUnwindInfo
 		return u.stepPE(r, s, mem, b, f)
 	case RuleLeafPE:
-		if !s.Exact {
-			return u.fallback(r, s, mem, b, f) // no leaf: it has made a call
-		}
 		u.by = unwind.TrustLeaf
 		return false, u.stepSlots(r, s, mem, b, f)
 	case RuleEnd:

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/memory"
@@ -24,15 +25,21 @@ type call64 struct {
 
 // stepped64 is an AArch64 program while it is stepped.
 type stepped64 struct {
-	t     *testing.T
 	g     *gdb
-	f     *elf.File
+	code  func(pc uint64) ([]byte, bool) // an instruction of the program's own
 	u     *arm64.Unwinder
+	guess bool // as unwind.Bounds has it
 	high  uint64
 	calls []call64
 
-	inMain bool // the root is main
+	root bool // the function that it is run from is the root
 	Tally
+}
+
+func newStepped64(g *gdb, m module.Module, code func(pc uint64) ([]byte, bool)) *stepped64 {
+	p := &stepped64{g: g, code: code, u: arm64.New(), Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
+	p.u.SetTable(module.NewTable(1, []module.Module{m}, nil))
+	return p
 }
 
 // track follows calls and returns: was is the state before the instruction w.
@@ -60,15 +67,15 @@ func (p *stepped64) visit(regs *context.ARM64) error {
 	}
 	p.Points++
 	all, unknown := context.FromARM64(*regs), false
-	mem, b := memory.New(memory.Run{Addr: regs.Sp, Data: stack}), unwind.Bounds{Low: regs.Sp &^ 0xfff, High: p.high, Guess: true}
+	mem, b := memory.New(memory.Run{Addr: regs.Sp, Data: stack}), unwind.Bounds{Low: regs.Sp &^ 0xfff, High: p.high, Guess: p.guess}
 	at := unwind.Interrupted(&all)
 	for i := len(p.calls) - 1; ; i-- {
 		var f unwind.Frame
 		stop := p.u.Step(&at, mem, &b, &f)
 		place := fmt.Sprintf("%#x", f.IP)
 		switch {
-		case i < 0 && (stop != unwind.StopNone || p.inMain):
-			p.Right++ // main's caller is not followed
+		case i < 0 && (stop != unwind.StopNone || p.root):
+			p.Right++ // the root's caller is not followed
 			return nil
 		case stop != unwind.StopNone:
 			p.Short++
@@ -119,7 +126,7 @@ func (p *stepped64) run(every, most int) error {
 	p.high = was.Sp + 512
 	done := was.X[30]
 	for n := 0; n < most; n++ {
-		b, ok := p.f.BytesAt(was.PC, 4)
+		b, ok := p.code(was.PC)
 		if !ok {
 			return fmt.Errorf("%#x is no code of the program's", was.PC)
 		}
@@ -135,7 +142,7 @@ func (p *stepped64) run(every, most int) error {
 		if err != nil {
 			return nil // it has ended
 		}
-		if p.inMain && now.PC == done && now.Sp+512 == p.high {
+		if p.root && now.PC == done && now.Sp+512 == p.high {
 			return nil
 		}
 		p.track(binary.LittleEndian.Uint32(b), &was, &now)
@@ -144,82 +151,136 @@ func (p *stepped64) run(every, most int) error {
 	return nil
 }
 
-// main runs on to main.
-func (p *stepped64) main() error {
-	p.calls, p.inMain = nil, true
-	for s := range p.f.Symbols(false) {
-		if s.Name == "main" {
-			return p.g.until(s.Value)
+// from runs on to a function, which is the root from then on.
+func (p *stepped64) from(addr uint64) error {
+	p.calls, p.root = nil, true
+	return p.g.until(addr)
+}
+
+// interval is how many instructions lie between two points.
+func interval() int {
+	switch {
+	case *every > 0:
+		return *every
+	case *all:
+		return 1
+	}
+	return 37
+}
+
+// build64 is a build for AArch64.
+type build64 struct {
+	name string
+	few  bool
+	cc   []string
+}
+
+// need skips where the build is not wanted, or a tool for it is missing.
+func (b *build64) need(t *testing.T, tools ...string) {
+	t.Helper()
+	if !b.few && !*all {
+		t.Skip("SKIPPED-CHECK: of the stepped programs one build in each kind; all with -all")
+	}
+	for _, tool := range append(tools, b.cc[0], "qemu-aarch64") {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("SKIPPED-CHECK: no " + tool)
 		}
 	}
-	return fmt.Errorf("no main")
 }
 
-// TestStrippedARM64 walks AArch64 programs, in an emulator, without unwind data: by
-// the code alone.
-func TestStrippedARM64(t *testing.T) {
-	for _, b := range []struct {
-		name string
-		few  bool
-		cc   []string
-	}{
-		{"gcc O2, no frame pointer", true, []string{"aarch64-linux-gnu-gcc", "-O2", "-fomit-frame-pointer"}},
-		{"gcc O0", false, []string{"aarch64-linux-gnu-gcc", "-O0"}},
-		{"gcc Os, no frame pointer", false, []string{"aarch64-linux-gnu-gcc", "-Os", "-fomit-frame-pointer"}},
-		{"gcc O2, PAC", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-mbranch-protection=standard"}},
-	} {
-		t.Run(b.name, func(t *testing.T) {
-			if !b.few && !*all {
-				t.Skip("SKIPPED-CHECK: of the stepped programs one build in each kind; all with -all")
-			}
-			for _, tool := range []string{b.cc[0], "qemu-aarch64"} {
-				if _, err := exec.LookPath(tool); err != nil {
-					t.Skip("SKIPPED-CHECK: no " + tool)
-				}
-			}
-			dir := t.TempDir()
-			bin := filepath.Join(dir, "program")
-			args := append(b.cc[1:len(b.cc):len(b.cc)], "-static", "-no-pie", "-w", "-DTURNS=1", "-o", bin, "testdata/shapes.c")
-			if out, err := exec.Command(b.cc[0], args...).CombinedOutput(); err != nil {
-				t.Skipf("SKIPPED-CHECK: %v: %v %s", b.cc, err, out)
-			}
-			stepARM64(t, dir, bin)
-		})
+const clang64 = "--target=aarch64-linux-gnu"
+
+var builds64 = []build64{
+	{"gcc O0", false, []string{"aarch64-linux-gnu-gcc", "-O0"}},
+	{"gcc O1", false, []string{"aarch64-linux-gnu-gcc", "-O1"}},
+	{"gcc O2", true, []string{"aarch64-linux-gnu-gcc", "-O2"}},
+	{"gcc O2, no frame pointer", true, []string{"aarch64-linux-gnu-gcc", "-O2", "-fomit-frame-pointer"}},
+	{"gcc O3", false, []string{"aarch64-linux-gnu-gcc", "-O3"}},
+	{"gcc Os, no frame pointer", false, []string{"aarch64-linux-gnu-gcc", "-Os", "-fomit-frame-pointer"}},
+	{"gcc PAC", true, []string{"aarch64-linux-gnu-gcc", "-O2", "-mbranch-protection=standard"}},
+	{"gcc PAC in leaves, no frame pointer", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-fomit-frame-pointer", "-mbranch-protection=pac-ret+leaf"}},
+	{"gcc LTO", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-flto"}},
+	{"gcc stack clash", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-fstack-clash-protection", "-fomit-frame-pointer"}},
+	{"gcc stack protector", false, []string{"aarch64-linux-gnu-gcc", "-O2", "-fstack-protector-all"}},
+	{"clang O0", false, []string{clang, clang64, "-O0"}},
+	{"clang O2", true, []string{clang, clang64, "-O2"}},
+	{"clang O3", false, []string{clang, clang64, "-O3", "-mcpu=neoverse-n1"}},
+	{"clang Oz", false, []string{clang, clang64, "-Oz"}}, // prologs and epilogs in functions of their own
+	{"clang PAC", false, []string{clang, clang64, "-O2", "-mbranch-protection=standard"}},
+	{"clang LTO", false, []string{clang, clang64, "-O2", "-flto", fuseLLD}},
+}
+
+// step64 steps a build from its start on and then from main on, and judges the walks.
+func (b *build64) step64(t *testing.T, least float64, edit func(*module.Module), guess bool) {
+	b.need(t)
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "program")
+	args := append(b.cc[1:len(b.cc):len(b.cc)], "-static", "-no-pie", "-w", "-DTURNS=1", "-o", bin, "testdata/shapes.c")
+	if out, err := exec.Command(b.cc[0], args...).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED-CHECK: %v: %v %s", b.cc, err, out)
 	}
-}
-
-func stepARM64(t *testing.T, dir, bin string) {
 	f, err := elf.Open(bin)
 	if err != nil {
 		t.Fatal(err)
 	}
+	table, _ := cfi.Load(module.CFISections(f, f.CFISections()))
 	g, cmd, err := startQemu(dir, bin)
 	if err != nil {
 		t.Skip("SKIPPED-CHECK: qemu-aarch64: ", err)
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	p := &stepped64{t: t, g: g, f: f, u: arm64.New(), Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
-	p.u.SetTable(module.NewTable(1, []module.Module{{ID: 1, Start: 0x400000, End: 0x500000, Path: bin, ELF: f}}, nil))
-	n := 37
-	if *every > 0 {
-		n = *every
-	}
-	if err := p.run(n, 15_000); err != nil { // how it starts
+	m := module.Module{ID: 1, Start: 0x200000, End: 0x500000, Path: bin, ELF: f, CFI: table}
+	edit(&m)
+	p := newStepped64(g, m, func(pc uint64) ([]byte, bool) { return f.BytesAt(pc, 4) })
+	p.guess = guess
+	if err := p.run(interval(), 15_000); err != nil { // how it starts
 		t.Fatal(err)
 	}
 	start := p.Points
-	if err := p.main(); err != nil {
+	main, ok := symbolOf(f, "main")
+	if !ok {
+		t.Fatal("no main")
+	}
+	if err := p.from(main); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.run(n, 60_000); err != nil {
+	if err := p.run(interval(), 60_000); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d points in main", p.Points-start)
-	t.Log(p.Tally.String())
+	p.judge(t, 500, least)
+}
+
+func symbolOf(f *elf.File, name string) (uint64, bool) {
+	for s := range f.Symbols(false) {
+		if s.Name == name {
+			return s.Value, true
+		}
+	}
+	return 0, false
+}
+
+// judge fails the test if a walk was wrong without doubt, or too few were right.
+func (p *stepped64) judge(t *testing.T, points int, least float64) {
+	note(t, &p.Tally)
 	share := float64(p.Right) / float64(max(1, p.Points))
-	if p.SureWrong > 0 || p.Points < 500 || share < 0.99 {
+	if p.SureWrong > 0 || p.Points < points || share < least {
 		t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(p.Bad, 30))
 	}
 	t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(p.Doubts, 20), Worst(p.Ends, 20))
+}
+
+// TestShapesARM64 walks at the instructions of AArch64 programs, in an emulator.
+func TestShapesARM64(t *testing.T) {
+	for _, b := range builds64 {
+		t.Run(b.name, func(t *testing.T) { b.step64(t, 0.99, func(*module.Module) {}, false) })
+	}
+}
+
+// TestStrippedARM64 walks the same without unwind data: by the code alone.
+func TestStrippedARM64(t *testing.T) {
+	for _, b := range builds64 {
+		t.Run(b.name, func(t *testing.T) { b.step64(t, 0.99, func(m *module.Module) { m.CFI = nil }, true) })
+	}
 }

@@ -16,6 +16,9 @@
 // its return address, however it got there: by a return, a longjmp or an
 // exception. Nothing of the product takes part in that.
 //
-// Known gaps: x86-64 Linux programs of one thread; signal handlers and switched
-// stacks are not followed.
+// AArch64 programs are stepped in an emulator, by its debugging server. Windows images are
+// mapped into a Linux program that calls them.
+//
+// Known gaps: programs of one thread; signal handlers and switched stacks are not followed.
+// Of a Windows image no system is there, so it calls none.
 package stepper

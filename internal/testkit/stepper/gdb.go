@@ -25,9 +25,9 @@ type gdb struct {
 }
 
 // startQemu starts a program that stops before its first instruction.
-func startQemu(dir, program string) (*gdb, *exec.Cmd, error) {
+func startQemu(dir string, program ...string) (*gdb, *exec.Cmd, error) {
 	at := filepath.Join(dir, "gdb")
-	cmd := exec.Command("qemu-aarch64", "-g", at, program)
+	cmd := exec.Command("qemu-aarch64", append([]string{"-g", at}, program...)...)
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}

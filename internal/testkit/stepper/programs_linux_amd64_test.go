@@ -15,6 +15,22 @@ var (
 	every = flag.Int("every", 0, "compare each n-th instruction; 0: all with -all, else each 5th")
 )
 
+// The newest of a tool that there is.
+var (
+	clang   = newest("clang-19", "clang")
+	lldLink = newest("lld-link-19", "lld-link")
+	fuseLLD = "-fuse-ld=" + strings.TrimPrefix(newest("ld.lld-19", "ld.lld"), "ld.")
+)
+
+func newest(names ...string) string {
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err == nil {
+			return name
+		}
+	}
+	return names[0]
+}
+
 // build is a program in one of its shapes. Few are built without -all.
 type build struct {
 	name string
@@ -33,12 +49,12 @@ var builds = []build{
 	{"gcc static", false, []string{"gcc", "-O2", "-static"}},
 	{"gcc no frame pointer, stack clash", false, []string{"gcc", "-O2", "-fstack-clash-protection", "-fomit-frame-pointer"}},
 	{"gcc frame pointer", false, []string{"gcc", "-O2", "-fno-omit-frame-pointer", "-mno-red-zone"}},
-	{"clang O0", false, []string{"clang-19", "-O0"}},
-	{"clang O2", true, []string{"clang-19", "-O2"}},
-	{"clang O3 haswell", false, []string{"clang-19", "-O3", "-march=haswell"}},
-	{"clang Oz", false, []string{"clang-19", "-Oz"}},
-	{"clang CET", false, []string{"clang-19", "-O2", "-fcf-protection=full"}},
-	{"clang LTO", false, []string{"clang-19", "-O2", "-flto", "-fuse-ld=lld-19"}},
+	{"clang O0", false, []string{clang, "-O0"}},
+	{"clang O2", true, []string{clang, "-O2"}},
+	{"clang O3 haswell", false, []string{clang, "-O3", "-march=haswell"}},
+	{"clang Oz", false, []string{clang, "-Oz"}},
+	{"clang CET", false, []string{clang, "-O2", "-fcf-protection=full"}},
+	{"clang LTO", false, []string{clang, "-O2", "-flto", fuseLLD}},
 	{"musl static O2", true, []string{"musl-gcc", "-O2", "-static"}},
 	{"musl static O0", false, []string{"musl-gcc", "-O0", "-static"}},
 	{"musl Os", false, []string{"musl-gcc", "-Os"}},
@@ -81,7 +97,7 @@ func TestShapes(t *testing.T) {
 			if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
 				t.Fatal(err)
 			}
-			t.Log(j.String())
+			note(t, &j.Tally)
 			if j.SureWrong > 0 || j.Points < 1000 {
 				t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
 			}
@@ -111,7 +127,7 @@ func TestStripped(t *testing.T) {
 			if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
 				t.Fatal(err)
 			}
-			t.Log(j.String())
+			note(t, &j.Tally)
 			right := j.Complete + j.Right
 			if share := float64(right) / float64(j.Points); j.SureWrong > 0 || j.Points < 1000 || share < 0.99 {
 				t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(j.Bad, 30))

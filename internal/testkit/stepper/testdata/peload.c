@@ -6,7 +6,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-typedef uint64_t(__attribute__((ms_abi)) * entry)(uint64_t);
+#if defined(__x86_64__)
+#define MICROSOFT __attribute__((ms_abi))
+#else
+#define MICROSOFT /* as Linux has it */
+#endif
+typedef uint64_t(MICROSOFT *entry)(uint64_t);
 
 int main(int argc, char **argv)
 {

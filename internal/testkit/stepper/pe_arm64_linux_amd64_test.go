@@ -1,0 +1,84 @@
+package stepper
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// Windows images of ARM64: mapped into a Linux process in an emulator, and executed.
+const (
+	gnu64  = "--target=aarch64-w64-windows-gnu"
+	msvc64 = "--target=aarch64-pc-windows-msvc"
+)
+
+var images64 = []build64{
+	{"gnu O0", false, []string{clang, gnu64, "-O0"}},
+	{"gnu O1", false, []string{clang, gnu64, "-O1"}},
+	{"gnu O2", true, []string{clang, gnu64, "-O2"}},
+	{"gnu O3", false, []string{clang, gnu64, "-O3", "-mcpu=neoverse-n1"}},
+	{"gnu Os", false, []string{clang, gnu64, "-Os"}},
+	{"gnu Oz", false, []string{clang, gnu64, "-Oz"}},
+	{"gnu frame pointer", false, []string{clang, gnu64, "-O2", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"}},
+	{"gnu no frame pointer", false, []string{clang, gnu64, "-O2", "-fomit-frame-pointer"}},
+	{"gnu PAC", true, []string{clang, gnu64, "-O2", "-mbranch-protection=pac-ret+b-key"}},
+	{"gnu PAC in leaves", false, []string{clang, gnu64, "-O2", "-mbranch-protection=pac-ret+leaf+b-key"}},
+	{"msvc O0", false, []string{clang, msvc64, "-O0"}},
+	{"msvc O2", true, []string{clang, msvc64, "-O2"}},
+	{"msvc Os", false, []string{clang, msvc64, "-Os"}},
+	{"msvc homes arguments", false, []string{clang, msvc64, "-O1", "-fno-inline", "-fno-optimize-sibling-calls"}},
+}
+
+// image compiles and links the program, and writes it as it lies in memory.
+func (b *build64) image(t *testing.T, dir, tables string) (f *pe.File, flat string) {
+	t.Helper()
+	b.need(t, lldLink, "aarch64-linux-gnu-gcc")
+	object, dll := filepath.Join(dir, "shapes.o"), filepath.Join(dir, "shapes.dll")
+	command(t, append(append([]string{}, b.cc...), "-ffreestanding", "-mno-stack-arg-probe", tables, "-w", "-DNOLIBC", "-c", "-o", object, "testdata/shapes.c")...)
+	command(t, lldLink, "/dll", "/entry:everything", "/machine:arm64", "/nodefaultlib", "/lldmingw", fmt.Sprintf("/base:%#x", imageBase), "/out:"+dll, object)
+	return flatten(t, dir, dll)
+}
+
+// TestImagesARM64 walks at the instructions of Windows images of ARM64.
+func TestImagesARM64(t *testing.T) {
+	for _, b := range images64 {
+		t.Run(b.name, func(t *testing.T) { b.stepImage(t, "-funwind-tables", false) })
+	}
+}
+
+// TestStrippedImagesARM64 walks the same without an exception directory: by the code alone.
+func TestStrippedImagesARM64(t *testing.T) {
+	for _, b := range images64 {
+		t.Run(b.name, func(t *testing.T) { b.stepImage(t, "-fno-asynchronous-unwind-tables", true) })
+	}
+}
+
+// stepImage steps an image's entry point, which a loader calls, and judges the walks.
+func (b *build64) stepImage(t *testing.T, tables string, guess bool) {
+	dir := t.TempDir()
+	f, flat := b.image(t, dir, tables)
+	entry := entryOf(f)
+	loader := filepath.Join(dir, "peload")
+	command(t, "aarch64-linux-gnu-gcc", "-O1", "-static", "-no-pie", "-o", loader, "testdata/peload.c")
+	g, cmd, err := startQemu(dir, loader, flat, fmt.Sprintf("%x", imageBase), fmt.Sprintf("%x", entry))
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: qemu-aarch64: ", err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	m := module.Module{ID: 1, Start: imageBase, End: imageBase + uint64(f.SizeOfImage()), Path: flat, Bias: imageBase, PE: f}
+	p := newStepped64(g, m, func(pc uint64) ([]byte, bool) { return f.BytesAt(uint32(pc-imageBase), 4) })
+	p.guess = guess
+	for range 3 { // calls of the loader's
+		if err := p.from(imageBase + uint64(entry)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.run(interval(), 100_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.judge(t, 100, 0.99)
+}

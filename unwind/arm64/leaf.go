@@ -1,0 +1,91 @@
+package arm64
+
+import (
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Functions of a PE image that its exception directory does not list are leaves, by the
+// platform's rule: the return address is in x30. Assembly need not keep the rule, and an
+// image may lack the directory altogether. So the code has to agree: followed over all its
+// branches, every way out must leave SP and x30 as they are, and nothing be called.
+//
+// Source: Microsoft, "ARM64 exception handling", section "Overview".
+
+// maxProof bounds the instructions of such a function: leaves are short.
+const maxProof = 400
+
+// provenLeaf reports whether a function that is interrupted at pc is a leaf by its code.
+func (u *Unwinder) provenLeaf(m *module.Module, pc uint64) bool {
+	f := &u.follower
+	e := f.begin(m, pc)
+	e.regs[regSP], e.regs[regLR] = value64{regSP, entryValue}, value64{regLR, entryValue}
+	ways := 0
+	for f.left = maxProof; f.n > 0; {
+		f.n--
+		n := u.leafPath(f.paths[f.n].pc, &f.paths[f.n].e)
+		if n < 0 {
+			return false
+		}
+		ways += n
+	}
+	return ways > 0
+}
+
+// leafPath follows one path of a leaf and counts its ways out, -1 if it is none.
+func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
+	f, e := &u.follower, *from
+	for f.first(pc) {
+		w, ok := codeWord(f.m, pc, nil)
+		if f.left--; !ok || f.left < 0 || authenticates(w) {
+			return -1
+		}
+		how, by := e.run(w, nil)
+		switch how {
+		case flowNext:
+			pc += 4
+		case flowBranch:
+			if f.n == maxPaths {
+				return -1
+			}
+			f.add(pc+uint64(by), &e)
+			pc += 4
+		case flowJump:
+			pc += uint64(by)
+		case flowReturn, flowIndirect: // a jump nobody knows where leaves a function as a return does
+			if e.regs[regSP] != (value64{regSP, entryValue}) || e.regs[regLR] != (value64{regLR, entryValue}) {
+				return -1
+			}
+			return 1
+		case flowStop:
+			return 0
+		default:
+			return -1
+		}
+	}
+	return 0
+}
+
+// authenticates reports whether an instruction takes a return address's signature off:
+// what stands in x30 before it is none.
+func authenticates(w uint32) bool {
+	return w&0xfffffbff == 0xd65f0bff || w&0xffffffbf == 0xd503239f || w&0xffffffbf == 0xd50323bf || w&0xffffffbf == 0xd503219f
+}
+
+// ruled steps out of an interrupted function of a PE image by the platform's rule, which
+// its code has not been shown to keep.
+func (u *Unwinder) ruled(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
+	regs := &s.Regs.ARM64
+	if i < 0 || i >= u.table.Len() || u.table.At(i).PE == nil || !s.Exact || !known(regs, regLR) {
+		return false
+	}
+	to := *regs
+	to.PC = stripPAC(regs.X[regLR])
+	to.Known &= nonvolatile
+	if !u.afterCall(to.PC, mem) || u.accept(&to, false, regs, b, f) != unwind.StopNone {
+		return false
+	}
+	u.by = unwind.TrustCode
+	return true
+}

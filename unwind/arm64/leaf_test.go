@@ -1,0 +1,86 @@
+package arm64
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// TestLeafPE: a function that a PE image does not list is surely a leaf where its code
+// agrees; else what follows of its code holds, and the platform's rule in doubt.
+func TestLeafPE(t *testing.T) {
+	const (
+		ret, callX8  = 0xd65f03c0, 0xd63f0100
+		paciasp      = 0xd503233f
+		autiasp      = 0xd50323bf
+		pushed       = sp0 + 0x20
+		leaf, code   = unwind.TrustLeaf, unwind.TrustCode
+		caller, none = uint64(codeCall), uint64(0)
+	)
+	for _, c := range []struct {
+		name  string
+		code  []uint32
+		at    uint64 // bytes into it
+		ret   bool   // behind a call
+		pc    uint64 // none: no caller is found
+		sp    uint64
+		kind  Kind
+		trust unwind.Trust
+	}{
+		{"straight", []uint32{0x8b010000, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
+		{"of two ways", []uint32{0x34000040, 0xd65f03c0, 0x91000400, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
+		{"with a loop", []uint32{0xf1000400, 0x54ffffe1, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
+		{"that jumps on", []uint32{0x91000400, 0xd61f0100}, 0, false, caller, sp0, RuleLeafPE, leaf},
+		{"that may trap", []uint32{0x34000040, 0xd4200020, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
+		{"signing, at its beginning", []uint32{paciasp, 0x91000400, autiasp, ret}, 0, false, caller, sp0, RuleNoInfo, leaf},
+		{"for ever", []uint32{0x14000000}, 0, false, caller, sp0, RuleNoInfo, code},
+		{"behind what it has pushed", []uint32{0xa9be7bfd, 0x91000400, 0xa8c27bfd, ret}, 4, false, caller, pushed, RuleNoInfo, leaf},
+		{"behind a call", []uint32{0xa9be7bfd, callX8, 0xa8c27bfd, ret}, 8, true, caller, pushed, RuleNoInfo, leaf},
+		{"behind a call, lost", []uint32{callX8, 0x14000000}, 4, true, none, sp0, RuleNoInfo, 0},
+		{"unreadable", nil, 0, false, caller, sp0, RuleNoInfo, code},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s := unwinder(peTable(c.code)), newStack()
+			s.set(sp0, 0x2929)
+			s.set(sp0+8, codeCall)
+			regs := start(peCode+c.at, sp0)
+			regs.X[29], regs.X[30] = 0x1111, codeCall
+			if c.at != 0 {
+				regs.X[30] = 0x1234 // it has been used for something else
+			}
+			regs.Known |= 1<<29 | 1<<30
+			at := unwind.Address{IP: regs.PC, Exact: !c.ret}
+			if kind := u.lookup(at).Kind(); kind != c.kind {
+				t.Errorf("rule %v, want %v", kind, c.kind)
+			}
+			var f unwind.Frame
+			_, stop := stepOf(u, &regs, !c.ret, s.window(), nil, &f)
+			switch {
+			case c.pc == none:
+				if stop != unwind.NoInfo {
+					t.Errorf("stop %v, pc %#x", stop, regs.PC)
+				}
+			case stop != unwind.StopNone || regs.PC != c.pc || regs.Sp != c.sp || u.by != c.trust:
+				t.Errorf("stop %v, pc %#x, sp %#x by %v", stop, regs.PC, regs.Sp, u.by)
+			}
+		})
+	}
+}
+
+const peCode = 0x6000_1000
+
+// peTable is an image of ARM64 Windows without an exception directory whose code is code,
+// beside one that has called it.
+func peTable(code []uint32) *module.Table {
+	var b []byte
+	for _, w := range code {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	f := pe.FromBlocks(pe.MachineARM64, nil, []pe.Block{{RVA: 0x1000, Data: b}})
+	m := module.Module{ID: 2, Start: 0x6000_0000, End: 0x6001_0000, Bias: 0x6000_0000, PE: f}
+	calls := pe.FromBlocks(pe.MachineARM64, nil, []pe.Block{{RVA: codeCall - 4 - textBias, Data: []byte{0x10, 0, 0, 0x94}}})
+	return module.NewTable(9, []module.Module{m, {ID: 1, Start: textBias, End: textBias + 0x10000, Bias: textBias, PE: calls}}, nil)
+}
