@@ -98,6 +98,15 @@ static uint64_t interrupted(const struct sw_slot *s, const struct frame *uc)
 	return greater(sp & ~7ull, s->low + SW_RED_ZONE) - SW_RED_ZONE;
 }
 
+/* reach is how much to copy of a stack that is not known to be the thread's own. As long
+ * as the tool has not told where that lies, it may well be it: then it goes up to where the
+ * C library keeps the thread, and samples that come sooner are whole, too. */
+static uint64_t reach(const struct sw_slot *s, uint64_t from)
+{
+	uint64_t high = s->fs & ~7ull;
+	return !s->low && high > from && high - from < SW_MAX_STACK ? high - from : SW_MAX_CHECKED;
+}
+
 static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *uc, int why, uint32_t weight, uint64_t entry)
 {
 	/* The red zone too: after a pop in an epilogue, unwind data still names the
@@ -109,7 +118,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 		under = interrupted(s, uc);
 	}
 	if (why != SW_ARMED) {
-		want = own ? high - from : SW_MAX_CHECKED;
+		want = own ? high - from : reach(s, from);
 		flags |= own ? 0 : SW_FOREIGN;
 		if (want > SW_MAX_STACK) {
 			want = SW_MAX_STACK;

@@ -59,6 +59,29 @@ static int is_own(void)
 	return sigaction(SIGRTMIN, 0, &a) == 0 && a.sa_sigaction == own;
 }
 
+/* A thread with so much on its stack, which waits. */
+static volatile pid_t deep_thread;
+
+static void *deep(void *unused)
+{
+	volatile char room[300 << 10];
+	room[sizeof room / 2] = 1;
+	deep_thread = (pid_t)syscall(SYS_gettid);
+	while (room[sizeof room / 2])
+		usleep(100000);
+	return unused;
+}
+
+static pid_t started(void)
+{
+	pthread_t t;
+	if (pthread_create(&t, 0, deep, 0))
+		return 0;
+	while (!deep_thread)
+		usleep(1000);
+	return deep_thread;
+}
+
 int main(int argc, char **argv)
 {
 	void *lib = dlopen(argv[argc - 1], RTLD_NOW | RTLD_LOCAL), **factory;
@@ -84,6 +107,10 @@ int main(int argc, char **argv)
 			fault_blocked(line[0] == 'b');
 		if (line[0] == 'k')
 			syscall(SYS_tgkill, getpid(), getpid(), SIGRTMIN);
+		if (line[0] == 'd') {
+			printf("%d\n", (int)started());
+			continue;
+		}
 		printf("came %d, own %d\n", came, is_own());
 	}
 }

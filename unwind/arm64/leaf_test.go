@@ -24,23 +24,28 @@ func TestLeafPE(t *testing.T) {
 		name  string
 		code  []uint32
 		at    uint64 // bytes into it
+		used  bool   // x30 holds something else by now
 		ret   bool   // behind a call
 		pc    uint64 // none: no caller is found
 		sp    uint64
 		kind  Kind
 		trust unwind.Trust
 	}{
-		{"straight", []uint32{0x8b010000, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
-		{"of two ways", []uint32{0x34000040, 0xd65f03c0, 0x91000400, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
-		{"with a loop", []uint32{0xf1000400, 0x54ffffe1, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
-		{"that jumps on", []uint32{0x91000400, 0xd61f0100}, 0, false, caller, sp0, RuleLeafPE, leaf},
-		{"that may trap", []uint32{0x34000040, 0xd4200020, ret}, 0, false, caller, sp0, RuleLeafPE, leaf},
-		{"signing, at its beginning", []uint32{paciasp, 0x91000400, autiasp, ret}, 0, false, caller, sp0, RuleNoInfo, leaf},
-		{"for ever", []uint32{0x14000000}, 0, false, caller, sp0, RuleNoInfo, code},
-		{"behind what it has pushed", []uint32{0xa9be7bfd, 0x91000400, 0xa8c27bfd, ret}, 4, false, caller, pushed, RuleNoInfo, leaf},
-		{"behind a call", []uint32{0xa9be7bfd, callX8, 0xa8c27bfd, ret}, 8, true, caller, pushed, RuleNoInfo, leaf},
-		{"behind a call, lost", []uint32{callX8, 0x14000000}, 4, true, none, sp0, RuleNoInfo, 0},
-		{"unreadable", nil, 0, false, caller, sp0, RuleNoInfo, code},
+		{"straight", []uint32{0x8b010000, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"of two ways", []uint32{0x34000040, 0xd65f03c0, 0x91000400, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"with a loop", []uint32{0xf1000400, 0x54ffffe1, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"that jumps on", []uint32{0x91000400, 0xd61f0100}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"that may trap", []uint32{0x34000040, 0xd4200020, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"signing, at its beginning", []uint32{paciasp, 0x91000400, autiasp, ret}, 0, false, false, caller, sp0, RuleNoInfo, leaf},
+		{"for ever", []uint32{0x14000000}, 0, false, false, caller, sp0, RuleNoInfo, code},
+		{"behind what it has pushed", []uint32{0xa9be7bfd, 0x91000400, 0xa8c27bfd, ret}, 4, true, false, caller, pushed, RuleNoInfo, leaf},
+		{"behind a call", []uint32{0xa9be7bfd, callX8, 0xa8c27bfd, ret}, 8, true, true, caller, pushed, RuleNoInfo, leaf},
+		{"behind a call, lost", []uint32{callX8, 0x14000000}, 4, true, true, none, sp0, RuleNoInfo, 0},
+		{"behind a call, lost, with a return address left in x30", []uint32{callX8, 0x14000000}, 4, false, true, none, sp0, RuleNoInfo, 0},
+		{"behind the room it has made", []uint32{0xd10083ff, 0x91000400, 0x910083ff, ret}, 4, false, false, caller, pushed, RuleNoInfo, leaf},
+		{"that returns elsewhere", []uint32{0xaa0903fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
+		{"that has put x30 aside and calls", []uint32{0xaa1e03f3, callX8, 0xaa1303fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
+		{"unreadable", nil, 0, false, false, caller, sp0, RuleNoInfo, code},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, s := unwinder(peTable(c.code)), newStack()
@@ -48,8 +53,8 @@ func TestLeafPE(t *testing.T) {
 			s.set(sp0+8, codeCall)
 			regs := start(peCode+c.at, sp0)
 			regs.X[29], regs.X[30] = 0x1111, codeCall
-			if c.at != 0 {
-				regs.X[30] = 0x1234 // it has been used for something else
+			if c.used {
+				regs.X[30] = 0x1234
 			}
 			regs.Known |= 1<<29 | 1<<30
 			at := unwind.Address{IP: regs.PC, Exact: !c.ret}

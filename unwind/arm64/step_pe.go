@@ -44,8 +44,8 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, addr uint64) Rule {
 			return r
 		}
 	}
-	if kind == RuleLeafPE && (addr&3 != 0 || !u.provenLeaf(m, addr)) {
-		kind = RuleNoInfo // it has made a call, or its code does not agree
+	if kind == RuleLeafPE && !u.provenLeaf(m, addr) { // nor is it at the address of a call's last byte
+		kind = RuleNoInfo
 	}
 	if kind != RulePE {
 		return makeRule(kind, i)
