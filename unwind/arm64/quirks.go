@@ -42,6 +42,21 @@ func contradicts(row *cfi.Row) bool {
 	return fp.Kind == cfi.Offset && fp.Off != -row.CFA.Off
 }
 
+// popped mends a row by which registers are saved below SP. Nothing is kept there: a signal
+// would be delivered over it. So they have been loaded again, the stack pointer has risen
+// behind them, and the row has not been told: clang's at an epilog's autiasp (seen in 19),
+// after which it takes all back.
+func popped(row *cfi.Row) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regSP {
+		return
+	}
+	for c := range row.Regs {
+		if r := &row.Regs[c]; r.Kind == cfi.Offset && row.CFA.Off+r.Off < 0 {
+			*r = cfi.Rule{Kind: cfi.SameValue}
+		}
+	}
+}
+
 // beginsResolve reports whether addr is the first instruction of
 // _dl_runtime_resolve, whose row does not say yet where the return address is
 // saved: the next one's does.

@@ -6,6 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // TestRuntimeResolve: glibc's _dl_runtime_resolve leaves out what PLT0 pushed at
@@ -36,5 +37,45 @@ func TestRuntimeResolve(t *testing.T) {
 	})
 	if found == 0 {
 		t.Skip("SKIPPED-CHECK: " + path + " has no such function")
+	}
+}
+
+// TestPopped: what a row has below SP, where a signal would be delivered, has been loaded
+// again.
+func TestPopped(t *testing.T) {
+	program := []byte{
+		0x0e, 80, 0x9d, 10, 0x9e, 9, 0x93, 2, // CFA=SP+80; x29, x30 and x19 at CFA-80, -72 and -16
+		0x44, 0x0e, 0, // behind an instruction: CFA=SP+0
+	}
+	odd := append(append([]byte{}, program...), 0x16, 20, 1, 0x30) // x20 is 0, by an expression: no rule of slots
+	for _, c := range []struct {
+		name    string
+		program []byte
+		at      uint64
+		kind    Kind
+		sp, x19 uint64
+	}{
+		{"saved", program, 0, RuleSlots, sp0 + 80, 19},
+		{"popped", program, 4, RuleSlots, sp0, 0x1919},
+		{"popped, by the interpreter", odd, 4, RuleCFI, sp0, 0x1919},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s, regs := unwinder(makeTable(t, nil, fn{program: c.program})), newStack(), start(textBias+textLo+c.at, sp0)
+			regs.X[19], regs.X[30] = 0x1919, codeCall
+			regs.Known |= 1<<19 | 1<<30
+			for at := uint64(sp0 - 128); at < sp0+128; at += 8 {
+				s.set(at, 0xdead)
+			}
+			s.set(sp0+64, 19)
+			s.set(sp0+8, codeCall)
+			if r := u.lookup(unwind.Address{IP: regs.PC, Exact: true}); r.Kind() != c.kind {
+				t.Errorf("rule %v", r.Kind())
+			}
+			var f unwind.Frame
+			_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+			if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != c.sp || regs.X[19] != c.x19 || regs.Known>>19&1 == 0 {
+				t.Errorf("%v: pc %#x, sp %#x, x19 %#x", stop, regs.PC, regs.Sp, regs.X[19])
+			}
+		})
 	}
 }

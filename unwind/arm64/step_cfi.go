@@ -71,6 +71,8 @@ func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwi
 	}
 	if row.FDE.Signal {
 		f.Kind = unwind.KindSignal
+	} else {
+		popped(row)
 	}
 	enter(e, &s.Regs.ARM64, mem, m.CFIBias())
 	cfa, ok := frameAddress(&row.CFA, e)
