@@ -86,6 +86,9 @@ func (r *Rule) offset(kind Kind, off int64) {
 	}
 }
 
+// Set gives a column a rule.
+func (r *Row) Set(c int, rule Rule) { *r.use(c) = rule }
+
 func (r *Row) use(c int) *Rule {
 	r.Used[c>>6] |= 1 << (c & 63)
 	return &r.Regs[c]

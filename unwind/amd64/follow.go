@@ -152,8 +152,11 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 				ip, code = to.v, nil
 				continue
 			}
-			if f.prove {
+			switch {
+			case f.prove && in.memory && in.pcrel: // by an import's address
 				f.exit(&e)
+			case f.prove: // a switch may lead anywhere in the function
+				f.torn = true
 			}
 		case flowReturn:
 			if f.prove {
@@ -208,7 +211,7 @@ func (f *follower) reached(e *emulator) bool {
 
 // code steps out of code of module i by following it, if that leads to a caller
 // that can be one. A function that calls has been called with an aligned stack
-// (System V ABI, 3.2.2); for a leaf a compiler that sees both leaves that out.
+// (System V ABI, 3.2.2); for a callee that a compiler sees and that needs none it leaves that out.
 func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
 	if i < 0 {
 		return false
@@ -218,25 +221,27 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 		return false
 	}
 	regs := &s.Regs.AMD64
-	to, ok := u.byFollowing(m, regs, mem)
-	return ok && (s.Exact || to.GPR[context.RSP]&15 == 0) && u.accept(&to, false, regs, b, f) == unwind.StopNone
+	to, entered, ok := u.byFollowing(m, regs, mem)
+	return ok && (s.Exact || entered || to.GPR[context.RSP]&15 == 0) && u.accept(&to, false, regs, b, f) == unwind.StopNone
 }
 
-// byFollowing finds the caller of code of module m.
-func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, ok bool) {
+// byFollowing finds the caller of code of module m. entered tells that its returns and a
+// run from its beginning agree.
+func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, entered, ok bool) {
 	f := &u.follower
 	f.left = maxFollow
 	to, ok = u.onward(m, regs, mem)
 	if ok && u.entered(m, regs, to.GPR[context.RSP]-8, mem, &to) {
-		return to, true
+		return to, true, true
 	}
 	if back, proven := u.backward(m, regs, mem); proven {
-		return back, true
+		return back, false, true
 	}
 	if ok {
-		return to, true
+		return to, false, true
 	}
-	return u.fromStart(m, regs, mem)
+	to, ok = u.fromStart(m, regs, mem)
+	return to, false, ok
 }
 
 // onward follows the code to its returns.

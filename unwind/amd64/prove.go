@@ -26,7 +26,7 @@ const (
 	frameProven         // every way out finds the return address at one other place
 )
 
-// exit is a way out: a return, or a jump nobody knows where, which leaves a
+// exit is a way out: a return, or a jump by an import's address, which leaves a
 // function as a return does.
 func (f *follower) exit(e *emulator) {
 	sp := e.regs[context.RSP]

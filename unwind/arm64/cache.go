@@ -30,6 +30,7 @@ type Unwinder struct {
 	unkept   entry // the last rule made where none is kept
 	machine  cfi.Machine
 	row      cfi.Row
+	next     cfi.Row // where straight code leads to
 	env      cfi.ExprEnv
 	packed   pearm64.Buffer
 	undo     undo

@@ -46,8 +46,9 @@ type follower struct {
 	run   uint64
 	seen  [maxSeen]uint64 // addresses followed, and in which run
 
-	goal uint64 // from a function's beginning: where it must come to
-	sp   uint64 // the frame's
+	goal     uint64 // from a function's beginning: where it must come to
+	uncalled bool   // without a call on the way
+	sp       uint64 // the frame's
 
 	found   emulator
 	ok      bool
@@ -57,7 +58,7 @@ type follower struct {
 
 // begin starts a run at pc.
 func (f *follower) begin(m *module.Module, pc uint64) *emulator {
-	f.m, f.n, f.goal, f.ok, f.returns, f.torn = m, 1, 0, false, 0, false
+	f.m, f.n, f.goal, f.uncalled, f.ok, f.returns, f.torn = m, 1, 0, false, false, 0, false
 	f.run++
 	f.paths[0] = path{pc: pc}
 	return &f.paths[0].e
@@ -107,7 +108,12 @@ func (u *Unwinder) followPath(pc uint64, from *emulator) {
 		f.left--
 		how, by := e.run(w, f.mem)
 		switch how {
-		case flowNext, flowCall:
+		case flowCall:
+			if f.uncalled {
+				return
+			}
+			pc += 4
+		case flowNext:
 			pc += 4
 		case flowBranch:
 			f.add(pc+uint64(by), &e)

@@ -48,10 +48,8 @@ func (u *Unwinder) calls(m *module.Module, pc, ra uint64) (fn uint64, ok bool) {
 	return fn, fn-m.Start < m.End-m.Start && fn <= pc && pc-fn < maxFunction
 }
 
-// entered runs a function from its beginning to the frame's instruction and gives
-// where it has saved x30.
-func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved uint64, ok bool) {
-	f := &u.follower
+// enter begins a run at a function's first instruction.
+func (f *follower) enter(m *module.Module, fn uint64) *emulator {
 	e := f.begin(m, fn)
 	for reg := range uint64(regSP) {
 		if nonvolatile>>reg&1 != 0 || reg == regLR {
@@ -59,6 +57,14 @@ func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved 
 		}
 	}
 	e.regs[regSP] = value64{entrySP, knownValue}
+	return e
+}
+
+// entered runs a function from its beginning to the frame's instruction and gives
+// where it has saved x30.
+func (u *Unwinder) entered(m *module.Module, fn uint64, regs *Registers) (saved uint64, ok bool) {
+	f := &u.follower
+	f.enter(m, fn)
 	f.mem, f.goal = nil, regs.PC
 	u.follow()
 	if !f.ok {

@@ -53,7 +53,12 @@ func (u *Unwinder) leafPath(pc uint64, from *emulator) (ways int) {
 			pc += 4
 		case flowJump:
 			pc += uint64(by)
-		case flowReturn, flowIndirect: // a jump nobody knows where leaves a function as a return does
+		case flowIndirect:
+			if reg := w >> 5 & 31; reg != 16 && reg != 17 { // of an import, say; by others a switch may lead anywhere in the function
+				return -1
+			}
+			fallthrough
+		case flowReturn:
 			if e.regs[regSP] != (value64{regSP, entryValue}) || e.regs[regLR] != (value64{regLR, entryValue}) {
 				return -1
 			}

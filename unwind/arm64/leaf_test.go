@@ -34,7 +34,8 @@ func TestLeafPE(t *testing.T) {
 		{"straight", []uint32{0x8b010000, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
 		{"of two ways", []uint32{0x34000040, 0xd65f03c0, 0x91000400, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
 		{"with a loop", []uint32{0xf1000400, 0x54ffffe1, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
-		{"that jumps on", []uint32{0x91000400, 0xd61f0100}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"that jumps on", []uint32{0x91000400, 0xd61f0200}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
+		{"that switches", []uint32{0x91000400, 0xd61f0100}, 0, false, false, caller, sp0, RuleNoInfo, code},
 		{"that may trap", []uint32{0x34000040, 0xd4200020, ret}, 0, false, false, caller, sp0, RuleLeafPE, leaf},
 		{"signing, at its beginning", []uint32{paciasp, 0x91000400, autiasp, ret}, 0, false, false, caller, sp0, RuleNoInfo, leaf},
 		{"for ever", []uint32{0x14000000}, 0, false, false, caller, sp0, RuleNoInfo, code},
@@ -45,6 +46,7 @@ func TestLeafPE(t *testing.T) {
 		{"behind the room it has made", []uint32{0xd10083ff, 0x91000400, 0x910083ff, ret}, 4, false, false, caller, pushed, RuleNoInfo, leaf},
 		{"that returns elsewhere", []uint32{0xaa0903fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
 		{"that has put x30 aside and calls", []uint32{0xaa1e03f3, callX8, 0xaa1303fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
+		{"whose part elsewhere pops", []uint32{0xa9be7bfd, 0x94000003, 0xa8c27bfd, ret, 0xa9414ff4, ret}, 4, true, false, none, sp0, RuleNoInfo, 0},
 		{"unreadable", nil, 0, false, false, caller, sp0, RuleNoInfo, code},
 	} {
 		t.Run(c.name, func(t *testing.T) {

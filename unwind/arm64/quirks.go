@@ -35,11 +35,24 @@ func contradicts(row *cfi.Row) bool {
 	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regFP {
 		return false
 	}
-	fp, lr := &row.Regs[regFP], &row.Regs[regLR]
-	if lr.Kind == cfi.Unspecified || lr.Kind == cfi.SameValue {
+	fp := &row.Regs[regFP]
+	if inRegister(row) {
 		return true
 	}
 	return fp.Kind == cfi.Offset && fp.Off != -row.CFA.Off
+}
+
+// forgets recognises rows behind a call by which x30 has not been saved, as the call would
+// return into itself then. clang writes them where it has moved a function's parts (dotnet
+// 10.0.9, libcoreclr's 0x81b51c and a hundred others), which begin with the rows of an epilog.
+func forgets(row *cfi.Row) bool {
+	return !row.FDE.Signal && row.FDE.RA == regLR && row.CFA.Kind == cfi.RegisterOffset && inRegister(row)
+}
+
+// inRegister reports whether a row has the return address still in x30.
+func inRegister(row *cfi.Row) bool {
+	lr := row.Regs[regLR].Kind
+	return lr == cfi.Unspecified || lr == cfi.SameValue
 }
 
 // popped mends a row by which registers are saved below SP. Nothing is kept there: a signal

@@ -28,7 +28,7 @@ func TestRuntimeResolve(t *testing.T) {
 			return true
 		}
 		found++
-		for at := fde.Lo; at < fde.Lo+16; at += 4 {
+		for at := fde.Lo; at < fde.Hi; at += 4 {
 			if r := u.resolveCFI(&m, 0, at); r.kind != RuleSlots || r.saved&flagShift == 0 {
 				t.Errorf("%#x: rule %v, shifted %v", at, r.kind, r.saved&flagShift != 0)
 			}

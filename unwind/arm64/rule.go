@@ -147,8 +147,7 @@ func (r *Rule) packColumn(c int, rule *cfi.Rule) bool {
 	case rule.Kind != cfi.Offset:
 		return false
 	}
-	off := int64(r.cfa) + rule.Off
-	return r.base == regSP && off < 0 || r.setSlot(slot, off) // see popped
+	return r.setSlot(slot, int64(r.cfa)+rule.Off)
 }
 
 // slotOf maps a DWARF register number to its slot, or -1.

@@ -97,6 +97,9 @@ func (s *scan) instruction(w uint32) scanned {
 	case w == insBRX17, s.jumps && w&0xfffffc1f == 0xd61f0000: // br
 		return returns // the linkage table's jump to the function it stands for
 	case nearcall.IsARM64(w):
+		if w>>26 == 0x25 && outlined(s.m, s.pc-4+uint64(int64(int32(w<<6)>>6)*4)) {
+			return refused
+		}
 		s.call = true
 		s.regs.Known &= nonvolatile &^ (1 << regLR)
 		return goOn
@@ -108,6 +111,37 @@ func (s *scan) instruction(w uint32) scanned {
 	}
 	return s.data(w)
 }
+
+// outlined reports whether a function is a part of its callers, which a compiler has put
+// into one place: it changes registers that functions keep, and returns (clang at -Oz).
+func outlined(m *module.Module, pc uint64) bool {
+	var e emulator
+	for reg := range uint64(regSP) {
+		e.regs[reg] = value64{reg, entryValue}
+	}
+	for range maxOutlined {
+		w, ok := codeWord(m, pc, nil)
+		if !ok {
+			return false
+		}
+		switch how, _ := e.run(w, nil); how {
+		case flowNext:
+			pc += 4
+			continue
+		case flowReturn:
+			for reg := uint64(firstX); reg < regFP; reg++ {
+				if e.regs[reg] != (value64{reg, entryValue}) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return false
+}
+
+// maxOutlined bounds the instructions of such a part.
+const maxOutlined = 16
 
 // data runs what is no branch.
 func (s *scan) data(w uint32) scanned {

@@ -15,7 +15,7 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, addr uint64) Rule {
 	}
 	switch why := u.machine.Row(m.CFI, addr-m.CFIBias(), &u.row); why {
 	case cfi.None:
-		if addr&3 == 0 && contradicts(&u.row) { // else it is a return address, of which no row is wrong
+		if addr&3 == 0 && (contradicts(&u.row) || !u.correct(m, addr, &u.row)) || addr&3 != 0 && forgets(&u.row) {
 			r := makeRule(RuleNoInfo, i)
 			r.saved |= flagDoubt
 			return r
@@ -71,8 +71,9 @@ func (u *Unwinder) stepCFI(r *Rule, s *unwind.State, mem *memory.Window, b *unwi
 	}
 	if row.FDE.Signal {
 		f.Kind = unwind.KindSignal
-	} else {
-		popped(row)
+	}
+	if s.Exact {
+		u.correct(m, s.Regs.ARM64.PC, row)
 	}
 	enter(e, &s.Regs.ARM64, mem, m.CFIBias())
 	cfa, ok := frameAddress(&row.CFA, e)

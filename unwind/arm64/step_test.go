@@ -21,7 +21,7 @@ var cfiEffects = []struct {
 	saved   map[int]uint64 // slot: address its value is read from
 }{
 	{name: "leaf", kind: RuleSlots, pc: codeCall, sp: sp0},
-	{name: "leaf behind a call", ret: true, kind: RuleSlots, stop: unwind.BadInfo},
+	{name: "leaf behind a call", ret: true, kind: RuleNoInfo, stop: unwind.NoInfo},
 	{name: "frame record", program: []byte{0x0e, 32, 0x9d, 4, 0x9e, 3}, kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 32,
 		prepare: func(s *stack, r *Registers) { s.set(sp0+8, codeCall+8) }, saved: map[int]uint64{x(29): sp0}},
 	{name: "from x29", program: []byte{0x0c, 29, 48, 0x9d, 6, 0x9e, 5, 0x93, 4, 0x05, 72, 3}, ret: true, kind: RuleSlots, pc: codeCall + 8, sp: sp0 + 0x70,

@@ -145,12 +145,22 @@ func (j *Judge) ended(p *Point, i int, stop unwind.Stop, trust unwind.Trust, ip 
 	case i < 0:
 		j.Right++
 		j.Ends["root: "+j.at(p, ip)+" "+stop.String()]++
+	case stop == unwind.EndOfStack && i < 4 && j.starts(ip):
+		j.Complete++
 	case stop == unwind.EndOfStack:
 		j.wrong(p, trust, ip, "end-of-stack")
 	default:
 		j.Short++
 		j.Ends[j.at(p, ip)+" "+stop.String()]++
 	}
+}
+
+// starts reports whether ip lies in a library without unwind data that says where programs
+// end: there stacks end by design, at the call of main, though what began the program has
+// called that.
+func (j *Judge) starts(ip uint64) bool {
+	i := j.u.Table().Find(ip)
+	return i >= 0 && j.u.Table().At(i).Endings != [2]uint64{}
 }
 
 func (j *Judge) differs(got *amd64.Registers, want *Regs, unknown *bool) string {

@@ -53,6 +53,8 @@ var builds = []build{
 	{"clang O2", true, []string{clang, "-O2"}},
 	{"clang O3 haswell", false, []string{clang, "-O3", "-march=haswell"}},
 	{"clang Oz", false, []string{clang, "-Oz"}},
+	{"clang synchronous", false, []string{clang, "-O2", "-funwind-tables", "-fno-asynchronous-unwind-tables"}},
+	{"clang synchronous, frame pointer", false, []string{clang, "-O1", "-fno-omit-frame-pointer", "-funwind-tables", "-fno-asynchronous-unwind-tables"}},
 	{"clang CET", false, []string{clang, "-O2", "-fcf-protection=full"}},
 	{"clang LTO", false, []string{clang, "-O2", "-flto", fuseLLD}},
 	{"musl static O2", true, []string{"musl-gcc", "-O2", "-static"}},

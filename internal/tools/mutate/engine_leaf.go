@@ -1,14 +1,28 @@
 package main
 
-// leafFaults are of functions of ARM64 Windows that have no unwind data, and of rows that are
-// not told of what an epilog has popped.
+// leafFaults are of functions of ARM64 Windows that have no unwind data, and of rows that the
+// code contradicts.
 func leafFaults() []Fault {
 	leaf := func(name, what, old, new string) Fault {
 		return engineFault("unwind/arm64/leaf.go", name, what, old, new, arm64Tests)
 	}
+	row := func(name, what, old, new string) Fault {
+		return engineFault("unwind/arm64/synchronous.go", name, what, old, new, arm64Tests)
+	}
 	return []Fault{
-		engineFault("unwind/arm64/rule.go", "arm-popped", "what lies below SP is a saved register", "r.base == regSP && off < 0 || ", "", arm64Tests),
-		engineFault("unwind/arm64/step_cfi.go", "arm-popped-row", "what lies below SP is a saved register where rows are interpreted", "\t\tpopped(row)\n", "", arm64Tests),
+		row("arm-row-below", "what lies below SP is a saved register", "\tpopped(row)\n", ""),
+		row("arm-row-prolog", "rows of prologs are believed", "u.amidProlog(m, addr, row) || ", ""),
+		row("arm-row-epilog", "rows of epilogs are believed", " || u.amidEpilog(m, addr, row)", " || true"),
+		row("arm-row-part", "a part of a function is taken for its beginning", "case there && (saves || bare(row)):", "case there && (saves || true):"),
+		row("arm-row-agrees", "a row is as good as the code if its CFA is", "\tif lr.Kind == cfi.Offset {\n\t\treturn saved && at == entrySP+uint64(lr.Off)\n\t}\n", "\t_ = at\n\tif lr.Kind == cfi.Offset || saved {\n\t\treturn true\n\t}\n"),
+		row("arm-row-called", "what stands behind a call that does not return is of this path", ", addr, true\n", ", addr, false\n"),
+		row("arm-row-elsewhere", "a jump to another part of a function leaves it", "u.next.FDE.Lo == at && bare(&u.next)", "u.next.FDE.Lo == at"),
+		row("arm-row-table", "a jump to a linkage table does not leave a function", "\tcase cfi.NoInfo:\n\t\treturn true\n", ""),
+		row("arm-row-aligned", "where SP is aligned nothing is known", "(e.regs[regSP].kind == knownValue || e.regs[regFP].kind == knownValue)", "e.regs[regSP].kind == knownValue"),
+		row("arm-row-lost", "a return address that is loaded on the way is in x30", "\t\treturn false\n\t}\n\tsp := e", "\t}\n\tsp := e"),
+		row("arm-row-resolve", "glibc's own way of resolving is an epilog", "row.CFA.Reg == regSP && row.CFA.Off < 0 || ", ""),
+		engineFault("unwind/arm64/quirks.go", "arm-row-forgets", "a frame that has called has its return address in x30", "row.CFA.Kind == cfi.RegisterOffset && inRegister(row)", "false", arm64Tests),
+		engineFault("unwind/arm64/scan.go", "arm-outlined", "a part of a function that is called keeps registers", "w>>26 == 0x25 && outlined(", "w>>26 == 0x24 && outlined(", arm64Tests),
 		engineFault("unwind/arm64/step_pe.go", "arm-leaf-unproven", "code without an entry is a leaf whatever it does", " && !u.provenLeaf(m, addr) {", " && addr&3 != 0 {", arm64Tests),
 		leaf("arm-leaf-sp", "a leaf may move SP", "e.regs[regSP] != (value64{regSP, entryValue}) || ", ""),
 		leaf("arm-leaf-lr", "a leaf may change x30", " || e.regs[regLR] != (value64{regLR, entryValue})", ""),

@@ -1,0 +1,179 @@
+package arm64
+
+import (
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/module"
+)
+
+// Call frame information may be synchronous: right where functions call, and not amid
+// prologs and epilogs, where a signal interrupts too. clang writes it at -Oz (seen in 19),
+// and wherever -fno-asynchronous-unwind-tables asks for it. The code tells: a prolog is run
+// from the function's first instruction on, an epilog to its return, and where the row
+// contradicts, the code is right.
+//
+// Source: Arm, "Procedure Call Standard", section "Subroutine calls": SP at a return is what
+// it was at the call, which is the CFA.
+
+// maxStraight bounds the instructions of a prolog or an epilog.
+const maxStraight = 24
+
+// correct mends the row of an instruction that was interrupted. False: it contradicts the
+// code in what it does not say.
+func (u *Unwinder) correct(m *module.Module, addr uint64, row *cfi.Row) bool {
+	if row.FDE.Signal || row.CFA.Reg == regSP && row.CFA.Off < 0 || row.CFA.Kind != cfi.RegisterOffset || row.FDE.RA != regLR {
+		return true
+	}
+	ok := u.amidProlog(m, addr, row) || u.amidEpilog(m, addr, row)
+	popped(row)
+	return ok
+}
+
+// amidProlog corrects a row by the code from the function's beginning to addr. It reports
+// whether addr stands in such code.
+func (u *Unwinder) amidProlog(m *module.Module, addr uint64, row *cfi.Row) bool {
+	lo, f := row.FDE.Lo+m.CFIBias(), &u.follower
+	there, saves := u.straight(m, lo, addr, row)
+	switch {
+	case there && (saves || bare(row)):
+	case bare(row) && addr-lo < maxFunction: // behind a branch, then
+		f.left = 2 * maxStraight
+		f.enter(m, lo)
+		f.mem, f.goal, f.uncalled = nil, addr, true
+		if u.follow(); !f.ok {
+			return false
+		}
+	default:
+		// What begins with a row of its own may be a part of a function that lies elsewhere:
+		// unless it saves x30, as beginnings do.
+		return false
+	}
+	if e := &f.found; e.known() && !e.agrees(row) {
+		e.describe(row)
+	}
+	return true
+}
+
+// straight runs a function from its beginning as if no branch were taken, and reports
+// whether it comes to addr, where it is found then, and whether it saves x30 there or soon.
+func (u *Unwinder) straight(m *module.Module, lo, addr uint64, row *cfi.Row) (there, saves bool) {
+	e := u.follower.enter(m, lo)
+	for pc := lo; pc < lo+4*maxStraight && pc < row.FDE.Hi+m.CFIBias(); pc += 4 {
+		if pc == addr {
+			there, u.follower.found = true, *e
+		}
+		w, ok := codeWord(m, pc, nil)
+		if !ok {
+			break
+		}
+		how, _ := e.run(w, nil)
+		if _, saves = e.saved(regLR); there && saves || how != flowNext && how != flowBranch {
+			break
+		}
+	}
+	return there, saves
+}
+
+// known reports whether it is known of a function that has been run from its beginning where
+// its caller's SP is and the address that it returns to.
+func (e *emulator) known() bool {
+	_, saved := e.saved(regLR)
+	return (e.regs[regSP].kind == knownValue || e.regs[regFP].kind == knownValue) && (saved || e.regs[regLR] == value64{regLR, entryValue})
+}
+
+// saved is where a register's value at the function's beginning has been stored.
+func (e *emulator) saved(reg uint64) (at uint64, ok bool) {
+	for i := range e.stores[:e.n] {
+		if s := &e.stores[i]; s.v == (value64{reg, entryValue}) {
+			return s.at, true
+		}
+	}
+	return 0, false
+}
+
+// agrees reports whether a row finds the CFA and the return address of a function that has
+// been run from its beginning.
+func (e *emulator) agrees(row *cfi.Row) bool {
+	base := e.regs[row.CFA.Reg&31]
+	if base.kind != knownValue || base.v+uint64(row.CFA.Off) != entrySP {
+		return false
+	}
+	at, saved := e.saved(regLR)
+	lr := &row.Regs[regLR]
+	if lr.Kind == cfi.Offset {
+		return saved && at == entrySP+uint64(lr.Off)
+	}
+	return e.regs[regLR] == value64{regLR, entryValue}
+}
+
+// describe writes the row of a function that has been run from its beginning.
+func (e *emulator) describe(row *cfi.Row) {
+	base := regSP
+	if e.regs[regSP].kind != knownValue { // aligned, say
+		base = regFP
+	}
+	row.CFA = cfi.Rule{Kind: cfi.RegisterOffset, Reg: uint16(base), Off: int64(entrySP - e.regs[base].v)}
+	for reg := uint64(firstX); reg <= regLR; reg++ {
+		rule := cfi.Rule{Kind: cfi.SameValue}
+		if at, ok := e.saved(reg); ok {
+			rule = cfi.Rule{Kind: cfi.Offset, Off: int64(at - entrySP)}
+		}
+		row.Set(int(reg), rule)
+	}
+}
+
+// amidEpilog corrects a row by the straight code from addr to the function's way out. False:
+// x30 is loaded on the way, and the row does not say from where.
+func (u *Unwinder) amidEpilog(m *module.Module, addr uint64, row *cfi.Row) bool {
+	e := u.follower.begin(m, addr)
+	e.regs[regFP], e.regs[regLR], e.regs[regSP] = value64{regFP, entryValue}, value64{regLR, entryValue}, value64{entrySP, knownValue}
+	if !u.leadsOut(m, addr, e) {
+		return true
+	}
+	if e.regs[regLR] != (value64{regLR, entryValue}) && inRegister(row) {
+		return false
+	}
+	sp := e.regs[regSP]
+	gone := row.CFA.Reg == regFP && row.Regs[regFP].Kind == cfi.Offset && e.regs[regFP] == (value64{regFP, entryValue})
+	if sp.kind == knownValue && (gone || row.CFA.Reg == regSP) {
+		row.CFA.Reg, row.CFA.Off = regSP, int64(sp.v-entrySP)
+	}
+	return true
+}
+
+// leadsOut runs straight code to a return, or to a jump to another function.
+func (u *Unwinder) leadsOut(m *module.Module, pc uint64, e *emulator) bool {
+	for range maxStraight {
+		w, ok := codeWord(m, pc, nil)
+		if !ok {
+			return false
+		}
+		switch how, by := e.run(w, nil); how {
+		case flowNext, flowBranch:
+			pc += 4
+		case flowReturn:
+			return true
+		case flowJump:
+			return u.begins(m, pc+uint64(by)-m.CFIBias())
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// begins reports whether a function may begin at an image's own address. A part of one that
+// lies elsewhere has rows that say so; an entry of a linkage table has none.
+func (u *Unwinder) begins(m *module.Module, at uint64) bool {
+	switch u.machine.Row(m.CFI, at, &u.next) {
+	case cfi.None:
+		return u.next.FDE.Lo == at && bare(&u.next)
+	case cfi.NoInfo:
+		return true
+	}
+	return false
+}
+
+// bare reports whether a row is that of a function that has done nothing yet.
+func bare(row *cfi.Row) bool {
+	return row.CFA.Kind == cfi.RegisterOffset && row.CFA.Reg == regSP && row.CFA.Off == 0 && inRegister(row)
+}

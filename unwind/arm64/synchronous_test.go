@@ -1,0 +1,99 @@
+package arm64
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// part is a piece of code with a record of its own.
+type part struct {
+	code    []uint32
+	program []byte
+}
+
+// partsTable is a module whose code is the parts', one after another from codeLo.
+func partsTable(t *testing.T, parts ...part) *module.Table {
+	t.Helper()
+	cie, frames, code := elfasm.ARM64CIE(), elfasm.Frames{}, []uint32{}
+	frames.CIE(&cie)
+	for _, p := range parts {
+		if p.program != nil {
+			frames.FDE(&cie, codeLo-textBias+4*uint64(len(code)), 4*uint64(len(p.code)), p.program...)
+		}
+		code = append(code, p.code...)
+	}
+	table, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := module.Module{Start: textBias, End: textBias + 0x10000, Bias: textBias, CFI: table, ELF: image(t, code)}
+	return module.NewTable(1, []module.Module{m}, nil)
+}
+
+// TestSynchronous: rows that are right where functions call only are held against the code
+// where a thread was interrupted, and no others are changed.
+func TestSynchronous(t *testing.T) {
+	const (
+		push, push19, frame = 0xa9be7bfd, 0xf9000bf3, 0x910003fd // stp x29, x30, [sp, #-32]!; str x19, [sp, #16]; mov x29, sp
+		pop19, pop, ret     = 0xf9400bf3, 0xa8c27bfd, 0xd65f03c0 // ldr x19, [sp, #16]; ldp x29, x30, [sp], #32
+		other, nop          = 0x91000400, insNop                 // add x0, x0, #1
+		call, cbz           = 0x94000100, 0xb4000060             // cbz x0, three on
+		lower, raise        = 0xd10083ff, 0x910083ff             // sub, add sp, sp, #32
+		into, onto          = 0xa9007bfd, 0xa9407bfd             // stp, ldp x29, x30, [sp]
+	)
+	after := func(n byte, rest ...byte) []byte { return append([]byte{0x40 | 4*n}, rest...) }
+	framed := []byte{0x0c, 29, 32, 0x9d, 4, 0x9e, 3, 0x93, 2} // CFA=x29+32; x29, x30, x19 at CFA-32, -24, -16
+	whole := []uint32{push, push19, frame, other, call, other, pop19, pop, ret}
+	saved := []byte{0x0e, 32, 0x9d, 4, 0x9e, 3} // CFA=SP+32; x29, x30 at CFA-32, -24
+	for _, c := range []struct {
+		name  string
+		parts []part
+		at    uint64 // instruction
+		sp    uint64 // the caller's, above the frame's
+		slot  uint64 // of the return address, above sp0; 1: in x30
+	}{
+		{"at the beginning", []part{{whole, after(3, framed...)}}, 0, 0, 1},
+		{"behind the push", []part{{whole, after(3, framed...)}}, 1, 32, 8},
+		{"before the frame pointer", []part{{whole, after(3, framed...)}}, 2, 32, 8},
+		{"in the body", []part{{whole, after(3, framed...)}}, 3, 32, 8},
+		{"before the pop", []part{{whole, after(3, framed...)}}, 7, 32, 8},
+		{"before the return", []part{{whole, after(3, framed...)}}, 8, 0, 1},
+		{"loaded, and not yet popped", []part{{[]uint32{lower, into, frame, other, call, onto, raise, ret}, after(3, framed...)}}, 6, 32, 8},
+		{"described before it is stored", []part{{[]uint32{lower, into, frame, call, onto, raise, ret}, after(1, saved...)}}, 1, 32, 1},
+		{"behind a branch", []part{{[]uint32{cbz, other, ret, push, push19, frame, call, pop19, pop, ret}, after(6, framed...)}}, 4, 32, 8},
+		{"behind a branch that is not taken", []part{{[]uint32{cbz, push, push19, frame, call, pop19, pop, ret}, after(4, framed...)}}, 2, 32, 8},
+		{"behind a call that does not return", []part{{[]uint32{cbz, push, call, other, ret}, after(2, append(append(saved, 0x44), 0x0e, 0, 0xdd, 0xde)...)}}, 3, 0, 1},
+		{"described before it has begun", []part{{[]uint32{push, call, pop, ret}, saved}}, 0, 0, 1},
+		{"described before it has begun, begun", []part{{[]uint32{push, call, pop, ret}, saved}}, 1, 32, 8},
+		{"described after it has ended", []part{{[]uint32{push, call, pop, ret}, saved}}, 3, 0, 1},
+		{"a part that lies elsewhere", []part{{[]uint32{other, other, call}, saved}}, 1, 32, 8},
+		{"on its way to such a part", []part{{[]uint32{push, call, other, 0x14000001}, after(1, saved...)}, {[]uint32{other, call}, saved}}, 2, 32, 8},
+		{"on its way to another function", []part{{[]uint32{push, call, pop, 0x14000001}, after(1, saved...)}, {[]uint32{other, ret}, []byte{}}}, 3, 0, 1},
+		{"on its way to a linkage table", []part{{[]uint32{push, call, pop, 0x14000001}, after(1, saved...)}, {[]uint32{other, ret}, nil}}, 3, 0, 1},
+		{"described as ended where it has not", []part{{[]uint32{push, call, other, other, pop, ret}, after(1, append(append(saved, 0x44), 0x0e, 0, 0xdd, 0xde)...)}}, 3, 32, 8},
+		{"that aligns its stack", []part{{[]uint32{push, 0xd10183e9, frame, 0x927be93f, other, call}, after(5, framed...)}}, 4, 32, 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, cached := range []bool{true, false} {
+				u, s, regs := unwinder(partsTable(t, c.parts...)), newStack(), start(codeLo+4*c.at, sp0)
+				u.DisableCache(!cached)
+				regs.X[29], regs.X[30] = sp0, 0x1234
+				if c.slot == 1 {
+					regs.X[30] = codeCall
+				} else {
+					s.set(sp0+c.slot, codeCall)
+				}
+				var f unwind.Frame
+				_, stop := stepOf(u, &regs, true, s.window(), nil, &f)
+				if stop != unwind.StopNone || regs.PC != codeCall || regs.Sp != sp0+c.sp || u.by.Doubtful() {
+					t.Errorf("cached %v: %v, pc %#x, sp %#x by %v", cached, stop, regs.PC, regs.Sp, u.by)
+				}
+			}
+		})
+	}
+}
