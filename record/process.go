@@ -130,15 +130,28 @@ func (p *process) read(r io.Reader) {
 	}
 }
 
-// over reports whether a message is a sample after the end.
+// over reports whether a message is a sample after the end. Of one before and after it,
+// the time before is left.
 func (p *process) over(m wire.Message) bool {
 	switch s := m.(type) {
 	case *wire.Sample:
-		return p.until != 0 && s.TimeUnixNano > p.until
+		return p.until != 0 && s.TimeUnixNano > p.until && !cut(s, p.until)
 	case *wire.Event:
 		return p.until != 0 && s.TimeUnixNano > p.until && s.Flags&wire.EventOpen == 0
 	}
 	return false
+}
+
+// cut cuts a sample that was taken after the end, and reports whether anything is left. One
+// of processor time is of its moment, others are of all the time that they stand for.
+func cut(s *wire.Sample, end int64) bool {
+	late := uint64(s.TimeUnixNano - end)
+	if s.CPUNanos != 0 || s.WallNanos <= late {
+		return false
+	}
+	s.WallNanos -= late
+	s.TimeUnixNano = end
+	return true
 }
 
 // stopAt sets the end of the recording, unix nanoseconds.

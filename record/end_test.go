@@ -1,0 +1,40 @@
+package record
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// Of a sample that is sent after the end of a recording the time before that counts: a
+// thread that rests is told of seconds or minutes at once.
+func TestCutAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		taken         int64
+		wall, cpu     uint64
+		want, samples uint64
+	}{
+		{"before", 900, 700, 0, 700, 1},
+		{"at the end", 1000, 700, 5, 700, 1},
+		{"before and after", 1200, 700, 0, 500, 1},
+		{"after", 1200, 200, 0, 0, 0},
+		{"none of its time is known", 1200, 0, 0, 0, 0},
+		{"processor time, of its moment", 1200, 700, 10, 0, 0},
+	} {
+		p := newProcess(1, "x")
+		p.stopAt(1000)
+		s := &wire.Sample{TID: 1, TimeUnixNano: c.taken, WallNanos: c.wall, CPUNanos: c.cpu}
+		over := p.over(s)
+		if !over {
+			p.take(s)
+		}
+		var wall uint64
+		for i := range p.stacks {
+			wall += p.stacks[i].wall
+		}
+		if over != (c.samples == 0) || p.samples != int64(c.samples) || wall != c.want || p.last > 1000 {
+			t.Errorf("%s: %d samples of %d, the last at %d", c.name, p.samples, wall, p.last)
+		}
+	}
+}
