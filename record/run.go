@@ -94,9 +94,6 @@ func (o *Options) defaults() {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
-	if o.Progress == nil {
-		o.Progress = func(Progress) {}
-	}
 }
 
 // checkProfiler makes the path absolute: the CLR loads it from wherever the

@@ -9,8 +9,12 @@ import (
 
 // watch follows the command to its end, or to the second INT.
 func (r *run) watch() *Result {
-	tick := time.NewTicker(progressEvery)
-	defer tick.Stop()
+	var tick <-chan time.Time
+	if r.opt.Progress != nil { // nobody is woken for nothing
+		t := time.NewTicker(progressEvery)
+		defer t.Stop()
+		tick = t.C
+	}
 	var (
 		stop     <-chan time.Time // when to settle though the command goes on
 		settled  = make(chan struct{})
@@ -54,7 +58,7 @@ func (r *run) watch() *Result {
 				exited = nil // a process that runs on
 			}
 			r.show(began, "done")
-		case <-tick.C:
+		case <-tick:
 			r.show(began, stage(settling, begun == nil))
 		}
 		if settled == nil && exited == nil {
@@ -75,6 +79,9 @@ func stage(settling, connected bool) string {
 }
 
 func (r *run) show(began time.Time, stage string) {
+	if r.opt.Progress == nil {
+		return
+	}
 	p := r.srv.count()
 	p.Stage = stage
 	if !began.IsZero() {

@@ -271,7 +271,9 @@ func (f *recordFlags) run() int {
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stdout, os.Stderr
 	f.opt.Namer = newNamer()
 	f.opt.Say = screen.say
-	f.opt.Progress = screen.progress
+	if screen.live {
+		f.opt.Progress = screen.progress
+	}
 	res, err := record.Run(f.opt)
 	screen.clear()
 	var refusal *record.Refusal

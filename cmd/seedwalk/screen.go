@@ -44,9 +44,6 @@ func (s *screen) clear() {
 }
 
 func (s *screen) progress(p record.Progress) {
-	if !s.live {
-		return
-	}
 	width, _, err := term.GetSize(int(s.w.Fd()))
 	if err != nil || width < 20 {
 		width = 80
