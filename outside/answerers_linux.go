@@ -25,8 +25,9 @@ type answerers struct {
 const (
 	answerersFor = time.Second // a list is good
 	livesFor     = 2 * time.Millisecond
-	maxAnswerers = 256 // threads looked at
-	bestFew      = 3   // asked by either signal before any other is
+	livesCalm    = 250 * time.Millisecond // while no thread of it has run
+	maxAnswerers = 256                    // threads looked at
+	bestFew      = 3                      // asked by either signal before any other is
 )
 
 // unbothered are the runtime's own threads that take a signal in a wait which does not end

@@ -31,6 +31,7 @@ type Engine struct {
 	lived   time.Time // when the process was seen to be the one that was opened
 	flushed time.Time
 	events  events
+	heart   *heart
 }
 
 // New makes an engine for the process that sent the probe's file fd, which stays
@@ -58,8 +59,8 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 // Run samples until the process ends or Stop, and says why it ended.
 func (e *Engine) Run() string {
 	defer e.close()
-	beat := beat(e.file)
-	defer close(beat)
+	e.heart = beat(e.file)
+	defer e.heart.stop()
 	if err := e.open(); err != nil {
 		e.disarm()
 		return err.Error()
@@ -67,7 +68,8 @@ func (e *Engine) Run() string {
 	tick := time.Duration(max(e.period, int64(time.Millisecond)))
 	next := time.Now()
 	for !e.stopped.Load() {
-		if !e.lives(time.Now()) {
+		now := time.Now()
+		if e.watch(now.UnixNano()); !e.lives(now) {
 			return e.end("the process ended")
 		}
 		if err := e.round(); err != nil { // nobody listens any more: the target is put back all the same
@@ -81,9 +83,21 @@ func (e *Engine) Run() string {
 	return e.leave()
 }
 
-// longest is how long the engine sleeps though all threads rest: then one that wakes
-// up samples itself, if it has a timer, and the ring has room for what comes of it.
-const longest = 40 * time.Millisecond
+// How long the engine sleeps though all threads rest: then one that wakes up samples
+// itself, if it has a timer, and the ring has room for what comes of it.
+const (
+	longest = 40 * time.Millisecond
+	calmest = 100 * time.Millisecond // while none of the process's threads runs
+	atOnce  = 10                     // samples of a thread meanwhile, if that is longer than longest
+)
+
+// most is how long the engine sleeps now.
+func (e *Engine) most() time.Duration {
+	if !e.calm() {
+		return longest
+	}
+	return min(max(longest, atOnce*time.Duration(e.period)), calmest)
+}
 
 // pace is when the next round is due: at the next tick, or later if no thread has to
 // be looked at before.
@@ -92,7 +106,7 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 		if due := time.Unix(0, e.due); due.After(tick) {
 			tick = due
 		}
-		if late := now.Add(longest); tick.After(late) {
+		if late := now.Add(e.most()); tick.After(late) {
 			tick = late
 		}
 	}
@@ -132,6 +146,7 @@ func (e *Engine) open() error {
 }
 
 func (e *Engine) close() {
+	e.alarm.close()
 	e.s.Raw.Close()
 	e.kernel.close(e.tasks)
 	e.mem.Close()
@@ -149,20 +164,35 @@ func (e *Engine) alive() bool {
 }
 
 // lives is alive, asked no more often than matters: a sample of what a process was before
-// does no harm, and a signal is sent to one that lives.
+// does no harm, and a signal is sent to one that lives. A process that ends or becomes
+// another program runs, and is not calm then.
 func (e *Engine) lives(now time.Time) bool {
-	if now.Sub(e.lived) < livesFor {
+	good := livesFor
+	if e.calm() {
+		good = livesCalm
+	}
+	if now.Sub(e.lived) < good {
 		return true
 	}
 	e.lived = now
-	return e.alive()
+	return e.living()
 }
 
 // How long samples may wait for the tool, and how many bytes of them: to write wakes it.
 const (
 	flushAfter = 50 * time.Millisecond
+	flushCalm  = 250 * time.Millisecond
 	flushMost  = 1 << 16
 )
+
+// waits reports whether what has been written may wait for more.
+func (e *Engine) waits(now time.Time) bool {
+	after := flushAfter
+	if e.calm() {
+		after = flushCalm
+	}
+	return now.Sub(e.flushed) < after && e.s.Out.Len() < flushMost
+}
 
 // refresh reads the mappings and what follows from them.
 func (e *Engine) refresh() bool {
@@ -179,7 +209,7 @@ func (e *Engine) refresh() bool {
 func (e *Engine) round() error {
 	now := time.Now()
 	e.stats.rounds++
-	e.file.Beat()
+	e.heart.round()
 	e.renew()
 	if e.list(now, e.file.Helper()); e.fresh {
 		e.fresh = false
@@ -202,7 +232,7 @@ func (e *Engine) round() error {
 		e.watchOpen()
 		e.write()
 	}
-	if now.Sub(e.flushed) < flushAfter && e.s.Out.Len() < flushMost {
+	if e.waits(now) {
 		return nil
 	}
 	e.flushed = now

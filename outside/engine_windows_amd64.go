@@ -70,13 +70,14 @@ func (e *Engine) Run() string {
 	defer e.close()
 	e.open()
 	if f, ok := e.cfg.File.(*probe.File); ok {
-		beat := beat(f)
-		defer close(beat)
+		heart := beat(f)
+		defer heart.stop()
 	}
 	return e.paced(e.round, e.end)
 }
 
 func (e *Engine) close() {
+	e.alarm.close()
 	e.s.Raw.Close()
 	for _, t := range e.threads {
 		windows.CloseHandle(t.handle)

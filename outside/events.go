@@ -63,26 +63,41 @@ func (v *events) init() {
 	v.open = map[openKey]held{}
 }
 
-// beatEvery is a fifth of the time after which the probe takes the tool for dead.
-const beatEvery = 100 * time.Millisecond
+// How often the probe is told that we live, of which it takes a silence of half a second
+// for our death: by the heart, if nobody else has for so long.
+const (
+	beatEvery = 100 * time.Millisecond
+	beatLate  = 150 * time.Millisecond
+)
 
-// beat tells the probe that we live, whatever the sampling is busy with.
-func beat(f *probe.File) chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(beatEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				f.Beat()
-			}
-		}
-	}()
-	return done
+// heart tells the probe that we live, whatever the sampling is busy with. It sleeps on as
+// long as rounds, which tell it too, come in time.
+type heart struct {
+	file  *probe.File
+	alarm alarm
 }
+
+func beat(f *probe.File) *heart {
+	h := &heart{f, newAlarm()}
+	h.alarm.set(beatEvery)
+	go h.run()
+	return h
+}
+
+func (h *heart) run() {
+	for h.alarm.wait() {
+		h.file.Beat()
+		h.alarm.set(beatEvery)
+	}
+}
+
+// round beats at once.
+func (h *heart) round() {
+	h.file.Beat()
+	h.alarm.set(beatLate)
+}
+
+func (h *heart) stop() { h.alarm.close() }
 
 // event takes one event. What comes before the runtime's tables are proven is kept.
 func (e *Engine) event(r *probe.Record) {

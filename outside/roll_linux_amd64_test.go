@@ -3,6 +3,7 @@ package outside
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"os/exec"
@@ -22,18 +23,19 @@ func rollOf(t *testing.T, pid int) (r *roll, came, gone *[]uint32) {
 	return r, came, gone
 }
 
-// What threads that sleep cost is calls of the kernel, here counted over a minute of
-// rounds, of which only the clock is not real: of each thread a look every four seconds
-// once it has rested for a while, and a few in all before. No listing: nobody has run.
+// What threads that sleep cost is calls of the kernel, here counted over three minutes of
+// rounds, of which only the clock is not real: some looks at each thread in the beginning,
+// until its stack is known, then one a minute; and one at the process's clock in each round,
+// ten a second. No listing: nobody has run.
 func TestSleepersAreCheap(t *testing.T) {
-	const threads, period, minute = 200, int64(10 * time.Millisecond), int64(time.Minute)
+	const threads, period, second = 200, int64(10 * time.Millisecond), int64(time.Second)
 	pid, _ := startThreads(t, "sleepers", threads)
 	settle(t, pid, threads)
 	r, came, gone := rollOf(t, pid)
 	begin := time.Now()
-	visits, rests, rounds := 0, 0, 0
+	visits, rests := 0, 0
 	round := func(now int64) {
-		rounds++
+		r.watch(begin.UnixNano() + now)
 		r.list(begin.Add(time.Duration(now)), 0)
 		r.visits(begin.UnixNano()+now, func(k *task) {
 			s, ok := r.look(k, begin.UnixNano()+now, period)
@@ -46,27 +48,25 @@ func TestSleepersAreCheap(t *testing.T) {
 		})
 	}
 	at := int64(0)
-	for at < minute/2 {
-		round(at)
-		at += int64(longest)
+	calls := func(until int64) (n uint64) {
+		for n = r.kernel.calls; at < until; at += int64(calmest) {
+			round(at)
+		}
+		return r.kernel.calls - n
 	}
-	early, lists := r.kernel.calls, r.listing
-	rounds = 0
-	for at < minute {
-		round(at)
-		at += int64(longest)
+	first := calls(10 * second)
+	quiet := calls(50 * second)
+	rest := calls(170 * second)
+	all := uint64(len(*came))
+	if all != threads+1 || len(*gone) != 0 || r.listing != 1 {
+		t.Errorf("%d threads have come, %d gone, %d listings", all, len(*gone), r.listing)
 	}
-	if len(*came) != threads+1 || len(*gone) != 0 || lists != 1 || r.listing != lists {
-		t.Errorf("%d threads have come, %d gone, %d listings and %d", len(*came), len(*gone), lists, r.listing)
-	}
-	if visits != rests+len(*came) {
+	if visits != rests+int(all) {
 		t.Errorf("%d visits, %d of threads that rested", visits, rests)
 	}
-	calls := r.kernel.calls - early
-	each := float64(calls-uint64(rounds)) / float64(len(*came)) // a round asks how many there are
-	t.Logf("%.1f calls of the kernel for each thread in its first half minute, %.2f in the second, %d rounds", float64(early)/float64(len(*came)), each, rounds)
-	if early > 30*uint64(len(*came)) || each > 30/4+1.5 {
-		t.Errorf("%d and %d calls for %d threads in %d rounds", early, calls, len(*came), rounds)
+	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more", all, first, quiet, rest)
+	if first > 10*all+100 || quiet > 400 || rest < 1200+2*all || rest > 1200+2*all*3+50 {
+		t.Errorf("%d calls, %d, %d for %d threads", first, quiet, rest, all)
 	}
 }
 
@@ -124,41 +124,110 @@ func echo(t *testing.T) (pid int, run func()) {
 }
 
 // A thread that has run since its last visit does not rest, however long it has before
-// and however soon it sleeps again: what it did then is not its old stack's.
+// and however soon it sleeps again: what it did then is not its old stack's. That stack gets
+// the time until the process's clock was last seen standing for sure, whether the thread was
+// visited meanwhile or not, and the new one the rest: none is lost.
 func TestRanBetween(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		t.Run(fmt.Sprintf("watched %v", watched), func(t *testing.T) { ranBetween(t, watched) })
+	}
+}
+
+func ranBetween(t *testing.T, watched bool) {
+	const step = int64(100 * time.Millisecond)
 	pid, run := echo(t)
 	r, _, _ := rollOf(t, pid)
+	now := time.Now().UnixNano()
+	begin := now
 	r.list(time.Now(), 0)
 	k := r.tasks[uint32(pid)]
 	if k == nil {
 		t.Fatal("not listed")
 	}
-	now := time.Now().UnixNano()
-	look := func() bool {
-		now += int64(time.Second)
-		s, ok := r.look(k, now, int64(10*time.Millisecond))
-		if !ok {
-			t.Fatal("it has ended")
+	k.visited = begin
+	var accounted int64
+	var last *since
+	visits := func(steps int) (n int) {
+		for range steps {
+			if now += step; watched {
+				r.watch(now)
+			}
+			r.visits(now, func(k *task) {
+				n++
+				s, ok := r.look(k, now, int64(10*time.Millisecond))
+				if !ok {
+					t.Fatal("it has ended")
+				}
+				last, accounted = &s, accounted+s.passed+s.stood
+			})
 		}
-		return s.rested
+		return n
 	}
-	if look() {
-		t.Error("rests before its stack is known")
+	if visits(2); last == nil || last.rested {
+		t.Fatal("rests before its stack is known")
 	}
 	for i := range 8 {
 		k.rest = true // its stack has been read
-		for range 2 {
-			if !look() {
-				t.Errorf("%d: does not rest", i)
-			}
+		if visits(3); !k.rest {
+			t.Fatalf("%d: does not rest", i)
 		}
-		if k.every < int64(40*time.Millisecond) {
-			t.Errorf("%d: next after %d ns", i, k.every)
+		if n := visits(200); watched != (n == 0) {
+			t.Errorf("%d: %d visits in twenty seconds", i, n)
 		}
+		rested := k.visited
 		run()
 		settle(t, pid, 0)
-		if look() || k.rest || k.every != int64(10*time.Millisecond) {
+		for last = nil; last == nil; {
+			visits(1)
+		}
+		if last.rested || k.rest || k.every != int64(10*time.Millisecond) {
 			t.Errorf("%d: rests though it has run, next after %d ns", i, k.every)
+		}
+		if watched && (last.passed > 2*step || last.passed < step || last.stood != now-rested-last.passed) {
+			t.Errorf("%d: %d ms of its old stack, %d ms of the next", i, last.stood/1e6, last.passed/1e6)
+		}
+		if !watched && last.stood != 0 {
+			t.Errorf("%d: %d ms of its old stack though nobody has looked", i, last.stood/1e6)
+		}
+		if k.visited != now || accounted != now-begin {
+			t.Errorf("%d: %d of %d ms accounted for", i, accounted/1e6, (now-begin)/1e6)
+		}
+	}
+}
+
+// A thread that has run since it was visited is looked at when that is due though the process
+// has been calm since: what it stands in now is not known.
+func TestCalmAfterRun(t *testing.T) {
+	const step = int64(100 * time.Millisecond)
+	pid, run := echo(t)
+	r, _, _ := rollOf(t, pid)
+	now := time.Now().UnixNano()
+	r.list(time.Now(), 0)
+	k := r.tasks[uint32(pid)]
+	round := func() (visited, rested bool) {
+		now += step
+		r.watch(now)
+		r.visits(now, func(k *task) {
+			s, _ := r.look(k, now, int64(10*time.Millisecond))
+			visited, rested = true, s.rested
+		})
+		return visited, rested
+	}
+	for k.due < now+4*step { // visits are rarer by and by, while another thread runs
+		round()
+		k.rest = true
+		r.clock.lull, r.clock.still, r.due = &lull{}, false, 0
+	}
+	run()
+	settle(t, pid, 0)
+	for i := range 60 {
+		if visited, rested := round(); visited {
+			if rested {
+				t.Error("rests though it has run")
+			}
+			return
+		} else if i == 50 {
+			t.Fatal("it is not visited any more")
 		}
 	}
 }

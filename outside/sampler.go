@@ -25,9 +25,9 @@ type sampler struct {
 	period  int64 // of a sample, nanoseconds
 	began   time.Time
 	stopped atomic.Bool
-	wake    chan struct{} // Stop ends a pause
-	known   bool          // a runtime's tables have been found
-	plain   bool          // walk without a runtime too
+	alarm   alarm // ends a pause
+	known   bool  // a runtime's tables have been found
+	plain   bool  // walk without a runtime too
 	extra   [extraRoom]byte
 	stats   stats
 }
@@ -37,7 +37,7 @@ type sampler struct {
 const extraRoom = 1024
 
 func newSampler(pid int, cfg Config, t *target, to io.Writer) sampler {
-	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(t.arch), s: newOutput(t, to), wake: make(chan struct{}, 1), period: int64(1e9 / cfg.RateHz), began: time.Now()}
+	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(t.arch), s: newOutput(t, to), alarm: newAlarm(), period: int64(1e9 / cfg.RateHz), began: time.Now()}
 }
 
 // open begins the stream.
@@ -160,24 +160,18 @@ func (e *sampler) sleep(d time.Duration) {
 // pause waits so long or until Stop. It is one sleep: each wakes the Go scheduler, too,
 // which on a quiet machine costs more than a look at what has come.
 func (e *sampler) pause(d time.Duration) {
-	if d <= 0 || e.stopped.Load() {
+	if d <= 0 {
 		return
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-e.wake:
+	if e.alarm.set(d); !e.stopped.Load() { // Stop sets it anew, after it has said so
+		e.alarm.wait()
 	}
 }
 
 // Stop ends the sampling soon.
 func (e *sampler) Stop() {
 	e.stopped.Store(true)
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
+	e.alarm.set(1)
 }
 
 // held is a stack that is sent again while its thread rests.

@@ -63,6 +63,7 @@ func (e *Stopper) Run() string {
 }
 
 func (e *Stopper) close() {
+	e.alarm.close()
 	e.s.Raw.Close()
 	e.kernel.close(e.tasks)
 	e.mem.Close()

@@ -47,6 +47,7 @@ type task struct {
 
 	rest    bool // stack holds since last
 	stack   held
+	lull    *lull // of the process, at the last visit
 	samples uint64
 }
 
@@ -75,6 +76,17 @@ func (t *task) stood() (wall int64) {
 	if wall < 0 {
 		wall, t.ran = 0, wall
 	}
+	return wall
+}
+
+// stoodTill is the time after its last visit for which a thread that rested then has surely
+// gone on to rest. It has been visited up to there now.
+func (t *task) stoodTill() (wall int64) {
+	if !t.rest || t.lull == nil || t.lull.till <= t.visited {
+		return 0
+	}
+	wall = t.lull.till - t.visited
+	t.visited = t.lull.till
 	return wall
 }
 

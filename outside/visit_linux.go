@@ -35,6 +35,7 @@ func (e *Engine) name(t *task) {
 
 // gone forgets a thread that has ended.
 func (e *Engine) gone(t *task) {
+	e.stoodFor(t, t.stoodTill())
 	e.kernel.shut(t)
 	e.stats.ended(t.samples)
 	e.file.Free(t.tid)
@@ -66,14 +67,13 @@ func (e *Engine) visit(t *task) {
 		return
 	}
 	s, ok := e.look(t, now, e.period)
+	e.stoodFor(t, s.stood)
 	if !ok {
 		return
 	}
 	if s.rested {
 		e.stats.rests++
-		if !e.cfg.NoWall {
-			e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, s.passed)
-		}
+		e.stoodFor(t, s.passed)
 		return
 	}
 	if t.armed {
@@ -113,6 +113,13 @@ func (e *Engine) visit(t *task) {
 	}
 }
 
+// stoodFor samples a thread by the stack that is known of it.
+func (e *Engine) stoodFor(t *task, wall int64) {
+	if wall > 0 && !e.cfg.NoWall {
+		e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, wall)
+	}
+}
+
 // inVain puts off the next visit to a thread that samples itself, since this one has shown
 // no stack: one that runs, or waits for too short a time to be looked at, hardly stands
 // still the moment after. Its wall time is not lost: the next visit has the more.
@@ -146,8 +153,8 @@ func (e *Engine) whereIs(t *task) (w where, sp, ip uint64) {
 func (e *Engine) last() {
 	now := time.Now().UnixNano()
 	for _, t := range e.tasks {
-		if t.rest && !e.cfg.NoWall && now > t.visited {
-			e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, now-t.visited)
+		if t.rest {
+			e.stoodFor(t, now-t.visited)
 			t.visited = now
 		}
 	}

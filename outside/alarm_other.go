@@ -1,0 +1,5 @@
+//go:build !linux
+
+package outside
+
+func newAlarm() alarm { return newBell() }
