@@ -82,19 +82,20 @@ type sectionHeader struct {
 // File is a parsed image. It is never changed after New and may be read by any
 // number of goroutines. It keeps the bytes it was given.
 type File struct {
-	name     string
-	data     []byte
-	mapped   bool   // data is laid out as in memory
-	first    uint64 // if mapped: virtual address of data[0]
-	bias     uint64 // if mapped: base minus first
-	arch     context.Arch
-	typ      uint16
-	entry    uint64
-	programs []program
-	segments []Segment
-	sections []sectionHeader
-	buildID  string
-	problems []error
+	name       string
+	data       []byte
+	mapped     bool   // data is laid out as in memory
+	first      uint64 // if mapped: virtual address of data[0]
+	bias       uint64 // if mapped: base minus first
+	arch       context.Arch
+	typ        uint16
+	entry      uint64
+	programs   []program
+	segments   []Segment
+	sections   []sectionHeader
+	buildID    string
+	linkedByGo bool
+	problems   []error
 }
 
 // New parses the bytes of an ELF file. The error is a *FormatError and the
@@ -107,7 +108,7 @@ func New(data []byte, name string) (*File, error) {
 	}
 	f.readPrograms(h)
 	f.readSections(h)
-	f.readBuildID()
+	f.readNotes()
 	return f, nil
 }
 
@@ -122,7 +123,7 @@ func FromMemory(data []byte, base uint64, name string) (*File, error) {
 	f.readPrograms(h)
 	f.first = f.firstAddress()
 	f.bias = base - f.first
-	f.readBuildID()
+	f.readNotes()
 	return f, nil
 }
 
@@ -206,6 +207,11 @@ func (f *File) Bias() uint64 { return f.bias }
 
 // BuildID is the GNU build id in hex, "" if there is none.
 func (f *File) BuildID() string { return f.buildID }
+
+// Go reports whether there is code of Go in the image, with its runtime: a program or a
+// library (c-shared, plugin). What Go's linker has made says so in a note, and keeps that
+// where names and sections are stripped.
+func (f *File) Go() bool { return f.linkedByGo }
 
 // Segments returns the PT_LOAD program headers in the order of the image. The
 // caller must not change them.

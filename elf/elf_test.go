@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -209,6 +212,60 @@ func TestBuildID(t *testing.T) {
 		if f := mustNew(t, im.bytes()); f.BuildID() != c.want {
 			t.Errorf("%s: %q, want %q", c.name, f.BuildID(), c.want)
 		}
+	}
+}
+
+// An image of Go's linker is known by its note, whatever else notes say and wherever it is.
+func TestGo(t *testing.T) {
+	id, mine := note("GNU\x00", 3, []byte{0xab, 0xcd}, 4), note("Go\x00\x00", 4, []byte("12345"), 4)
+	for _, c := range []struct {
+		name  string
+		notes []byte
+		want  bool
+	}{
+		{"alone", mine, true},
+		{"behind a build id", slices.Concat(id, mine), true},
+		{"before one", slices.Concat(mine, id), true},
+		{"another's", note("Go\x00\x00", 3, []byte("12345"), 4), false},
+		{"another name", note("Gox\x00", 4, []byte("12345"), 4), false},
+		{"none", id, false},
+		{"cut", mine[:14], false},
+		{"nothing", nil, false},
+	} {
+		im := image{}
+		im.section(sectionHeader{name: ".note", typ: shtNote, addrAlign: 4}, c.notes)
+		f := mustNew(t, im.bytes())
+		if f.Go() != c.want {
+			t.Errorf("%s: %v", c.name, f.Go())
+		}
+		if strings.Contains(c.name, "build id") && f.BuildID() != "abcd" {
+			t.Errorf("%s: build id %q", c.name, f.BuildID())
+		}
+	}
+}
+
+// A real library of Go, of which all is stripped; and this test, a program of Go.
+func TestGoLinked(t *testing.T) {
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(own)
+	if err != nil || !f.Go() {
+		t.Errorf("%s: %v", own, err)
+	}
+	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
+	if f, err := Open(libc); err == nil && f.Go() {
+		t.Errorf("%s is of Go", libc)
+	}
+	out := filepath.Join(t.TempDir(), "lib.so")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w -extldflags=-Wl,--strip-all", "-o", out, "../profiler/testdata/golib")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED-CHECK: no library of Go can be built here: %v %s", err, b)
+	}
+	if f, err := Open(out); err != nil || !f.Go() {
+		t.Errorf("a stripped library is not seen to be of Go, %v", err)
 	}
 }
 

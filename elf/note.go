@@ -9,19 +9,20 @@ import (
 const (
 	shtNote      = 7
 	noteBuildID  = 3
+	noteGoBuild  = 4
 	maxBuildID   = 64
 	maxNoteCount = 4096
 )
 
-// readBuildID looks in the PT_NOTE segments, then in note sections.
-func (f *File) readBuildID() {
+// readNotes looks in the PT_NOTE segments, then in note sections.
+func (f *File) readNotes() {
 	for i := range f.programs {
 		p := &f.programs[i]
 		if p.typ != ptNote {
 			continue
 		}
-		if b, ok := f.programBytes(p); ok && f.buildIDIn(b, p.alignTo) {
-			return
+		if b, ok := f.programBytes(p); ok {
+			f.notesIn(b, p.alignTo)
 		}
 	}
 	for i := range f.sections {
@@ -29,15 +30,17 @@ func (f *File) readBuildID() {
 		if s.typ != shtNote {
 			continue
 		}
-		if b, ok := f.fileRange(s.off, s.size); ok && f.buildIDIn(b, s.addrAlign) {
-			return
+		if b, ok := f.fileRange(s.off, s.size); ok {
+			f.notesIn(b, s.addrAlign)
 		}
 	}
 }
 
-// buildIDIn takes the build id out of notes. Fields are aligned to four bytes,
-// or to eight where the header says so.
-func (f *File) buildIDIn(b []byte, alignment uint64) bool {
+// notesIn takes what says who made the image out of notes. Fields are aligned to four
+// bytes, or to eight where the header says so.
+//
+// Source: Go, cmd/link/internal/ld/elf.go: its note has the name "Go" with two zeros.
+func (f *File) notesIn(b []byte, alignment uint64) {
 	mask := uint64(3)
 	if alignment == 8 {
 		mask = 7
@@ -49,15 +52,16 @@ func (f *File) buildIDIn(b []byte, alignment uint64) bool {
 		r.Skip(-uint64(r.Pos()) & mask)
 		desc := r.Bytes(descSize)
 		if !r.OK() {
-			return false
+			return
 		}
 		if pad := -uint64(r.Pos()) & mask; pad <= uint64(r.Len()) {
 			r.Skip(pad)
 		}
-		if typ == noteBuildID && string(name) == "GNU\x00" && len(desc) > 0 && len(desc) <= maxBuildID {
+		switch {
+		case f.buildID == "" && typ == noteBuildID && string(name) == "GNU\x00" && len(desc) > 0 && len(desc) <= maxBuildID:
 			f.buildID = hex.EncodeToString(desc)
-			return true
+		case typ == noteGoBuild && string(name) == "Go\x00\x00":
+			f.linkedByGo = true
 		}
 	}
-	return false
 }
