@@ -28,6 +28,7 @@ type sampler struct {
 	alarm   alarm // ends a pause
 	known   bool  // a runtime's tables have been found
 	plain   bool  // walk without a runtime too
+	besides bool  // a library of Go has been told of
 	extra   [extraRoom]byte
 	stats   stats
 }
@@ -52,6 +53,7 @@ func (e *sampler) use() (found bool) {
 	e.w.unmanaged.SetTable(e.t.table)
 	e.w.code, e.w.special = codeOf(e.t.tables, e.t.steps), &e.t.special
 	e.s.Modules(e.t.table)
+	e.besideGo()
 	if e.t.tables == nil || e.known {
 		return false
 	}

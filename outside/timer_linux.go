@@ -96,7 +96,6 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 			sig = e.real
 			e.replace()
 			e.s.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
-			e.s.Out.Note("libraries of Go take it: beside one .NET dies now and then (dotnet/runtime issue 127320)")
 		}
 	}
 	if sig != e.legacy && !e.alive() { // it may be another program by now, whose end the signal would be

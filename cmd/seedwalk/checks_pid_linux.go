@@ -17,7 +17,7 @@ import (
 )
 
 // pidChecks are those of a running process, in the order they are shown.
-var pidChecks = []func(*patient) finding{checkProcess, checkContainer, checkItsRuntime, checkPort, checkAttach, checkMemory, checkStops, checkTracer, checkProbe}
+var pidChecks = []func(*patient) finding{checkProcess, checkContainer, checkItsRuntime, checkGoLibrary, checkPort, checkAttach, checkMemory, checkStops, checkTracer, checkProbe}
 
 // checkProcess ends the questions if there is nothing to ask about.
 func checkProcess(p *patient) finding {
@@ -84,13 +84,26 @@ func checkItsRuntime(p *patient) finding {
 	for i := range table.Len() {
 		m := table.At(i)
 		if m.ELF != nil && published.Holds(m.ELF) {
+			p.modules = table
 			return finding{name, good, strings.TrimSpace(m.Path + " " + record.RuntimeName(filepath.Join(fmt.Sprintf("/proc/%d/root", p.pid), m.Path))), ""}
 		}
 	}
 	if i := slices.IndexFunc(maps, func(m live.Mapping) bool { return filepath.Base(m.Path) == "libcoreclr.so" }); i >= 0 {
+		p.modules = table
 		return finding{name, note, maps[i].Path + " does not publish its structures (.NET 9 and later do)", "start it with seedwalk record -- COMMAND, which can suspend the runtime"}
 	}
 	return finding{name, note, "none is mapped: a native program, or NativeAOT", "seedwalk stack and record --pid PID --outside work for it"}
+}
+
+// checkGoLibrary looks for one beside the runtime.
+func checkGoLibrary(p *patient) finding {
+	if p.modules == nil {
+		return finding{}
+	}
+	if path := outside.GoLibrary(p.pid, p.modules); path != "" {
+		return finding{"Go library", note, path + " is " + outside.BesideGo, outside.BesideGoRemedy}
+	}
+	return finding{}
 }
 
 func checkPort(p *patient) finding {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/seedwalk/seedwalk/module"
 )
 
 const doctorHelp = `Usage: seedwalk doctor [--json] [--profiler PATH] [-- COMMAND]
@@ -51,8 +53,9 @@ type patient struct {
 	command  []string
 	env      []string
 	pid      int
-	gone     bool // there is no such process
-	found    bool // the profiler is where we looked, nobody has named it
+	gone     bool          // there is no such process
+	modules  *module.Table // of a program of .NET, once they have been seen
+	found    bool          // the profiler is where we looked, nobody has named it
 }
 
 func runDoctor(args []string) int {

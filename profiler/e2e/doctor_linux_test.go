@@ -84,6 +84,25 @@ func TestProcessesOfAllKinds(t *testing.T) {
 	}
 }
 
+// A library of Go beside .NET: doctor and a recording name it in the same words, once, with
+// what it does and what helps; of a program without one neither says a word.
+func TestDoctorGo(t *testing.T) {
+	library := need(t, "out", "samples", "libgolib.so")
+	for _, what := range []string{"go", "calm"} {
+		cmd, _ := attached(t, app(t, "Survive", "30", what)...)
+		pid := fmt.Sprint(cmd.Process.Pid)
+		d := run(t, time.Minute, nil, tool(t), "doctor", "--pid", pid)
+		r := run(t, time.Minute, nil, tool(t), "record", "--pid", pid, "--duration", "2s", "--output", filepath.Join(t.TempDir(), "o.folded"))
+		for of, text := range map[string]string{"doctor": d.stdout, "record": r.stderr} {
+			words := strings.Join(strings.Fields(text), " ")
+			if n := strings.Count(words, "127320"); what == "go" && (n != 1 || !strings.Contains(words, library+" is a library of Go: it puts") || !strings.Contains(words, "by a process of its own")) ||
+				what != "go" && (n != 0 || strings.Contains(words, "library of Go")) {
+				t.Errorf("%s, %s:\n%s", what, of, text)
+			}
+		}
+	}
+}
+
 // A process of another user's: each way in says in one line what is missing.
 func TestNotRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
