@@ -76,7 +76,7 @@ type Options struct {
 	Stdout     *os.File
 	Stderr     *os.File
 	Grace      time.Duration  // after INT, how long to wait for the command before settling; 0 = 3 s
-	Progress   func(Progress) // called from one goroutine, about four times a second and once at the end
+	Progress   func(Progress) // nil: nobody looks; called from one goroutine, about four times a second and once at the end
 	Say        func(line string)
 	Namer      Namer  // names of native functions; nil = module+0xoffset
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
