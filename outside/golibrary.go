@@ -25,13 +25,17 @@ func GoLibrary(pid int, t *module.Table) string {
 	return ""
 }
 
-// What a library of Go does to a program of .NET, and what helps.
-const (
-	BesideGo = "a library of Go: it puts the runtime's signal handlers on alternate stacks that are too small for them, " +
-		"so that .NET dies now and then in a storm of collections, recorded or not (dotnet/runtime issue 127320); and it takes SIGURG, " +
-		"in whose place a recording uses a real-time signal"
-	BesideGoRemedy = "have what it does done by a process of its own"
-)
+// BesideGo says what a library of Go does to a program of .NET, in lines that a summary has
+// room for.
+func BesideGo(name string) []string {
+	return []string{
+		name + " is a library of Go: .NET's signal handlers get too small stacks,",
+		"of which it dies now and then, recorded or not (dotnet/runtime issue 127320)",
+	}
+}
+
+// BesideGoRemedy is what helps.
+const BesideGoRemedy = "have what the library does done by a process of its own"
 
 // besideGo tells of a library of Go in a program of .NET, once.
 func (e *sampler) besideGo() {
@@ -40,6 +44,8 @@ func (e *sampler) besideGo() {
 	}
 	if path := GoLibrary(e.pid, e.t.table); path != "" {
 		e.besides = true
-		e.s.Out.Note(path + " is " + BesideGo + ": " + BesideGoRemedy)
+		for _, line := range append(BesideGo(filepath.Base(path)), "what helps: "+BesideGoRemedy) {
+			e.s.Out.Note(line)
+		}
 	}
 }

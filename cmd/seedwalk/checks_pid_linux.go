@@ -101,7 +101,7 @@ func checkGoLibrary(p *patient) finding {
 		return finding{}
 	}
 	if path := outside.GoLibrary(p.pid, p.modules); path != "" {
-		return finding{"Go library", note, path + " is " + outside.BesideGo, outside.BesideGoRemedy}
+		return finding{"Go library", note, strings.Join(outside.BesideGo(path), " "), outside.BesideGoRemedy}
 	}
 	return finding{}
 }
