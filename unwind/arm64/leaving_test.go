@@ -9,7 +9,9 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/internal/testkit/walktest"
+	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // A walk goes from one stack to another where a function keeps its caller's stack
@@ -21,6 +23,9 @@ func TestLeavesStack(t *testing.T) {
 		fn{program: []byte{0x0e, 16, 0x80 | regLR, 1}},
 		program(0x0c, regFP, 16),
 		program(0x0f, 2, cfi.DW_OP_breg0+regFP, 16),
+		program(0x0c, regFP, 16, 0x10, 19, 2, cfi.DW_OP_plus_uconst, 8), // x19 at CFA + 8
+		fn{program: []byte{0x0e, 16, 0x16, regSP, 2, cfi.DW_OP_breg0 + regFP, 16, 0x10, regLR, 2, cfi.DW_OP_breg0 + regFP, 8,
+			0x10, regFP, 2, cfi.DW_OP_breg0 + regFP, 0}},
 		program(0x12, regSP, 0x80, 0x80, 0x80, 1)) // def_cfa_sf: -Apart
 	code := make([]byte, walktest.LeavingFns*fnSize)
 	for i := range walktest.LeavingFns {
@@ -41,4 +46,28 @@ func TestLeavesStack(t *testing.T) {
 		},
 	}
 	l.Run(t)
+}
+
+// A Windows function stays on its stack, though its frame pointer leads to another.
+func TestPEStaysOnItsStack(t *testing.T) {
+	const other = testSP - 0x10_0000
+	own, low := testStack().Hot(), memory.Run{Addr: other, Data: make([]byte, 64)}
+	binary.LittleEndian.PutUint64(low.Data[8:], jitIP)
+	mem, u, f := memory.New(own, low), unwinder(makeTable(t, nil)), unwind.Frame{}
+	u.undo.compile()
+	if o := u.undo.codes([]byte{0xe1, 0x81, 0xe4}); o != undone { // set_fp; save_fplr_x
+		t.Fatal(o)
+	}
+	r, ok := u.undo.pack(0)
+	for fp, want := range map[uint64]unwind.Stop{testSP: unwind.StopNone, other: unwind.NoProgress} {
+		regs := testRegs()
+		regs.X[regFP] = fp
+		binary.LittleEndian.PutUint64(own.Data[testSP+8-own.Addr:], jitIP)
+		_, stop := leaveOf(&regs, false, func(s *unwind.State) (bool, unwind.Stop) {
+			return false, u.stepRare(&r, s, mem, &unbounded, &f)
+		})
+		if !ok || stop != want {
+			t.Errorf("frame pointer %#x: %v, want %v; packed %v", fp, stop, want, ok)
+		}
+	}
 }

@@ -22,15 +22,20 @@ type Leaving struct {
 	Managed   uint64 // an address of managed code
 }
 
-// The functions. All have their return address in the word below the CFA, and but for
-// Plain their caller's frame pointer in the one below that.
+// The functions. All have their return address in the word below the caller's stack
+// pointer, and but for Plain their caller's frame pointer in the one below that.
 const (
 	Plain      = iota // CFA = SP + 16
 	Kept              // CFA = FP + 16
 	Expressed         // the same by an expression
+	Rare              // CFA = FP + 16, in a row that has another register by an expression
+	Moved             // CFA = SP + 16, which is not the caller's stack pointer: that is FP + 16, by an expression
 	FromSP            // CFA = SP - Apart
 	leavingFns        // so many there are
 )
+
+// How many stacks a walk may leave is promised.
+const mostLeft = 32
 
 // Apart is how far the higher stack lies above the lower.
 const Apart = 0x100_0000
@@ -61,6 +66,7 @@ func (l *Leaving) Run(t *testing.T) {
 		off      uint64 // of the return address from behind a call
 		trust    unwind.Trust
 		stop     unwind.Stop // StopNone: the walk goes over
+		empty    bool        // the stack that it goes over to: that ends it there
 	}{
 		{name: "down", from: highAt, to: lowAt, mem: two, b: none},
 		{name: "down to the thread's stack", from: highAt, to: lowAt, mem: two, b: own(lowAt)},
@@ -76,13 +82,15 @@ func (l *Leaving) Run(t *testing.T) {
 		{name: "down, no memory here", from: highAt, to: lowAt, mem: [2]memory.Run{two[0]}, b: none, stop: unwind.NoProgress},
 		{name: "down, memory from the stack pointer on", from: highAt, to: lowAt, mem: fromSP, b: none},
 		{name: "down from a stack's first word", from: higher + leavingSize, to: lowAt, mem: two, b: none},
+		{name: "down from the thread's first word, of one piece of memory", from: higher + leavingSize, to: lowAt, mem: one, b: own(highAt)},
+		{name: "down to a stack's first word", from: highAt, to: lower + leavingSize, mem: two, b: none, empty: true},
 		{name: "up", from: lowAt, to: highAt, mem: two, b: none},
 		{name: "up from the thread's stack", from: lowAt, to: highAt, mem: two, b: own(lowAt)},
 		{name: "up from the thread's stack, no call there", from: lowAt, to: highAt, mem: two, b: own(lowAt), off: 4, stop: unwind.OutOfStack},
 		{name: "up from the thread's stack, by a guess", from: lowAt, to: highAt, mem: two, b: own(lowAt), trust: doubt, stop: unwind.OutOfStack},
 		{name: "up from the thread's stack, no memory there", from: lowAt, to: highAt, mem: [2]memory.Run{two[0]}, b: own(lowAt), stop: unwind.OutOfStack},
 	} {
-		for fn, rule := range []string{Kept: "kept", Expressed: "expressed"} {
+		for fn, rule := range []string{Kept: "kept", Expressed: "expressed", Rare: "rare", Moved: "moved"} {
 			if rule == "" {
 				continue
 			}
@@ -92,13 +100,17 @@ func (l *Leaving) Run(t *testing.T) {
 				s := unwind.State{Regs: &r, Exact: true, Trust: max(c.trust, unwind.TrustContext)}
 				mem := memory.New(c.mem[:]...)
 				end := l.walk(t, &s, mem, c.b)
-				if _, there := mem.Word(c.to - 8); !there && fn == Expressed {
-					c.stop = unwind.Unreadable // its return address is read first
+				want, last, sp := c.stop, unwind.Managed, c.to+16
+				if _, there := mem.Word(c.to - 8); !there && fn != Kept {
+					want = unwind.Unreadable // its return address is read first
+				}
+				if c.empty {
+					last, sp = unwind.Unreadable, c.to
 				}
 				switch {
-				case c.stop != unwind.StopNone && (end.stop != c.stop || end.n != 1 || end.Left != 0 || end.Regs.SP() != c.from):
-					t.Errorf("%d frames, %v, at %#x, %d stacks left; want %v", end.n, end.stop, end.Regs.SP(), end.Left, c.stop)
-				case c.stop == unwind.StopNone && (end.stop != unwind.Managed || end.n != 2 || end.Regs.SP() != c.to+16 || end.Trust != unwind.TrustCFI):
+				case want != unwind.StopNone && (end.stop != want || end.n != 1 || end.Left != 0 || end.Regs.SP() != c.from):
+					t.Errorf("%d frames, %v, at %#x, %d stacks left; want %v", end.n, end.stop, end.Regs.SP(), end.Left, want)
+				case want == unwind.StopNone && (end.stop != last || end.n != 2 || end.Regs.SP() != sp || end.Trust != unwind.TrustCFI):
 					t.Errorf("%d frames, %v, at %#x by %v", end.n, end.stop, end.Regs.SP(), end.Trust)
 				}
 			})
@@ -107,7 +119,7 @@ func (l *Leaving) Run(t *testing.T) {
 	for name, b := range map[string]*unwind.Bounds{"down": none, "up": own(lowAt)} {
 		t.Run("from SP/"+name, func(t *testing.T) { l.fromSP(t, name == "up", b) })
 	}
-	for _, fn := range []int{Kept, Expressed} {
+	for _, fn := range []int{Kept, Expressed, Rare, Moved} {
 		l.ring(t, fn, two)
 	}
 }
@@ -138,13 +150,13 @@ func (l *Leaving) ring(t *testing.T, fn int, mem [2]memory.Run) {
 		b    unwind.Bounds
 		n    int
 	}{
-		{"no bounds", unwind.Bounds{}, 2*unwind.MaxLeft + 1},
-		{"of one of them", unwind.Bounds{Low: lower, High: lower + leavingSize}, unwind.MaxLeft + 1},
+		{"no bounds", unwind.Bounds{}, 2*mostLeft + 1},
+		{"of one of them", unwind.Bounds{Low: lower, High: lower + leavingSize}, mostLeft + 1},
 	} {
 		r := l.Registers(l.At(fn), highAt, lowAt-16)
 		s := unwind.Interrupted(&r)
 		end := l.walk(t, &s, memory.New(mem[:]...), &c.b)
-		if end.n != c.n || end.Left != unwind.MaxLeft || end.stop != unwind.NoProgress {
+		if end.n != c.n || end.Left != mostLeft || end.stop != unwind.NoProgress {
 			t.Errorf("ring, %s: %d frames, %v, %d stacks left", c.name, end.n, end.stop, end.Left)
 		}
 	}
@@ -186,7 +198,7 @@ func (l *Leaving) walk(t *testing.T, from *unwind.State, mem *memory.Window, b *
 	t.Helper()
 	u, f := l.New(), Fused{}
 	u.SetTable(l.Table)
-	const room = 4 * unwind.MaxLeft
+	const room = 4 * mostLeft
 	n, stop := f.check(t, u, from, mem, b, room)
 	out := make([]unwind.Frame, room)
 	r := *from.Regs
