@@ -81,3 +81,51 @@ func BenchmarkEval(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkCommonRow(b *testing.B) {
+	t, _ := cfi.Load(hostSections(b))
+	pcs := samplePCs(t)
+	var row cfi.CommonRow
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		t.CommonRow(pcs[i], &row)
+		if i++; i == len(pcs) {
+			i = 0
+		}
+	}
+}
+
+// Of the C library's functions nearly all rows are common ones, and those are what
+// Machine.Row says.
+func TestCommonRowsOfHost(t *testing.T) {
+	tab, _ := cfi.Load(hostSections(t))
+	var m cfi.Machine
+	var row cfi.CommonRow
+	var full cfi.Row
+	all, common := 0, 0
+	tab.Each(func(f cfi.FDE) bool {
+		for pc := f.Lo; pc < f.Hi; pc += 1 + (f.Hi-f.Lo)/16 {
+			all++
+			if !tab.CommonRow(pc, &row) {
+				continue
+			}
+			common++
+			why := m.Row(tab, pc, &full)
+			if why != cfi.None || full.CFA.Kind != cfi.RegisterOffset || full.CFA.Reg != uint16(row.Reg) || full.CFA.Off != int64(row.Off) {
+				t.Fatalf("%#x: %+v, %v %+v", pc, row, why, full.CFA)
+			}
+			for n := range 16 {
+				word, rule := row.Words>>(4*n)&15, &full.Regs[n]
+				if word == 0 && rule.Kind != cfi.Unspecified || word != 0 && (rule.Kind != cfi.Offset || rule.Off != -8*int64(word)) {
+					t.Fatalf("%#x: register %d in word %d, %+v", pc, n, word, rule)
+				}
+			}
+		}
+		return true
+	})
+	t.Logf("%d of %d rows are common ones", common, all)
+	if common < all*9/10 {
+		t.Errorf("%d of %d rows are common ones", common, all)
+	}
+}

@@ -116,6 +116,7 @@ type cie struct {
 	signal    bool
 	bkey      bool
 	debug     bool
+	common    bool   // FDEs of it may have common rows
 	why       Reason // not None: FDEs of it are unusable
 }
 
@@ -169,6 +170,7 @@ func (s *section) cie(rec *record) (c cie, err *FormatError) {
 		return c, err
 	}
 	c.insAt, c.insEnd = uint64(r.Pos()), rec.end
+	c.common = c.isCommon(r.Rest())
 	return c, nil
 }
 

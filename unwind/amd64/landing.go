@@ -81,6 +81,25 @@ func (u *Unwinder) mayLand(row *cfi.Row, a unwind.Address) bool {
 	return false
 }
 
+// mayLandSlots is mayLand for a return address whose registers are in a rule's slots.
+func (u *Unwinder) mayLandSlots(slots uint64, off int64) bool {
+	for i := range u.pushes {
+		if u.pushes[i].agreeSlots(slots, off) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *pushes) agreeSlots(slots uint64, off int64) bool {
+	for i, word := range p.at {
+		if is := int64(slots >> (4 * i) & 15); word != 0 && is != 0 && is != word {
+			return false
+		}
+	}
+	return off >= 8*p.words
+}
+
 // landing returns the landing that begins with code, nil if none does.
 func (u *Unwinder) landing(isPE bool, code []byte) *unwind.Landing {
 	for i := range u.landings {

@@ -10,8 +10,18 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// resolveCFI interprets a module's call frame information at an address.
+// resolveCFI makes the rule of an address from a module's call frame information.
 func (u *Unwinder) resolveCFI(m *module.Module, i int, a unwind.Address) Rule {
+	if !a.Exact {
+		if r, ok := u.resolveCommon(m.CFI, i, a.Lookup()-m.Bias); ok {
+			return r
+		}
+	}
+	return u.resolveRow(m, i, a)
+}
+
+// resolveRow is resolveCFI by the whole row.
+func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	addr := a.Lookup()
 	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
 	case cfi.None:
@@ -27,6 +37,33 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, a unwind.Address) Rule {
 	}
 	return makeRule(RuleBad, i)
 }
+
+// resolveCommon is resolveCFI for what nearly all return addresses have: a common row
+// that fits a rule and is no landing's. It says false of others.
+func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, bool) {
+	var row cfi.CommonRow
+	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule {
+		return Rule{}, false
+	}
+	w := row.Words
+	slots := w>>(4*dwarfRBX)&15 | w>>(4*dwarfRBP)&15<<4 | w>>(4*dwarfR12)<<8
+	r := makeRule(RuleSP, module)
+	switch row.Reg {
+	case dwarfRSP:
+		if u.mayLandSlots(slots, int64(row.Off)) {
+			return Rule{}, false
+		}
+	case dwarfRBP:
+		r = makeRule(RuleBP, module)
+	default:
+		return Rule{}, false
+	}
+	r.bits |= row.Off>>3<<offsetShift | slots<<slotShift
+	return r, true
+}
+
+// slotWords are the words of the registers that a rule has slots for.
+const slotWords = 15<<(4*dwarfRBX) | 15<<(4*dwarfRBP) | 0xffff<<(4*dwarfR12)
 
 // compile packs a row into a rule.
 func (u *Unwinder) compile(row *cfi.Row, module int, addr, bias uint64) Rule {

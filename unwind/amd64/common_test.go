@@ -1,0 +1,78 @@
+package amd64
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// commonProgram is a program of common rows, of functions that save what a landing
+// pushes in the order of its pushes or another, and of rows that fit no rule.
+func commonProgram(rnd *rand.Rand) (code []byte) {
+	pushed := []byte{dwarfRBP, dwarfRBX, 15, 14, 13, 12} // by hijackPushes, behind rax
+	for i, reg := range pushed[:rnd.IntN(len(pushed)+1)] {
+		if rnd.IntN(12) == 0 {
+			reg = byte(rnd.IntN(17))
+		}
+		code = append(code, 0x80|reg, byte(3+i+rnd.IntN(8)/7))
+	}
+	code = append(code, cfi.DW_CFA_def_cfa_offset, byte(8*rnd.IntN(15)+rnd.IntN(12)/11))
+	if rnd.IntN(4) == 0 {
+		code = append(code, cfi.DW_CFA_def_cfa_register, []byte{dwarfRBP, dwarfRSP, dwarfRBX}[rnd.IntN(3)])
+	}
+	return code
+}
+
+// TestCommonRules: the short way to the rule of a return address finds what the whole
+// row says, of landings too: here all functions begin as one.
+func TestCommonRules(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	const n = 16
+	said, all, landed := 0, 0, 0
+	for range 500 {
+		fns, code := make([]fn, n), make([]byte, n*fnSize)
+		for i := range fns {
+			fns[i] = fn{program: commonProgram(rnd), signal: rnd.IntN(16) == 0}
+			copy(code[i*fnSize:], hijackPushes)
+		}
+		f, err := elf.New(elfasm.Code(elfasm.AMD64, textLo, code), "code")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := *makeTable(t, 1, fns...).At(0)
+		m.ELF = f
+		u := unwinder(module.NewTable(1, []module.Module{m}, nil))
+		if rnd.IntN(2) == 0 {
+			u.SetLandings(testLandings)
+		}
+		for i := range fns {
+			a := unwind.ReturnAddress(at(i))
+			got, ok := u.resolveCommon(m.CFI, 0, a.Lookup()-m.Bias)
+			var row cfi.Row
+			u.machine.Row(m.CFI, a.Lookup()-m.Bias, &row)
+			lands := row.CFA.Reg == dwarfRSP && u.mayLand(&row, a)
+			want := u.resolveRow(&m, 0, a)
+			switch k := want.Kind(); {
+			case k == RuleSP && lands:
+				landed++
+			case k == RuleSP || k == RuleBP:
+				all++
+			}
+			if !ok {
+				continue
+			}
+			if said++; got != want {
+				t.Fatalf("% x: %#x, by the row %#x", fns[i].program, got.bits, want.bits)
+			}
+		}
+	}
+	t.Logf("%d of %d rules, and %d of landings", said, all, landed)
+	if said < all*9/10 || landed < 100 {
+		t.Errorf("%d of %d rules, and %d of landings", said, all, landed)
+	}
+}
