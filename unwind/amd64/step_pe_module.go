@@ -29,6 +29,11 @@ func (u *Unwinder) stepPE(m *module.Module, s *unwind.State, mem *memory.Window,
 			return u.stepPECFI(r, s, mem, b, f)
 		}
 	}
+	if !at.Exact {
+		if entry, to, ok := aligning(t, uint32(rva.IP)); ok {
+			return u.stepAligning(m, entry, to, s, mem, b, f)
+		}
+	}
 	if at.Exact && t.Len() != 0 && straightLeaf(t.Tail(uint32(rva.IP), maxStraight)) {
 		return false, u.leaveLeaf(&s.Regs.AMD64, mem, b, f)
 	}

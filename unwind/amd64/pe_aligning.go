@@ -1,0 +1,59 @@
+package amd64
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/module"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// A function that may be entered with any stack pointer aligns its stack by a call: its
+// prolog branches to a call behind the function's end, which leads back to the
+// instruction after the branch. No entry covers that call, so below the function there
+// is a frame without unwind data.
+//
+// NakedThrowHelper of .NET Core 2 and 3 for Windows does it, to which the CLR sends a
+// thread whose code has read through a null reference.
+//
+// Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm,
+// and coreclr.dll 2.2.2.
+
+// aligning returns, of a return address behind such a call, where the call leads, and
+// the entry that covers that. The registers of the frame are those of the function there.
+func aligning(t *peamd64.Table, ra uint32) (entry peamd64.RuntimeFunction, to uint32, ok bool) {
+	const size = 5 // of the call
+	call := ra - size
+	code := t.Tail(call, size)
+	if len(code) < size || code[0] != 0xe8 {
+		return entry, 0, false
+	}
+	to = ra + binary.LittleEndian.Uint32(code[1:])
+	entry, ok = t.Lookup(to)
+	return entry, to, ok && to > entry.Begin && branches(t, to, call)
+}
+
+// branches reports whether the instruction before to is a conditional branch to target.
+func branches(t *peamd64.Table, to, target uint32) bool {
+	if code := t.Tail(to-2, 2); len(code) == 2 && code[0]&0xf0 == 0x70 && to+uint32(int8(code[1])) == target {
+		return true
+	}
+	code := t.Tail(to-6, 6)
+	return len(code) == 6 && code[0] == 0x0f && code[1]&0xf0 == 0x80 && to+binary.LittleEndian.Uint32(code[2:]) == target
+}
+
+// stepAligning steps out of a frame behind an aligning call.
+func (u *Unwinder) stepAligning(m *module.Module, entry peamd64.RuntimeFunction, to uint32, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (exact bool, stop unwind.Stop) {
+	regs := &s.Regs.AMD64
+	caller := *regs
+	step := peStep{table: m.PE.AMD64(), pc: to, regs: &caller, mem: mem}
+	if stop := step.covered(entry); stop != unwind.StopNone {
+		return false, stop
+	}
+	if stop := u.accept(&caller, step.res.Machine, regs, b, f); stop != unwind.StopNone {
+		return false, stop
+	}
+	u.by = peTrust[step.res.Part]
+	return step.res.Machine, unwind.StopNone
+}
