@@ -104,13 +104,14 @@ func samplerMix(t *testing.T, which combination, library string) {
 	x := newMixed(o)
 	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
 		samples, names, res := sampled(t, library, "swhost.exe", need(t, core222), need(t, "out", "windows", "Mix.exe"), samplerLength(fmt.Sprint(windowsRun)))
-		if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 12 threads") {
+		if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 13 threads") {
 			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 		}
 		for _, s := range samples {
 			m.add(t, s)
 			x.add(t, m, s, names)
 		}
+		x.addFaults(samples, names)
 	}
 	x.verdict(t)
 	enough(t, which, m, x.stacks)

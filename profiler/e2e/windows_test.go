@@ -147,13 +147,14 @@ func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion, x *mixed
 		env = append(env, "SEEDWALK_ORACLE="+file)
 	}
 	samples, rd, res := recordWindows(t, 4*time.Minute, env, flags, runtime, "Mix.exe", fmt.Sprint(windowsRun))
-	if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 12 threads") {
+	if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 13 threads") {
 		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
 	}
 	for _, s := range samples {
 		m.add(t, s)
 		x.add(t, m, s, rd.Names())
 	}
+	x.addFaults(samples, rd.Names())
 	f := figuresOf(t, res)
 	m.count(&f)
 	if second {

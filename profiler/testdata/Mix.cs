@@ -27,6 +27,7 @@ static unsafe class Mix
             { "spin", Spin }, { "native spin", NativeSpin }, { "native sleep", NativeSleep }, { "stackalloc", Stackalloc },
             { "nested", Nested }, { "allocation", Allocate }, { "jit", Jit }, { "exceptions", Exceptions },
             { "throwing recursion", ThrowingRecursion }, { "lock A", Contend }, { "lock B", Contend }, { "sleep", Sleeper },
+            { "null references", NullReferences },
         };
         var threads = new List<Thread>();
         foreach (var w in work) threads.Add(new Thread(w.Value) { Name = w.Key });
@@ -160,6 +161,33 @@ static unsafe class Mix
     {
         try { Fall(depth); }
         catch (InvalidOperationException) { }
+    }
+
+    // Exceptions that the processor raises: at the bottom of six calls, and in a function
+    // that calls none. At the one the stack pointer is a multiple of 16, at the other not:
+    // what throws the exception aligns the stack where it must.
+    class Node { public int Value = 1; }
+    static Node nothing;
+    static int caught;
+
+    static void NullReferences()
+    {
+        while (Running)
+        {
+            try { caught += Touch(5); }
+            catch (NullReferenceException) { caught++; }
+            try { caught += Peek(nothing); }
+            catch (NullReferenceException) { caught++; }
+        }
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Peek(Node node) { return node.Value; }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Touch(int depth)
+    {
+        return depth == 0 ? nothing.Value : Touch(depth - 1) + depth;
     }
 
     static void Contend()
