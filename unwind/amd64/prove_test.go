@@ -105,6 +105,8 @@ func TestPEAsynchronousCall(t *testing.T) {
 	interrupt := append(systemCall[:18:18], 0x0f, 0x05, 0xc3, 0xcd, 0x2e, 0xc3)
 	other := bytes.Clone(systemCall)
 	other[2] = 0xd2
+	jump := bytes.Clone(systemCall)
+	jump[25] = 0x24
 	for _, c := range []struct {
 		name  string
 		code  []byte
@@ -119,6 +121,7 @@ func TestPEAsynchronousCall(t *testing.T) {
 		{"behind int 2e", interrupt, 23, call, 0, unwind.TrustLeaf, true},
 		{"no return address", systemCall, 20, call + 1, unwind.NoInfo, 0, false},
 		{"not behind a system call", systemCall, 23, call, 0, unwind.TrustCode, false},
+		{"behind a jump to where Wine calls", jump, 31, call, 0, unwind.TrustCode, false},
 		{"no stub's beginning", other, 20, call, 0, unwind.TrustCode, false},
 		{"no beginning at all", systemCall[18:], 2, call, 0, unwind.TrustCode, false},
 		{"another instruction behind", append(systemCall[:20:20], 0x90, 0xc3), 20, call, 0, unwind.TrustCode, false},
@@ -140,6 +143,18 @@ func TestPEAsynchronousCall(t *testing.T) {
 				t.Errorf("%#x, sp +%d by %v, known %#x", regs.RIP, regs.SP()-peRSP, u.by, regs.Known)
 			}
 		})
+	}
+}
+
+// TestPEStubOfTwoSections: a stub does not begin in one section and end in another.
+func TestPEStubOfTwoSections(t *testing.T) {
+	const call, ret = peBase + peFn + 16, peLeaf - 0x800
+	fn := append(bytes.Repeat([]byte{0x90}, 11), 0xe8, 0, 0, 0, 0)
+	im := peImage(info(1, 0, 0, 0), fn, pe.Block{RVA: ret - 20, Data: systemCall[:8]}, pe.Block{RVA: ret, Data: []byte{0xc3}})
+	mem := memory.New(memory.Run{Addr: peRSP, Data: binary.LittleEndian.AppendUint64(nil, call)})
+	u, regs, f := peUnwinder(im), peRegs(ret), unwind.Frame{}
+	if _, stop := stepOf(u, &regs, false, mem, nil, &f); stop != 0 || regs.RIP != call || u.by != unwind.TrustCode || f.Exact {
+		t.Errorf("%v at %#x by %v, exact %v", stop, regs.RIP, u.by, f.Exact)
 	}
 }
 
