@@ -19,4 +19,9 @@ type Landing struct {
 	Code []byte // how it begins, which no other function does; empty: not known, see below
 	Off  int64  // where the true return address stands: bytes above where the unwind data has it
 	Late bool   // it is there only once the landing has called another function
+
+	// Interrupted tells that the landing is entered by neither: somebody has changed the
+	// registers of a thread, and left where it was interrupted in the place of the return
+	// address, where the unwind data has it. No call stands before that.
+	Interrupted bool
 }

@@ -111,13 +111,25 @@ func FindHijackStubPE(f *pe.File, base uint64) uint64 {
 	return 0
 }
 
-// Landings are the hijack stubs as a walker is told of them.
+// throwHelpers are where the CLR sends a thread whose managed code has raised an exception
+// of the processor's, a null reference or a division by zero: NakedThrowHelper of .NET Core
+// 2 and 3 for Windows, and its likes. RCX is the address of the instruction, and pushed as
+// if it were a return address.
+// Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm,
+// and coreclr.dll 2.2.2.
+var throwHelpers = []unwind.Landing{{
+	Arch: context.ArchAMD64, PE: true, Interrupted: true,
+	// mov rdx, rsp; push rcx; test rsp, 15
+	Code: []byte{0x48, 0x8b, 0xd4, 0x51, 0x48, 0xf7, 0xc4, 0x0f, 0, 0, 0},
+}}
+
+// Landings are the hijack stubs and the throw helpers as a walker is told of them.
 func Landings() []unwind.Landing {
-	out := make([]unwind.Landing, len(HijackStubs))
+	out := make([]unwind.Landing, len(HijackStubs), len(HijackStubs)+len(throwHelpers))
 	for i := range HijackStubs {
 		out[i] = HijackStubs[i].Landing
 	}
-	return out
+	return append(out, throwHelpers...)
 }
 
 // ListedLandings are those of Landings whose code is known: for a runtime whose stub has

@@ -176,3 +176,27 @@ func TestHijackStubsOfRealCLRs(t *testing.T) {
 		}
 	})
 }
+
+// The throw helpers of real CLRs begin as throwHelpers say, and nothing else does.
+func TestThrowHelpers(t *testing.T) {
+	for _, c := range []struct {
+		name, path string
+		want       int
+	}{
+		{"2.0.0", ".cache/dotnet-2.0.0-win/package/shared/Microsoft.NETCore.App/2.0.0/coreclr.dll", 2},
+		{"2.2.2", ".cache/dotnet-2.2.2-win/package/shared/Microsoft.NETCore.App/2.2.2/coreclr.dll", 2},
+		{"10.0.9", ".cache/dotnet-10.0.9-win/package/dist/azmcp.exe", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, n := open(t, filepath.Join(root, c.path)), 0
+			for i := range f.AMD64().Len() {
+				if code := throwHelpers[0].Code; bytes.HasPrefix(f.Tail(f.AMD64().Entry(i).Begin, len(code)), code) {
+					n++
+				}
+			}
+			if n != c.want {
+				t.Errorf("%d functions, want %d", n, c.want)
+			}
+		})
+	}
+}

@@ -192,6 +192,11 @@ func (u *Unwinder) landingPE(t *peamd64.Table, rva uint32) *unwind.Landing {
 	if !ok {
 		return nil
 	}
+	return u.landingOf(t, fn)
+}
+
+// landingOf returns the landing that the function of an entry is, nil if it is none.
+func (u *Unwinder) landingOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.Landing {
 	return u.landing(true, t.Tail(fn.Begin, maxLandingCode))
 }
 
@@ -220,7 +225,7 @@ func (u *Unwinder) Landed(s *unwind.State, mem *memory.Window) (to Registers, ok
 	m := u.table.At(i)
 	t := m.PE.AMD64()
 	l := u.landingPE(t, uint32(at.Lookup()-m.Bias))
-	if l == nil || at.Exact && l.Late {
+	if l == nil || l.Interrupted || at.Exact && l.Late {
 		return to, false
 	}
 	to = s.Regs.AMD64

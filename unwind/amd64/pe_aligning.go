@@ -51,9 +51,10 @@ func (u *Unwinder) stepAligning(m *module.Module, entry peamd64.RuntimeFunction,
 	if stop := step.covered(entry); stop != unwind.StopNone {
 		return false, stop
 	}
-	if stop := u.accept(&caller, step.res.Machine, regs, b, f); stop != unwind.StopNone {
+	if stop := u.accept(&caller, false, regs, b, f); stop != unwind.StopNone {
 		return false, stop
 	}
 	u.by = peTrust[step.res.Part]
-	return step.res.Machine, unwind.StopNone
+	l := u.landingOf(step.table, entry)
+	return step.res.Machine || l != nil && l.Interrupted, unwind.StopNone
 }

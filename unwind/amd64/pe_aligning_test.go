@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -54,7 +55,7 @@ func TestPEAligningCall(t *testing.T) {
 				codes[0] = 7
 			}
 			at := binary.LittleEndian.AppendUint32([]byte{c.op}, uint32(peFn+c.to-(call+5)+1<<32))
-			before := append(short(0x75, -10), bytes.Repeat([]byte{0x90}, 8)...) // a branch before the function, too
+			before := cat(short(0x75, -10), bytes.Repeat([]byte{0x90}, 6), short(0x75, -2)) // branches before the function, too
 			im := peImage(info(1, 0, 24, 0, codes...), c.code, pe.Block{RVA: call, Data: append(at, 0xcc)}, pe.Block{RVA: peFn - 10, Data: before})
 			data := make([]byte, 0x1000)
 			binary.LittleEndian.PutUint64(data[max(c.sp, 8)-8:], ra)
@@ -67,5 +68,51 @@ func TestPEAligningCall(t *testing.T) {
 				t.Errorf("%v at %#x, sp +%#x by %v, known %#x", stop, regs.RIP, regs.SP()-peRSP, u.by, regs.Known)
 			}
 		})
+	}
+}
+
+// TestPEInterruptedByLanding: what the CLR's throw helper of .NET Core 2 returns to was
+// interrupted, by the helper's own frame and by that of its aligning call.
+func TestPEInterruptedByLanding(t *testing.T) {
+	const (
+		call = peFn - 0x20
+		ra   = 0x1_2345_6789
+	)
+	code := []byte{
+		0x48, 0x8b, 0xd4, 0x51, 0x48, 0xf7, 0xc4, 15, 0, 0, 0, // mov rdx, rsp; push rcx; test rsp, 15
+		0x75, 0xd3, 0x48, 0x81, 0xec, 0x20, 5, 0, 0, // jne; sub rsp, 520h
+		0xe8, 0, 0, 0, 0, 0xcc,
+	}
+	align := append([]byte{0xe8}, binary.LittleEndian.AppendUint32(nil, peFn+13-(call+5))...)
+	im := peImage(info(1, 0, 20, 0, 20, 1, 0xa4, 0), code, pe.Block{RVA: call, Data: append(align, 0xcc)})
+	helper := []unwind.Landing{{Arch: testLandings[0].Arch, PE: true, Code: code[:11], Interrupted: true}}
+	for _, c := range []struct {
+		name     string
+		at       uint32
+		sp       uint64 // of the caller, from RSP
+		landings []unwind.Landing
+		want     bool
+	}{
+		{"its frame", peFn + 25, 0x528, helper, true},
+		{"its frame, nobody knows it", peFn + 25, 0x528, nil, false},
+		{"its call's frame", call + 5, 8, helper, true},
+		{"its call's frame, nobody knows it", call + 5, 8, testLandings, false},
+	} {
+		data := make([]byte, 0x1000)
+		binary.LittleEndian.PutUint64(data[c.sp-8:], ra)
+		mem := memory.New(memory.Run{Addr: peRSP, Data: data})
+		u := peUnwinder(im)
+		u.SetLandings(c.landings)
+		for _, kept := range []string{"first", "again"} {
+			regs, f := peRegs(c.at), unwind.Frame{}
+			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
+			if stop != 0 || exact != c.want || regs.RIP != ra || regs.SP() != peRSP+c.sp || u.by != unwind.TrustUnwindInfo {
+				t.Errorf("%s, %s: %v, exact %v at %#x, sp +%#x by %v", c.name, kept, stop, exact, regs.RIP, regs.SP()-peRSP, u.by)
+			}
+		}
+		s := unwind.State{Regs: &context.Registers{Arch: context.ArchAMD64, AMD64: peRegs(c.at)}}
+		if _, ok := u.Landed(&s, mem); ok {
+			t.Errorf("%s: somebody has replaced its return address", c.name)
+		}
 	}
 }

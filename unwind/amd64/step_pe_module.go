@@ -48,17 +48,19 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 	if stop := step.covered(entry); stop != unwind.StopNone {
 		return false, stop
 	}
-	res := &step.res
+	res, interrupted := &step.res, false
 	if res.Part == PECode {
-		if l := u.landingPE(t, uint32(at.Lookup()-m.Bias)); l != nil && !u.leaveLanding(l, at, &to, mem) {
-			return false, unwind.NoInfo
+		if l := u.landingOf(t, entry); l != nil {
+			if interrupted = l.Interrupted; !interrupted && !u.leaveLanding(l, at, &to, mem) {
+				return false, unwind.NoInfo
+			}
 		}
 	}
 	if stop := u.accept(&to, res.Machine, regs, b, f); stop != unwind.StopNone {
 		return false, stop
 	}
 	u.by = peTrust[res.Part]
-	return res.Machine, unwind.StopNone
+	return res.Machine || interrupted, unwind.StopNone
 }
 
 // stepSilent steps out of code that a PE image says nothing of, and that is no
