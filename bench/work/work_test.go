@@ -28,6 +28,8 @@ var walks = []struct {
 	{"x86-64 PE warm", "amd64", "BenchmarkWalkPE/warm/32", 32},
 	{"x86-64 PE warm, one frame", "amd64", "BenchmarkWalkPE/warm/1", 1},
 	{"x86-64 PE every rule made anew", "amd64", "BenchmarkWalkPE/off/32", 32},
+	{"x86-64 managed code, guessed, warm", "amd64", "BenchmarkGuess/warm", 1},
+	{"ARM64 managed code, guessed, warm", "arm64", "BenchmarkGuess/warm", 1},
 	{"ARM64 ELF warm", "arm64", "BenchmarkWalk/warm/32", 32},
 	{"ARM64 ELF warm, one frame", "arm64", "BenchmarkWalk/warm/1", 1},
 	{"ARM64 PE warm", "arm64", "BenchmarkWalkPE/warm/32", 32},

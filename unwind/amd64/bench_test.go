@@ -94,3 +94,27 @@ func BenchmarkRecorded(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkGuess is a step out of managed code by its frame pointer: that no unwind data
+// covers the code is kept, and so is what is known of the return address.
+func BenchmarkGuess(b *testing.B) {
+	for _, mode := range []string{"warm", "cold"} {
+		b.Run(mode, func(b *testing.B) {
+			u, s := deep(b, 1)
+			u.DisableCache(mode == "cold")
+			s.set(sp0+24, jitIP+0x40)
+			mem, bounds := s.window(), unwind.Bounds{Guess: true}
+			var f unwind.Frame
+			from := unwind.State{Regs: new(context.Registers)}
+			b.ReportAllocs()
+			for b.Loop() {
+				r := start(jitIP, sp0)
+				r.GPR[context.RBP] = sp0 + 16
+				begin(&from, &r, false)
+				if stop := u.Step(&from, mem, &bounds, &f); stop != unwind.StopNone {
+					b.Fatal(stop)
+				}
+			}
+		})
+	}
+}

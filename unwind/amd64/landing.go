@@ -197,6 +197,9 @@ func (u *Unwinder) landingPE(t *peamd64.Table, rva uint32) *unwind.Landing {
 
 // landingOf returns the landing that the function of an entry is, nil if it is none.
 func (u *Unwinder) landingOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.Landing {
+	if len(u.landings) == 0 {
+		return nil
+	}
 	return u.landing(true, t.Tail(fn.Begin, maxLandingCode))
 }
 
