@@ -1,8 +1,8 @@
 package main
 
-// leafFaults are of functions of ARM64 Windows that have no unwind data, and of rows that the
+// codeFaults are of functions of ARM64 Windows that have no unwind data, and of rows that the
 // code contradicts.
-func leafFaults() []Fault {
+func codeFaults() []Fault {
 	leaf := func(name, what, old, new string) Fault {
 		return engineFault("unwind/arm64/leaf.go", name, what, old, new, arm64Tests)
 	}
