@@ -35,14 +35,7 @@ const imageBase = 0x1_4000_0000
 // image compiles the program as an image, and writes it as it lies in memory.
 func (b *build) image(t *testing.T, tables string) (f *pe.File, flat string) {
 	t.Helper()
-	if !b.few && !*all {
-		t.Skip("SKIPPED-CHECK: of the stepped programs one build in each kind; all with -all")
-	}
-	for _, tool := range []string{b.cc[0], "x86_64-w64-mingw32-gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("SKIPPED-CHECK: no " + tool)
-		}
-	}
+	b.need(t, "x86_64-w64-mingw32-gcc")
 	dir := t.TempDir()
 	object, dll := filepath.Join(dir, "shapes.o"), filepath.Join(dir, "shapes.bin")
 	command(t, append(append([]string{}, b.cc...), tables, "-w", "-DNOLIBC", "-c", "-o", object, "testdata/shapes.c")...)
@@ -85,18 +78,14 @@ func entryOf(f *pe.File) uint32 {
 
 // TestImages walks at the instructions of Windows images.
 func TestImages(t *testing.T) {
-	for _, b := range images {
-		t.Run(b.name, func(t *testing.T) { b.stepImage(t, "-fasynchronous-unwind-tables", false, 0) })
-	}
+	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, "-fasynchronous-unwind-tables", false, 0) })
 }
 
 // TestStrippedImages walks the same without an exception directory. On x86-64 the code of
 // images is not followed as that of ELF files is, so that most walks end early; none may
 // be wrong without doubt.
 func TestStrippedImages(t *testing.T) {
-	for _, b := range images {
-		t.Run(b.name, func(t *testing.T) { b.stepImage(t, "-fno-asynchronous-unwind-tables", true, 0) })
-	}
+	each(t, images, func(t *testing.T, b *build) { b.stepImage(t, "-fno-asynchronous-unwind-tables", true, 0) })
 }
 
 // stepImage steps an image's entry point, which a loader calls, and judges the walks.

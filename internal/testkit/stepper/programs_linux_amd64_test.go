@@ -62,15 +62,26 @@ var builds = []build{
 	{"musl Os", false, []string{"musl-gcc", "-Os"}},
 }
 
+// each steps the builds that are wanted, one after the other.
+func each(t *testing.T, builds []build, step func(*testing.T, *build)) {
+	left := 0
+	for i := range builds {
+		b := &builds[i]
+		if !b.few && !*all {
+			left++
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) { step(t, b) })
+	}
+	if left > 0 {
+		t.Run("all", func(t *testing.T) { t.Skipf("SKIPPED-CHECK: %d builds more are stepped by make stepped", left) })
+	}
+}
+
 // make compiles the program, and skips where there is no such compiler.
 func (b *build) make(t *testing.T, source string) string {
 	t.Helper()
-	if !b.few && !*all {
-		t.Skip("SKIPPED-CHECK: of the stepped programs one build in each kind; all with -all")
-	}
-	if _, err := exec.LookPath(b.cc[0]); err != nil {
-		t.Skip("SKIPPED-CHECK: no " + b.cc[0])
-	}
+	b.need(t)
 	bin := filepath.Join(t.TempDir(), "program")
 	args := append(b.cc[1:len(b.cc):len(b.cc)], "-w", "-o", bin, source)
 	if out, err := exec.Command(b.cc[0], args...).CombinedOutput(); err != nil {
@@ -92,49 +103,45 @@ func options(bin string) Options {
 
 // TestShapes walks at the instructions of a program of many shapes.
 func TestShapes(t *testing.T) {
-	for _, b := range builds {
-		t.Run(b.name, func(t *testing.T) {
-			bin := b.make(t, "testdata/shapes.c")
-			j := NewJudge()
-			if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
-				t.Fatal(err)
-			}
-			note(t, &j.Tally)
-			if j.SureWrong > 0 || j.Points < 1000 {
-				t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
-			}
-			if len(j.Ends) > 0 {
-				t.Logf("ends:\n%s", Worst(j.Ends, 12))
-			}
-		})
-	}
+	each(t, builds, func(t *testing.T, b *build) {
+		bin := b.make(t, "testdata/shapes.c")
+		j := NewJudge()
+		if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
+			t.Fatal(err)
+		}
+		note(t, &j.Tally)
+		if j.SureWrong > 0 || j.Points < 1000 {
+			t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
+		}
+		if len(j.Ends) > 0 {
+			t.Logf("ends:\n%s", Worst(j.Ends, 12))
+		}
+	})
 }
 
 // TestStripped walks the same programs, and those of a C library that never had
 // any, without unwind data: by the code alone.
 func TestStripped(t *testing.T) {
-	for _, b := range builds {
-		t.Run(b.name, func(t *testing.T) {
-			bin := b.make(t, "testdata/shapes.c")
-			j := NewJudge()
-			j.Guess = true
-			j.Edit = func(m *module.Module) { m.CFI = nil }
-			if !strings.HasPrefix(b.name, "musl") { // the C library keeps its own
-				j.Edit = func(m *module.Module) {
-					if m.Path == bin {
-						m.CFI = nil
-					}
+	each(t, builds, func(t *testing.T, b *build) {
+		bin := b.make(t, "testdata/shapes.c")
+		j := NewJudge()
+		j.Guess = true
+		j.Edit = func(m *module.Module) { m.CFI = nil }
+		if !strings.HasPrefix(b.name, "musl") { // the C library keeps its own
+			j.Edit = func(m *module.Module) {
+				if m.Path == bin {
+					m.CFI = nil
 				}
 			}
-			if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
-				t.Fatal(err)
-			}
-			note(t, &j.Tally)
-			right := j.Complete + j.Right
-			if share := float64(right) / float64(j.Points); j.SureWrong > 0 || j.Points < 1000 || share < 0.99 {
-				t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(j.Bad, 30))
-			}
-			t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(j.Doubts, 20), Worst(j.Ends, 20))
-		})
-	}
+		}
+		if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
+			t.Fatal(err)
+		}
+		note(t, &j.Tally)
+		right := j.Complete + j.Right
+		if share := float64(right) / float64(j.Points); j.SureWrong > 0 || j.Points < 1000 || share < 0.99 {
+			t.Errorf("%.4f right; wrong without doubt:\n%s", share, Worst(j.Bad, 30))
+		}
+		t.Logf("doubtful and wrong:\n%sends:\n%s", Worst(j.Doubts, 20), Worst(j.Ends, 20))
+	})
 }
