@@ -25,6 +25,7 @@ func TestStepByFollowing(t *testing.T) {
 		0x53, 0x48, 0x83, 0xec, 0x10, // push rbx; sub rsp, 16
 		0xe8, 0, 1, 0, 0, 0xeb, 0xf9, // call; jmp
 	}
+	returns := append([]byte{0x53, 0x48, 0x83, 0xec, 0x10, 0xe8, 0, 1, 0, 0}, ways...) // push rbx; sub rsp, 16; call
 	follow, guess := unwind.Bounds{Follow: true}, unwind.Bounds{Guess: true}
 	for _, c := range []struct {
 		name   string
@@ -40,6 +41,7 @@ func TestStepByFollowing(t *testing.T) {
 		{"two ways out, no guess allowed", ways, 0, 0, unwind.Bounds{}, codeCall, unwind.NoInfo},
 		{"no call before the return address", ways, 0, 0, follow, codeCall + 1, unwind.NoInfo},
 		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall, unwind.NoInfo},
+		{"a caller whose stack is not aligned, by two ways", returns, 10, 8, follow, codeCall, unwind.StopNone},
 		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo},
 		{"no way out", loop, 10, 0, follow, codeCall, unwind.StopNone},
 		{"no way out, not called from there", loop, 10, 0, follow, codeCall + 0x20, unwind.NoInfo},

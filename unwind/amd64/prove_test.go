@@ -47,6 +47,7 @@ func TestPESilent(t *testing.T) {
 		{"a leaf", []byte{0x31, 0xc0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
 		{"a leaf with branches", []byte{0x85, 0xc0, 0x74, 1, 0xc3, 0xff, 0xc0, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
 		{"a linkage stub", []byte{0xff, 0x25, 0, 0, 0, 0}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
+		{"a switch", []byte{0x48, 0x63, 0x04, 0x81, 0x48, 0x01, 0xc8, 0xff, 0xe0}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustCode},
 		{"a system call's stub", []byte{0x4c, 0x8b, 0xd1, 0xb8, 1, 0, 0, 0, 0x0f, 0x05, 0xc3, 0xcd, 0x2e, 0xc3}, 10, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
 		{"before a stub's call", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0, []uint64{call}, true, 0, 8, unwind.TrustLeaf},
 		{"before a stub's call, no return address", []byte{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f, 0xc3}, 0, 0, []uint64{call + 1}, true, unwind.NoInfo, 0, 0},

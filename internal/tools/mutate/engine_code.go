@@ -10,6 +10,8 @@ func codeFaults() []Fault {
 		return engineFault("unwind/arm64/synchronous.go", name, what, old, new, arm64Tests)
 	}
 	return []Fault{
+		engineFault("unwind/amd64/follow.go", "prove-switch", "a switch leaves a function", "case f.prove && in.memory && in.pcrel:", "case f.prove && (true || in.memory):", x64Tests),
+		engineFault("unwind/amd64/follow.go", "follow-entered", "a caller's stack has to be aligned though the function's beginning leads there", "(s.Exact || entered || to", "(s.Exact || false && entered || to", x64Tests),
 		row("arm-row-below", "what lies below SP is a saved register", "\tpopped(row)\n", ""),
 		row("arm-row-prolog", "rows of prologs are believed", "u.amidProlog(m, addr, row) || ", ""),
 		row("arm-row-epilog", "rows of epilogs are believed", " || u.amidEpilog(m, addr, row)", " || true"),
