@@ -150,6 +150,7 @@ enum {
 	SEEDWALK_GAP_CLR_REFUSED,             /* DoStackSnapshot refused, though there are managed frames */
 	SEEDWALK_GAP_CLR_REPORT_CUT,          /* its report ends early */
 	SEEDWALK_GAP_STUB_ON_TOP,             /* the thread was interrupted where no return address is on the stack */
+	SEEDWALK_GAP_RUNTIME_NOT_READABLE,    /* managed code of a runtime whose tables cannot be read, or not yet */
 };
 
 /* Whether the registers of a walk's end may seed DoStackSnapshot

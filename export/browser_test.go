@@ -70,7 +70,7 @@ func TestPageInUse(t *testing.T) {
 		{"unfolded", "#m=samples&f=0", "return tree.n + ' ' + tree.total[0]", "15 100"},
 		{"folded and hidden", "#m=samples&h=runtime", paths + "return tree.total[0] + ' ' + state.hidden.size", "100 1"},
 		{"top", "#m=samples&v=top", "return [...document.querySelectorAll('#text tbody tr')].map(r => r.innerText.trim().replace(/\\s+/g, ' ')).join('|')",
-			"60.00 % 60 60.00 % 60 App.Queue.Take m|30.00 % 30 30.00 % 30 [thread of m]|10.00 % 10 10.00 % 10 App.Work.Compute (lambda 2) m|0.00 % 0 90.00 % 90 [waiting]|0.00 % 0 10.00 % 10 App.Worker.Run m|0.00 % 0 10.00 % 10 [thread start]"},
+			"60 % 60 60 % 60 App.Queue.Take m|30 % 30 30 % 30 [thread of m]|10 % 10 10 % 10 App.Work.Compute (lambda 2) m|0 % 0 90 % 90 [waiting]|0 % 0 10 % 10 App.Worker.Run m|0 % 0 10 % 10 [thread start]"},
 		{"top by total", "#m=samples&v=top", "document.querySelectorAll('#text th button')[1].click(); return document.querySelector('#text tbody .name').innerText", "[waiting]"},
 		{"callers of a top function", "#m=samples&f=0&v=top", "document.querySelectorAll('#text tbody .name button')[0].click();" + paths + "return state.shape + ' ' + paths(tree).split(' ').slice(-3).join(' ')",
 			"callers __futex_abstimed_wait_common/pthread_cond_wait/libcoreclr.so+0x669e90=90 __futex_abstimed_wait_common/pthread_cond_wait=90 __futex_abstimed_wait_common=90"},
@@ -81,7 +81,7 @@ func TestPageInUse(t *testing.T) {
 			"App.Worker.Run clr+0x316540 clr+0x675630 App.Queue.Take App.Work.Compute (lambda 2) -1 -1 -1"},
 		{"sandwich by keys", "#m=samples&f=0&v=callers&of=4", key + "const seen = []; for (const k of ['Up', 'Up', 'Down', 'Down', 'Down', 'Right', 'Left', 'Up', 'Up', 'Right']) { key('Arrow' + k); seen.push(symbols[tree.symbol[picture.chosen]].name.replace(/.*[.+]/, '')); } return seen.join(' ')",
 			"Run 0x316540 Run Take 0x669e90 0x669e90 0x669e90 Take Run Run"},
-		{"search in a sandwich", "#m=samples&f=0&v=callers&of=4&q=Queue|thread", "return document.getElementById('matched').value", "matched callers 100.00 % · callees 85.71 %"},
+		{"search in a sandwich", "#m=samples&f=0&v=callers&of=4&q=Queue|thread", "return document.getElementById('matched').value", "matched callers 100 % · callees 86 %"},
 		{"zoom in a sandwich", "#m=samples&f=0&v=callers&of=4", "zoom(follow(tree, [4, 9])); const down = picture.at(9, (picture.middle + 2) * ROW - picture.view.scrollTop + 2); zoom(follow(tree, [4, 3])); const y = row => (picture.middle + row) * ROW - picture.view.scrollTop + 2; return symbols[tree.symbol[down]].name + ' ' + [picture.at(9, y(1)), symbols[tree.symbol[picture.at(9, y(-2))]].name].join(' ')",
 			"App.Work.Compute (lambda 2) -1 libcoreclr.so+0x675630"},
 		{"copy the name", "#m=samples&f=0&v=callers&of=9", key + "let copied = ''; Object.defineProperty(navigator, 'clipboard', { configurable: true, value: { writeText: async x => { copied = x; } } }); key('c'); return copied", "App.Work.Compute (lambda 2)"},
@@ -90,11 +90,11 @@ func TestPageInUse(t *testing.T) {
 		{"recursion counts once", "#m=samples&v=callers&of=9", paths + "return paths(tree)",
 			"=10 App.Work.Compute (lambda 2)/App.Work.Compute (lambda 2)=10 App.Work.Compute (lambda 2)/App.Worker.Run/[thread start]=10 App.Work.Compute (lambda 2)/App.Worker.Run=10 App.Work.Compute (lambda 2)=10"},
 		{"tree", "#m=samples&v=tree", "const li = document.querySelectorAll('#text [role=treeitem]'); return li.length + ': ' + li[1].getAttribute('aria-label') + ', level ' + li[1].getAttribute('aria-level')",
-			"5: [waiting], runtime, 90.00 % of total, 0.00 % self, calls 2 functions, level 2"},
+			"5: [waiting], runtime, 90 % of total, 0 % self, 90 samples, calls 2 functions, level 2"},
 		{"tree by keys", "#m=samples&v=tree", "const tree1 = k => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: k, bubbles: true })); document.querySelector('#text li').focus(); tree1('ArrowDown'); tree1('ArrowLeft'); tree1('ArrowDown'); tree1('ArrowRight'); tree1('ArrowRight'); return document.activeElement.getAttribute('aria-label').split(',')[0]",
 			"App.Worker.Run"},
-		{"search", "#m=samples&q=Queue", "return document.getElementById('matched').value", "matched 60.00 % · 60 samples"},
-		{"search in time", "#m=wall&q=Queue", "return document.getElementById('matched').value", "matched 60.00 % · 6 s · 60 samples"},
+		{"search", "#m=samples&q=Queue", "return document.getElementById('matched').value", "matched 60 % · 60 samples"},
+		{"search in time", "#m=wall&q=Queue", "return document.getElementById('matched').value", "matched 60 % · 6 s · 60 samples"},
 		{"search that does not parse", "#q=(", "return document.getElementById('matched').value", "bad pattern"},
 		{"find next", "#m=samples&q=App", key + "key('n'); const a = document.getElementById('status').value; key('n'); key('n'); key('N'); return a.slice(0, 30) + document.getElementById('status').value.slice(0, 25)",
 			"1 of 4  ·  App.Queue.Take, man2 of 4  ·  App.Worker.Run"},
@@ -119,6 +119,43 @@ func TestPageInUse(t *testing.T) {
 		got, _, _ := strings.Cut(dom, "</pre>")
 		if got = html.UnescapeString(got); got != w {
 			t.Errorf("%s:\ngot  %s\nwant %s", names[i], got, w)
+		}
+	}
+	if strings.Contains(log, "CONSOLE") {
+		t.Errorf("the browser complains:\n%s", log)
+	}
+}
+
+// TestPageAccounted: time without samples is a root of its own, and what rests on few samples
+// is marked for eyes and for screen readers.
+func TestPageAccounted(t *testing.T) {
+	b := browser.Find(t, "the page of a whole accounting was not looked at")
+	const script = `<script>addEventListener('load', () => {
+	const say = x => { const out = document.createElement('pre'); out.className = 'answer'; out.textContent = x; document.body.append(out); };
+	const find = name => Array.from({ length: tree.n }, (_, i) => i).find(i => i > 0 && symbols[tree.symbol[i]].name === name);
+	say(document.getElementById('warning').textContent);
+	say(describe(find('[not sampled]')) + '|' + describe(find('Demo.Rare.Run()')));
+	showTip(find('Demo.Rare.Run()'), 9, 9);
+	say(document.getElementById('tip').innerText.replace(/\s+/g, ' '));
+	showTip(find('[not sampled]'), 9, 9);
+	say(document.getElementById('tip').innerText.replace(/\s+/g, ' '));
+	say([...document.querySelectorAll('#legend > *')].map(x => x.textContent).join('|'));
+	setShape('top');
+	say([...document.querySelectorAll('#text tbody tr')].filter(r => /Rare|short|Compute/.test(r.innerText)).map(r => r.className + ': ' + r.textContent.replace(/\s+/g, ' ')).join('|'));
+});</script></body>`
+	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, accounted())), "</body>", script, 1)), "")
+	for _, want := range []string{
+		"WARNING: only 5.50 of 5.95 s of the process's CPU time are in the profile (92.4 %)",
+		"[not sampled], unsampled, 7.6 % of total, 0 % self, 0 cpu samples, calls 2 functions|Demo.Rare.Run(), managed, 0.5 % of total, 0.5 % self, 3 cpu samples, too few to rely on, calls nothing",
+		"Demo.Rare.Run() module demo.dll class managed cpu samples 3 (± 58 %) cpu time ~30 ms self ~30 ms (~0.5 %) of total ~0.5 % of parent ~0.6 % ~ rests on fewer than 10 samples",
+		"[not sampled] class unsampled cpu samples 0 cpu time 450 ms self 0 ns (0 %) of total 7.6 % of parent 7.6 % processor time without samples, by the clock of the process",
+		"managed83 %|native2.5 %|runtime3.4 %|stub0 %|gap3.4 %|kernel3.7 %|unsampled7.6 %|~ fewer than 10 samples",
+		": 82 %4.9 s84 %5 s512Demo.Fib.Compute(int)demo.dll|: 6.7 %400 ms6.7 %400 ms0[short threads]|weak: ~0.5 %~30 ms~0.5 %~30 ms3Demo.Rare.Run(), fewer than 10 samplesdemo.dll",
+	} {
+		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
+		got, _, _ := strings.Cut(dom, "</pre>")
+		if got = html.UnescapeString(got); got != want {
+			t.Errorf("\ngot  %s\nwant %s", got, want)
 		}
 	}
 	if strings.Contains(log, "CONSOLE") {

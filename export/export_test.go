@@ -67,7 +67,7 @@ func TestBadIndices(t *testing.T) {
 // TestPprof reads what was written with pprof's own package and compares every
 // stack with the profile.
 func TestPprof(t *testing.T) {
-	for name, p := range map[string]*Profile{"demo": handMade(), "large": large(300, 40), "empty": {}} {
+	for name, p := range map[string]*Profile{"demo": handMade(), "accounted": accounted(), "large": large(300, 40), "empty": {}} {
 		t.Run(name, func(t *testing.T) { comparePprof(t, p) })
 	}
 }
@@ -80,20 +80,23 @@ func comparePprof(t *testing.T, p *Profile) {
 	if err := got.CheckValid(); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Sample) != len(p.Stacks) || len(got.SampleType) != 3 {
-		t.Fatalf("%d samples of %d values, want %d of 3", len(got.Sample), len(got.SampleType), len(p.Stacks))
+	if len(got.Sample) != len(p.Stacks) || len(got.SampleType) != 4 {
+		t.Fatalf("%d samples of %d values, want %d of 4", len(got.Sample), len(got.SampleType), len(p.Stacks))
 	}
 	for i, s := range got.Sample {
 		want := &p.Stacks[i]
-		if !slices.Equal(s.Value, []int64{want.Count, want.WallNanos, want.CPUNanos}) {
+		if !slices.Equal(s.Value, []int64{want.Count, want.WallNanos, want.CPUNanos, want.cpuCount()}) {
 			t.Errorf("stack %d: values %v", i, s.Value)
 		}
 		th := p.Threads[want.Thread]
-		if s.NumLabel["thread_id"][0] != int64(th.ID) || th.Name != "" && s.Label["thread_name"][0] != th.Name {
+		if id := s.NumLabel["thread_id"]; (th.ID == 0) != (id == nil) || id != nil && id[0] != int64(th.ID) || th.Name != "" && s.Label["thread_name"][0] != th.Name {
 			t.Errorf("stack %d: labels %v %v, want %v", i, s.Label, s.NumLabel, th)
 		}
 		if g := s.Label["gap"]; (want.Gap == "") != (g == nil) || g != nil && g[0] != want.Gap {
 			t.Errorf("stack %d: gap label %v, want %q", i, g, want.Gap)
+		}
+		if cause, ok := p.causeOf(want); ok != (s.Label[labelCause] != nil) || ok && s.Label[labelCause][0] != cause {
+			t.Errorf("stack %d: label of the cause %v, want %q", i, s.Label[labelCause], cause)
 		}
 		compareLocations(t, p, want, s.Location)
 	}

@@ -29,11 +29,36 @@ type Figures struct {
 	Retries   int64            `json:"retries"`
 	Lost      int64            `json:"lost"`
 	Notes     []string         `json:"notes"`
+	Empty     string           `json:"empty,omitempty"`
 	ExitNote  string           `json:"exit_note,omitempty"`
 	Way       string           `json:"way,omitempty"`
 	WayWhy    string           `json:"way_why,omitempty"`
+	Clock     *FigureClock     `json:"clock,omitempty"`
+	CPU       *FigureCPU       `json:"cpu,omitempty"`
 	Counters  map[string]int64 `json:"counters,omitempty"`
 	Events    []FigureEvents   `json:"events,omitempty"`
+}
+
+// FigureClock is a Clock.
+type FigureClock struct {
+	Name     string        `json:"name"`
+	LateP90  time.Duration `json:"late_p90_ns,omitempty"`
+	Hits     int64         `json:"hits,omitempty"`
+	Rejected int64         `json:"rejected,omitempty"`
+}
+
+// FigureCPU is a CPUTime.
+type FigureCPU struct {
+	Process    int64         `json:"process_ns"`
+	Profile    int64         `json:"profile_ns"`
+	Kernel     int64         `json:"kernel_ns"`
+	NotSampled []FigureCause `json:"not_sampled"`
+}
+
+// FigureCause is processor time without samples.
+type FigureCause struct {
+	Cause string `json:"cause"`
+	Nanos int64  `json:"ns"`
 }
 
 // FigureEvents are EventStats.
@@ -80,14 +105,25 @@ func NewRecording(format string, p *Profile) Recording {
 
 func figures(p *Profile) Figures {
 	s := &p.Stats
-	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps, Threads: len(p.Threads), Stacks: len(p.Stacks),
-		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes), ExitNote: s.ExitNote,
+	f := Figures{Samples: s.Samples, Complete: s.Complete, Gaps: s.Gaps, Threads: int(p.threadCount()), Stacks: len(p.Stacks),
+		Suspended: FigureTimes(s.Suspended), Retries: s.Retries, Lost: s.Lost, Notes: list(s.Notes), Empty: s.Empty, ExitNote: s.ExitNote,
 		Way: s.Way, WayWhy: s.WayWhy, Counters: s.Counters,
 		Events: convert(s.Events, func(e *EventStats) FigureEvents {
 			return FigureEvents{e.Event.String(), e.Seen, e.Count, e.Complete, e.Sum, e.Longest, e.Open}
 		}),
 		Parts: convert(s.Parts, func(p *Part) FigurePart { return FigurePart{p.Name, FigureTimes(p.Time)} }),
 		Tries: convert(s.Tries, func(t *Tries) FigureTries { return FigureTries(*t) })}
+	if c := s.Clock; c != nil {
+		f.Clock = &FigureClock{c.Kind.String(), c.LateP90, c.Hits, c.Rejected}
+	}
+	if c := s.CPU; c != nil {
+		f.CPU = &FigureCPU{Process: c.Process, Profile: c.Profile, Kernel: c.Kernel, NotSampled: []FigureCause{}}
+		for i, n := range c.NotSampled {
+			if n > 0 && i < len(Causes) {
+				f.CPU.NotSampled = append(f.CPU.NotSampled, FigureCause{Causes[i], n})
+			}
+		}
+	}
 	if f.Gaps == nil {
 		f.Gaps = map[string]int64{}
 	}

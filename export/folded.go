@@ -3,6 +3,7 @@ package export
 import (
 	"bufio"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,13 +14,15 @@ var foldedName = strings.NewReplacer(";", ":")
 
 // WriteFolded writes one line per distinct stack: the names from root to leaf
 // separated by ';', a space, the number of samples (of a recording of events alone,
-// the nanoseconds, bytes or times of the first kind that was asked for). Threads are merged. Lines
+// the nanoseconds, bytes or times of the first kind that was asked for). Processor time
+// without samples stands there as the number of samples it would have had. Threads are merged. Lines
 // are sorted. A ';' in a name becomes ':'.
 func WriteFolded(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
 	v, at := newView(p), p.lineMetric()
+	v.estimateCounts(p, at)
 	counts := make(map[string]int64)
 	for i := range v.paths {
 		if n := v.paths[i].values[at]; n > 0 {
@@ -38,6 +41,20 @@ func WriteFolded(w io.Writer, p *Profile) error {
 		}
 	}
 	return b.Flush()
+}
+
+// estimateCounts gives paths without samples the number that their processor time would
+// have had, at least 1.
+func (v *view) estimateCounts(p *Profile, at int) {
+	if at != valueSamples {
+		return
+	}
+	period := p.periodNanos()
+	for i := range v.paths {
+		if c := &v.paths[i].values; c[valueSamples] == 0 && c[valueCPU] > 0 {
+			c[valueSamples] = max(1, int64(math.Round(float64(c[valueCPU])/period)))
+		}
+	}
 }
 
 func (v *view) fold(pa *path) string {

@@ -79,6 +79,17 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Processor time without samples is in every format, and weak times are marked.
+func TestAccountedGolden(t *testing.T) {
+	for _, f := range goldenForms {
+		if f.file == "demo.html" {
+			continue
+		}
+		name := strings.Replace(f.file, "demo", "accounted", 1)
+		t.Run(name, func(t *testing.T) { golden(t, name, written(t, f.write, accounted())) })
+	}
+}
+
 // Events are values of their own in every format that has room for them, and in none
 // are they samples.
 func TestEventsGolden(t *testing.T) {

@@ -38,6 +38,7 @@ type pageData struct {
 	Title   string    `json:"title"`
 	Facts   []string  `json:"facts"`
 	Notes   []string  `json:"notes"`
+	Warning string    `json:"warning"` // "" = none
 	Classes []string  `json:"classes"`
 	Modules []string  `json:"modules"`
 	Symbols [][3]any  `json:"symbols"` // name, module, class + 8 if doubtful
@@ -45,6 +46,7 @@ type pageData struct {
 	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
 	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
 	Metrics [][4]any  `json:"metrics"` // name, label, unit, which of them says how many
+	First   int       `json:"first"`   // metric to begin with
 	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
 }
 
@@ -77,8 +79,8 @@ func pageTitle(p *Profile) string {
 }
 
 func newPageData(p *Profile) *pageData {
-	t := newTree(newView(p))
-	d := &pageData{Title: pageTitle(p), Facts: pageFacts(p), Notes: pageNotes(p), Classes: classNames[:],
+	t := newTree(newView(p), p.defaultMetric())
+	d := &pageData{Title: pageTitle(p), Facts: pageFacts(p), Notes: pageNotes(p), Warning: pageWarning(p), Classes: classNames[:],
 		Symbols: [][3]any{}, Threads: [][2]any{}, Parents: []int32{}, Nodes: []int32{}}
 	d.addSymbols(t.view)
 	place := d.addNodes(t)
@@ -130,6 +132,7 @@ func (d *pageData) addStacks(p *Profile, t *tree, place []int32) {
 	d.Stacks = make([][]int64, len(p.Threads))
 	samples := make([]int64, len(p.Threads))
 	shown := p.shown()
+	d.First = slices.Index(shown, p.defaultMetric())
 	for _, at := range shown {
 		m := &metrics[at]
 		d.Metrics = append(d.Metrics, [4]any{m.name, m.label, m.unit, slices.Index(shown, m.count)})
@@ -154,10 +157,13 @@ func pageFacts(p *Profile) []string {
 	if p.Duration > 0 {
 		facts = append(facts, shortTime(p.Duration))
 	}
-	if p.RateHz > 0 {
-		facts = append(facts, fmt.Sprintf("%g Hz", p.RateHz))
+	if count, _ := p.sampledCPU(); count > 0 {
+		facts = append(facts, fmt.Sprintf("%.3g samples a second of CPU time", 1e9/p.periodNanos()))
 	}
-	facts = append(facts, plural(int64(len(p.Threads)), "thread"))
+	facts = append(facts, plural(p.threadCount(), "thread"))
+	if c := s.CPU; c != nil {
+		facts = append(facts, c.share())
+	}
 	if p.Runtime != "" {
 		facts = append(facts, clean(p.Runtime))
 	}
@@ -170,8 +176,23 @@ func pageFacts(p *Profile) []string {
 	return facts
 }
 
+// pageWarning is what must be seen before any figure.
+func pageWarning(p *Profile) string {
+	if p.Stats.Empty != "" {
+		return clean(p.Stats.Empty)
+	}
+	if c := p.Stats.CPU; c != nil && c.coverage() < lowCoverage {
+		return c.lines()[0]
+	}
+	return ""
+}
+
 func pageNotes(p *Profile) []string {
 	notes := []string{}
+	if p.Stats.CPU != nil {
+		notes = append(notes, p.Stats.CPU.lines()...)
+	}
+	notes = append(notes, p.rateLines()...)
 	if p.Stats.Way != "" {
 		notes = append(notes, clean(p.Stats.Way+": "+p.Stats.WayWhy))
 	}

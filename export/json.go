@@ -50,6 +50,7 @@ type jsonStack struct {
 	Count     int64   `json:"count"`
 	WallNanos int64   `json:"wall_ns"`
 	CPUNanos  int64   `json:"cpu_ns"`
+	CPUCount  int64   `json:"cpu_count"`
 	Complete  bool    `json:"complete"`
 	Gap       string  `json:"gap,omitempty"`
 	Event     string  `json:"event,omitempty"`
@@ -80,7 +81,7 @@ func WriteJSON(w io.Writer, p *Profile) error {
 	f.Threads = convert(p.Threads, func(t *Thread) jsonThread { return jsonThread{t.ID, t.Name} })
 	f.Frames = convert(p.Frames, frameJSON)
 	f.Stacks = convert(p.Stacks, func(s *Stack) jsonStack {
-		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos, s.Complete, s.Gap,
+		return jsonStack{s.Thread, list(s.Frames), s.Count, s.WallNanos, s.CPUNanos, s.cpuCount(), s.Complete, s.Gap,
 			eventLabel(s), s.Sum, s.Longest, s.Open, s.Owner, s.Type, s.Message}
 	})
 	f.Waits = convert(p.Waits, func(w *Wait) jsonWait { return jsonWait{w.Stack, w.Start.UTC().Format(time.RFC3339Nano), w.Nanos} })

@@ -12,7 +12,8 @@ type metric struct {
 var metrics = [numValues]metric{
 	valueSamples:    {metricSamples, "Samples", "count", valueSamples},
 	valueWall:       {metricWall, "Wall time", "nanoseconds", valueSamples},
-	valueCPU:        {metricCPU, "CPU time", "nanoseconds", valueSamples},
+	valueCPU:        {metricCPU, "CPU time", "nanoseconds", valueCPUSamples},
+	valueCPUSamples: {"cpu_samples", "CPU samples", "count", valueCPUSamples},
 	valueWaits:      {"waits", "Waits", "count", valueWaits},
 	valueWait:       {"wait", "Wait time", "nanoseconds", valueWaits},
 	valueLocks:      {"locks", "Locks", "count", valueLocks},
@@ -23,7 +24,7 @@ var metrics = [numValues]metric{
 }
 
 // eventValues are the metrics of an event: how many, how much.
-var eventValues = [NumEvents][]int{NoEvent: {valueSamples, valueWall, valueCPU}, EventWait: {valueWaits, valueWait}, EventLock: {valueLocks, valueLock},
+var eventValues = [NumEvents][]int{NoEvent: {valueSamples, valueWall, valueCPU, valueCPUSamples}, EventWait: {valueWaits, valueWait}, EventLock: {valueLocks, valueLock},
 	EventAllocation: {valueAllocs, valueAlloc}, EventException: {valueExceptions}}
 
 // shown are the metrics of a profile: those of samples, and of the events that were
@@ -39,12 +40,20 @@ func (p *Profile) shown() []int {
 // valuesOf are a stack's.
 func valuesOf(s *Stack) (v values) {
 	if s.Event == NoEvent || s.Event >= NumEvents {
-		return values{s.Count, s.WallNanos, s.CPUNanos}
+		return values{s.Count, s.WallNanos, s.CPUNanos, s.cpuCount()}
 	}
 	for i, at := range eventValues[s.Event] {
 		v[at] = [...]int64{s.Count, s.Sum}[i]
 	}
 	return v
+}
+
+// cpuCount is how many samples the stack's CPU time rests on.
+func (s *Stack) cpuCount() int64 {
+	if s.CPUCount == 0 && s.CPUNanos > 0 {
+		return s.Count
+	}
+	return s.CPUCount
 }
 
 // lineMetric is the one of formats that have room for one: samples, or if there are
@@ -67,6 +76,27 @@ func (p *Profile) sampled() *Profile {
 	return &q
 }
 
+// waiting is a profile of the samples without CPU time, nil if a tree of CPU time leaves
+// none out.
+func (p *Profile) waiting() *Profile {
+	if p.defaultMetric() != valueCPU {
+		return nil
+	}
+	q := *p
+	q.Stacks = nil
+	for _, s := range p.Stacks {
+		s.WallNanos, s.Count = s.WallNanos-s.CPUNanos, s.Count-s.cpuCount()
+		s.CPUNanos, s.CPUCount = 0, 0
+		if s.Count > 0 && s.WallNanos > 0 {
+			q.Stacks = append(q.Stacks, s)
+		}
+	}
+	if q.Stacks == nil {
+		return nil
+	}
+	return &q
+}
+
 // Metrics of a sample, as pprof and the page name them.
 const (
 	metricSamples = "samples"
@@ -76,12 +106,19 @@ const (
 
 // defaultMetric is what people should see first: where CPU time went, and samples only
 // where it was not measured. Most threads of a server sleep, so that the samples of all
-// of them show what waits and hide what works.
-func (p *Profile) defaultMetric() string {
+// of them show what waits and hide what works. Of a recording whose only samples are of
+// threads that wait, it is samples.
+func (p *Profile) defaultMetric() int {
+	samples, cpu := false, false
 	for i := range p.Stacks {
-		if p.Stacks[i].CPUNanos > 0 {
-			return metricCPU
+		s := &p.Stacks[i]
+		if s.CPUNanos > 0 && s.Count > 0 {
+			return valueCPU
 		}
+		samples, cpu = samples || s.Count > 0, cpu || s.CPUNanos > 0
 	}
-	return metrics[p.lineMetric()].name
+	if cpu && !samples {
+		return valueCPU
+	}
+	return p.lineMetric()
 }

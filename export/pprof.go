@@ -17,13 +17,14 @@ const (
 	labelMessage  = "message"
 	labelOwner    = "owner"
 	labelOpen     = "open"
+	labelCause    = "not_sampled"
 )
 
 // WritePprof writes a gzipped profile.proto (google/pprof): values
 // samples/count, wall/nanoseconds and cpu/nanoseconds, and those of the runtime's
 // events that were recorded; a mapping with build id
-// per module; a location per frame; labels thread_id, thread_name and, on
-// incomplete stacks, gap. Functions' file names are source files where these are known,
+// per module; a location per frame; labels thread_id, thread_name, on
+// incomplete stacks gap, and on processor time without samples not_sampled: the cause. Functions' file names are source files where these are known,
 // else the modules.
 func WritePprof(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
@@ -78,7 +79,7 @@ func (w *pprofWriter) header() {
 		o.SampleType = append(o.SampleType, &profile.ValueType{Type: metrics[at].name, Unit: metrics[at].unit})
 	}
 	o.PeriodType = &profile.ValueType{Type: "wall", Unit: "nanoseconds"}
-	o.DefaultSampleType = w.p.defaultMetric()
+	o.DefaultSampleType = metrics[w.p.defaultMetric()].name
 	if p.RateHz > 0 {
 		o.Period = int64(float64(time.Second) / p.RateHz)
 	}
@@ -106,12 +107,18 @@ func (w *pprofWriter) sample(s *Stack) {
 	t := &w.p.Threads[s.Thread]
 	ps := &profile.Sample{
 		Label:    map[string][]string{labelThread: {clean(t.Name)}},
-		NumLabel: map[string][]int64{labelThreadID: {int64(t.ID)}}}
+		NumLabel: map[string][]int64{}}
+	if t.ID != 0 {
+		ps.NumLabel[labelThreadID] = []int64{int64(t.ID)}
+	}
 	v := valuesOf(s)
 	for _, at := range w.shown {
 		ps.Value = append(ps.Value, v[at])
 	}
 	w.event(ps, s)
+	if cause, ok := w.p.causeOf(s); ok {
+		ps.Label[labelCause] = []string{cause}
+	}
 	for _, f := range s.Frames {
 		ps.Location = append(ps.Location, w.location(f))
 	}

@@ -9,16 +9,18 @@ import (
 type Class uint8
 
 const (
-	ClassManaged Class = iota // methods the CLR compiled or loaded precompiled
-	ClassNative               // native code that is not the runtime's
-	ClassRuntime              // the .NET runtime's own native code (libcoreclr, libclrjit, libSystem.Native, ...)
-	ClassStub                 // code the CLR made that is no method: IL stub, precode, helper
-	ClassGap                  // frames are missing here; Frame.Name is the reason
-	ClassType                 // no frame: the type that was allocated or thrown there, or what an exception said
+	ClassManaged   Class = iota // methods the CLR compiled or loaded precompiled
+	ClassNative                 // native code that is not the runtime's
+	ClassRuntime                // the .NET runtime's own native code (libcoreclr, libclrjit, libSystem.Native, ...)
+	ClassStub                   // code the CLR made that is no method: IL stub, precode, helper
+	ClassGap                    // frames are missing here; Frame.Name is the reason
+	ClassType                   // no frame: the type that was allocated or thrown there, or what an exception said
+	ClassKernel                 // the kernel of the system
+	ClassUnsampled              // no frame: processor time without samples, and its cause
 	numClasses
 )
 
-var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type"}
+var classNames = [numClasses]string{"managed", "native", "runtime", "stub", "gap", "type", "kernel", "unsampled"}
 
 func (c Class) String() string {
 	if c < numClasses {
@@ -47,9 +49,9 @@ type Module struct {
 	Offset     uint64 // in the file, of Start
 }
 
-// Thread is a thread that has samples.
+// Thread is a thread that has samples, or with the ID 0 all that have none.
 type Thread struct {
-	ID   int // the kernel's thread id
+	ID   int // the kernel's thread id, 0 = threads without samples
 	Name string
 }
 
@@ -77,6 +79,7 @@ type Stack struct {
 	Count     int64   // samples, >= 0
 	WallNanos int64   // wall time the samples stand for, >= 0; 0 = not measured
 	CPUNanos  int64   // CPU time the samples stand for, >= 0; 0 = not measured
+	CPUCount  int64   // of Count, samples with CPU time; 0 with CPUNanos > 0 and Count > 0: all of Count
 	Complete  bool
 	Gap       string // why the stack is not complete, "" if it is
 
@@ -125,11 +128,14 @@ type Stats struct {
 	Retries   int64            // SuspendRuntime calls repeated because a suspension was in progress
 	Lost      int64            // samples taken but not kept
 	Unlisted  int64            // waits that are not in Profile.Waits: they were shorter
+	Empty     string           // why there are no samples, "" if there are some
 	Notes     []string         // one line each, for the user
 	ExitNote  string           // how the command ended, "" if unremarkable
 	Way       string           // how samples were taken: "probe", "snapshot", "" = unknown
 	WayWhy    string           // what that means, and why not another way
 	Taken     []string         // figures of that way, one line each
+	Clock     *Clock           // of CPU samples; nil = unknown
+	CPU       *CPUTime         // where processor time is; nil = no clock of the processes is known
 	Counters  map[string]int64 // the same for programs; nil = none
 	Events    []EventStats     // the runtime's events that were recorded, by kind; nil = none were asked for
 }
@@ -162,6 +168,16 @@ type Part struct {
 type Tries struct {
 	Verdict, Result string
 	Count           int64
+}
+
+// threadCount is how many threads have samples.
+func (p *Profile) threadCount() (n int64) {
+	for i := range p.Threads {
+		if p.Threads[i].ID != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // IndexError is returned by writers for a profile whose parts do not fit.

@@ -18,6 +18,26 @@ func withEvents() *Profile {
 	return p
 }
 
+// accounted is handMade with all of the processor time: samples in the kernel, time in the
+// kernel that no sample locates, time without samples, and a weak stack.
+func accounted() *Profile {
+	p := handMade()
+	p.Frames = append(p.Frames, Frame{Name: KernelTime, ModuleIndex: -1, Class: ClassKernel}, Frame{Name: Kernel, ModuleIndex: -1, Class: ClassKernel},
+		Frame{Name: NotSampled, ModuleIndex: -1, Class: ClassUnsampled}, Frame{Name: "[short threads]", ModuleIndex: -1, Class: ClassUnsampled},
+		Frame{Name: "[start-up]", ModuleIndex: -1, Class: ClassUnsampled}, Frame{Name: "Demo.Rare.Run()", Module: "demo.dll", ModuleIndex: -1, Class: ClassManaged})
+	p.Threads = append(p.Threads, Thread{0, "threads without samples"})
+	p.Stacks = append(p.Stacks,
+		Stack{Thread: 0, Frames: []int32{17, 3, 2, 1, 0}, Count: 30, WallNanos: 330_000_000, CPUNanos: 30_000_000, CPUCount: 3, Complete: true},
+		Stack{Thread: 0, Frames: []int32{13, 4, 3, 2, 1, 0}, Count: 12, WallNanos: 120_000_000, CPUNanos: 120_000_000, CPUCount: 12, Complete: true},
+		Stack{Thread: 0, Frames: []int32{12}, CPUNanos: 100_000_000, Complete: true},
+		Stack{Thread: 3, Frames: []int32{15, 14}, CPUNanos: 400_000_000, WallNanos: 400_000_000, Complete: true},
+		Stack{Thread: 3, Frames: []int32{16, 14}, CPUNanos: 50_000_000, WallNanos: 50_000_000, Complete: true})
+	p.Stats.Samples, p.Stats.Complete = 1042, 992
+	p.Stats.CPU = &CPUTime{Process: 5_950_000_000, Profile: 5_500_000_000, Kernel: 100_000_000, NotSampled: []int64{1: 400_000_000, 3: 50_000_000}}
+	p.Stats.Clock = &Clock{Kind: ClockRandom, LateP90: 82_000, Hits: 1000, Rejected: 190}
+	return p
+}
+
 // eventsOnly is withEvents without samples.
 func eventsOnly() *Profile {
 	p := withEvents()

@@ -37,8 +37,8 @@ type speedscopeProfile struct {
 }
 
 // WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads
-// and one per thread. Weights are wall nanoseconds, or samples where no wall
-// time was measured.
+// and one per thread, and if CPU time was measured one of CPU time. Weights of the others
+// are wall nanoseconds, or samples where no wall time was measured.
 func WriteSpeedscope(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -62,30 +62,47 @@ func (v *view) speedscope(p *Profile) []speedscopeProfile {
 	if v.total[valueWall] > 0 {
 		unit, value = "nanoseconds", valueWall
 	}
-	out := make([]speedscopeProfile, 1+len(p.Threads))
-	for i := range out {
-		out[i] = speedscopeProfile{Type: "sampled", Name: "all threads", Unit: unit, Samples: [][]int32{}, Weights: []int64{}}
-		if i > 0 {
-			out[i].Name = threadLabel(&p.Threads[i-1])
-		}
+	v.estimateCounts(p, value)
+	out := []speedscopeProfile{newSpeedscope("all threads", unit)}
+	for i := range p.Threads {
+		out = append(out, newSpeedscope(threadLabel(&p.Threads[i]), unit))
 	}
 	for i := range v.paths {
 		pa := &v.paths[i]
 		if pa.values[value] == 0 && v.total[value] > 0 && p.Stacks[i].Event != NoEvent {
 			continue
 		}
-		for _, o := range []*speedscopeProfile{&out[0], &out[1+pa.thread]} {
-			o.Samples = append(o.Samples, pa.symbols)
-			o.Weights = append(o.Weights, pa.values[value])
-			o.End += pa.values[value]
+		out[0].add(pa, value)
+		out[1+pa.thread].add(pa, value)
+	}
+	if v.total[valueCPU] > 0 {
+		cpu := newSpeedscope("all threads, CPU time", "nanoseconds")
+		for i := range v.paths {
+			if v.paths[i].values[valueCPU] > 0 {
+				cpu.add(&v.paths[i], valueCPU)
+			}
 		}
+		out = append(out, cpu)
 	}
 	return out
 }
 
+func newSpeedscope(name, unit string) speedscopeProfile {
+	return speedscopeProfile{Type: "sampled", Name: name, Unit: unit, Samples: [][]int32{}, Weights: []int64{}}
+}
+
+// add appends a stack with one of its values.
+func (o *speedscopeProfile) add(pa *path, value int) {
+	o.Samples = append(o.Samples, pa.symbols)
+	o.Weights = append(o.Weights, pa.values[value])
+	o.End += pa.values[value]
+}
+
 // threadLabel is how a thread is listed.
 func threadLabel(t *Thread) string {
-	if name := clean(t.Name); name != "" {
+	if name := clean(t.Name); name != "" && t.ID == 0 {
+		return name
+	} else if name != "" {
 		return fmt.Sprintf("%s (%d)", name, t.ID)
 	}
 	return fmt.Sprintf("thread %d", t.ID)

@@ -48,17 +48,28 @@ func (o TextOptions) paint(sgr, s string) string {
 	return "\x1b[" + sgr + "m" + s + "\x1b[0m"
 }
 
-// WriteText writes the summary and the tree, without colours: the format
-// "text".
+// WriteText writes the summary, the tree, and a tree of the wall time of threads that wait
+// if the first is of CPU time, without colors: the format "text".
 func WriteText(w io.Writer, p *Profile) error {
 	opt := TextOptions{Width: 160, MaxLines: 200, MinPercent: 0.5}
 	if err := WriteSummary(w, p, opt); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
+	if err := p.Check(); err != nil {
 		return err
 	}
-	return WriteTree(w, p, opt)
+	sampled := p.sampled()
+	by := sampled.defaultMetric()
+	if p.Stats.Empty != "" {
+		_, err := io.WriteString(w, "\n"+clean(p.Stats.Empty)+"\n")
+		return err
+	}
+	text := "\n" + treeOf(sampled, by, metrics[by].label, opt)
+	if waits := sampled.waiting(); waits != nil {
+		text += "\n" + treeOf(waits, valueWall, "Wall time of threads that wait", opt)
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // summary collects lines "label value".
@@ -80,6 +91,7 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	s := &summary{opt: opt.filled()}
 	s.line("samples", "", recorded(p))
 	s.completeness(&p.Stats)
+	s.processor(p)
 	s.way(&p.Stats)
 	s.events(&p.Stats)
 	if q := p.Stats.Suspended; q.Count > 0 {
@@ -109,6 +121,27 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	}
 	_, err := io.WriteString(w, s.text.String())
 	return err
+}
+
+// processor reports how much of the processor time is in the profile, and how often it
+// was sampled.
+func (s *summary) processor(p *Profile) {
+	label := "cpu"
+	next := func(sgr, text string) { s.line(label, sgr, text); label = "" }
+	if c := p.Stats.CPU; c != nil {
+		for i, line := range c.lines() {
+			sgr := ""
+			if i == 0 && c.coverage() < lowCoverage {
+				sgr = sgrBad
+			}
+			next(sgr, line)
+		}
+	} else if p.Stats.Samples > 0 {
+		next("", "the clock of the process is unknown, so the share in the profile is too")
+	}
+	for _, line := range p.rateLines() {
+		next("", line)
+	}
 }
 
 // way reports how the samples were taken.
@@ -169,10 +202,7 @@ func recorded(p *Profile) string {
 	if p.Duration > 0 {
 		parts[0] += " in " + shortTime(p.Duration)
 	}
-	if p.RateHz > 0 {
-		parts[0] += fmt.Sprintf(" at %g Hz", p.RateHz)
-	}
-	parts = append(parts, plural(int64(len(p.Threads)), "thread"))
+	parts = append(parts, plural(p.threadCount(), "thread"))
 	if p.Runtime != "" {
 		parts = append(parts, clean(p.Runtime))
 	}

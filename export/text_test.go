@@ -59,14 +59,30 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// treeLines returns the tree without its heading.
+// Shares have the digits that their samples carry, and a mark where those are few.
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		part, count, all int64
+		want             string
+	}{
+		{-1, 5, 10, ""}, {500, 500, 1000, "50 %"}, {500, 50_000, 1000, "50.0 %"}, {500, 0, 1000, "50.0 %"}, {1000, 1000, 1000, "100.0 %"}, {1000, 10, 1000, "100 %"},
+		{3, 3, 1000, "~0.3 %"}, {30, 3, 1000, "~3 %"}, {1, 1, 150, "~1 %"}, {1, 1, 190, "~1 %"}, {1, 1, 1_000_000, "~<0.1 %"}, {5, 0, 1_000_000, "<0.1 %"}, {9, 9, 90, "~10 %"}, {10, 10, 100, "10 %"},
+	} {
+		if got := share(c.part, c.count, c.all); got != c.want {
+			t.Errorf("share(%d, %d, %d) = %q, want %q", c.part, c.count, c.all, got, c.want)
+		}
+	}
+}
+
+// treeLines returns the tree without its headings and the legend.
 func treeLines(t *testing.T, p *Profile, opt TextOptions) []string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := WriteTree(&b, p, opt); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[1:]
+	text := strings.TrimSuffix(strings.TrimSuffix(b.String(), "\n"), "\n"+weakLegend)
+	return strings.Split(text, "\n")[2:]
 }
 
 func TestTreeKeepsItsLimits(t *testing.T) {
@@ -98,8 +114,8 @@ func TestTreeCollapsesChains(t *testing.T) {
 	}
 	p.Stacks = []Stack{s}
 	got := strings.Join(treeLines(t, p, TextOptions{}), "\n")
-	want := "100.0 %          n f0\n                 M f1\n                 ⋮ 96 frames (48 managed, 48 native)\n" +
-		"                 n f98\n        100.0 %  M f99"
+	want := " ~100 %                7 n f0\n                         M f1\n                         ⋮ 96 frames (48 managed, 48 native)\n" +
+		"                         n f98\n         ~100 %          M f99"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -112,5 +128,12 @@ func TestSummaryWithoutSamples(t *testing.T) {
 	}
 	if got := b.String(); !strings.Contains(got, "the profiler did not load") || strings.Contains(got, "%") {
 		t.Errorf("got:\n%s", got)
+	}
+	const why = "no samples: it used 3ms of processor time"
+	for _, f := range []string{"text", "html", "json"} {
+		format, _ := ByName(f)
+		if got := written(t, format.Write, &Profile{Stats: Stats{Empty: why}}); !bytes.Contains(got, []byte(why)) {
+			t.Errorf("%s does not say why there are no samples", f)
+		}
 	}
 }

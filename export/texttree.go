@@ -6,25 +6,28 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
 // classMarks stand before names, so that classes can be told apart without
 // colours.
-var classMarks = [numClasses]string{"M", "n", "r", "s", "!", "t"}
+var classMarks = [numClasses]string{"M", "n", "r", "s", "!", "t", "k", "-"}
 
 // Shape of the tree.
 const (
-	chainHead   = 2  // of a long chain of only children, the first frames shown
-	chainTail   = 2  // and the last
-	maxIndent   = 24 // levels, after which lines stay where they are
-	narrowing   = 1.05
-	percentCols = 16
+	chainHead  = 2  // of a long chain of only children, the first frames shown
+	chainTail  = 2  // and the last
+	maxIndent  = 24 // levels, after which lines stay where they are
+	narrowing  = 1.05
+	numberCols = 25
 )
 
 // treeLine is one line before it is cut and coloured.
 type treeLine struct {
-	total, self int64 // samples; total < 0: none shown
+	total, self int64 // in the tree's value; total < 0: none shown
+	count       int64 // samples that total rests on, 0 = none: an exact clock
+	selfCount   int64 // and self
 	indent      string
 	text        string
 	class       Class
@@ -35,14 +38,15 @@ type treeLine struct {
 // treeText lays a tree out under one threshold.
 type treeText struct {
 	tree  *tree
-	floor int64 // samples below which a branch is summed up
+	floor int64 // value below which a branch is summed up
 	limit int   // lines after which the layout is given up
 	lines []treeLine
 }
 
 // WriteTree writes the hottest merged stacks as a tree from the roots to the
-// leaves: share of the samples with callees, share of the function itself,
-// class mark, name. Branches below opt.MinPercent are summed up, and so are
+// leaves: share with callees, share of the function itself, samples that the first rests
+// on, class mark, name. The shares are of CPU time where it was measured, else of samples.
+// Shares that rest on fewer than ten samples are marked with a tilde. Branches below opt.MinPercent are summed up, and so are
 // more, from the lightest, where the lines would be more than opt.MaxLines.
 // Only children stand below each other without a new level; of long chains the
 // middle is left out and counted.
@@ -50,35 +54,62 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	opt = opt.filled()
-	t := newTree(newView(p.sampled()))
-	var b strings.Builder
-	if t.nodes[0].total[valueSamples] <= 0 {
-		b.WriteString("no samples\n")
-	} else {
-		b.WriteString(opt.paint(sgrDim, heading(opt.Width)) + "\n")
-		lines := layTree(t, opt)
-		for i := range lines {
-			b.WriteString(lines[i].render(t, opt) + "\n")
-		}
-	}
-	_, err := io.WriteString(w, b.String())
+	p = p.sampled()
+	by := p.defaultMetric()
+	_, err := io.WriteString(w, treeOf(p, by, metrics[by].label, opt.filled()))
 	return err
 }
 
-// heading names the columns and, as far as the width allows, the marks.
-func heading(width int) string {
-	parts := []string{"  total    self  "}
-	for c, m := range classMarks[:ClassType] { // a type is in no tree of samples
-		parts = append(parts, m+" "+classNames[c])
+// treeOf is the tree of one value, under a line that names it.
+func treeOf(p *Profile, by int, label string, opt TextOptions) string {
+	t := newTree(newView(p), by)
+	if t.nodes[0].total[by] <= 0 {
+		return "no samples\n"
 	}
-	parts = append(parts, "? doubtful")
-	return cut(parts[0]+strings.Join(parts[1:], "  "), width)
+	var b strings.Builder
+	b.WriteString(opt.paint(sgrDim, label+": "+t.whole()) + "\n")
+	b.WriteString(opt.paint(sgrDim, cut(t.heading(), opt.Width)) + "\n")
+	weak := false
+	for _, l := range layTree(t, opt) {
+		b.WriteString(l.render(t, opt) + "\n")
+		weak = weak || isWeak(l.count) && l.total >= 0 || isWeak(l.selfCount) && l.self > 0
+	}
+	if weak {
+		b.WriteString(opt.paint(sgrDim, weakLegend) + "\n")
+	}
+	return b.String()
+}
+
+// weakLegend explains the mark of few samples.
+const weakLegend = "~ rests on fewer than 10 samples"
+
+// whole is what the shares are of.
+func (t *tree) whole() string {
+	m, all := &metrics[t.by], &t.nodes[0].total
+	if m.unit == "nanoseconds" {
+		return fmt.Sprintf("%s, %s", shortTime(time.Duration(all[t.by])), plural(all[m.count], "sample"))
+	}
+	return thousands(all[t.by])
+}
+
+// heading names the columns and the marks of the classes that the tree has.
+func (t *tree) heading() string {
+	var has [numClasses]bool
+	for i := range t.nodes[1:] {
+		has[t.view.symbols[t.nodes[i+1].symbol].class] = true
+	}
+	head := "  total    self  samples "
+	for c, m := range classMarks {
+		if has[c] || Class(c) < ClassType {
+			head += m + " " + classNames[c] + "  "
+		}
+	}
+	return head + "? doubtful"
 }
 
 // layTree raises the threshold until the lines fit.
 func layTree(t *tree, opt TextOptions) []treeLine {
-	all := t.nodes[0].total[valueSamples]
+	all := t.nodes[0].total[t.by]
 	floor := opt.MinPercent / 100 * float64(all)
 	for {
 		l := treeText{tree: t, floor: max(1, int64(math.Ceil(floor))), limit: opt.MaxLines}
@@ -94,21 +125,22 @@ func layTree(t *tree, opt TextOptions) []treeLine {
 }
 
 // kept returns the children at or above the threshold, and sums up the rest.
-func (l *treeText) kept(i int32) (keep []int32, rest int, weight int64) {
+func (l *treeText) kept(i int32) (keep []int32, rest int, weight, count int64) {
 	for _, c := range l.tree.nodes[i].children {
-		if n := l.tree.nodes[c].total[valueSamples]; n >= l.floor {
+		if n := l.tree.nodes[c].total[l.tree.by]; n >= l.floor {
 			keep = append(keep, c)
 		} else if n > 0 {
 			rest++
 			weight += n
+			count += l.tree.nodes[c].total[l.tree.counts()]
 		}
 	}
-	return keep, rest, weight
+	return keep, rest, weight, count
 }
 
 // branches writes the children of node i, each with all below it.
 func (l *treeText) branches(i int32, indent string, level int) {
-	keep, rest, weight := l.kept(i)
+	keep, rest, weight, count := l.kept(i)
 	for _, c := range keep {
 		if len(l.lines) > l.limit {
 			return
@@ -121,7 +153,7 @@ func (l *treeText) branches(i int32, indent string, level int) {
 		l.branches(end, next, level+1)
 	}
 	if rest > 0 && weight >= l.floor {
-		l.lines = append(l.lines, treeLine{total: weight, indent: indent, plain: true, text: fmt.Sprintf("… %s", lighter(rest))})
+		l.lines = append(l.lines, treeLine{total: weight, count: count, indent: indent, plain: true, text: fmt.Sprintf("… %s", lighter(rest))})
 	}
 }
 
@@ -137,8 +169,8 @@ func lighter(n int) string {
 func (l *treeText) chain(i int32, indent string) int32 {
 	run := []int32{i}
 	for {
-		keep, _, weight := l.kept(i)
-		if len(keep) != 1 || weight >= l.floor || l.tree.nodes[i].self[valueSamples] >= l.floor {
+		keep, _, weight, _ := l.kept(i)
+		if len(keep) != 1 || weight >= l.floor || l.tree.nodes[i].self[l.tree.by] >= l.floor {
 			break
 		}
 		i = keep[0]
@@ -163,12 +195,13 @@ func (l *treeText) chain(i int32, indent string) int32 {
 func (l *treeText) frame(i int32, indent string, first bool) {
 	n := &l.tree.nodes[i]
 	s := &l.tree.view.symbols[n.symbol]
-	line := treeLine{total: n.total[valueSamples], indent: indent, text: s.name, class: s.class}
-	if !first && n.total[valueSamples] == l.tree.nodes[n.parent].total[valueSamples] {
+	by, counts := l.tree.by, l.tree.counts()
+	line := treeLine{total: n.total[by], count: n.total[counts], indent: indent, text: s.name, class: s.class}
+	if !first && n.total[by] == l.tree.nodes[n.parent].total[by] {
 		line.total = -1
 	}
-	if n.self[valueSamples] >= l.floor {
-		line.self = n.self[valueSamples]
+	if n.self[by] >= l.floor {
+		line.self, line.selfCount = n.self[by], n.self[counts]
 	}
 	if s.doubtful {
 		line.text = "? " + s.name
@@ -196,15 +229,19 @@ func (l *treeText) elided(run []int32, indent string) {
 }
 
 func (l *treeLine) render(t *tree, opt TextOptions) string {
-	all := t.nodes[0].total[valueSamples]
-	cols := fmt.Sprintf("%7s %7s  ", share(l.total, all), share(l.self, all))
-	if l.self == 0 {
-		cols = fmt.Sprintf("%7s %7s  ", share(l.total, all), "")
+	all := t.nodes[0].total[t.by]
+	self, count := "", ""
+	if l.self > 0 {
+		self = share(l.self, l.selfCount, all)
 	}
+	if l.total >= 0 && l.count > 0 {
+		count = thousands(l.count)
+	}
+	cols := fmt.Sprintf("%7s %7s %8s ", share(l.total, l.count, all), self, count)
 	if l.plain {
-		return cols + l.indent + opt.paint(sgrDim, cut(l.text, opt.Width-percentCols-1-len(l.indent)))
+		return cols + l.indent + opt.paint(sgrDim, cut(l.text, opt.Width-numberCols-1-len(l.indent)))
 	}
-	room := opt.Width - percentCols - 1 - len(l.indent) - 2
+	room := opt.Width - numberCols - 1 - len(l.indent) - 2
 	note := ""
 	if l.note != "" {
 		note = "  " + l.note
@@ -212,14 +249,6 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 	name := fit(l.text, max(room-utf8.RuneCountInString(note), room/2, 10))
 	note = cut(note, max(0, room-utf8.RuneCountInString(name)))
 	return cols + l.indent + opt.paint(classSGR[l.class], classMarks[l.class]+" "+name) + opt.paint(sgrDim, note)
-}
-
-// share is a percentage in few columns, "" for a negative part.
-func share(part, all int64) string {
-	if part < 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(all))
 }
 
 // fit shortens a name to n runes and keeps its end, which says more than its

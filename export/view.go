@@ -12,6 +12,7 @@ const (
 	valueSamples = iota
 	valueWall
 	valueCPU
+	valueCPUSamples
 	valueWaits
 	valueWait
 	valueLocks
@@ -179,13 +180,14 @@ type node struct {
 
 // tree is the paths merged from the root, parents before children.
 type tree struct {
+	by    int // value that sorts children
 	view  *view
 	nodes []node
 	ends  []int32 // of path i, its leaf's node
 }
 
-func newTree(v *view) *tree {
-	t := &tree{view: v, nodes: []node{{symbol: -1, parent: -1}}}
+func newTree(v *view, by int) *tree {
+	t := &tree{view: v, by: by, nodes: []node{{symbol: -1, parent: -1}}}
 	type edge struct{ parent, symbol int32 }
 	index := make(map[edge]int32)
 	for i := range v.paths {
@@ -219,10 +221,13 @@ func (t *tree) sum() {
 	}
 }
 
+// counts is the value that says how many samples t.by rests on.
+func (t *tree) counts() int { return metrics[t.by].count }
+
 // compare puts the heavier node first, equal ones by name.
 func (t *tree) compare(a, b int32) int {
 	x, y := &t.nodes[a], &t.nodes[b]
-	if c := cmp.Compare(y.total[valueSamples], x.total[valueSamples]); c != 0 {
+	if c := cmp.Compare(y.total[t.by], x.total[t.by]); c != 0 {
 		return c
 	}
 	return t.view.symbols[x.symbol].compare(&t.view.symbols[y.symbol])

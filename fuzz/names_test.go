@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 
 	"github.com/ulikunitz/xz"
@@ -13,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
-// FuzzMiniDebugInfo reads any bytes as a compressed .gnu_debugdata: no panic, and
-// not more symbols than such a file may hold.
+// FuzzMiniDebugInfo reads any bytes as a compressed .gnu_debugdata: no panic, and no
+// more memory than a fixed start and a multiple of the input's size.
 func FuzzMiniDebugInfo(f *testing.F) {
 	packed := pack(f, elfasm.Image())
 	f.Add(packed)
@@ -27,7 +28,13 @@ func FuzzMiniDebugInfo(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		symbol.ELF(im, "", nil)
+		runtime.ReadMemStats(&after)
+		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(16<<20+256*len(in)); used > most {
+			t.Errorf("%d bytes allocated for %d, at most %d are right", used, len(in), most)
+		}
 	})
 }
 

@@ -20,6 +20,7 @@ func FuzzWire(f *testing.F) {
 	w.Thread(&wire.Thread{TID: 5, Name: "main"})
 	w.GapName(2, "no-info")
 	w.Sample(&wire.Sample{TID: 5, Gap: 2, Frames: []wire.Frame{{Module: 1, IP: 1<<46 + 5}, {Kind: 4, Gap: 2}, {Kind: 1, Method: 1, IP: 3}}})
+	w.Usage(&wire.Usage{TID: 5, CPUNanos: 9, KernelNanos: 1, Cause: wire.CauseShort})
 	w.Stats("lost", 3)
 	w.Note("n")
 	w.Bye("exit")
@@ -66,6 +67,8 @@ func writeWire(ms []wire.Message) []byte {
 			w.Line(m)
 		case *wire.Thread:
 			w.Thread(m)
+		case *wire.Usage:
+			w.Usage(m)
 		case *wire.Sample:
 			w.Sample(m)
 		case *wire.Stats:

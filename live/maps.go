@@ -19,12 +19,10 @@
 package live
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 )
 
 // Mapping is one line of /proc/PID/maps.
@@ -50,35 +48,46 @@ func Maps(pid int) ([]Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseMaps(bytes.NewReader(data))
+	return parseMaps(data, nil, map[string]string{})
 }
 
 // ParseMaps reads lines of the form of /proc/PID/maps. A line that is not of
 // that form ends the reading with an error; what stood before it is returned.
 func ParseMaps(r io.Reader) ([]Mapping, error) {
-	var out []Mapping
-	sc := bufio.NewScanner(r)
-	for n := 1; sc.Scan(); n++ {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	return parseMaps(data, nil, map[string]string{})
+}
+
+// parseMaps appends the mappings of a text to out. It makes one string of each path: most
+// lines have the path of another one.
+func parseMaps(text []byte, out []Mapping, paths map[string]string) ([]Mapping, error) {
+	for n := 1; len(text) > 0; n++ {
+		line, rest, _ := bytes.Cut(text, []byte("\n"))
+		text = rest
 		if n > maxMappings {
 			return out, fmt.Errorf("maps: more than %d lines", maxMappings)
 		}
-		m, ok := parseMapping(sc.Text())
+		m, ok := parseMapping(line, paths)
 		if !ok {
-			return out, fmt.Errorf("maps line %d: %q is not of the form start-end perms offset dev inode path", n, sc.Text())
+			return out, fmt.Errorf("maps line %d: %q is not of the form start-end perms offset dev inode path", n, line)
 		}
 		out = append(out, m)
 	}
-	return out, sc.Err()
+	return out, nil
 }
 
-func parseMapping(line string) (Mapping, bool) {
+func parseMapping(line []byte, paths map[string]string) (Mapping, bool) {
 	var m Mapping
-	addr, rest, ok1 := strings.Cut(line, " ")
-	perms, rest, ok2 := strings.Cut(rest, " ")
-	offset, rest, ok3 := strings.Cut(rest, " ")
-	_, rest, ok4 := strings.Cut(rest, " ")
-	inode, path, _ := strings.Cut(rest, " ")
-	lo, hi, ok5 := strings.Cut(addr, "-")
+	space := []byte(" ")
+	addr, rest, ok1 := bytes.Cut(line, space)
+	perms, rest, ok2 := bytes.Cut(rest, space)
+	offset, rest, ok3 := bytes.Cut(rest, space)
+	_, rest, ok4 := bytes.Cut(rest, space)
+	inode, path, _ := bytes.Cut(rest, space)
+	lo, hi, ok5 := bytes.Cut(addr, []byte("-"))
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || len(perms) < 4 {
 		return m, false
 	}
@@ -96,16 +105,35 @@ func parseMapping(line string) (Mapping, bool) {
 		return m, false
 	}
 	m.Exec = perms[2] == 'x'
-	m.Path = strings.TrimLeft(path, " ")
+	m.Path = intern(paths, bytes.TrimLeft(path, " "))
 	return m, true
 }
 
-func number(s string, base uint64) (uint64, bool) {
+// maxPaths bounds the strings that intern keeps.
+const maxPaths = 1 << 14
+
+// intern is a path as a string: the same one for equal paths.
+func intern(paths map[string]string, path []byte) string {
+	if len(path) == 0 {
+		return ""
+	}
+	s, ok := paths[string(path)]
+	if !ok {
+		if len(paths) >= maxPaths {
+			clear(paths)
+		}
+		s = string(path)
+		paths[s] = s
+	}
+	return s
+}
+
+func number(s []byte, base uint64) (uint64, bool) {
 	var v uint64
-	if s == "" || len(s) > 20 {
+	if len(s) == 0 || len(s) > 20 {
 		return 0, false
 	}
-	for _, c := range []byte(s) {
+	for _, c := range s {
 		var d uint64
 		switch {
 		case c >= '0' && c <= '9':

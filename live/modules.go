@@ -23,6 +23,9 @@ type Loader struct {
 	Image func(m *Mapping) (*elf.File, error)
 	// Memory, if set, is the process's, in place of the kernel's file of it.
 	Memory Memory
+	// Files, if set, lists the process's mappings of files. Then Table takes executable mappings
+	// only, and Files is asked for those of an image that has to be read out of memory.
+	Files func() ([]Mapping, error)
 
 	pid    int
 	maps   []Mapping

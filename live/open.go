@@ -88,15 +88,23 @@ func (l *Loader) elsewhere() bool {
 
 // copied reads an image out of the process's memory.
 func (l *Loader) copied(m *Mapping) (*elf.File, error) {
+	maps := l.maps
+	if l.Files != nil && m.Inode != 0 {
+		files, err := l.Files()
+		if err != nil {
+			return nil, err
+		}
+		maps = files
+	}
 	if l.Memory != nil {
-		return ImageFromMemory(l.Memory, l.maps, m)
+		return ImageFromMemory(l.Memory, maps, m)
 	}
 	mem, err := os.Open(l.proc("mem"))
 	if err != nil {
 		return nil, err
 	}
 	defer mem.Close()
-	return ImageFromMemory(fileMemory{mem}, l.maps, m)
+	return ImageFromMemory(fileMemory{mem}, maps, m)
 }
 
 // Memory is the memory of a process or of a core, of which parts can be missing.

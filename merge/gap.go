@@ -26,11 +26,12 @@ const (
 	GapCLRRefused       // DoStackSnapshot refused, though there are managed frames
 	GapCLRCut           // DoStackSnapshot's report ends early
 	GapStubOnTop        // the thread was interrupted where no return address is on the stack
+	GapUnproven         // managed code of a runtime whose tables cannot be read, or not yet
 )
 
 var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated",
 	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames",
-	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut", "stub-on-top"}
+	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut", "stub-on-top", "runtime-not-readable"}
 
 // GapCount is the number of Gap values.
 const GapCount = len(gapNames)

@@ -249,9 +249,29 @@ func (m *Merger) grown(i int) bool {
 }
 
 // frameless tells a stub that has made no frame, or not yet, from its caller
-// f: the frame pointer is f's.
+// f: the frame pointer is f's, and nobody has been called between them. Native
+// functions without a frame pointer leave f's in its register, too: a stub that
+// they call, on its way into a method, must not hide them.
 func (m *Merger) frameless(f *clr.SnapshotFrame) bool {
-	return f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP
+	return f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP && !m.codeBetween(m.sp(), f.SP-m.arch.callPushes)
+}
+
+// maxStub bounds what a stub without a frame has pushed, bytes.
+const maxStub = 256
+
+// codeBetween reports whether there may be a return address between two places on the stack:
+// a word that is an address in code.
+func (m *Merger) codeBetween(low, high uint64) bool {
+	if high > low+maxStub {
+		return true
+	}
+	t := m.w.Table()
+	for at := low; at+8 <= high; at += 8 {
+		if v, ok := m.mem.Word(at); !ok || t.Find(v) >= 0 || t.IsManaged(v) {
+			return true
+		}
+	}
+	return false
 }
 
 // atEntry tells code that was interrupted before it changed its stack from its

@@ -243,3 +243,31 @@ func TestStepsClimb(t *testing.T) {
 		}
 	}
 }
+
+// A stub on top that has no frame may have been called by native functions that have none
+// either, as one on the way from native code into a method: the frame pointer is that of the
+// method below all of them. The native frames must not be left out without a word.
+func TestFramelessStubCalledByNativeCode(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, tables := range []bool{false, true} {
+			for natives := range 4 {
+				kinds := []fs.Kind{fs.Root, fs.Native, fs.Managed, fs.Managed}
+				for range natives {
+					kinds = append(kinds, fs.Native)
+				}
+				w := fs.BuildFor(arch, append(kinds, fs.Frameless)...)
+				m, out := merger(w), make([]Frame, 64)
+				if tables {
+					lend(m, truth{w: w})
+				}
+				r := m.Merge(&w.Capture, out)
+				if tables && !r.Complete() || natives == 0 && (!r.Complete() || r.Doubtful != 0) || r.Managed != 2 {
+					t.Errorf("tables %v, %d native: %+v", tables, natives, r)
+				}
+				if r.Complete() && r.Doubtful == 0 {
+					check(t, w, out[:r.N])
+				}
+			}
+		}
+	})
+}

@@ -112,14 +112,6 @@ func (e *Engine) unseen(t *task) {
 	t.asked = e.ask(t, probe.OpSample) == sent
 }
 
-// seekUnseen has such a thread copy its stack, which may prove the tables.
-func (e *Engine) seekUnseen(t *task) {
-	if c, ok := e.kernel.counters(t); ok && c != t.last {
-		t.last = c
-		e.unseen(t)
-	}
-}
-
 // stateIn is the letter behind a thread's name in its stat; the name may have anything in it.
 func stateIn(stat []byte) byte {
 	if i := bytes.LastIndexByte(stat, ')'); i >= 0 && i+2 < len(stat) {
@@ -129,7 +121,7 @@ func stateIn(stat []byte) byte {
 }
 
 // refusesUnread is Refuses of a process whose memory only the probe can read: its runtime's
-// file tells whether it publishes its structures. Where not even that is seen, nothing is
+// file tells whether its structures are known. Where not even that is seen, nothing is
 // known before the probe is in it.
 func refusesUnread(pid int) string {
 	maps, err := live.Maps(pid)
@@ -142,5 +134,5 @@ func refusesUnread(pid int) string {
 			return ""
 		}
 	}
-	return "its memory cannot be read, and its runtime does not publish its structures (.NET 9 and later do)"
+	return "its memory cannot be read, and the structures of its runtime are not known (those of .NET 8 and later are)"
 }

@@ -7,6 +7,7 @@ type Config struct {
 	RateHz  float64                  // samples per second and thread, above 0
 	Raw     string                   // file for raw samples, "" for none
 	NoCPU   bool                     // no samples of processor time
+	Clock   Clock                    // "" is ClockAuto
 	NoWall  bool                     // none of blocked threads
 	Version func(path string) string // of a runtime's file, for people
 	Probe   string                   // the probe's library, as the target has it mapped
@@ -17,3 +18,7 @@ type Config struct {
 
 // Shared is a *probe.File.
 type Shared interface{ Owner() int }
+
+// HandlersLeft is what Engine.Run returns if no thread of the process has taken the signal
+// that puts its handlers back.
+const HandlersLeft = "the program's threads have taken no signal: the probe's handlers are still there, and go when it is recorded again"

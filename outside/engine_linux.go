@@ -20,18 +20,27 @@ type Engine struct {
 	asked *askedMemory // mem, if the probe reads it; nil: the kernel does
 	fresh bool         // threads have come whose Thread is not known
 
-	legacy  int // 0 once it has been given up
-	unheard int // signals taken and not answered, since the last that was
-	real    int
-	bytes   []byte
-	more    [1]memory.Run
-	probe   string
-	sought  time.Time // when the runtime's list of threads was read
-	swept   time.Time
-	lived   time.Time // when the process was seen to be the one that was opened
-	flushed time.Time
-	events  events
-	heart   *heart
+	legacy    int // 0 once it has been given up
+	unheard   int // signals taken and not answered, since the last that was
+	real      int
+	bytes     []byte
+	more      [1]memory.Run
+	probe     string
+	sought    time.Time     // when the runtime's list of threads was read
+	seekRest  time.Duration // until it is read again: reading takes long where there are many
+	swept     time.Time
+	lived     time.Time // when the process was seen to be the one that was opened
+	flushed   time.Time
+	events    events
+	heart     *heart
+	cpuClock  Clock // in use
+	perf      perfClock
+	timerEach int64 // nanoseconds that a timer's sample of weight 1 stands for
+	births    births
+
+	ranBefore int64  // the process's clock when sampling began, -1 = not known
+	ranSince  uint64 // and how far it has gone since, nanoseconds
+	accounted uint64 // processor time of threads that has been sent, nanoseconds
 }
 
 // New makes an engine for the process that sent the probe's file fd, which stays
@@ -49,9 +58,15 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 	e := &Engine{sampler: newSampler(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
 		roll: newRoll(pid), bytes: make([]byte, probe.RingSize)}
 	e.sampler.living, e.sampler.refresh = e.alive, e.refresh
-	e.roll.name, e.roll.gone, e.roll.came = e.name, e.gone, func(*task) { e.fresh = true }
+	e.roll.name, e.roll.came = e.name, e.came
+	e.roll.gone = func(t *task) {
+		e.file.Read(e.record) // its last samples
+		e.gone(t)
+	}
 	e.legacy, e.real = file.Signals()
-	file.SetPeriod(uint64(e.period))
+	e.cpuClock = e.chooseClock()
+	e.ranBefore = e.kernel.ranNow()
+	e.useTimers()
 	e.events.init()
 	return e, nil
 }
@@ -62,7 +77,7 @@ func (e *Engine) Run() string {
 	e.heart = beat(e.file)
 	defer e.heart.stop()
 	if err := e.open(); err != nil {
-		e.disarm()
+		e.disarm(lateLimit)
 		return err.Error()
 	}
 	tick := time.Duration(max(e.period, int64(time.Millisecond)))
@@ -74,7 +89,7 @@ func (e *Engine) Run() string {
 		}
 		if err := e.round(); err != nil { // nobody listens any more: the target is put back all the same
 			e.endEvents()
-			e.disarm()
+			e.disarm(lateLimit)
 			return "the tool is gone: " + err.Error()
 		}
 		next = e.pace(next.Add(tick), time.Now())
@@ -110,6 +125,9 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 			tick = late
 		}
 	}
+	if soon := now.Add(resumeVisits); e.unfinished() && tick.After(soon) {
+		tick = soon
+	}
 	if tick.Before(now) {
 		return now
 	}
@@ -118,6 +136,10 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 
 // sleep sleeps until Stop, if there are events in pieces: their records are large.
 func (e *Engine) sleep(d time.Duration) {
+	if e.births.watch != nil {
+		e.sleepWatching(d)
+		return
+	}
 	if e.cfg.Events == 0 {
 		if d <= napMost {
 			nap(d)
@@ -148,8 +170,13 @@ func (e *Engine) open() error {
 func (e *Engine) close() {
 	e.alarm.close()
 	e.s.Raw.Close()
+	for _, t := range e.tasks {
+		e.closeEvent(t)
+	}
+	e.births.close()
 	e.kernel.close(e.tasks)
 	e.mem.Close()
+	e.t.shut()
 }
 
 // alive reports whether the process is the one that was opened: the probe's header
@@ -211,26 +238,27 @@ func (e *Engine) round() error {
 	e.stats.rounds++
 	e.heart.round()
 	e.renew()
-	if e.list(now, e.file.Helper()); e.fresh {
+	e.newborn(now.UnixNano())
+	if e.list(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekRest {
 		e.fresh = false
 		e.objects()
+		e.watchBirths()
 	}
 	if e.t.tables == nil {
 		e.refresh()
 	}
 	e.file.Read(e.record)
 	e.file.Reap()
-	if e.t.tables != nil && (e.t.tables.Proven() || e.t.tables.Refuted()) {
-		e.walkHeld()
-		e.visits(now.UnixNano(), e.visit)
-	} else {
-		e.due = 0
-		e.seek()
+	e.walkPending()
+	e.visits(now.UnixNano(), e.visit)
+	if !e.ready() {
+		e.due = 0 // the tables may be proven any moment
 	}
 	if now.Sub(e.swept) > time.Second {
 		e.swept = now
 		e.watchOpen()
 		e.write()
+		e.accountProcess()
 	}
 	if e.waits(now) {
 		return nil
@@ -239,28 +267,6 @@ func (e *Engine) round() error {
 	err := e.s.flush()
 	runtime.Gosched() // the reader may have this processor's token, which a nap would keep from it
 	return err
-}
-
-// seek looks at threads for something that proves the tables. Those that run are armed:
-// where all do, their own samples are what does.
-func (e *Engine) seek() {
-	e.refresh()
-	for _, t := range e.tasks {
-		w, sp, ip := e.whereIs(t)
-		if w == hidden && e.t.tables != nil {
-			e.seekUnseen(t)
-		}
-		if c, ok := e.kernel.counters(t); ok && w == running && e.t.tables != nil {
-			t.last = c
-			e.arm(t)
-		}
-		if w != blocked {
-			continue
-		}
-		if c, ok := e.readStack(t, sp, ip); ok {
-			e.t.prove(&c)
-		}
-	}
 }
 
 // record walks one sample that the probe has taken.
@@ -272,50 +278,91 @@ func (e *Engine) record(r *probe.Record) {
 	}
 	e.unheard = 0
 	t := e.tasks[r.TID]
-	if t == nil {
-		return
+	if t == nil { // it has ended
+		t = &task{tid: r.TID, stat: -1, place: -1, slot: -1}
+		defer e.kernel.shut(t)
 	}
 	e.stats.handler.Add(uint64(r.Nanos))
 	t.quiet = 0
 	switch r.Why {
 	case probe.Armed:
-		e.bound(t, own(r))
-		e.arm(t) // notes what came of it
+		if t.slot >= 0 {
+			e.bound(t, own(r))
+			e.arm(t) // notes what came of it
+		}
 		return
 	case probe.Asked:
 		t.asked = false
 	}
-	c := e.captured(t, r)
-	gap, _, ok := e.walk(&c)
-	if !ok {
+	if r.Why == probe.ClockHit {
+		e.overflowed(t)
+	}
+	s := stackSample{capture: e.captured(t, r), time: int64(r.Time) + e.events.offset}
+	s.cpu, s.wall = e.standsFor(t, r)
+	if e.hold(&s) {
 		return
 	}
-	var cpu uint64
-	var wall int64
-	if r.Why == probe.Timer {
-		cpu = uint64(e.period) * uint64(r.Weight)
-		wall = t.worked(int64(cpu))
-		e.stats.timed++
-		e.stats.overruns += uint64(r.Weight - 1)
-	} else {
-		wall = t.stood()
-		if t.refused {
-			cpu, t.unarmed = t.unarmed, 0
-			wall = max(wall, int64(cpu))
-		}
+	e.walkPending()
+	gap, _, ok := e.walk(&s.capture)
+	if !ok || e.holdWalked(&s, gap) {
+		return
+	}
+	e.findObject(t)
+	if r.Why != probe.Timer && r.Why != probe.ClockHit {
 		t.rested(gap, e.s.Frames)
 		if c, ok := e.kernel.counters(t); ok {
 			t.last = c
 		}
 	}
-	e.sendOf(t, gap, e.s.Frames, cpu, wall)
+	t.samples++
+	e.sendAt(s.time, t.tid, gap, e.s.Frames, s.cpu, s.wall)
+}
+
+// standsFor returns the processor time and the wall time that a sample stands for.
+func (e *Engine) standsFor(t *task, r *probe.Record) (cpu uint64, wall int64) {
+	if r.Why == probe.Timer || r.Why == probe.ClockHit {
+		cpu = uint64(e.period)
+		if r.Why == probe.Timer {
+			cpu = uint64(e.timerEach) * uint64(r.Weight)
+		}
+		e.stats.timed++
+		e.stats.overruns += uint64(r.Weight - 1)
+		return cpu, t.worked(int64(cpu))
+	}
+	wall = t.stood()
+	if t.refused {
+		cpu, t.unarmed = t.unarmed, 0
+		wall = max(wall, int64(cpu))
+	}
+	return cpu, wall
+}
+
+// walkLater walks a sample that has been held. The time of one that cannot be walked without
+// its thread's registers goes to the thread's next.
+func (e *Engine) walkLater(s *stackSample) {
+	gap, needs, ok := e.walk(&s.capture)
+	if !ok || e.holdWalked(s, gap) {
+		return
+	}
+	t := e.tasks[s.tid]
+	if t != nil && needs && gap != merge.GapNone && !e.ending {
+		t.owed += s.wall
+		return
+	}
+	if t != nil {
+		t.samples++
+	}
+	e.sendAt(s.time, s.tid, gap, e.s.Frames, s.cpu, s.wall)
 }
 
 // captured is what the probe has copied of a thread, to be walked.
 func (e *Engine) captured(t *task, r *probe.Record) capture {
 	c := capture{tid: r.TID, regs: registers(e.t.arch, r.Regs), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
 		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra}
-	if t.high == 0 {
+	if r.Why != probe.ClockHit || !e.perf.userOnly {
+		c.kernel = maybeIn
+	}
+	if t.high == 0 && t.slot >= 0 {
 		e.bound(t, own(r))
 	}
 	if r.Flags&probe.Foreign != 0 {
@@ -351,21 +398,29 @@ func (e *Engine) sendOf(t *task, gap merge.Gap, frames []frame, cpu uint64, wall
 	e.send(t.tid, gap, frames, cpu, wall)
 }
 
-// leave puts the target back as it was.
+// leave ends the stream and puts the target back as it was. The stream does not wait for
+// threads that hardly get a processor.
 func (e *Engine) leave() string {
 	e.endEvents()
 	e.file.Read(e.record)
-	if !e.disarm() && e.alive() {
-		e.s.Out.Note("the program's threads have taken no signal: the probe's handlers are still there, and go when it is recorded again")
+	e.accountAll()
+	restored := e.disarm(soonLimit)
+	reason := e.end("the tool wants no more")
+	if !restored && !e.disarm(lateLimit) && e.alive() {
+		return HandlersLeft
 	}
-	return e.end("the tool wants no more")
+	return reason
 }
 
 func (e *Engine) end(reason string) string {
 	e.file.Read(e.record)
+	e.ending = true
+	e.walkPending()
 	e.lastEvents()
 	e.last()
+	e.accountAll()
 	e.write()
+	e.noteUnproven()
 	e.s.Out.Bye(reason)
 	e.s.flush()
 	return reason

@@ -171,6 +171,7 @@ func (e *Engine) end(reason string) string {
 		e.endEvents()
 	}
 	e.readEvents()
+	e.ending = true
 	if e.file != nil {
 		e.lastEvents()
 	}

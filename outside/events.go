@@ -15,11 +15,9 @@ import (
 
 // Limits of what waits for something that is not known yet.
 const (
-	maxHeld      = 1 << 10 // stacks, until the runtime's tables are proven
-	maxHeldBytes = 16 << 20
-	maxUncut     = 1 << 12 // walked, until the delivery is learned
-	eventStep    = 2 * time.Millisecond
-	openAge      = int64(500 * time.Millisecond) // of an open wait whose stack is read from outside
+	maxUncut  = 1 << 12 // walked, until the delivery is learned
+	eventStep = 2 * time.Millisecond
+	openAge   = int64(500 * time.Millisecond) // of an open wait whose stack is read from outside
 )
 
 // The runtime's ids of what is recorded.
@@ -36,8 +34,6 @@ const (
 type events struct {
 	delivery delivery
 	offset   int64 // from the probe's clock to the world's
-	held     []probe.Record
-	bytes    int
 	uncut    []uncut
 	open     map[openKey]held
 	ips      []uint64
@@ -99,33 +95,29 @@ func (h *heart) round() {
 
 func (h *heart) stop() { h.alarm.close() }
 
-// event takes one event. What comes before the runtime's tables are proven is kept.
+// event takes one event.
 func (e *Engine) event(r *probe.Record) {
-	c := eventCapture(e.t.arch, r)
-	e.t.prove(&c)
-	if e.t.tables != nil && e.t.tables.Proven() {
-		e.walkHeld()
-		e.walkEvent(r)
+	s := stackSample{capture: eventCapture(e.t.arch, r), event: r}
+	if e.hold(&s) {
 		return
 	}
-	v := &e.events
-	if len(v.held) >= maxHeld || v.bytes+len(r.Stack) > maxHeldBytes {
-		v.unwalked++
-		return
-	}
-	k := *r
-	k.Regs = append([]uint64(nil), r.Regs...)
-	k.Stack, k.Extra, k.Payload = append([]byte(nil), r.Stack...), append([]byte(nil), r.Extra...), append([]byte(nil), r.Payload...)
-	v.bytes += len(k.Stack)
-	v.held = append(v.held, k)
+	e.walkPending()
+	e.walkEvent(&s)
 }
 
-// walkHeld walks what was kept.
-func (e *Engine) walkHeld() {
-	held := e.events.held
-	e.events.held, e.events.bytes = nil, 0
+// walkPending walks what has been held.
+func (e *Engine) walkPending() {
+	if len(e.pending.samples) == 0 || !e.ready() {
+		return
+	}
+	held := e.pending.take()
+	e.stats.held += uint64(len(held))
 	for i := range held {
-		e.walkEvent(&held[i])
+		if s := &held[i]; s.event != nil {
+			e.walkEvent(s)
+		} else {
+			e.walkLater(s)
+		}
 	}
 }
 
@@ -141,10 +133,12 @@ func eventCapture(a context.Arch, r *probe.Record) capture {
 }
 
 // walkEvent walks an event's stack and sends what it says.
-func (e *Engine) walkEvent(r *probe.Record) {
-	v := &e.events
-	c := eventCapture(e.t.arch, r)
-	gap, _, ok := e.walk(&c)
+func (e *Engine) walkEvent(s *stackSample) {
+	v, r := &e.events, s.event
+	gap, _, ok := e.walk(&s.capture)
+	if ok && e.holdWalked(s, gap) {
+		return
+	}
 	if !ok {
 		gap, e.s.Frames = merge.GapNoInfo, e.s.Frames[:0]
 		v.unwalked++
@@ -294,7 +288,7 @@ func (e *Engine) lastEvents() {
 	if e.cfg.Events == 0 {
 		return
 	}
-	e.walkHeld()
+	e.walkPending()
 	e.sendUncut()
 	v := &e.events
 	now := time.Now().UnixNano()

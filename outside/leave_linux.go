@@ -9,10 +9,10 @@ import (
 
 // disarm ends the timers and puts the handlers back, by one signal: to a thread that
 // has had one, if there is any; to all others in turn while none answers. It reports
-// whether that has been done.
-func (e *Engine) disarm() bool {
+// whether that has been done within a time. It may be called again.
+func (e *Engine) disarm(within time.Duration) bool {
 	e.file.End()
-	limit := time.Now().Add(lateLimit)
+	limit := time.Now().Add(within)
 	for {
 		e.again()
 		e.list(time.Now(), e.file.Helper()) // threads that had a signal may have ended since
@@ -52,9 +52,11 @@ func (e *Engine) askToLeave(limit time.Time) bool {
 	return false
 }
 
-// lateLimit is how long threads may take to answer that hardly get a processor,
-// lateStep how long after all have been asked.
+// soonLimit is how long the end of the stream waits for the threads' answers. lateLimit is
+// how long threads may take to answer that hardly get a processor, lateStep how long after
+// all have been asked.
 const (
+	soonLimit = 250 * time.Millisecond
 	lateLimit = 8 * time.Second
 	lateStep  = 250 * time.Millisecond
 )

@@ -61,6 +61,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 		}
 		return maps
 	}
+	l.Still.verifySoon()
 	live.StopEach(all, func(tid int, r *context.Registers, s live.Stood) {
 		th := l.Still.Read(uint32(tid), r, s)
 		l.Still.ReadLock(&th, s)
@@ -72,22 +73,14 @@ func LookAt(pid int, tids []int) (*Look, error) {
 	if err := l.after(pid); err != nil {
 		return nil, err
 	}
-	l.walked()
+	l.walk()
 	l.Still.Locks(l.Stacks)
 	slices.SortFunc(l.Stacks, func(a, b Stack) int { return int(a.TID) - int(b.TID) })
 	return l, nil
 }
 
-// walk walks a stack while the code that it names is still there, if the runtime's
-// tables have been proven by now.
+// walk walks stacks while the code that they name is still there.
 func (l *Look) walk() {
-	l.Still.Prove(l.threads)
-	if l.Still.ready() {
-		l.walked()
-	}
-}
-
-func (l *Look) walked() {
 	for i := range l.threads {
 		l.Stacks = append(l.Stacks, l.Still.Walk(&l.threads[i]))
 	}

@@ -14,6 +14,9 @@ func openTarget(pid int, a context.Arch) (*target, *live.Process, error) {
 	t := newTarget(pid, a, mem, live.NewLoader(pid))
 	if t.guest = live.NewGuest(pid); t.guest != nil {
 		t.mapsOf = func(int) ([]live.Mapping, error) { return t.guest.Maps() }
+	} else {
+		view := live.NewView(pid)
+		t.view, t.loader.Files, t.close = view, view.Files, view.Close
 	}
 	if n := live.NumbersOf(pid); n.Foreign() {
 		t.threads.numbers = n
@@ -21,14 +24,15 @@ func openTarget(pid int, a context.Arch) (*target, *live.Process, error) {
 	return t, mem, nil
 }
 
-// Refuses reports why a process cannot be sampled from outside, "" if it can: no
-// runtime in it publishes its structures, or its memory may not be read.
+// Refuses reports why a process cannot be sampled from outside, "" if it can: the
+// structures of its runtime are not known, or its memory may not be read.
 func Refuses(pid int) string {
 	t, mem, err := openTarget(pid, context.Host())
 	if err != nil {
 		return refusesUnread(pid)
 	}
 	defer mem.Close()
+	defer t.shut()
 	t.refresh(pid)
 	switch {
 	case t.tables != nil:
@@ -38,5 +42,21 @@ func Refuses(pid int) string {
 	case t.table == nil:
 		return "its mappings cannot be read"
 	}
-	return "its runtime does not publish its structures (.NET 9 and later do)"
+	return "the structures of its runtime are not known (those of .NET 8 and later are)"
+}
+
+// Unproven reports why the managed code of a process cannot be read, "" if it can or there is
+// no runtime whose structures are known. It tries for 200 ms.
+func Unproven(pid int) string {
+	t, mem, err := openTarget(pid, context.Host())
+	if err != nil {
+		return ""
+	}
+	defer mem.Close()
+	defer t.shut()
+	if t.refresh(pid); t.tables == nil {
+		return ""
+	}
+	t.verifySoon()
+	return t.unprovenWhy()
 }

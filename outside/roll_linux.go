@@ -2,6 +2,7 @@ package outside
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -23,7 +24,20 @@ type roll struct {
 	listing uint64 // counts listings
 	links   uint64 // at the last one, and the process's clock
 	ran     int64
+
+	order   []*task // the tasks, in which visits go round
+	at      int     // where the pass under way goes on, 0 = none is
+	passDue int64   // the least due of those that the pass has seen
+	redo    bool    // another pass has to follow at once
 }
+
+// What a round may do where there are many threads: it must read the probe's ring in time.
+const (
+	visitCalls   = 2048                  // calls of the kernel in visits, until they go on in the next round
+	resumeVisits = 10 * time.Millisecond // until the next round then, at most
+	listRest     = time.Millisecond      // between listings, for each listShare threads
+	listShare    = 64
+)
 
 func newRoll(pid int) roll {
 	return roll{kernel: newTaskFiles(pid), tasks: map[uint32]*task{}, maxOpen: mayOpen(2, mostOpen)}
@@ -38,7 +52,7 @@ func (r *roll) watch(now int64) {
 	ran, ok := r.kernel.ran()
 	r.clock.saw(now, ran, ok)
 	if was && !r.calm() {
-		r.due = 0 // those that nobody has had to look at
+		r.due, r.redo = 0, true // those that nobody has had to look at
 	}
 }
 
@@ -51,7 +65,7 @@ func (r *roll) list(now time.Time, helper uint32) {
 		return
 	}
 	links, ok := r.kernel.links()
-	if !ok || links == r.links && now.Sub(r.listed) < listEvery {
+	if rest := time.Duration(len(r.tasks)/listShare) * listRest; !ok || now.Sub(r.listed) < rest || links == r.links && now.Sub(r.listed) < listEvery {
 		return
 	}
 	r.listed = now
@@ -66,12 +80,32 @@ func (r *roll) list(now time.Time, helper uint32) {
 			r.there(tid, now.UnixNano())
 		}
 	})
+	if whole {
+		r.drop()
+	}
+}
+
+// drop forgets the threads that were not in the last listing. The pass under way goes on with
+// the thread that was next.
+func (r *roll) drop() {
+	before := len(r.tasks)
 	for _, t := range r.tasks {
-		if whole && t.listing != r.listing {
+		if t.listing != r.listing {
 			r.gone(t)
 			delete(r.tasks, t.tid)
 		}
 	}
+	if len(r.tasks) == before {
+		return
+	}
+	i, at := 0, r.at
+	r.order = slices.DeleteFunc(r.order, func(t *task) bool {
+		ended := t.listing != r.listing
+		if i++; ended && i <= at {
+			r.at--
+		}
+		return ended
+	})
 }
 
 // again has the next round list the threads.
@@ -82,34 +116,48 @@ func (r *roll) there(tid uint32, now int64) {
 	t := r.tasks[tid]
 	switch {
 	case t == nil:
-		t = &task{tid: tid, stat: -1, place: -1, slot: -1, visited: now, born: now}
+		t = &task{tid: tid, stat: -1, place: -1, slot: -1, visited: now, born: now, listing: r.listing}
+		r.tasks[tid], r.due = t, 0
+		r.order = append(r.order, t)
+		r.came(t)
 		if len(r.tasks) < r.maxOpen {
 			if fd, err := r.kernel.open(tid, "schedstat"); err == nil {
 				t.stat = fd
 			}
 		}
-		r.tasks[tid], r.due = t, 0
 		r.name(t)
-		r.came(t)
 	case t.rename(now):
 		r.name(t)
 	}
 	t.listing = r.listing
 }
 
-// visits gives the threads that are due to visit, if any is.
+// visits gives the threads that are due to visit, one after the other. A pass over many threads
+// takes several rounds, so that each costs a bounded number of calls.
 func (r *roll) visits(now int64, visit func(*task)) {
 	if r.due > now {
 		return
 	}
-	r.due = math.MaxInt64
-	for _, t := range r.tasks {
+	if r.at == 0 {
+		r.passDue, r.redo = math.MaxInt64, false
+	}
+	for most := r.kernel.calls + visitCalls; r.at < len(r.order); r.at++ {
+		if r.kernel.calls >= most {
+			return
+		}
+		t := r.order[r.at]
 		if r.dueOf(t) <= now {
 			visit(t)
 		}
-		r.due = min(r.due, r.dueOf(t))
+		r.passDue = min(r.passDue, r.dueOf(t))
+	}
+	if r.at, r.due = 0, r.passDue; r.redo {
+		r.due = 0
 	}
 }
+
+// unfinished reports whether a pass is under way.
+func (r *roll) unfinished() bool { return r.at > 0 }
 
 // calmFor is after how long a thread is looked at though it cannot have run: the tool
 // learns then that it has rested, and that the clock is to be trusted.
@@ -139,6 +187,7 @@ func (r *roll) look(t *task, now, period int64) (s since, ok bool) {
 	c, ok := r.kernel.counters(t)
 	if !ok {
 		r.again()
+		t.ended = true
 		t.due = now + int64(time.Millisecond)
 		return since{stood: t.stoodTill()}, false
 	}

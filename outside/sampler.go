@@ -2,6 +2,7 @@ package outside
 
 import (
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -25,12 +26,16 @@ type sampler struct {
 	period  int64 // of a sample, nanoseconds
 	began   time.Time
 	stopped atomic.Bool
-	alarm   alarm // ends a pause
-	known   bool  // a runtime's tables have been found
-	plain   bool  // walk without a runtime too
-	besides bool  // a library of Go has been told of
-	extra   [extraRoom]byte
+	alarm   alarm           // ends a pause
+	known   bool            // a runtime's tables have been found
+	plain   bool            // walk without a runtime too
+	besides bool            // a library of Go has been told of
+	extra   [extraRoom]byte // of the Thread of a thread that stands still
 	stats   stats
+	pending pending
+	ending  bool // nothing is walked better later
+
+	syscalls syscalls
 }
 
 // extraRoom is how much of the runtime's Thread is read of a thread that stands
@@ -38,7 +43,10 @@ type sampler struct {
 const extraRoom = 1024
 
 func newSampler(pid int, cfg Config, t *target, to io.Writer) sampler {
-	return sampler{cfg: cfg, pid: pid, t: t, w: newWalker(t.arch), s: newOutput(t, to), alarm: newAlarm(), period: int64(1e9 / cfg.RateHz), began: time.Now()}
+	w := newWalker(t.arch)
+	w.unproven = t.unproven
+	return sampler{cfg: cfg, pid: pid, t: t, w: w, s: newOutput(t, to), alarm: newAlarm(), period: int64(1e9 / cfg.RateHz), began: time.Now(),
+		syscalls: newSyscalls(t.arch, t.mem)}
 }
 
 // open begins the stream.
@@ -53,6 +61,7 @@ func (e *sampler) use() (found bool) {
 	e.w.unmanaged.SetTable(e.t.table)
 	e.w.code, e.w.special = codeOf(e.t.tables, e.t.steps), &e.t.special
 	e.s.Modules(e.t.table)
+	e.syscalls.forget()
 	e.besideGo()
 	if e.t.tables == nil || e.known {
 		return false
@@ -75,37 +84,54 @@ func (e *sampler) hello() *wire.Hello {
 
 // walk walks a capture and leaves its frames in e.s.Frames.
 func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
-	e.t.prove(c)
-	if !e.ready() {
-		e.stats.unproven++
-		return 0, false, false
-	}
 	frames, gap, needs := e.w.walk(c)
-	if gap == merge.GapBadInfo && c.thread != 0 { // a replaced return address of a thread that stands still
-		c.extra = e.extra[:max(0, e.t.mem.ReadSome(e.extra[:], c.thread))]
+	if gap != merge.GapNone && !needs && e.remapped() {
 		frames, gap, needs = e.w.walk(c)
 	}
-	if gap != merge.GapNone && !needs && e.refresh() {
-		frames, gap, needs = e.w.walk(c)
-	}
-	if gap != merge.GapNone && !e.living() {
+	if gap != merge.GapNone && !e.ending && !e.living() {
 		e.stats.late++ // the process has ended, and with it what the walk needs
 		return gap, needs, false
 	}
-	e.s.Encode(frames, 0)
+	e.markKernel(c.kernel, e.s.Encode(frames, 0))
 	if e.s.Raw != nil && !(needs && gap != merge.GapNone) {
 		e.raw(c, frames, gap)
 	}
 	return gap, needs, true
 }
 
-// ready reports whether a walk is as good as it will be. Without a runtime it is not,
-// if one is meant to be there.
-func (e *sampler) ready() bool {
-	if e.plain && (e.t.tables == nil || e.t.tables.Refuted()) {
+// remapped reports whether code has been mapped of which the last walk did not know.
+func (e *sampler) remapped() bool {
+	if e.refresh() {
 		return true
 	}
-	return e.t.tables != nil && e.t.tables.Proven()
+	if !e.t.learn(e.w.regs.IP()) {
+		return false
+	}
+	e.use()
+	return true
+}
+
+// ready reports whether walks can go through managed code, or never will. Without a runtime
+// they can not, if one is meant to be there.
+func (e *sampler) ready() bool {
+	e.t.verify()
+	switch {
+	case e.ending:
+		return true
+	case e.t.tables == nil:
+		return e.plain
+	}
+	return e.t.tables.MapProven() || e.t.tables.Refuted()
+}
+
+// hold keeps a sample that can be walked better later. It returns false if none can, or
+// there is no room.
+func (e *sampler) hold(s *stackSample) bool { return !e.ready() && e.pending.add(s) }
+
+// holdWalked is hold of a sample whose walk has just ended with this gap: in code that may be
+// read once it is proven.
+func (e *sampler) holdWalked(s *stackSample, gap merge.Gap) bool {
+	return gap == merge.GapUnproven && !e.ending && e.t.tables != nil && e.t.tables.Undecided() && e.pending.add(s)
 }
 
 func (e *sampler) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
@@ -117,9 +143,24 @@ func (e *sampler) raw(c *capture, frames []merge.Frame, gap merge.Gap) {
 	e.s.Raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
 }
 
-// send appends a sample of a thread.
+// noteUnproven says why samples end at managed code, if any does.
+func (e *sampler) noteUnproven() {
+	if e.stats.unproven > 0 {
+		e.s.Out.Note(strconv.FormatUint(e.stats.unproven, 10) + " samples end at managed code: " + e.t.unprovenWhy())
+	}
+}
+
+// send appends a sample of a thread that was taken just now.
 func (e *sampler) send(tid uint32, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
-	e.s.Out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: time.Now().UnixNano(), WallNanos: uint64(wall), CPUNanos: cpu,
+	e.sendAt(time.Now().UnixNano(), tid, gap, frames, cpu, wall)
+}
+
+// sendAt appends a sample that was taken at a time in Unix nanoseconds.
+func (e *sampler) sendAt(at int64, tid uint32, gap merge.Gap, frames []frame, cpu uint64, wall int64) {
+	if gap == merge.GapUnproven {
+		e.stats.unproven++
+	}
+	e.s.Out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: at, WallNanos: uint64(wall), CPUNanos: cpu,
 		Gap: uint8(gap), Frames: frames})
 	if e.s.Out.Len() > 1<<17 {
 		e.s.flush()

@@ -68,6 +68,7 @@ func newStillOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, m
 // NewStill prepares the walks of the threads of a process of architecture a.
 func NewStill(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
 	s := &Still{t: newTarget(0, a, mem, loader), w: newWalker(a), names: map[*elf.File]*symbol.Table{}}
+	s.w.unproven = s.t.unproven
 	s.set(maps)
 	if s.t.tables != nil {
 		s.w.returnsBy(s.t.hijackStub())
@@ -84,7 +85,7 @@ func (s *Still) set(maps []live.Mapping) {
 
 // use has the walker look into the runtime's tables if they are proven.
 func (s *Still) use() {
-	if s.w.code = nil; s.t.tables != nil && s.t.tables.Proven() {
+	if s.w.code = nil; s.t.tables != nil && s.t.tables.MapProven() {
 		s.w.code = codeOf(s.t.tables, s.t.steps)
 	}
 }
@@ -145,19 +146,16 @@ const redZone = 128 // bytes below sp that are a function's own (System V ABI)
 
 const firstStack = 1 << 16
 
-// Prove lets the threads' stacks bear witness for the runtime's tables, before any
-// is walked.
-func (s *Still) Prove(threads []Thread) {
-	for i := range threads {
-		s.t.prove(&capture{stack: threads[i].Stack})
-	}
+// Verify lets the runtime's tables prove their layout before stacks are walked.
+func (s *Still) Verify() {
+	s.t.verify()
 	s.use()
 }
 
-// ready reports whether a walk would be as good later: there is no runtime, or its
-// tables are proven or refuted.
-func (s *Still) ready() bool {
-	return s.t.tables == nil || s.t.tables.Proven() || s.t.tables.Refuted()
+// verifySoon is Verify of a running process.
+func (s *Still) verifySoon() {
+	s.t.verifySoon()
+	s.use()
 }
 
 // Walk walks and names a thread's stack.

@@ -23,15 +23,26 @@ type task struct {
 	listing uint64 // the last in which it was
 
 	seen    bool
+	ended   bool // its files are gone
 	last    counters
 	visited int64  // when
 	due     int64  // when to visit next
 	every   int64  // nanoseconds between visits
 	owed    int64  // wall time without a sample, of visits that found it standing
 	ran     int64  // the same where they found it running, less what samples of its timer stood for
-	unarmed uint64 // processor time without a timer
+	unarmed uint64 // processor time without a timer or an event
 
-	slot      int // in the probe, -1 = none
+	event     cpuEvent // nil = none
+	eventless bool     // the kernel gives it none
+	young     bool     // the event has a short period, of which few overflows are samples
+	base      uint64   // processor time before the recording, nanoseconds
+	atEvent   uint64   // processor time when the event was opened
+	atSwitch  uint64   // the event's count when the thread was no longer young
+	hits      uint64   // samples of processor time; of an event since atSwitch
+	accounted bool     // its processor time has been sent
+
+	slot      int  // in the probe, -1 = none
+	slotless  bool // the probe had none left
 	armed     bool
 	deaf      bool   // its timer is of a signal that another takes
 	left      bool   // a fault that became an exception has left its signals blocked

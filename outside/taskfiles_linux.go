@@ -170,6 +170,14 @@ func (f *taskFiles) ran() (nanos int64, ok bool) {
 	return t.Nano(), true
 }
 
+// ranNow is ran, -1 if that is not known.
+func (f *taskFiles) ranNow() int64 {
+	if ran, ok := f.ran(); ok {
+		return ran
+	}
+	return -1
+}
+
 // list gives each thread to g, and reports whether these are all.
 func (f *taskFiles) list(g func(tid uint32)) bool {
 	if f.names == nil {

@@ -16,6 +16,7 @@ type threadList struct {
 	objects           map[uint32]uint64
 	numbers           numbering // nil = theirs are ours
 	buf               [8]byte
+	links             [512]byte
 }
 
 // numbering tells which of our thread numbers is one of the process's own.
@@ -70,13 +71,25 @@ func (l *threadList) read() {
 			return
 		}
 		thread := at - l.next
-		if tid := l.word(thread + l.osid); tid != 0 && tid < 1<<31 {
+		next, tid := l.link(thread)
+		if tid != 0 && tid < 1<<31 {
 			if ours, ok := l.outer(uint32(tid)); ok {
 				l.objects[ours] = thread
 			}
 		}
-		at = l.word(at)
+		at = next
 	}
+}
+
+// link reads what a Thread says of the next one and of its own number, in one call if the two
+// words are near each other.
+func (l *threadList) link(thread uint64) (next, tid uint64) {
+	low := min(l.next, l.osid)
+	b := l.links[:min(max(l.next, l.osid)-low+8, uint64(len(l.links)))]
+	if max(l.next, l.osid)-low+8 > uint64(len(b)) || thread < 4096 || !l.mem.ReadAt(b, thread+low) {
+		return l.word(thread + l.next), l.word(thread + l.osid)
+	}
+	return binary.LittleEndian.Uint64(b[l.next-low:]), binary.LittleEndian.Uint64(b[l.osid-low:])
 }
 
 func (l *threadList) word(addr uint64) uint64 {

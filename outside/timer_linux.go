@@ -1,16 +1,58 @@
 package outside
 
 import (
-	"time"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/probe"
 )
 
-// arm has a thread make the timer of its processor time, once.
+// timerPlan is how CPU timers sample at one rate.
+type timerPlan struct {
+	period int64  // of the timers, nanoseconds of processor time
+	keep   uint32 // of probe.Thinning expiries are samples
+	each   int64  // nanoseconds of processor time that a sample stands for
+}
+
+// shortTimer is the period of timers, nanoseconds: short enough that each tick that meets a
+// running thread finds its timer expired, on kernels of up to 1,000 ticks a second.
+const shortTimer = int64(1e6)
+
+// planTimers plans for one sample each period, on a kernel with so long ticks. A sample is
+// where a thread is at a tick: how much it has used since the last one does not count.
+func planTimers(period, tick int64) timerPlan {
+	p := timerPlan{period: min(period, shortTimer)}
+	expiry := max(p.period, tick)
+	if p.each = max(period, expiry); p.each == expiry {
+		p.keep = probe.Thinning
+		return p
+	}
+	p.keep = uint32(max(expiry*probe.Thinning/period, 1))
+	return p
+}
+
+// useTimers has timers sample at the rate that is asked for.
+func (e *Engine) useTimers() {
+	if e.cfg.Clock == ClockOverrun {
+		e.file.SetPeriod(uint64(e.period))
+		e.timerEach = e.period
+		return
+	}
+	var tick unix.Timespec
+	if unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick) != nil {
+		tick = unix.NsecToTimespec(slowTick)
+	}
+	p := planTimers(e.period, tick.Nano())
+	e.file.SetPeriod(uint64(p.period))
+	e.file.SetTimerKeep(p.keep)
+	e.timerEach = p.each
+}
+
+// arm has a thread be sampled by the clock, once.
 func (e *Engine) arm(t *task) {
-	if e.cfg.NoCPU || t.last.cpu < youngest {
+	if e.cfg.NoCPU || e.cpuClock == ClockPerf && e.armEvent(t) {
+		return
+	}
+	if t.last.cpu < youngest {
 		return
 	}
 	if t.slot >= 0 && !e.lacksTimer(t) {
@@ -61,17 +103,11 @@ const (
 
 // ask sends the signal that makes a thread do something, if it can take it.
 func (e *Engine) ask(t *task, op probe.Op) asked {
-	if t.thread == 0 && time.Since(e.sought) > 20*time.Millisecond {
+	if t.thread == 0 && e.mayObjects() {
 		e.objects()
 	}
-	if t.slot < 0 {
-		i, err := e.file.Slot(t.tid)
-		if err != nil {
-			e.stats.noSlot++
-			return cannot
-		}
-		t.slot = i
-		e.file.SetExtra(i, t.thread, e.file.ExtraRoom())
+	if !e.slotOf(t) {
+		return cannot
 	}
 	sig := e.legacy
 	if sig == 0 {
@@ -116,9 +152,29 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 	return sent
 }
 
+// slotOf gives a thread its slot. False: there is none left.
+func (e *Engine) slotOf(t *task) bool {
+	if t.slot >= 0 {
+		return true
+	}
+	i, err := e.file.Slot(t.tid)
+	if err != nil {
+		if err == probe.ErrFull && !t.slotless {
+			t.slotless = true
+			e.stats.noSlot++
+		}
+		return false
+	}
+	t.slot = i
+	e.file.SetExtra(i, t.thread, e.file.ExtraRoom())
+	return true
+}
+
 // replace has the threads whose timers use a signal that another takes make new ones.
 func (e *Engine) replace() {
+	e.cpuClock = e.cpuClock.withoutSIGURG()
 	for _, t := range e.tasks {
+		e.closeEvent(t)
 		if t.armed {
 			t.armed, t.deaf = false, true
 		}

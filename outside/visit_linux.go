@@ -12,7 +12,10 @@ import (
 
 // How often threads are looked for and visited.
 const (
-	listEvery  = time.Second // where their number has not changed
+	listEvery = time.Second // where their number has not changed
+
+	seekThreadEvery = 20 * time.Millisecond // between readings of the runtime's list for the Thread of one thread
+
 	maxRest    = int64(4 * time.Second)
 	mostOpen   = 1 << 13  // schedstat files kept open
 	armAfter   = 4        // periods of processor time that a thread may use before it is armed though it sleeps
@@ -36,9 +39,24 @@ func (e *Engine) name(t *task) {
 // gone forgets a thread that has ended.
 func (e *Engine) gone(t *task) {
 	e.stoodFor(t, t.stoodTill())
+	e.account(t, true)
+	e.closeEvent(t)
 	e.kernel.shut(t)
 	e.stats.ended(t.samples)
 	e.file.Free(t.tid)
+}
+
+// findObject looks for the runtime's Thread of a thread with managed frames that had none when
+// the list was read.
+func (e *Engine) findObject(t *task) {
+	if t.thread == 0 && e.w.managedFrames && e.mayObjects() {
+		e.objects()
+	}
+}
+
+// mayObjects reports whether the runtime's list of threads may be read again for one thread.
+func (e *Engine) mayObjects() bool {
+	return time.Since(e.sought) > max(seekThreadEvery, e.seekRest)
 }
 
 // objects finds the runtime's Thread of each thread that is asked.
@@ -46,8 +64,10 @@ func (e *Engine) objects() {
 	if e.t.tables == nil {
 		return
 	}
-	e.sought = time.Now()
+	began := time.Now()
 	e.t.threads.read()
+	e.sought = time.Now()
+	e.seekRest = mapsPause * e.sought.Sub(began)
 	for tid, t := range e.tasks {
 		if o := e.t.threads.objects[tid]; o != t.thread {
 			t.thread = o
@@ -174,21 +194,15 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		e.inVain(t)
 		return
 	}
-	c, ok := e.readStack(t, sp, ip)
-	if !ok {
-		e.stats.unreadable++
-		return
-	}
-	after, ok := e.kernel.counters(t)
-	if w, sp2, ip2 := e.whereIs(t); !ok || e.inProbe(ip) || after != before || w != blocked || sp2 != sp || ip2 != ip {
-		e.stats.changed++
-		e.inVain(t)
+	c, ok := e.copyBlocked(t, sp, ip, before)
+	if !ok || e.holdBlocked(t, &c) {
 		return
 	}
 	gap, needs, ok := e.walk(&c)
 	if !ok {
 		return
 	}
+	e.findObject(t)
 	if gap != merge.GapNone && needs {
 		t.asksAt = ip
 		if soon {
@@ -208,15 +222,71 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		}
 	}
 	t.mute, t.vain = 0, 0
-	t.rested(gap, e.s.Frames)
+	if t.rested(gap, e.s.Frames); gap == merge.GapUnproven {
+		t.rest = e.t.tables != nil && !e.t.tables.Undecided() // else the next visit may see more
+	}
 	e.stats.outside++
 	e.sendOf(t, gap, e.s.Frames, 0, t.stood())
+}
+
+// holdBlocked holds the stack of a blocked thread until it can be walked.
+func (e *Engine) holdBlocked(t *task, c *capture) bool {
+	if e.ready() {
+		return false
+	}
+	s := stackSample{capture: *c, time: time.Now().UnixNano(), wall: t.stood()}
+	if !e.pending.add(&s) {
+		t.owed += s.wall
+		return false
+	}
+	e.stats.outside++
+	return true
+}
+
+// copyBlocked copies the stack of a thread that is blocked at sp and ip. It returns false if the
+// stack cannot be read or the thread has run since its counters were before.
+func (e *Engine) copyBlocked(t *task, sp, ip uint64, before counters) (capture, bool) {
+	c, ok := e.readStack(t, sp, ip)
+	if !ok {
+		e.stats.unreadable++
+		return c, false
+	}
+	e.readThread(t, &c)
+	if e.inProbe(ip) || !e.stayed(t, sp, ip, before) {
+		e.stats.changed++
+		e.inVain(t)
+		return c, false
+	}
+	return c, true
+}
+
+// readThread copies the runtime's Thread if the runtime has replaced a return address on the
+// stack of c. The thread must still stand where the stack was copied: once it goes on, its
+// Thread says where the next return address is.
+func (e *Engine) readThread(t *task, c *capture) {
+	if !e.w.patched(&c.stack) {
+		return
+	}
+	if t.thread == 0 && e.mayObjects() {
+		e.objects()
+	}
+	if t.thread != 0 {
+		c.extra = e.extra[:max(0, e.t.mem.ReadSome(e.extra[:], t.thread))]
+	}
+}
+
+// stayed reports whether a thread has not run since its counters were before and is
+// still blocked at sp and ip.
+func (e *Engine) stayed(t *task, sp, ip uint64, before counters) bool {
+	after, ok := e.kernel.counters(t)
+	w, sp2, ip2 := e.whereIs(t)
+	return ok && after == before && w == blocked && sp2 == sp && ip2 == ip
 }
 
 // inProbe reports whether a thread stands in the probe's own code: it waits there
 // for the kernel only, and not for long.
 func (e *Engine) inProbe(ip uint64) bool {
-	m := e.t.mapping(ip)
+	m := e.t.code(ip)
 	return m != nil && strings.TrimSuffix(m.Path, " (deleted)") == e.probe
 }
 
@@ -229,7 +299,7 @@ func (t *task) rested(gap merge.Gap, frames []frame) {
 
 // readStack reads the stack of a blocked thread.
 func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
-	c := capture{tid: t.tid, low: t.low, high: t.high, thread: t.thread, partial: true}
+	c := capture{tid: t.tid, low: t.low, high: t.high, partial: true, kernel: certainly}
 	if c.high == 0 || sp < c.low || sp >= c.high {
 		m := e.t.mapping(sp)
 		if m == nil && e.refresh() {

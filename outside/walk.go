@@ -23,18 +23,19 @@ type capture struct {
 	cut       bool         // the copy ends before the stack does
 	partial   bool         // of the registers only sp and ip are known
 	called    bool         // ip is where a call returns to: the thread was not interrupted
+	kernel    kernelState  // whether the thread was in the kernel
 	extra     []byte       // of the runtime's Thread, at the time of the copy
-	thread    uint64       // the runtime's Thread of a thread that stands still, 0 = none
 }
 
 // walker walks captures by the tables of one process.
 type walker struct {
 	unmanaged  unwind.Walker
-	code       managedCode // nil: no runtime is known
-	hijackStub uint64      // what the runtime writes over return addresses; 0 = not known
-	returns    uint64      // of which so many were met and set right
-	unbegun    uint64      // signal handlers that had not begun and were left out
-	special    *special    // nil: there are none
+	code       managedCode          // nil: no runtime is known
+	hijackStub uint64               // what the runtime writes over return addresses; 0 = not known
+	returns    uint64               // of which so many were met and set right
+	unbegun    uint64               // signal handlers that had not begun and were left out
+	special    *special             // nil: there are none
+	unproven   func(ip uint64) bool // whether an address is in code of a runtime that cannot be read
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -42,12 +43,13 @@ type walker struct {
 	out    []merge.Frame
 
 	// The walk under way.
-	n       int
-	misread bool         // it left a special as if that had been called
-	at      unwind.State // of regs
-	regs    context.Registers
-	from    context.Registers // before a step under way
-	left    unwind.Frame
+	n             int
+	misread       bool         // it left a special as if that had been called
+	managedFrames bool         // it met code of the runtime's
+	at            unwind.State // of regs
+	regs          context.Registers
+	from          context.Registers // before a step under way
+	left          unwind.Frame
 }
 
 func newWalker(a context.Arch) *walker {
@@ -73,7 +75,7 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	if len(c.more) > 0 {
 		w.mem, w.bounds = *memory.New(append(c.more, c.stack)...), unwind.Bounds{Follow: true}
 	}
-	w.n, w.misread = 0, false
+	w.n, w.misread, w.managedFrames = 0, false, false
 	w.regs.Copy(&c.regs)
 	w.at = unwind.Interrupted(&w.regs)
 	w.at.Exact = !c.called
@@ -96,11 +98,29 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 			}
 		}
 		gap = gapOf(stop, c.cut)
+		if stop == unwind.NoInfo && w.unproven != nil && w.unproven(w.regs.IP()) {
+			gap = merge.GapUnproven
+		}
 		if w.misread {
 			gap = merge.GapStubOnTop
 		}
 		return w.end(gap), gap, stop == unwind.Unreadable && c.partial
 	}
+}
+
+// patched reports whether a word of a stack is the address that the runtime writes over
+// return addresses.
+func (w *walker) patched(stack *memory.Run) bool {
+	if w.hijackStub == 0 {
+		return false
+	}
+	words := stack.Data[min(-stack.Addr%8, uint64(len(stack.Data))):]
+	for ; len(words) >= 8; words = words[8:] {
+		if binary.LittleEndian.Uint64(words) == w.hijackStub {
+			return true
+		}
+	}
+	return false
 }
 
 // end closes a stack that is not whole.
@@ -270,6 +290,7 @@ func (w *walker) managed(c *capture) unwind.Stop {
 	if w.code == nil {
 		return unwind.NoInfo
 	}
+	w.managedFrames = true
 	for {
 		f, was := &w.left, w.at
 		w.from.Copy(&w.regs)

@@ -75,8 +75,9 @@ func Open(fd, pid int) (*File, error) {
 	f := &File{data: data, pid: pid, used: map[uint32]int32{}}
 	f.h = (*header)(unsafe.Pointer(&data[0]))
 	if f.h.magic != Magic || f.h.version != Version {
+		version := f.h.version
 		unix.Munmap(data)
-		return nil, fmt.Errorf("the probe is of another version (%d, not %d)", f.h.version, Version)
+		return nil, fmt.Errorf("the probe is of another version (%d, not %d)", version, Version)
 	}
 	arch := f.h.arch
 	f.arch = context.Arch(min(arch, 255))
@@ -130,6 +131,10 @@ func (f *File) wake() {
 	const wake = 1
 	unix.RawSyscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&f.h.leave)), wake, 1)
 }
+
+// SetTimerKeep has keep of Thinning expiries of a timer be samples, chosen at random, each of
+// weight 1. With 0 all are, of weight 1 + overrun.
+func (f *File) SetTimerKeep(keep uint32) { atomic.StoreUint32(&f.h.timerKeep, keep) }
 
 // SetPeriod sets the period of timers armed from now on, in nanoseconds of a thread's
 // processor time.
@@ -190,6 +195,9 @@ func (f *File) Slot(tid uint32) (int, error) {
 	inner := f.inner(tid)
 	if inner == 0 {
 		return 0, ErrGone
+	}
+	if len(f.used)+len(f.dead) >= Slots {
+		return 0, ErrFull
 	}
 	for i := range uint32(Slots) {
 		at := (inner + i) % Slots

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	Version    = 5
+	Version    = 6
 	Magic      = 0x31656b6c61776553
 	HeaderSize = 4096
 	Slots      = 4096
@@ -55,16 +55,18 @@ const (
 	OpArm    Op = 2
 	OpDisarm Op = 3
 	OpLeave  Op = 4
+	OpClock  Op = 5 // a sample of processor time
 )
 
 // Why says why a record was made.
 type Why uint16
 
 const (
-	Asked Why = 1
-	Timer Why = 2
-	Armed Why = 3
-	Event Why = 4 // of the runtime: a call's own registers are known
+	Asked    Why = 1
+	Timer    Why = 2
+	Armed    Why = 3
+	Event    Why = 4 // of the runtime: a call's own registers are known
+	ClockHit Why = 5 // processor time: one period
 )
 
 // Flags of a record.
@@ -74,6 +76,12 @@ const (
 	Patched = 4  // a return address is the runtime's: Extra is there
 	OnAlt   = 8  // on the alternate stack
 	Learn   = 16 // an event for the sake of its stack only
+)
+
+// Bits of a slot's clock that name the event, and how far from its place a slot may be.
+const (
+	clockBits = 20
+	near      = 64
 )
 
 // left is the header's left when everything has been put back; 1 is before.
@@ -138,7 +146,7 @@ type header struct {
 	relay        uint32
 	relaySent    uint32
 	relayed      uint32
-	_            uint32
+	timerKeep    uint32
 }
 
 // slot mirrors struct sw_slot.
@@ -151,7 +159,7 @@ type slot struct {
 	ask        uint32
 	answered   uint32
 	error      uint32
-	_          uint32
+	clock      uint32
 	fs         uint64
 }
 

@@ -58,7 +58,7 @@ func TestConstants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{"VERSION": Version, "HEADER_SIZE": HeaderSize, "SLOTS": Slots, "SLOT_SIZE": SlotSize,
-		"AMD64": int(context.ArchAMD64), "ARM64": int(context.ArchARM64), "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave),
+		"AMD64": int(context.ArchAMD64), "ARM64": int(context.ArchARM64), "ALIGN": align, "OP_SAMPLE": int(OpSample), "OP_ARM": int(OpArm), "OP_DISARM": int(OpDisarm), "OP_LEAVE": int(OpLeave), "OP_CLOCK": int(OpClock), "CLOCK": int(ClockHit), "NEAR": near, "CLOCK_BITS": clockBits,
 		"ASKED": int(Asked), "TIMER": int(Timer), "ARMED": int(Armed), "FOREIGN": Foreign, "CUT": Cut, "PATCHED": Patched, "ON_ALT": OnAlt, "EVENT": int(Event), "LEARN": Learn,
 		"WAITERS": Waiters, "WAITER_SIZE": waiterSize, "NESTED": nested, "START_PAYLOAD": startRoom, "MAX_PAYLOAD": MaxPayload,
 		"WAITS": WaitEvents, "LOCKS": LockEvents, "ALLOC": AllocEvents, "EXCEPTION": ExceptionEvents} {

@@ -1,8 +1,6 @@
 package probe
 
-import "embed"
+import _ "embed"
 
-//go:embed all:lib/amd64
-var lib embed.FS
-
-const libFolder = "lib/amd64/"
+//go:embed lib/amd64/libseedwalk_probe.so
+var library []byte

@@ -1,8 +1,6 @@
 package probe
 
-import "embed"
+import _ "embed"
 
-//go:embed all:lib/arm64
-var lib embed.FS
-
-const libFolder = "lib/arm64/"
+//go:embed lib/arm64/libseedwalk_probe.so
+var library []byte

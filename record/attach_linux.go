@@ -48,12 +48,8 @@ func (o *Options) attachable() *Refusal {
 		}
 		return nil
 	}
-	var st syscall.Stat_t
-	if syscall.Stat(fmt.Sprintf("/proc/%d", o.PID), &st) != nil {
-		return no("there is no such process", "look for its number with ps or seedwalk doctor")
-	}
-	if int(st.Uid) != os.Geteuid() {
-		return no(fmt.Sprintf("it belongs to user %d", st.Uid), "run seedwalk as that user")
+	if r := o.serveUser(no); r != nil {
+		return r
 	}
 	if err := outside.Foreign(o.PID); err != nil {
 		return no("it is of another architecture", "record it with a seedwalk for that machine")
@@ -89,9 +85,6 @@ func (o *Options) enter(no func(what, remedy string) *Refusal) *Refusal {
 		return no("it is in a container whose /tmp cannot be written: "+reason(err), "run seedwalk in there or as root, or use seedwalk stack, which needs nothing of it")
 	}
 	os.Remove(dir)
-	if probe.Library() == nil {
-		return no("it is in a container, and this seedwalk carries no probe to put there", "use one that make build has built, or run seedwalk in there")
-	}
 	o.root, o.SocketDir, o.Probe = root, root+"/tmp", ""
 	return nil
 }

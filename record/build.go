@@ -18,8 +18,9 @@ type builder struct {
 	p       *export.Profile
 	namer   Namer
 	several bool
-	modules int32 // index of the current process's first module
-	frames  int32 // and of its first frame
+	modules int32   // index of the current process's first module
+	frames  int32   // and of its first frame
+	root    []int32 // frame of the current process, if there are several
 	hold    wire.Histogram
 	handler wire.Histogram
 	parts   [len(parts)]wire.Histogram
@@ -45,6 +46,7 @@ func (r *run) build(n Namer) *export.Profile {
 		p.mu.RUnlock()
 	}
 	b.finish(r)
+	b.p.Stats.Empty = r.empty()
 	return b.p
 }
 
@@ -55,6 +57,9 @@ func (b *builder) header(p *process) {
 	b.p.Runtime = p.hello.Runtime
 	if p.hello.StartUnixNano > 0 {
 		b.p.Start = time.Unix(0, p.hello.StartUnixNano)
+	}
+	if p.timed != 0 && p.first > 0 {
+		b.p.Start = time.Unix(0, p.first)
 	}
 	if p.hello.RateMilliHz > 0 {
 		b.p.RateHz = float64(p.hello.RateMilliHz) / 1000
@@ -72,7 +77,10 @@ func (b *builder) process(p *process) {
 		b.p.Frames = append(b.p.Frames, b.frame(p, &p.frames[i], single))
 	}
 	first := len(b.p.Stacks)
+	b.rootOf(p)
 	b.stacks(p)
+	b.account(p, first)
+	b.clockOf(p)
 	b.waits(p, first)
 	if !p.keepProbe {
 		b.stopped(first)
@@ -80,14 +88,16 @@ func (b *builder) process(p *process) {
 	b.stats(p)
 }
 
-// stacks adds a process's stacks, under a root frame of the process if there
-// are several.
-func (b *builder) stacks(p *process) {
-	root := int32(-1)
+// rootOf makes the root frame of a process, if there are several.
+func (b *builder) rootOf(p *process) {
 	if b.several {
-		root = int32(len(b.p.Frames))
+		b.root = []int32{int32(len(b.p.Frames))}
 		b.p.Frames = append(b.p.Frames, export.Frame{Name: fmt.Sprintf("process %s (%d)", p.name, p.pid), ModuleIndex: -1, Class: export.ClassNative})
 	}
+}
+
+// stacks adds a process's stacks, under its root frame.
+func (b *builder) stacks(p *process) {
 	threads := map[uint64]int{}
 	for i := range p.stacks {
 		s := &p.stacks[i]
@@ -98,14 +108,12 @@ func (b *builder) stacks(p *process) {
 			b.p.Threads = append(b.p.Threads, export.Thread{ID: int(s.tid), Name: b.threadName(p, s.tid)})
 		}
 		out := export.Stack{Thread: t, Frames: make([]int32, 0, len(s.frames)+1), Count: s.count,
-			WallNanos: int64(s.wall), CPUNanos: int64(s.cpu), Complete: s.gap == 0}
+			WallNanos: int64(s.wall), CPUNanos: int64(s.cpu), CPUCount: s.cpuCount, Complete: s.gap == 0}
 		s.describe(&out)
 		for _, f := range s.frames {
 			out.Frames = append(out.Frames, b.frames+f)
 		}
-		if root >= 0 {
-			out.Frames = append(out.Frames, root)
-		}
+		out.Frames = append(out.Frames, b.root...)
 		if s.gap != 0 {
 			out.Gap = p.gapName(s.gap)
 		}
@@ -125,6 +133,9 @@ func (b *builder) threadName(p *process, tid uint64) string {
 }
 
 func (b *builder) frame(p *process, k *frameKey, single int32) export.Frame {
+	if k.kernel {
+		return export.Frame{Name: export.Kernel, ModuleIndex: -1, Class: export.ClassKernel}
+	}
 	f := export.Frame{ModuleIndex: -1, Addr: k.addr, Doubtful: k.doubtful}
 	if k.module >= 0 {
 		f.ModuleIndex = b.modules + k.module
@@ -288,7 +299,7 @@ func (b *builder) finish(r *run) {
 	if b.end > 0 {
 		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
 	}
-	if s.Taken = takenLines(s.Counters, &b.handler, b.p.RateHz); s.Taken == nil {
+	if s.Taken = takenLines(s.Counters, &b.handler); s.Taken == nil {
 		s.Taken = perThread(b.p)
 	}
 	select {

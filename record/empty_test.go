@@ -1,6 +1,7 @@
 package record
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/wire"
 )
 
 // A recording without samples says why in one line, and is a failure for scripts that
@@ -27,9 +29,47 @@ func TestEmpty(t *testing.T) {
 		opt, said := options(t, c.what)
 		opt.FailEmpty = c.failEmpty
 		res := mustRun(t, opt)
+		if res.Profile != nil && res.Profile.Stats.Empty != said.String() {
+			t.Errorf("%s: the outputs say %q, the terminal %q", c.what, res.Profile.Stats.Empty, said)
+		}
 		if res.ExitCode != c.code || !strings.HasPrefix(said.String(), c.want) || strings.Contains(said.String(), "\n") || (c.want == "") != (said.String() == "") {
 			t.Errorf("%s: exit code %d, said %q", c.what, res.ExitCode, said)
 		}
+	}
+}
+
+// The most certain cause is the one that is said.
+func TestWhyEmpty(t *testing.T) {
+	used := usageOf(0, 3, 0, 0)
+	for _, c := range []struct {
+		name    string
+		prepare func(p *process)
+		want    string
+	}{
+		{"nothing known", func(p *process) {}, ""},
+		{"a note", func(p *process) { p.notes = []string{"no threads"} }, "no threads"},
+		{"a note of something else", func(p *process) { p.notes, p.clock = []string{"the probe reads the memory"}, used }, "process 7 (app) used 3ms"},
+		{"cut off", func(p *process) { p.notes, p.clock, p.ended = []string{"no threads"}, used, io.ErrUnexpectedEOF }, "process 7 (app) ended without a farewell"},
+	} {
+		p := newProcess(7, "app")
+		p.hello = &wire.Hello{RateMilliHz: 100_000}
+		c.prepare(p)
+		if got := p.whyEmpty(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Where only events were asked for and none happened, that is said.
+func TestNoEvents(t *testing.T) {
+	p := newProcess(7, "app")
+	r := &run{opt: &Options{Events: "locks"}, srv: &server{processes: []*process{p}}}
+	if got := r.empty(); !strings.HasPrefix(got, "no events: none of what --events locks asked for") {
+		t.Errorf("%q", got)
+	}
+	p.events[wire.EventWait].count++
+	if got := r.empty(); got != "" {
+		t.Errorf("with an event: %q", got)
 	}
 }
 

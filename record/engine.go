@@ -5,6 +5,8 @@ package record
 import (
 	"net"
 	"time"
+
+	"github.com/seedwalk/seedwalk/outside"
 )
 
 // engine samples one process from outside.
@@ -17,7 +19,7 @@ type engine interface {
 type engineStream struct {
 	net.Conn
 	engine engine
-	ended  chan struct{} // closed when the target is as it was
+	ended  chan string // gets why the engine ended, once the target is as it was
 }
 
 // ours tells it from a profiler's.
@@ -30,11 +32,11 @@ func (s engineStream) CloseWrite() error {
 
 // running starts an engine that writes to there, and returns its stream.
 func running(e engine, here, there net.Conn) stream {
-	ended := make(chan struct{})
+	ended := make(chan string, 1)
 	go func() {
-		defer close(ended)
-		e.Run()
+		why := e.Run()
 		there.Close()
+		ended <- why
 	}()
 	return engineStream{here, e, ended}
 }
@@ -43,8 +45,9 @@ func running(e engine, here, there net.Conn) stream {
 // machine that has better things to do.
 const leaveLimit = 15 * time.Second
 
-// awaitEngines lets every engine put its target back before we end.
-func (s *server) awaitEngines() {
+// awaitEngines lets every engine put its target back before we end, and says which could
+// not.
+func (s *server) awaitEngines(say func(string)) {
 	s.mu.Lock()
 	conns := s.conns
 	s.mu.Unlock()
@@ -53,7 +56,10 @@ func (s *server) awaitEngines() {
 		if e, ok := c.(engineStream); ok {
 			e.engine.Stop()
 			select {
-			case <-e.ended:
+			case why := <-e.ended:
+				if why == outside.HandlersLeft {
+					say(why)
+				}
 			case <-limit:
 				return
 			}

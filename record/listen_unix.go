@@ -18,6 +18,7 @@ const maxSocketPath = 107
 type socket struct {
 	*net.UnixListener
 	path string
+	user int // whose processes may connect beside our own, 0 = nobody's
 }
 
 // newListener makes a private directory with a socket in it.
@@ -39,7 +40,7 @@ func newListener(dir string) (*socket, *private, error) {
 		p.close()
 		return nil, nil, err
 	}
-	return &socket{l, path}, p, nil
+	return &socket{UnixListener: l, path: path}, p, nil
 }
 
 func (s *socket) where() string { return s.path }
@@ -52,7 +53,7 @@ func (s *socket) accept(refuse func(string)) (stream, int, error) {
 			return nil, 0, err
 		}
 		cred, err := peer(c)
-		if err == nil && (int(cred.Uid) == os.Geteuid() || cred.Uid == 0) {
+		if err == nil && s.admits(&cred) {
 			return c, int(cred.Pid), nil
 		}
 		refuse(fmt.Sprintf("a connection of another user was refused (%+v, %v)", cred, err))

@@ -37,6 +37,9 @@ func newListener(dir string) (*port, *private, error) {
 func (p *port) where() string { return "tcp:" + p.Addr().String() + ":" + p.secret }
 func (p *port) close()        { p.Close() }
 
+// admit has nothing to do: who knows the secret may connect.
+func (p *port) admit(int, *private) error { return nil }
+
 // secretWait is how long a connection may take to say the secret; the next one
 // waits for it.
 const secretWait = 2 * time.Second

@@ -20,8 +20,8 @@ const (
 	// ModeSnapshot suspends the runtime, or on Windows a thread, and asks the CLR.
 	// On Linux samples then fall on safe points only.
 	ModeSnapshot Mode = "snapshot"
-	// ModeOutside stops each thread as a debugger does, and walks its stack from
-	// outside: of any native program.
+	// ModeOutside has the kernel copy the stacks of running threads, stops those that wait as
+	// a debugger does, and walks all from outside: of any native program.
 	ModeOutside Mode = "outside"
 )
 
@@ -82,13 +82,8 @@ func (o *Options) unpack(dir *private) error {
 
 // noProbe reports why there can be no probe, "" if there can.
 func (o *Options) noProbe() string {
-	switch {
-	case !hasProbe:
+	if !hasProbe {
 		return "there is no probe for this system"
-	case !needsLibrary:
-		return ""
-	case o.Probe == "" && probe.Library() == nil:
-		return "the probe's library was not found"
 	}
 	return ""
 }
@@ -96,7 +91,7 @@ func (o *Options) noProbe() string {
 // engine is what an engine is told.
 func (o *Options) engine() outside.Config {
 	w, _ := o.Events.parse()
-	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall,
+	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall, Clock: o.Clock,
 		Events: w.events, WaitMin: o.WaitMin, File: o.shared}
 }
 
@@ -116,7 +111,7 @@ func (o *Options) way() string {
 	case o.Mode == ModeProbe && !needsLibrary:
 		return "each thread is stopped for as long as its stack is copied, and walked from outside; nothing of seedwalk is in the process, the runtime is never suspended"
 	case o.Mode == ModeOutside:
-		return "each thread that has run is stopped (ptrace) for as long as its stack is copied; nothing of seedwalk is in the process"
+		return "the kernel copies the stacks of running threads (perf_event); a thread that waits is stopped (ptrace) for as long as its stack is copied; nothing of seedwalk is in the process"
 	case o.Mode == ModeProbe:
 		return "stacks are copied and walked from outside; the runtime is never suspended"
 	case o.modeWhy != "":

@@ -20,3 +20,6 @@ const bias = "; samples are biased to safe points"
 
 // suspends is what the snapshot mode does.
 const suspends = "the runtime is suspended for each sample"
+
+// LibraryName is the file of the library that suspends the runtime (--mode snapshot).
+const LibraryName = "libseedwalk_profiler.so"

@@ -10,3 +10,6 @@ const bias = ""
 
 // suspends is what the snapshot mode does.
 const suspends = "one thread is suspended at a time, and the CLR asked for its stack, by a library in the process"
+
+// LibraryName is the file of the library that asks the CLR for stacks (--mode snapshot).
+const LibraryName = "seedwalk_profiler.dll"

@@ -94,7 +94,7 @@ func (s *server) answer(c stream, pid int) {
 		return
 	}
 	if _, err := os.Stat(s.instead); err != nil {
-		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and there is no library here that suspends the runtime", pid, processName(pid), why))
+		s.note(fmt.Sprintf("process %d (%s) cannot be sampled: %s, and %s, which suspends the runtime, is not there; %s", pid, processName(pid), why, LibraryName, LibraryRemedy))
 		return
 	}
 	if s.outside.Events != 0 {

@@ -21,4 +21,4 @@ func (s *server) sampled(c stream, _ int) (stream, error) {
 	return nil, errors.New("there is no probe for this system")
 }
 
-func (s *server) awaitEngines() {}
+func (s *server) awaitEngines(func(string)) {}

@@ -24,10 +24,5 @@ func perThread(p *export.Profile) []string {
 		n = append(n, c)
 	}
 	slices.Sort(n)
-	most := n[len(n)-1]
-	out := []string{fmt.Sprintf("%d to %d samples a thread, median %d", n[0], most, n[len(n)/2])}
-	if seconds := p.Duration.Seconds(); seconds > 0 && p.RateHz > 0 {
-		out = append(out, fmt.Sprintf("%.3g samples a second of the thread that was sampled most; %g asked", float64(most)/seconds, p.RateHz))
-	}
-	return out
+	return []string{fmt.Sprintf("%d to %d samples a thread, median %d", n[0], n[len(n)-1], n[len(n)/2])}
 }

@@ -22,6 +22,7 @@ const maxStacks = 1 << 20
 type frameKey struct {
 	kind     unwind.Kind
 	doubtful bool
+	kernel   bool // the kernel, below which no frame is known
 	gap      uint8
 	module   int32  // index into process.modules, -1 = none
 	method   uint32 // managed: the method's ID, and then addr is 0
@@ -42,6 +43,7 @@ type stack struct {
 	frames    []int32 // indices into process.frames, leaf first
 	count     int64
 	wall, cpu uint64
+	cpuCount  int64 // of count, with processor time
 
 	event   uint8 // wire's kind, 0 = samples
 	open    bool
@@ -58,7 +60,10 @@ type process struct {
 	pid  int
 	name string // of the executable, from the kernel
 
-	begin     func()               // is told that samples come
+	connected time.Time
+	gone      chan struct{}        // closed when the stream has ended
+	begin     func(at time.Time)   // is called when samples come, with the time of the first
+	timed     time.Duration        // of the recording, from the first sample; 0 = it has none
 	prove     bool                 // it may take until the first sample, though all threads are looked at
 	keep      func(m *wire.Module) // takes images for the names at the end; nil = nobody does
 	keepProbe bool                 // keep frames that the suspension itself put on a stack
@@ -86,6 +91,8 @@ type process struct {
 	handler     wire.Histogram             // time in the probe's handler
 	parts       [len(parts)]wire.Histogram // of the time in suspended
 	tries       map[string]uint64          // suspensions of single threads by "verdict/result"
+	usages      map[uint64]*usage          // processor time of threads, by TID
+	clock       *wire.Usage                // of the process; nil = unknown
 	gaps        map[uint8]int64
 	samples     int64
 	complete    int64
@@ -102,13 +109,13 @@ type process struct {
 }
 
 func newProcess(pid int, name string) *process {
-	return &process{pid: pid, name: name, begin: func() {}, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{}, lines: map[uint64]int32{}, placed: map[place]int32{},
+	return &process{pid: pid, name: name, connected: time.Now(), gone: make(chan struct{}), begin: func(time.Time) {}, current: map[uint32]int32{}, methods: map[uint32]*wire.Method{}, lines: map[uint64]int32{}, placed: map[place]int32{},
 		threads: map[uint64]string{}, seen: map[uint64]bool{}, gapNames: map[uint8]string{},
-		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, tries: map[string]uint64{}, gaps: map[uint8]int64{}}
+		frameIndex: map[frameKey]int32{}, stackIndex: map[string]int32{}, counters: map[string]uint64{}, tries: map[string]uint64{}, usages: map[uint64]*usage{}, gaps: map[uint8]int64{}}
 }
 
-// read takes messages until the stream ends, for whatever reason. After the end of the
-// recording come the figures of all that was before, and no more samples are taken.
+// read takes messages until the farewell, or until the stream ends for another reason. After
+// the end of the recording come the figures of all that was before, and no more samples are taken.
 func (p *process) read(r io.Reader) {
 	wr := wire.NewReader(r)
 	for {
@@ -127,6 +134,9 @@ func (p *process) read(r io.Reader) {
 			p.take(m)
 		}
 		p.mu.Unlock()
+		if m.Type() == wire.TypeBye {
+			return // an engine goes on with its target, which nobody has to wait for
+		}
 	}
 }
 
@@ -135,7 +145,11 @@ func (p *process) read(r io.Reader) {
 func (p *process) over(m wire.Message) bool {
 	switch s := m.(type) {
 	case *wire.Sample:
-		return p.until != 0 && s.TimeUnixNano > p.until && !cut(s, p.until)
+		until := p.until
+		if p.timed != 0 && p.first != 0 && (until == 0 || until > p.first+int64(p.timed)) {
+			until = p.first + int64(p.timed) // held samples come all at once, before anybody can stop them
+		}
+		return until != 0 && s.TimeUnixNano > until && !cut(s, until)
 	case *wire.Event:
 		return p.until != 0 && s.TimeUnixNano > p.until && s.Flags&wire.EventOpen == 0
 	}
@@ -177,13 +191,15 @@ func (p *process) take(m wire.Message) {
 	case *wire.GapName:
 		p.gapNames[m.Code] = m.Name
 	case *wire.Sample:
-		p.begin()
+		p.begin(p.moment(m.TimeUnixNano))
 		p.sample(m)
 	case *wire.Event:
-		p.begin()
+		p.begin(time.Now())
 		p.event(m)
 	case *wire.Stats:
 		p.stat(m)
+	case *wire.Usage:
+		p.usage(m)
 	case *wire.Note:
 		p.notes = append(p.notes, m.Text)
 	case *wire.Bye:
@@ -197,10 +213,20 @@ const firstSample = 10 * time.Second
 // mayBegin lets the recording's time run.
 func (p *process) mayBegin() {
 	if p.prove {
-		time.AfterFunc(firstSample, p.begin)
+		time.AfterFunc(firstSample, func() { p.begin(time.Now()) })
 		return
 	}
-	p.begin()
+	p.begin(time.Now())
+}
+
+// moment returns when a sample was taken, if the process had connected by then: a sample may
+// be held until its stack can be walked.
+func (p *process) moment(unixNano int64) time.Time {
+	at, now := time.Unix(0, unixNano), time.Now()
+	if at.Before(p.connected) || at.After(now) {
+		return now
+	}
+	return at
 }
 
 // parts are what the time in which one thread is suspended is spent on. Programs
@@ -255,10 +281,16 @@ func (p *process) sample(s *wire.Sample) {
 		p.first = s.TimeUnixNano
 	}
 	p.last = max(p.last, s.TimeUnixNano)
+	if p.timed != 0 {
+		s.WallNanos = min(s.WallNanos, uint64(s.TimeUnixNano-p.first))
+	}
 	p.row = p.row[:0]
 	for i := range s.Frames {
 		if s.Frames[i].Flags&wire.FrameProbe != 0 && !p.keepProbe {
 			continue
+		}
+		if s.Frames[i].Flags&wire.FrameKernel != 0 && len(p.row) == 0 {
+			p.row = append(p.row, p.frameOf(frameKey{kind: unwind.KindNative, module: -1, kernel: true}))
 		}
 		p.row = append(p.row, p.frame(&s.Frames[i]))
 	}
@@ -270,7 +302,10 @@ func (p *process) sample(s *wire.Sample) {
 	st := &p.stacks[i]
 	st.count++
 	st.wall += s.WallNanos
-	st.cpu += s.CPUNanos
+	if s.CPUNanos > 0 {
+		st.cpu = min(st.cpu+min(s.CPUNanos, maxNanos), maxNanos)
+		st.cpuCount++
+	}
 }
 
 // stackOf finds or makes the stack of p.row which is like s.
@@ -322,7 +357,7 @@ func (p *process) line(m *wire.Line) {
 	p.lines[m.Addr] = i
 }
 
-// frame finds or makes the index of a frame. Managed frames of one line of a method are
+// frame is the index of a frame. Managed frames of one line of a method are
 // one frame whatever their ip; others are told apart by the address looked up.
 func (p *process) frame(f *wire.Frame) int32 {
 	k := frameKey{kind: f.Kind, doubtful: f.Trust.Doubtful() && f.Kind != unwind.KindGap, gap: f.Gap, module: -1}
@@ -339,6 +374,11 @@ func (p *process) frame(f *wire.Frame) int32 {
 	default:
 		k.addr = f.Addr()
 	}
+	return p.frameOf(k)
+}
+
+// frameOf finds or makes the index of a frame.
+func (p *process) frameOf(k frameKey) int32 {
 	if i, ok := p.frameIndex[k]; ok {
 		return i
 	}
@@ -370,25 +410,4 @@ func (p *process) end() string {
 		return fmt.Sprintf("process %d (%s): %v; samples until then are kept", p.pid, p.name, p.ended)
 	}
 	return fmt.Sprintf("process %d (%s) ended without a farewell (killed, crashed or cut off); samples until then are kept", p.pid, p.name)
-}
-
-// fewRounds is how many looks at a process it takes to prove the runtime's tables and
-// then to walk the stacks.
-const fewRounds = 3
-
-// idle says why an engine outside has no samples of a process, "" if it does not know.
-func (p *process) idle() string {
-	rounds, engine := p.counters[probePrefix+"rounds"]
-	where := fmt.Sprintf("process %d (%s) ", p.pid, p.name)
-	switch {
-	case !engine, p.farewell == "the process ended":
-		return ""
-	case rounds < fewRounds:
-		return fmt.Sprintf("%swas looked at %d times before the recording ended: it was too short for a machine this busy", where, rounds)
-	case p.counters[probePrefix+"unproven"] > 0 || p.counters[probePrefix+"visits"] == 0:
-		return where + "had no stack yet that proves the layout of its runtime's tables: record longer, or once it runs managed code"
-	case p.counters[probePrefix+"hidden"] > 0:
-		return where + "has threads that the kernel does not permit to be looked at"
-	}
-	return fmt.Sprintf("%swas looked at %d times, and none of its threads ran or could be read", where, rounds)
 }

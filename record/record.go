@@ -22,8 +22,10 @@
 // Several processes: a .NET command often starts further .NET processes, which
 // inherit the environment and connect too. All are recorded. With one process
 // the profile is that process; with more, every stack has a root frame
-// "process NAME (PID)", and threads of all are listed together. A process that
-// outlives the command is recorded until the command ends.
+// "process NAME (PID)", and threads of all are listed together. Processes that
+// outlive the command are followed to their end if nothing else was recorded, or
+// for the time asked for; otherwise they are recorded until the command ends, and
+// named (Linux).
 //
 // Signals: INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP go on to the
 // command, but those a terminal sends go to its whole foreground process group,
@@ -66,6 +68,7 @@ type Options struct {
 	Raw        string        // also dump the profiler's stream here (debugging)
 	PIDFile    string        // the command's process id is written here while it runs
 	Mode       Mode          // how samples are taken; "" = the best that there is
+	Clock      outside.Clock // what decides when a running thread is sampled, on the probe's way; "" = the best that works
 	Events     Events        // what is recorded, on the probe's way
 	WaitMin    time.Duration // waits and locks shorter than this are counted only
 	Probe      string        // path of libseedwalk_probe.so, "" = there is none
@@ -82,6 +85,7 @@ type Options struct {
 	SocketDir  string // where the private directory is made; "" = os.TempDir()
 	FailEmpty  bool   // ExitRefused instead of 0 if there is no sample
 
+	user    int            // who owns the process, if it is another user; 0 = we do
 	root    string         // of the process's files, as we see it; "" = its files are ours
 	reused  bool           // the probe is of an earlier recording
 	shared  outside.Shared // with the process whose events are recorded, on Windows; nil if none are

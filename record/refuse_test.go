@@ -59,7 +59,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestNoLibrary(t *testing.T) {
-	const plain, arm = "the profiler library cannot be read", "there is no library for ARM64 that suspends a runtime"
+	const plain, arm = "--mode snapshot needs the profiler library " + LibraryName, "there is no library for ARM64 that suspends a runtime"
 	missing := &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrNotExist}
 	for _, c := range []struct {
 		name, system string
@@ -71,7 +71,7 @@ func TestNoLibrary(t *testing.T) {
 		{"x86-64", "linux/amd64", ModeSnapshot, "", missing, []string{plain, "build it"}},
 		{"ARM64", "linux/arm64", ModeSnapshot, "", missing, []string{arm, "leave --mode out"}},
 		{"ARM64, not wanted", "linux/arm64", ModeSnapshot, "there is no probe", missing, []string{arm, "one is needed: there is no probe", ".NET 9 or later"}},
-		{"ARM64, the probe's", "linux/arm64", ModeProbe, "", missing, []string{plain}},
+		{"ARM64, the probe's", "linux/arm64", ModeProbe, "", missing, []string{"the probe cannot be read", "leave out --probe"}},
 		{"ARM64, one's own", "linux/arm64", ModeSnapshot, "", &fs.PathError{Op: "stat", Path: "/p.so", Err: fs.ErrPermission}, []string{plain}},
 		{"Windows on ARM64", "windows/arm64", ModeSnapshot, "", missing, []string{plain}},
 	} {

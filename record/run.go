@@ -35,7 +35,7 @@ func Run(opt Options) (*Result, error) {
 	}
 	defer srv.private.close()
 	defer srv.close()
-	defer srv.awaitEngines()
+	defer srv.awaitEngines(opt.Say)
 	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
 	r.signals = catchSignals()
 	defer r.signals.stop()
@@ -117,12 +117,20 @@ func (o *Options) checkProfiler() *Refusal {
 	return nil
 }
 
+// LibraryRemedy says how to get the library of the snapshot mode, which go install does not
+// build.
+const LibraryRemedy = "build it with make build in a clone of seedwalk, then put it beside this program or name it with --profiler or SEEDWALK_PROFILER"
+
 // noLibrary says what to do where the library that is needed is not there. For ARM64 on
 // Linux nobody builds one that suspends the runtime.
 func (o *Options) noLibrary(system string, err error) *Refusal {
-	if system != "linux/arm64" || o.Mode != ModeSnapshot || !errors.Is(err, fs.ErrNotExist) {
-		return &Refusal{What: "the profiler library cannot be read: " + reason(err), Where: o.Profiler,
-			Remedy: "build it, or say where it is with --profiler", Code: ExitRefused}
+	if o.Mode == ModeProbe {
+		return &Refusal{What: "the probe cannot be read: " + reason(err), Where: o.Profiler,
+			Remedy: "leave out --probe and SEEDWALK_PROBE: this program carries a probe", Code: ExitRefused}
+	}
+	if system != "linux/arm64" || !errors.Is(err, fs.ErrNotExist) {
+		return &Refusal{What: "--mode snapshot needs the profiler library " + LibraryName + ", which cannot be read: " + reason(err), Where: o.Profiler,
+			Remedy: LibraryRemedy, Code: ExitRefused}
 	}
 	what := "there is no library for ARM64 that suspends a runtime"
 	if o.modeWhy != "" {
@@ -172,6 +180,7 @@ type run struct {
 	saving sync.Mutex // one write of the outputs at a time
 	final  bool       // under saving: all outputs have been written for good
 	result Result
+	left   []*process      // that the command left running
 	told   map[string]bool // outputs whose fallback the user knows of
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seedwalk/seedwalk/outside"
@@ -20,8 +21,9 @@ type server struct {
 	outside   outside.Config
 	instead   string        // library for processes that cannot be sampled from outside
 	connected chan struct{} // closed at the first connection
-	begun     chan struct{} // closed when samples can come
-	begin     func()        // closes it, once
+	began     atomic.Int64  // when the first sample was taken, unix nanoseconds; 0 = there is none
+	begun     chan struct{} // gets a value when began is set, and when it becomes earlier
+	timed     time.Duration // of the recording; 0 = it has none
 
 	mu        sync.Mutex
 	conns     []stream
@@ -30,6 +32,7 @@ type server struct {
 	notes     []string
 	fellBack  string // why the library was loaded instead of the probe, in the first process
 	settling  bool
+	until     int64 // samples taken later are not wanted, unix nanoseconds; 0 = all are
 	readers   sync.WaitGroup
 	accepting chan struct{} // closed when the accepting goroutine has ended
 }
@@ -38,7 +41,8 @@ type server struct {
 // of our own user's processes only; refuse tells of others, once each.
 type listener interface {
 	accept(refuse func(string)) (c stream, pid int, err error)
-	where() string // the value of SEEDWALK_SOCKET
+	where() string                    // the value of SEEDWALK_SOCKET
+	admit(user int, p *private) error // lets the processes of another user connect
 	SetDeadline(time.Time) error
 	close()
 }
@@ -55,13 +59,16 @@ func listen(dir string, opt *Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := opt.unpack(private); err != nil {
+	if err = opt.unpack(private); err == nil && opt.user != 0 {
+		err = l.admit(opt.user, private)
+	}
+	if err != nil {
 		l.close()
 		private.close()
 		return nil, err
 	}
-	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), begun: make(chan struct{}), accepting: make(chan struct{})}
-	s.begin = sync.OnceFunc(func() { close(s.begun) })
+	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
+	s.timed = opt.Duration
 	go s.accept()
 	return s, nil
 }
@@ -112,6 +119,24 @@ func (s *server) refuse(why string) {
 	s.refused = append(s.refused, why)
 }
 
+// begin lets the recording's time run from a moment, unless it runs from an earlier one.
+// Samples that were held come after later ones.
+func (s *server) begin(at time.Time) {
+	for {
+		was := s.began.Load()
+		if was != 0 && was <= at.UnixNano() {
+			return
+		}
+		if s.began.CompareAndSwap(was, at.UnixNano()) {
+			break
+		}
+	}
+	select {
+	case s.begun <- struct{}{}:
+	default:
+	}
+}
+
 // beginLimit is how long a process that has connected may be looked at before the
 // recording's time runs all the same.
 const beginLimit = 30 * time.Second
@@ -122,12 +147,15 @@ func (s *server) add(c stream, pid int) {
 	defer s.mu.Unlock()
 	if len(s.processes) == 0 {
 		close(s.connected)
-		time.AfterFunc(beginLimit, s.begin)
+		time.AfterFunc(beginLimit, func() { s.begin(time.Now()) })
 	}
 	p := newProcess(pid, processName(pid))
 	p.keepProbe, p.keep, p.begin = s.keepProbe, keeper(s.namer, pid), s.begin
 	_, engine := c.(interface{ ours() })
 	p.prove = engine && !s.outside.NoWall
+	if p.until = s.until; p.prove {
+		p.timed = s.timed
+	}
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
 	go resumeHeld(s.path, pid, s.note)
@@ -135,7 +163,8 @@ func (s *server) add(c stream, pid int) {
 	go func() {
 		defer s.readers.Done()
 		p.read(c)
-		s.begin()
+		close(p.gone)
+		s.begin(time.Now())
 		c.Close()
 	}()
 }
@@ -155,12 +184,25 @@ func (s *server) refusedToldWhy() bool {
 	return err == nil
 }
 
+// endAt sets when the recording ends, unless it is to end earlier. Samples that come later
+// are dropped, however late the tool itself gets a processor.
+func (s *server) endAt(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := t.UnixNano(); s.until == 0 || at < s.until {
+		s.until = at
+		for _, p := range s.processes {
+			p.stopAt(at)
+		}
+	}
+}
+
 // settle ends the recording: it takes connections still waiting, asks the
 // profilers to stop by closing our side, reads what they sampled until now, and
 // closes.
 // It may be called again.
 func (s *server) settle() {
-	now := time.Now().UnixNano()
+	s.endAt(time.Now())
 	s.mu.Lock()
 	again := s.settling
 	s.settling = true
@@ -172,11 +214,6 @@ func (s *server) settle() {
 	s.mu.Lock()
 	conns := s.conns
 	s.mu.Unlock()
-	for _, p := range s.all() {
-		if !again { // a profile may be under way by now, and holds them
-			p.stopAt(now)
-		}
-	}
 	for _, c := range conns {
 		c.CloseWrite()
 		wait := drainWait

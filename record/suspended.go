@@ -23,7 +23,7 @@ const signalMark = "<signal handler called> "
 func (b *builder) stopped(from int) {
 	handlers := map[string]bool{}
 	for i := from; i < len(b.p.Stacks); i++ {
-		if at := b.interrupted(&b.p.Stacks[i]); at > 0 && isWait(b.name(i, 0)) {
+		if at := b.interrupted(&b.p.Stacks[i]); at > 0 && b.waiting(i) {
 			handlers[b.name(i, at-1)] = true
 		}
 	}
@@ -42,6 +42,15 @@ func (b *builder) stopped(from int) {
 	}
 }
 
+// waiting reports whether the leaf of a stack is a wait, in the kernel or on the way there.
+func (b *builder) waiting(stack int) bool {
+	name := b.name(stack, 0)
+	if name == export.Kernel && len(b.p.Stacks[stack].Frames) > 1 {
+		name = b.name(stack, 1)
+	}
+	return isWait(name)
+}
+
 func (b *builder) name(stack, frame int) string {
 	return b.p.Frames[b.p.Stacks[stack].Frames[frame]].Name
 }
@@ -51,6 +60,8 @@ func (b *builder) name(stack, frame int) string {
 func (b *builder) interrupted(s *export.Stack) int {
 	for i, f := range s.Frames {
 		switch frame := &b.p.Frames[f]; {
+		case frame.Class == export.ClassKernel:
+			continue
 		case frame.Class != export.ClassNative && frame.Class != export.ClassRuntime:
 			return -1
 		case !strings.HasPrefix(frame.Name, signalMark):

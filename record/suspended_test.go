@@ -1,10 +1,12 @@
 package record
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/wire"
 )
 
 // Frames are written NAME:CLASS's first letter, leaf first.
@@ -17,7 +19,7 @@ func stackOf(p *export.Profile, index map[string]int32, text string) {
 				name = signalMark + rest
 			}
 			index[f] = int32(len(p.Frames))
-			p.Frames = append(p.Frames, export.Frame{Name: name, ModuleIndex: -1, Class: map[string]export.Class{"m": export.ClassManaged, "n": export.ClassNative, "r": export.ClassRuntime, "g": export.ClassGap}[class]})
+			p.Frames = append(p.Frames, export.Frame{Name: name, ModuleIndex: -1, Class: map[string]export.Class{"m": export.ClassManaged, "n": export.ClassNative, "r": export.ClassRuntime, "g": export.ClassGap, "k": export.ClassKernel}[class]})
 		}
 		s.Frames = append(s.Frames, index[f])
 	}
@@ -35,6 +37,7 @@ func TestHold(t *testing.T) {
 		{"__futex_wait:n mine:n SIGlibc+0x3c04f:n App.Run:m", "__futex_wait mine " + signalMark + "libc+0x3c04f App.Run"}, // the program's own handler
 		{"App.Handler:m clr+0x20:r SIGlibc+0x3c04f:n App.Run:m", "App.Handler clr+0x20 " + signalMark + "libc+0x3c04f App.Run"},
 		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n", "__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f"},
+		{"[kernel]:k __futex_wait:n clr+0x50:r SIGlibc+0x3c04f:n App.Run:m", heldName + " App.Run"}, // in the kernel
 		{"SIGlibc+0x3c04f:n App.Run:m", signalMark + "libc+0x3c04f App.Run"},
 		{"", ""},
 	}
@@ -50,5 +53,28 @@ func TestHold(t *testing.T) {
 		if got := strings.Join(got, " "); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.in, got, c.want)
 		}
+	}
+}
+
+// A thread that is in the kernel has a leaf that says so. Where the runtime has stopped it
+// there, the frames of the stop are one frame all the same.
+func TestKernelFrame(t *testing.T) {
+	p := newProcess(1, "x")
+	p.take(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Path: "/libc.so.6"})
+	frames := []wire.Frame{{Flags: wire.FrameExact | wire.FrameKernel, Module: 1, IP: 0x1010}, {Flags: wire.FrameKernel, Module: 1, IP: 0x1021}}
+	p.take(&wire.Sample{TID: 1, Frames: frames})
+	p.take(&wire.Sample{TID: 1, Frames: append([]wire.Frame{{Flags: wire.FrameProbe, IP: 5}}, frames...)})
+	p.take(&wire.Sample{TID: 1, Frames: []wire.Frame{{Flags: wire.FrameExact, Module: 1, IP: 0x1010}}})
+	b := &builder{p: &export.Profile{}}
+	b.process(p)
+	var got []string
+	for i := range b.p.Stacks {
+		got = append(got, fmt.Sprintf("%d:", b.p.Stacks[i].Count))
+		for _, f := range b.p.Stacks[i].Frames {
+			got = append(got, b.p.Frames[f].Class.String()+" "+b.p.Frames[f].Name)
+		}
+	}
+	if s := strings.Join(got, ", "); s != "2:, kernel [kernel], native libc.so.6+0x1010, native libc.so.6+0x1020, 1:, native libc.so.6+0x1010" {
+		t.Error(s)
 	}
 }

@@ -41,7 +41,7 @@ func (b *builder) taken(p *process) {
 }
 
 // takenLines tell people what the counters mean.
-func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out []string) {
+func takenLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	if c == nil {
 		return nil
 	}
@@ -49,11 +49,7 @@ func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out 
 	if n := c["suspended"]; n > 0 {
 		say("threads were stopped %d times, and %d times seen to rest since", n, c["rests"])
 	} else {
-		say("%d of processor time, %d of blocked threads without a signal, %d of resting ones", c["timed"], c["outside"], c["rests"])
-	}
-	if busy := c["busy_ns"]; busy > 0 && c["timed"] > 0 {
-		say("%.0f samples a second of processor time, %.0f with what the kernel's tick merged; %g asked",
-			float64(c["timed"])*1e9/float64(busy), float64(c["timed"]+c["overruns"])*1e9/float64(busy), rate)
+		say("samples by kind: %d CPU, %d blocked (read without a signal), %d idle", c["timed"], c["outside"], c["rests"])
 	}
 	if c["thread_max"] > 0 {
 		say("%d to %d samples a thread, median %d", c["thread_min"], c["thread_max"], c["thread_median"])
@@ -62,18 +58,20 @@ func takenLines(c map[string]int64, handler *wire.Histogram, rate float64) (out 
 		say("a thread stood still for %d us (p50), %d us (p99)", (handler.Quantile(0.5)+500)/1000, (handler.Quantile(0.99)+500)/1000)
 	}
 	if c["suspended"] == 0 {
-		say("%d signals sent; a timer of its own made %d threads interrupt themselves %d times", c["asked"], c["armed"], c["timed"])
+		say("signals: %d by the clock (%d threads), %d sent by seedwalk", c["timed"], c["armed"], c["asked"])
+		out = append(out, clockLines(c)...)
 	}
 	if n := c["reads"]; n > 0 {
 		say("memory read by the probe: %d reads, %d us each, %d in the program", n, c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
 	}
 	for _, l := range []struct{ key, text string }{
 		{"reads_lost", "reads of memory that no thread has answered"},
-		{"dropped", "samples dropped: the ring was full"}, {"unproven", "samples not walked: the runtime's tables were not proven yet"},
+		{"dropped", "samples dropped: the ring was full"}, {"unproven", "samples that end at managed code: the runtime's tables could not be read"},
 		{"late", "samples not walked: the process had ended"}, {"changed", "looks at blocked threads in vain: they went on meanwhile"},
 		{"deaf", "signals not sent: the thread blocks them, or has one pending"}, {"unsent", "signals the kernel refused"},
 		{"relayed", "signals sent through the runtime's own handler: a caught fault had left ours blocked"},
 		{"timer_refused", "threads without a timer: the kernel refused it"}, {"no_slot", "threads not sampled: no slot is free"},
+		{"unsampled", "threads without a sample: the recording was too short to reach them"},
 		{"hidden", "looks at threads that the kernel does not permit"}, {"unreadable", "stacks that could not be read"},
 		{"stubs", "looks at threads in the runtime's stubs in vain"}, {"held", "threads were stopped already, by a collection or a debugger"},
 		{"stopped", "timers that the probe stopped, since the tool was too slow"}, {"unnamed", "methods without a name"},

@@ -19,14 +19,16 @@ func (r *run) watch() *Result {
 		stop     <-chan time.Time // when to settle though the command goes on
 		settled  = make(chan struct{})
 		settling bool
-		begun    = r.srv.begun
 		exited   = r.exited
+		left     <-chan struct{} // closed when nothing that the command left running is recorded
+		ending   = make(chan struct{})
 		began    time.Time
 		ints     int
 	)
 	settle := func() {
 		if !settling {
-			settling = true
+			settling, left = true, nil
+			close(ending)
 			hurried, done := ints > 0, settled
 			go func() { r.settle(hurried); close(done) }()
 		}
@@ -35,22 +37,33 @@ func (r *run) watch() *Result {
 		select {
 		case sig := <-r.signals.c:
 			r.forward(sig)
-			if sig != syscall.SIGINT && !(r.cmd == nil && sig == syscall.SIGTERM) {
+			following := r.cmd == nil || left != nil
+			if sig != syscall.SIGINT && !(following && sig == syscall.SIGTERM) {
 				continue
 			}
 			if ints++; ints > 1 {
 				return r.quit()
 			}
-			stop = time.After(r.opt.Grace)
-		case <-begun:
-			begun, began = nil, time.Now()
+			if stop = time.After(r.opt.Grace); left != nil {
+				settle()
+			}
+		case <-r.srv.begun:
+			began = time.Unix(0, r.srv.began.Load())
 			if r.opt.Duration > 0 && ints == 0 {
-				stop = time.After(r.opt.Duration)
+				stop = time.After(r.opt.Duration - time.Since(began))
+				r.srv.endAt(began.Add(r.opt.Duration))
 			}
 		case <-stop:
 			settle()
 		case <-exited:
 			exited = nil
+			if r.cmd != nil && ints == 0 && !settling {
+				left = r.followLeft(ending)
+			}
+			if left == nil {
+				settle()
+			}
+		case <-left:
 			settle()
 		case <-settled:
 			settled = nil
@@ -59,7 +72,7 @@ func (r *run) watch() *Result {
 			}
 			r.show(began, "done")
 		case <-tick:
-			r.show(began, stage(settling, begun == nil))
+			r.show(began, stage(settling, !began.IsZero()))
 		}
 		if settled == nil && exited == nil {
 			r.result.ExitCode = r.finalCode()
@@ -94,6 +107,7 @@ func (r *run) show(began time.Time, stage string) {
 // functions take time, so after an INT the outputs are first written without:
 // a second INT then loses nothing.
 func (r *run) settle(hurried bool) {
+	r.noteLeft()
 	r.srv.settle()
 	if len(r.srv.all()) == 0 {
 		if !r.srv.refusedToldWhy() {
@@ -108,29 +122,6 @@ func (r *run) settle(hurried bool) {
 	if line := r.empty(); line != "" {
 		r.opt.Say(line)
 	}
-}
-
-// empty reports in one line why a recording that profilers took part in has no samples,
-// "" if it has some.
-func (r *run) empty() string {
-	if c := r.srv.count(); c.Samples > 0 || c.Events > 0 || r.noSamples() {
-		return ""
-	}
-	for _, p := range r.srv.all() {
-		p.mu.RLock()
-		line := p.idle()
-		if e := p.end(); e != "" {
-			line = e
-		}
-		if len(p.notes) > 0 {
-			line = p.notes[0]
-		}
-		p.mu.RUnlock()
-		if line != "" {
-			return "no samples: " + line
-		}
-	}
-	return "no samples: the profiler connected and sent none; the command ended too soon, or none of its threads ran managed code"
 }
 
 // write builds the profile and saves the outputs; those that cannot be written

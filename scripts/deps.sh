@@ -3,21 +3,27 @@
 # programs, libunwind and libdw as peers and oracles of the tests, Wine and mingw
 # for what is of Windows, qemu and a compiler for what is of ARM64. windows is demo
 # with Wine and mingw, test is everything; stepped has compilers for make stepped too.
-# Usage: scripts/deps.sh [demo|windows|test|stepped]
+# probe is only the C compilers for x86-64 and ARM64.
+# Usage: scripts/deps.sh [demo|windows|test|stepped|probe]
 set -euo pipefail
 
 declare -A command_of=([mono-mcs]=mcs [gcc]=gcc [openssl]=openssl [npm]=npm
 	[gcc-mingw-w64-x86-64]=x86_64-w64-mingw32-gcc [g++-mingw-w64-x86-64-win32]=x86_64-w64-mingw32-g++
-	[g++-aarch64-linux-gnu]=aarch64-linux-gnu-g++ [qemu-user]=qemu-aarch64 [musl-tools]=musl-gcc [gdb]=gdb)
+	[g++-aarch64-linux-gnu]=aarch64-linux-gnu-g++ [gcc-aarch64-linux-gnu]=aarch64-linux-gnu-gcc
+	[gcc-x86-64-linux-gnu]=x86_64-linux-gnu-gcc [qemu-user]=qemu-aarch64 [musl-tools]=musl-gcc [gdb]=gdb)
 declare -A header_of=([libunwind-dev]=libunwind.h [libdw-dev]=elfutils/libdw.h)
 wine64=/usr/lib/wine/wine64 # Debian puts it in no PATH
 
 need=(gcc mono-mcs openssl npm)
 case "${1:-test}" in
 demo) ;;
+probe)
+	need=(gcc gcc-aarch64-linux-gnu)
+	[ "$(uname -m)" != aarch64 ] || need=(gcc gcc-x86-64-linux-gnu)
+	;;
 windows) need+=(wine64 gcc-mingw-w64-x86-64) ;;
 test | stepped) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools gdb) ;;
-*) echo "deps: unknown set of packages $1; demo, windows, test or stepped" >&2; exit 2 ;;
+*) echo "deps: unknown set of packages $1; demo, windows, test, stepped or probe" >&2; exit 2 ;;
 esac
 
 # What a check or two would like and nothing needs: its absence is no error.

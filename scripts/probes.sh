@@ -1,17 +1,49 @@
 #!/usr/bin/env bash
-# Builds the probes: the one of this machine into the folder named, and those that the tools
-# of each architecture carry, as far as there are compilers.
-# Usage: scripts/probes.sh DIR
+# Refreshes the probes that the tools carry. They are committed, so that `go install` and
+# `go build` need no C compiler: probe/lib/ARCH has the object and how it was built
+# (probe/lib/ARCH/built). An object is rebuilt if it does not belong to probe/src any more,
+# or with --force. DIR gets a copy of this machine's probe.
+# Usage: scripts/probes.sh [--force] DIR
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=libseedwalk_probe.so
 [ "$(uname -s)" = Linux ] || exit 0
+force=
+[ "$1" != --force ] || { force=1; shift; }
+dir=$1
+
+sum() { sha256sum | cut -d' ' -f1; }
+
+# Everything that decides what the objects are: TestCommittedProbeBelongsToSources adds up the same.
+sources=$(cd probe/src && export LC_ALL=C && sha256sum ./*.c ./*.h build.sh | sed 's|\./||' | sort -k2 | sum)
+
+# current FOLDER: its object was built from these sources.
+current() {
+	[ -z "$force" ] && [ -f "$1/$name" ] && [ -f "$1/built" ] &&
+		grep -qx "sources $sources" "$1/built" && grep -qx "object $(sum <"$1/$name")" "$1/built"
+}
+
+# describe OBJECT CC: how it was built.
+describe() {
+	echo "sources $sources"
+	echo "object $(sum <"$1")"
+	echo "compiler $("$2" --version | sed -n '1s/^[^ ]* //p')"
+	echo "linker $("$("$2" -print-prog-name=ld)" --version | sed -n 1p)"
+}
+
 here=$(uname -m)
 for pair in x86_64:amd64 aarch64:arm64; do
-	machine=${pair%:*} folder=probe/lib/${pair#*:}
-	if [ "$machine" = "$here" ]; then
-		probe/src/build.sh "$1/$name" "$folder/$name"
-	elif command -v "$machine-linux-gnu-gcc" >/dev/null; then
-		CC=$machine-linux-gnu-gcc probe/src/build.sh "$folder/$name"
+	machine=${pair%:*} folder=probe/lib/${pair#*:} cc=gcc
+	[ "$machine" = "$here" ] || cc=$machine-linux-gnu-gcc
+	if ! current "$folder"; then
+		if ! command -v "$cc" >/dev/null; then
+			echo "probes: $folder/$name does not belong to probe/src, and there is no $cc to rebuild it; make probe installs one" >&2
+			[ "$machine" != "$here" ] || exit 1
+			continue
+		fi
+		CC=$cc probe/src/build.sh "$folder/$name"
+		describe "$folder/$name" "$cc" >"$folder/built"
+		echo "probes: $folder/$name is new: commit it"
 	fi
+	[ "$machine" != "$here" ] || cmp -s "$folder/$name" "$dir/$name" || { rm -f "$dir/$name" && cp "$folder/$name" "$dir/$name"; }
 done

@@ -13,7 +13,7 @@ fi
 if stale out/bin/oldclr $src/oldclr.c; then
 	gcc -O2 $warn -o out/bin/oldclr $src/oldclr.c -ldl
 fi
-for lib in demo truth bias survive waits second; do
+for lib in demo truth exact survive waits second; do
 	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
 		gcc -O2 -g -pthread -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c
 	fi
@@ -22,7 +22,7 @@ if stale out/samples/libgolib.so $src/golib/main.go; then
 	${GO:-go} build -trimpath -buildmode=c-shared -o out/samples/libgolib.so ./$src/golib
 	rm -f out/samples/libgolib.h
 fi
-for app in Demo Soak Bench Waits Bias Survive Cost Events Ending Storm; do
+for app in Demo Soak Bench Waits Exact Survive Cost Events Ending Storm Many; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi
@@ -34,7 +34,7 @@ fi
 # The same for .NET 10, which exists as a single-file program: compiled against its
 # core library, and put in the place of that program's own assembly.
 single=.cache/dotnet-10.0.9/package/dist/azmcp
-for app in Waits Events Bias Storm Survive; do
+for app in Waits Events Exact Storm Survive; do
 	if [ -f $single ] && stale out/samples/${app}10 $src/$app.cs $single; then
 		mkdir -p out/samples/net10/$app
 		${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll

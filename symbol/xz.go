@@ -10,11 +10,15 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// Limits of compressed mini debug info; real ones are a few megabytes with
-// dictionaries of at most 64 MiB.
+// Limits of compressed mini debug info. Real ones are a few megabytes, have
+// dictionaries of at most 64 MiB, and grow to the three- to fivefold.
 const (
 	maxDebugData = 256 << 20 // bytes after decompression
 	maxDict      = 64 << 20
+	fixedGrowth  = 1 << 20 // bytes after decompression, whatever the input's size
+	growthFactor = 64      // bytes after decompression for each byte of the input
+	fixedChunks  = 64      // chunks, whatever the input's size; the decoder allocates a state for each
+	chunkBytes   = 1 << 10 // bytes of the input for each further chunk; a chunk holds up to 64 KiB
 )
 
 // XZError says where a .xz stream is no good.
@@ -28,10 +32,11 @@ func (e *XZError) Error() string {
 	return fmt.Sprintf("xz: bad %s %#x at offset %d", e.What, e.Value, e.Offset)
 }
 
-// unxz decompresses one .xz stream, block by block, into at most limit bytes.
-// The container is read here and not by the xz package, which would allocate
-// whatever dictionary the input asks for. Checksums of the content are passed
-// over: the ELF reader judges the content itself.
+// unxz decompresses one .xz stream into at most limit bytes. The container is read
+// here and not by the xz package, which would allocate whatever dictionary the input
+// asks for. All blocks go through one decoder, whose dictionary is no larger than
+// their content, so that time and memory follow the size of the input. Checksums of
+// the content are not verified: the ELF reader judges the content itself.
 func unxz(data []byte, limit int64) ([]byte, error) {
 	if len(data) < 12 || string(data[:6]) != "\xfd7zXZ\x00" {
 		return nil, &XZError{What: "magic"}
@@ -40,19 +45,37 @@ func unxz(data []byte, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
+	all := content{limit: min(limit, fixedGrowth+growthFactor*int64(len(data))), left: fixedChunks + len(data)/chunkBytes, dict: lzma.MinDictCap}
 	pos := 12
 	for pos < len(data) && data[pos] != 0 { // a zero byte begins the index
-		n, err := block(data, pos, check, limit-int64(out.Len()), &out)
-		if err != nil {
+		if pos, err = all.block(data, pos, check); err != nil {
 			return nil, err
 		}
-		pos = n
 	}
 	if pos >= len(data) {
 		return nil, &XZError{What: "end", Offset: pos}
 	}
-	return out.Bytes(), nil
+	return all.decompress()
+}
+
+// content is the LZMA2 chunks of all blocks, as one stream. Each block begins with a
+// reset of the dictionary, which may stand anywhere in a stream.
+type content struct {
+	limit  int64 // bytes after decompression
+	left   int   // chunks that may still come
+	size   int64 // the same, as the chunks state it
+	dict   int64
+	chunks []byte
+}
+
+func (c *content) decompress() ([]byte, error) {
+	r, err := lzma.Reader2Config{DictCap: int(c.dict)}.NewReader2(bytes.NewReader(append(c.chunks, 0)))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	_, err = io.Copy(&out, io.LimitReader(r, c.size))
+	return out.Bytes(), err
 }
 
 // checkSize is the size of the check field by its type (section 2.1.1.2).
@@ -64,8 +87,8 @@ func checkSize(id byte) (int, error) {
 	return sizes[id], nil
 }
 
-// block decompresses the block at pos and returns where the next begins.
-func block(data []byte, pos, check int, limit int64, out *bytes.Buffer) (int, error) {
+// block adds the chunks of the block at pos and returns where the next block begins.
+func (c *content) block(data []byte, pos, check int) (int, error) {
 	size := (int(data[pos]) + 1) * 4
 	if size > len(data)-pos {
 		return 0, &XZError{What: "block header size", Offset: pos, Value: uint64(size)}
@@ -78,24 +101,60 @@ func block(data []byte, pos, check int, limit int64, out *bytes.Buffer) (int, er
 	if err != nil {
 		return 0, err
 	}
-	in := bytes.NewReader(data[pos+size:])
-	r, err := lzma.Reader2Config{DictCap: dict}.NewReader2(in)
+	before, begin := c.size, pos+size
+	end, err := c.addChunks(data, begin)
 	if err != nil {
 		return 0, err
 	}
-	n, err := io.Copy(out, io.LimitReader(r, limit+1))
-	if err != nil {
-		return 0, err
-	}
-	if n > limit {
-		return 0, &XZError{What: "size after decompression: more than", Offset: pos, Value: uint64(limit)}
-	}
-	used := len(data) - pos - size - in.Len()
-	next := pos + size + (used+3)&^3 + check
+	c.dict = max(c.dict, min(int64(dict), c.size-before))
+	next := end + (begin-end)&3 + check
 	if next > len(data) {
 		return 0, &XZError{What: "block end", Offset: next, Value: uint64(len(data))}
 	}
 	return next, nil
+}
+
+// addChunks adds a block's LZMA2 chunks and returns the position behind their end marker.
+func (c *content) addChunks(data []byte, begin int) (end int, err error) {
+	pos := begin
+	for pos < len(data) && data[pos] != 0 {
+		packed, unpacked, ok := chunk(data[pos:])
+		if !ok || pos == begin && data[pos] != 1 && data[pos] < 0xe0 { // the first one resets the dictionary
+			return 0, &XZError{What: "chunk", Offset: pos, Value: uint64(data[pos])}
+		}
+		if c.size += unpacked; c.size > c.limit {
+			return 0, &XZError{What: "size after decompression: more than", Offset: pos, Value: uint64(c.limit)}
+		}
+		if c.left--; c.left < 0 {
+			return 0, &XZError{What: "chunk count: more than", Offset: pos, Value: uint64(fixedChunks + len(data)/chunkBytes)}
+		}
+		pos += packed
+	}
+	if pos >= len(data) {
+		return 0, &XZError{What: "chunk end", Offset: pos, Value: uint64(len(data))}
+	}
+	c.chunks = append(c.chunks, data[begin:pos]...)
+	return pos + 1, nil
+}
+
+// chunk reads an LZMA2 chunk's sizes: of the chunk with its header, and of its content.
+func chunk(b []byte) (packed int, unpacked int64, ok bool) {
+	if len(b) < 6 && (b[0] > 2 || len(b) < 3) {
+		return 0, 0, false
+	}
+	low := int64(binary.BigEndian.Uint16(b[1:])) + 1
+	switch control := b[0]; {
+	case control == 1, control == 2: // not compressed
+		return 3 + int(low), low, 3+int(low) <= len(b)
+	case control < 0x80:
+		return 0, 0, false
+	case control < 0xc0:
+		packed = 5
+	default:
+		packed = 6 // with properties
+	}
+	packed += int(binary.BigEndian.Uint16(b[3:])) + 1
+	return packed, int64(b[0]&0x1f)<<16 + low, packed <= len(b)
 }
 
 // dictionary reads a block header's flags and its one filter, which must be

@@ -2,8 +2,11 @@ package symbol
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand"
+	"runtime"
 	"testing"
 
 	"github.com/ulikunitz/xz"
@@ -23,7 +26,7 @@ func pack(t *testing.T, content []byte) []byte {
 	return b.Bytes()
 }
 
-func content(n int) []byte {
+func random(n int) []byte {
 	b := make([]byte, n)
 	rng := rand.New(rand.NewSource(1))
 	for i := range b {
@@ -33,7 +36,7 @@ func content(n int) []byte {
 }
 
 func TestUnxz(t *testing.T) {
-	want := content(300_000) // several blocks
+	want := random(300_000) // several blocks
 	got, err := unxz(pack(t, want), 1<<20)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("%d bytes, %v", len(got), err)
@@ -41,7 +44,7 @@ func TestUnxz(t *testing.T) {
 }
 
 func TestUnxzBounds(t *testing.T) {
-	packed := pack(t, content(300_000))
+	packed := pack(t, random(300_000))
 	var xe *XZError
 	if _, err := unxz(packed, 299_999); !errors.As(err, &xe) {
 		t.Errorf("limit: %v", err)
@@ -53,6 +56,41 @@ func TestUnxzBounds(t *testing.T) {
 		if got, err := unxz(packed[:cut], 1<<20); err == nil && len(got) != 300_000 {
 			t.Fatalf("cut at %d: %d bytes and no error", cut, len(got))
 		}
+	}
+}
+
+// manyBlocks is a stream of n blocks of one byte, each with a dictionary of 64 MiB.
+func manyBlocks(n int) []byte {
+	header := []byte{2, 0, 0x21, 1, 28, 0, 0, 0}
+	header = binary.LittleEndian.AppendUint32(header, crc32.ChecksumIEEE(header))
+	block := append(header, 1, 0, 0, 'A', 0, 0, 0, 0)
+	out := append([]byte("\xfd7zXZ\x00"), 0, 0, 0, 0, 0, 0)
+	return append(append(out, bytes.Repeat(block, n)...), make([]byte, 32)...)
+}
+
+// TestUnxzManyBlocks: small blocks with large dictionaries cost what their bytes cost.
+func TestUnxzManyBlocks(t *testing.T) {
+	for blocks, want := range map[int]string{60: "", 40_000: "chunk count: more than"} {
+		packed := manyBlocks(blocks)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := unxz(packed, maxDebugData)
+		runtime.ReadMemStats(&after)
+		var xe *XZError
+		if want == "" && (err != nil || len(got) != blocks) || want != "" && (!errors.As(err, &xe) || xe.What != want) {
+			t.Errorf("%d blocks: %d bytes, %v", blocks, len(got), err)
+		}
+		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+64*len(packed)); used > most {
+			t.Errorf("%d blocks: %d bytes allocated for %d, at most %d are right", blocks, used, len(packed), most)
+		}
+	}
+}
+
+// TestUnxzGrowth: content that grows beyond the factor is refused before it is decompressed.
+func TestUnxzGrowth(t *testing.T) {
+	var xe *XZError
+	if _, err := unxz(pack(t, make([]byte, 64<<20)), maxDebugData); !errors.As(err, &xe) || xe.What != "size after decompression: more than" {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -151,6 +151,8 @@ func (d *decoder) message() Message {
 		return &Method{ID: d.uint32("ID"), FunctionID: d.uint("FunctionID"), Name: d.string("Name"), Module: d.string("Module")}
 	case TypeLine:
 		return &Line{Addr: d.uint("Addr"), File: d.string("File"), Line: d.uint32("Line")}
+	case TypeUsage:
+		return &Usage{TID: d.uint("TID"), CPUNanos: d.uint("CPUNanos"), KernelNanos: d.uint("KernelNanos"), Cause: d.uint8("Cause")}
 	case TypeThread:
 		return &Thread{TID: d.uint("TID"), Name: d.string("Name")}
 	case TypeSample:

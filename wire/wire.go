@@ -64,9 +64,10 @@ const (
 	TypeGapName Type = 9
 	TypeEvent   Type = 10
 	TypeLine    Type = 11
+	TypeUsage   Type = 12
 )
 
-var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event", "Line"}
+var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event", "Line", "Usage"}
 
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
@@ -76,7 +77,7 @@ func (t Type) String() string {
 }
 
 // Message is one of *Hello, *Module, *Method, *Thread, *Sample, *Stats, *Note,
-// *Bye, *GapName, *Event and *Line.
+// *Bye, *GapName, *Event, *Line and *Usage.
 type Message interface{ Type() Type }
 
 // Hello opens a stream.
@@ -123,6 +124,9 @@ type Thread struct {
 const (
 	FrameExact = 1 // IP is where the thread was interrupted, not a return address
 	FrameProbe = 2 // the thread waits here for the sampler's own suspension to end
+	// FrameKernel marks the leaf of a thread that is in the kernel: IP is where the thread
+	// entered it. The kernel's own frames are unknown.
+	FrameKernel = 4
 )
 
 // Frame is one activation of a Sample.
@@ -130,7 +134,7 @@ type Frame struct {
 	Kind   unwind.Kind
 	Trust  unwind.Trust
 	Gap    uint8  // for KindGap: why frames are missing here
-	Flags  uint8  // FrameExact, FrameProbe
+	Flags  uint8  // FrameExact, FrameProbe, FrameKernel
 	Module uint32 // Module.ID, 0 = none
 	Method uint32 // Method.ID, 0 = none
 	IP     uint64
@@ -142,12 +146,13 @@ func (f *Frame) Addr() uint64 { return unwind.Address{IP: f.IP, Exact: f.Exact()
 // Exact reports whether IP is an interrupted instruction.
 func (f *Frame) Exact() bool { return f.Flags&FrameExact != 0 }
 
-// Sample is one merged stack.
+// Sample is one merged stack. A sample of a running thread carries the same CPUNanos as any
+// other, the period of the clock; the tool scales a thread's samples to the thread's Usage.
 type Sample struct {
 	TID          uint64
 	TimeUnixNano int64
 	WallNanos    uint64 // elapsed time this sample stands for
-	CPUNanos     uint64 // CPU time of the thread since its last sample
+	CPUNanos     uint64 // CPU time this sample stands for, before it is scaled
 	Verdict      uint32 // of the seed
 	HRESULT      uint32 // of DoStackSnapshot
 	Gap          uint8  // 0 = complete, else the first reason why not
@@ -182,6 +187,31 @@ type Event struct {
 	Frames       []Frame
 }
 
+// Causes of a Usage: why processor time has no samples.
+const (
+	CauseNone     = 0 // the thread was watched
+	CauseShort    = 1 // the thread ended before it was watched
+	CauseUnproven = 2 // the runtime's tables were not verified yet
+	CauseStartup  = 3 // the time was used before sampling began
+	CauseNoRoom   = 4 // a buffer was full and copies were dropped
+	CauseTool     = 5 // the tool was too slow, or could not watch the thread
+	NumCauses     = 6
+)
+
+// ProcessTID is the TID of a Usage that holds the clock of the whole process.
+const ProcessTID = 0
+
+// Usage is the processor time of a thread within the recording, sent when the thread ends
+// or the recording ends. Several messages of one TID add up: the kernel gives the TID of an
+// ended thread to a later one, and time that was watched and time that was not may come in
+// two messages. A message of ProcessTID replaces the one before.
+type Usage struct {
+	TID         uint64
+	CPUNanos    uint64 // exact processor time, user and kernel
+	KernelNanos uint64 // part of CPUNanos spent in the kernel where no sample can fall; at most CPUNanos
+	Cause       uint8  // why this time has no samples, CauseNone if it was watched; of ProcessTID, why time of no thread has none
+}
+
 // Stats is one counter or histogram bucket. The same key again replaces the
 // value: values are totals since Hello.
 type Stats struct {
@@ -212,3 +242,4 @@ func (*Bye) Type() Type     { return TypeBye }
 func (*GapName) Type() Type { return TypeGapName }
 func (*Event) Type() Type   { return TypeEvent }
 func (*Line) Type() Type    { return TypeLine }
+func (*Usage) Type() Type   { return TypeUsage }

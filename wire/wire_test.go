@@ -26,6 +26,8 @@ func every() []Message {
 			{Kind: 250, Trust: 251, Gap: 252, Flags: 253, Module: 1<<32 - 1, Method: 1<<32 - 1, IP: 1 << 63},
 		}},
 		&Sample{TID: 1},
+		&Usage{TID: 1234, CPUNanos: 1<<64 - 1, KernelNanos: 1 << 40, Cause: CauseNoRoom},
+		&Usage{},
 		&Stats{Key: "retries", Value: 1 << 63},
 		&Note{Text: "hello\nworld"},
 		&Event{TID: 1234, TimeUnixNano: 6, Kind: EventLock, Flags: EventOpen, Nanos: 1 << 62, Bytes: 3, Owner: 4, Lock: 1<<64 - 1, Name: "A+B", Text: "c", Gap: 5,
@@ -48,6 +50,8 @@ func write(w *Writer, ms []Message) {
 			w.Line(m)
 		case *Thread:
 			w.Thread(m)
+		case *Usage:
+			w.Usage(m)
 		case *Sample:
 			w.Sample(m)
 		case *Stats:
@@ -144,6 +148,8 @@ func TestMalformed(t *testing.T) {
 		{"no field at all", []byte{7, 0}, "Text"},
 		{"id of 33 bits", []byte{3, 5, 0x80, 0x80, 0x80, 0x80, 0x10}, "ID"},
 		{"gap code of nine bits", []byte{9, 3, 0x80, 0x02, 0}, "Code"},
+		{"cause of nine bits", []byte{12, 5, 1, 2, 0, 0x80, 0x02}, "Cause"},
+		{"usage without a cause", []byte{12, 3, 1, 2, 0}, "Cause"},
 		{"integer of 65 bits", append([]byte{4, 11}, bytes.Repeat([]byte{0xff}, 11)...), "TID"},
 		{"more frames than bytes", []byte{5, 15, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, "frame count"},
 	}

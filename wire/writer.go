@@ -83,6 +83,16 @@ func (w *Writer) Thread(m *Thread) {
 	w.end()
 }
 
+// Usage appends m.
+func (w *Writer) Usage(m *Usage) {
+	w.begin(TypeUsage)
+	w.uint(m.TID)
+	w.uint(m.CPUNanos)
+	w.uint(m.KernelNanos)
+	w.uint(uint64(m.Cause))
+	w.end()
+}
+
 // bounded leaves out frames beyond MaxFrames, and says so unless there is a reason
 // already why the stack is not whole.
 func bounded(frames []Frame, gap uint8) ([]Frame, uint8) {

@@ -30,6 +30,8 @@ type Descriptor struct {
 	Types     map[string]map[string]uint32 // field to offset; "!" is the size
 	Globals   map[string]Global
 	Contracts map[string]int
+
+	toBase []uint64 // offsets of further links from Module.Base to the image (.NET 8)
 }
 
 // Global is a literal, or the index of a word of pointer_data that holds the
@@ -120,4 +122,16 @@ func literal(v json.RawMessage) (Global, bool) {
 func (d *Descriptor) Offset(typ, field string) (uint32, bool) {
 	off, ok := d.Types[typ][field]
 	return off, ok
+}
+
+// Descriptor returns what the runtime publishes of its own structures.
+func (t *Tables) Descriptor() *Descriptor { return t.desc }
+
+// Global returns the address of a variable of the runtime that the descriptor names.
+func (t *Tables) Global(name string) (uint64, bool) {
+	g, ok := t.desc.Globals[name]
+	if !ok || !g.Indirect || g.Value >= uint64(len(t.pointers)) {
+		return 0, false
+	}
+	return t.pointers[g.Value], true
 }

@@ -61,7 +61,7 @@ const (
 	atInfo     = 0x7f00_0001_0000
 	codeBase   = 0x7f00_0000_0000 // of the range section
 	codeEnd    = 0x7f00_0002_0000
-	mapBase    = codeBase + 0x100
+	mapBase    = codeBase + 0x1000
 )
 
 type body struct {
@@ -172,7 +172,7 @@ func (f *fake) word32(at uint64) (v uint32) {
 
 // tables are over f, believed without an Open.
 func (f *fake) tables(linear bool) *Tables {
-	t := &Tables{arch: f.arch, v: view{r: f}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+	t := &Tables{arch: f.arch, v: view{r: f}, l: layout10, top: atTop, proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	t.l.linear = linear
 	return t
 }

@@ -120,7 +120,7 @@ func (t *Tables) Find(ip uint64, m *Method) Reason {
 // locate is Find. Code of sections that may be unloaded is
 // looked up anew each time; so are stubs, which are rare.
 func (t *Tables) locate(ip uint64) (*located, Reason) {
-	if t.state != known {
+	if !t.MapProven() {
 		return nil, Unproven
 	}
 	if e := t.cache[ip]; e != nil {
@@ -211,10 +211,12 @@ func (t *Tables) readSection(ip, rs uint64, s *section) Reason {
 func (t *Tables) method(ip uint64, s *section, e *located) Reason {
 	e.Base = s.begin
 	switch {
-	case s.r2r != 0:
+	case s.r2r != 0 && t.answers(partImages):
 		return t.precompiled(ip, s, e)
-	case s.flags&flagCodeHeap != 0:
+	case s.r2r == 0 && s.flags&flagCodeHeap != 0 && t.answers(partHeaps):
 		return t.jitted(ip, s, e)
+	case s.r2r != 0 || s.flags&flagCodeHeap != 0:
+		return Unproven
 	case s.flags&flagRangeList != 0:
 		e.Kind, e.Stub, e.Begin, e.End = Stub, StubRangeList, s.begin, s.end
 		return Found

@@ -135,7 +135,7 @@ func TestMemoryOfNoise(t *testing.T) {
 	for run := range uint64(300) {
 		n := &noise{run: run}
 		for _, linear := range []bool{false, true} {
-			tables := &Tables{arch: context.ArchAMD64, v: view{r: n}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+			tables := &Tables{arch: context.ArchAMD64, v: view{r: n}, l: layout10, top: atTop, proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 			tables.l.linear = linear
 			var m Method
 			tables.Find(codeBase+run*4099, &m)
@@ -145,7 +145,7 @@ func TestMemoryOfNoise(t *testing.T) {
 		}
 	}
 	for _, c := range []constant{0, 1, 0x7f, 0xff} {
-		tables := &Tables{arch: context.ArchAMD64, v: view{r: c}, l: layout10, top: atTop, state: known, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+		tables := &Tables{arch: context.ArchAMD64, v: view{r: c}, l: layout10, top: atTop, proof: proof{proven: allParts}, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 		var m Method
 		if r := tables.Find(codeBase, &m); r == Found {
 			t.Errorf("memory of %#x: found %+v", byte(c), m)

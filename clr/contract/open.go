@@ -24,29 +24,18 @@ const (
 	maxPointers     = 4096
 )
 
-// state says whether a Tables' layout is known or supposed.
-type state uint8
-
-const (
-	supposed state = iota // nothing is answered yet
-	known
-	refuted
-)
-
 // Tables looks up methods in one runtime. It caches, and is not safe for
 // concurrent use.
 type Tables struct {
 	v      view
 	l      layout
 	top    uint64 // the range map's top level
-	state  state
 	cache  map[uint64]*located
 	images map[uint64]directory
+	proof
 
 	desc     *Descriptor
 	pointers []uint64
-	agreed   map[uint64]bool // MethodDescs that proved a supposed layout
-	doubts   int
 	arch     context.Arch
 	windows  bool // functions preserve what they do on Windows
 }
@@ -61,7 +50,7 @@ func Open(r memory.Reader, image *elf.File, bias uint64) (*Tables, error) {
 	}
 	switch arch := image.Arch(); {
 	case arch == context.ArchAMD64, arch == context.ArchARM64 && e.desc != 0:
-		return open(r, arch, e.desc, e.dac)
+		return open(r, arch, e)
 	case arch == context.ArchARM64:
 		return nil, &Error{"image", 0, uint64(arch), "on ARM64 only runtimes that publish their structures are read"}
 	default:
@@ -79,7 +68,7 @@ func OpenPE(r memory.Reader, image *pe.File, base uint64) (*Tables, error) {
 	if arch, _ := image.Arch(); arch != context.ArchAMD64 {
 		return nil, &Error{"image", 0, uint64(arch), "not x86-64"}
 	}
-	t, err := open(r, context.ArchAMD64, desc, 0)
+	t, err := open(r, context.ArchAMD64, exports{desc: desc})
 	if err == nil {
 		t.windows = true
 	}
@@ -117,26 +106,26 @@ func PublishesPE(image *pe.File) bool {
 	return err == nil && (d.Contracts["ExecutionManager"] == 1 || d.Contracts["ExecutionManager"] == 2)
 }
 
-func open(r memory.Reader, arch context.Arch, desc, dac uint64) (*Tables, error) {
+func open(r memory.Reader, arch context.Arch, e exports) (*Tables, error) {
 	t := &Tables{v: view{r: r}, arch: arch, cache: map[uint64]*located{}, images: map[uint64]directory{}}
 	var err error
-	if desc != 0 {
-		t.desc, t.pointers, err = t.descriptor(desc)
+	if e.desc != 0 {
+		t.desc, t.pointers, err = t.descriptor(e.desc)
 	} else {
-		err = t.supposeDescriptor(dac)
+		err = t.supposeDescriptor(e)
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch version, ok := t.desc.Contracts["ExecutionManager"]; {
 	case !ok && arch != context.ArchAMD64:
-		err = &Error{"contract ExecutionManager", desc, uint64(arch), "not published; no layout is supposed but that of x86-64"}
+		err = &Error{"contract ExecutionManager", e.desc, uint64(arch), "not published; no layout is supposed but that of x86-64"}
 	case !ok:
-		err = t.supposeLayout(dac)
+		err = t.supposeLayout(e.dac)
 	case version == 1 || version == 2:
 		err = t.useLayout(t.desc, t.pointers, version == 1)
 	default:
-		err = &Error{"contract ExecutionManager", desc, uint64(version), "unknown version"}
+		err = &Error{"contract ExecutionManager", e.desc, uint64(version), "unknown version"}
 	}
 	if err == nil {
 		err = t.checkTop()
@@ -212,7 +201,7 @@ func (t *Tables) useLayout(d *Descriptor, pointers []uint64, linear bool) error 
 		return &Error{"global ExecutionManagerCodeRangeMapAddress", 0, g.Value, "missing or no valid index"}
 	}
 	t.l, t.l.linear = l, linear
-	t.top, t.state = pointers[g.Value]+l.mapTop, known
+	t.top, t.proven = pointers[g.Value]+l.mapTop, allParts
 	return nil
 }
 
@@ -226,7 +215,7 @@ func (t *Tables) supposeLayout(dac uint64) error {
 		return &Error{dacSymbol, dac, 0, "unreadable"}
 	}
 	t.l, t.l.linear = layout10, true
-	t.top, t.state = top, supposed
+	t.top, t.dac = top, dac
 	return nil
 }
 
@@ -251,31 +240,4 @@ func (t *Tables) checkTop() error {
 		return &Error{"range map", t.top, uint64(used), "too many top-level entries"}
 	}
 	return nil
-}
-
-// Proven reports whether lookups are answered.
-func (t *Tables) Proven() bool { return t.state == known }
-
-// Refuted reports whether the runtime has been found to be of another layout
-// than supposed; the Tables answers nothing any more.
-func (t *Tables) Refuted() bool { return t.state == refuted }
-
-// Confirm compares the lookup of ip with the method the CLR says is there
-// (its FunctionID, which is the MethodDesc's address). The first agreement
-// makes a supposed layout known; any contradiction refutes it.
-func (t *Tables) Confirm(ip, function uint64) {
-	if t.state != supposed {
-		return
-	}
-	t.state = known
-	var m Method
-	reason := t.Find(ip, &m)
-	switch {
-	case reason == Found && m.Kind == JIT && m.MethodDesc == function:
-	case reason == Found && m.Kind == JIT, reason == Malformed:
-		t.state = refuted
-	default:
-		t.state = supposed // precompiled code proves nothing
-	}
-	clear(t.cache)
 }

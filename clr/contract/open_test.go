@@ -115,7 +115,7 @@ func TestOpen(t *testing.T) {
 			f := world(plain, c.name == "9")
 			publish(f, descriptorText(t, c.text))
 			c.spoil(f)
-			tables, err := open(f, context.ArchAMD64, atDescriptor, atDac)
+			tables, err := open(f, context.ArchAMD64, exports{desc: atDescriptor, dac: atDac})
 			if c.structure != "" {
 				if !errors.As(err, &wrong) || wrong.Structure != c.structure || wrong.Error() == "" {
 					t.Errorf("error %v, want of %q", err, c.structure)
@@ -135,7 +135,7 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
-	if _, err := open(constant(0xff), context.ArchAMD64, atDescriptor, atDac); !errors.As(err, &wrong) {
+	if _, err := open(constant(0xff), context.ArchAMD64, exports{desc: atDescriptor, dac: atDac}); !errors.As(err, &wrong) {
 		t.Errorf("memory of ones: %v", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestConfirm(t *testing.T) {
 		{"a stub", mapBase + 0x1350, 0x5000, false, false},
 	} {
 		tables := world(plain, true).tables(true)
-		tables.state = supposed
+		tables.proven = 0
 		tables.Confirm(c.ip, c.function)
 		if tables.Proven() != c.proven || tables.Refuted() != c.denied {
 			t.Errorf("%s: proven %v, refuted %v", c.name, tables.Proven(), tables.Refuted())

@@ -11,12 +11,11 @@ import (
 //go:embed net9.json
 var net9 []byte
 
-// Single-file programs of .NET 9 export the debugger's table of globals and no
-// descriptor. The table has as many entries in every 9.0: a table of another size is
-// of another release.
+// Single-file programs of .NET 9 and all of .NET 8 export the debugger's table of globals and
+// no descriptor. The table's size tells the release.
 const (
-	dacEntries9 = 158
-	dacSize9    = 8 * dacEntries9
+	dacSize9 = 8 * 158
+	dacSize8 = 8 * 156
 )
 
 // unpublished are the globals of net9 that are used, by their entry in the
@@ -29,7 +28,9 @@ func Holds(image *elf.File) bool { return symbolsOf(image, 0).usable() }
 // exports are the symbols of a runtime's module that matter here.
 type exports struct{ desc, dac, dacSize uint64 }
 
-func (e exports) usable() bool { return e.desc != 0 || e.dac != 0 && e.dacSize == dacSize9 }
+func (e exports) usable() bool {
+	return e.desc != 0 || e.dac != 0 && (e.dacSize == dacSize9 || e.dacSize == dacSize8)
+}
 
 func symbolsOf(image *elf.File, bias uint64) (e exports) {
 	for s := range image.Symbols(true) {
@@ -44,21 +45,42 @@ func symbolsOf(image *elf.File, bias uint64) (e exports) {
 	return e
 }
 
-// supposeDescriptor takes another runtime's descriptor of the same release. What
-// rests on it is proven before it is used (Prove).
-func (t *Tables) supposeDescriptor(dac uint64) error {
+// supposeDescriptor takes the descriptor of .NET 9.0.5, changed for .NET 8. Verify proves
+// what rests on it before it is used.
+func (t *Tables) supposeDescriptor(e exports) error {
 	d, err := ParseDescriptor(net9)
 	if err != nil {
 		return err
 	}
 	t.desc = d
+	if e.dacSize == dacSize8 {
+		d.toNet8()
+		return nil
+	}
 	for name, entry := range unpublished {
-		at, ok := t.v.word(dac + 8*entry)
+		at, ok := t.v.word(e.dac + 8*entry)
 		if !ok {
-			return &Error{dacSymbol, dac, entry, "unreadable"}
+			return &Error{dacSymbol, e.dac, entry, "unreadable"}
 		}
 		d.Globals[name] = Global{Indirect: true, Value: uint64(len(t.pointers))}
 		t.pointers = append(t.pointers, at)
 	}
 	return nil
+}
+
+// toNet8 changes the descriptor of .NET 9.0.5 into that of .NET 8 (seen in 8.0.6). A MethodDesc
+// has 8 bytes in place of 16, so that what follows it lies 8 bytes lower. A Module does not have
+// its image's address, which its PEAssembly, PEImage, and loaded layout lead to.
+func (d *Descriptor) toNet8() {
+	for _, f := range []struct{ typ, field string }{
+		{"DynamicMethodDesc", "MethodName"}, {"InstantiatedMethodDesc", "PerInstInfo"}, {"InstantiatedMethodDesc", "Flags2"},
+		{"InstantiatedMethodDesc", "NumGenericArgs"}, {"StoredSigMethodDesc", "Sig"}, {"StoredSigMethodDesc", "cSig"}, {"StoredSigMethodDesc", "ExtendedFlags"},
+	} {
+		if off, ok := d.Offset(f.typ, f.field); ok && off >= 8 {
+			d.Types[f.typ][f.field] = off - 8
+		}
+	}
+	const assembly, image, loaded, base = 272, 8, 120, 8
+	d.Types["Module"] = map[string]uint32{"Base": assembly}
+	d.toBase = []uint64{image, loaded, base}
 }

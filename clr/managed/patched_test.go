@@ -12,10 +12,11 @@ import (
 type oneCall struct {
 	call uint64
 	kind Kind
+	none bool // there is no code of the runtime's: the call is native
 }
 
 func (o *oneCall) Code(at unwind.Address, c *Code) unwind.Stop {
-	if lookup := at.Lookup(); lookup < o.call || lookup >= o.call+5 {
+	if lookup := at.Lookup(); lookup < o.call || lookup >= o.call+5 || o.none {
 		return unwind.NoInfo
 	}
 	*c = Code{Kind: o.kind}
@@ -57,16 +58,30 @@ func TestTrueReturn(t *testing.T) {
 		{"elsewhere in the object", thread(call+5, slot, 96), Method, true},
 		{"another slot: of an earlier hijack", thread(call+5, slot-8, 152), Method, false},
 		{"no call before it", thread(call+4, slot, 152), Method, false},
-		{"in no method", thread(call+5, slot, 152), Stub, false},
+		{"in a stub", thread(call+5, slot, 152), Stub, false},
 		{"the copy ends before the slot", thread(call+5, slot, 152)[:160], Method, false},
 		{"not hijacked", make([]byte, 168), Method, false},
 		{"nothing was copied", nil, Method, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ra, ok := New(&oneCall{call, c.kind}).TrueReturn(c.object, slot)
+			ra, ok := New(&oneCall{call: call, kind: c.kind}).TrueReturn(c.object, slot)
 			if ok != c.ok || ok && ra != call+5 {
 				t.Errorf("%#x, %v", ra, ok)
 			}
 		})
+	}
+}
+
+// The caller of a hijacked method may be native code of the runtime's, which the method has been
+// called by. The address must be behind a call there, too.
+func TestTrueReturnToNativeCode(t *testing.T) {
+	const call, slot = 0x7f4dd25e6801, 0x7f98c4fd74a0
+	for ra, want := range map[uint64]bool{call + 5: true, call + 4: false, call + 6: false, 0: false} {
+		b := make([]byte, 168)
+		binary.LittleEndian.PutUint64(b[152:], ra)
+		binary.LittleEndian.PutUint64(b[160:], slot)
+		if got, ok := New(&oneCall{call: call, none: true}).TrueReturn(b, slot); ok != want || ok && got != ra {
+			t.Errorf("%#x: %#x, %v", ra, got, ok)
+		}
 	}
 }

@@ -53,11 +53,15 @@ func (t *Tables) followsCall(ra uint64) bool {
 	return nearcall.AMD64(b)
 }
 
-// replaced reports whether the runtime can have replaced a return address. On
-// ARM64 the caller need not be a method: IL_Throw, which is native, calls methods
-// that are hijacked.
+// replaced reports whether the runtime can have replaced a return address. The caller is a
+// method, or native code of the runtime's (CallDescrWorkerInternal, IL_Throw). It is no stub:
+// a stub never calls.
 func (t *Tables) replaced(ra uint64) bool {
-	return t.followsCall(ra) && (t.src.Arch() == context.ArchARM64 || t.isMethod(ra))
+	if !t.followsCall(ra) {
+		return false
+	}
+	known := t.src.Code(unwind.ReturnAddress(ra), &t.asked) == unwind.StopNone
+	return !known || t.asked.Kind == Method || t.asked.Kind == Uncharted
 }
 
 // maxThread is how much of a Thread object is searched for hijack fields, bytes.
@@ -66,8 +70,8 @@ const maxThread = 1024
 // Hijacked returns the true return address that the runtime has replaced in the
 // stack slot at slot, false if the Thread object at thread says nothing of it.
 // The two words are found by their values, since where they stand differs from
-// release to release: the true address, which must be behind a call, on x86-64 in
-// a method, and next to it the slot's address.
+// release to release: the true address, which must be behind a call, and next to
+// it the slot's address.
 func (t *Tables) Hijacked(thread, slot uint64) (ra uint64, ok bool) {
 	if slot == 0 {
 		return 0, false

@@ -199,7 +199,7 @@ func TestHijacked(t *testing.T) {
 		{"the address, then its slot", []uint64{ra, slot}, slot, true},
 		{"another slot", []uint64{ra, slot}, slot + 8, false},
 		{"the slot first", []uint64{slot, ra}, slot, false},
-		{"no method", []uint64{nativeAt + 32, slot}, slot, false},
+		{"native code that no call is before", []uint64{nativeAt + 33, slot}, slot, false},
 		{"code that no call is before", []uint64{ra - 1, slot}, slot, false},
 		{"an older word of the same value", []uint64{5, slot, ra, slot}, slot, true},
 		{"nothing", nil, slot, false},

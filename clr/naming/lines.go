@@ -46,10 +46,6 @@ func (n *Names) Lined(desc uint64) bool {
 
 // DescPlace is Place of a MethodDesc's method.
 func (n *Names) DescPlace(desc uint64, il uint32) (p metadata.Place, ok bool) {
-	flags, ok := n.u16(desc + n.l.flags)
-	if !ok || flags&kindMask == kindDynamic {
-		return p, false
-	}
 	im, rid, _ := n.row(desc)
 	if im == nil {
 		return p, false

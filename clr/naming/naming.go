@@ -24,20 +24,17 @@ import (
 	"github.com/seedwalk/seedwalk/memory"
 )
 
-// layout are the offsets used.
+// layout are the offsets used besides those of contract.MethodDescs.
 type layout struct {
-	chunkIndex, flags, remainder      uint64 // MethodDesc
-	chunkSize, chunkTable, chunkRange uint64 // MethodDescChunk
-	typeModule                        uint64 // MethodTable
-	moduleBase, modulePath            uint64
-	dynamicName                       uint64
-	tokenBits, alignment              uint64
+	typeModule, dynamicName uint64
+	modulePath              uint64 // 0: not known, as in .NET 8
 }
 
 // Names names the methods of one runtime. It is not safe for concurrent use.
 type Names struct {
 	*Images
 	l       layout
+	descs   *contract.MethodDescs
 	inst    instances
 	modules map[uint64]*image // by the runtime's Module
 	left    int               // types that may still be named in the name under way
@@ -53,21 +50,15 @@ func New(r memory.Reader, d *contract.Descriptor) (*Names, error) {
 // Over is New without names of precompiled code, over images that others use too.
 func Over(images *Images, d *contract.Descriptor) (*Names, error) {
 	n := &Names{Images: images, inst: readInstances(d), modules: map[uint64]*image{}}
-	n.l.tokenBits, n.l.alignment = 12, 8
-	if g, ok := d.Globals["MethodDescTokenRemainderBitCount"]; ok && !g.Indirect && g.Value < 24 {
-		n.l.tokenBits = g.Value
-	}
-	if g, ok := d.Globals["MethodDescAlignment"]; ok && !g.Indirect && g.Value <= 64 {
-		n.l.alignment = g.Value
+	var err error
+	if n.descs, err = contract.NewMethodDescs(images.r, d); err != nil {
+		return nil, err
 	}
 	for _, f := range []struct {
 		typ, field string
 		to         *uint64
 	}{
-		{"MethodDesc", "ChunkIndex", &n.l.chunkIndex}, {"MethodDesc", "Flags", &n.l.flags},
-		{"MethodDesc", "Flags3AndTokenRemainder", &n.l.remainder}, {"MethodDescChunk", "!", &n.l.chunkSize},
-		{"MethodDescChunk", "MethodTable", &n.l.chunkTable}, {"MethodDescChunk", "FlagsAndTokenRange", &n.l.chunkRange},
-		{"MethodTable", "Module", &n.l.typeModule}, {"Module", "Base", &n.l.moduleBase}, {"Module", "Path", &n.l.modulePath},
+		{"MethodTable", "Module", &n.l.typeModule},
 		{"DynamicMethodDesc", "MethodName", &n.l.dynamicName},
 	} {
 		off, ok := d.Offset(f.typ, f.field)
@@ -76,6 +67,8 @@ func Over(images *Images, d *contract.Descriptor) (*Names, error) {
 		}
 		*f.to = uint64(off)
 	}
+	path, _ := d.Offset("Module", "Path")
+	n.l.modulePath = uint64(path)
 	return n, nil
 }
 
@@ -94,8 +87,8 @@ const (
 
 // Desc names the method of a MethodDesc.
 func (n *Names) Desc(desc uint64) (Method, bool) {
-	flags, ok := n.u16(desc + n.l.flags)
-	if !ok || desc == 0 {
+	flags, ok := n.descs.Flags(desc)
+	if !ok {
 		return Method{}, false
 	}
 	if flags&kindMask == kindDynamic {
@@ -113,24 +106,11 @@ func (n *Names) Desc(desc uint64) (Method, bool) {
 // row is the image that a method's metadata is in, which row it has there, and its type's
 // MethodTable; nil if that cannot be read.
 func (n *Names) row(desc uint64) (im *image, rid int, table uint64) {
-	index, ok := n.u16(desc + n.l.chunkIndex)
-	remainder, ok1 := n.u16(desc + n.l.remainder)
-	if !ok || !ok1 || desc == 0 {
+	r, ok := n.descs.Row(desc)
+	if !ok || r.Dynamic {
 		return nil, 0, 0
 	}
-	chunk := desc - n.l.chunkSize - uint64(index&0xff)*n.l.alignment
-	bits, ok := n.u16(chunk + n.l.chunkRange)
-	table, ok1 = n.word(chunk + n.l.chunkTable)
-	if !ok || !ok1 || table == 0 {
-		return nil, 0, 0
-	}
-	module, ok := n.word(table + n.l.typeModule)
-	if !ok {
-		return nil, 0, 0
-	}
-	mask := uint64(1)<<n.l.tokenBits - 1
-	rid = int(uint64(bits)&(1<<(24-n.l.tokenBits)-1)<<n.l.tokenBits | uint64(remainder)&mask)
-	return n.module(module), rid, table
+	return n.module(r.Module), r.RID, r.Table
 }
 
 // dynamic names a method without metadata.
@@ -148,12 +128,12 @@ func (n *Names) module(module uint64) *image {
 	if im, ok := n.modules[module]; ok {
 		return im
 	}
-	base, ok := n.word(module + n.l.moduleBase)
-	if !ok || base == 0 {
+	base, ok := n.descs.Base(module)
+	if !ok {
 		return nil
 	}
 	path := ""
-	if at, ok := n.word(module + n.l.modulePath); ok && at != 0 {
+	if at, ok := n.word(module + n.l.modulePath); ok && at != 0 && n.l.modulePath != 0 {
 		path = n.wide(at)
 	}
 	im := n.image(base, path)

@@ -20,10 +20,10 @@ import (
 func checkLibrary(p *patient) finding {
 	const name = "profiler library"
 	switch _, err := os.Stat(p.profiler); {
-	case errors.Is(err, fs.ErrNotExist) && p.found && runtime.GOOS == "linux" && carriesProbe():
-		return finding{name, note, "there is none, and no --mode snapshot: runtimes before .NET 9 cannot be recorded", ""}
+	case errors.Is(err, fs.ErrNotExist) && p.found && runtime.GOOS == "linux":
+		return finding{name, note, "there is no " + record.LibraryName + ", so --mode snapshot and runtimes before .NET 9 are not available; everything else needs no library", ""}
 	case err != nil:
-		return finding{name, bad, err.Error(), "build it (make), or say where it is: --profiler PATH or SEEDWALK_PROFILER"}
+		return finding{name, bad, err.Error(), record.LibraryRemedy}
 	}
 	if why := libraryProblem(p.profiler); why != "" {
 		return finding{name, bad, p.profiler + ": " + why, "build it for this machine"}

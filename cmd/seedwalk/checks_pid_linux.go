@@ -17,7 +17,7 @@ import (
 )
 
 // pidChecks are those of a running process, in the order they are shown.
-var pidChecks = []func(*patient) finding{checkProcess, checkContainer, checkItsRuntime, checkGoLibrary, checkPort, checkAttach, checkMemory, checkStops, checkTracer, checkProbe}
+var pidChecks = []func(*patient) finding{checkProcess, checkContainer, checkItsRuntime, checkItsTables, checkGoLibrary, checkPort, checkAttach, checkMemory, checkStops, checkTracer, checkProbe}
 
 // checkProcess ends the questions if there is nothing to ask about.
 func checkProcess(p *patient) finding {
@@ -90,9 +90,20 @@ func checkItsRuntime(p *patient) finding {
 	}
 	if i := slices.IndexFunc(maps, func(m live.Mapping) bool { return filepath.Base(m.Path) == "libcoreclr.so" }); i >= 0 {
 		p.modules = table
-		return finding{name, note, maps[i].Path + " does not publish its structures (.NET 9 and later do)", "start it with seedwalk record -- COMMAND, which can suspend the runtime"}
+		return finding{name, note, maps[i].Path + " is of a release whose structures are not known (those of .NET 8 and later are)", "start it with seedwalk record -- COMMAND, which can suspend the runtime"}
 	}
 	return finding{name, note, "none is mapped: a native program, or NativeAOT", "seedwalk stack and record --pid PID --outside work for it"}
+}
+
+// checkItsTables says whether managed frames will be shown.
+func checkItsTables(p *patient) finding {
+	if p.modules == nil {
+		return finding{}
+	}
+	if why := outside.Unproven(p.pid); why != "" {
+		return finding{"managed code", note, why, "stacks have their native frames only: ask again once the program runs, or start it with seedwalk record --mode snapshot -- COMMAND"}
+	}
+	return finding{}
 }
 
 // checkGoLibrary looks for one beside the runtime.

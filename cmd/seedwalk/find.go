@@ -10,13 +10,14 @@ import (
 
 	"github.com/seedwalk/seedwalk/internal/program"
 	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/record"
 )
 
 // findProfiler returns the library's path: SEEDWALK_PROFILER, beside this
 // program, or where packages install it. If there is none it returns the place
 // where it should be.
 func findProfiler() string {
-	path, _ := findLibrary("SEEDWALK_PROFILER", profilerName)
+	path, _ := findLibrary("SEEDWALK_PROFILER", record.LibraryName)
 	return path
 }
 
@@ -28,9 +29,6 @@ func findProbe() string {
 	}
 	return path
 }
-
-// carriesProbe reports whether there is a probe, in this program or beside it.
-func carriesProbe() bool { return findProbe() != "" || probe.Library() != nil }
 
 // findLibrary looks where an environment variable says, beside this program, and
 // where packages install libraries.

@@ -23,20 +23,27 @@ const recordHelp = `Usage: seedwalk record [flags] -- COMMAND ARGS
 Runs COMMAND with the profiler in it and records its stacks until it ends, until Ctrl-C, or
 for --duration. Input, output, signals and the exit code are the command's own. .NET processes
 that it starts are recorded too; each is then a root frame of its own in the same profile.
+What it leaves running is recorded until it ends if nothing else was, or for --duration; helpers
+of a command that was recorded itself are recorded until it ends, and named (Linux).
 
-  --pid PID          record a running process (.NET 9 and later on Linux, .NET 10 and later on
+  --pid PID          record a running process (.NET 8 and later on Linux, .NET 10 and later on
                      Windows x86-64), until Ctrl-C or for --duration; nothing of seedwalk runs
                      in it afterwards, and it can be recorded again
-  --outside          with --pid: stop each thread that has run for as long as its stack is copied,
-                     as a debugger does, with nothing of seedwalk in the process: for native
-                     programs and where there is no diagnostics port (NativeAOT, diagnostics
-                     off); the process may see calls such as epoll_wait interrupted
+  --outside          with --pid: the kernel copies the stacks of running threads (perf_event), and
+                     each thread that waits is stopped for as long as its stack is copied, as a
+                     debugger does, with nothing of seedwalk in the process: for native programs
+                     and where there is no diagnostics port (NativeAOT, diagnostics off); the
+                     process may see calls such as epoll_wait interrupted
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
   --mode NAME        probe: stacks are copied by a small probe (on Windows by the tool itself) and
                      walked from outside; the runtime is never suspended (default on Linux
-                     for .NET 9 and later, on Windows for .NET 10)
+                     for .NET 8 and later, on Windows for .NET 10)
                      snapshot: the runtime is suspended for each sample, on Linux with a bias
                      to its safe points; more than 32 threads take turns
+  --clock NAME       when a running thread is sampled (Linux, the probe's way): perf: by perf events
+                     with high-resolution timers; timer: by CPU timers, to which work bound to
+                     the kernel's tick is invisible; auto: perf where the kernel permits it, else
+                     timer (default)
   --events NAMES     what to record, with commas between: cpu: where processor time goes; wall:
                      where threads are (default cpu,wall); waits, locks: every wait for a wait
                      handle or a lock with its duration, and who had the lock; alloc: allocated
@@ -148,6 +155,7 @@ func runRecord(args []string) int {
 	set.BoolVar(&f.opt.FailEmpty, "fail-empty", false, "")
 	set.StringVar(&f.opt.PIDFile, "pid-file", "", "")
 	set.StringVar((*string)(&f.opt.Mode), "mode", "", "")
+	set.StringVar((*string)(&f.opt.Clock), "clock", "", "")
 	set.StringVar((*string)(&f.opt.Events), "events", "", "")
 	f.opt.WaitMin = record.DefaultWaitMin
 	set.Var((*seconds)(&f.opt.WaitMin), "wait-min", "")
@@ -184,6 +192,9 @@ func (f *recordFlags) check() error {
 	}
 	if !(f.opt.Rate >= record.MinRate && f.opt.Rate <= record.MaxRate) {
 		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate, record.MinRate, record.MaxRate)
+	}
+	if !f.opt.Clock.Known() {
+		return fmt.Errorf("no clock %q; there are auto, perf and timer", f.opt.Clock)
 	}
 	if f.opt.Duration < 0 {
 		return errors.New("--duration must not be below 0")

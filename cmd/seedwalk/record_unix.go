@@ -7,8 +7,6 @@ import (
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
-const profilerName = "libseedwalk_profiler.so"
-
 func newNamer() record.Namer { return symbol.NewResolver() }
 
 // platformHelp: help is written for this platform.

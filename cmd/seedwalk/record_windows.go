@@ -7,8 +7,6 @@ import (
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
-const profilerName = "seedwalk_profiler.dll"
-
 func newNamer() record.Namer { return symbol.NewPEResolver() }
 
 // platformHelp reports in help what is otherwise on Windows.

@@ -174,7 +174,7 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	if err != nil {
 		return nil, err
 	}
-	still.Prove(threads)
+	still.Verify()
 	v := newStackView("core", int(c.PID), c.Name)
 	var stacks []outside.Stack
 	for i := range threads {

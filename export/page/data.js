@@ -98,7 +98,7 @@ function buildTree({ thread, metric, hidden, order, fold }) {
 // finish sums a grown tree up and lays it out.
 function finish(grow, self, selfCount, metric, order) {
   const { n, parent, symbol, depth } = grow;
-  const tree = { n, parent, symbol, depth, self, metric, total: sumUp(parent, n, self), count: sumUp(parent, n, selfCount) };
+  const tree = { n, parent, symbol, depth, self, selfCount, metric, total: sumUp(parent, n, self), count: sumUp(parent, n, selfCount) };
   place(tree, order);
   return tree;
 }
@@ -108,14 +108,14 @@ function finish(grow, self, selfCount, metric, order) {
 function sandwich(tree, s, order) {
   const up = invert(tree, s, order), down = callees(tree, s, order), n = up.n + Math.max(0, down.n - 2);
   const joined = { n, metric: tree.metric, side: new Int8Array(n) };
-  for (const [key, type] of [["parent", Int32Array], ["symbol", Int32Array], ["depth", Int32Array], ["total", Float64Array], ["count", Float64Array], ["self", Float64Array]]) {
+  for (const [key, type] of [["parent", Int32Array], ["symbol", Int32Array], ["depth", Int32Array], ["total", Float64Array], ["count", Float64Array], ["self", Float64Array], ["selfCount", Float64Array]]) {
     const a = joined[key] = new type(n);
-    if (key !== "self") a.set(up[key].subarray(0, up.n));
+    if (!key.startsWith("self")) a.set(up[key].subarray(0, up.n));
     a.set(down[key].subarray(2, down.n), up.n);
   }
   for (let i = 2; i < n; i++) joined.side[i] = i < up.n ? -1 : 1;
   for (let i = up.n; i < n; i++) if (joined.parent[i] > 1) joined.parent[i] += up.n - 2;
-  if (n > 1) joined.self[1] = down.self[1];
+  if (n > 1) { joined.self[1] = down.self[1]; joined.selfCount[1] = down.selfCount[1]; }
   place(joined, order);
   return joined;
 }
@@ -167,9 +167,10 @@ function functions(tree) {
     if (left) { open.set(s, open.get(s) - 1); continue; }
     if (i > 0) {
       inside[i] = (open.get(s) || 0) > 0 ? 1 : 0;
-      const row = rows.get(s) || { symbol: s, self: 0, total: 0 };
+      const row = rows.get(s) || { symbol: s, self: 0, total: 0, selfCount: 0, totalCount: 0 };
       row.self += tree.self[i];
-      if (!inside[i]) row.total += tree.total[i];
+      row.selfCount += tree.selfCount[i];
+      if (!inside[i]) { row.total += tree.total[i]; row.totalCount += tree.count[i]; }
       rows.set(s, row);
       open.set(s, (open.get(s) || 0) + 1);
       stack.push([i, true]);
@@ -270,20 +271,55 @@ function formatBytes(v) {
   return v.toLocaleString("en-US") + " B";
 }
 
+// countName is what a metric counts.
+function countName(metric) { return METRICS[METRICS[metric][3]][0].replace("_", " "); }
+
 // counted says how many of what a metric measures there are.
 function counted(n, metric) {
-  const name = METRICS[METRICS[metric][3]][0];
+  const name = countName(metric);
   return n.toLocaleString("en-US") + " " + (n === 1 ? name.slice(0, -1) : name);
 }
 
 // isCount is whether a metric only counts.
 function isCount(metric) { return METRICS[metric][3] === metric; }
 
-function formatPercent(part, whole) {
+// FEW is the number of samples below which a value is marked: its standard error is a third
+// of it, or more.
+const FEW = 10;
+
+// sampled is whether a metric is an estimate by samples, and not counted or measured.
+function sampled(metric) { return ["samples", "cpu_samples"].includes(METRICS[METRICS[metric][3]][0]); }
+
+// isWeak is whether a value rests on few samples. What rests on none is read from a clock.
+function isWeak(count, metric) { return sampled(metric) && count > 0 && count < FEW; }
+
+// formatPercent writes a share that rests on so many samples of a metric, with no more
+// digits than they carry, and a tilde before a weak one.
+function formatPercent(part, whole, count, metric) {
   if (!(whole > 0)) return "-";
-  const p = 100 * part / whole;
-  return p > 0 && p < 0.01 ? "<0.01 %" : p.toFixed(2) + " %";
+  const p = 100 * part / whole, n = percentDigits(p, count, metric), least = 10 ** -n;
+  return mark(count, metric) + (p > 0 && p < least / 2 ? `<${least.toFixed(n)} %` : p.toFixed(n) + " %");
 }
+
+function mark(count, metric) { return isWeak(count, metric) ? "~" : ""; }
+
+// percentDigits is how many decimals of a percentage its samples carry, by the standard
+// error, of nearly all by one sample more or less.
+function percentDigits(p, count, metric) {
+  if (!(count > 0)) return p === 0 ? 0 : 1;
+  if (!sampled(metric)) return 2;
+  const deviation = Math.max(p / Math.sqrt(count) * Math.sqrt(Math.max(0, 1 - p / 100)), p / count);
+  return deviation >= 0.5 ? 0 : deviation >= 0.05 ? 1 : 2;
+}
+
+// formatEstimate writes a value with the digits that its samples carry.
+function formatEstimate(v, count, metric) {
+  if (isCount(metric) || !sampled(metric) || !(count > 0)) return formatValue(v, metric);
+  return mark(count, metric) + formatValue(Number(v.toPrecision(count < FEW ? 1 : count < 1000 ? 2 : 3)), metric);
+}
+
+// errorOf is the relative standard error of so many samples, "" of none.
+function errorOf(count) { return count > 0 ? ` (± ${Math.max(1, Math.round(100 / Math.sqrt(count)))} %)` : ""; }
 
 // shorten fits a name into n characters: first without arguments, then without leading
 // namespaces, then cut. An address in a module is no name with namespaces: it loses the

@@ -136,13 +136,13 @@ class Picture {
     if (s && s.doubtful && w > 4) this.dashes(x, y, w - gap, h);
     if (i === this.hover || i === this.chosen) { ctx.globalAlpha = 1; ctx.lineWidth = 2; ctx.setLineDash([]); ctx.strokeStyle = colors.fg; ctx.strokeRect(x + 1, y + 1, Math.max(1, w - gap - 2), h - 2); }
     ctx.globalAlpha = this.matches && !hit ? 0.6 : above ? 0.8 : 1;
-    if (w >= 4 * this.charWidth) this.text(s, hit, x, y, w);
+    if (w >= 4 * this.charWidth) this.text(s, hit, isWeak(this.tree.count[i], this.tree.metric), x, y, w);
   }
 
-  text(s, hit, x, y, w) {
+  text(s, hit, weak, x, y, w) {
     const { ctx, colors } = this, gap = s && s.cls === GAP;
     const start = Math.max(x, 0) + 4, room = Math.floor((x + w - start - 3) / this.charWidth);
-    let label = shorten(s ? (s.doubtful ? "? " : "") + s.name : rootLabel(), room);
+    let label = shorten(s ? (weak ? "~ " : "") + (s.doubtful ? "? " : "") + s.name : rootLabel(), room);
     // Some scripts are wider than a column; they are cut by measure.
     if (/[^\x20-\x7e…]/.test(label)) while (label && ctx.measureText(label).width > x + w - start - 2) label = [...label].slice(0, -1).join("");
     if (!label) return;

@@ -30,14 +30,15 @@ function startNodes() {
   return start;
 }
 
-// waitSites gives each node at whose leaf a thread waits the symbol of the place: the
-// innermost managed frame, or else the outermost named one that does not start threads.
+// waitSites gives each node at whose leaf a thread waits, in the kernel or not, the symbol
+// of the place: the innermost managed frame, or else the outermost named one that does not
+// start threads.
 function waitSites() {
   const managed = data.classes.indexOf("managed"), waits = symbols.map(s => WAITS.test(s.name)), site = new Int32Array(base.n).fill(-1);
-  const known = new Map();
+  const kernel = data.classes.indexOf("kernel"), known = new Map();
   for (let i = 1; i < base.n; i++) {
-    if (!waits[base.symbol[i]]) continue;
-    let at = i, named = -1, module = "";
+    let at = symbols[base.symbol[i]].cls === kernel ? base.parent[i] : i, named = -1, module = "";
+    if (at === 0 || !waits[base.symbol[at]]) continue;
     while (at > 0 && symbols[base.symbol[at]].cls !== managed) {
       const s = symbols[base.symbol[at]];
       if (s.cls === GAP) break;

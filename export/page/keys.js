@@ -147,11 +147,11 @@ function recall() {
   return (at.get("z") || "").split(".").filter(x => x).map(Number);
 }
 
-// begin shows what the address says, and of what it does not say what is best to begin
-// with: CPU time, which shows what works and not what waits; without samples, how much
-// of the first event there is.
+// begin shows what the address says, and for the rest what data.first says: CPU
+// time, which shows what works and not what waits; without samples, how much of the first
+// event there is.
 function begin() {
-  const first = [2, 0, 4, 6, 8, ...METRICS.keys()].find(m => m < METRICS.length && measured(m)) ?? -1;
+  const first = [data.first, ...METRICS.keys()].find(m => m >= 0 && measured(m)) ?? -1;
   Object.assign(state, { metric: first >= 0 ? first : 0, order: "heavy", shape: "flame", fold: base.n <= MAX_FOLDED, sort: "self" });
   showState(recall());
 }
@@ -161,7 +161,8 @@ function measured(m) {
 }
 
 function fillControls() {
-  METRICS.forEach(([, label], m) => {
+  METRICS.forEach(([name, label], m) => {
+    if (name === "cpu_samples") return; // stands beside CPU time
     const b = element("button", label, { disabled: !measured(m), title: measured(m) ? "" : "not measured" });
     b.dataset.v = String(m);
     b.onclick = () => { press("metric", state.metric = m); rebuild(); };
@@ -174,7 +175,7 @@ function fillControls() {
   $("next").onclick = () => findNext(1);
   $("previous").onclick = () => findNext(-1);
   const order = data.threads.map((_, i) => i).sort((a, b) => data.threads[b][1] - data.threads[a][1] || a - b);
-  $("thread").append(element("option", `all threads (${data.threads.length})`, { value: "-1" }),
+  $("thread").append(element("option", "all threads", { value: "-1" }),
     ...order.map(i => element("option", `${data.threads[i][0]}: ${formatValue(data.threads[i][1], 0)}`, { value: String(i) })));
   $("thread").onchange = e => { state.thread = Number(e.target.value); e.target.blur(); rebuild(); };
 }
@@ -192,6 +193,8 @@ function showState(path) {
 function start() {
   $("facts").textContent = data.facts.join("  ·  ");
   $("title").title = data.title;
+  $("warning").hidden = data.warning === "";
+  $("warning").textContent = data.warning;
   $("notes").hidden = data.notes.length === 0;
   $("notes").firstElementChild.textContent = data.notes.length === 1 ? "1 note" : data.notes.length + " notes";
   $("notes").lastElementChild.replaceChildren(...data.notes.map(n => element("li", n)));

@@ -61,18 +61,23 @@ function callersOf(s) {
   show([]);
 }
 
+const FEW_SAMPLES = "~ fewer than 10 samples";
+
 function drawLegend() {
   const shares = classShares(state.thread, state.metric);
-  $("legend").replaceChildren(...data.classes.map((name, c) => {
-    const b = element("button", undefined, { title: `${name}: ${formatPercent(shares[c], 1)} of ${c === GAP ? "stacks have one" : "leaves"}; click to ${state.hidden.has(c) ? "show" : "hide"} these frames` });
+  const used = new Set(symbols.map(s => s.cls));
+  $("legend").replaceChildren(...data.classes.flatMap((name, c) => {
+    if (!used.has(c)) return [];
+    const b = element("button", undefined, { title: `${name}: ${sharePercent(shares[c])} of ${c === GAP ? "stacks have one" : "leaves"}; click to ${state.hidden.has(c) ? "show" : "hide"} these frames` });
     b.dataset.cls = name;
     b.setAttribute("aria-pressed", String(!state.hidden.has(c)));
     const swatch = element("i", undefined, { className: c === GAP ? "gap" : "" });
     swatch.style.setProperty("--c", `var(--${name})`);
     b.append(swatch, name, element("small", sharePercent(shares[c])));
     b.onclick = () => { if (!state.hidden.delete(c)) state.hidden.add(c); rebuild(); };
-    return b;
+    return [b];
   }));
+  if (tree.count.some(n => isWeak(n, state.metric))) $("legend").append(element("span", FEW_SAMPLES));
 }
 
 function sharePercent(s) { return s > 0 && s < 0.001 ? "<0.1 %" : (100 * s).toFixed(s > 0 && s < 0.1 ? 1 : 0) + " %"; }
@@ -120,11 +125,17 @@ function drawMatched() {
   $("previous").disabled = $("next").disabled = !m || !PICTURES.has(state.shape);
   if (!m) { $("matched").value = ""; return; }
   if (tree.side) { $("matched").value = `matched callers ${sideShare(-1)} · callees ${sideShare(1)}`; return; }
-  const sum = matched(tree, picture.focus, m), share = formatPercent(sum.weight, tree.total[picture.focus]);
-  $("matched").value = `matched ${share} · ` + (isCount(state.metric) ? "" : formatValue(sum.weight, state.metric) + " · ") + counted(sum.samples, state.metric);
+  const sum = matched(tree, picture.focus, m), share = formatPercent(sum.weight, tree.total[picture.focus], sum.samples, state.metric);
+  $("matched").value = `matched ${share} · ` + (isCount(state.metric) ? "" : formatEstimate(sum.weight, sum.samples, state.metric) + " · ") + counted(sum.samples, state.metric);
 }
 
-function sideShare(side) { return formatPercent(matched(tree, picture.focus, picture.matches, side).weight, tree.total[picture.focus]); }
+function sideShare(side) {
+  const sum = matched(tree, picture.focus, picture.matches, side);
+  return formatPercent(sum.weight, tree.total[picture.focus], sum.samples, state.metric);
+}
+
+// shareOf is a node's share of another, as text.
+function shareOf(i, whole) { return formatPercent(tree.total[i], whole, tree.count[i], state.metric); }
 
 // findNext chooses the next match, from left to right and from the root outwards.
 function findNext(step) {
@@ -141,27 +152,38 @@ function findNext(step) {
   $("status").value = `${k + 1} of ${order.length}  ·  ` + $("status").value;
 }
 
+// NOTES explain classes that are no code of the program.
+const NOTES = {
+  kernel: "the thread was in the kernel, whose own functions are not shown",
+  unsampled: "processor time without samples, by the clock of the process",
+};
+
+// selfShare is the share of a node's own value in the tree, as text.
+function selfShare(i) { return formatPercent(tree.self[i], tree.total[0], tree.selfCount[i], state.metric); }
+
 function showTip(i, x, y) {
   const s = i > 0 ? symbols[tree.symbol[i]] : null, tip = $("tip"), rows = [], up = i > 0 ? tree.parent[i] : 0;
   if (s && s.module) rows.push(["module", s.module]);
   if (s) rows.push(["class", data.classes[s.cls]]);
-  rows.push([METRICS[METRICS[state.metric][3]][0], formatValue(tree.count[i], 0)]);
-  if (!isCount(state.metric)) rows.push([METRICS[state.metric][1].toLowerCase(), formatValue(tree.total[i], state.metric)]);
-  if (!tree.side || tree.side[i] >= 0) rows.push(["self", formatValue(tree.self[i], state.metric) + " (" + formatPercent(tree.self[i], tree.total[0]) + ")"]);
-  rows.push(["of total", formatPercent(tree.total[i], whole.total[0])]);
-  if (i > 0) rows.push([tree.side && tree.side[i] < 0 ? "of callee" : "of parent", formatPercent(tree.total[i], tree.total[up])]);
-  if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? formatPercent(tree.total[i], tree.total[picture.focus]) : "-"]);
+  rows.push([countName(state.metric), formatValue(tree.count[i], 0) + (sampled(state.metric) ? errorOf(tree.count[i]) : "")]);
+  if (!isCount(state.metric)) rows.push([METRICS[state.metric][1].toLowerCase(), formatEstimate(tree.total[i], tree.count[i], state.metric)]);
+  if (!tree.side || tree.side[i] >= 0) rows.push(["self", formatEstimate(tree.self[i], tree.selfCount[i], state.metric) + " (" + selfShare(i) + ")"]);
+  rows.push(["of total", shareOf(i, whole.total[0])]);
+  if (i > 0) rows.push([tree.side && tree.side[i] < 0 ? "of callee" : "of parent", shareOf(i, tree.total[up])]);
+  if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? shareOf(i, tree.total[picture.focus]) : "-"]);
   const table = element("table");
   for (const [k, v] of rows) { const tr = table.insertRow(); tr.insertCell().textContent = k; tr.insertCell().textContent = v; }
   tip.replaceChildren(element("b", s ? s.name : rootLabel()), table);
   if (s && s.doubtful) tip.append(element("div", "doubtful: found by a guess, may not have been called", { className: "warn" }));
   if (s && s.note) tip.append(element("div", s.note));
+  if (isWeak(tree.count[i], state.metric)) tip.append(element("div", "~ rests on fewer than 10 samples", { className: "warn" }));
+  if (s && NOTES[data.classes[s.cls]]) tip.append(element("div", NOTES[data.classes[s.cls]]));
   if (s && s.cls === GAP) tip.append(element("div", "frames are missing here", { className: "warn" }));
   tip.hidden = false;
   const box = tip.getBoundingClientRect(), below = y + 18 + box.height < innerHeight;
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 6)) + "px";
   tip.style.top = Math.max(4, below ? y + 18 : y - box.height - 12) + "px";
-  $("status").value = (s ? s.name : rootLabel()) + "  ·  " + formatPercent(tree.total[i], whole.total[0]) + " of total";
+  $("status").value = (s ? s.name : rootLabel()) + "  ·  " + shareOf(i, whole.total[0]) + " of total";
 }
 
 function hideTip() {

@@ -17,22 +17,26 @@ function drawTop(box) {
   rows.sort((a, b) => b[by] - a[by] || b.total - a.total || nameRank[a.symbol] - nameRank[b.symbol]);
   const table = element("table"), head = table.createTHead().insertRow();
   for (const [key, label] of [["self", "self"], ["total", "total"]]) {
-    const th = element("th", undefined, { className: "number", colSpan: 2 }), b = element("button", label, { title: "sort by " + label });
+    const th = element("th", undefined, { className: "number" }), b = element("button", label, { title: "sort by " + label });
     b.onclick = () => { state.sort = key; draw(); };
     if (key === by) th.setAttribute("aria-sort", "descending");
     th.append(b);
-    head.append(th);
+    head.append(th, element("th", undefined, { className: "number time" }));
   }
+  if (!isCount(state.metric)) head.append(element("th", countName(state.metric), { className: "number", title: "that the total rests on" }));
   head.append(element("th", "function"), element("th", "module"));
   const body = table.createTBody(), shown = state.pattern ? rows.filter(r => picture.matches[r.symbol]) : rows;
   for (const r of shown.slice(0, TOP_ROWS)) {
     const s = symbols[r.symbol], tr = body.insertRow();
-    for (const v of [r.self, r.total]) {
-      tr.append(element("td", formatPercent(v, all), { className: "number" }), element("td", formatValue(v, state.metric), { className: "number" }));
+    for (const [v, count] of [[r.self, r.selfCount], [r.total, r.totalCount]]) {
+      tr.append(element("td", formatPercent(v, all, count, state.metric), { className: "number" }), element("td", formatEstimate(v, count, state.metric), { className: "number time" }));
     }
+    if (!isCount(state.metric)) tr.append(element("td", formatValue(r.totalCount, METRICS[state.metric][3]), { className: "number" }));
+    if (isWeak(r.totalCount, state.metric)) { tr.className = "weak"; tr.title = FEW_SAMPLES; }
     const td = element("td", undefined, { className: "name" }), b = element("button", fullName(s), { title: "who calls it, and whom it calls" });
     b.onclick = () => callersOf(r.symbol);
     td.append(swatch(s), b);
+    if (isWeak(r.totalCount, state.metric)) td.append(element("span", ", fewer than 10 samples", { className: "unseen" }));
     tr.append(td, element("td", s.module));
   }
   box.replaceChildren(table);
@@ -75,17 +79,20 @@ function treeItem(i, level, size, at) {
   if (childrenOf(i).length > 0) li.setAttribute("aria-expanded", "false");
   if (s && picture.matches && picture.matches[tree.symbol[i]]) li.className = "hit";
   const row = element("div", undefined, { className: "row" });
-  row.append(element("small", formatPercent(tree.total[i], whole.total[0])), element("span", s ? fullName(s) : rootLabel()));
+  row.append(element("small", shareOf(i, whole.total[0])), element("span", s ? fullName(s) : rootLabel()));
   if (s) row.lastElementChild.prepend(swatch(s));
   li.append(row);
   return li;
 }
 
+// plain is a share without its mark, which describe says in words.
+function plain(share) { return share.replace("~", ""); }
+
 // describe is a node in one sentence.
 function describe(i) {
   const s = i > 0 ? symbols[tree.symbol[i]] : null, n = childrenOf(i).length;
-  return [s ? s.name : rootLabel(), s && s.doubtful ? "doubtful" : "", s ? data.classes[s.cls] : "", formatPercent(tree.total[i], whole.total[0]) + " of total",
-    formatPercent(tree.self[i], whole.total[0]) + " self", n === 0 ? "calls nothing" : n === 1 ? "calls 1 function" : `calls ${n} functions`].filter(x => x).join(", ");
+  return [s ? s.name : rootLabel(), s && s.doubtful ? "doubtful" : "", s ? data.classes[s.cls] : "", plain(shareOf(i, whole.total[0])) + " of total",
+    plain(selfShare(i)) + " self", counted(tree.count[i], state.metric) + (isWeak(tree.count[i], state.metric) ? ", too few to rely on" : ""), n === 0 ? "calls nothing" : n === 1 ? "calls 1 function" : `calls ${n} functions`].filter(x => x).join(", ");
 }
 
 // expand shows or hides what a node calls; it is made when first shown.

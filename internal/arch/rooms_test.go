@@ -54,7 +54,7 @@ var rooms = []room{
 	{Name: "clr", May: with(words, "unwind"), Test: walkers},
 	{Name: "clr/api", May: with(words, "clr")},
 	{Name: "clr/managed", May: with(walkers, "clr"), Test: []string{"clr/contract", "internal/testkit/elfasm"}},
-	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed")},
+	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed"), Test: []string{"live", "internal/testkit/needs"}},
 	{Name: "clr/metadata", May: with(words, "clr"), Test: []string{"internal/testkit/clrasm"}},
 	{Name: "clr/naming", May: with(words, "clr", "clr/contract", "clr/metadata", "pe")},
 	{Name: "seed", May: with(walkers, "clr")},
@@ -65,6 +65,10 @@ var rooms = []room{
 	{Name: "live", May: with(tables, "internal/emulator")},
 	{Name: "dump", May: with(tables, "live")},
 	{Name: "capture", May: with(tables, "live"), Test: walkers},
+
+	// When to sample whom.
+	{Name: "sample/perfevent", May: []string{"context"}},
+	{Name: "sample/cpuring", May: []string{"sample/perfevent"}},
 
 	// The runtime's own reports.
 	{Name: "diagnostics", May: []string{"internal/emulator"}},
@@ -79,7 +83,7 @@ var rooms = []room{
 	{Name: "internal/stream", May: with(merged, "wire", "internal/raw")},
 	{Name: "agent", May: with(merged, "clr/metadata", "clr/naming", "wire", "internal/quiet", "internal/raw", "internal/stream", "symbol")},
 	{Name: "probe", May: with(merged, "live", "wire", "agent"), Test: []string{"sim/sched"}},
-	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "internal/stream", "probe"), Test: []string{"dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
+	{Name: "outside", May: with(merged, "nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "live", "wire", "internal/raw", "internal/stream", "probe", "sample/cpuring", "sample/perfevent"), Test: []string{"dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
 	{Name: "waits/blocked", May: with(merged, "live", "outside", "waits")},
 	{Name: "waits/session", May: []string{"diagnostics", "elf", "live", "nettrace/clrevent", "pe", "symbol", "waits"}, Test: []string{"waits/blocked"}},
 	{Name: "profiler/host", May: with(merged, "clr/metadata", "clr/naming", "live", "internal/quiet", "internal/wholefile", "agent"), Test: []string{"internal/testkit/tempdir", "sim/sched"}},

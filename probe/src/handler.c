@@ -35,18 +35,25 @@ uint64_t sw_checked(void *to, uint64_t from, uint64_t n)
 	return r < 0 ? 0 : (uint64_t)r;
 }
 
-/* find is the slot of a thread: the cookie's, or, where the kernel had no room for
- * a cookie, the one of the thread's number. */
+/* overflowed reports whether a signal is the overflow of a slot's perf event. */
+static int overflowed(const struct sw_slot *s, const struct info *si)
+{
+	uint32_t file = __atomic_load_n(&s->clock, __ATOMIC_ACQUIRE) & SW_CLOCK_FILE;
+	return si->code == POLL_IN && file && file == (uint32_t)si->value + 1;
+}
+
+/* find is the slot of a thread: the cookie's. A signal that has none (the overflow of an
+ * event, or the kernel had no room for one) has the slot of the thread's number. */
 static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t tid)
 {
 	if ((si->code == SI_QUEUE || si->code == SI_TIMER) && si->value >> 32 == h->tag) {
 		struct sw_slot *s = slots(h) + (si->value & (SW_SLOTS - 1));
 		return s->tid == tid ? s : 0;
 	}
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < SW_NEAR; i++) {
 		struct sw_slot *s = slots(h) + ((tid + i) & (SW_SLOTS - 1));
 		if (s->tid == tid)
-			return s->ask != s->answered ? s : 0;
+			return s->ask != s->answered || overflowed(s, si) ? s : 0;
 	}
 	return 0;
 }
@@ -111,6 +118,8 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 {
 	/* The red zone too: after a pop in an epilogue, unwind data still names the
 	 * word below sp as where the register is. */
+	if (!s->fs)
+		s->fs = thread_base();
 	uint64_t sp = uc->regs[REG_SP] & ~7ull, low = s->low, high = s->high, from = sp - SW_RED_ZONE, want = 0, below = 0, under = 0, at;
 	int own = low && from >= low && sp < high, flags = 0;
 	if (!own && uc->alt_size && sp - uc->alt_sp < uc->alt_size) {
@@ -259,6 +268,34 @@ static int abandoned(struct sw_header *h, uint64_t time)
 	return 1;
 }
 
+/* kept is true at random, n times of 4096, or always if n is 0. The time is what makes it
+ * random. */
+static int kept(uint32_t n, uint32_t tid, uint64_t time)
+{
+	uint64_t x = (time + ((uint64_t)tid << 40)) * 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
+	return !n || x >> 52 < n;
+}
+
+/* expired takes the sample of an event's overflow. The event is the tool's: where that has
+ * died there is no overflow. */
+static void expired(struct sw_header *h, struct sw_slot *s, const struct frame *uc, uint64_t entry)
+{
+	if (kept(__atomic_load_n(&s->clock, __ATOMIC_ACQUIRE) >> SW_CLOCK_BITS, s->tid, entry))
+		sample(h, s, uc, SW_CLOCK, 1, entry);
+}
+
+/* ticked takes the sample of a timer's expiry. A timer expires on the kernel's tick only,
+ * however short its period is: the overrun is time of which nobody knows where it was spent. */
+static void ticked(struct sw_header *h, struct sw_slot *s, const struct info *si, const struct frame *uc, uint64_t entry)
+{
+	uint32_t keep = h->timer_keep;
+	if (!keep)
+		sample(h, s, uc, SW_TIMER, 1 + (uint32_t)si->overrun, entry);
+	else if (keep >= 4096 || kept(keep, s->tid, entry))
+		sample(h, s, uc, SW_TIMER, 1, entry);
+}
+
 static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc, uint64_t entry)
 {
 	switch (s->op) {
@@ -268,11 +305,13 @@ static void obey(struct sw_header *h, struct sw_slot *s, const struct frame *uc,
 	case SW_OP_ARM: {
 		if (abandoned(h, entry)) /* it was asked before the tool's death, and takes the signal now */
 			break;
-		s->fs = thread_base();
 		arm(h, s);
 		sample(h, s, uc, SW_ARMED, 0, entry);
 		break;
 	}
+	case SW_OP_CLOCK:
+		sample(h, s, uc, SW_CLOCK, 1, entry);
+		break;
 	case SW_OP_DISARM:
 		disarm(h, s);
 		break;
@@ -310,10 +349,12 @@ void sw_handler(int sig, const struct info *si, const struct frame *uc)
 	__atomic_fetch_add(&h->signals, 1, __ATOMIC_RELAXED);
 	uint32_t ask = __atomic_load_n(&s->ask, __ATOMIC_ACQUIRE);
 	int asked = ask != s->answered;
+	if (overflowed(s, si)) /* one signal may stand for the tool's, too: SIGURG does not queue */
+		expired(h, s, uc, entry);
 	if (asked)
 		obey(h, s, uc, entry);
 	else if (si->code == SI_TIMER && !abandoned(h, entry))
-		sample(h, s, uc, SW_TIMER, 1 + (uint32_t)si->overrun, entry);
+		ticked(h, s, si, uc, entry);
 	if (asked)
 		__atomic_store_n(&s->answered, ask, __ATOMIC_RELEASE);
 	reap(h);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 5,
+	SW_VERSION = 6,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
@@ -25,6 +25,7 @@ enum {
 	SW_START_PAYLOAD = 40,           /* of a wait's start */
 	SW_ALIGN = 64,
 	SW_REAP = 16,
+	SW_NEAR = 64,            /* places behind its number's where a thread's slot is looked for */
 	SW_RED_ZONE = 128,
 };
 
@@ -45,6 +46,7 @@ enum {
 	SW_OP_ARM = 2,    /* make the thread's processor-time timer, copy nothing */
 	SW_OP_DISARM = 3,
 	SW_OP_LEAVE = 4,  /* put everything back */
+	SW_OP_CLOCK = 5,  /* a sample of processor time, at a moment of the tool's choice */
 };
 
 /* Why a record was made. */
@@ -53,8 +55,14 @@ enum {
 	SW_ASKED = 1,
 	SW_TIMER = 2,
 	SW_ARMED = 3,
+	SW_CLOCK = 5, /* a sample of processor time, of weight 1: an event's overflow, or the tool's random clock */
 	SW_EVENT = 4, /* the runtime has delivered an event: of the registers those are known that a call keeps */
 };
+
+/* A slot's clock: the tool's descriptor of the thread's event + 1, and above it how many of
+ * 4096 overflows are samples, 0 = all. A young thread has a short period, of which the
+ * handler drops most at random: so a thread of any life has samples in proportion to it. */
+enum { SW_CLOCK_BITS = 20, SW_CLOCK_FILE = (1 << SW_CLOCK_BITS) - 1 };
 
 /* Flags of a record. */
 enum {
@@ -126,7 +134,7 @@ struct sw_header {
 	uint32_t relay;         /* the runtime's own signal, before whose handler ours stands; 0 = none */
 	uint32_t relay_sent;    /* the tool has sent it so often */
 	uint32_t relayed;       /* and so often it came */
-	uint32_t pad;
+	uint32_t timer_keep;    /* of 4096 expiries of a timer, samples of weight 1; 0: all, of weight 1 + overrun */
 };
 
 struct sw_slot {
@@ -140,7 +148,7 @@ struct sw_slot {
 	uint32_t ask;      /* the tool counts it up */
 	uint32_t answered; /* the handler makes it equal */
 	uint32_t error;    /* errno of timer_create */
-	uint32_t pad;
+	uint32_t clock;    /* the perf event whose overflow signals the thread, 0 = none */
 	uint64_t fs;       /* where the C library keeps the thread: its fs base, its tpidr_el0 */
 };
 
@@ -237,6 +245,7 @@ SW_AT(sw_header, arch, 372);
 SW_AT(sw_header, relay, 376);
 SW_AT(sw_header, relay_sent, 380);
 SW_AT(sw_header, relayed, 384);
+SW_AT(sw_header, timer_keep, 388);
 SW_AT(sw_slot, tid, 0);
 SW_AT(sw_slot, timer, 4);
 SW_AT(sw_slot, low, 8);
@@ -247,6 +256,7 @@ SW_AT(sw_slot, op, 36);
 SW_AT(sw_slot, ask, 40);
 SW_AT(sw_slot, answered, 44);
 SW_AT(sw_slot, error, 48);
+SW_AT(sw_slot, clock, 52);
 SW_AT(sw_slot, fs, 56);
 SW_AT(sw_open, since, 0);
 SW_AT(sw_open, sp, 8);

@@ -22,7 +22,7 @@ static inline long sys3(long n, long a, long b, long c) { return sys6(n, a, b, c
 enum { EPERM = 1, ENOSYS = 38 };
 enum { SIGKILL = 9, SIGSEGV = 11, SIGSTOP = 19, SIGURG = 23, SIG_LAST = 64, SIG_REALTIME = 34 };
 enum { SA_SIGINFO = 4, SA_ONSTACK = 0x08000000, SA_RESTART = 0x10000000, SA_RESTORER = 0x04000000 };
-enum { SI_TIMER = -2, SI_QUEUE = -1 };
+enum { SI_TIMER = -2, SI_QUEUE = -1, POLL_IN = 1 };
 #define SIG_DFL 0ul
 #define SIG_IGN 1ul
 
@@ -36,7 +36,7 @@ struct action { /* rt_sigaction's */
 struct info { /* siginfo, as far as needed */
 	int32_t signo, error, code, pad;
 	int32_t timer, overrun; /* or pid and uid */
-	uint64_t value;
+	uint64_t value; /* POLL_IN: the sender's descriptor, in the lower half */
 };
 
 struct vec { uint64_t base, size; };

@@ -63,12 +63,14 @@ func (f *eventsFile) leaves(thread int, meant func(s *eventsStack) bool) (out []
 	if best == nil {
 		return nil
 	}
-	for i, k := range best.Frames {
-		if c := f.Frames[k].Class; c == "managed" || c == "stub" {
+	for _, k := range best.Frames {
+		if c := f.Frames[k].Class; c == "kernel" {
+			continue // gdb sees no frame of it
+		} else if c == "managed" || c == "stub" {
 			break
 		}
 		addr, _ := strconv.ParseUint(f.Frames[k].Addr, 0, 64)
-		if i > 0 {
+		if len(out) > 0 {
 			addr++
 		}
 		out = append(out, addr)

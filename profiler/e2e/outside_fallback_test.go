@@ -2,9 +2,14 @@ package e2e
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +23,45 @@ const published, debuggers = "DotNetRuntimeContractDescriptor", "g_dacTable"
 
 // mutedRuntime is the pinned .NET 9, but its CLR does not export these names.
 func mutedRuntime(t *testing.T, names ...string) string {
+	t.Helper()
+	return changedRuntime(t, func(b []byte) []byte {
+		for _, name := range names {
+			if !bytes.Contains(b, []byte(name)) {
+				t.Fatalf("the CLR has no %s to hide", name)
+			}
+			b = bytes.ReplaceAll(b, []byte(name), []byte(strings.ToLower(name)))
+		}
+		return b
+	})
+}
+
+// disguisedRuntime is the pinned .NET 9, but its CLR publishes nothing, and its table for
+// debuggers has the size of .NET 8's: the layout that is known for its release is a wrong one.
+func disguisedRuntime(t *testing.T) string {
+	t.Helper()
+	return changedRuntime(t, func(b []byte) []byte {
+		const size9, size8 = 158 * 8, 156 * 8
+		f, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		symbols, err := f.DynamicSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == debuggers && s.Size == size9 })
+		if i < 0 {
+			t.Fatalf("the CLR has no %s of %d bytes", debuggers, size9)
+		}
+		const entry, size = 24, 16 // of a symbol; DynamicSymbols leaves out the first
+		at := f.Section(".dynsym").Offset + uint64(entry*(i+1)+size)
+		binary.LittleEndian.PutUint64(b[at:], size8)
+		return bytes.ReplaceAll(b, []byte(published), []byte(strings.ToLower(published)))
+	})
+}
+
+// changedRuntime is the pinned .NET 9 with a changed CLR.
+func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 	t.Helper()
 	from, to := runtime9(t), tempdir.New(t)
 	entries, err := os.ReadDir(from)
@@ -36,13 +80,7 @@ func mutedRuntime(t *testing.T, names ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range names {
-		if !bytes.Contains(b, []byte(name)) {
-			t.Fatalf("the CLR has no %s to hide", name)
-		}
-		b = bytes.ReplaceAll(b, []byte(name), []byte(strings.ToLower(name)))
-	}
-	if err := os.WriteFile(filepath.Join(to, "libcoreclr.so"), b, 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(to, "libcoreclr.so"), change(b), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return to
@@ -59,14 +97,14 @@ func TestProbeFallsBack(t *testing.T) {
 		hidden    []string
 		says      string
 	}{
-		{"nothing to prove", "snapshot", []string{published, debuggers}, "its runtime does not publish its structures"},
+		{"nothing to prove", "snapshot", []string{published, debuggers}, "the structures of its runtime are not known"},
 		{"proven", "probe", []string{published}, "never suspended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, p, b := fallback(t, c.hidden)
+			r, p, b := fallback(t, mutedRuntime(t, c.hidden...))
 			if c.way == "probe" && p.Stats.Samples < 20 { // once of some twenty runs, on a busy machine: two samples
 				t.Logf("only %d samples; once more", p.Stats.Samples)
-				r, p, b = fallback(t, c.hidden)
+				r, p, b = fallback(t, mutedRuntime(t, c.hidden...))
 			}
 			s := p.Stats
 			if r.code != 0 || s.Way != c.way || s.Samples < 20 || s.Complete*10 < s.Samples*9 {
@@ -80,20 +118,55 @@ func TestProbeFallsBack(t *testing.T) {
 	}
 }
 
+// A runtime whose tables refute the layout that is known for its release: stacks have their native
+// frames, the gap is of a type of its own, and recording, stack, and doctor say why.
+func TestUnprovenRuntime(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	const gap, why = "runtime-not-readable", "contradict the layout that is known for its release"
+	runtime := disguisedRuntime(t)
+	r, p, b := fallback(t, runtime)
+	if s := p.Stats; r.code != 0 || s.Way != "probe" || s.Samples < 20 || s.Gaps[gap] == 0 || s.Complete == 0 {
+		t.Errorf("code %d, %+v", r.code, s)
+	}
+	if !strings.Contains(r.stderr, "samples end at managed code: the runtime's tables cannot be read") || bytes.Contains(b, []byte("Demo.Recursion")) {
+		t.Errorf("it says:\n%s", r.stderr)
+	}
+	pid := started(t, []string{need(t, "out", "bin", "swhost"), runtime, need(t, "out", "samples", "Demo.exe")})
+	time.Sleep(time.Second)
+	if r := run(t, time.Minute, nil, tool(t), "stack", pid); r.code != 0 || !strings.Contains(r.stdout, gap) {
+		t.Errorf("stack: %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := run(t, time.Minute, nil, tool(t), "doctor", "--pid", pid); !strings.Contains(r.stdout, why) {
+		t.Errorf("doctor: %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// started starts a simple program whose Main runs until the test's end.
+func started(t *testing.T, argv []string) (pid string) {
+	t.Helper()
+	cmd := exec.Command(argv[0], append(slices.Clone(argv[1:]), "600000")...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return strconv.Itoa(cmd.Process.Pid)
+}
+
 // taken is what a recording says of its way.
 type taken struct {
 	Stats struct {
 		Way               string
 		WayWhy            string `json:"way_why"`
 		Samples, Complete int
+		Gaps              map[string]int
 	}
 }
 
-// fallback records a program on a CLR that does not export some names.
-func fallback(t *testing.T, hidden []string) (r result, p taken, text []byte) {
+// fallback records a program on a changed CLR.
+func fallback(t *testing.T, runtime string) (r result, p taken, text []byte) {
 	t.Helper()
 	out := filepath.Join(tempdir.New(t), "out.json")
-	r = run(t, 2*time.Minute, nil, tool(t), "record", "--output", out, "--", need(t, "out", "bin", "swhost"), mutedRuntime(t, hidden...),
+	r = run(t, 2*time.Minute, nil, tool(t), "record", "--output", out, "--", need(t, "out", "bin", "swhost"), runtime,
 		need(t, "out", "samples", "Demo.exe"), "4")
 	text, err := os.ReadFile(out)
 	if err != nil {

@@ -96,7 +96,8 @@ func (k *killed) repeat(times int) {
 
 func (k *killed) once() {
 	pid := k.cmd.Process.Pid
-	tool := exec.Command(k.tool, "record", "--pid", fmt.Sprint(pid), "--rate", "1000", "--quiet", "--output", k.file)
+	// Timers stay in the program when their tool dies. Perf events end with the tool.
+	tool := exec.Command(k.tool, "record", "--pid", fmt.Sprint(pid), "--rate", "1000", "--clock", "timer", "--quiet", "--output", k.file)
 	if err := tool.Start(); err != nil {
 		k.wrong = append(k.wrong, err.Error())
 		return

@@ -189,11 +189,17 @@ func TestProbeExec(t *testing.T) {
 // Nobody is there any more: the program ends as without us, and a second later
 // none of its threads has a timer of ours.
 func TestProbeKilled(t *testing.T) {
+	for _, clock := range []string{"auto", "timer"} {
+		t.Run(clock, func(t *testing.T) { toolKilled(t, clock) })
+	}
+}
+
+func toolKilled(t *testing.T, clock string) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
 	dir := tempdir.New(t)
 	pidFile := filepath.Join(dir, "pid")
 	var out bytes.Buffer
-	args := append([]string{"record", "--mode", "probe", "--rate", "1000", "--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)
+	args := append([]string{"record", "--mode", "probe", "--clock", clock, "--rate", "1000", "--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)
 	cmd := exec.Command(tool(t), args...)
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
@@ -204,7 +210,7 @@ func TestProbeKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := timers(pid); n == 0 {
+	if n := timers(pid); n == 0 && clock == "timer" {
 		t.Errorf("no timer while the tool lives")
 	}
 	cmd.Process.Signal(syscall.SIGKILL)

@@ -194,6 +194,7 @@ func (d *decoder) oneByte() {
 		in.imm = d.signed(1)
 	case op == 0xc2, op == 0xca:
 		in.imm = d.signed(2)
+		d.bad = d.bad || in.imm != 0 // in both ABIs the caller frees its arguments
 	case op == 0xc8:
 		in.imm = d.signed(2)
 		d.byte()

@@ -42,7 +42,7 @@ func TestEmulator(t *testing.T) {
 		{"call loses rcx", []byte{0xe8, 0, 0, 0, 0}, context.RCX, lost, flowCall},
 		{"call [rip] loses rcx", []byte{0xff, 0x15, 0, 0, 0, 0}, context.RCX, lost, flowCall},
 		{"ret", []byte{0xc3}, context.RSP, known(sp), flowReturn},
-		{"ret imm16", []byte{0xc2, 8, 0}, context.RSP, known(sp), flowReturn},
+		{"ret 0", []byte{0xc2, 0, 0}, context.RSP, known(sp), flowReturn},
 		{"jmp", []byte{0xeb, 2}, context.RSP, known(sp), flowJump},
 		{"jcc", []byte{0x0f, 0x84, 0, 0, 0, 0}, context.RSP, known(sp), flowBranch},
 		{"jmp rax", []byte{0xff, 0xe0}, context.RSP, known(sp), flowIndirect},

@@ -36,9 +36,9 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 	return false, unwind.NoInfo
 }
 
-// byCode steps as the code bytes prove: out of a signal trampoline, a linkage
-// table entry, or simple code that can be run forward to its return. NoInfo
-// means they prove nothing.
+// byCode steps as the code bytes prove: out of a signal trampoline, out of a
+// linkage table entry, or out of code whose ways out all agree. NoInfo means
+// that they prove nothing.
 func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	m, regs := u.table.At(r.Module()), &s.Regs.AMD64
 	switch class := u.classOf(r, m, s); class {
@@ -52,8 +52,8 @@ func (u *Unwinder) byCode(r Rule, s *unwind.State, mem *memory.Window, b *unwind
 		}
 		return true, u.accept(&to, true, regs, b, f)
 	case codeOther:
-		to, ok := leave(m, s, mem)
-		if !ok || !u.afterCall(to.RIP) {
+		to, ok := u.proven(m, s, mem)
+		if !ok {
 			return false, unwind.NoInfo
 		}
 		return false, u.accept(&to, false, regs, b, f)

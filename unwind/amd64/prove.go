@@ -91,6 +91,21 @@ func (in *insn) plain() bool {
 		(op == 0xc6 || op == 0xc7) && in.reg&7 == 0 || op >= 0xd0 && op < 0xd4 || op == 0xf6 || op == 0xf7 || op >= 0xfe && in.reg&7 < 2
 }
 
+// proven steps out of System V code without unwind data that a thread was
+// interrupted in. The code must not call, and all its ways out must agree. Code
+// behind a call is left to follow, since the called function may never return.
+func (u *Unwinder) proven(m *module.Module, s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
+	regs := &s.Regs.AMD64
+	if !s.Exact || !m.SystemV() {
+		return to, false
+	}
+	switch u.proves(m, regs.RIP, regs, mem) {
+	case leafProven, frameProven:
+		to, ok = u.follower.found.leave(regs, mem, nonvolatile)
+	}
+	return to, ok && u.afterCall(to.RIP)
+}
+
 // silent steps out of code of which a PE image's unwind data says nothing. proven
 // is false where the leaf rule was checked by no more than a call before its
 // return address. Of a frame that was not interrupted, as its own caller says, only

@@ -55,32 +55,49 @@ func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 // maxEpilog is how many instructions of an epilog are run.
 const maxEpilog = 16
 
-// epilog runs a frame's code to its return, if nothing but simple instructions
-// lies before it: gcc's functions that realign their stack describe registers
-// relative to RBP after they have restored it (mov r10, [rbp-8]; leave; ...; lea
-// rsp, [r10-8]; ret). straight tells that the code leads to a return, whatever the
-// registers are.
-func epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
+// epilog runs a frame's code to its return or tail call, if nothing but simple
+// instructions lies before it: gcc's functions that realign their stack describe
+// registers relative to RBP after they have restored it (mov r10, [rbp-8]; leave;
+// ...; lea rsp, [r10-8]; ret). straight tells that the code leads out of the
+// function, whatever the registers are.
+func (u *Unwinder) epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
 	if !m.SystemV() {
 		return to, false, false
 	}
 	var e emulator
 	e.enterFrame(regs)
-	code := codeAt(m, regs.RIP, maxEpilog*8)
+	ip, code := regs.RIP, codeAt(m, regs.RIP, maxEpilog*8)
 	for range maxEpilog {
 		in := decode(code)
 		if in.n == 0 {
 			break
 		}
+		ip, code = ip+uint64(in.n), code[in.n:]
 		switch e.run(&in, mem) {
 		case flowNext:
-			code = code[in.n:]
 			continue
 		case flowReturn:
 			to, ok = e.leave(regs, mem, nonvolatile)
 			return to, true, ok
+		case flowJump:
+			if !u.entry(m, ip+uint64(in.disp)) {
+				return to, false, false
+			}
+			to, ok = e.leave(regs, mem, nonvolatile)
+			return to, true, ok && u.afterCall(to.RIP)
 		}
 		break
 	}
 	return to, false, false
+}
+
+// entry reports whether a function begins at addr: the return address is on top of
+// the stack there. It uses u.row.
+func (u *Unwinder) entry(m *module.Module, addr uint64) bool {
+	at := addr - m.Bias
+	if m.CFI == nil || u.machine.Row(m.CFI, at, &u.row) != cfi.None {
+		return false
+	}
+	cfa := &u.row.CFA
+	return u.row.FDE.Lo == at && cfa.Kind == cfi.RegisterOffset && cfa.Reg == dwarfRSP && cfa.Off == 8
 }

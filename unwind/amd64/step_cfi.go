@@ -111,7 +111,7 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 	if s.signal {
 		f.Kind = unwind.KindSignal
 	} else if from.Exact && s.module >= 0 && !r.looked(true) {
-		to, straight, ok := epilog(u.table.At(int(s.module)), regs, mem)
+		to, straight, ok := u.epilog(u.table.At(int(s.module)), regs, mem)
 		if ok {
 			stop := u.accept(&to, false, regs, b, f)
 			u.by = unwind.TrustEpilog

@@ -29,7 +29,7 @@ func (w *Watch) runtime(maps []live.Mapping) {
 }
 
 // maxTries bounds the looks at a wait for its whole stack. Before the runtime's tables are
-// proven walks do not go through managed code, and one stack may not be proof enough.
+// proven walks do not go through managed code.
 const maxTries = 8
 
 // whole walks the copy to the thread's base and joins it to the event's addresses; nil if
@@ -39,7 +39,7 @@ func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) 
 		return nil
 	}
 	th := outside.Thread{Regs: regs, Partial: true, Stack: memory.Run{Addr: sp, Data: w.stack[:n]}, Cut: n == maxStack}
-	w.still.Prove([]outside.Thread{th})
+	w.still.Verify()
 	stack := w.still.Walk(&th)
 	if w.again = stack.Gap == merge.GapNoInfo; stack.Gap != merge.GapNone {
 		return nil

@@ -61,8 +61,8 @@ func Build(t testing.TB, argv ...string) {
 
 // SingleFile puts a C# source in the place of a single-file program's own assembly,
 // app, and writes the program to out. It is compiled against what is left of the
-// program's System.Private.CoreLib.
-func SingleFile(t testing.TB, program, app, out, code string) {
+// program's System.Private.CoreLib, with further flags of the compiler.
+func SingleFile(t testing.TB, program, app, out, code string, flags ...string) {
 	t.Helper()
 	const core = "System.Private.CoreLib.dll"
 	data, err := os.ReadFile(program)
@@ -76,7 +76,7 @@ func SingleFile(t testing.TB, program, app, out, code string) {
 	bin := t.TempDir()
 	lib, own := filepath.Join(bin, core), filepath.Join(bin, app)
 	check(t, os.WriteFile(lib, content, 0o600))
-	Build(t, "mcs", "-optimize+", "-nologo", "-nostdlib", "-noconfig", "-warn:1", "-r:"+lib, "-out:"+own, code)
+	Build(t, append([]string{"mcs", "-optimize+", "-nologo", "-nostdlib", "-noconfig", "-warn:1", "-r:" + lib, "-out:" + own, code}, flags...)...)
 	e, err = b.Find(app)
 	check(t, err)
 	content, err = os.ReadFile(own)

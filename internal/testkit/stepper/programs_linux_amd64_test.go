@@ -101,22 +101,39 @@ func options(bin string) Options {
 	return o
 }
 
+// silent are builds without unwind data, with functions in the order of the source.
+var silent = []build{
+	{"gcc O1", true, []string{"gcc", "-O1", "-no-pie", "-fno-pie", "-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables"}},
+	{"gcc Os", true, []string{"gcc", "-Os", "-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables"}},
+	{"gcc O2", false, []string{"gcc", "-O2", "-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables"}},
+	{"clang O1", false, []string{clang, "-O1", "-fno-asynchronous-unwind-tables"}},
+}
+
+// TestSilentSwitches: a jump through a register or memory proves no caller.
+func TestSilentSwitches(t *testing.T) { each(t, silent, stepped("testdata/switches.c", 1000)) }
+
+// TestSilentNoReturn: code behind a call that never returns proves no caller.
+func TestSilentNoReturn(t *testing.T) { each(t, silent, stepped("testdata/noreturn.c", 1000)) }
+
 // TestShapes walks at the instructions of a program of many shapes.
-func TestShapes(t *testing.T) {
-	each(t, builds, func(t *testing.T, b *build) {
-		bin := b.make(t, "testdata/shapes.c")
+func TestShapes(t *testing.T) { each(t, builds, stepped("testdata/shapes.c", 1000)) }
+
+// stepped is a test of a program's builds. least is how many points each must have.
+func stepped(source string, least int) func(*testing.T, *build) {
+	return func(t *testing.T, b *build) {
+		bin := b.make(t, source)
 		j := NewJudge()
 		if err := Run(exec.Command(bin), options(bin), j.Visit); err != nil {
 			t.Fatal(err)
 		}
 		note(t, &j.Tally)
-		if j.SureWrong > 0 || j.Points < 1000 {
+		if j.SureWrong > 0 || j.Points < least {
 			t.Errorf("wrong without doubt:\n%s", Worst(j.Bad, 30))
 		}
 		if len(j.Ends) > 0 {
 			t.Logf("ends:\n%s", Worst(j.Ends, 12))
 		}
-	})
+	}
 }
 
 // TestStripped walks the same programs, and those of a C library that never had

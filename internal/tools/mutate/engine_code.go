@@ -12,6 +12,12 @@ func codeFaults() []Fault {
 	return []Fault{
 		engineFault("unwind/amd64/follow.go", "prove-switch", "a switch leaves a function", "case f.prove && in.memory && in.pcrel:", "case f.prove && (true || in.memory):", x64Tests),
 		engineFault("unwind/amd64/follow.go", "follow-entered", "a caller's stack has to be aligned though the function's beginning leads there", "(s.Exact || entered || to", "(s.Exact || false && entered || to", x64Tests),
+		engineFault("unwind/amd64/prove.go", "proven-calls", "code that calls proves its caller", "case leafProven, frameProven:", "case leafProven, leafCalls, frameProven:", x64Tests),
+		engineFault("unwind/amd64/prove.go", "proven-called", "code behind a call proves its caller", "if !s.Exact || !m.SystemV() {", "if !m.SystemV() {", x64Tests),
+		engineFault("unwind/amd64/prove.go", "proven-words", "any word is a return address", "return to, ok && u.afterCall(to.RIP)\n}\n\n// silent", "return to, ok\n}\n\n// silent", x64Tests),
+		engineFault("unwind/amd64/quirks.go", "epilog-jump", "any jump leaves a function", "!u.entry(m, ip+uint64(in.disp))", "false", x64Tests),
+		engineFault("unwind/amd64/quirks.go", "epilog-part", "a jump into another part of a function leaves it", "u.row.FDE.Lo == at && cfa.Kind", "cfa.Kind", x64Tests),
+		engineFault("unwind/amd64/quirks.go", "epilog-word", "a tail call needs no return address", "return to, true, ok && u.afterCall(to.RIP)", "return to, true, ok", x64Tests),
 		row("arm-row-below", "what lies below SP is a saved register", "\tpopped(row)\n", ""),
 		row("arm-row-prolog", "rows of prologs are believed", "u.amidProlog(m, addr, row) || ", ""),
 		row("arm-row-epilog", "rows of epilogs are believed", " || u.amidEpilog(m, addr, row)", " || true"),

@@ -49,6 +49,7 @@ func mergedFaults() []Fault {
 		out("merge-full-unsaid", "unmanaged frames without room leave no gap", "\t\t\tm.gap(GapLimit)\n\t\t\treturn\n", "\t\t\treturn\n"),
 		in("merge-no-entry", "code at its first instruction is stepped over by a guess", "m.at.Exact && m.sp()+m.arch.callPushes == f.SP && m.fp() == f.FP", "m.arch.callPushes > 8"),
 		in("merge-no-frameless", "a stub without a frame is stepped over by a guess", "f.FP == m.fp() && f.FP != 0 && m.sp() <= f.SP", "false"),
+		in("merge-frameless-hides-native", "a stub without a frame hides the native functions that have called it", " && !m.codeBetween(m.sp(), f.SP-m.arch.callPushes)", ""),
 		in("merge-hijack", "a replaced return address is walked", "m.hijacked(&m.in.Frames[i])", "false"),
 		in("merge-hidden-unseen", "a hidden frame is not written", "\tm.res.Hidden++\n}", "\tm.res.N--\n}"),
 		in("merge-verdict", "the verdict is lost", "\tm.res.Verdict = m.top.Verdict\n", ""),

@@ -1,0 +1,63 @@
+package contract
+
+import "github.com/seedwalk/seedwalk/memory"
+
+// pages reads whole pages and keeps them, for one walk of the tables. Its budget bounds
+// the walk: once it is spent, every read fails.
+type pages struct {
+	r      memory.Reader
+	kept   map[uint64][]byte // nil: the page cannot be read
+	reads  int               // of r
+	budget int               // reads of any kind that are left
+}
+
+// Bounds of one walk.
+const (
+	pageSize  = 4096
+	maxPages  = 1 << 11
+	maxBudget = 1 << 17
+)
+
+func newPages(r memory.Reader) *pages {
+	return &pages{r: r, kept: map[uint64][]byte{}, budget: maxBudget}
+}
+
+// spent reports whether the budget ended before the walk did.
+func (p *pages) spent() bool { return p.budget <= 0 || p.reads >= maxPages }
+
+// ReadAt implements memory.Reader.
+func (p *pages) ReadAt(b []byte, addr uint64) bool {
+	if p.budget--; p.budget < 0 {
+		return false
+	}
+	from := addr &^ (pageSize - 1)
+	if end := addr + uint64(len(b)); end < addr || end > from+pageSize {
+		return p.direct(b, addr)
+	}
+	page, ok := p.kept[from]
+	if !ok {
+		page = p.load(from)
+	}
+	if page == nil {
+		return p.direct(b, addr) // of a damaged core, a part of the page may be there
+	}
+	copy(b, page[addr-from:])
+	return true
+}
+
+func (p *pages) load(from uint64) []byte {
+	page := make([]byte, pageSize)
+	if !p.direct(page, from) {
+		page = nil
+	}
+	p.kept[from] = page
+	return page
+}
+
+func (p *pages) direct(b []byte, addr uint64) bool {
+	if p.reads >= maxPages {
+		return false
+	}
+	p.reads++
+	return p.r.ReadAt(b, addr)
+}

@@ -1,0 +1,175 @@
+package export
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Names of frames that stand for processor time without a stack.
+const (
+	NotSampled = "[not sampled]"         // root of time without samples; its callee is the cause
+	Kernel     = "[kernel]"              // leaf of a thread that is in the kernel
+	KernelTime = "[kernel, not located]" // time in the kernel that no sample locates
+)
+
+// Causes are the names of wire's causes: why processor time has no samples.
+var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room", "tool too slow"}
+
+// CPUTime accounts for the processor time of the recorded processes, in nanoseconds.
+type CPUTime struct {
+	Process    int64   // exact, by the clocks of the processes
+	Profile    int64   // of it, in the profile
+	Kernel     int64   // of Profile, in the kernel and not located by samples
+	NotSampled []int64 // by cause: indices are those of Causes
+}
+
+// causeOf reports why a stack is processor time without samples, if it is.
+func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
+	if len(s.Frames) == 0 || p.Frames[s.Frames[0]].Class != ClassUnsampled {
+		return "", false
+	}
+	return strings.Trim(clean(p.Frames[s.Frames[0]].Name), "[]"), true
+}
+
+// lowCoverage is the share of processor time in the profile, in percent, below which the
+// summary warns.
+const lowCoverage = 95
+
+// coverage is the share of processor time that is in the profile, in percent.
+func (c *CPUTime) coverage() float64 {
+	all := c.Profile
+	for _, n := range c.NotSampled {
+		all += n
+	}
+	if all <= 0 {
+		return 100
+	}
+	return 100 * float64(c.Profile) / float64(all)
+}
+
+// lines reports in words what of the processor time is in the profile.
+func (c *CPUTime) lines() []string {
+	cover := c.coverage()
+	line := fmt.Sprintf("%s of the process's CPU time are in the profile (%s)", partTimes(c.Profile, c.Process), coveragePercent(cover))
+	if cover < lowCoverage {
+		line = "WARNING: only " + line
+	}
+	out := []string{line}
+	for cause, n := range c.NotSampled {
+		if n > 0 && cause < len(Causes) {
+			out = append(out, fmt.Sprintf("not sampled: %s %s", Causes[cause], shortTime(time.Duration(n))))
+		}
+	}
+	if c.Kernel > 0 {
+		out = append(out, fmt.Sprintf("in the kernel, not located: %s", shortTime(time.Duration(c.Kernel))))
+	}
+	return out
+}
+
+// partTimes writes two times in the unit that suits the second.
+func partTimes(part, whole int64) string {
+	unit, size := "s", float64(time.Second)
+	if whole < int64(time.Second) {
+		unit, size = "ms", float64(time.Millisecond)
+	}
+	return digits(float64(part)/size) + " of " + digits(float64(whole)/size) + " " + unit
+}
+
+// share is the coverage in words, for where there is little room.
+func (c *CPUTime) share() string {
+	return coveragePercent(c.coverage()) + " of CPU time in the profile"
+}
+
+// sampledCPU is how much processor time samples locate, and how many samples.
+func (p *Profile) sampledCPU() (count, nanos int64) {
+	for i := range p.Stacks {
+		if s := &p.Stacks[i]; s.Event == NoEvent && s.Count > 0 && s.CPUNanos > 0 {
+			count += s.cpuCount()
+			nanos += s.CPUNanos
+		}
+	}
+	return count, nanos
+}
+
+// periodNanos is the processor time between two samples: as measured, or as asked for.
+func (p *Profile) periodNanos() float64 {
+	if count, nanos := p.sampledCPU(); count > 0 {
+		return float64(nanos) / float64(count)
+	}
+	if p.RateHz > 0 {
+		return 1e9 / p.RateHz
+	}
+	return 1e9
+}
+
+// rateLines report how often processor time was sampled, and by which clock.
+func (p *Profile) rateLines() (out []string) {
+	if count, _ := p.sampledCPU(); count > 0 {
+		line := fmt.Sprintf("%s, %.3g a second of processor time", plural(count, "sample"), 1e9/p.periodNanos())
+		if p.RateHz > 0 {
+			line += fmt.Sprintf("; %g asked", p.RateHz)
+		}
+		out = append(out, line)
+	}
+	if c := p.Stats.Clock; c != nil {
+		out = append(out, "clock: "+c.line())
+	}
+	return out
+}
+
+// coveragePercent says 100 % only of all.
+func coveragePercent(f float64) string {
+	if f < 100 && f > 99.9 {
+		f = 99.9
+	}
+	return fmt.Sprintf("%.1f %%", f)
+}
+
+// ClockKind is how the moments of CPU samples are chosen, the best first.
+type ClockKind uint8
+
+const (
+	ClockUnknown      ClockKind = iota
+	ClockPerf                   // perf_event: a high-resolution timer of the kernel
+	ClockRandom                 // random moments that the tool chooses
+	ClockTimer                  // POSIX CPU timers, which expire at the kernel's tick
+	ClockTimerOverrun           // the same, weighted by overruns
+	numClocks
+)
+
+var clockNames = [numClocks]string{"unknown", "perf", "random", "timer", "timer-overrun"}
+
+func (k ClockKind) String() string {
+	if k < numClocks {
+		return clockNames[k]
+	}
+	return clockNames[ClockUnknown]
+}
+
+// Clock is the clock of CPU samples, with the figures of ClockRandom.
+type Clock struct {
+	Kind     ClockKind
+	LateP90  time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
+	Hits     int64         // moments chosen
+	Rejected int64         // of Hits, of threads that were only runnable
+}
+
+// line reports the clock in words.
+func (c *Clock) line() string {
+	switch c.Kind {
+	case ClockPerf:
+		return "perf_event, hrtimer"
+	case ClockRandom:
+		line := "random, by the tool"
+		if c.Hits > 0 {
+			line += fmt.Sprintf("; lateness p90 %s, %s of hits rejected", shortTime(c.LateP90), percent(c.Rejected, c.Hits))
+		}
+		return line
+	case ClockTimer:
+		return "CPU timers, tick-bound: work locked to the tick is invisible"
+	case ClockTimerOverrun:
+		return "CPU timers weighted by overruns, tick-bound and biased: for comparisons only"
+	}
+	return c.Kind.String()
+}

@@ -1,0 +1,38 @@
+package fuzz
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+// FuzzPerfRing reads any bytes as a ring of the kernel's: records stay inside it, there are no
+// more than fit, and what a record holds lies inside the record.
+func FuzzPerfRing(f *testing.F) {
+	f.Add([]byte("\x02\x00\x00\x00\x00\x00\x18\x00aaaaaaaabbbbbbbb"), uint64(24), uint64(0))
+	f.Add([]byte("\x09\x00\x00\x00\x02\x00\x20\x00aaaaaaaabbbbbbbbcccccccc"), uint64(72), uint64(40))
+	f.Fuzz(func(t *testing.T, b []byte, head, tail uint64) {
+		data := make([]byte, 4096)
+		copy(data, b)
+		head, tail = head&^7, tail&^7
+		ring := perfevent.NewBuffer(data, &head, &tail)
+		n := 0
+		ring.Read(func(record []byte) {
+			if n++; n > len(data)/8 {
+				t.Fatalf("%d records in %d bytes", n, len(data))
+			}
+			for _, arch := range context.Arches {
+				var r perfevent.Record
+				l := perfevent.Layout{Arch: arch, Regs: true, Stack: true}
+				if l.Parse(record, &r) && len(r.Regs)+len(r.Stack)+len(r.Name) > len(record) {
+					t.Fatalf("%d bytes of a record of %d", len(r.Regs)+len(r.Stack)+len(r.Name), len(record))
+				}
+				r.Registers(arch)
+			}
+		})
+		if head != tail {
+			t.Fatalf("%d bytes were left", head-tail)
+		}
+	})
+}

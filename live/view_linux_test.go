@@ -1,0 +1,150 @@
+package live
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// manyMappings gives this process so many mappings more, none of them executable.
+func manyMappings(t *testing.T, n int) {
+	t.Helper()
+	page := os.Getpagesize()
+	region, err := unix.Mmap(-1, 0, n*page, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(region) })
+	for i := 0; i < n; i += 2 {
+		if err := unix.Mprotect(region[i*page:(i+1)*page], unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// selected are the mappings that the text of this process's maps file has now.
+func selected(t *testing.T, wanted func(*Mapping) bool) (out []Mapping) {
+	t.Helper()
+	all, err := Maps(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if wanted(&all[i]) && all[i].Path != "[vsyscall]" {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// Queries for executable mappings and for those of files have the text's answers. They cost a
+// call for each mapping that is wanted, however many others there are.
+func TestViewLists(t *testing.T) {
+	const others = 3000
+	manyMappings(t, others)
+	for _, plain := range []bool{false, true} {
+		v := NewView(os.Getpid())
+		defer v.Close()
+		v.plain = plain
+		for _, c := range []struct {
+			name   string
+			list   func() ([]Mapping, error)
+			wanted func(*Mapping) bool
+		}{
+			{"executable", v.Executable, func(m *Mapping) bool { return m.Exec }},
+			{"files", v.Files, func(m *Mapping) bool { return m.Inode != 0 }},
+		} {
+			before := v.Queries
+			got, err := c.list()
+			if v.plain && !plain {
+				t.Skip("SKIPPED-CHECK: this kernel has no PROCMAP_QUERY")
+			}
+			got = slices.DeleteFunc(got, func(m Mapping) bool { return m.Path == "[vsyscall]" })
+			if want := selected(t, c.wanted); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s, plain %v: %v, %d mappings, want %d\n%v\n%v", c.name, plain, err, len(got), len(want), got, want)
+			}
+			if n := v.Queries - before; !plain && n != uint64(len(got)+1) {
+				t.Errorf("%s: %d queries for %d mappings among %d others", c.name, n, len(got), others)
+			}
+		}
+		if plain != (v.Texts == 2) || plain != (v.Queries == 0) {
+			t.Errorf("plain %v: %d texts, %d queries", plain, v.Texts, v.Queries)
+		}
+	}
+}
+
+// One address costs one query, and no text. Behind, before, and between mappings there is none.
+func TestViewAt(t *testing.T) {
+	v := NewView(os.Getpid())
+	defer v.Close()
+	all := selected(t, func(m *Mapping) bool { return m.Inode != 0 })
+	for i := range all {
+		for _, addr := range []uint64{all[i].Start, all[i].End - 1} {
+			if got := v.At(addr); v.plain {
+				t.Skip("SKIPPED-CHECK: this kernel has no PROCMAP_QUERY")
+			} else if got == nil || *got != all[i] {
+				t.Errorf("%#x: %+v, want %+v", addr, got, all[i])
+			}
+		}
+		if i > 0 && all[i-1].End < all[i].Start {
+			if got := v.At(all[i-1].End); got != nil && got.Start == all[i].Start {
+				t.Errorf("%#x lies before %+v", all[i-1].End, got)
+			}
+		}
+	}
+	for _, addr := range []uint64{0, 1 << 47, 1<<64 - 1} {
+		if got := v.At(addr); got != nil {
+			t.Errorf("%#x: %+v", addr, got)
+		}
+	}
+	if v.Texts != 0 || v.Queries != uint64(2*len(all)+3)+v.between(all) {
+		t.Errorf("%d texts, %d queries", v.Texts, v.Queries)
+	}
+}
+
+// between is how many of the mappings have a hole before them.
+func (v *View) between(all []Mapping) (n uint64) {
+	for i := 1; i < len(all); i++ {
+		if all[i-1].End < all[i].Start {
+			n++
+		}
+	}
+	return n
+}
+
+// A view follows its process through an exec, and fails at its end.
+func TestViewOfEndedProcess(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "read x; exec cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skip("SKIPPED-CHECK: no sh")
+	}
+	v := NewView(cmd.Process.Pid)
+	defer v.Close()
+	before, err := v.Executable()
+	if err != nil || len(before) == 0 {
+		t.Fatalf("%d mappings, %v", len(before), err)
+	}
+	in.Write([]byte("x\ny\n"))
+	if _, err := out.Read(make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := v.Executable(); err != nil || len(after) == 0 || slices.Equal(before, after) {
+		t.Errorf("after an exec: %d mappings, %v", len(after), err)
+	}
+	in.Close()
+	cmd.Wait()
+	if left, err := v.Executable(); err == nil || len(left) != 0 {
+		t.Errorf("after the end: %d mappings, %v", len(left), err)
+	}
+}

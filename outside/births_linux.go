@@ -1,0 +1,100 @@
+package outside
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+// births reports threads as they are created, so that a thread that lives for some
+// milliseconds is sampled.
+type births struct {
+	watch *perfevent.Watch // nil = there is none: threads are found by listing
+	poll  []unix.PollFd    // of watch, and last the alarm's
+}
+
+// mostWatching bounds the descriptors of a watch: it needs one of each thread and CPU.
+const mostWatching = 4096
+
+// watchBirths begins to watch what descends from the threads that are known.
+func (e *Engine) watchBirths() {
+	if e.births.watch != nil || e.cpuClock != ClockPerf || e.cfg.NoCPU {
+		return
+	}
+	cpus := perfevent.CPUs()
+	most := mayOpen(8, mostWatching) / len(cpus)
+	var tids []int
+	for tid := range e.tasks {
+		if len(tids) < most {
+			tids = append(tids, int(tid))
+		}
+	}
+	w, err := perfevent.OpenWatch(cpus, tids...)
+	if err != nil {
+		return
+	}
+	e.births.watch = w
+	for _, fd := range w.FDs() {
+		e.births.poll = append(e.births.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	if t, ok := e.alarm.(*timerFile); ok {
+		t.conn.Control(func(fd uintptr) {
+			e.births.poll = append(e.births.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		})
+	}
+	e.again() // threads may have come before the watch
+}
+
+// close ends the watch.
+func (b *births) close() {
+	if b.watch != nil {
+		b.watch.Close()
+	}
+}
+
+// newborn takes note of the threads that have been created.
+func (e *Engine) newborn(now int64) {
+	if e.births.watch == nil {
+		return
+	}
+	helper := e.file.Helper()
+	e.births.watch.Read(func(r *perfevent.Record) {
+		if r.Type == perfevent.Fork && int(r.PID) == e.pid && r.TID != helper && e.tasks[r.TID] == nil {
+			e.there(r.TID, now)
+		}
+	})
+}
+
+// wait waits until the time is over, a thread has been created, or Stop. The calls of short
+// waits are not told to Go's scheduler, as in nap.
+func (b *births) wait(nanos int64) {
+	t := syscall.NsecToTimespec(nanos)
+	call := syscall.Syscall6
+	if nanos <= int64(napMost) {
+		call = syscall.RawSyscall6
+	}
+	call(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&b.poll[0])), uintptr(len(b.poll)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+}
+
+// sleepWatching is sleep while threads are reported as they are created.
+func (e *Engine) sleepWatching(d time.Duration) {
+	for end := time.Now().Add(d); d > 0 && !e.stopped.Load(); d = time.Until(end) {
+		if e.cfg.Events != 0 {
+			d = min(d, eventStep)
+		}
+		if d > napMost {
+			if e.alarm.set(time.Hour); e.stopped.Load() { // Stop sets it anew, after it has said so
+				return
+			}
+		}
+		e.births.wait(int64(d))
+		e.newborn(time.Now().UnixNano())
+		if e.cfg.Events != 0 && e.file.Taken() > 0 {
+			e.file.Read(e.record)
+		}
+	}
+}

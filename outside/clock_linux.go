@@ -1,0 +1,81 @@
+package outside
+
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// chooseClock is the first clock that works, of those that the user permits.
+func (e *Engine) chooseClock() Clock {
+	e.perf = perfClock{most: mayOpen(2, math.MaxInt32)}
+	switch want := e.cfg.Clock; want {
+	case ClockTimer, ClockOverrun:
+		return want
+	case ClockRandom:
+		e.s.Out.Note("the random clock is not supported yet: CPU timers are used instead")
+		return ClockTimer
+	case ClockPerf:
+		if !e.tryEvents() {
+			e.s.Out.Note("the kernel permits no perf events of this process: CPU timers are used instead")
+			return ClockTimer
+		}
+		return ClockPerf
+	}
+	if e.tryEvents() {
+		return ClockPerf
+	}
+	return ClockTimer
+}
+
+// tryEvents reports whether the kernel gives events of the process's threads, and their
+// signals arrive.
+func (e *Engine) tryEvents() bool {
+	if e.legacy != int(unix.SIGURG) || e.t.guest != nil {
+		return false
+	}
+	const never = 1 << 62
+	event, err := openEvent(uint32(e.pid), never)
+	if err != nil {
+		return false
+	}
+	event.Close()
+	return true
+}
+
+// writeClock sends which clock is in use.
+func (e *Engine) writeClock() {
+	if e.cfg.NoCPU {
+		return
+	}
+	switch w := e.s.Out; e.cpuClock {
+	case ClockPerf:
+		w.Stats("probe_clock_perf", 1)
+		if e.perf.userOnly {
+			w.Stats("probe_clock_user_only", 1)
+		}
+	case ClockTimer, ClockOverrun:
+		w.Stats("probe_clock_timer", 1)
+	}
+}
+
+// withoutSIGURG is the clock where the program takes that signal.
+func (c Clock) withoutSIGURG() Clock {
+	if c == ClockPerf {
+		return ClockTimer
+	}
+	return c
+}
+
+// came takes note of a new thread. It is sampled at once: it may end soon.
+func (e *Engine) came(t *task) {
+	e.fresh = true
+	if e.roll.listing == 1 {
+		if c, ok := e.kernel.counters(t); ok {
+			t.last, t.base = c, c.cpu
+		}
+	}
+	if e.cpuClock == ClockPerf && e.perf.events < eagerEvents {
+		e.arm(t)
+	}
+}

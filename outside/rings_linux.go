@@ -1,0 +1,132 @@
+package outside
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// stackCopy is how much the kernel copies of a stack, bytes. Of a thread whose stack is deeper
+// it copies as much as it can.
+const stackCopy = 16 << 10
+
+// openRings has the kernel sample the threads' processor time. Where it permits that not, they
+// are sampled when they are stopped, which is said.
+func (e *Stopper) openRings() {
+	if e.cfg.NoCPU || e.t.guest != nil {
+		return
+	}
+	rings, err := cpuring.New(cpuring.Config{PID: e.pid, Period: uint64(e.period), Stack: stackCopy})
+	if err != nil {
+		why := "the kernel permits no perf events of this process"
+		if !errors.Is(err, perfevent.ErrRefused) {
+			why = err.Error()
+		}
+		e.s.Out.Note("biased: " + why + ", so processor time is charged to the stack that a thread has when it is stopped, after it has run")
+		return
+	}
+	e.rings, e.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())
+	e.ranBefore = -1
+	if ran, ok := e.kernel.ran(); ok {
+		e.ranBefore = ran
+	}
+}
+
+// sampleCPU has the kernel sample a thread that has just been seen.
+func (e *Stopper) sampleCPU(t *task) {
+	if e.rings == nil {
+		return
+	}
+	err := e.rings.Add(t.tid)
+	t.armed = err == nil
+	if errors.Is(err, perfevent.ErrLimit) && !e.limited {
+		e.limited = true
+		e.s.Out.Note("a limit of open files or of memory is reached: some threads have no samples of processor time")
+	}
+}
+
+// readRings takes what the kernel has copied, and then accounts for threads that have ended.
+func (e *Stopper) readRings() {
+	if e.rings == nil {
+		return
+	}
+	ended := e.rings.Ended()
+	e.rings.Read(e.hit)
+	for _, tid := range ended {
+		e.account(tid)
+	}
+}
+
+// hit walks a sample of processor time.
+func (e *Stopper) hit(r *perfevent.Record) {
+	regs, ok := r.Registers(e.t.arch)
+	if !ok || len(r.Stack) == 0 {
+		return
+	}
+	t := e.tasks[r.TID]
+	if t == nil { // it is new, or has ended
+		t = &task{tid: r.TID, stat: -1, place: -1}
+	}
+	c := capture{tid: r.TID, regs: regs, stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, cut: r.Cut}
+	e.readThread(&c)
+	s := stackSample{capture: c, time: int64(r.Time) + e.sinceBoot, cpu: uint64(e.period), wall: t.worked(e.period)}
+	if e.cfg.NoWall {
+		s.wall = e.period
+	}
+	e.stats.timed++
+	if e.hold(&s) {
+		return
+	}
+	gap, _, ok := e.sampler.walk(&s.capture)
+	if !ok || e.holdWalked(&s, gap) {
+		return
+	}
+	t.samples++
+	e.sendAt(s.time, s.tid, gap, e.s.Frames, s.cpu, s.wall)
+	if gap == merge.GapTruncated && r.Cut {
+		e.rings.Deepen(r.TID)
+	}
+}
+
+// readThread reads the runtime's Thread if the runtime has replaced a return address on the
+// stack of c. The Thread names the place of that address, so another one is not mistaken for it.
+func (e *Stopper) readThread(c *capture) {
+	if o := e.t.threads.objects[c.tid]; o != 0 && e.w.patched(&c.stack) {
+		c.extra = e.extra[:max(0, e.t.mem.ReadSome(e.extra[:], o))]
+	}
+}
+
+// account sends the exact processor time of a thread that is sampled no longer.
+func (e *Stopper) account(tid uint32) {
+	n, ok := e.rings.Remove(tid)
+	if !ok || n.Counted == 0 {
+		return
+	}
+	e.accounted += n.Counted
+	u := wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, n.Counted)}
+	if e.rings.Lost() > 0 && n.Hits == 0 {
+		u.Cause = wire.CauseNoRoom
+	}
+	e.s.Out.Usage(&u)
+}
+
+// endRings takes the last samples, and accounts for all processor time since sampling began.
+func (e *Stopper) endRings() {
+	if e.rings == nil {
+		return
+	}
+	e.readRings()
+	for _, tid := range e.rings.Threads() {
+		e.account(tid)
+	}
+	spent := e.accounted
+	if ran, ok := e.kernel.ran(); ok && e.ranBefore >= 0 {
+		spent = max(spent, uint64(max(0, ran-e.ranBefore)))
+	}
+	e.s.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: spent, Cause: wire.CauseShort})
+}

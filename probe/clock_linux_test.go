@@ -1,0 +1,157 @@
+//go:build amd64
+
+package probe
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+)
+
+// clockWorld runs the handler once for each line of its input: the signal's code and value,
+// the slot's clock, and what the tool has asked. It prints the records and the clock after.
+const clockWorld = `
+#include <stdio.h>
+#include "handler.c"
+
+void sw_put_back(struct sw_header *h) { (void)h; }
+int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid) { return (void)h, (void)si, (void)tid, 0; }
+
+static char file[SW_BEFORE_RING + 2 * SW_RING_SIZE] __attribute__((aligned(4096)));
+static uint8_t stack[4096];
+
+static void run(int code, uint64_t value, uint32_t clock, uint32_t op, uint32_t place)
+{
+	struct sw_header *h = sw_shared = (struct sw_header *)file;
+	uint32_t tid = own_tid();
+	struct sw_slot *s = slots(h) + ((tid + place) & (SW_SLOTS - 1));
+	__builtin_memset(file, 0, SW_HEADER_SIZE);
+	h->tag = 0x5eed;
+	h->stale = ~0ull;
+	*s = (struct sw_slot){.tid = tid, .low = (uint64_t)stack, .high = (uint64_t)stack + sizeof stack, .clock = clock, .op = op, .ask = op != 0};
+	struct info si = {.code = code, .value = code == SI_QUEUE ? (uint64_t)h->tag << 32 | (uint64_t)(s - slots(h)) : value};
+	struct frame uc = {.regs = {[REG_SP] = (uint64_t)stack + 1024}};
+	sw_handler(SIGURG, &si, &uc);
+	printf("why");
+	for (uint64_t at = 0; at < h->head; at += ((struct sw_record *)(ring(h) + at))->size)
+		printf(" %d/%u", ((struct sw_record *)(ring(h) + at))->why, ((struct sw_record *)(ring(h) + at))->weight);
+	s->tid = 0;
+	printf(" clock %x strangers %lu asked %d\n", s->clock, (unsigned long)h->strangers, s->ask != s->answered);
+}
+
+int main(void)
+{
+	int code;
+	unsigned long value;
+	unsigned clock, op, place;
+	while (scanf("%d %lx %x %u %u", &code, &value, &clock, &op, &place) == 5)
+		run(code, value, clock, op, place);
+}
+`
+
+// clockRun gives a program of clockWorld its input.
+func clockRun(t *testing.T, in string) string {
+	t.Helper()
+	needs.Command(t, "gcc")
+	dir := t.TempDir()
+	for name, text := range map[string]string{"handler.c": handlerC, "local.h": localH, "probe.h": probeH, "sys.h": sysH, "sys_amd64.h": sysAMD64H, "main.c": clockWorld} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("gcc", "-O1", "-w", "-o", "world", "main.c")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := exec.Command(filepath.Join(dir, "world"))
+	run.Stdin = strings.NewReader(in)
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+var overflows = []struct {
+	name      string
+	code      int
+	value     uint64
+	clock, op uint32
+	place     uint32
+	want      string
+}{
+	{"an event's overflow", 1, 7, 8, 0, 0, "why 5/1 clock 8 strangers 0 asked 0"},
+	{"the value's upper half is not ours", 1, 0xabcd<<32 | 7, 8, 0, 0, "why 5/1 clock 8 strangers 0 asked 0"},
+	{"descriptor 0", 1, 0, 1, 0, 0, "why 5/1 clock 1 strangers 0 asked 0"},
+	{"another descriptor", 1, 6, 8, 0, 0, "why clock 8 strangers 1 asked 0"},
+	{"a thread without an event", 1, 7, 0, 0, 0, "why clock 0 strangers 1 asked 0"},
+	{"the largest descriptor, no event", 1, 0xffffffff, 0, 0, 0, "why clock 0 strangers 1 asked 0"},
+	{"a socket's SIGURG", 0x80, 7, 8, 0, 0, "why clock 8 strangers 1 asked 0"},
+	{"kill", 0, 7, 8, 0, 0, "why clock 8 strangers 1 asked 0"},
+	{"the last place that is near", 1, 7, 8, 0, 63, "why 5/1 clock 8 strangers 0 asked 0"},
+	{"a place too far", 1, 7, 8, 0, 64, "why clock 8 strangers 1 asked 0"},
+	{"with the tool's question", 1, 7, 8, uint32(OpSample), 0, "why 5/1 1/1 clock 8 strangers 0 asked 0"},
+	{"the tool's question alone", -1, 0, 8, uint32(OpSample), 0, "why 1/1 clock 8 strangers 0 asked 0"},
+	{"the tool's clock", -1, 0, 0, uint32(OpClock), 0, "why 5/1 clock 0 strangers 0 asked 0"},
+}
+
+// The handler takes a sample of processor time for the overflow of the thread's own event
+// and for nothing else that looks like it.
+func TestOverflow(t *testing.T) {
+	var in strings.Builder
+	for _, c := range overflows {
+		fmt.Fprintf(&in, "%d %x %x %d %d\n", c.code, c.value, c.clock, c.op, c.place)
+	}
+	lines := strings.Split(strings.TrimSpace(clockRun(t, in.String())), "\n")
+	if len(lines) != len(overflows) {
+		t.Fatal(lines)
+	}
+	for i, c := range overflows {
+		if lines[i] != c.want {
+			t.Errorf("%s: %s, want %s", c.name, lines[i], c.want)
+		}
+	}
+}
+
+// A young thread's overflows are samples at random, as many as the slot's clock says.
+func TestThinning(t *testing.T) {
+	const n, keep = 20000, 1024
+	out := clockRun(t, strings.Repeat(fmt.Sprintf("1 7 %x 0 0\n", keep<<clockBits|8), n))
+	kept := strings.Count(out, "why 5/1")
+	if all := strings.Count(out, "why"); all != n || kept < 4600 || kept > 5400 || strings.Contains(out, "strangers 1") {
+		t.Errorf("%d samples of %d overflows (%d), want a quarter", kept, n, all)
+	}
+}
+
+// The tool's side of a slot's clock.
+func TestSlotClock(t *testing.T) {
+	f := &File{slots: make([]slot, Slots), used: map[uint32]int32{}}
+	i, err := f.Slot(3*Slots - 2)
+	if err != nil || !f.Near(i) {
+		t.Fatalf("slot %d: %v", i, err)
+	}
+	if !f.SetClock(i, 7, 3) || f.slots[i].clock != 3<<20|8 {
+		t.Errorf("clock %#x", f.slots[i].clock)
+	}
+	if f.SetClock(i, 1<<20-1, 0) || f.SetClock(i, 7, Thinning) || !f.SetClock(i, 1<<20-2, 0) {
+		t.Error("the bounds of descriptors and numbers")
+	}
+	f.ClearClock(i)
+	for k := range f.slots {
+		f.slots[k].tid = 1
+	}
+	f.slots[(5+near-1)%Slots].tid = 0
+	if i, _ := f.Slot(5); !f.Near(i) {
+		t.Error("the last near place is not near")
+	}
+	f.slots[(9+near)%Slots].tid = 0
+	if i, _ := f.Slot(9); f.Near(i) {
+		t.Error("a place behind the near ones is near")
+	}
+}

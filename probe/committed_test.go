@@ -1,0 +1,140 @@
+package probe
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// committed are the probes in the repository, and who compiles them.
+var committed = map[string]string{"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
+
+// refresh is the command that mends what these tests find.
+const refresh = "run make probe, and commit probe/lib"
+
+// builtRecord reads how a committed probe was built.
+func builtRecord(t *testing.T, arch string) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("lib", arch, "built"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		out[key] = value
+	}
+	return out
+}
+
+// sourcesSum adds up the sources as scripts/probes.sh does.
+func sourcesSum(t *testing.T, dir string) string {
+	t.Helper()
+	var names []string
+	for _, pattern := range []string{"*.c", "*.h", "build.sh"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		names = append(names, found...)
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+	all := sha256.New()
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(all, "%x  %s\n", sha256.Sum256(b), filepath.Base(name))
+	}
+	return fmt.Sprintf("%x", all.Sum(nil))
+}
+
+// A change in probe/src comes with rebuilt probes. This test needs no compiler.
+func TestCommittedProbeBelongsToSources(t *testing.T) {
+	sources := sourcesSum(t, "src")
+	for arch := range committed {
+		built := builtRecord(t, arch)
+		if built["sources"] != sources {
+			t.Errorf("lib/%s was built from other sources than probe/src: %s", arch, refresh)
+		}
+		object, err := os.ReadFile(filepath.Join("lib", arch, LibraryName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := fmt.Sprintf("%x", sha256.Sum256(object)); sum != built["object"] {
+			t.Errorf("lib/%s/%s is not the probe that lib/%s/built describes: %s", arch, LibraryName, arch, refresh)
+		}
+		if arch == runtime.GOARCH && !bytes.Equal(Library(), object) {
+			t.Error("this program carries another probe than the committed one")
+		}
+	}
+}
+
+// A build of the same sources in another folder, by the same compiler, gives the committed
+// probe byte for byte.
+func TestCommittedProbeIsReproducible(t *testing.T) {
+	for arch, cc := range committed {
+		t.Run(arch, func(t *testing.T) {
+			if arch == runtime.GOARCH {
+				cc = "gcc"
+			}
+			reproduce(t, arch, cc)
+		})
+	}
+}
+
+func reproduce(t *testing.T, arch, cc string) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED-CHECK: the probe is built on Linux")
+	}
+	built, compiler, linker := builtRecord(t, arch), versionOf(t, cc), linkerOf(t, cc)
+	if was, is := built["compiler"]+", "+built["linker"], compiler+", "+linker; was != is {
+		t.Skipf("SKIPPED-CHECK: the committed probe for %s was built by %s; here is %s", arch, was, is)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "another", "folder")
+	if err := os.CopyFS(elsewhere, os.DirFS("src")); err != nil {
+		t.Fatal(err)
+	}
+	fresh := filepath.Join(elsewhere, "fresh.so")
+	cmd := exec.Command("bash", filepath.Join(elsewhere, "build.sh"), fresh)
+	cmd.Env = append(os.Environ(), "CC="+cc)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want, err1 := os.ReadFile(filepath.Join("lib", arch, LibraryName))
+	got, err2 := os.ReadFile(fresh)
+	if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v, %v: a fresh build has %d bytes, the committed probe %d, and they differ: %s", err1, err2, len(got), len(want), refresh)
+	}
+}
+
+// versionOf is a compiler's version without its name, which is another on other machines.
+func versionOf(t *testing.T, cc string) string {
+	t.Helper()
+	_, version, _ := strings.Cut(firstLine(t, cc, "--version"), " ")
+	return version
+}
+
+func linkerOf(t *testing.T, cc string) string {
+	t.Helper()
+	return firstLine(t, firstLine(t, cc, "-print-prog-name=ld"), "--version")
+}
+
+// firstLine skips the test if there is no such command.
+func firstLine(t *testing.T, command, arg string) string {
+	t.Helper()
+	out, err := exec.Command(command, arg).Output()
+	if err != nil {
+		t.Skipf("SKIPPED-CHECK: %s: %v; run scripts/deps.sh probe", command, err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return line
+}

@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// limitOfCommand bounds a command that normally takes seconds.
+const limitOfCommand = 3 * time.Minute
+
+// measurement is one run of a scenario: the truth, and what each judge saw of it.
+type measurement struct {
+	truth      exactTimes
+	seen, perf exactProfile
+}
+
+// length is how long the scenario runs.
+func (s setting) length() time.Duration { return *biasTime * time.Duration(s.scenario.slow) }
+
+// program is the command line of the scenario.
+func (s setting) program(t *testing.T) []string {
+	return exactApps(t)[s.runtime](s.scenario.name, fmt.Sprint(s.length().Seconds()))
+}
+
+// prefix is what raises a command's priority, on a machine that others use too.
+func (s setting) prefix() []string {
+	if s.load == "rt" {
+		return []string{"chrt", "-r", "5"}
+	}
+	return nil
+}
+
+// record runs the scenario under the tool, and beside it perf if asked.
+func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
+	t.Helper()
+	dir := tempdir.New(t)
+	out, data := filepath.Join(dir, "out.json"), filepath.Join(dir, "perf.data")
+	argv := append(s.prefix(), tool(t), "record", "--clock", clock, "--rate", s.rate, "--output", out, "--")
+	argv = append(argv, s.program(t)...)
+	var env []string
+	if perf {
+		env = []string{"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=" + dir}
+		argv = append(perfArguments(data), argv...)
+	}
+	r := run(t, limitOfCommand, env, argv...)
+	var err error
+	if m.truth, err = parseExact(r.stdout); err != nil || r.code != 0 {
+		t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
+	}
+	p := readJSONProfile(t, out)
+	m.seen = p.times(m.truth.methods())
+	if perf {
+		m.perf = perfTimes(t, data, m.truth, takeMap(t, dir, assemblies[s.runtime]))
+	}
+	return m
+}
+
+// recordOutside attaches to the scenario from outside. The times of the recording are a
+// part of the truth's, so that only shares can be compared.
+func (s setting) recordOutside(t *testing.T) (m measurement) {
+	t.Helper()
+	argv := append(s.prefix(), s.program(t)...)
+	target := exec.Command(argv[0], argv[1:]...)
+	var stdout strings.Builder
+	target.Stdout, target.Stderr = &stdout, os.Stderr
+	if err := target.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer target.Process.Kill()
+	time.Sleep(time.Second)
+	out := filepath.Join(tempdir.New(t), "out.json")
+	argv = append(s.prefix(), tool(t), "record", "--outside", "--pid", fmt.Sprint(target.Process.Pid), "--rate", s.rate,
+		"--duration", (s.length() - 2*time.Second).String(), "--output", out)
+	r := run(t, limitOfCommand, nil, argv...)
+	if err := target.Wait(); err != nil || r.code != 0 {
+		t.Fatalf("%v, the tool %d\n%s", err, r.code, r.stderr)
+	}
+	var err error
+	if m.truth, err = parseExact(stdout.String()); err != nil {
+		t.Fatal(err)
+	}
+	p := readJSONProfile(t, out)
+	m.seen = p.times(m.truth.methods())
+	return m
+}
+
+// perfArguments run a command under perf. All processors are sampled where that is
+// permitted: an event that threads inherit does not see those that live shortly.
+func perfArguments(data string) []string {
+	argv := []string{"perf", "record", "-q", "-F", "997", "-e", "cpu-clock:u", "-o", data}
+	if os.Geteuid() == 0 {
+		argv = append(argv, "-a")
+	}
+	return append(argv, "--")
+}
+
+func perfCommand(data string, argv ...string) ([]byte, error) {
+	argv = append(perfArguments(data), argv...)
+	return exec.Command(argv[0], argv[1:]...).CombinedOutput()
+}
+
+// hogs keep every processor busy until the test ends.
+func hogs(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var all []*exec.Cmd
+	for range 2 * runtime.NumCPU() {
+		c := exec.CommandContext(ctx, "/bin/sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	t.Cleanup(func() {
+		cancel()
+		for _, c := range all {
+			c.Wait()
+		}
+	})
+}

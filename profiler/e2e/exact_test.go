@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// exactTimes are processor times in nanoseconds: of each method with all that it calls,
+// and of the process.
+type exactTimes struct {
+	method  map[string]float64
+	process float64
+	pid     int
+}
+
+// parseExact reads what Exact.cs prints at its end.
+func parseExact(text string) (e exactTimes, err error) {
+	e.method = map[string]float64{}
+	for line := range strings.Lines(text) {
+		var v struct {
+			Method  string
+			CPU     float64 `json:"cpu_ns"`
+			PID     int
+			Process float64 `json:"process_cpu_ns"`
+		}
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			return e, fmt.Errorf("%q: %w", line, err)
+		}
+		if v.Method != "" {
+			e.method[v.Method] = v.CPU
+		} else {
+			e.process, e.pid = v.Process, v.PID
+		}
+	}
+	if e.process == 0 {
+		return e, fmt.Errorf("the program did not print its processor time: %q", text)
+	}
+	return e, nil
+}
+
+// methods are the names, sorted.
+func (e *exactTimes) methods() (names []string) {
+	for name := range e.method {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// share is what part of the time of all methods one has.
+func (e *exactTimes) share(method string) float64 {
+	sum := 0.0
+	for _, v := range e.method {
+		sum += v
+	}
+	if sum == 0 {
+		return 0
+	}
+	return e.method[method] / sum
+}
+
+// exactProfile is what a profile says of the same methods.
+type exactProfile struct {
+	exactTimes
+	samples    float64            // of those methods; as many of equal weight as have the same error
+	clock      string             // that chose their moments; "" if unknown
+	shown      float64            // of the process's time, in the profile
+	notSampled map[string]float64 // milliseconds of processor time by cause
+	stated     float64            // the process's time as the profile states it: in it, and not sampled
+}
+
+// jsonProfile is a profile as record writes it (docs/json.md).
+type jsonProfile struct {
+	Threads []struct {
+		ID   int
+		Name string
+	}
+	Frames []struct{ Name, Class string }
+	Stacks []struct {
+		Thread, Count int
+		Frames        []int
+		CPU           float64 `json:"cpu_ns"`
+		CPUCount      float64 `json:"cpu_count"`
+		Complete      bool
+		Gap           string
+	}
+	Stats struct {
+		Samples, Complete, Lost int64
+		Notes                   []string
+		Counters                map[string]int64
+		Clock                   struct{ Name string }
+		CPU                     struct {
+			Profile    float64 `json:"profile_ns"`
+			NotSampled []struct {
+				Cause string
+				NS    float64
+			} `json:"not_sampled"`
+		}
+	}
+}
+
+func readJSONProfile(t *testing.T, path string) (p jsonProfile) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// clock is the name of the worst clock that chose samples of processor time.
+func (p *jsonProfile) clock() (name string) {
+	for _, k := range []string{clockPerf, clockRandom, clockTimer} {
+		if p.Stats.Counters["clock_"+k] > 0 || p.Stats.Clock.Name == k {
+			name = k
+		}
+	}
+	return name
+}
+
+// times adds up the processor time of the methods and of everything.
+func (p *jsonProfile) times(methods []string) (e exactProfile) {
+	e.method = map[string]float64{}
+	e.clock, e.shown, e.stated = p.clock(), p.Stats.CPU.Profile, p.Stats.CPU.Profile
+	e.notSampled = map[string]float64{}
+	for _, n := range p.Stats.CPU.NotSampled {
+		e.stated += n.NS
+		e.notSampled[n.Cause] += math.Round(n.NS / 1e6)
+	}
+	sum, squares := 0.0, 0.0
+	for _, s := range p.Stacks {
+		e.process += s.CPU
+		if s.CPUCount == 0 {
+			continue
+		}
+		for _, f := range s.Frames {
+			name := p.Frames[f].Name
+			if name = name[strings.LastIndexByte(name, '.')+1:]; p.Frames[f].Class == "managed" && slices.Contains(methods, name) {
+				e.method[name] += s.CPU
+				sum, squares = sum+s.CPU, squares+s.CPU*s.CPU/s.CPUCount
+				break
+			}
+		}
+	}
+	if squares > 0 {
+		e.samples = sum * sum / squares
+	}
+	return e
+}
+
+// perfTimes counts perf's samples in the code of the methods, which the runtime's map names.
+func perfTimes(t *testing.T, file string, truth exactTimes, methods perfMap) (e exactProfile) {
+	t.Helper()
+	r := run(t, limitOfCommand, nil, "perf", "script", "-i", file, "--pid", fmt.Sprint(truth.pid), "-F", "ip")
+	e.method = map[string]float64{}
+	for _, field := range strings.Fields(r.stdout) {
+		ip, err := strconv.ParseUint(field, 16, 64)
+		if b := methods.find(ip); err == nil && b != nil && truth.method[b.name] > 0 {
+			e.method[b.name]++
+			e.samples++
+		}
+	}
+	return e
+}
+
+// perfPermitted says whether perf may sample this process, and all others.
+func perfPermitted(t *testing.T) bool {
+	out, err := perfCommand(filepath.Join(t.TempDir(), "data"), "true")
+	return err == nil && !bytes.Contains(out, []byte("rror"))
+}

@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+const (
+	installedModule  = "github.com/seedwalk/seedwalk"
+	installedVersion = "v0.0.0-test"
+)
+
+// A tool from `go install .../cmd/seedwalk@VERSION`, with nothing of the checkout at hand,
+// records a .NET program. What it lacks it names.
+func TestGoInstall(t *testing.T) {
+	target := app(t, "Truth", "4")
+	dir := tempdir.New(t)
+	seedwalk := goInstall(t, dir)
+	alone := emptyHome(t, dir)
+
+	file := filepath.Join(dir, "out.folded")
+	r := runAlone(t, dir, alone, append([]string{seedwalk, "record", "--json", "--output", file, "--"}, target...)...)
+	var sum struct {
+		Stats struct{ Samples, Complete int64 }
+	}
+	if err := json.Unmarshal([]byte(r.stderr[max(0, strings.IndexByte(r.stderr, '{')):]), &sum); err != nil || r.code != 0 {
+		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
+	}
+	t.Logf("%d samples, %d complete", sum.Stats.Samples, sum.Stats.Complete)
+	if sum.Stats.Samples == 0 || sum.Stats.Complete*10 < sum.Stats.Samples*9 {
+		t.Errorf("%d samples, %d complete\n%s", sum.Stats.Samples, sum.Stats.Complete, r.stderr)
+	}
+	if text := readFile(t, file); !strings.Contains(text, "T.Run") {
+		t.Error("no method of the program's is named")
+	}
+
+	r = runAlone(t, dir, alone, append([]string{seedwalk, "record", "--mode", "snapshot", "--"}, target...)...)
+	if r.code != 125 || !strings.Contains(r.stderr, "libseedwalk_profiler.so") || !strings.Contains(r.stderr, "make build") {
+		t.Errorf("without the library, exit code %d\n%s", r.code, r.stderr)
+	}
+	r = runAlone(t, dir, alone, seedwalk, "doctor")
+	if r.code != 0 || !strings.Contains(r.stdout, "libseedwalk_profiler.so") || !strings.Contains(r.stdout, "Nothing stops a recording here.") {
+		t.Errorf("doctor: exit code %d\n%s", r.code, r.stdout)
+	}
+}
+
+// emptyHome is the environment of somebody who has nothing but the tool.
+func emptyHome(t *testing.T, dir string) []string {
+	t.Helper()
+	env := []string{"PATH=/usr/bin:/bin"}
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "TMPDIR"} {
+		path := filepath.Join(dir, "alone", name)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, name+"="+path)
+	}
+	return env
+}
+
+// runAlone runs a command in an empty folder, with an environment of its own.
+func runAlone(t *testing.T, dir string, env []string, argv ...string) result {
+	t.Helper()
+	work, err := os.MkdirTemp(dir, "work-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run(t, 2*time.Minute, nil, append(append([]string{"env", "-i", "-C", work}, env...), argv...)...)
+}
+
+// goInstall installs the tool from a module proxy that has this checkout, into an empty
+// module cache. The dependencies come from what this machine's module cache has downloaded.
+func goInstall(t *testing.T, dir string) string {
+	t.Helper()
+	needs.Command(t, "go", "git")
+	proxy, bin, cache := filepath.Join(dir, "proxy"), filepath.Join(dir, "bin"), filepath.Join(dir, "modules")
+	writeProxy(t, filepath.Join(proxy, installedModule, "@v"))
+	downloaded := filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")
+	cmd := exec.Command("go", "install", installedModule+"/cmd/seedwalk@"+installedVersion)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+downloaded, "GOMODCACHE="+cache, "GOBIN="+bin, "GOCACHE="+goEnv(t, "GOCACHE"),
+		"GOFLAGS=-trimpath -modcacherw", "GOSUMDB=off", "GONOPROXY=none", "GOTOOLCHAIN=local", "GOENV=off", "GOWORK=off", "HOME="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go install: %v\n%s", err, out)
+	}
+	return filepath.Join(bin, "seedwalk")
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// writeProxy writes what a module proxy serves of this checkout.
+func writeProxy(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	top := needs.Root(t)
+	info := fmt.Sprintf(`{"Version":%q,"Time":"2026-01-01T00:00:00Z"}`, installedVersion)
+	writeTo(t, filepath.Join(dir, "list"), installedVersion+"\n")
+	writeTo(t, filepath.Join(dir, installedVersion+".info"), info)
+	writeTo(t, filepath.Join(dir, installedVersion+".mod"), readFile(t, filepath.Join(top, "go.mod")))
+	out, err := os.Create(filepath.Join(dir, installedVersion+".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	z := zip.NewWriter(out)
+	for _, name := range moduleFiles(t, top) {
+		w, err := z.Create(installedModule + "@" + installedVersion + "/" + name)
+		if err == nil {
+			_, err = io.WriteString(w, readFile(t, filepath.Join(top, name)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeTo(t *testing.T, path string, data string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moduleFiles are the files that git has or would take, without other modules, as they are
+// in the working tree.
+func moduleFiles(t *testing.T, top string) (files []string) {
+	t.Helper()
+	out, err := exec.Command("git", "-C", top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("SKIPPED-CHECK: %s is no git checkout: %v", top, err)
+	}
+	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	var others []string
+	for _, name := range names {
+		if folder, found := strings.CutSuffix(name, "/go.mod"); found {
+			others = append(others, folder+"/")
+		}
+	}
+next:
+	for _, name := range names {
+		info, err := os.Lstat(filepath.Join(top, name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		for _, other := range others {
+			if strings.HasPrefix(name, other) {
+				continue next
+			}
+		}
+		files = append(files, name)
+	}
+	return files
+}

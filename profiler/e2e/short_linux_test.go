@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+)
+
+// Threads that live shortly: half of their time and more is in the profile where each lives
+// 5 ms, and what is not in it is stated with its cause. The sum is the clock of the process.
+func TestShortThreads(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	for _, c := range []struct {
+		name  string
+		least float64 // of the methods' time, in the profile
+	}{
+		{"kids-50", shortLeast}, {"kids-3", 0},
+	} {
+		for _, runtime := range []string{"net9", "net10"} {
+			t.Run(c.name+"/"+runtime, func(t *testing.T) {
+				s := setting{scenario{c.name, true, true, 1}, runtime, "1000", "idle"}
+				m := s.record(t, "auto", false)
+				row := biasRow{setting: s, runs: []measurement{m}}
+				shown := row.judgeTotal(t)
+				truth, seen := 0.0, 0.0
+				for _, name := range m.truth.methods() {
+					truth, seen = truth+m.truth.method[name], seen+m.seen.method[name]
+				}
+				t.Logf("clock %s: %.1f %% of the short threads' time is in their methods, %.1f %% of the process's in the profile, not sampled: %v",
+					m.seen.clock, 100*seen/truth, 100*shown, m.seen.notSampled)
+				if seen < c.least*truth && m.seen.clock == clockPerf {
+					t.Errorf("of %.0f ms in short threads, %.0f ms are in the profile", truth/1e6, seen/1e6)
+				}
+			})
+		}
+	}
+}
+
+// shortLeast is what part of the time of threads that use 5 ms is located.
+const shortLeast = 0.8
+
+// A program that ends at once has samples, and none is discarded: at least one in 10 ms of
+// processor time.
+func TestShortProgram(t *testing.T) {
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	for runtime, argv := range exactApps(t) {
+		t.Run(runtime, func(t *testing.T) {
+			out := filepath.Join(tempdir.New(t), "out.json")
+			r := run(t, limitOfCommand, nil, append([]string{tool(t), "record", "--rate", "1000", "--output", out, "--"}, argv("hello", "0")...)...)
+			truth, err := parseExact(r.stdout)
+			if err != nil || r.code != 0 {
+				t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
+			}
+			p := readJSONProfile(t, out)
+			seen, samples := p.times(nil), 0.0
+			for _, s := range p.Stacks {
+				samples += s.CPUCount
+			}
+			t.Logf("%.0f ms of processor time: %.0f CPU samples, %d of all kinds, %d lost, %.0f ms accounted for, %.0f ms in the profile, not sampled %v, notes %v",
+				truth.process/1e6, samples, p.Stats.Samples, p.Stats.Lost, seen.stated/1e6, seen.shown/1e6, seen.notSampled, p.Stats.Notes)
+			if want := math.Floor(truth.process / 10e6); samples < want || p.Stats.Lost > 0 {
+				t.Errorf("%.0f samples, want %.0f, %d lost", samples, want, p.Stats.Lost)
+			}
+			if math.Abs(seen.stated-truth.process) > *biasTotal*truth.process+notWatched {
+				t.Errorf("the process used %.0f ms, the profile accounts for %.0f ms", truth.process/1e6, seen.stated/1e6)
+			}
+		})
+	}
+}

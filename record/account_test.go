@@ -1,0 +1,183 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+const (
+	ms     = uint64(time.Millisecond)
+	period = 10 * ms
+)
+
+// clocked makes a process of made-up samples: n of each thread, at the address of its own
+// function, each with one period.
+func clocked(samples map[uint64]int, usages ...*wire.Usage) *process {
+	p := newProcess(7, "app")
+	p.take(&wire.Hello{PID: 7, RateMilliHz: 100_000})
+	for tid := uint64(1); tid < 1000; tid++ {
+		for range samples[tid] {
+			p.take(&wire.Sample{TID: tid, TimeUnixNano: 5, WallNanos: period, CPUNanos: period, Frames: []wire.Frame{{Kind: unwind.KindNative, Flags: wire.FrameExact, IP: tid}}})
+		}
+	}
+	for _, u := range usages {
+		p.take(u)
+	}
+	return p
+}
+
+// accounted builds the profile of processes and returns the time of each name at a leaf.
+func accounted(all ...*process) (*export.Profile, map[string]uint64) {
+	b := &builder{p: &export.Profile{RateHz: 100, Stats: export.Stats{Gaps: map[string]int64{}}}, several: len(all) > 1, tries: map[string]int64{}}
+	for _, p := range all {
+		b.process(p)
+	}
+	leaves := map[string]uint64{}
+	for i := range b.p.Stacks {
+		s := &b.p.Stacks[i]
+		if len(s.Frames) > 0 {
+			leaves[b.p.Frames[s.Frames[0]].Name] += uint64(s.CPUNanos)
+		}
+	}
+	return b.p, leaves
+}
+
+func usageOf(tid, cpu, kernel uint64, cause uint8) *wire.Usage {
+	return &wire.Usage{TID: tid, CPUNanos: cpu * ms, KernelNanos: kernel * ms, Cause: cause}
+}
+
+// The profile of a process adds up to its clock to the nanosecond, and every part goes
+// where it belongs.
+func TestAccount(t *testing.T) {
+	const one, two, three = "unknown code at 0x1", "unknown code at 0x2", "unknown code at 0x3"
+	short := map[uint64]int{1: 50}
+	var shorts []*wire.Usage
+	for tid := uint64(100); tid < 200; tid++ {
+		shorts = append(shorts, usageOf(tid, 5, 0, wire.CauseNone))
+		if tid%4 == 0 {
+			short[tid] = 1
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		samples map[uint64]int
+		usages  []*wire.Usage
+		want    map[string]uint64 // milliseconds
+	}{
+		{"scaled to each thread's clock", map[uint64]int{1: 50, 2: 50}, []*wire.Usage{usageOf(1, 1000, 0, 0), usageOf(2, 400, 0, 0), usageOf(0, 1400, 0, 0)},
+			map[string]uint64{one: 1000, two: 400}},
+		{"the kernel's part", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 1000, 300, 0), usageOf(0, 1000, 0, 0)},
+			map[string]uint64{one: 700, export.KernelTime: 300}},
+		{"more in the kernel than there is", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 1000, 5000, 0), usageOf(0, 1000, 0, 0)},
+			map[string]uint64{one: 0, export.KernelTime: 1000}},
+		{"causes", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 10, 0, wire.CauseShort), usageOf(3, 20, 0, wire.CauseUnproven),
+			usageOf(4, 30, 9, wire.CauseStartup), usageOf(5, 40, 0, wire.CauseNoRoom), usageOf(6, 50, 0, wire.CauseTool), usageOf(7, 60, 0, 77), usageOf(0, 715, 0, wire.CauseStartup)},
+			map[string]uint64{one: 500, "[short threads]": 10, "[before the proof]": 20, "[start-up]": 35, "[no room]": 40, "[tool too slow]": 110}},
+		{"a cause of a thread that has samples is none", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 600, 0, wire.CauseNoRoom), usageOf(0, 600, 0, 0)},
+			map[string]uint64{one: 600}},
+		{"watched and not watched time of one thread", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 100, 0, wire.CauseStartup), usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)},
+			map[string]uint64{one: 500, "[start-up]": 100}},
+		{"a busy thread without samples", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 200, 0, 0), usageOf(0, 700, 0, 0)},
+			map[string]uint64{one: 500, "[tool too slow]": 200}},
+		{"a busy thread with too few samples", map[uint64]int{1: 50, 2: 3}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(2, 5071, 0, 0), usageOf(0, 5571, 0, 0)},
+			map[string]uint64{one: 500, two: 120, "[tool too slow]": 4951}},
+		{"too few by what most samples stand for", map[uint64]int{1: 50, 2: 12, 3: 3}, []*wire.Usage{usageOf(1, 1000, 0, 0), usageOf(2, 100, 0, 0), usageOf(3, 500, 0, 0), usageOf(0, 1600, 0, 0)},
+			map[string]uint64{one: 1000, two: 100, three: 240, "[tool too slow]": 260}},
+		{"the remainder", map[uint64]int{1: 50}, []*wire.Usage{usageOf(1, 500, 0, 0), usageOf(0, 800, 0, 0)},
+			map[string]uint64{one: 500, "[short threads]": 300}},
+		{"short threads together", short, append(shorts, usageOf(1, 500, 0, 0), usageOf(0, 1000, 0, 0)),
+			map[string]uint64{one: 500, "unknown code at 0x64": 20}},
+		{"short threads without samples", map[uint64]int{1: 50}, append(shorts, usageOf(1, 500, 0, 0), usageOf(0, 1000, 0, 0)),
+			map[string]uint64{one: 500, "[short threads]": 500}},
+		{"no sample at all", nil, []*wire.Usage{usageOf(1, 150, 0, 0), usageOf(2, 50, 10, wire.CauseStartup), usageOf(0, 230, 0, 0)},
+			map[string]uint64{"[tool too slow]": 150, "[start-up]": 50, "[short threads]": 30}},
+		{"the process's clock alone, more than the samples", map[uint64]int{1: 50, 2: 10}, []*wire.Usage{usageOf(0, 700, 0, wire.CauseTool)},
+			map[string]uint64{one: 500, two: 100, "[tool too slow]": 100}},
+		{"the process's clock alone, less than the samples", map[uint64]int{1: 50, 2: 10}, []*wire.Usage{usageOf(0, 300, 0, 0)},
+			map[string]uint64{one: 250, two: 50}},
+		{"a thread without a clock", map[uint64]int{1: 50, 2: 10}, []*wire.Usage{usageOf(1, 600, 0, 0), usageOf(0, 700, 0, 0)},
+			map[string]uint64{one: 600, two: 100}},
+		{"the process's clock of the end counts", map[uint64]int{1: 50}, []*wire.Usage{usageOf(0, 99, 0, 0), usageOf(1, 500, 0, 0), usageOf(0, 500, 0, 0)},
+			map[string]uint64{one: 500}},
+		{"a thread ID given again", map[uint64]int{3: 50}, []*wire.Usage{usageOf(3, 100, 0, 0), usageOf(3, 400, 100, 0), usageOf(0, 500, 0, 0)},
+			map[string]uint64{three: 400, export.KernelTime: 100}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, leaves := accounted(clocked(c.samples, c.usages...))
+			for name, want := range c.want {
+				if got := leaves[name]; (got+ms/2)/ms != want {
+					t.Errorf("%s: %d ns, want %d ms", name, got, want)
+				}
+			}
+			var sum, missing int64
+			for i := range p.Stacks {
+				s := &p.Stacks[i]
+				sum += s.CPUNanos
+				if p.Frames[s.Frames[len(s.Frames)-1]].Name == export.NotSampled {
+					missing += s.CPUNanos
+				}
+			}
+			cpu := p.Stats.CPU
+			if sum != cpu.Process || cpu.Profile+missing != cpu.Process {
+				t.Errorf("%d in the profile and %d not sampled, sum %d, of %d", cpu.Profile, missing, sum, cpu.Process)
+			}
+			if err := p.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Without the clock of the process nothing is made up.
+func TestAccountUnknown(t *testing.T) {
+	p, leaves := accounted(clocked(map[uint64]int{1: 50, 2: 3}))
+	if p.Stats.CPU != nil || len(p.Stacks) != 2 || leaves["unknown code at 0x1"] != 500*ms || len(p.Stats.Notes) != 0 {
+		t.Errorf("an old stream: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
+	}
+	p, leaves = accounted(clocked(map[uint64]int{1: 50}, usageOf(1, 700, 0, 0), usageOf(2, 300, 0, wire.CauseShort)))
+	if p.Stats.CPU != nil || len(p.Stacks) != 1 || leaves["unknown code at 0x1"] != 700*ms || len(p.Stats.Notes) != 1 {
+		t.Errorf("clocks of threads alone: %+v %v %q", p.Stats.CPU, leaves, p.Stats.Notes)
+	}
+}
+
+// Each of several processes has its own sum below its own root, and the clock is the worst.
+func TestAccountOfTwo(t *testing.T) {
+	one, two := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)), clocked(map[uint64]int{1: 10}, usageOf(0, 150, 0, wire.CauseStartup))
+	one.take(&wire.Stats{Key: wire.StatClock, Value: wire.ClockRandom})
+	one.take(&wire.Stats{Key: wire.StatClockHits, Value: 10})
+	two.take(&wire.Stats{Key: wire.StatClock, Value: wire.ClockPerf})
+	p, leaves := accounted(one, two)
+	want := export.CPUTime{Process: 750 * int64(ms), Profile: 600 * int64(ms)}
+	if got := p.Stats.CPU; got.Process != want.Process || got.Profile != want.Profile || leaves["[short threads]"] != 100*ms || leaves["[start-up]"] != 50*ms {
+		t.Errorf("%+v %v", got, leaves)
+	}
+	if c := p.Stats.Clock; c.Kind != export.ClockRandom || c.Hits != 10 {
+		t.Errorf("%+v", c)
+	}
+	for i := range p.Stacks {
+		if s := &p.Stacks[i]; p.Frames[s.Frames[len(s.Frames)-1]].Name != "process app (7)" {
+			t.Errorf("stack %d has no root", i)
+		}
+	}
+}
+
+// Times that cannot be are bounded, and divide nothing by zero.
+func TestAccountHostile(t *testing.T) {
+	const most = 1<<64 - 1
+	p := clocked(map[uint64]int{1: 2}, &wire.Usage{TID: 1, CPUNanos: most, KernelNanos: most}, &wire.Usage{TID: 2, CPUNanos: most, Cause: 255}, &wire.Usage{CPUNanos: most, Cause: 9})
+	for i := range uint64(300) {
+		p.take(&wire.Sample{TID: 3, CPUNanos: most, Frames: []wire.Frame{{IP: i}}})
+		p.take(&wire.Sample{TID: 4, CPUNanos: most})
+		p.take(&wire.Usage{TID: 3, CPUNanos: most})
+	}
+	got, _ := accounted(p)
+	for i := range got.Stacks {
+		if s := &got.Stacks[i]; s.CPUNanos < 0 {
+			t.Errorf("stack %d has %d ns", i, s.CPUNanos)
+		}
+	}
+}

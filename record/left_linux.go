@@ -1,0 +1,188 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Processes that the command leaves running when it ends. If nothing else is recorded they
+// are what the user wants, and the recording goes on until they end. Otherwise they are
+// helpers such as build servers, which may run for a quarter of an hour: they are named.
+
+// leftWait is how long a process that the command left running may take to load a runtime.
+var leftWait = 3 * time.Second
+
+// leftPoll is the time between two polls of the processes that were left running.
+const leftPoll = 100 * time.Millisecond
+
+// maxEnviron bounds what is read of a process's environment.
+const maxEnviron = 4 << 20
+
+// followLeft returns a channel that is closed when every process that the command left
+// running has ended, nil if none is to be followed. It gives up when ending is closed.
+func (r *run) followLeft(ending <-chan struct{}) <-chan struct{} {
+	live, connected := r.srv.living()
+	helpers := len(connected) > len(live) && r.opt.Duration == 0
+	if helpers || len(live) == 0 && (len(connected) > 0 || len(inheritors(r.srv.path)) == 0) {
+		r.left = live
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.awaitLeft(ending)
+	}()
+	return done
+}
+
+// awaitLeft returns when every process that the command left running has ended, or none
+// loads a runtime.
+func (r *run) awaitLeft(ending <-chan struct{}) {
+	for limit := time.Now().Add(leftWait); ; {
+		live, connected := r.srv.living()
+		r.follows(live)
+		if len(live) == 0 {
+			others := inheritors(r.srv.path)
+			if len(connected) > 0 || len(others) == 0 {
+				return
+			}
+			if time.Now().After(limit) {
+				r.srv.note(fmt.Sprintf("the command ended and left %s running, which has loaded no .NET runtime since", namedAll(others)))
+				return
+			}
+		}
+		select {
+		case <-ending:
+			return
+		case <-time.After(leftPoll):
+		}
+	}
+}
+
+// follows tells the user, once of each process, why the recording goes on.
+func (r *run) follows(live []*process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range live {
+		if !slices.Contains(r.left, p) {
+			r.left = append(r.left, p)
+			r.opt.Say(fmt.Sprintf("the command has ended; process %d (%s), which it left running, is recorded until it ends, or until Ctrl-C", p.pid, p.name))
+		}
+	}
+}
+
+// noteLeft notes which processes that the command left running are in the profile.
+func (r *run) noteLeft() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.left) == 0 {
+		return
+	}
+	who, until := "1 process that the command left running was", "it ended"
+	if len(r.left) > 1 {
+		who, until = fmt.Sprintf("%d processes that the command left running were", len(r.left)), "they ended"
+	}
+	if live, _ := r.srv.living(); len(live) > 0 {
+		until = "the recording ended"
+	}
+	var names []string
+	for _, p := range r.left[:min(len(r.left), maxNamed)] {
+		names = append(names, fmt.Sprintf("process %d (%s)", p.pid, p.name))
+	}
+	r.srv.note(fmt.Sprintf("%s recorded until %s: %s", who, until, strings.Join(names, ", ")))
+}
+
+// maxNamed bounds the processes that one line names.
+const maxNamed = 8
+
+func namedAll(pids []int) string {
+	var out []string
+	for _, pid := range pids[:min(len(pids), maxNamed)] {
+		out = append(out, fmt.Sprintf("process %d (%s)", pid, processName(pid)))
+	}
+	return strings.Join(out, ", ")
+}
+
+// living returns the processes that have connected, and those of them that still run.
+func (s *server) living() (live, connected []*process) {
+	connected = s.all()
+	for _, p := range connected {
+		select {
+		case <-p.gone:
+		default:
+			if runs(p.pid) {
+				live = append(live, p)
+			}
+		}
+	}
+	return live, connected
+}
+
+// runs reports whether a process is there and has not ended.
+func runs(pid int) bool {
+	state, _ := stateOf(pid)
+	return state != 0 && state != 'Z' && state != 'X'
+}
+
+// stateOf returns a process's state as proc(5) has it, 0 if it is gone, and when it began
+// in ticks since the machine did.
+func stateOf(pid int) (state byte, began uint64) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	at := bytes.LastIndexByte(stat, ')') // a name may have anything in it
+	if err != nil || at < 0 {
+		return 0, 0
+	}
+	const stateField, beganField = 0, 19 // behind the name
+	fields := strings.Fields(string(stat[at+1:]))
+	if len(fields) <= beganField {
+		return 0, 0
+	}
+	began, _ = strconv.ParseUint(fields[beganField], 10, 64)
+	return fields[stateField][0], began
+}
+
+// inheritors returns the running processes whose environment names our socket. A young
+// process without an environment may be about to begin another program.
+func inheritors(socket string) (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	setting := []byte("\x00" + EnvSocket + "=" + socket + "\x00")
+	_, ours := stateOf(os.Getpid())
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		env, err := environOf(pid)
+		if err != nil {
+			continue
+		}
+		if state, began := stateOf(pid); len(env) == 0 && (state == 'Z' || state == 'X' || began < ours || !hasProgram(pid)) {
+			continue
+		}
+		if len(env) == 0 || bytes.Contains(append([]byte{0}, env...), setting) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func environOf(pid int) ([]byte, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxEnviron))
+}
+
+// hasProgram reports whether a process is a program's: the kernel's own threads are not.
+func hasProgram(pid int) bool {
+	_, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil
+}

@@ -1,0 +1,341 @@
+package cpuring
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+// Config says how a process is sampled.
+type Config struct {
+	PID    int
+	Period uint64 // nanoseconds of processor time between two samples of a thread
+	Stack  int    // bytes that are copied of a stack
+}
+
+// clock is the event of one thread on one CPU.
+type clock struct {
+	event *perfevent.Event
+	period
+}
+
+// thread has a clock for each CPU.
+type thread struct {
+	clocks []clock
+	deep   bool   // as much as possible is copied of its stack
+	before Totals // of clocks that were closed
+}
+
+// Sampler samples a process. Read, Ended, Remove, and Deepen are for one goroutine.
+type Sampler struct {
+	cfg    Config
+	cpus   []int
+	owners []*perfevent.Event // of the rings
+	rings  []*perfevent.Ring
+
+	mu      sync.Mutex
+	threads map[uint32]*thread
+	ended   []uint32
+	watch   *perfevent.Watch
+	known   map[uint32]bool // threads whose descendants are watched
+	end     int             // an eventfd that ends the goroutine
+	done    chan struct{}
+
+	record   perfevent.Record
+	userOnly bool
+	lost     uint64
+}
+
+// Sizes of a CPU's ring, bytes. A user without privileges may lock 516 KB for each CPU.
+const (
+	ringSize  = 512 << 10
+	leastRing = 32 << 10
+)
+
+// New opens the rings, and a watch for new threads. Its errors are those of package perfevent:
+// the kernel may refuse all of it, or some of it for lack of locked memory.
+func New(cfg Config) (*Sampler, error) {
+	s := &Sampler{cfg: cfg, cpus: perfevent.CPUs(), threads: map[uint32]*thread{}, known: map[uint32]bool{}, end: -1}
+	for _, cpu := range s.cpus {
+		if err := s.addRing(cpu); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	err := s.Add(uint32(cfg.PID))
+	if err == nil {
+		err = s.follow()
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// addRing maps the ring of a CPU. It belongs to an event of the tool's own that never runs, so
+// that it stays when threads end.
+func (s *Sampler) addRing(cpu int) error {
+	a := s.attr()
+	a.ExcludeKernel = true
+	owner, err := perfevent.OpenClock(os.Getpid(), cpu, a)
+	if err != nil {
+		return err
+	}
+	s.owners = append(s.owners, owner)
+	ring, err := perfevent.MapRing(owner, ringSize, leastRing)
+	if err == nil {
+		s.rings = append(s.rings, ring)
+	}
+	return err
+}
+
+func (s *Sampler) attr() perfevent.Attr {
+	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack, ExcludeKernel: s.userOnly}
+}
+
+// Add samples a thread, if it is not sampled yet. New threads that descend from it are added
+// when the kernel reports them.
+func (s *Sampler) Add(tid uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(tid)
+}
+
+func (s *Sampler) add(tid uint32) error {
+	if s.threads[tid] != nil {
+		return nil
+	}
+	t := &thread{}
+	if err := s.open(tid, t); err != nil {
+		return err
+	}
+	s.threads[tid] = t
+	if s.watch != nil && !s.known[tid] {
+		s.known[tid] = true
+		s.watch.Add(int(tid))
+	}
+	return nil
+}
+
+// open opens a thread's clocks. They are enabled together, as far as that is possible.
+func (s *Sampler) open(tid uint32, t *thread) error {
+	a := s.attr()
+	if t.deep {
+		a.Stack = perfevent.MaxStack
+	}
+	for i, cpu := range s.cpus {
+		a.Period = firstPeriod(s.cfg.Period, rand.Uint64N)
+		e, err := perfevent.OpenClock(int(tid), cpu, a)
+		if err == nil {
+			t.clocks = append(t.clocks, clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: true}})
+			a.ExcludeKernel = e.ExcludesKernel()
+			s.userOnly = a.ExcludeKernel
+			err = s.owners[i].Share(e)
+		}
+		if err != nil {
+			t.close(s.userOnly)
+			return err
+		}
+	}
+	for i := range t.clocks {
+		t.clocks[i].event.Enable()
+	}
+	return nil
+}
+
+// close closes a thread's clocks and adds what they have counted to before.
+func (t *thread) close(userOnly bool) {
+	for i := range t.clocks {
+		c := &t.clocks[i]
+		counted, _ := c.event.Count()
+		n := Totals{Counted: counted, Hits: c.hits}
+		if userOnly {
+			n.InKernel = c.inKernel(counted)
+		}
+		t.before.add(n)
+		c.event.Close()
+	}
+	t.clocks = nil
+}
+
+// Read gives each hit that counts to take, with what the rings hold now. The record is valid
+// until take returns.
+func (s *Sampler) Read(take func(*perfevent.Record)) {
+	for cpu, ring := range s.rings {
+		layout := s.owners[cpu].Layout()
+		ring.Read(func(b []byte) {
+			r := &s.record
+			if !layout.Parse(b, r) {
+				return
+			}
+			switch r.Type {
+			case perfevent.Lost:
+				s.lost += r.Lost
+			case perfevent.Sample:
+				if s.counts(cpu, r) {
+					take(r)
+				}
+			}
+		})
+	}
+}
+
+// counts reports whether a hit counts, and gives its clock another period if that is due.
+func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.threads[r.TID]
+	if t == nil || cpu >= len(t.clocks) {
+		return false
+	}
+	c := &t.clocks[cpu]
+	counts, renew := c.hit(r.Time)
+	if renew {
+		c.renew()
+	}
+	return counts
+}
+
+// renew gives a clock another period.
+func (c *clock) renew() {
+	next := nextPeriod(c.whole, rand.Uint64N)
+	if c.event.SetPeriod(next) != nil {
+		return
+	}
+	counted, _ := c.event.Count()
+	c.renewed(next, counted, perfevent.Now())
+}
+
+// Deepen has as much as possible copied of a thread's stack from now on. It reports whether
+// that is more than before.
+func (s *Sampler) Deepen(tid uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.threads[tid]
+	if t == nil || t.deep {
+		return false
+	}
+	t.deep = true
+	t.close(s.userOnly)
+	if s.open(tid, t) != nil {
+		return false
+	}
+	for i := range t.clocks {
+		t.clocks[i].since = perfevent.Now() // hits of the clocks before are none of theirs
+	}
+	return true
+}
+
+// Ended returns the threads that the kernel has reported to have ended since the last call.
+// Their hits are in the rings by then: Read first, then Remove them.
+func (s *Sampler) Ended() []uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.ended
+	s.ended = nil
+	return out
+}
+
+// Remove ends the sampling of a thread. It returns what is known of its processor time, false
+// if the thread was not sampled.
+func (s *Sampler) Remove(tid uint32) (Totals, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.threads[tid]
+	if t == nil {
+		return Totals{}, false
+	}
+	delete(s.threads, tid)
+	delete(s.known, tid)
+	t.close(s.userOnly)
+	return t.before, true
+}
+
+// Threads returns the threads that are sampled.
+func (s *Sampler) Threads() (tids []uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tid := range s.threads {
+		tids = append(tids, tid)
+	}
+	return tids
+}
+
+// Lost returns the number of hits for which a ring had no room.
+func (s *Sampler) Lost() uint64 { return s.lost }
+
+// UserOnly reports whether the kernel drops hits in the kernel.
+func (s *Sampler) UserOnly() bool { return s.userOnly }
+
+// Close ends the sampling.
+func (s *Sampler) Close() {
+	if s.end >= 0 {
+		unix.Write(s.end, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		<-s.done
+		unix.Close(s.end)
+	}
+	if s.watch != nil {
+		s.watch.Close()
+	}
+	for _, t := range s.threads {
+		t.close(s.userOnly)
+	}
+	for _, r := range s.rings {
+		r.Close()
+	}
+	for _, e := range s.owners {
+		e.Close()
+	}
+}
+
+// follow opens the watch, and a goroutine that adds the threads that it reports.
+func (s *Sampler) follow() error {
+	watch, err := perfevent.OpenWatch(s.cpus, s.cfg.PID)
+	if err != nil {
+		return err
+	}
+	s.watch, s.known[uint32(s.cfg.PID)] = watch, true
+	if s.end, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		return err
+	}
+	fds := []unix.PollFd{{Fd: int32(s.end), Events: unix.POLLIN}}
+	for _, fd := range watch.FDs() {
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	s.done = make(chan struct{})
+	go s.serve(fds)
+	return nil
+}
+
+// serve adds new threads until Close.
+func (s *Sampler) serve(fds []unix.PollFd) {
+	defer close(s.done)
+	for {
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) || fds[0].Revents != 0 {
+			return
+		}
+		s.mu.Lock()
+		s.watch.Read(s.changed)
+		s.mu.Unlock()
+	}
+}
+
+// changed takes a record of the watch.
+func (s *Sampler) changed(r *perfevent.Record) {
+	if int(r.PID) != s.cfg.PID {
+		return
+	}
+	switch r.Type {
+	case perfevent.Fork:
+		s.known[r.TID] = true
+		s.add(r.TID)
+	case perfevent.Exit:
+		s.ended = append(s.ended, r.TID)
+	}
+}

@@ -1,0 +1,271 @@
+package perfevent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// nobody is a user without privileges.
+const nobody = 65534
+
+// refused skips a test where the kernel permits no events.
+func refused(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, ErrRefused) {
+		t.Skip("SKIPPED-CHECK: the kernel permits no perf events here, so they were not tried: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// worker runs work in a thread of its own, which is locked to one CPU, and waits for it.
+type worker struct {
+	tid  int
+	work chan func()
+	done chan bool // closed at the end
+}
+
+func newWorker(t *testing.T) *worker {
+	w := &worker{work: make(chan func()), done: make(chan bool)}
+	ready := make(chan int)
+	go w.serve(ready)
+	w.tid = <-ready
+	return w
+}
+
+// serve works on a thread that ends with it: not on the first one, which never ends.
+func (w *worker) serve(ready chan<- int) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		other := make(chan int)
+		go w.serve(other)
+		ready <- <-other
+		runtime.UnlockOSThread()
+		return
+	}
+	ready <- unix.Gettid()
+	for f := range w.work {
+		f()
+		w.done <- true
+	}
+	close(w.done)
+}
+
+func (w *worker) do(f func()) { w.work <- f; <-w.done }
+
+// burn uses so much of the thread's processor time.
+func burn(d time.Duration) time.Duration {
+	began := threadTime()
+	for threadTime()-began < d {
+	}
+	return threadTime() - began
+}
+
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
+	return time.Duration(ts.Nano())
+}
+
+func TestRingOfSamples(t *testing.T) {
+	w := newWorker(t)
+	defer close(w.work)
+	var rings []*Ring
+	var events []*Event
+	for _, cpu := range CPUs() {
+		e, r := openShared(t, w.tid, cpu)
+		events, rings = append(events, e), append(rings, r)
+	}
+	var used time.Duration
+	w.do(func() { used = burn(50 * time.Millisecond) })
+	var counted uint64
+	hits := 0
+	for i, e := range events {
+		e.Disable()
+		n, err := e.Count()
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted += n
+		rings[i].Read(func(b []byte) { hits += checkSample(t, w.tid, e.Layout(), b) })
+	}
+	if counted < uint64(used) || hits == 0 {
+		t.Errorf("counted %d ns of %d, %d samples", counted, used, hits)
+	}
+}
+
+// openShared opens an event of tid that runs, with the ring of another thread's event.
+func openShared(t *testing.T, tid, cpu int) (*Event, *Ring) {
+	t.Helper()
+	owner, err := OpenClock(os.Getpid(), cpu, Attr{Period: 1e6, Regs: true, Stack: 4096})
+	refused(t, err)
+	t.Cleanup(func() { owner.Close() })
+	r, err := MapRing(owner, 1<<18, 1<<14)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	e, err := OpenClock(tid, cpu, Attr{Period: 1e6, Regs: true, Stack: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	if err := errors.Join(owner.Share(e), e.Enable()); err != nil {
+		t.Fatal(err)
+	}
+	return e, r
+}
+
+// checkSample returns 1 for a good sample of tid.
+func checkSample(t *testing.T, tid int, l Layout, b []byte) int {
+	var r Record
+	if !l.Parse(b, &r) || r.Type != Sample {
+		return 0
+	}
+	regs, ok := r.Registers(context.Host())
+	if !ok || r.TID != uint32(tid) || r.PID != uint32(os.Getpid()) || regs.SP() == 0 || len(r.Stack) == 0 || !r.Kernel && regs.IP() != r.IP {
+		t.Errorf("%+v: %x", r, regs)
+		return 0
+	}
+	return 1
+}
+
+// The signal arrives in the thread itself, without any ring: that thread blocks it, and has it
+// pending. The count is there after the thread has ended.
+func TestSignalAndCountOfEnded(t *testing.T) {
+	w := newWorker(t)
+	e, err := OpenClock(w.tid, -1, Attr{Period: 1e6})
+	refused(t, err)
+	defer e.Close()
+	if err := e.Signal(w.tid, unix.SIGIO); err == nil {
+		t.Error("SIGIO was accepted")
+	}
+	if err := e.Signal(w.tid, unix.SIGURG); err != nil {
+		t.Fatal(err)
+	}
+	pending := func() bool {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/status", w.tid))
+		_, rest, _ := strings.Cut(string(b), "SigPnd:\t")
+		var mask uint64
+		fmt.Sscanf(rest, "%x", &mask)
+		return mask>>(unix.SIGURG-1)&1 == 1
+	}
+	var before, after bool
+	var used time.Duration
+	w.do(func() {
+		set := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGURG - 1)}}
+		unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
+		for until := threadTime() + 20*time.Millisecond; pending() && threadTime() < until; {
+		}
+		before = pending() // the Go runtime's own use of the signal
+		e.Enable()
+		used = burn(20 * time.Millisecond)
+		after = pending()
+	})
+	if before {
+		t.Skip("SKIPPED-CHECK: the Go runtime had sent this thread SIGURG already, so whose signal is pending is not known")
+	}
+	if !after {
+		t.Error("no signal is pending in the thread")
+	}
+	close(w.work)
+	<-w.done
+	for range 1000 { // the thread ends soon
+		if unix.Tgkill(os.Getpid(), w.tid, 0) != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n, err := e.Count(); err != nil || n < uint64(used) {
+		t.Errorf("after the end: %d ns of %d, %v", n, used, err)
+	}
+	if _, err := OpenClock(w.tid, -1, Attr{Period: 1e6}); !errors.Is(err, ErrGone) {
+		t.Errorf("of an ended thread: %v", err)
+	}
+}
+
+// Threads of another process are reported when they are created and when they end, by a
+// descriptor that poll reports.
+func TestWatch(t *testing.T) {
+	w := newWorker(t)
+	defer close(w.work)
+	watch, err := OpenWatch(CPUs(), w.tid)
+	refused(t, err)
+	defer watch.Close()
+	var child int
+	w.do(func() { // a thread that creates another
+		cmd := exec.Command("/proc/self/exe", "-test.run=^$")
+		if err := cmd.Start(); err == nil {
+			child = cmd.Process.Pid
+			cmd.Wait()
+		}
+	})
+	var fds []unix.PollFd
+	for _, fd := range watch.FDs() {
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	if n, err := unix.Poll(fds, 10000); n == 0 {
+		t.Fatalf("nothing to read: %v", err)
+	}
+	seen := map[Type]int{}
+	exec := false
+	watch.Read(func(r *Record) {
+		if r.PID == uint32(child) {
+			seen[r.Type]++
+			exec = exec || r.Exec
+		}
+	})
+	if seen[Fork] == 0 || seen[Exit] == 0 || !exec {
+		t.Errorf("process %d: %v, exec %v", child, seen, exec)
+	}
+}
+
+// A period may be changed. A program that this one starts is counted from its exec on.
+func TestPeriodAndExec(t *testing.T) {
+	w := newWorker(t)
+	defer close(w.work)
+	e, err := OpenClock(w.tid, -1, Attr{Period: 1e9, ExcludeKernel: true})
+	refused(t, err)
+	defer e.Close()
+	if !e.ExcludesKernel() {
+		t.Error("does not say that it excludes the kernel")
+	}
+	if err := e.SetPeriod(1e6); err != nil {
+		t.Error(err)
+	}
+	if err := e.SetPeriod(0); err == nil {
+		t.Error("a period of 0 was accepted")
+	}
+	if _, err := OpenClock(w.tid, 1<<20, Attr{Period: 1e6}); err == nil {
+		t.Error("an event of a CPU that is not there")
+	}
+}
+
+// Everything above works for a user without privileges.
+func TestUnprivileged(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED-CHECK: only root can become another user, and this one is none: the other tests ran without privileges")
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run=^(TestRingOfSamples|TestSignalAndCountOfEnded|TestWatch|TestPeriodAndExec)$")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.Dir = "/"
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ok") && !strings.Contains(string(out), "PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "SKIPPED-CHECK") {
+		t.Skip("SKIPPED-CHECK: the kernel permits user nobody no perf events, so they were not tried: ", string(out))
+	}
+}

@@ -1,0 +1,137 @@
+package perfevent
+
+import (
+	"errors"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watch reports the threads that a process creates and that end, from the kernel's own
+// records. It sees what descends from the threads that were there when it was opened.
+type Watch struct {
+	cpus   []int
+	events []*Event // of each thread on each CPU
+	rings  []*Ring  // of each CPU
+	owners []*Event // of the rings: the tool's own, never enabled, so that they outlive the threads
+}
+
+// watchRing is the size of a CPU's ring, bytes; a record has some 40.
+const watchRing = 4096
+
+// OpenWatch watches what descends from the threads tids on the CPUs. A thread that has ended
+// meanwhile is left out. The error wraps ErrGone if all have.
+func OpenWatch(cpus []int, tids ...int) (*Watch, error) {
+	w := &Watch{cpus: cpus}
+	if err := w.open(tids); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Watch) open(tids []int) error {
+	for _, cpu := range w.cpus {
+		if err := w.addRing(cpu); err != nil {
+			return err
+		}
+	}
+	for _, tid := range tids {
+		if err := w.Add(tid); err != nil && !errors.Is(err, ErrGone) {
+			return err
+		}
+	}
+	if len(w.events) == 0 {
+		return &Error{"perf_event_open", ErrGone, unix.ESRCH}
+	}
+	return nil
+}
+
+func (w *Watch) addRing(cpu int) error {
+	owner, err := openDummy(os.Getpid(), cpu)
+	if err != nil {
+		return err
+	}
+	w.owners = append(w.owners, owner)
+	r, err := MapRing(owner, watchRing, watchRing)
+	if err == nil {
+		w.rings = append(w.rings, r)
+	}
+	return err
+}
+
+// Add watches what descends from one thread more. Threads that descend from a watched one
+// need no call.
+func (w *Watch) Add(tid int) error {
+	for i, cpu := range w.cpus {
+		e, err := openDummy(tid, cpu)
+		if err != nil {
+			return err
+		}
+		w.events = append(w.events, e)
+		if err = errors.Join(w.owners[i].Share(e), e.Enable()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openDummy opens an event that counts nothing and records what becomes of threads. A record
+// makes the descriptor readable at once.
+func openDummy(tid, cpu int) (*Event, error) {
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY, Wakeup: 1,
+		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitTask | unix.PerfBitComm | unix.PerfBitCommExec |
+			unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | unix.PerfBitWatermark}
+	fd, err := openAttr(&attr, tid, cpu)
+	if err != nil {
+		return nil, err
+	}
+	return &Event{fd: fd}, nil
+}
+
+// FDs returns the descriptors that poll(2) reports as readable when there are records, one of
+// each CPU.
+func (w *Watch) FDs() (fds []int) {
+	for _, e := range w.owners {
+		fds = append(fds, e.fd)
+	}
+	return fds
+}
+
+// Read gives each Fork, Exit, Comm, and Lost record to take. Records of different CPUs are
+// not in the order of time.
+func (w *Watch) Read(take func(*Record)) {
+	var r Record
+	for _, ring := range w.rings {
+		ring.Read(func(b []byte) {
+			if (Layout{}).Parse(b, &r) {
+				take(&r)
+			}
+		})
+	}
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	for _, r := range w.rings {
+		r.Close()
+	}
+	for _, e := range append(w.events, w.owners...) {
+		e.Close()
+	}
+}
+
+// CPUs returns the numbers of the CPUs that may run threads, from
+// /sys/devices/system/cpu/online; as many as the tool may use if that cannot be read.
+func CPUs() []int {
+	b, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if cpus, ok := parseCPUs(string(b)); err == nil && ok {
+		return cpus
+	}
+	cpus := make([]int, runtime.NumCPU())
+	for i := range cpus {
+		cpus[i] = i
+	}
+	return cpus
+}
