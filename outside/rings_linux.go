@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// stackCopy is how much the kernel copies of a stack, bytes. Of a thread whose stack is deeper
-// it copies as much as it can.
+// stackCopy is how much the kernel copies of a stack that is known to be shallow, bytes. It copies
+// as much as it can of others.
 const stackCopy = 16 << 10
 
 // openRings has the kernel sample the threads' processor time. Where it permits that not, they
@@ -88,9 +88,16 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	}
 	t.samples++
 	e.sendAt(s.time, s.tid, gap, e.s.Frames, s.cpu, s.wall)
-	if gap == merge.GapTruncated && r.Cut {
-		e.rings.Deepen(r.TID)
+	e.rings.Copy(r.TID, e.deep(r, gap))
+}
+
+// deep reports whether the thread of the stack just walked needs a copy larger than stackCopy. The
+// limit leaves room for more calls in its next samples.
+func (e *Stopper) deep(r *perfevent.Record, gap merge.Gap) bool {
+	if gap == merge.GapNone {
+		return e.w.regs.SP()-e.w.from.SP() > stackCopy*3/4
 	}
+	return r.Cut
 }
 
 // readThread reads the runtime's Thread if the runtime has replaced a return address on the

@@ -24,6 +24,7 @@ var clsid = [16]byte{0xc0, 0xa1, 0xed, 0x5e, 0xed, 0x5e, 0x1c, 0x4a, 0xa5, 0xee,
 const (
 	cancelled     = 0x80131375 // CORPROF_E_PROFILER_CANCEL_ACTIVATION: what the probe answers, always
 	alreadyActive = 0x8013136a // CORPROF_E_PROFILER_ALREADY_ACTIVE
+	notYet        = 0x8013135b // CORPROF_E_NOT_YET_AVAILABLE: the runtime listens and is still starting
 )
 
 // attachLimit is how long the runtime may take to load the probe.
@@ -131,20 +132,33 @@ func (r *run) attach() error {
 	return &Refusal{What: "the probe was loaded and did not connect", Where: where, Remedy: "try again", Code: ExitRefused}
 }
 
-// detachLimit is how long a probe may take to notice that the tool before is dead, and
-// to end its session: longer, and it is not dead.
-const detachLimit = 3 * time.Second
+// Limits of the retries of load.
+const (
+	detachLimit = 3 * time.Second  // for a probe to notice that its tool is dead, and to end its session
+	startLimit  = 30 * time.Second // for a runtime to start, under an emulator too
+)
 
-// load has the runtime load the probe. One that has a session of events from a recording
-// before ends it first, and wants to be asked again.
+// load asks the runtime to load the probe. It retries while the runtime is starting, and while a
+// probe of an earlier recording ends its session of events.
 func (r *run) load(client *diagnostics.Client) (answer diagnostics.HResult, known bool, err error) {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
 		err = client.Attach(diagnostics.Profiler{CLSID: clsid, Path: r.opt.Probe, Data: []byte(strings.TrimPrefix(r.srv.path, r.opt.root)), Timeout: attachLimit})
 		known = errors.As(err, &answer)
-		if !known || uint32(answer) != alreadyActive && uint32(answer) != cancelled || !r.opt.reused || r.connected() || time.Since(begin) > detachLimit {
+		if r.connected() || time.Since(begin) > r.retryLimit(answer, known) {
 			return answer, known, err
 		}
 	}
+}
+
+// retryLimit returns for how long an answer of the runtime is worth a retry.
+func (r *run) retryLimit(answer diagnostics.HResult, known bool) time.Duration {
+	switch {
+	case known && uint32(answer) == notYet:
+		return startLimit
+	case known && r.opt.reused && (uint32(answer) == alreadyActive || uint32(answer) == cancelled):
+		return detachLimit
+	}
+	return -1
 }
 
 // stopper samples the process with nothing in it.

@@ -27,11 +27,11 @@ type clock struct {
 // thread has a clock for each CPU.
 type thread struct {
 	clocks []clock
-	deep   bool   // as much as possible is copied of its stack
+	deep   bool   // the kernel copies as much of its stack as it can
 	before Totals // of clocks that were closed
 }
 
-// Sampler samples a process. Read, Ended, Remove, and Deepen are for one goroutine.
+// Sampler samples a process. Read, Ended, Remove, and Copy are for one goroutine.
 type Sampler struct {
 	cfg    Config
 	cpus   []int
@@ -51,9 +51,11 @@ type Sampler struct {
 	lost     uint64
 }
 
-// Sizes of a CPU's ring, bytes. A user without privileges may lock 516 KB for each CPU.
+// Sizes of the rings, bytes. A user without privileges may lock 516 KB for each CPU, others get
+// more. A ring of 512 KB has room for seven stacks of 64 KB.
 const (
-	ringSize  = 512 << 10
+	allRings  = 16 << 20 // of all CPUs together
+	ringSize  = 4 << 20  // at most for a CPU
 	leastRing = 32 << 10
 )
 
@@ -88,7 +90,7 @@ func (s *Sampler) addRing(cpu int) error {
 		return err
 	}
 	s.owners = append(s.owners, owner)
-	ring, err := perfevent.MapRing(owner, ringSize, leastRing)
+	ring, err := perfevent.MapRing(owner, max(512<<10, min(ringSize, allRings/len(s.cpus))), leastRing)
 	if err == nil {
 		s.rings = append(s.rings, ring)
 	}
@@ -111,8 +113,8 @@ func (s *Sampler) add(tid uint32) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{}
-	if err := s.open(tid, t); err != nil {
+	t := &thread{deep: true}
+	if err := s.open(tid, t, true); err != nil {
 		return err
 	}
 	s.threads[tid] = t
@@ -123,17 +125,21 @@ func (s *Sampler) add(tid uint32) error {
 	return nil
 }
 
-// open opens a thread's clocks. They are enabled together, as far as that is possible.
-func (s *Sampler) open(tid uint32, t *thread) error {
+// open opens a thread's clocks, and enables them as close together as possible. first means that
+// they begin with a first period.
+func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	a := s.attr()
 	if t.deep {
 		a.Stack = perfevent.MaxStack
 	}
 	for i, cpu := range s.cpus {
-		a.Period = firstPeriod(s.cfg.Period, rand.Uint64N)
+		a.Period = nextPeriod(s.cfg.Period, rand.Uint64N)
+		if first {
+			a.Period = firstPeriod(s.cfg.Period, rand.Uint64N)
+		}
 		e, err := perfevent.OpenClock(int(tid), cpu, a)
 		if err == nil {
-			t.clocks = append(t.clocks, clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: true}})
+			t.clocks = append(t.clocks, clock{event: e, period: period{whole: s.cfg.Period, now: a.Period, first: first}})
 			a.ExcludeKernel = e.ExcludesKernel()
 			s.userOnly = a.ExcludeKernel
 			err = s.owners[i].Share(e)
@@ -212,24 +218,23 @@ func (c *clock) renew() {
 	c.renewed(next, counted, perfevent.Now())
 }
 
-// Deepen has as much as possible copied of a thread's stack from now on. It reports whether
-// that is more than before.
-func (s *Sampler) Deepen(tid uint32) bool {
+// Copy sets how much the kernel copies of a thread's stack from now on: as much as it can if
+// deep, else Config.Stack. A new thread is deep, since its stack is unknown.
+func (s *Sampler) Copy(tid uint32, deep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.threads[tid]
-	if t == nil || t.deep {
-		return false
+	if t == nil || t.deep == deep {
+		return
 	}
-	t.deep = true
+	t.deep = deep
 	t.close(s.userOnly)
-	if s.open(tid, t) != nil {
-		return false
+	if s.open(tid, t, false) != nil {
+		return
 	}
 	for i := range t.clocks {
-		t.clocks[i].since = perfevent.Now() // hits of the clocks before are none of theirs
+		t.clocks[i].since = perfevent.Now() // older hits in the rings are of the closed clocks
 	}
-	return true
 }
 
 // Ended returns the threads that the kernel has reported to have ended since the last call.
