@@ -88,16 +88,7 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	}
 	t.samples++
 	e.sendAt(s.time, s.tid, gap, e.s.Frames, s.cpu, s.wall)
-	e.rings.Copy(r.TID, e.deep(r, gap))
-}
-
-// deep reports whether the thread of the stack just walked needs a copy larger than stackCopy. The
-// limit leaves room for more calls in its next samples.
-func (e *Stopper) deep(r *perfevent.Record, gap merge.Gap) bool {
-	if gap == merge.GapNone {
-		return e.w.regs.SP()-e.w.from.SP() > stackCopy*3/4
-	}
-	return r.Cut
+	e.rings.Used(r.TID, e.w.regs.SP()-e.w.from.SP(), gap == merge.GapTruncated && r.Cut)
 }
 
 // readThread reads the runtime's Thread if the runtime has replaced a return address on the

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	PID    int
 	Period uint64 // nanoseconds of processor time between two samples of a thread
-	Stack  int    // bytes that are copied of a stack
+	Stack  int    // bytes that are copied of a stack that is known to be shallow
 }
 
 // clock is the event of one thread on one CPU.
@@ -27,11 +27,11 @@ type clock struct {
 // thread has a clock for each CPU.
 type thread struct {
 	clocks []clock
-	deep   bool   // the kernel copies as much of its stack as it can
+	depth  depth
 	before Totals // of clocks that were closed
 }
 
-// Sampler samples a process. Read, Ended, Remove, and Copy are for one goroutine.
+// Sampler samples a process. Read, Ended, Remove, and Used are for one goroutine.
 type Sampler struct {
 	cfg    Config
 	cpus   []int
@@ -113,7 +113,7 @@ func (s *Sampler) add(tid uint32) error {
 	if s.threads[tid] != nil {
 		return nil
 	}
-	t := &thread{deep: true}
+	t := &thread{}
 	if err := s.open(tid, t, true); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (s *Sampler) add(tid uint32) error {
 // they begin with a first period.
 func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	a := s.attr()
-	if t.deep {
+	if !t.depth.small {
 		a.Stack = perfevent.MaxStack
 	}
 	for i, cpu := range s.cpus {
@@ -218,16 +218,15 @@ func (c *clock) renew() {
 	c.renewed(next, counted, perfevent.Now())
 }
 
-// Copy sets how much the kernel copies of a thread's stack from now on: as much as it can if
-// deep, else Config.Stack. A new thread is deep, since its stack is unknown.
-func (s *Sampler) Copy(tid uint32, deep bool) {
+// Used takes note of how many bytes of its stack a sample of a thread needed, or that the copy
+// ended before the stack did. The kernel copies more or less of the stack from now on.
+func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.threads[tid]
-	if t == nil || t.deep == deep {
+	if t == nil || !t.depth.sampled(bytes, cut, s.cfg.Stack) {
 		return
 	}
-	t.deep = deep
 	t.close(s.userOnly)
 	if s.open(tid, t, false) != nil {
 		return

@@ -1,0 +1,42 @@
+package cpuring
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// The worst thread is deep whenever its copies have just become small.
+func TestDepth(t *testing.T) {
+	var d depth
+	cut, small := 0, 0
+	const samples = 100000
+	for range samples {
+		if d.small {
+			small++
+			cut++
+			d.sampled(0, true, 16<<10)
+			continue
+		}
+		d.sampled(1000, false, 16<<10)
+	}
+	if cut < 3 || cut > 5 {
+		t.Errorf("%d samples are cut", cut)
+	}
+	d, small = depth{}, 0
+	for range samples {
+		if d.small {
+			small++
+		}
+		d.sampled(1000, false, 16<<10)
+	}
+	if small != samples-enoughShallow {
+		t.Errorf("a shallow thread has %d small copies", small)
+	}
+	d = depth{}
+	draw := rand.New(rand.NewPCG(1, 2))
+	for range samples {
+		if d.sampled(uint64(draw.IntN(2))*15<<10, false, 16<<10); d.small {
+			t.Fatal("a stack with little room is copied small")
+		}
+	}
+}
