@@ -88,7 +88,7 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	}
 	t.samples++
 	e.sendAt(s.time, s.tid, gap, e.s.Frames, s.cpu, s.wall)
-	e.rings.Used(r.TID, e.w.regs.SP()-e.w.from.SP(), gap == merge.GapTruncated && r.Cut)
+	e.rings.Used(r.TID, e.w.regs.SP()-regs.SP(), gap == merge.GapTruncated && r.Cut)
 }
 
 // readThread reads the runtime's Thread if the runtime has replaced a return address on the
