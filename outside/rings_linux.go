@@ -1,9 +1,12 @@
 package outside
 
 import (
+	"bytes"
 	"errors"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/live"
 	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
@@ -30,6 +33,7 @@ func (e *Stopper) openRings() {
 		e.s.Out.Note("biased: " + why + ", so processor time is charged to the stack that a thread has when it is stopped, after it has run")
 		return
 	}
+	e.readsRest = e.readRest
 	e.rings, e.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())
 	e.ranBefore = -1
 	if ran, ok := e.kernel.ran(); ok {
@@ -88,7 +92,43 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	}
 	t.samples++
 	e.sendAt(s.time, s.tid, gap, e.s.Frames, s.cpu, s.wall)
-	e.rings.Used(r.TID, e.w.regs.SP()-regs.SP(), gap == merge.GapTruncated && r.Cut)
+	e.rings.Used(r.TID, e.w.regs.SP()-regs.SP(), r.Cut && (gap == merge.GapTruncated || len(s.stack.Data) > len(r.Stack)))
+}
+
+// Sizes of what addRest reads, bytes.
+const (
+	restOverlap = 4 << 10
+	restStack   = 1 << 20 // at most
+)
+
+// readRest reads the part of a stack above the kernel's copy from the living process. It stops the
+// thread for that, since the thread may have gone on.
+func (e *Stopper) readRest(c *capture) (ok bool) {
+	live.StopEach([]int{int(c.tid)}, func(_ int, r *context.Registers, _ live.Stood) {
+		ok = e.addRest(c, r.SP())
+	}, func(live.Stop) {})
+	return ok
+}
+
+// addRest adds what lies above c to it, from the memory of a stopped thread whose stack pointer is
+// sp. The rest belongs to c only if the end of c is still part of the stack and has not changed.
+// Otherwise addRest returns false and leaves c as it is.
+func (e *Stopper) addRest(c *capture, sp uint64) bool {
+	copied := len(c.stack.Data)
+	from := copied - restOverlap
+	if from < 0 || sp > c.stack.Addr+uint64(from) {
+		return false
+	}
+	if e.rest == nil {
+		e.rest = make([]byte, perfevent.MaxStack+restStack)
+	}
+	n := from + e.t.mem.ReadSome(e.rest[from:], c.stack.Addr+uint64(from))
+	if n <= copied || !bytes.Equal(e.rest[from:copied], c.stack.Data[from:]) {
+		return false
+	}
+	copy(e.rest, c.stack.Data[:from])
+	c.stack.Data, c.cut = e.rest[:n], n == len(e.rest)
+	return true
 }
 
 // readThread reads the runtime's Thread if the runtime has replaced a return address on the

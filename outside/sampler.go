@@ -21,7 +21,9 @@ type sampler struct {
 	s       *output
 	living  func() bool // whether the process is still the one that was opened
 	refresh func() bool // reads anew what is mapped, if that is worth it
-	between func()      // takes what comes between rounds; nil: nothing does
+	// readsRest reads the rest of a stack whose copy is cut; nil: it cannot be read.
+	readsRest func(c *capture) bool
+	between   func() // takes what comes between rounds; nil: nothing does
 
 	period  int64 // of a sample, nanoseconds
 	began   time.Time
@@ -86,6 +88,9 @@ func (e *sampler) hello() *wire.Hello {
 func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 	frames, gap, needs := e.w.walk(c)
 	if gap != merge.GapNone && !needs && e.remapped() {
+		frames, gap, needs = e.w.walk(c)
+	}
+	if gap == merge.GapTruncated && c.cut && e.readsRest != nil && e.readsRest(c) {
 		frames, gap, needs = e.w.walk(c)
 	}
 	if gap != merge.GapNone && !e.ending && !e.living() {

@@ -32,6 +32,7 @@ type Stopper struct {
 
 	rings     *cpuring.Sampler // nil: threads are sampled when they are stopped
 	limited   bool             // some threads could not be added to it
+	rest      []byte           // a stack that is larger than the kernel copies
 	sinceBoot int64            // from the time of its records to Unix time, nanoseconds
 	ranBefore int64            // the process's clock when sampling began, -1 = not known
 	accounted uint64           // processor time that has been sent

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
 // A process that no probe can be put into, for diagnostics are off: its threads are
@@ -27,7 +28,7 @@ func TestRecordOutside(t *testing.T) {
 	}
 	samples, rd := readRaw(t, file, r.stderr)
 	c, table := newChecker(t), map[uint64]*tally{}
-	c.methods = rd.Names()
+	c.methods, c.copied = rd.Names(), perfevent.MaxStack
 	c.compare(t, table, samples)
 	checked, whole := 0, 0
 	for _, row := range table {

@@ -114,6 +114,7 @@ type checker struct {
 	want        int            // samples
 	first, last uint64         // scenarios that must be met
 	whole       int            // a stack of so many may have a gap
+	copied      int            // bytes of a stack that are copied at the sample; 0 = all of it
 	met         map[string]int // kinds of stacks by what they are, of those compared
 }
 
@@ -250,7 +251,12 @@ func (c *checker) judge(row *tally, s *raw.Sample, sh *shadow, ok bool) string {
 		return ""
 	}
 	row.checked++
-	why := c.wrong(c.chain(s), sh)
+	got := c.chain(s)
+	if c.copied > 0 && len(s.Capture.Stack.Data) > c.copied { // the shadow was read later, with the rest
+		n := min(len(got), len(sh.entries))
+		got, sh.entries = got[:n], sh.entries[:n]
+	}
+	why := c.wrong(got, sh)
 	if why != "" {
 		row.wrong++
 	} else {

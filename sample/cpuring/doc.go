@@ -14,6 +14,7 @@
 // whole period. Hits between the first one and the change to the whole period are dropped.
 //
 // Known gaps: a thread that ends before its clock is open has no hits; its time is in the
-// process's clock only. The kernel copies at most 64 KB of a stack. Each thread costs one
+// process's clock only. The kernel copies at most 64 KB of a stack, and less of a thread whose
+// stacks are shallow (depth.go). Each thread costs one
 // descriptor for each CPU, and one more for the watch.
 package cpuring
