@@ -40,6 +40,9 @@ func (e *Engine) tryEvents() bool {
 		return false
 	}
 	event.Close()
+	if !e.cfg.NoCPU {
+		e.kernelTime.open(e.pid, e.period)
+	}
 	return true
 }
 
@@ -51,7 +54,7 @@ func (e *Engine) writeClock() {
 	switch w := e.s.Out; e.cpuClock {
 	case ClockPerf:
 		w.Stats("probe_clock_perf", 1)
-		if e.perf.userOnly {
+		if e.kernelTime.rings == nil {
 			w.Stats("probe_clock_user_only", 1)
 		}
 	case ClockTimer, ClockOverrun:

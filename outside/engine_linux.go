@@ -20,23 +20,24 @@ type Engine struct {
 	asked *askedMemory // mem, if the probe reads it; nil: the kernel does
 	fresh bool         // threads have come whose Thread is not known
 
-	legacy    int // 0 once it has been given up
-	unheard   int // signals taken and not answered, since the last that was
-	real      int
-	bytes     []byte
-	more      [1]memory.Run
-	probe     string
-	sought    time.Time     // when the runtime's list of threads was read
-	seekRest  time.Duration // until it is read again: reading takes long where there are many
-	swept     time.Time
-	lived     time.Time // when the process was seen to be the one that was opened
-	flushed   time.Time
-	events    events
-	heart     *heart
-	cpuClock  Clock // in use
-	perf      perfClock
-	timerEach int64 // nanoseconds that a timer's sample of weight 1 stands for
-	births    births
+	legacy     int // 0 once it has been given up
+	unheard    int // signals taken and not answered, since the last that was
+	real       int
+	bytes      []byte
+	more       [1]memory.Run
+	probe      string
+	sought     time.Time     // when the runtime's list of threads was read
+	seekRest   time.Duration // until it is read again: reading takes long where there are many
+	swept      time.Time
+	lived      time.Time // when the process was seen to be the one that was opened
+	flushed    time.Time
+	events     events
+	heart      *heart
+	cpuClock   Clock // in use
+	perf       perfClock
+	kernelTime kernelClock
+	timerEach  int64 // nanoseconds that a timer's sample of weight 1 stands for
+	births     births
 
 	ranBefore int64  // the process's clock when sampling began, -1 = not known
 	ranSince  uint64 // and how far it has gone since, nanoseconds
@@ -61,6 +62,7 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 	e.roll.name, e.roll.came = e.name, e.came
 	e.roll.gone = func(t *task) {
 		e.file.Read(e.record) // its last samples
+		e.readKernel()
 		e.gone(t)
 	}
 	e.legacy, e.real = file.Signals()
@@ -174,6 +176,7 @@ func (e *Engine) close() {
 		e.closeEvent(t)
 	}
 	e.births.close()
+	e.kernelTime.close()
 	e.kernel.close(e.tasks)
 	e.mem.Close()
 	e.t.shut()
@@ -248,6 +251,7 @@ func (e *Engine) round() error {
 		e.refresh()
 	}
 	e.file.Read(e.record)
+	e.readKernel()
 	e.file.Reap()
 	e.walkPending()
 	e.visits(now.UnixNano(), e.visit)
@@ -359,7 +363,7 @@ func (e *Engine) walkLater(s *stackSample) {
 func (e *Engine) captured(t *task, r *probe.Record) capture {
 	c := capture{tid: r.TID, regs: registers(e.t.arch, r.Regs), stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, low: t.low, high: t.high,
 		cut: r.Flags&(probe.Cut) != 0, extra: r.Extra}
-	if r.Why != probe.ClockHit || !e.perf.userOnly {
+	if r.Why != probe.ClockHit {
 		c.kernel = maybeIn
 	}
 	if t.high == 0 && t.slot >= 0 {
@@ -403,6 +407,7 @@ func (e *Engine) sendOf(t *task, gap merge.Gap, frames []frame, cpu uint64, wall
 func (e *Engine) leave() string {
 	e.endEvents()
 	e.file.Read(e.record)
+	e.readKernel()
 	e.accountAll()
 	restored := e.disarm(soonLimit)
 	reason := e.end("the tool wants no more")
@@ -414,6 +419,7 @@ func (e *Engine) leave() string {
 
 func (e *Engine) end(reason string) string {
 	e.file.Read(e.record)
+	e.readKernel()
 	e.ending = true
 	e.walkPending()
 	e.lastEvents()

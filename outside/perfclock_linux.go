@@ -21,10 +21,9 @@ type cpuEvent interface {
 
 // perfClock samples threads by perf events.
 type perfClock struct {
-	userOnly bool // the kernel permits no samples of itself
-	events   int  // open
-	most     int  // that may be open
-	full     bool // the kernel gave no more
+	events int  // open
+	most   int  // that may be open
+	full   bool // the kernel gave no more
 }
 
 const (
@@ -51,9 +50,10 @@ func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, kee
 	return period * uint64(keep) / thinning, keep
 }
 
-// openEvent opens the event of a thread, which is still to be enabled.
+// openEvent opens the event of a thread, which is still to be enabled. It has no overflows in the
+// kernel: a signal to a thread on its way to sleep would interrupt its system call.
 func openEvent(tid uint32, period uint64) (*perfevent.Event, error) {
-	event, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: period})
+	event, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: period, ExcludeKernel: true})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (e *Engine) armEvent(t *task) bool {
 		n, _ := event.Count()
 		t.last, t.atEvent = c, c.cpu-min(n, c.cpu)
 	}
-	e.perf.userOnly = event.ExcludesKernel()
+	t.kernelHits = e.kernelTime.add(t.tid)
 	t.event, t.armed, t.unarmed, t.young = event, true, 0, keep > 0
 	e.perf.events++
 	e.stats.armed++
@@ -134,6 +134,7 @@ func (e *Engine) closeEvent(t *task) {
 	if t.slot >= 0 {
 		e.file.ClearClock(t.slot)
 	}
+	e.kernelTime.remove(t)
 	t.event.Close()
 	t.event, t.armed = nil, false
 	e.perf.events--

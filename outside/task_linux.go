@@ -32,14 +32,15 @@ type task struct {
 	ran     int64  // the same where they found it running, less what samples of its timer stood for
 	unarmed uint64 // processor time without a timer or an event
 
-	event     cpuEvent // nil = none
-	eventless bool     // the kernel gives it none
-	young     bool     // the event has a short period, of which few overflows are samples
-	base      uint64   // processor time before the recording, nanoseconds
-	atEvent   uint64   // processor time when the event was opened
-	atSwitch  uint64   // the event's count when the thread was no longer young
-	hits      uint64   // samples of processor time; of an event since atSwitch
-	accounted bool     // its processor time has been sent
+	event      cpuEvent // nil = none
+	eventless  bool     // the kernel gives it none
+	kernelHits bool     // its time in the kernel is sampled too
+	young      bool     // the event has a short period, of which few overflows are samples
+	base       uint64   // processor time before the recording, nanoseconds
+	atEvent    uint64   // processor time when the event was opened
+	atSwitch   uint64   // the event's count when the thread was no longer young
+	hits       uint64   // samples of processor time; of an event since atSwitch
+	accounted  bool     // its processor time has been sent
 
 	slot      int  // in the probe, -1 = none
 	slotless  bool // the probe had none left

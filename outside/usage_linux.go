@@ -55,7 +55,7 @@ func (e *Engine) account(t *task, ended bool) {
 	}
 	e.accounted += spent
 	kernel := uint64(0)
-	if e.perf.userOnly {
+	if !t.kernelHits {
 		kernel = t.inKernel(spent, uint64(e.period))
 	}
 	e.s.Out.Usage(&wire.Usage{TID: uint64(t.tid), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)})

@@ -14,6 +14,7 @@ import (
 // Config says how a process is sampled.
 type Config struct {
 	PID    int
+	Kernel bool   // sample the time in the kernel only, of threads that are added; new ones are not
 	Period uint64 // nanoseconds of processor time between two samples of a thread
 	Stack  int    // bytes that are copied of a stack that is known to be shallow
 }
@@ -59,7 +60,7 @@ const (
 	leastRing = 32 << 10
 )
 
-// New opens the rings, and a watch for new threads. Its errors are those of package perfevent:
+// New opens the rings, and a watch for new threads unless Config.Kernel. Its errors are those of package perfevent:
 // the kernel may refuse all of it, or some of it for lack of locked memory.
 func New(cfg Config) (*Sampler, error) {
 	s := &Sampler{cfg: cfg, cpus: perfevent.CPUs(), threads: map[uint32]*thread{}, known: map[uint32]bool{}, end: -1}
@@ -70,7 +71,7 @@ func New(cfg Config) (*Sampler, error) {
 		}
 	}
 	err := s.Add(uint32(cfg.PID))
-	if err == nil {
+	if err == nil && !cfg.Kernel {
 		err = s.follow()
 	}
 	if err != nil {
@@ -84,7 +85,7 @@ func New(cfg Config) (*Sampler, error) {
 // that it stays when threads end.
 func (s *Sampler) addRing(cpu int) error {
 	a := s.attr()
-	a.ExcludeKernel = true
+	a.ExcludeKernel, a.ExcludeUser = true, false
 	owner, err := perfevent.OpenClock(os.Getpid(), cpu, a)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (s *Sampler) addRing(cpu int) error {
 }
 
 func (s *Sampler) attr() perfevent.Attr {
-	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack, ExcludeKernel: s.userOnly}
+	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack, ExcludeKernel: s.userOnly, ExcludeUser: s.cfg.Kernel}
 }
 
 // Add samples a thread, if it is not sampled yet. New threads that descend from it are added
@@ -114,7 +115,7 @@ func (s *Sampler) add(tid uint32) error {
 		return nil
 	}
 	t := &thread{}
-	if err := s.open(tid, t, true); err != nil {
+	if err := s.open(tid, t, !s.cfg.Kernel); err != nil {
 		return err
 	}
 	s.threads[tid] = t
@@ -126,7 +127,8 @@ func (s *Sampler) add(tid uint32) error {
 }
 
 // open opens a thread's clocks, and enables them as close together as possible. first means that
-// they begin with a first period.
+// they begin with a first period. A clock of the kernel never does: its first period would end at
+// its first hit in the kernel, which may be late.
 func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	a := s.attr()
 	if !t.depth.small {
@@ -245,6 +247,9 @@ func (s *Sampler) Ended() []uint32 {
 	s.ended = nil
 	return out
 }
+
+// FDs returns the number of descriptors that a thread takes.
+func (s *Sampler) FDs() int { return len(s.cpus) }
 
 // Remove ends the sampling of a thread. It returns what is known of its processor time, false
 // if the thread was not sampled.

@@ -14,6 +14,7 @@ import (
 type Attr struct {
 	Period        uint64 // nanoseconds of processor time; the kernel raises it to 10,000
 	ExcludeKernel bool   // do not ask for hits in the kernel
+	ExcludeUser   bool   // ask for hits in the kernel only
 	Regs          bool   // samples hold the user registers
 	Stack         int    // bytes of the stack that samples hold, at most MaxStack; 0: none
 	Inherit       bool   // threads created from now on have the event too; it needs a CPU
@@ -30,10 +31,10 @@ type Event struct {
 
 // OpenClock opens a clock of a thread's processor time, on one CPU or on any if cpu is -1. A
 // clock on any CPU cannot share a ring. If the kernel permits no hits in the kernel, the
-// clock excludes them. An error is an *Error.
+// clock excludes them, or is refused if it would have no others. An error is an *Error.
 func OpenClock(tid, cpu int, a Attr) (*Event, error) {
 	e, err := open(tid, cpu, a)
-	if errors.Is(err, ErrRefused) && !a.ExcludeKernel {
+	if errors.Is(err, ErrRefused) && !a.ExcludeKernel && !a.ExcludeUser {
 		a.ExcludeKernel = true
 		e, err = open(tid, cpu, a)
 	}
@@ -53,7 +54,7 @@ func open(tid, cpu int, a Attr) (*Event, error) {
 		attr.Sample_stack_user = uint32(min(a.Stack, MaxStack)) &^ 7
 	}
 	attr.Bits |= bit(a.ExcludeKernel, unix.PerfBitExcludeKernel|unix.PerfBitExcludeHv) | bit(a.Inherit, unix.PerfBitInherit) |
-		bit(a.EnableOnExec, unix.PerfBitEnableOnExec)
+		bit(a.EnableOnExec, unix.PerfBitEnableOnExec) | bit(a.ExcludeUser, unix.PerfBitExcludeUser)
 	fd, err := openAttr(&attr, tid, cpu)
 	if err != nil {
 		return nil, err
