@@ -164,6 +164,7 @@ func TestWineDoctorGolden(t *testing.T) {
 		os.WriteFile(filepath.Join(folder, "coreclr.dll"), peasm.Image{DLL: true}.Bytes(), 0o644)
 		return "DOTNET_ROOT=Z:" + strings.ReplaceAll(root, "/", `\`)
 	}
+	wineTool(t, dir, nil, "version") // Wine starts, and says so
 	const other = "{11111111-2222-3333-4444-555555555555}"
 	var b strings.Builder
 	for _, c := range []struct { // few, for a run under Wine takes its time: each with several things to find

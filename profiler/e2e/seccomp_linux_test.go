@@ -23,11 +23,12 @@ func TestRefusedCalls(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		target, tool int    // the call that is refused there, -1 for none
-		command      string // record or stack
+		command      string // record or stack, and its flags
 		code         int
 		says         string
 	}{
-		{"no timers", unix.SYS_TIMER_CREATE, -1, "record", 0, "threads without a timer: the kernel refused it"},
+		{"no timers", unix.SYS_TIMER_CREATE, -1, "record --clock timer", 0, "threads without a timer: the kernel refused it"},
+		{"no perf events", -1, unix.SYS_PERF_EVENT_OPEN, "record", 0, "clock: CPU timers, tick-bound"},
 		{"no ring", unix.SYS_MEMFD_CREATE, -1, "record", 125, "the probe was loaded and did not connect"},
 		{"no ptrace", -1, unix.SYS_PTRACE, "stack", 3, "a seccomp filter that allows ptrace"},
 		{"no process_vm_readv", -1, unix.SYS_PROCESS_VM_READV, "stack", 0, "T.Run"},
@@ -35,8 +36,8 @@ func TestRefusedCalls(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd, out := attached(t, append([]string{filter, fmt.Sprint(c.target)}, app(t, "Truth", "9")...)...)
-			args := []string{filter, fmt.Sprint(c.tool), tool(t), c.command}
-			if c.command == "record" {
+			args := append([]string{filter, fmt.Sprint(c.tool), tool(t)}, strings.Fields(c.command)...)
+			if c.command != "stack" {
 				args = append(args, "--duration", "1s", "--output", filepath.Join(tempdir.New(t), "o.folded"), "--pid")
 			}
 			r := run(t, time.Minute, nil, append(args, fmt.Sprint(cmd.Process.Pid))...)
