@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -11,7 +12,7 @@ import (
 // TextOptions say how to write for people.
 type TextOptions struct {
 	Color      bool    // ANSI colours; set it only for a terminal
-	Width      int     // columns, 0 = 100, at least 40
+	Width      int     // columns, at least 40; 0: 100 for trees, and no limit for the lines of the summary
 	MaxLines   int     // lines of the tree without its heading, 0 = 110, at least 5
 	MinPercent float64 // branches below this share of the samples are summed up, 0 = 1
 }
@@ -75,20 +76,60 @@ func WriteText(w io.Writer, p *Profile) error {
 // summary collects lines "label value".
 type summary struct {
 	opt  TextOptions
+	room int // runes of a value in one row
 	text strings.Builder
 }
 
 const labelWidth = 13
 
 func (s *summary) line(label, sgr, value string) {
-	value = cut(value, s.opt.Width-labelWidth)
-	s.text.WriteString(s.opt.paint(sgrBold, fmt.Sprintf("%-*s", labelWidth, label)) + s.opt.paint(sgr, value) + "\n")
+	for _, row := range wrap(value, s.room) {
+		s.text.WriteString(s.opt.paint(sgrBold, fmt.Sprintf("%-*s", labelWidth, label)) + s.opt.paint(sgr, row) + "\n")
+		label = ""
+	}
+}
+
+// wrap breaks s at single spaces into rows of at most n runes. A longer word, such as a path,
+// is never cut. At least one row is returned.
+func wrap(s string, n int) (rows []string) {
+	for utf8.RuneCountInString(s) > n {
+		at := lastBreak(s, n)
+		if at < 0 {
+			break
+		}
+		rows = append(rows, s[:at])
+		s = s[at+1:]
+	}
+	return append(rows, s)
+}
+
+// lastBreak finds the last place for a break in the first n+1 runes of s, or else the first one
+// behind them; -1 if there is none. It is a single space, since runs of spaces align columns.
+// A number stays with its unit.
+func lastBreak(s string, n int) int {
+	best, runes := -1, 0
+	for i, r := range s {
+		if r == ' ' && i > 0 && i+1 < len(s) && s[i-1] != ' ' && s[i+1] != ' ' && (s[i-1] < '0' || s[i-1] > '9') {
+			if runes > n && best >= 0 {
+				return best
+			}
+			best = i
+			if runes > n {
+				return best
+			}
+		}
+		runes++
+	}
+	return best
 }
 
 // WriteSummary writes what was recorded and how well: samples, complete stacks
 // in percent, incomplete ones by reason, how long the runtime was suspended.
 func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
-	s := &summary{opt: opt.filled()}
+	s := &summary{opt: opt.filled(), room: math.MaxInt}
+	if opt.Width > 0 {
+		s.room = s.opt.Width - labelWidth
+	}
 	s.line("samples", "", recorded(p))
 	s.completeness(&p.Stats)
 	s.processor(p)

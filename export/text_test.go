@@ -3,6 +3,7 @@ package export
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,41 @@ func TestSummaryWithoutSamples(t *testing.T) {
 		format, _ := ByName(f)
 		if got := written(t, format.Write, &Profile{Stats: Stats{Empty: why}}); !bytes.Contains(got, []byte(why)) {
 			t.Errorf("%s does not say why there are no samples", f)
+		}
+	}
+}
+
+// A row of the summary is broken between words. A path and a number with its unit stay whole.
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want []string
+	}{
+		{"", 10, []string{""}},
+		{"short", 10, []string{"short"}},
+		{"put it beside /usr/lib/dotnet/libcoreclr.so now", 12, []string{"put it", "beside", "/usr/lib/dotnet/libcoreclr.so", "now"}},
+		{"it took about 12 ms", 16, []string{"it took about", "12 ms"}},
+		{"p50 1 us   max 2 us", 9, []string{"p50 1 us   max", "2 us"}},
+		{"日本 日本 日本", 5, []string{"日本 日本", "日本"}},
+	} {
+		if got := wrap(c.text, c.n); !slices.Equal(got, c.want) {
+			t.Errorf("wrap(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+// Without a terminal nothing of a note is cut or broken; on a narrow one all words are there.
+func TestNotesAreWhole(t *testing.T) {
+	note := strings.TrimSpace(strings.Repeat("put libcoreclr.so.dbg beside /usr/share/dotnet/shared/Microsoft.NETCore.App/libcoreclr.so ", 4))
+	for _, width := range []int{0, 60} {
+		var b bytes.Buffer
+		if err := WriteSummary(&b, &Profile{Stats: Stats{Notes: []string{note}}}, TextOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		_, shown, _ := strings.Cut(b.String(), "note")
+		if !slices.Equal(strings.Fields(shown), strings.Fields(note)) || width == 0 && strings.Count(shown, "\n") != 1 {
+			t.Errorf("width %d: %q", width, shown)
 		}
 	}
 }

@@ -76,7 +76,8 @@ func (o *Options) checkEvents() *Refusal {
 	where := "--events " + string(o.Events)
 	switch {
 	case bad != "" || strings.HasSuffix(string(o.Events), ","):
-		return &Refusal{What: fmt.Sprintf("there are no events %q", bad), Where: where, Remedy: "choose of cpu, wall, waits, locks, alloc and exception, with commas between", Code: ExitRefused}
+		return &Refusal{What: fmt.Sprintf("there is no event %q", bad), Where: where,
+			Remedy: "choose from cpu, wall, waits, locks, alloc, and exception, separated by commas", Code: ExitUsage}
 	case w.events != 0 && (o.Mode != ModeProbe || o.noEvents() != ""):
 		why := "the snapshot mode has no events of the runtime"
 		switch {
@@ -89,7 +90,7 @@ func (o *Options) checkEvents() *Refusal {
 		}
 		return &Refusal{What: why, Where: where, Remedy: "use seedwalk waits for waits and locks; cpu and wall need no probe", Code: ExitRefused}
 	case o.WaitMin < 0:
-		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(), Remedy: "choose 0 for every wait", Code: ExitRefused}
+		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(), Remedy: "choose 0 for every wait", Code: ExitUsage}
 	}
 	return nil
 }
@@ -248,28 +249,28 @@ func (b *builder) events(p *process, want uint32) {
 	}
 }
 
-// eventLines tell people what became of the events.
+// eventLines describe the runtime's events for the summary.
 func eventLines(c map[string]int64) (out []string) {
 	if c["event_waits"]+c["event_locks"]+c["event_allocs"]+c["event_exceptions"] == 0 {
 		return nil
 	}
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	say("events of the runtime, in the process: %d waits, %d locks, %d allocation samples, %d exceptions; %d lost", c["event_waits"], c["event_locks"], c["event_allocs"],
-		c["event_exceptions"], c["event_missed"]+c["event_crowded"])
+	say("events: %s, %s, %s, %s; %d lost", counted(c["event_waits"], "wait"), counted(c["event_locks"], "lock"),
+		counted(c["event_allocs"], "allocation sample"), counted(c["event_exceptions"], "exception"), c["event_missed"]+c["event_crowded"])
 	if n := c["event_copies"]; n > 0 {
-		say("%d stacks copied in %v each, in the mean", n, time.Duration(c["event_copy_ns"]/n).Round(100*time.Nanosecond))
+		say("%s copied in %v on average", counted(n, "stack"), time.Duration(c["event_copy_ns"]/n).Round(100*time.Nanosecond))
 	}
-	for _, l := range []struct{ key, text string }{
-		{"event_brief", "waits and locks shorter than --wait-min: counted only"}, {"event_inner", "waits that are a lock's own: part of it"},
-		{"event_early", "waits that had begun before"}, {"event_missed", "events lost: the ring was full"},
-		{"event_crowded", "waits lost: more threads wait at once than there is room for"},
-		{"event_unwalked", "events without a stack: the runtime's tables were not proven, or the process had ended"},
-		{"event_otherwise", "events that were delivered in another way: the runtime's own frames are still on top"},
-		{"event_malformed", "events of the runtime that are not as they should be"},
-	} {
-		if n := c[l.key]; n > 0 {
-			say("%d %s", n, l.text)
-		}
-	}
-	return out
+	return append(out, countLines(c, eventCounts)...)
+}
+
+// eventCounts are the lines about events that were not recorded completely.
+var eventCounts = []countLine{
+	{"event_brief", "wait or lock|waits and locks", "shorter than --wait-min: counted only"},
+	{"event_inner", "wait", "inside a lock: part of the lock's time"},
+	{"event_early", "wait", "already open when the recording began"},
+	{"event_missed", "event", "lost: the ring was full"},
+	{"event_crowded", "wait", "lost: too many threads waited at once"},
+	{"event_unwalked", "event", "without a stack: the runtime's tables were not verified yet, or the process had ended"},
+	{"event_otherwise", "event", "delivered in an unknown way: the runtime's own frames are still on top"},
+	{"event_malformed", "malformed event", "from the runtime"},
 }

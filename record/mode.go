@@ -47,7 +47,7 @@ func (o *Options) chooseMode() *Refusal {
 		}
 		o.Mode, o.modeWhy = ModeSnapshot, why
 	default:
-		return &Refusal{What: "no such mode", Where: "--mode " + string(o.Mode), Remedy: "choose probe or snapshot", Code: ExitRefused}
+		return &Refusal{What: "no such mode", Where: "--mode " + string(o.Mode), Remedy: "choose probe or snapshot", Code: ExitUsage}
 	}
 	if r := o.checkEvents(); r != nil {
 		return r

@@ -1,14 +1,13 @@
 package record
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/seedwalk/seedwalk/export"
 )
 
-// perThread tells how often threads were sampled, where the engine has not counted
-// it itself: of the threads that have samples.
+// perThread describes how often threads were sampled, where the engine did not count it.
+// Threads without samples do not count.
 func perThread(p *export.Profile) []string {
 	counts := map[int]int64{}
 	for i := range p.Stacks {
@@ -24,5 +23,5 @@ func perThread(p *export.Profile) []string {
 		n = append(n, c)
 	}
 	slices.Sort(n)
-	return []string{fmt.Sprintf("%d to %d samples a thread, median %d", n[0], n[len(n)-1], n[len(n)/2])}
+	return []string{samplesPerThread(n[0], n[len(n)/2], n[len(n)-1])}
 }

@@ -49,6 +49,7 @@ import (
 
 // Exit codes beside the command's own.
 const (
+	ExitUsage     = 2   // an option has a value that is not possible
 	ExitRefused   = 125 // seedwalk itself could not begin, or could not keep the result anywhere
 	ExitCannotRun = 126 // the command was found but could not be started
 	ExitNotFound  = 127 // the command was not found

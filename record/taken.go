@@ -47,38 +47,47 @@ func takenLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	}
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if n := c["suspended"]; n > 0 {
-		say("threads were stopped %d times, and %d times seen to rest since", n, c["rests"])
+		say("threads stopped %s; %s of idle threads taken without a stop", counted(n, "time"), counted(c["rests"], "sample"))
 	} else {
 		say("samples by kind: %d CPU, %d blocked (read without a signal), %d idle", c["timed"], c["outside"], c["rests"])
 	}
 	if c["thread_max"] > 0 {
-		say("%d to %d samples a thread, median %d", c["thread_min"], c["thread_max"], c["thread_median"])
+		out = append(out, samplesPerThread(c["thread_min"], c["thread_median"], c["thread_max"]))
 	}
 	if handler.Count() > 0 {
-		say("a thread stood still for %d us (p50), %d us (p99)", (handler.Quantile(0.5)+500)/1000, (handler.Quantile(0.99)+500)/1000)
+		say("a thread was stopped for %d us (p50), %d us (p99)", (handler.Quantile(0.5)+500)/1000, (handler.Quantile(0.99)+500)/1000)
 	}
 	if c["suspended"] == 0 {
-		say("signals: %d by the clock (%d threads), %d sent by seedwalk", c["timed"], c["armed"], c["asked"])
+		if n := c["timed"]; n > 0 {
+			say("signals: %d by the clock (%s), %d sent by seedwalk", n, counted(c["armed"], "thread"), c["asked"])
+		} else {
+			say("signals: %d sent by seedwalk", c["asked"])
+		}
 		out = append(out, clockLines(c)...)
 	}
 	if n := c["reads"]; n > 0 {
-		say("memory read by the probe: %d reads, %d us each, %d in the program", n, c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
+		say("memory read through the probe: %s, %d us each, %d us of that in the program", counted(n, "read"), c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)
 	}
-	for _, l := range []struct{ key, text string }{
-		{"reads_lost", "reads of memory that no thread has answered"},
-		{"dropped", "samples dropped: the ring was full"}, {"unproven", "samples that end at managed code: the runtime's tables could not be read"},
-		{"late", "samples not walked: the process had ended"}, {"changed", "looks at blocked threads in vain: they went on meanwhile"},
-		{"deaf", "signals not sent: the thread blocks them, or has one pending"}, {"unsent", "signals the kernel refused"},
-		{"relayed", "signals sent through the runtime's own handler: a caught fault had left ours blocked"},
-		{"timer_refused", "threads without a timer: the kernel refused it"}, {"no_slot", "threads not sampled: no slot is free"},
-		{"unsampled", "threads without a sample: the recording was too short to reach them"},
-		{"hidden", "looks at threads that the kernel does not permit"}, {"unreadable", "stacks that could not be read"},
-		{"stubs", "looks at threads in the runtime's stubs in vain"}, {"held", "threads were stopped already, by a collection or a debugger"},
-		{"stopped", "timers that the probe stopped, since the tool was too slow"}, {"unnamed", "methods without a name"},
-	} {
-		if n := c[l.key]; n > 0 {
-			say("%d %s", n, l.text)
-		}
-	}
-	return append(out, eventLines(c)...)
+	return append(append(out, countLines(c, sampleCounts)...), eventLines(c)...)
+}
+
+// sampleCounts are the lines about samples that were not taken, or not completely.
+var sampleCounts = []countLine{
+	{"reads_lost", "memory read", "that no thread answered"},
+	{"dropped", "sample", "dropped: the ring was full"},
+	{"unproven", "sample", "cut off at managed code: the runtime's tables could not be read"},
+	{"late", "sample", "skipped: the process had ended"},
+	{"changed", "read of a blocked thread|reads of blocked threads", "discarded: the thread woke up; retried later"},
+	{"deaf", "signal", "not sent: the thread blocks it or has one pending"},
+	{"unsent", "signal", "refused by the kernel"},
+	{"relayed", "signal", "sent through the runtime's handler: a caught fault left the probe's own signal masked"},
+	{"timer_refused", "thread", "without a timer: the kernel refused it"},
+	{"no_slot", "thread", "not sampled: no slot is free"},
+	{"unsampled", "thread", "without a sample: the recording was too short"},
+	{"hidden", "read of a thread's state|reads of threads' states", "refused by the kernel"},
+	{"unreadable", "stack", "skipped: the memory could not be read"},
+	{"stubs", "read of a blocked thread|reads of blocked threads", "discarded: the thread was in a stub of the runtime"},
+	{"held", "thread", "already stopped by a collection or a debugger"},
+	{"stopped", "timer", "stopped by the probe: the tool was too slow"},
+	{"unnamed", "method", "without a name"},
 }

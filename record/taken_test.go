@@ -28,24 +28,36 @@ func TestTakenLines(t *testing.T) {
 			map[string]int64{"timed": 180, "overruns": 20, "outside": 50, "rests": 7, "busy_ns": 1e9, "asked": 4, "armed": 3,
 				"thread_min": 1, "thread_median": 9, "thread_max": 120}, &stood,
 			[]string{"samples by kind: 180 CPU, 50 blocked (read without a signal), 7 idle",
-				"1 to 120 samples a thread, median 9",
-				"a thread stood still for 3 us (p50), 3 us (p99)",
+				"1 to 120 samples per thread, median 9",
+				"a thread was stopped for 3 us (p50), 3 us (p99)",
 				"signals: 180 by the clock (3 threads), 4 sent by seedwalk"}},
 		{"memory that the probe read", map[string]int64{"suspended": 1, "reads": 40, "read_ns": 2_400_000, "read_copy_ns": 120_000, "reads_lost": 2},
-			&wire.Histogram{}, []string{"threads were stopped 1 times, and 0 times seen to rest since",
-				"memory read by the probe: 40 reads, 60 us each, 3 in the program",
-				"2 reads of memory that no thread has answered"}},
+			&wire.Histogram{}, []string{"threads stopped 1 time; 0 samples of idle threads taken without a stop",
+				"memory read through the probe: 40 reads, 60 us each, 3 us of that in the program",
+				"2 memory reads that no thread answered"}},
 		{"threads that were stopped", map[string]int64{"suspended": 5, "rests": 2}, &wire.Histogram{},
-			[]string{"threads were stopped 5 times, and 2 times seen to rest since"}},
+			[]string{"threads stopped 5 times; 2 samples of idle threads taken without a stop"}},
+		{"one of each", map[string]int64{"timed": 1, "armed": 1, "thread_min": 1, "thread_median": 1, "thread_max": 1, "changed": 1, "dropped": 1,
+			"event_waits": 1, "event_copies": 1, "event_copy_ns": 2000, "event_brief": 1}, &wire.Histogram{},
+			[]string{"samples by kind: 1 CPU, 0 blocked (read without a signal), 0 idle",
+				"1 sample per thread",
+				"signals: 1 by the clock (1 thread), 0 sent by seedwalk",
+				"1 sample dropped: the ring was full",
+				"1 read of a blocked thread discarded: the thread woke up; retried later",
+				"events: 1 wait, 0 locks, 0 allocation samples, 0 exceptions; 0 lost",
+				"1 stack copied in 2µs on average",
+				"1 wait or lock shorter than --wait-min: counted only"}},
+		{"no signal by the clock", map[string]int64{"outside": 3, "armed": 7, "asked": 1}, &wire.Histogram{},
+			[]string{"samples by kind: 0 CPU, 3 blocked (read without a signal), 0 idle", "signals: 1 sent by seedwalk"}},
 		{"why threads were not sampled",
 			map[string]int64{"suspended": 1, "deaf": 2, "unsent": 3, "no_slot": 4, "timer_refused": 5, "dropped": 6, "hidden": 7}, &wire.Histogram{},
-			[]string{"threads were stopped 1 times, and 0 times seen to rest since",
+			[]string{"threads stopped 1 time; 0 samples of idle threads taken without a stop",
 				"6 samples dropped: the ring was full",
-				"2 signals not sent: the thread blocks them, or has one pending",
-				"3 signals the kernel refused",
+				"2 signals not sent: the thread blocks it or has one pending",
+				"3 signals refused by the kernel",
 				"5 threads without a timer: the kernel refused it",
 				"4 threads not sampled: no slot is free",
-				"7 looks at threads that the kernel does not permit"}},
+				"7 reads of threads' states refused by the kernel"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if d := cmptest.Diff(c.want, takenLines(c.counters, c.handler)); d != "" {
@@ -72,7 +84,7 @@ func TestPerThread(t *testing.T) {
 		{Thread: 0, Count: 200}, {Thread: 1, Count: 5}, {Thread: 0, Count: 10}, {Thread: 2, Count: 1},
 		{Thread: 2, Count: 900, Event: export.EventWait},
 	}}
-	want := []string{"1 to 210 samples a thread, median 5"}
+	want := []string{"1 to 210 samples per thread, median 5"}
 	if got := perThread(p); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -72,15 +72,15 @@ func runCapture(args []string) int {
 func (f *captureFlags) check() error {
 	switch {
 	case f.pid < 0:
-		return fmt.Errorf("--pid %d is not the number of a process", f.pid)
+		return fmt.Errorf("--pid %d: not the number of a process", f.pid)
 	case (f.pid > 0) == (len(f.command) > 0):
-		return fmt.Errorf("name a command or a process with --pid, one of them")
+		return fmt.Errorf("name either a command or --pid")
 	case !(f.rate >= 0.1 && f.rate <= 1000):
-		return fmt.Errorf("--rate %v is not between 0.1 and 1000", f.rate)
+		return fmt.Errorf("--rate %v is out of range: choose 0.1 to 1000", f.rate)
 	case f.stacks < 1 || f.stacks > 1<<20:
-		return fmt.Errorf("--stacks %d is not between 1 and 1048576", f.stacks)
+		return fmt.Errorf("--stacks %d is out of range: choose 1 to 1048576", f.stacks)
 	case f.bytes < 4096 || f.bytes > 64<<20:
-		return fmt.Errorf("--stack-bytes %d is not between 4096 and 67108864", f.bytes)
+		return fmt.Errorf("--stack-bytes %d is out of range: choose 4096 to 67108864", f.bytes)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (f *captureFlags) keep(t *capture.Taker) int {
 		for i := range t.File.Stacks {
 			size += len(t.File.Stacks[i].Runs[0].Data)
 		}
-		fmt.Fprintf(os.Stderr, "seedwalk capture: %d stacks, %.1f MB, %d sets of images: %s\n", len(t.File.Stacks), float64(size)/1e6, len(t.File.Sets), f.output)
+		fmt.Fprintf(os.Stderr, "seedwalk capture: %s, %.1f MB, %s of images: %s\n", countOf(len(t.File.Stacks), "stack"), float64(size)/1e6, countOf(len(t.File.Sets), "set"), f.output)
 	}
 	return exitOK
 }

@@ -10,6 +10,6 @@ import (
 )
 
 func (f *captureFlags) run() int {
-	fmt.Fprintln(os.Stderr, "seedwalk capture: stacks are taken on Linux on x86-64 only")
+	fmt.Fprintln(os.Stderr, "seedwalk capture: this command needs Linux on x86-64")
 	return record.ExitRefused
 }

@@ -67,7 +67,7 @@ func runDoctor(args []string) int {
 		return code
 	}
 	if *pid < 0 || *pid > 0 && set.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "seedwalk doctor: --pid is the number of one process, and goes without a command; see seedwalk doctor --help")
+		fmt.Fprintln(os.Stderr, "seedwalk doctor: --pid must be the number of a process, and cannot be combined with a command; see seedwalk doctor --help")
 		return exitUsage
 	}
 	p := &patient{pid: *pid, profiler: *profiler, command: set.Args(), env: os.Environ()}

@@ -144,7 +144,7 @@ func parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 		return exitOK, true
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk %s: %v%s; see seedwalk %s --help\n", f.Name(), err, flagAdvice(f, err), f.Name())
+		fmt.Fprintf(os.Stderr, "seedwalk %s: %s; see seedwalk %s --help\n", f.Name(), flagComplaint(f, err), f.Name())
 		return exitUsage, true
 	}
 	return exitOK, false

@@ -126,7 +126,7 @@ func (d *seconds) Set(s string) error {
 		v, err = time.ParseDuration(s + "s")
 	}
 	if err != nil {
-		return errors.New("not a time such as 3, 30s or 2m")
+		return errors.New("not a time such as 3, 30s, or 2m")
 	}
 	*d = seconds(v)
 	return nil
@@ -180,13 +180,13 @@ func runRecord(args []string) int {
 func (f *recordFlags) check() error {
 	switch {
 	case f.opt.PID < 0:
-		return errors.New("--pid is a process's number")
+		return errors.New("--pid must be the number of a process")
 	case f.opt.PID != 0 && len(f.opt.Command) > 0:
 		return errors.New("name a command or --pid, not both")
 	case f.opt.Outside && (f.opt.PID == 0 || f.opt.Mode != ""):
-		return errors.New("--outside goes with --pid, and is a mode of its own")
+		return errors.New("--outside needs --pid, and cannot be combined with --mode")
 	case f.opt.PID != 0 && f.opt.Mode == record.ModeSnapshot:
-		return errors.New("--pid is of the probe's way, not of --mode snapshot")
+		return errors.New("--pid cannot be combined with --mode snapshot")
 	case f.opt.PID == 0 && len(f.opt.Command) == 0:
 		return errors.New("no command; put it after --")
 	}
@@ -194,10 +194,10 @@ func (f *recordFlags) check() error {
 		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate, record.MinRate, record.MaxRate)
 	}
 	if !f.opt.Clock.Known() {
-		return fmt.Errorf("no clock %q; there are auto, perf and timer", f.opt.Clock)
+		return fmt.Errorf("there is no clock %q; choose auto, perf, or timer", f.opt.Clock)
 	}
 	if f.opt.Duration < 0 {
-		return errors.New("--duration must not be below 0")
+		return errors.New("--duration cannot be negative")
 	}
 	if f.opt.StackBytes < 0 || f.opt.StackBytes > record.MaxStackBytes {
 		return fmt.Errorf("--stack-bytes %d is out of range: choose 0 (the default) to %d", f.opt.StackBytes, record.MaxStackBytes)
@@ -229,7 +229,7 @@ func defaultOutputs(formats list) list {
 // pairOutputs gives every output its format.
 func pairOutputs(outputs, formats list) ([]record.Output, error) {
 	if len(formats) > 1 && len(formats) != len(outputs) {
-		return nil, fmt.Errorf("%d formats for %d outputs: give one for all or one for each", len(formats), len(outputs))
+		return nil, fmt.Errorf("%d formats for %d outputs: give one format for all outputs, or one for each", len(formats), len(outputs))
 	}
 	var out []record.Output
 	seen := map[string]bool{}
@@ -253,12 +253,12 @@ func formatOf(path string, i int, formats list) (export.Format, error) {
 		if f, ok := export.ByName(name); ok {
 			return f, nil
 		}
-		return export.Format{}, fmt.Errorf("no format %q; there are %s", name, strings.Join(formatNames(), ", "))
+		return export.Format{}, fmt.Errorf("there is no format %q; choose one of %s", name, strings.Join(formatNames(), ", "))
 	}
 	if f, ok := export.ByExtension(path); ok {
 		return f, nil
 	}
-	return export.Format{}, fmt.Errorf("the name %s does not say which format is wanted; add --format, one of %s", path, strings.Join(formatNames(), ", "))
+	return export.Format{}, fmt.Errorf("the ending of %s is not that of a format; add --format with one of %s", path, strings.Join(formatNames(), ", "))
 }
 
 func formatNames() []string {

@@ -60,7 +60,7 @@ func TestSimWrongUse(t *testing.T) {
 		{"name without its flag", []string{"heap"}, 2, "named with --scenario"},
 		{"run of nothing", []string{"--run", "3"}, 2, "--run needs a --scenario"},
 		{"run and explore", []string{"--scenario", "heap", "--run", "3", "--explore"}, 2, "choose one"},
-		{"a run that is no number", []string{"--scenario", "heap", "--run", "x"}, 2, "-run"},
+		{"a run that is no number", []string{"--scenario", "heap", "--run", "x"}, 2, "--run x: not a whole number"},
 		{"picture of all", []string{"--scenario", "all", "--svg", "x.svg"}, 2, "one scenario"},
 		{"preemptions", []string{"--scenario", "heap", "--preemptions", "-3"}, 2, `nor "all"`},
 		{"workers", []string{"--scenario", "heap", "--workers", "0"}, 2, "at least 1"},

@@ -87,9 +87,9 @@ func (f *stackFlags) check(words []string) (err error) {
 	case f.core != "" && len(words) > 0:
 		return errors.New("name a process or a core, not both")
 	case f.core == "" && len(words) != 1:
-		return errors.New("name one process, by its number, or a core with --core")
+		return errors.New("name the number of one process, or a core with --core")
 	case f.core == "" && len(f.modules) > 0:
-		return errors.New("--modules is for a core: a process has its files")
+		return errors.New("--modules needs --core")
 	}
 	if f.core == "" {
 		if f.pid, err = strconv.Atoi(words[0]); err != nil || f.pid <= 0 {

@@ -3,7 +3,9 @@ package main
 import (
 	"flag"
 	"fmt"
+	"regexp"
 	"strings"
+	"time"
 )
 
 // didYouMean is what to add to a complaint about a word that is none of all: the
@@ -49,13 +51,54 @@ func distance(a, b string) int {
 	return d[len(a)][len(b)]
 }
 
-// flagAdvice is didYouMean for the flag that package flag complained about.
-func flagAdvice(f *flag.FlagSet, complaint error) string {
-	_, name, ok := strings.Cut(complaint.Error(), "not defined: -")
-	if !ok {
-		return ""
+// wrongValue is package flag's complaint about a value.
+var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-([^ :]+): (.*)$`)
+
+// flagComplaint says what is wrong with a flag, in our words and with the flag as it is typed.
+func flagComplaint(f *flag.FlagSet, err error) string {
+	text := err.Error()
+	if m := wrongValue.FindStringSubmatch(text); m != nil {
+		why := m[3]
+		switch why {
+		case "parse error":
+			why = "not " + kindOf(f, m[2])
+		case "value out of range":
+			why = "too large or too small"
+		}
+		return fmt.Sprintf("--%s %s: %s", m[2], m[1], why)
 	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return "--" + strings.TrimLeft(name, "-") + " needs a value"
+	}
+	name, ok := strings.CutPrefix(text, "flag provided but not defined: -")
+	if !ok {
+		return text
+	}
+	name = "--" + strings.TrimLeft(name, "-")
 	var known []string
 	f.VisitAll(func(g *flag.Flag) { known = append(known, "--"+g.Name) })
-	return didYouMean("--"+strings.TrimLeft(name, "-"), known)
+	return "there is no flag " + name + didYouMean(name, known)
+}
+
+// kindOf names the kind of value that a flag takes.
+func kindOf(f *flag.FlagSet, name string) string {
+	g := f.Lookup(name)
+	if g == nil {
+		return "a valid value"
+	}
+	getter, ok := g.Value.(flag.Getter)
+	if !ok {
+		return "a valid value"
+	}
+	switch getter.Get().(type) {
+	case int, int64, uint, uint64:
+		return "a whole number"
+	case float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	case time.Duration:
+		return "a time such as 30s or 2m"
+	}
+	return "a valid value"
 }

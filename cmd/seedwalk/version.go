@@ -69,7 +69,7 @@ func runVersion(args []string) int {
 		return code
 	}
 	if set.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "seedwalk version: what is %q? See seedwalk version --help\n", set.Arg(0))
+		fmt.Fprintf(os.Stderr, "seedwalk version: unexpected argument %q; see seedwalk version --help\n", set.Arg(0))
 		return exitUsage
 	}
 	v := ownVersions()

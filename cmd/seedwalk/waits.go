@@ -134,22 +134,22 @@ func (f *waitsFlags) check() error {
 	live := f.file == ""
 	switch {
 	case sources != 1:
-		return errors.New("name one: a trace, --pid or a command after --")
+		return errors.New("name a trace, --pid, or a command after --, and only one of them")
 	case f.pid < 0:
-		return errors.New("--pid is a process's number")
+		return errors.New("--pid must be the number of a process")
 	case f.duration < 0 || f.filter.Min < 0 || f.filter.Since < 0 || f.filter.Until < 0 || f.top < 1:
-		return errors.New("--duration, --min-duration, --since, --until and --top cannot be below 0")
+		return errors.New("--duration, --min-duration, --since, --until, and --top cannot be negative")
 	case f.filter.Until > 0 && f.filter.Until < f.filter.Since:
 		return errors.New("--until is before --since")
 	case f.buffer < 1 || f.buffer > 4096:
-		return errors.New("--buffer is 1 to 4096 MB")
+		return errors.New("--buffer must be 1 to 4096 (MB)")
 	case !live && (f.follow || f.keep != "" || f.duration > 0):
-		return errors.New("--follow, --keep and --duration are for a running process, not for a file")
+		return errors.New("--follow, --keep, and --duration need a running process, not a file")
 	}
 	for _, t := range f.threads {
 		id, err := strconv.ParseUint(t, 10, 64)
 		if err != nil {
-			return fmt.Errorf("--thread %s is no number", t)
+			return fmt.Errorf("--thread %s: not a number", t)
 		}
 		f.filter.Threads = append(f.filter.Threads, id)
 	}
@@ -217,7 +217,7 @@ func (f *waitsFlags) readFile(a *waits.Analysis) int {
 	if err == nil {
 		var info os.FileInfo
 		if info, err = in.Stat(); err == nil && info.IsDir() {
-			err = fmt.Errorf("%s is a folder", f.file)
+			err = fmt.Errorf("%s is a directory", f.file)
 		}
 	}
 	if err != nil {

@@ -1,0 +1,41 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+)
+
+// counted formats n with its noun. The noun is "read", whose plural is "reads", or both
+// forms: "wait or lock|waits and locks".
+func counted(n int64, noun string) string {
+	one, many, both := strings.Cut(noun, "|")
+	if !both {
+		many = one + "s"
+	}
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// countLine describes a counter for the summary: what is counted, and what happened to it.
+// The text fits one and many.
+type countLine struct{ key, noun, text string }
+
+// countLines returns the lines of the counters that are not 0.
+func countLines(c map[string]int64, lines []countLine) (out []string) {
+	for _, l := range lines {
+		if n := c[l.key]; n > 0 {
+			out = append(out, counted(n, l.noun)+" "+l.text)
+		}
+	}
+	return out
+}
+
+// samplesPerThread describes how the samples spread over the threads.
+func samplesPerThread(least, median, most int64) string {
+	if least == most {
+		return counted(most, "sample") + " per thread"
+	}
+	return fmt.Sprintf("%d to %d samples per thread, median %d", least, most, median)
+}
