@@ -10,29 +10,29 @@ import (
 const captureHelp = `Usage: seedwalk capture [flags] -- COMMAND ARGS
        seedwalk capture [flags] --pid PID
 
-Keeps stacks of a running program in a file, to walk them again: as the input of a
-measurement, or to report a walk that is wrong. Each thread of the process, and of those that
-it starts, is stopped for as long as it takes to copy its registers and its stack; one that
-has not moved since is not taken again. It need not be a .NET program. Linux on x86-64.
+Keeps stacks of a running program in a file, to walk them again: as input of a measurement, or to
+report a wrong walk. Each thread of the process and of its children is stopped while its registers
+and stack are copied. A thread that has not moved since its last copy is not copied again. Any
+program works, .NET or not. Linux on x86-64.
 
-  --pid PID          take stacks of a running process and of those that it starts
-  --rate HZ          looks a second, 0.1 to 1000 (default 50)
-  --duration D       stop after D, such as 3 (seconds), 30s or 2m; the command runs on
-  --stacks N         stop after this many (default 1500)
-  --stack-bytes N    of each at most this much (default 262144)
-  --output FILE      where they go (default seedwalk.stacks)
+  --pid PID          take stacks of a running process and of the processes that it starts
+  --rate HZ          polls per second, 0.1 to 1000 (default 50)
+  --duration D       stop after D, such as 30s or 2m; the command runs on
+  --stacks N         stop after this many stacks (default 1500)
+  --stack-bytes N    copy at most this much of each stack (default 262144)
+  --output FILE      where the stacks go (default seedwalk.stacks)
   --quiet            print no summary
 
-Images are named, with their build ids, and not copied: the file is of use where the same
-builds are. The strings of the command line and of the environment are blanked; what else
-the program has on its stacks is in the file, which is as private as a core.
-"go doc github.com/seedwalk/seedwalk/capture" has the format.
+The file names images by path and build ID but does not contain them, so the same builds are
+needed to read it. The strings of the command line and of the environment are blanked. All other
+stack contents are in the file: keep it as private as a core.
+"go doc github.com/seedwalk/seedwalk/capture" describes the format.
 
 Examples:
   seedwalk capture -- g++ -O2 -c big.cc
   seedwalk capture --pid 4711 --duration 10s --output hot.stacks
 
-Exit code: the command's; 125 no stack could be taken or kept, 126 the command could not be
+Exit code: the command's own; 125 no stack could be taken or kept, 126 the command could not be
 run, 127 it was not found, 2 wrong usage; with --pid 0 or 125.
 `
 

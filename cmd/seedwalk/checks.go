@@ -21,7 +21,7 @@ func checkLibrary(p *patient) finding {
 	const name = "profiler library"
 	switch _, err := os.Stat(p.profiler); {
 	case errors.Is(err, fs.ErrNotExist) && p.found && runtime.GOOS == "linux":
-		return finding{name, note, "there is no " + record.LibraryName + ", so --mode snapshot and runtimes before .NET 9 are not available; everything else needs no library", ""}
+		return finding{name, note, "there is no " + record.LibraryName + ", so --mode snapshot is not available; everything else needs no library", ""}
 	case err != nil:
 		return finding{name, bad, err.Error(), record.LibraryRemedy}
 	}
@@ -74,12 +74,12 @@ func checkEnvironment(p *patient) finding {
 		return finding{name, bad, strings.Join(lines, "; "), "unset it for the command to record"}
 	}
 	if other := record.OtherProfiler(p.env); other != "" {
-		return finding{name, note, other + ": another profiler is set; seedwalk runs beside it, as a notification profiler", "before .NET 6 the CLR loads one only: unset it there"}
+		return finding{name, note, other + ": another profiler is set; seedwalk runs beside it as a notification profiler", "a runtime before .NET 6 loads only one profiler: unset it there"}
 	}
 	if line := record.FrameworkProfiler(p.env); line != "" {
 		return finding{name, note, line, ""}
 	}
-	return finding{name, good, "no other profiler, diagnostics are not switched off", ""}
+	return finding{name, good, "no other profiler is set, and diagnostics are enabled", ""}
 }
 
 func checkOutput(*patient) finding {
@@ -89,9 +89,9 @@ func checkOutput(*patient) finding {
 		err = writable(wd)
 	}
 	if err != nil {
-		return finding{name, note, "cannot write here: " + err.Error(), "say where to with --output"}
+		return finding{name, note, "cannot write here: " + err.Error(), "choose another place with --output"}
 	}
-	return finding{name, good, "this directory can be written to", ""}
+	return finding{name, good, "this directory is writable", ""}
 }
 
 func writable(dir string) error {
@@ -136,7 +136,7 @@ func describeProgram(f *program.File, goos, goarch string) finding {
 		return finding{name, bad, f.Path + " " + why, remedy}
 	}
 	if f.Format != program.FormatOf(goos) {
-		return finding{name, note, f.Path + " is no native program (a script?): the .NET processes it starts are recorded", ""}
+		return finding{name, note, f.Path + " is not a native program (a script?); the .NET processes that it starts are recorded", ""}
 	}
 	version := bundledVersion(f, goos)
 	switch {
@@ -147,9 +147,9 @@ func describeProgram(f *program.File, goos, goarch string) finding {
 	case version != "" || program.IsLauncher(f.Path) || beside(f.Path, ".runtimeconfig.json"):
 		return finding{name, good, strings.TrimSpace(f.Path + " is a .NET program " + version), ""}
 	case f.Mscoree:
-		return finding{name, note, f.Path + " starts the .NET Framework (it imports mscoree.dll)", "the Framework's processes are not recorded, those of " + program.Least(goos) + " or later are"}
+		return finding{name, note, f.Path + " starts the .NET Framework (it imports mscoree.dll)", "only processes of " + program.Least(goos) + " or later are recorded"}
 	}
-	return finding{name, note, f.Path + " does not look like a .NET program", "that is fine if it hosts or starts one"}
+	return finding{name, note, f.Path + " does not look like a .NET program", "this is fine if it hosts a .NET runtime or starts a .NET program"}
 }
 
 // bundledVersion is the version of the runtime that a program brings along: in

@@ -27,15 +27,16 @@ func checkProcess(p *patient) finding {
 		p.gone = true
 		return finding{name, bad, fmt.Sprintf("there is no process %d", p.pid), "look for its number with ps"}
 	}
-	detail := fmt.Sprintf("%d (%s), %s threads", p.pid, status["Name"], status["Threads"])
+	threads, _ := strconv.Atoi(status["Threads"])
+	detail := fmt.Sprintf("%d (%s), %s", p.pid, status["Name"], countOf(threads, "thread"))
 	uid, _, _ := strings.Cut(status["Uid"], "\t")
 	switch n, err := strconv.Atoi(uid); {
 	case strings.HasPrefix(status["State"], "Z"):
-		return finding{name, bad, detail + ", has ended and waits for its parent", "nothing can be seen of it any more"}
+		return finding{name, bad, detail + " has ended (zombie)", "an ended process has no stacks"}
 	case err == nil && n != os.Geteuid() && os.Geteuid() != 0:
-		return finding{name, bad, fmt.Sprintf("%s, of user %d; we are %d", detail, n, os.Geteuid()), "run seedwalk as that user, or as root"}
+		return finding{name, bad, fmt.Sprintf("%s belongs to user %d; seedwalk runs as user %d", detail, n, os.Geteuid()), "run seedwalk as that user, or as root"}
 	case strings.HasPrefix(status["State"], "T"):
-		return finding{name, note, detail + ", is stopped", "seedwalk stack works; a recording waits until it goes on"}
+		return finding{name, note, detail + " is stopped", "seedwalk stack works; a recording waits until the process continues"}
 	}
 	return finding{name, good, detail, ""}
 }
@@ -65,11 +66,11 @@ func checkContainer(p *patient) finding {
 		}
 	}
 	if len(other) == 0 {
-		return finding{name, good, "it sees the files and processes that we see", ""}
+		return finding{name, good, "the process shares our namespaces", ""}
 	}
-	detail := "it has other namespaces: " + strings.Join(other, ", ")
+	detail := "the process has its own namespaces: " + strings.Join(other, ", ")
 	if ids := strings.Fields(p.status()["NSpid"]); len(ids) > 1 {
-		detail += "; it is process " + ids[len(ids)-1] + " in there"
+		detail += "; its number there is " + ids[len(ids)-1]
 	}
 	return finding{name, note, detail, ""}
 }
@@ -78,7 +79,7 @@ func checkItsRuntime(p *patient) finding {
 	const name = ".NET runtime"
 	maps, err := live.MapsOf(p.pid)
 	if err != nil || len(maps) == 0 {
-		return finding{name, note, "its mappings may not be read", "run seedwalk as its user, or as root"}
+		return finding{name, note, "the mappings cannot be read", "run seedwalk as the user of the process, or as root"}
 	}
 	table := live.NewLoader(p.pid).Table(maps)
 	for i := range table.Len() {
@@ -90,9 +91,9 @@ func checkItsRuntime(p *patient) finding {
 	}
 	if i := slices.IndexFunc(maps, func(m live.Mapping) bool { return filepath.Base(m.Path) == "libcoreclr.so" }); i >= 0 {
 		p.modules = table
-		return finding{name, note, maps[i].Path + " is of a release whose structures are not known (those of .NET 8 and later are)", "start it with seedwalk record -- COMMAND, which can suspend the runtime"}
+		return finding{name, note, maps[i].Path + " is a release whose structures are unknown (.NET 8 and later are known)", "start it with seedwalk record -- COMMAND, which can suspend the runtime"}
 	}
-	return finding{name, note, "none is mapped: a native program, or NativeAOT", "seedwalk stack and record --pid PID --outside work for it"}
+	return finding{name, note, "none is mapped: a native program, or NativeAOT", "use seedwalk stack, or record --pid PID --outside"}
 }
 
 // checkItsTables says whether managed frames will be shown.
@@ -101,7 +102,7 @@ func checkItsTables(p *patient) finding {
 		return finding{}
 	}
 	if why := outside.Unproven(p.pid); why != "" {
-		return finding{"managed code", note, why, "stacks have their native frames only: ask again once the program runs, or start it with seedwalk record --mode snapshot -- COMMAND"}
+		return finding{"managed code", note, why, "stacks show native frames only; try again when the program has run for a while, or start it with seedwalk record --mode snapshot -- COMMAND"}
 	}
 	return finding{}
 }
@@ -126,7 +127,7 @@ func checkPort(p *patient) finding {
 			return finding{name, good, "answers: .NET " + info.Version + ", " + info.OS + " " + info.Arch, ""}
 		}
 	}
-	return finding{name, note, strings.TrimPrefix(err.Error(), fmt.Sprintf("process %d: ", p.pid)), "record --pid PID --outside needs none"}
+	return finding{name, note, strings.TrimPrefix(err.Error(), fmt.Sprintf("process %d: ", p.pid)), "record --pid PID --outside does not need it"}
 }
 
 func checkAttach(p *patient) finding {
@@ -134,7 +135,7 @@ func checkAttach(p *patient) finding {
 	if r := record.Attachable(p.pid); r != nil {
 		return finding{name, bad, r.What, r.Remedy}
 	}
-	return finding{name, good, "the runtime can be asked to load the probe", ""}
+	return finding{name, good, "the runtime can load the probe", ""}
 }
 
 // checkMemory says who would read the process's memory.
@@ -142,7 +143,7 @@ func checkMemory(p *patient) finding {
 	const name = "memory"
 	unread, unseen := refusedOf(p.pid)
 	if unread+unseen == "" {
-		return finding{name, good, "the kernel lets us read it", ""}
+		return finding{name, good, "the kernel permits reading it", ""}
 	}
 	return finding{name, note, strings.TrimPrefix(byProbe(unread, unseen), "; "), remedyOfReads}
 }
@@ -152,12 +153,12 @@ func checkStops(p *patient) finding {
 	if err := outside.Lookable(p.pid); err != nil {
 		return finding{name, bad, err.Error(), ""}
 	}
-	return finding{name, good, "its threads may be stopped and its memory read", ""}
+	return finding{name, good, "the kernel permits stopping its threads and reading its memory", ""}
 }
 
 func checkTracer(p *patient) finding {
 	if tracer := p.status()["TracerPid"]; tracer != "" && tracer != "0" {
-		return finding{"tracer", note, "process " + tracer + " traces it, and the kernel allows one tracer", "stack and --outside wait for its end; record --pid does not mind"}
+		return finding{"tracer", note, "process " + tracer + " traces it, and the kernel permits only one tracer", "stack and --outside cannot run until the tracer ends; record --pid works"}
 	}
 	return finding{}
 }
@@ -169,5 +170,5 @@ func checkProbe(p *patient) finding {
 	}) {
 		return finding{}
 	}
-	return finding{"probe", note, "that of a recording is mapped: one that is under way, or it is silent", ""}
+	return finding{"probe", note, "a probe is mapped: a recording is running, or one ran earlier and the probe is inactive", ""}
 }

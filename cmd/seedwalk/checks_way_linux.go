@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/live"
 )
 
-// checkWay says beforehand how record would take samples, and why.
+// checkWay predicts how record would take samples, and why.
 func checkWay(*patient) finding {
 	const name = "way"
 	var silent []string
@@ -20,7 +20,7 @@ func checkWay(*patient) finding {
 			silent = append(silent, r.Version)
 		}
 	}
-	detail := "probe: stacks are copied and walked from outside, the runtime is never suspended"
+	detail := "probe: stacks are copied and walked from outside; the runtime is never suspended"
 	unread, unseen := refusedOfChild()
 	if detail += byProbe(unread, unseen); unread+unseen != "" {
 		return finding{name, note, detail, remedyOfReads}
@@ -31,17 +31,17 @@ func checkWay(*patient) finding {
 	return finding{name, good, detail, ""}
 }
 
-// remedyOfReads tells what would have the tool read for itself.
-const remedyOfReads = "with CAP_SYS_PTRACE (docker run --cap-add SYS_PTRACE), or kernel.yama.ptrace_scope below 2, less is asked of the program"
+// remedyOfReads says how to let the tool read memory itself.
+const remedyOfReads = "to reduce the load on the program, give seedwalk CAP_SYS_PTRACE (docker run --cap-add SYS_PTRACE), or set kernel.yama.ptrace_scope below 2"
 
-// byProbe says what is left to the probe where the kernel refuses it to us; unread and unseen
-// are why, "" for what it does not refuse.
+// byProbe describes what the probe does because the kernel refuses it to the tool. unread and
+// unseen are the reasons, "" where the kernel does not refuse.
 func byProbe(unread, unseen string) (out string) {
 	if unread != "" {
-		out += "; the program's memory is read by the probe in it, on a thread of the runtime's, since the kernel refuses it to us (" + unread + ")"
+		out += "; the probe reads the program's memory, on a thread of the runtime, because the kernel refuses it to seedwalk (" + unread + ")"
 	}
 	if unseen != "" {
-		out += "; blocked threads are asked by a signal each time that they have run, since the kernel does not say where they wait (" + unseen + ")"
+		out += "; blocked threads get a signal each time that they have run, because the kernel does not say where they wait (" + unseen + ")"
 	}
 	return out
 }

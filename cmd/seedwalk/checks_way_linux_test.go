@@ -10,8 +10,8 @@ import (
 func TestByProbe(t *testing.T) {
 	for _, c := range []struct{ unread, unseen, want, not string }{
 		{"", "", "", "probe"},
-		{"no leave", "", "read by the probe in it, on a thread of the runtime's, since the kernel refuses it to us (no leave)", "blocked"},
-		{"", "not shown", "blocked threads are asked by a signal each time that they have run, since the kernel does not say where they wait (not shown)", "memory"},
+		{"no leave", "", "the probe reads the program's memory, on a thread of the runtime, because the kernel refuses it to seedwalk (no leave)", "blocked"},
+		{"", "not shown", "blocked threads get a signal each time that they have run, because the kernel does not say where they wait (not shown)", "memory"},
 		{"no leave", "not shown", "(no leave); blocked threads", "\n"},
 	} {
 		if got := byProbe(c.unread, c.unseen); !strings.Contains(got, c.want) || strings.Contains(got, c.not) {

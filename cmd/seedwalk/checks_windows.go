@@ -67,7 +67,7 @@ func checkLoads(p *patient) finding {
 	}
 	missing, err := program.Missing(path, dllsBeside(filepath.Dir(path)))
 	if err != nil {
-		return finding{name, bad, err.Error(), "build the library anew"}
+		return finding{name, bad, err.Error(), "rebuild the library"}
 	}
 	if len(missing) > 0 {
 		return finding{name, bad, "missing: " + strings.Join(missing, ", "), dllRemedy}

@@ -15,11 +15,11 @@ import (
 const doctorHelp = `Usage: seedwalk doctor [--json] [--profiler PATH] [-- COMMAND]
        seedwalk doctor [--json] --pid PID
 
-Says in one screen what would stop a recording here: the profiler library, the .NET runtime,
-environment variables, how threads are stopped and samples sent, the place to write to. With
-a command it also looks at what "seedwalk record -- COMMAND" would run. Nothing is recorded.
-With --pid it says which of record --pid, record --pid --outside and stack work for a running
-process, and what is in the way of the others.
+Reports on one screen what would stop a recording here: the profiler library, the .NET runtime,
+environment variables, how threads are stopped and samples sent, and where the output goes. With
+a command it also checks what "seedwalk record -- COMMAND" would run. Nothing is recorded.
+With --pid it says which of record --pid, record --pid --outside, and stack work for a running
+process, and what prevents the others.
 
 Examples:
   seedwalk doctor

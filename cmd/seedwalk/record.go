@@ -20,59 +20,60 @@ import (
 const recordHelp = `Usage: seedwalk record [flags] -- COMMAND ARGS
        seedwalk record [flags] --pid PID
 
-Runs COMMAND with the profiler in it and records its stacks until it ends, until Ctrl-C, or
-for --duration. Input, output, signals and the exit code are the command's own. .NET processes
-that it starts are recorded too; each is then a root frame of its own in the same profile.
-What it leaves running is recorded until it ends if nothing else was, or for --duration; helpers
-of a command that was recorded itself are recorded until it ends, and named (Linux).
+Runs COMMAND and records its stacks until it ends, until Ctrl-C, or for --duration. Input,
+output, signals, and the exit code are the command's own. .NET processes that it starts are
+recorded too. Each of them is a root frame of its own in the same profile.
+If the command itself is not recorded, processes that it leaves running are recorded until they
+end, or for --duration. Otherwise they are recorded until the command ends, and named (Linux).
 
   --pid PID          record a running process (.NET 8 and later on Linux, .NET 10 and later on
                      Windows x86-64), until Ctrl-C or for --duration; nothing of seedwalk runs
                      in it afterwards, and it can be recorded again
-  --outside          with --pid: the kernel copies the stacks of running threads (perf_event), and
-                     each thread that waits is stopped for as long as its stack is copied, as a
-                     debugger does, with nothing of seedwalk in the process: for native programs
-                     and where there is no diagnostics port (NativeAOT, diagnostics off); the
-                     process may see calls such as epoll_wait interrupted
+  --outside          with --pid: put nothing of seedwalk into the process. The kernel copies the
+                     stacks of running threads (perf_event). Each waiting thread is stopped while
+                     its stack is copied, as by a debugger. For native programs, NativeAOT, and
+                     processes without a diagnostics port. The process may see interrupted calls
+                     such as epoll_wait.
   --rate HZ          samples per second and thread, 0.1 to 10000 (default 99)
-  --mode NAME        probe: stacks are copied by a small probe (on Windows by the tool itself) and
-                     walked from outside; the runtime is never suspended (default on Linux
-                     for .NET 8 and later, on Windows for .NET 10)
+  --mode NAME        probe: a small probe (on Windows the tool itself) copies stacks, and the tool
+                     walks the copies; the runtime is never suspended (default on Linux for
+                     .NET 8 and later, on Windows for .NET 10)
                      snapshot: the runtime is suspended for each sample, on Linux with a bias
                      to its safe points; more than 32 threads take turns
-  --clock NAME       when a running thread is sampled (Linux, the probe's way): perf: by perf events
-                     with high-resolution timers; timer: by CPU timers, to which work bound to
-                     the kernel's tick is invisible; auto: perf where the kernel permits it, else
-                     timer (default)
-  --events NAMES     what to record, with commas between: cpu: where processor time goes; wall:
-                     where threads are (default cpu,wall); waits, locks: every wait for a wait
-                     handle or a lock with its duration, and who had the lock; alloc: allocated
-                     bytes by type; exception: exceptions as they are thrown; only of the probe's
-                     way, the last four need .NET 9 and a session in the process
-  --wait-min D       waits and locks shorter than D are counted, without a stack (default 1ms)
-  --duration D       stop recording after D, such as 3 (seconds), 30s or 2m; the command runs on
+  --clock NAME       when a running thread is sampled (Linux, --mode probe):
+                     perf: by perf events with high-resolution timers
+                     timer: by CPU timers, which miss work bound to the kernel's tick
+                     auto: perf where the kernel permits it, else timer (default)
+  --events NAMES     what to record, separated by commas (default cpu,wall):
+                     cpu: where CPU time goes; wall: where threads are
+                     waits, locks: every wait for a wait handle or a lock, with its duration and
+                     the owner of the lock; alloc: allocated bytes by type; exception: exceptions
+                     when they are thrown. These four need --mode probe, .NET 9 or later, and a
+                     session in the process.
+  --wait-min D       count waits and locks shorter than D, but record no stack (default 1ms)
+  --duration D       stop recording after D, such as 3 (seconds), 30s, or 2m; the command runs on
                      to its end
-  --output FILE      where the result goes; repeat it or separate with commas; the format is
-                     that of the name's ending; - is the standard output, and what the command
-                     writes to its own then goes to the standard error
+  --output FILE      where the result goes; repeat it or separate with commas; the ending of the
+                     name chooses the format; - is the standard output, and the command's own
+                     standard output then goes to the standard error
                      (default seedwalk.html,seedwalk.pb.gz)
-  --format NAME      format where the ending does not say it, or instead of it; one for all
-                     outputs or one for each
-  --tree             also print the hottest stacks as a tree when done
-  --json             print the summary as one line of JSON, not as text (standard error;
+  --format NAME      format, where the ending does not say it or to override it: one for all
+                     outputs, or one for each
+  --tree             also print the hottest stacks as a tree at the end
+  --json             print the summary as one line of JSON instead of text (standard error;
                      docs/json.md has its schema)
-  --quiet            print neither progress nor summary; problems are still told
-  --fail-empty       exit code 125 if the command ended well and there is no sample of it
-  --pid-file FILE    write the command's process id here while it runs
+  --quiet            print neither progress nor summary; problems are still reported
+  --fail-empty       exit with 125 if the command succeeded and there is no sample
+  --pid-file FILE    write the command's process ID here while it runs
   --probe PATH       the probe (default: SEEDWALK_PROBE, beside this program, ../lib, or the
-                     one that this program carries)
-  --profiler PATH    the library of the snapshot mode, which it then chooses (default: beside
+                     one inside this program)
+  --profiler PATH    the library for --mode snapshot; chooses that mode (default: beside
                      this program, ../lib, or SEEDWALK_PROFILER)
-  --stack-bytes N    snapshot: stack copied per thread and sample (default 1048576, at most
-                     268435456)
+  --stack-bytes N    snapshot: bytes of stack copied per thread and sample (default 1048576, at
+                     most 268435456)
   --keep-suspension  snapshot: show the runtime's frames in which a thread waits for the sampler
-                     itself (left out otherwise: the program did not put them there)
-  --raw FILE         also dump raw samples here, to look for faults in seedwalk
+                     itself (left out otherwise, since they are not the program's)
+  --raw FILE         also write raw samples here, to look for faults in seedwalk
 
 Formats:
 %s
@@ -83,12 +84,12 @@ Examples:
   seedwalk record --output app.folded,app.pb.gz -- dotnet test && go tool pprof -top app.pb.gz
   seedwalk record --quiet --output - --format folded -- dotnet app.dll 2>/dev/null | sort -k2
 
-Ctrl-C once: the command gets it as ever; when it ends, or after three seconds, the result is
-written. Ctrl-C again: seedwalk ends at once; what was recorded is kept, native names may lack.
-Nothing happens? "seedwalk doctor -- COMMAND" says what stands in the way.
+Ctrl-C once: the command gets it as usual; the result is written when the command ends, or after
+three seconds. Ctrl-C again: seedwalk ends at once. The samples are kept, but some native names
+may be missing. If nothing is recorded, "seedwalk doctor -- COMMAND" says what stops it.
 
-Exit code: the command's; 125 seedwalk could not begin or keep the result (or, with
---fail-empty, has none), 126 the command could not be run, 127 it was not found,
+Exit code: the command's own; 125 seedwalk could not begin or could not keep the result (or, with
+--fail-empty, there is no sample), 126 the command could not be run, 127 it was not found,
 128+n signal n ended it, 2 wrong usage.
 `
 

@@ -9,5 +9,5 @@ import (
 
 func newNamer() record.Namer { return symbol.NewResolver() }
 
-// platformHelp: help is written for this platform.
+// platformHelp returns the help text unchanged: it is written for Unix.
 func platformHelp(s string) string { return s }

@@ -16,34 +16,33 @@ import (
 const stackHelp = `Usage: seedwalk stack [flags] PID
        seedwalk stack [flags] --core FILE
 
-Shows the stack of every thread of a process, managed and native frames in one, named, leaf
-first. The process does not take part: it may hang, be deadlocked, be stopped, or be in the
-middle of a collection; it need not be a .NET process. Each thread is stopped for as long as
-it takes to copy its registers and its stack, one after the other, and goes on as it was,
-whatever becomes of seedwalk. Threads with the same stack are shown together. Linux; a core
-of such a process can be read anywhere.
+Shows the stack of every thread of a process: managed and native frames in one stack, with
+names, leaf first. The process does not take part. It may hang, be stopped, or be in the middle
+of a collection, and need not be a .NET process. seedwalk stops one thread at a time while it
+copies the registers and the stack. The thread then continues, whatever happens to seedwalk.
+Threads with the same stack are shown together. Processes: Linux; their cores: any system.
 
-  --json             one line of JSON with every thread, frame and address
+  --json             one line of JSON with every thread, frame, and address
   --managed-only     managed frames only
-  --thread ID        only this thread, as the system numbers it; repeat it or separate with commas
-  --core FILE        a core of the kernel's, of gcore or of createdump in place of a process
-  --modules DIR      with --core: where files are that the process had mapped, by name or by
-                     their path; they are compared by build id; may be repeated
+  --thread ID        only this thread (system ID); repeat it or separate with commas
+  --core FILE        a core of the kernel, of gcore, or of createdump instead of a process
+  --modules DIR      with --core: where to find the files that the process had mapped, by name or
+                     by path; they are compared by build ID; may be repeated
 
-A thread that waits for a lock is shown with the thread that holds it, where that is certain:
-mutexes of the C library, futexes of which the kernel knows the owner, and objects that managed
-code locks (.NET 9 and later). Threads that wait for each other are listed at the end.
+A thread that waits for a lock is shown with the thread that holds it, if the owner is certain:
+mutexes of the C library, futexes whose owner the kernel knows, and objects that managed code
+locks (.NET 9 and later). Threads that wait for each other are listed at the end.
 
-A stack that is not whole ends in a line that says why. A core often lacks the pages of files:
-they are read from the same files, where they are found.
+An incomplete stack ends in a line that says why. A core often lacks the pages of files. They are
+read from the files themselves, if those are found.
 
 Examples:
   seedwalk stack 4711
   seedwalk stack --json --thread 4713 4711
   seedwalk stack --core core.4711 --modules ./app --modules /usr/share/dotnet
 
-Exit code: 0; 1 some of it could not be shown (a thread could not be stopped, the core is
-damaged or lacks modules): all else is; 2 wrong usage; 3 nothing could be read.
+Exit code: 0 success; 1 some of it could not be shown (a thread could not be stopped, or the core
+is damaged or lacks modules), the rest is shown; 2 wrong usage; 3 nothing could be read.
 `
 
 // stackFlags are the flags of stack.

@@ -21,33 +21,34 @@ const waitsHelp = `Usage: seedwalk waits [flags] FILE.nettrace
        seedwalk waits [flags] --pid PID
        seedwalk waits [flags] -- COMMAND ARGS
 
-Says where threads wait: for locks (and who had them), for wait handles, in Monitor.Wait; how
-long, how often, with stacks. From a trace, from a running .NET process until Ctrl-C or for
---duration, or from a command from its very start (its standard output then goes to the
-standard error, so that the report is alone). .NET Core 3.0 and later report locks; wait
-handles and tasks are reported from .NET 9 on.
+Reports what threads waited for (locks, wait handles, Monitor.Wait), for how long, how often,
+where in the code, and which thread held the lock. The input is a trace, a running process until
+Ctrl-C or for --duration, or a command from its start. The command's standard output then goes to
+the standard error, so that the report is alone on the standard output.
+.NET Core 3.0 and later report locks, .NET 9 and later also wait handles and tasks.
 
   --format NAME      text (default), html, pprof, folded, json, csv
-  --output FILE      where the report goes (default: the standard output); its ending says the
-                     format where --format does not
-  --min-duration D   only waits at least this long, such as 10ms
-  --thread ID        only this thread, as the system numbers it; repeat it or separate with commas
-  --since D          only waits that ended after D since the start of the trace, such as 1.5s
+  --output FILE      where the report goes (default: the standard output); its ending chooses
+                     the format unless --format does
+  --min-duration D   only waits of at least this length, such as 10ms
+  --thread ID        only this thread (system ID); repeat it or separate with commas
+  --since D          only waits that ended later than D after the start of the trace, such as 1.5s
   --until D          only waits that began before D
-  --top N            longest waits to list in text (default 20)
-  --idle             in text, show the thread pool's own waits too, and those of threads that start
+  --top N            number of longest waits to list in text (default 20)
+  --idle             in text, also show the waits of idle threads of the thread pool, and of
+                     threads that start
   --duration D       live: stop after D; a command runs on to its end
-  --follow           live: print a line for each wait as it ends; with --format json a line of
-                     JSON; no report but to --output
-  --buffer MB        live: room in the process for events not yet read (default 256)
-  --keep FILE        live: keep the raw trace, and beside it FILE.maps, by which addresses of
-                     native code are named later
+  --follow           live: print a line for each wait when it ends (with --format json: a line of
+                     JSON); the report goes to --output only
+  --buffer MB        live: memory in the process for events not read yet (default 256)
+  --keep FILE        live: keep the raw trace, and beside it FILE.maps, which later names the
+                     addresses of native code
 
-Events that were lost are counted in every output; a wait whose thread lost events is shown as
-unreliable, and in no sum. A wait that began before the trace or was not over at its end is a
-lower bound, marked ">". What the runtime does not report: await, Thread.Sleep,
-WaitHandle.SignalAndWait, and whatever did not have to wait. Mutexes, events and semaphores
-have no owner that the runtime knows; owners are shown for locks.
+Every output counts the lost events. If events of a thread were lost, its wait is shown as
+unreliable and is in no sum. ">" marks a lower bound: the wait began before the trace, or was
+still open at its end. The runtime does not report await, Thread.Sleep, WaitHandle.SignalAndWait,
+or uncontended waits. The runtime knows the owners of locks, but not those of mutexes, events, and
+semaphores.
 
 Examples:
   seedwalk waits app.nettrace
@@ -55,10 +56,10 @@ Examples:
   seedwalk waits --pid 4711 --follow --min-duration 100ms
   seedwalk waits --format pprof --output waits.pb.gz -- dotnet app.dll
 
-Exit code: 0; 1 the trace is damaged, cut off or has lost events, or the process cannot be
-talked to: what could be read is shown; 2 wrong usage; 3 the file could not be opened or the
-report not written. With a command: the command's; 125 if it could not be traced, 126 if it
-could not be run, 127 if it was not found.
+Exit code: 0 success; 1 the trace is damaged, cut off, or lost events, or the connection to the
+process failed: what could be read is shown; 2 wrong usage; 3 the file could not be opened, or the
+report could not be written. With a command: the command's own; 125 it could not be traced, 126 it
+could not be run, 127 it was not found.
 `
 
 // waitsFlags are the flags of waits.

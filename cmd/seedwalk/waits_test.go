@@ -52,7 +52,7 @@ func TestWaitsBadInput(t *testing.T) {
 		{"no such format", "", "no format", []string{"--format", "x", path}, 2},
 		{"no such flag", "", "--help", []string{"--wrong"}, 2},
 		{"a thread that is no number", "", "--thread x: not a number", []string{"--thread", "x", path}, 2},
-		{"live flags for a file", "", "not for a file", []string{"--follow", path}, 2},
+		{"live flags for a file", "", "not a file", []string{"--follow", path}, 2},
 		{"buffer", "", "--buffer", []string{"--buffer", "0", "--pid", "1"}, 2},
 		{"since the end", "no waits", "", []string{"--since", "1h", path}, 0},
 		{"until the start", "no waits", "", []string{"--until", "1us", path}, 0},

@@ -136,7 +136,7 @@ func TestARM64RecordPID(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	for _, line := range []string{"Truth .NET 10.0.9", "answers: .NET 10.0.9, Linux arm64", "the runtime can be asked to load the probe", "the kernel lets us read it"} {
+	for _, line := range []string{"Truth .NET 10.0.9", "answers: .NET 10.0.9, Linux arm64", "the runtime can load the probe", "the kernel permits reading it"} {
 		if !strings.Contains(doctor.stdout, line) {
 			t.Errorf("doctor does not say %q:\n%s", line, doctor.stdout)
 		}

@@ -56,7 +56,7 @@ func TestProbeReads(t *testing.T) {
 			}
 			cmd, out := attached(t, argv...)
 			pid := fmt.Sprint(cmd.Process.Pid)
-			if d := run(t, time.Minute, nil, slices.Concat(by, []string{tool(t), "doctor", "--pid", pid})...); !strings.Contains(d.stdout, "memory is read by the probe in it") {
+			if d := run(t, time.Minute, nil, slices.Concat(by, []string{tool(t), "doctor", "--pid", pid})...); !strings.Contains(d.stdout, "the probe reads the program's memory") {
 				t.Errorf("doctor does not say who reads:\n%s", d.stdout)
 			}
 			dir := tempdir.New(t)
@@ -64,7 +64,7 @@ func TestProbeReads(t *testing.T) {
 			r := run(t, time.Minute, nil, slices.Concat(by, []string{tool(t), "record", "--raw", file, "--output", profile, "--rate", "200", "--duration", "4s",
 				"--pid", pid})...)
 			t.Log("\n" + r.stderr)
-			if r.code != 0 || !strings.Contains(r.stderr, "memory read by the probe: ") {
+			if r.code != 0 || !strings.Contains(r.stderr, "memory read through the probe: ") {
 				t.Fatalf("exit code %d\n%s", r.code, r.stderr)
 			}
 			samples, rd := readRaw(t, file, r.stderr)

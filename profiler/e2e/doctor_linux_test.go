@@ -43,7 +43,7 @@ func TestProcessesOfAllKinds(t *testing.T) {
 			t.Cleanup(func() { cmd.Wait() })
 			time.Sleep(300 * time.Millisecond)
 			return fmt.Sprint(cmd.Process.Pid)
-		}, "has ended and waits for its parent", "no diagnostics port", "waits for its parent", 1, 125, 3, false},
+		}, "has ended (zombie)", "no diagnostics port", "waits for its parent", 1, 125, 3, false},
 		{".NET", func(t *testing.T) string {
 			cmd, _ := attached(t, app(t, "Truth", "60")...)
 			return fmt.Sprint(cmd.Process.Pid)
@@ -61,7 +61,7 @@ func TestProcessesOfAllKinds(t *testing.T) {
 		}, "is stopped", "it has no diagnostics port", "", 1, 125, 0, false},
 		{"of namespaces of its own", func(t *testing.T) string {
 			return start(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}, "sleep", "60")
-		}, "it has other namespaces: mnt, pid; it is process 1 in there", "no diagnostics port", "", 1, 125, 0, true},
+		}, "the process has its own namespaces: mnt, pid; its number there is 1", "no diagnostics port", "", 1, 125, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.root && os.Geteuid() != 0 {
