@@ -92,7 +92,7 @@ func TestDoctorCommand(t *testing.T) {
 		{"other program", self(t), note, "does not look like"},
 		{"launcher", file("launcher"+exe, append(own[:len(own):len(own)], program.Mark()...)), good, "is a .NET program"},
 		{"not there", "no-such-program", bad, "not found"},
-		{"damaged", file("old"+exe, own[:5]), note, "no native program"},
+		{"damaged", file("old"+exe, own[:5]), note, "not a native program"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
