@@ -53,7 +53,7 @@ runtime: ## what the tests need from outside, into .cache
 	@scripts/deps.sh test
 	@scripts/fetch.sh
 
-lint: ## gofmt, go vet, staticcheck, and the C compiler at its strictest
+lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the text of new lines
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }
 	@$(GO) vet ./...
 	@for on in linux/arm64 windows/amd64 windows/arm64; do \
@@ -64,6 +64,7 @@ lint: ## gofmt, go vet, staticcheck, and the C compiler at its strictest
 	else echo "SKIPPED-CHECK: no x86_64-w64-mingw32-gcc: Go with C is not vetted for Windows"; fi
 	@scripts/staticcheck.sh
 	@scripts/lint-c.sh
+	@$(GO) run ./internal/tools/textlint
 
 test: runtime build samples windows ## everything, against real runtimes too
 	@scripts/test.sh

@@ -32,11 +32,11 @@ func checkProcess(p *patient) finding {
 	uid, _, _ := strings.Cut(status["Uid"], "\t")
 	switch n, err := strconv.Atoi(uid); {
 	case strings.HasPrefix(status["State"], "Z"):
-		return finding{name, bad, detail + " has ended (zombie)", "an ended process has no stacks"}
+		return finding{name, bad, detail + "; it has ended (zombie)", "an ended process has no stacks"}
 	case err == nil && n != os.Geteuid() && os.Geteuid() != 0:
-		return finding{name, bad, fmt.Sprintf("%s belongs to user %d; seedwalk runs as user %d", detail, n, os.Geteuid()), "run seedwalk as that user, or as root"}
+		return finding{name, bad, fmt.Sprintf("%s; it belongs to user %d, and seedwalk runs as user %d", detail, n, os.Geteuid()), "run seedwalk as that user, or as root"}
 	case strings.HasPrefix(status["State"], "T"):
-		return finding{name, note, detail + " is stopped", "seedwalk stack works; a recording waits until the process continues"}
+		return finding{name, note, detail + "; it is stopped", "seedwalk stack works; a recording waits until the process continues"}
 	}
 	return finding{name, good, detail, ""}
 }

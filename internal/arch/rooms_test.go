@@ -146,6 +146,7 @@ var rooms = []room{
 	{Name: "internal/tools/bundle", May: []string{"internal/testkit/bundle"}},
 	{Name: "internal/tools/mutate", May: []string{"internal/testkit/moduleroot"}},
 	{Name: "internal/tools/summary"},
+	{Name: "internal/tools/textlint"},
 	{Name: "internal/arch"},
 
 	// The module's documentation and its examples.

@@ -127,7 +127,7 @@ func TestNotRoot(t *testing.T) {
 		{[]string{"stack", pid}, "belongs to user 0 and we are 65534: run seedwalk as that user or as root"},
 		{[]string{"record", "--pid", pid, "--output", filepath.Join(dir, "o.folded")}, "it belongs to user 0; run seedwalk as that user"},
 		{[]string{"record", "--outside", "--pid", pid, "--output", filepath.Join(dir, "o.folded")}, "belongs to user 0 and we are 65534"},
-		{[]string{"doctor", "--pid", pid}, "of user 0; we are 65534"},
+		{[]string{"doctor", "--pid", pid}, "belongs to user 0, and seedwalk runs as user 65534"},
 	} {
 		cmd := exec.Command(copied, c.args...)
 		cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "TMPDIR=" + dir}
