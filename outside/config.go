@@ -13,6 +13,7 @@ type Config struct {
 	Probe   string                   // the probe's library, as the target has it mapped
 	Events  uint32                   // of the runtime: probe.WaitEvents and so on
 	WaitMin time.Duration            // shorter waits are counted only
+	Start   *Starting                // samples of a command's start, nil if there are none
 	File    Shared                   // Windows: what the process that takes it shares with us, nil if no events are wanted
 }
 

@@ -38,6 +38,7 @@ type Engine struct {
 	kernelTime kernelClock
 	timerEach  int64 // nanoseconds that a timer's sample of weight 1 stands for
 	births     births
+	startup    *startup // nil = there is none
 
 	ranBefore int64  // the process's clock when sampling began, -1 = not known
 	ranSince  uint64 // and how far it has gone since, nanoseconds
@@ -67,7 +68,9 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 	}
 	e.legacy, e.real = file.Signals()
 	e.cpuClock = e.chooseClock()
-	e.ranBefore = e.kernel.ranNow()
+	if e.ranBefore = e.kernel.ranNow(); e.takeStartup() {
+		e.ranBefore = 0
+	}
 	e.useTimers()
 	e.events.init()
 	return e, nil
@@ -177,6 +180,9 @@ func (e *Engine) close() {
 	}
 	e.births.close()
 	e.kernelTime.close()
+	if e.startup != nil {
+		e.startup.end()
+	}
 	e.kernel.close(e.tasks)
 	e.mem.Close()
 	e.t.shut()
@@ -252,6 +258,7 @@ func (e *Engine) round() error {
 	}
 	e.file.Read(e.record)
 	e.readKernel()
+	e.readStartup()
 	e.file.Reap()
 	e.walkPending()
 	e.visits(now.UnixNano(), e.visit)
@@ -408,6 +415,7 @@ func (e *Engine) leave() string {
 	e.endEvents()
 	e.file.Read(e.record)
 	e.readKernel()
+	e.endStartup()
 	e.accountAll()
 	restored := e.disarm(soonLimit)
 	reason := e.end("the tool wants no more")
@@ -420,6 +428,7 @@ func (e *Engine) leave() string {
 func (e *Engine) end(reason string) string {
 	e.file.Read(e.record)
 	e.readKernel()
+	e.endStartup()
 	e.ending = true
 	e.walkPending()
 	e.lastEvents()

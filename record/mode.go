@@ -92,7 +92,7 @@ func (o *Options) noProbe() string {
 func (o *Options) engine() outside.Config {
 	w, _ := o.Events.parse()
 	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall, Clock: o.Clock,
-		Events: w.events, WaitMin: o.WaitMin, File: o.shared}
+		Events: w.events, WaitMin: o.WaitMin, Start: new(outside.Starting), File: o.shared}
 }
 
 // taken are the options as they came out: where no process was sampled by a probe, since

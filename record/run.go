@@ -36,6 +36,7 @@ func Run(opt Options) (*Result, error) {
 	defer srv.private.close()
 	defer srv.close()
 	defer srv.awaitEngines(opt.Say)
+	defer srv.outside.Start.End()
 	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
 	r.signals = catchSignals()
 	defer r.signals.stop()
@@ -206,6 +207,9 @@ func (r *run) begin() error {
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = r.opt.Stdin, r.opt.commandStdout(), r.opt.Stderr
 	if err := r.cmd.Start(); err != nil {
 		return cannotStart(r.opt.Command[0], err)
+	}
+	if r.srv.probes {
+		r.srv.outside.Start.Begin(r.cmd.Process.Pid)
 	}
 	r.writePIDFile()
 	r.follow()
