@@ -20,7 +20,7 @@ type startup struct {
 	stop, stopped chan struct{} // of collect
 	hits          []perfevent.Record
 	bytes         int
-	lost          int // hits for which there was no room
+	full, closed  bool // no room is left; the rings are closed
 }
 
 const (
@@ -29,6 +29,8 @@ const (
 	// collectEvery is the time between two looks into the rings. A ring of 512 KB has room for seven
 	// samples.
 	collectEvery = 2 * time.Millisecond
+	// startLimit is how long no engine may come: the command may be no program of .NET.
+	startLimit = 10 * time.Second
 )
 
 func newStartup(pid int) *startup {
@@ -41,24 +43,27 @@ func newStartup(pid int) *startup {
 	return s
 }
 
-// collect copies samples until stop.
+// collect copies samples until stop. It ends the sampling if there is no more room, or no engine.
 func (s *startup) collect() {
 	defer close(s.stopped)
-	for tick := time.NewTicker(collectEvery); ; {
+	tick := time.NewTicker(collectEvery)
+	defer tick.Stop()
+	for began := time.Now(); !s.full && time.Since(began) < startLimit; {
 		select {
 		case <-s.stop:
-			tick.Stop()
 			return
 		case <-tick.C:
 			s.rings.Read(s.keep)
 		}
 	}
+	s.rings.Close()
+	s.closed = true
 }
 
 // keep copies a sample.
 func (s *startup) keep(r *perfevent.Record) {
 	if s.bytes+len(r.Stack) > maxPendingBytes || len(s.hits) >= maxPending {
-		s.lost++
+		s.full = true
 		return
 	}
 	k := *r
@@ -83,7 +88,9 @@ func (s *startup) handOver(take func(*perfevent.Record)) {
 // end ends the sampling.
 func (s *startup) end() {
 	s.handOver(func(*perfevent.Record) {})
-	s.rings.Close()
+	if !s.closed {
+		s.rings.Close()
+	}
 }
 
 // takeStartup takes over what has sampled the process since its start, if anything has.
@@ -105,6 +112,10 @@ func (e *Engine) readStartup() {
 		return
 	}
 	s.handOver(e.started)
+	if s.closed {
+		e.startup = nil
+		return
+	}
 	s.rings.Read(e.started)
 	for _, tid := range s.rings.Threads() {
 		if t := e.tasks[tid]; t != nil && t.armed {
@@ -125,12 +136,13 @@ func (e *Engine) endStartup() {
 	if s == nil {
 		return
 	}
-	s.handOver(e.started)
-	s.rings.Read(e.started)
-	for _, tid := range s.rings.Threads() {
-		e.accountStarted(tid)
+	if s.handOver(e.started); !s.closed {
+		s.rings.Read(e.started)
+		for _, tid := range s.rings.Threads() {
+			e.accountStarted(tid)
+		}
+		s.rings.Close()
 	}
-	s.rings.Close()
 	e.startup = nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Commands of the tool as documents write them: in a fenced block, and between backquotes.
 var (
-	fencedCommand  = regexp.MustCompile("(?m)(?:^|\\$ |\\| )(?:out/bin/)?seedwalk ([a-z]+)((?: [^#|\\n]*)?)")
+	fencedCommand  = regexp.MustCompile(`(?m)(?:^|\$ |\| )(?:out/bin/)?seedwalk ([a-z]+)((?: [^#|\n]*)?)`)
 	quotedCommand  = regexp.MustCompile("`(?:out/bin/)?seedwalk ([a-z]+)((?: [^`|\\n]*)?)")
 	documentedFlag = regexp.MustCompile(`(?:^| )(--[a-z-]+)`)
 )
