@@ -106,9 +106,9 @@ func (p *Profile) periodNanos() float64 {
 // rateLines report how often processor time was sampled, and by which clock.
 func (p *Profile) rateLines() (out []string) {
 	if count, _ := p.sampledCPU(); count > 0 {
-		line := fmt.Sprintf("%s, %.3g a second of processor time", plural(count, "sample"), 1e9/p.periodNanos())
+		line := fmt.Sprintf("%s, %.3g per second of CPU time", plural(count, "sample"), 1e9/p.periodNanos())
 		if p.RateHz > 0 {
-			line += fmt.Sprintf("; %g asked", p.RateHz)
+			line += fmt.Sprintf("; %g requested", p.RateHz)
 		}
 		out = append(out, line)
 	}

@@ -149,10 +149,10 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 		s.line(label, "", fmt.Sprintf("%8s  %s, %s", thousands(t.Count), clean(t.Verdict), clean(t.Result)))
 	}
 	if p.Stats.Retries > 0 {
-		s.line("retries", "", plural(p.Stats.Retries, "suspension")+" tried again")
+		s.line("retries", "", plural(p.Stats.Retries, "suspension")+" retried")
 	}
 	if p.Stats.Lost > 0 {
-		s.line("lost", sgrBad, plural(p.Stats.Lost, "sample")+" not kept")
+		s.line("lost", sgrBad, plural(p.Stats.Lost, "sample")+" dropped")
 	}
 	for _, n := range p.Stats.Notes {
 		s.line("note", "", clean(n))
@@ -211,7 +211,7 @@ func (s *summary) events(st *Stats) {
 			}
 		}
 		if e.Event == EventAllocation {
-			text += ", which stand for " + bytesOf(e.Sum)
+			text += ", representing " + bytesOf(e.Sum)
 		}
 		if e.Count > 0 {
 			text += ", " + percent(e.Complete, e.Count) + " complete"

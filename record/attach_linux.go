@@ -45,7 +45,7 @@ func (o *Options) attachable() *Refusal {
 	}
 	if o.Outside {
 		if err := outside.Lookable(o.PID); err != nil {
-			return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " tells more", Code: ExitRefused}
+			return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " explains why", Code: ExitRefused}
 		}
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *run) stopper() error {
 	here, there := net.Pipe()
 	e, err := outside.NewStopper(r.opt.PID, r.srv.outside, there)
 	if err != nil {
-		return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " tells more", Code: ExitRefused}
+		return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " explains why", Code: ExitRefused}
 	}
 	r.srv.add(running(e, here, there), r.opt.PID)
 	go r.awaitEnd()

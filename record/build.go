@@ -262,10 +262,10 @@ func (b *builder) stats(p *process) {
 		s.Notes = append(s.Notes, fmt.Sprintf("process %d has more than %d different stacks: %d samples were left out", p.pid, maxStacks, p.overflow))
 	}
 	if n := p.counters[wire.StatDenied]; n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples were not taken: the system lets nobody suspend the thread", p.pid, n))
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %s not taken: the system refused to suspend the thread", p.pid, counted(int64(n), "sample")))
 	}
 	if n := p.counters[wire.StatHeld]; n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %d samples are of threads that were suspended already, by a collection or a debugger", p.pid, n))
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %s of threads that a collection or a debugger had already suspended", p.pid, counted(int64(n), "sample")))
 	}
 	b.taken(p)
 	b.end = max(b.end, p.last)

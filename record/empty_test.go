@@ -49,7 +49,7 @@ func TestWhyEmpty(t *testing.T) {
 		{"nothing known", func(p *process) {}, ""},
 		{"a note", func(p *process) { p.notes = []string{"no threads"} }, "no threads"},
 		{"a note of something else", func(p *process) { p.notes, p.clock = []string{"the probe reads the memory"}, used }, "process 7 (app) used 3ms"},
-		{"cut off", func(p *process) { p.notes, p.clock, p.ended = []string{"no threads"}, used, io.ErrUnexpectedEOF }, "process 7 (app) ended without a farewell"},
+		{"cut off", func(p *process) { p.notes, p.clock, p.ended = []string{"no threads"}, used, io.ErrUnexpectedEOF }, "process 7 (app) was cut off"},
 	} {
 		p := newProcess(7, "app")
 		p.hello = &wire.Hello{RateMilliHz: 100_000}

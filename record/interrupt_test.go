@@ -58,7 +58,7 @@ func TestKilledTarget(t *testing.T) {
 		t.Errorf("samples lost: %s", got)
 	}
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	if !strings.Contains(notes, "without a farewell") || res.Profile.Stats.ExitNote != "the command was ended by signal 9 (killed)" {
+	if !strings.Contains(notes, "was cut off") || res.Profile.Stats.ExitNote != "the command was ended by signal 9 (killed)" {
 		t.Errorf("notes %q, %q", notes, res.Profile.Stats.ExitNote)
 	}
 }

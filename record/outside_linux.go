@@ -64,7 +64,7 @@ func (s *server) sampled(c stream, pid int) (stream, error) {
 	n, oob, _, _, err := u.ReadMsgUnix(first, control)
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("process %d connected and said nothing: %w", pid, err)
+		return nil, fmt.Errorf("process %d connected and sent nothing: %w", pid, err)
 	}
 	u.SetReadDeadline(time.Time{})
 	if n != 8 || binary.LittleEndian.Uint64(first) != probe.Magic {

@@ -409,5 +409,5 @@ func (p *process) end() string {
 	case errors.As(p.ended, &fe), errors.As(p.ended, &ve):
 		return fmt.Sprintf("process %d (%s): %v; samples until then are kept", p.pid, p.name, p.ended)
 	}
-	return fmt.Sprintf("process %d (%s) ended without a farewell (killed, crashed or cut off); samples until then are kept", p.pid, p.name)
+	return fmt.Sprintf("process %d (%s) was cut off (killed or crashed); the samples until then are kept", p.pid, p.name)
 }

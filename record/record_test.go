@@ -145,7 +145,7 @@ func TestDenied(t *testing.T) {
 	opt, _ := options(t, "denied")
 	res := mustRun(t, opt)
 	notes := strings.Join(res.Profile.Stats.Notes, "\n")
-	for _, want := range []string{"12 samples were not taken: the system lets nobody suspend the thread", "5 samples are of threads that were suspended already"} {
+	for _, want := range []string{"12 samples not taken: the system refused to suspend the thread", "5 samples of threads that a collection or a debugger had already suspended"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes %q", notes)
 		}
