@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/module"
 )
 
-// Magic begins a file, and is its version.
+// Magic is the start of a file and contains the version.
 const Magic = "SWSTACK1"
 
 // Image is a mapped module: [Start, End), Bias above its own addresses.
@@ -21,7 +21,7 @@ type Image struct {
 	BuildID          string // hexadecimal, "" if it has none
 }
 
-// Stack is one thread's, as it stood.
+// Stack is the copied stack of one stopped thread.
 type Stack struct {
 	Name  string // not in the file
 	Set   int    // index into File.Sets
@@ -30,14 +30,14 @@ type Stack struct {
 	Runs  []memory.Run // the stack first
 }
 
-// File is all that a file holds. The images of a set are sorted by Start.
+// File is the content of a capture file. The images of a set are sorted by Start.
 type File struct {
 	Sets   [][]Image
 	Stacks []Stack
 }
 
-// Table loads the images of set i, with generation i+1. An image that is another
-// build now has an Err, and no unwind data.
+// Table loads the images of set i, with generation i+1. An image with another
+// build id than the recorded one has an Err and no unwind data.
 func (f *File) Table(i int) *module.Table {
 	var mods []module.Module
 	for k, im := range f.Sets[i] {
@@ -102,8 +102,8 @@ var (
 	errSet = errors.New("a stack names a set of images that is not there")
 )
 
-// Read reads a file. Nothing in it is trusted: sizes are held against what is
-// left of it, and it is whole or an error.
+// Read reads a file. The file is untrusted: every size is checked against the bytes that
+// are left. Read returns the whole content or an error.
 func Read(path string) (*File, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// reader is sticky: after the first short read every value is 0.
+// reader decodes a file. After the first short read, every value is 0.
 type reader struct {
 	b   []byte
 	bad bool

@@ -17,22 +17,22 @@ import (
 	"github.com/seedwalk/seedwalk/module"
 )
 
-// Bounds of what is taken.
+// Limits of a capture.
 const (
 	maxFrames    = 4096
-	maxProcesses = 256 // looked at in one round
-	redZone      = 128 // bytes below SP that are a function's own (System V ABI)
+	maxProcesses = 256 // polled in one round
+	redZone      = 128 // bytes below SP that a leaf function may use (System V ABI)
 )
 
 // Taker takes stacks of running processes. It is not safe for concurrent use.
 type Taker struct {
 	File       File
 	Max        int // at most this many stacks
-	StackBytes int // at most this much of each
+	StackBytes int // at most this many bytes of each stack
 	Refused    error
 
 	processes map[int]*process
-	last      map[int]context.AMD64 // by thread, as it was taken
+	last      map[int]context.AMD64 // registers of each thread at its last copy
 }
 
 // NewTaker returns a taker of at most stacks stacks, size bytes each.
@@ -40,10 +40,10 @@ func NewTaker(stacks, size int) *Taker {
 	return &Taker{Max: stacks, StackBytes: size, processes: map[int]*process{}, last: map[int]context.AMD64{}}
 }
 
-// Full reports whether there are as many stacks as may be.
+// Full reports whether the limit of stacks is reached.
 func (t *Taker) Full() bool { return len(t.File.Stacks) >= t.Max }
 
-// process is one that is looked at.
+// process is a process whose stacks are captured.
 type process struct {
 	mem     *live.Process
 	loader  *live.Loader
@@ -52,9 +52,9 @@ type process struct {
 	strings memory.Range // arguments and environment
 }
 
-// Round stops each thread of a process and of those that it has started, in turn
-// and for as long as it takes to copy registers and stack, and takes those that
-// have moved since they were taken last.
+// Round captures the threads of a process and of its children. It stops one thread at a
+// time while it copies the registers and the stack. It skips threads that have not moved
+// since their last copy.
 func (t *Taker) Round(pid int) {
 	for _, p := range family(pid) {
 		if !t.Full() {
@@ -63,7 +63,7 @@ func (t *Taker) Round(pid int) {
 	}
 }
 
-// look takes the threads of one process.
+// look captures the threads of one process.
 func (t *Taker) look(pid int) {
 	p, err := t.process(pid)
 	if err != nil {
@@ -90,8 +90,8 @@ func (t *Taker) look(pid int) {
 			t.Refused = e
 		}
 	})
-	// A program that has just been started may have loaded what it stands in after its
-	// mappings were read, and then stand still: such a stack is taken again.
+	// A program that has just started may have loaded the current module after its
+	// mappings were read, and may then wait there. Such a stack is captured again.
 	if now, err := live.Maps(pid); err != nil || !slices.Equal(p.maps, now) {
 		for _, tid := range taken {
 			delete(t.last, tid)
@@ -99,7 +99,7 @@ func (t *Taker) look(pid int) {
 	}
 }
 
-// process is pid's, with its images as they are now.
+// process returns the process pid with its current images.
 func (t *Taker) process(pid int) (*process, error) {
 	maps, err := live.Maps(pid)
 	if errors.Is(err, os.ErrNotExist) {
@@ -123,7 +123,7 @@ func (t *Taker) process(pid int) (*process, error) {
 	return p, nil
 }
 
-// renew makes the set of a process's images, where it has others than before.
+// renew makes a new set of images if the images of the process have changed.
 func (t *Taker) renew(pid int, p *process, maps []live.Mapping) {
 	p.maps, p.strings = maps, commandLine(pid)
 	set := images(p.loader.Table(maps))
@@ -143,8 +143,8 @@ func images(table *module.Table) (out []Image) {
 	return out
 }
 
-// copy is the stack from the red zone below sp on, as far as it goes: to base,
-// where that is known, else to the end of its mapping.
+// copy reads the stack from the red zone below sp up to base, or to the end of the mapping
+// if base is unknown.
 func (p *process) copy(sp, base uint64, most int) memory.Run {
 	i, found := slices.BinarySearchFunc(p.maps, sp, func(m live.Mapping, at uint64) int {
 		switch {
@@ -168,7 +168,7 @@ func (p *process) copy(sp, base uint64, most int) memory.Run {
 	return run
 }
 
-// blank overwrites what of a run lies in r.
+// blank overwrites the part of a run that lies in r.
 func blank(run memory.Run, r memory.Range) {
 	from, to := max(r.Start, run.Addr), min(r.End, run.End())
 	if from < to {
@@ -176,11 +176,11 @@ func blank(run memory.Run, r memory.Range) {
 	}
 }
 
-// commandLine is where the kernel has put a process's arguments and its
-// environment: fields 48 to 51 of proc(5)'s stat.
+// commandLine returns the addresses of a process's arguments and environment: fields 48 to
+// 51 of /proc/PID/stat.
 func commandLine(pid int) memory.Range {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	i := bytes.LastIndexByte(b, ')') // the name before it may hold anything
+	i := bytes.LastIndexByte(b, ')') // the name before it may contain any byte
 	if err != nil || i < 0 {
 		return memory.Range{}
 	}
@@ -194,7 +194,7 @@ func commandLine(pid int) memory.Range {
 	return memory.Range{Start: lo, End: hi}
 }
 
-// family is a process and those that it has started, and they.
+// family returns a process and its descendants.
 func family(pid int) []int {
 	all := []int{pid}
 	for i := 0; i < len(all) && len(all) < maxProcesses; i++ {
@@ -211,8 +211,8 @@ func family(pid int) []int {
 	return all[:min(len(all), maxProcesses)]
 }
 
-// Ended reports whether a process has ended; if it is a child of ours, its end is
-// left for Wait to see.
+// Ended reports whether a process has ended; if it is our child, Wait can
+// still collect its status.
 func Ended(pid int) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/live"
 )
 
-// Error says why a file is no core that can be read.
+// Error says why a file cannot be read as a core.
 type Error struct {
 	Why  Why
 	What string
@@ -20,18 +20,18 @@ type Error struct {
 type Why uint8
 
 const (
-	NotELF     Why = iota // no ELF file at all
-	NotCore               // an ELF file, of another kind
-	OtherArch             // of a machine that is not read
-	Truncated             // it ends before what it says it has
-	NoThreads             // without registers
-	NoMappings            // without memory
+	NotELF     Why = iota // not an ELF file
+	NotCore               // an ELF file of another type
+	OtherArch             // of an unsupported machine
+	Truncated             // the file is shorter than its headers say
+	NoThreads             // the core has no registers
+	NoMappings            // the core has no memory
 	Malformed
 )
 
 func (e *Error) Error() string { return e.What }
 
-// Remedy is what a user can do about it.
+// Remedy says what a user can do about the error.
 func (w Why) Remedy() string {
 	switch w {
 	case NotELF, NotCore:
@@ -44,16 +44,15 @@ func (w Why) Remedy() string {
 	return "have it written once more, by gcore for one"
 }
 
-// Thread is one thread of a core, in the core's order: the first is the one that
-// brought the process down.
+// Thread is one thread of a core. The first thread of a core is the one that crashed.
 type Thread struct {
 	TID    uint32
-	Signal int // that it was stopped by
+	Signal int // signal that stopped the thread
 	Regs   context.Registers
 	live.Stood
 }
 
-// File is a part of a file that was mapped (NT_FILE).
+// File is a mapped part of a file (NT_FILE).
 type File struct {
 	Start, End, Offset uint64
 	Path               string
@@ -66,22 +65,22 @@ type Core struct {
 	Name     string // the kernel's short name of the process
 	Threads  []Thread
 	Files    []File
-	VDSO     uint64 // where the kernel's image is, 0 if not said
+	VDSO     uint64 // address of the kernel's image, 0 if unknown
 	Problems []error
 
 	data     []byte
 	segments []segment
-	noted    uint64 // bytes of notes read: many headers can name the same
+	noted    uint64 // bytes of notes read: many headers can refer to the same notes
 }
 
-// segment is a piece of memory, of which the first bytes are in the file.
+// segment is a range of memory whose first bytes are in the file.
 type segment struct {
 	start, end uint64
 	off, size  uint64 // in the file
 	exec       bool
 }
 
-// Bounds of what is read of a core.
+// Limits for reading a core.
 const (
 	maxHeaders  = 1 << 20
 	maxThreads  = 1 << 16
@@ -99,8 +98,8 @@ const (
 	manyPh     = 0xffff
 )
 
-// New reads a core's bytes, which it keeps. The error is an *Error; the Core is
-// given as far as it could be read, or nil.
+// New reads a core from its bytes and keeps a reference to them. The error is an *Error.
+// The Core holds what could be read before the error, or is nil.
 func New(data []byte) (*Core, error) {
 	c := &Core{data: data}
 	phoff, phentsize, phnum, err := c.header()
@@ -136,7 +135,7 @@ func New(data []byte) (*Core, error) {
 	return c, nil
 }
 
-// because says why, and how the file is damaged if it is.
+// because returns an Error with a description of the damage.
 func (c *Core) because(why Why, what string) error {
 	if len(c.Problems) > 0 {
 		what += ": " + c.Problems[0].Error()
@@ -178,7 +177,7 @@ func (c *Core) header() (phoff, phentsize, phnum uint64, err error) {
 	return phoff, phentsize, phnum, nil
 }
 
-// load keeps a segment. One that the file ends in is kept as far as it goes.
+// load adds a segment. If the file ends inside the segment, load keeps the part that is there.
 func (c *Core) load(vaddr, memsz, off, filesz uint64, exec bool) {
 	if vaddr+memsz < vaddr || memsz == 0 {
 		if memsz != 0 {

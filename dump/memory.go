@@ -21,7 +21,7 @@ func (c *Core) ReadSome(p []byte, addr uint64) (n int) {
 	return n
 }
 
-// from is the memory from an address to its segment's end, nil if it is missing.
+// from returns the memory from an address to the end of its segment, nil if it is missing.
 func (c *Core) from(addr uint64) []byte {
 	i := sort.Search(len(c.segments), func(i int) bool { return c.segments[i].start > addr }) - 1
 	if i < 0 {
@@ -35,8 +35,8 @@ func (c *Core) from(addr uint64) []byte {
 	return c.data[s.off+off : s.off+s.size]
 }
 
-// Maps are what was mapped: the segments, named by the list of files, and files
-// of which the core kept nothing.
+// Maps returns the mappings: the segments, with names from the list of files, and the
+// mapped files that have no memory in the core.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
 	next := 0
@@ -65,7 +65,7 @@ func (c *Core) Maps() []live.Mapping {
 	return out
 }
 
-// unkept is a mapping of which nothing but its place is known. It may be code.
+// unkept returns a mapping whose content is not in the core. It may be code.
 func unkept(f *File) live.Mapping {
 	return live.Mapping{Start: f.Start, End: f.End, Offset: f.Offset, Exec: true, Path: f.Path}
 }

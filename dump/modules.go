@@ -11,25 +11,24 @@ import (
 	"github.com/seedwalk/seedwalk/live"
 )
 
-// Modules finds the files of a core's images, and is the core's memory with what
-// they have of the missing pages. It is not safe for concurrent use.
+// Modules finds the files of a core's images. It reads the core's memory, and missing pages
+// from these files. It is not safe for concurrent use.
 type Modules struct {
-	Dirs []string // looked in before the place where the process had the file
+	Dirs []string // searched before the original path
 
 	core  *Core
 	maps  []live.Mapping
 	files map[string]*image
 }
 
-// image is a file that was looked for.
+// image is the result of the search for a file.
 type image struct {
-	file *os.File // nil if there is none that fits
+	file *os.File // nil if no matching file was found
 	path string
 	err  error
 }
 
-// NewModules looks for files in dirs: by their name, or by the path that the
-// process had below one.
+// NewModules searches dirs for files, by name and by the original path below each dir.
 func NewModules(c *Core, dirs []string) *Modules {
 	return &Modules{Dirs: dirs, core: c, maps: c.Maps(), files: map[string]*image{}}
 }
@@ -46,7 +45,7 @@ func (m *Modules) Close() {
 	}
 }
 
-// Problems are the files that were wanted and not found, or were of another build.
+// Problems lists the files that were not found or that have another build id.
 func (m *Modules) Problems() (out []string) {
 	for _, f := range m.files {
 		if f.err != nil {
@@ -77,7 +76,7 @@ func (m *Modules) Image(p *live.Mapping) (*elf.File, error) {
 	return f, err
 }
 
-// file looks for the file that was mapped, once.
+// file searches for a mapped file, once per path.
 func (m *Modules) file(path string) *image {
 	if f := m.files[path]; f != nil {
 		return f
@@ -109,7 +108,7 @@ func (m *Modules) candidates(path string) (out []string) {
 	return append(out, path)
 }
 
-// another says why the file at path is not the image with that build id.
+// another says why the file at path is not the image with this build id.
 func another(path, id string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -128,10 +127,10 @@ func another(path, id string) string {
 	return ""
 }
 
-// maxHeader is what is looked at for a build id.
+// maxHeader bounds the bytes that are searched for a build id.
 const maxHeader = 1 << 16
 
-// buildID is that of an image whose first page is in the core, "" if it is not.
+// buildID returns the build id of an image whose first page is in the core, or "".
 func (m *Modules) buildID(path string) string {
 	for i := range m.maps {
 		p := &m.maps[i]
@@ -166,7 +165,7 @@ func (m *Modules) ReadSome(p []byte, addr uint64) (n int) {
 	return n
 }
 
-// page is what is read of a file at most at once: behind it the core may go on.
+// page bounds one read of a file: after it, the core may have memory again.
 const page = 4096
 
 func (m *Modules) fromFile(p []byte, addr uint64) int {

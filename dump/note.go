@@ -81,7 +81,7 @@ const (
 	fsBase  = 112 + 21*8
 )
 
-// status is a thread: elf_prstatus.
+// status reads a thread from elf_prstatus.
 func (c *Core) status(desc []byte) {
 	layout := context.PRStatusAMD64
 	if c.Arch == context.ArchARM64 {
@@ -99,15 +99,14 @@ func (c *Core) status(desc []byte) {
 	c.Threads = append(c.Threads, t)
 }
 
-// threadPointer is where the C library keeps the thread whose registers came last: its
-// tpidr_el0.
+// threadPointer reads tpidr_el0 of the thread whose registers were read last.
 func (c *Core) threadPointer(desc []byte) {
 	if n := len(c.Threads); n > 0 && len(desc) >= 8 && c.Arch == context.ArchARM64 {
 		c.Threads[n-1].Base = binary.LittleEndian.Uint64(desc)
 	}
 }
 
-// auxv looks for the kernel's own image (AT_SYSINFO_EHDR).
+// auxv finds the address of the kernel's image (AT_SYSINFO_EHDR).
 func (c *Core) auxv(desc []byte) {
 	for ; len(desc) >= 16; desc = desc[16:] {
 		if binary.LittleEndian.Uint64(desc) == 33 {
@@ -116,8 +115,8 @@ func (c *Core) auxv(desc []byte) {
 	}
 }
 
-// files reads the mapped files: their count, the unit of offsets, three numbers
-// each, and the names behind all of them.
+// files reads the mapped files. The note holds their count, the unit of offsets, three
+// numbers for each file, and then all names.
 func (c *Core) files(desc []byte) {
 	r := buf.At(desc, 0)
 	count, unit := r.U64(), r.U64()

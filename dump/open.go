@@ -7,8 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/wholefile"
 )
 
-// Open maps a core file, of any size, and reads it. The mapping stays for the life of
-// the process.
+// Open maps a core file of any size and reads it. The mapping is never removed.
 func Open(path string) (*Core, error) {
 	data, err := wholefile.Map(path, math.MaxInt)
 	var refused *wholefile.Error

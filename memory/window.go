@@ -1,15 +1,14 @@
 // Package memory gives bounded, readable windows of a target's memory.
 //
-// Sources: none but the code's own needs; what may be read while a thread is
-// suspended is the protocol's business (package snapshot).
+// Sources: none. Package snapshot defines what may be read while a thread is suspended.
 //
 // Glossary. A *run* is bytes with the address they were copied from. The *hot* run is
 // the one tried first. A *word* is eight bytes, little endian.
 //
 // A Window is a concrete type on purpose: the walkers read it once per stack
 // word, and an interface call there costs more than the read itself. Every
-// read is checked against the bytes that were really copied; a read outside
-// them answers false and never faults.
+// read is checked against the copied bytes. A read outside them returns false
+// and never faults.
 //
 // Strategy: one hot run (the copied stack of a thread) is tried first, then a
 // small sorted list of further runs (a second stack, data pages of a core).
@@ -32,9 +31,9 @@ type Run struct {
 func (r Run) End() uint64 { return r.Addr + uint64(len(r.Data)) }
 
 // Window is a set of runs that do not overlap. The zero Window is empty:
-// every read of it answers false.
+// every read returns false.
 //
-// Reading is safe for concurrent use, Reset and New are not.
+// Concurrent reads are safe. Reset and New are not safe for concurrent use.
 type Window struct {
 	hot  Run
 	more []Run
@@ -69,7 +68,7 @@ func (w *Window) Reset(addr uint64, data []byte) {
 	w.more = w.more[:0]
 }
 
-// Hot returns the run that is tried first: the copied stack, usually.
+// Hot returns the run that is tried first, usually the copied stack.
 func (w *Window) Hot() Run { return w.hot }
 
 // Word reads the little-endian 64-bit word at addr.
@@ -104,7 +103,7 @@ func (w *Window) Bytes(addr uint64, n int) ([]byte, bool) {
 	return nil, false
 }
 
-// below is the last of the further runs that begins at addr or before, nil if none does.
+// below returns the last further run that begins at or below addr, nil if there is none.
 func (w *Window) below(addr uint64) *Run {
 	lo, hi := 0, len(w.more)
 	for lo < hi {

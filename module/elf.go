@@ -7,9 +7,9 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 )
 
-// LoadELF reads the ELF file at path for an image mapped at [start, end), bias
-// above its own virtual addresses. What cannot be read is in Err; the range is
-// known in any case, and a CFI table with damage is still set.
+// LoadELF reads the ELF file at path for an image mapped at [start, end). bias is the
+// difference between mapped and virtual addresses. The range is always set. Err says what
+// could not be read. A damaged CFI table is still set.
 func LoadELF(id uint32, path string, start, end, bias uint64) Module {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func ELFFromFile(id uint32, f *elf.File, path string, start, end, bias uint64) M
 	return m
 }
 
-// OpenELF is ELFFromFile that reads as little of the image as a first look-up needs. What
-// is damaged in the rest is not in Err; see cfi.Open.
+// OpenELF is like ELFFromFile but reads only what the first lookup needs. Err does not
+// cover damage in the rest; see cfi.Open.
 func OpenELF(id uint32, f *elf.File, path string, start, end, bias uint64) Module {
 	s := f.CFISections()
 	table := cfi.Open(CFISections(f, s))
@@ -52,11 +52,11 @@ func ofELF(id uint32, f *elf.File, table *cfi.Table, path string, start, end, bi
 	return m
 }
 
-// fewFDEs is what an image has at most that was compiled without unwind data: its
-// assembly may have some.
+// fewFDEs is the highest number of FDEs in an image that was compiled without unwind
+// data: only its assembly has some.
 const fewFDEs = 16
 
-// endings finds what musl's libc exports.
+// endings finds the exported functions of musl's libc that end a thread or a program.
 func endings(f *elf.File) (e [2]uint64) {
 	for s := range f.Symbols(true) {
 		switch {

@@ -5,22 +5,23 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// Image answers what is seldom asked of an image, whatever its format. Addresses
-// are the image's own: mapped ones minus Module.Bias. Nothing of it allocates.
+// Image answers rare questions about an image of any format. Addresses are the image's own:
+// mapped addresses minus Module.Bias. No method allocates.
 //
-// A new format implements it, gives the module a CFI table, and is loaded: no
-// walker, merge or tool knows of it.
+// A new format implements Image and gives the module a CFI table. Walkers, merge, and the
+// tool need no change.
 type Image interface {
-	// Bytes returns the up to n bytes that there are from at on, nil if none.
+	// Bytes returns at most n bytes from at, nil if there are none.
 	Bytes(at uint64, n int) []byte
-	// CFIBase is what is added to at for a look-up in the module's CFI table.
+	// CFIBase is added to an address for a lookup in the module's CFI table.
 	CFIBase() uint64
 	// Starts reports whether the format's own unwind data has a function that
 	// begins at at.
 	Starts(at uint64) bool
-	// Entry is where a program begins, false if the system enters it otherwise.
+	// Entry returns the entry point of a program, false if the system starts it
+	// elsewhere.
 	Entry() (at uint64, ok bool)
-	// SystemV reports whether its code keeps System V's conventions.
+	// SystemV reports whether the code follows the System V ABI.
 	SystemV() bool
 }
 
@@ -50,7 +51,7 @@ func (i peImage) Starts(at uint64) bool {
 func (i peImage) Entry() (uint64, bool) { return 0, false }
 func (i peImage) SystemV() bool         { return false }
 
-// noImage is that of a module that could not be read.
+// noImage serves modules whose image could not be read.
 type noImage struct{}
 
 func (noImage) Bytes(uint64, int) []byte { return nil }
@@ -59,7 +60,7 @@ func (noImage) Starts(uint64) bool       { return false }
 func (noImage) Entry() (uint64, bool)    { return 0, false }
 func (noImage) SystemV() bool            { return false }
 
-// image is the module's image. An ELF or PE file needs none given.
+// image returns the module's image: the field Image, or that of its ELF or PE file.
 func (m *Module) image() Image {
 	switch {
 	case m.Image != nil:
@@ -72,24 +73,24 @@ func (m *Module) image() Image {
 	return noImage{}
 }
 
-// Bytes returns the up to n bytes of the image that there are from a mapped
-// address on, nil if none. It allocates nothing.
+// Bytes returns at most n bytes of the image from a mapped address, nil if there are none.
+// It does not allocate.
 func (m *Module) Bytes(addr uint64, n int) []byte { return m.image().Bytes(addr-m.Bias, n) }
 
-// CFIBias is what mapped addresses are above those of the module's CFI table.
+// CFIBias is the difference between mapped addresses and those of the module's CFI table.
 func (m *Module) CFIBias() uint64 { return m.Bias - m.image().CFIBase() }
 
-// Entry is the mapped address where a program begins.
+// Entry returns the mapped address of a program's entry point.
 func (m *Module) Entry() (addr uint64, ok bool) {
 	at, ok := m.image().Entry()
 	return at + m.Bias, ok
 }
 
-// SystemV reports whether the module's code keeps System V's conventions.
+// SystemV reports whether the module's code follows the System V ABI.
 func (m *Module) SystemV() bool { return m.image().SystemV() }
 
-// Starts reports whether a function begins at a mapped address, as far as the
-// unwind data of the image tells.
+// Starts reports whether a function begins at a mapped address, according to the image's
+// unwind data.
 func (m *Module) Starts(addr uint64) bool {
 	if m.CFI != nil {
 		at := addr - m.CFIBias()

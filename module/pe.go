@@ -9,8 +9,8 @@ import (
 )
 
 // LoadPE reads the PE file at path for an image whose first byte is mapped at
-// start. end is one past its last byte, 0 = what the image says of its size.
-// What cannot be read is in Err.
+// start. end is one past its last byte, or 0 for the size in the image's header.
+// Err says what could not be read.
 func LoadPE(id uint32, path string, start, end uint64) Module {
 	f, err := pe.Open(path)
 	if err != nil {
@@ -19,9 +19,9 @@ func LoadPE(id uint32, path string, start, end uint64) Module {
 	return PEFromFile(id, f, path, start, end)
 }
 
-// PEFromFile is LoadPE for an image that is already open. Of images with DWARF
-// sections (the GNU and LLVM compilers') those are loaded too, at the image's
-// preferred base: ask the table with RVA + ImageBase.
+// PEFromFile is LoadPE for an image that is already open. It also
+// loads DWARF sections (GNU and LLVM compilers) at the image's preferred base: look up
+// RVA + ImageBase in that table.
 func PEFromFile(id uint32, f *pe.File, path string, start, end uint64) Module {
 	if end <= start {
 		end = start + uint64(f.SizeOfImage())

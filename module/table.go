@@ -4,19 +4,18 @@
 // A Table is built outside any suspension, never changed afterwards, and
 // swapped as a whole. Readers need no lock.
 //
-// Sources: elf(5); Microsoft, "PE Format"; what is read of each by packages elf, pe and
-// cfi.
+// Sources: elf(5); Microsoft, "PE Format"; packages elf, pe, and cfi read these formats.
 //
 // Glossary. A module's *bias* is its mapped address minus its own (of a PE image: where
-// its RVA 0 is). A table's *generation* is a number that another table of other modules
-// does not have: caches are kept by it. *Managed ranges* are where a runtime has put
-// code.
+// its RVA 0 is). A table's *generation* is a number that differs between tables with different
+// content. Caches use it as their tag. *Managed ranges* hold the code that a runtime
+// generated or loaded.
 //
-// Strategy: built once, sorted, looked up by bisection. What differs between image
-// formats is behind Image, which is asked seldom; the tables of unwind data, which are
-// asked for every new address, are fields.
+// Strategy: built once, sorted, looked up by bisection. Image hides
+// the differences between image formats and is called rarely. The tables of unwind data
+// serve every new address, so they are fields.
 //
-// Known gaps: of modules that overlap the one that begins last is found.
+// Known gaps: if modules overlap, Find returns the one with the highest start.
 package module
 
 import (
@@ -37,14 +36,15 @@ type Module struct {
 	Bias    uint64 // mapped address minus the image's own virtual address (ELF) or the image base (PE)
 	Path    string
 	BuildID string
-	Image   Image // nil: that of ELF or PE
+	Image   Image // nil if ELF or PE is set
 	ELF     *elf.File
 	CFI     *cfi.Table // of ELF, or of a PE with DWARF sections; nil if it has none
 	PE      *pe.File
 	Err     error
 
 	// Endings are the image's own addresses of the functions that end a thread and a
-	// program, where it exports them and has hardly any unwind data; 0 = not known.
+	// program. They are set for images with hardly any unwind data that export these
+	// functions, and 0 otherwise.
 	Endings [2]uint64
 }
 
@@ -64,12 +64,12 @@ func NewTable(gen uint32, modules []Module, managed []memory.Range) *Table {
 	return t
 }
 
-// Generation tags what was derived from this table.
+// Generation is the tag for caches of results from this table.
 func (t *Table) Generation() uint32 { return t.gen }
 
-// SameModules reports whether both tables have the same images at the same
-// addresses, whatever their managed ranges: what was derived of one's modules, by
-// their indices too, then holds of the other's.
+// SameModules reports whether both tables have the same images at the same addresses.
+// Managed ranges may differ. Results about the modules of one table, and their indices,
+// are then valid for the other.
 func (t *Table) SameModules(o *Table) bool {
 	if len(t.modules) != len(o.modules) {
 		return false
@@ -82,8 +82,8 @@ func (t *Table) SameModules(o *Table) bool {
 	return true
 }
 
-// same compares what a walk uses. An image is read once: another reading of it is
-// another image. Of an image of an unknown format nothing is known.
+// same compares the fields that a walk uses. Images are compared by identity, so an image
+// that was read twice counts as two. Images of unknown formats are never the same.
 func (m *Module) same(o *Module) bool {
 	return m.ID == o.ID && m.Start == o.Start && m.End == o.End && m.Bias == o.Bias &&
 		m.ELF == o.ELF && m.PE == o.PE && m.CFI == o.CFI && m.Image == nil && o.Image == nil

@@ -9,9 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// FormatError says what in a stream cannot be right. Offset counts bytes from
-// the stream's start to the message's payload, or to its length if that is at
-// fault.
+// FormatError describes a damaged stream. Offset is the position of the message's
+// payload in the stream, in bytes, or of its length if the length is wrong.
 type FormatError struct {
 	Message Type
 	Field   string
@@ -23,7 +22,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("wire: message %s (%d) at offset %d: bad %s %#x", e.Message, uint8(e.Message), e.Offset, e.Field, e.Value)
 }
 
-// VersionError says that the stream is newer than this reader.
+// VersionError means that the stream is newer than this reader.
 type VersionError struct{ Got uint64 }
 
 func (e *VersionError) Error() string {
@@ -41,9 +40,9 @@ type Reader struct {
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 1<<16)} }
 
-// Next returns the next message, which is the caller's to keep. At the end it
-// returns io.EOF; where the stream ends inside a message io.ErrUnexpectedEOF;
-// a *FormatError or *VersionError where the stream is no good. Errors stick.
+// Next returns the next message. The caller may keep it. Next returns io.EOF at the end,
+// io.ErrUnexpectedEOF if the stream ends inside a message, and a *FormatError or
+// *VersionError if the stream is invalid. After an error, Next returns the same error again.
 func (r *Reader) Next() (Message, error) {
 	for r.err == nil {
 		t, p, err := r.read()
@@ -74,7 +73,7 @@ func (r *Reader) Next() (Message, error) {
 func (r *Reader) read() (Type, []byte, error) {
 	b, err := r.r.ReadByte()
 	if err != nil {
-		return 0, nil, err // io.EOF between messages is the good end
+		return 0, nil, err // io.EOF between messages is a normal end
 	}
 	r.offset++
 	t := Type(b)
@@ -108,7 +107,7 @@ func (r *Reader) length(t Type) (int, error) {
 }
 
 // fill reads n payload bytes, growing the buffer only as bytes arrive, so that
-// a length that lies costs no memory.
+// a wrong length costs no memory.
 func (r *Reader) fill(n int) error {
 	const step = 1 << 16
 	r.payload = r.payload[:0]
@@ -130,7 +129,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// decoder reads one payload; its error sticks and every later read gives zero.
+// decoder reads one payload. After an error, every later read returns zero.
 type decoder struct {
 	buf    []byte
 	typ    Type
@@ -181,7 +180,7 @@ func (d *decoder) sample() *Sample {
 		CPUNanos: d.uint("CPUNanos"), Verdict: d.uint32("Verdict"), HRESULT: d.uint32("HRESULT"), Gap: d.uint8("Gap"), Frames: d.frames()}
 }
 
-// minFrame is the least a frame takes: four bytes and three one-byte integers.
+// minFrame is the size of the smallest frame: four bytes and three one-byte integers.
 const minFrame = 7
 
 func (d *decoder) frames() []Frame {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Keys of Stats messages that the tool knows; others are shown as they are.
+// Keys of Stats messages that the tool knows. It shows other keys unchanged.
 const (
 	StatRetries     = "retries"           // SuspendRuntime calls repeated because a suspension was in progress
-	StatLost        = "lost"              // samples taken but not sent, for want of room
-	StatDenied      = "threads_denied"    // samples not taken because the system suspends the thread for nobody
-	StatHeld        = "threads_held"      // suspensions of threads that somebody else had suspended
+	StatLost        = "lost"              // samples dropped: the buffer was full
+	StatDenied      = "threads_denied"    // samples not taken: the system refuses to suspend the thread
+	StatHeld        = "threads_held"      // suspensions of threads that were already suspended
 	StatTicks       = "ticks"             // rounds of the sampler
 	StatSuspensions = "suspensions"       // times the runtime was suspended
 	StatSuspended   = "suspended_ns"      // Histogram: time the runtime, or one thread, was suspended, nanoseconds
@@ -22,7 +22,7 @@ const (
 	StatClockLate   = "clock_late_p90_ns" // ClockRandom: lateness of a hit, 90th percentile, nanoseconds
 	StatClockReject = "clock_rejected"    // ClockRandom: hits rejected because the thread was only runnable
 	StatClockHits   = "clock_hits"        // moments that the clock chose, rejected ones among them
-	StatTries       = "tries/"            // + verdict + "/" + result of DoStackSnapshot: suspensions of single threads by what came of them
+	StatTries       = "tries/"            // + verdict/result: suspensions of single threads by outcome
 )
 
 // Values of StatClock.
@@ -82,8 +82,8 @@ func (h *Histogram) Write(w *Writer, key string) {
 	w.Stats(key+".max", h.max)
 }
 
-// Set takes one Stats message of a histogram called key, as Write made it, and
-// reports whether it was one. A bucket given again replaces its count.
+// Set reads one Stats message that Write made for the histogram called key. It reports
+// whether the message belongs to that histogram. A repeated bucket replaces its count.
 func (h *Histogram) Set(key string, s *Stats) bool {
 	rest, ok := strings.CutPrefix(s.Key, key)
 	if !ok {

@@ -16,20 +16,20 @@
 // payload that it does not know, so that fields can be added; Hello.Version
 // goes up only when old readers must refuse.
 //
-// The tool never writes. It shuts down its sending side to say that it wants no
-// more, reads on for a moment, and closes; a sender may watch for that, and must
-// take the failure of a send as the end.
+// The tool never writes. To end the stream, it shuts down its sending side, reads for a
+// moment longer, and closes. A sender may watch for the shutdown, and must treat a failed
+// send as the end.
 //
-// Glossary. Module and method IDs belong to the stream, start at 1, and 0 says
-// "none". A gap code says why frames are missing; its name travels in a
-// GapName message, so that readers need no table of reasons.
+// Glossary. Module and method IDs belong to the stream and start at 1; 0 means
+// "none". A gap code says why frames are missing. A GapName message carries its name,
+// so that readers need no table of reasons.
 //
 // Strategy. The writer appends to a buffer that is reused, and allocates only
 // when the buffer must grow. The reader checks every size before it uses it
 // and is bounded by MaxPayload whatever the input says.
 //
-// Known gaps: one writer a stream, no seeking, and no compression: it goes over a local
-// socket.
+// Known gaps: one writer per stream, no seeking, and no compression (the stream uses a
+// local socket).
 package wire
 
 import "github.com/seedwalk/seedwalk/unwind"
@@ -38,9 +38,9 @@ import "github.com/seedwalk/seedwalk/unwind"
 // reads.
 const Version = 1
 
-// Limits. The writer cuts to them, the reader refuses what is beyond.
+// Limits. The writer truncates to them, and the reader refuses anything larger.
 const (
-	MaxPayload = 1<<21 - 1 // bytes of one message's payload: what three bytes of length can say
+	MaxPayload = 1<<21 - 1 // bytes of one message's payload: the largest length in three bytes
 	MaxString  = 1 << 16   // bytes of one string
 	MaxFrames  = 1 << 15   // frames of one sample
 )
@@ -90,7 +90,7 @@ type Hello struct {
 	RateMilliHz   uint64 // intended samples per second, times 1000
 }
 
-// Module tells of a loaded image. The same ID again replaces what was said.
+// Module describes a loaded image. A repeated ID replaces the earlier message.
 type Module struct {
 	ID            uint32 // from 1
 	Start, End    uint64 // mapped range
@@ -106,15 +106,15 @@ type Method struct {
 	Module     string // name of its assembly
 }
 
-// Line says where in the source the code at an address comes from: a frame's Addr. The same
-// Addr again replaces what was said; a File of "" says that it is not known.
+// Line gives the source position of a frame's Addr. A repeated Addr replaces the earlier
+// message. An empty File means that the position is unknown.
 type Line struct {
 	Addr uint64
 	File string
 	Line uint32
 }
 
-// Thread names a thread. The same TID again replaces the name.
+// Thread names a thread. A repeated TID replaces the name.
 type Thread struct {
 	TID  uint64 // the kernel's thread id
 	Name string
@@ -140,7 +140,7 @@ type Frame struct {
 	IP     uint64
 }
 
-// Addr is the address that lines and symbols are looked up by.
+// Addr is the address for the lookup of lines and symbols.
 func (f *Frame) Addr() uint64 { return unwind.Address{IP: f.IP, Exact: f.Exact()}.Lookup() }
 
 // Exact reports whether IP is an interrupted instruction.
@@ -162,14 +162,14 @@ type Sample struct {
 // Kinds of an Event.
 const (
 	EventWait       = 1 // for a wait handle
-	EventMonitor    = 2 // Monitor.Wait, and what is built on it
-	EventLock       = 3 // for a Monitor that another thread had
+	EventMonitor    = 2 // Monitor.Wait, and waits that use it
+	EventLock       = 3 // for a Monitor that another thread held
 	EventAllocation = 4
 	EventException  = 5
 	NumEvents       = 6
 )
 
-// EventOpen is an Event's flag of a wait that had not ended: Nanos is a lower bound.
+// EventOpen marks a wait that had not ended. Nanos is then a lower bound.
 const EventOpen = 1
 
 // Event is what a thread did, with its stack.
@@ -178,9 +178,9 @@ type Event struct {
 	TimeUnixNano int64 // of its end
 	Kind, Flags  uint8
 	Nanos        uint64 // of a wait or lock
-	Bytes        uint64 // that an allocation stands for
-	Owner        uint64 // of a lock: the thread that had it, 0 = not known
-	Lock         uint64 // which
+	Bytes        uint64 // that an allocation sample represents
+	Owner        uint64 // thread that held the lock, 0 if unknown
+	Lock         uint64 // identity of the lock
 	Name         string // of the type that was allocated or thrown
 	Text         string // an exception's message
 	Gap          uint8  // 0 = complete
@@ -212,7 +212,7 @@ type Usage struct {
 	Cause       uint8  // why this time has no samples, CauseNone if it was watched; of ProcessTID, why time of no thread has none
 }
 
-// Stats is one counter or histogram bucket. The same key again replaces the
+// Stats is one counter or histogram bucket. A repeated key replaces the
 // value: values are totals since Hello.
 type Stats struct {
 	Key   string

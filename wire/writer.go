@@ -2,20 +2,19 @@ package wire
 
 import "encoding/binary"
 
-// lengthBytes is what begin reserves for a payload's length: always three
-// bytes, so that no payload has to be moved once its length is known.
+// lengthBytes is the space that begin reserves for a payload's length. It is fixed, so that
+// the payload does not move when its length is known.
 const lengthBytes = 3
 
 // Writer appends messages to a buffer. It is not safe for concurrent use.
-// Methods allocate only when the buffer's capacity does not suffice; they take
-// pointers so that a caller's arrays are read in place.
+// Methods allocate only when the buffer is too small. They take pointers, so that a
+// caller's arrays are not copied.
 type Writer struct {
 	buf  []byte
 	mark int // where the open message's payload begins
 }
 
-// NewWriter returns a Writer that appends to buf[:0]. The buffer is the
-// writer's until its last use.
+// NewWriter returns a Writer that appends to buf[:0]. The writer owns the buffer.
 func NewWriter(buf []byte) *Writer { return &Writer{buf: buf[:0]} }
 
 // Bytes returns the messages appended since the last Reset, whole messages
@@ -93,8 +92,8 @@ func (w *Writer) Usage(m *Usage) {
 	w.end()
 }
 
-// bounded leaves out frames beyond MaxFrames, and says so unless there is a reason
-// already why the stack is not whole.
+// bounded drops frames beyond MaxFrames. It then sets gap to GapCut, unless the stack
+// already has a gap.
 func bounded(frames []Frame, gap uint8) ([]Frame, uint8) {
 	if len(frames) <= MaxFrames {
 		return frames, gap
@@ -105,8 +104,8 @@ func bounded(frames []Frame, gap uint8) ([]Frame, uint8) {
 	return frames[:MaxFrames], gap
 }
 
-// Sample appends m. Frames beyond MaxFrames are left out; the sample is then
-// marked incomplete with GapCut unless it has a reason already.
+// Sample appends m. It drops frames beyond MaxFrames and then marks the sample with
+// GapCut, unless the sample already has a gap.
 func (w *Writer) Sample(m *Sample) {
 	frames, gap := bounded(m.Frames, m.Gap)
 	w.begin(TypeSample)
@@ -137,8 +136,8 @@ func (w *Writer) Event(m *Event) {
 	w.end()
 }
 
-// frames appends a count and the frames, each IP as the difference to the one
-// before, which for neighbours in one module takes two to four bytes.
+// frames appends a count and the frames. Each IP is stored as the difference to the IP
+// before it: two to four bytes if both are in one module.
 func (w *Writer) frames(frames []Frame) {
 	w.uint(uint64(len(frames)))
 	prev := uint64(0)

@@ -28,7 +28,7 @@ type fault struct {
 }
 
 // badWords are private metaphors and archaic verbs; a plain word says the same.
-var badWords = regexp.MustCompile(`(?i)\b(told|lent|given back|in vain|goes over to|go over to|stands|leads to|of which|whereof|is none|` +
+var badWords = regexp.MustCompile(`(?i)\b(told|lent|given back|in vain|goes over to|go over to|stands|leads to|of which|whereof|` +
 	`so many that|(?:hold|held|holds) against|anew|a look at|begun|unheard|unforeseen)\b`)
 
 // generated documents repeat texts of Go files, and notes are history.
