@@ -68,26 +68,32 @@ func (e *Engine) readKernel() {
 	}
 }
 
-// inKernel walks a sample of a thread that was in the kernel.
+// inKernel walks a sample of a thread that was in the kernel, unless the probe's signal handler was.
+// The kernel copies one stack and at most 64 KB of it. If that does not suffice for all frames, the
+// time is accounted for as time in the kernel that no sample locates.
 func (e *Engine) inKernel(r *perfevent.Record) {
 	t := e.tasks[r.TID]
 	regs, ok := r.Registers(e.t.arch)
-	if !ok || len(r.Stack) == 0 || t == nil || !t.kernelHits {
+	if !ok || len(r.Stack) == 0 || t == nil || !t.kernelHits || e.inProbe(regs.IP()) {
 		return
 	}
 	cpu := uint64(e.period)
 	s := stackSample{capture: capture{tid: r.TID, regs: regs, stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, low: t.low, high: t.high,
-		cut: r.Cut, kernel: certainly}, time: int64(r.Time) + e.kernelTime.sinceBoot, cpu: cpu, wall: t.worked(int64(cpu))}
+		cut: r.Cut, oneStack: true, kernel: certainly}, time: int64(r.Time) + e.kernelTime.sinceBoot, cpu: cpu, wall: t.worked(int64(cpu))}
 	e.readThread(t, &s.capture)
 	e.stats.timed++
 	if e.hold(&s) {
 		return
 	}
 	gap, _, ok := e.walk(&s.capture)
-	if !ok || e.holdWalked(&s, gap) {
+	e.kernelTime.rings.Used(r.TID, e.w.regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
+	if !ok {
+		t.kernelLost += cpu
 		return
 	}
-	e.kernelTime.rings.Used(r.TID, e.w.regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
+	if e.holdWalked(&s, gap) {
+		return
+	}
 	t.samples++
 	e.sendAt(s.time, t.tid, gap, e.s.Frames, s.cpu, s.wall)
 }

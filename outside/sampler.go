@@ -84,7 +84,8 @@ func (e *sampler) hello() *wire.Hello {
 		RateMilliHz: uint64(e.cfg.RateHz * 1000)}
 }
 
-// walk walks a capture and leaves its frames in e.s.Frames.
+// walk walks a capture and leaves its frames in e.s.Frames. It returns false if the capture is no
+// sample: the process has ended, or the kernel has not copied all of the stack.
 func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 	frames, gap, needs := e.w.walk(c)
 	if gap != merge.GapNone && !needs && e.remapped() {
@@ -95,6 +96,10 @@ func (e *sampler) walk(c *capture) (gap merge.Gap, needs, ok bool) {
 	}
 	if gap != merge.GapNone && !e.ending && !e.living() {
 		e.stats.late++ // the process has ended, and with it what the walk needs
+		return gap, needs, false
+	}
+	if c.oneStack && (gap == merge.GapTruncated || gap == merge.GapNoInfo || gap == merge.GapUnreadable) {
+		e.stats.uncopied++
 		return gap, needs, false
 	}
 	e.markKernel(c.kernel, e.s.Encode(frames, 0))

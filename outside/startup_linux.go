@@ -159,10 +159,10 @@ func (e *Engine) accountStarted(tid uint32) {
 // started holds a sample of the process's start until it can be walked, or walks it.
 func (e *Engine) started(r *perfevent.Record) {
 	regs, ok := r.Registers(e.t.arch)
-	if !ok || len(r.Stack) == 0 {
+	if !ok || len(r.Stack) == 0 || e.inProbe(regs.IP()) {
 		return
 	}
-	c := capture{tid: r.TID, regs: regs, stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, cut: r.Cut}
+	c := capture{tid: r.TID, regs: regs, stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, cut: r.Cut, oneStack: true}
 	if r.Kernel {
 		c.kernel = certainly
 	}

@@ -17,6 +17,7 @@ type stats struct {
 	unproven                uint64 // samples that end at code of a runtime that could not be read
 	held                    uint64 // samples that were walked later
 	late, unreadable        uint64 // samples not walked
+	uncopied                uint64 // of rings: the kernel has not copied all of the stack
 	foreign, patched, cut   uint64
 	both                    uint64 // on an alternate stack, and the thread's own below it
 	handler                 wire.Histogram

@@ -35,6 +35,7 @@ type task struct {
 	event      cpuEvent // nil = none
 	eventless  bool     // the kernel gives it none
 	kernelHits bool     // its time in the kernel is sampled too
+	kernelLost uint64   // of that, with stacks that could not be walked to their end
 	young      bool     // the event has a short period, of which few overflows are samples
 	base       uint64   // processor time before the recording, nanoseconds
 	atEvent    uint64   // processor time when the event was opened

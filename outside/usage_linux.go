@@ -54,7 +54,7 @@ func (e *Engine) account(t *task, ended bool) {
 		return
 	}
 	e.accounted += spent
-	kernel := uint64(0)
+	kernel := min(t.kernelLost, spent)
 	if !t.kernelHits {
 		kernel = t.inKernel(spent, uint64(e.period))
 	}

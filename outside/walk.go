@@ -21,6 +21,7 @@ type capture struct {
 	more      []memory.Run // further stacks that the thread stands on
 	low, high uint64       // the stack's bounds, high 0 = not known
 	cut       bool         // the copy ends before the stack does
+	oneStack  bool         // the kernel copied at most 64 KB of one stack: there may be more
 	partial   bool         // of the registers only sp and ip are known
 	called    bool         // ip is where a call returns to: the thread was not interrupted
 	kernel    kernelState  // whether the thread was in the kernel

@@ -77,6 +77,7 @@ var sampleCounts = []countLine{
 	{"dropped", "sample", "dropped: the ring was full"},
 	{"unproven", "sample", "cut off at managed code: the runtime's tables could not be read"},
 	{"late", "sample", "skipped: the process had ended"},
+	{"uncopied", "CPU sample", "skipped: the kernel copies one stack of at most 64 KB, and this one had more"},
 	{"changed", "read of a blocked thread|reads of blocked threads", "discarded: the thread woke up; retried later"},
 	{"deaf", "signal", "not sent: the thread blocks it or has one pending"},
 	{"unsent", "signal", "refused by the kernel"},
