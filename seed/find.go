@@ -6,10 +6,10 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Find walks from s, where a thread was interrupted, to managed code: s becomes
-// the frame where the walk stopped. A thread interrupted in a special keeps its
-// registers, and its frame is the only one in out. A nil b bounds nothing, nil
-// Specials are none. It allocates nothing.
+// Find walks from s, where a thread was interrupted, to managed code. On return, s is the
+// frame where the walk stopped. If the thread was interrupted in a special, s is unchanged
+// and out holds this one frame. A nil b means no bounds, and nil Specials mean no specials.
+// Find does not allocate.
 func (p *Specials) Find(w unwind.Walker, s *unwind.State, mem *memory.Window, b *unwind.Bounds, out []unwind.Frame) Outcome {
 	if v := p.refuse(s.Regs, b); v != walkable {
 		o := refused(v)
@@ -28,14 +28,14 @@ func (p *Specials) Find(w unwind.Walker, s *unwind.State, mem *memory.Window, b 
 	return o
 }
 
-// stateOf is what is judged of registers.
+// stateOf returns the part of the registers that decides the verdict.
 func stateOf(r *context.Registers) state {
 	return state{r.IP(), r.SP(), r.Lost()}
 }
 
-// rulesOf are what an architecture demands of a frame.
+// rulesOf holds the requirements of each architecture on a frame.
 var rulesOf = [...]rules{
-	context.NoArch:    {spAlign: 1, ipAlign: 1}, // no ip has 0 bits
+	context.NoArch:    {spAlign: 1, ipAlign: 1}, // no ip fits into 0 bits
 	context.ArchAMD64: {spAlign: 8, ipAlign: 1, ipBits: 47},
 	context.ArchARM64: {spAlign: 16, ipAlign: 4, ipBits: 48},
 }

@@ -4,21 +4,19 @@
 // Sources: David Broman, "Profiler stack walking: basics and beyond"; the
 // behaviour of .NET Core 2.0, 2.2 and .NET 10 on Windows.
 //
-// Glossary. A *redirect stub* is where the CLR sends a thread it has stopped in
-// managed code, by writing its context; a *dispatcher* is where the kernel
-// enters user mode with an exception (KiUserExceptionDispatcher). Nothing called
-// either, so that on their first instructions no return address is on the
-// stack: they are *specials*, and their addresses are given. A *foreign stack*
-// is any but the thread's own: a fibre's, a coroutine's, an alternate signal
-// stack.
+// Glossary. A *redirect stub* is where the CLR sends a thread that it stopped in
+// managed code, by changing its context. A *dispatcher* is where the kernel
+// enters user mode with an exception (KiUserExceptionDispatcher). Neither is called,
+// so no return address is on the stack at their first instructions. Both are
+// *specials*; the caller provides their addresses. A *foreign stack* is any stack
+// other than the thread's own: of a fiber, a coroutine, or a signal handler.
 //
-// Strategy: refuse what cannot be walked before the first step; walk unmanaged
-// frames from the captured registers until the walk stops at managed code; a
-// seed is usable only if no frame above it is doubtful, if every register that a
-// function preserves is known, and if its stack pointer and ip can be those of a
-// frame. A seed is never adjusted.
+// Strategy: before the first step, refuse threads that cannot be walked. Then walk
+// unmanaged frames from the captured registers until the walk reaches managed code. A
+// seed is usable only if no frame above it is doubtful, every callee-saved register is
+// known, and its stack pointer and ip are plausible. A seed is never adjusted.
 //
-// Known gaps: the specials' addresses are the caller's to find.
+// Known gaps: the caller must find the addresses of the specials.
 package seed
 
 import "github.com/seedwalk/seedwalk/unwind"
@@ -30,9 +28,9 @@ const (
 	NotNeeded    Verdict = iota // the interrupted ip is managed already
 	Found                       // the registers are those of the top-most managed frame
 	NoManaged                   // the whole stack was walked and holds no managed frame
-	Unsafe                      // managed code was reached over a doubtful frame, or its registers make no sense
+	Unsafe                      // reached managed code over a doubtful frame, or with implausible registers
 	Truncated                   // the walk ended before managed code or the stack's end
-	StubOnTop                   // the interrupted ip is in a special, or in the CLR's code that is no method
+	StubOnTop                   // the interrupted ip is in a special or in a stub of the CLR
 	ForeignStack                // the stack pointer is not on the thread's own stack: nothing was walked
 )
 
@@ -56,34 +54,33 @@ type Outcome struct {
 	Verdict Verdict
 	Stop    unwind.Stop
 	Frames  int  // unmanaged frames written to out
-	Loading bool // one of them is of the system's loader
+	Loading bool // one of these frames is in the system's loader
 }
 
-// state is what is judged of a frame's registers, whatever their architecture.
+// state is the part of a frame's registers that decides the verdict, for any architecture.
 type state struct {
 	ip, sp  uint64
-	missing uint64 // registers a function preserves whose value is not known
+	missing uint64 // callee-saved registers whose value is unknown
 }
 
-// rules is what an architecture demands of a state.
+// rules holds the requirements of an architecture on a state.
 type rules struct {
 	spAlign, ipAlign uint64 // bytes, powers of two
 	ipBits           uint   // of a user-space address
 }
 
-// plausible checks what the CLR will dereference: an aligned stack pointer
-// inside the stack, an ip that an instruction of user space can have.
+// plausible checks the values that the CLR will dereference: the stack pointer must be
+// aligned and inside the stack, and the ip must be a valid address of user space.
 func (a *rules) plausible(s state, b *unwind.Bounds) bool {
 	return !foreign(s.sp, b) && s.sp&(a.spAlign-1) == 0 && s.sp != 0 && s.ip != 0 && s.ip&(a.ipAlign-1) == 0 && s.ip>>a.ipBits == 0
 }
 
-// foreign reports whether sp is outside the stack. Unknown bounds hold all.
+// foreign reports whether sp is outside the stack. It returns false if the bounds are unknown.
 func foreign(sp uint64, b *unwind.Bounds) bool {
 	return b != nil && b.High != 0 && (sp < b.Low || sp >= b.High)
 }
 
-// judge returns the verdict on a walk that has written its frames. It began at
-// top and stopped at s.
+// judge returns the verdict on a finished walk from top to s.
 func (p *Specials) judge(o *Outcome, top state, s *unwind.State, b *unwind.Bounds, frames []unwind.Frame) Verdict {
 	a, end := &rulesOf[s.Regs.Arch], stateOf(s.Regs)
 	switch {
@@ -97,7 +94,7 @@ func (p *Specials) judge(o *Outcome, top state, s *unwind.State, b *unwind.Bound
 		return StubOnTop
 	case o.Frames == 0:
 		return NotNeeded
-	case end.missing != 0 || p.misread(frames, s):
+	case end.missing != 0 || p.steppedThroughSpecial(frames, s):
 		return Unsafe
 	}
 	return Found

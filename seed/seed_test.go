@@ -204,7 +204,7 @@ func misreads(t *testing.T, s *Specials) {
 		{"the next function's first byte", []unwind.Frame{{IP: 0x200, Exact: true}}, false, false},
 		{"none", nil, false, false},
 	} {
-		if got := s.misread(c.frames, &unwind.State{Exact: c.exact}); got != c.want {
+		if got := s.steppedThroughSpecial(c.frames, &unwind.State{Exact: c.exact}); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// MaxPlaces is how many ranges Places can hold.
+// MaxPlaces is the capacity of Places.
 const MaxPlaces = 16
 
-// Places are a few ranges of addresses. The zero Places has none.
+// Places is a small set of address ranges. The zero value is empty.
 type Places struct {
 	hull   memory.Range // nearly every address is outside of it
 	n      int
@@ -41,40 +41,39 @@ func (p *Places) search(ip uint64) bool {
 	return false
 }
 
-// Specials are the places of a process that a walk must know by their address.
-// Nil is none. They must not be changed while a walk uses them.
+// Specials holds the code of a process that a walk must recognize by address. Nil means
+// no such code. Specials must not change while a walk uses them.
 type Specials struct {
-	// Redirect holds the parts of the CLR's redirect and hijack stubs before a
-	// return address is stored in the stub's frame; from there on their unwind
-	// data is true. Package clr/managed finds them.
+	// Redirect holds the parts of the CLR's redirect and hijack stubs that run before
+	// the stub stores a return address in its frame. After that, the unwind data of
+	// the stub is correct. Package clr/managed finds these parts.
 	Redirect Places
 	// Dispatch holds the functions at which the kernel enters user mode:
 	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.
 	Dispatch Places
-	// Loader holds the functions of the system that change its table of images and
-	// of functions, under locks for which the CLR's own walk may wait.
+	// Loader holds the system functions that change the tables of images and functions.
+	// They hold locks that the CLR's own walk may need.
 	Loader Places
-	// IsMethod tells methods from the CLR's other code, IL stubs and precode.
-	// It is asked for the topmost ip, if that is managed, while the thread is
-	// suspended. Nil takes all managed code for methods, as the CLR's own check
-	// of a seed does with IL stubs.
+	// IsMethod distinguishes methods from other code of the CLR: IL stubs and precode.
+	// It is called for a managed topmost ip while the thread is suspended. If it is nil,
+	// all managed code counts as methods. The CLR's own check of a seed accepts IL stubs
+	// in the same way.
 	IsMethod func(ip uint64) bool
 }
 
-// entered reports whether ip, where a thread was interrupted, is in code that
-// was entered without a call, so that a walk from there would read garbage.
+// entered reports whether the interrupted ip is in code that was entered without a call.
+// A walk from there would read garbage.
 func (s *Specials) entered(ip uint64) bool {
 	return s != nil && (s.Redirect.holds(ip) || s.Dispatch.holds(ip))
 }
 
-// isStub reports whether the managed code at ip is no method.
+// isStub reports whether the managed code at ip is a stub, not a method.
 func (s *Specials) isStub(ip uint64) bool { return s != nil && s.IsMethod != nil && !s.IsMethod(ip) }
 
-// misread reports whether the walk left a special as if it had been called.
-// What is below a dispatcher was interrupted, and true unwind data of it says
-// so; a stub that waits for the CLR to tell it the return address has none yet.
-// end is the frame below the last.
-func (s *Specials) misread(frames []unwind.Frame, end *unwind.State) bool {
+// steppedThroughSpecial reports whether the walk treated a special as a called function.
+// Correct unwind data marks the frame below a dispatcher as interrupted. A stub has no
+// return address until the CLR provides one. end is the frame below the last frame.
+func (s *Specials) steppedThroughSpecial(frames []unwind.Frame, end *unwind.State) bool {
 	if s == nil {
 		return false
 	}
@@ -88,8 +87,8 @@ func (s *Specials) misread(frames []unwind.Frame, end *unwind.State) bool {
 	return false
 }
 
-// loading reports whether a thread stands in the system's loader: at ip, or below in
-// one of the frames of its walk. What is called from the last may be managed code.
+// loading reports whether a thread is in the system's loader, at ip or in one of the frames
+// below it. The last frame may have called managed code.
 func (s *Specials) loading(ip uint64, frames []unwind.Frame) bool {
 	if s == nil || s.Loader.n == 0 {
 		return false
@@ -102,10 +101,10 @@ func (s *Specials) loading(ip uint64, frames []unwind.Frame) bool {
 	return s.Loader.holds(ip)
 }
 
-// walkable is refuse's answer where a walk may begin.
+// walkable is the result of refuse if a walk may begin.
 const walkable = Verdict(VerdictCount)
 
-// refuse decides, before the first step, on what cannot be walked.
+// refuse decides before the first step whether the thread cannot be walked.
 func (s *Specials) refuse(r *context.Registers, b *unwind.Bounds) Verdict {
 	switch {
 	case foreign(r.SP(), b):
@@ -116,7 +115,7 @@ func (s *Specials) refuse(r *context.Registers, b *unwind.Bounds) Verdict {
 	return walkable
 }
 
-// refused is the outcome without a walk.
+// refused returns the outcome for a thread that is not walked.
 func refused(v Verdict) Outcome {
 	o := Outcome{Verdict: v, Stop: unwind.NoInfo}
 	if v == ForeignStack {

@@ -9,16 +9,16 @@ import (
 type Advice uint8
 
 const (
-	AdviceComplete   Advice = iota // the CLR's frames are there: merge
-	AdviceNativeOnly               // the thread runs no managed code: its unmanaged frames are its stack
-	AdviceRetry                    // not now: resume, wait, try again; what was captured may be shown with a gap
-	AdvicePartial                  // the CLR's frames end early: merge, with a gap
-	AdviceRefused                  // it will be refused for ever: stop sampling and say why
+	AdviceComplete   Advice = iota // the CLR reported its frames: merge
+	AdviceNativeOnly               // the thread has no managed frames: use the unmanaged ones alone
+	AdviceRetry                    // temporary failure: resume, wait, retry; the capture may be shown
+	AdvicePartial                  // the CLR's frames end early: merge with a gap
+	AdviceRefused                  // permanent failure: stop sampling and report the reason
 	AdviceGone                     // the thread has ended
-	AdviceDenied                   // this thread may not be suspended
+	AdviceDenied                   // the system refuses to suspend this thread
 	AdviceNotPrimed                // the sampler has not been primed
-	AdviceLost                     // it was held too long and ran on while it was walked: what was captured is worth nothing
-	AdviceStale                    // modules came or went since the table was made: make it anew and try again
+	AdviceLost                     // the thread resumed while it was walked: the capture is invalid
+	AdviceStale                    // modules changed since the table was built: rebuild it and try again
 )
 
 var adviceNames = [...]string{"complete", "native-only", "retry", "partial", "refused", "gone", "denied", "not-primed", "lost", "stale"}
@@ -30,26 +30,25 @@ func (a Advice) String() string {
 	return "advice?"
 }
 
-// Decide judges DoStackSnapshot's answer for a suspended thread whose seed was
-// given verdict v. The table of the CLR's conditions behind each HRESULT stands
-// in package sim/vm.
+// Decide turns the result of DoStackSnapshot for a suspended thread into an advice. v is the
+// verdict on its seed. Package sim/vm has the table of the CLR's conditions for each HRESULT.
 func Decide(v seed.Verdict, hr clr.HRESULT) Advice {
 	switch hr {
 	case clr.S_OK:
 		return AdviceComplete
 	case clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, clr.CORPROF_E_ASYNCHRONOUS_UNSAFE:
-		// The target owns what the walk needs, or a collection has begun.
+		// The target owns a lock that the walk needs, or a collection has started.
 		return AdviceRetry
 	case clr.E_FAIL, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX:
-		// Nothing to walk from. Without any managed frame that is the truth; with
-		// one, the target waits for a collection after a hijack, or unwinds an
-		// exception, and a moment later there is an answer.
+		// The CLR found no managed frame. If the thread has none, the result is correct.
+		// Otherwise the thread waits for a collection after a hijack, or unwinds an
+		// exception, and a later try succeeds.
 		if v == seed.NoManaged {
 			return AdviceNativeOnly
 		}
 		return AdviceRetry
 	case clr.CORPROF_E_STACKSNAPSHOT_ABORTED, clr.E_UNEXPECTED:
-		// The recorder was full; or the CLR caught a fault in its walk.
+		// The buffer was full, or the CLR caught a fault in its walk.
 		return AdvicePartial
 	}
 	return AdviceRefused

@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// WalkSeeder is the Seeder that walks. What it needs lies in it, so that nothing
-// is made in the window.
+// WalkSeeder is a Seeder that uses a walker. It contains all storage that a walk needs, so
+// that nothing is allocated in the window.
 type WalkSeeder struct {
 	w        unwind.Walker
 	specials *seed.Specials
@@ -18,13 +18,13 @@ type WalkSeeder struct {
 	frames   [256]unwind.Frame
 }
 
-// NewSeeder returns a seeder that walks with w, which it may share with
-// whatever else runs on the sampler's thread. s may be nil.
+// NewSeeder returns a seeder that walks with w. Other code on the sampler's thread may use w
+// too. s may be nil.
 func NewSeeder(w unwind.Walker, s *seed.Specials) *WalkSeeder {
 	return &WalkSeeder{w: w, specials: s}
 }
 
-// SetSpecials tells the walks to come of the process's stubs; nil is none.
+// SetSpecials sets the specials of the process for later walks; nil means none.
 func (s *WalkSeeder) SetSpecials(to *seed.Specials) { s.specials = to }
 
 // Seed implements Seeder.
@@ -34,7 +34,7 @@ func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
 	c.Seed.Copy(&c.Regs)
 	s.at = unwind.Interrupted(&c.Seed)
 	o := s.specials.Find(s.w, &s.at, &s.mem, &s.bounds, s.frames[:])
-	s.at.Regs = nil // the capture is the caller's
+	s.at.Regs = nil // the caller owns the capture
 	c.Loading = o.Loading
 	return o.Verdict
 }

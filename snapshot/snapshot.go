@@ -8,22 +8,22 @@
 // dotnet/runtime docs/design/coreclr/botr/profilability.md and
 // src/coreclr/vm/proftoeeinterfaceimpl.cpp.
 //
-// Glossary. A *try* is one suspension for a sample. The *window* is from the stop to
-// the resume. *Priming* is a walk made while nothing is suspended, in which the CLR
-// sets up what it needs. An *advice* says what a verdict and an HRESULT mean for
-// the sample: take it, try again, give it up, or stop sampling (decide.go).
+// Glossary. A *try* is one suspension for a sample. The *window* lasts from the stop to
+// the resume. *Priming* is a walk while nothing is suspended; the CLR initializes its
+// own state in it. An *advice* says what a verdict and an HRESULT mean for
+// the sample: use it, try again, drop it, or stop sampling (decide.go).
 //
 // Strategy. Everything that needs memory, locks or time happens before the
 // suspended window (choosing threads) or after it (unwinding the copied
-// stacks, merging, naming). Inside stand only calls of the Runtime, on storage
-// that was made at start.
+// stacks, merging, naming). The window contains only calls of the Runtime. They
+// use storage that was allocated at the start.
 //
-// Sampler holds no thread while the CLR walks. On Linux the CLR's walker unwinds with
-// a libunwind of its own that takes a process-wide mutex; a thread that is
-// stopped in the middle of an exception may own it, and the walk then waits for
-// ever (seen on .NET 9.0.5 within seconds). It need not be held: in a suspended
-// runtime a thread can run unmanaged code only, so the frames the CLR will
-// report are those that stood when it made its copy.
+// Sampler holds no thread while the CLR walks. On Linux, the CLR's walker uses
+// its own libunwind, which takes a process-wide mutex. A thread that is stopped
+// in the middle of an exception may own this mutex, and the walk then waits
+// forever (.NET 9.0.5: within seconds). Threads need not be held: in a suspended
+// runtime, a thread can run unmanaged code only, so its managed frames do not
+// change after it made its copy.
 //
 // Known gaps: runtimes before .NET Core 3.0 on Linux have no SuspendRuntime and cannot
 // be sampled there; no walk from inside callbacks.
@@ -31,21 +31,21 @@ package snapshot
 
 import "github.com/seedwalk/seedwalk/clr"
 
-// MaxRetries bounds how often one round asks again for a suspension that the
-// runtime refuses for the moment.
+// MaxRetries bounds how often one round retries a suspension that the runtime refuses
+// temporarily.
 const MaxRetries = 40
 
-// retryPause is the first wait between two such questions, in nanoseconds; it
-// doubles up to maxPause.
+// retryPause is the first wait between two retries, in nanoseconds. It doubles up to
+// maxPause.
 const (
 	retryPause = 50_000
 	maxPause   = 2_000_000
 )
 
-// Outcome says how a round went.
+// Outcome is the result of a round.
 type Outcome struct {
 	Result      clr.HRESULT // of SuspendRuntime, the last try
-	Retries     int         // suspensions refused for the moment
+	Retries     int         // suspensions refused temporarily
 	Captures    int         // captures filled, answered or not
 	SuspendedNS int64       // time from the suspension's success to the resume's return
 	SuspendNS   int64       // time that SuspendRuntime itself took, last try
@@ -63,8 +63,8 @@ func New(rt clr.Runtime, slots int) *Sampler {
 }
 
 // Round samples up to len(s.Captures) threads. The captures [0, Captures) of
-// the outcome are valid until the next round. Threads destroyed meanwhile are
-// left out (CaptureGone).
+// the outcome are valid until the next round. Threads that ended
+// in between are skipped (CaptureGone).
 func (s *Sampler) Round(threads []clr.Thread) Outcome {
 	if len(threads) > len(s.Captures) {
 		threads = threads[:len(s.Captures)]
@@ -81,8 +81,8 @@ func (s *Sampler) Round(threads []clr.Thread) Outcome {
 	return o
 }
 
-// suspend asks until the runtime is suspended, refuses for good, or the tries
-// are used up. It waits only while nothing is suspended.
+// suspend retries until the runtime is suspended, refuses permanently, or no tries are left.
+// It waits only while nothing is suspended.
 func (s *Sampler) suspend(o *Outcome) bool {
 	pause := int64(retryPause)
 	for {

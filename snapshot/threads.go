@@ -13,7 +13,7 @@ type Seeder interface {
 	Seed(c *clr.Capture) seed.Verdict
 }
 
-// ThreadOutcome says how one thread's sample went.
+// ThreadOutcome is the result of sampling one thread.
 type ThreadOutcome struct {
 	Suspend clr.SuspendStatus // of the last try, as are Verdict and Advice
 	Verdict seed.Verdict
@@ -24,7 +24,7 @@ type ThreadOutcome struct {
 
 // Try is one suspension of a thread.
 type Try struct {
-	Captured bool         // else it had no context any more or the modules have changed, and the next two say nothing
+	Captured bool         // false: no context, or the modules changed; Verdict and Result are then unset
 	Verdict  seed.Verdict // on our own walk
 	Result   clr.HRESULT  // of DoStackSnapshot
 
@@ -34,8 +34,7 @@ type Try struct {
 	SnapshotNS  int64 // share of it for DoStackSnapshot
 }
 
-// ThreadSampler samples threads one at a time, each suspended by itself: the
-// choreography of Windows.
+// ThreadSampler suspends and samples one thread at a time, as Windows permits.
 type ThreadSampler struct {
 	rt      clr.Threads
 	seeder  Seeder
@@ -43,9 +42,9 @@ type ThreadSampler struct {
 	Capture clr.Capture // of the last sample, valid until the next one
 	again   clr.Capture
 
-	// Loads is how often the loader had changed the modules when the table that
-	// the seeder walks by was begun. Another module may have the place of one that
-	// is gone: a capture with another count is not walked.
+	// Loads is the loader's change count from before the seeder's table was built. A capture
+	// with another count is not walked, because a new module may have the address of an
+	// unloaded one.
 	Loads uint64
 }
 
@@ -54,9 +53,9 @@ func NewThreads(rt clr.Threads, s Seeder) *ThreadSampler {
 	return &ThreadSampler{rt: rt, seeder: s}
 }
 
-// Prime makes the CLR set up the sampler's own state while nothing is
-// suspended, by walking threads until one has reported a frame. Sample refuses
-// before it has succeeded. Source: the remarks on DoStackSnapshot in Microsoft's
+// Prime lets the CLR initialize its state for the sampler while nothing is suspended: it
+// walks threads until one of them reports a frame. Sample refuses until Prime has
+// succeeded. Source: the remarks on DoStackSnapshot in Microsoft's
 // profiling API reference.
 func (s *ThreadSampler) Prime(threads []clr.Thread) bool {
 	for i := range threads {
@@ -76,9 +75,8 @@ func (s *ThreadSampler) Prime(threads []clr.Thread) bool {
 // MaxTries bounds the suspensions of one Sample.
 const MaxTries = 6
 
-// Sample takes the stack of t into s.Capture, again if the CLR says that it
-// cannot be had just now. Each try is a moment of its own: nothing of an earlier
-// one is kept. Between the tries nothing is suspended and nothing is claimed.
+// Sample captures the stack of t into s.Capture. It retries if the CLR reports a temporary
+// failure. Each try starts from scratch. Between tries, nothing is suspended.
 func (s *ThreadSampler) Sample(t clr.Thread) ThreadOutcome {
 	o := ThreadOutcome{Suspend: clr.SuspendDenied, Advice: AdviceNotPrimed}
 	pause := int64(firstThreadPause)
@@ -93,10 +91,10 @@ func (s *ThreadSampler) Sample(t clr.Thread) ThreadOutcome {
 }
 
 // firstThreadPause is the wait before the second try, in nanoseconds; it
-// doubles. A collection that stands in the way takes about a millisecond.
+// doubles. A collection, the usual cause of a retry, takes about a millisecond.
 const firstThreadPause = 1_000_000
 
-// once makes one try. It answers false if the thread is gone.
+// once makes one try. It returns false if the thread has ended.
 func (s *ThreadSampler) once(t clr.Thread, o *ThreadOutcome) bool {
 	c := &s.Capture
 	*c = clr.Capture{Thread: t, Status: clr.CaptureGone, Result: clr.E_FAIL}
@@ -144,15 +142,14 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 	o.Captured = true
 	context := s.rt.Now()
 	o.Verdict = s.seeder.Seed(c)
-	// A seed in doubt is not given: without one the CLR uses what it knows, and
-	// refuses where that is not enough. Nor is one given where managed code is on
-	// top: the CLR then takes the thread's context itself, which cannot be worse
-	// than ours.
+	// A doubtful seed is not passed on: without a seed, the CLR uses its own state, and
+	// refuses if that is not enough. If managed code is on top, no seed is passed either:
+	// the CLR then reads the thread's context itself, which is at least as good as ours.
 	c.Seeded = o.Verdict == seed.Found
 	walked := s.rt.Now()
 	if c.Loading {
-		// The CLR's walk may ask the system for unwind data, which waits for a lock that
-		// this thread owns now. Result says that nothing was had; a moment later there is.
+		// The CLR's walk may ask the system for unwind data, and then waits for a lock that
+		// this thread owns. Report a temporary failure; a later try succeeds.
 		o.ContextNS, o.SeedNS, o.Result = context-start, walked-context, c.Result
 		return
 	}
@@ -165,14 +162,13 @@ func (s *ThreadSampler) suspended(c *clr.Capture, o *Try, start int64) {
 	o.ContextNS, o.SeedNS, o.SnapshotNS = context-start, walked-context, s.rt.Now()-walked
 }
 
-// stale reports whether modules came or went between the making of the table and
+// stale reports whether modules were loaded or unloaded between the build of the table and
 // the capture.
 func (s *ThreadSampler) stale(c *clr.Capture) bool { return c.Loads != 0 && c.Loads != s.Loads }
 
-// redirected reports whether the thread, while it was suspended, was sent from
-// managed code to a stub of the CLR's: a collection that begins does that to
-// threads it finds there. The stub has not run, so that what was captured is the
-// truth, but the CLR's own look at the thread finds no managed code.
+// redirected reports whether the CLR redirected the suspended thread from managed code to a
+// stub. A starting collection does this. The stub has not run, so the capture is correct,
+// but the CLR itself finds no managed code on the thread.
 func (s *ThreadSampler) redirected(c *clr.Capture) bool {
 	now := &s.again
 	*now = clr.Capture{Thread: c.Thread}
@@ -182,8 +178,8 @@ func (s *ThreadSampler) redirected(c *clr.Capture) bool {
 	stubbed := s.seeder.Seed(now) == seed.StubOnTop
 	now.Regs.SetIP(c.Regs.IP())
 	if !now.Regs.Equal(&c.Regs) {
-		// Somebody has resumed it, or moved it. The copy of the stack, which the
-		// second look has replaced, no longer belongs to the registers.
+		// Something resumed or moved the thread. The second capture replaced the copy of the
+		// stack, so it no longer belongs to the registers.
 		c.Stack = memory.Run{}
 		return false
 	}

@@ -17,7 +17,7 @@ func roundFaults() []Fault {
 	lock := in("round-lock", "a lock is taken in the window", "\trt := s.rt\n", "\trt := s.rt\n\twindow.Lock()\n\tdefer window.Unlock()\n")
 	lock.Also = []Edit{{"import \"github.com/seedwalk/seedwalk/clr\"\n", "import (\n\t\"sync\"\n\n\t\"github.com/seedwalk/seedwalk/clr\"\n)\n\nvar window sync.Mutex\n"}}
 	alloc := in("round-allocation", "the window allocates", "\trt := s.rt\n", "\trt := s.rt\n\tlast = make([]byte, len(threads)+1)\n")
-	alloc.Also = []Edit{{"// Outcome says how a round went.\n", "var last []byte\n\n// Outcome says how a round went.\n"}}
+	alloc.Also = []Edit{{"// Outcome is the result of a round.\n", "var last []byte\n\n// Outcome says how a round went.\n"}}
 	return []Fault{
 		lock, alloc,
 		in("round-log", "the window logs", "\trt := s.rt\n", "\trt := s.rt\n\tprintln(\"suspended\")\n\tfmt.Fprintln(os.Stderr)\n").
@@ -91,7 +91,7 @@ func threadFaults() []Fault {
 		in("redirect-moved-walked", "a thread that was moved loses its stack, and is walked", "\t\tc.Stack = memory.Run{}\n\t\treturn false\n", "\t\tc.Stack = memory.Run{}\n\t\treturn stubbed\n"),
 		in("redirect-ip", "the ip of x86-64 is compared too", "now.Regs.SetIP(c.Regs.IP())", ""),
 		advice("advice-swallowed-hresult", "an unknown failure counts as success", "\treturn AdviceRefused\n", "\treturn AdviceComplete\n"),
-		advice("advice-unsafe-is-final", "UNSAFE is final", "\t\t// The target owns what the walk needs, or a collection has begun.\n\t\treturn AdviceRetry\n", "\t\treturn AdviceRefused\n"),
+		advice("advice-unsafe-is-final", "UNSAFE is final", "\t\t// The target owns a lock that the walk needs, or a collection has started.\n\t\treturn AdviceRetry\n", "\t\treturn AdviceRefused\n"),
 		advice("advice-fail-is-native", "E_FAIL counts as a thread without managed frames", "if v == seed.NoManaged {", "if true {"),
 		advice("advice-aborted-is-whole", "a walk cut short counts as whole", "\t\treturn AdvicePartial\n", "\t\treturn AdviceComplete\n"),
 	}
