@@ -14,19 +14,19 @@ import (
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// Config is what the tool asks of the profiler.
+// Config is the configuration that the tool sends to the profiler.
 type Config struct {
-	RateHz float64     // rounds a second, > 0
-	Slots  int         // threads a round at most
+	RateHz float64     // rounds per second, > 0
+	Slots  int         // maximum threads per round
 	Raw    string      // file for raw samples, "" for none
-	Ended  func() bool // whether the tool wants no more; nil: it will not say
+	Ended  func() bool // reports whether the tool has stopped listening; may be nil
 }
 
 // maxFrames bounds a merged stack.
 const maxFrames = 16384
 
-// tableRefresh is how often, at most, changed code makes the agent read the
-// process's mappings again.
+// tableRefresh is the shortest time between two reads of the process's mappings because
+// of changed code.
 const tableRefresh = 200 * time.Millisecond
 
 // Agent is the sampler of one process.
@@ -47,43 +47,42 @@ type Agent struct {
 	clocks  map[uint64]clock
 	turn    int
 	primed  bool
-	refused string // why sampling must end
+	refused string // reason why sampling must end, "" if it need not
 	frames  []merge.Frame
 
-	use  func(*Stack) // Once: takes the stacks instead of the stream; nil in Run
-	only clr.ThreadID // Once: the thread that is wanted, 0: all
+	use  func(*Stack) // Once: receives the stacks instead of the stream; nil in Run
+	only clr.ThreadID // Once: the requested thread, 0 for all
 
-	copied   *clr.Capture // Copied: the one that is walked
-	unproven int          // how often Copied has found no proof
+	copied   *clr.Capture // Copied: the capture that is being walked
+	unproven int          // calls of Copied without verified tables
 }
 
-// clock is what the agent remembers of a kernel thread between samples.
+// clock is the state of a kernel thread between samples.
 type clock struct {
 	name string
 	cpu  uint64
 	at   int64
-	cpuD uint64 // since the last sample, of the round under way
+	cpuD uint64 // since the last sample, in the current round
 	seen bool
 }
 
 // strategy is how the threads of a round are stopped and sampled.
 type strategy interface {
-	// prime makes the CLR ready, while nothing is suspended. It is called
-	// before every round until it has succeeded.
+	// prime prepares the CLR while nothing is suspended. It is called before
+	// every round until it succeeds.
 	prime(threads []clr.Thread) bool
-	// round samples the threads and gives each capture to a.sample. It returns
-	// why there is no use in going on, "" if there is.
+	// round samples the threads and passes each capture to a.sample. It returns
+	// the reason to stop sampling, "" to continue.
 	round(a *Agent, threads []clr.Thread) string
-	// tables takes note of a new module table, merging of a capture that is
-	// about to be merged. Both are called while nothing is suspended.
+	// tables sets a new module table. merging announces a capture that will be
+	// merged. Both are called while nothing is suspended.
 	tables(a *Agent, t *module.Table)
 	merging(a *Agent, c *clr.Capture)
-	// write appends figures of its own.
+	// write appends the strategy's own figures.
 	write(w *wire.Writer)
 }
 
-// New makes an agent that sends its stream through send and suspends the
-// runtime as a whole.
+// New returns an agent that suspends the whole runtime and sends its stream through send.
 func New(host Host, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send)
 	r := &rounds{host: host, sampler: snapshot.New(host, cfg.Slots), managed: newContracts(a, host)}
@@ -91,7 +90,7 @@ func New(host Host, cfg Config, send func([]byte) error) *Agent {
 	return a
 }
 
-// NewThreads makes an agent that suspends one thread at a time.
+// NewThreads returns an agent that suspends one thread at a time.
 func NewThreads(host ThreadHost, cfg Config, send func([]byte) error) *Agent {
 	a := newAgent(host, cfg, send)
 	seeder := snapshot.NewSeeder(a.walker, nil)
@@ -117,7 +116,7 @@ func newAgent(host Process, cfg Config, send func([]byte) error) *Agent {
 	return a
 }
 
-// Run samples until the host stops or the tool is gone. It returns the reason.
+// Run samples until the host stops or the tool disconnects. It returns the reason.
 func (a *Agent) Run() string {
 	if err := a.open(); err != nil {
 		return err.Error()
@@ -144,7 +143,7 @@ func (a *Agent) Run() string {
 	return a.end("the process ended")
 }
 
-// end sends the last figures, and why there will be no more.
+// end sends the last figures and the reason for the end.
 func (a *Agent) end(reason string) string {
 	a.stats.write(a.stream.Out)
 	a.take.write(a.stream.Out)
@@ -155,7 +154,7 @@ func (a *Agent) end(reason string) string {
 
 func (a *Agent) ended() bool { return a.cfg.Ended != nil && a.cfg.Ended() }
 
-// rest sleeps in pieces, so that a stop is seen soon.
+// rest sleeps in short pieces, so that it notices a stop soon.
 func (a *Agent) rest(d time.Duration) {
 	for d > 0 && !a.host.Stopping() && !a.ended() {
 		step := min(d, 20*time.Millisecond)
@@ -171,7 +170,7 @@ func (a *Agent) open() error {
 	return a.flush()
 }
 
-// openRaw begins the file of raw samples, once, if one is wanted.
+// openRaw creates the file of raw samples once, if one is configured.
 func (a *Agent) openRaw() {
 	a.stream.OpenRaw(a.cfg.Raw)
 	a.cfg.Raw = ""
@@ -181,7 +180,7 @@ func (a *Agent) flush() error {
 	return a.stream.Flush(a.send)
 }
 
-// round takes one sample of every chosen thread.
+// round samples every chosen thread once.
 func (a *Agent) round() error {
 	a.events()
 	a.tables.refresh(a, false)
@@ -198,7 +197,7 @@ func (a *Agent) round() error {
 	return a.flush()
 }
 
-// events drains what application threads reported.
+// events drains the events that application threads reported.
 func (a *Agent) events() {
 	for {
 		kind, ok := a.host.Event()
@@ -215,8 +214,8 @@ func (a *Agent) events() {
 	}
 }
 
-// choose picks the threads of this round: all, or as many as there are slots,
-// in turn. It reads their clocks now, while nothing is suspended.
+// choose picks the threads of this round: all of them, or as many as there are slots, in
+// turn. It reads their clocks while nothing is suspended.
 func (a *Agent) choose() bool {
 	a.threads = a.host.Threads(a.threads[:0])
 	a.wanted()
@@ -236,7 +235,7 @@ func (a *Agent) choose() bool {
 	return a.primed
 }
 
-// tick notes a thread's name and processor time.
+// tick records a thread's name and CPU time.
 func (a *Agent) tick(t *Thread) {
 	c := a.known(t)
 	cpu := a.host.ThreadCPU(t.TID)
@@ -248,7 +247,7 @@ func (a *Agent) tick(t *Thread) {
 	a.clocks[t.TID] = c
 }
 
-// known is what is known of a thread, with its name as it is now.
+// known returns the state of a thread, with its current name.
 func (a *Agent) known(t *Thread) clock {
 	c := a.clocks[t.TID]
 	name := t.Name
@@ -265,7 +264,7 @@ func (a *Agent) known(t *Thread) clock {
 	return c
 }
 
-// expire forgets threads that ended, now and then.
+// expire removes ended threads from time to time.
 func (a *Agent) expire() {
 	if len(a.clocks) < 2*len(a.threads)+64 {
 		return
@@ -279,10 +278,9 @@ func (a *Agent) expire() {
 	a.clocks = alive
 }
 
-// sample merges one capture and appends it to the stream. A walk that met code
-// unknown to the module table reads the mappings again and tries once more:
-// code heaps grow at any time. If modules have come or gone since, the stack can
-// no more be walked and is left out.
+// sample merges one capture and appends it to the stream. If the walk meets code that the
+// module table lacks, sample reads the mappings again and retries once: code heaps grow at
+// any time. If modules changed since the capture, the stack cannot be walked and is dropped.
 func (a *Agent) sample(c *clr.Capture) {
 	if c.Status == clr.CaptureGone {
 		a.stats.gone++
@@ -310,7 +308,7 @@ func (a *Agent) sample(c *clr.Capture) {
 	k.at = now
 	a.clocks[c.Thread.TID] = k
 	frames := a.stream.Encode(a.frames[:res.N], res.Probe)
-	a.names.resolve(&a.stream) // a sample's lines stand before it
+	a.names.resolve(&a.stream) // the lines of a sample precede it
 	a.stream.Out.Sample(&wire.Sample{TID: c.Thread.TID, TimeUnixNano: now, WallNanos: uint64(wall), CPUNanos: k.cpuD,
 		Verdict: uint32(res.Verdict), HRESULT: uint32(c.Result), Gap: uint8(res.Gap), Frames: frames})
 	a.stream.Raw.Sample(c, &res, a.frames[:res.N])

@@ -14,22 +14,22 @@ import (
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// Contracts finds the runtime's own code tables and hands them to a merger
-// once they are known to be right. It works while nothing is suspended.
+// Contracts finds the runtime's own code tables and passes them to a merger once they are
+// verified. It runs while nothing is suspended.
 type Contracts struct {
 	Memory func() (memory.Reader, error) // reads the target's memory
-	Note   func(text string)             // why there are no tables; nil: nobody wants to know
+	Note   func(text string)             // receives the reason why there are no tables; may be nil
 
 	reader memory.Reader
 	tables *contract.Tables
 	steps  *managed.Tables // over tables
 	tried  map[uint32]bool
-	inUse  bool // the merger steps by them
+	inUse  bool // the merger uses the tables
 	names  *naming.Names
 }
 
-// instance says what a method is instantiated over, whose FunctionID is the runtime's
-// MethodDesc: that has been proven with the tables.
+// instance returns the type arguments of a method. The method's FunctionID is the
+// runtime's MethodDesc; the verification of the tables has confirmed this.
 func (c *Contracts) instance(images *naming.Images, f clr.FunctionID, m *clr.MethodName) {
 	if !c.inUse || images == nil {
 		return
@@ -52,7 +52,7 @@ func (c *Contracts) note(text string) {
 	}
 }
 
-// Find looks for a runtime among modules not looked at before.
+// Find searches the modules that it has not seen before for a runtime.
 func (c *Contracts) Find(table *module.Table) {
 	if c.tried == nil {
 		c.tried = map[uint32]bool{}
@@ -79,12 +79,12 @@ func (c *Contracts) Find(table *module.Table) {
 	}
 }
 
-// Forget makes modules that hold no runtime worth another look: others may have
-// their numbers now.
+// Forget makes Find search all modules without a runtime again: new modules may have
+// their numbers.
 func (c *Contracts) Forget() { clear(c.tried) }
 
-// Learn takes what DoStackSnapshot reported as the proof of the tables' layout,
-// and hands them to the merger or withdraws them.
+// Learn verifies the layout of the tables with a report of DoStackSnapshot. It passes the
+// tables to the merger, or withdraws them.
 func (c *Contracts) Learn(to *merge.Merger, s *clr.Capture) {
 	if c.tables == nil {
 		return
@@ -104,11 +104,11 @@ func (c *Contracts) Learn(to *merge.Merger, s *clr.Capture) {
 	}
 }
 
-// contracts are an agent's.
+// contracts is the agent's state around Contracts.
 type contracts struct {
 	Contracts
 
-	// Steps of managed frames compared with the CLR's next frame, if asked for.
+	// Comparisons of our steps over managed frames with the CLR's next frame, if enabled.
 	check                  bool
 	agree, differ, unknown uint64
 	mem                    memory.Window
@@ -125,11 +125,11 @@ func newContracts(a *Agent, host Host) contracts {
 // frames with the CLR's in every sample.
 const checkVariable = "SEEDWALK_CHECK_MANAGED"
 
-// maxBetween is how many frames the CLR may leave out between two it reports.
+// maxBetween is the highest number of frames that the CLR omits between two that it reports.
 const maxBetween = 16
 
-// compare steps from every frame the CLR reported to the next one, and counts
-// how often the two agree.
+// compare steps from each frame that the CLR reported to the next one, and counts how
+// often both agree.
 func (c *contracts) compare(a *Agent, s *clr.Capture) {
 	if !c.check || !c.inUse || s.Result.Failed() || s.Status != clr.Captured {
 		return
@@ -150,8 +150,8 @@ func (c *contracts) compare(a *Agent, s *clr.Capture) {
 	}
 }
 
-// reaches steps from one frame until it stands at the next: StopNone if it
-// does, NoProgress if it has passed it.
+// reaches steps from one frame to the next. It returns StopNone if it arrives there, and
+// NoProgress if it passes it.
 func (c *contracts) reaches(a *Agent, from, to *clr.SnapshotFrame) unwind.Stop {
 	regs := from.Registers(a.walker.Arch())
 	at := unwind.State{Regs: &regs, Trust: unwind.TrustCLR}

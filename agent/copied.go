@@ -2,27 +2,26 @@ package agent
 
 import "github.com/seedwalk/seedwalk/clr"
 
-// Copies are what threads have copied of themselves. At fills a capture from the i-th
-// place, or answers false if nothing is there; Done gives the place back.
+// Copies holds the copies that threads made of their own stacks. At fills a capture from
+// slot i, or returns false if the slot is empty. Done frees the slot.
 type Copies interface {
 	Len() int
 	At(i int, c *clr.Capture) bool
 	Done(i int)
 }
 
-// proofs bounds how often copies wait for the runtime's tables to be proven before
-// they are walked without.
+// proofs bounds how often copies wait for verified tables before they are walked without
+// tables.
 const proofs = 200
 
-// Copied makes stacks of copies. Nothing was asked of the CLR for them, so its
-// methods are found by its own tables: these must be proven first, and as long as they
-// are not the copies are left where they are.
+// Copied turns copies into stacks. The CLR has not reported their frames, so methods are
+// found through its tables. Until these tables are verified, the copies stay in their slots.
 func (a *Agent) Copied(copies Copies, use func(*Stack)) Round {
 	a.openRaw()
 	a.events()
 	a.tables.refresh(a, false)
 	a.threads = a.host.Threads(a.threads[:0])
-	for i := range a.threads { // their processor time belongs to samples
+	for i := range a.threads { // their CPU time belongs to samples
 		a.clocks[a.threads[i].TID] = a.known(&a.threads[i])
 	}
 	a.expire()
@@ -44,7 +43,7 @@ func (a *Agent) Copied(copies Copies, use func(*Stack)) Round {
 	return a.sofar()
 }
 
-// proven reports whether copies can be walked as well as they ever will be.
+// proven reports whether waiting longer would not improve the walk of copies.
 func (a *Agent) proven() bool {
 	r, ok := a.take.(*rounds)
 	if !ok || r.managed.settled() || a.unproven == proofs {
@@ -57,12 +56,11 @@ func (a *Agent) proven() bool {
 	return r.managed.settled()
 }
 
-// Jitted is a host that can name some methods that were compiled, with an address in
-// the code of each. What the CLR says of them is the proof of its tables, as its report
-// of a stack is.
+// Jitted is a host that lists some compiled methods, each with an address in its code. The
+// CLR's answers for them verify its tables, as the report of a stack does.
 type Jitted interface {
 	Jitted(buf []clr.SnapshotFrame) []clr.SnapshotFrame
 }
 
-// settled reports whether it is known that the tables serve, or do not.
+// settled reports whether the verification of the tables has succeeded or failed.
 func (c *Contracts) settled() bool { return c.tables == nil || c.inUse || c.tables.Refuted() }

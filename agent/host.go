@@ -1,22 +1,20 @@
 // Package agent samples one process: tables, walking, merging, naming and
-// sending, in the loop of one sampler thread. It does not know in which process
-// it runs, on which system, or of which architecture the target is.
+// sending, in the loop of one sampler thread. It does not depend on the process
+// that it runs in, on the system, or on the target's architecture.
 //
 // Sources: dotnet/runtime src/coreclr/inc/corprof.idl (ICorProfilerInfo10
 // SuspendRuntime, ICorProfilerInfo2 DoStackSnapshot), release 9.0; the protocol of
 // package snapshot.
 //
 // Glossary. A *round* samples all threads once, or as many as there are slots. A
-// *host* is the process as the engine needs it: what is mapped, which threads there
-// are, the runtime's calls. A capture is *outdated* if modules came or went before
-// it could be walked again.
+// *host* is the engine's view of the process: mappings, threads, and calls of the
+// runtime. A capture is *outdated* if modules changed before it could be walked again.
 //
-// Strategy. Everything that touches the process stands behind Process, so that
-// the loop runs the same against a simulated process. Between the rounds of
-// snapshot.Sampler nothing is suspended, and only there does this package
-// allocate, read files and write to the tool. How threads are stopped is a
-// strategy: rounds.go suspends the runtime and takes all at once, single.go one
-// thread after the other.
+// Strategy. Process hides everything that touches the process, so the loop also runs
+// against a simulated process. Nothing is suspended between the rounds of
+// snapshot.Sampler. Only there does this package allocate, read files, and write to
+// the tool. A strategy stops the threads: rounds.go suspends the whole runtime,
+// single.go one thread after the other.
 //
 // Known gaps: a runtime without SuspendRuntime is sampled thread by thread, on Windows
 // only; a module that is unloaded between a capture and its walk costs the sample.
@@ -39,49 +37,51 @@ type Thread struct {
 	Name string
 }
 
-// EventKind tells what application threads reported since the last look.
+// EventKind is the kind of an event that an application thread reported.
 type EventKind uint8
 
 const (
 	EventJIT          EventKind = 1 + iota // a method was compiled
 	EventModuleLoad                        // an assembly's module was loaded
-	EventModuleUnload                      // one is about to go: its FunctionIDs die
-	EventLost                              // the ring overflowed: anything may have happened
+	EventModuleUnload                      // a module is about to be unloaded: its FunctionIDs become invalid
+	EventLost                              // the ring overflowed: unknown events are lost
 )
 
-// Source is an offset in a method's IL, and the line that was compiled to it.
+// Source is an offset in a method's IL and its source line.
 type Source struct {
 	metadata.Place
 	IL uint32
 }
 
-// Process is the process that is sampled, on every platform: the agent's own or
-// another. One thread calls it.
+// Process is the sampled process, on every platform: the agent's own process or another.
+// Only one thread calls it.
 type Process interface {
-	// PID is its number, Arch what it runs on.
+	// PID returns the process ID. Arch returns the architecture.
 	PID() uint64
 	Arch() context.Arch
-	// Table reads the process's modules and managed ranges; nil if they cannot
-	// be read now. It is called while nothing is suspended.
+	// Table reads the process's modules and managed ranges. It returns nil if they
+	// cannot be read now. It is called while nothing is suspended.
 	Table() *module.Table
-	// ThreadName is the system's name of a kernel thread, "" if it has none.
+	// ThreadName returns the system's name of a kernel thread, "" if it has none.
 	ThreadName(tid uint64) string
 	// Threads appends the live managed threads to buf.
 	Threads(buf []Thread) []Thread
-	// Event returns the oldest event not yet seen.
+	// Event returns the oldest unread event.
 	Event() (EventKind, bool)
-	// LoaderChanges grows whenever a shared object comes or goes.
+	// LoaderChanges grows whenever a shared object is loaded or unloaded.
 	LoaderChanges() uint64
-	// ThreadCPU is the processor time of a kernel thread, nanoseconds.
+	// ThreadCPU returns the CPU time of a kernel thread in nanoseconds.
 	ThreadCPU(tid uint64) uint64
 	// FunctionFromIP returns the method whose code holds ip.
 	FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT)
-	// FunctionName gives a method's name and its module's file.
+	// FunctionName returns a method's name and the file of its module.
 	FunctionName(f clr.FunctionID) (name clr.MethodName, module string, ok bool)
-	// Source is where the code at an address comes from, of a method; its Line is 0 if there is no Portable PDB. Without il it may then be not ok, which is
+	// Source returns the source position of an address in a method. Line is 0 without a
+	// Portable PDB. If il is false and there is no PDB, Source may return false, which is
 	// cheaper.
 	Source(f clr.FunctionID, addr uint64, il bool) (s Source, ok bool)
-	// Images are its managed modules, nil if they cannot be read. Forget is called when modules may have gone: what is remembered of them is void.
+	// Images returns the managed modules, nil if they cannot be read. Forget is called
+	// when modules may have been unloaded: cached results about them are then invalid.
 	Images() *naming.Images
 	Forget()
 	// Pin keeps FunctionIDs alive until Unpin (or a time limit).
@@ -89,28 +89,28 @@ type Process interface {
 	Unpin()
 	// Stopping reports that the process is shutting the profiler down.
 	Stopping() bool
-	// Version is the runtime's name and version, for people.
+	// Version returns the runtime's name and version for display.
 	Version() string
 }
 
-// Host is a process whose runtime is suspended as a whole: Linux.
+// Host is a process whose whole runtime is suspended (Linux).
 type Host interface {
 	Process
 	clr.Runtime
 	// Prime makes one walk while nothing is suspended.
 	Prime(id clr.ThreadID)
-	// Memory reads the target's memory outside the suspended window, for the
-	// runtime's own tables.
+	// Memory reads the runtime's tables in the target's memory, outside the suspended
+	// window.
 	Memory() (memory.Reader, error)
 }
 
-// ThreadHost is a process whose threads are suspended one at a time: Windows.
-// What it adds to clr.Threads is called while nothing is suspended.
+// ThreadHost is a process whose threads are suspended one at a time (Windows). The methods
+// that it adds to clr.Threads are called while nothing is suspended.
 type ThreadHost interface {
 	Process
 	clr.Threads
-	// Specials are where a walk cannot begin, as of the last Table.
+	// Specials returns the code where a walk cannot begin, according to the last Table.
 	Specials() *seed.Specials
-	// Managed steps over managed code; nil if it cannot.
+	// Managed returns a stepper over managed code, nil if there is none.
 	Managed() merge.Managed
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// names gives methods short IDs in the stream and resolves their names, each
-// once, between Pin and Unpin. It also remembers which method an ip belongs
-// to; both memories are dropped when a module is unloaded.
+// names assigns short IDs to methods in the stream and resolves each name once, between
+// Pin and Unpin. It also caches which method an ip belongs to. Both caches are dropped
+// when a module is unloaded.
 type names struct {
 	host    Process
 	ids     map[clr.FunctionID]uint32
 	pending []clr.FunctionID
 	last    uint32
 	ips     map[uint64]function
-	placed  map[uint64]bool // addresses whose lines have been asked for
-	places  []located       // that are to be asked for
+	placed  map[uint64]bool // addresses whose lines were requested
+	places  []located       // addresses to request
 
-	forgotten uint64     // how often
+	forgotten uint64     // number of times the caches were dropped
 	contracts *Contracts // nil: there are none
 }
 
@@ -37,7 +37,7 @@ type located struct {
 	addr     uint64
 }
 
-// maxIPs bounds the memory of ip look-ups.
+// maxIPs bounds the cache of ip lookups.
 const maxIPs = 1 << 16
 
 func (n *names) init(h Process) {
@@ -56,8 +56,8 @@ func (n *names) forget() {
 	n.placed = map[uint64]bool{}
 }
 
-// FunctionFromIP implements merge.Functions. A look-up that failed is asked
-// again: code may be published at any time.
+// FunctionFromIP implements merge.Functions. It repeats a failed lookup, because code may
+// be published at any time.
 func (n *names) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	if f, ok := n.ips[ip]; ok {
 		return f.id, f.hr
@@ -92,8 +92,8 @@ func (n *names) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	return id, f.Kind
 }
 
-// name asks the host, and the runtime's tables about shared code: of its class the
-// profiling API says nothing outside of DoStackSnapshot.
+// name asks the host. For shared code it asks the runtime's tables, because the profiling
+// API reports the class of shared code only in DoStackSnapshot.
 func (n *names) name(f clr.FunctionID) (name clr.MethodName, module string, ok bool) {
 	name, module, ok = n.host.FunctionName(f)
 	if ok && n.contracts != nil && len(name.TypeArgs) > 0 {
@@ -102,8 +102,7 @@ func (n *names) name(f clr.FunctionID) (name clr.MethodName, module string, ok b
 	return name, module, ok
 }
 
-// resolve appends the names of methods, and the lines of addresses, seen for the first
-// time.
+// resolve appends the names of new methods and the lines of new addresses.
 func (n *names) resolve(to *stream.Stream) {
 	for _, f := range n.pending {
 		name, module, ok := n.name(f)

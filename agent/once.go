@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/module"
 )
 
-// Stack is one merged stack of a round that was asked for. Frames is the agent's:
-// it is valid while the function that is given the stack runs.
+// Stack is one merged stack of a round of Once. The agent owns Frames: they are valid only
+// while the function that receives the stack runs.
 type Stack struct {
 	Thread  clr.Thread
 	Name    string // of the thread
@@ -18,23 +18,22 @@ type Stack struct {
 	Frames  []merge.Frame
 	Table   *module.Table // Frame.Module is an index of it
 	Unix    int64         // nanoseconds since 1970
-	CPU     uint64        // nanoseconds of processor since the thread's last sample
+	CPU     uint64        // CPU time since the thread's last sample, nanoseconds
 }
 
-// Round says how a round that was asked for went. The counts grow from round to
-// round.
+// Round is the result of a round of Once. The counts are totals over all rounds.
 type Round struct {
-	Known       int    // threads that live
-	Refused     string // why there is no use in going on, "" if there is
+	Known       int    // live threads
+	Refused     string // reason to stop sampling, "" to continue
 	Suspensions uint64 // of the runtime or of a thread
-	Retries     uint64 // suspensions that had to be made again
+	Retries     uint64 // suspensions that had to be repeated
 	Gone        uint64 // threads that ended before they could be sampled
-	Denied      uint64 // threads that the system suspends for nobody
+	Denied      uint64 // threads that the system refuses to suspend
 }
 
-// Once takes one round now, for those who own their timer: of the thread that is
-// named, or of all in turn if that is 0. Each stack is handed to use on the calling
-// thread, while nothing is suspended. Once and Run are not for the same agent.
+// Once takes one round now, for callers with their own timer. It samples the given thread,
+// or all threads in turn if thread is 0. It passes each stack to use on the calling thread,
+// while nothing is suspended. Do not mix Once and Run on one agent.
 func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 	a.use, a.only = use, thread
 	a.openRaw()
@@ -46,7 +45,7 @@ func (a *Agent) Once(thread clr.ThreadID, use func(*Stack)) Round {
 		a.host.Unpin()
 	}
 	a.use, a.only = nil, 0
-	a.stream.Out.Reset() // it is nobody's
+	a.stream.Out.Reset() // nothing reads it
 	a.stream.Raw.Flush()
 	return a.sofar()
 }
@@ -59,8 +58,8 @@ func (a *Agent) sofar() Round {
 	return r
 }
 
-// Name is a method's name for people and its module's file; "" if the runtime does
-// not tell. It may be asked by the function that Once calls.
+// Name returns a method's display name and the file of its module, "" if the runtime does
+// not know them. The function that Once calls may call it.
 func (a *Agent) Name(f clr.FunctionID) (name, module string) {
 	m, module, ok := a.names.name(f)
 	if !ok {
@@ -71,16 +70,16 @@ func (a *Agent) Name(f clr.FunctionID) (name, module string) {
 	return name, module
 }
 
-// Source is where in the IL and in the source the code at an address comes from: a frame's
-// Addr. It may be asked when Name may.
+// Source returns the position in the IL and in the source for the Addr of a frame. The same
+// rules as for Name hold.
 func (a *Agent) Source(f clr.FunctionID, addr uint64) (s Source, ok bool) {
 	return a.host.Source(f, addr, true)
 }
 
-// Forgotten grows whenever FunctionIDs may have become those of other methods.
+// Forgotten grows whenever FunctionIDs may have been reused for other methods.
 func (a *Agent) Forgotten() uint64 { return a.names.forgotten }
 
-// wanted leaves the one thread that was asked for, if one was.
+// wanted keeps only the requested thread, if there is one.
 func (a *Agent) wanted() {
 	if a.only == 0 {
 		return
@@ -94,8 +93,8 @@ func (a *Agent) wanted() {
 	a.threads = a.threads[:0]
 }
 
-// hand gives a merged capture to whom it was taken for. A copy is of a moment that the
-// program chose: no processor time since the last sample is its own.
+// hand passes a merged capture to its receiver. The program chose the moment of a copy, so a
+// copy gets no CPU time.
 func (a *Agent) hand(c *clr.Capture, res *merge.Result) {
 	now, k := time.Now().UnixNano(), a.clocks[c.Thread.TID]
 	if c == a.copied {

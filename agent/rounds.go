@@ -14,8 +14,8 @@ type rounds struct {
 	managed contracts
 }
 
-// prime succeeds by itself: what it avoids is a lock that a thread held by
-// force might own, and here none is.
+// prime always succeeds. Priming avoids a lock that a stopped thread may own, and this
+// strategy stops no thread during a walk.
 func (r *rounds) prime(threads []clr.Thread) bool {
 	r.host.Prime(threads[0].ID)
 	return true

@@ -17,14 +17,14 @@ type single struct {
 	sampler *snapshot.ThreadSampler
 	garbage *quiet.Garbage
 
-	context, walk, report     wire.Histogram // nanoseconds of a try
+	context, walk, report     wire.Histogram // time of a try, nanoseconds
 	tries                     tries
 	denied, partial, unsolved uint64
-	broken                    uint64 // samples of threads that were held too long
-	stale                     uint64 // suspensions that found the module table out of date
+	broken                    uint64 // samples of threads that resumed during the walk
+	stale                     uint64 // suspensions with an outdated module table
 }
 
-// answer is what was found of one suspension.
+// answer is the result of one suspension.
 type answer struct {
 	verdict seed.Verdict
 	result  clr.HRESULT
@@ -69,11 +69,11 @@ func (s *single) round(a *Agent, threads []clr.Thread) string {
 	return ""
 }
 
-// maxStale bounds how often a sample is taken again because modules came or went
-// between the making of the table and the suspension.
+// maxStale bounds how often a sample is repeated because modules changed between the build
+// of the table and the suspension.
 const maxStale = 4
 
-// sample takes the stack of t by a module table that was true at that moment.
+// sample captures the stack of t with a module table that was current at that moment.
 func (s *single) sample(a *Agent, t clr.Thread) snapshot.ThreadOutcome {
 	for n := 0; ; n++ {
 		o := s.sampler.Sample(t)
@@ -106,7 +106,7 @@ func (s *single) count(a *Agent, o *snapshot.ThreadOutcome) {
 	}
 }
 
-// suspensions counts the tries of one sample, whatever came of it.
+// suspensions counts the tries of one sample, successful or not.
 func (s *single) suspensions(a *Agent, o *snapshot.ThreadOutcome) {
 	a.stats.thread(o)
 	for i := range o.Each[:o.Tries] {
@@ -121,8 +121,8 @@ func (s *single) suspensions(a *Agent, o *snapshot.ThreadOutcome) {
 	}
 }
 
-// Held is a host that knows how many of its suspensions were of threads that
-// somebody else had suspended already. They stay so.
+// Held is a host that counts suspensions of threads that were already suspended. Those
+// threads stay suspended.
 type Held interface{ HeldByOthers() uint64 }
 
 func (s *single) write(w *wire.Writer) {

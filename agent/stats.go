@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// stats are the counters of a run; they are sent once a second and at the end,
-// so that a target that dies leaves them behind.
+// stats holds the counters of a run. They are sent every second and at the end, so that they
+// survive a crash of the target.
 type stats struct {
 	rounds, suspended, refused, retries, gone uint64
 	outdated                                  uint64 // samples whose modules had changed before they could be walked again
@@ -28,7 +28,7 @@ func (s *stats) round(o *snapshot.Outcome) {
 	s.suspend.Add(uint64(o.SuspendNS))
 }
 
-// thread counts a sample of one thread that was suspended by itself.
+// thread counts a sample of one thread that was suspended alone.
 func (s *stats) thread(o *snapshot.ThreadOutcome) {
 	s.suspended += uint64(o.Tries)
 	s.retries += uint64(max(o.Tries-1, 0))

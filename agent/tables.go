@@ -7,9 +7,9 @@ import (
 	"github.com/seedwalk/seedwalk/module"
 )
 
-// tables keeps the module table in step with the process.
+// tables keeps the module table up to date.
 type tables struct {
-	build func() *module.Table // reads the process; nil if it cannot be read now
+	build func() *module.Table // reads the process; returns nil if it cannot be read now
 	table *module.Table
 	loads uint64
 	dirty bool
@@ -21,13 +21,13 @@ func (t *tables) init(build func() *module.Table) {
 	t.dirty = true
 }
 
-// maxBuilds bounds how often a table is made anew because the modules changed
-// while it was made. If they go on changing, captures tell.
+// maxBuilds bounds how often a table is rebuilt because modules changed during the build.
+// If they keep changing, the captures show it.
 const maxBuilds = 3
 
-// refresh reads the mappings again if anything changed, or if force asks for
-// it because a walk met unknown code, at most every tableRefresh. It reports
-// whether the table is new.
+// refresh reads the mappings again if anything changed. With force, it also reads them after
+// a walk met unknown code, at most once per tableRefresh. It reports whether the table is
+// new.
 func (t *tables) refresh(a *Agent, force bool) bool {
 	loads := a.host.LoaderChanges()
 	changed := loads != t.loads || t.table == nil
@@ -51,5 +51,5 @@ func (t *tables) refresh(a *Agent, force bool) bool {
 	return true
 }
 
-// holds reports whether the table is of the modules that a capture was taken among.
+// holds reports whether the table matches the modules at the time of a capture.
 func (t *tables) holds(c *clr.Capture) bool { return c.Loads == 0 || c.Loads == t.loads }

@@ -15,25 +15,25 @@ func Emulated(pid int) bool { return emulated(pid) != elf.EM_NONE }
 
 func emulated(pid int) elf.Machine { return emulator.Of(fmt.Sprintf("/proc/%d", pid)) }
 
-// Guest tells what an emulated program has mapped. The kernel does not know which of the
-// mappings the program may run: its images say so, and what is of no file may be code.
+// Guest lists the mappings of an emulated program. The kernel does not know which of them
+// the program may execute. The images say so, and mappings without a file may be code.
 type Guest struct {
 	pid     int
 	machine elf.Machine
-	images  map[string]*elf.File // by path; nil: not one of the program's
-	sigpage uint64               // 0: not found yet
+	images  map[string]*elf.File // by path; nil if it is not an image of the program
+	sigpage uint64               // 0 if not found yet
 }
 
-// NewGuest is of an emulator's program, nil of any other process.
+// NewGuest returns the Guest of an emulator's process, nil for any other process.
 func NewGuest(pid int) *Guest {
 	machine := emulated(pid)
 	if machine != elf.EM_AARCH64 && machine != elf.EM_X86_64 {
-		return nil // nothing is known of the others' registers
+		return nil // registers of other emulators are unknown
 	}
 	return &Guest{pid: pid, machine: machine, images: map[string]*elf.File{}}
 }
 
-// Maps is what Maps says, with what the program may run.
+// Maps is like the function Maps, with the execute permission of the emulated program.
 func (g *Guest) Maps() ([]Mapping, error) {
 	all, err := Maps(g.pid)
 	for i := range all {
@@ -51,7 +51,7 @@ func (g *Guest) Maps() ([]Mapping, error) {
 	return all, err
 }
 
-// MapsOf is what Maps says of a process, or a Guest's of an emulator.
+// MapsOf returns the mappings of a process, or those of the program that it emulates.
 func MapsOf(pid int) ([]Mapping, error) {
 	if g := NewGuest(pid); g != nil {
 		return g.Maps()
@@ -59,7 +59,7 @@ func MapsOf(pid int) ([]Mapping, error) {
 	return Maps(pid)
 }
 
-// Has reports whether a file that was mapped is an image of the program's.
+// Has reports whether a mapped file is an image of the emulated program.
 func (g *Guest) Has(path string) bool { return g.images[path] != nil }
 
 func (g *Guest) runs(m *Mapping) bool {
@@ -72,7 +72,7 @@ func (g *Guest) runs(m *Mapping) bool {
 		return false
 	}
 	exec := false
-	for _, p := range f.Progs { // in the order of offsets; a page of the file can be of two
+	for _, p := range f.Progs { // in the order of offsets; a page of the file can be in two segments
 		if p.Type == elf.PT_LOAD && m.Offset >= p.Off&^4095 {
 			exec = p.Flags&elf.PF_X != 0
 		}
@@ -80,10 +80,10 @@ func (g *Guest) runs(m *Mapping) bool {
 	return exec
 }
 
-// open reads the head of an image. The file is closed: only its segments are asked for.
+// open reads the headers of an image and closes the file: only its segments are needed.
 func (g *Guest) open(path string) *elf.File {
 	path = fmt.Sprintf("/proc/%d/root%s", g.pid, path)
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe waits
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return nil
 	}
 	f, err := elf.Open(path)

@@ -17,25 +17,25 @@ type Loaded struct {
 	Path  string
 }
 
-// Images makes module tables of a Windows process and reads each image once.
-// It asks the loader and the memory manager, so it works while nothing is
-// suspended. It is not safe for concurrent use.
+// Images builds module tables of a Windows process and reads each image once. It calls the
+// loader and the memory manager, so no thread may be suspended. It is not safe for
+// concurrent use.
 //
 // Source: Win32 VirtualQuery; the PE format's directory 14 marks an image with
 // managed code.
 type Images struct {
 	sys     system
-	list    func() []Loaded // nil if the loader does not say
+	list    func() []Loaded // nil if the loader gives no list
 	known   map[Loaded]*module.Module
 	lastID  uint32
 	gen     uint32
 	managed []*module.Module // precompiled managed images of the last table
 
-	covered bool           // generated code is what Cover has found
-	ranges  []memory.Range // and this is it
+	covered bool           // generated code is known from Cover only
+	ranges  []memory.Range // regions that Cover found
 }
 
-// system is what Images asks of its operating system.
+// system is the part of the operating system that Images uses.
 type system interface {
 	open(path string) (*pe.File, error)
 	region(at uint64) (Region, bool)
@@ -46,8 +46,7 @@ func newImages(sys system, list func() []Loaded) *Images {
 	return &Images{sys: sys, list: list, known: map[Loaded]*module.Module{}}
 }
 
-// Path returns where the image of this name was loaded from, "" if it was not.
-// name is in lower case.
+// Path returns the path of a loaded image by its lower-case name, "" if it is not loaded.
 func (l *Images) Path(name string) string {
 	for key := range l.known {
 		if p := strings.ToLower(key.Path); strings.HasSuffix(p, `\`+name) {
@@ -57,8 +56,8 @@ func (l *Images) Path(name string) string {
 	return ""
 }
 
-// Precompiled returns the managed image of the last Table that holds addr, nil if
-// none does. Such images are not among the table's modules: their code is managed.
+// Precompiled returns the managed image of the last Table that contains addr, nil if there is
+// none. The table does not list such images as modules, because their code is managed.
 func (l *Images) Precompiled(addr uint64) *module.Module {
 	for _, m := range l.managed {
 		if addr >= m.Start && addr < m.End {
@@ -68,8 +67,8 @@ func (l *Images) Precompiled(addr uint64) *module.Module {
 	return nil
 }
 
-// Table makes the module table of the process as it is now; nil if the loader
-// does not say. Every call gives a new generation.
+// Table builds the current module table of the process. It returns nil if the loader gives
+// no list. Every table has a new generation.
 func (l *Images) Table() *module.Table {
 	loaded := l.list()
 	if len(loaded) == 0 {
@@ -93,11 +92,11 @@ func (l *Images) Table() *module.Table {
 	return module.NewTable(l.gen, modules, append(managed, l.generated()...))
 }
 
-// maxCovered bounds the regions kept of generated code.
+// maxCovered bounds the number of regions of generated code.
 const maxCovered = 1 << 12
 
-// Cover takes note of the region that holds addr if that is code of no image. It
-// reports whether the next table will say more than the last.
+// Cover adds the region of generated code that contains addr, if there is one. It reports
+// whether the next table will differ from the last.
 func (l *Images) Cover(addr uint64) bool {
 	for _, r := range l.ranges {
 		if r.Holds(addr) {
@@ -112,13 +111,13 @@ func (l *Images) Cover(addr uint64) bool {
 	return true
 }
 
-// region is the region of generated code that holds addr, if one does.
+// region returns the region of generated code that contains addr, if there is one.
 func (l *Images) region(addr uint64) (memory.Range, bool) {
 	r, ok := l.sys.region(addr)
 	return memory.Range{Start: r.Start, End: r.End}, ok && r.Committed && r.Executable && !r.Image
 }
 
-// generated is the generated code as of now.
+// generated returns the regions of generated code.
 func (l *Images) generated() []memory.Range {
 	if !l.covered {
 		return generated(l.sys)
@@ -133,8 +132,8 @@ func (l *Images) generated() []memory.Range {
 	return l.ranges
 }
 
-// image reads an image, or takes it from what was read for the last table. What is
-// not asked for again is forgotten.
+// image reads an image, or reuses it from the last table. Images that are not requested
+// again are dropped.
 func (l *Images) image(key *Loaded, was map[Loaded]*module.Module) *module.Module {
 	m := was[*key]
 	if m == nil {
@@ -146,9 +145,8 @@ func (l *Images) image(key *Loaded, was map[Loaded]*module.Module) *module.Modul
 	return m
 }
 
-// load takes the file if it is the image that is mapped, and else the memory:
-// a file may have been replaced, and Wine's own libraries need not be the file
-// of their name.
+// load reads the file if it is the mapped image, and the memory otherwise. A file may have
+// been replaced, and Wine's own libraries may differ from the file of their name.
 func (l *Images) load(id uint32, key *Loaded) module.Module {
 	end := key.Base + uint64(key.Size)
 	f, err := l.sys.open(key.Path)

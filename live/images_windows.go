@@ -9,15 +9,14 @@ import (
 	"github.com/seedwalk/seedwalk/pe"
 )
 
-// Windows is this process as Windows shows it: system calls, and nothing else.
+// Windows implements system with Windows calls for this process.
 type Windows struct{}
 
-// NewImages returns a reader of this process's images, which list tells.
+// NewImages returns an Images for this process. list returns the loaded images.
 func NewImages(list func() []Loaded) *Images { return newImages(Windows{}, list) }
 
-// open reads a PE file without a copy. It stays mapped as long as anything
-// refers to it: the system lets nobody cut a mapped file short, nor delete it, which
-// a program may do with a library that it has unloaded.
+// open maps a PE file. The file stays mapped while anything refers to it. The system then
+// refuses to truncate or delete it, as a program may do with an unloaded library.
 func (Windows) open(path string) (*pe.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -61,7 +60,7 @@ const (
 	memImage    = 0x1000000
 )
 
-// region asks for the region that holds an address. Source: Win32 VirtualQuery.
+// region returns the region that contains an address. Source: Win32 VirtualQuery.
 func (Windows) region(at uint64) (Region, bool) {
 	var r windows.MemoryBasicInformation
 	if windows.VirtualQuery(uintptr(at), &r, unsafe.Sizeof(r)) != nil || r.RegionSize == 0 {
@@ -80,8 +79,8 @@ func regionOf(r *windows.MemoryBasicInformation) Region {
 	}
 }
 
-// ReadAt reads our own memory through the system, which answers false where a
-// load would fault.
+// ReadAt reads this process's memory through the system. It returns false where a load would
+// fault.
 func (Windows) ReadAt(b []byte, addr uint64) bool {
 	var n uintptr
 	if len(b) == 0 {
@@ -93,9 +92,8 @@ func (Windows) ReadAt(b []byte, addr uint64) bool {
 
 var lookupFunctionEntry = windows.NewLazySystemDLL("ntdll.dll").NewProc("RtlLookupFunctionEntry")
 
-// FunctionEntry copies into entry the RUNTIME_FUNCTION that is registered for pc,
-// and returns what it is relative to. It takes a lock of the system's, which a
-// suspended thread may own. Source: Win32 RtlLookupFunctionEntry.
+// FunctionEntry copies the RUNTIME_FUNCTION registered for pc into entry and returns its
+// base address. It takes a system lock that a suspended thread may own. Source: Win32 RtlLookupFunctionEntry.
 func (w Windows) FunctionEntry(pc uint64, entry []byte) (base uint64, ok bool) {
 	var image uintptr
 	at, _, _ := lookupFunctionEntry.Call(uintptr(pc), uintptr(unsafe.Pointer(&image)), 0)

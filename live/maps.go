@@ -1,19 +1,17 @@
-// Package live looks at a running process: what is mapped where, and the
-// module table that follows from it.
+// Package live reads the mappings of a running process and builds its module table.
 //
 // Sources: proc(5), /proc/PID/maps; process_vm_readv(2); dotnet/runtime
 // src/coreclr/minipal/Unix/doublemapping.cpp (.NET 9) for the name of the CLR's
 // code mappings; Win32 VirtualQuery and the loader's list of modules.
 //
 // Strategy on Linux: one source, /proc/PID/maps. An executable mapping of an ELF
-// file is native code; of a PE file (.dll) it is precompiled managed code; one
-// without a file, or of the CLR's double-mapping file, is code the CLR made. On
-// Windows: the loader's list, and what the memory manager says of each address
-// (images.go).
+// file is native code; of a PE file (.dll), precompiled managed code; without a file,
+// or of the CLR's double-mapping file, code that the CLR generated. On Windows, the
+// sources are the loader's list and the memory manager (images.go).
 //
 // Glossary. A *bias* is a mapped address minus the image's own. A *vdso* is the image
 // that the kernel maps into every process and that has no file. A file is *replaced*
-// if its path leads to another one than is mapped.
+// if its path names another file than the mapped one.
 //
 // Known gaps: no macOS.
 package live
@@ -34,8 +32,8 @@ type Mapping struct {
 	Path       string // as the kernel writes it; empty if anonymous
 }
 
-// maxMappings bounds what is read of a maps file (vm.max_map_count is 65530
-// by default).
+// maxMappings bounds the number of mappings that are read (vm.max_map_count is 65530 by
+// default).
 const maxMappings = 1 << 20
 
 // Maps reads the mappings of process pid; 0 means this process.
@@ -51,8 +49,8 @@ func Maps(pid int) ([]Mapping, error) {
 	return parseMaps(data, nil, map[string]string{})
 }
 
-// ParseMaps reads lines of the form of /proc/PID/maps. A line that is not of
-// that form ends the reading with an error; what stood before it is returned.
+// ParseMaps parses the format of /proc/PID/maps. At a malformed line, it returns an error and
+// the mappings before that line.
 func ParseMaps(r io.Reader) ([]Mapping, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -61,8 +59,8 @@ func ParseMaps(r io.Reader) ([]Mapping, error) {
 	return parseMaps(data, nil, map[string]string{})
 }
 
-// parseMaps appends the mappings of a text to out. It makes one string of each path: most
-// lines have the path of another one.
+// parseMaps appends the mappings of a text to out. Equal paths share one string, since most
+// lines repeat a path.
 func parseMaps(text []byte, out []Mapping, paths map[string]string) ([]Mapping, error) {
 	for n := 1; len(text) > 0; n++ {
 		line, rest, _ := bytes.Cut(text, []byte("\n"))
@@ -112,7 +110,7 @@ func parseMapping(line []byte, paths map[string]string) (Mapping, bool) {
 // maxPaths bounds the strings that intern keeps.
 const maxPaths = 1 << 14
 
-// intern is a path as a string: the same one for equal paths.
+// intern returns a path as a string, the same string for equal paths.
 func intern(paths map[string]string, path []byte) string {
 	if len(path) == 0 {
 		return ""

@@ -11,27 +11,27 @@ import (
 	"github.com/seedwalk/seedwalk/module"
 )
 
-// Loader makes module tables of mappings and reads each image once. It is not
-// safe for concurrent use.
+// Loader builds module tables from mappings and reads each image once. It is not safe for
+// concurrent use.
 //
-// Of another process's images it reads what the first frames need, and the rest in a
-// goroutine that ends with it. Of this process's it reads all before it returns: its
-// threads may be stopped while nobody expects work in the background.
+// From another process's images, Loader reads what the first frames need, and the rest in a
+// background goroutine that then ends. From this process's images it reads everything before
+// it returns, because background work must not run while threads of this process are stopped.
 type Loader struct {
-	// Image, if set, opens the image of a mapping in place of the loader, for
-	// mappings that are of no running process.
+	// Image, if set, replaces the loader's way to open the image of a mapping, for
+	// mappings of a core.
 	Image func(m *Mapping) (*elf.File, error)
-	// Memory, if set, is the process's, in place of the kernel's file of it.
+	// Memory, if set, replaces /proc/PID/mem.
 	Memory Memory
-	// Files, if set, lists the process's mappings of files. Then Table takes executable mappings
-	// only, and Files is asked for those of an image that has to be read out of memory.
+	// Files, if set, lists the process's mappings of files. Table then accepts executable
+	// mappings only, and calls Files for images that must be read from memory.
 	Files func() ([]Mapping, error)
 
 	pid    int
 	maps   []Mapping
 	images map[imageKey]*module.Module
 	parsed map[fileKey]*module.Module // any mapping of the file: its ELF and CFI are shared
-	opened []*cfi.Table               // whose records are not all read, of the table being made
+	opened []*cfi.Table               // tables under construction whose records are not all read
 	lastID uint32
 	gen    uint32
 }
@@ -46,12 +46,12 @@ type imageKey struct {
 	start, end, offset uint64
 }
 
-// NewLoader returns a loader for process pid, 0 for this one.
+// NewLoader returns a Loader for process pid, or for this process if pid is 0.
 func NewLoader(pid int) *Loader {
 	return &Loader{pid: pid, images: map[imageKey]*module.Module{}, parsed: map[fileKey]*module.Module{}}
 }
 
-// Table makes the module table of maps. Every call gives a new generation.
+// Table builds the module table of maps. Every table has a new generation.
 func (l *Loader) Table(maps []Mapping) *module.Table {
 	l.gen++
 	l.maps = maps
@@ -75,7 +75,7 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 	return module.NewTable(l.gen, modules, managed)
 }
 
-// readOpened reads the rest of the images that were opened for a table.
+// readOpened reads the remaining records of the images that were opened for a table.
 func (l *Loader) readOpened() {
 	tables := l.opened
 	if l.opened = nil; len(tables) == 0 {
@@ -83,7 +83,7 @@ func (l *Loader) readOpened() {
 	}
 	go func() {
 		for _, t := range tables {
-			t.Complete() // damage is left out, as when it is read at once
+			t.Complete() // damaged records are skipped, as in a complete first read
 		}
 	}()
 }
@@ -93,9 +93,8 @@ func isManaged(m *Mapping) bool {
 	return m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper") || IsPE(strings.TrimSuffix(m.Path, deleted))
 }
 
-// errOutside says that a mapping shows no segment of its image, but what was put
-// behind it: precompiled managed code, of the files that a single-file .NET program
-// brings along.
+// errOutside means that a mapping is outside the segments of its image. A single-file .NET
+// program maps its appended files with precompiled managed code in this way.
 var errOutside = errors.New("no executable segment shows this part of the file")
 
 // IsPE reports whether a path names a precompiled managed image.
