@@ -9,52 +9,52 @@ import (
 	"github.com/seedwalk/seedwalk/nettrace/clrevent"
 )
 
-// Limits of what an Analysis holds.
+// Limits of an Analysis.
 const (
-	DefaultList = 1 << 18 // waits listed one by one
+	DefaultList = 1 << 18 // individually listed waits
 	maxStacks   = 1 << 20
 	maxStackSum = 256 << 20 // bytes
 	maxThreads  = 1 << 20
 	maxGroups   = 1 << 20
 )
 
-// Analysis is what a trace says about waits. Make it with New, give it a trace
-// with Read, and call Finish.
+// Analysis collects the waits of a trace. Create it with New, call Read with a trace, and
+// then call Finish.
 type Analysis struct {
 	Trace  nettrace.Trace
 	Counts nettrace.Counts
 	Faults []nettrace.Fault // damage inside the trace
-	Ended  error            // why reading ended before the trace's end, nil if it did not
+	Ended  error            // why reading stopped before the end of the trace, nil if it did not
 	Names  *Names
 
 	Waits    []Wait  // listed; by start after Finish
-	Unlisted int64   // in the sums only: the list was full, these were the shortest
+	Unlisted int64   // shortest waits, in the sums only: the list was full
 	Groups   []Group // after Finish, most time first, like Sites and Threads
 	Sites    []Site
 	Threads  []Thread
 	First    uint64 // timestamp of the session's start
-	Last     uint64 // and of the last event
-	watched  uint64 // of the last that is not of the list at the session's end, during which no wait is told of
+	Last     uint64 // timestamp of the last event
+	watched  uint64 // last event before the list at the session's end, which reports no waits
 	Unreliable,
 	Orphans, // stops without a start
 	Backwards, // times a thread's clock goes back
 	BadPayloads int64
 
-	// OnWait, if not nil, is called for every wait as it ends.
+	// OnWait, if not nil, is called for every wait when it ends.
 	OnWait func(*Wait)
-	// OnBegin, if not nil, is called for every wait as it begins, with what is
-	// known of it then.
+	// OnBegin, if not nil, is called for every wait when it begins, with the fields
+	// known at that time.
 	OnBegin func(*Wait)
 
 	Filter                Filter
-	List                  int // longest list of waits; 0 = DefaultList
+	List                  int // maximum length of the list of waits; 0 = DefaultList
 	threads               map[threadKey]*thread
 	stacks                map[string]StackID
 	raw                   []string // by StackID
 	nativeIDs             map[string]int32
 	natives               []Native // by Wait.Native
 	rawSum                int
-	lostAt, badAt, backAt int64 // offsets of the first event behind lost ones, not as it should be, before its time; 0 = none
+	lostAt, badAt, backAt int64 // first event after lost ones, malformed, out of order; 0 = none
 	groups                map[GroupKey]*Group
 	ended                 bool
 }
@@ -67,8 +67,8 @@ func New() *Analysis {
 		groups: map[GroupKey]*Group{}, nativeIDs: map[string]int32{}}
 }
 
-// Read reads a trace to its end, or to where it is damaged; what was read is
-// kept either way, and the error is in Ended too.
+// Read reads a trace to its end or to the first damage. It keeps everything that it read. The
+// error is also in Ended.
 func (a *Analysis) Read(in io.Reader) error {
 	r := nettrace.NewReader(in)
 	for {
@@ -87,8 +87,7 @@ func (a *Analysis) Read(in io.Reader) error {
 	}
 }
 
-// ReadNames reads a trace for the names of methods only: that of a session made
-// for the list of methods.
+// ReadNames reads only the names of methods, from the trace of a session that lists methods.
 func (a *Analysis) ReadNames(in io.Reader) error {
 	r := nettrace.NewReader(in)
 	for {
@@ -119,7 +118,7 @@ func (a *Analysis) item(r *nettrace.Reader, kind nettrace.Kind) {
 	a.event(r.Event())
 }
 
-// kindOf finds what events of a description say, and remembers it there.
+// kindOf returns the kind of the events with a description, and caches it there.
 func kindOf(m *nettrace.Metadata) clrevent.Kind {
 	k, ok := m.User.(clrevent.Kind)
 	if !ok && m.ID != 0 {
@@ -160,14 +159,14 @@ func (a *Analysis) event(e *event) {
 	t.seen, t.last = true, e.Timestamp
 }
 
-// note keeps the first offset.
+// note records the first offset.
 func note(first *int64, at int64) {
 	if *first == 0 {
 		*first = at
 	}
 }
 
-// point takes what a sequence point says about lost events.
+// point reads the lost events from a sequence point.
 func (a *Analysis) point(p *nettrace.Point) {
 	if len(p.Lost) > 0 {
 		note(&a.lostAt, p.Offset)
@@ -195,7 +194,7 @@ func (a *Analysis) thread(k threadKey) *thread {
 	return t
 }
 
-// stack keeps an event's stack once.
+// stack returns the ID of an event's stack. Equal stacks share an ID.
 func (a *Analysis) stack(e *event) StackID {
 	if e.StackLost {
 		return LostStack
@@ -225,7 +224,7 @@ func (a *Analysis) Stack(id StackID) []uint64 {
 	return nettrace.StackOf([]byte(a.raw[id]), a.Trace.PointerSize).Append(nil)
 }
 
-// Finish closes what is still open and sums up.
+// Finish closes open waits and computes the sums.
 func (a *Analysis) Finish() {
 	if a.ended {
 		return
@@ -242,7 +241,7 @@ func (a *Analysis) Finish() {
 	a.sumUp()
 }
 
-// Partial reports in one line each why the answer is not the whole one.
+// Partial returns the reasons why the analysis is incomplete, one line each.
 func (a *Analysis) Partial() (out []string) {
 	if a.Ended != nil {
 		line := a.Ended.Error()

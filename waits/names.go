@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
-// maxMethods bounds the methods that are remembered.
+// maxMethods bounds the number of known methods.
 const maxMethods = 4 << 20
 
 // Frame is an address with its name.
@@ -20,17 +20,17 @@ type Frame struct {
 	Name    string
 	Module  string // file name, "" = not known
 	Managed bool
-	Named   bool // Name is a function's, not only an address
+	Named   bool // Name is a function name, not just an address
 }
 
 // Image is a native image that was mapped.
 type Image struct {
 	Start, End, Offset uint64
 	Path               string
-	BuildID            string // hexadecimal, of an image of Windows its time stamp; "" = none
+	BuildID            string // hexadecimal; for a Windows image, its time stamp; "" = none
 }
 
-// Names finds names of addresses. Its methods may be used by several goroutines.
+// Names resolves addresses to names. It is safe for concurrent use.
 type Names struct {
 	mu         sync.Mutex
 	Runtime    clrevent.Info
@@ -42,7 +42,7 @@ type Names struct {
 	ranges     symbol.Ranges
 	modules    map[uint64]string
 	texts      map[string]string
-	threads    map[uint64]uint32 // managed ids by the system's
+	threads    map[uint64]uint32 // managed IDs by system ID
 	labels     map[uint64]string // names of threads, where known
 }
 
@@ -51,12 +51,12 @@ type method struct {
 	module uint64
 }
 
-// NewNames returns one that knows nothing.
+// NewNames returns an empty Names.
 func NewNames() *Names {
 	return &Names{modules: map[uint64]string{}, texts: map[string]string{}, threads: map[uint64]uint32{}, labels: map[uint64]string{}}
 }
 
-// event learns from an event; false if it is damaged.
+// event adds the names in an event. It returns false if the event is damaged.
 func (n *Names) event(kind clrevent.Kind, e *event) bool {
 	if kind == clrevent.None {
 		return true
@@ -126,7 +126,7 @@ func (n *Names) intern(s string) string {
 	return s
 }
 
-// SameMethod is whether two addresses lie in the same code of a known method.
+// SameMethod reports whether two addresses are in the same code of a known method.
 func (n *Names) SameMethod(x, y, time uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,8 +135,8 @@ func (n *Names) SameMethod(x, y, time uint64) bool {
 	return ok1 && ok2 && i == j
 }
 
-// Frame names an address of a stack at a time. The first address of a stack is
-// a return address like the others: the leaf called the runtime.
+// Frame names an address of a stack at a time. The first address of a stack is a return
+// address too, because the leaf called the runtime.
 func (n *Names) Frame(addr, time uint64) Frame {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,8 +150,8 @@ func (n *Names) Frame(addr, time uint64) Frame {
 	return f
 }
 
-// managed looks for the call before a return address, and else for the address:
-// a call may be a method's last instruction.
+// managed looks up the address before a return address, and then the address itself: a call
+// may be the last instruction of a method.
 func (n *Names) managed(addr, time uint64) (int32, bool) {
 	if i, ok := n.ranges.Find(addr-1, time); ok {
 		return i, true
@@ -178,7 +178,7 @@ func (n *Names) native(f *Frame) {
 	f.Name = fmt.Sprintf("%#x", f.Addr)
 }
 
-// baseName is a path's last part, of either system.
+// baseName returns the last part of a Unix or Windows path.
 func baseName(p string) string {
 	if p == "" {
 		return ""
@@ -200,7 +200,7 @@ func (a *Analysis) Frames(id StackID, time uint64) (out []Frame) {
 	return out
 }
 
-// ThreadName is a thread's name, "" if none is known.
+// ThreadName returns a thread's name, "" if it is unknown.
 func (n *Names) ThreadName(id uint64) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -216,7 +216,7 @@ func (n *Names) Label(id uint64, find func() string) {
 	}
 }
 
-// AddImages adds images that are mapped; those known already stay.
+// AddImages adds mapped images. Known images are not replaced.
 func (n *Names) AddImages(images []Image) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -227,11 +227,10 @@ func (n *Names) AddImages(images []Image) {
 	}
 }
 
-// Replaced is whether code was freed, so that an address can have had several
-// names.
+// Replaced reports whether code was freed, so that one address may have several names.
 func (n *Names) Replaced() bool { return n.unloads > 0 }
 
-// SetNative sets what names an offset of an image's file.
+// SetNative sets the function that names an offset in an image's file.
 func (n *Names) SetNative(find func(im *Image, offset uint64) (string, bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

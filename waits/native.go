@@ -2,36 +2,36 @@ package waits
 
 import "fmt"
 
-// maxNative bounds the native frames that are kept, in stacks.
+// maxNative bounds the number of stacks with native frames.
 const maxNative = 1 << 18
 
-// Native is what was found on a thread's stack, from outside, that its wait's event does
-// not have. Nothing of it is believed unless Entered and Join, and each pair of Same, are
-// of one method: for a P/Invoke that was inlined the runtime's address is some bytes
-// before the true return address. Names of precompiled methods come at the end of a
-// session only, so that this is asked when frames are shown.
+// Native holds frames that were read from a thread's stack from outside and that the wait's
+// event lacks. They are valid only if Entered and Join, and each pair of Same, are in one
+// method: for an inlined P/Invoke, the runtime's address is some bytes before the true
+// return address. Precompiled methods get their names at the end of a session, so this is
+// checked when frames are shown.
 type Native struct {
 	Leaves        []uint64 // above the event's own leaf
-	Entered, Join uint64   // where they met managed code; the event's own leaf
-	Blocks        []Block  // below it, by Before
+	Entered, Join uint64   // address where they reach managed code; the event's own leaf
+	Blocks        []Block  // frames below the leaf, sorted by Before
 	Same          [][2]uint64
 }
 
-// Block is frames that stand together between two addresses of an event.
+// Block is a run of frames between two addresses of an event.
 type Block struct {
 	Before int // index of the event's address that they stand above; as many as it has: at the root
 	Frames []Unlisted
 }
 
-// Unlisted is a frame that an event does not have: a native one, or a stub. Name is what
-// the runtime itself calls it, "" for native code.
+// Unlisted is a frame that an event lacks: a native frame or a stub. Name is the runtime's
+// own name, "" for native code.
 type Unlisted struct {
 	Addr uint64
 	Name string
 }
 
-// AddNative keeps frames, equal ones once, for Wait.Native; 0 if there is no room. It is
-// for use in OnWait only.
+// AddNative stores frames and returns their index for Wait.Native. Equal frames are stored
+// once. It returns 0 if there is no room. Call it in OnWait only.
 func (a *Analysis) AddNative(n *Native) int32 {
 	if len(a.natives) >= maxNative || len(n.Leaves)+len(n.Blocks) == 0 {
 		return 0
@@ -46,7 +46,7 @@ func (a *Analysis) AddNative(n *Native) int32 {
 	return id
 }
 
-// native is a stack's frames if the addresses where it was joined are of one method each.
+// native returns a wait's native frames if each pair of joined addresses is in one method.
 func (a *Analysis) native(id int32, time uint64) *Native {
 	if id <= 0 || int(id) > len(a.natives) {
 		return nil
@@ -58,8 +58,8 @@ func (a *Analysis) native(id int32, time uint64) *Native {
 	return n
 }
 
-// Leaves names the native frames above a wait's stack, leaf first; none if they
-// were not found, or if nothing shows that they belong there.
+// Leaves names the native frames above a wait's stack, leaf first. It returns none if they
+// are unknown or cannot be verified.
 func (a *Analysis) Leaves(id int32, time uint64) (out []Frame) {
 	if n := a.native(id, time); n != nil {
 		for _, addr := range n.Leaves {
@@ -69,8 +69,8 @@ func (a *Analysis) Leaves(id int32, time uint64) (out []Frame) {
 	return out
 }
 
-// Whole is a wait's stack with the native frames that belong between its own, and at its
-// root; frames itself if there are none, or if nothing shows that they belong there.
+// Whole inserts the native frames between a wait's own frames, and at its root. It returns
+// frames unchanged if there are none or if they cannot be verified.
 func (a *Analysis) Whole(id int32, frames []Frame, time uint64) (out []Frame) {
 	n := a.native(id, time)
 	if n == nil || len(n.Blocks) == 0 || n.Blocks[len(n.Blocks)-1].Before > len(frames) {

@@ -2,13 +2,12 @@ package waits
 
 import "strings"
 
-// pool are the thread pool's own threads: what they wait for is work.
+// pool lists the methods in which idle threads of the thread pool wait for work.
 var pool = []string{"GateThread.GateThreadStart", "TimerQueue.TimerThread", "WorkerThread.WorkerThreadStart", "WaitThread.WaitThreadStart",
 	"IOCompletionPoller.Poll", "PortableThreadPool+GateThread", "SocketAsyncEngine.EventLoop"}
 
-// Idle is whether a stack is a thread of the pool that waits for work, a timer's
-// thread, or a thread that is just being started: nothing a program does.
-// A work item is none, though it runs on a thread of the pool.
+// Idle reports whether a stack belongs to an idle thread of the pool, a timer thread, or a
+// starting thread. A work item on a thread of the pool is not idle.
 func Idle(frames []Frame) bool {
 	ours, managed := false, false
 	for i := range frames {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Owners finds what owners of locks did while others waited.
+// Owners finds the waits of lock owners while other threads waited for them.
 type Owners struct {
 	a        *Analysis
 	byThread map[threadKey][]int32 // indices into Waits, by start; top-level only
 }
 
-// NewOwners indexes an Analysis that is finished.
+// NewOwners indexes a finished Analysis.
 func NewOwners(a *Analysis) *Owners {
 	o := &Owners{a, map[threadKey][]int32{}}
 	for i := range a.Waits {
@@ -26,10 +26,10 @@ func NewOwners(a *Analysis) *Owners {
 // maxChain bounds chains of owners.
 const maxChain = 16
 
-// Chain follows a lock's owner, the owner of what that one waits for, and so on:
-// the waits of each owner that were open at the same time, as indices into
-// Waits. circle is whether the chain comes back to where it was: a deadlock, if
-// the waits are still open.
+// Chain follows the owner of a lock, the owner of the lock that this thread waits for, and
+// so on. It returns the waits of these owners that were open at the same time, as indices
+// into Waits. circle reports whether the chain returns to its start: a deadlock, if the
+// waits are still open.
 func (o *Owners) Chain(w *Wait) (chain []int32, circle bool) {
 	seen := map[uint64]bool{w.Thread: true}
 	for at := w; at.Owner != 0 && len(chain) < maxChain; {
@@ -47,7 +47,7 @@ func (o *Owners) Chain(w *Wait) (chain []int32, circle bool) {
 	return chain, false
 }
 
-// during finds a thread's wait that shares the most time with w.
+// during finds the wait of a thread with the longest overlap with w.
 func (o *Owners) during(k threadKey, w *Wait) (best int32, ok bool) {
 	list := o.byThread[k]
 	i, _ := slices.BinarySearchFunc(list, w.Start, func(i int32, t uint64) int { return cmp.Compare(o.a.Waits[i].Stop, t) })

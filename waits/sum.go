@@ -13,7 +13,7 @@ type Filter struct {
 	Since, Until time.Duration // from the trace's start; Until 0 = its end
 }
 
-// Match is whether a wait is asked for.
+// Match reports whether the filter accepts a wait.
 func (a *Analysis) Match(w *Wait) bool {
 	f := &a.Filter
 	if w.Nanos < int64(f.Min) || len(f.Threads) > 0 && !slices.Contains(f.Threads, w.Thread) {
@@ -22,7 +22,7 @@ func (a *Analysis) Match(w *Wait) bool {
 	return a.At(w.Stop) >= f.Since && (f.Until == 0 || a.At(w.Start) <= f.Until)
 }
 
-// At is a timestamp as time since the trace's start.
+// At converts a timestamp to the time since the start of the trace.
 func (a *Analysis) At(ticks uint64) time.Duration {
 	if ticks < a.First {
 		return -time.Duration(a.Trace.Nanos(a.First - ticks))
@@ -30,19 +30,19 @@ func (a *Analysis) At(ticks uint64) time.Duration {
 	return time.Duration(a.Trace.Nanos(ticks - a.First))
 }
 
-// Site is a place where threads wait: a stack and what for.
+// Site is a place where threads wait: a stack and a kind of wait.
 type Site struct {
 	Kind   Kind
 	Stack  StackID
-	Count  int64 // top-level waits, the lower bounds among them
+	Count  int64 // top-level waits, including lower bounds
 	Nanos  int64
 	Max    int64
 	Bounds int64  // lower bounds among Count
 	When   uint64 // timestamp of one of them, for names
 	Lost   int64  // unreliable waits, not in Count
 
-	Native int32 // frames above Stack of most of its time that has any, see Leaves; 0 = none
-	native int64 // that time
+	Native int32 // native frames with the most time at this site, see Leaves; 0 = none
+	native int64 // time of the waits with Native
 }
 
 // Thread sums up a thread's top-level waits.
@@ -53,10 +53,10 @@ type Thread struct {
 	Max         int64
 }
 
-// Group is waits that are alike: of one thread, at one site, for one lock.
+// Group is a set of equal waits: of one thread, at one site, for one lock.
 type Group struct {
 	GroupKey
-	Count int64 // unreliable ones too
+	Count int64 // including unreliable waits
 	Nanos int64
 	Max   int64
 	When  uint64 // timestamp of one of them, for names
@@ -78,7 +78,7 @@ type siteKey struct {
 	stack StackID
 }
 
-// take keeps a wait that has ended.
+// take records an ended wait.
 func (a *Analysis) take(w *Wait) {
 	if a.OnWait != nil {
 		a.OnWait(w)
@@ -101,7 +101,7 @@ func (a *Analysis) addGroup(w *Wait) {
 	g := a.groups[k]
 	if g == nil {
 		if len(a.groups) >= maxGroups {
-			k.LockID, k.Owner, k.Thread = 0, 0, 0 // what differs most goes
+			k.LockID, k.Owner, k.Thread = 0, 0, 0 // drop the fields with the most values
 			g = a.groups[k]
 		}
 		if g == nil {
@@ -167,7 +167,7 @@ func (a *Analysis) prune(keep int) {
 	a.Waits = a.Waits[:keep]
 }
 
-// order is by time, then by thread, outer waits first.
+// order sorts by time, then by thread, outer waits first.
 func order(x, y *Wait) int {
 	return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Process, y.Process), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Depth, y.Depth), cmp.Compare(x.Stop, y.Stop))
 }
@@ -197,7 +197,7 @@ func (a *Analysis) sumUp() {
 	})
 }
 
-// Total is the time and number of top-level waits that were asked for.
+// Total returns the time and number of the top-level waits that the filter accepts.
 func (a *Analysis) Total() (count, nanos int64) {
 	for i := range a.Threads {
 		count += a.Threads[i].Count

@@ -6,27 +6,27 @@ import (
 	"github.com/seedwalk/seedwalk/nettrace/clrevent"
 )
 
-// threadKey names a thread of a process.
+// threadKey identifies a thread of a process.
 type threadKey struct{ process, id uint64 }
 
-// thread is what is known of a thread while the trace is read.
+// thread is the state of a thread while the trace is read.
 type thread struct {
 	key  threadKey
 	open []open
-	seen bool // it had an event: what it waits for now began in the trace
+	seen bool // the thread had an event, so its current waits began in the trace
 	last uint64
 }
 
-// open is a wait that has begun.
+// open is a wait that has not ended.
 type open struct {
 	Wait
-	inner bool // folded into the lock around it
+	inner bool // merged into the enclosing lock
 }
 
-// maxOpen bounds waits within waits: real ones are two or three deep.
+// maxOpen bounds the depth of nested waits. Real ones are two or three deep.
 const maxOpen = 64
 
-// begin opens a wait. One with its lock's own stack is that lock's blocking.
+// begin opens a wait. A wait with the stack of the enclosing lock is that lock's own wait.
 func (a *Analysis) begin(t *thread, w Wait) {
 	a.over(t, &w)
 	if len(t.open) >= maxOpen {
@@ -49,8 +49,8 @@ func (a *Analysis) begin(t *thread, w Wait) {
 	}
 }
 
-// over gives up open waits that the stack of a new one is not inside of: they ended by
-// an exception (Thread.Interrupt), for which the runtime sends no stop.
+// over closes open waits that do not enclose the stack of a new wait. They ended by an
+// exception (Thread.Interrupt), for which the runtime sends no stop.
 func (a *Analysis) over(t *thread, w *Wait) {
 	for n := len(t.open); n > 0 && !a.inside(w, &t.open[n-1]); n-- {
 		a.unreliable(t.open[n-1])
@@ -58,7 +58,7 @@ func (a *Analysis) over(t *thread, w *Wait) {
 	}
 }
 
-// inside is whether a wait can have begun while another was open.
+// inside reports whether a wait may have started while another was open.
 func (a *Analysis) inside(w *Wait, o *open) bool {
 	if o.Stack <= NoStack || w.Stack <= NoStack || o.Kind == Lock && w.Kind != Lock && o.Stack == w.Stack {
 		return true
@@ -67,10 +67,10 @@ func (a *Analysis) inside(w *Wait, o *open) bool {
 	return above(a.raw[w.Stack], a.raw[o.Stack], size) || o.Kind == Lock && w.Kind != Lock && aboveLock(a.raw[w.Stack], a.raw[o.Stack], size)
 }
 
-// deepest is how many frames of a stack EventPipe keeps: those at the leaf.
+// deepest is the number of frames that EventPipe keeps of a stack, from the leaf.
 const deepest = 100
 
-// above is whether stack stands on outer: outer's frames are below others.
+// above reports whether stack extends outer: the frames of outer are its callers.
 func above(stack, outer string, size int) bool {
 	if len(stack) > len(outer) && strings.HasSuffix(stack, outer) {
 		return true
@@ -86,15 +86,14 @@ func above(stack, outer string, size int) bool {
 	return false
 }
 
-// aboveLock is above for System.Threading.Lock, whose start is sent by a method of its
-// own, called by the one that waits then: two frames differ.
+// aboveLock is like above for System.Threading.Lock. A separate method sends its start event,
+// so two frames differ.
 func aboveLock(stack, outer string, size int) bool {
 	own := min(2*size, len(outer)-size)
 	return (len(stack) == len(outer) || len(stack) == len(outer)+size) && strings.HasSuffix(stack, outer[own:])
 }
 
-// end closes the innermost open wait of a kind. Those above it lost their own
-// stops.
+// end closes the innermost open wait of a kind. The waits inside it lost their stops.
 func (a *Analysis) end(t *thread, lock bool, now uint64, reported int64) {
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if (t.open[i].Kind == Lock) != lock {
@@ -112,8 +111,8 @@ func (a *Analysis) end(t *thread, lock bool, now uint64, reported int64) {
 	a.orphan(t, lock, now)
 }
 
-// orphan is a stop without its start. On a thread of which nothing was seen
-// before, the wait is older than the trace.
+// orphan handles a stop without a start. If the thread had no earlier event, the wait is
+// older than the trace.
 func (a *Analysis) orphan(t *thread, lock bool, now uint64) {
 	if t.seen {
 		a.Orphans++
@@ -126,13 +125,13 @@ func (a *Analysis) orphan(t *thread, lock bool, now uint64) {
 	a.finish(open{Wait: w}, now, BegunEarly)
 }
 
-// lose gives up what a thread has open: events are missing.
+// lose closes all open waits of a thread as unreliable, because events are missing.
 func (a *Analysis) lose(t *thread) {
 	for _, o := range t.open {
 		a.unreliable(o)
 	}
 	t.open = t.open[:0]
-	t.seen = true // a stop that comes now is of a start that is missing
+	t.seen = true // the start of the next stop is missing
 }
 
 func (a *Analysis) unreliable(o open) {
@@ -141,7 +140,7 @@ func (a *Analysis) unreliable(o open) {
 	}
 }
 
-// finish takes a wait whose end is known.
+// finish records a wait whose end is known.
 func (a *Analysis) finish(o open, now uint64, state State) {
 	if o.inner {
 		return
@@ -161,7 +160,7 @@ func (a *Analysis) finish(o open, now uint64, state State) {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-// pair does what a wait's or lock's event says.
+// pair handles the start or stop event of a wait or lock.
 func (a *Analysis) pair(t *thread, kind clrevent.Kind, e *event) bool {
 	w := Wait{Thread: t.key.id, Process: t.key.process, Start: e.Timestamp}
 	switch kind {

@@ -1,12 +1,12 @@
 package waits
 
-// Kind is what was waited for.
+// Kind is the kind of object that a thread waited for.
 type Kind uint8
 
 const (
-	Lock    Kind = iota // a Monitor another thread had
+	Lock    Kind = iota // a Monitor that another thread held
 	Handle              // a wait handle: mutex, event, semaphore, a thread's end
-	Monitor             // Monitor.Wait, and what is built on it: tasks, slim events
+	Monitor             // Monitor.Wait, and waits that use it: tasks, slim events
 	numKinds
 )
 
@@ -22,13 +22,13 @@ func (k Kind) Event() string {
 	return "WaitHandleWait"
 }
 
-// State says how far a wait's duration can be trusted.
+// State says whether a wait's duration is exact.
 type State uint8
 
 const (
 	Complete   State = iota
-	BegunEarly       // it had begun before the trace: a lower bound
-	StillOpen        // it had not ended with the trace: a lower bound
+	BegunEarly       // the wait began before the trace: a lower bound
+	StillOpen        // the wait was open at the end of the trace: a lower bound
 	Unreliable       // events of its thread are missing: Nanos is 0
 	numStates
 )
@@ -37,11 +37,11 @@ var stateNames = [numStates]string{"complete", "begun-before", "still-open", "un
 
 func (s State) String() string { return stateNames[s%numStates] }
 
-// StackID names a stack of an Analysis.
+// StackID identifies a stack of an Analysis.
 type StackID int32
 
-// LostStack is the stack of waits whose stack is not in the trace; NoStack that
-// of waits that have none.
+// LostStack is the stack of waits whose stack is missing in the trace. NoStack is the stack of
+// waits that have none.
 const (
 	NoStack   StackID = 0
 	LostStack StackID = -1
@@ -51,17 +51,17 @@ const (
 type Wait struct {
 	Kind        Kind
 	State       State
-	Depth       uint8  // open waits of the thread around it; 0 = top-level
+	Depth       uint8  // number of enclosing waits of the thread; 0 = top-level
 	Differs     bool   // the runtime's own figure is more than 1 ms and 5 % off
 	Blocked     bool   // a lock for which the thread was put to sleep
-	Thread      uint64 // the system's id
-	Process     uint64 // where a trace holds several, else 0
+	Thread      uint64 // system ID
+	Process     uint64 // set if a trace has several processes, else 0
 	Start, Stop uint64 // ticks
 	Nanos       int64
-	Reported    int64 // what the runtime itself says of a lock, 0 = nothing
+	Reported    int64 // the runtime's own duration of a lock, 0 = none
 	Stack       StackID
-	Native      int32 // frames that were found from outside, see Leaves and Whole; 0 = none
+	Native      int32 // frames read from outside, see Leaves and Whole; 0 = none
 	LockID      uint64
 	Object      uint64
-	Owner       uint64 // thread that had the lock at Start; 0 = not known
+	Owner       uint64 // thread that held the lock at Start; 0 = unknown
 }

@@ -1,18 +1,17 @@
-// Package report writes what package waits found: text for terminals, a page,
-// JSON, CSV, pprof, folded stacks.
+// Package report writes an analysis of package waits: text for terminals, a page, JSON, CSV,
+// pprof, and folded stacks.
 //
 // Sources: google/pprof proto/profile.proto; the collapsed form of
 // brendangregg/FlameGraph; RFC 4180 for CSV.
 //
-// Glossary: that of package waits. A wait is *idle* if the pool itself waits for work.
+// Glossary: that of package waits. A wait is *idle* if a thread of the pool waits for work.
 //
-// Strategy. All writers take the same finished Analysis and never change it. In
-// each of them stand the number of events lost and why an answer is partial.
-// Waits of the thread pool for work, and those of threads that are just being
-// started, are marked in JSON, CSV and pprof, and left out of text and page.
+// Strategy. All writers read the same finished Analysis and never change it. Each
+// output has the number of lost events and the reasons why it is partial. Idle waits
+// of the thread pool and waits of starting threads are marked in JSON, CSV, and pprof,
+// and omitted in text and page.
 //
-// Known gaps: no source lines; a pprof of waits has one value a stack, and no labels of
-// locks.
+// Known gaps: no source lines; pprof has one value per stack and no labels for locks.
 //
 // # JSON
 //

@@ -24,8 +24,8 @@ type followLine struct {
 	Stack    []string `json:"stack"`
 }
 
-// Follower returns what prints a line for a wait as it ends: of text, where the
-// thread pool's own are left out, or of JSON.
+// Follower returns a function that prints a line for each ended wait, as text or JSON. Text
+// omits the idle waits of the thread pool.
 func Follower(w io.Writer, a *waits.Analysis, asJSON bool) func(*waits.Wait, []waits.Frame) {
 	if asJSON {
 		e := json.NewEncoder(w)

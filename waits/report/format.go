@@ -35,7 +35,7 @@ func ByName(name string) (Format, bool) {
 	return Format{}, false
 }
 
-// ByPath returns the format that a file's name asks for.
+// ByPath returns the format for the ending of a file's name.
 func ByPath(path string) (Format, bool) {
 	for _, f := range formats {
 		if strings.HasSuffix(strings.ToLower(path), f.Extension) {
@@ -45,8 +45,8 @@ func ByPath(path string) (Format, bool) {
 	return Format{}, false
 }
 
-// clean makes a name fit for one line: it comes from the traced process and may
-// hold anything.
+// clean makes a name safe for one line. Names come from the traced process and may contain
+// any byte.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
@@ -56,7 +56,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "\ufffd"))
 }
 
-// names are a stack's names, leaf first.
+// names returns the names of a stack, leaf first.
 func names(frames []waits.Frame) []string {
 	out := make([]string, len(frames))
 	for i := range frames {
@@ -65,7 +65,7 @@ func names(frames []waits.Frame) []string {
 	return out
 }
 
-// stackNames keeps the names of stacks at a time.
+// stackNames caches the names of stacks.
 type stackNames struct {
 	a    *waits.Analysis
 	memo map[stackAt][]waits.Frame
@@ -80,8 +80,8 @@ func newNames(a *waits.Analysis) *stackNames {
 	return &stackNames{a, map[stackAt][]waits.Frame{}}
 }
 
-// of names a stack at a time. Names change only where code was replaced, so
-// where nothing was, one time stands for all.
+// of names a stack at a time. Names change only if code was replaced. Otherwise, one time
+// is enough.
 func (s *stackNames) of(id waits.StackID, when uint64) []waits.Frame {
 	k := stackAt{id, 0}
 	if s.a.Names.Replaced() {

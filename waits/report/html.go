@@ -23,7 +23,7 @@ var (
 	pageJS string
 )
 
-// maxDrawn bounds the waits in a page: the longest.
+// maxDrawn bounds the waits in a page. The longest ones are drawn.
 const maxDrawn = 20000
 
 // pageData is the JSON in the page; times are microseconds. Rows are flat.
@@ -37,7 +37,7 @@ type pageData struct {
 	Sites   [][]float64 `json:"sites"` // kind, time, longest, count, stack, idle
 }
 
-// pageWriter gives threads and stacks their indices.
+// pageWriter assigns indices to threads and stacks.
 type pageWriter struct {
 	pageData
 	a       *waits.Analysis
@@ -52,11 +52,10 @@ type drawnStack struct {
 	native int32
 }
 
-// WriteHTML writes a page in one file, which opens in any browser and asks
-// nothing of any network.
+// WriteHTML writes a page in one file. It opens in any browser and uses no network.
 func WriteHTML(w io.Writer, a *waits.Analysis) error {
-	// The encoder writes <, > and & as \u escapes, so that no name can end the
-	// script element it stands in.
+	// The encoder writes <, >, and & as \u escapes, so that no name can end the
+	// script element.
 	data, err := json.Marshal(newPage(a))
 	if err != nil {
 		return err
@@ -98,7 +97,7 @@ func newPage(a *waits.Analysis) *pageData {
 	return &p.pageData
 }
 
-// longest are the waits to draw, in order of time.
+// longest returns the waits to draw, in order of time.
 func longest(a *waits.Analysis) []*waits.Wait {
 	out := make([]*waits.Wait, len(a.Waits))
 	for i := range a.Waits {

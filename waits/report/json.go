@@ -97,7 +97,7 @@ type jsonThread struct {
 	Max   int64  `json:"max_ns"`
 }
 
-// WriteJSON writes everything; see the package's comment for the fields.
+// WriteJSON writes the whole analysis. The package comment describes the fields.
 func WriteJSON(w io.Writer, a *waits.Analysis) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -163,7 +163,7 @@ func hex(v uint64) string {
 	return fmt.Sprintf("%#x", v)
 }
 
-// runtimeName is the runtime's version, "" if the trace does not say it.
+// runtimeName returns the runtime's version, "" if the trace does not contain it.
 func runtimeName(a *waits.Analysis) string {
 	v := a.Names.Runtime.Version
 	if v == [4]uint16{} {
@@ -171,7 +171,7 @@ func runtimeName(a *waits.Analysis) string {
 	}
 	patch := v[2]
 	if v[0] >= 5 {
-		patch /= 100 // the year stands behind it: 9.0.525 is 9.0.5 of 2025
+		patch /= 100 // the year follows the patch: 9.0.525 is 9.0.5 of 2025
 	}
 	return fmt.Sprintf(".NET %d.%d.%d", v[0], v[1], patch)
 }

@@ -34,8 +34,8 @@ func WriteCSV(w io.Writer, a *waits.Analysis) error {
 }
 
 // WriteFolded writes one line per stack: names from root to leaf, the kind of
-// wait as the leaf, and nanoseconds. What is partial stands in lines that begin
-// with '#', where there is something.
+// wait as the leaf, and nanoseconds. Reasons why the result is partial are in
+// lines that begin with '#'.
 func WriteFolded(w io.Writer, a *waits.Analysis) error {
 	n, sums := newNames(a), map[string]int64{}
 	for i := range a.Groups {
@@ -150,8 +150,8 @@ func (p *pprofWriter) function(f *waits.Frame) *profile.Function {
 	return fn
 }
 
-// mapping is one per module. A managed one is not mapped where its code runs,
-// so it has no range.
+// mapping returns the mapping of a module. The code of a managed module is not in its mapping,
+// so that mapping has no range.
 func (p *pprofWriter) mapping(f *waits.Frame) *profile.Mapping {
 	name := clean(f.Module)
 	if name == "" {

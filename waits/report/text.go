@@ -12,9 +12,9 @@ import (
 	"github.com/seedwalk/seedwalk/waits"
 )
 
-// TextOptions say how much is shown.
+// TextOptions limits the text output.
 type TextOptions struct {
-	Top   int  // longest waits, 0 = 20
+	Top   int  // number of longest waits, 0 = 20
 	Width int  // of the terminal, 0 = 110
 	Idle  bool // the thread pool's own waits too
 }
@@ -33,7 +33,7 @@ type siteID struct {
 	stack waits.StackID
 }
 
-// WriteText writes tables for people.
+// WriteText writes tables for a terminal.
 func WriteText(w io.Writer, a *waits.Analysis, opt TextOptions) error {
 	if opt.Top <= 0 {
 		opt.Top = 20
@@ -73,7 +73,7 @@ func (t *textWriter) summary() {
 	}
 }
 
-// shown is whether a wait is for the tables, and its stack.
+// shown reports whether a wait is in the tables, and returns its stack.
 func (t *textWriter) shown(id waits.StackID, when uint64) ([]waits.Frame, bool) {
 	f := t.name.of(id, when)
 	return f, t.opt.Idle || !waits.Idle(f)
@@ -126,7 +126,7 @@ func (t *textWriter) wait(w *waits.Wait) {
 	}
 }
 
-// bound marks what is a lower bound.
+// bound marks lower bounds.
 func bound(s waits.State) string {
 	if s == waits.BegunEarly || s == waits.StillOpen {
 		return ">"
@@ -134,7 +134,7 @@ func bound(s waits.State) string {
 	return ""
 }
 
-// where is a stack in a line: without the runtime's own leaves.
+// where writes a stack in one line, without the runtime's own leaves.
 func where(frames []waits.Frame) string {
 	for len(frames) > 1 && strings.HasPrefix(frames[0].Name, "System.Threading.") {
 		frames = frames[1:]
@@ -150,8 +150,7 @@ func (t *textWriter) sites() {
 	})
 }
 
-// most goes through the first places whose stacks are shown: those with the most time.
-// The title is left out where there are none.
+// most writes the stacks of the places with the most time. Without any, it omits the title.
 func (t *textWriter) most(n int, title string, f func(s *waits.Site, frames []waits.Frame)) {
 	for i := range t.a.Sites {
 		s := &t.a.Sites[i]
@@ -191,7 +190,7 @@ func fit(s string, width int) string {
 	return s
 }
 
-// span is a time that people read.
+// span formats a duration.
 func span(nanos int64) string {
 	d := time.Duration(nanos)
 	switch {

@@ -6,10 +6,10 @@ import (
 	"github.com/seedwalk/seedwalk/waits"
 )
 
-// A wait that ended is told at once if all its frames have names, and after
-// grace at the latest: those of methods that were just compiled come on a
-// session of their own. Precompiled methods do not: where names are still
-// missing after hope, the list of methods is asked for again, now and then.
+// A wait is printed when it ends if all its frames have names, and after grace at the latest:
+// a separate session delivers the names of methods that were just compiled. It does not
+// deliver precompiled methods. If names are still missing after hope, the list of methods is
+// requested again from time to time.
 const (
 	hope     = 150 * time.Millisecond
 	grace    = 400 * time.Millisecond
@@ -18,14 +18,14 @@ const (
 	maxQueue = 1 << 16
 )
 
-// follower tells of waits as they end.
+// follower reports waits when they end.
 type follower struct {
 	a     *waits.Analysis
 	tell  func(*waits.Wait, []waits.Frame)
 	queue chan pending
 	done  chan struct{}
 
-	relist func() // asks for the list of methods
+	relist func() // requests the list of methods
 	listed time.Time
 }
 

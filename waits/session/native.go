@@ -14,9 +14,9 @@ import (
 	"github.com/seedwalk/seedwalk/waits"
 )
 
-// ReadMaps learns what was mapped from lines of /proc/PID/maps, or of the same form for
-// an image of Windows: where it is loaded as a whole, its time stamp in the place of the
-// inode. Such images are also looked for in dir, by name.
+// ReadMaps reads mappings from lines of /proc/PID/maps. A line for a Windows image has the same
+// form, with the range of the whole image and its time stamp in place of the inode. Windows
+// images are also searched in dir, by name.
 func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
 	maps, err := live.ParseMaps(in)
 	var out []waits.Image
@@ -24,7 +24,7 @@ func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
 		m := &maps[i]
 		im := waits.Image{Start: m.Start, End: m.End, Offset: m.Offset, Path: m.Path}
 		switch {
-		case m.Exec && ofWindows(m.Path):
+		case m.Exec && isWindowsPath(m.Path):
 			im.BuildID = stampID(m.Inode)
 		case !m.Exec || !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "/memfd:"):
 			continue
@@ -35,18 +35,18 @@ func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
 	return err
 }
 
-// addImages tells of images, and how offsets in them are named.
+// addImages adds images and the function that names their offsets.
 func addImages(n *waits.Names, images []waits.Image, dir string) {
 	n.SetNative(newNativeNames(dir).name)
 	n.AddImages(images)
 }
 
-// ofWindows reports whether a path is one of Windows: of a drive or a share.
-func ofWindows(path string) bool {
+// isWindowsPath reports whether a path is a Windows path: on a drive or a share.
+func isWindowsPath(path string) bool {
 	return len(path) > 3 && path[1] == ':' && path[2] == '\\' || strings.HasPrefix(path, `\\`)
 }
 
-// stampID is a time stamp in the form of a build id.
+// stampID formats a time stamp as a build ID.
 func stampID(stamp uint64) string {
 	if stamp == 0 {
 		return ""
@@ -54,25 +54,25 @@ func stampID(stamp uint64) string {
 	return fmt.Sprintf("%08x", stamp)
 }
 
-// nativeNames names offsets of ELF files, and of PE images as they are loaded.
+// nativeNames names offsets in ELF files and RVAs in PE images.
 type nativeNames struct {
-	dir      string // where images of Windows are looked for too, "" = nowhere
+	dir      string // additional directory for Windows images, "" = none
 	mu       sync.Mutex
 	symbols  *symbol.Resolver
 	segments map[string][]elf.Segment
 	exports  *symbol.PEResolver
-	files    map[string]string // of images of Windows by path and stamp, "" = there is none
+	files    map[string]string // Windows images by path and stamp, "" = not found
 }
 
 func newNativeNames(dir string) *nativeNames {
 	return &nativeNames{dir: dir, symbols: symbol.NewResolver(), segments: map[string][]elf.Segment{}, exports: symbol.NewPEResolver(), files: map[string]string{}}
 }
 
-// name is the function that covers an offset; never the nearest symbol before.
+// name returns the function that covers an offset. It never uses the nearest symbol before it.
 func (n *nativeNames) name(im *waits.Image, offset uint64) (string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if ofWindows(im.Path) {
+	if isWindowsPath(im.Path) {
 		file := n.file(im)
 		if file == "" {
 			return "", false
@@ -94,7 +94,7 @@ func (n *nativeNames) name(im *waits.Image, offset uint64) (string, bool) {
 	return "", false
 }
 
-// file is where the image can be read, the one that was loaded and not another build.
+// file returns a path of the loaded image. It rejects files of another build.
 func (n *nativeNames) file(im *waits.Image) string {
 	key := im.Path + "\x00" + im.BuildID
 	path, ok := n.files[key]

@@ -11,7 +11,7 @@ import (
 
 var getThreadDescription = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetThreadDescription")
 
-// threadName is what the process calls a thread (Windows 10 1607).
+// threadName returns a thread's description (Windows 10 1607).
 func threadName(_ int, tid uint64) string {
 	if getThreadDescription.Find() != nil {
 		return ""
@@ -29,13 +29,13 @@ func threadName(_ int, tid uint64) string {
 	return windows.UTF16PtrToString(text)
 }
 
-// snapshotTries bounds how often the list of images is asked for.
+// snapshotTries bounds how often the list of images is requested.
 const snapshotTries = 16
 
-// images learns what is loaded in a process now. Source: Win32, "Tool Help".
+// images reads the currently loaded images of a process. Source: Win32, "Tool Help".
 func images(n *waits.Names, pid int) {
 	var snapshot windows.Handle
-	err := error(windows.ERROR_BAD_LENGTH) // an image came or went meanwhile: to be asked again
+	err := error(windows.ERROR_BAD_LENGTH) // the list of images changed: try again
 	for tries := 0; err == windows.ERROR_BAD_LENGTH && tries < snapshotTries; tries++ {
 		snapshot, err = windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPMODULE, uint32(pid))
 	}
