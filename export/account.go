@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Names of frames that stand for processor time without a stack.
+// Names of frames for CPU time without a stack.
 const (
 	NotSampled = "[not sampled]"         // root of time without samples; its callee is the cause
 	Kernel     = "[kernel]"              // leaf of a thread that is in the kernel
 	KernelTime = "[kernel, not located]" // time in the kernel that no sample locates
 )
 
-// Causes are the names of wire's causes: why processor time has no samples.
+// Causes names the causes of package wire: why CPU time has no samples.
 var Causes = [...]string{"unknown", "short threads", "before the proof", "start-up", "no room", "tool too slow"}
 
 // CPUTime accounts for the processor time of the recorded processes, in nanoseconds.
 type CPUTime struct {
 	Process    int64   // exact, by the clocks of the processes
-	Profile    int64   // of it, in the profile
+	Profile    int64   // part of Process in the profile
 	Kernel     int64   // of Profile, in the kernel and not located by samples
 	NotSampled []int64 // by cause: indices are those of Causes
 }
 
-// causeOf reports why a stack is processor time without samples, if it is.
+// causeOf returns the cause if the stack is CPU time without samples.
 func (p *Profile) causeOf(s *Stack) (cause string, ok bool) {
 	if len(s.Frames) == 0 || p.Frames[s.Frames[0]].Class != ClassUnsampled {
 		return "", false
@@ -48,7 +48,7 @@ func (c *CPUTime) coverage() float64 {
 	return 100 * float64(c.Profile) / float64(all)
 }
 
-// lines reports in words what of the processor time is in the profile.
+// lines describes how much CPU time is in the profile, for the summary.
 func (c *CPUTime) lines() []string {
 	cover := c.coverage()
 	line := fmt.Sprintf("%s of the process's CPU time are in the profile (%s)", partTimes(c.Profile, c.Process), coveragePercent(cover))
@@ -67,7 +67,7 @@ func (c *CPUTime) lines() []string {
 	return out
 }
 
-// partTimes writes two times in the unit that suits the second.
+// partTimes formats two times in the unit of the second.
 func partTimes(part, whole int64) string {
 	unit, size := "s", float64(time.Second)
 	if whole < int64(time.Second) {
@@ -76,12 +76,12 @@ func partTimes(part, whole int64) string {
 	return digits(float64(part)/size) + " of " + digits(float64(whole)/size) + " " + unit
 }
 
-// share is the coverage in words, for where there is little room.
+// share describes the coverage in a few words.
 func (c *CPUTime) share() string {
 	return coveragePercent(c.coverage()) + " of CPU time in the profile"
 }
 
-// sampledCPU is how much processor time samples locate, and how many samples.
+// sampledCPU returns the CPU time that samples locate, and their number.
 func (p *Profile) sampledCPU() (count, nanos int64) {
 	for i := range p.Stacks {
 		if s := &p.Stacks[i]; s.Event == NoEvent && s.Count > 0 && s.CPUNanos > 0 {
@@ -92,7 +92,7 @@ func (p *Profile) sampledCPU() (count, nanos int64) {
 	return count, nanos
 }
 
-// periodNanos is the processor time between two samples: as measured, or as asked for.
+// periodNanos returns the CPU time between two samples: the measured or the requested one.
 func (p *Profile) periodNanos() float64 {
 	if count, nanos := p.sampledCPU(); count > 0 {
 		return float64(nanos) / float64(count)
@@ -103,7 +103,7 @@ func (p *Profile) periodNanos() float64 {
 	return 1e9
 }
 
-// rateLines report how often processor time was sampled, and by which clock.
+// rateLines describe how often CPU time was sampled, and by which clock.
 func (p *Profile) rateLines() (out []string) {
 	if count, _ := p.sampledCPU(); count > 0 {
 		line := fmt.Sprintf("%s, %.3g per second of CPU time", plural(count, "sample"), 1e9/p.periodNanos())
@@ -118,7 +118,7 @@ func (p *Profile) rateLines() (out []string) {
 	return out
 }
 
-// coveragePercent says 100 % only of all.
+// coveragePercent formats a percentage. It returns 100 % only for complete coverage.
 func coveragePercent(f float64) string {
 	if f < 100 && f > 99.9 {
 		f = 99.9
@@ -126,7 +126,7 @@ func coveragePercent(f float64) string {
 	return fmt.Sprintf("%.1f %%", f)
 }
 
-// ClockKind is how the moments of CPU samples are chosen, the best first.
+// ClockKind is the clock that chooses the moments of CPU samples. The best is first.
 type ClockKind uint8
 
 const (
@@ -155,7 +155,7 @@ type Clock struct {
 	Rejected int64         // of Hits, of threads that were only runnable
 }
 
-// line reports the clock in words.
+// line describes the clock.
 func (c *Clock) line() string {
 	switch c.Kind {
 	case ClockPerf:

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// foldedName replaces what separates frames, and counts from frames.
+// foldedName replaces the separators of the format in a name.
 var foldedName = strings.NewReplacer(";", ":")
 
-// WriteFolded writes one line per distinct stack: the names from root to leaf
-// separated by ';', a space, the number of samples (of a recording of events alone,
-// the nanoseconds, bytes or times of the first kind that was asked for). Processor time
-// without samples stands there as the number of samples it would have had. Threads are merged. Lines
-// are sorted. A ';' in a name becomes ':'.
+// WriteFolded writes one line per distinct stack: the names from root to leaf, separated by
+// ';', then a space and the number of samples. In a recording of events only, the number is
+// the nanoseconds, bytes, or count of the first requested event. CPU time without samples
+// counts as the number of samples that it would have had. Threads are merged. Lines are
+// sorted. A ';' in a name becomes ':'.
 func WriteFolded(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -43,8 +43,8 @@ func WriteFolded(w io.Writer, p *Profile) error {
 	return b.Flush()
 }
 
-// estimateCounts gives paths without samples the number that their processor time would
-// have had, at least 1.
+// estimateCounts sets the counts of paths without samples to the number of samples that their
+// CPU time would have had, at least 1.
 func (v *view) estimateCounts(p *Profile, at int) {
 	if at != valueSamples {
 		return

@@ -36,8 +36,8 @@ func ByName(name string) (Format, bool) {
 	return Format{}, false
 }
 
-// ByExtension returns the format that a file's name asks for. Where two fit
-// (".speedscope.json" and ".json") the longer extension wins.
+// ByExtension returns the format for the ending of a file's name. If two endings fit
+// (".speedscope.json" and ".json"), the longer one wins.
 func ByExtension(path string) (Format, bool) {
 	base, best, size := strings.ToLower(filepath.Base(path)), Format{}, 0
 	for _, f := range formats {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// The page is put together from parts, so that each can be read and checked by
-// the tools of its own language.
+// The page consists of parts, so that the tools of each language can check them.
 var (
 	//go:embed page/page.html
 	pageHTML string
@@ -46,21 +45,20 @@ type pageData struct {
 	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
 	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
 	Metrics [][4]any  `json:"metrics"` // name, label, unit, which of them says how many
-	First   int       `json:"first"`   // metric to begin with
+	First   int       `json:"first"`   // metric that the page shows first
 	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
 }
 
 // doubtfulBit is added to the class of a doubtful symbol.
 const doubtfulBit = 8
 
-// WriteHTML writes a flame graph in one file, which opens in any browser and
-// asks nothing of any network.
+// WriteHTML writes a flame graph in one file. It opens in any browser and uses no network.
 func WriteHTML(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
 	// The encoder writes <, > and & as \u escapes, so that no name can end the
-	// script element it stands in.
+	// script element.
 	data, err := json.Marshal(newPageData(p))
 	if err != nil {
 		return err
@@ -107,8 +105,8 @@ func (d *pageData) addSymbols(v *view) {
 	}
 }
 
-// addNodes writes the nodes depth first, heaviest child first, and returns
-// where each went.
+// addNodes writes the nodes depth first, heaviest child first, and returns the new index of
+// each.
 func (d *pageData) addNodes(t *tree) []int32 {
 	place := make([]int32, len(t.nodes))
 	stack := []int32{0}
@@ -176,7 +174,7 @@ func pageFacts(p *Profile) []string {
 	return facts
 }
 
-// pageWarning is what must be seen before any figure.
+// pageWarning returns the warning at the top of the page.
 func pageWarning(p *Profile) string {
 	if p.Stats.Empty != "" {
 		return clean(p.Stats.Empty)

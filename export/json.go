@@ -96,10 +96,10 @@ func frameJSON(f *Frame) jsonFrame {
 	return j
 }
 
-// hex keeps addresses out of JSON numbers, which readers take for float64.
+// hex writes addresses as strings, because readers parse JSON numbers as float64.
 func hex(a uint64) string { return fmt.Sprintf("%#x", a) }
 
-// list makes an empty list of a missing one, so that readers never meet null.
+// list returns an empty list for nil, so that the JSON never has null.
 func list[T any](s []T) []T {
 	if s == nil {
 		return []T{}

@@ -27,8 +27,7 @@ var metrics = [numValues]metric{
 var eventValues = [NumEvents][]int{NoEvent: {valueSamples, valueWall, valueCPU, valueCPUSamples}, EventWait: {valueWaits, valueWait}, EventLock: {valueLocks, valueLock},
 	EventAllocation: {valueAllocs, valueAlloc}, EventException: {valueExceptions}}
 
-// shown are the metrics of a profile: those of samples, and of the events that were
-// asked for.
+// shown returns the metrics of a profile: those of samples and of the requested events.
 func (p *Profile) shown() []int {
 	out := append([]int(nil), eventValues[NoEvent]...)
 	for i := range p.Stats.Events {
@@ -37,7 +36,7 @@ func (p *Profile) shown() []int {
 	return out
 }
 
-// valuesOf are a stack's.
+// valuesOf returns the values of a stack, by metric.
 func valuesOf(s *Stack) (v values) {
 	if s.Event == NoEvent || s.Event >= NumEvents {
 		return values{s.Count, s.WallNanos, s.CPUNanos, s.cpuCount()}
@@ -48,7 +47,7 @@ func valuesOf(s *Stack) (v values) {
 	return v
 }
 
-// cpuCount is how many samples the stack's CPU time rests on.
+// cpuCount returns the number of samples behind the stack's CPU time.
 func (s *Stack) cpuCount() int64 {
 	if s.CPUCount == 0 && s.CPUNanos > 0 {
 		return s.Count
@@ -56,8 +55,8 @@ func (s *Stack) cpuCount() int64 {
 	return s.CPUCount
 }
 
-// lineMetric is the one of formats that have room for one: samples, or if there are
-// none by what was asked for, how much of the first event.
+// lineMetric returns the metric for formats with one value per stack: samples, or the amount
+// of the first event if no samples were requested.
 func (p *Profile) lineMetric() int {
 	if len(p.Stats.Events) == 0 || slices.ContainsFunc(p.Stacks, func(s Stack) bool { return s.Event == NoEvent }) {
 		return valueSamples
@@ -66,7 +65,7 @@ func (p *Profile) lineMetric() int {
 	return of[len(of)-1]
 }
 
-// sampled is a profile without its events.
+// sampled returns the profile without its events.
 func (p *Profile) sampled() *Profile {
 	if len(p.Stats.Events) == 0 {
 		return p
@@ -76,8 +75,8 @@ func (p *Profile) sampled() *Profile {
 	return &q
 }
 
-// waiting is a profile of the samples without CPU time, nil if a tree of CPU time leaves
-// none out.
+// waiting returns a profile of the samples without CPU time. It returns nil if a tree of CPU
+// time omits none of them.
 func (p *Profile) waiting() *Profile {
 	if p.defaultMetric() != valueCPU {
 		return nil
@@ -104,10 +103,10 @@ const (
 	metricCPU     = "cpu"
 )
 
-// defaultMetric is what people should see first: where CPU time went, and samples only
-// where it was not measured. Most threads of a server sleep, so that the samples of all
-// of them show what waits and hide what works. Of a recording whose only samples are of
-// threads that wait, it is samples.
+// defaultMetric returns the metric that people should see first: CPU time, or samples if CPU
+// time was not measured. Most threads of a server sleep, so a view of all samples shows
+// waiting threads and hides working ones. If all samples are of waiting threads, the default
+// is samples.
 func (p *Profile) defaultMetric() int {
 	samples, cpu := false, false
 	for i := range p.Stacks {

@@ -6,8 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
-// systemTime reads a SYSTEMTIME: eight numbers of 16 bits, the third the day of
-// the week. A date that cannot be is none.
+// systemTime reads a SYSTEMTIME: eight 16-bit numbers; the third is the day of the week. It
+// returns the zero time for an invalid date.
 func systemTime(b *buf.Reader) time.Time {
 	var v [8]int
 	for i := range v {

@@ -5,22 +5,21 @@
 // (versions 4 and 5) and NetTraceFormat.md (version 6); dotnet/runtime
 // src/native/eventpipe/ep-block.c, ep-file.c, ep-session.c, release 9.0.
 //
-// Glossary. A block is a sized piece of the stream: events, metadata, stacks, a
-// sequence point. Metadata describes a kind of event: provider, id, version. The
-// capture thread is the one that wrote an event; its counter, the sequence
-// number, shows what was dropped. A sequence point is where stack ids end and
-// where every thread's counter is stated. A fault is damage inside a block.
+// Glossary. A block is a part of the stream with a size: events, metadata, stacks, or a
+// sequence point. Metadata describes a kind of event: provider, id, and version. The
+// capture thread wrote an event; gaps in its counter, the sequence number, show dropped
+// events. At a sequence point, stack ids become invalid, and the stream gives every
+// thread's counter. A fault is damage inside a block.
 //
-// Strategy. One block is held at a time, with the stacks since the last sequence
-// point and the metadata; each has a limit. Sizes are believed only as far as
-// bytes follow. A block that is damaged is left at its first bad event and the
-// next is read; damage to the framing ends the reading. Either way all that was
-// read before is delivered, of a block that is cut too, and the error names the
-// offset. Payloads and stacks are slices of the reader's memory: they are valid
+// Strategy. The reader holds one block, the stacks since the last sequence point, and the
+// metadata; each has a limit. It allocates only for bytes that are present. It leaves a
+// damaged block at its first bad event and reads the next block. Damage to the framing
+// ends the reading. In both cases, everything before the damage is delivered, and the
+// error has the offset. Payloads and stacks are slices of the reader's memory and valid
 // until the next call of Next.
 //
 // Known gaps. Versions 1 to 3 ("netperf") are refused. Label lists of version 6
-// are skipped. Fields that metadata describes are not kept: the runtime's own
-// events have none, and package waits decodes those by provider, id and version.
-// No file of version 6 from a real runtime was at hand: .NET 10 writes version 4.
+// are skipped. Field descriptions in metadata are ignored: the runtime's own events have
+// none, and package waits decodes them by provider, id, and version. Version 6 was not
+// tested with a real runtime: .NET 10 writes version 4.
 package nettrace

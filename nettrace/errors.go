@@ -8,28 +8,28 @@ type Reason uint8
 const (
 	NoReason    Reason = iota
 	Empty              // there are no bytes
-	NotNettrace        // it is something else, or of a version that is not read
-	TooNew             // it says that a newer reader is needed
-	Truncated          // the bytes end inside something
-	NoEnd              // the bytes end between two blocks, without the mark of the end
-	BadFraming         // what should start or end a block does not
-	BadSize            // a block's size cannot be
-	BadTrace           // the description of the trace cannot be
-	Trailing           // bytes follow the mark of the end
+	NotNettrace        // not a trace, or of an unsupported version
+	TooNew             // the trace requires a newer reader
+	Truncated          // the trace ends inside a block or object
+	NoEnd              // the trace ends between two blocks, without an end mark
+	BadFraming         // a block starts or ends incorrectly
+	BadSize            // a block's size is invalid
+	BadTrace           // the description of the trace is invalid
+	Trailing           // bytes follow the end mark
 	ReadFailed         // the source failed; Err says how
 
 	BadPadding   // bytes that should be zero are not
-	BadBlock     // a block's header cannot be
-	BadEvent     // an event's header cannot be, or does not fit its block
-	BadMetadata  // a description of events cannot be
-	BadStacks    // a block of stacks cannot be
-	BadPoint     // a sequence point cannot be
-	BadThreads   // a table of threads cannot be
-	NoMetadata   // an event is of a kind that was not described
-	NoStack      // an event names a stack that is not there, or no longer
-	NoThread     // an event names a thread that was not described
-	UnknownBlock // a block of a kind unknown was skipped
-	TooMuch      // more was to be remembered than the reader's limits allow
+	BadBlock     // a block's header is invalid
+	BadEvent     // an event's header is invalid or does not fit its block
+	BadMetadata  // a description of events is invalid
+	BadStacks    // a block of stacks is invalid
+	BadPoint     // a sequence point is invalid
+	BadThreads   // a table of threads is invalid
+	NoMetadata   // an event has no metadata
+	NoStack      // an event refers to a missing stack
+	NoThread     // an event refers to an unknown thread
+	UnknownBlock // a block of an unknown kind was skipped
+	TooMuch      // the content exceeds the reader's limits
 	numReasons
 )
 
@@ -40,7 +40,7 @@ var reasons = [numReasons]string{"nothing", "the trace is empty", "this is no .n
 	"a block of stacks is damaged", "a sequence point is damaged", "a table of threads is damaged", "an event of a kind that was never described",
 	"an event's stack is lost", "an event's thread was never described", "a block of unknown kind was skipped", "the trace holds more than the reader's limits"}
 
-// String says it in words for a message.
+// String describes the reason for a message.
 func (r Reason) String() string {
 	if r < numReasons {
 		return reasons[r]
@@ -48,11 +48,11 @@ func (r Reason) String() string {
 	return "reason?"
 }
 
-// Error is why reading ended early, or a fault inside the trace.
+// Error is the reason why reading ended early, or a fault inside the trace.
 type Error struct {
 	Reason Reason
 	Offset int64  // from the trace's first byte
-	What   string // more words, "" if the reason says all
+	What   string // details, "" if there are none
 	Err    error  // of the source
 }
 
@@ -71,6 +71,6 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Fault is a kind of damage that did not end the reading.
 type Fault struct {
-	Error       // the first of its kind
-	Count int64 // how often
+	Error       // first fault of this kind
+	Count int64 // number of faults
 }

@@ -2,7 +2,7 @@ package nettrace
 
 import "github.com/seedwalk/seedwalk/internal/buf"
 
-// Bits of a compressed header: which fields stand in it.
+// Bits of a compressed header: which fields it contains.
 const (
 	hasMetadata = 1 << iota
 	hasSequence
@@ -20,8 +20,8 @@ const compressed = 1
 // blockHeader is the shortest header of a block of events.
 const blockHeader = 20
 
-// eventBlock is what is left of a block of events, and the header of the last
-// one: a compressed header says only what differs.
+// eventBlock holds the unread part of a block of events and the last header. A compressed
+// header contains only the differences from it.
 type eventBlock struct {
 	in         buf.Reader
 	active     bool
@@ -32,7 +32,7 @@ type eventBlock struct {
 
 func (b *eventBlock) left() bool { return b.active && b.in.Len() > 0 }
 
-// head is an event's header as it stands in the trace.
+// head is an event's header in the trace's form.
 type head struct {
 	metadata          uint32
 	sequence          uint32
@@ -45,7 +45,7 @@ type head struct {
 	size              uint32
 }
 
-// open begins the block at hand; false if its header cannot be.
+// open starts the current block. It returns false if the header is invalid.
 func (r *Reader) open(metadata bool) bool {
 	e := &r.events
 	*e = eventBlock{in: buf.At(r.data, 0), metadata: metadata}
@@ -66,7 +66,7 @@ func (r *Reader) eventBlock() {
 	r.open(false)
 }
 
-// nextEvent decodes one event of the block; false if there is none to deliver.
+// nextEvent decodes one event of the block. It returns false if there is none to deliver.
 func (r *Reader) nextEvent() bool {
 	at := r.base + int64(r.events.in.Pos())
 	payload, ok := r.decode()
@@ -77,8 +77,7 @@ func (r *Reader) nextEvent() bool {
 	return r.deliver(payload, at)
 }
 
-// abandon leaves a block at a place that cannot be. Of a block that is cut that
-// is no news.
+// abandon leaves a block at invalid data. For a truncated block, it reports no new fault.
 func (r *Reader) abandon(reason Reason, at int64) {
 	r.events.active = false
 	if r.cut == nil || r.cut.Reason != Truncated {
@@ -141,7 +140,7 @@ func (h *head) readIDs(b *buf.Reader, flags byte, v6 bool) {
 	}
 }
 
-// readPlain reads an event that stands alone: its size first.
+// readPlain reads an uncompressed event: its size comes first.
 func (h *head) readPlain(b *buf.Reader, v6 bool) ([]byte, bool) {
 	size := b.U32()
 	start := b.Pos()
@@ -175,7 +174,7 @@ func (h *head) readPlain(b *buf.Reader, v6 bool) ([]byte, bool) {
 	return payload, true
 }
 
-// deliver makes an Event of the header; false if it is one that cannot be used.
+// deliver makes an Event from the header. It returns false if the event is unusable.
 func (r *Reader) deliver(payload []byte, at int64) bool {
 	h, e := &r.events.head, &r.event
 	meta := r.recent
@@ -208,8 +207,8 @@ func (r *Reader) deliver(payload []byte, at int64) bool {
 	return true
 }
 
-// unknown stands for a description that is missing: the event is delivered,
-// since it says what its thread's counter is.
+// unknown replaces a missing description. The event is still delivered, because it has its
+// thread's counter.
 var unknown = Metadata{}
 
 // resolve finds the event's stack.

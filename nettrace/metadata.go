@@ -32,7 +32,7 @@ func (r *Reader) metadataV4() {
 	r.events.active = false
 }
 
-// define keeps a description.
+// define stores a description.
 func (r *Reader) define(m *Metadata, at int64) {
 	r.counts.Metadata++
 	if len(r.metadata) >= maxMetadata || r.strings > maxStrings {
@@ -43,8 +43,8 @@ func (r *Reader) define(m *Metadata, at int64) {
 	r.recent = nil
 }
 
-// describe reads a description of version 4 or 5. Fields are not looked into:
-// they have no size, and what follows them is optional.
+// describe reads a description of version 4 or 5. It ignores fields: they have no size, and
+// the data after them is optional.
 func (r *Reader) describe(payload []byte) (*Metadata, bool) {
 	b := buf.At(payload, 0)
 	m := &Metadata{ID: b.U32(), Provider: r.wide(&b), EventID: b.U32(), Name: r.wide(&b), Keywords: b.U64(), Version: b.U32(), Level: b.U32(), Fields: int(b.U32())}
@@ -74,7 +74,7 @@ func skipFields(b *buf.Reader, n, depth int) bool {
 	return n <= 0 && b.OK()
 }
 
-// readTags reads what version 5 put behind: size, kind, content.
+// readTags reads the tags that version 5 appends: size, kind, content.
 func (m *Metadata) readTags(b *buf.Reader) {
 	for b.OK() && b.Len() > 0 {
 		size, kind := b.U32(), b.U8()
@@ -85,7 +85,7 @@ func (m *Metadata) readTags(b *buf.Reader) {
 	}
 }
 
-// wide reads UTF-16 up to a zero.
+// wide reads UTF-16 up to a terminating zero.
 func (r *Reader) wide(b *buf.Reader) string {
 	start := b.Pos()
 	if !skipWide(b) {

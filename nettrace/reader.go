@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/buf"
 )
 
-// Kind is what Next found.
+// Kind is the kind of item that Next found.
 type Kind uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	PointKind      // Point returns it
 )
 
-// Limits of what a reader holds.
+// Limits of a reader.
 const (
 	MaxBlock    = 64 << 20 // bytes of a block
 	maxStacks   = 64 << 20 // bytes of stacks between two sequence points
@@ -28,22 +28,22 @@ const (
 	maxFaults   = int(numReasons)
 )
 
-// framing is how a version wraps its blocks.
+// framing reads the blocks of one version of the format.
 type framing interface {
 	// next reads one block. It returns io.EOF at the end mark.
 	next(r *Reader) error
 }
 
-// Reader reads a trace. Make it with NewReader.
+// Reader reads a trace. Create it with NewReader.
 type Reader struct {
 	src     source
 	frame   framing
 	trace   Trace
 	started bool
 
-	data   []byte // the block at hand
+	data   []byte // the current block
 	base   int64  // of data in the trace
-	cut    *Error // the block at hand is not whole: told when it is read
+	cut    *Error // the current block is truncated: reported when it is read
 	events eventBlock
 	event  Event
 	point  Point
@@ -70,8 +70,8 @@ func NewReader(r io.Reader) *Reader {
 		counters: map[threadIDs]uint64{}}
 }
 
-// Next goes on to the next event or point. The error is io.EOF at the end of a
-// whole trace and else an *Error; after it there is nothing more.
+// Next reads the next event or point. The error is io.EOF at the end of a complete trace,
+// and otherwise an *Error. Reading ends after an error.
 func (r *Reader) Next() (Kind, error) {
 	for r.end == nil {
 		if r.events.left() && r.nextEvent() {
@@ -86,14 +86,14 @@ func (r *Reader) Next() (Kind, error) {
 	return None, r.end
 }
 
-// Event is the event Next found.
+// Event returns the event that Next found.
 func (r *Reader) Event() *Event { return &r.event }
 
-// Point is the sequence point Next found.
+// Point returns the sequence point that Next found.
 func (r *Reader) Point() *Point { return &r.point }
 
-// Trace describes the trace; nil until its description was read, which is
-// before the first event.
+// Trace returns the description of the trace. It is nil until the description was read, which
+// happens before the first event.
 func (r *Reader) Trace() *Trace {
 	if !r.started {
 		return nil
@@ -101,17 +101,17 @@ func (r *Reader) Trace() *Trace {
 	return &r.trace
 }
 
-// Counts returns what was read so far.
+// Counts returns the counts so far.
 func (r *Reader) Counts() Counts {
 	c := r.counts
 	c.Bytes = r.src.off
 	return c
 }
 
-// Faults returns the damage that was passed over, one of each kind.
+// Faults returns the skipped damage, one fault of each kind.
 func (r *Reader) Faults() []Fault { return r.faults }
 
-// Held is the memory, in bytes, of the block and the stacks that are kept.
+// Held returns the memory of the current block and of the stored stacks, in bytes.
 func (r *Reader) Held() int {
 	return cap(r.data) + cap(r.stacks.arena) + 8*cap(r.stacks.refs) + r.strings
 }
@@ -141,7 +141,7 @@ func (r *Reader) advance() error {
 
 var magic = []byte("Nettrace")
 
-// header reads the first bytes, which tell the version.
+// header reads the first bytes, which contain the version.
 func (r *Reader) header() error {
 	head, err := r.src.r.Peek(len(magic))
 	if !bytes.Equal(head, magic) {
@@ -159,7 +159,7 @@ func (r *Reader) header() error {
 	return r.startV4(n)
 }
 
-// foreign reports what a file that is no trace is.
+// foreign describes a file that is not a trace.
 func (r *Reader) foreign(head []byte, err error) error {
 	switch {
 	case err != nil && err != io.EOF:
@@ -194,7 +194,7 @@ func (r *Reader) trailing() {
 	}
 }
 
-// text interns a string; "" where the limit is passed.
+// text interns a string. It returns "" beyond the limit.
 func (r *Reader) text(b []byte) string {
 	if s, ok := r.names[string(b)]; ok {
 		return s

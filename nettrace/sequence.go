@@ -2,17 +2,16 @@ package nettrace
 
 import "github.com/seedwalk/seedwalk/internal/buf"
 
-// sequences knows the last number of every capture thread. Numbers begin at 1
-// and wrap at 2^32. Threads' events come in runs, so the thread of the last one
-// is kept at hand.
+// sequences holds the last number of every capture thread. Numbers start at 1 and wrap at
+// 2^32. Events of a thread come in runs, so the last thread is cached.
 type sequences struct {
 	last   map[uint64]*uint32
-	forgot bool // the map was emptied: a thread's first number says nothing
+	forgot bool // the map was emptied: a thread's first number then has no meaning
 	hand   *uint32
 	thread uint64 // of hand
 }
 
-// find returns a thread's counter, nil if it was not seen.
+// find returns a thread's counter, nil if the thread is unknown.
 func (s *sequences) find(thread uint64) *uint32 {
 	if s.hand == nil || s.thread != thread {
 		if s.hand = s.last[thread]; s.hand == nil {
@@ -41,8 +40,8 @@ func (s *sequences) remove(thread uint64) {
 	s.hand = nil
 }
 
-// see takes an event's number: how many are missing before it, and whether the
-// counter began anew because the id is of another thread now.
+// see processes an event's number. It returns the number of missing events before it, and
+// whether the counter restarted because another thread reuses the id.
 func (s *sequences) see(thread uint64, n uint32) (lost uint32, restart bool) {
 	at := s.find(thread)
 	if at == nil {
@@ -63,8 +62,8 @@ func (s *sequences) see(thread uint64, n uint32) (lost uint32, restart bool) {
 	return n - 1, true
 }
 
-// reach takes a sequence point's statement that a thread's counter is at least
-// n, and returns how many events are missing.
+// reach processes a sequence point, at which a thread's counter is at least n. It returns the
+// number of missing events.
 func (s *sequences) reach(thread uint64, n uint32) uint32 {
 	at := s.find(thread)
 	switch {
@@ -103,7 +102,7 @@ func (r *Reader) beginPoint(timestamp uint64, removed bool) {
 	r.ready = true
 }
 
-// reached notes what a thread lost; key is what counters are kept by.
+// reached records the lost events of a thread. key identifies the counter.
 func (r *Reader) reached(key, thread uint64, seq uint32) {
 	if lost := r.threads.reach(key, seq); lost > 0 {
 		r.counts.Lost += int64(lost)

@@ -7,16 +7,16 @@ import (
 	"io"
 )
 
-// chunk bounds what is allocated before the bytes for it have come.
+// chunk bounds an allocation before its bytes have arrived.
 const chunk = 1 << 20
 
-// source reads bytes and knows where it is.
+// source reads bytes and counts their offset.
 type source struct {
 	r   *bufio.Reader
 	off int64
 }
 
-// fail turns an error of the source into ours.
+// fail converts an error of the source to an *Error.
 func (s *source) fail(err error, what string) *Error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return &Error{Reason: Truncated, Offset: s.off, What: what}
@@ -28,7 +28,7 @@ func (s *source) fail(err error, what string) *Error {
 	return &Error{Reason: ReadFailed, Offset: s.off, What: what, Err: err}
 }
 
-// full fills p and returns how much came.
+// full fills p and returns the number of bytes read.
 func (s *source) full(p []byte, what string) (int, *Error) {
 	n, err := io.ReadFull(s.r, p)
 	s.off += int64(n)
@@ -53,8 +53,8 @@ func (s *source) u32(what string) (uint32, *Error) {
 	return binary.LittleEndian.Uint32(b[:]), err
 }
 
-// block reads size bytes into buf's memory. What came before an error is
-// returned with it.
+// block reads size bytes into buf's memory. On an error, it also
+// returns the bytes before it.
 func (s *source) block(buf []byte, size int, what string) ([]byte, *Error) {
 	buf = buf[:0]
 	for len(buf) < size {

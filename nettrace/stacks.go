@@ -2,8 +2,8 @@ package nettrace
 
 import "github.com/seedwalk/seedwalk/internal/buf"
 
-// stackTable holds the stacks since the last sequence point. Writers count ids
-// up, so they are found by index; ids out of order go to a map.
+// stackTable holds the stacks since the last sequence point. Writers assign ascending ids, so
+// the id is an index. Ids out of order go to a map.
 type stackTable struct {
 	arena []byte
 	refs  []stackRef
@@ -25,7 +25,7 @@ func (t *stackTable) find(id uint32) ([]byte, bool) {
 	return t.arena[ref.off : ref.off+ref.size : ref.off+ref.size], true
 }
 
-// add takes a stack; false if there is no room for it.
+// add stores a stack. It returns false if there is no room.
 func (t *stackTable) add(id uint32, raw []byte) bool {
 	if len(t.arena)+len(raw) > maxStacks || len(t.refs)+len(t.other) >= maxStackIDs {
 		return false
@@ -46,7 +46,7 @@ func (t *stackTable) add(id uint32, raw []byte) bool {
 	return true
 }
 
-// clear forgets all: ids begin anew.
+// clear removes all stacks: ids start again.
 func (t *stackTable) clear() {
 	t.arena, t.refs, t.other = t.arena[:0], t.refs[:0], nil
 }

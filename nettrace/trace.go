@@ -17,7 +17,7 @@ type Trace struct {
 	SamplingRate int       // as expected, 0 = not said
 }
 
-// Nanos turns a difference of timestamps into nanoseconds without overflow.
+// Nanos converts a difference of timestamps to nanoseconds without overflow.
 func (t *Trace) Nanos(ticks uint64) int64 {
 	const second = uint64(time.Second)
 	if t.Frequency == second {
@@ -30,7 +30,7 @@ func (t *Trace) Nanos(ticks uint64) int64 {
 	return int64(whole*second + uint64(float64(rest)*float64(second)/float64(t.Frequency)))
 }
 
-// Time is the wall clock's time of a timestamp.
+// Time returns the wall-clock time of a timestamp.
 func (t *Trace) Time(timestamp uint64) time.Time {
 	if timestamp < t.Ticks {
 		return t.Start.Add(-time.Duration(t.Nanos(t.Ticks - timestamp)))
@@ -48,8 +48,8 @@ type Metadata struct {
 	Version  uint32
 	Level    uint32
 	Opcode   uint8
-	Fields   int // how many are described
-	User     any // what a consumer keeps with this kind of event
+	Fields   int // number of described fields
+	User     any // data of a consumer for this kind of event
 }
 
 // Event is one event. Stack and Payload are valid until the next call of Next.
@@ -57,15 +57,15 @@ type Event struct {
 	Meta          *Metadata
 	Thread        uint64 // the thread the event is about
 	CaptureThread uint64 // the thread that wrote it
-	Process       uint64 // of Thread where the trace says so (version 6), else 0
+	Process       uint64 // process of Thread (version 6), else 0
 	Sequence      uint32 // of the capture thread
 	Lost          uint32 // events of the capture thread that are missing before this one
-	Restart       bool   // the capture thread's counter began anew: the id is of another thread now
-	Processor     uint32 // often all ones: not said
+	Restart       bool   // the capture thread's counter restarted: another thread reuses the id
+	Processor     uint32 // often all ones: unknown
 	Timestamp     uint64
 	StackID       uint32
 	Stack         Stack
-	StackLost     bool // the event names a stack that is not there
+	StackLost     bool // the event refers to a missing stack
 	Activity      [16]byte
 	Related       [16]byte
 	Labels        uint32 // version 6: a list of labels, not read
@@ -74,7 +74,7 @@ type Event struct {
 	Offset        int64 // of its header in the trace
 }
 
-// Stack is a list of instruction addresses, leaf first, as the trace holds it.
+// Stack is a list of instruction addresses, leaf first, in the trace's form.
 type Stack struct {
 	raw  []byte
 	size int // bytes of an address
@@ -99,7 +99,7 @@ func (s Stack) At(i int) uint64 {
 	return binary.LittleEndian.Uint64(s.raw[8*i:])
 }
 
-// Raw is the stack as bytes: equal stacks of one trace have equal bytes.
+// Raw returns the stack as bytes. Equal stacks of one trace have equal bytes.
 func (s Stack) Raw() []byte { return s.raw }
 
 // Append adds the addresses to out.
@@ -115,20 +115,20 @@ func (s Stack) Append(out []uint64) []uint64 {
 type Point struct {
 	Timestamp uint64
 	Removed   bool   // not a sequence point: threads that ended; Timestamp is 0
-	Lost      []Lost // threads whose counter is ahead of what was read
+	Lost      []Lost // threads with a counter ahead of the events that were read
 	Offset    int64
 }
 
-// Lost is a thread that wrote events which are not in the trace.
+// Lost is a thread with events that are missing in the trace.
 type Lost struct {
 	Thread uint64
 	Count  uint32
 }
 
-// Counts are what was read so far.
+// Counts holds the totals so far.
 type Counts struct {
 	Bytes, Blocks, Events, Metadata, Stacks, Points int64
-	Lost                                            int64 // events that are missing, by the counters
-	Restarts                                        int64 // thread ids that were used again
-	LostStacks                                      int64 // events whose stack is not there
+	Lost                                            int64 // missing events, according to the counters
+	Restarts                                        int64 // reused thread ids
+	LostStacks                                      int64 // events with a missing stack
 }

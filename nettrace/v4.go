@@ -17,13 +17,13 @@ const (
 
 const serialization = "!FastSerialization.1"
 
-// Newest readers that blocks of the versions read here ask for.
+// Newest reader versions that blocks of the supported versions require.
 const newestReader = 5
 
-// maxTypeName is longer than any type's name of the format.
+// maxTypeName is longer than any type name of the format.
 const maxTypeName = 256
 
-// framingV4 is that of versions 4 and 5.
+// framingV4 reads versions 4 and 5.
 type framingV4 struct{}
 
 func (r *Reader) startV4(n uint32) error {
@@ -141,7 +141,7 @@ func (r *Reader) traceV4(o *object) *Error {
 	return r.tag(tagEnd, "the trace's description")
 }
 
-// start takes a trace's description.
+// start stores the description of a trace.
 func (r *Reader) start(t Trace, at int64) *Error {
 	switch {
 	case r.started:
@@ -192,8 +192,8 @@ func (r *Reader) blockV4(o *object) *Error {
 	return nil
 }
 
-// endOfBlock reads the tag after a block's bytes. Its absence is told when the
-// block's events have been delivered.
+// endOfBlock reads the tag after a block's bytes. A missing tag is reported
+// after the block's events.
 func (r *Reader) endOfBlock() *Error { return r.tag(tagEnd, "the end of a block") }
 
 func (r *Reader) padding() *Error {

@@ -27,7 +27,7 @@ const (
 	flushMetadata = 2
 )
 
-// framingV6 is that of version 6: a word with size and kind, no padding.
+// framingV6 reads version 6: a word with size and kind, no padding.
 type framingV6 struct{}
 
 func (r *Reader) startV6() error {
@@ -124,10 +124,10 @@ func (r *Reader) traceV6() *Error {
 	return r.start(t, r.base)
 }
 
-// short reads a string with its length before it.
+// short reads a string with a length prefix.
 func short(b *buf.Reader) []byte { return b.Bytes(uint64(u32(b))) }
 
-// metadataV6 reads rows, each with its size before it.
+// metadataV6 reads rows, each with a size prefix.
 func (r *Reader) metadataV6() {
 	r.events.active = false
 	b := buf.At(r.data, 0)
@@ -165,7 +165,7 @@ func (r *Reader) describeV6(row []byte) (*Metadata, bool) {
 	return m, true
 }
 
-// Kinds of what a description may say besides.
+// Kinds of optional parts of a description.
 const (
 	optionOpcode = iota + 1
 	_            // of version 5
@@ -197,7 +197,7 @@ func (m *Metadata) readOptions(b buf.Reader) {
 		case optionVersion:
 			m.Version = uint32(b.U8())
 		default:
-			return // its size is not known
+			return // the size is unknown
 		}
 	}
 }
@@ -205,16 +205,16 @@ func (m *Metadata) readOptions(b buf.Reader) {
 // threadInfo is a row of the table of threads.
 type threadInfo struct {
 	process, thread uint64
-	known           bool   // it has an id of the system
-	counter         uint64 // what its numbers are kept by
+	known           bool   // the thread has a system id
+	counter         uint64 // key of its counter
 }
 
-// threadIDs is a thread by the ids of the system.
+// threadIDs identifies a thread by its system ids.
 type threadIDs struct{ process, thread uint64 }
 
-// ownCounter is the bit of counters of threads with ids of the system: they go on when a
-// thread has another index, and begin anew when another thread has the ids. Those of the
-// others are their indices.
+// ownCounter marks counters of threads with system ids. Such a counter continues when the
+// thread gets another index, and restarts when another thread reuses the ids. The counter key
+// of any other thread is its index.
 const ownCounter = 1 << 63
 
 func (r *Reader) counterOf(index uint64, t *threadInfo) uint64 {
@@ -235,7 +235,7 @@ func (r *Reader) counterOf(index uint64, t *threadInfo) uint64 {
 	return c
 }
 
-// Kinds of what a row of the table of threads says.
+// Kinds of the parts of a row in the table of threads.
 const (
 	threadName = iota + 1
 	threadProcess
@@ -287,8 +287,7 @@ func readThread(b *buf.Reader) (t threadInfo) {
 	return
 }
 
-// nameThreads replaces indices by the system's ids. A thread without one keeps
-// its index.
+// nameThreads replaces indices by system ids. A thread without a system id keeps its index.
 func (r *Reader) nameThreads(e *Event, at int64) {
 	t, ok := r.table[e.Thread]
 	if !ok {
@@ -303,7 +302,7 @@ func (r *Reader) nameThreads(e *Event, at int64) {
 	}
 }
 
-// counter is what an index's numbers are kept by.
+// counter returns the key of the counter for an index.
 func (r *Reader) counter(index uint64) uint64 {
 	if t, ok := r.table[index]; ok {
 		return t.counter
@@ -318,7 +317,7 @@ func (r *Reader) threadOf(index uint64) uint64 {
 	return index
 }
 
-// removeBlock reads threads that ended: index and last number.
+// removeBlock reads ended threads: index and last number.
 func (r *Reader) removeBlock() {
 	b := buf.At(r.data, 0)
 	r.beginPoint(0, true)
@@ -334,7 +333,7 @@ func (r *Reader) removeBlock() {
 		delete(r.table, index)
 	}
 	r.endPoint(&b)
-	r.counts.Points-- // it is none
+	r.counts.Points-- // this is not a sequence point
 }
 
 func (r *Reader) pointV6() {
@@ -350,7 +349,7 @@ func (r *Reader) pointV6() {
 	r.endPoint(&b)
 	r.stacks.clear()
 	if flags&flushThreads != 0 {
-		clear(r.table) // the threads live on, and so do their counters
+		clear(r.table) // the threads continue, and so do their counters
 	}
 	if flags&flushMetadata != 0 {
 		clear(r.metadata)

@@ -89,7 +89,7 @@ func (f *waitsFlags) watch(ctx context.Context, c *diagnostics.Client, a *waits.
 		return exitWrong
 	}
 	if f.follow {
-		fmt.Fprintf(os.Stderr, "seedwalk waits: %d events lost\n", a.Counts.Lost)
+		fmt.Fprintf(os.Stderr, "seedwalk waits: %s lost\n", countOf(int(a.Counts.Lost), "event"))
 	}
 	return code
 }

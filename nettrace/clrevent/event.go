@@ -1,21 +1,21 @@
-// Package clrevent decodes the payloads of the .NET runtime's events: their
-// layouts stand in no trace.
+// Package clrevent decodes the payloads of the .NET runtime's events. Traces do not contain
+// their layouts.
 //
 // Sources: dotnet/runtime src/coreclr/vm/ClrEtwAll.man, release 9.0;
 // microsoft/perfview src/TraceEvent/Parsers/ClrTraceEventParser.cs; sizes were
 // compared with those in traces of .NET 9.0.5 and 10.0.9.
 //
 // Glossary. A layout is found by provider, id and version. Later versions append
-// fields, so a newer one than is known here is read as the newest known.
+// fields, so an unknown newer version is read as the newest known one.
 // The rundown provider lists what exists when a session ends; its ids are not
 // those of the runtime's provider: 144 is the end of an unloaded method here and
 // a listed one there.
 //
-// Strategy. KindOf is asked once for each description of events; decoders check
-// every length and allocate only for texts.
+// Strategy. KindOf is called once for each description of events. Decoders check every
+// length and allocate only for texts.
 //
-// Known gaps: events of garbage collections, of the thread pool and of tiering are not
-// decoded: nothing asks for them yet.
+// Known gaps: events of garbage collections, the thread pool, and tiering are not decoded,
+// because nothing uses them yet.
 package clrevent
 
 import (
@@ -41,18 +41,18 @@ const (
 	KeywordWaitHandle = 0x40000000000
 )
 
-// Kind is what an event says, whatever its provider, id and version.
+// Kind is the meaning of an event, for any provider, id, and version.
 type Kind uint8
 
 const (
 	None            Kind = iota
-	ContentionStart      // a thread begins to wait for a lock
+	ContentionStart      // a thread starts to wait for a lock
 	ContentionStop
 	LockCreated
-	WaitStart // a thread begins to wait for a wait handle
+	WaitStart // a thread starts to wait for a wait handle
 	WaitStop
-	MethodLoad   // a method has code from now on
-	MethodUnload // and no longer
+	MethodLoad   // a method got code
+	MethodUnload // a method lost its code
 	MethodListed // a method had code when the session ended
 	ModuleLoad
 	ThreadCreated
@@ -65,7 +65,7 @@ type key struct {
 	id       uint32
 }
 
-// layouts says for provider and id which versions are known at least.
+// layouts lists the kind and the lowest supported version by provider and id.
 var layouts = map[key]struct {
 	kind   Kind
 	oldest uint32
@@ -78,8 +78,8 @@ var layouts = map[key]struct {
 	{Rundown, 187}: {RuntimeInfo, 0}, {EventPipe, 1}: {ProcessInfo, 0},
 }
 
-// KindOf returns what events of a kind say, None if it is nothing this package
-// reads.
+// KindOf returns the Kind of events with a description, None if this package does not read
+// them.
 func KindOf(provider string, id, version uint32) Kind {
 	l, ok := layouts[key{provider, id}]
 	if !ok || version < l.oldest {
@@ -113,12 +113,12 @@ func (r *reader) text() string {
 	return ""
 }
 
-// Contention is the start of waiting for a lock.
+// Contention is the start of a wait for a lock.
 type Contention struct {
 	Native bool   // a lock of the runtime itself
 	Lock   uint64 // 0 = not said (before version 2)
 	Object uint64 // the same
-	Owner  uint64 // the system's id of the thread that has it; 0 = not said
+	Owner  uint64 // system ID of the thread that holds it; 0 = unknown
 }
 
 // DecodeContention reads ContentionStart.
@@ -132,8 +132,8 @@ func DecodeContention(payload []byte, version uint32, pointer int) (c Contention
 	return c, r.OK()
 }
 
-// DecodeContentionStop reads how long a lock was waited for, in nanoseconds; 0
-// where it is not said or cannot be.
+// DecodeContentionStop reads the duration of a wait for a lock, in nanoseconds. It returns 0
+// if the duration is missing or invalid.
 func DecodeContentionStop(payload []byte, version uint32) (nanos int64, ok bool) {
 	r := read(payload, 8)
 	r.U8()
@@ -148,7 +148,7 @@ func DecodeContentionStop(payload []byte, version uint32) (nanos int64, ok bool)
 	return int64(f), r.OK()
 }
 
-// Wait is the start of waiting for a wait handle.
+// Wait is the start of a wait for a wait handle.
 type Wait struct {
 	Monitor bool   // Monitor.Wait and what is built on it
 	Object  uint64 // of a Monitor, else 0
@@ -162,7 +162,7 @@ func DecodeWait(payload []byte, pointer int) (w Wait, ok bool) {
 	return w, r.OK()
 }
 
-// Method is code of a method.
+// Method describes the code of a method.
 type Method struct {
 	ID, Module  uint64
 	Start       uint64
@@ -173,7 +173,7 @@ type Method struct {
 	Signature   string
 }
 
-// FullName is the type's name and the method's.
+// FullName returns the names of the type and of the method.
 func (m *Method) FullName() string {
 	if m.Namespace == "" {
 		return m.Name
@@ -221,7 +221,7 @@ func DecodeThread(payload []byte) (t Thread, ok bool) {
 	return t, r.OK()
 }
 
-// Info says which runtime it is.
+// Info describes the runtime.
 type Info struct {
 	Version     [4]uint16
 	CommandLine string
@@ -245,7 +245,7 @@ func DecodeRuntime(payload []byte) (i Info, ok bool) {
 	return i, r.OK()
 }
 
-// Process says what was traced.
+// Process describes the traced process.
 type Process struct{ CommandLine, OS, Arch string }
 
 // DecodeProcess reads ProcessInfo.

@@ -6,16 +6,16 @@ import (
 	"github.com/seedwalk/seedwalk/nettrace"
 )
 
-// Allocation is an object that stands for many.
+// Allocation is a sampled object that represents many.
 type Allocation struct {
 	Type   uint64 // the runtime's MethodTable
 	Name   string // the type's
 	Size   uint64 // the object's, 0 = not said
-	Weight uint64 // bytes that it stands for
+	Weight uint64 // bytes that the object represents
 }
 
-// DecodeTick reads AllocationTick, which comes every 100 KB or so: the object is the
-// one that went over it, and stands for what was allocated since the last.
+// DecodeTick reads AllocationTick. The runtime sends one about every 100 KB. The object is the
+// one that crossed that limit. It represents all bytes since the last event.
 func DecodeTick(payload []byte, version uint32, pointer int) (a Allocation, ok bool) {
 	r := read(payload, pointer)
 	a.Weight = uint64(r.U32())
@@ -32,13 +32,13 @@ func DecodeTick(payload []byte, version uint32, pointer int) (a Allocation, ok b
 	return a, r.OK()
 }
 
-// SampleMean is how many bytes lie between two of .NET 10's samples, in the mean
+// SampleMean is the mean distance between two samples of .NET 10, in bytes
 // (dotnet/runtime docs/design/features/RandomizedAllocationSampling.md).
 const SampleMean = 100 * 1024
 
 // DecodeSampled reads AllocationSampled: every byte is chosen with the same
-// probability, so an object stands for its size over the chance that any of its
-// bytes is.
+// probability, so an object represents its size divided by the probability that at least
+// one of its bytes is chosen.
 func DecodeSampled(payload []byte, pointer int) (a Allocation, ok bool) {
 	r := read(payload, pointer)
 	r.U32()
@@ -54,14 +54,13 @@ func DecodeSampled(payload []byte, pointer int) (a Allocation, ok bool) {
 	return a, true
 }
 
-// Exception is one that was thrown.
+// Exception is a thrown exception.
 type Exception struct {
 	Type, Message string
-	HResult       uint32 // 0 where the payload was cut before it
+	HResult       uint32 // 0 if the payload ends before it
 }
 
-// DecodeException reads ExceptionThrown. A payload that was cut gives the texts as
-// far as they go.
+// DecodeException reads ExceptionThrown. A truncated payload gives truncated texts.
 func DecodeException(payload []byte, pointer int) (e Exception, ok bool) {
 	e.Type, payload = cutText(payload)
 	e.Message, payload = cutText(payload)
@@ -73,7 +72,7 @@ func DecodeException(payload []byte, pointer int) (e Exception, ok bool) {
 	return e, e.Type != ""
 }
 
-// cutText reads a text that may end with the payload.
+// cutText reads a text that the end of the payload may truncate.
 func cutText(b []byte) (string, []byte) {
 	for i := 0; i+1 < len(b); i += 2 {
 		if b[i] == 0 && b[i+1] == 0 {

@@ -56,17 +56,17 @@ func WriteText(w io.Writer, a *waits.Analysis, opt TextOptions) error {
 func (t *textWriter) summary() {
 	a := t.a
 	count, nanos := a.Total()
-	fmt.Fprintf(t, "%s, %s together, on %d threads", waitsIn(count), span(nanos), len(a.Threads))
+	fmt.Fprintf(t, "%s, %s together, on %s", waitsIn(count), span(nanos), counted(int64(len(a.Threads)), "thread"))
 	if a.Trace.ProcessID != 0 {
 		fmt.Fprintf(t, " of process %d", a.Trace.ProcessID)
 	}
-	fmt.Fprintf(t, " in %s; %s events lost\n", span(int64(a.At(a.Last))), number(a.Counts.Lost))
+	fmt.Fprintf(t, " in %s; %s lost\n", span(int64(a.At(a.Last))), counted(a.Counts.Lost, "event"))
 	if a.Unreliable > 0 {
 		are, they := "are", "they are"
 		if a.Unreliable == 1 {
 			are, they = "is", "it is"
 		}
-		fmt.Fprintf(t, "%s %s unreliable: events of the thread were lost meanwhile, or the wait was interrupted; %s in no sum\n", waitsIn(a.Unreliable), are, they)
+		fmt.Fprintf(t, "%s %s unreliable: events of the thread were lost, or the wait was interrupted; %s not in the sums\n", waitsIn(a.Unreliable), are, they)
 	}
 	for _, p := range a.Partial() {
 		fmt.Fprintf(t, "partial: %s\n", clean(p))
@@ -93,10 +93,10 @@ func (t *textWriter) waits() {
 	}
 	slices.SortStableFunc(list, func(x, y *waits.Wait) int { return cmp.Compare(y.Nanos, x.Nanos) })
 	if idle > 0 {
-		fmt.Fprintf(t, "%s waits for work of the thread pool and of threads being started are left out; --idle shows them\n", number(int64(idle)))
+		fmt.Fprintf(t, "%s of the thread pool and of starting threads not shown; use --idle to show them\n", counted(int64(idle), "idle wait"))
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(t, "no waits. Sleep, await, SignalAndWait, and whatever did not have to wait, report nothing.")
+		fmt.Fprintln(t, "no waits. The runtime does not report await, Thread.Sleep, SignalAndWait, or uncontended waits.")
 		return
 	}
 	fmt.Fprintf(t, "\nLongest waits\n%12s  %-12s %8s %8s %7s %10s  %s\n", "duration", "kind", "thread", "owner", "seen", "at", "where (leaf first)")
@@ -176,11 +176,14 @@ func (t *textWriter) stacks() {
 	})
 }
 
-func waitsIn(n int64) string {
+func waitsIn(n int64) string { return counted(n, "wait") }
+
+// counted formats n with its noun.
+func counted(n int64, noun string) string {
 	if n == 1 {
-		return "1 wait"
+		return "1 " + noun
 	}
-	return number(n) + " waits"
+	return number(n) + " " + noun + "s"
 }
 
 func fit(s string, width int) string {
