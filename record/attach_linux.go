@@ -108,6 +108,12 @@ func (r *run) attach() error {
 	if r.opt.Outside {
 		return r.stopper()
 	}
+	if joined, refused := r.join(); joined {
+		go r.awaitEnd()
+		return nil
+	} else if refused != nil {
+		return refused
+	}
 	client, err := diagnostics.Process(r.opt.PID)
 	if err != nil {
 		return &Refusal{What: err.Error(), Where: "--pid", Remedy: "try again", Code: ExitRefused}

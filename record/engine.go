@@ -25,6 +25,9 @@ type engineStream struct {
 // ours tells it from a profiler's.
 func (s engineStream) ours() {}
 
+// patient: it ends with all that it has.
+func (s engineStream) patient() {}
+
 func (s engineStream) CloseWrite() error {
 	s.engine.Stop()
 	return nil

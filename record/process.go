@@ -66,6 +66,7 @@ type process struct {
 	timed     time.Duration        // of the recording, from the first sample; 0 = it has none
 	prove     bool                 // it may take until the first sample, though all threads are looked at
 	keep      func(m *wire.Module) // takes images for the names at the end; nil = nobody does
+	shared    sharer               // with other recordings of the process; nil = it is not
 	keepProbe bool                 // keep frames that the suspension itself put on a stack
 
 	hello    *wire.Hello
@@ -131,6 +132,7 @@ func (p *process) read(r io.Reader) {
 		if p.over(m) {
 			p.farewell = "stopped"
 		} else {
+			p.passOn(m)
 			p.take(m)
 		}
 		p.mu.Unlock()

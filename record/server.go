@@ -142,7 +142,7 @@ func (s *server) begin(at time.Time) {
 const beginLimit = 30 * time.Second
 
 // add reads a connection.
-func (s *server) add(c stream, pid int) {
+func (s *server) add(c stream, pid int) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.processes) == 0 {
@@ -156,6 +156,9 @@ func (s *server) add(c stream, pid int) {
 	if p.until = s.until; p.prove {
 		p.timed = s.timed
 	}
+	if engine {
+		p.shared = share(p)
+	}
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
 	go resumeHeld(s.path, pid, s.note)
@@ -163,10 +166,12 @@ func (s *server) add(c stream, pid int) {
 	go func() {
 		defer s.readers.Done()
 		p.read(c)
+		p.endSharing()
 		close(p.gone)
 		s.begin(time.Now())
 		c.Close()
 	}()
+	return p
 }
 
 // Times settle waits. A process that has ended has all it wrote in its
@@ -174,7 +179,7 @@ func (s *server) add(c stream, pid int) {
 const (
 	acceptWait = 50 * time.Millisecond
 	drainWait  = 700 * time.Millisecond
-	ownWait    = 10 * time.Second // of an engine in this process, which ends for sure
+	ownWait    = 10 * time.Second // of an engine in a tool of ours, which ends for sure
 )
 
 // refusedToldWhy reports whether a profiler was loaded, would not work and has told
@@ -217,7 +222,7 @@ func (s *server) settle() {
 	for _, c := range conns {
 		c.CloseWrite()
 		wait := drainWait
-		if _, ok := c.(interface{ ours() }); ok {
+		if _, ok := c.(interface{ patient() }); ok {
 			wait = ownWait
 		}
 		c.SetReadDeadline(time.Now().Add(wait))

@@ -46,6 +46,10 @@ func takenLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 		return nil
 	}
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if c["shared"] > 0 {
+		say("samples by another recording of the process: %d CPU, %d of waiting threads", c["timed"], c["outside"])
+		return append(append(out, clockLines(c)...), countLines(c, sampleCounts)...)
+	}
 	if n := c["suspended"]; n > 0 {
 		say("threads stopped %s; %s of idle threads taken without a stop", counted(n, "time"), counted(c["rests"], "sample"))
 	} else {

@@ -1,0 +1,86 @@
+package record
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/outside"
+)
+
+// joinedStream is the stream of another recording's samples.
+type joinedStream struct{ *net.UnixConn }
+
+func (joinedStream) patient() {}
+
+// joinRecording connects to another recording of the process. It returns nil if there is none.
+func joinRecording(pid int, q request) (c *net.UnixConn, tool int) {
+	c, err := net.DialUnix("unix", nil, shareAddress(pid))
+	if err != nil {
+		return nil, 0
+	}
+	cred, allowed := mayJoin(c) // another user may have taken the name
+	c.SetDeadline(time.Now().Add(joinLimit))
+	answer := make([]byte, len(joinMagic))
+	if _, err = c.Write(q.encode()); err != nil || !allowed || !readFull(c, answer) || string(answer) != joinMagic {
+		c.Close()
+		return nil, 0
+	}
+	c.SetDeadline(time.Time{})
+	return c, int(cred.Pid)
+}
+
+// join takes samples from another recording of the process, if there is one. The options must be
+// those that it can serve.
+func (r *run) join() (joined bool, refused *Refusal) {
+	cfg := r.srv.outside
+	c, tool := joinRecording(r.opt.PID, request{cpu: !cfg.NoCPU, wall: !cfg.NoWall})
+	if c == nil {
+		return false, nil
+	}
+	if cfg.Events != 0 || r.opt.Raw != "" || r.opt.Clock != "" && r.opt.Clock != outside.ClockAuto {
+		c.Close()
+		return false, &Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
+			Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "wait for the other to end, or leave out --events, --clock, and --raw", Code: ExitRefused}
+	}
+	r.srv.note(fmt.Sprintf("samples come from another recording of the process (seedwalk process %d), at its rate", tool))
+	p := r.srv.add(joinedStream{c}, r.opt.PID)
+	go r.succeed(p)
+	return true, nil
+}
+
+// succeed takes over when the other recording has ended and this one goes on.
+func (r *run) succeed(p *process) {
+	<-p.gone
+	at := time.Now()
+	for !r.srv.isSettling() && time.Since(at) < startLimit && syscall.Kill(r.opt.PID, 0) == nil {
+		if again, _ := r.join(); again {
+			return
+		}
+		if r.enterAgain() {
+			r.srv.note(fmt.Sprintf("the other recording ended; this one sampled the process itself %.1f s later", time.Since(at).Seconds()))
+			return
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	if !r.srv.isSettling() && syscall.Kill(r.opt.PID, 0) == nil {
+		r.srv.note("the other recording ended at " + at.Format(time.TimeOnly) + "; there are no samples after that: the probe did not connect again")
+	}
+}
+
+// enterAgain has the probe connect to this tool.
+func (r *run) enterAgain() bool {
+	before := len(r.srv.all())
+	r.opt.reuse()
+	if client, err := diagnostics.Process(r.opt.PID); err == nil {
+		r.load(client)
+	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if len(r.srv.all()) > before {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,187 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// A process can be in several recordings at once. The probe serves one tool. That tool listens on
+// a socket, and gives the stream of samples to other recordings of the same process: what has been
+// told of modules, methods, and threads so far, and from then on each sample. A recording that
+// reads too slowly loses samples, and then its connection. It never slows the first one.
+
+// shareAddress is the abstract socket of the recording of a process.
+func shareAddress(pid int) *net.UnixAddr {
+	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@seedwalk-recording-%d", pid)}
+}
+
+// joinMagic begins the request of a recording and the answer to it.
+const joinMagic = "swjoin1\n"
+
+// Bounds of sharing.
+const (
+	maxJoined   = 8
+	joinLimit   = 2 * time.Second // for a request, and for one write
+	maxUnsent   = 8 << 20         // bytes; then samples are dropped
+	maxUnsentAt = 16 << 20        // and then the connection is
+	flushUnsent = 1 << 15
+	shareEvery  = 50 * time.Millisecond
+)
+
+// request is what a recording asks of the one that samples the process.
+type request struct{ cpu, wall, events bool }
+
+func (q request) encode() []byte {
+	return binary.LittleEndian.AppendUint64([]byte(joinMagic), uint64(bit(q.cpu))|uint64(bit(q.wall))<<1|uint64(bit(q.events))<<2)
+}
+
+func decodeRequest(b []byte) (q request, ok bool) {
+	if len(b) != 16 || string(b[:8]) != joinMagic {
+		return q, false
+	}
+	flags := binary.LittleEndian.Uint64(b[8:])
+	return request{cpu: flags&1 != 0, wall: flags&2 != 0, events: flags&4 != 0}, true
+}
+
+// sharing gives the stream of one process to other recordings.
+type sharing struct {
+	p        *process
+	listener *net.UnixListener
+	mu       sync.Mutex
+	joined   []*joined
+	closed   bool
+}
+
+// share listens for other recordings of a process. It returns nil if that is not possible.
+func share(p *process) sharer {
+	l, err := net.ListenUnix("unix", shareAddress(p.pid))
+	if err != nil {
+		return nil
+	}
+	s := &sharing{p: p, listener: l}
+	go s.accept()
+	return s
+}
+
+func (s *sharing) accept() {
+	for {
+		c, err := s.listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		go s.greet(c)
+	}
+}
+
+// mayJoin reports whether a connection is of our own user or of root.
+func mayJoin(c *net.UnixConn) (unix.Ucred, bool) {
+	cred, err := peer(c)
+	return cred, err == nil && (cred.Uid == 0 || int(cred.Uid) == os.Geteuid())
+}
+
+// greet reads a request and lets its recording join.
+func (s *sharing) greet(c *net.UnixConn) {
+	c.SetDeadline(time.Now().Add(joinLimit))
+	b := make([]byte, 16)
+	_, allowed := mayJoin(c)
+	if !allowed || !readFull(c, b) {
+		c.Close()
+		return
+	}
+	q, ok := decodeRequest(b)
+	if !ok || !s.join(c, q) {
+		c.Close()
+	}
+}
+
+func readFull(c net.Conn, b []byte) bool {
+	for len(b) > 0 {
+		n, err := c.Read(b)
+		if b = b[n:]; err != nil && len(b) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// join adds a recording. What the process has told so far is sent to it first.
+func (s *sharing) join(c *net.UnixConn, q request) bool {
+	j := &joined{c: c, q: q, since: time.Now().UnixNano(), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.pid)}
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.joined) >= maxJoined {
+		return false
+	}
+	j.buf = append(j.buf, joinMagic...)
+	s.p.replay(j.w)
+	j.flush()
+	s.joined = append(s.joined, j)
+	go j.write()
+	go j.awaitEnd()
+	return true
+}
+
+// replay writes what a process has told, except samples.
+func (p *process) replay(w *wire.Writer) {
+	if p.hello != nil {
+		w.Hello(p.hello)
+	}
+	for i := range p.modules {
+		w.Module(&p.modules[i])
+	}
+	for _, m := range p.methods {
+		w.Method(m)
+	}
+	for addr, i := range p.lines {
+		at := p.places[i-1]
+		w.Line(&wire.Line{Addr: addr, File: at.file, Line: at.line})
+	}
+	for tid, name := range p.threads {
+		w.Thread(&wire.Thread{TID: tid, Name: name})
+	}
+	for code, name := range p.gapNames {
+		w.GapName(code, name)
+	}
+	for key, value := range p.counters {
+		if strings.HasPrefix(key, probePrefix+"clock") {
+			w.Stats(key, value)
+		}
+	}
+}
+
+// pass gives a message to the recordings that have joined. The caller holds the process's lock.
+func (s *sharing) pass(m wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.joined[:0]
+	for _, j := range s.joined {
+		if j.take(m) {
+			kept = append(kept, j)
+		}
+	}
+	clear(s.joined[len(kept):])
+	s.joined = kept
+}
+
+// end ends the sharing: the recording of this process is over.
+func (s *sharing) end() {
+	s.listener.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, j := range s.joined {
+		j.finish("the recording that sampled the process has ended")
+	}
+	s.joined = nil
+}

@@ -1,0 +1,172 @@
+package record
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// shared is a process of which another recording gets the samples.
+func shared(t *testing.T) (*process, sharer) {
+	t.Helper()
+	p := newProcess(os.Getpid(), "test")
+	if p.shared = share(p); p.shared == nil {
+		t.Fatal("not shared")
+	}
+	t.Cleanup(p.endSharing)
+	return p, p.shared
+}
+
+func (p *process) says(m wire.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passOn(m)
+	p.take(m)
+}
+
+func cpuSample(at time.Time) *wire.Sample {
+	return &wire.Sample{TID: 1, TimeUnixNano: at.UnixNano(), CPUNanos: 1, WallNanos: 1 << 50, Frames: []wire.Frame{{Module: 1, IP: 0x1234}}}
+}
+
+// waitJoined waits until so many recordings have joined.
+func waitJoined(t *testing.T, s sharer, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		in := s.(*sharing)
+		in.mu.Lock()
+		got := len(in.joined)
+		in.mu.Unlock()
+		if got == n {
+			return
+		}
+	}
+	t.Fatalf("%d recordings have not joined", n)
+}
+
+// A recording that joins gets all that was told before, samples of its time, and a farewell.
+func TestShare(t *testing.T) {
+	p, s := shared(t)
+	before := time.Now()
+	p.says(&wire.Hello{PID: 7, Arch: "amd64"})
+	p.says(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Path: "/lib/a.so"})
+	p.says(&wire.Method{ID: 2, Name: "A.B"})
+	p.says(&wire.Line{Addr: 0x1234, File: "a.cs", Line: 5})
+	p.says(&wire.Thread{TID: 1, Name: "main"})
+	p.says(&wire.GapName{Code: 3, Name: "odd"})
+	p.says(cpuSample(before))
+	c, tool := joinRecording(os.Getpid(), request{cpu: true})
+	if c == nil || tool != os.Getpid() {
+		t.Fatalf("not joined: %v, tool %d", c, tool)
+	}
+	waitJoined(t, s, 1)
+	other := newProcess(7, "other")
+	p.says(cpuSample(before)) // held for long
+	p.says(cpuSample(time.Now()))
+	p.says(&wire.Sample{TID: 1, TimeUnixNano: time.Now().UnixNano(), WallNanos: 5}) // not wanted
+	c.CloseWrite()
+	other.read(c)
+	if other.samples != 1 || other.farewell != "stopped." || other.hello.PID != 7 || len(other.modules) != 1 || other.methods[2].Name != "A.B" ||
+		other.threads[1] != "main" || other.gapNames[3] != "odd" || len(other.lines) != 1 || other.places[0] != (place{"a.cs", 5}) {
+		t.Errorf("%+v", other)
+	}
+	if len(other.stacks) != 1 || other.stacks[0].wall > uint64(time.Since(before)) {
+		t.Errorf("waiting time before the recording is in it: %+v", other.stacks)
+	}
+	if other.clock == nil || other.counters["probe_shared"] != 1 || other.counters["probe_timed"] != 1 {
+		t.Errorf("clock %v, counters %v", other.clock, other.counters)
+	}
+	waitLeft(t, p, s)
+}
+
+// waitLeft waits until all that joined have left: each message looks for those.
+func waitLeft(t *testing.T, p *process, s sharer) {
+	t.Helper()
+	in := s.(*sharing)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		p.says(cpuSample(time.Now()))
+		in.mu.Lock()
+		left := len(in.joined) == 0
+		in.mu.Unlock()
+		if left {
+			return
+		}
+	}
+	t.Fatal("a recording has not left")
+}
+
+// A recording that does not read neither blocks the first one nor fills its memory.
+func TestShareSlowReader(t *testing.T) {
+	p, s := shared(t)
+	c, _ := joinRecording(os.Getpid(), request{cpu: true, wall: true})
+	waitJoined(t, s, 1)
+	defer c.Close()
+	in := s.(*sharing)
+	in.mu.Lock()
+	j := in.joined[0]
+	in.mu.Unlock()
+	m := cpuSample(time.Now())
+	m.Frames = make([]wire.Frame, 500)
+	begin, most := time.Now(), 0
+	for range 20000 {
+		m.TimeUnixNano = time.Now().UnixNano()
+		p.says(m)
+		j.mu.Lock()
+		most = max(most, len(j.buf)+j.w.Len())
+		j.mu.Unlock()
+	}
+	if j.dropped == 0 || most > maxUnsent+1<<20 || time.Since(begin) > 20*time.Second {
+		t.Errorf("%d dropped, %d bytes, %v", j.dropped, most, time.Since(begin))
+	}
+}
+
+// Requests that are none are not answered. A connection that is cut ends its sharing only.
+func TestShareGarbage(t *testing.T) {
+	p, s := shared(t)
+	for _, request := range []string{"", "x", "swjoin0\n\x01\x00\x00\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\n"} {
+		c, err := net.DialUnix("unix", nil, shareAddress(os.Getpid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Write([]byte(request))
+		c.CloseWrite()
+		c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if b, err := io.ReadAll(c); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q is answered with %q, %v", request, b, err)
+		}
+		c.Close()
+	}
+	c, _ := joinRecording(os.Getpid(), request{cpu: true})
+	waitJoined(t, s, 1)
+	c.Close()
+	waitLeft(t, p, s)
+	for range maxJoined {
+		if c, _ := joinRecording(os.Getpid(), request{}); c == nil {
+			t.Fatal("not joined")
+		}
+	}
+	waitJoined(t, s, maxJoined)
+	if c, _ := joinRecording(os.Getpid(), request{}); c != nil {
+		t.Error("more recordings than the bound")
+	}
+}
+
+// When the first recording ends, those that joined are told so.
+func TestShareEnds(t *testing.T) {
+	p, s := shared(t)
+	c, _ := joinRecording(os.Getpid(), request{cpu: true})
+	waitJoined(t, s, 1)
+	p.endSharing()
+	other := newProcess(7, "other")
+	other.read(c)
+	if other.farewell == "" || other.ended != nil {
+		t.Errorf("%q, %v", other.farewell, other.ended)
+	}
+	if c, _ := joinRecording(os.Getpid(), request{}); c != nil {
+		t.Error("a recording joins one that has ended")
+	}
+}
