@@ -20,12 +20,11 @@ const (
 	labelCause    = "not_sampled"
 )
 
-// WritePprof writes a gzipped profile.proto (google/pprof): values
-// samples/count, wall/nanoseconds and cpu/nanoseconds, and those of the runtime's
-// events that were recorded; a mapping with build id
-// per module; a location per frame; labels thread_id, thread_name, on
-// incomplete stacks gap, and on processor time without samples not_sampled: the cause. Functions' file names are source files where these are known,
-// else the modules.
+// WritePprof writes a gzipped profile.proto (google/pprof). Values: samples/count,
+// wall/nanoseconds, cpu/nanoseconds, and those of the recorded events. Each module is a
+// mapping with its build id, and each frame a location. Labels: thread_id, thread_name, gap
+// (incomplete stacks), and not_sampled (the cause of CPU time without samples). The file name
+// of a function is its source file if known, and its module otherwise.
 func WritePprof(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -37,8 +36,8 @@ func WritePprof(w io.Writer, p *Profile) error {
 	return out.Write(w)
 }
 
-// pprofWriter turns a Profile's tables into pprof's, and makes only those
-// entries that samples use.
+// pprofWriter converts the tables of a Profile to those of pprof. It creates only entries that
+// samples use.
 type pprofWriter struct {
 	p         *Profile
 	shown     []int // metrics
@@ -50,8 +49,8 @@ type pprofWriter struct {
 	types     map[string]*profile.Location
 }
 
-// sourced is a function and the source file it is in, of which it may have several: "" where
-// that is not known.
+// sourced is a function and one of its source files, "" if unknown. A function may have
+// several.
 type sourced struct {
 	symbol
 	file string
@@ -94,8 +93,8 @@ func (w *pprofWriter) header() {
 	}
 }
 
-// mapping says that functions are named: our names are better than what pprof
-// would find by itself, and managed code is in no file it could read.
+// mapping marks functions as named: our names are better than those that pprof would find, and
+// pprof cannot read managed code.
 func (w *pprofWriter) mapping(m *Module) {
 	pm := &profile.Mapping{ID: uint64(len(w.mappings) + 1), Start: m.Start, Limit: m.End, Offset: m.Offset,
 		File: clean(m.Path), BuildID: clean(m.BuildID), HasFunctions: true}
@@ -135,7 +134,7 @@ func (w *pprofWriter) sample(s *Stack) {
 	w.out.Sample = append(w.out.Sample, ps)
 }
 
-// event labels what the runtime reported; its type is the leaf.
+// event adds the labels of an event. The type of the event is the leaf.
 func (w *pprofWriter) event(ps *profile.Sample, s *Stack) {
 	if s.Event == NoEvent {
 		return
@@ -158,7 +157,7 @@ func (w *pprofWriter) event(ps *profile.Sample, s *Stack) {
 	}
 }
 
-// eventLabel is an event's kind, as exactly as it is known.
+// eventLabel returns the most specific kind of an event.
 func eventLabel(s *Stack) string {
 	if s.Monitor {
 		return "monitor-wait"

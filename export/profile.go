@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Class says whose code a frame is. It decides colours and marks.
+// Class is the kind of code of a frame. It decides colors and marks.
 type Class uint8
 
 const (
-	ClassManaged   Class = iota // methods the CLR compiled or loaded precompiled
-	ClassNative                 // native code that is not the runtime's
+	ClassManaged   Class = iota // managed methods, compiled at run time or precompiled
+	ClassNative                 // native code outside the runtime
 	ClassRuntime                // the .NET runtime's own native code (libcoreclr, libclrjit, libSystem.Native, ...)
-	ClassStub                   // code the CLR made that is no method: IL stub, precode, helper
+	ClassStub                   // code that the CLR generated: IL stub, precode, helper
 	ClassGap                    // frames are missing here; Frame.Name is the reason
-	ClassType                   // no frame: the type that was allocated or thrown there, or what an exception said
-	ClassKernel                 // the kernel of the system
-	ClassUnsampled              // no frame: processor time without samples, and its cause
+	ClassType                   // not code: an allocated or thrown type, or the message of an exception
+	ClassKernel                 // the kernel
+	ClassUnsampled              // not code: CPU time without samples, and its cause
 	numClasses
 )
 
@@ -29,14 +29,14 @@ func (c Class) String() string {
 	return "class?"
 }
 
-// Frame is one function, or one address of it, that stands in stacks.
+// Frame is one function, or one address in a function.
 type Frame struct {
-	Name        string // readable name; of a gap, the reason
+	Name        string // readable name; for a gap, the reason
 	Module      string // base name of the image, "" if none
 	ModuleIndex int32  // into Profile.Modules, -1 = none
 	Addr        uint64 // address looked up, 0 = unknown (managed methods)
-	File        string // source file, "" = not known
-	Line        int    // of it, 0 = not known
+	File        string // source file, "" if unknown
+	Line        int    // line in File, 0 if unknown
 	Class       Class
 	Doubtful    bool // found by a guess (unwind.Trust.Doubtful)
 }
@@ -46,25 +46,24 @@ type Module struct {
 	Path       string
 	BuildID    string // hexadecimal, "" = none
 	Start, End uint64 // mapped addresses, Start <= a < End
-	Offset     uint64 // in the file, of Start
+	Offset     uint64 // offset of Start in the file
 }
 
-// Thread is a thread that has samples, or with the ID 0 all that have none.
+// Thread is a thread with samples. ID 0 means all threads without samples.
 type Thread struct {
 	ID   int // the kernel's thread id, 0 = threads without samples
 	Name string
 }
 
-// Event is what a stack was taken of: time, by sampling, or something the runtime
-// reported as it happened.
+// Event is the kind of a stack: a sample of time, or an event of the runtime.
 type Event uint8
 
 const (
 	NoEvent         Event = iota // samples of time
 	EventWait                    // waiting for a wait handle, or in Monitor.Wait
-	EventLock                    // waiting for a lock that another thread had
-	EventAllocation              // of memory
-	EventException               // thrown
+	EventLock                    // waiting for a lock that another thread held
+	EventAllocation              // memory was allocated
+	EventException               // an exception was thrown
 	NumEvents
 )
 
@@ -72,31 +71,31 @@ var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception"
 
 func (e Event) String() string { return eventNames[e%NumEvents] }
 
-// Stack is one distinct stack of one thread, with how often it was seen.
+// Stack is one distinct stack of one thread and its number of samples.
 type Stack struct {
 	Thread    int     // index into Profile.Threads
 	Frames    []int32 // indices into Profile.Frames, leaf first
 	Count     int64   // samples, >= 0
-	WallNanos int64   // wall time the samples stand for, >= 0; 0 = not measured
-	CPUNanos  int64   // CPU time the samples stand for, >= 0; 0 = not measured
+	WallNanos int64   // wall time of the samples, >= 0; 0 = not measured
+	CPUNanos  int64   // CPU time of the samples, >= 0; 0 = not measured
 	CPUCount  int64   // of Count, samples with CPU time; 0 with CPUNanos > 0 and Count > 0: all of Count
 	Complete  bool
-	Gap       string // why the stack is not complete, "" if it is
+	Gap       string // why the stack is incomplete, "" if it is complete
 
-	// Of an event, whose times are Count. WallNanos and CPUNanos are 0 then.
+	// For an event; Count is then the number of events, and WallNanos and CPUNanos are 0.
 	Event   Event
-	Sum     int64  // nanoseconds of waits and locks, bytes that allocations stand for
+	Sum     int64  // nanoseconds of waits and locks, bytes of allocations
 	Longest int64  // nanoseconds of the longest wait
 	Open    bool   // the wait had not ended: Sum is a lower bound
-	Monitor bool   // a wait in Monitor.Wait, or what is built on it
-	Owner   int    // thread that had the lock, 0 = not known
-	Type    string // that was allocated or thrown
-	Message string // of an exception
+	Monitor bool   // a wait in Monitor.Wait, or in code that uses it
+	Owner   int    // thread that held the lock, 0 if unknown
+	Type    string // allocated or thrown type
+	Message string // message of an exception
 }
 
 // Wait is one wait or lock.
 type Wait struct {
-	Stack int // index into Profile.Stacks, which says of what
+	Stack int // index into Profile.Stacks
 	Start time.Time
 	Nanos int64
 }
@@ -111,49 +110,49 @@ type Profile struct {
 	Duration time.Duration
 	RateHz   float64 // samples per second and thread, 0 = unknown
 	Command  []string
-	Waits    []Wait // the longest waits and locks one by one, by when they began
+	Waits    []Wait // the longest waits and locks, sorted by start
 	Runtime  string // such as ".NET 9.0.5", "" = unknown
 	Stats    Stats
 }
 
-// Stats are the figures of the recording itself. They are what the recorder
-// counted, and may be larger than the sums over Stacks if samples were lost.
+// Stats holds the figures of the recording. The recorder counted them. They may exceed the
+// sums over Stacks if samples were lost.
 type Stats struct {
 	Samples   int64            // stacks taken
-	Complete  int64            // of them, without a gap
+	Complete  int64            // samples without a gap
 	Gaps      map[string]int64 // incomplete samples by reason
-	Suspended Quantiles        // time the runtime, or one thread, stood still per suspension
-	Parts     []Part           // what it was spent on, in order; nil = not known
-	Tries     []Tries          // suspensions of single threads by what came of them, most frequent first
+	Suspended Quantiles        // time per suspension of the runtime or of one thread
+	Parts     []Part           // parts of Suspended, in order; nil = unknown
+	Tries     []Tries          // suspensions of single threads by result, most frequent first
 	Retries   int64            // SuspendRuntime calls repeated because a suspension was in progress
-	Lost      int64            // samples taken but not kept
-	Unlisted  int64            // waits that are not in Profile.Waits: they were shorter
+	Lost      int64            // dropped samples
+	Unlisted  int64            // shorter waits, which are not in Profile.Waits
 	Empty     string           // why there are no samples, "" if there are some
 	Notes     []string         // one line each, for the user
 	ExitNote  string           // how the command ended, "" if unremarkable
 	Way       string           // how samples were taken: "probe", "snapshot", "" = unknown
-	WayWhy    string           // what that means, and why not another way
+	WayWhy    string           // explanation of Way, and why no other way was used
 	Taken     []string         // figures of that way, one line each
 	Clock     *Clock           // of CPU samples; nil = unknown
-	CPU       *CPUTime         // where processor time is; nil = no clock of the processes is known
+	CPU       *CPUTime         // where CPU time is; nil = no clock of the processes is known
 	Counters  map[string]int64 // the same for programs; nil = none
-	Events    []EventStats     // the runtime's events that were recorded, by kind; nil = none were asked for
+	Events    []EventStats     // recorded events of the runtime, by kind; nil = none were requested
 }
 
-// EventStats sum up the events of a kind.
+// EventStats holds the totals of one kind of event.
 type EventStats struct {
 	Event    Event
-	Seen     int64 // that happened
-	Count    int64 // with their stack; lower bounds among them
+	Seen     int64 // all events
+	Count    int64 // events with a stack, including lower bounds
 	Complete int64 // of Count, without a gap
 	Sum      int64 // of Count: nanoseconds or bytes
 	Longest  int64 // nanoseconds
-	Open     int64 // of Count, had not ended
+	Open     int64 // of Count, not ended
 }
 
-// Quantiles sum up a distribution of times.
+// Quantiles summarizes a distribution of times.
 type Quantiles struct {
-	Count         int64 // values seen; 0 = the others mean nothing
+	Count         int64 // number of values; if 0, the other fields are unset
 	P50, P99, Max time.Duration
 }
 
@@ -163,14 +162,14 @@ type Part struct {
 	Time Quantiles
 }
 
-// Tries counts suspensions of single threads by what came of them: the verdict on
-// our own walk, and what the CLR answered to DoStackSnapshot.
+// Tries counts suspensions of single threads by result: the verdict on our own walk, and the
+// HRESULT of DoStackSnapshot.
 type Tries struct {
 	Verdict, Result string
 	Count           int64
 }
 
-// threadCount is how many threads have samples.
+// threadCount returns the number of threads with samples.
 func (p *Profile) threadCount() (n int64) {
 	for i := range p.Threads {
 		if p.Threads[i].ID != 0 {
@@ -180,11 +179,11 @@ func (p *Profile) threadCount() (n int64) {
 	return n
 }
 
-// IndexError is returned by writers for a profile whose parts do not fit.
+// IndexError describes an invalid index in a profile.
 type IndexError struct {
-	What  string // what refers, such as "stack 3 frame 0"
-	Index int    // to which index
-	Limit int    // of how many
+	What  string // where the index is, such as "stack 3 frame 0"
+	Index int    // the invalid index
+	Limit int    // number of valid indices
 }
 
 func (e *IndexError) Error() string {

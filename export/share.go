@@ -9,12 +9,12 @@ import (
 // error is a third of it, or more.
 const fewSamples = 10
 
-// isWeak reports whether what rests on count samples is marked. What rests on none is
-// read from a clock, and exact.
+// isWeak reports whether a time with count samples is marked. A time without samples comes
+// from a clock and is exact.
 func isWeak(count int64) bool { return count > 0 && count < fewSamples }
 
-// share is a percentage that rests on count samples, in few columns: "" for a negative
-// part, no more digits than the samples carry, and a tilde before a weak one.
+// share formats a percentage with count samples. It returns "" for a negative part, shows only
+// the digits that the samples support, and marks a weak value with a tilde.
 func share(part, count, all int64) string {
 	if part < 0 {
 		return ""
@@ -30,8 +30,8 @@ func share(part, count, all int64) string {
 	return text
 }
 
-// shareDigits is how many decimals of a percentage its samples carry: none if its standard
-// error is half a percent or more, else one.
+// shareDigits returns how many decimals the samples support: none if the standard error is
+// half a percent or more, else one.
 func shareDigits(percent float64, count int64) int {
 	if count <= 0 {
 		return 1

@@ -36,9 +36,9 @@ type speedscopeProfile struct {
 	Weights []int64   `json:"weights"`
 }
 
-// WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads
-// and one per thread, and if CPU time was measured one of CPU time. Weights of the others
-// are wall nanoseconds, or samples where no wall time was measured.
+// WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads, one per thread,
+// and one of CPU time if it was measured. The weights of the others are wall nanoseconds, or
+// samples if wall time was not measured.
 func WriteSpeedscope(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (o *speedscopeProfile) add(pa *path, value int) {
 	o.End += pa.values[value]
 }
 
-// threadLabel is how a thread is listed.
+// threadLabel returns the label of a thread.
 func threadLabel(t *Thread) string {
 	if name := clean(t.Name); name != "" && t.ID == 0 {
 		return name

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// TextOptions say how to write for people.
+// TextOptions controls the text formats.
 type TextOptions struct {
 	Color      bool    // ANSI colours; set it only for a terminal
 	Width      int     // columns, at least 40; 0: 100 for trees, and no limit for the lines of the summary
@@ -41,7 +41,7 @@ const (
 
 var classSGR = [numClasses]string{ClassManaged: "36", ClassNative: "33", ClassRuntime: "35", ClassStub: "2", ClassGap: "1;31", ClassType: "32"}
 
-// paint colours s if colours are on.
+// paint colors s if colors are enabled.
 func (o TextOptions) paint(sgr, s string) string {
 	if !o.Color || sgr == "" || s == "" {
 		return s
@@ -123,8 +123,8 @@ func lastBreak(s string, n int) int {
 	return best
 }
 
-// WriteSummary writes what was recorded and how well: samples, complete stacks
-// in percent, incomplete ones by reason, how long the runtime was suspended.
+// WriteSummary writes the figures of a recording: samples, the share of complete stacks,
+// incomplete stacks by reason, and how long the runtime was suspended.
 func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 	s := &summary{opt: opt.filled(), room: math.MaxInt}
 	if opt.Width > 0 {
@@ -196,7 +196,7 @@ func (s *summary) way(st *Stats) {
 	}
 }
 
-// events reports what the runtime's events say.
+// events reports the totals of the runtime's events.
 func (s *summary) events(st *Stats) {
 	for i := range st.Events {
 		e := &st.Events[i]
@@ -220,7 +220,7 @@ func (s *summary) events(st *Stats) {
 	}
 }
 
-// bytesOf writes a number of bytes for people.
+// bytesOf formats a number of bytes.
 func bytesOf(n int64) string {
 	for _, u := range [...]struct {
 		name string
@@ -237,7 +237,7 @@ func times(q Quantiles) string {
 	return fmt.Sprintf("p50 %s   p99 %s   max %s", shortTime(q.P50), shortTime(q.P99), shortTime(q.Max))
 }
 
-// recorded reports what the samples are of.
+// recorded describes the samples: number, duration, threads, and runtime.
 func recorded(p *Profile) string {
 	parts := []string{thousands(p.Stats.Samples)}
 	if p.Duration > 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// gapCount is one reason with how many samples it spoiled.
+// gapCount is a reason and the number of samples with it.
 type gapCount struct {
 	reason string
 	count  int64
@@ -47,8 +47,7 @@ func thousands(n int64) string {
 	return sign + s
 }
 
-// percent is part/whole; "-" if there is no whole. It says 100 and 0 only of
-// all and nothing.
+// percent formats part/whole, "-" if whole is 0. It shows 100 % and 0 % only for exact values.
 func percent(part, whole int64) string {
 	if whole == 0 {
 		return "-"
@@ -63,8 +62,7 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.2f %%", f)
 }
 
-// shortTime writes a duration with three digits, which is as good as it is
-// measured.
+// shortTime formats a duration with three digits, the precision of the measurement.
 func shortTime(d time.Duration) string {
 	switch {
 	case d < time.Microsecond:

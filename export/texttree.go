@@ -10,23 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// classMarks stand before names, so that classes can be told apart without
-// colours.
+// classMarks precede names, so that classes can be distinguished without colors.
 var classMarks = [numClasses]string{"M", "n", "r", "s", "!", "t", "k", "-"}
 
 // Shape of the tree.
 const (
 	chainHead  = 2  // of a long chain of only children, the first frames shown
 	chainTail  = 2  // and the last
-	maxIndent  = 24 // levels, after which lines stay where they are
+	maxIndent  = 24 // levels; deeper lines are not indented further
 	narrowing  = 1.05
 	numberCols = 25
 )
 
-// treeLine is one line before it is cut and coloured.
+// treeLine is one line before it is shortened and colored.
 type treeLine struct {
 	total, self int64 // in the tree's value; total < 0: none shown
-	count       int64 // samples that total rests on, 0 = none: an exact clock
+	count       int64 // samples of total, 0 = none: an exact clock
 	selfCount   int64 // and self
 	indent      string
 	text        string
@@ -35,21 +34,20 @@ type treeLine struct {
 	note        string
 }
 
-// treeText lays a tree out under one threshold.
+// treeText lays out a tree with one threshold.
 type treeText struct {
 	tree  *tree
-	floor int64 // value below which a branch is summed up
-	limit int   // lines after which the layout is given up
+	floor int64 // branches below this value are merged into one line
+	limit int   // the layout stops after this many lines
 	lines []treeLine
 }
 
-// WriteTree writes the hottest merged stacks as a tree from the roots to the
-// leaves: share with callees, share of the function itself, samples that the first rests
-// on, class mark, name. The shares are of CPU time where it was measured, else of samples.
-// Shares that rest on fewer than ten samples are marked with a tilde. Branches below opt.MinPercent are summed up, and so are
-// more, from the lightest, where the lines would be more than opt.MaxLines.
-// Only children stand below each other without a new level; of long chains the
-// middle is left out and counted.
+// WriteTree writes the hottest merged stacks as a tree from the roots to the leaves. The
+// columns are: share with callees, share of the function itself, samples of the first share,
+// class mark, and name. Shares are of CPU time if it was measured, and of samples otherwise. A
+// tilde marks shares with fewer than ten samples. Branches below opt.MinPercent are merged into
+// one line, and more of the lightest ones if there are more than opt.MaxLines lines. A chain of
+// only children stays on one level. The middle of a long chain is omitted and counted.
 func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -60,7 +58,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 	return err
 }
 
-// treeOf is the tree of one value, under a line that names it.
+// treeOf writes the tree of one value below a heading.
 func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	t := newTree(newView(p), by)
 	if t.nodes[0].total[by] <= 0 {
@@ -80,10 +78,10 @@ func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	return b.String()
 }
 
-// weakLegend explains the mark of few samples.
+// weakLegend explains the mark for few samples.
 const weakLegend = "~ rests on fewer than 10 samples"
 
-// whole is what the shares are of.
+// whole returns the total of the shares.
 func (t *tree) whole() string {
 	m, all := &metrics[t.by], &t.nodes[0].total
 	if m.unit == "nanoseconds" {
@@ -124,7 +122,7 @@ func layTree(t *tree, opt TextOptions) []treeLine {
 	}
 }
 
-// kept returns the children at or above the threshold, and sums up the rest.
+// kept returns the children at or above the threshold, and the total of the rest.
 func (l *treeText) kept(i int32) (keep []int32, rest int, weight, count int64) {
 	for _, c := range l.tree.nodes[i].children {
 		if n := l.tree.nodes[c].total[l.tree.by]; n >= l.floor {
@@ -138,7 +136,7 @@ func (l *treeText) kept(i int32) (keep []int32, rest int, weight, count int64) {
 	return keep, rest, weight, count
 }
 
-// branches writes the children of node i, each with all below it.
+// branches writes the subtrees of the children of node i.
 func (l *treeText) branches(i int32, indent string, level int) {
 	keep, rest, weight, count := l.kept(i)
 	for _, c := range keep {
@@ -164,8 +162,8 @@ func lighter(n int) string {
 	return thousands(int64(n)) + " lighter branches"
 }
 
-// chain writes node i and its line of only children, and returns the last of
-// them. A child is an only child if nothing else of its caller is worth a line.
+// chain writes node i and its chain of only children, and returns the last of them. A child is
+// an only child if its caller has nothing else above the threshold.
 func (l *treeText) chain(i int32, indent string) int32 {
 	run := []int32{i}
 	for {
@@ -190,8 +188,8 @@ func (l *treeText) chain(i int32, indent string) int32 {
 	return i
 }
 
-// frame writes a line for a node. Within a chain the total is that of the line
-// above, near enough, and is left out unless it says something new.
+// frame writes a line for a node. Within a chain, it omits the total if it is about the same as
+// in the line above.
 func (l *treeText) frame(i int32, indent string, first bool) {
 	n := &l.tree.nodes[i]
 	s := &l.tree.view.symbols[n.symbol]
@@ -212,7 +210,7 @@ func (l *treeText) frame(i int32, indent string, first bool) {
 	l.lines = append(l.lines, line)
 }
 
-// elided writes what the middle of a chain holds.
+// elided writes a line for the omitted middle of a chain.
 func (l *treeText) elided(run []int32, indent string) {
 	var count [numClasses]int
 	for _, i := range run {
@@ -251,8 +249,8 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 	return cols + l.indent + opt.paint(classSGR[l.class], classMarks[l.class]+" "+name) + opt.paint(sgrDim, note)
 }
 
-// fit shortens a name to n runes and keeps its end, which says more than its
-// beginning: namespaces come first. Arguments go before namespaces do.
+// fit shortens a name to n runes. It removes arguments first, and then namespaces from the start,
+// because the end of a name is more specific.
 func fit(name string, n int) string {
 	if utf8.RuneCountInString(name) <= n {
 		return name

@@ -31,15 +31,15 @@ func (v *values) add(o values) {
 	}
 }
 
-// symbol is a frame as people see it: frames at several addresses of one
-// function are one symbol. A doubtful frame is never the same symbol as a trusted one.
+// symbol groups the frames of one function at several addresses. Doubtful and trusted frames are
+// never in one symbol.
 type symbol struct {
 	name, module string
 	class        Class
 	doubtful     bool
 }
 
-// label is the name with what must not be lost where only a name is written.
+// label returns the name, with the mark of a doubtful frame, for formats that show only names.
 func (s *symbol) label() string {
 	if s.doubtful {
 		return s.name + " [doubtful]"
@@ -58,14 +58,14 @@ func (s *symbol) compare(o *symbol) int {
 	return cmp.Or(strings.Compare(s.name, o.name), strings.Compare(s.module, o.module), cmp.Compare(s.class, o.class), d)
 }
 
-// path is a stack in symbols, root first, with every gap visible.
+// path is a stack as symbols, root first, with every gap.
 type path struct {
 	thread  int
 	symbols []int32
 	values  values
 }
 
-// view is a profile as the formats for people show it.
+// view is a profile prepared for the formats for people.
 type view struct {
 	symbols []symbol
 	paths   []path
@@ -73,7 +73,7 @@ type view struct {
 	index   map[symbol]int32
 }
 
-// newView needs a profile that has passed Check.
+// newView returns the view of a profile that has passed Check.
 func newView(p *Profile) *view {
 	v := &view{index: make(map[symbol]int32)}
 	of := make([]int32, len(p.Frames))
@@ -97,7 +97,7 @@ func symbolOf(f *Frame) symbol {
 	return s
 }
 
-// gapName is how a gap with that reason is shown.
+// gapName returns the name of a gap with this reason.
 func gapName(reason string) string {
 	switch {
 	case strings.HasPrefix(reason, "["):
@@ -135,8 +135,8 @@ func (v *view) add(p *Profile, s *Stack, of []int32) {
 	v.paths = append(v.paths, pa)
 }
 
-// unmarkedGap reports a stack that lacks frames but has no gap frame to say
-// so: its root is missing, and the formats show a gap there.
+// unmarkedGap reports whether a stack lacks frames but has no gap frame. Its root is missing, and
+// the formats show a gap there.
 func unmarkedGap(p *Profile, s *Stack) (reason string, missing bool) {
 	if len(s.Frames) == 0 && s.Gap == "" {
 		return "no frames", true
@@ -178,7 +178,7 @@ type node struct {
 	children    []int32 // heaviest first
 }
 
-// tree is the paths merged from the root, parents before children.
+// tree holds the paths, merged from the root. Parents precede children.
 type tree struct {
 	by    int // value that sorts children
 	view  *view
@@ -221,7 +221,7 @@ func (t *tree) sum() {
 	}
 }
 
-// counts is the value that says how many samples t.by rests on.
+// counts returns the index of the value with the number of samples of t.by.
 func (t *tree) counts() int { return metrics[t.by].count }
 
 // compare puts the heavier node first, equal ones by name.

@@ -10,7 +10,7 @@ import (
 
 var amd64Regs = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
-// AMD64CodeText writes a code with what it undoes.
+// AMD64CodeText formats a code with its effect.
 func AMD64CodeText(i *peamd64.Info, c *peamd64.Code) string {
 	what := ""
 	switch c.Op {
@@ -96,8 +96,8 @@ func epilogText(i *peamd64.Info, fn peamd64.RuntimeFunction, b []byte, n int) st
 	return fmt.Sprintf("EPILOG at %#x", fn.End-c.Operand)
 }
 
-// amd64Effect is where codes say the caller's registers are: all counted from
-// one base.
+// amd64Effect is the location of the caller's registers according to the codes, relative to one
+// base.
 type amd64Effect struct {
 	base    string // register the frame counts from
 	at      int64  // of the walk over the frame, from base
@@ -109,9 +109,9 @@ type amd64Effect struct {
 // amd64Rules runs the codes that apply at rva symbolically, through chained
 // parents. It knows no epilogs: those are found by their instructions.
 //
-// It is no second interpreter of the walkers': it makes text, of data too that they
-// refuse, and what it cannot say it says. TestEveryOperationHasAnEffect holds its
-// operations against the decoder's.
+// It is separate from the walkers' interpreter because it produces text, also for data that
+// they refuse. It reports what it cannot describe. TestEveryOperationHasAnEffect compares its
+// operations with the decoder's.
 func amd64Rules(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) (cfa, saved string) {
 	e := amd64Effect{base: "rsp"}
 	for link := 0; ; link++ {
@@ -136,12 +136,12 @@ func amd64Rules(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) (cfa, saved 
 	}
 }
 
-// codes undoes what was done within the first done bytes.
+// codes undoes the operations of the first done bytes.
 func (e *amd64Effect) codes(i *peamd64.Info, done uint32, parent bool) peamd64.Reason {
 	_, codes := i.Epilogs()
-	// Saves count from the frame base. With a frame register that is the register, as
-	// soon as it is set; what a child has undone before was of RSP and cannot be told in
-	// terms of another register any more.
+	// Saves are relative to the frame base. Once a frame register is set, it is the base.
+	// Operations that a child undid before are relative to RSP, and cannot be expressed
+	// with another register.
 	if i.FrameReg != 0 && (parent || done >= uint32(i.Prolog) || setFP(i, codes, done)) && e.base == "rsp" && len(e.saved) == 0 && e.at == 0 {
 		e.base = amd64Regs[i.FrameReg&15]
 		e.frame = -int64(i.FrameOffset)
@@ -175,7 +175,7 @@ func setFP(i *peamd64.Info, codes []byte, done uint32) bool {
 	return false
 }
 
-// undo reports what undoing a code does, or that it cannot.
+// undo describes the effect of undoing a code, or reports that it cannot.
 func (e *amd64Effect) undo(i *peamd64.Info, c *peamd64.Code) bool {
 	switch c.Op {
 	case peamd64.UWOP_PUSH_NONVOL:

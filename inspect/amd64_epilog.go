@@ -48,8 +48,8 @@ func (r *peReader) returns(in *Instr, fn peamd64.RuntimeFunction, chained bool) 
 	return false
 }
 
-// leaves reports whether a jump leaves the function: it does not if it goes to
-// another fragment of it.
+// leaves reports whether a jump leaves the function. A jump to another fragment of the function
+// does not.
 func (r *peReader) leaves(in *Instr, rel int64, fn peamd64.RuntimeFunction, chained bool) bool {
 	to := uint32(in.Addr + uint64(len(in.Bytes)) + uint64(rel))
 	if fn.Contains(to) {
@@ -67,9 +67,9 @@ func (r *peReader) leaves(in *Instr, rel int64, fn peamd64.RuntimeFunction, chai
 	return to == theirs.Begin && !chained
 }
 
-// backwards goes from a return to the epilog's first instruction: pops, and before
-// them what releases the frame. Backwards, because only its end tells an epilog from
-// pops of the body.
+// backwards goes from a return to the epilog's first instruction: over pops, and over the
+// instruction that releases the frame. Only the end distinguishes an epilog from pops in the
+// body, so the search goes backwards.
 func (r *peReader) backwards(list []Instr, info *peamd64.Info, out map[uint32][2]string) {
 	n := len(list) - 1
 	depth, saved := int64(0), ""

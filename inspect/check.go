@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Class sorts what a check finds.
+// Class is the class of a finding.
 type Class string
 
 const (
 	Malformed     Class = "malformed"     // cannot be read; a walk there ends with BadInfo
 	Contradictory Class = "contradictory" // can be read, but parts disagree
-	Overlapping   Class = "overlapping"   // covers bytes another entry covers
-	Unsupported   Class = "unsupported"   // well formed, of a kind that is not read
+	Overlapping   Class = "overlapping"   // covers the same bytes as another entry
+	Unsupported   Class = "unsupported"   // well formed, but not supported
 	Remark        Class = "remark"        // harmless, but a reader should know
 )
 
 var classOrder = map[Class]int{Malformed: 0, Contradictory: 1, Overlapping: 2, Unsupported: 3, Remark: 4}
 
-// Finding is one kind of thing a check found.
+// Finding is one kind of result of a check.
 type Finding struct {
 	Class    Class    `json:"class"`
 	What     string   `json:"what"`
@@ -38,7 +38,7 @@ type Check struct {
 	Arch     string    `json:"arch"`
 	Entries  int       `json:"entries"`
 	Findings []Finding `json:"findings"`
-	Seconds  float64   `json:"seconds"`    // to open the file and look at every entry
+	Seconds  float64   `json:"seconds"`    // time to open the file and check every entry
 	PeakKiB  int64     `json:"peak_kib"`   // of the whole process; 0 = the system does not say
 	Size     int64     `json:"file_bytes"` // of the file
 }
@@ -80,7 +80,7 @@ func (c *checker) add(class Class, what string, n int, example func() string) {
 	}
 }
 
-// CheckFile opens an image and looks at every entry.
+// CheckFile opens an image and checks every entry.
 func CheckFile(path string) (*Check, error) {
 	start := time.Now()
 	im, err := Open(path)

@@ -1,6 +1,5 @@
-// Package inspect writes an image's unwind data the way people read it: a
-// summary of the image, one function with its codes or rows and their effect
-// at every instruction, and a check of every entry.
+// Package inspect shows an image's unwind data as text: a summary of the image, one function
+// with its codes or rows and their effect at every instruction, and a check of every entry.
 //
 // Sources: those of packages elf, cfi and pe; the instruction text comes from
 // golang.org/x/arch.
@@ -8,8 +7,8 @@
 // Glossary. An *entry* is one FDE or one .pdata entry. The *effect* at an
 // instruction is where the caller's registers are just before it runs.
 //
-// Strategy: this is a cold tool. It uses the same readers as the walkers, so
-// what it prints is what they would do, and it allocates freely.
+// Strategy: speed does not matter here, and the code allocates freely. It uses the same readers
+// as the walkers, so its output shows what the walkers do.
 //
 // A PE image may have DWARF sections beside its exception directory. Both are
 // shown and checked. The x64 walker asks the exception directory first and the

@@ -22,7 +22,7 @@ type frames struct {
 	isCode func(addr uint64) bool
 }
 
-// loadDamage is what reading the records complained of.
+// loadDamage returns the damage in the records.
 func (r *frames) loadDamage() (out []error) {
 	var load *cfi.LoadError
 	if errors.As(r.err, &load) {
@@ -78,7 +78,7 @@ func (r *frames) rows(fde *cfi.FDE, f *Function) []rowRange {
 	return out
 }
 
-// maxCode bounds what of one function is disassembled, bytes.
+// maxCode bounds the disassembled bytes of one function.
 const maxCode = 1 << 20
 
 func (r *frames) lines(f *Function, rows []rowRange) {

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// check looks at every record, every program, every row and every expression.
+// check checks every record, program, row, and expression.
 func (r *frames) check(c *checker) {
 	c.entries += r.table.Len()
 	r.checkLoad(c)
@@ -26,7 +26,7 @@ func (r *frames) check(c *checker) {
 	})
 }
 
-// checkLoad sorts what reading the records complained of.
+// checkLoad classifies the damage in the records.
 func (r *frames) checkLoad(c *checker) {
 	var load *cfi.LoadError
 	if !errors.As(r.err, &load) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// ErrFormat says that a file is neither an ELF nor a PE image.
+// ErrFormat means that a file is neither an ELF nor a PE image.
 var ErrFormat = errors.New("neither an ELF nor a PE image")
 
 // Image is an opened image of either format.
@@ -20,7 +20,7 @@ type Image struct {
 	reader reader
 }
 
-// reader is what a format knows to do.
+// reader is the interface of an image format.
 type reader interface {
 	summary() *Summary
 	// function describes the function at an address of the image's own.
@@ -28,11 +28,11 @@ type reader interface {
 	check(c *checker)
 	// symbol finds a function's address by its name.
 	symbol(name string) (uint64, bool)
-	// own turns a number the user gave into the image's own address.
+	// own converts a number from the user to the image's own address.
 	own(v uint64) uint64
 }
 
-// Summary is an image's header as people want to read it.
+// Summary describes an image.
 type Summary struct {
 	File     string    `json:"file"`
 	Format   string    `json:"format"` // elf | pe
@@ -58,7 +58,7 @@ type Count struct {
 	N    int    `json:"n"`
 }
 
-// Open opens an image; what it is its first bytes say.
+// Open opens an image. The first bytes of the file decide its format.
 func Open(path string) (*Image, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -119,8 +119,8 @@ type Function struct {
 	Notes []string     `json:"notes,omitempty"`
 
 	// Of PE images with DWARF sections:
-	Governs string    `json:"governs,omitempty"` // what the walkers go by at the address asked for
-	Also    *Function `json:"also,omitempty"`    // what the other structure says, and is not gone by
+	Governs string    `json:"governs,omitempty"` // the data that the walkers use at the requested address
+	Also    *Function `json:"also,omitempty"`    // the other structure, which the walkers ignore
 }
 
 // Line is one instruction and where the caller's registers are before it runs.

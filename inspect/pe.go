@@ -131,7 +131,7 @@ func (r *peReader) countARM64() []Count {
 	return []Count{{"packed entries", packed}, {"entries with an .xdata record", r.entries() - packed}}
 }
 
-// entry describes what the exception directory says of an RVA.
+// entry describes the entry of the exception directory for an RVA.
 func (r *peReader) entry(rva uint32) (*Function, error) {
 	if r.arch == context.ArchAMD64 {
 		return r.functionAMD64(rva)

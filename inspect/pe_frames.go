@@ -15,8 +15,8 @@ type peFrames struct {
 	frames
 }
 
-// framesPE loads them as package module does, so that what is shown is what is
-// walked by; nil if the image has none.
+// framesPE loads the DWARF sections like package module, so that the output shows what the
+// walkers use. It returns nil if the image has none.
 func framesPE(r *peReader) (*peFrames, error) {
 	d := &peFrames{frames: frames{base: r.f.ImageBase(), debug: ".debug_frame", arch: r.arch}}
 	d.code = func(rva uint64, n int) ([]byte, bool) { return r.f.BytesAt(uint32(rva), n) }
@@ -38,8 +38,8 @@ func framesPE(r *peReader) (*peFrames, error) {
 	return d, nil
 }
 
-// function describes what the exception directory and what the DWARF sections
-// say of an address, and which of them the walkers go by.
+// function describes an address according to the exception directory and to the DWARF sections,
+// and says which of them the walkers use.
 func (r *peReader) function(addr uint64) (*Function, error) {
 	if addr > 1<<32-1 {
 		return nil, fmt.Errorf("%#x is no RVA", addr)
@@ -75,7 +75,7 @@ func (r *peReader) covered(rva uint32) bool {
 	return ok
 }
 
-// alone counts the FDEs that describe what the exception directory does not.
+// alone counts the FDEs for code that the exception directory does not cover.
 func (d *peFrames) alone(r *peReader) (n int) {
 	d.table.Each(func(f cfi.FDE) bool {
 		if rva := f.Lo - d.base; rva <= 1<<32-1 && !r.covered(uint32(rva)) {

@@ -41,8 +41,8 @@ func (s *Summary) Text(w io.Writer) {
 	}
 }
 
-// Text writes the function: its data, then every instruction beside its
-// effect. What is as on the line before is shown as a ditto mark.
+// Text writes the function: its data, and then every instruction beside its effect. A ditto mark
+// replaces a value that is the same as on the line before.
 func (f *Function) Text(w io.Writer) {
 	name := f.Name
 	if name == "" {
