@@ -13,19 +13,18 @@ func (e *Engine) chooseClock() Clock {
 	case ClockTimer, ClockOverrun:
 		return want
 	case ClockRandom:
-		e.s.Out.Note("the random clock is not supported yet: CPU timers are used instead")
-		return ClockTimer
+		return want
 	case ClockPerf:
 		if !e.tryEvents() {
-			e.s.Out.Note("the kernel permits no perf events of this process: CPU timers are used instead")
-			return ClockTimer
+			e.s.Out.Note("the kernel permits no perf events of this process: the tool's random clock is used instead")
+			return ClockRandom
 		}
-		return ClockPerf
+		return want
 	}
 	if e.tryEvents() {
 		return ClockPerf
 	}
-	return ClockTimer
+	return ClockRandom
 }
 
 // tryEvents reports whether the kernel gives events of the process's threads, and their
@@ -57,6 +56,11 @@ func (e *Engine) writeClock() {
 		if e.kernelTime.rings == nil {
 			w.Stats("probe_clock_user_only", 1)
 		}
+	case ClockRandom:
+		w.Stats("probe_clock_random", 1)
+		w.Stats("probe_clock_late_ns", e.random.lateness())
+		w.Stats("probe_clock_kept", e.random.kept)
+		w.Stats("probe_clock_rejected", e.random.rejected)
 	case ClockTimer, ClockOverrun:
 		w.Stats("probe_clock_timer", 1)
 	}
@@ -65,7 +69,7 @@ func (e *Engine) writeClock() {
 // withoutSIGURG is the clock where the program takes that signal.
 func (c Clock) withoutSIGURG() Clock {
 	if c == ClockPerf {
-		return ClockTimer
+		return ClockRandom
 	}
 	return c
 }

@@ -36,6 +36,7 @@ type Engine struct {
 	cpuClock   Clock // in use
 	perf       perfClock
 	kernelTime kernelClock
+	random     randomClock
 	timerEach  int64 // nanoseconds that a timer's sample of weight 1 stands for
 	births     births
 	startup    *startup // nil = there is none
@@ -85,6 +86,9 @@ func (e *Engine) Run() string {
 		e.disarm(lateLimit)
 		return err.Error()
 	}
+	if e.cpuClock == ClockRandom {
+		e.random.begin()
+	}
 	tick := time.Duration(max(e.period, int64(time.Millisecond)))
 	next := time.Now()
 	for !e.stopped.Load() {
@@ -96,6 +100,12 @@ func (e *Engine) Run() string {
 			e.endEvents()
 			e.disarm(lateLimit)
 			return "the tool is gone: " + err.Error()
+		}
+		if e.cpuClock == ClockRandom && !e.calm() {
+			next = time.Now().Add(e.nextDraw())
+			e.sleep(time.Until(next))
+			e.drawAll(time.Since(next))
+			continue
 		}
 		next = e.pace(next.Add(tick), time.Now())
 		e.sleep(time.Until(next))
@@ -309,7 +319,12 @@ func (e *Engine) record(r *probe.Record) {
 		e.overflowed(t)
 	}
 	s := stackSample{capture: e.captured(t, r), time: int64(r.Time) + e.events.offset}
-	s.cpu, s.wall = e.standsFor(t, r)
+	drawn := r.Why == probe.Asked && t.drawn.open
+	if !drawn {
+		s.cpu, s.wall = e.standsFor(t, r)
+	} else if !e.answered(t, &s) {
+		return
+	}
 	if e.hold(&s) {
 		return
 	}
@@ -319,7 +334,7 @@ func (e *Engine) record(r *probe.Record) {
 		return
 	}
 	e.findObject(t)
-	if r.Why != probe.Timer && r.Why != probe.ClockHit {
+	if r.Why != probe.Timer && r.Why != probe.ClockHit && !drawn {
 		t.rested(gap, e.s.Frames)
 		if c, ok := e.kernel.counters(t); ok {
 			t.last = c

@@ -19,6 +19,9 @@ type task struct {
 	read  int64 // when its name was read again
 	stat  int   // its schedstat, open; -1 = opened at each visit
 	place int   // its syscall, open; -1 = not yet
+	// stateFile is its stat, open: the descriptor and 1; 0 = not yet.
+	stateFile int
+	drawn     draw // of the random clock
 
 	listing uint64 // the last in which it was
 

@@ -20,6 +20,7 @@ type taskFiles struct {
 	calls      uint64
 	places     int       // syscall files that are open
 	mostPlaces int       // at a time: of threads that sleep none is needed
+	states     int       // stat files that are open
 	buf        [512]byte // of one file
 	names      []byte    // of a listing
 }
@@ -137,7 +138,11 @@ func (f *taskFiles) shut(t *task) {
 		unix.Close(t.place)
 		f.places--
 	}
-	t.stat, t.place = -1, -1
+	if t.stateFile > 0 {
+		unix.Close(t.stateFile - 1)
+		f.states--
+	}
+	t.stat, t.place, t.stateFile = -1, -1, 0
 }
 
 // comm is the kernel's name of a thread, "" if it has ended.

@@ -52,6 +52,10 @@ func (e *Engine) arm(t *task) {
 	if e.cfg.NoCPU || e.cpuClock == ClockPerf && e.armEvent(t) {
 		return
 	}
+	if e.cpuClock == ClockRandom {
+		t.armed, t.unarmed = e.slotOf(t), 0
+		return
+	}
 	if t.last.cpu < youngest {
 		return
 	}

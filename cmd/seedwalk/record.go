@@ -41,9 +41,11 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
                      snapshot: the runtime is suspended for each sample, on Linux with a bias
                      to its safe points; more than 32 threads take turns
   --clock NAME       when a running thread is sampled (Linux, --mode probe):
-                     perf: by perf events with high-resolution timers
-                     timer: by CPU timers, which miss work bound to the kernel's tick
-                     auto: perf where the kernel permits it, else timer (default)
+                     perf: perf events with high-resolution timers
+                     random: random moments of seedwalk itself, where perf events are forbidden;
+                     it misses parts of bursts shorter than half a millisecond
+                     timer: CPU timers, which miss work that is bound to the kernel's tick
+                     auto: perf where the kernel permits it, else random (default)
   --events NAMES     what to record, separated by commas (default cpu,wall):
                      cpu: where CPU time goes; wall: where threads are
                      waits, locks: every wait for a wait handle or a lock, with its duration and
@@ -195,7 +197,7 @@ func (f *recordFlags) check() error {
 		return fmt.Errorf("--rate %g is out of range: choose %g to %d samples per second", f.opt.Rate, record.MinRate, record.MaxRate)
 	}
 	if !f.opt.Clock.Known() {
-		return fmt.Errorf("there is no clock %q; choose auto, perf, or timer", f.opt.Clock)
+		return fmt.Errorf("there is no clock %q; choose auto, perf, random, or timer", f.opt.Clock)
 	}
 	if f.opt.Duration < 0 {
 		return errors.New("--duration cannot be negative")

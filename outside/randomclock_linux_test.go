@@ -1,0 +1,131 @@
+package outside
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// contents is a descriptor of a file that holds text.
+func contents(t *testing.T, text string) int {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+// Of the threads that were runnable, those count that were on a processor, or would have been
+// without the tool.
+func TestAnswered(t *testing.T) {
+	const call = 0x2000 // an address behind a system call
+	before := counters{cpu: 1e6, wait: 5e6, turns: 7}
+	for _, c := range []struct {
+		name  string
+		after string // schedstat, "" = the thread has ended
+		late  time.Duration
+		ip    uint64
+		keep  bool
+	}{
+		{"it never left the processor", "1000000 5000000 7", 0, 0x1000, true},
+		{"it waited for another program", "1000000 9000000 8", 0, 0x1000, false},
+		{"it waited for the tool", "1000000 5050000 8", 0, 0x1000, true},
+		{"it waited for as long as its sample was late", "1000000 5150000 8", 100 * time.Microsecond, 0x1000, true},
+		{"and longer", "1000000 5170000 8", 100 * time.Microsecond, 0x1000, false},
+		{"it has just woken up", "1000000 5000000 8", 0, call, false},
+		{"it worked in the system call", "1020000 5000000 8", 0, call, true},
+		{"it has ended", "", 0, 0x1000, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := &Engine{}
+			e.period = 1e6
+			e.syscalls = newSyscalls(context.ArchAMD64, nil)
+			e.syscalls.at = map[uint64]bool{call: true, 0x1000: false}
+			k := &task{stat: contents(t, c.after)}
+			k.drawn = draw{open: true, before: before, wake: 1000, weight: 3}
+			e.random.open = 1
+			regs := context.AMD64{RIP: c.ip}
+			s := &stackSample{time: 1000 + int64(c.late)}
+			s.regs = context.FromAMD64(regs)
+			if keep := e.answered(k, s); keep != c.keep || keep != (s.cpu == 3e6) || e.random.open != 0 || k.drawn.open ||
+				e.random.kept+e.random.rejected != 1 || (e.random.kept == 1) != c.keep {
+				t.Errorf("kept: %v, %d ns, %+v", keep, s.cpu, e.random)
+			}
+		})
+	}
+}
+
+// Only the state of a thread counts, whatever its name is.
+func TestRuns(t *testing.T) {
+	for text, runs := range map[string]bool{
+		"12 (worker) R 1 2 3": true,
+		"12 (worker) S 1 2 3": false,
+		"12 (a) R 1 (b) D 1":  false,
+		"12 (a) S (b) R 1":    true,
+		"12 () R":             true,
+		"12 ()":               false,
+		"12 () ":              false,
+		"":                    false,
+		"R":                   false,
+	} {
+		f := &taskFiles{}
+		if got := f.running(contents(t, text)); got != runs {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	f := &taskFiles{pid: os.Getpid(), dir: -1}
+	if f.runs(&task{tid: 1 << 30}) {
+		t.Error("no thread runs")
+	}
+}
+
+// The lateness is a bound for nine moments of ten.
+func TestLateness(t *testing.T) {
+	var r randomClock
+	if r.lateness() != 0 {
+		t.Error("no moment is late")
+	}
+	r.late[10], r.late[17], r.moments = 90, 10, 100
+	if got := r.lateness(); got != 1<<10 {
+		t.Error(got)
+	}
+	r.late[10], r.late[17] = 89, 11
+	if got := r.lateness(); got != 1<<17 {
+		t.Error(got)
+	}
+}
+
+// Moments are exponential: no work of the program keeps step with them.
+func TestNextDraw(t *testing.T) {
+	e := &Engine{}
+	e.period = 1e6
+	var sum time.Duration
+	short := 0
+	const n = 100000
+	for range n {
+		d := e.nextDraw()
+		if d < 0 || d > longest {
+			t.Fatal(d)
+		}
+		if sum += d; d < 100*time.Microsecond {
+			short++
+		}
+	}
+	if mean := sum / n; mean < 980*time.Microsecond || mean > 1020*time.Microsecond {
+		t.Errorf("a mean of %v", mean)
+	}
+	if short < n/100*8 || short > n/100*11 { // 1 - exp(-0.1) = 9.5 %
+		t.Errorf("%d of %d intervals are a tenth of the mean", short, n)
+	}
+}
