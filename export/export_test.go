@@ -122,7 +122,11 @@ func compareLocations(t *testing.T, p *Profile, want *Stack, got []*profile.Loca
 		} else if f.Class == ClassGap {
 			name = gapName(f.Name)
 		}
-		if l.Line[0].Function.Name != name || l.Address != f.Addr {
+		if f.Unnamed() && !f.Doubtful {
+			if len(l.Line) != 0 || l.Address != f.Addr || l.Mapping.HasFunctions {
+				t.Errorf("location of a frame without a name: %+v", l)
+			}
+		} else if l.Line[0].Function.Name != name || l.Address != f.Addr {
 			t.Errorf("location %s %#x, want %s %#x", l.Line[0].Function.Name, l.Address, name, f.Addr)
 		}
 		if f.ModuleIndex < 0 {
@@ -231,6 +235,35 @@ func TestWriteErrors(t *testing.T) {
 			if err := f.Write(&failingWriter{room}, handMade()); !errors.Is(err, errFull) {
 				t.Errorf("%s with room for %d bytes: %v", f.Name, room, err)
 			}
+		}
+	}
+}
+
+// A mapping is marked as symbolized only if all of its frames have names, so that `pprof
+// -symbolize` and others look for the rest.
+func TestPprofUnnamed(t *testing.T) {
+	p := &Profile{Threads: []Thread{{1, "main"}}, Modules: []Module{{Path: "/lib/a.so", BuildID: "aa"}, {Path: "/lib/b.so", BuildID: "bb"}},
+		Frames: []Frame{
+			{Name: "a.so+0x10", Module: "a.so", ModuleIndex: 0, Addr: 0x1010, Class: ClassRuntime},
+			{Name: "named", Module: "a.so", ModuleIndex: 0, Addr: 0x1020, Class: ClassRuntime},
+			{Name: "b.so+0x10", Module: "b.so", ModuleIndex: -1, Class: ClassManaged},
+			{Name: "other", Module: "b.so", ModuleIndex: 1, Addr: 0x2020, Class: ClassNative}},
+		Stacks: []Stack{{Frames: []int32{0, 1, 2, 3}, Count: 1, WallNanos: 1, Complete: true}}}
+	got, err := profile.ParseData(written(t, WritePprof, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Mapping[0].HasFunctions || !got.Mapping[1].HasFunctions {
+		t.Errorf("mappings %+v %+v", got.Mapping[0], got.Mapping[1])
+	}
+	for i, lines := range []int{0, 1, 1, 1} {
+		if l := got.Sample[0].Location[i]; len(l.Line) != lines {
+			t.Errorf("location %d has %d lines", i, len(l.Line))
+		}
+	}
+	for _, f := range got.Function {
+		if strings.Contains(f.Name, "a.so+0x") {
+			t.Errorf("an invented function %q", f.Name)
 		}
 	}
 }

@@ -22,7 +22,8 @@ const (
 
 // WritePprof writes a gzipped profile.proto (google/pprof). Values: samples/count,
 // wall/nanoseconds, cpu/nanoseconds, and those of the recorded events. Each module is a
-// mapping with its build id, and each frame a location. Labels: thread_id, thread_name, gap
+// mapping with its build id, and each frame a location. A frame without a name has no function,
+// and its mapping is marked as not symbolized. Labels: thread_id, thread_name, gap
 // (incomplete stacks), and not_sampled (the cause of CPU time without samples). The file name
 // of a function is its source file if known, and its module otherwise.
 func WritePprof(w io.Writer, p *Profile) error {
@@ -93,8 +94,8 @@ func (w *pprofWriter) header() {
 	}
 }
 
-// mapping marks functions as named: our names are better than those that pprof would find, and
-// pprof cannot read managed code.
+// mapping marks functions as named, unless one of its frames turns out to have no name. Our names
+// are better than those that pprof would find, and pprof cannot read managed code.
 func (w *pprofWriter) mapping(m *Module) {
 	pm := &profile.Mapping{ID: uint64(len(w.mappings) + 1), Start: m.Start, Limit: m.End, Offset: m.Offset,
 		File: clean(m.Path), BuildID: clean(m.BuildID), HasFunctions: true}
@@ -175,14 +176,26 @@ func (w *pprofWriter) typeOf(name string) *profile.Location {
 func (w *pprofWriter) location(i int32) *profile.Location {
 	if w.locations[i] == nil {
 		f := &w.p.Frames[i]
-		l := w.newLocation(symbolOf(f), clean(f.File), f.Addr)
-		l.Line[0].Line = int64(f.Line)
-		if f.ModuleIndex >= 0 {
-			l.Mapping = w.mappings[f.ModuleIndex]
-		}
-		w.locations[i] = l
+		w.locations[i] = w.frame(f)
 	}
 	return w.locations[i]
+}
+
+// frame adds the location of a frame. One without a name has no function, so that a symbolizer
+// looks for it.
+func (w *pprofWriter) frame(f *Frame) *profile.Location {
+	if f.Unnamed() && !f.Doubtful { // the mark of a doubtful frame is part of its function
+		l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: f.Addr, Mapping: w.mappings[f.ModuleIndex]}
+		l.Mapping.HasFunctions = false
+		w.out.Location = append(w.out.Location, l)
+		return l
+	}
+	l := w.newLocation(symbolOf(f), clean(f.File), f.Addr)
+	l.Line[0].Line = int64(f.Line)
+	if f.ModuleIndex >= 0 {
+		l.Mapping = w.mappings[f.ModuleIndex]
+	}
+	return l
 }
 
 func (w *pprofWriter) gap(reason string) *profile.Location {

@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,11 @@ type Frame struct {
 	Line        int    // line in File, 0 if unknown
 	Class       Class
 	Doubtful    bool // found by a guess (unwind.Trust.Doubtful)
+}
+
+// Unnamed reports whether the name of a native frame is only its place in its module.
+func (f *Frame) Unnamed() bool {
+	return f.ModuleIndex >= 0 && (f.Class == ClassNative || f.Class == ClassRuntime) && strings.Contains(f.Name, f.Module+"+0x")
 }
 
 // Module is a mapped image.

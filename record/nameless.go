@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/seedwalk/seedwalk/export"
 )
@@ -31,7 +30,7 @@ func nameless(p *export.Profile, n Namer) string {
 		s := &p.Stacks[i]
 		for _, f := range s.Frames {
 			all += s.Count
-			if frame := &p.Frames[f]; isNameless(frame) {
+			if frame := &p.Frames[f]; frame.Unnamed() {
 				without += s.Count
 				modules[frame.ModuleIndex] += s.Count
 			}
@@ -41,10 +40,6 @@ func nameless(p *export.Profile, n Namer) string {
 		return ""
 	}
 	return needs(p, filer, modules, float64(without)/float64(all))
-}
-
-func isNameless(f *export.Frame) bool {
-	return f.ModuleIndex >= 0 && (f.Class == export.ClassNative || f.Class == export.ClassRuntime) && strings.Contains(f.Name, f.Module+"+0x")
 }
 
 // needs names the debug file of the image that lacks most names and has one.
