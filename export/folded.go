@@ -21,7 +21,7 @@ func WriteFolded(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	v, at := newView(p), p.lineMetric()
+	v, at := newShortView(p), p.lineMetric()
 	v.estimateCounts(p, at)
 	counts := make(map[string]int64)
 	for i := range v.paths {

@@ -60,7 +60,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 
 // treeOf writes the tree of one value below a heading.
 func treeOf(p *Profile, by int, label string, opt TextOptions) string {
-	t := newTree(newView(p), by)
+	t := newTree(newShortView(p), by)
 	if t.nodes[0].total[by] <= 0 {
 		return "no samples\n"
 	}

@@ -71,17 +71,26 @@ type view struct {
 	paths   []path
 	total   values
 	index   map[symbol]int32
+	of      []int32 // symbols of frames, -1 = none yet
+	short   bool    // runs are one row each
 }
 
 // newView returns the view of a profile that has passed Check.
-func newView(p *Profile) *view {
-	v := &view{index: make(map[symbol]int32)}
-	of := make([]int32, len(p.Frames))
+func newView(p *Profile) *view { return viewOf(p, false) }
+
+// newShortView is newView with one row for each run (see rows).
+func newShortView(p *Profile) *view { return viewOf(p, true) }
+
+func viewOf(p *Profile, short bool) *view {
+	v := &view{index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short}
 	for i := range p.Frames {
-		of[i] = v.symbol(symbolOf(&p.Frames[i]))
+		v.of[i] = -1
+		if !short {
+			v.frame(p, int32(i))
+		}
 	}
 	for i := range p.Stacks {
-		v.add(p, &p.Stacks[i], of)
+		v.add(p, &p.Stacks[i])
 	}
 	return v
 }
@@ -118,14 +127,12 @@ func (v *view) symbol(s symbol) int32 {
 	return i
 }
 
-func (v *view) add(p *Profile, s *Stack, of []int32) {
+func (v *view) add(p *Profile, s *Stack) {
 	pa := path{thread: s.Thread, values: valuesOf(s)}
 	if reason, missing := unmarkedGap(p, s); missing {
 		pa.symbols = append(pa.symbols, v.symbol(symbol{name: gapName(clean(reason)), class: ClassGap}))
 	}
-	for _, f := range slices.Backward(s.Frames) {
-		pa.symbols = append(pa.symbols, of[f])
-	}
+	pa.symbols = v.rows(p, s, pa.symbols)
 	for _, name := range [...]string{clean(s.Type), clean(s.Message)} {
 		if name != "" {
 			pa.symbols = append(pa.symbols, v.symbol(symbol{name: name, class: ClassType}))

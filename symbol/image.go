@@ -42,6 +42,9 @@ func table(f *elf.File, path string, debugDirs []string, cover Cover) *Table {
 	if len(symbols) == 0 {
 		symbols = miniDebugInfo(f)
 	}
+	if len(symbols) == 0 {
+		symbols = runtimeNames(f, cover)
+	}
 	return NewTable(code(f, f, symbols, true), cover)
 }
 

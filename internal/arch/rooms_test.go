@@ -40,7 +40,8 @@ var rooms = []room{
 	{Name: "elf", May: []string{"context", "internal/buf", "internal/wholefile"}, Test: []string{"cfi"}},
 	{Name: "cfi", May: []string{"internal/buf", "context", "memory"}, Test: tables},
 	{Name: "module", May: with(words, formats)},
-	{Name: "symbol", May: with(tables)},
+	{Name: "symbol/clrnames"},
+	{Name: "symbol", May: with(tables, "symbol/clrnames")},
 
 	// Unwinding: it knows nothing of the CLR.
 	{Name: "unwind", May: with(words, "module"), Test: with(tables, "unwind/amd64", "unwind/arm64")},

@@ -1,0 +1,54 @@
+package symbol
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/symbol/clrnames"
+)
+
+// Real runtimes have as many names as were counted by another reader.
+func TestRuntimeNames(t *testing.T) {
+	for _, c := range []struct {
+		file   string
+		counts clrnames.Counts
+		named  map[uint64]string
+	}{
+		{".cache/dotnet-9.0.5/package/dist/libcoreclr.so", clrnames.Counts{Classes: 39, FCalls: 281, QCalls: 331},
+			map[uint64]string{0x3191f0: "ThreadNative_Sleep", 0x320130: "WaitHandle_CorWaitOnePrioritizedNative"}},
+		{"out/samples/Truth8", clrnames.Counts{Classes: 49, FCalls: 369, QCalls: 851}, nil},
+		{"out/samples/TruthMusl", clrnames.Counts{Classes: 39, FCalls: 281, QCalls: 966}, nil},
+		{"out/samples/Truth10", clrnames.Counts{Classes: 28, FCalls: 204, QCalls: 1077}, nil},
+		{".cache/dotnet-10.0.9-arm64/package/dist/azmcp", clrnames.Counts{Classes: 28, FCalls: 204, QCalls: 1076}, nil},
+	} {
+		t.Run(filepath.Base(c.file), func(t *testing.T) {
+			path := filepath.Join("..", c.file)
+			if _, err := os.Stat(path); err != nil {
+				t.Skip("SKIPPED-CHECK: no " + c.file)
+			}
+			f, err := elf.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cover := Functions(f)
+			if _, got := clrnames.Read(&runtimeImage{f: f, cover: cover}); got != c.counts {
+				t.Errorf("%+v, want %+v", got, c.counts)
+			}
+			table := ELF(f, path, nil)
+			for addr, want := range c.named {
+				if name, offset, ok := table.Find(addr + 1); name != want || offset != 1 || !ok {
+					t.Errorf("%#x is %q+%d, want %q", addr, name, offset, want)
+				}
+			}
+		})
+	}
+	f, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := runtimeNames(f, Functions(f)); names != nil {
+		t.Errorf("%d names of a program that is no runtime", len(names))
+	}
+}
