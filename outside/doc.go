@@ -1,7 +1,7 @@
 // Package outside samples a .NET process from outside: the probe in it only copies
 // registers and stacks, all else is done here.
 //
-// Sources: proc(5), sched-stats of the kernel's documentation (schedstat); Microsoft,
+// Sources: perf_event_open(2), proc(5), sched-stats of the kernel's documentation (schedstat); Microsoft,
 // SuspendThread, GetThreadContext and ReadProcessMemory; the packages probe,
 // clr/contract and clr/naming.
 //
@@ -11,8 +11,14 @@
 // its threads runs. *Owed* is time in which a thread could run and no sample
 // of it has been taken yet.
 //
-// Strategy. Processor time is sampled by the thread itself, by a timer of its own
-// clock, so that a sample falls where time is spent. A thread that is blocked is
+// Strategy. A perf event of each thread's CPU time sends the thread a signal, and the probe's
+// handler copies the stack (perfclock_linux.go). The event has no hits in the kernel, where a
+// signal would interrupt a system call that waits. Rings of the kernel have copies of such hits
+// (kernelclock_linux.go), and of a command's start, before its runtime loads the probe
+// (startup_linux.go). Where perf events are forbidden, the engine samples running threads at
+// random moments (randomclock_linux.go). CPU timers are the last choice (timer_linux.go).
+//
+// A thread that is blocked is
 // not touched: the kernel says where it stands, its stack is read from here, and
 // that its counters are the same before and after proves that the two belong
 // together. Only where the first frames need a register that cannot be had so is it
@@ -23,7 +29,7 @@
 // On Windows there is no probe: each thread in turn is suspended while its context and
 // stack are copied, and is weighted by the processor time that it has used.
 //
-// Stacks are walked at once. A dead end is a gap with its reason, never a guess.
+// Stacks are walked as soon as the runtime's tables are proven (pending.go). A dead end is a gap with its reason, never a guess.
 //
 // An emulated program (qemu-user) is sampled by the probe in it: where its threads wait the
 // kernel does not tell, so that each is asked by a signal once each time that it has run.

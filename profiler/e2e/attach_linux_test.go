@@ -147,32 +147,3 @@ func attachAgain(t *testing.T, argv []string) {
 		t.Errorf("the program ended with %v and said %q", err, out)
 	}
 }
-
-// Two at a time: the second is refused in one line, the first goes on.
-func TestAttachTwice(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	cmd, _ := attached(t, app(t, "Truth", "60")...)
-	pid := fmt.Sprint(cmd.Process.Pid)
-	dir := tempdir.New(t)
-	one := exec.Command(tool(t), "record", "--pid", pid, "--duration", "8s", "--quiet", "--output", filepath.Join(dir, "one.folded"))
-	if err := one.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for range 600 {
-		if systemStateOf(t, cmd.Process.Pid).ours > 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(500 * time.Millisecond)
-	two := run(t, time.Minute, nil, tool(t), "record", "--pid", pid, "--duration", "1s", "--quiet", "--output", filepath.Join(dir, "two.folded"))
-	if two.code != 125 || !strings.Contains(two.stderr, "another seedwalk") || strings.Count(two.stderr, "\n") != 1 {
-		t.Errorf("the second ended with %d and said %q", two.code, two.stderr)
-	}
-	if err := one.Wait(); err != nil {
-		t.Errorf("the first: %v", err)
-	}
-	if b, _ := os.ReadFile(filepath.Join(dir, "one.folded")); len(b) == 0 {
-		t.Error("the first has nothing")
-	}
-}
