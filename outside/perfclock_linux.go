@@ -139,3 +139,12 @@ func (e *Engine) closeEvent(t *task) {
 	t.event, t.armed = nil, false
 	e.perf.events--
 }
+
+// PerfEvents reports why the kernel permits no perf events of our own processes, nil if it does.
+func PerfEvents() error {
+	event, err := openEvent(uint32(unix.Gettid()), 1<<62)
+	if err != nil {
+		return err
+	}
+	return event.Close()
+}

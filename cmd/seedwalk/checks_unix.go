@@ -16,7 +16,7 @@ import (
 )
 
 // checks in the order they are shown.
-var checks = []func(*patient) finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkNames, checkEnvironment, checkWay, checkSignal, checkSocket, checkOutput, checkCommand}
+var checks = []func(*patient) finding{checkSystem, checkLibrary, checkLoads, checkRuntime, checkNames, checkEnvironment, checkWay, checkClock, checkSignal, checkSocket, checkOutput, checkCommand}
 
 const (
 	usualPlaces = "DOTNET_ROOT, dotnet on PATH, /usr/share/dotnet, /usr/lib/dotnet, ~/.dotnet"

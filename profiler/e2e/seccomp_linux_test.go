@@ -50,3 +50,18 @@ func TestRefusedCalls(t *testing.T) {
 		})
 	}
 }
+
+// The doctor says which clock a recording would use.
+func TestDoctorClock(t *testing.T) {
+	filter := withoutCall(t)
+	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
+		t.Skip("SKIPPED-CHECK: there is no seccomp here")
+	}
+	if r := run(t, time.Minute, nil, tool(t), "doctor"); !strings.Contains(r.stdout, "perf events, with high-resolution timers") {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+	r := run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PERF_EVENT_OPEN), tool(t), "doctor")
+	if !strings.Contains(r.stdout, "NOTE  clock") || !strings.Contains(r.stdout, "random moments of seedwalk") || !strings.Contains(r.stdout, "perf_event_open") {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+}
