@@ -1,7 +1,6 @@
 package clrnames
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
@@ -130,36 +129,4 @@ func TestNoFunction(t *testing.T) {
 	if got, _ := read(f); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
-}
-
-// FuzzRead: hostile images end, and give no more than the bounds.
-func FuzzRead(f *testing.F) {
-	seed := make([]byte, 0, 64)
-	for _, v := range []uint64{0x1000, 0x1008, 0x1010, 0x1000} {
-		seed = binary.LittleEndian.AppendUint64(seed, v)
-	}
-	f.Add(seed)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		im := newFake()
-		for i := 0; i+8 <= len(data) && i < 1<<12; i += 8 {
-			v := binary.LittleEndian.Uint64(data[i:])
-			addr := 0x1000 + uint64(i)
-			switch v % 4 {
-			case 0:
-				im.pointers[addr] = v
-			case 1:
-				im.words[addr] = v
-			case 2:
-				im.pointers[addr] = addr
-				im.texts[addr] = "Name"
-			default:
-				im.pointers[addr] = 0x1000 + v%(1<<12)
-				im.functions[im.pointers[addr]] = true
-			}
-		}
-		names, c := Read(im)
-		if len(names) > maxNames || c.FCalls+c.QCalls < len(names) {
-			t.Fatalf("%d names, %+v", len(names), c)
-		}
-	})
 }
