@@ -56,6 +56,7 @@ type follower struct {
 	ok      bool
 	returns int // onward: returns that were reached and agree
 	torn    bool
+	calls   bool // the frame's function has called another
 
 	prove  bool // all ways out have to agree, and none to be unknown
 	called bool
@@ -170,8 +171,13 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 	f.torn = f.torn || f.prove // the instructions are used up
 }
 
-// returned looks at a return: its address must be one that a call left. Two
-// returns that agree are enough; two that do not are no answer.
+// returnSlot is the place of a return address, modulo 16, that a function with an aligned stack was
+// called with (System V ABI, 3.2.2).
+const returnSlot = 8
+
+// returned looks at a return: its address must be one that a call left. Two returns that agree are
+// enough; two that do not are no answer. Where one of them leaves an unaligned stack to the caller,
+// it belongs to the next function, behind a call that never returns, and the other one counts.
 func (u *Unwinder) returned(e *emulator) {
 	f := &u.follower
 	at := e.regs[context.RSP]
@@ -182,10 +188,15 @@ func (u *Unwinder) returned(e *emulator) {
 	if ra.kind != knownValue || !u.afterCall(ra.v) {
 		return
 	}
+	found := f.found.regs[context.RSP].v
 	switch {
 	case f.returns == 0:
 		f.found = *e
-	case f.found.regs[context.RSP].v != at.v:
+	case found != at.v && f.calls && found&15 != at.v&15:
+		if at.v&15 == returnSlot {
+			f.found = *e
+		}
+	case found != at.v:
 		f.torn = true
 	default:
 		f.ok = true
@@ -221,6 +232,7 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 		return false
 	}
 	regs := &s.Regs.AMD64
+	u.follower.calls = !s.Exact
 	to, entered, ok := u.byFollowing(m, regs, mem)
 	return ok && (s.Exact || entered || to.GPR[context.RSP]&15 == 0) && u.accept(&to, false, regs, b, f) == unwind.StopNone
 }

@@ -3,6 +3,7 @@ package amd64
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -64,6 +65,28 @@ func TestStepByFollowing(t *testing.T) {
 			}
 			if stop == unwind.StopNone && (got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 || got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != unwind.TrustCode) {
 				t.Errorf("%#x/%#x, rbx %#x by %v", got.RIP, got.SP(), got.GPR[context.RBX], at.Trust)
+			}
+		})
+	}
+}
+
+// TestStepPastNoreturn: behind a call that never returns comes the next function. The word at its
+// return may be an old return address. It leaves the caller an unaligned stack, the right one does
+// not.
+func TestStepPastNoreturn(t *testing.T) {
+	test, leave, fail := []byte{0x85, 0xc0, 0x74, 6}, []byte{0x48, 0x83, 0xc4, 0x18, 0xc3, 0x90}, []byte{0xe8, 0, 1, 0, 0, 0xc3}
+	for name, code := range map[string][]byte{
+		"the way out first": slices.Concat(test, leave, fail),
+		"it second":         slices.Concat(test, fail, leave),
+	} {
+		t.Run(name, func(t *testing.T) {
+			u, s, r := unwinder(codeTable(t, code)), newStack(), start(codeLo, sp0)
+			s.set(sp0, codeCall)
+			s.set(sp0+0x18, codeCall)
+			var f unwind.Frame
+			_, stop := stepOf(u, &r, false, s.window(), &unwind.Bounds{Follow: true}, &f)
+			if stop != unwind.StopNone || r.SP() != sp0+0x20 || u.by != unwind.TrustCode {
+				t.Errorf("%v, sp %#x, trust %v", stop, r.SP(), u.by)
 			}
 		})
 	}
