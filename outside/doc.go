@@ -29,7 +29,8 @@
 // On Windows there is no probe: each thread in turn is suspended while its context and
 // stack are copied, and is weighted by the processor time that it has used.
 //
-// Stacks are walked as soon as the runtime's tables are proven (pending.go). A dead end is a gap with its reason, never a guess.
+// Stacks are walked as soon as the runtime's tables are proven (pending.go). A dead end is a gap
+// with its reason, never a guess.
 //
 // An emulated program (qemu-user) is sampled by the probe in it: where its threads wait the
 // kernel does not tell, so that each is asked by a signal once each time that it has run.

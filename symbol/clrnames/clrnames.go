@@ -5,7 +5,7 @@
 // Sources: measured on libcoreclr.so 9.0.5 and on single-file programs of .NET 8.0.6, 9.0.9, and
 // 10.0.9; dotnet/runtime src/coreclr/vm/ecall.h and qcallentrypoints.cpp name the structures.
 //
-// Glossary. An *FCall* is a native function that stands for the body of a managed method. A
+// Glossary. An *FCall* is a native function that is the body of a managed method. A
 // *QCall* is a native function that managed code calls by P/Invoke. An address is the image's own.
 //
 // Layout, in 64-bit words after relocation:
