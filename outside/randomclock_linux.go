@@ -48,6 +48,9 @@ const (
 	// drawWait and drawWaits bound the wait for the answers of a moment.
 	drawWait  = 60 * time.Microsecond
 	drawWaits = 5
+	// lostAnswer is how long after the question the sample of a thread that has answered may still
+	// come, nanoseconds: the ring has no room for some.
+	lostAnswer = 100000000
 	// waking is the processor time below which a thread in a system call has just woken up.
 	waking = 10000
 	// clockNice is the priority of the tool's thread, where it is permitted: late moments are worse.
@@ -78,12 +81,13 @@ func (e *Engine) drawAll(late time.Duration) {
 			r.order = append(r.order, t)
 		}
 	}
+	e.file.Read(e.record) // answers to earlier questions
 	all := len(r.order)
 	drawn := min(all, mostDrawn)
 	for i := range drawn { // a fresh order: the first are asked sooner
 		j := i + rand.IntN(all-i)
 		r.order[i], r.order[j] = r.order[j], r.order[i]
-		e.drawOne(r.order[i], uint64(all)/uint64(drawn))
+		e.drawOne(r.order[i], drawWeight(all, drawn, rand.IntN))
 	}
 	for i := 0; r.open > 0 && i < drawWaits; i++ {
 		nap(drawWait)
@@ -91,11 +95,28 @@ func (e *Engine) drawAll(late time.Duration) {
 	}
 }
 
+// drawWeight is the number of threads that a drawn one represents if drawn of all threads are
+// looked at: a whole number, right on average.
+func drawWeight(all, drawn int, random func(n int) int) uint64 {
+	weight := uint64(all / drawn)
+	if random(drawn) < all%drawn {
+		weight++
+	}
+	return weight
+}
+
+// close forgets the question to a thread: it was answered, or the answer will not come.
+func (r *randomClock) close(t *task) {
+	if t.drawn.open {
+		t.drawn.open = false
+		r.open--
+	}
+}
+
 // drawOne asks a thread for a sample if it runs.
 func (e *Engine) drawOne(t *task, weight uint64) {
-	if t.drawn.open && e.file.Answered(t.slot) { // its sample was lost
-		t.drawn.open = false
-		e.random.open--
+	if t.drawn.open && e.file.Answered(t.slot) && time.Now().UnixNano()-t.drawn.wake > lostAnswer {
+		e.random.close(t)
 	}
 	if t.drawn.open || !e.file.Answered(t.slot) || !e.kernel.runs(t) {
 		return
@@ -112,15 +133,14 @@ func (e *Engine) drawOne(t *task, weight uint64) {
 		return
 	}
 	e.stats.asked++
-	t.drawn = draw{open: true, before: before, wake: time.Now().UnixNano(), weight: max(weight, 1)}
+	t.drawn = draw{open: true, before: before, wake: time.Now().UnixNano(), weight: weight}
 	e.random.open++
 }
 
 // answered reports whether a sample that was asked for is one of processor time: the thread was
 // on a processor at the moment, or came to one as soon as the tool let it.
 func (e *Engine) answered(t *task, s *stackSample) (keep bool) {
-	t.drawn.open = false
-	e.random.open--
+	e.random.close(t)
 	d := &t.drawn
 	after, ok := e.kernel.counters(t)
 	slack := max(0, s.time-d.wake) + drawSlack

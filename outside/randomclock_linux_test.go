@@ -129,3 +129,28 @@ func TestNextDraw(t *testing.T) {
 		t.Errorf("%d of %d intervals are a tenth of the mean", short, n)
 	}
 }
+
+// The weights of a random subset are right on average.
+func TestDrawWeight(t *testing.T) {
+	for _, c := range []struct{ all, drawn int }{{1, 1}, {128, 128}, {200, 128}, {255, 128}, {1000, 128}} {
+		sum := uint64(0)
+		for i := range c.drawn { // each value of the random number once
+			sum += drawWeight(c.all, c.drawn, func(int) int { return i })
+		}
+		if sum != uint64(c.all) {
+			t.Errorf("%d of %d threads stand for %d", c.drawn, c.all, sum)
+		}
+	}
+}
+
+// A question to a thread that has ended is open no longer.
+func TestDrawClosed(t *testing.T) {
+	var r randomClock
+	k := &task{drawn: draw{open: true}}
+	r.open = 2
+	r.close(k)
+	r.close(k)
+	if r.open != 1 || k.drawn.open {
+		t.Errorf("%d open", r.open)
+	}
+}

@@ -41,6 +41,7 @@ func (e *Engine) gone(t *task) {
 	e.stoodFor(t, t.stoodTill())
 	e.account(t, true)
 	e.closeEvent(t)
+	e.random.close(t)
 	e.kernel.shut(t)
 	e.stats.ended(t.samples)
 	e.file.Free(t.tid)
