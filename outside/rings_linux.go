@@ -90,6 +90,10 @@ func (e *Stopper) hit(r *perfevent.Record) {
 	if !ok || e.holdWalked(&s, gap) {
 		return
 	}
+	if gap == merge.GapUnreadable { // a page of the stack was not there for the kernel
+		e.stats.uncopied++
+		return
+	}
 	t.samples++
 	e.sendAt(s.time, s.tid, gap, e.s.Frames, s.cpu, s.wall)
 	e.rings.Used(r.TID, e.w.regs.SP()-regs.SP(), r.Cut && (gap == merge.GapTruncated || len(s.stack.Data) > len(r.Stack)))

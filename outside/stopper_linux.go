@@ -280,7 +280,7 @@ func (e *Stopper) write() {
 		value uint64
 	}{
 		{"probe_rounds", s.rounds}, {"probe_visits", s.visits}, {"probe_rests", s.rests}, {"probe_unproven", s.unproven},
-		{"probe_late", s.late}, {"probe_unnamed", e.s.unnamed}, {"probe_suspended", e.stops}, {"probe_hidden", e.denied}, {"probe_timed", s.timed},
+		{"probe_late", s.late}, {"probe_uncopied", s.uncopied}, {"probe_unnamed", e.s.unnamed}, {"probe_suspended", e.stops}, {"probe_hidden", e.denied}, {"probe_timed", s.timed},
 	} {
 		w.Stats(c.key, c.value)
 	}
