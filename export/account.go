@@ -150,6 +150,7 @@ func (k ClockKind) String() string {
 // Clock is the clock of CPU samples, with the figures of ClockRandom.
 type Clock struct {
 	Kind     ClockKind
+	UserOnly bool          // ClockPerf: the kernel permits no samples of itself
 	LateP90  time.Duration // from the chosen moment to the sample, 90th percentile; 0 = unknown
 	Hits     int64         // moments chosen
 	Rejected int64         // of Hits, of threads that were only runnable
@@ -159,7 +160,11 @@ type Clock struct {
 func (c *Clock) line() string {
 	switch c.Kind {
 	case ClockPerf:
-		return "perf_event, hrtimer"
+		line := "perf_event, high-resolution timers"
+		if c.UserOnly {
+			line += "; the kernel permits no samples of itself"
+		}
+		return line
 	case ClockRandom:
 		line := "random, by the tool"
 		if c.Hits > 0 {

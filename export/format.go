@@ -9,9 +9,9 @@ import (
 // Format is one way to write a profile. The zero value is no format.
 type Format struct {
 	Name        string
-	Extensions  []string // of file names, longest first, with the dot, lower case
-	Description string   // one line for help texts
-	Write       func(w io.Writer, p *Profile) error
+	Extensions  []string                            // of file names, longest first, with the dot, lower case
+	Description string                              // one line for help texts
+	Write       func(w io.Writer, p *Profile) error // nil: written while recording, and not from a profile
 }
 
 var formats = []Format{
@@ -23,12 +23,16 @@ var formats = []Format{
 	{"text", []string{".txt", ".text"}, "the summary and the tree of the hottest stacks", WriteText},
 }
 
-// Formats returns all formats in the order to list them.
+// RecordingFile is the format of recording files. They are written while recording, and not from a
+// profile: Write is nil.
+var RecordingFile = Format{"recording", []string{".swrec"}, "all samples with their times, for seedwalk report, diff, and convert", nil}
+
+// Formats returns the formats that a profile can be written in, in the order to list them.
 func Formats() []Format { return append([]Format(nil), formats...) }
 
 // ByName returns the format of that name, in any case.
 func ByName(name string) (Format, bool) {
-	for _, f := range formats {
+	for _, f := range append(Formats(), RecordingFile) {
 		if strings.EqualFold(f.Name, name) {
 			return f, true
 		}
@@ -40,7 +44,7 @@ func ByName(name string) (Format, bool) {
 // (".speedscope.json" and ".json"), the longer one wins.
 func ByExtension(path string) (Format, bool) {
 	base, best, size := strings.ToLower(filepath.Base(path)), Format{}, 0
-	for _, f := range formats {
+	for _, f := range append(Formats(), RecordingFile) {
 		for _, e := range f.Extensions {
 			if strings.HasSuffix(base, e) && len(e) > size {
 				best, size = f, len(e)

@@ -58,6 +58,9 @@ func (s *Stack) cpuCount() int64 {
 // lineMetric returns the metric for formats with one value per stack: samples, or the amount
 // of the first event if no samples were requested.
 func (p *Profile) lineMetric() int {
+	if m := p.firstMetric(); m >= 0 {
+		return m
+	}
 	if len(p.Stats.Events) == 0 || slices.ContainsFunc(p.Stacks, func(s Stack) bool { return s.Event == NoEvent }) {
 		return valueSamples
 	}
@@ -103,11 +106,33 @@ const (
 	metricCPU     = "cpu"
 )
 
+// MetricNames returns the names that Profile.First may have for this profile.
+func (p *Profile) MetricNames() (names []string) {
+	for _, at := range p.shown() {
+		names = append(names, metrics[at].name)
+	}
+	return names
+}
+
+// Unit returns the unit of the metric that is shown first: nanoseconds, bytes, or count.
+func Unit(p *Profile) string { return metrics[p.defaultMetric()].unit }
+
+// firstMetric returns the metric that the user chose, -1 if none.
+func (p *Profile) firstMetric() int {
+	if p.First == "" {
+		return -1
+	}
+	return slices.IndexFunc(metrics[:], func(m metric) bool { return m.name == p.First })
+}
+
 // defaultMetric returns the metric that people should see first: CPU time, or samples if CPU
 // time was not measured. Most threads of a server sleep, so a view of all samples shows
 // waiting threads and hides working ones. If all samples are of waiting threads, the default
 // is samples.
 func (p *Profile) defaultMetric() int {
+	if m := p.firstMetric(); m >= 0 {
+		return m
+	}
 	samples, cpu := false, false
 	for i := range p.Stacks {
 		s := &p.Stacks[i]

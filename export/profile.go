@@ -99,6 +99,14 @@ type Stack struct {
 	Message string // message of an exception
 }
 
+// Sample is one sample of a stack. CPU samples of one stack share its CPUNanos equally.
+type Sample struct {
+	Stack int32 // index into Profile.Stacks
+	At    int64 // unix nanoseconds
+	Wall  int64 // nanoseconds of wall time, which end at At
+	CPU   bool  // it has CPU time
+}
+
 // Wait is one wait or lock.
 type Wait struct {
 	Stack int // index into Profile.Stacks
@@ -116,8 +124,10 @@ type Profile struct {
 	Duration time.Duration
 	RateHz   float64 // samples per second and thread, 0 = unknown
 	Command  []string
-	Waits    []Wait // the longest waits and locks, sorted by start
-	Runtime  string // such as ".NET 9.0.5", "" = unknown
+	Waits    []Wait   // the longest waits and locks, sorted by start
+	Samples  []Sample // samples by time; nil = their times are unknown
+	First    string   // metric that is shown first (see MetricNames), "" = CPU time if it was measured
+	Runtime  string   // such as ".NET 9.0.5", "" = unknown
 	Stats    Stats
 }
 
@@ -132,7 +142,9 @@ type Stats struct {
 	Tries     []Tries          // suspensions of single threads by result, most frequent first
 	Retries   int64            // SuspendRuntime calls repeated because a suspension was in progress
 	Lost      int64            // dropped samples
+	Untimed   int64            // samples that are not in Profile.Samples
 	Unlisted  int64            // shorter waits, which are not in Profile.Waits
+	Selection string           // what part of the recording this is, "" = all of it
 	Empty     string           // why there are no samples, "" if there are some
 	Notes     []string         // one line each, for the user
 	ExitNote  string           // how the command ended, "" if unremarkable
@@ -207,6 +219,11 @@ func (p *Profile) Check() error {
 	for i := range p.Stacks {
 		if err := p.checkStack(i); err != nil {
 			return err
+		}
+	}
+	for i := range p.Samples {
+		if s := int(p.Samples[i].Stack); s < 0 || s >= len(p.Stacks) {
+			return &IndexError{fmt.Sprintf("sample %d", i), s, len(p.Stacks)}
 		}
 	}
 	for i := range p.Waits {

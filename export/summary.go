@@ -49,8 +49,11 @@ func (o TextOptions) paint(sgr, s string) string {
 	return "\x1b[" + sgr + "m" + s + "\x1b[0m"
 }
 
-// WriteText writes the summary, the tree, and a tree of the wall time of threads that wait
-// if the first is of CPU time, without colors: the format "text".
+// topRows is the length of the table of functions in the format "text".
+const topRows = 30
+
+// WriteText writes the summary, the functions with most time, and the tree, without colors: the
+// format "text". If the tree is of CPU time, a tree of the wall time of threads that wait follows.
 func WriteText(w io.Writer, p *Profile) error {
 	opt := TextOptions{Width: 160, MaxLines: 200, MinPercent: 0.5}
 	if err := WriteSummary(w, p, opt); err != nil {
@@ -65,7 +68,15 @@ func WriteText(w io.Writer, p *Profile) error {
 		_, err := io.WriteString(w, "\n"+clean(p.Stats.Empty)+"\n")
 		return err
 	}
-	text := "\n" + treeOf(sampled, by, metrics[by].label, opt)
+	var top strings.Builder
+	if err := WriteTop(&top, p, topRows, opt); err != nil {
+		return err
+	}
+	text := "\n"
+	if top.String() != noSamples {
+		text += top.String() + "\n"
+	}
+	text += treeOf(sampled, by, metrics[by].label, opt)
 	if waits := sampled.waiting(); waits != nil {
 		text += "\n" + treeOf(waits, valueWall, "Wall time of threads that wait", opt)
 	}
@@ -131,6 +142,9 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 		s.room = s.opt.Width - labelWidth
 	}
 	s.line("samples", "", recorded(p))
+	if p.Stats.Selection != "" {
+		s.line("selection", "", clean(p.Stats.Selection))
+	}
 	s.completeness(&p.Stats)
 	s.processor(p)
 	s.way(&p.Stats)
@@ -177,7 +191,7 @@ func (s *summary) processor(p *Profile) {
 			}
 			next(sgr, line)
 		}
-	} else if p.Stats.Samples > 0 {
+	} else if p.Stats.Samples > 0 && p.Stats.Selection == "" {
 		next("", "the clock of the process is unknown, so the share in the profile is too")
 	}
 	for _, line := range p.rateLines() {

@@ -52,7 +52,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	p = p.sampled()
+	p = p.sampledFor()
 	by := p.defaultMetric()
 	_, err := io.WriteString(w, treeOf(p, by, metrics[by].label, opt.filled()))
 	return err
@@ -62,7 +62,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	t := newTree(newShortView(p), by)
 	if t.nodes[0].total[by] <= 0 {
-		return "no samples\n"
+		return noSamples
 	}
 	var b strings.Builder
 	b.WriteString(opt.paint(sgrDim, label+": "+t.whole()) + "\n")
@@ -77,6 +77,9 @@ func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	}
 	return b.String()
 }
+
+// noSamples is the text in place of a tree or table.
+const noSamples = "no samples\n"
 
 // weakLegend explains the mark for few samples.
 const weakLegend = "~ rests on fewer than 10 samples"

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -38,28 +37,6 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// The most certain cause is the one that is said.
-func TestWhyEmpty(t *testing.T) {
-	used := usageOf(0, 3, 0, 0)
-	for _, c := range []struct {
-		name    string
-		prepare func(p *process)
-		want    string
-	}{
-		{"nothing known", func(p *process) {}, ""},
-		{"a note", func(p *process) { p.notes = []string{"no threads"} }, "no threads"},
-		{"a note of something else", func(p *process) { p.notes, p.clock = []string{"the probe reads the memory"}, used }, "process 7 (app) used 3ms"},
-		{"cut off", func(p *process) { p.notes, p.clock, p.ended = []string{"no threads"}, used, io.ErrUnexpectedEOF }, "process 7 (app) was cut off"},
-	} {
-		p := newProcess(7, "app")
-		p.hello = &wire.Hello{RateMilliHz: 100_000}
-		c.prepare(p)
-		if got := p.whyEmpty(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}
-
 // Where only events were asked for and none happened, that is said.
 func TestNoEvents(t *testing.T) {
 	p := newProcess(7, "app")
@@ -67,7 +44,7 @@ func TestNoEvents(t *testing.T) {
 	if got := r.empty(); !strings.HasPrefix(got, "no events: none of what --events locks asked for") {
 		t.Errorf("%q", got)
 	}
-	p.events[wire.EventWait].count++
+	p.take(&wire.Event{Kind: wire.EventWait})
 	if got := r.empty(); got != "" {
 		t.Errorf("with an event: %q", got)
 	}

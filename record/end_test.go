@@ -3,6 +3,7 @@ package record
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/wire"
 )
 
@@ -29,12 +30,15 @@ func TestCutAtTheEnd(t *testing.T) {
 		if !over {
 			p.take(s)
 		}
-		var wall uint64
-		for i := range p.stacks {
-			wall += p.stacks[i].wall
+		info := collect.Info{}
+		got := collect.Build(&info, []*collect.Process{p.Process}, nil)
+		var wall, last int64
+		for i := range got.Samples {
+			wall += got.Samples[i].Wall
+			last = max(last, got.Samples[i].At)
 		}
-		if over != (c.samples == 0) || p.samples != int64(c.samples) || wall != c.want || p.last > 1000 {
-			t.Errorf("%s: %d samples of %d, the last at %d", c.name, p.samples, wall, p.last)
+		if over != (c.samples == 0) || got.Stats.Samples != int64(c.samples) || wall != int64(c.want) || last > 1000 {
+			t.Errorf("%s: %d samples of %d, the last at %d", c.name, got.Stats.Samples, wall, last)
 		}
 	}
 }

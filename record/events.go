@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/probe"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 // Events is what is recorded, names with commas between: cpu, wall, waits, locks,
@@ -28,12 +26,11 @@ var runtimeEvents = []struct {
 	name  string
 	probe uint32
 	event export.Event
-	seen  []string // counters of what happened
 }{
-	{"waits", probe.WaitEvents, export.EventWait, []string{"event_waits"}},
-	{"locks", probe.LockEvents, export.EventLock, []string{"event_locks"}},
-	{"alloc", probe.AllocEvents, export.EventAllocation, []string{"event_allocs"}},
-	{"exception", probe.ExceptionEvents, export.EventException, []string{"event_exceptions"}},
+	{"waits", probe.WaitEvents, export.EventWait},
+	{"locks", probe.LockEvents, export.EventLock},
+	{"alloc", probe.AllocEvents, export.EventAllocation},
+	{"exception", probe.ExceptionEvents, export.EventException},
 }
 
 // wanted is what Events names.
@@ -52,7 +49,6 @@ func (e Events) parse() (w wanted, bad string) {
 			name  string
 			probe uint32
 			event export.Event
-			seen  []string
 		}) bool {
 			return r.name == name
 		})
@@ -103,174 +99,11 @@ func (r *run) noSamples() bool {
 	}
 	for _, p := range r.srv.all() {
 		p.mu.RLock()
-		bad := len(p.notes) > 0 || p.end() != ""
+		bad := p.Troubled()
 		p.mu.RUnlock()
 		if bad {
 			return false
 		}
 	}
 	return true
-}
-
-// eventSum sums up a process's events of a kind.
-type eventSum struct{ count, complete, sum, longest, open int64 }
-
-// maxTexts bounds the messages that are told apart: many have a number in them.
-const maxTexts = 1 << 12
-
-const otherTexts = "(other messages)"
-
-// event takes one event of the runtime.
-func (p *process) event(m *wire.Event) {
-	if m.Kind == 0 || m.Kind >= wire.NumEvents {
-		return
-	}
-	p.seen[m.TID] = true
-	p.row = p.row[:0]
-	for i := range m.Frames {
-		p.row = append(p.row, p.frame(&m.Frames[i]))
-	}
-	amount := m.Nanos
-	if m.Kind == wire.EventAllocation {
-		amount = m.Bytes
-	}
-	open := m.Flags&wire.EventOpen != 0
-	s := &p.events[m.Kind]
-	s.count++
-	s.sum += int64(amount)
-	s.longest = max(s.longest, int64(m.Nanos))
-	if m.Gap == 0 {
-		s.complete++
-	}
-	if open {
-		s.open++
-	}
-	i, ok := p.stackOf(&stack{tid: m.TID, gap: m.Gap, event: m.Kind, open: open, owner: m.Owner, name: m.Name, text: p.textOf(m.Text)})
-	if !ok {
-		p.overflow++
-		return
-	}
-	st := &p.stacks[i]
-	st.count++
-	st.sum += amount
-	st.longest = max(st.longest, m.Nanos)
-	if m.Kind <= wire.EventLock {
-		p.list(oneWait{i, m.TimeUnixNano, int64(m.Nanos)})
-	}
-}
-
-// oneWait is a wait or a lock.
-type oneWait struct {
-	stack      int32
-	end, nanos int64
-}
-
-// maxWaits bounds the waits that are listed one by one.
-const maxWaits = 1 << 15
-
-// list keeps a wait, as long as it is one of the longest.
-func (p *process) list(w oneWait) {
-	if p.waits = append(p.waits, w); len(p.waits) < 2*maxWaits {
-		return
-	}
-	slices.SortFunc(p.waits, func(a, b oneWait) int { return cmp.Compare(b.nanos, a.nanos) })
-	p.unlisted += int64(len(p.waits) - maxWaits)
-	p.waits = p.waits[:maxWaits]
-}
-
-// textOf is a message, or what stands for those that are too many.
-func (p *process) textOf(text string) string {
-	if text == "" || p.texts[text] {
-		return text
-	}
-	if len(p.texts) >= maxTexts {
-		return otherTexts
-	}
-	if p.texts == nil {
-		p.texts = map[string]bool{}
-	}
-	p.texts[text] = true
-	return text
-}
-
-func bit(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// exported is what a kind of wire is in a profile.
-var exported = [wire.NumEvents]export.Event{wire.EventWait: export.EventWait, wire.EventMonitor: export.EventWait, wire.EventLock: export.EventLock,
-	wire.EventAllocation: export.EventAllocation, wire.EventException: export.EventException}
-
-// describe writes what a stack is of.
-func (s *stack) describe(out *export.Stack) {
-	if s.event == 0 {
-		return
-	}
-	out.Event, out.Monitor = exported[s.event], s.event == wire.EventMonitor
-	out.Sum, out.Longest, out.Open, out.Owner = int64(s.sum), int64(s.longest), s.open, int(s.owner)
-	out.Type, out.Message = s.name, s.text
-}
-
-// waits lists the longest waits, by when they began. first is the process's first stack.
-func (b *builder) waits(p *process, first int) {
-	b.p.Stats.Unlisted += p.unlisted
-	for _, w := range p.waits {
-		b.p.Waits = append(b.p.Waits, export.Wait{Stack: first + int(w.stack), Start: time.Unix(0, w.end-w.nanos), Nanos: w.nanos})
-	}
-	slices.SortStableFunc(b.p.Waits, func(x, y export.Wait) int { return x.Start.Compare(y.Start) })
-}
-
-// events adds what a process's events sum up to, by kind, those that were asked for.
-func (b *builder) events(p *process, want uint32) {
-	s := &b.p.Stats
-	for _, r := range runtimeEvents {
-		if want&r.probe == 0 {
-			continue
-		}
-		i := slices.IndexFunc(s.Events, func(e export.EventStats) bool { return e.Event == r.event })
-		if i < 0 {
-			i = len(s.Events)
-			s.Events = append(s.Events, export.EventStats{Event: r.event})
-		}
-		e := &s.Events[i]
-		for _, key := range r.seen {
-			e.Seen += int64(p.counters[probePrefix+key])
-		}
-		for kind := range p.events {
-			if exported[kind] == r.event {
-				k := &p.events[kind]
-				e.Count, e.Complete, e.Sum, e.Open = e.Count+k.count, e.Complete+k.complete, e.Sum+k.sum, e.Open+k.open
-				e.Longest = max(e.Longest, k.longest)
-			}
-		}
-	}
-}
-
-// eventLines describe the runtime's events for the summary.
-func eventLines(c map[string]int64) (out []string) {
-	if c["event_waits"]+c["event_locks"]+c["event_allocs"]+c["event_exceptions"] == 0 {
-		return nil
-	}
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	say("events: %s, %s, %s, %s; %d lost", counted(c["event_waits"], "wait"), counted(c["event_locks"], "lock"),
-		counted(c["event_allocs"], "allocation sample"), counted(c["event_exceptions"], "exception"), c["event_missed"]+c["event_crowded"])
-	if n := c["event_copies"]; n > 0 {
-		say("%s copied in %v on average", counted(n, "stack"), time.Duration(c["event_copy_ns"]/n).Round(100*time.Nanosecond))
-	}
-	return append(out, countLines(c, eventCounts)...)
-}
-
-// eventCounts are the lines about events that were not recorded completely.
-var eventCounts = []countLine{
-	{"event_brief", "wait or lock|waits and locks", "shorter than --wait-min: counted only"},
-	{"event_inner", "wait", "inside a lock: part of the lock's time"},
-	{"event_early", "wait", "already open when the recording began"},
-	{"event_missed", "event", "lost: the ring was full"},
-	{"event_crowded", "wait", "lost: too many threads waited at once"},
-	{"event_unwalked", "event", "without a stack: the runtime's tables were not verified yet, or the process had ended"},
-	{"event_otherwise", "event", "delivered in an unknown way: the runtime's own frames are still on top"},
-	{"event_malformed", "malformed event", "from the runtime"},
 }

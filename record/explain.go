@@ -63,6 +63,6 @@ func (r *run) publish(p *export.Profile, written []Written) {
 	r.result.Written = written
 	r.result.PIDs = nil
 	for _, q := range r.srv.all() {
-		r.result.PIDs = append(r.result.PIDs, q.pid)
+		r.result.PIDs = append(r.result.PIDs, q.PID)
 	}
 }

@@ -34,18 +34,8 @@ func (j *joined) take(m wire.Message) bool {
 		return false
 	}
 	switch m := m.(type) {
-	case *wire.Hello:
-		j.w.Hello(m)
-	case *wire.Module:
-		j.w.Module(m)
-	case *wire.Method:
-		j.w.Method(m)
-	case *wire.Line:
-		j.w.Line(m)
-	case *wire.Thread:
-		j.w.Thread(m)
-	case *wire.GapName:
-		j.w.GapName(m.Code, m.Name)
+	case *wire.Hello, *wire.Module, *wire.Method, *wire.Line, *wire.Thread, *wire.GapName:
+		j.w.Message(m)
 	case *wire.Sample:
 		j.sample(m)
 	case *wire.Usage:
@@ -113,7 +103,7 @@ func (j *joined) finish(why string) {
 		key   string
 		value uint64
 	}{{"shared", 1}, {"timed", j.cpu}, {"outside", j.wall}, {"dropped", j.dropped}} {
-		j.w.Stats(probePrefix+s.key, s.value)
+		j.w.Stats(wire.StatEngine+s.key, s.value)
 	}
 	j.w.Bye(why)
 	j.flush()

@@ -72,7 +72,7 @@ func (r *run) follows(live []*process) {
 	for _, p := range live {
 		if !slices.Contains(r.left, p) {
 			r.left = append(r.left, p)
-			r.opt.Say(fmt.Sprintf("the command has ended; process %d (%s), which it left running, is recorded until it ends, or until Ctrl-C", p.pid, p.name))
+			r.opt.Say(fmt.Sprintf("the command has ended; process %d (%s), which it left running, is recorded until it ends, or until Ctrl-C", p.PID, p.Name))
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (r *run) noteLeft() {
 	}
 	var names []string
 	for _, p := range r.left[:min(len(r.left), maxNamed)] {
-		names = append(names, fmt.Sprintf("process %d (%s)", p.pid, p.name))
+		names = append(names, fmt.Sprintf("process %d (%s)", p.PID, p.Name))
 	}
 	r.srv.note(fmt.Sprintf("%s recorded until %s: %s", who, until, strings.Join(names, ", ")))
 }
@@ -116,7 +116,7 @@ func (s *server) living() (live, connected []*process) {
 		select {
 		case <-p.gone:
 		default:
-			if runs(p.pid) {
+			if runs(p.PID) {
 				live = append(live, p)
 			}
 		}

@@ -45,6 +45,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/report/collect"
 )
 
 // Exit codes beside the command's own.
@@ -154,14 +155,5 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s: %s; %s", r.Where, r.What, r.Remedy)
 }
 
-// Namer names native code. Name is called after sampling, never while a thread
-// is suspended, and from one goroutine. addr is the image's own address (the
-// mapped one minus the module's bias). It returns false where no symbol covers
-// addr.
-type Namer interface {
-	Name(path, buildID string, addr uint64) (name string, ok bool)
-
-	// Function returns the range of the function that holds addr, so that a
-	// function without a name is still one function and not one per address.
-	Function(path, buildID string, addr uint64) (start, end uint64, ok bool)
-}
+// Namer names native code, after sampling.
+type Namer = collect.Namer

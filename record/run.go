@@ -29,15 +29,20 @@ func Run(opt Options) (*Result, error) {
 		return nil, err
 	}
 	srv, err := listen(opt.SocketDir, &opt)
+	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		return nil, refusal
+	}
 	if err != nil {
 		return nil, &Refusal{What: "cannot listen for the profiler: " + reason(err), Where: opt.SocketDir,
 			Remedy: listenRemedy, Code: ExitRefused}
 	}
 	defer srv.private.close()
 	defer srv.close()
+	defer srv.dropFiles()
 	defer srv.awaitEngines(opt.Say)
 	defer srv.outside.Start.End()
 	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
+	r.beginFiles()
 	r.signals = catchSignals()
 	defer r.signals.stop()
 	if err := r.begin(); err != nil {

@@ -25,16 +25,17 @@ type server struct {
 	begun     chan struct{} // gets a value when began is set, and when it becomes earlier
 	timed     time.Duration // of the recording; 0 = it has none
 
-	mu        sync.Mutex
-	conns     []stream
-	processes []*process
-	refused   []string
-	notes     []string
-	fellBack  string // why the library was loaded instead of the probe, in the first process
-	settling  bool
-	until     int64 // samples taken later are not wanted, unix nanoseconds; 0 = all are
-	readers   sync.WaitGroup
-	accepting chan struct{} // closed when the accepting goroutine has ended
+	mu         sync.Mutex
+	conns      []stream
+	processes  []*process
+	refused    []string
+	notes      []string
+	recordings []*fileWriter
+	fellBack   string // why the library was loaded instead of the probe, in the first process
+	settling   bool
+	until      int64 // samples taken later are not wanted, unix nanoseconds; 0 = all are
+	readers    sync.WaitGroup
+	accepting  chan struct{} // closed when the accepting goroutine has ended
 }
 
 // listener is the platform's way in for profilers. accept gives connections
@@ -69,6 +70,11 @@ func listen(dir string, opt *Options) (*server, error) {
 	}
 	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
 	s.timed = opt.Duration
+	if s.recordings, err = opt.openFiles(); err != nil {
+		l.close()
+		private.close()
+		return nil, err
+	}
 	go s.accept()
 	return s, nil
 }
@@ -150,7 +156,7 @@ func (s *server) add(c stream, pid int) *process {
 		time.AfterFunc(beginLimit, func() { s.begin(time.Now()) })
 	}
 	p := newProcess(pid, processName(pid))
-	p.keepProbe, p.keep, p.begin = s.keepProbe, keeper(s.namer, pid), s.begin
+	p.KeepSuspension, p.keep, p.begin = s.keepProbe, keeper(s.namer, pid), s.begin
 	_, engine := c.(interface{ ours() })
 	p.prove = engine && !s.outside.NoWall
 	if p.until = s.until; p.prove {
@@ -158,6 +164,9 @@ func (s *server) add(c stream, pid int) *process {
 	}
 	if engine {
 		p.shared = share(p)
+	}
+	for _, f := range s.recordings {
+		p.files = append(p.files, f.add(p.Process))
 	}
 	s.processes = append(s.processes, p)
 	s.conns = append(s.conns, c)
@@ -248,12 +257,8 @@ func (s *server) count() (p Progress) {
 	p.Processes = len(all)
 	for _, q := range all {
 		q.mu.RLock()
-		p.Samples += q.samples
-		p.Complete += q.complete
-		for i := range q.events {
-			p.Events += q.events[i].count
-		}
-		p.Threads += len(q.seen)
+		c := q.Counts()
+		p.Samples, p.Complete, p.Events, p.Threads = p.Samples+c.Samples, p.Complete+c.Complete, p.Events+c.Events, p.Threads+c.Threads
 		q.mu.RUnlock()
 	}
 	return p

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +40,7 @@ const (
 type request struct{ cpu, wall, events bool }
 
 func (q request) encode() []byte {
-	return binary.LittleEndian.AppendUint64([]byte(joinMagic), uint64(bit(q.cpu))|uint64(bit(q.wall))<<1|uint64(bit(q.events))<<2)
+	return binary.LittleEndian.AppendUint64([]byte(joinMagic), bit(q.cpu)|bit(q.wall)<<1|bit(q.events)<<2)
 }
 
 func decodeRequest(b []byte) (q request, ok bool) {
@@ -63,7 +62,7 @@ type sharing struct {
 
 // share listens for other recordings of a process. It returns nil if that is not possible.
 func share(p *process) sharer {
-	l, err := net.ListenUnix("unix", shareAddress(p.pid))
+	l, err := net.ListenUnix("unix", shareAddress(p.PID))
 	if err != nil {
 		return nil
 	}
@@ -115,7 +114,7 @@ func readFull(c net.Conn, b []byte) bool {
 
 // join adds a recording. What the process has told so far is sent to it first.
 func (s *sharing) join(c *net.UnixConn, q request) bool {
-	j := &joined{c: c, q: q, since: time.Now().UnixNano(), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.pid)}
+	j := &joined{c: c, q: q, since: time.Now().UnixNano(), w: wire.NewWriter(nil), wake: make(chan struct{}, 1), done: make(chan struct{}), times: newTimes(s.p.PID)}
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	s.mu.Lock()
@@ -124,40 +123,12 @@ func (s *sharing) join(c *net.UnixConn, q request) bool {
 		return false
 	}
 	j.buf = append(j.buf, joinMagic...)
-	s.p.replay(j.w)
+	s.p.Tables(j.w)
 	j.flush()
 	s.joined = append(s.joined, j)
 	go j.write()
 	go j.awaitEnd()
 	return true
-}
-
-// replay writes what a process has told, except samples.
-func (p *process) replay(w *wire.Writer) {
-	if p.hello != nil {
-		w.Hello(p.hello)
-	}
-	for i := range p.modules {
-		w.Module(&p.modules[i])
-	}
-	for _, m := range p.methods {
-		w.Method(m)
-	}
-	for addr, i := range p.lines {
-		at := p.places[i-1]
-		w.Line(&wire.Line{Addr: addr, File: at.file, Line: at.line})
-	}
-	for tid, name := range p.threads {
-		w.Thread(&wire.Thread{TID: tid, Name: name})
-	}
-	for code, name := range p.gapNames {
-		w.GapName(code, name)
-	}
-	for key, value := range p.counters {
-		if strings.HasPrefix(key, probePrefix+"clock") {
-			w.Stats(key, value)
-		}
-	}
 }
 
 // pass gives a message to the recordings that have joined. The caller holds the process's lock.
@@ -184,4 +155,11 @@ func (s *sharing) end() {
 		j.finish("the recording that sampled the process has ended")
 	}
 	s.joined = nil
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/wire"
 )
 
@@ -70,15 +72,18 @@ func TestShare(t *testing.T) {
 	p.says(&wire.Sample{TID: 1, TimeUnixNano: time.Now().UnixNano(), WallNanos: 5}) // not wanted
 	c.CloseWrite()
 	other.read(c)
-	if other.samples != 1 || other.farewell != "stopped." || other.hello.PID != 7 || len(other.modules) != 1 || other.methods[2].Name != "A.B" ||
-		other.threads[1] != "main" || other.gapNames[3] != "odd" || len(other.lines) != 1 || other.places[0] != (place{"a.cs", 5}) {
-		t.Errorf("%+v", other)
+	mine, its := wire.NewWriter(nil), wire.NewWriter(nil)
+	p.Tables(mine)
+	other.Tables(its)
+	if !bytes.Equal(mine.Bytes(), its.Bytes()) || its.Len() == 0 || other.Counts().Samples != 1 || other.Troubled() {
+		t.Errorf("%q, want %q; %+v", its.Bytes(), mine.Bytes(), other.Counts())
 	}
-	if len(other.stacks) != 1 || other.stacks[0].wall > uint64(time.Since(before)) {
-		t.Errorf("waiting time before the recording is in it: %+v", other.stacks)
+	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
+	if got.Stacks[0].WallNanos > int64(time.Since(before)) {
+		t.Errorf("waiting time before the recording is in it: %+v", got.Stacks)
 	}
-	if other.clock == nil || other.counters["probe_shared"] != 1 || other.counters["probe_timed"] != 1 {
-		t.Errorf("clock %v, counters %v", other.clock, other.counters)
+	if c := got.Stats.Counters; got.Stats.CPU == nil || c["shared"] != 1 || c["timed"] != 1 {
+		t.Errorf("CPU time %v, counters %v", got.Stats.CPU, c)
 	}
 	waitLeft(t, p, s)
 }
@@ -163,8 +168,8 @@ func TestShareEnds(t *testing.T) {
 	p.endSharing()
 	other := newProcess(7, "other")
 	other.read(c)
-	if other.farewell == "" || other.ended != nil {
-		t.Errorf("%q, %v", other.farewell, other.ended)
+	if other.Troubled() {
+		t.Error("the stream of an ended recording has no farewell")
 	}
 	if c, _ := joinRecording(os.Getpid(), request{}); c != nil {
 		t.Error("a recording joins one that has ended")

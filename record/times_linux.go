@@ -23,6 +23,9 @@ func measure(pid int) clocks {
 	return clocks{all, threadTimes(pid)}
 }
 
+// maxEnded bounds the ended threads whose time is kept. The time of others is part of the process's.
+const maxEnded = 1 << 20
+
 // times is the processor time of a process's threads since a recording joined another.
 type times struct {
 	pid    int
@@ -38,7 +41,7 @@ func newTimes(pid int) *times {
 // it. That recording may have begun earlier, so only threads that came later are exact. The time of
 // others is part of the process's time.
 func (t *times) ended(m *wire.Usage) {
-	if _, known := t.before.threads[m.TID]; known || m.TID == wire.ProcessTID || len(t.gone) >= maxUsages {
+	if _, known := t.before.threads[m.TID]; known || m.TID == wire.ProcessTID || len(t.gone) >= maxEnded {
 		return
 	}
 	t.gone[m.TID] += m.CPUNanos

@@ -5,6 +5,9 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/recording"
 )
 
 // watch follows the command to its end, or to the second INT.
@@ -127,7 +130,12 @@ func (r *run) settle(hurried bool) {
 // write builds the profile and saves the outputs; those that cannot be written
 // twice (the standard output, pipes) only if final.
 func (r *run) write(n Namer, final bool) {
-	p := r.build(n)
+	var names *recording.Keeper
+	if final && n != nil && len(r.srv.recordings) > 0 {
+		names = recording.NewKeeper(n)
+		n = names
+	}
+	p, info := r.build(n)
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	if r.final {
@@ -136,10 +144,16 @@ func (r *run) write(n Namer, final bool) {
 	r.final = final
 	var written []Written
 	for _, o := range r.opt.Outputs {
+		if o.Format.Name == export.RecordingFile.Name {
+			continue
+		}
 		if !final && !replaceable(o.Path) {
 			continue
 		}
 		written = append(written, r.files.save(o, r.stdout(), func(w io.Writer) error { return o.Format.Write(w, p) }))
+	}
+	if final {
+		written = append(written, r.finishFiles(info, names)...)
 	}
 	r.publish(p, written)
 }

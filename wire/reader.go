@@ -129,6 +129,34 @@ func noEOF(err error) error {
 	return err
 }
 
+// Parse reads the message at the start of b and returns its size in bytes. m is nil if the type
+// is unknown. The error is io.ErrUnexpectedEOF if b ends inside the message, or a *FormatError
+// whose offset is relative to b.
+func Parse(b []byte) (m Message, size int, err error) {
+	if len(b) < 2 {
+		return nil, 0, io.ErrUnexpectedEOF
+	}
+	t := Type(b[0])
+	n, k := binary.Uvarint(b[1:])
+	if k <= 0 || n > MaxPayload {
+		return nil, 0, &FormatError{Message: t, Field: "payload length", Offset: 1, Value: n}
+	}
+	begin := 1 + k
+	if n > uint64(len(b)-begin) {
+		return nil, 0, io.ErrUnexpectedEOF
+	}
+	size = begin + int(n)
+	d := decoder{buf: b[begin:size], typ: t, offset: int64(begin)}
+	m = d.message()
+	if m == nil {
+		return nil, size, nil
+	}
+	if d.err != nil {
+		return nil, size, d.err
+	}
+	return m, size, nil
+}
+
 // decoder reads one payload. After an error, every later read returns zero.
 type decoder struct {
 	buf    []byte

@@ -8,29 +8,18 @@ import (
 
 // Keys of Stats messages that the tool knows. It shows other keys unchanged.
 const (
-	StatRetries     = "retries"           // SuspendRuntime calls repeated because a suspension was in progress
-	StatLost        = "lost"              // samples dropped: the buffer was full
-	StatDenied      = "threads_denied"    // samples not taken: the system refuses to suspend the thread
-	StatHeld        = "threads_held"      // suspensions of threads that were already suspended
-	StatTicks       = "ticks"             // rounds of the sampler
-	StatSuspensions = "suspensions"       // times the runtime was suspended
-	StatSuspended   = "suspended_ns"      // Histogram: time the runtime, or one thread, was suspended, nanoseconds
-	StatContext     = "context_ns"        // Histogram: share of it until the thread's context and stack were copied
-	StatWalk        = "seed_ns"           // Histogram: share of it for the profiler's own walk
-	StatSnapshot    = "snapshot_ns"       // Histogram: share of it for DoStackSnapshot
-	StatClock       = "clock"             // the clock of CPU samples: ClockPerf and those that follow
-	StatClockLate   = "clock_late_p90_ns" // ClockRandom: lateness of a hit, 90th percentile, nanoseconds
-	StatClockReject = "clock_rejected"    // ClockRandom: hits rejected because the thread was only runnable
-	StatClockHits   = "clock_hits"        // moments that the clock chose, rejected ones among them
-	StatTries       = "tries/"            // + verdict/result: suspensions of single threads by outcome
-)
-
-// Values of StatClock.
-const (
-	ClockPerf         = 1 // perf_event: a high-resolution timer of the kernel
-	ClockRandom       = 2 // random moments that the tool chooses
-	ClockTimer        = 3 // POSIX CPU timers, which expire at the kernel's tick
-	ClockTimerOverrun = 4 // the same, weighted by overruns, for comparisons only
+	StatRetries     = "retries"        // SuspendRuntime calls repeated because a suspension was in progress
+	StatLost        = "lost"           // samples dropped: the buffer was full
+	StatDenied      = "threads_denied" // samples not taken: the system refuses to suspend the thread
+	StatHeld        = "threads_held"   // suspensions of threads that were already suspended
+	StatTicks       = "ticks"          // rounds of the sampler
+	StatSuspensions = "suspensions"    // times the runtime was suspended
+	StatSuspended   = "suspended_ns"   // Histogram: suspension of the runtime or of a thread, nanoseconds
+	StatContext     = "context_ns"     // Histogram: share of it until context and stack were copied
+	StatWalk        = "seed_ns"        // Histogram: share of it for the profiler's own walk
+	StatSnapshot    = "snapshot_ns"    // Histogram: share of it for DoStackSnapshot
+	StatEngine      = "probe_"         // + counter: of an engine outside the process
+	StatTries       = "tries/"         // + verdict/result: suspensions of single threads by outcome
 )
 
 // subBits gives eight buckets to every power of two: a quantile read from a

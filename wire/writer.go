@@ -203,3 +203,33 @@ func (w *Writer) string(s string) {
 	w.uint(uint64(len(s)))
 	w.buf = append(w.buf, s...)
 }
+
+// Message appends a message of any type.
+func (w *Writer) Message(m Message) {
+	switch m := m.(type) {
+	case *Hello:
+		w.Hello(m)
+	case *Module:
+		w.Module(m)
+	case *Method:
+		w.Method(m)
+	case *Line:
+		w.Line(m)
+	case *Thread:
+		w.Thread(m)
+	case *GapName:
+		w.GapName(m.Code, m.Name)
+	case *Sample:
+		w.Sample(m)
+	case *Event:
+		w.Event(m)
+	case *Usage:
+		w.Usage(m)
+	case *Stats:
+		w.Stats(m.Key, m.Value)
+	case *Note:
+		w.Note(m.Text)
+	case *Bye:
+		w.Bye(m.Reason)
+	}
+}

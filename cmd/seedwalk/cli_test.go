@@ -124,7 +124,7 @@ func TestRecordFolded(t *testing.T) {
 }
 
 func TestRecordEveryFormat(t *testing.T) {
-	names := "a.pb.gz,a.html,a.folded,a.speedscope.json,a.json,a.txt"
+	names := "a.pb.gz,a.html,a.folded,a.speedscope.json,a.json,a.txt,a.swrec"
 	_, errOut, code, dir := tool(t, "record", "--tree", "--output", names, "--", self(t))
 	if code != 42 {
 		t.Errorf("exit code %d, %s", code, errOut)
@@ -148,10 +148,10 @@ func TestRecordDefaultsAndJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(errOut), &s); err != nil {
 		t.Fatalf("%v in %q", err, errOut)
 	}
-	if code != 42 || s.ExitCode != 42 || s.Samples != 7 || s.Complete != 7 || s.Threads != 1 || len(s.Outputs) != 2 || len(s.Connected) != 1 {
+	if code != 42 || s.ExitCode != 42 || s.Samples != 7 || s.Complete != 7 || s.Threads != 1 || len(s.Outputs) != 3 || len(s.Connected) != 1 {
 		t.Errorf("%d %+v", code, s)
 	}
-	for _, n := range []string{"seedwalk.html", "seedwalk.pb.gz"} {
+	for _, n := range []string{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"} {
 		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
 			t.Error(err)
 		}
@@ -224,7 +224,8 @@ func TestHelpGolden(t *testing.T) {
 		file string
 		args []string
 	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}},
-		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}, {"capture", []string{"capture", "--help"}}} {
+		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}, {"capture", []string{"capture", "--help"}},
+		{"report", []string{"report", "--help"}}, {"diff", []string{"diff", "--help"}}, {"convert", []string{"convert", "--help"}}} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)
 			if code != 0 || errOut != "" {

@@ -52,6 +52,9 @@ var commands []command
 func init() {
 	commands = append(commands,
 		command{"record", "run a command and record its stacks", runRecord},
+		command{"report", "show a recording, or make another format from it", runReport},
+		command{"diff", "compare two recordings: what became slower", runDiff},
+		command{"convert", "write a recording in other formats", runConvert},
 		command{"waits", "say where a program waits: locks, events, tasks", runWaits},
 		command{"stack", "show the stacks of a running process or of a core", runStack},
 		command{"doctor", "say what would stop a recording here", runDoctor},
@@ -111,7 +114,7 @@ func usage(w io.Writer) {
 	fmt.Fprint(w, `seedwalk records complete stacks of .NET programs: managed and native frames in one
 stack, leaf to root, with nothing left out silently.
 
-  seedwalk record -- dotnet app.dll        run it, record it, write seedwalk.html and seedwalk.pb.gz
+  seedwalk record -- dotnet app.dll        run it, record it, write seedwalk.html
 
 Commands:
 `)

@@ -58,7 +58,7 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
   --output FILE      where the result goes; repeat it or separate with commas; the ending of the
                      name chooses the format; - is the standard output, and the command's own
                      standard output then goes to the standard error
-                     (default seedwalk.html,seedwalk.pb.gz)
+                     (default seedwalk.html,seedwalk.pb.gz,seedwalk.swrec)
   --format NAME      format, where the ending does not say it or to override it: one for all
                      outputs, or one for each
   --tree             also print the hottest stacks as a tree at the end
@@ -97,7 +97,7 @@ Exit code: the command's own; 125 seedwalk could not begin or could not keep the
 
 func recordHelpText() string {
 	var b strings.Builder
-	for _, f := range export.Formats() {
+	for _, f := range append(export.Formats(), export.RecordingFile) {
 		fmt.Fprintf(&b, "  %-11s %-17s %s\n", f.Name, f.Extensions[0], f.Description)
 	}
 	return fmt.Sprintf(recordHelp, b.String())
@@ -216,7 +216,7 @@ func (f *recordFlags) check() error {
 // defaultOutputs are named after the formats asked for.
 func defaultOutputs(formats list) list {
 	if len(formats) == 0 {
-		return list{"seedwalk.html", "seedwalk.pb.gz"}
+		return list{"seedwalk.html", "seedwalk.pb.gz", "seedwalk.swrec"}
 	}
 	var out list
 	for _, name := range formats {
@@ -266,7 +266,7 @@ func formatOf(path string, i int, formats list) (export.Format, error) {
 
 func formatNames() []string {
 	var out []string
-	for _, f := range export.Formats() {
+	for _, f := range append(export.Formats(), export.RecordingFile) {
 		out = append(out, f.Name)
 	}
 	return out

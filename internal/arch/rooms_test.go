@@ -99,7 +99,10 @@ var rooms = []room{
 	// The tool.
 	{Name: "internal/program", May: formats},
 	{Name: "inspect", May: with(tables, "symbol")},
-	{Name: "record", May: with(merged, "agent", "export", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session")},
+	{Name: "report/collect", May: []string{"export", "unwind", "wire"}},
+	{Name: "report/recording", May: []string{"report/collect", "wire"}, Test: []string{"export", "unwind"}},
+	{Name: "report/diff", May: []string{"export"}},
+	{Name: "record", May: with(merged, "agent", "export", "report/collect", "report/recording", "internal/program", "live", "dump", "probe", "outside", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session")},
 	{Name: "internal/testkit/judge", May: with(walkers, "clr", "clr/managed", "inspect", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm", "internal/testkit/elfasm")},
 	{Name: "internal/testkit/judgetest", May: []string{"internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap"}},
 	{Name: "replay", May: with(walkers, "inspect", "internal/testkit/judge", "internal/testkit/pevec", "internal/testkit/snap", "internal/testkit/peasm")},
@@ -115,7 +118,7 @@ var rooms = []room{
 	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
-	{Name: "cmd/seedwalk", May: with(merged, "capture", "export", "probe", "inspect", "internal/program", "live", "dump", "outside", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session",
+	{Name: "cmd/seedwalk", May: with(merged, "capture", "export", "report/collect", "report/diff", "report/recording", "probe", "inspect", "internal/program", "live", "dump", "outside", "record", "replay", "symbol", "wire", "diagnostics", "nettrace", "nettrace/clrevent", "waits", "waits/report", "waits/blocked", "waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

@@ -1,4 +1,4 @@
-package record
+package collect
 
 import (
 	"fmt"
@@ -7,18 +7,15 @@ import (
 	"github.com/seedwalk/seedwalk/wire"
 )
 
-// probePrefix begins the keys of what an engine outside counts.
-const probePrefix = "probe_"
-
 // handlerKey is the time that the probe's handler took.
 const handlerKey = "probe_handler_ns"
 
 // taken adds a process's counters to the profile's. Those of threads are of one
 // process: the least and the most of all are kept.
-func (b *builder) taken(p *process) {
+func (b *builder) taken(p *Process) {
 	s := &b.p.Stats
 	for key, v := range p.counters {
-		name, ok := strings.CutPrefix(key, probePrefix)
+		name, ok := strings.CutPrefix(key, wire.StatEngine)
 		if !ok {
 			continue
 		}
@@ -48,7 +45,7 @@ func takenLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if c["shared"] > 0 {
 		say("samples by another recording of the process: %d CPU, %d of waiting threads", c["timed"], c["outside"])
-		return append(append(out, clockLines(c)...), countLines(c, sampleCounts)...)
+		return append(out, countLines(c, sampleCounts)...)
 	}
 	if n := c["suspended"]; n > 0 {
 		say("threads stopped %s; %s of idle threads taken without a stop", counted(n, "time"), counted(c["rests"], "sample"))
@@ -67,7 +64,6 @@ func takenLines(c map[string]int64, handler *wire.Histogram) (out []string) {
 		} else {
 			say("signals: %d sent by seedwalk", c["asked"])
 		}
-		out = append(out, clockLines(c)...)
 	}
 	if n := c["reads"]; n > 0 {
 		say("memory read through the probe: %s, %d us each, %d us of that in the program", counted(n, "read"), c["read_ns"]/n/1000, c["read_copy_ns"]/n/1000)

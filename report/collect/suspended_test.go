@@ -1,4 +1,4 @@
-package record
+package collect
 
 import (
 	"fmt"
@@ -31,13 +31,17 @@ func TestHold(t *testing.T) {
 	index := map[string]int32{}
 	cases := []struct{ in, want string }{
 		{"__futex_abstimed_wait_common:n pthread_cond_wait:n clr+0x10:r clr+0x20:r SIGlibc+0x3c04f:n App.Run:m App.Main:m", heldName + " App.Run App.Main"},
-		{"clr+0x30:r clr+0x20:r SIGlibc+0x3c04f:n App.Other:m", heldName + " App.Other"},                                    // not waiting yet
-		{"clr+0x99:r clr+0x40:r SIGlibc+0x3c04f:n App.Null:m", "clr+0x99 clr+0x40 " + signalMark + "libc+0x3c04f App.Null"}, // another handler: an exception
+		// not waiting yet
+		{"clr+0x30:r clr+0x20:r SIGlibc+0x3c04f:n App.Other:m", heldName + " App.Other"},
+		// another handler: an exception
+		{"clr+0x99:r clr+0x40:r SIGlibc+0x3c04f:n App.Null:m", "clr+0x99 clr+0x40 " + signalMark + "libc+0x3c04f App.Null"},
 		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n native_work:n App.Run:m", "__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f native_work App.Run"},
-		{"__futex_wait:n mine:n SIGlibc+0x3c04f:n App.Run:m", "__futex_wait mine " + signalMark + "libc+0x3c04f App.Run"}, // the program's own handler
+		// the program's own handler
+		{"__futex_wait:n mine:n SIGlibc+0x3c04f:n App.Run:m", "__futex_wait mine " + signalMark + "libc+0x3c04f App.Run"},
 		{"App.Handler:m clr+0x20:r SIGlibc+0x3c04f:n App.Run:m", "App.Handler clr+0x20 " + signalMark + "libc+0x3c04f App.Run"},
 		{"__futex_wait:n clr+0x20:r SIGlibc+0x3c04f:n", "__futex_wait clr+0x20 " + signalMark + "libc+0x3c04f"},
-		{"[kernel]:k __futex_wait:n clr+0x50:r SIGlibc+0x3c04f:n App.Run:m", heldName + " App.Run"}, // in the kernel
+		// in the kernel
+		{"[kernel]:k __futex_wait:n clr+0x50:r SIGlibc+0x3c04f:n App.Run:m", heldName + " App.Run"},
 		{"SIGlibc+0x3c04f:n App.Run:m", signalMark + "libc+0x3c04f App.Run"},
 		{"", ""},
 	}
@@ -59,12 +63,12 @@ func TestHold(t *testing.T) {
 // A thread that is in the kernel has a leaf that says so. Where the runtime has stopped it
 // there, the frames of the stop are one frame all the same.
 func TestKernelFrame(t *testing.T) {
-	p := newProcess(1, "x")
-	p.take(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Path: "/libc.so.6"})
+	p := NewProcess(1, "x")
+	p.Take(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Path: "/libc.so.6"})
 	frames := []wire.Frame{{Flags: wire.FrameExact | wire.FrameKernel, Module: 1, IP: 0x1010}, {Flags: wire.FrameKernel, Module: 1, IP: 0x1021}}
-	p.take(&wire.Sample{TID: 1, Frames: frames})
-	p.take(&wire.Sample{TID: 1, Frames: append([]wire.Frame{{Flags: wire.FrameProbe, IP: 5}}, frames...)})
-	p.take(&wire.Sample{TID: 1, Frames: []wire.Frame{{Flags: wire.FrameExact, Module: 1, IP: 0x1010}}})
+	p.Take(&wire.Sample{TID: 1, Frames: frames})
+	p.Take(&wire.Sample{TID: 1, Frames: append([]wire.Frame{{Flags: wire.FrameProbe, IP: 5}}, frames...)})
+	p.Take(&wire.Sample{TID: 1, Frames: []wire.Frame{{Flags: wire.FrameExact, Module: 1, IP: 0x1010}}})
 	b := &builder{p: &export.Profile{}}
 	b.process(p)
 	var got []string

@@ -1,4 +1,4 @@
-package record
+package collect
 
 import (
 	"testing"
@@ -16,22 +16,22 @@ const (
 
 // clocked makes a process of made-up samples: n of each thread, at the address of its own
 // function, each with one period.
-func clocked(samples map[uint64]int, usages ...*wire.Usage) *process {
-	p := newProcess(7, "app")
-	p.take(&wire.Hello{PID: 7, RateMilliHz: 100_000})
+func clocked(samples map[uint64]int, usages ...*wire.Usage) *Process {
+	p := NewProcess(7, "app")
+	p.Take(&wire.Hello{PID: 7, RateMilliHz: 100_000})
 	for tid := uint64(1); tid < 1000; tid++ {
 		for range samples[tid] {
-			p.take(&wire.Sample{TID: tid, TimeUnixNano: 5, WallNanos: period, CPUNanos: period, Frames: []wire.Frame{{Kind: unwind.KindNative, Flags: wire.FrameExact, IP: tid}}})
+			p.Take(&wire.Sample{TID: tid, TimeUnixNano: 5, WallNanos: period, CPUNanos: period, Frames: []wire.Frame{{Kind: unwind.KindNative, Flags: wire.FrameExact, IP: tid}}})
 		}
 	}
 	for _, u := range usages {
-		p.take(u)
+		p.Take(u)
 	}
 	return p
 }
 
 // accounted builds the profile of processes and returns the time of each name at a leaf.
-func accounted(all ...*process) (*export.Profile, map[string]uint64) {
+func accounted(all ...*Process) (*export.Profile, map[string]uint64) {
 	b := &builder{p: &export.Profile{RateHz: 100, Stats: export.Stats{Gaps: map[string]int64{}}}, several: len(all) > 1, tries: map[string]int64{}}
 	for _, p := range all {
 		b.process(p)
@@ -147,15 +147,16 @@ func TestAccountUnknown(t *testing.T) {
 // Each of several processes has its own sum below its own root, and the clock is the worst.
 func TestAccountOfTwo(t *testing.T) {
 	one, two := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)), clocked(map[uint64]int{1: 10}, usageOf(0, 150, 0, wire.CauseStartup))
-	one.take(&wire.Stats{Key: wire.StatClock, Value: wire.ClockRandom})
-	one.take(&wire.Stats{Key: wire.StatClockHits, Value: 10})
-	two.take(&wire.Stats{Key: wire.StatClock, Value: wire.ClockPerf})
+	for key, value := range map[string]uint64{"clock_random": 1, "clock_kept": 7, "clock_rejected": 3, "clock_late_ns": 5} {
+		one.Take(&wire.Stats{Key: wire.StatEngine + key, Value: value})
+	}
+	two.Take(&wire.Stats{Key: wire.StatEngine + "clock_perf", Value: 1})
 	p, leaves := accounted(one, two)
 	want := export.CPUTime{Process: 750 * int64(ms), Profile: 600 * int64(ms)}
 	if got := p.Stats.CPU; got.Process != want.Process || got.Profile != want.Profile || leaves["[short threads]"] != 100*ms || leaves["[start-up]"] != 50*ms {
 		t.Errorf("%+v %v", got, leaves)
 	}
-	if c := p.Stats.Clock; c.Kind != export.ClockRandom || c.Hits != 10 {
+	if c := p.Stats.Clock; *c != (export.Clock{Kind: export.ClockRandom, LateP90: 5, Hits: 10, Rejected: 3}) {
 		t.Errorf("%+v", c)
 	}
 	for i := range p.Stacks {
@@ -170,9 +171,9 @@ func TestAccountHostile(t *testing.T) {
 	const most = 1<<64 - 1
 	p := clocked(map[uint64]int{1: 2}, &wire.Usage{TID: 1, CPUNanos: most, KernelNanos: most}, &wire.Usage{TID: 2, CPUNanos: most, Cause: 255}, &wire.Usage{CPUNanos: most, Cause: 9})
 	for i := range uint64(300) {
-		p.take(&wire.Sample{TID: 3, CPUNanos: most, Frames: []wire.Frame{{IP: i}}})
-		p.take(&wire.Sample{TID: 4, CPUNanos: most})
-		p.take(&wire.Usage{TID: 3, CPUNanos: most})
+		p.Take(&wire.Sample{TID: 3, CPUNanos: most, Frames: []wire.Frame{{IP: i}}})
+		p.Take(&wire.Sample{TID: 4, CPUNanos: most})
+		p.Take(&wire.Usage{TID: 3, CPUNanos: most})
 	}
 	got, _ := accounted(p)
 	for i := range got.Stacks {

@@ -1,4 +1,4 @@
-package record
+package collect
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/wire"
@@ -30,13 +29,15 @@ const (
 	maxUsages = 1 << 20
 	// maxNanos bounds one time, so that sums stay far from overflowing.
 	maxNanos = 1 << 56
+	// usualRate is the rate of a stream that does not say its rate, in samples per second.
+	usualRate = 99
 )
 
 // usage is the time of one thread ID by cause; wire.CauseNone is time that was watched.
 type usage [wire.NumCauses]struct{ cpu, kernel uint64 }
 
 // usage takes the processor time of a thread or of the process.
-func (p *process) usage(m *wire.Usage) {
+func (p *Process) usage(m *wire.Usage) {
 	if m.Cause >= wire.NumCauses {
 		m.Cause = wire.CauseTool
 	}
@@ -102,10 +103,10 @@ func (s *sampleSet) scale(target uint64) {
 
 // account is the bookkeeping of one process.
 type account struct {
-	p       *process
+	p       *Process
 	sets    map[uint64]*sampleSet // by thread ID: those with CPU samples
 	usages  map[uint64]usage
-	period  uint64 // nanoseconds that a sample stands for, before scaling
+	period  uint64 // nanoseconds of a sample, before scaling
 	usual   uint64 // and after it, on average
 	kernel  map[uint64]uint64
 	missing [wire.NumCauses]uint64 // time without samples
@@ -113,7 +114,7 @@ type account struct {
 }
 
 // newAccount collects the samples of a process: the export stacks are those of p.stacks.
-func newAccount(p *process, stacks []export.Stack) *account {
+func newAccount(p *Process, stacks []export.Stack) *account {
 	a := &account{p: p, sets: map[uint64]*sampleSet{}, usages: map[uint64]usage{}, kernel: map[uint64]uint64{}}
 	var all sampleSet
 	for i := range stacks {
@@ -137,7 +138,7 @@ func newAccount(p *process, stacks []export.Stack) *account {
 	case p.hello != nil && p.hello.RateMilliHz > 0:
 		a.period = max(1, 1e12/p.hello.RateMilliHz)
 	default:
-		a.period = 1_000_000_000 / DefaultRate
+		a.period = 1_000_000_000 / usualRate
 	}
 	return a
 }
@@ -178,8 +179,8 @@ func (a *account) thread(tid uint64) uint64 {
 	return located
 }
 
-// usualPeriod is how much time a sample stands for in most threads: the median over
-// samples, so that a thread with too few of them does not set its own bound.
+// usualPeriod returns the time of a sample in most threads: the median over samples, so
+// that a thread with too few of them does not set its own bound.
 func (a *account) usualPeriod(located map[uint64]uint64) uint64 {
 	type threadPeriod struct{ nanos, count uint64 }
 	var all []threadPeriod
@@ -235,7 +236,7 @@ func (a *account) rest() {
 
 // account scales the stacks of a process, which begin at first, and adds those of time
 // without samples.
-func (b *builder) account(p *process, first int) {
+func (b *builder) account(p *Process, first int) {
 	a := newAccount(p, b.p.Stacks[first:])
 	a.threads()
 	if p.clock != nil {
@@ -244,7 +245,7 @@ func (b *builder) account(p *process, first int) {
 	b.kernelTime(a, first)
 	if p.clock == nil {
 		if len(p.usages) > 0 || b.p.Stats.CPU != nil {
-			b.p.Stats.Notes = append(b.p.Stats.Notes, fmt.Sprintf("process %d (%s): its processor clock is unknown, so time without samples is not shown", p.pid, p.name))
+			b.p.Stats.Notes = append(b.p.Stats.Notes, fmt.Sprintf("process %d (%s): its processor clock is unknown, so time without samples is not shown", p.PID, p.Name))
 		}
 		return
 	}
@@ -299,7 +300,7 @@ func (b *builder) unlocated(thread int, nanos uint64, class export.Class, names 
 	b.p.Stacks = append(b.p.Stacks, s)
 }
 
-// noThread returns the index of the thread that stands for all without samples.
+// noThread returns the index of the thread for all threads without samples.
 func (b *builder) noThread() int {
 	for i := range b.p.Threads {
 		if b.p.Threads[i].ID == 0 {
@@ -310,7 +311,7 @@ func (b *builder) noThread() int {
 	return len(b.p.Threads) - 1
 }
 
-// synthetic returns the index of a frame that stands for no code.
+// synthetic returns the index of a frame that is no code.
 func (b *builder) synthetic(name string, class export.Class) int32 {
 	f := export.Frame{Name: name, ModuleIndex: -1, Class: class}
 	if i := slices.Index(b.p.Frames, f); i >= 0 {
@@ -337,21 +338,4 @@ func (b *builder) sum(a *account, first int) {
 	for i := range b.p.Stacks[first:] {
 		c.Profile += b.p.Stacks[first+i].CPUNanos
 	}
-}
-
-// clockOf takes the clock of a process: of several, the figures of all and the kind that
-// is the worst.
-func (b *builder) clockOf(p *process) {
-	kind := export.ClockKind(min(p.counters[wire.StatClock], uint64(export.ClockTimerOverrun)))
-	if kind == export.ClockUnknown {
-		return
-	}
-	if b.p.Stats.Clock == nil {
-		b.p.Stats.Clock = &export.Clock{}
-	}
-	c := b.p.Stats.Clock
-	c.Kind = max(c.Kind, kind)
-	c.LateP90 = max(c.LateP90, time.Duration(p.counters[wire.StatClockLate]))
-	c.Hits += int64(p.counters[wire.StatClockHits])
-	c.Rejected += int64(p.counters[wire.StatClockReject])
 }

@@ -1,4 +1,4 @@
-package record
+package collect
 
 import (
 	"path/filepath"
@@ -6,6 +6,14 @@ import (
 
 	"github.com/seedwalk/seedwalk/export"
 )
+
+type fakeNamer struct{}
+
+func (fakeNamer) Name(path, buildID string, addr uint64) (string, bool) { return "", false }
+
+func (fakeNamer) Function(path, buildID string, addr uint64) (start, end uint64, ok bool) {
+	return 0, 0, false
+}
 
 type fakeFiler struct{ fakeNamer }
 

@@ -1,4 +1,4 @@
-package record
+package collect
 
 import (
 	"slices"
@@ -71,8 +71,8 @@ func TestTakenLines(t *testing.T) {
 // the most.
 func TestTakenOfTwo(t *testing.T) {
 	b := &builder{p: &export.Profile{}}
-	b.taken(&process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})
-	b.taken(&process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4}})
+	b.taken(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})
+	b.taken(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4}})
 	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7}
 	if d := cmptest.Diff(want, b.p.Stats.Counters); d != "" {
 		t.Error(d)

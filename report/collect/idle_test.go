@@ -1,6 +1,7 @@
-package record
+package collect
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -26,10 +27,10 @@ func TestIdle(t *testing.T) {
 		{"time by cause", nil, []*wire.Usage{usageOf(1, 1200, 0, wire.CauseStartup), usageOf(2, 7, 0, 0), usageOf(0, 1210, 0, 0)}, "the process ended.",
 			"process 7 (app) used 1.21s of processor time, and none of it was sampled: short threads 10ms, start-up 1.2s"},
 	} {
-		p := newProcess(7, "app")
+		p := NewProcess(7, "app")
 		p.hello = &wire.Hello{RateMilliHz: 100_000}
 		for _, u := range c.usages {
-			p.take(u)
+			p.Take(u)
 		}
 		p.farewell = c.farewell
 		for k, v := range c.counters {
@@ -37,6 +38,28 @@ func TestIdle(t *testing.T) {
 		}
 		if got := p.idle(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
 			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+// The most certain cause is the one that is said.
+func TestWhyEmpty(t *testing.T) {
+	used := usageOf(0, 3, 0, 0)
+	for _, c := range []struct {
+		name    string
+		prepare func(p *Process)
+		want    string
+	}{
+		{"nothing known", func(p *Process) {}, ""},
+		{"a note", func(p *Process) { p.notes = []string{"no threads"} }, "no threads"},
+		{"a note of something else", func(p *Process) { p.notes, p.clock = []string{"the probe reads the memory"}, used }, "process 7 (app) used 3ms"},
+		{"cut off", func(p *Process) { p.notes, p.clock, p.ended = []string{"no threads"}, used, io.ErrUnexpectedEOF }, "process 7 (app) was cut off"},
+	} {
+		p := NewProcess(7, "app")
+		p.hello = &wire.Hello{RateMilliHz: 100_000}
+		c.prepare(p)
+		if got := p.WhyEmpty(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

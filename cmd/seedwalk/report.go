@@ -1,0 +1,273 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/recording"
+)
+
+const reportHelp = `Usage: seedwalk report [flags] FILE.swrec
+
+Shows a recording that seedwalk record has written, or makes any other format from it. The file
+may come from another machine: it holds the names that were known when it was recorded. Native
+functions without a name are looked up again in the images and debug files of this machine, by
+build ID.
+
+Without --output it prints the summary and the functions with most CPU time.
+
+  --output FILE      write this file instead; repeat it or separate with commas; the ending of the
+                     name chooses the format; - is the standard output
+  --format NAME      format, where the ending does not say it
+  --since D          leave out what was before D of the recording, such as 2s or 1m30s
+  --until D          leave out what was after D
+  --thread NAME|TID  only threads with this ID, or with this text in their name
+  --focus REGEXP     only stacks with a function whose name matches
+  --metric NAME      what to show first: cpu, wall, samples, or waits, wait, locks, lock,
+                     allocations, alloc_space, exceptions where they were recorded
+  --top N            rows of the table of functions (default 20)
+  --tree             also print the hottest stacks as a tree
+  --json             print the summary as one line of JSON instead of text (docs/json.md)
+
+Formats:
+%s
+Examples:
+  seedwalk report seedwalk.swrec
+  seedwalk report --since 10s --until 12s --output spike.html seedwalk.swrec
+  seedwalk report --thread worker --tree seedwalk.swrec
+  seedwalk report --output - --format folded seedwalk.swrec | head
+
+Exit code: 0; 1 the recording is cut or damaged, and what could be read is shown; 2 wrong usage;
+3 the file cannot be read or is no recording.
+`
+
+// viewFlags choose a part of a recording and how to show it.
+type viewFlags struct {
+	selection     export.Selection
+	focus, metric string
+}
+
+func (v *viewFlags) register(set *flag.FlagSet) {
+	set.Var((*seconds)(&v.selection.Since), "since", "")
+	set.Var((*seconds)(&v.selection.Until), "until", "")
+	set.StringVar(&v.selection.Thread, "thread", "", "")
+	set.StringVar(&v.focus, "focus", "", "")
+	set.StringVar(&v.metric, "metric", "", "")
+}
+
+func (v *viewFlags) check() (err error) {
+	s := &v.selection
+	switch {
+	case s.Since < 0 || s.Until < 0:
+		return errors.New("--since and --until cannot be negative")
+	case s.Until != 0 && s.Until <= s.Since:
+		return fmt.Errorf("--until %v is not after --since %v", s.Until, s.Since)
+	}
+	if v.focus != "" {
+		if s.Focus, err = regexp.Compile(v.focus); err != nil {
+			return fmt.Errorf("--focus is no regular expression: %w", err)
+		}
+	}
+	return nil
+}
+
+// apply selects the part, and sets the metric that is shown first.
+func (v *viewFlags) apply(p *export.Profile) (*export.Profile, error) {
+	q, err := p.Select(v.selection)
+	if err != nil || v.metric == "" {
+		return q, err
+	}
+	names := p.MetricNames()
+	for _, name := range names {
+		if name == v.metric {
+			shown := *q
+			shown.First = name
+			return &shown, nil
+		}
+	}
+	return nil, fmt.Errorf("the recording has no metric %q; it has %s", v.metric, strings.Join(names, ", "))
+}
+
+// reportFlags are the flags of report.
+type reportFlags struct {
+	viewFlags
+	outputs, formats list
+	top              int
+	tree, json       bool
+}
+
+func runReport(args []string) int {
+	var f reportFlags
+	set := flag.NewFlagSet("report", flag.ContinueOnError)
+	f.register(set)
+	set.Var(&f.outputs, "output", "")
+	set.Var(&f.outputs, "o", "")
+	set.Var(&f.formats, "format", "")
+	set.IntVar(&f.top, "top", 20, "")
+	set.BoolVar(&f.tree, "tree", false, "")
+	set.BoolVar(&f.json, "json", false, "")
+	if code, done := parse(set, reportHelpText(), args); done {
+		return code
+	}
+	outputs, err := f.checkReport(set.Args())
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk report: %v; see seedwalk report --help\n", err)
+		return exitUsage
+	}
+	p, code := loadRecording(set.Arg(0), os.Stderr)
+	if p == nil {
+		return code
+	}
+	q, err := f.apply(p)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk report: %s: %v\n", set.Arg(0), err)
+		return exitUsage
+	}
+	if len(outputs) == 0 {
+		return max(code, f.show(q))
+	}
+	return max(code, writeOutputs(q, outputs))
+}
+
+func reportHelpText() string {
+	var b strings.Builder
+	for _, f := range export.Formats() {
+		fmt.Fprintf(&b, "  %-11s %-17s %s\n", f.Name, f.Extensions[0], f.Description)
+	}
+	return fmt.Sprintf(reportHelp, b.String())
+}
+
+// checkReport checks what the user typed and pairs outputs with formats.
+func (f *reportFlags) checkReport(args []string) ([]output, error) {
+	if len(args) != 1 {
+		return nil, errors.New("name one recording")
+	}
+	if f.top < 0 {
+		return nil, errors.New("--top cannot be negative")
+	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if len(f.outputs) == 0 && len(f.formats) > 0 {
+		f.outputs = list{"-"}
+	}
+	return pairReport(f.outputs, f.formats)
+}
+
+// output is a file to write.
+type output struct {
+	path   string
+	format export.Format
+}
+
+func pairReport(outputs, formats list) (all []output, err error) {
+	paired, err := pairOutputs(outputs, formats)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range paired {
+		if o.Format.Write == nil {
+			return nil, fmt.Errorf("%s: a recording is made by seedwalk record only; choose another format", o.Path)
+		}
+		all = append(all, output{o.Path, o.Format})
+	}
+	return all, nil
+}
+
+// loadRecording reads a recording and builds its profile, nil if there is none. Problems are
+// reported to say.
+func loadRecording(path string, say io.Writer) (*export.Profile, int) {
+	file, err := os.Open(path)
+	if err != nil {
+		fmt.Fprintf(say, "seedwalk: %v\n", err)
+		return nil, exitUnreadable
+	}
+	defer file.Close()
+	r, err := recording.Read(file)
+	if errors.Is(err, recording.ErrFormat) {
+		fmt.Fprintf(say, "seedwalk: %s: %v; seedwalk record --output FILE.swrec writes one\n", path, err)
+		return nil, exitUnreadable
+	}
+	if err != nil {
+		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, err)
+		return nil, exitUnreadable
+	}
+	code := exitOK
+	if r.Damage != nil {
+		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, r.Damage)
+		code = exitWrong
+	} else if !r.Complete {
+		fmt.Fprintf(say, "seedwalk: %s: the recording has no end: seedwalk was killed, or still records\n", path)
+		code = exitWrong
+	}
+	r.Names.Next = newNamer()
+	return collect.Build(&r.Info, r.Processes, &r.Names), code
+}
+
+// show prints the report.
+func (f *reportFlags) show(p *export.Profile) int {
+	if f.json {
+		return printJSON(export.NewRecording("seedwalk-recording", p))
+	}
+	opt := textOptions(os.Stdout)
+	export.WriteSummary(os.Stdout, p, opt)
+	fmt.Println()
+	err := export.WriteTop(os.Stdout, p, f.top, opt)
+	if f.tree && err == nil {
+		fmt.Println()
+		err = export.WriteTree(os.Stdout, p, opt)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk report: %v\n", err)
+		return exitUnreadable
+	}
+	return exitOK
+}
+
+// writeOutputs writes a profile in each format.
+func writeOutputs(p *export.Profile, outputs []output) int {
+	for _, o := range outputs {
+		if err := writeOutput(p, o); err != nil {
+			fmt.Fprintf(os.Stderr, "seedwalk: cannot write %s: %v\n", o.path, err)
+			return exitUnreadable
+		}
+		if o.path != "-" {
+			fmt.Fprintf(os.Stderr, "wrote %s\n", shortPath(o.path))
+		}
+	}
+	return exitOK
+}
+
+func writeOutput(p *export.Profile, o output) error {
+	if o.path == "-" {
+		return o.format.Write(os.Stdout, p)
+	}
+	file, err := os.Create(o.path)
+	if err != nil {
+		return err
+	}
+	err = o.format.Write(file, p)
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// printJSON prints v as one line.
+func printJSON(v any) int {
+	line, err := json.Marshal(v)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "seedwalk:", err)
+		return exitUnreadable
+	}
+	fmt.Printf("%s\n", line)
+	return exitOK
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/export"
+)
+
+// recorded returns a recording of the fake target, and the folded stacks that were written
+// beside it.
+func recorded(t *testing.T) (path string, folded []byte) {
+	t.Helper()
+	_, errOut, code, dir := tool(t, "record", "--quiet", "--output", "a.swrec,a.folded", "--", self(t))
+	if code != 42 {
+		t.Fatalf("exit code %d, %s", code, errOut)
+	}
+	folded, err := os.ReadFile(filepath.Join(dir, "a.folded"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.partial")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	return filepath.Join(dir, "a.swrec"), folded
+}
+
+// A report of a recording equals what record itself has written.
+func TestReport(t *testing.T) {
+	path, folded := recorded(t)
+	out, errOut, code, _ := tool(t, "report", "--format", "folded", path)
+	if code != 0 || out != string(folded) || errOut != "" {
+		t.Errorf("exit code %d, %q, want %q; %s", code, out, folded, errOut)
+	}
+	out, _, code, dir := tool(t, "convert", path, "b.folded", "b.html")
+	again, err := os.ReadFile(filepath.Join(dir, "b.folded"))
+	if code != 0 || out != "" || err != nil || !bytes.Equal(again, folded) {
+		t.Errorf("exit code %d, %q, %v %q", code, out, err, again)
+	}
+	out, _, code, _ = tool(t, "report", "--tree", path)
+	for _, want := range []string{"samples      7 in ", " ~100 %  ~100 %        7 M App.Program.Work", "Samples: 7"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// Parts of a recording are chosen by time, thread, and function.
+func TestReportPart(t *testing.T) {
+	path, _ := recorded(t)
+	for _, c := range []struct {
+		flags   string
+		samples int64
+	}{
+		{"", 7}, {"--since 0.035", 3}, {"--until 0.025", 4}, {"--since 0.015 --until 0.035", 3}, {"--since 9", 0},
+		{"--thread main", 7}, {"--thread 5", 7}, {"--thread 6", 0}, {"--focus Work$", 7}, {"--focus Idle", 0}, {"--metric wall", 7},
+	} {
+		out, errOut, code, _ := tool(t, append(append([]string{"report", "--json"}, strings.Fields(c.flags)...), path)...)
+		var s export.Recording
+		if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 || s.Samples != c.samples {
+			t.Errorf("%s: %v, exit code %d, %d samples, want %d; %s", c.flags, err, code, s.Samples, c.samples, errOut)
+		}
+	}
+}
+
+// A cut recording is shown up to the cut, with its offset. What is no recording is refused.
+func TestReportBadInput(t *testing.T) {
+	path, _ := recorded(t)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(path)
+	file := func(name string, b []byte) string {
+		os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		return filepath.Join(dir, name)
+	}
+	for _, c := range []struct {
+		name, path, want string
+		code             int
+	}{
+		{"cut", file("cut", b[:len(b)-3]), "damaged at offset ", 1},
+		{"text", file("text", []byte("hello")), "not a seedwalk recording (.swrec); seedwalk record", 3},
+		{"absent", filepath.Join(dir, "absent"), "absent", 3},
+		{"newer", file("newer", append([]byte("SWREC\r\n\x09"), b[8:]...)), "version 9", 3},
+	} {
+		for _, command := range [][]string{{"report", c.path}, {"convert", c.path, "x.folded"}} {
+			if _, errOut, code, _ := tool(t, command...); code != c.code || !strings.Contains(errOut, c.want) {
+				t.Errorf("%s %s: exit code %d, %q", command[0], c.name, code, errOut)
+			}
+		}
+	}
+	if _, errOut, code, _ := tool(t, "report", "--output", "b.swrec", path); code != 2 || !strings.Contains(errOut, "seedwalk record only") {
+		t.Errorf("a recording of a recording: exit code %d, %q", code, errOut)
+	}
+	if _, errOut, code, _ := tool(t, "report", "--metric", "heat", path); code != 2 || !strings.Contains(errOut, "it has samples, wall, cpu") {
+		t.Errorf("a metric that is none: exit code %d, %q", code, errOut)
+	}
+}
+
+// Two recordings of one program do not differ, and the exit code says so.
+func TestDiff(t *testing.T) {
+	a, _ := recorded(t)
+	b, _ := recorded(t)
+	out, errOut, code, _ := tool(t, "diff", a, b)
+	if code != 0 || errOut != "" || !strings.Contains(out, "no difference beyond noise") {
+		t.Errorf("exit code %d, %s%s", code, out, errOut)
+	}
+	out, _, code, _ = tool(t, "diff", "--json", a, b)
+	var d jsonDiff
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != 0 || d.Schema != "seedwalk-diff" || d.Differs || len(d.Rows) != 2 || d.Before.Samples != 7 {
+		t.Errorf("%v, exit code %d, %+v", err, code, d)
+	}
+	if _, _, code, _ := tool(t, "diff", a); code != 2 {
+		t.Errorf("one recording: exit code %d", code)
+	}
+	if _, _, code, _ := tool(t, "diff", a, a+"x"); code != 3 {
+		t.Errorf("an absent recording: exit code %d", code)
+	}
+}

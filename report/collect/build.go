@@ -1,0 +1,212 @@
+package collect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+// Info is what the recorder knows and the streams do not say.
+type Info struct {
+	Command  []string       `json:"command,omitempty"`
+	RateHz   float64        `json:"rate_hz,omitempty"` // requested samples per second and thread
+	Start    time.Time      `json:"start"`
+	AtFirst  bool           `json:"at_first,omitempty"` // the recording's time begins with the first sample
+	Events   []export.Event `json:"events,omitempty"`   // requested events of the runtime
+	Way      string         `json:"way,omitempty"`      // how samples were taken
+	WayWhy   string         `json:"way_why,omitempty"`
+	Empty    string         `json:"empty,omitempty"`     // why there are no samples, "" if there are some
+	ExitNote string         `json:"exit_note,omitempty"` // how the command ended, "" if unremarkable
+	Notes    []string       `json:"notes,omitempty"`     // for the user
+}
+
+// builder makes one profile of all processes.
+type builder struct {
+	p       *export.Profile
+	namer   Namer
+	several bool
+	modules int32   // index of the current process's first module
+	frames  int32   // index of its first frame
+	root    []int32 // frame of the current process, if there are several
+	hold    wire.Histogram
+	handler wire.Histogram
+	parts   [len(parts)]wire.Histogram
+	tries   map[string]int64
+	end     int64 // unix nanoseconds of the last sample
+}
+
+// Build makes the profile of what the processes have sent so far. A nil Namer names native
+// frames module+0xoffset.
+func Build(info *Info, all []*Process, n Namer) *export.Profile {
+	b := &builder{namer: n, several: len(all) > 1, p: &export.Profile{Command: info.Command, RateHz: info.RateHz, Start: info.Start}}
+	b.p.Stats.Gaps = map[string]int64{}
+	b.tries = map[string]int64{}
+	for i, p := range all {
+		if i == 0 {
+			b.header(p, info.AtFirst)
+		}
+		b.process(p)
+		b.events(p, info.Events)
+	}
+	b.finish(info)
+	return b.p
+}
+
+func (b *builder) header(p *Process, atFirst bool) {
+	if p.hello == nil {
+		return
+	}
+	b.p.Runtime = p.hello.Runtime
+	if p.hello.StartUnixNano > 0 {
+		b.p.Start = time.Unix(0, p.hello.StartUnixNano)
+	}
+	if atFirst && p.first > 0 {
+		b.p.Start = time.Unix(0, p.first)
+	}
+	if p.hello.RateMilliHz > 0 {
+		b.p.RateHz = float64(p.hello.RateMilliHz) / 1000
+	}
+}
+
+func (b *builder) process(p *Process) {
+	b.modules, b.frames = int32(len(b.p.Modules)), int32(len(b.p.Frames))
+	for i := range p.modules {
+		m := &p.modules[i]
+		b.p.Modules = append(b.p.Modules, export.Module{Path: m.Path, BuildID: m.BuildID, Start: m.Start, End: m.End})
+	}
+	single := p.singleFile()
+	for i := range p.frames {
+		b.p.Frames = append(b.p.Frames, b.frame(p, &p.frames[i], single))
+	}
+	first := len(b.p.Stacks)
+	b.rootOf(p)
+	b.stacks(p)
+	b.account(p, first)
+	b.clockOf(p)
+	b.waits(p, first)
+	b.moments(p, first)
+	if !p.KeepSuspension {
+		b.stopped(first)
+	}
+	b.stats(p)
+}
+
+// rootOf makes the root frame of a process, if there are several.
+func (b *builder) rootOf(p *Process) {
+	if b.several {
+		b.root = []int32{int32(len(b.p.Frames))}
+		b.p.Frames = append(b.p.Frames, export.Frame{Name: fmt.Sprintf("process %s (%d)", p.Name, p.PID), ModuleIndex: -1, Class: export.ClassNative})
+	}
+}
+
+// stacks adds a process's stacks, under its root frame.
+func (b *builder) stacks(p *Process) {
+	threads := map[uint64]int{}
+	for i := range p.stacks {
+		s := &p.stacks[i]
+		t, ok := threads[s.tid]
+		if !ok {
+			t = len(b.p.Threads)
+			threads[s.tid] = t
+			b.p.Threads = append(b.p.Threads, export.Thread{ID: int(s.tid), Name: b.threadName(p, s.tid)})
+		}
+		out := export.Stack{Thread: t, Frames: make([]int32, 0, len(s.frames)+1), Count: s.count,
+			WallNanos: int64(s.wall), CPUNanos: int64(s.cpu), CPUCount: s.cpuCount, Complete: s.gap == 0}
+		s.describe(&out)
+		for _, f := range s.frames {
+			out.Frames = append(out.Frames, b.frames+f)
+		}
+		out.Frames = append(out.Frames, b.root...)
+		if s.gap != 0 {
+			out.Gap = p.gapName(s.gap)
+		}
+		b.p.Stacks = append(b.p.Stacks, out)
+	}
+}
+
+func (b *builder) threadName(p *Process, tid uint64) string {
+	name := p.threads[tid]
+	if name == "" && tid == uint64(p.PID) {
+		name = "main"
+	}
+	if b.several {
+		return fmt.Sprintf("%s (%d) %s", p.Name, p.PID, name)
+	}
+	return name
+}
+
+func (b *builder) stats(p *Process) {
+	s := &b.p.Stats
+	s.Samples += p.samples
+	s.Complete += p.complete
+	s.Lost += p.overflow + int64(p.counters[wire.StatLost])
+	s.Retries += int64(p.counters[wire.StatRetries])
+	for code, n := range p.gaps {
+		s.Gaps[p.gapName(code)] += n
+	}
+	b.hold.Merge(&p.suspended)
+	for i := range b.parts {
+		b.parts[i].Merge(&p.parts[i])
+	}
+	for answer, n := range p.tries {
+		b.tries[answer] += int64(n)
+	}
+	s.Notes = append(s.Notes, p.notes...)
+	if line := p.end(); line != "" {
+		s.Notes = append(s.Notes, line)
+	}
+	if p.overflow > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d has more than %d different stacks: %d samples were left out", p.PID, maxStacks, p.overflow))
+	}
+	if n := p.counters[wire.StatDenied]; n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %s not taken: the system refused to suspend the thread", p.PID, counted(int64(n), "sample")))
+	}
+	if n := p.counters[wire.StatHeld]; n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("process %d: %s of threads that a collection or a debugger had already suspended", p.PID, counted(int64(n), "sample")))
+	}
+	b.taken(p)
+	b.end = max(b.end, p.last)
+}
+
+func quantiles(h *wire.Histogram) export.Quantiles {
+	return export.Quantiles{Count: int64(h.Count()), P50: time.Duration(h.Quantile(0.5)),
+		P99: time.Duration(h.Quantile(0.99)), Max: time.Duration(h.Max())}
+}
+
+func (b *builder) finish(info *Info) {
+	s := &b.p.Stats
+	s.Suspended = quantiles(&b.hold)
+	s.Way, s.WayWhy, s.Empty, s.ExitNote = info.Way, info.WayWhy, info.Empty, info.ExitNote
+	if s.Counters != nil && b.handler.Count() > 0 {
+		s.Counters["still_p50_ns"], s.Counters["still_p99_ns"] = int64(b.handler.Quantile(0.5)), int64(b.handler.Quantile(0.99))
+	}
+	for i := range b.parts {
+		if b.parts[i].Count() > 0 {
+			s.Parts = append(s.Parts, export.Part{Name: parts[i].name, Time: quantiles(&b.parts[i])})
+		}
+	}
+	for answer, n := range b.tries {
+		verdict, result, _ := strings.Cut(answer, "/")
+		s.Tries = append(s.Tries, export.Tries{Verdict: verdict, Result: result, Count: n})
+	}
+	slices.SortFunc(s.Tries, func(a, b export.Tries) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Result, b.Result))
+	})
+	if b.end > 0 {
+		b.p.Duration = max(0, time.Unix(0, b.end).Sub(b.p.Start))
+	}
+	if s.Taken = takenLines(s.Counters, &b.handler); s.Taken == nil {
+		s.Taken = perThread(b.p)
+	}
+	s.Notes = append(s.Notes, info.Notes...)
+	if line := nameless(b.p, b.namer); line != "" {
+		s.Notes = append(s.Notes, line)
+	}
+	slices.Sort(s.Notes)
+	s.Notes = slices.Compact(s.Notes)
+}

@@ -1,0 +1,72 @@
+package collect
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/wire"
+)
+
+func event(kind uint8, tid, nanos, bytes uint64, name, text string) *wire.Event {
+	return &wire.Event{TID: tid, TimeUnixNano: 5e9, Kind: kind, Nanos: nanos, Bytes: bytes, Name: name, Text: text, Frames: []wire.Frame{{Kind: unwind.KindManaged, Method: 1, IP: 77}}}
+}
+
+// Events are summed up by kind, place, thread, owner and type, and are no samples.
+func TestEventsSum(t *testing.T) {
+	p := NewProcess(1, "p")
+	for range 3 {
+		p.Take(event(wire.EventWait, 1, 5e6, 0, "", ""))
+	}
+	p.Take(event(wire.EventMonitor, 1, 9e6, 0, "", ""))
+	owned := event(wire.EventLock, 1, 7e6, 0, "", "")
+	owned.Owner, owned.Gap = 3, 2
+	p.Take(owned)
+	open := event(wire.EventWait, 2, 1e9, 0, "", "")
+	open.Flags = wire.EventOpen
+	p.Take(open)
+	p.Take(event(wire.EventAllocation, 1, 0, 100, "A", ""))
+	p.Take(event(wire.EventAllocation, 1, 0, 200, "A", ""))
+	p.Take(event(wire.EventException, 1, 0, 0, "E", "x"))
+	p.Take(event(wire.NumEvents, 1, 1, 1, "", ""))
+	p.Take(event(0, 1, 1, 1, "", ""))
+	p.counters["probe_event_waits"] = 9
+	b := &builder{p: &export.Profile{}}
+	b.process(p)
+	b.events(p, []export.Event{export.EventWait, export.EventLock, export.EventAllocation, export.EventException})
+	want := []export.EventStats{{Event: export.EventWait, Seen: 9, Count: 5, Complete: 5, Sum: 1_024_000_000, Longest: 1e9, Open: 1},
+		{Event: export.EventLock, Count: 1, Sum: 7e6, Longest: 7e6}, {Event: export.EventAllocation, Count: 2, Complete: 2, Sum: 300}, {Event: export.EventException, Count: 1, Complete: 1}}
+	if got := b.p.Stats.Events; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	if b.p.Stats.Samples != 0 || len(b.p.Stacks) != 6 || len(b.p.Waits) != 6 {
+		t.Errorf("%d samples, %d stacks, %d waits", b.p.Stats.Samples, len(b.p.Stacks), len(b.p.Waits))
+	}
+	if err := b.p.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Memory stays bounded: messages with a number in each are put together, and of the
+// waits the longest are listed.
+func TestEventsBounded(t *testing.T) {
+	p := NewProcess(1, "p")
+	for i := range maxTexts + 10 {
+		p.Take(event(wire.EventException, 1, 0, 0, "E", fmt.Sprint(i)))
+	}
+	if len(p.stacks) != maxTexts+1 || p.stacks[maxTexts].count != 10 || p.stacks[maxTexts].text != otherTexts {
+		t.Errorf("%d stacks", len(p.stacks))
+	}
+	for i := range 2*maxWaits + 5 {
+		p.Take(event(wire.EventWait, 1, uint64(i), 0, "", ""))
+	}
+	longest := int64(0)
+	for _, w := range p.waits {
+		longest = max(longest, w.nanos)
+	}
+	if int64(len(p.waits))+p.unlisted != 2*maxWaits+5 || p.unlisted != maxWaits || longest != 2*maxWaits+4 {
+		t.Errorf("%d waits listed, %d not, the longest %v", len(p.waits), p.unlisted, time.Duration(longest))
+	}
+}

@@ -1,0 +1,137 @@
+package collect
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Namer names native code. Build calls it from one goroutine. addr is the image's own address
+// (the mapped one minus the module's bias). Name returns false if no symbol covers addr.
+type Namer interface {
+	Name(path, buildID string, addr uint64) (name string, ok bool)
+
+	// Function returns the range of the function that holds addr, so that a function
+	// without a name is one function and not one per address.
+	Function(path, buildID string, addr uint64) (start, end uint64, ok bool)
+}
+
+func (b *builder) frame(p *Process, k *frameKey, single int32) export.Frame {
+	if k.kernel {
+		return export.Frame{Name: export.Kernel, ModuleIndex: -1, Class: export.ClassKernel}
+	}
+	f := export.Frame{ModuleIndex: -1, Addr: k.addr, Doubtful: k.doubtful}
+	if k.module >= 0 {
+		f.ModuleIndex = b.modules + k.module
+		f.Module = base(p.modules[k.module].Path)
+	}
+	switch k.kind {
+	case unwind.KindManaged:
+		f.Class = export.ClassManaged
+		f.Name, f.Module = p.managedName(k, f.Module)
+		if k.place > 0 {
+			f.File, f.Line = p.places[k.place-1].file, int(p.places[k.place-1].line)
+		}
+	case unwind.KindStub:
+		f.Class = export.ClassStub
+		f.Name = b.stubName(p, k)
+	case unwind.KindGap:
+		f.Class, f.Name = export.ClassGap, p.gapName(k.gap)
+	default:
+		f.Class = export.ClassNative
+		if k.module >= 0 && (k.module == single || isRuntime(f.Module)) {
+			f.Class = export.ClassRuntime
+		}
+		f.Name = b.nativeName(p, k)
+		if k.kind == unwind.KindSignal {
+			f.Name = signalMark + f.Name // as debuggers mark it: its caller was interrupted
+		}
+	}
+	return f
+}
+
+// base is a path's last part, "" of nothing.
+func base(path string) string {
+	if path == "" {
+		return ""
+	}
+	return filepath.Base(path)
+}
+
+// assembly returns the name of an assembly, of its path or its name. The same assembly comes as
+// either, depending on whether its path was known when its method was seen first.
+func assembly(path string) string {
+	name := base(path)
+	for _, ext := range [...]string{".dll", ".exe"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return name
+}
+
+// managedName is the method's name and assembly.
+func (p *Process) managedName(k *frameKey, module string) (string, string) {
+	if m := p.methods[k.method]; m != nil && k.method != 0 {
+		return m.Name, assembly(m.Module)
+	}
+	if k.method != 0 {
+		return fmt.Sprintf("method-%d", k.method), module
+	}
+	return fmt.Sprintf("managed code at %#x", k.addr), module
+}
+
+// stubName is the name the profiler gave, or what the stub is.
+func (b *builder) stubName(p *Process, k *frameKey) string {
+	if m := p.methods[k.method]; m != nil && k.method != 0 {
+		return m.Name
+	}
+	if k.module >= 0 {
+		return b.nativeName(p, k)
+	}
+	return "stub of the CLR"
+}
+
+// nativeName asks the Namer. Without a name it is module+0xoffset, of the
+// function's start if that is known and else of the address itself.
+func (b *builder) nativeName(p *Process, k *frameKey) string {
+	if k.module < 0 {
+		return fmt.Sprintf("unknown code at %#x", k.addr)
+	}
+	m := &p.modules[k.module]
+	at := k.addr - m.Bias
+	if b.namer != nil {
+		if name, ok := b.namer.Name(m.Path, m.BuildID, at); ok {
+			return name
+		}
+		if start, _, ok := b.namer.Function(m.Path, m.BuildID, at); ok {
+			at = start
+		}
+	}
+	return fmt.Sprintf("%s+%#x", filepath.Base(m.Path), at)
+}
+
+// runtimeLibraries are prefixes of the .NET runtime's native libraries.
+var runtimeLibraries = []string{"coreclr.", "clrjit.", "clrgc.", "hostfxr.", "hostpolicy.", "mscordac", "mscordbi", "libcoreclr", "libclrjit", "libclrgc", "libhostfxr", "libhostpolicy", "libSystem.", "libmscordac", "libmscordbi"}
+
+func isRuntime(base string) bool {
+	return slices.ContainsFunc(runtimeLibraries, func(p string) bool { return strings.HasPrefix(base, p) })
+}
+
+// singleFile returns the module that holds the runtime in a single-file
+// program: the executable, where there is no coreclr. -1 = none.
+func (p *Process) singleFile() int32 {
+	exe := int32(-1)
+	for i := range p.modules {
+		base := filepath.Base(p.modules[i].Path)
+		if strings.HasPrefix(strings.TrimPrefix(strings.ToLower(base), "lib"), "coreclr.") {
+			return -1
+		}
+		if exe < 0 && !strings.Contains(base, ".so") && !strings.HasPrefix(base, "[") && !strings.HasSuffix(base, ".dll") {
+			exe = int32(i)
+		}
+	}
+	return exe
+}

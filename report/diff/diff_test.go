@@ -1,0 +1,99 @@
+package diff
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/export"
+)
+
+// profileOf draws a profile: each function gets a number of samples of its own mean, and the
+// times of a run scatter by a few percent, as real ones do.
+func profileOf(run *rand.Rand, means []float64, speed float64) *export.Profile {
+	p := &export.Profile{Threads: []export.Thread{{ID: 1, Name: "main"}}}
+	for i, mean := range means {
+		mean *= 1 + 0.04*run.NormFloat64()
+		n := int64(mean + 0.5*run.NormFloat64()*2*sqrt(mean))
+		p.Frames = append(p.Frames, export.Frame{Name: fmt.Sprintf("f%d", i), ModuleIndex: -1})
+		if n > 0 {
+			p.Stacks = append(p.Stacks, export.Stack{Frames: []int32{int32(i)}, Count: n, CPUCount: n, CPUNanos: int64(float64(n) * 1e7 * speed), Complete: true})
+		}
+	}
+	return p
+}
+
+func sqrt(x float64) float64 {
+	y := x
+	for range 30 {
+		y = (y + x/max(y, 1e-9)) / 2
+	}
+	return y
+}
+
+// means is a typical profile: a few hot functions and many small ones.
+func means() (all []float64) {
+	for i := range 120 {
+		all = append(all, 3000/float64(1+i))
+	}
+	return all
+}
+
+// Two runs of one version do not differ, in at least 95 of 100 comparisons, on machines of
+// different speed too.
+func TestNoDifference(t *testing.T) {
+	run := rand.New(rand.NewPCG(1, 2))
+	alarms := 0
+	for i := range 400 {
+		r, err := Compare(profileOf(run, means(), 1), profileOf(run, means(), 1+0.3*float64(i%2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Differs() {
+			alarms++
+		}
+	}
+	t.Logf("%d false differences in 400 comparisons", alarms)
+	if alarms > 20 {
+		t.Errorf("%d false differences in 400 comparisons", alarms)
+	}
+}
+
+// A regression is the first row, though the other machine is faster, and nothing else is
+// significant beside it.
+func TestRegression(t *testing.T) {
+	run := rand.New(rand.NewPCG(3, 4))
+	found, others := 0, 0
+	for range 100 {
+		after := means()
+		after[9] *= 2
+		r, err := Compare(profileOf(run, means(), 1), profileOf(run, after, 0.8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Differs() && r.Rows[0].Name == "f9" && r.Rows[0].Delta > 0 {
+			found++
+		}
+		if len(r.Rows) > 1 && r.Rows[1].Significant {
+			others++
+		}
+	}
+	t.Logf("found %d of 100, %d with others", found, others)
+	if found < 95 || others > 5 {
+		t.Errorf("found %d of 100, %d with others", found, others)
+	}
+}
+
+// A new function and one that is gone are differences. Profiles without samples are equal.
+func TestNewAndGone(t *testing.T) {
+	run := rand.New(rand.NewPCG(5, 6))
+	before, after := append(means(), 300, 0), append(means(), 0, 300)
+	r, err := Compare(profileOf(run, before, 1), profileOf(run, after, 1))
+	if err != nil || len(r.Rows) < 2 || r.Rows[0].Name != "f121" || !r.Rows[1].Significant || r.Rows[1].Name != "f120" || r.Rows[1].Delta > 0 {
+		t.Errorf("%v %+v", err, r.Rows[:2])
+	}
+	r, err = Compare(&export.Profile{}, &export.Profile{})
+	if err != nil || r.Differs() || r.Scale != 1 {
+		t.Errorf("%v %+v", err, r)
+	}
+}
