@@ -19,6 +19,8 @@ var (
 	pageCSS string
 	//go:embed page/data.js
 	pageDataJS string
+	//go:embed page/time.js
+	pageTimeJS string
 	//go:embed page/fold.js
 	pageFoldJS string
 	//go:embed page/draw.js
@@ -40,13 +42,15 @@ type pageData struct {
 	Warning string    `json:"warning"` // "" = none
 	Classes []string  `json:"classes"`
 	Modules []string  `json:"modules"`
-	Symbols [][3]any  `json:"symbols"` // name, module, class + 8 if doubtful
-	Threads [][2]any  `json:"threads"` // label, samples
-	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
-	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
-	Metrics [][4]any  `json:"metrics"` // name, label, unit, which of them says how many
-	First   int       `json:"first"`   // metric that the page shows first
-	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
+	Symbols [][3]any  `json:"symbols"`           // name, module, class + 8 if doubtful
+	Threads [][2]any  `json:"threads"`           // label, samples
+	Parents []int32   `json:"parents"`           // of node i+1 (node 0 is the root), as i+1 minus parent
+	Nodes   []int32   `json:"nodes"`             // symbol of node i+1
+	Metrics [][4]any  `json:"metrics"`           // name, label, unit, which of them says how many
+	First   int       `json:"first"`             // metric that the page shows first
+	Stacks  [][]int64 `json:"stacks"`            // per thread: node, its value of each metric, node, ...
+	Samples []int64   `json:"samples,omitempty"` // see page/time.js
+	Length  int64     `json:"length,omitempty"`  // of the recording, microseconds
 }
 
 // doubtfulBit is added to the class of a doubtful symbol.
@@ -64,7 +68,7 @@ func WriteHTML(w io.Writer, p *Profile) error {
 		return err
 	}
 	title := html.EscapeString(pageTitle(p))
-	page := strings.NewReplacer("{{title}}", title, "{{css}}", pageCSS, "{{js}}", pageDataJS+pageFoldJS+pageDrawJS+pageViewsJS+pageJS+pageKeysJS, "{{data}}", string(data))
+	page := strings.NewReplacer("{{title}}", title, "{{css}}", pageCSS, "{{js}}", pageDataJS+pageTimeJS+pageFoldJS+pageDrawJS+pageViewsJS+pageJS+pageKeysJS, "{{data}}", string(data))
 	_, err = page.WriteString(w, pageHTML)
 	return err
 }
@@ -83,6 +87,7 @@ func newPageData(p *Profile) *pageData {
 	d.addSymbols(t.view)
 	place := d.addNodes(t)
 	d.addStacks(p, t, place)
+	d.addSamples(p)
 	return d
 }
 
@@ -147,6 +152,41 @@ func (d *pageData) addStacks(p *Profile, t *tree, place []int32) {
 		d.Threads = append(d.Threads, [2]any{threadLabel(&p.Threads[i]), samples[i]})
 		d.Stacks[i] = list(d.Stacks[i])
 	}
+}
+
+// maxPageSamples bounds the samples in a page. With more, the page has no time axis.
+const maxPageSamples = 300_000
+
+// addSamples adds the times of the samples. The rows of stacks are counted over all threads.
+func (d *pageData) addSamples(p *Profile) {
+	if len(p.Samples) > maxPageSamples {
+		d.Notes = append(d.Notes, fmt.Sprintf("no time axis: the recording has more than %s; seedwalk report --since and --until show a part of its time", plural(maxPageSamples, "sample")))
+		return
+	}
+	first := make([]int64, len(p.Threads)+1) // row of a thread's first stack
+	for i := range p.Stacks {
+		first[p.Stacks[i].Thread+1]++
+	}
+	for t := range p.Threads {
+		first[t+1] += first[t]
+	}
+	row := make([]int64, len(p.Stacks))
+	for i := range p.Stacks {
+		row[i] = first[p.Stacks[i].Thread]
+		first[p.Stacks[i].Thread]++
+	}
+	last := int64(0) // microseconds since the start
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		at := max(last, (s.At-p.Start.UnixNano())/1000)
+		wall := 2 * (s.Wall / 1000)
+		if s.CPU {
+			wall++
+		}
+		d.Samples = append(d.Samples, at-last, row[s.Stack], wall)
+		last = at
+	}
+	d.Length = p.Duration.Microseconds()
 }
 
 func pageFacts(p *Profile) []string {

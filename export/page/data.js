@@ -33,6 +33,7 @@ function rankNames() {
 
 // selfOf adds up one metric per node over a thread, or over all (-1).
 function selfOf(thread, metric) {
+  if (span) return inSpan(thread, metric);
   const self = new Float64Array(base.n);
   data.stacks.forEach((row, t) => {
     if (thread >= 0 && thread !== t) return;

@@ -79,7 +79,7 @@ const WALKING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]);
 
 // back undoes one thing: the search, the view, the zoom.
 function back(typing) {
-  if ($("search").value !== "") { $("search").value = ""; setSearch(""); } else if (!typing && state.shape === "callers") setShape("flame"); else if (!typing) zoom(0);
+  if ($("search").value !== "") { $("search").value = ""; setSearch(""); } else if (!typing && state.shape === "callers") setShape("flame"); else if (!typing && picture.focus === 0 && span) setSpan(null); else if (!typing) zoom(0);
 }
 
 function onKey(e) {
@@ -126,7 +126,7 @@ function setFold(on) {
 function remember() {
   const path = pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]);
   const at = { m: METRICS[state.metric][0], t: state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0,
-    q: state.search, h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree === whole ? path.join(".") : "" };
+    q: state.search, s: span ? span.map(t => Math.round(t)).join("-") : "", h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree === whole ? path.join(".") : "" };
   const hash = "#" + new URLSearchParams(Object.entries(at).filter(([, v]) => v !== ""));
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
@@ -138,8 +138,10 @@ function recall() {
   if (metric >= 0 && measured(metric)) state.metric = metric;
   state.thread = index(at.get("t"), data.threads.length);
   state.of = index(at.get("of"), symbols.length);
-  if (["flame", "icicle", "top", "tree"].includes(at.get("v")) || at.get("v") === "callers" && state.of >= 0) state.shape = at.get("v");
+  if (["flame", "icicle", "top", "tree"].includes(at.get("v")) || at.get("v") === "threads" && TIMES || at.get("v") === "callers" && state.of >= 0) state.shape = at.get("v");
   if (["heavy", "name"].includes(at.get("o"))) state.order = at.get("o");
+  const part = /^(\d+)-(\d+)$/.exec(at.get("s") || "");
+  span = TIMES && part && Number(part[1]) < Number(part[2]) ? [Number(part[1]), Math.min(TIMES.length, Number(part[2]))] : null;
   if (at.has("f")) state.fold = at.get("f") === "1";
   state.hidden = new Set((at.get("h") || "").split(".").map(c => data.classes.indexOf(c)).filter(c => c >= 0));
   if (state.fold) folds(); // its symbols can be zoomed too
@@ -199,6 +201,7 @@ function start() {
   $("notes").firstElementChild.textContent = data.notes.length === 1 ? "1 note" : data.notes.length + " notes";
   $("notes").lastElementChild.replaceChildren(...data.notes.map(n => element("li", n)));
   fillControls();
+  watchTime();
   $("search").addEventListener("input", e => setSearch(e.target.value));
   $("canvas").addEventListener("mousemove", onMove);
   $("canvas").addEventListener("mouseleave", () => { picture.hover = -1; picture.redraw(); hideTip(); });

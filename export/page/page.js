@@ -36,6 +36,7 @@ function show(path) {
   $("empty").hidden = whole.total[0] > 0;
   $("empty").textContent = "No " + (state.metric > 0 ? METRICS[state.metric][1] : "samples") + " in this selection.";
   drawLegend();
+  drawTime();
   draw();
 }
 
@@ -43,6 +44,7 @@ function show(path) {
 function draw() {
   if (state.shape === "top") drawTop($("text"));
   if (state.shape === "tree") drawTree($("text"));
+  if (state.shape === "threads") drawThreads($("text"));
   drawCrumbs();
   drawMatched();
   remember();

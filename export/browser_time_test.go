@@ -1,0 +1,88 @@
+package export
+
+import (
+	"html"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/browser"
+)
+
+// timed is a recording of one second: thread a works in its first half in f and in its second in
+// g, 50 samples of 10 ms in all, and thread b waits from 0.2 to 0.8 s, seen by one sample.
+func timed() *Profile {
+	begin := time.Unix(1000, 0)
+	p := &Profile{Start: begin, Duration: time.Second,
+		Frames:  []Frame{{Name: "f", Class: ClassManaged, ModuleIndex: -1}, {Name: "g", Class: ClassNative, ModuleIndex: -1}, {Name: "wait", Class: ClassNative, ModuleIndex: -1}},
+		Threads: []Thread{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}},
+		Stacks: []Stack{
+			{Thread: 0, Frames: []int32{0}, Count: 25, WallNanos: 25e7, CPUNanos: 25e7, CPUCount: 25, Complete: true},
+			{Thread: 1, Frames: []int32{2}, Count: 1, WallNanos: 6e8, Complete: true},
+			{Thread: 0, Frames: []int32{1}, Count: 25, WallNanos: 25e7, CPUNanos: 50e7, CPUCount: 25, Complete: true}}}
+	for i := range 50 {
+		p.Samples = append(p.Samples, Sample{Stack: int32(i / 25 * 2), At: begin.Add(time.Duration(i+1) * 20 * time.Millisecond).UnixNano(), Wall: 1e7, CPU: true})
+		if i == 39 {
+			p.Samples = append(p.Samples, Sample{Stack: 1, At: begin.Add(800 * time.Millisecond).UnixNano(), Wall: 6e8})
+		}
+	}
+	return p
+}
+
+// A part of the time is chosen by address, by keys, and by the mouse, and all values are of it.
+func TestPageTime(t *testing.T) {
+	b := browser.Find(t, "the time axis was not used")
+	const script = `<script>addEventListener('load', () => {
+	const say = x => { const out = document.createElement('pre'); out.className = 'answer'; out.textContent = x; document.body.append(out); };
+	const go = hash => { history.replaceState(null, '', hash); begin(); };
+	const totals = () => Array.from({ length: tree.n }, (_, i) => i).filter(i => i > 0 && tree.total[i] > 0).map(i => symbols[tree.symbol[i]].name + '=' + tree.total[i]).sort().join(' ');
+	const axis = document.getElementById('axis');
+	const press = (k, o) => axis.dispatchEvent(new KeyboardEvent('keydown', Object.assign({ key: k, bubbles: true }, o)));
+	const mouse = (type, x, box = axis.getBoundingClientRect()) => axis.dispatchEvent(new PointerEvent(type, { clientX: box.left + x * box.width, clientY: box.top + 5, bubbles: true, pointerId: 1 }));
+	axis.setPointerCapture = () => {};
+	go('#m=cpu&f=0'); say(totals() + ' ' + document.getElementById('time').hidden);
+	go('#m=cpu&f=0&s=0-500000'); say(totals() + ' ' + document.getElementById('span').value);
+	go('#m=cpu&f=0&s=490000-600000'); say(totals());
+	go('#m=wall&f=0&s=700000-900000'); say(totals());
+	go('#m=samples&f=0&s=700000-900000&t=1'); say(totals());
+	go('#m=cpu&f=0'); press('ArrowRight'); press('ArrowRight'); press('ArrowRight', { shiftKey: true }); say(location.hash); press('Escape'); say(location.hash);
+	mouse('pointerdown', 0.5); mouse('pointermove', 0.9); mouse('pointerup', 0.25); say(location.hash);
+	go('#m=cpu&v=threads'); say([...document.querySelectorAll('#text tbody tr')].map(r => r.innerText.replace(/\s+/g, ' ').trim() + ' ' + (r.querySelector('canvas').width > 0)).join('|'));
+	const a = activity(-1, 10), c = data.classes.length; say(Array.from({ length: 10 }, (_, k) => Math.round(a.cpu.slice(k * c, k * c + c).reduce((x, y) => x + y, 0) / 1e6)).join(' ') + ' ' + [...activity(1, 10).alive].join(''));
+	go('#m=cpu&s=9-5'); say(String(span));
+});</script></body>`
+	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, timed())), "</body>", script, 1)), "")
+	for _, want := range []string{
+		"f=250000000 g=500000000 false",
+		"f=250000000 0 s to 0.5 s",
+		"f=10000000 g=100000000",
+		"g=100000000 wait=100000000",
+		"wait=1",
+		"#m=cpu&v=flame&o=heavy&f=0&s=20000-140000", "#m=cpu&v=flame&o=heavy&f=0",
+		"#m=cpu&v=flame&o=heavy&f=0&s=250000-500000",
+		"a (1) 750 ms true|b (2) 0 ns true",
+		"40 50 50 50 50 90 100 100 100 120 0011111110",
+		"null",
+	} {
+		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
+		got, _, _ := strings.Cut(dom, "</pre>")
+		if got = html.UnescapeString(got); got != want {
+			t.Errorf("\ngot  %s\nwant %s", got, want)
+		}
+	}
+	if strings.Contains(log, "CONSOLE") {
+		t.Errorf("the browser complains:\n%s", log)
+	}
+}
+
+// A recording with very many samples has no time axis, and says so.
+func TestPageTooManySamples(t *testing.T) {
+	p := timed()
+	for len(p.Samples) <= maxPageSamples {
+		p.Samples = append(p.Samples, p.Samples...)
+	}
+	d := newPageData(p)
+	if len(d.Samples) != 0 || !strings.HasPrefix(d.Notes[len(d.Notes)-1], "no time axis: ") {
+		t.Errorf("%d numbers, %q", len(d.Samples), d.Notes)
+	}
+}
