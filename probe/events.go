@@ -74,11 +74,13 @@ func (f *File) Waiting(g func(Waiting)) {
 	for i := range f.waits {
 		w := &f.waits[i]
 		tid, depth := atomic.LoadUint32(&w.tid), atomic.LoadUint32(&w.depth)
-		if tid == 0 || depth == 0 {
+		since := atomic.LoadUint64(&w.open[0].since)
+		if tid == 0 || depth == 0 || since == 0 { // 0: the entry is being written
 			continue
 		}
 		o := w.open[0]
-		if atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1 && atomic.LoadUint64(&w.open[0].since) == o.since {
+		o.since = since
+		if atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1 && atomic.LoadUint64(&w.open[0].since) == since {
 			g(Waiting{f.outer(tid), o.id, o.since, append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
 		}
 	}

@@ -3,6 +3,7 @@ package probe
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -52,6 +53,10 @@ func TestEvents(t *testing.T) {
 	if open != 1 {
 		t.Errorf("%d waits are open", open)
 	}
+	for i := range f.waits { // an entry that is being written is left out
+		atomic.StoreUint64(&f.waits[i].open[0].since, 0)
+	}
+	f.Waiting(func(w Waiting) { t.Errorf("half of a wait: %+v", w) })
 	f.EndEvents()
 	r.in.Write([]byte("\n"))
 	say("stopped by another 1, detached 1, else 0")

@@ -97,12 +97,15 @@ static void opened(struct sw_header *h, uint32_t tid, uint32_t id, const void *p
 		count(&h->crowded);
 		return;
 	}
+	/* The tool may read the entry meanwhile. A time of 0 says that the rest is not valid. */
 	struct sw_open *o = &w->open[depth];
-	o->since = time;
+	__atomic_store_n(&o->since, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	o->sp = sp;
 	o->id = id;
 	o->size = size < SW_START_PAYLOAD ? size : SW_START_PAYLOAD;
 	sw_copy(o->payload, P(payload), o->size);
+	__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);
 	__atomic_store_n(&w->depth, depth + 1, __ATOMIC_RELEASE);
 }
 
