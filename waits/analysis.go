@@ -46,6 +46,10 @@ type Analysis struct {
 	// known at that time.
 	OnBegin func(*Wait)
 
+	// Requested says that the trace was recorded with all kinds of waits enabled.
+	Requested bool
+
+	visible               visible
 	Filter                Filter
 	List                  int // maximum length of the list of waits; 0 = DefaultList
 	threads               map[threadKey]*thread
@@ -146,6 +150,7 @@ func (a *Analysis) event(e *event) {
 		a.lose(t)
 	}
 	kind := kindOf(e.Meta)
+	a.visible.count(kind)
 	switch {
 	case kind == clrevent.ContentionStart, kind == clrevent.ContentionStop, kind == clrevent.WaitStart, kind == clrevent.WaitStop:
 		if !a.pair(t, kind, e) {

@@ -56,8 +56,9 @@ Examples:
   seedwalk waits --pid 4711 --follow --min-duration 100ms
   seedwalk waits --format pprof --output waits.pb.gz -- dotnet app.dll
 
-Exit code: 0 success; 1 the trace is damaged, cut off, or lost events, or the connection to the
-process failed: what could be read is shown; 2 wrong usage; 3 the file could not be opened, or the
+Exit code: 0 success; 1 no wait could be seen (the trace has no wait events, or the runtime reports
+none), or the trace is damaged, cut off, or lost events, or the connection to the process failed:
+what could be read is shown; 2 wrong usage; 3 the file could not be opened, or the
 report could not be written. With a command: the command's own; 125 it could not be traced, 126 it
 could not be run, 127 it was not found.
 `
@@ -247,7 +248,10 @@ func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
 			return exitUnreadable
 		}
 	}
-	if len(partial) > 0 {
+	if a.Blind() && len(partial) == 0 {
+		waitsSay("%s: %s", name, a.Unseen())
+	}
+	if len(partial) > 0 || a.Blind() {
 		return exitWrong
 	}
 	return exitOK

@@ -248,9 +248,12 @@ func DecodeRuntime(payload []byte) (i Info, ok bool) {
 // Process describes the traced process.
 type Process struct{ CommandLine, OS, Arch string }
 
-// DecodeProcess reads ProcessInfo.
+// DecodeProcess reads ProcessInfo. Runtimes before .NET 5.0 report the command line only.
 func DecodeProcess(payload []byte) (p Process, ok bool) {
 	r := read(payload, 8)
-	p.CommandLine, p.OS, p.Arch = r.text(), r.text(), r.text()
+	p.CommandLine = r.text()
+	if r.Len() > 0 {
+		p.OS, p.Arch = r.text(), r.text()
+	}
 	return p, r.OK()
 }

@@ -62,6 +62,7 @@ func TestDecode(t *testing.T) {
 		{"Thread", "0100000000000000 0200000000000000 00000000 03000000 04000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeThread(b)) },
 			Thread{ID: 1, Index: 3, TID: 4}},
 		{"Process", "61000000 62000000 63000000", 0, func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{"a", "b", "c"}},
+		{"Process of .NET Core 3", "61000000", 0, func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{CommandLine: "a"}},
 		{"Runtime", "0900 0200 0000000000000000 0900 0000 0500 0700 00000000 00 61000000" + strings.Repeat("00", 16) + "2f000000", 0,
 			func(b []byte) (any, bool) { return pair(DecodeRuntime(b)) }, Info{Version: [4]uint16{9, 0, 5, 7}, CommandLine: "a", Library: "/"}},
 	} {
@@ -71,7 +72,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c.name, ok, d)
 		}
 		for n := range len(in) - c.spare {
-			if _, ok := c.decode(in[:n]); ok {
+			if _, ok := c.decode(in[:n]); ok && !(c.name == "Process" && n == 4) { // of .NET Core 3
 				t.Errorf("%s, cut at %d, decodes", c.name, n)
 			}
 		}

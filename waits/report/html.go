@@ -119,6 +119,9 @@ func (p *pageWriter) facts() {
 	if name := runtimeName(a); name != "" {
 		p.Facts = append(p.Facts, name)
 	}
+	if line := a.Unseen(); line != "" {
+		p.Notes = append(p.Notes, line)
+	}
 	for _, n := range a.Partial() {
 		p.Notes = append(p.Notes, clean(n))
 	}

@@ -19,6 +19,7 @@ type jsonReport struct {
 		Read int64 `json:"read"`
 		Lost int64 `json:"lost"`
 	} `json:"events"`
+	Unseen  string   `json:"unseen,omitempty"`
 	Partial []string `json:"partial,omitempty"`
 	Total   struct {
 		Waits int64 `json:"waits"`
@@ -107,7 +108,7 @@ func WriteJSON(w io.Writer, a *waits.Analysis) error {
 
 func newJSON(a *waits.Analysis) *jsonReport {
 	n, o := newNames(a), waits.NewOwners(a)
-	r := &jsonReport{Format: "seedwalk-waits", Version: 1, Duration: int64(a.At(a.Last)), Partial: a.Partial(), Unreliable: a.Unreliable, Orphans: a.Orphans,
+	r := &jsonReport{Format: "seedwalk-waits", Version: 1, Duration: int64(a.At(a.Last)), Unseen: a.Unseen(), Partial: a.Partial(), Unreliable: a.Unreliable, Orphans: a.Orphans,
 		Unlisted: a.Unlisted, Waits: []jsonWait{}, Sites: []jsonSite{}, Threads: []jsonThread{}, Process: jsonProcess{a.Trace.ProcessID, a.Names.Process.CommandLine, runtimeName(a), a.Trace.PointerSize}}
 	if r.Process.CommandLine == "" {
 		r.Process.CommandLine = a.Names.Runtime.CommandLine

@@ -55,6 +55,9 @@ func WriteText(w io.Writer, a *waits.Analysis, opt TextOptions) error {
 
 func (t *textWriter) summary() {
 	a := t.a
+	if line := a.Unseen(); line != "" {
+		fmt.Fprintln(t, "WARNING: "+line)
+	}
 	count, nanos := a.Total()
 	fmt.Fprintf(t, "%s, %s together, on %s", waitsIn(count), span(nanos), counted(int64(len(a.Threads)), "thread"))
 	if a.Trace.ProcessID != 0 {
@@ -94,6 +97,9 @@ func (t *textWriter) waits() {
 	slices.SortStableFunc(list, func(x, y *waits.Wait) int { return cmp.Compare(y.Nanos, x.Nanos) })
 	if idle > 0 {
 		fmt.Fprintf(t, "%s of the thread pool and of starting threads not shown; use --idle to show them\n", counted(int64(idle), "idle wait"))
+	}
+	if len(list) == 0 && a.Blind() {
+		return
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(t, "no waits. The runtime does not report await, Thread.Sleep, SignalAndWait, or uncontended waits.")

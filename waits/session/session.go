@@ -94,6 +94,7 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 		}
 		return err
 	}
+	a.Requested = true
 	if opt.Began != nil {
 		opt.Began()
 	}
