@@ -11,8 +11,8 @@
 // believed: every offset and count is checked before use, and what cannot be
 // read is an empty name. Nothing is copied but the names asked for.
 //
-// Parameter lists are written of methods whose type has another one of their name, and
-// of no others: names stay short, and overloads stay apart.
+// A method has its parameter list if metadata has another one of its name in its type, so
+// that every recording of a program gives it the same name.
 //
 // Known gaps: only the compressed form (#~), which compilers write. Lambdas of one number
 // in overloads, and local functions of one name in one method, have the same name.

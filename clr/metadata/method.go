@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -227,6 +228,39 @@ func (m *Module) reference(rid int) string {
 	return name
 }
 
+// Unshared returns type arguments without the runtime's Canonical, which code has that all
+// reference types share. The parameter's name replaces it, or T (T1, T2 of several) where
+// names has none: as in the code that is not instantiated, so that a method has one name.
+func Unshared(args, names []string) []string {
+	out := args
+	for i, a := range args {
+		behind, ok := strings.CutPrefix(a, Canonical)
+		if !ok || behind != "" && strings.IndexByte("[*&?", behind[0]) < 0 {
+			continue
+		}
+		if len(names) != len(args) {
+			names = numbered(len(args))
+		}
+		if &out[0] == &args[0] {
+			out = slices.Clone(args)
+		}
+		out[i] = names[i] + behind
+	}
+	return out
+}
+
+// numbered returns names for n type parameters.
+func numbered(n int) []string {
+	if n == 1 {
+		return []string{"T"}
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = "T" + strconv.Itoa(i+1)
+	}
+	return out
+}
+
 // TypeName writes Namespace.Outer`1+Inner`1 without the namespace as people do:
 // Outer<A>.Inner<B>, each type with as many of args as it has parameters, int? for
 // Nullable<int>.
@@ -234,6 +268,7 @@ func TypeName(name string, args []string) string {
 	if name == "System.Nullable`1" && len(args) == 1 {
 		return args[0] + "?"
 	}
+	args = Unshared(args, nil)
 	parts := strings.Split(name, "+")
 	outer := parts[0]
 	if dot := strings.LastIndexByte(outer, '.'); dot >= 0 && !strings.HasPrefix(outer, "<") {

@@ -41,3 +41,26 @@ func TestSameText(t *testing.T) {
 		}
 	}
 }
+
+// Code that reference types share has the name of the method that is not instantiated.
+func TestUnshared(t *testing.T) {
+	for _, c := range []struct{ args, names, want []string }{
+		{nil, nil, nil},
+		{[]string{"int"}, []string{"TItem"}, []string{"int"}},
+		{[]string{"__Canon"}, []string{"TItem"}, []string{"TItem"}},
+		{[]string{"int", "__Canon"}, []string{"TKey", "TValue"}, []string{"int", "TValue"}},
+		{[]string{"__Canon[]", "__Canon[,]"}, []string{"A", "B"}, []string{"A[]", "B[,]"}},
+		{[]string{"__Canon"}, nil, []string{"T"}},
+		{[]string{"__Canon", "int", "__Canon"}, nil, []string{"T1", "int", "T3"}},
+		{[]string{"__Canon", "int"}, []string{"of another"}, []string{"T1", "int"}},
+		{[]string{"__CanonBall"}, []string{"T"}, []string{"__CanonBall"}},
+	} {
+		given := slices.Clone(c.args)
+		if got := Unshared(c.args, c.names); !slices.Equal(got, c.want) {
+			t.Errorf("%q, %q: %q, want %q", given, c.names, got, c.want)
+		}
+		if !slices.Equal(c.args, given) {
+			t.Errorf("%q: changed to %q", given, c.args)
+		}
+	}
+}

@@ -20,7 +20,7 @@ func (im *image) over(m *clr.MethodName, b []byte) {
 		if args, behind, ok := im.ownerArgs(b, s.at); ok {
 			s.at = behind
 			if len(args) == len(m.TypeArgs) {
-				m.TypeArgs = args
+				m.TypeArgs = metadata.Unshared(args, m.TypeArgs)
 			}
 		} else {
 			s.typ()
@@ -31,7 +31,7 @@ func (im *image) over(m *clr.MethodName, b []byte) {
 		return
 	}
 	if args, _, ok := im.typesAt(b, s.at); ok && !s.bad && len(args) == len(m.Args) {
-		m.Args = args
+		m.Args = metadata.Unshared(args, m.Args)
 	}
 }
 

@@ -62,7 +62,7 @@ func (n *Names) instantiated(m *clr.MethodName, desc, table uint64, flags uint16
 	}
 	n.left = maxTypesNamed
 	if args := n.tableArgs(table, 0); len(args) > 0 && len(args) == len(m.TypeArgs) {
-		m.TypeArgs = args
+		m.TypeArgs = metadata.Unshared(args, m.TypeArgs)
 	}
 	if flags&kindMask != kindInstance || len(m.Args) == 0 {
 		return
@@ -74,7 +74,7 @@ func (n *Names) instantiated(m *clr.MethodName, desc, table uint64, flags uint16
 		return
 	}
 	if args := n.args(dict, int(count), 0); args != nil {
-		m.Args = args
+		m.Args = metadata.Unshared(args, m.Args)
 	}
 }
 

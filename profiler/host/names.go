@@ -60,12 +60,12 @@ func (h *process) FunctionName(f clr.FunctionID) (name clr.MethodName, module st
 		return name, module, ok
 	}
 	if args := h.args(&s, 0); len(args) == len(full.Args) && args != nil {
-		full.Args = args
+		full.Args = metadata.Unshared(args, full.Args)
 	}
 	var class C.struct_sw_shape
 	if s.class_id != 0 && !clr.HRESULT(C.sw_class_shape(s.class_id, &class)).Failed() {
 		if args := h.args(&class, 0); len(args) == len(full.TypeArgs) && args != nil {
-			full.TypeArgs = args
+			full.TypeArgs = metadata.Unshared(args, full.TypeArgs)
 		}
 	}
 	return full, module, true
