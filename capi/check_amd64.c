@@ -11,6 +11,10 @@
 enum { GET_EVENT_MASK = 6, ENUM_MODULES = 66, ENUM_THREADS = 71, RELEASE = 2, ENUM_COUNT = 6, ENUM_NEXT = 7 };
 enum { LASTS_MS = 200 };
 
+/* ThreadDestroyed of a native thread comes from the finalizer's thread, so it may be
+ * seconds late. Only one that is this late is worth a warning. */
+#define LATE_NS 10000000000ull
+
 uint32_t sw_forwarded_created, sw_forwarded_assigned, sw_forwarded_loaded;
 
 static struct sw_thread known[SW_THREADS];
@@ -36,18 +40,42 @@ static int is_among(uint64_t id, int n)
 	return 0;
 }
 
-enum { CREATED = 1, ASSIGNED = 2, DESTROYED = 4, LOADED = 8 };
+enum { CREATED = 1, ASSIGNED = 2, LOADED = 8 };
 static const struct {
 	int bit;
 	const char *callback, *call;
 } callbacks[] = {
 	{CREATED, "ThreadCreated", "thread_created"},
 	{ASSIGNED, "ThreadAssignedToOSThread", "thread_assigned"},
-	{DESTROYED, "ThreadDestroyed", "thread_destroyed"},
 	{LOADED, "ModuleLoadFinished", "module_loaded"},
 };
 
 static int unless(const uint32_t *forwarded, int bit) { return __atomic_load_n(forwarded, __ATOMIC_ACQUIRE) ? 0 : bit; }
+
+/* watch_destroyed warns of a thread that the runtime has forgotten long ago, and whose
+ * ThreadDestroyed has not come. ids holds n threads of the runtime. Sampling goes on:
+ * a thread that has ended is not sampled. */
+static void watch_destroyed(int ours, int n)
+{
+	static uint64_t thread, since;
+	uint64_t first = 0;
+	for (int i = 0; i < ours; i++) {
+		if (is_among(known[i].thread_id, n) || !sw_thread_alive(known[i].thread_id, known[i].tid))
+			continue;
+		if (known[i].thread_id == thread)
+			first = thread;
+		else if (!first)
+			first = known[i].thread_id;
+	}
+	uint64_t now = sw_now_ns();
+	if (first != thread || !first) {
+		thread = first;
+		since = now;
+	} else if (since && now - since > LATE_NS) {
+		sw_problem("ThreadDestroyed of a thread has not come for 10 s: if it is not forwarded, call seedwalk_sampler_thread_destroyed in it");
+		since = 0; /* once for a thread */
+	}
+}
 
 /* Which callbacks seem not to be forwarded. *all: the runtime has started, so that every
  * mistake could be seen. */
@@ -58,9 +86,8 @@ static int missing(int *all)
 	*all = n != 0;
 	if (n > 0)
 		out |= unless(&sw_forwarded_created, CREATED) | unless(&sw_forwarded_assigned, ASSIGNED);
-	for (int i = 0; n >= 0 && n < SW_THREADS && i < ours; i++)
-		if (!is_among(known[i].thread_id, n) && sw_thread_alive(known[i].thread_id, known[i].tid))
-			out |= DESTROYED;
+	if (n >= 0 && n < SW_THREADS)
+		watch_destroyed(ours, n);
 	n = enumerate(ENUM_MODULES, ids, SW_THREADS);
 	*all &= n != 0;
 	return n > 0 ? out | unless(&sw_forwarded_loaded, LOADED) : out;

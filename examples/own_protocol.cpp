@@ -64,8 +64,6 @@ struct Thread {
 #ifdef _WIN32
 	HANDLE handle;
 	const NT_TIB *tib; // says how far down its stack is there
-#else
-	pthread_t handle;
 #endif
 };
 Thread threads[1024];

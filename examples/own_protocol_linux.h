@@ -8,8 +8,7 @@ long bind(Thread &t, uint32_t)
 	pthread_attr_t attr;
 	void *low;
 	size_t size;
-	t.handle = pthread_self();
-	if (pthread_getattr_np(t.handle, &attr) != 0)
+	if (pthread_getattr_np(pthread_self(), &attr) != 0)
 		return 0;
 	bool known = pthread_attr_getstack(&attr, &low, &size) == 0;
 	t.low = reinterpret_cast<uint64_t>(low);
@@ -45,9 +44,14 @@ void ask(Sample &s, Thread &t)
 	if (!s.tid)
 		return;
 	s.state = Asked;
-	sigval value;
-	value.sival_int = static_cast<int>(&s - samples);
-	if (pthread_sigqueue(t.handle, SIGRTMIN + 5, value) != 0)
+	siginfo_t why {};
+	why.si_signo = SIGRTMIN + 5;
+	why.si_code = SI_QUEUE;
+	why.si_pid = getpid();
+	why.si_uid = getuid();
+	why.si_value.sival_int = static_cast<int>(&s - samples);
+	// Not pthread_sigqueue: a native thread may be gone long before its ThreadDestroyed.
+	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), s.tid.load(), why.si_signo, &why) != 0)
 		s.state = Idle;
 }
 
@@ -64,11 +68,11 @@ bool answered(Sample &s) // within 25 ms
 int take(seedwalk_handle)
 {
 	int n = 0;
-	window = true;
-	if (call(Suspend) != ok) { // a collection is under way: next time
-		window = false;
+	if (call(Suspend) != ok) // a collection is under way: next time
 		return 0;
-	}
+	// The window opens here and not before: SuspendRuntime waits for the ThreadStore lock, whose
+	// owner may be in ThreadDestroyed, which waits for the window.
+	window = true;
 	static size_t turn;
 	for (size_t i = 0; i < 1024 && n < slots; i++) {
 		Thread &t = threads[(turn + i) % 1024];
@@ -79,8 +83,8 @@ int take(seedwalk_handle)
 	for (int i = 0; i < n; i++)
 		if (answered(samples[i]))
 			samples[i].result = ask_clr(samples[i], nullptr);
-	call(Resume);
 	window = false;
+	call(Resume);
 	return n;
 }
 
