@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
@@ -72,12 +73,12 @@ func (f *fake) Source(id clr.FunctionID, addr uint64, il bool) (s Source, ok boo
 	return s, f.lines
 }
 
-func (f *fake) FunctionName(id clr.FunctionID) (name clr.MethodName, module string, ok bool) {
+func (f *fake) FunctionName(id clr.FunctionID) (name demangle.MethodName, module string, ok bool) {
 	f.asked++
 	if !f.pinned {
 		f.unpinned++
 	}
-	return clr.MethodName{Name: "T+<>c.<Main>b__0"}, "/app/t.dll", id != 0x1002
+	return demangle.MethodName{Name: "T+<>c.<Main>b__0"}, "/app/t.dll", id != 0x1002
 }
 
 func (f *fake) Event() (EventKind, bool) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/memory"
@@ -30,7 +31,7 @@ type Contracts struct {
 
 // instance returns the type arguments of a method. The method's FunctionID is the
 // runtime's MethodDesc; the verification of the tables has confirmed this.
-func (c *Contracts) instance(images *naming.Images, f clr.FunctionID, m *clr.MethodName) {
+func (c *Contracts) instance(images *naming.Images, f clr.FunctionID, m *demangle.MethodName) {
 	if !c.inUse || images == nil {
 		return
 	}

@@ -22,6 +22,7 @@ package agent
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
@@ -75,7 +76,7 @@ type Process interface {
 	// FunctionFromIP returns the method whose code holds ip.
 	FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT)
 	// FunctionName returns a method's name and the file of its module.
-	FunctionName(f clr.FunctionID) (name clr.MethodName, module string, ok bool)
+	FunctionName(f clr.FunctionID) (name demangle.MethodName, module string, ok bool)
 	// Source returns the source position of an address in a method. Line is 0 without a
 	// Portable PDB. If il is false and there is no PDB, Source may return false, which is
 	// cheaper.

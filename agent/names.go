@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/internal/stream"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -94,7 +95,7 @@ func (n *names) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 
 // name asks the host. For shared code it asks the runtime's tables, because the profiling
 // API reports the class of shared code only in DoStackSnapshot.
-func (n *names) name(f clr.FunctionID) (name clr.MethodName, module string, ok bool) {
+func (n *names) name(f clr.FunctionID) (name demangle.MethodName, module string, ok bool) {
 	name, module, ok = n.host.FunctionName(f)
 	if ok && n.contracts != nil && len(name.TypeArgs) > 0 {
 		n.contracts.instance(n.host.Images(), f, &name)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/module"
@@ -45,7 +46,7 @@ func (f *fakeThreads) DoStackSnapshot(_ int, c *clr.Capture) {
 		f.answers = f.answers[1:]
 	}
 }
-func (f *fakeThreads) FunctionName(id clr.FunctionID) (clr.MethodName, string, bool) {
+func (f *fakeThreads) FunctionName(id clr.FunctionID) (demangle.MethodName, string, bool) {
 	f.merged += f.suspended
 	return f.fake.FunctionName(id)
 }

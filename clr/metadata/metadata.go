@@ -235,10 +235,13 @@ func (m *Module) Method(rid int) string {
 // its kind are among the first.
 const maxMachine = 64
 
+// basicMachine begins the names of Visual Basic's state machines: VB$StateMachine_5_Run.
+const basicMachine = "VB$StateMachine_"
+
 // machine reports what kind of state machine a class is whose MoveNext is asked about, ""
-// of another method or class: the compilers' fields tell (Roslyn's, then mcs's).
+// of another method or class: the compilers' fields tell (Roslyn's, mcs's, Visual Basic's).
 func (m *Module) machine(owner int, method string) string {
-	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" || own == "" || own[0] != '<' {
+	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" || !strings.HasPrefix(own, "<") && !strings.HasPrefix(own, basicMachine) {
 		return ""
 	}
 	first, end := m.cell(tableTypeDef, owner, 4), m.table[tableField].rows+1
@@ -248,9 +251,9 @@ func (m *Module) machine(owner int, method string) string {
 	kind := ""
 	for f := first; f < min(end, first+maxMachine); f++ {
 		switch m.text(m.cell(tableField, f, 1)) {
-		case "<>t__builder", "$builder":
+		case "<>t__builder", "$builder", "$Builder":
 			return " (async)"
-		case "<>2__current", "$current":
+		case "<>2__current", "$current", "$Current":
 			kind = " (iterator)"
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 )
 
 // Names are what metadata tells of a method for people.
@@ -97,6 +97,10 @@ func (m *Module) written(owner, rid int) int {
 	}
 	own := m.text(m.cell(tableTypeDef, owner, 1))
 	name, _, ok := strings.Cut(own[1:], ">d__")
+	if rest, basic := strings.CutPrefix(own, basicMachine); basic {
+		_, name, ok = strings.Cut(rest, "_")
+		name, _, _ = strings.Cut(name, "`")
+	}
 	if !ok {
 		return 0
 	}
@@ -282,7 +286,7 @@ func TypeName(name string, args []string) string {
 				base, own, args = name, args[:min(n, len(args))], args[min(n, len(args)):]
 			}
 		}
-		if base = clr.ReadablePart(base); len(own) > 0 {
+		if base = demangle.Type(base); len(own) > 0 {
 			base += "<" + strings.Join(own, ",") + ">"
 		}
 		if base != "" {

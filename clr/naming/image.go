@@ -3,7 +3,7 @@ package naming
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/pe"
 )
@@ -19,9 +19,9 @@ type image struct {
 }
 
 // named is what metadata says of a method.
-func (im *image) named(rid int) clr.MethodName {
+func (im *image) named(rid int) demangle.MethodName {
 	d := im.md.Describe(rid)
-	return clr.MethodName{Name: d.Name, TypeArgs: d.TypeArgs, Args: d.Args, Parameters: d.Parameters}
+	return demangle.MethodName{Name: d.Name, TypeArgs: d.TypeArgs, Args: d.Args, Parameters: d.Parameters}
 }
 
 // typ is a type's name, C#'s word if there is one.

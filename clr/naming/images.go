@@ -3,7 +3,7 @@ package naming
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/memory"
 )
 
@@ -26,7 +26,7 @@ func NewImages(r memory.Reader) *Images { return &Images{r: r, images: map[uint6
 func (n *Images) Forget() { clear(n.images) }
 
 // Method is what the module at base says of a row of its methods.
-func (n *Images) Method(base uint64, rid int) (m clr.MethodName, ok bool) {
+func (n *Images) Method(base uint64, rid int) (m demangle.MethodName, ok bool) {
 	im := n.image(base, "")
 	if im.md == nil {
 		return m, false

@@ -19,8 +19,8 @@
 package naming
 
 import (
-	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/memory"
 )
 
@@ -74,7 +74,7 @@ func Over(images *Images, d *contract.Descriptor) (*Names, error) {
 
 // Method is a method's name.
 type Method struct {
-	clr.MethodName
+	demangle.MethodName
 	Module  string // path or name of its assembly
 	Dynamic bool   // without metadata: an IL stub or a dynamic method
 }
@@ -120,7 +120,7 @@ func (n *Names) dynamic(desc uint64) (Method, bool) {
 		return Method{}, false
 	}
 	name := n.text(at)
-	return Method{MethodName: clr.MethodName{Name: name}, Dynamic: true}, name != ""
+	return Method{MethodName: demangle.MethodName{Name: name}, Dynamic: true}, name != ""
 }
 
 // module is the image of a Module of the runtime.

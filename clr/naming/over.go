@@ -1,13 +1,13 @@
 package naming
 
 import (
-	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
 // over replaces the names of type parameters by the types that an encoded method names
 // (native32.method reads the same). What names types of other modules is left.
-func (im *image) over(m *clr.MethodName, b []byte) {
+func (im *image) over(m *demangle.MethodName, b []byte) {
 	if len(b) == 0 {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
@@ -33,7 +33,7 @@ func TestOverloadsOfCoreLib(t *testing.T) {
 		if m.Name == "" {
 			break
 		}
-		plain[clr.ReadableName(m.Name)]++
+		plain[demangle.Name(m.Name)]++
 		full[m.Readable()]++
 	}
 	before, _ := merged(plain)

@@ -3,8 +3,8 @@ package naming
 import (
 	"strings"
 
-	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 )
 
@@ -56,7 +56,7 @@ const (
 )
 
 // instantiated replaces the names of type parameters by what stands for them.
-func (n *Names) instantiated(m *clr.MethodName, desc, table uint64, flags uint16) {
+func (n *Names) instantiated(m *demangle.MethodName, desc, table uint64, flags uint16) {
 	if !n.inst.ok {
 		return
 	}

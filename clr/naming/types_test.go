@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
 )
@@ -66,7 +66,7 @@ func TestSharedTypeArguments(t *testing.T) {
 			n.inst = instances{ok: true, tableFlags2: 4, perInst: 8}
 			n.l.typeModule = 16
 			first := nested(n, w, c.levels, c.width)
-			m := clr.MethodName{TypeArgs: make([]string, c.width)}
+			m := demangle.MethodName{TypeArgs: make([]string, c.width)}
 			n.instantiated(&m, 0, first, 0)
 			if named := m.TypeArgs[0] != ""; named != c.named {
 				t.Errorf("named %v: %q", named, m.TypeArgs)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
@@ -70,7 +71,7 @@ func methodsWritten(given string) map[clr.FunctionID]string {
 		var top int
 		var name string
 		if n, _ := fmt.Sscanf(line, "method %x %d %s", &id, &top, &name); n == 3 {
-			names[clr.FunctionID(id)] = clr.ReadableName(name)
+			names[clr.FunctionID(id)] = demangle.Name(name)
 		}
 	}
 	return names

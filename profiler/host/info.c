@@ -242,7 +242,7 @@ static void module_name(uint64_t module, char *out, int room)
 static const struct sw_guid iid_import = {0x7dac8207, 0xd3ae, 0x4c75, {0x9b, 0x67, 0x92, 0x80, 0x1a, 0x49, 0x7d, 0x44}};
 
 /* Writes Namespace.Type+Nested::Method, what kind of state machine it is, and the
- * module's file: see ReadableName in package clr. Never called
+ * module's file: see package clr/demangle. Never called
  * while anything is suspended: it takes the CLR's locks. */
 sw_hresult sw_function_name(uint64_t function, char *name, int room, char *module, int module_room)
 {

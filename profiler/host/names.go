@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/internal/wholefile"
@@ -46,7 +47,7 @@ func (h *process) Forget() {
 
 // FunctionName asks the CLR for the plain name, and looks in metadata for what tells a
 // method from its namesakes. Modules that are in no file have a plain name only.
-func (h *process) FunctionName(f clr.FunctionID) (name clr.MethodName, module string, ok bool) {
+func (h *process) FunctionName(f clr.FunctionID) (name demangle.MethodName, module string, ok bool) {
 	hr := C.sw_function_name(C.uint64_t(f), (*C.char)(unsafe.Pointer(&h.name[0])), C.int(len(h.name)),
 		(*C.char)(unsafe.Pointer(&h.module[0])), C.int(len(h.module)))
 	name.Name, module, ok = text(h.name), text(h.module), !clr.HRESULT(hr).Failed()
