@@ -14,6 +14,10 @@ import (
 func (v *view) rows(p *Profile, s *Stack, out []int32) []int32 {
 	for i := len(s.Frames) - 1; i >= 0; {
 		f := &p.Frames[s.Frames[i]]
+		if n := v.asyncStart(p, s, i); n > 0 {
+			i -= n
+			continue
+		}
 		if !v.short || !inRun(f) {
 			out = append(out, v.frame(p, s.Frames[i]))
 			i--

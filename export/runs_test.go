@@ -1,6 +1,7 @@
 package export
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,48 @@ func TestRuns(t *testing.T) {
 			}
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What starts or resumes an async method is not shown, unless a stack ends there.
+func TestAsyncFold(t *testing.T) {
+	const rs = "System.Runtime.CompilerServices."
+	start, core := rs+"AsyncTaskMethodBuilder<int>.Start<App.Run>", rs+"AsyncMethodBuilderCore.Start<T>(T&)"
+	box, run := rs+"AsyncTaskMethodBuilder<T>.AsyncStateMachineBox<T>.MoveNext(Thread)", "System.Threading.ExecutionContext.RunInternal"
+	for _, c := range []struct {
+		name        string
+		stack, want []string // root first
+	}{
+		{"started", []string{"App.Run", start, core, "App.Run (async)", "App.Work"}, []string{"App.Run", "App.Run (async)", "App.Work"}},
+		{"resumed", []string{"Pool.Dispatch", box, run, "App.Run(int) (async lambda 2)"}, []string{"Pool.Dispatch", "App.Run(int) (async lambda 2)"}},
+		{"F#", []string{"App.run", start, "App.run (async, line 3)"}, []string{"App.run", "App.run (async, line 3)"}},
+		{"twice", []string{"A", start, "A (async)", "B", core, "B (async)"}, []string{"A", "A (async)", "B", "B (async)"}},
+		{"a stack ends there", []string{"A", start, core}, []string{"A", start, core}},
+		{"another callee", []string{"A", start, "GC.Collect"}, []string{"A", start, "GC.Collect"}},
+		{"a context without an async method", []string{"Thread.Start", run, "App.Loop"}, []string{"Thread.Start", run, "App.Loop"}},
+		{"an iterator", []string{"A", start, "A (iterator)"}, []string{"A", start, "A (iterator)"}},
+		{"others of the builder", []string{"A", rs + "AsyncTaskMethodBuilder.SetResult", "B (async)"}, []string{"A", rs + "AsyncTaskMethodBuilder.SetResult", "B (async)"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &Profile{Threads: []Thread{{}}, Stacks: []Stack{{Complete: true, Count: 1}}}
+			for i, name := range c.stack {
+				p.Frames = append(p.Frames, Frame{Name: name, ModuleIndex: -1, Class: ClassManaged})
+				p.Stacks[0].Frames = append([]int32{int32(i)}, p.Stacks[0].Frames...)
+			}
+			for _, v := range []*view{newShortView(p), newView(p)} {
+				var got []string
+				for _, i := range v.paths[0].symbols {
+					got = append(got, v.symbols[i].name)
+				}
+				want := c.want
+				if !v.short {
+					want = c.stack
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%q, want %q", got, want)
+				}
 			}
 		})
 	}

@@ -72,7 +72,8 @@ type view struct {
 	total   values
 	index   map[symbol]int32
 	of      []int32 // symbols of frames, -1 = none yet
-	short   bool    // runs are one row each
+	short   bool    // runs are one row each, and async methods have no frames that start them
+	helpers []uint8 // of frames, for helps: 0 = not known yet, 1 = no, 2 = yes
 }
 
 // newView returns the view of a profile that has passed Check.
@@ -82,7 +83,7 @@ func newView(p *Profile) *view { return viewOf(p, false) }
 func newShortView(p *Profile) *view { return viewOf(p, true) }
 
 func viewOf(p *Profile, short bool) *view {
-	v := &view{index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short}
+	v := &view{index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short, helpers: make([]uint8, len(p.Frames))}
 	for i := range p.Frames {
 		v.of[i] = -1
 		if !short {

@@ -72,11 +72,11 @@ class Grower {
 
 // buildTree returns the tree of one thread (-1 = all) in one metric, without the frames
 // of hidden classes: their callees move up to their callers. Folded, what starts threads
-// is one frame, and what waits stands below one.
+// is one frame, what starts async methods is none, and what waits is below one.
 function buildTree({ thread, metric, hidden, order, fold }) {
   const weight = selfOf(thread, metric), counts = METRICS[metric][3], count = metric === counts ? weight : selfOf(thread, counts);
   const seen = sumUp(base.parent, base.n, count), heavy = metric === counts ? seen : sumUp(base.parent, base.n, weight);
-  const { start, site } = fold ? folds() : {};
+  const { start, helps, site } = fold ? folds() : {};
   const grow = new Grower(base.n + (fold ? symbols.length + 1 : 0), fold || hidden.size > 0);
   const self = new Float64Array(grow.parent.length), selfCount = new Float64Array(grow.parent.length), to = new Int32Array(base.n);
   for (let i = 0; i < base.n; i++) {
@@ -85,8 +85,8 @@ function buildTree({ thread, metric, hidden, order, fold }) {
     to[i] = at;
     if (i > 0 && seen[i] === 0 && heavy[i] === 0) continue;
     if (i > 0 && !hidden.has(symbols[s].cls)) {
-      if (!fold || !start[i]) at = grow.child(at, s);
-      else if (grow.symbol[at] !== START) at = grow.child(at, START);
+      if (!fold || !start[i] && !helps[i]) at = grow.child(at, s);
+      else if (start[i] && grow.symbol[at] !== START) at = grow.child(at, START);
     }
     to[i] = at;
     if (fold && site[i] >= 0 && count[i] > 0) at = grow.child(grow.child(0, WAITING), site[i]);

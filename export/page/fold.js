@@ -30,6 +30,22 @@ function startNodes() {
   return start;
 }
 
+// HELPERS start or resume the body of an async method.
+const HELPERS = /^System\.(Runtime\.CompilerServices\.(Pooling)?Async\w*MethodBuilder(Core)?(<.*>)?(\.\w*StateMachineBox(<.*>)?)?\.(Start|MoveNext|ExecutionContextCallback)|Threading\.ExecutionContext\.(Run|RunInternal|RunFromThreadPoolDispatchLoop))([<(].*)?$/;
+
+// helperNodes marks the nodes that only lead to the body of an async method: helpers at
+// which no stack ends, and all of whose callees are such bodies or further helpers.
+function helperNodes() {
+  const managed = data.classes.indexOf("managed"), other = new Uint8Array(base.n), helps = new Uint8Array(base.n);
+  const body = symbols.map(s => s.cls === managed && s.name.includes(" (async")), helper = symbols.map(s => s.cls === managed && !s.doubtful && HELPERS.test(s.name));
+  for (const row of data.stacks) for (let i = 0; i < row.length; i += STRIDE) other[row[i]] = 1;
+  for (let i = base.n - 1; i > 0; i--) {
+    helps[i] = helper[base.symbol[i]] && !other[i] ? 1 : 0;
+    if (!helps[i] && !body[base.symbol[i]]) other[base.parent[i]] = 1;
+  }
+  return helps;
+}
+
 // waitSites gives each node at whose leaf a thread waits, in the kernel or not, the symbol
 // of the place: the innermost managed frame, or else the outermost named one that does not
 // start threads.
@@ -61,5 +77,5 @@ function waitSites() {
 // folds are made when they are first wanted.
 const folds = (() => {
   let made = null;
-  return () => made || (made = { start: startNodes(), site: waitSites() });
+  return () => made || (made = { start: startNodes(), helps: helperNodes(), site: waitSites() });
 })();
