@@ -2,7 +2,10 @@
 
 package probe
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // Want tells the probe which events are wanted, and how many nanoseconds a wait takes
 // that is worth a stack. It is for the time before the probe goes on.
@@ -78,13 +81,25 @@ func (f *File) Waiting(g func(Waiting)) {
 		if tid == 0 || depth == 0 || since == 0 { // 0: the entry is being written
 			continue
 		}
-		o := w.open[0]
-		o.since = since
+		o := w.open[0].load()
 		if atomic.LoadUint32(&w.tid) == tid && atomic.LoadUint32(&w.depth) >= 1 && atomic.LoadUint64(&w.open[0].since) == since {
-			g(Waiting{f.outer(tid), o.id, o.since, append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
+			g(Waiting{f.outer(tid), o.id, since, append([]byte(nil), o.payload[:min(o.size, startRoom)]...)})
 		}
 	}
 }
+
+// load copies an entry that the target may be writing. Each load is atomic, so that no load
+// moves behind the check of since that follows, on ARM64 either.
+func (o *open) load() (out open) {
+	from, to := (*[openWords]uint64)(unsafe.Pointer(o)), (*[openWords]uint64)(unsafe.Pointer(&out))
+	for i := range from {
+		to[i] = atomic.LoadUint64(&from[i])
+	}
+	return out
+}
+
+// openWords is the size of an entry in words.
+const openWords = unsafe.Sizeof(open{}) / 8
 
 // Beat tells the probe that the tool lives.
 func (f *File) Beat() { atomic.StoreUint64(&f.h.heartbeat, Clock()) }

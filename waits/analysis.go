@@ -264,7 +264,7 @@ func (a *Analysis) Partial() (out []string) {
 		out = append(out, line)
 	}
 	if a.Counts.Lost > 0 {
-		out = append(out, fmt.Sprintf("%d events were lost, first seen at offset %d: %d waits are unreliable, others are missing; a larger --buffer helps", a.Counts.Lost, a.lostAt, a.Unreliable))
+		out = append(out, a.lossLine())
 	}
 	if a.BadPayloads > 0 {
 		out = append(out, fmt.Sprintf("%d events of the runtime are not as they should be, the first at offset %d", a.BadPayloads, a.badAt))
@@ -273,4 +273,29 @@ func (a *Analysis) Partial() (out []string) {
 		out = append(out, fmt.Sprintf("%d times a thread's clock goes back, first at offset %d", a.Backwards, a.backAt))
 	}
 	return out
+}
+
+// lossLine describes lost events. In a damaged trace their number can be a damaged value.
+func (a *Analysis) lossLine() string {
+	if len(a.Faults) > 0 {
+		return fmt.Sprintf("events were lost or damaged, first seen at offset %d: %d waits are unreliable, others are missing", a.lostAt, a.Unreliable)
+	}
+	return fmt.Sprintf("%d events were lost, first seen at offset %d: %d waits are unreliable, others are missing; a larger --buffer helps", a.Counts.Lost, a.lostAt, a.Unreliable)
+}
+
+// PartialLine returns the first reason of Partial, the number of the others, and what was kept,
+// in one line. It is "" if the analysis is complete.
+func (a *Analysis) PartialLine() string {
+	all := a.Partial()
+	if len(all) == 0 {
+		return ""
+	}
+	line := all[0]
+	if more := len(all) - 1; more > 0 {
+		line += fmt.Sprintf("; %d more in the report", more)
+	}
+	if a.Trace.Frequency != 0 {
+		line += fmt.Sprintf("; kept: %d events, %d waits", a.Counts.Events, int64(len(a.Waits))+a.Unlisted)
+	}
+	return line
 }

@@ -238,9 +238,9 @@ func (f *waitsFlags) readFile(a *waits.Analysis) int {
 
 // finish writes the report and says what is partial.
 func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
-	partial := a.Partial()
-	for _, p := range partial {
-		waitsSay("%s: %s", name, p)
+	partial := a.PartialLine()
+	if partial != "" {
+		waitsSay("%s: %s", name, partial)
 	}
 	if a.Trace.Frequency != 0 && !(f.follow && f.output == "-") {
 		if err := f.report(a); err != nil {
@@ -248,10 +248,10 @@ func (f *waitsFlags) finish(a *waits.Analysis, name string) int {
 			return exitUnreadable
 		}
 	}
-	if a.Blind() && len(partial) == 0 {
+	if a.Blind() && partial == "" {
 		waitsSay("%s: %s", name, a.Unseen())
 	}
-	if len(partial) > 0 || a.Blind() {
+	if partial != "" || a.Blind() {
 		return exitWrong
 	}
 	return exitOK

@@ -88,6 +88,11 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			d.Raw(5, 5, 1, 2, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0).Raw([]byte("SPBlock\x06\xff\xff\xff\xff")...)
 		}), "1 wait, 5.000 ms", "size is impossible"},
 		{"clock that goes back", whole(func(d *damaged) { d.start(1, 3, 1); d.now -= 3 * oneMS; d.stop(1, 4, 0) }), both, "clock goes back"},
+		{"many kinds of damage", whole(func(d *damaged) {
+			block("NovelBlock", 1, 2, 3)(d)
+			d.start(1, 3, 99).stop(1, 1<<31, 3)
+			block("StackBlock", 9, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3)(d)
+		}), "2 waits, 12.000 ms", "more in the report; kept: 6 events"},
 		{"version 3", append([]byte("\x14\x00\x00\x00!FastSerialization.1\x05\x04\x01"), make([]byte, 64)...), "", "netperf"},
 		{"big-endian look-alike", append([]byte("Nettrace\x00\x00\x00\x14!FastSerialization.1"), trace[32:]...), "", "no .nettrace trace"},
 		{"two streams in one file", slices.Concat(trace, trace), both, "another trace begins"},
@@ -101,6 +106,9 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			t.Errorf("%s: exit code %d, want 1 and %q\n%s\n%s", c.name, code, c.stdout, stdout, stderr)
 		}
 		at := atOffset.FindStringSubmatch(stderr)
+		if strings.Contains(stderr, "2147483") {
+			t.Errorf("%s: the number of lost events is a damaged value: %s", c.name, stderr)
+		}
 		if strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.stderr) || at == nil || at[2] == "0" && c.stdout != "" {
 			t.Errorf("%s: %q is not one line with an offset and %q", c.name, stderr, c.stderr)
 		}
