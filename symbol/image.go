@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -31,11 +30,15 @@ var DefaultDebugDirs = []string{"/usr/lib/debug"}
 // debug file below debugDirs, else .gnu_debugdata; the dynamic symbols in any
 // case. path may be "" for an image from memory.
 func ELF(f *elf.File, path string, debugDirs []string) *Table {
-	return table(f, path, debugDirs, Functions(f))
+	return table(f, path, debugDirs, Functions(f), nil)
 }
 
-func table(f *elf.File, path string, debugDirs []string, cover Cover) *Table {
+// table is ELF; debug, which may be nil, is a separate debug file that has been found already.
+func table(f *elf.File, path string, debugDirs []string, cover Cover, debug *elf.File) *Table {
 	symbols := code(f, f, nil, false)
+	if len(symbols) == 0 && debug != nil {
+		symbols = code(f, debug, nil, false)
+	}
 	if len(symbols) == 0 {
 		symbols = separate(f, path, debugDirs)
 	}
@@ -124,7 +127,7 @@ func separate(f *elf.File, path string, dirs []string) []Symbol {
 // byBuildID opens DIR/.build-id/xx/rest.debug, nil if there is none that is
 // what its name says.
 func byBuildID(id string, dirs []string) *elf.File {
-	if len(id) < 4 || strings.Trim(id, "0123456789abcdef") != "" {
+	if !isBuildID(id) {
 		return nil
 	}
 	for _, d := range dirs {

@@ -14,11 +14,14 @@ import (
 // safe for concurrent use. It must not be used while a thread is suspended.
 type Resolver struct {
 	DebugDirs []string // where separate debug files are; nil = DefaultDebugDirs
+	Folders   Folders  // searched before DebugDirs
 
 	mu     sync.Mutex
 	images map[string]*image
 	names  map[string]string // mangled -> readable
 	kept   map[string]*elf.File
+
+	refused []Refusal
 }
 
 // image is one image's table, made by the first who asks.
@@ -103,12 +106,16 @@ func (r *Resolver) load(im *image, path, buildID string) {
 	}
 	im.table, im.cover = &Table{}, func(uint64) (uint64, uint64, bool) { return 0, 0, false }
 	f := r.open(path, buildID)
+	symbols := r.fromFolders(f, path, buildID)
 	if f == nil {
-		f = byBuildID(buildID, dirs) // has the symbols, though no unwind table
+		f = symbols // without an unwind table
+	}
+	if f == nil {
+		f = byBuildID(buildID, dirs) // the same
 	}
 	if f != nil {
 		im.cover = Functions(f)
-		im.table = table(f, path, dirs, im.cover)
+		im.table = table(f, path, dirs, im.cover, symbols)
 	}
 }
 

@@ -13,7 +13,7 @@ Writes a recording in other formats. The ending of each output's name chooses it
 seedwalk report with --output, for scripts: it prints nothing.
 
   --format NAME      format, where the endings do not say it: one for all outputs
-  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME
+  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR
                      as in seedwalk report
 
 Examples:
@@ -45,7 +45,7 @@ func runConvert(args []string) int {
 		fmt.Fprintf(os.Stderr, "seedwalk convert: %v; see seedwalk convert --help\n", err)
 		return exitUsage
 	}
-	p, code := loadRecording(set.Arg(0), os.Stderr)
+	p, code := loadRecording(set.Arg(0), view.symbols, os.Stderr)
 	if p == nil {
 		return code
 	}

@@ -22,7 +22,7 @@ functions compared.
 Times of the second recording are divided by the scale: how much longer most functions took. So a
 slower machine is no difference, and one slower function does not make the others look faster.
 
-  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME
+  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR
                      as in seedwalk report, for both recordings
   --top N            rows (default 20)
   --all              also list differences that may be noise
@@ -67,7 +67,7 @@ func runDiff(args []string) int {
 	}
 	var sides [2]*export.Profile
 	for i := range sides {
-		p, _ := loadRecording(set.Arg(i), os.Stderr)
+		p, _ := loadRecording(set.Arg(i), f.symbols, os.Stderr)
 		if p == nil {
 			return exitUnreadable
 		}

@@ -61,6 +61,9 @@ end, or for --duration. Otherwise they are recorded until the command ends, and 
                      (default seedwalk.html,seedwalk.pb.gz,seedwalk.swrec)
   --format NAME      format, where the ending does not say it or to override it: one for all
                      outputs, or one for each
+  --symbols DIR      look for symbol files here too, by build ID; repeat it or separate with
+                     commas: folders as gdb, dotnet-symbol, or debuginfod lay them out, or with
+                     the files side by side (Linux)
   --tree             also print the hottest stacks as a tree at the end
   --json             print the summary as one line of JSON instead of text (standard error;
                      docs/json.md has its schema)
@@ -139,6 +142,7 @@ func (d *seconds) Set(s string) error {
 type recordFlags struct {
 	opt               record.Options
 	outputs, formats  list
+	symbols           symbolList
 	tree, json, quiet bool
 }
 
@@ -151,6 +155,7 @@ func runRecord(args []string) int {
 	set.Var((*seconds)(&f.opt.Duration), "duration", "")
 	set.Var(&f.outputs, "output", "")
 	set.Var(&f.outputs, "o", "")
+	set.Var(&f.symbols, "symbols", "")
 	set.Var(&f.formats, "format", "")
 	set.BoolVar(&f.tree, "tree", false, "")
 	set.BoolVar(&f.json, "json", false, "")
@@ -283,13 +288,14 @@ func (f *recordFlags) run() int {
 	}
 	screen := newScreen(os.Stderr, f.quiet || f.json)
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stdout, os.Stderr
-	f.opt.Namer = newNamer()
+	f.opt.Namer = newNamer(f.symbols)
 	f.opt.Say = screen.say
 	if screen.live {
 		f.opt.Progress = screen.progress
 	}
 	res, err := record.Run(f.opt)
 	screen.clear()
+	reportRefused(f.opt.Namer, screen.say)
 	var refusal *record.Refusal
 	if errors.As(err, &refusal) {
 		screen.say(refusal.Error())

@@ -7,7 +7,12 @@ import (
 	"github.com/seedwalk/seedwalk/symbol"
 )
 
-func newNamer() record.Namer { return symbol.NewResolver() }
+// newNamer returns what names native functions, with folders of symbol files.
+func newNamer(symbols symbolList) record.Namer {
+	r := symbol.NewResolver()
+	r.Folders = symbol.Folders(symbols)
+	return r
+}
 
 // platformHelp returns the help text unchanged: it is written for Unix.
 func platformHelp(s string) string { return s }

@@ -33,6 +33,9 @@ Without --output it prints the summary and the functions with most CPU time.
   --focus REGEXP     only stacks with a function whose name matches
   --metric NAME      what to show first: cpu, wall, samples, or waits, wait, locks, lock,
                      allocations, alloc_space, exceptions where they were recorded
+  --symbols DIR      look for symbol files here too, by build ID; repeat it or separate with
+                     commas: folders as gdb, dotnet-symbol, or debuginfod lay them out, or with
+                     the files side by side (Linux)
   --top N            rows of the table of functions (default 20)
   --tree             also print the hottest stacks as a tree
   --json             print the summary as one line of JSON instead of text (docs/json.md)
@@ -53,6 +56,7 @@ Exit code: 0; 1 the recording is cut or damaged, and what could be read is shown
 type viewFlags struct {
 	selection     export.Selection
 	focus, metric string
+	symbols       symbolList
 }
 
 func (v *viewFlags) register(set *flag.FlagSet) {
@@ -61,6 +65,7 @@ func (v *viewFlags) register(set *flag.FlagSet) {
 	set.StringVar(&v.selection.Thread, "thread", "", "")
 	set.StringVar(&v.focus, "focus", "", "")
 	set.StringVar(&v.metric, "metric", "", "")
+	set.Var(&v.symbols, "symbols", "")
 }
 
 func (v *viewFlags) check() (err error) {
@@ -122,7 +127,7 @@ func runReport(args []string) int {
 		fmt.Fprintf(os.Stderr, "seedwalk report: %v; see seedwalk report --help\n", err)
 		return exitUsage
 	}
-	p, code := loadRecording(set.Arg(0), os.Stderr)
+	p, code := loadRecording(set.Arg(0), f.symbols, os.Stderr)
 	if p == nil {
 		return code
 	}
@@ -183,8 +188,8 @@ func pairReport(outputs, formats list) (all []output, err error) {
 }
 
 // loadRecording reads a recording and builds its profile, nil if there is none. Problems are
-// reported to say.
-func loadRecording(path string, say io.Writer) (*export.Profile, int) {
+// reported to say. symbols are folders with symbol files.
+func loadRecording(path string, symbols symbolList, say io.Writer) (*export.Profile, int) {
 	file, err := os.Open(path)
 	if err != nil {
 		fmt.Fprintf(say, "seedwalk: %v\n", err)
@@ -208,8 +213,10 @@ func loadRecording(path string, say io.Writer) (*export.Profile, int) {
 		fmt.Fprintf(say, "seedwalk: %s: the recording has no end: seedwalk was killed, or still records\n", path)
 		code = exitWrong
 	}
-	r.Names.Next = newNamer()
-	return collect.Build(&r.Info, r.Processes, &r.Names), code
+	r.Names.Next = newNamer(symbols)
+	p := collect.Build(&r.Info, r.Processes, &r.Names)
+	reportRefused(r.Names.Next, func(text string) { fmt.Fprintf(say, "seedwalk: %s\n", text) })
+	return p, code
 }
 
 // show prints the report.

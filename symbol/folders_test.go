@@ -1,0 +1,84 @@
+package symbol
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Symbols are found in folders of each layout, by the build ID only.
+func TestFolders(t *testing.T) {
+	dir, run := build(t)
+	hidden := truth(t, filepath.Join(dir, "prog"))["hidden"]
+	run("objcopy", "--only-keep-debug", "prog", "full.debug")
+	run("strip", "-o", "stripped", "prog")
+	run("gcc", "-g", "-Wl,--build-id=0xffff", "-o", "other", "a.c")
+	run("objcopy", "--strip-all", "--remove-section", ".note.gnu.build-id", "prog", "noid")
+	const id = "abcdef0123456789"
+	for _, c := range []struct {
+		name, image, file, from string
+		found                   bool
+		refused                 int
+	}{
+		{"nothing", "stripped", "x/y", "full.debug", false, 0},
+		{".build-id", "stripped", ".build-id/ab/cdef0123456789.debug", "full.debug", true, 0},
+		{"a .build-id folder", "stripped", "ab/cdef0123456789.debug", "full.debug", true, 0},
+		{"symbol store", "stripped", "_.debug/elf-buildid-sym-" + id + "/_.debug", "full.debug", true, 0},
+		{"debuginfod's cache", "stripped", id + "/debuginfo", "full.debug", true, 0},
+		{"debuginfod's files", "stripped", "buildid/" + id + "/debuginfo", "full.debug", true, 0},
+		{"flat, .NET", "stripped", "stripped.dbg", "full.debug", true, 0},
+		{"flat", "stripped", "stripped.debug", "full.debug", true, 0},
+		{"flat, the image with its symbols", "stripped", "stripped", "prog", true, 0},
+		{"an image without symbols", "stripped", "stripped", "stripped", false, 0},
+		{"another build", "stripped", "stripped.dbg", "other", false, 1},
+		{"another build, in .build-id", "stripped", ".build-id/ab/cdef0123456789.debug", "other", false, 1},
+		{"no ELF file", "stripped", "stripped.dbg", "a.c", false, 0},
+		{"an image without a build ID", "noid", "noid.dbg", "full.debug", false, 0},
+		{"an image that is not there", "gone", ".build-id/ab/cdef0123456789.debug", "full.debug", true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := t.TempDir()
+			b, err := os.ReadFile(filepath.Join(dir, c.from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := filepath.Join(folder, c.file)
+			os.MkdirAll(filepath.Dir(at), 0o755)
+			if err := os.WriteFile(at, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r := NewResolver()
+			r.DebugDirs, r.Folders = []string{}, Folders{"/does/not/exist", folder}
+			buildID := id
+			if c.image == "noid" {
+				buildID = ""
+			}
+			name, ok := r.Name(filepath.Join(dir, c.image), buildID, hidden.Value)
+			if ok != c.found || ok && name != "hidden" {
+				t.Errorf("%q, %v", name, ok)
+			}
+			refused := r.Refused()
+			if len(refused) != c.refused {
+				t.Fatalf("refused %v", refused)
+			}
+			for _, n := range refused {
+				if n.File != at || n.Want != id || n.Got != "ffff" {
+					t.Errorf("%+v", n)
+				}
+			}
+		})
+	}
+}
+
+// A build ID leads to no file outside the folder.
+func TestHostileBuildIDs(t *testing.T) {
+	for _, id := range []string{"", "a", "abc", "../../etc", "ab/../../x", "ABCD", strings.Repeat("x", 100)} {
+		if isBuildID(id) {
+			t.Errorf("%q", id)
+		}
+		if f := (Folders{"/"}).find("/x/y", id, "", func(Refusal) {}); f != nil {
+			t.Errorf("%q: found", id)
+		}
+	}
+}
