@@ -31,11 +31,23 @@ func (t *target) name(ip uint64) (name, module string, stub bool, same clr.Funct
 	return name, n.Module, false, clr.FunctionID(begin)
 }
 
-// place asks where in the source the code at an address comes from: what was compiled at run
-// time, and has a Portable PDB.
+// precompiledPlace is place of code in a precompiled image.
+func (t *target) precompiledPlace(addr uint64) (p metadata.Place, ok bool) {
+	var m contract.Method
+	if t.tables.Find(addr, &m) != contract.Found || m.Kind != contract.R2R {
+		return p, false
+	}
+	return t.names.PrecompiledPlace(m.Base, addr)
+}
+
+// place asks where in the source the code at an address comes from, of methods whose module
+// has a Portable PDB.
 func (t *target) place(addr uint64) (p metadata.Place, ok bool) {
 	d, ok := t.tables.Debug(addr)
-	if !ok || !t.names.Lined(d.Method) {
+	if !ok {
+		return t.precompiledPlace(addr)
+	}
+	if !t.names.Lined(d.Method) {
 		return p, false
 	}
 	il, ok := contract.ILAt(t.tables.Bounds(d), uint32(addr-d.Begin))

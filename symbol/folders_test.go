@@ -71,7 +71,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A build ID leads to no file outside the folder.
+// A build ID never names a file outside the folder.
 func TestHostileBuildIDs(t *testing.T) {
 	for _, id := range []string{"", "a", "abc", "../../etc", "ab/../../x", "ABCD", strings.Repeat("x", 100)} {
 		if isBuildID(id) {

@@ -76,6 +76,22 @@ func (t *Tables) Bounds(d Debug) []Bound {
 	return DecodeBounds(b, t.packed())
 }
 
+// DecodeInfo reads the boundaries at the start of a method's debugging information in a
+// precompiled image, where no flags precede the sizes. Nil if they cannot be read.
+func DecodeInfo(b []byte, packed bool) []Bound {
+	n := nibbles{b: b}
+	size := n.number()
+	if packed && size == instrumented {
+		size = n.number()
+		n.number()
+	}
+	n.number() // variables
+	if n.bad || size == 0 || size > maxBoundBytes || uint64(n.behind())+uint64(size) > uint64(len(b)) {
+		return nil
+	}
+	return DecodeBounds(b[n.behind():][:size], packed)
+}
+
 // packed tells .NET 10, which publishes its code tables, from .NET 9.
 func (t *Tables) packed() bool { _, ok := t.desc.Contracts["ExecutionManager"]; return ok }
 

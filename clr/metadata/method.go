@@ -48,6 +48,9 @@ func (m *Module) list(rid int) string {
 	return list
 }
 
+// RVA is where a method's IL is in its image, 0 if it has none.
+func (m *Module) RVA(rid int) uint32 { return uint32(m.cell(tableMethodDef, rid, 0)) }
+
 // owner is the type of a method.
 func (m *Module) owner(rid int) int {
 	return sort.Search(m.table[tableTypeDef].rows, func(i int) bool { return m.cell(tableTypeDef, i+1, 5) > rid })

@@ -13,6 +13,7 @@ type precompiled struct {
 	begins []uint32 // RVAs of all RUNTIME_FUNCTIONs, sorted
 	starts []start  // sorted by index
 	over   []byte   // encoded methods, of instantiations
+	debug  debugSection
 }
 
 // start is the first RUNTIME_FUNCTION of a method.
@@ -54,7 +55,7 @@ func (n *Images) readPrecompiled(h *header, native directory) *precompiled {
 	for i := range int(count) {
 		dirs[binary.LittleEndian.Uint32(list[12*i:])] = directoryAt(list[12*i+4:])
 	}
-	p := &precompiled{base: h.base}
+	p := &precompiled{base: h.base, debug: debugOf(h, dirs[r2rDebug])}
 	if !p.functions(n, h, dirs[r2rFunctions]) {
 		return nil
 	}

@@ -1,0 +1,179 @@
+package naming
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/pe"
+)
+
+// loaded maps a file's sections as a loader does.
+func loaded(t *testing.T, path string) ([]byte, []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := pe.New(b, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img := make([]byte, 0x1000)
+	copy(img, b[:min(len(b), 0x1000)])
+	for _, s := range f.Sections() {
+		if end := int(s.RVA + max(s.VirtualSize, s.Size)); end > len(img) {
+			img = append(img, make([]byte, end-len(img))...)
+		}
+		copy(img[s.RVA:], b[s.Offset:s.Offset+s.Size])
+	}
+	return img, b
+}
+
+// ilSize is the size of a method's IL by its header (ECMA-335 II.25.4); -1 if it has none.
+func ilSize(img []byte, rva uint32) int {
+	if rva == 0 || int(rva)+12 > len(img) {
+		return -1
+	}
+	if h := img[rva]; h&3 == 2 {
+		return int(h >> 2)
+	}
+	return int(binary.LittleEndian.Uint32(img[rva+4:]))
+}
+
+// Nearly every precompiled method of the class library has boundaries, and their offsets are
+// within its IL.
+func TestPrecompiledBounds(t *testing.T) {
+	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/System.Private.CoreLib.dll")
+	if len(at) == 0 {
+		t.Skip("SKIPPED-CHECK: no System.Private.CoreLib.dll in .cache (make deps)")
+	}
+	img, _ := loaded(t, at[0])
+	n := NewImages(flatMemory{0x10000, img})
+	n.native = true
+	im := n.image(0x10000, at[0])
+	if im.r2r == nil {
+		t.Fatal("not precompiled")
+	}
+	methods, lined, sound, bounds, beyond := 0, 0, 0, 0, map[string]bool{}
+	for k, s := range im.r2r.starts {
+		size := ilSize(img, im.md.RVA(int(s.rid)))
+		if s.rid == 0 || size < 0 { // another module's, or a call of native code
+			continue
+		}
+		methods++
+		all := n.bounds(im.r2r, s.index)
+		if len(all) > 0 {
+			lined++
+			code := im.r2r.begins[min(int(s.index)+1, len(im.r2r.begins)-1)] - im.r2r.begins[s.index]
+			if all[0] == (contract.Bound{IL: contract.Prolog, Call: all[0].Call}) && slices.IsSortedFunc(all, func(a, b contract.Bound) int { return cmp.Compare(a.Native, b.Native) }) {
+				sound++
+			}
+			if im.r2r.starts[min(k+1, len(im.r2r.starts)-1)].index == s.index+1 && all[len(all)-1].Native > code {
+				t.Errorf("%s: %d of %d bytes of code", im.named(int(s.rid)).Name, all[len(all)-1].Native, code)
+			}
+		}
+		for _, b := range all {
+			bounds++
+			if b.IL < contract.Epilog && int(b.IL) > size {
+				beyond[im.named(int(s.rid)).Name] = true
+			}
+		}
+	}
+	t.Logf("%d methods, %d with boundaries, %d sound, %d boundaries", methods, lined, sound, bounds)
+	// The compiler has IL of its own for these.
+	maps.DeleteFunc(beyond, func(name string, _ bool) bool {
+		return strings.HasPrefix(name, "System.Runtime.CompilerServices.Unsafe::")
+	})
+	if len(beyond) > 0 {
+		t.Errorf("offsets beyond the IL: %v", slices.Sorted(maps.Keys(beyond)))
+	}
+	if methods < 20000 || sound*100 < methods*95 {
+		t.Errorf("%d of %d methods have boundaries, %d of them begin with the prolog and rise", lined, methods, sound)
+	}
+}
+
+// A line is that of the method's IL, and an image without a Portable PDB is not read.
+func TestPrecompiledPlace(t *testing.T) {
+	n, im := precompiledLinq(t)
+	im.seen = true // nothing is beside it
+	if _, ok := n.PrecompiledPlace(0x10000, 0x10000); ok || im.r2r.debug.seen {
+		t.Error("lines without a Portable PDB")
+	}
+	pdb, err := metadata.ParseLines(clrasm.Lines())
+	if err != nil {
+		t.Fatal(err)
+	}
+	im.pdb = pdb
+	lines := 0
+	for _, s := range im.r2r.starts {
+		begin := im.r2r.base + uint64(im.r2r.begins[s.index])
+		for _, b := range n.bounds(im.r2r, s.index) {
+			want, ok := pdb.Find(int(s.rid), b.IL)
+			if b.IL >= contract.Epilog || !ok || s.rid == 0 {
+				continue
+			}
+			lines++
+			got, ok := n.PrecompiledPlace(0x10000, begin+uint64(b.Native))
+			if !ok || got.File != want.File {
+				t.Errorf("row %d, IL %#x: %v %v, want %v", s.rid, b.IL, got, ok, want)
+			}
+		}
+	}
+	if lines == 0 {
+		t.Error("no method of the PDB is precompiled")
+	}
+}
+
+// precompiledLinq is System.Linq.dll as it is loaded at 0x10000.
+func precompiledLinq(t *testing.T) (*Images, *image) {
+	t.Helper()
+	at, _ := filepath.Glob("../../.cache/dotnet-9.*/package/dist/System.Linq.dll")
+	if len(at) == 0 {
+		t.Skip("SKIPPED-CHECK: no System.Linq.dll in .cache (make deps)")
+	}
+	img, _ := loaded(t, at[0])
+	n := NewImages(flatMemory{0x10000, img})
+	n.native = true
+	im := n.image(0x10000, at[0])
+	if im.r2r == nil {
+		t.Fatal("not precompiled")
+	}
+	return n, im
+}
+
+// Cut or changed anywhere, the section is read in bounds.
+func TestHostilePrecompiledBounds(t *testing.T) {
+	n, im := precompiledLinq(t)
+	n.bounds(im.r2r, 0)
+	d := &im.r2r.debug
+	if len(d.b) == 0 {
+		t.Fatal("no section")
+	}
+	whole := d.b
+	use := func() {
+		for i := int32(-2); i < 40; i++ {
+			im.r2r.decode(i)
+		}
+		im.r2r.decode(1<<31 - 1)
+	}
+	for size := 0; size < len(whole); size += 1 + size/50 {
+		d.b = whole[:size:size]
+		use()
+	}
+	for at := 0; at < len(whole); at += 1 + at/50 {
+		for _, v := range []byte{0, 0x0f, 0x7f, 0x80, 0xff} {
+			d.b = slices.Clone(whole)
+			d.b[at] = v
+			use()
+		}
+	}
+}
