@@ -163,7 +163,7 @@ type EventStats struct {
 	Seen     int64 // all events
 	Count    int64 // events with a stack, including lower bounds
 	Complete int64 // of Count, without a gap
-	Sum      int64 // of Count: nanoseconds or bytes
+	Sum      int64 // nanoseconds of Count, or bytes of Seen
 	Longest  int64 // nanoseconds
 	Open     int64 // of Count, not ended
 }

@@ -337,4 +337,25 @@ func (e *Engine) writeEvents() {
 	} {
 		e.s.Out.Stats("probe_event_"+n.key, n.value)
 	}
+	e.writeDropped()
+}
+
+// writeDropped sends the totals of the events that found the ring full, by type.
+func (e *Engine) writeDropped() {
+	sum := map[wire.Dropped]*wire.Dropped{} // types of several modules can share a name
+	e.file.Dropped(func(d probe.Dropped) {
+		key := wire.Dropped{Kind: wire.EventAllocation, Name: d.Type}
+		if d.Exception {
+			key.Kind = wire.EventException
+		}
+		m := sum[key]
+		if m == nil {
+			m = &wire.Dropped{Kind: key.Kind, Name: key.Name}
+			sum[key] = m
+		}
+		m.Count, m.Bytes = m.Count+d.Count, m.Bytes+d.Bytes
+	})
+	for _, m := range sum {
+		e.s.Out.Dropped(m)
+	}
 }

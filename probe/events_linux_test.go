@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -38,11 +39,12 @@ func TestEvents(t *testing.T) {
 	}
 	f.records(t)
 	c := f.EventCounts()
-	want := EventCounts{Waits: 4, WaitStops: 4, Locks: 2001, LockStops: 2001, Allocs: 2001, Exceptions: 2001, Brief: c.Brief, Inner: 1, Early: 1,
+	want := EventCounts{Waits: 4, WaitStops: 4, Locks: 2001, LockStops: 2001, Allocs: 6001, Exceptions: 2001, Brief: c.Brief, Inner: 1, Early: 1,
 		BriefNanos: c.BriefNanos, Missed: c.Missed, Copies: c.Copies, Nanos: c.Nanos}
 	if c != want || c.Missed == 0 || c.Brief < 1900 {
 		t.Errorf("%+v\nwant %+v", c, want)
 	}
+	f.dropped(t, c)
 	open := 0
 	f.Waiting(func(w Waiting) {
 		open++
@@ -130,5 +132,26 @@ func (f *File) records(t *testing.T) {
 	want := []seen{{301, true, 0}, {302, false, 11}, {81, true, 0}, {91, false, 27}, {10, false, MaxPayload}, {80, false, 8}, {4711, true, 0}}
 	if !slices.Equal(got, want) {
 		t.Errorf("records are\n%v, want\n%v", got, want)
+	}
+}
+
+// dropped judges the sums of what the ring had no room for. The events that were read are the rest.
+func (f *File) dropped(t *testing.T, c EventCounts) {
+	t.Helper()
+	got, missed := map[string]Dropped{}, uint64(0)
+	f.Dropped(func(d Dropped) { got[d.Type], missed = d, missed+d.Count })
+	if missed != c.Missed {
+		t.Errorf("%d events are dropped by type, %d in all", missed, c.Missed)
+	}
+	size := 5000.0
+	weight := uint64(size / -math.Expm1(size*math.Log1p(-1.0/(100*1024))))
+	for name, each := range map[string]uint64{"AB": 1000, "C": weight / 2, "x": 0} { // every other C is cut
+		d := got[name]
+		if d.Count == 0 || d.Exception != (name == "x") || math.Abs(float64(d.Bytes)-float64(each*d.Count)) > float64(each*(d.Count/500+2)) {
+			t.Errorf("%s: %+v, each represents %d bytes", name, d, each)
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -19,6 +19,7 @@ type File struct {
 	arch  context.Arch // of the target, which may change what it has written
 	slots []slot
 	waits []waiter
+	types []droppedType
 	pid   int              // as this process sees the target
 	dead  []int32          // slots of threads that have ended and still have a timer
 	used  map[uint32]int32 // slot of a thread
@@ -87,6 +88,7 @@ func Open(fd, pid int) (*File, error) {
 	}
 	f.slots = unsafe.Slice((*slot)(unsafe.Pointer(&data[HeaderSize])), Slots)
 	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&data[HeaderSize+Slots*SlotSize])), Waiters)
+	f.types = unsafe.Slice((*droppedType)(unsafe.Pointer(&data[typesAt])), types)
 	f.ring = data[beforeRing:FileSize]
 	f.done = map[uint64]uint64{}
 	f.tail = atomic.LoadUint64(&f.h.tail)

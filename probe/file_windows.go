@@ -26,6 +26,7 @@ type File struct {
 	section windows.Handle
 	data    []byte
 	waits   []waiter
+	types   []droppedType
 }
 
 var (
@@ -74,6 +75,7 @@ func Make() (*File, error) {
 	f.data = unsafe.Slice((*byte)(pointer(at)), size)
 	f.h = (*header)(unsafe.Pointer(&f.data[0]))
 	f.waits = unsafe.Slice((*waiter)(unsafe.Pointer(&f.data[HeaderSize+Slots*SlotSize])), Waiters)
+	f.types = unsafe.Slice((*droppedType)(unsafe.Pointer(&f.data[typesAt])), types)
 	f.ring = f.data[beforeRing:]
 	f.done = map[uint64]uint64{}
 	f.h.version, f.h.stale, f.h.arch = Version, uint64(stale), uint32(context.ArchAMD64)

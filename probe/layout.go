@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	Version    = 6
+	Version    = 7
 	Magic      = 0x31656b6c61776553
 	HeaderSize = 4096
 	Slots      = 4096
@@ -39,12 +39,18 @@ const (
 	waiterSize = 256
 	nested     = 3
 	startRoom  = 40
+	// types is how many types of dropped events have a place.
+	types    = 512
+	typeSize = 512
+	typeName = 480
+	typesAt  = HeaderSize + Slots*SlotSize + Waiters*waiterSize
+	thrown   = 1 << 63
 	// MaxPayload is how much of an event's payload is kept.
 	MaxPayload = 1024
 	// FileSize is the shared file's, without the room for reads.
 	FileSize = beforeRing + RingSize
 
-	beforeRing = HeaderSize + Slots*SlotSize + Waiters*waiterSize
+	beforeRing = typesAt + types*typeSize
 )
 
 // Op is what a thread is asked to do.
@@ -177,6 +183,14 @@ type waiter struct {
 	open       [nested]open
 }
 
+// droppedType mirrors struct sw_type.
+type droppedType struct {
+	key, count, bytes uint64
+	size              uint32
+	_                 uint32
+	name              [typeName]byte
+}
+
 // record mirrors struct sw_record.
 type record struct {
 	commit, claim uint64
@@ -215,5 +229,6 @@ func (f format) record() uint64 { return uint64(recordHead + 8*f.regs) }
 var (
 	_ [SlotSize]byte   = [unsafe.Sizeof(slot{})]byte{}
 	_ [waiterSize]byte = [unsafe.Sizeof(waiter{})]byte{}
+	_ [typeSize]byte   = [unsafe.Sizeof(droppedType{})]byte{}
 	_ [recordHead]byte = [unsafe.Sizeof(record{})]byte{}
 )

@@ -10,6 +10,7 @@
 #define sw_copy sw_event_copy
 #include "../probe/src/session.c"
 #include "../probe/src/events.c"
+#include "../probe/src/dropped.c"
 
 typedef uint32_t sw_hresult;
 sw_hresult sw_events_begin(void *self, void *unknown);

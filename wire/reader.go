@@ -180,6 +180,8 @@ func (d *decoder) message() Message {
 		return &Line{Addr: d.uint("Addr"), File: d.string("File"), Line: d.uint32("Line")}
 	case TypeUsage:
 		return &Usage{TID: d.uint("TID"), CPUNanos: d.uint("CPUNanos"), KernelNanos: d.uint("KernelNanos"), Cause: d.uint8("Cause")}
+	case TypeDropped:
+		return &Dropped{Kind: d.uint8("Kind"), Name: d.string("Name"), Count: d.uint("Count"), Bytes: d.uint("Bytes")}
 	case TypeThread:
 		return &Thread{TID: d.uint("TID"), Name: d.string("Name")}
 	case TypeSample:

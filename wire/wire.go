@@ -65,9 +65,10 @@ const (
 	TypeEvent   Type = 10
 	TypeLine    Type = 11
 	TypeUsage   Type = 12
+	TypeDropped Type = 13
 )
 
-var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event", "Line", "Usage"}
+var typeNames = [...]string{"type 0", "Hello", "Module", "Method", "Thread", "Sample", "Stats", "Note", "Bye", "GapName", "Event", "Line", "Usage", "Dropped"}
 
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
@@ -77,7 +78,7 @@ func (t Type) String() string {
 }
 
 // Message is one of *Hello, *Module, *Method, *Thread, *Sample, *Stats, *Note,
-// *Bye, *GapName, *Event, *Line and *Usage.
+// *Bye, *GapName, *Event, *Line, *Usage and *Dropped.
 type Message interface{ Type() Type }
 
 // Hello opens a stream.
@@ -187,6 +188,18 @@ type Event struct {
 	Frames       []Frame
 }
 
+// Dropped sums up the events of a kind and type that left no stack, since there was no room for
+// it. A repeated kind and name replaces the values: they are totals since Hello.
+type Dropped struct {
+	Kind  uint8  // EventAllocation or EventException
+	Name  string // of the type, cut at MaxDroppedName UTF-16 units; "" for types without a place of their own
+	Count uint64
+	Bytes uint64 // that the allocations represent
+}
+
+// MaxDroppedName is the length of the longest name of a Dropped.
+const MaxDroppedName = 240
+
 // Causes of a Usage: why processor time has no samples.
 const (
 	CauseNone     = 0 // the thread was watched
@@ -243,3 +256,4 @@ func (*GapName) Type() Type { return TypeGapName }
 func (*Event) Type() Type   { return TypeEvent }
 func (*Line) Type() Type    { return TypeLine }
 func (*Usage) Type() Type   { return TypeUsage }
+func (*Dropped) Type() Type { return TypeDropped }

@@ -28,6 +28,8 @@ func every() []Message {
 		&Sample{TID: 1},
 		&Usage{TID: 1234, CPUNanos: 1<<64 - 1, KernelNanos: 1 << 40, Cause: CauseNoRoom},
 		&Usage{},
+		&Dropped{Kind: EventAllocation, Name: "System.Byte[]", Count: 7, Bytes: 1<<64 - 1},
+		&Dropped{},
 		&Stats{Key: "retries", Value: 1 << 63},
 		&Note{Text: "hello\nworld"},
 		&Event{TID: 1234, TimeUnixNano: 6, Kind: EventLock, Flags: EventOpen, Nanos: 1 << 62, Bytes: 3, Owner: 4, Lock: 1<<64 - 1, Name: "A+B", Text: "c", Gap: 5,
@@ -52,6 +54,8 @@ func write(w *Writer, ms []Message) {
 			w.Thread(m)
 		case *Usage:
 			w.Usage(m)
+		case *Dropped:
+			w.Dropped(m)
 		case *Sample:
 			w.Sample(m)
 		case *Stats:

@@ -136,6 +136,16 @@ func (w *Writer) Event(m *Event) {
 	w.end()
 }
 
+// Dropped appends m.
+func (w *Writer) Dropped(m *Dropped) {
+	w.begin(TypeDropped)
+	w.uint(uint64(m.Kind))
+	w.string(m.Name)
+	w.uint(m.Count)
+	w.uint(m.Bytes)
+	w.end()
+}
+
 // frames appends a count and the frames. Each IP is stored as the difference to the IP
 // before it: two to four bytes if both are in one module.
 func (w *Writer) frames(frames []Frame) {
@@ -225,6 +235,8 @@ func (w *Writer) Message(m Message) {
 		w.Event(m)
 	case *Usage:
 		w.Usage(m)
+	case *Dropped:
+		w.Dropped(m)
 	case *Stats:
 		w.Stats(m.Key, m.Value)
 	case *Note:

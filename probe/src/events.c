@@ -149,16 +149,20 @@ static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *pay
 		want = SW_MAX_EVENT_STACK;
 		flags |= SW_CUT;
 	}
-	if (id == EXCEPTION_THROWN || id == ALLOCATION_TICK || id == ALLOCATION_SAMPLED) {
+	int typed = id == EXCEPTION_THROWN || id == ALLOCATION_TICK || id == ALLOCATION_SAMPLED;
+	if (typed) {
 		/* These come by thousands, each like the others: half of the ring is for what does not. */
 		if (__atomic_load_n(&h->head, __ATOMIC_RELAXED) - __atomic_load_n(&h->tail, __ATOMIC_RELAXED) > SW_RING_SIZE / 2) {
 			count(&h->missed);
+			sw_dropped(h, id, payload, size);
 			return;
 		}
 	}
 	struct sw_record *r = sw_claim(h, (sizeof *r + SW_MAX_EXTRA + room + want + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1), &at);
 	if (!r) {
 		count(&h->missed);
+		if (typed)
+			sw_dropped(h, id, payload, size);
 		return;
 	}
 	char *extra = (char *)(r + 1), *text = extra + SW_MAX_EXTRA, *stack = text + room;

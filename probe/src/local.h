@@ -9,7 +9,7 @@
 #include "sys.h"
 #endif
 
-enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE };
+enum { SW_BEFORE_RING = SW_HEADER_SIZE + SW_SLOTS * SW_SLOT_SIZE + SW_WAITERS * SW_WAITER_SIZE + SW_TYPES * SW_TYPE_SIZE };
 
 extern struct sw_header *sw_shared;
 
@@ -42,6 +42,9 @@ void sw_copy(void *to, uint64_t from, uint64_t n);
 uint64_t sw_checked(void *to, uint64_t from, uint64_t n);
 struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at);
 int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch);
+
+/* dropped.c */
+void sw_dropped(struct sw_header *h, uint32_t id, const uint8_t *payload, uint32_t size);
 
 /* The event session. */
 int sw_listen(void *profiler, void *info); /* 0 if events are delivered from now on */

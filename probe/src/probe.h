@@ -1,7 +1,7 @@
 /* What the probe and the tool share: one file in memory, mapped by both. The Go
  * side mirrors it in probe/layout.go; SW_AT lines are read by its test.
  *
- * The file is a header, the slots, the open waits, the ring. The target maps the ring twice, one
+ * The file is a header, the slots, the open waits, the types of dropped events, the ring. The target maps the ring twice, one
  * behind the other, so that every record is contiguous there. */
 #ifndef SEEDWALK_PROBE_H
 #define SEEDWALK_PROBE_H
@@ -10,13 +10,16 @@
 #include <stdint.h>
 
 enum {
-	SW_VERSION = 6,
+	SW_VERSION = 7,
 	SW_HEADER_SIZE = 4096,
 	SW_SLOTS = 4096,
 	SW_SLOT_SIZE = 64,
 	SW_WAITERS = 2048,       /* threads that wait at the same time */
 	SW_WAITER_SIZE = 256,
 	SW_NESTED = 3,           /* waits within waits of one thread */
+	SW_TYPES = 512,          /* of dropped events; the first two are for what has no place */
+	SW_TYPE_SIZE = 512,
+	SW_TYPE_NAME = 480,      /* bytes of a type's name that are kept */
 	SW_RING_SIZE = 1 << 22,
 	SW_MAX_STACK = 1 << 20,          /* copied of one stack */
 	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
@@ -169,6 +172,19 @@ struct sw_waiter {
 	struct sw_open open[SW_NESTED];
 };
 
+/* A type that was allocated or thrown in events that the ring had no room for. A key is a
+ * MethodTable, or a hash of the name with SW_THROWN; 0 = free. size is of the name + 1, and 0
+ * until the name is written. */
+#define SW_THROWN (1ull << 63)
+struct sw_type {
+	uint64_t key;
+	uint64_t count;
+	uint64_t bytes;
+	uint32_t size;
+	uint32_t pad;
+	uint8_t name[SW_TYPE_NAME]; /* UTF-16 */
+};
+
 struct sw_record {
 	uint64_t commit; /* position | 1 once all is written */
 	uint64_t claim;  /* position | 2 as soon as size is */
@@ -266,6 +282,11 @@ SW_AT(sw_open, payload, 24);
 SW_AT(sw_waiter, tid, 0);
 SW_AT(sw_waiter, depth, 4);
 SW_AT(sw_waiter, open, 64);
+SW_AT(sw_type, key, 0);
+SW_AT(sw_type, count, 8);
+SW_AT(sw_type, bytes, 16);
+SW_AT(sw_type, size, 24);
+SW_AT(sw_type, name, 32);
 SW_AT(sw_record, commit, 0);
 SW_AT(sw_record, claim, 8);
 SW_AT(sw_record, size, 16);
@@ -287,6 +308,7 @@ SW_AT(sw_record, below_size, 88);
 _Static_assert(offsetof(struct sw_record, regs) == 96, "regs");
 _Static_assert(sizeof(struct sw_slot) == SW_SLOT_SIZE, "slot");
 _Static_assert(sizeof(struct sw_waiter) == SW_WAITER_SIZE, "waiter");
+_Static_assert(sizeof(struct sw_type) == SW_TYPE_SIZE, "type");
 _Static_assert(sizeof(struct sw_record) == 96 + 8 * SW_REGS, "record");
 _Static_assert(sizeof(struct sw_header) <= SW_HEADER_SIZE, "header");
 

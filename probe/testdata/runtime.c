@@ -68,6 +68,9 @@ static void pause_ms(long ms)
 static const uint8_t wait_start[11] = {1, 9};
 static const uint8_t lock_start[27] = {0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 77};
 static const uint8_t big[4000];
+/* AllocationTick of 1000 bytes, type 0x55, "AB"; AllocationSampled of an object of 5000 bytes, type 0x66, "C". */
+static const uint8_t tick[48] = {[10] = 0xe8, 3, [18] = 0x55, [26] = 'A', 0, 'B'};
+static const uint8_t sampled[34] = {[6] = 0x66, [14] = 'C', [26] = 0x88, 0x13};
 
 static void events(void *from)
 {
@@ -111,8 +114,10 @@ static void *confined(void *unused)
 	for (int i = 0; i < 2000 && !without; i++) {
 		deliver(&runtime_provider, 81, lock_start, sizeof lock_start);
 		deliver(&runtime_provider, 91, wait_start, 11);
-		deliver(&runtime_provider, 10, big, sizeof big);
-		deliver(&runtime_provider, 80, big, sizeof big);
+		deliver(&runtime_provider, 10, tick, sizeof tick);
+		deliver(&runtime_provider, 303, sampled, sizeof sampled);
+		deliver(&runtime_provider, 303, sampled, 20); /* cut */
+		deliver(&runtime_provider, 80, "x\0\0\0y\0\0", 8);
 	}
 	__atomic_store_n(&done, 1 + without, __ATOMIC_RELEASE);
 	if (!without)

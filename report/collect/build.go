@@ -86,6 +86,7 @@ func (b *builder) process(p *Process) {
 	first := len(b.p.Stacks)
 	b.rootOf(p)
 	b.stacks(p)
+	b.addDropped(p, first)
 	b.account(p, first)
 	b.clockOf(p)
 	b.waits(p, first)

@@ -139,6 +139,11 @@ func (b *builder) events(p *Process, want []export.Event) {
 		}
 		e := &s.Events[i]
 		e.Seen += int64(p.counters[wire.StatEngine+eventCounters[kind]])
+		for _, d := range p.drops {
+			if exported[d.Kind] == kind {
+				e.Sum += int64(d.Bytes)
+			}
+		}
 		for k := range p.events {
 			if exported[k] == kind {
 				sum := &p.events[k]

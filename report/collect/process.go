@@ -88,6 +88,7 @@ type Process struct {
 	untimed     int64    // samples that are not in moments
 	events      [wire.NumEvents]eventSum
 	texts       map[string]bool
+	drops       map[dropKey]*wire.Dropped
 	waits       []oneWait // the longest
 	unlisted    int64     // waits that are not in waits
 	notes       []string
@@ -122,6 +123,8 @@ func (p *Process) Take(m wire.Message) {
 		p.sample(m)
 	case *wire.Event:
 		p.event(m)
+	case *wire.Dropped:
+		p.drop(m)
 	case *wire.Stats:
 		p.stat(m)
 	case *wire.Usage:

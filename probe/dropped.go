@@ -1,0 +1,49 @@
+//go:build linux || windows
+
+package probe
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unicode/utf16"
+)
+
+// Dropped sums up the allocations or exceptions of one type that the ring had no room for.
+type Dropped struct {
+	Exception bool
+	Type      string // cut at MaxTypeName UTF-16 units; "" if the probe had no place for the type
+	Count     uint64
+	Bytes     uint64 // that the allocations represent
+}
+
+// MaxTypeName is the length of the longest type name of a Dropped, in UTF-16 units.
+const MaxTypeName = typeName / 2
+
+// otherThrown is the index of the entry of exceptions whose type has no place. The entry of
+// allocations is the one before.
+const otherThrown = 1
+
+// Dropped calls g for every type with dropped events. Counts are totals since the recording began.
+func (f *File) Dropped(g func(Dropped)) {
+	for i := range f.types {
+		t := &f.types[i]
+		n := atomic.LoadUint64(&t.count)
+		if n == 0 {
+			continue
+		}
+		d := Dropped{Exception: i == otherThrown || atomic.LoadUint64(&t.key)&thrown != 0, Count: n, Bytes: atomic.LoadUint64(&t.bytes)}
+		if size := atomic.LoadUint32(&t.size); size > 0 {
+			d.Type = typeText(t.name[:min(size-1, typeName)])
+		}
+		g(d)
+	}
+}
+
+// typeText decodes UTF-16.
+func typeText(b []byte) string {
+	units := make([]uint16, len(b)/2)
+	for i := range units {
+		units[i] = binary.LittleEndian.Uint16(b[2*i:])
+	}
+	return string(utf16.Decode(units))
+}
