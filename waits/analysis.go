@@ -60,6 +60,10 @@ type Analysis struct {
 	rawSum                int
 	lostAt, badAt, backAt int64 // first event after lost ones, malformed, out of order; 0 = none
 	groups                map[GroupKey]*Group
+	recent                [256]*Group // of groups, by stack and thread
+	latest                *thread
+	shortest              Wait // the last listed one of the latest prune
+	pruned                bool
 	ended                 bool
 }
 
@@ -188,6 +192,9 @@ func (a *Analysis) point(p *nettrace.Point) {
 }
 
 func (a *Analysis) thread(k threadKey) *thread {
+	if a.latest != nil && a.latest.key == k {
+		return a.latest
+	}
 	t := a.threads[k]
 	if t == nil {
 		if len(a.threads) >= maxThreads {
@@ -196,6 +203,7 @@ func (a *Analysis) thread(k threadKey) *thread {
 		t = &thread{key: k}
 		a.threads[k] = t
 	}
+	a.latest = t
 	return t
 }
 

@@ -90,15 +90,32 @@ func (a *Analysis) take(w *Wait) {
 		return
 	}
 	a.addGroup(w)
+	a.keep(w)
+}
+
+// keep lists a wait if it can be among the longest.
+func (a *Analysis) keep(w *Wait) {
+	limit := a.list()
+	if a.pruned && longest(w, &a.shortest) > 0 {
+		a.Unlisted++
+		return
+	}
+	if most := limit + limit/4 + 1; len(a.Waits) == cap(a.Waits) && cap(a.Waits) > limit/2 && cap(a.Waits) < most {
+		a.Waits = slices.Grow(a.Waits, most-len(a.Waits)) // append would double it
+	}
 	a.Waits = append(a.Waits, *w)
-	if len(a.Waits) >= 2*a.list() {
-		a.prune(a.list())
+	if len(a.Waits) > limit+limit/4 {
+		a.prune(limit)
 	}
 }
 
 func (a *Analysis) addGroup(w *Wait) {
 	k := GroupKey{w.Kind, w.State, w.Depth > 0, w.Stack, w.Native, w.Process, w.Thread, w.LockID, w.Owner}
-	g := a.groups[k]
+	recent := &a.recent[(uint64(w.Stack)*31+w.Thread)%uint64(len(a.recent))]
+	g := *recent
+	if g == nil || g.GroupKey != k {
+		g = a.groups[k]
+	}
 	if g == nil {
 		if len(a.groups) >= maxGroups {
 			k.LockID, k.Owner, k.Thread = 0, 0, 0 // drop the fields with the most values
@@ -109,6 +126,7 @@ func (a *Analysis) addGroup(w *Wait) {
 			a.groups[k] = g
 		}
 	}
+	*recent = g
 	g.Count++
 	g.Nanos += w.Nanos
 	g.Max = max(g.Max, w.Nanos)
@@ -162,14 +180,26 @@ func (a *Analysis) prune(keep int) {
 	if len(a.Waits) <= keep {
 		return
 	}
-	slices.SortFunc(a.Waits, func(x, y Wait) int { return cmp.Or(cmp.Compare(y.Nanos, x.Nanos), order(&x, &y)) })
+	slices.SortFunc(a.Waits, func(x, y Wait) int { return longest(&x, &y) })
 	a.Unlisted += int64(len(a.Waits) - keep)
 	a.Waits = a.Waits[:keep]
+	a.shortest, a.pruned = a.Waits[keep-1], true
+}
+
+// longest sorts the longest waits first.
+func longest(x, y *Wait) int {
+	if c := cmp.Compare(y.Nanos, x.Nanos); c != 0 {
+		return c
+	}
+	return order(x, y)
 }
 
 // order sorts by time, then by thread, outer waits first.
 func order(x, y *Wait) int {
-	return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Process, y.Process), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Depth, y.Depth), cmp.Compare(x.Stop, y.Stop))
+	if c := cmp.Compare(x.Start, y.Start); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Depth, y.Depth), cmp.Compare(x.Stop, y.Stop))
 }
 
 func (a *Analysis) sumUp() {
