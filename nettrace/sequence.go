@@ -3,23 +3,31 @@ package nettrace
 import "github.com/seedwalk/seedwalk/internal/buf"
 
 // sequences holds the last number of every capture thread. Numbers start at 1 and wrap at
-// 2^32. Events of a thread come in runs, so the last thread is cached.
+// 2^32. The counters of recent threads are cached.
 type sequences struct {
 	last   map[uint64]*uint32
 	forgot bool // the map was emptied: a thread's first number then has no meaning
-	hand   *uint32
-	thread uint64 // of hand
+	recent [32]recentThread
+}
+
+// recentThread is a thread with its counter in sequences.last, nil = none.
+type recentThread struct {
+	thread uint64
+	at     *uint32
+}
+
+// place returns the thread's place in the cache. Thread numbers of Windows are multiples of four.
+func (s *sequences) place(thread uint64) *recentThread {
+	return &s.recent[(thread^thread>>2)%uint64(len(s.recent))]
 }
 
 // find returns a thread's counter, nil if the thread is unknown.
 func (s *sequences) find(thread uint64) *uint32 {
-	if s.hand == nil || s.thread != thread {
-		if s.hand = s.last[thread]; s.hand == nil {
-			return nil
-		}
-		s.thread = thread
+	r := s.place(thread)
+	if r.at == nil || r.thread != thread {
+		*r = recentThread{thread, s.last[thread]}
 	}
-	return s.hand
+	return r.at
 }
 
 func (s *sequences) add(thread uint64, n uint32) {
@@ -32,12 +40,12 @@ func (s *sequences) add(thread uint64, n uint32) {
 
 func (s *sequences) forget() {
 	clear(s.last)
-	s.hand = nil
+	s.recent = [32]recentThread{}
 }
 
 func (s *sequences) remove(thread uint64) {
 	delete(s.last, thread)
-	s.hand = nil
+	s.place(thread).at = nil
 }
 
 // see processes an event's number. It returns the number of missing events before it, and

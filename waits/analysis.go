@@ -60,7 +60,8 @@ type Analysis struct {
 	rawSum                int
 	lostAt, badAt, backAt int64 // first event after lost ones, malformed, out of order; 0 = none
 	groups                map[GroupKey]*Group
-	recent                [256]*Group // of groups, by stack and thread
+	recent                [256]*Group  // of groups, by stack and thread
+	recentStacks          [256]StackID // by bytes of the stack
 	latest                *thread
 	shortest              Wait // the last listed one of the latest prune
 	pruned                bool
@@ -216,7 +217,12 @@ func (a *Analysis) stack(e *event) StackID {
 	if len(raw) == 0 {
 		return NoStack
 	}
+	recent := &a.recentStacks[raw[0]^raw[len(raw)-1]]
+	if *recent > NoStack && a.raw[*recent] == string(raw) {
+		return *recent
+	}
 	if id, ok := a.stacks[string(raw)]; ok {
+		*recent = id
 		return id
 	}
 	if len(a.raw) >= maxStacks || a.rawSum+len(raw) > maxStackSum {
