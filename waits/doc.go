@@ -23,7 +23,8 @@
 //
 // What these events cannot show. `await` blocks no thread. Thread.Sleep and
 // WaitHandle.SignalAndWait report nothing, and neither do uncontended waits and
-// locks. Wait handles have no object and no owner: owners are known for locks
+// locks. A thread that spins reports nothing until it blocks: SemaphoreSlim, ManualResetEventSlim,
+// Task.Wait, and Barrier spin first. Wait handles have no object and no owner: owners are known for locks
 // only. Stacks hold managed frames only, at most 100, and single
 // native addresses between them.
 //
