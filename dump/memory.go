@@ -35,37 +35,52 @@ func (c *Core) from(addr uint64) []byte {
 	return c.data[s.off+off : s.off+s.size]
 }
 
-// Maps returns the mappings: the segments, with names from the list of files, and the
+// Maps returns the mappings: the segments, with names from the list of files, and the parts of
 // mapped files that have no memory in the core.
 func (c *Core) Maps() []live.Mapping {
 	var out []live.Mapping
-	next := 0
+	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet
 	for i := range c.segments {
 		s := &c.segments[i]
-		for next < len(c.Files) && c.Files[next].End <= s.start {
-			if f := &c.Files[next]; len(out) == 0 || out[len(out)-1].End <= f.Start {
-				out = append(out, unkept(f))
+		for next < len(c.Files) && c.Files[next].Start < s.start {
+			f := &c.Files[next]
+			out = appendUnkept(out, f, max(f.Start, free), min(f.End, s.start))
+			if f.End > s.start {
+				break
 			}
 			next++
 		}
 		m := live.Mapping{Start: s.start, End: s.end, Exec: s.exec}
-		if next < len(c.Files) && c.Files[next].Start <= s.start {
-			f := &c.Files[next]
+		if f := c.fileAt(next, s.start); f != nil {
 			m.Path, m.Offset = f.Path, f.Offset+s.start-f.Start
 		} else if s.start == c.VDSO && c.VDSO != 0 {
 			m.Path = "[vdso]"
 		}
 		out = append(out, m)
+		free = max(free, s.end)
+		for next < len(c.Files) && c.Files[next].End <= free {
+			next++
+		}
 	}
 	for ; next < len(c.Files); next++ {
-		if f := &c.Files[next]; len(out) == 0 || out[len(out)-1].End <= f.Start {
-			out = append(out, unkept(f))
-		}
+		f := &c.Files[next]
+		out = appendUnkept(out, f, max(f.Start, free), f.End)
 	}
 	return out
 }
 
-// unkept returns a mapping whose content is not in the core. It may be code.
-func unkept(f *File) live.Mapping {
-	return live.Mapping{Start: f.Start, End: f.End, Offset: f.Offset, Exec: true, Path: f.Path}
+// fileAt returns the file that is mapped at addr, at index next or later, nil if there is none.
+func (c *Core) fileAt(next int, addr uint64) *File {
+	if next < len(c.Files) && c.Files[next].Start <= addr && addr < c.Files[next].End {
+		return &c.Files[next]
+	}
+	return nil
+}
+
+// appendUnkept appends a part of a file's mapping whose content is not in the core. It may be code.
+func appendUnkept(out []live.Mapping, f *File, start, end uint64) []live.Mapping {
+	if start >= end {
+		return out
+	}
+	return append(out, live.Mapping{Start: start, End: end, Offset: f.Offset + start - f.Start, Exec: true, Path: f.Path})
 }

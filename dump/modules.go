@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,14 @@ type image struct {
 	file *os.File // nil if no matching file was found
 	path string
 	err  error
+
+	base      uint64 // where the image is mapped
+	relatives []relative
+	relocated bool // relatives is complete
 }
+
+// relative is a word that the loader relocates by the image's base.
+type relative struct{ addr, value uint64 } // the image's own addresses
 
 // NewModules searches dirs for files, by name and by the original path below each dir.
 func NewModules(c *Core, dirs []string) *Modules {
@@ -180,5 +188,55 @@ func (m *Modules) fromFile(p []byte, addr uint64) int {
 	}
 	room := min(uint64(len(p)), at.End-addr, page-addr%page)
 	n, _ := f.file.ReadAt(p[:room], int64(at.Offset+addr-at.Start))
+	m.relocate(at.Path, f, p[:max(n, 0)], addr)
 	return n
+}
+
+// maxRelatives bounds the relocations of one image.
+const maxRelatives = 1 << 20
+
+// relocate does what the loader did to bytes that were read from a file. createdump leaves out
+// pages of data that nothing has written since.
+func (m *Modules) relocate(path string, f *image, b []byte, addr uint64) {
+	if !f.relocated {
+		f.relocated = true
+		f.base, f.relatives = m.relatives(path, f.path)
+	}
+	own := addr - f.base
+	for i := sort.Search(len(f.relatives), func(i int) bool { return f.relatives[i].addr+8 > own }); i < len(f.relatives); i++ {
+		r := &f.relatives[i]
+		if r.addr >= own+uint64(len(b)) {
+			return
+		}
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], r.value+f.base)
+		if r.addr < own {
+			copy(b, word[own-r.addr:])
+		} else {
+			copy(b[r.addr-own:], word[:])
+		}
+	}
+}
+
+// relatives returns the base of a mapped image and its relocations by address.
+func (m *Modules) relatives(path, file string) (base uint64, out []relative) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return 0, nil
+	}
+	first := -1
+	for i := range m.maps {
+		if m.maps[i].Path == path && (first < 0 || m.maps[i].Start < m.maps[first].Start) {
+			first = i
+		}
+	}
+	base = m.maps[first].Start - m.maps[first].Offset
+	for addr, value := range f.Relatives {
+		if len(out) >= maxRelatives {
+			break
+		}
+		out = append(out, relative{addr, value})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].addr < out[j].addr })
+	return base, out
 }

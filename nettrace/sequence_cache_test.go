@@ -3,7 +3,7 @@ package nettrace
 import "testing"
 
 // Threads that share a place in the cache keep their own counters, and a removed or forgotten
-// thread starts anew.
+// thread starts again.
 func TestSequencesShareAPlace(t *testing.T) {
 	s := sequences{last: map[uint64]*uint32{}}
 	const far = 1 << 20 // has the place of thread 0

@@ -146,6 +146,13 @@ const redZone = 128 // bytes below sp that are a function's own (System V ABI)
 
 const firstStack = 1 << 16
 
+// SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing.
+func (s *Still) SetIncomplete() {
+	if s.t.tables != nil {
+		s.t.tables.SetIncomplete()
+	}
+}
+
 // Verify lets the runtime's tables prove their layout before stacks are walked.
 func (s *Still) Verify() {
 	s.t.verify()

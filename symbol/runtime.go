@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
 )
@@ -44,60 +43,7 @@ type runtimeImage struct {
 	cover Cover
 }
 
-// Relocation types that add the image's base to a word.
-const (
-	relativeAMD64 = 8    // R_X86_64_RELATIVE
-	relativeARM64 = 1027 // R_AARCH64_RELATIVE
-)
-
-func (im *runtimeImage) Pointers(yield func(addr, value uint64) bool) {
-	if im.rela(yield) {
-		im.relr(yield)
-	}
-}
-
-// rela yields the words that .rela.dyn relocates (gABI, Elf64_Rela).
-func (im *runtimeImage) rela(yield func(addr, value uint64) bool) bool {
-	want := uint32(relativeAMD64)
-	if im.f.Arch() == context.ArchARM64 {
-		want = relativeARM64
-	}
-	b, _, _ := im.f.Section(".rela.dyn")
-	for ; len(b) >= 24; b = b[24:] {
-		le := binary.LittleEndian
-		if uint32(le.Uint64(b[8:])) == want && !yield(le.Uint64(b), le.Uint64(b[16:])) {
-			return false
-		}
-	}
-	return true
-}
-
-// relr yields the words that .relr.dyn relocates (gABI, Elf64_Relr): an even entry is the address of
-// a word, an odd one is a bitmap of the 63 words that follow.
-func (im *runtimeImage) relr(yield func(addr, value uint64) bool) {
-	b, _, _ := im.f.Section(".relr.dyn")
-	var next uint64
-	at := func(addr uint64) bool {
-		v, ok := im.Word(addr)
-		return !ok || yield(addr, v)
-	}
-	for ; len(b) >= 8; b = b[8:] {
-		e := binary.LittleEndian.Uint64(b)
-		if e&1 == 0 {
-			if !at(e) {
-				return
-			}
-			next = e + 8
-			continue
-		}
-		for i := range uint64(63) {
-			if e>>(i+1)&1 != 0 && !at(next+8*i) {
-				return
-			}
-		}
-		next += 63 * 8
-	}
-}
+func (im *runtimeImage) Pointers(yield func(addr, value uint64) bool) { im.f.Relatives(yield) }
 
 func (im *runtimeImage) Word(addr uint64) (uint64, bool) {
 	b, ok := im.f.BytesAt(addr, 8)

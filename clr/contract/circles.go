@@ -4,9 +4,10 @@ package contract
 // nibble map contradicts it.
 func (c *collector) code(start, heapEnd uint64, s *section) bool {
 	c.e.Starts++
+	missed := c.pages.missed
 	h, ok := c.t.v.word(start - 8)
 	if !ok {
-		return false
+		return c.missing(missed)
 	}
 	if h <= c.t.l.stubLast {
 		c.e.Stubs++
@@ -16,6 +17,18 @@ func (c *collector) code(start, heapEnd uint64, s *section) bool {
 		return false
 	}
 	c.e.Methods++
+	headers := c.e.Headers
+	agrees := c.header(start, heapEnd, h, s)
+	if c.missing(missed) {
+		c.e.Headers = headers
+		return true
+	}
+	return agrees
+}
+
+// header examines a method's code header and all that it refers to. It returns false if the nibble map
+// contradicts it.
+func (c *collector) header(start, heapEnd, h uint64, s *section) bool {
 	end, ok := c.functions(start, heapEnd, h, s)
 	if !ok {
 		c.e.Headers++

@@ -39,7 +39,7 @@ type collector struct {
 
 // collect walks the range map, and has each code heap and image bear witness.
 func (t *Tables) collect() Evidence {
-	c := &collector{pages: newPages(t.v.r), sections: map[uint64]section{}, proofs: map[uint64]bool{}}
+	c := &collector{pages: newPages(t.v.r, t.incomplete), sections: map[uint64]section{}, proofs: map[uint64]bool{}}
 	copied := *t
 	c.t = &copied
 	c.t.v.r, c.t.proven, c.t.cache, c.t.images = c.pages, allParts, map[uint64]*located{}, map[uint64]directory{}
@@ -70,6 +70,10 @@ func (c *collector) manager(entry uint64) uint64 {
 // contradiction counts one of the map.
 func (c *collector) contradiction() { c.e.Map++ }
 
+// missing reports whether a structure could not be read because a core lacks a page of it. missed
+// is the number of failed reads before the structure was read.
+func (c *collector) missing(missed int) bool { return c.t.incomplete && c.pages.missed > missed }
+
 // finished reports whether the walk is to end.
 func (c *collector) finished() bool {
 	c.done = c.done || c.pages.spent() || c.e.enough() && c.e.Images > 0
@@ -82,9 +86,12 @@ func (c *collector) level(table uint64, level int) {
 		c.contradiction()
 		c.done = true
 	}
+	missed := c.pages.missed
 	b, ok := c.t.large(table, 8*levelSize)
 	if !ok {
-		c.contradiction()
+		if !c.missing(missed) {
+			c.contradiction()
+		}
 		return
 	}
 	for i := range levelSize {
@@ -107,8 +114,9 @@ func (c *collector) fragments(at uint64) {
 		if c.finished() {
 			return
 		}
+		missed := c.pages.missed
 		next, ok := c.fragment(at)
-		if !ok {
+		if !ok && !c.missing(missed) {
 			c.contradiction()
 			return
 		}
@@ -136,12 +144,12 @@ func (c *collector) fragment(at uint64) (next uint64, ok bool) {
 			return next, s.flags&flagCollectible != 0
 		case Found:
 		default:
-			return 0, false
+			return next, false
 		}
 		c.sections[rs] = s
 	}
 	if s.begin != begin || s.end != end {
-		return 0, false
+		return next, false
 	}
 	return next, seen || c.section(rs, &s)
 }
@@ -218,7 +226,11 @@ func (c *collector) heap(s *section) bool {
 	words := min((end-base)/(bucketBytes*wordBuckets)+1, maxHeapWords)
 	for i := uint64(0); i < words && !c.e.enough() && !c.pages.spent(); i += backChunk {
 		n := min(words-i, backChunk)
+		missed := c.pages.missed
 		b, ok := v.bytes(table+4*i, int(4*n))
+		if !ok && c.missing(missed) {
+			continue
+		}
 		if !ok {
 			return false
 		}

@@ -38,7 +38,13 @@ type Tables struct {
 	pointers []uint64
 	arch     context.Arch
 	windows  bool // functions preserve what they do on Windows
+
+	incomplete bool // see SetIncomplete
 }
+
+// SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing. A
+// structure that cannot be read is then no contradiction of a supposed layout.
+func (t *Tables) SetIncomplete() { t.incomplete = true }
 
 // Open finds the code tables of the runtime in image, whose virtual addresses
 // are moved by bias, reading its memory through r. The error is an *Error; for

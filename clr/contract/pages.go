@@ -9,6 +9,8 @@ type pages struct {
 	kept   map[uint64][]byte // nil: the page cannot be read
 	reads  int               // of r
 	budget int               // reads of any kind that are left
+	most   int               // bound of reads
+	missed int               // reads that failed
 }
 
 // Bounds of one walk.
@@ -16,18 +18,24 @@ const (
 	pageSize  = 4096
 	maxPages  = 1 << 11
 	maxBudget = 1 << 17
+	moreReads = 16 // times as many of a core, in which most reads may fail
 )
 
-func newPages(r memory.Reader) *pages {
-	return &pages{r: r, kept: map[uint64][]byte{}, budget: maxBudget}
+func newPages(r memory.Reader, incomplete bool) *pages {
+	p := &pages{r: r, kept: map[uint64][]byte{}, budget: maxBudget, most: maxPages}
+	if incomplete {
+		p.budget, p.most = moreReads*p.budget, moreReads*p.most
+	}
+	return p
 }
 
 // spent reports whether the budget ended before the walk did.
-func (p *pages) spent() bool { return p.budget <= 0 || p.reads >= maxPages }
+func (p *pages) spent() bool { return p.budget <= 0 || p.reads >= p.most }
 
 // ReadAt implements memory.Reader.
 func (p *pages) ReadAt(b []byte, addr uint64) bool {
 	if p.budget--; p.budget < 0 {
+		p.missed++
 		return false
 	}
 	from := addr &^ (pageSize - 1)
@@ -55,9 +63,13 @@ func (p *pages) load(from uint64) []byte {
 }
 
 func (p *pages) direct(b []byte, addr uint64) bool {
-	if p.reads >= maxPages {
+	if p.reads >= p.most {
 		return false
 	}
 	p.reads++
-	return p.r.ReadAt(b, addr)
+	ok := p.r.ReadAt(b, addr)
+	if !ok {
+		p.missed++
+	}
+	return ok
 }

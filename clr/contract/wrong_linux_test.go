@@ -136,7 +136,7 @@ func stopProven(t *testing.T, pid, ready int) (right *Tables, code []uint64) {
 			continue
 		}
 		syscall.Kill(pid, syscall.SIGSTOP)
-		right.v.r = &forever{pages{r: mem, kept: map[uint64][]byte{}}}
+		right.v.r = &forever{pages{r: mem, kept: map[uint64][]byte{}, most: maxPages}}
 		clear(right.cache)
 		var methods int
 		if code, methods = lookups(right, maps); methods >= ready {

@@ -169,6 +169,7 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
 	still := outside.NewStill(c.Arch, m, loader, m.Maps())
+	still.SetIncomplete()
 	threads, err := f.coreThreads(c, still)
 	if err != nil {
 		return nil, err

@@ -77,13 +77,14 @@ func TestStackOfStoppedProgram(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	for _, c := range []struct{ name, core, skip string }{
-		{"gcore", "core." + fmt.Sprint(pid), "no gcore (Debian package gdb)"}, {"createdump", "dump", "the runtime brings no createdump"},
+		{"gcore", "core." + fmt.Sprint(pid), "no gcore (Debian package gdb)"}, {"full", "dump-full", "the runtime brings no createdump"},
+		{"withheap", "dump-withheap", "the runtime brings no createdump"}, {"triage", "dump-triage", "the runtime brings no createdump"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			argv := map[string][]string{
-				"gcore":      {"gcore", "-o", filepath.Join(dir, "core"), fmt.Sprint(pid)},
-				"createdump": {filepath.Join(runtime9(t), "createdump"), "--full", "-f", filepath.Join(dir, "dump"), fmt.Sprint(pid)},
-			}[c.name]
+			argv := []string{filepath.Join(runtime9(t), "createdump"), "--" + c.name, "-f", filepath.Join(dir, c.core), fmt.Sprint(pid)}
+			if c.name == "gcore" {
+				argv = []string{"gcore", "-o", filepath.Join(dir, "core"), fmt.Sprint(pid)}
+			}
 			path, err := exec.LookPath(argv[0])
 			if err != nil {
 				t.Skip("SKIPPED-CHECK: " + c.skip)

@@ -109,7 +109,7 @@ func (a *apportion) share(part uint64) uint64 {
 	return n
 }
 
-// withoutStack adds a stack without frames for a type of which no stack was recorded.
+// withoutStack adds a stack without frames for a type without a recorded stack.
 func (b *builder) withoutStack(d *wire.Dropped) {
 	name := d.Name
 	if name == "" {
@@ -142,7 +142,7 @@ func dropNote(pid int, all []*wire.Dropped) string {
 		}
 		bounds = append(bounds, name+" "+amount)
 	}
-	line := fmt.Sprintf("process %d: the stacks of %s were dropped, since the ring was full. Totals by type are exact, their places are estimated. A place can be off by at most: %s",
+	line := fmt.Sprintf("process %d: the stacks of %s were dropped, since the ring was full. Nothing is missing from the totals by type; places are estimated. A place can be off by at most: %s",
 		pid, counted(total, "event"), strings.Join(bounds, ", "))
 	if more := len(all) - len(bounds); more > 0 {
 		line += fmt.Sprintf(", and %s more", counted(int64(more), "type"))

@@ -81,7 +81,6 @@ type file struct {
 	out      *Recording
 	images   map[uint64][2]string
 	byNumber map[uint64]*collect.Process
-	names    int
 	buf      bytes.Buffer
 }
 

@@ -1,0 +1,64 @@
+package elf
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// Relocation types that add the image's base to a word.
+const (
+	relativeAMD64 = 8    // R_X86_64_RELATIVE
+	relativeARM64 = 1027 // R_AARCH64_RELATIVE
+)
+
+// Relatives yields each word that the loader relocates by the image's base: its address and its
+// value before the base is added, both the image's own. It reads .rela.dyn (gABI, Elf64_Rela) and
+// .relr.dyn (gABI, Elf64_Relr).
+func (f *File) Relatives(yield func(addr, value uint64) bool) {
+	if f.rela(yield) {
+		f.relr(yield)
+	}
+}
+
+func (f *File) rela(yield func(addr, value uint64) bool) bool {
+	want := uint32(relativeAMD64)
+	if f.Arch() == context.ArchARM64 {
+		want = relativeARM64
+	}
+	b, _, _ := f.Section(".rela.dyn")
+	for ; len(b) >= 24; b = b[24:] {
+		le := binary.LittleEndian
+		if uint32(le.Uint64(b[8:])) == want && !yield(le.Uint64(b), le.Uint64(b[16:])) {
+			return false
+		}
+	}
+	return true
+}
+
+// relr reads packed relocations: an even entry is the address of a word, an odd one is a bitmap of
+// the 63 words that follow.
+func (f *File) relr(yield func(addr, value uint64) bool) {
+	b, _, _ := f.Section(".relr.dyn")
+	var next uint64
+	at := func(addr uint64) bool {
+		word, ok := f.BytesAt(addr, 8)
+		return !ok || yield(addr, binary.LittleEndian.Uint64(word))
+	}
+	for ; len(b) >= 8; b = b[8:] {
+		e := binary.LittleEndian.Uint64(b)
+		if e&1 == 0 {
+			if !at(e) {
+				return
+			}
+			next = e + 8
+			continue
+		}
+		for i := range uint64(63) {
+			if e>>(i+1)&1 != 0 && !at(next+8*i) {
+				return
+			}
+		}
+		next += 63 * 8
+	}
+}
