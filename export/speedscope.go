@@ -38,7 +38,9 @@ type speedscopeProfile struct {
 
 // WriteSpeedscope writes speedscope's JSON: a sampled profile of all threads, one per thread,
 // and one of CPU time if it was measured. The weights of the others are wall nanoseconds, or
-// samples if wall time was not measured.
+// samples if wall time was not measured. If the times of the samples are known, the profiles of
+// threads are in true time order, and time that no sample covers has an empty stack. The
+// profiles of all threads are sums, in no order.
 func WriteSpeedscope(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -67,13 +69,19 @@ func (v *view) speedscope(p *Profile) []speedscopeProfile {
 	for i := range p.Threads {
 		out = append(out, newSpeedscope(threadLabel(&p.Threads[i]), unit))
 	}
+	timed := value == valueWall && len(p.Samples) > 0
 	for i := range v.paths {
 		pa := &v.paths[i]
 		if pa.values[value] == 0 && v.total[value] > 0 && p.Stacks[i].Event != NoEvent {
 			continue
 		}
 		out[0].add(pa, value)
-		out[1+pa.thread].add(pa, value)
+		if !timed {
+			out[1+pa.thread].add(pa, value)
+		}
+	}
+	if timed {
+		v.inOrder(p, out[1:])
 	}
 	if v.total[valueCPU] > 0 {
 		cpu := newSpeedscope("all threads, CPU time", "nanoseconds")
@@ -93,9 +101,32 @@ func newSpeedscope(name, unit string) speedscopeProfile {
 
 // add appends a stack with one of its values.
 func (o *speedscopeProfile) add(pa *path, value int) {
-	o.Samples = append(o.Samples, pa.symbols)
-	o.Weights = append(o.Weights, pa.values[value])
-	o.End += pa.values[value]
+	o.weigh(pa.symbols, pa.values[value])
+}
+
+// inOrder adds the samples to the profiles of their threads, by time. The path of a stack has the
+// stack's index.
+func (v *view) inOrder(p *Profile, threads []speedscopeProfile) {
+	begin := p.Start.UnixNano()
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		o := &threads[v.paths[s.Stack].thread]
+		end := s.At - begin
+		from := max(o.End, end-s.Wall) // samples of one thread do not overlap
+		if from > o.End {
+			o.weigh([]int32{}, from-o.End)
+		}
+		if end > from {
+			o.weigh(v.paths[s.Stack].symbols, end-from)
+		}
+	}
+}
+
+// weigh appends a stack.
+func (o *speedscopeProfile) weigh(stack []int32, weight int64) {
+	o.Samples = append(o.Samples, stack)
+	o.Weights = append(o.Weights, weight)
+	o.End += weight
 }
 
 // threadLabel returns the label of a thread.

@@ -1,0 +1,36 @@
+package export
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+)
+
+// The profile of a thread is in true time order: each sample ends when it was taken, and time
+// without samples is empty.
+func TestSpeedscopeInOrder(t *testing.T) {
+	var f speedscopeFile
+	if err := json.Unmarshal(written(t, WriteSpeedscope, timed()), &f); err != nil {
+		t.Fatal(err)
+	}
+	all, a, b := f.Profiles[0], f.Profiles[1], f.Profiles[2]
+	if len(all.Samples) != 3 || a.End != 1e9 || b.End != 8e8 {
+		t.Errorf("%d sums, thread a ends at %d, b at %d", len(all.Samples), a.End, b.End)
+	}
+	if d := cmptest.Diff([]int64{2e8, 6e8}, b.Weights); d != "" || len(b.Samples[0]) != 0 || f.Shared.Frames[b.Samples[1][0]].Name != "wait" {
+		t.Errorf("%v %s", b.Samples, d)
+	}
+	at, names := int64(0), ""
+	for i, s := range a.Samples {
+		if at += a.Weights[i]; len(s) == 1 {
+			if at%20e6 != 0 || a.Weights[i] != 1e7 {
+				t.Errorf("sample %d of %d ns ends at %d", i, a.Weights[i], at)
+			}
+			names += f.Shared.Frames[s[0]].Name
+		}
+	}
+	if names != "fffffffffffffffffffffffffggggggggggggggggggggggggg" {
+		t.Errorf("%s", names)
+	}
+}
