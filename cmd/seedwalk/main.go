@@ -63,6 +63,7 @@ func init() {
 		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},
 		command{"rules", "say what a profiler may call where, and what an answer means", runRules},
 		command{"sim", "show the rules of stack walking in simulated processes", runSim},
+		command{"completion", "print a script that completes commands and flags", runCompletion},
 		command{"help", "explain seedwalk or one of its commands", runHelp},
 		command{"version", "print the version", runVersion},
 	)

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const completionHelp = `Usage: seedwalk completion bash|zsh|fish
+
+Prints a script that completes the commands and flags of seedwalk in your shell.
+
+Examples:
+  source <(seedwalk completion bash)                                    this shell only
+  seedwalk completion bash > ~/.local/share/bash-completion/completions/seedwalk
+  seedwalk completion zsh > "${fpath[1]}/_seedwalk"
+  seedwalk completion fish > ~/.config/fish/completions/seedwalk.fish
+
+Exit code: 0, 2 wrong usage.
+`
+
+func runCompletion(args []string) int {
+	set := flag.NewFlagSet("completion", flag.ContinueOnError)
+	if code, done := parse(set, completionHelp, args); done {
+		return code
+	}
+	write := map[string]func(io.Writer){"bash": completeBash, "zsh": completeZsh, "fish": completeFish}[set.Arg(0)]
+	if write == nil || set.NArg() != 1 {
+		fmt.Fprintf(os.Stderr, "seedwalk completion: %v; see seedwalk completion --help\n", errors.New("name one shell: bash, zsh, or fish"))
+		return exitUsage
+	}
+	write(os.Stdout)
+	return exitOK
+}
+
+// helpTexts are the help texts by command. They are where the flags come from.
+func helpTexts() map[string]string {
+	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp, "convert": convertHelp, "waits": waitsHelp,
+		"stack": stackHelp, "doctor": doctorHelp, "info": infoHelp, "capture": captureHelp, "replay": replayHelp, "rules": rulesHelp, "sim": simHelp,
+		"completion": completionHelp, "version": versionHelp}
+}
+
+var flagPattern = regexp.MustCompile(`--[a-z][a-z-]*`)
+
+// flagsIn returns the flags that a help text lists: lines that begin with two spaces and a flag,
+// up to the description.
+func flagsIn(help string) (flags []string) {
+	for line := range strings.Lines(help) {
+		rest, ok := strings.CutPrefix(line, "  --")
+		if !ok {
+			continue
+		}
+		list, _, _ := strings.Cut("--"+rest, "  ")
+		flags = append(flags, flagPattern.FindAllString(list, -1)...)
+	}
+	slices.Sort(flags)
+	return slices.Compact(flags)
+}
+
+func completeBash(w io.Writer) {
+	fmt.Fprintf(w, `_seedwalk() {
+	local cur=${COMP_WORDS[COMP_CWORD]}
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		COMPREPLY=($(compgen -W "%s" -- "$cur"))
+		return
+	fi
+	case "$cur" in
+	-*) case "${COMP_WORDS[1]}" in
+`, strings.Join(names(), " "))
+	helps := helpTexts()
+	for _, name := range names() {
+		if flags := flagsIn(helps[name]); len(flags) > 0 {
+			fmt.Fprintf(w, "\t\t%s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")) ;;\n", name, strings.Join(flags, " "))
+		}
+	}
+	fmt.Fprint(w, "\t\tesac ;;\n\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n\tesac\n}\ncomplete -o filenames -F _seedwalk seedwalk\n")
+}
+
+// completeZsh lets zsh run the script for bash.
+func completeZsh(w io.Writer) {
+	fmt.Fprint(w, "#compdef seedwalk\nautoload -U +X bashcompinit && bashcompinit\n")
+	completeBash(w)
+}
+
+func completeFish(w io.Writer) {
+	helps := helpTexts()
+	for _, c := range commands {
+		fmt.Fprintf(w, "complete -c seedwalk -n __fish_use_subcommand -f -a %s -d '%s'\n", c.name, strings.ReplaceAll(c.line, "'", `\'`))
+		for _, f := range flagsIn(helps[c.name]) {
+			fmt.Fprintf(w, "complete -c seedwalk -n '__fish_seen_subcommand_from %s' -l %s\n", c.name, strings.TrimPrefix(f, "--"))
+		}
+	}
+}
