@@ -4,11 +4,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
 // A server is never asked: --symbols takes folders only.
 func TestSymbolsAreFolders(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	for _, c := range []struct{ value, want string }{
 		{dir, ""},
 		{dir + "," + dir, ""},
