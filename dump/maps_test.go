@@ -9,7 +9,9 @@ import (
 // createdump leaves holes inside the mapping of a file. Each hole is a mapping of its own, so
 // that it can be read from the file, at the right offset.
 func TestMapsHoles(t *testing.T) {
-	file := func(start, end uint64) File { return File{Start: start, End: end, Offset: 0x100000 + start, Path: "/a"} }
+	file := func(start, end uint64) File {
+		return File{Start: start, End: end, Offset: 0x100000 + start, Path: "/a"}
+	}
 	seg := func(start, end uint64) segment { return segment{start: start, end: end} }
 	for _, c := range []struct {
 		name     string
