@@ -35,7 +35,7 @@ build: ## the tool, the probe and the profiler library, into out/bin
 	@$(GO) build -trimpath -o $(OUT)/bin/seedwalk ./cmd/seedwalk
 	@GO=$(GO) scripts/library.sh c-shared -o $(OUT)/bin/libseedwalk_profiler.so ./profiler
 
-probe: ## rebuild the probes that are committed (probe/lib), for x86-64 and ARM64
+probe: ## rebuild the probes that are committed (sample/probe/lib), for x86-64 and ARM64
 	@scripts/deps.sh probe
 	@mkdir -p $(OUT)/bin
 	@scripts/probes.sh --force $(OUT)/bin
@@ -70,20 +70,20 @@ test: runtime build samples windows ## everything, against real runtimes too
 	@scripts/test.sh
 
 vectors: build ## the recorded truth: what share is right, file by file
-	@$(OUT)/bin/seedwalk replay testdata/pe
+	@$(OUT)/bin/seedwalk replay internal/testdata/pe
 	@if [ -d "$(VECTORS)" ]; then $(OUT)/bin/seedwalk replay $(VECTORS)/pe $(VECTORS)/elf; \
 	else echo "SKIPPED-CHECK: no $(VECTORS): the recorded truth with third-party files is not replayed"; fi
 
 bench: runtime build samples ## speed, beside the peers
-	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./seed ./merge ./module ./bench/...
+	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./stack/seed ./stack/merge ./unwind/module ./bench/...
 
 bench-pair: ## the same rows beside those of another checkout: make bench-pair BASE=../old
 	@test -n "$(BASE)" || { echo "bench-pair: BASE=folder of the checkout to compare with"; exit 2; }
 	@$(GO) run ./internal/tools/benchpair -base "$(BASE)" $(BENCHPAIR)
 
 big-trace: ## a trace of 1 GB, made as it is read: bounded memory, and speed
-	@$(GO) test -count=1 -run 'TestBig$$' -v ./nettrace -big 1024
-	@$(GO) test -run '^$$' -bench Read ./nettrace
+	@$(GO) test -count=1 -run 'TestBig$$' -v ./eventpipe/nettrace -big 1024
+	@$(GO) test -run '^$$' -bench Read ./eventpipe/nettrace
 
 fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 	@scripts/fuzz.sh $(FUZZTIME)
@@ -124,7 +124,7 @@ truth: runtime build samples ## 60,000 stacks of programs that know their own, b
 survive: runtime build samples ## half an hour on each runtime of what hurts a program, with the probe in it
 	@$(GO) test -count=1 -v -timeout 90m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill)' ./profiler/e2e -survive 60s -truth 10000 -kills 200
-	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./outside -reported 12000
+	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./sample/outside -reported 12000
 
 arm64: build samples runtime ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction; its unwind codes; a core
 	@$(GO) test -count=1 -v -timeout 180m -run 'TestARM64' ./profiler/e2e -arm64 20000

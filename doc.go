@@ -15,13 +15,13 @@
 //
 // Unmanaged frames of a stopped thread: registers in any layout
 // ([github.com/seedwalk/seedwalk/context]), its stack
-// ([github.com/seedwalk/seedwalk/memory]), the images of its process
-// ([github.com/seedwalk/seedwalk/module], filled by
-// [github.com/seedwalk/seedwalk/live] for a running process), and a walker
+// ([github.com/seedwalk/seedwalk/unwind/memory]), the images of its process
+// ([github.com/seedwalk/seedwalk/unwind/module], filled by
+// [github.com/seedwalk/seedwalk/process/live] for a running process), and a walker
 // ([github.com/seedwalk/seedwalk/unwind/walker]).
 //
-// A seed for DoStackSnapshot: [github.com/seedwalk/seedwalk/seed]. One stack of
-// the CLR's frames and the walker's: [github.com/seedwalk/seedwalk/merge].
+// A seed for DoStackSnapshot: [github.com/seedwalk/seedwalk/stack/seed]. One stack of
+// the CLR's frames and the walker's: [github.com/seedwalk/seedwalk/stack/merge].
 // Managed frames without the CLR's help: [github.com/seedwalk/seedwalk/clr/managed]
 // over [github.com/seedwalk/seedwalk/clr/contract].
 //

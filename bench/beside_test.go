@@ -24,14 +24,14 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
-	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/stack/capture"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // side is our side of a comparison: all walks of a file, ready to go.

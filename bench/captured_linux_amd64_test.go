@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/capture"
+	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
 // Stacks of programs that everybody has, taken for this run by what `seedwalk

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
-	"github.com/seedwalk/seedwalk/capture"
+	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
 // libgcc is the deep program, which walks by libgcc the stack that it has recorded.

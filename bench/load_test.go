@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // BenchmarkSeed is a whole seed search, judged, over the leaf blocks, beside the walk alone.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
-	"github.com/seedwalk/seedwalk/capture"
+	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
 func run(name string, args ...string) error {

@@ -9,15 +9,15 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
-	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/stack/capture"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Made stacks: unwind data and code are real, of one runtime compiled for two

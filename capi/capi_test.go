@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 // What testdata/example.c says when every check of it holds.

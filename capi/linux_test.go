@@ -249,7 +249,7 @@ func TestOwnProtocol(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			library, out := filepath.Join(c.dir, "libown"+kind+".so"), filepath.Join(c.dir, "own")
 			do(t, nil, "g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-shared", "-fPIC", "-o", library,
-				"../examples/own_protocol.cpp", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
+				"examples/own_protocol.cpp", filepath.Join(c.dir, kind), "-lpthread", "-Wl,-rpath,"+c.dir)
 			if got := c.run(t, "CORECLR_PROFILER_PATH="+library, "OWN_PROTOCOL_OUT="+out); got != plain {
 				t.Errorf("with the profiler: %s; without it: %s", got, plain)
 			}

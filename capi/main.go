@@ -35,11 +35,11 @@ import (
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/quiet"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 func main() {} // a library has none, but Go wants one

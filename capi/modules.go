@@ -11,10 +11,10 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 //export seedwalk_add_module

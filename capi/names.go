@@ -8,8 +8,8 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -10,8 +10,8 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // natives names functions of modules by their own symbols and exports: separate debug

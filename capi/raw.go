@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // rawFile takes the samples that seedwalk_merge merges, with their copied stacks, if

@@ -13,15 +13,15 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/quiet"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/module"
 	clrhost "github.com/seedwalk/seedwalk/profiler/host"
+	"github.com/seedwalk/seedwalk/sample/agent"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // sampler is the Go half of the process's one sampler. What it gives away lies in

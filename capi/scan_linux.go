@@ -5,10 +5,10 @@ package main
 import (
 	"os"
 
-	"github.com/seedwalk/seedwalk/agent"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/agent"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // newScanner reads this process's mappings.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // newScanner asks the loader of this process.

@@ -342,7 +342,7 @@ extern int seedwalk_merge(seedwalk_handle h, const seedwalk_merge_request *reque
  *      allocates nothing and does not enter Go.
  *   3. A thread of the profiler's own, that never runs managed code, calls
  *      seedwalk_sampler_sample as often as there shall be samples.
- * examples/smallest_sampler.cpp is all of it. One sampler a process, for its life:
+ * capi/examples/smallest_sampler.cpp is all of it. One sampler a process, for its life:
  * two would suspend each other. */
 
 /* COR_PRF_MONITOR_MODULE_LOADS, COR_PRF_MONITOR_THREADS, COR_PRF_ENABLE_STACK_SNAPSHOT */

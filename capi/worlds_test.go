@@ -17,12 +17,12 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	registers "github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/sim/worlds"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/internal/buf"
-	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // Bounds of Eval.

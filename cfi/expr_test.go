@@ -3,7 +3,7 @@ package cfi
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 func exprEnv() *ExprEnv {

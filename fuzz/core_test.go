@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/dump"
+	"github.com/seedwalk/seedwalk/process/dump"
 )
 
 // tinyCore is a core with one thread and one piece of memory.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // tinyELF is an ELF file with one segment, one note and one section.

@@ -3,7 +3,7 @@ package fuzz
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 )
 
 // FuzzEvents: payloads of the events that a probe copies, which may be cut anywhere.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
-	"github.com/seedwalk/seedwalk/nettrace"
-	"github.com/seedwalk/seedwalk/nettrace/clrevent"
 )
 
 // described is a trace whose descriptions of events are the input: the payload of an

@@ -5,8 +5,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
-	"github.com/seedwalk/seedwalk/nettrace"
 )
 
 // smallTrace has every block of a version.

@@ -3,7 +3,7 @@ package fuzz
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 )
 
 // FuzzPayload reads any bytes as the payload of each event: no panic, no text that is

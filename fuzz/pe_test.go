@@ -9,14 +9,14 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // imageSeed is a PE32+ image for x64 of one section that holds a function at

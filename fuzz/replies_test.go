@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 )
 
 // reply is a connection to a runtime that has answered before it was asked.

@@ -5,11 +5,11 @@ import (
 	"io"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
 	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
 	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
-	"github.com/seedwalk/seedwalk/nettrace/clrevent"
-	"github.com/seedwalk/seedwalk/waits"
-	"github.com/seedwalk/seedwalk/waits/report"
 )
 
 // maxFuzzedEvents bounds a trace: Go ends a worker whose input takes ten seconds, which

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // FuzzWire reads any bytes as a stream: it must end with an error, in as many

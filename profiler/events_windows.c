@@ -8,9 +8,9 @@
 /* The library has functions of these names already. */
 #define sw_claim sw_event_claim
 #define sw_copy sw_event_copy
-#include "../probe/src/session.c"
-#include "../probe/src/events.c"
-#include "../probe/src/dropped.c"
+#include "../sample/probe/src/session.c"
+#include "../sample/probe/src/events.c"
+#include "../sample/probe/src/dropped.c"
 
 typedef uint32_t sw_hresult;
 sw_hresult sw_events_begin(void *self, void *unknown);

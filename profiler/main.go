@@ -37,8 +37,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/profiler/host"
+	"github.com/seedwalk/seedwalk/sample/agent"
 )
 
 func main() {} // c-shared needs one; nobody calls it

@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seedwalk/seedwalk/diagnostics"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/outside"
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // clsid is CLSID as it is in memory: the first three fields little endian.

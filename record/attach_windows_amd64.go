@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 const startIt = "start it with seedwalk record -- COMMAND, which can put a library into it"

@@ -1,8 +1,8 @@
 package record
 
 import (
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // build makes the profile of what has arrived so far. A nil Namer names native

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/outside"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // slowEngine is an engine that has sent everything, and whose target does not answer.

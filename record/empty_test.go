@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // A recording without samples says why in one line, and is a failure for scripts that

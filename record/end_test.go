@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/report/collect"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // Of a sample that is sent after the end of a recording the time before that counts: a

@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // engine samples one process from outside.

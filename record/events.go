@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // Events is what is recorded, names with commas between: cpu, wall, waits, locks,

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 func TestEventNames(t *testing.T) {

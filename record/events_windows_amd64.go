@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // noEvents reports why the runtime's events cannot be had, "" if they can: in a process

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/internal/program"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // neverConnected reports in one line why no profiler may have connected: what can

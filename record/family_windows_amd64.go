@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // family are a process and its descendants.

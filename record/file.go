@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/recording"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // partialSuffix ends the name of a recording file that is being written. After a crash of the

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seedwalk/seedwalk/diagnostics"
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // joinedStream is the stream of another recording's samples.

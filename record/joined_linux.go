@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // joined is one recording that gets the samples of another.

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // imageKeeper is a Namer that takes an image while it can be had, for names at the end,

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/symbol"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 const (

@@ -2,7 +2,7 @@
 
 package record
 
-import "github.com/seedwalk/seedwalk/wire"
+import "github.com/seedwalk/seedwalk/report/wire"
 
 // keeper has nothing to do where a file that is mapped cannot be replaced.
 func keeper(Namer, int) func(*wire.Module) { return nil }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 func init() { otherTargets["killed"] = killed }

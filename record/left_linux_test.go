@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 func init() {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/internal/program"
-	"github.com/seedwalk/seedwalk/outside"
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // Mode is a way to take samples.

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/outside"
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // hasProbe says that there is a probe for this system.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
-	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // hasProbe says that processes can be sampled from outside.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/collect"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // process is the connection of one process, and what it has sent.

@@ -43,9 +43,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // Exit codes beside the command's own.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // plain is a format that the tests can read.

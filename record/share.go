@@ -1,6 +1,6 @@
 package record
 
-import "github.com/seedwalk/seedwalk/wire"
+import "github.com/seedwalk/seedwalk/report/wire"
 
 // sharer gives the stream of one process to other recordings.
 type sharer interface {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/collect"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // shared is a process of which another recording gets the samples.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/fakeprof"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 // The test binary is also the command that tests record: TARGET says what it

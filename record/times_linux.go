@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // clocks are the processor times of a process and its threads in nanoseconds.

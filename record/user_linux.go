@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // userOf returns the effective user of a process.

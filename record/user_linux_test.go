@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // The socket belongs to the user who is let in; the folder does not, so that nobody puts

@@ -55,7 +55,7 @@ share() {
 	mkdir -p $dist/share/docs $dist/share/examples
 	cp LICENSE CHANGELOG.md $dist/share/
 	cp -r docs/embedding.md docs/contracts.md docs/rules.md docs/rules $dist/share/docs/
-	cp examples/* capi/testdata/example.c $dist/share/examples/
+	cp capi/examples/* capi/testdata/example.c $dist/share/examples/
 }
 
 # sampler EXAMPLE: a profiler to begin with is linked with what is given away, and nothing else.

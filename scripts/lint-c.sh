@@ -38,7 +38,7 @@ if command -v $mingw >/dev/null; then
 else
 	echo "SKIPPED-CHECK: no $mingw: C for Windows is not compiled"
 fi
-for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c probe/src/*.c; do
+for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c sample/probe/src/*.c; do
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
 for f in capi/testdata/*.c; do
@@ -49,8 +49,8 @@ for cxx in g++ clang++ x86_64-w64-mingw32-g++; do
 		echo "SKIPPED-CHECK: no $cxx: the sample profilers are not compiled with it"
 		continue
 	fi
-	for f in examples/*.cpp capi/testdata/*.cpp; do
-		case $cxx:$f in x86_64-*:examples/*.cpp) ;; x86_64-*) continue ;; esac # the others are for Linux
+	for f in capi/examples/*.cpp capi/testdata/*.cpp; do
+		case $cxx:$f in x86_64-*:capi/examples/*.cpp) ;; x86_64-*) continue ;; esac # the others are for Linux
 		$cxx -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -Icapi -c "$f" -o "$tmp/o.o"
 	done
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Refreshes the probes that the tools carry. They are committed, so that `go install` and
-# `go build` need no C compiler: probe/lib/ARCH has the object and how it was built
-# (probe/lib/ARCH/built). An object is rebuilt if it does not belong to probe/src any more,
+# `go build` need no C compiler: sample/probe/lib/ARCH has the object and how it was built
+# (sample/probe/lib/ARCH/built). An object is rebuilt if it does not belong to sample/probe/src any more,
 # or with --force. DIR gets a copy of this machine's probe.
 # Usage: scripts/probes.sh [--force] DIR
 set -euo pipefail
@@ -15,7 +15,7 @@ dir=$1
 sum() { sha256sum | cut -d' ' -f1; }
 
 # Everything that decides what the objects are: TestCommittedProbeBelongsToSources adds up the same.
-sources=$(cd probe/src && export LC_ALL=C && sha256sum ./*.c ./*.h build.sh | sed 's|\./||' | sort -k2 | sum)
+sources=$(cd sample/probe/src && export LC_ALL=C && sha256sum ./*.c ./*.h build.sh | sed 's|\./||' | sort -k2 | sum)
 
 # current FOLDER: its object was built from these sources.
 current() {
@@ -33,15 +33,15 @@ describe() {
 
 here=$(uname -m)
 for pair in x86_64:amd64 aarch64:arm64; do
-	machine=${pair%:*} folder=probe/lib/${pair#*:} cc=gcc
+	machine=${pair%:*} folder=sample/probe/lib/${pair#*:} cc=gcc
 	[ "$machine" = "$here" ] || cc=$machine-linux-gnu-gcc
 	if ! current "$folder"; then
 		if ! command -v "$cc" >/dev/null; then
-			echo "probes: $folder/$name does not belong to probe/src, and there is no $cc to rebuild it; make probe installs one" >&2
+			echo "probes: $folder/$name does not belong to sample/probe/src, and there is no $cc to rebuild it; make probe installs one" >&2
 			[ "$machine" != "$here" ] || exit 1
 			continue
 		fi
-		CC=$cc probe/src/build.sh "$folder/$name"
+		CC=$cc sample/probe/src/build.sh "$folder/$name"
 		describe "$folder/$name" "$cc" >"$folder/built"
 		echo "probes: $folder/$name is new: commit it"
 	fi

@@ -15,7 +15,7 @@ grep -o 'SKIPPED-CHECK: .*' "$checks" >"$log"
 status=0 watching=0
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
 e2e=$(go list ./profiler/e2e)
-live=$(go list ./bench/peer ./capi ./capture ./cmd/seedwalk ./live ./outside ./probe ./record ./sim/conform ./waits/session)
+live=$(go list ./bench/peer ./capi ./stack/capture ./cmd/seedwalk ./process/live ./sample/outside ./sample/probe ./record ./sim/conform ./eventpipe/waits/session)
 go test -json -timeout 30m $(go list ./... | grep -vxF -e "$e2e" -e "$live") >>"$log" || status=$?
 go test -json -timeout 30m $live >>"$log" || watching=$?
 # Alone: these tests measure a running program.
@@ -35,9 +35,9 @@ if [ $watching != 0 ]; then
 fi
 [ $watching = 0 ] || status=$watching
 # Where goroutines meet, once more with the race detector.
-go test -json -race -timeout 20m -skip '^TestWine' ./record ./wire ./cmd/seedwalk >>"$log" || status=$?
+go test -json -race -timeout 20m -skip '^TestWine' ./record ./report/wire ./cmd/seedwalk >>"$log" || status=$?
 # Another reader of traces, in a module of its own.
-(cd nettrace/oracle && go test -json ./...) >>"$log" || status=$?
+(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 # What is of no system, once more as Windows programs.
 scripts/test-wine.sh -json >>"$log" || status=$?
 go run ./internal/tools/summary <"$log"

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/seed"
-	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/stack/snapshot"
 )
 
 // Whatever the CLR answers, a sample of one thread leaves nothing claimed or

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 // Where a method has an inlined P/Invoke the CLR reports the registers of its

@@ -7,11 +7,11 @@ import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
-	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/stack/snapshot"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/sim/image"
-	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/snapshot"
 )
 
 // inWindow are the packages that run while threads are suspended.
-var inWindow = []string{"snapshot", "seed", "unwind", "unwind/amd64", "unwind/arm64", "memory"}
+var inWindow = []string{"stack/snapshot", "stack/seed", "unwind", "unwind/amd64", "unwind/arm64", "unwind/memory"}
 
 // A lock that is free cannot be seen by running the code that takes it, nor can
 // a message that nobody reads. What they are made of must not be there.

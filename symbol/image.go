@@ -11,7 +11,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Symbol types and sections of the gABI used here.

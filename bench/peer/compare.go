@@ -2,7 +2,7 @@ package peer
 
 import (
 	"fmt"
-	"github.com/seedwalk/seedwalk/capture"
+	"github.com/seedwalk/seedwalk/stack/capture"
 	"slices"
 )
 

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"sort"
 
-	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/capture"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // Want is what we say of a walk.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/needs"
-	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/process/live"
 )
 
 // offsetsOf are the offsets of a layout by name.

@@ -26,7 +26,7 @@ program works, .NET or not. Linux on x86-64.
 The file names images by path and build ID but does not contain them, so the same builds are
 needed to read it. The strings of the command line and of the environment are blanked. All other
 stack contents are in the file: keep it as private as a core.
-"go doc github.com/seedwalk/seedwalk/capture" describes the format.
+"go doc github.com/seedwalk/seedwalk/stack/capture" describes the format.
 
 Examples:
   seedwalk capture -- g++ -O2 -c big.cc

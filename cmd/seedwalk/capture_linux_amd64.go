@@ -8,8 +8,8 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/seedwalk/seedwalk/capture"
 	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
 func (f *captureFlags) run() int {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/capture"
+	"github.com/seedwalk/seedwalk/stack/capture"
 )
 
 // The command's exit code is its own, its output is its own, and the file holds

@@ -4,7 +4,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // checkClock predicts which clock would sample CPU time.

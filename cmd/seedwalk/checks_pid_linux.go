@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	published "github.com/seedwalk/seedwalk/clr/contract"
-	"github.com/seedwalk/seedwalk/diagnostics"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/outside"
-	"github.com/seedwalk/seedwalk/probe"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // pidChecks are those of a running process, in the order they are shown.

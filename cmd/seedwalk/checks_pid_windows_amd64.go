@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/outside"
 	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 // pidChecks are those of a running process, in the order they are shown.

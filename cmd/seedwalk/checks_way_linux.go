@@ -8,7 +8,7 @@ import (
 
 	published "github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/process/live"
 )
 
 // checkWay predicts how record would take samples, and why.

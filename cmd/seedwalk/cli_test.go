@@ -16,8 +16,8 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/fakeprof"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

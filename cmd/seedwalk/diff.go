@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/report/diff"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 const diffHelp = `Usage: seedwalk diff [flags] BEFORE.swrec AFTER.swrec

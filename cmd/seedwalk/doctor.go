@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 const doctorHelp = `Usage: seedwalk doctor [--json] [--profiler PATH] [-- COMMAND]

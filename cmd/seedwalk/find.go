@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/internal/program"
-	"github.com/seedwalk/seedwalk/probe"
 	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // findProfiler returns the library's path: SEEDWALK_PROFILER, beside this

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 const recordHelp = `Usage: seedwalk record [flags] -- COMMAND ARGS

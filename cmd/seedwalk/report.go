@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/report/recording"
 )
 

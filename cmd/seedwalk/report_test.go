@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // recorded returns a recording of the fake target, and the folded stacks that were written

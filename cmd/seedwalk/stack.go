@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seedwalk/seedwalk/dump"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/process/dump"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/outside"
 )
 
 const stackHelp = `Usage: seedwalk stack [flags] PID

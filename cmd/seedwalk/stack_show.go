@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seedwalk/seedwalk/dump"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/process/dump"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // version is set by the build (-ldflags "-X main.version=..."); without it the

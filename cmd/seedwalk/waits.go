@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seedwalk/seedwalk/waits"
-	"github.com/seedwalk/seedwalk/waits/report"
-	"github.com/seedwalk/seedwalk/waits/session"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
+	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 )
 
 const waitsHelp = `Usage: seedwalk waits [flags] FILE.nettrace

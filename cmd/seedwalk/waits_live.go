@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seedwalk/seedwalk/diagnostics"
-	"github.com/seedwalk/seedwalk/waits"
-	"github.com/seedwalk/seedwalk/waits/blocked"
-	"github.com/seedwalk/seedwalk/waits/report"
-	"github.com/seedwalk/seedwalk/waits/session"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/eventpipe/waits/blocked"
+	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
+	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
 )
 
 // nativeAfter is how long a wait lasts before its native frames are looked for.

@@ -10,7 +10,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 )
 
-const sampleTrace = "../../waits/testdata/livestart.nettrace"
+const sampleTrace = "../../eventpipe/waits/testdata/livestart.nettrace"
 
 // TestWaitsBadInput: bad input ends in one line with the reason, exit code 1,
 // and what was read before is shown.
@@ -88,7 +88,7 @@ func TestWaitsJSONFile(t *testing.T) {
 
 // TestWaitsExample compares the example in docs/waits.md with the tool's output.
 func TestWaitsExample(t *testing.T) {
-	trace, err := filepath.Abs("../../waits/testdata/liveexample.nettrace")
+	trace, err := filepath.Abs("../../eventpipe/waits/testdata/liveexample.nettrace")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestWaitsExample(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("%d %s", code, stderr)
 	}
-	const command = "$ seedwalk waits waits/testdata/liveexample.nettrace --min-duration 100ms"
+	const command = "$ seedwalk waits eventpipe/waits/testdata/liveexample.nettrace --min-duration 100ms"
 	b, err := os.ReadFile("../../docs/waits.md")
 	if err != nil {
 		t.Fatal(err)

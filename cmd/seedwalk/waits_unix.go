@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/record"
-	"github.com/seedwalk/seedwalk/waits"
 )
 
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}

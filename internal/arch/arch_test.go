@@ -94,10 +94,10 @@ func TestInjectedEdges(t *testing.T) {
 // TestListOfRooms breaks the list itself.
 func TestListOfRooms(t *testing.T) {
 	for name, list := range map[string][]room{
-		"upwards":    {{Name: "seed", May: []string{"merge"}}, {Name: "merge"}},
-		"not listed": {{Name: "seed", May: []string{"sead"}}},
-		"twice":      {{Name: "seed"}, {Name: "seed"}},
-		"itself":     {{Name: "seed", May: []string{"seed"}}},
+		"upwards":    {{Name: "stack/seed", May: []string{"stack/merge"}}, {Name: "stack/merge"}},
+		"not listed": {{Name: "stack/seed", May: []string{"sead"}}},
+		"twice":      {{Name: "stack/seed"}, {Name: "stack/seed"}},
+		"itself":     {{Name: "stack/seed", May: []string{"stack/seed"}}},
 	} {
 		if len(order(list)) != 1 {
 			t.Errorf("%s: found %v", name, order(list))

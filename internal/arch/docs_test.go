@@ -53,7 +53,7 @@ var chapters = []string{"Source", "Glossary", "Strategy", "Known gaps"}
 // Test kit, tools and packages that are tests say what they are for; the rest is
 // their code.
 func needsChapters(name string) bool {
-	for _, p := range []string{"internal/testkit/", "internal/tools/", "internal/arch", "bench", "fuzz", "profiler/e2e", "examples"} {
+	for _, p := range []string{"internal/testkit/", "internal/tools/", "internal/arch", "bench", "fuzz", "profiler/e2e", "capi/examples"} {
 		if strings.HasPrefix(name, p) {
 			return false
 		}

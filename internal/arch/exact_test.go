@@ -102,8 +102,8 @@ func TestSidewaysEdges(t *testing.T) {
 	_, all := load(t)
 	listed := readEdges(t)
 	for _, edge := range [][2]string{
-		{"merge", "unwind/amd64"}, {"probe", "agent"}, {"seed", "unwind/arm64"}, {"record", "merge"}, {"record", "symbol"}, {"export", "memory"},
-		{"waits", "wire"}, {"outside", "dump"}, {"snapshot", "pe"}, {"inspect", "cfi"}, {"report/diff", "wire"}, {"capi", "dump"},
+		{"stack/merge", "unwind/amd64"}, {"sample/probe", "sample/agent"}, {"stack/seed", "unwind/arm64"}, {"record", "stack/merge"}, {"record", "symbol"}, {"report/export", "unwind/memory"},
+		{"eventpipe/waits", "report/wire"}, {"sample/outside", "process/dump"}, {"stack/snapshot", "pe"}, {"internal/inspect", "cfi"}, {"report/diff", "report/wire"}, {"capi", "process/dump"},
 	} {
 		if slices.Contains(listed[edge[0]], edge[1]) {
 			continue // it is needed by now
@@ -116,7 +116,7 @@ func TestSidewaysEdges(t *testing.T) {
 		}
 	}
 	more := maps.Clone(listed)
-	more["seed"] = append(slices.Clone(more["seed"]), "module/other")
+	more["stack/seed"] = append(slices.Clone(more["stack/seed"]), "unwind/module/other")
 	if got := exactly(all, more); len(got) != 1 {
 		t.Errorf("an edge that is not used: found %v", got)
 	}

@@ -13,7 +13,7 @@ var cgoRooms = []string{"capi", "profiler", "bench"}
 
 // hotPath must not depend, however far, on what allocates or prints for others,
 // nor on modules of others.
-var hotPath = []string{"memory", "context", "unwind", "unwind/amd64", "unwind/arm64", "seed", "snapshot"}
+var hotPath = []string{"unwind/memory", "context", "unwind", "unwind/amd64", "unwind/arm64", "stack/seed", "stack/snapshot"}
 
 // belowHotPath are modules of others that readers, which the hot path walks
 // through, need to load an image.
@@ -32,7 +32,7 @@ var assemblers = []string{"sim/image", "internal/testkit/peasm", "internal/testk
 // replays the same vectors, with the same judges, as the tests do.
 var (
 	kitRooms = []string{"internal/testkit", "internal/tools", "internal/arch", "fuzz", "bench"}
-	shipped  = map[string]string{"replay": "internal/testkit"}
+	shipped  = map[string]string{"internal/replay": "internal/testkit"}
 )
 
 // Violation is a broken rule.

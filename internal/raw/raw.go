@@ -25,8 +25,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // magic's last three digits are the version: 004 has registers of either

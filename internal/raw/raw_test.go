@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // write makes a file of one table, two samples of each architecture and a name.

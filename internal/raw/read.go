@@ -9,8 +9,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/seed"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

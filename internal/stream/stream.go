@@ -18,10 +18,10 @@ package stream
 import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Methods gives methods their numbers in the stream.

@@ -20,11 +20,11 @@ import (
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // askedKinds are asks.c's callbacks.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/live"
-	"github.com/seedwalk/seedwalk/merge"
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 // A core of the CLR of ARM64 is walked here: it gives the stacks that the sampler saw.

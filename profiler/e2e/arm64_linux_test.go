@@ -21,7 +21,7 @@ import (
 	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/outside"
+	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -53,7 +53,7 @@ func startGuest(t *testing.T, argv ...string) *guest {
 	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
 	dir := tempdir.New(t)
 	lib, path := filepath.Join(dir, "libprobe.so"), filepath.Join(dir, "socket")
-	r := run(t, time.Minute, []string{"CC=aarch64-linux-gnu-gcc"}, filepath.Join(root, "probe", "src", "build.sh"), lib)
+	r := run(t, time.Minute, []string{"CC=aarch64-linux-gnu-gcc"}, filepath.Join(root, "sample", "probe", "src", "build.sh"), lib)
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}

@@ -27,7 +27,7 @@ const invariant = "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"
 func armTool(t *testing.T) []string {
 	t.Helper()
 	needs.Command(t, "qemu-aarch64", "aarch64-linux-gnu-gcc")
-	need(t, "probe", "lib", "arm64", "libseedwalk_probe.so")
+	need(t, "sample", "probe", "lib", "arm64", "libseedwalk_probe.so")
 	exe := filepath.Join(root, "out", "arm64", "seedwalk")
 	r := run(t, 10*time.Minute, []string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", exe,
 		"github.com/seedwalk/seedwalk/cmd/seedwalk")

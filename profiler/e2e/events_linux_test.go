@@ -17,11 +17,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/diagnostics"
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	eventpipe "github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
-	"github.com/seedwalk/seedwalk/waits"
-	eventpipe "github.com/seedwalk/seedwalk/waits/session"
 )
 
 const everyWait = "mutex,events,semaphore,join,monitor,task,silence,many"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 // The .NET 10 single file: the runtime is linked into the executable, and the

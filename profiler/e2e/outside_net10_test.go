@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 // A single-file program on .NET 10, whose runtime says itself where everything is:

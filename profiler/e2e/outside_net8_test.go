@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 // A program of .NET 8, which publishes nothing of its structures. Its tables prove the layout

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler judges of each build on each runtime")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 var soakTime = flag.Duration("soak", 60*time.Second, "length of the soak")

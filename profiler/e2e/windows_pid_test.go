@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/merge"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 // A running process of .NET 10 is recorded by its number, with nothing of ours in it, and

@@ -54,7 +54,7 @@ func vendorDLL(t *testing.T, dir, example, kind string) string {
 		todo = append(todo, []string{filepath.Join(root, "capi", "build.sh"), mode, library})
 	}
 	todo = append(todo, []string{cxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static-libgcc", "-static-libstdc++", "-I" + filepath.Join(root, "capi"), "-shared", "-o", out,
-		filepath.Join(root, "examples", example+".cpp"), library, "-lsynchronization"})
+		filepath.Join(root, "capi", "examples", example+".cpp"), library, "-lsynchronization"})
 	for _, argv := range todo {
 		if r := run(t, 10*time.Minute, []string{"GOOS=windows", "GOARCH=amd64", "CC=" + cc}, argv...); r.code != 0 {
 			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	eventpipe "github.com/seedwalk/seedwalk/eventpipe/waits/session"
 	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
-	"github.com/seedwalk/seedwalk/waits"
-	eventpipe "github.com/seedwalk/seedwalk/waits/session"
 )
 
 // On Windows a session goes over the process's named pipe, from its very start: the

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // The CLR's walk may wait for a lock that the thread owns which it walks

@@ -36,9 +36,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sample/agent"
 )
 
 // Slots is how many threads a round can take at most.

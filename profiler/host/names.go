@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/internal/wholefile"
-	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/process/live"
 )
 
 // types name methods and classes by the metadata of their modules, as it lies in the

@@ -9,9 +9,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/sample/agent"
 )
 
 // Bounds of a map of IL and native code.

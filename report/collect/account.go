@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // Accounting. A sample carries the period of the clock. The engine sends the exact

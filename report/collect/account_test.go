@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 const (

@@ -3,8 +3,8 @@ package collect
 import (
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // clockKinds are the engine's counters of its clock, the best clock first.

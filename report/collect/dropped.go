@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // Events that found no room left their type, count, and bytes, but no stack. Their weight is

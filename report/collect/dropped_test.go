@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 // Every type has its exact total. A place differs from the truth by no more than what was dropped.

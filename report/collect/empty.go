@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // WhyEmpty reports why a process has no samples, "" if that is not known. A stream that was

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // eventCounters are the counters of all events of a kind, recorded or not.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 func event(kind uint8, tid, nanos, bytes uint64, name, text string) *wire.Event {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

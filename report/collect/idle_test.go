@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // A process without samples has a line that says why: best by its clocks.

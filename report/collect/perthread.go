@@ -3,7 +3,7 @@ package collect
 import (
 	"slices"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // perThread describes how often threads were sampled, where the engine did not count it.

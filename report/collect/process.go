@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 // maxStacks bounds the distinct stacks of one process.

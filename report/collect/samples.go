@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 // maxMoments bounds the samples whose time is kept, 24 bytes each.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // The runtime stops a thread that runs managed code by a signal, whose handler waits

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/export"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // Frames are written NAME:CLASS's first letter, leaf first.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // handlerKey is the time that the probe's handler took.

@@ -25,7 +25,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/export"
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // profileOf draws a profile: each function gets a number of samples of its own mean, and the

@@ -11,7 +11,7 @@ import (
 	"io"
 
 	"github.com/seedwalk/seedwalk/report/collect"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // Bounds of what a reader accepts.

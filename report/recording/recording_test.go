@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/export"
 	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/wire"
 )
 
 // messages are of one process: every type that a profile uses.

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/seedwalk/seedwalk/report/collect"
-	"github.com/seedwalk/seedwalk/wire"
+	"github.com/seedwalk/seedwalk/report/wire"
 )
 
 // Version is the version of the files that this package writes, and the newest that it reads.

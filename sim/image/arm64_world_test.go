@@ -7,13 +7,13 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // armWorld is an image of random ARM64 functions, a thread that runs them, and

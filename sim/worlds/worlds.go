@@ -25,11 +25,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/seedwalk/seedwalk/seed"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
+	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
 // kits is how many kits of random shapes there are of each architecture and

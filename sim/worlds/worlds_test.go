@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/merge"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
 var (

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // The stub is known by its first bytes, whatever stands above its frame: a

@@ -3,10 +3,10 @@ package amd64
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // A function that may be entered with any stack pointer aligns its stack by a call: its

@@ -3,9 +3,9 @@ package amd64
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // An image without an exception directory: an interrupted ip in it is no leaf

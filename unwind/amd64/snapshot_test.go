@@ -6,7 +6,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 	"github.com/seedwalk/seedwalk/internal/testkit/walktest"
-	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // recorded is one snapshot ready to walk.

@@ -3,10 +3,10 @@ package amd64
 import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // stepPE steps out of a function of a PE module. Where its exception directory

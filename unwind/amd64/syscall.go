@@ -3,7 +3,7 @@ package amd64
 import (
 	"bytes"
 
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Windows' stubs of system calls, of which no unwind data tells. A thread that waits in

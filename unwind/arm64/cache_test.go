@@ -3,9 +3,9 @@ package arm64
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Four addresses of one place in the cache are kept side by side; a fifth

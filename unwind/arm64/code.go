@@ -3,8 +3,8 @@ package arm64
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // What code without unwind data gives away by its bytes.

@@ -12,9 +12,9 @@ import (
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/internal/testkit/armrun"
 	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Functions of .NET 10.0.9's own assembly for linux-arm64, whose call frame information

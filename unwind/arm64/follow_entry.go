@@ -1,8 +1,8 @@
 package arm64
 
 import (
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // maxFunction bounds how far a function reaches from its first byte.

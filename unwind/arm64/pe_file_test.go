@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // TestStepThroughPEFile steps the way a walk does: from the module table to the

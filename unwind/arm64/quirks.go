@@ -2,7 +2,7 @@ package arm64
 
 import (
 	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Call frame information that is known to contradict its code.

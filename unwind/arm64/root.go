@@ -1,6 +1,6 @@
 package arm64
 
-import "github.com/seedwalk/seedwalk/module"
+import "github.com/seedwalk/seedwalk/unwind/module"
 
 // Where stacks begin without unwind data that says so: what the kernel or a makecontext
 // enters has no caller.

@@ -1,9 +1,9 @@
 package arm64
 
 import (
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 

@@ -3,9 +3,9 @@ package arm64
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // cfiEffects are call frame programs and what a step by them must do.

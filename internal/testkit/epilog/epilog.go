@@ -10,9 +10,9 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // End is how the rest of an epilog ends.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/inspect"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/inspect"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 )

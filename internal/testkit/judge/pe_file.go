@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/inspect"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // imageWriter writes a PE file whose sections are the blocks of a vector, each

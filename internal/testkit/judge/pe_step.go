@@ -6,10 +6,10 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/internal/testkit/snap"
-	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // kindOfIP is unwind.Instruction or unwind.ReturnAddress.

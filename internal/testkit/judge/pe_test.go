@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/inspect"
+	"github.com/seedwalk/seedwalk/internal/inspect"
 	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
-	"github.com/seedwalk/seedwalk/memory"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

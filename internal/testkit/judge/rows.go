@@ -14,8 +14,8 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/inspect"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/internal/inspect"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // rowLine is one expected row, or one expected signing state (RowStart).

@@ -6,8 +6,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/inspect"
 	"github.com/seedwalk/seedwalk/internal/buf"
+	"github.com/seedwalk/seedwalk/internal/inspect"
 )
 
 // wireRule writes a rule as the vectors do.

@@ -20,7 +20,7 @@ var ErrAbsent = errors.New("pevec: the vectors are not on this machine")
 const maxLine = 64 << 20
 
 // Each calls f for every vector of a file ("amd64-native.jsonl.gz"): the copy
-// in testdata/pe, else the one in the vectors' folder. It returns how many
+// in internal/testdata/pe, else the one in the vectors' folder. It returns how many
 // there were.
 func Each(file string, f func(*Vector) error) (int, error) {
 	in, err := open(file)
@@ -54,7 +54,7 @@ func Lines(r io.Reader, f func(*Vector) error) (n int, err error) {
 
 func open(file string) (*os.File, error) {
 	if root, err := moduleroot.Find(); err == nil {
-		if f, err := os.Open(filepath.Join(root, "testdata", "pe", file)); err == nil {
+		if f, err := os.Open(filepath.Join(root, "internal", "testdata", "pe", file)); err == nil {
 			return f, nil
 		}
 	}

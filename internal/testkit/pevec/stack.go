@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/seedwalk/seedwalk/memory"
+	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 const (

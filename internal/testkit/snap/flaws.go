@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Flaws of the recorded truth, each as narrow as it is understood. All are in

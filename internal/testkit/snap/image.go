@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // ErrBuild says that a module's file is another build than the one recorded.

@@ -6,8 +6,8 @@ import (
 	"path"
 	"strconv"
 
-	"github.com/seedwalk/seedwalk/memory"
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Hex is an unsigned 64-bit number written as a "0x..." string.

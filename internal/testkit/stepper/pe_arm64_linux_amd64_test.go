@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Windows images of ARM64: mapped into a Linux process in an emulator, and executed.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/module"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Windows images: mapped into a Linux process and really executed.

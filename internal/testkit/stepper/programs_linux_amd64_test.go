@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/module"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"github.com/seedwalk/seedwalk/live"
+	"github.com/seedwalk/seedwalk/process/live"
 	"golang.org/x/sys/unix"
 )
 

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/waits"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
 )
 
 // Wait is a wait that happened, in the program's own words. The clock is that of

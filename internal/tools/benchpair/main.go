@@ -6,7 +6,7 @@
 // The machine's speed then matters little: what slows a minute slows both. The
 // rows of two whole runs of `make bench` cannot be compared.
 //
-//	go run ./internal/tools/benchpair -base ../old ./unwind/amd64 ./seed
+//	go run ./internal/tools/benchpair -base ../old ./unwind/amd64 ./stack/seed
 //
 // It exits with 1 if a row is slower than the limit.
 package main
@@ -44,7 +44,7 @@ func main() {
 	flag.BoolVar(&o.all, "v", false, "print every row, not only the slower ones")
 	flag.Parse()
 	if o.packages = flag.Args(); len(o.packages) == 0 {
-		o.packages = []string{"./cfi", "./unwind/amd64", "./unwind/arm64", "./seed", "./merge"}
+		o.packages = []string{"./cfi", "./unwind/amd64", "./unwind/arm64", "./stack/seed", "./stack/merge"}
 	}
 	slower, err := o.run()
 	if err != nil {

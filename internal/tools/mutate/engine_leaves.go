@@ -1,7 +1,7 @@
 package main
 
 var (
-	memoryTests  = &Step{"./memory", nil}
+	memoryTests  = &Step{"./unwind/memory", nil}
 	leavingX64   = &Step{"./unwind/amd64", []string{"-run", "^TestLeavesStack$"}}
 	leavingARM64 = &Step{"./unwind/arm64", []string{"-run", "^(TestLeavesStack|TestPEStaysOnItsStack)$"}}
 	stubTests    = &Step{"./unwind/amd64", []string{"-run", "^(TestPEAsynchronousCall|TestPEStubOfTwoSections)$"}}
@@ -24,7 +24,7 @@ func leavesFaults() []Fault {
 		return engineFault("unwind/amd64/"+file, name, what, before, after, stubTests)
 	}
 	window := func(name, what, before, after string) Fault {
-		return engineFault("memory/window.go", name, what, before, after, memoryTests)
+		return engineFault("unwind/memory/window.go", name, what, before, after, memoryTests)
 	}
 	const callerRun = "\trun, ok := mem.Run(caller - 8)\n"
 	return []Fault{

@@ -1,21 +1,21 @@
 package main
 
 var (
-	readWorldTests = &Step{"./probe", []string{"-run", "TestReadWorld"}}
-	readMoreTests  = &Step{"./probe", []string{"-run", "TestReadWorld/two_threads", "-read", "3"}}
-	readTests      = &Step{"./probe", []string{"-run", "TestReads"}}
+	readWorldTests = &Step{"./sample/probe", []string{"-run", "TestReadWorld"}}
+	readMoreTests  = &Step{"./sample/probe", []string{"-run", "TestReadWorld/two_threads", "-read", "3"}}
+	readTests      = &Step{"./sample/probe", []string{"-run", "TestReads"}}
 )
 
 // readFaults are those of reads by the probe: the C that answers, the Go that asks.
 func readFaults() []Fault {
 	answer := func(name, what, before, after string, by ...*Step) Fault {
-		return engineFault("probe/src/read.c", name, what, before, after, by...)
+		return engineFault("sample/probe/src/read.c", name, what, before, after, by...)
 	}
 	ask := func(name, what, before, after string, by ...*Step) Fault {
-		return engineFault("probe/ask_linux.go", name, what, before, after, by...)
+		return engineFault("sample/probe/ask_linux.go", name, what, before, after, by...)
 	}
 	read := func(name, what, before, after string, by ...*Step) Fault {
-		return engineFault("probe/read_linux.go", name, what, before, after, by...)
+		return engineFault("sample/probe/read_linux.go", name, what, before, after, by...)
 	}
 	return []Fault{
 		answer("read-anyone", "a thread answers that is not asked", "__atomic_load_n(&r->tid, __ATOMIC_RELAXED) != tid)", "(0 && tid))", readWorldTests),

@@ -3,11 +3,11 @@ package main
 // The C as it stands under every order of its atomics, with the Go that shares its
 // memory.
 var (
-	ringTests  = &Step{"./probe", []string{"-run", "TestRingWorld"}}
+	ringTests  = &Step{"./sample/probe", []string{"-run", "TestRingWorld"}}
 	claimTests = &Step{"./profiler/host", []string{"-run", "TestClaimOrder"}}
-	armTests   = &Step{"./probe", []string{"-run", "TestArmWorld"}}
-	begunTests = &Step{"./outside", []string{"-run", "TestBegun"}}
-	copyTests  = &Step{"./outside", []string{"-run", "TestCopiedWorlds"}}
+	armTests   = &Step{"./sample/probe", []string{"-run", "TestArmWorld"}}
+	begunTests = &Step{"./sample/outside", []string{"-run", "TestBegun"}}
+	copyTests  = &Step{"./sample/outside", []string{"-run", "TestCopiedWorlds"}}
 	loadTests  = &Step{"./sim/rules", []string{"-run", "TestSnapshotLock"}}
 )
 
@@ -21,19 +21,19 @@ const (
 // asked about: the C halves and the Go ones.
 func ringFaults() []Fault {
 	handler := func(name, what, before, after string) Fault {
-		return engineFault("probe/src/handler.c", name, what, before, after, ringTests)
+		return engineFault("sample/probe/src/handler.c", name, what, before, after, ringTests)
 	}
 	reader := func(name, what, before, after string) Fault {
-		return engineFault("probe/ring.go", name, what, before, after, ringTests)
+		return engineFault("sample/probe/ring.go", name, what, before, after, ringTests)
 	}
 	threads := func(name, what, before, after string) Fault {
 		return engineFault("profiler/host/threads.c", name, what, before, after, claimTests)
 	}
 	arm := func(name, what, before, after string) Fault {
-		return engineFault("probe/src/handler.c", name, what, before, after, armTests)
+		return engineFault("sample/probe/src/handler.c", name, what, before, after, armTests)
 	}
 	walk := func(name, what, before, after string) Fault {
-		return engineFault("outside/walk.go", name, what, before, after, copyTests)
+		return engineFault("sample/outside/walk.go", name, what, before, after, copyTests)
 	}
 	early := handler("ring-commit-early", "a record is committed before its stack is copied", commitStore+"}", "}")
 	early.Also = []Edit{{"\tr->tid = s->tid;\n", commitStore + "\tr->tid = s->tid;\n"}}
@@ -55,8 +55,8 @@ func ringFaults() []Fault {
 		walk("copy-called", "an interrupted thread is taken for one that has called", "\tw.at.Exact = !c.called\n", "\tw.at.Exact = c.called\n"),
 		walk("copy-managed", "what a managed frame returns to is taken for managed code", "\t\tif !w.isManaged() {\n\t\t\treturn unwind.StopNone\n\t\t}\n", ""),
 		walk("copy-newer", "code that is newer than the table ends a walk", "w.block[n-1].Module < 0 && w.isManaged()", "w.block[n-1].Module < 0 && false"),
-		engineFault("outside/walk.go", "begun-kept", "a handler that has not begun is kept", "\t\tframes = frames[2:]\n\t\tw.unbegun++\n", "\t\tbreak\n", begunTests),
-		engineFault("outside/walk.go", "begun-all", "a handler that is at work is left out", "; !ok || ra != frames[1].IP {", "; !ok || ra == 0 {", begunTests),
+		engineFault("sample/outside/walk.go", "begun-kept", "a handler that has not begun is kept", "\t\tframes = frames[2:]\n\t\tw.unbegun++\n", "\t\tbreak\n", begunTests),
+		engineFault("sample/outside/walk.go", "begun-all", "a handler that is at work is left out", "; !ok || ra != frames[1].IP {", "; !ok || ra == 0 {", begunTests),
 		reader("ring-any-commit", "any commit counts, a lap's before too", "atomic.LoadUint64(&rec.commit) == at|1", "atomic.LoadUint64(&rec.commit)&1 == 1"),
 		reader("ring-any-claim", "any claim counts, a lap's before too", "atomic.LoadUint64(&rec.claim) != at|2", "atomic.LoadUint64(&rec.claim)&2 == 0"),
 		reader("ring-not-round", "a record that goes round the end is cut", "\tcopy(b[n:], r.ring)\n", "\t_ = n\n"),
@@ -67,8 +67,8 @@ func ringFaults() []Fault {
 		threads("claim-once", "whose entry it is is not read again", " &&\n\t       __atomic_load_n(&t->thread_id, __ATOMIC_SEQ_CST) == thread_id", ""),
 		threads("claim-unguarded", "a thread's end does not wait for its walk", "\twait_for_sampler(thread_id);\n\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);", "\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);"),
 		threads("claim-late", "a claim is told after the thread was looked at", "\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\tif (sw_thread_alive(thread_id, tid))\n\t\treturn 1;", "\tif (sw_thread_alive(thread_id, tid)) {\n\t\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\t\treturn 1;\n\t}"),
-		engineFault("snapshot/threads.go", "loading-asked", "the CLR is asked about a thread in the loader", "\tif c.Loading {", "\tif c.Loading && false {", &Step{"./snapshot", nil}, loadTests),
-		engineFault("snapshot/threads.go", "broken-kept", "a sample of a thread that ran on is kept", "\tcase c.Broken:\n\t\to.Advice = AdviceLost\n", "", &Step{"./snapshot", nil}),
-		engineFault("seed/specials.go", "loading-below", "only the topmost function counts as the loader", "\t\tif s.Loader.holds(frames[i].Lookup()) {\n\t\t\treturn true\n\t\t}\n", "\t\t_ = i\n", &Step{"./seed", nil}, loadTests),
+		engineFault("stack/snapshot/threads.go", "loading-asked", "the CLR is asked about a thread in the loader", "\tif c.Loading {", "\tif c.Loading && false {", &Step{"./stack/snapshot", nil}, loadTests),
+		engineFault("stack/snapshot/threads.go", "broken-kept", "a sample of a thread that ran on is kept", "\tcase c.Broken:\n\t\to.Advice = AdviceLost\n", "", &Step{"./stack/snapshot", nil}),
+		engineFault("stack/seed/specials.go", "loading-below", "only the topmost function counts as the loader", "\t\tif s.Loader.holds(frames[i].Lookup()) {\n\t\t\treturn true\n\t\t}\n", "\t\t_ = i\n", &Step{"./stack/seed", nil}, loadTests),
 	}
 }

@@ -6,7 +6,7 @@ import "slices"
 // merges and merges of any input are to catch.
 func inMerge(file string) func(name, what, before, after string) Fault {
 	return func(name, what, before, after string) Fault {
-		return Fault{Name: name, What: what, File: "merge/" + file, Old: before, New: after, By: []*Step{asked, random, inputs}}
+		return Fault{Name: name, What: what, File: "stack/merge/" + file, Old: before, New: after, By: []*Step{asked, random, inputs}}
 	}
 }
 
@@ -82,7 +82,7 @@ func tableFaults() []Fault {
 	}
 	// alone is one that merge's own tests catch.
 	alone := func(name, what, before, after string) Fault {
-		return engineFault("merge/managed.go", name, what, before, after, &Step{"./merge", nil})
+		return engineFault("stack/merge/managed.go", name, what, before, after, &Step{"./stack/merge", nil})
 	}
 	return []Fault{
 		tables("managed.go", "tables-nowhere", "a step by the tables does not move the merge", "\tm.regs.Copy(&m.to)\n", ""),

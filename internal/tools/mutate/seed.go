@@ -1,9 +1,9 @@
 package main
 
 const (
-	seedFile     = "seed/seed.go"
-	specialsFile = "seed/specials.go"
-	seederFile   = "snapshot/seeder.go"
+	seedFile     = "stack/seed/seed.go"
+	specialsFile = "stack/seed/specials.go"
+	seederFile   = "stack/snapshot/seeder.go"
 )
 
 // seedFaults are those of the seed and of what hands it to the CLR.
@@ -12,7 +12,9 @@ func seedFaults() []Fault {
 		return Fault{Name: name, What: what, File: file, Old: before, New: after, By: []*Step{asked, random, inputs}}
 	}
 	in := func(name, what, before, after string) Fault { return of(seedFile, name, what, before, after) }
-	find := func(name, what, before, after string) Fault { return of("seed/find.go", name, what, before, after) }
+	find := func(name, what, before, after string) Fault {
+		return of("stack/seed/find.go", name, what, before, after)
+	}
 	known := func(name, what, before, after string) Fault {
 		return of("context/registers.go", name, what, before, after)
 	}

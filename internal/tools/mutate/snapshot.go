@@ -1,9 +1,9 @@
 package main
 
 const (
-	roundFile  = "snapshot/snapshot.go"
-	threadFile = "snapshot/threads.go"
-	adviceFile = "snapshot/decide.go"
+	roundFile  = "stack/snapshot/snapshot.go"
+	threadFile = "stack/snapshot/threads.go"
+	adviceFile = "stack/snapshot/decide.go"
 )
 
 // protocol are the steps that see what a sampler does.

@@ -16,12 +16,12 @@ import (
 	"os"
 	"unsafe"
 
-	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/managed"
-	"github.com/seedwalk/seedwalk/module"
-	"github.com/seedwalk/seedwalk/snapshot"
+	"github.com/seedwalk/seedwalk/sample/agent"
+	"github.com/seedwalk/seedwalk/stack/snapshot"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // oracle is a host that lets RtlVirtualUnwind walk too and writes what it says to

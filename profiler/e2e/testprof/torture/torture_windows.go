@@ -11,9 +11,9 @@ package host
 import "C"
 
 import (
-	"github.com/seedwalk/seedwalk/agent"
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/internal/quiet"
+	"github.com/seedwalk/seedwalk/sample/agent"
 )
 
 func init() {

@@ -1,0 +1,83 @@
+package clrevent
+
+import (
+	"math"
+
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
+)
+
+// Allocation is a sampled object that represents many.
+type Allocation struct {
+	Type   uint64 // the runtime's MethodTable
+	Name   string // the type's
+	Size   uint64 // the object's, 0 = not said
+	Weight uint64 // bytes that the object represents
+}
+
+// DecodeTick reads AllocationTick. The runtime sends one about every 100 KB. The object is the
+// one that crossed that limit. It represents all bytes since the last event.
+func DecodeTick(payload []byte, version uint32, pointer int) (a Allocation, ok bool) {
+	r := read(payload, pointer)
+	a.Weight = uint64(r.U32())
+	r.U32()
+	r.U16()
+	if version >= 2 {
+		a.Weight, a.Type, a.Name = r.U64(), r.ptr(), r.text()
+		r.U32() // heap
+	}
+	if version >= 4 {
+		r.ptr() // address
+		a.Size = r.U64()
+	}
+	return a, r.OK()
+}
+
+// SampleMean is the mean distance between two samples of .NET 10, in bytes
+// (dotnet/runtime docs/design/features/RandomizedAllocationSampling.md).
+const SampleMean = 100 * 1024
+
+// DecodeSampled reads AllocationSampled: every byte is chosen with the same
+// probability, so an object represents its size divided by the probability that at least
+// one of its bytes is chosen.
+func DecodeSampled(payload []byte, pointer int) (a Allocation, ok bool) {
+	r := read(payload, pointer)
+	r.U32()
+	r.U16()
+	a.Type, a.Name = r.ptr(), r.text()
+	r.ptr() // address
+	a.Size = r.U64()
+	if !r.OK() {
+		return a, false
+	}
+	size := float64(max(1, min(a.Size, 1<<50)))
+	a.Weight = uint64(size / -math.Expm1(size*math.Log1p(-1.0/SampleMean)))
+	return a, true
+}
+
+// Exception is a thrown exception.
+type Exception struct {
+	Type, Message string
+	HResult       uint32 // 0 if the payload ends before it
+}
+
+// DecodeException reads ExceptionThrown. A truncated payload gives truncated texts.
+func DecodeException(payload []byte, pointer int) (e Exception, ok bool) {
+	e.Type, payload = cutText(payload)
+	e.Message, payload = cutText(payload)
+	r := read(payload, pointer)
+	r.ptr()
+	if h := r.U32(); r.OK() {
+		e.HResult = h
+	}
+	return e, e.Type != ""
+}
+
+// cutText reads a text that the end of the payload may truncate.
+func cutText(b []byte) (string, []byte) {
+	for i := 0; i+1 < len(b); i += 2 {
+		if b[i] == 0 && b[i+1] == 0 {
+			return nettrace.UTF16(b[:i]), b[i+2:]
+		}
+	}
+	return nettrace.UTF16(b[:len(b)&^1]), nil
+}

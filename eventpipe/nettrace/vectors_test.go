@@ -1,0 +1,66 @@
+package nettrace_test
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// vectors is the folder of recorded traces with their truth, outside the
+// project, and the project's own.
+const vectors = "../../../shared/vectors/nettrace"
+
+func truthFiles(t *testing.T) []string {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(vectors, "*.truth.json"))
+	own, _ := filepath.Glob("../waits/testdata/*.truth.json")
+	if len(files) == 0 {
+		t.Logf("SKIPPED-CHECK: no %s: the recorded traces with third-party files are not read", vectors)
+	}
+	return append(files, own...)
+}
+
+// TestVectors compares counts with those of another reader.
+func TestVectors(t *testing.T) {
+	for _, path := range truthFiles(t) {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var truth struct {
+			PID   int
+			Trace string
+			File  struct {
+				Ends        *bool `json:"ends_with_null_tag"`
+				PointerSize int   `json:"pointer_size"`
+				Events      int64
+				Stacks      int64
+				Points      int64 `json:"sequence_points"`
+				Lost        int64 `json:"dropped_by_sequence_gaps"`
+			}
+		}
+		if err := json.Unmarshal(raw, &truth); err != nil {
+			t.Fatal(err)
+		}
+		if truth.File.Ends == nil {
+			continue // a truth without the file's facts
+		}
+		f, err := os.Open(filepath.Join(filepath.Dir(path), truth.Trace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := read(f)
+		f.Close()
+		c := got.Counts
+		if *truth.File.Ends != (got.Err == io.EOF) || len(got.Faults) != 0 {
+			t.Errorf("%s: %v, faults %v", truth.Trace, got.Err, got.Faults)
+		}
+		if c.Events != truth.File.Events || c.Stacks != truth.File.Stacks || c.Points != truth.File.Points || c.Lost != truth.File.Lost ||
+			got.Trace.PointerSize != truth.File.PointerSize || got.Trace.ProcessID != truth.PID {
+			t.Errorf("%s: %+v, want %+v", truth.Trace, c, truth.File)
+		}
+		t.Logf("%s: %+v", truth.Trace, c)
+	}
+}

@@ -1,0 +1,93 @@
+package waits_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+)
+
+// TestOwners follows the owners of locks: what each waited for itself at that time.
+func TestOwners(t *testing.T) {
+	for _, c := range []struct {
+		name, script string // owner=N: who has the locks that are waited for from here on
+		want         string // of the first thread's first wait: the chain's threads
+	}{
+		{"the owner does not wait", "owner=2 1:C@1 1:c+5", ""},
+		{"the owner is not known", "1:C@1 2:W@1 2:w+5 1:c", ""},
+		{"the owner waits for an event", "owner=2 1:C@1 2:W@1 2:w+5 1:c", "2"},
+		{"three in a row", "owner=2 1:C@1 owner=3 2:C@1 3:M@1 3:w+5 2:c 1:c", "2 3"},
+		{"the owner's wait is over before", "owner=2 2:W@1 2:w 1:C@1+3 1:c+5", ""},
+		{"of two the one that shares more time", "owner=2 1:C@1 2:W@1 2:w owner=3 2:C@1 3:W@1 3:w+9 2:c 1:c", "2 3"},
+		{"the owner's events are lost", "owner=2 1:C@1 2:W@1 2:-3 2:w+5 1:c", ""},
+		{"two have what the other wants", "owner=2 1:C@1 owner=1 2:C@1 3:x+50", "2 circle"},
+		{"three in a circle", "owner=2 1:C@1 owner=3 2:C@1 owner=1 3:C@1 4:x+50", "2 3 circle"},
+		{"a circle that the first is not in", "owner=2 1:C@1 owner=3 2:C@1 owner=2 3:C@1 4:x+50", "2 3 circle"},
+		{"it has the lock itself", "owner=1 1:C@1 1:c+5", ""},
+	} {
+		s := newScript(nettracefile.Options{})
+		for _, word := range strings.Fields(c.script) {
+			if owner, ok := strings.CutPrefix(word, "owner="); ok {
+				s.owner = uint64(owner[0] - '0')
+				continue
+			}
+			s.run(word)
+		}
+		a := s.analyse()
+		if got := chain(a); got != c.want {
+			t.Errorf("%s: %q, want %q; %s", c.name, got, c.want, show(a))
+		}
+	}
+}
+
+func chain(a *waits.Analysis) string {
+	owners := waits.NewOwners(a)
+	for i := range a.Waits {
+		if a.Waits[i].Thread != 1 {
+			continue
+		}
+		var out []string
+		list, circle := owners.Chain(&a.Waits[i])
+		for _, k := range list {
+			out = append(out, string(rune('0'+a.Waits[k].Thread)))
+		}
+		if circle {
+			out = append(out, "circle")
+		}
+		return strings.Join(out, " ")
+	}
+	return "no wait"
+}
+
+// TestIdle: what the thread pool's own threads wait for can be folded away, and nothing
+// that a program waits for on one.
+func TestIdle(t *testing.T) {
+	for _, c := range []struct {
+		name, stack string // leaf first; a native frame has a '+'
+		want        bool
+	}{
+		{"a worker", "System.Threading.LowLevelLifoSemaphore.WaitForSignal System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart libcoreclr.so+0x1 libc.so+0x2", true},
+		{"the gate", "System.Threading.WaitHandle.WaitOneNoCheck System.Threading.PortableThreadPool+GateThread.GateThreadStart", true},
+		{"timers", "System.Threading.WaitHandle.WaitOneNoCheck System.Threading.TimerQueue.TimerThread", true},
+		{"sockets", "System.Net.Sockets.SocketAsyncEngine.EventLoop", true},
+		{"a work item", "System.Threading.WaitHandle.WaitOneNoCheck App.Work System.Threading.ThreadPoolWorkQueue.Dispatch System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", false},
+		{"a work item of the framework's", "System.Threading.Tasks.Task.Wait System.Threading.ThreadPoolWorkQueue.Dispatch System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", false},
+		{"a thread of the program's", "System.Threading.WaitHandle.WaitOneNoCheck App.Main", false},
+		{"the framework, but no pool", "System.Threading.WaitHandle.WaitOneNoCheck System.Threading.Thread.Join", false},
+		{"a thread that starts", "", true},
+		{"native code only", "libc.so+0x2", false},
+	} {
+		frames := []waits.Frame{{}} // an event without a stack
+		if c.stack != "" {
+			frames = nil
+		}
+		for name := range strings.FieldsSeq(c.stack) {
+			native := strings.Contains(name, "+0x")
+			frames = append(frames, waits.Frame{Addr: 1, Name: name, Managed: !native, Named: true})
+		}
+		if got := waits.Idle(frames); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

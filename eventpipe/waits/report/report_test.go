@@ -1,0 +1,217 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
+	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func recorded(t *testing.T) *waits.Analysis {
+	t.Helper()
+	f, err := os.Open("../testdata/livestart.nettrace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	a := waits.New()
+	if err := a.Read(f); err != nil {
+		t.Fatal(err)
+	}
+	a.Finish()
+	return a
+}
+
+func write(t *testing.T, format string, a *waits.Analysis) string {
+	t.Helper()
+	f, ok := report.ByName(format)
+	if !ok {
+		t.Fatalf("no format %s", format)
+	}
+	var b bytes.Buffer
+	if err := f.Write(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestGolden: the same trace gives the same bytes. Look at what changed before
+// -update.
+func TestGolden(t *testing.T) {
+	for _, format := range []string{"text", "folded", "csv", "json"} {
+		got, path := write(t, format, recorded(t)), filepath.Join("testdata", "livestart."+format)
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil || got != string(want) {
+			t.Errorf("%s differs from %s: %v", format, path, err)
+		}
+	}
+}
+
+// TestSums: every format has the same time and number.
+func TestSums(t *testing.T) {
+	a := recorded(t)
+	count, nanos := a.Total()
+	var j struct {
+		Total struct{ Waits, NS int64 }
+		Waits []struct {
+			Duration int64 `json:"duration_ns"`
+			Depth    int
+			Reliable bool
+		}
+		Sites []struct{ Count, NS int64 }
+	}
+	if err := json.Unmarshal([]byte(write(t, "json", a)), &j); err != nil {
+		t.Fatal(err)
+	}
+	var sum, sites int64
+	for _, w := range j.Waits {
+		if w.Depth == 0 {
+			sum += w.Duration
+		}
+	}
+	for _, s := range j.Sites {
+		sites += s.NS
+	}
+	if sum != nanos || sites != nanos || j.Total.NS != nanos || j.Total.Waits != count {
+		t.Errorf("JSON: %d, %d, %+v; want %d", sum, sites, j.Total, nanos)
+	}
+	p, err := profile.ParseData([]byte(write(t, "pprof", a)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n, d int64
+	for _, s := range p.Sample {
+		n, d = n+s.Value[0], d+s.Value[1]
+		if s.Label["kind"] == nil || s.Label["reliable"] == nil || s.NumLabel["thread"] == nil {
+			t.Errorf("labels %v %v", s.Label, s.NumLabel)
+		}
+	}
+	if n != count || d != nanos || p.SampleType[0].Type != "waits" || p.SampleType[1].Type != "delay" || p.SampleType[1].Unit != "nanoseconds" || p.DefaultSampleType != "delay" {
+		t.Errorf("pprof: %d waits, %d ns, want %d, %d; %v", n, d, count, nanos, p.SampleType)
+	}
+	rows, err := csv.NewReader(strings.NewReader(write(t, "csv", a))).ReadAll()
+	if err != nil || len(rows) != len(a.Waits)+1 {
+		t.Errorf("CSV: %d rows, %v", len(rows), err)
+	}
+}
+
+// hostile is a lock whose method has a name that means something to a page.
+func hostile() *waits.Analysis {
+	w := nettracefile.New(nettracefile.Options{PID: 1})
+	w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 143, Version: 1}, nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 301},
+		nettracefile.Meta{ID: 3, Provider: clrevent.Runtime, Event: 302})
+	method := make([]byte, 36)
+	method[17], method[24] = 0x10, 0xff // at 0x1000, 255 bytes
+	for _, s := range []string{"</script><script>alert(1)</script>", "a;b\n\x1b[31m\u202e", ""} {
+		for _, r := range s {
+			method = append(method, byte(r), byte(r>>8))
+		}
+		method = append(method, 0, 0)
+	}
+	w.Stacks(1, []uint64{0x1010})
+	w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 5, Time: 1, Payload: append(method, 0, 0)},
+		nettracefile.Event{Meta: 2, Seq: 2, Thread: 5, Time: 2, Stack: 1, Payload: make([]byte, 11)},
+		nettracefile.Event{Meta: 3, Seq: 3, Thread: 5, Time: 3000002, Payload: make([]byte, 2)},
+		nettracefile.Event{Meta: 3, Seq: 9, Thread: 5, Time: 3000003, Payload: make([]byte, 2)})
+	a := waits.New()
+	a.Read(bytes.NewReader(w.Bytes()))
+	a.Finish()
+	return a
+}
+
+// TestHostileNames: names cannot leave the place they are shown at, and every
+// format says that events were lost.
+func TestHostileNames(t *testing.T) {
+	a := hostile()
+	if len(a.Waits) != 1 || a.Counts.Lost != 5 || a.Ended == nil {
+		t.Fatalf("%d waits, %d lost, %v", len(a.Waits), a.Counts.Lost, a.Ended)
+	}
+	for _, f := range report.Formats() {
+		got := write(t, f.Name, a)
+		if f.Name == "pprof" {
+			p, err := profile.ParseData([]byte(got))
+			if err != nil || p.Comments[0] != "events lost: 5" {
+				t.Errorf("%v", err)
+			}
+			continue
+		}
+		if strings.ContainsAny(got, "\x1b\u202e") {
+			t.Errorf("%s: control characters of a name are written", f.Name)
+		}
+		if f.Name == "html" && strings.Contains(got, "alert(1)</script>") {
+			t.Error("the page's script can be ended by a name")
+		}
+		if f.Name == "folded" && strings.Contains(got, "a;b") {
+			t.Error("a name divides a folded stack")
+		}
+		if !strings.Contains(got, "5") || f.Name != "csv" && !strings.Contains(got, "lost") {
+			t.Errorf("%s does not say that events were lost", f.Name)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for path, want := range map[string]string{"a.pb.gz": "pprof", "A.HTML": "html", "a.folded": "folded", "a.json": "json", "a.csv": "csv", "a.txt": "text", "a": ""} {
+		if got, _ := report.ByPath(path); got.Name != want {
+			t.Errorf("%s: %q", path, got.Name)
+		}
+	}
+}
+
+// TestNative: frames that were found from outside stand above the stack in every
+// format, those that met managed code in another method in none.
+func TestNative(t *testing.T) {
+	for name, strange := range map[string]bool{"joined": false, "of another method": true} {
+		t.Run(name, func(t *testing.T) {
+			f, err := os.Open("../testdata/livestart.nettrace")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			a := waits.New()
+			a.Names.AddImages([]waits.Image{{Start: 0x1000, End: 0x2000, Path: "/lib/libwait.so"}})
+			a.OnWait = func(w *waits.Wait) {
+				entered, join := uint64(1), uint64(1)
+				if strange {
+					entered = 2
+				}
+				w.Native = a.AddNative(&waits.Native{Leaves: []uint64{0x1100, 0x1200}, Entered: entered, Join: join})
+			}
+			if err := a.Read(f); err != nil {
+				t.Fatal(err)
+			}
+			a.Finish()
+			for _, format := range report.Formats() {
+				got := write(t, format.Name, a)
+				if format.Name == "pprof" {
+					p, err := profile.ParseData([]byte(got))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = p.String()
+				}
+				if has := strings.Contains(got, "libwait.so+0x100") && strings.Contains(got, "libwait.so+0x200"); has == strange {
+					t.Errorf("%s has the native frames: %v", format.Name, has)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package session
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+)
+
+// ended is a trace of a wait at an address that has no name.
+func ended() []byte {
+	w := nettracefile.New(nettracefile.Options{})
+	w.Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Runtime, Event: 301}, nettracefile.Meta{ID: 2, Provider: clrevent.Runtime, Event: 302})
+	w.Stacks(1, []uint64{0x1010})
+	w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 5, Time: 1, Stack: 1, Payload: make([]byte, 11)},
+		nettracefile.Event{Meta: 2, Seq: 2, Thread: 5, Time: 9, Payload: make([]byte, 2)})
+	return w.End().Bytes()
+}
+
+// listed is a list with a method there.
+func listed() []byte {
+	w := nettracefile.New(nettracefile.Options{}).Metadata(nettracefile.Meta{ID: 1, Provider: clrevent.Rundown, Event: 144, Version: 1})
+	method := make([]byte, 36)
+	method[17], method[24] = 0x10, 0xff // at 0x1000, 255 bytes
+	method = append(method, 'A', 0, 0, 0, 'm', 0, 0, 0, 0, 0, 0, 0)
+	return w.Events(nettracefile.Event{Meta: 1, Seq: 1, Thread: 5, Time: 1, Payload: method}).End().Bytes()
+}
+
+// TestListedAgain: where a wait ends at a place without a name, the list of methods is
+// asked for again before the wait is told; where it has a name, it is not.
+func TestListedAgain(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		a := waits.New()
+		if known {
+			a.ReadNames(bytes.NewReader(listed()))
+		}
+		var told []string
+		lists := 0
+		f := newFollower(a, func(_ *waits.Wait, frames []waits.Frame) { told = append(told, frames[0].Name) })
+		f.relist = func() {
+			lists++
+			a.ReadNames(bytes.NewReader(listed()))
+		}
+		a.OnWait = f.add
+		if err := a.Read(bytes.NewReader(ended())); err != nil {
+			t.Fatal(err)
+		}
+		f.close()
+		if len(told) != 1 || told[0] != "A.m" || lists == 1 == known || lists > 1 {
+			t.Errorf("known %v: %q after %d lists", known, told, lists)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+)
+
+// TestListsOfCompiledMethods: a runtime that unloads methods may die of listing the
+// compiled ones, so that the end of a session that nobody keeps does not ask for them, nor
+// does what is asked for again and again.
+func TestListsOfCompiledMethods(t *testing.T) {
+	const jit = clrevent.KeywordJIT
+	for _, c := range []struct {
+		name     string
+		rundown  uint64
+		compiled bool
+	}{
+		{"the first list", listKeywords, true},
+		{"asked for again", precompiledKeywords, false},
+		{"the end of a session", waitConfig(1, false).Rundown, false},
+		{"the end of a trace that is kept", waitConfig(1, true).Rundown, true},
+	} {
+		if c.rundown&jit != 0 != c.compiled || c.rundown&clrevent.KeywordNGEN == 0 {
+			t.Errorf("%s: keywords %#x", c.name, c.rundown)
+		}
+	}
+}
+
+// TestRequest: what is asked for, to the bit, and never the rundown provider, which lists
+// nothing at a session's start, whatever its keywords say.
+func TestRequest(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		p := waitConfig(1, keep).Providers
+		if len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Keywords != 0x40000004000 || p[0].Level != 5 || waitConfig(1, keep).NoStacks {
+			t.Errorf("kept %v: %+v", keep, p)
+		}
+	}
+	if p := nameConfig().Providers; len(p) != 1 || p[0].Name != "Microsoft-Windows-DotNETRuntime" || p[0].Level != 4 {
+		t.Errorf("names: %+v", p)
+	}
+}

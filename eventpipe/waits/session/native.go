@@ -1,0 +1,114 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/symbol"
+)
+
+// ReadMaps reads mappings from lines of /proc/PID/maps. A line for a Windows image has the same
+// form, with the range of the whole image and its time stamp in place of the inode. Windows
+// images are also searched in dir, by name.
+func ReadMaps(n *waits.Names, in io.Reader, dir string) error {
+	maps, err := live.ParseMaps(in)
+	var out []waits.Image
+	for i := range maps {
+		m := &maps[i]
+		im := waits.Image{Start: m.Start, End: m.End, Offset: m.Offset, Path: m.Path}
+		switch {
+		case m.Exec && isWindowsPath(m.Path):
+			im.BuildID = stampID(m.Inode)
+		case !m.Exec || !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "/memfd:"):
+			continue
+		}
+		out = append(out, im)
+	}
+	addImages(n, out, dir)
+	return err
+}
+
+// addImages adds images and the function that names their offsets.
+func addImages(n *waits.Names, images []waits.Image, dir string) {
+	n.SetNative(newNativeNames(dir).name)
+	n.AddImages(images)
+}
+
+// isWindowsPath reports whether a path is a Windows path: on a drive or a share.
+func isWindowsPath(path string) bool {
+	return len(path) > 3 && path[1] == ':' && path[2] == '\\' || strings.HasPrefix(path, `\\`)
+}
+
+// stampID formats a time stamp as a build ID.
+func stampID(stamp uint64) string {
+	if stamp == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%08x", stamp)
+}
+
+// nativeNames names offsets in ELF files and RVAs in PE images.
+type nativeNames struct {
+	dir      string // additional directory for Windows images, "" = none
+	mu       sync.Mutex
+	symbols  *symbol.Resolver
+	segments map[string][]elf.Segment
+	exports  *symbol.PEResolver
+	files    map[string]string // Windows images by path and stamp, "" = not found
+}
+
+func newNativeNames(dir string) *nativeNames {
+	return &nativeNames{dir: dir, symbols: symbol.NewResolver(), segments: map[string][]elf.Segment{}, exports: symbol.NewPEResolver(), files: map[string]string{}}
+}
+
+// name returns the function that covers an offset. It never uses the nearest symbol before it.
+func (n *nativeNames) name(im *waits.Image, offset uint64) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if isWindowsPath(im.Path) {
+		file := n.file(im)
+		if file == "" {
+			return "", false
+		}
+		return n.exports.Name(file, "", offset)
+	}
+	segments, ok := n.segments[im.Path]
+	if !ok {
+		if f, err := elf.Open(im.Path); err == nil {
+			segments = f.Segments()
+		}
+		n.segments[im.Path] = segments
+	}
+	for i := range segments {
+		if s := &segments[i]; offset >= s.Off && offset-s.Off < s.Filesz {
+			return n.symbols.Name(im.Path, "", offset-s.Off+s.Vaddr)
+		}
+	}
+	return "", false
+}
+
+// file returns a path of the loaded image. It rejects files of another build.
+func (n *nativeNames) file(im *waits.Image) string {
+	key := im.Path + "\x00" + im.BuildID
+	path, ok := n.files[key]
+	if !ok {
+		candidates := []string{im.Path}
+		if n.dir != "" {
+			candidates = append(candidates, filepath.Join(n.dir, im.Path[strings.LastIndexByte(im.Path, '\\')+1:]))
+		}
+		for _, c := range candidates {
+			if f, err := pe.Open(c); err == nil && path == "" && uint64(f.SizeOfImage()) <= im.End-im.Start && stampID(uint64(f.Stamp())) == im.BuildID {
+				path = c
+			}
+		}
+		n.files[key] = path
+	}
+	return path
+}

@@ -1,0 +1,46 @@
+package waits
+
+import (
+	"fmt"
+
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+)
+
+// firstWithWaits is the first major version of .NET whose runtime reports waits for wait handles
+// and tasks (events 301 and 302).
+const firstWithWaits = 9
+
+// visible counts what shows that a kind of wait was reported at all.
+type visible struct{ locks, handles int64 }
+
+func (v *visible) count(kind clrevent.Kind) {
+	switch kind {
+	case clrevent.ContentionStart, clrevent.ContentionStop:
+		v.locks++
+	case clrevent.WaitStart, clrevent.WaitStop:
+		v.handles++
+	}
+}
+
+// Unseen says in one line which waits the trace cannot show and what helps, "" if it can show
+// all kinds. Call it after Finish.
+func (a *Analysis) Unseen() string {
+	if a.visible.handles > 0 {
+		return ""
+	}
+	what := "waits for wait handles and tasks are not in this trace"
+	if a.visible.locks == 0 && !a.Requested {
+		what = "this trace has no wait events"
+	}
+	if major := a.Names.Runtime.Version[0]; major > 0 && major < firstWithWaits {
+		return fmt.Sprintf("%s: .NET %d reports waits for locks only, .NET %d and later report all", what, major, firstWithWaits)
+	}
+	if a.Requested {
+		return ""
+	}
+	return what + ": recorded without the keyword WaitHandle, or no thread waited; record with: seedwalk waits --pid PID --keep FILE"
+}
+
+// Blind reports whether no wait was seen, and none could be if there were any: the absence of
+// waits then means nothing.
+func (a *Analysis) Blind() bool { return a.visible.locks == 0 && a.Unseen() != "" }

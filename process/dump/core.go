@@ -1,0 +1,201 @@
+package dump
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/internal/buf"
+	"github.com/seedwalk/seedwalk/process/live"
+)
+
+// Error says why a file cannot be read as a core.
+type Error struct {
+	Why  Why
+	What string
+}
+
+// Why is the kind of an Error.
+type Why uint8
+
+const (
+	NotELF     Why = iota // not an ELF file
+	NotCore               // an ELF file of another type
+	OtherArch             // of an unsupported machine
+	Truncated             // the file is shorter than its headers say
+	NoThreads             // the core has no registers
+	NoMappings            // the core has no memory
+	Malformed
+)
+
+func (e *Error) Error() string { return e.What }
+
+// Remedy says what a user can do about the error.
+func (w Why) Remedy() string {
+	switch w {
+	case NotELF, NotCore:
+		return "name a core of the kernel, of gcore or of createdump --full"
+	case OtherArch:
+		return "a debugger for that machine reads it"
+	case Truncated, NoThreads, NoMappings:
+		return "have it written once more, with room on the disk and ulimit -c unlimited"
+	}
+	return "have it written once more, by gcore for one"
+}
+
+// Thread is one thread of a core. The first thread of a core is the one that crashed.
+type Thread struct {
+	TID    uint32
+	Signal int // signal that stopped the thread
+	Regs   context.Registers
+	live.Stood
+}
+
+// File is a mapped part of a file (NT_FILE).
+type File struct {
+	Start, End, Offset uint64
+	Path               string
+}
+
+// Core is a core file.
+type Core struct {
+	Arch     context.Arch
+	PID      uint32
+	Name     string // the kernel's short name of the process
+	Threads  []Thread
+	Files    []File
+	VDSO     uint64 // address of the kernel's image, 0 if unknown
+	Problems []error
+
+	data     []byte
+	segments []segment
+	noted    uint64 // bytes of notes read: many headers can refer to the same notes
+}
+
+// segment is a range of memory whose first bytes are in the file.
+type segment struct {
+	start, end uint64
+	off, size  uint64 // in the file
+	exec       bool
+}
+
+// Limits for reading a core.
+const (
+	maxHeaders  = 1 << 20
+	maxThreads  = 1 << 16
+	maxFiles    = 1 << 18
+	maxProblems = 100
+)
+
+// Machines and types of ELF files.
+const (
+	typeCore   = 4
+	machineX64 = 62
+	machineARM = 183
+	ptLoad     = 1
+	ptNote     = 4
+	manyPh     = 0xffff
+)
+
+// New reads a core from its bytes and keeps a reference to them. The error is an *Error.
+// The Core holds what could be read before the error, or is nil.
+func New(data []byte) (*Core, error) {
+	c := &Core{data: data}
+	phoff, phentsize, phnum, err := c.header()
+	if err != nil {
+		return nil, err
+	}
+	for i := uint64(0); i < min(phnum, maxHeaders); i++ {
+		at := phoff + i*phentsize
+		r := buf.At(data, at)
+		typ, flags := r.U32(), r.U32()
+		off, vaddr := r.U64(), r.U64()
+		r.Skip(8)
+		filesz, memsz := r.U64(), r.U64()
+		if !r.OK() || at < phoff {
+			c.problem(Truncated, "program header %d of %d is outside the file", i, phnum)
+			break
+		}
+		switch typ {
+		case ptLoad:
+			c.load(vaddr, memsz, off, filesz, flags&1 != 0)
+		case ptNote:
+			c.notes(off, filesz)
+		}
+	}
+	sort.SliceStable(c.segments, func(i, j int) bool { return c.segments[i].start < c.segments[j].start })
+	sort.SliceStable(c.Files, func(i, j int) bool { return c.Files[i].Start < c.Files[j].Start })
+	switch {
+	case len(c.Threads) == 0:
+		return c, c.because(NoThreads, "the core has no thread's registers")
+	case len(c.segments) == 0:
+		return c, c.because(NoMappings, "the core has no memory")
+	}
+	return c, nil
+}
+
+// because returns an Error with a description of the damage.
+func (c *Core) because(why Why, what string) error {
+	if len(c.Problems) > 0 {
+		what += ": " + c.Problems[0].Error()
+	}
+	return &Error{why, what}
+}
+
+func (c *Core) header() (phoff, phentsize, phnum uint64, err error) {
+	d := c.data
+	if len(d) < 64 || string(d[:4]) != "\x7fELF" {
+		return 0, 0, 0, &Error{NotELF, "it is no ELF file"}
+	}
+	if d[4] != 2 || d[5] != 1 {
+		return 0, 0, 0, &Error{OtherArch, "it is not of a 64-bit little-endian machine"}
+	}
+	le := binary.LittleEndian
+	if t := le.Uint16(d[16:]); t != typeCore {
+		return 0, 0, 0, &Error{NotCore, fmt.Sprintf("it is an ELF file of type %d, and a core has type %d", t, typeCore)}
+	}
+	switch m := le.Uint16(d[18:]); m {
+	case machineX64:
+		c.Arch = context.ArchAMD64
+	case machineARM:
+		c.Arch = context.ArchARM64
+	default:
+		return 0, 0, 0, &Error{OtherArch, fmt.Sprintf("it is of ELF machine %d; x86-64 (%d) and ARM64 (%d) are read", m, machineX64, machineARM)}
+	}
+	phoff, phentsize, phnum = le.Uint64(d[32:]), uint64(le.Uint16(d[54:])), uint64(le.Uint16(d[56:]))
+	if phentsize < 56 {
+		return 0, 0, 0, &Error{Malformed, fmt.Sprintf("its program headers have %d bytes, less than 56", phentsize)}
+	}
+	if phnum == manyPh { // the count is in section 0
+		r := buf.At(d, le.Uint64(d[40:]))
+		r.Skip(44)
+		if n := uint64(r.U32()); r.OK() && n > 0 {
+			phnum = n
+		}
+	}
+	return phoff, phentsize, phnum, nil
+}
+
+// load adds a segment. If the file ends inside the segment, load keeps the part that is there.
+func (c *Core) load(vaddr, memsz, off, filesz uint64, exec bool) {
+	if vaddr+memsz < vaddr || memsz == 0 {
+		if memsz != 0 {
+			c.problem(Malformed, "the memory at %#x has %d bytes and wraps", vaddr, memsz)
+		}
+		return
+	}
+	filesz = min(filesz, memsz)
+	if n := uint64(len(c.data)); off > n || filesz > n-off {
+		c.problem(Truncated, "of the %d bytes of memory at %#x the file has %d", filesz, vaddr, n-min(off, n))
+		off = min(off, n)
+		filesz = n - off
+	}
+	c.segments = append(c.segments, segment{vaddr, vaddr + memsz, off, filesz, exec})
+}
+
+func (c *Core) problem(why Why, format string, args ...any) {
+	if len(c.Problems) < maxProblems {
+		c.Problems = append(c.Problems, &Error{why, fmt.Sprintf(format, args...)})
+	}
+}

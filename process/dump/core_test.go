@@ -1,0 +1,199 @@
+package dump
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/process/live"
+)
+
+var le = binary.LittleEndian
+
+// note appends an ELF note.
+func note(b []byte, typ uint32, desc []byte) []byte {
+	b = le.AppendUint32(b, 5)
+	b = le.AppendUint32(b, uint32(len(desc)))
+	b = le.AppendUint32(b, typ)
+	b = append(b, "CORE\x00\x00\x00\x00"...)
+	b = append(b, desc...)
+	return append(b, make([]byte, -len(desc)&3)...)
+}
+
+// What a test can damage of a core.
+const (
+	atType, atMachine, atPhnum = 16, 18, 56
+	atLoad                     = 64 + 56
+)
+
+// testCore is a core of two threads, three pieces of memory and two files.
+func testCore() []byte {
+	var notes []byte
+	for tid := uint32(100); tid < 102; tid++ {
+		status := make([]byte, 336)
+		le.PutUint16(status[12:], 11)
+		le.PutUint32(status[32:], tid)
+		le.PutUint64(status[112+16*8:], 0x5000+uint64(tid)) // rip
+		le.PutUint64(status[112+19*8:], 0x9000)             // rsp
+		le.PutUint64(status[112+21*8:], 0x9f00)             // fs_base
+		notes = note(notes, 1, status)
+	}
+	info := make([]byte, 136)
+	le.PutUint32(info[24:], 100)
+	copy(info[40:], "victim")
+	notes = note(notes, 3, info)
+	auxv := make([]byte, 32)
+	le.PutUint64(auxv, 33)
+	le.PutUint64(auxv[8:], 0xa000)
+	notes = note(notes, 6, auxv)
+	files := make([]byte, 16+2*24)
+	for i, v := range []uint64{2, 4096, 0x5000, 0x6000, 1, 0x7000, 0x8000, 0} {
+		le.PutUint64(files[8*i:], v)
+	}
+	notes = note(notes, 0x46494c45, append(files, "/lib/a\x00/lib/b\x00"...))
+
+	b := make([]byte, 64+4*56)
+	copy(b, "\x7fELF\x02\x01\x01")
+	le.PutUint16(b[atType:], 4)
+	le.PutUint16(b[atMachine:], 62)
+	le.PutUint64(b[32:], 64)
+	le.PutUint16(b[54:], 56)
+	le.PutUint16(b[atPhnum:], 4)
+	ph := func(i int, typ, flags uint32, vaddr, memsz uint64, data []byte) {
+		p := b[64+56*i:]
+		le.PutUint32(p, typ)
+		le.PutUint32(p[4:], flags)
+		for k, v := range []uint64{uint64(len(b)), vaddr, 0, uint64(len(data)), memsz} {
+			le.PutUint64(p[8+8*k:], v)
+		}
+		b = append(b, data...)
+	}
+	ph(0, 4, 0, 0, 0, notes)
+	ph(1, 1, 5, 0x5000, 0x1000, []byte("the first bytes"))
+	ph(2, 1, 6, 0x9000, 0x1000, []byte("a stack"))
+	ph(3, 1, 5, 0xa000, 0x1000, nil)
+	return b
+}
+
+func TestCore(t *testing.T) {
+	c, err := New(testCore())
+	if err != nil || len(c.Problems) != 0 {
+		t.Fatal(err, c.Problems)
+	}
+	if c.PID != 100 || c.Name != "victim" || c.Arch != context.ArchAMD64 || len(c.Threads) != 2 || c.VDSO != 0xa000 {
+		t.Errorf("%+v", c)
+	}
+	if th := c.Threads[1]; th.TID != 101 || th.Signal != 11 || th.Regs.IP() != 0x5065 || th.Regs.SP() != 0x9000 || th.Base != 0x9f00 {
+		t.Errorf("%+v", th)
+	}
+	want := []live.Mapping{
+		{Start: 0x5000, End: 0x6000, Offset: 0x1000, Exec: true, Path: "/lib/a"},
+		{Start: 0x7000, End: 0x8000, Exec: true, Path: "/lib/b"},
+		{Start: 0x9000, End: 0xa000},
+		{Start: 0xa000, End: 0xb000, Exec: true, Path: "[vdso]"},
+	}
+	if got := c.Maps(); !slices.Equal(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+	for _, r := range []struct {
+		addr uint64
+		n    int
+		want string
+	}{{0x5004, 5, "first"}, {0x5004, 100, "first bytes"}, {0x9000, 7, "a stack"}, {0x9007, 1, ""}, {0xa000, 1, ""}, {0x7000, 1, ""}, {0, 1, ""}, {^uint64(0), 1, ""}} {
+		p := make([]byte, r.n)
+		if n := c.ReadSome(p, r.addr); string(p[:n]) != r.want {
+			t.Errorf("%d bytes at %#x: %q", r.n, r.addr, p[:n])
+		}
+	}
+}
+
+// A thread of ARM64 has its thread pointer in a note of its own, behind its registers.
+func TestThreadPointerARM64(t *testing.T) {
+	of := func(owner string, typ uint32, desc []byte) []byte {
+		b := note(nil, typ, desc)
+		le.PutUint32(b, uint32(len(owner)+1))
+		copy(b[12:20], owner+"\x00\x00\x00")
+		return b
+	}
+	pointer := func(v uint64) []byte { return le.AppendUint64(nil, v) }
+	status := make([]byte, 392)
+	for _, c := range []struct {
+		name  string
+		arch  context.Arch
+		notes [][]byte
+		want  []uint64
+	}{
+		{"each its own", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000)), of("CORE", 1, status), of("LINUX", 0x401, pointer(0x8000))}, []uint64{0x7000, 0x8000}},
+		{"none", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x400, pointer(0x7000))}, []uint64{0}},
+		{"with a second register", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, append(pointer(0x7000), pointer(9)...))}, []uint64{0x7000}},
+		{"cut", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000)[:4])}, []uint64{0}},
+		{"of nobody", context.ArchARM64, [][]byte{of("LINUX", 0x401, pointer(0x7000))}, nil},
+		{"of another owner", context.ArchARM64, [][]byte{of("CORE", 1, status), of("CORE", 0x401, pointer(0x7000))}, []uint64{0}},
+		{"of x86-64", context.ArchAMD64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000))}, []uint64{0}},
+	} {
+		core := &Core{Arch: c.arch, data: slices.Concat(c.notes...)}
+		core.notes(0, uint64(len(core.data)))
+		var got []uint64
+		for _, th := range core.Threads {
+			got = append(got, th.Base)
+		}
+		if !slices.Equal(got, c.want) || len(core.Problems) != 0 {
+			t.Errorf("%s: %#x, want %#x, %v", c.name, got, c.want, core.Problems)
+		}
+	}
+}
+
+// Every way in which a core can be wrong has its reason, and what can be read is
+// kept.
+func TestCoreDamaged(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(b []byte) []byte
+		fatal  bool
+		why    Why
+		says   string
+	}{
+		{"empty", func(b []byte) []byte { return nil }, true, NotELF, "no ELF"},
+		{"text", func(b []byte) []byte { return []byte(strings.Repeat("text", 100)) }, true, NotELF, "no ELF"},
+		{"32 bit", func(b []byte) []byte { b[4] = 1; return b }, true, OtherArch, "64-bit"},
+		{"program", func(b []byte) []byte { b[atType] = 2; return b }, true, NotCore, "type 2"},
+		{"other machine", func(b []byte) []byte { b[atMachine] = 40; return b }, true, OtherArch, "machine 40"},
+		{"small program headers", func(b []byte) []byte { b[54] = 8; return b }, true, Malformed, "8 bytes"},
+		{"no notes", func(b []byte) []byte { le.PutUint32(b[64:], 0); return b }, true, NoThreads, "registers"},
+		{"no memory", func(b []byte) []byte { b[atPhnum] = 1; return b }, true, NoMappings, "no memory"},
+		{"cut in headers", func(b []byte) []byte { return b[:100] }, true, NoThreads, "outside the file"},
+		{"cut in notes", func(b []byte) []byte { return b[:64+4*56+500] }, false, Truncated, "notes at 0x120 the file has 500"},
+		{"cut in memory", func(b []byte) []byte { return b[:len(b)-3] }, false, Truncated, "the file has 4"},
+		{"memory wraps", func(b []byte) []byte { le.PutUint64(b[atLoad+40:], ^uint64(0)); return b }, false, Malformed, "wraps"},
+		{"memory far outside", func(b []byte) []byte { le.PutUint64(b[atLoad+8:], 1<<63); return b }, false, Truncated, "the file has 0"},
+		{"huge note", func(b []byte) []byte { le.PutUint32(b[64+4*56+4:], 1<<31); return b }, true, NoThreads, "outside the notes"},
+		{"the same notes twice", func(b []byte) []byte { copy(b[atLoad+2*56:], b[64:64+56]); return b }, false, Malformed, "more notes than"},
+		{"many files", func(b []byte) []byte { return damageFiles(b, 1<<60) }, false, Malformed, "mapped files"},
+	} {
+		got, err := New(c.damage(testCore()))
+		var e *Error
+		switch {
+		case c.fatal && (!errors.As(err, &e) || e.Why != c.why || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: %v", c.name, err)
+		case !c.fatal && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case !c.fatal && (len(got.Problems) == 0 || !errors.As(got.Problems[0], &e) || e.Why != c.why || !strings.Contains(e.What, c.says)):
+			t.Errorf("%s: %v", c.name, got.Problems)
+		case !c.fatal && len(got.Threads) == 0:
+			t.Errorf("%s: no threads are left", c.name)
+		}
+	}
+}
+
+// damageFiles makes the list of files say it had so many.
+func damageFiles(b []byte, count uint64) []byte {
+	for i := 0; i+4 < len(b); i += 4 {
+		if le.Uint32(b[i:]) == 0x46494c45 {
+			le.PutUint64(b[i+12:], count)
+		}
+	}
+	return b
+}

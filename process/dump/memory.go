@@ -1,0 +1,86 @@
+package dump
+
+import (
+	"sort"
+
+	"github.com/seedwalk/seedwalk/process/live"
+)
+
+// ReadAt implements memory.Reader for the memory that is in the core.
+func (c *Core) ReadAt(p []byte, addr uint64) bool { return c.ReadSome(p, addr) == len(p) }
+
+// ReadSome implements live.Memory.
+func (c *Core) ReadSome(p []byte, addr uint64) (n int) {
+	for n < len(p) {
+		b := c.from(addr + uint64(n))
+		if len(b) == 0 {
+			break
+		}
+		n += copy(p[n:], b)
+	}
+	return n
+}
+
+// from returns the memory from an address to the end of its segment, nil if it is missing.
+func (c *Core) from(addr uint64) []byte {
+	i := sort.Search(len(c.segments), func(i int) bool { return c.segments[i].start > addr }) - 1
+	if i < 0 {
+		return nil
+	}
+	s := &c.segments[i]
+	off := addr - s.start
+	if off >= s.size {
+		return nil
+	}
+	return c.data[s.off+off : s.off+s.size]
+}
+
+// Maps returns the mappings: the segments, with names from the list of files, and the parts of
+// mapped files that have no memory in the core.
+func (c *Core) Maps() []live.Mapping {
+	var out []live.Mapping
+	next, free := 0, uint64(0) // the next file, and the first address that no mapping covers yet
+	for i := range c.segments {
+		s := &c.segments[i]
+		for next < len(c.Files) && c.Files[next].Start < s.start {
+			f := &c.Files[next]
+			out = appendUnkept(out, f, max(f.Start, free), min(f.End, s.start))
+			if f.End > s.start {
+				break
+			}
+			next++
+		}
+		m := live.Mapping{Start: s.start, End: s.end, Exec: s.exec}
+		if f := c.fileAt(next, s.start); f != nil {
+			m.Path, m.Offset = f.Path, f.Offset+s.start-f.Start
+		} else if s.start == c.VDSO && c.VDSO != 0 {
+			m.Path = "[vdso]"
+		}
+		out = append(out, m)
+		free = max(free, s.end)
+		for next < len(c.Files) && c.Files[next].End <= free {
+			next++
+		}
+	}
+	for ; next < len(c.Files); next++ {
+		f := &c.Files[next]
+		out = appendUnkept(out, f, max(f.Start, free), f.End)
+	}
+	return out
+}
+
+// fileAt returns the file that is mapped at addr, at index next or later, nil if there is none.
+func (c *Core) fileAt(next int, addr uint64) *File {
+	if next < len(c.Files) && c.Files[next].Start <= addr && addr < c.Files[next].End {
+		return &c.Files[next]
+	}
+	return nil
+}
+
+// appendUnkept appends a part of a file's mapping whose content is not in the core. It may be code.
+func appendUnkept(out []live.Mapping, f *File, start, end uint64) []live.Mapping {
+	if start >= end {
+		return out
+	}
+	return append(out, live.Mapping{Start: start, End: end, Offset: f.Offset + start - f.Start, Exec: true, Path: f.Path})
+}

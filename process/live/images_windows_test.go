@@ -1,0 +1,120 @@
+package live
+
+import (
+	"encoding/binary"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// copied is a library of the system's as the loader would tell of it, from a file
+// of the test's own.
+func copied(t *testing.T, base uint64) Loaded {
+	t.Helper()
+	path := filepath.Join(tempdir.New(t), "copied.dll")
+	from, err := os.Open(filepath.Join(os.Getenv("SystemRoot"), "System32", "version.dll"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if _, err := io.Copy(to, from); err != nil {
+		t.Fatal(err)
+	}
+	f, err := pe.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Loaded{Base: base, Size: f.SizeOfImage(), Stamp: f.Stamp(), Path: path}
+}
+
+// mapped reports whether there is memory at an address.
+func mapped(at uintptr) bool {
+	var r windows.MemoryBasicInformation
+	return windows.VirtualQuery(at, &r, unsafe.Sizeof(r)) == nil && r.State == windows.MEM_COMMIT
+}
+
+// viewOf is where the file of the image at base is mapped.
+func viewOf(t *testing.T, table *module.Table, base uint64) uintptr {
+	t.Helper()
+	i := table.Find(base)
+	if i < 0 || table.At(i).PE == nil {
+		t.Fatalf("no image was read for %#x", base)
+	}
+	return uintptr(unsafe.Pointer(unsafe.SliceData(table.At(i).PE.Tail(0, 1))))
+}
+
+// letGo collects until nothing is mapped there.
+func letGo(t *testing.T, view uintptr) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); mapped(view); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the file of an image that was unloaded stays mapped")
+		}
+		runtime.GC()
+	}
+}
+
+// The file of an image that was unloaded is let go, or the program could not
+// replace it; but not before the last table that has it is gone.
+func TestUnloaded(t *testing.T) {
+	stays, goes := copied(t, 0x10000000), copied(t, 0x20000000)
+	loaded := []Loaded{stays, goes}
+	l := NewImages(func() []Loaded { return loaded })
+	first := l.Table()
+	other, view := viewOf(t, first, stays.Base), viewOf(t, first, goes.Base)
+	id := first.At(first.Find(stays.Base)).ID
+
+	loaded = loaded[:1]
+	second := l.Table()
+	if i := second.Find(stays.Base); second.Len() != 1 || second.At(i).ID != id || viewOf(t, second, stays.Base) != other {
+		t.Error("what stays loaded must stay the same module")
+	}
+	for range 3 {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !mapped(view) {
+		t.Error("unmapped while a table has it")
+	}
+	runtime.KeepAlive(first)
+	letGo(t, view)
+	if err := os.Remove(goes.Path); err != nil {
+		t.Error(err)
+	}
+
+	loaded = []Loaded{goes} // whose file has gone
+	third := l.Table()
+	if third.Len() != 1 || third.At(0).ID <= id {
+		t.Error("what is loaded anew must be another module")
+	}
+	letGo(t, other)
+}
+
+// The system knows the unwind data of its own libraries.
+func TestFunctionEntry(t *testing.T) {
+	pc := uint64(windows.NewLazySystemDLL("kernelbase.dll").NewProc("CreateFileW").Addr())
+	var entry [12]byte
+	base, ok := Windows{}.FunctionEntry(pc, entry[:])
+	begin, end := binary.LittleEndian.Uint32(entry[:]), binary.LittleEndian.Uint32(entry[4:])
+	if rva := pc - base; !ok || rva < uint64(begin) || rva >= uint64(end) {
+		t.Errorf("%#x: [%#x,%#x) of %#x, %v", pc, begin, end, base, ok)
+	}
+	if _, ok := (Windows{}).FunctionEntry(uint64(uintptr(unsafe.Pointer(&entry))), entry[:]); ok {
+		t.Error("a variable has unwind data")
+	}
+}

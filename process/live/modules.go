@@ -1,0 +1,167 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// Loader builds module tables from mappings and reads each image once. It is not safe for
+// concurrent use.
+//
+// From another process's images, Loader reads what the first frames need, and the rest in a
+// background goroutine that then ends. From this process's images it reads everything before
+// it returns, because background work must not run while threads of this process are stopped.
+type Loader struct {
+	// Image, if set, replaces the loader's way to open the image of a mapping, for
+	// mappings of a core.
+	Image func(m *Mapping) (*elf.File, error)
+	// Memory, if set, replaces /proc/PID/mem.
+	Memory Memory
+	// Files, if set, lists the process's mappings of files. Table then accepts executable
+	// mappings only, and calls Files for images that must be read from memory.
+	Files func() ([]Mapping, error)
+
+	pid    int
+	maps   []Mapping
+	images map[imageKey]*module.Module
+	parsed map[fileKey]*module.Module // any mapping of the file: its ELF and CFI are shared
+	opened []*cfi.Table               // tables under construction whose records are not all read
+	lastID uint32
+	gen    uint32
+}
+
+type fileKey struct {
+	path  string
+	inode uint64
+}
+
+type imageKey struct {
+	fileKey
+	start, end, offset uint64
+}
+
+// NewLoader returns a Loader for process pid, or for this process if pid is 0.
+func NewLoader(pid int) *Loader {
+	return &Loader{pid: pid, images: map[imageKey]*module.Module{}, parsed: map[fileKey]*module.Module{}}
+}
+
+// Table builds the module table of maps. Every table has a new generation.
+func (l *Loader) Table(maps []Mapping) *module.Table {
+	l.gen++
+	l.maps = maps
+	var modules []module.Module
+	var managed []memory.Range
+	for i := range maps {
+		m := &maps[i]
+		switch {
+		case !m.Exec || m.Path == "[vsyscall]":
+		case isManaged(m):
+			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
+		default:
+			if mod := l.image(m); errors.Is(mod.Err, errOutside) {
+				managed = append(managed, memory.Range{Start: m.Start, End: m.End})
+			} else {
+				modules = append(modules, *mod)
+			}
+		}
+	}
+	l.readOpened()
+	return module.NewTable(l.gen, modules, managed)
+}
+
+// readOpened reads the remaining records of the images that were opened for a table.
+func (l *Loader) readOpened() {
+	tables := l.opened
+	if l.opened = nil; len(tables) == 0 {
+		return
+	}
+	go func() {
+		for _, t := range tables {
+			t.Complete() // damaged records are skipped, as in a complete first read
+		}
+	}()
+}
+
+// isManaged tells code the CLR made or mapped itself from native images.
+func isManaged(m *Mapping) bool {
+	return m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper") || IsPE(strings.TrimSuffix(m.Path, deleted))
+}
+
+// errOutside means that a mapping is outside the segments of its image. A single-file .NET
+// program maps its appended files with precompiled managed code in this way.
+var errOutside = errors.New("no executable segment shows this part of the file")
+
+// IsPE reports whether a path names a precompiled managed image.
+func IsPE(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".dll") }
+
+func (l *Loader) image(m *Mapping) *module.Module {
+	key := imageKey{fileKey{m.Path, m.Inode}, m.Start, m.End, m.Offset}
+	if old := l.images[key]; old != nil {
+		return old
+	}
+	l.lastID++
+	mod := l.load(m, key.fileKey)
+	mod.ID, mod.Start, mod.End, mod.Path = l.lastID, m.Start, m.End, m.Path
+	l.images[key] = &mod
+	return &mod
+}
+
+// load reads the image of a mapping, or shares what another mapping of the
+// same file has read.
+func (l *Loader) load(m *Mapping, key fileKey) module.Module {
+	if same := l.parsed[key]; same != nil && same.ELF != nil {
+		mod := *same
+		mod.Bias, mod.Err = bias(mod.ELF, m)
+		return mod
+	}
+	if m.Path == sigpage {
+		return module.Module{Bias: m.Start, Image: sigpageImage{}}
+	}
+	f, err := l.open(m)
+	if err != nil {
+		return module.Module{Err: err}
+	}
+	b, err := bias(f, m)
+	mod := l.read(f, m, b)
+	if err != nil {
+		mod.Err = errors.Join(mod.Err, err)
+	}
+	l.parsed[key] = &mod
+	return mod
+}
+
+func (l *Loader) read(f *elf.File, m *Mapping, bias uint64) module.Module {
+	if l.pid == 0 {
+		return module.ELFFromFile(0, f, m.Path, m.Start, m.End, bias)
+	}
+	mod := module.OpenELF(0, f, m.Path, m.Start, m.End, bias)
+	if mod.CFI != nil && !mod.CFI.Read() {
+		l.opened = append(l.opened, mod.CFI)
+	}
+	return mod
+}
+
+// bias is the mapped address of the image minus its own: that of the
+// executable segment whose part of the file this mapping shows.
+func bias(f *elf.File, m *Mapping) (uint64, error) {
+	const page = 4096
+	for _, s := range f.Segments() {
+		if !s.Executable() {
+			continue
+		}
+		if m.Path == "[vdso]" {
+			return f.Bias(), nil
+		}
+		first := s.Off &^ (page - 1)
+		if m.Offset >= first && m.Offset < s.Off+s.Filesz {
+			return m.Start - (s.Vaddr + m.Offset - s.Off), nil
+		}
+	}
+	return 0, fmt.Errorf("%s: file offset %#x: %w", m.Path, m.Offset, errOutside)
+}

@@ -1,0 +1,90 @@
+package live
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// This process: its own code must be found, with the bias that makes a known
+// function's address one of the file's.
+func TestTableOfThisProcess(t *testing.T) {
+	maps, err := Maps(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewLoader(0)
+	table := l.Table(maps)
+	pc, _, _, _ := runtime.Caller(0)
+	i := table.Find(uint64(pc))
+	if i < 0 {
+		t.Fatalf("no module at %#x", pc)
+	}
+	m := table.At(i)
+	exe, _ := os.Executable()
+	if m.Path != exe || m.ELF == nil {
+		t.Errorf("module %q, error %v", m.Path, m.Err)
+	}
+	if b, ok := m.ELF.BytesAt(uint64(pc)-m.Bias, 1); !ok || len(b) != 1 {
+		t.Errorf("pc %#x is not in the file at bias %#x", pc, m.Bias)
+	}
+	again := l.Table(maps)
+	if again.At(i).ID != m.ID || again.At(i).ELF != m.ELF || again.Generation() == table.Generation() {
+		t.Error("a second table must share the images, keep their IDs, and have a generation of its own")
+	}
+	vdso(t, l, maps)
+}
+
+func vdso(t *testing.T, l *Loader, maps []Mapping) {
+	t.Helper()
+	for i := range maps {
+		if maps[i].Path != "[vdso]" {
+			continue
+		}
+		if m := l.image(&maps[i]); m.CFI == nil || m.Bias != maps[i].Start {
+			t.Errorf("vdso: bias %#x, CFI %v, error %v", m.Bias, m.CFI, m.Err)
+		}
+	}
+}
+
+// TestOpened: of another process's image no records are read until a table is made of it,
+// and then all of them are, besides; of this process's they are read at once.
+func TestOpened(t *testing.T) {
+	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
+	f, err := elf.Map(libc)
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no x86-64 libc on this host")
+	}
+	var m Mapping
+	for _, s := range f.Segments() {
+		if s.Executable() {
+			m = Mapping{Start: 0x10000000 + s.Vaddr, End: 0x10000000 + s.Vaddr + s.Memsz, Offset: s.Off, Exec: true, Path: libc}
+		}
+	}
+	open := func(pid int) (*Loader, *module.Module) {
+		l := NewLoader(pid)
+		l.Image = func(*Mapping) (*elf.File, error) { return f, nil }
+		return l, l.image(&m)
+	}
+	if _, own := open(0); !own.CFI.Read() {
+		t.Error("of this process not all was read")
+	}
+	l, mod := open(os.Getpid())
+	if mod.CFI == nil || mod.CFI.Read() {
+		t.Fatalf("read before it was asked for: %v", mod.Err)
+	}
+	if got := l.Table([]Mapping{m}).At(0).CFI; got != mod.CFI || len(l.opened) != 0 {
+		t.Errorf("another table, or still to be read: %d", len(l.opened))
+	}
+	for range 6000 { // a minute: it takes 2 ms
+		if mod.CFI.Read() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("never read")
+}

@@ -1,0 +1,63 @@
+package live
+
+import "github.com/seedwalk/seedwalk/unwind/memory"
+
+// Region is a part of an address space whose pages are alike. Source: Win32
+// MEMORY_BASIC_INFORMATION.
+type Region struct {
+	Start, End uint64
+	Committed  bool
+	Readable   bool // without a fault
+	Executable bool
+	Image      bool // a mapped image's
+}
+
+// maxImage bounds a copied image.
+const maxImage = 1 << 29
+
+// readImage copies an image out of memory, zeros where it has no pages.
+func readImage(sys system, base, size uint64) []byte {
+	if size > maxImage {
+		return nil
+	}
+	data := make([]byte, size)
+	for at := base; at < base+size; {
+		r, ok := sys.region(at)
+		end := min(r.End, base+size)
+		if !ok || end <= at {
+			return nil
+		}
+		if r.Committed && r.Readable {
+			sys.ReadAt(data[at-base:end-base], at) // what went away meanwhile stays zero
+		}
+		at = end
+	}
+	return data
+}
+
+// maxRegions bounds the walk of an address space.
+const maxRegions = 1 << 20
+
+// firstAddress is where Windows' address spaces begin.
+const firstAddress = 0x10000
+
+// generated is executable memory that belongs to no image: what the CLR, or
+// another generator, made.
+func generated(sys system) (out []memory.Range) {
+	at := uint64(firstAddress)
+	for range maxRegions {
+		r, ok := sys.region(at)
+		if !ok || r.End <= at {
+			break
+		}
+		if r.Committed && r.Executable && !r.Image {
+			if n := len(out); n > 0 && out[n-1].End == r.Start {
+				out[n-1].End = r.End
+			} else {
+				out = append(out, memory.Range{Start: r.Start, End: r.End})
+			}
+		}
+		at = r.End
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package export
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// tags lists the names of a type's JSON fields, those of its parts too.
+func tags(t reflect.Type, into map[string]bool) {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		tags(t.Elem(), into)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+				into[name] = true
+			}
+			tags(f.Type, into)
+		}
+	}
+}
+
+// Every field stands in docs/json.md.
+func TestSchemaIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	tags(reflect.TypeFor[jsonFile](), all)
+	if len(all) < 40 {
+		t.Fatalf("only %d fields", len(all))
+	}
+	for name := range all {
+		if !strings.Contains(string(doc), "`"+name+"`") {
+			t.Errorf("docs/json.md does not name %s", name)
+		}
+	}
+}
+
+// The file begins with what the line of record --json has too.
+func TestOneSchema(t *testing.T) {
+	var file, line map[string]json.RawMessage
+	b, err := json.Marshal(NewRecording("seedwalk-recording", handMade()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &line); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(written(t, WriteJSON, handMade()), &file); err != nil {
+		t.Fatal(err)
+	}
+	delete(line, "format")
+	for name, value := range line {
+		if string(file[name]) != string(value) {
+			t.Errorf("%s: %s in the file, %s in the line", name, file[name], value)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/contract"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/stack/merge"
+)
+
+// pool has copies of one stack in some of its places.
+type pool struct {
+	world *fs.World
+	full  []bool
+}
+
+func (p *pool) Len() int   { return len(p.full) }
+func (p *pool) Done(i int) { p.full[i] = false }
+func (p *pool) At(i int, c *clr.Capture) bool {
+	if p.full[i] {
+		*c = p.world.Capture
+	}
+	return p.full[i]
+}
+
+// Every copy becomes a stack, once, and nothing is suspended for it.
+func TestCopied(t *testing.T) {
+	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
+	f := &fake{world: world, rounds: 99}
+	g := &fakeThreads{fake: fake{world: world, rounds: 99}}
+	for name, a := range map[string]*Agent{"runtime": New(f, Config{Slots: 4}, nil), "threads": NewThreads(g, Config{Slots: 4}, nil)} {
+		t.Run(name, func(t *testing.T) {
+			p := &pool{world, []bool{false, true, true, false, true}}
+			got := 0
+			use := func(s *Stack) {
+				got++
+				if s.Merged.Gap != merge.GapNone || len(s.Frames) != 4 || s.Name != "worker" {
+					t.Errorf("gap %v, %d frames, thread %q", s.Merged.Gap, len(s.Frames), s.Name)
+				}
+			}
+			a.Copied(p, use)
+			a.Copied(p, use)
+			if got != 3 || f.rounds != 99 || g.rounds != 99 || g.suspended != 0 {
+				t.Errorf("%d stacks of 3 copies, %d and %d suspensions", got, 99-f.rounds, 99-g.rounds)
+			}
+		})
+	}
+}
+
+// A thread's processor time is that of its samples, however often copies are asked for.
+func TestCopiesCostNoTime(t *testing.T) {
+	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
+	f := &fake{world: world, rounds: 99}
+	a := New(f, Config{Slots: 4}, nil)
+	var times []uint64
+	use := func(s *Stack) { times = append(times, s.CPU) }
+	a.Once(0, use)
+	for _, cpu := range []uint64{300, 500, 900} {
+		f.cpu = cpu
+		a.Copied(&pool{world, []bool{true}}, use)
+	}
+	a.Once(0, use)
+	if want := []uint64{0, 0, 0, 0, 900}; !slices.Equal(times, want) {
+		t.Errorf("processor times %v, want %v", times, want)
+	}
+}
+
+// As long as the runtime's tables are not proven the copies wait, but not for ever.
+func TestCopiesWait(t *testing.T) {
+	f := &fake{world: fs.Build(fs.Root, fs.Managed, fs.Native), rounds: 99}
+	a := New(f, Config{Slots: 4}, nil)
+	p := &pool{f.world, []bool{true}}
+	a.unproven = proofs - 2
+	a.take.(*rounds).managed.tables = &contract.Tables{} // of a layout that is only supposed
+	f.world.Capture.Frames = nil                         // a copy has none
+	for n, want := range []bool{true, true, false} {
+		a.Copied(p, func(*Stack) {})
+		if p.full[0] != want {
+			t.Errorf("after call %d: waits %v", n+1, p.full[0])
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/demangle"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// fakeThreads is the fake with threads that are suspended one at a time.
+type fakeThreads struct {
+	fake
+	answers   []clr.HRESULT // of DoStackSnapshot, then S_OK
+	suspended int
+	merged    int // times the agent named code while a thread stood still
+	primes    int
+}
+
+func (f *fakeThreads) Claim(clr.Thread) bool { return true }
+func (f *fakeThreads) Release(clr.Thread)    {}
+func (f *fakeThreads) Prime(clr.Thread) (int, clr.HRESULT) {
+	f.primes++
+	return f.primes - 1, clr.S_OK // the first has nothing to report
+}
+func (f *fakeThreads) Suspend(int, clr.Thread) clr.SuspendStatus {
+	f.suspended++
+	return clr.Suspended
+}
+func (f *fakeThreads) Resume(int, clr.Thread) { f.suspended--; f.rounds-- }
+func (f *fakeThreads) Context(_ int, c *clr.Capture) bool {
+	*c = f.world.Capture
+	return true
+}
+func (f *fakeThreads) DoStackSnapshot(_ int, c *clr.Capture) {
+	c.Frames, c.Result = f.world.Capture.Frames, clr.S_OK
+	if len(f.answers) > 0 {
+		c.Frames, c.Result = nil, f.answers[0]
+		f.answers = f.answers[1:]
+	}
+}
+func (f *fakeThreads) FunctionName(id clr.FunctionID) (demangle.MethodName, string, bool) {
+	f.merged += f.suspended
+	return f.fake.FunctionName(id)
+}
+func (f *fakeThreads) Table() *module.Table     { f.merged += f.suspended; return f.world.Table }
+func (f *fakeThreads) Specials() *seed.Specials { return nil }
+func (f *fakeThreads) Managed() merge.Managed   { return nil }
+
+// Prime has another signature than Host's, so that the embedded one must go.
+var _ ThreadHost = (*fakeThreads)(nil)
+
+func runThreads(t *testing.T, f *fakeThreads) (map[wire.Type][]wire.Message, string) {
+	t.Helper()
+	defer func() {
+		if f.suspended != 0 || f.merged != 0 {
+			t.Errorf("%d threads left suspended, %d calls while one was", f.suspended, f.merged)
+		}
+	}()
+	return runHost(t, f)
+}
+
+func runHost(t *testing.T, f ThreadHost) (map[wire.Type][]wire.Message, string) {
+	t.Helper()
+	var out bytes.Buffer
+	reason := NewThreads(f, Config{RateHz: 1e6, Slots: 4}, func(b []byte) error { out.Write(b); return nil }).Run()
+	return messages(t, out.Bytes()), reason
+}
+
+func TestSingleThreads(t *testing.T) {
+	f := &fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native), rounds: 4},
+		answers: []clr.HRESULT{clr.CORPROF_E_STACKSNAPSHOT_UNSAFE}}
+	m, reason := runThreads(t, f)
+	if reason != "the process ended" || f.primes != 2 {
+		t.Errorf("%q, primed after %d walks", reason, f.primes)
+	}
+	samples := m[wire.TypeSample]
+	if len(samples) != 3 { // four suspensions, one of them for the second try
+		t.Fatalf("%d samples", len(samples))
+	}
+	for _, s := range samples {
+		checkSample(t, f.world, s.(*wire.Sample))
+	}
+	checkStats(t, m[wire.TypeStats], 4, map[string]uint64{"tries/found/S_OK": 3, "tries/found/CORPROF_E_STACKSNAPSHOT_UNSAFE": 1})
+}
+
+// checkStats holds the totals last sent against what was done: every suspension
+// is counted with its times and its answer, those that were tried again too.
+func checkStats(t *testing.T, stats []wire.Message, suspensions uint64, tries map[string]uint64) {
+	t.Helper()
+	got, times := map[string]uint64{}, map[string]*wire.Histogram{wire.StatSuspended: {}, wire.StatContext: {}, wire.StatWalk: {}, wire.StatSnapshot: {}}
+	for _, m := range stats {
+		s := m.(*wire.Stats)
+		for key, h := range times {
+			h.Set(key, s)
+		}
+		if strings.HasPrefix(s.Key, wire.StatTries) {
+			got[s.Key] = s.Value
+		}
+	}
+	if !maps.Equal(got, tries) {
+		t.Errorf("tries %v, want %v", got, tries)
+	}
+	for key, h := range times {
+		if h.Count() != suspensions {
+			t.Errorf("%s of %d suspensions, want %d", key, h.Count(), suspensions)
+		}
+	}
+}
+
+// An answer that will never change ends the sampling and says why.
+func TestSingleRefused(t *testing.T) {
+	f := &fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed), rounds: 100},
+		answers: []clr.HRESULT{clr.CORPROF_E_INCONSISTENT_WITH_FLAGS}}
+	m, reason := runThreads(t, f)
+	if !strings.Contains(reason, "INCONSISTENT_WITH_FLAGS") || f.rounds < 90 || len(m[wire.TypeBye]) != 1 {
+		t.Errorf("%q with %d rounds to go", reason, f.rounds)
+	}
+}

@@ -1,0 +1,73 @@
+package outside
+
+import (
+	"sort"
+	"time"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+// disarm ends the timers and puts the handlers back, by one signal: to a thread that
+// has had one, if there is any; to all others in turn while none answers. It reports
+// whether that has been done within a time. It may be called again.
+func (e *Engine) disarm(within time.Duration) bool {
+	e.file.End()
+	limit := time.Now().Add(within)
+	for {
+		e.again()
+		e.list(time.Now(), e.file.Helper()) // threads that had a signal may have ended since
+		if e.askToLeave(limit) || e.left(lateStep) {
+			return true
+		}
+		if time.Now().After(limit) || !e.alive() {
+			return false
+		}
+	}
+}
+
+// askToLeave sends the signal to one thread after the other.
+func (e *Engine) askToLeave(limit time.Time) bool {
+	tids := make([]*task, 0, len(e.tasks))
+	for _, t := range e.tasks {
+		tids = append(tids, t)
+	}
+	sort.Slice(tids, func(i, j int) bool {
+		a, b := tids[i], tids[j]
+		if (a.slot >= 0) != (b.slot >= 0) {
+			return a.slot >= 0
+		}
+		return a.last.cpu > b.last.cpu
+	})
+	for _, t := range tids {
+		if time.Now().After(limit) {
+			return false
+		}
+		if e.ask(t, probe.OpLeave) != sent {
+			continue
+		}
+		if e.left(50 * time.Millisecond) {
+			return true
+		}
+	}
+	return false
+}
+
+// soonLimit is how long the end of the stream waits for the threads' answers. lateLimit is
+// how long threads may take to answer that hardly get a processor, lateStep how long after
+// all have been asked.
+const (
+	soonLimit = 250 * time.Millisecond
+	lateLimit = 8 * time.Second
+	lateStep  = 250 * time.Millisecond
+)
+
+// left waits until the probe has put everything back.
+func (e *Engine) left(limit time.Duration) bool {
+	for begin := time.Now(); !e.file.Left(); {
+		if time.Since(begin) > limit || !e.alive() {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}

@@ -1,0 +1,114 @@
+package outside
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/unwind/memory"
+)
+
+// patchedMemory is the memory of a thread on whose stack the runtime has replaced a return
+// address. Whoever reads the Thread makes the thread go on, if onRead is set.
+type patchedMemory struct {
+	stub, slot, ra uint64
+	thread         uint64
+	reads          []uint64 // addresses, in order
+	onRead         func()
+}
+
+func (m *patchedMemory) ReadAt(b []byte, addr uint64) bool { return m.ReadSome(b, addr) == len(b) }
+
+func (m *patchedMemory) ReadSome(b []byte, addr uint64) int {
+	m.reads = append(m.reads, addr)
+	clear(b)
+	if addr == m.thread {
+		binary.LittleEndian.PutUint64(b[152:], m.ra)
+		binary.LittleEndian.PutUint64(b[160:], m.slot)
+		if m.onRead != nil {
+			m.onRead()
+		}
+		return len(b)
+	}
+	for i := 0; i+8 <= len(b); i += 8 {
+		if addr+uint64(i) == m.slot {
+			binary.LittleEndian.PutUint64(b[i:], m.stub)
+		}
+	}
+	return len(b)
+}
+
+// The Thread of a blocked thread is read while the thread stands where its stack was copied.
+// It is not read if no return address on the stack is the runtime's.
+func TestThreadIsReadWithItsStack(t *testing.T) {
+	const stub, slot, ra, thread = 0x7000_1003, 0x5000_0f08, 0x7100_0010, 0x6000_0000
+	for _, c := range []struct {
+		name           string
+		slot           uint64
+		runs           bool
+		wantOK, wantRA bool
+	}{
+		{"the thread stays", slot, false, true, true},
+		{"the thread runs before its Thread has been read", slot, true, false, false},
+		{"no return address is replaced", 0, false, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pid, run := echo(t)
+			mem := &patchedMemory{stub: stub, slot: c.slot, ra: ra, thread: thread}
+			if c.runs {
+				mem.onRead = func() { run(); settle(t, pid, 0) }
+			}
+			e := &Engine{roll: newRoll(pid), bytes: make([]byte, 1<<16)}
+			defer e.kernel.close(nil)
+			e.t, e.w = &target{mem: mem}, &walker{hijackStub: stub}
+			k := &task{tid: uint32(pid), stat: -1, place: -1, slot: -1, low: 0x5000_0000, high: 0x5000_2000, thread: thread}
+			defer e.kernel.shut(k)
+			before, ok1 := e.kernel.counters(k)
+			w, sp, ip := e.kernel.whereIs(k)
+			if !ok1 || w != blocked {
+				t.Skip("SKIPPED-CHECK: the kernel does not say where the thread is blocked")
+			}
+			k.low, k.high = sp&^0xfff, sp&^0xfff+0x2000
+			if c.slot != 0 {
+				mem.slot = (sp + 64) &^ 7
+			}
+			got, ok := e.copyBlocked(k, sp, ip, before)
+			if ok != c.wantOK {
+				t.Fatalf("ok %v", ok)
+			}
+			if !ok {
+				return
+			}
+			if len(got.extra) != 0 != c.wantRA || c.wantRA && binary.LittleEndian.Uint64(got.extra[152:]) != ra {
+				t.Errorf("%d bytes of the Thread after %#x", len(got.extra), mem.reads)
+			}
+		})
+	}
+}
+
+func TestPatched(t *testing.T) {
+	const stub = 0x7fff_1234_5003
+	w := &walker{hijackStub: stub}
+	at := func(addr uint64, word int) *memory.Run {
+		b := make([]byte, 67)
+		if word >= 0 {
+			binary.LittleEndian.PutUint64(b[word:], stub)
+		}
+		return &memory.Run{Addr: addr, Data: b}
+	}
+	for _, c := range []struct {
+		name string
+		run  *memory.Run
+		want bool
+	}{
+		{"first word", at(0x1000, 0), true}, {"last whole word", at(0x1000, 56), true}, {"beside a word", at(0x1000, 12), false},
+		{"a copy that begins within a word", at(0x1003, 5), true}, {"none", at(0x1000, -1), false},
+		{"nothing", &memory.Run{}, false}, {"less than a word", &memory.Run{Addr: 0x1005, Data: []byte{1, 2}}, false},
+	} {
+		if got := w.patched(c.run); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	if (&walker{}).patched(at(0x1000, 0)) || (&walker{}).patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}) {
+		t.Error("patched though the stub is not known")
+	}
+}

@@ -1,0 +1,207 @@
+package outside
+
+import (
+	"bytes"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+// The random clock is for kernels that permit no perf events. At random moments the tool looks
+// which threads run, and sends each of them the signal for a sample. The moments are exponential,
+// so no work of the program can keep step with them. A sample stands for one period, and the
+// thread's samples are scaled to its exact clock later.
+//
+// Known limits: a thread in state R may wait for a processor. Bursts shorter than half a
+// millisecond are sampled too late, some 50 us after the moment.
+
+// randomClock is the state of the tool's random clock.
+type randomClock struct {
+	order    []*task
+	open     int                     // draws without an answer
+	late     [bits.UintSize + 1]uint // moments by the binary logarithm of their lateness in nanoseconds
+	moments  uint
+	kept     uint64
+	rejected uint64
+}
+
+// draw is what a thread was asked at a random moment.
+type draw struct {
+	open   bool
+	before counters
+	wake   int64 // Unix time
+	weight uint64
+}
+
+const (
+	// mostDrawn is the number of threads that are looked at at one moment. Where there are more,
+	// a random subset is, and each stands for more.
+	mostDrawn = 128
+	// drawSlack is the time for which a thread may have waited for a processor between the moment
+	// and its sample, beyond the tool's own delay: it waited because the tool took its processor.
+	drawSlack = 60000
+	// drawWait and drawWaits bound the wait for the answers of a moment.
+	drawWait  = 60 * time.Microsecond
+	drawWaits = 5
+	// lostAnswer is how long after the question the sample of a thread that has answered may still
+	// come, nanoseconds: the ring has no room for some.
+	lostAnswer = 100000000
+	// waking is the processor time below which a thread in a system call has just woken up.
+	waking = 10000
+	// clockNice is the priority of the tool's thread, where it is permitted: late moments are worse.
+	clockNice = -10
+)
+
+// begin gives the clock's thread the processor soon after each moment.
+func (r *randomClock) begin() {
+	runtime.LockOSThread()
+	unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0)
+	unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), clockNice)
+}
+
+// nextDraw is the time until the next moment.
+func (e *Engine) nextDraw() time.Duration {
+	d := rand.ExpFloat64() * float64(e.period)
+	return time.Duration(min(d, float64(longest)))
+}
+
+// drawAll asks the threads that run now for samples, some of them if there are many.
+func (e *Engine) drawAll(late time.Duration) {
+	r := &e.random
+	r.late[bits.Len64(uint64(max(0, late)))]++
+	r.moments++
+	r.order = r.order[:0]
+	for _, t := range e.tasks {
+		if t.armed && t.slot >= 0 {
+			r.order = append(r.order, t)
+		}
+	}
+	e.file.Read(e.record) // answers to earlier questions
+	all := len(r.order)
+	drawn := min(all, mostDrawn)
+	for i := range drawn { // a fresh order: the first are asked sooner
+		j := i + rand.IntN(all-i)
+		r.order[i], r.order[j] = r.order[j], r.order[i]
+		e.drawOne(r.order[i], drawWeight(all, drawn, rand.IntN))
+	}
+	for i := 0; r.open > 0 && i < drawWaits; i++ {
+		nap(drawWait)
+		e.file.Read(e.record)
+	}
+}
+
+// drawWeight is the number of threads that a drawn one represents if drawn of all threads are
+// looked at: a whole number, right on average.
+func drawWeight(all, drawn int, random func(n int) int) uint64 {
+	weight := uint64(all / drawn)
+	if random(drawn) < all%drawn {
+		weight++
+	}
+	return weight
+}
+
+// close forgets the question to a thread: it was answered, or the answer will not come.
+func (r *randomClock) close(t *task) {
+	if t.drawn.open {
+		t.drawn.open = false
+		r.open--
+	}
+}
+
+// drawOne asks a thread for a sample if it runs.
+func (e *Engine) drawOne(t *task, weight uint64) {
+	if t.drawn.open && e.file.Answered(t.slot) && time.Now().UnixNano()-t.drawn.wake > lostAnswer {
+		e.random.close(t)
+	}
+	if t.drawn.open || !e.file.Answered(t.slot) || !e.kernel.runs(t) {
+		return
+	}
+	before, ok := e.kernel.counters(t)
+	if !ok {
+		return
+	}
+	sig := e.legacy
+	if sig == 0 {
+		sig = e.real
+	}
+	if e.file.Ask(t.slot, probe.OpSample, sig) != nil {
+		return
+	}
+	e.stats.asked++
+	t.drawn = draw{open: true, before: before, wake: time.Now().UnixNano(), weight: weight}
+	e.random.open++
+}
+
+// answered reports whether a sample that was asked for is one of processor time: the thread was
+// on a processor at the moment, or came to one as soon as the tool let it.
+func (e *Engine) answered(t *task, s *stackSample) (keep bool) {
+	e.random.close(t)
+	d := &t.drawn
+	after, ok := e.kernel.counters(t)
+	slack := max(0, s.time-d.wake) + drawSlack
+	switch {
+	case !ok:
+		keep = true // it has ended, so it ran
+	case after.turns == d.before.turns:
+		keep = true
+	case after.wait-min(d.before.wait, after.wait) <= uint64(slack):
+		keep = after.cpu-min(d.before.cpu, after.cpu) >= waking || !e.syscalls.enters(s.regs.IP())
+	}
+	if !keep {
+		e.random.rejected++
+		return false
+	}
+	e.random.kept++
+	s.cpu = uint64(e.period) * d.weight
+	s.wall = t.worked(int64(s.cpu))
+	t.hits++
+	e.stats.timed++
+	return true
+}
+
+// lateness returns a bound of the lateness of 90 % of the moments, in nanoseconds.
+func (r *randomClock) lateness() uint64 {
+	seen := uint(0)
+	for i, n := range r.late {
+		if seen += n; n > 0 && seen*10 >= r.moments*9 {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+// runs reports whether the kernel calls a thread runnable (state R of proc(5), stat).
+func (f *taskFiles) runs(t *task) bool {
+	if t.stateFile == 0 {
+		fd, err := f.open(t.tid, "stat")
+		if err != nil {
+			return false
+		}
+		if f.states >= maxStates {
+			defer unix.Close(fd)
+			return f.running(fd)
+		}
+		f.states++
+		t.stateFile = fd + 1
+	}
+	return f.running(t.stateFile - 1)
+}
+
+// maxStates bounds the stat files that are kept open.
+const maxStates = 1024
+
+func (f *taskFiles) running(fd int) bool {
+	f.calls++
+	n, err := unix.Pread(fd, f.buf[:], 0)
+	if err != nil {
+		return false
+	}
+	b := f.buf[:n]
+	i := bytes.LastIndexByte(b, ')') // a name may hold others
+	return i >= 0 && i+2 < n && b[i+2] == 'R'
+}

@@ -1,0 +1,333 @@
+package outside
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// Still is a process whose threads are looked at one by one while they stand: a
+// running one by a debugger's means, or a core.
+type Still struct {
+	Reread func() []live.Mapping // the mappings as they are now; nil if they cannot change
+
+	t     *target
+	w     *walker
+	names map[*elf.File]*symbol.Table
+
+	waiters []waiter
+}
+
+// Thread is what was read of a thread while it stood.
+type Thread struct {
+	TID     uint32
+	Regs    context.Registers
+	Partial bool // only sp and ip are known
+	Stack   memory.Run
+	Cut     bool // the copy ends before the stack does
+	extra   []byte
+	word    lockWord
+}
+
+// StackFrame is a frame with its names.
+type StackFrame struct {
+	merge.Frame
+	Name   string         // "" if nothing covers it
+	Module string         // path of a native image, or an assembly's name
+	Offset uint64         // in a native image
+	Source metadata.Place // of managed code that has a Portable PDB
+}
+
+// Stack is a thread's, leaf first. Gap says why it is not whole.
+type Stack struct {
+	TID    uint32
+	Frames []StackFrame
+	Gap    merge.Gap
+	At     uint64 // where the walk ended that left a gap
+	Lock   Lock   // that the thread waits for; Locks fills it in
+}
+
+// newStillOf is NewStill of a running process, whose files are read too.
+func newStillOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
+	s := NewStill(a, mem, loader, maps)
+	if s.t.file = filesOf(pid); s.t.names != nil {
+		s.t.names.File = s.t.file
+	}
+	return s
+}
+
+// NewStill prepares the walks of the threads of a process of architecture a.
+func NewStill(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
+	s := &Still{t: newTarget(0, a, mem, loader), w: newWalker(a), names: map[*elf.File]*symbol.Table{}}
+	s.w.unproven = s.t.unproven
+	s.set(maps)
+	if s.t.tables != nil {
+		s.w.returnsBy(s.t.hijackStub())
+		s.t.threads.read()
+	}
+	return s
+}
+
+func (s *Still) set(maps []live.Mapping) {
+	s.t.set(maps)
+	s.w.unmanaged.SetTable(s.t.table)
+	s.use()
+}
+
+// use has the walker look into the runtime's tables if they are proven.
+func (s *Still) use() {
+	if s.w.code = nil; s.t.tables != nil && s.t.tables.MapProven() {
+		s.w.code = codeOf(s.t.tables, s.t.steps)
+	}
+}
+
+// Modules are the images as of the last walk.
+func (s *Still) Modules() *module.Table { return s.t.table }
+
+// Runtime reports whether a runtime was found that can be read; why not, if it is
+// there.
+func (s *Still) Runtime() (found bool, why string) { return s.t.tables != nil, s.t.why }
+
+// How much of a stack is copied at most: of one whose end is known, of another
+// (a coroutine's in a heap), and of the runtime's Thread.
+const (
+	maxStill   = 64 << 20
+	maxUnknown = 256 << 10
+	extraStill = 256
+)
+
+// Read copies a thread's stack, while it stands.
+func (s *Still) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
+	th := Thread{TID: tid, Regs: *r}
+	th.Stack, th.Cut = s.copyStack(r.SP(), st.Base)
+	if o := s.t.threads.objects[tid]; o != 0 {
+		b := make([]byte, extraStill)
+		th.extra = b[:s.t.mem.ReadSome(b, o)]
+	}
+	return th
+}
+
+// copyStack copies from the red zone below sp to the stack's end.
+func (s *Still) copyStack(sp, base uint64) (run memory.Run, cut bool) {
+	m := s.t.mapping(sp)
+	if m == nil {
+		return run, false
+	}
+	from, end, limit := max(sp-redZone, m.Start), m.End, uint64(maxUnknown)
+	switch {
+	case base > sp && base < end:
+		end, limit = base, maxStill
+	case m.Path == "[stack]":
+		limit = maxStill
+	}
+	size := min(end-from, limit)
+	b := make([]byte, min(size, firstStack))
+	n := 0
+	for {
+		got := s.t.mem.ReadSome(b[n:], from+uint64(n))
+		n += got
+		if n < len(b) || uint64(n) >= size {
+			return memory.Run{Addr: from, Data: b[:n]}, uint64(n) < end-from
+		}
+		b = append(b, make([]byte, min(len(b), int(size)-n))...)
+	}
+}
+
+const redZone = 128 // bytes below sp that are a function's own (System V ABI)
+
+const firstStack = 1 << 16
+
+// SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing.
+func (s *Still) SetIncomplete() {
+	if s.t.tables != nil {
+		s.t.tables.SetIncomplete()
+	}
+}
+
+// Verify lets the runtime's tables prove their layout before stacks are walked.
+func (s *Still) Verify() {
+	s.t.verify()
+	s.use()
+}
+
+// verifySoon is Verify of a running process.
+func (s *Still) verifySoon() {
+	s.t.verifySoon()
+	s.use()
+}
+
+// Walk walks and names a thread's stack.
+func (s *Still) Walk(th *Thread) Stack {
+	c := capture{tid: th.TID, regs: th.Regs, stack: th.Stack, cut: th.Cut, partial: th.Partial, extra: th.extra}
+	frames, gap := s.follow(&c)
+	if gap != merge.GapNone && s.Reread != nil {
+		s.set(s.Reread())
+		frames, gap = s.follow(&c)
+	}
+	out := Stack{TID: th.TID, Gap: gap}
+	if gap != merge.GapNone {
+		out.At = s.w.regs.IP()
+	}
+	for i := range frames {
+		if frames[i].Kind != unwind.KindGap {
+			out.Frames = append(out.Frames, s.named(&frames[i]))
+		}
+	}
+	out.endInGo()
+	if len(out.Frames) > 0 && s.t.threads.numbers != nil {
+		leaf := &out.Frames[0]
+		out.Lock = th.word.native(th.TID, s.t.threads.numbers, leaf.Name, leaf.Module)
+		if w, ok := th.waits(&out); ok && out.Lock.Kind == NoLock {
+			s.waiters = append(s.waiters, w)
+		}
+	}
+	return out
+}
+
+// endInGo ends a stack where Go's runtime does: its unwind data do not say that nobody
+// has called these functions, and lead on into what is no frame. (Of those in which a
+// goroutine waits for what runs on another stack, this is not said.)
+//
+// Source: the functions marked TOPFRAME in Go's src/runtime/asm_amd64.s, and mcall, which
+// begins anew on a thread's own stack.
+func (s *Stack) endInGo() {
+	if s.Gap == merge.GapNone {
+		return
+	}
+	for i := range s.Frames {
+		switch strings.TrimSuffix(s.Frames[i].Name, ".abi0") {
+		case "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall":
+			s.Frames, s.Gap, s.At = s.Frames[:i+1], merge.GapNone, 0
+			return
+		}
+	}
+}
+
+// SetThreads tells how the process numbers its threads. Without it no owner of a lock
+// is looked for.
+func (s *Still) SetThreads(n numbering) { s.t.threads.numbers = n }
+
+// Locks says of walked threads which monitor of the runtime's they want to enter.
+func (s *Still) Locks(stacks []Stack) {
+	found := s.t.entered(s.waiters)
+	for i := range stacks {
+		if l, ok := found[stacks[i].TID]; ok {
+			stacks[i].Lock = l
+		} else if stacks[i].Lock.Kind == NoLock && slim(stacks[i].Frames) {
+			stacks[i].Lock.Kind = SlimLock
+		}
+	}
+	s.waiters = nil
+}
+
+// maxStacks bounds the stacks that one thread stands on: a signal's, a fibre's, those of
+// a program that grows its stack in pieces.
+const maxStacks = 8
+
+// follow walks from stack to stack: a handler's may be another than its thread's.
+func (s *Still) follow(c *capture) (frames []merge.Frame, gap merge.Gap) {
+	c.more = nil
+	for range maxStacks {
+		frames, gap, _ = s.w.walk(c)
+		at, ok := s.elsewhere(c, gap)
+		if !ok {
+			break
+		}
+		next, _ := s.copyStack(at, 0)
+		if len(next.Data) == 0 || overlaps(c, next) || !s.unchanged(c) {
+			break
+		}
+		c.more = append(c.more, next)
+	}
+	return frames, gap
+}
+
+// elsewhere is where the stack may go on that a walk has left with this gap: at the
+// frame's stack pointer, if that is of none that was copied, or at its frame pointer, if
+// that is of another mapping. There a function keeps where it was that has gone over to
+// another stack; the walker judges.
+func (s *Still) elsewhere(c *capture, gap merge.Gap) (at uint64, ok bool) {
+	sp, fp := s.w.regs.SP(), s.w.regs.FP()
+	switch gap {
+	case merge.GapUnreadable, merge.GapTruncated, merge.GapNoProgress:
+	default:
+		return 0, false
+	}
+	if !c.holds(sp) {
+		return sp, gap != merge.GapNoProgress
+	}
+	own, other := s.t.mapping(sp), s.t.mapping(fp)
+	return fp, own != nil && other != nil && own.Start != other.Start && !c.holds(fp)
+}
+
+// holds reports whether an address is of a stack that was copied.
+func (c *capture) holds(at uint64) bool {
+	if at-c.stack.Addr < uint64(len(c.stack.Data)) {
+		return true
+	}
+	for _, r := range c.more {
+		if at-r.Addr < uint64(len(r.Data)) {
+			return true
+		}
+	}
+	return false
+}
+
+func overlaps(c *capture, r memory.Run) bool {
+	for _, o := range append([]memory.Run{c.stack}, c.more...) {
+		if r.Addr < o.End() && o.Addr < r.End() {
+			return true
+		}
+	}
+	return false
+}
+
+// unchanged reports whether the thread has not moved since its stack was copied,
+// as far as the bytes that it would write first tell.
+func (s *Still) unchanged(c *capture) bool {
+	b := make([]byte, min(len(c.stack.Data), 4096))
+	return s.t.mem.ReadAt(b, c.stack.Addr) && bytes.Equal(b, c.stack.Data[:len(b)])
+}
+
+// named gives a frame its names.
+func (s *Still) named(f *merge.Frame) StackFrame {
+	out := StackFrame{Frame: *f}
+	if f.Function != 0 {
+		name, module, stub, _ := s.t.name(f.IP)
+		if out.Name, out.Module = name, module; stub {
+			out.Kind = unwind.KindStub
+		}
+		out.Source, _ = s.t.place(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup())
+		return out
+	}
+	if f.Module < 0 {
+		return out
+	}
+	m := s.t.table.At(int(f.Module))
+	out.Module, out.Offset = m.Path, f.IP-m.Bias
+	if m.ELF == nil {
+		return out
+	}
+	table := s.names[m.ELF]
+	if table == nil {
+		table = symbol.ELF(m.ELF, m.Path, symbol.DefaultDebugDirs)
+		s.names[m.ELF] = table
+	}
+	at := out.Offset
+	if !f.Exact {
+		at--
+	}
+	if name, _, ok := table.Find(at); ok {
+		out.Name = symbol.Demangle(name)
+	}
+	return out
+}

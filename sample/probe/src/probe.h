@@ -1,0 +1,315 @@
+/* What the probe and the tool share: one file in memory, mapped by both. The Go
+ * side mirrors it in sample/probe/layout.go; SW_AT lines are read by its test.
+ *
+ * The file is a header, the slots, the open waits, the types of dropped events, the ring. The target maps the ring twice, one
+ * behind the other, so that every record is contiguous there. */
+#ifndef SEEDWALK_PROBE_H
+#define SEEDWALK_PROBE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	SW_VERSION = 7,
+	SW_HEADER_SIZE = 4096,
+	SW_SLOTS = 4096,
+	SW_SLOT_SIZE = 64,
+	SW_WAITERS = 2048,       /* threads that wait at the same time */
+	SW_WAITER_SIZE = 256,
+	SW_NESTED = 3,           /* waits within waits of one thread */
+	SW_TYPES = 512,          /* of dropped events; the first two are for what has no place */
+	SW_TYPE_SIZE = 512,
+	SW_TYPE_NAME = 480,      /* bytes of a type's name that are kept */
+	SW_RING_SIZE = 1 << 22,
+	SW_MAX_STACK = 1 << 20,          /* copied of one stack */
+	SW_MAX_CHECKED = 1 << 16,        /* of one that is not the thread's own */
+	SW_MAX_EVENT_STACK = 1 << 18,    /* copied at an event */
+	SW_MAX_PAYLOAD = 1024,           /* of an event */
+	SW_START_PAYLOAD = 40,           /* of a wait's start */
+	SW_ALIGN = 64,
+	SW_REAP = 16,
+	SW_NEAR = 64,            /* places behind its number's where a thread's slot is looked for */
+	SW_RED_ZONE = 128,
+};
+
+/* What differs between architectures: SW_MAX_EXTRA is how much of the runtime's Thread
+ * is copied, which on ARM64 has the words that matter further behind. */
+enum { SW_AMD64 = 1, SW_ARM64 = 2 };
+#if defined(__aarch64__)
+enum { SW_ARCH = SW_ARM64, SW_MAX_EXTRA = 256, SW_REGS = 41 }; /* x0-x30 sp pc d8-d15 */
+#else
+enum { SW_ARCH = SW_AMD64, SW_MAX_EXTRA = 192, SW_REGS = 17 }; /* r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip */
+#endif
+
+#define SW_MAGIC 0x31656b6c61776553ull /* "Sewalke1" */
+
+/* What the tool asks of a thread, in its slot. */
+enum {
+	SW_OP_SAMPLE = 1,
+	SW_OP_ARM = 2,    /* make the thread's processor-time timer, copy nothing */
+	SW_OP_DISARM = 3,
+	SW_OP_LEAVE = 4,  /* put everything back */
+	SW_OP_CLOCK = 5,  /* a sample of processor time, at a moment of the tool's choice */
+};
+
+/* Why a record was made. */
+enum { SW_LEAVING = 1, SW_LEFT = 2 };
+enum {
+	SW_ASKED = 1,
+	SW_TIMER = 2,
+	SW_ARMED = 3,
+	SW_CLOCK = 5, /* a sample of processor time, of weight 1: an event's overflow, or the tool's random clock */
+	SW_EVENT = 4, /* the runtime has delivered an event: of the registers those are known that a call keeps */
+};
+
+/* A slot's clock: the tool's descriptor of the thread's event + 1, and above it how many of
+ * 4096 overflows are samples, 0 = all. A young thread has a short period, of which the
+ * handler drops most at random: so a thread of any life has samples in proportion to it. */
+enum { SW_CLOCK_BITS = 20, SW_CLOCK_FILE = (1 << SW_CLOCK_BITS) - 1 };
+
+/* Flags of a record. */
+enum {
+	SW_FOREIGN = 1, /* sp is not on the stack that the slot names: a checked copy */
+	SW_CUT = 2,     /* the copy ends before the stack does */
+	SW_PATCHED = 4, /* a return address is the runtime's: the Thread's bytes are there */
+	SW_ON_ALT = 8,  /* the thread was on its alternate stack */
+	SW_LEARN = 16,  /* an event for the sake of its stack only: how events are delivered */
+};
+
+/* Events that the tool may want. */
+enum {
+	SW_WAITS = 1,
+	SW_LOCKS = 2,
+	SW_ALLOC = 4,
+	SW_EXCEPTION = 8,
+};
+
+struct sw_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pid;        /* as the target sees itself */
+	uint64_t base;       /* where the target has mapped the header */
+	uint32_t tag;        /* upper half of every cookie */
+	uint32_t legacy;     /* SIGURG, 0 = it was taken */
+	uint32_t real_time;  /* a real-time signal, 0 = none is free */
+	uint32_t left;       /* everything is being put back: SW_LEAVING; it is: SW_LEFT */
+	uint64_t heartbeat;  /* CLOCK_MONOTONIC nanoseconds, the tool's */
+	uint64_t stale;      /* nanoseconds without a heartbeat that mean it is gone */
+	uint64_t period;     /* of timers, nanoseconds of processor time */
+	uint64_t patch;      /* what the runtime writes over a return address, 0 = unknown */
+	uint32_t timer_signal;
+	uint32_t masked_low; /* signals whose masks hold ours: bit signal-1 */
+	uint32_t masked_high;
+	uint32_t real_sent;  /* the tool has sent the real-time signal */
+	uint64_t head;       /* bytes ever claimed */
+	uint64_t tail;       /* bytes ever freed by the tool */
+	uint64_t signals;    /* times a handler ran */
+	uint64_t dropped;    /* samples for which there was no room */
+	uint64_t strangers;  /* signals that nobody of ours sent */
+	uint64_t timers;     /* armed now */
+	uint64_t stopped;    /* timers stopped since the tool was gone */
+	uint64_t nanos;      /* in the handler, all together */
+	uint32_t reaping;    /* there is something in reap */
+	uint32_t reap[SW_REAP]; /* slots + 1 of threads that have ended: their timers have not */
+	uint32_t events;        /* wanted: the tool sets it before it lets the probe go on, and to 0 at the end */
+	uint64_t wait_min;      /* nanoseconds: shorter waits are counted only */
+	uint32_t leave;         /* a futex: the session is to end */
+	uint32_t helper;        /* the thread that ends it, 0 = none */
+	uint32_t session;       /* 1 = there is one, 2 = it has ended */
+	uint32_t failed;        /* HRESULT of the call that gave none */
+	uint64_t waits;         /* events seen, by kind: starts of waits */
+	uint64_t wait_stops;
+	uint64_t locks;
+	uint64_t lock_stops;
+	uint64_t allocs;
+	uint64_t exceptions;
+	uint64_t brief;         /* waits and locks shorter than wait_min */
+	uint64_t brief_nanos;
+	uint64_t inner;         /* waits that are a lock's own */
+	uint64_t early;         /* stops without a start */
+	uint64_t crowded;       /* starts for which there was no room */
+	uint64_t missed;        /* events for which the ring had no room */
+	uint64_t event_nanos;   /* in the copies, all together */
+	uint64_t copies;
+	uint64_t main_stack;    /* where the first thread's stack begins */
+	uint32_t ending;        /* whoever takes a signal of ours is to put everything back */
+	uint32_t arch;          /* SW_AMD64 or SW_ARM64 */
+	uint32_t relay;         /* the runtime's own signal, before whose handler ours stands; 0 = none */
+	uint32_t relay_sent;    /* the tool has sent it so often */
+	uint32_t relayed;       /* and so often it came */
+	uint32_t timer_keep;    /* of 4096 expiries of a timer, samples of weight 1; 0: all, of weight 1 + overrun */
+};
+
+struct sw_slot {
+	uint32_t tid;      /* 0 = free */
+	uint32_t timer;    /* the kernel's timer + 1, 0 = none */
+	uint64_t low;      /* the thread's own stack, 0 = not known */
+	uint64_t high;
+	uint64_t extra;    /* the runtime's Thread, 0 = none */
+	uint32_t extra_size;
+	uint32_t op;
+	uint32_t ask;      /* the tool counts it up */
+	uint32_t answered; /* the handler makes it equal */
+	uint32_t error;    /* errno of timer_create */
+	uint32_t clock;    /* the perf event whose overflow signals the thread, 0 = none */
+	uint64_t fs;       /* where the C library keeps the thread: its fs base, its tpidr_el0 */
+};
+
+/* A wait that has begun. */
+struct sw_open {
+	uint64_t since; /* CLOCK_MONOTONIC nanoseconds */
+	uint64_t sp;
+	uint32_t id;    /* the event's */
+	uint32_t size;  /* of payload */
+	uint8_t payload[SW_START_PAYLOAD];
+};
+
+/* A thread that waits. Only the thread itself writes here. */
+struct sw_waiter {
+	uint32_t tid; /* 0 = free */
+	uint32_t depth;
+	uint64_t pad[7];
+	struct sw_open open[SW_NESTED];
+};
+
+/* A type that was allocated or thrown in events that the ring had no room for. A key is a
+ * MethodTable, or a hash of the name with SW_THROWN; 0 = free. size is of the name + 1, and 0
+ * until the name is written. */
+#define SW_THROWN (1ull << 63)
+struct sw_type {
+	uint64_t key;
+	uint64_t count;
+	uint64_t bytes;
+	uint32_t size;
+	uint32_t pad;
+	uint8_t name[SW_TYPE_NAME]; /* UTF-16 */
+};
+
+struct sw_record {
+	uint64_t commit; /* position | 1 once all is written */
+	uint64_t claim;  /* position | 2 as soon as size is */
+	uint32_t size;   /* of the record, a multiple of SW_ALIGN */
+	uint32_t tid;
+	uint32_t slot;
+	uint16_t why;
+	uint16_t flags;
+	uint64_t time;   /* CLOCK_MONOTONIC nanoseconds */
+	uint32_t weight; /* 1 + what the timer overran */
+	uint32_t stack_size;
+	uint32_t extra_size;
+	uint32_t nanos;  /* from the handler's entry to the commit */
+	uint64_t stack;  /* address of the first copied byte */
+	uint32_t event; /* the runtime's id */
+	uint32_t payload_size;
+	uint64_t since; /* of a wait: when it began */
+	uint64_t below;      /* address of the first byte of the second range */
+	uint64_t below_size; /* the thread's own stack below its alternate one; 0 = none */
+	uint64_t regs[SW_REGS];
+	/* extra, SW_MAX_EXTRA; payload, rounded up to 8; the stack, rounded up to 8; the second range */
+};
+
+#define SW_AT(type, field, offset) _Static_assert(offsetof(struct type, field) == (offset), #field)
+SW_AT(sw_header, magic, 0);
+SW_AT(sw_header, version, 8);
+SW_AT(sw_header, pid, 12);
+SW_AT(sw_header, base, 16);
+SW_AT(sw_header, tag, 24);
+SW_AT(sw_header, legacy, 28);
+SW_AT(sw_header, real_time, 32);
+SW_AT(sw_header, left, 36);
+SW_AT(sw_header, heartbeat, 40);
+SW_AT(sw_header, stale, 48);
+SW_AT(sw_header, period, 56);
+SW_AT(sw_header, patch, 64);
+SW_AT(sw_header, timer_signal, 72);
+SW_AT(sw_header, masked_low, 76);
+SW_AT(sw_header, masked_high, 80);
+SW_AT(sw_header, real_sent, 84);
+SW_AT(sw_header, head, 88);
+SW_AT(sw_header, tail, 96);
+SW_AT(sw_header, signals, 104);
+SW_AT(sw_header, dropped, 112);
+SW_AT(sw_header, strangers, 120);
+SW_AT(sw_header, timers, 128);
+SW_AT(sw_header, stopped, 136);
+SW_AT(sw_header, nanos, 144);
+SW_AT(sw_header, reaping, 152);
+SW_AT(sw_header, reap, 156);
+SW_AT(sw_header, events, 220);
+SW_AT(sw_header, wait_min, 224);
+SW_AT(sw_header, leave, 232);
+SW_AT(sw_header, helper, 236);
+SW_AT(sw_header, session, 240);
+SW_AT(sw_header, failed, 244);
+SW_AT(sw_header, waits, 248);
+SW_AT(sw_header, wait_stops, 256);
+SW_AT(sw_header, locks, 264);
+SW_AT(sw_header, lock_stops, 272);
+SW_AT(sw_header, allocs, 280);
+SW_AT(sw_header, exceptions, 288);
+SW_AT(sw_header, brief, 296);
+SW_AT(sw_header, brief_nanos, 304);
+SW_AT(sw_header, inner, 312);
+SW_AT(sw_header, early, 320);
+SW_AT(sw_header, crowded, 328);
+SW_AT(sw_header, missed, 336);
+SW_AT(sw_header, event_nanos, 344);
+SW_AT(sw_header, copies, 352);
+SW_AT(sw_header, main_stack, 360);
+SW_AT(sw_header, ending, 368);
+SW_AT(sw_header, arch, 372);
+SW_AT(sw_header, relay, 376);
+SW_AT(sw_header, relay_sent, 380);
+SW_AT(sw_header, relayed, 384);
+SW_AT(sw_header, timer_keep, 388);
+SW_AT(sw_slot, tid, 0);
+SW_AT(sw_slot, timer, 4);
+SW_AT(sw_slot, low, 8);
+SW_AT(sw_slot, high, 16);
+SW_AT(sw_slot, extra, 24);
+SW_AT(sw_slot, extra_size, 32);
+SW_AT(sw_slot, op, 36);
+SW_AT(sw_slot, ask, 40);
+SW_AT(sw_slot, answered, 44);
+SW_AT(sw_slot, error, 48);
+SW_AT(sw_slot, clock, 52);
+SW_AT(sw_slot, fs, 56);
+SW_AT(sw_open, since, 0);
+SW_AT(sw_open, sp, 8);
+SW_AT(sw_open, id, 16);
+SW_AT(sw_open, size, 20);
+SW_AT(sw_open, payload, 24);
+SW_AT(sw_waiter, tid, 0);
+SW_AT(sw_waiter, depth, 4);
+SW_AT(sw_waiter, open, 64);
+SW_AT(sw_type, key, 0);
+SW_AT(sw_type, count, 8);
+SW_AT(sw_type, bytes, 16);
+SW_AT(sw_type, size, 24);
+SW_AT(sw_type, name, 32);
+SW_AT(sw_record, commit, 0);
+SW_AT(sw_record, claim, 8);
+SW_AT(sw_record, size, 16);
+SW_AT(sw_record, tid, 20);
+SW_AT(sw_record, slot, 24);
+SW_AT(sw_record, why, 28);
+SW_AT(sw_record, flags, 30);
+SW_AT(sw_record, time, 32);
+SW_AT(sw_record, weight, 40);
+SW_AT(sw_record, stack_size, 44);
+SW_AT(sw_record, extra_size, 48);
+SW_AT(sw_record, nanos, 52);
+SW_AT(sw_record, stack, 56);
+SW_AT(sw_record, event, 64);
+SW_AT(sw_record, payload_size, 68);
+SW_AT(sw_record, since, 72);
+SW_AT(sw_record, below, 80);
+SW_AT(sw_record, below_size, 88);
+_Static_assert(offsetof(struct sw_record, regs) == 96, "regs");
+_Static_assert(sizeof(struct sw_slot) == SW_SLOT_SIZE, "slot");
+_Static_assert(sizeof(struct sw_waiter) == SW_WAITER_SIZE, "waiter");
+_Static_assert(sizeof(struct sw_type) == SW_TYPE_SIZE, "type");
+_Static_assert(sizeof(struct sw_record) == 96 + 8 * SW_REGS, "record");
+_Static_assert(sizeof(struct sw_header) <= SW_HEADER_SIZE, "header");
+
+#endif

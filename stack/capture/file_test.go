@@ -1,0 +1,37 @@
+package capture
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+)
+
+// A file comes back as it was written; cut anywhere, it is refused.
+func TestFile(t *testing.T) {
+	want := &File{Sets: [][]Image{{{Start: 0x1000, End: 0x2000, Bias: 0x1000, Path: "a", BuildID: "c0de"}}},
+		Stacks: []Stack{{Limit: 3, Runs: []memory.Run{{Addr: 0x7000, Data: []byte("abcdefgh")}}}}}
+	want.Stacks[0].Regs.RIP, want.Stacks[0].Regs.GPR[4], want.Stacks[0].Regs.Known = 0x1234, 0x7000, 1<<16-1
+	path := filepath.Join(t.TempDir(), "walks")
+	if err := want.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(path)
+	if err != nil || cmptest.Diff(want, got) != "" {
+		t.Fatalf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range b {
+		if err := os.WriteFile(path, b[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(path); err == nil {
+			t.Fatalf("a file cut at %d of %d was accepted", n, len(b))
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/walker"
+)
+
+const secret = "the secret of the environment"
+
+// A process that waits is taken once, whole, without its environment; with it the
+// process that it has started.
+func TestTake(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sleep 60 & echo ready; wait")
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "KEPT_TO_ITSELF=" + secret}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	defer func() {
+		for _, p := range family(pid)[1:] {
+			_ = exec.Command("kill", "-9", strconv.Itoa(p)).Run()
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != "ready" {
+		t.Fatal(line, err)
+	}
+	taker := NewTaker(100, 1<<20)
+	for range 200 {
+		taker.Round(pid)
+	}
+	if taker.Refused != nil {
+		t.Skip("SKIPPED-CHECK: this machine lets no process be looked at: ", taker.Refused)
+	}
+	f := &taker.File
+	last := func() unwind.Result { return walked(f, &f.Stacks[len(f.Stacks)-1]) }
+	// A process that has just been started is not waiting yet.
+	for end := time.Now().Add(20 * time.Second); len(f.Stacks) < 2 || !whole(last()); taker.Round(pid) {
+		if time.Now().After(end) {
+			t.Fatalf("%d stacks, and none of a waiting process that is whole and the last", len(f.Stacks))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := len(f.Stacks); n < 2 || n > 20 {
+		t.Errorf("%d stacks of two processes that wait", n)
+	}
+	if len(taker.processes) < 2 {
+		t.Errorf("%d processes, of a shell and a sleep", len(taker.processes))
+	}
+	b := f.encode()
+	if bytes.Contains(b, []byte(secret)) {
+		t.Error("the environment is in the file")
+	}
+	if _, err := decode(b); err != nil {
+		t.Error(err)
+	}
+}
+
+// whole says that a walk came to the end of a stack of a process that waits.
+func whole(r unwind.Result) bool { return r.Stop == unwind.EndOfStack && r.N >= 3 }
+
+func walked(f *File, s *Stack) unwind.Result {
+	w := walker.New(context.ArchAMD64)
+	w.SetTable(f.Table(s.Set))
+	regs := context.FromAMD64(s.Regs)
+	at := unwind.Interrupted(&regs)
+	var frames [256]unwind.Frame
+	return w.Walk(&at, memory.New(s.Runs...), nil, frames[:])
+}
+
+func TestBlank(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		start, end uint64
+		want       string
+	}{
+		{"inside", 0x1002, 0x1004, "ab\x00\x00ef"},
+		{"over the end", 0x1004, 0x2000, "abcd\x00\x00"},
+		{"over the beginning", 0, 0x1001, "\x00bcdef"},
+		{"elsewhere", 0x2000, 0x3000, "abcdef"},
+		{"nothing", 0, 0, "abcdef"},
+		{"turned round", 0x1004, 0x1002, "abcdef"},
+	} {
+		run := memory.Run{Addr: 0x1000, Data: []byte("abcdef")}
+		blank(run, memory.Range{Start: c.start, End: c.end})
+		if string(run.Data) != c.want {
+			t.Errorf("%s: %q, want %q", c.name, run.Data, c.want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package merge
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// A hidden method that was interrupted at its first instruction has no frame
+// yet: a step by the frame pointer, which is its caller's, would skip the caller.
+// Found by random worlds.
+func TestHiddenAtEntry(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Frameless)
+		top := &w.Truth[0]
+		// Code known to FunctionFromIP that the CLR does not report.
+		top.Kind, top.Function = fs.Hidden, 0x1004
+		f := known{w, top.IP}
+		m := merger(w)
+		m.functions = f
+		out := make([]Frame, 64)
+		r := m.Merge(&w.Capture, out)
+		if !r.Complete() || r.Doubtful != 0 {
+			t.Errorf("%+v", r)
+		}
+		check(t, w, out[:r.N])
+	})
+}
+
+// known is a world's functions and one more.
+type known struct {
+	*fs.World
+	ip uint64
+}
+
+func (k known) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
+	if ip == k.ip {
+		return 0x1004, 0
+	}
+	return k.World.FunctionFromIP(ip)
+}
+
+// The first byte of a function of a PE image is told from all others, which a
+// call can return to.
+func TestEnteredPE(t *testing.T) {
+	for _, arch := range []image.Arch{image.AMD64, image.ARM64} {
+		t.Run(arch.String(), func(t *testing.T) {
+			table, im := peTable(t, arch)
+			for i := range im.Funcs {
+				f := &im.Funcs[i]
+				for off := range uint64(f.Size) {
+					if got := entered(table, im.Base+uint64(f.RVA)+off); got != (off == 0) {
+						t.Errorf("%s+%#x: %v", f.Name, off, got)
+					}
+				}
+			}
+			checkEntries(t, table, im)
+			if entered(table, im.End()+16) || entered(table, im.Base) {
+				t.Error("where no function is")
+			}
+		})
+	}
+}
+
+// checkEntries compares what is remembered with what is asked anew: again and again,
+// with more addresses than there is room for, and by a table that knows none.
+func checkEntries(t *testing.T, table *module.Table, im *image.Image) {
+	t.Helper()
+	var e entries
+	none := module.NewTable(8, nil, nil)
+	for range 2 {
+		for range 2 {
+			for ip := im.Base; ip < im.End(); ip++ {
+				if got := e.has(table, ip); got != entered(table, ip) || got != e.has(table, ip) {
+					t.Fatalf("%#x is remembered as %v", ip, got)
+				}
+			}
+		}
+		for i := range im.Funcs {
+			ip := im.Base + uint64(im.Funcs[i].RVA)
+			if e.has(table, ip); e.has(none, ip) {
+				t.Errorf("%#x: what a table said is remembered of another", ip)
+			}
+		}
+	}
+}
+
+func peTable(t *testing.T, arch image.Arch) (*module.Table, *image.Image) {
+	var funcs []image.Func
+	add := func(f image.Func, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		funcs = append(funcs, f)
+	}
+	if arch == image.ARM64 {
+		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6, FrameSize: 64}.Func(image.PE, "packed"))
+		add(image.ShapeARM64{FramePointer: true, RegI: 2, Calls: 2, Body: 6, FrameSize: 64, Xdata: true}.Func(image.PE, "record"))
+	} else {
+		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6}.Func(image.PE, "plain"))
+		add(image.ShapeAMD64{Saves: []image.Reg{3}, Alloc: 48, Calls: 2, Body: 6, Chained: true}.Func(image.PE, "chained"))
+	}
+	im, err := image.Build(arch, image.PE, "m", 0x7ff8_0000_0000, funcs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := pe.FromMemory(im.File, "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module.NewTable(7, []module.Module{module.PEFromFile(1, f, "m", im.Base, im.End())}, nil), im
+}
+
+// A marker at the first byte of a function is the hijack stub that a returning
+// method has in its link register: a gap, not a frame. Found by FuzzProtocol.
+func TestMarkerAtHijackStub(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Native)
+		for i := range w.Capture.Frames {
+			if f := &w.Capture.Frames[i]; f.Marker() {
+				f.IP &^= 0xff
+			}
+		}
+		r, got := run(w)
+		if r.Gap != GapCLRCut || r.N != 3 || got[2].Kind != unwind.KindGap {
+			t.Errorf("%+v: %+v", r, got)
+		}
+	})
+}

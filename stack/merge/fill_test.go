@@ -1,0 +1,183 @@
+package merge
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+)
+
+// unreported takes what the CLR says of the truth's frames [from, to) away.
+func unreported(w *fs.World, from, to int) {
+	for _, f := range w.Truth[from:to] {
+		w.Capture.Frames = slices.DeleteFunc(w.Capture.Frames, func(c clr.SnapshotFrame) bool { return c.SP == f.SP && c.IP == f.IP })
+	}
+}
+
+// What stands between frames the CLR reports without a marker between them.
+var between = []struct {
+	name  string
+	kinds []fs.Kind // root first
+	from  int       // the truth's frames [from, to) are not reported either, leaf first
+	to    int
+}{
+	{"a stub of a call from unmanaged code", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Managed, fs.Native}, 0, 0},
+	{"a hidden method", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Hidden, fs.Managed, fs.Managed}, 0, 0},
+	{"several", []fs.Kind{fs.Root, fs.Managed, fs.Hidden, fs.Hidden, fs.Managed, fs.Hidden, fs.Managed}, 0, 0},
+	{"the dispatch of an exception, unwound frames below", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Framed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native}, 2, 6},
+	{"a dispatch, then the marker of the rest", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Hidden, fs.Framed, fs.Managed, fs.Native}, 2, 5},
+	{"unmanaged frames alone", []fs.Kind{fs.Root, fs.Managed, fs.Framed, fs.Framed, fs.Managed}, 1, 3},
+}
+
+func TestFill(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range between {
+			w := fs.BuildFor(arch, c.kinds...)
+			unreported(w, c.from, c.to)
+			m, out := merger(w), make([]Frame, 64)
+			lend(m, truth{w: w})
+			r := m.Merge(&w.Capture, out)
+			if !r.Complete() || r.Doubtful != 0 {
+				t.Errorf("%s: %+v", c.name, r)
+				continue
+			}
+			check(t, w, out[:r.N])
+		}
+	})
+}
+
+// Where the tables do not lead from one frame to the next, nothing is written
+// between them, and what the CLR says stands.
+func TestFillFails(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range between {
+			for _, fault := range []struct {
+				name string
+				lend func(m *Merger, w *fs.World)
+			}{
+				{"no tables", func(*Merger, *fs.World) {}},
+				{"an unknown method", func(m *Merger, w *fs.World) {
+					unknown := map[clr.FunctionID]bool{}
+					for i := range w.Truth {
+						if w.Truth[i].Kind == fs.Hidden {
+							unknown[w.Truth[i].Function] = true
+						}
+					}
+					lend(m, truth{w: w, unknown: unknown})
+				}},
+				{"tables that lie", func(m *Merger, w *fs.World) { lend(m, truth{w: w, lie: 1 << 12}) }},
+			} {
+				w := fs.BuildFor(arch, c.kinds...)
+				unreported(w, c.from, c.to)
+				m, out := merger(w), make([]Frame, 64)
+				fault.lend(m, w)
+				r := m.Merge(&w.Capture, out)
+				for i := range out[:r.N] {
+					g := &out[i]
+					if g.Kind == unwind.KindGap || slices.ContainsFunc(w.Truth, func(f fs.Frame) bool { return f.IP == g.IP && f.SP == g.SP }) {
+						continue
+					}
+					t.Errorf("%s, %s: frame %d is not on the stack: %+v", c.name, fault.name, i, *g)
+				}
+				managed := 0
+				for i := range w.Capture.Frames {
+					if !w.Capture.Frames[i].Marker() {
+						managed++
+					}
+				}
+				if r.Managed != managed {
+					t.Errorf("%s, %s: %d frames of the CLR's, want %d", c.name, fault.name, r.Managed, managed)
+				}
+			}
+		}
+	})
+}
+
+// What is found by a guess is not put between frames that the CLR reports one
+// behind the other.
+func TestFillDoubts(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range between {
+			var written [2][]Frame
+			for i, given := range []bool{false, true} {
+				w := fs.BuildFor(arch, c.kinds...)
+				unreported(w, c.from, c.to)
+				m, out := merger(w), make([]Frame, 64)
+				if given {
+					lend(m, truth{w: w, guess: true})
+				}
+				r := m.Merge(&w.Capture, out)
+				written[i] = out[:r.N]
+			}
+			if !slices.Equal(written[0], written[1]) {
+				t.Errorf("%s: %+v, without tables %+v", c.name, written[1], written[0])
+			}
+		}
+	})
+}
+
+// A stack that does not fit ends in a gap, wherever the room ends.
+func TestFillWithoutRoom(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range between {
+			w := fs.BuildFor(arch, c.kinds...)
+			unreported(w, c.from, c.to)
+			for room := 1; room < len(w.Truth); room++ {
+				m, out := merger(w), make([]Frame, room)
+				lend(m, truth{w: w})
+				if r := m.Merge(&w.Capture, out); r.N > room {
+					t.Errorf("%s: room %d, %d frames", c.name, room, r.N)
+				}
+			}
+			m, out := merger(w), make([]Frame, 64)
+			lend(m, truth{w: w})
+			if n := testing.AllocsPerRun(20, func() { m.Merge(&w.Capture, out) }); n != 0 {
+				t.Errorf("%s: %v allocations", c.name, n)
+			}
+		}
+	})
+}
+
+// Where nothing stands between two frames once, the same distance shows it again
+// without a step; another distance is looked at anew.
+func TestFillRemembers(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Managed, fs.Native)
+		m, out := merger(w), make([]Frame, 64)
+		count := &counting{truth: truth{w: w}}
+		m.SetManaged(count)
+		for _, c := range []struct {
+			name  string
+			hide  bool // the frame in the middle
+			steps int
+		}{{"first", false, 3}, {"again", false, 0}, {"a frame less is reported", true, 2}, {"the same again: something stands there", true, 2}} {
+			frames := w.Capture.Frames
+			w.Capture.Frames = slices.Clone(frames)
+			if c.hide {
+				unreported(w, 2, 3)
+			}
+			count.steps = 0
+			r := m.Merge(&w.Capture, out)
+			check(t, w, out[:r.N])
+			if count.steps != c.steps {
+				t.Errorf("%s: %d steps, want %d", c.name, count.steps, c.steps)
+			}
+			w.Capture.Frames = frames
+		}
+	})
+}
+
+// counting are tables that count what they are asked.
+type counting struct {
+	truth
+	steps int
+}
+
+func (c *counting) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	c.steps++
+	return c.truth.Step(s, mem, b, f)
+}

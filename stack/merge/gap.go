@@ -1,0 +1,89 @@
+package merge
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Gap says why frames are missing at a place in a merged stack.
+type Gap uint8
+
+const (
+	GapNone         Gap = iota
+	GapNoAnswer         // the thread did not answer in time: its unmanaged top is unknown
+	GapGone             // the thread ended
+	GapForeignStack     // the thread ran on a stack that is not its own
+	GapTruncated        // the stack is larger than the copy
+	GapNoInfo           // no unwind data covers an ip
+	GapBadInfo          // unwind data is malformed or contradicts the stack
+	GapUnsupported      // unwind data of a kind that is not supported
+	GapUnreadable       // a stack word was not copied
+	GapNoProgress       // the walk went round in circles
+	GapLimit            // more frames than a stack may have
+	GapLostManaged      // the unmanaged walk ended before a frame the CLR reported
+	GapMismatch         // the walk passed a frame the CLR reported
+	GapCLRRefused       // DoStackSnapshot refused, though there are managed frames
+	GapCLRCut           // DoStackSnapshot's report ends early
+	GapStubOnTop        // the thread was interrupted where no return address is on the stack
+	GapUnproven         // managed code of a runtime whose tables cannot be read, or not yet
+)
+
+var gapNames = [...]string{"none", "no-answer", "thread-gone", "foreign-stack", "stack-truncated",
+	"no-unwind-info", "bad-unwind-info", "unsupported-unwind-info", "unreadable-stack", "no-progress", "too-many-frames",
+	"lost-managed-frame", "managed-frame-mismatch", "clr-refused", "clr-report-cut", "stub-on-top", "runtime-not-readable"}
+
+// GapCount is the number of Gap values.
+const GapCount = len(gapNames)
+
+func (g Gap) String() string {
+	if int(g) < len(gapNames) {
+		return gapNames[g]
+	}
+	return "gap?"
+}
+
+func gapOfCapture(s clr.CaptureStatus) Gap {
+	switch s {
+	case clr.Captured:
+		return GapNone
+	case clr.CaptureGone:
+		return GapGone
+	case clr.CaptureForeign:
+		return GapForeignStack
+	}
+	return GapNoAnswer
+}
+
+// gapOfVerdict reports why a stack was not walked at all. A stub that the walk can
+// leave is no gap.
+func gapOfVerdict(o *seed.Outcome) Gap {
+	switch {
+	case o.Verdict == seed.ForeignStack:
+		return GapForeignStack
+	case o.Verdict == seed.StubOnTop && o.Stop != unwind.Managed:
+		return GapStubOnTop
+	}
+	return GapNone
+}
+
+// gapOfStop maps the reason a walk ended. A walk that ran off a copy known to
+// be cut has that as its reason.
+func gapOfStop(s unwind.Stop, truncated bool) Gap {
+	switch s {
+	case unwind.Unreadable, unwind.OutOfStack:
+		if truncated {
+			return GapTruncated
+		}
+		return GapUnreadable
+	case unwind.NoProgress:
+		return GapNoProgress
+	case unwind.BadInfo:
+		return GapBadInfo
+	case unwind.Unsupported:
+		return GapUnsupported
+	case unwind.Limit, unwind.BufferFull:
+		return GapLimit
+	}
+	return GapNoInfo
+}

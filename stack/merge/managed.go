@@ -1,0 +1,174 @@
+package merge
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// Managed steps over managed code and stubs by the runtime's own tables. It is
+// an interface so that a merge runs without them.
+type Managed interface {
+	// Step replaces s by its caller and describes the frame it left in f. If the
+	// answer is not StopNone, s is as it was.
+	Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop
+	// Hijacked gives the true return address that the runtime has replaced
+	// in a stack slot of a thread.
+	Hijacked(thread, slot uint64) (ra uint64, ok bool)
+}
+
+// SetManaged makes the merges to come step over hidden managed frames by c
+// rather than by a guess; nil takes it away.
+func (m *Merger) SetManaged(c Managed) { m.tables = c }
+
+// stepByTables steps over a managed frame by the runtime's tables. If they do not know
+// the frame, the merge stands where it stood.
+func (m *Merger) stepByTables() bool {
+	f := &m.buf[0]
+	if stop := m.tryStep(f); stop != unwind.StopNone || !m.arch.climbs(&m.at, &m.ahead) || m.bounds.High != 0 && m.to.SP() > m.bounds.High {
+		return false
+	}
+	if m.entries.has(m.w.Table(), m.to.IP()) {
+		m.unhijack()
+	}
+	m.regs.Copy(&m.to)
+	m.at.Exact, m.at.Trust = m.ahead.Exact, m.ahead.Trust
+	return true
+}
+
+// tryStep steps ahead by the tables and leaves the merge where it is.
+func (m *Merger) tryStep(f *unwind.Frame) unwind.Stop {
+	m.to.Copy(&m.regs)
+	m.ahead = unwind.State{Regs: &m.to, Exact: m.at.Exact, Trust: m.at.Trust}
+	return m.tables.Step(&m.ahead, &m.mem, &m.bounds, f)
+}
+
+// callerSP asks the tables for the caller's stack pointer and steps nowhere.
+func (m *Merger) callerSP() (sp uint64, ok bool) {
+	if m.tables == nil {
+		return 0, false
+	}
+	stop := m.tryStep(&m.buf[0])
+	return m.to.SP(), stop == unwind.StopNone
+}
+
+// unhijack puts the true return address in the place of the hijack stub's, at
+// which the step ahead has arrived: it must be what its slot holds.
+func (m *Merger) unhijack() {
+	slot := m.arch.returnSlot(&m.regs, &m.to)
+	if v, ok := m.mem.Word(slot); !ok || v != m.to.IP() {
+		return
+	}
+	if ra, ok := m.tables.Hijacked(uint64(m.in.Thread.ID), slot); ok {
+		m.to.ReturnTo(ra)
+	}
+}
+
+// refused reports whether the CLR's refusal leaves managed frames to a guess.
+func (m *Merger) refused() bool {
+	return m.in.Result.Failed() && m.res.Gap == GapNone && m.nextManaged() < 0
+}
+
+// cut goes on behind the last frame of a report that ends early, f, by the runtime's
+// tables: from here on it is as if the CLR had reported nothing. here says that the walk
+// stands at f.
+func (m *Merger) cut(f *clr.SnapshotFrame, here bool) bool {
+	m.next = len(m.in.Frames)
+	if m.tables == nil {
+		m.gap(GapCLRCut)
+		return false
+	}
+	if !here {
+		f.Load(&m.regs)
+		m.at.Exact = false
+	}
+	m.at.Trust = unwind.TrustCLR
+	if !m.stepByTables() {
+		m.gap(GapCLRCut)
+		return false
+	}
+	m.ended = true
+	return true
+}
+
+// over steps over the managed frame or stub the merge stands at: by the
+// runtime's tables if they know it, else by a guess.
+func (m *Merger) over() unwind.Stop {
+	if m.tables != nil {
+		// Each such step goes up the stack, so that their number needs no bound.
+		if m.stepByTables() {
+			return unwind.StopNone
+		}
+		switch {
+		case m.ended && m.res.Gap == GapNone:
+			m.gap(GapCLRCut)
+		case m.refused():
+			m.gap(GapCLRRefused)
+		}
+	}
+	if m.hidden++; m.hidden > maxHidden {
+		return unwind.Limit
+	}
+	return m.w.Step(&m.at, &m.mem, &m.guesses, &m.buf[0])
+}
+
+// entered reports whether ip is the first byte of a native function. No call
+// returns there: the runtime has put the address of its hijack stub in place of
+// a return address. What the Thread says of the slot must not be asked without
+// this proof, since it keeps what it said of an earlier hijack.
+func entered(t *module.Table, ip uint64) bool {
+	i := t.Find(ip)
+	if i < 0 {
+		return false
+	}
+	return t.At(i).Starts(ip)
+}
+
+// entries remembers what entered has said of a table's addresses: those of markers and of
+// callers are the same in stack after stack, and most are no entry.
+type entries struct {
+	table *module.Table // immutable, and kept from being made anew at the same place
+	said  [128]entryAt
+}
+
+// entryAt is of an ip, 0 if it is of none: 0 is no entry either.
+type entryAt struct {
+	ip    uint64
+	entry bool
+}
+
+func (e *entries) has(t *module.Table, ip uint64) bool {
+	if e.table != t {
+		e.table = t
+		clear(e.said[:])
+	}
+	x := &e.said[(ip>>2^ip>>9)%uint64(len(e.said))]
+	if x.ip != ip {
+		*x = entryAt{ip, entered(t, ip)}
+	}
+	return x.entry
+}
+
+// fresh reports whether the last of n frames, for which a walk had no unwind
+// data, is a method whose code was mapped after the module table was made.
+func (m *Merger) fresh(n int, stop unwind.Stop) bool {
+	if stop != unwind.NoInfo || n == 0 || m.buf[n-1].Module >= 0 {
+		return false
+	}
+	id, hr := m.functions.FunctionFromIP(m.ip())
+	return !hr.Failed() && id != 0
+}
+
+// rejudge corrects the verdict of a leaf walk, n frames long, that arrived at
+// fresh code.
+func (m *Merger) rejudge(n int) {
+	switch {
+	case m.res.N != 0 || m.res.Verdict != seed.Truncated: // not the leaf
+	case n == 0:
+		m.res.Verdict = seed.NotNeeded
+	default:
+		m.res.Verdict = seed.Found
+	}
+}

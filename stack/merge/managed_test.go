@@ -1,0 +1,259 @@
+package merge
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// truth steps managed frames by the truth of a world, as the runtime's tables
+// would. It refuses the methods in unknown.
+type truth struct {
+	w       *fs.World
+	unknown map[clr.FunctionID]bool
+	lie     uint64 // taken from every stack pointer
+	slot    uint64 // what the Thread says was hijacked, and what stood there
+	ra      uint64
+	guess   bool // it says of what it finds that it is a guess
+}
+
+func (t *truth) trust() unwind.Trust {
+	if t.guess {
+		return unwind.TrustFramePointer
+	}
+	return unwind.TrustUnwindInfo
+}
+
+// caller finds the frame at ip and sp and gives its caller's registers, its ip
+// as it stands on the stack.
+func (t *truth) caller(ip, sp uint64, mem *memory.Window) (ra, callerSP, fp uint64, ok bool) {
+	for i := range len(t.w.Truth) - 1 {
+		here, next := &t.w.Truth[i], &t.w.Truth[i+1]
+		if here.SP != sp || here.IP != ip || t.unknown[here.Function] {
+			continue
+		}
+		if ra = next.IP; here.Slot != 0 {
+			ra, _ = mem.Word(here.Slot)
+		}
+		return ra, next.SP - t.lie, next.FP, true
+	}
+	return 0, 0, 0, false
+}
+
+func (t *truth) Hijacked(thread, slot uint64) (uint64, bool) {
+	return t.ra, thread == 0x77 && slot == t.slot
+}
+
+// Step implements Managed. A step that is not known must leave s alone.
+func (t *truth) Step(s *unwind.State, mem *memory.Window, _ *unwind.Bounds, f *unwind.Frame) unwind.Stop {
+	ra, sp, fp, ok := t.caller(s.Regs.IP(), s.Regs.SP(), mem)
+	if leaf := s.Regs.SP() == t.w.Truth[0].SP; !ok || s.Exact && !leaf { // all others stand at return addresses
+		return unwind.NoInfo
+	}
+	s.Regs.ReturnTo(ra)
+	s.Regs.SetSP(sp)
+	s.Regs.SetFP(fp)
+	s.Reached(false, t.trust())
+	return unwind.StopNone
+}
+
+// lend gives m the tables of its architecture.
+func lend(m *Merger, t truth) { m.SetManaged(&t) }
+
+// refuse makes the CLR report nothing.
+func refuse(w *fs.World) {
+	w.Capture.Result, w.Capture.Frames = clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX, nil
+}
+
+var thrown = []fs.Kind{fs.Root, fs.Framed, fs.Managed, fs.Managed, fs.Framed, fs.Hidden, fs.ILStub, fs.Hidden, fs.Native}
+
+func TestRefusedYetComplete(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, thrown...)
+		refuse(w)
+		m, out := merger(w), make([]Frame, 256)
+		lend(m, truth{w: w})
+		r := m.Merge(&w.Capture, out)
+		if !r.Complete() || r.Doubtful != 0 || r.Hidden != 5 || r.Managed != 0 {
+			t.Errorf("%+v", r)
+		}
+		check(t, w, out[:r.N])
+		for i := range out[:r.N] {
+			if out[i].Trust.Doubtful() {
+				t.Errorf("frame %d is doubtful: %+v", i, out[i])
+			}
+		}
+		m.SetManaged(nil)
+		if r := m.Merge(&w.Capture, out); r.Gap != GapCLRRefused || r.Doubtful == 0 {
+			t.Errorf("without tables: %+v", r)
+		}
+	})
+}
+
+// A report that ends early is completed by the tables, wherever it ends; where they do not
+// know a method the stack has its gap there.
+func TestCutYetComplete(t *testing.T) {
+	mixed := []fs.Kind{fs.Root, fs.Native, fs.Framed, fs.Managed, fs.Managed, fs.Native, fs.Native, fs.Managed, fs.Hidden, fs.Managed, fs.Native}
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		whole := fs.BuildFor(arch, mixed...)
+		cuts, called := 0, 0
+		for n := 1; n < len(whole.Capture.Frames); n++ {
+			w := fs.BuildFor(arch, mixed...)
+			w.Capture.Frames, w.Capture.Result = w.Capture.Frames[:n], clr.CORPROF_E_STACKSNAPSHOT_ABORTED
+			if w.Capture.Frames[n-1].Marker() {
+				continue
+			}
+			cuts++
+			m, out := merger(w), make([]Frame, 256)
+			lend(m, truth{w: w})
+			r := m.Merge(&w.Capture, out)
+			if !r.Complete() || r.Doubtful != 0 {
+				t.Errorf("behind %d: %+v", n, r)
+			}
+			check(t, w, out[:r.N])
+			lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-1].Function: true}})
+			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
+				t.Errorf("behind %d, which is not in the tables: %+v", n, r)
+			}
+			if root := lowest(whole); n < len(whole.Capture.Frames)-1 && root != w.Capture.Frames[n-1].Function {
+				lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{root: true}})
+				if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
+					t.Errorf("behind %d, the lowest method is not in the tables: %+v", n, r)
+				}
+			}
+			if n > 1 && !w.Capture.Frames[n-2].Marker() { // the walk comes to the last by the report alone
+				lend(m, truth{w: w, unknown: map[clr.FunctionID]bool{w.Capture.Frames[n-2].Function: true}})
+				if r := m.Merge(&w.Capture, out); !r.Complete() {
+					t.Errorf("behind %d, the method that it called is not in the tables: %+v", n, r)
+				}
+				called++
+			}
+			m.SetManaged(nil)
+			if r := m.Merge(&w.Capture, out); r.Gap != GapCLRCut {
+				t.Errorf("behind %d, without tables: %+v", n, r)
+			}
+		}
+		if cuts < 3 || called < 1 {
+			t.Errorf("%d cuts, %d behind a method that is not in the tables", cuts, called)
+		}
+	})
+}
+
+// lowest is the method that was called first.
+func lowest(w *fs.World) (f clr.FunctionID) {
+	for i := range w.Capture.Frames {
+		if !w.Capture.Frames[i].Marker() {
+			f = w.Capture.Frames[i].Function
+		}
+	}
+	return f
+}
+
+func TestRefusedAndNotKnown(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range []struct {
+			name string
+			t    truth
+		}{
+			{"one method is not in the tables", truth{unknown: map[clr.FunctionID]bool{0x1003: true}}},
+			{"the tables lead down the stack", truth{lie: 0x1000}},
+		} {
+			w := fs.BuildFor(arch, thrown...)
+			refuse(w)
+			c.t.w = w
+			m, out := merger(w), make([]Frame, 256)
+			lend(m, c.t)
+			r := m.Merge(&w.Capture, out)
+			if r.Gap != GapCLRRefused || r.Doubtful == 0 {
+				t.Errorf("%s: %+v", c.name, r)
+			}
+			if n := inOrder(t, w, out[:r.N]); n != len(thrown) {
+				t.Errorf("%s: %d true frames, want %d", c.name, n, len(thrown))
+			}
+		}
+	})
+}
+
+// Hidden frames of a stack the CLR did report are certain, too.
+func TestHiddenAreSure(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Hidden, fs.Native)
+		m, out := merger(w), make([]Frame, 256)
+		lend(m, truth{w: w})
+		r := m.Merge(&w.Capture, out)
+		check(t, w, out[:r.N])
+		if !r.Complete() || out[2].Trust != unwind.TrustUnwindInfo {
+			t.Errorf("%+v, the second hidden frame by %v", r, out[2].Trust)
+		}
+	})
+}
+
+// A return address replaced by the hijack stub's is the Thread's to know; what
+// the Thread remembers of an earlier hijack is not.
+func TestReplacedReturnAddress(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range []struct {
+			name     string
+			replaced bool
+		}{{"replaced", true}, {"an earlier one, of the same slot", false}} {
+			w := fs.BuildFor(arch, fs.Root, fs.Native, fs.Managed, fs.Managed, fs.Native)
+			refuse(w)
+			caller := w.Truth[2]
+			slot := w.Truth[1].Slot
+			h := truth{w: w, slot: slot, ra: caller.IP}
+			if c.replaced {
+				stub := w.Truth[4].IP &^ 0xff // a native function's first byte
+				binary.LittleEndian.PutUint64(w.Capture.Stack.Data[slot-w.Capture.Stack.Addr:], stub)
+			} else {
+				h.slot, h.ra = w.Truth[2].Slot, w.Truth[1].IP
+			}
+			m, out := merger(w), make([]Frame, 256)
+			lend(m, h)
+			r := m.Merge(&w.Capture, out)
+			if !r.Complete() || r.Doubtful != 0 {
+				t.Errorf("%s: %+v", c.name, r)
+			}
+			check(t, w, out[:r.N])
+		}
+	})
+}
+
+func TestNoAllocationsWithTables(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, thrown...)
+		refuse(w)
+		m, out := merger(w), make([]Frame, 256)
+		lend(m, truth{w: w})
+		if n := testing.AllocsPerRun(100, func() { m.Merge(&w.Capture, out) }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
+
+// Code heaps grow: managed code that the module table does not know yet is
+// managed all the same.
+func TestFreshCode(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, refused := range []bool{false, true} {
+			w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Native, fs.Managed, fs.Managed, fs.Native)
+			if refused {
+				refuse(w)
+			}
+			m, out := merger(w), make([]Frame, 256)
+			m.SetTable(module.NewTable(9, []module.Module{*w.Table.At(0)}, nil))
+			lend(m, truth{w: w})
+			r := m.Merge(&w.Capture, out)
+			if !r.Complete() || r.Verdict != seed.Found {
+				t.Errorf("refused %v: %+v", refused, r)
+			}
+			check(t, w, out[:r.N])
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package merge
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+)
+
+// randomKinds is a stack of up to 24 frames. Only the last may be frameless. No
+// hidden frame has called a reported one: the CLR passes over those without a
+// word, and a merge without tables takes its frames up to a marker as they are.
+func randomKinds(r *rand.Rand) []fs.Kind {
+	return kindsOf(r, false)
+}
+
+// kindsOf is randomKinds, between in which hidden frames have called reported
+// ones.
+func kindsOf(r *rand.Rand, between bool) []fs.Kind {
+	mix := []fs.Kind{fs.Hidden, fs.ILStub, fs.Native, fs.Framed, fs.Framed, fs.Managed, fs.Managed}
+	kinds := []fs.Kind{fs.Root}
+	for range 1 + r.IntN(23) {
+		n := len(mix)
+		if last := kinds[len(kinds)-1]; !between && last == fs.Hidden || last == fs.ILStub {
+			n -= 2
+		}
+		kinds = append(kinds, mix[r.IntN(n)])
+	}
+	if kinds[len(kinds)-1] == fs.Managed && r.IntN(8) == 0 {
+		kinds = append(kinds, fs.Frameless)
+	}
+	return kinds
+}
+
+// stale puts into every empty word of the stack what an earlier call may have
+// left there: return addresses and pointers into the stack.
+func stale(w *fs.World, r *rand.Rand) {
+	data := w.Capture.Stack.Data
+	for at := 0; at+8 <= len(data); at += 8 {
+		if binary.LittleEndian.Uint64(data[at:]) != 0 {
+			continue
+		}
+		f := &w.Truth[r.IntN(len(w.Truth))]
+		v := f.IP
+		if r.IntN(2) == 0 {
+			v = f.SP
+		}
+		binary.LittleEndian.PutUint64(data[at:], v)
+	}
+}
+
+// With the runtime's tables every stack is complete and certain, whatever is left
+// over between its frames.
+func TestRandomStacksWithTables(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for n := range uint64(randomRuns) {
+			r := rand.New(rand.NewPCG(n, 1))
+			w := fs.BuildFor(arch, kindsOf(r, true)...)
+			stale(w, r)
+			if r.IntN(4) == 0 {
+				refuse(w)
+			}
+			m, out := merger(w), make([]Frame, 64)
+			lend(m, truth{w: w})
+			res := m.Merge(&w.Capture, out)
+			if !res.Complete() || res.Doubtful != 0 {
+				t.Fatalf("run %d: %+v", n, res)
+			}
+			check(t, w, out[:res.N])
+			if t.Failed() {
+				t.Fatalf("run %d", n)
+			}
+		}
+	})
+}
+
+// Without tables a stack that is said to be complete and free of doubt is the
+// true one. On x86-64 every stack the CLR reports is; on ARM64 all those whose
+// hidden frames were called by managed code or by functions with a frame pointer.
+func TestRandomStacksWithoutTables(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		certain := 0
+		for n := range uint64(randomRuns) {
+			r := rand.New(rand.NewPCG(n, 2))
+			w := fs.BuildFor(arch, randomKinds(r)...)
+			stale(w, r)
+			res, got := run(w)
+			must := !w.Capture.Result.Failed() && (arch == context.ArchAMD64 || !guessesSP(w))
+			if must && !res.Complete() {
+				t.Fatalf("run %d: %+v of %+v", n, res, w.Truth)
+			}
+			claimed := res.Complete() && res.Doubtful == 0
+			if must || claimed {
+				check(t, w, got)
+			}
+			if t.Failed() {
+				t.Fatalf("run %d: %+v", n, res)
+			}
+			if claimed {
+				certain++
+			}
+		}
+		if t.Logf("%d of %d complete and certain", certain, randomRuns); certain < randomRuns/4 {
+			t.Error("too few to mean anything")
+		}
+	})
+}
+
+const randomRuns = 400
+
+// guessesSP reports whether a guess ends in a frame whose unwind data starts
+// from SP.
+func guessesSP(w *fs.World) bool {
+	for i := 1; i < len(w.Truth); i++ {
+		above, k := w.Truth[i-1].Kind, w.Truth[i].Kind
+		if k == fs.Native && (above == fs.Hidden || above == fs.ILStub) {
+			return true
+		}
+	}
+	return false
+}
+
+// A hidden frame called by a function without a frame pointer: x86-64 knows
+// the caller's SP, ARM64 does not and must not say that it does.
+func TestHiddenBelowUnframed(t *testing.T) {
+	kinds := []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Hidden, fs.Native}
+	w := fs.Build(kinds...)
+	r, got := run(w)
+	if !r.Complete() || r.Doubtful != 0 {
+		t.Errorf("x86-64: %+v", r)
+	}
+	check(t, w, got)
+	w = fs.BuildFor(context.ArchARM64, kinds...)
+	r, got = run(w)
+	if r.Complete() && r.Doubtful == 0 {
+		t.Errorf("ARM64: %+v passes for certain", r)
+	}
+	if n := len(got); n < 3 || got[n-2].IP != w.Truth[3].IP || got[n-2].Trust != unwind.TrustCLR {
+		t.Errorf("ARM64: the frame below the gap is lost: %+v", got)
+	}
+}
+
+// The CLR replaces the return address of a frame it does not report.
+func TestHijackedHiddenFrame(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Hidden, fs.Native)
+		stack := &w.Capture.Stack
+		binary.LittleEndian.PutUint64(stack.Data[w.Truth[1].Slot-stack.Addr:], w.Truth[0].IP&^0xff)
+		r, got := run(w)
+		if !r.Complete() || r.Doubtful != 0 {
+			t.Errorf("%+v", r)
+		}
+		check(t, w, append(got[:2:2], Frame{IP: got[2].IP, SP: got[2].SP, Kind: got[2].Kind, Function: got[2].Function}, got[3]))
+	})
+}
+
+// A stub without a frame of its own has its caller's frame pointer, and on ARM64
+// its SP too. It is no method and must not take the place of one.
+func TestFramelessStubIsNoMethod(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		w := fs.BuildFor(arch, fs.Root, fs.Managed, fs.Managed, fs.Frameless)
+		r, got := run(w)
+		if r.Managed != 2 || r.Hidden != 1 || len(got) != 4 || got[0].Kind != unwind.KindStub || got[0].Function != 0 || got[1].IP != w.Truth[1].IP {
+			t.Errorf("%+v: %+v", r, got)
+		}
+	})
+}
+
+// What a walk cannot begin at is a gap, and the CLR's frames stand below it.
+func TestSpecials(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, c := range []struct {
+			name    string
+			kinds   []fs.Kind
+			change  func(w *fs.World, s *seed.Specials)
+			verdict seed.Verdict
+			gap     Gap
+			frames  int // true ones
+		}{
+			{"redirect stub", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *seed.Specials) {
+				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP, End: w.Truth[0].IP + 1})
+			}, seed.StubOnTop, GapStubOnTop, 4},
+			{"another place of the same function", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *seed.Specials) {
+				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP - 4, End: w.Truth[0].IP})
+			}, seed.Found, GapNone, 4},
+			{"dispatcher", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native}, func(w *fs.World, s *seed.Specials) {
+				s.Dispatch.Add(memory.Range{Start: w.Truth[0].IP &^ 0xff, End: w.Truth[0].IP + 1})
+			}, seed.StubOnTop, GapStubOnTop, 3},
+			{"IL stub, which can be left", []fs.Kind{fs.Root, fs.Managed, fs.ILStub}, func(w *fs.World, s *seed.Specials) {
+				s.IsMethod = func(ip uint64) bool { _, hr := w.FunctionFromIP(ip); return hr == clr.S_OK }
+			}, seed.StubOnTop, GapNone, 3},
+			{"foreign stack", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, _ *seed.Specials) {
+				w.Capture.Thread.StackLow = w.Capture.Thread.StackHigh - 8
+			}, seed.ForeignStack, GapForeignStack, 3},
+		} {
+			w, s := fs.BuildFor(arch, c.kinds...), &seed.Specials{}
+			c.change(w, s)
+			m, out := merger(w), make([]Frame, 64)
+			m.SetSpecials(s)
+			r := m.Merge(&w.Capture, out)
+			if r.Verdict != c.verdict || r.Gap != c.gap {
+				t.Errorf("%s: %+v", c.name, r)
+			}
+			if n := inOrder(t, w, out[:r.N]); n != c.frames {
+				t.Errorf("%s: %d true frames, want %d: %+v", c.name, n, c.frames, out[:r.N])
+			}
+		}
+	})
+}
+
+// A step by tables must go up the stack, but on ARM64 for a frame that was
+// interrupted before it stored anything.
+func TestStepsClimb(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sp    uint64
+		pc    uint64
+		exact bool
+		want  bool
+	}{
+		{"up", 0x1010, 4, false, true},
+		{"down", 0xff0, 4, true, false},
+		{"an interrupted leaf", 0x1000, 4, true, true},
+		{"a caller that stays", 0x1000, 4, false, false},
+		{"nothing changes", 0x1000, 8, true, false},
+	} {
+		for _, a := range context.Arches {
+			from, to := context.Registers{Arch: a}, context.Registers{Arch: a}
+			from.SetIP(8)
+			from.SetSP(0x1000)
+			to.SetIP(c.pc)
+			to.SetSP(c.sp)
+			want := c.want && (a == context.ArchARM64 || c.sp > 0x1000)
+			if got := arches[a].climbs(&unwind.State{Regs: &from, Exact: c.exact}, &unwind.State{Regs: &to}); got != want {
+				t.Errorf("%v, %s: %v", a, c.name, got)
+			}
+		}
+	}
+}
+
+// A stub on top that has no frame may have been called by native functions that have none
+// either, as one on the way from native code into a method: the frame pointer is that of the
+// method below all of them. The native frames must not be left out without a word.
+func TestFramelessStubCalledByNativeCode(t *testing.T) {
+	onBoth(t, func(t *testing.T, arch context.Arch) {
+		for _, tables := range []bool{false, true} {
+			for natives := range 4 {
+				kinds := []fs.Kind{fs.Root, fs.Native, fs.Managed, fs.Managed}
+				for range natives {
+					kinds = append(kinds, fs.Native)
+				}
+				w := fs.BuildFor(arch, append(kinds, fs.Frameless)...)
+				m, out := merger(w), make([]Frame, 64)
+				if tables {
+					lend(m, truth{w: w})
+				}
+				r := m.Merge(&w.Capture, out)
+				if tables && !r.Complete() || natives == 0 && (!r.Complete() || r.Doubtful != 0) || r.Managed != 2 {
+					t.Errorf("tables %v, %d native: %+v", tables, natives, r)
+				}
+				if r.Complete() && r.Doubtful == 0 {
+					check(t, w, out[:r.N])
+				}
+			}
+		}
+	})
+}

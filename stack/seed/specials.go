@@ -1,0 +1,125 @@
+package seed
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+)
+
+// MaxPlaces is the capacity of Places.
+const MaxPlaces = 16
+
+// Places is a small set of address ranges. The zero value is empty.
+type Places struct {
+	hull   memory.Range // nearly every address is outside of it
+	n      int
+	ranges [MaxPlaces]memory.Range
+}
+
+// Add adds a range. It reports whether there was room.
+func (p *Places) Add(r memory.Range) bool {
+	if p.n == MaxPlaces {
+		return false
+	}
+	if p.n == 0 {
+		p.hull = r
+	}
+	p.hull = memory.Range{Start: min(p.hull.Start, r.Start), End: max(p.hull.End, r.End)}
+	p.ranges[p.n] = r
+	p.n++
+	return true
+}
+
+func (p *Places) holds(ip uint64) bool { return p.hull.Holds(ip) && p.search(ip) }
+
+func (p *Places) search(ip uint64) bool {
+	for i := range p.ranges[:p.n] {
+		if p.ranges[i].Holds(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// Specials holds the code of a process that a walk must recognize by address. Nil means
+// no such code. Specials must not change while a walk uses them.
+type Specials struct {
+	// Redirect holds the parts of the CLR's redirect and hijack stubs that run before
+	// the stub stores a return address in its frame. After that, the unwind data of
+	// the stub is correct. Package clr/managed finds these parts.
+	Redirect Places
+	// Dispatch holds the functions at which the kernel enters user mode:
+	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.
+	Dispatch Places
+	// Loader holds the system functions that change the tables of images and functions.
+	// They hold locks that the CLR's own walk may need.
+	Loader Places
+	// IsMethod distinguishes methods from other code of the CLR: IL stubs and precode.
+	// It is called for a managed topmost ip while the thread is suspended. If it is nil,
+	// all managed code counts as methods. The CLR's own check of a seed accepts IL stubs
+	// in the same way.
+	IsMethod func(ip uint64) bool
+}
+
+// entered reports whether the interrupted ip is in code that was entered without a call.
+// A walk from there would read garbage.
+func (s *Specials) entered(ip uint64) bool {
+	return s != nil && (s.Redirect.holds(ip) || s.Dispatch.holds(ip))
+}
+
+// isStub reports whether the managed code at ip is a stub, not a method.
+func (s *Specials) isStub(ip uint64) bool { return s != nil && s.IsMethod != nil && !s.IsMethod(ip) }
+
+// steppedThroughSpecial reports whether the walk treated a special as a called function.
+// Correct unwind data marks the frame below a dispatcher as interrupted. A stub has no
+// return address until the CLR provides one. end is the frame below the last frame.
+func (s *Specials) steppedThroughSpecial(frames []unwind.Frame, end *unwind.State) bool {
+	if s == nil {
+		return false
+	}
+	exact := end.Exact
+	for i := len(frames) - 1; i >= 0; i-- {
+		if !exact && s.entered(frames[i].Lookup()) {
+			return true
+		}
+		exact = frames[i].Exact
+	}
+	return false
+}
+
+// loading reports whether a thread is in the system's loader, at ip or in one of the frames
+// below it. The last frame may have called managed code.
+func (s *Specials) loading(ip uint64, frames []unwind.Frame) bool {
+	if s == nil || s.Loader.n == 0 {
+		return false
+	}
+	for i := range frames {
+		if s.Loader.holds(frames[i].Lookup()) {
+			return true
+		}
+	}
+	return s.Loader.holds(ip)
+}
+
+// walkable is the result of refuse if a walk may begin.
+const walkable = Verdict(VerdictCount)
+
+// refuse decides before the first step whether the thread cannot be walked.
+func (s *Specials) refuse(r *context.Registers, b *unwind.Bounds) Verdict {
+	switch {
+	case foreign(r.SP(), b):
+		return ForeignStack
+	case s.entered(r.IP()):
+		return StubOnTop
+	}
+	return walkable
+}
+
+// refused returns the outcome for a thread that is not walked.
+func refused(v Verdict) Outcome {
+	o := Outcome{Verdict: v, Stop: unwind.NoInfo}
+	if v == ForeignStack {
+		o.Stop = unwind.OutOfStack
+	}
+	return o
+}

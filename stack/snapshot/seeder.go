@@ -1,0 +1,40 @@
+package snapshot
+
+import (
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/memory"
+)
+
+// WalkSeeder is a Seeder that uses a walker. It contains all storage that a walk needs, so
+// that nothing is allocated in the window.
+type WalkSeeder struct {
+	w        unwind.Walker
+	specials *seed.Specials
+	at       unwind.State
+	mem      memory.Window
+	bounds   unwind.Bounds
+	frames   [256]unwind.Frame
+}
+
+// NewSeeder returns a seeder that walks with w. Other code on the sampler's thread may use w
+// too. s may be nil.
+func NewSeeder(w unwind.Walker, s *seed.Specials) *WalkSeeder {
+	return &WalkSeeder{w: w, specials: s}
+}
+
+// SetSpecials sets the specials of the process for later walks; nil means none.
+func (s *WalkSeeder) SetSpecials(to *seed.Specials) { s.specials = to }
+
+// Seed implements Seeder.
+func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
+	s.mem.Reset(c.Stack.Addr, c.Stack.Data)
+	s.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
+	c.Seed.Copy(&c.Regs)
+	s.at = unwind.Interrupted(&c.Seed)
+	o := s.specials.Find(s.w, &s.at, &s.mem, &s.bounds, s.frames[:])
+	s.at.Regs = nil // the caller owns the capture
+	c.Loading = o.Loading
+	return o.Verdict
+}

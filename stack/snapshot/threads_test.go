@@ -1,0 +1,272 @@
+package snapshot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/stack/seed"
+)
+
+// windows is a clr.Threads that does as told, writes down what is asked of it
+// and minds the rules of the window.
+type windows struct {
+	dead    bool
+	status  clr.SuspendStatus
+	lost    bool // the context cannot be had
+	results []clr.HRESULT
+	frames  int // callbacks of a priming walk
+	quiet   bool
+	clock   int64
+	log     []string
+	bad     []string
+	claimed int
+	count   int
+}
+
+func (w *windows) note(format string, args ...any) {
+	if !w.quiet {
+		w.log = append(w.log, fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *windows) must(ok bool, what string) {
+	if !ok {
+		w.bad = append(w.bad, what)
+	}
+}
+
+func (w *windows) Claim(clr.Thread) bool {
+	w.must(w.claimed == 0 && w.count == 0, "claim inside a claim")
+	if !w.dead {
+		w.claimed++
+	}
+	return !w.dead
+}
+
+func (w *windows) Release(clr.Thread) {
+	w.must(w.claimed == 1 && w.count == 0, "release of a suspended or unclaimed thread")
+	w.claimed--
+}
+
+func (w *windows) Prime(t clr.Thread) (int, clr.HRESULT) {
+	w.must(w.claimed == 1 && w.count == 0, "prime of a suspended or unclaimed thread")
+	w.note("prime %d", t.ID)
+	if t.ID == 13 {
+		return 0, clr.E_FAIL
+	}
+	return w.frames, clr.S_OK
+}
+
+func (w *windows) Suspend(int, clr.Thread) clr.SuspendStatus {
+	w.must(w.claimed == 1, "suspend of an unclaimed thread")
+	w.note("suspend")
+	if w.status == clr.Suspended {
+		w.count++
+	}
+	return w.status
+}
+
+func (w *windows) Context(_ int, c *clr.Capture) bool {
+	w.must(w.count == 1, "context of a running thread")
+	w.note("context")
+	return !w.lost
+}
+
+func (w *windows) DoStackSnapshot(_ int, c *clr.Capture) {
+	w.must(w.count == 1, "snapshot of a running thread")
+	w.note("snapshot seeded=%v", c.Seeded)
+	c.Result = w.results[0]
+	if len(w.results) > 1 {
+		w.results = w.results[1:]
+	}
+}
+
+func (w *windows) Resume(int, clr.Thread) { w.count--; w.note("resume") }
+
+func (w *windows) FunctionFromIP(uint64) (clr.FunctionID, clr.HRESULT) { return 0, clr.E_FAIL }
+func (w *windows) Now() int64                                          { w.clock += 10; return w.clock }
+func (w *windows) Pause(n int64) {
+	w.must(w.count == 0 && w.claimed == 0, "a pause inside the window")
+	w.note("pause %d", n)
+}
+
+// says is a Seeder with one verdict.
+type says seed.Verdict
+
+func (v says) Seed(*clr.Capture) seed.Verdict { return seed.Verdict(v) }
+
+func results(h ...clr.HRESULT) []clr.HRESULT { return h }
+
+func TestSample(t *testing.T) {
+	const unsafe, unmanaged = clr.CORPROF_E_STACKSNAPSHOT_UNSAFE, clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX
+	const try = "suspend, context, snapshot seeded=true, resume"
+	const blind = "suspend, context, snapshot seeded=false, resume"
+	for _, c := range []struct {
+		name    string
+		rt      windows
+		verdict seed.Verdict
+		want    string
+		advice  Advice
+		tries   int
+	}{
+		{"seeded", windows{results: results(0)}, seed.Found, try, AdviceComplete, 1},
+		{"managed on top: the CLR's own context is the better one", windows{results: results(0)}, seed.NotNeeded, blind, AdviceComplete, 1},
+		{"a seed in doubt is not given", windows{results: results(0)}, seed.Unsafe, blind, AdviceComplete, 1},
+		{"a walk cut short gives no seed", windows{results: results(0)}, seed.Truncated, blind, AdviceComplete, 1},
+		{"no managed frame", windows{results: results(clr.E_FAIL)}, seed.NoManaged, blind, AdviceNativeOnly, 1},
+		{"no managed frame, exception", windows{results: results(unmanaged)}, seed.NoManaged, blind, AdviceNativeOnly, 1},
+		{"the target owns a lock of the CLR", windows{results: results(unsafe, 0)}, seed.Found, try + ", pause 1000000, " + try, AdviceComplete, 2},
+		{"twice", windows{results: results(unsafe, unsafe, 0)}, seed.Found, try + ", pause 1000000, " + try + ", pause 2000000, " + try, AdviceComplete, 3},
+		{"a good seed is thrown out in a collection's wait", windows{results: results(clr.E_FAIL, 0)}, seed.Found, try + ", pause 1000000, " + try, AdviceComplete, 2},
+		{"destroyed before", windows{dead: true}, seed.Found, "", AdviceGone, 0},
+		{"ended before the suspension", windows{status: clr.SuspendGone}, seed.Found, "suspend", AdviceGone, 0},
+		{"no right", windows{status: clr.SuspendDenied}, seed.Found, "suspend", AdviceDenied, 0},
+		{"ended while suspended", windows{lost: true}, seed.Found, "suspend, context, resume", AdviceGone, 1},
+		{"refused for ever", windows{results: results(clr.CORPROF_E_INCONSISTENT_WITH_FLAGS)}, seed.Found, try, AdviceRefused, 1},
+		{"more frames than room", windows{results: results(clr.CORPROF_E_STACKSNAPSHOT_ABORTED)}, seed.Found, try, AdvicePartial, 1},
+		{"a fault that the CLR caught", windows{results: results(clr.E_UNEXPECTED)}, seed.Found, try, AdvicePartial, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rt := c.rt
+			rt.frames, rt.dead = 1, false
+			s := NewThreads(&rt, says(c.verdict))
+			s.Prime(threads(1))
+			rt.log, rt.dead = nil, c.rt.dead
+			o := s.Sample(threads(1)[0])
+			if got := strings.Join(rt.log, ", "); got != c.want {
+				t.Errorf("calls: %s\nwant:  %s", got, c.want)
+			}
+			if o.Advice != c.advice || o.Tries != c.tries {
+				t.Errorf("advice %v after %d tries, want %v after %d", o.Advice, o.Tries, c.advice, c.tries)
+			}
+			checkTries(t, &o, &c.rt, c.verdict)
+			if len(rt.bad) > 0 || rt.count != 0 || rt.claimed != 0 {
+				t.Errorf("suspend count %d, claims %d, bad %v", rt.count, rt.claimed, rt.bad)
+			}
+		})
+	}
+}
+
+// checkTries holds what is told of each try against the script of w. Its clock
+// ticks 10 a call.
+func checkTries(t *testing.T, o *ThreadOutcome, w *windows, v seed.Verdict) {
+	t.Helper()
+	for i, try := range o.Each {
+		want := Try{}
+		if i < o.Tries {
+			want = Try{Verdict: seed.Truncated, SuspendedNS: 10}
+		}
+		if i < o.Tries && !w.lost {
+			want = Try{Captured: true, Verdict: v, Result: w.results[min(i, len(w.results)-1)], SuspendedNS: 40, ContextNS: 10, SeedNS: 10, SnapshotNS: 10}
+		}
+		if try != want {
+			t.Errorf("try %d: %+v, want %+v", i, try, want)
+		}
+	}
+}
+
+// stub is a Seeder of a thread that was in managed code and is in a stub when it
+// is looked at again, unless it still stands where it stood.
+type stub struct{ verdict seed.Verdict }
+
+func (v *stub) Seed(c *clr.Capture) seed.Verdict {
+	c.Seed = c.Regs
+	if c.Regs.IP() == 1 {
+		return seed.NotNeeded
+	}
+	return v.verdict
+}
+
+// at is a windows whose thread is at the given ips, one after the other.
+type at struct {
+	windows
+	ips   []uint64
+	rax   []uint64
+	stack [8]byte
+}
+
+func (w *at) Context(slot int, c *clr.Capture) bool {
+	c.Regs.Arch = context.ArchAMD64
+	c.Regs.AMD64.RIP, w.ips = w.ips[0], w.ips[1:]
+	c.Regs.AMD64.GPR[0], w.rax = w.rax[0], w.rax[1:]
+	c.Stack.Data = w.stack[:]
+	return w.windows.Context(slot, c)
+}
+
+// A collector may redirect a suspended thread between our look at it and the
+// CLR's. Its context of before is then a seed, but only if nothing else explains
+// that the two differ.
+func TestRedirectedWhileSuspended(t *testing.T) {
+	const unmanaged = clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX
+	const first = "suspend, context, snapshot seeded=false, "
+	for _, c := range []struct {
+		name     string
+		ips, rax []uint64
+		again    seed.Verdict
+		result   clr.HRESULT
+		want     string
+	}{
+		{"redirected", []uint64{1, 2}, []uint64{7, 7}, seed.StubOnTop, unmanaged, first + "context, snapshot seeded=true, resume"},
+		{"it has run on: nothing is known", []uint64{1, 2}, []uint64{7, 8}, seed.StubOnTop, unmanaged, first + "context, resume"},
+		{"in unmanaged code, not a stub", []uint64{1, 2}, []uint64{7, 7}, seed.NoManaged, unmanaged, first + "context, resume"},
+		{"where it was", []uint64{1, 1}, []uint64{7, 7}, seed.StubOnTop, unmanaged, first + "context, resume"},
+		{"refused for another reason", []uint64{1}, []uint64{7}, seed.StubOnTop, clr.CORPROF_E_INCONSISTENT_WITH_FLAGS, first + "resume"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rt := at{windows: windows{frames: 1, results: results(c.result, 0)}, ips: c.ips, rax: c.rax}
+			s := NewThreads(&rt, &stub{c.again})
+			s.Prime(threads(1))
+			rt.log = nil
+			var o ThreadOutcome
+			s.once(threads(1)[0], &o)
+			if got := strings.Join(rt.log, ", "); got != c.want {
+				t.Errorf("calls: %s\nwant:  %s", got, c.want)
+			}
+			if o.Verdict != seed.NotNeeded || s.Capture.Regs.IP() != 1 || s.Capture.Seeded && s.Capture.Seed.IP() != 1 {
+				t.Errorf("%v, captured at %d", o.Verdict, s.Capture.Regs.IP())
+			}
+			// The second look has copied another stack over that of the registers.
+			if moved := c.rax[0] != c.rax[len(c.rax)-1]; moved != (len(s.Capture.Stack.Data) == 0) {
+				t.Errorf("moved %v, %d bytes of stack", moved, len(s.Capture.Stack.Data))
+			}
+		})
+	}
+}
+
+// A CLR that always refuses for the moment ends the sample, bounded.
+func TestTriesAreBounded(t *testing.T) {
+	rt := windows{frames: 1, results: results(clr.CORPROF_E_STACKSNAPSHOT_UNSAFE)}
+	s := NewThreads(&rt, says(seed.Found))
+	s.Prime(threads(1))
+	if o := s.Sample(threads(1)[0]); o.Tries != MaxTries || o.Advice != AdviceRetry {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Until a priming walk has reported a frame nothing is suspended.
+func TestPrime(t *testing.T) {
+	rt := windows{frames: 3, results: results(0)}
+	s := NewThreads(&rt, says(seed.Found))
+	if o := s.Sample(threads(1)[0]); o.Advice != AdviceNotPrimed || len(rt.log) > 0 {
+		t.Errorf("sampled before priming: %+v, %v", o, rt.log)
+	}
+	if !s.Prime(threads(13, 7, 8)) || strings.Join(rt.log, ", ") != "prime 13, prime 7" {
+		t.Errorf("primed %v: %v", s.primed, rt.log)
+	}
+	if len(rt.bad) > 0 {
+		t.Error(rt.bad)
+	}
+}
+
+func TestSampleDoesNotAllocate(t *testing.T) {
+	rt := windows{frames: 1, quiet: true, results: results(0)}
+	s := NewThreads(&rt, says(seed.Found))
+	s.Prime(threads(1))
+	th := threads(1)[0]
+	if n := testing.AllocsPerRun(100, func() { s.Sample(th) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
