@@ -64,13 +64,13 @@ lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the te
 	else echo "SKIPPED-CHECK: no x86_64-w64-mingw32-gcc: Go with C is not vetted for Windows"; fi
 	@scripts/staticcheck.sh
 	@scripts/lint-c.sh
-	@$(GO) run ./internal/tools/textlint
+	@$(GO) run ./testkit/tools/textlint
 
 test: runtime build samples windows ## everything, against real runtimes too
 	@scripts/test.sh
 
 vectors: build ## the recorded truth: what share is right, file by file
-	@$(OUT)/bin/seedwalk replay internal/testdata/pe
+	@$(OUT)/bin/seedwalk replay testkit/testdata/pe
 	@if [ -d "$(VECTORS)" ]; then $(OUT)/bin/seedwalk replay $(VECTORS)/pe $(VECTORS)/elf; \
 	else echo "SKIPPED-CHECK: no $(VECTORS): the recorded truth with third-party files is not replayed"; fi
 
@@ -79,7 +79,7 @@ bench: runtime build samples ## speed, beside the peers
 
 bench-pair: ## the same rows beside those of another checkout: make bench-pair BASE=../old
 	@test -n "$(BASE)" || { echo "bench-pair: BASE=folder of the checkout to compare with"; exit 2; }
-	@$(GO) run ./internal/tools/benchpair -base "$(BASE)" $(BENCHPAIR)
+	@$(GO) run ./testkit/tools/benchpair -base "$(BASE)" $(BENCHPAIR)
 
 big-trace: ## a trace of 1 GB, made as it is read: bounded memory, and speed
 	@$(GO) test -count=1 -run 'TestBig$$' -v ./eventpipe/nettrace -big 1024
@@ -89,7 +89,7 @@ fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 	@scripts/fuzz.sh $(FUZZTIME)
 
 mutate: ## put faults into the code, one by one: the simulator's tests catch each
-	@$(GO) run ./internal/tools/mutate
+	@$(GO) run ./testkit/tools/mutate
 
 test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn
 	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e
@@ -102,7 +102,7 @@ soak-examples: runtime build samples windows ## a minute of each sample profiler
 	@$(GO) test -count=1 -v -timeout 60m -run 'Test(Windows)?Sampler$$' ./profiler/e2e -sampler-seconds 60 -sampler-all -sampler-windows 3000
 
 bench-cost: runtime build samples ## what sampling costs programs, both ways at 100 and 1,000 Hz (wants a quiet machine)
-	@$(GO) run ./internal/tools/cost $(COST)
+	@$(GO) run ./testkit/tools/cost $(COST)
 
 worlds: ## 10,000 of the simulator's Windows worlds through the C library
 	@scripts/deps.sh test
@@ -131,7 +131,7 @@ arm64: build samples runtime ## 20,000 stacks of a CLR of ARM64 under qemu, inte
 
 stepped: ## a million instructions of programs in 66 builds, ELF and PE, x86-64 and ARM64: a walk at each, held against the truth
 	@scripts/deps.sh stepped
-	@$(GO) test -count=1 -v -timeout 180m ./internal/testkit/stepper -all
+	@$(GO) test -count=1 -v -timeout 180m ./testkit/stepper -all
 
 rules: build ## write docs/rules.md anew from the simulator's scenarios
 	@$(OUT)/bin/seedwalk sim --docs docs

@@ -15,7 +15,7 @@
 //
 // Unmanaged frames of a stopped thread: registers in any layout
 // ([github.com/seedwalk/seedwalk/context]), its stack
-// ([github.com/seedwalk/seedwalk/unwind/memory]), the images of its process
+// ([github.com/seedwalk/seedwalk/context/memory]), the images of its process
 // ([github.com/seedwalk/seedwalk/unwind/module], filled by
 // [github.com/seedwalk/seedwalk/process/live] for a running process), and a walker
 // ([github.com/seedwalk/seedwalk/unwind/walker]).

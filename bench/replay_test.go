@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/bench/peer"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/capture"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // The limit: a loop that knows each frame's rule beforehand, looks nothing up and

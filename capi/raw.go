@@ -6,8 +6,8 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/internal/testkit/judgetest"
+	"github.com/seedwalk/seedwalk/testkit/judgetest"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

@@ -3,8 +3,8 @@ package cfi
 import (
 	"math/bits"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/internal/buf"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // Bounds of Eval.

@@ -3,7 +3,7 @@ package cfi
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 func exprEnv() *ExprEnv {

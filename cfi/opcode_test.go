@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 // table loads one .eh_frame and expects no damage.

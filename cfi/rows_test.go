@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/judgetest"
+	"github.com/seedwalk/seedwalk/testkit/judgetest"
 )
 
 // vectorOmits names the rules that the vectors leave out although the record

@@ -2,7 +2,7 @@ package clr
 
 import (
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // SnapshotFrame is one callback of DoStackSnapshot as a recorder writes it:

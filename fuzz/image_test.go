@@ -5,9 +5,9 @@ import (
 	"sort"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
-	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/pevec"
 )
 
 func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/metadata"
-	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
 // maxName is far above any name that metadata can make: what a signature of the largest

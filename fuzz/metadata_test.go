@@ -8,7 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 // described is a trace whose descriptions of events are the input: the payload of an

@@ -10,8 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 )
 
 // FuzzMiniDebugInfo reads any bytes as a compressed .gnu_debugdata: no panic, and no

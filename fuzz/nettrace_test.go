@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 // smallTrace has every block of a version.

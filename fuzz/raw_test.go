@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/stack/raw"
 )
 
 // FuzzRaw reads any bytes as a file of raw samples: an error or the end, and no

@@ -11,12 +11,12 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
+	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // Seeds from real files: what testdata/seeds/build.sh compiled, the functions
-// recorded in internal/testdata/pe, and this machine's own libraries where there are
+// recorded in testkit/testdata/pe, and this machine's own libraries where there are
 // such. What a fuzzer finds is kept in testdata/fuzz, which go test replays.
 
 // seedFiles returns the compiled seeds that match a pattern ("*.so").

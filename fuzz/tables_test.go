@@ -6,7 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 )
 
 // flat is a process's memory from address 0 on. It counts reads.

@@ -8,8 +8,8 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
-	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
 // maxFuzzedEvents bounds a trace: Go ends a worker whose input takes ten seconds, which

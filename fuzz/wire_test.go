@@ -5,8 +5,8 @@ import (
 	"io"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 // FuzzWire reads any bytes as a stream: it must end with an error, in as many

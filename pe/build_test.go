@@ -3,7 +3,7 @@ package pe
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
 // What the images of package peasm have everywhere.

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
 func TestFile(t *testing.T) {

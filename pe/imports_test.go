@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
 const importRVA = 0x1000

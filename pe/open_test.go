@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // TestOpenRefuses: what is no file to read is refused by name and reason, and a

@@ -58,7 +58,7 @@ if [ ! -f $single ]; then
 	exit 0
 fi
 lib=$out/net10/System.Private.CoreLib.dll
-bundle() { GOOS= GOARCH= CGO_ENABLED=0 $go run ./internal/tools/bundle "$@"; }
+bundle() { GOOS= GOARCH= CGO_ENABLED=0 $go run ./testkit/tools/bundle "$@"; }
 mkdir -p $out/net10
 if stale $lib $single; then
 	bundle extract $single System.Private.CoreLib.dll $lib

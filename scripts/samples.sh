@@ -37,18 +37,18 @@ single=.cache/dotnet-10.0.9/package/dist/azmcp
 for app in Waits Events Exact Storm Survive; do
 	if [ -f $single ] && stale out/samples/${app}10 $src/$app.cs $single; then
 		mkdir -p out/samples/net10/$app
-		${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
+		${GO:-go} run ./testkit/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
 		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -define:NET10 -r:out/samples/net10/System.Private.CoreLib.dll \
 			-out:out/samples/net10/$app/azmcp.dll $src/$app.cs
-		${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/$app/azmcp.dll out/samples/${app}10
+		${GO:-go} run ./testkit/tools/bundle replace $single azmcp.dll out/samples/net10/$app/azmcp.dll out/samples/${app}10
 	fi
 done
 if [ -f $single ] && stale out/samples/Truth10 $src/Truth.cs $src/TruthMore.cs $single; then
 	mkdir -p out/samples/net10
-	${GO:-go} run ./internal/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
+	${GO:-go} run ./testkit/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
 	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net10/System.Private.CoreLib.dll \
 		-out:out/samples/net10/azmcp.dll $src/Truth.cs $src/TruthMore.cs
-	${GO:-go} run ./internal/tools/bundle replace $single azmcp.dll out/samples/net10/azmcp.dll out/samples/Truth10
+	${GO:-go} run ./testkit/tools/bundle replace $single azmcp.dll out/samples/net10/azmcp.dll out/samples/Truth10
 fi
 
 # The same for musl: a single-file program of .NET 9.0.9, with the core library of
@@ -62,8 +62,8 @@ if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/s
 		cp "$(gcc -print-file-name=$lib)" out/samples/musl/
 	done
 	musl-gcc -shared -fPIC -O2 $warn -o out/samples/musl/ld-linux-x86-64.so.2 $src/musl.c
-	${GO:-go} run ./internal/tools/bundle replace $musl System.Private.CoreLib.dll $core out/samples/musl/program
-	${GO:-go} run ./internal/tools/bundle replace out/samples/musl/program vsce-sign.dll out/samples/musl/vsce-sign.dll out/samples/TruthMusl
+	${GO:-go} run ./testkit/tools/bundle replace $musl System.Private.CoreLib.dll $core out/samples/musl/program
+	${GO:-go} run ./testkit/tools/bundle replace out/samples/musl/program vsce-sign.dll out/samples/musl/vsce-sign.dll out/samples/TruthMusl
 	rm out/samples/musl/program
 fi
 
@@ -72,10 +72,10 @@ fi
 eight=.cache/dotnet-8.0.6/package/bin/vsce-sign
 if [ -f $eight ] && stale out/samples/Truth8 $src/TruthOld.cs $eight; then
 	mkdir -p out/samples/net8
-	${GO:-go} run ./internal/tools/bundle extract $eight System.Private.CoreLib.dll out/samples/net8/System.Private.CoreLib.dll
+	${GO:-go} run ./testkit/tools/bundle extract $eight System.Private.CoreLib.dll out/samples/net8/System.Private.CoreLib.dll
 	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:out/samples/net8/System.Private.CoreLib.dll \
 		-out:out/samples/net8/vsce-sign.dll $src/TruthOld.cs
-	${GO:-go} run ./internal/tools/bundle replace $eight vsce-sign.dll out/samples/net8/vsce-sign.dll out/samples/Truth8
+	${GO:-go} run ./testkit/tools/bundle replace $eight vsce-sign.dll out/samples/net8/vsce-sign.dll out/samples/Truth8
 fi
 
 # The same for ARM64, which runs under qemu: a single-file program of .NET 10.0.9, and
@@ -89,9 +89,9 @@ if [ -f $arm ] && command -v aarch64-linux-gnu-gcc >/dev/null; then
 		aarch64-linux-gnu-gcc -O2 -g -pthread -fomit-frame-pointer -shared -fPIC $warn -o $into/libtruth.so $src/truth.c
 	fi
 	if stale $into/Truth $src/Truth.cs $src/TruthMore.cs $arm; then
-		${GO:-go} run ./internal/tools/bundle extract $arm System.Private.CoreLib.dll $into/System.Private.CoreLib.dll
+		${GO:-go} run ./testkit/tools/bundle extract $arm System.Private.CoreLib.dll $into/System.Private.CoreLib.dll
 		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$into/System.Private.CoreLib.dll -out:$into/azmcp.dll $src/Truth.cs $src/TruthMore.cs
-		${GO:-go} run ./internal/tools/bundle replace $arm azmcp.dll $into/azmcp.dll $into/Truth
+		${GO:-go} run ./testkit/tools/bundle replace $arm azmcp.dll $into/azmcp.dll $into/Truth
 	fi
 	mkdir -p $into/signed
 	if stale $into/signed/libtruth.so $src/truth.[ch]; then

@@ -15,7 +15,7 @@ grep -o 'SKIPPED-CHECK: .*' "$checks" >"$log"
 status=0 watching=0
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
 e2e=$(go list ./profiler/e2e)
-live=$(go list ./bench/peer ./capi ./stack/capture ./cmd/seedwalk ./process/live ./sample/outside ./sample/probe ./record ./sim/conform ./eventpipe/waits/session)
+live=$(go list ./bench/peer ./capi ./stack/capture ./cmd/seedwalk ./process/live ./sample/outside ./sample/probe ./cmd/record ./sim/conform ./eventpipe/waits/session)
 go test -json -timeout 30m $(go list ./... | grep -vxF -e "$e2e" -e "$live") >>"$log" || status=$?
 go test -json -timeout 30m $live >>"$log" || watching=$?
 # Alone: these tests measure a running program.
@@ -23,7 +23,7 @@ go test -json -timeout 40m "$e2e" >>"$log" || watching=$?
 # A few of them that failed are run once more, alone. Such a test is named in the summary
 # even if it passes then; whatever fails twice has failed.
 if [ $watching != 0 ]; then
-	again=$(grep -F "$(printf '"Package":"%s"\n' $live "$e2e")" "$log" | go run ./internal/tools/summary -again)
+	again=$(grep -F "$(printf '"Package":"%s"\n' $live "$e2e")" "$log" | go run ./testkit/tools/summary -again)
 	[ -z "$again" ] || watching=0
 	while read -r package tests; do
 		[ -n "$package" ] || continue
@@ -35,10 +35,10 @@ if [ $watching != 0 ]; then
 fi
 [ $watching = 0 ] || status=$watching
 # Where goroutines meet, once more with the race detector.
-go test -json -race -timeout 20m -skip '^TestWine' ./record ./report/wire ./cmd/seedwalk >>"$log" || status=$?
+go test -json -race -timeout 20m -skip '^TestWine' ./cmd/record ./report/wire ./cmd/seedwalk >>"$log" || status=$?
 # Another reader of traces, in a module of its own.
 (cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 # What is of no system, once more as Windows programs.
 scripts/test-wine.sh -json >>"$log" || status=$?
-go run ./internal/tools/summary <"$log"
+go run ./testkit/tools/summary <"$log"
 exit $status

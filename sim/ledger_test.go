@@ -6,9 +6,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/stack/snapshot"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // The CLR here says whatever it may say, and every answer is tried after every

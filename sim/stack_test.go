@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

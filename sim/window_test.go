@@ -13,7 +13,7 @@ import (
 )
 
 // inWindow are the packages that run while threads are suspended.
-var inWindow = []string{"stack/snapshot", "stack/seed", "unwind", "unwind/amd64", "unwind/arm64", "unwind/memory"}
+var inWindow = []string{"stack/snapshot", "stack/seed", "unwind", "unwind/amd64", "unwind/arm64", "context/memory"}
 
 // A lock that is free cannot be seen by running the code that takes it, nor can
 // a message that nobody reads. What they are made of must not be there.

@@ -1,6 +1,6 @@
 package unwind
 
-import "github.com/seedwalk/seedwalk/unwind/memory"
+import "github.com/seedwalk/seedwalk/context/memory"
 
 // MaxLeft is how many stacks a walk leaves as LeavesStack allows. Programs that grow a
 // stack in pieces (rustc's stacker, gcc's -fsplit-stack) have one piece more for each

@@ -2,7 +2,7 @@ package unwind
 
 import (
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/snap"
+	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
 // wanted are the files of the host, in the folders where systems have them, and

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var update = flag.Bool("update", false, "write the numbers of this machine to testdata/instructions.txt")

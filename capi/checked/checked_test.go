@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 const root = "../.."

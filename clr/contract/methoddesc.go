@@ -3,7 +3,7 @@ package contract
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // MethodDescs reads the runtime's MethodDescs and Modules. It is not safe for concurrent

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // NoRuntime is the Structure of the Error for an image without a runtime.

@@ -1,6 +1,6 @@
 package contract
 
-import "github.com/seedwalk/seedwalk/unwind/memory"
+import "github.com/seedwalk/seedwalk/context/memory"
 
 // pages reads whole pages and keeps them, for one walk of the tables. Its budget bounds
 // the walk: once it is spent, every read fails.

@@ -3,7 +3,7 @@ package contract
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // viewSize is the most that is read at once, bytes: the headers of an image.

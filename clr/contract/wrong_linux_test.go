@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // offsetsOf are the offsets of a layout by name.

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // functionARM64 is what is known of a function of ARM64.

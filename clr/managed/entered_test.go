@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"golang.org/x/arch/x86/x86asm"
 )
 

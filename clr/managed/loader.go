@@ -3,9 +3,9 @@ package managed
 import (
 	"slices"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // changing are the functions of ntdll below which its table of the images' functions,

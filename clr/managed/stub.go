@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 

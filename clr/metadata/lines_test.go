@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
 func TestLines(t *testing.T) {

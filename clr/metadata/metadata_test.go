@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
 // sample has types and methods by name, two of them nested; nested may be another relation.

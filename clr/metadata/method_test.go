@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
 func TestDescribe(t *testing.T) {

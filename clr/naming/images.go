@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/clr/demangle"
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // Images are the managed modules of a process by where they are loaded. It is not safe

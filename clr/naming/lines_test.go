@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/metadata"
-	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
 // flatMemory is readable from an address on.

@@ -21,7 +21,7 @@ package naming
 import (
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/demangle"
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // layout are the offsets used besides those of contract.MethodDescs.

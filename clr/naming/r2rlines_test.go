@@ -12,8 +12,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/clr/metadata"
-	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
 // loaded maps a file's sections as a loader does.

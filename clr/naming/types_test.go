@@ -6,7 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/demangle"
 	"github.com/seedwalk/seedwalk/clr/metadata"
-	"github.com/seedwalk/seedwalk/internal/testkit/clrasm"
+	"github.com/seedwalk/seedwalk/testkit/clrasm"
 )
 
 // words is memory that counts what is read of it.

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/stack/capture"
 )
 

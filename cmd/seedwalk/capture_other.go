@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 )
 
 func (f *captureFlags) run() int {

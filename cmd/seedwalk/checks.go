@@ -10,8 +10,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/internal/program"
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/process/program"
 )
 
 // What is checked on every platform; checks_unix.go and checks_windows.go have

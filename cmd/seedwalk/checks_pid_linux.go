@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	published "github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/process/live"
-	"github.com/seedwalk/seedwalk/record"
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/probe"
 )

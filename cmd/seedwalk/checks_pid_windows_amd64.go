@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/sample/outside"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/internal/program"
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/process/program"
 )
 
 // checks in the order they are shown.

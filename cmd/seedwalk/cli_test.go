@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/fakeprof"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/fakeprof"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/program"
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/process/program"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 func findings(t *testing.T, args ...string) (map[string]finding, int) {

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/internal/program"
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/process/program"
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/seedwalk/seedwalk/internal/inspect"
+	"github.com/seedwalk/seedwalk/report/inspect"
 )
 
 const infoHelp = `Usage: seedwalk info FILE [--at RVA|ADDR|SYMBOL] [--check] [--json]

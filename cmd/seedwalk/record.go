@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 

@@ -3,7 +3,7 @@
 package main
 
 import (
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/symbol"
 )
 

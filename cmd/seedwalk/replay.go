@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/seedwalk/seedwalk/internal/replay"
+	"github.com/seedwalk/seedwalk/testkit/replay"
 )
 
 const replayHelp = `Usage: seedwalk replay [--json] [--max N] FILE|FOLDER...

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 )
 
 // screen prints a progress line on a terminal, and lines for the user above

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/record"
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/symbol"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/elfasm"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 const tinyRow = `{"b":"tiny","pc":"0x1001","fde":["0x1001","0x1004"],"sig":0,"cfa":"r7+16","r":{"6":"c-16","16":"c-8"}}`

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 const oneMS = 1_000_000

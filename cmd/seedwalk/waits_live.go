@@ -14,9 +14,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/eventpipe/waits/blocked"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/report"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
+	"github.com/seedwalk/seedwalk/sample/blocked"
 )
 
 // nativeAfter is how long a wait lasts before its native frames are looked for.

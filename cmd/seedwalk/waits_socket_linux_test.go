@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // TestWaitsDeadSocket: a port that nobody serves, and ones that say what no runtime says.

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/record"
 )
 
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
 )
 
 // The tool of Windows, as its user meets it, run by Wine.
@@ -124,7 +124,7 @@ func TestWineSameAsLinux(t *testing.T) {
 	for _, args := range [][]string{
 		{"--help"}, {"version"}, {"nonsense"}, {"info", "--check", core}, {"info", "--json", core}, {"info", core, "--at", "0x15a160"},
 		{"info", tiny, "--at", "outer"}, {"info", "--check", broken}, {"info", filepath.Join(dir, "text")},
-		{"replay", dir}, {"replay", "--json", repo(t, "internal/testdata/pe")}, {"sim", "--scenario", "two-samplers", "--broken", "--trace"},
+		{"replay", dir}, {"replay", "--json", repo(t, "testkit/testdata/pe")}, {"sim", "--scenario", "two-samplers", "--broken", "--trace"},
 	} {
 		name := strings.Join(args, " ")
 		out, errOut, code := runIn(t, ".", nil, append([]string{own}, args...)...)

@@ -15,7 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var runtimeProvider = Provider{Name: "Mi", Keywords: 0x40000004000, Level: 5}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 var big = flag.Int("big", 32, "megabytes of the stream that is made and read")

@@ -11,8 +11,8 @@ import (
 	"testing/iotest"
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 // seen is an event as the tests compare it.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 // TestOwners follows the owners of locks: what each waited for itself at that time.

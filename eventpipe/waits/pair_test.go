@@ -10,8 +10,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
-	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
 // script writes events of the runtime, one word each:

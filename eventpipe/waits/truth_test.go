@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
 const vectors = "../../../shared/vectors/nettrace"

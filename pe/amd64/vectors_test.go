@@ -3,7 +3,7 @@ package amd64_test
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/judgetest"
+	"github.com/seedwalk/seedwalk/testkit/judgetest"
 )
 
 // Every field and code of real records is what its source prints.

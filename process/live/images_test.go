@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // space is an address space of a few regions, all of whose bytes are 0x5a.

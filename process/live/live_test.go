@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 func TestParseMaps(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // deleted is what the kernel writes behind the path of a file that is there no

@@ -1,6 +1,6 @@
 package live
 
-import "github.com/seedwalk/seedwalk/unwind/memory"
+import "github.com/seedwalk/seedwalk/context/memory"
 
 // Region is a part of an address space whose pages are alike. Source: Win32
 // MEMORY_BASIC_INFORMATION.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // The tool of ARM64 itself, under the emulator, with the CLR of ARM64 under another: the

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // ownRuntime is a folder with the runtime and the truth program, of which the libraries

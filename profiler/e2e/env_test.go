@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 const root = "../.."

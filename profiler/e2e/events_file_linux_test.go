@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
 // eventsFile is what a recording of events says.

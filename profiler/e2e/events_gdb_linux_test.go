@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/gdb"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/gdb"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Of every thread that waits for ever, the native frames that a recording has, of its

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var killsAnywhere = flag.Int("killsanywhere", 4, "how often the tool is killed at any moment of an attachment or of stack PID")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // How long the program of Lines.cs runs, milliseconds.
@@ -56,7 +56,7 @@ func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
 		{nil, []string{"mcs", "-nologo", "-warn:1", "-out:" + writer, filepath.Join(root, "profiler", "testdata", "Lines.cs")}},
 		{nil, []string{host, runtime, writer, file, "file", "Emitted"}},
 		{math, []string{host, runtime, writer, part, "embedded", "azmcp"}},
-		{nil, []string{"go", "run", filepath.Join(root, "internal", "tools", "bundle"), "replace", need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "azmcp.dll", part, ten}},
+		{nil, []string{"go", "run", filepath.Join(root, "testkit", "tools", "bundle"), "replace", need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "azmcp.dll", part, ten}},
 	} {
 		if r := run(t, 2*time.Minute, step.env, step.argv...); r.code != 0 {
 			t.Fatalf("%s: %d\n%s%s", step.argv, r.code, r.stdout, r.stderr)

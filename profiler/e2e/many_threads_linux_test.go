@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Of 5,000 threads that sleep each has a stack in the recording, or is counted as one that has

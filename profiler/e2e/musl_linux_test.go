@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/stack/raw"
 )
 
 // muslApp is a command line of the truth program on a CLR for musl.

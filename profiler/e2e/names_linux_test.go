@@ -10,7 +10,7 @@ import (
 
 	"os/exec"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // namesWanted are methods of Names.cs, which only their parameters or what they are

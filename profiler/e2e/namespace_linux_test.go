@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // contained starts a program in a pid and a mount namespace of its own, with a /tmp of

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var kills = flag.Int("kills", 4, "how often the tool is killed that has attached to a program")

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var surviveTime = flag.Duration("survive", usualSurvival, "how long the survival tests of the probe run each; TestProbeSurvives a minute if it is not given")

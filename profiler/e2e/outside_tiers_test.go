@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/internal/raw"
+	"github.com/seedwalk/seedwalk/stack/raw"
 )
 
 // tiers counts what samples met of code that is replaced while it runs. The judge is

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // leastEnded is how many samples a run has at least. The runtime grants few suspensions while its

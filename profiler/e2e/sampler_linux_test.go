@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler judges of each build on each runtime")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // sharedProgram runs a program of which A is 25 % and B 75 % of the processor time.

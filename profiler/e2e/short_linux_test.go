@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Threads that live shortly: half of their time and more is in the profile where each lives

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // simplePrograms are the programs whose stacks show next to nothing that was compiled at run

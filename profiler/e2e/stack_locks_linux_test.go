@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // lockedThread is what stack --json shows of a thread that waits.

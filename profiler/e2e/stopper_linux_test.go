@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // A process that no probe can be put into, for diagnostics are off: its threads are

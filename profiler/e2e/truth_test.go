@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
-	"github.com/seedwalk/seedwalk/internal/raw"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
 // waitsReport is what seedwalk waits writes as JSON.

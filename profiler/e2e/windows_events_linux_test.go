@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
-	"github.com/seedwalk/seedwalk/internal/testkit/waittruth"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
 // everyWindowsWait leaves out what the trimmed framework has not: Interrupt, and Semaphore,

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // hostSampler is the part of the profiler's host that suspends threads: its files

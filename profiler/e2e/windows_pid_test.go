@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // A running process of .NET 10 is recorded by its number, with nothing of ours in it, and

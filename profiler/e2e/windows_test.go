@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/raw"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Where the Windows runtimes run in Wine every figure of time is Wine's.

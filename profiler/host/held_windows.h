@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* What the section holds; record/held_windows.go has it too. */
+/* What the section holds; cmd/record/held_windows.go has it too. */
 struct sw_held {
 	uint32_t sampler; /* the sampler's thread, written once before the section is found */
 	uint32_t thread;  /* 0: none is held, nor about to be */

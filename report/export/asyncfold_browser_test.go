@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/browser"
 )
 
 // The page leaves out what starts an async method, and shows it again when it is unfolded. Helpers

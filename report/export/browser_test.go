@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/browser"
 )
 
 // TestPageInBrowser loads pages in a real browser and looks at the document

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/browser"
 )
 
 // timed is a recording of one second: thread a works in its first half in f and in its second in

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

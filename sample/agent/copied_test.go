@@ -6,8 +6,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/contract"
-	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 )
 
 // pool has copies of one stack in some of its places.

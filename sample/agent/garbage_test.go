@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 )
 
 func collections() uint32 {

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 )
 
 // A round that is asked for gives the stack that the stream would have, with names,

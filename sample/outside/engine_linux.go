@@ -5,10 +5,10 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // Engine samples one process.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // kernelClock samples the processor time that threads use in the kernel. A signal at such a moment

@@ -3,8 +3,8 @@ package outside
 import (
 	"bytes"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sample/probe"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // stackSample is a copied stack and what it stands for.

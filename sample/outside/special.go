@@ -2,8 +2,8 @@ package outside
 
 import (
 	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // startup samples a process by rings of the kernel. The process runs tens of milliseconds before

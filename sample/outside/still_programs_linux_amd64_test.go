@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var programWalks = flag.Int("programwalks", 60, "how many stacks of each program of others TestStillPrograms walks at least")

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/probe"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // How often threads are looked for and visited.

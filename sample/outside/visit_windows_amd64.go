@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // clockWorld runs the handler once for each line of its input: the signal's code and value,

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // built builds the probe with a compiler, which says for which architecture.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cworld"
 	"github.com/seedwalk/seedwalk/sim/sched"
+	"github.com/seedwalk/seedwalk/testkit/cworld"
 )
 
 // armWorld is a thread that takes the signal late which asks it to make its timer, while

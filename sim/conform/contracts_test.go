@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr/api"
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // arguments are those of methods that must not be called with zeros: p is room

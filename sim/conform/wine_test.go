@@ -1,7 +1,7 @@
 package conform
 
 import (
-	"github.com/seedwalk/seedwalk/internal/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"os"
 	"os/exec"
 	"path/filepath"

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/arch/arm64/arm64asm"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 // textA64 is what a disassembler says of an op that has these effects; "" where

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 // mnemonics are what an op of these effects may be.

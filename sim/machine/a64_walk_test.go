@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/arm64"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // keptARM64 are the registers every function preserves: X19-X29.

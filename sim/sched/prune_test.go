@@ -3,7 +3,7 @@ package sched
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 // racers is a world of shared variables, locks, choices and suspension; what

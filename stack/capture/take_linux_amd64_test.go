@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 

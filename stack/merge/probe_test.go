@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
-	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -2,8 +2,8 @@ package seed
 
 import (
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // Find walks from s, where a thread was interrupted, to managed code. On return, s is the

@@ -3,8 +3,8 @@ package seed
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // A thread is in the loader wherever on its stack the loader stands.

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	fs "github.com/seedwalk/seedwalk/internal/testkit/fakestack"
+	"github.com/seedwalk/seedwalk/context/memory"
+	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"github.com/seedwalk/seedwalk/unwind/walker"
 )
 

@@ -2,8 +2,8 @@ package snapshot
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/seed"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // Seeder computes the seed of a suspended thread: from c's registers and stack

@@ -2,7 +2,7 @@ package amd64
 
 import (
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // A value is what the emulator knows of a register or a word of the stack.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-delve/delve/pkg/dwarf/regnum"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/snap"
+	"github.com/seedwalk/seedwalk/testkit/snap"
 )
 
 // DWARF register numbers are Delve's.

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/internal/testkit/snap"
-	"github.com/seedwalk/seedwalk/internal/testkit/walktest"
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/snap"
+	"github.com/seedwalk/seedwalk/testkit/walktest"
 )
 
 // recorded is one snapshot ready to walk.

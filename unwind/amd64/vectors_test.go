@@ -3,7 +3,7 @@ package amd64_test
 import (
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/judgetest"
+	"github.com/seedwalk/seedwalk/testkit/judgetest"
 )
 
 // TestSnapshots holds every recorded stack against the single-stepped truth.

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // The steps most frames of a walk are: by a kept rule of slots, its words in the

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/context"
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 )
 
 // The slots of all registers but RBP, whose value fused steps have at hand: of a

@@ -3,7 +3,7 @@ package arm64
 import (
 	"encoding/binary"
 
-	"github.com/seedwalk/seedwalk/unwind/memory"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

@@ -1,6 +1,6 @@
 package arm64
 
-import "github.com/seedwalk/seedwalk/unwind/memory"
+import "github.com/seedwalk/seedwalk/context/memory"
 
 // memory runs loads and stores: those of x registers truly, of others what they
 // do to the base register and that a loaded one changes.

@@ -3,9 +3,9 @@ package arm64
 import (
 	"math/bits"
 
+	"github.com/seedwalk/seedwalk/context/memory"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // place is an address: a register's value when the step began, plus off.

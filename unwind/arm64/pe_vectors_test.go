@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/pevec"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/pevec"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

@@ -4,8 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 var unbounded unwind.Bounds

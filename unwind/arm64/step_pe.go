@@ -1,9 +1,9 @@
 package arm64
 
 import (
+	"github.com/seedwalk/seedwalk/context/memory"
 	pearm64 "github.com/seedwalk/seedwalk/pe/arm64"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 

@@ -2,8 +2,8 @@ package arm64
 
 import (
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 var _ unwind.Walker = (*Unwinder)(nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/internal/testkit/peasm"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/peasm"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 const (

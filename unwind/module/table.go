@@ -22,9 +22,9 @@ import (
 	"sort"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/unwind/memory"
 )
 
 // Module is one loaded image. At most one of Image, ELF and PE is set, none if the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seedwalk/seedwalk/internal/testkit/cmptest"
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 func raw(t *testing.T, s string) []byte {

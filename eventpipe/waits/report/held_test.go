@@ -14,8 +14,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/internal/testkit/browser"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/browser"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 // methodAt is a method's load: 256 bytes.

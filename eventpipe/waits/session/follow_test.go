@@ -6,7 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/internal/testkit/nettracefile"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
 )
 
 // ended is a trace of a wait at an address that has no name.

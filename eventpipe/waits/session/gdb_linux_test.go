@@ -11,9 +11,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/eventpipe/waits/blocked"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
-	"github.com/seedwalk/seedwalk/internal/testkit/gdb"
+	"github.com/seedwalk/seedwalk/sample/blocked"
+	"github.com/seedwalk/seedwalk/testkit/gdb"
 )
 
 // TestLiveGDB: of every thread that waits while gdb looks, the native frames above the

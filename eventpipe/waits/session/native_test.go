@@ -9,8 +9,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
-	"github.com/seedwalk/seedwalk/internal/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/pe"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // TestWindowsNames: addresses of a trace of Windows are named by the images of its list,

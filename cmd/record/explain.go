@@ -1,0 +1,68 @@
+package record
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/process/program"
+	"github.com/seedwalk/seedwalk/report/export"
+)
+
+// neverConnected reports in one line why no profiler may have connected: what can
+// be seen to be the reason, or else what it mostly is.
+func (r *run) neverConnected() string {
+	o := r.opt
+	const head = "no samples: the profiler never connected; "
+	if told := r.srv.told(); len(told) > 0 { // the probe was there, and was told to let another library in
+		return head + strings.Join(told, "; ")
+	}
+	if o.PID != 0 {
+		return head + "the process ended"
+	}
+	if o.Mode == ModeProbe && !needsLibrary {
+		if notes := r.srv.told(); len(notes) > 0 {
+			return "no samples: " + strings.Join(notes, "; ")
+		}
+		return "no samples: the command started no process of .NET 10 or later that could be read; try --mode snapshot"
+	}
+	if lines := Blockers(o.Env); len(lines) > 0 {
+		return head + strings.Join(lines, "; ")
+	}
+	if why := o.unfit(); why != "" {
+		return head + why
+	}
+	if why := program.LibraryProblem(o.Profiler, runtime.GOOS, runtime.GOARCH); why != "" {
+		return head + o.Profiler + " cannot be a profiler here: " + why
+	}
+	if other := OtherProfiler(o.Env); other != "" {
+		return head + "the most likely reason: " + other + " is set, and a runtime before .NET 6 loads one profiler only; unset it for this command"
+	}
+	return head + "likely reasons: the command starts no .NET process, its runtime is older than " + program.Least(runtime.GOOS) + ", " +
+		"it clears or changes its environment (CORECLR_PROFILER, DOTNET_EnableDiagnostics=0), or the library failed to load" + whereRefusalsStand +
+		": try `seedwalk doctor -- " + o.Command[0] + "`"
+}
+
+// publish keeps what was written and, the first time with this outcome, tells
+// where an output had to go instead.
+func (r *run) publish(p *export.Profile, written []Written) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range written {
+		if w.Err == nil || r.told[w.Output.Path] {
+			continue
+		}
+		r.told[w.Output.Path] = true
+		if w.Path != "" {
+			r.opt.Say(fmt.Sprintf("cannot write %s: %s; the result is in %s", w.Output.Path, reason(w.Err), w.Path))
+		} else {
+			r.opt.Say(fmt.Sprintf("cannot write %s: %s; nor anywhere else: the result is lost", w.Output.Path, reason(w.Err)))
+		}
+	}
+	r.result.Profile = p
+	r.result.Written = written
+	r.result.PIDs = nil
+	for _, q := range r.srv.all() {
+		r.result.PIDs = append(r.result.PIDs, q.PID)
+	}
+}

@@ -1,0 +1,173 @@
+package record
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+func init() {
+	otherTargets["daemonizing"] = func() int { return leave("orphan") }
+	otherTargets["leaving a sleeper"] = func() int { return leave("sleeper") }
+	otherTargets["leaving a helper"] = func() int {
+		send(greet, samples(3), func(w *wire.Writer) { w.Bye("exit") })
+		return leave("helper")
+	}
+	otherTargets["orphan"] = orphan
+	otherTargets["helper"] = helper
+	otherTargets["sleeper"] = sleeper
+}
+
+// leave starts a child, waits for its first line, and ends.
+func leave(what string) int {
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), envTarget+"="+what, envParent+"="+fmt.Sprint(os.Getpid()))
+	out, err := child.StdoutPipe()
+	if err != nil || child.Start() != nil {
+		return 96
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	fmt.Print(line)
+	return 0
+}
+
+// envParent is the process whose end a child waits for.
+const envParent = "SEEDWALK_TEST_PARENT"
+
+// envFollowed is a file that is there once the tool follows the process.
+const envFollowed = "SEEDWALK_TEST_FOLLOWED"
+
+func awaitParent() {
+	for fmt.Sprint(os.Getppid()) == os.Getenv(envParent) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// orphan connects when its parent has ended, and ends when the tool follows it.
+func orphan() int {
+	fmt.Println(os.Getpid())
+	awaitParent()
+	c := send(greet, samples(10))
+	for {
+		if _, err := os.Stat(os.Getenv(envFollowed)); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	w := wire.NewWriter(nil)
+	w.Bye("exit")
+	c.Write(w.Bytes())
+	return 0
+}
+
+// helper has connected when its parent ends, and runs on until the tool wants no more.
+func helper() int {
+	c := send(greet, samples(7))
+	fmt.Println(os.Getpid())
+	io.Copy(io.Discard, c)
+	return 0
+}
+
+// sleeper never connects. It ends with the tests at the latest.
+func sleeper() int {
+	fmt.Println(os.Getpid())
+	time.Sleep(time.Minute)
+	return 0
+}
+
+// A process that the command leaves running is recorded until it ends, though it connects
+// when the command has ended.
+func TestFollowsWhatTheCommandLeaves(t *testing.T) {
+	leftWait = time.Minute
+	defer func() { leftWait = 3 * time.Second }()
+	opt, said := options(t, "daemonizing")
+	opt.FailEmpty = true
+	followed := filepath.Join(tempdir.New(t), "followed")
+	opt.Env = append(opt.Env, envFollowed+"="+followed)
+	opt.Say = func(line string) {
+		if said.say(line); strings.HasPrefix(line, "the command has ended; ") {
+			os.WriteFile(followed, nil, 0o600)
+		}
+	}
+	res := mustRun(t, opt)
+	if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "x10") {
+		t.Errorf("exit code %d, %s, said %q", res.ExitCode, got, said)
+	}
+	notes := strings.Join(res.Profile.Stats.Notes, "\n")
+	if want := fmt.Sprintf("1 process that the command left running was recorded until it ended: process %d", res.PIDs[0]); !strings.Contains(notes, want) {
+		t.Errorf("notes %q, want %q", notes, want)
+	}
+}
+
+// Where the command itself is recorded, what it leaves are helpers: they are named.
+func TestNamesHelpersOfTheCommand(t *testing.T) {
+	opt, said := options(t, "leaving a helper")
+	res := mustRun(t, opt)
+	if got := content(t, opt.Outputs[0].Path); res.ExitCode != 0 || !strings.Contains(got, "x3") || !strings.Contains(got, "x7") || said.String() != "" {
+		t.Errorf("exit code %d, %s, said %q", res.ExitCode, got, said)
+	}
+	notes := strings.Join(res.Profile.Stats.Notes, "\n")
+	if want := fmt.Sprintf("recorded until the recording ended: process %d", res.PIDs[1]); !strings.Contains(notes, want) {
+		t.Errorf("notes %q, want %q", notes, want)
+	}
+}
+
+// A process that loads no runtime does not hold the tool up, and is named.
+func TestNamesWhatLoadsNoRuntime(t *testing.T) {
+	leftWait = 0
+	defer func() { leftWait = 3 * time.Second }()
+	opt, said := options(t, "leaving a sleeper")
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	opt.Stdout = w
+	res := mustRun(t, opt)
+	w.Close()
+	var pid int
+	fmt.Fscan(out, &pid)
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	if want := fmt.Sprintf("no samples: the profiler never connected; the command ended and left process %d", pid); res.ExitCode != 0 || !strings.HasPrefix(said.String(), want) {
+		t.Errorf("exit code %d, said %q, want %q", res.ExitCode, said, want)
+	}
+}
+
+// An INT ends a recording that goes on for what the command left.
+func TestInterruptEndsFollowing(t *testing.T) {
+	opt, _ := options(t, "leaving a sleeper")
+	leftWait = time.Hour
+	defer func() { leftWait = 3 * time.Second }()
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	opt.Stdout, opt.Grace = w, time.Hour
+	done := make(chan *Result, 1)
+	go func() { done <- mustRun(t, opt) }()
+	var pid int
+	fmt.Fscan(out, &pid)
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	for parent := true; parent; time.Sleep(time.Millisecond) { // once it is reaped, the command has ended
+		env, _ := environOf(pid)
+		_, after, _ := strings.Cut(string(env), envParent+"=")
+		before, _, _ := strings.Cut(after, "\x00")
+		_, err := os.Stat("/proc/" + before)
+		parent = err == nil
+	}
+	syscall.Kill(os.Getpid(), syscall.SIGINT) // once: a second one would end the tool anyway
+	if res := <-done; res.ExitCode != 0 {
+		t.Errorf("exit code %d", res.ExitCode)
+	}
+}

@@ -1,0 +1,130 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/process/program"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+// Mode is a way to take samples.
+type Mode string
+
+const (
+	// ModeProbe copies stacks by a small probe in the target and walks them from
+	// outside: the runtime is never suspended.
+	ModeProbe Mode = "probe"
+	// ModeSnapshot suspends the runtime, or on Windows a thread, and asks the CLR.
+	// On Linux samples then fall on safe points only.
+	ModeSnapshot Mode = "snapshot"
+	// ModeOutside has the kernel copy the stacks of running threads, stops those that wait as
+	// a debugger does, and walks all from outside: of any native program.
+	ModeOutside Mode = "outside"
+)
+
+// chooseMode settles the mode and checks the library that it needs.
+func (o *Options) chooseMode() *Refusal {
+	if o.Outside {
+		o.Mode = ModeOutside
+		return o.checkEvents()
+	}
+	switch o.Mode {
+	case ModeSnapshot:
+	case ModeProbe, "":
+		why := o.noProbe()
+		if why == "" && o.Mode == "" {
+			why = o.unforeseen()
+		}
+		if why == "" {
+			o.Mode = ModeProbe
+			break
+		}
+		if o.Mode == ModeProbe {
+			return &Refusal{What: why, Where: "--mode probe", Remedy: "use --mode snapshot", Code: ExitRefused}
+		}
+		o.Mode, o.modeWhy = ModeSnapshot, why
+	default:
+		return &Refusal{What: "no such mode", Where: "--mode " + string(o.Mode), Remedy: "choose probe or snapshot", Code: ExitUsage}
+	}
+	if r := o.checkEvents(); r != nil {
+		return r
+	}
+	if o.Mode == ModeProbe && (o.Probe == "" || !needsLibrary) {
+		return nil // unpack
+	}
+	return o.checkProfiler()
+}
+
+// unpack puts the probe that the tool carries where the target can load it, unless
+// there is one already.
+func (o *Options) unpack(dir *private) error {
+	if !needsLibrary {
+		return o.share()
+	}
+	if o.Mode != ModeProbe || o.Probe != "" {
+		return nil
+	}
+	path := dir.dir
+	if o.root == "" { // through which a link leads elsewhere
+		var err error
+		if path, err = filepath.EvalSymlinks(dir.dir); err != nil {
+			return err
+		}
+	}
+	file := filepath.Join(path, probe.LibraryName)
+	o.instead, o.Probe = absolute(o.Profiler), strings.TrimPrefix(file, o.root)
+	o.Profiler = o.Probe
+	return os.WriteFile(file, probe.Library(), 0o755)
+}
+
+// noProbe reports why there can be no probe, "" if there can.
+func (o *Options) noProbe() string {
+	if !hasProbe {
+		return "there is no probe for this system"
+	}
+	return ""
+}
+
+// engine is what an engine is told.
+func (o *Options) engine() outside.Config {
+	w, _ := o.Events.parse()
+	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall, Clock: o.Clock,
+		Events: w.events, WaitMin: o.WaitMin, Start: new(outside.Starting), File: o.shared}
+}
+
+// taken are the options as they came out: where no process was sampled by a probe, since
+// why, the mode is the other one.
+func (o *Options) taken(why string, probed bool) *Options {
+	out := *o
+	if out.Mode == ModeProbe && why != "" && !probed {
+		out.Mode, out.modeWhy = ModeSnapshot, why
+	}
+	return &out
+}
+
+// way says for people what the mode means.
+func (o *Options) way() string {
+	switch {
+	case o.Mode == ModeProbe && !needsLibrary:
+		return "each thread is stopped for as long as its stack is copied, and walked from outside; nothing of seedwalk is in the process, the runtime is never suspended"
+	case o.Mode == ModeOutside:
+		return "the kernel copies the stacks of running threads (perf_event); a thread that waits is stopped (ptrace) for as long as its stack is copied; nothing of seedwalk is in the process"
+	case o.Mode == ModeProbe:
+		return "stacks are copied and walked from outside; the runtime is never suspended"
+	case o.modeWhy != "":
+		return suspends + bias + "; " + o.modeWhy
+	}
+	return suspends + bias
+}
+
+// RuntimeName is a runtime's version as people write it, of its file.
+func RuntimeName(path string) string {
+	v := program.RuntimeVersion(path)
+	if v == "" {
+		return ""
+	}
+	return ".NET " + v
+}

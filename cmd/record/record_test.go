@@ -1,0 +1,238 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// plain is a format that the tests can read.
+var plain = Format{Name: "plain", Write: func(w io.Writer, p *export.Profile) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	for _, s := range p.Stacks {
+		var names []string
+		for _, f := range s.Frames {
+			fr := &p.Frames[f]
+			mark := ""
+			if fr.Doubtful {
+				mark = "?"
+			}
+			names = append(names, fmt.Sprintf("%s%s[%s]", fr.Name, mark, fr.Class))
+		}
+		t := p.Threads[s.Thread]
+		fmt.Fprintf(w, "%d %s: %s x%d %s\n", t.ID, t.Name, strings.Join(names, " "), s.Count, s.Gap)
+	}
+	return nil
+}}
+
+type fakeNamer struct{}
+
+func (fakeNamer) Name(path, buildID string, addr uint64) (string, bool) {
+	return fmt.Sprintf("%s!%x", buildID, addr), path == "/lib/libc.so.6"
+}
+
+// Function: functions are 256 bytes long.
+func (fakeNamer) Function(path, buildID string, addr uint64) (start, end uint64, ok bool) {
+	return addr &^ 0xff, addr&^0xff + 0x100, strings.Contains(path, "coreclr")
+}
+
+// lines collects what Run says.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) say(s string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, s)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, "\n")
+}
+
+// options are those of a run of the test binary as a target.
+func options(t *testing.T, what string) (Options, *lines) {
+	t.Helper()
+	profiler, err := os.Executable() // any program of this machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lines{}
+	return Options{Mode: ModeSnapshot, Command: []string{os.Args[0]}, Env: append(os.Environ(), envTarget+"="+what), Profiler: profiler,
+		Outputs: []Output{{filepath.Join(tempdir.New(t), "out.plain"), plain}}, Namer: fakeNamer{}, Say: l.say, SocketDir: tempdir.New(t)}, l
+}
+
+func mustRun(t *testing.T, opt Options) *Result {
+	t.Helper()
+	res, err := Run(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+const (
+	wantStack = "70 worker: bb!500[native] libcoreclr.so+0x800?[runtime] stub of the CLR[stub] App.Program.Main[managed] x%d \n"
+	wantGap   = "71 : unknown code at 0x5[native] no-unwind-info[gap] x1 no-unwind-info\n"
+)
+
+func TestRecord(t *testing.T) {
+	opt, said := options(t, "exit")
+	res := mustRun(t, opt)
+	if res.ExitCode != 3 || said.String() != "" {
+		t.Errorf("exit code %d, said %q", res.ExitCode, said)
+	}
+	if got, want := content(t, opt.Outputs[0].Path), fmt.Sprintf(wantStack, 10)+wantGap; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	p := res.Profile
+	if p.Runtime != ".NET 9.0.5" || p.RateHz != 50 || p.Duration != 180*time.Millisecond || !p.Start.Equal(time.Unix(1, 0)) {
+		t.Errorf("header: %q %v Hz %v %v", p.Runtime, p.RateHz, p.Duration, p.Start)
+	}
+	s := p.Stats
+	if s.Samples != 11 || s.Complete != 10 || s.Gaps["no-unwind-info"] != 1 || s.Retries != 2 || s.Suspended.Max != time.Millisecond ||
+		s.ExitNote != "the command ended with exit code 3" || len(s.Notes) != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	if len(s.Parts) != 1 || s.Parts[0].Name != "own walk" || s.Parts[0].Time != s.Suspended ||
+		!slices.Equal(s.Tries, []export.Tries{{Verdict: "no-managed", Result: "E_FAIL", Count: 9}, {Verdict: "found", Result: "S_OK", Count: 5}}) {
+		t.Errorf("parts %+v, tries %+v", s.Parts, s.Tries)
+	}
+	if st := p.Stacks[0]; st.WallNanos != 200_000_000 || st.CPUNanos != 10_000 || !st.Complete {
+		t.Errorf("stack %+v", st)
+	}
+	left, _ := os.ReadDir(opt.SocketDir)
+	if len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestGarbage(t *testing.T) {
+	opt, _ := options(t, "garbage")
+	res := mustRun(t, opt)
+	if notes := strings.Join(res.Profile.Stats.Notes, "\n"); res.Profile.Stats.Samples != 3 || !strings.Contains(notes, "bad Text") {
+		t.Errorf("%d samples, notes %q", res.Profile.Stats.Samples, notes)
+	}
+}
+
+// Threads that could not be sampled are said in words.
+func TestDenied(t *testing.T) {
+	opt, _ := options(t, "denied")
+	res := mustRun(t, opt)
+	notes := strings.Join(res.Profile.Stats.Notes, "\n")
+	for _, want := range []string{"12 samples not taken: the system refused to suspend the thread", "5 samples of threads that a collection or a debugger had already suspended"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes %q", notes)
+		}
+	}
+}
+
+// The time of a recording is that in which there can be samples: what it takes to
+// prepare them does not count.
+func TestDurationBegins(t *testing.T) {
+	opt, said := options(t, "late")
+	opt.Duration = 200 * time.Millisecond
+	if res := mustRun(t, opt); res.Profile.Stats.Samples == 0 {
+		t.Errorf("no samples, said %q", said)
+	}
+}
+
+// A recording that ends before its command has the figures of all its samples, and
+// no sample of after its end.
+func TestLastFigures(t *testing.T) {
+	opt, _ := options(t, "lingering")
+	opt.Duration = 100 * time.Millisecond
+	res := mustRun(t, opt)
+	s := &res.Profile.Stats
+	if s.Samples != 5 || len(s.Tries) == 0 || s.Tries[0].Count != 77 || len(s.Notes) != 0 {
+		t.Errorf("%d samples, answers %+v, notes %q", s.Samples, s.Tries, s.Notes)
+	}
+}
+
+func TestNeverConnected(t *testing.T) {
+	opt, said := options(t, "silent")
+	res := mustRun(t, opt)
+	if res.ExitCode != 5 || !strings.Contains(said.String(), "the profiler never connected") || strings.Contains(said.String(), "\n") {
+		t.Errorf("exit code %d, said %q", res.ExitCode, said)
+	}
+	if _, err := os.Stat(opt.Outputs[0].Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an empty profile was written: %v", err)
+	}
+	opt, said = options(t, "silent")
+	opt.Env = append(opt.Env, "DOTNET_EnableDiagnostics_Profiler=0")
+	mustRun(t, opt)
+	if strings.Count(said.String(), "DOTNET_EnableDiagnostics_Profiler=0 is set") != 2 { // before and after
+		t.Errorf("said %q", said)
+	}
+}
+
+func TestSeveralProcesses(t *testing.T) {
+	opt, _ := options(t, "parent")
+	res := mustRun(t, opt)
+	got := content(t, opt.Outputs[0].Path)
+	if len(res.PIDs) != 2 || res.Profile.Stats.Samples != 2+11 {
+		t.Fatalf("processes %v, %d samples", res.PIDs, res.Profile.Stats.Samples)
+	}
+	for _, pid := range res.PIDs {
+		if want := fmt.Sprintf(" (%d)[native] x", pid); strings.Count(got, want) != 2 {
+			t.Errorf("no root %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestStdio(t *testing.T) {
+	opt, _ := options(t, "echo")
+	in, inW, _ := os.Pipe()
+	outR, out, _ := os.Pipe()
+	errR, errW, _ := os.Pipe()
+	opt.Stdin, opt.Stdout, opt.Stderr = in, out, errW
+	fmt.Fprint(inW, "through and through")
+	inW.Close()
+	res := mustRun(t, opt)
+	out.Close()
+	errW.Close()
+	o, _ := io.ReadAll(outR)
+	e, _ := io.ReadAll(errR)
+	if res.ExitCode != 0 || string(o) != "through and through" || string(e) != "to stderr\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", res.ExitCode, o, e)
+	}
+}
+
+// A profiler that goes on sending does not make the recording longer.
+func TestDurationOfAnEndlessTarget(t *testing.T) {
+	opt, _ := options(t, "endless")
+	opt.Duration = 20 * time.Millisecond
+	began := time.Now()
+	res := mustRun(t, opt)
+	if res.ExitCode != 11 || len(res.Profile.Stats.Notes) != 0 || res.Profile.Stats.Samples < 5 {
+		t.Errorf("exit code %d, %+v", res.ExitCode, res.Profile.Stats)
+	}
+	if last := res.Profile.Start.Add(res.Profile.Duration); last.After(time.Now()) || last.Before(began) {
+		t.Errorf("the last sample is of %v", last)
+	}
+}

@@ -1,0 +1,129 @@
+package blocked
+
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/eventpipe/waits"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// runtime finds the runtime's tables, with which walks go through managed code.
+func (w *Watch) runtime(maps []live.Mapping) {
+	if w.still != nil {
+		return
+	}
+	s := outside.NewStill(context.Host(), w.mem, w.loader, maps)
+	if found, _ := s.Runtime(); !found {
+		return // it may be being set up
+	}
+	s.Reread = func() []live.Mapping {
+		if now, err := live.Maps(w.pid); err == nil && len(now) > 0 {
+			return now
+		}
+		return maps
+	}
+	w.still = s
+}
+
+// maxTries bounds the looks at a wait for its whole stack. Before the runtime's tables are
+// proven walks do not go through managed code.
+const maxTries = 8
+
+// whole walks the copy to the thread's base and joins it to the event's addresses; nil if
+// there is no such walk, or it disagrees with them.
+func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) *waits.Native {
+	if w.still == nil {
+		return nil
+	}
+	th := outside.Thread{Regs: regs, Partial: true, Stack: memory.Run{Addr: sp, Data: w.stack[:n]}, Cut: n == maxStack}
+	w.still.Verify()
+	stack := w.still.Walk(&th)
+	if w.again = stack.Gap == merge.GapNoInfo; stack.Gap != merge.GapNone {
+		return nil
+	}
+	return join(stack.Frames, event)
+}
+
+// join tells which frames of a walk an event lacks, and where they belong. Every address
+// of the event must be met, in order, and every method of the walk be the event's, as
+// deep as that goes.
+func join(frames []outside.StackFrame, event []uint64) *waits.Native {
+	out := &waits.Native{Join: event[0]}
+	at, met := 0, 0
+	var block []waits.Unlisted
+	for ; at < len(frames) && met < len(event); at++ {
+		f := &frames[at]
+		same, ok := meets(f, event[met])
+		switch {
+		case f.Trust.Doubtful():
+			return nil
+		case ok && met == 0:
+			out.Entered = f.IP
+			for i := range frames[:at] {
+				out.Leaves = append(out.Leaves, frames[i].IP)
+			}
+		case ok && same:
+			out.Same = append(out.Same, [2]uint64{f.IP, event[met]})
+		}
+		switch {
+		case ok && met > 0:
+			out.Blocks, block = put(out.Blocks, met, block), nil
+			met++
+		case ok:
+			met++
+		case method(f):
+			return nil // of which the event knows nothing
+		case met > 0:
+			block = append(block, unlisted(f))
+		}
+	}
+	if met < len(event) {
+		return nil
+	}
+	for ; at < len(frames); at++ {
+		if f := &frames[at]; f.Trust.Doubtful() || method(f) && len(event) < deepest {
+			return nil
+		}
+		block = append(block, unlisted(&frames[at]))
+	}
+	out.Blocks = put(out.Blocks, len(event), block)
+	return out
+}
+
+// deepest is how many frames an event has at most, those at the leaf.
+const deepest = 100
+
+// near is how far before a P/Invoke's true return address the runtime's own may be.
+const near = 64
+
+// meets is whether a frame is at an address of an event; same if only its method shows it.
+func meets(f *outside.StackFrame, addr uint64) (same, ok bool) {
+	switch {
+	case f.Exact:
+		return false, false
+	case f.IP == addr:
+		return false, true
+	}
+	return true, method(f) && f.IP > addr && f.IP-addr < near
+}
+
+// method is whether a frame is of a method, and no stub of the runtime's.
+func method(f *outside.StackFrame) bool { return f.Function != 0 && f.Kind != unwind.KindStub }
+
+func unlisted(f *outside.StackFrame) waits.Unlisted {
+	u := waits.Unlisted{Addr: f.IP}
+	if f.Function != 0 {
+		u.Name = f.Name
+	}
+	return u
+}
+
+func put(blocks []waits.Block, before int, frames []waits.Unlisted) []waits.Block {
+	if len(frames) == 0 {
+		return blocks
+	}
+	return append(blocks, waits.Block{Before: before, Frames: frames})
+}

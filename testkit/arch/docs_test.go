@@ -1,0 +1,96 @@
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// quoted is what stands between backquotes in a document.
+var quoted = regexp.MustCompile("`([^`\n]+)`")
+
+// A contributor is sent to files and tests that are there.
+func TestContributingNamesWhatIsThere(t *testing.T) {
+	const root = "../.."
+	b, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := exec.Command("git", "-C", root, "grep", "-hoE", `^func Test\w+`, "--", "*_test.go").Output()
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no git tree here, so CONTRIBUTING.md is not held against it")
+	}
+	paths, names := 0, 0
+	for _, m := range quoted.FindAllStringSubmatch(string(b), -1) {
+		word := m[1]
+		switch {
+		case regexp.MustCompile(`^Test\w+$`).MatchString(word):
+			names++
+			if !strings.Contains(string(tests)+"\n", "func "+word+"\n") {
+				t.Errorf("there is no test %s", word)
+			}
+		case regexp.MustCompile(`^[a-z]+(/[\w.]+)*/?$`).MatchString(word) && (strings.Contains(word, "/") || strings.HasSuffix(word, ".go")):
+			paths++
+			if _, err := os.Stat(filepath.Join(root, word)); err != nil {
+				t.Errorf("there is no %s", word)
+			}
+		}
+	}
+	if paths < 30 || names < 15 {
+		t.Errorf("only %d paths and %d tests were recognised", paths, names)
+	}
+}
+
+// chapters are what the package comment of a product package has: where to look its
+// facts up, its words, how it works, and what it cannot do.
+var chapters = []string{"Source", "Glossary", "Strategy", "Known gaps"}
+
+// Test kit, tools and packages that are tests say what they are for; the rest is
+// their code.
+func needsChapters(name string) bool {
+	for _, p := range []string{"testkit/", "bench", "fuzz", "profiler/e2e", "capi/examples"} {
+		if strings.HasPrefix(name, p) {
+			return false
+		}
+	}
+	return name != "."
+}
+
+// Every package says what it is, with its chapters.
+func TestPackagesAreDocumented(t *testing.T) {
+	for _, r := range rooms {
+		text := packageComment(t, filepath.Join("../..", r.Name))
+		if text == "" {
+			t.Errorf("%s has no package comment", r.Name)
+			continue
+		}
+		for _, c := range chapters {
+			if needsChapters(r.Name) && !strings.Contains(text, c) {
+				t.Errorf("%s: the package comment has no %q", r.Name, c)
+			}
+		}
+	}
+}
+
+// packageComment is the longest comment before a package clause in a folder.
+func packageComment(t *testing.T, dir string) (text string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil && len(f.Doc.Text()) > len(text) {
+			text = f.Doc.Text()
+		}
+	}
+	return text
+}

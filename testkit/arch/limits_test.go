@@ -1,0 +1,144 @@
+package arch
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Limits of the whole tree.
+const (
+	maxFolders = 22   // top-level folders
+	maxFloors  = 9    // top-level folders on one chain of imports
+	maxFiles   = 15   // Go files of a package, tests aside
+	maxLines   = 3000 // of those files
+)
+
+// larger lists packages above the limits, with the size that they may have and the
+// reason. The sizes only shrink.
+var larger = map[string]struct {
+	files, lines int
+	why          string
+}{
+	"sample/outside":       {65, 8200, "holds the engine's loop, its clocks, and the one-shot looks; to be divided"},
+	"cmd/record":           {51, 4459, "pairs of files for two systems"},
+	"cmd/seedwalk":         {60, 9000, "one or two files a command"},
+	"unwind/amd64":         {30, 4900, "one file a rule; the hot path stays in one package"},
+	"unwind/arm64":         {24, 3500, "the twin of unwind/amd64"},
+	"sim/image":            {22, 3430, "one file an encoder"},
+	"report/export":        {26, 4000, "one file a format"},
+	"clr/contract":         {18, 0, "one file a structure of the runtime"},
+	"report/inspect":       {17, 0, "one file a format and architecture"},
+	"process/live":         {17, 0, "pairs of files for two systems"},
+	"testkit/tools/mutate": {16, 3400, "one file a package with faults"},
+}
+
+// top is the top-level folder of a package.
+func top(name string) string { return strings.SplitN(name, "/", 2)[0] }
+
+// floors gives each top-level folder the length of its longest chain of imports. It
+// returns the folders of a circle instead if there is one.
+func floors(edges map[string][]string) (map[string]int, []string) {
+	below := map[string]map[string]bool{}
+	for from, list := range edges {
+		for _, name := range append([]string{from}, list...) {
+			if below[top(name)] == nil {
+				below[top(name)] = map[string]bool{}
+			}
+			if top(name) != top(from) {
+				below[top(from)][top(name)] = true
+			}
+		}
+	}
+	floor := map[string]int{}
+	for len(floor) < len(below) {
+		done := len(floor)
+		for name, under := range below {
+			high := 1
+			for u := range under {
+				if floor[u] == 0 {
+					high = 0
+					break
+				}
+				high = max(high, floor[u]+1)
+			}
+			if high > 0 {
+				floor[name] = high
+			}
+		}
+		if len(floor) == done {
+			maps.DeleteFunc(below, func(name string, _ map[string]bool) bool { return floor[name] > 0 })
+			return floor, slices.Sorted(maps.Keys(below))
+		}
+	}
+	return floor, nil
+}
+
+// The top-level folders are few, and imports between them form at most nine floors
+// without a circle.
+func TestFloors(t *testing.T) {
+	floor, circle := floors(readEdges(t))
+	if circle != nil {
+		t.Fatalf("imports run in a circle among the folders %v", circle)
+	}
+	byFloor := map[int][]string{}
+	for name, f := range floor {
+		byFloor[f] = append(byFloor[f], name)
+	}
+	for f := len(byFloor); f > 0; f-- {
+		t.Logf("floor %d: %v", f, slices.Sorted(slices.Values(byFloor[f])))
+	}
+	if len(byFloor) > maxFloors {
+		t.Errorf("%d floors, at most %d are right", len(byFloor), maxFloors)
+	}
+	if _, circle := floors(map[string][]string{"a/x": {"b"}, "b": {"c"}, "c": {"a/y"}}); len(circle) != 3 {
+		t.Errorf("a circle of three is not found: %v", circle)
+	}
+}
+
+// tracked lists the files of the repository.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	list, err := exec.Command("git", "-C", "../..", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no git tree here, so its folders are not counted")
+	}
+	return strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
+}
+
+// Folders and packages stay within the limits, or are listed with a reason.
+func TestSizes(t *testing.T) {
+	folders, files, lines := map[string]bool{}, map[string]int{}, map[string]int{}
+	for _, f := range tracked(t) {
+		if i := strings.IndexByte(f, '/'); i > 0 && f[0] != '.' {
+			folders[f[:i]] = true
+		}
+		if !strings.HasSuffix(f, ".go") || strings.HasSuffix(f, "_test.go") || strings.Contains(f, "testdata/") {
+			continue
+		}
+		if b, err := os.ReadFile("../../" + f); err == nil {
+			files[path.Dir(f)]++
+			lines[path.Dir(f)] += bytes.Count(b, []byte("\n"))
+		}
+	}
+	if t.Logf("%d top-level folders, %d packages", len(folders), len(files)); len(folders) > maxFolders {
+		t.Errorf("%d top-level folders, at most %d are right: %v", len(folders), maxFolders, slices.Sorted(maps.Keys(folders)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		allowed := larger[name]
+		if f, l := files[name], lines[name]; f > max(maxFiles, allowed.files) || l > max(maxLines, allowed.lines) {
+			t.Errorf("%s has %d files and %d lines: divide it", name, f, l)
+		}
+	}
+	for name, l := range larger {
+		if l.why == "" || files[name] <= maxFiles && lines[name] <= maxLines {
+			t.Error(fmt.Sprintf("%s needs no exception any more", name))
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package arch
+
+// room is a package and what of the project it may import. A file may import
+// what stands in May; a test also what its own package may, itself, and the test
+// kit, and what stands in Test.
+type room struct {
+	Name string
+	May  []string
+	Test []string
+}
+
+// Short names for what is imported together; a package is above all of it.
+var (
+	words   = []string{"context", "context/memory"}
+	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf", "internal/wholefile"}
+	tables  = with(words, formats, "unwind/module")
+	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/amd64", "unwind/arm64", "unwind/walker")
+	runtime = with(walkers, "clr", "clr/managed", "clr/contract", "clr/api")
+	merged  = with(runtime, "stack/seed", "stack/snapshot", "stack/merge")
+)
+
+// everything is what tests above all rooms may import: anything but a command.
+var everything = []string{"*"}
+
+// rooms lists every package, from the bottom up: a package may import only what
+// stands above it in this list. A new package is one more line, at the highest
+// place that it can have.
+var rooms = []room{
+	// Layouts, memory, formats: they know nothing of unwinding.
+	{Name: "internal/buf"},
+	{Name: "internal/wholefile"},
+	{Name: "internal/emulator"},
+	{Name: "context"},
+	{Name: "context/memory"},
+	{Name: "report/export", Test: words},
+	{Name: "pe/rva", May: []string{"context", "internal/buf"}},
+	{Name: "pe/amd64", May: []string{"context", "internal/buf", "pe/rva"}, Test: formats},
+	{Name: "pe/arm64", May: []string{"context", "internal/buf", "pe/rva"}, Test: formats},
+	{Name: "pe", May: []string{"context", "internal/buf", "internal/wholefile", "pe/rva", "pe/amd64", "pe/arm64"}},
+	{Name: "elf", May: []string{"context", "internal/buf", "internal/wholefile"}, Test: []string{"cfi"}},
+	{Name: "cfi", May: []string{"internal/buf", "context", "context/memory"}, Test: tables},
+	{Name: "unwind/module", May: with(words, formats)},
+	{Name: "symbol/clrnames"},
+	{Name: "symbol", May: with(tables, "symbol/clrnames")},
+
+	// Unwinding: it knows nothing of the CLR.
+	{Name: "unwind", May: with(words, "unwind/module"), Test: with(tables, "unwind/amd64", "unwind/arm64")},
+	{Name: "unwind/nearcall"},
+	{Name: "unwind/amd64", May: with(tables, "unwind", "unwind/nearcall")},
+	{Name: "unwind/arm64", May: with(tables, "unwind", "unwind/nearcall")},
+	{Name: "unwind/walker", May: with(tables, "unwind", "unwind/amd64", "unwind/arm64")},
+	{Name: "report/wire", May: []string{"context", "unwind"}},
+
+	// The CLR: it knows no operating system.
+	{Name: "clr/demangle"},
+	{Name: "clr", May: with(words, "unwind"), Test: walkers},
+	{Name: "clr/api", May: with(words, "clr")},
+	{Name: "clr/managed", May: with(walkers, "clr"), Test: []string{"clr/contract", "testkit/elfasm"}},
+	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed"), Test: []string{"process/live", "testkit/needs"}},
+	{Name: "clr/metadata", May: with(words, "clr/demangle"), Test: []string{"testkit/clrasm"}},
+	{Name: "clr/naming", May: with(words, "clr/demangle", "clr/contract", "clr/metadata", "pe")},
+	{Name: "stack/seed", May: with(walkers, "clr")},
+	{Name: "stack/snapshot", May: with(walkers, "clr", "stack/seed")},
+	{Name: "stack/merge", May: with(walkers, "clr", "clr/managed", "stack/seed"), Test: []string{"sim/image"}},
+
+	// What is mapped where, in a process or a file: nothing of frames.
+	{Name: "process/live", May: with(tables, "internal/emulator")},
+	{Name: "process/dump", May: with(tables, "process/live")},
+	{Name: "stack/capture", May: with(tables, "process/live"), Test: walkers},
+
+	// When to sample whom.
+	{Name: "sample/perfevent", May: []string{"context"}},
+	{Name: "sample/cpuring", May: []string{"sample/perfevent"}},
+
+	// The runtime's own reports.
+	{Name: "eventpipe/diagnostics", May: []string{"internal/emulator"}},
+	{Name: "eventpipe/nettrace", May: []string{"internal/buf"}},
+	{Name: "eventpipe/nettrace/clrevent", May: []string{"internal/buf", "eventpipe/nettrace"}},
+	{Name: "eventpipe/waits", May: []string{"eventpipe/nettrace", "eventpipe/nettrace/clrevent", "symbol"}, Test: []string{"eventpipe/diagnostics"}},
+	{Name: "eventpipe/waits/report", May: []string{"eventpipe/waits"}, Test: []string{"eventpipe/nettrace", "eventpipe/nettrace/clrevent"}},
+
+	// One process's samples, in any process; the profilers around it.
+	{Name: "internal/quiet"},
+	{Name: "stack/raw", May: merged},
+	{Name: "sample/stream", May: with(merged, "report/wire", "stack/raw")},
+	{Name: "sample/agent", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "report/wire", "internal/quiet", "stack/raw", "sample/stream", "symbol")},
+	{Name: "sample/probe", May: with(merged, "process/live", "report/wire", "sample/agent"), Test: []string{"sim/sched"}},
+	{Name: "sample/outside", May: with(merged, "eventpipe/nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "process/live", "report/wire", "stack/raw", "sample/stream", "sample/probe", "sample/cpuring", "sample/perfevent"), Test: []string{"process/dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
+	{Name: "sample/blocked", May: with(merged, "process/live", "sample/outside", "eventpipe/waits")},
+	{Name: "eventpipe/waits/session", May: []string{"eventpipe/diagnostics", "elf", "process/live", "eventpipe/nettrace/clrevent", "pe", "symbol", "eventpipe/waits"}, Test: []string{"sample/blocked"}},
+	{Name: "profiler/host", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "process/live", "internal/quiet", "internal/wholefile", "sample/agent"), Test: []string{"testkit/tempdir", "sim/sched"}},
+	{Name: "profiler", May: []string{"sample/agent", "profiler/host"}},
+	{Name: "profiler/e2e", Test: everything},
+	{Name: "profiler/e2e/testprof/oracle", May: with(merged, "sample/agent")},
+	{Name: "profiler/e2e/testprof/torture", May: []string{"sample/agent", "clr", "internal/quiet"}},
+	{Name: "capi", May: with(merged, "symbol", "process/live", "internal/quiet", "stack/raw", "sample/agent", "process/dump", "profiler/host"),
+		Test: []string{"sim", "sim/image", "sim/vm", "sim/worlds"}},
+	{Name: "capi/checked"},
+
+	// The tool.
+	{Name: "process/program", May: formats},
+	{Name: "report/inspect", May: with(tables, "symbol")},
+	{Name: "report/collect", May: []string{"report/export", "unwind", "report/wire"}},
+	{Name: "report/recording", May: []string{"report/collect", "report/wire"}, Test: []string{"report/export", "unwind"}},
+	{Name: "report/diff", May: []string{"report/export"}},
+	{Name: "cmd/record", May: with(merged, "sample/agent", "report/export", "report/collect", "report/recording", "process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session")},
+	{Name: "testkit/judge", May: with(walkers, "clr", "clr/managed", "report/inspect", "testkit/pevec", "testkit/snap", "testkit/peasm", "testkit/elfasm")},
+	{Name: "testkit/judgetest", May: []string{"testkit/judge", "testkit/pevec", "testkit/snap"}},
+	{Name: "testkit/replay", May: with(walkers, "report/inspect", "testkit/judge", "testkit/pevec", "testkit/snap", "testkit/peasm")},
+
+	// Suspended worlds: product code under every schedule, on images of their own.
+	{Name: "sim/sched"},
+	{Name: "sim/image", Test: with(walkers, "sim/machine")},
+	{Name: "sim/machine", May: []string{"context", "sim/image"}, Test: walkers},
+	{Name: "sim/vm", May: []string{"clr", "context", "unwind", "sim/image", "sim/machine", "sim/sched"}, Test: []string{"sim"}},
+	{Name: "sim", May: with(merged, "sim/image", "sim/machine", "sim/sched", "sim/vm"), Test: []string{"sim/worlds"}},
+	{Name: "sim/rules", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
+	{Name: "sim/story", May: []string{"sim/rules", "sim/sched"}},
+	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
+	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
+
+	{Name: "cmd/seedwalk", May: with(merged, "stack/capture", "report/export", "report/collect", "report/diff", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "cmd/record", "testkit/replay", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
+		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
+
+	// The test kit. An assembler shares nothing with the reader it is for.
+	{Name: "testkit/cmptest"},
+	{Name: "testkit/peasm"},
+	{Name: "testkit/elfasm"},
+	{Name: "testkit/bundle", May: []string{"internal/buf"}},
+	{Name: "testkit/moduleroot"},
+	{Name: "testkit/needs", May: []string{"testkit/bundle", "testkit/moduleroot"}},
+	{Name: "testkit/cworld", May: []string{"sim/sched"}},
+	{Name: "testkit/fakeprof"},
+	{Name: "testkit/nettracefile"},
+	{Name: "testkit/waittruth", May: []string{"eventpipe/waits"}},
+	{Name: "testkit/tempdir"},
+	{Name: "testkit/armrun"},
+	{Name: "testkit/gdb"},
+	{Name: "testkit/browser"},
+	{Name: "testkit/epilog", May: with(words, formats)},
+	{Name: "testkit/snap", May: with(tables, "testkit/moduleroot")},
+	{Name: "testkit/walktest", May: with(tables, "unwind", "testkit/snap")},
+	{Name: "testkit/pevec", May: with(tables, "testkit/moduleroot", "testkit/snap", "testkit/peasm")},
+	{Name: "testkit/clrasm"},
+	{Name: "testkit/fakestack", May: with(tables, "unwind", "clr", "testkit/elfasm")},
+	{Name: "testkit/stepper", May: with(walkers, "process/live")},
+
+	// What only builders run.
+	{Name: "testkit/tools/benchpair"},
+	{Name: "testkit/tools/cost"},
+	{Name: "testkit/tools/bundle", May: []string{"testkit/bundle"}},
+	{Name: "testkit/tools/mutate", May: []string{"testkit/moduleroot"}},
+	{Name: "testkit/tools/summary"},
+	{Name: "testkit/tools/textlint"},
+	{Name: "testkit/arch"},
+
+	// The module's documentation and its examples.
+	{Name: ".", Test: merged},
+
+	// Fuzzing and measuring: above everything.
+	{Name: "fuzz", Test: everything},
+	{Name: "bench", Test: with(merged, "bench/peer", "stack/capture", "sample/agent", "process/live")},
+	{Name: "bench/oracle", Test: tables},
+	{Name: "bench/peer", May: with(merged, "stack/capture", "stack/raw", "testkit/snap")},
+	{Name: "bench/wineunwind", Test: walkers},
+	{Name: "bench/work", Test: []string{"testkit/tempdir"}},
+}
+
+// debts are edges that should not be, and why they still are. One that is paid
+// must be deleted here.
+var debts = map[string]string{}
+
+// with puts groups and names together.
+func with(parts ...any) (out []string) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			out = append(out, p)
+		case []string:
+			out = append(out, p...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+// Package epilog runs the rest of an x64 epilog instruction by instruction, as
+// the processor would: a third opinion for tests where two unwinders differ. It
+// shares nothing with the unwinder but the reader of images.
+//
+// Source: Microsoft, "x64 exception handling", epilog code; instructions are
+// decoded by golang.org/x/arch.
+package epilog
+
+import (
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/pe"
+	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
+)
+
+// End is how the rest of an epilog ends.
+type End uint8
+
+const (
+	None End = iota // it is no epilog
+	Ret
+	RetImm
+	JumpRel
+	JumpMem // RIP-relative: an import's
+	JumpAny // through a register, or memory it points to
+)
+
+// Rest is the rest of an epilog, run by the processor's rules.
+type Rest struct {
+	End    End
+	BND    bool
+	REX    bool       // the last instruction has a REX prefix
+	Wide   bool       // with W
+	Base   x86asm.Reg // of lea rsp, [base+disp]; 0 = none
+	Regs   context.AMD64
+	Imm    uint64 // bytes a ret takes away
+	Target uint32 // RVA of a relative jump's
+}
+
+// Run runs instructions of f from rva on as long as they are of an epilog. Regs
+// are then the caller's.
+func Run(f *pe.File, rva uint32, regs *context.AMD64, mem *memory.Window) (e Rest) {
+	e.Regs = *regs
+	for n := range 40 {
+		in, err := x86asm.Decode(f.Tail(rva, 16), 64)
+		if err != nil {
+			return e
+		}
+		rva += uint32(in.Len)
+		switch {
+		case in.Op == x86asm.POP && in.MemBytes == 0:
+			r, ok := in.Args[0].(x86asm.Reg)
+			if !ok || r < x86asm.RAX || r > x86asm.R15 || !e.pop(&e.Regs.GPR[r-x86asm.RAX], mem) {
+				return e
+			}
+		case n == 0 && e.adjust(&in):
+		default:
+			e.finish(&in, rva, mem)
+			return e
+		}
+	}
+	return e
+}
+
+func (e *Rest) pop(to *uint64, mem *memory.Window) bool {
+	v, ok := mem.Word(e.Regs.GPR[context.RSP])
+	e.Regs.GPR[context.RSP] += 8
+	*to = v
+	return ok
+}
+
+// adjust runs add rsp, imm and lea rsp, [base+disp].
+func (e *Rest) adjust(in *x86asm.Inst) bool {
+	if in.Args[0] != x86asm.RSP {
+		return false
+	}
+	sp := &e.Regs.GPR[context.RSP]
+	switch imm, isImm := in.Args[1].(x86asm.Imm); {
+	case in.Op == x86asm.ADD && isImm:
+		*sp += uint64(imm)
+		return true
+	case in.Op == x86asm.LEA:
+		m := in.Args[1].(x86asm.Mem)
+		if m.Index != 0 || m.Base < x86asm.RAX || m.Base > x86asm.R15 {
+			return false
+		}
+		e.Base = m.Base
+		*sp = e.Regs.GPR[m.Base-x86asm.RAX] + uint64(m.Disp)
+		return true
+	}
+	return false
+}
+
+// finish takes the instruction that leaves the function; next is the RVA behind
+// it. Whoever is jumped to finds the return address on the stack.
+func (e *Rest) finish(in *x86asm.Inst, next uint32, mem *memory.Window) {
+	end := None
+	for _, p := range in.Prefix {
+		e.BND = e.BND || p&0xff == 0xf2
+		e.REX = e.REX || p.IsREX()
+		e.Wide = e.Wide || p.IsREX() && p&x86asm.PrefixREXW&0xff == x86asm.PrefixREXW&0xff
+	}
+	switch a := in.Args[0].(type) {
+	case nil:
+		if in.Op == x86asm.RET {
+			end = Ret
+		}
+	case x86asm.Imm:
+		if in.Op == x86asm.RET {
+			end, e.Imm = RetImm, uint64(a)
+		}
+	case x86asm.Rel:
+		if in.Op == x86asm.JMP {
+			end, e.Target = JumpRel, next+uint32(int32(a))
+		}
+	case x86asm.Mem:
+		if in.Op == x86asm.JMP && a.Base == x86asm.RIP {
+			end = JumpMem
+		} else if in.Op == x86asm.JMP {
+			end = JumpAny
+		}
+	case x86asm.Reg:
+		if in.Op == x86asm.JMP {
+			end = JumpAny
+		}
+	}
+	if end != None && e.pop(&e.Regs.RIP, mem) {
+		e.End = end
+	}
+}
+
+// Leaves reports whether the epilog of fn, whose information is info, ends in a
+// jump out of the function. A jump to another part of it is no end, but to its
+// first byte one is a call of itself.
+func (e *Rest) Leaves(f *pe.File, fn peamd64.RuntimeFunction, info *peamd64.Info) bool {
+	switch e.End {
+	case JumpMem:
+		return true
+	case JumpAny:
+		return e.Wide
+	case JumpRel:
+		if fn.Contains(e.Target) {
+			return e.Target == fn.Begin && !info.Chained()
+		}
+		return !sameFunction(f, fn, e.Target)
+	}
+	return false
+}
+
+// sameFunction reports whether rva lies in another fragment of the function, but
+// not at its first byte.
+func sameFunction(f *pe.File, fn peamd64.RuntimeFunction, rva uint32) bool {
+	other, why := f.AMD64().Find(rva)
+	if why != peamd64.OK {
+		return false
+	}
+	mine, _ := f.AMD64().Primary(fn)
+	theirs, _ := f.AMD64().Primary(other)
+	return mine == theirs && rva != mine.Begin
+}

@@ -1,0 +1,204 @@
+package stepper
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/amd64"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// Tally counts points by what a walk said of them.
+type Tally struct {
+	Points    int
+	Complete  int // all frames right to the root, and the walk says so
+	Right     int // all frames right to the root, which was not recognised
+	Short     int // right, and ended with a reason before the root
+	Unknown   int // points with a register that is honestly unknown in some frame; also one of the above
+	Doubtful  int // a wrong frame that says it is doubtful, and none before it that does not
+	SureWrong int
+	Disputed  int            // in a longjmp, whose unwind data says where it leads, not where it was called; not one of the points
+	Bad       map[string]int // wrong without doubt, by place and what
+	Doubts    map[string]int // doubtful and wrong
+	Ends      map[string]int // short, by place and reason
+}
+
+func (t *Tally) String() string {
+	return fmt.Sprintf("%d points: complete %d, right to an unknown root %d, short %d, doubtful %d, wrong without doubt %d; registers unknown in %d, disputed %d",
+		t.Points, t.Complete, t.Right, t.Short, t.Doubtful, t.SureWrong, t.Unknown, t.Disputed)
+}
+
+// Worst lists the n commonest of a map of counts.
+func Worst(m map[string]int, n int) string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Slice(keys, func(i, j int) bool { return m[keys[i]] > m[keys[j]] || m[keys[i]] == m[keys[j]] && keys[i] < keys[j] })
+	var b strings.Builder
+	for _, k := range keys[:min(n, len(keys))] {
+		fmt.Fprintf(&b, "%8d %s\n", m[k], k)
+	}
+	return b.String()
+}
+
+// Judge walks each point and counts.
+type Judge struct {
+	Tally
+	Guess bool                 // as unwind.Bounds has it
+	Edit  func(*module.Module) // changes modules before they are walked: takes unwind data away
+	Keep  uint32               // the registers to compare, as bits of Known; 0: System V's
+	u     *amd64.Unwinder
+	l     *live.Loader
+	gen   uint32
+
+	machine cfi.Machine
+	row     cfi.Row
+}
+
+const systemV = 1<<context.RBX | 1<<context.RBP | 1<<context.R12 | 1<<context.R13 | 1<<context.R14 | 1<<context.R15
+
+// NewJudge judges by an unwinder of its own.
+func NewJudge() *Judge {
+	return &Judge{u: amd64.New(), Keep: systemV, Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
+}
+
+// Loader makes module tables for several judges of one run.
+func (j *Judge) table(p *Point) {
+	if j.l == nil {
+		j.l = live.NewLoader(0)
+	}
+	t := j.l.Table(p.Maps)
+	if j.Edit != nil {
+		var mods []module.Module
+		for i := range t.Len() {
+			m := *t.At(i)
+			j.Edit(&m)
+			mods = append(mods, m)
+		}
+		j.gen++
+		t = module.NewTable(1<<30+j.gen, mods, nil)
+	}
+	j.u.SetTable(t)
+}
+
+// Visit is for Run.
+func (j *Judge) Visit(p *Point) {
+	if p.Fresh || j.u.Table().Len() == 0 {
+		j.table(p)
+	}
+	if j.leads(p.Regs.IP) {
+		j.Disputed++
+		return
+	}
+	j.Points++
+	high := p.Low + uint64(len(p.Stack))
+	b := unwind.Bounds{Low: p.Low &^ 0xfff, High: high, Guess: j.Guess, MaxSteps: 1 << 16}
+	mem := memory.New(memory.Run{Addr: p.Low, Data: p.Stack})
+	regs := amd64.Registers{RIP: p.Regs.IP, GPR: p.Regs.GPR, Known: context.AMD64All}
+	all, unknown := context.FromAMD64(regs), false
+	at := unwind.Interrupted(&all)
+	for i := len(p.Calls) - 1; ; i-- {
+		var f unwind.Frame
+		if stop := j.u.Step(&at, mem, &b, &f); stop != unwind.StopNone {
+			j.ended(p, i, stop, at.Trust, f.IP)
+			break
+		}
+		was := f.IP
+		if i < 0 {
+			j.wrong(p, at.Trust, was, "a frame above the root")
+			break
+		}
+		want := p.Calls[i].Frame()
+		if what := j.differs(&all.AMD64, &want, &unknown); what != "" {
+			j.wrong(p, at.Trust, was, what)
+			break
+		}
+	}
+	if unknown {
+		j.Unknown++
+	}
+}
+
+// leads reports whether the return address at ip is in a register by the unwind
+// data: so glibc's longjmp describes the frame it is about to enter.
+func (j *Judge) leads(ip uint64) bool {
+	i := j.u.Table().Find(ip)
+	if i < 0 || j.u.Table().At(i).CFI == nil {
+		return false
+	}
+	m := j.u.Table().At(i)
+	return j.machine.Row(m.CFI, ip-m.Bias, &j.row) == cfi.None && j.row.Regs[cfi.AMD64RA].Kind == cfi.Register
+}
+
+// ended counts a walk that ended i calls before the root.
+func (j *Judge) ended(p *Point, i int, stop unwind.Stop, trust unwind.Trust, ip uint64) {
+	switch {
+	case i < 0 && stop == unwind.EndOfStack:
+		j.Complete++
+	case i < 0:
+		j.Right++
+		j.Ends["root: "+j.at(p, ip)+" "+stop.String()]++
+	case stop == unwind.EndOfStack && i < 4 && j.starts(ip):
+		j.Complete++
+	case stop == unwind.EndOfStack:
+		j.wrong(p, trust, ip, "end-of-stack")
+	default:
+		j.Short++
+		j.Ends[j.at(p, ip)+" "+stop.String()]++
+	}
+}
+
+// starts reports whether ip lies in a library without unwind data that says where programs
+// end: there stacks end by design, at the call of main, though what began the program has
+// called that.
+func (j *Judge) starts(ip uint64) bool {
+	i := j.u.Table().Find(ip)
+	return i >= 0 && j.u.Table().At(i).Endings != [2]uint64{}
+}
+
+func (j *Judge) differs(got *amd64.Registers, want *Regs, unknown *bool) string {
+	switch {
+	case got.RIP != want.IP:
+		return "ip"
+	case got.GPR[rsp] != want.GPR[rsp]:
+		return "sp"
+	}
+	for i := range got.GPR {
+		if j.Keep>>i&1 == 0 {
+			continue
+		}
+		if got.Known>>i&1 == 0 {
+			*unknown = true
+		} else if got.GPR[i] != want.GPR[i] {
+			return fmt.Sprintf("register %d", i)
+		}
+	}
+	return ""
+}
+
+func (j *Judge) wrong(p *Point, trust unwind.Trust, ip uint64, what string) {
+	if trust.Doubtful() {
+		j.Doubtful++
+		j.Doubts[j.at(p, ip)+" "+what+" by "+trust.String()]++
+		return
+	}
+	j.SureWrong++
+	j.Bad[j.at(p, ip)+" "+what+" by "+trust.String()]++
+}
+
+// at names a place: file and address in it.
+func (j *Judge) at(p *Point, ip uint64) string {
+	i := j.u.Table().Find(ip)
+	if i < 0 {
+		return fmt.Sprintf("%#x", ip)
+	}
+	m := j.u.Table().At(i)
+	return fmt.Sprintf("%s+%#x", m.Path[strings.LastIndexByte(m.Path, '/')+1:], ip-m.Bias)
+}

@@ -1,0 +1,86 @@
+package main
+
+var (
+	memoryTests  = &Step{"./context/memory", nil}
+	leavingX64   = &Step{"./unwind/amd64", []string{"-run", "^TestLeavesStack$"}}
+	leavingARM64 = &Step{"./unwind/arm64", []string{"-run", "^(TestLeavesStack|TestPEStaysOnItsStack)$"}}
+	stubTests    = &Step{"./unwind/amd64", []string{"-run", "^(TestPEAsynchronousCall|TestPEStubOfTwoSections)$"}}
+)
+
+// leavesFaults are those of walks from one stack to another, and of asynchronous
+// procedures on top of a system call: where a walk goes down the address space, or takes
+// a return address that no call left.
+func leavesFaults() []Fault {
+	may := func(name, what, before, after string) Fault {
+		return engineFault("unwind/leaves.go", name, what, before, after, leavingX64, leavingARM64)
+	}
+	x64 := func(file, name, what, before, after string) Fault {
+		return engineFault("unwind/amd64/"+file, name, what, before, after, leavingX64)
+	}
+	arm := func(file, name, what, before, after string) Fault {
+		return engineFault("unwind/arm64/"+file, name, what, before, after, leavingARM64)
+	}
+	stub := func(file, name, what, before, after string) Fault {
+		return engineFault("unwind/amd64/"+file, name, what, before, after, stubTests)
+	}
+	window := func(name, what, before, after string) Fault {
+		return engineFault("context/memory/window.go", name, what, before, after, memoryTests)
+	}
+	const callerRun = "\trun, ok := mem.Run(caller - 8)\n"
+	return []Fault{
+		may("leave-guess", "a guess may leave its stack", "s.Trust.Doubtful() || s.Left", "s.Left"),
+		may("leave-ever", "stacks are left for ever", " || s.Left >= MaxLeft {", " {"),
+		may("leave-once-more", "a stack more is left", "s.Left >= MaxLeft", "s.Left > MaxLeft"),
+		may("leave-often", "sixty-four stacks are left", "const MaxLeft = 32", "const MaxLeft = 64"),
+		may("leave-no-memory", "the other stack need not be in memory", callerRun+"\tif !ok {\n\t\treturn false\n\t}\n", callerRun),
+		may("leave-empty", "a caller at the high end of its stack is in no memory", callerRun, "\trun, ok := mem.Run(caller)\n"),
+		may("leave-both", "bounds count if both stacks lie in them", "from || to {", "from && to {"),
+		may("leave-own", "both stacks may be the thread's own", "return from != to", "return true"),
+		may("leave-no-bounds", "the thread's bounds say nothing", "; from || to {", "; false {"),
+		may("leave-one-run", "two stacks may be of one run of memory", "return ok && at.Addr != run.Addr", "return ok && at.Addr+1 != run.Addr"),
+		may("leave-from-nowhere", "the stack that is left need not be in memory", "return ok && at.Addr != run.Addr", "return at.Addr != run.Addr"),
+		may("leave-first-word", "what lies below a stack's first word is not of it", "mem.Run(sp - 8)", "mem.Run(sp)"),
+		may("leave-copied", "a stack that is copied from the stack pointer on is in no memory", "\tif !ok {\n\t\tat, ok = mem.Run(sp)\n\t}\n", ""),
+		may("leave-low", "what lies below the thread's stack is its own", "sp >= b.Low && ", ""),
+		may("leave-high", "an empty stack is not the thread's", "sp <= b.High }", "sp < b.High }"),
+
+		x64("step.go", "x64-leave-rsp", "a rule that counts from RSP leads to another stack", "r.Kind() != RuleBP || !u.leavesStack", "!u.leavesStack"),
+		x64("step.go", "x64-leave-uncalled", "no call need stand before the return address", "s.LeavesStack(sp, mem, b) && u.afterCall(ra)", "s.LeavesStack(sp, mem, b)"),
+		x64("step.go", "x64-leave-uncounted", "stacks left by a rule are not counted", "\t\t\ts.Left += left\n", "\t\t\t_ = left\n"),
+		x64("step_cfi.go", "x64-leave-side-uncounted", "stacks left by a row are not counted", "\tfrom.Left += left\n", "\t_ = left\n"),
+		x64("step_cfi.go", "x64-leave-side-rsp", "a row that counts from RSP leads to another stack", "s.countsFromRSP() || !u.leavesStack", "!u.leavesStack"),
+		x64("step_cfi.go", "x64-leave-side-base", "any register and a distance count from RSP", " && s.cfa.Reg == dwarfRSP && ", " && "),
+		x64("step_cfi.go", "x64-leave-side-kept", "an RSP of its own counts from RSP", " && s.regs[dwarfRSP].Kind <= cfi.SameValue", ""),
+		arm("step.go", "arm-leave-sp", "a rule that counts from SP leads to another stack", "r.kind != RuleSlots || r.base != regFP || !s.LeavesStack", "r.kind != RuleSlots || !s.LeavesStack"),
+		arm("step.go", "arm-leave-pe", "a PE function leads to another stack", "r.kind != RuleSlots || r.base != regFP || !s.LeavesStack", "r.base != regFP || !s.LeavesStack"),
+		arm("step.go", "arm-leave-uncalled", "no call need stand before the return address", "left != 0 && !u.called(pc, mem)", "false"),
+		arm("step.go", "arm-leave-uncounted", "stacks left by a rule are not counted", "\ts.Left += left\n", ""),
+		arm("step_cfi.go", "arm-leave-row-uncounted", "stacks left by a row are not counted", "\ts.Left += left\n", "\t_ = left\n"),
+		arm("step_cfi.go", "arm-leave-row-uncalled", "no call need stand before a row's return address", "!s.LeavesStack(sp, mem, b) || !u.called(pc, mem)", "!s.LeavesStack(sp, mem, b)"),
+		arm("step_cfi.go", "arm-leave-row-sp", "a row that counts from SP leads to another stack", "!other || !s.LeavesStack", "!other && false || !s.LeavesStack"),
+		arm("step_cfi.go", "arm-leave-row-base", "any register and a distance count from SP", "row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != regSP", "row.CFA.Kind != cfi.RegisterOffset"),
+		arm("step_cfi.go", "arm-leave-row-kept", "an SP of its own counts from SP", "\t\tother = true\n", ""),
+
+		window("run-hot-word", "a word that the hot run has in part is of it", "w.hot.slice(addr, 8); ok {\n\t\treturn w.hot", "w.hot.slice(addr, 1); ok {\n\t\treturn w.hot"),
+		window("run-word", "a word that a run has in part is of it", "_, ok := r.slice(addr, 8)", "_, ok := r.slice(addr, 1)"),
+		window("run-unchecked", "a word behind a run is of it", "_, ok := r.slice(addr, 8)", "ok := true"),
+		window("run-hot-only", "words are of the hot run only", "\t\t\treturn *r, true\n", "\t\t\treturn w.hot, false\n"),
+		window("run-hot-always", "each word is of the hot run", "\t\t\treturn *r, true\n", "\t\t\treturn w.hot, true\n"),
+		window("run-first", "a run's first word is of the run below", "w.more[mid].Addr <= addr {", "w.more[mid].Addr < addr {"),
+		window("run-lowest", "there is a run below each word", "\tif lo == 0 {\n\t\treturn nil\n\t}\n", ""),
+
+		stub("syscall.go", "stub-shorter", "a stub of full length is none", "const maxSystemCall = 31", "const maxSystemCall = 30"),
+		stub("syscall.go", "stub-any-beginning", "a stub may begin with anything", "bytes.HasPrefix(code, systemCallBegin) && ", ""),
+		stub("syscall.go", "stub-half-beginning", "a stub begins with any mov r10", "systemCallBegin = []byte{0x4c, 0x8b, 0xd1, 0xb8}", "systemCallBegin = []byte{0x4c, 0x8b}"),
+		stub("syscall.go", "stub-any-behind", "anything may stand behind a system call", " && code[n] == 0xc3 {", " {"),
+		stub("syscall.go", "stub-anywhere", "every return of a stub is behind its system call", "return endsInSystemCall(code[:n])", "return true"),
+		stub("syscall.go", "stub-cut", "a stub that is cut off is read to its end", "len(code) == int(n)+1 && ", ""),
+		stub("syscall.go", "stub-no-syscall", "syscall is no system call", "{{0x0f, 0x05}, ", "{"),
+		stub("syscall.go", "stub-no-int", "int 2eh is no system call", "{0xcd, 0x2e}, ", ""),
+		stub("syscall.go", "stub-no-wine", "Wine's call is no system call", ", {0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f}}", "}"),
+		stub("syscall.go", "stub-any-call", "a jump to where Wine calls is its call", "{0xff, 0x14, 0x25, 0, 0x10, 0xfe, 0x7f}}", "{0x25, 0, 0x10, 0xfe, 0x7f}}"),
+		stub("prove.go", "stub-doubted", "the stub below an asynchronous procedure is doubtful", "!exact && behindSystemCall(m, regs.RIP)", "false"),
+		stub("prove.go", "stub-uncalled", "no call need stand before a stub's return address", "return to, true, u.afterCall(to.RIP)", "return to, true, true"),
+		stub("step_pe_module.go", "stub-called", "a stub below an asynchronous procedure was not interrupted", "\t\tf.Exact = f.Exact || proven\n", ""),
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+const (
+	maxComment = 110 // columns of a comment in Go, a tab counted as 4
+	maxSubject = 72  // characters of a commit's subject
+)
+
+type kind int
+
+const (
+	longComment kind = iota
+	badWord
+)
+
+// fault is one line that breaks a rule.
+type fault struct {
+	line int
+	kind kind
+	text string
+}
+
+// badWords are private metaphors and archaic verbs; a plain word says the same.
+var badWords = regexp.MustCompile(`(?i)\b(told|lent|given back|in vain|goes over to|go over to|stands|leads to|of which|whereof|` +
+	`so many that|(?:hold|held|holds) against|anew|a look at|begun|unheard|unforeseen)\b`)
+
+// generated documents repeat texts of Go files, and notes are history.
+var generated = regexp.MustCompile(`^docs/(rules|contracts)\.md$|^docs/notes/`)
+
+// faultsOf returns the faults of a file, by its ending.
+func faultsOf(name string, b []byte) []fault {
+	switch {
+	case strings.HasPrefix(name, "testkit/tools/textlint/"), generated.MatchString(name):
+		return nil // this tool has to name the words
+	case strings.HasSuffix(name, ".go"):
+		return faultsOfGo(b)
+	}
+	return faultsOfMarkdown(b)
+}
+
+// faultsOfGo returns the faults in the comments of a Go file.
+func faultsOfGo(b []byte) (out []fault) {
+	set := token.NewFileSet()
+	file := set.AddFile("", -1, len(b))
+	var s scanner.Scanner
+	s.Init(file, b, nil, scanner.ScanComments)
+	lines := strings.Split(string(b), "\n")
+	for {
+		pos, tok, text := s.Scan()
+		if tok == token.EOF {
+			return out
+		}
+		if tok != token.COMMENT || strings.HasPrefix(text, "//go:") {
+			continue
+		}
+		first := file.Line(pos)
+		for i, line := range strings.Split(text, "\n") {
+			n := columns(lines[first+i-1])
+			if n > maxComment {
+				out = append(out, fault{first + i, longComment, fmt.Sprintf("comment ends in column %d, at most %d", n, maxComment)})
+			}
+			out = append(out, words(first+i, line)...)
+		}
+	}
+}
+
+// columns is the width of a line, a tab counted as 4.
+func columns(line string) (n int) {
+	for _, r := range line {
+		if n++; r == '\t' {
+			n += 3
+		}
+	}
+	return n
+}
+
+// faultsOfMarkdown returns the faults in the text of a document. Code blocks are left out.
+func faultsOfMarkdown(b []byte) (out []fault) {
+	code := false
+	for i, line := range strings.Split(string(b), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		} else if !code {
+			out = append(out, words(i+1, line)...)
+		}
+	}
+	return out
+}
+
+func words(line int, text string) (out []fault) {
+	for _, w := range badWords.FindAllString(text, -1) {
+		out = append(out, fault{line, badWord, fmt.Sprintf("%q: use a plain word", w)})
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package walktest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/testkit/snap"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Recorded is one snapshot ready to walk.
+type Recorded struct {
+	Snapshot *snap.Snapshot
+	Regs     context.Registers
+	Mem      *memory.Window
+	Walker   Walker
+}
+
+// archNames are those of the recordings.
+var archNames = [...]string{context.ArchAMD64: "x86_64", context.ArchARM64: "aarch64"}
+
+// Snapshots calls fn with every recorded snapshot of an architecture; one walker
+// serves a program, as in a profiler.
+func Snapshots(tb testing.TB, a context.Arch, walker func() Walker, fn func(r *Recorded)) {
+	tb.Helper()
+	all, err := snap.OpenVectors(snap.ForArch(archNames[a]))
+	if errors.Is(err, snap.ErrAbsent) {
+		tb.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, name := range all.Programs(archNames[a]) {
+		p, err := all.Load(name)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		u := walker()
+		for i := range p.Snapshots {
+			fn(prepare(tb, a, p, &p.Snapshots[i], u))
+		}
+	}
+}
+
+func prepare(tb testing.TB, a context.Arch, p *snap.Program, s *snap.Snapshot, u Walker) *Recorded {
+	tb.Helper()
+	t, err := p.Table(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &Recorded{Snapshot: s, Walker: u}
+	if r.Regs, err = registers(a, s); err != nil {
+		tb.Fatal(err)
+	}
+	if r.Mem, err = p.Window(s); err != nil {
+		tb.Fatal(err)
+	}
+	u.SetTable(t)
+	return r
+}
+
+func registers(a context.Arch, s *snap.Snapshot) (context.Registers, error) {
+	if a == context.ArchARM64 {
+		r, err := s.ARM64()
+		return context.FromARM64(r), err
+	}
+	r, err := s.AMD64()
+	return context.FromAMD64(r), err
+}
+
+// Agree walks every recorded snapshot three ways: Walk and Step agree, with and
+// without the cache.
+func Agree(t *testing.T, a context.Arch, walker func() Walker) {
+	walks := 0
+	Snapshots(t, a, walker, func(r *Recorded) {
+		var a, b, c [256]unwind.Frame
+		bounds := unwind.Bounds{Guess: true}
+		last := r.Regs
+		n, stop := r.steps(&last, &bounds, a[:])
+		regs, uncached := r.Regs, r.Regs
+		at := unwind.Interrupted(&regs)
+		got := r.Walker.Walk(&at, r.Mem, &bounds, b[:])
+		if n != got.N || stop != got.Stop || a != b || !last.Equal(&regs) {
+			t.Errorf("%s: Step %d frames, %v; Walk %d, %v", r.Snapshot.ID, n, stop, got.N, got.Stop)
+		}
+		r.Walker.DisableCache(true)
+		at = unwind.Interrupted(&uncached)
+		plain := r.Walker.Walk(&at, r.Mem, &bounds, c[:])
+		r.Walker.DisableCache(false)
+		if plain != got || b != c || !regs.Equal(&uncached) {
+			t.Errorf("%s: cached %d frames, %v; uncached %d, %v", r.Snapshot.ID, got.N, got.Stop, plain.N, plain.Stop)
+		}
+		walks++
+	})
+	t.Logf("%d snapshots walked three ways", walks)
+}
+
+// steps is Walk by single steps.
+func (r *Recorded) steps(regs *context.Registers, b *unwind.Bounds, out []unwind.Frame) (int, unwind.Stop) {
+	at := unwind.Interrupted(regs)
+	for n := range out {
+		if stop := r.Walker.Step(&at, r.Mem, b, &out[n]); stop != unwind.StopNone {
+			return n + 1, stop
+		}
+	}
+	return len(out), unwind.BufferFull
+}
