@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz mutate test-windows soak clean help
+.PHONY: never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -66,8 +66,11 @@ lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the te
 	@scripts/lint-c.sh
 	@$(GO) run ./testkit/tools/textlint
 
-test: runtime build samples windows ## everything, against real runtimes too
-	@scripts/test.sh
+test: runtime build samples windows ## lint, unit tests, recorded truth, and each main job on a real runtime: about ten minutes
+	@scripts/test.sh quick
+
+check: runtime build samples windows ## all other tests: every runtime, every way, long runs; half an hour
+	@scripts/test.sh rest
 
 vectors: build ## the recorded truth: what share is right, file by file
 	@$(OUT)/bin/seedwalk replay testkit/testdata/pe

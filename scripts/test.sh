@@ -1,44 +1,71 @@
 #!/usr/bin/env bash
-# Runs every check and test and says what was skipped. go test's own summary is last.
+# Runs checks and tests and says what was skipped: test.sh quick (make test), test.sh rest
+# (make check, all that quick leaves out). go test's own summary is last. With TEST_LOG=FILE
+# both add to that file, and the summary counts all of it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+speed=${1:?quick or rest}
 # A full disk fails tests one by one, hours later and in other words.
 for dir in . "${TMPDIR:-/tmp}" "$(go env GOCACHE)"; do
 	free=$(df -Pm "$dir" 2>/dev/null | awk 'NR == 2 { print $4 }')
-	[ "${free:-9999}" -ge 8000 ] || echo "make test: $(cd "$dir" && pwd) has $free MB free; packages, products, Go's build cache (go clean -cache) and cores take up to 8000" >&2
+	[ "${free:-9999}" -ge 8000 ] || echo "tests: $(cd "$dir" && pwd) has $free MB free; packages, products, Go's build cache (go clean -cache) and cores take up to 8000" >&2
 done
-log=$(mktemp) checks=$(mktemp)
-trap 'rm -f "$log" "$checks"' EXIT
-# What these cannot check is counted with the tests that are skipped.
-"${MAKE:-make}" --no-print-directory lint vectors | tee "$checks" || exit
-grep -o 'SKIPPED-CHECK: .*' "$checks" >"$log"
-status=0 watching=0
-# The tests of these watch or ask real programs, on a machine that others may keep busy.
+part=$(mktemp)
+trap 'rm -f "$part" "$part.run"' EXIT
+log=${TEST_LOG:-$part} status=0
+# End-to-end tests of make test: each main job on .NET 9 and 10, on Windows, and on ARM64.
+first='^(TestProbeTruth|TestProbeNet10|TestSimplePrograms|TestShortProgram|TestDoctor|TestStackLocks|TestWaitsCommand|TestNames|TestARM64Record|TestWindowsPID)$'
 e2e=$(go list ./profiler/e2e)
-live=$(go list ./bench/peer ./capi ./stack/capture ./cmd/seedwalk ./process/live ./sample/outside ./sample/probe ./cmd/record ./sim/conform ./eventpipe/waits/session)
-go test -json -timeout 30m $(go list ./... | grep -vxF -e "$e2e" -e "$live") >>"$log" || status=$?
-go test -json -timeout 30m $live >>"$log" || watching=$?
-# Alone: these tests measure a running program.
-go test -json -timeout 40m "$e2e" >>"$log" || watching=$?
-# A few of them that failed are run once more, alone. Such a test is named in the summary
-# even if it passes then; whatever fails twice has failed.
-if [ $watching != 0 ]; then
-	again=$(grep -F "$(printf '"Package":"%s"\n' $live "$e2e")" "$log" | go run ./testkit/tools/summary -again)
-	[ -z "$again" ] || watching=0
-	while read -r package tests; do
+# These take a minute or more each; make check runs them.
+long=$(go list ./capi ./sim/conform ./testkit/stepper)
+# These leave cases out of make test, which make check runs.
+cut=$(go list ./capi/checked ./report/inspect ./sim/rules ./sim/story ./sim/worlds)
+# The tests of these watch or ask real programs, on a machine that others may keep busy.
+live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk ./process/live ./sample/outside ./sample/probe ./cmd/record ./eventpipe/waits/session)
+
+# checks FLAGS...: go test with them.
+checks() { go test -json -timeout 30m "$@" >>"$log" || status=$?; }
+
+# watched FLAGS...: the same for tests of live programs. A few of them that failed are run
+# once more, alone. The summary names such a test even if it passes then; what fails twice
+# has failed.
+watched() {
+	local run=$part.run again package pattern failed=0
+	go test -json -timeout 40m "$@" >"$run" || failed=$?
+	cat "$run" >>"$log"
+	[ $failed != 0 ] || return 0
+	again=$(go run ./testkit/tools/summary -again <"$run")
+	[ -n "$again" ] || status=$failed
+	while read -r package pattern; do
 		[ -n "$package" ] || continue
-		echo "once more: $package $tests"
+		echo "once more: $package $pattern"
 		echo "{\"Action\":\"again\",\"Package\":\"$package\"}" >>"$log"
-		go test -json -timeout 15m -run "$tests" "$package" >>"$log" </dev/null || watching=$?
+		go test -json -timeout 15m -run "$pattern" "$package" >>"$log" </dev/null || status=$?
 		echo '{"Action":"again"}' >>"$log"
 	done <<<"$again"
-fi
-[ $watching = 0 ] || status=$watching
-# Where goroutines meet, once more with the race detector.
-go test -json -race -timeout 20m -skip '^TestWine' ./cmd/record ./report/wire ./cmd/seedwalk >>"$log" || status=$?
-# Another reader of traces, in a module of its own.
-(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
-# What is of no system, once more as Windows programs.
-scripts/test-wine.sh -json >>"$log" || status=$?
+}
+
+case $speed in
+quick)
+	# What these cannot check is counted with the tests that are skipped.
+	"${MAKE:-make}" --no-print-directory lint vectors | tee "$part" || exit
+	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
+	checks -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live")
+	watched -short $live
+	watched -run "$first" "$e2e" # alone: these measure a running program
+	;;
+rest)
+	checks $cut
+	watched $long ./sample/outside
+	watched -skip "$first" "$e2e"
+	# Where goroutines meet, once more with the race detector.
+	checks -race -skip '^TestWine' ./cmd/record ./report/wire ./cmd/seedwalk
+	# Another reader of traces, in a module of its own.
+	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
+	# What is of no system, once more as Windows programs.
+	scripts/test-wine.sh -json >>"$log" || status=$?
+	;;
+*) echo "test.sh: quick or rest, not $speed" >&2 && exit 2 ;;
+esac
 go run ./testkit/tools/summary <"$log"
 exit $status

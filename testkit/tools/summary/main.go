@@ -1,7 +1,8 @@
 // Command summary reads `go test -json` and prints what a person wants of it:
 // a line per package, the output of failures, the tables of tests that measure
 // something, the failures once more in short, since a log of thousands of lines
-// is often read from its end only, every skipped check with its reason, and the
+// is often read from its end only, the ten slowest packages, every skipped check with
+// its reason, and the
 // counts last. A test that failed and passed when it was run once more is named
 // as that, with what it said the first time.
 //
@@ -10,18 +11,22 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // event is one line of go test -json (go doc test2json).
 type event struct {
 	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds, of an end
 }
 
 // skipMark begins the reason for which a check is skipped.
@@ -37,8 +42,9 @@ type run struct {
 	second                  string // the package whose failed tests are run once more now
 	reasons                 map[string]int
 	order                   []string
-	failures                []key            // in the order met
-	said                    map[key][]string // what each said
+	failures                []key              // in the order met
+	said                    map[key][]string   // what each said
+	seconds                 map[string]float64 // of each package, all its runs together
 }
 
 // Of a failed test's entries the last are repeated, each by its first line's
@@ -46,7 +52,7 @@ type run struct {
 const shortEntries, shortLine = 40, 300
 
 func newRun(out io.Writer) *run {
-	return &run{out: out, output: map[key][]string{}, reasons: map[string]int{}, said: map[key][]string{}}
+	return &run{out: out, output: map[key][]string{}, reasons: map[string]int{}, said: map[key][]string{}, seconds: map[string]float64{}}
 }
 
 func main() {
@@ -100,6 +106,9 @@ func (r *run) line(s string) {
 
 func (r *run) event(e *event) {
 	k := key{e.Package, e.Test}
+	if e.Test == "" {
+		r.seconds[e.Package] += e.Elapsed
+	}
 	switch e.Action {
 	case "output", "build-output":
 		r.output[k] = append(r.output[k], e.Output)
@@ -175,6 +184,18 @@ func (r *run) because(reason string) {
 	}
 }
 
+// slowest prints the packages that took the most time, at least a second each.
+func (r *run) slowest() {
+	names := slices.SortedFunc(maps.Keys(r.seconds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.seconds[b], r.seconds[a]), strings.Compare(a, b))
+	})
+	for _, name := range names[:min(len(names), 10)] {
+		if s := r.seconds[name]; s >= 1 {
+			fmt.Fprintf(r.out, "SLOW %.0f s: %s\n", s, name)
+		}
+	}
+}
+
 func (r *run) close() {
 	for _, k := range r.failures {
 		r.output[k] = r.said[k]
@@ -190,6 +211,7 @@ func (r *run) close() {
 		fmt.Fprintln(r.out, "UNSTABLE", k.pkg, k.test, "failed, and passed when it was run once more:")
 		r.short(k)
 	}
+	r.slowest()
 	for _, reason := range r.order {
 		fmt.Fprintf(r.out, "SKIPPED %d: %s\n", r.reasons[reason], reason)
 	}

@@ -17,7 +17,7 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"p","Test":"TestC","Output":"        at length\n"}
 {"Action":"fail","Package":"p","Test":"TestC"}
 {"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
-{"Action":"fail","Package":"p"}
+{"Action":"fail","Package":"p","Elapsed":0.1}
 {"Action":"output","Package":"x/profiler/e2e","Test":"TestTruth","Output":"    t.go:4: a table\n"}
 {"Action":"pass","Package":"x/profiler/e2e","Test":"TestTruth"}
 {"Action":"output","Package":"x/profiler/e2e","Test":"TestTruth/2.0","Output":"    t.go:5: its table\n"}
@@ -25,7 +25,7 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"x/bench","Test":"TestB/one","Output":"    b.go:5: its table\n"}
 {"Action":"pass","Package":"x/bench","Test":"TestB/one"}
 {"Action":"output","Package":"x/profiler/e2e","Output":"ok  \tx/profiler/e2e\t1s\n"}
-{"Action":"pass","Package":"x/profiler/e2e"}
+{"Action":"pass","Package":"x/profiler/e2e","Elapsed":61.4}
 not json
 SKIPPED-CHECK: no wine
 SKIPPED-CHECK: no vectors
@@ -45,6 +45,7 @@ not json
 FAIL	p	0.1s
 FAILED p TestC
     c_test.go:3: wrong
+SLOW 61 s: x/profiler/e2e
 SKIPPED 2: no wine
 SKIPPED 1: no vectors
 4 passed, 1 failed, 3 skipped
