@@ -32,6 +32,7 @@ const (
 	TrustFramePointer              // by a checked frame-pointer step: doubtful
 	_                              // was a scan of the stack, which no walker makes; recordings keep the number
 	TrustCode                      // by following the code to its return, or from its function's beginning: doubtful, but seldom wrong
+	TrustOutside                   // in no known module or managed code, whatever rule led here: doubtful
 )
 
 // Doubtful reports whether a frame so found is a guess.
@@ -46,7 +47,7 @@ func (t Trust) Then(step Trust) Trust {
 	return step
 }
 
-var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf", "frame-pointer", "scan", "code"}
+var trustNames = [...]string{"none", "context", "cfi", "unwind-info", "epilog", "clr", "leaf", "frame-pointer", "scan", "code", "outside"}
 
 func (t Trust) String() string {
 	if int(t) < len(trustNames) {

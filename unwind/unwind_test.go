@@ -7,7 +7,7 @@ import (
 
 func TestDoubt(t *testing.T) {
 	for trust, want := range map[Trust]bool{TrustNone: true, TrustContext: false, TrustCFI: false, TrustUnwindInfo: false,
-		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustCode: true, 200: true} {
+		TrustEpilog: false, TrustCLR: false, TrustLeaf: false, TrustFramePointer: true, TrustCode: true, TrustOutside: true, 200: true} {
 		if got := trust.Doubtful(); got != want {
 			t.Errorf("%v: doubtful %v", trust, got)
 		}
@@ -42,7 +42,7 @@ func TestEveryValueHasAName(t *testing.T) {
 			t.Errorf("kind %d has no name", k)
 		}
 	}
-	for x := TrustNone; x <= TrustCode; x++ {
+	for x := TrustNone; x <= TrustOutside; x++ {
 		if x.String() == "trust?" {
 			t.Errorf("trust %d has no name", x)
 		}

@@ -158,7 +158,13 @@ func (m *Merger) fresh(n int, stop unwind.Stop) bool {
 		return false
 	}
 	id, hr := m.functions.FunctionFromIP(m.ip())
-	return !hr.Failed() && id != 0
+	if hr.Failed() || id == 0 {
+		return false
+	}
+	if m.at.Trust == unwind.TrustOutside { // the CLR knows this code
+		m.at.Trust = unwind.TrustCLR
+	}
+	return true
 }
 
 // rejudge corrects the verdict of a leaf walk, n frames long, that arrived at

@@ -2,6 +2,7 @@ package merge
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -252,6 +253,9 @@ func TestFreshCode(t *testing.T) {
 			r := m.Merge(&w.Capture, out)
 			if !r.Complete() || r.Verdict != seed.Found {
 				t.Errorf("refused %v: %+v", refused, r)
+			}
+			if slices.ContainsFunc(out[:r.N], func(f Frame) bool { return f.Trust.Doubtful() }) {
+				t.Errorf("refused %v: a frame in code that the CLR knows is doubtful", refused)
 			}
 			check(t, w, out[:r.N])
 		}

@@ -1,6 +1,9 @@
 package stepper
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Regs are the registers the shadow keeps, in UNWIND_INFO numbering.
 type Regs struct {
@@ -60,10 +63,17 @@ func (s *shadow) callAt(ip uint64) uint8 {
 		if s.read(ip, b[:]) || s.read(ip, b[:8]) {
 			n = callSize(b[:])
 		}
+		if n != 0 && bytes.HasPrefix(b[n:], trap) {
+			n = 0
+		}
 		s.size[ip] = n
 	}
 	return n
 }
+
+// trap is pause; lfence: what follows the call in a thunk of gcc's or clang's is executed
+// speculatively only. The thunk drops or replaces the return address.
+var trap = []byte{0xf3, 0x90, 0x0f, 0xae, 0xe8}
 
 // callSize returns the length of the call instruction that code begins with, 0 if
 // there is none: E8 rel32, FF /2, behind prefixes.

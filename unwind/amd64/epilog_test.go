@@ -16,9 +16,15 @@ import (
 // value, and RBP is where RBP points, in its epilog too.
 var realigned = append([]byte{cfi.DW_CFA_def_cfa, 13, 0, cfi.DW_CFA_offset | 13, 2}, expr(cfi.DW_CFA_expression, 6, cfi.DW_OP_breg0+6, 0)...)
 
-// realignedTable maps code as function 0, described by realigned. Function 1 follows
-// with the rules of a function's first instruction. At codeCall stands a call.
+// realignedTable maps code that realigned describes.
 func realignedTable(t *testing.T, code []byte) *module.Table {
+	t.Helper()
+	return describedTable(t, code, realigned)
+}
+
+// describedTable maps code as function 0, described by a program. Function 1 follows
+// with the rules of a function's first instruction. Before codeCall is a call.
+func describedTable(t *testing.T, code, program []byte) *module.Table {
 	t.Helper()
 	text := make([]byte, 0x1000)
 	copy(text, code)
@@ -29,7 +35,7 @@ func realignedTable(t *testing.T, code []byte) *module.Table {
 	}
 	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
 	frames.CIE(&cie)
-	frames.FDE(&cie, codeLo-textBias, fnSize, realigned...)
+	frames.FDE(&cie, codeLo-textBias, fnSize, program...)
 	frames.FDE(&cie, codeLo-textBias+fnSize, fnSize)
 	c, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
 	if err != nil {

@@ -30,10 +30,10 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 		return ended(stop, regs, mem, b)
 	} else if s.Exact {
-		u.next(regs, true, mem, f)
+		u.next(s, mem, f)
 		return unwind.StopNone
 	}
-	u.reached(u.kept(regs.RIP-1), regs, mem, f)
+	u.reached(u.kept(regs.RIP-1), s, mem, f)
 	return unwind.StopNone
 }
 
@@ -46,11 +46,17 @@ func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Boun
 }
 
 // next returns the rule of the frame just reached, after repairing the step out of a landing.
-func (u *Unwinder) next(regs *Registers, exact bool, mem *memory.Window, f *unwind.Frame) Rule {
-	r := u.lookup(unwind.Address{IP: regs.RIP, Exact: exact})
-	if r.outside() && !exact && u.unlisted(regs, mem, f) {
-		r = u.lookup(unwind.ReturnAddress(regs.RIP))
+// If the frame is in no known code, it is doubtful, unless a call to 0 was interrupted.
+func (u *Unwinder) next(s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
+	regs := &s.Regs.AMD64
+	r := u.lookup(s.Address())
+	if !r.outside() || s.Exact && regs.RIP < nullPage {
+		return r
 	}
+	if !s.Exact && u.unlisted(regs, mem, f) {
+		return u.lookup(unwind.ReturnAddress(regs.RIP))
+	}
+	s.Trust = s.Trust.Then(unwind.TrustOutside)
 	return r
 }
 

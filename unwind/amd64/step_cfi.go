@@ -23,7 +23,11 @@ func (u *Unwinder) resolveCFI(m *module.Module, i int, a unwind.Address) Rule {
 // resolveRow is resolveCFI by the whole row.
 func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	addr := a.Lookup()
-	switch why := u.machine.Row(m.CFI, addr-m.Bias, &u.row); why {
+	why := u.machine.Row(m.CFI, addr-m.Bias, &u.row)
+	if why == cfi.None {
+		why = u.mendThunk(m, a)
+	}
+	switch why {
 	case cfi.None:
 		u.foldLanding(&u.row, m, a)
 		if a.Exact {
@@ -42,7 +46,7 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 // that fits a rule and is no landing's. It says false of others.
 func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, bool) {
 	var row cfi.CommonRow
-	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule {
+	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule || belowRSP(&row) {
 		return Rule{}, false
 	}
 	w := row.Words

@@ -29,7 +29,7 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 		if r.bits&fewBit == 0 && n < last && warm && r.fusible(regs, s.Exact) {
 			if k := u.walkFused(r, s, mem, b, out[n:last]); k > 0 {
 				n += k
-				r = u.reached(u.section.next, regs, mem, &out[n-1])
+				r = u.reached(u.section.next, s, mem, &out[n-1])
 			}
 		}
 		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
@@ -43,24 +43,24 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 			r = u.kept(regs.RIP - 1)
 			// Where rules are still made, sections would be of one frame each.
 			if warm = r.bits != 0; !warm || r.outside() {
-				r = u.reached(r, regs, mem, f)
+				r = u.reached(r, s, mem, f)
 			}
 			continue
 		}
 		if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: ended(stop, regs, mem, b)}
 		}
-		r, warm = u.next(regs, s.Exact, mem, f), true
+		r, warm = u.next(s, mem, f), true
 	}
 }
 
-// reached is next for a caller whose rule was looked for among those kept.
-func (u *Unwinder) reached(r Rule, regs *Registers, mem *memory.Window, f *unwind.Frame) Rule {
+// reached is next for a return address whose rule was looked for among those kept.
+func (u *Unwinder) reached(r Rule, s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
 	if r.bits == 0 {
-		r = u.miss(unwind.ReturnAddress(regs.RIP))
+		r = u.miss(s.Address())
 	}
-	if r.outside() && u.unlisted(regs, mem, f) {
-		r = u.lookup(unwind.ReturnAddress(regs.RIP))
+	if r.outside() {
+		r = u.next(s, mem, f)
 	}
 	return r
 }

@@ -81,6 +81,9 @@ func (r *Rule) Kind() Kind { return r.kind }
 // Managed reports whether the address is managed code.
 func (r *Rule) Managed() bool { return r.saved&flagManaged != 0 }
 
+// outside reports whether the address is in no module and no managed range.
+func (r *Rule) outside() bool { return r.module == noModule && r.saved&flagManaged == 0 }
+
 // Module is the index of the address's module, -1 if it lies in none.
 func (r *Rule) Module() int {
 	if r.module == noModule {

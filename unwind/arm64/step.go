@@ -30,9 +30,24 @@ func (u *Unwinder) Step(s *unwind.State, mem *memory.Window, b *unwind.Bounds, f
 	f.Trust = s.Trust
 	if u.stepHot(r, regs, s.Exact, mem, b, f) {
 		s.Reached(false, u.by)
-		return unwind.StopNone
+	} else if stop := u.stepRare(r, s, mem, b, f); stop != unwind.StopNone {
+		return ended(stop, regs, mem, b)
 	}
-	return ended(u.stepRare(r, s, mem, b, f), regs, mem, b)
+	if r = u.hit(s.Address().Lookup()); r == nil {
+		r = u.lookup(s.Address())
+	}
+	if r.outside() {
+		doubtOutside(s)
+	}
+	return unwind.StopNone
+}
+
+// doubtOutside makes a frame that a step has reached in no known code doubtful, unless a
+// call to 0 was interrupted.
+func doubtOutside(s *unwind.State) {
+	if !s.Exact || s.Regs.ARM64.PC >= nullPage {
+		s.Trust = s.Trust.Then(unwind.TrustOutside)
+	}
 }
 
 // ended is why a walk ended whose last frame is regs.

@@ -33,6 +33,9 @@ func (u *Unwinder) Walk(s *unwind.State, mem *memory.Window, b *unwind.Bounds, o
 				continue
 			}
 		}
+		if n > 0 && r.outside() {
+			doubtOutside(s)
+		}
 		if stop := end(r.Managed(), n, len(out), limit); stop != unwind.StopNone {
 			return unwind.Result{N: n, Stop: stop}
 		}

@@ -1,0 +1,59 @@
+package amd64
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// TestThunkRows steps from each place of a function with an inlined thunk: sub rsp, 16;
+// call 1f; 0: pause; lfence; jmp 0b; 1: BODY; ret; nop.
+func TestThunkRows(t *testing.T) {
+	head := []byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9}
+	drop := slices.Concat(head, []byte{0x48, 0x8d, 0x64, 0x24, 8, 0xc3, 0x90, 0x90})
+	load := slices.Concat(head, []byte{0x4c, 0x89, 0x1c, 0x24, 0xc3, 0x90, 0x90, 0x90}) // r11
+	other := slices.Concat(head, []byte{0x4c, 0x89, 0x5c, 0x24, 0xc3, 0x90, 0x90, 0x90})
+	// CFA RSP+24 at the call, RSP+16 from the body on, rbx saved in the second word below it.
+	program := []byte{cfi.DW_CFA_advance_loc | 4, cfi.DW_CFA_def_cfa_offset, 24, cfi.DW_CFA_offset | 3, 3,
+		cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16}
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		at    uint64
+		exact bool
+		cfa   uint64 // above RSP
+		rbx   bool   // it is read from its word
+	}{
+		{"before", drop, 2, true, 8, false},
+		{"at the call of a return thunk", drop, 4, true, 24, true},
+		{"at the body", drop, 16, true, 16, false},
+		{"at the return", drop, 21, true, 8, false},
+		{"behind", drop, 22, true, 24, true},
+		{"at a return address behind", drop, 23, false, 24, true},
+		{"at the call of a branch", load, 4, true, 8, false},
+		{"at the body of a branch", load, 16, true, 16, false},
+		{"at the return of a branch", load, 20, true, 16, false},
+		{"behind a branch", load, 21, true, 24, true},
+		{"at other code", other, 16, true, 16, true},
+		{"behind other code", other, 22, true, 16, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s, r := unwinder(describedTable(t, c.code, program)), newStack(), start(codeLo+c.at, sp0)
+			s.set(sp0+c.cfa-8, codeCall)
+			rbx := r.GPR[context.RBX]
+			if c.rbx {
+				rbx = s.word(sp0 + c.cfa - 24)
+			}
+			var f unwind.Frame
+			if _, stop := stepOf(u, &r, c.exact, s.window(), nil, &f); stop != unwind.StopNone {
+				t.Fatal(stop)
+			}
+			if r.RIP != codeCall || r.SP() != sp0+c.cfa || r.GPR[context.RBX] != rbx {
+				t.Errorf("at %#x/%#x, rbx %#x; want %#x/%#x, %#x", r.RIP, r.SP(), r.GPR[context.RBX], codeCall, sp0+c.cfa, rbx)
+			}
+		})
+	}
+}
