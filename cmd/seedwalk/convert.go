@@ -8,10 +8,12 @@ import (
 )
 
 const convertHelp = `Usage: seedwalk convert [flags] FILE.swrec OUTPUT ...
+       seedwalk convert [flags] FILE.nettrace ... OUTPUT ...
 
-Writes a recording in other formats. The ending of each output's name chooses its format. It is
-seedwalk report with --output, for scripts: it prints nothing.
+Writes a recording, or traces of one process, in other formats. The ending of each output's name
+chooses its format. It is seedwalk report with --output, for scripts: it prints nothing.
 
+  --output FILE      the same as naming it behind the input
   --format NAME      format, where the endings do not say it: one for all outputs
   --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR
                      as in seedwalk report
@@ -19,39 +21,47 @@ seedwalk report with --output, for scripts: it prints nothing.
 Examples:
   seedwalk convert seedwalk.swrec app.pb.gz app.speedscope.json
   seedwalk convert --thread main --format folded seedwalk.swrec -
+  seedwalk convert app.nettrace -o app.html
 
-Exit code: 0; 1 the recording is cut or damaged, and what could be read is written; 2 wrong
-usage; 3 a file cannot be read or written.
+Exit code: 0; 1 the recording is cut or damaged, and what could be read is written, or a trace does
+not hold the metric (CPU time without --metric); 2 wrong usage; 3 a file cannot be read or written.
 `
 
 func runConvert(args []string) int {
 	var view viewFlags
-	var formats list
+	var formats, named list
 	set := flag.NewFlagSet("convert", flag.ContinueOnError)
 	view.register(set)
 	set.Var(&formats, "format", "")
-	if code, done := parse(set, convertHelp, args); done {
+	set.Var(&named, "output", "")
+	set.Var(&named, "o", "")
+	files, code, done := parseMixed(set, convertHelp, args)
+	if done {
 		return code
 	}
+	inputs := 1
+	for inputs < len(files) && isTraceName(files[inputs]) {
+		inputs++
+	}
 	err := view.check()
-	if set.NArg() < 2 {
+	if len(files) == 0 || len(files)+len(named) <= inputs {
 		err = errors.New("name a recording and at least one output")
 	}
 	var outputs []output
 	if err == nil {
-		outputs, err = pairReport(set.Args()[1:], formats)
+		outputs, err = pairReport(append(named, files[inputs:]...), formats)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk convert: %v; see seedwalk convert --help\n", err)
 		return exitUsage
 	}
-	p, code := loadRecording(set.Arg(0), view.symbols, os.Stderr)
+	p, code := loadProfile(files[:inputs], view.metric, view.symbols, os.Stderr)
 	if p == nil {
 		return code
 	}
 	q, err := view.apply(p)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk convert: %s: %v\n", set.Arg(0), err)
+		fmt.Fprintf(os.Stderr, "seedwalk convert: %s: %v\n", files[0], err)
 		return exitUsage
 	}
 	for _, o := range outputs {

@@ -67,7 +67,7 @@ func runDiff(args []string) int {
 	}
 	var sides [2]*export.Profile
 	for i := range sides {
-		p, _ := loadRecording(set.Arg(i), f.symbols, os.Stderr)
+		p, _ := loadProfile([]string{set.Arg(i)}, f.metric, f.symbols, os.Stderr)
 		if p == nil {
 			return exitUnreadable
 		}

@@ -153,3 +153,16 @@ func parse(f *flag.FlagSet, help string, args []string) (code int, done bool) {
 	}
 	return exitOK, false
 }
+
+// parseMixed is parse for commands whose flags may stand behind the files. It returns the files.
+func parseMixed(f *flag.FlagSet, help string, args []string) (files []string, code int, done bool) {
+	for {
+		if code, done := parse(f, help, args); done {
+			return nil, code, true
+		}
+		if f.NArg() == 0 {
+			return files, exitOK, false
+		}
+		files, args = append(files, f.Arg(0)), f.Args()[1:]
+	}
+}

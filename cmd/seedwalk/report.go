@@ -5,22 +5,25 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/export"
-	"github.com/seedwalk/seedwalk/report/recording"
 )
 
 const reportHelp = `Usage: seedwalk report [flags] FILE.swrec
+       seedwalk report [flags] FILE.nettrace ...
 
 Shows a recording that seedwalk record has written, or makes any other format from it. The file
 may come from another machine: it holds the names that were known when it was recorded. Native
 functions without a name are looked up again in the images and debug files of this machine, by
 build ID.
+
+It also reads traces of .NET's own tools (.nettrace, also with gzip): CPU samples, allocations,
+exceptions, locks, waits, GC pauses, compiled methods, and other events. Traces have managed frames
+only. Several traces of one process are one report: a short one names the methods of a long one.
+- is the standard input.
 
 Without --output it prints the summary and the functions with most CPU time.
 
@@ -32,7 +35,8 @@ Without --output it prints the summary and the functions with most CPU time.
   --thread NAME|TID  only threads with this ID, or with this text in their name
   --focus REGEXP     only stacks with a function whose name matches
   --metric NAME      what to show first: cpu, wall, samples, or waits, wait, locks, lock,
-                     allocations, alloc_space, exceptions where they were recorded
+                     allocations, alloc_space, exceptions where they were recorded; of traces
+                     also gc_pauses, gc_pause, jit_methods, jit_time, and events
   --symbols DIR      look for symbol files here too, by build ID; repeat it or separate with
                      commas: folders as gdb, dotnet-symbol, or debuginfod lay them out, or with
                      the files side by side (Linux)
@@ -47,9 +51,11 @@ Examples:
   seedwalk report --since 10s --until 12s --output spike.html seedwalk.swrec
   seedwalk report --thread worker --tree seedwalk.swrec
   seedwalk report --output - --format folded seedwalk.swrec | head
+  seedwalk report --metric alloc_space --output alloc.html app.nettrace
 
-Exit code: 0; 1 the recording is cut or damaged, and what could be read is shown; 2 wrong usage;
-3 the file cannot be read or is no recording.
+Exit code: 0; 1 the recording is cut or damaged, and what could be read is shown, or a trace does
+not hold the metric (CPU time without --metric); 2 wrong usage; 3 the file cannot be read or is no
+recording.
 `
 
 // viewFlags choose a part of a recording and how to show it.
@@ -119,21 +125,22 @@ func runReport(args []string) int {
 	set.IntVar(&f.top, "top", 20, "")
 	set.BoolVar(&f.tree, "tree", false, "")
 	set.BoolVar(&f.json, "json", false, "")
-	if code, done := parse(set, reportHelpText(), args); done {
+	files, code, done := parseMixed(set, reportHelpText(), args)
+	if done {
 		return code
 	}
-	outputs, err := f.checkReport(set.Args())
+	outputs, err := f.checkReport(files)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk report: %v; see seedwalk report --help\n", err)
 		return exitUsage
 	}
-	p, code := loadRecording(set.Arg(0), f.symbols, os.Stderr)
+	p, code := loadProfile(files, f.metric, f.symbols, os.Stderr)
 	if p == nil {
 		return code
 	}
 	q, err := f.apply(p)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "seedwalk report: %s: %v\n", set.Arg(0), err)
+		fmt.Fprintf(os.Stderr, "seedwalk report: %s: %v\n", files[0], err)
 		return exitUsage
 	}
 	if len(outputs) == 0 {
@@ -152,8 +159,8 @@ func reportHelpText() string {
 
 // checkReport checks what the user typed and pairs outputs with formats.
 func (f *reportFlags) checkReport(args []string) ([]output, error) {
-	if len(args) != 1 {
-		return nil, errors.New("name one recording")
+	if len(args) == 0 {
+		return nil, errors.New("name a recording, or traces of one process")
 	}
 	if f.top < 0 {
 		return nil, errors.New("--top cannot be negative")
@@ -185,38 +192,6 @@ func pairReport(outputs, formats list) (all []output, err error) {
 		all = append(all, output{o.Path, o.Format})
 	}
 	return all, nil
-}
-
-// loadRecording reads a recording and builds its profile, nil if there is none. Problems are
-// reported to say. symbols are folders with symbol files.
-func loadRecording(path string, symbols symbolList, say io.Writer) (*export.Profile, int) {
-	file, err := os.Open(path)
-	if err != nil {
-		fmt.Fprintf(say, "seedwalk: %v\n", err)
-		return nil, exitUnreadable
-	}
-	defer file.Close()
-	r, err := recording.Read(file)
-	if errors.Is(err, recording.ErrFormat) {
-		fmt.Fprintf(say, "seedwalk: %s: %v; seedwalk record --output FILE.swrec writes one\n", path, err)
-		return nil, exitUnreadable
-	}
-	if err != nil {
-		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, err)
-		return nil, exitUnreadable
-	}
-	code := exitOK
-	if r.Damage != nil {
-		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, r.Damage)
-		code = exitWrong
-	} else if !r.Complete {
-		fmt.Fprintf(say, "seedwalk: %s: the recording has no end: seedwalk was killed, or still records\n", path)
-		code = exitWrong
-	}
-	r.Names.Next = newNamer(symbols)
-	p := collect.Build(&r.Info, r.Processes, &r.Names)
-	reportRefused(r.Names.Next, func(text string) { fmt.Fprintf(say, "seedwalk: %s\n", text) })
-	return p, code
 }
 
 // show prints the report.

@@ -45,6 +45,8 @@ type Analysis struct {
 	// OnBegin, if not nil, is called for every wait when it begins, with the fields
 	// known at that time.
 	OnBegin func(*Wait)
+	// OnEvent, if not nil, is called for every event.
+	OnEvent func(clrevent.Kind, *nettrace.Event)
 
 	// Requested says that the trace was recorded with all kinds of waits enabled.
 	Requested bool
@@ -156,6 +158,9 @@ func (a *Analysis) event(e *event) {
 	}
 	kind := kindOf(e.Meta)
 	a.visible.count(kind)
+	if a.OnEvent != nil {
+		a.OnEvent(kind, e)
+	}
 	switch {
 	case kind == clrevent.ContentionStart, kind == clrevent.ContentionStop, kind == clrevent.WaitStart, kind == clrevent.WaitStop:
 		if !a.pair(t, kind, e) {
@@ -208,8 +213,8 @@ func (a *Analysis) thread(k threadKey) *thread {
 	return t
 }
 
-// stack returns the ID of an event's stack. Equal stacks share an ID.
-func (a *Analysis) stack(e *event) StackID {
+// StackOf returns the ID of an event's stack. Equal stacks share an ID.
+func (a *Analysis) StackOf(e *nettrace.Event) StackID {
 	if e.StackLost {
 		return LostStack
 	}
@@ -241,6 +246,14 @@ func (a *Analysis) Stack(id StackID) []uint64 {
 		return nil
 	}
 	return nettrace.StackOf([]byte(a.raw[id]), a.Trace.PointerSize).Append(nil)
+}
+
+// Depth returns the number of a stack's addresses.
+func (a *Analysis) Depth(id StackID) int {
+	if id <= 0 || int(id) >= len(a.raw) {
+		return 0
+	}
+	return len(a.raw[id]) / a.Trace.PointerSize
 }
 
 // Finish closes open waits and computes the sums.

@@ -166,12 +166,12 @@ func (a *Analysis) pair(t *thread, kind clrevent.Kind, e *event) bool {
 	switch kind {
 	case clrevent.ContentionStart:
 		c, ok := clrevent.DecodeContention(e.Payload, e.Meta.Version, a.Trace.PointerSize)
-		w.Kind, w.LockID, w.Object, w.Owner, w.Stack = Lock, c.Lock, c.Object, c.Owner, a.stack(e)
+		w.Kind, w.LockID, w.Object, w.Owner, w.Stack = Lock, c.Lock, c.Object, c.Owner, a.StackOf(e)
 		a.begin(t, w)
 		return ok
 	case clrevent.WaitStart:
 		c, ok := clrevent.DecodeWait(e.Payload, a.Trace.PointerSize)
-		if w.Kind, w.Object, w.Stack = Handle, c.Object, a.stack(e); c.Monitor {
+		if w.Kind, w.Object, w.Stack = Handle, c.Object, a.StackOf(e); c.Monitor {
 			w.Kind = Monitor
 		}
 		a.begin(t, w)

@@ -21,11 +21,17 @@ var metrics = [numValues]metric{
 	valueAllocs:     {"allocations", "Allocations", "count", valueAllocs},
 	valueAlloc:      {"alloc_space", "Allocated bytes", "bytes", valueAllocs},
 	valueExceptions: {"exceptions", "Exceptions", "count", valueExceptions},
+	valuePauses:     {"gc_pauses", "GC pauses", "count", valuePauses},
+	valuePause:      {"gc_pause", "GC pause time", "nanoseconds", valuePauses},
+	valueJITs:       {"jit_methods", "Compiled methods", "count", valueJITs},
+	valueJIT:        {"jit_time", "JIT time", "nanoseconds", valueJITs},
+	valueOthers:     {"events", "Events", "count", valueOthers},
 }
 
 // eventValues are the metrics of an event: how many, how much.
 var eventValues = [NumEvents][]int{NoEvent: {valueSamples, valueWall, valueCPU, valueCPUSamples}, EventWait: {valueWaits, valueWait}, EventLock: {valueLocks, valueLock},
-	EventAllocation: {valueAllocs, valueAlloc}, EventException: {valueExceptions}}
+	EventAllocation: {valueAllocs, valueAlloc}, EventException: {valueExceptions}, EventPause: {valuePauses, valuePause}, EventJIT: {valueJITs, valueJIT},
+	EventOther: {valueOthers}}
 
 // shown returns the metrics of a profile: those of samples and of the requested events.
 func (p *Profile) shown() []int {

@@ -70,10 +70,13 @@ const (
 	EventLock                    // waiting for a lock that another thread held
 	EventAllocation              // memory was allocated
 	EventException               // an exception was thrown
+	EventPause                   // the runtime suspended all threads for a garbage collection
+	EventJIT                     // a method was compiled
+	EventOther                   // any other event; Stack.Type is its provider and name
 	NumEvents
 )
 
-var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception"}
+var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception", "GC pause", "JIT method", "event"}
 
 func (e Event) String() string { return eventNames[e%NumEvents] }
 
@@ -90,12 +93,12 @@ type Stack struct {
 
 	// For an event; Count is then the number of events, and WallNanos and CPUNanos are 0.
 	Event   Event
-	Sum     int64  // nanoseconds of waits and locks, bytes of allocations
-	Longest int64  // nanoseconds of the longest wait
+	Sum     int64  // nanoseconds of waits, locks, pauses, and compilations, bytes of allocations
+	Longest int64  // nanoseconds of the longest one
 	Open    bool   // the wait had not ended: Sum is a lower bound
 	Monitor bool   // a wait in Monitor.Wait, or in code that uses it
 	Owner   int    // thread that held the lock, 0 if unknown
-	Type    string // allocated or thrown type
+	Type    string // allocated or thrown type, compiled method, reason of a pause, or event
 	Message string // message of an exception
 }
 

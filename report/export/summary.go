@@ -218,7 +218,7 @@ func (s *summary) events(st *Stats) {
 		if many := e.Event == EventAllocation || e.Event == EventException; many && e.Seen > e.Count {
 			text += " of " + thousands(e.Seen)
 		}
-		if e.Event == EventWait || e.Event == EventLock {
+		if e.Event != EventAllocation && e.Sum > 0 {
 			text += ", " + shortTime(time.Duration(e.Sum)) + " together, the longest " + shortTime(time.Duration(e.Longest))
 			if e.Open > 0 {
 				text += fmt.Sprintf(", %d still open", e.Open)

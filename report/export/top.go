@@ -57,9 +57,9 @@ func Functions(p *Profile) ([]Function, error) {
 	return all, nil
 }
 
-// sampledFor returns the profile without events, unless an event is shown first.
+// sampledFor returns the profile without events, unless a metric of events is shown first.
 func (p *Profile) sampledFor() *Profile {
-	if m := p.firstMetric(); m >= valueWaits {
+	if p.defaultMetric() >= valueWaits {
 		return p
 	}
 	return p.sampled()

@@ -20,6 +20,11 @@ const (
 	valueAllocs
 	valueAlloc
 	valueExceptions
+	valuePauses
+	valuePause
+	valueJITs
+	valueJIT
+	valueOthers
 	numValues
 )
 

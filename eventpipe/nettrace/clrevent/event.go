@@ -14,7 +14,7 @@
 // Strategy. KindOf is called once for each description of events. Decoders check every
 // length and allocate only for texts.
 //
-// Known gaps: events of garbage collections, the thread pool, and tiering are not decoded,
+// Known gaps: events of the thread pool, tiering, and most of the collector are not decoded,
 // because nothing uses them yet.
 package clrevent
 
@@ -30,6 +30,7 @@ const (
 	Runtime   = "Microsoft-Windows-DotNETRuntime"
 	Rundown   = "Microsoft-Windows-DotNETRuntimeRundown"
 	EventPipe = "Microsoft-DotNETCore-EventPipe"
+	Sampler   = "Microsoft-DotNETCore-SampleProfiler"
 )
 
 // Keywords of the runtime's provider.
@@ -58,6 +59,14 @@ const (
 	ThreadCreated
 	RuntimeInfo
 	ProcessInfo
+	CPUSample // the stack of a thread, at an interval
+	AllocationTick
+	AllocationSampled
+	ExceptionThrown
+	CollectionStart
+	SuspendStart // the runtime starts to suspend all threads
+	RestartEnd   // all threads run again
+	JITStart     // a method is about to be compiled
 )
 
 type key struct {
@@ -75,7 +84,9 @@ var layouts = map[key]struct {
 	{Runtime, 143}: {MethodLoad, 0}, {Runtime, 144}: {MethodUnload, 0},
 	{Runtime, 152}: {ModuleLoad, 1}, {Runtime, 85}: {ThreadCreated, 0}, {Runtime, 187}: {RuntimeInfo, 0},
 	{Rundown, 143}: {MethodListed, 0}, {Rundown, 144}: {MethodListed, 0}, {Rundown, 154}: {ModuleLoad, 1}, {Rundown, 153}: {ModuleLoad, 1},
-	{Rundown, 187}: {RuntimeInfo, 0}, {EventPipe, 1}: {ProcessInfo, 0},
+	{Rundown, 187}: {RuntimeInfo, 0}, {EventPipe, 1}: {ProcessInfo, 0}, {Sampler, 0}: {CPUSample, 0},
+	{Runtime, 10}: {AllocationTick, 0}, {Runtime, 303}: {AllocationSampled, 0}, {Runtime, 80}: {ExceptionThrown, 1},
+	{Runtime, 1}: {CollectionStart, 1}, {Runtime, 9}: {SuspendStart, 1}, {Runtime, 3}: {RestartEnd, 0}, {Runtime, 145}: {JITStart, 0},
 }
 
 // KindOf returns the Kind of events with a description, None if this package does not read

@@ -81,3 +81,42 @@ func cutText(b []byte) (string, []byte) {
 	}
 	return nettrace.UTF16(b[:len(b)&^1]), nil
 }
+
+// DecodeSample reads CPUSample: whether the thread was in managed code. Otherwise it was in
+// native code, where it may wait or compute.
+func DecodeSample(payload []byte) (inManaged, ok bool) {
+	const external, managed = 1, 2
+	r := read(payload, 8)
+	kind := r.U32()
+	return kind == managed, r.OK() && (kind == external || kind == managed)
+}
+
+// Collection describes a garbage collection that starts.
+type Collection struct {
+	Count, Generation uint32
+	Reason, Type      uint32
+}
+
+// DecodeCollection reads CollectionStart.
+func DecodeCollection(payload []byte) (c Collection, ok bool) {
+	r := read(payload, 8)
+	c.Count, c.Generation, c.Reason, c.Type = r.U32(), r.U32(), r.U32(), r.U32()
+	return c, r.OK()
+}
+
+// DecodeSuspend reads SuspendStart: whether the threads are suspended for a collection.
+func DecodeSuspend(payload []byte) (collection, ok bool) {
+	const forGC, forGCPreparation = 1, 6
+	r := read(payload, 8)
+	reason := r.U32()
+	return reason == forGC || reason == forGCPreparation, r.OK()
+}
+
+// DecodeJITStart reads the method of JITStart. Its code has no address yet.
+func DecodeJITStart(payload []byte) (m Method, ok bool) {
+	r := read(payload, 8)
+	m.ID, m.Module, m.Token = r.U64(), r.U64(), r.U32()
+	r.U32() // size of the IL
+	m.Namespace, m.Name = r.text(), r.text()
+	return m, r.OK()
+}

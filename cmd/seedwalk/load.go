@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/eventpipe/waits/session"
+	"github.com/seedwalk/seedwalk/report/collect"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/recording"
+	"github.com/seedwalk/seedwalk/report/trace"
+)
+
+// isTraceName reports whether a file's name is that of a trace.
+func isTraceName(path string) bool {
+	name := strings.ToLower(strings.TrimSuffix(path, ".gz"))
+	return strings.HasSuffix(name, ".nettrace") || strings.HasSuffix(name, ".netperf")
+}
+
+// loadProfile reads a recording, or traces of one process, and builds the profile, nil if there is
+// none. Problems are reported to say. The metric is what the user wants to see, "" = CPU time.
+// symbols are folders with symbol files.
+func loadProfile(paths []string, metric string, symbols symbolList, say io.Writer) (*export.Profile, int) {
+	t, code := trace.New(), exitOK
+	for i, path := range paths {
+		file, err := openInput(path)
+		if err != nil {
+			fmt.Fprintf(say, "seedwalk: %v\n", err)
+			return nil, exitUnreadable
+		}
+		defer file.Close()
+		in := bufio.NewReaderSize(file, 1<<16)
+		if !trace.IsTrace(in) {
+			if i > 0 || len(paths) > 1 {
+				fmt.Fprintf(say, "seedwalk: %s is no trace: several files must be traces of one process\n", path)
+				return nil, exitUnreadable
+			}
+			return loadRecording(path, in, symbols, say)
+		}
+		if maps, err := os.Open(path + ".maps"); err == nil {
+			session.ReadMaps(t.Names, maps, filepath.Dir(path))
+			maps.Close()
+		}
+		if err := t.Read(in); err != nil {
+			fmt.Fprintf(say, "seedwalk: %s: %v\n", path, err)
+			if errors.Is(err, trace.ErrOtherProcess) {
+				return nil, exitUnreadable
+			}
+			code = exitWrong
+		}
+	}
+	return buildTrace(t, paths[0], metric, code, say)
+}
+
+func openInput(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(os.Stdin), nil
+	}
+	return os.Open(path)
+}
+
+// buildTrace builds the profile of traces. It reports if they do not hold the metric.
+func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*export.Profile, int) {
+	p := t.Profile()
+	if p == nil {
+		return nil, exitUnreadable
+	}
+	wanted := metric
+	if wanted == "" {
+		wanted = "cpu"
+	}
+	missing := t.Missing(wanted)
+	if missing == "" {
+		return p, code
+	}
+	fmt.Fprintf(say, "seedwalk: %s: %s\n", path, missing)
+	if metric != "" {
+		return nil, exitWrong
+	}
+	return p, exitWrong
+}
+
+// loadRecording reads a recording and builds its profile, nil if there is none.
+func loadRecording(path string, in io.Reader, symbols symbolList, say io.Writer) (*export.Profile, int) {
+	r, err := recording.Read(in)
+	if errors.Is(err, recording.ErrFormat) {
+		fmt.Fprintf(say, "seedwalk: %s: %v; seedwalk record --output FILE.swrec writes one\n", path, err)
+		return nil, exitUnreadable
+	}
+	if err != nil {
+		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, err)
+		return nil, exitUnreadable
+	}
+	code := exitOK
+	if r.Damage != nil {
+		fmt.Fprintf(say, "seedwalk: %s: %v\n", path, r.Damage)
+		code = exitWrong
+	} else if !r.Complete {
+		fmt.Fprintf(say, "seedwalk: %s: the recording has no end: seedwalk was killed, or still records\n", path)
+		code = exitWrong
+	}
+	r.Names.Next = newNamer(symbols)
+	p := collect.Build(&r.Info, r.Processes, &r.Names)
+	reportRefused(r.Names.Next, func(text string) { fmt.Fprintf(say, "seedwalk: %s\n", text) })
+	return p, code
+}

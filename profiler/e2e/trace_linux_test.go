@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// collected runs a program from its start to its end in a session, and returns what it printed.
+func collected(t *testing.T, path string, argv []string) string {
+	t.Helper()
+	port, err := diagnostics.Listen(filepath.Join(tempdir.New(t), "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	var out strings.Builder
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), port.Variable()), &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	defer cmd.Wait()
+	c := <-port.Runtimes()
+	s, err := c.Collect(diagnostics.Config{Rundown: 0x80020139, Providers: []diagnostics.Provider{
+		{Name: "Microsoft-DotNETCore-SampleProfiler", Level: 5},
+		{Name: "Microsoft-Windows-DotNETRuntime", Keywords: 0x40000004000 | 0x8000 | 0x10 | 0x1, Level: 5}}})
+	if err == nil {
+		err = c.Resume()
+	}
+	if err != nil {
+		cmd.Process.Kill()
+		t.Fatal(err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := io.Copy(file, s); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The trace of a program, read by report and convert, says of allocations and exceptions what
+// the program counted. It has samples, pauses, and compiled methods.
+func TestTraceReport(t *testing.T) { eachRuntime(t, "Events", traceReport) }
+
+func traceReport(t *testing.T, program []string) {
+	dir := tempdir.New(t)
+	path, into := filepath.Join(dir, "run.nettrace"), filepath.Join(dir, "run.json")
+	truth := collected(t, path, program)
+	r := run(t, time.Minute, nil, tool(t), "convert", path, "--output", into)
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
+	}
+	f := readEvents(t, into)
+	f.allocated(t, truth, "Events", "Events.Part", "Events.All", "Events.Main")
+	for _, kind := range []string{"GC pause", "JIT method", "wait"} {
+		if !slices.ContainsFunc(f.Stacks, func(s eventsStack) bool { return s.Event == kind && s.Sum > 0 }) {
+			t.Errorf("no %s", kind)
+		}
+	}
+	var cpu int64
+	for i := range f.Stacks {
+		if cpu += f.Stacks[i].CPU; f.Stacks[i].CPU > f.Stacks[i].Wall {
+			t.Errorf("%+v", f.Stacks[i])
+		}
+	}
+	if cpu == 0 || f.Stats.Samples < 100 || f.Stats.Complete < f.Stats.Samples*9/10 {
+		t.Errorf("%d samples, %d complete, %d ns", f.Stats.Samples, f.Stats.Complete, cpu)
+	}
+	pipe := "gzip <" + path + " | " + tool(t) + " report --metric exceptions --top 3 -"
+	if r := run(t, time.Minute, nil, "sh", "-c", pipe); r.code != 0 || !strings.Contains(r.stdout, "100 t odd") {
+		t.Errorf("from a pipe: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}

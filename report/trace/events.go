@@ -1,0 +1,166 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/report/export"
+)
+
+// maxPeriod bounds the time that one sample represents, in nanoseconds.
+const maxPeriod = int64(1e9)
+
+// sampler is the state of the runtime's sampler.
+type sampler struct {
+	pass   int64  // number of passes so far
+	start  uint64 // timestamp of the current pass
+	period int64  // nanoseconds between the current pass and the previous one
+}
+
+// sample adds a sample of a thread. A pass ends when a thread is sampled again.
+func (f *file) sample(e *nettrace.Event) bool {
+	s, th := &f.sampler, f.thread(e.Thread)
+	if th.pass == s.pass {
+		if s.pass > 0 && e.Timestamp > s.start {
+			s.period = min(f.Trace.Nanos(e.Timestamp-s.start), maxPeriod)
+		}
+		s.start = e.Timestamp
+		s.pass++
+	}
+	th.pass = s.pass
+	inManaged, ok := clrevent.DecodeSample(e.Payload)
+	stack := f.StackOf(e)
+	i := f.at(foldKey{thread: e.Thread, stack: stack}, e.Timestamp)
+	sum := &f.sums[i]
+	sum.count++
+	sum.wall += s.period
+	if inManaged {
+		sum.cpu += s.period
+		sum.cpus++
+	}
+	if len(f.samples) >= maxSamples {
+		f.untimed++
+	} else {
+		f.samples = append(f.samples, export.Sample{Stack: i, At: f.Trace.Time(e.Timestamp).UnixNano(), Wall: s.period, CPU: inManaged})
+	}
+	return ok
+}
+
+func (f *file) allocation(kind clrevent.Kind, e *nettrace.Event) bool {
+	var a clrevent.Allocation
+	var ok bool
+	if kind == clrevent.AllocationTick {
+		a, ok = clrevent.DecodeTick(e.Payload, e.Meta.Version, f.Trace.PointerSize)
+	} else {
+		a, ok = clrevent.DecodeSampled(e.Payload, f.Trace.PointerSize)
+	}
+	if ok {
+		f.add(foldKey{event: export.EventAllocation, thread: e.Thread, stack: f.StackOf(e), typ: f.t.text(a.Name, otherTypes)}, e.Timestamp, int64(min(a.Weight, 1<<50)))
+	}
+	return ok
+}
+
+// pause is a suspension of all threads for a collection.
+type pause struct {
+	open  bool
+	key   foldKey
+	start uint64
+	gen   string
+}
+
+// collection adds the pauses of garbage collections. The sampler suspends the threads too: only
+// suspensions for a collection count.
+func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
+	p := &f.pause
+	switch kind {
+	case clrevent.SuspendStart:
+		forGC, ok := clrevent.DecodeSuspend(e.Payload)
+		*p = pause{open: forGC && ok, key: foldKey{event: export.EventPause, thread: e.Thread, stack: f.StackOf(e)}, start: e.Timestamp, gen: "background GC"}
+		return ok
+	case clrevent.CollectionStart:
+		c, ok := clrevent.DecodeCollection(e.Payload)
+		p.gen = describe(&c)
+		return ok
+	case clrevent.RestartEnd:
+		if p.open && e.Timestamp >= p.start {
+			p.key.typ = f.t.text(p.gen, otherTypes)
+			f.add(p.key, p.start, f.Trace.Nanos(e.Timestamp-p.start))
+		}
+		p.open = false
+	}
+	return true
+}
+
+var reasons = [...]string{"allocation", "GC.Collect", "low memory", "", "allocation of large objects", "no space for small objects", "no space for large objects", "GC.Collect"}
+
+// describe names a collection by its generation and reason.
+func describe(c *clrevent.Collection) string {
+	name := fmt.Sprintf("gen %d GC", min(c.Generation, 9))
+	if c.Type == 1 {
+		name = "background " + name
+	}
+	if c.Reason < uint32(len(reasons)) && reasons[c.Reason] != "" {
+		name += ": " + reasons[c.Reason]
+	}
+	return name
+}
+
+// jit is a compilation in progress.
+type jit struct {
+	method, start uint64
+	key           foldKey
+}
+
+// maxJITs bounds the compilations in progress on one thread: one may start another.
+const maxJITs = 64
+
+// jitted is the flag of a method whose code is not precompiled.
+const jitted = 8
+
+// compiled adds the compilations of methods.
+func (f *file) compiled(kind clrevent.Kind, e *nettrace.Event) bool {
+	k := foldKey{event: export.EventJIT, thread: e.Thread, stack: f.StackOf(e)}
+	th := f.thread(e.Thread)
+	if kind == clrevent.JITStart {
+		m, ok := clrevent.DecodeJITStart(e.Payload)
+		if ok && len(th.jits) < maxJITs {
+			th.jits = append(th.jits, jit{m.ID, e.Timestamp, k})
+		}
+		return ok
+	}
+	m, ok := clrevent.DecodeMethod(e.Payload)
+	if !ok || m.Flags&jitted == 0 || e.Meta.Provider != clrevent.Runtime {
+		return true // damage is counted where the names are read
+	}
+	nanos, when := int64(0), e.Timestamp
+	for i := len(th.jits) - 1; i >= 0; i-- {
+		if j := th.jits[i]; j.method == m.ID && j.start <= e.Timestamp {
+			nanos, when, k = f.Trace.Nanos(e.Timestamp-j.start), j.start, j.key
+			th.jits = th.jits[:i]
+			break
+		}
+	}
+	k.typ = f.t.text(readable(m.FullName()), "(other methods)")
+	f.add(k, when, nanos)
+	return true
+}
+
+// others adds an event of any other kind. Events of the runtime count only if they have a stack.
+func (f *file) others(e *nettrace.Event) {
+	m := e.Meta
+	if m.ID == 0 || m.Provider == clrevent.Rundown || m.Provider == clrevent.EventPipe || m.Provider == clrevent.Runtime && e.Stack.Len() == 0 {
+		return
+	}
+	typ, ok := f.other[m]
+	if !ok {
+		name := m.Name
+		if name == "" {
+			name = fmt.Sprintf("event %d", m.EventID)
+		}
+		typ = f.t.text(strings.TrimSuffix(m.Provider+"/"+name, "/"), otherEvents)
+		f.other[m] = typ
+	}
+	f.add(foldKey{event: export.EventOther, thread: e.Thread, stack: f.StackOf(e), typ: typ}, e.Timestamp, 0)
+}

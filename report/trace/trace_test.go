@@ -1,0 +1,236 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/testkit/nettracefile"
+)
+
+// payload joins values in the form of events: integers, texts, and pointers.
+func payload(pointer int, values ...any) (b []byte) {
+	for _, v := range values {
+		switch v := v.(type) {
+		case string:
+			for _, c := range utf16.Encode([]rune(v)) {
+				b = binary.LittleEndian.AppendUint16(b, c)
+			}
+			b = append(b, 0, 0)
+		case uintptr:
+			b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(v))[:pointer]...)
+		default:
+			b, _ = binary.Append(b, binary.LittleEndian, v)
+		}
+	}
+	return b
+}
+
+// Descriptions of the events of a trace for tests.
+const (
+	metaSample = iota + 1
+	metaTick
+	metaException
+	metaSuspend
+	metaGC
+	metaRestart
+	metaJIT
+	metaLoad
+	metaListed
+	metaOwn
+	metaRuntime
+)
+
+var metas = []nettracefile.Meta{
+	{ID: metaSample, Provider: clrevent.Sampler},
+	{ID: metaTick, Provider: clrevent.Runtime, Event: 10, Version: 4}, {ID: metaException, Provider: clrevent.Runtime, Event: 80, Version: 1},
+	{ID: metaSuspend, Provider: clrevent.Runtime, Event: 9, Version: 1}, {ID: metaGC, Provider: clrevent.Runtime, Event: 1, Version: 2},
+	{ID: metaRestart, Provider: clrevent.Runtime, Event: 3, Version: 1}, {ID: metaJIT, Provider: clrevent.Runtime, Event: 145, Version: 1},
+	{ID: metaLoad, Provider: clrevent.Runtime, Event: 143, Version: 1}, {ID: metaListed, Provider: clrevent.Rundown, Event: 144, Version: 1},
+	{ID: metaOwn, Provider: "My-Source", Event: 7, Name: "Ordered"}, {ID: metaRuntime, Provider: clrevent.Rundown, Event: 187},
+}
+
+func method(name string, start uint64) []byte {
+	return payload(8, uint64(start), uint64(1), start, uint32(0x100), uint32(1), uint32(jitted), "App.Main", name, "void ()", uint16(1))
+}
+
+func listed(w *nettracefile.Writer, seq uint32) {
+	w.Events(nettracefile.Event{Meta: metaListed, Seq: seq, Thread: 9, Time: 9e6, Payload: method("Work", 0x1000)},
+		nettracefile.Event{Meta: metaListed, Seq: seq + 1, Thread: 9, Time: 9e6, Payload: method("Run", 0x2000)},
+		nettracefile.Event{Meta: metaRuntime, Seq: seq + 2, Thread: 9, Time: 9e6, Payload: payload(8, [6]uint16{}, [4]uint16{9, 0, 525, 1}, uint32(0), uint8(0), "app", [16]byte{}, "/")})
+}
+
+// example is a trace of two samples of two threads, and one event of each kind.
+func example(o nettracefile.Options, events, names bool) *bufio.Reader {
+	w := nettracefile.New(o).Metadata(metas...)
+	if o.Version >= 6 {
+		w.Threads(nettracefile.Thread6{Index: 5, TID: 5}, nettracefile.Thread6{Index: 6, TID: 6}, nettracefile.Thread6{Index: 9, TID: 9})
+	}
+	w.Stacks(1, []uint64{0x1010, 0x2010}, []uint64{0x2020})
+	p := w.PointerSize
+	all := []nettracefile.Event{
+		{Meta: metaSample, Capture: 9, Thread: 5, Time: 1e6, Stack: 1, Payload: payload(p, uint32(2))},
+		{Meta: metaSample, Capture: 9, Thread: 6, Time: 1e6, Stack: 2, Payload: payload(p, uint32(1))},
+		{Meta: metaSample, Capture: 9, Thread: 5, Time: 3e6, Stack: 1, Payload: payload(p, uint32(2))},
+		{Meta: metaSample, Capture: 9, Thread: 6, Time: 3e6, Stack: 2, Payload: payload(p, uint32(1))},
+	}
+	if events {
+		all = append(all, []nettracefile.Event{
+			{Meta: metaTick, Thread: 5, Time: 4e6, Stack: 1, Payload: payload(p, uint32(1), uint32(0), uint16(1), uint64(102400), uintptr(1), "App.Node", uint32(0), uintptr(2), uint64(24))},
+			{Meta: metaException, Thread: 5, Time: 4e6, Stack: 1, Payload: payload(p, "App.Fault", "odd", uintptr(1), uint32(7))},
+			// The sampler suspends the threads too.
+			{Meta: metaSuspend, Thread: 5, Time: 5e6, Stack: 1, Payload: payload(p, uint32(0), uint32(1))},
+			{Meta: metaRestart, Thread: 5, Time: 6e6, Payload: payload(p, uint16(1))},
+			{Meta: metaSuspend, Thread: 5, Time: 6e6, Stack: 1, Payload: payload(p, uint32(1), uint32(1))},
+			{Meta: metaGC, Thread: 5, Time: 6e6, Payload: payload(p, uint32(1), uint32(2), uint32(1), uint32(0))},
+			{Meta: metaRestart, Thread: 5, Time: 7.5e6, Payload: payload(p, uint16(1))},
+			{Meta: metaJIT, Thread: 5, Time: 7.5e6, Stack: 2, Payload: payload(p, uint64(0x3000), uint64(1), uint32(1), uint32(20), "App.Main", "New", "")},
+			{Meta: metaLoad, Thread: 5, Time: 8e6, Payload: method("New", 0x3000)},
+			{Meta: metaOwn, Thread: 6, Time: 8e6, Stack: 2},
+		}...)
+	}
+	seq := map[uint64]uint32{}
+	for i := range all {
+		e := &all[i]
+		if e.Capture == 0 {
+			e.Capture = e.Thread
+		}
+		seq[e.Capture]++
+		e.Seq = seq[e.Capture]
+	}
+	w.Events(all...)
+	if names {
+		listed(w, seq[9]+1)
+	}
+	return bufio.NewReader(bytes.NewReader(w.End().Bytes()))
+}
+
+// lines writes each stack in one line: root to leaf, values, and what it is of.
+func lines(p *export.Profile) (out []string) {
+	for i := range p.Stacks {
+		s := &p.Stacks[i]
+		var names []string
+		for _, f := range slices.Backward(s.Frames) {
+			names = append(names, p.Frames[f].Name)
+		}
+		out = append(out, fmt.Sprintf("%d %s %q %d %d %d/%d %s %s", p.Threads[s.Thread].ID, strings.Join(names, ";"), s.Event, s.Count, s.Sum, s.WallNanos, s.CPUNanos, s.Type, s.Message))
+	}
+	slices.Sort(out)
+	return out
+}
+
+var want = []string{
+	`5 App.Main.Run "JIT method" 1 500000 0/0 App.Main.New `,
+	`5 App.Main.Run;App.Main.Work "" 2 0 2000000/2000000  `,
+	`5 App.Main.Run;App.Main.Work "GC pause" 1 1500000 0/0 gen 2 GC: GC.Collect `,
+	`5 App.Main.Run;App.Main.Work "allocation" 1 102400 0/0 App.Node `,
+	`5 App.Main.Run;App.Main.Work "exception" 1 0 0/0 App.Fault odd`,
+	`6 App.Main.Run "" 2 0 2000000/0  `,
+	`6 App.Main.Run "event" 1 0 0/0 My-Source/Ordered `,
+}
+
+// TestForms: the same events in every form of the format give the same profile.
+func TestForms(t *testing.T) {
+	for _, version := range []int{4, 5, 6} {
+		for _, size := range []int{4, 8} {
+			for _, plain := range []bool{false, true} {
+				o := nettracefile.Options{Version: version, PointerSize: size, Plain: plain}
+				tr := New()
+				if err := tr.Read(example(o, true, true)); err != nil {
+					t.Errorf("%+v: %v", o, err)
+				}
+				p := tr.Profile()
+				if got := lines(p); !slices.Equal(got, want) {
+					t.Errorf("%+v:\n%s", o, strings.Join(got, "\n"))
+				}
+				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || p.Check() != nil {
+					t.Errorf("%+v: %q, %d samples, %v", o, p.Runtime, len(p.Samples), p.Check())
+				}
+			}
+		}
+	}
+}
+
+// TestFiles: a second trace of the process names the methods of the first one, and compressed
+// traces are read too.
+func TestFiles(t *testing.T) {
+	bare := example(nettracefile.Options{PID: 7}, false, false)
+	var z bytes.Buffer
+	out := gzip.NewWriter(&z)
+	names := nettracefile.New(nettracefile.Options{PID: 7}).Metadata(metas...)
+	listed(names, 1)
+	out.Write(names.End().Bytes())
+	out.Close()
+	tr, packed := New(), bufio.NewReader(&z)
+	if !IsTrace(bare) || !IsTrace(packed) || IsTrace(bufio.NewReader(strings.NewReader("SWREC"))) {
+		t.Error("a trace is not recognized")
+	}
+	if err := tr.Read(bare); err != nil {
+		t.Fatal(err)
+	}
+	if p := tr.Profile(); !strings.Contains(strings.Join(lines(p), " "), "unknown code at 0x1010") || len(p.Stats.Notes) != 1 {
+		t.Errorf("%q, %q", lines(p), p.Stats.Notes)
+	}
+	tr = New()
+	if err := tr.Read(example(nettracefile.Options{PID: 7}, false, false)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Read(packed); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(tr.Profile()); len(got) != 2 || !strings.HasPrefix(got[0], "5 App.Main.Run;App.Main.Work ") {
+		t.Errorf("%q", got)
+	}
+	if err := tr.Read(example(nettracefile.Options{PID: 8}, false, false)); err != ErrOtherProcess {
+		t.Errorf("another process: %v", err)
+	}
+}
+
+// TestMissing: a trace says which metrics it cannot show, and how they are recorded.
+func TestMissing(t *testing.T) {
+	tr := New()
+	tr.Read(example(nettracefile.Options{}, false, true))
+	for metric, provider := range map[string]string{"cpu": "", "wall": "", "samples": "", "nonsense": "", "lock": "0x4000", "waits": "0x40000000000", "alloc_space": "0x1",
+		"exceptions": "0x8000", "gc_pause": "0x1", "jit_time": "0x10", "events": "provider"} {
+		if got := tr.Missing(metric); (got == "") != (provider == "") || !strings.Contains(got, provider) {
+			t.Errorf("%s: %q", metric, got)
+		}
+	}
+	tr = New()
+	tr.Read(bufio.NewReader(bytes.NewReader(nettracefile.New(nettracefile.Options{}).End().Bytes())))
+	if p := tr.Profile(); !strings.Contains(p.Stats.Empty, clrevent.Sampler) || tr.Missing("cpu") != p.Stats.Empty {
+		t.Errorf("an empty trace: %q", p.Stats.Empty)
+	}
+}
+
+// TestDamaged: a trace that is cut at any byte, or has any byte changed, gives a profile without
+// invalid indices, and an error if it is cut.
+func TestDamaged(t *testing.T) {
+	for _, version := range []int{4, 6} {
+		whole := new(bytes.Buffer)
+		whole.ReadFrom(example(nettracefile.Options{Version: version}, true, true))
+		for i := range whole.Len() {
+			tr := New()
+			if err := tr.Read(bufio.NewReader(bytes.NewReader(whole.Bytes()[:i]))); err == nil {
+				t.Errorf("version %d, cut at %d: no error", version, i)
+			}
+			flipped := bytes.Clone(whole.Bytes())
+			flipped[i] ^= 0xff
+			tr2 := New()
+			tr2.Read(bufio.NewReader(bytes.NewReader(flipped)))
+			for _, p := range []*export.Profile{tr.Profile(), tr2.Profile()} {
+				if p != nil && p.Check() != nil {
+					t.Fatalf("version %d, byte %d: %v", version, i, p.Check())
+				}
+			}
+		}
+	}
+}
