@@ -17,7 +17,7 @@ type entry struct {
 }
 
 // Unwinder steps and walks stacks of one process. It holds the rule cache and
-// the interpreter's storage (about 250 KiB), so keep one per walking thread;
+// the interpreter's storage (about 260 KiB), so keep one per walking thread;
 // it is not safe for concurrent use.
 type Unwinder struct {
 	table    *module.Table
@@ -29,6 +29,7 @@ type Unwinder struct {
 	turn     uint64       // of the entry to give up, see place
 	nside    int
 	cache    [cacheSize]entry
+	after    [cacheSize]uint16 // of each entry, the one that followed it last: see follows
 	sides    [maxSide]side
 	pe       peRules
 	machine  cfi.Machine

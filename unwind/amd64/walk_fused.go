@@ -23,10 +23,11 @@ const logSize = 128
 
 // section is what a row of fused steps needs to know, and where it begins.
 type section struct {
-	hot  memory.Run
-	out  []unwind.Frame // of the frames to come, as many as may be
-	log  [logSize]uint64
-	next Rule // of the frame reached, RuleNone if it is not kept
+	hot   memory.Run
+	out   []unwind.Frame // of the frames to come, as many as may be
+	log   [logSize]uint64
+	next  Rule   // of the frame reached, RuleNone if it is not kept
+	first uint16 // place of the first rule in the cache
 }
 
 // limit makes the section's memory what a stack pointer in bounds may reach: a step
@@ -51,7 +52,7 @@ func (t *section) limit(hot memory.Run, sp uint64, b *unwind.Bounds) {
 // registers on its own stack at each frame. For the same reason it has few variables.
 func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
-	data, low := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr
+	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, t.first
 	for out := t.out; n < len(out); {
 		cfa := sp
 		if k := r.bits & (managedBit | 15); k == uint64(RuleBP) {
@@ -82,13 +83,34 @@ func (u *Unwinder) fused(r Rule, regs *Registers, t *section) (n int) {
 		t.log[n&(logSize-1)] = r.bits
 		n++
 		pc, sp, bp = ra, cfa, caller
-		if r = u.kept(ra - 1); r.bits == 0 {
+		// The guessed entry is compared, not computed: a right guess is a predicted branch.
+		next := u.after[cur&(cacheSize-1)]
+		if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {
+			r = e.rule
+		} else {
+			r, next = u.follows(cur, ra-1)
+		}
+		if cur = next; r.bits == 0 {
 			break
 		}
 	}
 	t.next = r
 	regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP] = pc, sp, bp
 	return n
+}
+
+// follows finds an address's rule in the cache, and notes its place as the successor of
+// the entry at cur. Stacks repeat: most entries are followed by the same one each time.
+func (u *Unwinder) follows(cur uint16, addr uint64) (Rule, uint16) {
+	slot := slotFor(addr)
+	for way := uint64(0); way < ways; way++ {
+		if e := &u.cache[slot^way]; e.addr == addr {
+			slot ^= way
+			u.after[cur&(cacheSize-1)] = uint16(slot)
+			return e.rule, uint16(slot)
+		}
+	}
+	return Rule{}, cur
 }
 
 // kept is lookup without a miss: RuleNone if the rule is not there.
@@ -122,6 +144,7 @@ func (u *Unwinder) walkFused(r Rule, s *unwind.State, mem *memory.Window, b *unw
 	t, regs, at := &u.section, &s.Regs.AMD64, s.Address()
 	t.limit(mem.Hot(), regs.GPR[context.RSP], b)
 	t.out = out[:min(len(out), logSize)]
+	t.first = uint16(slotFor(at.Lookup()))
 	by := unwind.TrustCFI
 	if r.Kind() == RuleNear {
 		by = unwind.TrustUnwindInfo

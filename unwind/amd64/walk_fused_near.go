@@ -12,7 +12,7 @@ import (
 // to what else steps out of a PE function.
 func (u *Unwinder) fusedNear(r Rule, regs *Registers, t *section) (n int) {
 	pc, sp, bp := regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP]
-	data, low := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr
+	data, low, cur := t.hot.Data[:len(t.hot.Data):len(t.hot.Data)], t.hot.Addr, t.first
 	for out := t.out; n < len(out); {
 		if r.bits&(exactBit|managedBit|15) != uint64(RuleNear) {
 			break
@@ -40,7 +40,13 @@ func (u *Unwinder) fusedNear(r Rule, regs *Registers, t *section) (n int) {
 		t.log[n&(logSize-1)] = r.bits
 		n++
 		pc, sp, bp = ra, cfa, caller
-		if r = u.kept(ra - 1); r.bits == 0 {
+		next := u.after[cur&(cacheSize-1)]
+		if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {
+			r = e.rule
+		} else {
+			r, next = u.follows(cur, ra-1)
+		}
+		if cur = next; r.bits == 0 {
 			break
 		}
 	}

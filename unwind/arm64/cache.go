@@ -27,7 +27,8 @@ type Unwinder struct {
 	by       unwind.Trust // how the last step found the caller
 	turn     uint64       // of the entry to give up, see place
 	cache    [cacheSize]entry
-	unkept   entry // the last rule made where none is kept
+	after    [cacheSize]uint16 // of each entry, the one that followed it last
+	unkept   entry             // the last rule made where none is kept
 	machine  cfi.Machine
 	row      cfi.Row
 	next     cfi.Row // where straight code leads to

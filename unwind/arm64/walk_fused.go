@@ -131,11 +131,13 @@ func (u *Unwinder) fused(place uint64, kind Kind, regs *Registers, trust unwind.
 		t.seen |= r.saved
 		n++
 		pc, sp, fp = to, cfa, caller
-		next := slotFor(to - 1)
-		if e = &u.cache[next]; e.addr != to-1 {
+		// The guessed entry is compared, not computed: a right guess is a predicted branch.
+		next := uint64(u.after[place&(cacheSize-1)])
+		if e = &u.cache[next&(cacheSize-1)]; e.addr != to-1 {
 			if next, t.kept = u.kept(to - 1); !t.kept {
 				break
 			}
+			u.after[place&(cacheSize-1)] = uint16(next)
 			e = &u.cache[next&(cacheSize-1)]
 		}
 		place = next
