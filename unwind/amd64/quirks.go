@@ -1,10 +1,9 @@
 package amd64
 
 import (
-	"bytes"
+	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/cfi"
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -13,42 +12,27 @@ import (
 // of it is about an instruction at which a thread was interrupted: at calls it
 // is right. Every reader of call frame information follows it astray.
 
-// maxProlog is how far into a function a prolog is looked for, and maxLate how
-// far a row may have fallen behind it.
-const (
-	maxProlog = 256
-	maxLate   = 112
-)
+// minLate is the length of a row that may be too late, bytes: at least a store of each
+// of ten registers.
+const minLate = 40
 
-// subRSP begins sub rsp, imm of 8 and of 32 bits.
-var subRSP = [...][]byte{{0x48, 0x83, 0xec}, {0x48, 0x81, 0xec}}
-
-// catchUp corrects the CFA of a row that has not seen the stack pointer move:
-// clang advances it in a Microsoft function's prolog only after ten XMM registers
-// were saved. A row has one distance from the stack pointer to the CFA, so
-// whatever its own instructions before addr did to the stack pointer is missing
-// from it.
+// catchUp corrects the CFA of a row that has not seen the stack pointer move. In the prolog
+// of a Microsoft function, clang pushes RSI and RDI, lowers RSP, and advances the CFA only
+// after ten XMM registers are saved. Such a row is long, begins with the sub, and names no
+// saved register yet. The code of few other rows is read.
 func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
-	into := addr - row.Lo
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || into == 0 || into > maxLate || addr-row.FDE.Lo > maxProlog || !m.SystemV() {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off < 24 ||
+		row.Used != [2]uint64{1 << dwarfRA} || row.Hi-row.Lo < minLate || !m.SystemV() {
 		return
 	}
-	code := m.Bytes(row.Lo+m.Bias, int(into))
-	if len(code) < int(into) || !bytes.Contains(code, subRSP[0]) && !bytes.Contains(code, subRSP[1]) {
-		return
-	}
-	var e emulator
-	const from = 1 << 40
-	e.set(context.RSP, value64{from, knownValue})
-	for len(code) > 0 {
-		in := decode(code)
-		if in.n == 0 || e.run(&in, nil) != flowNext {
-			return
-		}
-		code = code[in.n:]
-	}
-	if sp := e.get(context.RSP); sp.kind == knownValue {
-		row.CFA.Off += int64(from - sp.v)
+	const long, short = 7, 4
+	code, into := codeAt(m, row.Lo+m.Bias, long), addr-row.Lo
+	switch {
+	case len(code) < long || code[0] != 0x48 || code[2] != 0xec: // sub rsp, imm
+	case code[1] == 0x83 && into >= short:
+		row.CFA.Off += int64(int8(code[3]))
+	case code[1] == 0x81 && into >= long:
+		row.CFA.Off += int64(int32(binary.LittleEndian.Uint32(code[3:])))
 	}
 }
 

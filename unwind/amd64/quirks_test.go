@@ -9,32 +9,40 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// TestCatchUp: a row that has not seen the stack pointer move is told by its own
-// instructions; what they do not show is left as it is.
+// TestCatchUp: a long row that begins with a sub of the stack pointer has not seen it.
 func TestCatchUp(t *testing.T) {
-	sub := []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x0f, 0x29, 0x34, 0x24, 0xc3} // sub rsp, 168; movaps [rsp], xmm6
+	long := []byte{0x48, 0x81, 0xec, 0xa8, 0, 0, 0, 0x0f, 0x29, 0x34, 0x24, 0xc3} // sub rsp, 168; movaps [rsp], xmm6
+	short := []byte{0x48, 0x83, 0xec, 0x20, 0x58, 0x90, 0x90, 0x90, 0xc3}
 	for _, c := range []struct {
-		name string
-		code []byte
-		into uint64
-		cfa  cfi.Rule
-		far  uint64 // from the function's begin to the row's
-		want int64
+		name  string
+		code  []byte
+		into  uint64
+		base  uint16
+		off   int64
+		size  uint64
+		saved bool // the row names a saved register
+		want  int64
 	}{
-		{"before the sub", sub, 0, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 32}, 0, 32},
-		{"behind it", sub, 7, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 32}, 0, 200},
-		{"later", sub, 11, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 32}, 0, 200},
-		{"relative to rbp", sub, 7, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRBP, Off: 32}, 0, 32},
-		{"far from the prolog", sub, 7, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 32}, maxProlog, 32},
-		{"over a return", append([]byte{0xc3}, sub...), 8, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 32}, 0, 32},
-		{"sub of 8 bits and a pop", []byte{0x48, 0x83, 0xec, 0x20, 0x58, 0xc3}, 5, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 16}, 0, 40},
-		{"by a register's value", []byte{0x48, 0x83, 0xec, 0x20, 0x48, 0x29, 0xc4, 0xc3}, 7, cfi.Rule{Kind: cfi.RegisterOffset, Reg: dwarfRSP, Off: 16}, 0, 16},
+		{"before the sub", long, 0, dwarfRSP, 32, 64, false, 32},
+		{"behind it", long, 7, dwarfRSP, 32, 64, false, 200},
+		{"later", long, 11, dwarfRSP, 32, 64, false, 200},
+		{"relative to rbp", long, 7, dwarfRBP, 32, 64, false, 32},
+		{"without two pushes", long, 7, dwarfRSP, 16, 64, false, 16},
+		{"of a short row", long, 7, dwarfRSP, 32, 39, false, 32},
+		{"of a row that has seen it", long, 7, dwarfRSP, 32, 64, true, 32},
+		{"behind other code", append([]byte{0x90}, long...), 8, dwarfRSP, 32, 64, false, 32},
+		{"before a sub of 8 bits", short, 0, dwarfRSP, 24, 64, false, 24},
+		{"behind it", short, 4, dwarfRSP, 24, 64, false, 56},
+		{"behind an add", []byte{0x48, 0x83, 0xc4, 0x20, 0x58, 0x90, 0x90, 0xc3}, 4, dwarfRSP, 24, 64, false, 24},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := codeTable(t, c.code).At(0)
 			lo := uint64(codeLo) - m.Bias
-			row := cfi.Row{Lo: lo, Hi: lo + 64, CFA: c.cfa}
-			row.FDE.Lo = lo - c.far
+			row := cfi.Row{Lo: lo, Hi: lo + c.size, CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
+			row.Set(dwarfRA, cfi.Rule{Kind: cfi.Offset, Off: -8})
+			if c.saved {
+				row.Set(dwarfRBX, cfi.Rule{Kind: cfi.Offset, Off: -16})
+			}
 			if catchUp(&row, m, lo+c.into); row.CFA.Off != c.want {
 				t.Errorf("CFA at %d, want %d", row.CFA.Off, c.want)
 			}
