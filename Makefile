@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
+.PHONY: explore never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -91,6 +91,9 @@ big-trace: ## a trace of 1 GB, made as it is read: bounded memory, and speed
 
 fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
 	@scripts/fuzz.sh $(FUZZTIME)
+
+explore: ## the C of the probe and the profiler under every order and every memory order: the large worlds (minutes)
+	@$(GO) test -count=1 -v -timeout 60m -run TestWorlds ./sim/native -explore
 
 mutate: ## put faults into the code, one by one: the simulator's tests catch each
 	@$(GO) run ./testkit/tools/mutate

@@ -38,7 +38,7 @@ if command -v $mingw >/dev/null; then
 else
 	echo "SKIPPED-CHECK: no $mingw: C for Windows is not compiled"
 fi
-for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c sample/probe/src/*.c; do
+for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c sample/probe/src/*.c sim/native/src/*.c; do
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
 for f in capi/testdata/*.c; do

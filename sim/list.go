@@ -8,7 +8,7 @@ import (
 
 // List is the profiler's list of threads with room for one, word by word as the C
 // shim has it: threads write it, the sampler reads it, without a lock. Each load and
-// store is a step. Source: profiler/host/threads.c, whose own text TestClaimOrder
+// store is a step. Source: profiler/host/threads.c, whose own text sim/native
 // there runs in every order.
 type List struct {
 	id, tid uint64 // 0: free; not bound to a thread of the system

@@ -37,7 +37,8 @@ static struct sw_thread *claim(uint64_t thread_id)
 			;
 		struct sw_thread *t = &threads[i];
 		t->stack_low = t->stack_high = t->handle = 0;
-		t->dead = t->named = 0;
+		t->named = 0;
+		__atomic_store_n(&t->dead, 0, __ATOMIC_RELEASE); /* whoever reads it here does not read the old tid */
 		t->name[0] = 0;
 		__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&t->thread_id, thread_id, __ATOMIC_RELEASE);

@@ -35,7 +35,7 @@ var keeps = map[string]keep{
 	"two-samplers":         {"one sampler a process (profiler/callback.c, `taken`); e2e TestWindowsTorture", "two threads that suspend each other under Wine: at the first cycle", true},
 	"managed-sampler":      {"the sampler is a thread of C's (profiler/host/sampler_*.c); capi/checked names a managed one", never, true},
 	"thread-destroyed":     {samplers + "; e2e TestWindowsChurn, whose unguarded side dies", ".NET Core 2.2 of Windows under Wine: exit code 8013135e, 2 of 2", false},
-	"claim-order":          {"profiler/host TestClaimOrder: the C itself, in every order of its atomics (this world is of the same order of loads)", never, true},
+	"claim-order":          {"sim/native TestWorlds: the C itself, in every order of its steps and every memory order (this world is of the same order of loads)", never, true},
 	"resume-twice":         {samplers + "; sim TestSampleProtocol counts; capi/checked", "SuspendRuntime twice, .NET 9.0.5: the process never goes on", false},
 	"asynchronous-suspend": {"sim TestSampleProtocol (GetThreadContext follows SuspendThread)", never + ": Wine suspends at once", true},
 	"collector-wait":       {samplers, ".NET Core 2.2 of Windows under Wine: 430 of 6,000 samples", false},

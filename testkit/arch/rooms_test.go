@@ -88,7 +88,7 @@ var rooms = []room{
 	{Name: "sample/outside", May: with(merged, "eventpipe/nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "process/live", "report/wire", "stack/raw", "sample/stream", "sample/probe", "sample/cpuring", "sample/perfevent"), Test: []string{"process/dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
 	{Name: "sample/blocked", May: with(merged, "process/live", "sample/outside", "eventpipe/waits")},
 	{Name: "eventpipe/waits/session", May: []string{"eventpipe/diagnostics", "elf", "process/live", "eventpipe/nettrace/clrevent", "pe", "symbol", "eventpipe/waits"}, Test: []string{"sample/blocked"}},
-	{Name: "profiler/host", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "process/live", "internal/quiet", "internal/wholefile", "sample/agent"), Test: []string{"testkit/tempdir", "sim/sched"}},
+	{Name: "profiler/host", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "process/live", "internal/quiet", "internal/wholefile", "sample/agent"), Test: []string{"testkit/tempdir"}},
 	{Name: "profiler", May: []string{"sample/agent", "profiler/host"}},
 	{Name: "profiler/e2e", Test: everything},
 	{Name: "profiler/e2e/testprof/oracle", May: with(merged, "sample/agent")},
@@ -111,6 +111,7 @@ var rooms = []room{
 
 	// Suspended worlds: product code under every schedule, on images of their own.
 	{Name: "sim/sched"},
+	{Name: "sim/native"},
 	{Name: "sim/image", Test: with(walkers, "sim/machine")},
 	{Name: "sim/machine", May: []string{"context", "sim/image"}, Test: walkers},
 	{Name: "sim/vm", May: []string{"clr", "context", "unwind", "sim/image", "sim/machine", "sim/sched"}, Test: []string{"sim"}},

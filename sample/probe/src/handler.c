@@ -205,10 +205,10 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 	s->error = (uint32_t)-e;
 	if (e)
 		return;
-	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->timer, (uint32_t)id + 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&h->timers, 1, __ATOMIC_RELAXED);
 	/* Nobody knew of it while it was made: the recording may have ended, or its tool. */
-	if (__atomic_load_n(&h->left, __ATOMIC_ACQUIRE) || h->tag != tag)
+	if (__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag)
 		disarm(h, s);
 	else
 		abandoned(h, now());
@@ -216,7 +216,7 @@ static void arm(struct sw_header *h, struct sw_slot *s)
 
 static int disarm(struct sw_header *h, struct sw_slot *s)
 {
-	uint32_t t = __atomic_exchange_n(&s->timer, 0, __ATOMIC_ACQ_REL);
+	uint32_t t = __atomic_exchange_n(&s->timer, 0, __ATOMIC_SEQ_CST);
 	if (!t)
 		return 0;
 	sys3(NR_timer_delete, (long)t - 1, 0, 0);
@@ -236,7 +236,7 @@ static void disarm_all(struct sw_header *h)
 void sw_end(struct sw_header *h)
 {
 	uint32_t none = 0;
-	int first = __atomic_compare_exchange_n(&h->left, &none, SW_LEAVING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	int first = __atomic_compare_exchange_n(&h->left, &none, SW_LEAVING, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 	disarm_all(h);
 	if (first)
 		sw_put_back(h);

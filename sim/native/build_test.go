@@ -1,0 +1,195 @@
+//go:build linux && amd64
+
+package native
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
+)
+
+// result is what an exploration found.
+type result struct {
+	Executions, Cut, Events, Longest, Failures int
+	Whole                                      bool
+	Why                                        string   // of the first failure
+	Trace                                      []string // its steps
+	Outcomes                                   []string
+	Races                                      []string // "function kind - function kind", sorted
+	Time                                       time.Duration
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%d executions, %d cut by sleep sets, %d steps, at most %d steps each, %d outcomes, %d races, %d failures, %.2f s",
+		r.Executions, r.Cut, r.Events, r.Longest, len(r.Outcomes), len(r.Races), r.Failures, r.Time.Seconds())
+}
+
+// explorer is the compiled half of every program.
+var explorer = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "native")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"search", "memory", "kernel"} {
+		cmd := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-c", filepath.Join("src", name+".c"), "-o", filepath.Join(dir, name+".o"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
+		}
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := explorer(); err == nil {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// overlay returns the file that replaces a source: make mutate puts faults there.
+func overlay(path string) string {
+	for _, flag := range strings.Fields(os.Getenv("GOFLAGS")) {
+		file, ok := strings.CutPrefix(flag, "-overlay=")
+		if !ok {
+			continue
+		}
+		var replaced struct{ Replace map[string]string }
+		if b, err := os.ReadFile(file); err == nil && json.Unmarshal(b, &replaced) == nil && replaced.Replace[path] != "" {
+			return replaced.Replace[path]
+		}
+	}
+	return path
+}
+
+// sources copies a folder of the product's C, with a fault in it.
+func sources(t *testing.T, from string, f fault) string {
+	t.Helper()
+	dir, applied := t.TempDir(), false
+	files, err := filepath.Glob(filepath.Join(needs.Root(t), from, "*.[ch]"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no sources in ", from, err)
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(overlay(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, name := string(b), filepath.Base(path)
+		for i := 0; name == f.file && i < len(f.edits); i++ {
+			if n := strings.Count(text, f.edits[i][0]); n != 1 {
+				t.Fatalf("%q occurs %d times in %s", f.edits[i][0], n, f.file)
+			}
+			text = strings.Replace(text, f.edits[i][0], f.edits[i][1], 1)
+			applied = true
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.file != "" && !applied {
+		t.Fatal("no file ", f.file)
+	}
+	return dir
+}
+
+// explore compiles a world and explores it. mode is "weak" or "strong": all atomics sequentially
+// consistent.
+func explore(t *testing.T, w world, mode string, f fault) result {
+	t.Helper()
+	needs.Command(t, "gcc", "addr2line")
+	objects, err := explorer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := "sample/probe/src"
+	if w.file == "claim" {
+		from = "profiler/host"
+	}
+	dir := sources(t, from, f)
+	exe := filepath.Join(dir, "world")
+	args := []string{"gcc", "-O1", "-g", "-fno-pie", "-fno-builtin", "-fsanitize=thread", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Werror",
+		"-Wno-unused-function", "-Wno-tsan", "-Isrc", "-I" + dir, "-c", filepath.Join("worlds", w.file+".c"), "-o", exe + ".o"}
+	for _, d := range w.defines {
+		args = append(args, "-D"+d)
+	}
+	needs.Build(t, args...)
+	link := []string{"gcc", "-no-pie", "-o", exe, exe + ".o"}
+	for _, name := range []string{"search.o", "memory.o", "kernel.o"} {
+		link = append(link, filepath.Join(objects, name))
+	}
+	needs.Build(t, link...)
+	limit := w.limit
+	if limit == 0 {
+		limit = 2_000_000
+	}
+	start := time.Now()
+	out, err := exec.Command(exe, mode, fmt.Sprint(limit)).CombinedOutput()
+	r := result{Time: time.Since(start)}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r.parse(t, exe, string(out))
+	return r
+}
+
+func (r *result) parse(t *testing.T, exe, out string) {
+	var races [][]string
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		kind, rest, _ := strings.Cut(line, " ")
+		switch kind {
+		case "outcome":
+			r.Outcomes = append(r.Outcomes, strings.TrimSpace(rest))
+		case "why":
+			r.Why = rest
+		case "step":
+			r.Trace = append(r.Trace, rest)
+		case "race":
+			races = append(races, strings.Fields(rest))
+		case "total":
+			var outcomes, racy, whole int
+			if _, err := fmt.Sscan(rest, &r.Executions, &r.Cut, &r.Events, &r.Longest, &r.Failures, &outcomes, &racy, &whole); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			r.Whole = whole == 1
+		}
+	}
+	slices.Sort(r.Outcomes)
+	where := map[string]string{}
+	for i, step := range r.Trace {
+		f := strings.SplitN(step, " ", 4)
+		r.Trace[i] = fmt.Sprintf("%3s thread %s  %-44s %s", f[0], f[1], place(exe, f[2], where), f[3])
+	}
+	for _, f := range races {
+		a, _, _ := strings.Cut(place(exe, f[0], where), " ")
+		b, _, _ := strings.Cut(place(exe, f[2], where), " ")
+		pair := []string{a + " " + f[1], b + " " + f[3]}
+		slices.Sort(pair)
+		r.Races = append(r.Races, pair[0]+" - "+pair[1])
+	}
+	slices.Sort(r.Races)
+	r.Races = slices.Compact(r.Races)
+}
+
+// place names the function and the line of an instruction.
+func place(exe, pc string, known map[string]string) string {
+	if known[pc] == "" {
+		out, err := exec.Command("addr2line", "-f", "-s", "-e", exe, pc).Output()
+		name, line, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		line, _, _ = strings.Cut(line, " ")
+		known[pc] = name + " " + line
+		if err != nil || strings.HasPrefix(name, "?") {
+			known[pc] = "- -"
+		}
+	}
+	return known[pc]
+}

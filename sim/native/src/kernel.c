@@ -1,0 +1,80 @@
+/* The simulated kernel: timers, a clock, thread ids, copies. It is compiled without
+ * instrumentation and says itself what it reads and writes. */
+#include "native.h"
+
+#include <string.h>
+
+enum { GETPID = 39, GETTID = 186, TIMER_CREATE = 222, TIMER_DELETE = 226, CLOCK_GETTIME = 228, VM_READV = 310 };
+
+enum { BEGIN = 1000 };
+static uint64_t clock_now;
+int sim_timers[SIM_TIMERS], sim_made;
+
+void sim_kernel_reset(void)
+{
+	sim_made = 0;
+	clock_now = BEGIN;
+	sim_watch(&clock_now, sizeof clock_now);
+	memset(sim_timers, 0, sizeof sim_timers);
+	sim_watch(&sim_made, sizeof sim_made);
+}
+
+void sim_advance(uint64_t time)
+{
+	sim_syscall(&clock_now, SIM_WRITE, "time passes");
+	clock_now = time;
+}
+
+void sim_copy(void *to, uint64_t from, uint64_t n)
+{
+	if (!n)
+		return;
+	sim_range((void *)from, (uint32_t)n, SIM_READ);
+	sim_range(to, (uint32_t)n, SIM_WRITE);
+	memcpy(to, (void *)from, n);
+}
+
+static long create(int32_t *id)
+{
+	sim_syscall(&sim_made, SIM_BOTH, "timer_create");
+	if (sim_made == SIM_TIMERS)
+		return -11;
+	*id = sim_made++;
+	sim_timers[*id] = 1;
+	return 0;
+}
+
+static long end(long id)
+{
+	sim_syscall(&sim_made, SIM_BOTH, "timer_delete");
+	if (id < 0 || id >= sim_made || !sim_timers[id]) {
+		sim_check(0, "a timer is deleted that does not exist");
+		return -22;
+	}
+	sim_timers[id] = 0;
+	return 0;
+}
+
+long sim_sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	(void)e, (void)f;
+	switch (n) {
+	case GETPID:
+		return 42;
+	case GETTID:
+		return 1000 + sim_me();
+	case CLOCK_GETTIME:
+		sim_syscall(&clock_now, SIM_READ, "clock_gettime");
+		((uint64_t *)b)[0] = 0;
+		((uint64_t *)b)[1] = clock_now;
+		return 0;
+	case TIMER_CREATE:
+		return create((int32_t *)c);
+	case TIMER_DELETE:
+		return end(a);
+	case VM_READV:
+		sim_copy((void *)((uint64_t *)b)[0], ((uint64_t *)d)[0], ((uint64_t *)d)[1]);
+		return (long)((uint64_t *)d)[1];
+	}
+	return 0;
+}

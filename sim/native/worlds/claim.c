@@ -1,0 +1,73 @@
+/* profiler/host/threads.c: a sampler walks a thread if sw_claim lets it, while that thread ends
+ * and another begins. NEXT_ID and NEXT_TID are the new thread's numbers: the runtime may use an
+ * id again (1), the system a tid (11). */
+#include "native.h"
+
+#include "threads.c"
+
+static uint32_t gone;
+
+int world_threads(void) { return 3; }
+
+static int walk_over(void *id) { return claimed != (uint64_t)id; }
+static int window_over(void *a) { return (void)a, !window_open; }
+void sw_wait_while(uint64_t *word, uint64_t value) { sim_wait(word, 8, "wait for the walk", walk_over, (void *)value); }
+void sw_wake(uint64_t *word) { (void)word; }
+void sw_sleep_us(unsigned us) { (void)us; sim_wait(&window_open, 4, "wait for the window", window_over, 0); }
+int sw_sampler_gone(void) { return 0; }
+uint64_t sw_thread_bind(struct sw_thread *t, uint32_t os_thread) { return (void)t, os_thread; }
+void sw_thread_unbind(struct sw_thread *t) { (void)t; }
+int sw_utf8(const uint16_t *in, uint32_t units, char *out, int room) { (void)in, (void)units, (void)room; *out = 0; return 0; }
+
+static void begin(uint64_t id, uint32_t tid)
+{
+	sw_thread_created(id);
+	sw_thread_assigned(id, tid);
+}
+
+UNSEEN void world_reset(void)
+{
+	enum { ENTRIES = 3 };
+	sim_watch(threads, sizeof threads[0] * ENTRIES);
+	sim_watch(&used, sizeof used);
+	sim_watch(&window_open, sizeof window_open);
+	sim_watch(&claimed, sizeof claimed);
+	sim_watch(&gone, sizeof gone);
+	memset(threads, 0, sizeof threads[0] * ENTRIES);
+	used = window_open = 0;
+	claimed = gone = 0;
+	begin(1, 11);
+}
+
+UNSEEN static void walk(void)
+{
+	if (!sw_claim(1, 11)) {
+		sim_outcome("refused");
+		return;
+	}
+	sim_range(&gone, sizeof gone, SIM_READ);
+	sim_check(!gone, "DoStackSnapshot of a thread that is gone: the CLR ends the process with 8013135e");
+	sw_release();
+	sim_outcome("walked");
+}
+
+UNSEEN static void destroy(void)
+{
+	sw_thread_destroyed(1);
+	sim_range(&gone, sizeof gone, SIM_WRITE);
+	gone = 1;
+	if (NEXT_ID == 1) /* the id is an address: it is free only now */
+		begin(NEXT_ID, NEXT_TID);
+}
+
+void world_thread(int i)
+{
+	if (i == 0)
+		walk();
+	else if (i == 1)
+		destroy();
+	else if (NEXT_ID != 1)
+		begin(NEXT_ID, NEXT_TID);
+}
+
+void world_end(void) {}

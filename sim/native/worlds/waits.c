@@ -1,0 +1,73 @@
+/* sample/probe/src/events.c: a thread waits twice while the tool reads the open waits. The
+ * reader is File.Waiting of sample/probe/events.go in C. NO_STOP: the first wait was left by an
+ * exception, its stop never came. */
+#include "world.h"
+
+#include "events.c"
+
+enum { TID = 1000, WORDS = sizeof(struct sw_open) / 8 };
+struct sw_header *sw_shared;
+static char file[SW_BEFORE_RING + SW_RING_SIZE] __attribute__((aligned(4096)));
+static uint64_t payload[2][5] = {{1, 1, 1, 1, 1}, {2, 2, 2, 2, 2}};
+
+void sw_copy(void *to, uint64_t from, uint64_t n) { sim_copy(to, from, n); }
+uint64_t sw_checked(void *to, uint64_t from, uint64_t n) { return (void)to, (void)from, n; }
+struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at) { return (void)h, (void)size, (void)at, (void *)0; }
+int sw_patched(const uint64_t *s, uint64_t n, uint64_t p) { return (void)s, (void)n, (void)p, 0; }
+int sw_is_ours(void *p) { return (void)p, 1; }
+int sw_is_runtime(void *p) { return (void)p, 1; }
+uint64_t sw_current(void) { return 0; }
+void sw_dropped(struct sw_header *h, uint32_t id, const uint8_t *p, uint32_t n) { (void)h, (void)id, (void)p, (void)n; }
+
+int world_threads(void) { return 2; }
+
+UNSEEN void world_reset(void)
+{
+	sw_shared = (struct sw_header *)file;
+	memset(file, 0, sizeof file);
+	sim_watch(waiters(sw_shared), SW_WAITERS * sizeof(struct sw_waiter));
+}
+
+static void wait_twice(void)
+{
+	struct sw_open o;
+	int inner;
+	opened(sw_shared, TID, WAIT_START, payload[0], sizeof payload[0], 0x9000, 1);
+	if (!NO_STOP)
+		closed(sw_shared, TID, WAIT_START, &o, &inner);
+	opened(sw_shared, TID, CONTENTION_START, payload[1], sizeof payload[1], NO_STOP ? 0xb000 : 0x9000, 2);
+}
+
+UNSEEN static void read_waits(void)
+{
+	struct sw_waiter *w = waiters(sw_shared) + (TID & (SW_WAITERS - 1));
+	uint32_t tid = sim_load32(&w->tid), depth = sim_load32(&w->depth);
+	uint64_t since = sim_load64(&w->open[0].since), copy[WORDS];
+	struct sw_open o;
+	if (!tid || !depth || !since) {
+		sim_outcome("none");
+		return;
+	}
+	for (int i = 0; i < WORDS; i++)
+		copy[i] = sim_load64((uint64_t *)&w->open[0] + i);
+	if (sim_load32(&w->tid) != tid || sim_load32(&w->depth) < 1 || sim_load64(&w->open[0].since) != since) {
+		sim_outcome("changed");
+		return;
+	}
+	memcpy(&o, copy, sizeof o);
+	uint64_t first, last;
+	memcpy(&first, o.payload, 8);
+	memcpy(&last, o.payload + 32, 8);
+	sim_check(first == since && last == since && o.id == (since == 1 ? WAIT_START : CONTENTION_START), "the wait that is read is made of two");
+	sim_outcome(since == 1 ? "first" : "second");
+}
+
+void world_thread(int i)
+{
+	if (i == 0)
+		wait_twice();
+	else
+		read_waits();
+}
+
+void world_end(void) {}

@@ -1,0 +1,171 @@
+//go:build linux && amd64
+
+package native
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// world is a file of worlds/ with its parameters.
+type world struct {
+	name, file string
+	defines    []string
+	outcomes   []string // all of them
+	races      []string // known data races; each involves a plain access
+	faults     []fault  // changes of the product that the world finds
+	limit      int      // executions, 0: two million
+	long       bool     // only with -explore
+}
+
+// fault is a change of the product's source.
+type fault struct {
+	name, file string
+	edits      [][2]string
+	finds      string // in the first failure; "race": a data race that the world has not else
+}
+
+var long = flag.Bool("explore", false, "explore the large worlds too")
+
+const (
+	releaseCommit = "__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE)"
+	gone          = "DoStackSnapshot of a thread that is gone"
+	torn          = "made of two"
+	timerLeft     = "a timer is left"
+)
+
+// weaken returns the edit that makes an operation relaxed.
+func weaken(operation, order string) [][2]string {
+	return [][2]string{{operation, strings.Replace(operation, order, "__ATOMIC_RELAXED", 1)}}
+}
+
+var (
+	plainDead  = fault{"dead is cleared by a plain store (the old source)", "threads.c", [][2]string{{"__atomic_store_n(&t->dead, 0, __ATOMIC_RELEASE)", "t->dead = 0"}}, gone}
+	tidFirst   = fault{"tid is read before dead (the first source)", "threads.c", [][2]string{{"!__atomic_load_n(&t->dead, __ATOMIC_SEQ_CST) && __atomic_load_n(&t->tid, __ATOMIC_SEQ_CST) == tid", "__atomic_load_n(&t->tid, __ATOMIC_SEQ_CST) == tid && !__atomic_load_n(&t->dead, __ATOMIC_SEQ_CST)"}}, gone}
+	noLastLook = fault{"thread_id is not read again", "threads.c", [][2]string{{" &&\n\t       __atomic_load_n(&t->thread_id, __ATOMIC_SEQ_CST) == thread_id", ""}}, gone}
+	weakDead   = fault{"dead is set with release", "threads.c", [][2]string{{"__atomic_store_n(&t->dead, 1, __ATOMIC_SEQ_CST)", "__atomic_store_n(&t->dead, 1, __ATOMIC_RELEASE)"}}, gone}
+	weakClaim  = fault{"claimed is set with release", "threads.c", [][2]string{{"__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST)", "__atomic_store_n(&claimed, thread_id, __ATOMIC_RELEASE)"}}, gone}
+	noWait     = fault{"the end of a thread does not wait for its walk", "threads.c", [][2]string{{"\twait_for_sampler(thread_id);\n\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);", "\t__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);"}}, gone}
+)
+
+// waitRaces are the reader's: it copies an entry that is being written, and throws such a copy away.
+var waitRaces = []string{"opened plain - read_waits atomic", "read_waits atomic - sim_copy plain"}
+
+var worlds = []world{
+	{name: "claim, new numbers", file: "claim", defines: []string{"NEXT_ID=2", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
+		faults: []fault{noWait, weakDead, weakClaim}},
+	{name: "claim, the system's number again", file: "claim", defines: []string{"NEXT_ID=2", "NEXT_TID=11"}, outcomes: []string{"refused", "walked"},
+		faults: []fault{plainDead, noLastLook}},
+	{name: "claim, the runtime's number again", file: "claim", defines: []string{"NEXT_ID=1", "NEXT_TID=12"}, outcomes: []string{"refused", "walked"},
+		faults: []fault{plainDead, tidFirst}},
+	{name: "arm, the recording ends", file: "arm", defines: []string{"ENDS=1"}, outcomes: []string{"one timer"},
+		races: []string{"arm plain - disarm atomic"},
+		faults: []fault{
+			{"release and acquire (the old source)", "handler.c", [][2]string{
+				{"(uint32_t)id + 1, __ATOMIC_SEQ_CST", "(uint32_t)id + 1, __ATOMIC_RELEASE"},
+				{"__atomic_load_n(&h->left, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->left, __ATOMIC_ACQUIRE)"},
+				{"__atomic_exchange_n(&s->timer, 0, __ATOMIC_SEQ_CST)", "__atomic_exchange_n(&s->timer, 0, __ATOMIC_ACQ_REL)"},
+				{"SW_LEAVING, 0, __ATOMIC_SEQ_CST", "SW_LEAVING, 0, __ATOMIC_ACQ_REL"}}, timerLeft},
+			{"left is read with acquire", "handler.c", [][2]string{{"__atomic_load_n(&h->left, __ATOMIC_SEQ_CST)", "__atomic_load_n(&h->left, __ATOMIC_ACQUIRE)"}}, timerLeft},
+			{"left is not read again", "handler.c", [][2]string{{"__atomic_load_n(&h->left, __ATOMIC_SEQ_CST) || h->tag != tag", "h->tag != tag"}}, timerLeft},
+			{"timers end before the recording does", "handler.c", [][2]string{{"\tint first = __atomic_compare", "\tdisarm_all(h);\n\tint first = __atomic_compare"}, {"__ATOMIC_RELAXED);\n\tdisarm_all(h);\n\tif (first)", "__ATOMIC_RELAXED);\n\tif (first)"}}, timerLeft},
+		}},
+	{name: "arm, the tool dies", file: "arm", defines: []string{"ENDS=0"}, outcomes: []string{"one timer", "two timers"},
+		races: []string{"abandoned plain - arm atomic", "abandoned plain - disarm atomic", "arm plain - disarm atomic"},
+		faults: []fault{
+			{"the heartbeat is not read again", "handler.c", [][2]string{{"\t\tdisarm(h, s);\n\telse\n\t\tabandoned(h, now());", "\t\tdisarm(h, s);"}}, timerLeft},
+			{"a timer is taken by load and store", "handler.c", [][2]string{{"uint32_t t = __atomic_exchange_n(&s->timer, 0, __ATOMIC_SEQ_CST);", "uint32_t t = __atomic_load_n(&s->timer, __ATOMIC_SEQ_CST);\n\t__atomic_store_n(&s->timer, 0, __ATOMIC_SEQ_CST);"}}, "a timer is deleted that does not exist"},
+		}},
+	{name: "open waits", file: "waits", defines: []string{"NO_STOP=0"}, outcomes: []string{"changed", "first", "none", "second"}, races: waitRaces,
+		faults: []fault{
+			{"since is written first (the old source)", "events.c", [][2]string{
+				{"\t__atomic_store_n(&o->since, 0, __ATOMIC_RELAXED);\n\t__atomic_thread_fence(__ATOMIC_RELEASE);\n", "\t__atomic_store_n(&o->since, time, __ATOMIC_RELAXED);\n"},
+				{"\t__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);\n", ""}}, torn},
+			{"no fence behind the 0", "events.c", [][2]string{{"\t__atomic_thread_fence(__ATOMIC_RELEASE);\n", ""}}, torn},
+			{"the time is published relaxed", "events.c", weaken("__atomic_store_n(&o->since, time, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), torn},
+			{"the payload comes last", "events.c", [][2]string{
+				{"\tsw_copy(o->payload, P(payload), o->size);\n", ""},
+				{"\t__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);\n", "\t__atomic_store_n(&o->since, time, __ATOMIC_RELEASE);\n\tsw_copy(o->payload, P(payload), o->size);\n"}}, torn},
+		}},
+	{name: "open waits, a stop never came", file: "waits", defines: []string{"NO_STOP=1"}, outcomes: []string{"changed", "first", "none", "second"}, races: waitRaces,
+		faults: []fault{
+			{"the entry is not marked", "events.c", [][2]string{{"\t__atomic_store_n(&o->since, 0, __ATOMIC_RELAXED);\n", ""}}, torn},
+		}},
+	{name: "ring, round the end", file: "ring", outcomes: []string{"2 read, 0 dropped"},
+		faults: []fault{
+			{"commit relaxed", "handler.c", weaken(releaseCommit, "__ATOMIC_RELEASE"), "race"},
+			{"claim told relaxed", "handler.c", weaken("__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "no record can be there"},
+			{"size is written behind the claim", "handler.c", [][2]string{{"\t\t\tr->size = (uint32_t)size;\n\t\t\t__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);\n", "\t\t\t__atomic_store_n(&r->claim, head | 2, __ATOMIC_RELEASE);\n\t\t\tr->size = (uint32_t)size;\n"}}, "no record can be there"},
+			{"room is taken by a store", "handler.c", [][2]string{{"__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&h->head, head + size, __ATOMIC_RELEASE), 1)"}}, "lost"},
+			{"the commit names no position", "handler.c", [][2]string{{"&r->commit, at | 1,", "&r->commit, 1,"}}, "lost"},
+		}},
+	{name: "ring, full", file: "ring", defines: []string{"FREE=640"}, outcomes: []string{"1 read, 1 dropped", "2 read, 0 dropped"},
+		faults: []fault{
+			{"a dropped sample is not counted", "handler.c", [][2]string{{"\t\t__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);\n", ""}}, "lost"},
+			{"no bound", "handler.c", [][2]string{{"> SW_RING_SIZE)\n", "> 4ull * SW_RING_SIZE)\n"}}, "more is claimed"},
+		}},
+	{name: "dropped events of one type", file: "types", defines: []string{"SAME=1"}, outcomes: []string{"named", "named named"},
+		faults: []fault{
+			{"size is written relaxed", "dropped.c", weaken("__atomic_store_n(&t->size, n + 1, __ATOMIC_RELEASE)", "__ATOMIC_RELEASE"), "race"},
+			{"the place is taken by a store", "dropped.c", [][2]string{{"__atomic_compare_exchange_n(&t->key, &was, key, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)", "(__atomic_store_n(&t->key, key, __ATOMIC_RELAXED), 1)"}}, "race"},
+			{"events are counted by load and store", "dropped.c", [][2]string{{"__atomic_fetch_add(&t->count, 1, __ATOMIC_RELAXED)", "__atomic_store_n(&t->count, __atomic_load_n(&t->count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED)"}}, "other bytes than events"},
+		}},
+	{name: "dropped events of two types", file: "types", defines: []string{"SAME=0"}, outcomes: []string{"named named", "named named named", "named named named named"},
+		faults: []fault{
+			{"the name is written behind its size", "dropped.c", [][2]string{
+				{"\t\tsw_copy(t->name, (uint64_t)(uintptr_t)name, n);\n", ""},
+				{"\t\t__atomic_store_n(&t->size, n + 1, __ATOMIC_RELEASE);\n", "\t\t__atomic_store_n(&t->size, n + 1, __ATOMIC_RELEASE);\n\t\tsw_copy(t->name, (uint64_t)(uintptr_t)name, n);\n"}}, "name of a type"},
+		}},
+	{name: "ring, two reads", file: "ring", defines: []string{"READS=2"}, outcomes: []string{"2 read, 0 dropped"}, long: true},
+	{name: "ring, full, two reads", file: "ring", defines: []string{"FREE=640", "READS=2"}, outcomes: []string{"1 read, 1 dropped", "2 read, 0 dropped"}, long: true},
+	{name: "ring, two samples each", file: "ring", defines: []string{"SAMPLES=2"}, outcomes: []string{"4 read, 0 dropped"}, long: true, limit: 20_000_000},
+	{name: "ring, three threads", file: "ring", defines: []string{"SAMPLERS=3"}, outcomes: []string{"3 read, 0 dropped"}, long: true, limit: 20_000_000},
+}
+
+func slug(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, ",", ""), " ", "-") }
+
+// Every world is explored whole, finds nothing in the product's C, and finds each fault.
+func TestWorlds(t *testing.T) {
+	for _, w := range worlds {
+		if w.long && !*long {
+			continue
+		}
+		t.Run(slug(w.name), func(t *testing.T) {
+			r := explore(t, w, "weak", fault{})
+			t.Log(r)
+			if r.Failures > 0 {
+				t.Fatalf("%s\n%s", r.Why, strings.Join(r.Trace, "\n"))
+			}
+			if (!r.Whole && !w.long) || !slices.Equal(r.Outcomes, w.outcomes) {
+				t.Errorf("whole %v, outcomes %q, want %q", r.Whole, r.Outcomes, w.outcomes)
+			}
+			if !slices.Equal(r.Races, w.races) {
+				t.Errorf("data races %q, want %q", r.Races, w.races)
+			}
+			for _, f := range w.faults {
+				t.Run(slug(f.name), func(t *testing.T) { find(t, w, f) })
+			}
+		})
+	}
+}
+
+// find puts a fault into the product and explores: the world must find it.
+func find(t *testing.T, w world, f fault) {
+	for _, mode := range []string{"strong", "weak"} {
+		r := explore(t, w, mode, f)
+		if f.finds == "race" && !slices.Equal(r.Races, w.races) {
+			t.Logf("%s: %d races: %s", mode, len(r.Races), r.Races[0])
+			return
+		}
+		if r.Failures > 0 {
+			t.Logf("%s: %d of %d executions, %.2f s: %s", mode, r.Failures, r.Executions, r.Time.Seconds(), r.Why)
+			if !strings.Contains(r.Why, f.finds) {
+				t.Errorf("want %q", f.finds)
+			}
+			return
+		}
+	}
+	t.Errorf("the world does not find it: %v", f.edits)
+}
