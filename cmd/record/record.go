@@ -80,8 +80,11 @@ type Options struct {
 	Stdin      *os.File
 	Stdout     *os.File
 	Stderr     *os.File
-	Grace      time.Duration  // after INT, how long to wait for the command before settling; 0 = 3 s
-	Progress   func(Progress) // nil: nobody looks; called from one goroutine, about four times a second and once at the end
+	Grace      time.Duration         // after INT, how long to wait for the command before settling; 0 = 3 s
+	Progress   func(Progress)        // about four times a second, and at the end; nil: nobody looks
+	Live       func(*export.Profile) // gets the profile so far, from the goroutine of Run; nil: nobody looks
+	LiveEvery  time.Duration         // time between two calls of Live
+	Stop       <-chan struct{}       // ends the recording when it is closed; nil = never
 	Say        func(line string)
 	Namer      Namer  // names of native functions; nil = module+0xoffset
 	SocketDir  string // where the private directory is made; "" = os.TempDir()

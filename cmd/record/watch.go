@@ -18,6 +18,13 @@ func (r *run) watch() *Result {
 		defer t.Stop()
 		tick = t.C
 	}
+	var live <-chan time.Time
+	if r.opt.Live != nil {
+		t := time.NewTicker(r.opt.LiveEvery)
+		defer t.Stop()
+		live = t.C
+	}
+	ended := r.opt.Stop
 	var (
 		stop     <-chan time.Time // when to settle though the command goes on
 		settled  = make(chan struct{})
@@ -58,6 +65,14 @@ func (r *run) watch() *Result {
 			}
 		case <-stop:
 			settle()
+		case <-ended:
+			ended = nil
+			settle()
+		case <-live:
+			if !settling {
+				p, _ := r.build(r.opt.Namer)
+				r.opt.Live(p)
+			}
 		case <-exited:
 			exited = nil
 			if r.cmd != nil && ints == 0 && !settling {

@@ -57,6 +57,7 @@ func init() {
 		command{"convert", "write a recording in other formats", runConvert},
 		command{"waits", "say where a program waits: locks, events, tasks", runWaits},
 		command{"stack", "show the stacks of a running process or of a core", runStack},
+		command{"top", "show what a running process does now", runTop},
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"capture", "keep stacks of a running program in a file, to walk them again", runCapture},

@@ -65,6 +65,15 @@ func TestDecode(t *testing.T) {
 		{"Process of .NET Core 3", "61000000", 0, func(b []byte) (any, bool) { return pair(DecodeProcess(b)) }, Process{CommandLine: "a"}},
 		{"Runtime", "0900 0200 0000000000000000 0900 0000 0500 0700 00000000 00 61000000" + strings.Repeat("00", 16) + "2f000000", 0,
 			func(b []byte) (any, bool) { return pair(DecodeRuntime(b)) }, Info{Version: [4]uint16{9, 0, 5, 7}, CommandLine: "a", Library: "/"}},
+		{"Counter, a mean", "61000000 6e000000 000000000000f83f" + strings.Repeat("00", 32) + "0000" + "4d00650061006e000000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeCounter(b)) }, Counter{"a", 1.5}},
+		{"Counter, an increment", "61000000 6e000000 73000000 000000000000f83f 00000000 0000 0000 53007500 6d000000", 0,
+			func(b []byte) (any, bool) { return pair(DecodeCounter(b)) }, Counter{"a", 1.5}},
+		{"Suspend", "01000000 00000000", 4, func(b []byte) (any, bool) { return pair(DecodeSuspend(b)) }, true},
+		{"Sample", "02000000", 0, func(b []byte) (any, bool) { return pair(DecodeSample(b)) }, true},
+		{"Collection", "01000000 02000000 03000000 01000000 0100", 2, func(b []byte) (any, bool) { return pair(DecodeCollection(b)) }, Collection{1, 2, 3, 1}},
+		{"JITStart", "0100000000000000 0200000000000000 03000006 10000000 4e000000 6d000000 0000", 2, func(b []byte) (any, bool) { return pair(DecodeJITStart(b)) },
+			Method{ID: 1, Module: 2, Token: 0x6000003, Namespace: "N", Name: "m"}},
 	} {
 		in := raw(t, c.in)
 		got, ok := c.decode(in)

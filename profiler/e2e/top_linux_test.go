@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+)
+
+// terminal is a pseudo terminal with a program on it.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	slave  *os.File
+	cmd    *exec.Cmd
+	text   chan string
+	seen   strings.Builder
+}
+
+// onTerminal starts a program on a pseudo terminal of its own (pts(4)).
+func onTerminal(t *testing.T, argv ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no pseudo terminals: " + err.Error())
+	}
+	fd := int(master.Fd())
+	n, err1 := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	err2 := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	err3 := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120})
+	slave, err4 := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &terminal{t: t, master: master, slave: slave, cmd: exec.Command(argv[0], argv[1:]...), text: make(chan string, 1<<12)}
+	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = slave, slave, slave
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.cmd.Process.Kill(); slave.Close(); master.Close() })
+	go func() {
+		defer close(m.text)
+		var b [4096]byte
+		for {
+			n, err := master.Read(b[:])
+			if err != nil {
+				return
+			}
+			m.text <- string(b[:n])
+		}
+	}()
+	return m
+}
+
+// expect reads the terminal until every text has come since the last call.
+func (m *terminal) expect(texts ...string) {
+	m.t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		missing := ""
+		for _, want := range texts {
+			if !strings.Contains(m.seen.String(), want) {
+				missing = want
+			}
+		}
+		if missing == "" {
+			m.seen.Reset()
+			return
+		}
+		select {
+		case s, ok := <-m.text:
+			if m.seen.WriteString(s); !ok {
+				m.t.Fatalf("the terminal ended before %q: %q", missing, m.seen.String())
+			}
+		case <-limit:
+			m.t.Fatalf("no %q in %q", missing, m.seen.String())
+		}
+	}
+}
+
+// ended waits for the program's end and returns its exit code.
+func (m *terminal) ended() int {
+	m.t.Helper()
+	late := time.AfterFunc(time.Minute, func() { m.cmd.Process.Kill() })
+	defer late.Stop()
+	m.cmd.Wait()
+	return m.cmd.ProcessState.ExitCode()
+}
+
+// mode is the terminal's mode.
+func (m *terminal) mode() unix.Termios {
+	m.t.Helper()
+	mode, err := unix.IoctlGetTermios(int(m.slave.Fd()), unix.TCGETS)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return *mode
+}
+
+// demo starts a program for top.
+func demo(t *testing.T) *exec.Cmd {
+	t.Helper()
+	argv := app(t, "Demo", "120")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = io.Discard
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := diagnostics.Process(cmd.Process.Pid); err == nil {
+			return cmd
+		}
+	}
+	t.Fatal("the runtime does not start")
+	return nil
+}
+
+// The live view shows functions, threads, types, and counters, answers its keys, and leaves the
+// terminal as it was. If the terminal goes away, the view ends. The process runs on.
+func TestTop(t *testing.T) {
+	cmd := demo(t)
+	pid := strconv.Itoa(cmd.Process.Pid)
+	m := onTerminal(t, tool(t), "top", pid)
+	before := m.mode()
+	m.expect("\x1b[?1049h", "seedwalk top "+pid, "Demo.Fibonacci", "  thread", "allocated type", "pool queue")
+	if raw := m.mode(); raw == before {
+		t.Error("the terminal is not in raw mode")
+	}
+	m.master.WriteString("t")
+	m.expect("processors")
+	m.master.WriteString(" ")
+	m.expect("PAUSED")
+	m.master.WriteString(" ")
+	m.expect("space pause")
+	m.master.WriteString("q")
+	m.expect("\x1b[?25h\x1b[?1049l")
+	if code := m.ended(); code != 0 || m.mode() != before {
+		t.Errorf("exit code %d, the terminal's mode was %+v and is %+v", code, before, m.mode())
+	}
+	gone := onTerminal(t, tool(t), "top", "--no-alloc", pid)
+	gone.expect("Demo.Fibonacci")
+	gone.slave.Close()
+	gone.master.Close()
+	gone.ended()
+	if gone.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+		t.Error("the tool did not end with its terminal")
+	}
+	if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the process: %v", err)
+	}
+}
+
+// topLine is a line of top --json.
+type topLine struct {
+	PID                           int
+	CPU, Seconds                  float64
+	Samples                       int64
+	Functions, Threads, Allocated []struct {
+		Name        string
+		Self, Total float64
+	}
+	Counters map[string]float64
+}
+
+// TestTopJSON: each line accounts for the processor time of its interval.
+func TestTopJSON(t *testing.T) {
+	cmd := demo(t)
+	r := run(t, time.Minute, nil, tool(t), "top", "--json", "--duration", "6s", strconv.Itoa(cmd.Process.Pid))
+	var lines []topLine
+	for text := range strings.Lines(r.stdout) {
+		var l topLine
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	if r.code != 0 || len(lines) < 3 {
+		t.Fatalf("exit code %d, %d lines\n%s", r.code, len(lines), r.stderr)
+	}
+	l := lines[len(lines)-1]
+	threads, functions := 0.0, 0.0
+	for _, row := range l.Threads {
+		threads += row.Self
+	}
+	for _, row := range l.Functions {
+		functions += row.Self
+	}
+	t.Logf("%.2f processors, threads %.2f, functions %.2f, %d samples, %v", l.CPU, threads, functions, l.Samples, l.Counters)
+	if l.CPU < 0.05 || threads < l.CPU*0.5 || threads > l.CPU*1.5+0.1 || functions < l.CPU*0.5 || functions > l.CPU*1.5+0.1 {
+		t.Errorf("%.2f processors, threads %.2f, functions %.2f", l.CPU, threads, functions)
+	}
+	if _, ok := l.Counters["threadpool-queue-length"]; !ok || len(l.Allocated) == 0 || l.Samples == 0 {
+		t.Errorf("%+v", l)
+	}
+}
