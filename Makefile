@@ -40,8 +40,18 @@ probe: ## rebuild the probes that are committed (sample/probe/lib), for x86-64 a
 	@mkdir -p $(OUT)/bin
 	@scripts/probes.sh --force $(OUT)/bin
 
-dist: ## all libraries and programs for all platforms, with checksums, into out/dist
+.PHONY: release test-release release-check
+dist: release ## all libraries and programs for all platforms, with checksums, into out/dist; packages into out/release
 	@scripts/dist.sh
+
+release: ## static tools, deb, rpm, apk, OCI image, SBOM, and checksums, into out/release
+	@scripts/release.sh
+
+test-release: build samples ## build the packages twice, compare, install, record with each, and remove
+	@$(GO) test -count=1 -v -timeout 20m -run TestPackages ./testkit/tools/release -packages
+
+release-check: ## the checklist before a tag: make release-check VERSION=v0.9.0
+	@scripts/release-check.sh "$(VERSION)"
 
 samples: ## the sample programs, into out/samples
 	@scripts/samples.sh

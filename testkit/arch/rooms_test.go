@@ -152,6 +152,7 @@ var rooms = []room{
 	{Name: "testkit/tools/cost"},
 	{Name: "testkit/tools/bundle", May: []string{"testkit/bundle"}},
 	{Name: "testkit/tools/mutate", May: []string{"testkit/moduleroot"}},
+	{Name: "testkit/tools/release", Test: []string{"testkit/needs"}},
 	{Name: "testkit/tools/summary"},
 	{Name: "testkit/tools/textlint"},
 	{Name: "testkit/arch"},

@@ -1,0 +1,54 @@
+// Command release writes the parts of a release that need no packager: the SBOM of a tool
+// and an OCI image. Both depend only on their input, so equal input gives equal bytes.
+//
+//	release sbom -version V FILE            CycloneDX JSON on standard output
+//	release oci -version V -time SECONDS -o FILE.tar ARCH=FILE...
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return errors.New("name sbom or oci")
+	}
+	set := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	version := set.String("version", "", "version of the release")
+	seconds := set.Int64("time", 0, "time of the files, in seconds since 1970")
+	target := set.String("o", "", "file to write")
+	if err := set.Parse(args[1:]); err != nil {
+		return err
+	}
+	switch {
+	case args[0] == "sbom" && set.NArg() == 1:
+		return writeSBOM(os.Stdout, set.Arg(0), *version)
+	case args[0] == "oci" && set.NArg() > 0 && *target != "":
+		var tools []tool
+		for _, arg := range set.Args() {
+			arch, file, ok := strings.Cut(arg, "=")
+			if !ok {
+				return fmt.Errorf("%q is not ARCH=FILE", arg)
+			}
+			tools = append(tools, tool{arch, file})
+		}
+		f, err := os.Create(*target)
+		if err != nil {
+			return err
+		}
+		return errors.Join(writeOCI(f, tools, *version, time.Unix(*seconds, 0).UTC()), f.Close())
+	}
+	return errors.New("wrong usage: release sbom -version V FILE, or release oci -version V -time SECONDS -o FILE and ARCH=FILE for each tool")
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The SBOM of the test's own program has the modules that it was linked from.
+func TestSBOM(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b bytes.Buffer
+	if err := writeSBOM(&a, program, "0.9.0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSBOM(&b, program, "0.9.0"); err != nil || a.String() != b.String() {
+		t.Fatalf("two SBOMs of one program differ: %v", err)
+	}
+	var got bom
+	if err := json.Unmarshal(a.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Format != "CycloneDX" || got.Metadata.Component.PURL != "pkg:golang/github.com/seedwalk/seedwalk@v0.9.0" {
+		t.Errorf("SBOM of %s %s", got.Format, got.Metadata.Component.PURL)
+	}
+	if got.Components[0].Name != "std" || !strings.HasPrefix(got.Components[0].Version, "go1.") {
+		t.Errorf("first component %+v", got.Components[0])
+	}
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSBOM(io.Discard, text, "0.9.0"); err == nil {
+		t.Error("a file that is no Go program has an SBOM")
+	}
+}
+
+// unpacked is a tar's files by name.
+func unpacked(t *testing.T, r io.Reader) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Every descriptor of the image names a blob of its size and digest, down to the tool.
+func TestOCI(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "tool")
+	if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tools := []tool{{"amd64", program}, {"arm64", program}}
+	var a, b bytes.Buffer
+	for _, w := range []io.Writer{&a, &b} {
+		if err := writeOCI(w, tools, "0.9.0", time.Unix(1700000000, 0).UTC()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(a.Bytes(), b.Bytes()) {
+		t.Fatal("two images of one program differ")
+	}
+	files := unpacked(t, &a)
+	platforms := map[string]int{}
+	var follow func(d descriptor)
+	follow = func(d descriptor) {
+		data := files["blobs/"+strings.Replace(d.Digest, ":", "/", 1)]
+		if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(data)); sum != d.Digest || len(data) != d.Size {
+			t.Errorf("%s of %d bytes is %s of %d", d.Digest, d.Size, sum, len(data))
+		}
+		if d.Platform != nil {
+			platforms[d.Platform.Architecture]++
+		}
+		if !strings.HasSuffix(d.MediaType, "+json") || strings.Contains(d.MediaType, "config") {
+			return
+		}
+		var next struct {
+			Manifests, Layers []descriptor
+			Config            *descriptor
+		}
+		if err := json.Unmarshal(data, &next); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range append(next.Manifests, next.Layers...) {
+			follow(d)
+		}
+		if next.Config != nil {
+			follow(*next.Config)
+		}
+	}
+	var index struct{ Manifests []descriptor }
+	if err := json.Unmarshal(files["index.json"], &index); err != nil || len(index.Manifests) != 1 {
+		t.Fatalf("index.json: %v, %d manifests", err, len(index.Manifests))
+	}
+	follow(index.Manifests[0])
+	if platforms["amd64"] != 1 || platforms["arm64"] != 1 {
+		t.Errorf("platforms %v", platforms)
+	}
+}
