@@ -61,9 +61,10 @@ func TestRealignedEpilog(t *testing.T) {
 	}{
 		{"return", []byte{0xc3}, codeCall, unwind.TrustEpilog},
 		{"tail call", to(0xe9, fnSize), codeCall, unwind.TrustEpilog},
-		{"jump into another function", to(0xe9, fnSize+4), codeCall, unwind.TrustCFI},
-		{"jump inside the function", to(0xe9, 0x40), codeCall, unwind.TrustCFI},
-		{"jump to code without unwind data", to(0xe9, 3*fnSize), codeCall, unwind.TrustCFI},
+		{"tail call through a register", []byte{0xff, 0xe2}, codeCall, unwind.TrustEpilog},
+		{"tail call through memory", []byte{0xff, 0x25, 0, 0, 0, 0}, codeCall, unwind.TrustEpilog},
+		{"jump with a word of the frame left", append([]byte{0x50}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
+		{"jump above the return address", append([]byte{0x58}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
 		{"tail call without a return address", to(0xe9, fnSize), codeCall - 1, unwind.TrustCFI},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -42,46 +43,32 @@ const maxEpilog = 16
 // epilog runs a frame's code to its return or tail call, if nothing but simple
 // instructions lies before it: gcc's functions that realign their stack describe
 // registers relative to RBP after they have restored it (mov r10, [rbp-8]; leave;
-// ...; lea rsp, [r10-8]; ret). straight tells that the code leads out of the
-// function, whatever the registers are.
-func (u *Unwinder) epilog(m *module.Module, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
+// ...; lea rsp, [r10-8]; ret). A jump is a tail call where the frame that ends at
+// cfa is gone. straight reports whether the code may lead out of the function.
+func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *memory.Window) (to Registers, straight, ok bool) {
 	if !m.SystemV() {
 		return to, false, false
 	}
 	var e emulator
 	e.enterFrame(regs)
-	ip, code := regs.RIP, codeAt(m, regs.RIP, maxEpilog*8)
+	code := codeAt(m, regs.RIP, maxEpilog*8)
 	for range maxEpilog {
 		in := decode(code)
 		if in.n == 0 {
 			break
 		}
-		ip, code = ip+uint64(in.n), code[in.n:]
+		code = code[in.n:]
 		switch e.run(&in, mem) {
 		case flowNext:
 			continue
 		case flowReturn:
 			to, ok = e.leave(regs, mem, nonvolatile)
 			return to, true, ok
-		case flowJump:
-			if !u.entry(m, ip+uint64(in.disp)) {
-				return to, false, false
-			}
+		case flowJump, flowIndirect:
 			to, ok = e.leave(regs, mem, nonvolatile)
-			return to, true, ok && u.afterCall(to.RIP)
+			return to, true, ok && to.GPR[context.RSP] == cfa && u.afterCall(to.RIP)
 		}
 		break
 	}
 	return to, false, false
-}
-
-// entry reports whether a function begins at addr: the return address is on top of
-// the stack there. It uses u.row.
-func (u *Unwinder) entry(m *module.Module, addr uint64) bool {
-	at := addr - m.Bias
-	if m.CFI == nil || u.machine.Row(m.CFI, at, &u.row) != cfi.None {
-		return false
-	}
-	cfa := &u.row.CFA
-	return u.row.FDE.Lo == at && cfa.Kind == cfi.RegisterOffset && cfa.Reg == dwarfRSP && cfa.Off == 8
 }

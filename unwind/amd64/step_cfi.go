@@ -112,11 +112,14 @@ func foldPLT(row *cfi.Row, addr uint64) {
 // stepSide runs a side rule.
 func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	s, regs := &u.sides[r.index()%maxSide], &from.Regs.AMD64
+	e := &u.env
+	enter(e, regs, mem, u.bias(s.module))
+	cfa, ok := frameAddress(s, e)
 	if s.signal {
 		f.Kind = unwind.KindSignal
 	} else if from.Exact && s.module >= 0 && !r.looked(true) {
-		to, straight, ok := u.epilog(u.table.At(int(s.module)), regs, mem)
-		if ok {
+		to, straight, left := u.epilog(u.table.At(int(s.module)), cfa, regs, mem)
+		if left {
 			stop := u.accept(&to, false, regs, b, f)
 			u.by = unwind.TrustEpilog
 			return false, stop
@@ -126,9 +129,6 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 		}
 	}
 	u.by = unwind.TrustCFI
-	e := &u.env
-	enter(e, regs, mem, u.bias(s.module))
-	cfa, ok := frameAddress(s, e)
 	if !ok {
 		return false, unwind.Unreadable
 	}
