@@ -24,7 +24,7 @@ Examples:
   seedwalk convert app.nettrace -o app.html
 
 Exit code: 0; 1 the recording is cut or damaged, and what could be read is written, or a trace does
-not hold the metric (CPU time without --metric); 2 wrong usage; 3 a file cannot be read or written.
+not hold the metric (samples without --metric); 2 wrong usage; 3 a file cannot be read or written.
 `
 
 func runConvert(args []string) int {

@@ -23,7 +23,7 @@ func isTraceName(path string) bool {
 }
 
 // loadProfile reads a recording, or traces of one process, and builds the profile, nil if there is
-// none. Problems are reported to say. The metric is what the user wants to see, "" = CPU time.
+// none. Problems are reported to say. The metric is what the user wants to see, "" = samples.
 // symbols are folders with symbol files.
 func loadProfile(paths []string, metric string, symbols symbolList, say io.Writer) (*export.Profile, int) {
 	t, code := trace.New(), exitOK
@@ -72,7 +72,7 @@ func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*
 	}
 	wanted := metric
 	if wanted == "" {
-		wanted = "cpu"
+		wanted = "samples"
 	}
 	missing := t.Missing(wanted)
 	if missing == "" {

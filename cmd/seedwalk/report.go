@@ -20,7 +20,7 @@ may come from another machine: it holds the names that were known when it was re
 functions without a name are looked up again in the images and debug files of this machine, by
 build ID.
 
-It also reads traces of .NET's own tools (.nettrace, also with gzip): CPU samples, allocations,
+It also reads traces of .NET's own tools (.nettrace, also with gzip): samples, allocations,
 exceptions, locks, waits, GC pauses, compiled methods, and other events. Traces have managed frames
 only. Several traces of one process are one report: a short one names the methods of a long one.
 - is the standard input.
@@ -54,7 +54,7 @@ Examples:
   seedwalk report --metric alloc_space --output alloc.html app.nettrace
 
 Exit code: 0; 1 the recording is cut or damaged, and what could be read is shown, or a trace does
-not hold the metric (CPU time without --metric); 2 wrong usage; 3 the file cannot be read or is no
+not hold the metric (samples without --metric); 2 wrong usage; 3 the file cannot be read or is no
 recording.
 `
 

@@ -42,7 +42,7 @@ func TestTraceCommands(t *testing.T) {
 		{"report " + one, exitOK, "5 samples"},
 		{"report " + one + " --top 1", exitOK, "unknown code at 0x1010"},
 		{"report " + one + " " + waits, exitOK, "waits        1"},
-		{"report " + waits, exitWrong, "no CPU samples in this trace: there were none, or it was recorded without the provider " + clrevent.Sampler},
+		{"report " + waits, exitWrong, "no samples in this trace: there were none, or it was recorded without the provider " + clrevent.Sampler},
 		{"report --metric wait " + waits, exitOK, "Wait time: 5.00 ms"},
 		{"report --metric exceptions " + waits, exitWrong, "no exceptions in this trace"},
 		{"report --metric nonsense " + waits, exitUsage, "has no metric"},

@@ -72,14 +72,14 @@ func traceReport(t *testing.T, program []string) {
 			t.Errorf("no %s", kind)
 		}
 	}
-	var cpu int64
+	var wall int64
 	for i := range f.Stacks {
-		if cpu += f.Stacks[i].CPU; f.Stacks[i].CPU > f.Stacks[i].Wall {
+		if wall += f.Stacks[i].Wall; f.Stacks[i].CPU > f.Stacks[i].Wall {
 			t.Errorf("%+v", f.Stacks[i])
 		}
 	}
-	if cpu == 0 || f.Stats.Samples < 100 || f.Stats.Complete < f.Stats.Samples*9/10 {
-		t.Errorf("%d samples, %d complete, %d ns", f.Stats.Samples, f.Stats.Complete, cpu)
+	if wall == 0 || f.Stats.Samples < 100 || f.Stats.Complete < f.Stats.Samples*9/10 {
+		t.Errorf("%d samples, %d complete, %d ns", f.Stats.Samples, f.Stats.Complete, wall)
 	}
 	pipe := "gzip <" + path + " | " + tool(t) + " report --metric exceptions --top 3 -"
 	if r := run(t, time.Minute, nil, "sh", "-c", pipe); r.code != 0 || !strings.Contains(r.stdout, "100 t odd") {

@@ -51,6 +51,7 @@ type pageData struct {
 	Stacks  [][]int64 `json:"stacks"`            // per thread: node, its value of each metric, node, ...
 	Samples []int64   `json:"samples,omitempty"` // see page/time.js
 	Length  int64     `json:"length,omitempty"`  // of the recording, microseconds
+	Pauses  []int64   `json:"pauses,omitempty"`  // GC pauses: start and length in microseconds, ...
 }
 
 // doubtfulBit is added to the class of a doubtful symbol.
@@ -187,6 +188,11 @@ func (d *pageData) addSamples(p *Profile) {
 		last = at
 	}
 	d.Length = p.Duration.Microseconds()
+	for _, w := range p.Waits {
+		if p.Stacks[w.Stack].Event == EventPause {
+			d.Pauses = append(d.Pauses, w.Start.Sub(p.Start).Microseconds(), w.Nanos/1000)
+		}
+	}
 }
 
 func pageFacts(p *Profile) []string {

@@ -110,7 +110,7 @@ type Sample struct {
 	CPU   bool  // it has CPU time
 }
 
-// Wait is one wait or lock.
+// Wait is one wait, lock, or GC pause.
 type Wait struct {
 	Stack int // index into Profile.Stacks
 	Start time.Time
@@ -127,7 +127,7 @@ type Profile struct {
 	Duration time.Duration
 	RateHz   float64 // samples per second and thread, 0 = unknown
 	Command  []string
-	Waits    []Wait   // the longest waits and locks, sorted by start
+	Waits    []Wait   // the longest waits and locks, and GC pauses, sorted by start
 	Samples  []Sample // samples by time; nil = their times are unknown
 	First    string   // metric that is shown first (see MetricNames), "" = CPU time if it was measured
 	Runtime  string   // such as ".NET 9.0.5", "" = unknown

@@ -1,4 +1,4 @@
-// Package trace turns EventPipe traces (.nettrace) into a profile: CPU samples, allocations,
+// Package trace turns EventPipe traces (.nettrace) into a profile: samples, allocations,
 // exceptions, locks, waits, GC pauses, compiled methods, and all other events with a stack.
 //
 // Sources: dotnet/runtime src/native/eventpipe/ep-sample-profiler.c (how threads are sampled)
@@ -10,9 +10,10 @@
 //
 // Strategy. Events are folded as they are read. A trace names most of its methods at its end, so
 // folds hold addresses, and Profile names them. Several traces of one process share their names.
-// A sample represents the time since the previous pass. The sampler says whether the thread was
-// in managed code. If it was, the time is CPU time. Otherwise the thread was in native code, where it
-// may wait or compute, and the time is wall time only.
+// A sample represents the time since the previous pass, and is wall time. The sampler says whether the
+// thread was in managed code. Few runtimes say it right: of .NET 9.0.5 on Linux, next to all
+// samples of busy threads are said to be in native code. The time in managed code counts as CPU time only if
+// the trace has a plausible share of it.
 //
 // Known gaps: a trace holds no native frames, no thread names, and no CPU clock.
 package trace

@@ -17,6 +17,8 @@ type sampler struct {
 	pass   int64  // number of passes so far
 	start  uint64 // timestamp of the current pass
 	period int64  // nanoseconds between the current pass and the previous one
+
+	samples, inManaged int64
 }
 
 // sample adds a sample of a thread. A pass ends when a thread is sampled again.
@@ -34,9 +36,11 @@ func (f *file) sample(e *nettrace.Event) bool {
 	stack := f.StackOf(e)
 	i := f.at(foldKey{thread: e.Thread, stack: stack}, e.Timestamp)
 	sum := &f.sums[i]
+	s.samples++
 	sum.count++
 	sum.wall += s.period
 	if inManaged {
+		s.inManaged++
 		sum.cpu += s.period
 		sum.cpus++
 	}
@@ -86,7 +90,11 @@ func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
 	case clrevent.RestartEnd:
 		if p.open && e.Timestamp >= p.start {
 			p.key.typ = f.t.text(p.gen, otherTypes)
-			f.add(p.key, p.start, f.Trace.Nanos(e.Timestamp-p.start))
+			nanos := f.Trace.Nanos(e.Timestamp - p.start)
+			f.add(p.key, p.start, nanos)
+			if len(f.pauses) < maxWaits {
+				f.pauses = append(f.pauses, export.Wait{Stack: int(f.at(p.key, p.start)), Start: f.Trace.Time(p.start), Nanos: nanos})
+			}
 		}
 		p.open = false
 	}

@@ -14,7 +14,7 @@ type metric struct {
 // metrics lists the metrics of each kind of event (see export.Profile.MetricNames), and what
 // records such events.
 var metrics = [export.NumEvents]metric{
-	export.NoEvent: {[]string{"cpu", "wall", "samples", "cpu_samples"}, "CPU samples",
+	export.NoEvent: {[]string{"cpu", "wall", "samples", "cpu_samples"}, "samples",
 		"the provider Microsoft-DotNETCore-SampleProfiler; record with: dotnet-trace collect --providers Microsoft-DotNETCore-SampleProfiler, or seedwalk record --pid PID"},
 	export.EventWait: {[]string{"waits", "wait"}, "waits",
 		"the keyword WaitHandle (0x40000000000) at level 5, .NET 9 and later; record with: seedwalk waits --pid PID --keep FILE"},
@@ -31,6 +31,9 @@ var metrics = [export.NumEvents]metric{
 // is no such metric.
 func (t *Trace) Missing(name string) string {
 	kind := slices.IndexFunc(metrics[:], func(m metric) bool { return slices.Contains(m.names, name) })
+	if sampled := slices.ContainsFunc(t.files, func(f *file) bool { return f.has(export.NoEvent) }); sampled && !t.hasModes() && (name == "cpu" || name == "cpu_samples") {
+		return "no CPU time in this trace: it does not say which threads ran; use --metric wall, or record with: seedwalk record --pid PID"
+	}
 	if kind < 0 || slices.ContainsFunc(t.files, func(f *file) bool { return f.has(export.Event(kind)) }) {
 		return ""
 	}

@@ -16,9 +16,15 @@ import (
 // deepest is the number of frames that EventPipe keeps of a stack, from the leaf.
 const deepest = 100
 
-// firstWithModes is the first major version of .NET whose sampler says whether a thread was in
-// managed code. Earlier versions call themselves 4.
-const firstWithModes = 5
+// hasModes reports whether the samples say which threads were in managed code: at least one in
+// twenty says so.
+func (t *Trace) hasModes() bool {
+	var all, inManaged int64
+	for _, f := range t.files {
+		all, inManaged = all+f.sampler.samples, inManaged+f.sampler.inManaged
+	}
+	return all > 0 && 20*inManaged >= all
+}
 
 // Reasons of incomplete stacks.
 const (
@@ -67,11 +73,12 @@ func (t *Trace) Profile() *export.Profile {
 	p := b.p
 	p.Stats.Gaps = map[string]int64{}
 	p.Command = strings.Fields(cmp.Or(t.Names.Process.CommandLine, t.Names.Runtime.CommandLine))
-	p.Stats.Way, p.Stats.WayWhy = "EventPipe", "a trace has managed frames only; CPU time is the time in managed code, and native code counts as wall time"
-	if v := t.Names.Runtime.Version; v[0] >= firstWithModes {
+	if v := t.Names.Runtime.Version; v[0] > 4 { // .NET Core 3 calls itself 4
 		p.Runtime = fmt.Sprintf(".NET %d.%d.%d", v[0], v[1], v[2]/100) // the build: patch and year
-	} else {
-		p.First, p.Stats.WayWhy = "wall", "a trace has managed frames only; the sampler of .NET Core 3 does not say which threads ran, so all samples are wall time"
+	}
+	p.Stats.Way, p.Stats.WayWhy = "EventPipe", "a trace has managed frames only; CPU time is the time in managed code, and native code counts as wall time"
+	if !t.hasModes() {
+		p.First, p.Stats.WayWhy = "wall", "a trace has managed frames only; this one does not say which threads ran, so all samples are wall time"
 	}
 	var end time.Time
 	for _, f := range t.files {
@@ -125,6 +132,10 @@ func (b *builder) file(f *file) {
 		if at, ok := stacks[waitKey(w)]; ok && w.Depth == 0 && w.State != waits.Unreliable {
 			b.p.Waits = append(b.p.Waits, export.Wait{Stack: at, Start: f.Trace.Time(w.Start), Nanos: w.Nanos})
 		}
+	}
+	for _, w := range f.pauses {
+		w.Stack += first
+		b.p.Waits = append(b.p.Waits, w)
 	}
 	b.p.Stats.Unlisted += f.Unlisted
 	if n := f.Counts.Lost; n > 0 {

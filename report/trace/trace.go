@@ -47,7 +47,8 @@ type file struct {
 	threads map[uint64]*thread
 	sampler sampler
 	pause   pause
-	damaged int64 // events with an unreadable payload
+	pauses  []export.Wait // Stack is an index of sums; at most maxWaits
+	damaged int64         // events with an unreadable payload
 }
 
 // thread is what is known of a thread while its events are read.

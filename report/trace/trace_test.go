@@ -151,7 +151,7 @@ func TestForms(t *testing.T) {
 				if got := lines(p); !slices.Equal(got, want) {
 					t.Errorf("%+v:\n%s", o, strings.Join(got, "\n"))
 				}
-				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || p.Check() != nil {
+				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || len(p.Waits) != 1 || p.Waits[0].Nanos != 1.5e6 || p.Stacks[p.Waits[0].Stack].Event != export.EventPause || p.Check() != nil {
 					t.Errorf("%+v: %q, %d samples, %v", o, p.Runtime, len(p.Samples), p.Check())
 				}
 			}
@@ -231,6 +231,32 @@ func TestDamaged(t *testing.T) {
 					t.Fatalf("version %d, byte %d: %v", version, i, p.Check())
 				}
 			}
+		}
+	}
+}
+
+// TestModes: a trace whose samples are next to all in native code has no CPU time.
+func TestModes(t *testing.T) {
+	for _, c := range []struct {
+		managed int // of 100 samples
+		known   bool
+	}{{0, false}, {4, false}, {5, true}, {100, true}} {
+		w := nettracefile.New(nettracefile.Options{}).Metadata(metas...)
+		w.Stacks(1, []uint64{0x1010})
+		for i := range 100 {
+			kind := uint32(1)
+			if i < c.managed {
+				kind = 2
+			}
+			w.Events(nettracefile.Event{Meta: metaSample, Seq: uint32(i + 1), Capture: 9, Thread: 5, Time: uint64(i) * 1e6, Stack: 1, Payload: payload(8, kind)})
+		}
+		tr := New()
+		if err := tr.Read(bufio.NewReader(bytes.NewReader(w.End().Bytes()))); err != nil {
+			t.Fatal(err)
+		}
+		p := tr.Profile()
+		if known := p.Stacks[0].CPUNanos > 0; known != c.known || (p.First == "") != c.known || (tr.Missing("cpu") == "") != c.known || tr.Missing("wall") != "" || p.Samples[0].CPU != (c.known && c.managed > 0) {
+			t.Errorf("%d in managed code: %d ns, first %q, %q", c.managed, p.Stacks[0].CPUNanos, p.First, tr.Missing("cpu"))
 		}
 	}
 }

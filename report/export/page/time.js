@@ -101,6 +101,16 @@ function greatest(a) {
   return most;
 }
 
+// drawPauses marks the GC pauses on the axis, each at least a pixel wide.
+function drawPauses(ctx, w) {
+  const flat = data.pauses || [];
+  if (flat.length === 0) return;
+  const after = ctx.measureText("99.9 processors").width + 12;
+  ctx.fillStyle = picture.colors.gap;
+  ctx.fillText("GC pauses", after, 10);
+  for (let i = 0; i < flat.length; i += 2) ctx.fillRect(flat[i] / TIMES.length * w, 13, Math.max(1, flat[i + 1] / TIMES.length * w), 4);
+}
+
 // drawTime draws the axis: processors in use over time, of the chosen thread or all.
 function drawTime() {
   const box = $("time");
@@ -111,6 +121,8 @@ function drawTime() {
   ctx.fillStyle = picture.colors.dim;
   ctx.font = "10px system-ui, sans-serif";
   ctx.fillText((most / a.full).toFixed(1) + " processors", 3, 10);
+  drawPauses(ctx, w);
+  ctx.fillStyle = picture.colors.dim;
   ctx.textAlign = "right";
   ctx.fillText(seconds(TIMES.length), w - 3, 10);
   if (span) {
