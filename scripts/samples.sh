@@ -22,7 +22,7 @@ if stale out/samples/libgolib.so $src/golib/main.go; then
 	${GO:-go} build -trimpath -buildmode=c-shared -o out/samples/libgolib.so ./$src/golib
 	rm -f out/samples/libgolib.h
 fi
-for app in Demo Soak Bench Waits Exact Survive Cost Events Ending Storm Many Ended; do
+for app in Demo Soak Bench Waits Exact Survive Cost Events Ending Storm Many Ended Hang; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi
@@ -34,7 +34,7 @@ fi
 # The same for .NET 10, which exists as a single-file program: compiled against its
 # core library, and put in the place of that program's own assembly.
 single=.cache/dotnet-10.0.9/package/dist/azmcp
-for app in Waits Events Exact Storm Survive; do
+for app in Waits Events Exact Storm Survive Hang; do
 	if [ -f $single ] && stale out/samples/${app}10 $src/$app.cs $single; then
 		mkdir -p out/samples/net10/$app
 		${GO:-go} run ./testkit/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll

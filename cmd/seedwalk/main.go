@@ -58,6 +58,7 @@ func init() {
 		command{"waits", "say where a program waits: locks, events, tasks", runWaits},
 		command{"stack", "show the stacks of a running process or of a core", runStack},
 		command{"top", "show what a running process does now", runTop},
+		command{"hang", "say why a process does not go on: who waits for whom", runHang},
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"capture", "keep stacks of a running program in a file, to walk them again", runCapture},

@@ -64,15 +64,9 @@ func runStack(args []string) int {
 	set.Var(&f.threads, "thread", "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.BoolVar(&f.managed, "managed-only", false, "")
-	var words []string
-	for { // flags may stand behind the process too
-		if code, done := parse(set, stackHelp, args); done {
-			return code
-		}
-		if set.NArg() == 0 {
-			break
-		}
-		words, args = append(words, set.Arg(0)), set.Args()[1:]
+	words, code, done := parseMixed(set, stackHelp, args)
+	if done {
+		return code
 	}
 	if err := f.check(words); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk stack: %v; see seedwalk stack --help\n", err)

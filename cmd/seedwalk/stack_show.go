@@ -41,7 +41,8 @@ type stackThread struct {
 	Lock     *stackLock   `json:"waits_for,omitempty"`
 	Frames   []stackFrame `json:"frames"`
 
-	gapIn string
+	gapIn       string
+	cooperative bool // see outside.Stack
 }
 
 type stackFrame struct {
@@ -65,7 +66,7 @@ func newStackView(source string, pid int, name string) *stackView {
 
 // add takes a thread's stack.
 func (v *stackView) add(still *outside.Still, s *outside.Stack, name string, held time.Duration) {
-	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}}
+	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
 		if i := still.Modules().Find(s.At); i >= 0 {

@@ -67,7 +67,10 @@ func TestStackLocks(t *testing.T) {
 }
 
 // deadlocked starts the program and waits until it is.
-func deadlocked(t *testing.T, argv []string) int {
+func deadlocked(t *testing.T, argv []string) int { return hanging(t, argv, "deadlocked") }
+
+// hanging starts a program and waits until it writes a line.
+func hanging(t *testing.T, argv []string, line string) int {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "MALLOC_ARENA_MAX=1", "LD_LIBRARY_PATH="+filepath.Dir(need(t, "out", "samples", "libwaits.so")))
@@ -83,7 +86,7 @@ func deadlocked(t *testing.T, argv []string) int {
 	t.Cleanup(func() { in.Close(); cmd.Process.Kill(); cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if lines.Text() == "deadlocked" {
+		if lines.Text() == line {
 			return cmd.Process.Pid
 		}
 	}

@@ -54,6 +54,9 @@ type Stack struct {
 	Gap    merge.Gap
 	At     uint64 // where the walk ended that left a gap
 	Lock   Lock   // that the thread waits for; Locks fills it in
+	// Cooperative: the runtime counts the thread as running managed code, so that a
+	// collection waits for it. Locks fills it in.
+	Cooperative bool
 }
 
 // newStillOf is NewStill of a running process, whose files are read too.
@@ -225,6 +228,7 @@ func (s *Still) Locks(stacks []Stack) {
 		} else if stacks[i].Lock.Kind == NoLock && slim(stacks[i].Frames) {
 			stacks[i].Lock.Kind = SlimLock
 		}
+		stacks[i].Cooperative = s.t.cooperative(stacks[i].TID)
 	}
 	s.waiters = nil
 }

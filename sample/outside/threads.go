@@ -98,3 +98,14 @@ func (l *threadList) word(addr uint64) uint64 {
 	}
 	return binary.LittleEndian.Uint64(l.buf[:])
 }
+
+// cooperative reports whether the runtime counts a thread as running managed code.
+func (t *target) cooperative(tid uint32) bool {
+	object := t.threads.objects[tid]
+	if object == 0 || t.tables == nil {
+		return false
+	}
+	at, ok := t.tables.Descriptor().Offset("Thread", "PreemptiveGCDisabled")
+	var b [4]byte
+	return ok && t.threads.mem.ReadAt(b[:], object+uint64(at)) && binary.LittleEndian.Uint32(b[:]) != 0
+}

@@ -2,7 +2,6 @@ package arch
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -138,7 +137,7 @@ func TestSizes(t *testing.T) {
 	}
 	for name, l := range larger {
 		if l.why == "" || files[name] <= maxFiles && lines[name] <= maxLines {
-			t.Error(fmt.Sprintf("%s needs no exception any more", name))
+			t.Errorf("%s needs no exception any more", name)
 		}
 	}
 }

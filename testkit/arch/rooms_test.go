@@ -102,6 +102,7 @@ var rooms = []room{
 	{Name: "report/inspect", May: with(tables, "symbol")},
 	{Name: "report/collect", May: []string{"report/export", "unwind", "report/wire"}},
 	{Name: "report/recording", May: []string{"report/collect", "report/wire"}, Test: []string{"report/export", "unwind"}},
+	{Name: "report/hang"},
 	{Name: "report/diff", May: []string{"report/export"}},
 	{Name: "report/trace", May: []string{"clr/demangle", "report/export", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits"}, Test: []string{"testkit/nettracefile"}},
 	{Name: "cmd/record", May: with(merged, "sample/agent", "report/export", "report/collect", "report/recording", "process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session")},
@@ -121,7 +122,7 @@ var rooms = []room{
 	{Name: "sim/worlds", May: with(merged, "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm")},
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
-	{Name: "cmd/seedwalk", May: with(merged, "stack/capture", "report/export", "report/collect", "report/trace", "report/diff", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "cmd/record", "testkit/replay", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
+	{Name: "cmd/seedwalk", May: with(merged, "stack/capture", "report/export", "report/collect", "report/trace", "report/diff", "report/hang", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "cmd/record", "testkit/replay", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

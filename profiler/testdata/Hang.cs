@@ -1,0 +1,165 @@
+// Programs that hang on purpose, one a mode, for seedwalk hang:
+//
+//     Hang.exe MODE
+//
+// It writes "ready" when all its threads have begun, and hangs within a moment of that.
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+using System.Threading;
+using System.Threading.Tasks;
+
+#if !NET10
+namespace System.Runtime.InteropServices
+{
+	// Known to the runtime by its name: a call without it lets a collection begin.
+	[AttributeUsage(AttributeTargets.Method)]
+	sealed class SuppressGCTransitionAttribute : Attribute { }
+}
+
+#endif
+
+// Counter lets threads wait until all have come; the core library alone has no such class.
+sealed class Counter
+{
+	int left;
+	public Counter(int n) { left = n; }
+	public void AddCount() { Interlocked.Increment(ref left); }
+	public void Signal() { Interlocked.Decrement(ref left); }
+	public void Wait() { while (Volatile.Read(ref left) > 0) Thread.Sleep(1); }
+}
+
+public static class Hang
+{
+	[DllImport("libc.so.6")] static extern int pthread_mutex_lock(IntPtr m);
+	[DllImport("libc.so.6")] static extern int read(int fd, IntPtr to, IntPtr n);
+	[DllImport("libc.so.6")] static extern int dprintf(int fd, string line);
+	[DllImport("libc.so.6")] static extern int pipe(int[] fds);
+	[DllImport("libc.so.6", EntryPoint = "pthread_mutex_lock"), SuppressGCTransition] static extern int lock_at_once(IntPtr m);
+
+	static readonly object A = new object(), B = new object();
+	static readonly Counter Begun = new Counter(1);
+
+	static void Start(string name, Action body)
+	{
+		Begun.AddCount();
+		var t = new Thread(() => { Begun.Signal(); body(); });
+		t.Name = name;
+		t.IsBackground = true;
+		t.Start();
+	}
+
+	static void Both(object first, object second, Counter held)
+	{
+		lock (first)
+		{
+			held.Signal();
+			held.Wait();
+			lock (second) { }
+		}
+	}
+
+	static void TwoLocks()
+	{
+		var held = new Counter(2);
+		Start("first", () => Both(A, B, held));
+		Start("second", () => Both(B, A, held));
+	}
+
+	static IntPtr NewMutex()
+	{
+		IntPtr m = Marshal.AllocHGlobal(64);
+		for (int i = 0; i < 64; i++) Marshal.WriteByte(m, i, 0);
+		return m;
+	}
+
+	// first holds A and waits for the mutex; second holds the mutex and waits for B; third holds B and waits for A.
+	static void Mutex()
+	{
+		var held = new Counter(3);
+		IntPtr mutex = NewMutex();
+		Start("first", () => { lock (A) { held.Signal(); held.Wait(); pthread_mutex_lock(mutex); } });
+		Start("second", () => { pthread_mutex_lock(mutex); held.Signal(); held.Wait(); lock (B) { } });
+		Start("third", () => Both(B, A, held));
+	}
+
+	// The reader waits for A, which the writer holds that waits for the last reader.
+	static void Upgrade()
+	{
+		var held = new Counter(2);
+		var rw = new ReaderWriterLockSlim();
+		Start("reader", () => { rw.EnterReadLock(); held.Signal(); held.Wait(); lock (A) { } });
+		Start("writer", () => { lock (A) { rw.EnterUpgradeableReadLock(); held.Signal(); held.Wait(); rw.EnterWriteLock(); } });
+	}
+
+#if !NET10 // its core library is cut down to what another program needs
+	static async Task<int> Later() { await Task.Yield(); return 1; }
+
+	// Every worker of the pool blocks on a task that needs a worker.
+	static void Starve()
+	{
+		ThreadPool.SetMinThreads(4, 4);
+		ThreadPool.SetMaxThreads(4, 4);
+		var all = new Counter(4);
+		for (int i = 0; i < 4; i++)
+			ThreadPool.QueueUserWorkItem(_ => { all.Signal(); all.Wait(); Later().Wait(); });
+		all.Wait();
+	}
+
+#endif
+
+	static void Lost()
+	{
+		var source = new TaskCompletionSource<int>();
+		Start("waiter", () => source.Task.Wait());
+	}
+
+	static void Semaphore()
+	{
+		var s = new SemaphoreSlim(0);
+		Start("waiter", () => s.Wait());
+	}
+
+	static void Held()
+	{
+		var fds = new int[2];
+		pipe(fds);
+		var held = new Counter(1);
+		Start("holder", () => { lock (A) { held.Signal(); read(fds[0], Marshal.AllocHGlobal(8), (IntPtr)8); } });
+		held.Wait();
+		for (int i = 0; i < 3; i++) Start("waiter", () => { lock (A) { } });
+	}
+
+	// A thread in a call without a transition keeps every collection waiting.
+	static void Collect()
+	{
+		IntPtr mutex = NewMutex();
+		pthread_mutex_lock(mutex);
+		Start("native", () => lock_at_once(mutex));
+		Start("collector", () => { Thread.Sleep(500); GC.Collect(); });
+	}
+
+	static void Idle() { Start("sleeper", () => Thread.Sleep(-1)); }
+
+	static void Busy()
+	{
+		Start("worker", () => { for (long n = 0; ; n++) lock (A) Thread.SpinWait(50000); });
+		Start("other", () => { for (; ; ) { lock (A) Thread.SpinWait(50000); Thread.Sleep(1); } });
+	}
+
+	static void Main(string[] args)
+	{
+		var modes = new Dictionary<string, Action> {
+			{ "two-locks", TwoLocks }, { "mutex", Mutex }, { "upgrade", Upgrade }, { "lost", Lost },
+#if !NET10
+			{ "starve", Starve },
+#endif
+			{ "semaphore", Semaphore }, { "held", Held }, { "collect", Collect }, { "idle", Idle }, { "busy", Busy },
+		};
+		modes[args[0]]();
+		Begun.Signal();
+		Begun.Wait();
+		dprintf(1, "ready\n");
+		read(0, Marshal.AllocHGlobal(8), (IntPtr)8);
+	}
+}

@@ -1,0 +1,98 @@
+package hang
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// stack makes frames: names with a dot are managed.
+func stack(names ...string) (out []Frame) {
+	for _, n := range names {
+		out = append(out, Frame{n, strings.Contains(n, ".")})
+	}
+	return out
+}
+
+var (
+	inMonitor   = stack("__futex_abstimed_wait_common", "pthread_cond_wait", "", "System.Threading.Monitor.ReliableEnter", "App.Locked")
+	inRead      = stack("read", "SystemNative_Read", "Interop.Sys.Read", "App.Load")
+	inTask      = stack("pthread_cond_wait", "Monitor_Wait", "System.Threading.Monitor.Wait(object, int)", "System.Threading.ManualResetEventSlim.Wait", "System.Threading.Tasks.Task.InternalWaitCore", "System.Threading.Tasks.Task.Wait()", "App.Get")
+	inCollect   = stack("clock_nanosleep", "__nanosleep", "", "GCInterface_Collect", "System.GC.Collect()", "App.Clean")
+	workerLoop  = stack("System.Threading.PortableThreadPool.WorkerThread.WorkerThreadStart")
+	dispatch    = append(stack("System.Threading.ThreadPoolWorkQueue.Dispatch"), workerLoop...)
+	idleWorker  = append(stack("pthread_cond_wait", "System.Threading.LowLevelLifoSemaphore.Wait"), workerLoop...)
+	taskWorker  = append(append([]Frame{}, inTask...), dispatch...)
+	running     = stack("App.Compute", "App.Main")
+	monitorHeld = func(at string, owner uint32) Lock { return Lock{"monitor", at, owner} }
+)
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		process Process
+		kinds   string
+		hang    bool
+		says    string // in the first verdict and its evidence
+	}{
+		{"stopped", Process{Stopped: "a debugger (process 7)", Threads: []Thread{{TID: 1, Frames: running}}}, "stopped", true, "process 7"},
+		{"two threads", Process{Threads: []Thread{{TID: 1, Name: "a", Frames: inMonitor, Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}},
+			"deadlock", true, `thread 2 waits for the monitor at 0x2, which thread 1 "a" holds, in App.Locked`},
+		{"a thread that waits for itself", Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: Lock{"pthread mutex", "0x1", 1}}}}, "deadlock", true, "a lock that it holds itself"},
+		{"a circle that moves", Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: monitorHeld("0x1", 2), Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)}}},
+			"nothing", false, "1 thread used processor time"},
+		{"behind a circle", Process{Threads: []Thread{{TID: 1, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x2", 1)},
+			{TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 2)}}}, "deadlock", true, "2 threads"},
+		{"an owner that reads", Process{Threads: []Thread{{TID: 1, Frames: inRead}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x2", 2)}}},
+			"held-lock", true, "2 threads wait behind a lock that thread 1 holds while it waits for input or output"},
+		{"an owner that computes", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 goes on, in App.Compute"},
+		{"an owner that reads and went on", Process{Threads: []Thread{{TID: 1, Frames: inRead, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "nothing", false, "thread 1 goes on"},
+		{"a queue", Process{Threads: []Thread{{TID: 1, Frames: running, Ran: true}, {TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}, {TID: 3, Frames: inMonitor, Lock: monitorHeld("0x1", 1)},
+			{TID: 4, Frames: inMonitor, Lock: monitorHeld("0x1", 1)}}}, "convoy", false, "3 threads queue"},
+		{"a collection", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true}, {TID: 2, Frames: inRead, Cooperative: true}}}, "collection", true, "waits for thread 2"},
+		{"a collection that goes on", Process{Threads: []Thread{{TID: 1, Frames: inCollect, Ran: true, Moved: true}, {TID: 2, Frames: inRead, Cooperative: true}}}, "nothing", false, ""},
+		{"a collection of stopped threads", Process{Threads: []Thread{{TID: 1, Frames: inCollect}, {TID: 2, Frames: inRead}}}, "nothing", false, ""},
+		{"workers", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "starvation", true, "All 2 workers"},
+		{"workers of a larger machine", Process{Processors: 3, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}}}, "nothing", false, ""},
+		{"a free worker", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: idleWorker}}}, "nothing", false, ""},
+		{"a worker that goes on", Process{Processors: 2, Threads: []Thread{{TID: 1, Frames: taskWorker}, {TID: 2, Frames: taskWorker}, {TID: 3, Frames: taskWorker, Ran: true}}}, "nothing", false, ""},
+		{"main waits for a task", Process{Threads: []Thread{{TID: 1, Frames: inTask}, {TID: 2, Name: ".NET Finalizer", Frames: stack("pthread_cond_wait")}}}, "nothing", false, "thread 1 waits for a task (System.Threading.Tasks.Task.Wait()), in App.Get"},
+		{"a core", Process{Once: true, Threads: []Thread{{TID: 1, Frames: inRead}}}, "nothing", false, "One look"},
+		{"no thread", Process{}, "nothing", false, ""},
+		{"an owner that is gone", Process{Threads: []Thread{{TID: 2, Frames: inMonitor, Lock: monitorHeld("0x1", 9)}}}, "nothing", false, "which thread 9 holds"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Judge(&c.process)
+			var kinds []string
+			for _, v := range got {
+				kinds = append(kinds, string(v.Kind))
+			}
+			if k := strings.Join(kinds, " "); k != c.kinds || got[0].Hang != c.hang {
+				t.Errorf("%s, %v", k, got[0].Hang)
+			}
+			if text := fmt.Sprint(got[0]); !strings.Contains(text, c.says) {
+				t.Errorf("%s\ndoes not say %q", text, c.says)
+			}
+		})
+	}
+}
+
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		frames []Frame
+		want   Wait
+		place  string
+	}{
+		{inRead, Input, "App.Load"}, {inTask, Task, "App.Get"}, {inMonitor, Enter, "App.Locked"}, {inCollect, Collection, "App.Clean"}, {running, NoWait, "App.Compute"},
+		{stack("wait4", "SystemNative_WaitPid", "System.Diagnostics.Process.WaitForExit", "App.Run"), Child, "App.Run"},
+		{stack("pthread_cond_wait", "System.Threading.WaitHandle.WaitOne", "System.Threading.ReaderWriterLockSlim.EnterWriteLock", "App.Write"), ReaderWriter, "App.Write"},
+		{stack("pthread_cond_wait", "System.Threading.Monitor.Wait", "System.Threading.SemaphoreSlim.Wait()", "App.Take"), Semaphore, "App.Take"},
+		{stack("pthread_cond_wait", "System.Threading.Thread.Sleep(int)", "App.Nap"), Sleep, "App.Nap"},
+		{stack("reading", "App.Main"), NoWait, "App.Main"}, {idleWorker, Idle, "System.Threading.LowLevelLifoSemaphore.Wait"}, {nil, NoWait, ""},
+	} {
+		th := Thread{Frames: c.frames}
+		if w, _ := th.Wait(); w != c.want || th.Place() != c.place {
+			t.Errorf("%v: %v in %q", c.frames, w, th.Place())
+		}
+	}
+}

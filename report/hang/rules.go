@@ -1,0 +1,279 @@
+package hang
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Kind names a verdict; it is also the name of the section in docs/hang.md.
+type Kind string
+
+// Verdicts, in the order in which they are tried.
+const (
+	Stopped    Kind = "stopped"
+	Deadlock   Kind = "deadlock"
+	Suspension Kind = "collection"
+	HeldLock   Kind = "held-lock"
+	Starvation Kind = "starvation"
+	Convoy     Kind = "convoy"
+	Nothing    Kind = "nothing"
+)
+
+// Verdict is one finding.
+type Verdict struct {
+	Kind     Kind     `json:"kind"`
+	Hang     bool     `json:"hang"`    // a healthy program does not look like this
+	Summary  string   `json:"summary"` // one sentence
+	Evidence []string `json:"evidence,omitempty"`
+	Threads  []uint32 `json:"threads,omitempty"`
+}
+
+// leastConvoy is how many threads queue at one lock in a convoy.
+const leastConvoy = 3
+
+// judge is one judgement at work.
+type judge struct {
+	p    *Process
+	by   map[uint32]*Thread
+	out  []Verdict
+	seen map[uint32]bool // threads that a verdict explains
+}
+
+// Judge tries every rule. The first verdict is the most certain one; if none holds it is
+// Nothing, with what each thread of the program waits for.
+func Judge(p *Process) []Verdict {
+	j := &judge{p: p, by: map[uint32]*Thread{}, seen: map[uint32]bool{}}
+	for i := range p.Threads {
+		j.by[p.Threads[i].TID] = &p.Threads[i]
+	}
+	for _, rule := range []func(){j.stopped, j.deadlock, j.suspension, j.held, j.starvation, j.convoy} {
+		rule()
+	}
+	if len(j.out) == 0 {
+		j.nothing()
+	}
+	return j.out
+}
+
+func (j *judge) add(kind Kind, hang bool, threads []uint32, evidence []string, format string, args ...any) {
+	j.out = append(j.out, Verdict{kind, hang, fmt.Sprintf(format, args...), evidence, threads})
+	for _, t := range threads {
+		j.seen[t] = true
+	}
+}
+
+// who names a thread.
+func (j *judge) who(tid uint32) string {
+	if t := j.by[tid]; t != nil && t.Name != "" {
+		return fmt.Sprintf("thread %d %q", tid, t.Name)
+	}
+	return fmt.Sprintf("thread %d", tid)
+}
+
+// waits is a line that says what a thread waits for and where.
+func (j *judge) waits(t *Thread) string {
+	at := ""
+	if place := t.Place(); place != "" {
+		at = ", in " + place
+	}
+	if l := t.Lock; l.Kind != "" && l.Owner != 0 {
+		return fmt.Sprintf("%s waits for the %s at %s, which %s holds%s", j.who(t.TID), l.Kind, l.At, j.who(l.Owner), at)
+	}
+	w, by := t.Wait()
+	if w == NoWait {
+		return fmt.Sprintf("%s runs%s", j.who(t.TID), at)
+	}
+	if by != "" && by != t.Place() {
+		at = " (" + by + ")" + at
+	}
+	return fmt.Sprintf("%s waits for %s%s", j.who(t.TID), w, at)
+}
+
+func (j *judge) stopped() {
+	if j.p.Stopped != "" {
+		j.add(Stopped, true, nil, nil, "The whole process is stopped by %s.", j.p.Stopped)
+	}
+}
+
+// next is the thread that holds the lock that a still thread waits for.
+func (j *judge) next(t *Thread) *Thread {
+	if t == nil || t.Ran || t.Lock.Kind == "" {
+		return nil
+	}
+	return j.by[t.Lock.Owner]
+}
+
+// deadlock finds threads that each wait for a lock that the next one holds.
+func (j *judge) deadlock() {
+	for i := range j.p.Threads {
+		first := &j.p.Threads[i]
+		var ring []uint32
+		var lines []string
+		at := first
+		for ; at != nil && len(ring) <= len(j.p.Threads); at = j.next(at) {
+			if at == first && len(ring) > 0 {
+				break
+			}
+			ring, lines = append(ring, at.TID), append(lines, j.waits(at))
+		}
+		if at == first && slices.Min(ring) == first.TID {
+			summary := fmt.Sprintf("%d threads wait for each other in a circle. They never continue.", len(ring))
+			if len(ring) == 1 {
+				summary = j.who(ring[0]) + " waits for a lock that it holds itself. It never continues."
+			}
+			j.add(Deadlock, true, ring, lines, "%s", summary)
+		}
+	}
+}
+
+// suspension finds a collection that waits for a thread that does not let it begin. The
+// runtime sends that thread signals, so it may use processor time.
+func (j *judge) suspension() {
+	var collectors, holding []uint32
+	var lines []string
+	for i := range j.p.Threads {
+		t := &j.p.Threads[i]
+		switch w, _ := t.Wait(); {
+		case w == Collection && !t.Moved:
+			collectors = append(collectors, t.TID)
+			lines = append(lines, j.waits(t))
+		case t.Cooperative:
+			holding = append(holding, t.TID)
+			lines = append(lines, j.waits(t)+"; for the runtime it is in managed code")
+		}
+	}
+	if len(collectors) > 0 && len(holding) > 0 {
+		slices.Sort(lines)
+		j.add(Suspension, true, append(holding, collectors...), lines, "A garbage collection waits for %s, which does not stop for it. Every thread that allocates waits too.", j.who(holding[0]))
+	}
+}
+
+// held finds locks whose owner itself blocks in something else.
+func (j *judge) held() {
+	waiters := map[uint32][]uint32{}
+	for i := range j.p.Threads {
+		t := &j.p.Threads[i]
+		if owner := j.next(t); owner != nil && !j.seen[t.TID] {
+			waiters[owner.TID] = append(waiters[owner.TID], t.TID)
+		}
+	}
+	for i := range j.p.Threads {
+		owner := &j.p.Threads[i]
+		queue := waiters[owner.TID]
+		if len(queue) == 0 || owner.Ran || j.next(owner) != nil {
+			continue
+		}
+		w, _ := owner.Wait()
+		if w == NoWait || w == Idle {
+			continue
+		}
+		all := j.behind(waiters, owner.TID)
+		lines := []string{j.waits(owner)}
+		for _, tid := range all {
+			lines = append(lines, j.waits(j.by[tid]))
+		}
+		verb, what := "wait", "a lock"
+		if len(all) == 1 {
+			verb = "waits"
+		}
+		j.add(HeldLock, true, append([]uint32{owner.TID}, all...), lines, "%s %s behind %s that %s holds while it waits for %s itself.", count(len(all), "thread"), verb, what, j.who(owner.TID), w)
+	}
+}
+
+// behind lists the threads that wait for one, directly or not.
+func (j *judge) behind(waiters map[uint32][]uint32, tid uint32) (all []uint32) {
+	todo := slices.Clone(waiters[tid])
+	for len(todo) > 0 && len(all) <= len(j.p.Threads) {
+		all = append(all, todo[0])
+		todo = append(todo[1:], waiters[todo[0]]...)
+	}
+	return all
+}
+
+// starvation finds a thread pool whose workers all block, most of them in tasks that need
+// a worker to complete.
+func (j *judge) starvation() {
+	var blocked []uint32
+	var lines []string
+	inTask := 0
+	for i := range j.p.Threads {
+		t := &j.p.Threads[i]
+		is, busy := t.worker()
+		if !is {
+			continue
+		}
+		w, _ := t.Wait()
+		if !busy || t.Ran || w == NoWait || w == Idle {
+			return // a worker is free, or goes on
+		}
+		if w == Task {
+			inTask++
+		}
+		blocked, lines = append(blocked, t.TID), append(lines, j.waits(t))
+	}
+	if inTask < 2 || len(blocked) < j.p.Processors {
+		return
+	}
+	j.add(Starvation, true, blocked, lines, "All %d workers of the thread pool block, %d of them on a task that needs a worker to complete.", len(blocked), inTask)
+}
+
+// convoy finds many threads in a queue for one lock whose owner goes on.
+func (j *judge) convoy() {
+	queue := map[string][]*Thread{}
+	for i := range j.p.Threads {
+		if t := &j.p.Threads[i]; t.Lock.Kind != "" && t.Lock.At != "" && !j.seen[t.TID] {
+			queue[t.Lock.At] = append(queue[t.Lock.At], t)
+		}
+	}
+	for i := range j.p.Threads {
+		t := &j.p.Threads[i]
+		all := queue[t.Lock.At]
+		if len(all) < leastConvoy || all[0] != t {
+			continue
+		}
+		var ids []uint32
+		var lines []string
+		for _, t := range all {
+			ids, lines = append(ids, t.TID), append(lines, j.waits(t))
+		}
+		j.add(Convoy, false, ids, lines, "%d threads queue for the %s at %s. Its owner goes on, so this is slow, not hung.", len(all), t.Lock.Kind, t.Lock.At)
+	}
+}
+
+// nothing says what the threads of the program wait for.
+func (j *judge) nothing() {
+	var lines []string
+	ran := 0
+	for i := range j.p.Threads {
+		t := &j.p.Threads[i]
+		w, _ := t.Wait()
+		if t.Ran {
+			ran++
+		}
+		if w == Idle || w == NoWait && !t.Ran {
+			continue
+		}
+		line := j.waits(t)
+		if t.Ran {
+			line = fmt.Sprintf("%s goes on, in %s", j.who(t.TID), t.Place())
+		}
+		lines = append(lines, line)
+	}
+	summary := "Nothing here waits in a circle."
+	switch {
+	case j.p.Once:
+		summary += " One look cannot show whether threads go on."
+	case ran > 0:
+		summary += fmt.Sprintf(" %s used processor time between the two looks.", count(ran, "thread"))
+	default:
+		summary += " No thread used processor time between the two looks: the process is idle, or waits for something outside."
+	}
+	j.add(Nothing, false, nil, lines, "%s", summary)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
