@@ -48,7 +48,7 @@ func (r *run) watch() *Result {
 		case sig := <-r.signals.c:
 			r.forward(sig)
 			following := r.cmd == nil || left != nil
-			if sig != syscall.SIGINT && !(following && sig == syscall.SIGTERM) {
+			if sig != syscall.SIGINT && !(following && sig == syscall.SIGTERM || r.opt.Stop != nil && sig == syscall.SIGHUP) {
 				continue
 			}
 			if ints++; ints > 1 {

@@ -86,7 +86,8 @@ func (m *terminal) expect(texts ...string) {
 				m.t.Fatalf("the terminal ended before %q: %q", missing, m.seen.String())
 			}
 		case <-limit:
-			m.t.Fatalf("no %q in %q", missing, m.seen.String())
+			text := m.seen.String()
+			m.t.Fatalf("no %q in the end of %q", missing, text[max(0, len(text)-2000):])
 		}
 	}
 }
@@ -158,6 +159,16 @@ func TestTop(t *testing.T) {
 	gone.ended()
 	if gone.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Error("the tool did not end with its terminal")
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		told := onTerminal(t, tool(t), "top", "--no-alloc", pid)
+		before := told.mode()
+		told.expect("Demo.Fibonacci")
+		told.cmd.Process.Signal(sig)
+		told.expect("\x1b[?25h\x1b[?1049l")
+		if code := told.ended(); code != 0 || told.mode() != before {
+			t.Errorf("%v: exit code %d, the terminal's mode was %+v and is %+v", sig, code, before, told.mode())
+		}
 	}
 	if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("the process: %v", err)
