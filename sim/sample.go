@@ -159,6 +159,19 @@ func (s *sampling) rounds(n int) {
 	}
 }
 
+// fingerprint hashes a merged stack.
+func fingerprint(out []merge.Frame, res *merge.Result) uint64 {
+	const prime = 1099511628211 // FNV's
+	h := uint64(res.Verdict)<<8 | uint64(res.Gap)
+	for i := range out {
+		f := &out[i]
+		for _, v := range [...]uint64{uint64(f.Kind), uint64(f.Trust), f.IP, f.SP} {
+			h = (h ^ v) * prime
+		}
+	}
+	return h
+}
+
 // judge merges one capture and holds it against the truth.
 func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	s.tally.Samples++
@@ -186,6 +199,7 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	if err != nil {
 		s.h.A.Fault("a wrong stack (%v, %v, %v): %v%s", res.Verdict, c.Result, advice, err, s.h.story(s.h.Truth[slot], out))
 	}
+	s.h.w.S.Judge(fingerprint(out, &res))
 	s.tally.Unreported += n
 	s.tally.Doubtful += res.Doubtful
 	s.tally.ByGap[res.Gap]++

@@ -38,8 +38,9 @@ Options:
   --dot FILE       the deadlock in Graphviz's language
   --json           one object: "scenarios": [{name, rule, text, source, ends, clr, arch,
                    broken and kept: {interleavings, deepest, pruned, exhausted, done, deadlocks,
-                   faults, endless, wrong, run, found: {outcome, steps, hash, fault, choices, cycle,
-                   graph: {nodes, edges}, trace: [{step, thread, what}] (with --trace)}}}]
+                   judged, results, faults, endless, wrong, run, found: {outcome, steps, hash,
+                   fault, choices, cycle, graph: {nodes, edges},
+                   trace: [{step, thread, what}] (with --trace)}}}]
   --docs FOLDER    write the stories of all scenarios as rules.md and pictures, and nothing else
 
 How to read a timeline: one column for each thread, time runs down, the number is the step's.

@@ -28,6 +28,8 @@ type jsonSimSide struct {
 	Pruned        int        `json:"pruned"`
 	Exhausted     bool       `json:"exhausted"`
 	Done          int        `json:"done"`
+	Judged        int        `json:"judged"`
+	Results       int        `json:"results"`
 	Deadlocks     int        `json:"deadlocks"`
 	Faults        int        `json:"faults"`
 	Endless       int        `json:"endless"`
@@ -100,7 +102,7 @@ func simJSON(w io.Writer, chosen []*rules.Rule, sides map[string][]*simSide, tra
 func sideJSON(s *simSide, trace bool) *jsonSimSide {
 	r := &s.Report
 	return &jsonSimSide{Interleavings: r.Interleavings, Deepest: r.MaxDepth, Pruned: r.Pruned, Exhausted: r.Exhausted,
-		Done: r.Done, Deadlocks: r.Deadlocks, Faults: r.Faults, Endless: r.StepLimits, Wrong: s.Wrong, Run: s.run,
+		Done: r.Done, Judged: r.Judged, Results: len(r.Results), Deadlocks: r.Deadlocks, Faults: r.Faults, Endless: r.StepLimits, Wrong: s.Wrong, Run: s.run,
 		Found: foundJSON(s.found, trace)}
 }
 

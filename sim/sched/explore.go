@@ -37,8 +37,10 @@ type Report struct {
 	Deadlocks     int
 	Faults        int
 	StepLimits    int
-	First         *Result // the first Deadlock or Fault in order, else StepLimit, traced; nil if none
-	Exhausted     bool    // there is no other schedule within the bounds
+	Judged        int             // runs that ended well and held a judged result, see World.Judge
+	Results       map[uint64]bool // the distinct ones, by hash
+	First         *Result         // the first Deadlock or Fault in order, else StepLimit, traced; nil if none
+	Exhausted     bool            // there is no other schedule within the bounds
 }
 
 // Explore runs build's world under every schedule within the bounds: depth
@@ -101,6 +103,10 @@ func collect(opt ExploreOptions, parts []Report) Report {
 		sum.Deadlocks += p.Deadlocks
 		sum.Faults += p.Faults
 		sum.StepLimits += p.StepLimits
+		sum.Judged += p.Judged
+		for h := range p.Results {
+			sum.result(h)
+		}
 		sum.Exhausted = sum.Exhausted && p.Exhausted
 		if p.First != nil && worse(sum.First, p.First.Outcome) {
 			sum.First = p.First
@@ -110,6 +116,13 @@ func collect(opt ExploreOptions, parts []Report) Report {
 		}
 	}
 	return sum
+}
+
+func (r *Report) result(hash uint64) {
+	if r.Results == nil {
+		r.Results = map[uint64]bool{}
+	}
+	r.Results[hash] = true
 }
 
 func (r *Report) failures() int { return r.Deadlocks + r.Faults }
@@ -268,6 +281,10 @@ func (e *explorer) count(r *Report, o Outcome) {
 	switch o {
 	case Done:
 		r.Done++
+		if e.w.judged {
+			r.Judged++
+			r.result(e.w.verdict)
+		}
 		return
 	case Deadlock:
 		r.Deadlocks++

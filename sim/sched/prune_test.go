@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
@@ -79,7 +80,7 @@ func TestPruneGivesTheSameVerdict(t *testing.T) {
 		r.First = nil
 		opt.Workers = 3 - max(opt.Workers, 1)
 		again := Explore(opt, racers(opt.Prune == PruneObserved, nil))
-		if again.First = nil; again != r {
+		if again.First = nil; !reflect.DeepEqual(again, r) {
 			t.Errorf("%s: other workers: %+v, %+v", name, r, again)
 		}
 	}

@@ -67,6 +67,9 @@ type World struct {
 	dirty            bool   // somebody came to a halt since stuck was last asked
 	trail            uint64 // hash of every step so far
 
+	judged  bool   // Judge was called
+	verdict uint64 // hash of what Judge was given
+
 	outcome Outcome
 	fault   string
 	stack   string
@@ -103,6 +106,13 @@ func (w *World) reset(ch Chooser) {
 		ch: ch, opt: w.opt, exp: w.exp, slots: w.slots, actors: w.slots[:0],
 		options: w.options[:0], choices: w.choices[:0], trail: hashStart, Keep: w.Keep,
 	}
+}
+
+// Judge notes that the run compared a result with the truth, by the hash of the result. A run
+// that judged nothing proves nothing.
+func (w *World) Judge(hash uint64) {
+	w.judged = true
+	w.verdict = mix(w.verdict, hash)
 }
 
 // Go adds an actor. Its body runs to its first point before the next step of

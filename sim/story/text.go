@@ -73,11 +73,14 @@ func summary(r *rules.Rule, side *Side) string {
 
 func (s *Story) keptSummary() string {
 	rep := &s.Kept.Report
-	text := fmt.Sprintf("%s interleavings, %s, the longest of %d steps: nothing found.", Number(rep.Interleavings), Bounds(s.Rule), rep.MaxDepth)
 	if rep.First != nil {
-		text = fmt.Sprintf("%s interleavings, %s: %s.", Number(rep.Interleavings), Bounds(s.Rule), counts(rep))
+		return summary(s.Rule, s.Kept)
 	}
-	return text
+	if s.Rule.Idle {
+		return fmt.Sprintf("Nothing found in %s. The runs are in no count, because the sampler cannot break the rule here.", Bounds(s.Rule))
+	}
+	return fmt.Sprintf("Nothing found in %s, the longest of %d steps. %s runs hold a judged sample, with %s distinct results.",
+		Bounds(s.Rule), rep.MaxDepth, Number(rep.Judged), Number(len(rep.Results)))
 }
 
 // counts lists how runs ended that did not end well.
