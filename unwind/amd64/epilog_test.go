@@ -72,6 +72,8 @@ func TestRealignedEpilog(t *testing.T) {
 			r.GPR[context.R13] = cfa
 			s.set(cfa-16, 0x13)
 			s.set(cfa-8, c.ra)
+			s.set(cfa, codeCall) // return addresses at the wrong depths
+			r.GPR[context.RAX] = codeCall
 			before := r.FP()
 			var f unwind.Frame
 			_, stop := stepOf(u, &r, true, s.window(), nil, &f)

@@ -84,3 +84,40 @@ func leavesFaults() []Fault {
 		stub("step_pe_module.go", "stub-called", "a stub below an asynchronous procedure was not interrupted", "\t\tf.Exact = f.Exact || proven\n", ""),
 	}
 }
+
+// auditFaults were written as a list before the tests that catch them: thunks, tail calls,
+// code that is followed, successors in the cache, and what an audit found unguarded.
+func auditFaults() []Fault {
+	x64 := func(file, name, what, before, after string) Fault {
+		return engineFault("unwind/amd64/"+file, name, what, before, after, x64Tests)
+	}
+	arm := func(file, name, what, before, after string) Fault {
+		return engineFault("unwind/arm64/"+file, name, what, before, after, arm64Tests)
+	}
+	return []Fault{
+		x64("quirks.go", "epilog-word", "a tail call needs no return address", "to.GPR[context.RSP] == cfa && u.afterCall(to.RIP)", "to.GPR[context.RSP] == cfa"),
+		x64("quirks.go", "epilog-depth", "any jump leaves a function", "ok && to.GPR[context.RSP] == cfa && u.afterCall", "ok && to.GPR[context.RSP] != 0 && u.afterCall"),
+		x64("quirks.go", "epilog-indirect", "a jump through a register stays in the function", "case flowJump, flowIndirect:", "case flowJump:"),
+		x64("quirks.go", "late-short", "a sub of 8 bits is not seen", "case code[1] == 0x83 && into >= short:", "case code[1] == 0x83 && into > 99:"),
+		x64("quirks.go", "late-before", "a sub counts before it has run", "code[1] == 0x81 && into >= long:", "code[1] == 0x81:"),
+		x64("quirks.go", "late-saved", "a row that names saved registers is late", "row.Used != [2]uint64{1 << dwarfRA} || ", ""),
+		x64("thunk.go", "thunk-drop", "the return of a return thunk has a word more", "case drops && into == n:", "case drops && into == n+9:"),
+		x64("thunk.go", "thunk-behind", "the row of an inlined thunk holds behind it", "case into > n:", "case into > 99:"),
+		x64("thunk.go", "thunk-call", "an inlined branch has the function's frame", "n != 0 && !drops {", "n > 99 && !drops {"),
+		x64("thunk.go", "thunk-kind", "the call of a return thunk is that of a branch", "n != 0 && !drops {", "n != 0 && (drops || true) {"),
+		x64("thunk.go", "thunk-registers", "in a thunk registers are still saved", "\t\t\trow.Set(c, cfi.Rule{Kind: cfi.SameValue})\n", ""),
+		x64("thunk.go", "thunk-below", "a common row has a register below RSP", "if w&15 > thunkCFA/8 {", "if w&15 > 15 {"),
+		x64("thunk.go", "thunk-mov", "any store to the stack is a thunk", "b[2]&0xc7 == 4 && b[3] == 0x24", "b[3] == 0x24"),
+		x64("step.go", "outside-next", "a frame in no known code is sure", "\ts.Trust = s.Trust.Then(unwind.TrustOutside)\n", ""),
+		x64("walk_fused.go", "after-any", "any successor is the caller", "if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {", "if e := &u.cache[next&(cacheSize-1)]; e.rule.bits != 0 {"),
+		x64("walk_fused_near.go", "after-near", "any successor is a PE function's caller", "if e := &u.cache[next&(cacheSize-1)]; e.addr == ra-1 {", "if e := &u.cache[next&(cacheSize-1)]; e.rule.bits != 0 {"),
+		x64("step_cfi.go", "side-kept", "registers without a rule are the caller's", "have |= regs.Known & nonvolatile & (1 << n)", "have |= regs.Known & (1 << n)"),
+		x64("follow.go", "follow-two", "two returns that disagree are an answer", "\tcase found != at.v:\n\t\tf.torn = true\n", "\tcase found != at.v:\n"),
+		x64("follow.go", "follow-word", "a return needs no call before its address", "ra.kind != knownValue || !u.afterCall(ra.v)", "ra.kind != knownValue"),
+		arm("step.go", "arm-outside-step", "a frame that a step reaches in no known code is sure", "\tif r.outside() {\n\t\tdoubtOutside(s)\n\t}\n", ""),
+		arm("walk.go", "arm-outside-walk", "a frame that a walk reaches in no known code is sure", "if n > 0 && r.outside() {", "if n > 0 && r.outside() && r.Managed() {"),
+		arm("walk_fused.go", "arm-after-any", "any successor is the caller", "e.addr != to-1 {", "e.rule.kind == RuleNone {"),
+		Fault{Name: "merge-fresh-doubt", What: "code that the CLR knows is doubtful", File: "stack/merge/managed.go",
+			Old: "\t\tm.at.Trust = unwind.TrustCLR\n", New: "\t\t_ = unwind.TrustCLR\n", By: []*Step{{"./stack/merge", nil}}},
+	}
+}
