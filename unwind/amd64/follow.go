@@ -40,6 +40,7 @@ type path struct {
 // follower is the storage of a step.
 type follower struct {
 	m     *module.Module
+	kept  uint32         // the general registers that functions preserve
 	mem   *memory.Window // what loads read; nil from a function's beginning: what lies there now is not what the code found
 	left  int            // instructions
 	n     int
@@ -65,7 +66,10 @@ type follower struct {
 // begin starts a run at ip.
 func (f *follower) begin(m *module.Module, ip uint64) *emulator {
 	f.m, f.n, f.goal, f.ok, f.returns, f.torn, f.measure = m, 1, 0, false, 0, false, false
-	f.prove, f.called = false, false
+	f.prove, f.called, f.kept = false, false, nonvolatile
+	if !m.SystemV() {
+		f.kept = windowsKept & (1<<16 - 1)
+	}
 	f.run++
 	f.paths[0] = path{ip: ip}
 	return &f.paths[0].e
@@ -227,11 +231,7 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 	if i < 0 {
 		return false
 	}
-	m := u.table.At(i)
-	if !m.SystemV() {
-		return false
-	}
-	regs := &s.Regs.AMD64
+	m, regs := u.table.At(i), &s.Regs.AMD64
 	u.follower.calls = !s.Exact
 	to, entered, ok := u.byFollowing(m, regs, mem)
 	return ok && (s.Exact || entered || to.GPR[context.RSP]&15 == 0) && u.accept(&to, false, regs, b, f) == unwind.StopNone
@@ -265,7 +265,7 @@ func (u *Unwinder) onward(m *module.Module, regs *Registers, mem *memory.Window)
 	if f.torn || f.returns == 0 {
 		return to, false
 	}
-	return f.found.leave(regs, mem, nonvolatile)
+	return f.found.leave(regs, mem, f.kept)
 }
 
 // backward looks for the return address on the stack.
@@ -332,7 +332,7 @@ func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *me
 func (f *follower) enter(m *module.Module, fn, at uint64) {
 	e := f.begin(m, fn)
 	for reg := range e.regs {
-		if nonvolatile>>reg&1 != 0 {
+		if f.kept>>reg&1 != 0 {
 			e.regs[reg] = value64{uint64(reg), entryValue}
 		}
 	}
@@ -389,7 +389,7 @@ func (f *follower) caller(ra, at, ran uint64, regs *Registers, mem *memory.Windo
 // it saved them, or where they still are.
 func (f *follower) restore(by uint64, regs *Registers, mem *memory.Window, to *Registers) {
 	for reg := range f.found.regs {
-		if nonvolatile>>reg&1 == 0 || reg == context.RSP {
+		if f.kept>>reg&1 == 0 || reg == context.RSP {
 			continue
 		}
 		v, ok := regs.GPR[reg], known(regs, reg) && f.found.regs[reg] == value64{uint64(reg), entryValue}

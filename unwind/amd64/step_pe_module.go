@@ -72,10 +72,10 @@ func (u *Unwinder) stepSilent(m *module.Module, s *unwind.State, mem *memory.Win
 	if _, there := mem.Word(regs.GPR[context.RSP]); s.Exact && !there {
 		return false, unwind.Unreadable
 	}
-	if t.Len() != 0 {
-		to, proven, ok = u.silent(m, s, mem)
+	if t.Len() == 0 { // it has been removed: the code is followed as that of any image
+		return u.fallback(makeRule(RuleNoInfo, int(f.Module)), s, mem, b, f)
 	}
-	if !ok {
+	if to, proven, ok = u.silent(m, s, mem); !ok {
 		return u.fallback(makeRule(RuleNoInfo, -1), s, mem, b, f)
 	}
 	stop := u.accept(&to, false, regs, b, f)
