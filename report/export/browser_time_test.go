@@ -107,3 +107,26 @@ func TestPagePauses(t *testing.T) {
 		t.Errorf("no %q\n%s", want, log)
 	}
 }
+
+// A profile without native frames folds threads whose managed leaf waits; others do not.
+func TestPageManagedWaits(t *testing.T) {
+	b := browser.Find(t, "waiting managed threads were not folded")
+	const script = `<script>addEventListener('load', () => {
+	history.replaceState(null, '', '#m=samples'); begin();
+	const out = document.createElement('pre');
+	out.className = 'answer';
+	out.textContent = Array.from({ length: tree.n }, (_, i) => i).filter(i => i > 0 && tree.total[i] > 0).map(i => symbols[tree.symbol[i]].name + '=' + tree.total[i]).sort().join(' ');
+	document.body.append(out);
+});</script></body>`
+	managed := func(name string) Frame { return Frame{Name: name, ModuleIndex: -1, Class: ClassManaged} }
+	p := &Profile{Frames: []Frame{managed("App.Run"), managed("App.Wait"), managed("System.Threading.Thread.Sleep")},
+		Threads: []Thread{{ID: 1}}, Stacks: []Stack{{Frames: []int32{0}, Count: 10, Complete: true}, {Frames: []int32{2, 1, 0}, Count: 90, Complete: true}}}
+	for _, want := range []string{"App.Run=10 App.Wait=90 [waiting]=90", "App.Run=100 App.Wait=90 System.Threading.Thread.Sleep=90"} {
+		dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")
+		if !strings.Contains(html.UnescapeString(dom), want) {
+			_, got, _ := strings.Cut(dom, `<pre class="answer">`)
+			t.Errorf("no %q in %.300s\n%s", want, got, log)
+		}
+		p.Frames = append(p.Frames, Frame{Name: "pthread_cond_wait", ModuleIndex: -1, Class: ClassNative})
+	}
+}

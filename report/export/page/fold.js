@@ -9,6 +9,9 @@ const STARTS = /^(__?clone3?|clone3?|start_thread|_start|_dl_start.*|__libc_star
 // WAITS are functions at the leaf of a thread that waits: for a lock, a time, input.
 const WAITS = /^(__futex_abstimed_wait\w*|futex_wait\w*|do_futex_wait\w*|__lll_lock_wait\w*|lll_\w*wait\w*|_*pthread_cond_(timed|clock)?wait\w*|_*sem_(timed|clock)?wait\w*|__new_sem_wait\w*|_*epoll_p?wait2?|_*p?poll|_*p?select|_*(clock_)?nanosleep\w*|_*sigwait\w*|_*sigtimedwait\w*|_*rt_sigtimedwait|_*accept4?|_*wait4|_*waitpid|Nt(WaitFor\w+|DelayExecution|RemoveIoCompletion\w*|SignalAndWaitForSingleObject|WaitForAlertByThreadId)|Zw(WaitFor\w+|DelayExecution|RemoveIoCompletion\w*)|win32u?\.?NtUserMsgWait\w*)$/;
 
+// MANAGED_WAITS are the same for profiles without native frames, such as those of traces.
+const MANAGED_WAITS = /^System\.Threading\.(Thread\.(Sleep|Join)|WaitHandle\.Wait\w*|Monitor\.(Wait|ObjWait|Enter\w*)|LowLevel(LifoSemaphore|Monitor)\.Wait\w*|LowLevelSpinWaiter\.Wait)([<(].*)?$/;
+
 // pseudo adds a symbol that stands for several frames.
 function pseudo(name, note) {
   return symbols.push({ name, module: "", cls: data.classes.indexOf("runtime"), doubtful: false, note }) - 1;
@@ -50,12 +53,13 @@ function helperNodes() {
 // of the place: the innermost managed frame, or else the outermost named one that does not
 // start threads.
 function waitSites() {
-  const managed = data.classes.indexOf("managed"), waits = symbols.map(s => WAITS.test(s.name)), site = new Int32Array(base.n).fill(-1);
+  const managed = data.classes.indexOf("managed"), native = symbols.map(s => WAITS.test(s.name)), any = native.some(w => w);
+  const waits = any ? native : symbols.map(s => s.cls === managed && MANAGED_WAITS.test(s.name)), site = new Int32Array(base.n).fill(-1);
   const kernel = data.classes.indexOf("kernel"), known = new Map();
   for (let i = 1; i < base.n; i++) {
     let at = symbols[base.symbol[i]].cls === kernel ? base.parent[i] : i, named = -1, module = "";
     if (at === 0 || !waits[base.symbol[at]]) continue;
-    while (at > 0 && symbols[base.symbol[at]].cls !== managed) {
+    while (at > 0 && (symbols[base.symbol[at]].cls !== managed || waits[base.symbol[at]])) {
       const s = symbols[base.symbol[at]];
       if (s.cls === GAP) break;
       if (!waits[base.symbol[at]] && !STARTS.test(s.name)) {
