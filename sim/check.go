@@ -16,7 +16,8 @@ import (
 // its stack was copied, leaf first. A complete stack has every one of them and
 // no other; one with gaps has no frame that is not in the truth, in its order.
 // Frames that say of themselves that they are doubtful may be wrong,
-// but none may be of a place that the CLR's report has not reached yet.
+// but none may be of a place that the CLR's report has not reached yet. Behind a
+// wrong one a complete stack may lack frames, and must invent none.
 //
 // By contract the CLR walks through dynamic methods, and through methods that it
 // hides, without a word. Where such a frame has called managed code, nobody but
@@ -42,7 +43,7 @@ func (h *Host) whole(truth []machine.Frame, out []merge.Frame) (unreported int, 
 		case h.unreported(truth, i):
 			unreported++
 		case out[j].Trust.Doubtful():
-			return unreported, nil
+			return unreported, h.part(truth[i:], out[j:])
 		default:
 			return unreported, fmt.Errorf("frame %d: %s", j, why)
 		}

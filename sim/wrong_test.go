@@ -56,6 +56,13 @@ func gap(out []merge.Frame, at int) []merge.Frame {
 	return slices.Insert(out, at, merge.Frame{Kind: unwind.KindGap, Gap: merge.GapLimit})
 }
 
+// doubted is the leaf and a wrong frame that says that it is doubtful.
+func doubted(g *good) []merge.Frame {
+	f := g.out[1]
+	f.IP, f.Trust = f.IP+1, unwind.TrustFramePointer
+	return append(slices.Clone(g.out[:1]), f)
+}
+
 // wrongs are stacks that no judge may let pass.
 var wrongs = []struct {
 	name string
@@ -106,6 +113,11 @@ var wrongs = []struct {
 		out = append(gap(out, len(out)), g.out[at:]...)
 		return out
 	}},
+	{"an invented frame behind a doubtful one", false, func(g *good) []merge.Frame {
+		return append(doubted(g), merge.Frame{IP: 0x1234, SP: g.out[2].SP, Trust: unwind.TrustCFI})
+	}},
+	{"a frame twice behind a doubtful one", false, func(g *good) []merge.Frame { return append(doubted(g), g.out[3], g.out[3]) }},
+	{"out of order behind a doubtful one", false, func(g *good) []merge.Frame { return append(doubted(g), g.out[3], g.out[2]) }},
 	{"another method behind a gap", true, func(g *good) []merge.Frame {
 		f := g.out[g.managed()]
 		f.Function++
