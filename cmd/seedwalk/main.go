@@ -52,6 +52,7 @@ var commands []command
 func init() {
 	commands = append(commands,
 		command{"record", "run a command and record its stacks", runRecord},
+		command{"agent", "record .NET processes all the time, at a low rate", runAgent},
 		command{"report", "show a recording, or make another format from it", runReport},
 		command{"diff", "compare two recordings: what became slower", runDiff},
 		command{"convert", "write a recording in other formats", runConvert},

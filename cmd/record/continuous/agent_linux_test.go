@@ -1,0 +1,198 @@
+package continuous
+
+import (
+	"errors"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
+)
+
+func testAgent(t *testing.T, r Recorder) (*Agent, *said) {
+	t.Helper()
+	said := &said{}
+	a, err := New(Config{Record: r, Rate: 19, Interval: time.Second, Folder: t.TempDir(), FolderBytes: 100, SpoolBytes: 100,
+		Push: "http://localhost:1", CPU: 1, MemoryBytes: 1 << 40, Say: said.say})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, said
+}
+
+// self is this process as a target.
+func self(t *testing.T) process {
+	start, ok := startOf(os.Getpid())
+	if !ok {
+		t.Fatal("this process has no start")
+	}
+	return process{os.Getpid(), start, "self"}
+}
+
+// fill writes the files of an interval.
+func fill(i Interval) {
+	for _, path := range []string{i.Recording, i.Profile} {
+		os.WriteFile(path, []byte(strings.Repeat("x", 40)), 0o600)
+	}
+}
+
+// Recordings and profiles stay within their bounds, and what the bounds take is counted.
+func TestFoldersStayBounded(t *testing.T) {
+	stop := make(chan struct{})
+	var n atomic.Int64
+	a, _ := testAgent(t, func(i Interval) (int64, time.Duration, error) {
+		fill(i)
+		time.Sleep(2 * time.Millisecond) // names have milliseconds
+		if n.Add(1) == 10 {
+			close(stop)
+		}
+		return 5, time.Millisecond, nil
+	})
+	a.follow(self(t), stop)
+	for _, f := range []*folder{a.store, a.spool} {
+		if names, size := f.files(); len(names) != 2 || size != 80 || f.dropped.Load() != 8 {
+			t.Errorf("%s: %v, %d bytes, %d dropped", f.suffix, names, size, f.dropped.Load())
+		}
+	}
+	if a.count.Samples.Load() != 50 || a.count.Recordings.Load() != 10 || a.count.Unrecorded.Load() < int64(10*time.Millisecond) {
+		t.Errorf("%d samples in %d recordings, unrecorded %d", a.count.Samples.Load(), a.count.Recordings.Load(), a.count.Unrecorded.Load())
+	}
+}
+
+// A target that cannot be recorded gives one line, and leaves no part of a file.
+func TestFailingTarget(t *testing.T) {
+	stop := make(chan struct{})
+	a, said := testAgent(t, func(i Interval) (int64, time.Duration, error) {
+		fill(i)
+		time.AfterFunc(50*time.Millisecond, func() { close(stop) })
+		return 0, 0, errors.New("no space left on device")
+	})
+	a.follow(self(t), stop)
+	parts, _ := os.ReadDir(a.spool.dir)
+	if len(said.lines) != 1 || !strings.Contains(said.lines[0], "no space left") || a.count.Failed.Load() != 1 || len(parts) != 0 {
+		t.Errorf("said %q, failed %d, %d files", said.lines, a.count.Failed.Load(), len(parts))
+	}
+}
+
+// A process whose number belongs to another one now is not followed.
+func TestEndedTarget(t *testing.T) {
+	a, _ := testAgent(t, func(Interval) (int64, time.Duration, error) { t.Error("recorded"); return 0, 0, nil })
+	p := self(t)
+	p.start++
+	a.follow(p, make(chan struct{}))
+}
+
+// An agent that was killed leaves parts, which the next one completes or counts.
+func TestRecover(t *testing.T) {
+	a, _ := testAgent(t, nil)
+	put(t, a.store, "1-2-x.swrec.partial", "x")
+	put(t, a.spool, "1-2-x.part.pb.gz", "x")
+	a.recover()
+	stored, _ := a.store.files()
+	parts, _ := os.ReadDir(a.spool.dir)
+	if len(stored) != 1 || len(parts) != 0 || a.count.SpoolDropped.Load() != 1 {
+		t.Errorf("%v stored, %d parts, %d dropped", stored, len(parts), a.count.SpoolDropped.Load())
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := newBudget(19, 0.02, 100)
+	for range 20 {
+		b.look(0.2, usage{})
+	}
+	if b.rate() > 2 || !b.paused() {
+		t.Errorf("rate %g, paused %v after using ten times the budget", b.rate(), b.paused())
+	}
+	cut := b.cut()
+	for range 40 {
+		b.look(0.001, usage{})
+	}
+	if b.rate() != 19 || b.paused() {
+		t.Errorf("rate %g, paused %v after using little", b.rate(), b.paused())
+	}
+	if line := b.look(0.001, usage{Memory: 101}); !b.paused() || !strings.Contains(line, "pauses") {
+		t.Errorf("memory above the budget: %q", line)
+	}
+	select {
+	case <-cut:
+	default:
+		t.Error("running intervals go on although the memory is used up")
+	}
+	if line := b.look(0.001, usage{Memory: 80}); line == "" || b.paused() {
+		t.Error("the pause does not end")
+	}
+}
+
+func TestRules(t *testing.T) {
+	f := &facts{pid: 7, user: 1000, command: "dotnet shop.dll --port 80", cgroup: "0::/kube/pod1"}
+	shop := regexp.MustCompile("shop")
+	for _, c := range []struct {
+		rules Rules
+		want  bool
+	}{
+		{Rules{User: -1}, false}, {Rules{User: -1, All: true}, true}, {Rules{User: -1, PIDs: []int{7}}, true}, {Rules{User: -1, PIDs: []int{8}}, false},
+		{Rules{User: 1000}, true}, {Rules{User: 0}, false}, {Rules{User: 0, Command: shop}, false}, {Rules{User: -1, Command: shop}, true},
+		{Rules{User: -1, Cgroup: regexp.MustCompile("pod2")}, false}, {Rules{User: -1, Cgroup: regexp.MustCompile("pod1"), Command: shop}, true},
+	} {
+		if got := c.rules.match(f); got != c.want {
+			t.Errorf("%+v: %v", c.rules, got)
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	a, _ := testAgent(t, nil)
+	get := func(token, path, authorization string) (int, string) {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		r.Header.Set("Authorization", authorization)
+		a.Handler(token).ServeHTTP(w, r)
+		body, _ := io.ReadAll(w.Body)
+		return w.Code, string(body)
+	}
+	for _, wrong := range []string{"", "Bearer ", "Bearer secrets", "secret"} {
+		if code, _ := get("secret", "/metrics", wrong); code != 401 {
+			t.Errorf("%q: %d", wrong, code)
+		}
+	}
+	if code, _ := get("", "/healthz", ""); code != 503 {
+		t.Errorf("health before the first look: %d", code)
+	}
+	a.start(nil, nil)
+	if code, _ := get("", "/healthz", ""); code != 200 {
+		t.Errorf("health: %d", code)
+	}
+	a.count.SpoolDropped.Add(3)
+	if code, text := get("secret", "/metrics", "Bearer secret"); code != 200 || !strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n") {
+		t.Errorf("metrics: %d %s", code, text)
+	}
+	for addr, want := range map[string]bool{"localhost:1": true, "127.0.0.9:1": true, "[::1]:1": true, ":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "x": false, "": false} {
+		if IsLocal(addr) != want {
+			t.Errorf("IsLocal(%q) = %v", addr, !want)
+		}
+	}
+}
+
+// systemd accepts the unit in docs/deploy.
+func TestUnit(t *testing.T) {
+	needs.Command(t, "systemd-analyze")
+	unit, err := os.ReadFile(filepath.Join(needs.Root(t), "docs", "deploy", "seedwalk-agent.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "seedwalk-agent.service")
+	text := strings.Replace(string(unit), "/usr/bin/seedwalk", "/bin/true", 1) // the tool is not installed here
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
+	if err != nil || strings.Contains(string(out), path) || strings.Contains(string(out), "seedwalk-agent.service:") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,141 @@
+package continuous
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+)
+
+// process is a process of one life: a number that is used again has another start.
+type process struct {
+	pid   int
+	start uint64 // ticks since the machine started
+	name  string
+}
+
+// tries bounds how often a process is asked whether it has a .NET runtime: one that starts
+// may have it late.
+const tries = 15
+
+// finder looks for targets. It remembers processes that are none.
+type finder struct {
+	rules Rules
+	seen  map[int]*sighting
+}
+
+type sighting struct {
+	start  uint64
+	first  time.Time
+	tries  int
+	target bool
+}
+
+func newFinder(r Rules) *finder { return &finder{rules: r, seen: map[int]*sighting{}} }
+
+// find lists the targets.
+func (f *finder) find(now time.Time) (out []process) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	seen := make(map[int]*sighting, len(f.seen))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		start, ok := startOf(pid)
+		if !ok {
+			continue
+		}
+		s := f.seen[pid]
+		if s == nil || s.start != start {
+			s = &sighting{start: start, first: now}
+		}
+		seen[pid] = s
+		if !s.target && s.tries < tries && now.Sub(s.first) >= minAge {
+			s.tries++
+			s.target = f.isTarget(pid)
+		}
+		if s.target {
+			out = append(out, process{pid, start, nameOf(pid)})
+		}
+	}
+	f.seen = seen
+	return out
+}
+
+func (f *finder) isTarget(pid int) bool {
+	facts := facts{pid: pid, user: -1}
+	dir := fmt.Sprintf("/proc/%d", pid)
+	if st, err := os.Stat(dir); err == nil {
+		facts.user = int(st.Sys().(*syscall.Stat_t).Uid)
+	}
+	command, _ := os.ReadFile(dir + "/cmdline")
+	facts.command = string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
+	cgroup, _ := os.ReadFile(dir + "/cgroup")
+	facts.cgroup = string(cgroup)
+	if !f.rules.match(&facts) {
+		return false
+	}
+	_, err := diagnostics.Process(pid)
+	return err == nil
+}
+
+// nameOf is what a process runs: the assembly if it is dotnet's, else the program.
+func nameOf(pid int) string {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args := strings.Split(strings.TrimRight(string(data), "\x00"), "\x00")
+	for _, arg := range args[1:] {
+		if base := filepath.Base(arg); strings.HasSuffix(base, ".dll") || strings.HasSuffix(base, ".exe") {
+			return safeName(strings.TrimSuffix(strings.TrimSuffix(base, ".dll"), ".exe"))
+		}
+	}
+	return safeName(filepath.Base(args[0]))
+}
+
+// startOf is when a process started. Zombies have none.
+func startOf(pid int) (uint64, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
+	fields := bytes.Fields(rest)
+	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	return n, err == nil
+}
+
+func alive(p process) bool {
+	start, ok := startOf(p.pid)
+	return ok && start == p.start
+}
+
+// ownUsage is what this process uses. Memory is what the kernel keeps for it alone.
+func ownUsage() (u usage) {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) == nil {
+		u.CPU = time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	data, _ := os.ReadFile("/proc/self/statm")
+	if fields := bytes.Fields(data); len(fields) > 2 {
+		resident, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+		files, _ := strconv.ParseInt(string(fields[2]), 10, 64)
+		u.Memory = (resident - files) * int64(os.Getpagesize())
+	}
+	return u
+}

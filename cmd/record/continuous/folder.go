@@ -1,0 +1,98 @@
+package continuous
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// partSuffix ends the name of a profile that is being written.
+const partSuffix = ".part.pb.gz"
+
+// folder is a folder of files whose names sort by time, with a bound of their size.
+type folder struct {
+	dir     string
+	suffix  string
+	bound   int64
+	dropped *atomic.Int64
+
+	mu sync.Mutex
+}
+
+// files lists complete files, oldest first, and their size.
+func (f *folder) files() (names []string, size int64) {
+	entries, _ := os.ReadDir(f.dir) // sorted by name; what was read before an error counts
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), f.suffix) || strings.HasSuffix(e.Name(), partSuffix) {
+			continue
+		}
+		names, size = append(names, e.Name()), size+info.Size()
+	}
+	return names, size
+}
+
+// trim deletes the oldest files until the rest fits.
+func (f *folder) trim() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names, size := f.files()
+	for _, name := range names {
+		if size <= f.bound {
+			return
+		}
+		path := filepath.Join(f.dir, name)
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		if os.Remove(path) == nil {
+			size -= info.Size()
+			f.dropped.Add(1)
+		}
+	}
+}
+
+// spooled is what the name of a file in the spool says about it.
+type spooled struct {
+	From, Until time.Time
+	PID         int
+	Rate        float64
+	Name        string
+}
+
+func (s spooled) file() string {
+	return fmt.Sprintf("%d-%d-%d-%.2f-%s.pb.gz", s.From.UnixMilli(), s.Until.UnixMilli(), s.PID, s.Rate, s.Name)
+}
+
+var spooledName = regexp.MustCompile(`^(\d{1,15})-(\d{1,15})-(\d{1,10})-([0-9.]{1,12})-([A-Za-z0-9._-]{1,60})\.pb\.gz$`)
+
+func parseSpooled(name string) (s spooled, ok bool) {
+	m := spooledName.FindStringSubmatch(name)
+	if m == nil {
+		return s, false
+	}
+	from, err1 := strconv.ParseInt(m[1], 10, 64)
+	until, err2 := strconv.ParseInt(m[2], 10, 64)
+	pid, err3 := strconv.Atoi(m[3])
+	rate, err4 := strconv.ParseFloat(m[4], 64)
+	ok = err1 == nil && err2 == nil && err3 == nil && err4 == nil
+	return spooled{time.UnixMilli(from), time.UnixMilli(until), pid, rate, m[5]}, ok
+}
+
+var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// safeName is a service's name as file names and labels may have it.
+func safeName(s string) string {
+	s = strings.Trim(unsafe.ReplaceAllString(s, "_"), "._-")
+	if s == "" {
+		return "unnamed"
+	}
+	return s[:min(len(s), 60)]
+}

@@ -1,0 +1,197 @@
+package continuous
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 4 << 10
+
+// pusher sends the files of the spool, oldest first.
+type pusher struct {
+	cfg         *Config
+	spool       *folder
+	count       *Counters
+	first, most time.Duration // bounds of the time between two tries
+	client      http.Client
+	wake        chan struct{}
+	failing     bool
+}
+
+// rejected is the answer to a profile that would never be taken.
+type rejected struct{ status string }
+
+func (r *rejected) Error() string { return "the profile is refused: " + r.status }
+
+// busy is an answer that says when to come again.
+type busy struct {
+	status string
+	after  time.Duration
+}
+
+func (b *busy) Error() string { return b.status }
+
+// notify says that there is a new file. The next look finds it, so nothing waits here.
+func (p *pusher) notify() {
+	select {
+	case p.wakeup() <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pusher) wakeup() chan struct{} {
+	p.spool.mu.Lock()
+	defer p.spool.mu.Unlock()
+	if p.wake == nil {
+		p.wake = make(chan struct{}, 1)
+	}
+	return p.wake
+}
+
+func (p *pusher) run(stop <-chan struct{}) {
+	p.client.Timeout = 10 * time.Second
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	delay := p.first
+	for {
+		err := p.drain(stop)
+		if err == nil {
+			delay = p.first
+			select {
+			case <-stop:
+				return
+			case <-p.wakeup():
+			case <-time.After(time.Minute):
+			}
+			continue
+		}
+		wait := delay
+		if b := (*busy)(nil); errors.As(err, &b) && b.after > wait {
+			wait = min(b.after, p.most)
+		}
+		if !sleep(wait, stop) {
+			return
+		}
+		delay = min(2*delay, p.most)
+	}
+}
+
+// drain sends all files. It stops at the first that the backend cannot take now.
+func (p *pusher) drain(stop <-chan struct{}) error {
+	names, _ := p.spool.files()
+	for _, name := range names {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		err := p.send(name)
+		refused := (*rejected)(nil)
+		switch {
+		case errors.Is(err, os.ErrNotExist): // the bound of the spool took it
+			continue
+		case errors.As(err, &refused):
+			p.count.PushRejected.Add(1)
+		case err != nil:
+			p.count.PushErrors.Add(1)
+			if !p.failing {
+				p.failing = true
+				p.cfg.Say(fmt.Sprintf("%s does not take profiles now: %v; they wait in %s, at most %d MB", p.host(), err, p.spool.dir, p.spool.bound>>20))
+			}
+			return err
+		default:
+			p.count.Pushed.Add(1)
+		}
+		if p.failing && err == nil {
+			p.failing = false
+			p.cfg.Say(p.host() + " takes profiles again")
+		}
+		if err := os.Remove(filepath.Join(p.spool.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if refused != nil {
+			p.cfg.Say(fmt.Sprintf("%s: %v; the profile is dropped", p.host(), refused))
+		}
+	}
+	return nil
+}
+
+// host is the backend without the secrets that an address may have.
+func (p *pusher) host() string {
+	u, err := url.Parse(p.cfg.Push)
+	if err != nil {
+		return "the backend"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// send posts one file as Pyroscope takes it.
+func (p *pusher) send(name string) error {
+	s, ok := parseSpooled(name)
+	if !ok {
+		return &rejected{"the name of " + name + " is not one of the spool"}
+	}
+	data, err := os.ReadFile(filepath.Join(p.spool.dir, name))
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile("profile", "profile.pprof")
+	if err != nil {
+		return err
+	}
+	if _, err := part.Write(data); err != nil {
+		return err
+	}
+	if err := form.Close(); err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	query := url.Values{"name": {fmt.Sprintf("%s{pid=%d,host=%s}", s.Name, s.PID, safeName(host))},
+		"from": {strconv.FormatInt(s.From.Unix(), 10)}, "until": {strconv.FormatInt(max(s.Until.Unix(), s.From.Unix()+1), 10)},
+		"format": {"pprof"}, "spyName": {"seedwalk"}, "sampleRate": {strconv.Itoa(max(1, int(s.Rate)))}}
+	req, err := http.NewRequest(http.MethodPost, strings.TrimRight(p.cfg.Push, "/")+"/ingest?"+query.Encode(), &body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	if p.cfg.PushToken != "" {
+		req.Header.Set("Authorization", "Bearer "+p.cfg.PushToken)
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		if e := (*url.Error)(nil); errors.As(err, &e) {
+			err = e.Err // the address may have secrets
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	return judge(resp)
+}
+
+// judge says whether a profile was taken, will never be, or should be sent again.
+func judge(resp *http.Response) error {
+	switch code := resp.StatusCode; {
+	case code >= 200 && code < 300:
+		return nil
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code == http.StatusUnauthorized, code == http.StatusForbidden,
+		code == http.StatusNotFound, code >= 500:
+		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+		return &busy{resp.Status, time.Duration(min(max(after, 0), 3600)) * time.Second}
+	case code >= 300 && code < 400:
+		return fmt.Errorf("%s: name the address that it redirects to", resp.Status)
+	}
+	return &rejected{resp.Status}
+}

@@ -1,0 +1,84 @@
+package continuous
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Counters add up what the agent did, and what it dropped.
+type Counters struct {
+	Targets, Recordings, Samples, Failed, Paused, Unrecorded atomic.Int64 // Unrecorded in nanoseconds
+	StoreDropped, SpoolDropped                               atomic.Int64 // files that a bound took
+	Pushed, PushErrors, PushRejected                         atomic.Int64
+}
+
+// IsLocal reports whether an address to listen on can be reached from this machine only.
+func IsLocal(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// Handler serves /healthz and /metrics. With a token, requests need it as a bearer token.
+func (a *Agent) Handler(token string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", a.health)
+	mux.HandleFunc("GET /metrics", a.metrics)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func (a *Agent) health(w http.ResponseWriter, _ *http.Request) {
+	a.mu.Lock()
+	late := time.Since(a.scanned) > 15*scanEvery
+	a.mu.Unlock()
+	if late {
+		http.Error(w, "processes are not looked for any more", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	a.mu.Lock()
+	targets, waiting := len(a.targets), a.waiting
+	a.mu.Unlock()
+	_, spool := a.spool.files()
+	_, store := a.store.files()
+	used := a.budget.usage()
+	for _, m := range []struct {
+		name, kind, help string
+		value            float64
+	}{
+		{"targets", "gauge", "Processes that are recorded.", float64(targets)},
+		{"targets_waiting", "gauge", "Processes beyond the limit, which are not recorded.", float64(waiting)},
+		{"targets_total", "counter", "Processes that were recorded.", float64(a.count.Targets.Load())},
+		{"recordings_total", "counter", "Intervals that were recorded.", float64(a.count.Recordings.Load())},
+		{"recordings_failed_total", "counter", "Intervals that could not be recorded.", float64(a.count.Failed.Load())},
+		{"recordings_paused_total", "counter", "Times that a process was not recorded because of the budget.", float64(a.count.Paused.Load())},
+		{"unrecorded_seconds_total", "counter", "Time of targets without a recording, while intervals begin and are written.", time.Duration(a.count.Unrecorded.Load()).Seconds()},
+		{"samples_total", "counter", "Samples in recordings.", float64(a.count.Samples.Load())},
+		{"store_dropped_total", "counter", "Recordings deleted because the folder was full.", float64(a.count.StoreDropped.Load())},
+		{"spool_dropped_total", "counter", "Profiles deleted before they were sent, because the spool or the disk was full.", float64(a.count.SpoolDropped.Load())},
+		{"store_bytes", "gauge", "Size of the recordings.", float64(store)},
+		{"spool_bytes", "gauge", "Size of the profiles that wait.", float64(spool)},
+		{"pushed_total", "counter", "Profiles that the backend took.", float64(a.count.Pushed.Load())},
+		{"push_errors_total", "counter", "Tries to send that failed.", float64(a.count.PushErrors.Load())},
+		{"push_rejected_total", "counter", "Profiles that the backend refused.", float64(a.count.PushRejected.Load())},
+		{"rate_hertz", "gauge", "Samples per second and thread in the next interval.", a.budget.rate()},
+		{"cpu_seconds_total", "counter", "CPU time of the agent.", used.CPU.Seconds()},
+		{"memory_bytes", "gauge", "Memory of the agent.", float64(used.Memory)},
+	} {
+		fmt.Fprintf(w, "# HELP seedwalk_agent_%s %s\n# TYPE seedwalk_agent_%s %s\nseedwalk_agent_%s %g\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+	}
+}

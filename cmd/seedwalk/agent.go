@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cmd/record"
+	"github.com/seedwalk/seedwalk/cmd/record/continuous"
+	"github.com/seedwalk/seedwalk/report/export"
+)
+
+const agentHelp = `Usage: seedwalk agent [flags] --all
+       seedwalk agent [flags] --pid PID | --command RE | --cgroup RE | --user NAME
+
+Records .NET processes at a low rate until it is stopped, as they come and go (Linux, .NET 8 and
+later). Each process gets one recording for each interval. --pid adds processes to those that
+meet all the other rules.
+
+  --all              record every .NET process
+  --pid PID          record this process; repeat it or separate with commas
+  --command RE       record processes whose command line matches a regular expression
+  --cgroup RE        record processes whose cgroup matches a regular expression
+  --user NAME        record processes of a user, by name or number
+  --rate HZ          samples per second and thread (default 19)
+  --interval D       length of one recording, 5s to 1h (default 60s)
+  --folder DIR       where recordings and waiting profiles are kept (default seedwalk-agent)
+  --folder-mb N      bound of the recordings, the oldest are deleted; 0 keeps none (default 1024)
+  --push URL         send each interval as pprof to URL/ingest, as Pyroscope takes it
+  --push-token FILE  file with the bearer token of the backend
+  --spool-mb N       bound of profiles that wait for the backend (default 256)
+  --cpu PERCENT      budget of the agent, in percent of a core; it lowers the rate by itself, and
+                     pauses if that is not enough (default 5)
+  --memory-mb N      budget of the agent's memory; it pauses above (default 512)
+  --listen ADDR      serve /healthz and /metrics there; "" for nowhere (default localhost:7019);
+                     an address that other machines reach needs --token
+  --token FILE       file with the bearer token that requests need, at least 16 characters
+
+Examples:
+  seedwalk agent --all --push http://localhost:4040
+  seedwalk agent --command 'dotnet .*shop' --interval 30s --folder /var/lib/seedwalk
+  seedwalk report /var/lib/seedwalk/1790000000000-4711-shop.swrec
+
+Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 wrong usage, 125 the agent could not begin.
+`
+
+// agentFlags are the flags of agent.
+type agentFlags struct {
+	cfg                              continuous.Config
+	pids                             list
+	command, cgroup, user            string
+	listen, token, pushToken         string
+	folderMB, spoolMB, memoryMB, cpu float64
+}
+
+func runAgent(args []string) int {
+	var f agentFlags
+	set := flag.NewFlagSet("agent", flag.ContinueOnError)
+	set.BoolVar(&f.cfg.Rules.All, "all", false, "")
+	set.Var(&f.pids, "pid", "")
+	set.StringVar(&f.command, "command", "", "")
+	set.StringVar(&f.cgroup, "cgroup", "", "")
+	set.StringVar(&f.user, "user", "", "")
+	set.Float64Var(&f.cfg.Rate, "rate", 19, "")
+	f.cfg.Interval = time.Minute
+	set.Var((*seconds)(&f.cfg.Interval), "interval", "")
+	set.StringVar(&f.cfg.Folder, "folder", "seedwalk-agent", "")
+	set.Float64Var(&f.folderMB, "folder-mb", 1024, "")
+	set.StringVar(&f.cfg.Push, "push", "", "")
+	set.StringVar(&f.pushToken, "push-token", "", "")
+	set.Float64Var(&f.spoolMB, "spool-mb", 256, "")
+	set.Float64Var(&f.cpu, "cpu", 5, "")
+	set.Float64Var(&f.memoryMB, "memory-mb", 512, "")
+	set.StringVar(&f.listen, "listen", "localhost:7019", "")
+	set.StringVar(&f.token, "token", "", "")
+	if code, done := parse(set, agentHelp, args); done {
+		return code
+	}
+	err := f.check(set.Args())
+	if err == nil {
+		err = f.rules()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk agent: %v; see seedwalk agent --help\n", err)
+		return exitUsage
+	}
+	if err := f.run(); err != nil {
+		fmt.Fprintf(os.Stderr, "seedwalk agent: %v\n", err)
+		return record.ExitRefused
+	}
+	return exitOK
+}
+
+func (f *agentFlags) check(args []string) error {
+	const most = 1 << 20 // megabytes
+	c := &f.cfg
+	c.CPU, c.FolderBytes, c.SpoolBytes, c.MemoryBytes = f.cpu/100, int64(f.folderMB*(1<<20)), int64(f.spoolMB*(1<<20)), int64(f.memoryMB*(1<<20))
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument %q", args[0])
+	case !(c.Rate >= 1 && c.Rate <= record.MaxRate):
+		return fmt.Errorf("--rate %g is out of range: choose 1 to %d samples per second", c.Rate, record.MaxRate)
+	case c.Interval < 5*time.Second || c.Interval > time.Hour:
+		return errors.New("--interval must be 5s to 1h")
+	case !(f.folderMB >= 0 && f.folderMB <= most && f.spoolMB > 0 && f.spoolMB <= most):
+		return errors.New("--folder-mb and --spool-mb must be megabytes, at most 1048576")
+	case !(f.cpu > 0 && f.cpu <= 100*float64(runtime.NumCPU())):
+		return errors.New("--cpu must be percent of a core, above 0")
+	case !(f.memoryMB >= 64 && f.memoryMB <= most):
+		return errors.New("--memory-mb must be 64 or more")
+	case c.FolderBytes == 0 && c.Push == "":
+		return errors.New("--folder-mb 0 keeps nothing, and there is no --push")
+	}
+	if u, err := url.Parse(c.Push); c.Push != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "") {
+		return errors.New("--push must be an address such as http://localhost:4040")
+	}
+	if f.listen != "" && f.token == "" && !continuous.IsLocal(f.listen) {
+		return fmt.Errorf("--listen %s can be reached from other machines or is no address: add --token FILE, or listen on localhost:PORT", f.listen)
+	}
+	return nil
+}
+
+// rules makes the rules for processes.
+func (f *agentFlags) rules() (err error) {
+	r := &f.cfg.Rules
+	for _, text := range f.pids {
+		pid, err := strconv.Atoi(text)
+		if err != nil || pid <= 0 {
+			return fmt.Errorf("--pid %s is not the number of a process", text)
+		}
+		r.PIDs = append(r.PIDs, pid)
+	}
+	if r.Command, err = pattern("--command", f.command); err != nil {
+		return err
+	}
+	if r.Cgroup, err = pattern("--cgroup", f.cgroup); err != nil {
+		return err
+	}
+	if r.User = -1; f.user != "" {
+		id := f.user
+		if u, err := user.Lookup(f.user); err == nil {
+			id = u.Uid
+		}
+		if r.User, err = strconv.Atoi(id); err != nil || r.User < 0 {
+			return fmt.Errorf("--user %s: there is no such user", f.user)
+		}
+	}
+	if !r.Set() {
+		return errors.New("no rule; add --all, or choose processes with --pid, --command, --cgroup, or --user")
+	}
+	return nil
+}
+
+func pattern(name, text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %v", name, err)
+	}
+	return re, nil
+}
+
+// tokenIn reads a token from a file.
+func tokenIn(path string, least int) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if len(token) < least || strings.ContainsAny(token, "\r\n") {
+		return "", fmt.Errorf("%s: the token must be one line of at least %d characters", path, least)
+	}
+	return token, nil
+}
+
+func (f *agentFlags) run() error {
+	if runtime.GOOS != "linux" {
+		return errors.New("this command needs Linux")
+	}
+	token, err := tokenIn(f.token, 16)
+	if err != nil {
+		return err
+	}
+	if f.cfg.PushToken, err = tokenIn(f.pushToken, 1); err != nil {
+		return err
+	}
+	if f.cfg.Folder, err = filepath.Abs(f.cfg.Folder); err != nil {
+		return err
+	}
+	f.cfg.Say = func(line string) { fmt.Fprintf(os.Stderr, "seedwalk agent: %s\n", line) }
+	f.cfg.Record = recordInterval
+	debug.SetMemoryLimit(f.cfg.MemoryBytes * 3 / 4)
+	a, err := continuous.New(f.cfg)
+	if err != nil {
+		return err
+	}
+	if f.listen != "" {
+		l, err := net.Listen("tcp", f.listen)
+		if err != nil {
+			return err
+		}
+		srv := &http.Server{Handler: a.Handler(token), ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+		defer srv.Close()
+		go srv.Serve(l)
+		f.cfg.Say("serving http://" + l.Addr().String() + "/metrics")
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	a.Run(ctx.Done())
+	return nil
+}
+
+// recordInterval makes one recording. A file that could not be written to its place is not
+// kept elsewhere.
+func recordInterval(i continuous.Interval) (int64, time.Duration, error) {
+	opt := record.Options{PID: i.PID, Rate: i.Rate, Duration: i.Duration, Stop: i.Stop, Probe: findProbe(), Profiler: findProfiler(),
+		Namer: newNamer(nil), Stdout: os.Stderr, Stderr: os.Stderr}
+	if i.Recording != "" {
+		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Recording, Format: export.RecordingFile})
+	}
+	if i.Profile != "" {
+		format, _ := export.ByName("pprof")
+		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Profile, Format: format})
+	}
+	res, err := record.Run(opt)
+	if err != nil {
+		return 0, 0, err
+	}
+	var lost error
+	for _, w := range res.Written {
+		if w.Err != nil {
+			os.Remove(w.Path)
+			lost = fmt.Errorf("cannot write %s: %w", w.Output.Path, w.Err)
+		}
+	}
+	if res.Profile == nil {
+		return 0, 0, errors.Join(lost, errors.New("it did not connect"))
+	}
+	return res.Profile.Stats.Samples, res.Profile.Duration, lost
+}

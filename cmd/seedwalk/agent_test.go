@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// Each wrong value is refused with the name of its flag.
+func TestAgentFlags(t *testing.T) {
+	good := func() agentFlags {
+		f := agentFlags{listen: "localhost:0", folderMB: 1, spoolMB: 1, memoryMB: 64, cpu: 1}
+		f.cfg.Rate, f.cfg.Interval, f.cfg.Rules.All = 19, time.Minute, true
+		return f
+	}
+	for want, change := range map[string]func(f *agentFlags){
+		"":                         func(*agentFlags) {},
+		"--rate":                   func(f *agentFlags) { f.cfg.Rate = 0.5 },
+		"--interval":               func(f *agentFlags) { f.cfg.Interval = time.Second },
+		"--folder-mb":              func(f *agentFlags) { f.folderMB = -1 },
+		"--spool-mb":               func(f *agentFlags) { f.spoolMB = 1e9 },
+		"--cpu":                    func(f *agentFlags) { f.cpu = 0 },
+		"--memory-mb":              func(f *agentFlags) { f.memoryMB = 1 },
+		"keeps nothing":            func(f *agentFlags) { f.folderMB = 0 },
+		"--push must":              func(f *agentFlags) { f.cfg.Push = "localhost:4040" },
+		"add --token FILE":         func(f *agentFlags) { f.listen = ":7019" },
+		"--pid x":                  func(f *agentFlags) { f.pids = list{"x"} },
+		"--command: error parsing": func(f *agentFlags) { f.command = "(" },
+		"--cgroup: error parsing":  func(f *agentFlags) { f.cgroup = "[" },
+		"no such user":             func(f *agentFlags) { f.user = "nobody like this" },
+		"no rule":                  func(f *agentFlags) { f.cfg.Rules.All = false },
+	} {
+		f := good()
+		change(&f)
+		err := f.check(nil)
+		if err == nil {
+			err = f.rules()
+		}
+		if got := ""; err != nil && !strings.Contains(err.Error(), want) || (err == nil) != (want == got) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+func TestAgentToken(t *testing.T) {
+	path := filepath.Join(tempdir.New(t), "token")
+	for text, want := range map[string]string{"0123456789abcdef\n": "0123456789abcdef", "short": "", "0123456789abcdef\nx": ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tokenIn(path, 16); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
