@@ -48,6 +48,7 @@ func TestSame(t *testing.T) {
 		{"recursion without frame pointers and tables", []clr.SnapshotFrame{at(0x1100, fp), at(0x1130, fp), marker(fp)}, method, nil, false},
 		{"a funclet below its method", []clr.SnapshotFrame{at(0x1400, fp), marker(0x4000)}, method, above(0x1030), false},
 		{"the CLR's frame is further down", []clr.SnapshotFrame{at(0xff0, fp), marker(0x4000)}, method, above(0x1810), false},
+		{"a frame that begins at its caller's SP", []clr.SnapshotFrame{at(0x1100, fp), marker(0x4000)}, method, above(0x1100), false},
 		{"its SP is above its FP", []clr.SnapshotFrame{at(0x1900, fp), marker(0x4000)}, method, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -32,3 +32,36 @@ func TestOutside(t *testing.T) {
 		}
 	}
 }
+
+// TestOutsideInterrupted: what a signal interrupted in no known code is doubtful, but for a
+// call to a function that is not there.
+func TestOutsideInterrupted(t *testing.T) {
+	for ip, want := range map[uint64]unwind.Trust{0x10: unwind.TrustCFI, nullPage: unwind.TrustOutside} {
+		u, s := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 16}, signal: true})), newStack()
+		s.set(sp0+8, ip)
+		all, f := context.FromAMD64(start(at(0), sp0)), unwind.Frame{}
+		state := unwind.Interrupted(&all)
+		if stop := u.Step(&state, s.window(), nil, &f); stop != unwind.StopNone || !state.Exact || state.Trust != want {
+			t.Errorf("%#x: %v, exact %v by %v, want %v", ip, stop, state.Exact, state.Trust, want)
+		}
+	}
+}
+
+// TestSideNull: a return address of 0 is no frame, by whatever row, unless a signal has
+// interrupted a call to 0.
+func TestSideNull(t *testing.T) {
+	for _, signal := range []bool{false, true} {
+		want := unwind.NullReturn
+		if signal {
+			want = unwind.StopNone
+		}
+		u, s := unwinder(makeTable(t, 1, fn{program: []byte{0x0c, 10, 16}, signal: signal})), newStack()
+		r := start(at(0), sp0)
+		r.GPR[context.R10] = sp0
+		s.set(sp0+8, 0)
+		var f unwind.Frame
+		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != want {
+			t.Errorf("signal %v: %v, want %v", signal, stop, want)
+		}
+	}
+}

@@ -231,9 +231,6 @@ func value(r *cfi.Rule, reg uint16, e *cfi.ExprEnv) (uint64, bool) {
 	switch r.Kind {
 	case savedAt:
 		return savedWord(r, e)
-	case cfi.Unspecified:
-		v, ok := envRegister(reg, e)
-		return v, ok && cfi.CalleeSaved(context.ArchAMD64, reg)
 	case cfi.SameValue:
 		return envRegister(reg, e)
 	case cfi.Offset:

@@ -117,6 +117,9 @@ func auditFaults() []Fault {
 		arm("step.go", "arm-outside-step", "a frame that a step reaches in no known code is sure", "\tif r.outside() {\n\t\tdoubtOutside(s)\n\t}\n", ""),
 		arm("walk.go", "arm-outside-walk", "a frame that a walk reaches in no known code is sure", "if n > 0 && r.outside() {", "if n > 0 && r.outside() && r.Managed() {"),
 		arm("walk_fused.go", "arm-after-any", "any successor is the caller", "e.addr != to-1 {", "e.rule.kind == RuleNone {"),
+		x64("step.go", "outside-null", "what a call to 0 interrupted is doubtful", "!r.outside() || s.Exact && regs.RIP < nullPage {", "!r.outside() {"),
+		x64("step_cfi.go", "side-null", "a return address of 0 is a frame by any row", "s.signal && stop == unwind.NullReturn", "stop == unwind.NullReturn"),
+		engineFault("stack/merge/merge.go", "merge-grown-edge", "a frame may begin at its caller's SP", "return f.SP < above", "return f.SP <= above", &Step{"./stack/merge", nil}),
 		Fault{Name: "merge-fresh-doubt", What: "code that the CLR knows is doubtful", File: "stack/merge/managed.go",
 			Old: "\t\tm.at.Trust = unwind.TrustCLR\n", New: "\t\t_ = unwind.TrustCLR\n", By: []*Step{{"./stack/merge", nil}}},
 	}
