@@ -11,8 +11,8 @@ for dir in . "${TMPDIR:-/tmp}" "$(go env GOCACHE)"; do
 	[ "${free:-9999}" -ge 8000 ] || echo "tests: $(cd "$dir" && pwd) has $free MB free; packages, products, Go's build cache (go clean -cache) and cores take up to 8000" >&2
 done
 part=$(mktemp)
-trap 'rm -f "$part" "$part.run"' EXIT
-log=${TEST_LOG:-$part} status=0
+trap 'rm -f "$part" "$part.run" "$part.log"' EXIT
+log=${TEST_LOG:-$part.log} status=0
 # End-to-end tests of make test: each main job on .NET 9 and 10, on Windows, and on ARM64.
 first='^(TestProbeTruth|TestProbeNet10|TestSimplePrograms|TestShortProgram|TestDoctor|TestStackLocks|TestWaitsCommand|TestNames|TestARM64Record|TestWindowsPID)$'
 e2e=$(go list ./profiler/e2e)
