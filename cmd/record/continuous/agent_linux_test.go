@@ -187,7 +187,8 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "seedwalk-agent.service")
-	text := strings.Replace(string(unit), "/usr/bin/seedwalk", "/bin/true", 1) // the tool is not installed here
+	// The tool is not installed here.
+	text := strings.Replace(string(unit), "/usr/bin/seedwalk", "/bin/true", 1)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
