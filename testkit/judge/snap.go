@@ -42,10 +42,12 @@ func (st *stack) disagreement(stop unwind.Stop, same bool) {
 	}
 }
 
+// guess reports whether a frame's rule is doubtful. A place outside all modules is judged as
+// the rule that led there: the truth knows such places.
+func guess(f unwind.Frame) bool { return f.Trust.Doubtful() && f.Trust != unwind.TrustOutside }
+
 // doubtful reports whether one of the first n frames is a guess.
-func (st *stack) doubtful(n int) bool {
-	return slices.ContainsFunc(st.frames[:n], func(f unwind.Frame) bool { return f.Trust.Doubtful() })
-}
+func (st *stack) doubtful(n int) bool { return slices.ContainsFunc(st.frames[:n], guess) }
 
 // Snapshots judges the stacks of one traced program.
 func Snapshots(s *Score, p *snap.Program) error {
@@ -107,7 +109,7 @@ func judge(s *snap.Snapshot, st *stack) (v verdict, good int, why string) {
 			}
 			why = d
 		}
-		if !st.frames[i].Trust.Doubtful() {
+		if !guess(st.frames[i]) {
 			certain++
 		}
 	}
