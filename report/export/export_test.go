@@ -17,7 +17,7 @@ import (
 func TestByExtension(t *testing.T) {
 	for path, want := range map[string]string{
 		"out/demo.pb.gz": "pprof", "a.pb": "pprof", "x.PPROF": "pprof", "demo.folded": "folded", "d.ir/x.html": "html", "X.HTM": "html",
-		"a.json": "json", "a.speedscope.json": "speedscope", "a.txt": "text", "a": "", "a.gz": "", "json": "", "a.html/b": "",
+		"a.json": "json", "a.firefox.json": "firefox", "a.speedscope.json": "speedscope", "a.txt": "text", "a": "", "a.gz": "", "json": "", "a.html/b": "",
 	} {
 		if f, ok := ByExtension(path); f.Name != want || ok != (want != "") {
 			t.Errorf("ByExtension(%q) = %q, %v, want %q", path, f.Name, ok, want)
@@ -26,7 +26,7 @@ func TestByExtension(t *testing.T) {
 }
 
 func TestByName(t *testing.T) {
-	for _, name := range []string{"pprof", "folded", "html", "json", "speedscope", "text", "HTML"} {
+	for _, name := range []string{"pprof", "folded", "html", "json", "speedscope", "firefox", "text", "HTML"} {
 		if f, ok := ByName(name); !ok || !strings.EqualFold(f.Name, name) || f.Write == nil || f.Description == "" {
 			t.Errorf("ByName(%q) = %+v, %v", name, f, ok)
 		}
@@ -34,7 +34,7 @@ func TestByName(t *testing.T) {
 	if f, ok := ByName("svg"); ok {
 		t.Errorf("ByName(svg) = %v", f)
 	}
-	if len(Formats()) != 6 {
+	if len(Formats()) != 7 {
 		t.Errorf("%d formats", len(Formats()))
 	}
 }
@@ -187,7 +187,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("folded: count in %q: %v", l, err)
 		}
 	}
-	for _, f := range []string{"json", "speedscope"} {
+	for _, f := range []string{"json", "speedscope", "firefox"} {
 		format, _ := ByName(f)
 		if out := written(t, format.Write, p); !json.Valid(out) {
 			t.Errorf("%s: not JSON", f)
@@ -199,7 +199,7 @@ func TestHostileNames(t *testing.T) {
 func TestGapIsVisible(t *testing.T) {
 	p := &Profile{Frames: []Frame{{Name: "leaf", ModuleIndex: -1}}, Threads: []Thread{{1, "t"}},
 		Stacks: []Stack{{Frames: []int32{0}, Count: 3, Gap: "slot-full"}, {Count: 2, Complete: true}}, Stats: Stats{Samples: 5}}
-	for _, f := range []string{"folded", "html", "speedscope", "text"} {
+	for _, f := range []string{"folded", "html", "speedscope", "firefox", "text"} {
 		format, _ := ByName(f)
 		out := string(written(t, format.Write, p))
 		for _, want := range []string{"[gap: slot-full]", "[gap: no frames]"} {

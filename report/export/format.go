@@ -19,6 +19,7 @@ var formats = []Format{
 	{"html", []string{".html", ".htm"}, "a flame graph in one file, for any browser, no network", WriteHTML},
 	{"folded", []string{".folded", ".collapsed"}, "one line per stack, for flamegraph.pl and its kin", WriteFolded},
 	{"speedscope", []string{".speedscope.json", ".speedscope"}, "for speedscope.app, one profile per thread", WriteSpeedscope},
+	{"firefox", []string{".firefox.json"}, "for profiler.firefox.com, samples of each thread by time", WriteFirefox},
 	{"json", []string{".json"}, "everything that is known, see the documentation of package export", WriteJSON},
 	{"text", []string{".txt", ".text"}, "the summary and the tree of the hottest stacks", WriteText},
 }

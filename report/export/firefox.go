@@ -1,0 +1,477 @@
+package export
+
+import (
+	"cmp"
+	hexadecimal "encoding/hex"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The parts of Firefox Profiler's processed profile format that the file has. Its documentation is
+// src/types/profile.ts of the profiler. Tables are columns of one length.
+type firefoxFile struct {
+	Meta    firefoxMeta     `json:"meta"`
+	Libs    []firefoxLib    `json:"libs"`
+	Pages   []int           `json:"pages"`
+	Shared  firefoxShared   `json:"shared"`
+	Threads []firefoxThread `json:"threads"`
+}
+
+type firefoxMeta struct {
+	Product      string            `json:"product"`
+	Start        float64           `json:"startTime"` // unix milliseconds
+	Interval     float64           `json:"interval"`
+	Version      int               `json:"version"`
+	Processed    int               `json:"preprocessedProfileVersion"`
+	ProcessType  int               `json:"processType"`
+	Symbolicated bool              `json:"symbolicated"` // true: the page asks no server for names
+	Categories   []firefoxCategory `json:"categories"`
+	Markers      []firefoxSchema   `json:"markerSchema"`
+	Units        map[string]string `json:"sampleUnits"`
+	Extra        []firefoxExtra    `json:"extra"`
+}
+
+type firefoxCategory struct {
+	Name  string   `json:"name"`
+	Color string   `json:"color"`
+	Sub   []string `json:"subcategories"`
+}
+
+type firefoxSchema struct {
+	Name    string              `json:"name"`
+	Display []string            `json:"display"`
+	Label   string              `json:"chartLabel"`
+	Fields  []map[string]string `json:"fields"`
+}
+
+type firefoxExtra struct {
+	Label   string         `json:"label"`
+	Entries []firefoxEntry `json:"entries"`
+}
+
+type firefoxEntry struct {
+	Label  string `json:"label"`
+	Format string `json:"format"`
+	Value  any    `json:"value"`
+}
+
+type firefoxLib struct {
+	Arch       string  `json:"arch"`
+	Name       string  `json:"name"`
+	Path       string  `json:"path"`
+	DebugName  string  `json:"debugName"`
+	DebugPath  string  `json:"debugPath"`
+	BreakpadID string  `json:"breakpadId"`
+	CodeID     *string `json:"codeId"`
+}
+
+type firefoxShared struct {
+	Strings   []string         `json:"stringArray"`
+	Frames    firefoxFrames    `json:"frameTable"`
+	Funcs     firefoxFuncs     `json:"funcTable"`
+	Stacks    firefoxStacks    `json:"stackTable"`
+	Resources firefoxResources `json:"resourceTable"`
+	Symbols   firefoxSymbols   `json:"nativeSymbols"`
+	Sources   firefoxSources   `json:"sources"`
+}
+
+type firefoxFrames struct {
+	Length      int     `json:"length"`
+	Address     []int64 `json:"address"` // from the start of the library, -1 = none
+	InlineDepth []int   `json:"inlineDepth"`
+	Category    []int   `json:"category"`
+	Subcategory []int   `json:"subcategory"`
+	Func        []int   `json:"func"`
+	Symbol      []*int  `json:"nativeSymbol"`
+	Window      []int   `json:"innerWindowID"`
+	Line        []*int  `json:"line"`
+	Column      []*int  `json:"column"`
+}
+
+type firefoxFuncs struct {
+	Length   int    `json:"length"`
+	Name     []int  `json:"name"`
+	IsJS     []bool `json:"isJS"`
+	Relevant []bool `json:"relevantForJS"`
+	Resource []int  `json:"resource"` // -1 = none
+	Source   []*int `json:"source"`
+	Line     []*int `json:"lineNumber"`
+	Column   []*int `json:"columnNumber"`
+}
+
+type firefoxStacks struct {
+	Length int    `json:"length"`
+	Frame  []int  `json:"frame"`
+	Prefix []*int `json:"prefix"`
+}
+
+type firefoxResources struct {
+	Length int    `json:"length"`
+	Lib    []int  `json:"lib"`
+	Name   []int  `json:"name"`
+	Host   []*int `json:"host"`
+	Type   []int  `json:"type"`
+}
+
+type firefoxSymbols struct {
+	Length  int   `json:"length"`
+	Lib     []int `json:"libIndex"`
+	Address []int `json:"address"`
+	Name    []int `json:"name"`
+	Size    []int `json:"functionSize"`
+}
+
+type firefoxSources struct {
+	Length   int       `json:"length"`
+	ID       []*string `json:"id"`
+	Filename []int     `json:"filename"`
+	Line     []int     `json:"startLine"`
+	Column   []int     `json:"startColumn"`
+	Map      []*int    `json:"sourceMapURL"`
+}
+
+type firefoxThread struct {
+	Name         string         `json:"name"`
+	Main         bool           `json:"isMainThread"`
+	PID          string         `json:"pid"`
+	TID          string         `json:"tid"`
+	ProcessName  string         `json:"processName"`
+	ProcessType  string         `json:"processType"`
+	ProcessStart float64        `json:"processStartupTime"`
+	ProcessEnd   *float64       `json:"processShutdownTime"`
+	Start        float64        `json:"registerTime"`
+	End          *float64       `json:"unregisterTime"`
+	Paused       []int          `json:"pausedRanges"`
+	Samples      firefoxSamples `json:"samples"`
+	Markers      firefoxMarkers `json:"markers"`
+	ShowMarkers  bool           `json:"showMarkersInTimeline"`
+	last         int64          // end of the last sample
+}
+
+type firefoxSamples struct {
+	Length     int       `json:"length"`
+	Stack      []*int    `json:"stack"`
+	Time       []float64 `json:"time"`
+	Weight     []float64 `json:"weight"`
+	WeightType string    `json:"weightType"`
+	CPU        []int64   `json:"threadCPUDelta"` // since the sample before
+}
+
+type firefoxMarkers struct {
+	Length   int             `json:"length"`
+	Name     []int           `json:"name"`
+	Start    []float64       `json:"startTime"`
+	End      []float64       `json:"endTime"`
+	Phase    []int           `json:"phase"` // 1 = an interval
+	Category []int           `json:"category"`
+	Data     []firefoxMarker `json:"data"`
+}
+
+type firefoxMarker struct {
+	Type string `json:"type"`
+	Name int    `json:"name"`
+}
+
+// firefoxVersion is the version of the processed profile format. The profiler upgrades older ones.
+const firefoxVersion = 62
+
+// firefoxColors are the colors of the classes. The first category has to be grey, and a class is
+// the category after it.
+var firefoxColors = [numClasses]string{"green", "lightblue", "purple", "yellow", "red", "darkgrey", "orange", "magenta"}
+
+type firefoxWriter struct {
+	p         *Profile
+	out       firefoxFile
+	value     int // weight of samples
+	strings   map[string]int
+	frames    map[int32]int
+	gaps      map[string]int
+	funcs     map[[3]int]int
+	sources   map[int]int
+	resources map[int32]int
+	nodes     map[[2]int]int // stack nodes by caller and frame
+	stacks    []*int         // nodes of p.Stacks
+}
+
+// WriteFirefox writes Firefox Profiler's processed profile format. The weight of a sample is wall
+// time, or CPU time or one if wall time was not measured. Time of a thread that no sample covers has
+// no stack. If the times of samples are unknown, each stack is one sample at the start.
+func WriteFirefox(w io.Writer, p *Profile) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	f := &firefoxWriter{p: p, strings: map[string]int{}, frames: map[int32]int{}, gaps: map[string]int{}, funcs: map[[3]int]int{},
+		sources: map[int]int{}, resources: map[int32]int{}, nodes: map[[2]int]int{}, stacks: make([]*int, len(p.Stacks))}
+	f.header()
+	f.threads()
+	for i := range p.Stacks {
+		if p.Stacks[i].Event == NoEvent {
+			f.stacks[i] = f.stack(&p.Stacks[i])
+		}
+	}
+	f.samples()
+	for i := range p.Waits {
+		f.marker(&p.Waits[i])
+	}
+	f.lengths()
+	return json.NewEncoder(w).Encode(&f.out)
+}
+
+func (f *firefoxWriter) header() {
+	p, m := f.p, &f.out.Meta
+	*m = firefoxMeta{Product: cmp.Or(clean(strings.Join(p.Command, " ")), "seedwalk"), Interval: 1, Version: 24, Processed: firefoxVersion, Symbolicated: true,
+		Categories: []firefoxCategory{{"Other", "grey", []string{"Other"}}},
+		Markers:    []firefoxSchema{{"Text", []string{"marker-chart", "marker-table"}, "{marker.data.name}", []map[string]string{{"key": "name", "label": "Details", "format": "unique-string"}}}},
+		Units:      map[string]string{"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}}
+	if !p.Start.IsZero() {
+		m.Start = millis(p.Start.UnixNano())
+	}
+	if p.RateHz > 0 {
+		m.Interval = 1000 / p.RateHz
+	}
+	for c, color := range firefoxColors {
+		m.Categories = append(m.Categories, firefoxCategory{Class(c).String(), color, []string{"Other"}})
+	}
+	e := []firefoxEntry{{"runtime", "string", clean(p.Runtime)}, {"samples", "integer", p.Stats.Samples}, {"complete samples", "integer", p.Stats.Complete},
+		{"dropped samples", "integer", p.Stats.Lost}, {"samples without a time, not in this file", "integer", p.Stats.Untimed}}
+	for _, note := range p.Stats.Notes {
+		e = append(e, firefoxEntry{"note", "string", clean(note)})
+	}
+	m.Extra = []firefoxExtra{{"Recording", e}}
+	f.out.Libs, f.out.Pages, f.out.Threads = []firefoxLib{}, []int{}, []firefoxThread{}
+	f.out.Shared = firefoxShared{Strings: []string{},
+		Frames:    firefoxFrames{Address: []int64{}, Category: []int{}, Func: []int{}, Line: []*int{}},
+		Funcs:     firefoxFuncs{Name: []int{}, Resource: []int{}, Source: []*int{}},
+		Stacks:    firefoxStacks{Frame: []int{}, Prefix: []*int{}},
+		Resources: firefoxResources{Lib: []int{}, Name: []int{}, Type: []int{}},
+		Sources:   firefoxSources{Filename: []int{}, Line: []int{}, Column: []int{}},
+		Symbols:   firefoxSymbols{Lib: []int{}, Address: []int{}, Name: []int{}, Size: []int{}}}
+}
+
+func (f *firefoxWriter) threads() {
+	kind := "samples"
+	f.value = valueSamples
+	for i := range f.p.Stacks {
+		if f.p.Stacks[i].WallNanos > 0 {
+			f.value, kind = valueWall, "tracing-ms"
+			break
+		} else if f.p.Stacks[i].CPUNanos > 0 {
+			f.value, kind = valueCPU, "tracing-ms"
+		}
+	}
+	for i := range f.p.Threads {
+		t := &f.p.Threads[i]
+		f.out.Threads = append(f.out.Threads, firefoxThread{Name: threadLabel(t), Main: i == 0, PID: "0", TID: strconv.Itoa(t.ID),
+			ProcessName: f.out.Meta.Product, ProcessType: "default", Paused: []int{},
+			Samples: firefoxSamples{WeightType: kind, Stack: []*int{}, Time: []float64{}, Weight: []float64{}, CPU: []int64{}},
+			Markers: firefoxMarkers{Name: []int{}, Start: []float64{}, End: []float64{}, Phase: []int{}, Category: []int{}, Data: []firefoxMarker{}}})
+	}
+}
+
+func millis(nanos int64) float64 { return float64(nanos) / 1e6 }
+
+func (f *firefoxWriter) samples() {
+	begin := f.p.Start.UnixNano()
+	for i := range f.p.Samples {
+		s := &f.p.Samples[i]
+		st := &f.p.Stacks[s.Stack]
+		if st.Event != NoEvent {
+			continue
+		}
+		t, at, cpu := &f.out.Threads[st.Thread], max(0, s.At-begin), int64(0)
+		if count := cmp.Or(st.CPUCount, st.Count); s.CPU && count > 0 {
+			cpu = st.CPUNanos / count
+		}
+		from := max(t.last, at-s.Wall)
+		if from > t.last {
+			t.add(from, nil, 0, 0)
+		}
+		at = max(from, at)
+		t.add(at, f.stacks[s.Stack], f.weight(at-from, cpu, 1), cpu)
+		t.last = at
+	}
+	for i := range f.p.Stacks {
+		if st := &f.p.Stacks[i]; len(f.p.Samples) == 0 && st.Event == NoEvent {
+			f.out.Threads[st.Thread].add(0, f.stacks[i], f.weight(st.WallNanos, st.CPUNanos, st.Count), st.CPUNanos)
+		}
+	}
+}
+
+func (f *firefoxWriter) weight(wall, cpu, count int64) float64 {
+	switch f.value {
+	case valueWall:
+		return millis(wall)
+	case valueCPU:
+		return millis(cpu)
+	}
+	return float64(count)
+}
+
+func (t *firefoxThread) add(at int64, stack *int, weight float64, cpu int64) {
+	s := &t.Samples
+	s.Length++
+	s.Stack, s.Time = append(s.Stack, stack), append(s.Time, millis(at))
+	s.Weight, s.CPU = append(s.Weight, weight), append(s.CPU, cpu)
+}
+
+func (f *firefoxWriter) marker(w *Wait) {
+	s := &f.p.Stacks[w.Stack]
+	m, start := &f.out.Threads[s.Thread].Markers, w.Start.Sub(f.p.Start).Nanoseconds()
+	m.Length++
+	m.Name, m.Phase, m.Category = append(m.Name, f.string(s.Event.String())), append(m.Phase, 1), append(m.Category, 0)
+	m.Start, m.End = append(m.Start, millis(start)), append(m.End, millis(start+w.Nanos))
+	m.Data = append(m.Data, firefoxMarker{"Text", f.string(clean(s.Type))})
+}
+
+// stack returns the node of a stack's leaf, nil for none.
+func (f *firefoxWriter) stack(s *Stack) (leaf *int) {
+	if reason, missing := unmarkedGap(f.p, s); missing {
+		leaf = f.node(leaf, f.gap(clean(reason)))
+	}
+	for i := len(s.Frames) - 1; i >= 0; i-- {
+		leaf = f.node(leaf, f.frame(s.Frames[i]))
+	}
+	return leaf
+}
+
+func (f *firefoxWriter) node(caller *int, frame int) *int {
+	key, t := [2]int{-1, frame}, &f.out.Shared.Stacks
+	if caller != nil {
+		key[0] = *caller
+	}
+	n, ok := f.nodes[key]
+	if !ok {
+		n = len(t.Frame)
+		f.nodes[key] = n
+		t.Frame, t.Prefix = append(t.Frame, frame), append(t.Prefix, caller)
+	}
+	return &n
+}
+
+func (f *firefoxWriter) gap(reason string) int {
+	n, ok := f.gaps[reason]
+	if !ok {
+		n = f.newFrame(&Frame{Name: reason, Class: ClassGap, ModuleIndex: -1})
+		f.gaps[reason] = n
+	}
+	return n
+}
+
+func (f *firefoxWriter) frame(i int32) int {
+	n, ok := f.frames[i]
+	if !ok {
+		n = f.newFrame(&f.p.Frames[i])
+		f.frames[i] = n
+	}
+	return n
+}
+
+func (f *firefoxWriter) newFrame(fr *Frame) int {
+	t, s, address := &f.out.Shared.Frames, symbolOf(fr), int64(-1)
+	resource := -1
+	if fr.ModuleIndex >= 0 {
+		resource = f.resource(fr.ModuleIndex)
+		// A mapping with an offset does not say where its image begins.
+		if m := &f.p.Modules[fr.ModuleIndex]; m.Offset == 0 && fr.Addr >= m.Start && fr.Addr < m.End {
+			address = int64(fr.Addr - m.Start)
+		}
+	}
+	var line *int
+	if fr.Line > 0 {
+		line = &fr.Line
+	}
+	t.Address, t.Category, t.Line = append(t.Address, address), append(t.Category, 1+int(s.class)), append(t.Line, line)
+	t.Func = append(t.Func, f.function(f.string(s.label()), resource, fr.File))
+	return len(t.Func) - 1
+}
+
+func (f *firefoxWriter) function(name, resource int, file string) int {
+	source := -1
+	if file = clean(file); file != "" {
+		source = f.source(file)
+	}
+	key, t := [3]int{name, resource, source}, &f.out.Shared.Funcs
+	n, ok := f.funcs[key]
+	if ok {
+		return n
+	}
+	n = len(t.Name)
+	f.funcs[key] = n
+	t.Name, t.Resource, t.Source = append(t.Name, name), append(t.Resource, resource), append(t.Source, nil)
+	if source >= 0 {
+		t.Source[n] = &source
+	}
+	return n
+}
+
+func (f *firefoxWriter) source(file string) int {
+	name, t := f.string(file), &f.out.Shared.Sources
+	n, ok := f.sources[name]
+	if !ok {
+		n = len(t.Filename)
+		f.sources[name] = n
+		t.Filename, t.Line, t.Column = append(t.Filename, name), append(t.Line, 1), append(t.Column, 1)
+	}
+	return n
+}
+
+// resource returns the resource of a module, and adds its library.
+func (f *firefoxWriter) resource(module int32) int {
+	n, ok := f.resources[module]
+	if ok {
+		return n
+	}
+	n = len(f.out.Libs)
+	f.resources[module] = n
+	m := &f.p.Modules[module]
+	path, id := clean(m.Path), clean(m.BuildID)
+	name := filepath.Base(path)
+	lib := firefoxLib{Name: name, Path: path, DebugName: name, DebugPath: path, BreakpadID: debugID(id)}
+	if id != "" {
+		lib.CodeID = &id
+	}
+	f.out.Libs = append(f.out.Libs, lib)
+	t := &f.out.Shared.Resources
+	t.Lib, t.Name, t.Type = append(t.Lib, n), append(t.Name, f.string(name)), append(t.Type, 1) // 1 = library
+	return n
+}
+
+// debugID returns the debug ID of a build ID: its first 16 bytes as a GUID, whose first three
+// fields are little-endian, and an age of 0. It returns "" without a build ID.
+func debugID(buildID string) string {
+	b, err := hexadecimal.DecodeString(buildID)
+	if err != nil || len(b) == 0 {
+		return ""
+	}
+	b = append(b, make([]byte, 16)...)[:16]
+	slices.Reverse(b[:4])
+	slices.Reverse(b[4:6])
+	slices.Reverse(b[6:8])
+	return strings.ToUpper(hexadecimal.EncodeToString(b)) + "0"
+}
+
+func (f *firefoxWriter) string(s string) int {
+	n, ok := f.strings[s]
+	if !ok {
+		n = len(f.strings)
+		f.strings[s] = n
+		f.out.Shared.Strings = append(f.out.Shared.Strings, s)
+	}
+	return n
+}
+
+// lengths fills the columns that have one value, and counts rows.
+func (f *firefoxWriter) lengths() {
+	s := &f.out.Shared
+	fr, fu, r, so := &s.Frames, &s.Funcs, &s.Resources, &s.Sources
+	fr.Length, fu.Length, r.Length, so.Length, s.Stacks.Length = len(fr.Func), len(fu.Name), len(r.Lib), len(so.Filename), len(s.Stacks.Frame)
+	fr.InlineDepth, fr.Subcategory, fr.Window = make([]int, fr.Length), make([]int, fr.Length), make([]int, fr.Length)
+	fr.Symbol, fr.Column = make([]*int, fr.Length), make([]*int, fr.Length)
+	fu.IsJS, fu.Relevant = make([]bool, fu.Length), make([]bool, fu.Length)
+	fu.Line, fu.Column = make([]*int, fu.Length), make([]*int, fu.Length)
+	r.Host, so.ID, so.Map = make([]*int, r.Length), make([]*string, so.Length), make([]*int, so.Length)
+}

@@ -1,0 +1,170 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/cmptest"
+)
+
+// readFirefox reads a file and checks what the documentation of the format says of every file.
+func readFirefox(t *testing.T, p *Profile) *firefoxFile {
+	t.Helper()
+	b := written(t, WriteFirefox, p)
+	var any map[string]any
+	var f firefoxFile
+	if err := json.Unmarshal(b, &any); err != nil {
+		t.Fatal(err)
+	}
+	columns(t, "file", any)
+	if err := json.Unmarshal(b, &f); err != nil {
+		t.Fatal(err)
+	}
+	s := &f.Shared
+	inside(t, "frame function", s.Frames.Func, s.Funcs.Length)
+	inside(t, "frame category", s.Frames.Category, len(f.Meta.Categories))
+	inside(t, "function name", s.Funcs.Name, len(s.Strings))
+	inside(t, "function source", present(s.Funcs.Source), s.Sources.Length)
+	inside(t, "function resource", slices.DeleteFunc(slices.Clone(s.Funcs.Resource), func(r int) bool { return r == -1 }), s.Resources.Length)
+	inside(t, "resource library", s.Resources.Lib, len(f.Libs))
+	inside(t, "stack frame", s.Stacks.Frame, s.Frames.Length)
+	for i, caller := range s.Stacks.Prefix {
+		if caller != nil {
+			inside(t, "caller", []int{*caller}, i)
+		}
+	}
+	for _, th := range f.Threads {
+		inside(t, "stack", present(th.Samples.Stack), s.Stacks.Length)
+		if !slices.IsSorted(th.Samples.Time) {
+			t.Errorf("times of %s are not in order", th.Name)
+		}
+		inside(t, "marker name", th.Markers.Name, len(s.Strings))
+		for _, d := range th.Markers.Data {
+			inside(t, "marker text", []int{d.Name}, len(s.Strings))
+		}
+	}
+	return &f
+}
+
+// columns checks that no list is null, and that all columns of a table have its length.
+func columns(t *testing.T, path string, table map[string]any) {
+	for name, v := range table {
+		switch v := v.(type) {
+		case map[string]any:
+			columns(t, path+"."+name, v)
+		case []any:
+			if n, ok := table["length"]; ok && n != float64(len(v)) {
+				t.Errorf("%s.%s has %d values, length is %v", path, name, len(v), n)
+			}
+			for _, e := range v {
+				if sub, ok := e.(map[string]any); ok {
+					columns(t, path+"."+name, sub)
+				}
+			}
+		case nil:
+			if !slices.Contains([]string{"processShutdownTime", "unregisterTime", "codeId"}, name) {
+				t.Errorf("%s.%s is null", path, name)
+			}
+		}
+	}
+}
+
+func present(column []*int) (out []int) {
+	for _, v := range column {
+		if v != nil {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+func inside(t *testing.T, what string, column []int, limit int) {
+	t.Helper()
+	for _, v := range column {
+		if v < 0 || v >= limit {
+			t.Fatalf("%s %d of %d", what, v, limit)
+		}
+	}
+}
+
+// callers returns the names of a stack, leaf first.
+func (f *firefoxFile) callers(stack *int) (out []string) {
+	for s := &f.Shared; stack != nil; stack = s.Stacks.Prefix[*stack] {
+		out = append(out, s.Strings[s.Funcs.Name[s.Frames.Func[s.Stacks.Frame[*stack]]]])
+	}
+	return out
+}
+
+// Samples have their times, wall time as weight, and CPU time. Time without samples has no stack.
+func TestFirefoxSamples(t *testing.T) {
+	p := timed()
+	p.Stacks = append(p.Stacks, Stack{Thread: 1, Frames: []int32{2}, Count: 1, Event: EventLock, Type: "a lock"})
+	p.Waits = []Wait{{Stack: 3, Start: p.Start.Add(100 * time.Millisecond), Nanos: 5e7}}
+	f := readFirefox(t, p)
+	if f.Meta.Start != 1e6 || f.Meta.Processed != 62 || f.Meta.Categories[0].Color != "grey" || len(f.Threads) != 2 {
+		t.Errorf("%+v", f.Meta)
+	}
+	a, b := &f.Threads[0].Samples, &f.Threads[1]
+	var wall float64
+	var cpu int64
+	for i := range a.Length {
+		wall, cpu = wall+a.Weight[i], cpu+a.CPU[i]
+		name := fmt.Sprint(f.callers(a.Stack[i]))
+		if want := [...]string{"[]", "[f]", "[]", "[g]"}[i%2+i/50*2]; name != want || a.Time[i] != float64(10*i+10) {
+			t.Fatalf("sample %d at %v is %s, want %s", i, a.Time[i], name, want)
+		}
+	}
+	if wall != 500 || cpu != 75e7 || a.WeightType != "tracing-ms" || a.Length != 100 {
+		t.Errorf("%v ms, %d ns CPU, %s, %d samples", wall, cpu, a.WeightType, a.Length)
+	}
+	if d := cmptest.Diff([]float64{200, 800}, b.Samples.Time); d != "" || b.Samples.Weight[1] != 600 || b.Samples.CPU[1] != 0 || b.Samples.Stack[0] != nil {
+		t.Errorf("%s %+v", d, b.Samples)
+	}
+	if m := &b.Markers; m.Length != 1 || m.Start[0] != 100 || m.End[0] != 150 || f.Shared.Strings[m.Name[0]] != "lock" || f.Shared.Strings[m.Data[0].Name] != "a lock" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// Frames have addresses in their libraries, lines, and classes. Without times, each stack is
+// a sample with all its weight.
+func TestFirefoxFrames(t *testing.T) {
+	p := handMade()
+	p.Frames[4].File, p.Frames[4].Line = "/src/fib.cs", 12
+	f := readFirefox(t, p)
+	s := &f.Shared
+	stack := f.Threads[0].Samples.Stack[0]
+	if d := cmptest.Diff([]string{"Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Program.Main(string[])", "coreclr_execute_assembly", "main", "_start"}, f.callers(stack)); d != "" {
+		t.Error(d)
+	}
+	leaf := s.Stacks.Frame[*stack]
+	if s.Strings[s.Sources.Filename[*s.Funcs.Source[s.Frames.Func[leaf]]]] != "/src/fib.cs" || *s.Frames.Line[leaf] != 12 || s.Frames.Address[leaf] != -1 || f.Meta.Categories[s.Frames.Category[leaf]].Name != "managed" {
+		t.Errorf("the leaf lacks its source or class: %+v", s.Frames)
+	}
+	at := slices.Index(s.Frames.Address, 0x1020)
+	if at < 0 || f.Libs[s.Resources.Lib[s.Funcs.Resource[s.Frames.Func[at]]]].Path != "/usr/bin/dotnet" {
+		t.Errorf("no _start at 0x1020 of dotnet: %v", s.Frames.Address)
+	}
+	var wall float64
+	for _, th := range f.Threads {
+		for _, w := range th.Samples.Weight {
+			wall += w
+		}
+	}
+	if wall != 10000 {
+		t.Errorf("%v ms in all", wall)
+	}
+	readFirefox(t, &Profile{})
+}
+
+// The debug ID of samply for this build ID.
+func TestDebugID(t *testing.T) {
+	for buildID, want := range map[string]string{"510d0a5c19eadf8043f203b4525be9be3dcb9554": "5C0A0D51EA1980DF43F203B4525BE9BE0",
+		"": "", "x": "", "aa01": "000001AA0000000000000000000000000"} {
+		if got := debugID(buildID); got != want {
+			t.Errorf("%s: %s, want %s", buildID, got, want)
+		}
+	}
+}
