@@ -59,12 +59,13 @@ static struct sw_slot *find(struct sw_header *h, const struct info *si, uint32_t
 }
 
 /* sw_claim takes room in the ring, or none if the tool has not made any. Whoever
- * is interrupted between claim and commit keeps nobody waiting. */
+ * is interrupted between claim and commit keeps nobody waiting. A head that is older
+ * than the tail gives a negative difference: the exchange then reads it again. */
 struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at)
 {
 	uint64_t head = __atomic_load_n(&h->head, __ATOMIC_RELAXED);
 	for (int i = 0; i < 64; i++) {
-		if (head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE) > SW_RING_SIZE)
+		if ((int64_t)(head + size - __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE)) > SW_RING_SIZE)
 			break;
 		if (__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			struct sw_record *r = (struct sw_record *)(ring(h) + (head & (SW_RING_SIZE - 1)));
