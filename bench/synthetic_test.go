@@ -134,7 +134,7 @@ func (m *maker) stack(rnd *rand.Rand, frames int) capture.Stack {
 		} else {
 			put(regs.SP()-8, ip)
 		}
-		if m.leaves(&to, n == 0, mem) {
+		if m.leaves(&to, n == 0, mem, put) {
 			regs = to
 			n++
 		}
@@ -144,13 +144,20 @@ func (m *maker) stack(rnd *rand.Rand, frames int) capture.Stack {
 }
 
 // leaves steps out of a function if it is one that can stand on a made stack:
-// unwind data applies, and the frame is neither huge nor empty.
-func (m *maker) leaves(regs *amd64.Registers, exact bool, mem *memory.Window) bool {
+// unwind data applies, and the frame is neither huge nor empty. The first step finds where
+// the return address is; the second one starts with that leading to a function.
+func (m *maker) leaves(regs *amd64.Registers, exact bool, mem *memory.Window, put func(at, v uint64)) bool {
 	var f unwind.Frame
-	sp := regs.SP()
-	to := context.FromAMD64(*regs)
+	sp, from := regs.SP(), context.FromAMD64(*regs)
+	to := from
 	at := unwind.State{Regs: &to, Exact: exact, Trust: unwind.TrustContext}
 	stop := m.u.Step(&at, mem, nil, &f)
+	if stop == unwind.StopNone && to.SP() >= sp+8 && to.SP() < sp+4096 {
+		put(to.SP()-8, m.fns[0])
+		to = from
+		at = unwind.State{Regs: &to, Exact: exact, Trust: unwind.TrustContext}
+		stop = m.u.Step(&at, mem, nil, &f)
+	}
 	*regs = to.AMD64
 	grown := regs.SP() - sp
 	return stop == unwind.StopNone && !at.Exact && at.Trust < unwind.TrustLeaf && grown >= 8 && grown < 4096 && f.CFA == regs.SP()

@@ -104,7 +104,7 @@ var worlds = []world{
 	{name: "ring, full", file: "ring", defines: []string{"FREE=640"}, outcomes: []string{"1 read, 1 dropped", "2 read, 0 dropped"},
 		faults: []fault{
 			{"a dropped sample is not counted", "handler.c", [][2]string{{"\t\t__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);\n", ""}}, "lost"},
-			{"no bound", "handler.c", [][2]string{{"> SW_RING_SIZE)\n", "> 4ull * SW_RING_SIZE)\n"}}, "more is claimed"},
+			{"no bound", "handler.c", [][2]string{{"> SW_RING_SIZE)\n", "> 4ll * SW_RING_SIZE)\n"}}, "more is claimed"},
 		}},
 	{name: "dropped events of one type", file: "types", defines: []string{"SAME=1"}, outcomes: []string{"named", "named named"},
 		faults: []fault{

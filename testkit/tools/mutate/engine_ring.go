@@ -41,7 +41,7 @@ func ringFaults() []Fault {
 	return []Fault{
 		early, late,
 		handler("ring-commit-constant", "a commit does not name the position", "&r->commit, at | 1,", "&r->commit, 1,"),
-		handler("ring-no-bound", "records are written over what was not read", "> SW_RING_SIZE)\n", "> 4ull * SW_RING_SIZE)\n"),
+		handler("ring-no-bound", "records are written over what was not read", "> SW_RING_SIZE)\n", "> 4ll * SW_RING_SIZE)\n"),
 		handler("ring-not-masked", "a position is not brought into the ring", "(head & (SW_RING_SIZE - 1))", "head"),
 		handler("ring-not-counted", "a dropped sample is not counted", "\t\t__atomic_fetch_add(&h->dropped, 1, __ATOMIC_RELAXED);\n", ""),
 		handler("ring-claim-stores", "room is claimed by a store", "__atomic_compare_exchange_n(&h->head, &head, head + size, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)", "(__atomic_store_n(&h->head, head + size, __ATOMIC_RELEASE), 1)"),
