@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // A single-file program on .NET 10, whose runtime says itself where everything is:
@@ -16,7 +18,7 @@ func TestProbeNet10(t *testing.T) {
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	samples, rd, r := recordProbe(t, 2*time.Minute, "250", "/bin/sh", "-c", `sleep 8 | exec "$0" server start`, azmcp)
 	t.Log("\n" + r.stderr)
-	lost, managed := 0, 0
+	lost, managed, doubtful := 0, 0, 0
 	for _, s := range samples {
 		if s.Result.Gap != merge.GapNone {
 			if lost++; lost < 4 {
@@ -26,6 +28,9 @@ func TestProbeNet10(t *testing.T) {
 		if len(s.Frames) > 0 && s.Frames[0].Function != 0 {
 			managed++
 		}
+		if slices.ContainsFunc(s.Frames, func(f merge.Frame) bool { return f.Kind != unwind.KindGap && f.Trust.Doubtful() }) {
+			doubtful++
+		}
 	}
 	unnamed := 0
 	for _, name := range rd.Names() {
@@ -33,7 +38,10 @@ func TestProbeNet10(t *testing.T) {
 			unnamed++
 		}
 	}
-	t.Logf("%d samples, %d not whole, %d with managed code on top, %d methods, %d without a name", len(samples), lost, managed, len(rd.Names()), unnamed)
+	t.Logf("%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name", len(samples), lost, doubtful, managed, len(rd.Names()), unnamed)
+	if doubtful*200 > len(samples) {
+		t.Errorf("%d of %d stacks have a doubtful frame", doubtful, len(samples))
+	}
 	if len(samples) < 100 || lost*200 > len(samples) || unnamed*100 > len(rd.Names()) || len(rd.Names()) < 100 {
 		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost, len(samples), unnamed, len(rd.Names()))
 	}

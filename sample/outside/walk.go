@@ -293,10 +293,15 @@ func (w *walker) managed(c *capture) unwind.Stop {
 	}
 	w.managedFrames = true
 	for {
+		trust := w.at.Trust
+		if trust == unwind.TrustOutside {
+			w.at.Trust = unwind.TrustCLR // in no module, but in the tables, or the step fails
+		}
 		f, was := &w.left, w.at
 		w.from.Copy(&w.regs)
 		stop := w.code.Step(&w.at, &w.mem, &w.bounds, f)
 		if stop != unwind.StopNone && stop != unwind.EndOfStack {
+			w.at.Trust = trust
 			return stop
 		}
 		if stop == unwind.StopNone && (w.regs.SP() < w.from.SP()+w.least(was.Exact) || w.bounds.High != 0 && w.regs.SP() > w.bounds.High) {
