@@ -51,15 +51,16 @@ quick)
 	"${MAKE:-make}" --no-print-directory lint vectors | tee "$part" || exit
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
 	checks -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live")
-	watched -short $live
+	watched $live
 	watched -run "$first" "$e2e" # alone: these measure a running program
 	;;
 rest)
 	checks $cut
-	watched $long ./sample/outside
+	watched $long
 	watched -skip "$first" "$e2e"
 	# Where goroutines meet, once more with the race detector.
-	checks -race -skip '^TestWine' ./cmd/record ./report/wire ./cmd/seedwalk
+	checks -race ./cmd/record/... ./report/wire
+	checks -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk
 	# Another reader of traces, in a module of its own.
 	(cd eventpipe/nettrace/oracle && go test -json ./...) >>"$log" || status=$?
 	# What is of no system, once more as Windows programs.

@@ -330,7 +330,7 @@ func TestStillDeleted(t *testing.T) {
 func TestLookErrors(t *testing.T) {
 	pid, _ := startStacks(t, 1)
 	look(t, pid)
-	traced := exec.Command("gdb", "-nx", "-batch", "-ex", "shell sleep 100", "-p", strconv.Itoa(pid))
+	traced := exec.Command("gdb", "-nx", "-batch", "-ex", "shell sleep 20", "-p", strconv.Itoa(pid))
 	for _, c := range []struct {
 		name string
 		pid  int
@@ -351,7 +351,7 @@ func TestLookErrors(t *testing.T) {
 	if err := traced.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { traced.Process.Signal(syscall.SIGTERM); traced.Wait() }()
+	defer func() { traced.Process.Kill(); traced.Wait() }()
 	for range 1000 {
 		if _, tracer := stateOf(t, pid); tracer != "0" {
 			break
