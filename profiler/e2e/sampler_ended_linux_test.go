@@ -21,7 +21,7 @@ func TestSamplerEndedThreads(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, example := range []string{"smallest_sampler", "own_protocol"} {
 		t.Run(example, func(t *testing.T) {
-			library := vendor(t, dir, filepath.Join("examples", example+".cpp"), "libseedwalk.so")
+			library := vendor(t, dir, filepath.Join("capi", "examples", example+".cpp"), "libseedwalk.so")
 			out := filepath.Join(dir, example)
 			res := run(t, 2*time.Minute, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app(t, "Ended", samplerLength("8"))...)
 			if res.code != 42 || res.stdout+res.stderr != "" {

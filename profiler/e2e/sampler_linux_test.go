@@ -54,7 +54,7 @@ func TestSampler(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range combinations([]string{"9.0.5", "10.0.9"}, "libseedwalk.so") {
 		t.Run(c.name(), func(t *testing.T) {
-			library := vendor(t, dir, filepath.Join("examples", c.example+".cpp"), c.kind)
+			library := vendor(t, dir, filepath.Join("capi", "examples", c.example+".cpp"), c.kind)
 			samplerTruth(t, c, dir, library, onLinux(t, c.runtime, "Truth"))
 			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
 			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), onLinux(t, c.runtime, "Storm")...)
