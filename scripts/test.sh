@@ -19,7 +19,9 @@ e2e=$(go list ./profiler/e2e)
 # These take a minute or more each; make check runs them.
 long=$(go list ./capi ./sim/conform ./testkit/stepper)
 # These leave cases out of make test, which make check runs.
-cut=$(go list ./capi/checked ./report/inspect ./sim/rules ./sim/story ./sim/worlds)
+cut=$(go list ./capi/checked ./report/inspect ./sim/rules ./sim/story ./sim/worlds ./testkit/tools/mutate)
+# These look at pages in a browser, which -short leaves out.
+pages=$(go list ./eventpipe/waits/report ./report/export)
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
 live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk ./process/live ./sample/outside ./sample/probe ./cmd/record ./eventpipe/waits/session)
 
@@ -50,7 +52,8 @@ quick)
 	# What these cannot check is counted with the tests that are skipped.
 	"${MAKE:-make}" --no-print-directory lint vectors | tee "$part" || exit
 	grep -o 'SKIPPED-CHECK: .*' "$part" >>"$log"
-	checks -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live")
+	checks -short $(go list ./... | grep -vxF -e "$e2e" -e "$long" -e "$live" -e "$pages")
+	checks $pages
 	watched $live
 	watched -run "$first" "$e2e" # alone: these measure a running program
 	;;
