@@ -31,7 +31,7 @@ Verdicts:
   deadlock     threads wait for each other in a circle
   collection   a garbage collection waits for a thread that does not stop for it
   held-lock    threads wait for a lock whose owner waits for something else
-  starvation   all workers of the thread pool block on tasks that need a worker
+  starvation   all workers of the thread pool block, most of them on tasks
   convoy       many threads queue for one lock, whose owner goes on: slow, not hung
   nothing      no thread waits in a circle; what each waits for is listed
 

@@ -98,10 +98,11 @@ public static class Hang
 	// Every worker of the pool blocks on a task that needs a worker.
 	static void Starve()
 	{
-		ThreadPool.SetMinThreads(4, 4);
-		ThreadPool.SetMaxThreads(4, 4);
-		var all = new Counter(4);
-		for (int i = 0; i < 4; i++)
+		int n = 2 * Environment.ProcessorCount;
+		ThreadPool.SetMinThreads(n, n);
+		ThreadPool.SetMaxThreads(n, n);
+		var all = new Counter(n);
+		for (int i = 0; i < n; i++)
 			ThreadPool.QueueUserWorkItem(_ => { all.Signal(); all.Wait(); Later().Wait(); });
 		all.Wait();
 	}

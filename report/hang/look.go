@@ -72,7 +72,7 @@ var known = []struct {
 	{ReaderWriter, []string{"System.Threading.ReaderWriterLock"}},
 	{Join, []string{"System.Threading.Thread.Join"}},
 	{Sleep, []string{"System.Threading.Thread.Sleep"}},
-	{Collection, []string{"System.GC.", "GCInterface_"}},
+	{Collection, []string{"System.GC.Collect", "System.GC._Collect", "GCInterface_Collect"}},
 	{Enter, []string{"System.Threading.Monitor.Enter", "System.Threading.Monitor.ReliableEnter", "System.Threading.Monitor.TryEnter", "System.Threading.Lock.", "pthread_mutex_", "__pthread_mutex_"}},
 	{Event, []string{"System.Threading.WaitHandle.", "System.Threading.ManualResetEventSlim.", "System.Threading.Monitor.Wait", "System.Threading.CountdownEvent.",
 		"System.Threading.Barrier.", "Monitor_Wait", "pthread_cond_", "__pthread_cond_"}},

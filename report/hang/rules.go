@@ -55,7 +55,9 @@ func Judge(p *Process) []Verdict {
 	return j.out
 }
 
+// add keeps a verdict. After one look only what lasts counts as a hang.
 func (j *judge) add(kind Kind, hang bool, threads []uint32, evidence []string, format string, args ...any) {
+	hang = hang && (!j.p.Once || kind == Stopped || kind == Deadlock)
 	j.out = append(j.out, Verdict{kind, hang, fmt.Sprintf(format, args...), evidence, threads})
 	for _, t := range threads {
 		j.seen[t] = true
@@ -137,7 +139,7 @@ func (j *judge) suspension() {
 		case w == Collection && !t.Moved:
 			collectors = append(collectors, t.TID)
 			lines = append(lines, j.waits(t))
-		case t.Cooperative:
+		case t.Cooperative && !t.Moved:
 			holding = append(holding, t.TID)
 			lines = append(lines, j.waits(t)+"; for the runtime it is in managed code")
 		}
@@ -190,12 +192,13 @@ func (j *judge) behind(waiters map[uint32][]uint32, tid uint32) (all []uint32) {
 	return all
 }
 
-// starvation finds a thread pool whose workers all block, most of them in tasks that need
-// a worker to complete.
+// starvation finds a thread pool whose workers all block, most of them in tasks. If the pool
+// has added workers between the looks, or has more than one for each processor, work waits
+// for them.
 func (j *judge) starvation() {
 	var blocked []uint32
 	var lines []string
-	inTask := 0
+	still, grows := 0, false
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		is, busy := t.worker()
@@ -203,18 +206,20 @@ func (j *judge) starvation() {
 			continue
 		}
 		w, _ := t.Wait()
-		if !busy || t.Ran || w == NoWait || w == Idle {
+		switch {
+		case !busy || w == NoWait || w == Idle || t.Ran && w != Task:
 			return // a worker is free, or goes on
-		}
-		if w == Task {
-			inTask++
+		case t.Ran:
+			grows = true
+		case w == Task:
+			still++
 		}
 		blocked, lines = append(blocked, t.TID), append(lines, j.waits(t))
 	}
-	if inTask < 2 || len(blocked) < j.p.Processors {
+	if still < max(2, j.p.Processors) {
 		return
 	}
-	j.add(Starvation, true, blocked, lines, "All %d workers of the thread pool block, %d of them on a task that needs a worker to complete.", len(blocked), inTask)
+	j.add(Starvation, grows || still > j.p.Processors, blocked, lines, "All %d workers of the thread pool block, %d of them on a task. If it needs a worker to complete, it waits for ever.", len(blocked), still)
 }
 
 // convoy finds many threads in a queue for one lock whose owner goes on.
