@@ -44,6 +44,9 @@ type builder struct {
 // frames module+0xoffset.
 func Build(info *Info, all []*Process, n Namer) *export.Profile {
 	b := &builder{namer: n, several: len(all) > 1, p: &export.Profile{Command: info.Command, RateHz: info.RateHz, Start: info.Start}}
+	if len(all) == 1 {
+		b.p.PID, b.p.Resource = all[0].PID, map[string]string{"process.executable.name": all[0].Name}
+	}
 	b.p.Stats.Gaps = map[string]int64{}
 	b.tries = map[string]int64{}
 	for i, p := range all {

@@ -1,10 +1,11 @@
 // Package export writes recorded profiles: pprof, a flame graph in HTML,
-// collapsed stacks, speedscope, Firefox Profiler, JSON, and text for terminals.
+// collapsed stacks, speedscope, Firefox Profiler, OpenTelemetry, JSON, and text for terminals.
 //
 // Sources: google/pprof proto/profile.proto and its package profile; the
 // collapsed form of brendangregg/FlameGraph stackcollapse-*.pl;
 // https://www.speedscope.app/file-format-schema.json; firefox-devtools/profiler
-// src/types/profile.ts, version 62 of the processed profile format; ECMA-48 for colours.
+// src/types/profile.ts, version 62 of the processed profile format; package otlp and
+// OpenTelemetry's semantic conventions for profiles, processes, and threads; ECMA-48 for colours.
 //
 // Glossary. A frame is a function, or an address in a function. A symbol groups all
 // frames with the same name, module, and class. Formats for people show symbols. A gap
@@ -23,7 +24,7 @@
 //
 // # Known gaps
 //
-// Only pprof, JSON, and Firefox Profiler have source files and lines. The page needs a browser with
-// ES2020 and canvas. Flamegraph.pl colors classes by name suffixes. WriteFolded does not write these
+// Only pprof, JSON, Firefox Profiler, and OpenTelemetry have source files and lines. The page
+// needs a browser with ES2020 and canvas. Flamegraph.pl colors classes by name suffixes. WriteFolded does not write these
 // suffixes, so that names are the same in all formats.
 package export

@@ -20,6 +20,8 @@ var formats = []Format{
 	{"folded", []string{".folded", ".collapsed"}, "one line per stack, for flamegraph.pl and its kin", WriteFolded},
 	{"speedscope", []string{".speedscope.json", ".speedscope"}, "for speedscope.app, one profile per thread", WriteSpeedscope},
 	{"firefox", []string{".firefox.json"}, "for profiler.firefox.com, samples of each thread by time", WriteFirefox},
+	{"otlp", []string{".otlp"}, "OpenTelemetry profiles, as protocol buffers", WriteOTLP},
+	{"otlp-json", []string{".otlp.json"}, "OpenTelemetry profiles, as JSON", WriteOTLPJSON},
 	{"json", []string{".json"}, "everything that is known, see the documentation of package export", WriteJSON},
 	{"text", []string{".txt", ".text"}, "the summary and the tree of the hottest stacks", WriteText},
 }

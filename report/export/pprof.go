@@ -45,6 +45,7 @@ type pprofWriter struct {
 	out       *profile.Profile
 	mappings  []*profile.Mapping
 	locations []*profile.Location
+	symbols   []symbol // of out.Location
 	functions map[sourced]*profile.Function
 	gaps      map[string]*profile.Location
 	types     map[string]*profile.Location
@@ -187,7 +188,7 @@ func (w *pprofWriter) frame(f *Frame) *profile.Location {
 	if f.Unnamed() && !f.Doubtful { // the mark of a doubtful frame is part of its function
 		l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: f.Addr, Mapping: w.mappings[f.ModuleIndex]}
 		l.Mapping.HasFunctions = false
-		w.out.Location = append(w.out.Location, l)
+		w.out.Location, w.symbols = append(w.out.Location, l), append(w.symbols, symbolOf(f))
 		return l
 	}
 	l := w.newLocation(symbolOf(f), clean(f.File), f.Addr)
@@ -207,7 +208,7 @@ func (w *pprofWriter) gap(reason string) *profile.Location {
 
 func (w *pprofWriter) newLocation(s symbol, file string, addr uint64) *profile.Location {
 	l := &profile.Location{ID: uint64(len(w.out.Location) + 1), Address: addr, Line: []profile.Line{{Function: w.function(s, file)}}}
-	w.out.Location = append(w.out.Location, l)
+	w.out.Location, w.symbols = append(w.out.Location, l), append(w.symbols, s)
 	return l
 }
 

@@ -127,10 +127,12 @@ type Profile struct {
 	Duration time.Duration
 	RateHz   float64 // samples per second and thread, 0 = unknown
 	Command  []string
-	Waits    []Wait   // the longest waits and locks, and GC pauses, sorted by start
-	Samples  []Sample // samples by time; nil = their times are unknown
-	First    string   // metric that is shown first (see MetricNames), "" = CPU time if it was measured
-	Runtime  string   // such as ".NET 9.0.5", "" = unknown
+	Waits    []Wait            // the longest waits and locks, and GC pauses, sorted by start
+	Samples  []Sample          // samples by time; nil = their times are unknown
+	First    string            // metric shown first (see MetricNames), "" = CPU time if it was measured
+	Runtime  string            // such as ".NET 9.0.5", "" = unknown
+	PID      int               // of the recorded process, 0 = unknown, or several
+	Resource map[string]string // OpenTelemetry's attributes, nil = unknown
 	Stats    Stats
 }
 

@@ -1,0 +1,310 @@
+package export
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/seedwalk/seedwalk/report/export/otlp"
+)
+
+// WriteOTLP writes OpenTelemetry profiles, as protocol buffers: one profile for each metric
+// with values, first the one that people should see first. Wall and CPU time of samples have
+// their times. A frame without a name has no line, and its mapping is marked.
+func WriteOTLP(w io.Writer, p *Profile) error {
+	d, err := otlpData(p)
+	if err == nil {
+		_, err = w.Write(otlp.Marshal(d))
+	}
+	return err
+}
+
+// WriteOTLPJSON is WriteOTLP in the JSON form, one line.
+func WriteOTLPJSON(w io.Writer, p *Profile) error {
+	d, err := otlpData(p)
+	if err != nil {
+		return err
+	}
+	b, err := otlp.JSON(d)
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	return err
+}
+
+// Attributes that OpenTelemetry has no name for begin with ownAttribute.
+const ownAttribute = "seedwalk."
+
+// otlpAttributes are OpenTelemetry's names for the labels of pprof.
+var otlpAttributes = map[string]string{labelThread: "thread.name", labelThreadID: "thread.id"}
+
+// otlpFrameTypes are OpenTelemetry's names for kinds of code, "" = not code.
+var otlpFrameTypes = [numClasses]string{ClassManaged: "dotnet", ClassStub: "dotnet", ClassNative: "native", ClassRuntime: "native", ClassKernel: "kernel"}
+
+// otlpWriter converts the tables of pprof to those of OpenTelemetry, as samples need them.
+type otlpWriter struct {
+	p          *Profile
+	pprof      *pprofWriter
+	out        *otlp.Dictionary
+	strings    map[string]int32
+	attributes map[otlpAttribute]int32
+	stacks     map[string]int32
+	mappings   map[*profile.Mapping]int32
+	functions  map[*profile.Function]int32
+	locations  map[*profile.Location]int32
+	timed      [][]int32 // of each stack, its entries in Profile.Samples
+}
+
+type otlpAttribute struct {
+	key   string
+	value any // string, int64, or bool
+}
+
+func otlpData(p *Profile) (*otlp.Data, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	d := &otlp.Data{Dictionary: otlp.Dictionary{Mappings: make([]otlp.Mapping, 1), Locations: make([]otlp.Location, 1), Functions: make([]otlp.Function, 1),
+		Links: make([]struct{}, 1), Strings: []string{""}, Attributes: make([]otlp.KeyValueAndUnit, 1), Stacks: make([]otlp.Stack, 1)}}
+	w := &otlpWriter{p: p, pprof: newPprofWriter(p), out: &d.Dictionary, strings: map[string]int32{"": 0}, attributes: map[otlpAttribute]int32{},
+		stacks: map[string]int32{"": 0}, mappings: map[*profile.Mapping]int32{nil: 0}, functions: map[*profile.Function]int32{},
+		locations: map[*profile.Location]int32{}, timed: make([][]int32, len(p.Stacks))}
+	w.pprof.profile()
+	for i := range p.Samples {
+		s := p.Samples[i].Stack
+		w.timed[s] = append(w.timed[s], int32(i))
+	}
+	of := otlp.ResourceProfiles{Resource: otlp.Resource{Attributes: w.resource()},
+		Scopes: []otlp.ScopeProfiles{{Scope: otlp.Scope{Name: "seedwalk"}, Profiles: w.profiles()}}}
+	for i := range of.Scopes[0].Profiles {
+		op := &of.Scopes[0].Profiles[i]
+		id := sha256.Sum256(append(otlp.Marshal(&of.Resource), otlp.Marshal(op)...))
+		op.ID = id[:16] // the same after a retry, so that a backend can tell
+	}
+	d.Resources = []otlp.ResourceProfiles{of}
+	return d, nil
+}
+
+// resource returns the attributes of the recorded process.
+func (w *otlpWriter) resource() (out []otlp.KeyValue) {
+	all := map[string]string{"service.name": "unknown_service"}
+	if name := cmp.Or(programName(w.p.Command), w.p.Resource["process.executable.name"]); name != "" {
+		all["service.name"] += ":" + name
+	}
+	if len(w.p.Command) > 0 {
+		all["process.command_line"] = strings.Join(w.p.Command, " ")
+	}
+	if name, version, ok := strings.Cut(w.p.Runtime, " "); ok {
+		all["process.runtime.name"], all["process.runtime.version"] = name, version
+	}
+	maps.Copy(all, w.p.Resource)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, otlp.KeyValue{Key: clean(key), Value: otlpValue(clean(all[key]))})
+	}
+	if w.p.PID != 0 {
+		out = append(out, otlp.KeyValue{Key: "process.pid", Value: otlpValue(int64(w.p.PID))})
+	}
+	return out
+}
+
+// programName returns the assembly of a command, or its program.
+func programName(command []string) string {
+	for _, arg := range command {
+		if ext := filepath.Ext(arg); ext == ".dll" || ext == ".exe" {
+			return strings.TrimSuffix(filepath.Base(arg), ext)
+		}
+	}
+	if len(command) == 0 {
+		return ""
+	}
+	return filepath.Base(command[0])
+}
+
+func (w *otlpWriter) profiles() (out []otlp.Profile) {
+	shown, first := slices.Clone(w.pprof.shown), w.p.defaultMetric()
+	if i := slices.Index(shown, first); i > 0 {
+		shown = slices.Insert(slices.Delete(shown, i, i+1), 0, first)
+	}
+	for _, at := range shown {
+		var samples []otlp.Sample
+		for i := range w.p.Stacks {
+			if value := valuesOf(&w.p.Stacks[i])[at]; value != 0 {
+				samples = append(samples, w.sample(i, at, value))
+			}
+		}
+		if len(samples) > 0 {
+			out = append(out, w.profile(at, samples))
+		}
+	}
+	return out
+}
+
+func (w *otlpWriter) profile(at int, samples []otlp.Sample) otlp.Profile {
+	st := &w.p.Stats
+	p := otlp.Profile{Type: w.valueType(metrics[at].name, metrics[at].unit), Duration: uint64(w.p.Duration), Samples: samples,
+		Attributes: w.indices([]otlpAttribute{{ownAttribute + "samples", st.Samples}, {ownAttribute + "samples.complete", st.Complete}, {ownAttribute + "samples.dropped", st.Lost}})}
+	if !w.p.Start.IsZero() {
+		p.Time = otlp.Fixed(w.p.Start.UnixNano())
+	}
+	if period := w.pprof.out.Period; period > 0 && slices.Contains(eventValues[NoEvent], at) {
+		p.PeriodType, p.Period = w.valueType(metricWall, "nanoseconds"), period
+	}
+	return p
+}
+
+func (w *otlpWriter) valueType(name, unit string) otlp.ValueType {
+	return otlp.ValueType{Type: w.string(name), Unit: w.string(unit)}
+}
+
+// sample returns a stack's values of a metric: at their times, if these add up to its value.
+func (w *otlpWriter) sample(i, at int, value int64) otlp.Sample {
+	ps := w.pprof.out.Sample[i]
+	s := otlp.Sample{Stack: w.stack(ps.Location), Attributes: w.labels(ps), Values: []otlp.Int{otlp.Int(value)}}
+	if at != valueWall && at != valueCPU {
+		return s
+	}
+	var sum, count int64
+	var values []otlp.Int
+	var times []otlp.Fixed
+	share := w.p.Stacks[i].cpuCount()
+	for _, k := range w.timed[i] {
+		sample := &w.p.Samples[k]
+		v := sample.Wall
+		if at == valueCPU {
+			if v = 0; sample.CPU && share > 0 {
+				v = value*(count+1)/share - value*count/share
+				count++
+			}
+		}
+		if v != 0 {
+			values, times, sum = append(values, otlp.Int(v)), append(times, otlp.Fixed(sample.At)), sum+v
+		}
+	}
+	if sum == value {
+		s.Values, s.Times = values, times
+	}
+	return s
+}
+
+// labels returns the attributes of a sample.
+func (w *otlpWriter) labels(ps *profile.Sample) []int32 {
+	var all []otlpAttribute
+	for key, values := range ps.Label {
+		all = append(all, otlpAttribute{cmp.Or(otlpAttributes[key], ownAttribute+key), values[0]})
+	}
+	for key, values := range ps.NumLabel {
+		all = append(all, otlpAttribute{cmp.Or(otlpAttributes[key], ownAttribute+key), values[0]})
+	}
+	slices.SortFunc(all, func(a, b otlpAttribute) int { return cmp.Compare(a.key, b.key) })
+	return w.indices(all)
+}
+
+func (w *otlpWriter) indices(all []otlpAttribute) (out []int32) {
+	for _, a := range all {
+		n, ok := w.attributes[a]
+		if !ok {
+			n = int32(len(w.out.Attributes))
+			w.attributes[a] = n
+			w.out.Attributes = append(w.out.Attributes, otlp.KeyValueAndUnit{Key: w.string(a.key), Value: otlpValue(a.value)})
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func otlpValue(v any) (out otlp.Value) {
+	switch v := v.(type) {
+	case string:
+		out.String = &v
+	case int64:
+		out.Int = &v
+	case bool:
+		out.Bool = &v
+	}
+	return out
+}
+
+func (w *otlpWriter) string(s string) int32 {
+	n, ok := w.strings[s]
+	if !ok {
+		n = int32(len(w.out.Strings))
+		w.strings[s] = n
+		w.out.Strings = append(w.out.Strings, s)
+	}
+	return n
+}
+
+func (w *otlpWriter) stack(frames []*profile.Location) int32 {
+	var s otlp.Stack
+	var key []byte
+	for _, l := range frames {
+		n := w.location(l)
+		s.Locations, key = append(s.Locations, n), binary.AppendUvarint(key, uint64(n))
+	}
+	n, ok := w.stacks[string(key)]
+	if !ok {
+		n = int32(len(w.out.Stacks))
+		w.stacks[string(key)] = n
+		w.out.Stacks = append(w.out.Stacks, s)
+	}
+	return n
+}
+
+func (w *otlpWriter) location(l *profile.Location) int32 {
+	n, ok := w.locations[l]
+	if ok {
+		return n
+	}
+	s := w.pprof.symbols[l.ID-1]
+	all := []otlpAttribute{{ownAttribute + "frame.class", s.class.String()}}
+	if kind := otlpFrameTypes[s.class]; kind != "" {
+		all = append(all, otlpAttribute{"profile.frame.type", kind})
+	}
+	if s.doubtful {
+		all = append(all, otlpAttribute{ownAttribute + "frame.doubtful", true})
+	}
+	ol := otlp.Location{Mapping: w.mapping(l.Mapping), Address: l.Address, Attributes: w.indices(all)}
+	for _, line := range l.Line {
+		ol.Lines = append(ol.Lines, otlp.Line{Function: w.function(line.Function), Line: line.Line})
+	}
+	n = int32(len(w.out.Locations))
+	w.locations[l] = n
+	w.out.Locations = append(w.out.Locations, ol)
+	return n
+}
+
+func (w *otlpWriter) function(f *profile.Function) int32 {
+	n, ok := w.functions[f]
+	if !ok {
+		n = int32(len(w.out.Functions))
+		w.functions[f] = n
+		w.out.Functions = append(w.out.Functions, otlp.Function{Name: w.string(f.Name), SystemName: w.string(f.SystemName), File: w.string(f.Filename)})
+	}
+	return n
+}
+
+func (w *otlpWriter) mapping(m *profile.Mapping) int32 {
+	n, ok := w.mappings[m]
+	if ok {
+		return n
+	}
+	all := []otlpAttribute{{"pprof.mapping.has_functions", m.HasFunctions}}
+	if m.BuildID != "" {
+		key := "process.executable.build_id.gnu"
+		if len(m.BuildID) <= 8 { // the time stamp of an image of Windows
+			key = ownAttribute + "image.stamp"
+		}
+		all = append(all, otlpAttribute{key, m.BuildID})
+	}
+	n = int32(len(w.out.Mappings))
+	w.mappings[m] = n
+	w.out.Mappings = append(w.out.Mappings, otlp.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: w.string(m.File), Attributes: w.indices(all)})
+	return n
+}
