@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"os/user"
@@ -41,7 +40,9 @@ meet all the other rules.
   --interval D       length of one recording, 5s to 1h (default 60s)
   --folder DIR       where recordings and waiting profiles are kept (default seedwalk-agent)
   --folder-mb N      bound of the recordings, the oldest are deleted; 0 keeps none (default 1024)
-  --push URL         send each interval as pprof to URL/ingest, as Pyroscope takes it
+  --push URL         send each interval: http://HOST:PORT as pprof to Pyroscope, otlp+http://HOST:PORT
+                     or otlp+grpc://HOST:PORT as OpenTelemetry profiles to a collector; with TLS
+                     https, otlp+https, otlp+grpcs
   --push-token FILE  file with the bearer token of the backend
   --spool-mb N       bound of profiles that wait for the backend (default 256)
   --cpu PERCENT      budget of the agent, in percent of a core; it lowers the rate by itself, and
@@ -53,6 +54,7 @@ meet all the other rules.
 
 Examples:
   seedwalk agent --all --push http://localhost:4040
+  seedwalk agent --all --push otlp+http://localhost:4318
   seedwalk agent --command 'dotnet .*shop' --interval 30s --folder /var/lib/seedwalk
   seedwalk report /var/lib/seedwalk/1790000000000-4711-shop.swrec
 
@@ -126,8 +128,8 @@ func (f *agentFlags) check(args []string) error {
 	case c.FolderBytes == 0 && c.Push == "":
 		return errors.New("--folder-mb 0 keeps nothing, and there is no --push")
 	}
-	if u, err := url.Parse(c.Push); c.Push != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "") {
-		return errors.New("--push must be an address such as http://localhost:4040")
+	if err := continuous.CheckPush(c.Push); c.Push != "" && err != nil {
+		return err
 	}
 	if f.listen != "" && f.token == "" && !continuous.IsLocal(f.listen) {
 		return fmt.Errorf("--listen %s can be reached from other machines or is no address: add --token FILE, or listen on localhost:PORT", f.listen)
@@ -239,8 +241,7 @@ func recordInterval(i continuous.Interval) (int64, time.Duration, error) {
 		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Recording, Format: export.RecordingFile})
 	}
 	if i.Profile != "" {
-		format, _ := export.ByName("pprof")
-		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Profile, Format: format})
+		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Profile, Format: i.Format})
 	}
 	res, err := record.Run(opt)
 	if err != nil {

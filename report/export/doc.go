@@ -25,6 +25,6 @@
 // # Known gaps
 //
 // Only pprof, JSON, Firefox Profiler, and OpenTelemetry have source files and lines. The page
-// needs a browser with ES2020 and canvas. Flamegraph.pl colors classes by name suffixes. WriteFolded does not write these
-// suffixes, so that names are the same in all formats.
+// needs a browser with ES2020 and canvas. Flamegraph.pl colors classes by name suffixes.
+// WriteFolded does not write these suffixes, so that names are the same in all formats.
 package export

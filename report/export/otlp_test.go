@@ -30,7 +30,7 @@ func otlpReader(t *testing.T) string {
 
 func readOTLP(t *testing.T, bin string, write func(io.Writer, *Profile) error, p *Profile, flags ...string) string {
 	t.Helper()
-	cmd := exec.Command(bin, flags...)
+	cmd := exec.Command(bin, append(flags, "-strict")...)
 	cmd.Stdin = bytes.NewReader(written(t, write, p))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -2,7 +2,9 @@
 // each in intervals at a low rate, keeps the recordings in a bounded folder, and sends them
 // to a backend.
 //
-// Sources: proc(5); getrusage(2); the HTTP interface of Pyroscope (POST /ingest).
+// Sources: proc(5); getrusage(2); the HTTP interface of Pyroscope (POST /ingest); OpenTelemetry's
+// docs/specification.md of the protocol, and grpc/grpc doc/PROTOCOL-HTTP2.md; OpenTelemetry's
+// environment variables for resources.
 //
 // Glossary. A target is a process that the rules choose. An interval is one recording of a
 // target. The spool is the folder of profiles that wait for the backend.
@@ -24,6 +26,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seedwalk/seedwalk/report/export"
 )
 
 // Limits of the agent.
@@ -39,8 +43,9 @@ type Interval struct {
 	PID       int
 	Rate      float64
 	Duration  time.Duration
-	Recording string // file to write, "" for none
-	Profile   string // pprof file to write, "" for none
+	Recording string        // file to write, "" for none
+	Profile   string        // file of the spool to write, "" for none
+	Format    export.Format // of Profile
 	Stop      <-chan struct{}
 	Say       func(line string)
 }
@@ -85,21 +90,26 @@ type Agent struct {
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, targets: map[int]bool{}, budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
 	a.store = &folder{dir: cfg.Folder, suffix: ".swrec", bound: cfg.FolderBytes, dropped: &a.count.StoreDropped}
-	a.spool = &folder{dir: filepath.Join(cfg.Folder, "spool"), suffix: ".pb.gz", bound: cfg.SpoolBytes, dropped: &a.count.SpoolDropped}
+	a.spool = &folder{dir: filepath.Join(cfg.Folder, "spool"), bound: cfg.SpoolBytes, dropped: &a.count.SpoolDropped}
+	var err error
+	if a.pusher, err = newPusher(&a.cfg, a.spool, &a.count); err != nil {
+		return nil, err
+	}
+	a.spool.suffix = a.pusher.suffix()
 	if err := os.MkdirAll(a.spool.dir, 0o700); err != nil {
 		return nil, err
 	}
 	a.recover()
-	a.pusher = &pusher{cfg: &a.cfg, spool: a.spool, count: &a.count, first: time.Second, most: time.Minute}
 	return a, nil
 }
 
 // recover completes what an agent that was killed has left: its recordings have all but the
-// last second, its unfinished profiles are worth nothing.
+// last second, its unfinished profiles are worth nothing. Profiles for a backend of another
+// protocol are dropped too.
 func (a *Agent) recover() {
-	parts, _ := filepath.Glob(filepath.Join(a.spool.dir, "*"+partSuffix))
+	parts, _ := filepath.Glob(filepath.Join(a.spool.dir, "*.*"))
 	for _, path := range parts {
-		if os.Remove(path) == nil {
+		if !strings.HasSuffix(path, a.spool.suffix) && os.Remove(path) == nil {
 			a.count.SpoolDropped.Add(1)
 		}
 	}
@@ -202,7 +212,10 @@ func (a *Agent) record(p process, stop <-chan struct{}) (time.Duration, error) {
 		i.Recording = filepath.Join(a.store.dir, base+a.store.suffix)
 	}
 	if a.cfg.Push != "" {
-		i.Profile = filepath.Join(a.spool.dir, base+".part.pb.gz")
+		i.Profile = filepath.Join(a.spool.dir, base+partSuffix)
+		if i.Format, _ = export.ByName("pprof"); a.spool.suffix == otlpSuffix {
+			i.Format = compressedOTLP(resource(p))
+		}
 	}
 	samples, recorded, err := a.cfg.Record(i)
 	if err != nil {
@@ -217,7 +230,7 @@ func (a *Agent) record(p process, stop <-chan struct{}) (time.Duration, error) {
 	if i.Profile == "" {
 		return recorded, nil
 	}
-	name := spooled{From: began, Until: time.Now(), PID: p.pid, Rate: rate, Name: p.name}.file()
+	name := spooled{From: began, Until: time.Now(), PID: p.pid, Rate: rate, Name: p.name}.file(a.spool.suffix)
 	if samples == 0 {
 		remove(i.Profile)
 	} else if err := os.Rename(i.Profile, filepath.Join(a.spool.dir, name)); err != nil {

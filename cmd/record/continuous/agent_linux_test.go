@@ -93,11 +93,12 @@ func TestEndedTarget(t *testing.T) {
 func TestRecover(t *testing.T) {
 	a, _ := testAgent(t, nil)
 	put(t, a.store, "1-2-x.swrec.partial", "x")
-	put(t, a.spool, "1-2-x.part.pb.gz", "x")
+	put(t, a.spool, "1-2-x.part", "x")
+	put(t, a.spool, "1-2-3-19.00-x.otlp.gz", "x")
 	a.recover()
 	stored, _ := a.store.files()
 	parts, _ := os.ReadDir(a.spool.dir)
-	if len(stored) != 1 || len(parts) != 0 || a.count.SpoolDropped.Load() != 1 {
+	if len(stored) != 1 || len(parts) != 0 || a.count.SpoolDropped.Load() != 2 {
 		t.Errorf("%v stored, %d parts, %d dropped", stored, len(parts), a.count.SpoolDropped.Load())
 	}
 }

@@ -18,3 +18,5 @@ func (*finder) find(time.Time) []process { return nil }
 func alive(process) bool { return false }
 
 func ownUsage() usage { return usage{} }
+
+func resource(process) map[string]string { return nil }

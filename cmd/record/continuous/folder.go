@@ -12,8 +12,12 @@ import (
 	"time"
 )
 
-// partSuffix ends the name of a profile that is being written.
-const partSuffix = ".part.pb.gz"
+// Ends of the names of profiles in the spool.
+const (
+	partSuffix  = ".part" // being written
+	pprofSuffix = ".pb.gz"
+	otlpSuffix  = ".otlp.gz"
+)
 
 // folder is a folder of files whose names sort by time, with a bound of their size.
 type folder struct {
@@ -30,7 +34,7 @@ func (f *folder) files() (names []string, size int64) {
 	entries, _ := os.ReadDir(f.dir) // sorted by name; what was read before an error counts
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), f.suffix) || strings.HasSuffix(e.Name(), partSuffix) {
+		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), f.suffix) {
 			continue
 		}
 		names, size = append(names, e.Name()), size+info.Size()
@@ -67,11 +71,11 @@ type spooled struct {
 	Name        string
 }
 
-func (s spooled) file() string {
-	return fmt.Sprintf("%d-%d-%d-%.2f-%s.pb.gz", s.From.UnixMilli(), s.Until.UnixMilli(), s.PID, s.Rate, s.Name)
+func (s spooled) file(suffix string) string {
+	return fmt.Sprintf("%d-%d-%d-%.2f-%s%s", s.From.UnixMilli(), s.Until.UnixMilli(), s.PID, s.Rate, s.Name, suffix)
 }
 
-var spooledName = regexp.MustCompile(`^(\d{1,15})-(\d{1,15})-(\d{1,10})-([0-9.]{1,12})-([A-Za-z0-9._-]{1,60})\.pb\.gz$`)
+var spooledName = regexp.MustCompile(`^(\d{1,15})-(\d{1,15})-(\d{1,10})-([0-9.]{1,12})-([A-Za-z0-9._-]{1,60}?)\.(?:pb|otlp)\.gz$`)
 
 func parseSpooled(name string) (s spooled, ok bool) {
 	m := spooledName.FindStringSubmatch(name)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -27,6 +26,37 @@ type pusher struct {
 	client      http.Client
 	wake        chan struct{}
 	failing     bool
+	address     *url.URL
+	protocol    int
+}
+
+// newPusher prepares the client of the address. An empty one gets a pusher that must not run.
+func newPusher(cfg *Config, spool *folder, count *Counters) (*pusher, error) {
+	p := &pusher{cfg: cfg, spool: spool, count: count, first: time.Second, most: time.Minute}
+	if cfg.Push == "" {
+		return p, nil
+	}
+	var err error
+	if p.address, p.protocol, err = target(cfg.Push); err != nil {
+		return nil, err
+	}
+	p.client.Timeout = 10 * time.Second
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if p.protocol == otlpGRPC {
+		var both http.Protocols
+		both.SetHTTP2(true)
+		both.SetUnencryptedHTTP2(true)
+		p.client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, Protocols: &both, IdleConnTimeout: 90 * time.Second}
+	}
+	return p, nil
+}
+
+// suffix ends the names of files in the spool.
+func (p *pusher) suffix() string {
+	if p.protocol == pyroscope {
+		return pprofSuffix
+	}
+	return otlpSuffix
 }
 
 // rejected is the answer to a profile that would never be taken.
@@ -60,8 +90,6 @@ func (p *pusher) wakeup() chan struct{} {
 }
 
 func (p *pusher) run(stop <-chan struct{}) {
-	p.client.Timeout = 10 * time.Second
-	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	delay := p.first
 	for {
 		err := p.drain(stop)
@@ -127,15 +155,9 @@ func (p *pusher) drain(stop <-chan struct{}) error {
 }
 
 // host is the backend without the secrets that an address may have.
-func (p *pusher) host() string {
-	u, err := url.Parse(p.cfg.Push)
-	if err != nil {
-		return "the backend"
-	}
-	return u.Scheme + "://" + u.Host
-}
+func (p *pusher) host() string { return p.address.Scheme + "://" + p.address.Host }
 
-// send posts one file as Pyroscope takes it.
+// send posts one file.
 func (p *pusher) send(name string) error {
 	s, ok := parseSpooled(name)
 	if !ok {
@@ -145,27 +167,10 @@ func (p *pusher) send(name string) error {
 	if err != nil {
 		return err
 	}
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	part, err := form.CreateFormFile("profile", "profile.pprof")
+	req, err := p.request(&s, data)
 	if err != nil {
 		return err
 	}
-	if _, err := part.Write(data); err != nil {
-		return err
-	}
-	if err := form.Close(); err != nil {
-		return err
-	}
-	host, _ := os.Hostname()
-	query := url.Values{"name": {fmt.Sprintf("%s{pid=%d,host=%s}", s.Name, s.PID, safeName(host))},
-		"from": {strconv.FormatInt(s.From.Unix(), 10)}, "until": {strconv.FormatInt(max(s.Until.Unix(), s.From.Unix()+1), 10)},
-		"format": {"pprof"}, "spyName": {"seedwalk"}, "sampleRate": {strconv.Itoa(max(1, int(s.Rate)))}}
-	req, err := http.NewRequest(http.MethodPost, strings.TrimRight(p.cfg.Push, "/")+"/ingest?"+query.Encode(), &body)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", form.FormDataContentType())
 	if p.cfg.PushToken != "" {
 		req.Header.Set("Authorization", "Bearer "+p.cfg.PushToken)
 	}
@@ -177,8 +182,48 @@ func (p *pusher) send(name string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	switch {
+	case p.protocol == otlpGRPC && err == nil:
+		return judgeGRPC(resp, body)
+	case p.protocol == otlpHTTP && resp.StatusCode == http.StatusOK:
+		return partialSuccess(body)
+	}
 	return judge(resp)
+}
+
+func (p *pusher) request(s *spooled, data []byte) (*http.Request, error) {
+	if p.protocol != pyroscope {
+		return otlpRequest(p.address, p.protocol, data)
+	}
+	return pyroscopeRequest(p.address, s, data)
+}
+
+// pyroscopeRequest makes the request of Pyroscope.
+func pyroscopeRequest(u *url.URL, s *spooled, data []byte) (*http.Request, error) {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile("profile", "profile.pprof")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := part.Write(data); err != nil {
+		return nil, err
+	}
+	if err := form.Close(); err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname()
+	query := url.Values{"name": {fmt.Sprintf("%s{pid=%d,host=%s}", s.Name, s.PID, safeName(host))},
+		"from": {strconv.FormatInt(s.From.Unix(), 10)}, "until": {strconv.FormatInt(max(s.Until.Unix(), s.From.Unix()+1), 10)},
+		"format": {"pprof"}, "spyName": {"seedwalk"}, "sampleRate": {strconv.Itoa(max(1, int(s.Rate)))}}
+	to := u.JoinPath("ingest")
+	to.RawQuery = query.Encode()
+	req, err := http.NewRequest(http.MethodPost, to.String(), &body)
+	if err == nil {
+		req.Header.Set("Content-Type", form.FormDataContentType())
+	}
+	return req, err
 }
 
 // judge says whether a profile was taken, will never be, or should be sent again.

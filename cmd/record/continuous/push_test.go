@@ -76,12 +76,18 @@ func (s *said) say(line string) {
 // pushing is a pusher with n files in its spool.
 func pushing(t *testing.T, address string, n int) (*pusher, *said) {
 	count, said := &Counters{}, &said{}
-	spool := &folder{dir: t.TempDir(), suffix: ".pb.gz", bound: 1 << 20, dropped: &count.SpoolDropped}
+	spool := &folder{dir: t.TempDir(), bound: 1 << 20, dropped: &count.SpoolDropped}
+	p, err := newPusher(&Config{Push: address, Say: said.say}, spool, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.first, p.most = time.Millisecond, 10*time.Millisecond
+	spool.suffix = p.suffix()
 	for i := range n {
 		at := time.UnixMilli(1_700_000_000_000 + int64(i))
-		put(t, spool, spooled{at, at, 7, 19.0 / 7, fmt.Sprint("app", i)}.file(), fmt.Sprint("profile", i))
+		put(t, spool, spooled{at, at, 7, 19.0 / 7, fmt.Sprint("app", i)}.file(spool.suffix), fmt.Sprint("profile", i))
 	}
-	return &pusher{cfg: &Config{Push: address, Say: said.say}, spool: spool, count: count, first: time.Millisecond, most: 10 * time.Millisecond}, said
+	return p, said
 }
 
 func put(t *testing.T, f *folder, name, text string) {

@@ -1,0 +1,180 @@
+package continuous
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/report/export"
+)
+
+// Protocols of the push.
+const (
+	pyroscope = iota
+	otlpHTTP
+	otlpGRPC
+)
+
+// protocols gives the scheme of an address to push to its protocol, and the scheme on the wire.
+var protocols = map[string]struct {
+	kind   int
+	scheme string
+}{
+	"http": {pyroscope, "http"}, "https": {pyroscope, "https"}, "otlp+http": {otlpHTTP, "http"}, "otlp+https": {otlpHTTP, "https"},
+	"otlp+grpc": {otlpGRPC, "http"}, "otlp+grpcs": {otlpGRPC, "https"},
+}
+
+// ErrPush means that an address to push to cannot be used.
+var ErrPush = errors.New("--push must be an address such as http://localhost:4040, otlp+http://localhost:4318, or otlp+grpc://localhost:4317")
+
+// target reads an address to push to. The URL it returns has a scheme of net/http.
+func target(address string) (*url.URL, int, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.RawQuery != "" {
+		return nil, 0, ErrPush
+	}
+	p, ok := protocols[u.Scheme]
+	if !ok || p.kind == otlpGRPC && strings.Trim(u.Path, "/") != "" {
+		return nil, 0, ErrPush
+	}
+	u.Scheme = p.scheme
+	return u, p.kind, nil
+}
+
+// CheckPush returns ErrPush if an address to push to cannot be used.
+func CheckPush(address string) error {
+	_, _, err := target(address)
+	return err
+}
+
+// otlpRequest makes the request of a collector. The data is a compressed message.
+func otlpRequest(u *url.URL, kind int, data []byte) (*http.Request, error) {
+	if kind == otlpHTTP {
+		req, err := http.NewRequest(http.MethodPost, u.JoinPath("v1development", "profiles").String(), bytes.NewReader(data))
+		if err == nil {
+			req.Header.Set("Content-Type", "application/x-protobuf")
+			req.Header.Set("Content-Encoding", "gzip")
+		}
+		return req, err
+	}
+	frame := binary.BigEndian.AppendUint32([]byte{1}, uint32(len(data))) // 1 = compressed
+	address := u.JoinPath("opentelemetry.proto.collector.profiles.v1development.ProfilesService", "Export").String()
+	req, err := http.NewRequest(http.MethodPost, address, bytes.NewReader(append(frame, data...)))
+	if err == nil {
+		req.Header.Set("Content-Type", "application/grpc+proto")
+		req.Header.Set("Grpc-Encoding", "gzip")
+		req.Header.Set("Te", "trailers")
+	}
+	return req, err
+}
+
+// judgeGRPC is judge for an answer of gRPC, whose body has been read.
+func judgeGRPC(resp *http.Response, body []byte) error {
+	if resp.StatusCode != http.StatusOK {
+		return judge(resp)
+	}
+	status, of := resp.Trailer.Get("Grpc-Status"), resp.Trailer
+	if status == "" { // an answer without a message has its status in the header
+		status, of = resp.Header.Get("Grpc-Status"), resp.Header
+	}
+	code, err := strconv.Atoi(status)
+	if err != nil {
+		return errors.New("the answer has no status of gRPC")
+	}
+	message, err := url.PathUnescape(of.Get("Grpc-Message"))
+	if err != nil {
+		message = ""
+	}
+	text := fmt.Sprintf("status %d %.200q", code, message)
+	switch code {
+	case 0:
+		return partialSuccess(body[min(5, len(body)):])
+	case 3, 5, 6, 9: // the profile itself is wrong
+		return &rejected{text}
+	case 8: // too large, or the collector is busy and says when to come again
+		if of.Get("Grpc-Status-Details-Bin") == "" {
+			return &rejected{text}
+		}
+	}
+	return &busy{status: text}
+}
+
+// partialSuccess reads an ExportProfilesServiceResponse. A collector that refuses some
+// profiles refuses them for good.
+func partialSuccess(body []byte) error {
+	var count uint64
+	var message []byte
+	for part := range fields(body) {
+		if part.number != 1 {
+			continue
+		}
+		for f := range fields(part.bytes) {
+			switch f.number {
+			case 1:
+				count = f.value
+			case 2:
+				message = f.bytes
+			}
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return &rejected{fmt.Sprintf("%d of its parts, %.200q", count, message)}
+}
+
+// field is a field of a message: a varint, or bytes.
+type field struct {
+	number uint64
+	value  uint64
+	bytes  []byte
+}
+
+// fields lists the varints and bytes of a message up to its end, or to a mistake.
+func fields(b []byte) func(yield func(field) bool) {
+	return func(yield func(field) bool) {
+		for len(b) > 0 {
+			key, n := binary.Uvarint(b)
+			if n <= 0 || key&7 != 0 && key&7 != 2 {
+				return
+			}
+			value, m := binary.Uvarint(b[n:])
+			if m <= 0 {
+				return
+			}
+			f := field{number: key >> 3, value: value}
+			b = b[n+m:]
+			if key&7 == 2 {
+				if value > uint64(len(b)) {
+					return
+				}
+				f.bytes, b = b[:value], b[value:]
+			}
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// compressedOTLP is OpenTelemetry profiles of a resource with gzip.
+func compressedOTLP(resource map[string]string) export.Format {
+	format, _ := export.ByName("otlp")
+	format.Write = func(w io.Writer, p *export.Profile) error {
+		q := *p
+		q.Resource = resource
+		z := gzip.NewWriter(w)
+		if err := export.WriteOTLP(z, &q); err != nil {
+			return err
+		}
+		return z.Close()
+	}
+	return format
+}

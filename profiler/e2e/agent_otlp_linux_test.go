@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
+)
+
+// collectorConfig is the configuration of a collector: two ports and a folder.
+const collectorConfig = `yaml:
+receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:%d"}, grpc: {endpoint: "127.0.0.1:%d"}}}}
+exporters: {folder: {folder: %q}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {profiles: {receivers: [otlp], exporters: [folder]}}
+`
+
+// A real collector gets every interval of two processes once, by HTTP and by gRPC, although it
+// and the agent restart. What arrived equals the recordings frame by frame.
+func TestAgentCollector(t *testing.T) {
+	build := exec.Command(filepath.Join(needs.Root(t), "scripts", "collector.sh"))
+	path, err := build.Output()
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no OpenTelemetry collector; run scripts/collector.sh")
+	}
+	reader := filepath.Join(t.TempDir(), "read")
+	oracle := exec.Command("go", "build", "-o", reader, "./read")
+	oracle.Dir = filepath.Join(needs.Root(t), "report", "export", "otlp", "testdata", "oracle")
+	if out, err := oracle.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	folder, arrived := t.TempDir(), t.TempDir()
+	ports := freePorts(t)
+	config := fmt.Sprintf(collectorConfig, ports[0], ports[1], arrived)
+	collect := func() *exec.Cmd {
+		return service(t, strings.TrimSpace(string(path)), "--feature-gates=service.profilesSupport", "--config", config)
+	}
+	agent := func(push string) *exec.Cmd {
+		return service(t, tool(t), "agent", "--command", "Demo.exe 5[12]", "--interval", "5s", "--folder", folder, "--push", push, "--listen", "", "--cpu", "100")
+	}
+	for _, seconds := range []string{"51", "52"} {
+		demoProcess(t, seconds)
+	}
+	collector, first := collect(), agent(fmt.Sprintf("otlp+http://127.0.0.1:%d", ports[0]))
+	eventually(t, "a profile of each process arrives by HTTP", func() bool { return count(arrived, "*.otlp") >= 2 })
+	stopped(t, collector)
+	eventually(t, "profiles wait for the collector", func() bool { return count(folder, "spool/*.otlp.gz") >= 2 })
+	stopped(t, first)
+	collect()
+	second := agent(fmt.Sprintf("otlp+grpc://127.0.0.1:%d", ports[1]))
+	eventually(t, "what waited arrives by gRPC", func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
+	stopped(t, second)
+	compareArrived(t, reader, folder, arrived)
+}
+
+// compareArrived finds each recording once in what arrived or in the spool.
+func compareArrived(t *testing.T, reader, folder, arrived string) {
+	t.Helper()
+	got := map[string]int{}
+	files, _ := filepath.Glob(filepath.Join(arrived, "*.otlp"))
+	for _, f := range files {
+		resource, text := readProfiles(t, reader, f)
+		got[text]++
+		if !strings.Contains(resource, `service.name="Demo"`) || !strings.Contains(resource, "process.pid=") || !strings.Contains(text, "Demo.") {
+			t.Errorf("%s is of %s", f, resource)
+		}
+	}
+	recordings, _ := filepath.Glob(filepath.Join(folder, "*.swrec"))
+	samples, missing := 0, 0
+	for _, r := range recordings {
+		local := filepath.Join(t.TempDir(), "local.otlp")
+		if out, err := exec.Command(tool(t), "convert", r, "-o", local).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		_, text := readProfiles(t, reader, local)
+		samples += strings.Count(text, "\nsample ")
+		switch arrivals := got[text]; {
+		case arrivals == 0 && strings.Contains(text, `seedwalk.samples="0"`): // it is not sent
+		case arrivals == 0:
+			missing++
+		case arrivals == 1:
+			delete(got, text)
+		default:
+			t.Errorf("%s arrived %d times", r, arrivals)
+		}
+	}
+	waiting := count(folder, "spool/*.otlp.gz")
+	t.Logf("%d recordings, %d samples: %d arrived, %d wait", len(recordings), samples, len(files), waiting)
+	if missing != waiting || len(got) != 0 || len(recordings) < 4 {
+		t.Errorf("of %d recordings %d are missing, and %d wait; %d profiles that arrived are of no recording", len(recordings), missing, waiting, len(got))
+	}
+}
+
+// readProfiles returns the resource, and everything else, as OpenTelemetry's types read them.
+func readProfiles(t *testing.T, reader, path string) (resource, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(reader)
+	cmd.Stdin = bytes.NewReader(data)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	resource, text, _ = strings.Cut(string(out), "\n")
+	return resource, text
+}
+
+func freePorts(t *testing.T) (ports [2]int) {
+	t.Helper()
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+// service starts a command that is killed at the end, and shows its messages if the test fails.
+func service(t *testing.T, argv ...string) *exec.Cmd {
+	t.Helper()
+	var log bytes.Buffer
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", filepath.Base(argv[0]), log.String())
+		}
+	})
+	return cmd
+}
+
+func stopped(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v", filepath.Base(cmd.Path), err)
+	}
+}
+
+func count(folder, pattern string) int {
+	names, _ := filepath.Glob(filepath.Join(folder, pattern))
+	return len(names)
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in 30 s: %s", what)
+		}
+	}
+}
