@@ -108,6 +108,9 @@ func (r *run) attach() error {
 	if r.opt.Outside {
 		return r.stopper()
 	}
+	if r.opt.Part.set() {
+		return r.joinPart()
+	}
 	if joined, refused := r.join(); joined {
 		go r.awaitEnd()
 		return nil

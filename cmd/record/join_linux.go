@@ -15,6 +15,9 @@ type joinedStream struct{ *net.UnixConn }
 
 func (joinedStream) patient() {}
 
+// theirs tells it from a stream of samples that are taken for this recording.
+func (joinedStream) theirs() {}
+
 // joinRecording connects to another recording of the process. It returns nil if there is none.
 func joinRecording(pid int, q request) (c *net.UnixConn, tool int) {
 	c, err := net.DialUnix("unix", nil, shareAddress(pid))
@@ -36,7 +39,7 @@ func joinRecording(pid int, q request) (c *net.UnixConn, tool int) {
 // those that it can serve.
 func (r *run) join() (joined bool, refused *Refusal) {
 	cfg := r.srv.outside
-	c, tool := joinRecording(r.opt.PID, request{cpu: !cfg.NoCPU, wall: !cfg.NoWall})
+	c, tool := joinRecording(r.opt.PID, request{cpu: !cfg.NoCPU, wall: !cfg.NoWall, until: r.opt.Part.Until})
 	if c == nil {
 		return false, nil
 	}
@@ -45,10 +48,31 @@ func (r *run) join() (joined bool, refused *Refusal) {
 		return false, &Refusal{What: fmt.Sprintf("another recording of it is running (process %d), and gives CPU and wall samples only", tool),
 			Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "wait for the other to end, or leave out --events, --clock, and --raw", Code: ExitRefused}
 	}
+	if r.opt.Part.set() {
+		p := r.srv.add(joinedStream{c}, r.opt.PID)
+		go func() { <-p.gone; close(r.exited) }()
+		return true, nil
+	}
 	r.srv.note(fmt.Sprintf("samples come from another recording of the process (seedwalk process %d), at its rate", tool))
 	p := r.srv.add(joinedStream{c}, r.opt.PID)
 	go r.succeed(p)
 	return true, nil
+}
+
+// joinPart joins the recording that samples the process, when its part begins.
+func (r *run) joinPart() error {
+	select {
+	case <-time.After(time.Until(r.opt.Part.From)):
+	case <-r.opt.Stop:
+	}
+	joined, refused := r.join()
+	if refused != nil {
+		return refused
+	}
+	if !joined {
+		return &Refusal{What: "the recording that samples it has ended", Where: fmt.Sprintf("process %d", r.opt.PID), Remedy: "try again", Code: ExitRefused}
+	}
+	return nil
 }
 
 // succeed takes over when the other recording has ended and this one goes on.

@@ -22,6 +22,8 @@ type joined struct {
 	cpu     uint64       // samples
 	wall    uint64
 	over    bool // nothing is added any more
+	timer   *time.Timer
+	final   *clocks // when processor time counts no more; nil = not yet
 	wake    chan struct{}
 	done    chan struct{} // closed when write has ended
 }
@@ -39,7 +41,9 @@ func (j *joined) take(m wire.Message) bool {
 	case *wire.Sample:
 		j.sample(m)
 	case *wire.Usage:
-		j.times.ended(m)
+		if j.final == nil {
+			j.times.ended(m)
+		}
 	}
 	if len(j.buf)+j.w.Len() > maxUnsentAt {
 		j.stop()
@@ -57,7 +61,7 @@ func (j *joined) take(m wire.Message) bool {
 func (j *joined) sample(m *wire.Sample) {
 	cpu, age := m.CPUNanos > 0, m.TimeUnixNano-j.since
 	switch {
-	case age < 0 || cpu && !j.q.cpu || !cpu && !j.q.wall:
+	case age < 0 || cpu && !j.q.cpu || !cpu && !j.q.wall || j.late(m):
 		return
 	case len(j.buf)+j.w.Len() > maxUnsent:
 		j.dropped++
@@ -72,6 +76,15 @@ func (j *joined) sample(m *wire.Sample) {
 	j.w.Sample(&clipped)
 }
 
+// late reports whether all of a sample is behind the time that is wanted.
+func (j *joined) late(m *wire.Sample) bool {
+	begin := m.TimeUnixNano
+	if m.CPUNanos == 0 {
+		begin -= int64(min(m.WallNanos, uint64(m.TimeUnixNano)))
+	}
+	return !j.q.until.IsZero() && begin > j.q.until.UnixNano()
+}
+
 // flush moves messages to where write takes them from.
 func (j *joined) flush() {
 	j.buf = append(j.buf, j.w.Bytes()...)
@@ -84,10 +97,21 @@ func (j *joined) flush() {
 
 func (j *joined) stop() {
 	j.over = true
+	if j.timer != nil {
+		j.timer.Stop()
+	}
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
+}
+
+// endTimes stops the count of processor time.
+func (j *joined) endTimes() {
+	now := measure(j.times.pid)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.final = &now
 }
 
 // finish writes the processor times and the farewell.
@@ -97,6 +121,9 @@ func (j *joined) finish(why string) {
 	defer j.mu.Unlock()
 	if j.over {
 		return
+	}
+	if j.final != nil {
+		now = *j.final
 	}
 	j.times.write(j.w, &now)
 	for _, s := range []struct {

@@ -23,6 +23,8 @@ type process struct {
 	shared    sharer               // with other recordings of the process; nil = it is not
 	files     []func(wire.Message) // recording files
 	until     int64                // samples taken later are not wanted; 0 = all are
+	from      int64                // when it joined another recording, unix nanoseconds; 0 = it did not
+	relay     bool                 // samples are for other recordings only
 }
 
 func newProcess(pid int, name string) *process {
@@ -58,6 +60,7 @@ func (p *process) read(r io.Reader) {
 func (p *process) take(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Hello:
+		m.StartUnixNano = max(m.StartUnixNano, p.from)
 		p.mayBegin()
 	case *wire.Module:
 		if p.keep != nil {
@@ -74,7 +77,18 @@ func (p *process) take(m wire.Message) {
 	for _, write := range p.files {
 		write(m)
 	}
-	p.Take(m)
+	if !p.relay || p.lasting(m) {
+		p.Take(m)
+	}
+}
+
+// lasting reports whether later samples need a message.
+func (p *process) lasting(m wire.Message) bool {
+	switch m.(type) {
+	case *wire.Sample, *wire.Event, *wire.Usage, *wire.Dropped:
+		return false
+	}
+	return true
 }
 
 // clip leaves out the wall time of a sample before the recording's first sample.

@@ -66,6 +66,8 @@ type Options struct {
 	Env        []string      // of the command, before ours; nil = os.Environ()
 	Rate       float64       // samples per second and thread, 0 = DefaultRate; MinRate to MaxRate
 	Duration   time.Duration // record this long from when samples can come, 0 = until the command ends
+	Relay      func()        // with PID: keep no samples; called when recordings of Part can begin
+	Part       Part          // with PID: record a part of the time of a Relay's recording
 	Outputs    []Output
 	Raw        string        // also dump the profiler's stream here (debugging)
 	PIDFile    string        // the command's process id is written here while it runs
@@ -98,6 +100,14 @@ type Options struct {
 	instead string         // library for processes that the probe's way is not for
 	modeWhy string         // why Mode is not the one that was wanted
 }
+
+// Part is a part of the time, not set if Until is zero.
+type Part struct{ From, Until time.Time }
+
+func (p *Part) set() bool { return !p.Until.IsZero() }
+
+// ofAgent reports whether a caller with several recordings of the process ends them.
+func (o *Options) ofAgent() bool { return o.Relay != nil || o.Part.set() }
 
 // Rates, samples per second.
 const (

@@ -43,8 +43,11 @@ func Run(opt Options) (*Result, error) {
 	defer srv.outside.Start.End()
 	r := &run{opt: &opt, srv: srv, files: newFiles(), exited: make(chan struct{}), start: time.Now(), told: map[string]bool{}}
 	r.beginFiles()
-	r.signals = catchSignals()
-	defer r.signals.stop()
+	r.signals = &signals{}
+	if !opt.ofAgent() {
+		r.signals = catchSignals()
+		defer r.signals.stop()
+	}
 	if err := r.begin(); err != nil {
 		return nil, err
 	}

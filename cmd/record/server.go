@@ -24,6 +24,8 @@ type server struct {
 	began     atomic.Int64  // when the first sample was taken, unix nanoseconds; 0 = there is none
 	begun     chan struct{} // gets a value when began is set, and when it becomes earlier
 	timed     time.Duration // of the recording; 0 = it has none
+	from      int64         // of a part of another recording, unix nanoseconds
+	relay     func()        // is called when other recordings can join; nil: it is a usual one
 
 	mu         sync.Mutex
 	conns      []stream
@@ -69,7 +71,10 @@ func listen(dir string, opt *Options) (*server, error) {
 		return nil, err
 	}
 	s := &server{keepProbe: opt.KeepProbe, namer: opt.Namer, probes: opt.Mode == ModeProbe, instead: opt.instead, outside: opt.engine(), path: l.where(), listener: l, private: private, connected: make(chan struct{}), begun: make(chan struct{}, 1), accepting: make(chan struct{})}
-	s.timed = opt.Duration
+	s.timed, s.relay = opt.Duration, opt.Relay
+	if opt.Part.set() {
+		s.from = opt.Part.From.UnixNano()
+	}
 	if s.recordings, err = opt.openFiles(); err != nil {
 		l.close()
 		private.close()
@@ -162,8 +167,14 @@ func (s *server) add(c stream, pid int) *process {
 	if p.until = s.until; p.prove {
 		p.timed = s.timed
 	}
-	if engine {
+	if _, joins := c.(interface{ theirs() }); joins {
+		p.from = max(time.Now().UnixNano(), s.from)
+	}
+	if p.relay = s.relay != nil; engine {
 		p.shared = share(p)
+	}
+	if p.relay {
+		defer s.relay()
 	}
 	for _, f := range s.recordings {
 		p.files = append(p.files, f.add(p.Process))

@@ -37,10 +37,13 @@ const (
 )
 
 // request is what a recording asks of the one that samples the process.
-type request struct{ cpu, wall, events bool }
+type request struct {
+	cpu, wall, events bool
+	until             time.Time // processor time counts until then; zero = until it wants no more
+}
 
 func (q request) encode() []byte {
-	return binary.LittleEndian.AppendUint64([]byte(joinMagic), bit(q.cpu)|bit(q.wall)<<1|bit(q.events)<<2)
+	return binary.LittleEndian.AppendUint64([]byte(joinMagic), bit(q.cpu)|bit(q.wall)<<1|bit(q.events)<<2|untilBits(q.until))
 }
 
 func decodeRequest(b []byte) (q request, ok bool) {
@@ -48,7 +51,20 @@ func decodeRequest(b []byte) (q request, ok bool) {
 		return q, false
 	}
 	flags := binary.LittleEndian.Uint64(b[8:])
-	return request{cpu: flags&1 != 0, wall: flags&2 != 0, events: flags&4 != 0}, true
+	q = request{cpu: flags&1 != 0, wall: flags&2 != 0, events: flags&4 != 0}
+	if ms := flags >> untilShift; ms != 0 {
+		q.until = time.UnixMilli(int64(ms))
+	}
+	return q, true
+}
+
+const untilShift = 8
+
+func untilBits(t time.Time) uint64 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint64(t.UnixMilli()+1) << untilShift
 }
 
 // sharing gives the stream of one process to other recordings.
@@ -126,6 +142,9 @@ func (s *sharing) join(c *net.UnixConn, q request) bool {
 	s.p.Tables(j.w)
 	j.flush()
 	s.joined = append(s.joined, j)
+	if !q.until.IsZero() {
+		j.timer = time.AfterFunc(time.Until(q.until), j.endTimes)
+	}
 	go j.write()
 	go j.awaitEnd()
 	return true

@@ -175,3 +175,41 @@ func TestShareEnds(t *testing.T) {
 		t.Error("a recording joins one that has ended")
 	}
 }
+
+// A recording of a part of the time gets the samples that begin in it, and the processor time
+// until its end, although it waits for late samples. The recording that samples keeps none.
+func TestSharePart(t *testing.T) {
+	p, s := shared(t)
+	p.relay = true
+	p.says(&wire.Hello{PID: 7, Arch: "amd64", StartUnixNano: 5})
+	until := time.Now().Add(50 * time.Millisecond)
+	c, _ := joinRecording(os.Getpid(), request{cpu: true, wall: true, until: until})
+	waitJoined(t, s, 1)
+	from := time.Now().UnixNano()
+	for time.Now().Before(until.Add(50 * time.Millisecond)) {
+	}
+	late := until.Add(20 * time.Millisecond)
+	p.says(cpuSample(until.Add(-10 * time.Millisecond)))
+	p.says(cpuSample(late))
+	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(60 * time.Millisecond), Frames: []wire.Frame{{Module: 1, IP: 0x1234}}})
+	p.says(&wire.Sample{TID: 2, TimeUnixNano: late.UnixNano(), WallNanos: uint64(10 * time.Millisecond)})
+	for time.Now().Before(late.Add(200 * time.Millisecond)) { // uses time that does not count
+	}
+	c.CloseWrite()
+	other := newProcess(7, "other")
+	other.from = from
+	other.stopAt(until.UnixNano())
+	other.read(c)
+	got := collect.Build(&collect.Info{}, []*collect.Process{other.Process}, nil)
+	if n := other.Counts().Samples; n != 2 || p.Counts().Samples != 0 || got.Start.UnixNano() != from || got.Stats.Counters["timed"] != 1 {
+		t.Errorf("%d samples, %d where they are taken, from %v, %v", n, p.Counts().Samples, got.Start, got.Stats.Counters)
+	}
+	if cpu := time.Duration(got.Stats.CPU.Process); cpu < 30*time.Millisecond || cpu > 200*time.Millisecond {
+		t.Errorf("CPU time %v, of 50 ms", cpu)
+	}
+	for _, st := range got.Stacks {
+		if st.CPUNanos == 0 && st.WallNanos > int64(41*time.Millisecond) {
+			t.Errorf("waiting time %v goes beyond the part", time.Duration(st.WallNanos))
+		}
+	}
+}

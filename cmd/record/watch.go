@@ -10,6 +10,10 @@ import (
 	"github.com/seedwalk/seedwalk/report/recording"
 )
 
+// linger is how long a part of a recording waits behind its end for samples of time before it: a
+// thread that rests has one every few seconds.
+const linger = 5 * time.Second
+
 // watch follows the command to its end, or to the second INT.
 func (r *run) watch() *Result {
 	var tick <-chan time.Time
@@ -59,6 +63,10 @@ func (r *run) watch() *Result {
 			}
 		case <-r.srv.begun:
 			began = time.Unix(0, r.srv.began.Load())
+			if part := &r.opt.Part; part.set() {
+				stop = time.After(time.Until(part.Until) + linger)
+				r.srv.endAt(part.Until)
+			}
 			if r.opt.Duration > 0 && ints == 0 {
 				stop = time.After(r.opt.Duration - time.Since(began))
 				r.srv.endAt(began.Add(r.opt.Duration))

@@ -40,9 +40,8 @@ meet all the other rules.
   --interval D       length of one recording, 5s to 1h (default 60s)
   --folder DIR       where recordings and waiting profiles are kept (default seedwalk-agent)
   --folder-mb N      bound of the recordings, the oldest are deleted; 0 keeps none (default 1024)
-  --push URL         send each interval: http://HOST:PORT as pprof to Pyroscope, otlp+http://HOST:PORT
-                     or otlp+grpc://HOST:PORT as OpenTelemetry profiles to a collector; with TLS
-                     https, otlp+https, otlp+grpcs
+  --push URL         send each interval: http://HOST:PORT to Pyroscope, otlp+http://HOST:PORT or
+                     otlp+grpc://HOST:PORT to an OpenTelemetry collector (https, otlp+https, otlp+grpcs)
   --push-token FILE  file with the bearer token of the backend
   --spool-mb N       bound of profiles that wait for the backend (default 256)
   --cpu PERCENT      budget of the agent, in percent of a core; it lowers the rate by itself, and
@@ -53,7 +52,6 @@ meet all the other rules.
   --token FILE       file with the bearer token that requests need, at least 16 characters
 
 Examples:
-  seedwalk agent --all --push http://localhost:4040
   seedwalk agent --all --push otlp+http://localhost:4318
   seedwalk agent --command 'dotnet .*shop' --interval 30s --folder /var/lib/seedwalk
   seedwalk report /var/lib/seedwalk/1790000000000-4711-shop.swrec
@@ -210,7 +208,7 @@ func (f *agentFlags) run() error {
 		return err
 	}
 	f.cfg.Say = func(line string) { fmt.Fprintf(os.Stderr, "seedwalk agent: %s\n", line) }
-	f.cfg.Record = recordInterval
+	f.cfg.Sample, f.cfg.Record = sampleSession, recordInterval
 	debug.SetMemoryLimit(f.cfg.MemoryBytes * 3 / 4)
 	a, err := continuous.New(f.cfg)
 	if err != nil {
@@ -234,9 +232,8 @@ func (f *agentFlags) run() error {
 
 // recordInterval makes one recording. A file that could not be written to its place is not
 // kept elsewhere.
-func recordInterval(i continuous.Interval) (int64, time.Duration, error) {
-	opt := record.Options{PID: i.PID, Rate: i.Rate, Duration: i.Duration, Stop: i.Stop, Probe: findProbe(), Profiler: findProfiler(),
-		Namer: newNamer(nil), Stdout: os.Stderr, Stderr: os.Stderr}
+func recordInterval(i continuous.Interval) (int64, error) {
+	opt := record.Options{PID: i.PID, Rate: i.Rate, Part: record.Part{From: i.From, Until: i.Until}, Probe: findProbe(), Profiler: findProfiler(), Namer: newNamer(nil), Stdout: os.Stderr, Stderr: os.Stderr}
 	if i.Recording != "" {
 		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Recording, Format: export.RecordingFile})
 	}
@@ -245,7 +242,7 @@ func recordInterval(i continuous.Interval) (int64, time.Duration, error) {
 	}
 	res, err := record.Run(opt)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	var lost error
 	for _, w := range res.Written {
@@ -255,7 +252,13 @@ func recordInterval(i continuous.Interval) (int64, time.Duration, error) {
 		}
 	}
 	if res.Profile == nil {
-		return 0, 0, errors.Join(lost, errors.New("it did not connect"))
+		return 0, errors.Join(lost, errors.New("it did not connect"))
 	}
-	return res.Profile.Stats.Samples, res.Profile.Duration, lost
+	return res.Profile.Stats.Samples, lost
+}
+
+// sampleSession samples a process for the recordings of its intervals.
+func sampleSession(s continuous.Session) error {
+	_, err := record.Run(record.Options{PID: s.PID, Rate: s.Rate, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,36 @@ func TestAgentCollector(t *testing.T) {
 	eventually(t, "what waited arrives by gRPC", func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
 	stopped(t, second)
 	compareArrived(t, reader, folder, arrived)
+	compareTimes(t, reader, arrived)
+}
+
+// compareTimes finds that an interval begins when the last one of its process ends.
+func compareTimes(t *testing.T, reader, arrived string) {
+	t.Helper()
+	type span struct{ begin, end time.Time }
+	spans := map[string][]span{}
+	files, _ := filepath.Glob(filepath.Join(arrived, "*.otlp"))
+	for _, f := range files {
+		resource, text := readProfiles(t, reader, f)
+		var at, length int64
+		if _, err := fmt.Sscanf(strings.SplitN(text, "\n", 3)[1], "profile cpu nanoseconds %d %d", &at, &length); err != nil {
+			t.Fatalf("%v: %.100s", err, text)
+		}
+		begin := time.Unix(0, at)
+		spans[resource] = append(spans[resource], span{begin, begin.Add(time.Duration(length))})
+	}
+	adjacent := 0
+	for _, all := range spans {
+		slices.SortFunc(all, func(a, b span) int { return a.begin.Compare(b.begin) })
+		for i := range all[1:] {
+			if all[i+1].begin.Sub(all[i].end).Abs() < 150*time.Millisecond {
+				adjacent++
+			}
+		}
+	}
+	if adjacent < 2 {
+		t.Errorf("%d of %d intervals begin when the last one has ended: %v", adjacent, len(files), spans)
+	}
 }
 
 // compareArrived finds each recording once in what arrived or in the spool.

@@ -6,20 +6,25 @@
 // docs/specification.md of the protocol, and grpc/grpc doc/PROTOCOL-HTTP2.md; OpenTelemetry's
 // environment variables for resources.
 //
-// Glossary. A target is a process that the rules choose. An interval is one recording of a
-// target. The spool is the folder of profiles that wait for the backend.
+// Glossary. A target is a process that the rules choose. A session samples a target. An interval
+// is one recording of a part of its time. The spool is the folder of profiles that wait for the
+// backend.
 //
-// Strategy. One goroutine lists processes and starts a goroutine for each target, which
-// records interval after interval. A second one watches what the agent itself uses, and
-// lowers the rate of later intervals. A third one sends the oldest file of the spool, and
-// deletes it once the backend has it. Recording never waits for the backend: if the spool is
-// full, the oldest file goes, and is counted.
+// Strategy. One goroutine lists processes and starts a goroutine for each target. That one
+// starts a session, and a recording for each interval, which gets its samples from the session.
+// A recording begins when the time of the last one is over, while that is still written. A second
+// goroutine watches what the agent itself uses, and lowers the rate of later sessions.
+// A third one sends the oldest file of the spool, and deletes it once the backend has it.
+// Recording never waits for the backend: if the spool is full, the oldest file goes, and is
+// counted.
 //
-// Known gaps: while an interval is written, and the next one begins, a target is not recorded
-// (Counters.Unrecorded adds that time up). Linux only.
+// Known gaps: while a session begins, because it is the first, the rate has changed, or the last
+// one is an hour old, a target is not recorded (Counters.Unrecorded adds that time up). Linux only.
 package continuous
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,27 +41,34 @@ const (
 	minAge     = 2 * time.Second // younger processes are left alone
 	scanEvery  = 2 * time.Second
 	maxRetry   = 10 * time.Minute // between two tries at a process that cannot be recorded
+	sessionMax = time.Hour        // then a session's tables are forgotten
+	prepare    = time.Second      // a recording gets ready before its time
 )
 
 // Interval is one recording to be made.
 type Interval struct {
 	PID       int
 	Rate      float64
-	Duration  time.Duration
+	From      time.Time // of the samples
+	Until     time.Time
 	Recording string        // file to write, "" for none
 	Profile   string        // file of the spool to write, "" for none
 	Format    export.Format // of Profile
-	Stop      <-chan struct{}
-	Say       func(line string)
 }
 
-// Recorder makes one recording and returns how many samples it has, and how long samples
-// could come.
-type Recorder func(i Interval) (samples int64, recorded time.Duration, err error)
+// Session samples a process until Stop is closed, or the process ends. It calls Ready when
+// intervals can be recorded.
+type Session struct {
+	PID   int
+	Rate  float64
+	Ready func()
+	Stop  <-chan struct{}
+}
 
-// Config is what the agent does. Record and Folder must be set.
+// Config is what the agent does. Sample, Record, and Folder must be set.
 type Config struct {
-	Record      Recorder
+	Sample      func(s Session) error
+	Record      func(i Interval) (samples int64, err error) // needs a session
 	Rules       Rules
 	Rate        float64       // samples per second and thread at most
 	Interval    time.Duration // of one recording
@@ -176,7 +188,7 @@ func (a *Agent) follow(p process, stop <-chan struct{}) {
 			continue
 		}
 		began := time.Now()
-		recorded, err := a.record(p, stop)
+		recorded, err := a.session(p, stop)
 		a.count.Unrecorded.Add(int64(max(0, time.Since(began)-recorded)))
 		select {
 		case <-stop:
@@ -200,14 +212,90 @@ func (a *Agent) follow(p process, stop <-chan struct{}) {
 	}
 }
 
-// record makes one recording and puts its files where they belong.
-func (a *Agent) record(p process, stop <-chan struct{}) (time.Duration, error) {
+// errEnded means that a session has ended by itself. If the process lives on, that is a failure.
+var errEnded = errors.New("its samples have ended")
+
+// session records a process without a gap until it ends, the rate changes, or the session is
+// old. It returns for how long.
+func (a *Agent) session(p process, stop <-chan struct{}) (recorded time.Duration, err error) {
+	rate, end := a.budget.rate(), make(chan struct{})
+	ready, over := make(chan struct{}), make(chan error, 1)
+	go func() {
+		over <- a.cfg.Sample(Session{PID: p.pid, Rate: rate, Ready: sync.OnceFunc(func() { close(ready) }), Stop: end})
+		close(over)
+	}()
+	select {
+	case <-ready:
+	case err := <-over:
+		close(end)
+		return 0, cmp.Or(err, errEnded)
+	}
+	all := intervals{failed: make(chan error, 1)}
 	began := time.Now()
-	rate := a.budget.rate()
-	end := make(chan struct{})
+	err = a.intervals(p, rate, began, &all, stop, over)
+	recorded = time.Since(began)
+	close(end) // what the intervals still get comes now
+	all.wait.Wait()
+	for range over {
+	}
+	select {
+	case e := <-all.failed:
+		err = errors.Join(err, e)
+	default:
+	}
+	return recorded, err
+}
+
+// intervals are the recordings of a session.
+type intervals struct {
+	wait   sync.WaitGroup
+	failed chan error // gets the first error
+}
+
+// intervals starts a recording for each interval until the session is over.
+func (a *Agent) intervals(p process, rate float64, from time.Time, all *intervals, stop <-chan struct{}, over <-chan error) error {
+	end, last := make(chan struct{}), from.Add(sessionMax)
 	defer close(end)
-	i := Interval{PID: p.pid, Rate: rate, Duration: a.cfg.Interval, Stop: either(stop, a.budget.cut(), end)}
-	base := fmt.Sprintf("%d-%d-%s", began.UnixMilli(), p.pid, p.name)
+	stop = either(stop, a.budget.cut(), end)
+	for {
+		begin, until := from, from.Add(a.cfg.Interval)
+		all.wait.Go(func() {
+			if err := a.record(p, rate, begin, until); err != nil {
+				select {
+				case all.failed <- err:
+				default:
+				}
+			}
+		})
+		ending := until.After(last) || a.otherRate(rate)
+		wait := time.Until(until)
+		if !ending {
+			wait -= min(prepare, a.cfg.Interval/4)
+		}
+		select {
+		case <-stop:
+			return nil
+		case err := <-over:
+			return cmp.Or(err, errEnded)
+		case <-time.After(wait):
+		}
+		if ending || len(all.failed) > 0 {
+			return nil
+		}
+		from = until
+	}
+}
+
+// otherRate reports whether the budget wants a rate that is worth a new session.
+func (a *Agent) otherRate(rate float64) bool {
+	now := a.budget.rate()
+	return now < 0.8*rate || now > 1.25*rate
+}
+
+// record makes one recording and puts its files where they belong.
+func (a *Agent) record(p process, rate float64, from, until time.Time) error {
+	i := Interval{PID: p.pid, Rate: rate, From: from, Until: until}
+	base := fmt.Sprintf("%d-%d-%s", from.UnixMilli(), p.pid, p.name)
 	if a.cfg.FolderBytes > 0 {
 		i.Recording = filepath.Join(a.store.dir, base+a.store.suffix)
 	}
@@ -217,10 +305,10 @@ func (a *Agent) record(p process, stop <-chan struct{}) (time.Duration, error) {
 			i.Format = compressedOTLP(resource(p))
 		}
 	}
-	samples, recorded, err := a.cfg.Record(i)
+	samples, err := a.cfg.Record(i)
 	if err != nil {
 		remove(i.Profile)
-		return recorded, err
+		return err
 	}
 	a.count.Recordings.Add(1)
 	a.count.Samples.Add(samples)
@@ -228,18 +316,21 @@ func (a *Agent) record(p process, stop <-chan struct{}) (time.Duration, error) {
 		a.store.trim()
 	}
 	if i.Profile == "" {
-		return recorded, nil
+		return nil
 	}
-	name := spooled{From: began, Until: time.Now(), PID: p.pid, Rate: rate, Name: p.name}.file(a.spool.suffix)
+	if now := time.Now(); until.After(now) {
+		until = now
+	}
+	name := spooled{From: from, Until: until, PID: p.pid, Rate: rate, Name: p.name}.file(a.spool.suffix)
 	if samples == 0 {
 		remove(i.Profile)
 	} else if err := os.Rename(i.Profile, filepath.Join(a.spool.dir, name)); err != nil {
 		a.count.SpoolDropped.Add(1)
-		return recorded, fmt.Errorf("the profile is lost: %w", err)
+		return fmt.Errorf("the profile is lost: %w", err)
 	}
 	a.spool.trim()
 	a.pusher.notify()
-	return recorded, nil
+	return nil
 }
 
 func remove(path string) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,15 +17,22 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
-func testAgent(t *testing.T, r Recorder) (*Agent, *said) {
+func testAgent(t *testing.T, r func(Interval) (int64, error)) (*Agent, *said) {
 	t.Helper()
 	said := &said{}
-	a, err := New(Config{Record: r, Rate: 19, Interval: time.Second, Folder: t.TempDir(), FolderBytes: 100, SpoolBytes: 100,
+	a, err := New(Config{Record: r, Sample: sample, Rate: 19, Interval: 20 * time.Millisecond, Folder: t.TempDir(), FolderBytes: 100, SpoolBytes: 100,
 		Push: "http://localhost:1", CPU: 1, MemoryBytes: 1 << 40, Say: said.say})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a, said
+}
+
+// sample is a session that ends when it shall.
+func sample(s Session) error {
+	s.Ready()
+	<-s.Stop
+	return nil
 }
 
 // self is this process as a target.
@@ -47,13 +55,20 @@ func fill(i Interval) {
 func TestFoldersStayBounded(t *testing.T) {
 	stop := make(chan struct{})
 	var n atomic.Int64
-	a, _ := testAgent(t, func(i Interval) (int64, time.Duration, error) {
+	var mu sync.Mutex
+	var until time.Time
+	a, _ := testAgent(t, func(i Interval) (int64, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if n.Load() > 0 && !i.From.Equal(until) {
+			t.Errorf("an interval from %v, the last one until %v", i.From, until)
+		}
+		until = i.Until
 		fill(i)
-		time.Sleep(2 * time.Millisecond) // names have milliseconds
 		if n.Add(1) == 10 {
 			close(stop)
 		}
-		return 5, time.Millisecond, nil
+		return 5, nil
 	})
 	a.follow(self(t), stop)
 	for _, f := range []*folder{a.store, a.spool} {
@@ -61,18 +76,18 @@ func TestFoldersStayBounded(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes, %d dropped", f.suffix, names, size, f.dropped.Load())
 		}
 	}
-	if a.count.Samples.Load() != 50 || a.count.Recordings.Load() != 10 || a.count.Unrecorded.Load() < int64(10*time.Millisecond) {
-		t.Errorf("%d samples in %d recordings, unrecorded %d", a.count.Samples.Load(), a.count.Recordings.Load(), a.count.Unrecorded.Load())
+	if a.count.Samples.Load() != 50 || a.count.Recordings.Load() != 10 {
+		t.Errorf("%d samples in %d recordings", a.count.Samples.Load(), a.count.Recordings.Load())
 	}
 }
 
 // A target that cannot be recorded gives one line, and leaves no part of a file.
 func TestFailingTarget(t *testing.T) {
 	stop := make(chan struct{})
-	a, said := testAgent(t, func(i Interval) (int64, time.Duration, error) {
+	a, said := testAgent(t, func(i Interval) (int64, error) {
 		fill(i)
 		time.AfterFunc(50*time.Millisecond, func() { close(stop) })
-		return 0, 0, errors.New("no space left on device")
+		return 0, errors.New("no space left on device")
 	})
 	a.follow(self(t), stop)
 	parts, _ := os.ReadDir(a.spool.dir)
@@ -81,9 +96,46 @@ func TestFailingTarget(t *testing.T) {
 	}
 }
 
+// A session that ends by itself, or cannot begin, is a failure, and the agent does not insist.
+func TestFailingSession(t *testing.T) {
+	for name, session := range map[string]func(Session) error{
+		"never ready": func(Session) error { return nil },
+		"refused":     func(Session) error { return errors.New("refused") },
+		"ends early":  func(s Session) error { s.Ready(); return nil },
+	} {
+		stop := make(chan struct{})
+		a, said := testAgent(t, func(i Interval) (int64, error) { fill(i); return 1, nil })
+		var begun atomic.Int64
+		a.cfg.Sample = func(s Session) error { begun.Add(1); return session(s) }
+		time.AfterFunc(100*time.Millisecond, func() { close(stop) })
+		a.follow(self(t), stop)
+		if begun.Load() != 1 || a.count.Failed.Load() != 1 || len(said.lines) != 1 {
+			t.Errorf("%s: begun %d times, %d failures, said %q", name, begun.Load(), a.count.Failed.Load(), said.lines)
+		}
+	}
+}
+
+// Another rate needs another session.
+func TestOtherRate(t *testing.T) {
+	stop := make(chan struct{})
+	a, _ := testAgent(t, func(i Interval) (int64, error) { fill(i); return 1, nil })
+	var rates []float64
+	a.cfg.Sample = func(s Session) error {
+		if rates = append(rates, s.Rate); len(rates) == 3 {
+			close(stop)
+		}
+		a.budget.look(10, usage{})
+		return sample(s)
+	}
+	a.follow(self(t), stop)
+	if len(rates) != 3 || rates[1] != 9.5 || rates[2] != 4.75 || a.count.Failed.Load() != 0 {
+		t.Errorf("rates %v, %d failures", rates, a.count.Failed.Load())
+	}
+}
+
 // A process whose number belongs to another one now is not followed.
 func TestEndedTarget(t *testing.T) {
-	a, _ := testAgent(t, func(Interval) (int64, time.Duration, error) { t.Error("recorded"); return 0, 0, nil })
+	a, _ := testAgent(t, func(Interval) (int64, error) { t.Error("recorded"); return 0, nil })
 	p := self(t)
 	p.start++
 	a.follow(p, make(chan struct{}))

@@ -66,7 +66,7 @@ func (a *Agent) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"recordings_total", "counter", "Intervals that were recorded.", float64(a.count.Recordings.Load())},
 		{"recordings_failed_total", "counter", "Intervals that could not be recorded.", float64(a.count.Failed.Load())},
 		{"recordings_paused_total", "counter", "Times that a process was not recorded because of the budget.", float64(a.count.Paused.Load())},
-		{"unrecorded_seconds_total", "counter", "Time of targets without a recording, while intervals begin and are written.", time.Duration(a.count.Unrecorded.Load()).Seconds()},
+		{"unrecorded_seconds_total", "counter", "Time of targets without a recording, while their sampling begins.", time.Duration(a.count.Unrecorded.Load()).Seconds()},
 		{"samples_total", "counter", "Samples in recordings.", float64(a.count.Samples.Load())},
 		{"store_dropped_total", "counter", "Recordings deleted because the folder was full.", float64(a.count.StoreDropped.Load())},
 		{"spool_dropped_total", "counter", "Profiles deleted before they were sent, because the spool or the disk was full.", float64(a.count.SpoolDropped.Load())},
