@@ -38,8 +38,7 @@
 //
 // Known gaps: of ARM64 a runtime that publishes its code tables (.NET 10), on Linux,
 // and no precompiled image of it has been met; the method descriptor of precompiled code is
-// not resolved (its unwind data is); of .NET 8 only 8.0.6 was seen, without precompiled images, and what its threads wait for is not
-// resolved; composite images are looked up in their PE
-// exception directory; interpreter sections are refused. Names are package
-// naming.
+// not resolved (its unwind data is); of .NET 8 only 8.0.6 was seen, without precompiled images;
+// composite images are looked up in their PE exception directory; interpreter sections are
+// refused. Names are package naming.
 package contract

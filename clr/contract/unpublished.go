@@ -18,9 +18,12 @@ const (
 	dacSize8 = 8 * 156
 )
 
-// unpublished are the globals of net9 that are used, by their entry in the
+// unpublished9 and unpublished8 are the globals that are used, by their entry in the
 // debugger's table (dacvars.h).
-var unpublished = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "SyncTableEntries": 82}
+var (
+	unpublished9 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "SyncTableEntries": 82}
+	unpublished8 = map[string]uint64{"ThreadStore": 16, "FinalizerThread": 17, "SyncTableEntries": 79}
+)
 
 // Holds reports whether an image holds a runtime whose structures can be read.
 func Holds(image *elf.File) bool { return symbolsOf(image, 0).usable() }
@@ -53,9 +56,10 @@ func (t *Tables) supposeDescriptor(e exports) error {
 		return err
 	}
 	t.desc = d
+	unpublished := unpublished9
 	if e.dacSize == dacSize8 {
 		d.toNet8()
-		return nil
+		unpublished = unpublished8
 	}
 	for name, entry := range unpublished {
 		at, ok := t.v.word(e.dac + 8*entry)
@@ -70,7 +74,8 @@ func (t *Tables) supposeDescriptor(e exports) error {
 
 // toNet8 changes the descriptor of .NET 9.0.5 into that of .NET 8 (seen in 8.0.6). A MethodDesc
 // has 8 bytes in place of 16, so that what follows it lies 8 bytes lower. A Module does not have
-// its image's address, which its PEAssembly, PEImage, and loaded layout lead to.
+// its image's address, which its PEAssembly, PEImage, and loaded layout lead to. A Thread begins
+// with another field, and keeps its allocation context and exception state in itself.
 func (d *Descriptor) toNet8() {
 	for _, f := range []struct{ typ, field string }{
 		{"DynamicMethodDesc", "MethodName"}, {"InstantiatedMethodDesc", "PerInstInfo"}, {"InstantiatedMethodDesc", "Flags2"},
@@ -80,6 +85,7 @@ func (d *Descriptor) toNet8() {
 			d.Types[f.typ][f.field] = off - 8
 		}
 	}
+	d.Types["Thread"] = map[string]uint32{"State": 8, "PreemptiveGCDisabled": 12, "Frame": 16, "Id": 32, "LinkNext": 232, "OSId": 424}
 	const assembly, image, loaded, base = 272, 8, 120, 8
 	d.Types["Module"] = map[string]uint32{"Base": assembly}
 	d.toBase = []uint64{image, loaded, base}

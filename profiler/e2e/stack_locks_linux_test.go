@@ -66,6 +66,25 @@ func TestStackLocks(t *testing.T) {
 	}
 }
 
+// The owners of monitors in a deadlocked program of .NET 8, and the verdict of hang.
+func TestNet8Locks(t *testing.T) {
+	pid := deadlocked(t, []string{need(t, "out", "samples", "Truth8"), "deadlock"})
+	h := hungAs(t, pid, "deadlock") // its threads have reached their locks then
+	if h.kind() != "deadlock" {
+		t.Errorf("hang says %+v", h.Verdicts)
+	}
+	p, owners, waiting := locksOf(t, fmt.Sprint(pid)), map[uint32]int{}, 0
+	for _, th := range p.Threads {
+		if th.WaitsFor != nil && th.WaitsFor.Kind == "monitor" {
+			waiting++
+			owners[th.WaitsFor.Owner]++
+		}
+	}
+	if waiting != 3 || len(owners) != 2 || owners[0] != 0 || len(p.Deadlocks) != 1 || len(p.Deadlocks[0]) != 2 {
+		t.Errorf("%d threads wait for monitors of %v, deadlocks %v", waiting, owners, p.Deadlocks)
+	}
+}
+
 // deadlocked starts the program and waits until it is.
 func deadlocked(t *testing.T, argv []string) int { return hanging(t, argv, "deadlocked") }
 

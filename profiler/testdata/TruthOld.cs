@@ -1,6 +1,6 @@
 // Threads that know their own stacks (Truth.cs), for .NET 8, which exists as somebody's
 // trimmed program only, whose core library has cut nearly all: threads are made in C.
-// Usage: Truth8 SECONDS
+// Usage: Truth8 SECONDS | deadlock
 using System;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -26,15 +26,23 @@ static unsafe class T
     [DllImport("truth")] static extern void truth_say(string text);
     [DllImport("truth")] static extern void truth_threads(Body body, int n);
 
+    static readonly object first = new object(), second = new object();
+    static byte[] kept;
     static DateTime end;
     static Callback called;
 
     static int Main(string[] args)
     {
-        end = DateTime.UtcNow.AddSeconds(truth_number(args[0]));
         called = Called;
+        if (args[0] == "deadlock")
+        {
+            Body locker = Lock;
+            truth_threads(locker, 3);
+            return 1;
+        }
+        end = DateTime.UtcNow.AddSeconds(truth_number(args[0]));
         Body body = Run;
-        truth_threads(body, 5);
+        truth_threads(body, 7);
         truth_say("TRUTH DONE");
         return 0;
     }
@@ -62,9 +70,62 @@ static unsafe class T
                 case 1: Spin(s); break;
                 case 2: NativeSleep(s); break;
                 case 3: Chain(s, 5); break;
+                case 4: Allocate(s, 8); break;
+                case 5: Sort(s); break;
                 default: StackAlloc(s, 3); break;
             }
         s->Magic = 0;
+    }
+
+    // Two threads lock both objects in different orders, and a third one queues behind them.
+    static void Lock(int number)
+    {
+        Shadow s = new Shadow();
+        if (number == 2)
+        {
+            truth_sleep(&s, 1000000);
+            truth_say("deadlocked");
+        }
+        lock (number == 1 ? second : first)
+        {
+            truth_sleep(&s, 500000);
+            lock (number == 1 ? first : second) { }
+        }
+    }
+
+    // Collections suspend the other threads, and replace their return addresses for that.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Allocate(Shadow* s, int n)
+    {
+        Push(s, 7);
+        if (n == 0)
+            for (int i = 0; i < 100; i++) kept = new byte[8000];
+        else
+            Allocate(s, n - 1);
+        Pop(s);
+        return kept.Length;
+    }
+
+    struct Pair { public int A, B; }
+
+    // The core library's code for a type of this module calls back.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static void Sort(Shadow* s)
+    {
+        Push(s, 19);
+        Pair[] pairs = new Pair[64];
+        for (int i = 0; i < pairs.Length; i++) pairs[i].A = i * 7919 % 101;
+        Array.Sort(pairs, delegate(Pair x, Pair y) { return Compare(s, x.A, y.A); });
+        Pop(s);
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    static int Compare(Shadow* s, int x, int y)
+    {
+        Push(s, 20);
+        int r = Work(500 + x % 2) == 0 ? 0 : x.CompareTo(y);
+        Pop(s);
+        return r;
     }
 
     static int Work(int n)
