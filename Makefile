@@ -40,7 +40,7 @@ probe: ## rebuild the probes that are committed (sample/probe/lib), for x86-64 a
 	@mkdir -p $(OUT)/bin
 	@scripts/probes.sh --force $(OUT)/bin
 
-.PHONY: release test-release test-collector release-check
+.PHONY: release test-release test-collector test-agent release-check
 dist: release ## all libraries and programs for all platforms, with checksums, into out/dist; packages into out/release
 	@scripts/dist.sh
 
@@ -50,6 +50,9 @@ release: ## static tools, deb, rpm, apk, OCI image, SBOM, and checksums, into ou
 test-collector: runtime build samples ## the agent sends to a real OpenTelemetry collector that restarts, by HTTP and gRPC
 	@scripts/collector.sh >/dev/null
 	@$(GO) test -count=1 -v -timeout 10m -run TestAgentCollector ./profiler/e2e
+
+test-agent: runtime build samples ## 1,000 short processes under the agent: none is harmed, and the agent keeps nothing of them
+	@$(GO) test -count=1 -v -timeout 30m -run TestAgentShort ./profiler/e2e -agent-processes 1000
 
 test-release: build samples ## build the packages twice, compare, install, record with each, and remove
 	@$(GO) test -count=1 -v -timeout 20m -run TestPackages ./testkit/tools/release -packages

@@ -21,19 +21,15 @@ func Open(path string) (*File, error) {
 
 // Map is Open for an image that this process or another has mapped already: where
 // files are mapped, it shares the page cache instead of reading the file into memory
-// of its own. The mapping stays for the life of the process. A file that is cut short
-// while mapped faults on reading, as it does for the program that runs it: for a file
-// that nobody runs, use Open.
+// of its own. All callers share one mapping of a file, which stays for the life of the
+// process. A file that is cut short while mapped faults on reading, as it does for the
+// program that runs it: for a file that nobody runs, use Open.
 func Map(path string) (*File, error) {
-	data, err := wholefile.Map(path, MaxFile)
+	data, err := wholefile.MapShared(path, MaxFile)
 	if err != nil {
 		return nil, refused(err)
 	}
-	f, err := New(data, path)
-	if err != nil {
-		wholefile.Unmap(data)
-	}
-	return f, err
+	return New(data, path)
 }
 
 // refused says in this package's words why a file is not read.

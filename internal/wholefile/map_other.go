@@ -13,3 +13,6 @@ func Map(path string, most int64) ([]byte, error) {
 
 // Unmap does nothing: the bytes are the garbage collector's.
 func Unmap([]byte) {}
+
+// MapShared is Map.
+func MapShared(path string, most int64) ([]byte, error) { return Map(path, most) }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -54,5 +55,38 @@ func check(t *testing.T, path string, most int64, f func(string, int64) ([]byte,
 	var refused *Error
 	if !errors.As(err, &refused) || refused.Reason != want || refused.Path != path || refused.Error() == "" {
 		t.Errorf("%q, %v, want it refused: %v", data, err, want)
+	}
+}
+
+// All callers share one mapping of a file. A file that comes into its place has its own.
+func TestMapShared(t *testing.T) {
+	path := filepath.Join(tempdir.New(t), "f")
+	write := func(text string) {
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() []byte {
+		b, err := MapShared(path, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	write("one")
+	a, b := read(), read()
+	write("two")
+	c := read()
+	if string(a) != "one" || string(b) != "one" || string(c) != "two" {
+		t.Errorf("%q, %q, %q", a, b, c)
+	}
+	if runtime.GOOS != "windows" && &a[0] != &b[0] {
+		t.Error("two mappings of one file")
+	}
+	if _, err := MapShared(tempdir.New(t), 100); err == nil {
+		t.Error("a folder is mapped")
 	}
 }

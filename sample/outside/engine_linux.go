@@ -81,7 +81,6 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 func (e *Engine) Run() string {
 	defer e.close()
 	e.heart = beat(e.file)
-	defer e.heart.stop()
 	if err := e.open(); err != nil {
 		e.disarm(lateLimit)
 		return err.Error()
@@ -183,6 +182,7 @@ func (e *Engine) open() error {
 }
 
 func (e *Engine) close() {
+	unused := e.heart.stop()
 	e.alarm.close()
 	e.s.Raw.Close()
 	for _, t := range e.tasks {
@@ -196,6 +196,9 @@ func (e *Engine) close() {
 	e.kernel.close(e.tasks)
 	e.mem.Close()
 	e.t.shut()
+	if unused && e.asked == nil { // goroutines that ask the probe for memory may still read the file
+		e.file.Close()
+	}
 }
 
 // alive reports whether the process is the one that was opened: the probe's header

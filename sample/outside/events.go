@@ -71,16 +71,18 @@ const (
 type heart struct {
 	file  *probe.File
 	alarm alarm
+	ended chan struct{} // closed when run has ended
 }
 
 func beat(f *probe.File) *heart {
-	h := &heart{f, newAlarm()}
+	h := &heart{f, newAlarm(), make(chan struct{})}
 	h.alarm.set(beatEvery)
 	go h.run()
 	return h
 }
 
 func (h *heart) run() {
+	defer close(h.ended)
 	for h.alarm.wait() {
 		h.file.Beat()
 		h.alarm.set(beatEvery)
@@ -93,7 +95,16 @@ func (h *heart) round() {
 	h.alarm.set(beatLate)
 }
 
-func (h *heart) stop() { h.alarm.close() }
+// stop ends the beats. It reports whether nothing uses the file any more.
+func (h *heart) stop() bool {
+	h.alarm.close()
+	select {
+	case <-h.ended:
+		return true
+	case <-time.After(time.Second):
+		return false
+	}
+}
 
 // event takes one event.
 func (e *Engine) event(r *probe.Record) {

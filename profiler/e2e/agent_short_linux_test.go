@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
+)
+
+var agentProcesses = flag.Int("agent-processes", 24, "how many short processes start and end under the agent")
+
+// Short processes start and end under the agent, at any moment of its work. Each ends as it
+// does alone, and the agent keeps no descriptor, mapping, file, or target of them.
+func TestAgentShortProcesses(t *testing.T) {
+	argv := needs.Simple(t, needs.Net9, needs.Sleep)
+	program, temp := argv[len(argv)-1], t.TempDir()
+	port := freePorts(t)[0]
+	cmd := exec.Command(tool(t), "agent", "--command", regexp.QuoteMeta(program), "--interval", "5s", "--folder", t.TempDir(), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	shortProcesses(t, argv, max(8, *agentProcesses/4)) // Go's own descriptors and heap come with the first
+	descriptors, mappings := agentUses(t, cmd.Process.Pid, port)
+	shortProcesses(t, argv, *agentProcesses)
+	descriptorsAfter, mappingsAfter := agentUses(t, cmd.Process.Pid, port)
+	if descriptorsAfter > descriptors || mappingsAfter > mappings+mappings/5 {
+		t.Errorf("%d descriptors and %d mappings, before %d and %d", descriptorsAfter, mappingsAfter, descriptors, mappings)
+	}
+	text := metricsOf(t, port)
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "seedwalk_agent_") && strings.Contains(line, "_total") || strings.HasPrefix(line, "seedwalk_agent_memory") {
+			t.Log(line)
+		}
+	}
+	t.Logf("%d descriptors, %d mappings", descriptorsAfter, mappingsAfter)
+	stopped(t, cmd)
+	left, _ := filepath.Glob(filepath.Join(temp, "*"))
+	if len(left) > 1 || strings.Contains(log.String(), "panic") { // one is the probe's folder
+		t.Errorf("left behind: %v; messages:\n%s", left, log.String())
+	}
+}
+
+// shortProcesses runs n processes of one to five seconds, 8 at once.
+func shortProcesses(t *testing.T, argv []string, n int) {
+	var wait sync.WaitGroup
+	room := make(chan struct{}, 8)
+	for i := range n {
+		room <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-room }()
+			args := append(argv[1:len(argv):len(argv)], fmt.Sprint(1000+4000*(i*7919%n)/n))
+			if out, err := exec.Command(argv[0], args...).CombinedOutput(); err != nil {
+				t.Errorf("process %d: %v\n%s", i, err, out)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// agentUses counts descriptors and mappings of the agent once it has no targets.
+func agentUses(t *testing.T, pid, port int) (descriptors, mappings int) {
+	t.Helper()
+	eventually(t, "the agent has no targets", func() bool { return strings.Contains(metricsOf(t, port), "\nseedwalk_agent_targets 0\n") })
+	http.DefaultClient.CloseIdleConnections()
+	time.Sleep(500 * time.Millisecond)
+	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	return len(fds), bytes.Count(maps, []byte("\n"))
+}
+
+func metricsOf(t *testing.T, port int) string {
+	t.Helper()
+	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
