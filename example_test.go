@@ -3,6 +3,7 @@ package seedwalk_test
 import (
 	"fmt"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
@@ -68,8 +69,8 @@ func Example_seed() {
 	at := unwind.Interrupted(&regs)
 	bounds := unwind.Bounds{Low: w.Capture.Thread.StackLow, High: w.Capture.Thread.StackHigh}
 	var above [64]unwind.Frame
-	var specials *seed.Specials // of a Windows process: see the type; nil knows of none
-	o := specials.Find(u, &at, memory.New(w.Capture.Stack), &bounds, above[:])
+	var specials *managed.Specials // of a Windows process: see the type; nil knows of none
+	o := seed.Find(specials, u, &at, memory.New(w.Capture.Stack), &bounds, above[:])
 
 	fmt.Println(o.Verdict, "below", o.Frames, "unmanaged frames")
 	if o.Verdict.Usable() {

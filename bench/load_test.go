@@ -8,6 +8,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/bench/peer"
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind/module"
@@ -22,10 +23,10 @@ func BenchmarkSeed(b *testing.B) {
 		}
 		s := newSide(f)
 		frames, walks := 0, 0
-		var none *seed.Specials
+		var none *managed.Specials
 		find := func(i int) int {
 			w := &f.Stacks[i]
-			return none.Find(s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:]).Frames
+			return seed.Find(none, s.us[w.Set], s.begin(w), s.mems[i], nil, s.out[:]).Frames
 		}
 		walk := func(i int) int {
 			w := &f.Stacks[i]

@@ -37,7 +37,6 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/internal/quiet"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -62,7 +61,7 @@ type instance struct {
 	table    *module.Table // of the last commit
 	gen      uint32
 	stubs    managed.Entrances
-	specials seed.Specials
+	specials managed.Specials
 	isMethod func(ip uint64) bool // asks ask
 	runtime  tables
 	ask      question

@@ -13,7 +13,6 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -156,18 +155,9 @@ func (in *instance) commit() {
 	}
 	in.table = module.NewTable(in.gen, modules, code)
 	in.merger.SetTable(in.table)
-	in.specials = seed.Specials{}
+	in.specials = managed.Specials{}
 	if in.walker.Arch() == context.ArchAMD64 {
-		stubs, dispatchers := in.stubs.Of(in.table)
-		for _, r := range stubs {
-			in.specials.Redirect.Add(r) // as far as there is room
-		}
-		for _, r := range dispatchers {
-			in.specials.Dispatch.Add(r)
-		}
-		for _, r := range in.stubs.Loader(in.table) {
-			in.specials.Loader.Add(r)
-		}
+		in.specials = in.stubs.Of(in.table)
 	}
 	if in.own {
 		in.runtime.found(in)

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -133,7 +134,7 @@ func (in *instance) walk(w *C.seedwalk_walk_request) C.int {
 	native := in.native[:min(int(w.room), len(in.native))]
 	c.Seed.Copy(&c.Regs)
 	in.at = unwind.Interrupted(&c.Seed)
-	found := in.specials.Find(in.walker, &in.at, &in.window, &in.bounds, native)
+	found := seed.Find(&in.specials, in.walker, &in.at, &in.window, &in.bounds, native)
 	out := &in.request.result
 	frames := unsafe.Slice(w.frames, int(w.room))
 	for i := range native[:found.Frames] {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
@@ -118,7 +119,7 @@ var bends = []bend{
 }
 
 // around is the function of frame i as a range that the walk must know.
-func around(r *recorded, i int) (out seed.Places) {
+func around(r *recorded, i int) (out managed.Places) {
 	f := &r.truth[i]
 	lo := f.Image.Base + uint64(f.Func.RVA)
 	out.Add(memory.Range{Start: lo, End: lo + uint64(f.Func.Size)})
@@ -138,7 +139,7 @@ func TestHostileContexts(t *testing.T) {
 					continue
 				}
 				n++
-				var special seed.Specials
+				var special managed.Specials
 				switch b.name {
 				case "ip in a redirect stub":
 					special.Redirect = around(r, 0)

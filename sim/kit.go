@@ -56,7 +56,7 @@ type Kit struct {
 	Code   *image.Image // managed code: known to the CLR only
 	Kinds  []vm.Code    // of Code's functions
 	Table  *module.Table
-	Stubs  []memory.Range // of the CLR's, entered without a call, as package clr/managed finds them
+	Stubs  managed.Places // of the CLR's, entered without a call, as package clr/managed finds them
 
 	place map[string]place
 }
@@ -306,7 +306,7 @@ func (k *Kit) read() error {
 	}
 	gen := uint32(k.Run)<<4 | uint32(k.Arch)<<3 | uint32(k.Format)<<2 | 1
 	k.Table = module.NewTable(gen, mods, []memory.Range{{Start: k.Code.Base, End: k.Code.End()}})
-	k.Stubs, _ = new(managed.Entrances).Of(k.Table)
+	k.Stubs = new(managed.Entrances).Of(k.Table).Redirect
 	return nil
 }
 

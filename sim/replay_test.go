@@ -12,7 +12,6 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/stack/snapshot"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -71,12 +70,12 @@ func (t *tools) use(r *recorded) (snapshot.Seeder, *merge.Merger) {
 	return t.useWith(r, r.w.Specials)
 }
 
-func (t *tools) useWith(r *recorded, s *seed.Specials) (snapshot.Seeder, *merge.Merger) {
+func (t *tools) useWith(r *recorded, s *managed.Specials) (snapshot.Seeder, *merge.Merger) {
 	t.w = r.w
 	m := t.merge[r.w.Arch]
 	m.SetTable(r.w.Kit.Table)
 	m.SetSpecials(s)
-	t.seed[r.w.Arch].(interface{ SetSpecials(*seed.Specials) }).SetSpecials(s)
+	t.seed[r.w.Arch].(interface{ SetSpecials(*managed.Specials) }).SetSpecials(s)
 	return t.seed[r.w.Arch], m
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/stack/seed"
@@ -87,8 +88,8 @@ func TestGuessedSeeds(t *testing.T) {
 			u, regs := tl.u[r.w.Arch], r.capture.Regs
 			u.SetTable(less)
 			at := unwind.Interrupted(&regs)
-			var none *seed.Specials
-			o := none.Find(u, &at, mem, &b, out)
+			var none *managed.Specials
+			o := seed.Find(none, u, &at, mem, &b, out)
 			known := regs.Lost() == 0
 			guessed := false
 			for i := 1; i < o.Frames; i++ {

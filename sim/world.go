@@ -21,12 +21,12 @@ package sim
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
-	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
 // Setup says what kind of world to make.
@@ -62,7 +62,7 @@ type World struct {
 	Host *Host
 
 	// Specials are what the product's seed is told of the process's stubs.
-	Specials *seed.Specials
+	Specials *managed.Specials
 
 	// CodeTables gives the merge the runtime's own unwind data, so that nothing may be
 	// left out of a complete stack; x86-64 only.
@@ -104,7 +104,7 @@ func (w *World) LoaderTable(careful bool) *sched.Lock {
 	w.CLR.Inverted = &sched.Lock{Name: "inverted function table"}
 	if careful {
 		if w.Specials == nil {
-			w.Specials = &seed.Specials{}
+			w.Specials = &managed.Specials{}
 		}
 		im, f := w.Kit.Lookup(LoadLibrary)
 		w.Specials.Loader.Add(memory.Range{Start: im.Base + uint64(f.RVA), End: im.Base + uint64(f.End())})
@@ -126,11 +126,9 @@ func (w *World) Redirects(interruptible func(ip uint64) bool) {
 		return true
 	}
 	if w.Specials == nil {
-		w.Specials = &seed.Specials{}
+		w.Specials = &managed.Specials{}
 	}
-	for _, r := range w.Kit.Stubs {
-		w.Specials.Redirect.Add(r)
-	}
+	w.Specials.Redirect = w.Kit.Stubs
 	if w.Arch == image.ARM64 { // Entrances finds x86-64's only
 		w.Specials.Redirect.Add(prologOf(im, f))
 	}

@@ -23,36 +23,27 @@ type Entrances struct{ known map[uint32]entrance } // by module ID
 // entrance is where one image is entered without a call, as addresses in it.
 type entrance struct{ stubs, dispatchers, loader []memory.Range }
 
-// Of returns the CLR's stubs up to where they store their return address, and
-// the dispatchers, of all modules of a table. It reads whole exception
-// directories: not for a suspended window.
-func (e *Entrances) Of(t *module.Table) (stubs, dispatchers []memory.Range) {
-	was := e.known
+// Of returns the specials of all modules of a table, as far as there is room: the
+// CLR's stubs up to where they store their return address, the dispatchers, and the
+// loader's functions. It reads whole exception directories: not for a suspended window.
+func (e *Entrances) Of(t *module.Table) (s Specials) {
+	prev := e.known
 	e.known = make(map[uint32]entrance, t.Len())
 	for i := range t.Len() {
 		m := t.At(i)
 		if m.PE == nil {
 			continue
 		}
-		at, ok := was[m.ID]
+		found, ok := prev[m.ID]
 		if !ok {
-			at = entrancesOf(m)
+			found = entrancesOf(m)
 		}
-		e.known[m.ID] = at
-		stubs, dispatchers = moved(stubs, at.stubs, m.Start), moved(dispatchers, at.dispatchers, m.Start)
+		e.known[m.ID] = found
+		s.Redirect.addMoved(found.stubs, m.Start)
+		s.Dispatch.addMoved(found.dispatchers, m.Start)
+		s.Loader.addMoved(found.loader, m.Start)
 	}
-	return stubs, dispatchers
-}
-
-// Loader returns the functions of ntdll that change its tables of images and of
-// functions, of the table that Of was last asked about.
-func (e *Entrances) Loader(t *module.Table) (out []memory.Range) {
-	for i := range t.Len() {
-		if m := t.At(i); m.PE != nil {
-			out = moved(out, e.known[m.ID].loader, m.Start)
-		}
-	}
-	return out
+	return s
 }
 
 func entrancesOf(m *module.Module) (e entrance) {
@@ -64,12 +55,11 @@ func entrancesOf(m *module.Module) (e entrance) {
 	return e
 }
 
-// moved appends ranges of an image that is mapped at base.
-func moved(to, ranges []memory.Range, base uint64) []memory.Range {
+// addMoved adds ranges of an image that is mapped at base.
+func (p *Places) addMoved(ranges []memory.Range, base uint64) {
 	for _, r := range ranges {
-		to = append(to, memory.Range{Start: base + r.Start, End: base + r.End})
+		p.Add(memory.Range{Start: base + r.Start, End: base + r.End})
 	}
-	return to
 }
 
 // maxFound bounds what one image can have.

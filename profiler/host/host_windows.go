@@ -20,7 +20,6 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/agent"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -31,7 +30,7 @@ type host struct {
 	images    *live.Images
 	steps     *managed.Tables
 	entrances managed.Entrances
-	specials  seed.Specials
+	specials  managed.Specials
 	loaded    []C.struct_sw_module
 	held      uint64 // suspensions of threads that others had suspended
 }
@@ -84,7 +83,7 @@ func (h *host) Resume(_ int, _ clr.Thread) { C.sw_resume(0) }
 func (h *host) Managed() merge.Managed     { return h.steps }
 
 // Specials are where a walk cannot begin, as of the last Table.
-func (h *host) Specials() *seed.Specials {
+func (h *host) Specials() *managed.Specials {
 	return &h.specials
 }
 
@@ -160,18 +159,10 @@ func (h *host) Table() *module.Table {
 	if t == nil {
 		return t
 	}
-	h.specials = seed.Specials{IsMethod: isMethod}
-	stubs, dispatchers := h.entrances.Of(t)
-	for _, r := range stubs {
-		h.specials.Redirect.Add(r) // as far as there is room
-	}
-	for _, r := range dispatchers {
-		h.specials.Dispatch.Add(r)
-	}
-	if C.sw_hook_careless() == 0 {
-		for _, r := range h.entrances.Loader(t) {
-			h.specials.Loader.Add(r)
-		}
+	h.specials = h.entrances.Of(t)
+	h.specials.IsMethod = isMethod
+	if C.sw_hook_careless() != 0 {
+		h.specials.Loader = managed.Places{}
 	}
 	return t
 }

@@ -23,12 +23,12 @@ package agent
 import (
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/demangle"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/clr/metadata"
 	"github.com/seedwalk/seedwalk/clr/naming"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -111,7 +111,7 @@ type ThreadHost interface {
 	Process
 	clr.Threads
 	// Specials returns the code where a walk cannot begin, according to the last Table.
-	Specials() *seed.Specials
+	Specials() *managed.Specials
 	// Managed returns a stepper over managed code, nil if there is none.
 	Managed() merge.Managed
 }

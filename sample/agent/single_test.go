@@ -8,9 +8,9 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/clr/demangle"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/stack/merge"
-	"github.com/seedwalk/seedwalk/stack/seed"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -50,9 +50,9 @@ func (f *fakeThreads) FunctionName(id clr.FunctionID) (demangle.MethodName, stri
 	f.merged += f.suspended
 	return f.fake.FunctionName(id)
 }
-func (f *fakeThreads) Table() *module.Table     { f.merged += f.suspended; return f.world.Table }
-func (f *fakeThreads) Specials() *seed.Specials { return nil }
-func (f *fakeThreads) Managed() merge.Managed   { return nil }
+func (f *fakeThreads) Table() *module.Table        { f.merged += f.suspended; return f.world.Table }
+func (f *fakeThreads) Specials() *managed.Specials { return nil }
+func (f *fakeThreads) Managed() merge.Managed      { return nil }
 
 // Prime has another signature than Host's, so that the embedded one must go.
 var _ ThreadHost = (*fakeThreads)(nil)

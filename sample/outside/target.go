@@ -32,14 +32,15 @@ type target struct {
 	close  func()         // of view; nil: nothing is open
 	tried  map[uint32]int // modules looked at for a runtime, and how often
 
-	tables  *contract.Tables
-	steps   *managed.Tables // over tables
-	names   *naming.Names
-	file    func(path string, most int64) ([]byte, error) // reads a file of the process's; nil: none is read
-	threads threadList
-	special special
-	path    string // of the module that holds the runtime
-	why     string // why there are no tables
+	tables    *contract.Tables
+	steps     *managed.Tables // over tables
+	names     *naming.Names
+	file      func(path string, most int64) ([]byte, error) // reads a file of the process's; nil: none is read
+	threads   threadList
+	special   managed.Specials
+	entrances managed.Entrances
+	path      string // of the module that holds the runtime
+	why       string // why there are no tables
 
 	verifyAgain time.Time // the tables are not verified again before
 }
@@ -85,7 +86,7 @@ func (t *target) reread(pid int) bool {
 			return false
 		}
 		t.table = table
-		t.special.find(table)
+		t.special = t.entrances.Of(table)
 		t.find()
 		return true
 	}

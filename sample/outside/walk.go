@@ -35,7 +35,7 @@ type walker struct {
 	hijackStub uint64               // what the runtime writes over return addresses; 0 = not known
 	returns    uint64               // of which so many were met and set right
 	unbegun    uint64               // signal handlers that had not begun and were left out
-	special    *special             // nil: there are none
+	special    *managed.Specials    // nil: there are none
 	unproven   func(ip uint64) bool // whether an address is in code of a runtime that cannot be read
 
 	mem    memory.Window
@@ -80,7 +80,7 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 	w.regs.Copy(&c.regs)
 	w.at = unwind.Interrupted(&w.regs)
 	w.at.Exact = !c.called
-	if w.at.Exact && w.special.entered(w.regs.IP()) {
+	if w.at.Exact && w.special.Entered(w.regs.IP()) {
 		return w.end(merge.GapStubOnTop), merge.GapStubOnTop, false
 	}
 	for {
@@ -98,7 +98,7 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 				continue
 			}
 		}
-		gap = gapOf(stop, c.cut)
+		gap = merge.GapOfStop(stop, c.cut)
 		if stop == unwind.NoInfo && w.unproven != nil && w.unproven(w.regs.IP()) {
 			gap = merge.GapUnproven
 		}
@@ -154,7 +154,7 @@ func (w *walker) native(c *capture) unwind.Stop {
 	if stop == unwind.NoInfo && n > 0 && w.block[n-1].Module < 0 && w.isManaged() {
 		n, stop = n-1, unwind.Managed // code that is newer than the module table
 	}
-	if i, stub := w.special.misread(w.block[:n], w.at.Address()); i >= 0 {
+	if i, stub := w.special.Misread(w.block[:n], w.at.Address()); i >= 0 {
 		// Once more, up to there.
 		w.regs.Copy(&w.from)
 		w.at = was
@@ -333,24 +333,4 @@ func (w *walker) put(f merge.Frame) bool {
 	w.out[w.n] = f
 	w.n++
 	return true
-}
-
-// gapOf is the gap that a walk leaves which ended so.
-func gapOf(s unwind.Stop, cut bool) merge.Gap {
-	switch s {
-	case unwind.Unreadable, unwind.OutOfStack:
-		if cut {
-			return merge.GapTruncated
-		}
-		return merge.GapUnreadable
-	case unwind.NoProgress:
-		return merge.GapNoProgress
-	case unwind.BadInfo:
-		return merge.GapBadInfo
-	case unwind.Unsupported:
-		return merge.GapUnsupported
-	case unwind.Limit, unwind.BufferFull:
-		return merge.GapLimit
-	}
-	return merge.GapNoInfo
 }

@@ -77,8 +77,8 @@ func TestCopiedWorlds(t *testing.T) {
 // watch has the samples of a world walked. older says that the module table knows of no
 // generated code yet.
 func (a *copied) watch(w *walker, world *sim.World, older bool) {
-	special, table := &special{}, world.Kit.Table
-	special.find(table)
+	table := world.Kit.Table
+	special := new(managed.Entrances).Of(table)
 	if older {
 		var modules []module.Module
 		for i := range table.Len() {
@@ -87,7 +87,7 @@ func (a *copied) watch(w *walker, world *sim.World, older bool) {
 		table = module.NewTable(1, modules, nil)
 	}
 	w.unmanaged.SetTable(table)
-	w.code, w.special, w.hijackStub = worldCode{world.Managed(), world.Host}, special, world.CLR.HijackStub
+	w.code, w.special, w.hijackStub = worldCode{world.Managed(), world.Host}, &special, world.CLR.HijackStub
 	for i := range world.Kit.Table.Len() {
 		if m := world.Kit.Table.At(i); m.PE != nil {
 			if at := managed.FindHijackStubPE(m.PE, m.Bias); at != 0 {

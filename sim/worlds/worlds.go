@@ -25,11 +25,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/sim"
 	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/sched"
 	"github.com/seedwalk/seedwalk/sim/vm"
-	"github.com/seedwalk/seedwalk/stack/seed"
 )
 
 // kits is how many kits of random shapes there are of each architecture and
@@ -110,7 +110,7 @@ func Run(run uint64, o Options) Report {
 		panic(err) // a kit that cannot be made: no world can
 	}
 	if rng.IntN(2) == 0 {
-		w.Specials = &seed.Specials{IsMethod: func(ip uint64) bool {
+		w.Specials = &managed.Specials{IsMethod: func(ip uint64) bool {
 			id, hr := w.Host.FunctionFromIP(ip)
 			return !hr.Failed() && id != 0
 		}}

@@ -67,9 +67,9 @@ func gapOfVerdict(o *seed.Outcome) Gap {
 	return GapNone
 }
 
-// gapOfStop maps the reason a walk ended. A walk that ran off a copy known to
+// GapOfStop maps the reason a walk ended. A walk that ran off a copy known to
 // be cut has that as its reason.
-func gapOfStop(s unwind.Stop, truncated bool) Gap {
+func GapOfStop(s unwind.Stop, truncated bool) Gap {
 	switch s {
 	case unwind.Unreadable, unwind.OutOfStack:
 		if truncated {

@@ -26,6 +26,7 @@ package merge
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/seed"
@@ -90,7 +91,7 @@ type Merger struct {
 	functions Functions
 	tables    Managed  // nil: there are no tables, so that hidden managed frames need a guess
 	landings  landings // nil: the walker knows none
-	specials  *seed.Specials
+	specials  *managed.Specials
 	mem       memory.Window
 	bounds    unwind.Bounds
 	guesses   unwind.Bounds // the same, allowing a guess
@@ -130,7 +131,7 @@ func New(w unwind.Walker, f Functions) *Merger {
 func (m *Merger) SetTable(t *module.Table) { m.w.SetTable(t) }
 
 // SetSpecials sets where a walk cannot begin; nil takes it away.
-func (m *Merger) SetSpecials(s *seed.Specials) { m.specials = s }
+func (m *Merger) SetSpecials(s *managed.Specials) { m.specials = s }
 
 // Merge writes the merged stack of c to out, leaf first.
 func (m *Merger) Merge(c *clr.Capture, out []Frame) Result {
@@ -160,7 +161,7 @@ func (m *Merger) leaf() bool {
 	}
 	m.regs.Copy(&m.in.Regs)
 	m.at = unwind.Interrupted(&m.regs)
-	m.top = m.specials.Find(m.w, &m.at, &m.mem, &m.bounds, m.buf[:])
+	m.top = seed.Find(m.specials, m.w, &m.at, &m.mem, &m.bounds, m.buf[:])
 	m.res.Verdict = m.top.Verdict
 	if g = gapOfVerdict(&m.top); g != GapNone {
 		m.native(m.top.Frames)
@@ -198,7 +199,7 @@ func (m *Merger) walked(n int, stop unwind.Stop) bool {
 	case unwind.EndOfStack:
 		return m.nextManaged() >= 0 && m.lost(GapLostManaged)
 	}
-	return m.lost(gapOfStop(stop, m.in.Truncated))
+	return m.lost(GapOfStop(stop, m.in.Truncated))
 }
 
 // managed handles a walk that arrived at managed code.
@@ -296,7 +297,7 @@ func (m *Merger) unreported(fid clr.FunctionID, known bool) bool {
 		return false
 	}
 	if stop != unwind.StopNone {
-		return m.lost(gapOfStop(stop, m.in.Truncated))
+		return m.lost(GapOfStop(stop, m.in.Truncated))
 	}
 	if m.at.Trust.Doubtful() && m.guess < 0 {
 		m.guess = m.res.N

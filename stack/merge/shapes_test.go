@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/seed"
@@ -178,28 +179,28 @@ func TestSpecials(t *testing.T) {
 		for _, c := range []struct {
 			name    string
 			kinds   []fs.Kind
-			change  func(w *fs.World, s *seed.Specials)
+			change  func(w *fs.World, s *managed.Specials)
 			verdict seed.Verdict
 			gap     Gap
 			frames  int // true ones
 		}{
-			{"redirect stub", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *seed.Specials) {
+			{"redirect stub", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *managed.Specials) {
 				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP, End: w.Truth[0].IP + 1})
 			}, seed.StubOnTop, GapStubOnTop, 4},
-			{"another place of the same function", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *seed.Specials) {
+			{"another place of the same function", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, s *managed.Specials) {
 				s.Redirect.Add(memory.Range{Start: w.Truth[0].IP - 4, End: w.Truth[0].IP})
 			}, seed.Found, GapNone, 4},
-			{"dispatcher", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native}, func(w *fs.World, s *seed.Specials) {
+			{"dispatcher", []fs.Kind{fs.Root, fs.Managed, fs.Native, fs.Native}, func(w *fs.World, s *managed.Specials) {
 				s.Dispatch.Add(memory.Range{Start: w.Truth[0].IP &^ 0xff, End: w.Truth[0].IP + 1})
 			}, seed.StubOnTop, GapStubOnTop, 3},
-			{"IL stub, which can be left", []fs.Kind{fs.Root, fs.Managed, fs.ILStub}, func(w *fs.World, s *seed.Specials) {
+			{"IL stub, which can be left", []fs.Kind{fs.Root, fs.Managed, fs.ILStub}, func(w *fs.World, s *managed.Specials) {
 				s.IsMethod = func(ip uint64) bool { _, hr := w.FunctionFromIP(ip); return hr == clr.S_OK }
 			}, seed.StubOnTop, GapNone, 3},
-			{"foreign stack", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, _ *seed.Specials) {
+			{"foreign stack", []fs.Kind{fs.Root, fs.Managed, fs.Managed, fs.Native}, func(w *fs.World, _ *managed.Specials) {
 				w.Capture.Thread.StackLow = w.Capture.Thread.StackHigh - 8
 			}, seed.ForeignStack, GapForeignStack, 3},
 		} {
-			w, s := fs.BuildFor(arch, c.kinds...), &seed.Specials{}
+			w, s := fs.BuildFor(arch, c.kinds...), &managed.Specials{}
 			c.change(w, s)
 			m, out := merger(w), make([]Frame, 64)
 			m.SetSpecials(s)

@@ -19,7 +19,10 @@
 // Known gaps: the caller must find the addresses of the specials.
 package seed
 
-import "github.com/seedwalk/seedwalk/unwind"
+import (
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/unwind"
+)
 
 // Verdict says whether there is a seed and whether to trust it.
 type Verdict uint8
@@ -81,7 +84,7 @@ func foreign(sp uint64, b *unwind.Bounds) bool {
 }
 
 // judge returns the verdict on a finished walk from top to s.
-func (p *Specials) judge(o *Outcome, top state, s *unwind.State, b *unwind.Bounds, frames []unwind.Frame) Verdict {
+func judge(p *managed.Specials, o *Outcome, top state, s *unwind.State, b *unwind.Bounds, frames []unwind.Frame) Verdict {
 	a, end := &rulesOf[s.Regs.Arch], stateOf(s.Regs)
 	switch {
 	case o.Stop == unwind.EndOfStack:
@@ -90,11 +93,14 @@ func (p *Specials) judge(o *Outcome, top state, s *unwind.State, b *unwind.Bound
 		return Truncated
 	case (top.sp&(a.spAlign-1))|(top.ip&(a.ipAlign-1)) != 0 || !a.plausible(end, b) || s.Trust.Doubtful():
 		return Unsafe
-	case o.Frames == 0 && p.isStub(end.ip):
+	case o.Frames == 0 && p.IsStub(end.ip):
 		return StubOnTop
 	case o.Frames == 0:
 		return NotNeeded
-	case end.missing != 0 || p.steppedThroughSpecial(frames, s):
+	case end.missing != 0:
+		return Unsafe
+	}
+	if misread, _ := p.Misread(frames, s.Address()); misread >= 0 {
 		return Unsafe
 	}
 	return Found

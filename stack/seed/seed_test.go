@@ -3,6 +3,7 @@ package seed
 import (
 	"testing"
 
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
@@ -20,14 +21,14 @@ type result struct {
 type finder struct {
 	w    *fs.World
 	u    unwind.Walker
-	s    *Specials
+	s    *managed.Specials
 	mem  *memory.Window
 	out  []unwind.Frame
 	regs context.Registers
 	at   unwind.State
 }
 
-func newFinder(w *fs.World, s *Specials) *finder {
+func newFinder(w *fs.World, s *managed.Specials) *finder {
 	f := &finder{w: w, u: walker.New(w.Arch), s: s, mem: memory.New(w.Capture.Stack), out: make([]unwind.Frame, 64)}
 	f.u.SetTable(w.Table)
 	return f
@@ -36,7 +37,7 @@ func newFinder(w *fs.World, s *Specials) *finder {
 func (f *finder) find(b *unwind.Bounds) result {
 	f.regs.Copy(&f.w.Capture.Regs)
 	f.at = unwind.Interrupted(&f.regs)
-	return result{f.s.Find(f.u, &f.at, f.mem, b, f.out), f.at}
+	return result{Find(f.s, f.u, &f.at, f.mem, b, f.out), f.at}
 }
 
 // moveIP and moveSP change where the thread was interrupted, forget what is
@@ -56,7 +57,7 @@ func isMethod(w *fs.World) func(uint64) bool {
 }
 
 // around is a range of one function, that of frame i.
-func around(w *fs.World, i int) (p Places) {
+func around(w *fs.World, i int) (p managed.Places) {
 	lo := w.Truth[i].IP &^ 0xff
 	p.Add(memory.Range{Start: 8, End: 16})
 	p.Add(memory.Range{Start: lo, End: lo + 0x100})
@@ -72,7 +73,7 @@ var (
 var findCases = []struct {
 	name   string
 	kinds  []fs.Kind
-	change func(w *fs.World, b *unwind.Bounds, s *Specials)
+	change func(w *fs.World, b *unwind.Bounds, s *managed.Specials)
 	want   Verdict
 	seed   int // index of the true seed frame, leaf first; -1: none
 	frames int // unmanaged frames above it
@@ -80,33 +81,33 @@ var findCases = []struct {
 	{"managed on top", []fs.Kind{fs.Root, fs.Managed}, nil, NotNeeded, 0, 0},
 	{"two native frames", native, nil, Found, 2, 2},
 	{"two framed frames", framed, nil, Found, 2, 2},
-	{"bounds unknown", native, func(_ *fs.World, b *unwind.Bounds, _ *Specials) { *b = unwind.Bounds{} }, Found, 2, 2},
+	{"bounds unknown", native, func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { *b = unwind.Bounds{} }, Found, 2, 2},
 	{"native to the end", []fs.Kind{fs.Root, fs.Native}, nil, NoManaged, -1, 2},
 	{"no unwind data", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, nil, Truncated, -1, 2},
-	{"over a guess", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, func(_ *fs.World, b *unwind.Bounds, _ *Specials) { b.Guess = true }, Unsafe, -1, 2},
-	{"nothing copied", native, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { w.Capture.Stack.Data = nil }, Truncated, -1, 1},
-	{"ip not canonical", native, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveIP(w, 1<<60) }, Truncated, -1, 1},
-	{"a preserved register unknown", native, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { forget(w) }, Unsafe, -1, 2},
+	{"over a guess", []fs.Kind{fs.Root, fs.Managed, fs.NoCFI, fs.Native}, func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Guess = true }, Unsafe, -1, 2},
+	{"nothing copied", native, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { w.Capture.Stack.Data = nil }, Truncated, -1, 1},
+	{"ip not canonical", native, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveIP(w, 1<<60) }, Truncated, -1, 1},
+	{"a preserved register unknown", native, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { forget(w) }, Unsafe, -1, 2},
 
-	{"stack pointer above the stack", native, func(_ *fs.World, b *unwind.Bounds, _ *Specials) { b.High = b.Low + 8 }, ForeignStack, -1, 0},
-	{"stack pointer below the stack", native, func(w *fs.World, b *unwind.Bounds, _ *Specials) { b.Low = w.Truth[0].SP + 8 }, ForeignStack, -1, 0},
-	{"managed, on a foreign stack", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveSP(w, 1<<30) }, ForeignStack, -1, 0},
-	{"a special on a foreign stack", native, func(w *fs.World, b *unwind.Bounds, s *Specials) { s.Redirect, b.High = around(w, 0), 8 }, ForeignStack, -1, 0},
-	{"stack pointer at the base", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *Specials) { b.High = w.Truth[0].SP }, ForeignStack, -1, 0},
-	{"stack pointer at the limit", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *Specials) { b.Low = w.Truth[0].SP }, NotNeeded, 0, 0},
-	{"misaligned, managed", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveSP(w, 4) }, Unsafe, -1, 0},
-	{"misaligned, then right again", framed, func(w *fs.World, _ *unwind.Bounds, _ *Specials) { moveSP(w, 4) }, Unsafe, -1, 2},
+	{"stack pointer above the stack", native, func(_ *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = b.Low + 8 }, ForeignStack, -1, 0},
+	{"stack pointer below the stack", native, func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP + 8 }, ForeignStack, -1, 0},
+	{"managed, on a foreign stack", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 1<<30) }, ForeignStack, -1, 0},
+	{"a special on a foreign stack", native, func(w *fs.World, b *unwind.Bounds, s *managed.Specials) { s.Redirect, b.High = around(w, 0), 8 }, ForeignStack, -1, 0},
+	{"stack pointer at the base", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.High = w.Truth[0].SP }, ForeignStack, -1, 0},
+	{"stack pointer at the limit", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, b *unwind.Bounds, _ *managed.Specials) { b.Low = w.Truth[0].SP }, NotNeeded, 0, 0},
+	{"misaligned, managed", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 0},
+	{"misaligned, then right again", framed, func(w *fs.World, _ *unwind.Bounds, _ *managed.Specials) { moveSP(w, 4) }, Unsafe, -1, 2},
 
-	{"redirect stub on top", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 1},
-	{"redirect stub in managed memory", onStub, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 0},
-	{"redirect stub that waits for its return address", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Redirect = around(w, 1) }, Unsafe, -1, 2},
-	{"dispatcher on top", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Dispatch = around(w, 0) }, StubOnTop, -1, 1},
-	{"dispatcher left like a call", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Dispatch = around(w, 1) }, Unsafe, -1, 2},
-	{"dispatcher elsewhere", native, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.Dispatch = around(w, 3) }, Found, 2, 2},
+	{"redirect stub on top", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 1},
+	{"redirect stub in managed memory", onStub, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 0) }, StubOnTop, -1, 0},
+	{"redirect stub that waits for its return address", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Redirect = around(w, 1) }, Unsafe, -1, 2},
+	{"dispatcher on top", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 0) }, StubOnTop, -1, 1},
+	{"dispatcher left like a call", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 1) }, Unsafe, -1, 2},
+	{"dispatcher elsewhere", native, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.Dispatch = around(w, 3) }, Found, 2, 2},
 	{"IL stub on top, all managed code is a method", onStub, nil, NotNeeded, 0, 0},
-	{"IL stub on top", onStub, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.IsMethod = isMethod(w) }, StubOnTop, -1, 0},
-	{"method on top", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.IsMethod = isMethod(w) }, NotNeeded, 0, 0},
-	{"IL stub under native frames", append(onStub[:3:3], fs.Native), func(w *fs.World, _ *unwind.Bounds, s *Specials) { s.IsMethod = isMethod(w) }, Found, 1, 1},
+	{"IL stub on top", onStub, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, StubOnTop, -1, 0},
+	{"method on top", []fs.Kind{fs.Root, fs.Managed}, func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, NotNeeded, 0, 0},
+	{"IL stub under native frames", append(onStub[:3:3], fs.Native), func(w *fs.World, _ *unwind.Bounds, s *managed.Specials) { s.IsMethod = isMethod(w) }, Found, 1, 1},
 }
 
 func TestFind(t *testing.T) {
@@ -114,7 +115,7 @@ func TestFind(t *testing.T) {
 		for _, c := range findCases {
 			t.Run(arch.String()+"/"+c.name, func(t *testing.T) {
 				w := fs.BuildFor(arch, c.kinds...)
-				b, s := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}, &Specials{}
+				b, s := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}, &managed.Specials{}
 				if c.change != nil {
 					c.change(w, &b, s)
 				}
@@ -140,73 +141,6 @@ func checkSeed(t *testing.T, r *result, f *fs.Frame) {
 	}
 	if r.Trust.Doubtful() {
 		t.Errorf("a seed by %v", r.Trust)
-	}
-}
-
-// Below a dispatcher the unwind data of which is true stands an interrupted
-// frame; a redirect stub before its return address is known has nothing below.
-func TestTrueDispatcher(t *testing.T) {
-	for name, s := range map[string]*Specials{
-		"dispatcher": {Dispatch: places(memory.Range{Start: 0x100, End: 0x200})},
-		"redirect":   {Redirect: places(memory.Range{Start: 0x1000, End: 0x1100}, memory.Range{Start: 0x100, End: 0x200}, memory.Range{Start: 8, End: 16})},
-	} {
-		t.Run(name, func(t *testing.T) { misreads(t, s) })
-	}
-}
-
-func places(ranges ...memory.Range) (p Places) {
-	for _, r := range ranges {
-		p.Add(r)
-	}
-	return p
-}
-
-// Every range counts, whatever the order, and nothing between them.
-func TestPlaces(t *testing.T) {
-	var p Places
-	if p.holds(0) {
-		t.Error("the zero Places holds 0")
-	}
-	at := func(i int) uint64 { return 0x100 * uint64(i*5%MaxPlaces+1) } // not sorted
-	for i := range MaxPlaces {
-		if !p.Add(memory.Range{Start: at(i), End: at(i) + 0x10}) {
-			t.Fatalf("no room for the range %d", i)
-		}
-		for k := range MaxPlaces {
-			for _, ip := range []uint64{at(k), at(k) + 0xf} {
-				if p.holds(ip) != (k <= i) {
-					t.Errorf("%d ranges: %#x %v", i+1, ip, p.holds(ip))
-				}
-			}
-			if p.holds(at(k)-1) || p.holds(at(k)+0x10) {
-				t.Errorf("%d ranges: an address beside %#x", i+1, at(k))
-			}
-		}
-	}
-	if p.Add(memory.Range{Start: 1, End: 2}) || p.holds(1) {
-		t.Error("a range more than there is room for")
-	}
-}
-
-func misreads(t *testing.T, s *Specials) {
-	t.Helper()
-	for _, c := range []struct {
-		name   string
-		frames []unwind.Frame
-		exact  bool
-		want   bool
-	}{
-		{"last, exact below", []unwind.Frame{{IP: 1, Exact: true}, {IP: 0x150}}, true, false},
-		{"last, not exact below", []unwind.Frame{{IP: 1, Exact: true}, {IP: 0x150}}, false, true},
-		{"in the middle, exact below", []unwind.Frame{{IP: 0x150}, {IP: 5, Exact: true}}, false, false},
-		{"in the middle, not exact below", []unwind.Frame{{IP: 0x150}, {IP: 5}}, true, true},
-		{"a return address just behind it", []unwind.Frame{{IP: 0x200}}, false, true},
-		{"the next function's first byte", []unwind.Frame{{IP: 0x200, Exact: true}}, false, false},
-		{"none", nil, false, false},
-	} {
-		if got := s.steppedThroughSpecial(c.frames, &unwind.State{Exact: c.exact}); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
 	}
 }
 
@@ -245,7 +179,7 @@ func TestPlausible(t *testing.T) {
 func TestRefusedKeepsRegisters(t *testing.T) {
 	for _, arch := range context.Arches {
 		w := fs.BuildFor(arch, native...)
-		f := newFinder(w, &Specials{Redirect: around(w, 0)})
+		f := newFinder(w, &managed.Specials{Redirect: around(w, 0)})
 		for _, room := range []int{0, 1, 64} {
 			f.out = make([]unwind.Frame, room)
 			r := f.find(nil)
@@ -275,7 +209,7 @@ func TestFindDoesNotAllocate(t *testing.T) {
 	b := unwind.Bounds{Low: fs.StackLow, High: fs.StackHigh}
 	for _, arch := range context.Arches {
 		w := fs.BuildFor(arch, native...)
-		for _, s := range []*Specials{nil, {IsMethod: isMethod(w)}, {Redirect: around(w, 0)}, {Dispatch: around(w, 1)}} {
+		for _, s := range []*managed.Specials{nil, {IsMethod: isMethod(w)}, {Redirect: around(w, 0)}, {Dispatch: around(w, 1)}} {
 			f := newFinder(w, s)
 			if n := testing.AllocsPerRun(100, func() { f.find(&b) }); n != 0 {
 				t.Errorf("%v: %v allocations", arch, n)

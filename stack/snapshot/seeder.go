@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -11,7 +12,7 @@ import (
 // that nothing is allocated in the window.
 type WalkSeeder struct {
 	w        unwind.Walker
-	specials *seed.Specials
+	specials *managed.Specials
 	at       unwind.State
 	mem      memory.Window
 	bounds   unwind.Bounds
@@ -20,12 +21,12 @@ type WalkSeeder struct {
 
 // NewSeeder returns a seeder that walks with w. Other code on the sampler's thread may use w
 // too. s may be nil.
-func NewSeeder(w unwind.Walker, s *seed.Specials) *WalkSeeder {
+func NewSeeder(w unwind.Walker, s *managed.Specials) *WalkSeeder {
 	return &WalkSeeder{w: w, specials: s}
 }
 
 // SetSpecials sets the specials of the process for later walks; nil means none.
-func (s *WalkSeeder) SetSpecials(to *seed.Specials) { s.specials = to }
+func (s *WalkSeeder) SetSpecials(to *managed.Specials) { s.specials = to }
 
 // Seed implements Seeder.
 func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
@@ -33,7 +34,7 @@ func (s *WalkSeeder) Seed(c *clr.Capture) seed.Verdict {
 	s.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}
 	c.Seed.Copy(&c.Regs)
 	s.at = unwind.Interrupted(&c.Seed)
-	o := s.specials.Find(s.w, &s.at, &s.mem, &s.bounds, s.frames[:])
+	o := seed.Find(s.specials, s.w, &s.at, &s.mem, &s.bounds, s.frames[:])
 	s.at.Regs = nil // the caller owns the capture
 	c.Loading = o.Loading
 	return o.Verdict

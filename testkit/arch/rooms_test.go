@@ -60,8 +60,8 @@ var rooms = []room{
 	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed"), Test: []string{"process/live", "testkit/needs"}},
 	{Name: "clr/metadata", May: with(words, "clr/demangle"), Test: []string{"testkit/clrasm"}},
 	{Name: "clr/naming", May: with(words, "clr/demangle", "clr/contract", "clr/metadata", "pe")},
-	{Name: "stack/seed", May: with(walkers, "clr")},
-	{Name: "stack/snapshot", May: with(walkers, "clr", "stack/seed")},
+	{Name: "stack/seed", May: with(walkers, "clr", "clr/managed")},
+	{Name: "stack/snapshot", May: with(walkers, "clr", "clr/managed", "stack/seed")},
 	{Name: "stack/merge", May: with(walkers, "clr", "clr/managed", "stack/seed"), Test: []string{"sim/image"}},
 
 	// What is mapped where, in a process or a file: nothing of frames.

@@ -69,6 +69,6 @@ func ringFaults() []Fault {
 		threads("claim-late", "a claim is told after the thread was looked at", "\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\tif (sw_thread_alive(thread_id, tid))\n\t\treturn 1;", "\tif (sw_thread_alive(thread_id, tid)) {\n\t\t__atomic_store_n(&claimed, thread_id, __ATOMIC_SEQ_CST);\n\t\treturn 1;\n\t}"),
 		engineFault("stack/snapshot/threads.go", "loading-asked", "the CLR is asked about a thread in the loader", "\tif c.Loading {", "\tif c.Loading && false {", &Step{"./stack/snapshot", nil}, loadTests),
 		engineFault("stack/snapshot/threads.go", "broken-kept", "a sample of a thread that ran on is kept", "\tcase c.Broken:\n\t\to.Advice = AdviceLost\n", "", &Step{"./stack/snapshot", nil}),
-		engineFault("stack/seed/specials.go", "loading-below", "only the topmost function counts as the loader", "\t\tif s.Loader.holds(frames[i].Lookup()) {\n\t\t\treturn true\n\t\t}\n", "\t\t_ = i\n", &Step{"./stack/seed", nil}, loadTests),
+		engineFault("clr/managed/specials.go", "loading-below", "only the topmost function counts as the loader", "\t\tif s.Loader.holds(frames[i].Lookup()) {\n\t\t\treturn true\n\t\t}\n", "\t\t_ = i\n", &Step{"./clr/managed", nil}, loadTests),
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 const (
 	seedFile     = "stack/seed/seed.go"
-	specialsFile = "stack/seed/specials.go"
+	specialsFile = "clr/managed/specials.go"
 	seederFile   = "stack/snapshot/seeder.go"
 )
 
@@ -18,7 +18,7 @@ func seedFaults() []Fault {
 	known := func(name, what, before, after string) Fault {
 		return of("context/registers.go", name, what, before, after)
 	}
-	walk, judged := "r := w.Walk(s, mem, b, out)", "\to.Verdict = p.judge("
+	walk, judged := "r := w.Walk(s, mem, b, out)", "\to.Verdict = judge("
 	adjust := func(arch, change string) string {
 		return "\tif o.Frames > 0 && s.Regs.Arch == context." + arch + " {\n\t\t" + change + "\n\t}\n" + judged
 	}
@@ -34,7 +34,7 @@ func seedFaults() []Fault {
 		find("seed-half-aligned-arm64", "ARM64 stack pointers may be aligned to eight", "spAlign: 16", "spAlign: 8"),
 		find("seed-doubt-forgotten", "the last step's doubt is not the seed's", judged, "\ts.Trust = unwind.TrustContext\n"+judged),
 		in("seed-doubtful", "a seed below a guess is trusted", " || s.Trust.Doubtful()", ""),
-		in("seed-unknown-registers", "a seed whose registers are not known is usable", "end.missing != 0 || ", ""),
+		in("seed-unknown-registers", "a seed whose registers are not known is usable", "case end.missing != 0:", "case false:"),
 		in("seed-misaligned-top", "a misaligned context is walked and believed", "(top.sp&(a.spAlign-1))|(top.ip&(a.ipAlign-1)) != 0 || ", ""),
 		in("seed-implausible", "a seed may point anywhere", "!a.plausible(end, b) || ", ""),
 		in("seed-misaligned", "a seed's SP may have any alignment", "s.sp&(a.spAlign-1) == 0 && s.sp != 0", "s.sp != 0"),
@@ -46,14 +46,14 @@ func seedFaults() []Fault {
 		in("seed-no-managed", "the stack's end is taken for the walk's failure", "\t\treturn NoManaged\n", "\t\treturn Truncated\n"),
 		in("seed-truncated", "a walk that failed is taken for the stack's end", "\t\treturn Truncated\n", "\t\treturn NoManaged\n"),
 		in("seed-needed", "managed code on top counts as found", "\t\treturn NotNeeded\n", "\t\treturn Found\n"),
-		in("seed-stub-is-method", "a stub on top counts as a method", "o.Frames == 0 && p.isStub(end.ip)", "false"),
+		in("seed-stub-is-method", "a stub on top counts as a method", "o.Frames == 0 && p.IsStub(end.ip)", "false"),
 		in("seed-usable", "every verdict is usable", "return v == NotNeeded || v == Found", "return v != NoManaged"),
 		of(specialsFile, "seed-redirect", "a redirect stub is walked", "s.Redirect.holds(ip) || ", ""),
 		of(specialsFile, "seed-dispatcher", "a dispatcher is walked from its start", " || s.Dispatch.holds(ip)", ""),
-		of(specialsFile, "seed-misread", "a special may be left as if it had been called", "!exact && s.entered(", "exact && s.entered("),
+		of(specialsFile, "seed-misread", "a special may be left as if it had been called", "!exact && s.Entered(", "exact && s.Entered("),
 		of(seederFile, "seeder-no-bounds", "the seed does not know the stack", "\ts.bounds = unwind.Bounds{Low: c.Thread.StackLow, High: c.Thread.StackHigh}\n", ""),
 		of(seederFile, "seeder-stale-stack", "the walk reads an earlier thread's stack", "\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n", "\tif s.bounds.High == 0 {\n\t\ts.mem.Reset(c.Stack.Addr, c.Stack.Data)\n\t}\n"),
 		of(seederFile, "seeder-in-place", "the captured registers become the seed's", "unwind.Interrupted(&c.Seed)", "unwind.Interrupted(&c.Regs)"),
-		of(seederFile, "seeder-no-specials", "the process's stubs are not told", "s.specials.Find(", "(*seed.Specials)(nil).Find("),
+		of(seederFile, "seeder-no-specials", "the process's stubs are not told", "seed.Find(s.specials, ", "seed.Find(nil, "),
 	}
 }

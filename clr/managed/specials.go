@@ -1,7 +1,6 @@
-package seed
+package managed
 
 import (
-	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -46,7 +45,7 @@ func (p *Places) search(ip uint64) bool {
 type Specials struct {
 	// Redirect holds the parts of the CLR's redirect and hijack stubs that run before
 	// the stub stores a return address in its frame. After that, the unwind data of
-	// the stub is correct. Package clr/managed finds these parts.
+	// the stub is correct. Entered finds these parts.
 	Redirect Places
 	// Dispatch holds the functions at which the kernel enters user mode:
 	// KiUserExceptionDispatcher, KiUserApcDispatcher, KiUserCallbackDispatcher.
@@ -61,35 +60,38 @@ type Specials struct {
 	IsMethod func(ip uint64) bool
 }
 
-// entered reports whether the interrupted ip is in code that was entered without a call.
-// A walk from there would read garbage.
-func (s *Specials) entered(ip uint64) bool {
+// Entered reports whether ip is in code that was entered without a call. A walk that
+// begins there would read garbage.
+func (s *Specials) Entered(ip uint64) bool {
 	return s != nil && (s.Redirect.holds(ip) || s.Dispatch.holds(ip))
 }
 
-// isStub reports whether the managed code at ip is a stub, not a method.
-func (s *Specials) isStub(ip uint64) bool { return s != nil && s.IsMethod != nil && !s.IsMethod(ip) }
+// IsStub reports whether the managed code at ip is a stub, not a method.
+func (s *Specials) IsStub(ip uint64) bool { return s != nil && s.IsMethod != nil && !s.IsMethod(ip) }
 
-// steppedThroughSpecial reports whether the walk treated a special as a called function.
-// Correct unwind data marks the frame below a dispatcher as interrupted. A stub has no
-// return address until the CLR provides one. end is the frame below the last frame.
-func (s *Specials) steppedThroughSpecial(frames []unwind.Frame, end *unwind.State) bool {
-	if s == nil {
-		return false
+// Misread returns the index of the first frame that the walk treated as a called function
+// although it is a special, or -1. isStub tells a stub from a dispatcher. Correct unwind
+// data marks the frame below a dispatcher as interrupted. A stub has no return address
+// until the CLR provides one. end is the frame below the last frame.
+func (s *Specials) Misread(frames []unwind.Frame, end unwind.Address) (i int, isStub bool) {
+	if s == nil || s.Redirect.n+s.Dispatch.n == 0 {
+		return -1, false
 	}
-	exact := end.Exact
-	for i := len(frames) - 1; i >= 0; i-- {
-		if !exact && s.entered(frames[i].Lookup()) {
-			return true
+	for i := range frames {
+		exact := end.Exact
+		if i+1 < len(frames) {
+			exact = frames[i+1].Exact
 		}
-		exact = frames[i].Exact
+		if ip := frames[i].Lookup(); !exact && s.Entered(ip) {
+			return i, s.Redirect.holds(ip)
+		}
 	}
-	return false
+	return -1, false
 }
 
-// loading reports whether a thread is in the system's loader, at ip or in one of the frames
+// Loading reports whether a thread is in the system's loader, at ip or in one of the frames
 // below it. The last frame may have called managed code.
-func (s *Specials) loading(ip uint64, frames []unwind.Frame) bool {
+func (s *Specials) Loading(ip uint64, frames []unwind.Frame) bool {
 	if s == nil || s.Loader.n == 0 {
 		return false
 	}
@@ -99,27 +101,4 @@ func (s *Specials) loading(ip uint64, frames []unwind.Frame) bool {
 		}
 	}
 	return s.Loader.holds(ip)
-}
-
-// walkable is the result of refuse if a walk may begin.
-const walkable = Verdict(VerdictCount)
-
-// refuse decides before the first step whether the thread cannot be walked.
-func (s *Specials) refuse(r *context.Registers, b *unwind.Bounds) Verdict {
-	switch {
-	case foreign(r.SP(), b):
-		return ForeignStack
-	case s.entered(r.IP()):
-		return StubOnTop
-	}
-	return walkable
-}
-
-// refused returns the outcome for a thread that is not walked.
-func refused(v Verdict) Outcome {
-	o := Outcome{Verdict: v, Stop: unwind.NoInfo}
-	if v == ForeignStack {
-		o.Stop = unwind.OutOfStack
-	}
-	return o
 }
