@@ -10,7 +10,7 @@ set -euo pipefail
 declare -A command_of=([mono-mcs]=mcs [gcc]=gcc [openssl]=openssl [npm]=npm
 	[gcc-mingw-w64-x86-64]=x86_64-w64-mingw32-gcc [g++-mingw-w64-x86-64-win32]=x86_64-w64-mingw32-g++
 	[g++-aarch64-linux-gnu]=aarch64-linux-gnu-g++ [gcc-aarch64-linux-gnu]=aarch64-linux-gnu-gcc
-	[gcc-x86-64-linux-gnu]=x86_64-linux-gnu-gcc [qemu-user]=qemu-aarch64 [musl-tools]=musl-gcc [gdb]=gdb)
+	[gcc-x86-64-linux-gnu]=x86_64-linux-gnu-gcc [qemu-user]=qemu-aarch64 [musl-tools]=musl-gcc [gdb]=gdb [rpm]=rpm)
 declare -A header_of=([libunwind-dev]=libunwind.h [libdw-dev]=elfutils/libdw.h)
 wine64=/usr/lib/wine/wine64 # Debian puts it in no PATH
 
@@ -22,7 +22,7 @@ probe)
 	[ "$(uname -m)" != aarch64 ] || need=(gcc gcc-x86-64-linux-gnu)
 	;;
 windows) need+=(wine64 gcc-mingw-w64-x86-64) ;;
-test | stepped) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools gdb) ;;
+test | stepped) need+=(libunwind-dev libdw-dev wine64 gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64-win32 g++-aarch64-linux-gnu qemu-user musl-tools gdb rpm) ;;
 *) echo "deps: unknown set of packages $1; demo, windows, test, stepped or probe" >&2; exit 2 ;;
 esac
 

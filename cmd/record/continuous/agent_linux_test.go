@@ -1,7 +1,9 @@
 package continuous
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
@@ -248,5 +250,66 @@ func TestUnit(t *testing.T) {
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
 	if err != nil || strings.Contains(string(out), path) || strings.Contains(string(out), "seedwalk-agent.service:") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// The types of Kubernetes accept the manifests in docs/deploy. The agent of a node has the
+// capabilities that it needs, and the one beside a program has none.
+func TestManifests(t *testing.T) {
+	bin, deploy := filepath.Join(t.TempDir(), "manifest"), filepath.Join(needs.Root(t), "docs", "deploy")
+	build := exec.Command("go", "build", "-mod=readonly", "-o", bin, ".")
+	build.Dir = filepath.Join("testdata", "manifest")
+	if out, err := build.CombinedOutput(); strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "module lookup disabled") {
+		t.Skipf("SKIPPED-CHECK: the modules of Kubernetes could not be had: %s", out)
+	} else if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	type pod struct {
+		HostPID, ShareProcessNamespace bool
+		SecurityContext                struct{ RunAsNonRoot bool }
+		Containers                     []struct {
+			Name            string
+			Command         []string
+			SecurityContext struct {
+				Privileged               bool
+				AllowPrivilegeEscalation *bool
+				Capabilities             struct{ Add, Drop []string }
+			}
+		}
+	}
+	for _, c := range []struct {
+		file         string
+		host         bool
+		capabilities string
+	}{
+		{"seedwalk-agent.yaml", true, "[SYS_PTRACE DAC_OVERRIDE CHOWN KILL PERFMON]"},
+		{"seedwalk-sidecar.yaml", false, "[]"},
+	} {
+		out, err := exec.Command(bin, filepath.Join(deploy, c.file)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %s", err, out)
+			continue
+		}
+		var p pod
+		if err := json.Unmarshal(out, &p); err != nil {
+			t.Fatal(err)
+		}
+		agent := p.Containers[len(p.Containers)-1]
+		s := &agent.SecurityContext
+		if p.HostPID != c.host || p.ShareProcessNamespace == c.host || p.SecurityContext.RunAsNonRoot == c.host || s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || fmt.Sprint(s.Capabilities.Add) != c.capabilities || len(agent.Command) < 3 || agent.Command[1] != "agent" {
+			t.Errorf("%s: %+v", c.file, p)
+		}
+	}
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	text, err := os.ReadFile(filepath.Join(deploy, "seedwalk-agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(broken, []byte(strings.Replace(string(text), "hostPID", "hostPIDs", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(bin, broken).CombinedOutput(); err == nil || !strings.Contains(string(out), "hostPIDs") {
+		t.Errorf("a field that Kubernetes does not know: %v, %s", err, out)
 	}
 }
