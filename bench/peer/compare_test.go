@@ -74,7 +74,7 @@ func hijacked(f *capture.File, want []Want) func(*capture.Stack, int, []Frame, i
 			walkers[w.Set] = managed.NewAMD64()
 			walkers[w.Set].SetTable(f.Table(w.Set))
 		}
-		if at > 0 && got[at].SP == want[i].Frames[at].SP+8 && walkers[w.Set].InLanding(unwind.ReturnAddress(got[at-1].IP)) {
+		if at > 0 && got[at].SP == want[i].Frames[at].SP+8 && walkers[w.Set].InReturnHook(unwind.ReturnAddress(got[at-1].IP)) {
 			return HijackStub
 		}
 		return ""

@@ -25,7 +25,7 @@
 // epilog, and where that ends in a jump the unwind data of the function it leads
 // to. Stubs have no frame: one is left only where a thread was interrupted, and
 // only if what is on top of the stack can be a return address. What is known of
-// the runtime's own stubs, per release, is a table: Landings.
+// the runtime's own stubs, per release, is a table: ReturnHooks.
 //
 // Known gaps: of ARM64 only what clr/contract reads is stepped, on Linux; machine
 // frames in managed code are refused.

@@ -33,8 +33,8 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// Below a dispatcher the unwind data of which is true stands an interrupted
-// frame; a redirect stub before its return address is known has nothing below.
+// The frame below a dispatcher with correct unwind data is an interrupted one. A redirect
+// stub has no frame below it until its return address is known.
 func TestTrueDispatcher(t *testing.T) {
 	for name, s := range map[string]*Specials{
 		"dispatcher": {Dispatch: places(memory.Range{Start: 0x100, End: 0x200})},

@@ -143,9 +143,9 @@ func (f *stackFlags) ofProcess() (*stackView, error) {
 	}
 	for i := range l.Stacks {
 		st := &l.Stacks[i]
-		v.add(l.Still, st, l.Names[st.TID], held[st.TID])
+		v.add(l.PausedProcess, st, l.Names[st.TID], held[st.TID])
 	}
-	v.finish(l.Still)
+	v.finish(l.PausedProcess)
 	return v, nil
 }
 
@@ -162,30 +162,30 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	defer m.Close()
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
-	still := outside.NewStill(c.Arch, m, loader, m.Maps())
-	still.SetIncomplete()
-	threads, err := f.coreThreads(c, still)
+	paused := outside.NewPausedProcess(c.Arch, m, loader, m.Maps())
+	paused.SetIncomplete()
+	threads, err := f.coreThreads(c, paused)
 	if err != nil {
 		return nil, err
 	}
-	still.Verify()
+	paused.Verify()
 	v := newStackView("core", int(c.PID), c.Name)
 	var stacks []outside.Stack
 	for i := range threads {
-		stacks = append(stacks, still.Walk(&threads[i]))
+		stacks = append(stacks, paused.Walk(&threads[i]))
 	}
-	still.Locks(stacks)
+	paused.Locks(stacks)
 	for i := range stacks {
-		v.add(still, &stacks[i], "", 0)
+		v.add(paused, &stacks[i], "", 0)
 	}
 	v.damaged(f.core, c.Problems)
 	v.lacking(m.Problems())
-	v.finish(still)
+	v.finish(paused)
 	return v, nil
 }
 
 // coreThreads are those that are wanted.
-func (f *stackFlags) coreThreads(c *dump.Core, still *outside.Still) (out []outside.Thread, err error) {
+func (f *stackFlags) coreThreads(c *dump.Core, paused *outside.PausedProcess) (out []outside.Thread, err error) {
 	wanted, known := map[uint32]bool{}, outside.Numbers{}
 	for _, tid := range f.tids {
 		wanted[uint32(tid)] = true
@@ -193,12 +193,12 @@ func (f *stackFlags) coreThreads(c *dump.Core, still *outside.Still) (out []outs
 	for i := range c.Threads {
 		known[c.Threads[i].TID] = true
 	}
-	still.SetThreads(known)
+	paused.SetThreads(known)
 	for i := range c.Threads {
 		t := &c.Threads[i]
 		if len(f.tids) == 0 || wanted[t.TID] {
-			th := still.Read(t.TID, &t.Regs, t.Stood)
-			still.ReadLock(&th, t.Stood)
+			th := paused.Read(t.TID, &t.Regs, t.Stood)
+			paused.ReadLock(&th, t.Stood)
 			out = append(out, th)
 			delete(wanted, t.TID)
 		}

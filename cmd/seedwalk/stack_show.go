@@ -65,12 +65,12 @@ func newStackView(source string, pid int, name string) *stackView {
 }
 
 // add takes a thread's stack.
-func (v *stackView) add(still *outside.Still, s *outside.Stack, name string, held time.Duration) {
+func (v *stackView) add(paused *outside.PausedProcess, s *outside.Stack, name string, held time.Duration) {
 	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
-		if i := still.Modules().Find(s.At); i >= 0 {
-			t.gapIn = still.Modules().At(i).Path
+		if i := paused.Modules().Find(s.At); i >= 0 {
+			t.gapIn = paused.Modules().At(i).Path
 		}
 	}
 	if s.Lock.Kind != outside.NoLock {
@@ -132,8 +132,8 @@ func (v *stackView) lacking(problems []string) {
 }
 
 // finish groups the threads and says what of the runtime could not be read.
-func (v *stackView) finish(still *outside.Still) {
-	found, why := still.Runtime()
+func (v *stackView) finish(paused *outside.PausedProcess) {
+	found, why := paused.Runtime()
 	if v.Runtime = found; why != "" {
 		if v.Source == "core" {
 			why += "; a core with all memory has them: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"

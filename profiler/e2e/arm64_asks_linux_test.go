@@ -149,7 +149,7 @@ func TestARM64Asked(t *testing.T) {
 	}
 	defer mem.Close()
 	maps := func() []live.Mapping { m, _ := live.MapsOf(pid); return m }
-	var still *outside.Still
+	var paused *outside.PausedProcess
 	k := newChecker(t)
 	k.natives, k.methods = loadNatives(t, need(t, "out", "samples", "arm64", "signed", "libtruth.so")), map[clr.FunctionID]string{}
 	a := against{by: map[string]int{}, refused: map[string]int{}}
@@ -159,12 +159,12 @@ func TestARM64Asked(t *testing.T) {
 		if err != nil {
 			t.Fatalf("after %+v: %v", a, err)
 		}
-		if still == nil {
-			still = outside.NewStill(context.ArchARM64, mem, live.NewLoader(pid), maps())
-			still.Reread = maps
+		if paused == nil {
+			paused = outside.NewPausedProcess(context.ArchARM64, mem, live.NewLoader(pid), maps())
+			paused.Reread = maps
 		}
-		th := still.Read(s.tid, &s.regs, live.Stood{Base: s.base})
-		a.compare(t, k, table, still, &s, &th)
+		th := paused.Read(s.tid, &s.regs, live.Stood{Base: s.base})
+		a.compare(t, k, table, paused, &s, &th)
 		if t.Failed() {
 			return
 		}
@@ -188,9 +188,9 @@ func (a *against) verdict(t *testing.T, table map[uint64]*tally) {
 	}
 }
 
-func (a *against) compare(t *testing.T, k *checker, table map[uint64]*tally, still *outside.Still, s *stood, th *outside.Thread) {
+func (a *against) compare(t *testing.T, k *checker, table map[uint64]*tally, paused *outside.PausedProcess, s *stood, th *outside.Thread) {
 	t.Helper()
-	got := still.Walk(th)
+	got := paused.Walk(th)
 	if s.hr != clr.S_OK {
 		a.refused[s.kind+": "+s.hr.String()]++
 		return
@@ -210,7 +210,7 @@ func (a *against) compare(t *testing.T, k *checker, table map[uint64]*tally, sti
 		}
 	}
 	a.sign(th.Stack, got.Frames)
-	a.shadow(t, k, table, still, th, &got)
+	a.shadow(t, k, table, paused, th, &got)
 }
 
 // sign counts frames' return addresses that lie on the stack as the processor has signed
@@ -229,7 +229,7 @@ func (a *against) sign(stack memory.Run, frames []outside.StackFrame) {
 }
 
 // shadow compares a stack with what its thread says of itself.
-func (a *against) shadow(t *testing.T, k *checker, table map[uint64]*tally, still *outside.Still, th *outside.Thread, got *outside.Stack) {
+func (a *against) shadow(t *testing.T, k *checker, table map[uint64]*tally, paused *outside.PausedProcess, th *outside.Thread, got *outside.Stack) {
 	t.Helper()
 	sample := raw.Sample{Result: merge.Result{Gap: got.Gap}}
 	sample.Capture.Stack = th.Stack
@@ -240,7 +240,7 @@ func (a *against) shadow(t *testing.T, k *checker, table map[uint64]*tally, stil
 			k.methods[f.Function] = f.Name
 		}
 	}
-	modules := still.Modules()
+	modules := paused.Modules()
 	for i := range modules.Len() {
 		m := modules.At(i)
 		sample.Images = append(sample.Images, raw.Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path})

@@ -38,8 +38,8 @@ type Watch struct {
 	done      chan struct{}
 	ended     chan struct{}
 
-	again  bool           // a later walk may come further than the last
-	still  *outside.Still // the whole stacks, where the runtime's tables can be read
+	again  bool                   // a later walk may come further than the last
+	paused *outside.PausedProcess // the whole stacks, where the runtime's tables can be read
 	mem    *live.Process
 	loader *live.Loader
 	walker unwind.Walker

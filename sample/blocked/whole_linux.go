@@ -12,10 +12,10 @@ import (
 
 // runtime finds the runtime's tables, with which walks go through managed code.
 func (w *Watch) runtime(maps []live.Mapping) {
-	if w.still != nil {
+	if w.paused != nil {
 		return
 	}
-	s := outside.NewStill(context.Host(), w.mem, w.loader, maps)
+	s := outside.NewPausedProcess(context.Host(), w.mem, w.loader, maps)
 	if found, _ := s.Runtime(); !found {
 		return // it may be being set up
 	}
@@ -25,7 +25,7 @@ func (w *Watch) runtime(maps []live.Mapping) {
 		}
 		return maps
 	}
-	w.still = s
+	w.paused = s
 }
 
 // maxTries bounds the looks at a wait for its whole stack. Before the runtime's tables are
@@ -35,12 +35,12 @@ const maxTries = 8
 // whole walks the copy to the thread's base and joins it to the event's addresses; nil if
 // there is no such walk, or it disagrees with them.
 func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) *waits.Native {
-	if w.still == nil {
+	if w.paused == nil {
 		return nil
 	}
 	th := outside.Thread{Regs: regs, Partial: true, Stack: memory.Run{Addr: sp, Data: w.stack[:n]}, Cut: n == maxStack}
-	w.still.Verify()
-	stack := w.still.Walk(&th)
+	w.paused.Verify()
+	stack := w.paused.Walk(&th)
 	if w.again = stack.Gap == merge.GapNoInfo; stack.Gap != merge.GapNone {
 		return nil
 	}

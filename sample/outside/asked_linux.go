@@ -24,12 +24,12 @@ type store interface {
 // askedMemory is memory that the probe reads.
 type askedMemory struct {
 	*probe.Memory
-	choice *answerers
+	choice *readers
 }
 
 // openAsked is a target whose memory the probe reads.
 func openAsked(pid int, file *probe.File) (*target, *askedMemory) {
-	c := &answerers{pid: strconv.Itoa(pid), sig: file.Signals}
+	c := &readers{pid: strconv.Itoa(pid), sig: file.Signals}
 	mem := &askedMemory{file.Memory(c), c}
 	loader := live.NewLoader(pid)
 	loader.Memory = mem
@@ -88,11 +88,11 @@ func (e *Engine) answers(t *task) bool {
 	if e.asked == nil || !e.asked.choice.first(t.tid) {
 		return false
 	}
-	t.due = max(t.due, t.visited+int64(answererEvery))
+	t.due = max(t.due, t.visited+int64(readerPoll))
 	return true
 }
 
-const answererEvery = time.Second
+const readerPoll = time.Second
 
 // unseen samples a thread of which the kernel does not tell where it stands: one that runs
 // by its timer, any other by a signal, once each time that it has run.

@@ -42,8 +42,8 @@ func TestBegun(t *testing.T) {
 		}
 		w.mem.Reset(stack, data)
 		got := w.begun(c.frames)
-		if len(got) != c.left || int(w.unbegun) != (len(c.frames)-c.left)/2 || got[len(got)-1] != c.frames[len(c.frames)-1] {
-			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name, len(got), c.left, w.unbegun)
+		if len(got) != c.left || int(w.skippedHandlers) != (len(c.frames)-c.left)/2 || got[len(got)-1] != c.frames[len(c.frames)-1] {
+			t.Errorf("a handler %s: %d frames are left, want %d; %d counted", c.name, len(got), c.left, w.skippedHandlers)
 		}
 	}
 }

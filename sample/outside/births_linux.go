@@ -70,11 +70,11 @@ func (e *Engine) newborn(now int64) {
 }
 
 // wait waits until the time is over, a thread has been created, or Stop. The calls of short
-// waits are not told to Go's scheduler, as in nap.
+// waits bypass Go's scheduler, as in sleepThread.
 func (b *births) wait(nanos int64) {
 	t := syscall.NsecToTimespec(nanos)
 	call := syscall.Syscall6
-	if nanos <= int64(napMost) {
+	if nanos <= int64(maxThreadSleep) {
 		call = syscall.RawSyscall6
 	}
 	call(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&b.poll[0])), uintptr(len(b.poll)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
@@ -86,7 +86,7 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		if e.cfg.Events != 0 {
 			d = min(d, eventStep)
 		}
-		if d > napMost {
+		if d > maxThreadSleep {
 			if e.alarm.set(time.Hour); e.stopped.Load() { // Stop sets it anew, after it has said so
 				return
 			}

@@ -77,7 +77,7 @@ func (c Clock) withoutSIGURG() Clock {
 // came takes note of a new thread. It is sampled at once: it may end soon.
 func (e *Engine) came(t *task) {
 	e.fresh = true
-	if e.roll.listing == 1 && e.startup == nil {
+	if e.threadTable.listing == 1 && e.startup == nil {
 		if c, ok := e.kernel.counters(t); ok {
 			t.last, t.base = c, c.cpu
 		}

@@ -7,7 +7,7 @@
 //
 // Glossary. A *visit* is a look at a thread's counters. A thread *rests* from a
 // visit to the next if it has not been given a processor in between: then its
-// stack is what it was. A process is *calm* while its clock stands still: then none of
+// stack is what it was. A process is *idle* while its clock does not move: then none of
 // its threads runs. *Owed* is time in which a thread could run and no sample
 // of it has been taken yet.
 //
@@ -23,7 +23,7 @@
 // that its counters are the same before and after proves that the two belong
 // together. Only where the first frames need a register that cannot be had so is it
 // asked by a signal, and then not again before it ran. A resting thread is visited
-// less and less often, and in a calm process not at all; a visit stands for all the time
+// less and less often, and in an idle process not at all. A visit counts for all the time
 // since the last one.
 //
 // On Windows there is no probe: each thread in turn is suspended while its context and

@@ -14,7 +14,7 @@ import (
 // Engine samples one process.
 type Engine struct {
 	sampler
-	roll
+	threadTable
 	file  *probe.File
 	mem   store
 	asked *askedMemory // mem, if the probe reads it; nil: the kernel does
@@ -32,7 +32,7 @@ type Engine struct {
 	lived      time.Time // when the process was seen to be the one that was opened
 	flushed    time.Time
 	events     events
-	heart      *heart
+	heartbeat  *heartbeat
 	cpuClock   Clock // in use
 	perf       perfClock
 	kernelTime kernelClock
@@ -59,10 +59,10 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 		file.SetNumbers(n)
 	}
 	e := &Engine{sampler: newSampler(pid, cfg, t, to), file: file, mem: mem, asked: asked, probe: cfg.Probe,
-		roll: newRoll(pid), bytes: make([]byte, probe.RingSize)}
+		threadTable: newThreadTable(pid), bytes: make([]byte, probe.RingSize)}
 	e.sampler.living, e.sampler.refresh = e.alive, e.refresh
-	e.roll.name, e.roll.came = e.name, e.came
-	e.roll.gone = func(t *task) {
+	e.threadTable.name, e.threadTable.came = e.name, e.came
+	e.threadTable.gone = func(t *task) {
 		e.file.Read(e.record) // its last samples
 		e.readKernel()
 		e.gone(t)
@@ -80,7 +80,7 @@ func New(pid, fd int, cfg Config, to io.Writer) (*Engine, error) {
 // Run samples until the process ends or Stop, and says why it ended.
 func (e *Engine) Run() string {
 	defer e.close()
-	e.heart = beat(e.file)
+	e.heartbeat = beat(e.file)
 	if err := e.open(); err != nil {
 		e.disarm(lateLimit)
 		return err.Error()
@@ -100,7 +100,7 @@ func (e *Engine) Run() string {
 			e.disarm(lateLimit)
 			return "the tool is gone: " + err.Error()
 		}
-		if e.cpuClock == ClockRandom && !e.calm() {
+		if e.cpuClock == ClockRandom && !e.idle() {
 			next = time.Now().Add(e.nextDraw())
 			e.sleep(time.Until(next))
 			e.drawAll(time.Since(next))
@@ -115,17 +115,17 @@ func (e *Engine) Run() string {
 // How long the engine sleeps though all threads rest: then one that wakes up samples
 // itself, if it has a timer, and the ring has room for what comes of it.
 const (
-	longest = 40 * time.Millisecond
-	calmest = 100 * time.Millisecond // while none of the process's threads runs
-	atOnce  = 10                     // samples of a thread meanwhile, if that is longer than longest
+	longest      = 40 * time.Millisecond
+	maxIdleSleep = 100 * time.Millisecond // while none of the process's threads runs
+	atOnce       = 10                     // samples of a thread meanwhile, if that is longer than longest
 )
 
 // most is how long the engine sleeps now.
 func (e *Engine) most() time.Duration {
-	if !e.calm() {
+	if !e.idle() {
 		return longest
 	}
-	return min(max(longest, atOnce*time.Duration(e.period)), calmest)
+	return min(max(longest, atOnce*time.Duration(e.period)), maxIdleSleep)
 }
 
 // pace is when the next round is due: at the next tick, or later if no thread has to
@@ -155,8 +155,8 @@ func (e *Engine) sleep(d time.Duration) {
 		return
 	}
 	if e.cfg.Events == 0 {
-		if d <= napMost {
-			nap(d)
+		if d <= maxThreadSleep {
+			sleepThread(d)
 		} else {
 			e.pause(d)
 		}
@@ -182,7 +182,7 @@ func (e *Engine) open() error {
 }
 
 func (e *Engine) close() {
-	unused := e.heart.stop()
+	unused := e.heartbeat.stop()
 	e.alarm.close()
 	e.s.Raw.Close()
 	for _, t := range e.tasks {
@@ -214,11 +214,11 @@ func (e *Engine) alive() bool {
 
 // lives is alive, asked no more often than matters: a sample of what a process was before
 // does no harm, and a signal is sent to one that lives. A process that ends or becomes
-// another program runs, and is not calm then.
+// another program runs, and is not idle then.
 func (e *Engine) lives(now time.Time) bool {
 	good := livesFor
-	if e.calm() {
-		good = livesCalm
+	if e.idle() {
+		good = livesIdle
 	}
 	if now.Sub(e.lived) < good {
 		return true
@@ -230,15 +230,15 @@ func (e *Engine) lives(now time.Time) bool {
 // How long samples may wait for the tool, and how many bytes of them: to write wakes it.
 const (
 	flushAfter = 50 * time.Millisecond
-	flushCalm  = 250 * time.Millisecond
+	flushIdle  = 250 * time.Millisecond
 	flushMost  = 1 << 16
 )
 
 // waits reports whether what has been written may wait for more.
 func (e *Engine) waits(now time.Time) bool {
 	after := flushAfter
-	if e.calm() {
-		after = flushCalm
+	if e.idle() {
+		after = flushIdle
 	}
 	return now.Sub(e.flushed) < after && e.s.Out.Len() < flushMost
 }
@@ -258,7 +258,7 @@ func (e *Engine) refresh() bool {
 func (e *Engine) round() error {
 	now := time.Now()
 	e.stats.rounds++
-	e.heart.round()
+	e.heartbeat.round()
 	e.renew()
 	e.newborn(now.UnixNano())
 	if e.list(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekRest {
@@ -289,7 +289,7 @@ func (e *Engine) round() error {
 	}
 	e.flushed = now
 	err := e.s.flush()
-	runtime.Gosched() // the reader may have this processor's token, which a nap would keep from it
+	runtime.Gosched() // the reader may have this processor's token, which a sleepThread would keep from it
 	return err
 }
 

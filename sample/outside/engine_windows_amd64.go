@@ -70,8 +70,8 @@ func (e *Engine) Run() string {
 	defer e.close()
 	e.open()
 	if f, ok := e.cfg.File.(*probe.File); ok {
-		heart := beat(f)
-		defer heart.stop()
+		heartbeat := beat(f)
+		defer heartbeat.stop()
 	}
 	return e.paced(e.round, e.end)
 }
@@ -107,7 +107,7 @@ func (e *Engine) know() bool {
 		return true
 	}
 	if !e.covers(e.w.regs.IP()) {
-		if to, ok := e.w.landed(); !ok || !e.covers(to.RIP) {
+		if to, ok := e.w.pendingReturn(); !ok || !e.covers(to.RIP) {
 			return false
 		}
 	}

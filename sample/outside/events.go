@@ -60,28 +60,28 @@ func (v *events) init() {
 }
 
 // How often the probe is told that we live, of which it takes a silence of half a second
-// for our death: by the heart, if nobody else has for so long.
+// for our death: by the heartbeat, if nobody else has for so long.
 const (
 	beatEvery = 100 * time.Millisecond
 	beatLate  = 150 * time.Millisecond
 )
 
-// heart tells the probe that we live, whatever the sampling is busy with. It sleeps on as
+// heartbeat tells the probe that we live, whatever the sampling is busy with. It sleeps on as
 // long as rounds, which tell it too, come in time.
-type heart struct {
+type heartbeat struct {
 	file  *probe.File
 	alarm alarm
 	ended chan struct{} // closed when run has ended
 }
 
-func beat(f *probe.File) *heart {
-	h := &heart{f, newAlarm(), make(chan struct{})}
+func beat(f *probe.File) *heartbeat {
+	h := &heartbeat{f, newAlarm(), make(chan struct{})}
 	h.alarm.set(beatEvery)
 	go h.run()
 	return h
 }
 
-func (h *heart) run() {
+func (h *heartbeat) run() {
 	defer close(h.ended)
 	for h.alarm.wait() {
 		h.file.Beat()
@@ -90,13 +90,13 @@ func (h *heart) run() {
 }
 
 // round beats at once.
-func (h *heart) round() {
+func (h *heartbeat) round() {
 	h.file.Beat()
 	h.alarm.set(beatLate)
 }
 
 // stop ends the beats. It reports whether nothing uses the file any more.
-func (h *heart) stop() bool {
+func (h *heartbeat) stop() bool {
 	h.alarm.close()
 	select {
 	case <-h.ended:

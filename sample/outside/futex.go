@@ -54,7 +54,7 @@ const (
 
 // ReadLock reads the word that a thread waits at, while it stands: who holds the lock
 // at that instant does so while this one waits for it.
-func (s *Still) ReadLock(th *Thread, st live.Stood) {
+func (s *PausedProcess) ReadLock(th *Thread, st live.Stood) {
 	args, ok := s.futexCall(&th.Regs, st.Call)
 	if !ok {
 		return
@@ -72,7 +72,7 @@ func (s *Still) ReadLock(th *Thread, st live.Stood) {
 // futexCall are the arguments of the futex call that a thread waits in. On ARM64 the kernel
 // does not tell that it does: a thread that stands has been led back to the instruction
 // that makes the call anew, with its arguments (arch/arm64/kernel/signal.c, do_signal).
-func (s *Still) futexCall(r *context.Registers, call int64) (args [3]uint64, ok bool) {
+func (s *PausedProcess) futexCall(r *context.Registers, call int64) (args [3]uint64, ok bool) {
 	if r.Arch == context.ArchAMD64 {
 		g := &r.AMD64.GPR
 		return [3]uint64{g[context.RDI], g[context.RSI], g[context.RDX]}, call == futexAMD64

@@ -45,7 +45,7 @@ func TestFutexCall(t *testing.T) {
 		{"ARM64, code that cannot be read", arm(0x5000, 98), svc, -1, false},
 		{"neither", context.Registers{}, svc, 98, false},
 	} {
-		s := &Still{t: &target{mem: c.mem}}
+		s := &PausedProcess{t: &target{mem: c.mem}}
 		if args, ok := s.futexCall(&c.regs, c.call); ok != c.want || ok && args != [3]uint64{1, 2, 3} {
 			t.Errorf("%s: %v %v", c.name, args, ok)
 		}

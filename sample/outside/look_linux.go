@@ -17,10 +17,10 @@ import (
 
 // Look is what was seen of a process's threads.
 type Look struct {
-	Still  *Still
-	Stacks []Stack     // by thread
-	Stops  []live.Stop // of every thread that was asked for
-	Names  map[uint32]string
+	PausedProcess *PausedProcess
+	Stacks        []Stack     // by thread
+	Stops         []live.Stop // of every thread that was asked for
+	Names         map[uint32]string
 
 	threads []Thread // not walked yet
 }
@@ -53,18 +53,18 @@ func LookAt(pid int, tids []int) (*Look, error) {
 	if len(maps) == 0 {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
 	}
-	l := &Look{Still: newStillOf(pid, context.Host(), mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
-	l.Still.SetThreads(live.NumbersOf(pid))
-	l.Still.Reread = func() []live.Mapping {
+	l := &Look{PausedProcess: newPausedProcessOf(pid, context.Host(), mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l.PausedProcess.SetThreads(live.NumbersOf(pid))
+	l.PausedProcess.Reread = func() []live.Mapping {
 		if now, err := live.Maps(pid); err == nil && len(now) > 0 {
 			return now
 		}
 		return maps
 	}
-	l.Still.verifySoon()
+	l.PausedProcess.verifySoon()
 	live.StopEach(all, func(tid int, r *context.Registers, s live.Stood) {
-		th := l.Still.Read(uint32(tid), r, s)
-		l.Still.ReadLock(&th, s)
+		th := l.PausedProcess.Read(uint32(tid), r, s)
+		l.PausedProcess.ReadLock(&th, s)
 		l.threads = append(l.threads, th)
 	}, func(s live.Stop) {
 		l.Stops = append(l.Stops, s)
@@ -74,7 +74,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 		return nil, err
 	}
 	l.walk()
-	l.Still.Locks(l.Stacks)
+	l.PausedProcess.Locks(l.Stacks)
 	slices.SortFunc(l.Stacks, func(a, b Stack) int { return int(a.TID) - int(b.TID) })
 	return l, nil
 }
@@ -82,7 +82,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 // walk walks stacks while the code that they name is still there.
 func (l *Look) walk() {
 	for i := range l.threads {
-		l.Stacks = append(l.Stacks, l.Still.Walk(&l.threads[i]))
+		l.Stacks = append(l.Stacks, l.PausedProcess.Walk(&l.threads[i]))
 	}
 	l.threads = nil
 }
@@ -120,7 +120,7 @@ func (l *Look) asleep(kernel *taskFiles, tid uint32) {
 		return
 	}
 	r := Stands(context.Host(), sp, ip)
-	th := l.Still.Read(tid, &r, live.Stood{Call: -1})
+	th := l.PausedProcess.Read(tid, &r, live.Stood{Call: -1})
 	th.Partial = true
 	l.threads = append(l.threads, th)
 }

@@ -11,10 +11,10 @@ import (
 
 // Look is what was seen of a process's threads.
 type Look struct {
-	Still  *Still
-	Stacks []Stack
-	Stops  []live.Stop
-	Names  map[uint32]string
+	PausedProcess *PausedProcess
+	Stacks        []Stack
+	Stops         []live.Stop
+	Names         map[uint32]string
 }
 
 // instead is what else shows them.

@@ -57,7 +57,7 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 			if c.runs {
 				mem.onRead = func() { run(); settle(t, pid, 0) }
 			}
-			e := &Engine{roll: newRoll(pid), bytes: make([]byte, 1<<16)}
+			e := &Engine{threadTable: newThreadTable(pid), bytes: make([]byte, 1<<16)}
 			defer e.kernel.close(nil)
 			e.t, e.w = &target{mem: mem}, &walker{hijackStub: stub}
 			k := &task{tid: uint32(pid), stat: -1, place: -1, slot: -1, low: 0x5000_0000, high: 0x5000_2000, thread: thread}

@@ -90,7 +90,7 @@ func (e *Engine) drawAll(late time.Duration) {
 		e.drawOne(r.order[i], drawWeight(all, drawn, rand.IntN))
 	}
 	for i := 0; r.open > 0 && i < drawWaits; i++ {
-		nap(drawWait)
+		sleepThread(drawWait)
 		e.file.Read(e.record)
 	}
 }

@@ -125,7 +125,7 @@ func (e *Engine) readStartup() {
 	for _, tid := range s.rings.Ended() {
 		e.accountStarted(tid)
 	}
-	if e.births.watch != nil && e.roll.listing > 1 {
+	if e.births.watch != nil && e.threadTable.listing > 1 {
 		e.endStartup()
 	}
 }

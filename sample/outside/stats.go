@@ -8,21 +8,21 @@ import (
 
 // stats are the counters of a recording.
 type stats struct {
-	rounds, visits, rests   uint64
-	timed, overruns         uint64 // samples of processor time
-	outside, changed        uint64 // samples of blocked threads; those that ran meanwhile
-	asked, unsent, deaf     uint64 // signals
-	relayed                 uint64 // of those asked: by the runtime's own signal
-	refused, noSlot, hidden uint64 // threads without a timer, without a slot, whose files are not shown
-	unproven                uint64 // samples that end at code of a runtime that could not be read
-	held                    uint64 // samples that were walked later
-	late, unreadable        uint64 // samples not walked
-	uncopied                uint64 // of rings: the kernel has not copied all of the stack
-	foreign, patched, cut   uint64
-	both                    uint64 // on an alternate stack, and the thread's own below it
-	handler                 wire.Histogram
-	busy, armed             uint64   // nanoseconds of processor time of armed threads; such threads
-	perThread               []uint64 // samples of threads that have ended
+	rounds, visits, rests         uint64
+	timed, overruns               uint64 // samples of processor time
+	outside, changed              uint64 // samples of blocked threads; those that ran meanwhile
+	asked, unsent, ignoresSignals uint64 // signals
+	relayed                       uint64 // of those asked: by the runtime's own signal
+	refused, noSlot, hidden       uint64 // threads without a timer, without a slot, whose files are not shown
+	unproven                      uint64 // samples that end at code of a runtime that could not be read
+	held                          uint64 // samples that were walked later
+	late, unreadable              uint64 // samples not walked
+	uncopied                      uint64 // of rings: the kernel has not copied all of the stack
+	foreign, patched, cut         uint64
+	both                          uint64 // on an alternate stack, and the thread's own below it
+	handler                       wire.Histogram
+	busy, armed                   uint64   // nanoseconds of processor time of armed threads; such threads
+	perThread                     []uint64 // samples of threads that have ended
 }
 
 func (s *stats) ended(samples uint64) {

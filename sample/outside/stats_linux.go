@@ -11,9 +11,9 @@ func (e *Engine) write() {
 	}{
 		{"probe_rounds", s.rounds}, {"probe_visits", s.visits}, {"probe_rests", s.rests}, {"probe_timed", s.timed},
 		{"probe_overruns", s.overruns}, {"probe_outside", s.outside}, {"probe_changed", s.changed}, {"probe_asked", s.asked},
-		{"probe_unsent", s.unsent}, {"probe_deaf", s.deaf}, {"probe_relayed", s.relayed}, {"probe_timer_refused", s.refused}, {"probe_no_slot", s.noSlot},
+		{"probe_unsent", s.unsent}, {"probe_deaf", s.ignoresSignals}, {"probe_relayed", s.relayed}, {"probe_timer_refused", s.refused}, {"probe_no_slot", s.noSlot},
 		{"probe_hidden", s.hidden}, {"probe_unproven", s.unproven}, {"probe_pending", s.held}, {"probe_late", s.late}, {"probe_uncopied", s.uncopied}, {"probe_unreadable", s.unreadable},
-		{"probe_foreign", s.foreign}, {"probe_patched", s.patched}, {"probe_cut", s.cut}, {"probe_both", s.both}, {"probe_returns", e.w.returns}, {"probe_unbegun", e.w.unbegun}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
+		{"probe_foreign", s.foreign}, {"probe_patched", s.patched}, {"probe_cut", s.cut}, {"probe_both", s.both}, {"probe_returns", e.w.returns}, {"probe_unbegun", e.w.skippedHandlers}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
 		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped}, {"probe_stuck", e.file.Stuck},
 		{"probe_unnamed", e.s.unnamed}, {"probe_busy_ns", s.busy}, {"probe_armed", s.armed}, {"probe_calls", e.kernel.calls},
 	} {

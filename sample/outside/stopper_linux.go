@@ -20,7 +20,7 @@ import (
 type Stopper struct {
 	sampler
 	mem    *live.Process
-	still  *Still
+	paused *PausedProcess
 	kernel taskFiles
 
 	tasks map[uint32]*task
@@ -58,7 +58,7 @@ func NewStopper(pid int, cfg Config, to io.Writer) (*Stopper, error) {
 		e.use()
 		return true
 	}
-	e.still = &Still{t: t, w: e.w}
+	e.paused = &PausedProcess{t: t, w: e.w}
 	return e, nil
 }
 
@@ -119,7 +119,7 @@ func (e *Stopper) round() error {
 	}
 	e.walkPending()
 	live.StopEach(e.due, func(tid int, r *context.Registers, s live.Stood) {
-		e.now[uint32(tid)] = e.still.Read(uint32(tid), r, s)
+		e.now[uint32(tid)] = e.paused.Read(uint32(tid), r, s)
 	}, e.stoppedOne)
 	if time.Since(e.swept) > time.Second {
 		e.swept = time.Now()

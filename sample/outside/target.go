@@ -35,7 +35,7 @@ type target struct {
 	tables    *contract.Tables
 	steps     *managed.Tables // over tables
 	names     *naming.Names
-	file      func(path string, most int64) ([]byte, error) // reads a file of the process's; nil: none is read
+	file      func(path string, most int64) ([]byte, error) // reads a file of the process; nil: none
 	threads   threadList
 	special   managed.Specials
 	entrances managed.Entrances

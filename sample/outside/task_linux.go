@@ -46,24 +46,24 @@ type task struct {
 	hits       uint64   // samples of processor time; of an event since atSwitch
 	accounted  bool     // its processor time has been sent
 
-	slot      int  // in the probe, -1 = none
-	slotless  bool // the probe had none left
-	armed     bool
-	deaf      bool   // its timer is of a signal that another takes
-	left      bool   // a fault that became an exception has left its signals blocked
-	quiet     uint64 // processor time since a sample came of its timer
-	refused   bool   // the kernel gave it no timer
-	asked     bool   // a sample, by signal
-	asksAt    uint64 // where it stood when that was needed
-	askAgain  int64  // not before, if it is armed
-	vain      int    // visits without a stack, one after the other
-	mute      int    // visits in vain, since it could not be asked
-	low, high uint64 // its own stack
-	thread    uint64 // the runtime's Thread, 0 = not known (yet)
+	slot           int  // in the probe, -1 = none
+	slotless       bool // the probe had none left
+	armed          bool
+	ignoresSignals bool   // its timer is of a signal that another takes
+	left           bool   // a fault that became an exception has left its signals blocked
+	quiet          uint64 // processor time since a sample came of its timer
+	refused        bool   // the kernel gave it no timer
+	asked          bool   // a sample, by signal
+	asksAt         uint64 // where it stood when that was needed
+	askAgain       int64  // not before, if it is armed
+	vain           int    // visits without a stack, one after the other
+	unanswered     int    // visits in a row at which it could not be asked
+	low, high      uint64 // its own stack
+	thread         uint64 // the runtime's Thread, 0 = not known (yet)
 
 	rest    bool // stack holds since last
 	stack   held
-	lull    *lull // of the process, at the last visit
+	lull    *idleSpan // of the process, at the last visit
 	samples uint64
 }
 

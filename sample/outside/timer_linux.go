@@ -69,11 +69,11 @@ func (e *Engine) arm(t *task) {
 // asked for a timer.
 func (e *Engine) lacksTimer(t *task) bool {
 	armed, err, _ := e.file.Armed(t.slot)
-	if armed && t.deaf {
+	if armed && t.ignoresSignals {
 		e.ask(t, probe.OpDisarm)
 		return false
 	}
-	t.deaf = false
+	t.ignoresSignals = false
 	if armed {
 		if !t.armed {
 			e.stats.armed++
@@ -124,7 +124,7 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 	bit := uint64(1) << (sig - 1)
 	switch {
 	case sig == 0, ok && masks.blocked&bit != 0:
-		e.stats.deaf++
+		e.stats.ignoresSignals++
 		return cannot
 	case !ok, masks.pending&bit != 0:
 		return later
@@ -180,7 +180,7 @@ func (e *Engine) replace() {
 	for _, t := range e.tasks {
 		e.closeEvent(t)
 		if t.armed {
-			t.armed, t.deaf = false, true
+			t.armed, t.ignoresSignals = false, true
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (e *Engine) visit(t *task) {
 	}
 	switch w {
 	case running:
-		e.inVain(t)
+		e.backOff(t)
 		e.arm(t)
 		return
 	case ended:
@@ -141,10 +141,10 @@ func (e *Engine) stoodFor(t *task, wall int64) {
 	}
 }
 
-// inVain puts off the next visit to a thread that samples itself, since this one has shown
+// backOff puts off the next visit to a thread that samples itself, since this one has shown
 // no stack: one that runs, or waits for too short a time to be looked at, hardly stands
 // still the moment after. Its wall time is not lost: the next visit has the more.
-func (e *Engine) inVain(t *task) {
+func (e *Engine) backOff(t *task) {
 	if t.vain = min(t.vain+1, vainMost); t.armed {
 		t.due = afterVain(t.visited, e.period, t.vain)
 	}
@@ -192,7 +192,7 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 	}
 	soon := t.armed && t.visited < t.askAgain // it has been asked a moment ago, and goes on and on
 	if soon && ip == t.asksAt {
-		e.inVain(t)
+		e.backOff(t)
 		return
 	}
 	c, ok := e.copyBlocked(t, sp, ip, before)
@@ -207,7 +207,7 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 	if gap != merge.GapNone && needs {
 		t.asksAt = ip
 		if soon {
-			e.inVain(t)
+			e.backOff(t)
 			return
 		}
 		switch e.ask(t, probe.OpSample) {
@@ -217,12 +217,12 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 		case later:
 			return
 		case cannot:
-			if t.mute++; t.mute < patience {
+			if t.unanswered++; t.unanswered < patience {
 				return
 			}
 		}
 	}
-	t.mute, t.vain = 0, 0
+	t.unanswered, t.vain = 0, 0
 	if t.rested(gap, e.s.Frames); gap == merge.GapUnproven {
 		t.rest = e.t.tables != nil && !e.t.tables.Undecided() // else the next visit may see more
 	}
@@ -255,7 +255,7 @@ func (e *Engine) copyBlocked(t *task, sp, ip uint64, before counters) (capture, 
 	e.readThread(t, &c)
 	if e.inProbe(ip) || !e.stayed(t, sp, ip, before) {
 		e.stats.changed++
-		e.inVain(t)
+		e.backOff(t)
 		return c, false
 	}
 	return c, true

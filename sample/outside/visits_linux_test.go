@@ -7,8 +7,8 @@ import (
 
 // manyTasks is a list of so many threads that are due all the time. Each visit costs as many
 // calls as one to a blocked thread does.
-func manyTasks(n int) (r *roll, visit func(*task), visits map[uint32]int) {
-	r, visits = &roll{kernel: taskFiles{dir: -1}, tasks: map[uint32]*task{}}, map[uint32]int{}
+func manyTasks(n int) (r *threadTable, visit func(*task), visits map[uint32]int) {
+	r, visits = &threadTable{kernel: taskFiles{dir: -1}, tasks: map[uint32]*task{}}, map[uint32]int{}
 	r.gone, r.name, r.came = func(*task) {}, func(*task) {}, func(*task) {}
 	for i := range n {
 		r.there(uint32(i+1), 0)
@@ -107,7 +107,7 @@ func TestDropKeepsPlace(t *testing.T) {
 // has left out because nobody ran.
 func TestPassAfterCalm(t *testing.T) {
 	r, visit, visits := manyTasks(1000)
-	r.clock.lull, r.clock.still = &lull{}, true
+	r.clock.lull, r.clock.idle = &idleSpan{}, true
 	for i, k := range r.order {
 		if i < 500 { // these rest
 			k.rest, k.lull = true, r.clock.lull
@@ -117,7 +117,7 @@ func TestPassAfterCalm(t *testing.T) {
 	if !r.unfinished() || len(visits) == 0 {
 		t.Fatalf("unfinished %v, %d visits", r.unfinished(), len(visits))
 	}
-	r.clock.still, r.redo, r.due = false, true, 0 // as watch does
+	r.clock.idle, r.redo, r.due = false, true, 0 // as watch does
 	for range 10 {
 		r.visits(1, visit)
 	}

@@ -30,13 +30,13 @@ type capture struct {
 
 // walker walks captures by the tables of one process.
 type walker struct {
-	unmanaged  unwind.Walker
-	code       managedCode          // nil: no runtime is known
-	hijackStub uint64               // what the runtime writes over return addresses; 0 = not known
-	returns    uint64               // of which so many were met and set right
-	unbegun    uint64               // signal handlers that had not begun and were left out
-	special    *managed.Specials    // nil: there are none
-	unproven   func(ip uint64) bool // whether an address is in code of a runtime that cannot be read
+	unmanaged       unwind.Walker
+	code            managedCode          // nil: no runtime is known
+	hijackStub      uint64               // what the runtime writes over return addresses; 0 = not known
+	returns         uint64               // replaced return addresses that were set right
+	skippedHandlers uint64               // frames of handlers that had not executed an instruction yet
+	special         *managed.Specials    // nil: there are none
+	unproven        func(ip uint64) bool // whether an address is in code of a runtime that cannot be read
 
 	mem    memory.Window
 	bounds unwind.Bounds
@@ -63,8 +63,8 @@ func newWalker(a context.Arch) *walker {
 // that holds an address in managed code, looks like one.
 func (w *walker) returnsBy(stub uint64) {
 	w.hijackStub = stub
-	if l, ok := w.unmanaged.(interface{ SetLandings([]unwind.Landing) }); ok && stub != 0 {
-		l.SetLandings(managed.ListedLandings())
+	if l, ok := w.unmanaged.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok && stub != 0 {
+		l.SetReturnHooks(managed.ListedReturnHooks())
 	}
 }
 
@@ -94,7 +94,7 @@ func (w *walker) walk(c *capture) (frames []merge.Frame, gap merge.Gap, needs bo
 		case unwind.EndOfStack:
 			return w.begun(w.out[:w.n]), merge.GapNone, false
 		case unwind.NoInfo:
-			if w.promised(c) {
+			if w.stepPendingHijack(c) {
 				continue
 			}
 		}
@@ -140,7 +140,7 @@ func (w *walker) begun(frames []merge.Frame) []merge.Frame {
 			break
 		}
 		frames = frames[2:]
-		w.unbegun++
+		w.skippedHandlers++
 	}
 	return frames
 }
@@ -187,22 +187,22 @@ func (w *walker) native(c *capture) unwind.Stop {
 	return stop
 }
 
-// landed is where the stub leads in which the last walk has ended because nobody knew
+// pendingReturn is where the stub leads in which the last walk has ended because nobody knew
 // of code there. What its return address is may still have to be written.
-func (w *walker) landed() (to context.AMD64, ok bool) {
+func (w *walker) pendingReturn() (to context.AMD64, ok bool) {
 	u, ok := w.unmanaged.(interface {
-		Landed(*unwind.State, *memory.Window) (context.AMD64, bool)
+		HookReturn(*unwind.State, *memory.Window) (context.AMD64, bool)
 	})
 	if !ok {
 		return to, false
 	}
-	return u.Landed(&w.at, &w.mem)
+	return u.HookReturn(&w.at, &w.mem)
 }
 
-// promised leaves a hijack stub before the runtime has written its return address, by
+// stepPendingHijack leaves a hijack stub before the runtime has written its return address, by
 // what the thread says it is.
-func (w *walker) promised(c *capture) bool {
-	to, ok := w.landed()
+func (w *walker) stepPendingHijack(c *capture) bool {
+	to, ok := w.pendingReturn()
 	if !ok || w.code == nil || w.regs.Arch != context.ArchAMD64 {
 		return false
 	}

@@ -21,7 +21,7 @@ const (
 func (m *Memory) answered(r *read, mappings bool) Answer {
 	end, wait := m.now().Add(m.limit), firstWait
 	for i, n := 0, 0; i < maxAsked && m.now().Before(end); i, n = i+1, n+1 {
-		a, ok := m.c.Answerer(n)
+		a, ok := m.c.Reader(n)
 		if !ok && n == 0 {
 			break
 		}
@@ -43,7 +43,7 @@ func (m *Memory) answered(r *read, mappings bool) Answer {
 // attempt asks one thread. A request that it does not take in time is withdrawn: its
 // signal finds nothing to do then, when it arrives. One that it has taken is not: the thread
 // may write for as long as it is in there, so that the request is lost until it is done.
-func (m *Memory) attempt(r *read, a Answerer, mappings bool, wait time.Duration) (done, lost bool) {
+func (m *Memory) attempt(r *read, a Reader, mappings bool, wait time.Duration) (done, lost bool) {
 	r.what = readMemory
 	if a.Filtered {
 		r.what = readPiped
@@ -102,7 +102,7 @@ func futexWait(word *uint32, was uint32, limit time.Duration) {
 }
 
 // signal sends a thread the signal that makes it look for what it is asked to read.
-func (f *File) signal(a Answerer) error {
+func (f *File) signal(a Reader) error {
 	if a.Signal == int(f.h.realTime) {
 		atomic.StoreUint32(&f.h.realSent, 1)
 	}

@@ -18,7 +18,7 @@ type Memory struct {
 	f     *File
 	c     Choice
 	limit time.Duration
-	send  func(Answerer) error
+	send  func(Reader) error
 	wait  func(word *uint32, was uint32, limit time.Duration)
 	now   func() time.Time
 	step  func(what string) // of tests: others may run before what follows; nil
@@ -34,15 +34,15 @@ type Memory struct {
 
 // Choice is what a Memory wants to know of the target.
 type Choice interface {
-	// Answerer is a thread that takes our signal now, the best one first; false if there is
+	// Reader is a thread that takes our signal now, the best one first; false if there is
 	// no nth.
-	Answerer(n int) (a Answerer, ok bool)
+	Reader(n int) (a Reader, ok bool)
 	// Living reports whether the process is the one that was opened.
 	Living() bool
 }
 
-// Answerer is a thread of the target.
-type Answerer struct {
+// Reader is a thread of the target.
+type Reader struct {
 	TID      uint32
 	Signal   int
 	Filtered bool // it has a filter of its system calls

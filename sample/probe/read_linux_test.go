@@ -60,10 +60,10 @@ func (r *readTarget) do(what string) {
 // threads choose those that are asked.
 type threads struct {
 	pid  int
-	list []Answerer
+	list []Reader
 }
 
-func (c threads) Answerer(n int) (a Answerer, ok bool) {
+func (c threads) Reader(n int) (a Reader, ok bool) {
 	if n >= len(c.list) {
 		return a, false
 	}
@@ -75,11 +75,11 @@ func (c threads) Living() bool {
 	return len(b) > 0 && !bytes.Contains(b, []byte(") Z "))
 }
 
-func (r *readTarget) main() Answerer {
-	return Answerer{TID: uint32(r.cmd.Process.Pid), Signal: int(unix.SIGURG)}
+func (r *readTarget) main() Reader {
+	return Reader{TID: uint32(r.cmd.Process.Pid), Signal: int(unix.SIGURG)}
 }
 
-func (r *readTarget) memory(a ...Answerer) *Memory {
+func (r *readTarget) memory(a ...Reader) *Memory {
 	return r.f.Memory(threads{r.cmd.Process.Pid, a})
 }
 
@@ -136,7 +136,7 @@ func readAny(t *testing.T, r *readTarget) {
 		if r.filtered < 0 {
 			t.Skip("SKIPPED-CHECK: there is no seccomp here")
 		}
-		r.readAll(t, Answerer{uint32(r.filtered), int(unix.SIGURG), true})
+		r.readAll(t, Reader{uint32(r.filtered), int(unix.SIGURG), true})
 	})
 	r.do("c") // it lives
 	if n := r.f.Stats().Strangers; n != 0 {
@@ -144,7 +144,7 @@ func readAny(t *testing.T, r *readTarget) {
 	}
 }
 
-func (r *readTarget) readAll(t *testing.T, a Answerer) {
+func (r *readTarget) readAll(t *testing.T, a Reader) {
 	m := r.memory(a)
 	for _, c := range r.cases() {
 		got := make([]byte, c.size)
@@ -241,7 +241,7 @@ func readLate(t *testing.T, r *readTarget) {
 	}
 	// One that blocks the signal is passed by for another.
 	r.do("b")
-	m = r.memory(r.main(), Answerer{uint32(r.filtered), int(unix.SIGURG), true})
+	m = r.memory(r.main(), Reader{uint32(r.filtered), int(unix.SIGURG), true})
 	if n, says := m.Read(got, r.page); n != 8 || says != Whole || m.Stats.Asked != 2 {
 		t.Errorf("by another thread: %d bytes, answer %d, %+v", n, says, m.Stats)
 	}
@@ -269,7 +269,7 @@ func readDead(t *testing.T, r *readTarget) {
 	if n, says := r.memory().Read(got, r.page); n != 0 || says != Unanswered {
 		t.Errorf("no thread: %d bytes, answer %d", n, says)
 	}
-	if n, says := r.memory(Answerer{TID: uint32(os.Getpid()), Signal: int(unix.SIGURG)}).Read(got, r.page); n != 0 || says != Unanswered {
+	if n, says := r.memory(Reader{TID: uint32(os.Getpid()), Signal: int(unix.SIGURG)}).Read(got, r.page); n != 0 || says != Unanswered {
 		t.Errorf("no thread of its: %d bytes, answer %d", n, says)
 	}
 	m := r.memory(r.main())

@@ -142,7 +142,7 @@ func exploreReads(s *sched.World, f *File, c *cworld.Program, p readPlan, answer
 		clock := time.Unix(1, 0)
 		m.now = func() time.Time { return clock }
 		m.limit = 2 * firstWait
-		m.send = func(Answerer) error { return nil }
+		m.send = func(Reader) error { return nil }
 		m.wait = func(_ *uint32, _ uint32, limit time.Duration) { clock = clock.Add(limit) }
 		m.step = func(what string) {
 			a.Yield("%s", what)
@@ -172,5 +172,5 @@ func exploreReads(s *sched.World, f *File, c *cworld.Program, p readPlan, answer
 // worldThreads are those of a world.
 type worldThreads struct{}
 
-func (worldThreads) Answerer(n int) (Answerer, bool) { return Answerer{TID: uint32(n + 1)}, n < 2 }
-func (worldThreads) Living() bool                    { return true }
+func (worldThreads) Reader(n int) (Reader, bool) { return Reader{TID: uint32(n + 1)}, n < 2 }
+func (worldThreads) Living() bool                { return true }

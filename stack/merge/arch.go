@@ -23,10 +23,10 @@ var arches = [...]arch{
 	context.ArchARM64: {frameRecord: true},
 }
 
-// landings is a walker that knows landings, the CLR's hijack stub among them, by
+// return hooks is a walker that knows return hooks, the CLR's hijack stub among them, by
 // their code.
-type landings interface {
-	InLanding(a unwind.Address) bool
+type hooks interface {
+	InReturnHook(a unwind.Address) bool
 }
 
 // climbs reports whether a step from one frame to another goes up the stack.

@@ -89,8 +89,8 @@ type Merger struct {
 	w         unwind.Walker
 	arch      *arch
 	functions Functions
-	tables    Managed  // nil: there are no tables, so that hidden managed frames need a guess
-	landings  landings // nil: the walker knows none
+	tables    Managed // nil: there are no tables, so that hidden managed frames need a guess
+	hooks     hooks   // nil: the walker knows none
 	specials  *managed.Specials
 	mem       memory.Window
 	bounds    unwind.Bounds
@@ -120,7 +120,7 @@ type Merger struct {
 // New returns a merger of stacks of w's architecture that walks with w.
 func New(w unwind.Walker, f Functions) *Merger {
 	m := &Merger{w: w, arch: &arches[w.Arch()], functions: f, guesses: unwind.Bounds{Guess: true}}
-	m.landings, _ = w.(landings)
+	m.hooks, _ = w.(hooks)
 	m.regs.Arch = w.Arch()
 	m.here = placeOf(&m.regs)
 	return m

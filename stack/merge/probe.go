@@ -121,8 +121,8 @@ func (m *Merger) probe(frames []Frame, wake clr.Wake) int {
 	switch {
 	case !m.waits.has(x):
 		return 0
-	case !managed: // a thread of the runtime's own: at its root is no landing
-	case m.landings != nil && m.landings.InLanding(last.Address()):
+	case !managed: // a thread of the runtime's own: at its root is no return hook
+	case m.hooks != nil && m.hooks.InReturnHook(last.Address()):
 		return top
 	case top == at+3 && last.Kind == unwind.KindNative && last.Module == frames[at].Module:
 		return top // the helper that polls for a suspension: what it waits for is the sampler, too

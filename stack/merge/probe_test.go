@@ -58,7 +58,7 @@ func TestProbe(t *testing.T) {
 // hijackStub is where the frames o of block stand.
 type hijackStub struct{ at uint64 }
 
-func (h hijackStub) InLanding(a unwind.Address) bool { return a.IP == h.at }
+func (h hijackStub) InReturnHook(a unwind.Address) bool { return a.IP == h.at }
 
 // A thread that came to the wait through a replaced return address: the stub is the
 // suspension's doing too, and only the walker tells it from the runtime's other code.
@@ -75,7 +75,7 @@ func TestProbeOfHijacks(t *testing.T) {
 	} {
 		m := merger(fs.Build(fs.Root))
 		m.probe(block("llrRosm"), clr.WakeUnknown) // the wait is learned
-		m.landings = hijackStub{c.at}
+		m.hooks = hijackStub{c.at}
 		if got := m.probe(block(c.shape), clr.WakeUnknown); got != c.want {
 			t.Errorf("%s: %d frames, want %d", c.name, got, c.want)
 		}

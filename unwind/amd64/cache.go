@@ -22,9 +22,9 @@ type entry struct {
 type Unwinder struct {
 	table    *module.Table
 	noCache  bool
-	landings []unwind.Landing
-	pushes   []pushes     // of landings with call frame information
-	unknown  int64        // Off of landings whose code is not known; 0: there are none
+	hooks    []unwind.ReturnHook
+	pushes   []pushes     // of return hooks with call frame information
+	unknown  int64        // Off of return hooks whose code is not known; 0: there are none
 	by       unwind.Trust // how the last step found the caller
 	turn     uint64       // of the entry to give up, see place
 	nside    int

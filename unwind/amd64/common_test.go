@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// commonProgram is a program of common rows, of functions that save what a landing
+// commonProgram is a program of common rows, of functions that save what a return hook
 // pushes in the order of its pushes or another, and of rows that fit no rule.
 func commonProgram(rnd *rand.Rand) (code []byte) {
 	pushed := []byte{dwarfRBP, dwarfRBX, 15, 14, 13, 12} // by hijackPushes, behind rax
@@ -29,7 +29,7 @@ func commonProgram(rnd *rand.Rand) (code []byte) {
 }
 
 // TestCommonRules: the short way to the rule of a return address finds what the whole
-// row says, of landings too: here all functions begin as one.
+// row says, of return hooks too: here all functions begin as one.
 func TestCommonRules(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	const n = 16
@@ -48,14 +48,14 @@ func TestCommonRules(t *testing.T) {
 		m.ELF = f
 		u := unwinder(module.NewTable(1, []module.Module{m}, nil))
 		if rnd.IntN(2) == 0 {
-			u.SetLandings(testLandings)
+			u.SetReturnHooks(testHooks)
 		}
 		for i := range fns {
 			a := unwind.ReturnAddress(at(i))
 			got, ok := u.resolveCommon(m.CFI, 0, a.Lookup()-m.Bias)
 			var row cfi.Row
 			u.machine.Row(m.CFI, a.Lookup()-m.Bias, &row)
-			lands := row.CFA.Reg == dwarfRSP && u.mayLand(&row, a)
+			lands := row.CFA.Reg == dwarfRSP && u.mayBeHook(&row, a)
 			want := u.resolveRow(&m, 0, a)
 			switch k := want.Kind(); {
 			case k == RuleSP && lands:
@@ -71,8 +71,8 @@ func TestCommonRules(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d rules, and %d of landings", said, all, landed)
+	t.Logf("%d of %d rules, and %d of hooks", said, all, landed)
 	if said < all*9/10 || landed < 100 {
-		t.Errorf("%d of %d rules, and %d of landings", said, all, landed)
+		t.Errorf("%d of %d rules, and %d of hooks", said, all, landed)
 	}
 }

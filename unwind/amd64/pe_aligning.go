@@ -55,6 +55,6 @@ func (u *Unwinder) stepAligning(m *module.Module, entry peamd64.RuntimeFunction,
 		return false, stop
 	}
 	u.by = peTrust[step.res.Part]
-	l := u.landingOf(step.table, entry)
+	l := u.hookOf(step.table, entry)
 	return step.res.Machine || l != nil && l.Interrupted, unwind.StopNone
 }

@@ -71,9 +71,9 @@ func TestPEAligningCall(t *testing.T) {
 	}
 }
 
-// TestPEInterruptedByLanding: what the CLR's throw helper of .NET Core 2 returns to was
+// TestPEInterruptedByReturnHook: what the CLR's throw helper of .NET Core 2 returns to was
 // interrupted, by the helper's own frame and by that of its aligning call.
-func TestPEInterruptedByLanding(t *testing.T) {
+func TestPEInterruptedByReturnHook(t *testing.T) {
 	const (
 		call = peFn - 0x20
 		ra   = 0x1_2345_6789
@@ -85,24 +85,24 @@ func TestPEInterruptedByLanding(t *testing.T) {
 	}
 	align := append([]byte{0xe8}, binary.LittleEndian.AppendUint32(nil, peFn+13-(call+5))...)
 	im := peImage(info(1, 0, 20, 0, 20, 1, 0xa4, 0), code, pe.Block{RVA: call, Data: append(align, 0xcc)})
-	helper := []unwind.Landing{{Arch: testLandings[0].Arch, PE: true, Code: code[:11], Interrupted: true}}
+	helper := []unwind.ReturnHook{{Arch: testHooks[0].Arch, PE: true, Code: code[:11], Interrupted: true}}
 	for _, c := range []struct {
-		name     string
-		at       uint32
-		sp       uint64 // of the caller, from RSP
-		landings []unwind.Landing
-		want     bool
+		name  string
+		at    uint32
+		sp    uint64 // of the caller, from RSP
+		hooks []unwind.ReturnHook
+		want  bool
 	}{
 		{"its frame", peFn + 25, 0x528, helper, true},
 		{"its frame, nobody knows it", peFn + 25, 0x528, nil, false},
 		{"its call's frame", call + 5, 8, helper, true},
-		{"its call's frame, nobody knows it", call + 5, 8, testLandings, false},
+		{"its call's frame, nobody knows it", call + 5, 8, testHooks, false},
 	} {
 		data := make([]byte, 0x1000)
 		binary.LittleEndian.PutUint64(data[c.sp-8:], ra)
 		mem := memory.New(memory.Run{Addr: peRSP, Data: data})
 		u := peUnwinder(im)
-		u.SetLandings(c.landings)
+		u.SetReturnHooks(c.hooks)
 		for _, kept := range []string{"first", "again"} {
 			regs, f := peRegs(c.at), unwind.Frame{}
 			exact, stop := stepOf(u, &regs, false, mem, nil, &f)
@@ -111,7 +111,7 @@ func TestPEInterruptedByLanding(t *testing.T) {
 			}
 		}
 		s := unwind.State{Regs: &context.Registers{Arch: context.ArchAMD64, AMD64: peRegs(c.at)}}
-		if _, ok := u.Landed(&s, mem); ok {
+		if _, ok := u.HookReturn(&s, mem); ok {
 			t.Errorf("%s: somebody has replaced its return address", c.name)
 		}
 	}

@@ -234,7 +234,7 @@ func (u *Unwinder) resolvePE(m *module.Module, i int, a unwind.Address) Rule {
 	}
 	step := makeRule(RulePE, i)
 	pc, addr := a.IP-m.Bias, a.Lookup()
-	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || u.landingPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
+	if u.noCache || pc != uint64(uint32(pc)) || pc == 0 || u.hookPE(m.PE.AMD64(), uint32(addr-m.Bias)) != nil {
 		return step
 	}
 	p, ok := compilePE(m.PE.AMD64(), unwind.Address{IP: pc, Exact: a.Exact})

@@ -45,7 +45,7 @@ func ended(stop unwind.Stop, regs *Registers, mem *memory.Window, b *unwind.Boun
 	return stop
 }
 
-// next returns the rule of the frame just reached, after repairing the step out of a landing.
+// next returns the rule of the frame just reached, after repairing the step out of a return hook.
 // If the frame is in no known code, it is doubtful, unless a call to 0 was interrupted.
 func (u *Unwinder) next(s *unwind.State, mem *memory.Window, f *unwind.Frame) Rule {
 	regs := &s.Regs.AMD64
@@ -70,7 +70,7 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 }
 
 // stepCFA runs a rule of slots. A return address of 0 ends the walk,
-// unless the frame is a landing and the word only looks like one.
+// unless the frame is a return hook and the word only looks like one.
 func (u *Unwinder) stepCFA(r Rule, cfa uint64, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) unwind.Stop {
 	u.by = unwind.TrustCFI
 	regs, left := &s.Regs.AMD64, uint8(0)

@@ -29,7 +29,7 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	}
 	switch why {
 	case cfi.None:
-		u.foldLanding(&u.row, m, a)
+		u.foldHook(&u.row, m, a)
 		if a.Exact {
 			catchUp(&u.row, m, addr-m.Bias)
 		}
@@ -43,7 +43,7 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 }
 
 // resolveCommon is resolveCFI for what nearly all return addresses have: a common row
-// that fits a rule and is no landing's. It says false of others.
+// that fits a rule and is no return hook's. It says false of others.
 func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, bool) {
 	var row cfi.CommonRow
 	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule || belowRSP(&row) {
@@ -54,7 +54,7 @@ func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, b
 	r := makeRule(RuleSP, module)
 	switch row.Reg {
 	case dwarfRSP:
-		if u.mayLandSlots(slots, int64(row.Off)) {
+		if u.mayBeHookSlots(slots, int64(row.Off)) {
 			return Rule{}, false
 		}
 	case dwarfRBP:

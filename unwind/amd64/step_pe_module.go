@@ -50,8 +50,8 @@ func (u *Unwinder) stepCovered(m *module.Module, entry peamd64.RuntimeFunction, 
 	}
 	res, interrupted := &step.res, false
 	if res.Part == PECode {
-		if l := u.landingOf(t, entry); l != nil {
-			if interrupted = l.Interrupted; !interrupted && !u.leaveLanding(l, at, &to, mem) {
+		if l := u.hookOf(t, entry); l != nil {
+			if interrupted = l.Interrupted; !interrupted && !u.leaveHook(l, at, &to, mem) {
 				return false, unwind.NoInfo
 			}
 		}

@@ -89,9 +89,9 @@ func TestWalkFromManaged(t *testing.T) {
 	}
 }
 
-// A landing whose code is not known: its call frame information (CFA = RSP+24
+// A return hook whose code is not known: its call frame information (CFA = RSP+24
 // here) gives a CFA one word too high, what it takes for the return address is the
-// caller's data, and the true one lies below it. Without such landings the data is
+// caller's data, and the true one lies below it. Without such return hooks the data is
 // taken at its word.
 func TestHijack(t *testing.T) {
 	for _, c := range []struct {
@@ -103,7 +103,7 @@ func TestHijack(t *testing.T) {
 		stop      unwind.Stop
 		n         int
 	}{
-		{"no such landings", 0x33, jitIP, 0x33, sp0 + 24, unwind.TrustCFI, unwind.NoInfo, 2},
+		{"no such hooks", 0x33, jitIP, 0x33, sp0 + 24, unwind.TrustCFI, unwind.NoInfo, 2},
 		{"hijacked", 0x33, jitIP, jitIP, sp0 + 16, unwind.TrustCFI, unwind.Managed, 1},
 		{"hijacked, the word above happens to be 0", 0, jitIP, jitIP, sp0 + 16, unwind.TrustCFI, unwind.Managed, 1},
 		{"not hijacked: the return address is managed", jitIP + 64, jitIP, jitIP + 64, sp0 + 24, unwind.TrustCFI, unwind.Managed, 1},
@@ -112,8 +112,8 @@ func TestHijack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := unwinder(makeTable(t, 1, fn{program: []byte{0x0e, 24, 0x80 | 3, 3}}, fn{program: []byte{0x07, 16}}))
-			if c.name != "no such landings" {
-				u.SetLandings([]unwind.Landing{{Arch: context.ArchAMD64, Off: -8}})
+			if c.name != "no such hooks" {
+				u.SetReturnHooks([]unwind.ReturnHook{{Arch: context.ArchAMD64, Off: -8}})
 			}
 			s, r := newStack(), start(at(0), sp0)
 			s.set(sp0+16, c.above)

@@ -21,20 +21,20 @@ type entry struct {
 // the interpreter's storage (about 150 KiB), so keep one per walking thread; it
 // is not safe for concurrent use.
 type Unwinder struct {
-	table    *module.Table
-	noCache  bool
-	landings []unwind.Landing
-	by       unwind.Trust // how the last step found the caller
-	turn     uint64       // of the entry to give up, see place
-	cache    [cacheSize]entry
-	after    [cacheSize]uint16 // of each entry, the one that followed it last
-	unkept   entry             // the last rule made where none is kept
-	machine  cfi.Machine
-	row      cfi.Row
-	next     cfi.Row // where straight code leads to
-	env      cfi.ExprEnv
-	packed   pearm64.Buffer
-	undo     undo
+	table   *module.Table
+	noCache bool
+	hooks   []unwind.ReturnHook
+	by      unwind.Trust // how the last step found the caller
+	turn    uint64       // of the entry to give up, see place
+	cache   [cacheSize]entry
+	after   [cacheSize]uint16 // of each entry, the one that followed it last
+	unkept  entry             // the last rule made where none is kept
+	machine cfi.Machine
+	row     cfi.Row
+	next    cfi.Row // after straight code
+	env     cfi.ExprEnv
+	packed  pearm64.Buffer
+	undo    undo
 
 	follower follower
 	section  section

@@ -26,14 +26,14 @@ type visit struct {
 	ready      float64 // seconds from the tool's start to its window
 }
 
-// A tool is taken to have settled when it has used less than calm of a core for three looks,
+// A tool is taken to have settled when it has used less than idleShare of a core for three looks,
 // but not before settleLeast, for which it may wait for a processor, and it is given so long
 // to. What it uses until then it uses once.
 const (
 	settleLeast = 700 * time.Millisecond
 	settleLook  = 100 * time.Millisecond
 	settleMost  = 6 * time.Second
-	calm        = 0.35
+	idleShare   = 0.35
 	between     = 100 * time.Millisecond // from a tool's end to the window after
 )
 
@@ -89,7 +89,7 @@ func settle(tool int, begin time.Time) {
 		at := time.Now()
 		time.Sleep(settleLook)
 		now := clock(tool)
-		if quiet++; (now-last)/time.Since(at).Seconds() > calm {
+		if quiet++; (now-last)/time.Since(at).Seconds() > idleShare {
 			quiet = 0
 		}
 		last = now

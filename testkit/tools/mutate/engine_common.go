@@ -3,7 +3,7 @@ package main
 var (
 	commonRowTests  = &Step{"./cfi", []string{"-run", "Common"}}
 	commonRuleTests = &Step{"./unwind/amd64", []string{"-run", "^TestCommonRules$"}}
-	aligningTests   = &Step{"./unwind/amd64", []string{"-run", "^(TestPEAligningCall|TestPEInterruptedByLanding)$"}}
+	aligningTests   = &Step{"./unwind/amd64", []string{"-run", "^(TestPEAligningCall|TestPEInterruptedByReturnHook)$"}}
 )
 
 // commonFaults are those of the short way to common rows of call frame information, and
@@ -42,9 +42,9 @@ func commonFaults() []Fault {
 		rule("common-volatile", "volatile registers need no rule", "row.Words&^slotWords != 0 || ", ""),
 		rule("common-odd", "a CFA need not be a multiple of words", "row.Off&7 != 0 || ", ""),
 		rule("common-slots", "R12 and those above have their neighbours' places", "w>>(4*dwarfR12)<<8", "w>>(4*dwarfR12)<<12"),
-		rule("common-landing", "a landing's row is believed", "u.mayLandSlots(slots, int64(row.Off))", "false"),
-		engineFault("unwind/amd64/landing.go", "common-landing-saves", "a landing says that it saves registers", "is != 0 && is != word", "is != word", commonRuleTests),
-		engineFault("unwind/amd64/landing.go", "common-landing-size", "a landing has more room than it pushes", "return off >= 8*p.words", "return off > 8*p.words", commonRuleTests),
+		rule("common-hook", "a hook's row is believed", "u.mayBeHookSlots(slots, int64(row.Off))", "false"),
+		engineFault("unwind/amd64/hook.go", "common-hook-saves", "a hook says that it saves registers", "is != 0 && is != word", "is != word", commonRuleTests),
+		engineFault("unwind/amd64/hook.go", "common-hook-size", "a hook has more room than it pushes", "return off >= 8*p.words", "return off > 8*p.words", commonRuleTests),
 
 		engineFault("unwind/amd64/step_pe_module.go", "aligning-interrupted", "an interrupted function has been aligned by a call", "\tif !at.Exact {\n\t\tif entry, to, ok", "\t{\n\t\tif entry, to, ok", aligningTests),
 		engineFault("unwind/amd64/step_pe_module.go", "aligning-not", "no call aligns a stack", "if entry, to, ok := aligning(t, uint32(rva.IP)); ok {", "if entry, to, ok := aligning(t, uint32(rva.IP)); ok && false {", aligningTests),
@@ -58,7 +58,7 @@ func commonFaults() []Fault {
 		call("aligning-far-any", "any instruction of six bytes is a branch", " && code[1]&0xf0 == 0x80", ""),
 		call("aligning-returns", "what an aligned throw helper returns to was called", "step.res.Machine || l != nil && l.Interrupted", "step.res.Machine && l != nil"),
 		engineFault("unwind/amd64/step_pe_module.go", "throw-returns", "what a throw helper returns to was called", "return res.Machine || interrupted,", "return res.Machine,", aligningTests),
-		engineFault("unwind/amd64/landing.go", "throw-landed", "somebody has replaced the return address of a throw helper", "l == nil || l.Interrupted || at", "l == nil || at", aligningTests),
+		engineFault("unwind/amd64/hook.go", "throw-landed", "somebody has replaced the return address of a throw helper", "l == nil || l.Interrupted || at", "l == nil || at", aligningTests),
 		call("aligning-begin", "the prolog is left where it begins", "pc: to,", "pc: entry.Begin,"),
 	}
 }

@@ -55,7 +55,7 @@ func ringFaults() []Fault {
 		walk("copy-called", "an interrupted thread is taken for one that has called", "\tw.at.Exact = !c.called\n", "\tw.at.Exact = c.called\n"),
 		walk("copy-managed", "what a managed frame returns to is taken for managed code", "\t\tif !w.isManaged() {\n\t\t\treturn unwind.StopNone\n\t\t}\n", ""),
 		walk("copy-newer", "code that is newer than the table ends a walk", "w.block[n-1].Module < 0 && w.isManaged()", "w.block[n-1].Module < 0 && false"),
-		engineFault("sample/outside/walk.go", "begun-kept", "a handler that has not begun is kept", "\t\tframes = frames[2:]\n\t\tw.unbegun++\n", "\t\tbreak\n", begunTests),
+		engineFault("sample/outside/walk.go", "begun-kept", "a handler that has not begun is kept", "\t\tframes = frames[2:]\n\t\tw.skippedHandlers++\n", "\t\tbreak\n", begunTests),
 		engineFault("sample/outside/walk.go", "begun-all", "a handler that is at work is left out", "; !ok || ra != frames[1].IP {", "; !ok || ra == 0 {", begunTests),
 		reader("ring-any-commit", "any commit counts, a lap's before too", "atomic.LoadUint64(&rec.commit) == at|1", "atomic.LoadUint64(&rec.commit)&1 == 1"),
 		reader("ring-any-claim", "any claim counts, a lap's before too", "atomic.LoadUint64(&rec.claim) != at|2", "atomic.LoadUint64(&rec.claim)&2 == 0"),

@@ -24,7 +24,7 @@ func unwindFaults() []Fault {
 		engineFault("unwind/amd64/prove.go", "prove-disagree", "ways out may disagree", "sp.kind != knownValue || f.returns > 0 && f.found.regs[context.RSP].v != sp.v", "sp.kind != knownValue", x64Tests),
 		engineFault("unwind/amd64/prove.go", "prove-word", "any word is a return address", "return to, exact, ok && u.afterCall(to.RIP)", "return to, exact, ok", x64Tests),
 		engineFault("unwind/amd64/prove.go", "straight-stack", "a straight leaf may move the stack pointer", " || in.writes()>>context.RSP&1 != 0", "", x64Tests),
-		engineFault("unwind/amd64/landing.go", "landing-red-zone", "what a function that has returned left below the stack pointer is a return address", "u.unknown == 0 || at < sp {", "u.unknown == 0 {", x64Tests),
+		engineFault("unwind/amd64/hook.go", "hook-red-zone", "what a function that has returned left below the stack pointer is a return address", "u.unknown == 0 || at < sp {", "u.unknown == 0 {", x64Tests),
 		engineFault("unwind/amd64/rule.go", "looked-exact", "what interrupted code showed holds for its return address", "r.bits&seenBit != 0 && r.exactPE() == exact }", "r.bits&seenBit != 0 }", x64Tests),
 		engineFault("unwind/amd64/walk_fused_restore.go", "fused-oldest", "the frame farthest from the caller has a register's value", "\t\t\twant &^= nibbles(s, othersCFI)\n", "", x64Tests),
 		engineFault("unwind/amd64/walk_fused_near.go", "fused-near-exact", "an interrupted function's rule is that of its return addresses", "exactBit|managedBit|15", "managedBit|15", x64Tests),

@@ -15,9 +15,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Still is a process whose threads are looked at one by one while they stand: a
+// PausedProcess is a process whose threads are looked at one by one while they stand: a
 // running one by a debugger's means, or a core.
-type Still struct {
+type PausedProcess struct {
 	Reread func() []live.Mapping // the mappings as they are now; nil if they cannot change
 
 	t     *target
@@ -59,18 +59,18 @@ type Stack struct {
 	Cooperative bool
 }
 
-// newStillOf is NewStill of a running process, whose files are read too.
-func newStillOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
-	s := NewStill(a, mem, loader, maps)
+// newPausedProcessOf is NewPausedProcess of a running process, whose files are read too.
+func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *PausedProcess {
+	s := NewPausedProcess(a, mem, loader, maps)
 	if s.t.file = filesOf(pid); s.t.names != nil {
 		s.t.names.File = s.t.file
 	}
 	return s
 }
 
-// NewStill prepares the walks of the threads of a process of architecture a.
-func NewStill(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Still {
-	s := &Still{t: newTarget(0, a, mem, loader), w: newWalker(a), names: map[*elf.File]*symbol.Table{}}
+// NewPausedProcess prepares the walks of the threads of a process of architecture a.
+func NewPausedProcess(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *PausedProcess {
+	s := &PausedProcess{t: newTarget(0, a, mem, loader), w: newWalker(a), names: map[*elf.File]*symbol.Table{}}
 	s.w.unproven = s.t.unproven
 	s.set(maps)
 	if s.t.tables != nil {
@@ -80,47 +80,47 @@ func NewStill(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.
 	return s
 }
 
-func (s *Still) set(maps []live.Mapping) {
+func (s *PausedProcess) set(maps []live.Mapping) {
 	s.t.set(maps)
 	s.w.unmanaged.SetTable(s.t.table)
 	s.use()
 }
 
 // use has the walker look into the runtime's tables if they are proven.
-func (s *Still) use() {
+func (s *PausedProcess) use() {
 	if s.w.code = nil; s.t.tables != nil && s.t.tables.MapProven() {
 		s.w.code = codeOf(s.t.tables, s.t.steps)
 	}
 }
 
 // Modules are the images as of the last walk.
-func (s *Still) Modules() *module.Table { return s.t.table }
+func (s *PausedProcess) Modules() *module.Table { return s.t.table }
 
 // Runtime reports whether a runtime was found that can be read; why not, if it is
 // there.
-func (s *Still) Runtime() (found bool, why string) { return s.t.tables != nil, s.t.why }
+func (s *PausedProcess) Runtime() (found bool, why string) { return s.t.tables != nil, s.t.why }
 
 // How much of a stack is copied at most: of one whose end is known, of another
 // (a coroutine's in a heap), and of the runtime's Thread.
 const (
-	maxStill   = 64 << 20
-	maxUnknown = 256 << 10
-	extraStill = 256
+	maxPausedStack = 64 << 20
+	maxUnknown     = 256 << 10
+	extraPaused    = 256
 )
 
 // Read copies a thread's stack, while it stands.
-func (s *Still) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
+func (s *PausedProcess) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
 	th := Thread{TID: tid, Regs: *r}
 	th.Stack, th.Cut = s.copyStack(r.SP(), st.Base)
 	if o := s.t.threads.objects[tid]; o != 0 {
-		b := make([]byte, extraStill)
+		b := make([]byte, extraPaused)
 		th.extra = b[:s.t.mem.ReadSome(b, o)]
 	}
 	return th
 }
 
 // copyStack copies from the red zone below sp to the stack's end.
-func (s *Still) copyStack(sp, base uint64) (run memory.Run, cut bool) {
+func (s *PausedProcess) copyStack(sp, base uint64) (run memory.Run, cut bool) {
 	m := s.t.mapping(sp)
 	if m == nil {
 		return run, false
@@ -128,9 +128,9 @@ func (s *Still) copyStack(sp, base uint64) (run memory.Run, cut bool) {
 	from, end, limit := max(sp-redZone, m.Start), m.End, uint64(maxUnknown)
 	switch {
 	case base > sp && base < end:
-		end, limit = base, maxStill
+		end, limit = base, maxPausedStack
 	case m.Path == "[stack]":
-		limit = maxStill
+		limit = maxPausedStack
 	}
 	size := min(end-from, limit)
 	b := make([]byte, min(size, firstStack))
@@ -150,26 +150,26 @@ const redZone = 128 // bytes below sp that are a function's own (System V ABI)
 const firstStack = 1 << 16
 
 // SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing.
-func (s *Still) SetIncomplete() {
+func (s *PausedProcess) SetIncomplete() {
 	if s.t.tables != nil {
 		s.t.tables.SetIncomplete()
 	}
 }
 
 // Verify lets the runtime's tables prove their layout before stacks are walked.
-func (s *Still) Verify() {
+func (s *PausedProcess) Verify() {
 	s.t.verify()
 	s.use()
 }
 
 // verifySoon is Verify of a running process.
-func (s *Still) verifySoon() {
+func (s *PausedProcess) verifySoon() {
 	s.t.verifySoon()
 	s.use()
 }
 
 // Walk walks and names a thread's stack.
-func (s *Still) Walk(th *Thread) Stack {
+func (s *PausedProcess) Walk(th *Thread) Stack {
 	c := capture{tid: th.TID, regs: th.Regs, stack: th.Stack, cut: th.Cut, partial: th.Partial, extra: th.extra}
 	frames, gap := s.follow(&c)
 	if gap != merge.GapNone && s.Reread != nil {
@@ -217,10 +217,10 @@ func (s *Stack) endInGo() {
 
 // SetThreads tells how the process numbers its threads. Without it no owner of a lock
 // is looked for.
-func (s *Still) SetThreads(n numbering) { s.t.threads.numbers = n }
+func (s *PausedProcess) SetThreads(n numbering) { s.t.threads.numbers = n }
 
 // Locks says of walked threads which monitor of the runtime's they want to enter.
-func (s *Still) Locks(stacks []Stack) {
+func (s *PausedProcess) Locks(stacks []Stack) {
 	found := s.t.entered(s.waiters)
 	for i := range stacks {
 		if l, ok := found[stacks[i].TID]; ok {
@@ -238,7 +238,7 @@ func (s *Still) Locks(stacks []Stack) {
 const maxStacks = 8
 
 // follow walks from stack to stack: a handler's may be another than its thread's.
-func (s *Still) follow(c *capture) (frames []merge.Frame, gap merge.Gap) {
+func (s *PausedProcess) follow(c *capture) (frames []merge.Frame, gap merge.Gap) {
 	c.more = nil
 	for range maxStacks {
 		frames, gap, _ = s.w.walk(c)
@@ -259,7 +259,7 @@ func (s *Still) follow(c *capture) (frames []merge.Frame, gap merge.Gap) {
 // frame's stack pointer, if that is of none that was copied, or at its frame pointer, if
 // that is of another mapping. There a function keeps where it was that has gone over to
 // another stack; the walker judges.
-func (s *Still) elsewhere(c *capture, gap merge.Gap) (at uint64, ok bool) {
+func (s *PausedProcess) elsewhere(c *capture, gap merge.Gap) (at uint64, ok bool) {
 	sp, fp := s.w.regs.SP(), s.w.regs.FP()
 	switch gap {
 	case merge.GapUnreadable, merge.GapTruncated, merge.GapNoProgress:
@@ -297,13 +297,13 @@ func overlaps(c *capture, r memory.Run) bool {
 
 // unchanged reports whether the thread has not moved since its stack was copied,
 // as far as the bytes that it would write first tell.
-func (s *Still) unchanged(c *capture) bool {
+func (s *PausedProcess) unchanged(c *capture) bool {
 	b := make([]byte, min(len(c.stack.Data), 4096))
 	return s.t.mem.ReadAt(b, c.stack.Addr) && bytes.Equal(b, c.stack.Data[:len(b)])
 }
 
 // named gives a frame its names.
-func (s *Still) named(f *merge.Frame) StackFrame {
+func (s *PausedProcess) named(f *merge.Frame) StackFrame {
 	out := StackFrame{Frame: *f}
 	if f.Function != 0 {
 		name, module, stub, _ := s.t.name(f.IP)

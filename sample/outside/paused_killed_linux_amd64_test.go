@@ -16,7 +16,7 @@ import (
 
 const killedMark = "SEEDWALK_TEST_LOOK_AT"
 
-// TestMain is the tool that TestStillKilled kills.
+// TestMain is the tool that TestPausedKilled kills.
 func TestMain(m *testing.M) {
 	if pid, err := strconv.Atoi(os.Getenv(killedMark)); err == nil {
 		fmt.Println("looking")
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // The tool dies at any moment: the program goes on, nobody traces it, no thread
 // stays stopped.
-func TestStillKilled(t *testing.T) {
+func TestPausedKilled(t *testing.T) {
 	pid, _ := startStacks(t, 6)
 	look(t, pid)
 	rounds := 200
@@ -58,9 +58,9 @@ func TestStillKilled(t *testing.T) {
 		}
 	}
 	maps, _ := live.Maps(pid)
-	still := NewStill(context.ArchAMD64, mem, live.NewLoader(pid), maps)
+	paused := NewPausedProcess(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) {
-		th := still.Read(uint32(tid), r, s)
+		th := paused.Read(uint32(tid), r, s)
 		if at, ticks, _, ok := shadowIn(&th); ok {
 			counts[at] = ticks
 		}

@@ -12,8 +12,8 @@ package outside
 // (nohz_full) a thread that has a timer of its clock has them all the same, any other one
 // a second.
 
-// lull is a time in which a process's clock stood still.
-type lull struct {
+// idleSpan is a time in which the clock of a process did not move.
+type idleSpan struct {
 	till int64 // until then no thread has run since the clock moved last; 0 = not known
 }
 
@@ -28,11 +28,11 @@ const (
 type clock struct {
 	ran   int64
 	known bool
-	still bool  // the last two looks have shown the same
-	at    int64 // when the last was
-	every int64 // between looks
-	mark  int64 // of a look since it moved: till then nobody has run, if that lasts for a tick
-	lull  *lull // since it moved last
+	idle  bool      // the last two looks have shown the same
+	at    int64     // when the last was
+	every int64     // between looks
+	mark  int64     // of a look since it moved: till then nobody has run, if that lasts for a tick
+	lull  *idleSpan // since it moved last
 }
 
 // due reports whether it is time for a look. Time may have been set back.
@@ -40,15 +40,15 @@ func (c *clock) due(now int64) bool { return now < c.at || now-c.at >= c.every }
 
 // saw takes into account what a look that began now has shown.
 func (c *clock) saw(now, ran int64, ok bool) {
-	c.still = ok && c.known && ran == c.ran
+	c.idle = ok && c.known && ran == c.ran
 	c.ran, c.known, c.at = ran, ok, now
 	switch {
-	case !c.still:
+	case !c.idle:
 		c.every = min(max(2*c.every, lookEvery), lookRarely)
-		c.lull, c.mark = &lull{}, now
+		c.lull, c.mark = &idleSpan{}, now
 		return
 	case now < c.mark: // the time has been set back
-		c.lull, c.mark = &lull{}, now
+		c.lull, c.mark = &idleSpan{}, now
 	case now-c.mark >= slowTick:
 		c.lull.till, c.mark = c.mark, now
 	}

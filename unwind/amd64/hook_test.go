@@ -12,13 +12,13 @@ import (
 
 // The stub is known by its first bytes, whatever stands above its frame: a
 // stale return address of a module there would otherwise be a wrong frame.
-// Landings as a runtime has them: one whose call frame information has the return
+// ReturnHooks as a runtime has them: one whose call frame information has the return
 // address a word too high, and one of a PE image that has it a word too low until
-// the landing has called.
+// the return hook has called.
 var (
 	hijackPushes   = []byte{0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54}
 	hijackPushesPE = []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57}
-	testLandings   = []unwind.Landing{
+	testHooks      = []unwind.ReturnHook{
 		{Arch: context.ArchAMD64, Code: hijackPushes, Off: -8},
 		{Arch: context.ArchAMD64, Off: -8},
 		{Arch: context.ArchAMD64, PE: true, Code: hijackPushesPE, Off: 8, Late: true},
@@ -42,7 +42,7 @@ func TestLandingByItsCode(t *testing.T) {
 			both.ELF = image.ELF
 			table := module.NewTable(1, []module.Module{both}, []memory.Range{{Start: jitLo, End: jitHi}})
 			u := unwinder(table)
-			u.SetLandings(testLandings)
+			u.SetReturnHooks(testHooks)
 			s, r := newStack(), start(at(0), sp0)
 			s.set(sp0+16, at(1)) // stale: a module's address
 			s.set(sp0+8, jitIP)
@@ -57,7 +57,7 @@ func TestLandingByItsCode(t *testing.T) {
 	}
 }
 
-// A landing whose code is not known is guessed where a return address leads nowhere: its
+// A return hook whose code is not known is guessed where a return address leads nowhere: its
 // own is in the word before, which it has pushed. In the red zone stands what a function
 // that has returned left there, often an address in managed code.
 func TestLandingUnlisted(t *testing.T) {
@@ -69,15 +69,15 @@ func TestLandingUnlisted(t *testing.T) {
 		ip, sp uint64
 		stop   unwind.Stop
 	}{
-		{"a landing that has pushed", 16, nowhere, jitIP, sp0 + 8, unwind.StopNone},
-		{"a landing above nothing", 16, 0, jitIP, sp0 + 8, unwind.StopNone},
+		{"a hook that has pushed", 16, nowhere, jitIP, sp0 + 8, unwind.StopNone},
+		{"a hook above nothing", 16, 0, jitIP, sp0 + 8, unwind.StopNone},
 		{"a function at its first instruction", 8, nowhere, nowhere, sp0 + 8, unwind.StopNone},
 		{"a function at its first instruction, above nothing", 8, 0, 0, sp0, unwind.NullReturn},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code := *makeTable(t, 1, fn{program: []byte{0x0e, c.bytes}}).At(0)
 			u := unwinder(module.NewTable(1, []module.Module{code}, []memory.Range{{Start: jitLo, End: jitHi}}))
-			u.SetLandings([]unwind.Landing{{Arch: context.ArchAMD64, Off: -8}})
+			u.SetReturnHooks([]unwind.ReturnHook{{Arch: context.ArchAMD64, Off: -8}})
 			s, r := newStack(), start(at(0), sp0)
 			cfa := sp0 + uint64(c.bytes)
 			s.set(cfa-16, jitIP)
@@ -96,8 +96,8 @@ func TestLandingUnlisted(t *testing.T) {
 	}
 }
 
-// At a call a landing's rows have its pushes where they are: others' code is not
-// read, and a landing is known by it.
+// At a call a return hook's rows have its pushes where they are: others' code is not
+// read, and a return hook is known by it.
 func TestLandingByItsRow(t *testing.T) {
 	stub := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 5, 0x80 | 14, 6, 0x80 | 13, 7, 0x80 | 12, 8}
 	other := []byte{0x0e, 64, 0x80 | 6, 3, 0x80 | 3, 4, 0x80 | 15, 6, 0x80 | 14, 5, 0x80 | 13, 7, 0x80 | 12, 8}
@@ -117,7 +117,7 @@ func TestLandingByItsRow(t *testing.T) {
 		both, image := *rules, &countedImage{code: hijackPushes}
 		both.Image = image
 		u := unwinder(module.NewTable(1, []module.Module{both}, []memory.Range{{Start: jitLo, End: jitHi}}))
-		u.SetLandings(testLandings)
+		u.SetReturnHooks(testHooks)
 		s, r, f := newStack(), start(at(0), sp0), unwind.Frame{}
 		_, stop := stepOf(u, &r, false, s.window(), nil, &f)
 		if stop != unwind.StopNone || r.SP() != c.sp || image.reads != c.reads {
@@ -172,7 +172,7 @@ func TestLandingPE(t *testing.T) {
 		for _, cached := range []bool{false, true} {
 			m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
 			u := unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}}))
-			u.SetLandings(testLandings)
+			u.SetReturnHooks(testHooks)
 			u.DisableCache(!cached)
 			mem := peMemory()
 			b, _ := mem.Bytes(r15+16, 8)
@@ -190,7 +190,7 @@ func TestLandingPE(t *testing.T) {
 	}
 }
 
-// What a walk refuses in a landing is told, so that it can be looked at: code that is
+// HookReturn reports what a walk refuses in a return hook, so that it can be looked at: code that is
 // newer than the module table is refused as well as what is no address at all.
 func TestLanded(t *testing.T) {
 	const r15, newer = peRSP + 0x30 + 9*8, jitHi + 0x123
@@ -209,7 +209,7 @@ func TestLanded(t *testing.T) {
 	} {
 		m := module.Module{ID: 1, Start: peBase, End: peBase + 1<<20, Bias: peBase, PE: peImage(hijackInfoPE, c.code)}
 		u := unwinder(module.NewTable(1, []module.Module{m}, []memory.Range{{Start: jitLo, End: jitHi}}))
-		u.SetLandings(testLandings)
+		u.SetReturnHooks(testHooks)
 		mem := peMemory()
 		b, _ := mem.Bytes(r15+16, 8)
 		binary.LittleEndian.PutUint64(b, c.slot)
@@ -217,7 +217,7 @@ func TestLanded(t *testing.T) {
 		regs.AMD64.GPR[context.RSP] = peRSP
 		before := regs
 		at := unwind.State{Regs: &regs, Exact: c.exact}
-		to, ok := u.Landed(&at, mem)
+		to, ok := u.HookReturn(&at, mem)
 		if ok != c.ok || ok && (to.RIP != c.slot || to.SP() != r15+24 || to.GPR[context.R15] != word(r15)) || regs != before {
 			t.Errorf("%s: %v, at %#x/%#x", c.name, ok, to.RIP, to.SP())
 		}

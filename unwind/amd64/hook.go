@@ -12,12 +12,12 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Return addresses that somebody has replaced: see unwind.Landing.
+// Return addresses that somebody has replaced: see unwind.ReturnHook.
 
-// SetLandings makes l what is known of replaced return addresses. Rules made
+// SetReturnHooks makes l what is known of replaced return addresses. Rules made
 // before are dropped.
-func (u *Unwinder) SetLandings(l []unwind.Landing) {
-	u.landings, u.pushes, u.unknown = l, nil, 0
+func (u *Unwinder) SetReturnHooks(l []unwind.ReturnHook) {
+	u.hooks, u.pushes, u.unknown = l, nil, 0
 	for i := range l {
 		switch {
 		case l[i].Arch != context.ArchAMD64 || l[i].PE:
@@ -55,7 +55,7 @@ func pushesOf(code []byte) (p pushes) {
 }
 
 // agree reports whether a row that holds at a call may be of code with these
-// pushes. A landing need not say that they save registers.
+// pushes. A return hook need not say that they save registers.
 func (p *pushes) agree(row *cfi.Row) bool {
 	for i, word := range p.at {
 		rule := &row.Regs[slotDWARF[i]]
@@ -66,10 +66,10 @@ func (p *pushes) agree(row *cfi.Row) bool {
 	return row.CFA.Off >= 8*p.words
 }
 
-// mayLand reports whether a row can be a landing's by what it says of registers:
+// mayBeHook reports whether a row can be a return hook's by what it says of registers:
 // the code of most functions, one page of text each, then need not be read.
 // Where a function was interrupted its pushes may not have run yet.
-func (u *Unwinder) mayLand(row *cfi.Row, a unwind.Address) bool {
+func (u *Unwinder) mayBeHook(row *cfi.Row, a unwind.Address) bool {
 	if a.Exact {
 		return len(u.pushes) > 0
 	}
@@ -81,8 +81,8 @@ func (u *Unwinder) mayLand(row *cfi.Row, a unwind.Address) bool {
 	return false
 }
 
-// mayLandSlots is mayLand for a return address whose registers are in a rule's slots.
-func (u *Unwinder) mayLandSlots(slots uint64, off int64) bool {
+// mayBeHookSlots is mayBeHook for a return address whose registers are in a rule's slots.
+func (u *Unwinder) mayBeHookSlots(slots uint64, off int64) bool {
 	for i := range u.pushes {
 		if u.pushes[i].agreeSlots(slots, off) {
 			return true
@@ -100,26 +100,26 @@ func (p *pushes) agreeSlots(slots uint64, off int64) bool {
 	return off >= 8*p.words
 }
 
-// landing returns the landing that begins with code, nil if none does.
-func (u *Unwinder) landing(isPE bool, code []byte) *unwind.Landing {
-	for i := range u.landings {
-		if l := &u.landings[i]; l.Arch == context.ArchAMD64 && l.PE == isPE && len(l.Code) != 0 && bytes.HasPrefix(code, l.Code) {
+// hook returns the return hook that begins with code, nil if none does.
+func (u *Unwinder) hook(isPE bool, code []byte) *unwind.ReturnHook {
+	for i := range u.hooks {
+		if l := &u.hooks[i]; l.Arch == context.ArchAMD64 && l.PE == isPE && len(l.Code) != 0 && bytes.HasPrefix(code, l.Code) {
 			return l
 		}
 	}
 	return nil
 }
 
-// maxLandingCode is how much of a function's code is compared with landings.
-const maxLandingCode = 16
+// maxHookCode is how much of a function's code is compared with return hooks.
+const maxHookCode = 16
 
-// foldLanding makes a landing's row true: the CFA and what counts from it move
+// foldHook makes a return hook's row true: the CFA and what counts from it move
 // as the return address does.
-func (u *Unwinder) foldLanding(row *cfi.Row, m *module.Module, a unwind.Address) {
-	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !u.mayLand(row, a) {
+func (u *Unwinder) foldHook(row *cfi.Row, m *module.Module, a unwind.Address) {
+	if row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || !u.mayBeHook(row, a) {
 		return
 	}
-	l := u.landingAt(m, row.FDE.Lo)
+	l := u.hookAt(m, row.FDE.Lo)
 	if l == nil {
 		return
 	}
@@ -131,29 +131,29 @@ func (u *Unwinder) foldLanding(row *cfi.Row, m *module.Module, a unwind.Address)
 	}
 }
 
-// InLanding reports whether an address stands in a landing of an ELF image. It
+// InReturnHook reports whether an address is in a return hook of an ELF image. It
 // interprets unwind data: not for every frame of a walk.
-func (u *Unwinder) InLanding(a unwind.Address) bool {
+func (u *Unwinder) InReturnHook(a unwind.Address) bool {
 	addr := a.Lookup()
 	i := u.table.Find(addr)
 	if i < 0 {
 		return false
 	}
 	m := u.table.At(i)
-	return m.CFI != nil && u.machine.Row(m.CFI, addr-m.Bias, &u.row) == cfi.None && u.landingAt(m, u.row.FDE.Lo) != nil
+	return m.CFI != nil && u.machine.Row(m.CFI, addr-m.Bias, &u.row) == cfi.None && u.hookAt(m, u.row.FDE.Lo) != nil
 }
 
-// landingAt returns the landing whose code stands at an ELF image's address lo.
-func (u *Unwinder) landingAt(m *module.Module, lo uint64) *unwind.Landing {
-	if len(u.landings) == 0 || !m.SystemV() {
+// hookAt returns the return hook whose code is at an ELF image's address lo.
+func (u *Unwinder) hookAt(m *module.Module, lo uint64) *unwind.ReturnHook {
+	if len(u.hooks) == 0 || !m.SystemV() {
 		return nil
 	}
-	return u.landing(false, codeAt(m, lo+m.Bias, maxLandingCode))
+	return u.hook(false, codeAt(m, lo+m.Bias, maxHookCode))
 }
 
-// unlisted repairs the step out of a landing whose code is not known, if the
-// landings that are set include such. It is called where a return address lies in
-// no module and no managed range. The callee-saved registers are as the landing's
+// unlisted repairs the step out of a return hook whose code is not known, if the
+// return hooks that are set include such. It is called where a return address lies in
+// no module and no managed range. The callee-saved registers are as the return hook's
 // rules say.
 func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame) bool {
 	if u.by != unwind.TrustCFI || f.CFA != regs.GPR[context.RSP] {
@@ -168,8 +168,8 @@ func (u *Unwinder) unlisted(regs *Registers, mem *memory.Window, f *unwind.Frame
 	return true
 }
 
-// replacedReturn is the return address of the frame from sp to cfa, if it is a landing
-// whose code is not known; 0 if it is none. A landing has made room for it: a word below
+// replacedReturn is the return address of the frame from sp to cfa, if it is a return hook
+// whose code is not known; 0 if it is none. A return hook has made room for it: a word below
 // sp is left over from a function that has returned.
 func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
 	at := cfa - 8 + uint64(u.unknown)
@@ -183,29 +183,29 @@ func (u *Unwinder) replacedReturn(cfa, sp uint64, mem *memory.Window) uint64 {
 	return ra
 }
 
-// landingPE returns the landing in whose function an RVA of a PE image lies.
-func (u *Unwinder) landingPE(t *peamd64.Table, rva uint32) *unwind.Landing {
-	if len(u.landings) == 0 {
+// hookPE returns the return hook in whose function an RVA of a PE image lies.
+func (u *Unwinder) hookPE(t *peamd64.Table, rva uint32) *unwind.ReturnHook {
+	if len(u.hooks) == 0 {
 		return nil
 	}
 	fn, ok := t.Lookup(rva)
 	if !ok {
 		return nil
 	}
-	return u.landingOf(t, fn)
+	return u.hookOf(t, fn)
 }
 
-// landingOf returns the landing that the function of an entry is, nil if it is none.
-func (u *Unwinder) landingOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.Landing {
-	if len(u.landings) == 0 {
+// hookOf returns the return hook that the function of an entry is, nil if it is none.
+func (u *Unwinder) hookOf(t *peamd64.Table, fn peamd64.RuntimeFunction) *unwind.ReturnHook {
+	if len(u.hooks) == 0 {
 		return nil
 	}
-	return u.landing(true, t.Tail(fn.Begin, maxLandingCode))
+	return u.hook(true, t.Tail(fn.Begin, maxHookCode))
 }
 
-// leaveLanding repairs regs, to which a step by its unwind data out of landing l
+// leaveHook repairs regs, to which a step by its unwind data out of return hook l
 // at the address from has led.
-func (u *Unwinder) leaveLanding(l *unwind.Landing, from unwind.Address, regs *Registers, mem *memory.Window) bool {
+func (u *Unwinder) leaveHook(l *unwind.ReturnHook, from unwind.Address, regs *Registers, mem *memory.Window) bool {
 	cfa := regs.GPR[context.RSP] + uint64(l.Off)
 	ra, ok := mem.Word(cfa - 8)
 	if from.Exact && l.Late || !ok || !u.table.IsManaged(unwind.ReturnAddress(ra).Lookup()) {
@@ -215,11 +215,11 @@ func (u *Unwinder) leaveLanding(l *unwind.Landing, from unwind.Address, regs *Re
 	return true
 }
 
-// Landed returns the caller's registers where s is in a landing of a PE image, but for
-// its ip: that is what stands in the return address's place, which a walk refuses as
+// HookReturn returns the caller's registers where s is in a return hook of a PE image, but for
+// its ip: that is what is in the return address's place, which a walk refuses as
 // long as it is not known to be managed code. Whoever makes the module table may find
 // out, and whoever knows the runtime what it will write there.
-func (u *Unwinder) Landed(s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
+func (u *Unwinder) HookReturn(s *unwind.State, mem *memory.Window) (to Registers, ok bool) {
 	at := s.Address()
 	i := u.table.Find(at.Lookup())
 	if i < 0 || u.table.At(i).PE == nil {
@@ -227,7 +227,7 @@ func (u *Unwinder) Landed(s *unwind.State, mem *memory.Window) (to Registers, ok
 	}
 	m := u.table.At(i)
 	t := m.PE.AMD64()
-	l := u.landingPE(t, uint32(at.Lookup()-m.Bias))
+	l := u.hookPE(t, uint32(at.Lookup()-m.Bias))
 	if l == nil || l.Interrupted || at.Exact && l.Late {
 		return to, false
 	}

@@ -30,8 +30,8 @@ func TestClock(t *testing.T) {
 		{502, 8, false, true, 0}, {582, 8, false, true, 502}, // the time has been set back
 	} {
 		c.saw(s.at*msec, s.ran, !s.lost)
-		if c.still != s.still || c.lull.till != s.till*msec {
-			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.still, c.lull.till/msec, s.still, s.till)
+		if c.idle != s.still || c.lull.till != s.till*msec {
+			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.idle, c.lull.till/msec, s.still, s.till)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestCalm(t *testing.T) {
 		}
 		step := []int64{15, 100, 300}[r.IntN(3)] * msec
 		var c clock
-		var l *lull // of the visit
+		var l *idleSpan // of the visit
 		visited, until := int64(0), int64(0)
 		rests := 0
 		for now := msec; now < 100e9; now += 1 + r.Int64N(step) {
@@ -132,43 +132,43 @@ func TestPaceOfCalm(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		period time.Duration
-		calm   bool
+		idle   bool
 		due    int64
 		want   time.Duration
 	}{
 		{"100 Hz", 10 * time.Millisecond, false, far, longest},
-		{"100 Hz, calm", 10 * time.Millisecond, true, far, calmest},
-		{"1,000 Hz, calm", time.Millisecond, true, far, longest},
-		{"10 Hz, calm", 100 * time.Millisecond, true, far, calmest},
-		{"calm, a thread is due", 10 * time.Millisecond, true, now.Add(30 * time.Millisecond).UnixNano(), 30 * time.Millisecond},
-		{"calm, due is not known", 10 * time.Millisecond, true, 0, 10 * time.Millisecond},
+		{"100 Hz, idle", 10 * time.Millisecond, true, far, maxIdleSleep},
+		{"1,000 Hz, idle", time.Millisecond, true, far, longest},
+		{"10 Hz, idle", 100 * time.Millisecond, true, far, maxIdleSleep},
+		{"idle, a thread is due", 10 * time.Millisecond, true, now.Add(30 * time.Millisecond).UnixNano(), 30 * time.Millisecond},
+		{"idle, due is not known", 10 * time.Millisecond, true, 0, 10 * time.Millisecond},
 	} {
 		e := &Engine{sampler: sampler{period: int64(c.period)}}
-		e.due, e.clock.still = c.due, c.calm
+		e.due, e.clock.idle = c.due, c.idle
 		if got := e.pace(now.Add(10*time.Millisecond), now).Sub(now); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if calmest >= beatLate { // the heart would wake, too
-		t.Errorf("%v, %v", calmest, beatLate)
+	if maxIdleSleep >= beatLate { // the heartbeat would wake, too
+		t.Errorf("%v, %v", maxIdleSleep, beatLate)
 	}
 }
 
-// Whether a process lives is asked four times a second while it is calm, each time else.
+// Whether a process lives is asked four times a second while it is idle, each time else.
 func TestLivesLong(t *testing.T) {
 	for _, c := range []struct {
-		calm     bool
+		idle     bool
 		min, max int
 	}{{true, 4, 5}, {false, 10, 11}} {
 		asked := 0
 		e := &Engine{}
 		e.living = func() bool { asked++; return true }
-		e.clock.still = c.calm
+		e.clock.idle = c.idle
 		for at := time.Unix(1000, 0); at.Before(time.Unix(1001, 0)); at = at.Add(100 * time.Millisecond) {
 			e.lives(at)
 		}
 		if asked < c.min || asked > c.max {
-			t.Errorf("calm %v: asked %d times", c.calm, asked)
+			t.Errorf("idle %v: asked %d times", c.idle, asked)
 		}
 		e.living = func() bool { return false }
 		if e.lives(time.Unix(1002, 0)) {
@@ -177,16 +177,16 @@ func TestLivesLong(t *testing.T) {
 	}
 }
 
-// What is written waits longer while the process is calm.
+// What is written waits longer while the process is idle.
 func TestWaitsWhileCalm(t *testing.T) {
 	e := &Engine{sampler: sampler{s: newOutput(nil, io.Discard)}, flushed: time.Unix(1000, 0)}
 	for _, c := range []struct {
-		calm  bool
+		idle  bool
 		after time.Duration
 		want  bool
-	}{{false, flushAfter - 1, true}, {false, flushAfter, false}, {true, flushAfter, true}, {true, flushCalm - 1, true}, {true, flushCalm, false}} {
-		if e.clock.still = c.calm; e.waits(e.flushed.Add(c.after)) != c.want {
-			t.Errorf("calm %v, after %v: waits %v", c.calm, c.after, !c.want)
+	}{{false, flushAfter - 1, true}, {false, flushAfter, false}, {true, flushAfter, true}, {true, flushIdle - 1, true}, {true, flushIdle, false}} {
+		if e.clock.idle = c.idle; e.waits(e.flushed.Add(c.after)) != c.want {
+			t.Errorf("idle %v, after %v: waits %v", c.idle, c.after, !c.want)
 		}
 	}
 }
@@ -203,8 +203,8 @@ func TestEndedAfterRest(t *testing.T) {
 		{"both", func(e *Engine, k *task) { e.visit(k); e.gone(k) }},
 	} {
 		out := newOutput(nil, io.Discard)
-		e := &Engine{sampler: sampler{s: out, period: 10 * msec}, roll: newRoll(1 << 30), file: &probe.File{}}
-		k := &task{tid: 1 << 30, stat: -1, place: -1, slot: -1, rest: true, visited: 100 * msec, lull: &lull{till: 900 * msec}}
+		e := &Engine{sampler: sampler{s: out, period: 10 * msec}, threadTable: newThreadTable(1 << 30), file: &probe.File{}}
+		k := &task{tid: 1 << 30, stat: -1, place: -1, slot: -1, rest: true, visited: 100 * msec, lull: &idleSpan{till: 900 * msec}}
 		k.stack.frames = []frame{{IP: 77}}
 		c.end(e, k)
 		var walls []uint64

@@ -13,17 +13,17 @@ import (
 
 // Threads that wait on a stack of their own making: the walk goes back over all of them,
 // up and down, to where the thread began, and none of it is a guess.
-func TestStillSwitches(t *testing.T) {
+func TestPausedSwitches(t *testing.T) {
 	const threads = 2
 	pid, _ := startThreads(t, "switches", threads)
 	look(t, pid)
 	mem, _ := live.OpenProcess(pid)
 	defer mem.Close()
 	maps, _ := live.Maps(pid)
-	still := NewStill(context.ArchAMD64, mem, live.NewLoader(pid), maps)
+	paused := NewPausedProcess(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 	whole, why := 0, ""
 	for range 50 { // a thread may still be on its way into its wait
-		if whole, why = switched(t, pid, still); whole == threads {
+		if whole, why = switched(t, pid, paused); whole == threads {
 			return
 		}
 	}
@@ -32,12 +32,12 @@ func TestStillSwitches(t *testing.T) {
 
 // switched counts the threads with whole stacks that lead over all of the three, and says
 // what is amiss with the others.
-func switched(t *testing.T, pid int, still *Still) (whole int, why string) {
+func switched(t *testing.T, pid int, paused *PausedProcess) (whole int, why string) {
 	t.Helper()
 	tids, _ := live.Threads(pid)
 	var th Thread
-	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = still.Read(uint32(tid), r, s) }, func(live.Stop) {
-		s := still.Walk(&th)
+	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = paused.Read(uint32(tid), r, s) }, func(live.Stop) {
+		s := paused.Walk(&th)
 		var got []string
 		for _, f := range slices.Backward(s.Frames) {
 			if strings.HasPrefix(f.Name, "on_") {

@@ -24,7 +24,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-var walksWanted = flag.Int("walks", 0, "how many stacks of a program that knows them TestStillTruth walks at least")
+var walksWanted = flag.Int("walks", 0, "how many stacks of a program that knows them TestPausedTruth walks at least")
 
 // startStacks starts testdata/stacks.c.
 func startStacks(t *testing.T, threads int) (pid int, exe string) {
@@ -105,20 +105,20 @@ func chainOf(s *Stack) (out []string) {
 // Threads stopped at any instruction: their stacks are whole and are what they say
 // themselves; one more frame at the leaf is a function that has not written itself
 // down yet or has taken itself off. And they go on afterwards.
-func TestStillTruth(t *testing.T) {
+func TestPausedTruth(t *testing.T) {
 	pid, _ := startStacks(t, 8)
 	look(t, pid)
 	mem, _ := live.OpenProcess(pid)
 	defer mem.Close()
 	maps, _ := live.Maps(pid)
-	still := NewStill(context.ArchAMD64, mem, live.NewLoader(pid), maps)
+	paused := NewPausedProcess(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 	walks, wrong := 0, 0
 	counts := map[uint64]uint64{}
 	for range max(300, *walksWanted/7) {
 		tids, _ := live.Threads(pid)
 		var th Thread
-		live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = still.Read(uint32(tid), r, s) }, func(live.Stop) {
-			s := still.Walk(&th)
+		live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = paused.Read(uint32(tid), r, s) }, func(live.Stop) {
+			s := paused.Walk(&th)
 			at, ticks, want, ok := shadowIn(&th)
 			if !ok {
 				return
@@ -176,7 +176,7 @@ func stateOf(t *testing.T, tid int) (state string, tracer string) {
 }
 
 // A process that was stopped stays so, and its stacks are seen.
-func TestStillStopped(t *testing.T) {
+func TestPausedStopped(t *testing.T) {
 	pid, _ := startStacks(t, 4)
 	syscall.Kill(pid, syscall.SIGSTOP)
 	for range 3 {
@@ -210,7 +210,7 @@ func TestStillStopped(t *testing.T) {
 }
 
 // Hundreds of threads, each seen once, none left behind.
-func TestStillMany(t *testing.T) {
+func TestPausedMany(t *testing.T) {
 	pid, _ := startStacks(t, 500)
 	syscall.Kill(pid, syscall.SIGSTOP) // 500 threads that run are a load
 	defer syscall.Kill(pid, syscall.SIGKILL)
@@ -250,7 +250,7 @@ func same(t *testing.T, a, b *Stack) {
 }
 
 // A core gives the stacks that the process had.
-func TestStillCore(t *testing.T) {
+func TestPausedCore(t *testing.T) {
 	gcore, err := exec.LookPath("gcore")
 	if err != nil {
 		t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb)")
@@ -270,14 +270,14 @@ func TestStillCore(t *testing.T) {
 	defer m.Close()
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
-	still := NewStill(context.ArchAMD64, m, loader, m.Maps())
+	paused := NewPausedProcess(context.ArchAMD64, m, loader, m.Maps())
 	if len(core.Threads) != len(l.Stacks) || len(core.Problems) != 0 {
 		t.Fatalf("%d threads in the core, %d live, %v", len(core.Threads), len(l.Stacks), core.Problems)
 	}
 	for i := range core.Threads {
 		c := &core.Threads[i]
-		th := still.Read(c.TID, &c.Regs, c.Stood)
-		s := still.Walk(&th)
+		th := paused.Read(c.TID, &c.Regs, c.Stood)
+		s := paused.Walk(&th)
 		j := slices.IndexFunc(l.Stacks, func(s Stack) bool { return s.TID == c.TID })
 		if j < 0 {
 			t.Fatalf("no thread %d", c.TID)
@@ -288,7 +288,7 @@ func TestStillCore(t *testing.T) {
 
 // A program whose file is gone is still walked and named: from what the kernel
 // keeps mapped, and from memory alone.
-func TestStillDeleted(t *testing.T) {
+func TestPausedDeleted(t *testing.T) {
 	pid, exe := startStacks(t, 3)
 	syscall.Kill(pid, syscall.SIGSTOP)
 	before := look(t, pid)
@@ -304,14 +304,14 @@ func TestStillDeleted(t *testing.T) {
 	maps, _ := live.Maps(pid)
 	loader := live.NewLoader(pid)
 	loader.Image = func(m *live.Mapping) (*elf.File, error) { return live.ImageFromMemory(mem, maps, m) }
-	still := NewStill(context.ArchAMD64, mem, loader, maps)
+	paused := NewPausedProcess(context.ArchAMD64, mem, loader, maps)
 	tids, _ := live.Threads(pid)
 	var threads []Thread
 	live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) {
-		threads = append(threads, still.Read(uint32(tid), r, s))
+		threads = append(threads, paused.Read(uint32(tid), r, s))
 	}, func(live.Stop) {})
 	for i := range threads {
-		s := still.Walk(&threads[i])
+		s := paused.Walk(&threads[i])
 		j := slices.IndexFunc(before.Stacks, func(b Stack) bool { return b.TID == s.TID })
 		want := &before.Stacks[j]
 		if s.Gap != merge.GapNone || len(s.Frames) != len(want.Frames) {

@@ -19,7 +19,7 @@ type HijackStub struct {
 	System   string // as GOOS spells it
 	Releases string // of .NET
 	Source   string // in dotnet/runtime src/coreclr/vm
-	unwind.Landing
+	unwind.ReturnHook
 }
 
 // HijackStubs are those that are known. The stub of .NET Core 2.0 to 3.1 for Windows
@@ -27,7 +27,7 @@ type HijackStub struct {
 var HijackStubs = []HijackStub{
 	{
 		System: "linux", Releases: "9.0 to 10.0", Source: "amd64/asmhelpers.S, OnHijackTripThread",
-		Landing: unwind.Landing{
+		ReturnHook: unwind.ReturnHook{
 			Arch: context.ArchAMD64,
 			// push rax, which makes room for the return address; push rbp, rbx, r15, r14, r13, r12.
 			// No compiler saves rax first.
@@ -40,11 +40,11 @@ var HijackStubs = []HijackStub{
 		// A stub that begins otherwise has its return address there too, as long as it makes
 		// room for it first.
 		System: "linux", Releases: "others", Source: "amd64/asmhelpers.S, OnHijackTripThread",
-		Landing: unwind.Landing{Arch: context.ArchAMD64, Off: -8},
+		ReturnHook: unwind.ReturnHook{Arch: context.ArchAMD64, Off: -8},
 	},
 	{
 		System: "linux", Releases: "10.0", Source: "arm64/asmhelpers.S, OnHijackTripThread",
-		Landing: unwind.Landing{
+		ReturnHook: unwind.ReturnHook{
 			Arch: context.ArchARM64,
 			// stp x29, x30, [sp, #-192]!, which is HijackArgs' size; mov x29, sp; stp of x19 to x28
 			// and of x0 and x1, which a method returns. Others of this size save no x0.
@@ -57,7 +57,7 @@ var HijackStubs = []HijackStub{
 	},
 	{
 		System: "windows", Releases: "10.0", Source: "amd64/asmhelpers.asm, OnHijackTripThread",
-		Landing: unwind.Landing{
+		ReturnHook: unwind.ReturnHook{
 			Arch: context.ArchAMD64, PE: true,
 			// mov rdx, rsp; push rax, which makes room for the return address; push rdx; push r15.
 			Code: []byte{0x48, 0x8b, 0xd4, 0x50, 0x52, 0x41, 0x57},
@@ -117,33 +117,33 @@ func FindHijackStubPE(f *pe.File, base uint64) uint64 {
 // if it were a return address.
 // Source: dotnet/coreclr (release/2.2) src/vm/amd64/RedirectedHandledJITCase.asm,
 // and coreclr.dll 2.2.2.
-var throwHelpers = []unwind.Landing{{
+var throwHelpers = []unwind.ReturnHook{{
 	Arch: context.ArchAMD64, PE: true, Interrupted: true,
 	// mov rdx, rsp; push rcx; test rsp, 15
 	Code: []byte{0x48, 0x8b, 0xd4, 0x51, 0x48, 0xf7, 0xc4, 0x0f, 0, 0, 0},
 }}
 
-// Landings are the hijack stubs and the throw helpers as a walker is told of them.
-func Landings() []unwind.Landing {
-	out := make([]unwind.Landing, len(HijackStubs), len(HijackStubs)+len(throwHelpers))
+// ReturnHooks returns the hijack stubs and the throw helpers in the form that a walker takes.
+func ReturnHooks() []unwind.ReturnHook {
+	out := make([]unwind.ReturnHook, len(HijackStubs), len(HijackStubs)+len(throwHelpers))
 	for i := range HijackStubs {
-		out[i] = HijackStubs[i].Landing
+		out[i] = HijackStubs[i].ReturnHook
 	}
 	return append(out, throwHelpers...)
 }
 
-// ListedLandings are those of Landings whose code is known: for a runtime whose stub has
+// ListedReturnHooks are those of ReturnHooks whose code is known: for a runtime whose stub has
 // been found by it.
-func ListedLandings() []unwind.Landing {
-	return slices.DeleteFunc(Landings(), func(l unwind.Landing) bool { return len(l.Code) == 0 })
+func ListedReturnHooks() []unwind.ReturnHook {
+	return slices.DeleteFunc(ReturnHooks(), func(l unwind.ReturnHook) bool { return len(l.Code) == 0 })
 }
 
 // NewWalker returns a walker of a's stacks that knows the CLR's stubs, nil of an
 // architecture that is not walked.
 func NewWalker(a context.Arch) unwind.Walker {
 	w := walker.New(a)
-	if l, ok := w.(interface{ SetLandings([]unwind.Landing) }); ok {
-		l.SetLandings(Landings())
+	if l, ok := w.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok {
+		l.SetReturnHooks(ReturnHooks())
 	}
 	return w
 }

@@ -113,7 +113,7 @@ func TestHijackStubARM64(t *testing.T) {
 	m := module.Module{Start: start, End: start + 0x2000, Bias: start, CFI: table, ELF: file}
 	u := NewWalker(context.ArchARM64)
 	u.SetTable(module.NewTable(1, []module.Module{m}, nil))
-	in := u.(interface{ InLanding(unwind.Address) bool }).InLanding
+	in := u.(interface{ InReturnHook(unwind.Address) bool }).InReturnHook
 	for off := uint64(0); off < size; off += 4 {
 		if !in(unwind.Instruction(start + stub + off)) {
 			t.Errorf("instruction %d is not in the stub", off/4)

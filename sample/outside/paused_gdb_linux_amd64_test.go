@@ -24,7 +24,7 @@ func gdbNames(part string) (out []string) {
 }
 
 // gdb sees the same functions.
-func TestStillGDB(t *testing.T) {
+func TestPausedGDB(t *testing.T) {
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {
 		t.Skip("SKIPPED-CHECK: no gdb")

@@ -11,32 +11,32 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// answerers chooses the threads of a target that are asked to read its memory. It
+// readers chooses the threads of a target that are asked to read its memory. It
 // implements probe.Choice.
-type answerers struct {
+type readers struct {
 	pid    string
 	sig    func() (legacy, realTime int) // the probe's; 0 = it has not
-	list   []probe.Answerer
+	list   []probe.Reader
 	listed time.Time
 	looked time.Time // at whether the process lives
 	lives  bool
 }
 
 const (
-	answerersFor = time.Second // a list is good
-	livesFor     = 2 * time.Millisecond
-	livesCalm    = 250 * time.Millisecond // while no thread of it has run
-	maxAnswerers = 256                    // threads looked at
-	bestFew      = 3                      // asked by either signal before any other is
+	readersFor = time.Second // a list is good
+	livesFor   = 2 * time.Millisecond
+	livesIdle  = 250 * time.Millisecond // while no thread of it has run
+	maxReaders = 256                    // threads looked at
+	bestFew    = 3                      // asked by either signal before any other is
 )
 
 // unbothered are the runtime's own threads that take a signal in a wait which does not end
 // for it. No code of the program's runs on them.
 var unbothered = []string{".NET SynchManag", ".NET Finalizer", ".NET Tiered Com"}
 
-// Answerer implements probe.Choice.
-func (c *answerers) Answerer(n int) (a probe.Answerer, ok bool) {
-	if n == 0 && time.Since(c.listed) > answerersFor || n == 1 { // the first one has not answered
+// Reader implements probe.Choice.
+func (c *readers) Reader(n int) (a probe.Reader, ok bool) {
+	if n == 0 && time.Since(c.listed) > readersFor || n == 1 { // the first one has not answered
 		c.choose()
 	}
 	if n >= len(c.list) {
@@ -50,10 +50,10 @@ func (c *answerers) Answerer(n int) (a probe.Answerer, ok bool) {
 const firstRealTime = 32
 
 // first reports whether a thread is the one that is asked before all others.
-func (c *answerers) first(tid uint32) bool { return len(c.list) > 0 && c.list[0].TID == tid }
+func (c *readers) first(tid uint32) bool { return len(c.list) > 0 && c.list[0].TID == tid }
 
 // choose lists the threads that do not block our signals, the best ones first.
-func (c *answerers) choose() {
+func (c *readers) choose() {
 	c.listed = time.Now()
 	c.list = c.list[:0]
 	d, err := os.Open("/proc/" + c.pid + "/task")
@@ -61,7 +61,7 @@ func (c *answerers) choose() {
 		return
 	}
 	defer d.Close()
-	names, _ := d.Readdirnames(maxAnswerers)
+	names, _ := d.Readdirnames(maxReaders)
 	var all []ranked
 	for _, name := range names {
 		tid, err := strconv.ParseUint(name, 10, 31)
@@ -79,7 +79,7 @@ func (c *answerers) choose() {
 		for _, sig := range []int{legacy, realTime} {
 			for _, t := range part {
 				if sig != 0 && !t.ended && t.blocked&(1<<(sig-1)) == 0 {
-					c.list = append(c.list, probe.Answerer{TID: t.tid, Signal: sig, Filtered: t.filtered})
+					c.list = append(c.list, probe.Reader{TID: t.tid, Signal: sig, Filtered: t.filtered})
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func rank(tid uint32, status string) ranked {
 
 // Living implements probe.Choice: after an exec the probe's handlers are gone, and at the
 // process's end all of them.
-func (c *answerers) Living() bool {
+func (c *readers) Living() bool {
 	if now := time.Now(); now.Sub(c.looked) > livesFor {
 		c.looked = now
 		c.lives = c.caught()
@@ -124,7 +124,7 @@ func (c *answerers) Living() bool {
 	return c.lives
 }
 
-func (c *answerers) caught() bool {
+func (c *readers) caught() bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%s/status", c.pid))
 	if err != nil {
 		return false

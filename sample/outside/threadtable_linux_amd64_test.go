@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-func rollOf(t *testing.T, pid int) (r *roll, came, gone *[]uint32) {
+func threadTableOf(t *testing.T, pid int) (r *threadTable, came, gone *[]uint32) {
 	t.Helper()
-	made := newRoll(pid)
+	made := newThreadTable(pid)
 	r, came, gone = &made, new([]uint32), new([]uint32)
 	t.Cleanup(func() { r.kernel.close(r.tasks) })
 	r.came = func(k *task) { *came = append(*came, k.tid) }
@@ -31,7 +31,7 @@ func TestSleepersAreCheap(t *testing.T) {
 	const threads, period, second = 200, int64(10 * time.Millisecond), int64(time.Second)
 	pid, _ := startThreads(t, "sleepers", threads)
 	settle(t, pid, threads)
-	r, came, gone := rollOf(t, pid)
+	r, came, gone := threadTableOf(t, pid)
 	begin := time.Now()
 	visits, rests := 0, 0
 	round := func(now int64) {
@@ -49,7 +49,7 @@ func TestSleepersAreCheap(t *testing.T) {
 	}
 	at := int64(0)
 	calls := func(until int64) (n uint64) {
-		for n = r.kernel.calls; at < until; at += int64(calmest) {
+		for n = r.kernel.calls; at < until; at += int64(maxIdleSleep) {
 			round(at)
 		}
 		return r.kernel.calls - n
@@ -136,7 +136,7 @@ func TestRanBetween(t *testing.T) {
 func ranBetween(t *testing.T, watched bool) {
 	const step = int64(100 * time.Millisecond)
 	pid, run := echo(t)
-	r, _, _ := rollOf(t, pid)
+	r, _, _ := threadTableOf(t, pid)
 	now := time.Now().UnixNano()
 	begin := now
 	r.list(time.Now(), 0)
@@ -196,11 +196,11 @@ func ranBetween(t *testing.T, watched bool) {
 }
 
 // A thread that has run since it was visited is looked at when that is due though the process
-// has been calm since: what it stands in now is not known.
-func TestCalmAfterRun(t *testing.T) {
+// has been idle since: its current stack is not known.
+func TestIdleAfterRun(t *testing.T) {
 	const step = int64(100 * time.Millisecond)
 	pid, run := echo(t)
-	r, _, _ := rollOf(t, pid)
+	r, _, _ := threadTableOf(t, pid)
 	now := time.Now().UnixNano()
 	r.list(time.Now(), 0)
 	k := r.tasks[uint32(pid)]
@@ -216,7 +216,7 @@ func TestCalmAfterRun(t *testing.T) {
 	for k.due < now+4*step { // visits are rarer by and by, while another thread runs
 		round()
 		k.rest = true
-		r.clock.lull, r.clock.still, r.due = &lull{}, false, 0
+		r.clock.lull, r.clock.idle, r.due = &idleSpan{}, false, 0
 	}
 	run()
 	settle(t, pid, 0)
@@ -236,7 +236,7 @@ func TestCalmAfterRun(t *testing.T) {
 // the same: no thread comes or ends unless one runs.
 func TestListed(t *testing.T) {
 	pid, run := echo(t)
-	r, came, gone := rollOf(t, pid)
+	r, came, gone := threadTableOf(t, pid)
 	now := time.Now()
 	list := func(later time.Duration) (listings uint64) {
 		was := r.listing

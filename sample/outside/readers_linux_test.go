@@ -41,8 +41,8 @@ func TestRank(t *testing.T) {
 func TestAnswerers(t *testing.T) {
 	pid := strconv.Itoa(os.Getpid())
 	urgent := int(unix.SIGURG) // which Go's runtime takes
-	c := &answerers{pid: pid, sig: func() (int, int) { return urgent, 0 }}
-	a, ok := c.Answerer(0)
+	c := &readers{pid: pid, sig: func() (int, int) { return urgent, 0 }}
+	a, ok := c.Reader(0)
 	if !ok || a.Signal != urgent || a.TID == 0 || !c.first(a.TID) {
 		t.Errorf("%+v, %v", a, ok)
 	}
@@ -54,12 +54,12 @@ func TestAnswerers(t *testing.T) {
 	if len(seen) != len(c.list) || len(seen) == 0 || len(seen) > len(tasks) {
 		t.Errorf("%d threads listed %d times, of %d", len(seen), len(c.list), len(tasks))
 	}
-	if _, ok := c.Answerer(len(c.list)); ok {
+	if _, ok := c.Reader(len(c.list)); ok {
 		t.Error("there is one behind the last")
 	}
-	both := &answerers{pid: pid, sig: func() (int, int) { return urgent, 50 }}
+	both := &readers{pid: pid, sig: func() (int, int) { return urgent, 50 }}
 	both.choose()
-	if n := slices.IndexFunc(both.list, func(a probe.Answerer) bool { return a.Signal == 50 }); n < 1 || n > bestFew {
+	if n := slices.IndexFunc(both.list, func(a probe.Reader) bool { return a.Signal == 50 }); n < 1 || n > bestFew {
 		t.Errorf("the other signal is tried as number %d", n)
 	}
 	if !c.Living() {
@@ -69,22 +69,22 @@ func TestAnswerers(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	other := &answerers{pid: strconv.Itoa(cmd.Process.Pid), sig: c.sig}
+	other := &readers{pid: strconv.Itoa(cmd.Process.Pid), sig: c.sig}
 	time.Sleep(10 * time.Millisecond)
 	if other.Living() {
 		t.Error("a program without our handlers is taken for the one that was opened")
 	}
-	if _, ok := other.Answerer(0); !ok {
+	if _, ok := other.Reader(0); !ok {
 		t.Error("SIGURG, which does no harm, is not sent")
 	}
 	other.sig = func() (int, int) { return 0, 50 }
 	other.choose()
-	if _, ok := other.Answerer(0); ok || len(other.list) != 1 {
+	if _, ok := other.Reader(0); ok || len(other.list) != 1 {
 		t.Error("a program without our handlers is sent a signal that ends it")
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	if _, ok := other.Answerer(0); ok {
+	if _, ok := other.Reader(0); ok {
 		t.Error("a process that has ended is asked")
 	}
 }

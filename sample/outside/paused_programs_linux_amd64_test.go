@@ -21,7 +21,7 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-var programWalks = flag.Int("programwalks", 60, "how many stacks of each program of others TestStillPrograms walks at least")
+var programWalks = flag.Int("programwalks", 60, "how many stacks of each program of others TestPausedPrograms walks at least")
 
 // program is one of somebody else's, or of another language.
 type program struct {
@@ -220,7 +220,7 @@ func addressesOfGDB(t *testing.T, pid int, l *Look) {
 
 // Programs of others, of other languages: their stacks are whole and can be, again
 // and again while they run, and stopped they are what gdb sees.
-func TestStillPrograms(t *testing.T) {
+func TestPausedPrograms(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			pid := p.start(t)
@@ -228,13 +228,13 @@ func TestStillPrograms(t *testing.T) {
 			mem, _ := live.OpenProcess(pid)
 			defer mem.Close()
 			maps, _ := live.Maps(pid)
-			still := NewStill(context.ArchAMD64, mem, live.NewLoader(pid), maps)
+			paused := NewPausedProcess(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 			walks, whole, wrong := 0, 0, 0
 			for walks < *programWalks {
 				tids, _ := live.Threads(pid)
 				var th Thread
-				live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = still.Read(uint32(tid), r, s) }, func(live.Stop) {
-					s := still.Walk(&th)
+				live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = paused.Read(uint32(tid), r, s) }, func(live.Stop) {
+					s := paused.Walk(&th)
 					if walks++; s.Gap == merge.GapNone {
 						whole++
 					}

@@ -21,7 +21,7 @@ import (
 
 // A core that the kernel has written, of a program that crashed while all its threads
 // ran: every stack is whole and is what it says of itself.
-func TestStillKernelCore(t *testing.T) {
+func TestPausedKernelCore(t *testing.T) {
 	if b, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err != nil || strings.HasPrefix(string(b), "|") || strings.Contains(string(b), "/") {
 		t.Skipf("SKIPPED-CHECK: the kernel writes cores elsewhere (kernel.core_pattern is %q), which is the machine's to say", b)
 	}
@@ -53,12 +53,12 @@ func TestStillKernelCore(t *testing.T) {
 	if core.Threads[0].TID != uint32(pid) || core.Threads[0].Signal != int(syscall.SIGSEGV) {
 		t.Errorf("thread %d with signal %d brought it down", core.Threads[0].TID, core.Threads[0].Signal)
 	}
-	still := NewStill(context.ArchAMD64, m, loader, m.Maps())
+	paused := NewPausedProcess(context.ArchAMD64, m, loader, m.Maps())
 	truths := 0
 	for i := range core.Threads {
 		c := &core.Threads[i]
-		th := still.Read(c.TID, &c.Regs, c.Stood)
-		s := still.Walk(&th)
+		th := paused.Read(c.TID, &c.Regs, c.Stood)
+		s := paused.Walk(&th)
 		if s.Gap != merge.GapNone {
 			t.Errorf("thread %d: %v at %#x after %d frames", c.TID, s.Gap, s.At, len(s.Frames))
 		}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// roll is the list of a process's threads, kept in step with the kernel's, and when each
+// threadTable is the list of a process's threads, kept in step with the kernel's, and when each
 // has to be looked at. While any thread of the process runs now and then, those that sleep
 // cost a look every few seconds; while none does, nothing but a look at the process's clock.
-type roll struct {
+type threadTable struct {
 	clock   clock
 	kernel  taskFiles
 	tasks   map[uint32]*task
@@ -39,29 +39,29 @@ const (
 	listShare    = 64
 )
 
-func newRoll(pid int) roll {
-	return roll{kernel: newTaskFiles(pid), tasks: map[uint32]*task{}, maxOpen: mayOpen(2, mostOpen)}
+func newThreadTable(pid int) threadTable {
+	return threadTable{kernel: newTaskFiles(pid), tasks: map[uint32]*task{}, maxOpen: mayOpen(2, mostOpen)}
 }
 
 // watch looks at the process's clock, if that is due.
-func (r *roll) watch(now int64) {
+func (r *threadTable) watch(now int64) {
 	if !r.clock.due(now) {
 		return
 	}
-	was := r.calm()
+	was := r.idle()
 	ran, ok := r.kernel.ran()
 	r.clock.saw(now, ran, ok)
-	if was && !r.calm() {
+	if was && !r.idle() {
 		r.due, r.redo = 0, true // those that nobody has had to look at
 	}
 }
 
-// calm reports whether no thread has run from one look at the clock to the next.
-func (r *roll) calm() bool { return r.clock.still }
+// idle reports whether no thread has run from one look at the clock to the next.
+func (r *threadTable) idle() bool { return r.clock.idle }
 
 // list lists the threads anew if there may be others than before, but for the helper.
-func (r *roll) list(now time.Time, helper uint32) {
-	if r.calm() && r.links != 0 {
+func (r *threadTable) list(now time.Time, helper uint32) {
+	if r.idle() && r.links != 0 {
 		return
 	}
 	links, ok := r.kernel.links()
@@ -87,7 +87,7 @@ func (r *roll) list(now time.Time, helper uint32) {
 
 // drop forgets the threads that were not in the last listing. The pass under way goes on with
 // the thread that was next.
-func (r *roll) drop() {
+func (r *threadTable) drop() {
 	before := len(r.tasks)
 	for _, t := range r.tasks {
 		if t.listing != r.listing {
@@ -109,10 +109,10 @@ func (r *roll) drop() {
 }
 
 // again has the next round list the threads.
-func (r *roll) again() { r.links = 0 }
+func (r *threadTable) again() { r.links = 0 }
 
 // there takes note of a thread that is there.
-func (r *roll) there(tid uint32, now int64) {
+func (r *threadTable) there(tid uint32, now int64) {
 	t := r.tasks[tid]
 	switch {
 	case t == nil:
@@ -134,7 +134,7 @@ func (r *roll) there(tid uint32, now int64) {
 
 // visits gives the threads that are due to visit, one after the other. A pass over many threads
 // takes several rounds, so that each costs a bounded number of calls.
-func (r *roll) visits(now int64, visit func(*task)) {
+func (r *threadTable) visits(now int64, visit func(*task)) {
 	if r.due > now {
 		return
 	}
@@ -157,17 +157,17 @@ func (r *roll) visits(now int64, visit func(*task)) {
 }
 
 // unfinished reports whether a pass is under way.
-func (r *roll) unfinished() bool { return r.at > 0 }
+func (r *threadTable) unfinished() bool { return r.at > 0 }
 
-// calmFor is after how long a thread is looked at though it cannot have run: the tool
+// idlePoll is after how long a thread is looked at though it cannot have run: the tool
 // learns then that it has rested, and that the clock is to be trusted.
-const calmFor = int64(time.Minute)
+const idlePoll = int64(time.Minute)
 
 // dueOf is when a thread has to be looked at: one that has been since the process's clock
 // moved last, and rested, only when it moves again.
-func (r *roll) dueOf(t *task) int64 {
-	if r.calm() && t.rest && t.lull == r.clock.lull {
-		return max(t.due, t.visited+calmFor)
+func (r *threadTable) dueOf(t *task) int64 {
+	if r.idle() && t.rest && t.lull == r.clock.lull {
+		return max(t.due, t.visited+idlePoll)
 	}
 	return t.due
 }
@@ -183,7 +183,7 @@ type since struct {
 
 // look reads what a thread did since its last visit, and says when the next one is. False:
 // it has ended.
-func (r *roll) look(t *task, now, period int64) (s since, ok bool) {
+func (r *threadTable) look(t *task, now, period int64) (s since, ok bool) {
 	c, ok := r.kernel.counters(t)
 	if !ok {
 		r.again()
