@@ -28,10 +28,10 @@ const (
 	TrustUnwindInfo                // stepped here by PE unwind data
 	TrustEpilog                    // stepped here by decoding a PE x64 epilog
 	TrustCLR                       // reported by the CLR's own walker
-	TrustLeaf                      // by the leaf rule where the platform defines it (PE function without an entry) or the code bytes prove it (PLT entry, signal trampoline)
+	TrustLeaf                      // by the leaf rule where the platform defines it, or as code bytes prove
 	TrustFramePointer              // by a checked frame-pointer step: doubtful
 	_                              // was a scan of the stack, which no walker makes; recordings keep the number
-	TrustCode                      // by following the code to its return, or from its function's beginning: doubtful, but seldom wrong
+	TrustCode                      // by following the code one way: doubtful, but seldom wrong
 	TrustOutside                   // in no known module or managed code, whatever rule led here: doubtful
 )
 

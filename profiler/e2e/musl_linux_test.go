@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/seedwalk/seedwalk/stack/raw"
 )
 
 // muslApp is a command line of the truth program on a CLR for musl.
@@ -21,7 +19,7 @@ func muslApp(t *testing.T, args ...string) []string {
 func TestMusl(t *testing.T) {
 	c, table := newChecker(t), map[uint64]*tally{}
 	c.want = 1000
-	total := 0
+	total, frames, doubtful := 0, 0, 0
 	for runs := 0; runs < 4 && total < c.want; runs++ {
 		samples, rd, r := recordProbe(t, 3*time.Minute, "250", muslApp(t, "8")...) // its other scenarios crash there without us
 		if r.code != 0 || r.stdout != "TRUTH DONE\n" {
@@ -30,10 +28,19 @@ func TestMusl(t *testing.T) {
 		c.methods = rd.Names()
 		c.compare(t, table, samples)
 		total += len(samples)
+		for _, s := range samples {
+			for i := range s.Frames {
+				if frames++; s.Frames[i].Trust.Doubtful() {
+					doubtful++
+				}
+			}
+		}
+	}
+	if t.Logf("%d of %d frames are doubtful", doubtful, frames); doubtful*100 > frames {
+		t.Error("more than 1 % of the frames are doubtful")
 	}
 	c.verdict(t, table)
 	clear(table)
-	var samples []*raw.Sample
 	samples, rd := recordAttached(t, 5*time.Second, muslApp(t, "12")...)
 	c.methods = rd.Names()
 	c.compare(t, table, samples)

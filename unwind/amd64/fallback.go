@@ -26,7 +26,6 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 		}
 	}
 	if (b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) {
-		u.by = unwind.TrustCode
 		return false, unwind.StopNone
 	}
 	if b.Guess && u.framePointer(regs, mem, b, f) {

@@ -17,9 +17,10 @@ import (
 // that is a return address tells which function was called; run from there, the
 // code must come to the frame's instruction with the frame's stack pointer.
 //
-// Neither proves anything: code behind a call that never returns is another
-// function's, and a stack is full of old return addresses. So what is found is
-// doubtful, unwind.TrustCode.
+// Neither alone proves anything: code behind a call that never returns is another
+// function's, and a stack is full of old return addresses. So what one of them finds is
+// doubtful, unwind.TrustCode. Where both find the same word of the stack, the step is
+// proven, unwind.TrustLeaf.
 
 // Bounds of one step.
 const (
@@ -213,13 +214,9 @@ func (u *Unwinder) returned(e *emulator) {
 func (f *follower) reached(e *emulator) bool {
 	sp, fp := e.regs[context.RSP], e.regs[context.RBP]
 	f.found = *e
-	if f.measure {
-		f.ok = sp.kind == knownValue
-		return true
-	}
-	f.ok = sp.kind == knownValue && sp.v == f.sp || sp.kind == unknownValue && f.fpOK && fp.kind == knownValue && fp.v == f.fp
-	if f.ok && fp.kind == knownValue && f.fpOK && fp.v != f.fp {
-		f.ok = false
+	f.ok = sp.kind == knownValue && (f.measure || sp.v == f.sp)
+	if !f.measure && f.fpOK && fp.kind == knownValue {
+		f.ok = fp.v == f.fp && (f.ok || sp.kind == unknownValue)
 	}
 	return true
 }
@@ -234,7 +231,13 @@ func (u *Unwinder) code(i int, s *unwind.State, mem *memory.Window, b *unwind.Bo
 	m, regs := u.table.At(i), &s.Regs.AMD64
 	u.follower.calls = !s.Exact
 	to, entered, ok := u.byFollowing(m, regs, mem)
-	return ok && (s.Exact || entered || to.GPR[context.RSP]&15 == 0) && u.accept(&to, false, regs, b, f) == unwind.StopNone
+	if !ok || !s.Exact && !entered && to.GPR[context.RSP]&15 != 0 || u.accept(&to, false, regs, b, f) != unwind.StopNone {
+		return false
+	}
+	if !entered {
+		u.by = unwind.TrustCode
+	}
+	return true
 }
 
 // byFollowing finds the caller of code of module m. entered tells that its returns and a
@@ -249,10 +252,9 @@ func (u *Unwinder) byFollowing(m *module.Module, regs *Registers, mem *memory.Wi
 	if back, proven := u.backward(m, regs, mem); proven {
 		return back, false, true
 	}
-	if ok {
-		return to, false, true
+	if !ok {
+		to, ok = u.fromStart(m, regs, mem)
 	}
-	to, ok = u.fromStart(m, regs, mem)
 	return to, false, ok
 }
 
@@ -308,24 +310,27 @@ func (u *Unwinder) calls(m *module.Module, ip, ra uint64) (fn uint64, ok bool) {
 	return fn, fn-m.Start < m.End-m.Start && fn <= ip && ip-fn < maxFunction
 }
 
-// entered runs the function whose return address would lie at at, from its
-// beginning, and reports whether it comes to the frame. Then to is its caller.
+// entered runs the function whose return address would lie at at, from its beginning, and reports
+// whether it comes to the frame. Then to is its caller. The call before the return address names
+// the function, or the image, if it exports the frame's.
 func (u *Unwinder) entered(m *module.Module, regs *Registers, at uint64, mem *memory.Window, to *Registers) bool {
 	f := &u.follower
 	ra, ok := mem.Word(at)
-	fn, calls := u.calls(m, regs.RIP, ra)
-	if !ok || !calls {
+	fn, named := u.calls(m, regs.RIP, ra)
+	if !named {
+		fn, named = m.Function(regs.RIP)
+	}
+	if !ok || !named {
 		return false
 	}
 	f.left = max(f.left, maxEntered)
 	f.enter(m, fn, at)
 	f.goal, f.sp, f.fp, f.fpOK = regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP], known(regs, context.RBP)
 	u.follow()
-	if !f.ok {
-		return false
+	if f.ok {
+		*to = f.caller(ra, at, at, regs, mem)
 	}
-	*to = f.caller(ra, at, at, regs, mem)
-	return true
+	return f.ok
 }
 
 // enter begins a run at a function's first byte, whose return address lies at at.
@@ -378,16 +383,10 @@ func mayBegin(before []byte) bool {
 }
 
 // caller is the caller of a function that was run from its beginning: ra lies at
-// at, and in the run lay at ran.
+// at, and in the run lay at ran. It gets the registers that a function preserves as the function
+// found them: where it saved them, or where they still are.
 func (f *follower) caller(ra, at, ran uint64, regs *Registers, mem *memory.Window) (to Registers) {
 	to.RIP, to.Known, to.GPR[context.RSP] = ra, 1<<context.RSP, at+8
-	f.restore(at-ran, regs, mem, &to)
-	return to
-}
-
-// restore gives the registers that a function preserves as it found them: where
-// it saved them, or where they still are.
-func (f *follower) restore(by uint64, regs *Registers, mem *memory.Window, to *Registers) {
 	for reg := range f.found.regs {
 		if f.kept>>reg&1 == 0 || reg == context.RSP {
 			continue
@@ -395,7 +394,7 @@ func (f *follower) restore(by uint64, regs *Registers, mem *memory.Window, to *R
 		v, ok := regs.GPR[reg], known(regs, reg) && f.found.regs[reg] == value64{uint64(reg), entryValue}
 		for i := range f.found.stores[:f.found.n] {
 			if s := &f.found.stores[i]; s.v == (value64{uint64(reg), entryValue}) {
-				v, ok = mem.Word(s.at + by)
+				v, ok = mem.Word(s.at + at - ran)
 				break
 			}
 		}
@@ -404,4 +403,5 @@ func (f *follower) restore(by uint64, regs *Registers, mem *memory.Window, to *R
 			to.Known |= 1 << reg
 		}
 	}
+	return to
 }

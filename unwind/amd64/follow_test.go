@@ -8,11 +8,12 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
 // TestStepByFollowing leaves functions that have called and have neither unwind data nor
 // a frame pointer, if such steps are allowed: over all branches to their returns, or from
-// their beginning where there is none. It is a guess all the same.
+// their beginning where there is none. It is a guess unless both agree.
 func TestStepByFollowing(t *testing.T) {
 	ways := []byte{
 		0xf2, 0x0f, 0x58, 0xc1, // addsd xmm0, xmm1
@@ -36,16 +37,17 @@ func TestStepByFollowing(t *testing.T) {
 		b      unwind.Bounds
 		caller uint64 // the return address
 		stop   unwind.Stop
+		by     unwind.Trust
 	}{
-		{"two ways out", ways, 0, 0, follow, codeCall, unwind.StopNone},
-		{"two ways out, any guess allowed", ways, 0, 0, guess, codeCall, unwind.StopNone},
-		{"two ways out, no guess allowed", ways, 0, 0, unwind.Bounds{}, codeCall, unwind.NoInfo},
-		{"no call before the return address", ways, 0, 0, follow, codeCall + 1, unwind.NoInfo},
-		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall, unwind.NoInfo},
-		{"a caller whose stack is not aligned, by two ways", returns, 10, 8, follow, codeCall, unwind.StopNone},
-		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo},
-		{"no way out", loop, 10, 0, follow, codeCall, unwind.StopNone},
-		{"no way out, not called from there", loop, 10, 0, follow, codeCall + 0x20, unwind.NoInfo},
+		{"two ways out", ways, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
+		{"two ways out, any guess allowed", ways, 0, 0, guess, codeCall, unwind.StopNone, unwind.TrustCode},
+		{"two ways out, no guess allowed", ways, 0, 0, unwind.Bounds{}, codeCall, unwind.NoInfo, unwind.TrustNone},
+		{"no call before the return address", ways, 0, 0, follow, codeCall + 1, unwind.NoInfo, unwind.TrustNone},
+		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
+		{"a caller whose stack is not aligned, by two ways", returns, 10, 8, follow, codeCall, unwind.StopNone, unwind.TrustLeaf},
+		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
+		{"no way out", loop, 10, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
+		{"no way out, not called from there", loop, 10, 0, follow, codeCall + 0x20, unwind.NoInfo, unwind.TrustNone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := codeTable(t, c.code)
@@ -63,8 +65,42 @@ func TestStepByFollowing(t *testing.T) {
 			if stop != c.stop || stop != unwind.StopNone && got != r {
 				t.Fatalf("%v, want %v", stop, c.stop)
 			}
-			if stop == unwind.StopNone && (got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 || got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != unwind.TrustCode) {
+			if stop == unwind.StopNone && (got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 || got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != c.by) {
 				t.Errorf("%#x/%#x, rbx %#x by %v", got.RIP, got.SP(), got.GPR[context.RBX], at.Trust)
+			}
+		})
+	}
+}
+
+// TestStepExported: a function that its image exports is run from its beginning, also where
+// the call before the return address does not name it.
+func TestStepExported(t *testing.T) {
+	code := []byte{
+		0x53, 0x48, 0x83, 0xec, 0x10, 0xe8, 0, 1, 0, 0, // push rbx; sub rsp, 16; call
+		0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3, // add rsp, 16; pop rbx; ret
+	}
+	for name, c := range map[string]struct {
+		functions []module.Function
+		by        unwind.Trust
+	}{
+		"exported":     {[]module.Function{{Addr: codeLo - 64, Size: 8}, {Addr: codeLo, Size: 16}}, unwind.TrustLeaf},
+		"not exported": {nil, unwind.TrustCode},
+		"too short":    {[]module.Function{{Addr: codeLo, Size: 10}}, unwind.TrustCode},
+		"another one":  {[]module.Function{{Addr: codeLo + 5, Size: 11}}, unwind.TrustCode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := *codeTable(t, code).At(0)
+			m.Functions = c.functions
+			for i := range m.Functions {
+				m.Functions[i].Addr -= m.Bias
+			}
+			u, s, r := unwinder(module.NewTable(2, []module.Module{m}, nil)), newStack(), start(codeLo+10, sp0)
+			s.set(sp0+0x18, codeCall)
+			at := stateOf(&r, false)
+			var f unwind.Frame
+			stop := u.Step(&at, s.window(), &unwind.Bounds{Follow: true}, &f)
+			if stop != unwind.StopNone || at.Regs.AMD64.RIP != codeCall || at.Trust != c.by {
+				t.Errorf("%v, at %#x by %v, want by %v", stop, at.Regs.AMD64.RIP, at.Trust, c.by)
 			}
 		})
 	}

@@ -1,7 +1,9 @@
 package module
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/elf"
@@ -47,7 +49,7 @@ func ofELF(id uint32, f *elf.File, table *cfi.Table, path string, start, end, bi
 		m.CFI = table
 	}
 	if n < fewFDEs {
-		m.Endings = endings(f)
+		m.Endings, m.Functions = exports(f)
 	}
 	return m
 }
@@ -56,18 +58,42 @@ func ofELF(id uint32, f *elf.File, table *cfi.Table, path string, start, end, bi
 // data: only its assembly has some.
 const fewFDEs = 16
 
-// endings finds the exported functions of musl's libc that end a thread or a program.
-func endings(f *elf.File) (e [2]uint64) {
+// sttFunc is a function's type in a symbol table.
+const sttFunc = 2
+
+// exports finds the exported functions of an image without unwind data, by address, and among
+// them those of musl's libc that end a thread or a program.
+func exports(f *elf.File) (endings [2]uint64, functions []Function) {
 	for s := range f.Symbols(true) {
-		switch {
-		case s.Section == 0:
-		case s.Name == "pthread_exit":
-			e[0] = s.Value
-		case s.Name == "exit":
-			e[1] = s.Value
+		if s.Section == 0 {
+			continue
+		}
+		switch s.Name {
+		case "pthread_exit":
+			endings[0] = s.Value
+		case "exit":
+			endings[1] = s.Value
+		}
+		if s.Type == sttFunc && s.Size > 0 {
+			functions = append(functions, Function{s.Value, s.Size})
 		}
 	}
-	return e
+	slices.SortFunc(functions, func(a, b Function) int { return cmp.Compare(a.Addr, b.Addr) })
+	return endings, functions
+}
+
+// Function returns the first address of the exported function of an image without unwind data
+// that has the mapped address in it.
+func (m *Module) Function(addr uint64) (first uint64, ok bool) {
+	at := addr - m.Bias
+	i, exact := slices.BinarySearchFunc(m.Functions, at, func(f Function, at uint64) int { return cmp.Compare(f.Addr, at) })
+	if !exact {
+		i--
+	}
+	if i < 0 || at-m.Functions[i].Addr >= m.Functions[i].Size {
+		return 0, false
+	}
+	return m.Functions[i].Addr + m.Bias, true
 }
 
 // CFISections returns the sections of an ELF image in the form package cfi takes;

@@ -46,7 +46,12 @@ type Module struct {
 	// program. They are set for images with hardly any unwind data that export these
 	// functions, and 0 otherwise.
 	Endings [2]uint64
+	// Functions are the exported functions of an image without unwind data, by address.
+	Functions []Function
 }
+
+// Function is where a function of an image begins, in the image's own addresses, and its bytes.
+type Function struct{ Addr, Size uint64 }
 
 // Table is a set of modules and of managed ranges, sorted and immutable.
 type Table struct {
