@@ -22,11 +22,18 @@ function text(tag, content, cls) {
 
 const shown = w => $("idle").checked || !w[IDLE];
 
+// The orders of rows besides that of the data, which is the time waited, most first.
+const orders = {
+	time: () => 0,
+	name: (a, b) => data.threads[a].localeCompare(data.threads[b], "en", { numeric: true }),
+	first: (a, b, used) => used.get(a) - used.get(b),
+};
+
 // Rows are the threads that have something to show, and owners of locks.
 function layout() {
-	const used = new Set();
-	for (const w of data.waits) if (shown(w)) { used.add(w[THREAD]); if (w[OWNER] >= 0) used.add(w[OWNER]); }
-	rows = data.threads.map((_, i) => i).filter(i => used.has(i));
+	const used = new Map(); // to the start of the first wait
+	for (const w of data.waits) if (shown(w)) for (const t of [w[THREAD], w[OWNER]]) if (t >= 0) used.set(t, Math.min(used.get(t) ?? Infinity, w[START]));
+	rows = data.threads.map((_, i) => i).filter(i => used.has(i)).sort((a, b) => orders[$("order").value](a, b, used));
 	rowOf = new Map(rows.map((t, i) => [t, i]));
 	const ratio = devicePixelRatio || 1, width = $("frame").clientWidth, height = head + rows.length * rowHeight + 4;
 	canvas.style.height = height + "px";
@@ -217,6 +224,7 @@ function tables() {
 $("facts").textContent = data.facts.join(" · ");
 for (const n of data.notes) $("notes").append(text("li", n));
 $("idle").addEventListener("change", () => { layout(); tables(); });
+$("order").addEventListener("change", layout);
 addEventListener("resize", layout);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 layout();
