@@ -13,8 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/seedwalk/seedwalk/testkit/pty"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -34,27 +33,6 @@ func echoSignals() int {
 	return 98
 }
 
-// openTerminal makes a pseudo terminal (pts(4)).
-func openTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no pseudo terminals: " + err.Error())
-	}
-	fd := int(master.Fd())
-	n, err1 := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	err2 := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	err3 := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 70})
-	slave, err4 := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	for _, err := range []error{err1, err2, err3, err4} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() { master.Close() })
-	return master, slave
-}
-
 // expect reads the terminal up to a text and returns what came before it.
 func expect(t *testing.T, r *bufio.Reader, text string) string {
 	t.Helper()
@@ -72,7 +50,7 @@ func expect(t *testing.T, r *bufio.Reader, text string) string {
 // A Ctrl-C on the terminal reaches the command once, though the tool passes
 // other signals on.
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
-	master, slave := openTerminal(t)
+	master, slave := pty.Open(t, 24, 70)
 	exe := self(t)
 	out := filepath.Join(tempdir.New(t), "a.folded")
 	cmd := exec.Command(exe, "record", "--output", out, "--", exe)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/pty"
 )
 
 // terminal is a pseudo terminal with a program on it.
@@ -30,27 +30,14 @@ type terminal struct {
 // onTerminal starts a program on a pseudo terminal of its own (pts(4)).
 func onTerminal(t *testing.T, argv ...string) *terminal {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no pseudo terminals: " + err.Error())
-	}
-	fd := int(master.Fd())
-	n, err1 := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	err2 := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	err3 := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120})
-	slave, err4 := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	for _, err := range []error{err1, err2, err3, err4} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	master, slave := pty.Open(t, 40, 120)
 	m := &terminal{t: t, master: master, slave: slave, cmd: exec.Command(argv[0], argv[1:]...), text: make(chan string, 1<<12)}
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = slave, slave, slave
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { m.cmd.Process.Kill(); slave.Close(); master.Close() })
+	t.Cleanup(func() { m.cmd.Process.Kill(); slave.Close() })
 	go func() {
 		defer close(m.text)
 		var b [4096]byte

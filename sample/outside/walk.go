@@ -176,8 +176,7 @@ func (w *walker) native(c *capture) unwind.Stop {
 		}
 	}
 	for i := range w.block[:n] {
-		f := &w.block[i]
-		if !w.put(merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: f.Module, Kind: f.Kind, Trust: f.Trust, Exact: f.Exact}) {
+		if !w.put(merge.Unmanaged(&w.block[i])) {
 			return unwind.Limit
 		}
 	}

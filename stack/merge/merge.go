@@ -47,7 +47,7 @@ type Frame struct {
 	Exact    bool
 }
 
-// Unmanaged is a walker's frame as one of a merged stack.
+// Unmanaged converts a walker's frame to one of a merged stack.
 func Unmanaged(f *unwind.Frame) (out Frame) {
 	out.unmanaged(f)
 	return out

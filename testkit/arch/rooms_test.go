@@ -139,6 +139,7 @@ var rooms = []room{
 	{Name: "testkit/nettracefile"},
 	{Name: "testkit/waittruth", May: []string{"eventpipe/waits"}},
 	{Name: "testkit/tempdir"},
+	{Name: "testkit/pty"},
 	{Name: "testkit/armrun"},
 	{Name: "testkit/gdb"},
 	{Name: "testkit/browser"},
