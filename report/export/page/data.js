@@ -158,6 +158,38 @@ function invert(tree, s, order) {
   return finish(grow, self, count, tree.metric, order);
 }
 
+// MAX_INVERTED bounds the nodes of an inverted tree. If all callers of all leaves might be more,
+// those of a light leaf are one node.
+const MAX_INVERTED = 2e6, LIGHT = 1 / 20000;
+
+// invertAll returns the tree from the leaves: what runs is at the root, and above each node who
+// called it. A node's total is the time of the stacks that begin with it and its callees.
+function invertAll(tree, order, room = MAX_INVERTED) {
+  const leaves = [], add = (at, i) => { self[at] += tree.self[i]; count[at] += tree.selfCount[i]; };
+  let steps = 1;
+  for (let i = 1; i < tree.n; i++) if (tree.self[i] > 0 || tree.selfCount[i] > 0) { leaves.push(i); steps += tree.depth[i]; }
+  const most = Math.min(steps, room), grow = new Grower(most + 2 * leaves.length, false);
+  const self = new Float64Array(grow.parent.length), count = new Float64Array(grow.parent.length);
+  const entries = Int32Array.from(leaves), cursor = Int32Array.from({ length: tree.n }, (_, i) => i); // of a leaf, its caller to add next
+  const queue = [[0, 0, leaves.length]]; // a node, and its part of entries
+  for (let k = 0; k < queue.length; k++) { // parents stand before their children
+    const [at, from, to] = queue[k], part = entries.subarray(from, to);
+    const symbol = i => cursor[i] === 0 ? -1 : tree.symbol[cursor[i]];
+    if (to - from > 1) part.sort((a, b) => symbol(a) - symbol(b));
+    const heavy = steps <= room || part.reduce((sum, i) => sum + tree.self[i], 0) >= LIGHT * tree.total[0] && grow.n < most;
+    for (let i = from, end; i < to; i = end) {
+      const s = symbol(entries[i]);
+      for (end = i; end < to && symbol(entries[end]) === s;) end++;
+      if (s < 0) { for (let j = i; j < end; j++) add(at, entries[j]); continue; } // outermost
+      if (!heavy) { const rest = grow.child(at, MORE); for (let j = i; j < to; j++) add(rest, entries[j]); break; }
+      const next = grow.child(at, s);
+      for (let j = i; j < end; j++) cursor[entries[j]] = tree.parent[cursor[entries[j]]];
+      queue.push([next, i, end]);
+    }
+  }
+  return Object.assign(finish(grow, self, count, tree.metric, order), { inverted: true });
+}
+
 // functions lists every symbol with its own weight and its total, in which a recursion
 // counts once, heaviest first.
 function functions(tree) {

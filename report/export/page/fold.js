@@ -20,6 +20,8 @@ function pseudo(name, note) {
 const START = pseudo("[thread start]", "frames in which the system and the runtime start the thread, folded into one");
 const WAITING = pseudo("[waiting]", "threads that wait, folded into one box for each place that waits");
 
+const MORE = pseudo("[more callers]", "callers of a light leaf, left out because there are too many");
+
 // A page of more nodes than this opens unfolded: folding needs an index of them.
 const MAX_FOLDED = 1e6;
 

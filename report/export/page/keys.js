@@ -70,6 +70,7 @@ const KEYS = {
   i: () => setShape(state.shape === "flame" ? "icicle" : "flame"),
   b: showCallers,
   t: () => setShape("top"),
+  l: turnAround,
   f: () => setFold(!state.fold),
   c: copyName,
   Backspace: () => { const up = Math.max(0, tree.parent[picture.focus]); zoom(up); },
@@ -111,9 +112,9 @@ function press(group, value) {
 
 function setShape(value) {
   if (value === "callers" && state.shape !== "callers") return showCallers();
-  const path = tree === whole ? pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]) : [];
+  const was = tree, path = tree.side ? [] : pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]);
   press("shape", state.shape = value);
-  show(path);
+  show(was.inverted && !INVERTIBLE.has(value) ? [] : path);
 }
 
 function setFold(on) {
@@ -122,11 +123,19 @@ function setFold(on) {
   rebuild();
 }
 
+// turnAround inverts the tree, or turns it back. A view without a tree gives way to the
+// inverted flame graph.
+function turnAround() {
+  state.invert = !tree.inverted;
+  if (!INVERTIBLE.has(state.shape)) press("shape", state.shape = "flame");
+  show([]);
+}
+
 // remember puts what is shown into the page's address, which can be copied as a link.
 function remember() {
   const path = pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]);
-  const at = { m: METRICS[state.metric][0], t: state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0,
-    q: state.search, s: span ? span.map(t => Math.round(t)).join("-") : "", h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree === whole ? path.join(".") : "" };
+  const at = { m: METRICS[state.metric][0], t: state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0, i: state.invert ? 1 : "",
+    q: state.search, s: span ? span.map(t => Math.round(t)).join("-") : "", h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree.side ? "" : path.join(".") };
   const hash = "#" + new URLSearchParams(Object.entries(at).filter(([, v]) => v !== ""));
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
@@ -142,6 +151,7 @@ function recall() {
   if (["heavy", "name"].includes(at.get("o"))) state.order = at.get("o");
   const part = /^(\d+)-(\d+)$/.exec(at.get("s") || "");
   span = TIMES && part && Number(part[1]) < Number(part[2]) ? [Number(part[1]), Math.min(TIMES.length, Number(part[2]))] : null;
+  state.invert = at.get("i") === "1";
   if (at.has("f")) state.fold = at.get("f") === "1";
   state.hidden = new Set((at.get("h") || "").split(".").map(c => data.classes.indexOf(c)).filter(c => c >= 0));
   if (state.fold) folds(); // its symbols can be zoomed too
@@ -172,6 +182,7 @@ function fillControls() {
   });
   for (const b of $("shape").children) b.onclick = () => setShape(b.dataset.v);
   for (const b of $("order").children) b.onclick = () => { press("order", state.order = b.dataset.v); rebuild(); };
+  $("invert").onclick = turnAround;
   $("fold").onclick = () => setFold(!state.fold);
   $("copy").onclick = copyName;
   $("next").onclick = () => findNext(1);

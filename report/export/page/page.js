@@ -2,14 +2,14 @@
 
 const $ = id => document.getElementById(id);
 const PICTURES = new Set(["flame", "icicle", "callers"]);
-const state = { thread: -1, metric: 0, hidden: new Set(), order: "heavy", shape: "flame", fold: false, sort: "self", of: -1, search: "", pattern: null };
+const state = { thread: -1, metric: 0, hidden: new Set(), order: "heavy", shape: "flame", fold: false, invert: false, sort: "self", of: -1, search: "", pattern: null };
 const picture = new Picture($("view"), $("canvas"), $("space"));
-let whole, tree; // of all calls; what is shown: that, or the callers of one function
+let whole, tree; // of all calls; what is shown: that, the same from the leaves, or callers and callees of one function
 
 function rootLabel() {
   const value = isCount(state.metric) ? counted(tree.total[0], state.metric) : formatValue(tree.total[0], state.metric);
-  if (tree !== whole) return "callers and callees of " + symbols[state.of].name + " - " + value;
-  return (state.thread < 0 ? "all threads" : data.threads[state.thread][0]) + " - " + value;
+  if (tree.side) return "callers and callees of " + symbols[state.of].name + " - " + value;
+  return (state.thread < 0 ? "all threads" : data.threads[state.thread][0]) + (tree.inverted ? ", from the leaves" : "") + " - " + value;
 }
 
 function element(name, text, props) {
@@ -17,6 +17,12 @@ function element(name, text, props) {
   if (text !== undefined) e.textContent = text;
   return Object.assign(e, props);
 }
+
+// INVERTIBLE are the views that the switch "Inverted" turns around.
+const INVERTIBLE = new Set(["flame", "icicle", "tree"]);
+
+// inverted returns the inverted tree. It is made once for each tree of all calls.
+function inverted() { return whole.inverse || (whole.inverse = invertAll(whole, state.order)); }
 
 // rebuild makes the tree anew and keeps the zoom where it can.
 function rebuild() {
@@ -28,7 +34,8 @@ function rebuild() {
 // show draws the view there is to show, zoomed along a path of symbols.
 function show(path) {
   const callers = state.shape === "callers" && state.of >= 0;
-  tree = callers ? sandwich(whole, state.of, state.order) : whole;
+  tree = callers ? sandwich(whole, state.of, state.order) : state.invert && INVERTIBLE.has(state.shape) ? inverted() : whole;
+  $("invert").setAttribute("aria-pressed", String(!!tree.inverted));
   $("view").hidden = !PICTURES.has(state.shape);
   $("text").hidden = PICTURES.has(state.shape);
   if (state.pattern) matchAll();
@@ -169,9 +176,9 @@ function showTip(i, x, y) {
   if (s) rows.push(["class", data.classes[s.cls]]);
   rows.push([countName(state.metric), formatValue(tree.count[i], 0) + (sampled(state.metric) ? errorOf(tree.count[i]) : "")]);
   if (!isCount(state.metric)) rows.push([METRICS[state.metric][1].toLowerCase(), formatEstimate(tree.total[i], tree.count[i], state.metric)]);
-  if (!tree.side || tree.side[i] >= 0) rows.push(["self", formatEstimate(tree.self[i], tree.selfCount[i], state.metric) + " (" + selfShare(i) + ")"]);
+  if (!tree.inverted && (!tree.side || tree.side[i] >= 0)) rows.push(["self", formatEstimate(tree.self[i], tree.selfCount[i], state.metric) + " (" + selfShare(i) + ")"]);
   rows.push(["of total", shareOf(i, whole.total[0])]);
-  if (i > 0) rows.push([tree.side && tree.side[i] < 0 ? "of callee" : "of parent", shareOf(i, tree.total[up])]);
+  if (i > 0) rows.push([tree.inverted || tree.side && tree.side[i] < 0 ? "of callee" : "of parent", shareOf(i, tree.total[up])]);
   if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? shareOf(i, tree.total[picture.focus]) : "-"]);
   const table = element("table");
   for (const [k, v] of rows) { const tr = table.insertRow(); tr.insertCell().textContent = k; tr.insertCell().textContent = v; }
@@ -190,7 +197,7 @@ function showTip(i, x, y) {
 
 function hideTip() {
   $("tip").hidden = true;
-  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · f fold · c copy name · Esc back";
+  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · l inverted · f fold · c copy name · Esc back";
 }
 
 function pointed(e) {

@@ -48,7 +48,7 @@ function drawTop(box) {
 function drawTree(box) {
   const list = element("ul");
   list.setAttribute("role", "tree");
-  list.setAttribute("aria-label", "calls, outermost first");
+  list.setAttribute("aria-label", tree.inverted ? "leaves with their callers" : "calls, outermost first");
   list.append(treeItem(picture.focus, 1, 1, 1));
   box.replaceChildren(list);
   let item = list.firstElementChild;
@@ -92,7 +92,14 @@ function plain(share) { return share.replace("~", ""); }
 function describe(i) {
   const s = i > 0 ? symbols[tree.symbol[i]] : null, n = childrenOf(i).length;
   return [s ? s.name : rootLabel(), s && s.doubtful ? "doubtful" : "", s ? data.classes[s.cls] : "", plain(shareOf(i, whole.total[0])) + " of total",
-    plain(selfShare(i)) + " self", counted(tree.count[i], state.metric) + (isWeak(tree.count[i], state.metric) ? ", too few to rely on" : ""), n === 0 ? "calls nothing" : n === 1 ? "calls 1 function" : `calls ${n} functions`].filter(x => x).join(", ");
+    tree.inverted ? "" : plain(selfShare(i)) + " self", counted(tree.count[i], state.metric) + (isWeak(tree.count[i], state.metric) ? ", too few to rely on" : ""), neighbors(i, n)].filter(x => x).join(", ");
+}
+
+// neighbors says how many functions a node calls, or how many call it.
+function neighbors(i, n) {
+  const functions = n === 1 ? "1 function" : `${n} functions`;
+  if (tree.inverted && i > 0) return n === 0 ? "outermost" : "called by " + functions;
+  return n === 0 ? "calls nothing" : (tree.inverted ? functions + " at the leaves" : "calls " + functions);
 }
 
 // expand shows or hides what a node calls; it is made when first shown.
