@@ -31,14 +31,20 @@ if stale out/samples/Truth.exe $src/Truth.cs $src/TruthMore.cs; then
 	mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/Truth.exe $src/Truth.cs $src/TruthMore.cs
 fi
 
+# Against the core library of the runtime itself: the compiler's own has no ValueTask.
+core=.cache/dotnet-9.0.5/package/dist/System.Private.CoreLib.dll
+if [ -f $core ] && stale out/samples/Tasks.exe $src/Tasks.cs $core; then
+	mcs -optimize+ -nologo -nostdlib -noconfig -warn:1 -nowarn:4014 -r:$core -out:out/samples/Tasks.exe $src/Tasks.cs
+fi
+
 # The same for .NET 10, which exists as a single-file program: compiled against its
 # core library, and put in the place of that program's own assembly.
 single=.cache/dotnet-10.0.9/package/dist/azmcp
-for app in Waits Events Exact Storm Survive Hang; do
+for app in Waits Events Exact Storm Survive Hang Tasks; do
 	if [ -f $single ] && stale out/samples/${app}10 $src/$app.cs $single; then
 		mkdir -p out/samples/net10/$app
 		${GO:-go} run ./testkit/tools/bundle extract $single System.Private.CoreLib.dll out/samples/net10/System.Private.CoreLib.dll
-		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -define:NET10 -r:out/samples/net10/System.Private.CoreLib.dll \
+		mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -nowarn:4014 -define:NET10 -r:out/samples/net10/System.Private.CoreLib.dll \
 			-out:out/samples/net10/$app/azmcp.dll $src/$app.cs
 		${GO:-go} run ./testkit/tools/bundle replace $single azmcp.dll out/samples/net10/$app/azmcp.dll out/samples/${app}10
 	fi
@@ -54,7 +60,6 @@ fi
 # The same for musl: a single-file program of .NET 9.0.9, with the core library of
 # 9.0.5, since its own is cut down to what that program needs.
 musl=.cache/dotnet-9.0.9-musl/package/bin/vsce-sign
-core=.cache/dotnet-9.0.5/package/dist/System.Private.CoreLib.dll
 if [ -f $musl ] && [ -f $core ] && command -v musl-gcc >/dev/null && stale out/samples/TruthMusl $src/Truth.cs $src/TruthMore.cs $src/musl.c $musl; then
 	mkdir -p out/samples/musl
 	mcs -optimize+ -unsafe -nologo -nostdlib -noconfig -warn:1 -r:$core -out:out/samples/musl/vsce-sign.dll $src/Truth.cs $src/TruthMore.cs

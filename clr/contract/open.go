@@ -39,8 +39,13 @@ type Tables struct {
 	arch     context.Arch
 	windows  bool // functions preserve what they do on Windows
 
-	incomplete bool // see SetIncomplete
+	incomplete bool   // see SetIncomplete
+	globals    uint64 // the debugger's table of globals (g_dacTable), 0 = not exported
 }
+
+// DebuggerGlobals is the address of the table of addresses that the runtime exports for
+// debuggers (g_dacTable), 0 if it exports none.
+func (t *Tables) DebuggerGlobals() uint64 { return t.globals }
 
 // SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing. A
 // structure that cannot be read is then no contradiction of a supposed layout.
@@ -113,7 +118,7 @@ func PublishesPE(image *pe.File) bool {
 }
 
 func open(r memory.Reader, arch context.Arch, e exports) (*Tables, error) {
-	t := &Tables{v: view{r: r}, arch: arch, cache: map[uint64]*located{}, images: map[uint64]directory{}}
+	t := &Tables{v: view{r: r}, arch: arch, cache: map[uint64]*located{}, images: map[uint64]directory{}, globals: e.dac}
 	var err error
 	if e.desc != 0 {
 		t.desc, t.pointers, err = t.descriptor(e.desc)

@@ -244,13 +244,10 @@ func (m *Module) machine(owner int, method string) string {
 	if own := m.text(m.cell(tableTypeDef, owner, 1)); method != "MoveNext" || !strings.HasPrefix(own, "<") && !strings.HasPrefix(own, basicMachine) {
 		return ""
 	}
-	first, end := m.cell(tableTypeDef, owner, 4), m.table[tableField].rows+1
-	if owner < m.table[tableTypeDef].rows {
-		end = min(end, m.cell(tableTypeDef, owner+1, 4))
-	}
+	first, end := m.Fields(owner)
 	kind := ""
 	for f := first; f < min(end, first+maxMachine); f++ {
-		switch m.text(m.cell(tableField, f, 1)) {
+		switch m.Field(f) {
 		case "<>t__builder", "$builder", "$Builder":
 			return " (async)"
 		case "<>2__current", "$current", "$Current":

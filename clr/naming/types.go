@@ -80,22 +80,31 @@ func (n *Names) instantiated(m *demangle.MethodName, desc, table uint64, flags u
 
 // tableArgs are the type arguments of a MethodTable, of all types it is nested in.
 func (n *Names) tableArgs(table uint64, depth int) []string {
+	dict, count := n.dictionary(table)
+	if count == 0 {
+		return nil
+	}
+	return n.args(dict, count, depth)
+}
+
+// dictionary is where the type arguments of a MethodTable are, and how many; 0 if it has none.
+func (n *Names) dictionary(table uint64) (at uint64, args int) {
 	flags, ok := n.u32(table + n.inst.tableFlags)
 	perInst, ok1 := n.word(table + n.inst.perInst)
 	if !ok || !ok1 || perInst < dictInfo || flags&hasComponents != 0 || flags&genericsMask == 0 {
-		return nil
+		return 0, 0
 	}
 	count, ok := n.u16(perInst - dictInfo + n.inst.dictArgs)
 	dicts, ok1 := n.u16(perInst - dictInfo + dictCount)
 	if !ok || !ok1 || count == 0 || count > maxTypeArgs || dicts == 0 || dicts > maxTypeArgs {
-		return nil
+		return 0, 0
 	}
 	// Its own dictionary is the last of those of the types it derives from.
-	dict, ok := n.word(perInst + 8*uint64(dicts-1))
+	at, ok = n.word(perInst + 8*uint64(dicts-1))
 	if !ok {
-		return nil
+		return 0, 0
 	}
-	return n.args(dict, int(count), depth)
+	return at, int(count)
 }
 
 // dictInfo is the size of a GenericsDictInfo, which ends where PerInstInfo points;

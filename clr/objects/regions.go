@@ -1,0 +1,232 @@
+package objects
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/seedwalk/seedwalk/context/memory"
+)
+
+// GcDacVars holds two bytes of version, two sizes, and then the addresses of the collector's
+// variables (gcinterface.dacvars.def, major version 5; later minor versions only add to it).
+const (
+	varGenerationSize = 8
+	varGenerations    = 16
+	varTable          = 48  // of generations, of the only heap
+	varAllocated      = 120 // end of the objects in the region that is allocated from
+	varHeaps          = 176 // number of heaps; no address unless it is a server collector
+	varHeapList       = 184
+	varInvalid        = 192 // above 0 while a collection changes the heap
+	varHeapOffsets    = 240 // offsets in gc_heap
+	varGenOffsets     = 248 // offsets in generation
+	varsSize          = 256
+)
+
+// Entries of the two tables of offsets (dac_gcheap_fields.h, dac_generation_fields.h).
+const (
+	heapAllocated  = 0
+	heapGeneration = 18
+	genContext     = 0
+	genSegment     = 1
+)
+
+// Fields of a heap_segment.
+const (
+	segAllocated = 0
+	segCommitted = 8
+	segReserved  = 16
+	segMem       = 32
+	segNext      = 48
+	segSize      = 56
+)
+
+// Bounds of what the collector's variables may hold.
+const (
+	gcGenerations     = 5 // 0, 1, 2, large objects, pinned objects
+	maxGenerationSize = 1 << 16
+	maxServerHeaps    = 1 << 10
+	maxRegions        = 1 << 20
+	maxDebuggerTable  = 256 // entries of the debugger's table
+)
+
+// Heap is the list of regions of a process's heap.
+type Heap struct {
+	r       memory.Reader
+	vars    [varsSize]byte
+	Regions []memory.Range // sorted; a region's end is that of its last object
+	Skip    []memory.Range // sorted: the allocation contexts, which hold no objects
+	Version [2]uint8       // of the variables: major, minor
+	Busy    bool           // a collection was changing the heap
+
+	fixed []memory.Range // regions that are not allocated from, in the order of the list
+}
+
+// OpenHeap finds the collector's variables in the debugger's table of globals. ok is false
+// if no entry has their address.
+func OpenHeap(r memory.Reader, globals uint64) (h *Heap, ok bool) {
+	h = &Heap{r: r}
+	if globals == 0 {
+		return nil, false
+	}
+	for i := range uint64(maxDebuggerTable) {
+		variable, ok := h.word(globals + 8*i)
+		if !ok {
+			return nil, false
+		}
+		at, ok := h.word(variable)
+		if ok && at&7 == 0 && r.ReadAt(h.vars[:], at) && h.plausible() {
+			h.Version = [2]uint8{h.vars[0], h.vars[1]}
+			return h, true
+		}
+	}
+	return nil, false
+}
+
+// plausible reports whether vars are the collector's.
+func (h *Heap) plausible() bool {
+	size := h.value(varGenerationSize)
+	if h.vars[0] == 0 || h.vars[0] > 32 || h.value(varGenerations) != gcGenerations || size < 64 || size > maxGenerationSize || size&7 != 0 {
+		return false
+	}
+	segment, ok := h.i32(h.value(varGenOffsets) + 4*genSegment)
+	return ok && uint64(segment)+8 <= size
+}
+
+func (h *Heap) value(at int) uint64 { return binary.LittleEndian.Uint64(h.vars[at:]) }
+
+// Read reads the list of regions. It returns false if the list contradicts itself, as it may
+// while a collection runs.
+func (h *Heap) Read() bool {
+	h.Regions, h.Skip, h.fixed = nil, nil, nil
+	invalid, ok := h.i32(h.value(varInvalid))
+	h.Busy = ok && invalid > 0
+	context, ok1 := h.i32(h.value(varGenOffsets) + 4*genContext)
+	segment, ok2 := h.i32(h.value(varGenOffsets) + 4*genSegment)
+	if !ok1 || !ok2 {
+		return false
+	}
+	ok = false
+	for _, heap := range h.heaps() {
+		if ok = h.generations(heap, uint64(context), uint64(segment)); !ok {
+			return false
+		}
+	}
+	slices.SortFunc(h.Regions, byStart)
+	return ok
+}
+
+// Unchanged reports whether no collection has changed the heap since Read.
+func (h *Heap) Unchanged() bool {
+	now := &Heap{r: h.r, vars: h.vars}
+	return !h.Busy && now.Read() && !now.Busy && slices.Equal(h.fixed, now.fixed)
+}
+
+func byStart(a, b memory.Range) int {
+	if a.Start < b.Start {
+		return -1
+	}
+	return 1
+}
+
+// heap is where one heap's generations are, and up to where it has allocated.
+type heap struct{ table, allocated uint64 }
+
+// heaps lists the only heap, or those of a server collector.
+func (h *Heap) heaps() (out []heap) {
+	if h.value(varHeaps) == 0 {
+		allocated, _ := h.word(h.value(varAllocated))
+		return []heap{{h.value(varTable), allocated}}
+	}
+	n, ok := h.i32(h.value(varHeaps))
+	list, ok1 := h.word(h.value(varHeapList))
+	table, ok2 := h.i32(h.value(varHeapOffsets) + 4*heapGeneration)
+	end, ok3 := h.i32(h.value(varHeapOffsets) + 4*heapAllocated)
+	if !ok || !ok1 || !ok2 || !ok3 || n < 0 || n > maxServerHeaps {
+		return nil
+	}
+	for i := range uint64(n) {
+		at, ok := h.word(list + 8*i)
+		if !ok {
+			return nil
+		}
+		allocated, _ := h.word(at + uint64(end))
+		out = append(out, heap{at + uint64(table), allocated})
+	}
+	return out
+}
+
+// generations reads the regions of one heap's generations.
+func (h *Heap) generations(of heap, context, segment uint64) bool {
+	size := h.value(varGenerationSize)
+	for g := range uint64(gcGenerations) {
+		at := of.table + g*size
+		pointer, ok := h.word(at + context)
+		limit, ok1 := h.word(at + context + 8)
+		if ok && ok1 {
+			h.context(pointer, limit)
+		}
+		next, ok := h.word(at + segment)
+		for ok && next != 0 {
+			if len(h.Regions) >= maxRegions {
+				return false
+			}
+			next, ok = h.region(next, of.allocated)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// region adds the region of a heap_segment.
+func (h *Heap) region(at, allocated uint64) (next uint64, ok bool) {
+	var b [segSize]byte
+	if at&7 != 0 || !h.r.ReadAt(b[:], at) {
+		return 0, false
+	}
+	word := func(off int) uint64 { return binary.LittleEndian.Uint64(b[off:]) }
+	start, end := word(segMem), word(segAllocated)
+	current := allocated > start && allocated <= word(segReserved)
+	if current {
+		end = max(end, allocated)
+	}
+	if start&7 != 0 || end < start || end > word(segReserved) {
+		return 0, false
+	}
+	if !current {
+		h.fixed = append(h.fixed, memory.Range{Start: start, End: end})
+	}
+	if end > start {
+		h.Regions = append(h.Regions, memory.Range{Start: start, End: end})
+	}
+	return word(segNext), true
+}
+
+// context adds an allocation context: its limit leaves room for the smallest object.
+func (h *Heap) context(pointer, limit uint64) {
+	const smallest = 24
+	if pointer != 0 && pointer&7 == 0 && limit >= pointer && limit-pointer < 1<<32 {
+		h.Skip = append(h.Skip, memory.Range{Start: pointer, End: limit + smallest})
+	}
+}
+
+// Contexts adds the allocation contexts of threads, and sorts them all.
+func (h *Heap) Contexts(of []memory.Range) {
+	for _, c := range of {
+		h.context(c.Start, c.End)
+	}
+	slices.SortFunc(h.Skip, byStart)
+}
+
+func (h *Heap) word(addr uint64) (uint64, bool) {
+	var b [8]byte
+	ok := addr >= 4096 && addr < 1<<63 && h.r.ReadAt(b[:], addr)
+	return binary.LittleEndian.Uint64(b[:]), ok
+}
+
+func (h *Heap) i32(addr uint64) (int32, bool) {
+	var b [4]byte
+	ok := addr >= 4096 && addr < 1<<63 && h.r.ReadAt(b[:], addr)
+	return int32(binary.LittleEndian.Uint32(b[:])), ok
+}

@@ -1,0 +1,214 @@
+package tasks
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr/objects"
+)
+
+// Group is a chain and how often there is one like it.
+type Group struct {
+	Count   int
+	Chain   []string // what is awaited first, then each method that awaits the one before it
+	Task    uint64   // address of the first task of one such chain
+	Threads []uint32 // that block until the chain ends, or run its first method
+	Blocks  bool     // Threads block on it
+	State   string   // of a chain that begins with a method: what is known of it
+}
+
+// Result is what is known of a process's pending tasks.
+type Result struct {
+	Groups      []Group // the most frequent first
+	Chains      int     // that Groups counts
+	Pending     int     // tasks and boxes
+	Tasks       int     // tasks, also those that have ended
+	Unconfirmed int     // continuations without a counterpart, which are not shown
+	Changed     int     // continuations that could not be read: they changed meanwhile
+	Unread      int     // pending tasks beyond the bound
+	Moved       bool    // a collection moved objects meanwhile: some chains were not found
+	Busy        bool    // a collection was in progress all the time
+	Cut         bool    // there are more chains than are counted
+	Heap        objects.Walked
+}
+
+// Bounds of the chains that are counted.
+const (
+	maxSteps  = 1 << 26 // of all chains
+	maxLength = 1 << 12 // methods of one
+	maxGroups = 1 << 16
+)
+
+// Bounds of how often the heap of a running process is read until no collection falls into a
+// reading: how many readings, and when the last one begins.
+const (
+	maxReadings = 5
+	lastReading = 2 * time.Second
+)
+
+// Read finds the pending chains. The error says what of the runtime could not be read.
+func Read(src *Source) (*Result, error) {
+	g := &graph{src: src}
+	if err := g.open(); err != nil {
+		return nil, err
+	}
+	var best *Result
+	began := time.Now()
+	for i := 0; i == 0 || i < maxReadings && time.Since(began) < lastReading; i++ {
+		g.all, g.slab, g.arena, g.out = nil, nil, nil, &Result{}
+		if err := g.read(); err != nil {
+			return nil, err
+		}
+		g.connect()
+		g.out.Busy = g.heap.Busy
+		g.out.Moved = g.heap.Busy || src.Moves && !g.heap.Unchanged()
+		g.chains()
+		if best == nil || g.out.Changed < best.Changed {
+			best = g.out
+		}
+		if !g.out.Moved {
+			break
+		}
+	}
+	return best, nil
+}
+
+// step is a place in the tree of all chains; equal beginnings share it.
+type step struct {
+	parent int32
+	name   int32
+}
+
+// tree counts equal chains.
+type tree struct {
+	names []string
+	ids   map[string]int32
+	steps []step
+	find  map[step]int32
+	ends  map[end]*Group
+	left  int
+}
+
+// end tells chains apart that have the same methods.
+type end struct {
+	step   int32
+	blocks bool
+	state  string
+}
+
+func (t *tree) id(name string) int32 {
+	id, ok := t.ids[name]
+	if !ok {
+		id = int32(len(t.names))
+		t.names, t.ids[name] = append(t.names, name), id
+	}
+	return id
+}
+
+func (t *tree) step(parent, name int32) int32 {
+	s := step{parent, name}
+	id, ok := t.find[s]
+	if !ok {
+		id = int32(len(t.steps))
+		t.steps, t.find[s] = append(t.steps, s), id
+	}
+	return id
+}
+
+// chains counts the chains that begin at each task that awaits nothing.
+func (g *graph) chains() {
+	t := &tree{ids: map[string]int32{}, find: map[step]int32{}, ends: map[end]*Group{}, left: maxSteps}
+	for i := range g.all {
+		p := g.all[i]
+		g.out.Pending++
+		if p.below == 0 && (len(p.next) > 0 || p.block != 0 || p.shape.kind == box && p.shape.flags != 0) {
+			g.climb(t, int32(i), -1, int32(i), 0)
+		}
+	}
+	g.out.Cut = t.left <= 0
+	for e, group := range t.ends {
+		for s := e.step; s >= 0; s = t.steps[s].parent {
+			group.Chain = append(group.Chain, t.names[t.steps[s].name])
+		}
+		slices.Reverse(group.Chain)
+		g.out.Groups, g.out.Chains = append(g.out.Groups, *group), g.out.Chains+group.Count
+	}
+	slices.SortFunc(g.out.Groups, compare)
+}
+
+func compare(a, b Group) int {
+	if a.Count != b.Count {
+		return b.Count - a.Count
+	}
+	return strings.Compare(strings.Join(a.Chain, "\n"), strings.Join(b.Chain, "\n"))
+}
+
+// climb adds task i behind a place of the tree, and goes on to all that await it.
+func (g *graph) climb(t *tree, first, parent, i int32, depth int) {
+	if t.left--; t.left <= 0 || depth > maxLength || len(t.ends) > maxGroups {
+		return
+	}
+	p := g.all[i]
+	at := t.step(parent, t.id(p.shape.name))
+	if p.block != 0 {
+		g.end(t, first, end{step: at, blocks: true}, g.stacks[p.block])
+	}
+	for _, to := range p.next {
+		g.climb(t, first, at, to, depth+1)
+	}
+	if p.block == 0 && len(p.next) == 0 {
+		state, thread := g.state(first)
+		if g.out.Moved && (state == orphan || g.cut(first, p)) {
+			g.out.Changed++
+			return
+		}
+		g.end(t, first, end{step: at, state: state}, thread)
+	}
+}
+
+// cut reports whether a part of a chain may have moved while it was read: what its first task
+// awaits, or what continues after its last one.
+func (g *graph) cut(first int32, last *pending) bool {
+	begins := g.all[first].shape.kind
+	return begins == combined || begins == unwrap || last.shape.next != 0 && last.word(last.shape.next) != 0
+}
+
+// orphan is the state of a method that awaits nothing that is known.
+const orphan = "running, queued, or awaiting an object of its own"
+
+// state is what is known of the first task of a chain, if it is of a method that awaits
+// nothing, and the thread that runs it.
+func (g *graph) state(first int32) (state string, thread uint32) {
+	p := g.all[first]
+	if thread = g.stacks[p.addr]; p.shape.kind == box && thread != 0 {
+		return "running", thread
+	}
+	switch {
+	case p.shape.kind == box:
+		return orphan, 0
+	case p.shape.name == "Task" && p.state&stateInvoked != 0:
+		return "running", thread
+	case p.shape.name == "Task" && p.state&stateStarted != 0:
+		return "queued", 0
+	}
+	return "", 0
+}
+
+// end counts a chain.
+func (g *graph) end(t *tree, first int32, e end, thread uint32) {
+	if e.blocks && thread == 0 && len(g.src.Stacks) > 0 {
+		g.out.Unconfirmed++ // nobody blocks on it any more
+		return
+	}
+	group := t.ends[e]
+	if group == nil {
+		group = &Group{Task: g.all[first].addr, Blocks: e.blocks, State: e.state}
+		t.ends[e] = group
+	}
+	group.Count++
+	const shown = 16
+	if thread != 0 && len(group.Threads) < shown && !slices.Contains(group.Threads, thread) {
+		group.Threads = append(group.Threads, thread)
+	}
+}

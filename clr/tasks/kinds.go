@@ -1,0 +1,135 @@
+package tasks
+
+import (
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/clr/objects"
+)
+
+// kind is what role objects of a type have in chains.
+type kind uint8
+
+const (
+	other    kind = iota
+	task          // a Task that is none of these
+	box           // of an async method
+	combined      // a promise that tasks end: WhenAll, ContinueWith
+	unwrap        // a promise that the task of a task ends, to which it does not refer
+	blocked       // what a thread blocks on
+	action        // a delegate
+	wrapper       // an object whose continuation is in a field
+	list          // of continuations
+)
+
+// shape is what a type's objects are in chains.
+type shape struct {
+	kind  kind
+	name  string
+	flags uint64 // offset of m_stateFlags
+	next  uint64 // offset of what comes after: m_continuationObject, or a wrapper's field
+	state uint64 // offset of a box's state machine
+	valid bool   // the fields that the kind needs are there
+}
+
+const threading = "System.Threading.Tasks."
+
+// known are types by their role; a type that derives from one has it too, the first that fits.
+var known = []struct {
+	typ   string
+	kind  kind
+	field string // a wrapper's
+	shown string
+}{
+	{"System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1", box, "StateMachine", ""},
+	{"System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1", box, "StateMachine", ""},
+	{threading + "Task+SetOnInvokeMres", blocked, "", ""},
+	{threading + "Task+SetOnCountdownMres", blocked, "", ""},
+	{threading + "Task+DelayPromise", task, "", "Task.Delay"},
+	{"System.Threading.SemaphoreSlim+TaskNode", task, "", "SemaphoreSlim.WaitAsync"},
+	{threading + "Task+WhenAllPromise", combined, "", "Task.WhenAll"},
+	{threading + "Task+WhenAllPromise`1", combined, "", "Task.WhenAll"},
+	{threading + "Task+TwoTaskWhenAnyPromise`1", combined, "", "Task.WhenAny"},
+	{threading + "TaskFactory+CompleteOnInvokePromise", combined, "", "Task.WhenAny"},
+	{threading + "TaskFactory+CompleteOnInvokePromise`1", combined, "", "Task.WhenAny"},
+	{threading + "UnwrapPromise`1", unwrap, "", "Task.Run"},
+	{threading + "Task+CancellationPromise`1", combined, "", "Task.WaitAsync"},
+	{threading + "ContinuationTaskFromTask", combined, "", "Task.ContinueWith"},
+	{threading + "ContinuationTaskFromResultTask`1", combined, "", "Task.ContinueWith"},
+	{threading + "ContinuationResultTaskFromTask`1", combined, "", "Task.ContinueWith"},
+	{threading + "ContinuationResultTaskFromResultTask`2", combined, "", "Task.ContinueWith"},
+	{threading + "Task", task, "", ""},
+	{threading + "ContinueWithTaskContinuation", wrapper, "m_task", ""},
+	{threading + "StandardTaskContinuation", wrapper, "m_task", ""},
+	{threading + "AwaitTaskContinuation", wrapper, "m_action", ""},
+	{"System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper", wrapper, "_continuation", ""},
+	{"System.MulticastDelegate", action, "_target", ""},
+	{"System.Collections.Generic.List`1", list, "_items", ""},
+}
+
+// shapes are the roles of types.
+type shapes struct {
+	names *naming.Names
+	types *objects.Types
+	of    map[*objects.Type]*shape
+}
+
+func (s *shapes) shape(t *objects.Type) *shape {
+	sh, ok := s.of[t]
+	if !ok {
+		sh = s.classify(t)
+		s.of[t] = sh
+	}
+	return sh
+}
+
+func (s *shapes) classify(t *objects.Type) *shape {
+	sh := &shape{}
+	for i := range known {
+		k := &known[i]
+		if !t.Is(k.typ) {
+			continue
+		}
+		sh.kind, sh.name, sh.valid = k.kind, k.shown, true
+		switch k.kind {
+		case box:
+			sh.state, sh.valid = t.Field(k.field)
+			sh.name = s.method(t)
+			fallthrough
+		case task, combined, unwrap:
+			flags, ok1 := t.Field("m_stateFlags")
+			next, ok2 := t.Field("m_continuationObject")
+			if sh.flags, sh.next = flags, next; !ok1 || !ok2 {
+				sh.valid, sh.flags, sh.next = sh.valid && k.kind == box, 0, 0 // a pooled box is no Task
+			}
+		case wrapper, action, list:
+			sh.next, sh.valid = t.Field(k.field)
+		}
+		break
+	}
+	if sh.name == "" {
+		sh.name = s.names.TypeOf(t.Table)
+	}
+	return sh
+}
+
+// method is the async method of a box's type.
+func (s *shapes) method(t *objects.Type) string {
+	for ; t != nil; t = t.Parent {
+		if strings.HasSuffix(t.Name, "StateMachineBox`1") {
+			machine := s.names.LastArg(t.Table)
+			if name := s.names.Resumed(machine); name != "" {
+				return strings.TrimSuffix(name, " (async)")
+			}
+			return s.names.TypeOf(machine)
+		}
+	}
+	return ""
+}
+
+// Bits of Task.m_stateFlags.
+const (
+	stateInvoked = 0x20000
+	stateStarted = 0x10000
+	stateEnded   = 0x1000000 | 0x400000 | 0x200000 // ran to completion, cancelled, faulted
+)

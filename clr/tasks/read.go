@@ -1,0 +1,192 @@
+package tasks
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/clr/naming"
+	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/context/memory"
+)
+
+// Source is the process or core whose tasks are read.
+type Source struct {
+	Memory   objects.Reader
+	Tables   *contract.Tables
+	Names    *naming.Names
+	Contexts func() []memory.Range // the threads' allocation contexts
+	Stacks   []Stack
+	Moves    bool // the process runs on
+}
+
+// Stack is what a thread keeps: its stack and its registers.
+type Stack struct {
+	TID  uint32
+	Data []byte
+}
+
+// Reasons why tasks cannot be read.
+var (
+	errNoHeap  = errors.New("the collector's list of heap regions was not found")
+	errRegions = errors.New("the collector's list of heap regions contradicts itself: memory is missing, or a collection is changing it")
+)
+
+// maxPending bounds the pending tasks that are kept.
+const maxPending = 1 << 24
+
+// pending is a pending task or a box.
+type pending struct {
+	addr  uint64
+	shape *shape
+	data  []byte
+	state uint32 // m_stateFlags
+	below int32  // how many things it awaits
+	next  []int32
+	block uint64 // the object that a thread blocks on until it ends, 0 = none
+}
+
+// graph is the pending tasks and who awaits whom.
+type graph struct {
+	src    *Source
+	heap   *objects.Heap
+	shapes shapes
+	all    []*pending
+	slab   []pending // room for more of them
+	index  map[uint64]int32
+	arena  []byte
+	stacks map[uint64]uint32 // objects that a thread's stack refers to, and which
+	out    *Result
+}
+
+// maxTries bounds how often the regions are read until no collection changes them. A stopped
+// process and a core may be in the middle of one.
+const maxTries = 64
+
+// open finds the collector's list of regions.
+func (g *graph) open() error {
+	heap, ok := objects.OpenHeap(g.src.Memory, g.src.Tables.DebuggerGlobals())
+	if !ok {
+		return errNoHeap
+	}
+	types, err := objects.NewTypes(g.src.Memory, g.src.Tables.Descriptor(), g.src.Names)
+	if err != nil {
+		return err
+	}
+	g.heap, g.shapes = heap, shapes{names: g.src.Names, types: types, of: map[*objects.Type]*shape{}}
+	return nil
+}
+
+// read reads the pending tasks of the heap.
+func (g *graph) read() error {
+	ok := g.heap.Read()
+	for try := 0; (!ok || g.heap.Busy) && g.src.Moves && try < maxTries; try++ {
+		time.Sleep(time.Millisecond)
+		ok = g.heap.Read()
+	}
+	if !ok {
+		return errRegions
+	}
+	g.heap.Contexts(g.src.Contexts())
+	g.out.Heap = g.heap.Walk(g.src.Memory, g.shapes.types, g.wanted, g.keep)
+	g.index = make(map[uint64]int32, len(g.all))
+	for i := range g.all {
+		g.index[g.all[i].addr] = int32(i)
+	}
+	g.readStacks()
+	return nil
+}
+
+// readStacks finds the objects that stacks refer to.
+func (g *graph) readStacks() {
+	g.stacks = map[uint64]uint32{}
+	for _, s := range g.src.Stacks {
+		for i := 0; i+8 <= len(s.Data); i += 8 {
+			if at := binary.LittleEndian.Uint64(s.Data[i:]); at&7 == 0 && g.inHeap(at) && g.stacks[at] == 0 {
+				g.stacks[at] = s.TID
+			}
+		}
+	}
+}
+
+// wanted are tasks and boxes.
+func (g *graph) wanted(t *objects.Type) bool {
+	sh := g.shapes.shape(t)
+	switch sh.kind {
+	case task, box, combined, unwrap:
+		return sh.valid
+	}
+	return false
+}
+
+// keep keeps a pending task.
+func (g *graph) keep(o *objects.Object) {
+	sh := g.shapes.shape(o.Type)
+	state := uint32(0)
+	if sh.flags != 0 {
+		g.out.Tasks++
+		if state = uint32(o.Word(sh.flags)); state&stateEnded != 0 {
+			return
+		}
+	}
+	if len(g.all) >= maxPending {
+		g.out.Unread++
+		return
+	}
+	if cap(g.arena)-len(g.arena) < len(o.Data) {
+		g.arena = make([]byte, 0, max(1<<20, len(o.Data)))
+	}
+	from := len(g.arena)
+	g.arena = append(g.arena, o.Data...)
+	g.add(pending{addr: o.Addr, shape: sh, state: state, data: g.arena[from:len(g.arena):len(g.arena)]})
+}
+
+// add adds p, and returns its number.
+func (g *graph) add(p pending) int32 {
+	if len(g.slab) == cap(g.slab) {
+		g.slab = make([]pending, 0, 1<<12)
+	}
+	g.slab = append(g.slab, p)
+	g.all = append(g.all, &g.slab[len(g.slab)-1])
+	return int32(len(g.all) - 1)
+}
+
+func (p *pending) word(offset uint64) uint64 {
+	if n := uint64(len(p.data)); offset == 0 || n < 8 || offset > n-8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(p.data[offset:])
+}
+
+// refers reports whether an object's bytes hold an address.
+func refers(data []byte, to uint64) bool {
+	for i := 8; i+8 <= len(data); i += 8 {
+		if binary.LittleEndian.Uint64(data[i:]) == to {
+			return true
+		}
+	}
+	return false
+}
+
+// load reads an object that is not among the pending ones.
+func (g *graph) load(at uint64) (o objects.Object, ok bool) {
+	if !g.inHeap(at) {
+		return o, false
+	}
+	return g.shapes.types.Load(g.src.Memory, at)
+}
+
+func (g *graph) inHeap(at uint64) bool {
+	i, found := slices.BinarySearchFunc(g.heap.Regions, at, func(r memory.Range, at uint64) int {
+		switch {
+		case r.End <= at:
+			return -1
+		case r.Start > at:
+			return 1
+		}
+		return 0
+	})
+	return found && g.heap.Regions[i].Holds(at)
+}
