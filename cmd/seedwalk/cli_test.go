@@ -224,7 +224,7 @@ func TestHelpGolden(t *testing.T) {
 		file string
 		args []string
 	}{{"help", []string{"help"}}, {"record", []string{"record", "--help"}}, {"doctor", []string{"help", "doctor"}},
-		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}, {"hang", []string{"help", "hang"}}, {"capture", []string{"capture", "--help"}},
+		{"replay", []string{"help", "replay"}}, {"info", []string{"info", "--help"}}, {"stack", []string{"help", "stack"}}, {"hang", []string{"help", "hang"}}, {"tasks", []string{"help", "tasks"}}, {"capture", []string{"capture", "--help"}},
 		{"report", []string{"report", "--help"}}, {"diff", []string{"diff", "--help"}}, {"convert", []string{"convert", "--help"}}} {
 		t.Run(c.file, func(t *testing.T) {
 			out, errOut, code, _ := tool(t, c.args...)

@@ -60,6 +60,7 @@ func init() {
 		command{"stack", "show the stacks of a running process or of a core", runStack},
 		command{"top", "show what a running process does now", runTop},
 		command{"hang", "say why a process does not go on: who waits for whom", runHang},
+		command{"tasks", "list pending async operations: who awaits whom", runTasks},
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"capture", "keep stacks of a running program in a file, to walk them again", runCapture},

@@ -54,6 +54,7 @@ type stackFlags struct {
 	tids    []int
 	json    bool
 	managed bool
+	use     func(*outside.PausedProcess) // if set, reads more of what was looked at
 }
 
 func runStack(args []string) int {
@@ -128,9 +129,16 @@ func (f *stackFlags) run() int {
 }
 
 func (f *stackFlags) ofProcess() (*stackView, error) {
-	l, err := outside.LookAt(f.pid, f.tids)
+	look := outside.LookAt
+	if f.use != nil {
+		look = outside.LookAtTasks
+	}
+	l, err := look(f.pid, f.tids)
 	if err != nil {
 		return nil, err
+	}
+	if f.use != nil {
+		f.use(l.PausedProcess)
 	}
 	v := newStackView("process", f.pid, l.Names[uint32(f.pid)])
 	held := map[uint32]time.Duration{}
@@ -164,6 +172,9 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	loader.Image = m.Image
 	paused := outside.NewPausedProcess(c.Arch, m, loader, m.Maps())
 	paused.SetIncomplete()
+	if f.use != nil {
+		paused.KeepStacks()
+	}
 	threads, err := f.coreThreads(c, paused)
 	if err != nil {
 		return nil, err
@@ -175,6 +186,9 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 		stacks = append(stacks, paused.Walk(&threads[i]))
 	}
 	paused.Locks(stacks)
+	if f.use != nil {
+		f.use(paused)
+	}
 	for i := range stacks {
 		v.add(paused, &stacks[i], "", 0)
 	}

@@ -91,6 +91,13 @@ func deadlocked(t *testing.T, argv []string) int { return hanging(t, argv, "dead
 // hanging starts a program and waits until it writes a line.
 func hanging(t *testing.T, argv []string, line string) int {
 	t.Helper()
+	pid, _ := runningUntil(t, argv, line)
+	return pid
+}
+
+// runningUntil starts a program, and returns once it has said a line, with what it said before.
+func runningUntil(t *testing.T, argv []string, line string) (pid int, said []string) {
+	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "MALLOC_ARENA_MAX=1", "LD_LIBRARY_PATH="+filepath.Dir(need(t, "out", "samples", "libwaits.so")))
 	cmd.Stderr = os.Stderr
@@ -106,11 +113,12 @@ func hanging(t *testing.T, argv []string, line string) int {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if lines.Text() == line {
-			return cmd.Process.Pid
+			return cmd.Process.Pid, said
 		}
+		said = append(said, lines.Text())
 	}
 	t.Fatal("the program has ended")
-	return 0
+	return 0, nil
 }
 
 func locksOf(t *testing.T, args ...string) (p lockedProcess) {

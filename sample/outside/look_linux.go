@@ -28,7 +28,12 @@ type Look struct {
 // LookAt stops every thread of a process in turn, for as long as it takes to copy
 // its registers and its stack. tids, if there are any, are the ones that are
 // wanted.
-func LookAt(pid int, tids []int) (*Look, error) {
+func LookAt(pid int, tids []int) (*Look, error) { return lookAt(pid, tids, false) }
+
+// LookAtTasks is LookAt for PausedProcess.Tasks.
+func LookAtTasks(pid int, tids []int) (*Look, error) { return lookAt(pid, tids, true) }
+
+func lookAt(pid int, tids []int, keep bool) (*Look, error) {
 	if err := lookable(pid); err != nil {
 		return nil, err
 	}
@@ -54,6 +59,7 @@ func LookAt(pid int, tids []int) (*Look, error) {
 		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
 	}
 	l := &Look{PausedProcess: newPausedProcessOf(pid, context.Host(), mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l.PausedProcess.keep, l.PausedProcess.moves = keep, true
 	l.PausedProcess.SetThreads(live.NumbersOf(pid))
 	l.PausedProcess.Reread = func() []live.Mapping {
 		if now, err := live.Maps(pid); err == nil && len(now) > 0 {

@@ -24,3 +24,6 @@ var instead = map[string]string{"windows": ", and on Windows seedwalk record --p
 func LookAt(int, []int) (*Look, error) {
 	return nil, errors.New("threads of a running process are looked at on Linux; a core of one (--core) anywhere" + instead)
 }
+
+// LookAtTasks refuses as LookAt does.
+func LookAtTasks(pid int, tids []int) (*Look, error) { return LookAt(pid, tids) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
@@ -25,6 +26,10 @@ type PausedProcess struct {
 	names map[*elf.File]*symbol.Table
 
 	waiters []waiter
+
+	keep  bool // stacks are kept for Tasks
+	moves bool // the process runs on
+	kept  []tasks.Stack
 }
 
 // Thread is what was read of a thread while it stood.
@@ -115,6 +120,9 @@ func (s *PausedProcess) Read(tid uint32, r *context.Registers, st live.Stood) Th
 	if o := s.t.threads.objects[tid]; o != 0 {
 		b := make([]byte, extraPaused)
 		th.extra = b[:s.t.mem.ReadSome(b, o)]
+	}
+	if s.keep {
+		s.kept = append(s.kept, tasks.Stack{TID: tid, Data: withRegisters(th.Stack.Data, r)})
 	}
 	return th
 }

@@ -60,6 +60,8 @@ var rooms = []room{
 	{Name: "clr/contract", May: with(walkers, "clr", "clr/managed"), Test: []string{"process/live", "testkit/needs"}},
 	{Name: "clr/metadata", May: with(words, "clr/demangle"), Test: []string{"testkit/clrasm"}},
 	{Name: "clr/naming", May: with(words, "clr/demangle", "clr/contract", "clr/metadata", "pe")},
+	{Name: "clr/objects", May: with(words, "clr/naming", "clr/contract")},
+	{Name: "clr/tasks", May: with(words, "clr/objects", "clr/naming", "clr/contract")},
 	{Name: "stack/seed", May: with(walkers, "clr", "clr/managed")},
 	{Name: "stack/snapshot", May: with(walkers, "clr", "clr/managed", "stack/seed")},
 	{Name: "stack/merge", May: with(walkers, "clr", "clr/managed", "stack/seed"), Test: []string{"sim/image"}},
@@ -86,7 +88,7 @@ var rooms = []room{
 	{Name: "sample/stream", May: with(merged, "report/wire", "stack/raw")},
 	{Name: "sample/agent", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "report/wire", "internal/quiet", "stack/raw", "sample/stream", "symbol")},
 	{Name: "sample/probe", May: with(merged, "process/live", "report/wire", "sample/agent"), Test: []string{"sim/sched"}},
-	{Name: "sample/outside", May: with(merged, "eventpipe/nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "process/live", "report/wire", "stack/raw", "sample/stream", "sample/probe", "sample/cpuring", "sample/perfevent"), Test: []string{"process/dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
+	{Name: "sample/outside", May: with(merged, "eventpipe/nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "clr/tasks", "process/live", "report/wire", "stack/raw", "sample/stream", "sample/probe", "sample/cpuring", "sample/perfevent"), Test: []string{"process/dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
 	{Name: "sample/blocked", May: with(merged, "process/live", "sample/outside", "eventpipe/waits")},
 	{Name: "eventpipe/waits/session", May: []string{"eventpipe/diagnostics", "elf", "process/live", "eventpipe/nettrace/clrevent", "pe", "symbol", "eventpipe/waits"}, Test: []string{"sample/blocked"}},
 	{Name: "profiler/host", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "process/live", "internal/quiet", "internal/wholefile", "sample/agent"), Test: []string{"testkit/tempdir"}},
@@ -124,7 +126,7 @@ var rooms = []room{
 	{Name: "sim/conform", May: []string{"clr", "clr/api", "sim", "sim/image", "sim/machine", "sim/sched", "sim/vm"}, Test: words},
 
 	{Name: "cmd/record/continuous", May: []string{"eventpipe/diagnostics", "report/export"}, Test: []string{"testkit/needs", "testkit/cmptest"}},
-	{Name: "cmd/seedwalk", May: with(merged, "cmd/record/continuous", "stack/capture", "report/export", "report/collect", "report/trace", "report/diff", "report/hang", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "cmd/record", "testkit/replay", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
+	{Name: "cmd/seedwalk", May: with(merged, "clr/tasks", "cmd/record/continuous", "stack/capture", "report/export", "report/collect", "report/trace", "report/diff", "report/hang", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "cmd/record", "testkit/replay", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
 	// The test kit. An assembler shares nothing with the reader it is for.

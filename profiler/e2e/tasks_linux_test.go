@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+var tasksEach = flag.Int("tasks-each", 300, "how many chains of each kind wait in TestTasks")
+
+// pendingTasks is what tasks --json shows.
+type pendingTasks struct {
+	Pending, Chains, Unconfirmed, Changed int
+	Objects                               int    `json:"heap_objects"`
+	Bytes                                 uint64 `json:"heap_bytes"`
+	Lost                                  uint64 `json:"heap_bytes_without_objects"`
+	Groups                                []struct {
+		Count   int
+		Chain   []string
+		State   string
+		Blocks  bool `json:"blocks_threads"`
+		Threads []uint32
+	}
+	Problems []string
+}
+
+// counts are the chains as the program prints them. Work that passes is left out.
+func (p *pendingTasks) counts() map[string]int {
+	out := map[string]int{}
+	for _, g := range p.Groups {
+		chain := strings.Join(g.Chain, " <- ")
+		if g.Blocks {
+			chain += " <- blocked thread"
+		}
+		if !strings.Contains(chain, "App.Passing") {
+			out[chain] += g.Count
+		}
+	}
+	return out
+}
+
+func tasksOf(t *testing.T, args ...string) *pendingTasks {
+	t.Helper()
+	p := &pendingTasks{}
+	began := time.Now()
+	r := run(t, 2*time.Minute, nil, append([]string{tool(t), "tasks", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(r.stdout), p); err != nil || r.code != 0 && !p.collecting() {
+		t.Errorf("exit code %d, %v\n%s", r.code, err, r.stderr)
+	}
+	t.Logf("%v: %d pending in %d objects, %d MB; %d bytes without objects, %d unconfirmed, %d changed", time.Since(began).Round(time.Millisecond), p.Pending, p.Objects, p.Bytes>>20, p.Lost, p.Unconfirmed, p.Changed)
+	return p
+}
+
+// Every pending chain of a program that knows its own is found once, and no other: while the
+// program is idle, while others of its threads allocate and collect, and in a core.
+func TestTasks(t *testing.T) {
+	for _, runtime := range []string{"net9", "net10"} {
+		for _, mode := range []string{"still", "churn"} {
+			t.Run(runtime+"/"+mode, func(t *testing.T) {
+				argv := app(t, "Tasks", fmt.Sprint(*tasksEach), mode)
+				if runtime == "net10" {
+					argv = []string{need(t, "out", "samples", "Tasks10"), fmt.Sprint(*tasksEach), mode}
+				}
+				pid, said := runningUntil(t, argv, "ready")
+				want := map[string]int{}
+				for _, line := range said {
+					var n int
+					fmt.Sscan(line, &n)
+					_, chain, _ := strings.Cut(line, " ")
+					want[chain] += n
+				}
+				judgeTasks(t, pid, want)
+			})
+		}
+	}
+}
+
+func judgeTasks(t *testing.T, pid int, want map[string]int) {
+	for range 3 {
+		tasksOf(t, fmt.Sprint(pid)).judge(t, want)
+	}
+	one := "Task<int> <- App.Net <- App.Db <- App.Handle"
+	filtered := tasksOf(t, "--method", "App.Handle", "--type", "Task<int>", fmt.Sprint(pid))
+	if n := filtered.counts(); n[one] != want[one] || len(n) != 3 {
+		t.Errorf("--method App.Handle: %v", n)
+	}
+	for _, g := range filtered.Groups {
+		if g.Blocks && len(g.Threads) != 3 {
+			t.Errorf("blocked: %v", g.Threads)
+		}
+	}
+	syscall.Kill(pid, syscall.SIGSTOP)
+	tasksOfCore(t, pid).judge(t, want)
+}
+
+// judge compares with what the program knows. Only while a collection moves objects may
+// chains be missing.
+func (p *pendingTasks) judge(t *testing.T, want map[string]int) {
+	t.Helper()
+	found := p.counts()
+	for chain, n := range found {
+		if p.collecting() && n <= want[chain] {
+			found[chain] = want[chain]
+		}
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("%v\n-want +got:\n%s", p.Problems, diff)
+	}
+}
+
+func (p *pendingTasks) collecting() bool {
+	return len(p.Problems) == 1 && strings.Contains(p.Problems[0], "a collection")
+}
+
+func tasksOfCore(t *testing.T, pid int) *pendingTasks {
+	gcore, err := exec.LookPath("gcore")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb): no tasks of a core are judged")
+	}
+	tempdir.Room(t, 2000)
+	core := filepath.Join(tempdir.New(t), "core")
+	if out, err := exec.Command(gcore, "-o", core, fmt.Sprint(pid)).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return tasksOf(t, "--core", fmt.Sprintf("%s.%d", core, pid))
+}
