@@ -21,7 +21,7 @@ long=$(go list ./capi ./sim/conform ./testkit/stepper)
 # These leave cases out of make test, which make check runs.
 cut=$(go list ./capi/checked ./report/inspect ./sim/rules ./sim/story ./sim/worlds ./testkit/tools/mutate)
 # These look at pages in a browser, which -short leaves out.
-pages=$(go list ./eventpipe/waits/report ./report/export)
+pages=$(go list ./eventpipe/waits/report ./report/diff ./report/export)
 # The tests of these watch or ask real programs, on a machine that others may keep busy.
 live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk ./process/live ./sample/outside ./sample/probe ./cmd/record ./eventpipe/waits/session)
 

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
+	"path/filepath"
 
 	"github.com/seedwalk/seedwalk/report/diff"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
 const diffHelp = `Usage: seedwalk diff [flags] BEFORE.swrec AFTER.swrec
+       seedwalk diff [flags] BEFORE.swrec AFTER.swrec -o FILE.html
 
 Compares two recordings and lists the functions whose self time differs by more than noise, those
 that became slower first. A difference is noise if two runs of one version would show it: by the
@@ -24,6 +25,9 @@ slower machine is no difference, and one slower function does not make the other
 
   --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR
                      as in seedwalk report, for both recordings
+  --output FILE      write a page instead: the functions that became slower first, and a flame
+                     graph in which what became slower is red, and what became faster blue;
+                     the name ends in .html; - is the standard output
   --top N            rows (default 20)
   --all              also list differences that may be noise
   --json             print one line of JSON instead of text
@@ -32,6 +36,7 @@ Examples:
   seedwalk record --output before.swrec -- dotnet old/app.dll
   seedwalk record --output after.swrec -- dotnet new/app.dll
   seedwalk diff before.swrec after.swrec
+  seedwalk diff before.swrec after.swrec -o diff.html
 
 Exit code: 0 no difference beyond noise, 1 there are differences, 2 wrong usage, 3 a file cannot
 be read or is no recording.
@@ -40,6 +45,7 @@ be read or is no recording.
 // diffFlags are the flags of diff.
 type diffFlags struct {
 	viewFlags
+	output    string
 	top       int
 	all, json bool
 }
@@ -48,31 +54,28 @@ func runDiff(args []string) int {
 	var f diffFlags
 	set := flag.NewFlagSet("diff", flag.ContinueOnError)
 	f.register(set)
+	set.StringVar(&f.output, "output", "", "")
+	set.StringVar(&f.output, "o", "", "")
 	set.IntVar(&f.top, "top", 20, "")
 	set.BoolVar(&f.all, "all", false, "")
 	set.BoolVar(&f.json, "json", false, "")
-	if code, done := parse(set, diffHelp, args); done {
+	files, code, done := parseMixed(set, diffHelp, args)
+	if done {
 		return code
 	}
-	err := f.check()
-	if set.NArg() != 2 {
-		err = errors.New("name two recordings")
-	}
-	if f.top < 0 {
-		err = errors.New("--top cannot be negative")
-	}
-	if err != nil {
+	if err := f.checkDiff(files); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk diff: %v; see seedwalk diff --help\n", err)
 		return exitUsage
 	}
 	var sides [2]*export.Profile
-	for i := range sides {
-		p, _ := loadProfile([]string{set.Arg(i)}, f.metric, f.symbols, os.Stderr)
+	for i, path := range files {
+		p, _ := loadProfile([]string{path}, f.metric, f.symbols, os.Stderr)
 		if p == nil {
 			return exitUnreadable
 		}
+		var err error
 		if sides[i], err = f.apply(p); err != nil {
-			fmt.Fprintf(os.Stderr, "seedwalk diff: %s: %v\n", set.Arg(i), err)
+			fmt.Fprintf(os.Stderr, "seedwalk diff: %s: %v\n", path, err)
 			return exitUsage
 		}
 	}
@@ -81,10 +84,18 @@ func runDiff(args []string) int {
 		fmt.Fprintf(os.Stderr, "seedwalk diff: %v\n", err)
 		return exitUnreadable
 	}
-	if f.json {
-		printJSON(diffJSON(r))
-	} else {
-		f.show(os.Stdout, r, export.Unit(sides[0]))
+	switch {
+	case f.output != "":
+		page := output{f.output, export.Format{Write: func(w io.Writer, _ *export.Profile) error {
+			return r.WritePage(w, sides[0], sides[1], [2]string{filepath.Base(files[0]), filepath.Base(files[1])})
+		}}}
+		if code := writeOutputs(nil, []output{page}); code != exitOK {
+			return code
+		}
+	case f.json:
+		printJSON(r.Document())
+	default:
+		r.WriteText(os.Stdout, export.Unit(sides[0]), f.top, f.all)
 	}
 	if r.Differs() {
 		return exitWrong
@@ -92,76 +103,15 @@ func runDiff(args []string) int {
 	return exitOK
 }
 
-// show prints the differences as a table.
-func (f *diffFlags) show(w io.Writer, r *diff.Result, unit string) {
-	value := func(v float64) string {
-		if unit == "nanoseconds" {
-			return time.Duration(v).Round(10 * time.Microsecond).String()
-		}
-		return fmt.Sprintf("%.0f", v)
+// checkDiff checks what the user typed.
+func (f *diffFlags) checkDiff(files []string) error {
+	switch of, _ := export.ByExtension(f.output); {
+	case len(files) != 2:
+		return errors.New("name two recordings")
+	case f.top < 0:
+		return errors.New("--top cannot be negative")
+	case f.output != "" && f.output != "-" && of.Name != "html":
+		return fmt.Errorf("--output %s: a comparison is written as a page; its name must end in .html", f.output)
 	}
-	fmt.Fprintf(w, "before       %s, %d samples\nafter        %s, %d samples\n", value(float64(r.A.Self)), r.A.Count, value(float64(r.B.Self)), r.B.Count)
-	fmt.Fprintf(w, "scale        most functions took %.2f times as long; the times of single functions scatter by %.0f %%\n\n", r.Scale, 100*r.Scatter)
-	if !r.Differs() {
-		fmt.Fprintln(w, "no difference beyond noise")
-	}
-	if !r.Differs() && !f.all {
-		return
-	}
-	fmt.Fprintf(w, "%12s %12s %12s  %7s %7s  function (self time)\n", "difference", "before", "after", "samples", "")
-	for _, row := range r.Rows[:min(f.top, len(r.Rows))] {
-		if !row.Significant && !f.all {
-			break
-		}
-		mark := ""
-		if !row.Significant {
-			mark = "  (may be noise)"
-		}
-		fmt.Fprintf(w, "%12s %12s %12s  %7d %7d  %s  %s%s\n", signed(row.Delta, value), value(float64(row.A.Self)), value(float64(row.B.Self)/r.Scale),
-			row.A.Count, row.B.Count, row.Name, row.Module, mark)
-	}
-}
-
-func signed(v float64, value func(float64) string) string {
-	if v < 0 {
-		return "-" + value(-v)
-	}
-	return "+" + value(v)
-}
-
-// jsonDiff is what --json prints.
-type jsonDiff struct {
-	Schema  string    `json:"schema"`
-	Version int       `json:"version"`
-	Differs bool      `json:"differs"`
-	Before  jsonSide  `json:"before"`
-	After   jsonSide  `json:"after"`
-	Scale   float64   `json:"scale"`
-	Scatter float64   `json:"scatter"`
-	Rows    []jsonRow `json:"functions"`
-}
-
-type jsonSide struct {
-	Self    int64 `json:"self"`
-	Total   int64 `json:"total"`
-	Samples int64 `json:"samples"`
-}
-
-type jsonRow struct {
-	Name        string   `json:"name"`
-	Module      string   `json:"module,omitempty"`
-	Before      jsonSide `json:"before"`
-	After       jsonSide `json:"after"`
-	Delta       float64  `json:"delta"`
-	Error       float64  `json:"error"`
-	Significant bool     `json:"significant"`
-}
-
-func diffJSON(r *diff.Result) jsonDiff {
-	side := func(s diff.Side) jsonSide { return jsonSide{s.Self, s.Total, s.Count} }
-	d := jsonDiff{Schema: "seedwalk-diff", Version: export.JSONVersion, Differs: r.Differs(), Before: side(r.A), After: side(r.B), Scale: r.Scale, Scatter: r.Scatter, Rows: []jsonRow{}}
-	for _, row := range r.Rows {
-		d.Rows = append(d.Rows, jsonRow{row.Name, row.Module, side(row.A), side(row.B), row.Delta, row.Error, row.Significant})
-	}
-	return d
+	return f.check()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/report/diff"
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
@@ -114,9 +115,17 @@ func TestDiff(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, out, errOut)
 	}
 	out, _, code, _ = tool(t, "diff", "--json", a, b)
-	var d jsonDiff
-	if err := json.Unmarshal([]byte(out), &d); err != nil || code != 0 || d.Schema != "seedwalk-diff" || d.Differs || len(d.Rows) != 2 || d.Before.Samples != 7 {
+	var d diff.Document
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != 0 || d.Schema != "seedwalk-diff" || d.Differs || len(d.Rows) != 2 || d.Before.Count != 7 {
 		t.Errorf("%v, exit code %d, %+v", err, code, d)
+	}
+	out, errOut, code, dir := tool(t, "diff", a, b, "-o", "d.html")
+	page, err := os.ReadFile(filepath.Join(dir, "d.html"))
+	if err != nil || out != "" || code != 0 || !strings.Contains(errOut, "wrote d.html") || !bytes.Contains(page, []byte(`"diff":{"split":`)) {
+		t.Errorf("%v, exit code %d, %s%s", err, code, out, errOut)
+	}
+	if _, errOut, code, _ = tool(t, "diff", a, b, "-o", "d.folded"); code != 2 || !strings.Contains(errOut, "must end in .html") {
+		t.Errorf("a page of another format: exit code %d, %s", code, errOut)
 	}
 	if _, _, code, _ := tool(t, "diff", a); code != 2 {
 		t.Errorf("one recording: exit code %d", code)

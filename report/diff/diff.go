@@ -58,6 +58,8 @@ type Result struct {
 	Scale   float64 // of B, 1 = both profiles did the same work in the same time
 	Scatter float64 // relative
 	Rows    []Row   // the significant ones first, then by Delta: what got slower is first
+
+	perSample, floor float64 // time of a sample; least difference that counts
 }
 
 // Differs reports whether there is a difference beyond noise.
@@ -171,9 +173,8 @@ func (r *Result) scatter() float64 {
 
 // judge computes the differences, decides which are significant, and sorts the rows.
 func (r *Result) judge() {
-	perSample := 0.0
 	if n := r.A.Count + r.B.Count; n > 0 {
-		perSample = float64(r.A.Self+r.B.Self) / float64(n)
+		r.perSample = float64(r.A.Self+r.B.Self) / float64(n)
 	}
 	candidates := 0
 	for i := range r.Rows {
@@ -181,14 +182,14 @@ func (r *Result) judge() {
 			candidates++
 		}
 	}
-	limit := quantile(alarm / 2 / float64(max(candidates, 1)))
-	floor := minShare * float64(max(r.A.Self, r.B.Self))
+	limit := limit(candidates)
+	r.floor = minShare * float64(max(r.A.Self, r.B.Self))
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		a, b := float64(row.A.Self), float64(row.B.Self)/r.Scale
 		row.Delta = b - a
-		row.Error = math.Sqrt(variance(a, row.A.Count, perSample) + variance(b, row.B.Count, perSample) + r.Scatter*r.Scatter*(a*a+b*b)/2)
-		row.Significant = math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= floor
+		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.Scatter*r.Scatter*(a*a+b*b)/2)
+		row.Significant = math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
 	}
 	slices.SortStableFunc(r.Rows, func(x, y Row) int {
 		if x.Significant != y.Significant {
@@ -204,6 +205,9 @@ func rank(b bool) int {
 	}
 	return 0
 }
+
+// limit returns how many standard errors a difference must exceed, if n are compared.
+func limit(n int) float64 { return quantile(alarm / 2 / float64(max(n, 1))) }
 
 // variance is that of a sampled time. No sample says that there was at most about one.
 func variance(t float64, n int64, perSample float64) float64 {

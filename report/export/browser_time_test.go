@@ -81,7 +81,7 @@ func TestPageTooManySamples(t *testing.T) {
 	for len(p.Samples) <= maxPageSamples {
 		p.Samples = append(p.Samples, p.Samples...)
 	}
-	d := newPageData(p)
+	d := newPageData(p, newView(p))
 	if len(d.Samples) != 0 || !strings.HasPrefix(d.Notes[len(d.Notes)-1], "no time axis: ") {
 		t.Errorf("%d numbers, %q", len(d.Samples), d.Notes)
 	}

@@ -1,7 +1,7 @@
 package export
 
 import (
-	_ "embed" // the page's parts
+	"embed"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -12,26 +12,19 @@ import (
 )
 
 // The page consists of parts, so that the tools of each language can check them.
-var (
-	//go:embed page/page.html
-	pageHTML string
-	//go:embed page/page.css
-	pageCSS string
-	//go:embed page/data.js
-	pageDataJS string
-	//go:embed page/time.js
-	pageTimeJS string
-	//go:embed page/fold.js
-	pageFoldJS string
-	//go:embed page/draw.js
-	pageDrawJS string
-	//go:embed page/views.js
-	pageViewsJS string
-	//go:embed page/page.js
-	pageJS string
-	//go:embed page/keys.js
-	pageKeysJS string
-)
+//
+//go:embed page
+var pageParts embed.FS
+
+// pagePart returns parts of the page, one behind the other.
+func pagePart(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		part, _ := pageParts.ReadFile("page/" + name) // TestPageInBrowser fails without one
+		b.Write(part)
+	}
+	return b.String()
+}
 
 // pageData is the JSON in the page. Tables refer to each other by index; rows
 // are flat arrays, because names of fields would be most of the bytes.
@@ -52,6 +45,7 @@ type pageData struct {
 	Samples []int64   `json:"samples,omitempty"` // see page/time.js
 	Length  int64     `json:"length,omitempty"`  // of the recording, microseconds
 	Pauses  []int64   `json:"pauses,omitempty"`  // GC pauses: start and length in microseconds, ...
+	Diff    any       `json:"diff,omitempty"`    // see page/diff.js
 }
 
 // doubtfulBit is added to the class of a doubtful symbol.
@@ -62,15 +56,30 @@ func WriteHTML(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
+	return newPageData(p, newView(p)).write(w)
+}
+
+// WriteComparison writes the page of two recordings: p holds the stacks of both, the threads of the
+// first one before those of the other. diff is what package diff found, for page/diff.js.
+func WriteComparison(w io.Writer, p *Profile, facts []string, diff any) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	d := newPageData(p, newShortView(p))
+	d.Facts, d.Notes, d.Warning, d.Diff = facts, []string{}, "", diff
+	return d.write(w)
+}
+
+func (d *pageData) write(w io.Writer) error {
 	// The encoder writes <, > and & as \u escapes, so that no name can end the
 	// script element.
-	data, err := json.Marshal(newPageData(p))
+	data, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	title := html.EscapeString(pageTitle(p))
-	page := strings.NewReplacer("{{title}}", title, "{{css}}", pageCSS, "{{js}}", pageDataJS+pageTimeJS+pageFoldJS+pageDrawJS+pageViewsJS+pageJS+pageKeysJS, "{{data}}", string(data))
-	_, err = page.WriteString(w, pageHTML)
+	js := pagePart("data.js", "time.js", "fold.js", "diff.js", "draw.js", "views.js", "page.js", "keys.js")
+	page := strings.NewReplacer("{{title}}", html.EscapeString(d.Title), "{{css}}", pagePart("page.css"), "{{js}}", js, "{{data}}", string(data))
+	_, err = page.WriteString(w, pagePart("page.html"))
 	return err
 }
 
@@ -81,8 +90,8 @@ func pageTitle(p *Profile) string {
 	return "profile"
 }
 
-func newPageData(p *Profile) *pageData {
-	t := newTree(newView(p), p.defaultMetric())
+func newPageData(p *Profile, v *view) *pageData {
+	t := newTree(v, p.defaultMetric())
 	d := &pageData{Title: pageTitle(p), Facts: pageFacts(p), Notes: pageNotes(p), Warning: pageWarning(p), Classes: classNames[:],
 		Symbols: [][3]any{}, Threads: [][2]any{}, Parents: []int32{}, Nodes: []int32{}}
 	d.addSymbols(t.view)

@@ -106,7 +106,7 @@ var rooms = []room{
 	{Name: "report/collect", May: []string{"report/export", "unwind", "report/wire"}},
 	{Name: "report/recording", May: []string{"report/collect", "report/wire"}, Test: []string{"report/export", "unwind"}},
 	{Name: "report/hang"},
-	{Name: "report/diff", May: []string{"report/export"}},
+	{Name: "report/diff", May: []string{"report/export"}, Test: []string{"testkit/browser"}},
 	{Name: "report/trace", May: []string{"clr/demangle", "report/export", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits"}, Test: []string{"testkit/nettracefile"}},
 	{Name: "cmd/record", May: with(merged, "sample/agent", "report/export", "report/collect", "report/recording", "process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session")},
 	{Name: "testkit/judge", May: with(walkers, "clr", "clr/managed", "report/inspect", "testkit/pevec", "testkit/snap", "testkit/peasm", "testkit/elfasm")},

@@ -31,15 +31,29 @@ function rankNames() {
   order.forEach((s, i) => { nameRank[s] = i; });
 }
 
-// selfOf adds up one metric per node over a thread, or over all (-1).
+// DIFF holds the comparison of two recordings, see page/diff.js; null in the page of one.
+const DIFF = data.diff || null, AFTER = -1, BEFORE = -2;
+
+// selfOf adds up one metric per node over a thread, or over all (-1). In a comparison -1 is the
+// recording after, and -2 the one before.
 function selfOf(thread, metric) {
   if (span) return inSpan(thread, metric);
   const self = new Float64Array(base.n);
   data.stacks.forEach((row, t) => {
-    if (thread >= 0 && thread !== t) return;
+    if (thread >= 0 && thread !== t || DIFF && (t < DIFF.split ? AFTER : BEFORE) === thread) return;
     for (let i = 0; i < row.length; i += STRIDE) self[row[i]] += row[i + 1 + metric];
   });
   return self;
+}
+
+// valuesOf returns the values of the nodes: the metric, and how many there are. In a comparison
+// the same of the other recording follows. Times of the recording after are divided by the scale.
+function valuesOf(thread, metric) {
+  const counts = METRICS[metric][3];
+  return (DIFF ? [thread, thread === AFTER ? BEFORE : AFTER] : [thread]).flatMap(t => {
+    const count = selfOf(t, counts), weight = metric === counts && !DIFF ? count : selfOf(t, metric);
+    return [DIFF && t === AFTER ? weight.map(v => v / DIFF.scale) : weight, count];
+  });
 }
 
 // sumUp makes totals out of a tree's own values.
@@ -59,6 +73,9 @@ class Grower {
     this.width = symbols.length + 1;
   }
 
+  // room returns so many values for each node.
+  room(values) { return Array.from({ length: values }, () => new Float64Array(this.parent.length)); }
+
   child(at, s) {
     const key = at * this.width + s;
     let next = this.index ? this.index.get(key) : undefined;
@@ -74,67 +91,62 @@ class Grower {
 // of hidden classes: their callees move up to their callers. Folded, what starts threads
 // is one frame, what starts async methods is none, and what waits is below one.
 function buildTree({ thread, metric, hidden, order, fold }) {
-  const weight = selfOf(thread, metric), counts = METRICS[metric][3], count = metric === counts ? weight : selfOf(thread, counts);
-  const seen = sumUp(base.parent, base.n, count), heavy = metric === counts ? seen : sumUp(base.parent, base.n, weight);
+  const values = valuesOf(thread, metric), sums = values.map(v => sumUp(base.parent, base.n, v)), count = values[1];
   const { start, helps, site } = fold ? folds() : {};
   const grow = new Grower(base.n + (fold ? symbols.length + 1 : 0), fold || hidden.size > 0);
-  const self = new Float64Array(grow.parent.length), selfCount = new Float64Array(grow.parent.length), to = new Int32Array(base.n);
+  const own = grow.room(values.length), to = new Int32Array(base.n);
   for (let i = 0; i < base.n; i++) {
     const s = base.symbol[i];
     let at = i > 0 ? to[base.parent[i]] : 0;
     to[i] = at;
-    if (i > 0 && seen[i] === 0 && heavy[i] === 0) continue;
+    if (i > 0 && sums.every(v => v[i] === 0)) continue;
     if (i > 0 && !hidden.has(symbols[s].cls)) {
       if (!fold || !start[i] && !helps[i]) at = grow.child(at, s);
       else if (start[i] && grow.symbol[at] !== START) at = grow.child(at, START);
     }
     to[i] = at;
-    if (fold && site[i] >= 0 && count[i] > 0) at = grow.child(grow.child(0, WAITING), site[i]);
-    self[at] += weight[i];
-    selfCount[at] += count[i];
+    if (fold && site[i] >= 0 && (count[i] > 0 || DIFF && values[3][i] > 0)) at = grow.child(grow.child(0, WAITING), site[i]);
+    own.forEach((v, k) => { v[at] += values[k][i]; });
   }
-  return finish(grow, self, selfCount, metric, order);
+  return finish(grow, own, metric, order);
 }
 
 // finish sums a grown tree up and lays it out.
-function finish(grow, self, selfCount, metric, order) {
+function finish(grow, own, metric, order) {
   const { n, parent, symbol, depth } = grow;
-  const tree = { n, parent, symbol, depth, self, selfCount, metric, total: sumUp(parent, n, self), count: sumUp(parent, n, selfCount) };
-  place(tree, order);
-  return tree;
+  return place({ n, parent, symbol, depth, metric, own, sums: own.map(v => sumUp(parent, n, v)) }, order);
 }
+
+// empty is whether nothing was measured in a node.
+function empty(tree, i) { return tree.sums.every(v => !(v[i] > 0)); }
 
 // sandwich returns one tree of both: a symbol at the root's only child, who called it
 // (side -1) and whom it called (side 1) as that node's children.
 function sandwich(tree, s, order) {
   const up = invert(tree, s, order), down = callees(tree, s, order), n = up.n + Math.max(0, down.n - 2);
   const joined = { n, metric: tree.metric, side: new Int8Array(n) };
-  for (const [key, type] of [["parent", Int32Array], ["symbol", Int32Array], ["depth", Int32Array], ["total", Float64Array], ["count", Float64Array], ["self", Float64Array], ["selfCount", Float64Array]]) {
-    const a = joined[key] = new type(n);
-    if (!key.startsWith("self")) a.set(up[key].subarray(0, up.n));
-    a.set(down[key].subarray(2, down.n), up.n);
-  }
+  const join = (a, b, both) => { both.set(a.subarray(0, up.n)); both.set(b.subarray(2, down.n), up.n); return both; };
+  for (const key of ["parent", "symbol", "depth"]) joined[key] = join(up[key], down[key], new Int32Array(n));
+  joined.sums = up.sums.map((v, k) => join(v, down.sums[k], new Float64Array(n)));
+  joined.own = down.own.map(v => join(new Float64Array(up.n), v, new Float64Array(n)));
   for (let i = 2; i < n; i++) joined.side[i] = i < up.n ? -1 : 1;
   for (let i = up.n; i < n; i++) if (joined.parent[i] > 1) joined.parent[i] += up.n - 2;
-  if (n > 1) { joined.self[1] = down.self[1]; joined.selfCount[1] = down.selfCount[1]; }
-  place(joined, order);
-  return joined;
+  if (n > 1) joined.own.forEach((v, k) => { v[1] = down.own[k][1]; });
+  return place(joined, order);
 }
 
 // callees returns the tree of what a symbol calls, the symbol at the root's only child.
 // What a recursion calls stands below it, where it was called.
 function callees(tree, s, order) {
-  const grow = new Grower(tree.n + 1, true), self = new Float64Array(tree.n + 1), count = new Float64Array(tree.n + 1), to = new Int32Array(tree.n);
+  const grow = new Grower(tree.n + 1, true), own = grow.room(tree.own.length), to = new Int32Array(tree.n);
   for (let i = 1; i < tree.n; i++) { // parents stand before their children
-    if (!(tree.total[i] > 0 || tree.count[i] > 0)) continue;
+    if (empty(tree, i)) continue;
     const up = to[tree.parent[i]];
     if (up === 0 && tree.symbol[i] !== s) continue;
     const at = to[i] = grow.child(up, tree.symbol[i]);
-    self[at] += tree.self[i];
-    count[at] += tree.count[i];
+    own.forEach((v, k) => { v[at] += tree.own[k][i]; });
   }
-  for (let i = 1; i < tree.n; i++) if (to[i] > 0 && to[tree.parent[i]] > 0) count[to[tree.parent[i]]] -= tree.count[i];
-  return finish(grow, self, count, tree.metric, order);
+  return finish(grow, own, tree.metric, order);
 }
 
 // invert returns the tree of the callers of a symbol: the symbol at the root's only
@@ -146,16 +158,15 @@ function invert(tree, s, order) {
   for (let i = 1; i < tree.n; i++) {
     const up = inside[tree.parent[i]];
     inside[i] = up || tree.symbol[i] === s ? 1 : 0;
-    if (!up && tree.symbol[i] === s && (tree.total[i] > 0 || tree.count[i] > 0)) { outer.push(i); room += tree.depth[i]; }
+    if (!up && tree.symbol[i] === s && !empty(tree, i)) { outer.push(i); room += tree.depth[i]; }
   }
-  const grow = new Grower(room, true), self = new Float64Array(room), count = new Float64Array(room);
+  const grow = new Grower(room, true), own = grow.room(tree.own.length);
   for (const i of outer) {
     let at = 0;
     for (let j = i; j > 0; j = tree.parent[j]) at = grow.child(at, tree.symbol[j]);
-    self[at] += tree.total[i];
-    count[at] += tree.count[i];
+    own.forEach((v, k) => { v[at] += tree.sums[k][i]; });
   }
-  return finish(grow, self, count, tree.metric, order);
+  return finish(grow, own, tree.metric, order);
 }
 
 // MAX_INVERTED bounds the nodes of an inverted tree. If all callers of all leaves might be more,
@@ -165,11 +176,11 @@ const MAX_INVERTED = 2e6, LIGHT = 1 / 20000;
 // invertAll returns the tree from the leaves: what runs is at the root, and above each node who
 // called it. A node's total is the time of the stacks that begin with it and its callees.
 function invertAll(tree, order, room = MAX_INVERTED) {
-  const leaves = [], add = (at, i) => { self[at] += tree.self[i]; count[at] += tree.selfCount[i]; };
+  const leaves = [], add = (at, i) => own.forEach((v, k) => { v[at] += tree.own[k][i]; });
   let steps = 1;
-  for (let i = 1; i < tree.n; i++) if (tree.self[i] > 0 || tree.selfCount[i] > 0) { leaves.push(i); steps += tree.depth[i]; }
+  for (let i = 1; i < tree.n; i++) if (tree.own.some(v => v[i] > 0)) { leaves.push(i); steps += tree.depth[i]; }
   const most = Math.min(steps, room), grow = new Grower(most + 2 * leaves.length, false);
-  const self = new Float64Array(grow.parent.length), count = new Float64Array(grow.parent.length);
+  const own = grow.room(tree.own.length);
   const entries = Int32Array.from(leaves), cursor = Int32Array.from({ length: tree.n }, (_, i) => i); // of a leaf, its caller to add next
   const queue = [[0, 0, leaves.length]]; // a node, and its part of entries
   for (let k = 0; k < queue.length; k++) { // parents stand before their children
@@ -187,7 +198,7 @@ function invertAll(tree, order, room = MAX_INVERTED) {
       queue.push([next, i, end]);
     }
   }
-  return Object.assign(finish(grow, self, count, tree.metric, order), { inverted: true });
+  return Object.assign(finish(grow, own, tree.metric, order), { inverted: true });
 }
 
 // functions lists every symbol with its own weight and its total, in which a recursion
@@ -215,6 +226,8 @@ function functions(tree) {
 
 // place sorts children and gives each node its left edge, in the metric's unit.
 function place(tree, order) {
+  [tree.self, tree.selfCount] = tree.own;
+  [tree.total, tree.count] = tree.sums;
   const { n, parent, total, symbol } = tree;
   rankNames();
   const first = new Int32Array(n + 1), child = new Int32Array(Math.max(0, n - 1)), x = new Float64Array(n);
@@ -234,7 +247,7 @@ function place(tree, order) {
       at += total[child[j]];
     }
   }
-  Object.assign(tree, { first, child, x });
+  return Object.assign(tree, { first, child, x });
 }
 
 // pathOf lists the nodes from the root to i.
@@ -289,7 +302,7 @@ function classShares(thread, metric) {
 
 function formatValue(v, metric) {
   const unit = METRICS[metric][2];
-  if (unit === "count") return v.toLocaleString("en-US");
+  if (unit === "count") return Math.round(v).toLocaleString("en-US");
   if (unit === "bytes") return formatBytes(v);
   for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
     if (v >= size) return (v / size).toLocaleString("en-US", { maximumFractionDigits: v >= 100 * size ? 0 : 2 }) + " " + unit;

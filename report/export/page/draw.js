@@ -15,6 +15,8 @@ class Picture {
   readColors() {
     const style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue("--" + name).trim();
     this.colors = { bg: get("bg"), ink: get("ink"), fg: get("fg"), dim: get("dim"), root: get("root"), match: get("match"), gap: get("gap"), gap2: get("gap2") };
+    this.changeFills = new Map();
+    this.changeColor = c => this.changeFills.get(c) || this.changeFills.set(c, get(c)).get(c);
     this.classFills = data.classes.map(c => get(c));
     this.fills = [];
     this.hatch = null;
@@ -136,13 +138,14 @@ class Picture {
     if (s && s.doubtful && w > 4) this.dashes(x, y, w - gap, h);
     if (i === this.hover || i === this.chosen) { ctx.globalAlpha = 1; ctx.lineWidth = 2; ctx.setLineDash([]); ctx.strokeStyle = colors.fg; ctx.strokeRect(x + 1, y + 1, Math.max(1, w - gap - 2), h - 2); }
     ctx.globalAlpha = this.matches && !hit ? 0.6 : above ? 0.8 : 1;
-    if (w >= 4 * this.charWidth) this.text(s, hit, isWeak(this.tree.count[i], this.tree.metric), x, y, w);
+    if (w >= 4 * this.charWidth) this.text(i, s, hit, isWeak(this.tree.count[i], this.tree.metric), x, y, w);
   }
 
-  text(s, hit, weak, x, y, w) {
+  text(i, s, hit, weak, x, y, w) {
     const { ctx, colors } = this, gap = s && s.cls === GAP;
     const start = Math.max(x, 0) + 4, room = Math.floor((x + w - start - 3) / this.charWidth);
-    let label = shorten(s ? (weak ? "~ " : "") + (s.doubtful ? "? " : "") + s.name : rootLabel(), room);
+    const change = DIFF && s ? verdict(changeOf(this.tree, i)) : null;
+    let label = (change ? change[0].slice(0, 2) : "") + shorten(s ? (weak ? "~ " : "") + (s.doubtful ? "? " : "") + s.name : rootLabel(), change ? room - 2 : room);
     // Some scripts are wider than a column; they are cut by measure.
     if (/[^\x20-\x7e…]/.test(label)) while (label && ctx.measureText(label).width > x + w - start - 2) label = [...label].slice(0, -1).join("");
     if (!label) return;
@@ -165,6 +168,7 @@ class Picture {
 
   fill(i, s) {
     if (!s) return this.colors.root;
+    if (DIFF) return this.changeColor(changeColor(changeOf(this.tree, i)));
     const n = this.tree.symbol[i];
     if (s.cls !== GAP) return this.fills[n] || (this.fills[n] = shade(this.classFills[s.cls], s.module + s.name));
     if (!this.hatch) this.hatch = hatching(this.ctx, this.colors.gap, this.colors.gap2);

@@ -69,6 +69,7 @@ const KEYS = {
   N: () => findNext(-1),
   i: () => setShape(state.shape === "flame" ? "icicle" : "flame"),
   b: showCallers,
+  d: () => { if (DIFF) setShape("changes"); },
   t: () => setShape("top"),
   l: turnAround,
   f: () => setFold(!state.fold),
@@ -134,7 +135,7 @@ function turnAround() {
 // remember puts what is shown into the page's address, which can be copied as a link.
 function remember() {
   const path = pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]);
-  const at = { m: METRICS[state.metric][0], t: state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0, i: state.invert ? 1 : "",
+  const at = { m: METRICS[state.metric][0], t: state.thread === BEFORE ? "before" : state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0, i: state.invert ? 1 : "",
     q: state.search, s: span ? span.map(t => Math.round(t)).join("-") : "", h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree.side ? "" : path.join(".") };
   const hash = "#" + new URLSearchParams(Object.entries(at).filter(([, v]) => v !== ""));
   if (hash !== location.hash) history.replaceState(null, "", hash);
@@ -144,10 +145,10 @@ function remember() {
 function recall() {
   const at = new URLSearchParams(location.hash.slice(1)), index = (text, n) => /^\d+$/.test(text || "") && Number(text) < n ? Number(text) : -1;
   const metric = METRICS.findIndex(([name]) => name === at.get("m"));
-  if (metric >= 0 && measured(metric)) state.metric = metric;
-  state.thread = index(at.get("t"), data.threads.length);
+  if (metric >= 0 && measured(metric) && !DIFF) state.metric = metric;
+  state.thread = DIFF ? (at.get("t") === "before" ? BEFORE : AFTER) : index(at.get("t"), data.threads.length);
   state.of = index(at.get("of"), symbols.length);
-  if (["flame", "icicle", "top", "tree"].includes(at.get("v")) || at.get("v") === "threads" && TIMES || at.get("v") === "callers" && state.of >= 0) state.shape = at.get("v");
+  if (["flame", "icicle", "top", "tree"].includes(at.get("v")) || at.get("v") === "threads" && TIMES || at.get("v") === "changes" && DIFF || at.get("v") === "callers" && state.of >= 0) state.shape = at.get("v");
   if (["heavy", "name"].includes(at.get("o"))) state.order = at.get("o");
   const part = /^(\d+)-(\d+)$/.exec(at.get("s") || "");
   span = TIMES && part && Number(part[1]) < Number(part[2]) ? [Number(part[1]), Math.min(TIMES.length, Number(part[2]))] : null;
@@ -164,7 +165,7 @@ function recall() {
 // event there is.
 function begin() {
   const first = [data.first, ...METRICS.keys()].find(m => m >= 0 && measured(m)) ?? -1;
-  Object.assign(state, { metric: first >= 0 ? first : 0, order: "heavy", shape: "flame", fold: base.n <= MAX_FOLDED, sort: "self" });
+  Object.assign(state, { metric: first >= 0 ? first : 0, order: "heavy", shape: DIFF ? "changes" : "flame", fold: base.n <= MAX_FOLDED, sort: "self" });
   showState(recall());
 }
 
@@ -188,7 +189,9 @@ function fillControls() {
   $("next").onclick = () => findNext(1);
   $("previous").onclick = () => findNext(-1);
   const order = data.threads.map((_, i) => i).sort((a, b) => data.threads[b][1] - data.threads[a][1] || a - b);
-  $("thread").append(element("option", "all threads", { value: "-1" }),
+  if (DIFF) $("thread").setAttribute("aria-label", "Recording");
+  if (DIFF) $("thread").append(element("option", "sizes: after", { value: String(AFTER) }), element("option", "sizes: before", { value: String(BEFORE) }));
+  else $("thread").append(element("option", "all threads", { value: "-1" }),
     ...order.map(i => element("option", `${data.threads[i][0]}: ${formatValue(data.threads[i][1], 0)}`, { value: String(i) })));
   $("thread").onchange = e => { state.thread = Number(e.target.value); e.target.blur(); rebuild(); };
 }
@@ -212,6 +215,8 @@ function start() {
   $("notes").firstElementChild.textContent = data.notes.length === 1 ? "1 note" : data.notes.length + " notes";
   $("notes").lastElementChild.replaceChildren(...data.notes.map(n => element("li", n)));
   fillControls();
+  $("metric").hidden = DIFF !== null;
+  if (!DIFF) $("shape").querySelector("[data-v=changes]").remove();
   watchTime();
   $("search").addEventListener("input", e => setSearch(e.target.value));
   $("canvas").addEventListener("mousemove", onMove);

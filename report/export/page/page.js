@@ -9,6 +9,7 @@ let whole, tree; // of all calls; what is shown: that, the same from the leaves,
 function rootLabel() {
   const value = isCount(state.metric) ? counted(tree.total[0], state.metric) : formatValue(tree.total[0], state.metric);
   if (tree.side) return "callers and callees of " + symbols[state.of].name + " - " + value;
+  if (DIFF) return (state.thread === BEFORE ? "before" : "after") + (tree.inverted ? ", from the leaves" : "") + " - " + value;
   return (state.thread < 0 ? "all threads" : data.threads[state.thread][0]) + (tree.inverted ? ", from the leaves" : "") + " - " + value;
 }
 
@@ -50,6 +51,7 @@ function show(path) {
 // draw draws all but the tree's shape anew.
 function draw() {
   if (state.shape === "top") drawTop($("text"));
+  if (state.shape === "changes") drawChanges($("text"));
   if (state.shape === "tree") drawTree($("text"));
   if (state.shape === "threads") drawThreads($("text"));
   drawCrumbs();
@@ -73,6 +75,7 @@ function callersOf(s) {
 const FEW_SAMPLES = "~ fewer than 10 samples";
 
 function drawLegend() {
+  if (DIFF) { drawDiffLegend(); return; }
   const shares = classShares(state.thread, state.metric);
   const used = new Set(symbols.map(s => s.cls));
   $("legend").replaceChildren(...data.classes.flatMap((name, c) => {
@@ -180,6 +183,7 @@ function showTip(i, x, y) {
   rows.push(["of total", shareOf(i, whole.total[0])]);
   if (i > 0) rows.push([tree.inverted || tree.side && tree.side[i] < 0 ? "of callee" : "of parent", shareOf(i, tree.total[up])]);
   if (picture.focus > 0) rows.push(["of zoomed", i === picture.focus || tree.depth[i] > tree.depth[picture.focus] ? shareOf(i, tree.total[picture.focus]) : "-"]);
+  if (DIFF) rows.push(...changeRows(changeOf(tree, i)));
   const table = element("table");
   for (const [k, v] of rows) { const tr = table.insertRow(); tr.insertCell().textContent = k; tr.insertCell().textContent = v; }
   tip.replaceChildren(element("b", s ? s.name : rootLabel()), table);
@@ -197,7 +201,7 @@ function showTip(i, x, y) {
 
 function hideTip() {
   $("tip").hidden = true;
-  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · l inverted · f fold · c copy name · Esc back";
+  $("status").value = "/ search · n N next, previous · arrows, Enter, Backspace: walk and zoom · b sandwich · t top · i flip · l inverted · f fold · c copy name · Esc back" + (DIFF ? " · d changes" : "");
 }
 
 function pointed(e) {

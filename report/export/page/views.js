@@ -92,7 +92,7 @@ function plain(share) { return share.replace("~", ""); }
 function describe(i) {
   const s = i > 0 ? symbols[tree.symbol[i]] : null, n = childrenOf(i).length;
   return [s ? s.name : rootLabel(), s && s.doubtful ? "doubtful" : "", s ? data.classes[s.cls] : "", plain(shareOf(i, whole.total[0])) + " of total",
-    tree.inverted ? "" : plain(selfShare(i)) + " self", counted(tree.count[i], state.metric) + (isWeak(tree.count[i], state.metric) ? ", too few to rely on" : ""), neighbors(i, n)].filter(x => x).join(", ");
+    tree.inverted ? "" : plain(selfShare(i)) + " self", counted(tree.count[i], state.metric) + (isWeak(tree.count[i], state.metric) ? ", too few to rely on" : ""), DIFF ? describeChange(changeOf(tree, i)) : "", neighbors(i, n)].filter(x => x).join(", ");
 }
 
 // neighbors says how many functions a node calls, or how many call it.
