@@ -37,6 +37,23 @@ if [ -f $core ] && stale out/samples/Tasks.exe $src/Tasks.cs $core; then
 	mcs -optimize+ -nologo -nostdlib -noconfig -warn:1 -nowarn:4014 -r:$core -out:out/samples/Tasks.exe $src/Tasks.cs
 fi
 
+# The compiler of today's programs, which itself runs on .NET 9: pooled ValueTasks, async
+# iterators, and channels; optimized and not.
+roslyn=.cache/roslyn/package
+dist=.cache/dotnet-9.0.5/package/dist
+if [ -f $core ] && [ -f $roslyn/Microsoft.CodeAnalysis.CSharp.dll ]; then
+	mkdir -p out/samples/csc out/samples/debug
+	if stale out/samples/csc/Csc.exe $src/Csc.cs $roslyn/Microsoft.CodeAnalysis.dll; then
+		cp $roslyn/Microsoft.CodeAnalysis.dll $roslyn/Microsoft.CodeAnalysis.CSharp.dll out/samples/csc/
+		mcs -optimize+ -nologo -warn:1 -out:out/samples/csc/Csc.exe $src/Csc.cs
+	fi
+	if stale out/samples/debug/Awaits.exe $src/Awaits.cs out/samples/csc/Csc.exe; then
+		csc="env DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 out/bin/swhost $dist out/samples/csc/Csc.exe"
+		$csc out/samples/Awaits.exe $src/Awaits.cs $dist/System*.dll
+		$csc out/samples/debug/Awaits.exe $src/Awaits.cs -debug $dist/System*.dll
+	fi
+fi
+
 # The same for .NET 10, which exists as a single-file program: compiled against its
 # core library, and put in the place of that program's own assembly.
 single=.cache/dotnet-10.0.9/package/dist/azmcp

@@ -48,6 +48,27 @@ func (t *Type) Field(name string) (offset uint64, ok bool) {
 	return 0, false
 }
 
+// Span is a part of an object, in bytes from its first one.
+type Span struct{ From, To uint64 }
+
+// Spans are the type's own instance fields that match, each up to the next field.
+func (t *Type) Spans(match func(name string) bool) (out []Span) {
+	for i := range t.fields {
+		from := t.fields[i].offset
+		if !match(t.fields[i].name) {
+			continue
+		}
+		to := max(t.size, from)
+		for k := range t.fields {
+			if o := t.fields[k].offset; o > from {
+				to = min(to, o)
+			}
+		}
+		out = append(out, Span{uint64(from), uint64(to)})
+	}
+	return out
+}
+
 // layout holds the offsets that the runtime publishes, and the two that .NET 9 does not.
 type layout struct {
 	flags, baseSize, class, parent  uint64 // MethodTable

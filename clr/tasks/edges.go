@@ -1,6 +1,11 @@
 package tasks
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/seedwalk/seedwalk/clr/objects"
+)
 
 // Bounds of what one task may lead to.
 const (
@@ -95,40 +100,98 @@ func (g *graph) confirms(p *pending, to uint64) bool {
 	return false
 }
 
-// awaitsSource finds what a box awaits that is no task: an object that the box refers to
-// and that refers to the box, as sources of ValueTasks do.
+// awaitsSource finds what a box awaits that is no task: the source of a ValueTask. The awaiter
+// refers to the source, and the source to the box. An async iterator is the source itself.
 func (g *graph) awaitsSource(i int32) {
 	p := g.all[i]
-	for n, off := 0, int(p.shape.state); off+8 <= len(p.data) && n < maxWords; n, off = n+1, off+8 {
-		at := binary.LittleEndian.Uint64(p.data[off:])
-		if at == 0 || at&7 != 0 || at == p.addr {
-			continue
-		}
-		if from, ok := g.index[at]; ok {
-			if f := g.all[from]; f.shape.flags == 0 && refers(f.data, p.addr) { // a pooled box
-				p.below++
-				f.next = append(f.next, i)
+	n := 0
+	for _, data := range g.awaiters(p) {
+		for off := 0; off+8 <= len(data) && n < maxWords; n, off = n+1, off+8 {
+			if at := binary.LittleEndian.Uint64(data[off:]); at != 0 && at&7 == 0 && at != p.addr && g.awaits(i, at) {
+				return
 			}
-			continue
-		}
-		o, ok := g.load(at)
-		if !ok || !refers(o.Data, p.addr) {
-			continue
-		}
-		if sh := g.shapes.shape(o.Type); sh.kind == other {
-			g.source(i, at, sh)
-			return
 		}
 	}
 }
 
-// source adds an object that a box awaits.
-func (g *graph) source(box int32, at uint64, sh *shape) {
-	from, ok := g.index[at]
+// awaiters are the parts of a box's state machine that hold what it awaits.
+func (g *graph) awaiters(p *pending) (out [][]byte) {
+	machine, from := p.data, p.shape.state-objectHeader // of a structure: it lies in the box
+	if p.shape.class {
+		o, ok := g.load(p.word(p.shape.state))
+		if !ok {
+			return nil
+		}
+		machine, from = o.Data, 0
+	}
+	size := uint64(len(machine))
+	for _, s := range p.shape.awaiters {
+		out = append(out, machine[min(from+s.From, size):min(from+s.To, size)])
+	}
+	return out
+}
+
+// objectHeader is the address of the MethodTable, which a structure in an object does not have.
+const objectHeader = 8
+
+// awaits adds the edge from what is at an address to a box, if it is what the box awaits.
+func (g *graph) awaits(box int32, at uint64) bool {
+	p := g.all[box]
+	if from, ok := g.index[at]; ok { // a pooled box, or a source that others await too
+		f := g.all[from]
+		if f.shape.flags != 0 || !refers(f.data, p.addr) {
+			return false
+		}
+		return g.link(from, box)
+	}
+	o, ok := g.load(at)
 	if !ok {
-		from = g.add(pending{addr: at, shape: sh})
-		g.index[at] = from
+		return false
+	}
+	sh := g.shapes.shape(o.Type)
+	switch back := refers(o.Data, p.addr); {
+	case sh.kind != other:
+		return false
+	case back:
+		if from, ok := g.machineOf(&o); ok {
+			return g.link(from, box)
+		}
+	case !g.refersBy(&o, p.addr):
+		return false
+	}
+	from := g.add(pending{addr: at, shape: sh, data: slices.Clone(o.Data)})
+	g.index[at] = from
+	return g.link(from, box)
+}
+
+// link adds that a box awaits from.
+func (g *graph) link(from, box int32) bool {
+	if from == box {
+		return false
 	}
 	g.all[box].below++
 	g.all[from].next = append(g.all[from].next, box)
+	return true
+}
+
+// machineOf is the box of an object that is a state machine.
+func (g *graph) machineOf(o *objects.Object) (box int32, ok bool) {
+	for i := 8; i+8 <= len(o.Data) && i < 8*maxWords; i += 8 {
+		b, ok := g.index[binary.LittleEndian.Uint64(o.Data[i:])]
+		if ok && g.all[b].shape.class && g.all[b].word(g.all[b].shape.state) == o.Addr {
+			return b, true
+		}
+	}
+	return 0, false
+}
+
+// refersBy reports whether an object that o refers to refers to an address, as the pipe of a
+// pipe's reader does.
+func (g *graph) refersBy(o *objects.Object, to uint64) bool {
+	for i := 8; i+8 <= len(o.Data) && i < 8*maxWords; i += 8 {
+		if inner, ok := g.load(binary.LittleEndian.Uint64(o.Data[i:])); ok && refers(inner.Data, to) {
+			return true
+		}
+	}
+	return false
 }

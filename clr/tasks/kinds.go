@@ -29,7 +29,10 @@ type shape struct {
 	flags uint64 // offset of m_stateFlags
 	next  uint64 // offset of what comes after: m_continuationObject, or a wrapper's field
 	state uint64 // offset of a box's state machine
-	valid bool   // the fields that the kind needs are there
+	class bool   // the state machine is an object; the box holds its address
+	// awaiters are the fields of a state machine that hold what it awaits.
+	awaiters []objects.Span
+	valid    bool // the fields that the kind needs are there
 }
 
 const threading = "System.Threading.Tasks."
@@ -95,6 +98,7 @@ func (s *shapes) classify(t *objects.Type) *shape {
 		case box:
 			sh.state, sh.valid = t.Field(k.field)
 			sh.name = s.method(t)
+			s.machine(sh, t)
 			fallthrough
 		case task, combined, unwrap:
 			flags, ok1 := t.Field("m_stateFlags")
@@ -113,18 +117,39 @@ func (s *shapes) classify(t *objects.Type) *shape {
 	return sh
 }
 
-// method is the async method of a box's type.
-func (s *shapes) method(t *objects.Type) string {
+// machineTable is the MethodTable of a box's state machine.
+func (s *shapes) machineTable(t *objects.Type) uint64 {
 	for ; t != nil; t = t.Parent {
 		if strings.HasSuffix(t.Name, "StateMachineBox`1") {
-			machine := s.names.LastArg(t.Table)
-			if name := s.names.Resumed(machine); name != "" {
-				return strings.TrimSuffix(name, " (async)")
-			}
-			return s.names.TypeOf(machine)
+			return s.names.LastArg(t.Table)
 		}
 	}
-	return ""
+	return 0
+}
+
+// method is the async method of a box's type.
+func (s *shapes) method(t *objects.Type) string {
+	machine := s.machineTable(t)
+	if name := s.names.Resumed(machine); name != "" {
+		return strings.TrimSuffix(name, " (async)")
+	}
+	return s.names.TypeOf(machine)
+}
+
+// machine finds the fields of a box's state machine that hold what it awaits. If none has a
+// name of the compilers that are known, all may.
+func (s *shapes) machine(sh *shape, t *objects.Type) {
+	machine := s.types.Of(s.machineTable(t))
+	if machine == nil {
+		return
+	}
+	sh.class = !machine.Is("System.ValueType")
+	sh.awaiters = machine.Spans(func(name string) bool { // C#, Mono's C#, Visual Basic
+		return strings.HasPrefix(name, "<>u__") || strings.HasPrefix(name, "$awaiter") || strings.HasPrefix(name, "$A")
+	})
+	if len(sh.awaiters) == 0 {
+		sh.awaiters = machine.Spans(func(string) bool { return true })
+	}
 }
 
 // Bits of Task.m_stateFlags.

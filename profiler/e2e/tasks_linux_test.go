@@ -72,17 +72,33 @@ func TestTasks(t *testing.T) {
 					argv = []string{need(t, "out", "samples", "Tasks10"), fmt.Sprint(*tasksEach), mode}
 				}
 				pid, said := runningUntil(t, argv, "ready")
-				want := map[string]int{}
-				for _, line := range said {
-					var n int
-					fmt.Sscan(line, &n)
-					_, chain, _ := strings.Cut(line, " ")
-					want[chain] += n
-				}
-				judgeTasks(t, pid, want)
+				judgeTasks(t, pid, chainsOf(said))
 			})
 		}
 	}
+}
+
+// The chains of programs that a current compiler made, optimized and not.
+func TestTasksOfCurrentCompiler(t *testing.T) {
+	for _, build := range []string{"Awaits", "debug/Awaits"} {
+		t.Run(build, func(t *testing.T) {
+			need(t, "out", "samples", "csc", "Csc.exe")
+			pid, said := runningUntil(t, app(t, build, fmt.Sprint(*tasksEach)), "ready")
+			tasksOf(t, fmt.Sprint(pid)).judge(t, chainsOf(said))
+		})
+	}
+}
+
+// chainsOf reads what a program says of its chains.
+func chainsOf(said []string) map[string]int {
+	want := map[string]int{}
+	for _, line := range said {
+		var n int
+		fmt.Sscan(line, &n)
+		_, chain, _ := strings.Cut(line, " ")
+		want[chain] += n
+	}
+	return want
 }
 
 func judgeTasks(t *testing.T, pid int, want map[string]int) {

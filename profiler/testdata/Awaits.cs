@@ -1,0 +1,124 @@
+// Chains of async methods that only a current C# compiler makes, for seedwalk tasks:
+//
+//     Awaits.exe COUNT
+//
+// As Tasks.cs: "COUNT leaf <- method <- ..." for each kind, then "ready".
+using System;
+using System.Collections.Generic;
+using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
+using System.Threading;
+using System.Threading.Channels;
+using System.Threading.Tasks;
+
+public static class App
+{
+	static readonly List<object> Kept = new();
+	static void Keep(object o) { lock (Kept) Kept.Add(o); }
+	static Task<int> Source() { var s = new TaskCompletionSource<int>(); Keep(s); return s.Task; }
+
+	[AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+	static async ValueTask<int> Pooled(Task<int> on) => await on + 1;
+	[AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+	static async ValueTask<int> PooledTwice(Task<int> on) => await Pooled(on) + 1;
+	static async Task OfPooled() => await PooledTwice(Source());
+
+	static async IAsyncEnumerable<int> Numbers(Task<int> on)
+	{
+		yield return 1;
+		yield return await on;
+	}
+	static async Task OfNumbers() { await foreach (int n in Numbers(Source())) GC.KeepAlive(n); }
+
+	static async IAsyncEnumerable<int> Twice(IAsyncEnumerable<int> numbers) { await foreach (int n in numbers) yield return 2 * n; }
+	static async Task OfTwice() { await foreach (int n in Twice(Numbers(Source()))) GC.KeepAlive(n); }
+
+	static async Task Read() { var c = Channel.CreateUnbounded<int>(); Keep(c); await c.Reader.ReadAsync(); }
+	static async Task ReadAll() { var c = Channel.CreateUnbounded<int>(); Keep(c); await foreach (int n in c.Reader.ReadAllAsync()) GC.KeepAlive(n); }
+	static async Task Write() { var c = Channel.CreateBounded<int>(1); Keep(c); await c.Writer.WriteAsync(1); await c.Writer.WriteAsync(2); }
+
+	static async Task OfPipe() { var p = new Pipe(); Keep(p); await p.Reader.ReadAsync(); }
+	static async Task OfTimer() { using var t = new PeriodicTimer(TimeSpan.FromDays(1)); await t.WaitForNextTickAsync(); }
+
+	// An object that refers to its own loop, and waits in it for something else.
+	sealed class Server
+	{
+		public readonly Pipe Pipe = new();
+		public Task Loop;
+		public async Task Run() { await Pipe.Reader.ReadAsync(); GC.KeepAlive(this); }
+	}
+	static void Start() { var s = new Server(); s.Loop = s.Run(); Keep(s); }
+
+	static async Task<int> Local()
+	{
+		async Task<int> inner(Task<int> on) => await on;
+		Func<Task<int>, Task<int>> lambda = async on => await inner(on);
+		return await lambda(Source());
+	}
+	static async Task Limited() => await Source().WaitAsync(TimeSpan.FromDays(1));
+	static async Task Throws() { try { await Source(); } finally { GC.Collect(0); } }
+	static async Task Twofold() { var a = Source(); var b = Source(); await Task.WhenAll(a, b); }
+	struct Point { public long X, Y; public Task<int> On; public readonly async Task<long> Sum() => await On + X; }
+	static async Task OfStruct() => await new Point { X = 1, On = Source() }.Sum();
+
+	// An interface's method that is generic over the result, with a captured context.
+	interface IService<T> { Task<T> Handle(Task<T> on); }
+	sealed class Service : IService<int>
+	{
+		static readonly AsyncLocal<string> Id = new();
+		public async Task<int> Handle(Task<int> on)
+		{
+			Id.Value = "request";
+			return await Caller(on);
+		}
+	}
+	static async ValueTask<int> Caller(Task<int> on) => await on.ConfigureAwait(ConfigureAwaitOptions.ContinueOnCapturedContext);
+
+	static void Begin(int n)
+	{
+		for (int i = 0; i < n; i++)
+		{
+			Keep(OfPooled());
+			Keep(OfNumbers());
+			Keep(OfTwice());
+			Keep(Read());
+			Keep(ReadAll());
+			Keep(Write());
+			Keep(OfPipe());
+			Keep(OfTimer());
+			Start();
+			Keep(Local());
+			Keep(Limited());
+			Keep(Throws());
+			Keep(Twofold());
+			Keep(OfStruct());
+			Keep(((IService<int>)new Service()).Handle(Source()));
+		}
+		Say(n, "Task<int> <- App.Pooled <- App.PooledTwice <- App.OfPooled");
+		Say(n, "Task<int> <- App.Numbers <- App.OfNumbers");
+		Say(n, "Task<int> <- App.Numbers <- App.Twice <- App.OfTwice");
+		Say(n, "AsyncOperation<int> <- App.Read");
+		Say(n, "AsyncOperation<bool> <- System.Threading.Channels.ChannelReader<int>.ReadAllAsync <- App.ReadAll");
+		Say(n, "VoidAsyncOperationWithData<int> <- App.Write");
+		Say(n, "Pipe.DefaultPipeReader <- App.OfPipe");
+		Say(n, "PeriodicTimer.State <- App.OfTimer");
+		Say(n, "Pipe.DefaultPipeReader <- App.Server.Run");
+		Say(n, "Task<int> <- App.Local.inner <- App.Local (async lambda 1) <- App.Local");
+		Say(n, "Task<int> <- Task.WaitAsync <- App.Limited");
+		Say(n, "Task<int> <- App.Throws");
+		Say(2 * n, "Task<int> <- Task.WhenAll <- App.Twofold");
+		Say(n, "Task<int> <- App.Point.Sum <- App.OfStruct");
+		Say(n, "Task<int> <- App.Caller <- App.Service.Handle");
+	}
+
+	static void Say(int count, string chain) => Console.WriteLine($"{count} {chain}");
+
+	public static void Main(string[] args)
+	{
+		Begin(int.Parse(args[0]));
+		GC.Collect();
+		Thread.Sleep(200);
+		Console.WriteLine("ready");
+		Thread.Sleep(-1);
+	}
+}
