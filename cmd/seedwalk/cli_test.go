@@ -124,7 +124,7 @@ func TestRecordFolded(t *testing.T) {
 }
 
 func TestRecordEveryFormat(t *testing.T) {
-	names := "a.pb.gz,a.html,a.folded,a.speedscope.json,a.firefox.json,a.otlp,a.otlp.json,a.json,a.txt,a.swrec"
+	names := "a.pb.gz,a.html,a.folded,a.speedscope.json,a.firefox.json,a.trace.json,a.otlp,a.otlp.json,a.json,a.txt,a.swrec"
 	_, errOut, code, dir := tool(t, "record", "--tree", "--output", names, "--", self(t))
 	if code != 42 {
 		t.Errorf("exit code %d, %s", code, errOut)

@@ -1,5 +1,6 @@
-// Package export writes recorded profiles: pprof, a flame graph in HTML,
-// collapsed stacks, speedscope, Firefox Profiler, OpenTelemetry, JSON, and text for terminals.
+// Package export writes recorded profiles: pprof, a flame graph in HTML, collapsed stacks,
+// speedscope, Firefox Profiler, Chrome's trace events, OpenTelemetry, JSON, and text for
+// terminals.
 //
 // Sources: google/pprof proto/profile.proto and its package profile; the
 // collapsed form of brendangregg/FlameGraph stackcollapse-*.pl;

@@ -17,7 +17,7 @@ import (
 func TestByExtension(t *testing.T) {
 	for path, want := range map[string]string{
 		"out/demo.pb.gz": "pprof", "a.pb": "pprof", "x.PPROF": "pprof", "demo.folded": "folded", "d.ir/x.html": "html", "X.HTM": "html",
-		"a.json": "json", "a.otlp": "otlp", "a.otlp.json": "otlp-json", "a.firefox.json": "firefox", "a.speedscope.json": "speedscope", "a.txt": "text", "a": "", "a.gz": "", "json": "", "a.html/b": "",
+		"a.json": "json", "a.otlp": "otlp", "a.otlp.json": "otlp-json", "a.firefox.json": "firefox", "a.trace.json": "trace", "a.speedscope.json": "speedscope", "a.txt": "text", "a": "", "a.gz": "", "json": "", "a.html/b": "",
 	} {
 		if f, ok := ByExtension(path); f.Name != want || ok != (want != "") {
 			t.Errorf("ByExtension(%q) = %q, %v, want %q", path, f.Name, ok, want)
@@ -26,7 +26,7 @@ func TestByExtension(t *testing.T) {
 }
 
 func TestByName(t *testing.T) {
-	for _, name := range []string{"pprof", "folded", "html", "json", "speedscope", "firefox", "otlp", "otlp-json", "text", "HTML"} {
+	for _, name := range []string{"pprof", "folded", "html", "json", "speedscope", "firefox", "trace", "otlp", "otlp-json", "text", "HTML"} {
 		if f, ok := ByName(name); !ok || !strings.EqualFold(f.Name, name) || f.Write == nil || f.Description == "" {
 			t.Errorf("ByName(%q) = %+v, %v", name, f, ok)
 		}
@@ -34,7 +34,7 @@ func TestByName(t *testing.T) {
 	if f, ok := ByName("svg"); ok {
 		t.Errorf("ByName(svg) = %v", f)
 	}
-	if len(Formats()) != 9 {
+	if len(Formats()) != 10 {
 		t.Errorf("%d formats", len(Formats()))
 	}
 }

@@ -9,172 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/report/export/firefox"
 )
-
-// The parts of Firefox Profiler's processed profile format that the file has. Its documentation is
-// src/types/profile.ts of the profiler. Tables are columns of one length.
-type firefoxFile struct {
-	Meta    firefoxMeta     `json:"meta"`
-	Libs    []firefoxLib    `json:"libs"`
-	Pages   []int           `json:"pages"`
-	Shared  firefoxShared   `json:"shared"`
-	Threads []firefoxThread `json:"threads"`
-}
-
-type firefoxMeta struct {
-	Product      string            `json:"product"`
-	Start        float64           `json:"startTime"` // unix milliseconds
-	Interval     float64           `json:"interval"`
-	Version      int               `json:"version"`
-	Processed    int               `json:"preprocessedProfileVersion"`
-	ProcessType  int               `json:"processType"`
-	Symbolicated bool              `json:"symbolicated"` // true: the page asks no server for names
-	Categories   []firefoxCategory `json:"categories"`
-	Markers      []firefoxSchema   `json:"markerSchema"`
-	Units        map[string]string `json:"sampleUnits"`
-	Extra        []firefoxExtra    `json:"extra"`
-}
-
-type firefoxCategory struct {
-	Name  string   `json:"name"`
-	Color string   `json:"color"`
-	Sub   []string `json:"subcategories"`
-}
-
-type firefoxSchema struct {
-	Name    string              `json:"name"`
-	Display []string            `json:"display"`
-	Label   string              `json:"chartLabel"`
-	Fields  []map[string]string `json:"fields"`
-}
-
-type firefoxExtra struct {
-	Label   string         `json:"label"`
-	Entries []firefoxEntry `json:"entries"`
-}
-
-type firefoxEntry struct {
-	Label  string `json:"label"`
-	Format string `json:"format"`
-	Value  any    `json:"value"`
-}
-
-type firefoxLib struct {
-	Arch       string  `json:"arch"`
-	Name       string  `json:"name"`
-	Path       string  `json:"path"`
-	DebugName  string  `json:"debugName"`
-	DebugPath  string  `json:"debugPath"`
-	BreakpadID string  `json:"breakpadId"`
-	CodeID     *string `json:"codeId"`
-}
-
-type firefoxShared struct {
-	Strings   []string         `json:"stringArray"`
-	Frames    firefoxFrames    `json:"frameTable"`
-	Funcs     firefoxFuncs     `json:"funcTable"`
-	Stacks    firefoxStacks    `json:"stackTable"`
-	Resources firefoxResources `json:"resourceTable"`
-	Symbols   firefoxSymbols   `json:"nativeSymbols"`
-	Sources   firefoxSources   `json:"sources"`
-}
-
-type firefoxFrames struct {
-	Length      int     `json:"length"`
-	Address     []int64 `json:"address"` // from the start of the library, -1 = none
-	InlineDepth []int   `json:"inlineDepth"`
-	Category    []int   `json:"category"`
-	Subcategory []int   `json:"subcategory"`
-	Func        []int   `json:"func"`
-	Symbol      []*int  `json:"nativeSymbol"`
-	Window      []int   `json:"innerWindowID"`
-	Line        []*int  `json:"line"`
-	Column      []*int  `json:"column"`
-}
-
-type firefoxFuncs struct {
-	Length   int    `json:"length"`
-	Name     []int  `json:"name"`
-	IsJS     []bool `json:"isJS"`
-	Relevant []bool `json:"relevantForJS"`
-	Resource []int  `json:"resource"` // -1 = none
-	Source   []*int `json:"source"`
-	Line     []*int `json:"lineNumber"`
-	Column   []*int `json:"columnNumber"`
-}
-
-type firefoxStacks struct {
-	Length int    `json:"length"`
-	Frame  []int  `json:"frame"`
-	Prefix []*int `json:"prefix"`
-}
-
-type firefoxResources struct {
-	Length int    `json:"length"`
-	Lib    []int  `json:"lib"`
-	Name   []int  `json:"name"`
-	Host   []*int `json:"host"`
-	Type   []int  `json:"type"`
-}
-
-type firefoxSymbols struct {
-	Length  int   `json:"length"`
-	Lib     []int `json:"libIndex"`
-	Address []int `json:"address"`
-	Name    []int `json:"name"`
-	Size    []int `json:"functionSize"`
-}
-
-type firefoxSources struct {
-	Length   int       `json:"length"`
-	ID       []*string `json:"id"`
-	Filename []int     `json:"filename"`
-	Line     []int     `json:"startLine"`
-	Column   []int     `json:"startColumn"`
-	Map      []*int    `json:"sourceMapURL"`
-}
-
-type firefoxThread struct {
-	Name         string         `json:"name"`
-	Main         bool           `json:"isMainThread"`
-	PID          string         `json:"pid"`
-	TID          string         `json:"tid"`
-	ProcessName  string         `json:"processName"`
-	ProcessType  string         `json:"processType"`
-	ProcessStart float64        `json:"processStartupTime"`
-	ProcessEnd   *float64       `json:"processShutdownTime"`
-	Start        float64        `json:"registerTime"`
-	End          *float64       `json:"unregisterTime"`
-	Paused       []int          `json:"pausedRanges"`
-	Samples      firefoxSamples `json:"samples"`
-	Markers      firefoxMarkers `json:"markers"`
-	ShowMarkers  bool           `json:"showMarkersInTimeline"`
-	last         int64          // end of the last sample
-}
-
-type firefoxSamples struct {
-	Length     int       `json:"length"`
-	Stack      []*int    `json:"stack"`
-	Time       []float64 `json:"time"`
-	Weight     []float64 `json:"weight"`
-	WeightType string    `json:"weightType"`
-	CPU        []int64   `json:"threadCPUDelta"` // since the sample before
-}
-
-type firefoxMarkers struct {
-	Length   int             `json:"length"`
-	Name     []int           `json:"name"`
-	Start    []float64       `json:"startTime"`
-	End      []float64       `json:"endTime"`
-	Phase    []int           `json:"phase"` // 1 = an interval
-	Category []int           `json:"category"`
-	Data     []firefoxMarker `json:"data"`
-}
-
-type firefoxMarker struct {
-	Type string `json:"type"`
-	Name int    `json:"name"`
-}
 
 // firefoxVersion is the version of the processed profile format. The profiler upgrades older ones.
 const firefoxVersion = 62
@@ -185,7 +22,7 @@ var firefoxColors = [numClasses]string{"green", "lightblue", "purple", "yellow",
 
 type firefoxWriter struct {
 	p         *Profile
-	out       firefoxFile
+	out       firefox.File
 	value     int // weight of samples
 	strings   map[string]int
 	frames    map[int32]int
@@ -223,9 +60,9 @@ func WriteFirefox(w io.Writer, p *Profile) error {
 
 func (f *firefoxWriter) header() {
 	p, m := f.p, &f.out.Meta
-	*m = firefoxMeta{Product: cmp.Or(clean(strings.Join(p.Command, " ")), "seedwalk"), Interval: 1, Version: 24, Processed: firefoxVersion, Symbolicated: true,
-		Categories: []firefoxCategory{{"Other", "grey", []string{"Other"}}},
-		Markers:    []firefoxSchema{{"Text", []string{"marker-chart", "marker-table"}, "{marker.data.name}", []map[string]string{{"key": "name", "label": "Details", "format": "unique-string"}}}},
+	*m = firefox.Meta{Product: cmp.Or(clean(strings.Join(p.Command, " ")), "seedwalk"), Interval: 1, Version: 24, Processed: firefoxVersion, Symbolicated: true,
+		Categories: []firefox.Category{category("Other", "grey")},
+		Markers:    []firefox.Schema{{Name: "Text", Display: []string{"marker-chart", "marker-table"}, Label: "{marker.data.name}", Fields: []map[string]string{{"key": "name", "label": "Details", "format": "unique-string"}}}},
 		Units:      map[string]string{"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}}
 	if !p.Start.IsZero() {
 		m.Start = millis(p.Start.UnixNano())
@@ -234,22 +71,33 @@ func (f *firefoxWriter) header() {
 		m.Interval = 1000 / p.RateHz
 	}
 	for c, color := range firefoxColors {
-		m.Categories = append(m.Categories, firefoxCategory{Class(c).String(), color, []string{"Other"}})
+		m.Categories = append(m.Categories, category(Class(c).String(), color))
 	}
-	e := []firefoxEntry{{"runtime", "string", clean(p.Runtime)}, {"samples", "integer", p.Stats.Samples}, {"complete samples", "integer", p.Stats.Complete},
-		{"dropped samples", "integer", p.Stats.Lost}, {"samples without a time, not in this file", "integer", p.Stats.Untimed}}
+	var e []firefox.Entry
+	entry := func(label, format string, value any) {
+		e = append(e, firefox.Entry{Label: label, Format: format, Value: value})
+	}
+	entry("runtime", "string", clean(p.Runtime))
+	entry("samples", "integer", p.Stats.Samples)
+	entry("complete samples", "integer", p.Stats.Complete)
+	entry("dropped samples", "integer", p.Stats.Lost)
+	entry("samples without a time, not in this file", "integer", p.Stats.Untimed)
 	for _, note := range p.Stats.Notes {
-		e = append(e, firefoxEntry{"note", "string", clean(note)})
+		entry("note", "string", clean(note))
 	}
-	m.Extra = []firefoxExtra{{"Recording", e}}
-	f.out.Libs, f.out.Pages, f.out.Threads = []firefoxLib{}, []int{}, []firefoxThread{}
-	f.out.Shared = firefoxShared{Strings: []string{},
-		Frames:    firefoxFrames{Address: []int64{}, Category: []int{}, Func: []int{}, Line: []*int{}},
-		Funcs:     firefoxFuncs{Name: []int{}, Resource: []int{}, Source: []*int{}},
-		Stacks:    firefoxStacks{Frame: []int{}, Prefix: []*int{}},
-		Resources: firefoxResources{Lib: []int{}, Name: []int{}, Type: []int{}},
-		Sources:   firefoxSources{Filename: []int{}, Line: []int{}, Column: []int{}},
-		Symbols:   firefoxSymbols{Lib: []int{}, Address: []int{}, Name: []int{}, Size: []int{}}}
+	m.Extra = []firefox.Extra{{Label: "Recording", Entries: e}}
+	f.out.Libs, f.out.Pages, f.out.Threads = []firefox.Lib{}, []int{}, []firefox.Thread{}
+	f.out.Shared = firefox.Shared{Strings: []string{},
+		Frames:    firefox.Frames{Address: []int64{}, Category: []int{}, Func: []int{}, Line: []*int{}},
+		Funcs:     firefox.Funcs{Name: []int{}, Resource: []int{}, Source: []*int{}},
+		Stacks:    firefox.Stacks{Frame: []int{}, Prefix: []*int{}},
+		Resources: firefox.Resources{Lib: []int{}, Name: []int{}, Type: []int{}},
+		Sources:   firefox.Sources{Filename: []int{}, Line: []int{}, Column: []int{}},
+		Symbols:   firefox.Symbols{Lib: []int{}, Address: []int{}, Name: []int{}, Size: []int{}}}
+}
+
+func category(name, color string) firefox.Category {
+	return firefox.Category{Name: name, Color: color, Sub: []string{"Other"}}
 }
 
 func (f *firefoxWriter) threads() {
@@ -265,10 +113,10 @@ func (f *firefoxWriter) threads() {
 	}
 	for i := range f.p.Threads {
 		t := &f.p.Threads[i]
-		f.out.Threads = append(f.out.Threads, firefoxThread{Name: threadLabel(t), Main: i == 0, PID: "0", TID: strconv.Itoa(t.ID),
+		f.out.Threads = append(f.out.Threads, firefox.Thread{Name: threadLabel(t), Main: i == 0, PID: "0", TID: strconv.Itoa(t.ID),
 			ProcessName: f.out.Meta.Product, ProcessType: "default", Paused: []int{},
-			Samples: firefoxSamples{WeightType: kind, Stack: []*int{}, Time: []float64{}, Weight: []float64{}, CPU: []int64{}},
-			Markers: firefoxMarkers{Name: []int{}, Start: []float64{}, End: []float64{}, Phase: []int{}, Category: []int{}, Data: []firefoxMarker{}}})
+			Samples: firefox.Samples{WeightType: kind, Stack: []*int{}, Time: []float64{}, Weight: []float64{}, CPU: []int64{}},
+			Markers: firefox.Markers{Name: []int{}, Start: []float64{}, End: []float64{}, Phase: []int{}, Category: []int{}, Data: []firefox.Marker{}}})
 	}
 }
 
@@ -286,17 +134,17 @@ func (f *firefoxWriter) samples() {
 		if count := cmp.Or(st.CPUCount, st.Count); s.CPU && count > 0 {
 			cpu = st.CPUNanos / count
 		}
-		from := max(t.last, at-s.Wall)
-		if from > t.last {
-			t.add(from, nil, 0, 0)
+		from := max(t.Last, at-s.Wall)
+		if from > t.Last {
+			t.Add(from, nil, 0, 0)
 		}
 		at = max(from, at)
-		t.add(at, f.stacks[s.Stack], f.weight(at-from, cpu, 1), cpu)
-		t.last = at
+		t.Add(at, f.stacks[s.Stack], f.weight(at-from, cpu, 1), cpu)
+		t.Last = at
 	}
 	for i := range f.p.Stacks {
 		if st := &f.p.Stacks[i]; len(f.p.Samples) == 0 && st.Event == NoEvent {
-			f.out.Threads[st.Thread].add(0, f.stacks[i], f.weight(st.WallNanos, st.CPUNanos, st.Count), st.CPUNanos)
+			f.out.Threads[st.Thread].Add(0, f.stacks[i], f.weight(st.WallNanos, st.CPUNanos, st.Count), st.CPUNanos)
 		}
 	}
 }
@@ -311,20 +159,13 @@ func (f *firefoxWriter) weight(wall, cpu, count int64) float64 {
 	return float64(count)
 }
 
-func (t *firefoxThread) add(at int64, stack *int, weight float64, cpu int64) {
-	s := &t.Samples
-	s.Length++
-	s.Stack, s.Time = append(s.Stack, stack), append(s.Time, millis(at))
-	s.Weight, s.CPU = append(s.Weight, weight), append(s.CPU, cpu)
-}
-
 func (f *firefoxWriter) marker(w *Wait) {
 	s := &f.p.Stacks[w.Stack]
 	m, start := &f.out.Threads[s.Thread].Markers, w.Start.Sub(f.p.Start).Nanoseconds()
 	m.Length++
 	m.Name, m.Phase, m.Category = append(m.Name, f.string(s.Event.String())), append(m.Phase, 1), append(m.Category, 0)
 	m.Start, m.End = append(m.Start, millis(start)), append(m.End, millis(start+w.Nanos))
-	m.Data = append(m.Data, firefoxMarker{"Text", f.string(clean(s.Type))})
+	m.Data = append(m.Data, firefox.Marker{Type: "Text", Name: f.string(clean(s.Type))})
 }
 
 // stack returns the node of a stack's leaf, nil for none.
@@ -430,7 +271,7 @@ func (f *firefoxWriter) resource(module int32) int {
 	m := &f.p.Modules[module]
 	path, id := clean(m.Path), clean(m.BuildID)
 	name := filepath.Base(path)
-	lib := firefoxLib{Name: name, Path: path, DebugName: name, DebugPath: path, BreakpadID: debugID(id)}
+	lib := firefox.Lib{Name: name, Path: path, DebugName: name, DebugPath: path, BreakpadID: debugID(id)}
 	if id != "" {
 		lib.CodeID = &id
 	}

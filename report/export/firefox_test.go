@@ -7,15 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/report/export/firefox"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 // readFirefox reads a file and checks what the documentation of the format says of every file.
-func readFirefox(t *testing.T, p *Profile) *firefoxFile {
+func readFirefox(t *testing.T, p *Profile) *firefox.File {
 	t.Helper()
 	b := written(t, WriteFirefox, p)
 	var any map[string]any
-	var f firefoxFile
+	var f firefox.File
 	if err := json.Unmarshal(b, &any); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func inside(t *testing.T, what string, column []int, limit int) {
 }
 
 // callers returns the names of a stack, leaf first.
-func (f *firefoxFile) callers(stack *int) (out []string) {
+func callers(f *firefox.File, stack *int) (out []string) {
 	for s := &f.Shared; stack != nil; stack = s.Stacks.Prefix[*stack] {
 		out = append(out, s.Strings[s.Funcs.Name[s.Frames.Func[s.Stacks.Frame[*stack]]]])
 	}
@@ -112,7 +113,7 @@ func TestFirefoxSamples(t *testing.T) {
 	var cpu int64
 	for i := range a.Length {
 		wall, cpu = wall+a.Weight[i], cpu+a.CPU[i]
-		name := fmt.Sprint(f.callers(a.Stack[i]))
+		name := fmt.Sprint(callers(f, a.Stack[i]))
 		if want := [...]string{"[]", "[f]", "[]", "[g]"}[i%2+i/50*2]; name != want || a.Time[i] != float64(10*i+10) {
 			t.Fatalf("sample %d at %v is %s, want %s", i, a.Time[i], name, want)
 		}
@@ -136,7 +137,7 @@ func TestFirefoxFrames(t *testing.T) {
 	f := readFirefox(t, p)
 	s := &f.Shared
 	stack := f.Threads[0].Samples.Stack[0]
-	if d := cmptest.Diff([]string{"Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Program.Main(string[])", "coreclr_execute_assembly", "main", "_start"}, f.callers(stack)); d != "" {
+	if d := cmptest.Diff([]string{"Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Fib.Compute(int)", "Demo.Program.Main(string[])", "coreclr_execute_assembly", "main", "_start"}, callers(f, stack)); d != "" {
 		t.Error(d)
 	}
 	leaf := s.Stacks.Frame[*stack]

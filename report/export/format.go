@@ -20,6 +20,7 @@ var formats = []Format{
 	{"folded", []string{".folded", ".collapsed"}, "one line per stack, for flamegraph.pl and its kin", WriteFolded},
 	{"speedscope", []string{".speedscope.json", ".speedscope"}, "for speedscope.app, one profile per thread", WriteSpeedscope},
 	{"firefox", []string{".firefox.json"}, "for profiler.firefox.com, samples of each thread by time", WriteFirefox},
+	{"trace", []string{".trace.json"}, "for Perfetto: when threads ran and waited, waits, GC pauses", WriteChrome},
 	{"otlp", []string{".otlp"}, "OpenTelemetry profiles, as protocol buffers", WriteOTLP},
 	{"otlp-json", []string{".otlp.json"}, "OpenTelemetry profiles, as JSON", WriteOTLPJSON},
 	{"json", []string{".json"}, "everything that is known, see the documentation of package export", WriteJSON},

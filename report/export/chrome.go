@@ -1,0 +1,163 @@
+package export
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/export/traceevent"
+)
+
+// chromeArgs are what a slice of samples rests on.
+type chromeArgs struct {
+	Samples int64   `json:"samples"`
+	CPU     float64 `json:"cpu_ms"`
+}
+
+// chromeWait are the details of a wait.
+type chromeWait struct {
+	Millis float64  `json:"ms"` // its whole length, also if its slice is cut to nest
+	Type   string   `json:"type,omitempty"`
+	Owner  int      `json:"owner_tid,omitempty"` // thread that held the lock
+	Stack  []string `json:"stack,omitempty"`     // leaf first
+}
+
+// maxChromeFrames bounds the frames of a wait's stack.
+const maxChromeFrames = 64
+
+// WriteChrome writes Chrome's Trace Event Format: for each thread when it ran and where it waited,
+// as its samples saw it, with the recorded waits and locks around that, and the GC pauses.
+func WriteChrome(w io.Writer, p *Profile) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	t := &traceevent.Trace{PID: max(1, p.PID), Name: pageTitle(p), Other: chromeNotes(p), Tracks: make([]traceevent.Track, len(p.Threads))}
+	used, next := map[int]bool{0: true}, 0
+	for i := range p.Threads {
+		next = max(next, p.Threads[i].ID)
+	}
+	for i := range p.Threads {
+		id := p.Threads[i].ID
+		if used[id] {
+			next++
+			id = next
+		}
+		used[id] = true
+		t.Tracks[i] = traceevent.Track{ID: id, Name: threadLabel(&p.Threads[i])}
+	}
+	addStates(t.Tracks, p)
+	pauses := traceevent.Track{ID: next + 1, Name: "GC pauses"}
+	for _, wait := range p.Waits {
+		st := &p.Stacks[wait.Stack]
+		track := &t.Tracks[st.Thread]
+		if st.Event == EventPause {
+			track = &pauses
+		}
+		track.Outer = append(track.Outer, p.chromeSlice(wait, st))
+	}
+	if len(pauses.Outer) > 0 {
+		t.Tracks = append([]traceevent.Track{pauses}, t.Tracks...)
+	}
+	return t.Write(w)
+}
+
+func chromeNotes(p *Profile) map[string]string {
+	notes := map[string]string{"tool": "seedwalk", "runtime": clean(p.Runtime)}
+	if !p.Start.IsZero() {
+		notes["start"] = p.Start.UTC().Format(time.RFC3339Nano)
+	}
+	if p.Stats.Unlisted > 0 {
+		notes["shorter waits, not in this file"] = fmt.Sprint(p.Stats.Unlisted)
+	}
+	if p.Stats.Untimed > 0 {
+		notes["samples without a time, not in this file"] = fmt.Sprint(p.Stats.Untimed)
+	}
+	if len(p.Samples) == 0 {
+		notes["thread states"] = "none: " + (&NoTimesError{}).Error()
+	}
+	return notes
+}
+
+// addStates adds what each thread did, as its samples saw it. Time that no sample covers is empty.
+func addStates(tracks []traceevent.Track, p *Profile) {
+	names := make([]string, len(p.Stacks)) // what a stack without CPU time does
+	clocked := false                       // is CPU time known?
+	for i := range p.Samples {
+		clocked = clocked || p.Samples[i].CPU
+	}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		st := &p.Stacks[s.Stack]
+		if st.Event != NoEvent {
+			continue
+		}
+		var cpu int64
+		if n := st.cpuCount(); s.CPU && n > 0 {
+			cpu = st.CPUNanos / n
+		}
+		if names[s.Stack] == "" {
+			names[s.Stack] = map[bool]string{true: "waiting in ", false: "in "}[clocked] + p.waitSite(st)
+		}
+		name := names[s.Stack]
+		if s.CPU {
+			name = "running"
+		}
+		track := &tracks[st.Thread]
+		to := max(0, s.At-p.Start.UnixNano())
+		from := max(0, to-max(s.Wall, cpu))
+		var last *traceevent.Slice
+		if n := len(track.Inner); n > 0 {
+			last = &track.Inner[n-1]
+			from, to = max(from, last.End), max(to, last.End)
+		}
+		if last == nil || last.Name != name || from > last.End {
+			track.Inner = append(track.Inner, traceevent.Slice{Name: name, Category: "state", Start: from, Args: &chromeArgs{}})
+			last = &track.Inner[len(track.Inner)-1]
+		}
+		last.End = to
+		args := last.Args.(*chromeArgs)
+		args.Samples++
+		args.CPU += float64(cpu) / 1e6
+	}
+}
+
+// waitSite names the function in which a stack waits: the innermost managed one outside of
+// System.Threading, or else the innermost managed one, or the leaf.
+func (p *Profile) waitSite(s *Stack) string {
+	site := ""
+	for _, i := range s.Frames {
+		f := &p.Frames[i]
+		if f.Class != ClassManaged {
+			continue
+		}
+		if !strings.HasPrefix(f.Name, "System.Threading.") {
+			return clean(f.Name)
+		}
+		if site == "" {
+			site = clean(f.Name)
+		}
+	}
+	if site == "" && len(s.Frames) > 0 {
+		sym := symbolOf(&p.Frames[s.Frames[0]])
+		site = sym.label()
+	}
+	return site
+}
+
+// chromeSlice returns a wait, a lock, or a GC pause.
+func (p *Profile) chromeSlice(w Wait, s *Stack) traceevent.Slice {
+	args, start := chromeWait{Millis: float64(w.Nanos) / 1e6, Type: clean(s.Type), Owner: s.Owner}, w.Start.Sub(p.Start).Nanoseconds()
+	for _, i := range s.Frames[:min(len(s.Frames), maxChromeFrames)] {
+		sym := symbolOf(&p.Frames[i])
+		args.Stack = append(args.Stack, sym.label())
+	}
+	name, category := s.Event.String(), s.Event.String()
+	switch {
+	case s.Event == EventPause && s.Type != "":
+		name = clean(s.Type)
+	case s.Event != EventPause:
+		name += " in " + p.waitSite(s)
+	}
+	return traceevent.Slice{Name: name, Category: category, Start: start, End: start + max(0, w.Nanos), Args: &args}
+}
