@@ -18,6 +18,7 @@ type Reader interface {
 type Object struct {
 	Addr uint64
 	Type *Type
+	Size uint64 // bytes; Data may have fewer
 	Data []byte
 }
 
@@ -186,7 +187,7 @@ func (w *walk) show(at uint64, typ *Type, size uint64) {
 		}
 		off = 0
 	}
-	w.see(&Object{at, typ, w.block[off : off+uint64(n)]})
+	w.see(&Object{at, typ, size, w.block[off : off+uint64(n)]})
 }
 
 // word reads a word, by blocks.
@@ -222,9 +223,9 @@ func (t *Types) Load(r Reader, at uint64) (o Object, ok bool) {
 	if typ.component != 0 {
 		size += uint64(uint32(head.Word(t.l.arrayLength))) * uint64(typ.component)
 	}
-	if size = min(size, maxObject); size <= uint64(len(b)) {
-		return Object{at, typ, b[:size]}, true
+	if size <= uint64(len(b)) {
+		return Object{at, typ, size, b[:size]}, true
 	}
-	b = make([]byte, size)
-	return Object{at, typ, b}, r.ReadAt(b, at)
+	b = make([]byte, min(size, maxObject))
+	return Object{at, typ, size, b}, r.ReadAt(b, at)
 }

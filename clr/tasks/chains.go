@@ -24,6 +24,7 @@ type Result struct {
 	Chains      int     // that Groups counts
 	Pending     int     // tasks and boxes
 	Tasks       int     // tasks, also those that have ended
+	Queued      int     // work items in the queues of the thread pool
 	Unconfirmed int     // continuations without a counterpart, which are not shown
 	Changed     int     // continuations that could not be read: they changed meanwhile
 	Unread      int     // pending tasks beyond the bound
@@ -38,6 +39,8 @@ const (
 	maxSteps  = 1 << 26 // of all chains
 	maxLength = 1 << 12 // methods of one
 	maxGroups = 1 << 16
+	// maxThreads bounds the threads that are listed with a chain.
+	maxThreads = 1 << 10
 )
 
 // Bounds of how often the heap of a running process is read until no collection falls into a
@@ -56,11 +59,12 @@ func Read(src *Source) (*Result, error) {
 	var best *Result
 	began := time.Now()
 	for i := 0; i == 0 || i < maxReadings && time.Since(began) < lastReading; i++ {
-		g.all, g.slab, g.arena, g.out = nil, nil, nil, &Result{}
+		g.all, g.slab, g.arena, g.queues, g.out = nil, nil, nil, nil, &Result{}
 		if err := g.read(); err != nil {
 			return nil, err
 		}
 		g.connect()
+		g.wait()
 		g.out.Busy = g.heap.Busy
 		g.out.Moved = g.heap.Busy || src.Moves && !g.heap.Unchanged()
 		g.chains()
@@ -122,7 +126,7 @@ func (g *graph) chains() {
 	for i := range g.all {
 		p := g.all[i]
 		g.out.Pending++
-		if p.below == 0 && (len(p.next) > 0 || p.block != 0 || p.shape.kind == box && p.shape.flags != 0) {
+		if p.below == 0 && (len(p.next) > 0 || len(p.blocks) > 0 || p.shape.kind == box && p.shape.flags != 0) {
 			g.climb(t, int32(i), -1, int32(i), 0)
 		}
 	}
@@ -151,14 +155,14 @@ func (g *graph) climb(t *tree, first, parent, i int32, depth int) {
 	}
 	p := g.all[i]
 	at := t.step(parent, t.id(p.shape.name))
-	if p.block != 0 {
-		g.end(t, first, end{step: at, blocks: true}, g.stacks[p.block])
+	state, thread := g.state(first)
+	for _, b := range p.blocks {
+		g.end(t, first, end{step: at, blocks: true, state: state}, g.stacks[b])
 	}
 	for _, to := range p.next {
 		g.climb(t, first, at, to, depth+1)
 	}
-	if p.block == 0 && len(p.next) == 0 {
-		state, thread := g.state(first)
+	if len(p.blocks) == 0 && len(p.next) == 0 {
 		if g.out.Moved && (state == orphan || g.cut(first, p)) {
 			g.out.Changed++
 			return
@@ -174,6 +178,9 @@ func (g *graph) cut(first int32, last *pending) bool {
 	return begins == combined || begins == unwrap || last.shape.next != 0 && last.word(last.shape.next) != 0
 }
 
+// Queued is the state of a task that waits for a thread of the pool.
+const Queued = "queued in the thread pool"
+
 // orphan is the state of a method that awaits nothing that is known.
 const orphan = "running, queued, or awaiting an object of its own"
 
@@ -181,16 +188,18 @@ const orphan = "running, queued, or awaiting an object of its own"
 // nothing, and the thread that runs it.
 func (g *graph) state(first int32) (state string, thread uint32) {
 	p := g.all[first]
-	if thread = g.stacks[p.addr]; p.shape.kind == box && thread != 0 {
-		return "running", thread
+	if thread = g.stacks[p.addr]; g.waiting[thread] {
+		thread = 0 // it waits for the task
 	}
 	switch {
+	case g.queued[p.addr]:
+		return Queued, 0
+	case p.shape.kind == box && thread != 0:
+		return "running", thread
 	case p.shape.kind == box:
 		return orphan, 0
-	case p.shape.name == "Task" && p.state&stateInvoked != 0:
+	case p.shape.kind == task && p.state&stateInvoked != 0:
 		return "running", thread
-	case p.shape.name == "Task" && p.state&stateStarted != 0:
-		return "queued", 0
 	}
 	return "", 0
 }
@@ -207,8 +216,7 @@ func (g *graph) end(t *tree, first int32, e end, thread uint32) {
 		t.ends[e] = group
 	}
 	group.Count++
-	const shown = 16
-	if thread != 0 && len(group.Threads) < shown && !slices.Contains(group.Threads, thread) {
+	if thread != 0 && len(group.Threads) < maxThreads && !slices.Contains(group.Threads, thread) {
 		group.Threads = append(group.Threads, thread)
 	}
 }

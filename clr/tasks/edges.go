@@ -49,7 +49,7 @@ func (g *graph) follow(from int32, at uint64, depth int, left *int) {
 	switch {
 	case !sh.valid:
 	case sh.kind == blocked:
-		g.all[from].block = at
+		g.all[from].blocks = append(g.all[from].blocks, at)
 	case sh.kind == wrapper, sh.kind == action:
 		g.follow(from, o.Word(sh.next), depth+1, left)
 	case sh.kind == list:

@@ -155,6 +155,5 @@ func (s *shapes) machine(sh *shape, t *objects.Type) {
 // Bits of Task.m_stateFlags.
 const (
 	stateInvoked = 0x20000
-	stateStarted = 0x10000
 	stateEnded   = 0x1000000 | 0x400000 | 0x200000 // ran to completion, cancelled, faulted
 )

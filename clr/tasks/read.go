@@ -39,13 +39,13 @@ const maxPending = 1 << 24
 
 // pending is a pending task or a box.
 type pending struct {
-	addr  uint64
-	shape *shape
-	data  []byte
-	state uint32 // m_stateFlags
-	below int32  // how many things it awaits
-	next  []int32
-	block uint64 // the object that a thread blocks on until it ends, 0 = none
+	addr   uint64
+	shape  *shape
+	data   []byte
+	state  uint32 // m_stateFlags
+	below  int32  // how many things it awaits
+	next   []int32
+	blocks []uint64 // objects that threads block on until it ends
 }
 
 // graph is the pending tasks and who awaits whom.
@@ -59,6 +59,10 @@ type graph struct {
 	arena  []byte
 	stacks map[uint64]uint32 // objects that a thread's stack refers to, and which
 	out    *Result
+
+	queues  []uint64        // the thread pool's
+	queued  map[uint64]bool // work items in them
+	waiting map[uint32]bool // threads that block on tasks
 }
 
 // maxTries bounds how often the regions are read until no collection changes them. A stopped
@@ -96,6 +100,7 @@ func (g *graph) read() error {
 		g.index[g.all[i].addr] = int32(i)
 	}
 	g.readStacks()
+	g.readQueues()
 	return nil
 }
 
@@ -111,18 +116,22 @@ func (g *graph) readStacks() {
 	}
 }
 
-// wanted are tasks and boxes.
+// wanted are tasks, boxes, and the thread pool's queues.
 func (g *graph) wanted(t *objects.Type) bool {
 	sh := g.shapes.shape(t)
 	switch sh.kind {
 	case task, box, combined, unwrap:
 		return sh.valid
 	}
-	return false
+	return isQueue(t)
 }
 
-// keep keeps a pending task.
+// keep keeps a pending task, or a queue.
 func (g *graph) keep(o *objects.Object) {
+	if isQueue(o.Type) {
+		g.queues = append(g.queues, o.Addr)
+		return
+	}
 	sh := g.shapes.shape(o.Type)
 	state := uint32(0)
 	if sh.flags != 0 {

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/report/hang"
+	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -105,13 +107,15 @@ func runHang(args []string) int {
 
 // judge looks twice at a process, or once at a core.
 func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
+	var chains []hang.Chain
 	if f.core != "" {
+		f.use = func(p *outside.PausedProcess) { chains = chainsOf(p) }
 		v, err := f.ofCore()
 		if err != nil {
 			return nil, err
 		}
 		p := processOf(v)
-		p.Once = true
+		p.Once, p.Chains = true, chains
 		return reportOf(v, p), nil
 	}
 	stopped := stoppedBy(f.pid)
@@ -122,12 +126,13 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	before := runTimes(f.pid)
 	time.Sleep(wait)
 	after := runTimes(f.pid)
+	f.use = func(p *outside.PausedProcess) { chains = chainsOf(p) }
 	second, err := f.ofProcess()
 	if err != nil {
 		return nil, fmt.Errorf("at the second look: %w", err)
 	}
 	p := processOf(second)
-	p.Stopped, p.Processors = stopped, processorsOf(f.pid)
+	p.Stopped, p.Processors, p.Chains = stopped, processorsOf(f.pid), chains
 	then := map[uint32]*stackThread{}
 	for i := range first.Threads {
 		then[first.Threads[i].TID] = &first.Threads[i]
@@ -140,6 +145,23 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 		t.Cooperative = t.Cooperative && old != nil && old.cooperative
 	}
 	return reportOf(second, p), nil
+}
+
+// chainsOf reads the pending async operations, none if that cannot be done.
+func chainsOf(p *outside.PausedProcess) (out []hang.Chain) {
+	r, err := p.Tasks()
+	if err != nil {
+		return nil
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		c := hang.Chain{Count: g.Count, Names: g.Chain, Queued: g.State == tasks.Queued}
+		if g.Blocks {
+			c.Blocked = g.Threads
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // equals reports whether a thread has the same stack and lock as at another look.

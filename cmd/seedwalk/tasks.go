@@ -57,6 +57,7 @@ type tasksView struct {
 	Name        string       `json:"name,omitempty"`
 	Pending     int          `json:"pending"`
 	Chains      int          `json:"chains"`
+	Queued      int          `json:"pool_queue"` // work items
 	Objects     int          `json:"heap_objects"`
 	Bytes       uint64       `json:"heap_bytes"`
 	Lost        uint64       `json:"heap_bytes_without_objects"`
@@ -134,7 +135,7 @@ func (f *tasksFlags) read() (*tasksView, error) {
 
 // view is what is shown of r.
 func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
-	v := &tasksView{Format: "seedwalk-tasks", Version: 1, Source: s.Source, PID: s.PID, Name: s.Name, Pending: r.Pending, Objects: r.Heap.Objects,
+	v := &tasksView{Format: "seedwalk-tasks", Version: 1, Source: s.Source, PID: s.PID, Name: s.Name, Pending: r.Pending, Queued: r.Queued, Objects: r.Heap.Objects,
 		Bytes: r.Heap.Bytes, Lost: r.Heap.Lost, Unconfirmed: r.Unconfirmed, Changed: r.Changed, Groups: []tasksGroup{}}
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -183,7 +184,11 @@ func (v *tasksView) write(w io.Writer, f *tasksFlags) error {
 	if v.Name != "" {
 		fmt.Fprintf(b, " (%s)", v.Name)
 	}
-	fmt.Fprintf(b, ", heap of %s, %s\n", sizeOf(v.Bytes), countOf(v.Chains, "pending chain"))
+	fmt.Fprintf(b, ", heap of %s, %s", sizeOf(v.Bytes), countOf(v.Chains, "pending chain"))
+	if v.Queued > 0 {
+		fmt.Fprintf(b, ", %s in the queue of the thread pool", countOf(v.Queued, "work item"))
+	}
+	b.WriteByte('\n')
 	for i := range v.Groups {
 		if f.limit > 0 && i == f.limit {
 			fmt.Fprintf(b, "\n%s more; --limit 0 shows all\n", countOf(len(v.Groups)-i, "different chain"))
@@ -214,12 +219,17 @@ func (g *tasksGroup) write(b *bufio.Writer) {
 	}
 }
 
+// threadsOf lists some of the threads.
 func threadsOf(tids []uint32) string {
-	list := strings.Trim(fmt.Sprint(tids), "[]")
+	const shown = 16
 	if len(tids) == 1 {
-		return "thread " + list
+		return fmt.Sprintf("thread %d", tids[0])
 	}
-	return "threads " + strings.ReplaceAll(list, " ", ", ")
+	list := strings.ReplaceAll(strings.Trim(fmt.Sprint(tids[:min(shown, len(tids))]), "[]"), " ", ", ")
+	if n := len(tids) - shown; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return "threads " + list
 }
 
 // sizeOf formats a number of bytes.

@@ -58,7 +58,7 @@ func TestHang(t *testing.T) {
 		{"upgrade", "held-lock", "while it waits for a reader-writer lock", false},
 		{"held", "held-lock", "3 threads wait behind a lock", false},
 		{"collect", "collection", `"native"`, false},
-		{"starve", "starvation", "workers of the thread pool block", true},
+		{"starve", "starvation", "queued behind them in the same pool", true},
 		{"lost", "nothing", "waits for a task", false},
 		{"semaphore", "nothing", "waits for a semaphore", false},
 		{"idle", "nothing", "waits for time to pass", false},

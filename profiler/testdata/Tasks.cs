@@ -117,9 +117,9 @@ public static class App
 
 	// Threads that block on a task.
 	static int Blocked;
-	static void Block()
+	static void Block(Task on)
 	{
-		var t = new Thread(() => { Interlocked.Increment(ref Blocked); Handle(Source()).Wait(); });
+		var t = new Thread(() => { Interlocked.Increment(ref Blocked); on.Wait(); });
 		t.IsBackground = true;
 		t.Start();
 	}
@@ -152,9 +152,12 @@ public static class App
 		int megabytes = 0;
 		if (args.Length > 2) foreach (char c in args[2]) megabytes = 10 * megabytes + (c - '0');
 		for (int i = 0; i < 10000 * megabytes; i++) Ballast.Add(new string('x', 39));
-		for (int i = 0; i < 3; i++) Block();
-		while (Volatile.Read(ref Blocked) < 3) Thread.Sleep(1);
+		for (int i = 0; i < 3; i++) Block(Handle(Source()));
+		Task shared = Net(Source());
+		for (int i = 0; i < 2; i++) Block(shared);
+		while (Volatile.Read(ref Blocked) < 5) Thread.Sleep(1);
 		Say(3, "Task<int> <- App.Net <- App.Db <- App.Handle <- blocked thread");
+		Say(2, "Task<int> <- App.Net <- blocked thread");
 		GC.Collect();
 		Thread.Sleep(200);
 		if (args.Length > 1 && args[1] == "churn")

@@ -14,6 +14,7 @@
 // gives a verdict with its evidence. Only verdicts that are certain, or that a healthy
 // program does not reach, count as a hang.
 //
-// Known gaps: owners of reader-writer locks, semaphores, and tasks are not known. The queue
-// of the thread pool is not read: a starved pool is one whose workers all block.
+// Known gaps: owners of reader-writer locks and semaphores are not known, nor who would
+// complete a TaskCompletionSource. Where the chains of tasks are not known (.NET 8), a
+// starved pool is one whose workers all block.
 package hang

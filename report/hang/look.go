@@ -29,12 +29,21 @@ type Thread struct {
 	Cooperative bool    // at both looks the runtime counted it as running managed code
 }
 
+// Chain is what one pending task keeps waiting, and how often there is one like it.
+type Chain struct {
+	Count   int
+	Names   []string // what is awaited, then each async method that awaits the one before it
+	Queued  bool     // what is awaited is work in the queue of the thread pool
+	Blocked []uint32 // threads that wait for the chain
+}
+
 // Process is what two looks saw of a process.
 type Process struct {
 	Threads    []Thread
-	Processors int    // that it may use; 0 if not known
-	Stopped    string // why the kernel does not run it: "a debugger" or "a signal", else ""
-	Once       bool   // there was one look only, so that Ran is not known
+	Chains     []Chain // of the second look, the most frequent first; none if they were not read
+	Processors int     // that it may use; 0 if not known
+	Stopped    string  // why the kernel does not run it: "a debugger" or "a signal", else ""
+	Once       bool    // there was one look only, so that Ran is not known
 }
 
 // Wait is what a thread blocks in.

@@ -3,6 +3,7 @@ package hang
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Kind names a verdict; it is also the name of the section in docs/hang.md.
@@ -88,7 +89,28 @@ func (j *judge) waits(t *Thread) string {
 	if by != "" && by != t.Place() {
 		at = " (" + by + ")" + at
 	}
+	if c := j.p.chain(t.TID); c != nil {
+		at += ": " + c.String()
+	}
 	return fmt.Sprintf("%s waits for %s%s", j.who(t.TID), w, at)
+}
+
+// chain is the chain that a thread waits for, nil if it is not known.
+func (p *Process) chain(tid uint32) *Chain {
+	for i := range p.Chains {
+		if slices.Contains(p.Chains[i].Blocked, tid) {
+			return &p.Chains[i]
+		}
+	}
+	return nil
+}
+
+func (c *Chain) String() string {
+	text := strings.Join(c.Names, " <- ")
+	if c.Queued {
+		text += " (queued in the thread pool)"
+	}
+	return text
 }
 
 func (j *judge) stopped() {
@@ -198,7 +220,7 @@ func (j *judge) behind(waiters map[uint32][]uint32, tid uint32) (all []uint32) {
 func (j *judge) starvation() {
 	var blocked []uint32
 	var lines []string
-	still, grows := 0, false
+	still, grows, queued := 0, false, 0
 	for i := range j.p.Threads {
 		t := &j.p.Threads[i]
 		is, busy := t.worker()
@@ -214,7 +236,14 @@ func (j *judge) starvation() {
 		case w == Task:
 			still++
 		}
+		if c := j.p.chain(t.TID); c != nil && c.Queued {
+			queued++
+		}
 		blocked, lines = append(blocked, t.TID), append(lines, j.waits(t))
+	}
+	if still > 0 && queued == len(blocked) {
+		j.add(Starvation, true, blocked, lines, "All %s of the thread pool wait for work that is queued behind them in the same pool.", count(queued, "worker"))
+		return
 	}
 	if still < max(2, j.p.Processors) {
 		return
@@ -264,6 +293,7 @@ func (j *judge) nothing() {
 		}
 		lines = append(lines, line)
 	}
+	lines = append(lines, j.pending()...)
 	summary := "Nothing here waits in a circle."
 	switch {
 	case j.p.Once:
@@ -274,6 +304,22 @@ func (j *judge) nothing() {
 		summary += " No thread used processor time between the two looks: the process is idle, or waits for something outside."
 	}
 	j.add(Nothing, false, nil, lines, "%s", summary)
+}
+
+// pending says which chains wait most often.
+func (j *judge) pending() (lines []string) {
+	const shown = 3
+	all := 0
+	for i := range j.p.Chains {
+		c := &j.p.Chains[i]
+		if all += c.Count; i < shown {
+			lines = append(lines, fmt.Sprintf("%s: %s", count(c.Count, "pending chain"), c))
+		}
+	}
+	if n := len(j.p.Chains); n > shown {
+		lines = append(lines, fmt.Sprintf("%s in all; seedwalk tasks lists them", count(all, "pending chain")))
+	}
+	return lines
 }
 
 func count(n int, what string) string {
