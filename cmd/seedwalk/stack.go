@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/process/dump"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/outside"
@@ -24,6 +25,8 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
 
   --json             one line of JSON with every thread, frame, and address
   --managed-only     managed frames only
+  --async            also the async methods that await what a thread runs, and what a thread that
+                     blocks on a task waits for (reads the managed heap; .NET 9 and later)
   --thread ID        only this thread (system ID); repeat it or separate with commas
   --core FILE        a core of the kernel, of gcore, or of createdump instead of a process
   --modules DIR      with --core: where to find the files that the process had mapped, by name or
@@ -55,6 +58,9 @@ type stackFlags struct {
 	json    bool
 	managed bool
 	use     func(*outside.PausedProcess) // if set, reads more of what was looked at
+
+	chains   []tasks.Group // of --async
+	asyncWhy string        // why they could not be read
 }
 
 func runStack(args []string) int {
@@ -65,6 +71,7 @@ func runStack(args []string) int {
 	set.Var(&f.threads, "thread", "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.BoolVar(&f.managed, "managed-only", false, "")
+	async := set.Bool("async", false, "")
 	words, code, done := parseMixed(set, stackHelp, args)
 	if done {
 		return code
@@ -72,6 +79,9 @@ func runStack(args []string) int {
 	if err := f.check(words); err != nil {
 		fmt.Fprintf(os.Stderr, "seedwalk stack: %v; see seedwalk stack --help\n", err)
 		return exitUsage
+	}
+	if *async {
+		f.use = f.readAsync
 	}
 	return f.run()
 }
@@ -112,6 +122,7 @@ func (f *stackFlags) run() int {
 		fmt.Fprintf(os.Stderr, "seedwalk stack: %v\n", err)
 		return exitUnreadable
 	}
+	f.addAsync(v)
 	if f.managed {
 		v.managedOnly()
 	}

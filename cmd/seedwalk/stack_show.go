@@ -40,6 +40,8 @@ type stackThread struct {
 	HeldNs   int64        `json:"held_ns,omitempty"` // how long it was stopped
 	Lock     *stackLock   `json:"waits_for,omitempty"`
 	Frames   []stackFrame `json:"frames"`
+	Callers  [][]string   `json:"async_callers,omitempty"` // chains that await what the thread runs
+	Awaits   [][]string   `json:"awaits,omitempty"`        // chains that the thread blocks on
 
 	gapIn       string
 	cooperative bool // see outside.Stack
@@ -183,6 +185,7 @@ func (v *stackView) write(w io.Writer, asJSON bool) error {
 		writeGroup(b, same)
 		for _, t := range same {
 			v.writeLock(b, t, len(same) > 1)
+			t.writeAsync(b)
 		}
 	}
 }

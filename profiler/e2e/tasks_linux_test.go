@@ -89,6 +89,47 @@ func TestTasksOfCurrentCompiler(t *testing.T) {
 	}
 }
 
+// A thread that runs an async method shows who awaits it, and a thread that blocks on one
+// shows what that waits for.
+func TestStackAsync(t *testing.T) {
+	need(t, "out", "samples", "csc", "Csc.exe")
+	for _, build := range []string{"Awaits", "debug/Awaits"} {
+		t.Run(build, func(t *testing.T) {
+			pid, _ := runningUntil(t, app(t, build, "1", "spin"), "ready")
+			for range 3 {
+				asyncStacks(t, pid)
+			}
+		})
+	}
+}
+
+func asyncStacks(t *testing.T, pid int) {
+	var s struct {
+		Threads []struct {
+			Frames  []struct{ Name string }
+			Callers [][]string `json:"async_callers"`
+			Awaits  [][]string
+		}
+	}
+	r := run(t, time.Minute, nil, tool(t), "stack", "--async", "--json", fmt.Sprint(pid))
+	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || r.code != 0 {
+		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
+	}
+	got := map[string]int{}
+	for _, th := range s.Threads {
+		for _, c := range th.Callers {
+			got["by "+strings.Join(c, " <- ")]++
+		}
+		for _, c := range th.Awaits {
+			got["for "+strings.Join(c, " <- ")]++
+		}
+	}
+	want := map[string]int{"by App.Middle <- App.Outer <- App.Request": 2, "for Task<int> <- App.Pooled <- App.PooledTwice <- App.OfPooled": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // chainsOf reads what a program says of its chains.
 func chainsOf(said []string) map[string]int {
 	want := map[string]int{}

@@ -1,8 +1,9 @@
 // Chains of async methods that only a current C# compiler makes, for seedwalk tasks:
 //
-//     Awaits.exe COUNT
+//     Awaits.exe COUNT [spin]
 //
-// As Tasks.cs: "COUNT leaf <- method <- ..." for each kind, then "ready".
+// As Tasks.cs: "COUNT leaf <- method <- ..." for each kind, then "ready". With spin, two requests compute
+// after an await, and a thread blocks on a third one.
 using System;
 using System.Collections.Generic;
 using System.IO.Pipelines;
@@ -74,6 +75,26 @@ public static class App
 	}
 	static async ValueTask<int> Caller(Task<int> on) => await on.ConfigureAwait(ConfigureAwaitOptions.ContinueOnCapturedContext);
 
+	static volatile int spinning;
+	static async Task<int> Spin()
+	{
+		await Task.Yield();
+		Interlocked.Increment(ref spinning);
+		for (int i = 0; ; i++) if (Burn(i) < 0) return i;
+	}
+	[MethodImpl(MethodImplOptions.NoInlining)] static double Burn(int i) => Math.Sqrt(i & 0xffff);
+	static async Task<int> Middle() => 1 + await Spin();
+	static async ValueTask<int> Outer() => 1 + await Middle();
+	static async Task Request() => await Outer();
+
+	static void Compute()
+	{
+		Keep(Request());
+		Keep(Request());
+		new Thread(() => OfPooled().Wait()) { IsBackground = true }.Start();
+		while (spinning < 2) Thread.Sleep(1);
+	}
+
 	static void Begin(int n)
 	{
 		for (int i = 0; i < n; i++)
@@ -117,6 +138,7 @@ public static class App
 	{
 		Begin(int.Parse(args[0]));
 		GC.Collect();
+		if (args.Length > 1) Compute();
 		Thread.Sleep(200);
 		Console.WriteLine("ready");
 		Thread.Sleep(-1);
