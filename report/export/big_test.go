@@ -2,8 +2,15 @@ package export
 
 import (
 	"fmt"
+	"html"
+	"io"
 	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/browser"
 )
 
 // large is a made-up profile of about the given number of stacks, always the
@@ -42,4 +49,30 @@ func large(stacks, depth int) *Profile {
 		}
 	}
 	return p
+}
+
+// The page of 200,000 distinct stacks is written with at most 500 MB beside the profile, and opens
+// in a browser.
+func TestBigPage(t *testing.T) {
+	p := large(200_000, 60)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begin := time.Now()
+	if err := WriteHTML(io.Discard, p); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	t.Logf("%d MB allocated in %v", (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(begin).Round(time.Millisecond))
+	if all := after.TotalAlloc - before.TotalAlloc; all > 500e6 {
+		t.Errorf("%d bytes allocated", all)
+	}
+	b := browser.Find(t, "a page of 200,000 stacks was not opened")
+	const script = `<script>{ const out = document.createElement('pre'); out.className = 'answer'; out.textContent = [base.n > 4e6, tree.n === base.n, tree.count[0], Math.round(performance.now())].join(' '); document.body.append(out); }</script></body>`
+	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")
+	_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
+	got, _, _ := strings.Cut(dom, "</pre>")
+	if !strings.HasPrefix(got, fmt.Sprintf("true true %d ", p.Stats.Samples)) || strings.Contains(log, "CONSOLE") {
+		t.Errorf("%s\n%s", html.UnescapeString(got), log)
+	}
+	t.Logf("nodes, tree, samples, milliseconds: %s", got)
 }

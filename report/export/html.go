@@ -1,52 +1,17 @@
 package export
 
 import (
-	"embed"
-	"encoding/json"
 	"fmt"
-	"html"
 	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
-// The page consists of parts, so that the tools of each language can check them.
-//
-//go:embed page
-var pageParts embed.FS
-
-// pagePart returns parts of the page, one behind the other.
-func pagePart(names ...string) string {
-	var b strings.Builder
-	for _, name := range names {
-		part, _ := pageParts.ReadFile("page/" + name) // TestPageInBrowser fails without one
-		b.Write(part)
-	}
-	return b.String()
-}
-
-// pageData is the JSON in the page. Tables refer to each other by index; rows
-// are flat arrays, because names of fields would be most of the bytes.
-type pageData struct {
-	Title   string    `json:"title"`
-	Facts   []string  `json:"facts"`
-	Notes   []string  `json:"notes"`
-	Warning string    `json:"warning"` // "" = none
-	Classes []string  `json:"classes"`
-	Modules []string  `json:"modules"`
-	Symbols [][3]any  `json:"symbols"`           // name, module, class + 8 if doubtful
-	Threads [][2]any  `json:"threads"`           // label, samples
-	Parents []int32   `json:"parents"`           // of node i+1 (node 0 is the root), as i+1 minus parent
-	Nodes   []int32   `json:"nodes"`             // symbol of node i+1
-	Metrics [][4]any  `json:"metrics"`           // name, label, unit, which of them says how many
-	First   int       `json:"first"`             // metric that the page shows first
-	Stacks  [][]int64 `json:"stacks"`            // per thread: node, its value of each metric, node, ...
-	Samples []int64   `json:"samples,omitempty"` // see page/time.js
-	Length  int64     `json:"length,omitempty"`  // of the recording, microseconds
-	Pauses  []int64   `json:"pauses,omitempty"`  // GC pauses: start and length in microseconds, ...
-	Diff    any       `json:"diff,omitempty"`    // see page/diff.js
-}
+// pageData is the data of the page while it is made.
+type pageData struct{ page.Data }
 
 // doubtfulBit is added to the class of a doubtful symbol.
 const doubtfulBit = 8
@@ -56,7 +21,7 @@ func WriteHTML(w io.Writer, p *Profile) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	return newPageData(p, newView(p)).write(w)
+	return newPageData(p, newView(p)).Write(w)
 }
 
 // WriteComparison writes the page of two recordings: p holds the stacks of both, the threads of the
@@ -67,20 +32,7 @@ func WriteComparison(w io.Writer, p *Profile, facts []string, diff any) error {
 	}
 	d := newPageData(p, newShortView(p))
 	d.Facts, d.Notes, d.Warning, d.Diff = facts, []string{}, "", diff
-	return d.write(w)
-}
-
-func (d *pageData) write(w io.Writer) error {
-	// The encoder writes <, > and & as \u escapes, so that no name can end the
-	// script element.
-	data, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	js := pagePart("data.js", "time.js", "fold.js", "diff.js", "draw.js", "views.js", "page.js", "keys.js")
-	page := strings.NewReplacer("{{title}}", html.EscapeString(d.Title), "{{css}}", pagePart("page.css"), "{{js}}", js, "{{data}}", string(data))
-	_, err = page.WriteString(w, pagePart("page.html"))
-	return err
+	return d.Write(w)
 }
 
 func pageTitle(p *Profile) string {
@@ -91,12 +43,16 @@ func pageTitle(p *Profile) string {
 }
 
 func newPageData(p *Profile, v *view) *pageData {
-	t := newTree(v, p.defaultMetric())
-	d := &pageData{Title: pageTitle(p), Facts: pageFacts(p), Notes: pageNotes(p), Warning: pageWarning(p), Classes: classNames[:],
-		Symbols: [][3]any{}, Threads: [][2]any{}, Parents: []int32{}, Nodes: []int32{}}
-	d.addSymbols(t.view)
-	place := d.addNodes(t)
-	d.addStacks(p, t, place)
+	d := new(pageData)
+	d.Title, d.Facts, d.Notes, d.Warning, d.Classes = pageTitle(p), pageFacts(p), pageNotes(p), pageWarning(p), classNames[:]
+	d.Symbols, d.Threads = [][3]any{}, [][2]any{}
+	d.addSymbols(v)
+	parent, symbol, ends := v.merge()
+	for i := range parent { // how far a node is behind its caller: small numbers are short
+		parent[i] = int32(i) - parent[i]
+	}
+	d.Parents, d.Nodes = parent[1:], symbol[1:]
+	d.addStacks(p, v, ends)
 	d.addSamples(p)
 	return d
 }
@@ -120,28 +76,7 @@ func (d *pageData) addSymbols(v *view) {
 	}
 }
 
-// addNodes writes the nodes depth first, heaviest child first, and returns the new index of
-// each.
-func (d *pageData) addNodes(t *tree) []int32 {
-	place := make([]int32, len(t.nodes))
-	stack := []int32{0}
-	for next := int32(0); len(stack) > 0; next++ {
-		i := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		n := &t.nodes[i]
-		place[i] = next
-		if i > 0 {
-			d.Parents = append(d.Parents, next-place[n.parent])
-			d.Nodes = append(d.Nodes, n.symbol)
-		}
-		for j := len(n.children) - 1; j >= 0; j-- {
-			stack = append(stack, n.children[j])
-		}
-	}
-	return place
-}
-
-func (d *pageData) addStacks(p *Profile, t *tree, place []int32) {
+func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 	d.Stacks = make([][]int64, len(p.Threads))
 	samples := make([]int64, len(p.Threads))
 	shown := p.shown()
@@ -150,10 +85,10 @@ func (d *pageData) addStacks(p *Profile, t *tree, place []int32) {
 		m := &metrics[at]
 		d.Metrics = append(d.Metrics, [4]any{m.name, m.label, m.unit, slices.Index(shown, m.count)})
 	}
-	for i := range t.view.paths {
-		pa := &t.view.paths[i]
+	for i := range v.paths {
+		pa := &v.paths[i]
 		samples[pa.thread] += pa.values[valueSamples]
-		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(place[t.ends[i]]))
+		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(ends[i]))
 		for _, at := range shown {
 			d.Stacks[pa.thread] = append(d.Stacks[pa.thread], pa.values[at])
 		}

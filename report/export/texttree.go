@@ -61,7 +61,7 @@ func WriteTree(w io.Writer, p *Profile, opt TextOptions) error {
 // treeOf writes the tree of one value below a heading.
 func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	t := newTree(newShortView(p), by)
-	if t.nodes[0].total[by] <= 0 {
+	if t.total[0].value <= 0 {
 		return noSamples
 	}
 	var b strings.Builder
@@ -86,18 +86,18 @@ const weakLegend = "~ rests on fewer than 10 samples"
 
 // whole returns the total of the shares.
 func (t *tree) whole() string {
-	m, all := &metrics[t.by], &t.nodes[0].total
+	m, all := &metrics[t.by], t.total[0]
 	if m.unit == "nanoseconds" {
-		return fmt.Sprintf("%s, %s", shortTime(time.Duration(all[t.by])), plural(all[m.count], "sample"))
+		return fmt.Sprintf("%s, %s", shortTime(time.Duration(all.value)), plural(all.count, "sample"))
 	}
-	return thousands(all[t.by])
+	return thousands(all.value)
 }
 
 // heading names the columns and the marks of the classes that the tree has.
 func (t *tree) heading() string {
 	var has [numClasses]bool
-	for i := range t.nodes[1:] {
-		has[t.view.symbols[t.nodes[i+1].symbol].class] = true
+	for _, s := range t.symbol[1:] {
+		has[t.view.symbols[s].class] = true
 	}
 	head := "  total    self  samples "
 	for c, m := range classMarks {
@@ -110,7 +110,7 @@ func (t *tree) heading() string {
 
 // layTree raises the threshold until the lines fit.
 func layTree(t *tree, opt TextOptions) []treeLine {
-	all := t.nodes[0].total[t.by]
+	all := t.total[0].value
 	floor := opt.MinPercent / 100 * float64(all)
 	for {
 		l := treeText{tree: t, floor: max(1, int64(math.Ceil(floor))), limit: opt.MaxLines}
@@ -127,13 +127,13 @@ func layTree(t *tree, opt TextOptions) []treeLine {
 
 // kept returns the children at or above the threshold, and the total of the rest.
 func (l *treeText) kept(i int32) (keep []int32, rest int, weight, count int64) {
-	for _, c := range l.tree.nodes[i].children {
-		if n := l.tree.nodes[c].total[l.tree.by]; n >= l.floor {
+	for _, c := range l.tree.children(i) {
+		if n := l.tree.total[c]; n.value >= l.floor {
 			keep = append(keep, c)
-		} else if n > 0 {
+		} else if n.value > 0 {
 			rest++
-			weight += n
-			count += l.tree.nodes[c].total[l.tree.counts()]
+			weight += n.value
+			count += n.count
 		}
 	}
 	return keep, rest, weight, count
@@ -171,7 +171,7 @@ func (l *treeText) chain(i int32, indent string) int32 {
 	run := []int32{i}
 	for {
 		keep, _, weight, _ := l.kept(i)
-		if len(keep) != 1 || weight >= l.floor || l.tree.nodes[i].self[l.tree.by] >= l.floor {
+		if len(keep) != 1 || weight >= l.floor || l.tree.self[i].value >= l.floor {
 			break
 		}
 		i = keep[0]
@@ -194,15 +194,14 @@ func (l *treeText) chain(i int32, indent string) int32 {
 // frame writes a line for a node. Within a chain, it omits the total if it is about the same as
 // in the line above.
 func (l *treeText) frame(i int32, indent string, first bool) {
-	n := &l.tree.nodes[i]
-	s := &l.tree.view.symbols[n.symbol]
-	by, counts := l.tree.by, l.tree.counts()
-	line := treeLine{total: n.total[by], count: n.total[counts], indent: indent, text: s.name, class: s.class}
-	if !first && n.total[by] == l.tree.nodes[n.parent].total[by] {
+	total, self := l.tree.total[i], l.tree.self[i]
+	s := &l.tree.view.symbols[l.tree.symbol[i]]
+	line := treeLine{total: total.value, count: total.count, indent: indent, text: s.name, class: s.class}
+	if !first && total.value == l.tree.total[l.tree.parent[i]].value {
 		line.total = -1
 	}
-	if n.self[by] >= l.floor {
-		line.self, line.selfCount = n.self[by], n.self[counts]
+	if self.value >= l.floor {
+		line.self, line.selfCount = self.value, self.count
 	}
 	if s.doubtful {
 		line.text = "? " + s.name
@@ -217,7 +216,7 @@ func (l *treeText) frame(i int32, indent string, first bool) {
 func (l *treeText) elided(run []int32, indent string) {
 	var count [numClasses]int
 	for _, i := range run {
-		count[l.tree.view.symbols[l.tree.nodes[i].symbol].class]++
+		count[l.tree.view.symbols[l.tree.symbol[i]].class]++
 	}
 	var parts []string
 	for c, n := range count {
@@ -230,7 +229,7 @@ func (l *treeText) elided(run []int32, indent string) {
 }
 
 func (l *treeLine) render(t *tree, opt TextOptions) string {
-	all := t.nodes[0].total[t.by]
+	all := t.total[0].value
 	self, count := "", ""
 	if l.self > 0 {
 		self = share(l.self, l.selfCount, all)

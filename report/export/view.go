@@ -88,7 +88,7 @@ func newView(p *Profile) *view { return viewOf(p, false) }
 func newShortView(p *Profile) *view { return viewOf(p, true) }
 
 func viewOf(p *Profile, short bool) *view {
-	v := &view{index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short, helpers: make([]uint8, len(p.Frames))}
+	v := &view{index: make(map[symbol]int32), of: make([]int32, len(p.Frames)), short: short, helpers: make([]uint8, len(p.Frames)), paths: make([]path, 0, len(p.Stacks))}
 	for i := range p.Frames {
 		v.of[i] = -1
 		if !short {
@@ -183,65 +183,92 @@ func unsafeRune(r rune) bool {
 	return unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// node is a call with all its callers; node 0 is the root of all.
-type node struct {
-	symbol      int32 // -1 for the root
-	parent      int32 // less than the node's own index; -1 for the root
-	total, self values
-	children    []int32 // heaviest first
+// merge returns the nodes of the tree of all paths: the caller and the symbol of each, and the last
+// node of each path. Node 0 is the root, and parents precede children. Paths that begin equally are
+// neighbors once they are sorted, so that the path before tells which nodes are there already.
+func (v *view) merge() (parent, symbol, ends []int32) {
+	sorted := make([]int32, len(v.paths))
+	for i := range sorted {
+		sorted[i] = int32(i)
+	}
+	slices.SortFunc(sorted, func(a, b int32) int { return slices.Compare(v.paths[a].symbols, v.paths[b].symbols) })
+	shared, count := make([]int32, len(sorted)), 1 // symbols in common with the path before; nodes
+	for k, i := range sorted {
+		if k > 0 {
+			shared[k] = commonPrefix(v.paths[sorted[k-1]].symbols, v.paths[i].symbols)
+		}
+		count += len(v.paths[i].symbols) - int(shared[k])
+	}
+	parent, symbol = append(make([]int32, 0, count), -1), append(make([]int32, 0, count), -1)
+	ends = make([]int32, len(v.paths))
+	way := []int32{0} // nodes of the path, from the root
+	for k, i := range sorted {
+		way = way[:shared[k]+1]
+		for _, s := range v.paths[i].symbols[shared[k]:] {
+			parent, symbol = append(parent, way[len(way)-1]), append(symbol, s)
+			way = append(way, int32(len(symbol)-1))
+		}
+		ends[i] = way[len(way)-1]
+	}
+	return parent, symbol, ends
 }
 
-// tree holds the paths, merged from the root. Parents precede children.
-type tree struct {
-	by    int // value that sorts children
-	view  *view
-	nodes []node
-	ends  []int32 // of path i, its leaf's node
+func commonPrefix(a, b []int32) (n int32) {
+	for int(n) < len(a) && int(n) < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
+
+// amount is a value of the tree's metric, and the number of samples behind it.
+type amount struct{ value, count int64 }
+
+func (a *amount) add(b amount) { a.value, a.count = a.value+b.value, a.count+b.count }
+
+// tree holds the paths, merged from the root (see merge).
+type tree struct {
+	by             int // metric
+	view           *view
+	parent, symbol []int32 // of each node, -1 of the root
+	total, self    []amount
+	first, child   []int32 // see children
+}
+
+// children returns the callees of a node, the heaviest first.
+func (t *tree) children(i int32) []int32 { return t.child[t.first[i]:t.first[i+1]] }
 
 func newTree(v *view, by int) *tree {
-	t := &tree{view: v, by: by, nodes: []node{{symbol: -1, parent: -1}}}
-	type edge struct{ parent, symbol int32 }
-	index := make(map[edge]int32)
-	for i := range v.paths {
-		at := int32(0)
-		for _, s := range v.paths[i].symbols {
-			e := edge{at, s}
-			next, ok := index[e]
-			if !ok {
-				next = int32(len(t.nodes))
-				index[e] = next
-				t.nodes = append(t.nodes, node{symbol: s, parent: at})
-				t.nodes[at].children = append(t.nodes[at].children, next)
-			}
-			at = next
-		}
-		t.nodes[at].self.add(v.paths[i].values)
-		t.ends = append(t.ends, at)
+	parent, symbol, ends := v.merge()
+	n := len(parent)
+	t := &tree{view: v, by: by, parent: parent, symbol: symbol, total: make([]amount, n), self: make([]amount, n), first: make([]int32, n+1), child: make([]int32, n-1)}
+	for i, end := range ends {
+		values := &v.paths[i].values
+		t.self[end].add(amount{values[by], values[metrics[by].count]})
 	}
-	t.sum()
+	for i := n - 1; i >= 0; i-- {
+		t.total[i].add(t.self[i])
+		if i > 0 {
+			t.total[parent[i]].add(t.total[i])
+			t.first[parent[i]]++
+		}
+	}
+	for i := 1; i <= n; i++ { // now first is the end of a node's children, and it moves to their start
+		t.first[i] += t.first[i-1]
+	}
+	for i := n - 1; i > 0; i-- {
+		t.first[parent[i]]--
+		t.child[t.first[parent[i]]] = int32(i)
+	}
+	for i := range int32(n) {
+		slices.SortFunc(t.children(i), t.compare)
+	}
 	return t
 }
 
-func (t *tree) sum() {
-	for i := len(t.nodes) - 1; i >= 0; i-- {
-		n := &t.nodes[i]
-		n.total.add(n.self)
-		if n.parent >= 0 {
-			t.nodes[n.parent].total.add(n.total)
-		}
-		slices.SortFunc(n.children, t.compare)
-	}
-}
-
-// counts returns the index of the value with the number of samples of t.by.
-func (t *tree) counts() int { return metrics[t.by].count }
-
 // compare puts the heavier node first, equal ones by name.
 func (t *tree) compare(a, b int32) int {
-	x, y := &t.nodes[a], &t.nodes[b]
-	if c := cmp.Compare(y.total[t.by], x.total[t.by]); c != 0 {
+	if c := cmp.Compare(t.total[b].value, t.total[a].value); c != 0 {
 		return c
 	}
-	return t.view.symbols[x.symbol].compare(&t.view.symbols[y.symbol])
+	return t.view.symbols[t.symbol[a]].compare(&t.view.symbols[t.symbol[b]])
 }

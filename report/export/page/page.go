@@ -1,0 +1,119 @@
+// Package page writes the page: a flame graph and other views in one file of HTML, which opens in
+// any browser and uses no network.
+//
+// Sources: HTML Living Standard, section 4.12.1 (script elements that hold data).
+//
+// Glossary. A symbol is a function. A node is a symbol with all its callers. The bulk is what grows
+// with the number of stacks.
+//
+// Strategy. The scripts, the style, and the frame of the document are files of their own, so that
+// the tools of each language can check them. The bulk is written number by number.
+//
+// Known gaps: a browser needs about 100 bytes of memory for each node.
+package page
+
+import (
+	"bufio"
+	"embed"
+	"encoding/json"
+	"html"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The page consists of parts, so that the tools of each language can check them.
+//
+//go:embed *.html *.css *.js
+var parts embed.FS
+
+// join returns parts of the page, one behind the other.
+func join(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		part, _ := parts.ReadFile(name)
+		b.Write(part)
+	}
+	return b.String()
+}
+
+// Data is the JSON in the page. Tables refer to each other by index; rows
+// are flat arrays, because names of fields would be most of the bytes.
+type Data struct {
+	Head
+	Bulk
+}
+
+// Head is what is small.
+type Head struct {
+	Title   string   `json:"title"`
+	Facts   []string `json:"facts"`
+	Notes   []string `json:"notes"`
+	Warning string   `json:"warning"` // "" = none
+	Classes []string `json:"classes"`
+	Modules []string `json:"modules"`
+	Symbols [][3]any `json:"symbols"`          // name, module, class + 8 if doubtful
+	Threads [][2]any `json:"threads"`          // label, samples
+	Metrics [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
+	First   int      `json:"first"`            // metric that the page shows first
+	Length  int64    `json:"length,omitempty"` // of the recording, microseconds
+	Pauses  []int64  `json:"pauses,omitempty"` // GC pauses: start and length in microseconds, ...
+	Diff    any      `json:"diff,omitempty"`   // see diff.js
+}
+
+// Bulk is most of the page. It is encoded number by number, without a copy in memory.
+type Bulk struct {
+	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
+	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
+	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
+	Samples []int64   `json:"samples"` // see time.js
+}
+
+// Write writes the page.
+func (d *Data) Write(w io.Writer) error {
+	// The encoder writes <, > and & as \u escapes, so that no name can end the
+	// script element.
+	head, err := json.Marshal(&d.Head)
+	if err != nil {
+		return err
+	}
+	js := join("data.js", "time.js", "fold.js", "diff.js", "draw.js", "views.js", "page.js", "keys.js")
+	before, after, _ := strings.Cut(join("page.html"), "{{data}}")
+	text := strings.NewReplacer("{{title}}", html.EscapeString(d.Title), "{{css}}", join("page.css"), "{{js}}", js)
+	out := bufio.NewWriterSize(w, 1<<16)
+	text.WriteString(out, before)
+	out.Write(head[:len(head)-1])
+	d.Bulk.write(out)
+	text.WriteString(out, after)
+	return out.Flush()
+}
+
+// write writes the fields behind those of the head, and ends the object.
+func (b *Bulk) write(out *bufio.Writer) {
+	out.WriteString(`,"parents":`)
+	writeNumbers(out, b.Parents)
+	out.WriteString(`,"nodes":`)
+	writeNumbers(out, b.Nodes)
+	out.WriteString(`,"stacks":[`)
+	for i, row := range b.Stacks {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		writeNumbers(out, row)
+	}
+	out.WriteString(`],"samples":`)
+	writeNumbers(out, b.Samples)
+	out.WriteByte('}')
+}
+
+func writeNumbers[T int32 | int64](out *bufio.Writer, numbers []T) {
+	out.WriteByte('[')
+	for i, n := range numbers {
+		b := out.AvailableBuffer()
+		if i > 0 {
+			b = append(b, ',')
+		}
+		out.Write(strconv.AppendInt(b, int64(n), 10))
+	}
+	out.WriteByte(']')
+}
