@@ -128,7 +128,7 @@ func (f *tasksFlags) read() (*tasksView, error) {
 	case err != nil:
 		return nil, err
 	case why != nil:
-		return nil, fmt.Errorf("the managed heap of %s %d: %w", s.Source, s.PID, why)
+		return nil, fmt.Errorf("the managed heap of %s %d: %w%s", s.Source, s.PID, why, f.remedy())
 	}
 	return f.view(s, r), nil
 }
@@ -145,7 +145,22 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 		}
 	}
 	v.Problems = append(s.Problems, problemsOf(r)...)
+	if r.Heap.Lost > r.Heap.Bytes/tolerated {
+		v.Problems = append(v.Problems, fmt.Sprintf("no objects were found in %s of %s of heap: chains may be missing%s", sizeOf(r.Heap.Lost), sizeOf(r.Heap.Bytes), f.remedy()))
+	}
 	return v
+}
+
+// tolerated is the part of the heap in which no objects are found between two allocations:
+// one byte in so many.
+const tolerated = 100
+
+// remedy says which cores have the heap.
+func (f *tasksFlags) remedy() string {
+	if f.core == "" {
+		return ""
+	}
+	return "; a core of createdump --withheap or --full, or of gcore, has all of it"
 }
 
 // wants reports whether a chain passes --method and --type.
@@ -156,15 +171,11 @@ func (f *tasksFlags) wants(g *tasks.Group) bool {
 
 // problemsOf says what of the heap could not be read.
 func problemsOf(r *tasks.Result) (out []string) {
-	const tolerated = 100 // part of the heap's bytes in which no objects were found: between two allocations
 	switch {
 	case r.Busy:
 		out = append(out, "the process stands in the middle of a collection: chains may be missing")
 	case r.Moved && r.Changed > 0:
 		out = append(out, fmt.Sprintf("a collection moved objects during every reading: %s could not be followed and may be missing; try again", countOf(r.Changed, "continuation")))
-	}
-	if r.Heap.Lost > r.Heap.Bytes/tolerated {
-		out = append(out, fmt.Sprintf("no objects were found in %s of %s of heap: chains may be missing", sizeOf(r.Heap.Lost), sizeOf(r.Heap.Bytes)))
 	}
 	if r.Unread > 0 {
 		out = append(out, fmt.Sprintf("%s more are pending than are read at most", countOf(r.Unread, "task")))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,31 @@ func TestTasksOfCurrentCompiler(t *testing.T) {
 			need(t, "out", "samples", "csc", "Csc.exe")
 			pid, said := runningUntil(t, app(t, build, fmt.Sprint(*tasksEach)), "ready")
 			tasksOf(t, fmt.Sprint(pid)).judge(t, chainsOf(said))
+		})
+	}
+}
+
+// A dump with the heap has the same chains as the process. One without says so.
+func TestTasksOfDumps(t *testing.T) {
+	need(t, "out", "samples", "csc", "Csc.exe")
+	createdump := filepath.Join(runtime9(t), "createdump")
+	if _, err := os.Stat(createdump); err != nil {
+		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")
+	}
+	pid, said := runningUntil(t, app(t, "Awaits", "30"), "ready")
+	for kind, code := range map[string]int{"--withheap": 0, "--full": 0, "--normal": 1, "--triage": 3} {
+		t.Run(kind, func(t *testing.T) {
+			core := filepath.Join(tempdir.New(t), "core")
+			if out, err := exec.Command(createdump, kind, "-f", core, fmt.Sprint(pid)).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if code == 0 {
+				tasksOf(t, "--core", core).judge(t, chainsOf(said))
+				return
+			}
+			if r := run(t, time.Minute, nil, tool(t), "tasks", "--core", core); r.code != code || !strings.Contains(r.stderr, "createdump --withheap") {
+				t.Errorf("exit code %d, want %d\n%s", r.code, code, r.stderr)
+			}
 		})
 	}
 }
