@@ -1,6 +1,7 @@
 package cfi
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -152,6 +153,27 @@ func TestTerminatorAndHeader(t *testing.T) {
 	st := tab.Stats()
 	if st.HeaderOnly != 1 || st.HeaderMiss != 1 || st.HeaderWrong != 1 || st.HeaderSize != 3 || st.FDEs != 3 || st.CIEs != 1 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestHeaderIntoRecord: the header leads to what would be an FDE, if it did not lie in another one.
+func TestHeaderIntoRecord(t *testing.T) {
+	const ehAddr, hdrAddr = 0x2000, 0x1f00
+	var a asm
+	cie := a.simpleCIE()
+	outer := len(a.b)
+	a.simpleFDE(cie)
+	inner := len(a.b)
+	a.begin()
+	a.ciePtr(cie).u64(0x9000).u64(16).end()
+	length := binary.LittleEndian.Uint32(a.b[outer:])
+	binary.LittleEndian.PutUint32(a.b[outer:], length+uint32(len(a.b)-inner))
+	var h asm
+	h.u8(1, 0x1b, 0x03, 0x3b).u32(ehAddr - hdrAddr - 4).u32(1)
+	h.u32(0x9000 - hdrAddr).u32(uint32(ehAddr + inner - hdrAddr))
+	tab, err := Load(Sections{Arch: context.ArchAMD64, EHFrame: a.b, EHFrameAddr: ehAddr, EHFrameHdr: h.b, EHFrameHdrAddr: hdrAddr})
+	if _, why := tab.Find(0x9000); why != NoInfo || tab.Stats().HeaderOnly != 0 || err == nil {
+		t.Errorf("%v, %+v, %v", why, tab.Stats(), err)
 	}
 }
 

@@ -34,6 +34,7 @@ func TestBombs(t *testing.T) {
 		{"zlib, the size a lie", ".debug_frame", shfCompressed, chdr(compressZlib, 1<<16, z)},
 		{"zstd", ".debug_frame", shfCompressed, chdr(compressZstd, n, zs)},
 		{"zstd, the size a lie", ".debug_frame", shfCompressed, chdr(compressZstd, 1<<16, zs)},
+		{"more than a section may have", ".debug_frame", shfCompressed, chdr(compressZlib, 257<<20, make([]byte, 7<<20))},
 		{"gnu", ".zdebug_frame", 0, append(binary.BigEndian.AppendUint64([]byte("ZLIB"), n), z...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

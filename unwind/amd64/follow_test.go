@@ -23,6 +23,7 @@ func TestStepByFollowing(t *testing.T) {
 	}
 	disagree := bytes.Clone(ways)
 	disagree[11] = 0x20
+	below := append(bytes.Clone(ways[:14]), 0x48, 0x83, 0xec, 0x18, 0xc3) // its second way: sub rsp, 24; ret
 	loop := []byte{
 		0x53, 0x48, 0x83, 0xec, 0x10, // push rbx; sub rsp, 16
 		0xe8, 0, 1, 0, 0, 0xeb, 0xf9, // call; jmp
@@ -46,6 +47,7 @@ func TestStepByFollowing(t *testing.T) {
 		{"a caller whose stack is not aligned", ways, 0, 8, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
 		{"a caller whose stack is not aligned, by two ways", returns, 10, 8, follow, codeCall, unwind.StopNone, unwind.TrustLeaf},
 		{"ways that disagree", disagree, 0, 0, follow, codeCall, unwind.NoInfo, unwind.TrustNone},
+		{"a way to what lies below the frame", below, 0, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
 		{"no way out", loop, 10, 0, follow, codeCall, unwind.StopNone, unwind.TrustCode},
 		{"no way out, not called from there", loop, 10, 0, follow, codeCall + 0x20, unwind.NoInfo, unwind.TrustNone},
 	} {
@@ -58,6 +60,7 @@ func TestStepByFollowing(t *testing.T) {
 			u, s, r := unwinder(table), newStack(), start(codeLo+c.off, sp0+c.sp)
 			s.set(sp0+c.sp+0x18, c.caller)
 			s.set(sp0+c.sp+0x28, codeCall)
+			s.set(sp0+c.sp-0x18, codeCall)
 			at := stateOf(&r, false)
 			var f unwind.Frame
 			stop := u.Step(&at, s.window(), &c.b, &f)
@@ -67,6 +70,51 @@ func TestStepByFollowing(t *testing.T) {
 			}
 			if stop == unwind.StopNone && (got.RIP != codeCall || got.SP() != sp0+c.sp+0x20 || got.GPR[context.RBX] != s.word(sp0+c.sp+0x10) || at.Trust != c.by) {
 				t.Errorf("%#x/%#x, rbx %#x by %v", got.RIP, got.SP(), got.GPR[context.RBX], at.Trust)
+			}
+		})
+	}
+}
+
+// TestStepFromBeginning: a function that never returns is run from its beginning. Its frame pointer
+// has to be the frame's. It restores the registers that the function saved or did not touch.
+func TestStepFromBeginning(t *testing.T) {
+	framed := []byte{0x55, 0x48, 0x89, 0xe5} // push rbp; mov rbp, rsp
+	fixed, variable := []byte{0x48, 0x83, 0xec, 0x18}, []byte{0x48, 0x29, 0xc4}
+	body := []byte{0x53, 0x45, 0x31, 0xe4, 0xe8, 0, 1, 0, 0, 0xeb, 0xf9} // push rbx; xor r12d, r12d; call; jmp
+	for name, c := range map[string]struct {
+		code   []byte
+		called bool   // a call before the return address names the function
+		fp     uint64 // of the frame, from sp0
+		ok     bool
+	}{
+		"the frame's":                      {slices.Concat(framed, fixed, body), true, 0x20, true},
+		"another frame pointer":            {slices.Concat(framed, fixed, body), true, 0x30, false},
+		"an unknown stack pointer":         {slices.Concat(framed, variable, body), true, 0x20, true},
+		"an unknown one, another frame":    {slices.Concat(framed, variable, body), true, 0x30, false},
+		"another stack pointer":            {slices.Concat(framed, fixed, []byte{0x50}, body), true, 0x20, false},
+		"a beginning that no call names":   {slices.Concat(framed, fixed, body), false, 0x20, true},
+		"another beginning, a word lower":  {slices.Concat([]byte{0x55}, framed, fixed, body), true, 0x20, false},
+		"no call names an unaligned frame": {slices.Concat(framed, fixed, []byte{0x50}, body), false, 0x20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := map[bool]byte{false: 0xcc, true: 1}[c.called] // behind a 1 no function begins
+			code := append(bytes.Repeat([]byte{before}, 16), c.code...)
+			table := codeTable(t, code)
+			if c.called {
+				binary.LittleEndian.PutUint32(table.At(0).Bytes(codeCall-4, 4), uint32(0x100000000+codeLo+16-codeCall))
+			}
+			u, s, r := unwinder(table), newStack(), start(codeLo+uint64(len(code))-2, sp0)
+			r.GPR[context.RBP] = sp0 + c.fp
+			s.set(sp0+0x28, codeCall)
+			at, b := stateOf(&r, false), unwind.Bounds{Follow: true}
+			var f unwind.Frame
+			stop := u.Step(&at, s.window(), &b, &f)
+			if (stop == unwind.StopNone) != c.ok {
+				t.Fatalf("%v, SP %#x by %v", stop, at.Regs.AMD64.SP(), at.Trust)
+			}
+			if got := &at.Regs.AMD64; c.ok && (got.RIP != codeCall || got.SP() != sp0+0x30 || at.Trust != unwind.TrustCode ||
+				got.FP() != s.word(sp0+0x20) || !known(got, context.RBP) || got.GPR[context.R13] != r.GPR[context.R13] || !known(got, context.R13) || known(got, context.R12)) {
+				t.Errorf("%#x/%#x, rbp %#x by %v, known %#x", got.RIP, got.SP(), got.FP(), at.Trust, got.Known)
 			}
 		})
 	}

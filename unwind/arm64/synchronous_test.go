@@ -75,6 +75,7 @@ func TestSynchronous(t *testing.T) {
 		{"on its way to such a part", []part{{[]uint32{push, call, other, 0x14000001}, after(1, saved...)}, {[]uint32{other, call}, saved}}, 2, 32, 8},
 		{"on its way to another function", []part{{[]uint32{push, call, pop, 0x14000001}, after(1, saved...)}, {[]uint32{other, ret}, []byte{}}}, 3, 0, 1},
 		{"on its way to a linkage table", []part{{[]uint32{push, call, pop, 0x14000001}, after(1, saved...)}, {[]uint32{other, ret}, nil}}, 3, 0, 1},
+		{"on its way to where its row comes late", []part{{[]uint32{push, other, lower, call, raise, 0x17fffffc}, after(3, 0x0e, 64, 0x9d, 4, 0x9e, 3)}}, 4, 64, 40},
 		{"described as ended where it has not", []part{{[]uint32{push, call, other, other, pop, ret}, after(1, append(append(saved, 0x44), 0x0e, 0, 0xdd, 0xde)...)}}, 3, 32, 8},
 		{"that aligns its stack", []part{{[]uint32{push, 0xd10183e9, frame, 0x927be93f, other, call}, after(5, framed...)}}, 4, 32, 8},
 	} {
