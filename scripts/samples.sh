@@ -13,6 +13,9 @@ fi
 if stale out/bin/oldclr $src/oldclr.c; then
 	gcc -O2 $warn -o out/bin/oldclr $src/oldclr.c -ldl
 fi
+if stale out/samples/nodehost.node $src/nodehost.c $src/host.c; then
+	gcc -O2 -shared -fPIC $warn -o out/samples/nodehost.node $src/nodehost.c -ldl
+fi
 for lib in demo truth exact survive waits second; do
 	if stale out/samples/lib$lib.so $(ls $src/$lib.[ch]); then
 		gcc -O2 -g -pthread -fomit-frame-pointer -shared -fPIC $warn -o out/samples/lib$lib.so $src/$lib.c

@@ -22,6 +22,7 @@ type Resolver struct {
 	kept   map[string]*elf.File
 
 	refused []Refusal
+	perf    map[string]*perfFile // by JITPath
 }
 
 // image is one image's table, made by the first who asks.
@@ -48,9 +49,12 @@ func (r *Resolver) Keep(path, buildID string, f *elf.File) {
 }
 
 // Name returns the readable name of the symbol that covers addr, the image's
-// own address. buildID, if not empty, must be the file's; a file that was
+// own address, or of JITPath a process's. buildID, if not empty, must be the file's; a file that was
 // replaced since gives no names.
 func (r *Resolver) Name(path, buildID string, addr uint64) (string, bool) {
+	if strings.HasPrefix(path, jitPrefix) {
+		return r.jitName(path, addr)
+	}
 	name, _, ok := r.Table(path, buildID).Find(addr)
 	if !ok {
 		return "", false

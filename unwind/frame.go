@@ -65,9 +65,10 @@ const (
 	KindStub                // code the CLR made that is no method: IL stub, precode, helper
 	KindSignal              // a signal trampoline; the frame below it is exact
 	KindGap                 // frames are missing here; see the reason beside it
+	KindJIT                 // code that another code generator than the CLR made at run time
 )
 
-var kindNames = [...]string{"native", "managed", "stub", "signal", "gap"}
+var kindNames = [...]string{"native", "managed", "stub", "signal", "gap", "jit"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

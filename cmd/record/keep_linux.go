@@ -21,7 +21,11 @@ func keeper(n Namer, pid int) func(m *wire.Module) {
 	if !ok {
 		return nil
 	}
+	maps, _ := n.(interface{ KeepPerfMap(pid int) bool }) // opens it while the process runs
 	return func(m *wire.Module) {
+		if maps != nil && maps.KeepPerfMap(pid) {
+			maps = nil
+		}
 		if !strings.HasPrefix(m.Path, "/") || live.IsPE(m.Path) {
 			return
 		}

@@ -31,6 +31,7 @@ type Loader struct {
 	maps   []Mapping
 	images map[imageKey]*module.Module
 	parsed map[fileKey]*module.Module // any mapping of the file: its ELF and CFI are shared
+	v8     map[*elf.File]bool         // whether an image has V8 in it
 	opened []*cfi.Table               // tables under construction whose records are not all read
 	lastID uint32
 	gen    uint32
@@ -48,7 +49,7 @@ type imageKey struct {
 
 // NewLoader returns a Loader for process pid, or for this process if pid is 0.
 func NewLoader(pid int) *Loader {
-	return &Loader{pid: pid, images: map[imageKey]*module.Module{}, parsed: map[fileKey]*module.Module{}}
+	return &Loader{pid: pid, images: map[imageKey]*module.Module{}, parsed: map[fileKey]*module.Module{}, v8: map[*elf.File]bool{}}
 }
 
 // Table builds the module table of maps. Every table has a new generation.
@@ -56,12 +57,16 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 	l.gen++
 	l.maps = maps
 	var modules []module.Module
-	var managed []memory.Range
+	var managed, anonymous []memory.Range
+	doubleMapped := false
 	for i := range maps {
 		m := &maps[i]
 		switch {
 		case !m.Exec || m.Path == "[vsyscall]":
+		case isAnonymous(m):
+			anonymous = append(anonymous, memory.Range{Start: m.Start, End: m.End})
 		case isManaged(m):
+			doubleMapped = doubleMapped || strings.HasPrefix(m.Path, doubleMapper)
 			managed = append(managed, memory.Range{Start: m.Start, End: m.End})
 		default:
 			if mod := l.image(m); errors.Is(mod.Err, errOutside) {
@@ -72,7 +77,10 @@ func (l *Loader) Table(maps []Mapping) *module.Table {
 		}
 	}
 	l.readOpened()
-	return module.NewTable(l.gen, modules, managed)
+	if len(anonymous) > 0 && doubleMapped && l.markV8(modules) {
+		return module.NewTable(l.gen, modules, managed).WithJIT(anonymous)
+	}
+	return module.NewTable(l.gen, modules, append(managed, anonymous...))
 }
 
 // readOpened reads the remaining records of the images that were opened for a table.
@@ -90,8 +98,15 @@ func (l *Loader) readOpened() {
 
 // isManaged tells code the CLR made or mapped itself from native images.
 func isManaged(m *Mapping) bool {
-	return m.Path == "" || strings.HasPrefix(m.Path, "/memfd:doublemapper") || IsPE(strings.TrimSuffix(m.Path, deleted))
+	return m.Path == "" || strings.HasPrefix(m.Path, doubleMapper) || IsPE(strings.TrimSuffix(m.Path, deleted))
 }
+
+// doubleMapper is how the runtime names the memory of its code if code is never writable where
+// it runs (W^X, the default since .NET 7). Anonymous code is then another code generator's.
+const doubleMapper = "/memfd:doublemapper"
+
+// isAnonymous reports whether a mapping is memory of no file.
+func isAnonymous(m *Mapping) bool { return m.Path == "" || strings.HasPrefix(m.Path, "[anon:") }
 
 // errOutside means that a mapping is outside the segments of its image. A single-file .NET
 // program maps its appended files with precompiled managed code in this way.
@@ -164,4 +179,36 @@ func bias(f *elf.File, m *Mapping) (uint64, error) {
 		}
 	}
 	return 0, fmt.Errorf("%s: file offset %#x: %w", m.Path, m.Offset, errOutside)
+}
+
+// v8Symbol is exported by every program that embeds V8 and loads addons.
+const v8Symbol = "_ZN2v87Isolate10GetCurrentEv"
+
+// markV8 marks the images with V8 in them, whose generated code and builtins keep frame pointers.
+// It reports whether there are any.
+func (l *Loader) markV8(modules []module.Module) (found bool) {
+	for i := range modules {
+		m := &modules[i]
+		if m.ELF == nil {
+			continue
+		}
+		v8, known := l.v8[m.ELF]
+		if !known {
+			v8 = exports(m.ELF, v8Symbol)
+			l.v8[m.ELF] = v8
+		}
+		m.FramePointers = v8
+		found = found || v8
+	}
+	return found
+}
+
+// exports reports whether an image defines a dynamic symbol.
+func exports(f *elf.File, name string) bool {
+	for s := range f.Symbols(true) {
+		if s.Name == name && s.Section != 0 {
+			return true
+		}
+	}
+	return false
 }

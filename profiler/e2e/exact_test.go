@@ -83,7 +83,10 @@ type jsonProfile struct {
 		ID   int
 		Name string
 	}
-	Frames []struct{ Name, Class string }
+	Frames []struct {
+		Name, Class, Module string
+		Doubtful            bool
+	}
 	Stacks []struct {
 		Thread, Count int
 		Frames        []int

@@ -11,7 +11,8 @@ import (
 )
 
 // Namer names native code. Build calls it from one goroutine. addr is the image's own address
-// (the mapped one minus the module's bias). Name returns false if no symbol covers addr.
+// (the mapped one minus the module's bias). The path [jit PID] names code that a process
+// compiled at run time; addr is then the mapped one. Name returns false if no symbol covers addr.
 type Namer interface {
 	Name(path, buildID string, addr uint64) (name string, ok bool)
 
@@ -39,6 +40,9 @@ func (b *builder) frame(p *Process, k *frameKey, single int32) export.Frame {
 	case unwind.KindStub:
 		f.Class = export.ClassStub
 		f.Name = b.stubName(p, k)
+	case unwind.KindJIT:
+		f.Class, f.Module = export.ClassNative, "[other JIT]"
+		f.Name = b.jitName(p, k.addr)
 	case unwind.KindGap:
 		f.Class, f.Name = export.ClassGap, p.gapName(k.gap)
 	default:
@@ -92,6 +96,16 @@ func (b *builder) stubName(p *Process, k *frameKey) string {
 		return b.nativeName(p, k)
 	}
 	return "stub of the CLR"
+}
+
+// jitName names code of another code generator than the CLR. Code without a name is one row.
+func (b *builder) jitName(p *Process, addr uint64) string {
+	if b.namer != nil {
+		if name, ok := b.namer.Name(fmt.Sprintf("[jit %d]", p.PID), "", addr); ok {
+			return name
+		}
+	}
+	return "unnamed JIT code"
 }
 
 // nativeName asks the Namer. Without a name it is module+0xoffset, of the

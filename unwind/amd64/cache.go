@@ -62,11 +62,11 @@ func (u *Unwinder) SetTable(t *module.Table) {
 	}
 }
 
-// dropManaged drops the rules of addresses that are managed code now or were it
-// before: a runtime makes and frees such code while the native modules stay.
+// dropManaged drops the rules of addresses that are generated code now or were it
+// before: such code comes and goes while the native modules stay.
 func (u *Unwinder) dropManaged() {
 	for i := range u.cache {
-		if e := &u.cache[i]; e.rule.Managed() || u.table.IsManaged(e.addr) {
+		if e := &u.cache[i]; e.rule.Managed() || e.rule.Module() < 0 || u.table.IsManaged(e.addr) {
 			*e = entry{}
 		}
 	}
@@ -155,6 +155,8 @@ func (u *Unwinder) resolve(a unwind.Address) Rule {
 	}
 	if u.table.IsManaged(addr) {
 		r.bits |= managedBit
+	} else if i < 0 && u.table.IsJIT(addr) {
+		r.bits |= jitBit
 	}
 	return r
 }

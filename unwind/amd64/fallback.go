@@ -8,8 +8,8 @@ import (
 )
 
 // fallback steps where no unwind data covers the address: first by what the
-// code bytes prove, then, if the bounds allow guessing, by following the code,
-// then by the frame pointer.
+// code bytes prove, then by the frame pointer of code that keeps it (its prolog may not have
+// run), then, if the bounds allow guessing, by following the code, then by the frame pointer.
 func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) (bool, unwind.Stop) {
 	regs := &s.Regs.AMD64
 	if s.Exact && regs.RIP < nullPage {
@@ -25,11 +25,9 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 			return callerExact, stop
 		}
 	}
-	if (b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) {
-		return false, unwind.StopNone
-	}
-	if b.Guess && u.framePointer(regs, mem, b, f) {
-		u.by = unwind.TrustFramePointer
+	if u.table.KeepsFramePointer(r.Module(), s.Address().Lookup()) && u.framePointer(regs, mem, b, f) ||
+		(b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) ||
+		b.Guess && u.framePointer(regs, mem, b, f) {
 		return false, unwind.StopNone
 	}
 	return false, unwind.NoInfo
@@ -133,7 +131,7 @@ func (u *Unwinder) accept(to *Registers, signal bool, regs *Registers, b *unwind
 
 // framePointer takes RBP for a frame pointer if everything about it fits: it is
 // aligned, not below the stack pointer, inside the bounds, and the word above
-// it is an address of a known module or of managed code. Whether the function
+// it is an address of a known module, of managed code, or of foreign JIT code. Whether the function
 // has a frame pointer at all it cannot know, hence the doubt; the other
 // callee-saved registers are unknown after it.
 func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.Bounds, f *unwind.Frame) bool {
@@ -152,15 +150,12 @@ func (u *Unwinder) framePointer(regs *Registers, mem *memory.Window, b *unwind.B
 	f.CFA = fp + 16
 	regs.RIP, regs.GPR[context.RSP], regs.GPR[context.RBP] = ra, fp+16, next
 	regs.Known = 1<<context.RSP | 1<<context.RBP
+	u.by = unwind.TrustFramePointer
 	return true
 }
 
-// isCode reports whether a return address lies in a known module or in managed
-// code. A rule that is kept for it knows: guessed frames are often the same.
+// isCode reports whether a return address lies in a known module, in managed code, or in
+// foreign JIT code. Its rule is the one that the next step needs.
 func (u *Unwinder) isCode(ra uint64) bool {
-	at := unwind.ReturnAddress(ra).Lookup()
-	if r := u.kept(at); r.bits != 0 {
-		return ra != 0 && !r.outside()
-	}
-	return ra != 0 && (u.table.Find(at) >= 0 || u.table.IsManaged(at))
+	return ra != 0 && !u.lookup(unwind.ReturnAddress(ra)).outside()
 }

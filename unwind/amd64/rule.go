@@ -51,7 +51,8 @@ func (k Kind) String() string {
 //	bit  62     the code was looked at
 //	bit  63     for an interrupted ip
 //
-// And of one that fused steps may begin with:
+// Bit 21 of a RuleNoInfo in no module marks foreign JIT code. And of one that fused steps may
+// begin with:
 //
 //	bit  61     they were few
 type Rule struct{ bits uint64 }
@@ -61,6 +62,7 @@ const (
 	offsetShift = 5
 	maxOffset   = 1<<16 - 1 // words
 	slotShift   = 21
+	jitBit      = 1 << slotShift // of a rule without a module, which has no slots
 	exactBit    = 1 << 63
 	seenBit     = 1 << 62
 	fewBit      = 1 << 61
@@ -120,9 +122,9 @@ func (r Rule) withIndex(i int) Rule { return Rule{r.bits | uint64(i)<<offsetShif
 // slots are the six slots, the first in the lowest four bits.
 func (r Rule) slots() uint64 { return r.bits >> slotShift & slotMask }
 
-// outside reports whether the address lies in no module and no managed range.
+// outside reports whether the address lies in no module, managed range, or foreign JIT range.
 func (r Rule) outside() bool {
-	return r.bits&managedBit == 0 && r.bits>>moduleShift&0xffff == noModule
+	return r.bits&(managedBit|jitBit) == 0 && r.bits>>moduleShift&0xffff == noModule
 }
 
 // pack turns a row into a rule's bits, or says it does not fit.

@@ -66,6 +66,8 @@ func describe(r Rule, regs *Registers, exact bool, f *unwind.Frame) {
 	f.Module, f.Kind, f.Exact = int32(r.Module()), unwind.KindNative, exact
 	if r.Managed() {
 		f.Kind = unwind.KindManaged
+	} else if r.Kind() == RuleNoInfo && r.bits&jitBit != 0 {
+		f.Kind = unwind.KindJIT
 	}
 }
 

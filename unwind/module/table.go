@@ -7,9 +7,10 @@
 // Sources: elf(5); Microsoft, "PE Format"; packages elf, pe, and cfi read these formats.
 //
 // Glossary. A module's *bias* is its mapped address minus its own (of a PE image: where
-// its RVA 0 is). A table's *generation* is a number that differs between tables with different
-// content. Caches use it as their tag. *Managed ranges* hold the code that a runtime
-// generated or loaded.
+// its RVA 0 is). *Foreign JIT ranges* hold code that keeps frame pointers and that another
+// code generator than the runtime made. A table's *generation* is a number that differs
+// between tables with different content. Caches use it as their tag. *Managed ranges* hold
+// the code that a runtime generated or loaded.
 //
 // Strategy: built once, sorted, looked up by bisection. Image hides
 // the differences between image formats and is called rarely. The tables of unwind data
@@ -46,6 +47,9 @@ type Module struct {
 	// program. They are set for images with hardly any unwind data that export these
 	// functions, and 0 otherwise.
 	Endings [2]uint64
+	// FramePointers reports whether the image's code without unwind data keeps the frame
+	// pointer, as V8's builtins do.
+	FramePointers bool
 	// Functions are the exported functions of an image without unwind data, by address.
 	Functions []Function
 }
@@ -53,11 +57,12 @@ type Module struct {
 // Function is where a function of an image begins, in the image's own addresses, and its bytes.
 type Function struct{ Addr, Size uint64 }
 
-// Table is a set of modules and of managed ranges, sorted and immutable.
+// Table is a set of modules, of managed ranges, and of foreign JIT ranges, sorted and immutable.
 type Table struct {
 	gen     uint32
 	modules []Module
 	managed []memory.Range
+	jit     []memory.Range
 }
 
 // NewTable sorts modules and managed ranges into a table. gen tags caches: two
@@ -67,6 +72,14 @@ func NewTable(gen uint32, modules []Module, managed []memory.Range) *Table {
 	sort.Slice(t.modules, func(i, j int) bool { return t.modules[i].Start < t.modules[j].Start })
 	sort.Slice(t.managed, func(i, j int) bool { return t.managed[i].Start < t.managed[j].Start })
 	return t
+}
+
+// WithJIT returns a table of the same content and generation that has these foreign JIT ranges.
+func (t *Table) WithJIT(ranges []memory.Range) *Table {
+	n := *t
+	n.jit = append([]memory.Range(nil), ranges...)
+	sort.Slice(n.jit, func(i, j int) bool { return n.jit[i].Start < n.jit[j].Start })
+	return &n
 }
 
 // Generation is the tag for caches of results from this table.
@@ -91,7 +104,7 @@ func (t *Table) SameModules(o *Table) bool {
 // that was read twice counts as two. Images of unknown formats are never the same.
 func (m *Module) same(o *Module) bool {
 	return m.ID == o.ID && m.Start == o.Start && m.End == o.End && m.Bias == o.Bias &&
-		m.ELF == o.ELF && m.PE == o.PE && m.CFI == o.CFI && m.Image == nil && o.Image == nil
+		m.ELF == o.ELF && m.PE == o.PE && m.CFI == o.CFI && m.FramePointers == o.FramePointers && m.Image == nil && o.Image == nil
 }
 
 // Len is the number of modules.
@@ -121,15 +134,30 @@ func (t *Table) Find(addr uint64) int {
 func (t *Table) Managed() []memory.Range { return t.managed }
 
 // IsManaged reports whether addr lies in a managed range.
-func (t *Table) IsManaged(addr uint64) bool {
-	lo, hi := 0, len(t.managed)
+func (t *Table) IsManaged(addr uint64) bool { return holds(t.managed, addr) }
+
+// IsJIT reports whether addr lies in a foreign JIT range.
+func (t *Table) IsJIT(addr uint64) bool { return holds(t.jit, addr) }
+
+// KeepsFramePointer reports whether code without unwind data at addr, in module i or in none, is
+// known to keep the frame pointer.
+func (t *Table) KeepsFramePointer(i int, addr uint64) bool {
+	if i >= 0 {
+		return t.modules[i].FramePointers
+	}
+	return t.IsJIT(addr)
+}
+
+// holds reports whether one of the sorted ranges holds addr.
+func holds(ranges []memory.Range, addr uint64) bool {
+	lo, hi := 0, len(ranges)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if t.managed[mid].Start <= addr {
+		if ranges[mid].Start <= addr {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	return lo > 0 && addr < t.managed[lo-1].End
+	return lo > 0 && addr < ranges[lo-1].End
 }

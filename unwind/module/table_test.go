@@ -26,6 +26,7 @@ func TestSameModules(t *testing.T) {
 		{"ELF image read again", func(m *Module) { m.ELF = new(elf.File) }, false},
 		{"PE image read again", func(m *Module) { m.PE = new(pe.File) }, false},
 		{"unwind data read again", func(m *Module) { m.CFI = new(cfi.Table) }, false},
+		{"frame pointers", func(m *Module) { m.FramePointers = true }, false},
 		{"another format", func(m *Module) { m.Image = noImage{} }, false},
 	} {
 		m := base
@@ -37,5 +38,21 @@ func TestSameModules(t *testing.T) {
 	}
 	if was.SameModules(NewTable(2, []Module{base}, nil)) {
 		t.Error("a module fewer is the same")
+	}
+}
+
+// Foreign JIT ranges are in the table that was made with them, and no other.
+func TestWithJIT(t *testing.T) {
+	was := NewTable(7, nil, []memory.Range{{Start: 0x100, End: 0x200}})
+	ranges := []memory.Range{{Start: 0x3000, End: 0x4000}, {Start: 0x1000, End: 0x2000}}
+	now := was.WithJIT(ranges)
+	ranges[0] = memory.Range{Start: 1, End: 1 << 62} // the table has a copy
+	for addr, want := range map[uint64]bool{0xfff: false, 0x1000: true, 0x1fff: true, 0x2000: false, 0x3000: true, 0x4000: false, 0x150: false} {
+		if now.IsJIT(addr) != want || was.IsJIT(addr) {
+			t.Errorf("%#x: %v, want %v", addr, now.IsJIT(addr), want)
+		}
+	}
+	if now.Generation() != 7 || !now.IsManaged(0x150) {
+		t.Error("the rest of the table changed")
 	}
 }

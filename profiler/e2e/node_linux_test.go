@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// nodeScript calls .NET between two calculations of its own.
+const nodeScript = `
+function spin(ms) { let n = 0; const end = Date.now() + ms; while (Date.now() < end) for (let i = 0; i < 1e5; i++) n = (n * 31 + i) | 0; return n }
+function inner() { return require(process.env.SWHOST_ADDON) }
+function outer() { return inner() }
+function warm() { return spin(300) }
+outer(); warm(); console.log(process.pid)
+`
+
+// .NET inside node: the walk goes through code that V8 compiled, whose names come from node's perf
+// map, also in a recording that is reported later. What lies below such code is doubtful.
+func TestNode(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no node")
+	}
+	dir := tempdir.New(t)
+	script, out, kept := filepath.Join(dir, "app.js"), filepath.Join(dir, "out.json"), filepath.Join(dir, "out.swrec")
+	if err := os.WriteFile(script, []byte(nodeScript), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime9(t), "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
+	r := run(t, limitOfCommand, env, tool(t), "record", "--output", out, "--output", kept, "--", node, "--perf-basic-prof", "--always-sparkplug", script)
+	if r.code != 0 {
+		t.Fatalf("%d\n%s", r.code, r.stderr)
+	}
+	lines := strings.Fields(r.stdout)
+	os.Remove("/tmp/perf-" + lines[len(lines)-1] + ".map")
+	seen := judgeNode(t, out)
+	t.Logf("%d samples, %d incomplete, %d through V8's code, %d of them from managed code", seen.samples, seen.incomplete, seen.jit, seen.mixed)
+	if seen.jit == 0 || seen.mixed == 0 || seen.incomplete*50 > seen.samples {
+		t.Errorf("want samples of both kinds, and at most 2 %% incomplete")
+	}
+	again := filepath.Join(dir, "again.json")
+	if r = run(t, limitOfCommand, nil, tool(t), "convert", kept, again); r.code != 0 {
+		t.Fatalf("%d\n%s", r.code, r.stderr)
+	}
+	if later := judgeNode(t, again); later != seen {
+		t.Errorf("%+v in the recording, %+v in the profile", later, seen)
+	}
+}
+
+// nodeSeen are samples by what is in their stacks.
+type nodeSeen struct{ samples, incomplete, jit, mixed int64 }
+
+func judgeNode(t *testing.T, path string) (seen nodeSeen) {
+	p := readJSONProfile(t, path)
+	for _, s := range p.Stacks {
+		n := int64(s.Count)
+		seen.samples += n
+		if !s.Complete {
+			seen.incomplete += n
+		}
+		var names []string
+		first := -1
+		for i, f := range s.Frames {
+			f := &p.Frames[f]
+			names = append(names, f.Name)
+			if f.Module == "[other JIT]" && first < 0 {
+				first = i
+			} else if first >= 0 && !f.Doubtful {
+				t.Errorf("%s below %s is not doubtful", f.Name, names[first])
+			}
+		}
+		if first < 0 || !s.Complete {
+			continue
+		}
+		seen.jit += n
+		if names[len(names)-1] != "_start" {
+			t.Errorf("a whole stack ends in %s", names[len(names)-1])
+		}
+		has := func(part string) bool {
+			return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, part) })
+		}
+		if has("Demo.Main") && has("inner "+filepath.Dir(path)) && has("outer ") {
+			seen.mixed += n
+		}
+	}
+	return seen
+}

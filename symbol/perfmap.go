@@ -1,0 +1,155 @@
+package symbol
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Source: Linux, tools/perf/Documentation/jit-interface.txt. A line of a perf map is an address, a
+// size, both hexadecimal, and a name. Code that was freed keeps its last name.
+
+// Bounds of a perf map.
+const (
+	maxPerfMap   = 64 << 20 // bytes
+	maxPerfLines = 1 << 20
+	maxPerfLine  = 1 << 10 // bytes
+)
+
+// PerfMap names code that a program compiled at run time, as the program itself reports it.
+type PerfMap struct {
+	ranges Ranges
+	names  []string
+}
+
+// ParsePerfMap reads a perf map. It skips lines that it cannot read. Of two lines for an address
+// the later one counts: the memory was used again.
+func ParsePerfMap(b []byte) *PerfMap {
+	m := &PerfMap{}
+	for n := uint64(0); n < maxPerfLines && len(b) > 0; n++ {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte("\n"))
+		fields := strings.SplitN(strings.TrimSpace(string(line[:min(len(line), maxPerfLine)])), " ", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		start, err1 := strconv.ParseUint(strings.TrimPrefix(fields[0], "0x"), 16, 64)
+		size, err2 := strconv.ParseUint(strings.TrimPrefix(fields[1], "0x"), 16, 64)
+		if err1 != nil || err2 != nil || start+size < start {
+			continue
+		}
+		if m.ranges.Add(Range{Start: start, End: start + size, From: n, Until: Always, Value: int32(len(m.names))}) {
+			m.names = append(m.names, fields[2])
+		}
+	}
+	return m
+}
+
+// Find returns the name of the code at an address.
+func (m *PerfMap) Find(addr uint64) (string, bool) {
+	i, ok := m.ranges.Find(addr, Always-1)
+	if !ok {
+		return "", false
+	}
+	return m.names[i], true
+}
+
+// A growing file is read again after a pause: perfPause times what the last reading took, and
+// leastPerfPause at least.
+const (
+	perfPause      = 20
+	leastPerfPause = 10 * time.Millisecond
+)
+
+// perfFile is the perf map of a process. The file is opened while the process runs, since its
+// mount namespace goes with it, and read when a name is wanted.
+type perfFile struct {
+	mu       sync.Mutex
+	file     openFile
+	size     int64
+	modified time.Time
+	due      time.Time // the file is not read again before
+	content  *PerfMap
+}
+
+// openFile is an open perf map.
+type openFile interface {
+	io.ReaderAt
+	stat() (size int64, modified time.Time, err error)
+}
+
+// find returns the name of the code at an address. It reads the file again if that has changed.
+func (f *perfFile) find(addr uint64) (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if began := time.Now(); !began.Before(f.due) {
+		f.refresh()
+		f.due = time.Now().Add(max(perfPause*time.Since(began), leastPerfPause))
+	}
+	if f.content == nil {
+		return "", false
+	}
+	return f.content.Find(addr)
+}
+
+// refresh reads the file if its size or its time differ from the last reading's. A file larger
+// than maxPerfMap is read up to there.
+func (f *perfFile) refresh() {
+	size, modified, err := f.file.stat()
+	if err != nil || f.content != nil && size == f.size && modified.Equal(f.modified) {
+		return
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f.file, 0, min(size, maxPerfMap)))
+	if err != nil {
+		return
+	}
+	f.size, f.modified, f.content = size, modified, ParsePerfMap(b)
+}
+
+// jitPrefix begins every JITPath.
+const jitPrefix = "[jit "
+
+// JITPath is the path of code that a process compiled at run time. Its addresses are those of
+// the process.
+func JITPath(pid int) string { return fmt.Sprintf("%s%d]", jitPrefix, pid) }
+
+// maxPerfFiles bounds the open perf maps of a Resolver.
+const maxPerfFiles = 256
+
+// KeepPerfMap opens the perf map of a running process of this machine, for the names of JITPath. It
+// reports whether the Resolver has one. Without one, a later call tries again.
+func (r *Resolver) KeepPerfMap(pid int) bool {
+	path := JITPath(pid)
+	r.mu.Lock()
+	known, full := r.perf[path] != nil, len(r.perf) >= maxPerfFiles
+	r.mu.Unlock()
+	if known || full {
+		return known
+	}
+	f := openPerfMap(pid)
+	if f == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.perf == nil {
+		r.perf = map[string]*perfFile{}
+	}
+	r.perf[path] = &perfFile{file: f}
+	return true
+}
+
+// jitName names an address of JITPath.
+func (r *Resolver) jitName(path string, addr uint64) (string, bool) {
+	r.mu.Lock()
+	f := r.perf[path]
+	r.mu.Unlock()
+	if f == nil {
+		return "", false
+	}
+	return f.find(addr)
+}

@@ -1,0 +1,111 @@
+package symbol
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openPerfMap opens the perf map of a process in the process's own file system; nil if there is
+// none that can be trusted. The process and its /tmp may be hostile: no link is followed, the
+// file must be a regular one of the process's user or of root, and an older one belongs to a
+// former process.
+func openPerfMap(pid int) openFile {
+	inner, user, ok := identity(pid)
+	if !ok {
+		return nil
+	}
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(root)
+	return openOwned(root, inner, user, startOf(pid))
+}
+
+// openOwned opens tmp/perf-PID.map below root.
+func openOwned(root, pid int, user uint32, started time.Time) openFile {
+	tmp, err := unix.Openat(root, "tmp", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(tmp)
+	// O_PATH opens neither a device nor a pipe.
+	fd, err := unix.Openat(tmp, fmt.Sprintf("perf-%d.map", pid), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Uid != user && st.Uid != 0 {
+		return nil
+	}
+	if time.Unix(st.Mtim.Unix()).Before(started) {
+		return nil
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return nil
+	}
+	return ownedFile{f}
+}
+
+// ownedFile is an open regular file.
+type ownedFile struct{ *os.File }
+
+func (f ownedFile) stat() (size int64, modified time.Time, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, modified, err
+	}
+	return info.Size(), info.ModTime(), nil
+}
+
+// identity returns the PID that a process has for itself, and its effective user as seen here.
+func identity(pid int) (inner int, user uint32, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, false
+	}
+	inner = pid
+	for _, line := range strings.Split(string(b), "\n") {
+		key, rest, _ := strings.Cut(line, ":")
+		fields := strings.Fields(rest)
+		switch {
+		case key == "Uid" && len(fields) == 4:
+			n, err := strconv.ParseUint(fields[1], 10, 32)
+			user, ok = uint32(n), err == nil
+		case key == "NSpid" && len(fields) > 0:
+			if n, err := strconv.Atoi(fields[len(fields)-1]); err == nil {
+				inner = n
+			}
+		}
+	}
+	return inner, user, ok
+}
+
+// startOf returns when a process started, two seconds early, since the kernel counts in ticks and
+// file systems have a coarse clock. It is zero if that is unknown.
+func startOf(pid int) time.Time {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return time.Time{}
+	}
+	const startTime, ticks = 22, 100 // proc(5); USER_HZ
+	text := string(b)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) <= startTime-3 {
+		return time.Time{}
+	}
+	n, err := strconv.ParseInt(fields[startTime-3], 10, 64)
+	var now unix.Timespec
+	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return time.Time{}
+	}
+	age := time.Duration(now.Nano()) - time.Duration(n)*(time.Second/ticks)
+	return time.Now().Add(-age - 2*time.Second)
+}

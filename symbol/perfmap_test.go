@@ -1,0 +1,124 @@
+package symbol
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPerfMap(t *testing.T) {
+	m := ParsePerfMap([]byte("1000 100 JS:*hot /a b.js:1\n0x2000 0x10 old\n2008 10 newer\nbad line\nxyz 10 x\n3000 0 empty\nffffffffffffffff 2 wraps\n4000 4 \n5000 8 last"))
+	for addr, want := range map[uint64]string{
+		0xfff: "", 0x1000: "JS:*hot /a b.js:1", 0x10ff: "JS:*hot /a b.js:1", 0x1100: "",
+		0x2000: "old", 0x2008: "newer", 0x2017: "newer", 0x2018: "", 0x3000: "", 0x4000: "", 0x5007: "last",
+	} {
+		if got, ok := m.Find(addr); got != want || ok != (want != "") {
+			t.Errorf("%#x: %q %v, want %q", addr, got, ok, want)
+		}
+	}
+	if m := ParsePerfMap([]byte("10 10 " + strings.Repeat("x", 1<<20))); len(m.names[0]) > maxPerfLine {
+		t.Error("a long name")
+	}
+}
+
+// fakeFile is a perf map in memory that counts how often it is read.
+type fakeFile struct {
+	*strings.Reader
+	modified time.Time
+	reads    *int
+	gate     chan struct{} // nil: reading does not wait
+}
+
+func (f fakeFile) stat() (int64, time.Time, error) { return f.Size(), f.modified, nil }
+
+func (f fakeFile) ReadAt(b []byte, off int64) (int, error) {
+	if f.gate != nil {
+		<-f.gate
+	}
+	if off == 0 {
+		*f.reads++
+	}
+	return f.Reader.ReadAt(b, off)
+}
+
+// A map that grew is read again after the pause, and one that did not is not.
+func TestPerfMapGrows(t *testing.T) {
+	reads, now := 0, time.Now()
+	set := func(f *perfFile, text string, modified time.Time) {
+		f.file, f.due = fakeFile{strings.NewReader(text), modified, &reads, nil}, time.Time{}
+	}
+	f := &perfFile{}
+	for i, c := range []struct {
+		text     string
+		modified time.Time
+		want     string
+		reads    int
+	}{
+		{"", now, "", 0}, {"1000 10 one\n", now, "one", 1}, {"1000 10 one\n", now, "one", 1},
+		{"1000 10 two\n", now.Add(1), "two", 2}, {"1000 10 two\n1000 10 three\n", now.Add(1), "three", 3},
+	} {
+		set(f, c.text, c.modified)
+		if got, _ := f.find(0x1008); got != c.want || reads != c.reads {
+			t.Errorf("%d: %q after %d reads, want %q after %d", i, got, reads, c.want, c.reads)
+		}
+	}
+	f.file = fakeFile{strings.NewReader("1000 10 later\n"), now, &reads, nil}
+	f.due = time.Now().Add(time.Hour)
+	if got, _ := f.find(0x1008); got != "three" || reads != 3 {
+		t.Errorf("%q: read again before the pause", got)
+	}
+}
+
+// Other names do not wait for a perf map that is read slowly.
+func TestPerfMapSlow(t *testing.T) {
+	reads, gate := 0, make(chan struct{})
+	r := NewResolver()
+	r.perf = map[string]*perfFile{JITPath(1): {file: fakeFile{strings.NewReader("10 10 slow\n"), time.Time{}, &reads, gate}}}
+	got := make(chan string)
+	go func() {
+		name, _ := r.Name(JITPath(1), "", 0x10)
+		got <- name
+	}()
+	time.Sleep(10 * time.Millisecond)
+	done := make(chan struct{})
+	go func() { r.Name("/no/such/file", "", 0); r.Name(JITPath(2), "", 0); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("a name waits for another file")
+	}
+	close(gate)
+	if name := <-got; name != "slow" {
+		t.Errorf("%q", name)
+	}
+}
+
+// The process of this test writes a perf map, which names its code while it is open, also after
+// the file is gone.
+func TestKeepPerfMap(t *testing.T) {
+	pid := os.Getpid()
+	path := fmt.Sprintf("/tmp/perf-%d.map", pid)
+	if openPerfMap(pid) != nil {
+		t.Fatalf("%s is there", path)
+	}
+	if err := os.WriteFile(path, []byte("1000 10 here\n"), 0o600); err != nil {
+		t.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	defer os.Remove(path)
+	r := NewResolver()
+	if name, ok := r.Name(JITPath(pid), "", 0x1004); ok {
+		t.Errorf("%q before the map was kept", name)
+	}
+	if !r.KeepPerfMap(pid) {
+		t.Skip("SKIPPED-CHECK: no perf maps here")
+	}
+	os.Remove(path)
+	if name, ok := r.Name(JITPath(pid), "", 0x1004); !ok || name != "here" || !r.KeepPerfMap(pid) {
+		t.Errorf("%q, %v", name, ok)
+	}
+	if r.KeepPerfMap(1 << 30) {
+		t.Error("a map of no process")
+	}
+}
