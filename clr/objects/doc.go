@@ -18,6 +18,5 @@
 // not taken for an object.
 //
 // Known gaps: objects that nothing refers to any more are seen until the collector frees
-// them. While a collection moves objects, a part of them is missed. The segments of
-// libclrgc.so are read, but were not tried.
+// them. While a collection moves objects, a part of them is missed.
 package objects

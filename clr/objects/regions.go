@@ -111,8 +111,22 @@ func (h *Heap) Read() bool {
 			return false
 		}
 	}
-	slices.SortFunc(h.Regions, byStart)
+	h.Regions = once(h.Regions)
 	return ok
+}
+
+// once sorts regions, and joins those that overlap: a collector with segments lists one that
+// several generations share for each of them.
+func once(all []memory.Range) (out []memory.Range) {
+	slices.SortFunc(all, byStart)
+	for _, r := range all {
+		if n := len(out); n > 0 && r.Start < out[n-1].End {
+			out[n-1].End = max(out[n-1].End, r.End)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // Unchanged reports whether no collection has changed the heap since Read.

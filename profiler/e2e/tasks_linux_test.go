@@ -90,6 +90,19 @@ func TestTasksOfCurrentCompiler(t *testing.T) {
 	}
 }
 
+// The same under the other collectors: with a heap for each processor, and with segments
+// instead of regions.
+func TestTasksOfCollectors(t *testing.T) {
+	for _, collector := range []string{"DOTNET_gcServer=1", "DOTNET_GCName=libclrgc.so"} {
+		t.Run(collector, func(t *testing.T) {
+			need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libclrgc.so")
+			argv := append([]string{"/usr/bin/env", collector}, app(t, "Tasks", fmt.Sprint(*tasksEach), "churn")...)
+			pid, said := runningUntil(t, argv, "ready")
+			tasksOf(t, fmt.Sprint(pid)).judge(t, chainsOf(said))
+		})
+	}
+}
+
 // A dump with the heap has the same chains as the process. One without says so.
 func TestTasksOfDumps(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
