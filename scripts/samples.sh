@@ -50,9 +50,13 @@ if [ -f $core ] && [ -f $roslyn/Microsoft.CodeAnalysis.CSharp.dll ]; then
 		cp $roslyn/Microsoft.CodeAnalysis.dll $roslyn/Microsoft.CodeAnalysis.CSharp.dll out/samples/csc/
 		mcs -optimize+ -nologo -warn:1 -out:out/samples/csc/Csc.exe $src/Csc.cs
 	fi
+	csc="env DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 out/bin/swhost $dist out/samples/csc/Csc.exe"
+	for app in Awaits Healthy; do
+		if stale out/samples/$app.exe $src/$app.cs out/samples/csc/Csc.exe; then
+			$csc out/samples/$app.exe $src/$app.cs $dist/System*.dll
+		fi
+	done
 	if stale out/samples/debug/Awaits.exe $src/Awaits.cs out/samples/csc/Csc.exe; then
-		csc="env DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 out/bin/swhost $dist out/samples/csc/Csc.exe"
-		$csc out/samples/Awaits.exe $src/Awaits.cs $dist/System*.dll
 		$csc out/samples/debug/Awaits.exe $src/Awaits.cs -debug $dist/System*.dll
 	fi
 fi

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,11 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+var (
+	healthyEvery = flag.Int("healthy-every", 4, "TestHangHealthyModes judges one of so many programs")
+	healthyLooks = flag.Int("healthy-looks", 1, "how often TestHangHealthyModes judges a program")
 )
 
 // hung is what hang --json shows.
@@ -117,6 +123,30 @@ func hangOfCore(t *testing.T, pid int) {
 	}
 	if h := hangOf(t, "--core", fmt.Sprintf("%s.%d", core, pid)); h.kind() != "deadlock" {
 		t.Errorf("a core: %+v", h.Verdicts)
+	}
+}
+
+// Of 51 small programs that wait and work in every way that healthy ones do, none is accused.
+func TestHangHealthyModes(t *testing.T) {
+	need(t, "out", "samples", "Healthy.exe")
+	list := run(t, time.Minute, []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"}, app(t, "Healthy")...)
+	modes := strings.Fields(list.stdout)
+	if len(modes) < 50 {
+		t.Fatalf("exit code %d, modes %v\n%s", list.code, modes, list.stderr)
+	}
+	for i, mode := range modes {
+		if i%*healthyEvery != 0 {
+			continue
+		}
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pid := hanging(t, app(t, "Healthy", mode), "ready")
+			for range *healthyLooks {
+				if h := hangOf(t, "--wait", "500ms", fmt.Sprint(pid)); h.Verdicts[0].Hang {
+					t.Errorf("accused: %+v", h.Verdicts)
+				}
+			}
+		})
 	}
 }
 
