@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/report/export"
 )
 
-var soakTime = flag.Duration("soak", 60*time.Second, "length of the soak")
+var soakTime = flag.Duration("soak", 30*time.Second, "length of the soak")
 
 // summary is the line that record --json prints.
 type summary struct {
