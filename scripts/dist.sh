@@ -40,12 +40,12 @@ checked() {
 	local dir=$2 cc=$3 src=capi/checked/src so=libseedwalkcheck.so more=-ldl objects=out/dist-checked f
 	[ "$1" = linux ] || { so=seedwalkcheck.dll more=; }
 	mkdir -p $objects
-	for f in proxy rules; do
+	for f in proxy rules threads; do
 		"$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -I$src -c -o $objects/$f.o $src/$f.c
 	done
 	rm -f "$dir/libseedwalkcheck.a"
-	ar rcs "$dir/libseedwalkcheck.a" $objects/proxy.o $objects/rules.o
-	"$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I$src -o "$dir/$so" $src/loader.c $src/proxy.c $src/rules.c $more
+	ar rcs "$dir/libseedwalkcheck.a" $objects/proxy.o $objects/rules.o $objects/threads.o
+	"$cc" -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I$src -o "$dir/$so" $src/loader.c $src/proxy.c $src/rules.c $src/threads.c $more
 	cp $src/checked.h "$dir/"
 	rm -rf $objects
 }

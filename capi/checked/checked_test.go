@@ -17,14 +17,14 @@ import (
 const root = "../.."
 
 // misuses is how many wrong calls misuse.c makes at least.
-const misuses = 30
+const misuses = 43
 
 var strict = []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-shared"}
 
 // library builds the proxy with one more C file.
 func library(t *testing.T, compiler, out, file string, more ...string) {
 	t.Helper()
-	needs.Build(t, append(append([]string{compiler, "-o", out, "-Isrc", file, "src/proxy.c", "src/rules.c"}, strict...), more...)...)
+	needs.Build(t, append(append([]string{compiler, "-o", out, "-Isrc", file, "src/proxy.c", "src/rules.c", "src/threads.c"}, strict...), more...)...)
 }
 
 // run runs a program to its end.
@@ -38,6 +38,33 @@ func run(t *testing.T, cmd *exec.Cmd, env ...string) {
 	c.Stderr, c.WaitDelay = &errs, 5*time.Second
 	if err := c.Run(); err != nil {
 		t.Errorf("%v\n%s", err, errs.String())
+	}
+}
+
+// table is how many misuses fake.c makes: the 24 of an audit and more.
+const table = 51
+
+// Every misuse of the table is reported, on a made CLR: many would end a real one.
+func TestTable(t *testing.T) {
+	needs.Command(t, "gcc")
+	bin := filepath.Join(t.TempDir(), "fake")
+	needs.Build(t, append([]string{"gcc", "-o", bin, "-Isrc", "testdata/fake.c", "src/proxy.c", "src/rules.c", "src/threads.c", "-lpthread"}, strict[:len(strict)-1]...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, bin).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	found := 0
+	for l := range strings.Lines(string(text)) {
+		if strings.HasPrefix(l, fmt.Sprintf("found %d ", found+1)) {
+			found++
+		} else {
+			t.Error(l)
+		}
+	}
+	if found != table {
+		t.Errorf("%d misuses found, want %d", found, table)
 	}
 }
 

@@ -130,6 +130,13 @@ type Result struct {
 	Do    string `json:"do"`
 }
 
+// Check is a rule that the checking proxy enforces.
+type Check struct {
+	Name string `json:"name"`
+	Says string `json:"says"`
+	Do   string `json:"do"`
+}
+
 // Release is a major release of .NET times 10 plus the minor one: 22 is 2.2.
 type Release int
 
@@ -145,6 +152,7 @@ type Tables struct {
 	Callbacks []Callback
 	Bits      []Bit
 	Results   []Result
+	Checks    []Check
 	IIDs      map[string]string // by the name of the interface
 }
 
@@ -210,6 +218,16 @@ func (t *Tables) FindResult(value uint32) *Result {
 	for i := range t.Results {
 		if t.Results[i].Value == value {
 			return &t.Results[i]
+		}
+	}
+	return nil
+}
+
+// FindCheck returns a rule of the checking proxy.
+func (t *Tables) FindCheck(name string) *Check {
+	for i := range t.Checks {
+		if strings.EqualFold(t.Checks[i].Name, name) {
+			return &t.Checks[i]
 		}
 	}
 	return nil

@@ -88,6 +88,11 @@ func TestWhole(t *testing.T) {
 			t.Errorf("%s: says %q, do %q", r.Name, r.Says, r.Do)
 		}
 	}
+	for _, c := range Load().Checks {
+		if c.Says == "" || c.Do == "" {
+			t.Errorf("%s: says %q, do %q", c.Name, c.Says, c.Do)
+		}
+	}
 }
 
 // The bits come to the masks that were measured.
@@ -186,12 +191,12 @@ func TestParseRefuses(t *testing.T) {
 		{"bad value", "", "", "B low 100000000 yes yes yes\n", "", "no hexadecimal number"},
 		{"result without name", "", "", "", "00000000\n", "1 columns"},
 	} {
-		_, err := Parse(c.info, c.callbacks, c.bits, c.results)
+		_, err := Parse(c.info, c.callbacks, c.bits, c.results, "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if _, err := Parse(good, "", "", ""); err != nil {
+	if _, err := Parse(good, "", "", "", ""); err != nil {
 		t.Errorf("a good table: %v", err)
 	}
 }

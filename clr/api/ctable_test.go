@@ -20,11 +20,19 @@ func (t *Tables) CTable() string {
 	b.WriteString("\nstatic const struct info_row info_rows[] = {\n")
 	for i := range t.Info {
 		m := &t.Info[i]
-		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s, %s},\n", m.Slot, m.Name, cGate(m.Gate), flags(
+		fmt.Fprintf(&b, "\t[%d] = {\"%s\", %s, %d, %#x, %s},\n", m.Slot, m.Name, cGate(m.Gate), m.Version, t.needed(m), flags(
 			"GC", m.GC == "triggers", "NO_ATTACH", !m.Attach, "NO_NOTIFY", !m.Notify, "NO_THREAD", m.Thread == "no",
 			"NO_OWNER", m.Runtime != "yes", "OWNER_HANGS", m.Runtime == "hangs", "KILLS", m.Native == "kills", "BECOMES", m.Native == "becomes",
 			"CRASHES_IN_INIT", strings.Contains(m.skip[Init], "ends the process"), "OTHER_HANGS", strings.HasPrefix(m.skip[Other], "hangs"),
 			"NOTRIGGER_REFUSES", m.own[NoTrigger]))
+	}
+	b.WriteString("};\n\nenum check {\n")
+	for _, c := range t.Checks {
+		fmt.Fprintf(&b, "\t%s,\n", cName(c.Name))
+	}
+	b.WriteString("\tCHECKS\n};\nstatic const struct check_row check_rows[CHECKS] = {\n")
+	for _, c := range t.Checks {
+		fmt.Fprintf(&b, "\t[%s] = {%q, %q, %q},\n", cName(c.Name), c.Name, c.Says, c.Do)
 	}
 	b.WriteString("};\n\nstatic const struct callback_row callback_rows[] = {\n")
 	for i := range t.Callbacks {
@@ -42,6 +50,18 @@ func (t *Tables) CTable() string {
 	t.cIDs(&b, "ICorProfilerCallback", t.Callbacks[len(t.Callbacks)-1].Version)
 	b.WriteString("};\n")
 	return b.String()
+}
+
+func cName(name string) string { return "CHECK_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+
+// needed are the low bits of the event mask that a method needs, one of them or all.
+func (t *Tables) needed(m *Info) (bits uint32) {
+	for _, name := range m.Needs {
+		if b := t.FindBit(name); !b.High {
+			bits |= b.Value
+		}
+	}
+	return bits
 }
 
 func tail(i, n int) string {

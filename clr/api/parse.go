@@ -9,32 +9,33 @@ import (
 	"sync"
 )
 
-//go:embed info.txt callbacks.txt bits.txt results.txt
+//go:embed info.txt callbacks.txt bits.txt results.txt checks.txt
 var files embed.FS
 
 // Load returns the tables that this package holds.
 var Load = sync.OnceValue(func() *Tables {
-	var text [4]string
-	for i, name := range []string{"info.txt", "callbacks.txt", "bits.txt", "results.txt"} {
+	var text [5]string
+	for i, name := range []string{"info.txt", "callbacks.txt", "bits.txt", "results.txt", "checks.txt"} {
 		b, err := files.ReadFile(name)
 		if err != nil {
 			panic(err) // embedded
 		}
 		text[i] = string(b)
 	}
-	t, err := Parse(text[0], text[1], text[2], text[3])
+	t, err := Parse(text[0], text[1], text[2], text[3], text[4])
 	if err != nil {
 		panic(err) // the tests read the same text
 	}
 	return t
 })
 
-// Parse reads the four tables.
-func Parse(info, callbacks, bits, results string) (*Tables, error) {
+// Parse reads the five tables.
+func Parse(info, callbacks, bits, results, checks string) (*Tables, error) {
 	t := &Tables{IIDs: map[string]string{}}
 	p := parser{t: t}
 	p.file("bits.txt", bits, p.bit)
 	p.file("results.txt", results, p.result)
+	p.file("checks.txt", checks, p.check)
 	p.file("info.txt", info, p.info)
 	p.file("callbacks.txt", callbacks, p.callback)
 	return t, p.err

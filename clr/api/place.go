@@ -67,11 +67,12 @@ const (
 	NotAttached               // 8013136F
 	NotNotify                 // E_INVALIDARG, for a notification profiler
 	NotHere                   // E_NOTIMPL
+	Kills                     // the process ends, always or at times
 )
 
 // String is the answer for people.
 func (a Answer) String() string {
-	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)", "refused (E_INVALIDARG)", "E_NOTIMPL"}[a]
+	return [...]string{"let in", "refused (80131363)", "refused (80131356)", "refused (8013136F)", "refused (E_INVALIDARG)", "E_NOTIMPL", "kills the process"}[a]
 }
 
 // Expect is what the table says of a call of m from a place, for a profiler of
@@ -79,6 +80,9 @@ func (a Answer) String() string {
 func (m *Info) Expect(p Place, r Release) Answer {
 	if m.own[p] {
 		return Refused
+	}
+	if p == NativeCall && m.Native == "kills" || strings.Contains(m.skip[p], "ends the process") {
+		return Kills
 	}
 	switch g := m.gate(r); {
 	case g == Stub:

@@ -191,15 +191,27 @@ func (p *parser) result(w []string) {
 	}
 	p.t.Results = append(p.t.Results, Result{Value: p.hex(w[0]), Name: w[1]})
 	r := &p.t.Results[len(p.t.Results)-1]
-	p.says = func(w []string) {
-		switch {
-		case w[0] == "says" && r.Says == "":
-			r.Says = strings.Join(w[1:], " ")
-		case w[0] == "do" && r.Do == "":
-			r.Do = strings.Join(w[1:], " ")
-		default:
-			p.fail("%q is no line of an HRESULT", strings.Join(w, " "))
-		}
+	p.says = func(w []string) { p.remedy(w, &r.Says, &r.Do) }
+}
+
+func (p *parser) check(w []string) {
+	if !p.columns(w, 1, 0) {
+		return
+	}
+	p.t.Checks = append(p.t.Checks, Check{Name: w[0]})
+	c := &p.t.Checks[len(p.t.Checks)-1]
+	p.says = func(w []string) { p.remedy(w, &c.Says, &c.Do) }
+}
+
+// remedy reads a line that says what happens, or what to do about it.
+func (p *parser) remedy(w []string, says, do *string) {
+	switch {
+	case w[0] == "says" && *says == "":
+		*says = strings.Join(w[1:], " ")
+	case w[0] == "do" && *do == "":
+		*do = strings.Join(w[1:], " ")
+	default:
+		p.fail("%q is neither what happens nor what to do", strings.Join(w, " "))
 	}
 }
 

@@ -41,3 +41,25 @@ func TestSamplerEndedThreads(t *testing.T) {
 		})
 	}
 }
+
+// The checking proxy has nothing to report of the sample profilers.
+func TestProxyOfSamplers(t *testing.T) {
+	dir := tempdir.New(t)
+	src, check := filepath.Join(root, "capi", "checked", "src"), filepath.Join(dir, "libseedwalkcheck.so")
+	argv := []string{"gcc", "-O2", "-shared", "-fPIC", "-o", check, filepath.Join(src, "loader.c"), filepath.Join(src, "proxy.c"), filepath.Join(src, "rules.c"),
+		filepath.Join(src, "threads.c"), "-ldl", "-lpthread"}
+	if r := run(t, time.Minute, nil, argv...); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	for _, example := range []string{"smallest_sampler", "own_protocol"} {
+		t.Run(example, func(t *testing.T) {
+			library := vendor(t, dir, filepath.Join("capi", "examples", example+".cpp"), "libseedwalk.so")
+			out, broken := filepath.Join(dir, example), filepath.Join(dir, example+".broken")
+			res := run(t, 2*time.Minute, profiled(check, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out, "SEEDWALK_CHECKED_LIBRARY="+library,
+				"SEEDWALK_CHECKED_OUT="+broken), app(t, "Ended", samplerLength("4"))...)
+			if b, err := os.ReadFile(broken); res.code != 42 || err != nil || len(b) > 0 {
+				t.Errorf("the program ended with %d; the proxy: %v\n%s", res.code, err, b)
+			}
+		})
+	}
+}

@@ -18,6 +18,10 @@
  * A call that would hang or end the process is reported and not made: it answers
  * 80131363. All others are made. The rules are those of docs/contracts.md.
  *
+ * The proxy follows each thread and the runtime: callbacks, methods under way, the
+ * suspension and its owner, ids that have ended. A thread of its own looks for waits
+ * that do not end, such as a ThreadDestroyed that waits for a thread in SuspendRuntime.
+ *
  * Works on Linux (x86-64, ARM64) and Windows (x64; with mingw link -static, for its
  * thread-local storage). One profiler a process. Costs a
  * vtable and some compares a call: for debugging, not for a product. */
@@ -37,10 +41,12 @@ typedef struct seedwalk_violation {
 	const char *place;  /* the callback, or the kind of thread */
 	const char *rule;   /* its name: see docs/contracts.md and `seedwalk rules` */
 	const char *text;   /* what happens without the proxy */
+	const char *remedy; /* what to do instead */
 } seedwalk_violation;
 
-/* Called on the thread that broke the rule, wherever it stands: it may not wait
- * and may not call the profiling API. */
+/* Called on the thread that broke the rule, wherever that thread is, or on the proxy's
+ * own thread for waits that do not end. It may not wait and may not call the profiling
+ * API. */
 typedef void (*seedwalk_report)(const seedwalk_violation *v, void *client);
 
 /* Both take over the reference of what they are given, and answer NULL without

@@ -6,7 +6,7 @@
  *     SEEDWALK_CHECKED_OUT=FILE                  a line for each broken rule, once each
  *                                                for a method and place; without, stderr
  *
- * A line: RULE, METHOD, PLACE, what happens, with tabs between. */
+ * A line: RULE, METHOD, PLACE, what happens, what to do, with tabs between. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void report(const seedwalk_violation *v, void *client)
 {
 	(void)client;
 	if (is_new(v))
-		fprintf(out ? out : stderr, "%s\t%s\t%s\t%s\n", v->rule, v->method, v->place, v->text);
+		fprintf(out ? out : stderr, "%s\t%s\t%s\t%s\t%s\n", v->rule, v->method, v->place, v->text, v->remedy);
 }
 
 static void *real_factory;

@@ -14,8 +14,8 @@
 #include "internal.h"
 #include "table.h"
 
-enum { QUERY = 0, ADD_REF = 1, RELEASE = 2, INITIALIZE = 3, THREAD_CREATED = 29, THREAD_DESTROYED = 30, INITIALIZE_FOR_ATTACH = 80, NOTIFICATION_ONLY = 97 };
-enum { DO_STACK_SNAPSHOT = 36 };
+enum { QUERY = 0, ADD_REF = 1, RELEASE = 2, INITIALIZE = 3, SHUTDOWN = 4, INITIALIZE_FOR_ATTACH = 80, NOTIFICATION_ONLY = 97 };
+enum { DO_STACK_SNAPSHOT = 36, EVERY_VERSION = 255 };
 
 #define PARAMETERS word a1, word a2, word a3, word a4, word a5, word a6, word a7, word a8, word a9, word a10, word a11, word a12
 #define ARGUMENTS a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12
@@ -33,8 +33,22 @@ struct proxy {
 };
 static struct proxy info_proxy, callback_proxy;
 
-static uint32_t add_ref(struct proxy *p) { return METHOD(p->real, ADD_REF, count_fn)(p->real); }
-static uint32_t release(struct proxy *p) { return METHOD(p->real, RELEASE, count_fn)(p->real); }
+static uint32_t add_ref(struct proxy *p)
+{
+	if (p == &info_proxy)
+		__atomic_fetch_add(&seedwalk_checked_state.references, 1, __ATOMIC_ACQ_REL);
+	return METHOD(p->real, ADD_REF, count_fn)(p->real);
+}
+
+static uint32_t release(struct proxy *p)
+{
+	if (p == &info_proxy && __atomic_fetch_sub(&seedwalk_checked_state.references, 1, __ATOMIC_ACQ_REL) <= 0) {
+		seedwalk_checked_say("Release", CHECK_OVER_RELEASED, 1);
+		__atomic_fetch_add(&seedwalk_checked_state.references, 1, __ATOMIC_ACQ_REL);
+		return 1;
+	}
+	return METHOD(p->real, RELEASE, count_fn)(p->real);
+}
 
 /* The object of a known interface is the proxy; of any other what the real one
  * answers. */
@@ -47,23 +61,66 @@ static hresult query(struct proxy *p, const uint8_t *id, void **made, const uint
 	return hr;
 }
 
-static hresult query_info(struct proxy *p, const uint8_t *id, void **made) { return query(p, id, made, info_ids, sizeof info_ids / sizeof *info_ids); }
+static hresult query_info(struct proxy *p, const uint8_t *id, void **made)
+{
+	struct checked *c = &seedwalk_checked_state;
+	enum { N = sizeof info_ids / sizeof *info_ids };
+	hresult hr = query(p, id, made, info_ids, N);
+	for (int i = c->version; hr == 0 && i < N; i++)
+		if (memcmp(id, info_ids[i], sizeof info_ids[i]) == 0)
+			c->version = i + 1;
+	if (hr == 0 && made && *made == p)
+		__atomic_fetch_add(&c->references, 1, __ATOMIC_ACQ_REL);
+	return hr;
+}
 static hresult query_callback(struct proxy *p, const uint8_t *id, void **made) { return query(p, id, made, callback_ids, sizeof callback_ids / sizeof *callback_ids); }
 
-static hresult info_call(struct proxy *p, unsigned slot, const word *a)
+/* The profiler's StackSnapshotCallback is called by one of the proxy's, which knows
+ * for how long a COR_PRF_FRAME_INFO is good. */
+typedef hresult (*walk_fn)(word function, word ip, word frame, uint32_t size, void *context, void *client);
+struct walk {
+	walk_fn callback;
+	void *client;
+};
+
+static hresult on_frame(word function, word ip, word frame, uint32_t size, void *context, void *client)
 {
 	struct thread *t = seedwalk_checked_thread();
+	struct walk *w = client;
+	word outer = t->frame;
+	t->frame = frame, t->snapshot++;
+	hresult hr = w->callback(function, ip, frame, size, context, w->client);
+	t->frame = outer, t->snapshot--;
+	return hr;
+}
+
+static hresult snapshot(struct proxy *p, struct thread *t, word *a)
+{
+	struct walk w = {(walk_fn)a[1], (void *)a[3]};
+	word outer = t->target;
+	a[1] = (word)on_frame, a[3] = (word)&w;
+	__atomic_store_n(&t->target, a[0], __ATOMIC_RELEASE);
+	hresult hr = METHOD(p->real, DO_STACK_SNAPSHOT, any_fn)(p->real, PASSED);
+	__atomic_store_n(&t->target, outer, __ATOMIC_RELEASE);
+	return hr;
+}
+
+static hresult info_call(struct proxy *p, unsigned slot, word *a)
+{
+	struct thread *t = seedwalk_checked_thread();
+	unsigned outer = t->calling;
+	t->reported = 0;
 	if (!seedwalk_checked_before(slot, a))
 		return REFUSED;
-	t->snapshot += slot == DO_STACK_SNAPSHOT;
-	hresult hr = METHOD(p->real, slot, any_fn)(p->real, PASSED);
-	t->snapshot -= slot == DO_STACK_SNAPSHOT;
+	__atomic_store_n(&t->calling, slot, __ATOMIC_RELEASE);
+	hresult hr = slot == DO_STACK_SNAPSHOT ? snapshot(p, t, a) : METHOD(p->real, slot, any_fn)(p->real, PASSED);
+	__atomic_store_n(&t->calling, outer, __ATOMIC_RELEASE);
 	seedwalk_checked_after(slot, a, hr);
 	return hr;
 }
 
 #define INFO(n) \
-	static hresult info_##n(struct proxy *p, PARAMETERS) { return info_call(p, n, (const word[]){ARGUMENTS}); }
+	static hresult info_##n(struct proxy *p, PARAMETERS) { return info_call(p, n, (word[]){ARGUMENTS}); }
 INFO_SLOTS(INFO)
 
 /* Initialize and InitializeForAttach get a checked info interface. */
@@ -72,6 +129,7 @@ static void *watch(word info, int attached)
 	struct checked *c = &seedwalk_checked_state;
 	c->info = (void *)info, c->attached = attached;
 	info_proxy.real = c->info;
+	seedwalk_checked_watch();
 	return &info_proxy;
 }
 
@@ -80,17 +138,27 @@ static hresult callback_call(struct proxy *p, unsigned slot, word *a)
 	struct checked *c = &seedwalk_checked_state;
 	if (slot == INITIALIZE || slot == INITIALIZE_FOR_ATTACH)
 		a[0] = (word)watch(a[0], slot == INITIALIZE_FOR_ATTACH);
-	if (slot == THREAD_CREATED)
-		seedwalk_checked_destroyed(a[0], 0);
 	struct thread *t = seedwalk_checked_thread();
-	int owned = c->owner == t; /* it is called from SuspendRuntime or ResumeRuntime */
+	int owned = c->owner == t->serial; /* it is called from SuspendRuntime or ResumeRuntime */
+	int locks = t->locks, stopped = t->stopped;
+	unsigned outer = t->calling;
+	seedwalk_checked_callback(slot, a[0], 0);
 	seedwalk_checked_enter(slot);
+	__atomic_store_n(&t->calling, 0, __ATOMIC_RELEASE);
 	hresult hr = METHOD(p->real, slot, any_fn)(p->real, PASSED);
-	if (!owned && c->owner == t)
-		seedwalk_checked_say("SuspendRuntime", "unbalanced", "the callback returns and leaves the runtime suspended: every thread waits for ever", 0);
+	__atomic_store_n(&t->calling, outer, __ATOMIC_RELEASE);
+	if (!owned && c->owner == t->serial)
+		seedwalk_checked_say("SuspendRuntime", CHECK_CALLBACK_SUSPENDED, 0);
+	if (t->locks > locks)
+		seedwalk_checked_say("lock", CHECK_LOCK_KEPT, 0);
+	if (t->stopped > stopped)
+		seedwalk_checked_say("suspend", CHECK_SUSPENDED_KEPT, 0);
+	if (slot == SHUTDOWN && c->owner && c->owner != t->serial)
+		seedwalk_checked_say("SuspendRuntime", CHECK_SHUTDOWN_SUSPENDED, 0);
+	seedwalk_checked_callback(slot, a[0], 1);
 	seedwalk_checked_leave();
-	if (slot == THREAD_DESTROYED)
-		seedwalk_checked_destroyed(a[0], 1);
+	if (slot == SHUTDOWN)
+		c->down = 1;
 	if (slot == NOTIFICATION_ONLY && hr == 0 && a[0])
 		c->notification = *(int *)a[0] != 0;
 	if (slot == INITIALIZE || slot == INITIALIZE_FOR_ATTACH)
@@ -130,5 +198,6 @@ void *seedwalk_checked_info(void *info, seedwalk_report report, void *client)
 {
 	if (!info || !begin(report, client))
 		return NULL;
+	seedwalk_checked_state.version = EVERY_VERSION, seedwalk_checked_state.references = 1;
 	return watch((word)info, 0);
 }

@@ -5,19 +5,33 @@
 #include "internal.h"
 #include "table.h"
 
-enum { FORCE_GC = 28, SET_EVENT_MASK = 16, DO_STACK_SNAPSHOT = 36, REQUEST_DETACH = 58, SET_EVENT_MASK2 = 82, SUSPEND = 97, RESUME = 98, CURRENT_THREAD = 13 };
-enum { GET_HANDLE = 9, GET_THREAD_INFO = 12, GET_THREAD_CONTEXT = 32, GET_THREAD_APP_DOMAIN = 48 };
-enum { CLASS_FROM_OBJECT = 3, OBJECT_SIZE = 10, ARRAY_INFO = 46, GENERATION_BOUNDS = 54, OBJECT_GENERATION = 55, CLAUSE_INFO = 56, OBJECT_SIZE2 = 80, REFERENCES = 93, IS_FROZEN = 94, CREATE_HANDLE = 108 };
-enum { INITIALIZE = 3, INITIALIZE_FOR_ATTACH = 80, RUNTIME_RESUME_STARTED = 45 };
-static const uint32_t ENABLE_STACK_SNAPSHOT = 0x10000000;
+enum { CLASS_FROM_OBJECT = 3, OBJECT_SIZE = 10, CURRENT_THREAD = 13, SET_EVENT_MASK = 16, FORCE_GC = 28, DO_STACK_SNAPSHOT = 36, FUNCTION_INFO2 = 38, ARRAY_INFO = 46,
+	   GENERATION_BOUNDS = 54, OBJECT_GENERATION = 55, CLAUSE_INFO = 56, REQUEST_DETACH = 58, ENTER3_INFO = 63, LEAVE3_INFO = 64, TAILCALL3_INFO = 65,
+	   ENUM_THREADS = 71, OBJECT_SIZE2 = 80, SET_EVENT_MASK2 = 82, REFERENCES = 93, IS_FROZEN = 94, SUSPEND = 97, RESUME = 98, START_SESSION = 101, STOP_SESSION = 103,
+	   CREATE_PROVIDER = 104, CREATE_HANDLE = 108, DESTROY_HANDLE = 109, NON_GC_OBJECTS = 111, CREATE_PROVIDER2 = 113, HEAP_OBJECTS = 114 };
+enum { INITIALIZE = 3, RUNTIME_RESUME_STARTED = 45, GC_STARTED = 73, GC_FINISHED = 75, INITIALIZE_FOR_ATTACH = 80 };
+enum { NOT_CONCURRENT = 0x80131376u, LARGEST_OS_ID = 1 << 22 };
+static const uint32_t ENABLE_STACK_SNAPSHOT = 0x10000000, MONITOR_ENTERLEAVE = 0x1000;
+
+/* Of a CONTEXT: its size, and its stack and instruction pointers in words (winnt.h). */
+#ifdef __aarch64__
+enum { CONTEXT_SIZE = 912, CONTEXT_SP = 0x100 / 8, CONTEXT_IP = 0x108 / 8 };
+#else
+enum { CONTEXT_SIZE = 1232, CONTEXT_SP = 0x98 / 8, CONTEXT_IP = 0xf8 / 8 };
+#endif
+
+/* The ids that methods take as their first argument. */
+static const uint8_t first_ids[] = {
+	[9] = THREAD_ID, [12] = THREAD_ID, [32] = THREAD_ID, [36] = THREAD_ID, [48] = THREAD_ID,
+	[4] = MODULE_ID, [8] = MODULE_ID, [20] = MODULE_ID, [21] = MODULE_ID, [22] = MODULE_ID, [23] = MODULE_ID, [24] = MODULE_ID, [43] = MODULE_ID,
+	[44] = MODULE_ID, [45] = MODULE_ID, [69] = MODULE_ID, [70] = MODULE_ID, [84] = MODULE_ID, [85] = MODULE_ID, [86] = MODULE_ID,
+	[11] = CLASS_ID, [14] = CLASS_ID, [40] = CLASS_ID, [41] = CLASS_ID, [47] = CLASS_ID, [49] = CLASS_ID, [50] = CLASS_ID, [51] = CLASS_ID,
+	[52] = CLASS_ID, [53] = CLASS_ID, [68] = CLASS_ID,
+	[5] = FUNCTION_ID, [15] = FUNCTION_ID, [19] = FUNCTION_ID, [29] = FUNCTION_ID, [35] = FUNCTION_ID, [38] = FUNCTION_ID, [42] = FUNCTION_ID,
+	[75] = FUNCTION_ID, [77] = FUNCTION_ID, [78] = FUNCTION_ID, [87] = FUNCTION_ID, [89] = FUNCTION_ID, [90] = FUNCTION_ID,
+	[25] = DOMAIN_ID, [26] = ASSEMBLY_ID, [102] = SESSION_ID, [103] = SESSION_ID, [109] = HANDLE_ID, [110] = HANDLE_ID, [114] = NO_ID};
 
 #define STATE (&seedwalk_checked_state)
-
-struct thread *seedwalk_checked_thread(void)
-{
-	static _Thread_local struct thread t;
-	return &t;
-}
 
 /* The callback that the thread is in, 0: none. */
 static unsigned callback_of(const struct thread *t)
@@ -25,14 +39,17 @@ static unsigned callback_of(const struct thread *t)
 	return t->depth > 0 ? t->slots[(t->depth <= DEPTH ? t->depth : DEPTH) - 1] : 0;
 }
 
-/* Asks the CLR, which takes no lock for it and lets everybody in. */
-static int is_managed(const struct thread *t)
+/* The calling thread's ThreadID, 0: none. The CLR takes no lock for the answer and
+ * lets everybody in. */
+static word current(const struct thread *t)
 {
 	uint64_t id = 0;
 	if (!STATE->info || t->let_in)
 		return 0;
-	return METHOD(STATE->info, CURRENT_THREAD, hresult (*)(void *, uint64_t *))(STATE->info, &id) == 0;
+	return METHOD(STATE->info, CURRENT_THREAD, hresult (*)(void *, uint64_t *))(STATE->info, &id) == 0 ? (word)id : 0;
 }
+
+static int is_managed(const struct thread *t) { return current(t) != 0; }
 
 static const char *place_of(const struct thread *t)
 {
@@ -44,26 +61,18 @@ static const char *place_of(const struct thread *t)
 	return is_managed(t) ? "a managed thread outside callbacks" : "a thread of the profiler's";
 }
 
-void seedwalk_checked_say(const char *method, const char *rule, const char *text, int fatal)
+void seedwalk_checked_say_of(const char *method, const char *place, int check, int fatal)
 {
-	seedwalk_violation v = {sizeof v, fatal, method, place_of(seedwalk_checked_thread()), rule, text};
+	const struct check_row *r = &check_rows[check];
+	seedwalk_violation v = {sizeof v, fatal, method, place, r->name, r->text, r->remedy};
 	STATE->report(&v, STATE->client);
 }
 
-/* Ids of threads whose ThreadDestroyed has returned: a table without chains, in
- * which a newer id takes the place of an older one. What falls out is forgotten. */
-enum { DEAD = 4096 };
-static word dead[DEAD];
-
-static word *dead_entry(word id) { return &dead[(id >> 4 ^ id >> 16) % DEAD]; }
-
-void seedwalk_checked_destroyed(word id, int yes)
+void seedwalk_checked_say(const char *method, int check, int fatal)
 {
-	word *e = dead_entry(id);
-	if (yes)
-		__atomic_store_n(e, id, __ATOMIC_RELEASE);
-	else if (__atomic_load_n(e, __ATOMIC_ACQUIRE) == id)
-		__atomic_store_n(e, 0, __ATOMIC_RELEASE);
+	struct thread *t = seedwalk_checked_thread();
+	t->reported = 1;
+	seedwalk_checked_say_of(method, place_of(t), check, fatal);
 }
 
 /* One call that is about to be made. */
@@ -75,13 +84,13 @@ struct call {
 	int go; /* it may be made */
 };
 
-static void say(struct call *c, const char *rule, const char *text) { seedwalk_checked_say(c->m->name, rule, text, 0); }
+static void say(struct call *c, int check) { seedwalk_checked_say(c->m->name, check, 0); }
 
 /* The call is not made. */
-static void stop(struct call *c, const char *rule, const char *text)
+static void stop(struct call *c, int check)
 {
 	if (c->go)
-		seedwalk_checked_say(c->m->name, rule, text, 1);
+		seedwalk_checked_say(c->m->name, check, 1);
 	c->go = 0;
 }
 
@@ -91,25 +100,35 @@ static void check_gate(struct call *c)
 	int gate = c->m->gate, flags = c->m->flags, in_init = c->in == INITIALIZE || c->in == INITIALIZE_FOR_ATTACH;
 	int known = STATE->profiler || c->in;
 	if (known && !c->in && (gate == SYNC || gate == SYNC_GC) && is_managed(c->t))
-		say(c, "outside-callback", "a managed thread may call it inside a callback only: 80131363");
+		say(c, CHECK_OUTSIDE_CALLBACK);
 	if (c->in && !(callback_rows[c->in].flags & TRIGGERS) && (gate == SYNC_GC || flags & NOTRIGGER_REFUSES || (flags & GC && gate != OWN)))
-		say(c, "triggers-in-notrigger", "it may start a collection where none may be: 80131363, and on a native thread of a server collection nothing refuses it");
+		say(c, CHECK_TRIGGERS_IN_NOTRIGGER);
 	if (c->in == RUNTIME_RESUME_STARTED && flags & GC)
-		say(c, "triggers-while-suspended", "the runtime still stands, and the CLR lets the call in");
+		say(c, CHECK_TRIGGERS_WHILE_SUSPENDED);
 	if (gate == INIT_ONLY && STATE->initialized)
-		say(c, "init-only", "it is for Initialize: 80131356");
+		say(c, CHECK_INIT_ONLY);
 	if (gate == STUB)
-		say(c, "not-implemented", "no CLR implements it: E_NOTIMPL");
+		say(c, CHECK_NOT_IMPLEMENTED);
 	if (in_init && flags & CRASHES_IN_INIT)
-		stop(c, "crashes-in-initialize", "it does not ask whether there is a heap: the process ends");
+		stop(c, CHECK_CRASHES_IN_INITIALIZE);
 	if (in_init && (c->slot == SUSPEND || c->slot == RESUME || c->slot == DO_STACK_SNAPSHOT))
-		say(c, "too-early", "the runtime has not started: 80131371 or 80131360");
+		say(c, CHECK_TOO_EARLY);
+	if (c->slot == FORCE_GC && c->in)
+		say(c, CHECK_COLLECT_IN_CALLBACK);
+	if ((c->in == GC_STARTED || c->in == GC_FINISHED) && (c->slot == ENUM_THREADS || c->m->flags & NO_OWNER))
+		say(c, CHECK_ENUMERATE_IN_COLLECTION);
+	if (STATE->profiler && c->m->version > STATE->version)
+		say(c, CHECK_INTERFACE_NOT_ASKED);
+	if (STATE->has_mask && c->slot != DO_STACK_SNAPSHOT && c->m->needs && !(STATE->mask[0] & c->m->needs) && !STATE->mask[1])
+		say(c, CHECK_MISSING_BIT);
+	if (STATE->down)
+		say(c, CHECK_AFTER_SHUTDOWN);
 	if (STATE->detaching)
-		say(c, "detaching", "the profiler has asked to be detached: 80131367, and its code may go at any moment");
+		say(c, CHECK_DETACHING);
 	if (STATE->attached && flags & NO_ATTACH)
-		say(c, "attached", "not for an attached profiler: 8013136F");
+		say(c, CHECK_ATTACHED);
 	if (STATE->notification && flags & NO_NOTIFY)
-		say(c, "notification", "not for a notification profiler: E_INVALIDARG");
+		say(c, CHECK_NOTIFICATION);
 }
 
 /* What the thread must not be. */
@@ -117,78 +136,125 @@ static void check_thread(struct call *c)
 {
 	int native = !c->in && !is_managed(c->t);
 	if (native && c->m->flags & KILLS && !c->t->let_in)
-		stop(c, "type-on-native-thread", "a type that is not loaded yet ends the process on a thread without a runtime Thread");
+		stop(c, CHECK_TYPE_ON_NATIVE_THREAD);
 	if (c->slot == SUSPEND && !native)
-		say(c, "managed-sampler", "only a thread that never ran managed code may suspend: a collection stops any other while it holds its target");
+		say(c, CHECK_MANAGED_SAMPLER);
 	if (native && c->m->flags & BECOMES && (c->slot != FORCE_GC || c->t->stopped))
-		say(c, "sampler-becomes-managed", "it makes the thread a managed one for good: do it on another thread than the sampler");
+		say(c, CHECK_SAMPLER_BECOMES_MANAGED);
 }
 
 /* Suspension: of the runtime by this thread or another, of a thread by this one. */
 static void check_suspension(struct call *c)
 {
-	int own = STATE->owner == c->t, other = STATE->owner && !own;
+	int own = STATE->owner == c->t->serial, other = STATE->owner && !own;
 	if (c->t->stopped && (c->m->flags & NO_THREAD))
-		say(c, "lock-of-suspended", "it can wait for a lock that the suspended thread owns: a deadlock");
+		say(c, CHECK_LOCK_OF_SUSPENDED);
 	if (c->slot == SUSPEND && own)
-		stop(c, "nested-suspension", "suspensions do not nest: it answers S_OK, and after the first ResumeRuntime threads go round for ever where they return to managed code");
+		stop(c, CHECK_NESTED_SUSPENSION);
 	if (other && (c->slot == SUSPEND || c->m->flags & OTHER_HANGS))
-		stop(c, "suspended-elsewhere", "it waits until the other thread resumes the runtime");
+		stop(c, CHECK_SUSPENDED_ELSEWHERE);
 	if (c->slot == RESUME && !STATE->owner)
-		say(c, "resume-without-suspend", "nothing is suspended: 80131363");
+		say(c, CHECK_RESUME_WITHOUT_SUSPEND);
+	if (c->slot == RESUME && c->t->snapshot)
+		stop(c, CHECK_RESUME_IN_SNAPSHOT);
+	for (int i = 0; c->slot == RESUME && own && i < THREADS; i++)
+		if (&seedwalk_checked_threads[i] != c->t && __atomic_load_n(&seedwalk_checked_threads[i].calling, __ATOMIC_ACQUIRE) == DO_STACK_SNAPSHOT)
+			return say(c, CHECK_RESUME_UNDER_WALK);
 	if (c->slot == RESUME && other)
-		stop(c, "resume-elsewhere", "the ThreadStore lock stays with the thread that suspended: .NET 10 hangs");
+		stop(c, CHECK_RESUME_ELSEWHERE);
 	if (own && c->m->flags & OWNER_HANGS)
-		stop(c, "hangs-under-suspension", "it waits for a collection that cannot begin while the runtime is suspended");
+		stop(c, CHECK_HANGS_UNDER_SUSPENSION);
 	else if (own && c->m->flags & NO_OWNER)
-		say(c, "thread-store-lock", "the thread owns the ThreadStore lock while it holds the runtime: 80131363");
+		say(c, CHECK_THREAD_STORE_LOCK);
+}
+
+/* Whether a method calls the profiler before it returns, other than by a callback. */
+static int calls_back(unsigned slot)
+{
+	return slot == REFERENCES || slot == NON_GC_OBJECTS || slot == HEAP_OBJECTS || (slot >= START_SESSION && slot <= CREATE_PROVIDER) || slot == CREATE_PROVIDER2;
 }
 
 /* Locks of the profiler's, and what is called while CLR code waits for the answer. */
 static void check_locks(struct call *c)
 {
 	if (c->t->locks && c->m->flags & GC)
-		say(c, "lock-over-collection", "a collection waits for threads that wait for your lock: a deadlock");
-	if (c->t->snapshot && (c->m->flags & NO_THREAD))
-		say(c, "call-in-snapshot", "the walked thread stands suspended: only methods that wait for no lock");
+		say(c, CHECK_LOCK_OVER_COLLECTION);
+	if (c->t->snapshot && c->slot == DO_STACK_SNAPSHOT)
+		stop(c, CHECK_NESTED_SNAPSHOT);
+	else if (c->t->snapshot && (c->m->flags & NO_THREAD))
+		say(c, CHECK_CALL_IN_SNAPSHOT);
+	if (STATE->profiler && c->t->calling && !c->t->snapshot && !calls_back(c->t->calling))
+		say(c, CHECK_CALL_IN_SIGNAL);
 }
 
 static void check_walk(struct call *c)
 {
 #ifndef _WIN32
-	if (c->a[0] && STATE->owner != c->t && c->t->primed) /* the first is asked to be of a running thread */
-		say(c, "unsuspended-walk", "another thread is walked under SuspendRuntime only: E_NOTIMPL");
+	/* The first walk of a sampler is asked to be of a running thread. */
+	if (c->a[0] && STATE->owner != c->t->serial && (c->t->primed || c->in) && current(c->t) != c->a[0])
+		say(c, CHECK_UNSUSPENDED_WALK);
 #endif
 	if (STATE->has_mask && !(STATE->mask[0] & ENABLE_STACK_SNAPSHOT))
-		say(c, "mask-without-snapshot", "the event mask lacks ENABLE_STACK_SNAPSHOT: 80131374");
+		say(c, CHECK_MASK_WITHOUT_SNAPSHOT);
 	if ((uint32_t)c->a[2] & ~1u)
-		say(c, "snapshot-flags", "only COR_PRF_SNAPSHOT_REGISTER_CONTEXT is known here: E_INVALIDARG");
+		say(c, CHECK_SNAPSHOT_FLAGS);
 	if (!c->a[1])
-		stop(c, "null-pointer", "it calls the callback without a look at it");
+		stop(c, CHECK_NULL_POINTER);
+	if (c->a[4] && (uint32_t)c->a[5] < CONTEXT_SIZE)
+		stop(c, CHECK_SEED_SIZE);
+	else if (c->a[4] && !(((const word *)c->a[4])[CONTEXT_SP] && ((const word *)c->a[4])[CONTEXT_IP]))
+		stop(c, CHECK_SEED_EMPTY);
+}
+
+/* Ids that the CLR believes. */
+static void check_ids(struct call *c)
+{
+	static const int stale[KINDS] = {0, CHECK_THREAD_DESTROYED, CHECK_STALE_MODULE, CHECK_STALE_CLASS, CHECK_STALE_FUNCTION,
+									 CHECK_STALE_ASSEMBLY, CHECK_STALE_DOMAIN, CHECK_STALE_HANDLE, CHECK_STALE_SESSION};
+	enum kind kind = first_ids[c->slot];
+	word id = c->a[0];
+	if (kind == NO_ID)
+		return;
+	if (kind == FUNCTION_ID && !id)
+		say(c, CHECK_FUNCTION_ZERO);
+	if (kind == THREAD_ID && id && (id < LARGEST_OS_ID || id % sizeof(void *)))
+		stop(c, CHECK_NOT_A_THREAD_ID);
+	if (id && seedwalk_checked_is_dead(kind, id))
+		stop(c, stale[kind]);
 }
 
 /* Arguments that the CLR believes. */
 static void check_arguments(struct call *c)
 {
+	check_ids(c);
 	switch (c->slot) {
 	case DO_STACK_SNAPSHOT:
 		check_walk(c);
-		/* fall through */
-	case GET_HANDLE: case GET_THREAD_INFO: case GET_THREAD_CONTEXT: case GET_THREAD_APP_DOMAIN:
-		if (c->a[0] && __atomic_load_n(dead_entry(c->a[0]), __ATOMIC_ACQUIRE) == c->a[0])
-			stop(c, "thread-destroyed", "the id's ThreadDestroyed has returned: the process ends with 8013135e, or reads what is no thread any more");
+		break;
+	case FUNCTION_INFO2:
+		if (c->a[1] && !(STATE->mask[0] & MONITOR_ENTERLEAVE) && !(c->t->snapshot && c->t->frame == c->a[1]))
+			stop(c, CHECK_FRAME_INFO);
+		break;
+	case ENTER3_INFO: case LEAVE3_INFO: case TAILCALL3_INFO:
+		if (STATE->profiler && (c->in || !is_managed(c->t)))
+			stop(c, CHECK_ELT_INFO);
+		break;
+	case REQUEST_DETACH:
+		for (const struct mask_row *b = mask_rows; STATE->has_mask && b->name; b++)
+			if (b->flags & BIT_FIXED && STATE->mask[b->high] & b->value)
+				return say(c, CHECK_DETACH_IMMUTABLE);
 		break;
 	case CLASS_FROM_OBJECT: case OBJECT_SIZE: case ARRAY_INFO: case OBJECT_SIZE2: case REFERENCES: case CREATE_HANDLE:
 		if (STATE->profiler && !(c->in && callback_rows[c->in].flags & OBJECTS))
-			say(c, "object-moves", "a collection may move the object meanwhile, and the CLR's own guard is often open");
+			say(c, CHECK_OBJECT_MOVES);
 		break;
 	case GENERATION_BOUNDS: case OBJECT_GENERATION: case IS_FROZEN:
 		if (!c->a[1])
-			stop(c, "null-pointer", "it writes through the pointer without a look at it");
+			stop(c, CHECK_NULL_POINTER);
 		break;
 	case CLAUSE_INFO:
 		if (!c->a[0])
-			stop(c, "null-pointer", "it writes through the pointer without a look at it");
+			stop(c, CHECK_NULL_POINTER);
 		break;
 	}
 }
@@ -199,11 +265,11 @@ static void check_mask(struct call *c)
 	uint32_t mask[2] = {(uint32_t)c->a[0], c->slot == SET_EVENT_MASK2 ? (uint32_t)c->a[1] : STATE->mask[1]};
 	for (const struct mask_row *b = mask_rows; b->name; b++) {
 		if (STATE->initialized && STATE->has_mask && b->flags & BIT_FIXED && (mask[b->high] ^ STATE->mask[b->high]) & b->value)
-			return say(c, "immutable-bit", "the bit changes in Initialize only: E_FAIL");
+			return say(c, CHECK_IMMUTABLE_BIT);
 		if (STATE->attached && b->flags & NO_ATTACH && mask[b->high] & b->value)
-			return say(c, "attached-bit", "the bit is not for an attached profiler: 8013136F");
+			return say(c, CHECK_ATTACHED_BIT);
 		if (STATE->notification && b->flags & NO_NOTIFY && mask[b->high] & b->value)
-			return say(c, "notification-bit", "the bit is not for a notification profiler: E_INVALIDARG");
+			return say(c, CHECK_NOTIFICATION_BIT);
 	}
 }
 
@@ -211,6 +277,7 @@ int seedwalk_checked_before(unsigned slot, const word *a)
 {
 	const struct thread *t = seedwalk_checked_thread();
 	struct call c = {&info_rows[slot], t, slot, callback_of(t), a, 1};
+	seedwalk_checked_thread()->steps++;
 	check_gate(&c);
 	check_thread(&c);
 	check_suspension(&c);
@@ -224,17 +291,27 @@ int seedwalk_checked_before(unsigned slot, const word *a)
 void seedwalk_checked_after(unsigned slot, const word *a, hresult hr)
 {
 	struct thread *t = seedwalk_checked_thread();
-	t->primed |= slot == DO_STACK_SNAPSHOT;
+	t->primed |= slot == DO_STACK_SNAPSHOT, t->steps++;
+	if (hr == REFUSED && !t->reported && STATE->profiler)
+		seedwalk_checked_say(info_rows[slot].name, CHECK_REFUSED, 0);
+	if (hr == NOT_CONCURRENT)
+		seedwalk_checked_say(info_rows[slot].name, CHECK_MONITOR_GC_LATE, 0);
 	if (hr & 0x80000000u)
 		return;
+	if (slot == DESTROY_HANDLE || slot == STOP_SESSION)
+		seedwalk_checked_end(first_ids[slot], a[0], 1);
+	if (slot == CREATE_HANDLE && a[1])
+		seedwalk_checked_end(HANDLE_ID, *(word *)a[1], 0);
+	if (slot == START_SESSION && a[3])
+		seedwalk_checked_end(SESSION_ID, (word)*(uint64_t *)a[3], 0);
 	if (slot == SET_EVENT_MASK || slot == SET_EVENT_MASK2) {
 		STATE->mask[0] = (uint32_t)a[0], STATE->has_mask = 1;
 		if (slot == SET_EVENT_MASK2)
 			STATE->mask[1] = (uint32_t)a[1];
 	} else if (slot == SUSPEND) {
-		__atomic_store_n(&STATE->owner, t, __ATOMIC_RELEASE);
+		__atomic_store_n(&STATE->owner, t->serial, __ATOMIC_RELEASE);
 	} else if (slot == RESUME) {
-		__atomic_store_n(&STATE->owner, NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&STATE->owner, 0, __ATOMIC_RELEASE);
 	} else if (slot == REQUEST_DETACH) {
 		STATE->detaching = 1;
 	} else if (info_rows[slot].flags & BECOMES && t->depth == 0 && !t->let_in && !a[0]) {
@@ -248,7 +325,7 @@ void seedwalk_checked_enter(unsigned slot)
 	int known = slot < sizeof callback_rows / sizeof *callback_rows && callback_rows[slot].name;
 	if (t->depth < DEPTH)
 		t->slots[t->depth] = known ? (uint8_t)slot : 0;
-	t->depth++;
+	t->depth++, t->steps++;
 }
 
 void seedwalk_checked_leave(void)
@@ -256,6 +333,7 @@ void seedwalk_checked_leave(void)
 	struct thread *t = seedwalk_checked_thread();
 	if (t->depth > 0)
 		t->depth--;
+	t->steps++;
 }
 
 void seedwalk_checked_lock(void)
@@ -263,11 +341,11 @@ void seedwalk_checked_lock(void)
 	struct thread *t = seedwalk_checked_thread();
 	unsigned in = callback_of(t);
 	if (t->snapshot)
-		seedwalk_checked_say("lock", "lock-in-snapshot", "the walked thread may own it: a deadlock", 0);
-	else if (t->stopped || STATE->owner == t)
-		seedwalk_checked_say("lock", "lock-under-suspension", "a thread that you hold suspended may own it: a deadlock", 0);
+		seedwalk_checked_say("lock", CHECK_LOCK_IN_SNAPSHOT, 0);
+	else if (t->stopped || STATE->owner == t->serial)
+		seedwalk_checked_say("lock", CHECK_LOCK_UNDER_SUSPENSION, 0);
 	else if (in && !(callback_rows[in].flags & MAY_WAIT))
-		seedwalk_checked_say("lock", "wait-in-callback", "the thread may be in cooperative mode here: while it waits no collection and no suspension begins", 0);
+		seedwalk_checked_say("lock", CHECK_WAIT_IN_CALLBACK, 0);
 	t->locks++;
 }
 
@@ -275,7 +353,7 @@ void seedwalk_checked_unlock(void)
 {
 	struct thread *t = seedwalk_checked_thread();
 	if (t->locks == 0)
-		seedwalk_checked_say("unlock", "unbalanced", "the thread owns no lock", 0);
+		seedwalk_checked_say("unlock", CHECK_UNBALANCED, 0);
 	else
 		t->locks--;
 }
@@ -284,9 +362,9 @@ void seedwalk_checked_suspended(void)
 {
 	struct thread *t = seedwalk_checked_thread();
 	if (t->stopped)
-		seedwalk_checked_say("suspend", "two-targets", "one thread at a time: two that wait for each other never stand", 0);
+		seedwalk_checked_say("suspend", CHECK_TWO_TARGETS, 0);
 	if (callback_of(t) || is_managed(t))
-		seedwalk_checked_say("suspend", "managed-sampler", "only a thread that never ran managed code may suspend another", 0);
+		seedwalk_checked_say("suspend", CHECK_MANAGED_SAMPLER, 0);
 	t->stopped++;
 }
 
@@ -294,7 +372,7 @@ void seedwalk_checked_resumed(void)
 {
 	struct thread *t = seedwalk_checked_thread();
 	if (t->stopped == 0)
-		seedwalk_checked_say("resume", "resume-twice", "another's suspension ends with this: the thread runs while somebody reads it", 0);
+		seedwalk_checked_say("resume", CHECK_RESUME_TWICE, 0);
 	else
 		t->stopped--;
 }

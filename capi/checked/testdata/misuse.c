@@ -20,7 +20,8 @@
 #endif
 
 enum { THREAD_INFO = 12, FORCE_GC = 28, SET_MASK = 16, GET_MASK = 6, GET_MODULE_INFO = 20, IL_BODY = 22, SNAPSHOT = 36, HOOKS = 17, IN_PROC = 33, OBJECT_SIZE = 10,
-	   CLASS_FROM_TOKEN = 4, OBJECT_GENERATION = 55, ENUM_MODULES = 66, SUSPEND = 97, RESUME = 98, STOP_SESSION = 103, FROM_IP = 7, CURRENT = 13, GET_HANDLE = 9 };
+	   CLASS_FROM_TOKEN = 4, OBJECT_GENERATION = 55, ENUM_MODULES = 66, SUSPEND = 97, RESUME = 98, STOP_SESSION = 103, FROM_IP = 7, CURRENT = 13, GET_HANDLE = 9,
+	   FUNCTION_INFO = 15, FUNCTION_INFO2 = 38, FUNCTION_FROM_TOKEN = 44, ENTER3 = 63, REJIT = 73, RUNTIME_INFO = 67 };
 enum { MASK = 0x10010224 };
 
 static const uint8_t info10[16] = {0x52, 0x51, 0x1b, 0x2f, 0x69, 0xc8, 0xc9, 0x40, 0xaa, 0x5f, 0x3a, 0xbe, 0x02, 0x6b, 0xd7, 0x20};
@@ -95,6 +96,25 @@ static hresult calls(void)
 	return 1;
 }
 
+static word kept;
+static hresult keeps(word function, word ip, word frame)
+{
+	(void)ip, kept = frame;
+	if (function) {
+		call(FUNCTION_INFO2, function, frame, ROOM);
+		right("GetFunctionInfo2 in the StackSnapshotCallback");
+	}
+	return 0;
+}
+static hresult resumes_inside(void)
+{
+	call(RESUME, 0, 0, 0);
+	expect("ResumeRuntime in the StackSnapshotCallback", "resume-in-snapshot");
+	call(SNAPSHOT, target, (word)plain, 0);
+	expect("DoStackSnapshot in the StackSnapshotCallback", "nested-snapshot");
+	return 1;
+}
+
 static void suspend(void)
 {
 	hresult hr;
@@ -121,6 +141,18 @@ static void sampler(void)
 {
 	call(CLASS_FROM_TOKEN, module, 0x02000002, ROOM);
 	expect("GetClassFromToken on a native thread", "type-on-native-thread");
+	call(FUNCTION_FROM_TOKEN, module, 0x06000001, 0);
+	expect("GetFunctionFromTokenAndTypeArgs on a native thread", "type-on-native-thread");
+	call(THREAD_INFO, 4711, ROOM, 0);
+	expect("an id of the operating system as ThreadID", "not-a-thread-id");
+	call(FUNCTION_INFO, 0, ROOM, 0);
+	expect("GetFunctionInfo of FunctionID 0", "function-zero");
+	call(ENTER3, 0x1000, 0x1000, 0);
+	expect("GetFunctionEnter3Info outside the hook", "elt-info");
+	call(RUNTIME_INFO, 0, 0, 0);
+	right("GetRuntimeInformation");
+	call(REJIT, 0, 0, 0);
+	expect("RequestReJIT without ENABLE_REJIT", "missing-bit");
 	call(RESUME, 0, 0, 0);
 	expect("ResumeRuntime of nothing", "resume-without-suspend");
 	call(SNAPSHOT, target, (word)plain, 0);
@@ -162,6 +194,12 @@ static void sampler(void)
 	expect("EnumModules by who has suspended", "thread-store-lock");
 	call(FORCE_GC, 0, 0, 0);
 	expect("ForceGC by who has suspended", "hangs-under-suspension");
+	METHOD(info, SNAPSHOT, any_fn)(info, target, (word)plain, 0, 0, ROOM, 16, 0, 0, 0, 0, 0, 0);
+	expect("a seed of 16 bytes", "seed-size");
+	call(SNAPSHOT, target, (word)keeps, 0);
+	call(FUNCTION_INFO2, 0x1000, kept | 8, ROOM);
+	expect("a frameInfo used after its callback", "frame-info");
+	call(SNAPSHOT, target, (word)resumes_inside, 0);
 	call(SNAPSHOT, target, (word)locks, 0);
 	call(SNAPSHOT, target, (word)calls, 0);
 	on_thread(elsewhere);
@@ -265,6 +303,18 @@ static hresult on_module(void *self, word id)
 	seedwalk_checked_lock();
 	seedwalk_checked_unlock();
 	right("EnumModules and a lock in ModuleLoadFinished");
+	call(FORCE_GC, 0, 0, 0);
+	expect("ForceGC in ModuleLoadFinished", "collect-in-callback");
+	word me = 0;
+	call(CURRENT, (word)&me, 0, 0);
+	call(SNAPSHOT, me, (word)plain, 0);
+	right("DoStackSnapshot of the own thread in a callback");
+#ifndef _WIN32
+	if (target && target != me) {
+		call(SNAPSHOT, target, (word)plain, 0);
+		expect("DoStackSnapshot of another thread in a callback", "unsuspended-walk");
+	}
+#endif
 	return 0;
 }
 
