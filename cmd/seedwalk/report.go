@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/report/export"
@@ -41,6 +42,9 @@ Without --output it prints the summary and the functions with most CPU time.
                      commas: folders as gdb, dotnet-symbol, or debuginfod lay them out, or with
                      the files side by side (Linux)
   --top N            rows of the table of functions (default 20)
+  --by KIND          a table by category, module, or thread instead of functions. Categories are
+                     user code, class library, native libraries, GC, JIT, type loading, other
+                     runtime, waiting, and unknown
   --tree             also print the hottest stacks as a tree
   --json             print the summary as one line of JSON instead of text (docs/json.md)
 
@@ -112,6 +116,7 @@ type reportFlags struct {
 	viewFlags
 	outputs, formats list
 	top              int
+	by               string
 	tree, json       bool
 }
 
@@ -123,6 +128,7 @@ func runReport(args []string) int {
 	set.Var(&f.outputs, "o", "")
 	set.Var(&f.formats, "format", "")
 	set.IntVar(&f.top, "top", 20, "")
+	set.StringVar(&f.by, "by", "", "")
 	set.BoolVar(&f.tree, "tree", false, "")
 	set.BoolVar(&f.json, "json", false, "")
 	files, code, done := parseMixed(set, reportHelpText(), args)
@@ -165,6 +171,9 @@ func (f *reportFlags) checkReport(args []string) ([]output, error) {
 	if f.top < 0 {
 		return nil, errors.New("--top cannot be negative")
 	}
+	if f.by != "" && !slices.Contains(export.Groups, f.by) {
+		return nil, fmt.Errorf("--by %q: choose %s", f.by, strings.Join(export.Groups, ", "))
+	}
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -202,7 +211,12 @@ func (f *reportFlags) show(p *export.Profile) int {
 	opt := textOptions(os.Stdout)
 	export.WriteSummary(os.Stdout, p, opt)
 	fmt.Println()
-	err := export.WriteTop(os.Stdout, p, f.top, opt)
+	var err error
+	if f.by != "" {
+		err = export.WriteGroups(os.Stdout, p, f.by, f.top, opt)
+	} else {
+		err = export.WriteTop(os.Stdout, p, f.top, opt)
+	}
 	if f.tree && err == nil {
 		fmt.Println()
 		err = export.WriteTree(os.Stdout, p, opt)

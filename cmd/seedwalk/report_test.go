@@ -53,6 +53,20 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// The table can be by category, module, or thread.
+func TestReportBy(t *testing.T) {
+	path, _ := recorded(t)
+	for by, want := range map[string]string{"category": " 7 user code\n", "module": " ~100 %  ~100 %        7 App\n", "thread": "7 main (5)\n"} {
+		out, errOut, code, _ := tool(t, "report", "--by", by, path)
+		if code != 0 || !strings.Contains(out, "samples "+by+"\n") || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d, %s%s", by, code, errOut, out)
+		}
+	}
+	if _, errOut, code, _ := tool(t, "report", "--by", "color", path); code != 2 || !strings.Contains(errOut, "choose category, module, thread") {
+		t.Errorf("exit code %d, %s", code, errOut)
+	}
+}
+
 // Parts of a recording are chosen by time, thread, and function.
 func TestReportPart(t *testing.T) {
 	path, _ := recorded(t)

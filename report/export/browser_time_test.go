@@ -50,6 +50,8 @@ func TestPageTime(t *testing.T) {
 	go('#m=cpu&v=threads'); say([...document.querySelectorAll('#text tbody tr')].map(r => r.innerText.replace(/\s+/g, ' ').trim() + ' ' + (r.querySelector('canvas').width > 0)).join('|'));
 	const a = activity(-1, 10), c = data.classes.length; say(Array.from({ length: 10 }, (_, k) => Math.round(a.cpu.slice(k * c, k * c + c).reduce((x, y) => x + y, 0) / 1e6)).join(' ') + ' ' + [...activity(1, 10).alive].join(''));
 	go('#m=cpu&s=9-5'); say(String(span));
+	go('#m=cpu&f=0&s=250000-750000'); say(document.getElementById('categories').textContent);
+	go('#m=cpu&f=0&s=250000-750000&c=native-libraries'); say(totals());
 });</script></body>`
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, timed())), "</body>", script, 1)), "")
 	for _, want := range []string{
@@ -63,6 +65,8 @@ func TestPageTime(t *testing.T) {
 		"a (1) 750 ms true|b (2) 0 ns true",
 		"40 50 50 50 50 90 100 100 100 120 0011111110",
 		"null",
+		"user code 35 %native libraries 65 %",
+		"g=240000000",
 	} {
 		_, dom, _ = strings.Cut(dom, `<pre class="answer">`)
 		got, _, _ := strings.Cut(dom, "</pre>")

@@ -61,7 +61,7 @@ func WriteFirefox(w io.Writer, p *Profile) error {
 func (f *firefoxWriter) header() {
 	p, m := f.p, &f.out.Meta
 	*m = firefox.Meta{Product: cmp.Or(clean(strings.Join(p.Command, " ")), "seedwalk"), Interval: 1, Version: 24, Processed: firefoxVersion, Symbolicated: true,
-		Categories: []firefox.Category{category("Other", "grey")},
+		Categories: []firefox.Category{classCategory("Other", "grey")},
 		Markers:    []firefox.Schema{{Name: "Text", Display: []string{"marker-chart", "marker-table"}, Label: "{marker.data.name}", Fields: []map[string]string{{"key": "name", "label": "Details", "format": "unique-string"}}}},
 		Units:      map[string]string{"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}}
 	if !p.Start.IsZero() {
@@ -71,7 +71,7 @@ func (f *firefoxWriter) header() {
 		m.Interval = 1000 / p.RateHz
 	}
 	for c, color := range firefoxColors {
-		m.Categories = append(m.Categories, category(Class(c).String(), color))
+		m.Categories = append(m.Categories, classCategory(Class(c).String(), color))
 	}
 	var e []firefox.Entry
 	entry := func(label, format string, value any) {
@@ -96,7 +96,7 @@ func (f *firefoxWriter) header() {
 		Symbols:   firefox.Symbols{Lib: []int{}, Address: []int{}, Name: []int{}, Size: []int{}}}
 }
 
-func category(name, color string) firefox.Category {
+func classCategory(name, color string) firefox.Category {
 	return firefox.Category{Name: name, Color: color, Sub: []string{"Other"}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/report/export/category"
 	"github.com/seedwalk/seedwalk/report/export/page"
 )
 
@@ -85,8 +86,11 @@ func (d *pageData) addStacks(p *Profile, v *view, ends []int32) {
 		m := &metrics[at]
 		d.Metrics = append(d.Metrics, [4]any{m.name, m.label, m.unit, slices.Index(shown, m.count)})
 	}
+	d.Categories, d.Kinds = category.Names, make([][]int32, len(p.Threads))
+	categories := p.stackCategories()
 	for i := range v.paths {
 		pa := &v.paths[i]
+		d.Kinds[pa.thread] = append(d.Kinds[pa.thread], int32(categories[i]))
 		samples[pa.thread] += pa.values[valueSamples]
 		d.Stacks[pa.thread] = append(d.Stacks[pa.thread], int64(ends[i]))
 		for _, at := range shown {

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/report/export/speedscope"
 	"github.com/seedwalk/seedwalk/testkit/cmptest"
 )
 
 // The profile of a thread is in true time order: each sample ends when it was taken, and time
 // without samples is empty.
 func TestSpeedscopeInOrder(t *testing.T) {
-	var f speedscopeFile
+	var f speedscope.File
 	if err := json.Unmarshal(written(t, WriteSpeedscope, timed()), &f); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seedwalk/seedwalk/report/export/estimate"
 )
 
 func TestPercent(t *testing.T) {
@@ -69,8 +71,8 @@ func TestShare(t *testing.T) {
 		{-1, 5, 10, ""}, {500, 500, 1000, "50 %"}, {500, 50_000, 1000, "50.0 %"}, {500, 0, 1000, "50.0 %"}, {1000, 1000, 1000, "100.0 %"}, {1000, 10, 1000, "100 %"},
 		{3, 3, 1000, "~0.3 %"}, {30, 3, 1000, "~3 %"}, {1, 1, 150, "~1 %"}, {1, 1, 190, "~1 %"}, {1, 1, 1_000_000, "~<0.1 %"}, {5, 0, 1_000_000, "<0.1 %"}, {9, 9, 90, "~10 %"}, {10, 10, 100, "10 %"},
 	} {
-		if got := share(c.part, c.count, c.all); got != c.want {
-			t.Errorf("share(%d, %d, %d) = %q, want %q", c.part, c.count, c.all, got, c.want)
+		if got := estimate.Share(c.part, c.count, c.all); got != c.want {
+			t.Errorf("estimate.Share(%d, %d, %d) = %q, want %q", c.part, c.count, c.all, got, c.want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seedwalk/seedwalk/report/export/estimate"
 )
 
 // classMarks precede names, so that classes can be distinguished without colors.
@@ -70,7 +72,7 @@ func treeOf(p *Profile, by int, label string, opt TextOptions) string {
 	weak := false
 	for _, l := range layTree(t, opt) {
 		b.WriteString(l.render(t, opt) + "\n")
-		weak = weak || isWeak(l.count) && l.total >= 0 || isWeak(l.selfCount) && l.self > 0
+		weak = weak || estimate.IsWeak(l.count) && l.total >= 0 || estimate.IsWeak(l.selfCount) && l.self > 0
 	}
 	if weak {
 		b.WriteString(opt.paint(sgrDim, weakLegend) + "\n")
@@ -232,12 +234,12 @@ func (l *treeLine) render(t *tree, opt TextOptions) string {
 	all := t.total[0].value
 	self, count := "", ""
 	if l.self > 0 {
-		self = share(l.self, l.selfCount, all)
+		self = estimate.Share(l.self, l.selfCount, all)
 	}
 	if l.total >= 0 && l.count > 0 {
 		count = thousands(l.count)
 	}
-	cols := fmt.Sprintf("%7s %7s %8s ", share(l.total, l.count, all), self, count)
+	cols := fmt.Sprintf("%7s %7s %8s ", estimate.Share(l.total, l.count, all), self, count)
 	if l.plain {
 		return cols + l.indent + opt.paint(sgrDim, cut(l.text, opt.Width-numberCols-1-len(l.indent)))
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seedwalk/seedwalk/report/export/category"
+	"github.com/seedwalk/seedwalk/report/export/estimate"
 )
 
 // Function is a function, or a run of frames with one role, with its times.
@@ -19,6 +21,86 @@ type Function struct {
 	Self, Total  int64 // in the metric's unit
 	SelfCount    int64 // samples of Self
 	TotalCount   int64 // samples of Total
+	group        bool  // several functions: without a class
+}
+
+// stackCategories returns the category of each stack.
+func (p *Profile) stackCategories() []category.Category {
+	kinds := make([]category.Kind, len(p.Frames))
+	for i := range p.Frames {
+		f := &p.Frames[i]
+		kinds[i] = category.Frame(f.Class.String(), f.Name, f.Module)
+	}
+	all := make([]category.Category, len(p.Stacks))
+	for i := range p.Stacks {
+		s := &p.Stacks[i]
+		kind := func(k int) category.Kind { return kinds[s.Frames[k]] }
+		all[i] = category.Stack(len(s.Frames), kind, threadRole(p.Threads[s.Thread].Name))
+	}
+	return all
+}
+
+// Groups are what a table can be by, besides functions.
+var Groups = []string{"category", "module", "thread"}
+
+// grouped returns the groups of a profile as functions, the one with most self time first. A stack
+// is in one category and one thread, which have no total. Its self time is that of its leaf's
+// module, and the total of a module is of all stacks with a frame of it.
+func grouped(p *Profile, by string) []Function {
+	metric := p.defaultMetric()
+	var all []Function
+	index := map[string]int{}
+	at := func(name string) *Function {
+		i, ok := index[name]
+		if !ok {
+			i = len(all)
+			index[name] = i
+			all = append(all, Function{Name: name, Total: -1, group: true})
+		}
+		return &all[i]
+	}
+	categories := p.stackCategories()
+	for i := range p.Stacks {
+		s := &p.Stacks[i]
+		v := valuesOf(s)
+		value, count := v[metric], v[metrics[metric].count]
+		name := categories[i].String()
+		if by == "thread" {
+			name = threadLabel(&p.Threads[s.Thread])
+		} else if by == "module" {
+			name = "[no module]"
+			if len(s.Frames) > 0 {
+				name = p.moduleOf(s.Frames[0])
+			}
+			seen := map[string]bool{}
+			for _, f := range s.Frames {
+				if m := p.moduleOf(f); !seen[m] {
+					seen[m] = true
+					g := at(m)
+					g.Total, g.TotalCount = max(0, g.Total)+value, g.TotalCount+count
+				}
+			}
+		}
+		g := at(name)
+		g.Self, g.SelfCount = g.Self+value, g.SelfCount+count
+	}
+	sortFunctions(all)
+	return all
+}
+
+// moduleOf returns the name of a frame's module, or of the kind of a frame without one.
+func (p *Profile) moduleOf(i int32) string {
+	f := &p.Frames[i]
+	if f.Module == "" || f.Class == ClassGap {
+		return "[" + f.Class.String() + "]"
+	}
+	return clean(f.Module)
+}
+
+func sortFunctions(all []Function) {
+	slices.SortStableFunc(all, func(a, b Function) int {
+		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total), strings.Compare(a.Name, b.Name))
+	})
 }
 
 // Functions returns the functions of a profile, the one with most self time first. It measures
@@ -52,9 +134,7 @@ func Functions(p *Profile) ([]Function, error) {
 		s := &v.symbols[i]
 		all[i].Name, all[i].Module, all[i].Class, all[i].Doubtful = s.name, s.module, s.class, s.doubtful
 	}
-	slices.SortStableFunc(all, func(a, b Function) int {
-		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total), strings.Compare(a.Name, b.Name))
-	})
+	sortFunctions(all)
 	return all, nil
 }
 
@@ -72,6 +152,18 @@ func WriteTop(w io.Writer, p *Profile, n int, opt TextOptions) error {
 	if err != nil {
 		return err
 	}
+	return writeTable(w, p, all, "function", n, opt)
+}
+
+// WriteGroups writes the same table by category, module, or thread (see Groups).
+func WriteGroups(w io.Writer, p *Profile, by string, n int, opt TextOptions) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	return writeTable(w, p, grouped(p.sampledFor(), by), by, n, opt)
+}
+
+func writeTable(w io.Writer, p *Profile, all []Function, what string, n int, opt TextOptions) error {
 	opt = opt.filled()
 	by := p.defaultMetric()
 	m := &metrics[by]
@@ -89,20 +181,20 @@ func WriteTop(w io.Writer, p *Profile, n int, opt TextOptions) error {
 	if m.unit == "nanoseconds" {
 		head = fmt.Sprintf("%s: %s, %s", m.label, shortTime(time.Duration(whole)), plural(samples, "sample"))
 	}
-	b.WriteString(opt.paint(sgrDim, head) + "\n" + opt.paint(sgrDim, "   self   total  samples function") + "\n")
+	b.WriteString(opt.paint(sgrDim, head) + "\n" + opt.paint(sgrDim, "   self   total  samples "+what) + "\n")
 	weak := false
 	for i := range all[:min(n, len(all))] {
 		f := &all[i]
 		if f.Self == 0 {
 			break
 		}
-		weak = weak || isWeak(f.SelfCount)
+		weak = weak || estimate.IsWeak(f.SelfCount)
 		b.WriteString(f.line(whole, opt) + "\n")
 	}
 	if weak {
 		b.WriteString(opt.paint(sgrDim, weakLegend) + "\n")
 	}
-	_, err = io.WriteString(w, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -119,45 +211,14 @@ func (f *Function) line(whole int64, opt TextOptions) string {
 	room := opt.Width - numberCols - 3
 	name = fit(name, max(room-utf8.RuneCountInString(module), room/2, 10))
 	module = cut(module, max(0, room-utf8.RuneCountInString(name)))
-	return fmt.Sprintf("%7s %7s %8s ", share(f.Self, f.SelfCount, whole), share(f.Total, f.TotalCount, whole), thousands(f.SelfCount)) +
-		opt.paint(classSGR[f.Class], classMarks[f.Class]+" "+name) + opt.paint(sgrDim, module)
+	return fmt.Sprintf("%7s %7s %8s ", estimate.Share(f.Self, f.SelfCount, whole), estimate.Share(f.Total, f.TotalCount, whole), thousands(f.SelfCount)) +
+		f.paint(name, opt) + opt.paint(sgrDim, module)
 }
 
-// fewSamples is the number of samples below which a time is marked as weak: its standard
-// error is a third of it, or more.
-const fewSamples = 10
-
-// isWeak reports whether a time with count samples is marked. A time without samples comes
-// from a clock and is exact.
-func isWeak(count int64) bool { return count > 0 && count < fewSamples }
-
-// share formats a percentage with count samples. It returns "" for a negative part, shows only
-// the digits that the samples support, and marks a weak value with a tilde.
-func share(part, count, all int64) string {
-	if part < 0 {
-		return ""
+// paint returns the name behind the mark of its class, in its color.
+func (f *Function) paint(name string, opt TextOptions) string {
+	if f.group {
+		return name
 	}
-	f := 100 * float64(part) / float64(all)
-	text := fmt.Sprintf("%.*f %%", shareDigits(f, count), f)
-	if least := math.Pow10(-shareDigits(f, count)); part > 0 && f < least/2 {
-		text = fmt.Sprintf("<%.*f %%", shareDigits(f, count), least)
-	}
-	if isWeak(count) {
-		return "~" + text
-	}
-	return text
-}
-
-// shareDigits returns how many decimals the samples support: none if the standard error is
-// half a percent or more, else one.
-func shareDigits(percent float64, count int64) int {
-	if count <= 0 {
-		return 1
-	}
-	n := float64(count)
-	deviation := percent / math.Sqrt(n) * math.Sqrt(max(0, 1-percent/100))
-	if max(deviation, percent/n) >= 0.5 { // of all or nearly all, one sample more or less
-		return 0
-	}
-	return 1
+	return opt.paint(classSGR[f.Class], classMarks[f.Class]+" "+name)
 }

@@ -34,16 +34,29 @@ function rankNames() {
 // DIFF holds the comparison of two recordings, see page/diff.js; null in the page of one.
 const DIFF = data.diff || null, AFTER = -1, BEFORE = -2;
 
-// selfOf adds up one metric per node over a thread, or over all (-1). In a comparison -1 is the
-// recording after, and -2 the one before.
-function selfOf(thread, metric) {
-  if (span) return inSpan(thread, metric);
-  const self = new Float64Array(base.n);
+// eachValue calls f with the node, the category, and the value in one metric of each stack of a
+// thread, or of all (-1). In a comparison -1 is the recording after, and -2 the one before.
+function eachValue(thread, metric, f) {
+  if (span) { eachInSpan(thread, metric, f); return; }
   data.stacks.forEach((row, t) => {
     if (thread >= 0 && thread !== t || DIFF && (t < DIFF.split ? AFTER : BEFORE) === thread) return;
-    for (let i = 0; i < row.length; i += STRIDE) self[row[i]] += row[i + 1 + metric];
+    const kinds = data.kinds[t];
+    for (let i = 0, k = 0; i < row.length; i += STRIDE, k++) f(row[i], kinds[k], row[i + 1 + metric]);
   });
+}
+
+// selfOf adds up one metric per node over the stacks of the chosen category.
+function selfOf(thread, metric) {
+  const self = new Float64Array(base.n), only = state.category;
+  eachValue(thread, metric, (node, category, value) => { if (only < 0 || category === only) self[node] += value; });
   return self;
+}
+
+// categorySums adds up one metric over the stacks of each category.
+function categorySums(thread, metric) {
+  const sums = data.categories.map(() => 0);
+  eachValue(thread, metric, (_, category, value) => { sums[category] += value; });
+  return sums;
 }
 
 // valuesOf returns the values of the nodes: the metric, and how many there are. In a comparison

@@ -7,7 +7,7 @@ const NAMELESS = /\+0x[0-9a-f]+$/;
 const STARTS = /^(__?clone3?|clone3?|start_thread|_start|_dl_start.*|__libc_start_main.*|__libc_start_call_main|main|coreclr_execute_assembly|coreclr_main|hostfxr_main.*|corehost_main.*|RtlUserThreadStart|BaseThreadInitThunk|mainCRTStartup|__tmainCRTStartup|wmain)$/;
 
 // WAITS are functions at the leaf of a thread that waits: for a lock, a time, input.
-const WAITS = /^(__futex_abstimed_wait\w*|futex_wait\w*|do_futex_wait\w*|__lll_lock_wait\w*|lll_\w*wait\w*|_*pthread_cond_(timed|clock)?wait\w*|_*sem_(timed|clock)?wait\w*|__new_sem_wait\w*|_*epoll_p?wait2?|_*p?poll|_*p?select|_*(clock_)?nanosleep\w*|_*sigwait\w*|_*sigtimedwait\w*|_*rt_sigtimedwait|_*accept4?|_*wait4|_*waitpid|Nt(WaitFor\w+|DelayExecution|RemoveIoCompletion\w*|SignalAndWaitForSingleObject|WaitForAlertByThreadId)|Zw(WaitFor\w+|DelayExecution|RemoveIoCompletion\w*)|win32u?\.?NtUserMsgWait\w*)$/;
+const WAITS = /^(__futex_abstimed_wait\w*|futex_wait\w*|do_futex_wait\w*|\w*lll_\w*wait\w*|_*pthread_cond_(timed|clock)?wait\w*|_*sem_(timed|clock)?wait\w*|__new_sem_wait\w*|_*epoll_p?wait2?|_*p?poll|_*p?select|_*(clock_)?nanosleep\w*|_*sigwait\w*|_*sigtimedwait\w*|_*rt_sigtimedwait|_*accept4?|_*wait4|_*waitpid|Nt(WaitFor\w+|DelayExecution|RemoveIoCompletion\w*|SignalAndWaitForSingleObject|WaitForAlertByThreadId)|Zw(WaitFor\w+|DelayExecution|RemoveIoCompletion\w*)|win32u?\.?NtUserMsgWait\w*)$/;
 
 // MANAGED_WAITS are the same for profiles without native frames, such as those of traces.
 const MANAGED_WAITS = /^System\.Threading\.(Thread\.(Sleep|Join)|WaitHandle\.Wait\w*|Monitor\.(Wait|ObjWait|Enter\w*)|LowLevel(LifoSemaphore|Monitor)\.Wait\w*|LowLevelSpinWaiter\.Wait)([<(].*)?$/;

@@ -81,7 +81,7 @@ const WALKING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]);
 
 // back undoes one thing: the search, the view, the zoom.
 function back(typing) {
-  if ($("search").value !== "") { $("search").value = ""; setSearch(""); } else if (!typing && state.shape === "callers") setShape("flame"); else if (!typing && picture.focus === 0 && span) setSpan(null); else if (!typing) zoom(0);
+  if ($("search").value !== "") { $("search").value = ""; setSearch(""); } else if (!typing && state.shape === "callers") setShape("flame"); else if (!typing && picture.focus === 0 && state.category >= 0) setCategory(-1); else if (!typing && picture.focus === 0 && span) setSpan(null); else if (!typing) zoom(0);
 }
 
 function onKey(e) {
@@ -136,7 +136,7 @@ function turnAround() {
 function remember() {
   const path = pathOf(tree, picture.focus).slice(1).map(i => tree.symbol[i]);
   const at = { m: METRICS[state.metric][0], t: state.thread === BEFORE ? "before" : state.thread < 0 ? "" : state.thread, v: state.shape, o: state.order, f: state.fold ? 1 : 0, i: state.invert ? 1 : "",
-    q: state.search, s: span ? span.map(t => Math.round(t)).join("-") : "", h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree.side ? "" : path.join(".") };
+    q: state.search, c: state.category < 0 ? "" : data.categories[state.category].replace(" ", "-"), s: span ? span.map(t => Math.round(t)).join("-") : "", h: [...state.hidden].map(c => data.classes[c]).join("."), of: state.of < 0 ? "" : state.of, z: tree.side ? "" : path.join(".") };
   const hash = "#" + new URLSearchParams(Object.entries(at).filter(([, v]) => v !== ""));
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
@@ -153,6 +153,7 @@ function recall() {
   const part = /^(\d+)-(\d+)$/.exec(at.get("s") || "");
   span = TIMES && part && Number(part[1]) < Number(part[2]) ? [Number(part[1]), Math.min(TIMES.length, Number(part[2]))] : null;
   state.invert = at.get("i") === "1";
+  state.category = DIFF ? -1 : data.categories.findIndex(c => c.replace(" ", "-") === at.get("c"));
   if (at.has("f")) state.fold = at.get("f") === "1";
   state.hidden = new Set((at.get("h") || "").split(".").map(c => data.classes.indexOf(c)).filter(c => c >= 0));
   if (state.fold) folds(); // its symbols can be zoomed too

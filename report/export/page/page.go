@@ -46,19 +46,20 @@ type Data struct {
 
 // Head is what is small.
 type Head struct {
-	Title   string   `json:"title"`
-	Facts   []string `json:"facts"`
-	Notes   []string `json:"notes"`
-	Warning string   `json:"warning"` // "" = none
-	Classes []string `json:"classes"`
-	Modules []string `json:"modules"`
-	Symbols [][3]any `json:"symbols"`          // name, module, class + 8 if doubtful
-	Threads [][2]any `json:"threads"`          // label, samples
-	Metrics [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
-	First   int      `json:"first"`            // metric that the page shows first
-	Length  int64    `json:"length,omitempty"` // of the recording, microseconds
-	Pauses  []int64  `json:"pauses,omitempty"` // GC pauses: start and length in microseconds, ...
-	Diff    any      `json:"diff,omitempty"`   // see diff.js
+	Title      string   `json:"title"`
+	Facts      []string `json:"facts"`
+	Notes      []string `json:"notes"`
+	Warning    string   `json:"warning"` // "" = none
+	Classes    []string `json:"classes"`
+	Categories []string `json:"categories"`
+	Modules    []string `json:"modules"`
+	Symbols    [][3]any `json:"symbols"`          // name, module, class + 8 if doubtful
+	Threads    [][2]any `json:"threads"`          // label, samples
+	Metrics    [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
+	First      int      `json:"first"`            // metric that the page shows first
+	Length     int64    `json:"length,omitempty"` // of the recording, microseconds
+	Pauses     []int64  `json:"pauses,omitempty"` // GC pauses: start and length in microseconds, ...
+	Diff       any      `json:"diff,omitempty"`   // see diff.js
 }
 
 // Bulk is most of the page. It is encoded number by number, without a copy in memory.
@@ -66,6 +67,7 @@ type Bulk struct {
 	Parents []int32   `json:"parents"` // of node i+1 (node 0 is the root), as i+1 minus parent
 	Nodes   []int32   `json:"nodes"`   // symbol of node i+1
 	Stacks  [][]int64 `json:"stacks"`  // per thread: node, its value of each metric, node, ...
+	Kinds   [][]int32 `json:"kinds"`   // per thread: the category of each of its stacks
 	Samples []int64   `json:"samples"` // see time.js
 }
 
@@ -94,16 +96,24 @@ func (b *Bulk) write(out *bufio.Writer) {
 	writeNumbers(out, b.Parents)
 	out.WriteString(`,"nodes":`)
 	writeNumbers(out, b.Nodes)
-	out.WriteString(`,"stacks":[`)
-	for i, row := range b.Stacks {
+	out.WriteString(`,"stacks":`)
+	writeRows(out, b.Stacks)
+	out.WriteString(`,"kinds":`)
+	writeRows(out, b.Kinds)
+	out.WriteString(`,"samples":`)
+	writeNumbers(out, b.Samples)
+	out.WriteByte('}')
+}
+
+func writeRows[T int32 | int64](out *bufio.Writer, rows [][]T) {
+	out.WriteByte('[')
+	for i, row := range rows {
 		if i > 0 {
 			out.WriteByte(',')
 		}
 		writeNumbers(out, row)
 	}
-	out.WriteString(`],"samples":`)
-	writeNumbers(out, b.Samples)
-	out.WriteByte('}')
+	out.WriteByte(']')
 }
 
 func writeNumbers[T int32 | int64](out *bufio.Writer, numbers []T) {

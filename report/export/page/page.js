@@ -2,7 +2,7 @@
 
 const $ = id => document.getElementById(id);
 const PICTURES = new Set(["flame", "icicle", "callers"]);
-const state = { thread: -1, metric: 0, hidden: new Set(), order: "heavy", shape: "flame", fold: false, invert: false, sort: "self", of: -1, search: "", pattern: null };
+const state = { thread: -1, metric: 0, hidden: new Set(), order: "heavy", shape: "flame", fold: false, invert: false, sort: "self", of: -1, category: -1, search: "", pattern: null };
 const picture = new Picture($("view"), $("canvas"), $("space"));
 let whole, tree; // of all calls; what is shown: that, the same from the leaves, or callers and callees of one function
 
@@ -44,6 +44,7 @@ function show(path) {
   $("empty").hidden = whole.total[0] > 0;
   $("empty").textContent = "No " + (state.metric > 0 ? METRICS[state.metric][1] : "samples") + " in this selection.";
   drawLegend();
+  drawCategories();
   drawTime();
   draw();
 }
@@ -90,6 +91,33 @@ function drawLegend() {
     return [b];
   }));
   if (tree.count.some(n => isWeak(n, state.metric))) $("legend").append(element("span", FEW_SAMPLES));
+}
+
+const CATEGORY_COLORS = ["managed", "type", "native", "kernel", "runtime", "unsampled", "stub", "root", "gap2"];
+
+// drawCategories draws the bar of categories. A button is as wide as the share of its category, and
+// shows only the stacks of it.
+function drawCategories() {
+  const sums = categorySums(state.thread, state.metric), all = sums.reduce((a, b) => a + b, 0), bar = $("categories");
+  bar.hidden = DIFF !== null || !(all > 0);
+  if (state.category < 0) delete bar.dataset.only; else bar.dataset.only = data.categories[state.category];
+  bar.replaceChildren(...data.categories.flatMap((name, c) => {
+    if (!(sums[c] > 0) && state.category !== c) return [];
+    const share = sharePercent(all > 0 ? sums[c] / all : 0);
+    const b = element("button", `${name} ${share}`, { title: `${name}: ${share} of ${METRICS[state.metric][1]}; click to see ${state.category === c ? "all" : "only these stacks"}`, onclick: () => setCategory(state.category === c ? -1 : c) });
+    b.setAttribute("aria-pressed", String(state.category === c));
+    b.style.flexGrow = String(sums[c] / (all || 1));
+    b.style.setProperty("--c", `var(--${CATEGORY_COLORS[c]})`);
+    return [b];
+  }));
+}
+
+// setCategory shows the stacks of one category, -1 = all.
+function setCategory(c) {
+  state.category = c;
+  rebuild();
+  const pressed = $("categories").querySelector("[aria-pressed=true]");
+  if (pressed) pressed.focus();
 }
 
 function sharePercent(s) { return s > 0 && s < 0.001 ? "<0.1 %" : (100 * s).toFixed(s > 0 && s < 0.1 ? 1 : 0) + " %"; }

@@ -13,17 +13,18 @@ const TIMES = (() => {
     wall[i] = Math.floor(flat[3 * i + 2] / 2);
     cpu[i] = flat[3 * i + 2] % 2;
   }
-  const node = [], thread = [], weight = [], index = name => METRICS.findIndex(m => m[0] === name);
+  const node = [], kind = [], thread = [], weight = [], index = name => METRICS.findIndex(m => m[0] === name);
   const time = index("cpu"), count = index("cpu_samples");
   data.stacks.forEach((r, t) => {
     for (let i = 0; i < r.length; i += STRIDE) {
       node.push(r[i]);
+      kind.push(data.kinds[t][i / STRIDE]);
       thread.push(t);
       weight.push(r[i + 1 + count] > 0 ? r[i + 1 + time] / r[i + 1 + count] : 0); // nanoseconds of a CPU sample
     }
   });
   const hits = cpu.reduce((a, b) => a + b, 0), sum = cpu.reduce((a, b, i) => a + (b ? weight[row[i]] : 0), 0);
-  return { n, at, row, wall, cpu, node, thread, weight, length: Math.max(data.length, at[n - 1], 1), period: hits > 0 ? sum / hits : 1e7 };
+  return { n, at, row, wall, cpu, node, kind, thread, weight, length: Math.max(data.length, at[n - 1], 1), period: hits > 0 ? sum / hits : 1e7 };
 })();
 
 // columnsFor returns how many columns fit into w pixels, so that a column of a busy processor has
@@ -33,10 +34,10 @@ function columnsFor(w, pixels) { return Math.max(10, Math.min(Math.floor(w / pix
 // span is the chosen part of the time in microseconds, null for all of it.
 let span = null;
 
-// inSpan adds up one metric per node over the samples of the chosen time. The wall time of a
-// sample ends when it was taken.
-function inSpan(thread, metric) {
-  const self = new Float64Array(base.n), name = METRICS[metric][0], { at, row, wall, cpu } = TIMES, [from, to] = span;
+// eachInSpan is eachValue for the samples of the chosen time. The wall time of a sample ends when it
+// was taken.
+function eachInSpan(thread, metric, f) {
+  const name = METRICS[metric][0], { at, row, wall, cpu } = TIMES, [from, to] = span;
   for (let i = 0; i < TIMES.n; i++) {
     const r = row[i], begin = cpu[i] ? at[i] : at[i] - wall[i];
     if (at[i] < from || begin > to || thread >= 0 && TIMES.thread[r] !== thread) continue;
@@ -44,9 +45,8 @@ function inSpan(thread, metric) {
     if (name === "samples") v = 1;
     else if (name === "wall") v = 1000 * Math.max(0, Math.min(at[i], to) - Math.max(at[i] - wall[i], from));
     else if (cpu[i]) v = name === "cpu" ? TIMES.weight[r] : name === "cpu_samples" ? 1 : 0;
-    self[TIMES.node[r]] += v;
+    f(TIMES.node[r], TIMES.kind[r], v);
   }
-  return self;
 }
 
 // activity returns, for each of so many columns, the CPU time by class of the leaf (nanoseconds),
