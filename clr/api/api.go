@@ -25,6 +25,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -130,11 +131,12 @@ type Result struct {
 	Do    string `json:"do"`
 }
 
-// Check is a rule that the checking proxy enforces.
+// Check is a rule that the checking proxy enforces, or a topic: a hook, a flag, a symptom.
 type Check struct {
-	Name string `json:"name"`
-	Says string `json:"says"`
-	Do   string `json:"do"`
+	Name    string   `json:"name"`
+	Aliases []string `json:"aliases,omitempty"` // of a topic
+	Says    string   `json:"says"`
+	Do      string   `json:"do"`
 }
 
 // Release is a major release of .NET times 10 plus the minor one: 22 is 2.2.
@@ -153,6 +155,7 @@ type Tables struct {
 	Bits      []Bit
 	Results   []Result
 	Checks    []Check
+	Topics    []Check
 	IIDs      map[string]string // by the name of the interface
 }
 
@@ -223,11 +226,14 @@ func (t *Tables) FindResult(value uint32) *Result {
 	return nil
 }
 
-// FindCheck returns a rule of the checking proxy.
+// FindCheck returns a rule of the checking proxy, or a topic by one of its names.
 func (t *Tables) FindCheck(name string) *Check {
-	for i := range t.Checks {
-		if strings.EqualFold(t.Checks[i].Name, name) {
-			return &t.Checks[i]
+	same := func(s string) bool { return strings.EqualFold(s, name) }
+	for _, list := range [][]Check{t.Checks, t.Topics} {
+		for i := range list {
+			if same(list[i].Name) || slices.ContainsFunc(list[i].Aliases, same) {
+				return &list[i]
+			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package api
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,7 +89,7 @@ func TestWhole(t *testing.T) {
 			t.Errorf("%s: says %q, do %q", r.Name, r.Says, r.Do)
 		}
 	}
-	for _, c := range Load().Checks {
+	for _, c := range slices.Concat(Load().Checks, Load().Topics) {
 		if c.Says == "" || c.Do == "" {
 			t.Errorf("%s: says %q, do %q", c.Name, c.Says, c.Do)
 		}
@@ -191,12 +192,12 @@ func TestParseRefuses(t *testing.T) {
 		{"bad value", "", "", "B low 100000000 yes yes yes\n", "", "no hexadecimal number"},
 		{"result without name", "", "", "", "00000000\n", "1 columns"},
 	} {
-		_, err := Parse(c.info, c.callbacks, c.bits, c.results, "")
+		_, err := Parse(c.info, c.callbacks, c.bits, c.results, "", "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if _, err := Parse(good, "", "", "", ""); err != nil {
+	if _, err := Parse(good, "", "", "", "", ""); err != nil {
 		t.Errorf("a good table: %v", err)
 	}
 }

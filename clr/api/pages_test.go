@@ -14,6 +14,7 @@ func (t *Tables) Markdown() string {
 	t.writeCallbacks(&b)
 	t.writeBits(&b)
 	t.writeResults(&b)
+	t.writeChecks(&b)
 	return b.String()
 }
 
@@ -174,5 +175,12 @@ func (t *Tables) writeResults(b *strings.Builder) {
 	b.WriteString("## HRESULTs\n\n| value | name | what it means | what to do |\n|---|---|---|---|\n")
 	for _, r := range t.Results {
 		fmt.Fprintf(b, "| %08X | %s | %s | %s |\n", r.Value, r.Name, r.Says, r.Do)
+	}
+}
+
+func (t *Tables) writeChecks(b *strings.Builder) {
+	b.WriteString("\n## What the checking proxy reports\n\n| rule | what happens | what to do |\n|---|---|---|\n")
+	for _, c := range t.Checks {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", c.Name, c.Says, c.Do)
 	}
 }

@@ -9,33 +9,34 @@ import (
 	"sync"
 )
 
-//go:embed info.txt callbacks.txt bits.txt results.txt checks.txt
+//go:embed info.txt callbacks.txt bits.txt results.txt checks.txt topics.txt
 var files embed.FS
 
 // Load returns the tables that this package holds.
 var Load = sync.OnceValue(func() *Tables {
-	var text [5]string
-	for i, name := range []string{"info.txt", "callbacks.txt", "bits.txt", "results.txt", "checks.txt"} {
+	var text [6]string
+	for i, name := range []string{"info.txt", "callbacks.txt", "bits.txt", "results.txt", "checks.txt", "topics.txt"} {
 		b, err := files.ReadFile(name)
 		if err != nil {
 			panic(err) // embedded
 		}
 		text[i] = string(b)
 	}
-	t, err := Parse(text[0], text[1], text[2], text[3], text[4])
+	t, err := Parse(text[0], text[1], text[2], text[3], text[4], text[5])
 	if err != nil {
 		panic(err) // the tests read the same text
 	}
 	return t
 })
 
-// Parse reads the five tables.
-func Parse(info, callbacks, bits, results, checks string) (*Tables, error) {
+// Parse reads the six tables.
+func Parse(info, callbacks, bits, results, checks, topics string) (*Tables, error) {
 	t := &Tables{IIDs: map[string]string{}}
 	p := parser{t: t}
 	p.file("bits.txt", bits, p.bit)
 	p.file("results.txt", results, p.result)
-	p.file("checks.txt", checks, p.check)
+	p.file("checks.txt", checks, func(w []string) { p.check(w, &t.Checks) })
+	p.file("topics.txt", topics, func(w []string) { p.check(w, &t.Topics) })
 	p.file("info.txt", info, p.info)
 	p.file("callbacks.txt", callbacks, p.callback)
 	return t, p.err

@@ -194,12 +194,12 @@ func (p *parser) result(w []string) {
 	p.says = func(w []string) { p.remedy(w, &r.Says, &r.Do) }
 }
 
-func (p *parser) check(w []string) {
-	if !p.columns(w, 1, 0) {
+func (p *parser) check(w []string, to *[]Check) {
+	if !p.columns(w[:1], 1, 0) {
 		return
 	}
-	p.t.Checks = append(p.t.Checks, Check{Name: w[0]})
-	c := &p.t.Checks[len(p.t.Checks)-1]
+	*to = append(*to, Check{Name: w[0], Aliases: w[1:]})
+	c := &(*to)[len(*to)-1]
 	p.says = func(w []string) { p.remedy(w, &c.Says, &c.Do) }
 }
 

@@ -25,12 +25,15 @@ Says in one screen what holds for NAME, and what happens otherwise:
                                            decision table gives it
   a bit of the event mask                  what it delivers, who may set it when
   a rule of stack walking                  what it says and why (its story: seedwalk sim)
+  a rule of the checking proxy             what happens, what to do
+  an interface, a slot                     ICorProfilerInfo10: its id and methods; 36: DoStackSnapshot
+  a hook, a flag, a symptom                FunctionEnter3, COR_PRF_SNAPSHOT_DEFAULT, hang, crash
 Without NAME it lists all of them. Upper and lower case are the same, COR_PRF_ and CORPROF_E_ may
-be left out.
+be left out, and HRESULTs may be decimal.
 
 Options:
   --json           one object: {kind, name, ...} with the columns of docs/contracts.md; without NAME
-                   {info, callbacks, bits, results, rules: [names]}
+                   {info, callbacks, bits, results, rules, checks, topics: [names]}
 
 Examples:
   seedwalk rules GetClassFromTokenAndTypeArgs
@@ -44,6 +47,12 @@ Exit code: 0 success, 1 there is no such name, 2 wrong usage.
 func runRules(args []string) int {
 	set := flag.NewFlagSet("rules", flag.ContinueOnError)
 	asJSON := set.Bool("json", false, "")
+	args = slices.Clone(args)
+	for i, a := range args { // -2146233501 is an HRESULT and no flag
+		if v, err := strconv.ParseInt(a, 10, 32); err == nil && v < 0 {
+			args[i] = fmt.Sprintf("%08X", uint32(v))
+		}
+	}
 	if code, done := parse(set, rulesHelp, args); done {
 		return code
 	}
@@ -69,6 +78,8 @@ type contract struct {
 	Result   *api.Result   `json:"result,omitempty"`
 	Rows     []decision    `json:"decision_table,omitempty"` // of Result
 	Rule     *ruleText     `json:"rule,omitempty"`
+	Check    *api.Check    `json:"check,omitempty"`
+	Listed   *methods      `json:"methods,omitempty"` // of an interface or a slot
 }
 
 type placeAnswer struct {
@@ -96,6 +107,9 @@ type ruleText struct {
 // lookUp finds what has the name, nil if nothing has.
 func lookUp(name string) *contract {
 	t := api.Load()
+	if _, method, ok := strings.Cut(name, "::"); ok { // ICorProfilerInfo::ForceGC
+		name = method
+	}
 	if m := t.FindInfo(name); m != nil {
 		return &contract{Kind: "info", Info: m, Places: placesOf(m)}
 	}
@@ -117,7 +131,10 @@ func lookUp(name string) *contract {
 			return &contract{Kind: "rule", Rule: &ruleText{r.Name, r.Line, r.Text, "", r.Enforced, r.Provoked, false}}
 		}
 	}
-	return nil
+	if c := t.FindCheck(name); c != nil {
+		return &contract{Kind: "check", Check: c}
+	}
+	return lookUpMethods(t, name)
 }
 
 func placesOf(m *api.Info) (all []placeAnswer) {
@@ -130,6 +147,9 @@ func placesOf(m *api.Info) (all []placeAnswer) {
 // findResult finds an HRESULT by hexadecimal value or name.
 func findResult(t *api.Tables, name string) *api.Result {
 	if v, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(name), "0x"), 16, 32); err == nil {
+		return t.FindResult(uint32(v))
+	}
+	if v, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return t.FindResult(uint32(v))
 	}
 	for i := range t.Results {
@@ -190,5 +210,5 @@ func writeJSON(w io.Writer, v any) int {
 // ruleNames are all names there are.
 func ruleNames() (all []string) {
 	l := listed()
-	return slices.Concat(l.Info, l.Callbacks, l.Bits, l.Results, l.Rules)
+	return slices.Concat(l.Info, l.Callbacks, l.Bits, l.Results, l.Rules, l.Checks, l.Topics)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/api"
@@ -17,6 +18,8 @@ type allNames struct {
 	Bits      []string `json:"bits"`
 	Results   []string `json:"results"`
 	Rules     []string `json:"rules"`
+	Checks    []string `json:"checks"`
+	Topics    []string `json:"topics"`
 }
 
 func listed() (l allNames) {
@@ -39,7 +42,44 @@ func listed() (l allNames) {
 	for _, r := range rules.AllTold() {
 		l.Rules = append(l.Rules, r.Name)
 	}
+	for _, c := range t.Checks {
+		l.Checks = append(l.Checks, c.Name)
+	}
+	for _, c := range t.Topics {
+		l.Topics = append(append(l.Topics, c.Name), c.Aliases...)
+	}
 	return l
+}
+
+// methods are those of an interface, or those that have a slot.
+type methods struct {
+	Name    string   `json:"name"`
+	IID     string   `json:"iid,omitempty"`
+	Methods []string `json:"methods"`
+}
+
+// lookUpMethods finds an interface by name, or a slot by number.
+func lookUpMethods(t *api.Tables, name string) *contract {
+	m := methods{Name: name}
+	slot, err := strconv.Atoi(strings.TrimPrefix(strings.ToLower(name), "slot "))
+	add := func(of, method string, n int) {
+		if err != nil && strings.EqualFold(of, name) {
+			m.Name, m.IID = of, t.IIDs[of]
+			m.Methods = append(m.Methods, fmt.Sprintf("%d %s", n, method))
+		} else if err == nil && n == slot {
+			m.Methods = append(m.Methods, of+"::"+method)
+		}
+	}
+	for _, i := range t.Info {
+		add(i.Interface, i.Name, i.Slot)
+	}
+	for _, c := range t.Callbacks {
+		add(c.Interface, c.Name, c.Slot)
+	}
+	if m.Methods == nil {
+		return nil
+	}
+	return &contract{Kind: "methods", Listed: &m}
 }
 
 func rulesList(asJSON bool) int {
@@ -58,7 +98,8 @@ func rulesList(asJSON bool) int {
 	for _, g := range []struct {
 		head string
 		all  []string
-	}{{"Methods of the info interfaces", l.Info}, {"Callbacks", l.Callbacks}, {"Bits of the event mask", l.Bits}, {"HRESULTs", l.Results}} {
+	}{{"Methods of the info interfaces", l.Info}, {"Callbacks", l.Callbacks}, {"Bits of the event mask", l.Bits}, {"HRESULTs", l.Results},
+		{"Rules of the checking proxy", l.Checks}, {"Hooks, flags, and symptoms", l.Topics}} {
 		fmt.Fprintf(w, "\n%s (%d):\n", g.head, len(g.all))
 		for _, line := range fold(strings.Join(g.all, ", "), 96) {
 			fmt.Fprintf(w, "  %s\n", line)
@@ -109,6 +150,16 @@ func (c *contract) print(w io.Writer) {
 		c.printBit(w)
 	case c.Result != nil:
 		c.printResult(w)
+	case c.Check != nil:
+		fmt.Fprintf(w, "%s\n\n", strings.Join(fold(c.Check.Name+" "+strings.Join(c.Check.Aliases, " "), ruleWidth), "\n  "))
+		field(w, "Means", c.Check.Says)
+		field(w, "Do", c.Check.Do)
+	case c.Listed != nil:
+		fmt.Fprintf(w, "%s %s\n\n", c.Listed.Name, c.Listed.IID)
+		for _, line := range fold(strings.Join(c.Listed.Methods, ", "), ruleWidth-2) {
+			fmt.Fprintf(w, "  %s\n", line)
+		}
+		fmt.Fprintln(w, "\nseedwalk rules METHOD says what holds for one of them.")
 	case c.Rule != nil:
 		fmt.Fprintf(w, "%s\n\n", strings.Join(fold(c.Rule.Name+": "+c.Rule.Line, ruleWidth), "\n  "))
 		field(w, "Why", c.Rule.Text)

@@ -91,6 +91,22 @@ func TestRulesJSON(t *testing.T) {
 	}
 }
 
+// Vendors ask by other words too: each finds an answer that names what it should.
+func TestRulesOtherWords(t *testing.T) {
+	for word, want := range map[string]string{"ICorProfilerInfo10": "97 SuspendRuntime", "icorprofilercallback2": "73 GarbageCollectionStarted", "ICorProfilerInfo::ForceGC": "slot 28",
+		"36": "ICorProfilerInfo2::DoStackSnapshot", "slot 97": "SuspendRuntime", "-2146233501": "UNSUPPORTED_CALL_SEQUENCE", "2148733795": "UNSUPPORTED_CALL_SEQUENCE", "8013135e": "INVALID_TGT_THREAD",
+		"FunctionEnter3": "cooperative", "ELT": "cooperative", "COR_PRF_SNAPSHOT_X86_OPTIMIZED": "E_INVALIDARG", "hang": "destroyed-waits", "Deadlock": "destroyed-waits",
+		"destroyed-waits": "deadlock", "GetObjectGeneration": "kills the process"} {
+		out, errOut, code, _ := tool(t, "rules", word)
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d, %s%s", word, code, out, errOut)
+		}
+	}
+	if _, _, code, _ := tool(t, "rules", "127"); code != 1 {
+		t.Errorf("a slot that is none: exit code %d", code)
+	}
+}
+
 // What the tables refer to by `seedwalk rules NAME` is there.
 func TestRulesReferTo(t *testing.T) {
 	n := 0
