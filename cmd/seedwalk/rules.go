@@ -79,7 +79,7 @@ type contract struct {
 	Rows     []decision    `json:"decision_table,omitempty"` // of Result
 	Rule     *ruleText     `json:"rule,omitempty"`
 	Check    *api.Check    `json:"check,omitempty"`
-	Listed   *methods      `json:"methods,omitempty"` // of an interface or a slot
+	Listed   *api.Listing  `json:"methods,omitempty"` // of an interface or a slot
 }
 
 type placeAnswer struct {
@@ -134,7 +134,10 @@ func lookUp(name string) *contract {
 	if c := t.FindCheck(name); c != nil {
 		return &contract{Kind: "check", Check: c}
 	}
-	return lookUpMethods(t, name)
+	if l := t.List(name); l != nil {
+		return &contract{Kind: "methods", Listed: l}
+	}
+	return nil
 }
 
 func placesOf(m *api.Info) (all []placeAnswer) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/api"
@@ -49,37 +48,6 @@ func listed() (l allNames) {
 		l.Topics = append(append(l.Topics, c.Name), c.Aliases...)
 	}
 	return l
-}
-
-// methods are those of an interface, or those that have a slot.
-type methods struct {
-	Name    string   `json:"name"`
-	IID     string   `json:"iid,omitempty"`
-	Methods []string `json:"methods"`
-}
-
-// lookUpMethods finds an interface by name, or a slot by number.
-func lookUpMethods(t *api.Tables, name string) *contract {
-	m := methods{Name: name}
-	slot, err := strconv.Atoi(strings.TrimPrefix(strings.ToLower(name), "slot "))
-	add := func(of, method string, n int) {
-		if err != nil && strings.EqualFold(of, name) {
-			m.Name, m.IID = of, t.IIDs[of]
-			m.Methods = append(m.Methods, fmt.Sprintf("%d %s", n, method))
-		} else if err == nil && n == slot {
-			m.Methods = append(m.Methods, of+"::"+method)
-		}
-	}
-	for _, i := range t.Info {
-		add(i.Interface, i.Name, i.Slot)
-	}
-	for _, c := range t.Callbacks {
-		add(c.Interface, c.Name, c.Slot)
-	}
-	if m.Methods == nil {
-		return nil
-	}
-	return &contract{Kind: "methods", Listed: &m}
 }
 
 func rulesList(asJSON bool) int {
@@ -172,47 +140,17 @@ func (c *contract) print(w io.Writer) {
 	}
 }
 
-// meanings of the words of info.txt, for a reader of one method.
-var meanings = map[string]string{
-	"async":             "asynchronous: it may be called from anywhere",
-	"sync":              "synchronous: on a managed thread inside a callback only; threads without a runtime Thread are let in",
-	"sync+gc":           "synchronous, and not in a callback whose scope forbids a collection; threads without a runtime Thread are let in",
-	"init":              "inside Initialize only",
-	"own":               "rules of its own, below",
-	"stub":              "not implemented",
-	"gc triggers":       "it may start a collection or wait for one: hold no lock over it that a collection, a suspension or a cooperative callback takes",
-	"gc notrigger":      "it starts none",
-	"gc unread":         "not known: the source was not to be had",
-	"locks takes":       "it may wait for locks of the CLR",
-	"locks none":        "none",
-	"locks reader":      "that of the code tables, which is tried and not waited for (80131364)",
-	"locks unread":      "not known: the source was not to be had",
-	"native yes":        "let in",
-	"native managed":    "answers 80131355",
-	"native becomes":    "let in, and the thread is a managed one for good: not on a sampler's",
-	"native kills":      "let in, and it can end the process: never",
-	"thread yes":        "may be called while you hold a thread suspended",
-	"thread reader":     "may be called while you hold a thread suspended: its lock is not waited for",
-	"thread no":         "not while you hold a thread suspended: it can wait for what that thread owns, or nobody knows that it does not",
-	"runtime yes":       "may be called by the thread that holds SuspendRuntime",
-	"runtime refused":   "not by the thread that holds SuspendRuntime: it owns the ThreadStore lock (80131363)",
-	"runtime hangs":     "not by the thread that holds SuspendRuntime: it hangs for ever",
-	"attached true":     "yes",
-	"attached false":    "no (8013136F)",
-	"notification true": "yes", "notification false": "no (E_INVALIDARG)",
-}
-
 func (c *contract) printInfo(w io.Writer) {
 	m := c.Info
 	fmt.Fprintf(w, "%s: slot %d, %s\n\n", m.Name, m.Slot, m.Interface)
-	field(w, "Call it", meanings[string(m.Gate)])
-	field(w, "Collection", meanings["gc "+m.GC])
-	field(w, "Locks", meanings["locks "+m.Locks])
-	field(w, "Native thread", meanings["native "+m.Native])
-	field(w, "Thread stopped", meanings["thread "+m.Thread])
-	field(w, "Runtime stopped", meanings["runtime "+m.Runtime])
-	field(w, "Attached", meanings[fmt.Sprint("attached ", m.Attach)])
-	field(w, "Notification", meanings[fmt.Sprint("notification ", m.Notify)])
+	field(w, "Call it", api.Meanings[string(m.Gate)])
+	field(w, "Collection", api.Meanings["gc "+m.GC])
+	field(w, "Locks", api.Meanings["locks "+m.Locks])
+	field(w, "Native thread", api.Meanings["native "+m.Native])
+	field(w, "Thread stopped", api.Meanings["thread "+m.Thread])
+	field(w, "Runtime stopped", api.Meanings["runtime "+m.Runtime])
+	field(w, "Attached", api.Meanings[fmt.Sprint("attached ", m.Attach)])
+	field(w, "Notification", api.Meanings[fmt.Sprint("notification ", m.Notify)])
 	field(w, "Needs", strings.Join(m.Needs, ", "))
 	for _, s := range m.Says {
 		field(w, "Note", s)
@@ -267,7 +205,7 @@ func (c *contract) printBit(w io.Writer) {
 	field(w, "Delivers", delivers)
 	field(w, "Later", map[bool]string{true: "may change after Initialize", false: "Initialize only (E_FAIL)"}[b.Later])
 	field(w, "Attached", map[bool]string{true: "yes", false: "no (E_FAIL or 8013136F)"}[b.Attach])
-	field(w, "Notification", meanings[fmt.Sprint("notification ", b.Notify)])
+	field(w, "Notification", api.Meanings[fmt.Sprint("notification ", b.Notify)])
 	for _, f := range b.From {
 		field(w, "From "+f.Release.String(), f.Column+": "+f.Value)
 	}
