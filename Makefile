@@ -119,7 +119,7 @@ test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: thre
 	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWindowsOutside' ./profiler/e2e -windows-outside 3000
 
-soak: runtime build samples ## a minute of everything that hurts
+soak: runtime build samples windows ## a minute of everything that hurts
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestSoak|TestWindowsTorture$$|TestWindowsChurn' ./profiler/e2e -soak 60s -torture 60s -churn 60s
 
 soak-examples: runtime build samples windows ## a minute of each sample profiler on each runtime, judged stack by stack
