@@ -3,6 +3,7 @@ package objects
 import (
 	"encoding/binary"
 	"slices"
+	"sort"
 
 	"github.com/seedwalk/seedwalk/context/memory"
 )
@@ -113,6 +114,12 @@ func (h *Heap) Read() bool {
 	}
 	h.Regions = once(h.Regions)
 	return ok
+}
+
+// Holds reports whether an address is in a region.
+func (h *Heap) Holds(at uint64) bool {
+	i := sort.Search(len(h.Regions), func(i int) bool { return h.Regions[i].End > at })
+	return i < len(h.Regions) && h.Regions[i].Start <= at
 }
 
 // once sorts regions, and joins those that overlap: a collector with segments lists one that

@@ -39,6 +39,15 @@ func (o *Object) Field(name string) uint64 {
 	return o.Word(offset)
 }
 
+// Uint32 returns a field of four bytes, 0 if the type has no such field.
+func (o *Object) Uint32(name string) uint32 {
+	offset, ok := o.Type.Field(name)
+	if n := uint64(len(o.Data)); !ok || n < 4 || offset > n-4 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(o.Data[offset:])
+}
+
 // Walked counts what a walk saw.
 type Walked struct {
 	Objects int

@@ -64,7 +64,7 @@ func (g *graph) readItems(array uint64, use func(uint64)) {
 		part = part[:g.src.Memory.ReadSome(part, at)]
 		for ; len(part) >= 8; part = part[8:] {
 			switch item := binary.LittleEndian.Uint64(part); {
-			case !g.inHeap(item):
+			case !g.heap.Holds(item):
 			case use != nil:
 				use(item)
 			default:

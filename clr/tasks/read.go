@@ -3,7 +3,6 @@ package tasks
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/seedwalk/seedwalk/clr/contract"
@@ -109,7 +108,7 @@ func (g *graph) readStacks() {
 	g.stacks = map[uint64]uint32{}
 	for _, s := range g.src.Stacks {
 		for i := 0; i+8 <= len(s.Data); i += 8 {
-			if at := binary.LittleEndian.Uint64(s.Data[i:]); at&7 == 0 && g.inHeap(at) && g.stacks[at] == 0 {
+			if at := binary.LittleEndian.Uint64(s.Data[i:]); at&7 == 0 && g.heap.Holds(at) && g.stacks[at] == 0 {
 				g.stacks[at] = s.TID
 			}
 		}
@@ -181,21 +180,8 @@ func refers(data []byte, to uint64) bool {
 
 // load reads an object that is not among the pending ones.
 func (g *graph) load(at uint64) (o objects.Object, ok bool) {
-	if !g.inHeap(at) {
+	if !g.heap.Holds(at) {
 		return o, false
 	}
 	return g.shapes.types.Load(g.src.Memory, at)
-}
-
-func (g *graph) inHeap(at uint64) bool {
-	i, found := slices.BinarySearchFunc(g.heap.Regions, at, func(r memory.Range, at uint64) int {
-		switch {
-		case r.End <= at:
-			return -1
-		case r.Start > at:
-			return 1
-		}
-		return 0
-	})
-	return found && g.heap.Regions[i].Holds(at)
 }

@@ -34,7 +34,8 @@ Threads with the same stack are shown together. Processes: Linux; their cores: a
 
 A thread that waits for a lock is shown with the thread that holds it, if the owner is certain:
 mutexes of the C library, futexes whose owner the kernel knows, and objects that managed code
-locks (.NET 9 and later). Threads that wait for each other are listed at the end.
+locks; with .NET 9 and later also System.Threading.Lock and the writer of a ReaderWriterLockSlim.
+Threads that wait for each other are listed at the end.
 
 An incomplete stack ends in a line that says why. A core often lacks the pages of files. They are
 read from the files themselves, if those are found.

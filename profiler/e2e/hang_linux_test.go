@@ -93,6 +93,23 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// Locks of the core library have owners too, and a circle may have locks of several kinds.
+func TestHangInLocks(t *testing.T) {
+	need(t, "out", "samples", "Stuck.exe")
+	for mode, says := range map[string]string{
+		"locks": "System.Threading.Lock at", "writers": "reader-writer lock at", "reader-of-writer": "reader-writer lock at",
+		"upgraders": "reader-writer lock at", "mixed": "monitor at", "lock-and-writer": "System.Threading.Lock at",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			pid := hanging(t, app(t, "Stuck", mode), "ready")
+			h := hungAs(t, pid, "deadlock")
+			if text := fmt.Sprint(h.Verdicts[0]); h.kind() != "deadlock" || !strings.Contains(text, says) || !strings.Contains(text, "2 threads wait for each other") {
+				t.Errorf("%v", h.Verdicts)
+			}
+		})
+	}
+}
+
 // hungAs asks until the program hangs as it will: it has just started, and a loaded machine
 // may take its time.
 func hungAs(t *testing.T, pid int, kind string) (h hung) {

@@ -153,7 +153,7 @@ func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 		"mixed-1": {"pthread mutex", "mixed-2"}, "mixed-2": {"monitor", "mixed-1"}, "left": {"monitor", "holder"},
 	}
 	if slim {
-		want["slim-waits"] = waitFor{"System.Threading.Lock", ""}
+		want["slim-waits"] = waitFor{"System.Threading.Lock", "slim-holder"}
 	}
 	for name, w := range want {
 		if got[name] != w {

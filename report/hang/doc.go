@@ -14,7 +14,7 @@
 // gives a verdict with its evidence. Only verdicts that are certain, or that a healthy
 // program does not reach, count as a hang.
 //
-// Known gaps: owners of reader-writer locks and semaphores are not known, nor who would
-// complete a TaskCompletionSource. Where the chains of tasks are not known (.NET 8), a
+// Known gaps: readers of a reader-writer lock and owners of semaphores are not known, nor
+// who would complete a TaskCompletionSource. Where the chains of tasks are not known (.NET 8), a
 // starved pool is one whose workers all block.
 package hang

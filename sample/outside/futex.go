@@ -13,15 +13,16 @@ import (
 type LockKind uint8
 
 const (
-	NoLock   LockKind = iota
-	Mutex             // a pthread mutex
-	PIFutex           // a futex of which the kernel keeps the owner in its word
-	Monitor           // a managed object that is locked
-	SlimLock          // a System.Threading.Lock
+	NoLock       LockKind = iota
+	Mutex                 // a pthread mutex
+	PIFutex               // a futex whose owner the kernel keeps in its word
+	Monitor               // a managed object that is locked
+	SlimLock              // a System.Threading.Lock
+	ReaderWriter          // a ReaderWriterLockSlim
 )
 
 func (k LockKind) String() string {
-	return [...]string{"", "pthread mutex", "priority-inheriting futex", "monitor", "System.Threading.Lock"}[k]
+	return [...]string{"", "pthread mutex", "priority-inheriting futex", "monitor", "System.Threading.Lock", "reader-writer lock"}[k]
 }
 
 // Lock is what a thread waits for. Owner is 0 where nothing proves it.

@@ -218,15 +218,3 @@ func (t *target) entered(waiters []waiter) map[uint32]Lock {
 	}
 	return out
 }
-
-// slim reports whether a stack is of a thread that waits for a System.Threading.Lock.
-// Where that keeps its owner is not published.
-func slim(frames []StackFrame) bool {
-	const near = 12 // frames: the wait itself, native and managed
-	for i := range frames[:min(near, len(frames))] {
-		if f := &frames[i]; f.Kind == unwind.KindManaged && i > 0 && strings.HasPrefix(f.Name, "System.Threading.Lock.") {
-			return true
-		}
-	}
-	return false
-}

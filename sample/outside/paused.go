@@ -26,6 +26,7 @@ type PausedProcess struct {
 	names map[*elf.File]*symbol.Table
 
 	waiters []waiter
+	managed []managedWaiter
 
 	keep  bool // stacks are kept for Tasks
 	moves bool // the process runs on
@@ -200,6 +201,9 @@ func (s *PausedProcess) Walk(th *Thread) Stack {
 		if w, ok := th.waits(&out); ok && out.Lock.Kind == NoLock {
 			s.waiters = append(s.waiters, w)
 		}
+		if out.Lock.Kind == NoLock {
+			s.waitsManaged(th, &out)
+		}
 	}
 	return out
 }
@@ -229,12 +233,12 @@ func (s *PausedProcess) SetThreads(n numbering) { s.t.threads.numbers = n }
 
 // Locks says of walked threads which monitor of the runtime's they want to enter.
 func (s *PausedProcess) Locks(stacks []Stack) {
-	found := s.t.entered(s.waiters)
+	found, managed := s.t.entered(s.waiters), s.managedOwners()
 	for i := range stacks {
 		if l, ok := found[stacks[i].TID]; ok {
 			stacks[i].Lock = l
-		} else if stacks[i].Lock.Kind == NoLock && slim(stacks[i].Frames) {
-			stacks[i].Lock.Kind = SlimLock
+		} else if l, ok := managed[stacks[i].TID]; ok {
+			stacks[i].Lock = l
 		}
 		stacks[i].Cooperative = s.t.cooperative(stacks[i].TID)
 	}

@@ -94,7 +94,7 @@ var rooms = []room{
 	{Name: "sample/stream", May: with(merged, "report/wire", "stack/raw")},
 	{Name: "sample/agent", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "report/wire", "internal/quiet", "stack/raw", "sample/stream", "symbol")},
 	{Name: "sample/probe", May: with(merged, "process/live", "report/wire", "sample/agent"), Test: []string{"sim/sched"}},
-	{Name: "sample/outside", May: with(merged, "eventpipe/nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "clr/tasks", "process/live", "report/wire", "stack/raw", "sample/stream", "sample/probe", "sample/cpuring", "sample/perfevent"), Test: []string{"process/dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
+	{Name: "sample/outside", May: with(merged, "eventpipe/nettrace/clrevent", "symbol", "clr/naming", "clr/metadata", "clr/objects", "clr/tasks", "process/live", "report/wire", "stack/raw", "sample/stream", "sample/probe", "sample/cpuring", "sample/perfevent"), Test: []string{"process/dump", "sim", "sim/image", "sim/machine", "sim/worlds"}},
 	{Name: "sample/blocked", May: with(merged, "process/live", "sample/outside", "eventpipe/waits")},
 	{Name: "eventpipe/waits/session", May: []string{"eventpipe/diagnostics", "elf", "process/live", "eventpipe/nettrace/clrevent", "pe", "symbol", "eventpipe/waits"}, Test: []string{"sample/blocked"}},
 	{Name: "profiler/host", May: with(merged, "clr/demangle", "clr/metadata", "clr/naming", "process/live", "internal/quiet", "internal/wholefile", "sample/agent"), Test: []string{"testkit/tempdir"}},
