@@ -125,3 +125,32 @@ func (r *Resolver) fromFolders(f *elf.File, path, id string) *elf.File {
 	}
 	return found
 }
+
+// fetched gets the symbols of an image that has none on this machine.
+func (r *Resolver) fetched(f *elf.File, path, id string, dirs []string) *elf.File {
+	switch {
+	case f == nil && byBuildID(id, dirs) != nil, f != nil && (len(code(f, f, nil, false)) > 0 || len(separate(f, path, dirs)) > 0):
+		return nil
+	case f != nil:
+		id = f.BuildID()
+	}
+	if !isBuildID(id) {
+		return nil
+	}
+	var found *elf.File
+	r.fetching.Lock()
+	defer r.fetching.Unlock()
+	r.Fetch(path, id, func(file, place string) bool {
+		e, err := elf.Open(file)
+		switch {
+		case err != nil:
+			r.refuse(Refusal{place, path, "", id})
+		case e.BuildID() != id:
+			r.refuse(Refusal{place, path, e.BuildID(), id})
+		default:
+			found = e
+		}
+		return found != nil
+	})
+	return found
+}

@@ -16,6 +16,13 @@ type Resolver struct {
 	DebugDirs []string // where separate debug files are; nil = DefaultDebugDirs
 	Folders   Folders  // searched before DebugDirs
 
+	// Fetch fetches a file with the symbols of a build; nil = nothing is fetched. fits checks the
+	// build of a file that came from a place. Fetch is called for images without symbols, one at
+	// a time.
+	Fetch func(path, id string, fits func(file, place string) bool) string
+
+	fetching sync.Mutex
+
 	mu     sync.Mutex
 	images map[string]*image
 	names  map[string]string // mangled -> readable
@@ -111,6 +118,9 @@ func (r *Resolver) load(im *image, path, buildID string) {
 	im.table, im.cover = &Table{}, func(uint64) (uint64, uint64, bool) { return 0, 0, false }
 	f := r.open(path, buildID)
 	symbols := r.fromFolders(f, path, buildID)
+	if symbols == nil && r.Fetch != nil {
+		symbols = r.fetched(f, path, buildID, dirs)
+	}
 	if f == nil {
 		f = symbols // without an unwind table
 	}

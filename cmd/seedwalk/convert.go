@@ -15,7 +15,7 @@ chooses its format. It is seedwalk report with --output, for scripts: it prints 
 
   --output FILE      the same as naming it behind the input
   --format NAME      format, where the endings do not say it: one for all outputs
-  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR
+  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR|URL
                      as in seedwalk report
 
 Examples:

@@ -23,7 +23,7 @@ functions compared.
 Times of the second recording are divided by the scale: how much longer most functions took. So a
 slower machine is no difference, and one slower function does not make the others look faster.
 
-  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR
+  --since D, --until D, --thread NAME|TID, --focus REGEXP, --metric NAME, --symbols DIR|URL
                      as in seedwalk report, for both recordings
   --output FILE      write a page instead: the functions that became slower first, and a flame
                      graph in which what became slower is red, and what became faster blue;

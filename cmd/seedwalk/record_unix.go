@@ -3,14 +3,24 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/symbol/server"
 )
 
-// newNamer returns what names native functions, with folders of symbol files.
+// newNamer returns what names native functions, with folders of symbol files and symbol servers.
 func newNamer(symbols symbolList) record.Namer {
 	r := symbol.NewResolver()
-	r.Folders = symbol.Folders(symbols)
+	folders, urls := symbols.split()
+	r.Folders = folders
+	if cache, err := os.UserCacheDir(); len(urls) > 0 && err == nil {
+		say := func(text string) { fmt.Fprintln(os.Stderr, "seedwalk: "+text) }
+		r.Fetch = server.New(urls, filepath.Join(cache, "seedwalk", "symbols"), server.Default, say).Fetch
+	}
 	return r
 }
 

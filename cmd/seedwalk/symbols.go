@@ -1,23 +1,39 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/symbol/server"
 )
 
-// symbolList is --symbols: folders with symbol files.
+// symbolList is --symbols: folders with symbol files, and addresses of symbol servers.
 type symbolList []string
 
 func (l *symbolList) String() string { return strings.Join(*l, ",") }
 
 func (l *symbolList) Set(s string) error {
 	for _, path := range strings.Split(s, ",") {
+		if path == "debuginfod" {
+			urls := strings.Fields(os.Getenv("DEBUGINFOD_URLS"))
+			if len(urls) == 0 {
+				return errors.New("debuginfod needs the addresses of servers in DEBUGINFOD_URLS")
+			}
+			if err := l.Set(strings.Join(urls, ",")); err != nil {
+				return err
+			}
+			continue
+		}
 		if strings.Contains(path, "://") {
-			return fmt.Errorf("%s is no folder; seedwalk connects to no server: fetch the files first", path)
+			if err := server.Check(path); err != nil {
+				return err
+			}
+			*l = append(*l, strings.TrimRight(path, "/"))
+			continue
 		}
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			return fmt.Errorf("%q is no folder that can be read", path)
@@ -25,6 +41,18 @@ func (l *symbolList) Set(s string) error {
 		*l = append(*l, path)
 	}
 	return nil
+}
+
+// split returns the folders and the addresses of servers.
+func (l symbolList) split() (folders symbol.Folders, urls []string) {
+	for _, s := range l {
+		if strings.Contains(s, "://") {
+			urls = append(urls, s)
+		} else {
+			folders = append(folders, s)
+		}
+	}
+	return folders, urls
 }
 
 // reportRefused reports symbol files that belong to another build.

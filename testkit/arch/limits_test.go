@@ -27,7 +27,7 @@ var larger = map[string]struct {
 }{
 	"sample/outside":       {61, 7740, "holds the engine's loop, its clocks, and the one-shot looks; to be divided"},
 	"cmd/record":           {51, 4600, "pairs of files for two systems"},
-	"cmd/seedwalk":         {49, 6770, "one or two files a command"},
+	"cmd/seedwalk":         {49, 6810, "one or two files a command"},
 	"unwind/amd64":         {30, 4870, "one file a rule; the hot path stays in one package"},
 	"unwind/arm64":         {23, 3385, "the twin of unwind/amd64"},
 	"sim/image":            {22, 3430, "one file an encoder"},
