@@ -156,7 +156,7 @@ func TestTerminatorAndHeader(t *testing.T) {
 	}
 }
 
-// TestHeaderIntoRecord: the header leads to what would be an FDE, if it did not lie in another one.
+// TestHeaderIntoRecord: a row of the header points to bytes of an FDE that look like another FDE.
 func TestHeaderIntoRecord(t *testing.T) {
 	const ehAddr, hdrAddr = 0x2000, 0x1f00
 	var a asm

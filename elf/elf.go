@@ -20,6 +20,7 @@ package elf
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/internal/buf"
@@ -95,7 +96,12 @@ type File struct {
 	sections   []sectionHeader
 	buildID    string
 	linkedByGo bool
+	notes      int // read so far
 	problems   []error
+
+	expanding sync.Mutex
+	expanded  uint64                  // bytes that charged sections expand to
+	charged   map[*sectionHeader]bool // sections that have been expanded once
 }
 
 // New parses the bytes of an ELF file. The error is a *FormatError and the

@@ -1,6 +1,8 @@
 package elf
 
 import (
+	"bytes"
+	"compress/zlib"
 	"encoding/binary"
 	"errors"
 	"runtime"
@@ -53,6 +55,60 @@ func TestBombs(t *testing.T) {
 				t.Errorf("too large %v: %v", large, s.Err)
 			}
 		})
+	}
+}
+
+// TestSharedExpansion: sections that share their compressed bytes share the image's budget, and a
+// section that has been expanded can be expanded again.
+func TestSharedExpansion(t *testing.T) {
+	const size = 8 << 20
+	raw := chdr(compressZlib, size, make([]byte, size/buf.MaxRatio+1))
+	if err := zlibOf(raw[24:], size); err != nil {
+		t.Fatal(err)
+	}
+	var im image
+	im.section(sectionHeader{name: ".a", typ: 1, flags: shfCompressed}, raw)
+	for _, name := range []string{".b", ".c", ".d"} {
+		im.section(sectionHeader{name: name, typ: 1, flags: shfCompressed}, nil)
+	}
+	f := mustNew(t, im.bytes())
+	first := f.headerOf(".a")
+	for _, c := range []struct {
+		name  string
+		large bool
+	}{{".a", false}, {".b", true}, {".c", true}, {".a", false}, {".d", true}} {
+		s := f.headerOf(c.name)
+		s.off, s.size = first.off, first.size
+		if _, _, err := f.Section(c.name); errors.Is(err, buf.ErrTooLarge) != c.large || !c.large && err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// zlibOf writes a stream of size zeros to the beginning of b.
+func zlibOf(b []byte, size int) error {
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	w.Write(make([]byte, size))
+	w.Close()
+	if copy(b, out.Bytes()) < out.Len() {
+		return errors.New("no room")
+	}
+	return nil
+}
+
+// TestSharedNotes: segments that share their notes share the bound of an image's notes.
+func TestSharedNotes(t *testing.T) {
+	var im image
+	im.section(sectionHeader{name: ".note", typ: 1}, make([]byte, 12*(maxNoteCount/2)))
+	data := im.bytes()
+	at := mustNew(t, data).headerOf(".note").off
+	for range 100 {
+		im.segments = append(im.segments, program{typ: ptNote, off: at + 100*56, filesz: 12 * (maxNoteCount / 2), alignTo: 4})
+	}
+	f := mustNew(t, im.bytes())
+	if f.notes != maxNoteCount {
+		t.Errorf("%d notes read, want %d", f.notes, maxNoteCount)
 	}
 }
 

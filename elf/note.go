@@ -11,7 +11,7 @@ const (
 	noteBuildID  = 3
 	noteGoBuild  = 4
 	maxBuildID   = 64
-	maxNoteCount = 4096
+	maxNoteCount = 4096 // of all segments and sections, which may share their bytes
 )
 
 // readNotes looks in the PT_NOTE segments, then in note sections.
@@ -46,7 +46,7 @@ func (f *File) notesIn(b []byte, alignment uint64) {
 		mask = 7
 	}
 	r := buf.At(b, 0)
-	for n := 0; r.Len() >= 12 && n < maxNoteCount; n++ {
+	for ; r.Len() >= 12 && f.notes < maxNoteCount; f.notes++ {
 		nameSize, descSize, typ := uint64(r.U32()), uint64(r.U32()), r.U32()
 		name := r.Bytes(nameSize)
 		r.Skip(-uint64(r.Pos()) & mask)

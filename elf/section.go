@@ -1,6 +1,7 @@
 package elf
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -77,7 +78,10 @@ func (f *File) expand(s *sectionHeader, raw []byte) ([]byte, error) {
 		return nil, f.bad("compression header of "+s.name, s.off, s.size, "truncated")
 	}
 	var out []byte
-	var err error
+	err := f.charge(s, size)
+	if err != nil {
+		return nil, f.badExpansion(s, size, err)
+	}
 	switch rest := raw[r.Pos():]; kind {
 	case compressZlib:
 		out, err = buf.ExpandZlib(rest, size, MaxSection)
@@ -91,8 +95,37 @@ func (f *File) expand(s *sectionHeader, raw []byte) ([]byte, error) {
 
 // expandGNU reads a .zdebug_ section.
 func (f *File) expandGNU(s *sectionHeader, raw []byte) ([]byte, error) {
+	var size uint64
+	if len(raw) >= 12 {
+		size = binary.BigEndian.Uint64(raw[4:])
+	}
+	if err := f.charge(s, size); err != nil {
+		return nil, f.badExpansion(s, size, err)
+	}
 	out, err := buf.ExpandGNU(raw, MaxSection)
 	return out, f.badExpansion(s, s.size, err)
+}
+
+// freeExpansion is how many bytes all sections of an image may expand to whatever the image's size is.
+const freeExpansion = 1 << 20
+
+// charge takes a section's expanded size from the budget that all sections of the image share, once
+// for each section. Without the shared budget, sections that share their bytes could each expand them.
+func (f *File) charge(s *sectionHeader, size uint64) error {
+	f.expanding.Lock()
+	defer f.expanding.Unlock()
+	if f.charged[s] {
+		return nil
+	}
+	most := uint64(freeExpansion + buf.MaxRatio*len(f.data))
+	if size > most-f.expanded {
+		return fmt.Errorf("%w: %d, from an image of %d, of which others take %d", buf.ErrTooLarge, size, len(f.data), f.expanded)
+	}
+	if f.charged == nil {
+		f.charged = map[*sectionHeader]bool{}
+	}
+	f.charged[s], f.expanded = true, f.expanded+size
+	return nil
 }
 
 // expandZstd expands into memory of the stated size: the decoder keeps no window

@@ -6,6 +6,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/symbol"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
@@ -58,6 +59,7 @@ func FuzzELF(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = data[:len(data):len(data)] // a read past the end is a panic
+		bounded(t, 2<<20, len(data), func() { readELF(data) })
 		file, err := elf.New(data, "fuzz")
 		if (file == nil) == (err == nil) {
 			t.Fatalf("file %v and error %v", file, err)
@@ -69,6 +71,19 @@ func FuzzELF(f *testing.F) {
 			}
 		}
 	})
+}
+
+// readELF reads what naming and unwinding read of an image.
+func readELF(data []byte) {
+	f, err := elf.New(data, "fuzz")
+	if err != nil {
+		return
+	}
+	module.CFISections(f, f.CFISections())
+	for _, name := range []string{".eh_frame", ".debug_frame", ".gnu_debugdata", ".gnu_debuglink"} {
+		f.Section(name)
+	}
+	symbol.ELF(f, "", nil)
 }
 
 func exerciseELF(t *testing.T, f *elf.File, size int) {

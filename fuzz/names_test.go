@@ -2,7 +2,6 @@ package fuzz
 
 import (
 	"bytes"
-	"runtime"
 	"testing"
 
 	"github.com/ulikunitz/xz"
@@ -28,13 +27,7 @@ func FuzzMiniDebugInfo(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		symbol.ELF(im, "", nil)
-		runtime.ReadMemStats(&after)
-		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(16<<20+256*len(in)); used > most {
-			t.Errorf("%d bytes allocated for %d, at most %d are right", used, len(in), most)
-		}
+		bounded(t, 1<<20, len(in), func() { symbol.ELF(im, "", nil) })
 	})
 }
 

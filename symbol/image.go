@@ -2,14 +2,18 @@ package symbol
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sort"
 	"sync"
 
 	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -66,8 +70,9 @@ func Functions(f *elf.File) Cover {
 
 // code appends the symbols of from that name code of f.
 func code(f, from *elf.File, out []Symbol, dyn bool) []Symbol {
+	ranges := executable(f)
 	for s := range from.Symbols(dyn) {
-		if s.Section == shnUndef || s.Section == shnAbs || s.Name == "" || s.Name[0] == '$' || !isCode(f, &s) {
+		if s.Section == shnUndef || s.Section == shnAbs || s.Name == "" || s.Name[0] == '$' || !isCode(ranges, &s) {
 			continue
 		}
 		out = append(out, Symbol{Addr: s.Value, Size: s.Size, Name: s.Name, Rank: rank(s.Bind)})
@@ -75,17 +80,34 @@ func code(f, from *elf.File, out []Symbol, dyn bool) []Symbol {
 	return out
 }
 
+// executable returns the ranges of addresses where an image has code, in order and without overlaps:
+// a damaged image may have as many segments as symbols.
+func executable(f *elf.File) (out []memory.Range) {
+	for _, seg := range f.Segments() {
+		if seg.Executable() && seg.Memsz > 0 {
+			out = append(out, memory.Range{Start: seg.Vaddr, End: seg.Vaddr + seg.Memsz})
+		}
+	}
+	slices.SortFunc(out, func(a, b memory.Range) int { return cmp.Compare(a.Start, b.Start) })
+	n := 0
+	for _, r := range out {
+		if n > 0 && r.Start <= out[n-1].End {
+			out[n-1].End = max(out[n-1].End, r.End)
+			continue
+		}
+		out[n] = r
+		n++
+	}
+	return out[:n]
+}
+
 // isCode: functions, and symbols without a type where code is.
-func isCode(f *elf.File, s *elf.Symbol) bool {
+func isCode(ranges []memory.Range, s *elf.Symbol) bool {
 	if s.Type != sttFunc && s.Type != sttIFunc && s.Type != sttNoType {
 		return false
 	}
-	for _, seg := range f.Segments() {
-		if seg.Executable() && s.Value >= seg.Vaddr && s.Value-seg.Vaddr < seg.Memsz {
-			return true
-		}
-	}
-	return false
+	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End > s.Value })
+	return i < len(ranges) && ranges[i].Start <= s.Value
 }
 
 func rank(bind uint8) int8 {

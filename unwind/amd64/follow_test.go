@@ -80,7 +80,7 @@ func TestStepByFollowing(t *testing.T) {
 func TestStepFromBeginning(t *testing.T) {
 	framed := []byte{0x55, 0x48, 0x89, 0xe5} // push rbp; mov rbp, rsp
 	fixed, variable := []byte{0x48, 0x83, 0xec, 0x18}, []byte{0x48, 0x29, 0xc4}
-	body := []byte{0x53, 0x45, 0x31, 0xe4, 0xe8, 0, 1, 0, 0, 0xeb, 0xf9} // push rbx; xor r12d, r12d; call; jmp
+	body := []byte{0x53, 0x45, 0x31, 0xe4, 0xe8, 0, 1, 0, 0, 0xeb, 0xf9} // push rbx; zero r12; call; jmp
 	for name, c := range map[string]struct {
 		code   []byte
 		called bool   // a call before the return address names the function
