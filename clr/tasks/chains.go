@@ -68,7 +68,7 @@ func Read(src *Source) (*Result, error) {
 		g.out.Busy = g.heap.Busy
 		g.out.Moved = g.heap.Busy || src.Moves && !g.heap.Unchanged()
 		g.chains()
-		if best == nil || g.out.Changed < best.Changed {
+		if best == nil || g.out.missing() < best.missing() {
 			best = g.out
 		}
 		if !g.out.Moved {
@@ -77,6 +77,12 @@ func Read(src *Source) (*Result, error) {
 	}
 	return best, nil
 }
+
+// missing is how many continuations a reading may lack at most.
+func (r *Result) missing() uint64 { return uint64(r.Changed) + r.Heap.Lost/minBox }
+
+// minBox is less than the size of any object that holds a continuation, in bytes.
+const minBox = 32
 
 // step is a place in the tree of all chains; equal beginnings share it.
 type step struct {

@@ -145,8 +145,12 @@ func (f *tasksFlags) view(s *stackView, r *tasks.Result) *tasksView {
 		}
 	}
 	v.Problems = append(s.Problems, problemsOf(r)...)
-	if r.Heap.Lost > r.Heap.Bytes/tolerated {
-		v.Problems = append(v.Problems, fmt.Sprintf("no objects were found in %s of %s of heap: chains may be missing%s", sizeOf(r.Heap.Lost), sizeOf(r.Heap.Bytes), f.remedy()))
+	if lost := r.Heap.Lost; lost > r.Heap.Bytes/tolerated {
+		why := ""
+		if r.Moved {
+			why = "a collection moved objects during every reading: "
+		}
+		v.Problems = append(v.Problems, fmt.Sprintf("%sno objects were found in %s of %s of heap: chains may be missing%s", why, sizeOf(lost), sizeOf(r.Heap.Bytes), f.remedy()))
 	}
 	return v
 }
