@@ -41,6 +41,17 @@ fi
 [ "$1" = shared ] || export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -DSW_ARCHIVE"
 CGO_ENABLED=1 LDFLAGS=$flags ../scripts/library.sh "c-$1" -o "$out" .
 rm -f "${out%.*}.h" # Go writes one of its own
+
+# Every name that the archive defines begins with seedwalk_, so that none of ours or of Go's
+# meets one of the program that links it. (One object with local names would be shorter, but
+# ld 2.40 for ARM64 crashes on it.)
+if [ "$1" = archive ]; then
+	names=$out.names
+	trap 'rm -f "$names"' EXIT
+	binutil() { "$("${CC:-gcc}" -print-prog-name="$1")" "${@:2}"; }
+	binutil nm -g --defined-only "$out" | awk 'NF == 3 && $3 !~ /^seedwalk_/ { print $3, "seedwalk_private_" $3 }' | sort -u >"$names"
+	binutil objcopy --redefine-syms="$names" "$out"
+fi
 if [ "$1" = shared ] && [ "$goos" = linux ] && [ "$(basename "$out")" != $soname ]; then
 	ln -sf "$(basename "$out")" "$(dirname "$out")/$soname"
 fi

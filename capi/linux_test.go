@@ -71,10 +71,37 @@ func TestSignalTaken(t *testing.T) {
 	}
 }
 
-// The shared library shows what the header declares, and nothing else.
+// The libraries show what the header declares, and nothing else.
 func TestExports(t *testing.T) {
 	dir := host(t)
 	shared := filepath.Join(dir, "libseedwalk.so")
+	for _, list := range [][]string{{"nm", "-D", "--defined-only", "--without-symbol-versions", shared}, {"nm", "-g", "--defined-only", filepath.Join(dir, "libseedwalk.a")}} {
+		declared := declarations(t)
+		exported := 0
+		for l := range strings.Lines(do(t, nil, list[0], list[1:]...)) {
+			f := strings.Fields(l)
+			switch {
+			case len(f) < 3 || f[2] == "SEEDWALK_1" || strings.HasPrefix(f[2], "seedwalk_private_"): // a member's name, the version
+			case !declared[f[2]]:
+				t.Errorf("%s is exported by %s", f[2], list[len(list)-1])
+			default:
+				exported++
+				delete(declared, f[2])
+			}
+		}
+		for name := range declared {
+			t.Errorf("%s is declared and not exported by %s", name, list[len(list)-1])
+		}
+		fmt.Printf("%s: %d names exported\n", filepath.Base(list[len(list)-1]), exported)
+	}
+	if out := do(t, nil, "readelf", "-d", shared); !strings.Contains(out, "soname: [libseedwalk.so.1]") {
+		t.Errorf("no SONAME:\n%s", out)
+	}
+}
+
+// declarations lists the functions of the header.
+func declarations(t *testing.T) map[string]bool {
+	t.Helper()
 	header, err := os.ReadFile("seedwalk.h")
 	if err != nil {
 		t.Fatal(err)
@@ -83,26 +110,7 @@ func TestExports(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^extern \w+ (seedwalk_\w+)\(`).FindAllStringSubmatch(string(header), -1) {
 		declared[m[1]] = true
 	}
-	exported := 0
-	for l := range strings.Lines(do(t, nil, "nm", "-D", "--defined-only", "--without-symbol-versions", shared)) {
-		f := strings.Fields(l)
-		name := f[len(f)-1]
-		switch {
-		case name == "SEEDWALK_1":
-		case !declared[name]:
-			t.Errorf("%s is exported", name)
-		default:
-			exported++
-			delete(declared, name)
-		}
-	}
-	for name := range declared {
-		t.Errorf("%s is declared and not exported", name)
-	}
-	if out := do(t, nil, "readelf", "-d", shared); !strings.Contains(out, "soname: [libseedwalk.so.1]") {
-		t.Errorf("no SONAME:\n%s", out)
-	}
-	fmt.Printf("libseedwalk.so: %d names exported\n", exported)
+	return declared
 }
 
 // The shared library loads where glibc is 2.17 or later, on whatever it was built: it asks
