@@ -81,7 +81,7 @@ func TestExports(t *testing.T) {
 		for l := range strings.Lines(do(t, nil, list[0], list[1:]...)) {
 			f := strings.Fields(l)
 			switch {
-			case len(f) < 3 || f[2] == "SEEDWALK_1" || strings.HasPrefix(f[2], "seedwalk_private_"): // a member's name, the version
+			case len(f) < 3 || f[2] == "SEEDWALK_1" || strings.HasPrefix(f[2], "seedwalk_private_"):
 			case !declared[f[2]]:
 				t.Errorf("%s is exported by %s", f[2], list[len(list)-1])
 			default:
