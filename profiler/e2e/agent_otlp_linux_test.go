@@ -52,13 +52,13 @@ func TestAgentCollector(t *testing.T) {
 		demoProcess(t, seconds)
 	}
 	collector, first := collect(), agent(fmt.Sprintf("otlp+http://127.0.0.1:%d", ports[0]))
-	eventually(t, "a profile of each process arrives by HTTP", func() bool { return count(arrived, "*.otlp") >= 2 })
+	until(t, "a profile of each process arrives by HTTP", func() bool { return count(arrived, "*.otlp") >= 2 })
 	stopped(t, collector)
-	eventually(t, "profiles wait for the collector", func() bool { return count(folder, "spool/*.otlp.gz") >= 2 })
+	until(t, "profiles wait for the collector", func() bool { return count(folder, "spool/*.otlp.gz") >= 2 })
 	stopped(t, first)
 	collect()
 	second := agent(fmt.Sprintf("otlp+grpc://127.0.0.1:%d", ports[1]))
-	eventually(t, "what waited arrives by gRPC", func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
+	until(t, "what waited arrives by gRPC", func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
 	stopped(t, second)
 	compareArrived(t, reader, folder, arrived)
 	compareTimes(t, reader, arrived)
@@ -191,13 +191,4 @@ func stopped(t *testing.T, cmd *exec.Cmd) {
 func count(folder, pattern string) int {
 	names, _ := filepath.Glob(filepath.Join(folder, pattern))
 	return len(names)
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in 30 s: %s", what)
-		}
-	}
 }

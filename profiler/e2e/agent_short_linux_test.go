@@ -78,7 +78,7 @@ func shortProcesses(t *testing.T, argv []string, n int) {
 // agentUses counts descriptors and mappings of files of the agent once it has no targets.
 func agentUses(t *testing.T, pid, port int) (descriptors, mappings int) {
 	t.Helper()
-	eventually(t, "the agent has no targets", func() bool { return strings.Contains(metricsOf(t, port), "\nseedwalk_agent_targets 0\n") })
+	until(t, "the agent has no targets", func() bool { return strings.Contains(metricsOf(t, port), "\nseedwalk_agent_targets 0\n") })
 	http.DefaultClient.CloseIdleConnections()
 	time.Sleep(500 * time.Millisecond)
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
