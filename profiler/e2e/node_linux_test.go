@@ -33,7 +33,8 @@ func TestNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime9(t), "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
-	r := run(t, limitOfCommand, env, tool(t), "record", "--output", out, "--output", kept, "--", node, "--perf-basic-prof", "--always-sparkplug", script)
+	r := run(t, limitOfCommand, env, tool(t), "record", "--output", out, "--output", kept, "--", node, "--perf-basic-prof", "--always-sparkplug",
+		"--no-logfile-per-isolate", "--logfile="+filepath.Join(dir, "v8.log"), script)
 	if r.code != 0 {
 		t.Fatalf("%d\n%s", r.code, r.stderr)
 	}

@@ -103,11 +103,8 @@ const ways = 4
 // PE function's depends on whether that is exact, and its rule says for which
 // it was made. An empty entry for address 0 looks like a hit but for its kind.
 func (u *Unwinder) lookup(a unwind.Address) Rule {
-	addr := a.Lookup()
-	for way, slot := uint64(0), slotFor(addr); way < ways; way++ {
-		if e := &u.cache[slot^way]; e.addr == addr && e.rule.bits != 0 {
-			return e.rule
-		}
+	if r := u.kept(a.Lookup()); r.bits != 0 {
+		return r
 	}
 	return u.miss(a)
 }

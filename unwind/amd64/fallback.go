@@ -19,14 +19,16 @@ func (u *Unwinder) fallback(r Rule, s *unwind.State, mem *memory.Window, b *unwi
 		}
 		return false, u.accept(&to, false, regs, b, f)
 	}
-	if i := r.Module(); i >= 0 {
+	i := r.Module()
+	if i >= 0 {
 		callerExact, stop := u.byCode(r, s, mem, b, f)
 		if stop != unwind.NoInfo {
 			return callerExact, stop
 		}
 	}
-	if u.table.KeepsFramePointer(r.Module(), s.Address().Lookup()) && u.framePointer(regs, mem, b, f) ||
-		(b.Guess || b.Follow) && u.code(r.Module(), s, mem, b, f) ||
+	keeps := i < 0 && r.bits&jitBit != 0 || i >= 0 && u.table.At(i).FramePointers
+	if keeps && u.framePointer(regs, mem, b, f) ||
+		(b.Guess || b.Follow) && u.code(i, s, mem, b, f) ||
 		b.Guess && u.framePointer(regs, mem, b, f) {
 		return false, unwind.StopNone
 	}

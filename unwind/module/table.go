@@ -139,15 +139,6 @@ func (t *Table) IsManaged(addr uint64) bool { return holds(t.managed, addr) }
 // IsJIT reports whether addr lies in a foreign JIT range.
 func (t *Table) IsJIT(addr uint64) bool { return holds(t.jit, addr) }
 
-// KeepsFramePointer reports whether code without unwind data at addr, in module i or in none, is
-// known to keep the frame pointer.
-func (t *Table) KeepsFramePointer(i int, addr uint64) bool {
-	if i >= 0 {
-		return t.modules[i].FramePointers
-	}
-	return t.IsJIT(addr)
-}
-
 // holds reports whether one of the sorted ranges holds addr.
 func holds(ranges []memory.Range, addr uint64) bool {
 	lo, hi := 0, len(ranges)
