@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,6 +148,9 @@ func TestTop(t *testing.T) {
 	if gone.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Error("the tool did not end with its terminal")
 	}
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP) // nohup ignores it, and the tool would inherit that
+	defer signal.Stop(handled)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
 		told := onTerminal(t, tool(t), "top", "--no-alloc", pid)
 		before := told.mode()
