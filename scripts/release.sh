@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what a release offers: static tools in archives, deb, rpm, and apk packages, an
+# Builds what a release offers: static tools with manual pages in archives, deb, rpm, and apk packages, an
 # OCI image, an SBOM for each tool, and SHA256SUMS. Equal sources, version, and Go give
 # equal bytes. The version is that of the tag; SEEDWALK_VERSION replaces it.
 # Usage: scripts/release.sh [FOLDER]   (default: out/release)
@@ -23,6 +23,8 @@ trap 'rm -rf "$stage"' EXIT
 (cd scripts/nfpm && $go build -trimpath -o "$stage/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm)
 $go build -trimpath -o "$stage/release" ./testkit/tools/release
 CGO_ENABLED=0 $go build -trimpath -o "$stage/native" ./cmd/seedwalk
+"$stage/release" man -version "$version" -o "$stage/man1" "$stage/native"
+gzip -9n "$stage/man1"/*.1
 
 # tool OS ARCH FILE: the tool with its documents in $stage/OS-ARCH, and its SBOM.
 tool() {
@@ -34,6 +36,7 @@ tool() {
 	"$stage/native" completion bash >"$dir/seedwalk.bash"
 	"$stage/native" completion zsh >"$dir/_seedwalk"
 	"$stage/native" completion fish >"$dir/seedwalk.fish"
+	if [[ $1 == linux ]]; then cp -r "$stage/man1" "$dir/"; fi
 	cp "$dir/seedwalk.cdx.json" "$out/seedwalk-$version-$1-$2.cdx.json"
 	tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=u=rwX,go=rX \
 		--transform "s,^$1-$2,seedwalk-$version," -C "$stage" -cf - "$1-$2" | gzip -9n >"$out/seedwalk-$version-$1-$2.tar.gz"

@@ -124,7 +124,7 @@ stack, leaf to root, with nothing left out silently.
 Commands:
 `)
 	for _, c := range commands {
-		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.line)
+		fmt.Fprintf(w, "  %-11s %s\n", c.name, c.line)
 	}
 	fmt.Fprint(w, "\n`seedwalk COMMAND --help` explains a command, with examples.\n")
 }

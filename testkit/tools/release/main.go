@@ -1,7 +1,8 @@
-// Command release writes the parts of a release that need no packager: the SBOM of a tool
-// and an OCI image. Both depend only on their input, so equal input gives equal bytes.
+// Command release writes the parts of a release that need no packager: the SBOM of a tool, its
+// manual pages, and an OCI image. They depend only on their input, so equal input gives equal bytes.
 //
 //	release sbom -version V FILE            CycloneDX JSON on standard output
+//	release man -version V -o FOLDER TOOL   one page for each command
 //	release oci -version V -time SECONDS -o FILE.tar ARCH=FILE...
 package main
 
@@ -23,18 +24,20 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("name sbom or oci")
+		return errors.New("name sbom, man, or oci")
 	}
 	set := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	version := set.String("version", "", "version of the release")
 	seconds := set.Int64("time", 0, "time of the files, in seconds since 1970")
-	target := set.String("o", "", "file to write")
+	target := set.String("o", "", "file or folder to write")
 	if err := set.Parse(args[1:]); err != nil {
 		return err
 	}
 	switch {
 	case args[0] == "sbom" && set.NArg() == 1:
 		return writeSBOM(os.Stdout, set.Arg(0), *version)
+	case args[0] == "man" && set.NArg() == 1 && *target != "":
+		return writeManPages(set.Arg(0), *version, *target)
 	case args[0] == "oci" && set.NArg() > 0 && *target != "":
 		var tools []tool
 		for _, arg := range set.Args() {
@@ -50,5 +53,6 @@ func run(args []string) error {
 		}
 		return errors.Join(writeOCI(f, tools, *version, time.Unix(*seconds, 0).UTC()), f.Close())
 	}
-	return errors.New("wrong usage: release sbom -version V FILE, or release oci -version V -time SECONDS -o FILE and ARCH=FILE for each tool")
+	return errors.New("wrong usage: release sbom -version V FILE, release man -version V -o FOLDER TOOL, " +
+		"or release oci -version V -time SECONDS -o FILE and ARCH=FILE for each tool")
 }

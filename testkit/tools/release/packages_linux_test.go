@@ -97,6 +97,15 @@ func target(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
+// manual checks that the package holds manual pages.
+func manual(t *testing.T, root string) {
+	t.Helper()
+	pages, _ := filepath.Glob(filepath.Join(root, "usr/share/man/man1/seedwalk*.1.gz"))
+	if len(pages) < 18 {
+		t.Errorf("%d manual pages", len(pages))
+	}
+}
+
 // installed installs a package, records with it, and removes it. Without the package
 // manager the package is only unpacked.
 func installed(t *testing.T, in installer, file string, pid int) {
@@ -107,6 +116,7 @@ func installed(t *testing.T, in installer, file string, pid int) {
 		}
 		t.Logf("SKIPPED-CHECK: no %s: the package is unpacked, not installed", in.needs)
 		command(t, "tar", "--warning=no-unknown-keyword", "-xzf", file, "-C", root)
+		manual(t, root)
 		record(t, root, "/usr/bin/seedwalk", pid)
 		return
 	}
@@ -124,6 +134,7 @@ func installed(t *testing.T, in installer, file string, pid int) {
 		}
 	}
 	command(t, in.install(root, file)...)
+	manual(t, root)
 	record(t, root, "/usr/bin/seedwalk", pid)
 	command(t, in.remove(root, file)...)
 	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
