@@ -27,10 +27,10 @@ type store struct {
 
 const maxStores = 24
 
-// An emulator runs code for what it does to SP, to x30 and to the registers that
-// functions preserve: it moves, adds, stores and loads what it knows, and forgets
-// what anything else changes. Stores to places it does not know are taken not to
-// hit the words in which registers were saved. Vector registers are not followed.
+// An emulator runs code for what it does to SP, to x30 and to the registers that functions preserve:
+// it moves, adds, stores and loads what it knows, and forgets what anything else changes. Stores to
+// places it does not know are taken not to hit the words in which registers were saved. Vector
+// registers are not followed.
 type emulator struct {
 	regs   [32]value64 // 31 is SP
 	stores [maxStores]store
@@ -116,7 +116,10 @@ func (e *emulator) run(w uint32, mem *memory.Window) (how flow, by int64) {
 		return flowBranch, int64(int32(w<<8)>>13) * 4
 	case w>>25&0x3f == 0x1b: // tbz, tbnz
 		return flowBranch, int64(int32(w<<13)>>18) * 4
-	case w&0xfffff800 == 0xd65f0800 || w&0xfffffc1f == 0xd65f0000: // ret, retaa, retab
+	case w&0xfffff800 == 0xd65f0800: // retaa, retab
+		return flowReturn, 0
+	case w&0xfffffc1f == 0xd65f0000: // ret, by any register
+		e.regs[regLR] = e.regs[w>>5&31]
 		return flowReturn, 0
 	case w>>25 == 0x6b: // br and its like
 		return flowIndirect, 0

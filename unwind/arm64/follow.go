@@ -6,18 +6,16 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Code without unwind data and without frame records (musl as distributions build
-// it) is left by following it. Onward: from the frame's instruction over all
-// branches to the returns; where they agree on SP and x30, with a call before it,
-// that is the caller. Where no return is reached (the function never returns, or
-// only calls what does not), from its beginning: a word of the stack that is a
-// return address tells which function was called; run from there, the code must
-// have saved x30 just where that word lies. Where no word names the function, the
-// places before the instruction at which one may begin are tried.
+// Code without unwind data and without frame records (musl as distributions build it) is left by
+// following it. Onward: from the frame's instruction over all branches to the returns; where they
+// agree on SP and x30, with a call before it, that is the caller. Where no return is reached (the
+// function never returns, or only calls what does not), from its beginning: a word of the stack that
+// is a return address tells which function was called; run from there, the code must have saved x30
+// just where that word lies. Where no word names the function, the places before the instruction at
+// which one may begin are tried.
 //
-// Neither proves anything: code behind a call that never returns is another
-// function's, and a stack is full of old return addresses. So what is found is
-// doubtful, unwind.TrustCode.
+// Neither proves anything: code behind a call that never returns is another function's, and a stack is
+// full of old return addresses. So what is found is doubtful, unwind.TrustCode.
 
 // Bounds of one step.
 const (

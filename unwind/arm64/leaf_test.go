@@ -47,6 +47,10 @@ func TestLeafPE(t *testing.T) {
 		{"that returns elsewhere", []uint32{0xaa0903fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
 		{"that has put x30 aside and calls", []uint32{0xaa1e03f3, callX8, 0xaa1303fe, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
 		{"whose part elsewhere pops", []uint32{0xa9be7bfd, 0x94000003, 0xa8c27bfd, ret, 0xa9414ff4, ret}, 4, true, false, none, sp0, RuleNoInfo, 0},
+		{"that calls and does not keep x30", []uint32{callX8, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
+		{"that returns by another register", []uint32{0xaa0803e9, 0xd65f0120}, 0, false, false, caller, sp0, RuleNoInfo, code},
+		{"that leaves room behind", []uint32{0xd10083ff, ret}, 0, false, false, caller, sp0, RuleNoInfo, code},
+		{"behind a call, at another function's beginning", []uint32{callX8, 0xd10083ff, 0xa8c27bfd, ret}, 4, true, true, none, sp0, RuleNoInfo, 0},
 		{"unreadable", nil, 0, false, false, caller, sp0, RuleNoInfo, code},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,11 +7,10 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/nearcall"
 )
 
-// A scan runs code forward from a frame's instruction to the return that ends
-// its function, following what it does to SP and to the callee-saved
-// registers. Linkage table entries and start-up code (_init, call_weak_fn) have
-// no unwind data and are simple enough for it. Every instruction outside the
-// small set below ends the scan without an answer.
+// A scan runs code forward from a frame's instruction to the return that ends its function, following
+// what it does to SP and to the callee-saved registers. Linkage table entries and start-up code
+// (_init, call_weak_fn) have no unwind data and are simple enough for it. Every instruction outside
+// the small set below ends the scan without an answer.
 //
 // On all paths to a return SP must agree, or the function could not return: so
 // conditional branches may be taken as not taken.

@@ -1,0 +1,58 @@
+package elf
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
+)
+
+// Words that the loader relocates by the base are found by both of their tables: one entry for
+// each, or addresses and bitmaps (gABI, Relocation).
+func TestRelatives(t *testing.T) {
+	const data, symbolic = 0x2000, 6
+	words := func(v ...uint64) (b []byte) {
+		for _, w := range v {
+			b = binary.LittleEndian.AppendUint64(b, w)
+		}
+		return b
+	}
+	for name, machine := range map[string]uint16{"x86-64": elfasm.AMD64, "ARM64": elfasm.ARM64} {
+		t.Run(name, func(t *testing.T) {
+			relative := uint64(relativeAMD64)
+			other := uint64(relativeARM64)
+			if machine == elfasm.ARM64 {
+				relative, other = other, relative
+			}
+			var filled []uint64
+			for i := range uint64(160) {
+				filled = append(filled, 0x100+i)
+			}
+			im := image{machine: machine}
+			im.section(sectionHeader{name: ".data", typ: 1, flags: 2, addr: data}, words(filled...))
+			const header = 64 + 56 // of the file, and of one segment; sections lie on multiples of 16
+			im.segments = []program{{typ: 1, off: (header + 15) &^ 15, vaddr: data, filesz: 160 * 8, memsz: 160 * 8}}
+			im.section(sectionHeader{name: ".rela.dyn", typ: 4, addr: 0x400}, words(0x3000, relative, 0x77, 0x3008, symbolic, 1, 0x3010, other, 2, 0x3018, relative, 0x88, 9))
+			im.section(sectionHeader{name: ".relr.dyn", typ: 19, addr: 0x500}, words(data, 1<<1|1<<63|1, 1<<2|1, data+150*8, 1<<60|1))
+			f, err := New(im.bytes(), "image")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[uint64]uint64{}
+			f.Relatives(func(addr, value uint64) bool { got[addr] = value; return true })
+			// The first bitmap is of words 1 to 63, the second of 64 to 126.
+			want := map[uint64]uint64{0x3000: 0x77, 0x3018: 0x88,
+				data: 0x100, data + 8*1: 0x101, data + 8*63: 0x100 + 63, data + 8*65: 0x100 + 65, data + 8*150: 0x100 + 150}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+			n := 0
+			f.Relatives(func(uint64, uint64) bool { n++; return n < 4 })
+			if n != 4 {
+				t.Errorf("%d words after a stop at the fourth", n)
+			}
+		})
+	}
+}
