@@ -95,6 +95,7 @@ vectors: build ## the recorded truth: what share is right, file by file
 	else echo "SKIPPED-CHECK: no $(VECTORS): the recorded truth with third-party files is not replayed"; fi
 
 bench: runtime build samples ## speed, beside the peers
+	@scripts/framehop.sh
 	@$(GO) test -run '^$$' -bench . -benchmem ./cfi ./pe ./unwind/... ./stack/seed ./stack/merge ./unwind/module ./bench/...
 
 bench-pair: ## the same rows beside those of another checkout: make bench-pair BASE=../old

@@ -13,7 +13,7 @@
 //
 // Known gaps: PE stacks have no native peer here and stand beside our own walk
 // of ELF stacks (RtlVirtualUnwind walks beside ours in profiler/e2e); no ARM64. framehop,
-// the strongest, walks along where SEEDWALK_FRAMEHOP names a build of it.
+// the strongest, walks along where scripts/framehop.sh has built it.
 package bench
 
 import (
