@@ -28,7 +28,8 @@ const (
 )
 
 // notWatched is processor time in nanoseconds that a profile need not account for: what the
-// process uses before the tool knows it, and after it has printed its clock.
+// process uses before the tool knows it, and after the last destructor of its libraries, which
+// prints its clock.
 const notWatched = 40e6
 
 // On a busy machine a run has few samples: others follow until they are enough.

@@ -8,8 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// Threads that live shortly: half of their time and more is in the profile where each lives
-// 5 ms, and what is not in it is stated with its cause. The sum is the clock of the process.
+// Threads that live shortly: most of their time is in the profile where each lives 5 ms, and
+// what is not in it is stated with its cause. The sum is the clock of the process. Each method has
+// its share, also where a thread ends before it has an event of its own.
 func TestShortThreads(t *testing.T) {
 	need(t, "out", "bin", "libseedwalk_probe.so")
 	for _, c := range []struct {
@@ -23,6 +24,9 @@ func TestShortThreads(t *testing.T) {
 				s := setting{scenario{c.name, true, true, 1}, runtime, "1000", "idle"}
 				m := s.record(t, "auto", false)
 				row := biasRow{setting: s, runs: []measurement{m}}
+				for row.samples() < shortSamples && len(row.runs) < mostRuns {
+					row.runs = append(row.runs, s.record(t, "auto", false))
+				}
 				shown := row.judgeTotal(t)
 				truth, seen := 0.0, 0.0
 				for _, name := range m.truth.methods() {
@@ -33,6 +37,11 @@ func TestShortThreads(t *testing.T) {
 				if seen < c.least*truth && m.seen.clock == clockPerf {
 					t.Errorf("of %.0f ms in short threads, %.0f ms are in the profile", truth/1e6, seen/1e6)
 				}
+				v := judgeShare(row.runs, "KidsA", biasLimit, biasErrorsOnce)
+				t.Logf("KidsA has %.1f %% of the time, the profile says %.1f %% by %.0f samples, limit %.1f", 100*v.truth, 100*v.mean, v.samples, 100*v.limit)
+				if !v.ok() && m.seen.clock == clockPerf {
+					t.Error("KidsA is not within the limit")
+				}
 			})
 		}
 	}
@@ -40,6 +49,9 @@ func TestShortThreads(t *testing.T) {
 
 // shortLeast is what part of the time of threads that use 5 ms is located.
 const shortLeast = 0.8
+
+// shortSamples are enough to tell a method's share from none.
+const shortSamples = 400
 
 // A program that ends at once has samples, and none is discarded: at least one in 10 ms of
 // processor time.

@@ -272,7 +272,7 @@ static class Exact
         }
     }
 
-    // ---- threads that live shortly: 50 a second, each of TENTHS of a millisecond
+    // ---- threads that live shortly: 50 a second, each of TENTHS of a millisecond; 200 of short ones
 
     [MethodImpl(MethodImplOptions.NoInlining)] static void KidsA(long rounds) { sink = Spin(rounds); }
     [MethodImpl(MethodImplOptions.NoInlining)] static void KidsB(long rounds) { sink = Spin(rounds); }
@@ -283,7 +283,7 @@ static class Exact
         while (Running)
         {
             var t = Start(() => { Measure(0, Rounds(30 * tenths)); Measure(1, Rounds(70 * tenths)); });
-            exact_sleep_until_multiple(20 * Millisecond);
+            exact_sleep_until_multiple((tenths < 10 ? 5 : 20) * Millisecond);
             t.Join();
         }
     }

@@ -13,8 +13,11 @@
 // it a thread that ends before one period would never be sampled. Each hit stands for one
 // whole period. Hits between the first one and the change to the whole period are dropped.
 //
-// Known gaps: a thread that ends before its clock is open has no hits; its time is in the
-// process's clock only. The kernel copies at most 64 KB of a stack, and less of a thread whose
-// stacks are shallow (depth.go). Each thread costs one
-// descriptor for each CPU, and one more for the watch.
+// A clock is open some 100 us after its thread's birth. Until then copies of its creator's
+// clocks sample it (Newborns).
+//
+// Known gaps: the first thread that a thread creates has no copies, so that it has no hits if
+// it ends before its clock is open; its time is in the process's clock only. The kernel copies
+// at most 64 KB of a stack, and less of a thread whose stacks are shallow (depth.go). Each
+// thread costs one descriptor for each CPU, and one more for the watch.
 package cpuring

@@ -3,7 +3,6 @@ package cpuring
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -28,49 +27,36 @@ type clock struct {
 // thread has a clock for each CPU.
 type thread struct {
 	clocks []clock
+	since  uint64 // when they were enabled, by the clock of the records
 	depth  depth
 	before Totals // of clocks that were closed
 }
 
 // Sampler samples a process. Read, Ended, Remove, and Used are for one goroutine.
 type Sampler struct {
-	cfg    Config
-	cpus   []int
-	owners []*perfevent.Event // of the rings
-	rings  []*perfevent.Ring
+	cfg Config
+	rings
 
 	mu      sync.Mutex
 	threads map[uint32]*thread
 	ended   []uint32
 	watch   *perfevent.Watch
+	young   *Newborns       // nil: the kernel gives no copies of clocks
 	known   map[uint32]bool // threads whose descendants are watched
 	end     int             // an eventfd that ends the goroutine
 	done    chan struct{}
 
-	record   perfevent.Record
 	userOnly bool
-	lost     uint64
 }
-
-// Sizes of the rings, bytes. A user without privileges may lock 516 KB for each CPU, others get
-// more. A ring of 512 KB has room for seven stacks of 64 KB.
-const (
-	allRings  = 16 << 20 // of all CPUs together
-	ringSize  = 4 << 20  // at most for a CPU
-	leastRing = 32 << 10
-)
 
 // New opens the rings, and a watch for new threads unless Config.Kernel. Its errors are those of package perfevent:
 // the kernel may refuse all of it, or some of it for lack of locked memory.
 func New(cfg Config) (*Sampler, error) {
-	s := &Sampler{cfg: cfg, cpus: perfevent.CPUs(), threads: map[uint32]*thread{}, known: map[uint32]bool{}, end: -1}
-	for _, cpu := range s.cpus {
-		if err := s.addRing(cpu); err != nil {
-			s.Close()
-			return nil, err
-		}
+	s := &Sampler{cfg: cfg, threads: map[uint32]*thread{}, known: map[uint32]bool{}, end: -1}
+	err := s.rings.open(s.attr())
+	if err == nil {
+		err = s.Add(uint32(cfg.PID))
 	}
-	err := s.Add(uint32(cfg.PID))
 	if err == nil && !cfg.Kernel {
 		err = s.follow()
 	}
@@ -79,23 +65,6 @@ func New(cfg Config) (*Sampler, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// addRing maps the ring of a CPU. It belongs to an event of the tool's own that never runs, so
-// that it stays when threads end.
-func (s *Sampler) addRing(cpu int) error {
-	a := s.attr()
-	a.ExcludeKernel, a.ExcludeUser = true, false
-	owner, err := perfevent.OpenClock(os.Getpid(), cpu, a)
-	if err != nil {
-		return err
-	}
-	s.owners = append(s.owners, owner)
-	ring, err := perfevent.MapRing(owner, max(512<<10, min(ringSize, allRings/len(s.cpus))), leastRing)
-	if err == nil {
-		s.rings = append(s.rings, ring)
-	}
-	return err
 }
 
 func (s *Sampler) attr() perfevent.Attr {
@@ -151,6 +120,9 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 			return err
 		}
 	}
+	if first {
+		t.since = perfevent.Now()
+	}
 	for i := range t.clocks {
 		t.clocks[i].event.Enable()
 	}
@@ -175,23 +147,23 @@ func (t *thread) close(userOnly bool) {
 // Read gives each hit that counts to take, with what the rings hold now. The record is valid
 // until take returns.
 func (s *Sampler) Read(take func(*perfevent.Record)) {
-	for cpu, ring := range s.rings {
-		layout := s.owners[cpu].Layout()
-		ring.Read(func(b []byte) {
-			r := &s.record
-			if !layout.Parse(b, r) {
-				return
-			}
-			switch r.Type {
-			case perfevent.Lost:
-				s.lost += r.Lost
-			case perfevent.Sample:
-				if s.counts(cpu, r) {
-					take(r)
-				}
-			}
-		})
+	s.read(s.counts, take)
+	if s.young == nil {
+		return
 	}
+	s.young.Read(s.changes, func(r *perfevent.Record) {
+		if s.unclocked(r) {
+			take(r)
+		}
+	})
+}
+
+// unclocked reports whether a thread had no clock of its own at the time of a hit.
+func (s *Sampler) unclocked(r *perfevent.Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.threads[r.TID]
+	return t == nil || r.Time < t.since
 }
 
 // counts reports whether a hit counts, and gives its clock another period if that is due.
@@ -262,6 +234,9 @@ func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 	}
 	delete(s.threads, tid)
 	delete(s.known, tid)
+	if s.young != nil {
+		s.young.forget(tid)
+	}
 	t.close(s.userOnly)
 	return t.before, true
 }
@@ -276,9 +251,6 @@ func (s *Sampler) Threads() (tids []uint32) {
 	return tids
 }
 
-// Lost returns the number of hits for which a ring had no room.
-func (s *Sampler) Lost() uint64 { return s.lost }
-
 // UserOnly reports whether the kernel drops hits in the kernel.
 func (s *Sampler) UserOnly() bool { return s.userOnly }
 
@@ -289,18 +261,16 @@ func (s *Sampler) Close() {
 		<-s.done
 		unix.Close(s.end)
 	}
+	if s.young != nil {
+		s.young.Close()
+	}
 	if s.watch != nil {
 		s.watch.Close()
 	}
 	for _, t := range s.threads {
 		t.close(s.userOnly)
 	}
-	for _, r := range s.rings {
-		r.Close()
-	}
-	for _, e := range s.owners {
-		e.Close()
-	}
+	s.rings.close()
 }
 
 // follow opens the watch, and a goroutine that adds the threads that it reports.
@@ -310,6 +280,7 @@ func (s *Sampler) follow() error {
 		return err
 	}
 	s.watch, s.known[uint32(s.cfg.PID)] = watch, true
+	s.young, _ = NewNewborns(s.cfg.PID, s.cfg.Period)
 	if s.end, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
 		return err
 	}
@@ -329,10 +300,15 @@ func (s *Sampler) serve(fds []unix.PollFd) {
 		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) || fds[0].Revents != 0 {
 			return
 		}
-		s.mu.Lock()
-		s.watch.Read(s.changed)
-		s.mu.Unlock()
+		s.changes()
 	}
+}
+
+// changes takes the records of the watch.
+func (s *Sampler) changes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch.Read(s.changed)
 }
 
 // changed takes a record of the watch.
@@ -344,6 +320,9 @@ func (s *Sampler) changed(r *perfevent.Record) {
 	case perfevent.Fork:
 		s.known[r.TID] = true
 		s.add(r.TID)
+		if s.young != nil {
+			s.young.Born(r)
+		}
 	case perfevent.Exit:
 		s.ended = append(s.ended, r.TID)
 	}

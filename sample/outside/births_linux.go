@@ -7,14 +7,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// births reports threads as they are created, so that a thread that lives for some
-// milliseconds is sampled.
+// births reports threads as they are created, and samples the first period of their processor
+// time. The event that the engine opens for a new thread comes too late for that.
 type births struct {
-	watch *perfevent.Watch // nil = there is none: threads are found by listing
-	poll  []unix.PollFd    // of watch, and last the alarm's
+	watch     *perfevent.Watch // nil = there is none: threads are found by listing
+	poll      []unix.PollFd    // of watch, and last the alarm's
+	rings     *cpuring.Newborns
+	sinceBoot int64 // from the time of its records to Unix time, nanoseconds
 }
 
 // mostWatching bounds the descriptors of a watch: it needs one of each thread and CPU.
@@ -46,11 +49,16 @@ func (e *Engine) watchBirths() {
 			e.births.poll = append(e.births.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		})
 	}
+	e.births.sinceBoot = time.Now().UnixNano() - int64(perfevent.Now())
+	e.births.rings, _ = cpuring.NewNewborns(e.pid, uint64(e.period))
 	e.again() // threads may have come before the watch
 }
 
 // close ends the watch.
 func (b *births) close() {
+	if b.rings != nil {
+		b.rings.Close()
+	}
 	if b.watch != nil {
 		b.watch.Close()
 	}
@@ -63,10 +71,25 @@ func (e *Engine) newborn(now int64) {
 	}
 	helper := e.file.Helper()
 	e.births.watch.Read(func(r *perfevent.Record) {
-		if r.Type == perfevent.Fork && int(r.PID) == e.pid && r.TID != helper && e.tasks[r.TID] == nil {
+		if r.Type != perfevent.Fork || int(r.PID) != e.pid || r.TID == helper {
+			return
+		}
+		if e.tasks[r.TID] == nil {
 			e.there(r.TID, now)
 		}
+		if e.births.rings != nil && e.startup == nil {
+			e.tasks[r.TID].birth = e.births.rings.Born(r)
+		}
 	})
+}
+
+// readNewborns takes the samples of new threads.
+func (e *Engine) readNewborns(now int64) {
+	if e.births.rings != nil {
+		e.births.rings.Read(func() { e.newborn(now) }, func(r *perfevent.Record) {
+			e.copied(r, e.births.sinceBoot, e.period)
+		})
+	}
 }
 
 // wait waits until the time is over, a thread has been created, or Stop. The calls of short
@@ -92,7 +115,9 @@ func (e *Engine) sleepWatching(d time.Duration) {
 			}
 		}
 		e.births.wait(int64(d))
-		e.newborn(time.Now().UnixNano())
+		now := time.Now().UnixNano()
+		e.newborn(now)
+		e.readNewborns(now)
 		if e.cfg.Events != 0 && e.file.Taken() > 0 {
 			e.file.Read(e.record)
 		}

@@ -261,6 +261,7 @@ func (e *Engine) round() error {
 	e.heartbeat.round()
 	e.renew()
 	e.newborn(now.UnixNano())
+	e.readNewborns(now.UnixNano())
 	if e.list(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekRest {
 		e.fresh = false
 		e.objects()
@@ -320,6 +321,9 @@ func (e *Engine) record(r *probe.Record) {
 	}
 	if r.Why == probe.ClockHit {
 		e.overflowed(t)
+		if t.birth.Covers(r.Time) && r.Since <= uint64(e.period) {
+			return // readNewborns samples its first period
+		}
 	}
 	s := stackSample{capture: e.captured(t, r), time: int64(r.Time) + e.events.offset}
 	drawn := r.Why == probe.Asked && t.drawn.open
@@ -433,6 +437,7 @@ func (e *Engine) leave() string {
 	e.endEvents()
 	e.file.Read(e.record)
 	e.readKernel()
+	e.readNewborns(time.Now().UnixNano())
 	e.endStartup()
 	e.accountAll()
 	restored := e.disarm(soonLimit)
@@ -446,6 +451,7 @@ func (e *Engine) leave() string {
 func (e *Engine) end(reason string) string {
 	e.file.Read(e.record)
 	e.readKernel()
+	e.readNewborns(time.Now().UnixNano())
 	e.endStartup()
 	e.ending = true
 	e.walkPending()

@@ -156,8 +156,11 @@ func (e *Engine) accountStarted(tid uint32) {
 	e.s.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, n.Counted)})
 }
 
-// started holds a sample of the process's start until it can be walked, or walks it.
-func (e *Engine) started(r *perfevent.Record) {
+// started takes a sample of the process's start.
+func (e *Engine) started(r *perfevent.Record) { e.copied(r, e.startup.sinceBoot, startPeriod) }
+
+// copied holds a sample of a thread that may be new until it can be walked, or walks it.
+func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
 	regs, ok := r.Registers(e.t.arch)
 	if !ok || len(r.Stack) == 0 || e.inProbe(regs.IP()) {
 		return
@@ -166,7 +169,7 @@ func (e *Engine) started(r *perfevent.Record) {
 	if r.Kernel {
 		c.kernel = certainly
 	}
-	s := stackSample{capture: c, time: int64(r.Time) + e.startup.sinceBoot, cpu: startPeriod, wall: startPeriod}
+	s := stackSample{capture: c, time: int64(r.Time) + sinceBoot, cpu: uint64(period), wall: period}
 	e.stats.timed++
 	if !e.hold(&s) {
 		e.walkLater(&s)

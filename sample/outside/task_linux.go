@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/cpuring"
 )
 
 // counters are a thread's of /proc/PID/task/TID/schedstat: nanoseconds on a
@@ -35,16 +37,17 @@ type task struct {
 	ran     int64  // the same where they found it running, less what samples of its timer stood for
 	unarmed uint64 // processor time without a timer or an event
 
-	event      cpuEvent // nil = none
-	eventless  bool     // the kernel gives it none
-	kernelHits bool     // its time in the kernel is sampled too
-	kernelLost uint64   // of that, with stacks that could not be walked to their end
-	young      bool     // the event has a short period, of which few overflows are samples
-	base       uint64   // processor time before the recording, nanoseconds
-	atEvent    uint64   // processor time when the event was opened
-	atSwitch   uint64   // the event's count when the thread was no longer young
-	hits       uint64   // samples of processor time; of an event since atSwitch
-	accounted  bool     // its processor time has been sent
+	birth      *cpuring.Birth // samples its first period
+	event      cpuEvent       // nil = none
+	eventless  bool           // the kernel gives it none
+	kernelHits bool           // its time in the kernel is sampled too
+	kernelLost uint64         // of that, with stacks that could not be walked to their end
+	young      bool           // the event has a short period, and few overflows are samples
+	base       uint64         // processor time before the recording, nanoseconds
+	atEvent    uint64         // processor time when the event was opened
+	atSwitch   uint64         // the event's count when the thread was no longer young
+	hits       uint64         // samples of processor time; of an event since atSwitch
+	accounted  bool           // its processor time has been sent
 
 	slot           int  // in the probe, -1 = none
 	slotless       bool // the probe had none left

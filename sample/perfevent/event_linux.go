@@ -17,7 +17,7 @@ type Attr struct {
 	ExcludeUser   bool   // ask for hits in the kernel only
 	Regs          bool   // samples hold the user registers
 	Stack         int    // bytes of the stack that samples hold, at most MaxStack; 0: none
-	Inherit       bool   // threads created from now on have the event too; it needs a CPU
+	Inherit       bool   // new threads, no processes, have the event too; it needs a CPU and Linux 5.13
 	EnableOnExec  bool   // count from the thread's next exec on
 }
 
@@ -53,7 +53,7 @@ func open(tid, cpu int, a Attr) (*Event, error) {
 		attr.Sample_type |= unix.PERF_SAMPLE_STACK_USER
 		attr.Sample_stack_user = uint32(min(a.Stack, MaxStack)) &^ 7
 	}
-	attr.Bits |= bit(a.ExcludeKernel, unix.PerfBitExcludeKernel|unix.PerfBitExcludeHv) | bit(a.Inherit, unix.PerfBitInherit) |
+	attr.Bits |= bit(a.ExcludeKernel, unix.PerfBitExcludeKernel|unix.PerfBitExcludeHv) | bit(a.Inherit, unix.PerfBitInherit|inheritThread) |
 		bit(a.EnableOnExec, unix.PerfBitEnableOnExec) | bit(a.ExcludeUser, unix.PerfBitExcludeUser)
 	fd, err := openAttr(&attr, tid, cpu)
 	if err != nil {
@@ -122,6 +122,9 @@ func (e *Event) Signal(tid int, sig unix.Signal) error {
 
 // ownerTID is F_OWNER_TID of fcntl.h.
 const ownerTID = 0
+
+// inheritThread is inherit_thread of struct perf_event_attr.
+const inheritThread = 1 << 35
 
 // Count returns the nanoseconds of processor time that the thread has used while the event
 // was enabled, time in the kernel included. It works after the thread's end.

@@ -19,7 +19,7 @@ type Record struct {
 	Regs      []uint64 // x86-64: r8-r15 rdi rsi rbp rbx rdx rax rcx rsp rip; ARM64: x0-x30 sp pc d8-d15
 	Extra     []byte   // of the runtime's Thread object, where a return address is hijacked; or none
 	Event     uint32   // the runtime's id
-	Since     uint64   // of a wait: when it began, as Time
+	Since     uint64   // of a wait: when it began, as Time; of ClockHit: the thread's CPU time
 	Payload   []byte   // of a wait's start, or of the event
 	Stack     []byte
 	BelowAddr uint64 // on the thread's own stack, if it was on its alternate one, 0 = not known

@@ -80,7 +80,7 @@ var rooms = []room{
 
 	// When to sample whom.
 	{Name: "sample/perfevent", May: []string{"context"}},
-	{Name: "sample/cpuring", May: []string{"sample/perfevent"}},
+	{Name: "sample/cpuring", May: []string{"sample/perfevent"}, Test: []string{"context"}},
 
 	// The runtime's own reports.
 	{Name: "eventpipe/diagnostics", May: []string{"internal/emulator"}},

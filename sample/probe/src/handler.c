@@ -154,7 +154,7 @@ static void sample(struct sw_header *h, struct sw_slot *s, const struct frame *u
 	r->weight = weight;
 	r->extra_size = 0;
 	r->event = r->payload_size = 0;
-	r->since = 0;
+	r->since = why == SW_CLOCK ? thread_time() : 0;
 	registers(r->regs, uc);
 	if (own)
 		sw_copy(stack, from, want);

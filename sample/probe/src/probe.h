@@ -201,7 +201,7 @@ struct sw_record {
 	uint64_t stack;  /* address of the first copied byte */
 	uint32_t event; /* the runtime's id */
 	uint32_t payload_size;
-	uint64_t since; /* of a wait: when it began */
+	uint64_t since; /* of a wait: when it began; of SW_CLOCK: the thread's processor time */
 	uint64_t below;      /* address of the first byte of the second range */
 	uint64_t below_size; /* the thread's own stack below its alternate one; 0 = none */
 	uint64_t regs[SW_REGS];

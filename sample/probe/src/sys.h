@@ -46,12 +46,17 @@ static inline long sigaction_raw(int sig, const struct action *set, struct actio
 	return sys6(NR_rt_sigaction, sig, P(set), P(old), 8, 0, 0);
 }
 
-static inline uint64_t now(void)
+static inline uint64_t clock_time(long clock)
 {
 	uint64_t t[2] = {0, 0};
-	sys3(NR_clock_gettime, 1, P(t), 0); /* CLOCK_MONOTONIC */
+	sys3(NR_clock_gettime, clock, P(t), 0);
 	return t[0] * 1000000000ull + t[1];
 }
+
+static inline uint64_t now(void) { return clock_time(1 /* CLOCK_MONOTONIC */); }
+
+/* thread_time is the processor time of the calling thread. */
+static inline uint64_t thread_time(void) { return clock_time(3 /* CLOCK_THREAD_CPUTIME_ID */); }
 
 static inline uint32_t own_tid(void) { return (uint32_t)sys3(NR_gettid, 0, 0, 0); }
 

@@ -1,0 +1,239 @@
+package cpuring
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+// Newborns samples the first period of threads' processor time, from their first instant. The
+// kernel gives a thread copies of the clocks of its creator. A copy begins with a whole
+// period, so each creator gets another random period after each birth: the first hit of a copy
+// falls anywhere in the first period, and represents a whole one. Later hits do not count.
+//
+// The first thread that a thread creates has no copies. Threads that are created within some
+// 100 us of each other have copies of the same period.
+type Newborns struct {
+	rings
+	pid  uint32
+	attr perfevent.Attr // but for its period, which is a whole one
+
+	mu       sync.Mutex
+	creators map[uint32]*creator
+	births   map[uint32]*Birth
+}
+
+// creator has one inheritable clock for each CPU.
+type creator struct {
+	events        []*perfevent.Event
+	opened, ended uint64 // by the clock of the records, nanoseconds; ended is 0 until its copies are closed
+	last          uint64 // birth
+	tids          []uint32
+}
+
+// Birth says which hits of a thread Newborns takes: none if it is nil.
+type Birth struct {
+	by  *creator
+	hit uint64 // a bit of each CPU, modulo 64, whose copy has been hit
+}
+
+const (
+	// maxCreators bounds the threads that have inheritable clocks.
+	maxCreators = 32
+	// copiesLive is for how long copies run, nanoseconds: each hit costs the thread a copy of its stack.
+	copiesLive = 100_000_000
+	// leastBorn is the shortest period of copies, nanoseconds. No thread runs code of its own sooner.
+	leastBorn = 20_000
+	// newStack is how much is copied of the stack of a new thread, bytes.
+	newStack = 8 << 10
+	// creatorRests is the time without a birth after which a creator's clocks are closed, nanoseconds.
+	creatorRests = 10_000_000_000
+)
+
+// NewNewborns opens the rings. Period is the nanoseconds of processor time that a hit represents.
+// Errors are those of package perfevent.
+func NewNewborns(pid int, period uint64) (*Newborns, error) {
+	n := &Newborns{pid: uint32(pid), attr: perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
+		creators: map[uint32]*creator{}, births: map[uint32]*Birth{}}
+	if err := n.rings.open(n.attr); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// Born takes note of a Fork record. It returns the new thread's Birth, nil if the thread has no copies.
+func (n *Newborns) Born(r *perfevent.Record) *Birth {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	by := n.creators[r.Parent]
+	if parent := n.births[r.Parent]; parent != nil { // its copies are inherited, too
+		by = parent.by
+	}
+	if by == nil {
+		n.open(r.Parent)
+		return nil
+	}
+	by.last = r.Time
+	by.renew(n.attr.Period)
+	if r.Time < by.opened {
+		return nil
+	}
+	b := &Birth{by: by}
+	by.tids = append(by.tids, r.TID)
+	n.births[r.TID] = b
+	return b
+}
+
+// open opens the clocks of a creator, if there is room for one.
+func (n *Newborns) open(tid uint32) {
+	if len(n.creators) >= maxCreators {
+		return
+	}
+	c := &creator{}
+	// An event that is not inherited. Without one the kernel takes creator and created for equal,
+	// and has them swap their clocks as one takes the processor from the other.
+	if e, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: 1 << 62, ExcludeKernel: true}); err == nil {
+		c.events = append(c.events, e)
+	}
+	for i, cpu := range n.cpus {
+		a := n.attr
+		a.Period = bornPeriod(n.attr.Period)
+		e, err := perfevent.OpenClock(int(tid), cpu, a)
+		if err == nil {
+			c.events = append(c.events, e)
+			err = n.owners[i].Share(e)
+		}
+		if err == nil {
+			err = e.Enable()
+		}
+		if err != nil {
+			c.close()
+			return
+		}
+	}
+	c.opened = perfevent.Now()
+	c.last = c.opened
+	n.creators[tid] = c
+}
+
+// bornPeriod draws the period of the next copies, uniformly up to the whole one.
+func bornPeriod(whole uint64) uint64 { return max(rand.Uint64N(whole)+1, leastBorn) }
+
+// renew gives the next copies another period.
+func (c *creator) renew(whole uint64) {
+	for _, e := range c.events {
+		e.SetPeriod(bornPeriod(whole))
+	}
+}
+
+// close closes a creator's clocks and their copies.
+func (c *creator) close() {
+	for _, e := range c.events {
+		e.Close()
+	}
+	c.ended = perfevent.Now()
+}
+
+// Read gives the first hit of each copy to take. The record is valid until take returns. Where
+// the birth of a thread is not known yet, Read calls births, which calls Born for each Fork
+// record that there is. Read is for one goroutine.
+func (n *Newborns) Read(births func(), take func(*perfevent.Record)) {
+	n.read(func(cpu int, r *perfevent.Record) bool {
+		if r.Type != perfevent.Sample {
+			births()
+			n.lose(cpu)
+			return false
+		}
+		b, known := n.birth(r)
+		if !known {
+			births()
+			b, _ = n.birth(r)
+		}
+		return b.first(cpu)
+	}, take)
+	n.turn(perfevent.Now())
+}
+
+// birth returns the Birth of a hit's thread. known is false if its Fork record was not read yet.
+func (n *Newborns) birth(r *perfevent.Record) (b *Birth, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r.PID != n.pid || n.creators[r.TID] != nil {
+		return nil, true
+	}
+	b = n.births[r.TID]
+	return b, b != nil
+}
+
+// lose takes note of lost hits. Any thread's first one may be among them, and the next would not
+// be the first.
+func (n *Newborns) lose(cpu int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, b := range n.births {
+		b.first(cpu)
+	}
+}
+
+// first reports whether no copy of the thread on a CPU has been hit before.
+func (b *Birth) first(cpu int) bool {
+	if b == nil || b.hit>>(cpu%64)&1 != 0 {
+		return false
+	}
+	b.hit |= 1 << (cpu % 64)
+	return true
+}
+
+// forget drops later hits of a thread.
+func (n *Newborns) forget(tid uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if b := n.births[tid]; b != nil {
+		b.hit = ^uint64(0)
+	}
+}
+
+// Covers reports whether Newborns samples the thread's first period at a time.
+func (b *Birth) Covers(time uint64) bool {
+	return b != nil && (b.by.ended == 0 || time < b.by.ended)
+}
+
+// turn closes old copies.
+func (n *Newborns) turn(now uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for tid, c := range n.creators {
+		creates := now-min(c.last, now) < creatorRests
+		if creates && (len(c.tids) == 0 || now-min(c.opened, now) < copiesLive) {
+			continue
+		}
+		n.end(tid, c)
+		if creates {
+			last := c.last
+			if n.open(tid); n.creators[tid] != nil {
+				n.creators[tid].last = last
+			}
+		}
+	}
+}
+
+// end forgets a creator and what it has created.
+func (n *Newborns) end(tid uint32, c *creator) {
+	c.close()
+	delete(n.creators, tid)
+	for _, tid := range c.tids {
+		if b := n.births[tid]; b != nil && b.by == c {
+			delete(n.births, tid)
+		}
+	}
+}
+
+// Close ends the sampling.
+func (n *Newborns) Close() {
+	for tid, c := range n.creators {
+		n.end(tid, c)
+	}
+	n.rings.close()
+}

@@ -1,0 +1,199 @@
+package cpuring
+
+import (
+	"errors"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+//go:noinline
+func early(rounds int) uint32 {
+	x := uint32(rounds)
+	for range rounds {
+		x = x*1664525 + 1013904223
+	}
+	return x
+}
+
+//go:noinline
+func later(rounds int) uint32 {
+	x := uint32(rounds)
+	for range rounds {
+		x = x*1664525 + 1013904223
+	}
+	return x
+}
+
+// threadTime is the thread's processor time, nanoseconds.
+func threadTime() int64 {
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
+	return ts.Nano()
+}
+
+// roundsOf returns the rounds that take a millisecond.
+func roundsOf() int {
+	const rounds = 1000000
+	least := int64(math.MaxInt64)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for range 5 {
+		began := threadTime()
+		early(rounds)
+		least = min(least, threadTime()-began)
+	}
+	return int(rounds * ms / least)
+}
+
+// live runs a thread that ends at once. It returns how much of the first period of the thread's
+// processor time was in early, and how much in later.
+func live(rounds int) (inEarly, inLater float64) {
+	done := make(chan [3]int64)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends
+		var at [3]int64
+		at[0] = threadTime()
+		early(rounds * 3 / 10)
+		at[1] = threadTime()
+		later(rounds * 12 / 10)
+		at[2] = threadTime()
+		done <- at
+	}()
+	at := <-done
+	for i := range at {
+		at[i] = min(at[i], ms)
+	}
+	return float64(at[1]-at[0]) / ms, float64(at[2]-at[1]) / ms
+}
+
+// Threads that live for 1.5 periods have hits in their first one, as many in each part of it as
+// the part is long.
+func TestNewborns(t *testing.T) {
+	watch, err := perfevent.OpenWatch(perfevent.CPUs(), threads(t)...)
+	if errors.Is(err, perfevent.ErrRefused) {
+		t.Skip("SKIPPED-CHECK: the kernel permits no perf events here, so they were not tried: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	n, err := NewNewborns(os.Getpid(), ms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	born, covered, uncovered := map[uint32]bool{}, 0, 0
+	births := func() {
+		watch.Read(func(r *perfevent.Record) {
+			if r.Type == perfevent.Fork && int(r.PID) == os.Getpid() {
+				if born[r.TID] = n.Born(r).Covers(r.Time); born[r.TID] {
+					covered++
+				} else {
+					uncovered++
+				}
+			}
+		})
+	}
+	hits, inEarly := 0, 0
+	take := func(r *perfevent.Record) {
+		regs, ok := r.Registers(context.Host())
+		if !ok || !born[r.TID] {
+			t.Fatalf("a hit of thread %d, registers %v", r.TID, ok)
+		}
+		name := runtime.FuncForPC(uintptr(regs.IP())).Name()
+		if strings.HasSuffix(name, ".early") {
+			hits, inEarly = hits+1, inEarly+1
+		} else if strings.HasSuffix(name, ".later") {
+			hits++
+		}
+	}
+	rounds := roundsOf()
+	const lives = 1000
+	var expected, later float64
+	for range lives {
+		a, b := live(rounds)
+		expected, later = expected+a, later+b
+		births()
+		n.Read(births, take)
+	}
+	share, truth := float64(inEarly)/float64(hits), expected/(expected+later)
+	t.Logf("%d threads had copies, %d had none; %d hits, %.1f %% in the first part, which is %.1f %%; lost %d", covered, uncovered, hits, 100*share, 100*truth, n.Lost())
+	if want := (expected + later) * float64(covered) / lives; covered < lives*9/10 || math.Abs(float64(hits)-want) > want/10 {
+		t.Errorf("%d hits, want %.0f; %d of %d threads have copies", hits, want, covered, lives)
+	}
+	if math.Abs(share-truth) > 0.03+4.5*math.Sqrt(truth*(1-truth)/float64(hits)) {
+		t.Errorf("%.1f %% of the hits are in %.1f %% of the first period", 100*share, 100*truth)
+	}
+}
+
+// threads are those of this process.
+func threads(t *testing.T) (tids []int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		tid := 0
+		for _, c := range e.Name() {
+			tid = 10*tid + int(c-'0')
+		}
+		tids = append(tids, tid)
+	}
+	return tids
+}
+
+// A thread is taken by its copies once on each CPU, until they are closed, and as long as it has
+// no clock of its own.
+func TestBirth(t *testing.T) {
+	var none *Birth
+	if none.Covers(1) || none.first(0) {
+		t.Error("a thread without copies is covered")
+	}
+	n := &Newborns{births: map[uint32]*Birth{}, creators: map[uint32]*creator{}, pid: 1}
+	c := &creator{opened: 100, tids: []uint32{7}}
+	b := &Birth{by: c}
+	n.births[7], n.creators[6] = b, c
+	for i, want := range []bool{true, false} {
+		if b.first(3) != want {
+			t.Errorf("hit %d on a CPU counts: %v", i, !want)
+		}
+	}
+	if !b.first(2) || !b.Covers(math.MaxUint64) {
+		t.Error("the copy of another CPU does not count")
+	}
+	if kid := n.Born(&perfevent.Record{TID: 8, Parent: 7, Time: 200}); kid == nil || kid.by != c || c.last != 200 {
+		t.Errorf("a thread of a thread with copies: %+v", kid)
+	}
+	if kid := n.Born(&perfevent.Record{TID: 9, Parent: 6, Time: 99}); kid != nil {
+		t.Error("a thread is older than the clocks of its creator, and has copies")
+	}
+	if n.lose(5); b.first(5) || !b.first(4) {
+		t.Error("a hit after lost ones counts, or a CPU that lost none has no hits")
+	}
+	n.forget(8)
+	if n.births[8].first(0) {
+		t.Error("a forgotten thread is hit")
+	}
+	for _, step := range []struct {
+		now  uint64
+		ends bool
+	}{{100 + copiesLive - 1, false}, {100 + copiesLive, true}} {
+		n.turn(step.now)
+		if ended := c.ended != 0; ended != step.ends || (n.births[7] == nil) != step.ends {
+			t.Errorf("at %d: ended %v, %d births", step.now, ended, len(n.births))
+		}
+	}
+	if b.Covers(uint64(time.Now().UnixNano())) || !b.Covers(c.ended-1) {
+		t.Error("copies cover what is after their end")
+	}
+}

@@ -1,0 +1,78 @@
+package cpuring
+
+import (
+	"os"
+
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+// rings are one ring for each CPU, which the clocks of all threads on that CPU share.
+type rings struct {
+	cpus   []int
+	owners []*perfevent.Event // of the rings
+	rings  []*perfevent.Ring
+	record perfevent.Record
+	lost   uint64
+}
+
+// Sizes of the rings, bytes. A user without privileges may lock 516 KB for each CPU, others get
+// more. A ring of 512 KB has room for seven stacks of 64 KB.
+const (
+	allRings  = 16 << 20 // of all CPUs together
+	ringSize  = 4 << 20  // at most for a CPU
+	leastRing = 32 << 10
+)
+
+// open maps the rings for clocks with a's contents of samples. After an error, close still has
+// to be called.
+func (r *rings) open(a perfevent.Attr) error {
+	a.ExcludeKernel, a.ExcludeUser, a.Inherit = true, false, false
+	r.cpus = perfevent.CPUs()
+	for _, cpu := range r.cpus {
+		if err := r.add(cpu, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add maps the ring of a CPU. It belongs to an event of the tool's own that never runs, so
+// that it stays when threads end.
+func (r *rings) add(cpu int, a perfevent.Attr) error {
+	owner, err := perfevent.OpenClock(os.Getpid(), cpu, a)
+	if err != nil {
+		return err
+	}
+	r.owners = append(r.owners, owner)
+	ring, err := perfevent.MapRing(owner, max(512<<10, min(ringSize, allRings/len(r.cpus))), leastRing)
+	if err == nil {
+		r.rings = append(r.rings, ring)
+	}
+	return err
+}
+
+// read gives each hit that counts to take, with what the rings hold now. The record is valid
+// until take returns. A record of lost hits is given to counts, too.
+func (r *rings) read(counts func(cpu int, r *perfevent.Record) bool, take func(*perfevent.Record)) {
+	for cpu, ring := range r.rings {
+		layout := r.owners[cpu].Layout()
+		ring.Read(func(b []byte) {
+			if layout.Parse(b, &r.record) && counts(cpu, &r.record) && r.record.Type == perfevent.Sample {
+				take(&r.record)
+			}
+			r.lost += r.record.Lost
+		})
+	}
+}
+
+// Lost returns the number of hits for which a ring had no room.
+func (r *rings) Lost() uint64 { return r.lost }
+
+func (r *rings) close() {
+	for _, ring := range r.rings {
+		ring.Close()
+	}
+	for _, e := range r.owners {
+		e.Close()
+	}
+}
