@@ -44,9 +44,9 @@ typedef uint32_t hresult;
 #define LOAD(v) __atomic_load_n(&(v), __ATOMIC_ACQUIRE)
 #define STORE(v, x) __atomic_store_n(&(v), x, __ATOMIC_RELEASE)
 
-enum { S_OK_ = 0, E_NOTIMPL_ = 0x80004001u, IN_PROGRESS = 0x80131388u, NO_ROLE = 0xdeadu };
+enum { S_OK_ = 0, E_NOTIMPL_ = 0x80004001u, UNSAFE = 0x80131360u, IN_PROGRESS = 0x80131388u, NO_ROLE = 0xdeadu };
 enum { CURRENT_THREAD_ID = 13, SET_EVENT_MASK = 16, DO_STACK_SNAPSHOT = 36, REQUEST_DETACH = 58, SUSPEND_RUNTIME = 97, RESUME_RUNTIME = 98 };
-enum { SLOTS = 128, CASES = 128, THREADS = 256, SEED_BYTES = 4096 };
+enum { SLOTS = 128, CASES = 128, THREADS = 256, SEED_BYTES = 4096, CALLBACK_NAPS = 20000 };
 /* Offsets in CONTEXT of x86-64. */
 enum { RSP_ = 0x98, RBP_ = 0xa0, RIP_ = 0xf8 };
 
@@ -163,6 +163,12 @@ static hresult runtime_call(int slot)
 	return info_version < 10 ? E_NOTIMPL_ : METHOD(info, slot, hresult (*)(void *))(info);
 }
 
+/* Whether the target spins, and nobody but the runtime stops it. */
+static int spins_freely(const struct step *s)
+{
+	return strcmp(s->target, "spin") == 0 && (strcmp(s->caller, "collecting") == 0 || strcmp(s->caller, "suspended") == 0 || strcmp(s->caller, "sampler") == 0);
+}
+
 static hresult do_step(struct step *s, struct walk *w)
 {
 	if (strcmp(s->verb, "suspend") == 0)
@@ -182,7 +188,14 @@ static hresult do_step(struct step *s, struct walk *w)
 		put(seed, RIP_, ip + 1); /* the target stands in a short loop: some of these fault */
 		snapshot(t ? t->id : 0, s->flags, w, seed);
 	}
-	return snapshot(t ? t->id : 0, s->flags, w, seed);
+	hresult hr = snapshot(t ? t->id : 0, s->flags, w, seed);
+	/* A thread that spins is stopped by a redirection, and tells the profiler so. That callback is a forbid-suspend
+	 * region, and no suspension waits for its end: row 9 answers until then. */
+	for (int i = 0; i < CALLBACK_NAPS && hr == UNSAFE && spins_freely(s); i++) {
+		nap();
+		hr = snapshot(t->id, s->flags, w, seed);
+	}
+	return hr;
 }
 
 #ifdef _WIN32
