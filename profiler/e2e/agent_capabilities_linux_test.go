@@ -3,11 +3,11 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,10 +27,10 @@ func TestAgentCapabilities(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Split(string(regexp.MustCompile(`add: \[(.*)\]`).FindSubmatch(manifest)[1]), ", ")
-	argv := append([]string{"unshare", "-m", "sh", "-c", `mount -t tmpfs none /tmp && chmod 1777 /tmp && exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"`, "sh"}, app(t, "Demo", "61")...)
-	pid := service(t, argv...).Process.Pid
+	argv := append([]string{"unshare", "-m", "sh", "-c", ownTemp + ` && chmod 1777 /tmp && exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"`, "sh", needs.Root(t)}, app(t, "Demo", "61")...)
+	pid := start(t, argv...).pid
 	time.Sleep(time.Second)
-	if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.HasPrefix(string(line), argv[6]) {
+	if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.HasPrefix(string(line), argv[7]) {
 		t.Skip("SKIPPED-CHECK: another user cannot run a program of this tree")
 	}
 	if !recordsWith(t, pid, all, 20*time.Second) {
@@ -49,11 +49,8 @@ func recordsWith(t *testing.T, pid int, capabilities []string, limit time.Durati
 	t.Helper()
 	set := "-all,+" + strings.ToLower(strings.Join(capabilities, ",+"))
 	folder := t.TempDir()
-	cmd := exec.Command("setpriv", "--bounding-set", set, "--inh-caps", set, tool(t), "agent", "--pid", fmt.Sprint(pid), "--interval", "5s", "--folder", folder, "--listen", "", "--cpu", "100")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer stopped(t, cmd)
+	agent := start(t, "setpriv", "--bounding-set", set, "--inh-caps", set, tool(t), "agent", "--pid", fmt.Sprint(pid), "--interval", "5s", "--folder", folder, "--listen", "", "--cpu", "100")
+	defer agent.stop(syscall.SIGTERM)
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		partial, _ := filepath.Glob(filepath.Join(folder, "*.swrec.partial"))
 		for _, p := range partial {

@@ -1,12 +1,8 @@
 package e2e
 
 import (
-	"bytes"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -47,23 +43,17 @@ func TestAgent(t *testing.T) {
 	}))
 	defer srv.Close()
 	folder := t.TempDir()
-	var errs bytes.Buffer
-	cmd := exec.Command(tool(t), "agent", "--command", "Demo.exe 4[123]", "--interval", "5s", "--folder", folder, "--push", srv.URL, "--listen", "", "--cpu", "100")
-	cmd.Stderr = &errs
-	stays, dies := demoProcess(t, "41"), demoProcess(t, "42")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
+	stays, dies := start(t, app(t, "Demo", "41")...), start(t, app(t, "Demo", "42")...)
+	agent := start(t, tool(t), "agent", "--command", "Demo.exe 4[123]", "--interval", "5s", "--folder", folder, "--push", srv.URL, "--listen", "", "--cpu", "100")
 	time.Sleep(6 * time.Second)
 	dies.Process.Kill() // in the middle of an interval
-	comes := demoProcess(t, "43")
+	comes := start(t, app(t, "Demo", "43")...)
 	names := func() (all int) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, c := range []*exec.Cmd{stays, comes} {
+		for _, c := range []*process{stays, comes} {
 			for name := range methods {
-				if strings.Contains(name, fmt.Sprintf("pid=%d,", c.Process.Pid)) {
+				if strings.Contains(name, "pid="+c.id+",") {
 					all++
 				}
 			}
@@ -73,39 +63,22 @@ func TestAgent(t *testing.T) {
 	for end := time.Now().Add(25 * time.Second); names() < 2 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v: %s", err, errs.String())
-	}
+	agent.stop(syscall.SIGTERM)
 	if n := names(); n != 2 {
-		t.Errorf("%d of 2 processes reached the backend: %v\n%s", n, methods, errs.String())
+		t.Errorf("%d of 2 processes reached the backend: %v\n%s", n, methods, agent.errs.String())
 	}
-	if stays.Process.Signal(syscall.Signal(0)) != nil {
+	if stays.gone() {
 		t.Error("the recorded process has ended")
 	}
 	recordings, _ := filepath.Glob(filepath.Join(folder, "*-Demo.swrec"))
 	if len(recordings) < 3 {
 		t.Fatalf("recordings: %v", recordings)
 	}
-	out, err := exec.Command(tool(t), "report", "--format", "text", "--output", "-", recordings[0]).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "Demo.") {
-		t.Errorf("report of a recording: %v\n%s", err, out)
+	if r := seedwalk(t, "report", "--format", "text", "--output", "-", recordings[0]); r.code != 0 || !strings.Contains(r.stdout, "Demo.") {
+		t.Errorf("report of a recording: %d\n%s%s", r.code, r.stderr, r.stdout)
 	}
 	parts, _ := filepath.Glob(filepath.Join(folder, "spool", "*.part*"))
 	if len(parts) > 0 {
 		t.Errorf("left in the spool: %v", parts)
 	}
-}
-
-func demoProcess(t *testing.T, seconds string) *exec.Cmd {
-	argv := app(t, "Demo", seconds)
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = os.Environ()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan struct{})
-	go func() { cmd.Wait(); close(exited) }()
-	t.Cleanup(func() { cmd.Process.Kill(); <-exited })
-	return cmd
 }

@@ -42,24 +42,24 @@ func TestAgentCollector(t *testing.T) {
 	folder, arrived := t.TempDir(), t.TempDir()
 	ports := freePorts(t)
 	config := fmt.Sprintf(collectorConfig, ports[0], ports[1], arrived)
-	collect := func() *exec.Cmd {
-		return service(t, strings.TrimSpace(string(path)), "--feature-gates=service.profilesSupport", "--config", config)
+	collect := func() *process {
+		return start(t, strings.TrimSpace(string(path)), "--feature-gates=service.profilesSupport", "--config", config)
 	}
-	agent := func(push string) *exec.Cmd {
-		return service(t, tool(t), "agent", "--command", "Demo.exe 5[12]", "--interval", "5s", "--folder", folder, "--push", push, "--listen", "", "--cpu", "100")
+	agent := func(push string) *process {
+		return start(t, tool(t), "agent", "--command", "Demo.exe 5[12]", "--interval", "5s", "--folder", folder, "--push", push, "--listen", "", "--cpu", "100")
 	}
 	for _, seconds := range []string{"51", "52"} {
-		demoProcess(t, seconds)
+		start(t, app(t, "Demo", seconds)...)
 	}
 	collector, first := collect(), agent(fmt.Sprintf("otlp+http://127.0.0.1:%d", ports[0]))
 	until(t, "a profile of each process arrives by HTTP", func() bool { return count(arrived, "*.otlp") >= 2 })
-	stopped(t, collector)
+	collector.stop(syscall.SIGTERM)
 	until(t, "profiles wait for the collector", func() bool { return count(folder, "spool/*.otlp.gz") >= 2 })
-	stopped(t, first)
+	first.stop(syscall.SIGTERM)
 	collect()
 	second := agent(fmt.Sprintf("otlp+grpc://127.0.0.1:%d", ports[1]))
 	until(t, "what waited arrives by gRPC", func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
-	stopped(t, second)
+	second.stop(syscall.SIGTERM)
 	compareArrived(t, reader, folder, arrived)
 	compareTimes(t, reader, arrived)
 }
@@ -159,33 +159,6 @@ func freePorts(t *testing.T) (ports [2]int) {
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
 	return ports
-}
-
-// service starts a command that is killed at the end, and shows its messages if the test fails.
-func service(t *testing.T, argv ...string) *exec.Cmd {
-	t.Helper()
-	var log bytes.Buffer
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s:\n%s", filepath.Base(argv[0]), log.String())
-		}
-	})
-	return cmd
-}
-
-func stopped(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%s: %v", filepath.Base(cmd.Path), err)
-	}
 }
 
 func count(folder, pattern string) int {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,21 +26,11 @@ func TestAgentShortProcesses(t *testing.T) {
 	argv := needs.Simple(t, needs.Net9, needs.Sleep)
 	program, temp := argv[len(argv)-1], t.TempDir()
 	port := freePorts(t)[0]
-	cmd := exec.Command(tool(t), "agent", "--command", regexp.QuoteMeta(program), "--interval", "5s", "--folder", t.TempDir(), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
+	agent := startIn(t, []string{"TMPDIR=" + temp}, tool(t), "agent", "--command", regexp.QuoteMeta(program), "--interval", "5s", "--folder", t.TempDir(), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "200")
 	shortProcesses(t, argv, max(8, *agentProcesses/4)) // Go's own descriptors and heap come with the first
-	descriptors, mappings := agentUses(t, cmd.Process.Pid, port)
+	descriptors, mappings := agentUses(t, agent.pid, port)
 	shortProcesses(t, argv, *agentProcesses)
-	descriptorsAfter, mappingsAfter := agentUses(t, cmd.Process.Pid, port)
+	descriptorsAfter, mappingsAfter := agentUses(t, agent.pid, port)
 	if descriptorsAfter > descriptors || mappingsAfter > mappings {
 		t.Errorf("%d descriptors and %d mappings, before %d and %d", descriptorsAfter, mappingsAfter, descriptors, mappings)
 	}
@@ -51,10 +41,10 @@ func TestAgentShortProcesses(t *testing.T) {
 		}
 	}
 	t.Logf("%d descriptors, %d mappings", descriptorsAfter, mappingsAfter)
-	stopped(t, cmd)
+	agent.stop(syscall.SIGTERM)
 	left, _ := filepath.Glob(filepath.Join(temp, "*"))
-	if len(left) > 1 || strings.Contains(log.String(), "panic") { // one is the probe's folder
-		t.Errorf("left behind: %v; messages:\n%s", left, log.String())
+	if len(left) > 1 || strings.Contains(agent.errs.String(), "panic") { // one is the probe's folder
+		t.Errorf("left behind: %v; messages:\n%s", left, agent.errs.String())
 	}
 }
 

@@ -120,7 +120,7 @@ func askGuest(t *testing.T) (*exec.Cmd, net.Conn) {
 	argv := append(emulator(false), need(t, "out", "samples", "arm64", "signed", "Truth"), "600")
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), append(profiled(lib), invariant, "ASKS_SOCKET="+path)...), &out, &out
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), append(profiled(lib), "ASKS_SOCKET="+path)...), &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,6 @@ func TestARM64Asked(t *testing.T) {
 	k := newChecker(t)
 	k.natives, k.methods = loadNatives(t, need(t, "out", "samples", "arm64", "signed", "libtruth.so")), map[clr.FunctionID]string{}
 	a := against{by: map[string]int{}, refused: map[string]int{}}
-	table := map[uint64]*tally{}
 	for a.stacks < max(1000, *armSamples) || !a.met() {
 		s, err := readStood(conn)
 		if err != nil {
@@ -164,7 +163,7 @@ func TestARM64Asked(t *testing.T) {
 			paused.Reread = maps
 		}
 		th := paused.Read(s.tid, &s.regs, live.Stood{Base: s.base})
-		a.compare(t, k, table, paused, &s, &th)
+		a.compare(t, k, paused, &s, &th)
 		if t.Failed() {
 			return
 		}
@@ -172,15 +171,11 @@ func TestARM64Asked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.verdict(t, table)
+	a.verdict(t, k.sum().checked)
 }
 
-func (a *against) verdict(t *testing.T, table map[uint64]*tally) {
+func (a *against) verdict(t *testing.T, checked int) {
 	t.Helper()
-	checked := 0
-	for _, row := range table {
-		checked += row.checked
-	}
 	t.Logf("%d stacks the CLR has walked too, %d of them cut here; of its %d methods' frames %d at the same ip, sp and fp, %d that call native code without a stub; %d stacks compared with their threads' shadows, %d signed return addresses; asked in %v; refused %v",
 		a.stacks, a.cut, a.frames, a.exact, a.calls, checked, a.signed, a.by, a.refused)
 	if a.cut*100 > a.stacks || checked < a.stacks/4 || a.signed < a.stacks/10 {
@@ -188,7 +183,7 @@ func (a *against) verdict(t *testing.T, table map[uint64]*tally) {
 	}
 }
 
-func (a *against) compare(t *testing.T, k *checker, table map[uint64]*tally, paused *outside.PausedProcess, s *stood, th *outside.Thread) {
+func (a *against) compare(t *testing.T, k *checker, paused *outside.PausedProcess, s *stood, th *outside.Thread) {
 	t.Helper()
 	got := paused.Walk(th)
 	if s.hr != clr.S_OK {
@@ -210,7 +205,7 @@ func (a *against) compare(t *testing.T, k *checker, table map[uint64]*tally, pau
 		}
 	}
 	a.sign(th.Stack, got.Frames)
-	a.shadow(t, k, table, paused, th, &got)
+	a.shadow(t, k, paused, th, &got)
 }
 
 // sign counts frames' return addresses that lie on the stack as the processor has signed
@@ -229,7 +224,7 @@ func (a *against) sign(stack memory.Run, frames []outside.StackFrame) {
 }
 
 // shadow compares a stack with what its thread says of itself.
-func (a *against) shadow(t *testing.T, k *checker, table map[uint64]*tally, paused *outside.PausedProcess, th *outside.Thread, got *outside.Stack) {
+func (a *against) shadow(t *testing.T, k *checker, paused *outside.PausedProcess, th *outside.Thread, got *outside.Stack) {
 	t.Helper()
 	sample := raw.Sample{Result: merge.Result{Gap: got.Gap}}
 	sample.Capture.Stack = th.Stack
@@ -245,5 +240,5 @@ func (a *against) shadow(t *testing.T, k *checker, table map[uint64]*tally, paus
 		m := modules.At(i)
 		sample.Images = append(sample.Images, raw.Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path})
 	}
-	k.compare(t, table, []*raw.Sample{&sample})
+	k.compare(t, []*raw.Sample{&sample})
 }

@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,9 +17,6 @@ import (
 
 // The tool of ARM64 itself, under the emulator, with the CLR of ARM64 under another: the
 // whole of record and of record --pid. What an emulator of programs does not have is ptrace.
-
-// invariant lets the CLR start without a library of cultures.
-const invariant = "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"
 
 // armTool is the command line of the tool of ARM64.
 func armTool(t *testing.T) []string {
@@ -52,27 +47,20 @@ func armScript(t *testing.T) string {
 // armRecorded checks what a recording says of itself, and what its stacks are.
 func armRecorded(t *testing.T, r result, file string, want int) {
 	t.Helper()
-	var sum struct {
-		Runtime string
-		Stats   struct {
-			Samples, Complete int
-			Counters          struct{ Timed, Asked, Rests int }
-		}
-	}
-	line := r.stderr[max(0, strings.IndexByte(r.stderr, '{')):]
-	if err := json.Unmarshal([]byte(line), &sum); r.code != 0 || err != nil || sum.Runtime != ".NET 10.0.9" {
-		t.Fatalf("exit code %d, %v, %+v\n%s", r.code, err, sum, r.stderr)
+	s := findSummary(t, r.stderr)
+	if r.code != 0 || s.Runtime != ".NET 10.0.9" {
+		t.Fatalf("exit code %d, %+v\n%s", r.code, s, r.stderr)
 	}
 	samples, rd := readRaw(t, file, r.stderr)
 	k := newChecker(t)
 	k.natives = loadNatives(t, need(t, "out", "samples", "arm64", "libtruth.so"))
 	k.methods, k.want, k.first, k.last, k.whole = rd.Names(), want, 1, 0, 8
-	table, sizes := map[uint64]*tally{}, frameSizes{}
-	k.compare(t, table, samples)
+	sizes := frameSizes{}
+	k.compare(t, samples)
 	sizes.compare(t, k, samples)
-	k.verdict(t, table)
-	t.Logf("%d samples, %d complete, %+v; %v", sum.Stats.Samples, sum.Stats.Complete, sum.Stats.Counters, sizes)
-	if c := sum.Stats.Counters; c.Timed == 0 || c.Asked == 0 {
+	k.verdict(t)
+	t.Logf("%d samples, %d complete, %+v; %v", s.Samples, s.Complete, s.Counters, sizes)
+	if s.Counters["timed"] == 0 || s.Counters["asked"] == 0 {
 		t.Error("a thread has no timer, or is not asked")
 	}
 }
@@ -82,7 +70,7 @@ func TestARM64Record(t *testing.T) {
 	dir := tempdir.New(t)
 	file := filepath.Join(dir, "raw")
 	argv := append(armTool(t), "record", "--json", "--rate", "100", "--raw", file, "--output", filepath.Join(dir, "out.folded"), "--", armScript(t), "6")
-	r := run(t, 4*time.Minute, []string{invariant}, argv...)
+	r := run(t, 4*time.Minute, nil, argv...)
 	if r.stdout != "TRUTH DONE\n" {
 		t.Errorf("the program said %q", r.stdout)
 	}
@@ -99,7 +87,7 @@ func TestARM64Waits(t *testing.T) {
 	argv := append(armTool(t), "waits", "--top", "1000", "--", armScript(t), "3")
 	missing := ""
 	for range 3 {
-		r := run(t, 10*time.Minute, []string{invariant}, argv...)
+		r := run(t, 10*time.Minute, nil, argv...)
 		missing = ""
 		for _, c := range []struct{ kind, where string }{{"lock", "T.Contender < T.<Main>m__"}, {"monitor-wait", "T.Waiter < T.<Main>m__"}} {
 			if !regexp.MustCompile(`(?m)^ .*s  ` + c.kind + ` .*  ` + regexp.QuoteMeta(c.where)).MatchString(r.stdout) {
@@ -118,13 +106,7 @@ func TestARM64Waits(t *testing.T) {
 // else there is to be had of it.
 func TestARM64RecordPID(t *testing.T) {
 	tool, dir := armTool(t), tempdir.New(t)
-	cmd := exec.Command(armScript(t), "600")
-	cmd.Env = append(os.Environ(), invariant)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	pid := fmt.Sprint(cmd.Process.Pid)
+	pid := start(t, armScript(t), "600").id
 	ask := func(args ...string) result {
 		return run(t, 4*time.Minute, nil, append(append([]string{}, tool...), args...)...)
 	}

@@ -1,18 +1,17 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -37,72 +36,46 @@ func refusing(t *testing.T, capabilities string) []string {
 // reads instead, and the stacks are what the threads say of themselves; so it is where the target
 // may not even read itself.
 func TestProbeReads(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	app9, app10 := truthApps(t)
 	for _, c := range []struct {
-		name     string
-		lacks    string
-		app      func(args ...string) []string
-		filtered bool
+		name, lacks, runtime string
+		filtered             bool
 	}{
-		{"memory", "sys_ptrace", app9, false},
-		{"memory and mappings", "sys_ptrace,perfmon,sys_admin", app9, true},
-		{"net10", "sys_ptrace,perfmon,sys_admin", app10, false},
+		{"memory", "sys_ptrace", needs.Net9, false},
+		{"memory and mappings", "sys_ptrace,perfmon,sys_admin", needs.Net9, true},
+		{"net10", "sys_ptrace,perfmon,sys_admin", needs.Net10, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			by, argv := refusing(t, c.lacks), c.app("12")
+			by, argv := refusing(t, c.lacks), on(t, c.runtime, "Truth", "12")
 			if c.filtered {
 				argv = append([]string{withoutCall(t), fmt.Sprint(unix.SYS_PROCESS_VM_READV)}, argv...)
 			}
-			cmd, out := attached(t, argv...)
-			pid := fmt.Sprint(cmd.Process.Pid)
-			if d := run(t, time.Minute, nil, slices.Concat(by, []string{tool(t), "doctor", "--pid", pid})...); !strings.Contains(d.stdout, "the probe reads the program's memory") {
+			p := attached(t, argv...)
+			if d := run(t, time.Minute, nil, append(by, tool(t), "doctor", "--pid", p.id)...); !strings.Contains(d.stdout, "the probe reads the program's memory") {
 				t.Errorf("doctor does not say who reads:\n%s", d.stdout)
 			}
-			dir := tempdir.New(t)
-			file, profile := filepath.Join(dir, "raw"), filepath.Join(dir, "out.json")
-			r := run(t, time.Minute, nil, slices.Concat(by, []string{tool(t), "record", "--raw", file, "--output", profile, "--rate", "200", "--duration", "4s",
-				"--pid", pid})...)
+			r := recordRawBy(t, by, "--rate 200 --duration 4s --pid "+p.id)
 			t.Log("\n" + r.stderr)
 			if r.code != 0 || !strings.Contains(r.stderr, "memory read through the probe: ") {
 				t.Fatalf("exit code %d\n%s", r.code, r.stderr)
 			}
-			samples, rd := readRaw(t, file, r.stderr)
 			judge := newChecker(t)
 			judge.want, judge.first, judge.last, judge.whole = 300, 1, 0, 100
-			judge.methods = rd.Names()
-			table := map[uint64]*tally{}
-			judge.compare(t, table, samples)
-			judge.verdict(t, table)
-			checkReads(t, profile, table)
-			if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
-				t.Errorf("the program ended with %v and said %q", err, out)
-			}
+			judge.recorded(t, r)
+			judge.verdict(t)
+			checkReads(t, r.jsonProfile, judge.sum().checked)
+			p.truthDone()
 		})
 	}
 }
 
 // checkReads holds what was counted of reads, and that stacks were compared at all.
-func checkReads(t *testing.T, profile string, table map[uint64]*tally) {
+func checkReads(t *testing.T, p *jsonProfile, checked int) {
 	t.Helper()
-	var p struct {
-		Stats struct {
-			Way      string
-			Counters map[string]int64
-		}
-	}
-	if err := json.Unmarshal([]byte(readFile(t, profile)), &p); err != nil {
-		t.Fatal(err)
-	}
-	checked := 0
-	for _, row := range table {
-		checked += row.checked
-	}
-	c := p.Stats.Counters
+	c := p.Counters
 	t.Logf("%d stacks compared; %d reads, %d us each, %d us of them in the handler; %d of what was held, %d given up, %d signals", checked, c["reads"],
 		c["read_ns"]/max(1, c["reads"])/1000, c["read_copy_ns"]/max(1, c["reads"])/1000, c["reads_held"], c["reads_lost"], c["read_signals"])
-	if p.Stats.Way != "probe" || c["reads"] == 0 || c["reads_lost"]*50 > c["reads"] || checked < 200 || c["hidden"] == 0 {
-		t.Errorf("%d stacks compared, %+v", checked, p.Stats)
+	if p.Way != "probe" || c["reads"] == 0 || c["reads_lost"]*50 > c["reads"] || checked < 200 || c["hidden"] == 0 {
+		t.Errorf("%d stacks compared, %+v", checked, p.Figures)
 	}
 }
 

@@ -2,19 +2,13 @@ package e2e
 
 import (
 	"bufio"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var (
@@ -62,33 +56,12 @@ func systemStateOf(t *testing.T, pid int) (s systemState) {
 	return s
 }
 
-// attached starts a program and waits for its runtime.
-func attached(t *testing.T, argv ...string) (*exec.Cmd, *strings.Builder) {
-	t.Helper()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("SKIPPED-CHECK: the probe is for x86-64")
-	}
-	var out strings.Builder
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill() })
-	time.Sleep(3 * time.Second)
-	return cmd, &out
-}
-
 // A process is recorded again and again: it has no more threads, mappings,
 // descriptors and handlers of ours after each than after the first, its output is
 // its own, and there are samples each time.
 func TestAttachAgain(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	seconds := fmt.Sprint(15 + *attachTime**attachments)
-	t.Run("net9", func(t *testing.T) { attachAgain(t, app(t, "Truth", seconds)) })
-	t.Run("net10", func(t *testing.T) {
-		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-		attachAgain(t, []string{need(t, "out", "samples", "Truth10"), seconds})
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		attachAgain(t, attached(t, on(t, runtime, "Truth", fmt.Sprint(15+*attachTime**attachments))...))
 	})
 }
 
@@ -105,34 +78,22 @@ func settled(t *testing.T, pid int) (s systemState) {
 	return s
 }
 
-func attachAgain(t *testing.T, argv []string) {
-	cmd, out := attached(t, argv...)
-	pid := cmd.Process.Pid
-	before := settled(t, pid)
+func attachAgain(t *testing.T, p *process) {
+	before := settled(t, p.pid)
 	var first, now systemState
 	defer func() {
 		t.Logf("before: %+v\nafter the first attachment: %+v\nafter the last: %+v", before, first, now)
 	}()
-	file := filepath.Join(tempdir.New(t), "out.json")
 	total := int64(0)
 	for i := range *attachments {
-		r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "2s", "--json", "--output", file)
-		var sum struct {
-			Stats struct {
-				Samples int64 `json:"samples"`
-			} `json:"stats"`
+		r := record(t, "--duration 2s --pid "+p.id)
+		if r.code != 0 || r.Samples == 0 {
+			t.Fatalf("attachment %d: exit code %d, %d samples\n%s", i, r.code, r.Samples, r.stderr)
 		}
-		if r.code != 0 {
-			t.Fatalf("attachment %d: exit code %d\n%s", i, r.code, r.stderr)
-		}
-		line := r.stderr[strings.IndexByte(r.stderr, '{'):]
-		if err := json.Unmarshal([]byte(line), &sum); err != nil || sum.Stats.Samples == 0 {
-			t.Errorf("attachment %d: %d samples, %v\n%s", i, sum.Stats.Samples, err, line)
-		}
-		total += sum.Stats.Samples
+		total += r.Samples
 		// The runtime closes the tool's connection when its thread runs.
 		until(t, fmt.Sprintf("nothing is left of attachment %d", i), func() bool {
-			if now = systemStateOf(t, pid); i == 0 {
+			if now = systemStateOf(t, p.pid); i == 0 {
 				first = now
 			}
 			return now.caught == before.caught && now.descriptors == before.descriptors && now.ours == first.ours && now.ignored == first.ignored && now.timers == 0
@@ -145,7 +106,13 @@ func attachAgain(t *testing.T, argv []string) {
 	if grown := now.mappings - first.mappings; grown > 60+*attachments/4 { // code is compiled meanwhile
 		t.Errorf("%d mappings more than after the first", grown)
 	}
-	if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
-		t.Errorf("the program ended with %v and said %q", err, out)
+	p.truthDone()
+}
+
+// clean fails the test unless a process is again as it was before a recording.
+func clean(t *testing.T, pid int, before systemState) {
+	t.Helper()
+	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || now.timers != 0 {
+		t.Errorf("afterwards %+v, before %+v", now, before)
 	}
 }

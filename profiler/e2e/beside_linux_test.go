@@ -2,18 +2,22 @@ package e2e
 
 import (
 	"encoding/binary"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Class ids: of the second profiler, which is any.
 const secondID = "{846F5F1C-F9AE-4B07-969E-05C26BC060D8}"
+
+// secondAs are what makes the second profiler the main one, and one beside it.
+func secondAs(library string) (main, beside map[string]string) {
+	return map[string]string{"CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": secondID, "CORECLR_PROFILER_PATH": library},
+		map[string]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS": "1", "CORECLR_NOTIFICATION_PROFILERS": library + "=" + secondID + ";"}
+}
 
 // heard are what the second profiler was told by the CLR.
 type heard struct{ modules, methods, threads, collections, events uint64 }
@@ -32,58 +36,39 @@ func readHeard(t *testing.T, path string) (h heard) {
 // are served, and stacks are what the threads say of themselves.
 func TestBesideAnother(t *testing.T) {
 	second := need(t, "out", "samples", "libsecond.so")
-	isMain := map[string]string{"CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": secondID, "CORECLR_PROFILER_PATH": second}
-	isBeside := map[string]string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS": "1", "CORECLR_NOTIFICATION_PROFILERS": second + "=" + secondID + ";"}
-	app9 := func(t *testing.T, seconds string) []string { return app(t, "Truth", seconds) }
-	app10 := func(t *testing.T, seconds string) []string {
-		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-		return []string{need(t, "out", "samples", "Truth10"), seconds}
-	}
+	isMain, isBeside := secondAs(second)
 	for _, c := range []struct {
-		name string // what the other profiler is
-		env  map[string]string
-		app  func(t *testing.T, seconds string) []string
-		way  string
+		name    string // what the other profiler is
+		env     map[string]string
+		runtime string
+		way     string // attach, or a mode
 	}{
-		{"net9 main", isMain, app9, "probe"},
-		{"net9 beside", isBeside, app9, "probe"},
-		{"net9 main suspended", isMain, app9, "snapshot"},
-		{"net10 main", isMain, app10, "probe"},
-		{"net10 beside", isBeside, app10, "probe"},
-		{"net9 main attached", isMain, app9, "attach"},
-		{"net10 main attached", isMain, app10, "attach"},
-		{"net10 beside attached", isBeside, app10, "attach"},
+		{"net9 main", isMain, needs.Net9, "probe"},
+		{"net9 beside", isBeside, needs.Net9, "probe"},
+		{"net9 main suspended", isMain, needs.Net9, "snapshot"},
+		{"net10 main", isMain, needs.Net10, "probe"},
+		{"net10 beside", isBeside, needs.Net10, "probe"},
+		{"net9 main attached", isMain, needs.Net9, "attach"},
+		{"net10 main attached", isMain, needs.Net10, "attach"},
+		{"net10 beside attached", isBeside, needs.Net10, "attach"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			counts := filepath.Join(tempdir.New(t), "counts")
+			c.env["SECOND_COUNTS"] = counts
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}
-			argv := c.app(t, map[bool]string{true: "12", false: "4"}[c.way == "attach"])
-			counts := filepath.Join(tempdir.New(t), "counts")
-			t.Setenv("SECOND_COUNTS", counts)
 			k := newChecker(t)
-			var samples []*raw.Sample
-			var rd *raw.Reader
 			if c.way == "attach" {
-				samples, rd = recordAttached(t, 5*time.Second, argv...)
+				k.attached(t, on(t, c.runtime, "Truth", "12"))
 			} else {
-				var r result
-				if samples, rd, r = recordBy(t, c.way, time.Minute, "100", argv...); r.code != 0 || r.stdout != "TRUTH DONE\n" {
-					t.Errorf("the program ended with %d and said %q\n%s", r.code, r.stdout, r.stderr)
-				}
-			}
-			k.methods = rd.Names()
-			table := map[uint64]*tally{}
-			k.compare(t, table, samples)
-			checked, whole := 0, 0
-			for _, row := range table {
-				checked, whole = checked+row.checked, whole+row.complete
+				r := recordRaw(t, "--rate 100 --mode "+c.way, on(t, c.runtime, "Truth", "4")...)
+				r.well(t, 0, "TRUTH DONE\n")
+				k.recorded(t, r)
 			}
 			h := readHeard(t, counts)
-			t.Logf("%d samples, %d whole, %d compared with their threads, %d wrong; the other heard %+v", len(samples), whole, checked, k.bad, h)
-			if len(samples) < 60 || whole*100 < len(samples)*95 || checked < 40 {
-				t.Error("too few samples")
-			}
+			t.Logf("the other heard %+v", h)
+			k.few(t, 60, 95)
 			if h.modules < 2 || h.methods < 30 || h.threads < 20 {
 				t.Errorf("the other profiler heard only %+v", h)
 			}
@@ -91,19 +76,14 @@ func TestBesideAnother(t *testing.T) {
 	}
 }
 
-// recordAttached starts a program, and records it for a while when it runs.
-func recordAttached(t *testing.T, d time.Duration, argv ...string) ([]*raw.Sample, *raw.Reader) {
+// attached starts a truth program, records it for five seconds when it runs, and judges.
+func (c *checker) attached(t *testing.T, argv []string) {
 	t.Helper()
-	cmd, out := attached(t, argv...)
-	file := filepath.Join(tempdir.New(t), "raw")
-	r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(cmd.Process.Pid), "--rate", "100", "--duration", d.String(), "--raw", file,
-		"--output", file+".json")
+	p := attached(t, argv...)
+	r := recordRaw(t, "--rate 100 --duration 5s --pid "+p.id)
 	if t.Log("\n" + r.stderr); r.code != 0 {
 		t.FailNow()
 	}
-	samples, rd := readRaw(t, file, r.stderr)
-	if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
-		t.Errorf("the program ended with %v and said %q", err, out)
-	}
-	return samples, rd
+	c.recorded(t, r)
+	p.truthDone()
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // The permanent suite takes the defaults; make bias takes everything.
@@ -51,18 +53,13 @@ func chosenScenarios(t *testing.T) (chosen []scenario) {
 	return chosen
 }
 
-// exactApps are the truth program's command lines on both runtimes.
-func exactApps(t *testing.T) map[string]func(args ...string) []string {
-	return map[string]func(args ...string) []string{
-		"net9": func(args ...string) []string { return app(t, "Exact", args...) },
-		"net10": func(args ...string) []string {
-			return append([]string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Exact10")}, args...)
-		},
+// assemblies are what a program's is called on a runtime: 10's is in somebody else's place.
+func assemblies(runtime, name string) string {
+	if runtime == needs.Net10 {
+		return "azmcp"
 	}
+	return name
 }
-
-// assemblies are what the truth program's is called on them.
-var assemblies = map[string]string{"net9": "Exact", "net10": "azmcp"}
 
 // setting is how a row is measured.
 type setting struct {
@@ -80,7 +77,7 @@ func (s setting) String() string {
 func settings(t *testing.T) (all []setting) {
 	for _, load := range strings.Split(*biasLoads, ",") {
 		for _, rate := range strings.Split(*biasRates, ",") {
-			for _, runtime := range []string{"net9", "net10"} {
+			for _, runtime := range both {
 				for _, sc := range chosenScenarios(t) {
 					all = append(all, setting{sc, runtime, rate, load})
 				}

@@ -14,9 +14,6 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// limitOfCommand bounds a command that normally takes seconds.
-const limitOfCommand = 3 * time.Minute
-
 // measurement is one run of a scenario: the truth, and what each judge saw of it.
 type measurement struct {
 	truth      exactTimes
@@ -28,7 +25,7 @@ func (s setting) length() time.Duration { return *biasTime * time.Duration(s.sce
 
 // program is the command line of the scenario.
 func (s setting) program(t *testing.T) []string {
-	return exactApps(t)[s.runtime](s.scenario.name, fmt.Sprint(s.length().Seconds()))
+	return on(t, s.runtime, "Exact", s.scenario.name, fmt.Sprint(s.length().Seconds()))
 }
 
 // prefix is what raises a command's priority, on a machine that others use too.
@@ -59,7 +56,7 @@ func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
 	p := readJSONProfile(t, out)
 	m.seen = p.times(m.truth.methods())
 	if perf {
-		m.perf = perfTimes(t, data, m.truth, takeMap(t, dir, assemblies[s.runtime]))
+		m.perf = perfTimes(t, data, m.truth, takeMap(t, dir, assemblies(s.runtime, "Exact")))
 	}
 	return m
 }

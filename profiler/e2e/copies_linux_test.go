@@ -3,8 +3,6 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,11 +21,10 @@ var (
 func TestCopies(t *testing.T) {
 	dir := tempdir.New(t)
 	library := vendor(t, dir, filepath.Join("capi", "testdata", "copies.cpp"), "libseedwalk.a")
-	net10 := []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")}
-	t.Run("net9", func(t *testing.T) { copiesTruth(t, dir, library, app(t, "Truth"), *copiedStacks) })
-	t.Run("net10", func(t *testing.T) { copiesTruth(t, dir, library, net10, *copiedStacks) })
-	t.Run("now9", func(t *testing.T) { atOnce(t, dir, library, app(t, "Truth")) })
-	t.Run("now10", func(t *testing.T) { atOnce(t, dir, library, net10) })
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		t.Run("later", func(t *testing.T) { copiesTruth(t, tempdir.New(t), library, on(t, runtime, "Truth"), *copiedStacks) })
+		t.Run("now", func(t *testing.T) { atOnce(t, tempdir.New(t), library, on(t, runtime, "Truth")) })
+	})
 	t.Run("places", func(t *testing.T) { places(t, dir, library) })
 }
 
@@ -66,11 +63,7 @@ func copiesTruth(t *testing.T, dir, library string, app []string, want int, env 
 
 func countKinds(t *testing.T, out string, kinds map[string]int) {
 	t.Helper()
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for l := range strings.Lines(string(b)) {
+	for l := range strings.Lines(readFile(t, out)) {
 		var name string
 		var complete, all int
 		if n, _ := fmt.Sscanf(l, "%s %d of %d", &name, &complete, &all); n >= 2 {
@@ -85,13 +78,7 @@ func countKinds(t *testing.T, out string, kinds map[string]int) {
 // places compares the managed frames of exceptions' stacks with what
 // Environment.StackTrace says at the same places.
 func places(t *testing.T, dir, library string) {
-	if _, err := exec.LookPath("mcs"); err != nil {
-		t.Skip("SKIPPED-CHECK: no mcs")
-	}
-	exe, out := filepath.Join(dir, "Places.exe"), filepath.Join(dir, "thrown")
-	if r := run(t, time.Minute, nil, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+exe, filepath.Join(root, "capi", "testdata", "Places.cs")); r.code != 0 {
-		t.Fatal(r.stdout + r.stderr)
-	}
+	exe, out := compiled(t, "capi/testdata/Places.cs"), filepath.Join(dir, "thrown")
 	const times = 250
 	r := run(t, 2*time.Minute, profiled(library, "COPIES_THROWN="+out), need(t, "out", "bin", "swhost"), runtime9(t), exe, fmt.Sprint(times))
 	if r.code != 42 || r.stderr != "" {
@@ -101,12 +88,8 @@ func places(t *testing.T, dir, library string) {
 	for l := range strings.Lines(r.stdout) {
 		said[strings.TrimSpace(l)]++
 	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
 	same, other := 0, 0
-	for l := range strings.Lines(string(b)) {
+	for l := range strings.Lines(readFile(t, out)) {
 		stack := ours(l)
 		if said[stack] > 0 {
 			said[stack]--

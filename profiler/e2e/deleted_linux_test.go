@@ -1,10 +1,10 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,11 +25,7 @@ func ownRuntime(t *testing.T, copied ...string) (dir string) {
 	for _, f := range from {
 		name := filepath.Base(f)
 		f, _ = filepath.Abs(f)
-		own := name == "Truth.exe"
-		for _, c := range copied {
-			own = own || c == name
-		}
-		if !own {
+		if name != "Truth.exe" && !slices.Contains(copied, name) {
 			os.Symlink(f, filepath.Join(dir, name))
 			continue
 		}
@@ -46,7 +42,6 @@ func ownRuntime(t *testing.T, copied ...string) (dir string) {
 // kernel's own names of the mapped files, which a privilege opens, and without one by
 // the memory that they are mapped to.
 func TestReplacedLibraries(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	plain, err := exec.LookPath("setpriv")
 	for _, c := range []struct {
 		name    string
@@ -61,46 +56,32 @@ func TestReplacedLibraries(t *testing.T) {
 			}
 			replaced := []string{"libcoreclr.so", "libtruth.so"}
 			dir := ownRuntime(t, replaced...)
-			cmd, out := attached(t, append(c.without, need(t, "out", "bin", "swhost"), dir, filepath.Join(dir, "Truth.exe"), "120")...)
+			p := attached(t, append(c.without, need(t, "out", "bin", "swhost"), dir, filepath.Join(dir, "Truth.exe"), "120")...)
 			for _, name := range replaced { // another file, and then it is renamed: what is mapped lives on
 				other := filepath.Join(dir, "new")
 				if os.WriteFile(other, []byte("\x7fELF and nothing like it"), 0o755) != nil || os.Rename(other, filepath.Join(dir, name)) != nil {
 					t.Fatal("not replaced")
 				}
 			}
-			pid := fmt.Sprint(cmd.Process.Pid)
-			if b := readFile(t, "/proc/"+pid+"/maps"); !strings.Contains(b, "libcoreclr.so (deleted)") || !strings.Contains(b, "libtruth.so (deleted)") {
+			if b := readFile(t, "/proc/"+p.id+"/maps"); !strings.Contains(b, "libcoreclr.so (deleted)") || !strings.Contains(b, "libtruth.so (deleted)") {
 				t.Fatal("nothing is deleted in the mappings")
 			}
-			r := run(t, time.Minute, nil, append(append([]string{}, c.without...), tool(t), "stack", pid)...)
+			r := run(t, time.Minute, nil, append(slices.Clone(c.without), tool(t), "stack", p.id)...)
 			if r.code != 0 || strings.Count(r.stdout, "T.Run") < 10 || strings.Count(r.stdout, "the rest is missing") > 1 {
 				t.Errorf("stack: %d\n%s%s", r.code, r.stderr, r.stdout)
 			}
-			for _, way := range [][]string{nil, {"--outside"}} {
-				file := filepath.Join(tempdir.New(t), "raw")
-				args := append(append(append([]string{}, c.without...), tool(t), "record", "--pid", pid, "--rate", "100", "--duration", "2s", "--raw", file, "--output", file+".json"), way...)
-				r = run(t, time.Minute, nil, args...)
+			for flag, copied := range map[string]int{"": 0, " --outside": perfevent.MaxStack} {
+				r := recordRawBy(t, c.without, "--rate 100 --duration 2s --pid "+p.id+flag)
 				if r.code != 0 {
-					t.Fatalf("record %v: %d\n%s", way, r.code, r.stderr)
+					t.Fatalf("record%s: %d\n%s", flag, r.code, r.stderr)
 				}
-				samples, rd := readRaw(t, file, r.stderr)
-				k, table := newChecker(t), map[uint64]*tally{}
-				k.methods = rd.Names()
-				if way != nil {
-					k.copied = perfevent.MaxStack
-				}
-				k.compare(t, table, samples)
-				checked, whole := 0, 0
-				for _, row := range table {
-					checked, whole = checked+row.checked, whole+row.complete
-				}
-				t.Logf("record %v: %d samples, %d whole, %d compared, %d wrong", way, len(samples), whole, checked, k.bad)
-				if len(samples) < 60 || whole*100 < len(samples)*97 || checked < 40 {
-					t.Errorf("too few\n%s", r.stderr)
-				}
+				k := newChecker(t)
+				k.copied = copied
+				k.recorded(t, r)
+				k.few(t, 60, 97)
 			}
-			if len(standing(t, cmd.Process.Pid)) > 0 || out.Len() > 0 {
-				t.Errorf("it stands, or said %q", out)
+			if len(standing(t, p.pid)) > 0 || p.out.String() != "" {
+				t.Errorf("it stands, or said %q", p.out.String())
 			}
 		})
 	}

@@ -8,24 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // What doctor, record --pid and stack say of processes of all kinds: one line each,
 // with a remedy.
 func TestProcessesOfAllKinds(t *testing.T) {
-	start := func(t *testing.T, attr *syscall.SysProcAttr, argv ...string) string {
-		t.Helper()
-		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.SysProcAttr = attr
-		if err := cmd.Start(); err != nil {
-			t.Skipf("SKIPPED-CHECK: %v", err)
-		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		time.Sleep(500 * time.Millisecond)
-		return fmt.Sprint(cmd.Process.Pid)
-	}
-	sleeper := func(t *testing.T) string { return start(t, nil, "sleep", "60") }
+	sleeper := func(t *testing.T) string { return start(t, "sleep", "60").id }
 	for _, c := range []struct {
 		name                   string
 		pid                    func(t *testing.T) string
@@ -41,26 +29,21 @@ func TestProcessesOfAllKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { cmd.Wait() })
-			time.Sleep(300 * time.Millisecond)
+			until(t, "it has ended", func() bool { return dead(cmd.Process.Pid) })
 			return fmt.Sprint(cmd.Process.Pid)
 		}, "has ended (zombie)", "no diagnostics port", "waits for its parent", 1, 125, 3, false},
 		{".NET", func(t *testing.T) string {
-			cmd, _ := attached(t, app(t, "Truth", "60")...)
-			return fmt.Sprint(cmd.Process.Pid)
+			return attached(t, app(t, "Truth", "60")...).id
 		}, "Everything works with this process", "", "", 0, 0, 0, false},
 		{"stopped", func(t *testing.T) string {
-			p := sleeper(t)
-			exec.Command("kill", "-STOP", p).Run()
-			for range 200 { // a signal stops a process when it next runs
-				if b, _ := os.ReadFile(filepath.Join("/proc", p, "stat")); strings.Contains(string(b), ") T ") {
-					break
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-			return p
+			p := start(t, "sleep", "60")
+			p.freeze()
+			return p.id
 		}, "is stopped", "it has no diagnostics port", "", 1, 125, 0, false},
 		{"of namespaces of its own", func(t *testing.T) string {
-			return start(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}, "sleep", "60")
+			return fmt.Sprint(child(t, start(t, "unshare", "--pid", "--mount", "--fork", "--kill-child", "sleep", "60"), func(pid int) bool {
+				return strings.HasPrefix(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), "sleep")
+			}))
 		}, "the process has its own namespaces: mnt, pid; its number there is 1", "no diagnostics port", "", 1, 125, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,15 +51,15 @@ func TestProcessesOfAllKinds(t *testing.T) {
 				t.Skip("SKIPPED-CHECK: namespaces need root")
 			}
 			pid := c.pid(t)
-			d := run(t, time.Minute, nil, tool(t), "doctor", "--pid", pid)
+			d := seedwalk(t, "doctor", "--pid", pid)
 			if d.code != c.doctors || !strings.Contains(d.stdout, c.doctor) {
 				t.Errorf("doctor: %d\n%s%s", d.code, d.stdout, d.stderr)
 			}
-			r := run(t, time.Minute, nil, tool(t), "record", "--quiet", "--pid", pid, "--duration", "1s", "--output", filepath.Join(t.TempDir(), "o.folded"))
+			r := seedwalk(t, "record", "--quiet", "--pid", pid, "--duration", "1s", "--output", filepath.Join(t.TempDir(), "o.folded"))
 			if r.code != c.records || !strings.Contains(r.stderr, c.record) || c.record != "" && (strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, ";")) {
 				t.Errorf("record: %d %q", r.code, r.stderr)
 			}
-			s := run(t, time.Minute, nil, tool(t), "stack", pid)
+			s := seedwalk(t, "stack", pid)
 			if s.code != c.stck || !strings.Contains(s.stderr, c.stack) || c.stack != "" && strings.Count(s.stderr, "\n") != 1 {
 				t.Errorf("stack: %d %q", s.code, s.stderr)
 			}
@@ -90,10 +73,9 @@ func TestDoctorGo(t *testing.T) {
 	library := need(t, "out", "samples", "libgolib.so")
 	name := map[string]string{"doctor": library, "record": filepath.Base(library)}
 	for _, what := range []string{"go", "calm"} {
-		cmd, _ := attached(t, app(t, "Survive", "30", what)...)
-		pid := fmt.Sprint(cmd.Process.Pid)
-		d := run(t, time.Minute, nil, tool(t), "doctor", "--pid", pid)
-		r := run(t, time.Minute, nil, tool(t), "record", "--pid", pid, "--duration", "2s", "--output", filepath.Join(t.TempDir(), "o.folded"))
+		pid := attached(t, app(t, "Survive", "30", what)...).id
+		d := seedwalk(t, "doctor", "--pid", pid)
+		r := seedwalk(t, "record", "--pid", pid, "--duration", "2s", "--output", filepath.Join(t.TempDir(), "o.folded"))
 		for of, text := range map[string]string{"doctor": d.stdout, "record": r.stderr} {
 			words := strings.Join(strings.Fields(text), " ")
 			if n := strings.Count(words, "127320)"); what == "go" && (n != 1 || !strings.Contains(words, name[of]+" is a library of Go: ") || !strings.Contains(words, "by a process of its own")) ||

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -26,15 +25,65 @@ const root = "../.."
 // need is a file that `make build samples runtime` made.
 var need = needs.File
 
-func tool(t *testing.T) string { return need(t, "out", "bin", "seedwalk") }
+// tool is the tool; the probe and the library that it loads are there too.
+func tool(t *testing.T) string {
+	t.Helper()
+	need(t, "out", "bin", "libseedwalk_probe.so")
+	need(t, "out", "bin", "libseedwalk_profiler.so")
+	return need(t, "out", "bin", "seedwalk")
+}
+
+// TestMain lets every runtime start without a library of cultures.
+func TestMain(m *testing.M) {
+	os.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+	os.Exit(m.Run())
+}
 
 // runtime9 is the pinned .NET 9.
 var runtime9 = needs.Runtime9
 
+// both are the runtimes whose structures are published.
+var both = []string{needs.Net9, needs.Net10}
+
+// on is the command line of a sample program on a runtime.
+func on(t *testing.T, runtime, name string, args ...string) []string {
+	t.Helper()
+	var argv []string
+	switch runtime {
+	case needs.Net9:
+		argv = []string{need(t, "out", "bin", "swhost"), runtime9(t), need(t, "out", "samples", name+".exe")}
+	case needs.Net10:
+		argv = []string{need(t, "out", "samples", name+"10")}
+	case needs.Net8:
+		argv = []string{need(t, "out", "samples", name+"8")}
+	case needs.Net9Musl:
+		argv = []string{"/usr/bin/env", "LD_LIBRARY_PATH=" + need(t, "out", "samples", "musl"), need(t, "out", "samples", name+"Musl")}
+	default:
+		t.Fatalf("no runtime %q", runtime)
+	}
+	return append(argv, args...)
+}
+
 // app is the command line of a sample program on .NET 9.
 func app(t *testing.T, name string, args ...string) []string {
 	t.Helper()
-	return append([]string{need(t, "out", "bin", "swhost"), runtime9(t), need(t, "out", "samples", name+".exe")}, args...)
+	return on(t, needs.Net9, name, args...)
+}
+
+// eachRuntime runs a test on both runtimes, at the same time: most of it they wait.
+func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
+	for _, runtime := range both {
+		t.Run(runtime, func(t *testing.T) { t.Parallel(); test(t, runtime) })
+	}
+}
+
+// compiled compiles a C# program of testdata.
+func compiled(t *testing.T, source string) (exe string) {
+	t.Helper()
+	needs.Command(t, "mcs")
+	exe = filepath.Join(tempdir.New(t), strings.TrimSuffix(filepath.Base(source), ".cs")+".exe")
+	needs.Build(t, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+exe, filepath.Join(root, source))
+	return exe
 }
 
 // result is what became of a command.
@@ -73,29 +122,6 @@ func run(t *testing.T, limit time.Duration, env []string, argv ...string) result
 		t.Fatalf("%s: %v", argv[0], err)
 	}
 	return r
-}
-
-// record runs a command under seedwalk record with raw samples and reads them.
-func record(t *testing.T, limit time.Duration, rate string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
-	t.Helper()
-	return recordBy(t, "snapshot", limit, rate, argv...)
-}
-
-// recordBy is record on a way of taking samples.
-func recordBy(t *testing.T, way string, limit time.Duration, rate string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
-	t.Helper()
-	return recordWith(t, limit, []string{"--mode", way, "--rate", rate}, argv...)
-}
-
-// recordWith is record with flags of one's own.
-func recordWith(t *testing.T, limit time.Duration, flags []string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
-	t.Helper()
-	dir := tempdir.New(t)
-	file := filepath.Join(dir, "raw")
-	args := append([]string{tool(t), "record", "--raw", file, "--output", filepath.Join(dir, "out.json")}, flags...)
-	r := run(t, limit, nil, append(append(args, "--"), argv...)...)
-	samples, rd := readRaw(t, file, r.stderr)
-	return samples, rd, r
 }
 
 // profiled makes a CLR load a profiler.

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,63 +12,9 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
-// eventsFile is what a recording of events says.
-type eventsFile struct {
-	Stats struct {
-		Samples, Complete int64
-		Counters          map[string]int64
-		Notes             []string
-		Events            []struct {
-			Event                            string
-			Seen, Count, Complete, Sum, Open int64
-		}
-	}
-	Threads []struct{ ID uint64 }
-	Frames  []struct{ Name, Class, Addr string }
-	Stacks  []eventsStack
-	Waits   []struct {
-		Stack int
-		Start time.Time
-		NS    int64
-	}
-}
-
-// eventsStack is what happened at a place: samples, or an event.
-type eventsStack struct {
-	Thread, Owner        int
-	Frames               []int
-	Count, Sum           int64
-	Wall                 int64 `json:"wall_ns"`
-	CPU                  int64 `json:"cpu_ns"`
-	Complete, Open       bool
-	Event, Type, Message string
-	Gap                  string
-}
-
-func readEvents(t *testing.T, path string) *eventsFile {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &eventsFile{}
-	if err := json.Unmarshal(b, f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// names are a stack's functions, leaf first.
-func (f *eventsFile) names(stack int) (out []string) {
-	for _, i := range f.Stacks[stack].Frames {
-		out = append(out, f.Frames[i].Name)
-	}
-	return out
-}
-
-// whole: every stack ends at its thread's base, every managed frame has a name,
+// wholeEvents: every stack ends at its thread's base, every managed frame has a name,
 // nothing was lost.
-func (f *eventsFile) whole(t *testing.T) {
+func (f *jsonProfile) wholeEvents(t *testing.T) {
 	t.Helper()
 	managed, events := 0, 0
 	for i := range f.Stacks {
@@ -80,7 +24,7 @@ func (f *eventsFile) whole(t *testing.T) {
 		}
 		events += int(s.Count)
 		if !s.Complete && !s.Open {
-			t.Errorf("%d %s stacks are not complete: %s: %v", s.Count, s.Event, s.Gap, f.names(i))
+			t.Errorf("%d %s stacks are not complete: %s: %v", s.Count, s.Event, s.Gap, f.stackNames(i))
 		}
 		for _, k := range s.Frames {
 			if f.Frames[k].Class != "managed" {
@@ -92,7 +36,7 @@ func (f *eventsFile) whole(t *testing.T) {
 			}
 		}
 	}
-	c := f.Stats.Counters
+	c := f.Counters
 	for _, key := range []string{"crowded", "unwalked", "otherwise", "malformed"} {
 		if n := c["event_"+key]; n != 0 {
 			t.Errorf("%d events %s", n, key)
@@ -111,7 +55,7 @@ func (f *eventsFile) whole(t *testing.T) {
 
 // cut: what delivers events is on no stack. It is the same for all, so that else events
 // of different kinds would have the same function on top.
-func (f *eventsFile) cut(t *testing.T) {
+func (f *jsonProfile) cut(t *testing.T) {
 	t.Helper()
 	of := map[string]string{}
 	for i := range f.Stacks {
@@ -148,7 +92,7 @@ const slack = int64(time.Millisecond)
 // judge holds a recording against what the program says of itself: each of its waits
 // is there exactly once, of its kind, within its bounds and with its frames, and
 // nothing where it did not wait.
-func (f *eventsFile) judge(t *testing.T, truth []waittruth.Wait) {
+func (f *jsonProfile) judge(t *testing.T, truth []waittruth.Wait) {
 	t.Helper()
 	offset := toWorld()
 	for _, w := range truth {
@@ -160,7 +104,7 @@ func (f *eventsFile) judge(t *testing.T, truth []waittruth.Wait) {
 			if f.Threads[s.Thread].ID != w.TID || s.Open || start < int64(w.Before)-slack || start+g.NS > int64(w.After)+slack {
 				continue
 			}
-			if w.Expect == "none" || slices.Contains(eventOf(w.Expect), s.Event) && inOrder(f.names(g.Stack), w.Frames) {
+			if w.Expect == "none" || slices.Contains(eventOf(w.Expect), s.Event) && inOrder(f.stackNames(g.Stack), w.Frames) {
 				found++
 				nanos += g.NS
 			}
@@ -178,7 +122,7 @@ func (f *eventsFile) judge(t *testing.T, truth []waittruth.Wait) {
 }
 
 // sums: no thread waits twice at a time.
-func (f *eventsFile) sums(t *testing.T) {
+func (f *jsonProfile) sums(t *testing.T) {
 	t.Helper()
 	until := map[int]time.Time{}
 	for i := range f.Waits {
@@ -203,7 +147,7 @@ func inOrder(names, want []string) bool {
 
 // allocated holds a recording against what a program says it has done, in methods of a
 // class with others of it below them.
-func (f *eventsFile) allocated(t *testing.T, truth, class string, below ...string) {
+func (f *jsonProfile) allocated(t *testing.T, truth, class string, below ...string) {
 	t.Helper()
 	// The runtime writes nested types without the one they stand in.
 	types := map[string]string{"AllocateArrays": "System.Byte[]", "AllocateNodes": "Node", "AllocateLarge": "System.Double[]"}
@@ -220,14 +164,14 @@ func (f *eventsFile) allocated(t *testing.T, truth, class string, below ...strin
 		for i := range f.Stacks {
 			s := &f.Stacks[i]
 			switch x, exception := thrown[name]; {
-			case exception && s.Event == "exception" && s.Type == x[0] && s.Message == x[1] && inOrder(f.names(i), []string{class + ".Throw", class + ".Exceptions"}):
+			case exception && s.Event == "exception" && s.Type == x[0] && s.Message == x[1] && inOrder(f.stackNames(i), []string{class + ".Throw", class + ".Exceptions"}):
 				got += s.Count
-			case !exception && s.Event == "allocation" && s.Type == types[name] && inOrder(f.names(i), append([]string{class + "." + name}, below...)):
+			case !exception && s.Event == "allocation" && s.Type == types[name] && inOrder(f.stackNames(i), append([]string{class + "." + name}, below...)):
 				got += s.Sum
 			}
 		}
 		_, exact := thrown[name]
-		if lost := f.Stats.Counters["event_missed"]; exact && lost > 0 && got < want {
+		if lost := f.Counters["event_missed"]; exact && lost > 0 && got < want {
 			t.Logf("%s: %d events are lost", name, lost)
 			got = min(want, got+lost)
 		}
@@ -243,7 +187,7 @@ func (f *eventsFile) allocated(t *testing.T, truth, class string, below ...strin
 
 // everything: a recording of all there is has what Waits.cs allocates and throws, samples
 // of threads that run and of threads that wait, and a sum of its own for each kind.
-func (f *eventsFile) everything(t *testing.T, truth string) {
+func (f *jsonProfile) everything(t *testing.T, truth string) {
 	t.Helper()
 	f.allocated(t, truth, "Waits", "Waits.RunMemory", "Waits.Run", "Waits.Main")
 	var cpu, wall int64
@@ -251,11 +195,11 @@ func (f *eventsFile) everything(t *testing.T, truth string) {
 		cpu, wall = cpu+f.Stacks[i].CPU, wall+f.Stacks[i].Wall
 	}
 	kinds := map[string]bool{}
-	for _, e := range f.Stats.Events {
+	for _, e := range f.Recording.Events {
 		kinds[e.Event] = e.Count > 0
 	}
-	if f.Stats.Samples == 0 || cpu == 0 || wall <= cpu || !kinds["wait"] || !kinds["lock"] || !kinds["allocation"] || !kinds["exception"] {
-		t.Errorf("%d samples, %v on processors of %v, events %+v", f.Stats.Samples, time.Duration(cpu), time.Duration(wall), f.Stats.Events)
+	if f.Samples == 0 || cpu == 0 || wall <= cpu || !kinds["wait"] || !kinds["lock"] || !kinds["allocation"] || !kinds["exception"] {
+		t.Errorf("%d samples, %v on processors of %v, events %+v", f.Samples, time.Duration(cpu), time.Duration(wall), f.Recording.Events)
 	}
-	t.Logf("%d samples, %v on processors of %v", f.Stats.Samples, time.Duration(cpu), time.Duration(wall))
+	t.Logf("%d samples, %v on processors of %v", f.Samples, time.Duration(cpu), time.Duration(wall))
 }

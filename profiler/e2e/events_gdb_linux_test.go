@@ -13,29 +13,28 @@ import (
 
 // Of every thread that waits for ever, the native frames that a recording has, of its
 // samples and of its event, are those that gdb sees, address by address.
-func TestEventsGDB(t *testing.T) { eachRuntime(t, "Waits", eventsGDB) }
+func TestEventsGDB(t *testing.T) { eachRuntime(t, eventsGDB) }
 
-func eventsGDB(t *testing.T, program []string) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	p := startPaused(t, append(program, "blocked", "pause")...)
-	pid := p.cmd.Process.Pid
+func eventsGDB(t *testing.T, runtime string) {
+	p, _ := waiting(t, "ready", on(t, runtime, "Waits", "blocked", "pause")...)
+	pid := p.pid
 	file := filepath.Join(tempdir.New(t), "out.json")
-	stop := attachEvents(t, pid, file, "wall,waits,locks")
+	stop := attachEvents(t, p, file, "wall,waits,locks")
 	p.say("go")
 	p.until("done")
 	time.Sleep(500 * time.Millisecond) // samples of those that wait
 	stop()
 	theirs := gdb.Stacks(t, pid)
 	p.say("end")
-	f := readEvents(t, file)
+	f := readJSONProfile(t, file)
 	threads, frames := 0, 0
 	for thread := range f.Threads {
 		tid := f.Threads[thread].ID
-		event := f.leaves(thread, func(s *eventsStack) bool { return s.Open })
+		event := f.leaves(thread, func(s *jsonStack) bool { return s.Open })
 		if len(event) == 0 {
 			continue // it waits for nothing that the runtime tells of
 		}
-		sample := f.leaves(thread, func(s *eventsStack) bool { return s.Event == "" })
+		sample := f.leaves(thread, func(s *jsonStack) bool { return s.Event == "" })
 		for what, own := range map[string][]uint64{"sample": sample, "event": event} {
 			if n := len(own); n == 0 || n > len(theirs[tid]) || !slices.Equal(own, theirs[tid][:n]) {
 				t.Errorf("thread %d: its %s is %#x\ngdb has %#x", tid, what, own, theirs[tid])
@@ -53,8 +52,8 @@ func eventsGDB(t *testing.T, program []string) {
 // leaves are the addresses of the native frames above the first managed one, in the stack
 // that stands for most time of those of a thread that are meant. A file has of a caller
 // the address within its call, the byte before gdb's.
-func (f *eventsFile) leaves(thread int, meant func(s *eventsStack) bool) (out []uint64) {
-	var best *eventsStack
+func (f *jsonProfile) leaves(thread int, meant func(s *jsonStack) bool) (out []uint64) {
+	var best *jsonStack
 	for i := range f.Stacks {
 		if s := &f.Stacks[i]; s.Thread == thread && meant(s) && (best == nil || s.Wall+s.Sum > best.Wall+best.Sum) {
 			best = s

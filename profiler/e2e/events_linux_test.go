@@ -1,15 +1,10 @@
 package e2e
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,62 +15,58 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	eventpipe "github.com/seedwalk/seedwalk/eventpipe/waits/session"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 	"github.com/seedwalk/seedwalk/testkit/waittruth"
 )
 
 const everyWait = "mutex,events,semaphore,join,monitor,task,silence,many"
 
-// eachRuntime runs a test on every runtime that there is, with a program's command line.
-// The 10 is a single file whose framework is trimmed.
-func eachRuntime(t *testing.T, program string, test func(t *testing.T, argv []string)) {
-	t.Run("9.0.5", func(t *testing.T) { test(t, app(t, program)) })
-	t.Run("10.0.9", func(t *testing.T) {
-		t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-		test(t, []string{need(t, "out", "samples", program+"10")})
-	})
-}
-
 // everyEvent is all that a recording can have.
 const everyEvent = "cpu,wall,waits,locks,alloc,exception"
 
 // Each wait of a program is there once, in a recording of everything from its very start,
 // and beside the waits what it allocates and throws, and samples.
-func TestEventsStart(t *testing.T) { eachRuntime(t, "Waits", eventsStart) }
+func TestEventsStart(t *testing.T) { eachRuntime(t, eventsStart) }
 
-func eventsStart(t *testing.T, program []string) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	file := filepath.Join(tempdir.New(t), "out.json")
-	argv := append([]string{tool(t), "record", "--events", everyEvent, "--wait-min", "0", "--output", file, "--"}, append(program, everyWait+",deeper,memory")...)
-	r := run(t, time.Minute, nil, argv...)
-	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) < 38 || r.code != 7 {
-		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
+func eventsStart(t *testing.T, runtime string) {
+	r := record(t, "--wait-min 0 --events "+everyEvent, on(t, runtime, "Waits", everyWait+",deeper,memory")...)
+	truth := r.truth(t, 38)
+	r.wholeEvents(t)
+	r.judge(t, truth)
+	r.everything(t, r.stdout)
+}
+
+// truth is what the program of waits said of so many of its waits.
+func (r *recording) truth(t *testing.T, least int) []waittruth.Wait {
+	t.Helper()
+	if r.code != 7 {
+		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
 	}
-	f := readEvents(t, file)
-	f.whole(t)
-	f.judge(t, truth)
-	f.everything(t, r.stdout)
+	return truthOf(t, r.stdout, least)
+}
+
+func truthOf(t *testing.T, said string, least int) []waittruth.Wait {
+	t.Helper()
+	truth, err := waittruth.Lines(strings.NewReader(said))
+	if err != nil || len(truth) < least {
+		t.Fatalf("%d waits in the truth, want %d, %v", len(truth), least, err)
+	}
+	return truth
 }
 
 // The published example: an owner has a mutex for three seconds. Each wait for it is
 // there once, as long as the program's own clock says, its stack goes from the thread's
 // start to where it waits. A wait that does not end is there too, as far as it went.
 func TestEventsExample(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	file := filepath.Join(tempdir.New(t), "out.json")
-	r := run(t, time.Minute, nil, append([]string{tool(t), "record", "--events", "wall,waits", "--output", file, "--"}, app(t, "Waits", "open,example")...)...)
-	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) != 3 {
-		t.Fatalf("%d waits in the truth, %v\n%s", len(truth), err, r.stderr)
-	}
-	f := readEvents(t, file)
-	f.whole(t)
+	r := record(t, "--events wall,waits", app(t, "Waits", "open,example")...)
+	f, truth := r.jsonProfile, truthOf(t, r.stdout, 3)
+	f.wholeEvents(t)
 	f.judge(t, truth)
 	near, open := 0, 0
 	for i := range f.Waits {
 		w := &f.Waits[i]
-		names := f.names(w.Stack)
+		names := f.stackNames(w.Stack)
 		if s := &f.Stacks[w.Stack]; s.Open && inOrder(names, []string{"Waits.WaitEvent", "Waits.RunOpen (lambda)"}) && w.NS > 3e9 {
 			open++
 		}
@@ -98,65 +89,13 @@ func TestEventsExample(t *testing.T) {
 	}
 }
 
-// paused is a program that has compiled its methods and waits for a line.
-type paused struct {
-	cmd   *exec.Cmd
-	in    io.Writer
-	lines *bufio.Scanner
-	out   bytes.Buffer
-}
-
-func startPaused(t *testing.T, argv ...string) *paused {
-	t.Helper()
-	p := &paused{cmd: exec.Command(argv[0], argv[1:]...)}
-	in, err1 := p.cmd.StdinPipe()
-	out, err2 := p.cmd.StdoutPipe()
-	p.cmd.Stderr = os.Stderr
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.in, p.lines = in, bufio.NewScanner(out)
-	kill := time.AfterFunc(2*time.Minute, func() { p.cmd.Process.Kill() })
-	t.Cleanup(func() { kill.Stop(); p.cmd.Process.Kill(); p.cmd.Wait() })
-	p.until("ready")
-	return p
-}
-
-func (p *paused) until(line string) {
-	for p.lines.Scan() && p.lines.Text() != line {
-		p.out.WriteString(p.lines.Text() + "\n")
-	}
-}
-
-func (p *paused) say(line string) { io.WriteString(p.in, line+"\n") }
-
 // attachEvents records a running process until stop is called.
-func attachEvents(t *testing.T, pid int, file, events string) (stop func()) {
+func attachEvents(t *testing.T, p *process, file, events string) (stop func()) {
 	t.Helper()
-	var log bytes.Buffer
-	cmd := exec.Command(tool(t), "record", "--pid", strconv.Itoa(pid), "--events", events, "--wait-min", "0", "--output", file)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill() })
-	for range 1000 {
-		if systemStateOf(t, pid).ours > 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	tool := start(t, tool(t), "record", "--pid", p.id, "--events", events, "--wait-min", "0", "--output", file)
+	until(t, "the probe is there", func() bool { return systemStateOf(t, p.pid).ours > 0 })
 	time.Sleep(1500 * time.Millisecond) // the session is there; the truth fails if it is not
-	return func() {
-		cmd.Process.Signal(unix.SIGINT)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("record ended with %v", err)
-		}
-		t.Logf("%s", log.String())
-	}
+	return func() { tool.stop(unix.SIGINT) }
 }
 
 // arrived tells that something was written to it.
@@ -175,7 +114,7 @@ type kindKey struct {
 
 // equalCounts holds the recording's counts against an external trace's: of the waits
 // that begin and end in the trace, by thread and kind.
-func equalCounts(t *testing.T, f *eventsFile, a *waits.Analysis) {
+func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 	t.Helper()
 	mine, theirs := map[kindKey]int{}, map[kindKey]int{}
 	first, last := a.Trace.Time(a.First).UnixNano(), a.Trace.Time(a.Last).UnixNano()
@@ -209,15 +148,14 @@ func equalCounts(t *testing.T, f *eventsFile, a *waits.Analysis) {
 // All methods were compiled before we come, and a trace is taken from outside at the
 // same time: the truth holds, and both count the same. Then the process is recorded
 // once more.
-func TestEventsAttach(t *testing.T) { eachRuntime(t, "Waits", eventsAttach) }
+func TestEventsAttach(t *testing.T) { eachRuntime(t, eventsAttach) }
 
-func eventsAttach(t *testing.T, program []string) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	p := startPaused(t, append(program, everyWait, "pause")...)
-	pid := p.cmd.Process.Pid
+func eventsAttach(t *testing.T, runtime string) {
+	p, _ := waiting(t, "ready", on(t, runtime, "Waits", everyWait, "pause")...)
+	pid := p.pid
 	file := filepath.Join(tempdir.New(t), "out.json")
 	before := systemStateOf(t, pid)
-	stop := attachEvents(t, pid, file, "waits,locks")
+	stop := attachEvents(t, p, file, "waits,locks")
 	client, err := diagnostics.Process(pid)
 	if err != nil {
 		t.Fatal(err)
@@ -227,40 +165,31 @@ func eventsAttach(t *testing.T, program []string) {
 	traced := make(chan error, 1)
 	var begun arrived
 	go func() { traced <- eventpipe.Run(ctx, client, a, eventpipe.Options{Keep: &begun}) }()
-	for range 2000 {
-		if begun.Load() {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "the trace begins", begun.Load)
 	time.Sleep(500 * time.Millisecond)
 	p.say("go")
-	p.until("done")
+	said := p.until("done")
 	end()
 	if err := <-traced; err != nil {
 		t.Error(err)
 	}
 	a.Finish()
 	stop()
-	truth, err := waittruth.Lines(&p.out)
-	if err != nil || len(truth) < 38 {
-		t.Fatalf("%d waits in the truth, %v", len(truth), err)
-	}
-	f := readEvents(t, file)
-	f.whole(t)
-	f.judge(t, truth)
-	equalCounts(t, f, a)
+	f := readJSONProfile(t, file)
+	f.wholeEvents(t)
+	f.judge(t, truthOf(t, strings.Join(said, "\n"), 38))
+	equalCounts(t, &f, a)
 
-	attachEvents(t, pid, file, "waits")()
-	if again := readEvents(t, file); len(again.Stats.Events) != 1 {
-		t.Errorf("the second time there is %+v", again.Stats)
+	attachEvents(t, p, file, "waits")()
+	if again := readJSONProfile(t, file); len(again.Recording.Events) != 1 {
+		t.Errorf("the second time there is %+v", again.Figures)
 	}
 	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || threadsNamed(pid) != "" {
 		t.Errorf("it leaves %+v, before it there was %+v; %s", now, before, threadsNamed(pid))
 	}
 	p.say("end")
-	if p.cmd.Wait(); p.cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("the program ended with %v", p.cmd.ProcessState)
+	if p.wait() != 7 {
+		t.Errorf("the program ended with %v", p.err)
 	}
 }
 
@@ -278,22 +207,18 @@ func threadsNamed(pid int) string {
 
 // Allocations weigh what the program allocates, by type and place, and each exception
 // is there with its type and its message.
-func TestEventsAllocations(t *testing.T) { eachRuntime(t, "Events", eventsAllocations) }
+func TestEventsAllocations(t *testing.T) { eachRuntime(t, eventsAllocations) }
 
-func eventsAllocations(t *testing.T, program []string) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	file := filepath.Join(tempdir.New(t), "out.json")
-	argv := append([]string{tool(t), "record", "--events", "alloc,exception", "--output", file, "--"}, program...)
-	r := run(t, time.Minute, nil, argv...)
-	if r.code != 7 {
-		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
+func eventsAllocations(t *testing.T, runtime string) {
+	f := record(t, "--events alloc,exception", on(t, runtime, "Events")...)
+	if f.code != 7 {
+		t.Fatalf("exit code %d\n%s", f.code, f.stderr)
 	}
-	f := readEvents(t, file)
-	f.whole(t)
-	f.allocated(t, r.stdout, "Events", "Events.Part", "Events.All", "Events.Main")
+	f.wholeEvents(t)
+	f.allocated(t, f.stdout, "Events", "Events.Part", "Events.All", "Events.Main")
 	// One event or the other: where .NET 10's samples are on, no tick comes.
-	ticks, sampled := f.Stats.Counters["event_alloc_ticks"], f.Stats.Counters["event_alloc_sampled"]
-	if nine := len(program) > 1; ticks+sampled < 500 || nine != (ticks > 0) || nine != (sampled == 0) {
+	ticks, sampled := f.Counters["event_alloc_ticks"], f.Counters["event_alloc_sampled"]
+	if nine := runtime == needs.Net9; ticks+sampled < 500 || nine != (ticks > 0) || nine != (sampled == 0) {
 		t.Errorf("%d ticks, %d samples", ticks, sampled)
 	}
 }
@@ -302,39 +227,24 @@ func eventsAllocations(t *testing.T, program []string) {
 // again at once, with events and without: no event comes twice, and the program, whose
 // work is checked by itself, does not notice.
 func TestEventsKilledAgain(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	self := need(t, "out", "samples", "Soak.exe")
-	cmd := exec.Command(app(t, "Soak")[0], append(app(t, "Soak", "22")[1:], self)...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill() })
+	p := start(t, app(t, "Soak", "22", need(t, "out", "samples", "Soak.exe"))...)
 	time.Sleep(3 * time.Second)
-	dir := tempdir.New(t)
-	pid := strconv.Itoa(cmd.Process.Pid)
-	first := exec.Command(tool(t), "record", "--pid", pid, "--quiet", "--events", "waits,locks,exception", "--output", filepath.Join(dir, "first.json"))
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	first := start(t, tool(t), "record", "--pid", p.id, "--quiet", "--events", "waits,locks,exception", "--output", filepath.Join(tempdir.New(t), "first.json"))
 	time.Sleep(3 * time.Second)
 	first.Process.Kill()
-	first.Wait()
+	first.wait()
 	for i, events := range []string{"cpu", "cpu,waits,locks", "locks"} {
-		file := filepath.Join(dir, fmt.Sprint(i, ".json"))
-		r := run(t, time.Minute, nil, tool(t), "record", "--pid", pid, "--duration", "2s", "--quiet", "--wait-min", "0", "--events", events, "--output", file)
-		if r.code != 0 {
-			t.Fatalf("recording %d: exit code %d\n%s", i, r.code, r.stderr)
+		f := record(t, "--duration 2s --quiet --wait-min 0 --pid "+p.id+" --events "+events)
+		if f.code != 0 {
+			t.Fatalf("recording %d: exit code %d\n%s", i, f.code, f.stderr)
 		}
-		f := readEvents(t, file)
-		c := f.Stats.Counters
+		c := f.Counters
 		if events != "cpu" && (c["event_locks"] == 0 || c["event_early"] > 2*int64(len(f.Threads)) || c["event_inner"] > c["event_locks"]) {
 			t.Errorf("recording %d: %+v", i, c)
 		}
-		t.Logf("recording %d: %d samples, %d waits, %d locks, %d early", i, f.Stats.Samples, c["event_waits"], c["event_locks"], c["event_early"])
+		t.Logf("recording %d: %d samples, %d waits, %d locks, %d early", i, f.Samples, c["event_waits"], c["event_locks"], c["event_early"])
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 42 || !strings.Contains(out.String(), "wrong results: 0") {
-		t.Errorf("the program ended with %v: %s", err, out.String())
+	if p.wait() != 42 || !strings.Contains(p.out.String(), "wrong results: 0") {
+		t.Errorf("the program ended with %v: %s", p.err, p.out.String())
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -77,55 +76,10 @@ type exactProfile struct {
 	stated     float64            // the process's time as the profile states it: in it, and not sampled
 }
 
-// jsonProfile is a profile as record writes it (docs/json.md).
-type jsonProfile struct {
-	Threads []struct {
-		ID   int
-		Name string
-	}
-	Frames []struct {
-		Name, Class, Module string
-		Doubtful            bool
-	}
-	Stacks []struct {
-		Thread, Count int
-		Frames        []int
-		CPU           float64 `json:"cpu_ns"`
-		CPUCount      float64 `json:"cpu_count"`
-		Complete      bool
-		Gap           string
-	}
-	Stats struct {
-		Samples, Complete, Lost int64
-		Notes                   []string
-		Counters                map[string]int64
-		Clock                   struct{ Name string }
-		CPU                     struct {
-			Profile    float64 `json:"profile_ns"`
-			NotSampled []struct {
-				Cause string
-				NS    float64
-			} `json:"not_sampled"`
-		}
-	}
-}
-
-func readJSONProfile(t *testing.T, path string) (p jsonProfile) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &p); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // clock is the name of the worst clock that chose samples of processor time.
 func (p *jsonProfile) clock() (name string) {
 	for _, k := range []string{clockPerf, clockRandom, clockTimer} {
-		if p.Stats.Counters["clock_"+k] > 0 || p.Stats.Clock.Name == k {
+		if p.Counters["clock_"+k] > 0 || p.Clock != nil && p.Clock.Name == k {
 			name = k
 		}
 	}
@@ -135,23 +89,26 @@ func (p *jsonProfile) clock() (name string) {
 // times adds up the processor time of the methods and of everything.
 func (p *jsonProfile) times(methods []string) (e exactProfile) {
 	e.method = map[string]float64{}
-	e.clock, e.shown, e.stated = p.clock(), p.Stats.CPU.Profile, p.Stats.CPU.Profile
-	e.notSampled = map[string]float64{}
-	for _, n := range p.Stats.CPU.NotSampled {
-		e.stated += n.NS
-		e.notSampled[n.Cause] += math.Round(n.NS / 1e6)
+	e.clock, e.notSampled = p.clock(), map[string]float64{}
+	if c := p.Recording.CPU; c != nil {
+		e.shown, e.stated = float64(c.Profile), float64(c.Profile)
+		for _, n := range c.NotSampled {
+			e.stated += float64(n.Nanos)
+			e.notSampled[n.Cause] += math.Round(float64(n.Nanos) / 1e6)
+		}
 	}
 	sum, squares := 0.0, 0.0
 	for _, s := range p.Stacks {
-		e.process += s.CPU
+		cpu := float64(s.CPU)
+		e.process += cpu
 		if s.CPUCount == 0 {
 			continue
 		}
 		for _, f := range s.Frames {
 			name := p.Frames[f].Name
 			if name = name[strings.LastIndexByte(name, '.')+1:]; p.Frames[f].Class == "managed" && slices.Contains(methods, name) {
-				e.method[name] += s.CPU
-				sum, squares = sum+s.CPU, squares+s.CPU*s.CPU/s.CPUCount
+				e.method[name] += cpu
+				sum, squares = sum+cpu, squares+cpu*cpu/s.CPUCount
 				break
 			}
 		}

@@ -1,18 +1,13 @@
 package e2e
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 var (
@@ -43,9 +38,9 @@ func (h *hung) kind() string {
 // hangOf asks for the verdict; code 1 says that something hangs.
 func hangOf(t *testing.T, args ...string) (h hung) {
 	t.Helper()
-	r := run(t, 2*time.Minute, nil, append([]string{tool(t), "hang", "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(r.stdout), &h); err != nil || h.kind() == "" {
-		t.Fatalf("exit code %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
+	var r result
+	if r = seedwalkJSON(t, &h, "hang", args...); h.kind() == "" {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if want := map[bool]int{false: 0, true: 1}[h.Verdicts[0].Hang]; r.code != want {
 		t.Errorf("exit code %d, want %d", r.code, want)
@@ -70,27 +65,23 @@ func TestHang(t *testing.T) {
 		{"idle", "nothing", "waits for time to pass", false},
 		{"busy", "nothing", "processor time", false},
 	}
-	for _, runtime := range []string{"net9", "net10"} {
+	eachRuntime(t, func(t *testing.T, runtime string) {
 		for _, m := range modes {
-			if runtime == "net10" && m.only9 {
+			if runtime == needs.Net10 && m.only9 {
 				continue
 			}
-			t.Run(runtime+"/"+m.mode, func(t *testing.T) {
-				argv := app(t, "Hang", m.mode)
-				if runtime == "net10" {
-					argv = []string{need(t, "out", "samples", "Hang10"), m.mode}
-				}
-				pid := hanging(t, argv, "ready")
-				h := hungAs(t, pid, m.kind)
+			t.Run(m.mode, func(t *testing.T) {
+				p, _ := waiting(t, "ready", on(t, runtime, "Hang", m.mode)...)
+				h := hungAs(t, p.id, m.kind)
 				if text := fmt.Sprint(h.Verdicts); h.kind() != m.kind || !strings.Contains(text, m.says) {
 					t.Errorf("want %s with %q:\n%s", m.kind, m.says, text)
 				}
-				if runtime == "net9" && m.mode == "mutex" {
-					hangOfCore(t, pid)
+				if runtime == needs.Net9 && m.mode == "mutex" {
+					hangOfCore(t, p)
 				}
 			})
 		}
-	}
+	})
 }
 
 // Locks of the core library have owners too, and a circle may have locks of several kinds.
@@ -101,8 +92,8 @@ func TestHangInLocks(t *testing.T) {
 		"upgraders": "reader-writer lock at", "mixed": "monitor at", "lock-and-writer": "System.Threading.Lock at",
 	} {
 		t.Run(mode, func(t *testing.T) {
-			pid := hanging(t, app(t, "Stuck", mode), "ready")
-			h := hungAs(t, pid, "deadlock")
+			p, _ := waiting(t, "ready", app(t, "Stuck", mode)...)
+			h := hungAs(t, p.id, "deadlock")
 			if text := fmt.Sprint(h.Verdicts[0]); h.kind() != "deadlock" || !strings.Contains(text, says) || !strings.Contains(text, "2 threads wait for each other") {
 				t.Errorf("%v", h.Verdicts)
 			}
@@ -112,9 +103,9 @@ func TestHangInLocks(t *testing.T) {
 
 // hungAs asks until the program hangs as it will: it has just started, and a loaded machine
 // may take its time.
-func hungAs(t *testing.T, pid int, kind string) (h hung) {
+func hungAs(t *testing.T, pid string, kind string) (h hung) {
 	for range 5 {
-		if h = hangOf(t, fmt.Sprint(pid)); h.kind() == kind {
+		if h = hangOf(t, pid); h.kind() == kind {
 			break
 		}
 	}
@@ -122,23 +113,12 @@ func hungAs(t *testing.T, pid int, kind string) (h hung) {
 }
 
 // hangOfCore asks the same of a core, and of the stopped process.
-func hangOfCore(t *testing.T, pid int) {
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if h := hangOf(t, fmt.Sprint(pid)); h.kind() != "stopped" || len(h.Verdicts) != 2 {
+func hangOfCore(t *testing.T, p *process) {
+	p.freeze()
+	if h := hangOf(t, p.id); h.kind() != "stopped" || len(h.Verdicts) != 2 {
 		t.Errorf("a stopped process: %+v", h.Verdicts)
 	}
-	gcore, err := exec.LookPath("gcore")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb): no core is judged")
-	}
-	tempdir.Room(t, 2000)
-	core := filepath.Join(tempdir.New(t), "core")
-	if out, err := exec.Command(gcore, "-o", core, fmt.Sprint(pid)).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if h := hangOf(t, "--core", fmt.Sprintf("%s.%d", core, pid)); h.kind() != "deadlock" {
+	if h := hangOf(t, "--core", coreOf(t, p.id, "gcore")); h.kind() != "deadlock" {
 		t.Errorf("a core: %+v", h.Verdicts)
 	}
 }
@@ -146,7 +126,7 @@ func hangOfCore(t *testing.T, pid int) {
 // Of 51 small programs that wait and work in every way that healthy ones do, none is accused.
 func TestHangHealthyModes(t *testing.T) {
 	need(t, "out", "samples", "Healthy.exe")
-	list := run(t, time.Minute, []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"}, app(t, "Healthy")...)
+	list := run(t, time.Minute, nil, app(t, "Healthy")...)
 	modes := strings.Fields(list.stdout)
 	if len(modes) < 50 {
 		t.Fatalf("exit code %d, modes %v\n%s", list.code, modes, list.stderr)
@@ -157,12 +137,8 @@ func TestHangHealthyModes(t *testing.T) {
 		}
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			pid := hanging(t, app(t, "Healthy", mode), "ready")
-			for range *healthyLooks {
-				if h := hangOf(t, "--wait", "500ms", fmt.Sprint(pid)); h.Verdicts[0].Hang {
-					t.Errorf("accused: %+v", h.Verdicts)
-				}
-			}
+			p, _ := waiting(t, "ready", app(t, "Healthy", mode)...)
+			notAccused(t, p, *healthyLooks)
 		})
 	}
 }
@@ -175,19 +151,19 @@ func TestHangHealthy(t *testing.T) {
 		"cat":    {"cat"}, "sleep": {"sleep", "30"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(argv[0], argv[1:]...)
-			in, _ := cmd.StdinPipe()
-			cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "LD_LIBRARY_PATH="+filepath.Dir(need(t, "out", "samples", "libwaits.so")))
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { in.Close(); cmd.Process.Kill(); cmd.Wait() })
+			p := start(t, argv...)
 			time.Sleep(time.Second)
-			for range 3 {
-				if h := hangOf(t, "--wait", "300ms", fmt.Sprint(cmd.Process.Pid)); h.Verdicts[0].Hang {
-					t.Errorf("accused: %+v", h.Verdicts)
-				}
-			}
+			notAccused(t, p, 3)
 		})
+	}
+}
+
+// notAccused looks at a process, and fails the test if it is said to hang.
+func notAccused(t *testing.T, p *process, looks int) {
+	t.Helper()
+	for range looks {
+		if h := hangOf(t, "--wait", "500ms", p.id); h.Verdicts[0].Hang {
+			t.Errorf("accused: %+v", h.Verdicts)
+		}
 	}
 }

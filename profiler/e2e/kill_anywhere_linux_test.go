@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,9 +19,8 @@ var killsAnywhere = flag.Int("killsanywhere", 4, "how often the tool is killed a
 // thread of the program stopped. No thread stays stopped or traced, and the program
 // works to its end as without us.
 func TestKilledAnywhere(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	cmd, out := attached(t, app(t, "Truth", fmt.Sprint(12+2**killsAnywhere))...)
-	pid, file := cmd.Process.Pid, filepath.Join(tempdir.New(t), "out.json")
+	p := attached(t, app(t, "Truth", fmt.Sprint(12+2**killsAnywhere))...)
+	pid, file := p.pid, filepath.Join(tempdir.New(t), "out.json")
 	before := settled(t, pid)
 	ended := map[string]int{}
 	for i := range *killsAnywhere {
@@ -31,10 +29,7 @@ func TestKilledAnywhere(t *testing.T) {
 		if i%2 == 1 {
 			what, limit, args = "stack", 700*time.Millisecond, []string{"stack", fmt.Sprint(pid)}
 		}
-		tool := exec.Command(tool(t), args...)
-		if err := tool.Start(); err != nil {
-			t.Fatal(err)
-		}
+		tool := start(t, append([]string{tool(t)}, args...)...)
 		if i%4 == 3 { // while it has a thread stopped, if that is seen
 			for begin := time.Now(); len(standing(t, pid)) == 0 && time.Since(begin) < 3*time.Second; {
 			}
@@ -43,28 +38,19 @@ func TestKilledAnywhere(t *testing.T) {
 			time.Sleep(rand.N(limit))
 		}
 		tool.Process.Kill()
-		if tool.Wait() == nil {
+		if tool.wait() == 0 {
 			what += " ended first"
 		}
 		ended[what]++
-		for k := 0; len(standing(t, pid)) > 0; k++ {
-			if k == 500 {
-				t.Fatalf("kill %d (%s): threads stand: %v", i, what, standing(t, pid))
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		until(t, fmt.Sprintf("kill %d (%s): no thread stands", i, what), func() bool { return len(standing(t, pid)) == 0 })
 	}
 	t.Logf("killed %v", ended)
 	// The next recording puts back what the killed ones have left.
-	if r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "500ms", "--quiet", "--output", file); r.code != 0 {
+	if r := record(t, "--duration 500ms --quiet --pid "+p.id); r.code != 0 {
 		t.Errorf("a recording after all: exit code %d, %s", r.code, r.stderr)
 	}
-	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || now.timers != 0 {
-		t.Errorf("afterwards %+v, before %+v", now, before)
-	}
-	if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
-		t.Errorf("the program ended with %v and said %q", err, out)
-	}
+	clean(t, pid, before)
+	p.truthDone()
 }
 
 // standing lists the threads of a process that are stopped or traced.

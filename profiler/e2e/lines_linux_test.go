@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,14 +44,10 @@ func TestLines(t *testing.T) {
 // linedPrograms has Lines.cs write its program for .NET 9, and for .NET 10 as the main part of
 // a single-file program.
 func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
-	if _, err := exec.LookPath("mcs"); err != nil {
-		t.Skip("SKIPPED-CHECK: no mcs")
-	}
-	host, runtime := need(t, "out", "bin", "swhost"), runtime9(t)
-	writer, file, part, ten := filepath.Join(dir, "Lines.exe"), filepath.Join(dir, "Emitted.exe"), filepath.Join(dir, "azmcp.dll"), filepath.Join(dir, "ten")
+	host, runtime, writer := need(t, "out", "bin", "swhost"), runtime9(t), compiled(t, "profiler/testdata/Lines.cs")
+	file, part, ten := filepath.Join(dir, "Emitted.exe"), filepath.Join(dir, "azmcp.dll"), filepath.Join(dir, "ten")
 	math := []string{"LD_PRELOAD=libm.so.6"} // the library that packs the PDB forgets that it needs it
 	for _, step := range []struct{ env, argv []string }{
-		{nil, []string{"mcs", "-nologo", "-warn:1", "-out:" + writer, filepath.Join(root, "profiler", "testdata", "Lines.cs")}},
 		{nil, []string{host, runtime, writer, file, "file", "Emitted"}},
 		{math, []string{host, runtime, writer, part, "embedded", "azmcp"}},
 		{nil, []string{"go", "run", filepath.Join(root, "testkit", "tools", "bundle"), "replace", need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp"), "azmcp.dll", part, ten}},
@@ -62,7 +56,7 @@ func linedPrograms(t *testing.T, dir string) (net9, net10 []string) {
 			t.Fatalf("%s: %d\n%s%s", step.argv, r.code, r.stdout, r.stderr)
 		}
 	}
-	return []string{host, runtime, file, running}, []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", ten, running}
+	return []string{host, runtime, file, running}, []string{ten, running}
 }
 
 // traced are the lines of a stack trace of the runtime: "at App.Lines.Main(String[]) in FILE:line 11".
@@ -96,35 +90,21 @@ func checkLine(t *testing.T, seen map[string]int, method, file string, line int)
 }
 
 func recordedLines(t *testing.T, dir, way string, argv []string) {
-	base := filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-"))
-	args := []string{tool(t), "record", "--mode", way, "--rate", "99", "--output", base + ".json," + base + ".pb.gz", "--"}
-	r := run(t, time.Minute, nil, append(args, argv...)...)
+	pprof := filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".pb.gz")
+	r := record(t, "--rate 99 --mode "+way+" --output "+pprof, argv...)
 	if r.code != 0 {
 		t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	runtimeSays(t, r.stdout)
-	b, err := os.ReadFile(base + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var recorded struct {
-		Frames []struct {
-			Name, File string
-			Line       int
-		}
-	}
-	if err := json.Unmarshal(b, &recorded); err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]int{}
-	for _, f := range recorded.Frames {
+	for _, f := range r.Frames {
 		checkLine(t, seen, f.Name, f.File, f.Line)
 	}
 	t.Log(seen)
 	if seen["App.Lines.Main:11"] == 0 || seen["App.Lines.Over:22"] == 0 || seen["App.Lines.Deep:36"] == 0 {
 		t.Errorf("only %v", seen)
 	}
-	pprofLines(t, base+".pb.gz", seen)
+	pprofLines(t, pprof, seen)
 }
 
 // pprofLines holds the lines of a pprof file against those of the JSON.

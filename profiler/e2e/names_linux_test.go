@@ -2,15 +2,9 @@ package e2e
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"os/exec"
-
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // namesWanted are methods of Names.cs, which only their parameters or what they are
@@ -18,7 +12,7 @@ import (
 var namesWanted = []string{
 	"Names.Over()", "Names.Over(int)", "Names.Over(ref string, long[,], List<Dictionary<string,int?>>[])",
 	"Names.Own<int>(T)", "Names.Own<T>(T)", "Names.Own<double,U>(T, U)",
-	"Names.Box<int>.Put", "Names.Box<T>.Put", "Names.Box<byte>.Inner<long>.Run", "Names.Box<T>.Both<int>",
+	"Names.Box<int>.Put", "Names.Box<T>.Put", "Names.Box<byte>.Inner<long>.Run", "Names.Box<T>.Both<int>", "Names.Box<KeyValuePair<T1,int>>.Put",
 	"Names.Key.CompareTo", "Names.Spin",
 	"System.Array.Sort<Names.Key>(T[])",
 	"System.Collections.Generic.List<Names.Key>.Sort()", "System.Collections.Generic.List<Names.Key>.Sort(int, int, IComparer<T>)",
@@ -27,22 +21,13 @@ var namesWanted = []string{
 
 // Methods have the names that tell them apart, whichever way they are sampled.
 func TestNames(t *testing.T) {
-	if _, err := exec.LookPath("mcs"); err != nil {
-		t.Skip("SKIPPED-CHECK: no mcs")
-	}
-	exe := filepath.Join(tempdir.New(t), "Names.exe")
-	if r := run(t, time.Minute, nil, "mcs", "-optimize+", "-nologo", "-warn:1", "-out:"+exe, filepath.Join(root, "profiler", "testdata", "Names.cs")); r.code != 0 {
-		t.Fatal(r.stdout + r.stderr)
-	}
-	seen := map[string]string{}
-	for _, c := range []struct{ way, shared string }{{"probe", "Names.Box<KeyValuePair<T1,int>>.Put"}, {"snapshot", "Names.Box<KeyValuePair<T1,int>>.Put"}} {
-		t.Run(c.way, func(t *testing.T) {
-			_, rd, r := recordBy(t, c.way, time.Minute, "99", need(t, "out", "bin", "swhost"), runtime9(t), exe, "3")
-			if r.code != 0 || r.stdout != "NAMES DONE\n" {
-				t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
-			}
-			got := slices.Sorted(maps.Values(rd.Names()))
-			for _, name := range append(namesWanted, c.shared) {
+	exe, seen := compiled(t, "profiler/testdata/Names.cs"), map[string]string{}
+	for _, way := range []string{"probe", "snapshot"} {
+		t.Run(way, func(t *testing.T) {
+			r := recordRaw(t, "--rate 99 --mode "+way, need(t, "out", "bin", "swhost"), runtime9(t), exe, "3")
+			r.well(t, 0, "NAMES DONE\n")
+			got := slices.Sorted(maps.Values(r.names))
+			for _, name := range namesWanted {
 				if !slices.Contains(got, name) {
 					t.Errorf("no method %s", name)
 				}

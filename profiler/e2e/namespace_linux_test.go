@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,79 +8,58 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
+
+// ownTemp is a script's begin that gives a mount namespace a /tmp of its own. The checkout,
+// its first argument, stays where it is, even below /tmp.
+const ownTemp = `mount --bind "$1" /mnt && mount -t tmpfs none /tmp && mkdir -p "$1" && mount --move /mnt "$1" && cd "$1/profiler/e2e" && shift`
 
 // contained starts a program in a pid and a mount namespace of its own, with a /tmp of
 // its own, and returns its number here.
 func contained(t *testing.T, argv ...string) int {
 	t.Helper()
-	const script = `mount -t tmpfs none /tmp && exec "$@"`
-	cmd := exec.Command("unshare", append([]string{"--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, "sh"}, argv...)...)
-	cmd.Stderr = os.Stderr
-	if os.Geteuid() != 0 || cmd.Err != nil || exec.Command("unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", script, "sh", "true").Run() != nil {
+	unshare := []string{"unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", ownTemp + ` && exec "$@"`, "sh", needs.Root(t)}
+	if os.Geteuid() != 0 || exec.Command(unshare[0], append(unshare[1:], "true")...).Run() != nil {
 		t.Skip("SKIPPED-CHECK: no namespaces can be made here (they need root and unshare)")
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for range 300 {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
-			if s, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/tmp/dotnet-diagnostic-*-socket", pid)); len(s) > 0 {
-				return pid
-			}
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatal("the program has opened no diagnostics port")
-	return 0
+	return child(t, start(t, append(unshare, argv...)...), func(pid int) bool {
+		s, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/tmp/dotnet-diagnostic-*-socket", pid))
+		return len(s) > 0
+	})
+}
+
+// child waits until a process has a child that is ready, and returns its number.
+func child(t *testing.T, p *process, ready func(pid int) bool) (pid int) {
+	t.Helper()
+	until(t, "the program is ready", func() bool {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.pid, p.pid))
+		var err error
+		pid, err = strconv.Atoi(strings.TrimSpace(string(b)))
+		return err == nil && ready(pid)
+	})
+	return pid
 }
 
 // A process in a container: its files and its numbers are others, and it is recorded
 // and looked at from here all the same. Nothing of ours stays in its /tmp.
 func TestOtherNamespaces(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	pid := contained(t, app(t, "Truth", "120")...)
 	before := settled(t, pid)
-	file := filepath.Join(tempdir.New(t), "out.folded")
 	for range 2 {
-		r := run(t, time.Minute, nil, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "2s", "--json", "--output", file)
-		var sum struct {
-			Stats struct {
-				Samples, Complete int64
-				Counters          map[string]int64
-			}
+		r := record(t, fmt.Sprint("--duration 2s --pid ", pid))
+		r.whole(t, 100, leastWhole)
+		if r.code != 0 || r.Counters["timed"] == 0 || !r.has("T.Run") {
+			t.Errorf("exit code %d, %d by timers, or no method of the program's is named\n%s", r.code, r.Counters["timed"], r.stderr)
 		}
-		if err := json.Unmarshal([]byte(r.stderr[max(0, strings.IndexByte(r.stderr, '{')):]), &sum); err != nil || r.code != 0 {
-			t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
-		}
-		s := &sum.Stats
-		t.Logf("%d samples, %d complete, %d by timers of %d threads", s.Samples, s.Complete, s.Counters["timed"], s.Counters["armed"])
-		if s.Samples < 100 || s.Complete*1000 < s.Samples*leastWhole || s.Counters["timed"] == 0 {
-			t.Errorf("%+v", s)
-		}
-		if text := string(readFile(t, file)); !strings.Contains(text, "T.Run") {
-			t.Error("no method of the program's is named")
-		}
-		if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || now.timers != 0 {
-			t.Errorf("afterwards %+v, before %+v", now, before)
-		}
+		clean(t, pid, before)
 	}
 	if left, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/tmp/seedwalk*", pid)); len(left) > 0 {
 		t.Errorf("left in its /tmp: %v", left)
 	}
 	l := stacks(t, fmt.Sprint(pid))
-	whole := 0
-	for _, th := range l.Threads {
-		if th.Complete {
-			whole++
-		}
-	}
-	if t.Logf("stack: %d threads, %d whole", len(l.Threads), whole); !l.Runtime || len(l.Threads) < 15 || len(l.Threads)-whole > 1 {
-		t.Errorf("runtime %v, problems %v", l.Runtime, l.Problems)
+	if whole := l.whole(t); !l.Runtime || len(l.Threads) < 15 || len(l.Threads)-whole > 1 {
+		t.Errorf("runtime %v, %d of %d whole, problems %v", l.Runtime, whole, len(l.Threads), l.Problems)
 	}
 }

@@ -28,28 +28,28 @@ func TestNode(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: no node")
 	}
 	dir := tempdir.New(t)
-	script, out, kept := filepath.Join(dir, "app.js"), filepath.Join(dir, "out.json"), filepath.Join(dir, "out.swrec")
+	script, kept := filepath.Join(dir, "app.js"), filepath.Join(dir, "out.swrec")
 	if err := os.WriteFile(script, []byte(nodeScript), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime9(t), "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
-	r := run(t, limitOfCommand, env, tool(t), "record", "--output", out, "--output", kept, "--", node, "--perf-basic-prof", "--always-sparkplug",
-		"--no-logfile-per-isolate", "--logfile="+filepath.Join(dir, "v8.log"), script)
+	env := []string{"env", "SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime9(t), "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=1"}
+	r := recordBy(t, env, "--output "+kept, node, "--perf-basic-prof", "--always-sparkplug", "--no-logfile-per-isolate", "--logfile="+filepath.Join(dir, "v8.log"), script)
 	if r.code != 0 {
 		t.Fatalf("%d\n%s", r.code, r.stderr)
 	}
 	lines := strings.Fields(r.stdout)
 	os.Remove("/tmp/perf-" + lines[len(lines)-1] + ".map")
-	seen := judgeNode(t, out)
+	seen := judgeNode(t, r.jsonProfile, dir)
 	t.Logf("%d samples, %d incomplete, %d through V8's code, %d of them from managed code", seen.samples, seen.incomplete, seen.jit, seen.mixed)
 	if seen.jit == 0 || seen.mixed == 0 || seen.incomplete*50 > seen.samples {
 		t.Errorf("want samples of both kinds, and at most 2 %% incomplete")
 	}
 	again := filepath.Join(dir, "again.json")
-	if r = run(t, limitOfCommand, nil, tool(t), "convert", kept, again); r.code != 0 {
+	if r := seedwalk(t, "convert", kept, again); r.code != 0 {
 		t.Fatalf("%d\n%s", r.code, r.stderr)
 	}
-	if later := judgeNode(t, again); later != seen {
+	p := readJSONProfile(t, again)
+	if later := judgeNode(t, &p, dir); later != seen {
 		t.Errorf("%+v in the recording, %+v in the profile", later, seen)
 	}
 }
@@ -57,10 +57,9 @@ func TestNode(t *testing.T) {
 // nodeSeen are samples by what is in their stacks.
 type nodeSeen struct{ samples, incomplete, jit, mixed int64 }
 
-func judgeNode(t *testing.T, path string) (seen nodeSeen) {
-	p := readJSONProfile(t, path)
+func judgeNode(t *testing.T, p *jsonProfile, dir string) (seen nodeSeen) {
 	for _, s := range p.Stacks {
-		n := int64(s.Count)
+		n := s.Count
 		seen.samples += n
 		if !s.Complete {
 			seen.incomplete += n
@@ -86,7 +85,7 @@ func judgeNode(t *testing.T, path string) (seen nodeSeen) {
 		has := func(part string) bool {
 			return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, part) })
 		}
-		if has("Demo.Main") && has("inner "+filepath.Dir(path)) && has("outer ") {
+		if has("Demo.Main") && has("inner "+dir) && has("outer ") {
 			seen.mixed += n
 		}
 	}

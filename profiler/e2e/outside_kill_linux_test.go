@@ -29,7 +29,6 @@ const killsEach, killPrograms, killRounds = 25, 4, 8
 // program ends as without us. The timer of a thread that sleeps may be there still: it
 // counts that thread's processor time, and ends all as soon as there is some.
 func TestProbeKilledOften(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	t.Log("program  kills  at work | a second later: timers that run  of sleeping threads  handler runs | mappings, threads, descriptors before | after")
 	armed, done := 0, 0
 	for round := 0; round < killRounds && (2*done < *kills || *kills > killsEach && done < *kills); round++ {
@@ -63,12 +62,11 @@ func killRound(t *testing.T, kills int) (armed, done int) {
 
 // killed is a program whose recordings are killed.
 type killed struct {
-	cmd           *exec.Cmd
-	out           *strings.Builder
+	*process
 	file, tool    string
 	before, after systemState
 	state         func() systemState
-	until, ends   time.Time // no kill begins later; the program goes on at least so long
+	last, ends    time.Time // no kill begins later; the program goes on at least so long
 
 	tag               uint64 // of the last recording
 	done, armed       int
@@ -81,21 +79,21 @@ func startKilled(t *testing.T, each int) *killed {
 	seconds := 10 + 4*each
 	k := &killed{file: filepath.Join(tempdir.New(t), "out.json"), tool: tool(t)}
 	k.ends = time.Now().Add(time.Duration(seconds) * time.Second)
-	k.cmd, k.out = attached(t, app(t, "Survive", fmt.Sprint(seconds))...)
-	k.state = func() systemState { return systemStateOf(t, k.cmd.Process.Pid) }
+	k.process = attached(t, app(t, "Survive", fmt.Sprint(seconds))...)
+	k.state = func() systemState { return systemStateOf(t, k.pid) }
 	k.before = k.state()
-	k.until = k.ends.Add(-3 * time.Second)
+	k.last = k.ends.Add(-3 * time.Second)
 	return k
 }
 
 func (k *killed) repeat(times int) {
-	for k.done < times && time.Now().Before(k.until) {
+	for k.done < times && time.Now().Before(k.last) {
 		k.once()
 	}
 }
 
 func (k *killed) once() {
-	pid := k.cmd.Process.Pid
+	pid := k.pid
 	// Timers stay in the program when their tool dies. Perf events end with the tool.
 	tool := exec.Command(k.tool, "record", "--pid", fmt.Sprint(pid), "--rate", "1000", "--clock", "timer", "--quiet", "--output", k.file)
 	if err := tool.Start(); err != nil {
@@ -161,8 +159,8 @@ func (k *killed) end(t *testing.T, i int) {
 	if k.after.ours > 8 || k.after.descriptors > k.before.descriptors+4 { // it forks, and loads libraries
 		t.Errorf("program %d: %+v, before %+v", i+1, k.after, k.before)
 	}
-	if err := k.cmd.Wait(); err != nil {
-		t.Errorf("program %d ended with %v", i+1, err)
+	if k.wait(); k.err != nil {
+		t.Errorf("program %d ended with %v", i+1, k.err)
 	}
 	alone(t, k.out.String(), k.done)
 }

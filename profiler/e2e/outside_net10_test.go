@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -14,12 +13,11 @@ import (
 // whole stacks, and each method has a name.
 func TestProbeNet10(t *testing.T) {
 	c := newChecker(t)
-	t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
-	samples, rd, r := recordProbe(t, 2*time.Minute, "250", "/bin/sh", "-c", `sleep 8 | exec "$0" server start`, azmcp)
+	r := recordRaw(t, "--mode probe --rate 250", "/bin/sh", "-c", `sleep 8 | exec "$0" server start`, azmcp)
 	t.Log("\n" + r.stderr)
 	lost, managed, doubtful := 0, 0, 0
-	for _, s := range samples {
+	for _, s := range r.samples {
 		if s.Result.Gap != merge.GapNone {
 			if lost++; lost < 4 {
 				t.Logf("%v:\n%s", s.Result.Gap, c.dump(s))
@@ -33,16 +31,16 @@ func TestProbeNet10(t *testing.T) {
 		}
 	}
 	unnamed := 0
-	for _, name := range rd.Names() {
+	for _, name := range r.names {
 		if strings.HasPrefix(name, "method 0x") {
 			unnamed++
 		}
 	}
-	t.Logf("%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name", len(samples), lost, doubtful, managed, len(rd.Names()), unnamed)
-	if doubtful*200 > len(samples) {
-		t.Errorf("%d of %d stacks have a doubtful frame", doubtful, len(samples))
+	t.Logf("%d samples, %d not whole, %d with a doubtful frame, %d with managed code on top, %d methods, %d without a name", len(r.samples), lost, doubtful, managed, len(r.names), unnamed)
+	if doubtful*200 > len(r.samples) {
+		t.Errorf("%d of %d stacks have a doubtful frame", doubtful, len(r.samples))
 	}
-	if len(samples) < 100 || lost*200 > len(samples) || unnamed*100 > len(rd.Names()) || len(rd.Names()) < 100 {
-		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost, len(samples), unnamed, len(rd.Names()))
+	if len(r.samples) < 100 || lost*200 > len(r.samples) || unnamed*100 > len(r.names) || len(r.names) < 100 {
+		t.Errorf("%d of %d stacks are not whole, %d of %d methods have no name", lost, len(r.samples), unnamed, len(r.names))
 	}
 }

@@ -2,11 +2,9 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,12 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
-
-var surviveTime = flag.Duration("survive", usualSurvival, "how long the survival tests of the probe run each; TestProbeSurvives a minute if it is not given")
-
-const usualSurvival = 8 * time.Second
 
 // survive is the command line of the program that is easily hurt.
 func survive(t *testing.T, args ...string) []string {
@@ -43,72 +38,34 @@ func alone(t *testing.T, stdout string, interruptions int) {
 // ends as without us, its stacks are whole, and a thread whose faults become exceptions has
 // its share of the processor time. Samples are not kept: those of half an hour are gigabytes.
 func TestProbeSurvives(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	for _, c := range []struct {
-		name  string
-		usual time.Duration
-		app   func(seconds string) []string
-	}{
-		{"net9", time.Minute, func(seconds string) []string { return app(t, "Survive", seconds) }},
-		{"net10", 15 * time.Second, func(seconds string) []string {
-			return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Survive10"), seconds}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	for runtime, usual := range map[string]time.Duration{needs.Net9: 20 * time.Second, needs.Net10: 15 * time.Second} {
+		t.Run(runtime, func(t *testing.T) {
 			d := *surviveTime
 			if d == usualSurvival {
-				d = c.usual
+				d = usual
 			}
-			probeSurvives(t, d, c.app(fmt.Sprint(d.Seconds())))
+			r := record(t, "--mode probe --rate 250", on(t, runtime, "Survive", fmt.Sprint(d.Seconds()))...)
+			if r.code != 0 {
+				t.Fatalf("exit code %d\n%s", r.code, r.stderr)
+			}
+			alone(t, r.stdout, 2+int(d/(10*time.Minute)))
+			r.whole(t, 250, 995)
+			spent := r.processorTime()
+			t.Logf("%sprocessor time: %v", r.stdout, spent)
+			for _, name := range []string{"Hardware", "Throw", "Allocate"} {
+				if spent[name] == 0 {
+					t.Errorf("thread %s has no processor time", name)
+				}
+			}
 		})
 	}
 }
 
-func probeSurvives(t *testing.T, d time.Duration, argv []string) {
-	file := filepath.Join(tempdir.New(t), "out.json")
-	args := append([]string{tool(t), "record", "--mode", "probe", "--rate", "250", "--json", "--output", file, "--"}, argv...)
-	r := run(t, d+5*time.Minute, nil, args...)
-	var sum struct {
-		Stats struct {
-			Samples, Complete int64
-			Gaps              map[string]int64
-			Counters          map[string]int64
-		}
-	}
-	if err := json.Unmarshal([]byte(r.stderr[max(0, strings.IndexByte(r.stderr, '{')):]), &sum); err != nil || r.code != 0 {
-		t.Fatalf("code %d, %v\n%s", r.code, err, r.stderr)
-	}
-	alone(t, r.stdout, 2+int(d/(10*time.Minute)))
-	s := sum.Stats
-	t.Logf("%s%d samples, %d complete, gaps %v, %v", r.stdout, s.Samples, s.Complete, s.Gaps, s.Counters)
-	if s.Samples < 250 || (s.Samples-s.Complete)*200 > s.Samples {
-		t.Errorf("%d of %d stacks are whole", s.Complete, s.Samples)
-	}
-	spent := processorTime(t, file)
-	t.Logf("processor time: %v", spent)
-	for _, name := range []string{"Hardware", "Throw", "Allocate"} {
-		if spent[name] == 0 {
-			t.Errorf("thread %s has no processor time", name)
-		}
-	}
-}
-
 // processorTime is what a profile has of each thread, by name.
-func processorTime(t *testing.T, file string) map[string]time.Duration {
-	t.Helper()
-	var p struct {
-		Threads []struct{ Name string }
-		Stacks  []struct {
-			Thread int
-			CPU    time.Duration `json:"cpu_ns"`
-		}
-	}
-	if err := json.Unmarshal([]byte(readFile(t, file)), &p); err != nil {
-		t.Fatal(err)
-	}
+func (p *jsonProfile) processorTime() map[string]time.Duration {
 	spent := map[string]time.Duration{}
 	for _, s := range p.Stacks {
-		spent[p.Threads[s.Thread].Name] += s.CPU
+		spent[p.Threads[s.Thread].Name] += time.Duration(s.CPU)
 	}
 	return spent
 }
@@ -120,14 +77,14 @@ func processorTime(t *testing.T, file string) map[string]time.Duration {
 // one of three that only collected. So this does not test a storm of collections.
 func TestProbeSurvivesGo(t *testing.T) {
 	need(t, "out", "samples", "libgolib.so")
-	samples, _, r := recordProbe(t, *surviveTime+2*time.Minute, "250", survive(t, "go")...)
+	r := recordRaw(t, "--mode probe --rate 250", survive(t, "go")...)
 	if r.code != 0 {
 		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
 	}
 	alone(t, r.stdout, 2)
-	t.Logf("%d samples\n%s", len(samples), r.stderr)
-	if len(samples) < 200 || strings.Contains(r.stderr, " 0 of processor time") || !strings.Contains(r.stderr, "a real-time signal is used instead") {
-		t.Errorf("%d samples, or none of processor time", len(samples))
+	t.Logf("%d samples\n%s", len(r.samples), r.stderr)
+	if len(r.samples) < 200 || strings.Contains(r.stderr, " 0 of processor time") || !strings.Contains(r.stderr, "a real-time signal is used instead") {
+		t.Errorf("%d samples, or none of processor time", len(r.samples))
 	}
 }
 
@@ -151,8 +108,8 @@ func TestProbeGoStorm(t *testing.T) {
 			if !ended(run(t, 2*time.Minute, nil, app(t, "Survive", seconds, what)...)) {
 				alone++
 			}
-			got, _, r := recordProbe(t, 2*time.Minute, "250", app(t, "Survive", seconds, what)...)
-			if samples += len(got); !ended(r) {
+			r := recordRaw(t, "--mode probe --rate 250", app(t, "Survive", seconds, what)...)
+			if samples += len(r.samples); !ended(r.result) {
 				with++
 			}
 		}
@@ -167,7 +124,7 @@ func TestProbeGoStorm(t *testing.T) {
 // that are gone.
 func TestProbeFewSignals(t *testing.T) {
 	argv := append([]string{"/bin/bash", "-c", `ulimit -i 8 && exec "$@"`, "bash"}, survive(t)...)
-	_, _, r := recordProbe(t, *surviveTime+2*time.Minute, "250", argv...)
+	r := record(t, "--mode probe --rate 250", argv...)
 	if r.code != 0 {
 		t.Errorf("it ended with %d\n%s", r.code, r.stderr)
 	}
@@ -180,10 +137,7 @@ func TestProbeFewSignals(t *testing.T) {
 
 // The new program runs on, whatever was under way.
 func TestProbeExec(t *testing.T) {
-	_, _, r := recordProbe(t, 2*time.Minute, "1000", survive(t, "exec")...)
-	if r.code != 9 || r.stdout != "EXEC DONE\n" {
-		t.Errorf("%d %q\n%s", r.code, r.stdout, r.stderr)
-	}
+	record(t, "--mode probe --rate 1000", survive(t, "exec")...).well(t, 9, "EXEC DONE\n")
 }
 
 // Nobody is there any more: the program ends as without us, and a second later
@@ -195,16 +149,9 @@ func TestProbeKilled(t *testing.T) {
 }
 
 func toolKilled(t *testing.T, clock string) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	dir := tempdir.New(t)
 	pidFile := filepath.Join(dir, "pid")
-	var out bytes.Buffer
-	args := append([]string{"record", "--mode", "probe", "--clock", clock, "--rate", "1000", "--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)
-	cmd := exec.Command(tool(t), args...)
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := start(t, append([]string{tool(t), "record", "--mode", "probe", "--clock", clock, "--rate", "1000", "--pid-file", pidFile, "--output", filepath.Join(dir, "out.json"), "--"}, survive(t)...)...)
 	time.Sleep(*surviveTime / 2)
 	pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, pidFile)))
 	if err != nil {
@@ -213,8 +160,7 @@ func toolKilled(t *testing.T, clock string) {
 	if n := timers(pid); n == 0 && clock == "timer" {
 		t.Errorf("no timer while the tool lives")
 	}
-	cmd.Process.Signal(syscall.SIGKILL)
-	cmd.Process.Wait()
+	p.Process.Kill()
 	time.Sleep(1500 * time.Millisecond)
 	if n := timers(pid); n > 0 {
 		t.Errorf("%d timers a second and a half after the tool's death", n)
@@ -223,17 +169,7 @@ func toolKilled(t *testing.T, clock string) {
 	for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) && !dead(pid) {
 		time.Sleep(50 * time.Millisecond)
 	}
-	cmd.Wait()
-	alone(t, out.String(), 1)
-}
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	alone(t, p.out.String(), 1)
 }
 
 // timers counts the POSIX timers of a process's living threads. Those of threads
@@ -266,12 +202,11 @@ func dead(pid int) bool {
 // The old way beside a library of Go: its handlers and the runtime's meet on the
 // alternate stacks, which we make larger. On those of 16 KiB one of three runs died.
 func TestSnapshotSurvivesGo(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_profiler.so")
 	need(t, "out", "samples", "libgolib.so")
 	for range 3 {
-		samples, _, r := recordBy(t, "snapshot", *surviveTime+2*time.Minute, "200", app(t, "Survive", "4", "go")...)
-		if r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") || len(samples) < 20 {
-			t.Errorf("%d samples, code %d, %q\n%s", len(samples), r.code, r.stdout, r.stderr)
+		r := record(t, "--mode snapshot --rate 200", app(t, "Survive", "4", "go")...)
+		if r.code != 0 || !strings.HasSuffix(r.stdout, "SURVIVED\n") || r.Samples < 20 {
+			t.Errorf("%d samples, code %d, %q\n%s", r.Samples, r.code, r.stdout, r.stderr)
 		}
 	}
 }

@@ -4,35 +4,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// recordProbe runs a command under seedwalk record on the probe's way and reads
-// the raw samples.
-func recordProbe(t *testing.T, limit time.Duration, rate string, argv ...string) ([]*raw.Sample, *raw.Reader, result) {
-	t.Helper()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("SKIPPED-CHECK: the probe is for x86-64")
-	}
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	return recordBy(t, "probe", limit, rate, argv...)
-}
-
 var truthSamples = flag.Int("truth", 2500, "how many samples TestProbeTruth judges of each program on each runtime")
-
-// truthApps are the truth program's command lines on both runtimes.
-func truthApps(t *testing.T) (app9, app10 func(args ...string) []string) {
-	app10 = func(args ...string) []string {
-		return append([]string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", "Truth10")}, args...)
-	}
-	return func(args ...string) []string { return app(t, "Truth", args...) }, app10
-}
 
 // sums are what came of the truth program on each runtime.
 type sums struct {
@@ -54,22 +34,19 @@ func (s *sums) add(name string, row tally, managed int) {
 
 // The stacks that the probe copied are what the threads say of themselves.
 func TestProbeTruth(t *testing.T) {
-	app9, app10 := truthApps(t)
 	var s sums
 	for _, c := range []struct {
-		name        string
-		app         func(args ...string) []string
-		assembly    string
-		args        []string
-		first, last uint64 // scenarios
+		name, runtime string
+		args          []string
+		first, last   uint64 // scenarios
 	}{
-		{"net9", app9, "Truth", nil, 1, 21},
-		{"net9-managed", app9, "Truth", []string{"more"}, 31, 49},
-		{"net10", app10, "azmcp", nil, 1, 21},
-		{"net10-managed", app10, "azmcp", []string{"more"}, 31, 49},
+		{"net9", needs.Net9, nil, 1, 21},
+		{"net9-managed", needs.Net9, []string{"more"}, 31, 49},
+		{"net10", needs.Net10, nil, 1, 21},
+		{"net10-managed", needs.Net10, []string{"more"}, 31, 49},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			row, managed := probeTruth(t, c.app, c.assembly, c.args, c.first, c.last)
+			row, managed := probeTruth(t, on(t, c.runtime, "Truth", append([]string{"10"}, c.args...)...), assemblies(c.runtime, "Truth"), c.args != nil, c.first, c.last)
 			s.add(c.name, row, managed)
 		})
 	}
@@ -80,17 +57,16 @@ func TestProbeTruth(t *testing.T) {
 	}
 }
 
-func probeTruth(t *testing.T, app func(args ...string) []string, assembly string, args []string, first, last uint64) (tally, int) {
+func probeTruth(t *testing.T, argv []string, assembly string, more bool, first, last uint64) (tally, int) {
 	c := newChecker(t)
 	c.want, c.first, c.last, c.whole = *truthSamples, first, last, 200
 	if c.want >= 5000 { // of fewer, one is too many
 		c.whole = 1000
-		if args != nil { // threads that mostly sleep have many samples, and hardly one in managed code
+		if more { // threads that mostly sleep have many samples, and hardly one in managed code
 			c.want *= 2
 		}
 	}
-	table := map[uint64]*tally{}
-	managed, total := 0, 0
+	managed := 0
 	// .NET 10.0.9 loses what a resolver's method returns to the runtime if a collection
 	// begins while that method runs (dotnet/runtime issue 131267, mended by pull request
 	// 131708): then "Common Language Runtime detected an invalid program" of the dynamic
@@ -100,40 +76,36 @@ func probeTruth(t *testing.T, app func(args ...string) []string, assembly string
 	invalid := 0
 	var seen tiers
 	maps := tempdir.New(t)
-	if args != nil {
+	if more {
 		t.Setenv("DOTNET_TC_CallCountingDelayMs", "0") // code is replaced as soon as it can be
 		mapEnv(t, maps)
 	}
 	// Some kinds last for some instructions: a run without one is followed by another.
-	wanting := func() bool { return total < c.want || args != nil && (!c.metAll() || !seen.all()) }
+	wanting := func() bool { return c.total < c.want || more && (!c.metAll() || !seen.all()) }
 	for runs := 0; wanting() && runs < max(12, c.want/250); runs++ {
-		samples, rd, res := recordProbe(t, 5*time.Minute, "500", app(append([]string{"10"}, args...)...)...)
-		if invalid < 1 && strings.Contains(res.stderr, "InvalidProgramException") {
+		r := recordRaw(t, "--mode probe --rate 500", argv...)
+		if invalid < 1 && strings.Contains(r.stderr, "InvalidProgramException") {
 			invalid++
-			t.Logf("the runtime refused a method that it compiles else; once more:\n%s", res.stderr)
+			t.Logf("the runtime refused a method that it compiles else; once more:\n%s", r.stderr)
 			os.RemoveAll(maps)
 			os.Mkdir(maps, 0o755)
 			continue
 		}
-		if res.code != 0 || res.stdout != "TRUTH DONE\n" {
-			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-		}
-		c.methods = rd.Names()
-		c.compare(t, table, samples)
-		total += len(samples)
-		managed += onTop(samples)
-		if args != nil {
-			seen.add(takeMap(t, maps, assembly), samples)
+		r.well(t, 0, "TRUTH DONE\n")
+		c.recorded(t, r)
+		managed += onTop(r.samples)
+		if more {
+			seen.add(takeMap(t, maps, assembly), r.samples)
 		}
 	}
-	sum := c.verdict(t, table)
-	if args != nil {
+	sum := c.verdict(t)
+	if more {
 		seen.verdict(t)
 		c.allMet(t)
 	}
-	t.Logf("%d of %d samples with managed code on top", managed, total)
-	if args != nil && managed*10 < total*3 {
-		t.Errorf("only %d of %d samples have managed code on top", managed, total)
+	t.Logf("%d of %d samples with managed code on top", managed, c.total)
+	if more && managed*10 < c.total*3 {
+		t.Errorf("only %d of %d samples have managed code on top", managed, c.total)
 	}
 	return sum, managed
 }

@@ -27,13 +27,9 @@ func TestSamplerEndedThreads(t *testing.T) {
 			if res.code != 42 || res.stdout+res.stderr != "" {
 				t.Fatalf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 			}
-			b, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var samples int
-			fmt.Sscanf(string(b), "samples %d", &samples)
-			first, _, _ := strings.Cut(string(b), "\n")
+			first, _, _ := strings.Cut(readFile(t, out), "\n")
+			fmt.Sscanf(first, "samples %d", &samples)
 			t.Log(first)
 			if samples < leastEnded {
 				t.Errorf("%d samples: sampling has stopped", samples)

@@ -38,15 +38,6 @@ func vendor(t *testing.T, dir, source, kind string) string {
 	return out
 }
 
-// onLinux is a sample program on a runtime.
-func onLinux(t *testing.T, runtime, name string) []string {
-	t.Helper()
-	if runtime == "9.0.5" {
-		return app(t, name)
-	}
-	return []string{"/usr/bin/env", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", need(t, "out", "samples", name+"10")}
-}
-
 // The sample profilers, linked with either library, on either runtime: their stacks are
 // what the threads say of themselves, and the program does not notice, under short
 // threads, hardware exceptions and collections neither.
@@ -55,9 +46,9 @@ func TestSampler(t *testing.T) {
 	for _, c := range combinations([]string{"9.0.5", "10.0.9"}, "libseedwalk.so") {
 		t.Run(c.name(), func(t *testing.T) {
 			library := vendor(t, dir, filepath.Join("capi", "examples", c.example+".cpp"), c.kind)
-			samplerTruth(t, c, dir, library, onLinux(t, c.runtime, "Truth"))
+			samplerTruth(t, c, dir, library, on(t, c.runtime, "Truth"))
 			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
-			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), onLinux(t, c.runtime, "Storm")...)
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
 			stormed(t, c, samples, res)
 			if c.example == "smallest_sampler" {
@@ -74,24 +65,18 @@ func samplerTruth(t *testing.T, which combination, dir, library string, app []st
 	c := newChecker(t)
 	c.want = *samplerSamples
 	out := filepath.Join(dir, "out")
-	table := vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app, func(judged int) { vendorSaw(t, out, judged) })
-	sum := tally{gaps: map[merge.Gap]int{}}
-	for _, r := range table {
-		sum.samples, sum.complete, sum.checked, sum.wrong = sum.samples+r.samples, sum.complete+r.complete, sum.checked+r.checked, sum.wrong+r.wrong
-		for g, n := range r.gaps {
-			sum.gaps[g] += n
-		}
-	}
+	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out, "OWN_PROTOCOL_OUT="+out), app, func(judged int) { vendorSaw(t, out, judged) })
+	sum := c.sum()
 	which.line(sum.samples-sum.gaps[merge.GapNoAnswer], sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
 
 // vendorTruth runs a program of known stacks under a vendor's profiler until it has as
 // many samples as c wants, and judges them. After each run ended is told how many the
 // run gave.
-func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended func(judged int)) (table map[uint64]*tally) {
+func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended func(judged int)) {
 	t.Helper()
-	table, raw := map[uint64]*tally{}, filepath.Join(dir, "raw")
-	for runs, total := 0, 0; total < c.want && runs < max(maxRuns, c.want/1000); runs++ {
+	raw := filepath.Join(dir, "raw")
+	for runs := 0; c.total < c.want && runs < max(maxRuns, c.want/1000); runs++ {
 		res := run(t, 5*time.Minute, append(env, "SEEDWALK_RAW="+raw), append(app, samplerLength("8"))...)
 		truthDone(t, res)
 		samples, rd := readRaw(t, raw, res.stderr)
@@ -99,13 +84,13 @@ func vendorTruth(t *testing.T, c *checker, dir string, env, app []string, ended 
 		if given, err := os.ReadFile(filepath.Join(dir, "out")); len(c.methods) == 0 && err == nil {
 			c.methods = methodsWritten(string(given))
 		}
-		c.compare(t, table, samples)
-		total += len(samples)
+		c.compare(t, samples)
 		ended(len(samples))
 	}
-	c.verdict(t, table)
-	whole(t, table)
-	return table
+	sum := c.verdict(t)
+	if asked := sum.samples - sum.gaps[merge.GapNoAnswer]; sum.complete*1000 < asked*leastWhole {
+		t.Errorf("%d of %d stacks are complete", sum.complete, asked)
+	}
 }
 
 // truthDone fails a test whose program noticed that it was sampled.
@@ -120,13 +105,10 @@ func truthDone(t *testing.T, res result) {
 // last round may have been cut by the end.
 func vendorSaw(t *testing.T, out string, judged int) {
 	t.Helper()
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := readFile(t, out)
 	var samples, complete, frames, unmanaged int
-	fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
-	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged || !strings.Contains(string(b), "top ") && !strings.Contains(string(b), "method ") {
+	fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d", &samples, &complete, &frames, &unmanaged)
+	if samples > judged || samples < judged-32 || unmanaged == 0 || frames <= unmanaged || !strings.Contains(b, "top ") && !strings.Contains(b, "method ") {
 		t.Errorf("the vendor was given %d stacks with %d frames, %d of them unmanaged; %d were judged", samples, frames, unmanaged, judged)
 	}
 }
@@ -135,30 +117,14 @@ func vendorSaw(t *testing.T, out string, judged int) {
 // the suspension to end, hardly ever stopped by the runtime's signal, which would tell.
 func waited(t *testing.T, out string) {
 	t.Helper()
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := readFile(t, out)
 	var samples, complete, frames, unmanaged, waiting int
-	if n, _ := fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\nwaiting %d", &samples, &complete, &frames, &unmanaged, &waiting); n != 5 {
+	if n, _ := fmt.Sscanf(b, "samples %d complete %d frames %d unmanaged %d\nwaiting %d", &samples, &complete, &frames, &unmanaged, &waiting); n != 5 {
 		t.Fatalf("the vendor says %q", b)
 	}
 	fmt.Printf("%s: %d of %d stacks wait for the suspension to end\n", t.Name(), waiting, samples)
 	const enough = 1000 // of few samples none may be
 	if samples >= enough && waiting == 0 {
 		t.Error("none of them is told")
-	}
-}
-
-func whole(t *testing.T, table map[uint64]*tally) {
-	t.Helper()
-	asked, complete := 0, 0
-	for _, r := range table {
-		asked += r.samples - r.gaps[merge.GapNoAnswer]
-		complete += r.complete
-	}
-	fmt.Printf("%s: %d of %d stacks complete\n", t.Name(), complete, asked)
-	if complete*1000 < asked*leastWhole {
-		t.Errorf("%d of %d stacks are complete", complete, asked)
 	}
 }

@@ -15,7 +15,6 @@ import (
 // A seccomp filter that refuses what the probe or the tool asks of the kernel: that is
 // said, or another way is taken, and the program ends as without us.
 func TestRefusedCalls(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	filter := withoutCall(t)
 	if run(t, time.Minute, nil, filter, fmt.Sprint(unix.SYS_PTRACE), "true").code != 0 {
 		t.Skip("SKIPPED-CHECK: there is no seccomp here")
@@ -35,18 +34,16 @@ func TestRefusedCalls(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, out := attached(t, append([]string{filter, fmt.Sprint(c.target)}, app(t, "Truth", "9")...)...)
+			p := attached(t, append([]string{filter, fmt.Sprint(c.target)}, app(t, "Truth", "9")...)...)
 			args := append([]string{filter, fmt.Sprint(c.tool), tool(t)}, strings.Fields(c.command)...)
 			if c.command != "stack" {
 				args = append(args, "--duration", "1s", "--output", filepath.Join(tempdir.New(t), "o.folded"), "--pid")
 			}
-			r := run(t, time.Minute, nil, append(args, fmt.Sprint(cmd.Process.Pid))...)
+			r := run(t, time.Minute, nil, append(args, p.id)...)
 			if r.code != c.code || !strings.Contains(r.stderr+r.stdout, c.says) || c.code != 0 && strings.Count(r.stderr, "\n") != 1 {
 				t.Errorf("%d, not %q:\n%s%s", r.code, c.says, r.stderr, r.stdout)
 			}
-			if err := cmd.Wait(); err != nil || out.String() != "TRUTH DONE\n" {
-				t.Errorf("the program ended with %v and said %q", err, out)
-			}
+			p.truthDone()
 		})
 	}
 }

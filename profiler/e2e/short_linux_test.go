@@ -2,24 +2,20 @@ package e2e
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
-
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // Threads that live shortly: most of their time is in the profile where each lives 5 ms, and
 // what is not in it is stated with its cause. The sum is the clock of the process. Each method has
 // its share, also where a thread ends before it has an event of its own.
 func TestShortThreads(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	for _, c := range []struct {
 		name  string
 		least float64 // of the methods' time, in the profile
 	}{
 		{"kids-50", shortLeast}, {"kids-3", 0},
 	} {
-		for _, runtime := range []string{"net9", "net10"} {
+		for _, runtime := range both {
 			t.Run(c.name+"/"+runtime, func(t *testing.T) {
 				s := setting{scenario{c.name, true, true, 1}, runtime, "1000", "idle"}
 				m := s.record(t, "auto", false)
@@ -56,24 +52,21 @@ const shortSamples = 400
 // A program that ends at once has samples, and none is discarded: at least one in 10 ms of
 // processor time.
 func TestShortProgram(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	for runtime, argv := range exactApps(t) {
+	for _, runtime := range both {
 		t.Run(runtime, func(t *testing.T) {
-			out := filepath.Join(tempdir.New(t), "out.json")
-			r := run(t, limitOfCommand, nil, append([]string{tool(t), "record", "--output", out, "--"}, argv("hello", "0")...)...)
-			truth, err := parseExact(r.stdout)
-			if err != nil || r.code != 0 {
-				t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
+			p := record(t, "", on(t, runtime, "Exact", "hello", "0")...)
+			truth, err := parseExact(p.stdout)
+			if err != nil || p.code != 0 {
+				t.Fatalf("%d, %v\n%s", p.code, err, p.stderr)
 			}
-			p := readJSONProfile(t, out)
 			seen, samples := p.times(nil), 0.0
 			for _, s := range p.Stacks {
 				samples += s.CPUCount
 			}
 			t.Logf("%.0f ms of processor time: %.0f CPU samples, %d of all kinds, %d lost, %.0f ms accounted for, %.0f ms in the profile, not sampled %v, notes %v",
-				truth.process/1e6, samples, p.Stats.Samples, p.Stats.Lost, seen.stated/1e6, seen.shown/1e6, seen.notSampled, p.Stats.Notes)
-			if want := math.Floor(truth.process / 10e6); samples < want || p.Stats.Lost > 0 {
-				t.Errorf("%.0f samples, want %.0f, %d lost", samples, want, p.Stats.Lost)
+				truth.process/1e6, samples, p.Samples, p.Lost, seen.stated/1e6, seen.shown/1e6, seen.notSampled, p.Notes)
+			if want := math.Floor(truth.process / 10e6); samples < want || p.Lost > 0 {
+				t.Errorf("%.0f samples, want %.0f, %d lost", samples, want, p.Lost)
 			}
 			if seen.stated < 0.99*truth.process-1e6 || seen.stated > truth.process*(1+*biasTotal)+notWatched {
 				t.Errorf("the process used %.0f ms, the profile accounts for %.0f ms", truth.process/1e6, seen.stated/1e6)

@@ -2,15 +2,10 @@ package e2e
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/needs"
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // simplePrograms are the programs whose stacks show next to nothing that was compiled at run
@@ -29,7 +24,6 @@ var simplePrograms = []struct {
 var leafOf = map[string]string{needs.Loop: "Simple.Main", needs.Sleep: "Thread.Sleep", needs.Native: "compute", needs.Fiber: "compute"}
 
 func TestSimplePrograms(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	for _, p := range simplePrograms {
 		for _, kind := range p.kinds {
 			t.Run(p.runtime+"/"+kind, func(t *testing.T) {
@@ -42,80 +36,63 @@ func TestSimplePrograms(t *testing.T) {
 	}
 }
 
-// threadView is a thread in the JSON of seedwalk stack.
-type threadView struct {
-	TID      int
-	Complete bool
-	Gap      string
-	Frames   []struct{ Name string }
-}
-
-func (v *threadView) has(name string) bool {
-	return slices.ContainsFunc(v.Frames, func(f struct{ Name string }) bool { return strings.Contains(f.Name, name) })
-}
-
-// mainThread asks for the stack of the main thread until it shows a function.
-func mainThread(t *testing.T, pid, name string) (v threadView) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		var out struct{ Threads []threadView }
-		r := run(t, time.Minute, nil, tool(t), "stack", "--json", "--thread", pid, pid)
-		if json.Unmarshal([]byte(r.stdout), &out) != nil || len(out.Threads) != 1 {
-			continue // env has not become the program yet
-		}
-		if v = out.Threads[0]; v.has(name) {
-			return v
+// shows says whether a list of functions has the main thread's of a program of a kind, leaf first.
+func shows(names []string, kind string) bool {
+	frames := []string{leafOf[kind], "Simple.Main"}
+	if kind == needs.Fiber || kind == needs.Loop { // the stack of a fiber begins in the fiber
+		frames = frames[:1]
+	}
+	for _, name := range names {
+		if len(frames) > 0 && strings.Contains(name, frames[0]) {
+			frames = frames[1:]
 		}
 	}
-	t.Fatalf("the main thread never came to %s: %+v", name, v)
-	return v
+	return len(frames) == 0
+}
+
+// mainThread asks for the stack of the main thread until it shows what the program does.
+func mainThread(t *testing.T, p *process, kind string) (th shownThread) {
+	t.Helper()
+	until(t, "the main thread comes to "+leafOf[kind], func() bool {
+		var s shown
+		r := seedwalk(t, "stack", "--json", "--thread", p.id, p.id)
+		if json.Unmarshal([]byte(r.stdout), &s) != nil || len(s.Threads) != 1 {
+			return false // env has not become the program yet
+		}
+		th = s.Threads[0]
+		return shows(th.names(), kind)
+	})
+	return th
 }
 
 func testSimpleStack(t *testing.T, kind string, argv []string) {
-	v := mainThread(t, started(t, argv), leafOf[kind])
-	if !v.Complete || kind != needs.Fiber && !v.has("Simple.Main") {
-		t.Errorf("the main thread is not whole: %+v", v)
+	if th := mainThread(t, start(t, append(argv, "600000")...), kind); !th.Complete {
+		t.Errorf("the main thread is not whole: %+v", th)
 	}
 }
 
 func testSimpleRecord(t *testing.T, kind string, argv []string) {
-	testSimpleProfile(t, kind, append(append([]string{"--"}, argv...), "1500"))
+	testSimpleProfile(t, kind, record(t, "", append(argv, "1500")...))
 }
 
 func testSimpleAttach(t *testing.T, kind string, argv []string) {
-	pid := started(t, argv)
-	mainThread(t, pid, leafOf[kind])
-	testSimpleProfile(t, kind, []string{"--duration", "1s", "--pid", pid})
+	p := start(t, append(argv, "600000")...)
+	mainThread(t, p, kind)
+	testSimpleProfile(t, kind, record(t, "--duration 1s --pid "+p.id))
 }
 
-// testSimpleProfile records: each stack is whole, and one is that of Main.
-func testSimpleProfile(t *testing.T, kind string, args []string) {
-	out := filepath.Join(tempdir.New(t), "out.json")
-	r := run(t, 2*time.Minute, nil, append([]string{tool(t), "record", "--output", out}, args...)...)
-	text, err := os.ReadFile(out)
-	var profile struct {
-		Frames []struct{ Name string }
-		Stacks []struct {
-			Frames   []int
-			Complete bool
-			Gap      string
-		}
-	}
-	if r.code != 0 || err != nil || json.Unmarshal(text, &profile) != nil {
-		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
-	}
+// testSimpleProfile judges a recording: each stack is whole, and one is that of Main.
+func testSimpleProfile(t *testing.T, kind string, r *recording) {
+	t.Helper()
 	seen := false
-	for i := range profile.Stacks {
-		v := threadView{Complete: profile.Stacks[i].Complete, Gap: profile.Stacks[i].Gap}
-		for _, f := range profile.Stacks[i].Frames {
-			v.Frames = append(v.Frames, profile.Frames[f])
+	for i := range r.Stacks {
+		names := r.stackNames(i)
+		if !r.Stacks[i].Complete {
+			t.Errorf("a stack is not whole: %s, %v", r.Stacks[i].Gap, names)
 		}
-		if !v.Complete {
-			t.Errorf("a stack is not whole: %+v", v)
-		}
-		seen = seen || v.has(leafOf[kind]) && (kind == needs.Fiber || v.has("Simple.Main"))
+		seen = seen || shows(names, kind)
 	}
-	if !seen {
-		t.Errorf("no stack of Main among %d\n%s", len(profile.Stacks), r.stderr)
+	if !seen || r.code != 0 {
+		t.Errorf("exit code %d, or no stack of Main among %d\n%s", r.code, len(r.Stacks), r.stderr)
 	}
 }

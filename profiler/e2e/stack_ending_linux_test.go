@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"bufio"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,41 +14,16 @@ import (
 // ended are the program's methods below an exception that nobody catches, leaf first.
 var ended = []string{"Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Inner", "Ending.Outer (lambda)", "Ending.Middle", "Ending.Outer"}
 
-// said starts a program and waits until it says a line.
-func said(t *testing.T, line string, argv ...string) (pid int) {
-	t.Helper()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	if got, err := bufio.NewReader(out).ReadString('\n'); got != line+"\n" {
-		t.Fatalf("it says %q, %v", got, err)
-	}
-	return cmd.Process.Pid
-}
-
-// methodsOf are a thread's methods of the program's own.
-func methodsOf(th *shownThread) (out []string) {
-	for _, f := range th.Frames {
-		if f.Kind == "managed" && strings.HasPrefix(f.Name, "Ending.") {
-			out = append(out, f.Name)
-		}
-	}
-	return out
-}
+// ending are a thread's methods of the program's own.
+func ending(th *shownThread) []string { return th.managed("Ending.") }
 
 // A program that is being brought down by an exception, in its own last handler: that
 // is on top of what has thrown.
 func TestStackOfCrashing(t *testing.T) {
-	pid := said(t, "handling", app(t, "Ending", "handled")...)
-	l := stacks(t, fmt.Sprint(pid))
+	p, _ := waiting(t, "handling", app(t, "Ending", "handled")...)
+	l := stacks(t, p.id)
 	want := append([]string{"Ending.Handler"}, ended...)
-	i := slices.IndexFunc(l.Threads, func(th shownThread) bool { return slices.Equal(methodsOf(&th), want) })
+	i := slices.IndexFunc(l.Threads, func(th shownThread) bool { return slices.Equal(ending(&th), want) })
 	if i < 0 || !l.Threads[i].Complete || len(l.Problems) > 0 {
 		t.Errorf("no whole thread with %q: %+v, %v", want, l.Threads, l.Problems)
 	}
@@ -60,19 +32,15 @@ func TestStackOfCrashing(t *testing.T) {
 // A program that does nothing but collect, with all of its threads held most of the
 // time: whole stacks, of the one that collects into the collector.
 func TestStackOfCollecting(t *testing.T) {
-	pid := said(t, "collecting", app(t, "Ending", "collecting")...)
+	p, _ := waiting(t, "collecting", app(t, "Ending", "collecting")...)
 	threads, whole, inside, workers := 0, 0, 0, 0
 	const looks = 12
 	for range looks {
-		l := stacks(t, fmt.Sprint(pid))
+		l := stacks(t, p.id)
+		threads, whole = threads+len(l.Threads), whole+l.whole(t)
 		for i := range l.Threads {
 			th := &l.Threads[i]
-			if threads++; th.Complete {
-				whole++
-			} else {
-				t.Logf("thread %d: %s at %s after %v", th.TID, th.Gap, th.GapAt, th.Frames)
-			}
-			switch m := methodsOf(th); {
+			switch m := ending(th); {
 			case slices.Equal(m, []string{"Ending.Work"}):
 				workers++
 			case slices.Equal(m, []string{"Ending.Collecting", "Ending.Main"}):
@@ -111,7 +79,7 @@ func TestStackOfMinidump(t *testing.T) {
 				t.Skipf("SKIPPED-CHECK: createdump has written no core: %s", r.stdout+r.stderr)
 			}
 			l := stacks(t, "--core", core)
-			whole := slices.ContainsFunc(l.Threads, func(th shownThread) bool { return th.Complete && slices.Equal(methodsOf(&th), ended) })
+			whole := slices.ContainsFunc(l.Threads, func(th shownThread) bool { return th.Complete && slices.Equal(ending(&th), ended) })
 			t.Logf("%d threads, problems %v", len(l.Threads), l.Problems)
 			switch {
 			case c.full && (!whole || len(l.Problems) > 0 || !l.Runtime):

@@ -1,18 +1,9 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 // shown is what stack --json shows.
@@ -32,11 +23,39 @@ type shownThread struct {
 
 func stacks(t *testing.T, args ...string) (s shown) {
 	t.Helper()
-	r := run(t, 2*time.Minute, nil, append([]string{tool(t), "stack", "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil {
-		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
-	}
+	seedwalkJSON(t, &s, "stack", args...)
 	return s
+}
+
+// whole counts the complete threads.
+func (s *shown) whole(t *testing.T) (n int) {
+	for i := range s.Threads {
+		if th := &s.Threads[i]; th.Complete {
+			n++
+		} else {
+			t.Logf("thread %d: %s at %s after %v", th.TID, th.Gap, th.GapAt, th.Frames)
+		}
+	}
+	t.Logf("%d threads, %d whole, problems %v", len(s.Threads), n, s.Problems)
+	return n
+}
+
+// names are a thread's functions, leaf first.
+func (th *shownThread) names() (out []string) {
+	for _, f := range th.Frames {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+// managed are a thread's methods whose names begin so.
+func (th *shownThread) managed(prefix string) (out []string) {
+	for _, f := range th.Frames {
+		if f.Kind == "managed" && strings.HasPrefix(f.Name, prefix) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
 }
 
 // entries are where threads of Truth.cs begin.
@@ -46,57 +65,24 @@ var entries = []string{"T.Run", "T.Main"}
 // names, and the same from its core.
 func TestStackOfStoppedProgram(t *testing.T) {
 	t.Setenv("MALLOC_ARENA_MAX", "1") // gcore writes what glibc has reserved, 64 MB a thread
-	cmd, _ := attached(t, app(t, "Truth", "120")...)
-	pid := cmd.Process.Pid
-	syscall.Kill(pid, syscall.SIGSTOP)
-	defer cmd.Process.Kill()
-	l := stacks(t, fmt.Sprint(pid))
-	managed, whole := 0, 0
-	for _, th := range l.Threads {
-		names := []string{}
-		for _, f := range th.Frames {
-			if f.Kind == "managed" {
-				names = append(names, f.Name)
-			}
-		}
-		if th.Complete {
-			whole++
-		} else {
-			t.Logf("thread %d: %s at %s after %v", th.TID, th.Gap, th.GapAt, th.Frames)
-		}
+	p := attached(t, app(t, "Truth", "120")...)
+	p.freeze()
+	l := stacks(t, p.id)
+	whole, managed := l.whole(t), 0
+	for i := range l.Threads {
+		names := l.Threads[i].managed("")
 		if slices.ContainsFunc(names, func(n string) bool { return slices.Contains(entries, n) }) {
 			managed++
 		}
 		if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "method 0x") || n == "" }); i >= 0 {
-			t.Errorf("thread %d: a method without a name in %v", th.TID, names)
+			t.Errorf("a method without a name in %v", names)
 		}
 	}
-	t.Logf("%d threads, %d whole, %d with the program's methods, problems %v", len(l.Threads), whole, managed, l.Problems)
 	if !l.Runtime || managed < 15 || len(l.Threads)-whole > 1 {
 		t.Errorf("runtime %v, %d threads with methods of the program, %d of %d whole", l.Runtime, managed, whole, len(l.Threads))
 	}
-	dir := tempdir.New(t)
-	for _, c := range []struct{ name, core, skip string }{
-		{"gcore", "core." + fmt.Sprint(pid), "no gcore (Debian package gdb)"}, {"full", "dump-full", "the runtime brings no createdump"},
-		{"withheap", "dump-withheap", "the runtime brings no createdump"}, {"triage", "dump-triage", "the runtime brings no createdump"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			argv := []string{filepath.Join(runtime9(t), "createdump"), "--" + c.name, "-f", filepath.Join(dir, c.core), fmt.Sprint(pid)}
-			if c.name == "gcore" {
-				argv = []string{"gcore", "-o", filepath.Join(dir, "core"), fmt.Sprint(pid)}
-			}
-			path, err := exec.LookPath(argv[0])
-			if err != nil {
-				t.Skip("SKIPPED-CHECK: " + c.skip)
-			}
-			tempdir.Room(t, 2000)
-			if out, err := exec.Command(path, argv[1:]...).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			core := filepath.Join(dir, c.core)
-			defer os.Remove(core) // half a gigabyte
-			sameInCore(t, l, core, c.name == "gcore")
-		})
+	for _, kind := range []string{"gcore", "full", "withheap", "triage"} {
+		t.Run(kind, func(t *testing.T) { sameInCore(t, l, coreOf(t, p.id, kind), kind == "gcore") })
 	}
 }
 

@@ -1,19 +1,12 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
+	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // lockedThread is what stack --json shows of a thread that waits.
@@ -37,43 +30,25 @@ type waitFor struct{ kind, owner string }
 // Every wait for a lock in a deadlocked program, with its owner, and who waits for
 // each other; of threads that wait for something else, nothing. The same from a core.
 func TestStackLocks(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		argv []string
-		slim bool // there is a System.Threading.Lock
-	}{
-		{"net9", app(t, "Waits", "deadlock"), true},
-		{"net10", []string{need(t, "out", "samples", "Waits10"), "deadlock"}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			pid := deadlocked(t, c.argv)
-			judgeLocks(t, locksOf(t, fmt.Sprint(pid)), c.slim)
-			gcore, err := exec.LookPath("gcore")
-			if err != nil {
-				t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb): owners are not looked for in a core")
-			}
-			if c.name != "net9" { // one core is enough
-				return
-			}
-			tempdir.Room(t, 2000)
-			syscall.Kill(pid, syscall.SIGSTOP)
-			core := filepath.Join(tempdir.New(t), "core")
-			if out, err := exec.Command(gcore, "-o", core, fmt.Sprint(pid)).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			judgeCore(t, locksOf(t, "--core", fmt.Sprintf("%s.%d", core, pid)), locksOf(t, fmt.Sprint(pid)))
-		})
-	}
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		p, _ := waiting(t, "deadlocked", on(t, runtime, "Waits", "deadlock")...)
+		judgeLocks(t, locksOf(t, p.id), runtime == needs.Net9) // 10 has no System.Threading.Lock here
+		if runtime != needs.Net9 {                             // one core is enough
+			return
+		}
+		p.freeze()
+		judgeCore(t, locksOf(t, "--core", coreOf(t, p.id, "gcore")), locksOf(t, p.id))
+	})
 }
 
 // The owners of monitors in a deadlocked program of .NET 8, and the verdict of hang.
 func TestNet8Locks(t *testing.T) {
-	pid := deadlocked(t, []string{need(t, "out", "samples", "Truth8"), "deadlock"})
-	h := hungAs(t, pid, "deadlock") // its threads have reached their locks then
+	of, _ := waiting(t, "deadlocked", on(t, needs.Net8, "Truth", "deadlock")...)
+	h := hungAs(t, of.id, "deadlock") // its threads have reached their locks then
 	if h.kind() != "deadlock" {
 		t.Errorf("hang says %+v", h.Verdicts)
 	}
-	p, owners, waiting := locksOf(t, fmt.Sprint(pid)), map[uint32]int{}, 0
+	p, owners, waiting := locksOf(t, of.id), map[uint32]int{}, 0
 	for _, th := range p.Threads {
 		if th.WaitsFor != nil && th.WaitsFor.Kind == "monitor" {
 			waiting++
@@ -85,48 +60,9 @@ func TestNet8Locks(t *testing.T) {
 	}
 }
 
-// deadlocked starts the program and waits until it is.
-func deadlocked(t *testing.T, argv []string) int { return hanging(t, argv, "deadlocked") }
-
-// hanging starts a program and waits until it writes a line.
-func hanging(t *testing.T, argv []string, line string) int {
-	t.Helper()
-	pid, _ := runningUntil(t, argv, line)
-	return pid
-}
-
-// runningUntil starts a program, and returns once it has said a line, with what it said before.
-func runningUntil(t *testing.T, argv []string, line string) (pid int, said []string) {
-	t.Helper()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "MALLOC_ARENA_MAX=1", "LD_LIBRARY_PATH="+filepath.Dir(need(t, "out", "samples", "libwaits.so")))
-	cmd.Stderr = os.Stderr
-	in, _ := cmd.StdinPipe()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close(); cmd.Process.Kill(); cmd.Wait() })
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if lines.Text() == line {
-			return cmd.Process.Pid, said
-		}
-		said = append(said, lines.Text())
-	}
-	t.Fatal("the program has ended")
-	return 0, nil
-}
-
 func locksOf(t *testing.T, args ...string) (p lockedProcess) {
 	t.Helper()
-	r := run(t, 2*time.Minute, nil, append([]string{tool(t), "stack", "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(r.stdout), &p); err != nil {
-		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
-	}
+	seedwalkJSON(t, &p, "stack", args...)
 	return p
 }
 

@@ -1,21 +1,14 @@
 package e2e
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
 var tasksEach = flag.Int("tasks-each", 300, "how many chains of each kind wait in TestTasks")
@@ -55,9 +48,8 @@ func tasksOf(t *testing.T, args ...string) *pendingTasks {
 	t.Helper()
 	p := &pendingTasks{}
 	began := time.Now()
-	r := run(t, 2*time.Minute, nil, append([]string{tool(t), "tasks", "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(r.stdout), p); err != nil || r.code != 0 && !p.collecting() {
-		t.Errorf("exit code %d, %v\n%s", r.code, err, r.stderr)
+	if r := seedwalkJSON(t, p, "tasks", args...); r.code != 0 && !p.collecting() {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 	t.Logf("%v: %d pending in %d objects, %d MB; %d bytes without objects, %d unconfirmed, %d changed", time.Since(began).Round(time.Millisecond), p.Pending, p.Objects, p.Bytes>>20, p.Lost, p.Unconfirmed, p.Changed)
 	return p
@@ -66,40 +58,31 @@ func tasksOf(t *testing.T, args ...string) *pendingTasks {
 // Every pending chain of a program that knows its own is found once, and no other: while the
 // program is idle, while others of its threads allocate and collect, and in a core.
 func TestTasks(t *testing.T) {
-	for _, runtime := range []string{"net9", "net10"} {
+	eachRuntime(t, func(t *testing.T, runtime string) {
 		for _, mode := range []string{"still", "churn"} {
-			t.Run(runtime+"/"+mode, func(t *testing.T) {
-				argv := app(t, "Tasks", fmt.Sprint(*tasksEach), mode)
-				if runtime == "net10" {
-					argv = []string{need(t, "out", "samples", "Tasks10"), fmt.Sprint(*tasksEach), mode}
-				}
-				pid, said := runningUntil(t, argv, "ready")
-				judgeTasks(t, pid, chainsOf(said))
+			t.Run(mode, func(t *testing.T) {
+				p, said := waiting(t, "ready", on(t, runtime, "Tasks", fmt.Sprint(*tasksEach), mode)...)
+				judgeTasks(t, p, chainsOf(said))
 			})
 		}
-	}
+	})
 }
 
-// The chains of programs that a current compiler made, optimized and not.
-func TestTasksOfCurrentCompiler(t *testing.T) {
-	for _, build := range []string{"Awaits", "debug/Awaits"} {
-		t.Run(build, func(t *testing.T) {
-			need(t, "out", "samples", "csc", "Csc.exe")
-			pid, said := runningUntil(t, app(t, build, fmt.Sprint(*tasksEach)), "ready")
-			tasksOf(t, fmt.Sprint(pid)).judge(t, chainsOf(said))
-		})
-	}
-}
-
-// The same under the other collectors: with a heap for each processor, and with segments
-// instead of regions.
-func TestTasksOfCollectors(t *testing.T) {
-	for _, collector := range []string{"DOTNET_gcServer=1", "DOTNET_GCName=libclrgc.so"} {
-		t.Run(collector, func(t *testing.T) {
-			need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libclrgc.so")
-			argv := append([]string{"/usr/bin/env", collector}, app(t, "Tasks", fmt.Sprint(*tasksEach), "churn")...)
-			pid, said := runningUntil(t, argv, "ready")
-			tasksOf(t, fmt.Sprint(pid)).judge(t, chainsOf(said))
+// The same of programs that a current compiler made, optimized and not; and under the other
+// collectors: with a heap for each processor, and with segments instead of regions.
+func TestTasksOfPrograms(t *testing.T) {
+	need(t, "out", "samples", "csc", "Csc.exe")
+	need(t, ".cache", "dotnet-9.0.5", "package", "dist", "libclrgc.so")
+	for _, c := range []struct{ env, program, mode string }{
+		{"A=", "Awaits", ""}, {"A=", "debug/Awaits", ""}, {"DOTNET_gcServer=1", "Tasks", "churn"}, {"DOTNET_GCName=libclrgc.so", "Tasks", "churn"},
+	} {
+		t.Run(c.env+c.program, func(t *testing.T) {
+			argv := append([]string{"/usr/bin/env", c.env}, app(t, c.program, fmt.Sprint(*tasksEach), c.mode)...)
+			if c.mode == "" {
+				argv = argv[:len(argv)-1]
+			}
+			p, said := waiting(t, "ready", argv...)
+			tasksOf(t, p.id).judge(t, chainsOf(said))
 		})
 	}
 }
@@ -107,22 +90,13 @@ func TestTasksOfCollectors(t *testing.T) {
 // A dump with the heap has the same chains as the process. One without says so.
 func TestTasksOfDumps(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
-	createdump := filepath.Join(runtime9(t), "createdump")
-	if _, err := os.Stat(createdump); err != nil {
-		t.Skip("SKIPPED-CHECK: the runtime brings no createdump")
-	}
-	pid, said := runningUntil(t, app(t, "Awaits", "30"), "ready")
-	for kind, code := range map[string]int{"--withheap": 0, "--full": 0, "--normal": 1, "--triage": 3} {
+	p, said := waiting(t, "ready", app(t, "Awaits", "30")...)
+	for kind, code := range map[string]int{"withheap": 0, "full": 0, "normal": 1, "triage": 3} {
 		t.Run(kind, func(t *testing.T) {
-			core := filepath.Join(tempdir.New(t), "core")
-			if out, err := exec.Command(createdump, kind, "-f", core, fmt.Sprint(pid)).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			core := coreOf(t, p.id, kind)
 			if code == 0 {
 				tasksOf(t, "--core", core).judge(t, chainsOf(said))
-				return
-			}
-			if r := run(t, time.Minute, nil, tool(t), "tasks", "--core", core); r.code != code || !strings.Contains(r.stderr, "createdump --withheap") {
+			} else if r := seedwalk(t, "tasks", "--core", core); r.code != code || !strings.Contains(r.stderr, "createdump --withheap") {
 				t.Errorf("exit code %d, want %d\n%s", r.code, code, r.stderr)
 			}
 		})
@@ -135,15 +109,15 @@ func TestStackAsync(t *testing.T) {
 	need(t, "out", "samples", "csc", "Csc.exe")
 	for _, build := range []string{"Awaits", "debug/Awaits"} {
 		t.Run(build, func(t *testing.T) {
-			pid, _ := runningUntil(t, app(t, build, "1", "spin"), "ready")
+			p, _ := waiting(t, "ready", app(t, build, "1", "spin")...)
 			for range 3 {
-				asyncStacks(t, pid)
+				asyncStacks(t, p.id)
 			}
 		})
 	}
 }
 
-func asyncStacks(t *testing.T, pid int) {
+func asyncStacks(t *testing.T, pid string) {
 	var s struct {
 		Threads []struct {
 			Frames  []struct{ Name string }
@@ -151,9 +125,8 @@ func asyncStacks(t *testing.T, pid int) {
 			Awaits  [][]string
 		}
 	}
-	r := run(t, time.Minute, nil, tool(t), "stack", "--async", "--json", fmt.Sprint(pid))
-	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || r.code != 0 {
-		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
+	if r := seedwalkJSON(t, &s, "stack", "--async", pid); r.code != 0 {
+		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
 	}
 	got := map[string]int{}
 	for _, th := range s.Threads {
@@ -182,12 +155,12 @@ func chainsOf(said []string) map[string]int {
 	return want
 }
 
-func judgeTasks(t *testing.T, pid int, want map[string]int) {
+func judgeTasks(t *testing.T, p *process, want map[string]int) {
 	for range 3 {
-		tasksOf(t, fmt.Sprint(pid)).judge(t, want)
+		tasksOf(t, p.id).judge(t, want)
 	}
 	one := "Task<int> <- App.Net <- App.Db <- App.Handle"
-	filtered := tasksOf(t, "--method", "App.Handle", "--type", "Task<int>", fmt.Sprint(pid))
+	filtered := tasksOf(t, "--method", "App.Handle", "--type", "Task<int>", p.id)
 	if n := filtered.counts(); n[one] != want[one] || len(n) != 3 {
 		t.Errorf("--method App.Handle: %v", n)
 	}
@@ -196,8 +169,8 @@ func judgeTasks(t *testing.T, pid int, want map[string]int) {
 			t.Errorf("blocked: %v", g.Threads)
 		}
 	}
-	syscall.Kill(pid, syscall.SIGSTOP)
-	tasksOfCore(t, pid).judge(t, want)
+	p.freeze()
+	tasksOf(t, "--core", coreOf(t, p.id, "gcore")).judge(t, want)
 }
 
 // judge compares with what the program knows. Only while a collection moves objects may
@@ -218,17 +191,4 @@ func (p *pendingTasks) judge(t *testing.T, want map[string]int) {
 func (p *pendingTasks) collecting() bool {
 	other := func(problem string) bool { return !strings.Contains(problem, "a collection") }
 	return len(p.Problems) > 0 && !slices.ContainsFunc(p.Problems, other)
-}
-
-func tasksOfCore(t *testing.T, pid int) *pendingTasks {
-	gcore, err := exec.LookPath("gcore")
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no gcore (Debian package gdb): no tasks of a core are judged")
-	}
-	tempdir.Room(t, 2000)
-	core := filepath.Join(tempdir.New(t), "core")
-	if out, err := exec.Command(gcore, "-o", core, fmt.Sprint(pid)).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return tasksOf(t, "--core", fmt.Sprintf("%s.%d", core, pid))
 }

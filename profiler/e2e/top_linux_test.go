@@ -2,11 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/testkit/pty"
 )
 
@@ -99,30 +96,11 @@ func (m *terminal) mode() unix.Termios {
 	return *mode
 }
 
-// demo starts a program for top.
-func demo(t *testing.T) *exec.Cmd {
-	t.Helper()
-	argv := app(t, "Demo", "120")
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stderr = io.Discard
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if _, err := diagnostics.Process(cmd.Process.Pid); err == nil {
-			return cmd
-		}
-	}
-	t.Fatal("the runtime does not start")
-	return nil
-}
-
 // The live view shows functions, threads, types, and counters, answers its keys, and leaves the
 // terminal as it was. If the terminal goes away, the view ends. The process runs on.
 func TestTop(t *testing.T) {
-	cmd := demo(t)
-	pid := strconv.Itoa(cmd.Process.Pid)
+	p := demo(t)
+	pid := p.id
 	m := onTerminal(t, tool(t), "top", pid)
 	before := m.mode()
 	m.expect("\x1b[?1049h", "seedwalk top "+pid, "Demo.Fibonacci", "  thread", "allocated type", "pool queue")
@@ -161,8 +139,8 @@ func TestTop(t *testing.T) {
 			t.Errorf("%v: exit code %d, the terminal's mode was %+v and is %+v", sig, code, before, told.mode())
 		}
 	}
-	if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
-		t.Errorf("the process: %v", err)
+	if p.gone() {
+		t.Errorf("the process: %v", p.err)
 	}
 }
 
@@ -180,8 +158,7 @@ type topLine struct {
 
 // TestTopJSON: each line accounts for the processor time of its interval.
 func TestTopJSON(t *testing.T) {
-	cmd := demo(t)
-	r := run(t, time.Minute, nil, tool(t), "top", "--json", "--duration", "6s", strconv.Itoa(cmd.Process.Pid))
+	r := seedwalk(t, "top", "--json", "--duration", "6s", demo(t).id)
 	var lines []topLine
 	for text := range strings.Lines(r.stdout) {
 		var l topLine

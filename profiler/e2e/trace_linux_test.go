@@ -3,7 +3,6 @@ package e2e
 import (
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,15 +21,7 @@ func collected(t *testing.T, path string, argv []string) string {
 		t.Fatal(err)
 	}
 	defer port.Close()
-	var out strings.Builder
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), port.Variable()), &out, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	late := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
-	defer late.Stop()
-	defer cmd.Wait()
+	p := startIn(t, []string{port.Variable()}, argv...)
 	c := <-port.Runtimes()
 	s, err := c.Collect(diagnostics.Config{Rundown: 0x80020139, Providers: []diagnostics.Provider{
 		{Name: "Microsoft-DotNETCore-SampleProfiler", Level: 5},
@@ -39,7 +30,6 @@ func collected(t *testing.T, path string, argv []string) string {
 		err = c.Resume()
 	}
 	if err != nil {
-		cmd.Process.Kill()
 		t.Fatal(err)
 	}
 	file, err := os.Create(path)
@@ -50,25 +40,26 @@ func collected(t *testing.T, path string, argv []string) string {
 	if _, err := io.Copy(file, s); err != nil {
 		t.Fatal(err)
 	}
-	return out.String()
+	p.wait()
+	return p.out.String()
 }
 
 // The trace of a program, read by report and convert, says of allocations and exceptions what
 // the program counted. It has samples, pauses, and compiled methods.
-func TestTraceReport(t *testing.T) { eachRuntime(t, "Events", traceReport) }
+func TestTraceReport(t *testing.T) { eachRuntime(t, traceReport) }
 
-func traceReport(t *testing.T, program []string) {
+func traceReport(t *testing.T, runtime string) {
 	dir := tempdir.New(t)
 	path, into := filepath.Join(dir, "run.nettrace"), filepath.Join(dir, "run.json")
-	truth := collected(t, path, program)
-	r := run(t, time.Minute, nil, tool(t), "convert", path, "--output", into)
+	truth := collected(t, path, on(t, runtime, "Events"))
+	r := seedwalk(t, "convert", path, "--output", into)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
 	}
-	f := readEvents(t, into)
+	f := readJSONProfile(t, into)
 	f.allocated(t, truth, "Events", "Events.Part", "Events.All", "Events.Main")
 	for _, kind := range []string{"GC pause", "JIT method", "wait"} {
-		if !slices.ContainsFunc(f.Stacks, func(s eventsStack) bool { return s.Event == kind && s.Sum > 0 }) {
+		if !slices.ContainsFunc(f.Stacks, func(s jsonStack) bool { return s.Event == kind && s.Sum > 0 }) {
 			t.Errorf("no %s", kind)
 		}
 	}
@@ -78,8 +69,8 @@ func traceReport(t *testing.T, program []string) {
 			t.Errorf("%+v", f.Stacks[i])
 		}
 	}
-	if wall == 0 || f.Stats.Samples < 100 || f.Stats.Complete < f.Stats.Samples*9/10 {
-		t.Errorf("%d samples, %d complete, %d ns", f.Stats.Samples, f.Stats.Complete, wall)
+	if wall == 0 || f.Samples < 100 || f.Complete < f.Samples*9/10 {
+		t.Errorf("%d samples, %d complete, %d ns", f.Samples, f.Complete, wall)
 	}
 	pipe := "gzip <" + path + " | " + tool(t) + " report --metric exceptions --top 3 -"
 	if r := run(t, time.Minute, nil, "sh", "-c", pipe); r.code != 0 || !strings.Contains(r.stdout, "100 t odd") {

@@ -5,12 +5,13 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/stack/merge"
@@ -116,11 +117,13 @@ type checker struct {
 	whole       int            // a stack of so many may have a gap
 	copied      int            // bytes of a stack that are copied at the sample; 0 = all of it
 	met         map[string]int // kinds of stacks by what they are, of those compared
+	table       map[uint64]*tally
+	total       int // samples
 }
 
 func newChecker(t *testing.T) *checker {
 	t.Helper()
-	c := &checker{want: wantSamples, first: 1, last: 21, whole: 100, met: map[string]int{}, natives: loadNatives(t, need(t, "out", "samples", "libtruth.so")), shown: map[merge.Gap]bool{}}
+	c := &checker{want: wantSamples, first: 1, last: 21, whole: 100, met: map[string]int{}, table: map[uint64]*tally{}, natives: loadNatives(t, need(t, "out", "samples", "libtruth.so")), shown: map[merge.Gap]bool{}}
 	c.ids, c.known = truthNames(t)
 	return c
 }
@@ -190,27 +193,30 @@ type tally struct {
 // more runs for it, up to maxRuns.
 const (
 	wantSamples = 10000
-	maxRuns     = 8
+	maxRuns     = 24
 )
 
 func TestTruth(t *testing.T) {
 	c := newChecker(t)
-	table := map[uint64]*tally{}
-	for runs, total := 0, 0; total < wantSamples && runs < maxRuns; runs++ {
-		samples, rd, res := record(t, 5*time.Minute, "100", app(t, "Truth", "20")...)
-		if res.code != 0 || res.stdout != "TRUTH DONE\n" {
-			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-		}
-		c.methods = rd.Names()
-		c.compare(t, table, samples)
-		total += len(samples)
+	for runs := 0; c.total < wantSamples && runs < maxRuns; runs++ {
+		r := recordRaw(t, "--mode snapshot --rate 100", app(t, "Truth", "20")...)
+		r.well(t, 0, "TRUTH DONE\n")
+		c.recorded(t, r)
 	}
-	c.verdict(t, table)
+	c.verdict(t)
+}
+
+// recorded judges the samples of a recording.
+func (c *checker) recorded(t *testing.T, r *recording) {
+	t.Helper()
+	c.methods = r.names
+	c.compare(t, r.samples)
 }
 
 // compare judges every sample into the table.
-func (c *checker) compare(t *testing.T, table map[uint64]*tally, samples []*raw.Sample) {
+func (c *checker) compare(t *testing.T, samples []*raw.Sample) {
 	t.Helper()
+	c.total += len(samples)
 	for _, s := range samples {
 		sh, ok := findShadow(s.Capture.Stack.Data, s.Capture.Stack.Addr)
 		if !ok && len(s.Capture.Below.Data) > 0 {
@@ -219,10 +225,10 @@ func (c *checker) compare(t *testing.T, table map[uint64]*tally, samples []*raw.
 		if !ok {
 			sh.scenario = 0 // no shadow, or no stack: the thread did not answer
 		}
-		row := table[sh.scenario]
+		row := c.table[sh.scenario]
 		if row == nil {
 			row = &tally{gaps: map[merge.Gap]int{}}
-			table[sh.scenario] = row
+			c.table[sh.scenario] = row
 		}
 		if g := s.Result.Gap; g != merge.GapNone && !c.shown[g] {
 			c.shown[g] = true
@@ -233,6 +239,33 @@ func (c *checker) compare(t *testing.T, table map[uint64]*tally, samples []*raw.
 				t.Errorf("scenario %d: %s\n%s", sh.scenario, why, c.dump(s))
 			}
 		}
+	}
+}
+
+// sum adds the rows up.
+func (c *checker) sum() tally {
+	total := tally{gaps: map[merge.Gap]int{}}
+	for _, r := range c.table {
+		total.samples += r.samples
+		total.complete += r.complete
+		total.checked += r.checked
+		total.wrong += r.wrong
+		for g, n := range r.gaps {
+			total.gaps[g] += n
+		}
+	}
+	return total
+}
+
+// few is the verdict on a short recording: so many samples, so many percent of them
+// complete, and some compared with what their threads say.
+func (c *checker) few(t *testing.T, samples, percent int) {
+	t.Helper()
+	const leastChecked = 40
+	sum := c.sum()
+	t.Logf("%d samples, %d whole, %d compared, %d wrong", sum.samples, sum.complete, sum.checked, sum.wrong)
+	if sum.samples < samples || sum.complete*100 < sum.samples*percent || sum.checked < leastChecked {
+		t.Errorf("%d samples, want %d; %d whole, want %d %%; %d compared, want %d", sum.samples, samples, sum.complete, percent, sum.checked, leastChecked)
 	}
 }
 
@@ -283,27 +316,15 @@ func (c *checker) dump(s *raw.Sample) string {
 }
 
 // verdict prints the table and judges it; what it gives is the sum.
-func (c *checker) verdict(t *testing.T, table map[uint64]*tally) tally {
+func (c *checker) verdict(t *testing.T) tally {
 	t.Helper()
-	var keys []uint64
-	for k := range table {
-		keys = append(keys, k)
-	}
-	sort.Slice(keys, func(i, j int) bool { return keys[i] < keys[j] })
-	total := tally{gaps: map[merge.Gap]int{}}
+	total := c.sum()
 	t.Logf("%8s %8s %9s %8s %9s %6s  gaps", "scenario", "samples", "complete", "checked", "unstable", "wrong")
-	for _, k := range keys {
-		r := table[k]
+	for _, k := range slices.Sorted(maps.Keys(c.table)) {
+		r := c.table[k]
 		t.Logf("%8d %8d %9d %8d %9d %6d  %v", k, r.samples, r.complete, r.checked, r.unstable, r.wrong, r.gaps)
-		total.samples += r.samples
-		total.complete += r.complete
-		total.checked += r.checked
-		total.wrong += r.wrong
 		if k >= c.first && k <= c.last && r.checked == 0 {
 			t.Errorf("scenario %d was never checked", k)
-		}
-		for g, n := range r.gaps {
-			total.gaps[g] += n
 		}
 	}
 	// Whether a thread gets a processor within the time it is given to answer is

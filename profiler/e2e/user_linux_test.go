@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/needs"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
@@ -36,59 +34,38 @@ func asNobody(t *testing.T, argv ...string) []string {
 func TestRootRecordsOthers(t *testing.T) {
 	argv := asNobody(t, app(t, "Truth", "120")...)
 	t.Run("here", func(t *testing.T) {
-		cmd := exec.Command(argv[0], argv[1:]...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		awaitPort(t, cmd.Process.Pid, "/tmp")
-		recordOther(t, cmd.Process.Pid)
+		p := start(t, argv...)
+		until(t, "it opens its diagnostics port", func() bool {
+			s, _ := filepath.Glob("/tmp/dotnet-diagnostic-" + p.id + "-*-socket")
+			return len(s) > 0
+		})
+		recordOther(t, p.id)
 	})
 	t.Run("container", func(t *testing.T) {
 		pid := contained(t, argv...)
 		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) }) // a change of user ends the kernel's promise to end it with unshare
-		recordOther(t, pid)
+		recordOther(t, fmt.Sprint(pid))
 	})
 }
 
-// awaitPort waits for a process's diagnostics port in a folder.
-func awaitPort(t *testing.T, pid int, folder string) {
-	t.Helper()
-	for range 300 {
-		if s, _ := filepath.Glob(fmt.Sprintf("%s/dotnet-diagnostic-%d-*-socket", folder, pid)); len(s) > 0 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatal("the program has opened no diagnostics port")
-}
-
-func recordOther(t *testing.T, pid int) {
+func recordOther(t *testing.T, pid string) {
 	closed := filepath.Join(tempdir.New(t), "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"TMPDIR=" + closed}
+	t.Setenv("TMPDIR", closed)
 	for range 2 { // the second recording finds the probe of the first
-		file := filepath.Join(closed, "out.folded")
-		r := run(t, time.Minute, env, tool(t), "record", "--pid", fmt.Sprint(pid), "--duration", "2s", "--json", "--output", file)
-		var sum struct {
-			Stats struct{ Samples, Complete int64 }
-		}
-		if err := json.Unmarshal([]byte(r.stderr[max(0, strings.IndexByte(r.stderr, '{')):]), &sum); err != nil || r.code != 0 {
-			t.Fatalf("exit code %d, %v\n%s", r.code, err, r.stderr)
-		}
-		if t.Logf("%+v", sum.Stats); sum.Stats.Samples == 0 {
-			t.Error(r.stderr)
-		}
-		if !strings.Contains(readFile(t, file), "T.Run") {
-			t.Error("no method of the program's is named")
+		r := record(t, "--duration 2s --pid "+pid)
+		if t.Logf("%d samples, %d complete", r.Samples, r.Complete); r.code != 0 || r.Samples == 0 || !r.has("T.Run") {
+			t.Errorf("exit code %d, or no method of the program's is named\n%s", r.code, r.stderr)
 		}
 	}
-	if r := run(t, time.Minute, env, tool(t), "stack", fmt.Sprint(pid)); r.code != 0 || !strings.Contains(r.stdout, "T.Run") {
-		t.Errorf("stack: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if r := run(t, time.Minute, env, tool(t), "doctor", "--pid", fmt.Sprint(pid)); r.code != 0 || !strings.Contains(r.stdout, "Everything works with this process.") {
-		t.Errorf("doctor: exit code %d\n%s", r.code, r.stdout)
+	for command, c := range map[string]struct {
+		args []string
+		says string
+	}{"stack": {[]string{pid}, "T.Run"}, "doctor": {[]string{"--pid", pid}, "Everything works with this process."}} {
+		if r := seedwalk(t, append([]string{command}, c.args...)...); r.code != 0 || !strings.Contains(r.stdout, c.says) {
+			t.Errorf("%s: exit code %d\n%s%s", command, r.code, r.stderr, r.stdout)
+		}
 	}
 }

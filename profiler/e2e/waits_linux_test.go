@@ -1,11 +1,10 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,11 +30,7 @@ type waitsReport struct {
 
 func readReport(t *testing.T, path string) (r waitsReport) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, &r)
-	}
-	if err != nil {
+	if err := json.Unmarshal([]byte(readFile(t, path)), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -46,13 +41,13 @@ func readReport(t *testing.T, path string) (r waitsReport) {
 func TestWaitsCommand(t *testing.T) {
 	dir := tempdir.New(t)
 	live, again, keep := filepath.Join(dir, "live.json"), filepath.Join(dir, "again.json"), filepath.Join(dir, "run.nettrace")
-	r := run(t, time.Minute, nil, append([]string{tool(t), "waits", "--keep", keep, "--output", live, "--"}, app(t, "Waits", "mutex,monitor,callback,silence")...)...)
-	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) != 7 || r.code != 7 {
-		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
+	r := seedwalk(t, append([]string{"waits", "--keep", keep, "--output", live, "--"}, app(t, "Waits", "mutex,monitor,callback,silence")...)...)
+	truth := truthOf(t, r.stdout, 7)
+	if r.code != 7 {
+		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
 	}
 	judgeTrace(t, keep, truth, r.stdout)
-	if r := run(t, time.Minute, nil, tool(t), "waits", "--output", again, keep); r.code != 0 {
+	if r := seedwalk(t, "waits", "--output", again, keep); r.code != 0 {
 		t.Errorf("the kept trace: exit code %d\n%s", r.code, r.stderr)
 	}
 	a, b := readReport(t, live), readReport(t, again)
@@ -61,102 +56,81 @@ func TestWaitsCommand(t *testing.T) {
 	}
 }
 
-// watch runs seedwalk waits on a process; lines are what it prints.
-func watch(t *testing.T, pid int, flags ...string) (cmd *exec.Cmd, lines *bufio.Scanner, said *strings.Builder) {
+// watch starts a program of waits, and seedwalk waits on it, which keeps its trace. It returns
+// when the trace has its first bytes: nothing that happens later is missed.
+func watch(t *testing.T, program string, flags ...string) (p, watcher *process) {
 	t.Helper()
-	cmd = exec.Command(tool(t), append([]string{"waits", "--pid", strconv.Itoa(pid)}, flags...)...)
-	out, err := cmd.StdoutPipe()
-	said = &strings.Builder{}
-	cmd.Stderr = said
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	kill := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
-	t.Cleanup(func() { kill.Stop(); cmd.Process.Kill() })
-	return cmd, bufio.NewScanner(out), said
-}
-
-// begun waits until a kept trace has its first bytes: nothing that happens later is missed.
-func begun(t *testing.T, keep string) {
-	t.Helper()
-	for range 3000 {
-		if st, err := os.Stat(keep); err == nil && st.Size() > 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the session does not begin")
+	p, _ = waiting(t, "ready", app(t, "Waits", program, "pause")...)
+	keep := filepath.Join(tempdir.New(t), "run.nettrace")
+	watcher = start(t, append([]string{tool(t), "waits", "--pid", p.id, "--keep", keep}, flags...)...)
+	until(t, "the session begins", func() bool { st, err := os.Stat(keep); return err == nil && st.Size() > 0 })
+	p.say("go")
+	return p, watcher
 }
 
 // Each wait is told while the program goes on, in a line with its thread, time, kind and
 // place; Ctrl-C ends the tool and not the program.
 func TestWaitsFollow(t *testing.T) {
-	p := startPaused(t, app(t, "Waits", "mutex,monitor", "pause")...)
-	keep := filepath.Join(tempdir.New(t), "run.nettrace")
-	cmd, lines, said := watch(t, p.cmd.Process.Pid, "--follow", "--min-duration", "100ms", "--keep", keep)
-	begun(t, keep)
-	p.say("go")
-	p.until("done") // the program waits for a line; the tool is not asked to end yet
-	truth, err := waittruth.Lines(&p.out)
-	if err != nil || len(truth) != 3 {
-		t.Fatalf("%d waits in the truth, %v", len(truth), err)
-	}
+	p, tool := watch(t, "mutex,monitor", "--follow", "--min-duration", "100ms")
+	truth := truthOf(t, strings.Join(p.until("done"), "\n"), 3) // the program waits for a line; the tool is not asked to end yet
 	kinds := map[string]string{"mutex": " wait ", "lock": " lock ", "pulse": " monitor-wait "}
-	for _, w := range truth {
-		line := ""
-		for !strings.Contains(line, "thread "+strconv.FormatUint(w.TID, 10)+" ") { // on a busy machine Main waits long for a thread's end
-			if !lines.Scan() {
-				t.Fatalf("no line for %s\n%s", w.Scenario, said)
+	// The lines of a thread. On a busy machine Main waits long for a thread's end.
+	of := func(id string) (lines []string) {
+		for line := range strings.Lines(tool.out.String()) {
+			if strings.HasSuffix(line, "\n") && strings.Contains(line, "thread "+id+" ") {
+				lines = append(lines, line)
 			}
-			line = lines.Text()
 		}
-		method := w.Frames[0]
+		return lines
+	}
+	for _, w := range truth {
+		id, method := strconv.FormatUint(w.TID, 10), w.Frames[0]
+		until(t, "a line for "+w.Scenario, func() bool { return len(of(id)) > 0 })
+		line := of(id)[0]
 		if !strings.Contains(line, " ms ") || !strings.Contains(line, kinds[w.Scenario]) || !strings.Contains(line, method+" < ") {
 			t.Errorf("%s of thread %d in %s: %q", w.Scenario, w.TID, method, line)
 		}
-		if w.Scenario == "lock" && !strings.Contains(line, "held by "+strconv.Itoa(p.cmd.Process.Pid)) { // by Main's thread
+		if w.Scenario == "lock" && !strings.Contains(line, "held by "+p.id) { // by Main's thread
 			t.Errorf("who has the lock? %q", line)
 		}
 	}
-	cmd.Process.Signal(os.Interrupt)
-	for lines.Scan() {
-		if !strings.Contains(lines.Text(), "Waits.Main") {
-			t.Errorf("one line more: %q", lines.Text())
+	tool.stop(os.Interrupt)
+	for line := range strings.Lines(tool.out.String()) {
+		isOf := func(w waittruth.Wait) bool {
+			return strings.Contains(line, "thread "+strconv.FormatUint(w.TID, 10)+" ")
+		}
+		if i := slices.IndexFunc(truth, isOf); i >= 0 {
+			truth = slices.Delete(truth, i, i+1)
+		} else if !strings.Contains(line, "Waits.Main") {
+			t.Errorf("one line more: %q", line)
 		}
 	}
-	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), " 0 events lost") {
-		t.Errorf("%v\n%s", err, said)
+	if !strings.Contains(tool.errs.String(), " 0 events lost") {
+		t.Error(tool.errs.String())
 	}
 	p.say("end")
-	if p.cmd.Wait(); p.cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("the program ended with %v", p.cmd.ProcessState)
+	if p.wait() != 7 {
+		t.Errorf("the program ended with %v", p.err)
 	}
 }
 
 // Events are lost where the tool does not come to its turn and there is little room: it
 // says so, and no wait seems longer than any was by the program's own clock.
 func TestWaitsLost(t *testing.T) {
-	p := startPaused(t, app(t, "Waits", "turns", "pause")...)
-	dir := tempdir.New(t)
-	keep, report := filepath.Join(dir, "run.nettrace"), filepath.Join(dir, "w.json")
-	cmd, _, said := watch(t, p.cmd.Process.Pid, "--buffer", "1", "--min-duration", "100us", "--keep", keep, "--output", report)
-	begun(t, keep)
-	p.say("go")
+	report := filepath.Join(tempdir.New(t), "w.json")
+	p, tool := watch(t, "turns", "--buffer", "1", "--min-duration", "100us", "--output", report)
 	time.Sleep(300 * time.Millisecond)
-	cmd.Process.Signal(syscall.SIGSTOP)
+	tool.freeze()
 	time.Sleep(700 * time.Millisecond)
-	cmd.Process.Signal(syscall.SIGCONT)
-	p.until("done")
-	cmd.Process.Signal(os.Interrupt)
-	if cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || strings.Count(said.String(), "events were lost, first seen at offset ") != 1 {
-		t.Errorf("%v\n%s", cmd.ProcessState, said)
+	tool.Process.Signal(syscall.SIGCONT)
+	said := p.until("done")
+	tool.Process.Signal(os.Interrupt)
+	if tool.wait() != 1 || strings.Count(tool.errs.String(), "events were lost, first seen at offset ") != 1 {
+		t.Errorf("%v\n%s", tool.err, tool.errs.String())
 	}
 	p.say("end")
 	longest := int64(0)
-	for line := range strings.Lines(p.out.String()) {
+	for _, line := range said {
 		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "longest "); ok {
 			longest, _ = strconv.ParseInt(n, 10, 64)
 		}
@@ -180,18 +154,14 @@ func TestWaitsLost(t *testing.T) {
 // The process dies while it is watched: exit code 1, a line that says so, and what was
 // seen before.
 func TestWaitsTargetDies(t *testing.T) {
-	p := startPaused(t, app(t, "Waits", "mutex,open", "pause")...)
-	dir := tempdir.New(t)
-	keep, report := filepath.Join(dir, "run.nettrace"), filepath.Join(dir, "w.json")
-	cmd, _, said := watch(t, p.cmd.Process.Pid, "--keep", keep, "--output", report)
-	begun(t, keep)
-	p.say("go")
+	report := filepath.Join(tempdir.New(t), "w.json")
+	p, tool := watch(t, "mutex,open", "--output", report)
 	p.until("done")
 	time.Sleep(500 * time.Millisecond) // the runtime writes every 100 ms
-	p.cmd.Process.Kill()
-	cmd.Wait()
+	p.Process.Kill()
+	tool.wait()
 	told := 0
-	for line := range strings.Lines(said.String()) {
+	for line := range strings.Lines(tool.errs.String()) {
 		if strings.Contains(line, "at offset ") {
 			told++
 		}
@@ -201,7 +171,7 @@ func TestWaitsTargetDies(t *testing.T) {
 	for i := range r.Waits {
 		states[r.Waits[i].State]++
 	}
-	if cmd.ProcessState.ExitCode() != 1 || told != 1 || len(r.Partial) != 1 || states["complete"] == 0 || states["still-open"] == 0 {
-		t.Errorf("%v, %v, partial %v\n%s", cmd.ProcessState, states, r.Partial, said)
+	if tool.wait() != 1 || told != 1 || len(r.Partial) != 1 || states["complete"] == 0 || states["still-open"] == 0 {
+		t.Errorf("%v, %v, partial %v\n%s", tool.err, states, r.Partial, tool.errs.String())
 	}
 }

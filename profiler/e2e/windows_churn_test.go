@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var churnTime = flag.Duration("churn", 30*time.Second, "length of the churn of threads on Windows runtimes")
+var churnTime = flag.Duration("churn", 15*time.Second, "length of the churn of threads on Windows runtimes")
 
 // leastChurn is how many threads a second must come and go.
 const leastChurn = 300

@@ -38,7 +38,7 @@ func TestWindowsEvents(t *testing.T) {
 	dir := tempdir.New(t)
 	file, trace := filepath.Join(dir, "out.json"), filepath.Join(dir, "run.nettrace")
 	need(t, single10)
-	env := []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=120", "DOTNET_EnableEventPipe=1",
+	env := []string{"SWHOST_LIMIT=120", "DOTNET_EnableEventPipe=1",
 		"DOTNET_EventPipeOutputPath=" + windowsPath(trace), "DOTNET_EventPipeConfig=Microsoft-Windows-DotNETRuntime:40000004000:5"}
 	argv := wine(t, "seedwalk.exe", "record", "--mode", "probe", "--profiler", need(t, "out", "windows", "seedwalk_profiler.dll"), "--events", everyEvent, "--wait-min", "0",
 		"--output", windowsPath(file), "--", need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait+",deeper,memory")
@@ -50,8 +50,8 @@ func TestWindowsEvents(t *testing.T) {
 	for i, offset := 0, uint64(fromRaw()); i < len(truth); i++ {
 		truth[i].Before, truth[i].After = truth[i].Before*tickOfWine+offset, truth[i].After*tickOfWine+offset
 	}
-	f := readEvents(t, file)
-	f.whole(t)
+	f := readJSONProfile(t, file)
+	f.wholeEvents(t)
 	f.judge(t, truth)
 	f.everything(t, strings.ReplaceAll(r.stdout, "\r", ""))
 	t.Logf("%d waits of the truth", len(truth))
@@ -65,5 +65,5 @@ func TestWindowsEvents(t *testing.T) {
 		t.Error(err)
 	}
 	a.Finish()
-	equalCounts(t, f, a)
+	equalCounts(t, &f, a)
 }

@@ -6,58 +6,42 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/seedwalk/seedwalk/clr"
 	"github.com/seedwalk/seedwalk/pe"
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/stack/raw"
-	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// What the threads of Mix.cs can have on their stacks: the source says how many
-// frames of each method and function there are, so that a stack which lost some
-// or has some twice is seen whatever the CLR and RtlVirtualUnwind say.
-
-// mixed counts stacks by thread.
-type mixed struct {
-	o      *opinion // knows the images
-	stacks map[string]int
-	thrown int // recursions of which every frame had to be there
-	faults faulted
+// mixOn is Mix.cs on a .NET Core 2 for Windows.
+func mixOn(runtime string) *windowsProgram {
+	return &windowsProgram{
+		name: ".NET Core " + runtime[strings.LastIndexByte(runtime, '/')+1:], says: "mix: 13 threads", class: "Mix.", threads: mixGrammar,
+		letters: map[string]string{"mix.dll": "d", "coreclr.dll": "r", "kernelbase.dll": "X"},
+		record: func(t *testing.T, env, flags []string) ([]*raw.Sample, *raw.Reader, result) {
+			return recordWindows(t, 4*time.Minute, env, append(flags, "--rate", "50"), runtime, "Mix.exe", fmt.Sprint(windowsRun))
+		},
+		command: func(t *testing.T) []string {
+			return []string{"swhost.exe", need(t, runtime), need(t, "out", "windows", "Mix.exe"), samplerLength(fmt.Sprint(windowsRun))}
+		},
+	}
 }
 
-// faulted counts the samples of the thread that raises null references.
-type faulted struct{ all, whole, outside int }
-
-func newMixed(o *opinion) *mixed { return &mixed{o: o, stacks: map[string]int{}} }
-
-// mixGrammar says which stacks a thread can have, root last: a name for a method
-// of Mix, c for one of the library, s for a stub, d for mix.dll, r for the
-// runtime's native code, n for the system's, X for its RaiseException.
-var mixGrammar = []struct {
-	thread string
-	stack  *regexp.Regexp
-}{
-	{"Spin", mixOf(`(Collatz ){0,2}`)},
-	{"NativeSpin", mixOf(`(d )?(s )?`)},
-	{"NativeSleep", mixOf(`(d )?(s )?`)},
-	{"Stackalloc", mixOf(`((d )?(s )?Grow )?`)},
-	{"Nested", mixOf(nested())},
-	{"Allocate", mixOf(``)},
-	{"Jit", mixOf(``)},
-	{"Exceptions", mixOf(`((Descend ([crnsX] )*)*(Exceptions ([crnsX] )+(Descend ([crnsX] )*){9})?)?`)},
-	{"ThrowingRecursion", mixOf(`((Fall|Fall2|FallToFinally|ThrowingRecursion) ([crnsX] )*)*`)},
-	{"Contend", mixOf(`(HoldTheLock )?`)},
-	{"NullReferences", mixOf(`(Peek |(Touch ){0,6}|NullReferences ([crnsX] )+(Peek |(Touch ){6}))`)},
-	{"Sleeper", mixOf(``)},
+var mixGrammar = []grammar{
+	{"Spin", of(`(Collatz ){0,2}`)},
+	{"NativeSpin", of(`(d )?(s )?`)},
+	{"NativeSleep", of(`(d )?(s )?`)},
+	{"Stackalloc", of(`((d )?(s )?Grow )?`)},
+	{"Nested", of(nested())},
+	{"Allocate", of(``)},
+	{"Jit", of(``)},
+	{"Exceptions", of(`((Descend ([crnsX] )*)*(Exceptions ([crnsX] )+(Descend ([crnsX] )*){9})?)?`)},
+	{"ThrowingRecursion", of(`((Fall|Fall2|FallToFinally|ThrowingRecursion) ([crnsX] )*)*`)},
+	{"Contend", of(`(HoldTheLock )?`)},
+	{"NullReferences", of(`(Peek |(Touch ){0,6}|NullReferences ([crnsX] )+(Peek |(Touch ){6}))`)},
+	{"Sleeper", of(``)},
 	{"Main", regexp.MustCompile(`^([rnscX] )*(\.cctor (r )+)?Main (r )+(n ){5}$`)},
 	{runtimes, regexp.MustCompile(`^([rnscX] )+n n $`)},
-}
-
-// mixOf is a thread's grammar between whatever the runtime has put on top, and
-// its own first method.
-func mixOf(stack string) *regexp.Regexp {
-	return regexp.MustCompile(`^([rnscX] )*(get_Running )?` + stack + `[A-Z]\w+ (c ){2,3}(r )+n n $`)
 }
 
 // nested is what Down(8) makes: each level calls one frame of mix_down less, and
@@ -74,65 +58,9 @@ func nested() string {
 	return "(" + strings.Join(levels, "|") + ")?"
 }
 
-// add holds a complete stack against the grammar of its thread: that of its
-// outermost method of ours.
-func (x *mixed) add(t *testing.T, m *matrix, s *raw.Sample, names map[clr.FunctionID]string) {
-	t.Helper()
-	if !s.Result.Complete() {
-		return
-	}
-	words, thread := make([]string, len(s.Frames)), runtimes
-	for i := range s.Frames {
-		if words[i] = x.word(t, s, i, names); len(words[i]) > 1 {
-			thread = words[i]
-		}
-	}
-	stack := strings.Join(words, " ") + " "
-	why := x.recursion(words)
-	for _, g := range mixGrammar {
-		if g.thread == thread {
-			x.stacks[thread]++
-			if !g.stack.MatchString(stack) {
-				why = "no such stack"
-			}
-			if why == "" {
-				return
-			}
-		}
-	}
-	m.impossible++
-	m.show(t, s, thread+": "+stack)
-	t.Errorf("%s: %s: %s", thread, why, stack)
-}
-
-// addFaults counts a run's samples of the thread that raises null references, whatever
-// became of each: it is the thread of which some samples show the methods.
-func (x *mixed) addFaults(samples []*raw.Sample, names map[clr.FunctionID]string) {
-	threads := map[uint64]bool{}
-	for _, s := range samples {
-		for i := range s.Frames {
-			if name := names[s.Frames[i].Function]; name == "Mix.Touch" || name == "Mix.Peek" || name == "Mix.NullReferences" {
-				threads[s.Capture.Thread.TID] = true
-			}
-		}
-	}
-	for _, s := range samples {
-		switch {
-		case !threads[s.Capture.Thread.TID]:
-		case inWine(s):
-			x.faults.outside++
-		default:
-			x.faults.all++
-			if s.Result.Complete() {
-				x.faults.whole++
-			}
-		}
-	}
-}
-
 // recursion reports what is wrong with the frames of Fall and Touch that an exception
 // was thrown over: it is thrown at the bottom only, 20 calls down or 5.
-func (x *mixed) recursion(words []string) string {
+func (x *shapes) recursion(words []string) string {
 	thrown := false
 	for i := 0; i < len(words); i++ {
 		switch w := words[i]; {
@@ -156,35 +84,6 @@ func (x *mixed) recursion(words []string) string {
 	return ""
 }
 
-// word is a frame as the grammar calls it.
-func (x *mixed) word(t *testing.T, s *raw.Sample, i int, names map[clr.FunctionID]string) string {
-	t.Helper()
-	f := &s.Frames[i]
-	switch {
-	case f.Kind == unwind.KindStub:
-		return "s"
-	case f.Function != 0:
-		if method, ok := strings.CutPrefix(names[f.Function], "Mix."); ok {
-			return method
-		}
-		return "c"
-	case f.Module < 0 || int(f.Module) >= len(s.Images):
-		return "?"
-	}
-	im := &s.Images[f.Module]
-	switch im.Path[strings.LastIndexByte(im.Path, '\\')+1:] {
-	case "mix.dll":
-		return "d"
-	case "coreclr.dll":
-		return "r"
-	case "kernelbase.dll":
-		if raises(x.o.open(t, im), uint32(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup()-im.Bias)) {
-			return "X"
-		}
-	}
-	return "n"
-}
-
 // raises reports whether rva is in RaiseException.
 func raises(f *pe.File, rva uint32) bool {
 	fn, why := f.AMD64().Find(rva)
@@ -197,22 +96,11 @@ func raises(f *pe.File, rva uint32) bool {
 	return false
 }
 
-// verdict asks for stacks of every thread.
-func (x *mixed) verdict(t *testing.T) {
+// mixMet asks for stacks of every thread, of exceptions, and of the thread with null references.
+func (x *shapes) mixMet(t *testing.T) {
 	t.Helper()
-	t.Logf("complete stacks as their threads call, by thread: %v; %d recursions under an exception, each frame there", x.stacks, x.thrown)
-	for _, g := range mixGrammar {
-		if x.stacks[g.thread] == 0 && g.thread != runtimes {
-			t.Errorf("no complete stack of %s", g.thread)
-		}
-	}
-	if x.thrown == 0 {
-		t.Error("no recursion under an exception")
-	}
-	f := x.faults
-	t.Logf("the thread that raises null references: %d of %d stacks complete, %d more in Wine's system calls", f.whole, f.all, f.outside)
-	if f.all == 0 || f.whole*100 < f.all*95 {
-		t.Errorf("%d of %d stacks of the thread that raises null references are complete, want 95 %%", f.whole, f.all)
+	if f := x.faults; x.thrown == 0 || f.all == 0 || f.whole*100 < f.all*95 {
+		t.Errorf("%d recursions under an exception; %d of %d stacks of the thread that raises null references are complete, want 95 %%", x.thrown, f.whole, f.all)
 	}
 }
 
@@ -225,14 +113,8 @@ func TestMixGrammar(t *testing.T) {
 	nested += "Nested c c r r n n "
 	thrown := "n X r r " + strings.Repeat("Fall ", 21) + "ThrowingRecursion c c r r n n "
 	whole := func(stack string) bool {
-		words := strings.Fields(stack)
-		thread := words[len(words)-7]
-		for _, g := range mixGrammar {
-			if g.thread == thread {
-				return g.stack.MatchString(stack) && newMixed(nil).recursion(words) == ""
-			}
-		}
-		return false
+		_, why := newShapes(mixOn(core222)).wrong(strings.Fields(stack))
+		return why == ""
 	}
 	touched := "n X r r r " + strings.Repeat("Touch ", 6) + "NullReferences c c r r n n "
 	caught := "NullReferences r r n X r r " + strings.Repeat("Touch ", 6) + "NullReferences c c r r n n "

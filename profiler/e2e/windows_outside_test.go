@@ -23,14 +23,14 @@ const maxOutsideRuns = 60
 // A program of .NET 10 is sampled without anything of ours in it: each complete
 // stack is one that its thread can have.
 func TestWindowsOutside(t *testing.T) {
-	o := outsideRun{shapes: map[string]int{}, gaps: map[merge.Gap]int{}, m: newMatrix()}
+	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
 	for n := 0; n < maxOutsideRuns && o.total < *outsideSamples; n++ {
 		o.run(t)
 	}
 	t.Logf(".NET 10.0.9 from outside: %d samples, %d complete (%.2f %%); of the %d others %d in Wine's own system calls; managed top %d; gaps %v; stacks as their threads call %v",
-		o.total, o.whole, percent(o.whole, o.total), o.total-o.whole, o.wine, o.managed, o.gaps, o.shapes)
+		o.total, o.whole, percent(o.whole, o.total), o.total-o.whole, o.wine, o.managed, o.gaps, o.stacks)
 	judged := 0
-	for _, n := range o.shapes {
+	for _, n := range o.stacks {
 		judged += n
 	}
 	if o.total < *outsideSamples || judged != o.whole {
@@ -44,17 +44,14 @@ func TestWindowsOutside(t *testing.T) {
 // outsideRun is what several recordings had.
 type outsideRun struct {
 	total, whole, managed, wine int
-	shapes                      map[string]int
 	gaps                        map[merge.Gap]int
-	m                           *matrix
+	*shapes
 }
 
 func (o *outsideRun) run(t *testing.T) {
 	t.Helper()
 	samples, rd, res := recordSingle(t, 1, nil, []string{"--mode", "probe"})
-	if res.code != 0 || !strings.HasPrefix(res.stdout, "singlefile: 12 threads") {
-		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-	}
+	o.ran(t, res)
 	o.judge(t, samples, rd)
 	t.Logf("%d samples, gaps %s", len(samples), fmt.Sprint(slices.Sorted(maps.Keys(o.gaps))))
 }
@@ -88,7 +85,7 @@ func (o *outsideRun) judge(t *testing.T, samples []*raw.Sample, rd *raw.Reader) 
 		switch {
 		case s.Result.Gap == merge.GapNone:
 			o.whole++
-			shapeOf(t, o.m, s, names, o.shapes)
+			o.add(t, s, names)
 		case inWine(s):
 			o.wine++
 		default:

@@ -62,7 +62,7 @@ func startSingle(t *testing.T, tens string, ended chan<- result) string {
 	t.Helper()
 	file := filepath.Join(tempdir.New(t), "pid")
 	argv := wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), tens)
-	env := []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=120", "SWHOST_PID=" + windowsPath(file)}
+	env := []string{"SWHOST_LIMIT=120", "SWHOST_PID=" + windowsPath(file)}
 	go func() { ended <- run(t, 3*time.Minute, env, argv...) }()
 	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		if b, err := os.ReadFile(file); err == nil {
@@ -93,9 +93,9 @@ func recordPID(t *testing.T, pid string) (why string) {
 	if len(samples) < leastOfPID {
 		return fmt.Sprintf("%d samples\n%s", len(samples), r.stderr)
 	}
-	o := outsideRun{shapes: map[string]int{}, gaps: map[merge.Gap]int{}, m: newMatrix()}
+	o := outsideRun{gaps: map[merge.Gap]int{}, shapes: newShapes(singleFile)}
 	o.judge(t, samples, rd)
-	t.Logf("%d samples, %d complete; %v", o.total, o.whole, o.shapes)
+	t.Logf("%d samples, %d complete; %v", o.total, o.whole, o.stacks)
 	if o.whole*10 < (o.total-o.wine)*8 {
 		t.Errorf("%d samples, %d complete; %v", o.total, o.whole, o.gaps)
 	}

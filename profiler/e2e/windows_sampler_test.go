@@ -24,15 +24,15 @@ func TestWindowsSampler(t *testing.T) {
 	dir := tempdir.New(t)
 	for _, c := range combinations([]string{"2.2.2", "10.0.9"}, "seedwalk.dll") {
 		t.Run(c.name(), func(t *testing.T) {
-			judged, runtime := samplerMix, need(t, core222)
+			judged, runtime := mixOn(core222), need(t, core222)
 			storm := []string{"swhost.exe", runtime, need(t, "out", "windows", "Storm.exe")}
 			if c.runtime == "10.0.9" {
 				need(t, single10)
-				judged, storm = samplerNet10, []string{"launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Storm10.exe")}
+				judged, storm = singleFile, []string{"launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Storm10.exe")}
 			}
 			library := vendorDLL(t, dir, c.example, c.kind)
 			if c.example == "smallest_sampler" || *samplerAll { // one thread after the other: few samples a second
-				judged(t, c, library)
+				samplerJudged(t, c, judged, library)
 			}
 			samples, _, res := sampled(t, library, storm...)
 			stormed(t, c, samples, res)
@@ -83,7 +83,7 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, map[c
 	dir := tempdir.New(t)
 	file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "out")
 	env := profiled(windowsPath(library), "SEEDWALK_RAW="+windowsPath(file), "SAMPLER_OUT="+windowsPath(out), "OWN_PROTOCOL_OUT="+windowsPath(out),
-		"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=240")
+		"SWHOST_LIMIT=240")
 	res := run(t, 5*time.Minute, env, wine(t, argv[0], argv[1:]...)...)
 	samples, rd := readRaw(t, file, res.stderr)
 	given, err := os.ReadFile(out)
@@ -100,38 +100,18 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, map[c
 
 var windowsSamples = flag.Int("sampler-windows", 500, "how many samples TestWindowsSampler judges of each runtime")
 
-func samplerMix(t *testing.T, which combination, library string) {
-	m, o := newMatrix(), newOpinion()
-	x := newMixed(o)
-	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
-		samples, names, res := sampled(t, library, "swhost.exe", need(t, core222), need(t, "out", "windows", "Mix.exe"), samplerLength(fmt.Sprint(windowsRun)))
-		if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 13 threads") {
-			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-		}
-		for _, s := range samples {
-			m.add(t, s)
-			x.add(t, m, s, names)
-		}
-		x.addFaults(samples, names)
+func samplerJudged(t *testing.T, which combination, p *windowsProgram, library string) {
+	x := newShapes(p)
+	for n := 0; x.m.total < *windowsSamples && n < maxWindowsRuns; n++ {
+		samples, names, res := sampled(t, library, p.command(t)...)
+		x.ran(t, res)
+		x.all(t, samples, names)
 	}
-	x.verdict(t)
-	enough(t, which, m, x.stacks)
-}
-
-func samplerNet10(t *testing.T, which combination, library string) {
-	m, shapes := newMatrix(), map[string]int{}
-	for n := 0; m.total < *windowsSamples && n < maxWindowsRuns; n++ {
-		samples, names, res := sampled(t, library, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "SingleFile.exe"), samplerLength("1"))
-		if res.code != 0 || !strings.HasPrefix(res.stdout, "singlefile: 12 threads") {
-			t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-		}
-		for _, s := range samples {
-			m.add(t, s)
-			shapeOf(t, m, s, names, shapes)
-		}
+	if t.Logf("stacks as their threads call, by thread: %v", x.stacks); p != singleFile {
+		x.met(t)
+		x.mixMet(t)
 	}
-	t.Logf("stacks as their threads call, by thread: %v", shapes)
-	enough(t, which, m, shapes)
+	enough(t, which, x.m, x.stacks)
 }
 
 // enough judges what was sampled; stacks were compared with what each thread can have.

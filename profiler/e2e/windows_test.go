@@ -2,9 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,28 +43,6 @@ func runWindows(t *testing.T, limit time.Duration, env []string, flags []string,
 	return run(t, limit+time.Minute, env, wine(t, "seedwalk.exe", append(argv, args...)...)...)
 }
 
-func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.Reader) {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatalf("no raw samples: %v\n%s", err, stderr)
-	}
-	defer f.Close()
-	if rd, err = raw.NewReader(f); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		s, err := rd.Next()
-		if err == io.EOF {
-			return samples, rd
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		samples = append(samples, s)
-	}
-}
-
 // figures are what `record --json` prints of a recording.
 type figures struct {
 	Suspended quantiles
@@ -85,31 +62,30 @@ func (q quantiles) String() string {
 	return fmt.Sprintf("µs p50 %8.1f  p99 %9.1f  max %9.1f", us(q.P50), us(q.P99), us(q.Max))
 }
 
+// findSummary is the line that record --json prints.
+func findSummary(t *testing.T, stderr string) (s export.Recording) {
+	t.Helper()
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &s) == nil {
+			return s
+		}
+	}
+	t.Fatalf("no summary:\n%s", stderr)
+	return s
+}
+
 // figuresOf finds them in what the recorder said.
 func figuresOf(t *testing.T, r result) (f figures) {
 	t.Helper()
-	for line := range strings.Lines(r.stderr) {
-		var rec export.Recording
-		if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &rec) != nil {
-			continue
-		}
-		f.Suspended, f.Tries = quantiles(rec.Suspended), rec.Tries
-		for _, p := range rec.Parts {
-			f.Parts = append(f.Parts, part{p.Name, quantiles(p.FigureTimes)})
-		}
-		return f
+	rec := findSummary(t, r.stderr)
+	f.Suspended, f.Tries = quantiles(rec.Suspended), rec.Tries
+	for _, p := range rec.Parts {
+		f.Parts = append(f.Parts, part{p.Name, quantiles(p.FigureTimes)})
 	}
-	t.Fatalf("no figures in %q", r.stderr)
 	return f
 }
 
-var windowsRuntimes = []struct {
-	name, dir string
-	samples   int // judged at least
-}{
-	{".NET Core 2.2.2", core222, 6000},
-	{".NET Core 2.0.0", core200, 1000},
-}
+var windowsJudged = flag.Int("windows-judged", 2000, "how many samples TestWindowsThreads judges of .NET Core 2.2.2; other runtimes have a share of it")
 
 // The runs of a runtime: on an idle machine two are enough, and a busy one needs
 // more. Every second is by the library that lets RtlVirtualUnwind walk too.
@@ -120,52 +96,12 @@ const (
 )
 
 func TestWindowsThreads(t *testing.T) {
-	for _, rt := range windowsRuntimes {
-		t.Run(rt.name, func(t *testing.T) {
-			m, o := newMatrix(), newOpinion()
-			x := newMixed(o)
-			for n := 0; n < leastRuns || m.total < rt.samples && n < maxWindowsRuns; n++ {
-				runMix(t, n, rt.dir, m, o, x)
-			}
-			m.print(t, rt.name)
-			m.verdict(t, rt.samples)
-			o.print(t)
-			o.verdict(t, rt.samples/4)
-			x.verdict(t)
+	for runtime, share := range map[string]int{core222: 1, core200: 6} {
+		p := mixOn(runtime)
+		t.Run(p.name, func(t *testing.T) {
+			x := newShapes(p)
+			x.recordAll(t, *windowsJudged/share)
+			x.mixMet(t)
 		})
 	}
-}
-
-// runMix records Mix.exe once and judges its samples.
-func runMix(t *testing.T, n int, runtime string, m *matrix, o *opinion, x *mixed) {
-	t.Helper()
-	var env []string
-	flags, file := []string{"--json", "--rate", "50"}, filepath.Join(tempdir.New(t), "oracle")
-	second := n%leastRuns == 1
-	if second {
-		flags = append(flags, "--profiler", need(t, "out", "windows", "seedwalk_profiler_oracle.dll"))
-		env = append(env, "SEEDWALK_ORACLE="+file)
-	}
-	samples, rd, res := recordWindows(t, 4*time.Minute, env, flags, runtime, "Mix.exe", fmt.Sprint(windowsRun))
-	if res.code != 0 || !strings.HasPrefix(res.stdout, "mix: 13 threads") {
-		t.Fatalf("the program ended with %d and said %q\n%s", res.code, res.stdout, res.stderr)
-	}
-	for _, s := range samples {
-		m.add(t, s)
-		x.add(t, m, s, rd.Names())
-	}
-	x.addFaults(samples, rd.Names())
-	f := figuresOf(t, res)
-	m.count(&f)
-	if second {
-		o.all(t, samples, readOracle(t, file))
-		t.Logf("run %d: %d samples, RtlVirtualUnwind walks too", n+1, len(samples))
-		return
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "run %d: %d samples, %d suspensions\n%-16s %v", n+1, len(samples), f.Suspended.Count, "suspended", f.Suspended)
-	for _, p := range f.Parts {
-		fmt.Fprintf(&b, "\n%-16s %v", p.Name, p.quantiles)
-	}
-	t.Log(b.String())
 }

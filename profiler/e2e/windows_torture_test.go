@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var tortureTime = flag.Duration("torture", 30*time.Second, "length of the torture of locks on Windows runtimes")
+var tortureTime = flag.Duration("torture", 15*time.Second, "length of the torture of locks on Windows runtimes")
 
 // tortured is a profiler of the tests: what it needs to be chosen.
 type tortured struct{ env, flags []string }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -23,20 +22,19 @@ func TestWindowsWaits(t *testing.T) {
 	need(t, single10)
 	dir := tempdir.New(t)
 	keep, report := filepath.Join(dir, "run.nettrace"), filepath.Join(dir, "w.json")
-	env := []string{"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1", "SWHOST_LIMIT=120"}
-	r := run(t, 3*time.Minute, env, wine(t, "seedwalk.exe", "waits", "--keep", windowsPath(keep), "--output", windowsPath(report), "--",
+	r := run(t, 3*time.Minute, []string{"SWHOST_LIMIT=120"}, wine(t, "seedwalk.exe", "waits", "--keep", windowsPath(keep), "--output", windowsPath(report), "--",
 		need(t, "out", "windows", "launch.exe"), need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait)...)
 	t.Log(r.stderr)
-	truth, err := waittruth.Lines(strings.NewReader(r.stdout))
-	if err != nil || len(truth) < 43 || r.code != 7 {
-		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stdout)
+	truth := truthOf(t, r.stdout, 43)
+	if r.code != 7 {
+		t.Fatalf("exit code %d\n%s", r.code, r.stdout)
 	}
 	judgeTrace(t, keep, truth, r.stdout)
 	var told struct {
 		Lost  int64
 		Waits []struct{ Thread uint64 }
 	}
-	if b, err := os.ReadFile(report); err != nil || json.Unmarshal(b, &told) != nil || len(told.Waits) < 30 {
+	if err := json.Unmarshal([]byte(readFile(t, report)), &told); err != nil || len(told.Waits) < 30 {
 		t.Errorf("the report has %d waits: %v", len(told.Waits), err)
 	}
 }
@@ -46,38 +44,22 @@ func TestWindowsWaitsPID(t *testing.T) {
 	need(t, single10)
 	dir := tempdir.New(t)
 	number, keep := filepath.Join(dir, "pid"), filepath.Join(dir, "run.nettrace")
-	t.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-	t.Setenv("SWHOST_LIMIT", "120")
-	t.Setenv("SWHOST_PID", windowsPath(number))
-	p := startPaused(t, wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait, "pause")...)
-	pid, err := os.ReadFile(number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tool := make(chan result, 1)
-	go func() {
-		tool <- wineRun(t, nil, need(t, "out", "windows", "seedwalk.exe"), "waits", "--pid", strings.TrimSpace(string(pid)), "--duration", "20s", "--follow", "--format", "json", "--keep", windowsPath(keep))
-	}()
-	for range 3000 { // the tool asks for its sessions; the kept file begins when they are there
-		if st, err := os.Stat(keep); err == nil && st.Size() > 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	p := startIn(t, []string{"SWHOST_LIMIT=120", "SWHOST_PID=" + windowsPath(number)},
+		wine(t, "launch.exe", need(t, "out", "windows", "shim.dll"), need(t, "out", "windows", "Waits.exe"), everyWindowsWait, "pause")...)
+	p.until("ready")
+	pid := strings.TrimSpace(readFile(t, number))
+	tool := start(t, program(t, need(t, "out", "windows", "seedwalk.exe"), "waits", "--pid", pid, "--duration", "20s", "--follow", "--format", "json", "--keep", windowsPath(keep))...)
+	until(t, "the sessions are there", func() bool { st, err := os.Stat(keep); return err == nil && st.Size() > 0 })
 	time.Sleep(500 * time.Millisecond)
 	p.say("go")
-	p.until("done")
-	r := <-tool
-	p.say("end")
-	p.until("")
-	output := p.out.String()
-	truth, err := waittruth.Lines(&p.out)
-	if err != nil || len(truth) < 43 || r.code != 0 {
-		t.Fatalf("%d waits in the truth, %v, exit code %d\n%s", len(truth), err, r.code, r.stderr)
+	output := strings.Join(p.until("done"), "\n")
+	if code := tool.wait(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, tool.errs.String())
 	}
-	judgeTrace(t, keep, truth, output)
+	p.say("end")
+	judgeTrace(t, keep, truthOf(t, output, 43), output)
 	lines := 0
-	for line := range strings.Lines(r.stdout) {
+	for line := range strings.Lines(tool.out.String()) {
 		var w struct {
 			Thread   uint64
 			Duration int64 `json:"duration_ns"`
@@ -87,7 +69,7 @@ func TestWindowsWaitsPID(t *testing.T) {
 		}
 	}
 	if lines < 34 {
-		t.Errorf("%d waits were told as they ended\n%s", lines, r.stdout)
+		t.Errorf("%d waits were told as they ended\n%s", lines, tool.out.String())
 	}
 }
 
@@ -109,10 +91,6 @@ func isNear(addr, output string) bool {
 // frame has a name; where native code called managed code stands in what it has written.
 func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	a := waits.New()
 	maps, err := os.Open(path + ".maps")
 	if err != nil {
@@ -122,7 +100,7 @@ func judgeTrace(t *testing.T, path string, truth []waittruth.Wait, output string
 	if err := eventpipe.ReadMaps(a.Names, maps, filepath.Dir(path)); err != nil {
 		t.Error(err)
 	}
-	if err := a.Read(bytes.NewReader(b)); err != nil {
+	if err := a.Read(strings.NewReader(readFile(t, path))); err != nil {
 		t.Error(err)
 	}
 	a.Finish()

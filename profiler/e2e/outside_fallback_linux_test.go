@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
@@ -90,8 +86,6 @@ func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 // same recording, and the summary says so. One that says nothing of itself, but whose
 // structures can be proven by what runs, is sampled by the probe.
 func TestProbeFallsBack(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
-	need(t, "out", "bin", "libseedwalk_profiler.so")
 	for _, c := range []struct {
 		name, way string
 		hidden    []string
@@ -101,18 +95,18 @@ func TestProbeFallsBack(t *testing.T) {
 		{"proven", "probe", []string{published}, "never suspended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, p, b := fallback(t, mutedRuntime(t, c.hidden...))
-			if c.way == "probe" && p.Stats.Samples < 20 { // once of some twenty runs, on a busy machine: two samples
-				t.Logf("only %d samples; once more", p.Stats.Samples)
-				r, p, b = fallback(t, mutedRuntime(t, c.hidden...))
+			r := fallback(t, mutedRuntime(t, c.hidden...))
+			if c.way == "probe" && r.Samples < 20 { // once of some twenty runs, on a busy machine: two samples
+				t.Logf("only %d samples; once more", r.Samples)
+				r = fallback(t, mutedRuntime(t, c.hidden...))
 			}
-			s := p.Stats
-			if r.code != 0 || s.Way != c.way || s.Samples < 20 || s.Complete*10 < s.Samples*9 {
-				t.Errorf("code %d, %+v", r.code, s)
+			r.whole(t, 20, 900)
+			if r.code != 0 || r.Way != c.way {
+				t.Errorf("code %d, %+v", r.code, r.Figures)
 			}
 			biased := strings.Contains(r.stderr, "biased to safe points")
-			if !strings.Contains(s.WayWhy, c.says) || biased != (c.way == "snapshot") || !bytes.Contains(b, []byte("Demo.Recursion")) {
-				t.Errorf("it says %q; or there are no names", s.WayWhy)
+			if !strings.Contains(r.WayWhy, c.says) || biased != (c.way == "snapshot") || !r.has("Demo.Recursion") {
+				t.Errorf("it says %q; or there are no names", r.WayWhy)
 			}
 		})
 	}
@@ -121,60 +115,28 @@ func TestProbeFallsBack(t *testing.T) {
 // A runtime whose tables refute the layout that is known for its release: stacks have their native
 // frames, the gap is of a type of its own, and recording, stack, and doctor say why.
 func TestUnprovenRuntime(t *testing.T) {
-	need(t, "out", "bin", "libseedwalk_probe.so")
 	const gap, why = "runtime-not-readable", "contradict the layout that is known for its release"
 	runtime := disguisedRuntime(t)
-	r, p, b := fallback(t, runtime)
-	if s := p.Stats; r.code != 0 || s.Way != "probe" || s.Samples < 20 || s.Gaps[gap] == 0 || s.Complete == 0 {
-		t.Errorf("code %d, %+v", r.code, s)
+	r := fallback(t, runtime)
+	if r.code != 0 || r.Way != "probe" || r.Samples < 20 || r.Gaps[gap] == 0 || r.Complete == 0 {
+		t.Errorf("code %d, %+v", r.code, r.Figures)
 	}
-	if !strings.Contains(r.stderr, "samples end at managed code: the runtime's tables cannot be read") || bytes.Contains(b, []byte("Demo.Recursion")) {
+	if !strings.Contains(r.stderr, "samples end at managed code: the runtime's tables cannot be read") || r.has("Demo.Recursion") {
 		t.Errorf("it says:\n%s", r.stderr)
 	}
-	pid := started(t, []string{need(t, "out", "bin", "swhost"), runtime, need(t, "out", "samples", "Demo.exe")})
-	time.Sleep(time.Second)
-	if r := run(t, time.Minute, nil, tool(t), "stack", pid); r.code != 0 || !strings.Contains(r.stdout, gap) {
+	pid := attached(t, need(t, "out", "bin", "swhost"), runtime, need(t, "out", "samples", "Demo.exe"), "600000").id
+	if r := seedwalk(t, "stack", pid); r.code != 0 || !strings.Contains(r.stdout, gap) {
 		t.Errorf("stack: %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := run(t, time.Minute, nil, tool(t), "doctor", "--pid", pid); !strings.Contains(r.stdout, why) {
+	if r := seedwalk(t, "doctor", "--pid", pid); !strings.Contains(r.stdout, why) {
 		t.Errorf("doctor: %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 
-// started starts a simple program whose Main runs until the test's end.
-func started(t *testing.T, argv []string) (pid string) {
-	t.Helper()
-	cmd := exec.Command(argv[0], append(slices.Clone(argv[1:]), "600000")...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	return strconv.Itoa(cmd.Process.Pid)
-}
-
-// taken is what a recording says of its way.
-type taken struct {
-	Stats struct {
-		Way               string
-		WayWhy            string `json:"way_why"`
-		Samples, Complete int
-		Gaps              map[string]int
-	}
-}
-
 // fallback records a program on a changed CLR.
-func fallback(t *testing.T, runtime string) (r result, p taken, text []byte) {
+func fallback(t *testing.T, runtime string) *recording {
 	t.Helper()
-	out := filepath.Join(tempdir.New(t), "out.json")
-	r = run(t, 2*time.Minute, nil, tool(t), "record", "--output", out, "--", need(t, "out", "bin", "swhost"), runtime,
-		need(t, "out", "samples", "Demo.exe"), "4")
-	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, r.stderr)
-	}
-	if err := json.Unmarshal(text, &p); err != nil {
-		t.Fatal(err)
-	}
+	r := record(t, "", need(t, "out", "bin", "swhost"), runtime, need(t, "out", "samples", "Demo.exe"), "4")
 	t.Log("\n" + r.stderr)
-	return r, p, text
+	return r
 }

@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// process is a program that runs beside a test, which kills it at its end. If the test
+// failed, what the program wrote to its standard error is shown.
+type process struct {
+	*exec.Cmd
+	t         *testing.T
+	pid       int
+	id        string // pid in decimal
+	in        io.WriteCloser
+	out, errs text
+	passed    int // bytes of out that until has returned
+	ended     chan struct{}
+	err       error // of its end
+}
+
+// text is what a program has written so far.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (x *text) Write(b []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(b)
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
+}
+
+// start starts a program.
+func start(t *testing.T, argv ...string) *process { return startIn(t, nil, argv...) }
+
+// startIn starts a program with more environment. Its standard input stays open.
+func startIn(t *testing.T, env []string, argv ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, ended: make(chan struct{})}
+	p.Env, p.Stdout, p.Stderr, p.WaitDelay = append(os.Environ(), env...), &p.out, &p.errs, 5*time.Second
+	in, err := p.StdinPipe()
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.in, p.pid, p.id = in, p.Process.Pid, fmt.Sprint(p.Process.Pid)
+	go func() {
+		if p.err = p.Cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
+			p.err = nil // a child of its own has its output still open
+		}
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.Process.Kill()
+		if <-p.ended; t.Failed() && p.errs.String() != "" {
+			t.Logf("%s:\n%s", filepath.Base(argv[0]), p.errs.String())
+		}
+	})
+	return p
+}
+
+// until waits until the program writes a line, and returns the lines before it.
+func (p *process) until(line string) (before []string) {
+	p.t.Helper()
+	until(p.t, fmt.Sprintf("%s says %q", filepath.Base(p.Path), line), func() bool {
+		all := strings.ReplaceAll(p.out.String(), "\r", "") // a Windows program's lines
+		said, _, found := strings.Cut("\n"+all[p.passed:], "\n"+line+"\n")
+		if found {
+			p.passed += len(said) + len(line) + 1
+			before = strings.FieldsFunc(said, func(r rune) bool { return r == '\n' })
+		} else if p.gone() {
+			p.t.Fatalf("the program has ended with %v and said %q", p.err, all)
+		}
+		return found
+	})
+	return before
+}
+
+// say writes a line to the program.
+func (p *process) say(line string) { io.WriteString(p.in, line+"\n") }
+
+func (p *process) gone() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for the program's end, three minutes at most, and returns its exit code.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(limitOfCommand):
+		p.t.Fatalf("%s: no end after %v", filepath.Base(p.Path), limitOfCommand)
+	}
+	return p.ProcessState.ExitCode()
+}
+
+// stop sends a signal, and fails the test unless the program ends well.
+func (p *process) stop(sig os.Signal) {
+	p.t.Helper()
+	p.Process.Signal(sig)
+	if p.wait(); p.err != nil {
+		p.t.Errorf("%s: %v", filepath.Base(p.Path), p.err)
+	}
+}
+
+// freeze stops the process by a signal, and waits until all its threads stand: a signal
+// stops a thread when it next runs.
+func (p *process) freeze() {
+	p.t.Helper()
+	syscall.Kill(p.pid, syscall.SIGSTOP)
+	until(p.t, "the process stands", func() bool {
+		tasks, _ := os.ReadDir("/proc/" + p.id + "/task")
+		return len(standing(p.t, p.pid)) == len(tasks)
+	})
+}
+
+// truthDone fails the test unless the truth program ends as it does alone.
+func (p *process) truthDone() {
+	p.t.Helper()
+	if p.wait(); p.err != nil || p.out.String() != "TRUTH DONE\n" {
+		p.t.Errorf("the program ended with %v and said %q", p.err, p.out.String())
+	}
+}
+
+// attached starts a program and waits until it is at work: all its threads are there.
+func attached(t *testing.T, argv ...string) *process {
+	t.Helper()
+	p := start(t, argv...)
+	// A CLR has some threads of its own before the first of the program's.
+	const clrThreads, looks, pause, usual, longest = 8, 10, 100 * time.Millisecond, 3 * time.Second, 15 * time.Second
+	begin, last, same := time.Now(), 0, 0
+	for took := time.Duration(0); took < longest; took = time.Since(begin) {
+		time.Sleep(pause)
+		tasks, _ := os.ReadDir("/proc/" + p.id + "/task")
+		if same++; len(tasks) != last {
+			last, same = len(tasks), 0
+		}
+		if same >= looks && (last >= clrThreads || took >= usual) {
+			break
+		}
+	}
+	return p
+}
+
+// demo starts the demo program and waits for its runtime.
+func demo(t *testing.T) *process {
+	t.Helper()
+	p := start(t, app(t, "Demo", "120")...)
+	until(t, "the runtime starts", func() bool { _, err := diagnostics.Process(p.pid); return err == nil })
+	return p
+}
+
+// waiting starts a program of waits, and returns once it has said a line, with the lines
+// before it.
+func waiting(t *testing.T, line string, argv ...string) (*process, []string) {
+	t.Helper()
+	// A core has what glibc reserved, 64 MB a thread.
+	p := startIn(t, []string{"MALLOC_ARENA_MAX=1", "LD_LIBRARY_PATH=" + filepath.Dir(need(t, "out", "samples", "libwaits.so"))}, argv...)
+	return p, p.until(line)
+}
+
+// until waits for a condition, for a minute at most.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for range 3000 {
+		if holds() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("not within a minute: " + what)
+}
+
+// coreOf writes a core of a process: by gcore, or by the runtime's createdump ("full",
+// "withheap", "normal", "triage").
+func coreOf(t *testing.T, pid, kind string) string {
+	t.Helper()
+	dir := tempdir.New(t)
+	core := filepath.Join(dir, "core."+pid)
+	argv := []string{filepath.Join(runtime9(t), "createdump"), "--" + kind, "-f", core, pid}
+	if kind == "gcore" {
+		argv = []string{"gcore", "-o", filepath.Join(dir, "core"), pid}
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		t.Skipf("SKIPPED-CHECK: no %s (gcore is in Debian package gdb; createdump comes with a runtime)", argv[0])
+	}
+	tempdir.Room(t, 2000)
+	if out, err := exec.Command(path, argv[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Cleanup(func() { os.Remove(core) }) // half a gigabyte
+	return core
+}

@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// limitOfCommand bounds a command that normally takes seconds.
+const limitOfCommand = 3 * time.Minute
+
+var surviveTime = flag.Duration("survive", usualSurvival, "how long the survival tests of the probe run each; TestProbeSurvives a minute if it is not given")
+
+const usualSurvival = 8 * time.Second
+
+// seedwalk runs the tool to its end.
+func seedwalk(t *testing.T, args ...string) result {
+	t.Helper()
+	return run(t, limitOfCommand, nil, append([]string{tool(t)}, args...)...)
+}
+
+// seedwalkJSON runs a command of the tool with --json and reads its output into v.
+func seedwalkJSON(t *testing.T, v any, command string, args ...string) result {
+	t.Helper()
+	r := seedwalk(t, append([]string{command, "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(r.stdout), v); err != nil {
+		t.Fatalf("exit code %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
+	}
+	return r
+}
+
+// recording is a run of seedwalk record, and what it wrote.
+type recording struct {
+	result
+	*jsonProfile
+	file    string                    // the profile
+	samples []*raw.Sample             // with recordRaw
+	names   map[clr.FunctionID]string // with recordRaw
+}
+
+// record records a program, or with "--pid PID" in flags a process. Spaces separate the flags.
+func record(t *testing.T, flags string, argv ...string) *recording {
+	t.Helper()
+	return recordBy(t, nil, flags, argv...)
+}
+
+// recordBy is record by a command line that runs the tool.
+func recordBy(t *testing.T, prefix []string, flags string, argv ...string) *recording {
+	t.Helper()
+	file := filepath.Join(tempdir.New(t), "out.json")
+	args := slices.Concat(prefix, []string{tool(t), "record", "--output", file}, strings.Fields(flags))
+	if len(argv) > 0 {
+		args = append(append(args, "--"), argv...)
+	}
+	r := &recording{result: run(t, limitOfCommand+*surviveTime+*soakTime, nil, args...), file: file}
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("%s: exit code %d\n%s", strings.Join(args, " "), r.code, r.stderr)
+	}
+	p := readJSONProfile(t, file)
+	r.jsonProfile = &p
+	return r
+}
+
+// recordRaw is record with the samples.
+func recordRaw(t *testing.T, flags string, argv ...string) *recording {
+	t.Helper()
+	return recordRawBy(t, nil, flags, argv...)
+}
+
+func recordRawBy(t *testing.T, prefix []string, flags string, argv ...string) *recording {
+	t.Helper()
+	file := filepath.Join(tempdir.New(t), "raw")
+	r := recordBy(t, prefix, flags+" --raw "+file, argv...)
+	samples, rd := readRaw(t, file, r.stderr)
+	r.samples, r.names = samples, rd.Names()
+	return r
+}
+
+// well fails the test unless the program ended with a code and said just this.
+func (r *recording) well(t *testing.T, code int, stdout string) {
+	t.Helper()
+	if r.code != code || r.stdout != stdout {
+		t.Fatalf("the program ended with %d and said %q\n%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// readRaw reads a file of raw samples.
+func readRaw(t *testing.T, file, stderr string) (samples []*raw.Sample, rd *raw.Reader) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatalf("no raw samples: %v\n%s", err, stderr)
+	}
+	defer f.Close()
+	if rd, err = raw.NewReader(f); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		s, err := rd.Next()
+		if err == io.EOF {
+			return samples, rd
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, s)
+	}
+}
+
+// jsonProfile is a profile as record writes it (docs/json.md).
+type jsonProfile struct {
+	export.Recording
+	Threads []struct {
+		ID   uint64
+		Name string
+	}
+	Frames []struct {
+		Name, Class, Module, Addr, File string
+		Line                            int
+		Doubtful                        bool
+	}
+	Stacks []jsonStack
+	Waits  []struct {
+		Stack int
+		Start time.Time
+		NS    int64
+	}
+}
+
+// jsonStack is what happened at a place: samples, or an event.
+type jsonStack struct {
+	Thread, Owner        int
+	Frames               []int
+	Count, Sum           int64
+	Wall                 int64   `json:"wall_ns"`
+	CPU                  int64   `json:"cpu_ns"`
+	CPUCount             float64 `json:"cpu_count"`
+	Complete, Open       bool
+	Event, Type, Message string
+	Gap                  string
+}
+
+func readJSONProfile(t *testing.T, path string) (p jsonProfile) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(readFile(t, path)), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// stackNames are a stack's functions, leaf first.
+func (p *jsonProfile) stackNames(stack int) (out []string) {
+	for _, i := range p.Stacks[stack].Frames {
+		out = append(out, p.Frames[i].Name)
+	}
+	return out
+}
+
+// has reports whether a frame has a part of a name.
+func (p *jsonProfile) has(name string) bool {
+	for i := range p.Frames {
+		if strings.Contains(p.Frames[i].Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// whole fails the test unless there are enough samples, and a share of them, in
+// thousandths, is complete.
+func (p *jsonProfile) whole(t *testing.T, samples, share int64) {
+	t.Helper()
+	t.Logf("%s: %d samples, %d complete, gaps %v, %v", p.Runtime, p.Samples, p.Complete, p.Gaps, p.Counters)
+	if p.Samples < samples || p.Complete*1000 < p.Samples*share {
+		t.Errorf("%d samples, want %d; %d complete, want %d in thousand: %v", p.Samples, samples, p.Complete, share, p.Gaps)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
