@@ -117,7 +117,7 @@ mutate: ## put faults into the code, one by one: the simulator's tests catch eac
 	@$(GO) run ./testkit/tools/mutate
 
 test-windows: runtime windows ## minutes of real Windows runtimes, by Wine: threads of all kinds, threads that churn
-	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e
+	@$(GO) test -count=1 -v -timeout 60m -run Windows ./profiler/e2e -windows-judged 6000
 	@$(GO) test -count=1 -v -timeout 60m -run 'TestWindowsOutside' ./profiler/e2e -windows-outside 3000
 
 soak: runtime build samples windows ## a minute of everything that hurts

@@ -11,11 +11,12 @@ for dir in . "${TMPDIR:-/tmp}" "$(go env GOCACHE)"; do
 	[ "${free:-9999}" -ge 8000 ] || echo "tests: $(cd "$dir" && pwd) has $free MB free; packages, products, Go's build cache (go clean -cache) and cores take up to 8000" >&2
 done
 part=$(mktemp)
-trap 'rm -f "$part" "$part.run" "$part.log"' EXIT
+trap 'rm -f "$part" "$part".*' EXIT
 log=${TEST_LOG:-$part.log} status=0
 # End-to-end tests of make test: each main job on .NET 9 and 10, on Windows, and on ARM64.
 first='^(TestProbeTruth|TestProbeNet10|TestSimplePrograms|TestShortProgram|TestDoctor|TestStackLocks|TestWaitsCommand|TestNames|TestARM64Record|TestWindowsPID)$'
 e2e=$(go list ./profiler/e2e)
+guests='^Test(ARM64|Windows)'
 # These take a minute or more each; make check runs them.
 long=$(go list ./capi ./sim/conform ./testkit/stepper)
 # These leave cases out of make test, which make check runs.
@@ -28,23 +29,38 @@ live=$(go list ./bench/peer ./stack/capture ./cmd/seedwalk ./process/live ./samp
 # checks FLAGS...: go test with them.
 checks() { go test -json -timeout 30m "$@" >>"$log" || status=$?; }
 
-# watched FLAGS...: the same for tests of live programs. A few of them that failed are run
-# once more, alone. The summary names such a test even if it passes then; what fails twice
+# lane NAME FLAGS...: go test of live programs with them, into a file of its own.
+lane() {
+	local run=$part.$1
+	shift
+	go test -json -timeout 40m "$@" >"$run"
+	echo $? >"$run.code"
+}
+
+# settle NAME...: takes over what lanes left. A few of the tests that failed are run once
+# more, alone. The summary names such a test even if it passes then; what fails twice
 # has failed.
+settle() {
+	local run again package pattern
+	for run in "${@/#/$part.}"; do
+		cat "$run" >>"$log"
+		[ "$(cat "$run.code")" != 0 ] || continue
+		again=$(go run ./testkit/tools/summary -again <"$run")
+		[ -n "$again" ] || status=$(cat "$run.code")
+		while read -r package pattern; do
+			[ -n "$package" ] || continue
+			echo "once more: $package $pattern"
+			echo "{\"Action\":\"again\",\"Package\":\"$package\"}" >>"$log"
+			go test -json -timeout 15m -run "$pattern" "$package" >>"$log" </dev/null || status=$?
+			echo '{"Action":"again"}' >>"$log"
+		done <<<"$again"
+	done
+}
+
+# watched FLAGS...: a lane alone.
 watched() {
-	local run=$part.run again package pattern failed=0
-	go test -json -timeout 40m "$@" >"$run" || failed=$?
-	cat "$run" >>"$log"
-	[ $failed != 0 ] || return 0
-	again=$(go run ./testkit/tools/summary -again <"$run")
-	[ -n "$again" ] || status=$failed
-	while read -r package pattern; do
-		[ -n "$package" ] || continue
-		echo "once more: $package $pattern"
-		echo "{\"Action\":\"again\",\"Package\":\"$package\"}" >>"$log"
-		go test -json -timeout 15m -run "$pattern" "$package" >>"$log" </dev/null || status=$?
-		echo '{"Action":"again"}' >>"$log"
-	done <<<"$again"
+	lane run "$@"
+	settle run
 }
 
 case $speed in
@@ -60,7 +76,11 @@ quick)
 rest)
 	checks $cut
 	watched $long
-	watched -skip "$first" "$e2e"
+	# Two at a time: programs under emulators need the processors, most others mostly wait.
+	lane guests -run "$guests" -skip "$first" "$e2e" &
+	lane hosts -skip "$first|$guests" "$e2e"
+	wait
+	settle guests hosts
 	# Where goroutines meet, once more with the race detector.
 	checks -race ./cmd/record/... ./report/wire
 	checks -race -run 'Agent|Top|Record|Terminal|Interrupt' -skip '^TestWine' ./cmd/seedwalk

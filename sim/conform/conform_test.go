@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/clr"
@@ -76,11 +77,22 @@ type real struct {
 // what the simulated one does, by case and by row of the decision table.
 func conformance(t *testing.T, r real) {
 	cases, answers := Script(r.variant), map[string]Answer{}
-	for _, run := range Runs() {
-		if lines := Lines(cases, run); lines != "" {
-			maps.Copy(answers, ask(t, run, lines, r.start))
+	var lock sync.Mutex
+	t.Run("process", func(t *testing.T) { // ends when all have: most of their time they wait
+		for _, run := range Runs() {
+			lines := Lines(cases, run)
+			if lines == "" {
+				continue
+			}
+			t.Run(run.Name, func(t *testing.T) {
+				t.Parallel()
+				got := ask(t, run, lines, r.start)
+				lock.Lock()
+				defer lock.Unlock()
+				maps.Copy(answers, got)
+			})
 		}
-	}
+	})
 	var table strings.Builder
 	used := map[string][]string{}
 	for _, c := range cases {
