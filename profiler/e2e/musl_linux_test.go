@@ -14,7 +14,8 @@ func TestMusl(t *testing.T) {
 	c.want = 1000
 	frames, doubtful := 0, 0
 	for runs := 0; runs < 4 && c.total < c.want; runs++ {
-		r := recordRaw(t, "--mode probe --rate 250", on(t, needs.Net9Musl, "Truth", "8")...) // its other scenarios crash there without us
+		// Its other scenarios crash there without us.
+		r := recordRaw(t, "--mode probe --rate 250", on(t, needs.Net9Musl, "Truth", "8")...)
 		r.well(t, 0, "TRUTH DONE\n")
 		c.recorded(t, r)
 		for _, s := range r.samples {

@@ -96,7 +96,7 @@ func TestProbeFallsBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := fallback(t, mutedRuntime(t, c.hidden...))
-			if c.way == "probe" && r.Samples < 20 { // once of some twenty runs, on a busy machine: two samples
+			if c.way == "probe" && r.Samples < 20 { // once of twenty runs, on a busy machine
 				t.Logf("only %d samples; once more", r.Samples)
 				r = fallback(t, mutedRuntime(t, c.hidden...))
 			}

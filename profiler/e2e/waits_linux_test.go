@@ -72,7 +72,8 @@ func watch(t *testing.T, program string, flags ...string) (p, watcher *process) 
 // place; Ctrl-C ends the tool and not the program.
 func TestWaitsFollow(t *testing.T) {
 	p, tool := watch(t, "mutex,monitor", "--follow", "--min-duration", "100ms")
-	truth := truthOf(t, strings.Join(p.until("done"), "\n"), 3) // the program waits for a line; the tool is not asked to end yet
+	// The program waits for a line then. The tool is not asked to end yet.
+	truth := truthOf(t, strings.Join(p.until("done"), "\n"), 3)
 	kinds := map[string]string{"mutex": " wait ", "lock": " lock ", "pulse": " monitor-wait "}
 	// The lines of a thread. On a busy machine Main waits long for a thread's end.
 	of := func(id string) (lines []string) {

@@ -54,7 +54,7 @@ type shapes struct {
 	o      *opinion // knows the images
 	m      *matrix
 	stacks map[string]int // by thread
-	thrown int            // recursions of which every frame had to be there
+	thrown int            // recursions that must have every frame
 	faults faulted
 }
 
@@ -120,7 +120,7 @@ func (x *shapes) wrong(words []string) (thread, why string) {
 }
 
 // addFaults counts a run's samples of the thread that raises null references, whatever
-// became of each: it is the thread of which some samples show the methods.
+// became of each: some samples of the thread show the methods.
 func (x *shapes) addFaults(samples []*raw.Sample, names map[clr.FunctionID]string) {
 	threads := map[uint64]bool{}
 	for _, s := range samples {

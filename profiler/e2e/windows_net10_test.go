@@ -82,7 +82,7 @@ func aboveHijack(t *testing.T, samples []*raw.Sample, tries [][]oracleWalk) {
 	}
 }
 
-// singleGrammar is of SingleFile.cs. Below a handler stands the dispatch of its exception, which
+// singleGrammar is of SingleFile.cs. Below a handler is the dispatch of its exception, which
 // the CLR does not report, and what that has unwound.
 var singleGrammar = []grammar{
 	{"Recursion", of(`(Fibonacci ){0,24}`)},
