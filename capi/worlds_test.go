@@ -304,7 +304,7 @@ func (l *library) Merge(c *clr.Capture, out []merge.Frame) merge.Result {
 		at := func(k int) uint64 { return binary.LittleEndian.Uint64(f[8*k:]) }
 		out[i] = merge.Frame{IP: at(0), SP: at(1), FP: at(2), Function: clr.FunctionID(at(3)), Module: int32(at(4)) - 1,
 			Kind: unwind.Kind(f[36]), Trust: unwind.Trust(f[37]), Gap: merge.Gap(f[38]), Exact: f[39] != 0}
-		if out[i].Kind == unwind.KindManaged && out[i].Function != 0 {
+		if out[i].Kind == unwind.KindManaged && out[i].Trust == unwind.TrustCLR {
 			res.Managed++
 		}
 	}

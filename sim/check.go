@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,47 +13,92 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// Check holds a merged stack against the truth: the frames of the thread when
-// its stack was copied, leaf first. A complete stack has every one of them and
-// no other; one with gaps has no frame that is not in the truth, in its order.
-// Frames that say of themselves that they are doubtful may be wrong,
-// but none may be of a place that the CLR's report has not reached yet. Behind a
-// wrong one a complete stack may lack frames, and must invent none.
+// Check compares a merged stack with the truth: the frames of the thread when its
+// stack was copied, leaf first. Five things must hold:
 //
-// By contract the CLR walks through dynamic methods, and through methods that it
-// hides, without a word. Where such a frame has called managed code, nobody but
-// the runtime's own tables could know of it: what it called is reported itself,
-// or is a stub that has no frame yet. Unreported counts them, they are not missing
-// unless the merge has those tables.
+//   - The result agrees with its frames (miscounted).
+//   - The verdict on the seed is possible (misjudged).
+//   - No guess comes before a frame of the CLR that lies above it on the stack
+//     (outOfOrder).
+//   - Each frame that claims to be sure is in the truth, in the truth's order, with
+//     its place and its labels (misplaced, mislabeled). A doubtful frame may be
+//     wrong, but one that is in the truth has its labels too.
+//   - Nothing is missing, except behind a gap and behind a doubtful frame that is
+//     not in the truth, up to the next frame that is.
+//
+// The CLR does not report dynamic methods and methods that it hides. Where such a
+// frame is among managed code, only the runtime's own tables could know of it.
+// Unreported counts those that a merge without these tables lacks; they are not
+// missing.
 func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result) (unreported int, err error) {
-	if res.Complete() {
-		return h.whole(truth, out)
+	if err := miscounted(out, res); err != nil {
+		return 0, err
 	}
-	return 0, h.part(truth, out)
+	if err := outOfOrder(out); err != nil {
+		return 0, err
+	}
+	if err := h.misjudged(truth, res.Verdict); err != nil {
+		return 0, err
+	}
+	c := comparison{h: h, truth: truth}
+	for i := range out {
+		if why := c.take(&out[i]); why != "" {
+			return c.unreported, fmt.Errorf("frame %d: %s", i, why)
+		}
+	}
+	return c.unreported, c.end()
 }
 
-func (h *Host) whole(truth []machine.Frame, out []merge.Frame) (unreported int, err error) {
-	i, j := 0, 0
-	for i < len(truth) && j < len(out) {
-		why := h.differs(&truth[i], &out[j])
-		switch {
-		case out[j].Kind == unwind.KindGap:
-			return unreported, fmt.Errorf("frame %d of a stack said to be complete is a gap", j)
-		case why == "":
-			j++
-		case h.unreported(truth, i):
-			unreported++
-		case out[j].Trust.Doubtful():
-			return unreported, h.part(truth[i:], out[j:])
-		default:
-			return unreported, fmt.Errorf("frame %d: %s", j, why)
+// comparison goes down a merged stack and the truth together.
+type comparison struct {
+	h          *Host
+	truth      []machine.Frame
+	next       int  // index in truth of the first frame not yet met
+	loose      bool // frames may be missing here
+	unreported int
+}
+
+// take compares the next frame of the merged stack; "" if it may stand there.
+func (c *comparison) take(f *merge.Frame) string {
+	if f.Kind == unwind.KindGap {
+		c.loose = true
+		return ""
+	}
+	first, skipped := "the stack has ended", 0
+	for i := c.next; i < len(c.truth); i++ {
+		t := &c.truth[i]
+		why := c.h.misplaced(t, f)
+		if why == "" {
+			c.next, c.loose, c.unreported = i+1, false, c.unreported+skipped
+			return c.h.mislabeled(c.truth, i, f)
 		}
-		i++
+		if i == c.next {
+			first = why
+		}
+		if c.h.unreported(c.truth, i) {
+			skipped++
+		} else if !c.loose {
+			first = why
+			break
+		}
 	}
-	if i != len(truth) || j != len(out) {
-		return unreported, fmt.Errorf("a stack said to be complete has %d frames, the true one %d, of which the CLR does not report %d", len(out), len(truth), unreported)
+	if !f.Trust.Doubtful() {
+		return "not in the truth from here on: " + first
 	}
-	return unreported, nil
+	c.loose = true
+	return ""
+}
+
+// end reports frames of the truth that the stack has left out at its end.
+func (c *comparison) end() error {
+	for c.next < len(c.truth) && c.h.unreported(c.truth, c.next) {
+		c.next++
+		c.unreported++
+	}
+	if c.loose || c.next == len(c.truth) {
+		return nil
+	}
+	return fmt.Errorf("the stack ends above %s, %d frames are missing", c.truth[c.next].Func.Name, len(c.truth)-c.next)
 }
 
 // unreported reports whether frame i of the truth is in the midst of managed
@@ -69,20 +115,10 @@ func (h *Host) unreported(truth []machine.Frame, i int) bool {
 // truth: it must be the top-most managed frame with every register that
 // functions preserve.
 func (h *Host) CheckSeed(truth []machine.Frame, v seed.Verdict, st *machine.State) error {
-	top := 0
-	for top < len(truth) && !h.w.CLR.Codes.Managed(truth[top].State.PC) {
-		top++
+	if err := h.misjudged(truth, v); err != nil || v != seed.Found {
+		return err
 	}
-	switch {
-	case v == seed.NoManaged && top < len(truth):
-		return fmt.Errorf("no managed frame, says the verdict; there is %s", truth[top].Func.Name)
-	case v == seed.NotNeeded && top != 0:
-		return fmt.Errorf("the top frame is managed, says the verdict; it is %s", truth[0].Func.Name)
-	case v != seed.Found:
-		return nil
-	case top == len(truth):
-		return fmt.Errorf("a seed was found where no managed frame is: ip %#x", st.PC)
-	}
+	top := h.topManaged(truth)
 	want := &truth[top].State
 	if st.PC != want.PC {
 		return fmt.Errorf("the seed's ip is %#x, truly %#x (%s)", st.PC, want.PC, truth[top].Func.Name)
@@ -98,6 +134,28 @@ func (h *Host) CheckSeed(truth []machine.Frame, v seed.Verdict, st *machine.Stat
 		}
 	}
 	return nil
+}
+
+// misjudged says what of a verdict is not so; nil if nothing.
+func (h *Host) misjudged(truth []machine.Frame, v seed.Verdict) error {
+	top := h.topManaged(truth)
+	switch {
+	case v == seed.NoManaged && top < len(truth):
+		return fmt.Errorf("no managed frame, says the verdict; there is %s", truth[top].Func.Name)
+	case v == seed.NotNeeded && top != 0:
+		return fmt.Errorf("the top frame is managed, says the verdict; it is %s", truth[0].Func.Name)
+	case v == seed.Found && top == len(truth):
+		return errors.New("a seed was found, says the verdict; there is no managed frame")
+	}
+	return nil
+}
+
+// topManaged is the index of the first managed frame; len(truth) if there is none.
+func (h *Host) topManaged(truth []machine.Frame) (top int) {
+	for top < len(truth) && !h.w.CLR.Codes.Managed(truth[top].State.PC) {
+		top++
+	}
+	return top
 }
 
 // preserved lists the general registers that functions preserve, SP among them.
@@ -117,74 +175,6 @@ func (h *Host) vectorPreserved(r int) bool {
 		return r >= 8 && r < 16
 	}
 	return h.w.Format() == image.PE && r >= 6 && r < 16
-}
-
-func (h *Host) part(truth []machine.Frame, out []merge.Frame) error {
-	if err := outOfOrder(out); err != nil {
-		return err
-	}
-	at := 0
-	for i := range out {
-		f := &out[i]
-		if f.Kind == unwind.KindGap || f.Trust.Doubtful() {
-			continue
-		}
-		for at < len(truth) && h.differs(&truth[at], f) != "" {
-			at++
-		}
-		if at == len(truth) {
-			return fmt.Errorf("frame %d of a stack with gaps is invented: ip %#x sp %#x", i, f.IP, f.SP)
-		}
-		at++
-	}
-	return nil
-}
-
-// outOfOrder refuses a doubtful frame that stands above one that the CLR reported
-// though it lies on the stack behind it: a guess has gone past the CLR's frame, and
-// what it found there is found again below. A guessed SP may be too low and is
-// never too high.
-func outOfOrder(out []merge.Frame) error {
-	behind, at := uint64(0), 0
-	for i := range out {
-		f := &out[i]
-		switch {
-		case f.Kind == unwind.KindGap:
-		case f.Trust.Doubtful():
-			if f.SP > behind {
-				behind, at = f.SP, i
-			}
-		case f.Trust == unwind.TrustCLR && f.Kind == unwind.KindManaged && f.SP < behind:
-			return fmt.Errorf("frame %d of a stack with gaps, sp %#x, is behind frame %d, which the CLR reported with sp %#x", at, behind, i, f.SP)
-		}
-	}
-	return nil
-}
-
-// differs says how a merged frame is not the true one; "" if it is.
-func (h *Host) differs(t *machine.Frame, f *merge.Frame) string {
-	sp, fp := t.State.R[h.w.Arch.SP()], t.State.R[h.w.Arch.FP()]
-	kind, id := h.w.CLR.Codes.At(t.State.PC)
-	switch {
-	case f.Kind == unwind.KindGap:
-		return "a gap where nothing is missing"
-	case f.Exact && !t.Exact:
-		return fmt.Sprintf("%s is said to be interrupted, and has called", t.Func.Name)
-	case kind == vm.Method || kind == vm.Hidden:
-		if f.Function != id {
-			return fmt.Sprintf("function %#x, truly %#x (%s)", f.Function, id, t.Func.Name)
-		}
-		if f.SP != sp || f.FP != fp || f.IP != t.State.PC {
-			return fmt.Sprintf("%s has ip %#x sp %#x fp %#x, truly %#x %#x %#x", t.Func.Name, f.IP, f.SP, f.FP, t.State.PC, sp, fp)
-		}
-	case f.IP != t.State.PC:
-		return fmt.Sprintf("ip %#x, truly %#x (%s)", f.IP, t.State.PC, t.Func.Name)
-	case f.SP != sp:
-		return fmt.Sprintf("%s has sp %#x, truly %#x", t.Func.Name, f.SP, sp)
-	case f.FP != fp && !f.Trust.Doubtful():
-		return fmt.Sprintf("%s has fp %#x, truly %#x", t.Func.Name, f.FP, fp)
-	}
-	return ""
 }
 
 // story tells both stacks side by side, for people.

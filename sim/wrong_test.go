@@ -2,9 +2,12 @@ package sim_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/seedwalk/seedwalk/sim/image"
 	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/sim/vm"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
@@ -42,134 +45,195 @@ func goodOnes(t *testing.T) (all []good) {
 	return all
 }
 
-// managed is the index of the first managed frame.
-func (g *good) managed() int {
-	return slices.IndexFunc(g.out, func(f merge.Frame) bool { return f.Kind == unwind.KindManaged && f.Function != 0 })
-}
-
-// native is that of the first unmanaged one below the top.
-func (g *good) native() int {
-	return 1 + slices.IndexFunc(g.out[1:], func(f merge.Frame) bool { return f.Kind != unwind.KindManaged })
-}
-
-func gap(out []merge.Frame, at int) []merge.Frame {
-	return slices.Insert(out, at, merge.Frame{Kind: unwind.KindGap, Gap: merge.GapLimit})
-}
-
-// doubted is the leaf and a wrong frame that says that it is doubtful.
-func doubted(g *good) []merge.Frame {
-	f := g.out[1]
-	f.IP, f.Trust = f.IP+1, unwind.TrustFramePointer
-	return append(slices.Clone(g.out[:1]), f)
-}
-
-// wrongs are stacks that no judge may let pass.
-var wrongs = []struct {
-	name string
-	gap  bool // the stack says that it has gaps
-	bend func(g *good) []merge.Frame
-}{
-	{"the leaf is missing", false, func(g *good) []merge.Frame { return g.out[1:] }},
-	{"the root is missing", false, func(g *good) []merge.Frame { return g.out[:len(g.out)-1] }},
-	{"nothing at all", false, func(g *good) []merge.Frame { return nil }},
-	{"a frame in the midst is missing", false, func(g *good) []merge.Frame { return slices.Delete(g.out, 2, 3) }},
-	{"a frame twice", false, func(g *good) []merge.Frame { return slices.Insert(g.out, 2, g.out[1]) }},
-	{"the root twice", false, func(g *good) []merge.Frame { return append(g.out, g.out[len(g.out)-1]) }},
-	{"two frames changed places", false, func(g *good) []merge.Frame { g.out[1], g.out[2] = g.out[2], g.out[1]; return g.out }},
-	{"root first", false, func(g *good) []merge.Frame { slices.Reverse(g.out); return g.out }},
-	{"an invented frame", false, func(g *good) []merge.Frame {
-		return slices.Insert(g.out, 2, merge.Frame{IP: 0x1234, SP: g.out[2].SP, FP: g.out[2].FP, Trust: unwind.TrustCFI})
-	}},
-	{"an ip one byte off", false, func(g *good) []merge.Frame { g.out[g.native()].IP--; return g.out }},
-	{"a managed ip one byte off", false, func(g *good) []merge.Frame { g.out[g.managed()].IP++; return g.out }},
-	{"an unmanaged sp a word off", false, func(g *good) []merge.Frame { g.out[g.native()].SP += 8; return g.out }},
-	{"an unmanaged fp a word off", false, func(g *good) []merge.Frame { g.out[g.native()].FP += 8; return g.out }},
-	{"a managed sp a word off", false, func(g *good) []merge.Frame { g.out[g.managed()].SP -= 8; return g.out }},
-	{"a managed fp a word off", false, func(g *good) []merge.Frame { g.out[g.managed()].FP -= 8; return g.out }},
-	{"another method", false, func(g *good) []merge.Frame { g.out[g.managed()].Function++; return g.out }},
-	{"a method without its id", false, func(g *good) []merge.Frame { g.out[g.managed()].Function = 0; return g.out }},
-	{"a caller said to be interrupted", false, func(g *good) []merge.Frame {
-		called := slices.IndexFunc(g.r.truth, func(f machine.Frame) bool { return !f.Exact })
-		g.out[called].Exact = true
-		return g.out
-	}},
-	{"a gap in a stack said to be complete", false, func(g *good) []merge.Frame { return gap(g.out, 2) }},
-	{"an invented frame behind a gap", true, func(g *good) []merge.Frame {
-		return append(gap(g.out[:2], 2), merge.Frame{IP: 0x1234, SP: g.out[1].SP, Trust: unwind.TrustCFI})
-	}},
-	{"a frame twice, before and behind a gap", true, func(g *good) []merge.Frame {
-		return append(gap(slices.Clone(g.out[:3]), 3), g.out[2])
-	}},
-	{"out of order behind a gap", true, func(g *good) []merge.Frame {
-		return append(gap(slices.Clone(g.out[:1]), 1), g.out[3], g.out[2])
-	}},
-	{"the outermost frames twice, first by a guess", true, func(g *good) []merge.Frame {
-		at := g.managed()
-		out := slices.Clone(g.out[:at])
-		for _, f := range g.out[at+1:] {
-			f.Trust = unwind.TrustFramePointer
-			out = append(out, f)
+// find is the index of the first frame from index from on that is as wanted, -1 if
+// there is none.
+func (g *good) find(from int, want func(t *machine.Frame, f *merge.Frame) bool) int {
+	for i := from; i < len(g.out); i++ {
+		if want(&g.r.truth[i], &g.out[i]) {
+			return i
 		}
-		out = append(gap(out, len(out)), g.out[at:]...)
-		return out
-	}},
-	{"an invented frame behind a doubtful one", false, func(g *good) []merge.Frame {
-		return append(doubted(g), merge.Frame{IP: 0x1234, SP: g.out[2].SP, Trust: unwind.TrustCFI})
-	}},
-	{"a frame twice behind a doubtful one", false, func(g *good) []merge.Frame { return append(doubted(g), g.out[3], g.out[3]) }},
-	{"out of order behind a doubtful one", false, func(g *good) []merge.Frame { return append(doubted(g), g.out[3], g.out[2]) }},
-	{"another method behind a gap", true, func(g *good) []merge.Frame {
-		f := g.out[g.managed()]
-		f.Function++
-		return append(gap(slices.Clone(g.out[:1]), 1), f)
-	}},
+	}
+	return -1
 }
 
-// The judge refuses each of them; one that lets everything pass would make every
-// "0 wrong" of this project worthless.
+// method is the index of the first method.
+func (g *good) method() int {
+	return g.find(0, func(_ *machine.Frame, f *merge.Frame) bool { return f.Kind == unwind.KindManaged })
+}
+
+// native is that of the first unmanaged frame below the leaf, whose FP is judged.
+func (g *good) native() int {
+	return g.find(1, func(_ *machine.Frame, f *merge.Frame) bool { return f.Kind == unwind.KindNative })
+}
+
+// stub is that of the first IL stub.
+func (g *good) stub() int {
+	return g.find(0, func(t *machine.Frame, f *merge.Frame) bool {
+		code, _ := g.r.w.CLR.Codes.At(t.State.PC)
+		return code == vm.Dynamic
+	})
+}
+
+// called is that of the first frame that has called.
+func (g *good) called() int {
+	return g.find(0, func(t *machine.Frame, _ *merge.Frame) bool { return !t.Exact })
+}
+
+// change changes frame at, if there is one.
+func (g *good) change(at int, how func(f *merge.Frame)) bool {
+	if at >= 0 {
+		how(&g.out[at])
+	}
+	return at >= 0
+}
+
+// gap puts a gap in front of frame at.
+func (g *good) gap(at int) {
+	g.out = slices.Insert(g.out, at, merge.Frame{Kind: unwind.KindGap, Gap: merge.GapLimit, Module: -1})
+}
+
+// doubt makes the frames from the given one on doubtful, up to the next that the CLR
+// reported.
+func (g *good) doubt(from int) {
+	for i := from; i < len(g.out) && g.out[i].Trust != unwind.TrustCLR; i++ {
+		g.out[i].Trust = unwind.TrustFramePointer
+	}
+}
+
+// count makes the result agree with the frames.
+func (g *good) count() {
+	guess := -1
+	g.res.N, g.res.Gap, g.res.Managed, g.res.Hidden, g.res.Doubtful = len(g.out), merge.GapNone, 0, 0, 0
+	for i := range g.out {
+		f := &g.out[i]
+		managed := f.Kind == unwind.KindManaged || f.Kind == unwind.KindStub
+		switch {
+		case f.Kind == unwind.KindGap && g.res.Gap == merge.GapNone:
+			g.res.Gap = f.Gap
+		case f.Trust == unwind.TrustCLR && managed:
+			g.res.Managed++
+		case managed:
+			g.res.Hidden++
+		}
+		if f.Kind != unwind.KindGap && f.Trust == unwind.TrustCLR {
+			guess, g.res.Doubtful = -1, 0
+		}
+		if f.Kind != unwind.KindGap && (guess >= 0 || f.Trust.Doubtful()) {
+			guess = i
+			g.res.Doubtful++
+		}
+	}
+}
+
+// The judge refuses each wrong stack for its own reason. A judge that lets
+// everything pass would make every "0 wrong" of this project worthless.
 func TestJudgeRefusesWrongStacks(t *testing.T) {
 	all := goodOnes(t)
 	for _, w := range wrongs {
 		t.Run(w.name, func(t *testing.T) {
+			n := 0
 			for _, g := range all {
 				g.out = slices.Clone(g.out)
-				g.res.Gap = merge.GapNone
-				if w.gap {
-					g.res.Gap = merge.GapLimit
+				if !w.bend(&g) {
+					continue
 				}
-				if _, err := g.r.w.Host.Check(g.r.truth, w.bend(&g), &g.res); err == nil {
+				n++
+				if !w.miscounted {
+					g.count()
+				}
+				_, err := g.r.w.Host.Check(g.r.truth, g.out, &g.res)
+				switch {
+				case err == nil:
 					t.Fatalf("%v, %v: it passes", g.r.w.Variant, g.r.w.Arch)
+				case !strings.Contains(err.Error(), w.why):
+					t.Fatalf("%v, %v: refused because %v", g.r.w.Variant, g.r.w.Arch, err)
 				}
+			}
+			if n == 0 {
+				t.Error("no recording has such a frame")
 			}
 		})
 	}
-	t.Logf("%d wrong stacks, each of %d recordings, refused", len(wrongs), len(all))
+	t.Logf("%d wrong stacks, %d recordings", len(wrongs), len(all))
 }
 
-// And the judge of seeds refuses wrong verdicts and registers.
+// The judge accepts what is true though it is not the whole truth.
+func TestJudgeAcceptsWhatIsTrue(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		bend func(g *good) bool
+	}{
+		{"as it is", func(g *good) bool { return true }},
+		{"frames are missing behind a gap", func(g *good) bool {
+			g.out = slices.Delete(g.out, 1, 3)
+			g.gap(1)
+			return true
+		}},
+		{"nothing but a gap", func(g *good) bool { g.out = nil; g.gap(0); return true }},
+		{"the end is missing behind a gap", func(g *good) bool { g.out = g.out[:2]; g.gap(2); return true }},
+		{"a doubtful frame that is not there, then the rest", func(g *good) bool {
+			return g.change(g.native(), func(f *merge.Frame) { f.IP++; f.Trust = unwind.TrustFramePointer })
+		}},
+		{"a doubtful unmanaged frame with a wrong fp", func(g *good) bool {
+			return g.change(g.native(), func(f *merge.Frame) { f.FP++; f.Trust = unwind.TrustFramePointer })
+		}},
+	} {
+		for _, g := range goodOnes(t) {
+			g.out = slices.Clone(g.out)
+			if !c.bend(&g) {
+				continue
+			}
+			g.count()
+			if _, err := g.r.w.Host.Check(g.r.truth, g.out, &g.res); err != nil {
+				t.Errorf("%s: %v, %v: %v", c.name, g.r.w.Variant, g.r.w.Arch, err)
+			}
+		}
+	}
+}
+
+// The judge of seeds refuses wrong verdicts and registers.
 func TestJudgeRefusesWrongSeeds(t *testing.T) {
 	all := goodOnes(t)
 	for _, w := range []struct {
 		name string
 		v    seed.Verdict
-		bend func(g *good, st *machine.State)
+		bend func(g *good, st *machine.State) bool
 	}{
-		{"no managed frame where there is one", seed.NoManaged, func(*good, *machine.State) {}},
-		{"not needed where the top is unmanaged", seed.NotNeeded, func(*good, *machine.State) {}},
-		{"ip one byte off", seed.Found, func(_ *good, st *machine.State) { st.PC-- }},
-		{"the frame below", seed.Found, func(g *good, st *machine.State) { *st = g.r.truth[g.r.top()+1].State }},
-		{"sp a word off", seed.Found, func(g *good, st *machine.State) { st.R[g.r.w.Arch.SP()] += 8 }},
-		{"fp a word off", seed.Found, func(g *good, st *machine.State) { st.R[g.r.w.Arch.FP()] += 8 }},
+		{"no managed frame where there is one", seed.NoManaged, func(*good, *machine.State) bool { return true }},
+		{"not needed where the top is unmanaged", seed.NotNeeded, func(*good, *machine.State) bool { return true }},
+		{"found where no frame is managed", seed.Found, func(g *good, _ *machine.State) bool {
+			g.r = &recorded{w: g.r.w, truth: g.r.truth[:g.r.top()]}
+			return true
+		}},
+		{"ip one byte off", seed.Found, func(_ *good, st *machine.State) bool { st.PC--; return true }},
+		{"the frame below", seed.Found, func(g *good, st *machine.State) bool { *st = g.r.truth[g.r.top()+1].State; return true }},
+		{"sp a word off", seed.Found, func(g *good, st *machine.State) bool { st.R[g.r.w.Arch.SP()] += 8; return true }},
+		{"fp a word off", seed.Found, func(g *good, st *machine.State) bool { st.R[g.r.w.Arch.FP()] += 8; return true }},
+		{"the last preserved register", seed.Found, func(g *good, st *machine.State) bool {
+			st.R[[2]int{image.AMD64: 15, image.ARM64: 28}[g.r.w.Arch]]++
+			return true
+		}},
+		{"a preserved vector register", seed.Found, func(g *good, st *machine.State) bool {
+			st.V[9][0]++
+			return g.r.w.Arch == image.ARM64 || g.r.w.Format() == image.PE
+		}},
 	} {
+		n := 0
 		for _, g := range all {
 			st := g.r.truth[g.r.top()].State
 			if err := g.r.w.Host.CheckSeed(g.r.truth, seed.Found, &st); err != nil {
 				t.Fatalf("the true seed: %v", err)
 			}
-			w.bend(&g, &st)
+			if !w.bend(&g, &st) {
+				continue
+			}
+			n++
 			if err := g.r.w.Host.CheckSeed(g.r.truth, w.v, &st); err == nil {
 				t.Errorf("%s: %v, %v: it passes", w.name, g.r.w.Variant, g.r.w.Arch)
 			}
+		}
+		if n == 0 {
+			t.Errorf("%s: no recording is of that kind", w.name)
 		}
 	}
 }

@@ -345,11 +345,11 @@ func (m *Merger) report(i int, here bool) bool {
 	m.guess, m.hidden = -1, 0
 	frames := m.in.Frames
 	for ; i < len(frames) && !frames[i].Marker(); i++ {
-		m.res.Managed++
 		if !m.room() {
 			m.gap(GapLimit)
 			return false
 		}
+		m.res.Managed++
 		f, g := &frames[i], m.add()
 		g.IP, g.SP, g.FP, g.Function, g.Module = f.IP, f.SP, f.FP, f.Function, -1
 		g.Kind, g.Trust, g.Gap, g.Exact = unwind.KindManaged, unwind.TrustCLR, GapNone, false

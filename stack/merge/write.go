@@ -45,8 +45,18 @@ func (m *Merger) gap(g Gap) {
 func (m *Merger) finish() (r Result) {
 	r = m.res
 	if m.guess >= 0 {
-		r.Doubtful = r.N - m.guess
+		r.Doubtful = frames(m.out[m.guess:r.N])
 	}
 	r.Probe = m.probe(m.out[:r.N], m.in.Wake)
 	return r
+}
+
+// frames counts what is not a gap.
+func frames(out []Frame) (n int) {
+	for i := range out {
+		if out[i].Kind != unwind.KindGap {
+			n++
+		}
+	}
+	return n
 }

@@ -1,0 +1,243 @@
+package sim_test
+
+import (
+	"slices"
+
+	"github.com/seedwalk/seedwalk/sim/image"
+	"github.com/seedwalk/seedwalk/sim/machine"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// wrongs are stacks that no judge may let pass, and words of the reason for which it
+// must refuse them. Bend makes a true stack the wrong one; it answers false for a
+// recording without such a frame. The result is made to agree with the frames,
+// unless it is what is wrong.
+var wrongs = []struct {
+	name       string
+	why        string
+	bend       func(g *good) bool
+	miscounted bool
+}{
+	// Frames of a complete stack that are missing, repeated, or invented.
+	{"the leaf is missing", "not in the truth", func(g *good) bool { g.out = g.out[1:]; return true }, false},
+	{"the root is missing", "1 frames are missing", func(g *good) bool { g.out = g.out[:len(g.out)-1]; return true }, false},
+	{"two frames at the root are missing", "2 frames are missing", func(g *good) bool { g.out = g.out[:len(g.out)-2]; return true }, false},
+	{"nothing at all", "the stack ends above", func(g *good) bool { g.out = nil; return true }, false},
+	{"a frame in the midst is missing", "not in the truth", func(g *good) bool { g.out = slices.Delete(g.out, 2, 3); return true }, false},
+	{"a frame twice", "not in the truth", func(g *good) bool { g.out = slices.Insert(g.out, 2, g.out[1]); return true }, false},
+	{"the root twice", "the stack has ended", func(g *good) bool { g.out = append(g.out, g.out[len(g.out)-1]); return true }, false},
+	{"two frames changed places", "not in the truth", func(g *good) bool { g.out[1], g.out[2] = g.out[2], g.out[1]; return true }, false},
+	{"root first", "not in the truth", func(g *good) bool { slices.Reverse(g.out); return true }, false},
+	{"an invented frame", "not in the truth", func(g *good) bool { g.out = slices.Insert(g.out, 2, invented(g)); return true }, false},
+	{"an invented leaf", "not in the truth", func(g *good) bool { g.out = slices.Insert(g.out, 0, invented(g)); return true }, false},
+	{"an invented root", "the stack has ended", func(g *good) bool { g.out = append(g.out, invented(g)); return true }, false},
+
+	// Places.
+	{"an ip one byte off", "ip ", at((*good).native, func(f *merge.Frame) { f.IP-- }), false},
+	{"a managed ip one byte off", "ip ", at((*good).method, func(f *merge.Frame) { f.IP++ }), false},
+	{"a stub's ip one byte off", "ip ", at((*good).stub, func(f *merge.Frame) { f.IP++ }), false},
+	{"an unmanaged sp a word off", "sp ", at((*good).native, func(f *merge.Frame) { f.SP += 8 }), false},
+	{"an unmanaged fp a word off", "fp ", at((*good).native, func(f *merge.Frame) { f.FP += 8 }), false},
+	{"a managed sp a word off", "sp ", at((*good).method, func(f *merge.Frame) { f.SP -= 8 }), false},
+	{"a managed fp a word off", "fp ", at((*good).method, func(f *merge.Frame) { f.FP -= 8 }), false},
+	{"the leaf's sp a word off", "sp ", at(leaf, func(f *merge.Frame) { f.SP -= 8 }), false},
+	{"the root's ip", "ip ", at(root, func(f *merge.Frame) { f.IP += 4 }), false},
+
+	// Labels.
+	{"another method", "has function", at((*good).method, func(f *merge.Frame) { f.Function++ }), false},
+	{"a method without its id", "has function", at((*good).method, func(f *merge.Frame) { f.Function = 0 }), false},
+	{"an unmanaged frame with a method's id", "has function", at((*good).native, func(f *merge.Frame) { f.Function = 0x1004 }), false},
+	{"a stub with a method's id", "has function", at((*good).stub, func(f *merge.Frame) { f.Function = 0x1004 }), false},
+	{"a caller said to be interrupted", "interrupted, and has called", at((*good).called, func(f *merge.Frame) { f.Exact = true }), false},
+	{"the root said to be interrupted", "interrupted, and has called", at(root, func(f *merge.Frame) { f.Exact = true }), false},
+	{"the leaf said to have called", "called, and was interrupted", at(leaf, func(f *merge.Frame) { f.Exact = false }), false},
+	{"an unmanaged frame interrupted by a signal said to have called", "called, and was interrupted", at(interrupted, func(f *merge.Frame) { f.Exact = false }), false},
+	{"an unmanaged frame said to be managed", "is said to be managed", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindManaged }), false},
+	{"an unmanaged frame said to be a stub", "is said to be stub", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindStub }), false},
+	{"an unmanaged frame said to be a signal's", "is said to be signal", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindSignal }), false},
+	{"an unmanaged frame said to be of another code generator", "is said to be jit", at((*good).native, func(f *merge.Frame) { f.Kind = unwind.KindJIT }), false},
+	{"a method said to be unmanaged", "is said to be native", at((*good).method, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
+	{"a method said to be a stub", "is said to be stub", at((*good).method, func(f *merge.Frame) { f.Kind = unwind.KindStub }), false},
+	{"a stub said to be a method", "is said to be managed", at((*good).stub, func(f *merge.Frame) { f.Kind = unwind.KindManaged }), false},
+	{"a stub said to be unmanaged", "is said to be native", at((*good).stub, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
+	{"a signal's frame said to be unmanaged", "is said to be native", at(signalFrame, func(f *merge.Frame) { f.Kind = unwind.KindNative }), false},
+	{"another module", "has module", at((*good).native, func(f *merge.Frame) { f.Module++ }), false},
+	{"the leaf in no module", "has module", at(leaf, func(f *merge.Frame) { f.Module = -1 }), false},
+	{"a method in a module", "has module", at((*good).method, func(f *merge.Frame) { f.Module = 0 }), false},
+	{"a stub in a module", "has module", at((*good).stub, func(f *merge.Frame) { f.Module = 0 }), false},
+	{"a frame with the reason of a gap", "has the reason of a gap", at((*good).native, func(f *merge.Frame) { f.Gap = merge.GapLimit }), false},
+	{"a method with the reason of a gap", "has the reason of a gap", at((*good).method, func(f *merge.Frame) { f.Gap = merge.GapLimit }), false},
+	{"a frame without trust", "is said to be found by none", at((*good).native, func(f *merge.Frame) { f.Trust = unwind.TrustNone }), false},
+	{"a caller found in the context", "is said to be found by context", at((*good).called, func(f *merge.Frame) { f.Trust = unwind.TrustContext }), false},
+	{"an interrupted caller found in the context", "is said to be found by context", at(interrupted, func(f *merge.Frame) { f.Trust = unwind.TrustContext }), false},
+	{"the leaf found by unwind data", "is said to be found by cfi", at(leaf, func(f *merge.Frame) { f.Trust = unwind.TrustCFI }), false},
+	{"a stub reported by the CLR", "is said to be found by clr", at((*good).stub, func(f *merge.Frame) { f.Trust = unwind.TrustCLR }), false},
+	{"a frame of a PE image found by call frame information", "is said to be found by cfi", func(g *good) bool {
+		return g.r.w.Format() == image.PE && g.change(g.native(), func(f *merge.Frame) { f.Trust = unwind.TrustCFI })
+	}, false},
+	{"a frame of an ELF image found by PE's unwind data", "is said to be found by unwind-info", func(g *good) bool {
+		return g.r.w.Format() == image.ELF && g.change(1, func(f *merge.Frame) { f.Trust = unwind.TrustUnwindInfo })
+	}, false},
+	{"a doubtful frame of another module", "has module", at((*good).native, func(f *merge.Frame) { f.Module++; f.Trust = unwind.TrustFramePointer }), false},
+	{"a doubtful method of another id", "has function", at((*good).method, func(f *merge.Frame) { f.Function++; f.Trust = unwind.TrustFramePointer }), false},
+
+	// Stacks with a gap.
+	{"an invented frame behind a gap", "not in the truth", func(g *good) bool {
+		g.out = append(g.out[:2], invented(g))
+		g.gap(2)
+		return true
+	}, false},
+	{"a frame twice, before and behind a gap", "not in the truth", func(g *good) bool {
+		g.out = append(g.out[:3], g.out[2])
+		g.gap(3)
+		return true
+	}, false},
+	{"out of order behind a gap", "not in the truth", func(g *good) bool {
+		g.out = []merge.Frame{g.out[0], g.out[3], g.out[2]}
+		g.gap(1)
+		return true
+	}, false},
+	{"a frame in the midst is missing above a gap", "not in the truth", func(g *good) bool {
+		g.gap(3)
+		g.out = slices.Delete(g.out, 1, 2)
+		return true
+	}, false},
+	{"a frame is missing below the frame behind a gap", "not in the truth", func(g *good) bool {
+		g.gap(1)
+		g.out = slices.Delete(g.out, 3, 4)
+		return len(g.out) > 3
+	}, false},
+	{"the leaf is missing above a gap", "not in the truth", func(g *good) bool {
+		g.gap(3)
+		g.out = g.out[1:]
+		return true
+	}, false},
+	{"the root is missing below a gap", "1 frames are missing", func(g *good) bool {
+		g.gap(1)
+		g.out = g.out[:len(g.out)-1]
+		return true
+	}, false},
+	{"another method behind a gap", "has function", func(g *good) bool {
+		m := g.method()
+		g.out[m].Function++
+		g.gap(m)
+		return true
+	}, false},
+	{"a method's fp behind a gap", "fp ", func(g *good) bool {
+		m := g.method()
+		g.out[m].FP += 8
+		g.gap(m)
+		return true
+	}, false},
+	{"an unmanaged frame of another module behind a gap", "has module", func(g *good) bool {
+		n := g.native()
+		if n < 0 {
+			return false
+		}
+		g.out[n].Module++
+		g.gap(n)
+		return true
+	}, false},
+
+	// Stacks with doubtful frames.
+	{"an invented frame behind a doubtful one", "not in the truth", func(g *good) bool {
+		g.out = append(doubted(g), invented(g))
+		return true
+	}, false},
+	{"a frame twice behind a doubtful one", "not in the truth", func(g *good) bool {
+		g.out = append(doubted(g), g.out[3], g.out[3])
+		return true
+	}, false},
+	{"out of order behind a doubtful one", "not in the truth", func(g *good) bool {
+		g.out = append(doubted(g), g.out[3], g.out[2])
+		return true
+	}, false},
+	{"the root is missing below doubtful frames that are there", "1 frames are missing", func(g *good) bool {
+		n := g.native()
+		g.out = g.out[:len(g.out)-1]
+		g.doubt(max(n, 1))
+		return n > 0 && n < len(g.out)
+	}, false},
+	{"a frame is missing between doubtful frames that are there", "not in the truth", func(g *good) bool {
+		n := g.native()
+		if n < 0 || n+2 >= len(g.out) || g.out[n+2].Trust != unwind.TrustCLR {
+			return false
+		}
+		g.doubt(n)
+		g.out = slices.Delete(g.out, n+1, n+2)
+		return true
+	}, false},
+	{"the outermost frames twice, first by a guess", "is behind frame", func(g *good) bool {
+		at := g.method()
+		tail := slices.Clone(g.out[at:])
+		g.out = g.out[:at]
+		for _, f := range tail[1:] {
+			f.Trust = unwind.TrustFramePointer
+			g.out = append(g.out, f)
+		}
+		g.gap(len(g.out))
+		g.out = append(g.out, tail...)
+		return tail[0].Trust == unwind.TrustCLR && len(tail) > 1
+	}, false},
+
+	// Results that do not agree with their frames.
+	{"a gap in a stack said to be complete", "the result's gap", func(g *good) bool { g.gap(2); g.res.N++; return true }, true},
+	{"a stack said to have a gap", "the result's gap", func(g *good) bool { g.res.Gap = merge.GapLimit; return true }, true},
+	{"another gap than the first", "the result's gap", func(g *good) bool {
+		g.gap(2)
+		g.count()
+		g.res.Gap = merge.GapMismatch
+		return true
+	}, true},
+	{"a gap without a reason", "without a reason", func(g *good) bool { g.gap(2); g.out[2].Gap = merge.GapNone; return true }, false},
+	{"a gap behind a gap", "a gap behind a gap", func(g *good) bool { g.gap(2); g.gap(2); return true }, false},
+	{"a frame too many counted", "the result counts", func(g *good) bool { g.res.N++; return true }, true},
+	{"a frame too few counted", "the result counts", func(g *good) bool { g.res.N--; return true }, true},
+	{"a hidden frame too many counted", "hidden frames", func(g *good) bool { g.res.Hidden++; return true }, true},
+	{"a managed frame too few counted", "hidden frames", func(g *good) bool { g.res.Managed--; return true }, true},
+	{"a doubtful frame that is not counted", "rest on a guess", func(g *good) bool {
+		g.doubt(root(g))
+		g.count()
+		g.res.Doubtful--
+		return g.res.Doubtful == 0
+	}, true},
+	{"a confirmed frame counted as doubtful", "rest on a guess", func(g *good) bool { g.res.Doubtful++; return true }, true},
+
+	// Verdicts.
+	{"no managed frame, where there is one", "no managed frame, says the verdict", func(g *good) bool { g.res.Verdict = seed.NoManaged; return true }, false},
+	{"not needed, where the top is unmanaged", "the top frame is managed, says the verdict", func(g *good) bool { g.res.Verdict = seed.NotNeeded; return true }, false},
+}
+
+// at changes the frame that which finds.
+func at(which func(g *good) int, how func(f *merge.Frame)) func(g *good) bool {
+	return func(g *good) bool { return g.change(which(g), how) }
+}
+
+func leaf(*good) int { return 0 }
+
+func root(g *good) int { return len(g.out) - 1 }
+
+func signalFrame(g *good) int {
+	return g.find(0, func(_ *machine.Frame, f *merge.Frame) bool { return f.Kind == unwind.KindSignal })
+}
+
+// interrupted is the first unmanaged frame below the leaf that has not called.
+func interrupted(g *good) int {
+	return g.find(1, func(t *machine.Frame, f *merge.Frame) bool { return t.Exact && f.Kind == unwind.KindNative })
+}
+
+// invented is a frame that is in no truth.
+func invented(g *good) merge.Frame {
+	f := g.out[0]
+	f.IP, f.Exact, f.Trust = 0x1234, false, unwind.TrustLeaf
+	return f
+}
+
+// doubted is the leaf and a wrong frame that says that it is doubtful.
+func doubted(g *good) []merge.Frame {
+	f := g.out[1]
+	f.IP, f.Trust = f.IP+1, unwind.TrustFramePointer
+	return append(slices.Clone(g.out[:1]), f)
+}
