@@ -7,7 +7,7 @@ SECONDS_OF_DEMO ?= 8
 VECTORS ?= ../shared/vectors
 FUZZTIME ?= 20s
 
-.PHONY: explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
+.PHONY: six explore healthy never-nothing demo-gaps arm64 stepped worlds soak-examples bench-pair bench-cost bias truth survive rules big-trace demo demo-windows dist test build probe samples windows runtime lint vectors bench fuzz check mutate test-windows soak clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -69,6 +69,9 @@ windows: ## what runs on Windows, into out/windows
 runtime: ## what the tests need from outside, into .cache
 	@scripts/deps.sh test
 	@scripts/fetch.sh
+
+six: runtime build samples ## record six programs of public packages: how much CPU self time has neither a name nor a role
+	@$(GO) test -count=1 -v -timeout 60m -run 'TestSixPrograms' ./profiler/e2e
 
 lint: ## gofmt, go vet, staticcheck, the C compiler at its strictest, and the text of new lines
 	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt: $$bad"; exit 1; }

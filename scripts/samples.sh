@@ -56,9 +56,20 @@ if [ -f $core ] && [ -f $roslyn/Microsoft.CodeAnalysis.CSharp.dll ]; then
 			$csc out/samples/$app.exe $src/$app.cs $dist/System*.dll
 		fi
 	done
+	if stale out/samples/Web.exe $src/Web.cs out/samples/csc/Csc.exe; then
+		$csc out/samples/Web.exe $src/Web.cs $dist/System*.dll $dist/Microsoft.AspNetCore*.dll $dist/Microsoft.Extensions.*.dll
+	fi
 	if stale out/samples/debug/Awaits.exe $src/Awaits.cs out/samples/csc/Csc.exe; then
 		$csc out/samples/debug/Awaits.exe $src/Awaits.cs -debug $dist/System*.dll
 	fi
+fi
+
+# The F# compiler, which Fable brings.
+fable=.cache/fsharp/package/bin/fable-cli
+if [ -f $fable/FSharp.Core.dll ] && stale out/samples/fsc/Fsc.exe $src/Fsc.cs $fable/FSharp.Core.dll; then
+	mkdir -p out/samples/fsc
+	cp $fable/FSharp.*.dll out/samples/fsc/
+	mcs -optimize+ -nologo -warn:1 -out:out/samples/fsc/Fsc.exe $src/Fsc.cs
 fi
 
 # The same for .NET 10, which exists as a single-file program: compiled against its

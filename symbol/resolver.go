@@ -37,6 +37,7 @@ type image struct {
 	once  sync.Once
 	table *Table
 	cover Cover
+	role  func(addr uint64) string // of code without a name, "" = unknown; nil = always unknown
 }
 
 // NewResolver returns a Resolver that looks in the usual places.
@@ -56,15 +57,20 @@ func (r *Resolver) Keep(path, buildID string, f *elf.File) {
 }
 
 // Name returns the readable name of the symbol that covers addr, the image's
-// own address, or of JITPath a process's. buildID, if not empty, must be the file's; a file that was
+// own address, or of JITPath a process's. A role in brackets is the name of some code of .NET runtimes
+// that no symbol covers. buildID, if not empty, must be the file's; a file that was
 // replaced since gives no names.
 func (r *Resolver) Name(path, buildID string, addr uint64) (string, bool) {
 	if strings.HasPrefix(path, jitPrefix) {
 		return r.jitName(path, addr)
 	}
-	name, _, ok := r.Table(path, buildID).Find(addr)
+	im := r.image(path, buildID)
+	name, _, ok := im.table.Find(addr)
 	if !ok {
-		return "", false
+		if im.role != nil {
+			name = im.role(addr)
+		}
+		return name, name != ""
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,6 +136,7 @@ func (r *Resolver) load(im *image, path, buildID string) {
 	if f != nil {
 		im.cover = Functions(f)
 		im.table = table(f, path, dirs, im.cover, symbols)
+		im.role = runtimeRole(f, im.cover)
 	}
 }
 

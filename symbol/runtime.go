@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/symbol/clrnames"
 )
@@ -25,6 +26,33 @@ func runtimeNames(f *elf.File, cover Cover) (out []Symbol) {
 		out = append(out, Symbol{Addr: n.Addr, Name: n.Name, Rank: RankLocal})
 	}
 	return out
+}
+
+// firstUse is the role of code that saves all registers of arguments: the runtime then finds or
+// prepares what a method calls or uses for the first time. Source: dotnet/runtime
+// src/coreclr/vm/amd64/unixasmmacros.inc, PROLOG_WITH_TRANSITION_BLOCK.
+const firstUse = "[first use]"
+
+// savesArguments pushes r9, r8, rcx, rdx, rsi, and rdi, in this order.
+var savesArguments = []byte{0x41, 0x51, 0x41, 0x50, 0x51, 0x52, 0x56, 0x57}
+
+// prologBytes is how far into a function its arguments are saved.
+const prologBytes = 24
+
+// runtimeRole returns what tells the role of a function of a .NET runtime without symbols, nil for
+// other images.
+func runtimeRole(f *elf.File, cover Cover) func(addr uint64) string {
+	if f.Arch() != context.ArchAMD64 || !isRuntime(f) {
+		return nil
+	}
+	return func(addr uint64) string {
+		start, _, ok := cover(addr)
+		b := f.Tail(start, prologBytes)
+		if !ok || !bytes.Contains(b, savesArguments) {
+			return ""
+		}
+		return firstUse
+	}
 }
 
 // isRuntime reports whether an image exports what only a .NET runtime does.

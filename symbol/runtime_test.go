@@ -52,3 +52,32 @@ func TestRuntimeNames(t *testing.T) {
 		t.Errorf("%d names of a program that is no runtime", len(names))
 	}
 }
+
+// Code that saves all registers of arguments has the role of a first use; the hijack stub, which saves
+// results, a helper, and programs that are no runtime have none.
+func TestRuntimeRole(t *testing.T) {
+	path := filepath.Join("..", ".cache/dotnet-9.0.5/package/dist/libcoreclr.so")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("SKIPPED-CHECK: no .NET 9.0.5")
+	}
+	r := NewResolver()
+	for _, c := range []struct {
+		name string
+		addr uint64
+		want string
+	}{
+		{"prestub", 0x4c3b0c, firstUse}, {"prestub, inside", 0x4c3b70, firstUse}, {"delayed load", 0x4c2d08, firstUse},
+		{"hijack", 0x4c3dd3, ""}, {"allocation", 0x359100, ""}, {"a named one", 0x3191f0, "ThreadNative_Sleep"}, {"no code", 1, ""},
+	} {
+		if got, ok := r.Name(path, "", c.addr); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	f, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtimeRole(f, Functions(f)) != nil {
+		t.Error("this program is no runtime")
+	}
+}

@@ -45,7 +45,7 @@ static char *assemblies(const char *dir)
 	FILE *out = open_memstream(&list, &size);
 	for (struct dirent *e; (e = readdir(d));)
 		if (ends(e->d_name, ".dll"))
-			fprintf(out, "%s/%s:", dir, e->d_name);
+			fprintf(out, "%s%s/%s", ftell(out) ? ":" : "", dir, e->d_name);
 	fclose(out);
 	closedir(d);
 	return list;

@@ -12,6 +12,7 @@ import (
 
 // rows appends the symbols of a stack to out, root first.
 func (v *view) rows(p *Profile, s *Stack, out []int32) []int32 {
+	last := "" // role of the run before
 	for i := len(s.Frames) - 1; i >= 0; {
 		f := &p.Frames[s.Frames[i]]
 		if n := v.asyncStart(p, s, i); n > 0 {
@@ -28,8 +29,11 @@ func (v *view) rows(p *Profile, s *Stack, out []int32) []int32 {
 			end--
 		}
 		caller, callee := frameAt(p, s, i+1), frameAt(p, s, end)
+		if caller == nil || !inRun(caller) || isJIT(caller) || isJIT(f) {
+			last = role(f, caller, p.Threads[s.Thread].Name)
+		}
 		if !names(caller, f) && !names(callee, f) {
-			out = append(out, v.symbol(symbol{role(f, caller, p.Threads[s.Thread].Name), clean(f.Module), f.Class, f.Doubtful}))
+			out = append(out, v.symbol(symbol{last, clean(f.Module), f.Class, f.Doubtful}))
 		}
 		i = end
 	}
@@ -64,18 +68,25 @@ func names(neighbor, f *Frame) bool {
 	return neighbor != nil && neighbor.Class == ClassRuntime && neighbor.ModuleIndex == f.ModuleIndex && !neighbor.Unnamed()
 }
 
-// role returns what the frames of a run do, as far as it is certain.
+// role returns what the frames of a run do, as far as it is certain. Who calls them says most: only
+// the JIT compiler calls its interface to the runtime, and what compiled code calls without a
+// name is a helper of the JIT compiler: casts, allocation, static fields, write barriers.
 func role(f, caller *Frame, thread string) string {
 	switch {
-	case strings.Contains(f.Module, "clrjit"):
+	case isJIT(f), caller != nil && isJIT(caller):
 		return "[JIT]"
 	case strings.Contains(f.Module, "clrgc"):
 		return "[GC]"
-	case caller != nil && slices.Contains(threadStarts, caller.Name):
+	case caller == nil:
+	case caller.Class == ClassManaged, caller.Class == ClassStub:
+		return "[runtime helper]"
+	case slices.Contains(threadStarts, caller.Name):
 		return threadRole(thread)
 	}
 	return "[runtime]"
 }
+
+func isJIT(f *Frame) bool { return f.Class == ClassRuntime && strings.Contains(f.Module, "clrjit") }
 
 // threadStarts are the functions of C libraries that call the first function of a thread.
 var threadStarts = []string{"start_thread", "clone", "clone3", "__clone"}

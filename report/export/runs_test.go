@@ -25,13 +25,14 @@ func TestRuns(t *testing.T) {
 		return f
 	}
 	for _, c := range []struct{ name, thread, stack, want string }{ // leaf first; rows root first
-		{"a run", "", "@0 @0x @0 Main@3", "Main [runtime]"},
+		{"a run", "", "@0 @0x @0 Main@3", "Main [runtime helper]"},
 		{"nothing without a run", "", "memcpy@4 New@0 Main@3", "Main New memcpy"},
 		{"work for a named function", "", "@0 @0x New@0 Main@3", "Main New"},
 		{"a named function below", "", "Sleep@0 @0 @0 Main@3", "Main Sleep"},
-		{"a name of another image is none", "", "memcpy@4 @0 Main@3", "Main [runtime] memcpy"},
-		{"two images", "", "@0 @1 @1x @0 Main@3", "Main [runtime] [JIT] [runtime]"},
-		{"trust does not mix", "", "@0 @0? Main@3", "Main [runtime]? [runtime]"},
+		{"a name of another image is none", "", "memcpy@4 @0 Main@3", "Main [runtime helper] memcpy"},
+		{"two images", "", "@0 @1 @1x @0 Main@3", "Main [runtime helper] [JIT] [JIT]"},
+		{"another library calls", "", "@0 poll@4 Main@3", "Main poll [runtime]"},
+		{"trust does not mix", "", "@0 @0? Main@3", "Main [runtime helper]? [runtime helper]"},
 		{"a library that is not the runtime's", "", "@2 @2x Main@3", "Main libother.so+0x11 libother.so+0x1"},
 		{"a thread", "worker", "Main@3 @0 @0 start_thread@4", "start_thread [thread start] Main"},
 		{"the compiler's thread", ".NET Tiered Com", "@1 @0 start_thread@4", "start_thread [tiered compilation] [JIT]"},

@@ -17,15 +17,18 @@ type Names struct {
 	Next collect.Namer
 }
 
-// Name returns the name of an address.
+// Name returns the name of an address. A name that another source knows replaces a role in brackets.
 func (n *Names) Name(path, buildID string, addr uint64) (string, bool) {
-	if found := n.byAddr[key{path, buildID, addr}]; found != nil && found.Name != "" {
-		return found.Name, true
+	name := ""
+	if found := n.byAddr[key{path, buildID, addr}]; found != nil {
+		name = found.Name
 	}
-	if n.Next != nil {
-		return n.Next.Name(path, buildID, addr)
+	if n.Next != nil && (name == "" || name[0] == '[') {
+		if better, ok := n.Next.Name(path, buildID, addr); ok {
+			return better, true
+		}
 	}
-	return "", false
+	return name, name != ""
 }
 
 // Function returns the range of the function that holds an address.

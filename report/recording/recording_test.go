@@ -84,6 +84,22 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// A name that another source knows replaces a role, and no other name of a recording.
+func TestRoleIsReplaced(t *testing.T) {
+	n := Names{byAddr: map[key]*Name{{"/a", "", 2}: {Name: "[first use]"}, {"/a", "", 4}: {Name: "New"}, {"/a", "", 3}: {Name: "[first use]"}}}
+	for addr, want := range map[uint64]string{2: "[first use]", 4: "New"} {
+		if got, _ := n.Name("/a", "", addr); got != want {
+			t.Errorf("%d: %q, want %q", addr, got, want)
+		}
+	}
+	n.Next = namer{}
+	for addr, want := range map[uint64]string{2: "f/a", 3: "[first use]", 4: "New"} {
+		if got, _ := n.Name("/a", "", addr); got != want {
+			t.Errorf("%d with another source: %q, want %q", addr, got, want)
+		}
+	}
+}
+
 // A recording that is cut or damaged gives everything before the damage, and its offset.
 func TestDamage(t *testing.T) {
 	b, _ := written(t, 40000)

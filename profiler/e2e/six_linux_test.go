@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/needs"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// mostUnnamed is the largest share of CPU self time, in percent, that may be in rows without a name or role.
+const mostUnnamed = 10.0
+
+// Six programs that nobody here wrote, and the demo: nearly all CPU self time is in rows with a name or
+// a role, though their runtimes have no symbols.
+func TestSixPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED-CHECK: -short")
+	}
+	dir := tempdir.New(t)
+	runtime := runtime9(t)
+	host, ten := need(t, "out", "bin", "swhost"), need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
+	library, err := filepath.Glob(filepath.Join(runtime, "System*.dll"))
+	if err != nil || len(library) == 0 {
+		t.Fatal(err)
+	}
+	references := append(library, filepath.Join(runtime, "netstandard.dll"), filepath.Join(runtime, "mscorlib.dll"))
+	fsharp := []string{host, runtime, need(t, "out", "samples", "fsc", "Fsc.exe"), "--noframework", "--targetprofile:netcore", "-a",
+		"--out:" + filepath.Join(dir, "fs.dll"), "-r:" + need(t, "out", "samples", "fsc", "FSharp.Core.dll")}
+	for _, r := range references {
+		fsharp = append(fsharp, "-r:"+r)
+	}
+	csharp := append([]string{host, runtime, need(t, "out", "samples", "csc", "Csc.exe"), filepath.Join(dir, "cs.exe"), filepath.Join(root, "profiler", "testdata", "Awaits.cs")}, library...)
+	script := filepath.Join(dir, "app.js")
+	if err := os.WriteFile(script, []byte("require(process.env.SWHOST_ADDON)\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	merged, input := generatorInput(t, dir, runtime)
+	node := []string{"SWHOST_ADDON=" + need(t, "out", "samples", "nodehost.node"), "SWHOST_RUNTIME=" + runtime, "SWHOST_APP=" + need(t, "out", "samples", "Demo.exe"), "SWHOST_ARG=4"}
+	for _, c := range []struct {
+		name string
+		env  []string
+		argv []string
+	}{
+		{"C# code generator", nil, []string{host, merged, filepath.Join(merged, "AutoRest.CSharp.dll"), "--standalone", input}},
+		{"F# compiler", nil, append(fsharp, filepath.Join(root, "clr", "demangle", "testdata", "names.fs"))},
+		{"C# compiler", nil, csharp},
+		{"Kestrel server", nil, []string{host, runtime, need(t, "out", "samples", "Web.exe"), "4"}},
+		{".NET in node", node, []string{"node", script}},
+		{".NET 10 server", nil, []string{ten, "tools", "list"}},
+		{"demo", nil, app(t, "Demo", "4")},
+	} {
+		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+			if c.argv[0] == "node" {
+				needs.Command(t, "node")
+			}
+			base := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "-"))
+			env := append(c.env, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")
+			argv := append([]string{tool(t), "record", "--rate", "499", "--output", base + ".json," + base + ".swrec", "--"}, c.argv...)
+			if r := run(t, 8*time.Minute, env, argv...); r.code != 0 {
+				t.Fatalf("%d\n%s\n%s", r.code, r.stdout, r.stderr)
+			}
+			if r := run(t, time.Minute, nil, tool(t), "report", "--metric", "cpu", "--output", base+".folded", base+".swrec"); r.code != 0 {
+				t.Fatal(r.stderr)
+			}
+			frames, rows, all := unnamedLeaves(t, base+".json"), unnamedRows(t, base+".folded", false), unnamedRows(t, base+".folded", true)
+			fmt.Printf("%-18s CPU self time without a name: %5.1f %% of frames, %5.2f %% of rows; %5.2f %% of all rows\n", c.name, frames, rows, all)
+			if rows > mostUnnamed || c.name == "demo" && all > 2 {
+				t.Errorf("%.1f %% of CPU self time and %.1f %% of rows have neither a name nor a role", rows, all)
+			}
+		})
+	}
+}
+
+// unnamed is a row without a name, and without a role that says what it does.
+var unnamed = regexp.MustCompile(`\+0x[0-9a-f]+$|^(\? )?\[runtime\]$`)
+
+// unnamedRows returns the share in percent of a folded profile that is in rows without a name or role:
+// of the leaves, or of all rows.
+func unnamedRows(t *testing.T, path string, every bool) float64 {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, without float64
+	for line := range strings.Lines(string(b)) {
+		at := strings.LastIndexByte(line, ' ')
+		weight, err := strconv.ParseFloat(strings.TrimSpace(line[at+1:]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := strings.Split(line[:at], ";")
+		if !every {
+			rows = rows[len(rows)-1:]
+		}
+		for _, row := range rows {
+			all += weight
+			if unnamed.MatchString(row) {
+				without += weight
+			}
+		}
+	}
+	return 100 * without / all
+}
+
+// unnamedLeaves returns the share of CPU time whose innermost frame has no name.
+func unnamedLeaves(t *testing.T, path string) float64 {
+	p := readJSONProfile(t, path)
+	var all, without float64
+	for _, s := range p.Stacks {
+		if len(s.Frames) == 0 {
+			continue
+		}
+		all += s.CPU
+		if unnamed.MatchString(p.Frames[s.Frames[0]].Name) {
+			without += s.CPU
+		}
+	}
+	return 100 * without / all
+}
+
+// generatorInput makes a folder with the runtime and the generator, whose libraries replace those of
+// the runtime, and a folder with a model of a service.
+func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
+	t.Helper()
+	merged, input = filepath.Join(dir, "generator"), filepath.Join(dir, "shop")
+	generator := filepath.Dir(need(t, ".cache", "roslyn", "package", "AutoRest.CSharp.dll"))
+	for _, d := range []string{merged, input} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, from := range []string{runtime, generator} {
+		from, err := filepath.Abs(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			at := filepath.Join(merged, f.Name())
+			os.Remove(at)
+			if err := os.Symlink(filepath.Join(from, f.Name()), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	shared := []string{filepath.Join(merged, "Generator.Shared"), filepath.Join(merged, "Azure.Core.Shared")}
+	writeJSON(t, filepath.Join(input, "Configuration.json"), map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure", "use-model-reader-writer": true, "shared-source-folders": shared})
+	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel())
+	return merged, input
+}
+
+func writeJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(path, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type object = map[string]any
+
+// shopModel is the model of a service with one method and one type, as the compiler of TypeSpec
+// writes it.
+func shopModel() object {
+	ids := 0
+	node := func(kind, name string, more object) object {
+		ids++
+		o := object{"$id": strconv.Itoa(ids), "kind": kind, "name": name, "crossLanguageDefinitionId": "Shop." + name, "decorators": []any{}}
+		for k, v := range more {
+			o[k] = v
+		}
+		return o
+	}
+	var properties []any
+	for _, p := range [][2]string{{"id", "string"}, {"count", "int32"}, {"price", "float64"}} {
+		properties = append(properties, node("property", p[0], object{"serializedName": p[0], "type": node(p[1], p[1], nil),
+			"serializationOptions": object{"json": object{"name": p[0]}}}))
+	}
+	item := node("model", "Item", object{"namespace": "Shop", "usage": "Output,Json", "doc": "An item.", "properties": properties})
+	ref := object{"$ref": item["$id"]}
+	operation := node("operation", "get", object{"resourceName": "Shop", "doc": "Gets it.", "accessibility": "public", "parameters": []any{}, "httpMethod": "GET",
+		"responses": []any{object{"statusCodes": []int{200}, "bodyType": ref, "headers": []any{}, "contentTypes": []string{"application/json"}}},
+		"uri":       "{endpoint}", "path": "/get", "bufferResponse": true, "generateProtocolMethod": true, "generateConvenienceMethod": true})
+	method := node("basic", "get", object{"accessibility": "public", "apiVersions": []any{}, "doc": "Gets it.", "operation": operation, "parameters": []any{},
+		"response": object{"type": ref}, "generateConvenient": true, "generateProtocol": true})
+	endpoint := node("Client", "endpoint", object{"nameInRequest": "endpoint", "doc": "Host", "type": node("url", "endpoint", nil), "location": "Uri",
+		"isRequired": true, "isEndpoint": true, "serverUrlTemplate": "{endpoint}"})
+	client := node("client", "ShopClient", object{"namespace": "Shop", "doc": "A shop.", "methods": []any{method}, "parameters": []any{endpoint}, "apiVersions": []any{}})
+	return object{"name": "Shop", "apiVersions": []any{}, "enums": []any{}, "constants": []any{}, "models": []any{item}, "clients": []any{client}}
+}
