@@ -156,7 +156,7 @@ func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 	}
 	shared := []string{filepath.Join(merged, "Generator.Shared"), filepath.Join(merged, "Azure.Core.Shared")}
 	writeJSON(t, filepath.Join(input, "Configuration.json"), map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure", "use-model-reader-writer": true, "shared-source-folders": shared})
-	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel())
+	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel(t))
 	return merged, input
 }
 
@@ -173,32 +173,48 @@ func writeJSON(t *testing.T, path string, v any) {
 
 type object = map[string]any
 
-// shopModel is the model of a service with one method and one type, as the compiler of TypeSpec
-// writes it.
-func shopModel() object {
-	ids := 0
-	node := func(kind, name string, more object) object {
-		ids++
-		o := object{"$id": strconv.Itoa(ids), "kind": kind, "name": name, "crossLanguageDefinitionId": "Shop." + name, "decorators": []any{}}
-		for k, v := range more {
-			o[k] = v
+// model writes the model of a service as the compiler of TypeSpec does. The generator reads it once,
+// so the order of fields counts.
+type model struct{ ids int }
+
+// node is an object with fields: names and values in turn.
+func (m *model) node(t *testing.T, kind, name string, fields ...any) json.RawMessage {
+	m.ids++
+	text := fmt.Sprintf(`{"$id":"%d","kind":%q,"name":%q,"crossLanguageDefinitionId":"Shop.%s","decorators":[]`, m.ids, kind, name, name)
+	for i := 0; i < len(fields); i += 2 {
+		b, err := json.Marshal(fields[i+1])
+		if err != nil {
+			t.Fatal(err)
 		}
-		return o
+		text += fmt.Sprintf(`,%q:%s`, fields[i], b)
 	}
+	return json.RawMessage(text + "}")
+}
+
+// shopModel is the model of a service with one method and one type.
+func shopModel(t *testing.T) any {
+	var m model
 	var properties []any
 	for _, p := range [][2]string{{"id", "string"}, {"count", "int32"}, {"price", "float64"}} {
-		properties = append(properties, node("property", p[0], object{"serializedName": p[0], "type": node(p[1], p[1], nil),
-			"serializationOptions": object{"json": object{"name": p[0]}}}))
+		properties = append(properties, m.node(t, "property", p[0], "serializedName", p[0], "type", m.node(t, p[1], p[1]), "serializationOptions", object{"json": object{"name": p[0]}}))
 	}
-	item := node("model", "Item", object{"namespace": "Shop", "usage": "Output,Json", "doc": "An item.", "properties": properties})
-	ref := object{"$ref": item["$id"]}
-	operation := node("operation", "get", object{"resourceName": "Shop", "doc": "Gets it.", "accessibility": "public", "parameters": []any{}, "httpMethod": "GET",
-		"responses": []any{object{"statusCodes": []int{200}, "bodyType": ref, "headers": []any{}, "contentTypes": []string{"application/json"}}},
-		"uri":       "{endpoint}", "path": "/get", "bufferResponse": true, "generateProtocolMethod": true, "generateConvenienceMethod": true})
-	method := node("basic", "get", object{"accessibility": "public", "apiVersions": []any{}, "doc": "Gets it.", "operation": operation, "parameters": []any{},
-		"response": object{"type": ref}, "generateConvenient": true, "generateProtocol": true})
-	endpoint := node("Client", "endpoint", object{"nameInRequest": "endpoint", "doc": "Host", "type": node("url", "endpoint", nil), "location": "Uri",
-		"isRequired": true, "isEndpoint": true, "serverUrlTemplate": "{endpoint}"})
-	client := node("client", "ShopClient", object{"namespace": "Shop", "doc": "A shop.", "methods": []any{method}, "parameters": []any{endpoint}, "apiVersions": []any{}})
-	return object{"name": "Shop", "apiVersions": []any{}, "enums": []any{}, "constants": []any{}, "models": []any{item}, "clients": []any{client}}
+	none := []any{}
+	item := m.node(t, "model", "Item", "namespace", "Shop", "usage", "Output,Json", "doc", "An item.", "properties", properties)
+	ref := object{"$ref": strconv.Itoa(m.ids)}
+	answer := object{"statusCodes": []int{200}, "bodyType": ref, "headers": none, "isErrorResponse": false, "contentTypes": []string{"application/json"}}
+	operation := m.node(t, "operation", "get", "resourceName", "Shop", "doc", "Gets it.", "accessibility", "public", "parameters", none, "responses", []any{answer},
+		"httpMethod", "GET", "uri", "{endpoint}", "path", "/get", "bufferResponse", true, "generateProtocolMethod", true, "generateConvenienceMethod", true)
+	method := m.node(t, "basic", "get", "accessibility", "public", "apiVersions", none, "doc", "Gets it.", "operation", operation, "parameters", none,
+		"response", object{"type": ref}, "isOverride", false, "generateConvenient", true, "generateProtocol", true)
+	endpoint := m.node(t, "Client", "endpoint", "nameInRequest", "endpoint", "doc", "Host", "type", m.node(t, "url", "endpoint"), "location", "Uri",
+		"isRequired", true, "isEndpoint", true, "serverUrlTemplate", "{endpoint}")
+	client := m.node(t, "client", "ShopClient", "namespace", "Shop", "doc", "A shop.", "methods", []any{method}, "parameters", []any{endpoint}, "apiVersions", none)
+	return struct {
+		Name      string `json:"name"`
+		Versions  []any  `json:"apiVersions"`
+		Enums     []any  `json:"enums"`
+		Constants []any  `json:"constants"`
+		Models    []any  `json:"models"`
+		Clients   []any  `json:"clients"`
+	}{"Shop", none, none, none, []any{item}, []any{client}}
 }

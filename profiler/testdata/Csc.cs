@@ -1,4 +1,5 @@
-// A current C# compiler: Csc.exe OUT.exe SOURCE.cs [-debug] REFERENCE.dll...
+// A current C# compiler: Csc.exe OUT.exe SOURCE.cs [-debug] [-pdb] REFERENCE.dll...
+// -pdb writes a Portable PDB beside OUT.exe.
 //
 // Roslyn's assemblies are called by reflection, since mcs, which compiles this file, cannot
 // read them.
@@ -56,7 +57,7 @@ public static class Csc
 	static object Compilation(string output, string source, bool debug, IEnumerable<string> references)
 	{
 		var parse = New("CSharpParseOptions", new Dictionary<string, object> { { "languageVersion", Value("LanguageVersion", "Latest") } });
-		var tree = Call(null, "CSharpSyntaxTree", "ParseText", new Dictionary<string, object> { { "text", File.ReadAllText(source) }, { "options", parse }, { "path", source } });
+		var tree = Call(null, "CSharpSyntaxTree", "ParseText", new Dictionary<string, object> { { "text", File.ReadAllText(source) }, { "options", parse }, { "path", source }, { "encoding", System.Text.Encoding.UTF8 } });
 		var metadata = references.Select(path => Call(null, "MetadataReference", "CreateFromFile", new Dictionary<string, object> { { "path", path } })).ToArray();
 		var options = New("CSharpCompilationOptions", new Dictionary<string, object> {
 			{ "outputKind", Value("OutputKind", "ConsoleApplication") }, { "optimizationLevel", Value("OptimizationLevel", debug ? "Debug" : "Release") },
@@ -67,10 +68,12 @@ public static class Csc
 
 	public static int Main(string[] args)
 	{
-		var compilation = Compilation(args[0], args[1], args.Contains("-debug"), args.Skip(2).Where(a => a != "-debug"));
+		var compilation = Compilation(args[0], args[1], args.Contains("-debug"), args.Skip(2).Where(a => a[0] != '-'));
 		object result;
+		var options = New("Emit.EmitOptions", new Dictionary<string, object> { { "debugInformationFormat", Value("Emit.DebugInformationFormat", "PortablePdb") } });
 		using (var file = File.Create(args[0]))
-			result = Call(compilation, "Compilation", "Emit", new Dictionary<string, object> { { "peStream", file } });
+		using (var pdb = args.Contains("-pdb") ? File.Create(Path.ChangeExtension(args[0], ".pdb")) : null)
+			result = Call(compilation, "Compilation", "Emit", new Dictionary<string, object> { { "peStream", file }, { "pdbStream", pdb }, { "options", options } });
 		if ((bool)result.GetType().GetProperty("Success").GetValue(result))
 			return 0;
 		File.Delete(args[0]);
