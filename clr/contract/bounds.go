@@ -125,9 +125,11 @@ func bitsAt(b []byte, at, width uint64) uint64 {
 
 func plausible(native, il uint32) bool { return native < maxMethod && (il < maxIL || il >= Epilog) }
 
-// ILAt is the offset of IL that the code at a native offset comes from. What comes from
-// none is told as its surroundings: a prolog is 0, other code what stands before it.
+// ILAt returns the offset of IL that the code at a native offset comes from. It returns that of the
+// surroundings for code that comes from none: 0 for a prolog, else what stands before the code. It
+// returns false for an epilog: the JIT compiler gives no place to some calls behind one.
 func ILAt(bounds []Bound, native uint32) (il uint32, ok bool) {
+	known := false
 	for i := range bounds {
 		b := &bounds[i]
 		if b.Native > native {
@@ -135,8 +137,12 @@ func ILAt(bounds []Bound, native uint32) (il uint32, ok bool) {
 		}
 		switch {
 		case b.IL < maxIL:
-			il, ok = b.IL, true
-		case b.IL == Prolog && !ok:
+			il, ok, known = b.IL, true, true
+		case b.IL == Epilog:
+			ok = false
+		case known:
+			ok = true
+		case b.IL == Prolog:
 			il, ok = 0, true
 		}
 	}

@@ -61,7 +61,10 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range []struct{ native, want uint32 }{{0, 0}, {4, 0}, {5, 3}, {20, 3}, {21, 9}, {39, 9}, {100, 9}} {
+	if il, ok := ILAt(want, 100); ok {
+		t.Errorf("an epilog is at %d", il)
+	}
+	for _, c := range []struct{ native, want uint32 }{{0, 0}, {4, 0}, {5, 3}, {20, 3}, {21, 9}, {39, 9}} {
 		if got, ok := ILAt(want, c.native); got != c.want || !ok {
 			t.Errorf("at %d: %d %v, want %d", c.native, got, ok, c.want)
 		}

@@ -16,6 +16,9 @@ type Images struct {
 	// File reads a file of the process's, of at most so many bytes; nil: none is read. It is
 	// asked for the Portable PDBs of modules.
 	File func(path string, most int64) ([]byte, error)
+	// Path returns the path of the file that is mapped at an address, "" if it is not known; nil = never
+	// known. The runtime does not publish the paths of precompiled modules.
+	Path func(addr uint64) string
 	buf  [64]byte
 }
 

@@ -83,7 +83,7 @@ func (n *Images) lines(im *image) *metadata.Lines {
 	if n.File == nil || s.path == "" {
 		return nil
 	}
-	for _, path := range besides(im.path, s.path) {
+	for _, path := range besides(n.pathOf(im), s.path) {
 		data, err := n.File(path, maxPDB)
 		if err != nil {
 			continue
@@ -93,6 +93,16 @@ func (n *Images) lines(im *image) *metadata.Lines {
 		}
 	}
 	return nil
+}
+
+// pathOf returns the path of a module, its name if its path is not known.
+func (n *Images) pathOf(im *image) string {
+	if n.Path != nil && !strings.ContainsAny(im.path, `/\`) {
+		if path := n.Path(im.head.base); path != "" {
+			return path
+		}
+	}
+	return im.path
 }
 
 // besides are the paths where a module's PDB may be.

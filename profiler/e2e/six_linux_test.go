@@ -132,12 +132,23 @@ func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 	t.Helper()
 	merged, input = filepath.Join(dir, "generator"), filepath.Join(dir, "shop")
 	generator := filepath.Dir(need(t, ".cache", "roslyn", "package", "AutoRest.CSharp.dll"))
-	for _, d := range []string{merged, input} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	linked(t, merged, runtime, generator)
+	if err := os.Mkdir(input, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	for _, from := range []string{runtime, generator} {
+	shared := []string{filepath.Join(merged, "Generator.Shared"), filepath.Join(merged, "Azure.Core.Shared")}
+	writeJSON(t, filepath.Join(input, "Configuration.json"), map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure", "use-model-reader-writer": true, "shared-source-folders": shared})
+	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel(t))
+	return merged, input
+}
+
+// linked makes a folder of links to the files of others. A later one replaces files of the same name.
+func linked(t *testing.T, folder string, others ...string) {
+	t.Helper()
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range others {
 		from, err := filepath.Abs(from)
 		if err != nil {
 			t.Fatal(err)
@@ -147,17 +158,13 @@ func generatorInput(t *testing.T, dir, runtime string) (merged, input string) {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			at := filepath.Join(merged, f.Name())
+			at := filepath.Join(folder, f.Name())
 			os.Remove(at)
 			if err := os.Symlink(filepath.Join(from, f.Name()), at); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	shared := []string{filepath.Join(merged, "Generator.Shared"), filepath.Join(merged, "Azure.Core.Shared")}
-	writeJSON(t, filepath.Join(input, "Configuration.json"), map[string]any{"output-folder": ".", "namespace": "Shop", "library-name": "Shop", "flavor": "azure", "use-model-reader-writer": true, "shared-source-folders": shared})
-	writeJSON(t, filepath.Join(input, "tspCodeModel.json"), shopModel(t))
-	return merged, input
 }
 
 func writeJSON(t *testing.T, path string, v any) {

@@ -1,3 +1,6 @@
+// Places.exe pdb FILE.dll FILE.pdb: writes a Portable PDB in which each byte of the IL of method n has a line of
+// its own, n * 4096 and its offset.
+//
 // Places.exe SAMPLES: a program that knows its places in the source. Each place calls a Burn of its own,
 // told apart by a type argument, which prints the lines of the methods that called it, as the
 // runtime's own stack traces have them. It uses SAMPLES milliseconds of CPU time.
@@ -6,8 +9,13 @@
 // have none. Optimized code has other lines than code that is not: each new one is printed.
 using System;
 using System.Collections.Generic;
+using System.Collections.Immutable;
 using System.Diagnostics;
+using System.IO;
 using System.Linq;
+using System.Reflection.Metadata;
+using System.Reflection.Metadata.Ecma335;
+using System.Reflection.PortableExecutable;
 using System.Runtime.CompilerServices;
 using System.Threading.Tasks;
 
@@ -87,8 +95,49 @@ public static class Places
 			a + Burn<S9>());
 	}
 
+	static void WritePdb(string dll, string pdb)
+	{
+		using var pe = new PEReader(File.OpenRead(dll));
+		MetadataReader md = pe.GetMetadataReader();
+		var to = new MetadataBuilder();
+		var document = to.AddDocument(to.GetOrAddDocumentName("/library/All.cs"), default, default, default);
+		foreach (var handle in md.MethodDefinitions)
+		{
+			int rva = md.GetMethodDefinition(handle).RelativeVirtualAddress, row = MetadataTokens.GetRowNumber(handle);
+			int size = rva == 0 ? 0 : Math.Min(pe.GetMethodBody(rva).GetILReader().Length, 4096);
+			var points = new BlobBuilder();
+			points.WriteCompressedInteger(0); // no local variables
+			for (int il = 0; il < size; il++)
+			{
+				points.WriteCompressedInteger(il == 0 ? 0 : 1);
+				points.WriteCompressedInteger(0);
+				points.WriteCompressedInteger(1);
+				if (il == 0)
+				{
+					points.WriteCompressedInteger(row * 4096);
+					points.WriteCompressedInteger(1);
+					continue;
+				}
+				points.WriteCompressedSignedInteger(1);
+				points.WriteCompressedSignedInteger(0);
+			}
+			to.AddMethodDebugInformation(size == 0 ? default : document, size == 0 ? default : to.GetOrAddBlob(points));
+		}
+		var entry = pe.ReadDebugDirectory().First(e => e.Type == DebugDirectoryEntryType.CodeView);
+		var id = new BlobContentId(pe.ReadCodeViewDebugDirectoryData(entry).Guid, entry.Stamp);
+		var rows = Enumerable.Range(0, MetadataTokens.TableCount).Select(i => i < 0x30 ? md.GetTableRowCount((TableIndex)i) : 0);
+		var all = new BlobBuilder();
+		new PortablePdbBuilder(to, rows.ToImmutableArray(), default, _ => id).Serialize(all);
+		File.WriteAllBytes(pdb, all.ToArray());
+	}
+
 	public static async Task Main(string[] args)
 	{
+		if (args[0] == "pdb")
+		{
+			WritePdb(args[1], args[2]);
+			return;
+		}
 		var process = Process.GetCurrentProcess();
 		while (process.TotalProcessorTime.TotalMilliseconds < int.Parse(args[0]))
 		{
