@@ -118,9 +118,9 @@ func unnamedLeaves(t *testing.T, path string) float64 {
 		if len(s.Frames) == 0 {
 			continue
 		}
-		all += s.CPU
+		all += float64(s.CPU)
 		if unnamed.MatchString(p.Frames[s.Frames[0]].Name) {
-			without += s.CPU
+			without += float64(s.CPU)
 		}
 	}
 	return 100 * without / all
