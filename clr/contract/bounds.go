@@ -126,7 +126,7 @@ func bitsAt(b []byte, at, width uint64) uint64 {
 func plausible(native, il uint32) bool { return native < maxMethod && (il < maxIL || il >= Epilog) }
 
 // ILAt returns the offset of IL that the code at a native offset comes from. It returns that of the
-// surroundings for code that comes from none: 0 for a prolog, else what stands before the code. It
+// surroundings for code that comes from none: 0 for a prolog, else the place before the code. It
 // returns false for an epilog: the JIT compiler gives no place to some calls behind one.
 func ILAt(bounds []Bound, native uint32) (il uint32, ok bool) {
 	known := false

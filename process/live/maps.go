@@ -32,6 +32,14 @@ type Mapping struct {
 	Path       string // as the kernel writes it; empty if anonymous
 }
 
+// File returns the path of what a mapping maps, "" of nil.
+func (m *Mapping) File() string {
+	if m == nil {
+		return ""
+	}
+	return m.Path
+}
+
 // maxMappings bounds the number of mappings that are read (vm.max_map_count is 65530 by
 // default).
 const maxMappings = 1 << 20

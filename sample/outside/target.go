@@ -178,7 +178,7 @@ func (t *target) find() {
 			continue
 		}
 		t.tables, t.steps, t.names, t.why = tables, managed.New(tables), names, ""
-		t.names.File, t.names.Path = t.file, t.pathAt
+		t.names.File, t.names.Path = t.file, func(addr uint64) string { return t.mapping(addr).File() }
 		t.path = m.Path
 		t.threads.init(t.mem, tables)
 	}
@@ -201,14 +201,6 @@ func (t *target) mapping(addr uint64) *live.Mapping {
 		return m
 	}
 	return t.view.At(addr)
-}
-
-// pathAt is the path of the file that is mapped at an address, "" if none is.
-func (t *target) pathAt(addr uint64) string {
-	if m := t.mapping(addr); m != nil {
-		return m.Path
-	}
-	return ""
 }
 
 // code is the executable mapping that holds an address as of the last reading, nil if none does.
