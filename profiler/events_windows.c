@@ -9,6 +9,7 @@
 #define sw_claim sw_event_claim
 #define sw_copy sw_event_copy
 #include "../sample/probe/src/session.c"
+#include "../sample/probe/src/copy.c"
 #include "../sample/probe/src/events.c"
 #include "../sample/probe/src/dropped.c"
 

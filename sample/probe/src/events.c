@@ -129,67 +129,20 @@ static int closed(struct sw_header *h, uint32_t tid, uint32_t id, struct sw_open
 	return 0;
 }
 
-/* top is where the thread's stack ends: below what the C library keeps of a thread
- * (both libraries put it there), or where the kernel has begun the first one's. */
-static uint64_t top(struct sw_header *h, uint32_t tid)
-{
-	return tid == h->pid ? h->main_stack : thread_base() & ~7ull;
-}
-
 /* take copies the thread into a record. */
 static void take(struct sw_header *h, uint32_t tid, uint32_t id, const void *payload, uint32_t size, const struct kept *k, uint64_t since, uint64_t time, int flags)
 {
-	uint64_t from = k->sp, high = top(h, tid), want, at;
-	uint32_t body = size < SW_MAX_PAYLOAD ? size : SW_MAX_PAYLOAD, room = (body + 7) & ~7u;
-	if (high <= from || high - from > SW_MAX_STACK * 64ull) {
-		high = from + SW_MAX_CHECKED;
-		flags |= SW_FOREIGN;
-	}
-	if ((want = high - from) > SW_MAX_EVENT_STACK) {
-		want = SW_MAX_EVENT_STACK;
-		flags |= SW_CUT;
-	}
-	int typed = id == EXCEPTION_THROWN || id == ALLOCATION_TICK || id == ALLOCATION_SAMPLED;
-	if (typed) {
-		/* These come by thousands, each like the others: half of the ring is for what does not. */
-		if (__atomic_load_n(&h->head, __ATOMIC_RELAXED) - __atomic_load_n(&h->tail, __ATOMIC_RELAXED) > SW_RING_SIZE / 2) {
-			count(&h->missed);
-			sw_dropped(h, id, payload, size);
-			return;
-		}
-	}
-	struct sw_record *r = sw_claim(h, (sizeof *r + SW_MAX_EXTRA + room + want + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1), &at);
-	if (!r) {
-		count(&h->missed);
-		if (typed)
-			sw_dropped(h, id, payload, size);
+	const struct sw_at at = {tid, id, since, time, flags};
+	if (id != EXCEPTION_THROWN && id != ALLOCATION_TICK && id != ALLOCATION_SAMPLED) {
+		sw_take(h, &at, payload, size, k);
 		return;
 	}
-	char *extra = (char *)(r + 1), *text = extra + SW_MAX_EXTRA, *stack = text + room;
-	r->tid = tid;
-	r->slot = SW_SLOTS;
-	r->why = SW_EVENT;
-	r->time = time;
-	r->weight = 1;
-	r->extra_size = 0;
-	r->event = id;
-	r->payload_size = body;
-	r->since = since;
-	r->below = r->below_size = 0;
-	kept_registers(r->regs, k);
-	sw_copy(text, P(payload), body);
-	want = sw_checked(stack, from, want);
-	r->stack = from;
-	r->stack_size = (uint32_t)want;
-	if (sw_patched((uint64_t *)stack, want, h->patch)) {
-		r->extra_size = (uint32_t)sw_checked(extra, sw_current(), SW_MAX_EXTRA);
-		flags |= SW_PATCHED;
-	}
-	r->flags = (uint16_t)flags;
-	r->nanos = (uint32_t)(now() - time);
-	__atomic_fetch_add(&h->event_nanos, r->nanos, __ATOMIC_RELAXED);
-	count(&h->copies);
-	__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);
+	/* These come by thousands, each like the others: half of the ring is for what does not. */
+	if (__atomic_load_n(&h->head, __ATOMIC_RELAXED) - __atomic_load_n(&h->tail, __ATOMIC_RELAXED) > SW_RING_SIZE / 2)
+		count(&h->missed);
+	else if (sw_take(h, &at, payload, size, k))
+		return;
+	sw_dropped(h, id, payload, size);
 }
 
 /* stop ends a wait: long ones are taken. */

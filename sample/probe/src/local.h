@@ -33,6 +33,7 @@ void sw_restorer(void);
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid); /* 1 if the signal was for a read */
 #endif
 int sw_start(const char *socket); /* 0 if the tool has the file now */
+int sw_start_at(long socket, int pid); /* the same, of a tool that is connected already */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */
 void sw_relay(struct sw_header *h);
 void sw_unrelay(struct sw_header *h);
@@ -42,6 +43,16 @@ void sw_copy(void *to, uint64_t from, uint64_t n);
 uint64_t sw_checked(void *to, uint64_t from, uint64_t n);
 struct sw_record *sw_claim(struct sw_header *h, uint64_t size, uint64_t *at);
 int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch);
+
+/* copy.c: what a copy is of, and whether there was room for it. */
+struct sw_at {
+	uint32_t tid;
+	uint32_t id;    /* the event's, or SW_ASKED_COPY */
+	uint64_t since; /* of a wait: when it began */
+	uint64_t time;
+	int flags;
+};
+int sw_take(struct sw_header *h, const struct sw_at *what, const void *payload, uint32_t size, const struct kept *k);
 
 /* dropped.c */
 void sw_dropped(struct sw_header *h, uint32_t id, const uint8_t *payload, uint32_t size);

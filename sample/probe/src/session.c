@@ -104,25 +104,6 @@ int sw_silence(struct sw_header *h)
 	return 1;
 }
 
-/* main_stack is where the first thread's stack begins, of field 28 of its stat. */
-static uint64_t main_stack(void)
-{
-	char buf[1024];
-	long fd = open_file("/proc/self/stat", 02000000), n = fd < 0 ? -1 : sys3(NR_read, fd, P(buf), sizeof buf - 1), i;
-	uint64_t value = 0;
-	if (fd >= 0)
-		sys3(NR_close, fd, 0, 0);
-	for (i = n - 1; i >= 0 && buf[i] != ')'; i--) /* a name may have anything in it */
-		;
-	for (int field = 2; i >= 0 && i < n; i++) {
-		if (buf[i] == ' ')
-			field++;
-		else if (field == 28)
-			value = value * 10 + (uint64_t)(buf[i] - '0');
-	}
-	return value ? value + 64 : 0; /* the entry point has its frame there */
-}
-
 #else
 /* finish waits for the tool's word, or its silence. */
 static DWORD WINAPI finish(void *header)
@@ -145,7 +126,6 @@ static void helper(struct sw_header *h)
 		CloseHandle(thread);
 }
 
-static uint64_t main_stack(void) { return 0; } /* a thread's block has it */
 #endif
 
 int sw_listen(void *profiler, void *any)
@@ -155,7 +135,6 @@ int sw_listen(void *profiler, void *any)
 	struct { const wchar *name; uint64_t keywords; uint32_t level, pad; const wchar *filter; } config = {name, keywords(h->events), VERBOSE, 0, 0};
 	void *found = 0;
 	hresult e = ((hresult (*)(void *, const void *, void **))method(any, INFO_QUERY))(any, iid, &found);
-	h->main_stack = main_stack();
 	sw_forget();
 	runtime = 0;
 	info = found;

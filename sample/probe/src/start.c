@@ -102,6 +102,25 @@ void sw_put_back(struct sw_header *h)
 	__atomic_store_n(&h->left, SW_LEFT, __ATOMIC_RELEASE);
 }
 
+/* main_stack is where the first thread's stack begins, of field 28 of its stat. */
+static uint64_t main_stack(void)
+{
+	char buf[1024];
+	long fd = open_file("/proc/self/stat", 02000000), n = fd < 0 ? -1 : sys3(NR_read, fd, P(buf), sizeof buf - 1), i;
+	uint64_t value = 0;
+	if (fd >= 0)
+		sys3(NR_close, fd, 0, 0);
+	for (i = n - 1; i >= 0 && buf[i] != ')'; i--) /* a name may have anything in it */
+		;
+	for (int field = 2; i >= 0 && i < n; i++) {
+		if (buf[i] == ' ')
+			field++;
+		else if (field == 28)
+			value = value * 10 + (uint64_t)(buf[i] - '0');
+	}
+	return value ? value + 64 : 0; /* the entry point has its frame there */
+}
+
 /* dial connects to the tool's socket. */
 static long dial(const char *path)
 {
@@ -138,23 +157,6 @@ static void heed(long s)
 	sys3(NR_read, s, P(&c), 1);
 }
 
-/* hand_over gives the file to the tool, and leave to read this process. */
-static int hand_over(const char *path, int fd)
-{
-	struct { int32_t pid, uid, gid; } peer = {0, 0, 0};
-	uint32_t n = sizeof peer;
-	long s = dial(path);
-	if (s < 0)
-		return -1;
-	if (sys6(NR_getsockopt, s, 1, 17 /* SO_PEERCRED */, P(&peer), P(&n), 0) == 0 && peer.pid > 0)
-		sys3(NR_prctl, 0x59616d61 /* PR_SET_PTRACER */, peer.pid, 0);
-	int e = greet(s, fd);
-	if (!e)
-		heed(s);
-	sys3(NR_close, s, 0, 0);
-	return e;
-}
-
 /* sw_ask_tool asks whether this runtime can be sampled from outside. The answer
  * is the path of a library that is to be loaded instead, or nothing. A tool that
  * does not answer soon is not waited for. */
@@ -174,22 +176,19 @@ int sw_ask_tool(const char *socket, char *instead, int room)
 	return n > 0 && instead[0] == '/';
 }
 
-int sw_start(const char *socket)
+/* prepare makes the file and takes the signals; 0 if it cannot. */
+static struct sw_header *prepare(int *fd)
 {
-	int fd = -1;
 	struct sw_header *h = sw_shared;
 	if (h && !h->left && now() - h->heartbeat < h->stale)
-		return -1; /* it is being recorded */
+		return 0; /* it is being recorded */
 	if (sw_silence(h))
-		return -1; /* it was, and its session is ending */
+		return 0; /* it was, and its session is ending */
 	if (h)
 		sw_end(h);
-	h = map(&fd, h);
-	if (!h) {
-		if (fd >= 0)
-			sys3(NR_close, fd, 0, 0);
-		return -1;
-	}
+	h = map(fd, h);
+	if (!h)
+		return 0;
 	h->magic = SW_MAGIC;
 	h->version = SW_VERSION;
 	h->arch = SW_ARCH;
@@ -199,6 +198,7 @@ int sw_start(const char *socket)
 	h->tag |= 0x80000000u;
 	h->stale = STALE;
 	h->heartbeat = now();
+	h->main_stack = main_stack();
 	sw_shared = h;
 	if (is_free(SIGURG))
 		h->legacy = (uint32_t)take(SIGURG);
@@ -211,13 +211,50 @@ int sw_start(const char *socket)
 	h->timer_signal = h->legacy ? h->legacy : h->real_time;
 	sw_relay(h);
 	guard(h, 1);
-	int e = hand_over(socket, fd);
-	sys3(NR_close, fd, 0, 0);
-	if (e || h->ending) { /* the tool cannot use it */
+	return h;
+}
+
+/* hand_over gives the file to the tool, and leave to read this process. */
+static int hand_over(long s, int fd, int pid, int waits)
+{
+	if (pid > 0)
+		sys3(NR_prctl, 0x59616d61 /* PR_SET_PTRACER */, pid, 0);
+	int e = greet(s, fd);
+	if (!e && waits)
+		heed(s);
+	return e;
+}
+
+/* begun ends what a tool cannot use. */
+static int begun(struct sw_header *h, int fd, int e)
+{
+	if (fd >= 0)
+		sys3(NR_close, fd, 0, 0);
+	if (h && (e || h->ending))
 		sw_end(h);
-		return -1;
+	return !h || e || h->ending ? -1 : 0;
+}
+
+int sw_start_at(long s, int pid)
+{
+	int fd = -1;
+	struct sw_header *h = prepare(&fd);
+	return begun(h, fd, h ? hand_over(s, fd, pid, 0) : -1);
+}
+
+int sw_start(const char *socket)
+{
+	struct { int32_t pid, uid, gid; } peer = {0, 0, 0};
+	uint32_t n = sizeof peer;
+	int fd = -1, e = -1;
+	struct sw_header *h = prepare(&fd);
+	long s = h ? dial(socket) : -1;
+	if (s >= 0) {
+		sys6(NR_getsockopt, s, 1, 17 /* SO_PEERCRED */, P(&peer), P(&n), 0);
+		e = hand_over(s, fd, peer.pid, 1);
+		sys3(NR_close, s, 0, 0);
 	}
-	return 0;
+	return begun(h, fd, e);
 }
 
 /* sw_socket_from_environment reads SEEDWALK_SOCKET from the environment the

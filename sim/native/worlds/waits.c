@@ -3,6 +3,7 @@
  * exception, its stop never came. */
 #include "world.h"
 
+#include "copy.c"
 #include "events.c"
 
 enum { TID = 1000, WORDS = sizeof(struct sw_open) / 8 };

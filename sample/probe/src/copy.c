@@ -1,0 +1,57 @@
+/* A copy of the calling thread at a call: its registers as the call keeps them, and its
+ * stack from the caller on. Nothing here waits, allocates or locks. */
+#include "local.h"
+
+/* top is where the thread's stack ends: below what the C library keeps of a thread
+ * (both libraries put it there), or where the kernel has begun the first one's. */
+static uint64_t top(struct sw_header *h, uint32_t tid)
+{
+	return tid == h->pid ? h->main_stack : thread_base() & ~7ull;
+}
+
+/* sw_take copies the thread into a record. It returns 0 if the ring has no room. */
+int sw_take(struct sw_header *h, const struct sw_at *what, const void *payload, uint32_t size, const struct kept *k)
+{
+	int flags = what->flags;
+	uint64_t from = k->sp, high = top(h, what->tid), want, at;
+	uint32_t body = size < SW_MAX_PAYLOAD ? size : SW_MAX_PAYLOAD, room = (body + 7) & ~7u;
+	if (high <= from || high - from > SW_MAX_STACK * 64ull) {
+		high = from + SW_MAX_CHECKED;
+		flags |= SW_FOREIGN;
+	}
+	if ((want = high - from) > SW_MAX_EVENT_STACK) {
+		want = SW_MAX_EVENT_STACK;
+		flags |= SW_CUT;
+	}
+	struct sw_record *r = sw_claim(h, (sizeof *r + SW_MAX_EXTRA + room + want + SW_ALIGN - 1) & ~(uint64_t)(SW_ALIGN - 1), &at);
+	if (!r) {
+		__atomic_fetch_add(&h->missed, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	char *extra = (char *)(r + 1), *text = extra + SW_MAX_EXTRA, *stack = text + room;
+	r->tid = what->tid;
+	r->slot = SW_SLOTS;
+	r->why = SW_EVENT;
+	r->time = what->time;
+	r->weight = 1;
+	r->extra_size = 0;
+	r->event = what->id;
+	r->payload_size = body;
+	r->since = what->since;
+	r->below = r->below_size = 0;
+	kept_registers(r->regs, k);
+	sw_copy(text, P(payload), body);
+	want = sw_checked(stack, from, want);
+	r->stack = from;
+	r->stack_size = (uint32_t)want;
+	if (sw_patched((uint64_t *)stack, want, h->patch)) {
+		r->extra_size = (uint32_t)sw_checked(extra, sw_current(), SW_MAX_EXTRA);
+		flags |= SW_PATCHED;
+	}
+	r->flags = (uint16_t)flags;
+	r->nanos = (uint32_t)(now() - what->time);
+	__atomic_fetch_add(&h->event_nanos, r->nanos, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&h->copies, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->commit, at | 1, __ATOMIC_RELEASE);
+	return 1;
+}
