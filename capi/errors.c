@@ -1,10 +1,6 @@
 /* Texts of errors: in C, so that a callback may ask for one. */
 #include "sampler.h"
 
-#include <stddef.h>
-
-#include "../profiler/host/platform.h"
-
 /* By the error's number, negated. */
 static const char *const texts[] = {
 	[-SEEDWALK_OK] = "no error",
@@ -27,6 +23,8 @@ static const char *const texts[] = {
 	[-SEEDWALK_UNSUPPORTED] = "there is no sampler for this architecture",
 	[-SEEDWALK_FULL] = "no room for another copy: it is dropped",
 	[-SEEDWALK_TAKEN] = "SIGRTMIN+5 has another handler, or none, since seedwalk_sampler_open: no thread would answer",
+	[-SEEDWALK_NO_ENGINE] = "the helper process cannot be started: seedwalk_sampler_problem says why",
+	[-SEEDWALK_ENGINE_GONE] = "the helper process has ended, or hangs: seedwalk_sampler_open starts another",
 };
 
 /* Copies a text as far as there is room; its length then. */
@@ -61,6 +59,8 @@ int sw_told(int error)
 	case SEEDWALK_OLD_RUNTIME:
 	case SEEDWALK_REFUSED:
 	case SEEDWALK_SYSTEM:
+	case SEEDWALK_NO_ENGINE:
+	case SEEDWALK_ENGINE_GONE:
 		return error; /* told already, in more words */
 	}
 	sw_problem(texts[-error]);

@@ -89,6 +89,8 @@ enum {
 	SEEDWALK_FULL = -18,         /* no room for another copy: it is dropped, and counted */
 	SEEDWALK_TAKEN = -19,        /* Linux: since open somebody has set another handler for SIGRTMIN+5
 	                              * that does not pass on to ours, or none: no thread would answer */
+	SEEDWALK_NO_ENGINE = -20,    /* the client library's helper process cannot be started */
+	SEEDWALK_ENGINE_GONE = -21,  /* it has ended, or hangs: open again */
 };
 
 /* Architectures of stacks. */
@@ -421,6 +423,7 @@ typedef struct {
 	 * exact it is the return address: look up the address before it. From a library before
 	 * this was added size ends here: see there first. */
 	const uint64_t *addresses;
+	uint64_t wall_ns; /* elapsed time that the sample stands for; 0 of a copy, and where it is not known */
 } seedwalk_stack;
 
 /* Called for each stack on the calling thread, when nothing is suspended. It may do

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -67,17 +66,17 @@ func (s *server) sampled(c stream, pid int) (stream, error) {
 		return nil, fmt.Errorf("process %d connected and sent nothing: %w", pid, err)
 	}
 	u.SetReadDeadline(time.Time{})
-	if n != 8 || binary.LittleEndian.Uint64(first) != probe.Magic {
+	fd, err := probe.Greeted(first[:n], control[:oob])
+	if err == probe.ErrNoGreeting {
 		return readStream{c, io.MultiReader(bytes.NewReader(first[:n]), c)}, nil
 	}
 	defer c.Close()
-	if oob == 0 {
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	if fd < 0 {
 		s.answer(c, pid)
 		return nil, errAnswered
-	}
-	fd, err := received(control[:oob])
-	if err != nil {
-		return nil, fmt.Errorf("the probe in process %d sent no file: %w", pid, err)
 	}
 	defer unix.Close(fd)
 	return s.engine(fd, pid)
@@ -124,18 +123,4 @@ func (s *server) engine(fd, pid int) (stream, error) {
 		return nil, err
 	}
 	return running(e, here, there), nil
-}
-
-// received is the descriptor of a control message.
-func received(control []byte) (int, error) {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil || len(messages) != 1 {
-		return -1, errors.New("no descriptor")
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return -1, errors.New("not one descriptor")
-	}
-	unix.CloseOnExec(fds[0])
-	return fds[0], nil
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/cmd/engine"
 )
 
 const completionHelp = `Usage: seedwalk completion bash|zsh|fish
@@ -41,7 +43,7 @@ func runCompletion(args []string) int {
 // helpTexts are the help texts by command. They are where the flags come from.
 func helpTexts() map[string]string {
 	return map[string]string{"record": recordHelpText(), "report": reportHelpText(), "diff": diffHelp, "convert": convertHelp, "waits": waitsHelp, "top": topHelp, "agent": agentHelp,
-		"stack": stackHelp, "hang": hangHelp, "tasks": tasksHelp, "doctor": doctorHelp, "info": infoHelp, "capture": captureHelp, "replay": replayHelp, "rules": rulesHelp, "sim": simHelp,
+		"stack": stackHelp, "hang": hangHelp, "tasks": tasksHelp, "doctor": doctorHelp, "info": infoHelp, "capture": captureHelp, "engine": engine.Help, "replay": replayHelp, "rules": rulesHelp, "sim": simHelp,
 		"completion": completionHelp, "version": versionHelp}
 }
 

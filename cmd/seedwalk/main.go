@@ -1,24 +1,19 @@
 // Command seedwalk takes complete mixed-mode stacks of .NET programs.
 //
-// Exit codes: 0 success, 1 what was asked about is not well (doctor, checks, a
-// trace that is damaged or lost events),
-// 2 wrong usage, 3 what was to be read could not be (info, replay); `record` gives
-// the command's own exit code, 125 if seedwalk itself could not begin or keep the
-// result, 126 if the command could not be run, 127 if it was not found, 128+n if
-// signal n ended it (not on Windows).
+// Exit codes: 0 success, 1 what was asked about is not well (doctor, checks, a damaged trace), 2 wrong
+// usage, 3 what was to be read could not be (info, replay); `record` gives the command's own exit code,
+// 125 if seedwalk itself could not begin or keep the result, 126 if the command could not be run, 127 if
+// it was not found, 128+n if signal n ended it (not on Windows).
 //
-// Sources: the POSIX shell's exit codes and env(1), for those of record; NO_COLOR
-// (no-color.org); each command's package names its own.
+// Sources: the POSIX shell's exit codes and env(1), for record's; no-color.org; each package names its own.
 //
-// Glossary. What a word means that the commands print is said by `seedwalk help` and
-// docs/.
+// Glossary. `seedwalk help` and docs/ say what the words mean that the commands print.
 //
 // Strategy: a command is one file with its flags, its usage and a call into a package
 // that does the work; what only one system has stands in files with its name. Every
 // help text is a golden file.
 //
-// Known gaps: sampling on macOS and BSD; what is not on a system says so, and is not
-// missing from the help.
+// Known gaps: sampling on macOS and BSD; what is not on a system says so.
 package main
 
 import (
@@ -28,6 +23,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/seedwalk/seedwalk/cmd/engine"
 )
 
 // Exit codes of the tool itself; record's are in package record.
@@ -64,6 +61,7 @@ func init() {
 		command{"doctor", "say what would stop a recording here", runDoctor},
 		command{"info", "show and check the unwind data of an image", runInfo},
 		command{"capture", "keep stacks of a running program in a file, to walk them again", runCapture},
+		command{"engine", "sample for a client library, which starts this", engine.Run},
 		command{"replay", "run the walkers over recorded inputs with true answers", runReplay},
 		command{"rules", "say what a profiler may call where, and what an answer means", runRules},
 		command{"sim", "show the rules of stack walking in simulated processes", runSim},

@@ -16,7 +16,8 @@ import (
 
 var samplerSamples = flag.Int("sampler", 3000, "how many samples TestSampler judges of each build on each runtime")
 
-// vendor builds a profiler of one C++ file with the C library, as its author would.
+// vendor builds a profiler of one C++ or C file with the C library, or with the client library, as
+// its author would.
 func vendor(t *testing.T, dir, source, kind string) string {
 	t.Helper()
 	if _, err := exec.LookPath("g++"); err != nil {
@@ -24,12 +25,19 @@ func vendor(t *testing.T, dir, source, kind string) string {
 	}
 	library, out := filepath.Join(dir, kind), filepath.Join(dir, "lib"+filepath.Base(source)+kind+".so")
 	mode := map[string]string{".so": "shared", ".a": "archive"}[filepath.Ext(kind)]
+	script, compiler := "capi/build.sh", []string{"g++", "-std=c++17"}
+	if strings.Contains(kind, "client") {
+		script = "capi/client/build.sh"
+	}
+	if filepath.Ext(source) == ".c" {
+		compiler = []string{"gcc", "-std=gnu11"}
+	}
 	var todo [][]string
 	if _, err := os.Stat(library); err != nil { // built once for all
-		todo = append(todo, []string{filepath.Join(root, "capi", "build.sh"), mode, library})
+		todo = append(todo, []string{filepath.Join(root, script), mode, library})
 	}
-	todo = append(todo, []string{"g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-I" + filepath.Join(root, "capi"), "-shared", "-fPIC", "-o", out,
-		filepath.Join(root, source), library, "-lpthread", "-Wl,-rpath," + dir})
+	todo = append(todo, append(compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(root, "capi"), "-I"+filepath.Join(root, "capi", "client"), "-shared", "-fPIC", "-o", out,
+		filepath.Join(root, source), library, "-lpthread", "-Wl,-rpath,"+dir))
 	for _, argv := range todo {
 		if r := run(t, 10*time.Minute, nil, argv...); r.code != 0 {
 			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)

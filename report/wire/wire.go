@@ -167,7 +167,8 @@ const (
 	EventLock       = 3 // for a Monitor that another thread held
 	EventAllocation = 4
 	EventException  = 5
-	NumEvents       = 6
+	NumEvents       = 6 // of a recording
+	EventCopy       = 6 // asked for by the program itself, whose tag is Lock; to a client library only
 )
 
 // EventOpen marks a wait that had not ended. Nanos is then a lower bound.

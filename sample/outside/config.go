@@ -13,9 +13,13 @@ type Config struct {
 	Probe   string                   // the probe's library, as the target has it mapped
 	Events  uint32                   // of the runtime: probe.WaitEvents and so on
 	WaitMin time.Duration            // shorter waits are counted only
+	Copies  bool                     // the program copies its own threads
 	Start   *Starting                // samples of a command's start, nil if there are none
 	File    Shared                   // Windows: what the process that takes it shares with us, nil if no events are wanted
 }
+
+// pieces reports whether large records come, which are read soon.
+func (c *Config) pieces() bool { return c.Events != 0 || c.Copies }
 
 // Shared is a *probe.File.
 type Shared interface{ Owner() int }

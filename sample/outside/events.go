@@ -3,6 +3,7 @@
 package outside
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -154,6 +155,10 @@ func (e *Engine) walkEvent(s *stackSample) {
 		gap, e.s.Frames = merge.GapNoInfo, e.s.Frames[:0]
 		v.unwalked++
 	}
+	if r.Event == probe.AskedCopy {
+		e.sendCopy(r, gap)
+		return
+	}
 	v.ips = v.ips[:0]
 	for i := range e.s.Frames {
 		v.ips = append(v.ips, e.s.Frames[i].IP)
@@ -177,6 +182,17 @@ func (e *Engine) walkEvent(s *stackSample) {
 		return
 	}
 	e.sendEvent(r.Event, &m)
+}
+
+// sendCopy sends the stack that a thread of the program has copied of itself.
+func (e *Engine) sendCopy(r *probe.Record, gap merge.Gap) {
+	m := wire.Event{TID: uint64(r.TID), TimeUnixNano: int64(r.Time) + e.events.offset, Kind: wire.EventCopy, Gap: uint8(gap), Frames: e.s.Frames}
+	if len(r.Payload) == 8 {
+		m.Lock = binary.LittleEndian.Uint64(r.Payload)
+	}
+	if e.s.Out.Event(&m); e.s.Out.Len() > 1<<17 {
+		e.s.flush()
+	}
 }
 
 // sendUncut sends what has waited for the delivery.

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -95,6 +96,32 @@ func Open(fd, pid int) (*File, error) {
 	f.Beat()
 	return f, nil
 }
+
+// Greeted returns the file that came with a probe's greeting; -1 and no error for a greeting
+// without one, which asks what to load. ErrNoGreeting is the answer to other bytes.
+func Greeted(first, control []byte) (fd int, err error) {
+	if len(first) != 8 || binary.LittleEndian.Uint64(first) != Magic {
+		return -1, ErrNoGreeting
+	}
+	if len(control) == 0 {
+		return -1, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(messages) != 1 {
+		return -1, errNoFile
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1, errNoFile
+	}
+	unix.CloseOnExec(fds[0])
+	return fds[0], nil
+}
+
+// ErrNoGreeting says that what was sent is not a probe's greeting.
+var ErrNoGreeting = errors.New("no greeting of a probe")
+
+var errNoFile = errors.New("the probe sent no file")
 
 // Arch is the target's.
 func (f *File) Arch() context.Arch { return f.arch }

@@ -33,7 +33,7 @@ void sw_restorer(void);
 int sw_answer(struct sw_header *h, const struct info *si, uint32_t tid); /* 1 if the signal was for a read */
 #endif
 int sw_start(const char *socket); /* 0 if the tool has the file now */
-int sw_start_at(long socket, int pid); /* the same, of a tool that is connected already */
+int sw_start_at(long socket, int pid); /* the same, of a tool that is connected already; -1 no memory, -2 the tool is gone */
 int sw_ask_tool(const char *socket, char *instead, int room); /* 1 if there is a library to load instead */
 void sw_relay(struct sw_header *h);
 void sw_unrelay(struct sw_header *h);

@@ -225,14 +225,14 @@ static int hand_over(long s, int fd, int pid, int waits)
 	return e;
 }
 
-/* begun ends what a tool cannot use. */
+/* begun ends what a tool cannot use: -1 there is no file, -2 the tool has not taken it. */
 static int begun(struct sw_header *h, int fd, int e)
 {
 	if (fd >= 0)
 		sys3(NR_close, fd, 0, 0);
 	if (h && (e || h->ending))
 		sw_end(h);
-	return !h || e || h->ending ? -1 : 0;
+	return !h ? -1 : e || h->ending ? -2 : 0;
 }
 
 int sw_start_at(long s, int pid)

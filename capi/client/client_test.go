@@ -1,0 +1,143 @@
+package client
+
+import (
+	"debug/elf"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+func build(t *testing.T, argv ...string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED-CHECK: the client library is for Linux")
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("SKIPPED-CHECK: no gcc")
+	}
+	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+}
+
+// The library needs no other one and no version of a symbol, shows its own names only, and is small.
+func TestNeedsNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "libseedwalk_client.so")
+	build(t, "./build.sh", "shared", path)
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if libs, _ := f.ImportedLibraries(); len(libs) != 0 {
+		t.Errorf("it needs %v", libs)
+	}
+	symbols, _ := f.DynamicSymbols()
+	shown := 0
+	for _, s := range symbols {
+		switch {
+		case s.Section == elf.SHN_UNDEF && s.Version != "":
+			t.Errorf("%s has the version %s", s.Name, s.Version)
+		case s.Section != elf.SHN_UNDEF && s.Section != elf.SHN_ABS && elf.ST_TYPE(s.Info) == elf.STT_FUNC:
+			if shown++; !strings.HasPrefix(s.Name, "seedwalk_") {
+				t.Errorf("it shows %s", s.Name)
+			}
+		}
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_TLS {
+			t.Error("it has thread-local storage")
+		}
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() > 100<<10 || shown < 15 {
+		t.Errorf("%d bytes, %d functions, %v", st.Size(), shown, err)
+	}
+}
+
+// decoder builds the decoder with the compiler's checks of memory.
+func decoder(t *testing.T) string {
+	exe := filepath.Join(t.TempDir(), "decode")
+	build(t, "gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+		"-I..", "-o", exe, "testdata/decode.c", "src/stream.c")
+	return exe
+}
+
+// sent is a stream that has everything in it, and what of it the client shows.
+func sent() (stream []byte, shown string) {
+	w := wire.NewWriter(nil)
+	var text strings.Builder
+	w.Hello(&wire.Hello{PID: 1, Arch: "amd64"})
+	w.GapName(3, "truncated")
+	w.Module(&wire.Module{ID: 1, Start: 0x1000, End: 0x2000, Bias: 0x800, Path: "/lib/a.so", BuildID: "abcd"})
+	w.Method(&wire.Method{ID: 2, FunctionID: 0x77, Name: "N.T.M", Module: "N"})
+	w.Thread(&wire.Thread{TID: 9, Name: "worker"})
+	frames := []wire.Frame{{Kind: unwind.KindNative, Trust: 2, Flags: wire.FrameExact, Module: 1, IP: 0x1810}, {Kind: unwind.KindManaged, Trust: 7, Method: 2, IP: 0x7f0000001234}, {Kind: unwind.KindGap, Gap: 3}}
+	const rows = ` 0 2 0 1 1810 0 1 "" "/lib/a.so" "abcd" 1010
+ 1 7 0 0 7f0000001234 77 0 "N.T.M" "N" "" 0
+ 4 0 3 0 0 0 0 "" "" "" 0
+`
+	for i := range 40 {
+		w.Sample(&wire.Sample{TID: 9, TimeUnixNano: int64(i), WallNanos: 5, CPUNanos: 6, Gap: 3, Frames: frames})
+		fmt.Fprintf(&text, "stack 9 %d 5 6 tag 0 gap 3 doubtful 1 \"worker\"\n%s", i, rows)
+		w.Stats("key", 1)
+		w.Event(&wire.Event{TID: 8, TimeUnixNano: 4, Kind: wire.EventCopy, Lock: 12345, Name: "n", Text: "t", Frames: frames})
+		fmt.Fprintf(&text, "stack 8 4 0 0 tag 12345 gap 0 doubtful 1 \"\"\n%s", rows)
+		w.Event(&wire.Event{TID: 8, Kind: wire.EventWait, Frames: frames})
+	}
+	w.Note("a note")
+	w.Bye("done")
+	text.WriteString("end 2 a note done\n")
+	return w.Bytes(), text.String()
+}
+
+// What the engine's writer writes is what the client reads, however it is cut into pieces.
+func TestDecode(t *testing.T) {
+	exe, path := decoder(t), filepath.Join(t.TempDir(), "stream")
+	stream, want := sent()
+	if err := os.WriteFile(path, stream, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, piece := range []string{"1", "7", "1000000"} {
+		if out, err := exec.Command(exe, path, piece).CombinedOutput(); err != nil || string(out) != want {
+			t.Fatalf("in pieces of %s: %v\n%.2000s\nwant\n%.2000s", piece, err, out, want)
+		}
+	}
+}
+
+// Damaged streams end in an error or in less, and touch no memory that is not theirs.
+func TestDecodeDamaged(t *testing.T) {
+	exe, path := decoder(t), filepath.Join(t.TempDir(), "stream")
+	stream, _ := sent()
+	r := rand.New(rand.NewPCG(1, 2))
+	malformed := 0
+	for i := range 300 {
+		b := append([]byte(nil), stream...)
+		for range 1 + r.IntN(8) {
+			b[r.IntN(len(b))] = byte(r.Uint32())
+		}
+		if i%3 == 0 {
+			b = b[:r.IntN(len(b))]
+		}
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(exe, path, "4096").CombinedOutput()
+		if err != nil {
+			t.Fatalf("stream %d: %v\n%.3000s", i, err, out)
+		}
+		if strings.Contains(string(out), "end 3") {
+			malformed++
+		}
+	}
+	if malformed < 20 {
+		t.Errorf("only %d of 300 streams were found to be malformed", malformed)
+	}
+}

@@ -1,0 +1,16 @@
+// Package client is the client library: the sampler's interface of capi/seedwalk.h in plain C, over a
+// helper process. The package itself has its tests only; the sources are in src, and build.sh builds
+// them.
+//
+// Sources: clone(2), unix(7), pidfd_open(2); report/wire for the stream; sample/probe/src, which the
+// library has within it.
+//
+// Glossary. The *engine*, or helper, is `seedwalk engine` (cmd/engine).
+//
+// Strategy. No thread, no lock, no Go, and no suspension in the program. The helper is nobody's child.
+// What it sends is decoded with every size checked. If it ends, hangs, or sends anything else, the
+// probe's signals are put back, and the caller gets an error.
+//
+// Known gaps: Linux only. Of native frames there are module and address, and no names. Nothing but the
+// x86-64 library has run on a real runtime.
+package client

@@ -1,0 +1,52 @@
+/* seedwalk_client.h: the sampler of seedwalk.h without Go and without suspensions, for Linux.
+ *
+ * libseedwalk_client has the seedwalk_sampler_ functions of seedwalk.h, seedwalk_error_text,
+ * seedwalk_gap_name, and seedwalk_version. A profiler that uses these changes its link line.
+ * seedwalk_sampler_open starts the tool (`seedwalk engine`) as a helper process beside the program.
+ * The helper samples: a running thread where its processor time says, a blocked one from outside.
+ * It walks the copies and sends the stacks. .NET 8 or later. What differs from the library in the
+ * process:
+ *   - seedwalk_sampler_open may be called at any time, on any thread, with or without options, and
+ *     again after seedwalk_sampler_close. No callback has to be forwarded and no event mask to be
+ *     set; with ThreadAssignedToOSThread forwarded, a stack has its ThreadID.
+ *   - seedwalk_sampler_sample takes no samples. It gives the stacks that have come, 4096 at most, and
+ *     does not wait. Call it often, every 10 ms or so, on any thread, by one thread at a time. What is
+ *     not fetched fills the socket; then samples are dropped, and the program runs on.
+ *   - Copies and samples come by the same call, in the order of the walks. `tag` tells them apart.
+ *   - A sample stands for cpu_ns of processor time, or for wall_ns of waiting.
+ *   - seedwalk_sampler_next gives one stack, good until the next call.
+ *   - SEEDWALK_ENGINE_GONE: the helper has ended, or hangs. Everything in this process is put back.
+ *     seedwalk_sampler_open starts another one. SEEDWALK_REFUSED: the runtime cannot be read.
+ * The library stays mapped once it has been opened. In a fork every call answers SEEDWALK_NOT_OPEN
+ * until seedwalk_sampler_open is called there. */
+#ifndef SEEDWALK_CLIENT_H
+#define SEEDWALK_CLIENT_H
+
+#include "seedwalk.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* flags of seedwalk_client_options */
+enum {
+	SEEDWALK_CLIENT_NO_CPU = 1,  /* no samples of running threads */
+	SEEDWALK_CLIENT_NO_WALL = 2, /* none of blocked ones */
+};
+
+typedef struct {
+	uint32_t size;
+	uint32_t flags;
+	uint32_t millihertz; /* samples a second of a thread, times 1000, at most 1000000; 0: 100 a second */
+	uint32_t reserved;
+	const char *engine;  /* path of the tool, which must stay; null: SEEDWALK_ENGINE of the environment, or
+	                      * `seedwalk` beside the library */
+} seedwalk_client_options;
+
+/* What the next seedwalk_sampler_open asks of the helper. */
+extern int seedwalk_client_configure(const seedwalk_client_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

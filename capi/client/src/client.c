@@ -1,0 +1,383 @@
+/* The sampler's interface (seedwalk.h) over a helper process. The probe within this library
+ * copies threads; the helper, `seedwalk engine`, clocks them, walks the copies and sends stacks.
+ * No thread, no Go, and nothing that suspends the runtime is in this process. */
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void sw_problem(const char *what); /* capi/errors.c */
+int sw_told(int error);
+
+#if defined(__x86_64__)
+enum { NR_shutdown = 48 };
+/* seedwalk_sampler_copy(tag) calls sw_copy_now(tag, kept): registers and stack as the caller has them. */
+__asm__(".text\n.globl seedwalk_sampler_copy\n.type seedwalk_sampler_copy,%function\nseedwalk_sampler_copy:\n\t.cfi_startproc\n"
+	"\tmov (%rsp), %r10\n\tlea 8(%rsp), %r11\n\tsub $72, %rsp\n\t.cfi_adjust_cfa_offset 72\n"
+	"\tmov %r10, (%rsp)\n\tmov %r11, 8(%rsp)\n\tmov %rbx, 16(%rsp)\n\tmov %rbp, 24(%rsp)\n"
+	"\tmov %r12, 32(%rsp)\n\tmov %r13, 40(%rsp)\n\tmov %r14, 48(%rsp)\n\tmov %r15, 56(%rsp)\n"
+	"\tmov %rsp, %rsi\n\tcall sw_copy_now\n\tadd $72, %rsp\n\t.cfi_adjust_cfa_offset -72\n\tret\n"
+	"\t.cfi_endproc\n.size seedwalk_sampler_copy, .-seedwalk_sampler_copy\n");
+#else
+enum { NR_shutdown = 210 };
+__asm__(".text\n.globl seedwalk_sampler_copy\n.type seedwalk_sampler_copy,%function\nseedwalk_sampler_copy:\n\t.cfi_startproc\n"
+	"\tsub sp, sp, #192\n\t.cfi_adjust_cfa_offset 192\n\tstp x29, x30, [sp, #176]\n\t.cfi_rel_offset x29, 176\n\t.cfi_rel_offset x30, 184\n"
+	"\tadd x9, sp, #192\n\tstp x30, x9, [sp]\n"
+	"\tstp x19, x20, [sp, #16]\n\tstp x21, x22, [sp, #32]\n\tstp x23, x24, [sp, #48]\n"
+	"\tstp x25, x26, [sp, #64]\n\tstp x27, x28, [sp, #80]\n\tstr x29, [sp, #96]\n"
+	"\tstp d8, d9, [sp, #104]\n\tstp d10, d11, [sp, #120]\n\tstp d12, d13, [sp, #136]\n\tstp d14, d15, [sp, #152]\n"
+	"\tadd x29, sp, #176\n\tmov x1, sp\n\tbl sw_copy_now\n"
+	"\tldp x29, x30, [sp, #176]\n\t.cfi_restore x29\n\t.cfi_restore x30\n\tadd sp, sp, #192\n\t.cfi_adjust_cfa_offset -192\n\tret\n"
+	"\t.cfi_endproc\n.size seedwalk_sampler_copy, .-seedwalk_sampler_copy\n");
+#endif
+
+enum { CLOSED, OPEN, GONE };
+enum { MOST_STACKS = 4096, MOST_READS = 512, RATE = 100000 /* thousandths of a hertz */, HANGS_S = 10, CLOSE_S = 3 };
+#define SECOND 1000000000ull
+
+static uint32_t state, inside; /* inside: a thread uses what follows */
+static int32_t owner;          /* the process that opened: a fork has the memory, too, and no engine */
+static struct engine engine = {0, -1, -1};
+static struct stream in;
+static char engine_path[1024];
+static seedwalk_client_options wanted;
+
+/* What the probe's files ask of session.c: there is no session. */
+int sw_silence(struct sw_header *h) { return (void)h, 0; }
+
+/* sw_current is the runtime's Thread of the calling thread, as the engine has told it; 0 = not yet. */
+uint64_t sw_current(void)
+{
+	uint32_t tid = own_tid();
+	struct sw_slot *all = (struct sw_slot *)((char *)sw_shared + SW_HEADER_SIZE);
+	for (uint32_t i = 0; i < SW_NEAR; i++) {
+		struct sw_slot *s = all + ((tid + i) & (SW_SLOTS - 1));
+		if (s->tid == tid)
+			return __atomic_load_n(&s->extra, __ATOMIC_ACQUIRE);
+	}
+	return 0;
+}
+
+static int ours(void) { return owner == (int32_t)sys3(NR_getpid, 0, 0, 0); }
+
+static int lock(void)
+{
+	uint32_t no = 0;
+	return __atomic_compare_exchange_n(&inside, &no, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static int unlock(int answer)
+{
+	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+	return answer;
+}
+
+/* sized copies a structure of the caller's, which may be shorter or longer than ours. */
+static int sized(void *to, size_t size, size_t least, const void *from)
+{
+	uint32_t given;
+	memset(to, 0, size);
+	if (!from)
+		return SEEDWALK_BAD_ARGUMENT;
+	memcpy(&given, from, sizeof given);
+	if (given < least)
+		return SEEDWALK_SHORT_STRUCT;
+	for (size_t i = size; i < given; i++)
+		if (((const char *)from)[i])
+			return SEEDWALK_UNKNOWN_FIELD;
+	memcpy(to, from, given < size ? given : size);
+	return SEEDWALK_OK;
+}
+
+/* ---- the helper ---- */
+
+/* leave puts this process back, whatever the helper does. */
+static void leave(int as)
+{
+	sys3(NR_close, engine.socket, 0, 0);
+	sw_kill(&engine);
+	if (engine.pidfd >= 0)
+		sys3(NR_close, engine.pidfd, 0, 0);
+	engine = (struct engine){0, -1, -1};
+	if (sw_shared)
+		sw_end(sw_shared);
+	__atomic_store_n(&state, as, __ATOMIC_SEQ_CST);
+}
+
+static const char silent[] = "it ended and said nothing: is it the seedwalk that belongs to this library?";
+
+static int gone(int error, const char *why)
+{
+	char line[sizeof in.bye + 100];
+	snprintf(line, sizeof line, "the helper process: %s", why);
+	sw_problem(line);
+	leave(GONE);
+	return error;
+}
+
+extern void *dlopen(const char *, int) __attribute__((weak));
+struct where { const char *file; void *base; const char *symbol; void *at; };
+extern int dladdr(const void *, struct where *) __attribute__((weak));
+
+/* stay keeps the library mapped: a signal's handler may run in it at any time. */
+static void stay(void)
+{
+	enum { NOW = 2, NOLOAD = 4, NODELETE = 0x1000 };
+	struct where w;
+	if (dlopen && dladdr && dladdr((void *)(uintptr_t)stay, &w) && w.file)
+		dlopen(w.file, NOW | NOLOAD | NODELETE);
+}
+
+/* find writes down where the tool is: as configured, as the environment says, or beside this library. */
+static void find(void)
+{
+	const char *from = wanted.engine ? wanted.engine : getenv("SEEDWALK_ENGINE"), *slash;
+	struct where w;
+	if (from && *from) {
+		snprintf(engine_path, sizeof engine_path, "%s", from);
+		return;
+	}
+	snprintf(engine_path, sizeof engine_path, "/usr/bin/seedwalk");
+	if (dladdr && dladdr((void *)(uintptr_t)find, &w) && w.file && (slash = strrchr(w.file, '/')))
+		snprintf(engine_path, sizeof engine_path, "%.*s/seedwalk", (int)(slash - w.file), w.file);
+}
+
+static int start(void)
+{
+	char line[sizeof engine_path + 100];
+	sw_stream_reset(&in);
+	find();
+	stay();
+	if (owner && !ours())
+		sw_shared = 0; /* its pages are the parent's, whose engine goes on */
+	owner = (int32_t)sys3(NR_getpid, 0, 0, 0);
+	int e = sw_spawn(engine_path, wanted.millihertz ? wanted.millihertz : RATE, wanted.flags, &engine);
+	if (e) {
+		snprintf(line, sizeof line, "cannot run %s: errno %d%s", engine_path, e, e == ENOENT ? ", it is not there" : e == EACCES ? ", it may not be executed" : "");
+		sw_problem(line);
+		leave(CLOSED);
+		return SEEDWALK_NO_ENGINE;
+	}
+	if ((e = sw_start_at(engine.socket, engine.pid))) {
+		sw_problem(e == -1 ? "there is no memory that can be shared, or the recording before has not ended" : silent);
+		leave(CLOSED);
+		return e == -1 ? SEEDWALK_SYSTEM : SEEDWALK_ENGINE_GONE;
+	}
+	__atomic_store_n(&state, OPEN, __ATOMIC_SEQ_CST);
+	return SEEDWALK_OK;
+}
+
+EXPORT int seedwalk_client_configure(const seedwalk_client_options *options)
+{
+	seedwalk_client_options o;
+	int e = sized(&o, sizeof o, offsetof(seedwalk_client_options, millihertz), options);
+	if (!e && o.flags & ~(uint32_t)(SEEDWALK_CLIENT_NO_CPU | SEEDWALK_CLIENT_NO_WALL))
+		e = SEEDWALK_UNKNOWN_FIELD;
+	if (!e && (o.millihertz > 1000000 || o.flags == (SEEDWALK_CLIENT_NO_CPU | SEEDWALK_CLIENT_NO_WALL)))
+		e = SEEDWALK_BAD_ARGUMENT;
+	if (!e)
+		wanted = o;
+	return sw_told(e);
+}
+
+EXPORT int seedwalk_sampler_open(const seedwalk_sampler_options *options)
+{
+	seedwalk_sampler_options o;
+	int e = options ? sized(&o, sizeof o, offsetof(seedwalk_sampler_options, info), options) : SEEDWALK_OK;
+	if (e)
+		return sw_told(e);
+	if (!lock())
+		return sw_told(SEEDWALK_BUSY);
+	e = __atomic_load_n(&state, __ATOMIC_SEQ_CST) == OPEN && ours() ? SEEDWALK_SECOND : start();
+	return sw_told(unlock(e));
+}
+
+EXPORT int seedwalk_sampler_close(void)
+{
+	int64_t step[2] = {0, 1000000};
+	char rest[4096];
+	uint64_t limit = now() + CLOSE_S * SECOND;
+	if (!ours() || __atomic_exchange_n(&state, CLOSED, __ATOMIC_SEQ_CST) == CLOSED)
+		return SEEDWALK_NOT_OPEN;
+	for (; !lock(); sys3(NR_nanosleep, P(step), 0, 0))
+		if (now() > limit)
+			return sw_told(SEEDWALK_BUSY); /* a callback of the caller's does not return */
+	if (engine.socket >= 0)
+		sys3(NR_shutdown, engine.socket, 1 /* SHUT_WR */, 0);
+	for (long n = 1; (n > 0 || n == -EAGAIN) && now() < limit;) { /* it puts the signals back, and closes */
+		n = sys3(NR_read, engine.socket, P(rest), sizeof rest);
+		if (n == -EAGAIN)
+			sys3(NR_nanosleep, P(step), 0, 0);
+	}
+	leave(CLOSED);
+	sw_stream_reset(&in);
+	return unlock(SEEDWALK_OK);
+}
+
+/* ---- stacks ---- */
+
+/* Threads by their number: ThreadAssignedToOSThread tells the runtime's id. */
+enum { PLACES = 8192, NEAR_PLACES = 16 };
+static struct { uint64_t os, id; } ids[PLACES];
+
+EXPORT int seedwalk_sampler_thread_assigned(uint64_t thread, uint32_t os_thread)
+{
+	for (uint32_t i = 0; i < NEAR_PLACES; i++) {
+		uint32_t at = (os_thread + i) % PLACES;
+		uint64_t was = 0;
+		if (__atomic_load_n(&ids[at].os, __ATOMIC_RELAXED) == os_thread || __atomic_compare_exchange_n(&ids[at].os, &was, os_thread, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&ids[at].id, thread, __ATOMIC_RELEASE);
+			break;
+		}
+	}
+	return SEEDWALK_OK;
+}
+
+EXPORT int seedwalk_sampler_thread_destroyed(uint64_t thread)
+{
+	for (uint32_t i = 0; i < PLACES; i++) {
+		if (__atomic_load_n(&ids[i].id, __ATOMIC_ACQUIRE) != thread)
+			continue;
+		__atomic_store_n(&ids[i].id, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&ids[i].os, 0, __ATOMIC_RELEASE);
+	}
+	return SEEDWALK_OK;
+}
+
+static uint64_t id_of(uint64_t os)
+{
+	for (uint32_t i = 0; i < NEAR_PLACES; i++)
+		if (__atomic_load_n(&ids[(os + i) % PLACES].os, __ATOMIC_RELAXED) == os)
+			return __atomic_load_n(&ids[(os + i) % PLACES].id, __ATOMIC_ACQUIRE);
+	return 0;
+}
+
+/* What the library in the process needs to be told, and the engine sees by itself. */
+EXPORT int seedwalk_sampler_thread_created(uint64_t thread) { return (void)thread, SEEDWALK_OK; }
+EXPORT int seedwalk_sampler_module_loaded(uint64_t module) { return (void)module, SEEDWALK_OK; }
+EXPORT int seedwalk_sampler_module_unloading(uint64_t module) { return (void)module, SEEDWALK_OK; }
+EXPORT int seedwalk_sampler_code_changed(uint64_t function) { return (void)function, SEEDWALK_OK; }
+EXPORT int seedwalk_sampler_thread_named(uint64_t thread, uint32_t units, const void *name) { return (void)thread, (void)units, (void)name, SEEDWALK_OK; }
+
+/* ended says what the engine's last word, or its silence, means. */
+static int ended(enum event e, long n)
+{
+	if (e == MALFORMED)
+		return gone(SEEDWALK_ENGINE_GONE, "it sent what is no stream of this version: is it the seedwalk that belongs to this library?");
+	if (e == NO_MEMORY)
+		return gone(SEEDWALK_ENGINE_GONE, "there is no memory for a stack");
+	if (e == BYE)
+		return strcmp(in.bye, "refused") ? gone(SEEDWALK_ENGINE_GONE, in.bye) : gone(SEEDWALK_REFUSED, in.note);
+	if (n != -EAGAIN && n != -EINTR)
+		return gone(SEEDWALK_ENGINE_GONE, in.gaps[1] ? "it has ended" : silent);
+	return SEEDWALK_OK;
+}
+
+/* next decodes the next stack that has come; in.stack.size is 0 if there is none. */
+static int next(void)
+{
+	uint64_t beat = __atomic_load_n(&sw_shared->heartbeat, __ATOMIC_RELAXED), time = now();
+	in.stack.size = 0;
+	if (time > beat && time - beat > HANGS_S * SECOND)
+		return gone(SEEDWALK_ENGINE_GONE, "it has not answered for 10 s");
+	for (int reads = 0; reads < MOST_READS; reads++) {
+		enum event e = sw_decode(&in);
+		if (e == STACK) {
+			in.stack.thread = id_of(in.stack.os_thread);
+			return SEEDWALK_OK;
+		}
+		size_t room = e == NONE ? sw_room(&in) : 0;
+		long n = room ? sys3(NR_read, engine.socket, P(in.bytes + in.to), (long)room) : 0;
+		if (n <= 0)
+			return ended(e == NONE && !room ? NO_MEMORY : e, n);
+		in.to += (size_t)n;
+	}
+	return SEEDWALK_OK;
+}
+
+/* entered is why nothing can be sampled now, or SEEDWALK_OK with the lock taken. */
+static int entered(void)
+{
+	if (!ours())
+		return SEEDWALK_NOT_OPEN;
+	if (!lock())
+		return SEEDWALK_BUSY;
+	switch (__atomic_load_n(&state, __ATOMIC_SEQ_CST)) {
+	case OPEN:
+		return SEEDWALK_OK;
+	case GONE:
+		return unlock(SEEDWALK_ENGINE_GONE);
+	}
+	return unlock(SEEDWALK_NOT_OPEN);
+}
+
+static void report(seedwalk_sampler_result *out, const seedwalk_sampler_result *r)
+{
+	uint32_t size = out ? out->size : 0;
+	if (size >= offsetof(seedwalk_sampler_result, stacks))
+		memcpy((char *)out + sizeof size, (const char *)r + sizeof size, (size < sizeof *r ? size : sizeof *r) - sizeof size);
+}
+
+EXPORT int seedwalk_sampler_sample(const seedwalk_sampler_request *request, seedwalk_sampler_result *result)
+{
+	seedwalk_sampler_request q;
+	seedwalk_sampler_result r;
+	memset(&r, 0, sizeof r);
+	int e = sized(&q, sizeof q, offsetof(seedwalk_sampler_request, thread), request);
+	e = e ? e : entered();
+	if (e)
+		return sw_told(e);
+	while (q.on_stack && r.stacks < MOST_STACKS && __atomic_load_n(&state, __ATOMIC_RELAXED) == OPEN) {
+		e = next();
+		if (e || !in.stack.size)
+			break;
+		if (q.thread && q.thread != in.stack.thread)
+			continue;
+		r.stacks++, r.complete += !in.stack.gap;
+		q.on_stack(q.client, &in.stack);
+	}
+	r.threads = (int32_t)in.thread_count;
+	r.dropped = sw_shared ? sw_shared->missed : 0;
+	report(result, &r);
+	return sw_told(unlock(e));
+}
+
+EXPORT int seedwalk_sampler_next(const seedwalk_stack **stack)
+{
+	if (!stack)
+		return sw_told(SEEDWALK_BAD_ARGUMENT);
+	*stack = 0;
+	int e = entered();
+	if (e)
+		return sw_told(e);
+	e = next();
+	if (!e && in.stack.size)
+		*stack = &in.stack;
+	return sw_told(unlock(e));
+}
+
+/* sw_copy_now copies the calling thread from its caller on: it waits for nobody and allocates nothing. */
+__attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
+{
+	struct sw_header *h = sw_shared;
+	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != OPEN || !h || h->left || !ours())
+		return SEEDWALK_NOT_OPEN;
+	const struct sw_at at = {own_tid(), SW_ASKED_COPY, 0, now(), 0};
+	return sw_take(h, &at, &tag, sizeof tag, k) ? SEEDWALK_OK : SEEDWALK_FULL;
+}
+
+/* ---- names ---- */
+
+EXPORT int seedwalk_gap_name(int32_t gap, char *out, int32_t room)
+{
+	const char *name = gap == 0 ? "complete" : gap > 0 && gap < 256 && in.gaps[gap] ? in.gaps[gap] : "unknown";
+	return out && room > 0 ? snprintf(out, (size_t)room, "%s", name) : SEEDWALK_BAD_ARGUMENT;
+}
+
+EXPORT uint32_t seedwalk_version(char *out, int32_t room)
+{
+	if (out && room > 0)
+		snprintf(out, (size_t)room, "client");
+	return SEEDWALK_ABI;
+}

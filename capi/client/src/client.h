@@ -1,0 +1,56 @@
+/* What the client's files tell each other. */
+#ifndef SEEDWALK_CLIENT_LOCAL_H
+#define SEEDWALK_CLIENT_LOCAL_H
+
+#include "../../../sample/probe/src/local.h"
+#include "../../seedwalk.h"
+#include "../seedwalk_client.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* spawn.c: the helper process. */
+struct engine {
+	int32_t pid;   /* 0: none */
+	int32_t pidfd; /* -1: the kernel has none */
+	long socket;   /* of the stream */
+};
+
+/* sw_spawn starts the tool at path, and returns 0 or an errno. Nothing of it is a child of this
+ * process: no SIGCHLD comes, and no wait of the program's can see it. */
+int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out);
+/* sw_kill ends a process that does not answer, where the kernel has a safe name for it. */
+void sw_kill(struct engine *e);
+/* sw_child calls f with arg in a new process that shares this one's memory, on a stack that
+ * ends at top, and waits until it is another program or has ended. It returns its number or -errno. */
+long sw_child(int (*f)(void *), void *top, long flags, void *arg, int32_t *pidfd);
+
+/* stream.c: what the engine sends (report/wire). */
+enum { MAX_PAYLOAD = (1 << 21) - 1, MAX_FRAMES = 1 << 15, MAX_IDS = 1 << 20, MAX_TEXT = 64 << 20, MAX_THREADS = 4096, VERSION = 1 };
+
+enum event { NONE, STACK, BYE, MALFORMED, NO_MEMORY };
+
+struct stream {
+	uint8_t *bytes;       /* received, not yet decoded: [from, to) */
+	size_t from, to, room;
+	struct named *methods; /* by id */
+	struct image *images;
+	struct label *threads;
+	uint32_t method_room, image_room, thread_count;
+	struct text *texts;   /* of all names */
+	uint64_t text_bytes;
+	const char *gaps[256];
+	char note[400];       /* the last line for the user */
+	char bye[400];
+	seedwalk_stack stack; /* the last that was decoded, and its arrays */
+	seedwalk_named_frame *frames;
+	uint64_t *addresses;
+	uint32_t frame_room;
+};
+
+/* sw_decode decodes messages until one says something to the caller. */
+enum event sw_decode(struct stream *s);
+/* sw_room makes room for bytes to come, and returns how many fit. */
+size_t sw_room(struct stream *s);
+void sw_stream_reset(struct stream *s);
+
+#endif

@@ -1,0 +1,129 @@
+// Package engine is the helper process of the client library: the program `seedwalk engine`, which
+// the library starts beside a program to sample it.
+//
+// Sources: unix(7) for descriptors in messages; capi/client/src for the other end; report/wire for
+// what is sent.
+//
+// Glossary. The *client* is the library in the program, which has the probe within it. Its *socket*
+// is the helper's descriptor 3.
+//
+// Strategy. The client sends the probe's file, and gets the stream of samples. The end of its sending
+// side ends the sampling. A helper that cannot sample sends a note and the farewell "refused". The
+// helper trusts nothing of the file, as any tool, and ends with the program.
+//
+// Known gaps: Linux only. The helper is not sandboxed.
+package engine
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+const (
+	socket     = 3
+	greetLimit = 5 * time.Second
+	maxRate    = 1000000
+	memory     = 1 << 30 // bytes from which on the collector works harder
+	// Refused is the farewell of a helper that cannot sample. The client's C knows it.
+	Refused = "refused"
+)
+
+// Run is the command. It returns the exit code: 0, 1 if it could not sample, 2 for wrong usage.
+func Run(args []string) int {
+	f := flag.NewFlagSet("engine", flag.ContinueOnError)
+	f.Usage = func() {}
+	pid, rate := f.Int("pid", 0, ""), f.Int("millihertz", 0, "")
+	cfg := outside.Config{Copies: true}
+	f.BoolVar(&cfg.NoCPU, "no-cpu", false, "")
+	f.BoolVar(&cfg.NoWall, "no-wall", false, "")
+	f.StringVar(&cfg.Raw, "raw", "", "")
+	if err := f.Parse(args); err != nil || f.NArg() > 0 || *pid <= 0 || *rate <= 0 || *rate > maxRate {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Print(Help)
+			return 0
+		}
+		fmt.Fprint(os.Stderr, "seedwalk engine: for client libraries only, which start it\n", Help)
+		return 2
+	}
+	cfg.RateHz = float64(*rate) / 1000
+	debug.SetMemoryLimit(memory)
+	c, err := client()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "seedwalk engine:", err)
+		return 2
+	}
+	defer c.Close()
+	if err := serve(c, *pid, cfg); err != nil {
+		w := wire.NewWriter(nil)
+		w.Note(err.Error())
+		w.Bye(Refused)
+		c.Write(w.Bytes())
+		return 1
+	}
+	return 0
+}
+
+// client is the connection that the library has left us.
+func client() (*net.UnixConn, error) {
+	f := os.NewFile(socket, "client")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d is no socket: it is for a client library to start this", socket)
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("descriptor %d is no unix socket", socket)
+	}
+	return u, nil
+}
+
+// serve samples the process until it ends or the client wants no more.
+func serve(c *net.UnixConn, pid int, cfg outside.Config) error {
+	fd, err := greeting(c)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if why := outside.Refuses(pid); why != "" {
+		return errors.New(why)
+	}
+	e, err := outside.New(pid, fd, cfg, c)
+	if err != nil {
+		return err
+	}
+	go func() {
+		io.Copy(io.Discard, c) // the client sends nothing more: its end is all there is to read
+		e.Stop()
+	}()
+	e.Run()
+	return nil
+}
+
+// greeting receives the probe's file.
+func greeting(c *net.UnixConn) (fd int, err error) {
+	c.SetReadDeadline(time.Now().Add(greetLimit))
+	defer c.SetReadDeadline(time.Time{})
+	b, control := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
+	n, oob, _, _, err := c.ReadMsgUnix(b, control)
+	if err != nil {
+		return -1, fmt.Errorf("the client sent nothing: %w", err)
+	}
+	if fd, err = probe.Greeted(b[:n], control[:oob]); err == nil && fd < 0 {
+		err = errors.New("the client sent no file")
+	}
+	return fd, err
+}

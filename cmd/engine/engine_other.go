@@ -1,0 +1,14 @@
+//go:build !linux
+
+package engine
+
+import (
+	"fmt"
+	"os"
+)
+
+// Run says that there is no client library for this system.
+func Run([]string) int {
+	fmt.Fprintln(os.Stderr, "seedwalk engine: the client library is for Linux only")
+	return 2
+}

@@ -1,0 +1,287 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// clientEnv is profiled for the client library, whose helper is the tool.
+func clientEnv(t *testing.T, library, out string, more ...string) []string {
+	return profiled(library, append([]string{"SEEDWALK_ENGINE=" + tool(t), "SAMPLER_OUT=" + out}, more...)...)
+}
+
+// clientSaw is what the sample profiler of the client library wrote down.
+type clientSaw struct {
+	samples, complete, frames, unmanaged, copies, opened, failed int
+	problem                                                      string
+	cpu                                                          map[string]float64 // ns by method, inclusive
+}
+
+func readClient(t *testing.T, path string) (s clientSaw) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal("the profiler wrote nothing: ", err)
+	}
+	text, tops, _ := strings.Cut(strings.TrimSpace(string(b)), "\ntop ")
+	_, err = fmt.Sscanf(text, "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d\nerror %d", &s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened, &s.failed)
+	if err != nil {
+		t.Fatalf("%v: %q", err, text)
+	}
+	s.problem = text[strings.LastIndexByte(text, '\n')+1:]
+	s.cpu = map[string]float64{}
+	for line := range strings.Lines("top " + tops) {
+		var ns float64
+		var name string
+		fmt.Sscanf(line, "top %f %s", &ns, &name)
+		s.cpu[name[strings.LastIndexByte(name, '.')+1:]] += ns
+	}
+	return s
+}
+
+// helpersLike are the processes whose command line matches.
+func helpersLike(pattern string) []string {
+	out, _ := exec.Command("pgrep", "-f", pattern).Output()
+	return strings.Fields(string(out))
+}
+
+// noHelper fails if a helper of the process outlives it.
+func noHelper(t *testing.T, pattern string) {
+	t.Helper()
+	for begin := time.Now(); len(helpersLike(pattern)) > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Since(begin) > 5*time.Second {
+			t.Fatalf("helpers are left: %v", helpersLike(pattern))
+		}
+	}
+}
+
+// A profiler that is linked with the client library instead of the other has stacks that are what the
+// threads say of themselves, and the program does not notice.
+func TestClient(t *testing.T) {
+	dir := tempdir.New(t)
+	for _, c := range []combination{
+		{"9.0.5", "smallest_sampler.cpp", "libseedwalk_client.a"}, {"10.0.9", "smallest_sampler.cpp", "libseedwalk_client.so"},
+		{"9.0.5", "client.c", "libseedwalk_client.so"}, {"10.0.9", "client.c", "libseedwalk_client.a"},
+	} {
+		t.Run(c.name(), func(t *testing.T) {
+			t.Setenv("SEEDWALK_ENGINE", tool(t))
+			library := vendor(t, dir, filepath.Join("capi", "examples", c.example), c.kind)
+			samplerTruth(t, c, dir, library, onLinux(t, c.runtime, "Truth"))
+			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), onLinux(t, c.runtime, "Storm")...)
+			samples, _ := readRaw(t, file, res.stderr)
+			stormed(t, c, samples, res)
+			if res.stdout+res.stderr != "" {
+				t.Errorf("it said %q %q", res.stdout, res.stderr)
+			}
+		})
+	}
+}
+
+// Each method of a program has its share of the processor time: the samples are not biased to safe
+// points.
+func TestClientBias(t *testing.T) {
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	for _, s := range settings(t) {
+		t.Run(s.String(), func(t *testing.T) {
+			out, row := filepath.Join(dir, "out"), biasRow{setting: s}
+			r := run(t, limitOfCommand, clientEnv(t, library, out, "MINE_HERTZ="+s.rate), s.program(t)...)
+			truth, err := parseExact(r.stdout)
+			if err != nil || r.code != 0 {
+				t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
+			}
+			saw, m := readClient(t, out), measurement{truth: truth}
+			m.seen.method = map[string]float64{}
+			for _, name := range truth.methods() {
+				m.seen.method[name] = saw.cpu[name]
+				m.seen.samples += saw.cpu[name] / 1e6 // a millisecond each
+			}
+			row.runs = append(row.runs, m)
+			points, errors := row.limits()
+			for _, name := range truth.methods() {
+				v := judgeShare(row.runs, name, points, errors)
+				t.Logf("%-12s truth %5.1f %%, client %5.1f %%, %.0f samples", name, 100*v.truth, 100*v.mean, v.samples)
+				if math.Abs(v.mean-v.truth) > v.limit {
+					t.Errorf("%s has %.1f %% of the processor time, the client says %.1f %%", name, 100*v.truth, 100*v.mean)
+				}
+			}
+		})
+	}
+}
+
+// The client library is loaded late, opened, closed, unloaded, and all of it again.
+func TestClientCycles(t *testing.T) {
+	dir := tempdir.New(t)
+	library := filepath.Join(dir, "libseedwalk_client.so")
+	cycles := filepath.Join(dir, "libcycles.so")
+	for _, argv := range [][]string{{filepath.Join(root, "capi", "client", "build.sh"), "shared", library},
+		{"gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-z,nodelete", "-I" + filepath.Join(root, "capi"), "-o", cycles, filepath.Join(root, "capi", "testdata", "client_cycles.c"), "-ldl", "-lpthread"}} {
+		if r := run(t, time.Minute, nil, argv...); r.code != 0 {
+			t.Fatalf("%v: %s", argv, r.stderr)
+		}
+	}
+	for _, runtime := range []string{"9.0.5", "10.0.9"} {
+		t.Run(runtime, func(t *testing.T) {
+			out := filepath.Join(dir, runtime)
+			env := profiled(cycles, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out, fmt.Sprintf("CYCLES=%d", *attachments*2), "CYCLES_WAIT=2000")
+			res := run(t, 5*time.Minute, env, append(onLinux(t, runtime, "Truth"), fmt.Sprint(10+*attachments*6))...)
+			truthDone(t, res)
+			b, err := os.ReadFile(out)
+			var good, all, stacks, whole int
+			fmt.Sscanf(string(b), "good %d of %d stacks %d whole %d", &good, &all, &stacks, &whole)
+			if t.Logf("%s", b); err != nil || good != *attachments*2 || whole*100 < stacks*99 {
+				t.Errorf("%v: %s", err, b)
+			}
+		})
+	}
+}
+
+// helpers are programs that take the tool's place.
+var helpers = []struct {
+	name, script string
+	code         int    // that the profiler gets
+	problem      string // what its text has in it
+	seconds      string
+}{
+	{"missing", "", -20, "it is not there", "3"},
+	{"old", "exit 2", -21, "is it the seedwalk", "3"},
+	{"garbage", "exec cat /bin/sh >&3", -21, "is it the seedwalk", "3"},
+	{"endless", "exec yes aaaa >&3", -21, "not answered for 10 s", "13"},
+	{"newer", `printf '\1\2\2\1' >&3; exec sleep 98765`, -21, "is it the seedwalk", "3"},
+	{"torn", `printf '\5\377\377\177' >&3`, -21, "is it the seedwalk", "3"},
+	{"silent", "exec sleep 98765", -21, "not answered for 10 s", "13"},
+}
+
+// Whatever the helper is, the program ends as it does without, and the profiler gets an error in time.
+func TestClientHelpers(t *testing.T) {
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	for _, h := range helpers {
+		t.Run(h.name, func(t *testing.T) {
+			out, engine := filepath.Join(dir, h.name+".out"), filepath.Join(dir, h.name)
+			if h.script != "" {
+				if err := os.WriteFile(engine, []byte("#!/bin/sh\n"+h.script+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_ENGINE="+engine, "SAMPLER_OUT="+out), app(t, "Truth", h.seconds)...)
+			truthDone(t, res)
+			saw := readClient(t, out)
+			if saw.failed != h.code || !strings.Contains(saw.problem, h.problem) || saw.samples != 0 {
+				t.Errorf("the profiler got %d, %q", saw.failed, saw.problem)
+			}
+			noHelper(t, engine+"|sleep 98765")
+		})
+	}
+}
+
+// A helper that is killed, or stopped, is replaced, and the program does not notice.
+func TestClientHelperLost(t *testing.T) {
+	dir := tempdir.New(t)
+	out, library := filepath.Join(dir, "out"), vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	argv := app(t, "Truth", "40")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	var said strings.Builder
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), clientEnv(t, library, out)...), &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	pattern := fmt.Sprintf("seedwalk engine --pid %d ", cmd.Process.Pid)
+	// sampled waits until the helper number n has sent samples.
+	sampled := func(n int) {
+		t.Helper()
+		before, begin := -1, time.Now()
+		for ; time.Since(begin) < 30*time.Second; time.Sleep(500 * time.Millisecond) {
+			if _, err := os.Stat(out); err != nil {
+				continue
+			}
+			b, _ := os.ReadFile(out)
+			var s clientSaw
+			fmt.Sscanf(string(b), "samples %d complete %d frames %d unmanaged %d\ncopies %d\nopened %d", &s.samples, &s.complete, &s.frames, &s.unmanaged, &s.copies, &s.opened)
+			if s.opened == n && before >= 0 && s.samples > before+20 {
+				t.Logf("%d samples by helper %d", s.samples, n)
+				return
+			} else if s.opened == n && before < 0 {
+				before = s.samples
+			}
+		}
+		b, _ := os.ReadFile(out)
+		t.Fatalf("no samples by helper %d: %.200s", n, b)
+	}
+	for i, signal := range []string{"KILL", "STOP"} {
+		sampled(i + 1)
+		pids := helpersLike(pattern)
+		if len(pids) != 1 {
+			t.Fatal("helpers: ", pids)
+		}
+		exec.Command("kill", "-"+signal, pids[0]).Run()
+	}
+	sampled(3)
+	if err := cmd.Wait(); err != nil || said.String() != "TRUTH DONE\n" {
+		t.Errorf("%v: it said %q", err, said.String())
+	}
+	noHelper(t, pattern)
+}
+
+// Profilers of the client library are loaded first and second, beside another one, beside a recording
+// of ours, beside each other, and attached.
+func TestClientOrders(t *testing.T) {
+	dir := tempdir.New(t)
+	library := vendor(t, dir, filepath.Join("capi", "examples", "client.c"), "libseedwalk_client.a")
+	twin := filepath.Join(dir, "twin.so")
+	if b, err := os.ReadFile(library); err != nil || os.WriteFile(twin, b, 0o755) != nil {
+		t.Fatal(err)
+	}
+	second := need(t, "out", "samples", "libsecond.so")
+	beside := func(list string) []string {
+		return []string{"CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", "CORECLR_NOTIFICATION_PROFILERS=" + list}
+	}
+	is := func(id, path string) []string {
+		return []string{"CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER=" + id, "CORECLR_PROFILER_PATH=" + path}
+	}
+	const ours = "{11111111-2222-3333-4444-555555555555}"
+	const theirs = "{11111111-2222-3333-4444-555555555556}"
+	record := []string{tool(t), "record", "-o", filepath.Join(dir, "rec.json"), "--"}
+	for _, c := range []struct {
+		name   string
+		before []string
+		env    []string
+	}{
+		{"main", nil, is(ours, library)},
+		{"main, another beside", nil, append(is(ours, library), beside(second+"="+secondID+";")...)},
+		{"beside, another main", nil, append(is(secondID, second), beside(library+"="+ours+";")...)},
+		{"beside alone", nil, beside(library + "=" + ours + ";")},
+		{"beside after another beside", nil, beside(second + "=" + secondID + ";" + library + "=" + ours + ";")},
+		{"main in a recording", record, is(ours, library)},
+		{"two clients", nil, append(is(ours, library), beside(twin+"="+theirs+";")...)},
+	} {
+		for _, runtime := range []string{"9.0.5", "10.0.9"} {
+			t.Run(c.name+"/"+runtime, func(t *testing.T) {
+				out := filepath.Join(dir, "out")
+				os.Remove(out)
+				env := append(c.env, "SEEDWALK_ENGINE="+tool(t), "SAMPLER_OUT="+out, "SECOND_COUNTS="+filepath.Join(dir, "counts"))
+				if strings.HasPrefix(c.name, "beside") {
+					env = append(env, "MINE_BESIDE=1")
+				}
+				res := run(t, 2*time.Minute, env, append(c.before, append(onLinux(t, runtime, "Truth"), "6")...)...)
+				if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") || c.before == nil && res.stderr != "" {
+					t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
+				}
+				saw := readClient(t, out)
+				if t.Logf("%d samples, %d complete", saw.samples, saw.complete); saw.samples < 50 || saw.complete*100 < saw.samples*99 || saw.opened != 1 {
+					t.Errorf("%d samples, %d complete; %s", saw.samples, saw.complete, saw.problem)
+				}
+			})
+		}
+	}
+}
