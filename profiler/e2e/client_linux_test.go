@@ -155,7 +155,7 @@ var helpers = []struct {
 	{"missing", "", -20, "it is not there", "3"},
 	{"old", "exit 2", -21, "is it the seedwalk", "3"},
 	{"garbage", "exec cat /bin/sh >&3", -21, "is it the seedwalk", "3"},
-	{"endless", "exec yes aaaa >&3", -21, "not answered for 10 s", "13"},
+	{"endless", "while :; do tr '\\0' '~' </dev/zero >&3; done", -21, "not answered for 10 s", "13"},
 	{"newer", `printf '\1\2\2\1' >&3; exec sleep 98765`, -21, "is it the seedwalk", "3"},
 	{"torn", `printf '\5\377\377\177' >&3`, -21, "is it the seedwalk", "3"},
 	{"silent", "exec sleep 98765", -21, "not answered for 10 s", "13"},
