@@ -74,9 +74,9 @@ func TestClient(t *testing.T) {
 		t.Run(c.name(), func(t *testing.T) {
 			t.Setenv("SEEDWALK_ENGINE", tool(t))
 			library := vendor(t, dir, filepath.Join("capi", "examples", c.example), c.kind)
-			samplerTruth(t, c, dir, library, onLinux(t, c.runtime, "Truth"))
+			samplerTruth(t, c, dir, library, on(t, c.runtime, "Truth"))
 			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
-			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), onLinux(t, c.runtime, "Storm")...)
+			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
 			stormed(t, c, samples, res)
 			if res.stdout+res.stderr != "" {
@@ -133,7 +133,7 @@ func TestClientCycles(t *testing.T) {
 		t.Run(runtime, func(t *testing.T) {
 			out := filepath.Join(dir, runtime)
 			env := profiled(cycles, "SEEDWALK_ENGINE="+tool(t), "CLIENT_LIBRARY="+library, "CYCLES_OUT="+out, fmt.Sprintf("CYCLES=%d", *attachments*2), "CYCLES_WAIT=2000")
-			res := run(t, 5*time.Minute, env, append(onLinux(t, runtime, "Truth"), fmt.Sprint(10+*attachments*6))...)
+			res := run(t, 5*time.Minute, env, append(on(t, runtime, "Truth"), fmt.Sprint(10+*attachments*6))...)
 			truthDone(t, res)
 			b, err := os.ReadFile(out)
 			var good, all, stacks, whole int
@@ -273,7 +273,7 @@ func TestClientOrders(t *testing.T) {
 				if strings.HasPrefix(c.name, "beside") {
 					env = append(env, "MINE_BESIDE=1")
 				}
-				res := run(t, 2*time.Minute, env, append(c.before, append(onLinux(t, runtime, "Truth"), "6")...)...)
+				res := run(t, 2*time.Minute, env, append(c.before, append(on(t, runtime, "Truth"), "6")...)...)
 				if res.code != 0 || !strings.HasPrefix(res.stdout, "TRUTH DONE\n") || c.before == nil && res.stderr != "" {
 					t.Errorf("the program ended with %d and said %q %q", res.code, res.stdout, res.stderr)
 				}

@@ -106,7 +106,7 @@ func (b *births) wait(nanos int64) {
 // sleepWatching is sleep while threads are reported as they are created.
 func (e *Engine) sleepWatching(d time.Duration) {
 	for end := time.Now().Add(d); d > 0 && !e.stopped.Load(); d = time.Until(end) {
-		if e.cfg.pieces() {
+		if e.cfg.Events != 0 || e.cfg.Copies {
 			d = min(d, eventStep)
 		}
 		if d > maxThreadSleep {
@@ -118,7 +118,7 @@ func (e *Engine) sleepWatching(d time.Duration) {
 		now := time.Now().UnixNano()
 		e.newborn(now)
 		e.readNewborns(now)
-		if e.cfg.pieces() && e.file.Taken() > 0 {
+		if (e.cfg.Events != 0 || e.cfg.Copies) && e.file.Taken() > 0 {
 			e.file.Read(e.record)
 		}
 	}

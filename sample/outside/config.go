@@ -18,9 +18,6 @@ type Config struct {
 	File    Shared                   // Windows: what the process that takes it shares with us, nil if no events are wanted
 }
 
-// pieces reports whether large records come, which are read soon.
-func (c *Config) pieces() bool { return c.Events != 0 || c.Copies }
-
 // Shared is a *probe.File.
 type Shared interface{ Owner() int }
 

@@ -154,7 +154,7 @@ func (e *Engine) sleep(d time.Duration) {
 		e.sleepWatching(d)
 		return
 	}
-	if !e.cfg.pieces() {
+	if e.cfg.Events == 0 && !e.cfg.Copies {
 		if d <= maxThreadSleep {
 			sleepThread(d)
 		} else {

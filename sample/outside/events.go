@@ -3,7 +3,6 @@
 package outside
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/seedwalk/seedwalk/context"
@@ -155,15 +154,12 @@ func (e *Engine) walkEvent(s *stackSample) {
 		gap, e.s.Frames = merge.GapNoInfo, e.s.Frames[:0]
 		v.unwalked++
 	}
-	if r.Event == probe.AskedCopy {
-		e.sendCopy(r, gap)
-		return
-	}
 	v.ips = v.ips[:0]
 	for i := range e.s.Frames {
 		v.ips = append(v.ips, e.s.Frames[i].IP)
 	}
-	if v.delivery.learn(r.Event, v.ips) {
+	asked := r.Event == probe.AskedCopy
+	if !asked && v.delivery.learn(r.Event, v.ips) {
 		e.sendUncut()
 	}
 	if r.Flags&probe.Learn != 0 {
@@ -176,23 +172,12 @@ func (e *Engine) walkEvent(s *stackSample) {
 	}
 	m.TimeUnixNano = int64(r.Time) + v.offset
 	m.Gap, m.Frames = uint8(gap), e.s.Frames
-	if !v.delivery.known() && len(v.uncut) < maxUncut {
+	if !asked && !v.delivery.known() && len(v.uncut) < maxUncut {
 		m.Frames = append([]frame(nil), m.Frames...)
 		v.uncut = append(v.uncut, uncut{r.Event, m})
 		return
 	}
 	e.sendEvent(r.Event, &m)
-}
-
-// sendCopy sends the stack that a thread of the program has copied of itself.
-func (e *Engine) sendCopy(r *probe.Record, gap merge.Gap) {
-	m := wire.Event{TID: uint64(r.TID), TimeUnixNano: int64(r.Time) + e.events.offset, Kind: wire.EventCopy, Gap: uint8(gap), Frames: e.s.Frames}
-	if len(r.Payload) == 8 {
-		m.Lock = binary.LittleEndian.Uint64(r.Payload)
-	}
-	if e.s.Out.Event(&m); e.s.Out.Len() > 1<<17 {
-		e.s.flush()
-	}
 }
 
 // sendUncut sends what has waited for the delivery.
@@ -212,7 +197,9 @@ func (e *Engine) sendEvent(id uint32, m *wire.Event) {
 		v.ips = append(v.ips, m.Frames[i].IP)
 	}
 	n, ok := v.delivery.cut(id, v.ips)
-	if !ok && v.delivery.known() && len(m.Frames) > 0 {
+	if id == probe.AskedCopy { // nothing of the runtime has delivered it
+		n = 0
+	} else if !ok && v.delivery.known() && len(m.Frames) > 0 {
 		v.otherwise++
 	}
 	m.Frames = m.Frames[n:]
@@ -245,6 +232,8 @@ func decodeEvent(r *probe.Record) (m wire.Event, ok bool) {
 			a, ok = clrevent.DecodeSampled(r.Payload, pointer)
 		}
 		m.Kind, m.Bytes, m.Name = wire.EventAllocation, a.Weight, a.Name
+	case probe.AskedCopy:
+		m.Kind, m.Lock, ok = wire.EventCopy, r.Since, true
 	case exceptionThrown:
 		var x clrevent.Exception
 		x, ok = clrevent.DecodeException(r.Payload, pointer)

@@ -93,7 +93,8 @@ const (
 // left is the header's left when everything has been put back; 1 is before.
 const left = 2
 
-// AskedCopy is the Event of a copy that the program itself has asked for. Its Payload is 8 bytes.
+// AskedCopy is the Event of a copy that the program itself has asked for. Its Since is the
+// program's own.
 const AskedCopy = 0x80000000
 
 // Events that may be wanted.

@@ -363,8 +363,8 @@ __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 	struct sw_header *h = sw_shared;
 	if (__atomic_load_n(&state, __ATOMIC_RELAXED) != OPEN || !h || h->left || !ours())
 		return SEEDWALK_NOT_OPEN;
-	const struct sw_at at = {own_tid(), SW_ASKED_COPY, 0, now(), 0};
-	return sw_take(h, &at, &tag, sizeof tag, k) ? SEEDWALK_OK : SEEDWALK_FULL;
+	const struct sw_at at = {own_tid(), SW_ASKED_COPY, tag, now(), 0};
+	return sw_take(h, &at, 0, 0, k) ? SEEDWALK_OK : SEEDWALK_FULL;
 }
 
 /* ---- names ---- */

@@ -48,7 +48,7 @@ int sw_patched(const uint64_t *stack, uint64_t size, uint64_t patch);
 struct sw_at {
 	uint32_t tid;
 	uint32_t id;    /* the event's, or SW_ASKED_COPY */
-	uint64_t since; /* of a wait: when it began */
+	uint64_t since; /* of a wait: when it began; of SW_ASKED_COPY: the program's own */
 	uint64_t time;
 	int flags;
 };

@@ -76,8 +76,8 @@ enum {
 	SW_LEARN = 16,  /* an event for the sake of its stack only: how events are delivered */
 };
 
-/* The id of a copy that the program itself has asked for, among those of the runtime. Its
- * payload is 8 bytes, the program's own. */
+/* The id of a copy that the program itself has asked for, among those of the runtime. since
+ * is the program's own. */
 #define SW_ASKED_COPY 0x80000000u
 
 /* Events that the tool may want. */
