@@ -178,7 +178,7 @@ func (r *Result) judge() {
 	}
 	candidates := 0
 	for i := range r.Rows {
-		if row := &r.Rows[i]; row.A.Count+row.B.Count >= fewCount {
+		if r.Rows[i].sampled() {
 			candidates++
 		}
 	}
@@ -189,7 +189,7 @@ func (r *Result) judge() {
 		a, b := float64(row.A.Self), float64(row.B.Self)/r.Scale
 		row.Delta = b - a
 		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.Scatter*r.Scatter*(a*a+b*b)/2)
-		row.Significant = math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
+		row.Significant = row.sampled() && math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
 	}
 	slices.SortStableFunc(r.Rows, func(x, y Row) int {
 		if x.Significant != y.Significant {
@@ -198,6 +198,10 @@ func (r *Result) judge() {
 		return cmp.Or(cmp.Compare(y.Delta, x.Delta), strings.Compare(x.Name, y.Name))
 	})
 }
+
+// sampled reports whether a row has enough samples to be judged. The time of what was not sampled, such as
+// that of short threads, is an estimate.
+func (row *Row) sampled() bool { return row.A.Count+row.B.Count >= fewCount }
 
 func rank(b bool) int {
 	if b {

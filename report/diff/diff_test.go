@@ -97,3 +97,14 @@ func TestNewAndGone(t *testing.T) {
 		t.Errorf("%v %+v", err, r)
 	}
 }
+
+// Time that was not sampled is an estimate: it is no difference, however long it is.
+func TestNotSampled(t *testing.T) {
+	run := rand.New(rand.NewPCG(7, 8))
+	a, b := profileOf(run, means(), 1), profileOf(run, means(), 1)
+	b.Frames = append(b.Frames, export.Frame{Name: "[short threads]", ModuleIndex: -1, Class: export.ClassUnsampled})
+	b.Stacks = append(b.Stacks, export.Stack{Frames: []int32{int32(len(b.Frames) - 1)}, CPUNanos: 5e9})
+	if r, err := Compare(a, b); err != nil || r.Differs() {
+		t.Errorf("%v %+v", err, r.Rows[0])
+	}
+}
