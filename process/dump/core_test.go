@@ -9,19 +9,10 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 )
 
 var le = binary.LittleEndian
-
-// note appends an ELF note.
-func note(b []byte, typ uint32, desc []byte) []byte {
-	b = le.AppendUint32(b, 5)
-	b = le.AppendUint32(b, uint32(len(desc)))
-	b = le.AppendUint32(b, typ)
-	b = append(b, "CORE\x00\x00\x00\x00"...)
-	b = append(b, desc...)
-	return append(b, make([]byte, -len(desc)&3)...)
-}
 
 // What a test can damage of a core.
 const (
@@ -31,51 +22,20 @@ const (
 
 // testCore is a core of two threads, three pieces of memory and two files.
 func testCore() []byte {
-	var notes []byte
+	c := elfasm.Core{Machine: 62, Parts: []elfasm.CorePart{
+		{Flags: 5, Addr: 0x5000, Size: 0x1000, Data: []byte("the first bytes")},
+		{Flags: 6, Addr: 0x9000, Size: 0x1000, Data: []byte("a stack")},
+		{Flags: 5, Addr: 0xa000, Size: 0x1000},
+	}}
 	for tid := uint32(100); tid < 102; tid++ {
-		status := make([]byte, 336)
-		le.PutUint16(status[12:], 11)
-		le.PutUint32(status[32:], tid)
-		le.PutUint64(status[112+16*8:], 0x5000+uint64(tid)) // rip
-		le.PutUint64(status[112+19*8:], 0x9000)             // rsp
-		le.PutUint64(status[112+21*8:], 0x9f00)             // fs_base
-		notes = note(notes, 1, status)
+		regs := make([]uint64, 27)
+		regs[16], regs[19], regs[21] = 0x5000+uint64(tid), 0x9000, 0x9f00 // rip, rsp, fs_base
+		c.Thread(tid, 11, regs...)
 	}
-	info := make([]byte, 136)
-	le.PutUint32(info[24:], 100)
-	copy(info[40:], "victim")
-	notes = note(notes, 3, info)
-	auxv := make([]byte, 32)
-	le.PutUint64(auxv, 33)
-	le.PutUint64(auxv[8:], 0xa000)
-	notes = note(notes, 6, auxv)
-	files := make([]byte, 16+2*24)
-	for i, v := range []uint64{2, 4096, 0x5000, 0x6000, 1, 0x7000, 0x8000, 0} {
-		le.PutUint64(files[8*i:], v)
-	}
-	notes = note(notes, 0x46494c45, append(files, "/lib/a\x00/lib/b\x00"...))
-
-	b := make([]byte, 64+4*56)
-	copy(b, "\x7fELF\x02\x01\x01")
-	le.PutUint16(b[atType:], 4)
-	le.PutUint16(b[atMachine:], 62)
-	le.PutUint64(b[32:], 64)
-	le.PutUint16(b[54:], 56)
-	le.PutUint16(b[atPhnum:], 4)
-	ph := func(i int, typ, flags uint32, vaddr, memsz uint64, data []byte) {
-		p := b[64+56*i:]
-		le.PutUint32(p, typ)
-		le.PutUint32(p[4:], flags)
-		for k, v := range []uint64{uint64(len(b)), vaddr, 0, uint64(len(data)), memsz} {
-			le.PutUint64(p[8+8*k:], v)
-		}
-		b = append(b, data...)
-	}
-	ph(0, 4, 0, 0, 0, notes)
-	ph(1, 1, 5, 0x5000, 0x1000, []byte("the first bytes"))
-	ph(2, 1, 6, 0x9000, 0x1000, []byte("a stack"))
-	ph(3, 1, 5, 0xa000, 0x1000, nil)
-	return b
+	c.Process(100, "victim")
+	c.Note(6, le.AppendUint64(le.AppendUint64(nil, 33), 0xa000)) // NT_AUXV
+	c.Files(elfasm.CoreFile{Start: 0x5000, End: 0x6000, Offset: 1, Path: "/lib/a"}, elfasm.CoreFile{Start: 0x7000, End: 0x8000, Path: "/lib/b"})
+	return c.Bytes()
 }
 
 func TestCore(t *testing.T) {
@@ -112,12 +72,6 @@ func TestCore(t *testing.T) {
 
 // A thread of ARM64 has its thread pointer in a note of its own, behind its registers.
 func TestThreadPointerARM64(t *testing.T) {
-	of := func(owner string, typ uint32, desc []byte) []byte {
-		b := note(nil, typ, desc)
-		le.PutUint32(b, uint32(len(owner)+1))
-		copy(b[12:20], owner+"\x00\x00\x00")
-		return b
-	}
 	pointer := func(v uint64) []byte { return le.AppendUint64(nil, v) }
 	status := make([]byte, 392)
 	for _, c := range []struct {
@@ -126,13 +80,13 @@ func TestThreadPointerARM64(t *testing.T) {
 		notes [][]byte
 		want  []uint64
 	}{
-		{"each its own", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000)), of("CORE", 1, status), of("LINUX", 0x401, pointer(0x8000))}, []uint64{0x7000, 0x8000}},
-		{"none", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x400, pointer(0x7000))}, []uint64{0}},
-		{"with a second register", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, append(pointer(0x7000), pointer(9)...))}, []uint64{0x7000}},
-		{"cut", context.ArchARM64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000)[:4])}, []uint64{0}},
-		{"of nobody", context.ArchARM64, [][]byte{of("LINUX", 0x401, pointer(0x7000))}, nil},
-		{"of another owner", context.ArchARM64, [][]byte{of("CORE", 1, status), of("CORE", 0x401, pointer(0x7000))}, []uint64{0}},
-		{"of x86-64", context.ArchAMD64, [][]byte{of("CORE", 1, status), of("LINUX", 0x401, pointer(0x7000))}, []uint64{0}},
+		{"each its own", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000)), elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x8000))}, []uint64{0x7000, 0x8000}},
+		{"none", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x400, pointer(0x7000))}, []uint64{0}},
+		{"with a second register", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, append(pointer(0x7000), pointer(9)...))}, []uint64{0x7000}},
+		{"cut", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000)[:4])}, []uint64{0}},
+		{"of nobody", context.ArchARM64, [][]byte{elfasm.Note("LINUX", 0x401, pointer(0x7000))}, nil},
+		{"of another owner", context.ArchARM64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("CORE", 0x401, pointer(0x7000))}, []uint64{0}},
+		{"of x86-64", context.ArchAMD64, [][]byte{elfasm.Note("CORE", 1, status), elfasm.Note("LINUX", 0x401, pointer(0x7000))}, []uint64{0}},
 	} {
 		core := &Core{Arch: c.arch, data: slices.Concat(c.notes...)}
 		core.notes(0, uint64(len(core.data)))

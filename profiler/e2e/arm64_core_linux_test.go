@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -119,13 +118,29 @@ func (g *guest) core(t *testing.T, threads map[uint64]*raw.Sample) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var parts []corePart
-	for i := range maps {
-		if m := &maps[i]; m.End-m.Start < 1<<30 && (m.Path == "" || !strings.HasPrefix(m.Path, "/") || strings.HasPrefix(m.Path, "/memfd:") || images.Has(m.Path)) {
-			parts = append(parts, corePart{m, memoryOf(mem, m, threads)})
-		}
+	const aarch64, readable, executable = 183, 4, 1
+	c := elfasm.Core{Machine: aarch64}
+	for tid, s := range threads {
+		r := &s.Capture.Regs.ARM64
+		c.Thread(uint32(tid), 0, append(r.X[:len(r.X):len(r.X)], r.Sp, r.PC)...)
 	}
-	return writeCore(parts, notes(uint32(g.cmd.Process.Pid), parts, threads))
+	c.Process(uint32(g.cmd.Process.Pid), "Truth")
+	var files []elfasm.CoreFile
+	for i := range maps {
+		m := &maps[i]
+		if named := strings.HasPrefix(m.Path, "/"); m.End-m.Start >= 1<<30 || named && !strings.HasPrefix(m.Path, "/memfd:") && !images.Has(m.Path) {
+			continue
+		} else if named {
+			files = append(files, elfasm.CoreFile{Start: m.Start, End: m.End, Offset: m.Offset / 4096, Path: m.Path})
+		}
+		p := elfasm.CorePart{Flags: readable, Addr: m.Start, Size: m.End - m.Start, Data: memoryOf(mem, m, threads)}
+		if m.Exec {
+			p.Flags |= executable
+		}
+		c.Parts = append(c.Parts, p)
+	}
+	c.Files(files...)
+	return c.Bytes()
 }
 
 // memoryOf is what can be read of a mapping, with the samples' stacks. Of files' code
@@ -142,83 +157,6 @@ func memoryOf(mem *live.Process, m *live.Mapping, threads map[uint64]*raw.Sample
 		if off := s.Capture.Stack.Addr - m.Start; off < uint64(len(b)) {
 			copy(b[off:], s.Capture.Stack.Data)
 		}
-	}
-	return b
-}
-
-type corePart struct {
-	*live.Mapping
-	data []byte
-}
-
-// notes are NT_PRSTATUS of each thread, NT_PRPSINFO and NT_FILE (Linux, uapi
-// linux/elfcore.h and fs/binfmt_elf.c).
-func notes(pid uint32, parts []corePart, threads map[uint64]*raw.Sample) (out []byte) {
-	le := binary.LittleEndian
-	note := func(kind uint32, desc []byte) {
-		for _, v := range []uint32{5, uint32(len(desc)), kind} {
-			out = le.AppendUint32(out, v)
-		}
-		out = append(append(out, "CORE\x00\x00\x00\x00"...), desc...)
-		out = append(out, make([]byte, -len(desc)&3)...)
-	}
-	for tid, s := range threads {
-		const tidAt, regsAt, size = 32, 112, 392
-		status, g := make([]byte, size), &s.Capture.Regs.ARM64
-		le.PutUint32(status[tidAt:], uint32(tid))
-		for i, v := range append(g.X[:len(g.X):len(g.X)], g.Sp, g.PC) {
-			le.PutUint64(status[regsAt+8*i:], v)
-		}
-		note(1, status)
-	}
-	info := make([]byte, 136)
-	le.PutUint32(info[24:], pid)
-	copy(info[40:], "Truth")
-	note(3, info)
-	var names bytes.Buffer
-	files := []byte{}
-	count := uint64(0)
-	for _, p := range parts {
-		if strings.HasPrefix(p.Path, "/") {
-			for _, v := range []uint64{p.Start, p.End, p.Offset / 4096} {
-				files = le.AppendUint64(files, v)
-			}
-			names.WriteString(p.Path + "\x00")
-			count++
-		}
-	}
-	head := le.AppendUint64(le.AppendUint64(nil, count), 4096)
-	note(0x46494c45, append(append(head, files...), names.Bytes()...))
-	return out
-}
-
-// writeCore lays the notes and the memory out.
-func writeCore(parts []corePart, notes []byte) []byte {
-	const head, program, core, aarch64, load, note, flagX = 64, 56, 4, 183, 1, 4, 1
-	le := binary.LittleEndian
-	b := make([]byte, head+program*(1+len(parts)))
-	copy(b, "\x7fELF\x02\x01\x01")
-	le.PutUint16(b[16:], core)
-	le.PutUint16(b[18:], aarch64)
-	le.PutUint64(b[32:], head)
-	le.PutUint16(b[54:], program)
-	le.PutUint16(b[56:], uint16(1+len(parts)))
-	put := func(i int, kind, flags uint32, at, size uint64, data []byte) {
-		p := b[head+program*i:]
-		le.PutUint32(p, kind)
-		le.PutUint32(p[4:], flags)
-		for k, v := range []uint64{uint64(len(b)), at, 0, uint64(len(data)), size} {
-			le.PutUint64(p[8+8*k:], v)
-		}
-		b = append(b, data...)
-	}
-	put(0, note, 0, 0, 0, notes)
-	for i, p := range parts {
-		flags := uint32(4)
-		if p.Exec {
-			flags |= flagX
-		}
-		put(1+i, load, flags, p.Start, p.End-p.Start, p.data)
 	}
 	return b
 }

@@ -196,16 +196,6 @@ const (
 	maxRuns     = 24
 )
 
-func TestTruth(t *testing.T) {
-	c := newChecker(t)
-	for runs := 0; c.total < wantSamples && runs < maxRuns; runs++ {
-		r := recordRaw(t, "--mode snapshot --rate 100", app(t, "Truth", "20")...)
-		r.well(t, 0, "TRUTH DONE\n")
-		c.recorded(t, r)
-	}
-	c.verdict(t)
-}
-
 // recorded judges the samples of a recording.
 func (c *checker) recorded(t *testing.T, r *recording) {
 	t.Helper()
