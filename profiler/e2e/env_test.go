@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,8 +35,14 @@ func tool(t *testing.T) string {
 	return need(t, "out", "bin", "seedwalk")
 }
 
-// TestMain lets every runtime start without a library of cultures.
+// TestMain lets every runtime start without a library of cultures. Programs take the signals
+// that a terminal sends, even if nohup or a shell's background has the test ignore them.
 func TestMain(m *testing.M) {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig) // what is handled here is not ignored in a child
+		}
+	}
 	os.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
 	os.Exit(m.Run())
 }

@@ -72,7 +72,7 @@ func TestHang(t *testing.T) {
 			}
 			t.Run(m.mode, func(t *testing.T) {
 				p, _ := waiting(t, "ready", on(t, runtime, "Hang", m.mode)...)
-				h := hungAs(t, p.id, m.kind)
+				h := hungAs(t, p.id, m.kind, m.says)
 				if text := fmt.Sprint(h.Verdicts); h.kind() != m.kind || !strings.Contains(text, m.says) {
 					t.Errorf("want %s with %q:\n%s", m.kind, m.says, text)
 				}
@@ -93,7 +93,7 @@ func TestHangInLocks(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			p, _ := waiting(t, "ready", app(t, "Stuck", mode)...)
-			h := hungAs(t, p.id, "deadlock")
+			h := hungAs(t, p.id, "deadlock", says)
 			if text := fmt.Sprint(h.Verdicts[0]); h.kind() != "deadlock" || !strings.Contains(text, says) || !strings.Contains(text, "2 threads wait for each other") {
 				t.Errorf("%v", h.Verdicts)
 			}
@@ -103,9 +103,9 @@ func TestHangInLocks(t *testing.T) {
 
 // hungAs asks until the program hangs as it will: it has just started, and a loaded machine
 // may take its time.
-func hungAs(t *testing.T, pid string, kind string) (h hung) {
+func hungAs(t *testing.T, pid, kind, says string) (h hung) {
 	for range 5 {
-		if h = hangOf(t, pid); h.kind() == kind {
+		if h = hangOf(t, pid); h.kind() == kind && strings.Contains(fmt.Sprint(h.Verdicts), says) {
 			break
 		}
 	}

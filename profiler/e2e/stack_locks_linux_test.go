@@ -44,7 +44,7 @@ func TestStackLocks(t *testing.T) {
 // The owners of monitors in a deadlocked program of .NET 8, and the verdict of hang.
 func TestNet8Locks(t *testing.T) {
 	of, _ := waiting(t, "deadlocked", on(t, needs.Net8, "Truth", "deadlock")...)
-	h := hungAs(t, of.id, "deadlock") // its threads have reached their locks then
+	h := hungAs(t, of.id, "deadlock", "") // its threads have reached their locks then
 	if h.kind() != "deadlock" {
 		t.Errorf("hang says %+v", h.Verdicts)
 	}

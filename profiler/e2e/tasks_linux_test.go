@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -169,7 +170,13 @@ func judgeTasks(t *testing.T, p *process, want map[string]int) {
 			t.Errorf("blocked: %v", g.Threads)
 		}
 	}
-	p.freeze()
+	// A core from the middle of a collection lacks chains: this one is of another moment.
+	const stops = 20
+	for n := 0; n == 0 || n < stops && tasksOf(t, p.id).collecting(); n++ {
+		p.Process.Signal(syscall.SIGCONT)
+		time.Sleep(20 * time.Millisecond)
+		p.freeze()
+	}
 	tasksOf(t, "--core", coreOf(t, p.id, "gcore")).judge(t, want)
 }
 
@@ -178,9 +185,9 @@ func judgeTasks(t *testing.T, p *process, want map[string]int) {
 func (p *pendingTasks) judge(t *testing.T, want map[string]int) {
 	t.Helper()
 	found := p.counts()
-	for chain, n := range found {
-		if p.collecting() && n <= want[chain] {
-			found[chain] = want[chain]
+	for chain, n := range want {
+		if p.collecting() && found[chain] <= n {
+			found[chain] = n
 		}
 	}
 	if diff := cmp.Diff(want, found); diff != "" {

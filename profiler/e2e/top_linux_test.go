@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,9 +125,6 @@ func TestTop(t *testing.T) {
 	if gone.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Error("the tool did not end with its terminal")
 	}
-	handled := make(chan os.Signal, 1)
-	signal.Notify(handled, syscall.SIGHUP) // nohup ignores it, and the tool would inherit that
-	defer signal.Stop(handled)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
 		told := onTerminal(t, tool(t), "top", "--no-alloc", pid)
 		before := told.mode()
