@@ -81,6 +81,7 @@ var wrongs = []struct {
 		return g.r.w.Format() == image.ELF && g.change(1, func(f *merge.Frame) { f.Trust = unwind.TrustUnwindInfo })
 	}, false},
 	{"a doubtful frame of another module", "has module", at((*good).native, func(f *merge.Frame) { f.Module++; f.Trust = unwind.TrustFramePointer }), false},
+	{"a doubtful frame with a wrong fp, of another module", "has module", at((*good).native, func(f *merge.Frame) { f.FP++; f.Module++; f.Trust = unwind.TrustFramePointer }), false},
 	{"a doubtful method of another id", "has function", at((*good).method, func(f *merge.Frame) { f.Function++; f.Trust = unwind.TrustFramePointer }), false},
 
 	// Stacks with a gap.
@@ -182,6 +183,14 @@ var wrongs = []struct {
 		return tail[0].Trust == unwind.TrustCLR && len(tail) > 1
 	}, false},
 
+	{"a guess one word behind the CLR's frame", "is behind frame", func(g *good) bool {
+		m := g.method()
+		f := g.out[m]
+		f.SP, f.Kind, f.Function, f.Trust = f.SP+8, unwind.KindNative, 0, unwind.TrustFramePointer
+		g.out = slices.Insert(g.out, m, f)
+		return g.out[m+1].Trust == unwind.TrustCLR
+	}, false},
+
 	// Results that do not agree with their frames.
 	{"a gap in a stack said to be complete", "the result's gap", func(g *good) bool { g.gap(2); g.res.N++; return true }, true},
 	{"a stack said to have a gap", "the result's gap", func(g *good) bool { g.res.Gap = merge.GapLimit; return true }, true},
@@ -189,6 +198,13 @@ var wrongs = []struct {
 		g.gap(2)
 		g.count()
 		g.res.Gap = merge.GapMismatch
+		return true
+	}, true},
+	{"the last of two gaps", "the result's gap", func(g *good) bool {
+		g.gap(1)
+		g.gap(3)
+		g.count()
+		g.out[3].Gap, g.res.Gap = merge.GapMismatch, merge.GapMismatch
 		return true
 	}, true},
 	{"a gap without a reason", "without a reason", func(g *good) bool { g.gap(2); g.out[2].Gap = merge.GapNone; return true }, false},

@@ -25,7 +25,7 @@ type Edit struct{ Old, New string }
 // Faults lists all of them.
 func Faults() []Fault {
 	var all []Fault
-	for _, family := range [][]Fault{roundFaults(), threadFaults(), seedFaults(), mergeFaults(), engineFaults()} {
+	for _, family := range [][]Fault{roundFaults(), threadFaults(), seedFaults(), mergeFaults(), engineFaults(), judgeFaults()} {
 		all = append(all, family...)
 	}
 	return all
