@@ -48,8 +48,8 @@ const (
 	// drawWait and drawWaits bound the wait for the answers of a moment.
 	drawWait  = 60 * time.Microsecond
 	drawWaits = 5
-	// lostAnswer is how long after the question the sample of a thread that has answered may still
-	// come, nanoseconds: the ring has no room for some.
+	// lostAnswer is how long after the question the answer may still come, nanoseconds. The ring
+	// has no room for some, and a signal may be blocked, refused, or taken by the program.
 	lostAnswer = 100000000
 	// waking is the processor time below which a thread in a system call has just woken up.
 	waking = 10000
@@ -115,24 +115,23 @@ func (r *randomClock) close(t *task) {
 
 // drawOne asks a thread for a sample if it runs.
 func (e *Engine) drawOne(t *task, weight uint64) {
-	if t.drawn.open && e.file.Answered(t.slot) && time.Now().UnixNano()-t.drawn.wake > lostAnswer {
-		e.random.close(t)
-	}
-	if t.drawn.open || !e.file.Answered(t.slot) || !e.kernel.runs(t) {
+	late := t.drawn.open && time.Now().UnixNano()-t.drawn.wake > lostAnswer
+	answered := e.file.Answered(t.slot)
+	if t.drawn.open && !late || !t.drawn.open && !answered || !e.kernel.runs(t) {
 		return
 	}
 	before, ok := e.kernel.counters(t)
 	if !ok {
 		return
 	}
-	sig := e.legacy
-	if sig == 0 {
-		sig = e.real
+	e.random.close(t)
+	if !answered {
+		e.ask(t, probe.OpSample) // takes another signal if the program takes this one
+	} else if e.file.Ask(t.slot, probe.OpSample, e.signal()) == nil {
+		e.stats.asked++
+	} else {
+		e.stats.unsent++
 	}
-	if e.file.Ask(t.slot, probe.OpSample, sig) != nil {
-		return
-	}
-	e.stats.asked++
 	t.drawn = draw{open: true, before: before, wake: time.Now().UnixNano(), weight: weight}
 	e.random.open++
 }

@@ -1,6 +1,8 @@
 package outside
 
 import (
+	"cmp"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -113,10 +115,7 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 	if !e.slotOf(t) {
 		return cannot
 	}
-	sig := e.legacy
-	if sig == 0 {
-		sig = e.real
-	}
+	sig := e.signal()
 	masks, ok := e.kernel.signals(t.tid)
 	if relay, left := e.file.Relay(masks.blocked); ok && left { // a fault that became an exception has left it so
 		t.left, sig = true, relay
@@ -155,6 +154,9 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 	}
 	return sent
 }
+
+// signal is the one that is sent.
+func (e *Engine) signal() int { return cmp.Or(e.legacy, e.real) }
 
 // slotOf gives a thread its slot. False: there is none left.
 func (e *Engine) slotOf(t *task) bool {

@@ -67,10 +67,10 @@ func Open(fd, pid int) (*File, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	if st.Size != fullSize {
-		return nil, fmt.Errorf("the probe's file has %d bytes, not %d: it is of another version", st.Size, fullSize)
+	if st.Size != FullSize {
+		return nil, fmt.Errorf("the probe's file has %d bytes, not %d: it is of another version", st.Size, FullSize)
 	}
-	data, err := unix.Mmap(fd, 0, fullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	data, err := unix.Mmap(fd, 0, FullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func TestFileOfArch(t *testing.T) {
 			if _, err := f.Write(unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h))); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.Truncate(fullSize); err != nil {
+			if err := f.Truncate(FullSize); err != nil {
 				t.Fatal(err)
 			}
 			p, err := Open(int(f.Fd()), os.Getpid())

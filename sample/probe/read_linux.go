@@ -80,7 +80,7 @@ const (
 	readSize     = 64
 	readRoom     = 1 << 20
 	readCookie   = 0x7ead0000
-	fullSize     = FileSize + readRequests*readRoom
+	FullSize     = FileSize + readRequests*readRoom
 
 	readFree   = 0
 	readAsked  = 1

@@ -125,7 +125,7 @@ func startRing(t *testing.T) *ring {
 	}
 	f := os.NewFile(uintptr(fd), "ring")
 	t.Cleanup(func() { f.Close() })
-	if err := f.Truncate(fullSize); err != nil {
+	if err := f.Truncate(FullSize); err != nil {
 		t.Fatal(err)
 	}
 	head := make([]byte, unsafe.Sizeof(header{}))

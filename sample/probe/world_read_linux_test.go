@@ -99,7 +99,7 @@ func TestReadWorld(t *testing.T) {
 	}
 	file := os.NewFile(uintptr(fd), "reads")
 	defer file.Close()
-	if err := file.Truncate(fullSize); err != nil {
+	if err := file.Truncate(FullSize); err != nil {
 		t.Fatal(err)
 	}
 	head := make([]byte, unsafe.Sizeof(header{}))

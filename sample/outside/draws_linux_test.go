@@ -1,0 +1,143 @@
+package outside
+
+import (
+	"encoding/binary"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+// probeFile is a probe's file whose signals go to this process. answer has the slot's thread
+// answer all questions.
+func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
+	t.Helper()
+	fd, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, probe.FullSize); err != nil {
+		t.Fatal(err)
+	}
+	mem, err := unix.Mmap(fd, 0, probe.FullSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(mem) })
+	binary.LittleEndian.PutUint64(mem, probe.Magic) // offsets of probe.h
+	binary.LittleEndian.PutUint32(mem[8:], probe.Version)
+	binary.LittleEndian.PutUint32(mem[372:], uint32(context.Host()))
+	if f, err = probe.Open(fd, os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f, func(slot int) {
+		at := mem[probe.HeaderSize+slot*probe.SlotSize:]
+		asked := atomic.LoadUint32((*uint32)(unsafe.Pointer(&at[40])))
+		atomic.StoreUint32((*uint32)(unsafe.Pointer(&at[44])), asked)
+	}
+}
+
+// drawing is an engine with the random clock, and a task of each thread, whose state does not
+// change.
+func drawing(t *testing.T, threads map[uint32]string) (e *Engine, answer func(slot int)) {
+	e = &Engine{threadTable: newThreadTable(os.Getpid()), legacy: int(unix.SIGURG)}
+	e.file, answer = probeFile(t)
+	e.period, e.sought = 1e6, time.Now().Add(time.Hour)
+	counters := contents(t, "1000000 5000000 7")
+	files := map[string]int{"R": contents(t, "1 (thread) R 1"), "S": contents(t, "1 (thread) S 1")}
+	for tid, state := range threads {
+		k := &task{tid: tid, stat: counters, stateFile: files[state] + 1, place: -1, slot: -1, armed: true}
+		if e.tasks[tid] = k; !e.slotOf(k) {
+			t.Fatal("no slot")
+		}
+	}
+	return e, answer
+}
+
+// threadOf starts a thread that lives until the test ends, and takes signals.
+func threadOf(t *testing.T) (tid uint32) {
+	tids, end := make(chan uint32), make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		tids <- uint32(unix.Gettid())
+		<-end
+	}()
+	t.Cleanup(func() { close(end) })
+	return <-tids
+}
+
+// Only a thread that runs is asked, and not again before it has answered. An answer that does not
+// come is lost: a thread that has answered is asked again, and the engine learns why another did not.
+func TestDrawAll(t *testing.T) {
+	busy, asleep := threadOf(t), threadOf(t)
+	e, answer := drawing(t, map[uint32]string{busy: "R", asleep: "S"})
+	k := e.tasks[busy]
+	late := func() {
+		for m, _ := e.kernel.signals(busy); m.pending != 0; m, _ = e.kernel.signals(busy) {
+			time.Sleep(time.Millisecond)
+		}
+		k.drawn.wake -= lostAnswer + 1e6
+	}
+	for _, step := range []struct {
+		name    string
+		before  func()
+		asked   uint64
+		unheard int
+	}{
+		{"a thread runs", func() {}, 1, 0},
+		{"its answer has not come", func() {}, 1, 0},
+		{"it has answered, the sample has not come", func() { answer(k.slot) }, 1, 0},
+		{"and is lost", late, 2, 0},
+		{"another takes the signal", late, 3, 1},
+		{"the question was repeated", func() {}, 3, 1},
+		{"the sample has come", func() { answer(k.slot); e.random.close(k) }, 4, 1},
+	} {
+		step.before()
+		e.drawAll(0)
+		if e.stats.asked != step.asked || e.unheard != step.unheard || !k.drawn.open || e.tasks[asleep].drawn.open || e.random.open != 1 {
+			t.Errorf("%s: asked %d times, want %d; %d unheard, want %d; %d open", step.name, e.stats.asked, step.asked, e.unheard, step.unheard, e.random.open)
+		}
+	}
+	if k.drawn.weight != 1 || e.random.moments != 7 {
+		t.Errorf("weight %d, %d moments", k.drawn.weight, e.random.moments)
+	}
+}
+
+// Of many threads a random subset is asked, another one each time, whose weights represent all.
+func TestDrawSubset(t *testing.T) {
+	const all, moments = 500, 20
+	threads := map[uint32]string{}
+	for i := range uint32(all) { // the signals to them go nowhere
+		threads[1<<30+i] = "R"
+	}
+	e, _ := drawing(t, threads)
+	weight, asked := uint64(0), map[uint32]bool{}
+	for range moments {
+		e.drawAll(0)
+		drawn := 0
+		for _, k := range e.tasks {
+			if k.drawn.open {
+				drawn, weight, asked[k.tid] = drawn+1, weight+k.drawn.weight, true
+				e.random.close(k)
+				k.slot = -1 // a new one, that nobody was asked in
+				e.file.Free(k.tid)
+				e.slotOf(k)
+			}
+		}
+		if drawn != mostDrawn {
+			t.Fatalf("%d of %d threads are asked", drawn, all)
+		}
+	}
+	if mean := weight / moments; mean < all*95/100 || mean > all*105/100 || len(asked) < all*9/10 {
+		t.Errorf("a moment's samples represent %d threads of %d; %d were asked", mean, all, len(asked))
+	}
+}
