@@ -93,7 +93,7 @@ func TestWaitsEveryBadInput(t *testing.T) {
 			d.start(1, 3, 99).stop(1, 1<<31, 3)
 			block("StackBlock", 9, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3)(d)
 		}), "2 waits, 12.000 ms", "more in the report; kept: 6 events"},
-		{"version 3", append([]byte("\x14\x00\x00\x00!FastSerialization.1\x05\x04\x01"), make([]byte, 64)...), "", "netperf"},
+		{"version 3 with a tag of 4", append([]byte("\x14\x00\x00\x00!FastSerialization.1\x05\x04\x01"), make([]byte, 64)...), "", "tag 5"},
 		{"big-endian look-alike", append([]byte("Nettrace\x00\x00\x00\x14!FastSerialization.1"), trace[32:]...), "", "no .nettrace trace"},
 		{"two streams in one file", slices.Concat(trace, trace), both, "another trace begins"},
 	} {

@@ -43,7 +43,7 @@ func TestWaitsBadInput(t *testing.T) {
 		{"garbage behind the end", "43 waits", "bytes follow", []string{write("a", append(append([]byte{}, trace...), 1, 2, 3))}, 1},
 		{"empty", "", "empty", []string{write("a", nil)}, 1},
 		{"gzip", "", "gzip", []string{write("a", []byte("\x1f\x8b\x08\x00aaaaaaaaa"))}, 1},
-		{"netperf", "", "netperf", []string{write("a", []byte("\x14\x00\x00\x00!FastSerialization.1"))}, 1},
+		{"netperf without content", "", "without its end mark", []string{write("a", []byte("\x14\x00\x00\x00!FastSerialization.1"))}, 1},
 		{"not there", "", "nowhere.nettrace: ", []string{"nowhere.nettrace"}, 3},
 		{"a folder", "", "is a directory", []string{tempdir.New(t)}, 3},
 		{"nothing named", "", "name a trace", nil, 2},

@@ -2,7 +2,7 @@
 // stream, one event at a time.
 //
 // Sources: microsoft/perfview src/TraceEvent/EventPipe/NetTraceFormat_v5.md
-// (versions 4 and 5) and NetTraceFormat.md (version 6); dotnet/runtime
+// (versions 4 and 5), NetTraceFormat.md (version 6), and NetPerfFormat.md (1 to 3); dotnet/runtime
 // src/native/eventpipe/ep-block.c, ep-file.c, ep-session.c, release 9.0.
 //
 // Glossary. A block is a part of the stream with a size: events, metadata, stacks, or a
@@ -18,7 +18,7 @@
 // error has the offset. Payloads and stacks are slices of the reader's memory and valid
 // until the next call of Next.
 //
-// Known gaps. Versions 1 to 3 ("netperf") are refused. Label lists of version 6
+// Known gaps. Label lists of version 6
 // are skipped. Field descriptions in metadata are ignored: the runtime's own events have
 // none, and package waits decodes them by provider, id, and version. Version 6 was not
 // tested with a real runtime: .NET 10 writes version 4.

@@ -63,11 +63,18 @@ func (r *Reader) open(metadata bool) bool {
 }
 
 func (r *Reader) eventBlock() {
+	if r.trace.Version < 4 {
+		r.events = eventBlock{in: buf.At(r.data, 0), active: true}
+		return
+	}
 	r.open(false)
 }
 
 // nextEvent decodes one event of the block. It returns false if there is none to deliver.
 func (r *Reader) nextEvent() bool {
+	if r.trace.Version < 4 {
+		return r.nextNetperf()
+	}
 	at := r.base + int64(r.events.in.Pos())
 	payload, ok := r.decode()
 	if !ok {

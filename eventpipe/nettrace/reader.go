@@ -139,16 +139,24 @@ func (r *Reader) advance() error {
 	return r.frame.next(r)
 }
 
-var magic = []byte("Nettrace")
+var (
+	magic        = []byte("Nettrace")
+	netperfMagic = []byte{20, 0, 0, 0, '!'} // version 3 and older have only the serialization's header
+)
 
 // header reads the first bytes, which contain the version.
 func (r *Reader) header() error {
 	head, err := r.src.r.Peek(len(magic))
-	if !bytes.Equal(head, magic) {
+	begin := byte(tagPrivateBegin)
+	switch {
+	case bytes.HasPrefix(head, netperfMagic):
+		begin = tagBegin
+	case !bytes.Equal(head, magic):
 		return r.foreign(head, err)
+	default:
+		r.src.r.Discard(len(magic))
+		r.src.off += int64(len(magic))
 	}
-	r.src.r.Discard(len(magic))
-	r.src.off += int64(len(magic))
 	n, fail := r.src.u32("the trace's header")
 	if fail != nil {
 		return fail
@@ -156,7 +164,7 @@ func (r *Reader) header() error {
 	if n == 0 {
 		return r.startV6()
 	}
-	return r.startV4(n)
+	return r.startV4(n, begin)
 }
 
 // foreign describes a file that is not a trace.
@@ -166,13 +174,11 @@ func (r *Reader) foreign(head []byte, err error) error {
 		return r.src.fail(err, "the trace's header")
 	case len(head) == 0:
 		return &Error{Reason: Empty}
-	case bytes.HasPrefix(magic, head):
+	case bytes.HasPrefix(magic, head), bytes.HasPrefix(netperfMagic, head):
 		return &Error{Reason: Truncated, Offset: int64(len(head)), What: "the trace's header"}
 	}
 	e := &Error{Reason: NotNettrace}
 	switch {
-	case bytes.HasPrefix(head, []byte{20, 0, 0, 0, '!'}):
-		e.What = "it is a netperf trace (format 3 or older, of previews of .NET Core 3.0)"
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		e.What = "it is packed with gzip; unpack it first"
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):

@@ -188,7 +188,7 @@ func TestBad(t *testing.T) {
 	}{
 		{"empty", nil, nettrace.Empty, 0, 0},
 		{"magic only", []byte("Nettrace"), nettrace.Truncated, 0, 0},
-		{"netperf", []byte("\x14\x00\x00\x00!FastSerialization.1"), nettrace.NotNettrace, 0, 0},
+		{"netperf", []byte("\x14\x00\x00\x00!FastSerialization.1"), nettrace.NoEnd, 0, 0},
 		{"gzip", []byte("\x1f\x8b\x08\x00\x00\x00\x00\x00"), nettrace.NotNettrace, 0, 0},
 		{"zip", []byte("PK\x03\x04aaaaaaaa"), nettrace.NotNettrace, 0, 0},
 		{"swapped magic", []byte("ecartteN\x00\x00"), nettrace.NotNettrace, 0, 0},

@@ -7,7 +7,7 @@ import (
 
 // Trace describes the trace as a whole.
 type Trace struct {
-	Version      int       // of the format: 4, 5, 6
+	Version      int       // of the format: 1 to 6
 	Start        time.Time // in UTC, of Ticks
 	Ticks        uint64    // the clock at Start
 	Frequency    uint64    // ticks a second

@@ -23,10 +23,10 @@ const newestReader = 5
 // maxTypeName is longer than any type name of the format.
 const maxTypeName = 256
 
-// framingV4 reads versions 4 and 5.
-type framingV4 struct{}
+// framingV4 reads versions 3 to 5, whose objects begin with different tags.
+type framingV4 struct{ begin byte }
 
-func (r *Reader) startV4(n uint32) error {
+func (r *Reader) startV4(n uint32, begin byte) error {
 	at := r.src.off - 4
 	if int(n) != len(serialization) {
 		return &Error{Reason: NotNettrace, Offset: at, What: fmt.Sprintf("its header has a text of %d bytes, not %d", n, len(serialization))}
@@ -38,7 +38,7 @@ func (r *Reader) startV4(n uint32) error {
 	if string(text) != serialization {
 		return &Error{Reason: NotNettrace, Offset: at, What: fmt.Sprintf("its header says %q", text)}
 	}
-	r.frame = framingV4{}
+	r.frame = framingV4{begin}
 	return nil
 }
 
@@ -49,7 +49,7 @@ type object struct {
 	at                 int64
 }
 
-func (framingV4) next(r *Reader) error {
+func (f framingV4) next(r *Reader) error {
 	at := r.src.off
 	tag, err := r.src.u8("a block")
 	switch {
@@ -61,18 +61,18 @@ func (framingV4) next(r *Reader) error {
 	case tag == tagNull:
 		r.trailing()
 		return io.EOF
-	case tag != tagPrivateBegin:
+	case tag != f.begin:
 		return &Error{Reason: BadFraming, Offset: at, What: fmt.Sprintf("tag %d instead of an object", tag)}
 	}
-	o, err := r.objectHead(at)
+	o, err := r.objectHead(at, f.begin)
 	if err != nil {
 		return err
 	}
 	if o.minReader > newestReader {
 		return &Error{Reason: TooNew, Offset: at, What: fmt.Sprintf("%s of version %d needs a reader of version %d", o.name, o.version, o.minReader)}
 	}
-	if o.name == "Trace" {
-		err = r.traceV4(&o)
+	if o.name == "Trace" || o.name == netperfFile {
+		err = r.traceV4(&o, f.begin)
 	} else {
 		err = r.blockV4(&o)
 	}
@@ -83,10 +83,10 @@ func (framingV4) next(r *Reader) error {
 }
 
 // objectHead reads the type of an object: two tags, versions, name, a tag.
-func (r *Reader) objectHead(at int64) (o object, err *Error) {
+func (r *Reader) objectHead(at int64, begin byte) (o object, err *Error) {
 	o.at = at
 	const what = "a block's type"
-	if err = r.tag(tagPrivateBegin, what); err != nil {
+	if err = r.tag(begin, what); err != nil {
 		return
 	}
 	if err = r.tag(tagNull, what); err != nil {
@@ -122,21 +122,36 @@ func (r *Reader) tag(want byte, what string) *Error {
 	return err
 }
 
-// traceV4 reads the object Trace, which has neither size nor padding.
-func (r *Reader) traceV4(o *object) *Error {
+// traceV4 reads the object that describes the trace. It has neither size nor padding.
+func (r *Reader) traceV4(o *object, begin byte) *Error {
+	if (begin == tagBegin) != (o.version < 4) {
+		return &Error{Reason: BadTrace, Offset: o.at, What: fmt.Sprintf("version %d with tags of another", o.version)}
+	}
 	var raw [48]byte
-	at := r.src.off
-	if _, err := r.src.full(raw[:], "the trace's description"); err != nil {
+	at, data := r.src.off, raw[:]
+	if o.version < 3 {
+		data = raw[:36]
+	}
+	if _, err := r.src.full(data, "the trace's description"); err != nil {
 		return err
 	}
-	b := buf.At(raw[:], 0)
-	t := Trace{Version: int(o.version)}
+	b := buf.At(data, 0)
+	if o.version < 3 {
+		b.U32() // a reference to the object's end, by a table at the file's end
+	}
+	t := Trace{Version: int(o.version), PointerSize: 8}
 	t.Start = systemTime(&b)
 	t.Ticks, t.Frequency = b.U64(), b.U64()
-	t.PointerSize, t.ProcessID = int(b.U32()), int(b.U32())
-	t.Processors, t.SamplingRate = int(b.U32()), int(b.U32())
+	if o.version >= 3 {
+		t.PointerSize, t.ProcessID = int(b.U32()), int(b.U32())
+		t.Processors, t.SamplingRate = int(b.U32()), int(b.U32())
+	}
 	if err := r.start(t, at); err != nil {
 		return err
+	}
+	if o.version < 3 {
+		r.frame = framingNetperf{}
+		return nil
 	}
 	return r.tag(tagEnd, "the trace's description")
 }

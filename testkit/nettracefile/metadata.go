@@ -10,6 +10,9 @@ func (w *Writer) Metadata(metas ...Meta) *Writer {
 	if w.Version >= 6 {
 		return w.metadata6(metas)
 	}
+	if w.Version < 4 {
+		return w.describeNetperf(metas)
+	}
 	var events []Event
 	for _, m := range metas {
 		events = append(events, Event{Seq: 0xffffffff, Proc: 0xffffffff, Payload: w.describe(&m)})
@@ -95,6 +98,16 @@ func (e *enc) u16(v uint16) { *e = binary.LittleEndian.AppendUint16(*e, v) }
 func (e *enc) u32(v uint32) { *e = binary.LittleEndian.AppendUint32(*e, v) }
 func (e *enc) u64(v uint64) { *e = binary.LittleEndian.AppendUint64(*e, v) }
 func (e *enc) v(v uint64)   { *e = binary.AppendUvarint(*e, v) }
+
+func (e *enc) addrs(stack []uint64, size int) {
+	for _, a := range stack {
+		if size == 4 {
+			e.u32(uint32(a))
+		} else {
+			e.u64(a)
+		}
+	}
+}
 
 func (e *enc) str(s string) {
 	e.v(uint64(len(s)))

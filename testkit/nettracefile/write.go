@@ -1,9 +1,9 @@
 // Package nettracefile writes .nettrace traces for tests, by the format's
-// documents and without the reader's code: versions 4, 5 (tags) and 6, headers
-// compressed or plain, pointers of four or eight bytes.
+// documents and without the reader's code: versions 1 to 3 (netperf), 4, 5 (tags), and 6,
+// headers compressed or plain, pointers of four or eight bytes.
 //
-// Sources: microsoft/perfview src/TraceEvent/EventPipe/NetTraceFormat_v5.md and
-// NetTraceFormat.md.
+// Sources: microsoft/perfview src/TraceEvent/EventPipe/NetTraceFormat_v5.md,
+// NetTraceFormat.md, and NetPerfFormat.md.
 package nettracefile
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Options say which form of the format is written.
 type Options struct {
-	Version     int    // 4, 5, 6; 0 = 4
+	Version     int    // 1 to 6; 0 = 4
 	PointerSize int    // 0 = 8
 	Plain       bool   // headers of events are not compressed
 	Frequency   uint64 // 0 = 1e9
@@ -56,7 +56,9 @@ type ThreadSeq struct {
 // Writer collects a trace.
 type Writer struct {
 	Options
-	out bytes.Buffer
+	out    bytes.Buffer
+	stacks map[uint32][]byte // of versions 1 to 3, by number
+	offset map[uint32]uint32 // of descriptions of versions 1 and 2, by number
 }
 
 // New begins a trace: header and description.
@@ -70,14 +72,19 @@ func New(o Options) *Writer {
 	if o.Frequency == 0 {
 		o.Frequency = 1e9
 	}
-	w := &Writer{Options: o}
-	w.out.WriteString("Nettrace")
+	w := &Writer{Options: o, stacks: map[uint32][]byte{}, offset: map[uint32]uint32{}}
+	if o.Version >= 4 {
+		w.out.WriteString("Nettrace")
+	}
 	var b enc
 	for _, v := range []uint16{2026, 11, 6, 21, 22, 23, 24, 250} {
 		b.u16(v)
 	}
 	b.u64(o.Ticks)
 	b.u64(o.Frequency)
+	if o.Version < 3 {
+		return w.beginNetperf(b)
+	}
 	b.u32(uint32(o.PointerSize))
 	if o.Version >= 6 {
 		w.raw(0, 6, 0)
@@ -112,9 +119,14 @@ func (w *Writer) Reset() { w.out.Reset() }
 
 // End writes the end mark.
 func (w *Writer) End() *Writer {
-	if w.Version >= 6 {
+	switch {
+	case w.Version >= 6:
 		w.raw(0)
-	} else {
+	case w.Version < 3:
+		end := uint32(w.out.Len())
+		w.out.WriteByte(6)
+		w.raw(1, end, end+1, end+9)
+	default:
 		w.out.WriteByte(1)
 	}
 	return w
@@ -133,7 +145,11 @@ func (w *Writer) raw(v ...uint32) {
 }
 
 func (w *Writer) begin(name string, version, reader uint32) {
-	w.out.Write([]byte{5, 5, 1})
+	if w.Version < 4 {
+		w.out.Write([]byte{4, 4, 1})
+	} else {
+		w.out.Write([]byte{5, 5, 1})
+	}
 	w.raw(version, reader, uint32(len(name)))
 	w.out.WriteString(name)
 	w.out.WriteByte(6)
@@ -171,24 +187,24 @@ func (w *Writer) put(name string, kind byte, content []byte) *Writer {
 
 // Stacks writes a block of stacks, leaf first.
 func (w *Writer) Stacks(first uint32, stacks ...[]uint64) *Writer {
+	if w.Version < 4 {
+		return w.keepStacks(first, stacks)
+	}
 	var b enc
 	b.u32(first)
 	b.u32(uint32(len(stacks)))
 	for _, s := range stacks {
 		b.u32(uint32(len(s) * w.PointerSize))
-		for _, a := range s {
-			if w.PointerSize == 4 {
-				b.u32(uint32(a))
-			} else {
-				b.u64(a)
-			}
-		}
+		b.addrs(s, w.PointerSize)
 	}
 	return w.put("StackBlock", 5, b)
 }
 
 // Events writes a block of events.
 func (w *Writer) Events(events ...Event) *Writer {
+	if w.Version < 4 {
+		return w.netperf(events)
+	}
 	return w.put("EventBlock", 2, w.events(events, false))
 }
 
