@@ -79,8 +79,11 @@ func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*
 		return p, code
 	}
 	fmt.Fprintf(say, "seedwalk: %s: %s\n", path, missing)
-	if metric != "" {
+	switch {
+	case metric != "":
 		return nil, exitWrong
+	case p.Stats.Empty == "": // other events are shown
+		return p, code
 	}
 	return p, exitWrong
 }

@@ -10,6 +10,9 @@ import (
 // and tasks (events 301 and 302).
 const firstWithWaits = 9
 
+// frameworkMajor is the version that .NET Core 2 and 3 report.
+const frameworkMajor = 4
+
 // visible counts what shows that a kind of wait was reported at all.
 type visible struct{ locks, handles int64 }
 
@@ -33,7 +36,11 @@ func (a *Analysis) Unseen() string {
 		what = "this trace has no wait events"
 	}
 	if major := a.Names.Runtime.Version[0]; major > 0 && major < firstWithWaits {
-		return fmt.Sprintf("%s: .NET %d reports waits for locks only, .NET %d and later report all", what, major, firstWithWaits)
+		name := fmt.Sprintf(".NET %d", major)
+		if major == frameworkMajor {
+			name = ".NET Core 2 or 3"
+		}
+		return fmt.Sprintf("%s: %s reports waits for locks only, .NET %d and later report all", what, name, firstWithWaits)
 	}
 	if a.Requested {
 		return ""

@@ -24,6 +24,7 @@ func TestUnseen(t *testing.T) {
 		{"a session, the version unknown", 0, true, 0, 0, "", false},
 		{"a session of .NET 8", 8, true, 0, 0, "waits for wait handles and tasks are not in this trace: .NET 8 reports waits for locks only", true},
 		{"a session of .NET 8 with locks", 8, true, 2, 0, "waits for wait handles and tasks are not in this trace: .NET 8 reports waits for locks only", false},
+		{"a trace of .NET Core 3", 4, false, 0, 0, "this trace has no wait events: .NET Core 2 or 3 reports", true},
 		{"a trace of .NET 8", 8, false, 0, 0, "this trace has no wait events: .NET 8 reports", true},
 	} {
 		a := New()
