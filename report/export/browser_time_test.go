@@ -91,23 +91,24 @@ func TestPageTooManySamples(t *testing.T) {
 	}
 }
 
-// GC pauses are marked on the time axis, and nothing else is.
-func TestPagePauses(t *testing.T) {
+// GC pauses and spinning are rows below the time axis, with marks where they were.
+func TestPageLanes(t *testing.T) {
 	b := browser.Find(t, "the pauses on the time axis were not looked at")
 	const script = `<script>addEventListener('load', () => setTimeout(() => {
 	const axis = document.getElementById('axis'), ratio = devicePixelRatio || 1, out = document.createElement('pre');
 	drawTime();
-	const at = x => axis.getContext('2d').getImageData(Math.round(x * axis.width), Math.round(15 * ratio), 1, 1).data.join();
+	const at = (row, x) => axis.getContext('2d').getImageData(Math.round(x * axis.width), Math.round((44 + 12 * row + 6) * ratio), 1, 1).data.join();
 	out.className = 'answer';
-	out.textContent = 'marked ' + (at(0.35) === at(0.75) && at(0.35) !== at(0.95)) + ' ' + data.pauses.join();
+	out.textContent = 'marked ' + [at(0, 0.35) === at(0, 0.75), at(0, 0.35) !== at(0, 0.95), at(1, 0.495) === at(0, 0.35), at(1, 0.99) === at(0, 0.95)].join() + ' ' + data.lanes.map(l => l.name + ' ' + l.spans.join()).join(' ');
 	document.body.append(out);
 }, 100));</script></body>`
 	p := timed()
+	p.Frames[0].Name = "System.Threading.SpinWait.SpinOnceCore"
 	p.Stacks = append(p.Stacks, Stack{Thread: 0, Count: 2, Event: EventPause, Sum: 2e8, Type: "gen 2 GC", Complete: true})
 	p.Waits = []Wait{{Stack: 3, Start: p.Start.Add(300 * time.Millisecond), Nanos: 1e8}, {Stack: 3, Start: p.Start.Add(700 * time.Millisecond), Nanos: 1e8}}
 	p.Stats.Events = []EventStats{{Event: EventPause, Seen: 2, Count: 2, Sum: 2e8}}
 	dom, log := b.Load(t, []byte(strings.Replace(string(written(t, WriteHTML, p)), "</body>", script, 1)), "")
-	if want := "marked true 300000,100000,700000,100000"; !strings.Contains(html.UnescapeString(dom), want) {
+	if want := "marked true,true,true,true GC pauses 300000,100000,700000,100000 spinning 10000,10000,30000,10000,"; !strings.Contains(html.UnescapeString(dom), want) {
 		t.Errorf("no %q\n%s", want, log)
 	}
 }

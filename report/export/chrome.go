@@ -47,18 +47,32 @@ func WriteChrome(w io.Writer, p *Profile) error {
 		t.Tracks[i] = traceevent.Track{ID: id, Name: threadLabel(&p.Threads[i])}
 	}
 	addStates(t.Tracks, p)
-	pauses := traceevent.Track{ID: next + 1, Name: "GC pauses"}
+	whole := []traceevent.Track{{ID: next + 1, Name: laneNames[EventPause]}} // what concerns all threads
 	for _, wait := range p.Waits {
 		st := &p.Stacks[wait.Stack]
 		track := &t.Tracks[st.Thread]
-		if st.Event == EventPause {
-			track = &pauses
+		switch st.Event {
+		case EventPause:
+			track = &whole[0]
+		case EventQueue, EventStarved, EventException:
+			continue // they do not nest
 		}
 		track.Outer = append(track.Outer, p.chromeSlice(wait, st))
 	}
-	if len(pauses.Outer) > 0 {
-		t.Tracks = append([]traceevent.Track{pauses}, t.Tracks...)
+	for _, l := range p.lanes() {
+		if l.event == EventPause || l.event == EventLock || l.event == EventJIT {
+			continue // slices of their own
+		}
+		track := traceevent.Track{ID: next + 1 + len(whole), Name: laneNames[l.event]}
+		for _, s := range l.spans {
+			track.Outer = append(track.Outer, traceevent.Slice{Name: track.Name, Category: "lane", Start: 1000 * s.from, End: 1000 * max(s.to, s.from+1)})
+		}
+		whole = append(whole, track)
 	}
+	if len(whole[0].Outer) == 0 {
+		whole = whole[1:]
+	}
+	t.Tracks = append(whole, t.Tracks...)
 	return t.Write(w)
 }
 

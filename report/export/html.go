@@ -108,6 +108,14 @@ const maxPageSamples = 300_000
 
 // addSamples adds the times of the samples. The rows of stacks are counted over all threads.
 func (d *pageData) addSamples(p *Profile) {
+	d.Length = p.Duration.Microseconds()
+	for _, l := range p.lanes() {
+		row := page.Lane{Name: laneNames[l.event]}
+		for _, s := range l.spans {
+			row.Spans = append(row.Spans, s.from, s.to-s.from)
+		}
+		d.Lanes = append(d.Lanes, row)
+	}
 	if len(p.Samples) > maxPageSamples {
 		d.Notes = append(d.Notes, fmt.Sprintf("no time axis: the recording has more than %s; seedwalk report --since and --until show a part of its time", plural(maxPageSamples, "sample")))
 		return
@@ -134,12 +142,6 @@ func (d *pageData) addSamples(p *Profile) {
 		}
 		d.Samples = append(d.Samples, at-last, row[s.Stack], wall)
 		last = at
-	}
-	d.Length = p.Duration.Microseconds()
-	for _, w := range p.Waits {
-		if p.Stacks[w.Stack].Event == EventPause {
-			d.Pauses = append(d.Pauses, w.Start.Sub(p.Start).Microseconds(), w.Nanos/1000)
-		}
 	}
 }
 

@@ -25,13 +25,16 @@ var metrics = [numValues]metric{
 	valuePause:      {"gc_pause", "GC pause time", "nanoseconds", valuePauses},
 	valueJITs:       {"jit_methods", "Compiled methods", "count", valueJITs},
 	valueJIT:        {"jit_time", "JIT time", "nanoseconds", valueJITs},
+	valueQueued:     {"queued", "Queued work items", "count", valueQueued},
+	valueQueue:      {"queue", "Queue time", "nanoseconds", valueQueued},
+	valueStarved:    {"starvations", "Thread pool starvations", "count", valueStarved},
 	valueOthers:     {"events", "Events", "count", valueOthers},
 }
 
 // eventValues are the metrics of an event: how many, how much.
 var eventValues = [NumEvents][]int{NoEvent: {valueSamples, valueWall, valueCPU, valueCPUSamples}, EventWait: {valueWaits, valueWait}, EventLock: {valueLocks, valueLock},
 	EventAllocation: {valueAllocs, valueAlloc}, EventException: {valueExceptions}, EventPause: {valuePauses, valuePause}, EventJIT: {valueJITs, valueJIT},
-	EventOther: {valueOthers}}
+	EventQueue: {valueQueued, valueQueue}, EventStarved: {valueStarved}, EventOther: {valueOthers}}
 
 // shown returns the metrics of a profile: those of samples and of the requested events.
 func (p *Profile) shown() []int {

@@ -72,11 +72,13 @@ const (
 	EventException               // an exception was thrown
 	EventPause                   // the runtime suspended all threads for a garbage collection
 	EventJIT                     // a method was compiled
+	EventQueue                   // a work item waited in the thread pool's queue
+	EventStarved                 // the thread pool added a thread, because no thread took queued work
 	EventOther                   // any other event; Stack.Type is its provider and name
 	NumEvents
 )
 
-var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception", "GC pause", "JIT method", "event"}
+var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception", "GC pause", "JIT method", "queued work item", "thread pool starvation", "event"}
 
 func (e Event) String() string { return eventNames[e%NumEvents] }
 
@@ -93,7 +95,7 @@ type Stack struct {
 
 	// For an event; Count is then the number of events, and WallNanos and CPUNanos are 0.
 	Event   Event
-	Sum     int64  // nanoseconds of waits, locks, pauses, and compilations, bytes of allocations
+	Sum     int64  // nanoseconds of waits, locks, pauses, compilations, and queues, bytes of allocations
 	Longest int64  // nanoseconds of the longest one
 	Open    bool   // the wait had not ended: Sum is a lower bound
 	Monitor bool   // a wait in Monitor.Wait, or in code that uses it
@@ -110,7 +112,8 @@ type Sample struct {
 	CPU   bool  // it has CPU time
 }
 
-// Wait is one wait, lock, or GC pause.
+// Wait is one event with a time: a wait, a lock, a GC pause, a compilation, a queued work item, an
+// exception, or a starvation. The last two have no length.
 type Wait struct {
 	Stack int // index into Profile.Stacks
 	Start time.Time
@@ -127,7 +130,7 @@ type Profile struct {
 	Duration time.Duration
 	RateHz   float64 // samples per second and thread, 0 = unknown
 	Command  []string
-	Waits    []Wait            // the longest waits and locks, and GC pauses, sorted by start
+	Waits    []Wait            // the longest events with a time, sorted by start
 	Samples  []Sample          // samples by time; nil = their times are unknown
 	First    string            // metric shown first (see MetricNames), "" = CPU time if it was measured
 	Runtime  string            // such as ".NET 9.0.5", "" = unknown

@@ -24,6 +24,9 @@ const (
 	valuePause
 	valueJITs
 	valueJIT
+	valueQueued
+	valueQueue
+	valueStarved
 	valueOthers
 	numValues
 )

@@ -6,7 +6,8 @@
 // Glossary. A kind is what one frame says. A category is what a stack says. A role is what a thread
 // of the runtime does, by its name.
 //
-// Strategy. A stack whose leaf waits is waiting. Otherwise the frames are asked from the leaf up to
+// Strategy. A stack that spins is spinning, also while it yields or sleeps for a moment in between.
+// A stack whose leaf waits is waiting. Otherwise the frames are asked from the leaf up to
 // the first managed one: a frame of the collector, the compiler, or the type loader decides, and so
 // does its library. Frames of native libraries that the runtime calls belong to the runtime. Stacks
 // without a managed frame have the role of their thread.
@@ -29,14 +30,15 @@ const (
 	Native                  // native libraries
 	GC
 	JIT
-	Loading // types and methods are loaded
-	Runtime // the rest of the runtime
+	Loading  // types and methods are loaded
+	Runtime  // the rest of the runtime
+	Spinning // busy, to get a lock or a signal without being blocked
 	Waiting
 	Unknown // frames are missing, or there was no sample
 )
 
 // Names are the names of the categories.
-var Names = []string{"user code", "class library", "native libraries", "GC", "JIT", "type loading", "other runtime", "waiting", "unknown"}
+var Names = []string{"user code", "class library", "native libraries", "GC", "JIT", "type loading", "other runtime", "spinning", "waiting", "unknown"}
 
 func (c Category) String() string { return Names[c] }
 
@@ -53,6 +55,7 @@ const (
 	jit
 	loading
 	runtime
+	spin // a function that waits without being blocked
 	wait // a function in which threads wait
 	gap
 )
@@ -63,6 +66,7 @@ var (
 		`_*sem_(timed|clock)?wait\w*|__new_sem_wait\w*|_*epoll_p?wait2?|_*p?poll|_*p?select|_*(clock_)?nanosleep\w*|_*sigwait\w*|_*sigtimedwait\w*|_*rt_sigtimedwait|` +
 		`_*accept4?|_*wait4|_*waitpid|(Nt|Zw)(WaitFor\w+|DelayExecution|RemoveIoCompletion\w*|SignalAndWaitForSingleObject)|win32u?\.?NtUserMsgWait\w*)$`)
 	managedWaits = regexp.MustCompile(`^System\.Threading\.(Thread\.(Sleep|Join)|WaitHandle\.Wait\w*|Monitor\.(Wait|ObjWait|Enter\w*)|LowLevel(LifoSemaphore|Monitor)\.Wait\w*)([<(].*)?$`)
+	spins        = regexp.MustCompile(`^System\.Threading\.((SpinWait|SpinLock|LowLevelSpinWaiter)\.|Thread\.(\w*SpinWait\w*|Yield\w*|UninterruptibleSleep0)([<(].*)?$)`)
 
 	collector = regexp.MustCompile(`^((WKS|SVR)::|gc_heap::|GCHeap::|GCInterface_|GCToEEInterface::|System\.GC\.)`)
 	compiler  = regexp.MustCompile(`^(CEEInfo|CEEJitInfo|CILJit|Compiler|EEJitManager)::|^UnsafeJitFunction|^MethodDesc::(JitCompile|PrepareI)|TieredCompilation`)
@@ -91,6 +95,8 @@ func Frame(class, name, module string) Kind {
 
 func managed(name, module string) Kind {
 	switch {
+	case spins.MatchString(name):
+		return spin
 	case managedWaits.MatchString(name):
 		return wait
 	case module != "" && frameworks.MatchString(module), module == "" && frameworks.MatchString(name):
@@ -121,6 +127,9 @@ var decided = map[Kind]Category{gc: GC, jit: JIT, loading: Loading, shim: Librar
 // Stack returns the category of n frames, leaf first, of a thread with a role: "[GC]",
 // "[tiered compilation]", or any other.
 func Stack(n int, kind func(i int) Kind, role string) Category {
+	if spinning(n, kind) {
+		return Spinning
+	}
 	rest := Unknown // what it is if no caller says more
 	for i := range n {
 		k := kind(i)
@@ -151,4 +160,17 @@ func Stack(n int, kind func(i int) Kind, role string) Category {
 		return JIT
 	}
 	return rest
+}
+
+// spinning reports whether the innermost managed frame outside of waits spins.
+func spinning(n int, kind func(i int) Kind) bool {
+	for i := range n {
+		switch kind(i) {
+		case spin:
+			return true
+		case user, library, gap:
+			return false
+		}
+	}
+	return false
 }

@@ -37,6 +37,12 @@ func join(names ...string) string {
 	return b.String()
 }
 
+// Lane is a row below the time axis: start and length of each span, in microseconds.
+type Lane struct {
+	Name  string  `json:"name"`
+	Spans []int64 `json:"spans"`
+}
+
 // Data is the JSON in the page. Tables refer to each other by index; rows
 // are flat arrays, because names of fields would be most of the bytes.
 type Data struct {
@@ -58,7 +64,7 @@ type Head struct {
 	Metrics    [][4]any `json:"metrics"`          // name, label, unit, which of them says how many
 	First      int      `json:"first"`            // metric that the page shows first
 	Length     int64    `json:"length,omitempty"` // of the recording, microseconds
-	Pauses     []int64  `json:"pauses,omitempty"` // GC pauses: start and length in microseconds, ...
+	Lanes      []Lane   `json:"lanes,omitempty"`  // what concerns the whole process
 	Diff       any      `json:"diff,omitempty"`   // see diff.js
 }
 

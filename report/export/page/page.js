@@ -93,7 +93,7 @@ function drawLegend() {
   if (tree.count.some(n => isWeak(n, state.metric))) $("legend").append(element("span", FEW_SAMPLES));
 }
 
-const CATEGORY_COLORS = ["managed", "type", "native", "kernel", "runtime", "unsampled", "stub", "root", "gap2"];
+const CATEGORY_COLORS = ["managed", "type", "native", "kernel", "runtime", "unsampled", "stub", "gap", "root", "gap2"];
 
 // drawCategories draws the bar of categories. A button is as wide as the share of its category, and
 // shows only the stacks of it.

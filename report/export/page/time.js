@@ -4,7 +4,7 @@
 
 const TIMES = (() => {
   const flat = data.samples || [], n = flat.length / 3;
-  if (n === 0) return null;
+  if (n === 0 && !data.lanes) return null;
   const at = new Float64Array(n), row = new Int32Array(n), wall = new Float64Array(n), cpu = new Uint8Array(n);
   for (let i = 0, now = 0; i < n; i++) {
     now += flat[3 * i];
@@ -24,7 +24,7 @@ const TIMES = (() => {
     }
   });
   const hits = cpu.reduce((a, b) => a + b, 0), sum = cpu.reduce((a, b, i) => a + (b ? weight[row[i]] : 0), 0);
-  return { n, at, row, wall, cpu, node, kind, thread, weight, length: Math.max(data.length, at[n - 1], 1), period: hits > 0 ? sum / hits : 1e7 };
+  return { n, at, row, wall, cpu, node, kind, thread, weight, length: Math.max(data.length || 0, n > 0 ? at[n - 1] : 0, 1), period: hits > 0 ? sum / hits : 1e7 };
 })();
 
 // columnsFor returns how many columns fit into w pixels, so that a column of a busy processor has
@@ -64,13 +64,13 @@ function activity(thread, columns) {
   return { cpu, alive, columns, full: TIMES.length * 1000 / columns }; // full: one processor busy
 }
 
-// paintActivity draws columns of stacked colors into a canvas of CSS size w x h. most is the
-// height's value, nanoseconds of CPU time a column.
-function paintActivity(canvas, a, w, h, most) {
+// paintActivity draws columns of stacked colors into the upper h pixels of a canvas, which is w x all
+// pixels of CSS. most is the value of h, nanoseconds of CPU time a column.
+function paintActivity(canvas, a, w, h, most, all = h) {
   const ratio = devicePixelRatio || 1, ctx = canvas.getContext("2d"), classes = data.classes.length;
   canvas.width = Math.round(w * ratio);
-  canvas.height = Math.round(h * ratio);
-  Object.assign(canvas.style, { width: w + "px", height: h + "px" });
+  canvas.height = Math.round(all * ratio);
+  Object.assign(canvas.style, { width: w + "px", height: all + "px" });
   ctx.scale(ratio, ratio);
   for (let c = 0; c < a.columns; c++) {
     const x = c * w / a.columns, wide = w / a.columns + 0.3;
@@ -101,14 +101,22 @@ function greatest(a) {
   return most;
 }
 
-// drawPauses marks the GC pauses on the axis, each at least a pixel wide.
-function drawPauses(ctx, w) {
-  const flat = data.pauses || [];
-  if (flat.length === 0) return;
-  const after = ctx.measureText("99.9 processors").width + 12;
-  ctx.fillStyle = picture.colors.gap;
-  ctx.fillText("GC pauses", after, 10);
-  for (let i = 0; i < flat.length; i += 2) ctx.fillRect(flat[i] / TIMES.length * w, 13, Math.max(1, flat[i + 1] / TIMES.length * w), 4);
+const LANE = 12; // pixels
+
+// drawLanes draws what concerns the whole process below the axis, a row each, as marks of at least a
+// pixel. Their names are beside the marks, or over them.
+function drawLanes(ctx, w, top) {
+  (data.lanes || []).forEach((lane, i) => {
+    const y = top + i * LANE;
+    ctx.fillStyle = picture.colors.gap;
+    for (let k = 0; k < lane.spans.length; k += 2) ctx.fillRect(lane.spans[k] / TIMES.length * w, y + 2, Math.max(1, lane.spans[k + 1] / TIMES.length * w), LANE - 3);
+    ctx.font = "10px system-ui, sans-serif";
+    const wide = ctx.measureText(lane.name).width;
+    ctx.fillStyle = picture.colors.bg + "d0";
+    ctx.fillRect(1, y + 1, wide + 4, LANE - 1);
+    ctx.fillStyle = picture.colors.dim;
+    ctx.fillText(lane.name, 3, y + LANE - 2);
+  });
 }
 
 // drawTime draws the axis: processors in use over time, of the chosen thread or all.
@@ -116,12 +124,12 @@ function drawTime() {
   const box = $("time");
   box.hidden = !TIMES;
   if (!TIMES) return;
-  const w = Math.max(50, $("axis").parentElement.clientWidth), h = 44, a = activity(state.thread, columnsFor(w, 3));
-  const most = Math.max(greatest(a), a.full), ctx = paintActivity($("axis"), a, w, h, most);
+  const w = Math.max(50, $("axis").parentElement.clientWidth), plot = TIMES.n > 0 ? 44 : 14, h = plot + LANE * (data.lanes || []).length, a = activity(state.thread, columnsFor(w, 3));
+  const most = Math.max(greatest(a), a.full), ctx = paintActivity($("axis"), a, w, plot, most, h);
   ctx.fillStyle = picture.colors.dim;
   ctx.font = "10px system-ui, sans-serif";
-  ctx.fillText((most / a.full).toFixed(1) + " processors", 3, 10);
-  drawPauses(ctx, w);
+  if (TIMES.n > 0) ctx.fillText((most / a.full).toFixed(1) + " processors", 3, 10);
+  drawLanes(ctx, w, plot);
   ctx.fillStyle = picture.colors.dim;
   ctx.textAlign = "right";
   ctx.fillText(seconds(TIMES.length), w - 3, 10);
@@ -133,7 +141,7 @@ function drawTime() {
     ctx.strokeStyle = picture.colors.fg;
     ctx.strokeRect(x0 + 0.5, 0.5, Math.max(1, x1 - x0 - 1), h - 1);
   }
-  $("span").value = span ? `${seconds(span[0])} to ${seconds(span[1])}` : "drag over a part of the time to see only that";
+  $("span").value = TIMES.n === 0 ? "" : span ? `${seconds(span[0])} to ${seconds(span[1])}` : "drag over a part of the time to see only that";
   $("whole").hidden = !span;
   $("axis").setAttribute("aria-valuetext", span ? $("span").value : "all of the time, " + seconds(TIMES.length));
 }
@@ -163,7 +171,10 @@ function timeKey(e) {
 
 // watchTime lets the mouse or a finger choose a part of the time.
 function watchTime() {
-  if (!TIMES) { $("shape").querySelector("[data-v=threads]").remove(); return; }
+  if (!TIMES || TIMES.n === 0) $("shape").querySelector("[data-v=threads]").remove();
+  if (!TIMES) return;
+  new ResizeObserver(() => requestAnimationFrame(drawTime)).observe($("time"));
+  if (TIMES.n === 0) return; // there is nothing to choose
   const axis = $("axis");
   let from = -1;
   const when = e => { const b = axis.getBoundingClientRect(); return (e.clientX - b.left) / b.width * TIMES.length; };
@@ -178,7 +189,6 @@ function watchTime() {
   axis.addEventListener("pointercancel", () => { from = -1; });
   axis.addEventListener("keydown", timeKey);
   $("whole").onclick = () => setSpan(null);
-  new ResizeObserver(() => requestAnimationFrame(drawTime)).observe($("time"));
 }
 
 const MAX_LANES = 300;
