@@ -37,7 +37,8 @@ Without --output it prints the summary and the functions with most CPU time.
   --focus REGEXP     only stacks with a function whose name matches
   --metric NAME      what to show first: cpu, wall, samples, or waits, wait, locks, lock,
                      allocations, alloc_space, exceptions where they were recorded; of traces
-                     also gc_pauses, gc_pause, jit_methods, jit_time, and events
+                     also gc_pauses, gc_pause, jit_methods, jit_time, queued, queue, starvations,
+                     and events
   --symbols DIR|URL  look for symbol files here too, by build ID; repeat it or separate with
                      commas: folders as gdb, dotnet-symbol, or debuginfod lay them out, or with
                      the files side by side; addresses of debuginfod or symbol servers; or
@@ -45,7 +46,7 @@ Without --output it prints the summary and the functions with most CPU time.
   --top N            rows of the table of functions (default 20)
   --by KIND          a table by category, module, or thread instead of functions. Categories are
                      user code, class library, native libraries, GC, JIT, type loading, other
-                     runtime, waiting, and unknown
+                     runtime, spinning, waiting, and unknown
   --tree             also print the hottest stacks as a tree
   --json             print the summary as one line of JSON instead of text (docs/json.md)
 

@@ -90,11 +90,7 @@ func (f *file) collection(kind clrevent.Kind, e *nettrace.Event) bool {
 	case clrevent.RestartEnd:
 		if p.open && e.Timestamp >= p.start {
 			p.key.typ = f.t.text(p.gen, otherTypes)
-			nanos := f.Trace.Nanos(e.Timestamp - p.start)
-			f.add(p.key, p.start, nanos)
-			if len(f.pauses) < maxWaits {
-				f.pauses = append(f.pauses, export.Wait{Stack: int(f.at(p.key, p.start)), Start: f.Trace.Time(p.start), Nanos: nanos})
-			}
+			f.timed(p.key, p.start, e.Timestamp)
 		}
 		p.open = false
 	}
@@ -142,16 +138,16 @@ func (f *file) compiled(kind clrevent.Kind, e *nettrace.Event) bool {
 	if !ok || m.Flags&jitted == 0 || e.Meta.Provider != clrevent.Runtime {
 		return true // damage is counted where the names are read
 	}
-	nanos, when := int64(0), e.Timestamp
+	when := e.Timestamp
 	for i := len(th.jits) - 1; i >= 0; i-- {
 		if j := th.jits[i]; j.method == m.ID && j.start <= e.Timestamp {
-			nanos, when, k = f.Trace.Nanos(e.Timestamp-j.start), j.start, j.key
+			when, k = j.start, j.key
 			th.jits = th.jits[:i]
 			break
 		}
 	}
 	k.typ = f.t.text(readable(m.FullName()), "(other methods)")
-	f.add(k, when, nanos)
+	f.timed(k, when, e.Timestamp)
 	return true
 }
 

@@ -24,7 +24,10 @@ var metrics = [export.NumEvents]metric{
 	export.EventPause:      {[]string{"gc_pauses", "gc_pause"}, "GC pauses", "the keyword GC (0x1); record with: dotnet-trace collect --profile gc-collect"},
 	export.EventJIT: {[]string{"jit_methods", "jit_time"}, "compiled methods",
 		"the keyword JIT (0x10) at level 5; record with: dotnet-trace collect --clrevents jit --clreventlevel verbose"},
-	export.EventOther: {[]string{"events"}, "other events", "a provider of such events; record with: dotnet-trace collect --providers NAME"},
+	export.EventQueue: {[]string{"queued", "queue"}, "queued work items",
+		"the provider System.Diagnostics.Eventing.FrameworkEventSource with keyword ThreadPool (0x2) at level 5; record with: dotnet-trace collect --providers System.Diagnostics.Eventing.FrameworkEventSource:0x2:5"},
+	export.EventStarved: {[]string{"starvations"}, "starvations of the thread pool", "the keyword Threading (0x10000); record with: dotnet-trace collect --clrevents threading"},
+	export.EventOther:   {[]string{"events"}, "other events", "a provider of such events; record with: dotnet-trace collect --providers NAME"},
 }
 
 // Missing says in one line why the traces do not show a metric, "" if they show it or if there

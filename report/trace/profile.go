@@ -133,11 +133,13 @@ func (b *builder) file(f *file) {
 			b.p.Waits = append(b.p.Waits, export.Wait{Stack: at, Start: f.Trace.Time(w.Start), Nanos: w.Nanos})
 		}
 	}
-	for _, w := range f.pauses {
-		w.Stack += first
-		b.p.Waits = append(b.p.Waits, w)
+	for _, list := range f.lists {
+		for _, w := range list {
+			w.Stack += first
+			b.p.Waits = append(b.p.Waits, w)
+		}
 	}
-	b.p.Stats.Unlisted += f.Unlisted
+	b.p.Stats.Unlisted += f.Unlisted + f.unlisted
 	if n := f.Counts.Lost; n > 0 {
 		b.p.Stats.Notes = append(b.p.Stats.Notes, fmt.Sprintf("%d events were dropped by the runtime: a larger buffer helps", n))
 	}

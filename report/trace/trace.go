@@ -47,8 +47,11 @@ type file struct {
 	threads map[uint64]*thread
 	sampler sampler
 	pause   pause
-	pauses  []export.Wait // Stack is an index of sums; at most maxWaits
-	damaged int64         // events with an unreadable payload
+	pool    pool
+	damaged int64 // events with an unreadable payload
+
+	lists    [export.NumEvents][]export.Wait // the longest of each kind; Stack is an index of sums
+	unlisted int64                           // shorter ones
 }
 
 // thread is what is known of a thread while its events are read.
@@ -206,12 +209,16 @@ func (f *file) event(kind clrevent.Kind, e *nettrace.Event) {
 		ok = f.allocation(kind, e)
 	case clrevent.ExceptionThrown:
 		x, decoded := clrevent.DecodeException(e.Payload, f.Trace.PointerSize)
-		f.add(foldKey{event: export.EventException, thread: e.Thread, stack: f.StackOf(e), typ: f.t.text(x.Type, otherTypes), message: f.t.text(x.Message, otherMessages)}, e.Timestamp, 0)
+		f.timed(foldKey{event: export.EventException, thread: e.Thread, stack: f.StackOf(e), typ: f.t.text(x.Type, otherTypes), message: f.t.text(x.Message, otherMessages)}, e.Timestamp, e.Timestamp)
 		ok = decoded
 	case clrevent.CollectionStart, clrevent.SuspendStart, clrevent.RestartEnd:
 		ok = f.collection(kind, e)
 	case clrevent.JITStart, clrevent.MethodLoad:
 		ok = f.compiled(kind, e)
+	case clrevent.WorkQueued, clrevent.WorkTaken:
+		ok = f.work(kind, e)
+	case clrevent.PoolAdjusted:
+		ok = f.adjusted(e)
 	case clrevent.None:
 		f.others(e)
 	}

@@ -47,6 +47,9 @@ const (
 	metaListed
 	metaOwn
 	metaRuntime
+	metaQueued
+	metaTaken
+	metaAdjusted
 )
 
 var metas = []nettracefile.Meta{
@@ -56,6 +59,7 @@ var metas = []nettracefile.Meta{
 	{ID: metaRestart, Provider: clrevent.Runtime, Event: 3, Version: 1}, {ID: metaJIT, Provider: clrevent.Runtime, Event: 145, Version: 1},
 	{ID: metaLoad, Provider: clrevent.Runtime, Event: 143, Version: 1}, {ID: metaListed, Provider: clrevent.Rundown, Event: 144, Version: 1},
 	{ID: metaOwn, Provider: "My-Source", Event: 7, Name: "Ordered"}, {ID: metaRuntime, Provider: clrevent.Rundown, Event: 187},
+	{ID: metaQueued, Provider: clrevent.Framework, Event: 30}, {ID: metaTaken, Provider: clrevent.Framework, Event: 31}, {ID: metaAdjusted, Provider: clrevent.Runtime, Event: 55},
 }
 
 func method(name string, start uint64) []byte {
@@ -95,6 +99,14 @@ func example(o nettracefile.Options, events, names bool) *bufio.Reader {
 			{Meta: metaJIT, Thread: 5, Time: 7.5e6, Stack: 2, Payload: payload(p, uint64(0x3000), uint64(1), uint32(1), uint32(20), "App.Main", "New", "")},
 			{Meta: metaLoad, Thread: 5, Time: 8e6, Payload: method("New", 0x3000)},
 			{Meta: metaOwn, Thread: 6, Time: 8e6, Stack: 2},
+			{Meta: metaQueued, Thread: 6, Time: 8e6, Stack: 2, Payload: payload(p, uint64(0x77))},
+			{Meta: metaTaken, Thread: 5, Time: 8.5e6, Payload: payload(p, uint64(0x77))},
+			{Meta: metaTaken, Thread: 5, Time: 8.7e6, Payload: payload(p, uint64(0x78))}, // before it is queued in the file
+			{Meta: metaQueued, Thread: 6, Time: 8.6e6, Stack: 2, Payload: payload(p, uint64(0x78))},
+			{Meta: metaTaken, Thread: 5, Time: 8.8e6, Payload: payload(p, uint64(0x79))}, // queued before the trace
+			{Meta: metaQueued, Thread: 6, Time: 8.9e6, Stack: 2, Payload: payload(p, uint64(0x79))},
+			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2, Payload: payload(p, uint64(0), uint32(3), uint32(3), uint16(1))},
+			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2, Payload: payload(p, uint64(0), uint32(4), uint32(6), uint16(1))},
 		}...)
 	}
 	seq := map[uint64]uint32{}
@@ -127,6 +139,16 @@ func lines(p *export.Profile) (out []string) {
 	return out
 }
 
+// timed writes the events with a time in one line, in microseconds.
+func timed(p *export.Profile) (out string) {
+	for _, w := range p.Waits {
+		out += fmt.Sprintf("%v %d+%d, ", p.Stacks[w.Stack].Event, w.Start.Sub(p.Start).Microseconds(), w.Nanos/1000)
+	}
+	return out
+}
+
+const wantTimed = "exception 4000+0, GC pause 6000+1500, JIT method 7500+500, queued work item 8000+500, queued work item 8600+100, thread pool starvation 9000+0, "
+
 var want = []string{
 	`5 App.Main.Run "JIT method" 1 500000 0/0 App.Main.New `,
 	`5 App.Main.Run;App.Main.Work "" 2 0 2000000/2000000  `,
@@ -135,6 +157,8 @@ var want = []string{
 	`5 App.Main.Run;App.Main.Work "exception" 1 0 0/0 App.Fault odd`,
 	`6 App.Main.Run "" 2 0 2000000/0  `,
 	`6 App.Main.Run "event" 1 0 0/0 My-Source/Ordered `,
+	`6 App.Main.Run "queued work item" 2 600000 0/0  `,
+	`6 App.Main.Run "thread pool starvation" 1 0 0/0  `,
 }
 
 // TestForms: the same events in every form of the format give the same profile.
@@ -154,8 +178,8 @@ func TestForms(t *testing.T) {
 				if got := lines(p); !slices.Equal(got, want) {
 					t.Errorf("%+v:\n%s", o, strings.Join(got, "\n"))
 				}
-				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || len(p.Waits) != 1 || p.Waits[0].Nanos != 1.5e6 || p.Stacks[p.Waits[0].Stack].Event != export.EventPause || p.Check() != nil {
-					t.Errorf("%+v: %q, %d samples, %v", o, p.Runtime, len(p.Samples), p.Check())
+				if p.Runtime != ".NET 9.0.5" || len(p.Samples) != 4 || timed(p) != wantTimed || p.Check() != nil {
+					t.Errorf("%+v: %q, %d samples, %s, %v", o, p.Runtime, len(p.Samples), timed(p), p.Check())
 				}
 			}
 		}

@@ -14,8 +14,8 @@
 // Strategy. KindOf is called once for each description of events. Decoders check every
 // length and allocate only for texts.
 //
-// Known gaps: events of the thread pool, tiering, and most of the collector are not decoded,
-// because nothing uses them yet.
+// Known gaps: events of tiering and most of the collector are not decoded, because nothing uses
+// them yet.
 package clrevent
 
 import (
@@ -31,6 +31,7 @@ const (
 	Rundown   = "Microsoft-Windows-DotNETRuntimeRundown"
 	EventPipe = "Microsoft-DotNETCore-EventPipe"
 	Sampler   = "Microsoft-DotNETCore-SampleProfiler"
+	Framework = "System.Diagnostics.Eventing.FrameworkEventSource"
 )
 
 // Keywords of the runtime's provider.
@@ -39,7 +40,10 @@ const (
 	KeywordJIT        = 0x10
 	KeywordNGEN       = 0x20
 	KeywordContention = 0x4000
+	KeywordThreading  = 0x10000
 	KeywordWaitHandle = 0x40000000000
+
+	KeywordThreadPool = 0x2 // of the provider Framework
 )
 
 // Kind is the meaning of an event, for any provider, id, and version.
@@ -67,6 +71,9 @@ const (
 	SuspendStart // the runtime starts to suspend all threads
 	RestartEnd   // all threads run again
 	JITStart     // a method is about to be compiled
+	WorkQueued   // a work item was put into the thread pool's queue
+	WorkTaken    // a thread of the pool took a work item
+	PoolAdjusted // the thread pool changed its number of threads
 )
 
 type key struct {
@@ -87,6 +94,8 @@ var layouts = map[key]struct {
 	{Rundown, 187}: {RuntimeInfo, 0}, {EventPipe, 1}: {ProcessInfo, 0}, {Sampler, 0}: {CPUSample, 0},
 	{Runtime, 10}: {AllocationTick, 0}, {Runtime, 303}: {AllocationSampled, 0}, {Runtime, 80}: {ExceptionThrown, 1},
 	{Runtime, 1}: {CollectionStart, 1}, {Runtime, 9}: {SuspendStart, 1}, {Runtime, 3}: {RestartEnd, 0}, {Runtime, 145}: {JITStart, 0},
+	{Framework, 30}: {WorkQueued, 0}, {Framework, 31}: {WorkTaken, 0}, // .NET 5 and later
+	{Runtime, 61}: {WorkQueued, 0}, {Runtime, 62}: {WorkTaken, 0}, {Runtime, 55}: {PoolAdjusted, 0},
 }
 
 // KindOf returns the Kind of events with a description, None if this package does not read
