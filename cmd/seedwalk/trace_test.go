@@ -33,6 +33,7 @@ func TestTraceCommands(t *testing.T) {
 	waited := newDamaged(nettracefile.Options{PID: 1})
 	waited.start(1, 1, 1).stop(1, 2, 5)
 	waits := write("waits.nettrace", waited.End().Bytes())
+	bare := write("bare.nettrace", nettracefile.New(nettracefile.Options{PID: 1}).End().Bytes())
 	cut, page := write("cut.nettrace", sampled(1)[:400]), filepath.Join(dir, "x.html")
 	for _, c := range []struct {
 		args string

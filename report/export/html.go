@@ -182,7 +182,7 @@ func pageWarning(p *Profile) string {
 }
 
 func pageNotes(p *Profile) []string {
-	notes := []string{}
+	notes := append([]string{}, p.findings()...)
 	if p.Stats.CPU != nil {
 		notes = append(notes, p.Stats.CPU.lines()...)
 	}

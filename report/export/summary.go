@@ -142,6 +142,9 @@ func WriteSummary(w io.Writer, p *Profile, opt TextOptions) error {
 		s.room = s.opt.Width - labelWidth
 	}
 	s.line("samples", "", recorded(p))
+	for _, f := range p.findings() {
+		s.line("finding", sgrBad, f)
+	}
 	if p.Stats.Selection != "" {
 		s.line("selection", "", clean(p.Stats.Selection))
 	}
