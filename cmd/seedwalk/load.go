@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,22 +71,17 @@ func buildTrace(t *trace.Trace, path, metric string, code int, say io.Writer) (*
 	if p == nil {
 		return nil, exitUnreadable
 	}
-	wanted := metric
-	if wanted == "" {
-		wanted = "samples"
-	}
-	missing := t.Missing(wanted)
+	missing := t.Missing(cmp.Or(metric, "samples"))
 	if missing == "" {
 		return p, code
 	}
 	fmt.Fprintf(say, "seedwalk: %s: %s\n", path, missing)
-	switch {
-	case metric != "":
+	if metric != "" {
 		return nil, exitWrong
-	case p.Stats.Empty == "": // other events are shown
-		return p, code
+	} else if p.Stats.Empty != "" { // else other events are shown
+		code = exitWrong
 	}
-	return p, exitWrong
+	return p, code
 }
 
 // loadRecording reads a recording and builds its profile, nil if there is none.

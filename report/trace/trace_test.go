@@ -99,11 +99,12 @@ func example(o nettracefile.Options, events, names bool) *bufio.Reader {
 			{Meta: metaJIT, Thread: 5, Time: 7.5e6, Stack: 2, Payload: payload(p, uint64(0x3000), uint64(1), uint32(1), uint32(20), "App.Main", "New", "")},
 			{Meta: metaLoad, Thread: 5, Time: 8e6, Payload: method("New", 0x3000)},
 			{Meta: metaOwn, Thread: 6, Time: 8e6, Stack: 2},
+			// One of three items is read as taken first, and one was queued before the trace.
 			{Meta: metaQueued, Thread: 6, Time: 8e6, Stack: 2, Payload: payload(p, uint64(0x77))},
 			{Meta: metaTaken, Thread: 5, Time: 8.5e6, Payload: payload(p, uint64(0x77))},
-			{Meta: metaTaken, Thread: 5, Time: 8.7e6, Payload: payload(p, uint64(0x78))}, // before it is queued in the file
+			{Meta: metaTaken, Thread: 5, Time: 8.7e6, Payload: payload(p, uint64(0x78))},
 			{Meta: metaQueued, Thread: 6, Time: 8.6e6, Stack: 2, Payload: payload(p, uint64(0x78))},
-			{Meta: metaTaken, Thread: 5, Time: 8.8e6, Payload: payload(p, uint64(0x79))}, // queued before the trace
+			{Meta: metaTaken, Thread: 5, Time: 8.8e6, Payload: payload(p, uint64(0x79))},
 			{Meta: metaQueued, Thread: 6, Time: 8.9e6, Stack: 2, Payload: payload(p, uint64(0x79))},
 			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2, Payload: payload(p, uint64(0), uint32(3), uint32(3), uint16(1))},
 			{Meta: metaAdjusted, Thread: 6, Time: 9e6, Stack: 2, Payload: payload(p, uint64(0), uint32(4), uint32(6), uint16(1))},
