@@ -44,6 +44,7 @@ type Names struct {
 	texts      map[string]string
 	threads    map[uint64]uint32 // managed IDs by system ID
 	labels     map[uint64]string // names of threads, where known
+	starved    int64             // threads that the pool added, because no thread took queued work
 }
 
 type method struct {
@@ -86,6 +87,12 @@ func (n *Names) event(kind clrevent.Kind, e *event) bool {
 		i, ok := clrevent.DecodeRuntime(e.Payload)
 		if ok {
 			n.Runtime = i
+		}
+		return ok
+	case clrevent.PoolAdjusted:
+		p, ok := clrevent.DecodeAdjustment(e.Payload)
+		if p.Starved {
+			n.starved++
 		}
 		return ok
 	case clrevent.ProcessInfo:
@@ -225,6 +232,13 @@ func (n *Names) AddImages(images []Image) {
 			n.Images = append(n.Images, im)
 		}
 	}
+}
+
+// Starved returns how often the thread pool added a thread, because no thread took queued work.
+func (n *Names) Starved() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.starved
 }
 
 // Replaced reports whether code was freed, so that one address may have several names.

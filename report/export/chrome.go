@@ -137,7 +137,7 @@ func addStates(tracks []traceevent.Track, p *Profile) {
 }
 
 // waitSite names the function in which a stack waits: the innermost managed one outside of
-// System.Threading, or else the innermost managed one, or the leaf.
+// System.Threading and of event sources, or else the innermost managed one, or the leaf.
 func (p *Profile) waitSite(s *Stack) string {
 	site := ""
 	for _, i := range s.Frames {
@@ -145,7 +145,7 @@ func (p *Profile) waitSite(s *Stack) string {
 		if f.Class != ClassManaged {
 			continue
 		}
-		if !strings.HasPrefix(f.Name, "System.Threading.") {
+		if !strings.HasPrefix(f.Name, "System.Threading.") && !strings.HasPrefix(f.Name, "System.Diagnostics.Tracing.") {
 			return clean(f.Name)
 		}
 		if site == "" {

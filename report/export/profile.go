@@ -78,7 +78,7 @@ const (
 	NumEvents
 )
 
-var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception", "GC pause", "JIT method", "queued work item", "thread pool starvation", "event"}
+var eventNames = [NumEvents]string{"", "wait", "lock", "allocation", "exception", "GC pause", "JIT method", "queued item", "starvation", "event"}
 
 func (e Event) String() string { return eventNames[e%NumEvents] }
 

@@ -148,7 +148,7 @@ func timed(p *export.Profile) (out string) {
 	return out
 }
 
-const wantTimed = "exception 4000+0, GC pause 6000+1500, JIT method 7500+500, queued work item 8000+500, queued work item 8600+100, thread pool starvation 9000+0, "
+const wantTimed = "exception 4000+0, GC pause 6000+1500, JIT method 7500+500, queued item 8000+500, queued item 8600+100, starvation 9000+0, "
 
 var want = []string{
 	`5 App.Main.Run "JIT method" 1 500000 0/0 App.Main.New `,
@@ -158,8 +158,8 @@ var want = []string{
 	`5 App.Main.Run;App.Main.Work "exception" 1 0 0/0 App.Fault odd`,
 	`6 App.Main.Run "" 2 0 2000000/0  `,
 	`6 App.Main.Run "event" 1 0 0/0 My-Source/Ordered `,
-	`6 App.Main.Run "queued work item" 2 600000 0/0  `,
-	`6 App.Main.Run "thread pool starvation" 1 0 0/0  `,
+	`6 App.Main.Run "queued item" 2 600000 0/0  `,
+	`6 App.Main.Run "starvation" 1 0 0/0  `,
 }
 
 // TestForms: the same events in every form of the format give the same profile.

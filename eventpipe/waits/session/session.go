@@ -81,11 +81,11 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 			return fmt.Errorf("the list of methods: %w", err)
 		}
 	}
-	names, failed := c.Collect(nameConfig())
+	names, failed := c.Collect(nameConfig(opt.Keep == nil))
 	if failed != nil {
 		opt.Say("methods loaded from now on have no names until the end: " + failed.Error())
 	}
-	main, err := c.Collect(waitConfig(opt.BufferMB, opt.Keep != nil || failed != nil))
+	main, err := c.Collect(waitConfig(opt.BufferMB, opt.Keep != nil, failed != nil))
 	if err != nil {
 		if names != nil {
 			go names.Stop()
@@ -106,19 +106,29 @@ func Run(ctx context.Context, c *diagnostics.Client, a *waits.Analysis, opt Opti
 	return (&run{c: c, a: a, opt: opt, main: main, names: names}).watch(ctx)
 }
 
-// waitConfig is of the main session. A trace that is kept has all methods at its end.
-func waitConfig(bufferMB uint32, all bool) diagnostics.Config {
-	rundown := uint64(precompiledKeywords)
-	if all {
-		rundown = listKeywords
-	}
-	return diagnostics.Config{BufferMB: bufferMB, Rundown: rundown,
+// waitConfig is of the main session. A trace that is kept has all methods at its end, and the queue
+// of the thread pool.
+func waitConfig(bufferMB uint32, keep, all bool) diagnostics.Config {
+	config := diagnostics.Config{BufferMB: bufferMB, Rundown: precompiledKeywords,
 		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Keywords: waitKeywords, Level: waitLevel}}}
+	if keep || all {
+		config.Rundown = listKeywords
+	}
+	if keep {
+		config.Providers[0].Keywords |= clrevent.KeywordThreading
+		config.Providers = append(config.Providers, diagnostics.Provider{Name: clrevent.Framework, Keywords: clrevent.KeywordThreadPool, Level: waitLevel})
+	}
+	return config
 }
 
-func nameConfig() diagnostics.Config {
+// nameConfig is of the session for methods. pool asks for starvations of the thread pool too.
+func nameConfig(pool bool) diagnostics.Config {
+	keywords := uint64(nameKeywords)
+	if pool {
+		keywords |= clrevent.KeywordThreading
+	}
 	return diagnostics.Config{BufferMB: 64, NoStacks: true,
-		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Keywords: nameKeywords, Level: nameLevel}}}
+		Providers: []diagnostics.Provider{{Name: clrevent.Runtime, Keywords: keywords, Level: nameLevel}}}
 }
 
 // list reads the methods that a process has now.
