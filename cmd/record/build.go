@@ -25,7 +25,7 @@ func (r *run) info(processes []*collect.Process, empty string) collect.Info {
 	info := collect.Info{Command: r.opt.Command, RateHz: r.opt.Rate, Start: r.start, AtFirst: r.timedFromFirst(), Empty: empty, Notes: r.srv.told()}
 	for _, e := range runtimeEvents {
 		if want.events&e.probe != 0 {
-			info.Events = append(info.Events, e.event)
+			info.Events = append(info.Events, e.events...)
 		}
 	}
 	probed := false

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seedwalk/seedwalk/eventpipe/pool"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
@@ -21,16 +23,19 @@ const EventsDefault Events = ""
 // samples if there are many.
 const DefaultWaitMin = time.Millisecond
 
-// runtimeEvents are the events of the runtime by name, as the probe numbers them.
-var runtimeEvents = []struct {
-	name  string
-	probe uint32
-	event export.Event
-}{
-	{"waits", probe.WaitEvents, export.EventWait},
-	{"locks", probe.LockEvents, export.EventLock},
-	{"alloc", probe.AllocEvents, export.EventAllocation},
-	{"exception", probe.ExceptionEvents, export.EventException},
+// runtimeEvent is a name of Events, as the probe numbers it.
+type runtimeEvent struct {
+	name   string
+	probe  uint32
+	events []export.Event
+}
+
+// runtimeEvents are the events of the runtime. The thread pool's belong to waits.
+var runtimeEvents = []runtimeEvent{
+	{"waits", probe.WaitEvents, []export.Event{export.EventWait, export.EventQueue, export.EventStarved}},
+	{"locks", probe.LockEvents, []export.Event{export.EventLock}},
+	{"alloc", probe.AllocEvents, []export.Event{export.EventAllocation}},
+	{"exception", probe.ExceptionEvents, []export.Event{export.EventException}},
 }
 
 // wanted is what Events names.
@@ -45,13 +50,7 @@ func (e Events) parse() (w wanted, bad string) {
 		return wanted{cpu: true, wall: true}, ""
 	}
 	for _, name := range strings.Split(string(e), ",") {
-		i := slices.IndexFunc(runtimeEvents, func(r struct {
-			name  string
-			probe uint32
-			event export.Event
-		}) bool {
-			return r.name == name
-		})
+		i := slices.IndexFunc(runtimeEvents, func(r runtimeEvent) bool { return r.name == name })
 		switch {
 		case name == "cpu":
 			w.cpu = true
@@ -89,6 +88,27 @@ func (o *Options) checkEvents() *Refusal {
 		return &Refusal{What: "below 0", Where: "--wait-min " + o.WaitMin.String(), Remedy: "choose 0 for every wait", Code: ExitUsage}
 	}
 	return nil
+}
+
+// noStack is the gap code of events of the thread pool.
+const noStack = wire.GapCut - 1
+
+// watchPool records how long work waits in a process's thread pool, and when the pool starves.
+func (p *process) watchPool(pid int, note func(string)) {
+	err := pool.Watch(pid, p.gone, func(e pool.Event) {
+		m := &wire.Event{TID: e.Thread, TimeUnixNano: e.End.UnixNano(), Kind: wire.EventQueue, Nanos: uint64(e.Waited), Gap: noStack}
+		if e.Starved {
+			m.Kind = wire.EventStarved
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.sealed && !p.over(m) {
+			p.take(m)
+		}
+	})
+	if err != nil {
+		note("the thread pool's queue is not recorded: " + err.Error())
+	}
 }
 
 // noSamples reports whether none were asked for, and events were to be had.

@@ -25,6 +25,8 @@ type process struct {
 	until     int64                // samples taken later are not wanted; 0 = all are
 	from      int64                // when it joined another recording, unix nanoseconds; 0 = it did not
 	relay     bool                 // samples are for other recordings only
+	pool      func()               // watches the thread pool; nil = it is not wanted, or runs
+	sealed    bool                 // the stream has ended
 }
 
 func newProcess(pid int, name string) *process {
@@ -40,6 +42,7 @@ func (p *process) read(r io.Reader) {
 		p.mu.Lock()
 		if err != nil {
 			p.End(err)
+			p.sealed = true
 			p.mu.Unlock()
 			return
 		}
@@ -49,6 +52,7 @@ func (p *process) read(r io.Reader) {
 			p.passOn(m)
 			p.take(m)
 		}
+		p.sealed = m.Type() == wire.TypeBye
 		p.mu.Unlock()
 		if m.Type() == wire.TypeBye {
 			return // an engine goes on with its target, which nobody has to wait for
@@ -62,6 +66,11 @@ func (p *process) take(m wire.Message) {
 	case *wire.Hello:
 		m.StartUnixNano = max(m.StartUnixNano, p.from)
 		p.mayBegin()
+		if p.pool != nil {
+			defer p.take(&wire.GapName{Code: noStack, Name: "recorded without a stack"})
+			go p.pool()
+			p.pool = nil
+		}
 	case *wire.Module:
 		if p.keep != nil {
 			p.keep(m)

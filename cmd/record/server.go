@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
 // server accepts the profilers' connections.
@@ -166,6 +167,9 @@ func (s *server) add(c stream, pid int) *process {
 	p.prove = engine && !s.outside.NoWall
 	if p.until = s.until; p.prove {
 		p.timed = s.timed
+	}
+	if engine && s.outside.Events&probe.WaitEvents != 0 {
+		p.pool = func() { p.watchPool(pid, s.note) }
 	}
 	if _, joins := c.(interface{ theirs() }); joins {
 		p.from = max(time.Now().UnixNano(), s.from)

@@ -24,7 +24,7 @@ const otherTexts = "(other messages)"
 
 // event takes one event of the runtime.
 func (p *Process) event(m *wire.Event) {
-	if m.Kind == 0 || m.Kind >= wire.NumEvents {
+	if m.Kind >= wire.NumEvents || exported[m.Kind] == export.NoEvent {
 		return
 	}
 	p.seen[m.TID] = true
@@ -56,12 +56,12 @@ func (p *Process) event(m *wire.Event) {
 	st.count++
 	st.sum += amount
 	st.longest = max(st.longest, m.Nanos)
-	if m.Kind <= wire.EventLock {
+	if m.Kind != wire.EventAllocation {
 		p.list(oneWait{i, m.TimeUnixNano, int64(m.Nanos)})
 	}
 }
 
-// oneWait is a wait or a lock.
+// oneWait is an event with a time.
 type oneWait struct {
 	stack      int32
 	end, nanos int64
@@ -104,7 +104,8 @@ func bit(b bool) byte {
 
 // exported is what a kind of wire is in a profile.
 var exported = [wire.NumEvents]export.Event{wire.EventWait: export.EventWait, wire.EventMonitor: export.EventWait, wire.EventLock: export.EventLock,
-	wire.EventAllocation: export.EventAllocation, wire.EventException: export.EventException}
+	wire.EventAllocation: export.EventAllocation, wire.EventException: export.EventException,
+	wire.EventQueue: export.EventQueue, wire.EventStarved: export.EventStarved}
 
 // describe writes what a stack is of.
 func (s *stack) describe(out *export.Stack) {
@@ -138,7 +139,9 @@ func (b *builder) events(p *Process, want []export.Event) {
 			s.Events = append(s.Events, export.EventStats{Event: kind})
 		}
 		e := &s.Events[i]
-		e.Seen += int64(p.counters[wire.StatEngine+eventCounters[kind]])
+		if name := eventCounters[kind]; name != "" {
+			e.Seen += int64(p.counters[wire.StatEngine+name])
+		}
 		for _, d := range p.drops {
 			if exported[d.Kind] == kind {
 				e.Sum += int64(d.Bytes)
@@ -149,6 +152,9 @@ func (b *builder) events(p *Process, want []export.Event) {
 				sum := &p.events[k]
 				e.Count, e.Complete, e.Sum, e.Open = e.Count+sum.count, e.Complete+sum.complete, e.Sum+sum.sum, e.Open+sum.open
 				e.Longest = max(e.Longest, sum.longest)
+				if eventCounters[kind] == "" {
+					e.Seen += sum.count
+				}
 			}
 		}
 	}

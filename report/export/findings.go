@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/export/category"
@@ -45,22 +46,18 @@ func (p *Profile) starvation() string {
 			}
 		}
 	}
-	queued := ""
+	var parts []string
 	if longest.Stack >= 0 && (starved > 0 || time.Duration(longest.Nanos) >= queueLong) {
-		queued = fmt.Sprintf("a work item waited %s in the queue, queued by %s", shortTime(time.Duration(longest.Nanos)), p.waitSite(&p.Stacks[longest.Stack]))
+		s := &p.Stacks[longest.Stack]
+		parts = append(parts, fmt.Sprintf("a work item waited %s for a thread, queued by %s", shortTime(time.Duration(longest.Nanos)), cmp.Or(p.waitSite(s), threadLabel(&p.Threads[s.Thread]))))
 	}
-	if starved == 0 {
-		if queued != "" {
-			return "thread pool: " + queued
-		}
+	if starved > 0 {
+		parts = append(parts, fmt.Sprintf("all threads were blocked or busy, so the runtime added one %s, first after %s", plural(starved, "time"), shortTime(first.Sub(p.Start))))
+	}
+	if parts == nil {
 		return ""
 	}
-	line := fmt.Sprintf("thread pool starvation: all its threads were blocked or busy, so the runtime added one %s, first after %s",
-		plural(starved, "time"), shortTime(first.Sub(p.Start)))
-	if queued != "" {
-		line += "; " + queued
-	}
-	return line
+	return "thread pool starvation: " + strings.Join(parts, "; ")
 }
 
 // convoy describes the place for whose locks the most threads waited at one time.

@@ -28,13 +28,17 @@ func TestFindings(t *testing.T) {
 	}{
 		{"nothing", func(*Profile) {}, ""},
 		{"starved", func(p *Profile) { event(p, EventStarved, run, 2*time.Second, 0, 3) },
-			"thread pool starvation: all its threads were blocked or busy, so the runtime added one 3 times, first after 2.00 s"},
+			"thread pool starvation: all threads were blocked or busy, so the runtime added one 3 times, first after 2.00 s"},
 		{"starved, with its queue", func(p *Profile) {
 			event(p, EventStarved, run, time.Second, 0, 1)
 			event(p, EventQueue, take, time.Second, 3*time.Second, 1)
 			event(p, EventQueue, run, time.Second, 2*time.Second, 4)
-		}, "thread pool starvation: all its threads were blocked or busy, so the runtime added one 1 time, first after 1.00 s; a work item waited 3.00 s in the queue, queued by App.Take"},
-		{"a queue", func(p *Profile) { event(p, EventQueue, take, 0, time.Second, 1) }, "thread pool: a work item waited 1.00 s in the queue, queued by App.Take"},
+		}, "thread pool starvation: a work item waited 3.00 s for a thread, queued by App.Take; all threads were blocked or busy, so the runtime added one 1 time, first after 1.00 s"},
+		{"a queue", func(p *Profile) { event(p, EventQueue, take, 0, time.Second, 1) }, "thread pool starvation: a work item waited 1.00 s for a thread, queued by App.Take"},
+		{"a queue without a stack", func(p *Profile) {
+			event(p, EventQueue, take, 0, time.Second, 1)
+			p.Stacks[len(p.Stacks)-1].Frames = nil
+		}, "thread pool starvation: a work item waited 1.00 s for a thread, queued by thread 1"},
 		{"a short queue", func(p *Profile) { event(p, EventQueue, take, 0, 400*time.Millisecond, 100) }, ""},
 		{"convoy", func(p *Profile) {
 			event(p, EventLock, take, 0, time.Second, 4)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace"
 	"github.com/seedwalk/seedwalk/eventpipe/nettrace/clrevent"
+	"github.com/seedwalk/seedwalk/eventpipe/pool"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/report/export"
 )
@@ -47,7 +48,7 @@ type file struct {
 	threads map[uint64]*thread
 	sampler sampler
 	pause   pause
-	pool    pool
+	queue   pool.Queue[foldKey]
 	damaged int64 // events with an unreadable payload
 
 	lists    [export.NumEvents][]export.Wait // the longest of each kind; Stack is an index of sums

@@ -167,8 +167,10 @@ const (
 	EventLock       = 3 // for a Monitor that another thread held
 	EventAllocation = 4
 	EventException  = 5
-	NumEvents       = 6 // of a recording
 	EventCopy       = 6 // asked for by the program itself, whose tag is Lock; to a client library only
+	EventQueue      = 7 // a work item waited in the thread pool's queue
+	EventStarved    = 8 // the thread pool added a thread, because no thread took queued work
+	NumEvents       = 9
 )
 
 // EventOpen marks a wait that had not ended. Nanos is then a lower bound.
@@ -179,7 +181,7 @@ type Event struct {
 	TID          uint64
 	TimeUnixNano int64 // of its end
 	Kind, Flags  uint8
-	Nanos        uint64 // of a wait or lock
+	Nanos        uint64 // of a wait, a lock, or a queued work item
 	Bytes        uint64 // that an allocation sample represents
 	Owner        uint64 // thread that held the lock, 0 if unknown
 	Lock         uint64 // identity of the lock

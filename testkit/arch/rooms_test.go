@@ -86,6 +86,7 @@ var rooms = []room{
 	{Name: "eventpipe/diagnostics", May: []string{"internal/emulator"}},
 	{Name: "eventpipe/nettrace", May: []string{"internal/buf"}},
 	{Name: "eventpipe/nettrace/clrevent", May: []string{"internal/buf", "eventpipe/nettrace"}},
+	{Name: "eventpipe/pool", May: []string{"eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent"}},
 	{Name: "eventpipe/waits", May: []string{"eventpipe/nettrace", "eventpipe/nettrace/clrevent", "symbol"}, Test: []string{"eventpipe/diagnostics"}},
 	{Name: "eventpipe/waits/report", May: []string{"eventpipe/waits"}, Test: []string{"eventpipe/nettrace", "eventpipe/nettrace/clrevent"}},
 
@@ -114,8 +115,8 @@ var rooms = []room{
 	{Name: "report/recording", May: []string{"report/collect", "report/wire"}, Test: []string{"report/export", "unwind"}},
 	{Name: "report/hang"},
 	{Name: "report/diff", May: []string{"report/export"}, Test: []string{"testkit/browser"}},
-	{Name: "report/trace", May: []string{"clr/demangle", "report/export", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits"}, Test: []string{"testkit/nettracefile"}},
-	{Name: "cmd/record", May: with(merged, "sample/agent", "report/export", "report/collect", "report/recording", "process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session")},
+	{Name: "report/trace", May: []string{"clr/demangle", "report/export", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/pool", "eventpipe/waits"}, Test: []string{"testkit/nettracefile"}},
+	{Name: "cmd/record", May: with(merged, "sample/agent", "report/export", "report/collect", "report/recording", "process/program", "process/live", "process/dump", "sample/probe", "sample/outside", "symbol", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/pool", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session")},
 	{Name: "testkit/judge", May: with(walkers, "clr", "clr/managed", "report/inspect", "testkit/pevec", "testkit/snap", "testkit/peasm", "testkit/elfasm")},
 	{Name: "testkit/judgetest", May: []string{"testkit/judge", "testkit/pevec", "testkit/snap"}},
 	{Name: "testkit/replay", May: with(walkers, "report/inspect", "testkit/judge", "testkit/pevec", "testkit/snap", "testkit/peasm")},

@@ -72,7 +72,7 @@ func (t *textWriter) summary() {
 		fmt.Fprintf(t, "%s %s unreliable: events of the thread were lost, or the wait was interrupted; %s not in the sums\n", waitsIn(a.Unreliable), are, they)
 	}
 	if n := a.Names.Starved(); n > 0 {
-		fmt.Fprintf(t, "thread pool starvation: all its threads were blocked or busy, so the runtime added one %s\n", counted(n, "time"))
+		fmt.Fprintf(t, "thread pool starvation: all threads were blocked or busy, so the runtime added one %s\n", counted(n, "time"))
 	}
 	for _, p := range a.Partial() {
 		fmt.Fprintf(t, "partial: %s\n", clean(p))

@@ -1,0 +1,65 @@
+// Package pool measures how long work items wait in the queue of .NET's thread pool, and when the
+// pool starves, from the events of a trace or of a running process.
+//
+// Sources: dotnet/runtime src/libraries/System.Private.CoreLib/src/System/Diagnostics/Tracing/
+// FrameworkEventSource.cs (events 30 and 31), ClrEtwAll.man (55, 61, 62), and
+// System/Threading/PortableThreadPool.GateThread.cs, release 9.0.
+//
+// Glossary. An item is queued, and later taken by a thread of the pool. The pool starves when no
+// thread takes queued work for half a second; it then adds a thread.
+//
+// Strategy. The events of an item name it by its address. An item that a collection moved in between
+// has two addresses and is not measured. Events of different threads come out of order, so an item
+// may be read as taken before it is read as queued.
+//
+// Known gaps: items of the pool's own kinds, such as timers, are not told from those of the program,
+// and items that are still queued at the end are not measured. A pool on a machine without an idle
+// processor adds no thread, so that only the queue shows its starvation.
+package pool
+
+// maxItems bounds the items that are remembered.
+const maxItems = 1 << 18
+
+// Queue pairs the events of items. T is what the caller wants to know of a queued item.
+type Queue[T any] struct {
+	// Late bounds how long an item was queued that is read as taken first, in the clock's ticks.
+	Late uint64
+
+	queued map[uint64]queued[T]
+	taken  map[uint64]uint64 // timestamps
+}
+
+type queued[T any] struct {
+	what T
+	when uint64
+}
+
+// Queued notes that an item was queued. It returns when the item was taken, if that is known already.
+func (q *Queue[T]) Queued(item, when uint64, what T) (taken uint64, ok bool) {
+	q.room()
+	taken, ok = q.taken[item]
+	delete(q.taken, item)
+	if ok && taken >= when && taken-when <= q.Late {
+		return taken, true
+	}
+	q.queued[item] = queued[T]{what, when}
+	return 0, false
+}
+
+// Taken notes that an item was taken. It returns what is known of the item, and when it was queued.
+func (q *Queue[T]) Taken(item, when uint64) (what T, since uint64, ok bool) {
+	q.room()
+	if w, known := q.queued[item]; known && w.when <= when {
+		delete(q.queued, item)
+		return w.what, w.when, true
+	}
+	q.taken[item] = when
+	return what, 0, false
+}
+
+// room forgets all items if they are too many: those that are moved or lost stay for ever.
+func (q *Queue[T]) room() {
+	if q.queued == nil || len(q.queued)+len(q.taken) >= maxItems {
+		q.queued, q.taken = map[uint64]queued[T]{}, map[uint64]uint64{}
+	}
+}
