@@ -10,8 +10,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
-// text is what is in a file.
-func text(t *testing.T, path string) string {
+// fileText is what is in a file.
+func fileText(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestTrouble(t *testing.T) {
 		if r.code != 0 {
 			t.Fatalf("record: exit code %d\n%s", r.code, r.stderr)
 		}
-		judge("record", mode, r.stderr, text(t, page))
+		judge("record", mode, r.stderr, fileText(t, page))
 		if mode == "spin" {
 			continue // a trace of waits has no samples
 		}
@@ -51,6 +51,6 @@ func TestTrouble(t *testing.T) {
 		if c := run(t, time.Minute, nil, tool(t), "convert", keep, "--output", page); c.code != 0 || r.code != 0 {
 			t.Errorf("exit codes %d and %d\n%s%s", r.code, c.code, r.stderr, c.stderr)
 		}
-		judge("the trace", mode, r.stdout, text(t, page))
+		judge("the trace", mode, r.stdout, fileText(t, page))
 	}
 }

@@ -31,17 +31,20 @@ func TestEventsSum(t *testing.T) {
 	p.Take(event(wire.EventAllocation, 1, 0, 200, "A", ""))
 	p.Take(event(wire.EventException, 1, 0, 0, "E", "x"))
 	p.Take(event(wire.NumEvents, 1, 1, 1, "", ""))
+	p.Take(event(wire.EventCopy, 1, 1, 1, "", ""))
+	p.Take(event(wire.EventQueue, 1, 4e6, 0, "", ""))
 	p.Take(event(0, 1, 1, 1, "", ""))
 	p.counters["probe_event_waits"] = 9
 	b := &builder{p: &export.Profile{}}
 	b.process(p)
-	b.events(p, []export.Event{export.EventWait, export.EventLock, export.EventAllocation, export.EventException})
+	b.events(p, []export.Event{export.EventWait, export.EventLock, export.EventAllocation, export.EventException, export.EventQueue})
 	want := []export.EventStats{{Event: export.EventWait, Seen: 9, Count: 5, Complete: 5, Sum: 1_024_000_000, Longest: 1e9, Open: 1},
-		{Event: export.EventLock, Count: 1, Sum: 7e6, Longest: 7e6}, {Event: export.EventAllocation, Count: 2, Complete: 2, Sum: 300}, {Event: export.EventException, Count: 1, Complete: 1}}
+		{Event: export.EventLock, Count: 1, Sum: 7e6, Longest: 7e6}, {Event: export.EventAllocation, Count: 2, Complete: 2, Sum: 300}, {Event: export.EventException, Count: 1, Complete: 1},
+		{Event: export.EventQueue, Seen: 1, Count: 1, Complete: 1, Sum: 4e6, Longest: 4e6}}
 	if got := b.p.Stats.Events; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	if b.p.Stats.Samples != 0 || len(b.p.Stacks) != 6 || len(b.p.Waits) != 6 {
+	if b.p.Stats.Samples != 0 || len(b.p.Stacks) != 7 || len(b.p.Waits) != 8 {
 		t.Errorf("%d samples, %d stacks, %d waits", b.p.Stats.Samples, len(b.p.Stacks), len(b.p.Waits))
 	}
 	if err := b.p.Check(); err != nil {
@@ -50,7 +53,7 @@ func TestEventsSum(t *testing.T) {
 }
 
 // Memory stays bounded: messages with a number in each are put together, and of the
-// waits the longest are listed.
+// events with a time the longest are listed.
 func TestEventsBounded(t *testing.T) {
 	p := NewProcess(1, "p")
 	for i := range maxTexts + 10 {
@@ -66,7 +69,7 @@ func TestEventsBounded(t *testing.T) {
 	for _, w := range p.waits {
 		longest = max(longest, w.nanos)
 	}
-	if int64(len(p.waits))+p.unlisted != 2*maxWaits+5 || p.unlisted != maxWaits || longest != 2*maxWaits+4 {
+	if int64(len(p.waits))+p.unlisted != 2*maxWaits+5+maxTexts+10 || p.unlisted != maxWaits || longest != 2*maxWaits+4 {
 		t.Errorf("%d waits listed, %d not, the longest %v", len(p.waits), p.unlisted, time.Duration(longest))
 	}
 }
