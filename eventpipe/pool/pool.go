@@ -12,7 +12,7 @@
 // has two addresses and is not measured. Events of different threads come out of order, so an item
 // may be read as taken before it is read as queued.
 //
-// Known gaps: items of the pool's own kinds, such as timers, are not told from those of the program,
+// Known gaps: items of the pool's own kinds, such as timers, count as those of the program,
 // and items that are still queued at the end are not measured. A pool on a machine without an idle
 // processor adds no thread, so that only the queue shows its starvation.
 package pool
