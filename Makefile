@@ -158,7 +158,7 @@ truth: runtime build samples ## 60,000 stacks of programs that know their own, b
 survive: runtime build samples ## half an hour on each runtime of what hurts a program, with the probe in it
 	@$(GO) test -count=1 -v -timeout 90m -run 'TestProbeSurvives$$' ./profiler/e2e -survive 30m
 	@$(GO) test -count=1 -v -timeout 120m -run 'TestProbe(Truth|SurvivesGo|Few|Exec|Kill)' ./profiler/e2e -survive 60s -truth 10000 -kills 200
-	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./sample/outside -reported 12000
+	@$(GO) test -count=1 -v -timeout 20m -run 'TestReported' ./sample/paused -reported 12000
 
 arm64: build samples runtime ## 20,000 stacks of a CLR of ARM64 under qemu, interrupted at any instruction; its unwind codes; a core
 	@$(GO) test -count=1 -v -timeout 180m -run 'TestARM64' ./profiler/e2e -arm64 20000

@@ -29,6 +29,8 @@ import (
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/target"
 )
 
 const (
@@ -45,7 +47,7 @@ func Run(args []string) int {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
 	f.Usage = func() {}
 	pid, rate := f.Int("pid", 0, ""), f.Int("millihertz", 0, "")
-	cfg := outside.Config{Copies: true}
+	cfg := sampler.Config{Copies: true}
 	f.BoolVar(&cfg.NoCPU, "no-cpu", false, "")
 	f.BoolVar(&cfg.NoWall, "no-wall", false, "")
 	f.StringVar(&cfg.Raw, "raw", "", "")
@@ -92,13 +94,13 @@ func client() (*net.UnixConn, error) {
 }
 
 // serve samples the process until it ends or the client wants no more.
-func serve(c *net.UnixConn, pid int, cfg outside.Config) error {
+func serve(c *net.UnixConn, pid int, cfg sampler.Config) error {
 	fd, err := greeting(c)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if why := outside.Refuses(pid); why != "" {
+	if why := target.Refuses(pid); why != "" {
 		return errors.New(why)
 	}
 	e, err := outside.New(pid, fd, cfg, c)

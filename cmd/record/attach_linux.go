@@ -13,8 +13,10 @@ import (
 
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/process/live"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/stopped"
+	"github.com/seedwalk/seedwalk/sample/target"
 )
 
 // clsid is CLSID as it is in memory: the first three fields little endian.
@@ -44,7 +46,7 @@ func (o *Options) attachable() *Refusal {
 		return &Refusal{What: what, Where: where, Remedy: remedy, Code: ExitRefused}
 	}
 	if o.Outside {
-		if err := outside.Lookable(o.PID); err != nil {
+		if err := paused.Lookable(o.PID); err != nil {
 			return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(o.PID) + " explains why", Code: ExitRefused}
 		}
 		return nil
@@ -52,7 +54,7 @@ func (o *Options) attachable() *Refusal {
 	if r := o.serveUser(no); r != nil {
 		return r
 	}
-	if err := outside.Foreign(o.PID); err != nil {
+	if err := paused.Foreign(o.PID); err != nil {
 		return no("it is of another architecture", "record it with a seedwalk for that machine")
 	}
 	if r := o.enter(no); r != nil {
@@ -62,7 +64,7 @@ func (o *Options) attachable() *Refusal {
 		why := strings.TrimPrefix(err.Error(), where+": ")
 		return no(why, "record --pid PID --outside needs no diagnostics port, nor does seedwalk stack")
 	}
-	if why := outside.Refuses(o.PID); why != "" {
+	if why := target.Refuses(o.PID); why != "" {
 		return no(why, "start it with seedwalk record -- COMMAND, which can suspend the runtime, or record its native frames with --outside")
 	}
 	o.reuse()
@@ -173,7 +175,7 @@ func (r *run) retryLimit(answer diagnostics.HResult, known bool) time.Duration {
 // stopper samples the process with nothing in it.
 func (r *run) stopper() error {
 	here, there := net.Pipe()
-	e, err := outside.NewStopper(r.opt.PID, r.srv.outside, there)
+	e, err := stopped.New(r.opt.PID, r.srv.outside, there)
 	if err != nil {
 		return &Refusal{What: err.Error(), Where: "--outside", Remedy: "seedwalk doctor --pid " + strconv.Itoa(r.opt.PID) + " explains why", Code: ExitRefused}
 	}

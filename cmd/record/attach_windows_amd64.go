@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
 const startIt = "start it with seedwalk record -- COMMAND, which can put a library into it"
@@ -33,7 +33,7 @@ func (o *Options) attachable() *Refusal {
 	if o.PID == os.Getpid() {
 		return no("it is this one", "name another")
 	}
-	p, err := outside.OpenProspect(o.PID)
+	p, err := suspended.OpenProspect(o.PID)
 	switch {
 	case errors.Is(err, windows.ERROR_INVALID_PARAMETER):
 		return no("there is no such process", "look for its number with tasklist or the task manager")
@@ -46,9 +46,9 @@ func (o *Options) attachable() *Refusal {
 	switch state, why := judge(p); {
 	case p.Ended():
 		return no("it has ended", "nothing can be seen of it any more")
-	case state == outside.Refused:
+	case state == suspended.Refused:
 		return no(why, startIt)
-	case state == outside.NoRuntime:
+	case state == suspended.NoRuntime:
 		return no("no runtime of .NET is in it, or not yet", startIt)
 	}
 	return nil
@@ -62,10 +62,10 @@ const (
 )
 
 // judge looks at a process until it is known what it is.
-func judge(p *outside.Prospect) (outside.State, string) {
+func judge(p *suspended.Prospect) (suspended.State, string) {
 	for begin := time.Now(); ; time.Sleep(lookEvery) {
 		state, why := p.Look()
-		if state != outside.NoRuntime || p.Ended() || time.Since(begin) > lookLimit || !p.Doubted() && time.Since(begin) > lookLimit/10 {
+		if state != suspended.NoRuntime || p.Ended() || time.Since(begin) > lookLimit || !p.Doubted() && time.Since(begin) > lookLimit/10 {
 			return state, why
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/report/wire"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/testkit/tempdir"
 )
 
@@ -24,7 +24,7 @@ func (e *slowEngine) Run() string {
 	e.send(w)
 	e.to.Write(w.Bytes())
 	<-e.release
-	return outside.HandlersLeft
+	return sampler.HandlersLeft
 }
 
 // countedConn counts the reads of a connection.
@@ -60,7 +60,7 @@ func TestSettleDoesNotWaitForTarget(t *testing.T) {
 	close(e.release)
 	var said []string
 	s.awaitEngines(func(line string) { said = append(said, line) })
-	if len(said) != 1 || said[0] != outside.HandlersLeft {
+	if len(said) != 1 || said[0] != sampler.HandlersLeft {
 		t.Errorf("said %q", said)
 	}
 }

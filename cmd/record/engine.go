@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
 // engine samples one process from outside.
@@ -60,7 +60,7 @@ func (s *server) awaitEngines(say func(string)) {
 			e.engine.Stop()
 			select {
 			case why := <-e.ended:
-				if why == outside.HandlersLeft {
+				if why == sampler.HandlersLeft {
 					say(why)
 				}
 			case <-limit:

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
 // family are a process and its descendants.
@@ -13,8 +13,8 @@ type family struct{ members map[uint32]*member }
 
 // member is a process of a family.
 type member struct {
-	handle   windows.Handle    // keeps its number from being given to another
-	prospect *outside.Prospect // nil: it may not be read, or has ended
+	handle   windows.Handle      // keeps its number from being given to another
+	prospect *suspended.Prospect // nil: it may not be read, or has ended
 	born     int64
 	decided  bool
 }
@@ -29,7 +29,7 @@ func (f *family) add(pid uint32) bool {
 		return false
 	}
 	m := &member{handle: h, born: birth(h)}
-	m.prospect, _ = outside.OpenProspect(int(pid))
+	m.prospect, _ = suspended.OpenProspect(int(pid))
 	f.members[pid] = m
 	return true
 }

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/process/program"
-	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/startup"
 )
 
 // Mode is a way to take samples.
@@ -89,10 +90,10 @@ func (o *Options) noProbe() string {
 }
 
 // engine is what an engine is told.
-func (o *Options) engine() outside.Config {
+func (o *Options) engine() sampler.Config {
 	w, _ := o.Events.parse()
-	return outside.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall, Clock: o.Clock,
-		Events: w.events, WaitMin: o.WaitMin, Start: new(outside.Starting), File: o.shared}
+	return sampler.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall, Clock: o.Clock,
+		Events: w.events, WaitMin: o.WaitMin, Start: new(startup.Starting), File: o.shared}
 }
 
 // taken are the options as they came out: where no process was sampled by a probe, since

@@ -17,6 +17,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/target"
 )
 
 // hasProbe says that there is a probe for this system.
@@ -84,7 +85,7 @@ func (s *server) sampled(c stream, pid int) (stream, error) {
 
 // answer tells a probe what to load in its place, if anything.
 func (s *server) answer(c stream, pid int) {
-	why := outside.Refuses(pid)
+	why := target.Refuses(pid)
 	if why == "" {
 		return
 	}

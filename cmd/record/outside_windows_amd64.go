@@ -13,7 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/contract"
 	"github.com/seedwalk/seedwalk/pe"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
 // hasProbe says that processes can be sampled from outside.
@@ -132,18 +132,18 @@ func (s *server) followTree(root uint32, ended <-chan struct{}) {
 // consider starts to sample a process as soon as it has a runtime.
 func (s *server) consider(pid uint32, m *member) {
 	if !m.decided && m.prospect == nil { // it was just being made
-		m.prospect, _ = outside.OpenProspect(int(pid))
+		m.prospect, _ = suspended.OpenProspect(int(pid))
 	}
 	if m.decided || m.prospect == nil {
 		return
 	}
 	state, why := m.prospect.Look()
 	switch state {
-	case outside.Ready:
+	case suspended.Ready:
 		if err := s.engine(int(pid)); err != nil {
 			s.refuse(err.Error())
 		}
-	case outside.Refused:
+	case suspended.Refused:
 		s.note(fmt.Sprintf("process %d (%s) is not sampled: %s; --mode snapshot is for it", pid, processName(int(pid)), why))
 	default:
 		return
@@ -154,7 +154,7 @@ func (s *server) consider(pid uint32, m *member) {
 
 func (s *server) engine(pid int) error {
 	here, there := net.Pipe()
-	e, err := outside.New(pid, s.outside, there)
+	e, err := suspended.New(pid, s.outside, there)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/report/collect"
 	"github.com/seedwalk/seedwalk/report/export"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
 // Exit codes beside the command's own.
@@ -72,7 +72,7 @@ type Options struct {
 	Raw        string        // also dump the profiler's stream here (debugging)
 	PIDFile    string        // the command's process id is written here while it runs
 	Mode       Mode          // how samples are taken; "" = the best that there is
-	Clock      outside.Clock // what decides when a running thread is sampled, on the probe's way; "" = the best that works
+	Clock      sampler.Clock // decides when a running thread is sampled; "" = the best that works
 	Events     Events        // what is recorded, on the probe's way
 	WaitMin    time.Duration // waits and locks shorter than this are counted only
 	Probe      string        // path of libseedwalk_probe.so, "" = there is none
@@ -95,7 +95,7 @@ type Options struct {
 	user    int            // who owns the process, if it is another user; 0 = we do
 	root    string         // of the process's files, as we see it; "" = its files are ours
 	reused  bool           // the probe is of an earlier recording
-	shared  outside.Shared // with the process whose events are recorded, on Windows; nil if none are
+	shared  sampler.Shared // with the process whose events are recorded, on Windows; nil if none are
 	section string         // its name
 	instead string         // library for processes that the probe's way is not for
 	modeWhy string         // why Mode is not the one that was wanted

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 )
 
 // server accepts the profilers' connections.
@@ -19,7 +19,7 @@ type server struct {
 	keepProbe bool
 	namer     Namer
 	probes    bool // connections are of probes, and their processes sampled from outside
-	outside   outside.Config
+	outside   sampler.Config
 	instead   string        // library for processes that cannot be sampled from outside
 	connected chan struct{} // closed at the first connection
 	began     atomic.Int64  // when the first sample was taken, unix nanoseconds; 0 = there is none

@@ -21,12 +21,12 @@ const envTarget = "SEEDWALK_TEST_TARGET"
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(envTarget); what != "" {
-		os.Exit(target(what))
+		os.Exit(fakeTarget(what))
 	}
 	os.Exit(m.Run())
 }
 
-func target(what string) int {
+func fakeTarget(what string) int {
 	switch what {
 	case "silent":
 		return 5

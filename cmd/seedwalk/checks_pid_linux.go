@@ -12,8 +12,10 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/eventpipe/diagnostics"
 	"github.com/seedwalk/seedwalk/process/live"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/target"
 )
 
 // pidChecks are those of a running process, in the order they are shown.
@@ -101,7 +103,7 @@ func checkItsTables(p *patient) finding {
 	if p.modules == nil {
 		return finding{}
 	}
-	if why := outside.Unproven(p.pid); why != "" {
+	if why := target.Unproven(p.pid); why != "" {
 		return finding{"managed code", note, why, "stacks show native frames only; try again when the program has run for a while, or start it with seedwalk record --mode snapshot -- COMMAND"}
 	}
 	return finding{}
@@ -112,8 +114,8 @@ func checkGoLibrary(p *patient) finding {
 	if p.modules == nil {
 		return finding{}
 	}
-	if path := outside.GoLibrary(p.pid, p.modules); path != "" {
-		return finding{"Go library", note, strings.Join(outside.BesideGo(path), " "), outside.BesideGoRemedy}
+	if path := sampler.GoLibrary(p.pid, p.modules); path != "" {
+		return finding{"Go library", note, strings.Join(sampler.BesideGo(path), " "), sampler.BesideGoRemedy}
 	}
 	return finding{}
 }
@@ -150,7 +152,7 @@ func checkMemory(p *patient) finding {
 
 func checkStops(p *patient) finding {
 	const name = "stack, --outside"
-	if err := outside.Lookable(p.pid); err != nil {
+	if err := paused.Lookable(p.pid); err != nil {
 		return finding{name, bad, err.Error(), ""}
 	}
 	return finding{name, good, "the kernel permits stopping its threads and reading its memory", ""}

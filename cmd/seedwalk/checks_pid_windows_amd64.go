@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/seedwalk/seedwalk/cmd/record"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/suspended"
 )
 
 // pidChecks are those of a running process, in the order they are shown.
@@ -50,12 +50,12 @@ func imageOf(h windows.Handle) string {
 
 func checkItsRuntime(p *patient) finding {
 	const name = ".NET runtime"
-	q, err := outside.OpenProspect(p.pid)
+	q, err := suspended.OpenProspect(p.pid)
 	if err != nil {
 		return finding{name, note, "its memory may not be read", "run seedwalk as its user, or from a prompt that was started as administrator"}
 	}
 	defer q.Close()
-	if state, _ := q.Look(); state == outside.Ready {
+	if state, _ := q.Look(); state == suspended.Ready {
 		return finding{name, good, strings.TrimSpace(q.Runtime() + " " + record.RuntimeName(q.Runtime())), ""}
 	}
 	if q.Doubted() {

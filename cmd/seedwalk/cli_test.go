@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Setenv("SEEDWALK_TEST_AS", "target")
 		os.Exit(dispatch(os.Args[1:]))
 	case "target":
-		os.Exit(target())
+		os.Exit(fakeTarget())
 	}
 	code := m.Run()
 	for _, f := range atEnd {
@@ -44,8 +44,8 @@ var atEnd []func()
 // withSignals is a target that tells of signals, where there are any.
 var withSignals func() int
 
-// target speaks the profiler's part for a moment.
-func target() int {
+// fakeTarget speaks the profiler's part for a moment.
+func fakeTarget() int {
 	c, err := fakeprof.Dial(os.Getenv(record.EnvSocket))
 	if err != nil {
 		return 97

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/report/hang"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -109,7 +109,7 @@ func runHang(args []string) int {
 func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	var chains []hang.Chain
 	if f.core != "" {
-		f.use = func(p *outside.PausedProcess) { chains = chainsOf(p) }
+		f.use = func(p *paused.Process) { chains = chainsOf(p) }
 		v, err := f.ofCore()
 		if err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 	before := runTimes(f.pid)
 	time.Sleep(wait)
 	after := runTimes(f.pid)
-	f.use = func(p *outside.PausedProcess) { chains = chainsOf(p) }
+	f.use = func(p *paused.Process) { chains = chainsOf(p) }
 	second, err := f.ofProcess()
 	if err != nil {
 		return nil, fmt.Errorf("at the second look: %w", err)
@@ -148,7 +148,7 @@ func (f *stackFlags) judge(wait time.Duration) (*hangReport, error) {
 }
 
 // chainsOf reads the pending async operations, none if that cannot be done.
-func chainsOf(p *outside.PausedProcess) (out []hang.Chain) {
+func chainsOf(p *paused.Process) (out []hang.Chain) {
 	r, err := p.Tasks()
 	if err != nil {
 		return nil

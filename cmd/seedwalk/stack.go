@@ -11,7 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/clr/tasks"
 	"github.com/seedwalk/seedwalk/process/dump"
 	"github.com/seedwalk/seedwalk/process/live"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
+	"github.com/seedwalk/seedwalk/sample/target"
 )
 
 const stackHelp = `Usage: seedwalk stack [flags] PID
@@ -58,7 +59,7 @@ type stackFlags struct {
 	tids    []int
 	json    bool
 	managed bool
-	use     func(*outside.PausedProcess) // if set, reads more of what was looked at
+	use     func(*paused.Process) // if set, reads more of what was looked at
 
 	chains   []tasks.Group // of --async
 	asyncWhy string        // why they could not be read
@@ -141,16 +142,16 @@ func (f *stackFlags) run() int {
 }
 
 func (f *stackFlags) ofProcess() (*stackView, error) {
-	look := outside.LookAt
+	look := paused.LookAt
 	if f.use != nil {
-		look = outside.LookAtTasks
+		look = paused.LookAtTasks
 	}
 	l, err := look(f.pid, f.tids)
 	if err != nil {
 		return nil, err
 	}
 	if f.use != nil {
-		f.use(l.PausedProcess)
+		f.use(l.Process)
 	}
 	v := newStackView("process", f.pid, l.Names[uint32(f.pid)])
 	held := map[uint32]time.Duration{}
@@ -163,9 +164,9 @@ func (f *stackFlags) ofProcess() (*stackView, error) {
 	}
 	for i := range l.Stacks {
 		st := &l.Stacks[i]
-		v.add(l.PausedProcess, st, l.Names[st.TID], held[st.TID])
+		v.add(l.Process, st, l.Names[st.TID], held[st.TID])
 	}
-	v.finish(l.PausedProcess)
+	v.finish(l.Process)
 	return v, nil
 }
 
@@ -182,49 +183,49 @@ func (f *stackFlags) ofCore() (*stackView, error) {
 	defer m.Close()
 	loader := live.NewLoader(0)
 	loader.Image = m.Image
-	paused := outside.NewPausedProcess(c.Arch, m, loader, m.Maps())
-	paused.SetIncomplete()
+	p := paused.New(c.Arch, m, loader, m.Maps())
+	p.SetIncomplete()
 	if f.use != nil {
-		paused.KeepStacks()
+		p.KeepStacks()
 	}
-	threads, err := f.coreThreads(c, paused)
+	threads, err := f.coreThreads(c, p)
 	if err != nil {
 		return nil, err
 	}
-	paused.Verify()
+	p.Verify()
 	v := newStackView("core", int(c.PID), c.Name)
-	var stacks []outside.Stack
+	var stacks []paused.Stack
 	for i := range threads {
-		stacks = append(stacks, paused.Walk(&threads[i]))
+		stacks = append(stacks, p.Walk(&threads[i]))
 	}
-	paused.Locks(stacks)
+	p.Locks(stacks)
 	if f.use != nil {
-		f.use(paused)
+		f.use(p)
 	}
 	for i := range stacks {
-		v.add(paused, &stacks[i], "", 0)
+		v.add(p, &stacks[i], "", 0)
 	}
 	v.damaged(f.core, c.Problems)
 	v.lacking(m.Problems())
-	v.finish(paused)
+	v.finish(p)
 	return v, nil
 }
 
 // coreThreads are those that are wanted.
-func (f *stackFlags) coreThreads(c *dump.Core, paused *outside.PausedProcess) (out []outside.Thread, err error) {
-	wanted, known := map[uint32]bool{}, outside.Numbers{}
+func (f *stackFlags) coreThreads(c *dump.Core, p *paused.Process) (out []paused.Thread, err error) {
+	wanted, known := map[uint32]bool{}, target.Numbers{}
 	for _, tid := range f.tids {
 		wanted[uint32(tid)] = true
 	}
 	for i := range c.Threads {
 		known[c.Threads[i].TID] = true
 	}
-	paused.SetThreads(known)
+	p.SetThreads(known)
 	for i := range c.Threads {
 		t := &c.Threads[i]
 		if len(f.tids) == 0 || wanted[t.TID] {
-			th := paused.Read(t.TID, &t.Regs, t.Stood)
-			paused.ReadLock(&th, t.Stood)
+			th := p.Read(t.TID, &t.Regs, t.Stood)
+			p.ReadLock(&th, t.Stood)
 			out = append(out, th)
 			delete(wanted, t.TID)
 		}

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 )
 
 // readAsync notes the chains of async methods that threads run or block on.
-func (f *stackFlags) readAsync(p *outside.PausedProcess) {
+func (f *stackFlags) readAsync(p *paused.Process) {
 	r, err := p.Tasks()
 	if err != nil {
 		f.asyncWhy = fmt.Sprintf("--async: %v", err)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/process/dump"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -67,15 +67,15 @@ func newStackView(source string, pid int, name string) *stackView {
 }
 
 // add takes a thread's stack.
-func (v *stackView) add(paused *outside.PausedProcess, s *outside.Stack, name string, held time.Duration) {
+func (v *stackView) add(p *paused.Process, s *paused.Stack, name string, held time.Duration) {
 	t := stackThread{TID: s.TID, Name: name, Complete: s.Gap == merge.GapNone, HeldNs: held.Nanoseconds(), Frames: []stackFrame{}, cooperative: s.Cooperative}
 	if !t.Complete {
 		t.Gap, t.GapAt = s.Gap.String(), fmt.Sprintf("%#x", s.At)
-		if i := paused.Modules().Find(s.At); i >= 0 {
-			t.gapIn = paused.Modules().At(i).Path
+		if i := p.Modules().Find(s.At); i >= 0 {
+			t.gapIn = p.Modules().At(i).Path
 		}
 	}
-	if s.Lock.Kind != outside.NoLock {
+	if s.Lock.Kind != paused.NoLock {
 		t.Lock = &stackLock{Kind: s.Lock.Kind.String(), Owner: s.Lock.Owner}
 		if s.Lock.At != 0 {
 			t.Lock.At = fmt.Sprintf("%#x", s.Lock.At)
@@ -134,8 +134,8 @@ func (v *stackView) lacking(problems []string) {
 }
 
 // finish groups the threads and says what of the runtime could not be read.
-func (v *stackView) finish(paused *outside.PausedProcess) {
-	found, why := paused.Runtime()
+func (v *stackView) finish(p *paused.Process) {
+	found, why := p.Runtime()
 	if v.Runtime = found; why != "" {
 		if v.Source == "core" {
 			why += "; a core with all memory has them: of createdump --full, DOTNET_DbgMiniDumpType=4, or gcore"

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/seedwalk/seedwalk/clr/tasks"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 )
 
 const tasksHelp = `Usage: seedwalk tasks [flags] PID
@@ -118,7 +118,7 @@ func runTasks(args []string) int {
 func (f *tasksFlags) read() (*tasksView, error) {
 	var r *tasks.Result
 	var why error
-	f.use = func(p *outside.PausedProcess) { r, why = p.Tasks() }
+	f.use = func(p *paused.Process) { r, why = p.Tasks() }
 	look := f.ofProcess
 	if f.core != "" {
 		look = f.ofCore

@@ -19,7 +19,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/process/live"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/needs"
@@ -78,7 +78,7 @@ func (a *against) met() bool {
 // subsequence looks for each of the CLR's methods among our frames, in the same order:
 // the method, its frame pointer, and its address. In a method that calls native code
 // without a stub the CLR says where the call is prepared, and not its stack pointer.
-func (a *against) subsequence(theirs []clrFrame, ours []outside.StackFrame) error {
+func (a *against) subsequence(theirs []clrFrame, ours []paused.StackFrame) error {
 	k := 0
 	for i, f := range theirs {
 		if f.Function == 0 {
@@ -149,7 +149,7 @@ func TestARM64Asked(t *testing.T) {
 	}
 	defer mem.Close()
 	maps := func() []live.Mapping { m, _ := live.MapsOf(pid); return m }
-	var paused *outside.PausedProcess
+	var p *paused.Process
 	k := newChecker(t)
 	k.natives, k.methods = loadNatives(t, need(t, "out", "samples", "arm64", "signed", "libtruth.so")), map[clr.FunctionID]string{}
 	a := against{by: map[string]int{}, refused: map[string]int{}}
@@ -158,12 +158,12 @@ func TestARM64Asked(t *testing.T) {
 		if err != nil {
 			t.Fatalf("after %+v: %v", a, err)
 		}
-		if paused == nil {
-			paused = outside.NewPausedProcess(context.ArchARM64, mem, live.NewLoader(pid), maps())
-			paused.Reread = maps
+		if p == nil {
+			p = paused.New(context.ArchARM64, mem, live.NewLoader(pid), maps())
+			p.Reread = maps
 		}
-		th := paused.Read(s.tid, &s.regs, live.Stood{Base: s.base})
-		a.compare(t, k, paused, &s, &th)
+		th := p.Read(s.tid, &s.regs, live.Stood{Base: s.base})
+		a.compare(t, k, p, &s, &th)
 		if t.Failed() {
 			return
 		}
@@ -183,9 +183,9 @@ func (a *against) verdict(t *testing.T, checked int) {
 	}
 }
 
-func (a *against) compare(t *testing.T, k *checker, paused *outside.PausedProcess, s *stood, th *outside.Thread) {
+func (a *against) compare(t *testing.T, k *checker, p *paused.Process, s *stood, th *paused.Thread) {
 	t.Helper()
-	got := paused.Walk(th)
+	got := p.Walk(th)
 	if s.hr != clr.S_OK {
 		a.refused[s.kind+": "+s.hr.String()]++
 		return
@@ -205,12 +205,12 @@ func (a *against) compare(t *testing.T, k *checker, paused *outside.PausedProces
 		}
 	}
 	a.sign(th.Stack, got.Frames)
-	a.shadow(t, k, paused, th, &got)
+	a.shadow(t, k, p, th, &got)
 }
 
 // sign counts frames' return addresses that lie on the stack as the processor has signed
 // them: with bits set that no address of a program has.
-func (a *against) sign(stack memory.Run, frames []outside.StackFrame) {
+func (a *against) sign(stack memory.Run, frames []paused.StackFrame) {
 	const plain = 1<<48 - 1
 	at := map[uint64]bool{}
 	for i := range frames {
@@ -224,7 +224,7 @@ func (a *against) sign(stack memory.Run, frames []outside.StackFrame) {
 }
 
 // shadow compares a stack with what its thread says of itself.
-func (a *against) shadow(t *testing.T, k *checker, paused *outside.PausedProcess, th *outside.Thread, got *outside.Stack) {
+func (a *against) shadow(t *testing.T, k *checker, p *paused.Process, th *paused.Thread, got *paused.Stack) {
 	t.Helper()
 	sample := raw.Sample{Result: merge.Result{Gap: got.Gap}}
 	sample.Capture.Stack = th.Stack
@@ -235,7 +235,7 @@ func (a *against) shadow(t *testing.T, k *checker, paused *outside.PausedProcess
 			k.methods[f.Function] = f.Name
 		}
 	}
-	modules := paused.Modules()
+	modules := p.Modules()
 	for i := range modules.Len() {
 		m := modules.At(i)
 		sample.Images = append(sample.Images, raw.Image{Start: m.Start, End: m.End, Bias: m.Bias, Path: m.Path})

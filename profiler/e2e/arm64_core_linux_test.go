@@ -17,6 +17,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/sampler"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/stack/raw"
 	"github.com/seedwalk/seedwalk/testkit/elfasm"
@@ -30,7 +31,7 @@ func TestARM64Core(t *testing.T) {
 	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "60")...)
 	fd, conn := g.probe(t)
 	file := filepath.Join(tempdir.New(t), "raw")
-	e, err := outside.New(g.cmd.Process.Pid, fd, outside.Config{RateHz: 200, Raw: file, NoWall: true}, io.Discard)
+	e, err := outside.New(g.cmd.Process.Pid, fd, sampler.Config{RateHz: 200, Raw: file, NoWall: true}, io.Discard)
 	unix.Close(fd)
 	conn.Close()
 	if err != nil {

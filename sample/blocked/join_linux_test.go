@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
 // walked is frames of words: n native, m of a method, s a stub, d found by a guess; each
 // with its address.
-func walked(text string) (out []outside.StackFrame) {
+func walked(text string) (out []paused.StackFrame) {
 	for word := range strings.FieldsSeq(text) {
-		f := outside.StackFrame{Frame: merge.Frame{Trust: unwind.TrustContext}}
+		f := paused.StackFrame{Frame: merge.Frame{Trust: unwind.TrustContext}}
 		fmt.Sscanf(word[1:], "%x", &f.IP)
 		switch word[0] {
 		case 'm':

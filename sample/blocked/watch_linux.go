@@ -16,7 +16,8 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/process/live"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
+	"github.com/seedwalk/seedwalk/stack/walk"
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
@@ -38,8 +39,8 @@ type Watch struct {
 	done      chan struct{}
 	ended     chan struct{}
 
-	again  bool                   // a later walk may come further than the last
-	paused *outside.PausedProcess // the whole stacks, where the runtime's tables can be read
+	again  bool            // a later walk may come further than the last
+	paused *paused.Process // the whole stacks, where the runtime's tables can be read
 	mem    *live.Process
 	loader *live.Loader
 	walker unwind.Walker
@@ -191,7 +192,7 @@ func (w *Watch) look(tid uint64, e *entry, maps []live.Mapping) {
 // walk is the native frames of a stack whose event has the addresses that are given; nil
 // if the walk does not come to managed code.
 func (w *Watch) walk(sp, ip uint64, n int, event []uint64) *waits.Native {
-	regs := outside.Stands(context.Host(), sp, ip)
+	regs := walk.StoppedAt(context.Host(), sp, ip)
 	if native := w.whole(regs, sp, n, event); native != nil {
 		return native
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 	"github.com/seedwalk/seedwalk/process/live"
-	"github.com/seedwalk/seedwalk/sample/outside"
+	"github.com/seedwalk/seedwalk/sample/paused"
 	"github.com/seedwalk/seedwalk/stack/merge"
 	"github.com/seedwalk/seedwalk/unwind"
 )
@@ -15,7 +15,7 @@ func (w *Watch) runtime(maps []live.Mapping) {
 	if w.paused != nil {
 		return
 	}
-	s := outside.NewPausedProcess(context.Host(), w.mem, w.loader, maps)
+	s := paused.New(context.Host(), w.mem, w.loader, maps)
 	if found, _ := s.Runtime(); !found {
 		return // it may be being set up
 	}
@@ -38,7 +38,7 @@ func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) 
 	if w.paused == nil {
 		return nil
 	}
-	th := outside.Thread{Regs: regs, Partial: true, Stack: memory.Run{Addr: sp, Data: w.stack[:n]}, Cut: n == maxStack}
+	th := paused.Thread{Regs: regs, Partial: true, Stack: memory.Run{Addr: sp, Data: w.stack[:n]}, Cut: n == maxStack}
 	w.paused.Verify()
 	stack := w.paused.Walk(&th)
 	if w.again = stack.Gap == merge.GapNoInfo; stack.Gap != merge.GapNone {
@@ -50,7 +50,7 @@ func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) 
 // join tells which frames of a walk an event lacks, and where they belong. Every address
 // of the event must be met, in order, and every method of the walk be the event's, as
 // deep as that goes.
-func join(frames []outside.StackFrame, event []uint64) *waits.Native {
+func join(frames []paused.StackFrame, event []uint64) *waits.Native {
 	out := &waits.Native{Join: event[0]}
 	at, met := 0, 0
 	var block []waits.Unlisted
@@ -100,7 +100,7 @@ const deepest = 100
 const near = 64
 
 // meets is whether a frame is at an address of an event; same if only its method shows it.
-func meets(f *outside.StackFrame, addr uint64) (same, ok bool) {
+func meets(f *paused.StackFrame, addr uint64) (same, ok bool) {
 	switch {
 	case f.Exact:
 		return false, false
@@ -111,9 +111,9 @@ func meets(f *outside.StackFrame, addr uint64) (same, ok bool) {
 }
 
 // method is whether a frame is of a method, and no stub of the runtime's.
-func method(f *outside.StackFrame) bool { return f.Function != 0 && f.Kind != unwind.KindStub }
+func method(f *paused.StackFrame) bool { return f.Function != 0 && f.Kind != unwind.KindStub }
 
-func unlisted(f *outside.StackFrame) waits.Unlisted {
+func unlisted(f *paused.StackFrame) waits.Unlisted {
 	u := waits.Unlisted{Addr: f.IP}
 	if f.Function != 0 {
 		u.Name = f.Name

@@ -18,6 +18,10 @@ type Config struct {
 	Stack  int    // bytes that are copied of a stack that is known to be shallow
 }
 
+// StackCopy is how much the kernel copies of a stack that is known to be shallow, bytes. It copies
+// as much as it can of others.
+const StackCopy = 16 << 10
+
 // clock is the event of one thread on one CPU.
 type clock struct {
 	event *perfevent.Event

@@ -7,8 +7,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/events"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // births reports threads as they are created, and samples the first period of their processor
@@ -25,13 +29,13 @@ const mostWatching = 4096
 
 // watchBirths begins to watch what descends from the threads that are known.
 func (e *Engine) watchBirths() {
-	if e.births.watch != nil || e.cpuClock != ClockPerf || e.cfg.NoCPU {
+	if e.births.watch != nil || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU {
 		return
 	}
 	cpus := perfevent.CPUs()
-	most := mayOpen(8, mostWatching) / len(cpus)
+	most := threads.MayOpen(8, mostWatching) / len(cpus)
 	var tids []int
-	for tid := range e.tasks {
+	for tid := range e.Tasks {
 		if len(tids) < most {
 			tids = append(tids, int(tid))
 		}
@@ -44,18 +48,18 @@ func (e *Engine) watchBirths() {
 	for _, fd := range w.FDs() {
 		e.births.poll = append(e.births.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	if t, ok := e.alarm.(*timerFile); ok {
-		t.conn.Control(func(fd uintptr) {
+	if t, ok := e.Alarm.(*alarm.TimerFile); ok {
+		t.Conn.Control(func(fd uintptr) {
 			e.births.poll = append(e.births.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		})
 	}
 	e.births.sinceBoot = time.Now().UnixNano() - int64(perfevent.Now())
-	e.births.rings, _ = cpuring.NewNewborns(e.pid, uint64(e.period))
-	e.again() // threads may have come before the watch
+	e.births.rings, _ = cpuring.NewNewborns(e.PID, uint64(e.Period))
+	e.Relist() // threads may have come before the watch
 }
 
-// close ends the watch.
-func (b *births) close() {
+// Close ends the watch.
+func (b *births) Close() {
 	if b.rings != nil {
 		b.rings.Close()
 	}
@@ -71,14 +75,14 @@ func (e *Engine) newborn(now int64) {
 	}
 	helper := e.file.Helper()
 	e.births.watch.Read(func(r *perfevent.Record) {
-		if r.Type != perfevent.Fork || int(r.PID) != e.pid || r.TID == helper {
+		if r.Type != perfevent.Fork || int(r.PID) != e.PID || r.TID == helper {
 			return
 		}
-		if e.tasks[r.TID] == nil {
-			e.there(r.TID, now)
+		if e.Tasks[r.TID] == nil {
+			e.Add(r.TID, now)
 		}
 		if e.births.rings != nil && e.startup == nil {
-			e.tasks[r.TID].birth = e.births.rings.Born(r)
+			e.Tasks[r.TID].Birth = e.births.rings.Born(r)
 		}
 	})
 }
@@ -87,14 +91,14 @@ func (e *Engine) newborn(now int64) {
 func (e *Engine) readNewborns(now int64) {
 	if e.births.rings != nil {
 		e.births.rings.Read(func() { e.newborn(now) }, func(r *perfevent.Record) {
-			e.copied(r, e.births.sinceBoot, e.period)
+			e.copied(r, e.births.sinceBoot, e.Period)
 		})
 	}
 }
 
-// wait waits until the time is over, a thread has been created, or Stop. The calls of short
+// Wait waits until the time is over, a thread has been created, or Stop. The calls of short
 // waits bypass Go's scheduler, as in sleepThread.
-func (b *births) wait(nanos int64) {
+func (b *births) Wait(nanos int64) {
 	t := syscall.NsecToTimespec(nanos)
 	call := syscall.Syscall6
 	if nanos <= int64(maxThreadSleep) {
@@ -105,21 +109,40 @@ func (b *births) wait(nanos int64) {
 
 // sleepWatching is sleep while threads are reported as they are created.
 func (e *Engine) sleepWatching(d time.Duration) {
-	for end := time.Now().Add(d); d > 0 && !e.stopped.Load(); d = time.Until(end) {
-		if e.cfg.Events != 0 || e.cfg.Copies {
-			d = min(d, eventStep)
+	for end := time.Now().Add(d); d > 0 && !e.Stopped.Load(); d = time.Until(end) {
+		if e.Config.Events != 0 || e.Config.Copies {
+			d = min(d, events.EventStep)
 		}
 		if d > maxThreadSleep {
-			if e.alarm.set(time.Hour); e.stopped.Load() { // Stop sets it anew, after it has said so
+			if e.Alarm.Set(time.Hour); e.Stopped.Load() { // Stop sets it again after the flag
 				return
 			}
 		}
-		e.births.wait(int64(d))
+		e.births.Wait(int64(d))
 		now := time.Now().UnixNano()
 		e.newborn(now)
 		e.readNewborns(now)
-		if (e.cfg.Events != 0 || e.cfg.Copies) && e.file.Taken() > 0 {
+		if (e.Config.Events != 0 || e.Config.Copies) && e.file.Taken() > 0 {
 			e.file.Read(e.record)
+		}
+	}
+}
+
+// maxThreadSleep is the longest sleep that is the engine's own: a longer one would have Go's
+// monitor ask it again and again whether it still runs.
+const maxThreadSleep = 12 * time.Millisecond
+
+// sleepThread sleeps without telling Go's scheduler. The scheduler would give the processor's
+// tokens away, put its monitor to sleep, and on waking up look for them and wake that:
+// some ten calls of the kernel, and a monitor that then looks around every 20 us. What
+// else is to run has another token, and a collection interrupts the sleep by its signal.
+func sleepThread(d time.Duration) {
+	for end := time.Now().Add(d); d > 0; d = time.Until(end) {
+		t := syscall.NsecToTimespec(int64(d))
+		_, _, e := syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
+		if e != 0 && e != syscall.EINTR {
+			time.Sleep(d)
+			return
 		}
 	}
 }

@@ -4,85 +4,80 @@ import (
 	"math"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // chooseClock is the first clock that works, of those that the user permits.
-func (e *Engine) chooseClock() Clock {
-	e.perf = perfClock{most: mayOpen(2, math.MaxInt32)}
-	switch want := e.cfg.Clock; want {
-	case ClockTimer, ClockOverrun:
+func (e *Engine) chooseClock() sampler.Clock {
+	e.perf = perfClock{most: threads.MayOpen(2, math.MaxInt32)}
+	switch want := e.Config.Clock; want {
+	case sampler.ClockTimer, sampler.ClockOverrun:
 		return want
-	case ClockRandom:
+	case sampler.ClockRandom:
 		return want
-	case ClockPerf:
+	case sampler.ClockPerf:
 		if !e.tryEvents() {
-			e.s.Out.Note("the kernel permits no perf events of this process: the tool's random clock is used instead")
-			return ClockRandom
+			e.Stream.Out.Note("the kernel permits no perf events of this process: the tool's random clock is used instead")
+			return sampler.ClockRandom
 		}
 		return want
 	}
 	if e.tryEvents() {
-		return ClockPerf
+		return sampler.ClockPerf
 	}
-	return ClockRandom
+	return sampler.ClockRandom
 }
 
 // tryEvents reports whether the kernel gives events of the process's threads, and their
 // signals arrive.
 func (e *Engine) tryEvents() bool {
-	if e.legacy != int(unix.SIGURG) || e.t.guest != nil {
+	if e.legacy != int(unix.SIGURG) || e.Target.Guest != nil {
 		return false
 	}
 	const never = 1 << 62
-	event, err := openEvent(uint32(e.pid), never)
+	event, err := openEvent(uint32(e.PID), never)
 	if err != nil {
 		return false
 	}
 	event.Close()
-	if !e.cfg.NoCPU {
-		e.kernelTime.open(e.pid, e.period)
+	if !e.Config.NoCPU {
+		e.kernelTime.open(e.PID, e.Period)
 	}
 	return true
 }
 
 // writeClock sends which clock is in use.
 func (e *Engine) writeClock() {
-	if e.cfg.NoCPU {
+	if e.Config.NoCPU {
 		return
 	}
-	switch w := e.s.Out; e.cpuClock {
-	case ClockPerf:
+	switch w := e.Stream.Out; e.cpuClock {
+	case sampler.ClockPerf:
 		w.Stats("probe_clock_perf", 1)
 		if e.kernelTime.rings == nil {
 			w.Stats("probe_clock_user_only", 1)
 		}
-	case ClockRandom:
+	case sampler.ClockRandom:
 		w.Stats("probe_clock_random", 1)
 		w.Stats("probe_clock_late_ns", e.random.lateness())
 		w.Stats("probe_clock_kept", e.random.kept)
 		w.Stats("probe_clock_rejected", e.random.rejected)
-	case ClockTimer, ClockOverrun:
+	case sampler.ClockTimer, sampler.ClockOverrun:
 		w.Stats("probe_clock_timer", 1)
 	}
 }
 
-// withoutSIGURG is the clock where the program takes that signal.
-func (c Clock) withoutSIGURG() Clock {
-	if c == ClockPerf {
-		return ClockRandom
-	}
-	return c
-}
-
 // came takes note of a new thread. It is sampled at once: it may end soon.
-func (e *Engine) came(t *task) {
+func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
-	if e.threadTable.listing == 1 && e.startup == nil {
-		if c, ok := e.kernel.counters(t); ok {
-			t.last, t.base = c, c.cpu
+	if e.Table.Listing == 1 && e.startup == nil {
+		if c, ok := e.Kernel.Counters(t); ok {
+			t.Last, t.Base = c, c.Cpu
 		}
 	}
-	if e.cpuClock == ClockPerf && e.perf.events < eagerEvents {
+	if e.cpuClock == sampler.ClockPerf && e.perf.events < eagerEvents {
 		e.arm(t)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // probeFile is a probe's file whose signals go to this process. answer has the slot's thread
@@ -48,15 +49,15 @@ func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
 
 // drawing is an engine with the random clock, and a task of each thread, whose state does not
 // change.
-func drawing(t *testing.T, threads map[uint32]string) (e *Engine, answer func(slot int)) {
-	e = &Engine{threadTable: newThreadTable(os.Getpid()), legacy: int(unix.SIGURG)}
+func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot int)) {
+	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
 	e.file, answer = probeFile(t)
-	e.period, e.sought = 1e6, time.Now().Add(time.Hour)
+	e.Period, e.sought = 1e6, time.Now().Add(time.Hour)
 	counters := contents(t, "1000000 5000000 7")
 	files := map[string]int{"R": contents(t, "1 (thread) R 1"), "S": contents(t, "1 (thread) S 1")}
-	for tid, state := range threads {
-		k := &task{tid: tid, stat: counters, stateFile: files[state] + 1, place: -1, slot: -1, armed: true}
-		if e.tasks[tid] = k; !e.slotOf(k) {
+	for tid, state := range all {
+		k := &threads.Task{TID: tid, Stat: counters, StateFile: files[state] + 1, Place: -1, Slot: -1, Armed: true}
+		if e.Tasks[tid] = k; !e.slotOf(k) {
 			t.Fatal("no slot")
 		}
 	}
@@ -80,12 +81,12 @@ func threadOf(t *testing.T) (tid uint32) {
 func TestDrawAll(t *testing.T) {
 	busy, asleep := threadOf(t), threadOf(t)
 	e, answer := drawing(t, map[uint32]string{busy: "R", asleep: "S"})
-	k := e.tasks[busy]
+	k := e.Tasks[busy]
 	late := func() {
-		for m, _ := e.kernel.signals(busy); m.pending != 0; m, _ = e.kernel.signals(busy) {
+		for m, _ := e.Kernel.Signals(busy); m.Pending != 0; m, _ = e.Kernel.Signals(busy) {
 			time.Sleep(time.Millisecond)
 		}
-		k.drawn.wake -= lostAnswer + 1e6
+		k.Drawn.Wake -= lostAnswer + 1e6
 	}
 	for _, step := range []struct {
 		name    string
@@ -95,41 +96,41 @@ func TestDrawAll(t *testing.T) {
 	}{
 		{"a thread runs", func() {}, 1, 0},
 		{"its answer has not come", func() {}, 1, 0},
-		{"it has answered, the sample has not come", func() { answer(k.slot) }, 1, 0},
+		{"it has answered, the sample has not come", func() { answer(k.Slot) }, 1, 0},
 		{"and is lost", late, 2, 0},
 		{"another takes the signal", late, 3, 1},
 		{"the question was repeated", func() {}, 3, 1},
-		{"the sample has come", func() { answer(k.slot); e.random.close(k) }, 4, 1},
+		{"the sample has come", func() { answer(k.Slot); e.random.Close(k) }, 4, 1},
 	} {
 		step.before()
 		e.drawAll(0)
-		if e.stats.asked != step.asked || e.unheard != step.unheard || !k.drawn.open || e.tasks[asleep].drawn.open || e.random.open != 1 {
-			t.Errorf("%s: asked %d times, want %d; %d unheard, want %d; %d open", step.name, e.stats.asked, step.asked, e.unheard, step.unheard, e.random.open)
+		if e.Stats.Asked != step.asked || e.unheard != step.unheard || !k.Drawn.Open || e.Tasks[asleep].Drawn.Open || e.random.open != 1 {
+			t.Errorf("%s: asked %d times, want %d; %d unheard, want %d; %d open", step.name, e.Stats.Asked, step.asked, e.unheard, step.unheard, e.random.open)
 		}
 	}
-	if k.drawn.weight != 1 || e.random.moments != 7 {
-		t.Errorf("weight %d, %d moments", k.drawn.weight, e.random.moments)
+	if k.Drawn.Weight != 1 || e.random.moments != 7 {
+		t.Errorf("weight %d, %d moments", k.Drawn.Weight, e.random.moments)
 	}
 }
 
 // Of many threads a random subset is asked, another one each time, whose weights represent all.
 func TestDrawSubset(t *testing.T) {
 	const all, moments = 500, 20
-	threads := map[uint32]string{}
+	running := map[uint32]string{}
 	for i := range uint32(all) { // the signals to them go nowhere
-		threads[1<<30+i] = "R"
+		running[1<<30+i] = "R"
 	}
-	e, _ := drawing(t, threads)
+	e, _ := drawing(t, running)
 	weight, asked := uint64(0), map[uint32]bool{}
 	for range moments {
 		e.drawAll(0)
 		drawn := 0
-		for _, k := range e.tasks {
-			if k.drawn.open {
-				drawn, weight, asked[k.tid] = drawn+1, weight+k.drawn.weight, true
-				e.random.close(k)
-				k.slot = -1 // a new one, that nobody was asked in
-				e.file.Free(k.tid)
+		for _, k := range e.Tasks {
+			if k.Drawn.Open {
+				drawn, weight, asked[k.TID] = drawn+1, weight+k.Drawn.Weight, true
+				e.random.Close(k)
+				k.Slot = -1 // a new one, that nobody was asked in
+				e.file.Free(k.TID)
 				e.slotOf(k)
 			}
 		}

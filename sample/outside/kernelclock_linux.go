@@ -7,7 +7,10 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
 // kernelClock samples the processor time that threads use in the kernel. A signal at such a moment
@@ -20,15 +23,15 @@ type kernelClock struct {
 
 // open opens the rings, if the kernel permits it.
 func (k *kernelClock) open(pid int, period int64) {
-	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period), Stack: stackCopy, Kernel: true})
+	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period), Stack: cpuring.StackCopy, Kernel: true})
 	if err != nil {
 		return
 	}
 	k.rings, k.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())
-	k.threads = mayOpen(4, mostWatching) / rings.FDs()
+	k.threads = threads.MayOpen(4, mostWatching) / rings.FDs()
 }
 
-func (k *kernelClock) close() {
+func (k *kernelClock) Close() {
 	if k.rings != nil {
 		k.rings.Close()
 		k.rings = nil
@@ -52,12 +55,12 @@ func (k *kernelClock) add(tid uint32) bool {
 }
 
 // remove ends the sampling of a thread.
-func (k *kernelClock) remove(t *task) {
-	if k.rings == nil || !t.kernelHits {
+func (k *kernelClock) remove(t *threads.Task) {
+	if k.rings == nil || !t.KernelHits {
 		return
 	}
-	t.kernelHits = false
-	k.rings.Remove(t.tid)
+	t.KernelHits = false
+	k.rings.Remove(t.TID)
 	k.threads++
 }
 
@@ -72,28 +75,28 @@ func (e *Engine) readKernel() {
 // The kernel copies one stack and at most 64 KB of it. If that does not suffice for all frames, the
 // time is accounted for as time in the kernel that no sample locates.
 func (e *Engine) inKernel(r *perfevent.Record) {
-	t := e.tasks[r.TID]
-	regs, ok := r.Registers(e.t.arch)
-	if !ok || len(r.Stack) == 0 || t == nil || !t.kernelHits || e.inProbe(regs.IP()) {
+	t := e.Tasks[r.TID]
+	regs, ok := r.Registers(e.Target.Arch)
+	if !ok || len(r.Stack) == 0 || t == nil || !t.KernelHits || e.inProbe(regs.IP()) {
 		return
 	}
-	cpu := uint64(e.period)
-	s := stackSample{capture: capture{tid: r.TID, regs: regs, stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, low: t.low, high: t.high,
-		cut: r.Cut, oneStack: true, kernel: certainly}, time: int64(r.Time) + e.kernelTime.sinceBoot, cpu: cpu, wall: t.worked(int64(cpu))}
-	e.readThread(t, &s.capture)
-	e.stats.timed++
-	if e.hold(&s) {
+	cpu := uint64(e.Period)
+	s := sampler.Sample{Capture: walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Low: t.Low, High: t.High,
+		Cut: r.Cut, OneStack: true, Kernel: walk.InKernel}, Time: int64(r.Time) + e.kernelTime.sinceBoot, Cpu: cpu, Wall: t.Worked(int64(cpu))}
+	e.readThread(t, &s.Capture)
+	e.Stats.Timed++
+	if e.Hold(&s) {
 		return
 	}
-	gap, _, ok := e.walk(&s.capture)
-	e.kernelTime.rings.Used(r.TID, e.w.regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
+	gap, _, ok := e.Walk(&s.Capture)
+	e.kernelTime.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && gap == merge.GapTruncated)
 	if !ok {
-		t.kernelLost += cpu
+		t.KernelLost += cpu
 		return
 	}
-	if e.holdWalked(&s, gap) {
+	if e.HoldWalked(&s, gap) {
 		return
 	}
-	t.samples++
-	e.sendAt(s.time, t.tid, gap, e.s.Frames, s.cpu, s.wall)
+	t.Samples++
+	e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 }

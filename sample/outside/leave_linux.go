@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // disarm ends the timers and puts the handlers back, by one signal: to a thread that
@@ -14,8 +15,8 @@ func (e *Engine) disarm(within time.Duration) bool {
 	e.file.End()
 	limit := time.Now().Add(within)
 	for {
-		e.again()
-		e.list(time.Now(), e.file.Helper()) // threads that had a signal may have ended since
+		e.Relist()
+		e.List(time.Now(), e.file.Helper()) // threads that had a signal may have ended since
 		if e.askToLeave(limit) || e.left(lateStep) {
 			return true
 		}
@@ -27,16 +28,16 @@ func (e *Engine) disarm(within time.Duration) bool {
 
 // askToLeave sends the signal to one thread after the other.
 func (e *Engine) askToLeave(limit time.Time) bool {
-	tids := make([]*task, 0, len(e.tasks))
-	for _, t := range e.tasks {
+	tids := make([]*threads.Task, 0, len(e.Tasks))
+	for _, t := range e.Tasks {
 		tids = append(tids, t)
 	}
 	sort.Slice(tids, func(i, j int) bool {
 		a, b := tids[i], tids[j]
-		if (a.slot >= 0) != (b.slot >= 0) {
-			return a.slot >= 0
+		if (a.Slot >= 0) != (b.Slot >= 0) {
+			return a.Slot >= 0
 		}
-		return a.last.cpu > b.last.cpu
+		return a.Last.Cpu > b.Last.Cpu
 	})
 	for _, t := range tids {
 		if time.Now().After(limit) {

@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
 // patchedMemory is the memory of a thread on whose stack the runtime has replaced a return
@@ -52,22 +56,22 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 		{"no return address is replaced", 0, false, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			pid, run := echo(t)
+			pid, run := threadprog.Echo(t)
 			mem := &patchedMemory{stub: stub, slot: c.slot, ra: ra, thread: thread}
 			if c.runs {
-				mem.onRead = func() { run(); settle(t, pid, 0) }
+				mem.onRead = func() { run(); threadprog.Settle(t, pid, 0) }
 			}
-			e := &Engine{threadTable: newThreadTable(pid), bytes: make([]byte, 1<<16)}
-			defer e.kernel.close(nil)
-			e.t, e.w = &target{mem: mem}, &walker{hijackStub: stub}
-			k := &task{tid: uint32(pid), stat: -1, place: -1, slot: -1, low: 0x5000_0000, high: 0x5000_2000, thread: thread}
-			defer e.kernel.shut(k)
-			before, ok1 := e.kernel.counters(k)
-			w, sp, ip := e.kernel.whereIs(k)
-			if !ok1 || w != blocked {
+			e := &Engine{Table: threads.NewTable(pid), bytes: make([]byte, 1<<16)}
+			defer e.Kernel.Close(nil)
+			e.Target, e.Walker = &target.Process{Mem: mem}, &walk.Walker{HijackStub: stub}
+			k := &threads.Task{TID: uint32(pid), Stat: -1, Place: -1, Slot: -1, Low: 0x5000_0000, High: 0x5000_2000, Thread: thread}
+			defer e.Kernel.Shut(k)
+			before, ok1 := e.Kernel.Counters(k)
+			w, sp, ip := e.Kernel.WhereIs(k)
+			if !ok1 || w != threads.Blocked {
 				t.Skip("SKIPPED-CHECK: the kernel does not say where the thread is blocked")
 			}
-			k.low, k.high = sp&^0xfff, sp&^0xfff+0x2000
+			k.Low, k.High = sp&^0xfff, sp&^0xfff+0x2000
 			if c.slot != 0 {
 				mem.slot = (sp + 64) &^ 7
 			}
@@ -78,8 +82,8 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 			if !ok {
 				return
 			}
-			if len(got.extra) != 0 != c.wantRA || c.wantRA && binary.LittleEndian.Uint64(got.extra[152:]) != ra {
-				t.Errorf("%d bytes of the Thread after %#x", len(got.extra), mem.reads)
+			if len(got.Extra) != 0 != c.wantRA || c.wantRA && binary.LittleEndian.Uint64(got.Extra[152:]) != ra {
+				t.Errorf("%d bytes of the Thread after %#x", len(got.Extra), mem.reads)
 			}
 		})
 	}
@@ -87,7 +91,7 @@ func TestThreadIsReadWithItsStack(t *testing.T) {
 
 func TestPatched(t *testing.T) {
 	const stub = 0x7fff_1234_5003
-	w := &walker{hijackStub: stub}
+	w := &walk.Walker{HijackStub: stub}
 	at := func(addr uint64, word int) *memory.Run {
 		b := make([]byte, 67)
 		if word >= 0 {
@@ -104,11 +108,11 @@ func TestPatched(t *testing.T) {
 		{"a copy that begins within a word", at(0x1003, 5), true}, {"none", at(0x1000, -1), false},
 		{"nothing", &memory.Run{}, false}, {"less than a word", &memory.Run{Addr: 0x1005, Data: []byte{1, 2}}, false},
 	} {
-		if got := w.patched(c.run); got != c.want {
+		if got := w.Patched(c.run); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if (&walker{}).patched(at(0x1000, 0)) || (&walker{}).patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}) {
+	if (&walk.Walker{}).Patched(at(0x1000, 0)) || (&walk.Walker{}).Patched(&memory.Run{Addr: 0x1000, Data: make([]byte, 64)}) {
 		t.Error("patched though the stub is not known")
 	}
 }

@@ -8,16 +8,8 @@ import (
 
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
-
-// cpuEvent is a perf event of one thread's processor time. Its overflow sends the thread a
-// signal. The tool's death closes it.
-type cpuEvent interface {
-	FD() int
-	SetPeriod(nanos uint64) error     // restarts the period
-	Count() (nanos uint64, err error) // processor time since it was opened; works after the thread's end
-	Close() error
-}
 
 // perfClock samples threads by perf events.
 type perfClock struct {
@@ -30,8 +22,6 @@ const (
 	// eagerEvents is the number of threads that get an event before they have run: an event
 	// of a thread that sleeps costs a descriptor.
 	eagerEvents = 512
-	// youngPeriods is the processor time, in periods, for which a thread is young.
-	youngPeriods = 16
 	// The period of a young thread is random between these, nanoseconds: a thread that lives
 	// shorter has no sample, and each overflow costs the thread a signal of 2 us.
 	leastYoung, mostYoung = 100000, 400000
@@ -66,77 +56,77 @@ func openEvent(tid uint32, period uint64) (*perfevent.Event, error) {
 
 // armEvent opens a thread's event, once. False: the thread cannot have one, and is to be
 // sampled in another way.
-func (e *Engine) armEvent(t *task) bool {
-	if t.event != nil {
+func (e *Engine) armEvent(t *threads.Task) bool {
+	if t.Event != nil {
 		return true
 	}
-	if t.eventless || e.perf.events >= e.perf.most || !e.slotOf(t) || !e.file.Near(t.slot) {
+	if t.Eventless || e.perf.events >= e.perf.most || !e.slotOf(t) || !e.file.Near(t.Slot) {
 		return false
 	}
-	period, keep := youngPeriod(uint64(e.period), rand.Uint64N)
-	event, err := openEvent(t.tid, period)
+	period, keep := youngPeriod(uint64(e.Period), rand.Uint64N)
+	event, err := openEvent(t.TID, period)
 	if err != nil {
 		e.withoutEvent(t, err)
 		return errors.Is(err, perfevent.ErrGone)
 	}
-	if !e.file.SetClock(t.slot, event.FD(), keep) {
+	if !e.file.SetClock(t.Slot, event.FD(), keep) {
 		event.Close()
 		return false
 	}
 	event.Enable()
-	if c, ok := e.kernel.counters(t); ok {
+	if c, ok := e.Kernel.Counters(t); ok {
 		n, _ := event.Count()
-		t.last, t.atEvent = c, c.cpu-min(n, c.cpu)
+		t.Last, t.AtEvent = c, c.Cpu-min(n, c.Cpu)
 	}
-	t.kernelHits = e.kernelTime.add(t.tid)
-	t.event, t.armed, t.unarmed, t.young = event, true, 0, keep > 0
+	t.KernelHits = e.kernelTime.add(t.TID)
+	t.Event, t.Armed, t.Unarmed, t.Young = event, true, 0, keep > 0
 	e.perf.events++
-	e.stats.armed++
+	e.Stats.Armed++
 	return true
 }
 
 // withoutEvent notes why a thread got no event.
-func (e *Engine) withoutEvent(t *task, err error) {
+func (e *Engine) withoutEvent(t *threads.Task, err error) {
 	switch {
 	case errors.Is(err, perfevent.ErrGone):
 	case errors.Is(err, perfevent.ErrLimit):
 		if !e.perf.full {
-			e.s.Out.Note("the limit of open files is reached: further threads are sampled by CPU timers, which miss work that is bound to the kernel's tick")
+			e.Stream.Out.Note("the limit of open files is reached: further threads are sampled by CPU timers, which miss work that is bound to the kernel's tick")
 		}
 		e.perf.full, e.perf.most = true, e.perf.events
 	default:
-		t.eventless = true
+		t.Eventless = true
 	}
 }
 
 // overflowed takes note of a sample of a thread's event. A thread that is no longer young
 // gets the whole period: its signals are fewer then.
-func (e *Engine) overflowed(t *task) {
-	t.hits++
-	if !t.young || t.event == nil {
+func (e *Engine) overflowed(t *threads.Task) {
+	t.Hits++
+	if !t.Young || t.Event == nil {
 		return
 	}
-	n, err := t.event.Count()
-	if err != nil || n < youngPeriods*uint64(e.period) || t.event.SetPeriod(uint64(e.period)) != nil {
+	n, err := t.Event.Count()
+	if err != nil || n < threads.YoungPeriods*uint64(e.Period) || t.Event.SetPeriod(uint64(e.Period)) != nil {
 		return
 	}
-	if t.slot >= 0 {
-		e.file.SetClock(t.slot, t.event.FD(), 0)
+	if t.Slot >= 0 {
+		e.file.SetClock(t.Slot, t.Event.FD(), 0)
 	}
-	t.young, t.atSwitch, t.hits = false, n, 0
+	t.Young, t.AtSwitch, t.Hits = false, n, 0
 }
 
 // closeEvent ends a thread's event.
-func (e *Engine) closeEvent(t *task) {
-	if t.event == nil {
+func (e *Engine) closeEvent(t *threads.Task) {
+	if t.Event == nil {
 		return
 	}
-	if t.slot >= 0 {
-		e.file.ClearClock(t.slot)
+	if t.Slot >= 0 {
+		e.file.ClearClock(t.Slot)
 	}
 	e.kernelTime.remove(t)
-	t.event.Close()
-	t.event, t.armed = nil, false
+	t.Event.Close()
+	t.Event, t.Armed = nil, false
 	e.perf.events--
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // A young thread's samples are as many per processor time as any other's: the part of its
@@ -52,19 +54,19 @@ func (f *fakeEvent) Close() error             { return nil }
 func TestInKernel(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		k           task
+		k           threads.Task
 		spent, want uint64
 	}{
-		{"none missing", task{event: &fakeEvent{count: 5100}, atSwitch: 100, hits: 50}, 5100, 0},
-		{"a fifth missing", task{event: &fakeEvent{count: 5100}, atSwitch: 100, hits: 40}, 6000, 1200},
-		{"more than expected", task{event: &fakeEvent{count: 5100}, atSwitch: 100, hits: 60}, 5100, 0},
-		{"all missing", task{event: &fakeEvent{count: 5100}, atSwitch: 100}, 5100, 5100},
-		{"too few expected", task{event: &fakeEvent{count: 1600}, atSwitch: 100, hits: 1}, 1600, 0},
-		{"young", task{event: &fakeEvent{count: 5100}, young: true}, 5100, 0},
-		{"no count", task{event: &fakeEvent{count: 5100, err: errors.New("gone")}}, 5100, 0},
-		{"no event", task{}, 5100, 0},
+		{"none missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 50}, 5100, 0},
+		{"a fifth missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 40}, 6000, 1200},
+		{"more than expected", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100, Hits: 60}, 5100, 0},
+		{"all missing", threads.Task{Event: &fakeEvent{count: 5100}, AtSwitch: 100}, 5100, 5100},
+		{"too few expected", threads.Task{Event: &fakeEvent{count: 1600}, AtSwitch: 100, Hits: 1}, 1600, 0},
+		{"young", threads.Task{Event: &fakeEvent{count: 5100}, Young: true}, 5100, 0},
+		{"no count", threads.Task{Event: &fakeEvent{count: 5100, err: errors.New("gone")}}, 5100, 0},
+		{"no event", threads.Task{}, 5100, 0},
 	} {
-		if got := c.k.inKernel(c.spent, 100); got != c.want {
+		if got := c.k.InKernel(c.spent, 100); got != c.want {
 			t.Errorf("%s: %d of %d, want %d", c.name, got, c.spent, c.want)
 		}
 	}
@@ -75,16 +77,16 @@ func TestInKernel(t *testing.T) {
 func TestSpent(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		k    task
+		k    threads.Task
 		want uint64
 	}{
-		{"schedstat", task{last: counters{cpu: 500}, base: 100}, 400},
-		{"an event that has seen more", task{last: counters{cpu: 500}, base: 100, atEvent: 300, event: &fakeEvent{count: 900}}, 1100},
-		{"an event that has seen less", task{last: counters{cpu: 500}, base: 100, atEvent: 10, event: &fakeEvent{count: 20}}, 400},
-		{"an event without a count", task{last: counters{cpu: 500}, atEvent: 300, event: &fakeEvent{count: 900, err: errors.New("gone")}}, 500},
-		{"nothing since", task{last: counters{cpu: 50}, base: 100}, 0},
+		{"schedstat", threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100}, 400},
+		{"an event that has seen more", threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100, AtEvent: 300, Event: &fakeEvent{count: 900}}, 1100},
+		{"an event that has seen less", threads.Task{Last: threads.Counters{Cpu: 500}, Base: 100, AtEvent: 10, Event: &fakeEvent{count: 20}}, 400},
+		{"an event without a count", threads.Task{Last: threads.Counters{Cpu: 500}, AtEvent: 300, Event: &fakeEvent{count: 900, err: errors.New("gone")}}, 500},
+		{"nothing since", threads.Task{Last: threads.Counters{Cpu: 50}, Base: 100}, 0},
 	} {
-		if got := c.k.spent(); got != c.want {
+		if got := c.k.Spent(); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -93,15 +95,15 @@ func TestSpent(t *testing.T) {
 // A thread that has used many periods gets the whole one, and its hits are counted anew.
 func TestNoLongerYoung(t *testing.T) {
 	event := &fakeEvent{}
-	k := &task{event: event, young: true, slot: 0}
-	e := &Engine{sampler: sampler{period: 1000}, file: &probe.File{}}
-	event.count = youngPeriods*1000 - 1
-	if e.overflowed(k); !k.young || event.period != 0 || k.hits != 1 {
-		t.Errorf("young %v, period %d, hits %d", k.young, event.period, k.hits)
+	k := &threads.Task{Event: event, Young: true, Slot: 0}
+	e := &Engine{Base: sampler.Base{Period: 1000}, file: &probe.File{}}
+	event.count = threads.YoungPeriods*1000 - 1
+	if e.overflowed(k); !k.Young || event.period != 0 || k.Hits != 1 {
+		t.Errorf("young %v, period %d, hits %d", k.Young, event.period, k.Hits)
 	}
-	k.slot = -1
+	k.Slot = -1
 	event.count++
-	if e.overflowed(k); k.young || event.period != 1000 || k.hits != 0 || k.atSwitch != event.count {
-		t.Errorf("young %v, period %d, hits %d", k.young, event.period, k.hits)
+	if e.overflowed(k); k.Young || event.period != 1000 || k.Hits != 0 || k.AtSwitch != event.count {
+		t.Errorf("young %v, period %d, hits %d", k.Young, event.period, k.Hits)
 	}
 }

@@ -1,7 +1,6 @@
 package outside
 
 import (
-	"bytes"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
@@ -10,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // The random clock is for kernels that permit no perf events. At random moments the tool looks
@@ -22,20 +23,12 @@ import (
 
 // randomClock is the state of the tool's random clock.
 type randomClock struct {
-	order    []*task
+	order    []*threads.Task
 	open     int                     // draws without an answer
 	late     [bits.UintSize + 1]uint // moments by the binary logarithm of their lateness in nanoseconds
 	moments  uint
 	kept     uint64
 	rejected uint64
-}
-
-// draw is what a thread was asked at a random moment.
-type draw struct {
-	open   bool
-	before counters
-	wake   int64 // Unix time
-	weight uint64
 }
 
 const (
@@ -66,8 +59,8 @@ func (r *randomClock) begin() {
 
 // nextDraw is the time until the next moment.
 func (e *Engine) nextDraw() time.Duration {
-	d := rand.ExpFloat64() * float64(e.period)
-	return time.Duration(min(d, float64(longest)))
+	d := rand.ExpFloat64() * float64(e.Period)
+	return time.Duration(min(d, float64(threads.Longest)))
 }
 
 // drawAll asks the threads that run now for samples, some of them if there are many.
@@ -76,8 +69,8 @@ func (e *Engine) drawAll(late time.Duration) {
 	r.late[bits.Len64(uint64(max(0, late)))]++
 	r.moments++
 	r.order = r.order[:0]
-	for _, t := range e.tasks {
-		if t.armed && t.slot >= 0 {
+	for _, t := range e.Tasks {
+		if t.Armed && t.Slot >= 0 {
 			r.order = append(r.order, t)
 		}
 	}
@@ -105,61 +98,61 @@ func drawWeight(all, drawn int, random func(n int) int) uint64 {
 	return weight
 }
 
-// close forgets the question to a thread: it was answered, or the answer will not come.
-func (r *randomClock) close(t *task) {
-	if t.drawn.open {
-		t.drawn.open = false
+// Close forgets the question to a thread: it was answered, or the answer will not come.
+func (r *randomClock) Close(t *threads.Task) {
+	if t.Drawn.Open {
+		t.Drawn.Open = false
 		r.open--
 	}
 }
 
 // drawOne asks a thread for a sample if it runs.
-func (e *Engine) drawOne(t *task, weight uint64) {
-	late := t.drawn.open && time.Now().UnixNano()-t.drawn.wake > lostAnswer
-	answered := e.file.Answered(t.slot)
-	if t.drawn.open && !late || !t.drawn.open && !answered || !e.kernel.runs(t) {
+func (e *Engine) drawOne(t *threads.Task, weight uint64) {
+	late := t.Drawn.Open && time.Now().UnixNano()-t.Drawn.Wake > lostAnswer
+	answered := e.file.Answered(t.Slot)
+	if t.Drawn.Open && !late || !t.Drawn.Open && !answered || !e.Kernel.Runs(t) {
 		return
 	}
-	before, ok := e.kernel.counters(t)
+	before, ok := e.Kernel.Counters(t)
 	if !ok {
 		return
 	}
-	e.random.close(t)
+	e.random.Close(t)
 	if !answered {
 		e.ask(t, probe.OpSample) // takes another signal if the program takes this one
-	} else if e.file.Ask(t.slot, probe.OpSample, e.signal()) == nil {
-		e.stats.asked++
+	} else if e.file.Ask(t.Slot, probe.OpSample, e.signal()) == nil {
+		e.Stats.Asked++
 	} else {
-		e.stats.unsent++
+		e.Stats.Unsent++
 	}
-	t.drawn = draw{open: true, before: before, wake: time.Now().UnixNano(), weight: weight}
+	t.Drawn = threads.Draw{Open: true, Before: before, Wake: time.Now().UnixNano(), Weight: weight}
 	e.random.open++
 }
 
 // answered reports whether a sample that was asked for is one of processor time: the thread was
 // on a processor at the moment, or came to one as soon as the tool let it.
-func (e *Engine) answered(t *task, s *stackSample) (keep bool) {
-	e.random.close(t)
-	d := &t.drawn
-	after, ok := e.kernel.counters(t)
-	slack := max(0, s.time-d.wake) + drawSlack
+func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
+	e.random.Close(t)
+	d := &t.Drawn
+	after, ok := e.Kernel.Counters(t)
+	slack := max(0, s.Time-d.Wake) + drawSlack
 	switch {
 	case !ok:
 		keep = true // it has ended, so it ran
-	case after.turns == d.before.turns:
+	case after.Turns == d.Before.Turns:
 		keep = true
-	case after.wait-min(d.before.wait, after.wait) <= uint64(slack):
-		keep = after.cpu-min(d.before.cpu, after.cpu) >= waking || !e.syscalls.enters(s.regs.IP())
+	case after.Wait-min(d.Before.Wait, after.Wait) <= uint64(slack):
+		keep = after.Cpu-min(d.Before.Cpu, after.Cpu) >= waking || !e.Syscalls.Enters(s.Regs.IP())
 	}
 	if !keep {
 		e.random.rejected++
 		return false
 	}
 	e.random.kept++
-	s.cpu = uint64(e.period) * d.weight
-	s.wall = t.worked(int64(s.cpu))
-	t.hits++
-	e.stats.timed++
+	s.Cpu = uint64(e.Period) * d.Weight
+	s.Wall = t.Worked(int64(s.Cpu))
+	t.Hits++
+	e.Stats.Timed++
 	return true
 }
 
@@ -172,35 +165,4 @@ func (r *randomClock) lateness() uint64 {
 		}
 	}
 	return 0
-}
-
-// runs reports whether the kernel calls a thread runnable (state R of proc(5), stat).
-func (f *taskFiles) runs(t *task) bool {
-	if t.stateFile == 0 {
-		fd, err := f.open(t.tid, "stat")
-		if err != nil {
-			return false
-		}
-		if f.states >= maxStates {
-			defer unix.Close(fd)
-			return f.running(fd)
-		}
-		f.states++
-		t.stateFile = fd + 1
-	}
-	return f.running(t.stateFile - 1)
-}
-
-// maxStates bounds the stat files that are kept open.
-const maxStates = 1024
-
-func (f *taskFiles) running(fd int) bool {
-	f.calls++
-	n, err := unix.Pread(fd, f.buf[:], 0)
-	if err != nil {
-		return false
-	}
-	b := f.buf[:n]
-	i := bytes.LastIndexByte(b, ')') // a name may hold others
-	return i >= 0 && i+2 < n && b[i+2] == 'R'
 }

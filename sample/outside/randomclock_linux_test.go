@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // contents is a descriptor of a file that holds text.
@@ -30,7 +32,7 @@ func contents(t *testing.T, text string) int {
 // without the tool.
 func TestAnswered(t *testing.T) {
 	const call = 0x2000 // an address behind a system call
-	before := counters{cpu: 1e6, wait: 5e6, turns: 7}
+	before := threads.Counters{Cpu: 1e6, Wait: 5e6, Turns: 7}
 	for _, c := range []struct {
 		name  string
 		after string // schedstat, "" = the thread has ended
@@ -49,18 +51,18 @@ func TestAnswered(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := &Engine{}
-			e.period = 1e6
-			e.syscalls = newSyscalls(context.ArchAMD64, nil)
-			e.syscalls.at = map[uint64]bool{call: true, 0x1000: false}
-			k := &task{stat: contents(t, c.after)}
-			k.drawn = draw{open: true, before: before, wake: 1000, weight: 3}
+			e.Period = 1e6
+			e.Syscalls = sampler.NewSyscalls(context.ArchAMD64, nil)
+			e.Syscalls.At = map[uint64]bool{call: true, 0x1000: false}
+			k := &threads.Task{Stat: contents(t, c.after)}
+			k.Drawn = threads.Draw{Open: true, Before: before, Wake: 1000, Weight: 3}
 			e.random.open = 1
 			regs := context.AMD64{RIP: c.ip}
-			s := &stackSample{time: 1000 + int64(c.late)}
-			s.regs = context.FromAMD64(regs)
-			if keep := e.answered(k, s); keep != c.keep || keep != (s.cpu == 3e6) || e.random.open != 0 || k.drawn.open ||
+			s := &sampler.Sample{Time: 1000 + int64(c.late)}
+			s.Regs = context.FromAMD64(regs)
+			if keep := e.answered(k, s); keep != c.keep || keep != (s.Cpu == 3e6) || e.random.open != 0 || k.Drawn.Open ||
 				e.random.kept+e.random.rejected != 1 || (e.random.kept == 1) != c.keep {
-				t.Errorf("kept: %v, %d ns, %+v", keep, s.cpu, e.random)
+				t.Errorf("kept: %v, %d ns, %+v", keep, s.Cpu, e.random)
 			}
 		})
 	}
@@ -79,13 +81,13 @@ func TestRuns(t *testing.T) {
 		"":                    false,
 		"R":                   false,
 	} {
-		f := &taskFiles{}
-		if got := f.running(contents(t, text)); got != runs {
+		f := &threads.Files{}
+		if got := f.Running(contents(t, text)); got != runs {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	f := &taskFiles{pid: os.Getpid(), dir: -1}
-	if f.runs(&task{tid: 1 << 30}) {
+	f := &threads.Files{PID: os.Getpid(), Dir: -1}
+	if f.Runs(&threads.Task{TID: 1 << 30}) {
 		t.Error("no thread runs")
 	}
 }
@@ -109,13 +111,13 @@ func TestLateness(t *testing.T) {
 // Moments are exponential: no work of the program keeps step with them.
 func TestNextDraw(t *testing.T) {
 	e := &Engine{}
-	e.period = 1e6
+	e.Period = 1e6
 	var sum time.Duration
 	short := 0
 	const n = 100000
 	for range n {
 		d := e.nextDraw()
-		if d < 0 || d > longest {
+		if d < 0 || d > threads.Longest {
 			t.Fatal(d)
 		}
 		if sum += d; d < 100*time.Microsecond {
@@ -146,11 +148,11 @@ func TestDrawWeight(t *testing.T) {
 // A question to a thread that has ended is open no longer.
 func TestDrawClosed(t *testing.T) {
 	var r randomClock
-	k := &task{drawn: draw{open: true}}
+	k := &threads.Task{Drawn: threads.Draw{Open: true}}
 	r.open = 2
-	r.close(k)
-	r.close(k)
-	if r.open != 1 || k.drawn.open {
+	r.Close(k)
+	r.Close(k)
+	if r.open != 1 || k.Drawn.Open {
 		t.Errorf("%d open", r.open)
 	}
 }

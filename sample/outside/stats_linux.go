@@ -1,37 +1,41 @@
 package outside
 
-import "time"
+import (
+	"time"
+
+	"github.com/seedwalk/seedwalk/sample/threads"
+)
 
 // write sends the totals.
 func (e *Engine) write() {
-	s, p, w := &e.stats, e.file.Stats(), e.s.Out
+	s, p, w := &e.Stats, e.file.Stats(), e.Stream.Out
 	for _, c := range []struct {
 		key   string
 		value uint64
 	}{
-		{"probe_rounds", s.rounds}, {"probe_visits", s.visits}, {"probe_rests", s.rests}, {"probe_timed", s.timed},
-		{"probe_overruns", s.overruns}, {"probe_outside", s.outside}, {"probe_changed", s.changed}, {"probe_asked", s.asked},
-		{"probe_unsent", s.unsent}, {"probe_deaf", s.ignoresSignals}, {"probe_relayed", s.relayed}, {"probe_timer_refused", s.refused}, {"probe_no_slot", s.noSlot},
-		{"probe_hidden", s.hidden}, {"probe_unproven", s.unproven}, {"probe_pending", s.held}, {"probe_late", s.late}, {"probe_uncopied", s.uncopied}, {"probe_unreadable", s.unreadable},
-		{"probe_foreign", s.foreign}, {"probe_patched", s.patched}, {"probe_cut", s.cut}, {"probe_both", s.both}, {"probe_returns", e.w.returns}, {"probe_unbegun", e.w.skippedHandlers}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
+		{"probe_rounds", s.Rounds}, {"probe_visits", s.Visits}, {"probe_rests", s.Rests}, {"probe_timed", s.Timed},
+		{"probe_overruns", s.Overruns}, {"probe_outside", s.Outside}, {"probe_changed", s.Changed}, {"probe_asked", s.Asked},
+		{"probe_unsent", s.Unsent}, {"probe_deaf", s.IgnoresSignals}, {"probe_relayed", s.Relayed}, {"probe_timer_refused", s.Refused}, {"probe_no_slot", s.NoSlot},
+		{"probe_hidden", s.Hidden}, {"probe_unproven", s.Unproven}, {"probe_pending", s.Held}, {"probe_late", s.Late}, {"probe_uncopied", s.Uncopied}, {"probe_unreadable", s.Unreadable},
+		{"probe_foreign", s.Foreign}, {"probe_patched", s.Patched}, {"probe_cut", s.Cut}, {"probe_both", s.Both}, {"probe_returns", e.Walker.Returns}, {"probe_unbegun", e.Walker.SkippedHandlers}, {"probe_signals", p.Signals}, {"probe_dropped", p.Dropped},
 		{"probe_strangers", p.Strangers}, {"probe_timers", p.Timers}, {"probe_stopped", p.Stopped}, {"probe_stuck", e.file.Stuck},
-		{"probe_unnamed", e.s.unnamed}, {"probe_busy_ns", s.busy}, {"probe_armed", s.armed}, {"probe_calls", e.kernel.calls},
+		{"probe_unnamed", e.Stream.Unnamed}, {"probe_busy_ns", s.Busy}, {"probe_armed", s.Armed}, {"probe_calls", e.Kernel.Calls},
 	} {
 		w.Stats(c.key, c.value)
 	}
 	e.writeClock()
 	e.writeReads()
-	e.writeEvents()
+	e.events.WriteTotals()
 	var n []uint64
-	unsampled, young := uint64(0), time.Now().Add(-listEvery).UnixNano()
-	for _, t := range e.tasks {
+	unsampled, young := uint64(0), time.Now().Add(-threads.ListEvery).UnixNano()
+	for _, t := range e.Tasks {
 		switch {
-		case t.samples > 0:
-			n = append(n, t.samples)
-		case !t.ended && t.born < young && !e.cfg.NoWall: // without wall time a thread that sleeps has none
+		case t.Samples > 0:
+			n = append(n, t.Samples)
+		case !t.Ended && t.Born < young && !e.Config.NoWall: // without wall time sleepers have none
 			unsampled++
 		}
 	}
 	w.Stats("probe_unsampled", unsampled)
-	s.write(w, n)
+	s.Write(w, n)
 }

@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // timerPlan is how CPU timers sample at one rate.
@@ -34,34 +36,34 @@ func planTimers(period, tick int64) timerPlan {
 
 // useTimers has timers sample at the rate that is asked for.
 func (e *Engine) useTimers() {
-	if e.cfg.Clock == ClockOverrun {
-		e.file.SetPeriod(uint64(e.period))
-		e.timerEach = e.period
+	if e.Config.Clock == sampler.ClockOverrun {
+		e.file.SetPeriod(uint64(e.Period))
+		e.timerEach = e.Period
 		return
 	}
 	var tick unix.Timespec
 	if unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick) != nil {
-		tick = unix.NsecToTimespec(slowTick)
+		tick = unix.NsecToTimespec(threads.SlowTick)
 	}
-	p := planTimers(e.period, tick.Nano())
+	p := planTimers(e.Period, tick.Nano())
 	e.file.SetPeriod(uint64(p.period))
 	e.file.SetTimerKeep(p.keep)
 	e.timerEach = p.each
 }
 
 // arm has a thread be sampled by the clock, once.
-func (e *Engine) arm(t *task) {
-	if e.cfg.NoCPU || e.cpuClock == ClockPerf && e.armEvent(t) {
+func (e *Engine) arm(t *threads.Task) {
+	if e.Config.NoCPU || e.cpuClock == sampler.ClockPerf && e.armEvent(t) {
 		return
 	}
-	if e.cpuClock == ClockRandom {
-		t.armed, t.unarmed = e.slotOf(t), 0
+	if e.cpuClock == sampler.ClockRandom {
+		t.Armed, t.Unarmed = e.slotOf(t), 0
 		return
 	}
-	if t.last.cpu < youngest {
+	if t.Last.Cpu < youngest {
 		return
 	}
-	if t.slot >= 0 && !e.lacksTimer(t) {
+	if t.Slot >= 0 && !e.lacksTimer(t) {
 		return
 	}
 	e.ask(t, probe.OpArm)
@@ -69,31 +71,31 @@ func (e *Engine) arm(t *task) {
 
 // lacksTimer reads what a thread with a slot has answered, and reports whether it has to be
 // asked for a timer.
-func (e *Engine) lacksTimer(t *task) bool {
-	armed, err, _ := e.file.Armed(t.slot)
-	if armed && t.ignoresSignals {
+func (e *Engine) lacksTimer(t *threads.Task) bool {
+	armed, err, _ := e.file.Armed(t.Slot)
+	if armed && t.IgnoresSignals {
 		e.ask(t, probe.OpDisarm)
 		return false
 	}
-	t.ignoresSignals = false
+	t.IgnoresSignals = false
 	if armed {
-		if !t.armed {
-			e.stats.armed++
+		if !t.Armed {
+			e.Stats.Armed++
 			e.name(t) // by now it has its own
 		}
-		t.armed, t.unarmed = true, 0
+		t.Armed, t.Unarmed = true, 0
 		return false
 	}
-	t.armed = false
-	if err == 0 || !e.file.Answered(t.slot) {
+	t.Armed = false
+	if err == 0 || !e.file.Answered(t.Slot) {
 		return true // asking notices a signal that another takes
 	}
-	if !t.refused {
-		t.refused = true
-		e.stats.refused++
+	if !t.Refused {
+		t.Refused = true
+		e.Stats.Refused++
 	}
-	if !t.asked { // a sample by our clock is better than none
-		t.asked = e.ask(t, probe.OpSample) == sent
+	if !t.Asked { // a sample by our clock is better than none
+		t.Asked = e.ask(t, probe.OpSample) == sent
 	}
 	return false
 }
@@ -108,49 +110,49 @@ const (
 )
 
 // ask sends the signal that makes a thread do something, if it can take it.
-func (e *Engine) ask(t *task, op probe.Op) asked {
-	if t.thread == 0 && e.mayObjects() {
+func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
+	if t.Thread == 0 && e.mayObjects() {
 		e.objects()
 	}
 	if !e.slotOf(t) {
 		return cannot
 	}
 	sig := e.signal()
-	masks, ok := e.kernel.signals(t.tid)
-	if relay, left := e.file.Relay(masks.blocked); ok && left { // a fault that became an exception has left it so
-		t.left, sig = true, relay
+	masks, ok := e.Kernel.Signals(t.TID)
+	if relay, left := e.file.Relay(masks.Blocked); ok && left { // by a fault that became an exception
+		t.Left, sig = true, relay
 	}
 	bit := uint64(1) << (sig - 1)
 	switch {
-	case sig == 0, ok && masks.blocked&bit != 0:
-		e.stats.ignoresSignals++
+	case sig == 0, ok && masks.Blocked&bit != 0:
+		e.Stats.IgnoresSignals++
 		return cannot
-	case !ok, masks.pending&bit != 0:
+	case !ok, masks.Pending&bit != 0:
 		return later
-	case sig == e.legacy && !e.file.Answered(t.slot):
+	case sig == e.legacy && !e.file.Answered(t.Slot):
 		// It was taken, and not by us: Go's runtime, say, that has been loaded since. Or
 		// the thread has lost its processor on the way to our handler; others answer then.
 		if e.unheard++; e.unheard == maxUnheard && e.file.UseRealTime() {
 			e.legacy = 0
 			sig = e.real
 			e.replace()
-			e.s.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
+			e.Stream.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
 		}
 	}
 	if sig != e.legacy && !e.alive() { // it may be another program by now, whose end the signal would be
 		return cannot
 	}
-	switch err := e.file.Ask(t.slot, op, sig); err {
+	switch err := e.file.Ask(t.Slot, op, sig); err {
 	case nil:
 	case unix.EAGAIN: // the target may have no more signals under way
-		e.stats.unsent++
+		e.Stats.Unsent++
 		return later
 	default:
 		return cannot
 	}
-	e.stats.asked++
+	e.Stats.Asked++
 	if relay, _ := e.file.Relay(0); sig == relay {
-		e.stats.relayed++
+		e.Stats.Relayed++
 	}
 	return sent
 }
@@ -159,42 +161,42 @@ func (e *Engine) ask(t *task, op probe.Op) asked {
 func (e *Engine) signal() int { return cmp.Or(e.legacy, e.real) }
 
 // slotOf gives a thread its slot. False: there is none left.
-func (e *Engine) slotOf(t *task) bool {
-	if t.slot >= 0 {
+func (e *Engine) slotOf(t *threads.Task) bool {
+	if t.Slot >= 0 {
 		return true
 	}
-	i, err := e.file.Slot(t.tid)
+	i, err := e.file.Slot(t.TID)
 	if err != nil {
-		if err == probe.ErrFull && !t.slotless {
-			t.slotless = true
-			e.stats.noSlot++
+		if err == probe.ErrFull && !t.Slotless {
+			t.Slotless = true
+			e.Stats.NoSlot++
 		}
 		return false
 	}
-	t.slot = i
-	e.file.SetExtra(i, t.thread, e.file.ExtraRoom())
+	t.Slot = i
+	e.file.SetExtra(i, t.Thread, e.file.ExtraRoom())
 	return true
 }
 
 // replace has the threads whose timers use a signal that another takes make new ones.
 func (e *Engine) replace() {
-	e.cpuClock = e.cpuClock.withoutSIGURG()
-	for _, t := range e.tasks {
+	e.cpuClock = e.cpuClock.WithoutSIGURG()
+	for _, t := range e.Tasks {
 		e.closeEvent(t)
-		if t.armed {
-			t.armed, t.ignoresSignals = false, true
+		if t.Armed {
+			t.Armed, t.IgnoresSignals = false, true
 		}
 	}
 }
 
 // silent notices an armed thread of which no sample comes.
-func (e *Engine) silent(t *task, used uint64) {
+func (e *Engine) silent(t *threads.Task, used uint64) {
 	most := uint64(maxQuiet)
-	if t.left {
+	if t.Left {
 		most = fewQuiet
 	}
-	if t.quiet += used; t.quiet > most*uint64(max(e.period, slowTick)) {
-		t.quiet = 0
+	if t.Quiet += used; t.Quiet > most*uint64(max(e.Period, threads.SlowTick)) {
+		t.Quiet = 0
 		e.ask(t, probe.OpSample)
 	}
 }

@@ -1,41 +1,18 @@
 package outside
 
-import "github.com/seedwalk/seedwalk/report/wire"
-
-// spent is the thread's processor time within the recording, as far as it is known, in
-// nanoseconds. Of a thread that has ended an event knows it to the end.
-func (t *task) spent() uint64 {
-	cpu := t.last.cpu
-	if t.event != nil {
-		if n, err := t.event.Count(); err == nil {
-			cpu = max(cpu, t.atEvent+n)
-		}
-	}
-	return cpu - min(t.base, cpu)
-}
-
-// inKernel is the part of spent in the kernel, where an event may take no samples: what they
-// are short of. Of a young thread they are too few to say.
-func (t *task) inKernel(spent, period uint64) uint64 {
-	if t.event == nil || t.young {
-		return 0
-	}
-	n, err := t.event.Count()
-	expected := (n - min(t.atSwitch, n)) / period
-	if err != nil || expected < youngPeriods || t.hits >= expected {
-		return 0
-	}
-	return spent - uint64(float64(spent)*float64(t.hits)/float64(expected))
-}
+import (
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/threads"
+)
 
 // cause returns the reason why a thread has CPU time without samples.
-func (e *Engine) cause(t *task, ended bool) uint8 {
+func (e *Engine) cause(t *threads.Task, ended bool) uint8 {
 	switch {
-	case t.hits > 0 && !e.ready():
+	case t.Hits > 0 && !e.Ready():
 		return wire.CauseUnproven
-	case t.hits == 0 && e.file.Stats().Dropped > 0 && t.spent() > 10*uint64(e.period):
+	case t.Hits == 0 && e.file.Stats().Dropped > 0 && t.Spent() > 10*uint64(e.Period):
 		return wire.CauseNoRoom
-	case t.armed || t.event != nil:
+	case t.Armed || t.Event != nil:
 		return wire.CauseNone
 	case ended:
 		return wire.CauseShort
@@ -44,29 +21,29 @@ func (e *Engine) cause(t *task, ended bool) uint8 {
 }
 
 // account sends a thread's processor time.
-func (e *Engine) account(t *task, ended bool) {
-	if e.cfg.NoCPU || t.accounted {
+func (e *Engine) account(t *threads.Task, ended bool) {
+	if e.Config.NoCPU || t.Accounted {
 		return
 	}
-	t.accounted = true
-	spent := t.spent()
+	t.Accounted = true
+	spent := t.Spent()
 	if spent == 0 {
 		return
 	}
 	e.accounted += spent
-	kernel := min(t.kernelLost, spent)
-	if !t.kernelHits {
-		kernel = t.inKernel(spent, uint64(e.period))
+	kernel := min(t.KernelLost, spent)
+	if !t.KernelHits {
+		kernel = t.InKernel(spent, uint64(e.Period))
 	}
-	e.s.Out.Usage(&wire.Usage{TID: uint64(t.tid), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)})
+	e.Stream.Out.Usage(&wire.Usage{TID: uint64(t.TID), CPUNanos: spent, KernelNanos: kernel, Cause: e.cause(t, ended)})
 }
 
 // accountAll sends every thread's processor time, and the process's, at the recording's end.
 func (e *Engine) accountAll() {
-	for _, t := range e.tasks {
-		c, ok := e.kernel.counters(t)
+	for _, t := range e.Tasks {
+		c, ok := e.Kernel.Counters(t)
 		if ok {
-			t.last.cpu = c.cpu
+			t.Last.Cpu = c.Cpu
 		}
 		e.account(t, !ok)
 	}
@@ -76,11 +53,11 @@ func (e *Engine) accountAll() {
 // accountProcess sends the process's processor time since sampling began: its clock's, which
 // is gone when the process has ended, or its threads'.
 func (e *Engine) accountProcess() {
-	if e.cfg.NoCPU {
+	if e.Config.NoCPU {
 		return
 	}
-	if ran, ok := e.kernel.ran(); ok && e.ranBefore >= 0 {
+	if ran, ok := e.Kernel.Ran(); ok && e.ranBefore >= 0 {
 		e.ranSince = max(e.ranSince, uint64(max(0, ran-e.ranBefore)))
 	}
-	e.s.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: wire.CauseShort})
+	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: max(e.ranSince, e.accounted), Cause: wire.CauseShort})
 }

@@ -7,50 +7,50 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/stream"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/sample/threads"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
 // How often threads are looked for and visited.
 const (
-	listEvery = time.Second // where their number has not changed
-
 	seekThreadEvery = 20 * time.Millisecond // between readings of the runtime's list for the Thread of one thread
 
-	maxRest    = int64(4 * time.Second)
-	mostOpen   = 1 << 13  // schedstat files kept open
 	armAfter   = 4        // periods of processor time that a thread may use before it is armed though it sleeps
 	maxUnheard = 8        // signals that were taken and not answered before another is used
 	youngest   = 1000000  // nanoseconds of processor time before a thread is worth a timer
 	maxQuiet   = 16       // periods of an armed thread without a sample
 	fewQuiet   = 2        // the same, where faults have left its signals blocked before
-	slowTick   = 10000000 // nanoseconds: of a kernel with 100 Hz
 	vainMost   = 2        // doublings of the time between visits to an armed thread that show no stack
 	askEvery   = 50000000 // between signals to an armed thread for the registers of a stack
 	patience   = 8        // visits to a thread that cannot be asked before its stack is shown as far as it goes
 )
 
-func (e *Engine) name(t *task) {
-	if name := e.kernel.comm(t.tid); name != t.name && name != "" {
-		t.name = name
-		e.s.Out.Thread(&wire.Thread{TID: uint64(t.tid), Name: name})
+func (e *Engine) name(t *threads.Task) {
+	if name := e.Kernel.Comm(t.TID); name != t.Name && name != "" {
+		t.Name = name
+		e.Stream.Out.Thread(&wire.Thread{TID: uint64(t.TID), Name: name})
 	}
 }
 
 // gone forgets a thread that has ended.
-func (e *Engine) gone(t *task) {
-	e.stoodFor(t, t.stoodTill())
+func (e *Engine) gone(t *threads.Task) {
+	e.stoodFor(t, t.StoodTill())
 	e.account(t, true)
 	e.closeEvent(t)
-	e.random.close(t)
-	e.kernel.shut(t)
-	e.stats.ended(t.samples)
-	e.file.Free(t.tid)
+	e.random.Close(t)
+	e.Kernel.Shut(t)
+	e.Stats.Ended(t.Samples)
+	e.file.Free(t.TID)
 }
 
 // findObject looks for the runtime's Thread of a thread with managed frames that had none when
 // the list was read.
-func (e *Engine) findObject(t *task) {
-	if t.thread == 0 && e.w.managedFrames && e.mayObjects() {
+func (e *Engine) findObject(t *threads.Task) {
+	if t.Thread == 0 && e.Walker.ManagedFrames && e.mayObjects() {
 		e.objects()
 	}
 }
@@ -62,18 +62,18 @@ func (e *Engine) mayObjects() bool {
 
 // objects finds the runtime's Thread of each thread that is asked.
 func (e *Engine) objects() {
-	if e.t.tables == nil {
+	if e.Target.Tables == nil {
 		return
 	}
 	began := time.Now()
-	e.t.threads.read()
+	e.Target.Threads.Read()
 	e.sought = time.Now()
-	e.seekRest = mapsPause * e.sought.Sub(began)
-	for tid, t := range e.tasks {
-		if o := e.t.threads.objects[tid]; o != t.thread {
-			t.thread = o
-			if t.slot >= 0 {
-				e.file.SetExtra(t.slot, o, e.file.ExtraRoom())
+	e.seekRest = target.MapsPause * e.sought.Sub(began)
+	for tid, t := range e.Tasks {
+		if o := e.Target.Threads.Objects[tid]; o != t.Thread {
+			t.Thread = o
+			if t.Slot >= 0 {
+				e.file.SetExtra(t.Slot, o, e.file.ExtraRoom())
 			}
 		}
 	}
@@ -81,72 +81,72 @@ func (e *Engine) objects() {
 
 // visit looks at a thread: one that rests is sampled by what is known of it, one
 // that is blocked from outside, one that runs samples itself.
-func (e *Engine) visit(t *task) {
+func (e *Engine) visit(t *threads.Task) {
 	now := time.Now().UnixNano()
-	if e.cfg.NoCPU && e.cfg.NoWall {
-		t.due = now + int64(longest)
+	if e.Config.NoCPU && e.Config.NoWall {
+		t.Due = now + int64(threads.Longest)
 		return
 	}
-	s, ok := e.look(t, now, e.period)
-	e.stoodFor(t, s.stood)
+	s, ok := e.Look(t, now, e.Period)
+	e.stoodFor(t, s.Stood)
 	if !ok {
 		return
 	}
-	if s.rested {
-		e.stats.rests++
-		e.stoodFor(t, s.passed)
+	if s.Rested {
+		e.Stats.Rests++
+		e.stoodFor(t, s.Passed)
 		return
 	}
-	if t.armed {
-		e.stats.busy += s.used
-		e.silent(t, s.used)
+	if t.Armed {
+		e.Stats.Busy += s.Used
+		e.silent(t, s.Used)
 	} else {
-		t.unarmed += s.used
+		t.Unarmed += s.Used
 	}
-	e.stats.visits++
+	e.Stats.Visits++
 	w, sp, ip := e.whereIs(t)
-	if w == running {
-		t.ran += s.passed
+	if w == threads.Running {
+		t.Ran += s.Passed
 	} else {
-		t.owed += s.passed
+		t.Owed += s.Passed
 	}
 	if e.answers(t) {
 		e.unseen(t)
 		return
 	}
 	switch w {
-	case running:
+	case threads.Running:
 		e.backOff(t)
 		e.arm(t)
 		return
-	case ended:
+	case threads.Ended:
 		return
-	case hidden:
-		e.stats.hidden++
+	case threads.Hidden:
+		e.Stats.Hidden++
 		e.unseen(t)
 		return
 	}
-	if t.unarmed > armAfter*uint64(e.period) {
+	if t.Unarmed > armAfter*uint64(e.Period) {
 		e.arm(t)
 	}
-	if !e.cfg.NoWall {
-		e.blocked(t, sp, ip, s.counters)
+	if !e.Config.NoWall {
+		e.blocked(t, sp, ip, s.Counters)
 	}
 }
 
 // stoodFor samples a thread by the stack that is known of it.
-func (e *Engine) stoodFor(t *task, wall int64) {
-	if wall > 0 && !e.cfg.NoWall {
-		e.sendOf(t, merge.Gap(t.stack.gap), t.stack.frames, 0, wall)
+func (e *Engine) stoodFor(t *threads.Task, wall int64) {
+	if wall > 0 && !e.Config.NoWall {
+		e.sendOf(t, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, wall)
 	}
 }
 
 // backOff puts off the next visit to a thread that samples itself, since this one has shown
 // no stack: one that runs, or waits for too short a time to be looked at, hardly stands
 // still the moment after. Its wall time is not lost: the next visit has the more.
-func (e *Engine) backOff(t *task) {
-	if t.vain = min(t.vain+1, vainMost); t.armed {
-		t.due = afterVain(t.visited, e.period, t.vain)
+func (e *Engine) backOff(t *threads.Task) {
+	if t.Vain = min(t.Vain+1, vainMost); t.Armed {
+		t.Due = afterVain(t.Visited, e.Period, t.Vain)
 	}
 }
 
@@ -154,7 +154,7 @@ func (e *Engine) backOff(t *task) {
 // others, and within longest unless samples are rarer than that.
 func afterVain(visited, period int64, vain int) int64 {
 	step := max(period, int64(time.Millisecond))
-	for step < int64(longest)/2+1 && vain > 0 {
+	for step < int64(threads.Longest)/2+1 && vain > 0 {
 		step *= 2
 		vain--
 	}
@@ -162,36 +162,36 @@ func afterVain(visited, period int64, vain int) int64 {
 }
 
 // whereIs is where a thread stands. The kernel tells it of an emulator, not of what that runs.
-func (e *Engine) whereIs(t *task) (w where, sp, ip uint64) {
-	if e.t.guest != nil {
-		return hidden, 0, 0
+func (e *Engine) whereIs(t *threads.Task) (w threads.Where, sp, ip uint64) {
+	if e.Target.Guest != nil {
+		return threads.Hidden, 0, 0
 	}
-	return e.kernel.whereIs(t)
+	return e.Kernel.WhereIs(t)
 }
 
 // last accounts for the time since the last visits: what rested then is taken to
 // have rested until the end.
 func (e *Engine) last() {
 	now := time.Now().UnixNano()
-	for _, t := range e.tasks {
-		if t.rest {
-			e.stoodFor(t, now-t.visited)
-			t.visited = now
+	for _, t := range e.Tasks {
+		if t.Rest {
+			e.stoodFor(t, now-t.Visited)
+			t.Visited = now
 		}
 	}
 }
 
 // blocked samples a thread that stands still.
-func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
-	if t.asked {
-		if t.slot >= 0 && e.file.Answered(t.slot) {
-			t.asked = false
+func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters) {
+	if t.Asked {
+		if t.Slot >= 0 && e.file.Answered(t.Slot) {
+			t.Asked = false
 		} else {
 			return
 		}
 	}
-	soon := t.armed && t.visited < t.askAgain // it has been asked a moment ago, and goes on and on
-	if soon && ip == t.asksAt {
+	soon := t.Armed && t.Visited < t.AskAgain // it has been asked a moment ago, and goes on and on
+	if soon && ip == t.AsksAt {
 		e.backOff(t)
 		return
 	}
@@ -199,62 +199,62 @@ func (e *Engine) blocked(t *task, sp, ip uint64, before counters) {
 	if !ok || e.holdBlocked(t, &c) {
 		return
 	}
-	gap, needs, ok := e.walk(&c)
+	gap, needs, ok := e.Walk(&c)
 	if !ok {
 		return
 	}
 	e.findObject(t)
 	if gap != merge.GapNone && needs {
-		t.asksAt = ip
+		t.AsksAt = ip
 		if soon {
 			e.backOff(t)
 			return
 		}
 		switch e.ask(t, probe.OpSample) {
 		case sent:
-			t.asked, t.askAgain = true, t.visited+askEvery
+			t.Asked, t.AskAgain = true, t.Visited+askEvery
 			return
 		case later:
 			return
 		case cannot:
-			if t.unanswered++; t.unanswered < patience {
+			if t.Unanswered++; t.Unanswered < patience {
 				return
 			}
 		}
 	}
-	t.unanswered, t.vain = 0, 0
-	if t.rested(gap, e.s.Frames); gap == merge.GapUnproven {
-		t.rest = e.t.tables != nil && !e.t.tables.Undecided() // else the next visit may see more
+	t.Unanswered, t.Vain = 0, 0
+	if t.Rested(gap, e.Stream.Frames); gap == merge.GapUnproven {
+		t.Rest = e.Target.Tables != nil && !e.Target.Tables.Undecided() // else the next visit may see more
 	}
-	e.stats.outside++
-	e.sendOf(t, gap, e.s.Frames, 0, t.stood())
+	e.Stats.Outside++
+	e.sendOf(t, gap, e.Stream.Frames, 0, t.Stood())
 }
 
 // holdBlocked holds the stack of a blocked thread until it can be walked.
-func (e *Engine) holdBlocked(t *task, c *capture) bool {
-	if e.ready() {
+func (e *Engine) holdBlocked(t *threads.Task, c *walk.Capture) bool {
+	if e.Ready() {
 		return false
 	}
-	s := stackSample{capture: *c, time: time.Now().UnixNano(), wall: t.stood()}
-	if !e.pending.add(&s) {
-		t.owed += s.wall
+	s := sampler.Sample{Capture: *c, Time: time.Now().UnixNano(), Wall: t.Stood()}
+	if !e.Pending.Add(&s) {
+		t.Owed += s.Wall
 		return false
 	}
-	e.stats.outside++
+	e.Stats.Outside++
 	return true
 }
 
 // copyBlocked copies the stack of a thread that is blocked at sp and ip. It returns false if the
 // stack cannot be read or the thread has run since its counters were before.
-func (e *Engine) copyBlocked(t *task, sp, ip uint64, before counters) (capture, bool) {
+func (e *Engine) copyBlocked(t *threads.Task, sp, ip uint64, before threads.Counters) (walk.Capture, bool) {
 	c, ok := e.readStack(t, sp, ip)
 	if !ok {
-		e.stats.unreadable++
+		e.Stats.Unreadable++
 		return c, false
 	}
 	e.readThread(t, &c)
 	if e.inProbe(ip) || !e.stayed(t, sp, ip, before) {
-		e.stats.changed++
+		e.Stats.Changed++
 		e.backOff(t)
 		return c, false
 	}
@@ -264,87 +264,107 @@ func (e *Engine) copyBlocked(t *task, sp, ip uint64, before counters) (capture, 
 // readThread copies the runtime's Thread if the runtime has replaced a return address on the
 // stack of c. The thread must still stand where the stack was copied: once it goes on, its
 // Thread says where the next return address is.
-func (e *Engine) readThread(t *task, c *capture) {
-	if !e.w.patched(&c.stack) {
+func (e *Engine) readThread(t *threads.Task, c *walk.Capture) {
+	if !e.Walker.Patched(&c.Stack) {
 		return
 	}
-	if t.thread == 0 && e.mayObjects() {
+	if t.Thread == 0 && e.mayObjects() {
 		e.objects()
 	}
-	if t.thread != 0 {
-		c.extra = e.extra[:max(0, e.t.mem.ReadSome(e.extra[:], t.thread))]
+	if t.Thread != 0 {
+		c.Extra = e.Extra[:max(0, e.Target.Mem.ReadSome(e.Extra[:], t.Thread))]
 	}
 }
 
 // stayed reports whether a thread has not run since its counters were before and is
 // still blocked at sp and ip.
-func (e *Engine) stayed(t *task, sp, ip uint64, before counters) bool {
-	after, ok := e.kernel.counters(t)
+func (e *Engine) stayed(t *threads.Task, sp, ip uint64, before threads.Counters) bool {
+	after, ok := e.Kernel.Counters(t)
 	w, sp2, ip2 := e.whereIs(t)
-	return ok && after == before && w == blocked && sp2 == sp && ip2 == ip
+	return ok && after == before && w == threads.Blocked && sp2 == sp && ip2 == ip
 }
 
 // inProbe reports whether a thread stands in the probe's own code: it waits there
 // for the kernel only, and not for long.
 func (e *Engine) inProbe(ip uint64) bool {
-	m := e.t.code(ip)
+	m := e.Target.Code(ip)
 	return m != nil && strings.TrimSuffix(m.Path, " (deleted)") == e.probe
 }
 
-// rested keeps a stack for as long as the thread does not run.
-func (t *task) rested(gap merge.Gap, frames []frame) {
-	t.rest = true
-	t.stack.gap = uint8(gap)
-	t.stack.frames = append(t.stack.frames[:0], frames...)
-}
-
 // readStack reads the stack of a blocked thread.
-func (e *Engine) readStack(t *task, sp, ip uint64) (capture, bool) {
-	c := capture{tid: t.tid, low: t.low, high: t.high, partial: true, kernel: certainly}
-	if c.high == 0 || sp < c.low || sp >= c.high {
-		m := e.t.mapping(sp)
+func (e *Engine) readStack(t *threads.Task, sp, ip uint64) (walk.Capture, bool) {
+	c := walk.Capture{TID: t.TID, Low: t.Low, High: t.High, Partial: true, Kernel: walk.InKernel}
+	if c.High == 0 || sp < c.Low || sp >= c.High {
+		m := e.Target.Mapping(sp)
 		if m == nil && e.refresh() {
-			m = e.t.mapping(sp)
+			m = e.Target.Mapping(sp)
 		}
 		if m == nil {
 			return c, false
 		}
-		c.low, c.high = m.Start, m.End
+		c.Low, c.High = m.Start, m.End
 	}
-	c.regs = Stands(e.t.arch, sp, ip)
-	from := max(sp-redZone, c.low)
-	size := min(c.high-from, uint64(len(e.bytes)))
-	c.cut = size < c.high-from
+	c.Regs = walk.StoppedAt(e.Target.Arch, sp, ip)
+	from := max(sp-walk.RedZone, c.Low)
+	size := min(c.High-from, uint64(len(e.bytes)))
+	c.Cut = size < c.High-from
 	n := 0
 	for n < int(size) { // a stack is rarely large, a mapping is
-		step := min(max(n, firstStack), int(size)-n)
-		got := e.t.mem.ReadSome(e.bytes[n:n+step], from+uint64(n))
+		step := min(max(n, walk.FirstStack), int(size)-n)
+		got := e.Target.Mem.ReadSome(e.bytes[n:n+step], from+uint64(n))
 		if n += got; got < step {
 			break
 		}
 	}
-	c.stack = memory.Run{Addr: from, Data: e.bytes[:n]}
+	c.Stack = memory.Run{Addr: from, Data: e.bytes[:n]}
 	return c, n > 0
 }
 
 // bound learns the bounds of a thread's own stack: the mapping that holds its
 // stack pointer, up to where the C library keeps the thread itself. Only memory of
 // which that is true stays mapped while the thread lives.
-func (e *Engine) bound(t *task, sp uint64) {
-	_, _, base := e.file.Armed(t.slot)
-	m := e.t.mapping(sp)
+func (e *Engine) bound(t *threads.Task, sp uint64) {
+	_, _, base := e.file.Armed(t.Slot)
+	m := e.Target.Mapping(sp)
 	if m == nil && e.refresh() {
-		m = e.t.mapping(sp)
+		m = e.Target.Mapping(sp)
 	}
 	switch {
 	case m == nil:
 		return
-	case m.Path == "[stack]" && t.tid == uint32(e.pid):
-		t.low, t.high = m.Start, m.End
+	case m.Path == "[stack]" && t.TID == uint32(e.PID):
+		t.Low, t.High = m.Start, m.End
 	case base > sp && base < m.End:
-		t.low, t.high = m.Start, base&^7
+		t.Low, t.High = m.Start, base&^7
 	default:
 		return
 	}
-	e.file.SetStack(t.slot, t.low, t.high)
+	e.file.SetStack(t.Slot, t.Low, t.High)
+}
+
+// LookAt leaves the stack of a blocked thread in e.Stream.Frames.
+func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
+	t := e.Tasks[tid]
+	if t == nil {
+		t = &threads.Task{TID: tid, Stat: -1, Place: -1}
+		defer e.Kernel.Shut(t)
+	}
+	at, sp, ip := e.whereIs(t)
+	if at != threads.Blocked {
+		return 0, false
+	}
+	c, ok := e.readStack(t, sp, ip)
+	if !ok {
+		return 0, false
+	}
+	gap, _, ok := e.Walk(&c)
+	return gap, ok
+}
+
+// Resting is the last sample of a thread that has rested since.
+func (e *Engine) Resting(tid uint32) (stream.Held, bool) {
+	if t := e.Tasks[tid]; t != nil && t.Rest {
+		return t.Stack, true
+	}
+	return stream.Held{}, false
 }

@@ -3,37 +3,39 @@ package outside
 import (
 	"slices"
 	"testing"
+
+	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
 // manyTasks is a list of so many threads that are due all the time. Each visit costs as many
 // calls as one to a blocked thread does.
-func manyTasks(n int) (r *threadTable, visit func(*task), visits map[uint32]int) {
-	r, visits = &threadTable{kernel: taskFiles{dir: -1}, tasks: map[uint32]*task{}}, map[uint32]int{}
-	r.gone, r.name, r.came = func(*task) {}, func(*task) {}, func(*task) {}
+func manyTasks(n int) (r *threads.Table, visit func(*threads.Task), visits map[uint32]int) {
+	r, visits = &threads.Table{Kernel: threads.Files{Dir: -1}, Tasks: map[uint32]*threads.Task{}}, map[uint32]int{}
+	r.Gone, r.Name, r.Came = func(*threads.Task) {}, func(*threads.Task) {}, func(*threads.Task) {}
 	for i := range n {
-		r.there(uint32(i+1), 0)
+		r.Add(uint32(i+1), 0)
 	}
-	return r, func(k *task) {
-		visits[k.tid]++
-		r.kernel.calls += 8
+	return r, func(k *threads.Task) {
+		visits[k.TID]++
+		r.Kernel.Calls += 8
 	}, visits
 }
 
 // A pass over many threads takes several rounds, each of which makes a bounded number of calls.
 // No thread is visited twice before all have been.
 func TestVisitsAreBounded(t *testing.T) {
-	const threads = 5000
-	r, visit, visits := manyTasks(threads)
+	const many = 5000
+	r, visit, visits := manyTasks(many)
 	rounds := 0
-	for len(visits) < threads {
-		before := r.kernel.calls
-		r.visits(1, visit)
+	for len(visits) < many {
+		before := r.Kernel.Calls
+		r.Visits(1, visit)
 		rounds++
-		if n := r.kernel.calls - before; n == 0 || n > visitCalls+8 {
+		if n := r.Kernel.Calls - before; n == 0 || n > threads.VisitCalls+8 {
 			t.Fatalf("round %d: %d calls", rounds, n)
 		}
-		if r.unfinished() != (len(visits) < threads) {
-			t.Errorf("round %d, %d visited: unfinished %v", rounds, len(visits), r.unfinished())
+		if r.Unfinished() != (len(visits) < many) {
+			t.Errorf("round %d, %d visited: unfinished %v", rounds, len(visits), r.Unfinished())
 		}
 	}
 	for tid, n := range visits {
@@ -41,34 +43,34 @@ func TestVisitsAreBounded(t *testing.T) {
 			t.Errorf("thread %d: %d visits", tid, n)
 		}
 	}
-	if want := threads*8/visitCalls + 1; rounds != want {
+	if want := many*8/threads.VisitCalls + 1; rounds != want {
 		t.Errorf("%d rounds, want %d", rounds, want)
 	}
 }
 
-// Threads that start or end during a pass do not keep other threads from being visited.
+// Threads that start or end during a pass do not keep other many from being visited.
 func TestVisitsWhileThreadsChange(t *testing.T) {
-	const threads = 2000
-	r, visit, visits := manyTasks(threads)
-	next := uint32(threads)
-	for range 2 * threads * 8 / visitCalls {
-		r.visits(1, visit)
-		r.listing++
-		for tid, k := range r.tasks {
-			if tid%5 != uint32(r.listing%5) || tid <= threads/2 {
-				k.listing = r.listing
+	const many = 2000
+	r, visit, visits := manyTasks(many)
+	next := uint32(many)
+	for range 2 * many * 8 / threads.VisitCalls {
+		r.Visits(1, visit)
+		r.Listing++
+		for tid, k := range r.Tasks {
+			if tid%5 != uint32(r.Listing%5) || tid <= many/2 {
+				k.Listing = r.Listing
 			}
 		}
 		for range 100 {
 			next++
-			r.there(next, 0)
+			r.Add(next, 0)
 		}
-		r.drop()
-		if len(r.order) != len(r.tasks) || r.at > len(r.order) {
-			t.Fatalf("%d in order of %d, at %d", len(r.order), len(r.tasks), r.at)
+		r.Drop()
+		if len(r.Order) != len(r.Tasks) || r.At > len(r.Order) {
+			t.Fatalf("%d in order of %d, at %d", len(r.Order), len(r.Tasks), r.At)
 		}
 	}
-	for tid := uint32(1); tid <= threads/2; tid++ {
+	for tid := uint32(1); tid <= many/2; tid++ {
 		if visits[tid] == 0 {
 			t.Errorf("thread %d has not been visited", tid)
 		}
@@ -86,19 +88,19 @@ func TestDropKeepsPlace(t *testing.T) {
 		{"the last visited", []uint32{3}, 4}, {"all visited", []uint32{1, 2, 3}, 4}, {"the rest", []uint32{4, 5, 6}, 0},
 	} {
 		r, _, _ := manyTasks(6)
-		r.at, r.listing = 3, 1
-		for tid, k := range r.tasks {
+		r.At, r.Listing = 3, 1
+		for tid, k := range r.Tasks {
 			if !slices.Contains(c.ended, tid) {
-				k.listing = 1
+				k.Listing = 1
 			}
 		}
-		r.drop()
+		r.Drop()
 		got := uint32(0)
-		if r.at < len(r.order) {
-			got = r.order[r.at].tid
+		if r.At < len(r.Order) {
+			got = r.Order[r.At].TID
 		}
-		if got != c.want || len(r.order) != 6-len(c.ended) {
-			t.Errorf("%s: thread %d is next of %d", c.name, got, len(r.order))
+		if got != c.want || len(r.Order) != 6-len(c.ended) {
+			t.Errorf("%s: thread %d is next of %d", c.name, got, len(r.Order))
 		}
 	}
 }
@@ -107,19 +109,19 @@ func TestDropKeepsPlace(t *testing.T) {
 // has left out because nobody ran.
 func TestPassAfterCalm(t *testing.T) {
 	r, visit, visits := manyTasks(1000)
-	r.clock.lull, r.clock.idle = &idleSpan{}, true
-	for i, k := range r.order {
+	r.Clock.Lull, r.Clock.Idle = &threads.IdleSpan{}, true
+	for i, k := range r.Order {
 		if i < 500 { // these rest
-			k.rest, k.lull = true, r.clock.lull
+			k.Rest, k.Lull = true, r.Clock.Lull
 		}
 	}
-	r.visits(1, visit)
-	if !r.unfinished() || len(visits) == 0 {
-		t.Fatalf("unfinished %v, %d visits", r.unfinished(), len(visits))
+	r.Visits(1, visit)
+	if !r.Unfinished() || len(visits) == 0 {
+		t.Fatalf("unfinished %v, %d visits", r.Unfinished(), len(visits))
 	}
-	r.clock.idle, r.redo, r.due = false, true, 0 // as watch does
+	r.Clock.Idle, r.Redo, r.Due = false, true, 0 // as watch does
 	for range 10 {
-		r.visits(1, visit)
+		r.Visits(1, visit)
 	}
 	if len(visits) != 1000 {
 		t.Errorf("%d of 1000 threads visited", len(visits))

@@ -46,7 +46,7 @@ func (r *reader) point(what string) {
 	}
 }
 
-// Read gives every committed record to f, and their room back to the probe.
+// read gives every committed record to f, and their room back to the probe.
 func (r *reader) read(f func(*Record)) {
 	r.point("load head")
 	head := atomic.LoadUint64(&r.h.head)

@@ -6,8 +6,8 @@ var (
 	ringTests  = &Step{"./sample/probe", []string{"-run", "TestRingWorld"}}
 	claimTests = &Step{"./sim/native", []string{"-run", "TestWorlds/claim"}}
 	armTests   = &Step{"./sim/native", []string{"-run", "TestWorlds/arm"}}
-	begunTests = &Step{"./sample/outside", []string{"-run", "TestBegun"}}
-	copyTests  = &Step{"./sample/outside", []string{"-run", "TestCopiedWorlds"}}
+	begunTests = &Step{"./stack/walk", []string{"-run", "TestBegun"}}
+	copyTests  = &Step{"./stack/walk", []string{"-run", "TestCopiedWorlds"}}
 	loadTests  = &Step{"./sim/rules", []string{"-run", "TestSnapshotLock"}}
 )
 
@@ -33,7 +33,7 @@ func ringFaults() []Fault {
 		return engineFault("sample/probe/src/handler.c", name, what, before, after, armTests)
 	}
 	walk := func(name, what, before, after string) Fault {
-		return engineFault("sample/outside/walk.go", name, what, before, after, copyTests)
+		return engineFault("stack/walk/walk.go", name, what, before, after, copyTests)
 	}
 	early := handler("ring-commit-early", "a record is committed before its stack is copied", commitStore+"}", "}")
 	early.Also = []Edit{{"\tr->tid = s->tid;\n", commitStore + "\tr->tid = s->tid;\n"}}
@@ -55,8 +55,8 @@ func ringFaults() []Fault {
 		walk("copy-called", "an interrupted thread is taken for one that has called", "\tw.at.Exact = !c.called\n", "\tw.at.Exact = c.called\n"),
 		walk("copy-managed", "what a managed frame returns to is taken for managed code", "\t\tif !w.isManaged() {\n\t\t\treturn unwind.StopNone\n\t\t}\n", ""),
 		walk("copy-newer", "code that is newer than the table ends a walk", "w.block[n-1].Module < 0 && w.isManaged()", "w.block[n-1].Module < 0 && false"),
-		engineFault("sample/outside/walk.go", "begun-kept", "a handler that has not begun is kept", "\t\tframes = frames[2:]\n\t\tw.skippedHandlers++\n", "\t\tbreak\n", begunTests),
-		engineFault("sample/outside/walk.go", "begun-all", "a handler that is at work is left out", "; !ok || ra != frames[1].IP {", "; !ok || ra == 0 {", begunTests),
+		engineFault("stack/walk/walk.go", "begun-kept", "a handler that has not begun is kept", "\t\tframes = frames[2:]\n\t\tw.skippedHandlers++\n", "\t\tbreak\n", begunTests),
+		engineFault("stack/walk/walk.go", "begun-all", "a handler that is at work is left out", "; !ok || ra != frames[1].IP {", "; !ok || ra == 0 {", begunTests),
 		reader("ring-any-commit", "any commit counts, a lap's before too", "atomic.LoadUint64(&rec.commit) == at|1", "atomic.LoadUint64(&rec.commit)&1 == 1"),
 		reader("ring-any-claim", "any claim counts, a lap's before too", "atomic.LoadUint64(&rec.claim) != at|2", "atomic.LoadUint64(&rec.claim)&2 == 0"),
 		reader("ring-not-round", "a record that goes round the end is cut", "\tcopy(b[n:], r.ring)\n", "\t_ = n\n"),

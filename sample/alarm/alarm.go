@@ -1,0 +1,43 @@
+package alarm
+
+import (
+	"sync"
+	"time"
+)
+
+// Alarm goes off at the time that it was set to last. What waits for it is woken though
+// that was changed meanwhile.
+type Alarm interface {
+	Set(after time.Duration) // by any goroutine, at any time
+	Wait() bool              // until it goes off, once; false: it is closed
+	Close()
+}
+
+// goTimer is an alarm by Go's own timers.
+type goTimer struct {
+	timer  *time.Timer
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newGoTimer() *goTimer {
+	b := &goTimer{timer: time.NewTimer(time.Hour), closed: make(chan struct{})}
+	b.timer.Stop()
+	return b
+}
+
+func (b *goTimer) Set(after time.Duration) { b.timer.Reset(after) }
+
+func (b *goTimer) Wait() bool {
+	select {
+	case <-b.timer.C:
+		return true
+	case <-b.closed:
+		return false
+	}
+}
+
+func (b *goTimer) Close() {
+	b.timer.Stop()
+	b.once.Do(func() { close(b.closed) })
+}

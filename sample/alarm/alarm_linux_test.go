@@ -1,0 +1,76 @@
+package alarm
+
+import (
+	"testing"
+	"time"
+)
+
+func alarms(t *testing.T, f func(t *testing.T, a Alarm)) {
+	for _, c := range []struct {
+		name string
+		a    Alarm
+	}{{"timer file", New()}, {"bell", newGoTimer()}} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, ok := c.a.(*goTimer); ok != (c.name == "bell") {
+				t.Skip("SKIPPED-CHECK: the kernel gives no timer that can be waited for")
+			}
+			f(t, c.a)
+			c.a.Close()
+		})
+	}
+}
+
+// waited fails if what is waited for does not come at all.
+func waited(t *testing.T, what string, done <-chan bool) (ok bool) {
+	t.Helper()
+	select {
+	case ok = <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal(what + ": still waits")
+	}
+	return ok
+}
+
+// An alarm goes off once for each time that it is set, and not before what it was set to last.
+func TestAlarm(t *testing.T) {
+	const soon, late = 5 * time.Millisecond, 60 * time.Millisecond
+	alarms(t, func(t *testing.T, a Alarm) {
+		done := make(chan bool, 1)
+		wait := func() { done <- a.Wait() }
+		begin := time.Now()
+		a.Set(late)
+		if a.Wait(); time.Since(begin) < late {
+			t.Errorf("went off after %v", time.Since(begin))
+		}
+		a.Set(soon)
+		time.Sleep(2 * soon) // it has gone off, and nobody has waited
+		begin = time.Now()
+		a.Set(late)
+		if a.Wait(); time.Since(begin) < late {
+			t.Errorf("put off, it went off after %v", time.Since(begin))
+		}
+		begin = time.Now()
+		a.Set(soon)
+		go wait()
+		a.Set(late) // while it is waited for, or just before
+		if waited(t, "put off", done); time.Since(begin) < late {
+			t.Errorf("put off while it was waited for, it went off after %v", time.Since(begin))
+		}
+		a.Set(time.Hour)
+		go wait()
+		time.Sleep(soon)
+		a.Set(0)
+		if !waited(t, "set to go off at once", done) {
+			t.Error("closed")
+		}
+		go wait()
+		time.Sleep(soon)
+		if len(done) > 0 {
+			t.Error("went off twice")
+		}
+		if a.Close(); waited(t, "closed", done) {
+			t.Error("went off when it was closed")
+		}
+		a.Set(1) // by a Stop that comes late
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package alarm
+
+func New() Alarm { return newGoTimer() }

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package outside
-
-func newAlarm() alarm { return newBell() }

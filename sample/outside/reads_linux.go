@@ -1,0 +1,57 @@
+package outside
+
+import (
+	"time"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/threads"
+)
+
+// renew has what is read from now on be what is there now.
+func (e *Engine) renew() {
+	if e.asked != nil {
+		e.asked.Renew()
+	}
+}
+
+// writeReads sends what the probe has read.
+func (e *Engine) writeReads() {
+	if e.asked == nil {
+		return
+	}
+	s := &e.asked.Stats
+	for key, value := range map[string]uint64{"probe_reads": s.Reads, "probe_reads_held": s.Held, "probe_reads_lost": s.Unanswered,
+		"probe_read_signals": s.Asked, "probe_read_ns": s.Nanos, "probe_read_copy_ns": s.Copying} {
+		e.Stream.Out.Stats(key, value)
+	}
+}
+
+// answers reports whether a thread runs because it serves our reads: its own waits are seen
+// now and then.
+func (e *Engine) answers(t *threads.Task) bool {
+	if e.asked == nil || !e.asked.Choice.First(t.TID) {
+		return false
+	}
+	t.Due = max(t.Due, t.Visited+int64(readerPoll))
+	return true
+}
+
+const readerPoll = time.Second
+
+// unseen samples a thread whose place the kernel does not tell: one that runs
+// by its timer, any other by a signal, once each time that it has run.
+func (e *Engine) unseen(t *threads.Task) {
+	if b, err := e.Kernel.Read(t.TID, "stat"); err != nil {
+		return
+	} else if threads.State(b) == 'R' {
+		e.arm(t)
+		return
+	}
+	if t.Unarmed > armAfter*uint64(e.Period) {
+		e.arm(t)
+	}
+	if e.Config.NoWall || t.Asked && !e.file.Answered(t.Slot) {
+		return
+	}
+	t.Asked = e.ask(t, probe.OpSample) == sent
+}

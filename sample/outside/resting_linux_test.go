@@ -1,0 +1,134 @@
+package outside
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/events"
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
+)
+
+// The engine sleeps longer while nobody runs, but not for longer than the ring has room.
+func TestPaceOfCalm(t *testing.T) {
+	now := time.Unix(1000, 0)
+	far := now.Add(time.Hour).UnixNano()
+	for _, c := range []struct {
+		name   string
+		period time.Duration
+		idle   bool
+		due    int64
+		want   time.Duration
+	}{
+		{"100 Hz", 10 * time.Millisecond, false, far, threads.Longest},
+		{"100 Hz, idle", 10 * time.Millisecond, true, far, maxIdleSleep},
+		{"1,000 Hz, idle", time.Millisecond, true, far, threads.Longest},
+		{"10 Hz, idle", 100 * time.Millisecond, true, far, maxIdleSleep},
+		{"idle, a thread is due", 10 * time.Millisecond, true, now.Add(30 * time.Millisecond).UnixNano(), 30 * time.Millisecond},
+		{"idle, due is not known", 10 * time.Millisecond, true, 0, 10 * time.Millisecond},
+	} {
+		e := &Engine{Base: sampler.Base{Period: int64(c.period)}}
+		e.Due, e.Clock.Idle = c.due, c.idle
+		if got := e.pace(now.Add(10*time.Millisecond), now).Sub(now); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if maxIdleSleep >= events.BeatLate { // the heartbeat would wake, too
+		t.Errorf("%v, %v", maxIdleSleep, events.BeatLate)
+	}
+}
+
+// Whether a process lives is asked four times a second while it is idle, each time else.
+func TestLivesLong(t *testing.T) {
+	for _, c := range []struct {
+		idle     bool
+		min, max int
+	}{{true, 4, 5}, {false, 10, 11}} {
+		asked := 0
+		e := &Engine{}
+		e.Living = func() bool { asked++; return true }
+		e.Clock.Idle = c.idle
+		for at := time.Unix(1000, 0); at.Before(time.Unix(1001, 0)); at = at.Add(100 * time.Millisecond) {
+			e.lives(at)
+		}
+		if asked < c.min || asked > c.max {
+			t.Errorf("idle %v: asked %d times", c.idle, asked)
+		}
+		e.Living = func() bool { return false }
+		if e.lives(time.Unix(1002, 0)) {
+			t.Error("lives though it does not")
+		}
+	}
+}
+
+// What is written waits longer while the process is idle.
+func TestWaitsWhileCalm(t *testing.T) {
+	e := &Engine{Base: sampler.Base{Stream: sampler.NewOutput(nil, io.Discard)}, flushed: time.Unix(1000, 0)}
+	for _, c := range []struct {
+		idle  bool
+		after time.Duration
+		want  bool
+	}{{false, flushAfter - 1, true}, {false, flushAfter, false}, {true, flushAfter, true}, {true, flushIdle - 1, true}, {true, flushIdle, false}} {
+		if e.Clock.Idle = c.idle; e.waits(e.flushed.Add(c.after)) != c.want {
+			t.Errorf("idle %v, after %v: waits %v", c.idle, c.after, !c.want)
+		}
+	}
+}
+
+// A thread that has ended has stood where it was seen for as long as nobody ran, whether a
+// visit finds that out or a listing.
+func TestEndedAfterRest(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, c := range []struct {
+		name string
+		end  func(e *Engine, k *threads.Task)
+	}{
+		{"a visit", func(e *Engine, k *threads.Task) { e.visit(k) }},
+		{"a listing", func(e *Engine, k *threads.Task) { e.gone(k) }},
+		{"both", func(e *Engine, k *threads.Task) { e.visit(k); e.gone(k) }},
+	} {
+		out := sampler.NewOutput(nil, io.Discard)
+		e := &Engine{Base: sampler.Base{Stream: out, Period: 10 * ms}, Table: threads.NewTable(1 << 30), file: &probe.File{}}
+		k := &threads.Task{TID: 1 << 30, Stat: -1, Place: -1, Slot: -1, Rest: true, Visited: 100 * ms, Lull: &threads.IdleSpan{Till: 900 * ms}}
+		k.Stack.Frames = []wire.Frame{{IP: 77}}
+		c.end(e, k)
+		var walls []uint64
+		for r := wire.NewReader(bytes.NewReader(out.Out.Bytes())); ; {
+			m, err := r.Next()
+			if err != nil {
+				break
+			}
+			if s, ok := m.(*wire.Sample); ok && len(s.Frames) == 1 && s.Frames[0].IP == 77 {
+				walls = append(walls, s.WallNanos)
+			}
+		}
+		if len(walls) != 1 || walls[0] != uint64(800*ms) {
+			t.Errorf("%s: samples of %v", c.name, walls)
+		}
+	}
+}
+
+// The next visit is a step or nearly two away, at an instant that others have too.
+func TestAfterVain(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, c := range []struct {
+		name         string
+		period, vain int64
+		step         int64
+	}{
+		{"1,000 Hz, once", ms, 1, 2 * ms}, {"1,000 Hz, more often", ms, 2, 4 * ms}, {"10,000 Hz", ms / 10, 2, 4 * ms},
+		{"100 Hz, once", 10 * ms, 1, 20 * ms}, {"100 Hz, more often", 10 * ms, 2, 40 * ms},
+		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
+	} {
+		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
+			got := afterVain(visited, c.period, int(c.vain))
+			if got%c.step != 0 || got-visited < c.step || got-visited >= 2*c.step {
+				t.Errorf("%s: %d ns after %d", c.name, got-visited, visited)
+			}
+		}
+	}
+}

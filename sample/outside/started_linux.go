@@ -1,0 +1,93 @@
+package outside
+
+import (
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/startup"
+	"github.com/seedwalk/seedwalk/stack/walk"
+)
+
+// takeStartup takes over what has sampled the process since its start, if anything has.
+func (e *Engine) takeStartup() bool {
+	s := e.Config.Start.Take(e.PID)
+	if s != nil && (e.Config.NoCPU || e.cpuClock != sampler.ClockPerf) {
+		s.End()
+		s = nil
+	}
+	e.startup = s
+	return s != nil
+}
+
+// readStartup takes samples of the process's start. It ends them once all threads have a clock of
+// the engine's.
+func (e *Engine) readStartup() {
+	s := e.startup
+	if s == nil {
+		return
+	}
+	s.HandOver(e.started)
+	if s.Closed {
+		e.startup = nil
+		return
+	}
+	s.Rings.Read(e.started)
+	for _, tid := range s.Rings.Threads() {
+		if t := e.Tasks[tid]; t != nil && t.Armed {
+			s.Rings.Remove(tid)
+		}
+	}
+	for _, tid := range s.Rings.Ended() {
+		e.accountStarted(tid)
+	}
+	if e.births.watch != nil && e.Table.Listing > 1 {
+		e.endStartup()
+	}
+}
+
+// endStartup ends the samples of the process's start.
+func (e *Engine) endStartup() {
+	s := e.startup
+	if s == nil {
+		return
+	}
+	if s.HandOver(e.started); !s.Closed {
+		s.Rings.Read(e.started)
+		for _, tid := range s.Rings.Threads() {
+			e.accountStarted(tid)
+		}
+		s.Rings.Close()
+	}
+	e.startup = nil
+}
+
+// accountStarted sends the processor time of a thread that the engine has never seen.
+func (e *Engine) accountStarted(tid uint32) {
+	n, ok := e.startup.Rings.Remove(tid)
+	if !ok || n.Counted == 0 || e.Tasks[tid] != nil {
+		return
+	}
+	e.accounted += n.Counted
+	e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, n.Counted)})
+}
+
+// started takes a sample of the process's start.
+func (e *Engine) started(r *perfevent.Record) { e.copied(r, e.startup.SinceBoot, startup.Period) }
+
+// copied holds a sample of a thread that may be new until it can be walked, or walks it.
+func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
+	regs, ok := r.Registers(e.Target.Arch)
+	if !ok || len(r.Stack) == 0 || e.inProbe(regs.IP()) {
+		return
+	}
+	c := walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Cut: r.Cut, OneStack: true}
+	if r.Kernel {
+		c.Kernel = walk.InKernel
+	}
+	s := sampler.Sample{Capture: c, Time: int64(r.Time) + sinceBoot, Cpu: uint64(period), Wall: period}
+	e.Stats.Timed++
+	if !e.Hold(&s) {
+		e.WalkLater(&s)
+	}
+}

@@ -1,0 +1,115 @@
+package paused
+
+import (
+	"testing"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sample/target"
+)
+
+// words is memory of one word, at 0x4000.
+type words [4]byte
+
+func (w words) ReadAt(p []byte, addr uint64) bool { return w.ReadSome(p, addr) == len(p) }
+
+func (w words) ReadSome(p []byte, addr uint64) int {
+	if addr != 0x4000 {
+		return 0
+	}
+	return copy(p, w[:])
+}
+
+// A thread waits in the futex call: by the call's number, or on ARM64, where the kernel
+// does not tell it, by the instruction that it stands at.
+func TestFutexCall(t *testing.T) {
+	svc, nop := words{1, 0, 0, 0xd4}, words{0x1f, 0x20, 3, 0xd5}
+	arm := func(pc, x8 uint64) context.Registers {
+		g := context.ARM64{PC: pc}
+		g.X[0], g.X[1], g.X[2], g.X[8] = 1, 2, 3, x8
+		return context.FromARM64(g)
+	}
+	amd := context.AMD64{}
+	amd.GPR[context.RDI], amd.GPR[context.RSI], amd.GPR[context.RDX] = 1, 2, 3
+	for _, c := range []struct {
+		name string
+		regs context.Registers
+		mem  words
+		call int64
+		want bool
+	}{
+		{"x86-64", context.FromAMD64(amd), nop, 202, true},
+		{"x86-64, another call", context.FromAMD64(amd), nop, 98, false},
+		{"x86-64, none", context.FromAMD64(amd), nop, -1, false},
+		{"ARM64", arm(0x4000, 98), svc, -1, true},
+		{"ARM64, another call", arm(0x4000, 202), svc, -1, false},
+		{"ARM64, running", arm(0x4000, 98), nop, -1, false},
+		{"ARM64, code that cannot be read", arm(0x5000, 98), svc, -1, false},
+		{"neither", context.Registers{}, svc, 98, false},
+	} {
+		s := &Process{target: &target.Process{Mem: c.mem}}
+		if args, ok := s.futexCall(&c.regs, c.call); ok != c.want || ok && args != [3]uint64{1, 2, 3} {
+			t.Errorf("%s: %v %v", c.name, args, ok)
+		}
+	}
+}
+
+// A word that a thread waits at is a pthread mutex only if all of it says so.
+func TestMutexOf(t *testing.T) {
+	threads := target.Numbers{7: true, 8: true}
+	good := lockWord{op: futexWait, expected: contended, Addr: 0x1000, words: [6]uint32{2, 0, 8, 1, 0, 0}, ok: true}
+	const libc = "/lib/x86_64-linux-gnu/libc.so.6"
+	for _, c := range []struct {
+		name, leaf, image string
+		change            func(*lockWord)
+		want              Lock
+	}{
+		{"mutex", "", libc, func(*lockWord) {}, Lock{Mutex, 0x1000, 8}},
+		{"old libpthread", "__lll_lock_wait", "/lib/libpthread-2.17.so", func(*lockWord) {}, Lock{Mutex, 0x1000, 8}},
+		{"recursive", "", libc, func(w *lockWord) { w.words[1], w.words[mutexKind] = 3, 1 }, Lock{Mutex, 0x1000, 8}},
+		{"unreadable", "", libc, func(w *lockWord) { w.ok = false }, Lock{}},
+		{"of another library", "", "/usr/lib/librust.so", func(*lockWord) {}, Lock{}},
+		{"by syscall(2)", "syscall", libc, func(*lockWord) {}, Lock{}},
+		{"a condition variable", "", libc, func(w *lockWord) { w.expected = 0 }, Lock{}},
+		{"free by now", "", libc, func(w *lockWord) { w.words[0] = 0 }, Lock{}},
+		{"no thread of this process", "", libc, func(w *lockWord) { w.words[mutexOwner] = 9 }, Lock{}},
+		{"its own", "", libc, func(w *lockWord) { w.words[mutexOwner] = 7 }, Lock{}},
+		{"nobody uses it", "", libc, func(w *lockWord) { w.words[mutexUsers] = 0 }, Lock{}},
+		{"no kind", "", libc, func(w *lockWord) { w.words[mutexKind] = 0x1000 }, Lock{}},
+		{"a wake", "", libc, func(w *lockWord) { w.op = 1 }, Lock{}},
+		{"priority inheriting", "", "/usr/lib/librust.so", func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0x80000008 }, Lock{PIFutex, 0x1000, 8}},
+		{"priority inheriting, of a thread that is gone", "", libc, func(w *lockWord) { w.op, w.words[0] = futexLockPI, 0xc0000009 }, Lock{PIFutex, 0x1000, 0}},
+	} {
+		w := good
+		c.change(&w)
+		if got := w.native(7, threads, c.leaf, c.image); got.Owner != c.want.Owner || got.Kind != c.want.Kind {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// Which of a waiter's words are monitors.
+func TestWaiterNames(t *testing.T) {
+	all := map[uint64]monitor{0x1000: {}, 0x2000: {}}
+	le := func(words ...uint64) (b []byte) {
+		for _, w := range words {
+			for i := range 8 {
+				b = append(b, byte(w>>(8*i)))
+			}
+		}
+		return b
+	}
+	for _, c := range []struct {
+		name string
+		w    waiter
+		want int
+	}{
+		{"none", waiter{data: le(1, 2, 3)}, 0},
+		{"one, twice", waiter{data: le(0x1000, 5, 0x1000)}, 1},
+		{"two", waiter{data: le(0x1000, 0x2000)}, 2},
+		{"has given it back", waiter{data: le(0x1000), in: "System.Threading.Monitor.Wait"}, 0},
+	} {
+		if got := c.w.names(all); len(got) != c.want {
+			t.Errorf("%s: %#x", c.name, got)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package paused
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/stack/walk"
+)
+
+// Snapshot is what was seen of a process's threads.
+type Snapshot struct {
+	Process *Process
+	Stacks  []Stack     // by thread
+	Stops   []live.Stop // of every thread that was asked for
+	Names   map[uint32]string
+
+	threads []Thread // not walked yet
+}
+
+// LookAt stops every thread of a process in turn, for as long as it takes to copy
+// its registers and its stack. tids, if there are any, are the ones that are
+// wanted.
+func LookAt(pid int, tids []int) (*Snapshot, error) { return lookAt(pid, tids, false) }
+
+// LookAtTasks is LookAt for PausedProcess.Tasks.
+func LookAtTasks(pid int, tids []int) (*Snapshot, error) { return lookAt(pid, tids, true) }
+
+func lookAt(pid int, tids []int, keep bool) (*Snapshot, error) {
+	if err := lookable(pid); err != nil {
+		return nil, err
+	}
+	all, err := live.Threads(pid)
+	if err != nil {
+		return nil, fmt.Errorf("there is no process %d", pid)
+	}
+	for _, tid := range tids {
+		if !slices.Contains(all, tid) {
+			return nil, fmt.Errorf("process %d has no thread %d", pid, tid)
+		}
+	}
+	if len(tids) > 0 {
+		all = tids
+	}
+	slices.Sort(all)
+	maps, err := live.Maps(pid)
+	mem, err2 := live.OpenProcess(pid)
+	if err = errors.Join(err, err2); err != nil {
+		return nil, Denied(pid)
+	}
+	if len(maps) == 0 {
+		return nil, fmt.Errorf("process %d has no memory: it has ended, or is a thread of the kernel", pid)
+	}
+	l := &Snapshot{Process: newPausedProcessOf(pid, context.Host(), mem, live.NewLoader(pid), maps), Names: map[uint32]string{}}
+	l.Process.keep, l.Process.moves = keep, true
+	l.Process.SetThreads(live.NumbersOf(pid))
+	l.Process.Reread = func() []live.Mapping {
+		if now, err := live.Maps(pid); err == nil && len(now) > 0 {
+			return now
+		}
+		return maps
+	}
+	l.Process.verifySoon()
+	live.StopEach(all, func(tid int, r *context.Registers, s live.Stood) {
+		th := l.Process.Read(uint32(tid), r, s)
+		l.Process.ReadLock(&th, s)
+		l.threads = append(l.threads, th)
+	}, func(s live.Stop) {
+		l.Stops = append(l.Stops, s)
+		l.walk()
+	})
+	if err := l.after(pid); err != nil {
+		return nil, err
+	}
+	l.walk()
+	l.Process.Locks(l.Stacks)
+	slices.SortFunc(l.Stacks, func(a, b Stack) int { return int(a.TID) - int(b.TID) })
+	return l, nil
+}
+
+// walk walks stacks while the code that they name is still there.
+func (l *Snapshot) walk() {
+	for i := range l.threads {
+		l.Stacks = append(l.Stacks, l.Process.Walk(&l.threads[i]))
+	}
+	l.threads = nil
+}
+
+// after names the threads, and takes from the kernel what it tells of one that
+// could not be stopped.
+func (l *Snapshot) after(pid int) error {
+	var last error
+	kernel := threads.OpenFiles(pid)
+	defer kernel.Close(nil)
+	for _, s := range l.Stops {
+		l.Names[uint32(s.TID)] = kernel.Comm(uint32(s.TID))
+		var e *live.StopError
+		if !errors.As(s.Err, &e) {
+			continue
+		}
+		switch last = s.Err; e.Why {
+		case live.Denied:
+			last = Denied(pid)
+		case live.Asleep:
+			l.asleep(&kernel, uint32(s.TID))
+		}
+	}
+	if len(l.Stacks)+len(l.threads) == 0 {
+		return last
+	}
+	return nil
+}
+
+// asleep adds a thread of which the kernel says where it stands: its stack does
+// not change while it does.
+func (l *Snapshot) asleep(kernel *threads.Files, tid uint32) {
+	w, sp, ip := kernel.Where(tid)
+	if w != threads.Blocked {
+		return
+	}
+	r := walk.StoppedAt(context.Host(), sp, ip)
+	th := l.Process.Read(tid, &r, live.Stood{Call: -1})
+	th.Partial = true
+	l.threads = append(l.threads, th)
+}
+
+// Lookable says why a process cannot be looked at, nil if nothing is seen to be in
+// the way.
+func Lookable(pid int) error {
+	if err := lookable(pid); err != nil {
+		return err
+	}
+	if _, err := live.Maps(pid); err != nil { // OpenProcess may succeed: it reads nothing
+		return Denied(pid)
+	}
+	var refused error
+	live.StopEach([]int{pid}, func(int, *context.Registers, live.Stood) {}, func(s live.Stop) { refused = s.Err })
+	var e *live.StopError
+	switch {
+	case !errors.As(refused, &e):
+		return nil
+	case e.Why == live.Denied:
+		return Denied(pid)
+	case e.Why == live.Traced, e.Why == live.Untraced:
+		return e
+	}
+	return nil
+}
+
+// lookable says why a process cannot be looked at, as far as that is seen before
+// anything is tried.
+func lookable(pid int) error {
+	switch status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); {
+	case err != nil:
+		return fmt.Errorf("there is no process %d: look for its number with ps", pid)
+	case pid == os.Getpid():
+		return fmt.Errorf("process %d is this one", pid)
+	case bytes.Contains(status, []byte("\nState:\tZ")) && soleThread(pid):
+		return fmt.Errorf("process %d has ended and waits for its parent to take notice: it has no stacks any more", pid)
+	}
+	return Foreign(pid)
+}
+
+// machines are those whose registers are known.
+var machines = map[elf.Machine]context.Arch{elf.EM_X86_64: context.ArchAMD64, elf.EM_AARCH64: context.ArchARM64}
+
+// Foreign says that a process is of a machine whose registers are not known here, nil
+// if that is not seen.
+func Foreign(pid int) error {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return nil // what is in the way shows later
+	}
+	defer f.Close()
+	e, err := elf.NewFile(f)
+	if err != nil || live.Emulated(pid) {
+		return nil // of what machine the emulator's program is, is not seen
+	}
+	if e.Class != elf.ELFCLASS64 || machines[e.Machine] != context.Host() {
+		return fmt.Errorf("process %d is of another architecture (%v, %v): seedwalk of that machine is needed", pid, e.Machine, e.Class)
+	}
+	return nil
+}
+
+// soleThread: where the first thread has ended, others may go on.
+func soleThread(pid int) bool {
+	all, err := live.Threads(pid)
+	return err != nil || len(all) == 1
+}
+
+// Denied says why a process may not be read.
+func Denied(pid int) error {
+	var st unix.Stat_t
+	if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) != nil {
+		return fmt.Errorf("there is no process %d", pid)
+	}
+	if uid := os.Geteuid(); uid != 0 && int(st.Uid) != uid {
+		return fmt.Errorf("process %d belongs to user %d and we are %d: run seedwalk as that user or as root", pid, st.Uid, uid)
+	}
+	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if s := strings.TrimSpace(string(scope)); s != "" && s != "0" {
+		return fmt.Errorf("process %d may not be looked at, since kernel.yama.ptrace_scope is %s: run seedwalk as root, or sysctl kernel.yama.ptrace_scope=0", pid, s)
+	}
+	return fmt.Errorf("process %d may not be looked at: seedwalk needs CAP_SYS_PTRACE for it (docker run --cap-add SYS_PTRACE), and a seccomp filter that allows ptrace", pid)
+}

@@ -1,0 +1,29 @@
+//go:build !linux
+
+package paused
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/seedwalk/seedwalk/process/live"
+)
+
+// Snapshot is what was seen of a process's threads.
+type Snapshot struct {
+	Process *Process
+	Stacks  []Stack
+	Stops   []live.Stop
+	Names   map[uint32]string
+}
+
+// instead is what else shows them.
+var instead = map[string]string{"windows": ", and on Windows seedwalk record --pid PID --duration 2s shows what each thread of a .NET 10 process does"}[runtime.GOOS]
+
+// LookAt refuses: threads are stopped on Linux only.
+func LookAt(int, []int) (*Snapshot, error) {
+	return nil, errors.New("threads of a running process are looked at on Linux; a core of one (--core) anywhere" + instead)
+}
+
+// LookAtTasks refuses as LookAt does.
+func LookAtTasks(pid int, tids []int) (*Snapshot, error) { return LookAt(pid, tids) }

@@ -1,0 +1,154 @@
+package paused
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/objects"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+type managedLock struct {
+	kind   LockKind
+	typ    string
+	calls  string   // functions that wait begin so
+	owners []string // fields with the thread that holds the lock
+	nobody uint32   // in them
+	kernel bool     // the fields have the kernel's number of the thread, else the runtime's
+}
+
+// managedLocks are the locks that are managed objects.
+//
+// Source: dotnet/runtime release/9.0, System.Private.CoreLib Lock.cs, ReaderWriterLockSlim.cs.
+var managedLocks = []managedLock{
+	{SlimLock, "System.Threading.Lock", "System.Threading.Lock.", []string{"_owningThreadId"}, 0, true},
+	{ReaderWriter, "System.Threading.ReaderWriterLockSlim", "System.Threading.ReaderWriterLockSlim.", []string{"_writeLockOwnerId", "_upgradeLockOwnerId"}, 1<<32 - 1, false},
+}
+
+// managedWaiter is a thread that waits for one of managedLocks, with its stack up to the
+// function that wants the lock.
+type managedWaiter struct {
+	waiter
+	lock *managedLock
+}
+
+// waitsManaged notes a thread that waits for one of managedLocks.
+func (s *Process) waitsManaged(th *Thread, st *Stack) {
+	lock := slices.IndexFunc(managedLocks, func(l managedLock) bool { return waitsIn(st.Frames, l.calls) })
+	if lock < 0 {
+		return
+	}
+	last := slices.IndexFunc(st.Frames, func(f StackFrame) bool { return f.Kind == unwind.KindManaged && !strings.HasPrefix(f.Name, "System.") })
+	if last < 0 {
+		last = len(st.Frames) - 1
+	}
+	from, end := th.Regs.SP()-th.Stack.Addr, st.Frames[last].SP-th.Stack.Addr
+	if end = min(end, from+maxNative, uint64(len(th.Stack.Data))); from > end {
+		return
+	}
+	data := slices.Clone(th.Stack.Data[from:end])
+	s.managed = append(s.managed, managedWaiter{waiter{tid: th.TID, at: th.Regs.SP(), data: data, regs: th.Regs}, &managedLocks[lock]})
+}
+
+// waitsIn reports whether a stack is of a thread that waits in a function whose name begins so.
+func waitsIn(frames []StackFrame, calls string) bool {
+	const near = 12 // frames: the wait itself, native and managed
+	return slices.ContainsFunc(frames[min(1, len(frames)):min(near, len(frames))], func(f StackFrame) bool {
+		return f.Kind == unwind.KindManaged && strings.HasPrefix(f.Name, calls)
+	})
+}
+
+// managedOwners finds the locks of s.managed and their owners. Where the heap cannot be read,
+// a lock has its kind only.
+func (s *Process) managedOwners() map[uint32]Lock {
+	out := map[uint32]Lock{}
+	if len(s.managed) == 0 {
+		return out
+	}
+	heap, types := locks{s.target}.openHeap()
+	for i := range s.managed {
+		w := &s.managed[i]
+		out[w.tid] = Lock{Kind: w.lock.kind}
+		if heap == nil {
+			continue
+		}
+		o, ok := locks{s.target}.lockIn(heap, types, w)
+		if owner := (locks{s.target}).ownerOf(&o, w); ok && w.stays(s.target) {
+			out[w.tid] = Lock{w.lock.kind, o.Addr, owner}
+		}
+	}
+	s.managed = nil
+	return out
+}
+
+// openHeap opens the managed heap, nil if it cannot be read.
+func (t locks) openHeap() (*objects.Heap, *objects.Types) {
+	if t.Tables == nil || !t.Tables.Proven() || t.Names == nil {
+		return nil, nil
+	}
+	types, err := objects.NewTypes(t.Mem, t.Tables.Descriptor(), t.Names)
+	heap, ok := objects.OpenHeap(t.Mem, t.Tables.DebuggerGlobals())
+	if err != nil || !ok || !heap.Read() {
+		return nil, nil
+	}
+	return heap, types
+}
+
+// lockIn finds the only lock of the wanted type that a waiter's stack refers to.
+func (t locks) lockIn(heap *objects.Heap, types *objects.Types, w *managedWaiter) (found objects.Object, ok bool) {
+	data := withRegisters(w.data, &w.regs)
+	for i := 0; i+8 <= len(data); i += 8 {
+		at := binary.LittleEndian.Uint64(data[i:])
+		if ok && at == found.Addr || !heap.Holds(at) {
+			continue
+		}
+		o, is := types.Load(t.Mem, at)
+		if !is || !o.Type.Is(w.lock.typ) {
+			continue
+		}
+		if ok {
+			return found, false
+		}
+		found, ok = o, true
+	}
+	return found, ok
+}
+
+// ownerOf is the thread that holds a lock, 0 if nobody is recorded.
+func (t locks) ownerOf(o *objects.Object, w *managedWaiter) uint32 {
+	if o.Type == nil {
+		return 0
+	}
+	for _, name := range w.lock.owners {
+		id := o.Uint32(name)
+		if id == 0 || id == w.lock.nobody {
+			continue
+		}
+		owner := uint32(0)
+		if !w.lock.kernel {
+			owner = t.managedThread(id)
+		} else if tid, ok := t.Threads.Outer(id); ok && t.Threads.Objects[tid] != 0 {
+			owner = tid
+		}
+		if owner != 0 && owner != w.tid {
+			return owner
+		}
+	}
+	return 0
+}
+
+// managedThread is the thread with a number of the runtime's, 0 if there is none.
+func (t locks) managedThread(number uint32) uint32 {
+	off, ok := t.Tables.Descriptor().Offset("Thread", "Id")
+	if !ok {
+		return 0
+	}
+	for tid, object := range t.Threads.Objects {
+		var id [4]byte
+		if t.Mem.ReadAt(id[:], object+uint64(off)) && binary.LittleEndian.Uint32(id[:]) == number {
+			return tid
+		}
+	}
+	return 0
+}

@@ -1,0 +1,224 @@
+package paused
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// The runtime's table of sync blocks (dotnet/runtime src/coreclr/vm/syncblk.h). An
+// entry begins with its SyncBlock, and that with its lock, the AwareLock: its state,
+// how often it is held, the thread that does, that one's number in the kernel, a
+// count, and the entry's own index. The descriptor publishes the table, the entry's
+// size and where the lock ends; the rest is supposed, and each block proves it: its
+// index is its own, and its thread is in the list under the kernel's number.
+const (
+	lockState   = 0
+	lockThread  = 8
+	lockTID     = 16
+	lockIndex   = 28
+	lockSize    = 56 // .NET 9 and 10
+	indexBits   = 1<<26 - 1
+	stateLocked = 1
+	stateWaits  = 6 // bits below the count of waiters
+)
+
+// Bounds of the table: entries, and those that are not in use one after the other.
+const (
+	maxBlocks = 1 << 20
+	maxUnused = 1 << 12
+	blockStep = 256 // entries read at once
+)
+
+// locks finds the locks of a process.
+type locks struct{ *target.Process }
+
+// monitor is a SyncBlock whose lock is held while others wait for it.
+type monitor struct {
+	at      uint64
+	owner   uint32
+	waiters int
+}
+
+// monitors lists the locks of managed objects for which threads wait, by address.
+func (t locks) monitors() map[uint64]monitor {
+	table, size, ok := t.syncTable()
+	if !ok {
+		return nil
+	}
+	out := map[uint64]monitor{}
+	b := make([]byte, blockStep*size)
+	unused := 0
+	for first := uint64(0); first < maxBlocks; first += blockStep {
+		n := uint64(t.Mem.ReadSome(b, table+first*size)) / size
+		for i := range n {
+			at := binary.LittleEndian.Uint64(b[i*size:])
+			if at == 0 {
+				if unused++; unused > maxUnused {
+					return out
+				}
+				continue
+			}
+			unused = 0
+			m, ok := t.monitor(at, first+i)
+			if !ok {
+				return out // behind the table's end
+			}
+			if m.waiters > 0 && m.owner != 0 {
+				out[at] = m
+			}
+		}
+		if n < blockStep {
+			break
+		}
+	}
+	return out
+}
+
+// syncTable is where the table stands, and its entries' size.
+func (t locks) syncTable() (table, size uint64, ok bool) {
+	if t.Tables == nil || !t.Tables.Proven() {
+		return 0, 0, false
+	}
+	variable, ok1 := t.Tables.Global("SyncTableEntries")
+	d := t.Tables.Descriptor()
+	entry, ok2 := d.Offset("SyncTableEntry", "!")
+	block, ok3 := d.Offset("SyncTableEntry", "SyncBlock")
+	end, ok4 := d.Offset("SyncBlock", "InteropInfo")
+	if !ok1 || !ok2 || !ok3 || !ok4 || block != 0 || entry < 8 || entry > 64 || end != lockSize {
+		return 0, 0, false
+	}
+	table = t.Threads.Word(variable)
+	return table, uint64(entry), table != 0
+}
+
+// monitor reads the block of an entry; false if it is none. One that is not held has
+// no owner.
+func (t locks) monitor(at, index uint64) (m monitor, ok bool) {
+	var b [lockSize]byte
+	if at&7 != 0 || !t.Mem.ReadAt(b[:], at) || uint64(binary.LittleEndian.Uint32(b[lockIndex:])&indexBits) != index {
+		return m, false
+	}
+	state := binary.LittleEndian.Uint32(b[lockState:])
+	m = monitor{at: at, waiters: int(state >> stateWaits)}
+	tid := binary.LittleEndian.Uint64(b[lockTID:])
+	if state&stateLocked == 0 || tid>>31 != 0 {
+		return m, true
+	}
+	if ours, ok := t.Threads.Outer(uint32(tid)); ok && t.holds(ours, b[lockThread:]) {
+		m.owner = ours
+	}
+	return m, true
+}
+
+// holds reports whether a lock's holder is a thread: .NET 9 keeps its Thread there,
+// .NET 10 its managed number.
+func (t locks) holds(tid uint32, holder []byte) bool {
+	object := t.Threads.Objects[tid]
+	if object == 0 {
+		return false
+	}
+	number, ok := t.Tables.Descriptor().Offset("Thread", "Id")
+	var id [4]byte
+	return binary.LittleEndian.Uint64(holder) == object || ok && t.Mem.ReadAt(id[:], object+uint64(number)) &&
+		binary.LittleEndian.Uint32(id[:]) != 0 && string(id[:]) == string(holder[:4])
+}
+
+// waiter is a thread that waits in native code below a managed frame.
+type waiter struct {
+	tid  uint32
+	at   uint64 // of the native frames' bytes
+	data []byte
+	regs context.Registers
+	in   string // the managed method
+}
+
+// maxNative bounds the native frames of a wait, bytes.
+const maxNative = 64 << 10
+
+// waits keeps the native frames of a thread that waits at a futex.
+func (th *Thread) waits(s *Stack) (w waiter, ok bool) {
+	if !th.word.ok {
+		return w, false
+	}
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		if f.Kind != unwind.KindManaged {
+			continue
+		}
+		off := th.Regs.SP() - th.Stack.Addr
+		end := f.SP - th.Stack.Addr
+		if i == 0 || end > uint64(len(th.Stack.Data)) || off > end || end-off > maxNative {
+			return w, false
+		}
+		return waiter{th.TID, th.Regs.SP(), append([]byte(nil), th.Stack.Data[off:end]...), th.Regs, f.Name}, true
+	}
+	return w, false
+}
+
+// names lists the monitors whose address is in a waiter's native frames. A thread
+// that waits to enter one has it there, since it goes on with it; other addresses may
+// have been left there.
+func (w *waiter) names(all map[uint64]monitor) (out []uint64) {
+	if strings.HasPrefix(w.in, "System.Threading.Monitor.Wait") || strings.HasPrefix(w.in, "System.Threading.Monitor.ObjWait") {
+		return nil // it has given the monitor back
+	}
+	seen := map[uint64]bool{}
+	word := func(v uint64) {
+		if _, ok := all[v]; ok && !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	for i := 0; i+8 <= len(w.data); i += 8 {
+		word(binary.LittleEndian.Uint64(w.data[i:]))
+	}
+	regs := w.regs.AMD64.GPR[:]
+	if w.regs.Arch == context.ArchARM64 {
+		regs = w.regs.ARM64.X[:]
+	}
+	for _, v := range regs {
+		word(v)
+	}
+	return out
+}
+
+// stays reports whether the thread has not moved since, as far as its frames tell.
+func (w *waiter) stays(t *target.Process) bool {
+	b := make([]byte, len(w.data))
+	return t.Mem.ReadAt(b, w.at) && string(b) == string(w.data)
+}
+
+// entered finds the monitor that each waiter wants: where as many threads have the
+// address of one in their frames as it counts waiters, and still have it after that was
+// read, they are the ones. A thread with two such addresses is not judged.
+func (t locks) entered(waiters []waiter) map[uint32]Lock {
+	out := map[uint32]Lock{}
+	if len(waiters) == 0 {
+		return out
+	}
+	t.Threads.Read()
+	all := t.monitors()
+	by, several := map[uint64][]*waiter{}, map[uint32]bool{}
+	for i := range waiters {
+		names := waiters[i].names(all)
+		several[waiters[i].tid] = len(names) > 1
+		for _, at := range names {
+			by[at] = append(by[at], &waiters[i])
+		}
+	}
+	for at, who := range by {
+		if len(who) != all[at].waiters {
+			continue
+		}
+		for _, w := range who {
+			if !several[w.tid] && w.stays(t.Process) {
+				out[w.tid] = Lock{Monitor, at, all[at].owner}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,337 @@
+package paused
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/seedwalk/seedwalk/clr/metadata"
+	"github.com/seedwalk/seedwalk/clr/tasks"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/elf"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/symbol"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// Process is a process whose threads are looked at one by one while they stand: a
+// running one by a debugger's means, or a core.
+type Process struct {
+	Reread func() []live.Mapping // the mappings as they are now; nil if they cannot change
+
+	target *target.Process
+	walker *walk.Walker
+	names  map[*elf.File]*symbol.Table
+
+	waiters []waiter
+	managed []managedWaiter
+
+	keep  bool // stacks are kept for Tasks
+	moves bool // the process runs on
+	kept  []tasks.Stack
+}
+
+// Thread is what was read of a thread while it stood.
+type Thread struct {
+	TID     uint32
+	Regs    context.Registers
+	Partial bool // only sp and ip are known
+	Stack   memory.Run
+	Cut     bool // the copy ends before the stack does
+	Extra   []byte
+	word    lockWord
+}
+
+// StackFrame is a frame with its names.
+type StackFrame struct {
+	merge.Frame
+	Name   string         // "" if nothing covers it
+	Module string         // path of a native image, or an assembly's name
+	Offset uint64         // in a native image
+	Source metadata.Place // of managed code that has a Portable PDB
+}
+
+// Stack is a thread's, leaf first. Gap says why it is not whole.
+type Stack struct {
+	TID    uint32
+	Frames []StackFrame
+	Gap    merge.Gap
+	At     uint64 // where the walk ended that left a gap
+	Lock   Lock   // that the thread waits for; Locks fills it in
+	// Cooperative: the runtime counts the thread as running managed code, so that a
+	// collection waits for it. Locks fills it in.
+	Cooperative bool
+}
+
+// newPausedProcessOf is NewPausedProcess of a running process, whose files are read too.
+func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Process {
+	s := New(a, mem, loader, maps)
+	if s.target.File = target.FilesOf(pid); s.target.Names != nil {
+		s.target.Names.File = s.target.File
+	}
+	return s
+}
+
+// New prepares the walks of the threads of a process of architecture a.
+func New(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Process {
+	s := &Process{target: target.New(0, a, mem, loader), walker: walk.New(a), names: map[*elf.File]*symbol.Table{}}
+	s.walker.Unproven = s.target.Unproven
+	s.Set(maps)
+	if s.target.Tables != nil {
+		s.walker.SetHijackStub(s.target.HijackStub())
+		s.target.Threads.Read()
+	}
+	return s
+}
+
+// Over prepares the walks of the threads of a process that is sampled too.
+func Over(t *target.Process, w *walk.Walker) *Process { return &Process{target: t, walker: w} }
+
+func (s *Process) Set(maps []live.Mapping) {
+	s.target.Set(maps)
+	s.walker.Unmanaged.SetTable(s.target.Table)
+	s.use()
+}
+
+// use has the walker look into the runtime's tables if they are proven.
+func (s *Process) use() {
+	if s.walker.Code = nil; s.target.Tables != nil && s.target.Tables.MapProven() {
+		s.walker.Code = walk.CodeOf(s.target.Tables, s.target.Steps)
+	}
+}
+
+// Modules are the images as of the last walk.
+func (s *Process) Modules() *module.Table { return s.target.Table }
+
+// Runtime reports whether a runtime was found that can be read; why not, if it is
+// there.
+func (s *Process) Runtime() (found bool, why string) { return s.target.Tables != nil, s.target.Why }
+
+// How much of a stack is copied at most: of one whose end is known, of another
+// (a coroutine's in a heap), and of the runtime's Thread.
+const (
+	maxPausedStack = 64 << 20
+	maxUnknown     = 256 << 10
+	extraPaused    = 256
+)
+
+// Read copies a thread's stack, while it stands.
+func (s *Process) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
+	th := Thread{TID: tid, Regs: *r}
+	th.Stack, th.Cut = s.copyStack(r.SP(), st.Base)
+	if o := s.target.Threads.Objects[tid]; o != 0 {
+		b := make([]byte, extraPaused)
+		th.Extra = b[:s.target.Mem.ReadSome(b, o)]
+	}
+	if s.keep {
+		s.kept = append(s.kept, tasks.Stack{TID: tid, Data: withRegisters(th.Stack.Data, r)})
+	}
+	return th
+}
+
+// copyStack copies from the red zone below sp to the stack's end.
+func (s *Process) copyStack(sp, base uint64) (run memory.Run, cut bool) {
+	m := s.target.Mapping(sp)
+	if m == nil {
+		return run, false
+	}
+	from, end, limit := max(sp-walk.RedZone, m.Start), m.End, uint64(maxUnknown)
+	switch {
+	case base > sp && base < end:
+		end, limit = base, maxPausedStack
+	case m.Path == "[stack]":
+		limit = maxPausedStack
+	}
+	size := min(end-from, limit)
+	b := make([]byte, min(size, walk.FirstStack))
+	n := 0
+	for {
+		got := s.target.Mem.ReadSome(b[n:], from+uint64(n))
+		n += got
+		if n < len(b) || uint64(n) >= size {
+			return memory.Run{Addr: from, Data: b[:n]}, uint64(n) < end-from
+		}
+		b = append(b, make([]byte, min(len(b), int(size)-n))...)
+	}
+}
+
+// SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing.
+func (s *Process) SetIncomplete() {
+	if s.target.Tables != nil {
+		s.target.Tables.SetIncomplete()
+	}
+}
+
+// Verify lets the runtime's tables prove their layout before stacks are walked.
+func (s *Process) Verify() {
+	s.target.Verify()
+	s.use()
+}
+
+// verifySoon is Verify of a running process.
+func (s *Process) verifySoon() {
+	s.target.VerifySoon()
+	s.use()
+}
+
+// Walk walks and names a thread's stack.
+func (s *Process) Walk(th *Thread) Stack {
+	c := walk.Capture{TID: th.TID, Regs: th.Regs, Stack: th.Stack, Cut: th.Cut, Partial: th.Partial, Extra: th.Extra}
+	frames, gap := s.follow(&c)
+	if gap != merge.GapNone && s.Reread != nil {
+		s.Set(s.Reread())
+		frames, gap = s.follow(&c)
+	}
+	out := Stack{TID: th.TID, Gap: gap}
+	if gap != merge.GapNone {
+		out.At = s.walker.Regs.IP()
+	}
+	for i := range frames {
+		if frames[i].Kind != unwind.KindGap {
+			out.Frames = append(out.Frames, s.named(&frames[i]))
+		}
+	}
+	out.endInGo()
+	if len(out.Frames) > 0 && s.target.Threads.Numbers != nil {
+		leaf := &out.Frames[0]
+		out.Lock = th.word.native(th.TID, s.target.Threads.Numbers, leaf.Name, leaf.Module)
+		if w, ok := th.waits(&out); ok && out.Lock.Kind == NoLock {
+			s.waiters = append(s.waiters, w)
+		}
+		if out.Lock.Kind == NoLock {
+			s.waitsManaged(th, &out)
+		}
+	}
+	return out
+}
+
+// endInGo ends a stack where Go's runtime does: its unwind data do not say that nobody
+// has called these functions, and lead on into what is no frame. (Of those in which a
+// goroutine waits for what runs on another stack, this is not said.)
+//
+// Source: the functions marked TOPFRAME in Go's src/runtime/asm_amd64.s, and mcall, which
+// begins anew on a thread's own stack.
+func (s *Stack) endInGo() {
+	if s.Gap == merge.GapNone {
+		return
+	}
+	for i := range s.Frames {
+		switch strings.TrimSuffix(s.Frames[i].Name, ".abi0") {
+		case "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall":
+			s.Frames, s.Gap, s.At = s.Frames[:i+1], merge.GapNone, 0
+			return
+		}
+	}
+}
+
+// SetThreads tells how the process numbers its threads. Without it no owner of a lock
+// is looked for.
+func (s *Process) SetThreads(n target.Numbering) { s.target.Threads.Numbers = n }
+
+// Locks says of walked threads which monitor of the runtime's they want to enter.
+func (s *Process) Locks(stacks []Stack) {
+	found, managed := locks{s.target}.entered(s.waiters), s.managedOwners()
+	for i := range stacks {
+		if l, ok := found[stacks[i].TID]; ok {
+			stacks[i].Lock = l
+		} else if l, ok := managed[stacks[i].TID]; ok {
+			stacks[i].Lock = l
+		}
+		stacks[i].Cooperative = s.target.Cooperative(stacks[i].TID)
+	}
+	s.waiters = nil
+}
+
+// maxStacks bounds the stacks that one thread stands on: a signal's, a fibre's, those of
+// a program that grows its stack in pieces.
+const maxStacks = 8
+
+// follow walks from stack to stack: a handler's may be another than its thread's.
+func (s *Process) follow(c *walk.Capture) (frames []merge.Frame, gap merge.Gap) {
+	c.More = nil
+	for range maxStacks {
+		frames, gap, _ = s.walker.Walk(c)
+		at, ok := s.elsewhere(c, gap)
+		if !ok {
+			break
+		}
+		next, _ := s.copyStack(at, 0)
+		if len(next.Data) == 0 || overlaps(c, next) || !s.unchanged(c) {
+			break
+		}
+		c.More = append(c.More, next)
+	}
+	return frames, gap
+}
+
+// elsewhere is where the stack may go on that a walk has left with this gap: at the
+// frame's stack pointer, if that is of none that was copied, or at its frame pointer, if
+// that is of another mapping. There a function keeps where it was that has gone over to
+// another stack; the walker judges.
+func (s *Process) elsewhere(c *walk.Capture, gap merge.Gap) (at uint64, ok bool) {
+	sp, fp := s.walker.Regs.SP(), s.walker.Regs.FP()
+	switch gap {
+	case merge.GapUnreadable, merge.GapTruncated, merge.GapNoProgress:
+	default:
+		return 0, false
+	}
+	if !c.Holds(sp) {
+		return sp, gap != merge.GapNoProgress
+	}
+	own, other := s.target.Mapping(sp), s.target.Mapping(fp)
+	return fp, own != nil && other != nil && own.Start != other.Start && !c.Holds(fp)
+}
+
+func overlaps(c *walk.Capture, r memory.Run) bool {
+	for _, o := range append([]memory.Run{c.Stack}, c.More...) {
+		if r.Addr < o.End() && o.Addr < r.End() {
+			return true
+		}
+	}
+	return false
+}
+
+// unchanged reports whether the thread has not moved since its stack was copied,
+// as far as the bytes that it would write first tell.
+func (s *Process) unchanged(c *walk.Capture) bool {
+	b := make([]byte, min(len(c.Stack.Data), 4096))
+	return s.target.Mem.ReadAt(b, c.Stack.Addr) && bytes.Equal(b, c.Stack.Data[:len(b)])
+}
+
+// named gives a frame its names.
+func (s *Process) named(f *merge.Frame) StackFrame {
+	out := StackFrame{Frame: *f}
+	if f.Function != 0 {
+		name, module, stub, _ := s.target.MethodAt(f.IP)
+		if out.Name, out.Module = name, module; stub {
+			out.Kind = unwind.KindStub
+		}
+		out.Source, _ = s.target.PlaceAt(unwind.Address{IP: f.IP, Exact: f.Exact}.Lookup())
+		return out
+	}
+	if f.Module < 0 {
+		return out
+	}
+	m := s.target.Table.At(int(f.Module))
+	out.Module, out.Offset = m.Path, f.IP-m.Bias
+	if m.ELF == nil {
+		return out
+	}
+	table := s.names[m.ELF]
+	if table == nil {
+		table = symbol.ELF(m.ELF, m.Path, symbol.DefaultDebugDirs)
+		s.names[m.ELF] = table
+	}
+	at := out.Offset
+	if !f.Exact {
+		at--
+	}
+	if name, _, ok := table.Find(at); ok {
+		out.Name = symbol.Demangle(name)
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+package paused
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+var programWalks = flag.Int("programwalks", 60, "how many stacks of each program of others TestPausedPrograms walks at least")
+
+// program is one of somebody else's, or of another language.
+type program struct {
+	name  string
+	argv  func(t *testing.T, dir string) []string
+	input string                                     // that it answers with a line
+	wrong func(names []string, gap merge.Gap) string // what cannot be of a stack, by its frames' names, leaf first
+}
+
+const inPython = `
+import sys
+def deep(n):
+    return deep(n - 1) + 1 if n else 0
+print("ready", flush=True)
+while True: sorted([3, 1, 2], key=lambda x: deep(10))
+`
+
+var programs = []program{
+	{"python", func(t *testing.T, _ string) []string { return []string{found(t, "python3"), "-c", inPython} }, "", endsAt("_start", "clone3")},
+	{"node", func(t *testing.T, _ string) []string {
+		return []string{found(t, "node"), "-e", `setInterval(() => {}, 1000); console.log("ready")`}
+	}, "", endsAt("_start", "clone3")},
+	{"git", func(t *testing.T, dir string) []string {
+		git := found(t, "git")
+		if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
+			t.Skipf("SKIPPED-CHECK: %v: %s", err, out)
+		}
+		return []string{git, "-C", dir, "cat-file", "--batch"}
+	}, "x\n", endsAt("_start", "clone3")},
+	{"Go", func(t *testing.T, dir string) []string {
+		exe := filepath.Join(dir, "goroutines")
+		cmd := exec.Command(found(t, "go"), "build", "-o", exe, "testdata/goroutines/main.go")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return []string{exe}
+	}, "", wrongInGo},
+}
+
+func found(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no " + name)
+	}
+	return path
+}
+
+// endsAt: every stack is whole and ends at one of these.
+func endsAt(roots ...string) func([]string, merge.Gap) string {
+	return func(names []string, gap merge.Gap) string {
+		n := len(names)
+		stripped := n > 1 && names[n-2] == "__libc_start_main" && names[n-1] == ""
+		if gap != merge.GapNone || n == 0 || !stripped && !slices.Contains(roots, names[n-1]) {
+			return "it does not end where threads begin"
+		}
+		return ""
+	}
+}
+
+// wrongInGo: the program's own functions call each other in one order, and begin where
+// goroutines do; every stack is whole but of a thread that has gone over to another one
+// for a while.
+func wrongInGo(names []string, gap merge.Gap) string {
+	if gap != merge.GapNone {
+		if !slices.ContainsFunc(names, func(n string) bool {
+			return strings.HasPrefix(n, "runtime.systemstack") || strings.HasPrefix(n, "runtime.morestack") || strings.HasPrefix(n, "runtime.sig")
+		}) {
+			return "it does not end where goroutines begin"
+		}
+		return ""
+	}
+	var own []string
+	for i, n := range slices.Backward(names) {
+		switch {
+		case strings.HasPrefix(n, "main."):
+			own = append(own, n)
+		case len(own) == 0 && i > 0 && strings.HasPrefix(names[i-1], "main.") && !strings.HasPrefix(n, "runtime.goexit") && n != "runtime.main":
+			return "its functions are called by " + n
+		}
+	}
+	if len(own) > 0 && own[0] == "main.main" {
+		own = own[1:]
+	}
+	if order := []string{"main.work", "main.alpha", "main.beta", "main.gamma"}; len(own) > len(order) || !slices.Equal(own, order[:len(own)]) {
+		return "its functions call each other otherwise"
+	}
+	return ""
+}
+
+// start starts a program and waits until it answers.
+func (p *program) start(t *testing.T) (pid int) {
+	t.Helper()
+	argv := p.argv(t, tempdir.New(t))
+	cmd := exec.Command(argv[0], argv[1:]...)
+	in, _ := cmd.StdinPipe()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skip("SKIPPED-CHECK: " + err.Error())
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	in.Write([]byte(p.input))
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Skipf("SKIPPED-CHECK: %s does not answer: %q %v", p.name, line, err)
+	}
+	return cmd.Process.Pid
+}
+
+// gdbCaller is a frame of gdb's that has left an address.
+type gdbCaller struct {
+	ip   uint64
+	name string
+}
+
+var gdbAnyFrame = regexp.MustCompile(`(?m)^#\d+ +(?:0x([0-9a-f]+) in )?([^ (]*)`)
+
+// gdbCallers are those of a backtrace as far as gdb knows functions; all reports whether
+// that is to the end. A frame without an address is what the one before it was inlined
+// into.
+func gdbCallers(part string) (out []gdbCaller, all bool) {
+	for i, f := range gdbAnyFrame.FindAllStringSubmatch(part, -1) {
+		switch ip, _ := strconv.ParseUint(f[1], 16, 64); {
+		case i > 0 && f[1] == "":
+			out[len(out)-1].name = f[2]
+		case i > 0 && f[2] == "??":
+			return out[1:], false
+		default:
+			out = append(out, gdbCaller{ip, f[2]})
+		}
+	}
+	return out[min(1, len(out)):], true
+}
+
+// halt stops a process, and waits until all its threads stand.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	syscall.Kill(pid, syscall.SIGSTOP)
+	for range 1000 {
+		tids, _ := live.Threads(pid)
+		if !slices.ContainsFunc(tids, func(tid int) bool { state, _ := stateOf(t, tid); return state != "T" }) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("it does not stop")
+}
+
+// addressesOfGDB: the callers in every stack are in gdb's backtrace, in this order, as
+// far as gdb knows a function there, and have its names. It shows more: calls that left
+// no frame behind, as the debug information tells.
+func addressesOfGDB(t *testing.T, pid int, l *Snapshot) {
+	t.Helper()
+	cmd := exec.Command(found(t, "gdb"), "-nx", "-batch", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex", "thread apply all bt", "-p", strconv.Itoa(pid))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	seen, compared := 0, 0
+	for part := range strings.SplitSeq(string(out), "\nThread ") {
+		tid, at := 0, strings.Index(part, "(LWP ")
+		if at < 0 {
+			continue
+		}
+		fmt.Sscanf(part[at:], "(LWP %d", &tid)
+		j := slices.IndexFunc(l.Stacks, func(s Stack) bool { return int(s.TID) == tid })
+		if j < 0 {
+			t.Errorf("gdb has a thread %d", tid)
+			continue
+		}
+		seen++
+		if strings.Contains(part, "<signal handler called>") {
+			continue // gdb shows no address of the frames that meet there
+		}
+		theirs, all := gdbCallers(part)
+		for k, f := range l.Stacks[j].Frames[1:] {
+			i := slices.IndexFunc(theirs, func(c gdbCaller) bool { return c.ip == f.IP })
+			if i < 0 && !all && len(theirs) == 0 {
+				break
+			}
+			if i < 0 || f.Name != "" && !alias(f.Name, theirs[i].name) {
+				t.Errorf("thread %d: %#x %q, caller %d, is not gdb's\n%s", tid, f.IP, f.Name, k+1, part)
+				break
+			}
+			theirs = theirs[i+1:]
+			compared++
+		}
+	}
+	if t.Logf("gdb: %d threads, %d callers", seen, compared); seen != len(l.Stacks) || compared < 2*seen {
+		t.Errorf("gdb showed %d of %d threads\n%s", seen, len(l.Stacks), out)
+	}
+}
+
+// Programs of others, of other languages: their stacks are whole and can be, again
+// and again while they run, and stopped they are what gdb sees.
+func TestPausedPrograms(t *testing.T) {
+	for _, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			pid := p.start(t)
+			look(t, pid)
+			mem, _ := live.OpenProcess(pid)
+			defer mem.Close()
+			maps, _ := live.Maps(pid)
+			paused := New(context.ArchAMD64, mem, live.NewLoader(pid), maps)
+			walks, whole, wrong := 0, 0, 0
+			for walks < *programWalks {
+				tids, _ := live.Threads(pid)
+				var th Thread
+				live.StopEach(tids, func(tid int, r *context.Registers, s live.Stood) { th = paused.Read(uint32(tid), r, s) }, func(live.Stop) {
+					s := paused.Walk(&th)
+					if walks++; s.Gap == merge.GapNone {
+						whole++
+					}
+					var names []string
+					for _, f := range s.Frames {
+						names = append(names, f.Name)
+					}
+					if why := p.wrong(names, s.Gap); why != "" {
+						if wrong++; wrong < 4 {
+							t.Errorf("thread %d: %s: %v at %#x, %q", s.TID, why, s.Gap, s.At, names)
+						}
+					}
+				})
+			}
+			t.Logf("%d walks, %d whole, %d wrong", walks, whole, wrong)
+			halt(t, pid)
+			addressesOfGDB(t, pid, look(t, pid))
+		})
+	}
+}

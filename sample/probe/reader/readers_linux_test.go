@@ -1,0 +1,89 @@
+package reader
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seedwalk/seedwalk/sample/probe"
+)
+
+// A thread's status says whether it can be asked, and whether it is one of the runtime's
+// that no wait is ended for.
+func TestRank(t *testing.T) {
+	status := func(name, state, blocked, filter string) string {
+		return "Name:\t" + name + "\nState:\t" + state + "\nSigBlk:\t" + blocked + "\nSeccomp:\t" + filter + "\nSeccomp_filters:\t3\n"
+	}
+	for _, c := range []struct {
+		name, status string
+		want         ranked
+	}{
+		{"best", status(".NET SynchManag", "S (sleeping)", "0000000000000000", "0"), ranked{tid: 7}},
+		{"second", status(".NET Finalizer", "R (running)", "0000000000000000", "0"), ranked{tid: 7, rank: 1}},
+		{"the program's", status("worker", "S (sleeping)", "0000000000400000", "2"), ranked{tid: 7, rank: 3, blocked: 1 << 22, filtered: true}},
+		{"ended", status("worker", "Z (zombie)", "0000000000000000", "0"), ranked{tid: 7, rank: 3, ended: true}},
+		{"nothing", "", ranked{tid: 7, rank: 3}},
+	} {
+		if got := rank(7, c.status); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// Every thread of a process is asked by a signal that the probe has, no other. A process
+// without the probe's handlers, or that has ended, is not the one that was opened.
+func TestAnswerers(t *testing.T) {
+	pid := strconv.Itoa(os.Getpid())
+	urgent := int(unix.SIGURG) // which Go's runtime takes
+	c := &Readers{pid: pid, sig: func() (int, int) { return urgent, 0 }}
+	a, ok := c.Reader(0)
+	if !ok || a.Signal != urgent || a.TID == 0 || !c.First(a.TID) {
+		t.Errorf("%+v, %v", a, ok)
+	}
+	seen := map[uint32]bool{}
+	for i := range c.list {
+		seen[c.list[i].TID] = true
+	}
+	tasks, _ := os.ReadDir("/proc/self/task")
+	if len(seen) != len(c.list) || len(seen) == 0 || len(seen) > len(tasks) {
+		t.Errorf("%d threads listed %d times, of %d", len(seen), len(c.list), len(tasks))
+	}
+	if _, ok := c.Reader(len(c.list)); ok {
+		t.Error("there is one behind the last")
+	}
+	both := &Readers{pid: pid, sig: func() (int, int) { return urgent, 50 }}
+	both.choose()
+	if n := slices.IndexFunc(both.list, func(a probe.Reader) bool { return a.Signal == 50 }); n < 1 || n > bestFew {
+		t.Errorf("the other signal is tried as number %d", n)
+	}
+	if !c.Living() {
+		t.Error("this process is not there")
+	}
+	cmd := exec.Command("sleep", "100")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	other := &Readers{pid: strconv.Itoa(cmd.Process.Pid), sig: c.sig}
+	time.Sleep(10 * time.Millisecond)
+	if other.Living() {
+		t.Error("a program without our handlers is taken for the one that was opened")
+	}
+	if _, ok := other.Reader(0); !ok {
+		t.Error("SIGURG, which does no harm, is not sent")
+	}
+	other.sig = func() (int, int) { return 0, 50 }
+	other.choose()
+	if _, ok := other.Reader(0); ok || len(other.list) != 1 {
+		t.Error("a program without our handlers is sent a signal that ends it")
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if _, ok := other.Reader(0); ok {
+		t.Error("a process that has ended is asked")
+	}
+}

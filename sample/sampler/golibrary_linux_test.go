@@ -1,0 +1,88 @@
+package sampler
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// ownTable is of this process: its program is of Go, as a library of Go is.
+func ownTable(t *testing.T) (table *module.Table, own *module.Module) {
+	t.Helper()
+	maps, err := live.Maps(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table = live.NewLoader(os.Getpid()).Table(maps)
+	for i := range table.Len() {
+		if m := table.At(i); m.Path == exe && m.ELF != nil {
+			return table, m
+		}
+	}
+	t.Fatal("this program is not among the modules")
+	return nil, nil
+}
+
+// A library of Go is named, the program itself is not, nor one of ours.
+func TestGoLibrary(t *testing.T) {
+	table, own := ownTable(t)
+	pid := os.Getppid() // another process, to which this program is a library
+	if got := GoLibrary(os.Getpid(), table); got != "" {
+		t.Errorf("%s is the program", got)
+	}
+	if got := GoLibrary(pid, table); got != own.Path {
+		t.Errorf("%q, want %q", got, own.Path)
+	}
+	path := own.Path
+	own.Path = filepath.Join(filepath.Dir(path), "libseedwalk_profiler.so")
+	if got := GoLibrary(pid, table); got != "" {
+		t.Errorf("%s is ours", got)
+	}
+	own.Path = path
+	own.ELF = nil
+	if got := GoLibrary(pid, table); got != "" {
+		t.Errorf("%s is of Go", got)
+	}
+}
+
+// A recording tells of it once, and only in a program of .NET.
+func TestBesideGo(t *testing.T) {
+	table, own := ownTable(t)
+	pid := os.Getppid()
+	for _, c := range []struct {
+		name   string
+		tables *contract.Tables
+		want   int
+	}{{"native", nil, 0}, {".NET", &contract.Tables{}, 1}} {
+		e := &Base{PID: pid, Target: &target.Process{Table: table, Tables: c.tables}, Stream: NewOutput(nil, io.Discard)}
+		for range 3 {
+			e.besideGo()
+		}
+		n := 0
+		for r := wire.NewReader(bytes.NewReader(e.Stream.Out.Bytes())); ; {
+			m, err := r.Next()
+			if err != nil {
+				break
+			}
+			if s, ok := m.(*wire.Note); ok && strings.HasPrefix(s.Text, filepath.Base(own.Path)+" is a library of Go") {
+				n++
+			}
+		}
+		if n != c.want {
+			t.Errorf("%s: told %d times", c.name, n)
+		}
+	}
+}

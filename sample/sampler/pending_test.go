@@ -1,0 +1,136 @@
+package sampler
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/sample/probe"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// What is held is a copy: the source's owner overwrites its own.
+func TestPendingCopies(t *testing.T) {
+	full := func(b byte) *Sample {
+		some := func() []byte { return bytes.Repeat([]byte{b}, 8) }
+		return &Sample{Capture: walk.Capture{Stack: memory.Run{Addr: 1, Data: some()}, Extra: some(), More: []memory.Run{{Addr: 2, Data: some()}}},
+			Event: &probe.Record{TID: uint32(b), Payload: some()}, Time: int64(b), Cpu: 3, Wall: 4}
+	}
+	var p pending
+	s := full(7)
+	if !p.Add(s) {
+		t.Fatal("no room")
+	}
+	clear(s.Stack.Data)
+	clear(s.Extra)
+	clear(s.More[0].Data)
+	clear(s.Event.Payload)
+	s.Event.TID = 0
+	held := p.Take()
+	if len(held) != 1 || len(p.Take()) != 0 {
+		t.Fatalf("%d samples held", len(held))
+	}
+	got, want := held[0], full(7)
+	for i, pair := range [][2][]byte{{got.Stack.Data, want.Stack.Data}, {got.Extra, want.Extra}, {got.More[0].Data, want.More[0].Data}, {got.Event.Payload, want.Event.Payload}} {
+		if !bytes.Equal(pair[0], pair[1]) {
+			t.Errorf("part %d is %v", i, pair[0])
+		}
+	}
+	if got.Event.TID != 7 || got.Time != 7 || got.Cpu != 3 || got.Wall != 4 || got.Stack.Addr != 1 || got.More[0].Addr != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPendingIsBounded(t *testing.T) {
+	big := Sample{Capture: walk.Capture{Stack: memory.Run{Data: make([]byte, 1<<20)}}}
+	var p pending
+	n := 0
+	for ; n < 100 && p.Add(&big); n++ {
+	}
+	if n != maxPendingBytes>>20 {
+		t.Errorf("%d MiB are held", n)
+	}
+	if p.Take(); !p.Add(&big) {
+		t.Error("no room after take")
+	}
+	p.Take()
+	for n = 0; n <= maxPending && p.Add(&Sample{}); n++ {
+	}
+	if n != maxPending {
+		t.Errorf("%d samples are held", n)
+	}
+}
+
+var never = time.Now().Add(24 * time.Hour)
+
+// A sample is held while the runtime may still be found and proven, and no longer once the
+// recording ends.
+func TestHold(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(e *Base)
+		held   bool
+	}{
+		{"no runtime yet", func(*Base) {}, true},
+		{"a native program", func(e *Base) { e.Plain = true }, false},
+		{"the recording ends", func(e *Base) { e.Ending = true }, false},
+		{"the tables are not proven", func(e *Base) { e.Target.Tables = new(contract.Tables); e.Target.VerifyAgain = never }, true},
+		{"and the process is not a native one", func(e *Base) { e.Plain, e.Target.Tables, e.Target.VerifyAgain = true, new(contract.Tables), never }, true},
+	} {
+		e := New(0, Config{RateHz: 99}, target.New(0, context.ArchAMD64, nil, nil), io.Discard)
+		c.change(&e)
+		s := Sample{Capture: walk.Capture{TID: 5}}
+		if held := e.Hold(&s); held != c.held || len(e.Pending.Samples) == 1 != c.held {
+			t.Errorf("%s: held %v", c.name, held)
+		}
+		e.Alarm.Close()
+	}
+}
+
+// A stack whose managed code cannot be read has its native frames and a gap that says why.
+func TestUnprovenCode(t *testing.T) {
+	const image, jit, stack = 0x1000_0000, 0x9000_0000, 0x7000
+	cie, frames := elfasm.AMD64CIE(), elfasm.Frames{}
+	frames.CIE(&cie)
+	frames.FDE(&cie, 0x100, 0x40)
+	table, err := cfi.Load(cfi.Sections{Arch: context.ArchAMD64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := module.NewTable(1, []module.Module{{Start: image, End: image + 0x1000, Bias: image, CFI: table}}, []memory.Range{{Start: jit, End: jit + 0x1000}})
+	for _, c := range []struct {
+		name string
+		t    target.Process
+		ra   uint64
+		want merge.Gap
+	}{
+		{"no runtime", target.Process{Table: modules}, jit + 0x10, merge.GapNoInfo},
+		{"a runtime of an unknown layout", target.Process{Table: modules, Why: "unknown"}, jit + 0x10, merge.GapUnproven},
+		{"not proven yet", target.Process{Table: modules, Tables: new(contract.Tables)}, jit + 0x10, merge.GapUnproven},
+		{"no code of a runtime", target.Process{Table: modules, Tables: new(contract.Tables)}, 0x5555, merge.GapNoInfo},
+	} {
+		w := walk.New(context.ArchAMD64)
+		w.Unmanaged.SetTable(modules)
+		w.Unproven = c.t.Unproven
+		var data []byte
+		for _, word := range []uint64{c.ra, 0, 0} {
+			data = binary.LittleEndian.AppendUint64(data, word)
+		}
+		regs := context.FromAMD64(context.AMD64{RIP: image + 0x110, Known: context.AMD64All})
+		regs.AMD64.GPR[context.RSP] = stack
+		frames, gap, _ := w.Walk(&walk.Capture{Regs: regs, Stack: memory.Run{Addr: stack, Data: data}})
+		if gap != c.want || len(frames) == 0 || frames[0].IP != image+0x110 || frames[len(frames)-1].Gap != c.want {
+			t.Errorf("%s: %v, %+v", c.name, gap, frames)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package sampler
+
+import (
+	"io"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/alarm"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
+)
+
+// Base walks the captures of one process and sends them, wherever they come
+// from.
+type Base struct {
+	Config  Config
+	PID     int
+	Target  *target.Process
+	Walker  *walk.Walker
+	Stream  *output
+	Living  func() bool // whether the process is still the one that was opened
+	Refresh func() bool // reads again what is mapped, if that is worth it
+	// readsRest reads the rest of a stack whose copy is cut; nil: it cannot be read.
+	ReadsRest func(c *walk.Capture) bool
+	Between   func() // takes what comes between rounds; nil: nothing does
+
+	Period  int64 // of a sample, nanoseconds
+	began   time.Time
+	Stopped atomic.Bool
+	Alarm   alarm.Alarm     // ends a pause
+	known   bool            // a runtime's tables have been found
+	Plain   bool            // walk without a runtime too
+	besides bool            // a library of Go has been reported
+	Extra   [extraRoom]byte // of the Thread of a blocked thread
+	Stats   stats
+	Pending pending
+	Ending  bool // nothing is walked better later
+
+	Syscalls syscalls
+}
+
+// extraRoom is how much of the runtime's Thread is read of a
+// blocked thread, bytes.
+const extraRoom = 1024
+
+func New(pid int, cfg Config, t *target.Process, to io.Writer) Base {
+	w := walk.New(t.Arch)
+	w.Unproven = t.Unproven
+	return Base{Config: cfg, PID: pid, Target: t, Walker: w, Stream: NewOutput(t, to), Alarm: alarm.New(), Period: int64(1e9 / cfg.RateHz), began: time.Now(),
+		Syscalls: NewSyscalls(t.Arch, t.Mem)}
+}
+
+// Open begins the stream.
+func (e *Base) Open() {
+	e.Stream.OpenRaw(e.Config.Raw)
+	e.Stream.Begin(e.hello())
+}
+
+// Use has walks go by what the target is known to be now. It reports whether a
+// runtime has just been found.
+func (e *Base) Use() (found bool) {
+	e.Walker.Unmanaged.SetTable(e.Target.Table)
+	e.Walker.Code, e.Walker.Special = walk.CodeOf(e.Target.Tables, e.Target.Steps), &e.Target.Special
+	e.Stream.Modules(e.Target.Table)
+	e.Syscalls.forget()
+	e.besideGo()
+	if e.Target.Tables == nil || e.known {
+		return false
+	}
+	e.known = true
+	e.Stream.Out.Hello(e.hello())
+	e.Walker.SetHijackStub(e.Target.HijackStub())
+	return true
+}
+
+// hello opens the stream, and again once the runtime is known.
+func (e *Base) hello() *wire.Hello {
+	version := ""
+	if e.Config.Version != nil && e.Target.Path != "" {
+		version = e.Config.Version(e.Target.Path)
+	}
+	return &wire.Hello{PID: uint64(e.PID), Arch: e.Target.Arch.GOARCH(), Runtime: version, StartUnixNano: e.began.UnixNano(),
+		RateMilliHz: uint64(e.Config.RateHz * 1000)}
+}
+
+// Walk walks a capture and leaves its frames in e.s.Frames. It returns false if the capture is no
+// sample: the process has ended, or the kernel has not copied all of the stack.
+func (e *Base) Walk(c *walk.Capture) (gap merge.Gap, needs, ok bool) {
+	frames, gap, needs := e.Walker.Walk(c)
+	if gap != merge.GapNone && !needs && e.remapped() {
+		frames, gap, needs = e.Walker.Walk(c)
+	}
+	if gap == merge.GapTruncated && c.Cut && e.ReadsRest != nil && e.ReadsRest(c) {
+		frames, gap, needs = e.Walker.Walk(c)
+	}
+	if gap != merge.GapNone && !e.Ending && !e.Living() {
+		e.Stats.Late++ // the process has ended, and with it what the walk needs
+		return gap, needs, false
+	}
+	if c.OneStack && (gap == merge.GapTruncated || gap == merge.GapNoInfo || gap == merge.GapUnreadable) {
+		e.Stats.Uncopied++
+		return gap, needs, false
+	}
+	e.markKernel(c.Kernel, e.Stream.Encode(frames, 0))
+	if e.Stream.Raw != nil && !(needs && gap != merge.GapNone) {
+		e.raw(c, frames, gap)
+	}
+	return gap, needs, true
+}
+
+// remapped reports whether code has been mapped that the last walk did not know.
+func (e *Base) remapped() bool {
+	if e.Refresh() {
+		return true
+	}
+	if !e.Target.Learn(e.Walker.Regs.IP()) {
+		return false
+	}
+	e.Use()
+	return true
+}
+
+// Ready reports whether walks can go through managed code, or never will. Without a runtime
+// they can not, if one is meant to be there.
+func (e *Base) Ready() bool {
+	e.Target.Verify()
+	switch {
+	case e.Ending:
+		return true
+	case e.Target.Tables == nil:
+		return e.Plain
+	}
+	return e.Target.Tables.MapProven() || e.Target.Tables.Refuted()
+}
+
+// Hold keeps a sample that can be walked better later. It returns false if none can, or
+// there is no room.
+func (e *Base) Hold(s *Sample) bool { return !e.Ready() && e.Pending.Add(s) }
+
+// HoldWalked is hold of a sample whose walk has just ended with this gap: in code that may be
+// read once it is proven.
+func (e *Base) HoldWalked(s *Sample, gap merge.Gap) bool {
+	return gap == merge.GapUnproven && !e.Ending && e.Target.Tables != nil && e.Target.Tables.Undecided() && e.Pending.Add(s)
+}
+
+func (e *Base) raw(c *walk.Capture, frames []merge.Frame, gap merge.Gap) {
+	k := clr.Capture{Thread: clr.Thread{TID: uint64(c.TID), StackLow: c.Low, StackHigh: c.High}, Status: clr.Captured, Regs: c.Regs,
+		Stack: c.Stack, Truncated: c.Cut, Result: clr.E_FAIL}
+	if len(c.More) > 0 {
+		k.Below = c.More[0]
+	}
+	e.Stream.Raw.Sample(&k, &merge.Result{N: len(frames), Gap: gap}, frames)
+}
+
+// NoteUnproven says why samples end at managed code, if any does.
+func (e *Base) NoteUnproven() {
+	if e.Stats.Unproven > 0 {
+		e.Stream.Out.Note(strconv.FormatUint(e.Stats.Unproven, 10) + " samples end at managed code: " + e.Target.UnprovenWhy())
+	}
+}
+
+// Send appends a sample of a thread that was taken just now.
+func (e *Base) Send(tid uint32, gap merge.Gap, frames []wire.Frame, cpu uint64, wall int64) {
+	e.SendAt(time.Now().UnixNano(), tid, gap, frames, cpu, wall)
+}
+
+// SendAt appends a sample that was taken at a time in Unix nanoseconds.
+func (e *Base) SendAt(at int64, tid uint32, gap merge.Gap, frames []wire.Frame, cpu uint64, wall int64) {
+	if gap == merge.GapUnproven {
+		e.Stats.Unproven++
+	}
+	e.Stream.Out.Sample(&wire.Sample{TID: uint64(tid), TimeUnixNano: at, WallNanos: uint64(wall), CPUNanos: cpu,
+		Gap: uint8(gap), Frames: frames})
+	if e.Stream.Out.Len() > 1<<17 {
+		e.Stream.Push()
+	}
+}
+
+// RunPaced makes a round each period until the process has ended, Stop, or the tool is
+// gone, and says which. end writes what is left, for a tool that is there.
+func (e *Base) RunPaced(round func() error, end func(reason string) string) string {
+	next := time.Now()
+	for !e.Stopped.Load() {
+		if !e.Living() {
+			return end("the process ended")
+		}
+		if err := round(); err != nil {
+			return "the tool is gone: " + err.Error()
+		}
+		if next = next.Add(time.Duration(e.Period)); next.Before(time.Now()) {
+			next = time.Now()
+		}
+		e.sleep(time.Until(next))
+	}
+	return end("the tool wants no more")
+}
+
+// sleep sleeps until Stop, in pieces if something comes between rounds.
+func (e *Base) sleep(d time.Duration) {
+	if e.Config.Events == 0 || e.Between == nil {
+		e.Pause(d)
+		return
+	}
+	for d > 0 && !e.Stopped.Load() {
+		step := min(d, 2*time.Millisecond)
+		e.Pause(step)
+		d -= step
+		e.Between()
+	}
+}
+
+// Pause waits so long or until Stop. It is one sleep: each wakes the Go scheduler, too,
+// which on a quiet machine costs more than to read what has come.
+func (e *Base) Pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if e.Alarm.Set(d); !e.Stopped.Load() { // Stop sets it again after the flag
+		e.Alarm.Wait()
+	}
+}
+
+// Stop ends the sampling soon.
+func (e *Base) Stop() {
+	e.Stopped.Store(true)
+	e.Alarm.Set(1)
+}

@@ -1,0 +1,45 @@
+package sampler
+
+import (
+	"sort"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+)
+
+// stats are the counters of a recording.
+type stats struct {
+	Rounds, Visits, Rests         uint64
+	Timed, Overruns               uint64 // samples of processor time
+	Outside, Changed              uint64 // samples of blocked threads; those that ran meanwhile
+	Asked, Unsent, IgnoresSignals uint64 // signals
+	Relayed                       uint64 // of those asked: by the runtime's own signal
+	Refused, NoSlot, Hidden       uint64 // threads without a timer, without a slot, whose files are not shown
+	Unproven                      uint64 // samples that end at code of a runtime that could not be read
+	Held                          uint64 // samples that were walked later
+	Late, Unreadable              uint64 // samples not walked
+	Uncopied                      uint64 // of rings: the kernel has not copied all of the stack
+	Foreign, Patched, Cut         uint64
+	Both                          uint64 // on an alternate stack, and the thread's own below it
+	Handler                       wire.Histogram
+	Busy, Armed                   uint64   // nanoseconds of processor time of armed threads; such threads
+	perThread                     []uint64 // samples of threads that have ended
+}
+
+func (s *stats) Ended(samples uint64) {
+	if samples > 0 && len(s.perThread) < 1<<16 {
+		s.perThread = append(s.perThread, samples)
+	}
+}
+
+// Write sends the spread of samples over threads; alive are the counts of those
+// that have not ended.
+func (s *stats) Write(w *wire.Writer, alive []uint64) {
+	s.Handler.Write(w, "probe_handler_ns")
+	n := append(alive, s.perThread...)
+	sort.Slice(n, func(i, j int) bool { return n[i] < n[j] })
+	if len(n) > 0 {
+		w.Stats("probe_thread_min", n[0])
+		w.Stats("probe_thread_median", n[len(n)/2])
+		w.Stats("probe_thread_max", n[len(n)-1])
+	}
+}

@@ -1,0 +1,99 @@
+package sampler
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/stream"
+	"github.com/seedwalk/seedwalk/sample/target"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// output is the stream to the tool, with the methods of a target.
+type output struct {
+	stream.Stream
+	t       *target.Process
+	To      io.Writer
+	methods map[clr.FunctionID]method
+	lines   map[uint64]bool // addresses whose lines have been asked for
+	last    uint32
+	Unnamed uint64
+}
+
+// method is what the stream knows a method by.
+type method struct {
+	id   uint32
+	stub bool
+}
+
+// maxMethods bounds the methods remembered; a program has some ten thousand.
+const maxMethods = 1 << 20
+
+func NewOutput(t *target.Process, to io.Writer) *output {
+	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, lines: map[uint64]bool{}}
+	o.Stream = stream.New(1<<18, o)
+	return o
+}
+
+func (o *output) Push() error {
+	return o.Flush(func(b []byte) error { _, err := o.To.Write(b); return err })
+}
+
+// Method implements stream.Methods. The name says what is a stub.
+func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
+	m, ok := o.methods[f.Function]
+	if !ok {
+		m = o.name(f)
+	}
+	if addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup(); !o.lines[addr] {
+		o.line(addr)
+	}
+	if m.stub {
+		return m.id, unwind.KindStub
+	}
+	return m.id, f.Kind
+}
+
+// line tells where in the source an address comes from, once. What is compiled again at an
+// address that stood for other code is told again when methods are forgotten.
+func (o *output) line(addr uint64) {
+	if len(o.lines) >= maxMethods {
+		clear(o.lines)
+	}
+	o.lines[addr] = true
+	if at, ok := o.t.PlaceAt(addr); ok {
+		o.Out.Line(&wire.Line{Addr: addr, File: at.File, Line: uint32(at.Line)})
+	}
+}
+
+// name names the method of a managed frame.
+func (o *output) name(f *merge.Frame) method {
+	if len(o.methods) >= maxMethods {
+		clear(o.methods)
+	}
+	name, module, stub, same := o.t.MethodAt(f.IP)
+	if name == "" {
+		name = fmt.Sprintf("method %#x", uint64(f.Function))
+		o.Unnamed++
+	}
+	if same == 0 || same == f.Function {
+		return o.define(f.Function, name, module, stub)
+	}
+	m, ok := o.methods[same] // f's is a part of a method that begins elsewhere
+	if !ok {
+		m = o.define(same, name, module, stub)
+	}
+	o.methods[f.Function] = m
+	return m
+}
+
+func (o *output) define(f clr.FunctionID, name, module string, stub bool) method {
+	o.last++
+	m := method{o.last, stub}
+	o.methods[f] = m
+	o.Define(m.id, f, name, module)
+	return m
+}

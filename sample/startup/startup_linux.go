@@ -1,0 +1,94 @@
+package startup
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+)
+
+// Sampler samples a process by rings of the kernel. The process runs tens of milliseconds before
+// its runtime loads the probe.
+type Sampler struct {
+	pid       int
+	Rings     *cpuring.Sampler
+	SinceBoot int64 // from the time of its records to Unix time, nanoseconds
+
+	stop, stopped chan struct{} // of collect
+	hits          []perfevent.Record
+	bytes         int
+	full, Closed  bool // no room is left; the rings are closed
+}
+
+const (
+	// startPeriod is the processor time between two samples, nanoseconds: a short program has some.
+	Period = 1000000
+	// collectEvery is the time between two looks into the rings. A ring of 512 KB has room for seven
+	// samples.
+	collectEvery = 2 * time.Millisecond
+	// startLimit is how long no engine may come: the command may be no program of .NET.
+	startLimit = 10 * time.Second
+	// Bounds of what is kept.
+	maxHits, maxBytes = 1 << 14, 16 << 20
+)
+
+func newStartup(pid int) *Sampler {
+	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: Period, Stack: cpuring.StackCopy})
+	if err != nil {
+		return nil
+	}
+	s := &Sampler{pid: pid, Rings: rings, SinceBoot: time.Now().UnixNano() - int64(perfevent.Now()), stop: make(chan struct{}), stopped: make(chan struct{})}
+	go s.collect()
+	return s
+}
+
+// collect copies samples until stop. It ends the sampling if there is no more room, or no engine.
+func (s *Sampler) collect() {
+	defer close(s.stopped)
+	tick := time.NewTicker(collectEvery)
+	defer tick.Stop()
+	for began := time.Now(); !s.full && time.Since(began) < startLimit; {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+			s.Rings.Read(s.keep)
+		}
+	}
+	s.Rings.Close()
+	s.Closed = true
+}
+
+// keep copies a sample.
+func (s *Sampler) keep(r *perfevent.Record) {
+	if s.bytes+len(r.Stack) > maxBytes || len(s.hits) >= maxHits {
+		s.full = true
+		return
+	}
+	k := *r
+	k.Regs, k.Stack, k.Name = bytes.Clone(r.Regs), bytes.Clone(r.Stack), nil
+	s.hits, s.bytes = append(s.hits, k), s.bytes+len(k.Stack)
+}
+
+// HandOver ends collect, gives take all that it has copied, and leaves the rings to the caller.
+func (s *Sampler) HandOver(take func(*perfevent.Record)) {
+	if s.stop == nil {
+		return
+	}
+	close(s.stop)
+	<-s.stopped
+	s.stop = nil
+	for i := range s.hits {
+		take(&s.hits[i])
+	}
+	s.hits = nil
+}
+
+// End ends the sampling.
+func (s *Sampler) End() {
+	s.HandOver(func(*perfevent.Record) {})
+	if !s.Closed {
+		s.Rings.Close()
+	}
+}

@@ -1,0 +1,177 @@
+package stopped
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/testkit/tempdir"
+)
+
+// bursts is testdata/bursts.c, which knows the exact processor time of its functions.
+type bursts struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	out *bufio.Reader
+	exe string
+}
+
+func startBursts(t *testing.T) *bursts {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no gcc, so samples were not compared with an exact clock")
+	}
+	b := &bursts{exe: filepath.Join(tempdir.New(t), "bursts")}
+	if out, err := exec.Command(gcc, "-O1", "-no-pie", "-pthread", "-o", b.exe, "testdata/bursts.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b.cmd = exec.Command(b.exe)
+	in, err1 := b.cmd.StdinPipe()
+	out, err2 := b.cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, b.cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.cmd.Process.Kill(); b.cmd.Wait() })
+	b.in, b.out = in, bufio.NewReader(out)
+	if line, err := b.out.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	return b
+}
+
+// end ends the program, and returns the part of its time that burst_a took.
+func (b *bursts) end(t *testing.T) float64 {
+	t.Helper()
+	b.in.Close()
+	var first, second float64
+	if _, err := fmt.Fscan(b.out, &first, &second); err != nil {
+		t.Fatal(err)
+	}
+	return first / (first + second)
+}
+
+// symbols returns the ranges of addresses of functions of the program.
+func (b *bursts) symbols(t *testing.T, names ...string) (ranges [][2]uint64) {
+	t.Helper()
+	f, err := elf.Open(b.exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, _ := f.Symbols()
+	for _, name := range names {
+		for _, s := range all {
+			if s.Name == name {
+				ranges = append(ranges, [2]uint64{s.Value, s.Value + s.Size})
+			}
+		}
+	}
+	if len(ranges) != len(names) {
+		t.Fatalf("%v are not all there", names)
+	}
+	return ranges
+}
+
+// recording is what a Stopper has sent.
+type recording struct {
+	samples []*wire.Sample
+	usage   map[uint64]*wire.Usage
+	notes   []string
+}
+
+func readRecording(t *testing.T, b []byte) (out recording) {
+	t.Helper()
+	out.usage = map[uint64]*wire.Usage{}
+	r := wire.NewReader(bytes.NewReader(b))
+	for {
+		m, err := r.Next()
+		if err != nil {
+			return out
+		}
+		switch m := m.(type) {
+		case *wire.Sample:
+			out.samples = append(out.samples, m)
+		case *wire.Usage:
+			out.usage[m.TID] = m
+		case *wire.Note:
+			out.notes = append(out.notes, m.Text)
+		}
+	}
+}
+
+// The shares of processor time of a program that works in bursts, whose length is the period
+// of the samples, are those of an exact clock in the program.
+func TestOutsideBursts(t *testing.T) {
+	b := startBursts(t)
+	if s, err := cpuring.New(cpuring.Config{PID: b.cmd.Process.Pid, Period: 1e6, Stack: 1 << 12}); errors.Is(err, perfevent.ErrRefused) {
+		t.Skip("SKIPPED-CHECK: the kernel permits no perf events here, so their samples were not compared with an exact clock")
+	} else if err != nil {
+		t.Fatal(err)
+	} else {
+		s.Close()
+	}
+	var sent bytes.Buffer
+	e, err := New(b.cmd.Process.Pid, sampler.Config{RateHz: 1000, NoWall: true}, &sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(4*time.Second, e.Stop)
+	e.Run()
+	want := b.end(t)
+	got := readRecording(t, sent.Bytes())
+	ranges := b.symbols(t, "burst_a", "burst_b")
+	hits := countHits(got.samples, ranges)
+	n := hits[0] + hits[1]
+	if n < 200 {
+		t.Skipf("SKIPPED-CHECK: the machine let the program run for %.0f samples only, which say nothing of shares", n)
+	}
+	share := hits[0] / n
+	most := 0.05 + 3*math.Sqrt(want*(1-want)/n)
+	t.Logf("burst_a: %.1f %% of %.0f samples, exactly %.1f %%", 100*share, n, 100*want)
+	if math.Abs(share-want) > most {
+		t.Errorf("more than %.1f points apart; %v", 100*most, got.notes)
+	}
+	process := got.usage[wire.ProcessTID]
+	if process == nil || process.CPUNanos == 0 || len(got.usage) < 3 {
+		t.Errorf("the processor time is not accounted for: %v", got.usage)
+	}
+}
+
+// countHits counts samples of processor time by the first range that holds one of their frames.
+func countHits(samples []*wire.Sample, ranges [][2]uint64) []float64 {
+	hits := make([]float64, len(ranges))
+	for _, s := range samples {
+		if s.CPUNanos == 0 {
+			continue
+		}
+		for i, r := range ranges {
+			if inRange(s.Frames, r) {
+				hits[i]++
+				break
+			}
+		}
+	}
+	return hits
+}
+
+func inRange(frames []wire.Frame, r [2]uint64) bool {
+	for i := range frames {
+		if ip := frames[i].IP; ip >= r[0] && ip < r[1] {
+			return true
+		}
+	}
+	return false
+}

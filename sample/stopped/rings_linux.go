@@ -1,0 +1,173 @@
+package stopped
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/process/live"
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/sample/cpuring"
+	"github.com/seedwalk/seedwalk/sample/perfevent"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/threads"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
+)
+
+// openRings has the kernel sample the threads' processor time. Where it permits that not, they
+// are sampled when they are stopped, which is said.
+func (e *Stopper) openRings() {
+	if e.Config.NoCPU || e.Target.Guest != nil {
+		return
+	}
+	rings, err := cpuring.New(cpuring.Config{PID: e.PID, Period: uint64(e.Period), Stack: cpuring.StackCopy})
+	if err != nil {
+		why := "the kernel permits no perf events of this process"
+		if !errors.Is(err, perfevent.ErrRefused) {
+			why = err.Error()
+		}
+		e.Stream.Out.Note("biased: " + why + ", so processor time is charged to the stack that a thread has when it is stopped, after it has run")
+		return
+	}
+	e.ReadsRest = e.readRest
+	e.rings, e.sinceBoot = rings, time.Now().UnixNano()-int64(perfevent.Now())
+	e.ranBefore = -1
+	if ran, ok := e.kernel.Ran(); ok {
+		e.ranBefore = ran
+	}
+}
+
+// sampleCPU has the kernel sample a thread that has just been seen.
+func (e *Stopper) sampleCPU(t *threads.Task) {
+	if e.rings == nil {
+		return
+	}
+	err := e.rings.Add(t.TID)
+	t.Armed = err == nil
+	if errors.Is(err, perfevent.ErrLimit) && !e.limited {
+		e.limited = true
+		e.Stream.Out.Note("a limit of open files or of memory is reached: some threads have no samples of processor time")
+	}
+}
+
+// readRings takes what the kernel has copied, and then accounts for threads that have ended.
+func (e *Stopper) readRings() {
+	if e.rings == nil {
+		return
+	}
+	ended := e.rings.Ended()
+	e.rings.Read(e.hit)
+	for _, tid := range ended {
+		e.account(tid)
+	}
+}
+
+// hit walks a sample of processor time.
+func (e *Stopper) hit(r *perfevent.Record) {
+	regs, ok := r.Registers(e.Target.Arch)
+	if !ok || len(r.Stack) == 0 {
+		return
+	}
+	t := e.tasks[r.TID]
+	if t == nil { // it is new, or has ended
+		t = &threads.Task{TID: r.TID, Stat: -1, Place: -1}
+	}
+	c := walk.Capture{TID: r.TID, Regs: regs, Stack: memory.Run{Addr: regs.SP(), Data: r.Stack}, Cut: r.Cut}
+	e.readThread(&c)
+	s := sampler.Sample{Capture: c, Time: int64(r.Time) + e.sinceBoot, Cpu: uint64(e.Period), Wall: t.Worked(e.Period)}
+	if e.Config.NoWall {
+		s.Wall = e.Period
+	}
+	e.Stats.Timed++
+	if e.Hold(&s) {
+		return
+	}
+	gap, _, ok := e.Base.Walk(&s.Capture)
+	if !ok || e.HoldWalked(&s, gap) {
+		return
+	}
+	if gap == merge.GapUnreadable { // a page of the stack was not there for the kernel
+		e.Stats.Uncopied++
+		return
+	}
+	t.Samples++
+	e.SendAt(s.Time, s.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
+	e.rings.Used(r.TID, e.Walker.Regs.SP()-regs.SP(), r.Cut && (gap == merge.GapTruncated || len(s.Stack.Data) > len(r.Stack)))
+}
+
+// Sizes of what addRest reads, bytes.
+const (
+	restOverlap = 4 << 10
+	restStack   = 1 << 20 // at most
+)
+
+// readRest reads the part of a stack above the kernel's copy from the living process. It stops the
+// thread for that, since the thread may have gone on.
+func (e *Stopper) readRest(c *walk.Capture) (ok bool) {
+	live.StopEach([]int{int(c.TID)}, func(_ int, r *context.Registers, _ live.Stood) {
+		ok = e.addRest(c, r.SP())
+	}, func(live.Stop) {})
+	return ok
+}
+
+// addRest adds what lies above c to it, from the memory of a stopped thread whose stack pointer is
+// sp. The rest belongs to c only if the end of c is still part of the stack and has not changed.
+// Otherwise addRest returns false and leaves c as it is.
+func (e *Stopper) addRest(c *walk.Capture, sp uint64) bool {
+	copied := len(c.Stack.Data)
+	from := copied - restOverlap
+	if from < 0 || sp > c.Stack.Addr+uint64(from) {
+		return false
+	}
+	if e.rest == nil {
+		e.rest = make([]byte, perfevent.MaxStack+restStack)
+	}
+	n := from + e.Target.Mem.ReadSome(e.rest[from:], c.Stack.Addr+uint64(from))
+	if n <= copied || !bytes.Equal(e.rest[from:copied], c.Stack.Data[from:]) {
+		return false
+	}
+	copy(e.rest, c.Stack.Data[:from])
+	c.Stack.Data, c.Cut = e.rest[:n], n == len(e.rest)
+	return true
+}
+
+// readThread reads the runtime's Thread if the runtime has replaced a return address on the
+// stack of c. The Thread names the place of that address, so another one is not mistaken for it.
+func (e *Stopper) readThread(c *walk.Capture) {
+	if o := e.Target.Threads.Objects[c.TID]; o != 0 && e.Walker.Patched(&c.Stack) {
+		c.Extra = e.Extra[:max(0, e.Target.Mem.ReadSome(e.Extra[:], o))]
+	}
+}
+
+// account sends the exact processor time of a thread that is sampled no longer.
+func (e *Stopper) account(tid uint32) {
+	n, ok := e.rings.Remove(tid)
+	if !ok || n.Counted == 0 {
+		return
+	}
+	e.accounted += n.Counted
+	u := wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, n.Counted)}
+	if e.rings.Lost() > 0 && n.Hits == 0 {
+		u.Cause = wire.CauseNoRoom
+	}
+	e.Stream.Out.Usage(&u)
+}
+
+// endRings takes the last samples, and accounts for all processor time since sampling began.
+func (e *Stopper) endRings() {
+	if e.rings == nil {
+		return
+	}
+	e.readRings()
+	for _, tid := range e.rings.Threads() {
+		e.account(tid)
+	}
+	spent := e.accounted
+	if ran, ok := e.kernel.Ran(); ok && e.ranBefore >= 0 {
+		spent = max(spent, uint64(max(0, ran-e.ranBefore)))
+	}
+	e.Stream.Out.Usage(&wire.Usage{TID: wire.ProcessTID, CPUNanos: spent, Cause: wire.CauseShort})
+}

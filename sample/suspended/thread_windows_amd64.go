@@ -1,0 +1,150 @@
+package suspended
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/sample/stream"
+)
+
+// thread is a thread of the target, as its handle shows it.
+type thread struct {
+	tid       uint32
+	handle    windows.Handle
+	name      string
+	born      int64  // when it was first seen
+	read      int64  // when its name was read again
+	teb       uint64 // 0: not known
+	low, high uint64 // its stack, high 0: not known
+	object    uint64 // the runtime's Thread, 0 = not known (yet)
+
+	times   uint64 // processor time as of the last sample, nanoseconds
+	cycles  uint64 // processor cycles after the last sample, 0 = not known
+	visited int64  // when
+	due     int64  // when to visit next
+	every   int64  // nanoseconds between visits
+	owed    int64  // wall time without a sample
+
+	rest    bool // stack holds since cycles
+	stack   stream.Held
+	samples uint64
+}
+
+// What x/sys/windows does not have.
+var (
+	kernel32             = windows.NewLazySystemDLL("kernel32.dll")
+	suspendThread        = kernel32.NewProc("SuspendThread")
+	getThreadContext     = kernel32.NewProc("GetThreadContext")
+	getThreadTimes       = kernel32.NewProc("GetThreadTimes")
+	queryThreadCycleTime = kernel32.NewProc("QueryThreadCycleTime")
+	getThreadDescription = kernel32.NewProc("GetThreadDescription")
+	setThreadPriority    = kernel32.NewProc("SetThreadPriority")
+	performanceCounter   = kernel32.NewProc("QueryPerformanceCounter")
+	performanceFrequency = kernel32.NewProc("QueryPerformanceFrequency")
+	queryThread          = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtQueryInformationThread")
+)
+
+const highest = 2 // THREAD_PRIORITY_HIGHEST
+
+const threadRights = windows.THREAD_SUSPEND_RESUME | windows.THREAD_GET_CONTEXT | windows.THREAD_QUERY_INFORMATION
+
+// basicInformation is THREAD_BASIC_INFORMATION of winternl.h.
+type basicInformation struct {
+	status            int32
+	teb               uint64
+	process, id       uintptr
+	affinity          uintptr
+	priority, basePri int32
+}
+
+// openThread opens a thread; false if it has ended or we may not.
+func openThread(tid uint32, now int64) (*thread, bool) {
+	h, err := windows.OpenThread(threadRights, false, tid)
+	if err != nil {
+		return nil, false
+	}
+	t := &thread{tid: tid, handle: h, visited: now, born: now}
+	var b basicInformation
+	if status, _, _ := queryThread.Call(uintptr(h), 0, uintptr(unsafe.Pointer(&b)), unsafe.Sizeof(b), 0); status == 0 {
+		t.teb = b.teb
+	}
+	return t, true
+}
+
+// Offsets in every 64-bit TEB.
+const (
+	tebStackBase    = 0x08
+	tebDeallocation = 0x1478
+)
+
+// bounds reads where the thread's stack is: that of the fibre it runs.
+func (e *Engine) bounds(t *thread) bool {
+	var high, low [8]byte
+	if t.teb == 0 || !e.mem.ReadAt(high[:], t.teb+tebStackBase) || !e.mem.ReadAt(low[:], t.teb+tebDeallocation) {
+		return false
+	}
+	t.low, t.high = binary.LittleEndian.Uint64(low[:]), binary.LittleEndian.Uint64(high[:])
+	if t.low >= t.high {
+		t.low, t.high = 0, 0
+	}
+	return t.high != 0
+}
+
+// holds reports whether sp is on the thread's stack as far as that is known.
+func (t *thread) holds(sp uint64) bool { return sp >= t.low && sp < t.high }
+
+// description is the name that the thread was given, "" if none.
+func (t *thread) description() string {
+	var text *uint16
+	if getThreadDescription.Find() != nil {
+		return "" // before Windows 10 1607
+	}
+	if hr, _, _ := getThreadDescription.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&text))); int32(hr) < 0 || text == nil {
+		return ""
+	}
+	defer windows.LocalFree(windows.Handle(unsafe.Pointer(text)))
+	return windows.UTF16PtrToString(text)
+}
+
+// rename reports whether the name is to be read again: often of a new thread.
+func (t *thread) rename(now int64) bool {
+	if now-max(t.read, t.born) < max(t.read-t.born, 1e8) {
+		return false
+	}
+	t.read = now
+	return true
+}
+
+// used is the thread's processor time, nanoseconds.
+func (t *thread) used() (uint64, bool) {
+	var made, ended, kernel, user windows.Filetime
+	ok, _, _ := getThreadTimes.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&made)), uintptr(unsafe.Pointer(&ended)),
+		uintptr(unsafe.Pointer(&kernel)), uintptr(unsafe.Pointer(&user)))
+	hundreds := func(f windows.Filetime) uint64 { return uint64(f.HighDateTime)<<32 | uint64(f.LowDateTime) }
+	return 100 * (hundreds(kernel) + hundreds(user)), ok != 0
+}
+
+// spent is the thread's processor time in cycles, 0 if the system does not say: that
+// counts every run, where times count ticks.
+func (t *thread) spent() (cycles uint64) {
+	if queryThreadCycleTime.Find() != nil {
+		return 0
+	}
+	if ok, _, _ := queryThreadCycleTime.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&cycles))); ok == 0 {
+		return 0
+	}
+	return cycles
+}
+
+// ticks are the system's finest clock.
+func ticks() (n int64) {
+	performanceCounter.Call(uintptr(unsafe.Pointer(&n)))
+	return n
+}
+
+func tickRate() (n int64) {
+	performanceFrequency.Call(uintptr(unsafe.Pointer(&n)))
+	return max(n, 1)
+}

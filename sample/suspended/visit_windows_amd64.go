@@ -1,0 +1,197 @@
+package suspended
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/sample/sampler"
+	"github.com/seedwalk/seedwalk/sample/stream"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/walk"
+)
+
+const (
+	maxRest   = int64(4 * time.Second)
+	firstCopy = 1 << 20 // bytes of a stack copied at first
+	maxCopy   = 64 << 20
+	fewBytes  = 64 << 10 // of a stack whose end is not known
+	maxTurns  = 3        // looks at a thread that stands in a stub
+)
+
+// winContext is a CONTEXT of winnt.h, which must be aligned.
+type winContext struct {
+	all     [contextSize + 16]byte
+	aligned *[contextSize]byte
+}
+
+// CONTEXT's size and where ContextFlags stands in it; what is asked of it: control,
+// integer and floating point registers.
+const (
+	contextSize    = 1232
+	contextFlagsAt = 0x30
+	contextFull    = 0x0010000b
+	notSuspended   = ^uint32(0)
+)
+
+func newContext() *winContext {
+	c := new(winContext)
+	at := uintptr(unsafe.Pointer(&c.all[0]))
+	c.aligned = (*[contextSize]byte)(unsafe.Pointer(&c.all[(16-at%16)%16]))
+	return c
+}
+
+// visit looks at a thread: one that rests is sampled by what is known of it, another
+// is stopped for as long as its stack is copied.
+func (e *Engine) visit(t *thread) {
+	now := time.Now().UnixNano()
+	passed := now - t.visited
+	t.visited = now
+	e.Stats.Visits++
+	if c := t.spent(); t.rest && c != 0 && c == t.cycles {
+		t.every = min(2*t.every, maxRest)
+		t.due = now + t.every
+		e.Stats.Rests++
+		if !e.Config.NoWall {
+			e.sendOf(t, merge.Gap(t.stack.Gap), t.stack.Frames, 0, passed)
+		}
+		return
+	}
+	t.rest = false
+	t.every = e.Period
+	t.due = now // of the next round
+	t.owed += passed
+	used, ok := t.used()
+	if !ok || e.Config.NoWall && used == t.times {
+		return
+	}
+	for range maxTurns {
+		if gap, ok := e.sample(t); !ok {
+			return
+		} else if gap != merge.GapStubOnTop {
+			break
+		}
+		e.seen.stubs++
+		time.Sleep(time.Millisecond)
+	}
+	e.sent(t, used)
+}
+
+// sent sends what e.s.Frames holds as the sample of a thread.
+func (e *Engine) sent(t *thread, used uint64) {
+	cpu, wall := used-min(used, t.times), t.owed
+	t.times, t.owed = used, 0
+	if e.Config.NoCPU {
+		cpu = 0
+	}
+	if e.Config.NoWall {
+		wall = int64(cpu)
+	}
+	t.rest, t.cycles = true, t.spent()
+	gap := e.gap
+	t.stack.Gap = uint8(gap)
+	t.stack.Frames = append(t.stack.Frames[:0], e.Stream.Frames...)
+	e.sendOf(t, gap, e.Stream.Frames, cpu, wall)
+}
+
+// sample stops a thread, copies its stack, lets it go on, and walks.
+func (e *Engine) sample(t *thread) (merge.Gap, bool) {
+	if t.high == 0 {
+		e.bounds(t)
+	}
+	var c walk.Capture
+	if !e.copy(t, &c) {
+		return 0, false
+	}
+	if c.Cut && len(e.bytes) < maxCopy {
+		e.bytes = make([]byte, min(4*len(e.bytes), maxCopy))
+	}
+	if mark, ok := e.mem.Mark(); !ok || mark != e.mark {
+		e.Stats.Changed++ // the table is not of the time of the copy
+		e.reread()
+		return 0, false
+	}
+	gap, _, ok := e.Walk(&c)
+	e.gap = gap
+	return gap, ok
+}
+
+// copy is the time in which a thread is stopped. Nothing but system calls stands
+// here: nobody else resumes it if we do not get on.
+func (e *Engine) copy(t *thread, c *walk.Capture) (ok bool) {
+	began := ticks()
+	if n, _, _ := suspendThread.Call(uintptr(t.handle)); uint32(n) == notSuspended {
+		return false // it has ended
+	} else if n > 0 {
+		e.seen.held++
+	}
+	ok = e.capture(t, c)
+	windows.ResumeThread(t.handle)
+	e.seen.suspended++
+	e.Stats.Handler.Add(uint64(float64(ticks()-began) * 1e9 / float64(e.rate)))
+	if ok {
+		e.Stats.Outside++
+	}
+	return ok
+}
+
+// capture copies registers, stack and Thread of a thread that stands.
+func (e *Engine) capture(t *thread, c *walk.Capture) bool {
+	b := e.context.aligned
+	*(*uint32)(unsafe.Pointer(&b[contextFlagsAt])) = contextFull
+	if done, _, _ := getThreadContext.Call(uintptr(t.handle), uintptr(unsafe.Pointer(b))); done == 0 {
+		return false
+	}
+	regs, err := context.Read(context.Win32AMD64, b[:])
+	if err != nil {
+		return false
+	}
+	c.TID, c.Regs = t.tid, regs
+	sp := regs.SP()
+	if !t.holds(sp) {
+		e.bounds(t) // a fibre's
+	}
+	n := 0
+	if t.holds(sp) {
+		c.Low, c.High = t.low, t.high
+		size := min(t.high-sp, uint64(len(e.bytes)))
+		c.Cut = size < t.high-sp
+		n = e.mem.ReadSome(e.bytes[:size], sp)
+	} else {
+		e.Stats.Foreign++
+		c.Cut = true
+		n = e.mem.ReadSome(e.bytes[:fewBytes], sp)
+	}
+	if c.Stack = (memory.Run{Addr: sp, Data: e.bytes[:n]}); n == 0 {
+		e.Stats.Unreadable++
+		return false
+	}
+	if t.object != 0 {
+		c.Extra = e.Extra[:e.mem.ReadSome(e.Extra[:], t.object)]
+	}
+	return true
+}
+
+// LookAt leaves the stack of a thread in e.s.Frames.
+func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
+	t := e.threads[tid]
+	if t == nil {
+		return 0, false
+	}
+	return e.sample(t)
+}
+
+// WalkLater is for samples that are held: none is on Windows, where a runtime that can be read
+// needs no proof.
+func (e *Engine) WalkLater(*sampler.Sample) {}
+
+// Resting is the last sample of a thread that has rested since.
+func (e *Engine) Resting(tid uint32) (stream.Held, bool) {
+	if t := e.threads[tid]; t != nil && t.rest && t.spent() == t.cycles {
+		return t.stack, true
+	}
+	return stream.Held{}, false
+}

@@ -1,0 +1,59 @@
+package target
+
+import (
+	"runtime"
+
+	"github.com/seedwalk/seedwalk/context"
+)
+
+// Registers of a record, in the probe's order.
+
+// recorded are the numbers in context.AMD64 of the first sixteen; the last is rip.
+var recorded = [...]int{context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15,
+	context.RDI, context.RSI, context.RBP, context.RBX, context.RDX, context.RAX, context.RCX, context.RSP}
+
+// Registers are a record's of a thread that was interrupted.
+func Registers(a context.Arch, r []uint64) context.Registers {
+	if a == context.ArchARM64 {
+		return context.FromARM64(registersARM64(r))
+	}
+	var g context.AMD64
+	for i, reg := range recorded {
+		g.GPR[reg] = r[i]
+		g.Known |= 1 << reg
+	}
+	g.RIP = r[16]
+	return context.FromAMD64(g)
+}
+
+func registersARM64(r []uint64) (g context.ARM64) {
+	copy(g.X[:], r)
+	g.Sp, g.PC = r[31], r[32]
+	copy(g.D[:], r[33:])
+	g.Known = 1<<31 - 1 | 0xff<<32
+	return g
+}
+
+// What a call keeps, as bits of Known: by the System V ABI, by the x64 calling convention
+// of Windows and by AAPCS64. Of the vector registers of x86-64 a walk needs none.
+const (
+	keptSystemV = 1<<context.RBX | 1<<context.RBP | 1<<context.RSP | 1<<context.R12 | 1<<context.R13 | 1<<context.R14 | 1<<context.R15
+	keptWindows = keptSystemV | 1<<context.RSI | 1<<context.RDI
+	keptARM64   = 0xff<<32 | 0x7ff<<19
+)
+
+// keptAMD64 is of the system that we run on, which is the target's.
+func keptAMD64() uint32 {
+	if runtime.GOOS == "windows" {
+		return keptWindows
+	}
+	return keptSystemV
+}
+
+// Called are a record's of a thread that has called the probe.
+func Called(a context.Arch, r []uint64) context.Registers {
+	g := Registers(a, r)
+	g.AMD64.Known &= keptAMD64()
+	g.ARM64.Known &= keptARM64
+	return g
+}

@@ -1,0 +1,111 @@
+package target
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/clr/contract"
+	"github.com/seedwalk/seedwalk/process/live"
+)
+
+// threadList finds the runtime's Thread objects by the kernel's thread numbers.
+type threadList struct {
+	mem               live.Memory
+	store             uint64 // address of the variable that points to the ThreadStore
+	first, next, osid uint64
+	known             bool
+	Objects           map[uint32]uint64
+	Numbers           Numbering // nil = theirs are ours
+	buf               [8]byte
+	links             [512]byte
+}
+
+// Numbering tells which of our thread numbers is one of the process's own.
+type Numbering interface {
+	Refresh()
+	Outer(inner uint32) (outer uint32, ok bool)
+}
+
+// Numbers are the threads of a process that numbers them as we do.
+type Numbers map[uint32]bool
+
+// Refresh does nothing: a core does not change.
+func (n Numbers) Refresh() {}
+
+// Outer reports whether there is such a thread.
+func (n Numbers) Outer(inner uint32) (uint32, bool) { return inner, n[inner] }
+
+// Outer is our number of the thread that the process calls tid.
+func (l *threadList) Outer(tid uint32) (uint32, bool) {
+	if l.Numbers == nil {
+		return tid, true
+	}
+	return l.Numbers.Outer(tid)
+}
+
+// MaxThreads bounds the runtime's list.
+const MaxThreads = 1 << 16
+
+func (l *threadList) init(mem live.Memory, t *contract.Tables) {
+	d := t.Descriptor()
+	store, ok1 := t.Global("ThreadStore")
+	first, ok2 := d.Offset("ThreadStore", "FirstThreadLink")
+	next, ok3 := d.Offset("Thread", "LinkNext")
+	osid, ok4 := d.Offset("Thread", "OSId")
+	l.mem, l.store, l.first, l.next, l.osid = mem, store, uint64(first), uint64(next), uint64(osid)
+	l.known = ok1 && ok2 && ok3 && ok4
+}
+
+// Read walks the list while the runtime may change it: what does not look like a
+// Thread ends it, and the next reading is another chance.
+func (l *threadList) Read() {
+	l.Objects = map[uint32]uint64{}
+	if !l.known {
+		return
+	}
+	if l.Numbers != nil {
+		l.Numbers.Refresh()
+	}
+	at := l.Word(l.Word(l.store) + l.first)
+	for range MaxThreads {
+		if at == 0 {
+			return
+		}
+		thread := at - l.next
+		next, tid := l.link(thread)
+		if tid != 0 && tid < 1<<31 {
+			if ours, ok := l.Outer(uint32(tid)); ok {
+				l.Objects[ours] = thread
+			}
+		}
+		at = next
+	}
+}
+
+// link reads what a Thread says of the next one and of its own number, in one call if the two
+// words are near each other.
+func (l *threadList) link(thread uint64) (next, tid uint64) {
+	low := min(l.next, l.osid)
+	b := l.links[:min(max(l.next, l.osid)-low+8, uint64(len(l.links)))]
+	if max(l.next, l.osid)-low+8 > uint64(len(b)) || thread < 4096 || !l.mem.ReadAt(b, thread+low) {
+		return l.Word(thread + l.next), l.Word(thread + l.osid)
+	}
+	return binary.LittleEndian.Uint64(b[l.next-low:]), binary.LittleEndian.Uint64(b[l.osid-low:])
+}
+
+func (l *threadList) Word(addr uint64) uint64 {
+	if addr < 4096 || !l.mem.ReadAt(l.buf[:], addr) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(l.buf[:])
+}
+
+// Cooperative reports whether the runtime counts a thread as running managed code.
+func (t *Process) Cooperative(tid uint32) bool {
+	object := t.Threads.Objects[tid]
+	if object == 0 || t.Tables == nil {
+		return false
+	}
+	at, ok := t.Tables.Descriptor().Offset("Thread", "PreemptiveGCDisabled")
+	var b [4]byte
+	return ok && t.Threads.mem.ReadAt(b[:], object+uint64(at)) && binary.LittleEndian.Uint32(b[:]) != 0
+}

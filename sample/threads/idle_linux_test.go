@@ -1,0 +1,121 @@
+package threads
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+const msec = int64(time.Millisecond)
+
+// What looks at a process's clock show: nobody has run until a look that another one, a
+// tick and more later, agrees with.
+func TestClock(t *testing.T) {
+	var c clock
+	for i, s := range []struct {
+		at, ran int64 // milliseconds, anything
+		lost    bool  // the clock is not known
+		still   bool
+		till    int64
+	}{
+		{100, 7, false, false, 0}, {180, 7, false, true, 100}, {260, 7, false, true, 180}, {265, 7, false, true, 180}, {272, 7, false, true, 260},
+		{352, 8, false, false, 0}, {360, 8, false, true, 0}, {361, 8, false, true, 0}, {362, 8, false, true, 352},
+		{442, 0, true, false, 0}, {522, 8, false, false, 0}, {602, 8, false, true, 522},
+		{502, 8, false, true, 0}, {582, 8, false, true, 502}, // the time has been set back
+	} {
+		c.saw(s.at*msec, s.ran, !s.lost)
+		if c.Idle != s.still || c.Lull.Till != s.till*msec {
+			t.Errorf("look %d: still %v until %d, want %v until %d", i, c.Idle, c.Lull.Till/msec, s.still, s.till)
+		}
+	}
+}
+
+// The clock is looked at rarely where it moves each time, and often again once it does not.
+func TestClockIsDue(t *testing.T) {
+	var c clock
+	now, looks := msec, 0
+	run := func(ms, step int64) int {
+		looks = 0
+		for end := now + ms*msec; now < end; now += msec {
+			if c.due(now) {
+				looks++
+				c.saw(now, now/msec/step, true)
+			}
+		}
+		return looks
+	}
+	if n := run(10_000, 1); n > 22 {
+		t.Errorf("%d looks in ten seconds at a clock that moves", n)
+	}
+	if n := run(10_000, 1<<40); n < 100 || n > 126 {
+		t.Errorf("%d looks in ten seconds at a clock that stands", n)
+	}
+	if now -= 3_600_000 * msec; !c.due(now) {
+		t.Error("not due though the time has been set back")
+	}
+}
+
+// busy is a made-up thread that runs from and to such times, an even number of them,
+// on a kernel with ticks.
+type busy struct {
+	times []int64
+	tick  int64
+}
+
+// clock is what the process's shows: what has run to its end, and of what runs now what it
+// was at the last tick.
+func (b *busy) clock(now int64) (ran int64) {
+	for i := 0; i < len(b.times) && b.times[i] <= now; i += 2 {
+		from, to := b.times[i], b.times[i+1]
+		if to > now {
+			to = max(from, now/b.tick*b.tick)
+		}
+		ran += to - from
+	}
+	return ran
+}
+
+// sleeps reports whether it does, and until when.
+func (b *busy) sleeps(now int64) (until int64, ok bool) {
+	i, _ := slices.BinarySearch(b.times, now+1)
+	return b.times[i], i%2 == 0
+}
+
+// A thread that was visited while it slept is said to have rested until it ran or less, in
+// whatever way the kernel's ticks, its runs and the looks fall, and nearly as long as it did.
+func TestCalm(t *testing.T) {
+	for run := range uint64(300) {
+		r := rand.New(rand.NewPCG(run, 11))
+		b := busy{tick: []int64{1, 4, 10}[r.IntN(3)] * msec}
+		for at := int64(0); at < 200e9 || len(b.times)%2 == 1; b.times = append(b.times, at) {
+			at += 1000 + r.Int64N([]int64{msec / 10, 20 * msec, 3000 * msec}[r.IntN(3)])
+		}
+		step := []int64{15, 100, 300}[r.IntN(3)] * msec
+		var c clock
+		var l *IdleSpan // of the visit
+		visited, until := int64(0), int64(0)
+		rests := 0
+		for now := msec; now < 100e9; now += 1 + r.Int64N(step) {
+			c.saw(now, b.clock(now), true)
+			if l == c.Lull {
+				continue
+			}
+			if l != nil && l.Till > until {
+				t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d", run, visited, until, l.Till)
+			}
+			if l != nil && until-visited > 3*step+2*SlowTick {
+				if rests++; until-l.Till > 2*step+2*SlowTick {
+					t.Fatalf("run %d: visited at %d, runs at %d, said to rest until %d only", run, visited, until, l.Till)
+				}
+			}
+			l = nil
+			if end, ok := b.sleeps(now); ok {
+				l, visited, until = c.Lull, now, end
+			}
+		}
+		if rests == 0 {
+			t.Errorf("run %d: never rests", run)
+		}
+	}
+}

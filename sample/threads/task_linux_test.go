@@ -1,0 +1,181 @@
+package threads
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCounters(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Counters
+		ok   bool
+	}{
+		{"123 45 6\n", Counters{123, 45, 6}, true},
+		{"0 0 0\n", Counters{}, true},
+		{"123 45\n", Counters{123, 45, 0}, false},
+		{"", Counters{}, false},
+		{"1 2 3 4\n", Counters{1, 2, 3}, false},
+	} {
+		if got, ok := parseCounters([]byte(c.text)); ok != c.ok || got != c.want {
+			t.Errorf("%q: %+v, %v", c.text, got, ok)
+		}
+	}
+}
+
+func TestWhere(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		want   Where
+		sp, ip uint64
+	}{
+		{"running\n", Running, 0, 0},
+		{"202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffd10 0x7f0123\n", Blocked, 0x7ffd10, 0x7f0123},
+		{"-1 0x7ffd10 0x7f0123\n", Blocked, 0x7ffd10, 0x7f0123},
+		{"-1 sp pc\n", Running, 0, 0},
+		{"", Running, 0, 0},
+		{"0x7ffd10 0x7f0123\n", Running, 0, 0},
+		{"0x7f0123\n", Running, 0, 0},
+		{"-1 0x 0x7f0123\n", Running, 0, 0},
+		{"-1 0x7ffd10 0x11112222333344445\n", Running, 0, 0},
+		{"-1 0xffffffffffffffff 0x8000000000000000", Blocked, 1<<64 - 1, 1 << 63},
+	} {
+		if w, sp, ip := parseWhere([]byte(c.text)); w != c.want || sp != c.sp || ip != c.ip {
+			t.Errorf("%q: %v %#x %#x", c.text, w, sp, ip)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	const head = "Name:\tSigBlk: 7\nThreads:\t4\nSigQ:\t2/95000\n"
+	for _, c := range []struct {
+		name, text string
+		want       signals
+		ok         bool
+	}{
+		{"usual", head + "SigPnd:\t0000000000000200\nShdPnd:\t0000000000000001\nSigBlk:\tfffffffe7ffbfeff\nSigIgn:\t0000000000001000\n", signals{0xfffffffe7ffbfeff, 0x200}, true},
+		{"none", head + "SigPnd:\t0\nSigBlk:\t0\n", signals{}, true},
+		{"cut in the mask", head + "SigPnd:\t0000000000000200\nSigBlk:\tffff", signals{}, false},
+		{"cut before", head + "SigPnd:\t0000000000000200\n", signals{}, false},
+		{"no number", head + "SigPnd:\tx\nSigBlk:\t0\n", signals{}, false},
+		{"nothing", "", signals{}, false},
+	} {
+		if got, ok := parseSignals([]byte(c.text)); ok != c.ok || ok && got != c.want {
+			t.Errorf("%s: %+v, %v", c.name, got, ok)
+		}
+	}
+}
+
+// A name is read again soon after a thread's birth, and ever more rarely.
+func TestRename(t *testing.T) {
+	k, read := Task{Born: 1000e9}, []int64(nil)
+	for ms := int64(0); ms <= 100_000; ms += 50 {
+		if k.Rename(k.Born + ms*1e6) {
+			read = append(read, ms)
+		}
+	}
+	if want := []int64{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200}; !slices.Equal(read, want) {
+		t.Errorf("read after %v ms, want %v", read, want)
+	}
+}
+
+// The wall time of all samples is that of all visits, but for what has not come to a sample
+// yet, whatever share of the time a thread stands, how often that is found out, and which
+// of its stacks are seen: those that stand get the share that it stood.
+func TestWallTime(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, c := range []struct {
+		name    string
+		stands  int // of ten moments
+		seldom  int // of so many looks at it standing one shows a stack
+		unarmed bool
+		want    int64 // of a hundred, of the stacks that stand
+	}{
+		{"always runs", 0, 1, false, 0},
+		{"always stands", 10, 1, false, 100},
+		{"half", 5, 1, false, 50},
+		{"half, its stack is seldom seen standing", 5, 9, false, 50},
+		{"stands mostly, its stack is seldom seen then", 9, 9, false, 90},
+		{"its stack is never seen standing", 5, 1 << 30, false, 0},
+		{"no timer", 5, 1, true, 100},
+	} {
+		k := Task{Armed: !c.unarmed}
+		var standing, running, cpu, looks int64
+		const visits = 10_000
+		for i := range int64(visits) {
+			if i%10*7%10 < int64(c.stands) {
+				k.Owed += ms
+				if looks++; looks%int64(c.seldom) == 0 {
+					standing += k.Stood()
+				}
+			} else {
+				k.Ran += ms
+				if cpu += ms; cpu >= 4*ms && !c.unarmed { // its timer
+					running += k.Worked(cpu)
+					cpu = 0
+				}
+			}
+		}
+		all := standing + running
+		if left := visits*ms - all; left < -owedMost || left > 2*owedMost {
+			t.Errorf("%s: samples of %d ms", c.name, all/ms)
+		}
+		if got := (100*standing + all/2) / max(all, 1); got != c.want {
+			t.Errorf("%s: %d %% stood, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// A sample of processor time stands for so much wall time at least, and those that stand
+// get the less if visits have found a thread standing that ran.
+func TestWallTimeOfMisjudgedVisits(t *testing.T) {
+	k := Task{Armed: true, Owed: 30}
+	if got := k.Worked(10); got != 10 || k.Owed != 30 {
+		t.Errorf("%d, owed %d", got, k.Owed)
+	}
+	if got := k.Stood(); got != 20 || k.Owed != 0 || k.Ran != 0 {
+		t.Errorf("%d, left %+v", got, k)
+	}
+	k.Worked(10)
+	if k.Owed = 4; k.Stood() != 0 || k.Ran != -6 {
+		t.Errorf("left %d", k.Ran)
+	}
+	if k.Ran += 26; k.Worked(10) != 20 {
+		t.Errorf("left %d", k.Ran)
+	}
+}
+
+// More threads than files may be open: those without one are looked at all the same.
+func TestPlaces(t *testing.T) {
+	f := OpenFiles(os.Getpid())
+	f.mostPlaces = 1
+	a, b := &Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1}, &Task{TID: uint32(os.Getpid()), Stat: -1, Place: -1}
+	for _, k := range []*Task{a, b} {
+		if w, _, _ := f.WhereIs(k); w == Ended {
+			t.Errorf("%+v has ended", k)
+		}
+	}
+	if a.Place < 0 || b.Place >= 0 || f.places != 1 {
+		t.Errorf("open: %d, %d; %d counted", a.Place, b.Place, f.places)
+	}
+	f.Close(map[uint32]*Task{1: a, 2: b})
+	if f.places != 0 {
+		t.Errorf("%d still counted", f.places)
+	}
+}
+
+// A thread's name may look like the rest of its stat.
+func TestStateIn(t *testing.T) {
+	for stat, want := range map[string]byte{"12 (sleep) S 1 2": 'S', "12 (a) R (b) D 1": 'D', "12 (x)": 0, "12 (x) ": 0, "": 0} {
+		if got := State([]byte(stat)); got != want {
+			t.Errorf("%q: %q", stat, got)
+		}
+	}
+	b, _ := os.ReadFile("/proc/self/stat")
+	if s := State(b); !strings.ContainsRune("RSD", rune(s)) {
+		t.Errorf("%q", s)
+	}
+}

@@ -1,0 +1,265 @@
+package threads
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seedwalk/seedwalk/testkit/threadprog"
+)
+
+func threadTableOf(t *testing.T, pid int) (r *Table, came, gone *[]uint32) {
+	t.Helper()
+	made := NewTable(pid)
+	r, came, gone = &made, new([]uint32), new([]uint32)
+	t.Cleanup(func() { r.Kernel.Close(r.Tasks) })
+	r.Came = func(k *Task) { *came = append(*came, k.TID) }
+	r.Gone = func(k *Task) { *gone = append(*gone, k.TID) }
+	r.Name = func(k *Task) { k.Name = r.Kernel.Comm(k.TID) }
+	return r, came, gone
+}
+
+// What threads that sleep cost is calls of the kernel, here counted over three minutes of
+// rounds, of which only the clock is not real: some looks at each thread in the beginning,
+// until its stack is known, then one a minute; and one at the process's clock in each round,
+// ten a second. No listing: nobody has run.
+func TestSleepersAreCheap(t *testing.T) {
+	const threads, period, second = 200, int64(10 * time.Millisecond), int64(time.Second)
+	pid, _ := threadprog.Start(t, "sleepers", threads)
+	threadprog.Settle(t, pid, threads)
+	r, came, gone := threadTableOf(t, pid)
+	begin := time.Now()
+	visits, rests := 0, 0
+	round := func(now int64) {
+		r.Watch(begin.UnixNano() + now)
+		r.List(begin.Add(time.Duration(now)), 0)
+		r.Visits(begin.UnixNano()+now, func(k *Task) {
+			s, ok := r.Look(k, begin.UnixNano()+now, period)
+			if visits++; !ok {
+				t.Errorf("thread %d has ended", k.TID)
+			}
+			if k.Rest = true; s.Rested { // as with a stack that has been walked
+				rests++
+			}
+		})
+	}
+	at := int64(0)
+	calls := func(until int64) (n uint64) {
+		for n = r.Kernel.Calls; at < until; at += int64(100 * time.Millisecond) {
+			round(at)
+		}
+		return r.Kernel.Calls - n
+	}
+	first := calls(10 * second)
+	quiet := calls(50 * second)
+	rest := calls(170 * second)
+	all := uint64(len(*came))
+	if all != threads+1 || len(*gone) != 0 || r.Listing != 1 {
+		t.Errorf("%d threads have come, %d gone, %d listings", all, len(*gone), r.Listing)
+	}
+	if visits != rests+int(all) {
+		t.Errorf("%d visits, %d of threads that rested", visits, rests)
+	}
+	t.Logf("%d threads: %d calls of the kernel in ten seconds, %d in the next forty, %d in two minutes more", all, first, quiet, rest)
+	if first > 10*all+100 || quiet > 400 || rest < 1200+2*all || rest > 1200+2*all*3+50 {
+		t.Errorf("%d calls, %d, %d for %d threads", first, quiet, rest, all)
+	}
+}
+
+// A thread that has run since its last visit does not rest, however long it has before
+// and however soon it sleeps again: what it did then is not its old stack's. That stack gets
+// the time until the process's clock was last seen standing for sure, whether the thread was
+// visited meanwhile or not, and the new one the rest: none is lost.
+func TestRanBetween(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		t.Run(fmt.Sprintf("watched %v", watched), func(t *testing.T) { ranBetween(t, watched) })
+	}
+}
+
+func ranBetween(t *testing.T, watched bool) {
+	const step = int64(100 * time.Millisecond)
+	pid, run := threadprog.Echo(t)
+	r, _, _ := threadTableOf(t, pid)
+	now := time.Now().UnixNano()
+	begin := now
+	r.List(time.Now(), 0)
+	k := r.Tasks[uint32(pid)]
+	if k == nil {
+		t.Fatal("not listed")
+	}
+	k.Visited = begin
+	var accounted int64
+	var last *since
+	visits := func(steps int) (n int) {
+		for range steps {
+			if now += step; watched {
+				r.Watch(now)
+			}
+			r.Visits(now, func(k *Task) {
+				n++
+				s, ok := r.Look(k, now, int64(10*time.Millisecond))
+				if !ok {
+					t.Fatal("it has ended")
+				}
+				last, accounted = &s, accounted+s.Passed+s.Stood
+			})
+		}
+		return n
+	}
+	if visits(2); last == nil || last.Rested {
+		t.Fatal("rests before its stack is known")
+	}
+	for i := range 8 {
+		k.Rest = true // its stack has been read
+		if visits(3); !k.Rest {
+			t.Fatalf("%d: does not rest", i)
+		}
+		if n := visits(200); watched != (n == 0) {
+			t.Errorf("%d: %d visits in twenty seconds", i, n)
+		}
+		rested := k.Visited
+		run()
+		threadprog.Settle(t, pid, 0)
+		for last = nil; last == nil; {
+			visits(1)
+		}
+		if last.Rested || k.Rest || k.Every != int64(10*time.Millisecond) {
+			t.Errorf("%d: rests though it has run, next after %d ns", i, k.Every)
+		}
+		if watched && (last.Passed > 2*step || last.Passed < step || last.Stood != now-rested-last.Passed) {
+			t.Errorf("%d: %d ms of its old stack, %d ms of the next", i, last.Stood/1e6, last.Passed/1e6)
+		}
+		if !watched && last.Stood != 0 {
+			t.Errorf("%d: %d ms of its old stack though nobody has looked", i, last.Stood/1e6)
+		}
+		if k.Visited != now || accounted != now-begin {
+			t.Errorf("%d: %d of %d ms accounted for", i, accounted/1e6, (now-begin)/1e6)
+		}
+	}
+}
+
+// A thread that has run since it was visited is looked at when that is due though the process
+// has been idle since: its current stack is not known.
+func TestIdleAfterRun(t *testing.T) {
+	const step = int64(100 * time.Millisecond)
+	pid, run := threadprog.Echo(t)
+	r, _, _ := threadTableOf(t, pid)
+	now := time.Now().UnixNano()
+	r.List(time.Now(), 0)
+	k := r.Tasks[uint32(pid)]
+	round := func() (visited, rested bool) {
+		now += step
+		r.Watch(now)
+		r.Visits(now, func(k *Task) {
+			s, _ := r.Look(k, now, int64(10*time.Millisecond))
+			visited, rested = true, s.Rested
+		})
+		return visited, rested
+	}
+	for k.Due < now+4*step { // visits are rarer by and by, while another thread runs
+		round()
+		k.Rest = true
+		r.Clock.Lull, r.Clock.Idle, r.Due = &IdleSpan{}, false, 0
+	}
+	run()
+	threadprog.Settle(t, pid, 0)
+	for i := range 60 {
+		if visited, rested := round(); visited {
+			if rested {
+				t.Error("rests though it has run")
+			}
+			return
+		} else if i == 50 {
+			t.Fatal("it is not visited any more")
+		}
+	}
+}
+
+// Where threads are as many as before, only the process's clock tells that they are not
+// the same: no thread comes or ends unless one runs.
+func TestListed(t *testing.T) {
+	pid, run := threadprog.Echo(t)
+	r, came, gone := threadTableOf(t, pid)
+	now := time.Now()
+	list := func(later time.Duration) (listings uint64) {
+		was := r.Listing
+		now = now.Add(later)
+		r.List(now, 0)
+		return r.Listing - was
+	}
+	if list(0) != 1 || !slices.Equal(*came, []uint32{uint32(pid)}) {
+		t.Fatalf("%v", *came)
+	}
+	other := &Task{TID: 1 << 30, Stat: -1, Place: -1}
+	delete(r.Tasks, uint32(pid)) // as if there had been another in its place
+	r.Tasks[other.TID] = other
+	for range 2 {
+		if list(2*ListEvery) != 0 {
+			t.Error("listed though nobody has run")
+		}
+	}
+	run()
+	threadprog.Settle(t, pid, 0)
+	r.Due = math.MaxInt64
+	if list(ListEvery/2) != 0 {
+		t.Error("listed soon again")
+	}
+	if list(ListEvery) != 1 || len(*came) != 2 || !slices.Equal(*gone, []uint32{other.TID}) || len(r.Tasks) != 1 {
+		t.Errorf("came %v, gone %v, %d tasks", *came, *gone, len(r.Tasks))
+	}
+	if r.Due != 0 {
+		t.Error("no visit to a new thread")
+	}
+	if r.Relist(); list(0) != 1 {
+		t.Error("not listed though a thread has ended")
+	}
+}
+
+func TestTogether(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for _, c := range []struct{ due, every, want int64 }{
+		{1001 * ms, 20 * ms, 1040 * ms}, {1040 * ms, 20 * ms, 1040 * ms}, {1041 * ms, 320 * ms, 1080 * ms},
+		{4001 * ms, 4000 * ms, 4500 * ms}, {2001 * ms, 640 * ms, 2080 * ms},
+	} {
+		if got := together(c.due, c.every); got != c.want {
+			t.Errorf("%d, %d: %d, want %d", c.due/ms, c.every/ms, got/ms, c.want/ms)
+		}
+	}
+}
+
+// A directory's entries are names of any length and kind, and hostile ones end it.
+func TestEntries(t *testing.T) {
+	entry := func(name string) []byte {
+		b := make([]byte, (19+len(name)+1+7)&^7)
+		binary.NativeEndian.PutUint16(b[16:], uint16(len(b)))
+		copy(b[19:], name)
+		return b
+	}
+	short := entry("7")
+	binary.NativeEndian.PutUint16(short[16:], 19)
+	long := entry("7")
+	binary.NativeEndian.PutUint16(long[16:], 200)
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want []uint32
+		ok   bool
+	}{
+		{"usual", slices.Concat(entry("."), entry(".."), entry("1"), entry("4194304")), []uint32{1, 4194304}, true},
+		{"none", nil, nil, true},
+		{"other names", slices.Concat(entry("a1"), entry("1a"), entry(""), entry("12345678901"), entry("9")), []uint32{9}, true},
+		{"no size", slices.Concat(entry("1"), make([]byte, 24)), []uint32{1}, false},
+		{"too short", short, nil, false},
+		{"too long", long, nil, false},
+		{"a piece behind", append(entry("3"), 1, 2), []uint32{3}, false},
+		{"no end", append(entry("3")[:20], '4'), nil, false},
+	} {
+		var got []uint32
+		if ok := entries(c.b, func(n uint32) { got = append(got, n) }); ok != c.ok || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v", c.name, got, ok)
+		}
+	}
+}

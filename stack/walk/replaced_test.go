@@ -1,0 +1,144 @@
+package walk
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/cfi"
+	"github.com/seedwalk/seedwalk/clr"
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/pe/arm64"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/testkit/elfasm"
+	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/module"
+)
+
+// A runtime of ARM64 with two methods and a hijack stub.
+const (
+	armMethods = 0x7d00_0000_0000 // a method each 0x100 bytes
+	armRecord  = armMethods + 0x8000
+	armModule  = 0x5000_0000
+	armStub    = armModule + 0x1000
+	armStack   = 0x7000_0000
+	armReturn  = armMethods + 0x100 + 12 // in the second method, behind its call
+)
+
+// methodCode: stp x29, x30, [sp, #-32]!; mov x29, sp; bl; ldp x29, x30, [sp], #32; ret.
+var methodCode = []uint32{0xa9be7bfd, 0x910003fd, 0x94000001, 0xa8c27bfd, 0xd65f03c0}
+
+// methodRecord has one epilog, of two instructions: set_fp, save_fplr_x of 32, end.
+var methodRecord = []uint32{5 | 1<<22 | 1<<27, 3 | 1<<22, 0xe3e483e1}
+
+type armRuntime struct{ *managed.Tables }
+
+func (armRuntime) Function(at unwind.Address) (clr.FunctionID, bool) {
+	off := at.Lookup() - armMethods
+	return clr.FunctionID(1 + off>>8), off < 0x200
+}
+
+type armSource struct{}
+
+func (armSource) Code(at unwind.Address, c *managed.Code) unwind.Stop {
+	off := at.IP - armMethods
+	if off >= 0x200 {
+		return unwind.NoInfo
+	}
+	*c = managed.Code{Kind: managed.Method, Base: armMethods, EntryARM64: arm64.RuntimeFunction{Begin: uint32(off) &^ 0xff, Data: armRecord - armMethods}}
+	return unwind.StopNone
+}
+
+func (armSource) ReadAt(b []byte, addr uint64) bool {
+	word := func(at uint64) uint32 {
+		switch i := at & 0xff / 4; {
+		case at >= armRecord && at-armRecord < 12:
+			return methodRecord[(at-armRecord)/4]
+		case at-armMethods < 0x200 && i < uint64(len(methodCode)):
+			return methodCode[i]
+		}
+		return 0
+	}
+	for i := range b {
+		at := addr + uint64(i)
+		b[i] = byte(word(at&^3) >> (at & 3 * 8))
+	}
+	return true
+}
+
+func (armSource) Arch() context.Arch { return context.ArchARM64 }
+func (armSource) Unix() bool         { return true }
+
+// armWalker knows the stub, whose code is stp x29, x30, [sp, #-192]!; mov x29, sp.
+func armWalker(t *testing.T) *Walker {
+	t.Helper()
+	cie, frames := elfasm.ARM64CIE(), elfasm.Frames{}
+	frames.CIE(&cie)
+	frames.FDE(&cie, armStub-armModule, 0x60, 0x44, 0x0e, 0xc0, 1, 0x9d, 24, 0x9e, 23, 0x44, 0x0d, 29)
+	rows, err := cfi.Load(cfi.Sections{Arch: context.ArchARM64, EHFrame: frames.Bytes(), EHFrameAddr: 0x100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := New(context.ArchARM64)
+	w.Unmanaged.SetTable(module.NewTable(1, []module.Module{{Start: armModule, End: armModule + 0x10000, Bias: armModule, CFI: rows}}, nil))
+	w.Code, w.HijackStub = armRuntime{managed.New(armSource{})}, armStub
+	return w
+}
+
+// A return address that the runtime has replaced by its stub's is the true one in the
+// walk, wherever the replaced one stands: in its slot, in x30, or saved by the stub.
+func TestReplacedReturnARM64(t *testing.T) {
+	const inBody, atReturn = armMethods + 12, armMethods + 16
+	const caller = armStack + 0x100 // the second method's frame
+	for _, c := range []struct {
+		name   string
+		pc     uint64
+		sp     uint64
+		lr     uint64
+		words  map[uint64]uint64
+		slot   uint64 // that the Thread names, 0: none
+		frames []uint64
+	}{
+		{"in the slot", inBody, caller - 32, 7, map[uint64]uint64{caller - 32: caller, caller - 24: armStub}, caller - 24, []uint64{inBody, armReturn}},
+		{"in x30, in an epilog", atReturn, caller, armStub, nil, caller - 24, []uint64{atReturn, armReturn}},
+		{"in x30, in a prolog", armMethods, caller, armReturn, nil, 0, []uint64{armMethods, armReturn}},
+		{"at the stub's begin", armStub, caller, armStub, nil, caller - 24, []uint64{armStub, armReturn}},
+		{"saved by the stub", armStub + 8, caller - 192, armStub, map[uint64]uint64{caller - 192: caller, caller - 184: armStub}, caller - 24, []uint64{armStub + 8, armReturn}},
+		{"the stub has learnt it", armStub + 8, caller - 192, armStub, map[uint64]uint64{caller - 192: caller, caller - 184: armReturn}, 0, []uint64{armStub + 8, armReturn}},
+		{"the Thread says nothing", inBody, caller - 32, 7, map[uint64]uint64{caller - 32: caller, caller - 24: armStub}, 0, []uint64{inBody}},
+		{"the Thread speaks of a slot far below", atReturn, caller, armStub, nil, caller - 0x2000, []uint64{atReturn}},
+		{"the Thread speaks of a slot above", atReturn, caller, armStub, nil, caller + 8, []uint64{atReturn}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stack, extra := make([]byte, 0x200), make([]byte, 256)
+			le := binary.LittleEndian
+			for at, v := range c.words {
+				le.PutUint64(stack[at-armStack:], v)
+			}
+			if c.slot != 0 {
+				le.PutUint64(extra[192:], armReturn)
+				le.PutUint64(extra[200:], c.slot)
+			}
+			g := context.ARM64{PC: c.pc, Sp: c.sp, Known: 1<<31 - 1 | 0xff<<32}
+			g.X[29], g.X[30] = c.sp, c.lr
+			if c.sp == caller {
+				g.X[29] = caller
+			}
+			w := armWalker(t)
+			got, gap, _ := w.Walk(&Capture{Regs: context.FromARM64(g), Stack: memory.Run{Addr: armStack, Data: stack}, Low: armStack, High: armStack + 0x200, Extra: extra})
+			whole := len(c.frames) == 2
+			if (gap == merge.GapNone) != whole {
+				t.Errorf("gap %v", gap)
+			}
+			if !whole {
+				got = got[:len(got)-1] // the gap
+			}
+			for i := range got {
+				if len(got) != len(c.frames) || got[i].IP != c.frames[i] {
+					t.Fatalf("%d frames, the %d. at %#x, want %#x", len(got), i, got[i].IP, c.frames)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,372 @@
+package walk
+
+import (
+	"encoding/binary"
+
+	"github.com/seedwalk/seedwalk/clr/managed"
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// maxFrames bounds a stack.
+const maxFrames = 1 << 15
+
+// Capture is one copied stack.
+type Capture struct {
+	TID       uint32
+	Regs      context.Registers
+	Stack     memory.Run
+	More      []memory.Run // further stacks that the thread uses
+	Low, High uint64       // the stack's bounds, high 0 = not known
+	Cut       bool         // the copy ends before the stack does
+	OneStack  bool         // the kernel copied at most 64 KB of one stack: there may be more
+	Partial   bool         // of the registers only sp and ip are known
+	Called    bool         // ip is where a call returns to: the thread was not interrupted
+	Kernel    KernelState  // whether the thread was in the kernel
+	Extra     []byte       // of the runtime's Thread, at the time of the copy
+}
+
+// KernelState is what is known of where an interrupted thread was.
+type KernelState uint8
+
+const (
+	UserOnly      KernelState = iota // in user code: the clock cannot hit the kernel
+	MaybeInKernel                    // in the kernel if the leaf is at a system call
+	InKernel                         // blocked in the kernel
+)
+
+// Walker walks captures by the tables of one process.
+type Walker struct {
+	Unmanaged       unwind.Walker
+	Code            managedCode          // nil: no runtime is known
+	HijackStub      uint64               // what the runtime writes over return addresses; 0 = not known
+	Returns         uint64               // replaced return addresses that were set right
+	SkippedHandlers uint64               // frames of handlers that had not executed an instruction yet
+	Special         *managed.Specials    // nil: there are none
+	Unproven        func(ip uint64) bool // whether an address is in code of a runtime that cannot be read
+
+	mem    memory.Window
+	bounds unwind.Bounds
+	block  [256]unwind.Frame
+	out    []merge.Frame
+
+	// The walk under way.
+	n                  int
+	steppedThroughStub bool         // it left a special as if that had been called
+	ManagedFrames      bool         // it met code of the runtime's
+	at                 unwind.State // of regs
+	Regs               context.Registers
+	from               context.Registers // before a step under way
+	left               unwind.Frame
+}
+
+func New(a context.Arch) *Walker {
+	return &Walker{Unmanaged: managed.NewWalker(a), out: make([]merge.Frame, maxFrames)}
+}
+
+// SetHijackStub tells where the runtime's hijack stub is, 0 = not known. One that is known by
+// its code is not guessed any more: a return address in code that is newer than the module
+// table would else be taken for its doing, if what has been pushed before it, a register
+// that holds an address in managed code, looks like one.
+func (w *Walker) SetHijackStub(stub uint64) {
+	w.HijackStub = stub
+	if l, ok := w.Unmanaged.(interface{ SetReturnHooks([]unwind.ReturnHook) }); ok && stub != 0 {
+		l.SetReturnHooks(managed.ListedReturnHooks())
+	}
+}
+
+// Walk writes c's frames to w.out[:n] and says why it ended; GapNone is a whole
+// stack. needs says that a register was missing which the thread itself has.
+func (w *Walker) Walk(c *Capture) (frames []merge.Frame, gap merge.Gap, needs bool) {
+	w.mem.Reset(c.Stack.Addr, c.Stack.Data)
+	w.bounds = unwind.Bounds{Low: c.Low, High: c.High, Follow: true}
+	if len(c.More) > 0 {
+		w.mem, w.bounds = *memory.New(append(c.More, c.Stack)...), unwind.Bounds{Follow: true}
+	}
+	w.n, w.steppedThroughStub, w.ManagedFrames = 0, false, false
+	w.Regs.Copy(&c.Regs)
+	w.at = unwind.Interrupted(&w.Regs)
+	w.at.Exact = !c.Called
+	if w.at.Exact && w.Special.Entered(w.Regs.IP()) {
+		return w.end(merge.GapStubOnTop), merge.GapStubOnTop, false
+	}
+	for {
+		stop := w.native(c)
+		if stop == unwind.Managed {
+			stop = w.managed(c)
+		}
+		switch stop {
+		case unwind.StopNone:
+			continue
+		case unwind.EndOfStack:
+			return w.dropUnstarted(w.out[:w.n]), merge.GapNone, false
+		case unwind.NoInfo:
+			if w.stepPendingHijack(c) {
+				continue
+			}
+		}
+		gap = merge.GapOfStop(stop, c.Cut)
+		if stop == unwind.NoInfo && w.Unproven != nil && w.Unproven(w.Regs.IP()) {
+			gap = merge.GapUnproven
+		}
+		if w.steppedThroughStub {
+			gap = merge.GapStubOnTop
+		}
+		return w.end(gap), gap, stop == unwind.Unreadable && c.Partial
+	}
+}
+
+// Patched reports whether a word of a stack is the address that the runtime writes over
+// return addresses.
+func (w *Walker) Patched(stack *memory.Run) bool {
+	if w.HijackStub == 0 {
+		return false
+	}
+	words := stack.Data[min(-stack.Addr%8, uint64(len(stack.Data))):]
+	for ; len(words) >= 8; words = words[8:] {
+		if binary.LittleEndian.Uint64(words) == w.HijackStub {
+			return true
+		}
+	}
+	return false
+}
+
+// end closes a stack that is not whole.
+func (w *Walker) end(gap merge.Gap) []merge.Frame {
+	w.put(merge.Frame{Kind: unwind.KindGap, Gap: gap, Module: -1, SP: w.Regs.SP()})
+	return w.out[:w.n]
+}
+
+// dropUnstarted leaves out a signal handler that has not executed an instruction yet. Where the
+// timers of two profilers expire at the same tick, the kernel makes the other's frame and then
+// ours on it: the thread is at the first instruction of the other's handler, whose return address is
+// still on top of the stack. What it did is below the signal's frame.
+func (w *Walker) dropUnstarted(frames []merge.Frame) []merge.Frame {
+	for len(frames) > 2 && frames[0].Exact && frames[0].Kind == unwind.KindNative && frames[1].Kind == unwind.KindSignal {
+		if ra, ok := w.mem.Word(frames[0].SP); !ok || ra != frames[1].IP {
+			break
+		}
+		frames = frames[2:]
+		w.SkippedHandlers++
+	}
+	return frames
+}
+
+// native walks unmanaged frames.
+func (w *Walker) native(c *Capture) unwind.Stop {
+	was := w.at
+	w.from.Copy(&w.Regs)
+	r := w.Unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:])
+	n, stop := r.N, r.Stop
+	if stop == unwind.NoInfo && n > 0 && w.block[n-1].Module < 0 && w.isManaged() {
+		n, stop = n-1, unwind.Managed // code that is newer than the module table
+	}
+	if i, stub := w.Special.Misread(w.block[:n], w.at.Address()); i >= 0 {
+		// Once more, up to there.
+		w.Regs.Copy(&w.from)
+		w.at = was
+		n, stop = w.Unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
+		if w.at.Exact = true; stub {
+			w.steppedThroughStub, stop = true, unwind.BadInfo
+		}
+	}
+	if i := w.returning(n); i >= 0 {
+		w.Regs.Copy(&w.from)
+		w.at = was
+		n, stop = w.Unmanaged.Walk(&w.at, &w.mem, &w.bounds, w.block[:i+1]).N, unwind.StopNone
+		if ra, ok := w.restored(c.Extra); ok {
+			w.Regs.ReturnTo(ra)
+			w.at.Exact = false
+			w.Returns++
+		} else {
+			stop = unwind.BadInfo
+		}
+	}
+	for i := range w.block[:n] {
+		if !w.put(merge.Unmanaged(&w.block[i])) {
+			return unwind.Limit
+		}
+	}
+	if stop == unwind.BufferFull || stop == unwind.Limit {
+		return unwind.StopNone
+	}
+	return stop
+}
+
+// PendingReturn is where the stub leads in which the last walk has ended because nobody knew
+// of code there. What its return address is may still have to be written.
+func (w *Walker) PendingReturn() (to context.AMD64, ok bool) {
+	u, ok := w.Unmanaged.(interface {
+		HookReturn(*unwind.State, *memory.Window) (context.AMD64, bool)
+	})
+	if !ok {
+		return to, false
+	}
+	return u.HookReturn(&w.at, &w.mem)
+}
+
+// stepPendingHijack leaves a hijack stub before the runtime has written its return address, by
+// what the thread says it is.
+func (w *Walker) stepPendingHijack(c *Capture) bool {
+	to, ok := w.PendingReturn()
+	if !ok || w.Code == nil || w.Regs.Arch != context.ArchAMD64 {
+		return false
+	}
+	if to.RIP, ok = w.Code.TrueReturn(c.Extra, to.SP()-8); !ok || to.SP() <= w.Regs.SP() || w.bounds.High != 0 && to.SP() > w.bounds.High {
+		return false
+	}
+	w.Regs, w.at.Exact = context.FromAMD64(to), false
+	w.Returns++
+	return true
+}
+
+// least is by how much a stack pointer rises from a frame to its caller: on x86-64 by
+// the return address.
+func (w *Walker) least(exact bool) uint64 {
+	switch {
+	case w.Regs.Arch == context.ArchAMD64:
+		return 8
+	case exact:
+		return 0
+	}
+	return 16
+}
+
+// trueReturn puts the true return address in the place of the hijack stub's, to which
+// the frame that was left last returns. On x86-64 it stood below the stack pointer.
+func (w *Walker) trueReturn(c *Capture) bool {
+	slot := w.Regs.SP() - 8
+	if w.Regs.Arch == context.ArchARM64 {
+		slot = w.Code.ReturnSlot()
+	}
+	ra, ok := w.Code.TrueReturn(c.Extra, slot)
+	if !ok && slot == 0 {
+		ra, ok = w.restored(c.Extra)
+	}
+	if ok {
+		w.Regs.ReturnTo(ra)
+		w.Returns++
+	}
+	return ok
+}
+
+// returning is the index of the frame of a walk that returns to the hijack stub, -1 if
+// none does. On ARM64 it is the stub's own: it is entered by a return, with its own
+// address in x30, and saves that before it learns the true one.
+func (w *Walker) returning(n int) int {
+	if w.Regs.Arch != context.ArchARM64 || w.HijackStub == 0 || w.Code == nil {
+		return -1
+	}
+	for i := 1; i < n; i++ {
+		if w.block[i].IP == w.HijackStub && !w.block[i].Exact {
+			return i - 1
+		}
+	}
+	if n > 0 && w.Regs.IP() == w.HijackStub && (!w.at.Exact || w.block[n-1].IP == w.HijackStub) {
+		return n - 1 // at its first instruction its own caller is the stub itself
+	}
+	return -1
+}
+
+// restored is the true return address where an epilog has read the stub's into its
+// register already: the slot lies in the frame that it leaves.
+func (w *Walker) restored(extra []byte) (ra uint64, ok bool) {
+	const frame = 4096 // what a method's epilog frees last
+	for i := 8; i+8 <= len(extra); i += 8 {
+		slot := binary.LittleEndian.Uint64(extra[i:])
+		if slot < w.Regs.SP() && w.Regs.SP()-slot <= frame {
+			if ra, ok = w.Code.TrueReturn(extra, slot); ok {
+				return ra, ok
+			}
+		}
+	}
+	return 0, false
+}
+
+// isManaged asks the runtime's tables about the ip.
+func (w *Walker) isManaged() bool {
+	if w.Code == nil {
+		return false
+	}
+	_, ok := w.Code.Function(w.at.Address())
+	return ok
+}
+
+// managed steps over managed frames, one after the other.
+func (w *Walker) managed(c *Capture) unwind.Stop {
+	if w.Code == nil {
+		return unwind.NoInfo
+	}
+	w.ManagedFrames = true
+	for {
+		trust := w.at.Trust
+		if trust == unwind.TrustOutside {
+			w.at.Trust = unwind.TrustCLR // in no module, but in the tables, or the step fails
+		}
+		f, was := &w.left, w.at
+		w.from.Copy(&w.Regs)
+		stop := w.Code.Step(&w.at, &w.mem, &w.bounds, f)
+		if stop != unwind.StopNone && stop != unwind.EndOfStack {
+			w.at.Trust = trust
+			return stop
+		}
+		if stop == unwind.StopNone && (w.Regs.SP() < w.from.SP()+w.least(was.Exact) || w.bounds.High != 0 && w.Regs.SP() > w.bounds.High) {
+			w.Regs.Copy(&w.from)
+			w.at = was
+			return unwind.NoProgress
+		}
+		g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: was.Trust, Exact: f.Exact}
+		g.Function, _ = w.Code.Function(g.Address())
+		if !w.put(g) {
+			return unwind.Limit
+		}
+		if stop == unwind.EndOfStack {
+			return stop
+		}
+		if w.Regs.IP() == w.HijackStub && w.HijackStub != 0 && !w.trueReturn(c) {
+			return unwind.BadInfo
+		}
+		if !w.isManaged() {
+			return unwind.StopNone
+		}
+	}
+}
+
+func (w *Walker) put(f merge.Frame) bool {
+	if w.n >= len(w.out)-1 && f.Kind != unwind.KindGap {
+		return false
+	}
+	w.out[w.n] = f
+	w.n++
+	return true
+}
+
+// Holds reports whether an address is of a stack that was copied.
+func (c *Capture) Holds(at uint64) bool {
+	if at-c.Stack.Addr < uint64(len(c.Stack.Data)) {
+		return true
+	}
+	for _, r := range c.More {
+		if at-r.Addr < uint64(len(r.Data)) {
+			return true
+		}
+	}
+	return false
+}
+
+// StoppedAt are the registers of a thread whose sp and ip the kernel tells.
+func StoppedAt(a context.Arch, sp, ip uint64) context.Registers {
+	g := context.Registers{Arch: a}
+	g.AMD64.Known = 1 << context.RSP
+	g.SetSP(sp)
+	g.SetIP(ip)
+	return g
+}
+
+// Sizes of a copy of a stack, bytes.
+const (
+	RedZone    = 128     // below sp that are a function's own (System V ABI)
+	FirstStack = 1 << 16 // copied at first: a stack is rarely large, a mapping is
+)
