@@ -28,7 +28,7 @@ import (
 // Nobody writes one of what runs under qemu, so the test does: the threads are as the
 // probe copied them, the rest as the process has it when it is stopped.
 func TestARM64Core(t *testing.T) {
-	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "60")...)
+	g := startGuest(t, append(emulator(false), need(t, "out", "samples", "arm64", "Truth"), "240")...)
 	fd, conn := g.probe(t)
 	file := filepath.Join(tempdir.New(t), "raw")
 	e, err := outside.New(g.cmd.Process.Pid, fd, sampler.Config{RateHz: 200, Raw: file, NoWall: true}, io.Discard)
@@ -37,7 +37,16 @@ func TestARM64Core(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(7*time.Second, e.Stop)
+	go func() { // seven seconds with all threads of the program
+		const threads, looks = 20, 600
+		for n, i := 0, 0; n < threads && i < looks; i++ {
+			time.Sleep(200 * time.Millisecond)
+			tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", g.cmd.Process.Pid))
+			n = len(tasks)
+		}
+		time.Sleep(7 * time.Second)
+		e.Stop()
+	}()
 	why := e.Run()
 	g.cmd.Process.Signal(syscall.SIGSTOP)
 	samples, _ := readRaw(t, file, why)
