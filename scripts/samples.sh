@@ -25,7 +25,7 @@ if stale out/samples/libgolib.so $src/golib/main.go; then
 	${GO:-go} build -trimpath -buildmode=c-shared -o out/samples/libgolib.so ./$src/golib
 	rm -f out/samples/libgolib.h
 fi
-for app in Demo Soak Bench Waits Exact Survive Cost Events Ending Storm Many Ended Hang Fixed Trouble; do
+for app in Demo Soak Waits Exact Survive Cost Events Ending Storm Many Ended Hang Fixed Trouble; do
 	if stale out/samples/$app.exe $src/$app.cs; then
 		mcs -optimize+ -unsafe -nologo -warn:1 -out:out/samples/$app.exe $src/$app.cs
 	fi

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"archive/zip"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,24 +108,7 @@ func writeProxy(t *testing.T, dir string) {
 	writeTo(t, filepath.Join(dir, "list"), installedVersion+"\n")
 	writeTo(t, filepath.Join(dir, installedVersion+".info"), info)
 	writeTo(t, filepath.Join(dir, installedVersion+".mod"), readFile(t, filepath.Join(top, "go.mod")))
-	out, err := os.Create(filepath.Join(dir, installedVersion+".zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	z := zip.NewWriter(out)
-	for _, name := range moduleFiles(t, top) {
-		w, err := z.Create(installedModule + "@" + installedVersion + "/" + name)
-		if err == nil {
-			_, err = io.WriteString(w, readFile(t, filepath.Join(top, name)))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	archiveModule(t, top, filepath.Join(dir, installedVersion+".zip"))
 }
 
 func writeTo(t *testing.T, path string, data string) {
@@ -137,36 +118,23 @@ func writeTo(t *testing.T, path string, data string) {
 	}
 }
 
-// moduleFiles are the files that git has or would take, without other modules, as they are
-// in the working tree.
-func moduleFiles(t *testing.T, top string) (files []string) {
+// archiveModule writes the files that git has or would take, without other modules, as they
+// are in the working tree.
+func archiveModule(t *testing.T, top, file string) {
 	t.Helper()
-	out, err := exec.Command("git", "-C", top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
-	if err != nil {
-		t.Skipf("SKIPPED-CHECK: %s is no git checkout: %v", top, err)
+	git := func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-C", top}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+file+".index")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Skipf("SKIPPED-CHECK: %s is no git checkout: git %v: %v", top, args, err)
+		}
+		return strings.TrimSpace(string(out))
 	}
-	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	var others []string
-	for _, name := range names {
-		if folder, found := strings.CutSuffix(name, "/go.mod"); found {
-			others = append(others, folder+"/")
-		}
+	git("add", "-A")
+	args := []string{"archive", "--format=zip", "--prefix=" + installedModule + "@" + installedVersion + "/", "-o", file, git("write-tree"), "."}
+	for name := range strings.FieldsSeq(git("ls-files", "*/go.mod")) {
+		args = append(args, ":!"+strings.TrimSuffix(name, "/go.mod"))
 	}
-next:
-	for _, name := range names {
-		info, err := os.Lstat(filepath.Join(top, name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		for _, other := range others {
-			if strings.HasPrefix(name, other) {
-				continue next
-			}
-		}
-		files = append(files, name)
-	}
-	return files
+	git(args...)
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,23 +31,4 @@ func TestSoak(t *testing.T) {
 			t.Log(line)
 		}
 	}
-}
-
-// Overhead is printed, not judged: it depends on the machine. The work must be
-// the same.
-func TestOverhead(t *testing.T) {
-	const runs = 5
-	bench := app(t, "Bench")
-	var ratios []float64
-	for range runs {
-		plain := run(t, time.Minute, nil, bench...)
-		under := record(t, "--mode snapshot --quiet --rate 100", bench...)
-		if under.code != plain.code || under.stdout != plain.stdout {
-			t.Fatalf("under the profiler: %d %q, without: %d %q", under.code, under.stdout, plain.code, plain.stdout)
-		}
-		ratios = append(ratios, under.took.Seconds()/plain.took.Seconds())
-	}
-	slices.Sort(ratios)
-	t.Logf("time at 100 Hz over time without profiler, start-up and writing included: median %.3f, from %.3f to %.3f, %d pairs",
-		ratios[runs/2], ratios[0], ratios[runs-1], runs)
 }

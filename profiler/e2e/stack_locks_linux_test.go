@@ -117,6 +117,9 @@ func judgeLocks(t *testing.T, p lockedProcess, slim bool) {
 // judgeCore compares the waits in a core, which has no names of threads.
 func judgeCore(t *testing.T, core, live lockedProcess) {
 	t.Helper()
+	if len(core.Threads) != len(live.Threads) {
+		t.Errorf("%d threads in the core, %d live", len(core.Threads), len(live.Threads))
+	}
 	if len(live.Deadlocks) != 3 || fmt.Sprint(core.Deadlocks) != fmt.Sprint(live.Deadlocks) {
 		t.Errorf("deadlocks in the core %v, live %v", core.Deadlocks, live.Deadlocks)
 	}
