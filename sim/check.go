@@ -49,16 +49,17 @@ func (h *Host) Check(truth []machine.Frame, out []merge.Frame, res *merge.Result
 	return c.unreported, c.end()
 }
 
-// comparison goes down a merged stack and the truth together.
+// comparison walks down a merged stack and the truth together.
 type comparison struct {
 	h          *Host
 	truth      []machine.Frame
-	next       int  // index in truth of the first frame not yet met
+	next       int  // index in truth of the first frame that is not matched yet
 	loose      bool // frames may be missing here
 	unreported int
 }
 
-// take compares the next frame of the merged stack; "" if it may stand there.
+// take compares the next frame of the merged stack. It returns why the frame is wrong, or
+// "" if it is not.
 func (c *comparison) take(f *merge.Frame) string {
 	if f.Kind == unwind.KindGap {
 		c.loose = true
@@ -89,7 +90,7 @@ func (c *comparison) take(f *merge.Frame) string {
 	return ""
 }
 
-// end reports frames of the truth that the stack has left out at its end.
+// end returns an error if the stack ends above the root.
 func (c *comparison) end() error {
 	for c.next < len(c.truth) && c.h.unreported(c.truth, c.next) {
 		c.next++
@@ -101,8 +102,8 @@ func (c *comparison) end() error {
 	return fmt.Errorf("the stack ends above %s, %d frames are missing", c.truth[c.next].Func.Name, len(c.truth)-c.next)
 }
 
-// unreported reports whether frame i of the truth is in the midst of managed
-// code and of a kind that the CLR says nothing of.
+// unreported reports whether frame i of the truth is below managed code and of a kind
+// that the CLR does not report.
 func (h *Host) unreported(truth []machine.Frame, i int) bool {
 	if i == 0 || !h.w.CLR.Codes.Managed(truth[i-1].State.PC) {
 		return false
@@ -111,9 +112,8 @@ func (h *Host) unreported(truth []machine.Frame, i int) bool {
 	return kind == vm.Dynamic || kind == vm.Hidden
 }
 
-// CheckSeed holds the verdict on a seed, and a seed that was found, against the
-// truth: it must be the top-most managed frame with every register that
-// functions preserve.
+// CheckSeed compares a verdict, and the seed of the verdict Found, with the truth. The
+// seed must be the top-most managed frame with every register that functions preserve.
 func (h *Host) CheckSeed(truth []machine.Frame, v seed.Verdict, st *machine.State) error {
 	if err := h.misjudged(truth, v); err != nil || v != seed.Found {
 		return err
@@ -136,7 +136,7 @@ func (h *Host) CheckSeed(truth []machine.Frame, v seed.Verdict, st *machine.Stat
 	return nil
 }
 
-// misjudged says what of a verdict is not so; nil if nothing.
+// misjudged returns an error if a verdict contradicts the truth.
 func (h *Host) misjudged(truth []machine.Frame, v seed.Verdict) error {
 	top := h.topManaged(truth)
 	switch {
@@ -177,7 +177,7 @@ func (h *Host) vectorPreserved(r int) bool {
 	return h.w.Format() == image.PE && r >= 6 && r < 16
 }
 
-// story tells both stacks side by side, for people.
+// story prints both stacks for people.
 func (h *Host) story(truth []machine.Frame, out []merge.Frame) string {
 	var b strings.Builder
 	sp, fp := h.w.Arch.SP(), h.w.Arch.FP()

@@ -12,29 +12,29 @@ import (
 	"github.com/seedwalk/seedwalk/stack/snapshot"
 )
 
-// Host is the simulated process as a profiler's sampler sees it: it implements
-// clr.Threads (Windows) and clr.Runtime (Linux), as the C shim does on real
-// CLRs, with the same guard for dying threads.
+// Host is the process side of a profiler's sampler. It implements clr.Threads
+// (Windows) and clr.Runtime (Linux), as the C shim does on real CLRs, with the same
+// guard for dying threads.
 type Host struct {
 	w         *World
 	A         *sched.Actor      // the sampler
 	Truth     [][]machine.Frame // of the last capture of each slot, leaf first
 	Counts    Counts
-	Wrap      Wrap  // put around the product's seeder by SampleAll; nil: nothing
-	Judge     Judge // instead of merging and checking what SampleAll captured; nil: those
+	Wrap      Wrap  // SampleAll wraps the product's seeder with it; may be nil
+	Judge     Judge // SampleAll calls it instead of Merge and Check; may be nil
 	Library   Library
 	Interval  int // pauses of SampleAll before each round
 	slots     []*slot
 	destroyed map[clr.ThreadID]bool
-	claimed   clr.ThreadID // whose destruction waits
+	claimed   clr.ThreadID // this thread's destruction waits
 	inside    bool         // all destructions wait
 	window    int          // threads suspended by the sampler
 	watch     watch
-	list      *List // nil: destroyed and claimed are all there is
+	list      *List // nil: destroyed and claimed replace it
 }
 
-// Library walks and merges in place of the product's Go: the C library, which knows
-// the process's stubs by itself. Nil: the product's Go.
+// Library walks and merges instead of the product's Go: the C library, which finds
+// the process's stubs itself. If it is nil, the product's Go runs.
 type Library interface {
 	snapshot.Seeder
 	Merge(c *clr.Capture, out []merge.Frame) merge.Result
@@ -43,8 +43,7 @@ type Library interface {
 // Judge gets a thread's capture, with its truth, after the suspension.
 type Judge func(c *clr.Capture, truth []machine.Frame)
 
-// Wrap makes another seeder of the product's: a test's, that damages what was
-// captured.
+// Wrap returns a seeder around the product's. A test uses it to damage captures.
 type Wrap func(s snapshot.Seeder) snapshot.Seeder
 
 var (
@@ -52,15 +51,15 @@ var (
 	_ clr.Runtime = (*Host)(nil)
 )
 
-// Counts is what a host was asked for.
+// Counts counts the calls of a host.
 type Counts struct {
 	Suspends, Resumes, Snapshots, Callbacks int
 	Rescues                                 int // by the watchdog
-	Loading                                 int // samples that the CLR was not asked for, since the thread was in the loader
+	Loading                                 int // samples without a CLR walk: the thread was in the loader
 	Results                                 map[clr.HRESULT]int
 }
 
-// slot is where one thread's answer lands. Its storage is made before any
+// slot holds the capture of one thread. Its storage is allocated before any
 // suspension.
 type slot struct {
 	stack    []byte
@@ -85,7 +84,7 @@ func newHost(w *World) *Host {
 	return h
 }
 
-// Sampler starts the profiler's sampler: a thread that never runs managed code.
+// Sampler starts the profiler's sampler, a thread that never runs managed code.
 func (h *Host) Sampler(body func(a *sched.Actor)) *sched.Actor {
 	h.A = h.w.S.Go("sampler", func(a *sched.Actor) {
 		h.A = a
@@ -123,8 +122,8 @@ func (h *Host) thread(id clr.ThreadID) *Thread {
 	return nil
 }
 
-// Known lists the threads that have run managed code and were not destroyed, as
-// ThreadCreated and ThreadDestroyed tell.
+// Known lists the threads between their ThreadCreated and ThreadDestroyed
+// callbacks.
 func (h *Host) Known() (out []clr.Thread) {
 	for _, t := range h.w.threads {
 		if t.Hijack != nil && !h.destroyed[t.ID] {
@@ -193,7 +192,7 @@ func (h *Host) Context(i int, c *clr.Capture) bool {
 	s := h.slot(i)
 	h.copy(s, t)
 	if !s.looked {
-		// A second look in one suspension is about the stack of the first.
+		// A second capture in one suspension has the same stack.
 		s.looked, s.truth = true, t.M.Truth(s.truth[:0])
 		h.Truth[i] = s.truth
 	}
@@ -213,9 +212,9 @@ func (h *Host) Resume(i int, t clr.Thread) {
 	h.A.ResumeThread(h.thread(t.ID).A)
 }
 
-// lost faults if a method was on top and the last word of the CLR is that none
-// is: it looked at the thread after a collection had redirected it, and the
-// sampler gave the stack up that it held.
+// lost faults if a method was on top and the CLR's last result says that none is.
+// The CLR then looked at the thread after a collection had redirected it, and the
+// sampler dropped the stack that it had captured.
 func (h *Host) lost(s *slot) {
 	if !s.looked || s.last != clr.CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX || h.Wrap != nil {
 		return
@@ -262,7 +261,7 @@ func (h *Host) seed(c *clr.Capture) machine.State {
 	return machine.FromRegisters(&c.Seed)
 }
 
-// record is the callback that the C shim has: it writes flat words.
+// record is the snapshot callback. Like the C shim's, it writes flat words.
 func (h *Host) record(s *slot, c *clr.Capture, cb *vm.Callback) clr.HRESULT {
 	h.Counts.Callbacks++
 	if len(s.frames) == cap(s.frames) {
@@ -288,10 +287,10 @@ func (h *Host) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	return h.w.CLR.Codes.FunctionFromIP(ip)
 }
 
-// Now implements clr.Threads and clr.Runtime: a step is a microsecond.
+// Now implements clr.Threads and clr.Runtime. A step takes a microsecond.
 func (h *Host) Now() int64 { return int64(h.w.S.Steps()) * 1000 }
 
-// Pause implements clr.Threads and clr.Runtime: the others may run.
+// Pause implements clr.Threads and clr.Runtime. It lets other threads run.
 func (h *Host) Pause(int64) {
 	if h.window != 0 {
 		h.A.Fault("the sampler pauses while %d threads are suspended", h.window)
@@ -323,7 +322,7 @@ func (h *Host) Leave() { h.inside = false }
 // Alive implements clr.Runtime.
 func (h *Host) Alive(t clr.Thread) bool { return !h.destroyed[t.ID] }
 
-// Ask implements clr.Runtime: a signal makes the thread copy itself.
+// Ask implements clr.Runtime. The signalled thread copies itself.
 func (h *Host) Ask(i int, t clr.Thread) {
 	s, target := h.slot(i), h.thread(t.ID)
 	s.answered, s.asked, s.status = false, target, clr.Captured

@@ -18,19 +18,19 @@ import (
 // Names of the functions every kit has, besides its random ones.
 const (
 	ThreadStart   = "thread_start"       // a thread's first function, of the C library or ntdll
-	Wait          = "wait"               // where threads block, of the same
-	HeapAlloc     = "heap_alloc"         // of the same
-	LoadLibrary   = "load_library"       // of the same
-	Environment   = "get_environment"    // of the same
-	TableAdd      = "add_function_table" // of the same
-	CallManaged   = "call_managed"       // the CLR's way into managed code
+	Wait          = "wait"               // where threads block, also there
+	HeapAlloc     = "heap_alloc"         // also there
+	LoadLibrary   = "load_library"       // also there
+	Environment   = "get_environment"    // also there
+	TableAdd      = "add_function_table" // also there
+	CallManaged   = "call_managed"       // enters managed code from the CLR
 	JitCompile    = "jit_compile"        // the CLR's helpers in cooperative and preemptive mode
 	GCAlloc       = "gc_alloc"
 	GCWait        = "gc_wait"
 	Redirect      = "redirect_stub"  // where a redirected thread waits for a collection
-	RedirectEntry = "redirect_entry" // where it is sent: entered without a call
+	RedirectEntry = "redirect_entry" // where the CLR sends it, without a call
 	ThrowHelper   = "throw_helper"
-	HijackStub    = "hijack_stub" // where a hijacked return goes
+	HijackStub    = "hijack_stub" // target of a hijacked return
 	NativeWork    = "native_work" // of the application's own native module
 	NativeOther   = "native_other"
 	NativeLeaf    = "native_leaf"
@@ -43,9 +43,9 @@ const natives, methods = 24, 24
 // FirstFunction is the FunctionID of a kit's method 0.
 const FirstFunction clr.FunctionID = 0x7000_0000_0000
 
-// Kit is the code of a simulated process: images, the table that seedwalk's
-// readers make of them, and what the CLR knows of the managed one. It never
-// changes once made, so that all runs share it.
+// Kit is the code of a simulated process: images, the module table that seedwalk's
+// readers make of them, and the CLR's view of the managed image. A kit is immutable, so
+// that all runs share it.
 type Kit struct {
 	Arch   image.Arch
 	Format image.Format
@@ -56,7 +56,7 @@ type Kit struct {
 	Code   *image.Image // managed code: known to the CLR only
 	Kinds  []vm.Code    // of Code's functions
 	Table  *module.Table
-	Stubs  managed.Places // of the CLR's, entered without a call, as package clr/managed finds them
+	Stubs  managed.Places // stubs of the CLR that are entered without a call
 
 	place map[string]place
 }
@@ -78,8 +78,8 @@ func (k *Kit) Lookup(name string) (*image.Image, *image.Func) {
 // Native and Method name the random functions.
 func Native(i int) string { return fmt.Sprintf("native_%d", i%natives) }
 
-// Method names method i. IL stubs, hidden methods and dynamic ones have names of
-// their own.
+// Method names method i. IL stubs, hidden methods, and dynamic methods have other
+// names.
 func Method(i int) string { return fmt.Sprintf("Method_%d", i%methods) }
 
 // ILStub names stub i.
@@ -95,8 +95,8 @@ var kits struct {
 	made map[[3]uint64]*Kit
 }
 
-// NewKit returns the kit of a run number. Run 0 has simple shapes only: what the
-// small scenarios need, the same for every architecture and format.
+// NewKit returns the kit of a run number. Run 0 has only the simple shapes that the small
+// scenarios need, equal for every architecture and format.
 func NewKit(a image.Arch, f image.Format, run uint64) (*Kit, error) {
 	kits.Lock()
 	defer kits.Unlock()
@@ -143,8 +143,8 @@ func (m *maker) plain(name string, fp bool, saves int) {
 	m.add(image.ShapeAMD64{Saves: regs, FramePointer: fp, Alloc: 48, Calls: 1, Body: 3}.Func(m.kit.Format, name))
 }
 
-// chained adds a function whose frame pointer is at the caller's, as the JIT's
-// are but for the largest: 48 bytes and the 32 of its own calls below it.
+// chained adds a function with a frame record like that of most JIT-compiled methods:
+// 48 bytes, and 32 bytes for its own calls below them.
 func (m *maker) chained(name string) {
 	if m.kit.Arch == image.ARM64 || m.kit.Format == image.ELF {
 		m.plain(name, true, 0)
@@ -191,7 +191,7 @@ func (m *maker) random(name string) {
 // page, and a stack still holds dozens.
 const MaxFrame = 4608
 
-// frameSize is how far f's prolog and body move the stack pointer at most.
+// frameSize is the largest distance, in bytes, by which f's prolog and body move SP.
 func frameSize(f *image.Func) (n int64) {
 	for i := range f.Ops {
 		for _, e := range f.Ops[i].Effects {
@@ -239,7 +239,7 @@ func (m *maker) build(name string, base uint64) *image.Image {
 	return im
 }
 
-// Where images lie.
+// The base addresses of images.
 const (
 	systemBase = 0x7ff8_1000_0000
 	clrBase    = 0x7ff8_2000_0000
@@ -277,8 +277,8 @@ func makeKit(a image.Arch, f image.Format, run uint64) (*Kit, error) {
 		k.Kinds = append(k.Kinds, vm.Method)
 	}
 	for i := range stubs {
-		// IL stubs have frame pointers: without unwind data that is how the merge
-		// steps over them.
+		// IL stubs have frame pointers. Without unwind data, the merge steps over them
+		// by the frame pointer.
 		m.chained(ILStub(i))
 		k.Kinds = append(k.Kinds, vm.Dynamic)
 	}
@@ -293,8 +293,8 @@ func makeKit(a image.Arch, f image.Format, run uint64) (*Kit, error) {
 	return k, k.read()
 }
 
-// read makes the module table with seedwalk's own readers. The managed code is
-// in it as a range only.
+// read makes the module table with seedwalk's own readers. The table has the managed
+// code only as a range.
 func (k *Kit) read() error {
 	var mods []module.Module
 	for i, im := range []*image.Image{k.System, k.CLR, k.App} {

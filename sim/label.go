@@ -11,7 +11,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// miscounted says how a result does not agree with its own frames; nil if it does.
+// miscounted returns an error if a result contradicts its own frames.
 func miscounted(out []merge.Frame, res *merge.Result) error {
 	first, managed, guess := merge.GapNone, 0, -1
 	for i := range out {
@@ -77,8 +77,8 @@ func outOfOrder(out []merge.Frame) error {
 	return nil
 }
 
-// misplaced says how a merged frame is not at the true one's place; "" if it is. The
-// FP of a doubtful unmanaged frame may be wrong.
+// misplaced returns how a merged frame's ip, sp, or fp differs from the true one's, or ""
+// if it does not. The fp of a doubtful unmanaged frame may differ.
 func (h *Host) misplaced(t *machine.Frame, f *merge.Frame) string {
 	sp, fp := t.State.R[h.w.Arch.SP()], t.State.R[h.w.Arch.FP()]
 	kind, _ := h.w.CLR.Codes.At(t.State.PC)
@@ -89,10 +89,10 @@ func (h *Host) misplaced(t *machine.Frame, f *merge.Frame) string {
 	return fmt.Sprintf("ip %#x sp %#x fp %#x, truly %#x %#x %#x (%s)", f.IP, f.SP, f.FP, t.State.PC, sp, fp, t.Func.Name)
 }
 
-// mislabeled says what a frame at the place of truth[i] says wrongly of itself, ""
-// if nothing. Managed code that was interrupted may miss the mark of it where the CLR
-// reported it, since the CLR does not say how a method was left, and where the CLR
-// has redirected it to a stub, which nothing tells from a call.
+// mislabeled returns which label of a frame at the place of truth[i] is wrong, or "" if
+// none is. Interrupted managed code may lack the mark Exact in two cases. The CLR reported
+// it: the CLR does not say whether a method was interrupted. Or the CLR redirected it to
+// a stub: the stub looks like a function that the method called.
 func (h *Host) mislabeled(truth []machine.Frame, i int, f *merge.Frame) string {
 	t := &truth[i]
 	id, kind, module := h.labels(t)
@@ -135,11 +135,11 @@ func (h *Host) labels(t *machine.Frame) (clr.FunctionID, unwind.Kind, int32) {
 
 func signal(t *machine.Frame) bool { return t.Func.Entry == image.SignalFrame }
 
-// reaches reports whether frame i of the truth can have been found so. The leaf is
-// in the context, and no other frame is. A frame below unmanaged code is found by
-// the unwind data of its image's format or without any; one below managed code, by
-// that of the CLR, which has PE's form everywhere. The CLR reports methods, and
-// where its unmanaged blocks begin.
+// reaches reports whether a step of trust by can have found frame i of the truth. Only
+// the leaf is in the context. A frame below unmanaged code is found by the unwind data
+// of its image's format, or without any. A frame below managed code is found by the
+// CLR's unwind data, which has PE's form on every system. The CLR reports methods and
+// the first frame of each unmanaged block.
 func (h *Host) reaches(truth []machine.Frame, i int, by unwind.Trust) bool {
 	code, _ := h.w.CLR.Codes.At(truth[i].State.PC)
 	if i == 0 || by == unwind.TrustContext {

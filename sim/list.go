@@ -6,28 +6,28 @@ import (
 	"github.com/seedwalk/seedwalk/sim/vm"
 )
 
-// List is the profiler's list of threads with room for one, word by word as the C
-// shim has it: threads write it, the sampler reads it, without a lock. Each load and
-// store is a step. Source: profiler/host/threads.c, whose own text sim/native
-// there runs in every order.
+// List is the profiler's list of threads with room for one thread. It has the same words
+// as the C shim's. Threads write it and the sampler reads it without a lock, and each
+// load and store is a step. Source: profiler/host/threads.c, which sim/native runs in
+// every order.
 type List struct {
 	id, tid uint64 // 0: free; not bound to a thread of the system
 	dead    bool
 	claimed uint64
 
-	// IDFirst asks for a thread's number before it asks whether it is dead.
+	// IDFirst reads a thread's number before the flag of its death.
 	IDFirst bool
 }
 
-// List makes the profiler keep its threads in l; the first thread is in it.
+// List makes the profiler keep its threads in l. The first thread is in it already.
 func (h *Host) List(l *List) {
 	first := h.w.threads[0]
 	l.id, l.tid = uint64(first.ID), first.TID
 	h.list = l
 }
 
-// Created is ThreadCreated and ThreadAssignedToOSThread of t, which takes the place of
-// the thread that has ended, once it is free.
+// Created is ThreadCreated and ThreadAssignedToOSThread of t. Thread t takes the place of
+// the thread that has ended as soon as that place is free.
 func (t *Thread) Created() {
 	l := t.W.Host.list
 	t.A.WaitUntil("a free entry", func() bool { return l.id == 0 })
@@ -52,7 +52,7 @@ func (l *List) destroyed(a *sched.Actor, t *vm.Thread, sampler sched.Waitee) {
 	l.id = 0
 }
 
-// claim makes t's destruction wait, if t is alive.
+// claim delays t's destruction if t is alive.
 func (l *List) claim(a *sched.Actor, t clr.Thread) bool {
 	a.Yield("claims it")
 	l.claimed = uint64(t.ID)

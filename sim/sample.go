@@ -15,8 +15,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// tools are what a sampler walks and merges with. They are large and do not
-// belong to a world, so that a million worlds can share a few.
+// tools holds the walkers and mergers of a sampler. They are large. They do not belong
+// to a world, so that a million worlds can share a few.
 type tools struct {
 	h   *Host
 	of  [len(context.Arches) + 1]kit // by context.Arch
@@ -30,7 +30,7 @@ type kit struct {
 	merger *merge.Merger
 }
 
-// FunctionFromIP implements merge.Functions for the world of the day.
+// FunctionFromIP implements merge.Functions for the current world.
 func (t *tools) FunctionFromIP(ip uint64) (clr.FunctionID, clr.HRESULT) {
 	return t.h.FunctionFromIP(ip)
 }
@@ -48,11 +48,11 @@ var toolbox = sync.Pool{New: func() any {
 type Tally struct {
 	Samples, Complete, Native, Gaps, Gone, Frames int
 
-	Unreported int // frames of dynamic or hidden methods amid managed code
+	Unreported int // frames of dynamic or hidden methods among managed code
 	Doubtful   int // frames found by a guess that nothing confirmed
-	Seeds      int // seeds found and given
-	Redirected int // of them, those of threads that a collection redirected meanwhile
-	Skipped    int // rounds and samples that were not to be had
+	Seeds      int // seeds found and given to the CLR
+	Redirected int // seeds of threads that a collection redirected meanwhile
+	Skipped    int // rounds and samples that could not be taken
 	ByGap      [merge.GapCount]int
 	Verdicts   [seed.VerdictCount]int
 }
@@ -78,9 +78,9 @@ func (t *Tally) Add(o *Tally) {
 	}
 }
 
-// SampleAll is the product's sampler: n rounds over all threads the profiler
-// knows, each merged stack held against the truth. What is wrong is a fault of
-// the world.
+// SampleAll runs the product's sampler for n rounds over all threads that the profiler
+// knows. It compares each merged stack with the truth. An error is a fault of the
+// world.
 func (h *Host) SampleAll(n int) Tally {
 	b := toolbox.Get().(*tools)
 	defer toolbox.Put(b)
@@ -97,7 +97,7 @@ func (h *Host) SampleAll(n int) Tally {
 	return s.tally
 }
 
-// sampling is one sampler's work.
+// sampling is the state of one SampleAll.
 type sampling struct {
 	h     *Host
 	tools *tools
@@ -131,7 +131,7 @@ func (s *sampling) threads(n int) {
 	}
 }
 
-// rest lets the others go on between two rounds.
+// rest lets other threads run between two rounds.
 func (s *sampling) rest() {
 	for range s.h.Interval {
 		s.h.Pause(0)
@@ -172,7 +172,7 @@ func fingerprint(out []merge.Frame, res *merge.Result) uint64 {
 	return h
 }
 
-// judge merges one capture and holds it against the truth.
+// judge merges one capture and compares it with the truth.
 func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	s.tally.Samples++
 	if c.Loading {
@@ -214,7 +214,7 @@ func (s *sampling) judge(slot int, c *clr.Capture, advice snapshot.Advice) {
 	}
 }
 
-// seeded holds the seed that the CLR was given against the truth.
+// seeded compares the seed that the CLR was given with the truth.
 func (s *sampling) seeded(slot int, c *clr.Capture, v seed.Verdict) error {
 	if !c.Seeded {
 		return nil

@@ -7,27 +7,27 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// store is the memory of the worlds that one worker makes, one after another: a
-// million of them would otherwise be the garbage collector's work above all.
-// Nothing of one world is seen by the next.
+// store holds the memory of the worlds that one worker makes one after another.
+// Without it, most of the time of a million worlds would go to the garbage collector.
+// No world sees data of an earlier one.
 type store struct {
-	fresh map[thread]*machine.Thread // as they are made
+	fresh map[thread]*machine.Thread // in their first state
 	spare []*machine.Thread
 	used  []*machine.Thread
 	slots []*slot
 }
 
-// thread is what a new machine follows from.
+// thread is the key of a new machine: everything that decides its state.
 type thread struct {
 	arch      image.Arch
 	low, high uint64
 	seed      uint64
 }
 
-// maxFresh bounds the machines remembered; random worlds never see one again.
+// maxFresh bounds the remembered machines. Random worlds never ask for one twice.
 const maxFresh = 64
 
-// storeOf returns the worker's store, with all that the world before has used.
+// storeOf returns the worker's store and frees all that the last world used.
 func storeOf(s *sched.World) *store {
 	st, ok := s.Keep.(*store)
 	if !ok {
@@ -39,7 +39,7 @@ func storeOf(s *sched.World) *store {
 	return st
 }
 
-// machine is machine.New, in memory that was used before if there is some.
+// machine is machine.New in memory of an earlier world, if there is some.
 func (st *store) machine(a image.Arch, low, high, seed uint64) *machine.Thread {
 	key := thread{a, low, high, seed}
 	first := st.fresh[key]

@@ -10,17 +10,17 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// tables are the runtime's own unwind data of managed code on x86-64, as package
-// clr/contract reads them of real ones: rows here, and what a thread says of its
-// hijacked return address, true or no longer.
+// tables replaces package clr/contract in a world: the runtime's own unwind data of managed
+// code on x86-64, and the original return address that a thread keeps for a hijacked
+// one. That address may be stale.
 type tables struct{ w *World }
 
 var _ merge.Managed = tables{}
 
-// Managed are the runtime's tables of the world.
+// Managed returns the runtime's tables of the world.
 func (w *World) Managed() merge.Managed { return tables{w} }
 
-// preservedAMD64 is the part of Known that a call leaves known.
+// preservedAMD64 is the part of Known that stays known across a call.
 func (t tables) preservedAMD64() (known uint32) {
 	for _, r := range t.w.Host.preserved() {
 		known |= 1 << r

@@ -2,20 +2,20 @@ package sim
 
 import "github.com/seedwalk/seedwalk/sim/sched"
 
-// watch is what the sampler and the watchdog share: the words of the product's
-// profiler/host/watchdog_windows.c. The sampler says whom it asks the CLR about; the
-// watchdog takes that word from it before it resumes the thread.
+// watch is the state that the sampler and the watchdog share, as in the product's
+// profiler/host/watchdog_windows.c. The sampler sets asking before it calls the CLR. The
+// watchdog sets taken before it resumes the thread.
 type watch struct {
-	asking  *Thread // whom the CLR is asked about, nil = nobody
-	taken   bool    // by the watchdog
-	busy    bool    // it is about to resume the thread
-	rescued bool    // the sampler's suspension has been taken back
+	asking  *Thread // the thread that the CLR walks now; nil: none
+	taken   bool    // the watchdog has taken asking
+	busy    bool    // the watchdog is about to resume the thread
+	rescued bool    // the watchdog has ended the sampler's suspension
 }
 
 func (w *watch) begin(t *Thread) { w.asking = t }
 
-// end reports whether the thread ran on while it was walked. While the watchdog is
-// busy the sampler waits: nobody is resumed twice.
+// end reports whether the thread ran while it was walked. The sampler waits while the
+// watchdog is busy, so that no thread is resumed twice.
 func (w *watch) end(a *sched.Actor) (broken bool) {
 	if broken = w.taken; broken {
 		a.WaitUntil("the watchdog", func() bool { return !w.busy })
@@ -24,9 +24,9 @@ func (w *watch) end(a *sched.Actor) (broken bool) {
 	return broken
 }
 
-// Watchdog starts the profiler's watchdog. How long is too long is the real one's
-// business: here nothing is too long but what would never end, a wait of the CLR's
-// for a lock that the thread it looks at owns.
+// Watchdog starts the profiler's watchdog. The real watchdog has a time limit. This one
+// acts only on a wait that would never end: the CLR waits for a lock that the suspended
+// thread owns.
 func (h *Host) Watchdog() {
 	h.w.S.Go("watchdog", func(a *sched.Actor) {
 		a.Watchdog()

@@ -1,19 +1,19 @@
-// Package sim makes suspended worlds: processes with threads on byte-exact
-// stacks, a CLR, locks and a collector, under a scheduler that can try every
-// order of their steps. seedwalk's own snapshot, seed, unwind and merge run
-// against them through the interfaces they use on real CLRs.
+// Package sim simulates processes with suspended threads: byte-exact stacks, a CLR,
+// locks, and a collector, under a scheduler that can try every order of their steps.
+// seedwalk's own snapshot, seed, unwind, and merge run against such a process through
+// the interfaces that they use on real CLRs.
 //
 // Sources: those of package sim/vm; David Broman, "Profiler stack walking:
 // basics and beyond".
 //
 // Glossary. A *kit* is the code of a process. A *world* is one run of it. A
-// *run number* is what everything random is drawn from: the same number gives
-// the same world, byte for byte.
+// *run number* seeds everything random: the same number gives the same world, byte
+// for byte.
 //
-// Strategy. Every thread is an ordinary Go function over Thread's methods, run
-// as a coroutine: what it calls executes on a simulated machine, and each of its
-// steps is a scheduling point. The sampler is a thread too; it runs the product's
-// code, whose calls of the CLR come back here.
+// Strategy. Every thread is an ordinary Go function over Thread's methods and runs as a
+// coroutine. The functions that it calls execute on a simulated machine, and each of
+// their steps is a scheduling point. The sampler is a thread too. It runs the product's
+// code, whose calls of the CLR come back to this package.
 //
 // Known gaps: one process; no memory model weaker than sequential consistency;
 // time is counted in steps.
@@ -34,7 +34,7 @@ type Setup struct {
 	Variant vm.Variant
 	Arch    image.Arch
 	Run     uint64 // of the kit and of the threads' registers
-	Fine    bool   // every instruction is a scheduling point, else calls only
+	Fine    bool   // every instruction is a scheduling point; otherwise only calls are
 	Stack   uint64 // size of the threads' stacks, bytes; 0: StackSize
 }
 
@@ -61,11 +61,11 @@ type World struct {
 	CLR  *vm.CLR
 	Host *Host
 
-	// Specials are what the product's seed is told of the process's stubs.
+	// Specials are the stubs of the process that the product's seed knows.
 	Specials *managed.Specials
 
-	// CodeTables gives the merge the runtime's own unwind data, so that nothing may be
-	// left out of a complete stack; x86-64 only.
+	// CodeTables gives the merge the runtime's own unwind data. A complete stack then has
+	// every frame. x86-64 only.
 	CodeTables bool
 
 	// Locks of the process that are not the CLR's.
@@ -97,9 +97,9 @@ func NewWorld(s *sched.World, setup Setup) (*World, error) {
 	return w, nil
 }
 
-// LoaderTable gives the process the system's table of images' functions with its
-// lock. careful tells the product's seed where the loader is, as package clr/managed
-// finds it in ntdll.
+// LoaderTable adds the system's table of image functions and its lock. If careful is
+// set, the product's seed knows the address of the loader, which package clr/managed
+// finds in ntdll of real processes.
 func (w *World) LoaderTable(careful bool) *sched.Lock {
 	w.CLR.Inverted = &sched.Lock{Name: "inverted function table"}
 	if careful {
@@ -112,10 +112,10 @@ func (w *World) LoaderTable(careful bool) *sched.Lock {
 	return w.CLR.Inverted
 }
 
-// Redirects makes collections redirect the threads that they find in managed
-// code at an ip that interruptible says yes to, and tells the product's seed of
-// the stub as package clr/managed finds it in the CLR's image. Without it the returns of all
-// threads are hijacked. To be called before any thread is started.
+// Redirects makes collections redirect a thread in managed code if interruptible
+// returns true for its ip. The product's seed then knows the redirect stub, which package
+// clr/managed finds in the CLR's image of real processes. Without Redirects, collections
+// hijack the returns of all threads. Call it before any thread is started.
 func (w *World) Redirects(interruptible func(ip uint64) bool) {
 	im, f := w.Kit.Lookup(RedirectEntry)
 	w.CLR.Redirect = func(t *vm.Thread, ip uint64) bool {
@@ -129,7 +129,7 @@ func (w *World) Redirects(interruptible func(ip uint64) bool) {
 		w.Specials = &managed.Specials{}
 	}
 	w.Specials.Redirect = w.Kit.Stubs
-	if w.Arch == image.ARM64 { // Entrances finds x86-64's only
+	if w.Arch == image.ARM64 { // Entrances finds only those of x86-64
 		w.Specials.Redirect.Add(prologOf(im, f))
 	}
 }
@@ -145,15 +145,15 @@ func prologOf(im *image.Image, f *image.Func) memory.Range {
 // Threads lists the threads that were started, dead ones included.
 func (w *World) Threads() []*Thread { return w.threads }
 
-// Stacks of threads are this far apart, and this large.
+// The distance between the stacks of two threads, and the size of a stack, in bytes.
 const (
 	stackBase   = 0x7f00_0000_0000
 	stackStride = 0x100_0000
 	StackSize   = 0x2000
 )
 
-// Thread is an application thread: what it does is written in Go, what it
-// leaves on its stack is executed.
+// Thread is an application thread. Its body is a Go function, and the functions that it
+// calls execute on its simulated stack.
 type Thread struct {
 	*vm.Thread
 	W *World
@@ -162,8 +162,8 @@ type Thread struct {
 	truth []machine.Frame // room for push
 }
 
-// Spawn starts a thread that runs body in the first function of a thread. The
-// CLR does not know it until it runs managed code.
+// Spawn starts a thread that runs body in the thread's first function. The CLR does not
+// know the thread until it runs managed code.
 func (w *World) Spawn(name string, body func(t *Thread)) *Thread {
 	t := &Thread{W: w}
 	high := uint64(stackBase + stackStride*(len(w.threads)+1))
@@ -197,15 +197,15 @@ func (w *World) SpawnManagedIn(name, method string, body func(t *Thread)) *Threa
 	return t
 }
 
-// adopt makes the CLR know t.
+// adopt registers t with the CLR.
 func (w *World) adopt(t *Thread) {
 	if t.Hijack == nil {
 		t.Thread = w.CLR.Adopt(t.Thread)
 	}
 }
 
-// exit ends a thread: one the CLR knows is destroyed first, which the profiler
-// hears of and may delay.
+// exit ends a thread. If the CLR knows the thread, the profiler's ThreadDestroyed
+// callback runs first and may delay the end.
 func (w *World) exit(t *Thread) {
 	if t.Hijack != nil {
 		t.Mode = vm.Preemptive
@@ -213,7 +213,7 @@ func (w *World) exit(t *Thread) {
 	}
 }
 
-// where tells a thread's stack, for people.
+// where describes a thread's stack for people.
 func (t *Thread) where() (out []string) {
 	for _, f := range t.M.Truth(nil) {
 		out = append(out, f.Image.Name+"!"+f.Func.Name)
