@@ -318,7 +318,10 @@ func (w *Walker) managed(c *Capture) unwind.Stop {
 			return unwind.NoProgress
 		}
 		g := merge.Frame{IP: f.IP, SP: f.SP, FP: f.FP, Module: -1, Kind: f.Kind, Trust: was.Trust, Exact: f.Exact}
-		g.Function, _ = w.Code.Function(g.Address())
+		id, ok := w.Code.Function(g.Address())
+		if g.Function = id; ok && id == 0 {
+			g.Kind = unwind.KindStub
+		}
 		if !w.put(g) {
 			return unwind.Limit
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/machine"
 	"github.com/seedwalk/seedwalk/sim/worlds"
 	"github.com/seedwalk/seedwalk/stack/merge"
+	"github.com/seedwalk/seedwalk/stack/seed"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
@@ -129,10 +130,41 @@ func (a *copied) judge(world *sim.World, w *Walker, c *Capture, truth []machine.
 			}
 		}
 	}
-	res := merge.Result{N: len(frames), Gap: gap}
+	found := unwind.TrustCFI
+	if world.Format() == image.PE {
+		found = unwind.TrustUnwindInfo
+	}
+	for i := range frames { // that the tables have the frame, not that the CLR has reported it
+		if frames[i].Trust == unwind.TrustCLR {
+			frames[i].Trust = found
+		}
+	}
+	res := counted(frames, gap)
 	left, err := world.Host.Check(truth, frames, &res)
 	if err != nil || left != 0 {
 		world.Host.A.Fault("partial %v, %v: %d frames left out, %v", c.Partial, gap, left, err)
 	}
 	return gap == merge.GapNone
+}
+
+// counted is the result of a stack without reports of the CLR.
+func counted(frames []merge.Frame, gap merge.Gap) merge.Result {
+	res := merge.Result{N: len(frames), Gap: gap, Verdict: seed.Truncated} // no seed was asked for
+	doubt := false
+	for i := range frames {
+		f := &frames[i]
+		if f.Kind == unwind.KindGap {
+			continue
+		}
+		if f.Kind == unwind.KindManaged || f.Kind == unwind.KindStub {
+			res.Hidden++
+		}
+		if f.Trust == unwind.TrustCLR {
+			doubt, res.Doubtful = false, 0
+		}
+		if doubt = doubt || f.Trust.Doubtful(); doubt {
+			res.Doubtful++
+		}
+	}
+	return res
 }
