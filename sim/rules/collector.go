@@ -38,7 +38,7 @@ func onCollection(w *sim.World) {
 }
 
 // asksWithLock is a thread inside a callback of the profiler, which takes the
-// lock and then, holding it or not, calls what goes through cooperative mode.
+// lock and then, holding it or not, makes a call that enters cooperative mode.
 func asksWithLock(w *sim.World, holding bool) {
 	w.SpawnManaged("A", func(t *sim.Thread) {
 		t.PInvoke(sim.NativeWork, func() {

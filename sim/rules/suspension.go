@@ -15,7 +15,7 @@ func snap(w *sim.World, a *sched.Actor, t *sim.Thread, seed *machine.State) clr.
 	return w.CLR.DoStackSnapshot(a, vm.Call{Thread: t.ID, Seed: seed, Receive: func(*vm.Callback) clr.HRESULT { return clr.S_OK }})
 }
 
-// works is a thread that goes in and out of managed code.
+// works is a thread that enters and leaves managed code.
 func works(w *sim.World, name string) *sim.Thread {
 	return w.SpawnManaged(name, func(t *sim.Thread) {
 		t.Method(sim.Method(1), func() { t.PInvoke(sim.NativeWork, nil) })
@@ -188,7 +188,7 @@ func claimsAndWalks(w *sim.World) {
 	})
 }
 
-// debugger is somebody else who stops the first thread and reads it twice.
+// debugger is another process that stops the first thread and reads it twice.
 func debugger(w *sim.World) {
 	w.S.Go("debugger", func(a *sched.Actor) {
 		t := w.Threads()[0]

@@ -31,7 +31,7 @@ type ExploreOptions struct {
 type Report struct {
 	Interleavings int // complete runs
 	Pruned        int // runs cut at a state seen before
-	States        int // states told apart, under Prune; the sum over the shares
+	States        int // distinct states, under Prune; the sum over the shares
 	MaxDepth      int // steps of the longest run
 	Done          int
 	Deadlocks     int
@@ -298,7 +298,7 @@ func (e *explorer) count(r *Report, o Outcome) {
 	}
 }
 
-// tell makes the run at hand again, traced.
+// tell repeats the current run with a trace.
 func (e *explorer) tell() *Result {
 	if e.err != "" {
 		return &Result{Outcome: Fault, Fault: e.err, Choices: e.prefix()}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Graph says who waits for whom when somebody can never move again.
+// Graph is the wait-for graph of actors that can never move again.
 type Graph struct {
 	Nodes []Node // those of the cycle first, in its order
 	Edges []Edge
@@ -27,7 +27,7 @@ type Edge struct {
 }
 
 // CycleNames returns the names on the cycle in its order; nil if there is none,
-// as when somebody waits for an actor that has ended.
+// for example when an actor waits for one that has ended.
 func (g *Graph) CycleNames() []string {
 	var names []string
 	for _, n := range g.Nodes[:g.Cycle] {
@@ -36,13 +36,13 @@ func (g *Graph) CycleNames() []string {
 	return names
 }
 
-// InCycle reports whether edge i lies on the cycle.
+// InCycle reports whether edge i is part of the cycle.
 func (g *Graph) InCycle(i int) bool {
 	e := g.Edges[i]
 	return e.From < g.Cycle && e.To == (e.From+1)%g.Cycle
 }
 
-// Text tells the graph in lines.
+// Text prints the graph, one line per edge.
 func (g *Graph) Text() string {
 	var b strings.Builder
 	if g.Cycle > 0 {
@@ -69,7 +69,7 @@ func (g *Graph) Text() string {
 	return b.String()
 }
 
-// DOT tells the graph in Graphviz's language.
+// DOT returns the graph in Graphviz's language.
 func (g *Graph) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph deadlock {\n\tnode [fontname=monospace];\n\tedge [fontname=monospace];\n")

@@ -48,7 +48,7 @@ func (w *World) state() uint64 {
 }
 
 // state hashes an actor: its history stands for its stack, since a body is a
-// deterministic function of what it was told.
+// deterministic function of its inputs.
 func (a *Actor) state() uint64 {
 	h := mix(a.hist, a.held)
 	if a.ended {

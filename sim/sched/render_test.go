@@ -70,7 +70,7 @@ func heapLock(w *World) {
 	})
 }
 
-// lost waits for somebody who has ended: a deadlock without a cycle.
+// lost waits for an actor that has ended: a deadlock without a cycle.
 func lost(w *World) {
 	l := &Lock{Name: "gate"}
 	w.Go("owner", func(a *Actor) { a.Lock(l) })

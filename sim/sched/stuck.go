@@ -2,7 +2,7 @@ package sched
 
 // Waitee is what an actor can wait for: an *Actor, a *Lock or a *Group.
 type Waitee interface {
-	// alive says whether somebody who can still move could end the wait.
+	// alive reports whether an actor that can still move could end the wait.
 	alive(w *World) bool
 	// actors calls f with everybody it depends on.
 	actors(f func(*Actor))
@@ -13,7 +13,7 @@ type Waitee interface {
 type Group struct {
 	Name    string
 	All     bool
-	Members func() []Waitee // asked anew each time; none means anybody
+	Members func() []Waitee // called each time; an empty list means any actor
 }
 
 func (a *Actor) alive(*World) bool     { return !a.dead && !a.ended }

@@ -49,7 +49,7 @@ func (a *Actor) suspendable() error {
 
 // Stop waits until t's suspension is in force, as GetThreadContext does: after
 // it t takes no step until it is resumed. ErrEnded if t ended in its grace,
-// ErrNotSuspended if nobody suspends it.
+// ErrNotSuspended if its suspend count is 0.
 func (a *Actor) Stop(t *Actor) error {
 	a.point(operation{kind: KindStop, what: t.name, target: t})
 	var err error
@@ -101,7 +101,7 @@ func (a *Actor) forgive(by int) {
 	a.suspenders = slices.Delete(a.suspenders, i, i+1)
 }
 
-// count avoids strconv's allocation when nobody reads the trace: small numbers
+// count avoids strconv's allocation when no trace is kept: small numbers
 // are constants.
 func count(n int) string {
 	if n < 10 {

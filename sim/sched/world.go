@@ -64,7 +64,7 @@ type World struct {
 	steps, preempted int
 	options          []option
 	choices          []int
-	dirty            bool   // somebody came to a halt since stuck was last asked
+	dirty            bool   // an actor came to a halt since the last call of stuck
 	trail            uint64 // hash of every step so far
 
 	judged  bool   // Judge was called

@@ -76,7 +76,7 @@ func behind(b *strings.Builder, enforced, provoked string) {
 	fmt.Fprintf(b, "*Enforced by: %s. Provoked: %s.*\n", enforced, provoked)
 }
 
-// told are the rules that no world shows.
+// The rules that no world shows.
 func told(b *strings.Builder) {
 	b.WriteString("\n## Rules that no world shows\n\nThey are about values or locks that the simulator has not.\n")
 	for _, r := range rules.AllTold() {

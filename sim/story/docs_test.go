@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write docs/rules.md and its pictures an
 
 const docs = "../../docs"
 
-// counted are the lines that only a whole exploration can tell.
+// counted are the lines that only a whole exploration can produce.
 var counted = regexp.MustCompile(`(?m)^(.*interleavings, |Nothing found in ).*$`)
 
 // docs/rules.md is what the scenarios tell today. With -short the orders are not

@@ -70,7 +70,7 @@ func shorten(r *rules.Rule, best *sched.Result) *sched.Result {
 	}
 }
 
-// loopSteps are enough to see that a run goes round.
+// loopSteps is the number of steps after which a run counts as a loop.
 const loopSteps = 160
 
 // loop returns an endless run of the broken side: of random ones the one with

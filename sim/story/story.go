@@ -29,7 +29,7 @@ type Side struct {
 	Wrong  string // how that is not as it should be; "" if it is
 }
 
-// Story is all there is to tell of a rule. A side that was not asked for is nil.
+// Story is everything that is printed of a rule. A side that was not requested is nil.
 type Story struct {
 	Rule         *rules.Rule
 	Broken, Kept *Side

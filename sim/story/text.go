@@ -14,7 +14,7 @@ import (
 const width = 96
 
 // Sampler is the name of the profiler's thread in every world that has one; its
-// end is the end of what a kept side's run has to tell.
+// end is the last part of the story of a kept side's run.
 const Sampler = "sampler"
 
 // Text tells the story to a reader who is new to the subject. whole timelines

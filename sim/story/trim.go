@@ -53,7 +53,7 @@ func fold(in []sched.Event) (out []sched.Event) {
 	return out
 }
 
-// Bounds of what counts as a repetition: of so many events, saving so many.
+// A repetition has at most maxPeriod events and saves at least minSaved of them.
 const maxPeriod, minSaved = 64, 4
 
 // repeats counts how often the p events at i follow each other again.
@@ -111,7 +111,7 @@ func endless(in []sched.Event) ([]sched.Event, bool) {
 	return in, false
 }
 
-// again is an event that stands for others, the last of which is e.
+// again is an event that replaces others. The last of them is e.
 func again(e *sched.Event, text string) sched.Event {
 	return sched.Event{Step: e.Step, Actor: e.Actor, Kind: sched.KindNote, Text: "(" + text + ")", Lines: e.Lines}
 }

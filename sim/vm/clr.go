@@ -40,7 +40,7 @@ type CLR struct {
 	Threads   []*Thread
 	Callbacks Callbacks
 
-	ThreadStore *sched.Lock // held by whoever stops the runtime
+	ThreadStore *sched.Lock // held by the thread that stops the runtime
 	CodeHeap    *sched.Lock // the writer's side of the JIT manager's lookup lock
 	PerThread   *sched.Lock // taken by a thread's first call of the profiling API
 	Unwinder    *sched.Lock // Linux: the mutex inside the CLR's own libunwind
@@ -54,7 +54,7 @@ type CLR struct {
 	// redirection.
 	Wait func(a *sched.Actor, t *Thread, resumable bool, block func())
 
-	HijackStub uint64 // where a hijacked return goes; 0: returns are not hijacked
+	HijackStub uint64 // target of a hijacked return; 0: returns are not hijacked
 
 	// Redirect sends a thread that stands at ip in managed code to the CLR's stub,
 	// by writing its context, if the code there is fully interruptible, and says
@@ -82,7 +82,7 @@ func New(v Variant, a image.Arch) *CLR {
 }
 
 // Thread returns the thread of an id, nil if the CLR knows none. A dead thread
-// is found: its object lives as long as somebody may hold its id.
+// is found: its object lives as long as a caller may hold its id.
 func (c *CLR) Thread(id clr.ThreadID) *Thread {
 	for _, t := range c.Threads {
 		if t.ID == id {
@@ -113,7 +113,7 @@ func (c *CLR) Destroy(a *sched.Actor, t *Thread) {
 	a.Yield("thread destroyed")
 }
 
-// LoadModule tells the profiler that a loads a module.
+// LoadModule calls the profiler's ModuleLoad callbacks on actor a.
 func (c *CLR) LoadModule(a *sched.Actor) {
 	if f := c.Callbacks.ModuleLoadStarted; f != nil {
 		a.Note("callback ModuleLoadStarted")

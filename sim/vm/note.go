@@ -11,7 +11,7 @@ import (
 const maxTold = 8
 
 // told is what a call has reported, for the trace: addresses only, so that
-// nothing is allocated or named where nobody reads it.
+// nothing is allocated or named without a trace.
 type told struct {
 	ip [maxTold]uint64
 	id [maxTold]clr.FunctionID
@@ -27,7 +27,7 @@ func (o *told) add(id clr.FunctionID, ip uint64) {
 	o.n++
 }
 
-// asked tells the call, before anything is decided.
+// asked traces the call before anything is decided.
 type asked struct{ *Call }
 
 func (k asked) String() string {
@@ -44,7 +44,7 @@ func (k asked) String() string {
 	return fmt.Sprintf("DoStackSnapshot %s, seed in %s", of, k.name(k.Seed.PC))
 }
 
-// answered tells what became of it.
+// answered traces the result of the call.
 type answered struct {
 	*Call
 	hr clr.HRESULT

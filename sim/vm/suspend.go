@@ -7,7 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/sim/sched"
 )
 
-// Suspending reports whether somebody stops or has stopped the runtime.
+// Suspending reports whether a thread stops or has stopped the runtime.
 func (c *CLR) Suspending() bool { return c.suspender != nil }
 
 // SuspendRuntime is ICorProfilerInfo10's: the profiler stops all managed
@@ -116,7 +116,7 @@ func (c *CLR) stop(a *sched.Actor, self *Thread) {
 		}
 		a.WaitUntil("a safe point of "+t.Actor.Name(), func() bool { return t.Dead || t.Mode == Preemptive }, t.Actor)
 	}
-	// Since 3.0 the suspension is no longer in progress when it is told of.
+	// Since 3.0 the callback comes after the suspension.
 	c.stopped = c.Variant.HasSuspendRuntime()
 	if f := c.Callbacks.RuntimeSuspendFinished; f != nil {
 		c.noTrigger(a, "RuntimeSuspendFinished", func() { f(a) })
@@ -139,8 +139,8 @@ func (c *CLR) suspend(a *sched.Actor, self, t *Thread) {
 
 func (c *CLR) restart() { c.suspender, c.stopped = nil, false }
 
-// Poll is a safe point in cooperative code: if somebody stops the runtime, the
-// thread waits here until it goes on.
+// Poll is a safe point in cooperative code. If a suspension is under way, the
+// thread waits here until the runtime resumes.
 func (c *CLR) Poll(a *sched.Actor, t *Thread) {
 	if t.Mode == Cooperative && c.suspender != nil && c.suspender != a {
 		c.wait(a, t, true)
@@ -163,7 +163,7 @@ func (c *CLR) back(a *sched.Actor, t *Thread, m Mode) {
 	t.Mode = Cooperative
 }
 
-// wait blocks t in preemptive mode until the runtime goes on.
+// wait blocks t in preemptive mode until the runtime resumes.
 func (c *CLR) wait(a *sched.Actor, t *Thread, resumable bool) {
 	mode := t.Mode
 	block := func() {
@@ -222,7 +222,7 @@ func (c *CLR) hijack(t *Thread) bool {
 	return true
 }
 
-// slotOf is where the return address that leads from st to next lies.
+// slotOf is the address of the stack slot with the return address from st to next.
 func (c *CLR) slotOf(t *Thread, st, next *machine.State) (uint64, bool) {
 	if c.Arch == image.AMD64 {
 		return next.R[c.Arch.SP()] - 8, true

@@ -43,7 +43,7 @@ func (c *CLR) DoStackSnapshot(a *sched.Actor, call Call) clr.HRESULT {
 	return hr
 }
 
-// answer goes through the table and then walks; by is the row that decided.
+// answer evaluates the table and then walks. by is the row that decided.
 func (k *Call) answer() (hr clr.HRESULT, by *Row) {
 	for i := range Table {
 		r := &Table[i]

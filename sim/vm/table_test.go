@@ -358,7 +358,7 @@ func count(r *sched.Result, text string) (n int) {
 	return n
 }
 
-// A row without a test would be a row nobody has seen, on any variant that has it.
+// Every row has a test, on each variant that has the row.
 func TestEveryRowIsTested(t *testing.T) {
 	for i := range vm.Table {
 		for _, v := range vm.Variants() {

@@ -20,7 +20,7 @@ func (m Mode) String() string { return [...]string{"preemptive", "cooperative"}[
 // Frame is an entry of the Frame chain: where the next managed frame is. Source:
 // frames.h (InlinedCallFrame, HelperMethodFrame, ResumableFrame).
 type Frame struct {
-	Address   uint64        // where the record lies on the stack
+	Address   uint64        // of the record on the stack
 	Caller    machine.State // the managed caller as the record remembers it
 	Resumable bool          // made by a hijack or a redirection
 	Lazy      bool          // a HelperMethodFrame: what it remembers is found by unwinding
@@ -39,7 +39,7 @@ type Exception struct {
 	Inconsistent bool // the state is being changed
 }
 
-// Thread is a thread the CLR knows: one that has run managed code.
+// Thread is a thread that the CLR knows, because it has run managed code.
 type Thread struct {
 	ID     clr.ThreadID
 	TID    uint64

@@ -319,7 +319,7 @@ func (c *walkTest) test(t *testing.T, v vm.Variant, a image.Arch) {
 }
 
 // The rules of the facts, but for m: what frameInfo is worth after the callback
-// is not modelled, since nobody gets one.
+// is not modelled, since no caller gets one.
 func TestEveryWalkRuleIsTested(t *testing.T) {
 	for _, rule := range "abcdefghijkl" {
 		if !slices.ContainsFunc(walkTests, func(c walkTest) bool { return c.rule == string(rule) }) {
