@@ -26,6 +26,13 @@ func background(t *testing.T, pid, out string, flags ...string) *process {
 func judgeShared(t *testing.T, name, out string, least float64) {
 	t.Helper()
 	p := readJSONProfile(t, out)
+	seen := map[uint64]bool{}
+	for _, thread := range p.Threads {
+		if seen[thread.ID] {
+			t.Errorf("%s: thread %d is there twice", name, thread.ID)
+		}
+		seen[thread.ID] = true
+	}
 	e := p.times([]string{"SteadyA", "SteadyB"})
 	share := e.method["SteadyA"] / (e.method["SteadyA"] + e.method["SteadyB"])
 	t.Logf("%s: A %.1f %%, %.2f s in the profile, %.2f s of the process", name, 100*share, e.shown/1e9, e.stated/1e9)

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,8 @@ func clocked(samples map[uint64]int, usages ...*wire.Usage) *Process {
 
 // accounted builds the profile of processes and returns the time of each name at a leaf.
 func accounted(all ...*Process) (*export.Profile, map[string]uint64) {
-	b := &builder{p: &export.Profile{RateHz: 100, Stats: export.Stats{Gaps: map[string]int64{}}}, several: len(all) > 1, tries: map[string]int64{}}
+	b := newBuilder(all)
+	b.p.RateHz = 100
 	for _, p := range all {
 		b.process(p)
 	}
@@ -147,6 +149,7 @@ func TestAccountUnknown(t *testing.T) {
 // Each of several processes has its own sum below its own root, and the clock is the worst.
 func TestAccountOfTwo(t *testing.T) {
 	one, two := clocked(map[uint64]int{1: 50}, usageOf(1, 500, 0, 0), usageOf(0, 600, 0, 0)), clocked(map[uint64]int{1: 10}, usageOf(0, 150, 0, wire.CauseStartup))
+	two.PID = 8
 	for key, value := range map[string]uint64{"clock_random": 1, "clock_kept": 7, "clock_rejected": 3, "clock_late_ns": 5} {
 		one.Take(&wire.Stats{Key: wire.StatEngine + key, Value: value})
 	}
@@ -160,8 +163,33 @@ func TestAccountOfTwo(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for i := range p.Stacks {
-		if s := &p.Stacks[i]; p.Frames[s.Frames[len(s.Frames)-1]].Name != "process app (7)" {
+		if name := p.Frames[p.Stacks[i].Frames[len(p.Stacks[i].Frames)-1]].Name; name != "process app (7)" && name != "process app (8)" {
 			t.Errorf("stack %d has no root", i)
+		}
+	}
+}
+
+// A process whose samples come in two streams, one after the other, is one process with one set of
+// threads, alone and beside another.
+func TestTwoStreamsOfOne(t *testing.T) {
+	streams := []*Process{clocked(map[uint64]int{1: 10, 2: 10}, usageOf(0, 200, 0, 0)), clocked(map[uint64]int{2: 10, 3: 10}, usageOf(0, 200, 0, 0))}
+	other := clocked(map[uint64]int{1: 10}, usageOf(0, 100, 0, 0))
+	other.PID = 8
+	for _, c := range []struct {
+		name           string
+		all            []*Process
+		threads, roots int
+		process        int64
+	}{{"alone", streams, 3, 0, 400}, {"beside another", append(streams, other), 4, 2, 500}} {
+		p := Build(&Info{RateHz: 100}, c.all, nil)
+		roots := 0
+		for i := range p.Frames {
+			if strings.HasPrefix(p.Frames[i].Name, "process ") {
+				roots++
+			}
+		}
+		if len(p.Threads) != c.threads || roots != c.roots || p.Stats.CPU.Process != c.process*int64(ms) || (p.PID == 7) != (c.roots == 0) {
+			t.Errorf("%s: threads %v, %d roots, PID %d, %+v", c.name, p.Threads, roots, p.PID, p.Stats.CPU)
 		}
 	}
 }

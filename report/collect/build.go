@@ -33,6 +33,8 @@ type builder struct {
 	modules int32   // index of the current process's first module
 	frames  int32   // index of its first frame
 	root    []int32 // frame of the current process, if there are several
+	roots   map[processKey]int32
+	threads map[threadKey]int // index of a thread in the profile
 	hold    wire.Histogram
 	handler wire.Histogram
 	parts   [len(parts)]wire.Histogram
@@ -40,15 +42,35 @@ type builder struct {
 	end     int64 // unix nanoseconds of the last sample
 }
 
+// processKey identifies a process. Its samples may come in several streams, one after the other:
+// of another recording, and then of this one.
+type processKey struct {
+	pid  int
+	name string
+}
+
+func (p *Process) id() processKey { return processKey{p.PID, p.Name} }
+
+// threadKey identifies a thread.
+type threadKey struct {
+	processKey
+	tid uint64
+}
+
+func newBuilder(all []*Process) *builder {
+	return &builder{p: &export.Profile{Stats: export.Stats{Gaps: map[string]int64{}}}, tries: map[string]int64{},
+		roots: map[processKey]int32{}, threads: map[threadKey]int{},
+		several: slices.ContainsFunc(all, func(p *Process) bool { return p.id() != all[0].id() })}
+}
+
 // Build makes the profile of what the processes have sent so far. A nil Namer names native
 // frames module+0xoffset.
 func Build(info *Info, all []*Process, n Namer) *export.Profile {
-	b := &builder{namer: n, several: len(all) > 1, p: &export.Profile{Command: info.Command, RateHz: info.RateHz, Start: info.Start}}
-	if len(all) == 1 {
+	b := newBuilder(all)
+	b.namer, b.p.Command, b.p.RateHz, b.p.Start = n, info.Command, info.RateHz, info.Start
+	if len(all) > 0 && !b.several {
 		b.p.PID, b.p.Resource = all[0].PID, map[string]string{"process.executable.name": all[0].Name}
 	}
-	b.p.Stats.Gaps = map[string]int64{}
-	b.tries = map[string]int64{}
 	for i, p := range all {
 		if i == 0 {
 			b.header(p, info.AtFirst)
@@ -102,21 +124,26 @@ func (b *builder) process(p *Process) {
 
 // rootOf makes the root frame of a process, if there are several.
 func (b *builder) rootOf(p *Process) {
-	if b.several {
-		b.root = []int32{int32(len(b.p.Frames))}
+	if !b.several {
+		return
+	}
+	root, known := b.roots[p.id()]
+	if !known {
+		root = int32(len(b.p.Frames))
+		b.roots[p.id()] = root
 		b.p.Frames = append(b.p.Frames, export.Frame{Name: fmt.Sprintf("process %s (%d)", p.Name, p.PID), ModuleIndex: -1, Class: export.ClassNative})
 	}
+	b.root = []int32{root}
 }
 
 // stacks adds a process's stacks, under its root frame.
 func (b *builder) stacks(p *Process) {
-	threads := map[uint64]int{}
 	for i := range p.stacks {
 		s := &p.stacks[i]
-		t, ok := threads[s.tid]
+		t, ok := b.threads[threadKey{p.id(), s.tid}]
 		if !ok {
 			t = len(b.p.Threads)
-			threads[s.tid] = t
+			b.threads[threadKey{p.id(), s.tid}] = t
 			b.p.Threads = append(b.p.Threads, export.Thread{ID: int(s.tid), Name: b.threadName(p, s.tid)})
 		}
 		out := export.Stack{Thread: t, Frames: make([]int32, 0, len(s.frames)+1), Count: s.count,

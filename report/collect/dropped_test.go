@@ -37,7 +37,7 @@ func TestDropped(t *testing.T) {
 	} {
 		p.Take(&d)
 	}
-	b := &builder{p: &export.Profile{}}
+	b := newBuilder(nil)
 	b.process(p)
 	b.events(p, []export.Event{export.EventAllocation, export.EventException})
 	type total struct {

@@ -35,7 +35,7 @@ func TestEventsSum(t *testing.T) {
 	p.Take(event(wire.EventQueue, 1, 4e6, 0, "", ""))
 	p.Take(event(0, 1, 1, 1, "", ""))
 	p.counters["probe_event_waits"] = 9
-	b := &builder{p: &export.Profile{}}
+	b := newBuilder(nil)
 	b.process(p)
 	b.events(p, []export.Event{export.EventWait, export.EventLock, export.EventAllocation, export.EventException, export.EventQueue})
 	want := []export.EventStats{{Event: export.EventWait, Seen: 9, Count: 5, Complete: 5, Sum: 1_024_000_000, Longest: 1e9, Open: 1},

@@ -27,7 +27,7 @@ func stackOf(p *export.Profile, index map[string]int32, text string) {
 }
 
 func TestHold(t *testing.T) {
-	b := &builder{p: &export.Profile{}}
+	b := newBuilder(nil)
 	index := map[string]int32{}
 	cases := []struct{ in, want string }{
 		{"__futex_abstimed_wait_common:n pthread_cond_wait:n clr+0x10:r clr+0x20:r SIGlibc+0x3c04f:n App.Run:m App.Main:m", heldName + " App.Run App.Main"},
@@ -69,7 +69,7 @@ func TestKernelFrame(t *testing.T) {
 	p.Take(&wire.Sample{TID: 1, Frames: frames})
 	p.Take(&wire.Sample{TID: 1, Frames: append([]wire.Frame{{Flags: wire.FrameProbe, IP: 5}}, frames...)})
 	p.Take(&wire.Sample{TID: 1, Frames: []wire.Frame{{Flags: wire.FrameExact, Module: 1, IP: 0x1010}}})
-	b := &builder{p: &export.Profile{}}
+	b := newBuilder(nil)
 	b.process(p)
 	var got []string
 	for i := range b.p.Stacks {

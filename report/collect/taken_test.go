@@ -70,7 +70,7 @@ func TestTakenLines(t *testing.T) {
 // Counters of two processes: sums, but of what is said of one thread the least and
 // the most.
 func TestTakenOfTwo(t *testing.T) {
-	b := &builder{p: &export.Profile{}}
+	b := newBuilder(nil)
 	b.taken(&Process{counters: map[string]uint64{"probe_timed": 5, "probe_thread_min": 3, "probe_thread_max": 7, "other": 1}})
 	b.taken(&Process{counters: map[string]uint64{"probe_timed": 6, "probe_thread_min": 2, "probe_thread_max": 4}})
 	want := map[string]int64{"timed": 11, "thread_min": 2, "thread_max": 7}
