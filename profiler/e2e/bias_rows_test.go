@@ -19,7 +19,7 @@ var (
 	biasLoads  = flag.String("bias-loads", "idle", "idle, loaded (twice as many hogs as processors), rt (SCHED_RR), with commas between")
 	biasClock  = flag.String("bias-clock", "auto", "the clock that is judged; timer-overrun is the old one, which must fail")
 	biasTotal  = flag.Float64("bias-total", 0.1, "by how much the processor time that a profile accounts for may differ from the process's clock")
-	biasBeside = flag.Bool("bias-beside", false, "print perf's cpu-clock, the old clock and --outside beside it")
+	biasBeside = flag.Bool("bias-beside", false, "print perf's cpu-clock, and on an idle machine the old clock and --outside, beside it")
 )
 
 // scenario is one of Exact.cs.

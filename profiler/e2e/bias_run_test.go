@@ -23,9 +23,9 @@ type measurement struct {
 // length is how long the scenario runs.
 func (s setting) length() time.Duration { return *biasTime * time.Duration(s.scenario.slow) }
 
-// program is the command line of the scenario.
-func (s setting) program(t *testing.T) []string {
-	return on(t, s.runtime, "Exact", s.scenario.name, fmt.Sprint(s.length().Seconds()))
+// program is the command line of the scenario, which runs so long.
+func (s setting) program(t *testing.T, length time.Duration) []string {
+	return on(t, s.runtime, "Exact", s.scenario.name, fmt.Sprint(length.Seconds()))
 }
 
 // prefix is what raises a command's priority, on a machine that others use too.
@@ -42,7 +42,7 @@ func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
 	dir := tempdir.New(t)
 	out, data := filepath.Join(dir, "out.json"), filepath.Join(dir, "perf.data")
 	argv := append(s.prefix(), tool(t), "record", "--clock", clock, "--rate", s.rate, "--output", out, "--")
-	argv = append(argv, s.program(t)...)
+	argv = append(argv, s.program(t, s.length())...)
 	var env []string
 	if perf {
 		env = []string{"DOTNET_PerfMapEnabled=3", "DOTNET_PerfMapJitDumpPath=" + dir}
@@ -65,7 +65,7 @@ func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
 // part of the truth's, so that only shares can be compared.
 func (s setting) recordOutside(t *testing.T) (m measurement) {
 	t.Helper()
-	argv := append(s.prefix(), s.program(t)...)
+	argv := append(s.prefix(), s.program(t, s.length()+2*time.Second)...)
 	target := exec.Command(argv[0], argv[1:]...)
 	var stdout strings.Builder
 	target.Stdout, target.Stderr = &stdout, os.Stderr
@@ -76,7 +76,7 @@ func (s setting) recordOutside(t *testing.T) (m measurement) {
 	time.Sleep(time.Second)
 	out := filepath.Join(tempdir.New(t), "out.json")
 	argv = append(s.prefix(), tool(t), "record", "--outside", "--pid", fmt.Sprint(target.Process.Pid), "--rate", s.rate,
-		"--duration", (s.length() - 2*time.Second).String(), "--output", out)
+		"--duration", s.length().String(), "--output", out)
 	r := run(t, limitOfCommand, nil, argv...)
 	if err := target.Wait(); err != nil || r.code != 0 {
 		t.Fatalf("%v, the tool %d\n%s", err, r.code, r.stderr)

@@ -94,7 +94,7 @@ func TestClientBias(t *testing.T) {
 	for _, s := range settings(t) {
 		t.Run(s.String(), func(t *testing.T) {
 			out, row := filepath.Join(dir, "out"), biasRow{setting: s}
-			r := run(t, limitOfCommand, clientEnv(t, library, out, "MINE_HERTZ="+s.rate), s.program(t)...)
+			r := run(t, limitOfCommand, clientEnv(t, library, out, "MINE_HERTZ="+s.rate), s.program(t, s.length())...)
 			truth, err := parseExact(r.stdout)
 			if err != nil || r.code != 0 {
 				t.Fatalf("%d, %v\n%s", r.code, err, r.stderr)
