@@ -31,6 +31,7 @@ func TestARM64Codes(t *testing.T) {
 	fd, conn := g.probe(t)
 	unix.Close(fd)
 	conn.Close()
+	g.atWork()
 	var c codes
 	for end := time.Now().Add(3 * time.Minute); c.functions < methods || c.shifted < replaced; {
 		if time.Now().After(end) {

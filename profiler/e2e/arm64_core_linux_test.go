@@ -38,12 +38,7 @@ func TestARM64Core(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { // seven seconds with all threads of the program
-		const threads, looks = 20, 600
-		for n, i := 0, 0; n < threads && i < looks; i++ {
-			time.Sleep(200 * time.Millisecond)
-			tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", g.cmd.Process.Pid))
-			n = len(tasks)
-		}
+		g.atWork()
 		time.Sleep(7 * time.Second)
 		e.Stop()
 	}()

@@ -96,6 +96,16 @@ func (g *guest) probe(t *testing.T) (fd int, conn net.Conn) {
 	}
 }
 
+// atWork waits until the guest has all threads of the truth program, for two minutes at most.
+func (g *guest) atWork() {
+	const threads, looks = 20, 600
+	for n, i := 0, 0; n < threads && i < looks; i++ {
+		time.Sleep(200 * time.Millisecond)
+		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", g.cmd.Process.Pid))
+		n = len(tasks)
+	}
+}
+
 // record has the engine sample the guest until it ends.
 func (g *guest) record(t *testing.T, rate float64) ([]*raw.Sample, *raw.Reader) {
 	t.Helper()

@@ -44,8 +44,18 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Setenv("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-	os.Exit(m.Run())
+	var err error
+	if libraries, err = os.MkdirTemp("", "seedwalk-libraries-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(libraries)
+	os.Exit(code)
 }
+
+// libraries is where the C libraries are that tests link vendors' profilers with. Each is
+// built once.
+var libraries string
 
 // runtime9 is the pinned .NET 9.
 var runtime9 = needs.Runtime9

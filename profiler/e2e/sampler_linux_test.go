@@ -23,7 +23,7 @@ func vendor(t *testing.T, dir, source, kind string) string {
 	if _, err := exec.LookPath("g++"); err != nil {
 		t.Skip("SKIPPED-CHECK: no g++")
 	}
-	library, out := filepath.Join(dir, kind), filepath.Join(dir, "lib"+filepath.Base(source)+kind+".so")
+	library, out := filepath.Join(libraries, kind), filepath.Join(dir, "lib"+filepath.Base(source)+kind+".so")
 	mode := map[string]string{".so": "shared", ".a": "archive"}[filepath.Ext(kind)]
 	script, compiler := "capi/build.sh", []string{"g++", "-std=c++17"}
 	if strings.Contains(kind, "client") {
@@ -37,7 +37,7 @@ func vendor(t *testing.T, dir, source, kind string) string {
 		todo = append(todo, []string{filepath.Join(root, script), mode, library})
 	}
 	todo = append(todo, append(compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(root, "capi"), "-I"+filepath.Join(root, "capi", "client"), "-shared", "-fPIC", "-o", out,
-		filepath.Join(root, source), library, "-lpthread", "-Wl,-rpath,"+dir))
+		filepath.Join(root, source), library, "-lpthread", "-Wl,-rpath,"+libraries))
 	for _, argv := range todo {
 		if r := run(t, 10*time.Minute, nil, argv...); r.code != 0 {
 			t.Fatalf("%v: %s%s", argv, r.stdout, r.stderr)
