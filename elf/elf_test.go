@@ -244,7 +244,7 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// A real library of Go, of which all is stripped; and this test, a program of Go.
+// A real, stripped library of Go, and this test, a program of Go.
 func TestGoLinked(t *testing.T) {
 	own, err := os.Executable()
 	if err != nil {

@@ -23,7 +23,7 @@ func Open(path string) (*File, error) {
 // files are mapped, it shares the page cache instead of reading the file into memory
 // of its own. All callers share one mapping of a file, which stays for the life of the
 // process. A file that is cut short while mapped faults on reading, as it does for the
-// program that runs it: for a file that nobody runs, use Open.
+// program that runs it. For a file that no process runs, use Open.
 func Map(path string) (*File, error) {
 	data, err := wholefile.MapShared(path, MaxFile)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestSectionOutside(t *testing.T) {
 	}
 }
 
-// TestMappedOffset: a segment lies in memory at its address, not at its offset.
+// TestMappedOffset: a segment is in memory at its address, not at its offset.
 func TestMappedOffset(t *testing.T) {
 	im := image{segments: []program{
 		{typ: ptLoad, off: 0, vaddr: 0x1000, filesz: 0x200, memsz: 0x200},

@@ -73,7 +73,7 @@ func FuzzSymbols(f *testing.F) {
 	})
 }
 
-// unreadable is a process of which nothing can be read.
+// unreadable is a process without readable memory.
 type unreadable struct{}
 
 func (unreadable) ReadAt([]byte, uint64) bool { return false }

@@ -54,7 +54,7 @@ func (s *schedule) Choose(n int) int {
 }
 
 // FuzzProtocol: whatever the order of steps, the product's samplers leave nothing
-// suspended, deadlock with nobody, and merge true stacks.
+// suspended, never deadlock, and merge true stacks.
 func FuzzProtocol(f *testing.F) {
 	for b := range byte(20) {
 		f.Add(uint64(b), b*13, []byte{})

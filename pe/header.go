@@ -99,13 +99,13 @@ func (h *Header) CLR() (rva, size uint32) {
 	return d.rva, d.size
 }
 
-// Exceptions is where the exception directory lies; size 0 if there is none.
+// Exceptions is the range of the exception directory. Its size is 0 without one.
 func (h *Header) Exceptions() (rva, size uint32) {
 	d := h.dirs[dirException]
 	return d.rva, d.size
 }
 
-// Debug is where the debug directory lies; size 0 if there is none.
+// Debug is the range of the debug directory. Its size is 0 without one.
 func (h *Header) Debug() (rva, size uint32) {
 	d := h.dirs[dirDebug]
 	return d.rva, d.size

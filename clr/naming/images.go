@@ -109,7 +109,7 @@ func (n *Images) text(addr uint64) string {
 	return string(out)
 }
 
-// wide reads a string of UTF-16, of which paths here use the first 256 letters.
+// wide reads a string of UTF-16. Paths use only its first 256 letters.
 func (n *Images) wide(addr uint64) string {
 	var out []rune
 	for len(out) < maxPath {

@@ -58,7 +58,7 @@ func theirs(path string) []byte {
 	return entry(debugCodeView, [4]byte{0, 0, 0, 9}, append(append(data, path...), 0))
 }
 
-// packed is an embedded PDB that says to have so many bytes.
+// packed is an embedded PDB whose header claims a size.
 func packed(pdb []byte, size int) []byte {
 	var out bytes.Buffer
 	out.WriteString("MPDB")

@@ -19,7 +19,7 @@ import (
 //	T:C@S      thread T begins to wait for a lock, stack S      T:c  and ends
 //	T:W@S      the same for a wait handle, T:M@S for a Monitor  T:w
 //	T:x        an event of T that says nothing
-//	T:-N       N events of T are lost         T:!  T's counter begins anew
+//	T:-N       N events of T are lost         T:!  T's counter begins again
 //	point      a sequence point               T>N  which says T reached N
 //
 // Each takes a tick of one millisecond, or of as many as stand behind '+'.

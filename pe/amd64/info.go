@@ -10,7 +10,7 @@ const (
 // Info is one decoded UNWIND_INFO. Its codes are decoded one by one as
 // they are needed.
 type Info struct {
-	RVA         uint32 // where it lies
+	RVA         uint32 // of this structure
 	Version     uint8  // 1 or 2
 	Flags       uint8  // UNW_FLAG_...
 	Prolog      uint8  // size of the prolog, bytes

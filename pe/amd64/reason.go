@@ -77,7 +77,7 @@ func (f Fault) Err(structure string, rva uint32) error {
 // Error is a Fault with the structure it is in.
 type Error struct {
 	Structure string // "RUNTIME_FUNCTION", "UNWIND_INFO"
-	RVA       uint32 // where the structure lies; of a RUNTIME_FUNCTION its begin
+	RVA       uint32 // of the structure; of a RUNTIME_FUNCTION its begin
 	Fault     Fault
 }
 

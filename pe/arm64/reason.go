@@ -63,7 +63,7 @@ func (f Fault) Err(structure string, rva uint32) error {
 // Error is an Fault with the structure it is in.
 type Error struct {
 	Structure string // "pdata", "xdata", "codes"
-	RVA       uint32 // where the structure lies
+	RVA       uint32 // of the structure
 	Fault     Fault
 }
 

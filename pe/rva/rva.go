@@ -8,7 +8,7 @@
 // Strategy: a sorted list of blocks that may leave holes; what is asked for is a part of
 // one block, never a copy. Offsets are differences, so that no sum can wrap.
 //
-// Known gaps: bytes that lie across two blocks are not had at once.
+// Known gaps: bytes that cross two blocks cannot be read in one call.
 package rva
 
 import "sort"
@@ -23,7 +23,7 @@ type Block struct {
 // that begins later holds.
 type Blocks []Block
 
-// Sort makes Blocks of parts in any order, none of which goes past 4 GiB.
+// Sort makes Blocks of parts in any order. No part may end above 4 GiB.
 func Sort(blocks []Block) Blocks {
 	out := make(Blocks, 0, len(blocks))
 	for _, b := range blocks {

@@ -75,7 +75,7 @@ func TestReadImage(t *testing.T) {
 }
 
 // An image that cannot be read has a range all the same; what stays loaded stays
-// the same module, and what is loaded anew is another.
+// the same module, and a module that is loaded again is another.
 func TestImages(t *testing.T) {
 	s := &space{}
 	loaded := []Loaded{{Base: 0x10000, Size: 0x1000, Path: `C:\x\A.dll`}, {Base: 0x20000, Size: 0x1000, Path: `C:\x\B.dll`}}

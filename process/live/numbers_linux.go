@@ -19,7 +19,8 @@ type Numbers struct {
 // Foreign reports whether the process has numbers of its own.
 func (n *Numbers) Foreign() bool { return n.foreign }
 
-// Inner is what the process calls our thread outer; false if it is none of its.
+// Inner returns the id that the process itself uses for our thread id outer. It returns
+// false if the thread is not one of the process.
 func (n *Numbers) Inner(outer uint32) (uint32, bool) {
 	if !n.foreign {
 		return outer, true
@@ -41,7 +42,7 @@ func NumbersOf(pid int) *Numbers {
 	return n
 }
 
-// Refresh reads anew which threads there are.
+// Refresh reads the list of threads again.
 func (n *Numbers) Refresh() {
 	if !n.foreign {
 		return

@@ -107,7 +107,7 @@ func (l *Loader) copied(m *Mapping) (*elf.File, error) {
 	return ImageFromMemory(fileMemory{mem}, maps, m)
 }
 
-// Memory is the memory of a process or of a core, of which parts can be missing.
+// Memory is the memory of a process or of a core. Parts of it can be missing.
 type Memory interface {
 	memory.Reader
 	// ReadSome reads as much of p from addr as there is without a gap.

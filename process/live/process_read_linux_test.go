@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This process's own memory, of which a page in the middle cannot be read.
+// This process's own memory with an unreadable page in the middle.
 func TestProcessRead(t *testing.T) {
 	page := os.Getpagesize()
 	b, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)

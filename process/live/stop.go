@@ -17,7 +17,7 @@ type Stop struct {
 // Stood is what is known of a thread that stands, beside its registers.
 type Stood struct {
 	Base uint64 // where its C library keeps it, on its stack's end; 0 = not known
-	Call int64  // the number of the system call that it waits in; negative = none, or not told (ARM64)
+	Call int64  // the number of the system call that it waits in; negative = none, or unknown (ARM64)
 }
 
 // StopWhy says why a thread cannot be stopped.
@@ -26,7 +26,7 @@ type StopWhy uint8
 const (
 	Gone     StopWhy = iota // it has ended
 	Denied                  // we may not
-	Traced                  // somebody else does
+	Traced                  // another process traces it
 	Asleep                  // the kernel does not let it be interrupted
 	Foreign                 // its registers are not those of the machine that we are for
 	Untraced                // there is no ptrace here: an emulator has none

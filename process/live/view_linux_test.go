@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manyMappings gives this process so many mappings more, none of them executable.
+// manyMappings gives this process n more mappings. None of them is executable.
 func manyMappings(t *testing.T, n int) {
 	t.Helper()
 	page := os.Getpagesize()

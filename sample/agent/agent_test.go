@@ -31,7 +31,7 @@ type fake struct {
 	cpu      uint64 // of every thread, nanoseconds
 }
 
-// unreadable is memory of which nothing can be read.
+// unreadable is memory that no read succeeds on.
 type unreadable struct{}
 
 func (unreadable) ReadAt([]byte, uint64) bool { return false }
@@ -193,7 +193,7 @@ func checkMethods(t *testing.T, methods []wire.Message) {
 	}
 }
 
-// FunctionIDs die with their module: after an unload every name is asked anew.
+// FunctionIDs die with their module: after an unload every name is asked again.
 func TestUnloadForgetsNames(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 2}
 	a := New(f, Config{RateHz: 1e6, Slots: 1}, func([]byte) error { return nil })

@@ -112,6 +112,6 @@ type ThreadHost interface {
 	clr.Threads
 	// Specials returns the code where a walk cannot begin, according to the last Table.
 	Specials() *managed.Specials
-	// Managed returns a stepper over managed code, nil if there is none.
+	// Managed returns a stepper over managed code, or nil.
 	Managed() merge.Managed
 }

@@ -80,7 +80,7 @@ func (m *Merger) reach(i int) bool {
 }
 
 // walkBlock walks the unmanaged frames, if there are any, down to managed code.
-// The stub that takes the place of a return address is none of them.
+// The stub that replaces a return address does not count.
 func (m *Merger) walkBlock() bool {
 	if m.entries.has(m.w.Table(), m.ip()) {
 		return false

@@ -129,7 +129,7 @@ func entered(t *module.Table, ip uint64) bool {
 // entries remembers what entered has said of a table's addresses: those of markers and of
 // callers are the same in stack after stack, and most are no entry.
 type entries struct {
-	table *module.Table // immutable, and kept from being made anew at the same place
+	table *module.Table // immutable; the reference keeps a new table from the same address
 	said  [128]entryAt
 }
 

@@ -250,7 +250,7 @@ func (m *Merger) grown(i int) bool {
 }
 
 // frameless tells a stub that has made no frame, or not yet, from its caller
-// f: the frame pointer is f's, and nobody has been called between them. Native
+// f: the frame pointer is f's, and no function was called between them. Native
 // functions without a frame pointer leave f's in its register, too: a stub that
 // they call, on its way into a method, must not hide them.
 func (m *Merger) frameless(f *clr.SnapshotFrame) bool {

@@ -37,7 +37,7 @@ const (
 	waitKeywords = clrevent.KeywordContention | clrevent.KeywordWaitHandle
 	nameKeywords = clrevent.KeywordLoader | clrevent.KeywordJIT | clrevent.KeywordNGEN
 	listKeywords = clrevent.KeywordLoader | clrevent.KeywordJIT | clrevent.KeywordNGEN
-	// Of precompiled methods only, which are not told of as they are loaded.
+	// Only precompiled methods: the runtime sends no event when it loads them.
 	precompiledKeywords = clrevent.KeywordLoader | clrevent.KeywordNGEN
 )
 
@@ -59,7 +59,7 @@ type Options struct {
 	Follow   func(*waits.Wait, []waits.Frame)
 	Say      func(string)
 	Began    func() // nothing that happens from now on is missed
-	// Blocked, if not nil, is told of waits that began and have not ended.
+	// Blocked, if not nil, is called for waits that began and have not ended.
 	Blocked Watcher
 }
 
