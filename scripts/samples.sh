@@ -56,9 +56,11 @@ if [ -f $core ] && [ -f $roslyn/Microsoft.CodeAnalysis.CSharp.dll ]; then
 			$csc out/samples/$app.exe $src/$app.cs $dist/System*.dll
 		fi
 	done
-	if stale out/samples/Places.exe $src/Places.cs out/samples/csc/Csc.exe; then
-		$csc out/samples/Places.exe $src/Places.cs -pdb $dist/System*.dll
-	fi
+	for app in Places Inlined; do
+		if stale out/samples/$app.exe $src/$app.cs out/samples/csc/Csc.exe; then
+			$csc out/samples/$app.exe $src/$app.cs -pdb $dist/System*.dll
+		fi
+	done
 	if stale out/samples/Web.exe $src/Web.cs out/samples/csc/Csc.exe; then
 		$csc out/samples/Web.exe $src/Web.cs $dist/System*.dll $dist/Microsoft.AspNetCore*.dll $dist/Microsoft.Extensions.*.dll
 	fi

@@ -48,7 +48,7 @@ const debugHeader = 24
 
 // Bounds are the boundaries of a method; nil if it has none that can be read.
 func (t *Tables) Bounds(d Debug) []Bound {
-	at, ok := t.skipExtras(d.info)
+	at, _, ok := t.extras(d.info)
 	if !ok {
 		return nil
 	}
@@ -95,29 +95,36 @@ func DecodeInfo(b []byte, packed bool) []Bound {
 // packed tells .NET 10, which publishes its code tables, from .NET 9.
 func (t *Tables) packed() bool { _, ok := t.desc.Contracts["ExecutionManager"]; return ok }
 
-// skipExtras passes what stands before the sizes.
-func (t *Tables) skipExtras(at uint64) (uint64, bool) {
+// span is a part of the process's memory.
+type span struct {
+	at   uint64
+	size int
+}
+
+// extras passes what precedes the sizes. rich is the tree of inlined methods, empty if there is none.
+func (t *Tables) extras(at uint64) (next uint64, rich span, ok bool) {
 	b, ok := t.v.bytes(at, 1)
 	if !ok || b[0]&^(extraPatchpoint|extraRich) != 0 {
-		return 0, false
+		return 0, rich, false
 	}
 	flags := b[0]
 	at++
 	if flags&extraPatchpoint != 0 {
 		p, ok := t.patchpoint(at)
 		if !ok {
-			return 0, false
+			return 0, rich, false
 		}
 		at += p
 	}
 	if flags&extraRich != 0 {
 		size, ok := t.v.u32(at)
 		if !ok || size > maxRich {
-			return 0, false
+			return 0, rich, false
 		}
+		rich = span{at + 4, int(size)}
 		at += 4 + uint64(size)
 	}
-	return at, true
+	return at, rich, true
 }
 
 // patchpoint is the size of a PatchpointInfo: .NET 10 has a word more before the number of
@@ -133,4 +140,117 @@ func (t *Tables) patchpoint(at uint64) (uint64, bool) {
 	}
 	locals := binary.LittleEndian.Uint32(b)
 	return size + 4*uint64(locals), locals < maxLocals
+}
+
+// Inline is a method whose code is at an address, and the offset of its IL that the code comes from.
+type Inline struct {
+	Method uint64 // MethodDesc
+	IL     uint32
+}
+
+// Bounds of the tree of inlined methods of one method.
+const (
+	maxInlined  = 1 << 14
+	maxMappings = 1 << 16
+)
+
+// Inlines returns the methods whose code is at a native offset, the innermost one first, the compiled
+// method last. It returns nil if the runtime has not kept them: DOTNET_RichDebugInfo=1 makes it.
+func (t *Tables) Inlines(d Debug, native uint32) []Inline {
+	_, rich, ok := t.extras(d.info)
+	if !ok || rich.size == 0 {
+		return nil
+	}
+	b, ok := t.large(rich.at, rich.size)
+	if !ok {
+		return nil
+	}
+	return DecodeInlines(b, native)
+}
+
+// inlinee is a node of the tree; the compiled method is the first.
+type inlinee struct {
+	Inline
+	child, sibling, parent int
+}
+
+// DecodeInlines reads the tree of inlined methods and the mappings of code to them (debuginfostore.cpp,
+// DoInlineTreeNodes and DoRichOffsetMappings). It returns the methods at a native offset as
+// Inlines does, nil if any part cannot be read.
+func DecodeInlines(b []byte, native uint32) []Inline {
+	n := nibbles{b: b}
+	nodes, mappings := int(n.number()), int(n.number())
+	if n.bad || nodes == 0 || nodes > maxInlined || mappings > maxMappings || nodes+mappings > 2*len(b) {
+		return nil
+	}
+	tree := n.tree(nodes)
+	at, found := Inline{}, -1
+	code, index, il := uint32(0), uint32(0), uint32(Prolog)
+	for range mappings {
+		code += n.number()
+		index += n.signed()
+		il += n.signed()
+		n.number() // source
+		if n.bad || int(index) >= nodes || !plausible(code, il) {
+			return nil
+		}
+		if code <= native && il < maxIL {
+			at, found = Inline{tree[index].Method, il}, int(index)
+		}
+	}
+	if found < 0 {
+		return nil
+	}
+	out := []Inline{at}
+	for found != 0 && len(out) <= nodes {
+		up := tree[found].parent
+		if up < 0 {
+			return nil
+		}
+		out = append(out, Inline{tree[up].Method, tree[found].IL})
+		found = up
+	}
+	return out
+}
+
+// tree reads nodes, and finds the parent of each; -1 = it has none.
+func (n *nibbles) tree(nodes int) []inlinee {
+	tree := make([]inlinee, nodes)
+	il, child, sibling := uint32(Prolog), uint32(0), uint32(0)
+	for i := range tree {
+		method := n.word()
+		il += n.signed()
+		child += n.signed()
+		sibling += n.signed()
+		tree[i] = inlinee{Inline{method, il}, int(child), int(sibling), -1}
+	}
+	for i := range tree {
+		for c := tree[i].child; c > 0 && c < nodes && tree[c].parent < 0; c = tree[c].sibling {
+			tree[c].parent = i
+		}
+	}
+	return tree
+}
+
+// signed reads a number whose lowest bit is its sign.
+func (n *nibbles) signed() uint32 {
+	v := n.number()
+	if v&1 != 0 {
+		return -(v >> 1)
+	}
+	return v >> 1
+}
+
+// word reads 64 bits in 16 nibbles, the lowest first.
+func (n *nibbles) word() uint64 {
+	var b [8]byte
+	for i := range 16 {
+		if n.at>>1 >= len(n.b) {
+			n.bad = true
+			return 0
+		}
+		b[i>>1] |= n.b[n.at>>1] >> (4 * (n.at & 1)) & 15 << (4 * (i & 1))
+		n.at++
+	}
+	return binary.LittleEndian.Uint64(b[:])
 }

@@ -93,6 +93,9 @@ func (n *names) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	return id, f.Kind
 }
 
+// Inlined implements stream.Methods. The profiling API does not report inlined methods of a frame.
+func (n *names) Inlined(*merge.Frame) []stream.Inlined { return nil }
+
 // name asks the host. For shared code it asks the runtime's tables, because the profiling
 // API reports the class of shared code only in DoStackSnapshot.
 func (n *names) name(f clr.FunctionID) (name demangle.MethodName, module string, ok bool) {

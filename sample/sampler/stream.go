@@ -18,7 +18,7 @@ type output struct {
 	t       *target.Process
 	To      io.Writer
 	methods map[clr.FunctionID]method
-	lines   map[uint64]bool // addresses whose lines have been asked for
+	lines   map[uint64][]stream.Inlined // what is inlined at addresses whose lines have been asked for
 	last    uint32
 	Unnamed uint64
 }
@@ -33,7 +33,7 @@ type method struct {
 const maxMethods = 1 << 20
 
 func NewOutput(t *target.Process, to io.Writer) *output {
-	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, lines: map[uint64]bool{}}
+	o := &output{t: t, To: to, methods: map[clr.FunctionID]method{}, lines: map[uint64][]stream.Inlined{}}
 	o.Stream = stream.New(1<<18, o)
 	return o
 }
@@ -48,26 +48,41 @@ func (o *output) Method(f *merge.Frame) (id uint32, kind unwind.Kind) {
 	if !ok {
 		m = o.name(f)
 	}
-	if addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup(); !o.lines[addr] {
-		o.line(addr)
-	}
 	if m.stub {
 		return m.id, unwind.KindStub
 	}
 	return m.id, f.Kind
 }
 
-// line tells where in the source an address comes from, once. What is compiled again at an
-// address that stood for other code is told again when methods are forgotten.
-func (o *output) line(addr uint64) {
+// Inlined implements stream.Methods. It writes where in the source an address comes from, once. What is
+// compiled again at an address that belonged to other code is written again when methods are
+// forgotten.
+func (o *output) Inlined(f *merge.Frame) []stream.Inlined {
+	addr := (unwind.Address{IP: f.IP, Exact: f.Exact}).Lookup()
+	if all, ok := o.lines[addr]; ok {
+		return all
+	}
 	if len(o.lines) >= maxMethods {
 		clear(o.lines)
 	}
-	o.lines[addr] = true
 	if at, ok := o.t.PlaceAt(addr); ok {
 		o.Out.Line(&wire.Line{Addr: addr, File: at.File, Line: uint32(at.Line)})
 	}
+	var all []stream.Inlined
+	for _, in := range o.t.InlinedAt(addr) {
+		m, ok := o.methods[clr.FunctionID(in.Desc|inlinedMethod)]
+		if !ok {
+			m = o.define(clr.FunctionID(in.Desc|inlinedMethod), in.Name, in.Module, false)
+		}
+		all = append(all, stream.Inlined{Method: m.id, Addr: stream.InlinedAddr(addr, len(all)+1)})
+		o.Out.Line(&wire.Line{Addr: all[len(all)-1].Addr, File: in.File, Line: uint32(in.Line)})
+	}
+	o.lines[addr] = all
+	return all
 }
+
+// inlinedMethod marks a method that is inlined: it is another one than the same method that is called.
+const inlinedMethod = 1
 
 // name names the method of a managed frame.
 func (o *output) name(f *merge.Frame) method {

@@ -29,7 +29,19 @@ type Methods interface {
 	// Method is the number of a managed frame's method, and what kind of frame it
 	// is now that its name is known.
 	Method(f *merge.Frame) (id uint32, kind unwind.Kind)
+	// Inlined returns the methods that are inlined in a managed frame, the innermost one first.
+	Inlined(f *merge.Frame) []Inlined
 }
+
+// Inlined is a method whose code is part of a frame.
+type Inlined struct {
+	Method uint32
+	Addr   uint64 // of its place in the source, see InlinedAddr
+}
+
+// InlinedAddr returns an address that no code has. It is that of the place of the method that is
+// inlined at addr. The innermost one has depth 1.
+func InlinedAddr(addr uint64, depth int) uint64 { return addr&(1<<56-1) | uint64(min(depth, 127))<<56 }
 
 // Stream is the messages of one process.
 type Stream struct {
@@ -107,6 +119,9 @@ func (s *Stream) Encode(frames []merge.Frame, probe int) []wire.Frame {
 		}
 		if f.Function != 0 {
 			w.Method, w.Kind = s.methods.Method(f)
+			for _, in := range s.methods.Inlined(f) {
+				s.Frames = append(s.Frames, wire.Frame{Kind: w.Kind, Trust: w.Trust, Flags: w.Flags | wire.FrameExact, IP: in.Addr, Method: in.Method})
+			}
 		}
 		s.Frames = append(s.Frames, w)
 	}

@@ -47,6 +47,9 @@ func (t *Process) PlaceAt(addr uint64) (p metadata.Place, ok bool) {
 	if !ok {
 		return t.precompiledPlace(addr)
 	}
+	if chain := t.Tables.Inlines(d, uint32(addr-d.Begin)); len(chain) > 1 {
+		return t.Names.DescPlace(d.Method, chain[len(chain)-1].IL)
+	}
 	if !t.Names.Lined(d.Method) {
 		return p, false
 	}
@@ -55,6 +58,32 @@ func (t *Process) PlaceAt(addr uint64) (p metadata.Place, ok bool) {
 		return p, false
 	}
 	return t.Names.DescPlace(d.Method, il)
+}
+
+// Inlined is a method whose code is part of another, compiled, method.
+type Inlined struct {
+	Desc           uint64 // MethodDesc
+	Name, Module   string
+	metadata.Place // Line is 0 if it is unknown
+}
+
+// InlinedAt returns the methods that the compiler has inlined at an address, the innermost one first. The
+// compiled method is not among them. It returns none if the runtime does not keep them.
+func (t *Process) InlinedAt(addr uint64) (all []Inlined) {
+	d, ok := t.Tables.Debug(addr)
+	if !ok {
+		return nil
+	}
+	chain := t.Tables.Inlines(d, uint32(addr-d.Begin))
+	for i := 0; i < len(chain)-1; i++ {
+		m, ok := t.Names.Desc(chain[i].Method)
+		if !ok {
+			return nil
+		}
+		place, _ := t.Names.DescPlace(chain[i].Method, chain[i].IL)
+		all = append(all, Inlined{chain[i].Method, m.Readable() + " (inlined)", m.Module, place})
+	}
+	return all
 }
 
 // isStub tells the runtime's own stubs from methods that a program has made.
