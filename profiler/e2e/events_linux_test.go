@@ -181,7 +181,7 @@ func eventsAttach(t *testing.T, runtime string) {
 	equalCounts(t, &f, a)
 
 	attachEvents(t, p, file, "waits")()
-	if again := readJSONProfile(t, file); len(again.Recording.Events) != 1 {
+	if again := readJSONProfile(t, file); len(again.Recording.Events) != 3 || again.Recording.Events[0].Event != "wait" {
 		t.Errorf("the second time there is %+v", again.Figures)
 	}
 	if now := systemStateOf(t, pid); now.caught != before.caught || now.descriptors != before.descriptors || threadsNamed(pid) != "" {

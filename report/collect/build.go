@@ -112,6 +112,7 @@ func (b *builder) process(p *Process) {
 	b.rootOf(p)
 	b.stacks(p)
 	b.addDropped(p, first)
+	b.sampledNote(p, first)
 	b.account(p, first)
 	b.clockOf(p)
 	b.waits(p, first)

@@ -83,3 +83,26 @@ func TestApportionBounds(t *testing.T) {
 		a.share(1<<64 - 1)
 	}
 }
+
+// TestSampledNote: where objects are sampled at random, the note bounds the error by the number of
+// samples, dropped ones among them.
+func TestSampledNote(t *testing.T) {
+	p := NewProcess(7, "p")
+	for range 90 {
+		p.Take(event(wire.EventAllocation, 1, 0, 100, "A", ""))
+	}
+	p.Take(event(wire.EventAllocation, 1, 0, 5, "B", ""))
+	p.Take(&wire.Dropped{Kind: wire.EventAllocation, Name: "A", Count: 810, Bytes: 81000})
+	notes := func() []string {
+		b := &builder{p: &export.Profile{}}
+		b.process(p)
+		return b.p.Stats.Notes
+	}
+	if n := notes(); len(n) != 1 {
+		t.Errorf("ticks: %q", n)
+	}
+	p.counters[wire.StatEngine+"event_alloc_sampled"] = 91
+	if n := notes(); len(n) != 2 || !strings.HasSuffix(n[1], ": A 10 %, B 300 %") {
+		t.Errorf("samples: %q", n)
+	}
+}
