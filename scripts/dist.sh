@@ -31,6 +31,11 @@ build() {
 	[ -z "$7" ] || scripts/library.sh c-shared -o "$dir/$7" ./profiler
 	rm -f "$dir"/*.h
 	cp capi/seedwalk.h "$dir/"
+	if [ "$1" = linux ]; then
+		capi/client/build.sh shared "$dir/libseedwalk_client.so"
+		capi/client/build.sh archive "$dir/libseedwalk_client.a"
+		cp capi/client/seedwalk_client.h "$dir/"
+	fi
 	[ "$2" != amd64 ] || checked "$1" "$dir" "$cc"
 }
 

@@ -41,8 +41,8 @@ fi
 for f in $(ls profiler/testdata/*.c | grep -v _windows.c) bench/*/*.c bench/oracle/testdata/*.c sample/probe/src/*.c sim/native/src/*.c; do
 	"${strict[@]}" -c "$f" -o "$tmp/o.o"
 done
-for f in capi/testdata/*.c; do
-	"${strict[@]}" -Icapi -c "$f" -o "$tmp/o.o"
+for f in capi/testdata/*.c capi/client/src/*.c capi/client/testdata/*.c capi/examples/*.c; do
+	"${strict[@]}" -fno-strict-aliasing -Icapi -Icapi/client -c "$f" -o "$tmp/o.o"
 done
 for cxx in g++ clang++ x86_64-w64-mingw32-g++; do
 	if ! command -v $cxx >/dev/null; then

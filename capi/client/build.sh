@@ -25,8 +25,10 @@ for f in src/*.c ../errors.c; do
 	$cc $common -c "$f" -o "$tmp/$(basename "$f").o"
 done
 if [ "$1" = shared ]; then
+	soname=libseedwalk_client.so.1
 	"$cc" -shared -nostdlib -s -Wl,--hash-style=both,-z,now,-Bsymbolic,--build-id=none,-z,nodelete,-z,noexecstack,-z,noseparate-code \
-		-Wl,-soname,libseedwalk_client.so.1,--version-script,"$PWD/../exports.map" -o "$out" "$tmp"/*.o
+		"-Wl,-soname,$soname,--version-script,$PWD/../exports.map" -o "$out" "$tmp"/*.o
+	[ "$(basename "$out")" = $soname ] || ln -sf "$(basename "$out")" "$(dirname "$out")/$soname" # what is linked with it asks for
 else # one object, of which the linker sees our names only
 	binutil() { "$("$cc" -print-prog-name="$1")" "${@:2}"; }
 	binutil ld -r -o "$tmp/all.o" "$tmp"/*.c.o

@@ -11,6 +11,5 @@
 // What it sends is decoded with every size checked. If it ends, hangs, or sends anything else, the
 // probe's signals are put back, and the caller gets an error.
 //
-// Known gaps: Linux only. Of native frames there are module and address, and no names. Nothing but the
-// x86-64 library has run on a real runtime.
+// Known gaps: Linux only. Nothing but the x86-64 library has run on a real runtime.
 package client

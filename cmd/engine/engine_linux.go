@@ -103,15 +103,23 @@ func serve(c *net.UnixConn, pid int, cfg sampler.Config) error {
 	if why := target.Refuses(pid); why != "" {
 		return errors.New(why)
 	}
-	e, err := outside.New(pid, fd, cfg, c)
+	here, there := net.Pipe()
+	e, err := outside.New(pid, fd, cfg, there)
 	if err != nil {
 		return err
 	}
+	passed := make(chan error, 1)
+	go func() {
+		passed <- newNamer().pass(here, c)
+		here.Close() // the client is gone: so the engine has nobody to write to
+	}()
 	go func() {
 		io.Copy(io.Discard, c) // the client sends nothing more: its end is all there is to read
 		e.Stop()
 	}()
 	e.Run()
+	there.Close()
+	<-passed
 	return nil
 }
 

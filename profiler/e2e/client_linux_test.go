@@ -74,7 +74,7 @@ func TestClient(t *testing.T) {
 		t.Run(c.name(), func(t *testing.T) {
 			t.Setenv("SEEDWALK_ENGINE", tool(t))
 			library := vendor(t, dir, filepath.Join("capi", "examples", c.example), c.kind)
-			samplerTruth(t, c, dir, library, on(t, c.runtime, "Truth"))
+			clientTruth(t, c, dir, library)
 			file, out := filepath.Join(dir, "raw"), filepath.Join(dir, "storm")
 			res := run(t, time.Minute, profiled(library, "SEEDWALK_RAW="+file, "SAMPLER_OUT="+out), on(t, c.runtime, "Storm")...)
 			samples, _ := readRaw(t, file, res.stderr)
@@ -84,6 +84,25 @@ func TestClient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// clientTruth judges the stacks that the helper walked. The profiler has as many, and those of threads
+// that rested, which are sent again without a walk.
+func clientTruth(t *testing.T, which combination, dir, library string) {
+	c := newChecker(t)
+	c.want = *samplerSamples
+	out := filepath.Join(dir, "out")
+	vendorTruth(t, c, dir, profiled(library, "SAMPLER_OUT="+out), on(t, which.runtime, "Truth"), func(judged int) {
+		var samples, complete int
+		b, err := os.ReadFile(out)
+		fmt.Sscanf(string(b), "samples %d complete %d", &samples, &complete)
+		if err != nil || samples*10 < judged*9 || complete*100 < samples*99 {
+			t.Fatalf("%v: the profiler has %d stacks, %d complete; %d were judged", err, samples, complete, judged)
+		}
+		os.Remove(out)
+	})
+	sum := c.sum()
+	which.line(sum.samples, sum.complete, sum.checked, sum.wrong, sum.gaps, 0)
 }
 
 // Each method of a program has its share of the processor time: the samples are not biased to safe

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/seedwalk/seedwalk/report/wire"
+	"github.com/seedwalk/seedwalk/unwind"
+)
+
+// Native frames get the names of their functions, methods keep theirs, and no two share an id.
+func TestNames(t *testing.T) {
+	path, err := os.Executable() // has symbols
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNamer()
+	addr, _, ok := uint64(0), uint64(0), false
+	for at := uint64(0x400000); at < 0x1400000 && !ok; at += 64 {
+		if name, found := n.resolver.Name(path, "", at); found && name != "" {
+			addr, ok = at, true
+		}
+	}
+	if !ok {
+		t.Skip("SKIPPED-CHECK: the test's own program has no symbols")
+	}
+	w := wire.NewWriter(nil)
+	w.Module(&wire.Module{ID: 1, Path: path, Bias: 0x10000})
+	w.Method(&wire.Method{ID: 1, FunctionID: 7, Name: "N.T.M"})
+	frames := []wire.Frame{{Module: 1, IP: addr + 0x10000, Flags: wire.FrameExact}, {Kind: unwind.KindManaged, Method: 1, IP: 5}, {IP: 6}, {Kind: unwind.KindGap}}
+	w.Sample(&wire.Sample{TID: 1, Frames: frames})
+	w.Event(&wire.Event{TID: 1, Kind: wire.EventCopy, Lock: 3, Frames: frames})
+	var out bytes.Buffer
+	if err := n.pass(bytes.NewReader(w.Bytes()), &out); err != nil {
+		t.Fatal(err)
+	}
+	names, stacks := map[uint32]string{}, 0
+	for rd := wire.NewReader(&out); ; {
+		m, err := rd.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []wire.Frame
+		switch m := m.(type) {
+		case *wire.Method:
+			if names[m.ID] != "" {
+				t.Errorf("id %d is %q and %q", m.ID, names[m.ID], m.Name)
+			}
+			names[m.ID] = m.Name
+		case *wire.Sample:
+			got = m.Frames
+		case *wire.Event:
+			got = m.Frames
+		}
+		if got == nil {
+			continue
+		}
+		stacks++
+		want, _ := n.resolver.Name(path, "", addr)
+		if names[got[0].Method] != want || names[got[1].Method] != "N.T.M" || got[2].Method != 0 || got[3].Method != 0 {
+			t.Errorf("frames %+v with names %v, want %q", got, names, want)
+		}
+	}
+	if stacks != 2 {
+		t.Errorf("%d stacks", stacks)
+	}
+}
