@@ -22,10 +22,12 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/report/wire"
 	"github.com/seedwalk/seedwalk/sample/outside"
 	"github.com/seedwalk/seedwalk/sample/probe"
@@ -48,6 +50,7 @@ func Run(args []string) int {
 	f.Usage = func() {}
 	pid, rate := f.Int("pid", 0, ""), f.Int("millihertz", 0, "")
 	cfg := sampler.Config{Copies: true}
+	code := f.Uint64("code", 0, "")
 	f.BoolVar(&cfg.NoCPU, "no-cpu", false, "")
 	f.BoolVar(&cfg.NoWall, "no-wall", false, "")
 	f.StringVar(&cfg.Raw, "raw", "", "")
@@ -60,6 +63,7 @@ func Run(args []string) int {
 		return 2
 	}
 	cfg.RateHz = float64(*rate) / 1000
+	cfg.Probe = fileAt(*pid, *code)
 	debug.SetMemoryLimit(memory)
 	c, err := client()
 	if err != nil {
@@ -75,6 +79,17 @@ func Run(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// fileAt is the file that a process has mapped at an address, "" if there is none.
+func fileAt(pid int, addr uint64) string {
+	maps, _ := live.Maps(pid)
+	for i := range maps {
+		if m := &maps[i]; m.Start <= addr && addr < m.End {
+			return strings.TrimSuffix(m.Path, " (deleted)")
+		}
+	}
+	return ""
 }
 
 // client is the connection that the library has left us.

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +85,9 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// late is how many stacks may be on their way when a program ends.
+const late = 400
+
 // clientTruth judges the stacks that the helper walked. The profiler has as many, and those of threads
 // that rested, which are sent again without a walk.
 func clientTruth(t *testing.T, which combination, dir, library string) {
@@ -96,7 +98,7 @@ func clientTruth(t *testing.T, which combination, dir, library string) {
 		var samples, complete int
 		b, err := os.ReadFile(out)
 		fmt.Sscanf(string(b), "samples %d complete %d", &samples, &complete)
-		if err != nil || samples*10 < judged*9 || complete*100 < samples*99 {
+		if err != nil || samples < judged-late || complete*100 < samples*99 {
 			t.Fatalf("%v: the profiler has %d stacks, %d complete; %d were judged", err, samples, complete, judged)
 		}
 		os.Remove(out)
@@ -129,7 +131,7 @@ func TestClientBias(t *testing.T) {
 			for _, name := range truth.methods() {
 				v := judgeShare(row.runs, name, points, errors)
 				t.Logf("%-12s truth %5.1f %%, client %5.1f %%, %.0f samples", name, 100*v.truth, 100*v.mean, v.samples)
-				if math.Abs(v.mean-v.truth) > v.limit {
+				if !v.ok() {
 					t.Errorf("%s has %.1f %% of the processor time, the client says %.1f %%", name, 100*v.truth, 100*v.mean)
 				}
 			}

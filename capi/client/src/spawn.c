@@ -80,15 +80,16 @@ static int between(void *launch)
 
 int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out)
 {
-	char stacks[2][STACK_BYTES], pid_text[16], rate_text[16], *raw;
-	char *argv[11] = {"seedwalk", "engine", "--pid", pid_text, "--millihertz", rate_text};
+	char stacks[2][STACK_BYTES], pid_text[16], rate_text[16], code_text[20], *raw;
+	char *argv[13] = {"seedwalk", "engine", "--pid", pid_text, "--millihertz", rate_text, "--code", code_text};
 	int32_t ends[2];
-	int n = 6;
+	int n = 8;
 	uint64_t all = ~0ull, before = 0;
 	struct launch l = {path, argv, -1, 0, out, stacks[0] + STACK_BYTES};
 	*out = (struct engine){0, -1, -1};
 	snprintf(pid_text, sizeof pid_text, "%d", (int)sys3(NR_getpid, 0, 0, 0));
 	snprintf(rate_text, sizeof rate_text, "%u", rate);
+	snprintf(code_text, sizeof code_text, "%lu", (unsigned long)(uintptr_t)sw_handler); /* where the probe's code is */
 	if (flags & SEEDWALK_CLIENT_NO_CPU)
 		argv[n++] = "--no-cpu";
 	if (flags & SEEDWALK_CLIENT_NO_WALL)
