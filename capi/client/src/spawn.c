@@ -80,7 +80,7 @@ static int between(void *launch)
 
 int sw_spawn(const char *path, uint32_t rate, uint32_t flags, struct engine *out)
 {
-	char stacks[2][STACK_BYTES], pid_text[16], rate_text[16], code_text[20], *raw;
+	char stacks[2][STACK_BYTES], pid_text[16], rate_text[16], code_text[24], *raw;
 	char *argv[13] = {"seedwalk", "engine", "--pid", pid_text, "--millihertz", rate_text, "--code", code_text};
 	int32_t ends[2];
 	int n = 8;
