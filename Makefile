@@ -111,6 +111,7 @@ bench-pair: ## the same rows beside those of another checkout: make bench-pair B
 big-trace: ## a trace of 1 GB, made as it is read: bounded memory, and speed
 	@$(GO) test -count=1 -run 'TestBig$$' -v ./eventpipe/nettrace -big 1024
 	@$(GO) test -run '^$$' -bench Read ./eventpipe/nettrace
+	@$(GO) test -count=1 -run 'TestBig$$' -v ./eventpipe/waits -big 1024
 	@$(GO) test -count=1 -run 'TestBig$$' -v ./report/trace -big 1024
 
 fuzz: ## every fuzz target for FUZZTIME (20s), one after the other
