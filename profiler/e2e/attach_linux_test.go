@@ -28,12 +28,9 @@ type systemState struct {
 
 func systemStateOf(t *testing.T, pid int) (s systemState) {
 	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.ours = len(regexp.MustCompile(`(?m)^.*(libseedwalk_probe|seedwalk-probe).*$`).FindAll(maps, -1))
-	s.mappings = strings.Count(string(maps), "\n")
+	maps := readFile(t, fmt.Sprintf("/proc/%d/maps", pid))
+	s.ours = len(regexp.MustCompile(`(?m)^.*(libseedwalk_probe|seedwalk-probe).*$`).FindAllString(maps, -1))
+	s.mappings = strings.Count(maps, "\n")
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	s.threads, s.timers = len(tasks), timers(pid)
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

@@ -88,6 +88,14 @@ func app(t *testing.T, name string, args ...string) []string {
 	return on(t, needs.Net9, name, args...)
 }
 
+// assemblies are what a program's is called on a runtime: 10's is in somebody else's place.
+func assemblies(runtime, name string) string {
+	if runtime == needs.Net10 {
+		return "azmcp"
+	}
+	return name
+}
+
 // eachRuntime runs a test on both runtimes, at the same time: most of it they wait.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
 	for _, runtime := range both {

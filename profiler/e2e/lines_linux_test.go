@@ -141,12 +141,8 @@ func libraryLines(t *testing.T, library, out string, argv []string) {
 		t.Fatalf("%d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	runtimeSays(t, r.stdout)
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen, offsets := map[string]int{}, 0
-	for _, f := range strings.FieldsFunc(string(b), func(r rune) bool { return r == ';' || r == '\n' }) {
+	for _, f := range strings.FieldsFunc(readFile(t, out), func(r rune) bool { return r == ';' || r == '\n' }) {
 		var file string
 		var line, il int
 		method, at, _ := strings.Cut(f, " ")

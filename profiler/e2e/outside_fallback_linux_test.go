@@ -72,11 +72,7 @@ func changedRuntime(t *testing.T, change func(clr []byte) []byte) string {
 			t.Fatal(err)
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(from, "libcoreclr.so"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(to, "libcoreclr.so"), change(b), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(to, "libcoreclr.so"), change([]byte(readFile(t, filepath.Join(from, "libcoreclr.so")))), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return to

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"os"
 	"slices"
 	"testing"
 
@@ -57,11 +56,7 @@ const (
 // readOracle reads the walks, one group a suspension.
 func readOracle(t *testing.T, path string) (tries [][]oracleWalk) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for len(b) > 0 {
+	for b := []byte(readFile(t, path)); len(b) > 0; {
 		var w oracleWalk
 		n, err := binary.Decode(b, binary.LittleEndian, &w.oracleHead)
 		if err != nil || w.Count > 1000 || w.Moves > uint64(len(w.Moved)) {

@@ -86,14 +86,11 @@ func sampled(t *testing.T, library string, argv ...string) ([]*raw.Sample, map[c
 		"SWHOST_LIMIT=240")
 	res := run(t, 5*time.Minute, env, wine(t, argv[0], argv[1:]...)...)
 	samples, rd := readRaw(t, file, res.stderr)
-	given, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, res.stderr)
-	}
-	t.Logf("the vendor has %s", strings.Join(strings.Fields(string(given))[:8], " "))
+	given := readFile(t, out)
+	t.Logf("the vendor has %s", strings.Join(strings.Fields(given)[:8], " "))
 	names := rd.Names()
 	if len(names) == 0 {
-		names = methodsWritten(string(given))
+		names = methodsWritten(given)
 	}
 	return samples, names, res
 }

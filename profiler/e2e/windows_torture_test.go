@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -31,11 +29,7 @@ func TestWindowsProductHasNoMistakes(t *testing.T) {
 		dll  string
 		want bool
 	}{{"seedwalk_profiler.dll", false}, {"seedwalk_profiler_torture.dll", true}} {
-		data, err := os.ReadFile(need(t, "out", "windows", c.dll))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if has := bytes.Contains(data, []byte(tortureEnv)); has != c.want {
+		if has := strings.Contains(readFile(t, need(t, "out", "windows", c.dll)), tortureEnv); has != c.want {
 			t.Errorf("%s reads %s: %v", c.dll, tortureEnv, has)
 		}
 	}

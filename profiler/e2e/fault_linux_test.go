@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,26 +17,14 @@ import (
 func TestNet10SingleFile(t *testing.T) {
 	azmcp := need(t, ".cache", "dotnet-10.0.9", "package", "dist", "azmcp")
 	out := filepath.Join(t.TempDir(), "out.json")
-	cmd := exec.Command(tool(t), "record", "--mode", "snapshot", "--json", "--rate", "200", "--duration", "5s", "--output", out, "--", azmcp, "server", "start")
-	cmd.Env = append(os.Environ(), "AZURE_MCP_COLLECT_TELEMETRY=false")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
-	defer stop.Stop()
-	session(stdin, 6*time.Second)
-	stdin.Close()
-	time.AfterFunc(20*time.Second, func() { cmd.Process.Signal(syscall.SIGTERM) })
-	cmd.Wait()
+	r := startIn(t, []string{"AZURE_MCP_COLLECT_TELEMETRY=false"}, tool(t), "record", "--mode", "snapshot", "--rate", "200", "--duration", "5s", "--output", out, "--", azmcp, "server", "start")
+	session(r.in, 6*time.Second)
+	r.in.Close()
+	time.AfterFunc(20*time.Second, func() { r.Process.Signal(syscall.SIGTERM) })
+	r.wait()
 	p := readJSONProfile(t, out)
 	if p.whole(t, 500, 990); !strings.Contains(p.Runtime, "10.0") {
-		t.Errorf("runtime %q\n%s", p.Runtime, errs.String())
+		t.Errorf("runtime %q\n%s", p.Runtime, r.errs.String())
 	}
 	checkNames(t, &p)
 }

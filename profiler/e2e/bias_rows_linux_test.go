@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/seedwalk/seedwalk/testkit/needs"
 )
 
 // The permanent suite takes the defaults; make bias takes everything.
@@ -51,14 +49,6 @@ func chosenScenarios(t *testing.T) (chosen []scenario) {
 		t.Fatalf("no scenario %q", *biasRows)
 	}
 	return chosen
-}
-
-// assemblies are what a program's is called on a runtime: 10's is in somebody else's place.
-func assemblies(runtime, name string) string {
-	if runtime == needs.Net10 {
-		return "azmcp"
-	}
-	return name
 }
 
 // setting is how a row is measured.

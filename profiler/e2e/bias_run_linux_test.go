@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -65,28 +64,17 @@ func (s setting) record(t *testing.T, clock string, perf bool) (m measurement) {
 // part of the truth's, so that only shares can be compared.
 func (s setting) recordOutside(t *testing.T) (m measurement) {
 	t.Helper()
-	argv := append(s.prefix(), s.program(t, s.length()+2*time.Second)...)
-	target := exec.Command(argv[0], argv[1:]...)
-	var stdout strings.Builder
-	target.Stdout, target.Stderr = &stdout, os.Stderr
-	if err := target.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer target.Process.Kill()
+	target := start(t, append(s.prefix(), s.program(t, s.length()+2*time.Second)...)...)
 	time.Sleep(time.Second)
-	out := filepath.Join(tempdir.New(t), "out.json")
-	argv = append(s.prefix(), tool(t), "record", "--outside", "--pid", fmt.Sprint(target.Process.Pid), "--rate", s.rate,
-		"--duration", s.length().String(), "--output", out)
-	r := run(t, limitOfCommand, nil, argv...)
-	if err := target.Wait(); err != nil || r.code != 0 {
-		t.Fatalf("%v, the tool %d\n%s", err, r.code, r.stderr)
+	r := recordBy(t, s.prefix(), "--outside --pid "+target.id+" --rate "+s.rate+" --duration "+s.length().String())
+	if target.wait() != 0 || r.code != 0 {
+		t.Fatalf("%v, the tool %d\n%s", target.err, r.code, r.stderr)
 	}
 	var err error
-	if m.truth, err = parseExact(stdout.String()); err != nil {
+	if m.truth, err = parseExact(target.out.String()); err != nil {
 		t.Fatal(err)
 	}
-	p := readJSONProfile(t, out)
-	m.seen = p.times(m.truth.methods())
+	m.seen = r.times(m.truth.methods())
 	return m
 }
 
