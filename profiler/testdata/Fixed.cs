@@ -38,7 +38,7 @@ static class Fixed
 		var all = new int[4096];
 		double x = 0;
 		for (int i = 0; i < work; i++)
-			x += Count(20000) + Root(5000) + Walk(all) + Divide(3000 + 30 * slow) + Text(1000) + Table(1500) + Query(4000) + Sorted(600);
+			x += Count(20000) + Root(5000) + Walk(all) + Divide(20000 + 200 * slow) + Text(1000) + Table(1500) + Query(4000) + Sorted(600);
 		Console.WriteLine(x != 0 ? "FIXED DONE" : "nothing");
 	}
 }

@@ -13,7 +13,8 @@
 // Strategy. Times of the second profile are divided by the scale, so that one slower function
 // does not make all others look faster, and a slower machine is no difference. A difference
 // counts if it exceeds its standard error by a factor that the best of all functions would
-// exceed by chance once in twenty comparisons, and if it is at least minShare of all time.
+// exceed by chance once in twenty comparisons, and if it is at least minShare of all time. The
+// runtime and the kernel scatter more than the program.
 //
 // Known gaps: a program in which most of the time became slower evenly has a scale, and no
 // difference. The scale is part of the result.
@@ -34,6 +35,10 @@ const (
 	fewCount   = 20    // functions with fewer samples say nothing about scale and scatter
 	fewRatios  = 8     // so do fewer functions
 	alarm      = 0.05  // the chance of a false difference in a comparison
+
+	// The work of the runtime and the kernel depends on the moment: which methods are compiled again,
+	// how many collections there are. It scatters more than that of the program.
+	runtimeScatter = 0.2
 )
 
 // Side is a function in one profile.
@@ -188,7 +193,7 @@ func (r *Result) judge() {
 		row := &r.Rows[i]
 		a, b := float64(row.A.Self), float64(row.B.Self)/r.Scale
 		row.Delta = b - a
-		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.Scatter*r.Scatter*(a*a+b*b)/2)
+		row.Error = math.Sqrt(variance(a, row.A.Count, r.perSample) + variance(b, row.B.Count, r.perSample) + r.scatterOf(row)*(a*a+b*b)/2)
 		row.Significant = row.sampled() && math.Abs(row.Delta) > limit*row.Error && math.Abs(row.Delta) >= r.floor
 	}
 	slices.SortStableFunc(r.Rows, func(x, y Row) int {
@@ -197,6 +202,15 @@ func (r *Result) judge() {
 		}
 		return cmp.Or(cmp.Compare(y.Delta, x.Delta), strings.Compare(x.Name, y.Name))
 	})
+}
+
+// scatterOf returns the squared scatter of a row.
+func (r *Result) scatterOf(row *Row) float64 {
+	switch row.Class {
+	case export.ClassRuntime, export.ClassKernel, export.ClassStub:
+		return max(r.Scatter, runtimeScatter) * max(r.Scatter, runtimeScatter)
+	}
+	return r.Scatter * r.Scatter
 }
 
 // sampled reports whether a row has enough samples to be judged. The time of what was not sampled, such as

@@ -108,3 +108,22 @@ func TestNotSampled(t *testing.T) {
 		t.Errorf("%v %+v", err, r.Rows[0])
 	}
 }
+
+// The work of the runtime depends on the moment: a difference there must be larger than one of the program.
+func TestRuntimeScatters(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		class  export.Class
+		factor float64
+		want   bool
+	}{{"managed", export.ClassManaged, 1.6, true}, {"runtime", export.ClassRuntime, 1.6, false}, {"runtime, much", export.ClassRuntime, 3, true}, {"kernel", export.ClassKernel, 1.6, false}} {
+		after := means()
+		after[3] *= c.factor
+		run := rand.New(rand.NewPCG(9, 10))
+		a, b := profileOf(run, means(), 1), profileOf(run, after, 1)
+		a.Frames[3].Class, b.Frames[3].Class = c.class, c.class
+		if r, err := Compare(a, b); err != nil || r.Differs() != c.want {
+			t.Errorf("%s: differs %v, want %v, %v", c.name, r.Differs(), c.want, err)
+		}
+	}
+}
