@@ -62,8 +62,8 @@ type Analysis struct {
 	rawSum                int
 	lostAt, badAt, backAt int64 // first event after lost ones, malformed, out of order; 0 = none
 	groups                map[GroupKey]*Group
-	recent                [256]*Group  // of groups, by stack and thread
-	recentStacks          [256]StackID // by bytes of the stack
+	recent                [1 << 14]*Group // of groups, by stack and thread
+	recentStacks          [256]StackID    // by bytes of the stack
 	latest                *thread
 	shortest              Wait // the last listed one of the latest prune
 	pruned                bool
