@@ -17,7 +17,8 @@
 // clocks sample it (Newborns).
 //
 // Known gaps: the first thread that a thread creates has no copies, so that it has no hits if
-// it ends before its clock is open; its time is in the process's clock only. The kernel copies
+// it ends before its clock is open; its time is in the process's clock only. Where the kernel
+// permits no hits in itself, a copy's first recorded hit may be its second one. The kernel copies
 // at most 64 KB of a stack, and less of a thread whose stacks are shallow (depth.go). Each
 // thread costs one descriptor for each CPU, and one more for the watch.
 package cpuring
