@@ -53,6 +53,7 @@ func (j *joined) take(m wire.Message) bool {
 	if j.w.Len() > flushUnsent {
 		j.flush()
 	}
+	j.notify()
 	return true
 }
 
@@ -89,6 +90,10 @@ func (j *joined) late(m *wire.Sample) bool {
 func (j *joined) flush() {
 	j.buf = append(j.buf, j.w.Bytes()...)
 	j.w.Reset()
+}
+
+// notify has write look for what there is to send.
+func (j *joined) notify() {
 	select {
 	case j.wake <- struct{}{}:
 	default:
@@ -100,10 +105,7 @@ func (j *joined) stop() {
 	if j.timer != nil {
 		j.timer.Stop()
 	}
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
+	j.notify()
 }
 
 // endTimes stops the count of processor time.
@@ -133,7 +135,6 @@ func (j *joined) finish(why string) {
 		j.w.Stats(wire.StatEngine+s.key, s.value)
 	}
 	j.w.Bye(why)
-	j.flush()
 	j.stop()
 }
 
@@ -141,17 +142,15 @@ func (j *joined) finish(why string) {
 func (j *joined) write() {
 	defer close(j.done)
 	defer j.c.CloseWrite()
-	tick := time.NewTicker(shareEvery)
-	defer tick.Stop()
 	for {
-		select {
-		case <-j.wake:
-		case <-tick.C:
-		}
+		<-j.wake
 		j.mu.Lock()
-		if j.w.Len() > 0 {
-			j.flush()
+		if !j.over && len(j.buf) == 0 { // more will come soon
+			j.mu.Unlock()
+			time.Sleep(shareEvery)
+			j.mu.Lock()
 		}
+		j.flush()
 		send, over := j.buf, j.over
 		j.buf = nil
 		j.mu.Unlock()
@@ -163,7 +162,7 @@ func (j *joined) write() {
 			j.c.Close()
 			return
 		}
-		if over && len(send) == 0 {
+		if over {
 			return
 		}
 	}

@@ -93,7 +93,7 @@ func (o *Options) noProbe() string {
 func (o *Options) engine() sampler.Config {
 	w, _ := o.Events.parse()
 	return sampler.Config{RateHz: o.Rate, Raw: o.Raw, Probe: o.Probe, Version: RuntimeName, NoCPU: !w.cpu, NoWall: !w.wall, Clock: o.Clock,
-		Events: w.events, WaitMin: o.WaitMin, Start: new(startup.Starting), File: o.shared}
+		Events: w.events, WaitMin: o.WaitMin, WallEvery: o.WallEvery, Start: new(startup.Starting), File: o.shared}
 }
 
 // taken are the options as they came out: where no process was sampled by a probe, since

@@ -33,7 +33,7 @@ const (
 	maxUnsent   = 8 << 20         // bytes; then samples are dropped
 	maxUnsentAt = 16 << 20        // and then the connection is
 	flushUnsent = 1 << 15
-	shareEvery  = 50 * time.Millisecond
+	shareEvery  = 200 * time.Millisecond // between two writes, while there is little
 )
 
 // request is what a recording asks of the one that samples the process.
@@ -140,7 +140,7 @@ func (s *sharing) join(c *net.UnixConn, q request) bool {
 	}
 	j.buf = append(j.buf, joinMagic...)
 	s.p.Tables(j.w)
-	j.flush()
+	j.notify()
 	s.joined = append(s.joined, j)
 	if !q.until.IsZero() {
 		j.timer = time.AfterFunc(time.Until(q.until), j.endTimes)

@@ -42,6 +42,9 @@ func (t *TimerFile) Set(after time.Duration) {
 
 func (t *TimerFile) Wait() bool { return t.Conn.Read(t.took) == nil }
 
+// Take forgets that the timer has expired.
+func (t *TimerFile) Take() { t.Conn.Control(func(fd uintptr) { tookExpiry(fd) }) }
+
 // tookExpiry reports whether the timer has expired since it was set, and forgets it.
 func tookExpiry(fd uintptr) bool {
 	var times uint64

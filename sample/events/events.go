@@ -79,7 +79,7 @@ func New(s *sampler.Base, e Engine, f *probe.File) Events {
 // for our death: by the heartbeat, if nobody else has for so long.
 const (
 	beatEvery = 100 * time.Millisecond
-	BeatLate  = 150 * time.Millisecond
+	BeatLate  = 250 * time.Millisecond
 )
 
 // Heartbeat tells the probe that we live, whatever the sampling is busy with. It sleeps on as

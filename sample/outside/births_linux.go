@@ -5,8 +5,6 @@ import (
 	"time"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seedwalk/seedwalk/sample/alarm"
 	"github.com/seedwalk/seedwalk/sample/cpuring"
 	"github.com/seedwalk/seedwalk/sample/events"
@@ -19,7 +17,8 @@ import (
 // time. The event that the engine opens for a new thread comes too late for that.
 type births struct {
 	watch     *perfevent.Watch // nil = there is none: threads are found by listing
-	poll      []unix.PollFd    // of watch, and last the alarm's
+	wait      *perfevent.Wait  // for the watch and the alarm
+	alarm     *alarm.TimerFile // ends long waits
 	rings     *cpuring.Newborns
 	sinceBoot int64 // from the time of its records to Unix time, nanoseconds
 }
@@ -29,7 +28,8 @@ const mostWatching = 4096
 
 // watchBirths begins to watch what descends from the threads that are known.
 func (e *Engine) watchBirths() {
-	if e.births.watch != nil || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU {
+	timer, ok := e.Alarm.(*alarm.TimerFile)
+	if e.births.watch != nil || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU || !ok {
 		return
 	}
 	cpus := perfevent.CPUs()
@@ -44,16 +44,14 @@ func (e *Engine) watchBirths() {
 	if err != nil {
 		return
 	}
-	e.births.watch = w
-	for _, fd := range w.FDs() {
-		e.births.poll = append(e.births.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	fds := w.FDs()
+	timer.Conn.Control(func(fd uintptr) { fds = append(fds, int(fd)) })
+	wait, err := perfevent.NewWait(fds...)
+	if err != nil {
+		w.Close()
+		return
 	}
-	if t, ok := e.Alarm.(*alarm.TimerFile); ok {
-		t.Conn.Control(func(fd uintptr) {
-			e.births.poll = append(e.births.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-		})
-	}
-	e.births.sinceBoot = time.Now().UnixNano() - int64(perfevent.Now())
+	e.births = births{watch: w, wait: wait, alarm: timer, sinceBoot: time.Now().UnixNano() - int64(perfevent.Now())}
 	e.births.rings, _ = cpuring.NewNewborns(e.PID, uint64(e.Period))
 	e.Relist() // threads may have come before the watch
 }
@@ -64,6 +62,7 @@ func (b *births) Close() {
 		b.rings.Close()
 	}
 	if b.watch != nil {
+		b.wait.Close()
 		b.watch.Close()
 	}
 }
@@ -96,29 +95,18 @@ func (e *Engine) readNewborns(now int64) {
 	}
 }
 
-// Wait waits until the time is over, a thread has been created, or Stop. The calls of short
-// waits bypass Go's scheduler, as in sleepThread.
-func (b *births) Wait(nanos int64) {
-	t := syscall.NsecToTimespec(nanos)
-	call := syscall.Syscall6
-	if nanos <= int64(maxThreadSleep) {
-		call = syscall.RawSyscall6
-	}
-	call(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&b.poll[0])), uintptr(len(b.poll)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
-}
-
 // sleepWatching is sleep while threads are reported as they are created.
 func (e *Engine) sleepWatching(d time.Duration) {
 	for end := time.Now().Add(d); d > 0 && !e.Stopped.Load(); d = time.Until(end) {
 		if e.Config.Events != 0 || e.Config.Copies {
 			d = min(d, events.EventStep)
 		}
-		if d > maxThreadSleep {
-			if e.Alarm.Set(time.Hour); e.Stopped.Load() { // Stop sets it again after the flag
-				return
-			}
+		if d <= maxThreadSleep {
+			e.births.wait.Short(d)
+		} else if e.Alarm.Set(d); !e.Stopped.Load() { // Stop sets it again after the flag
+			e.births.wait.Long()
 		}
-		e.births.Wait(int64(d))
+		e.births.alarm.Take()
 		now := time.Now().UnixNano()
 		e.newborn(now)
 		e.readNewborns(now)

@@ -123,16 +123,19 @@ func (e *Engine) Run() string {
 // How long the engine sleeps though all threads rest: then one that wakes up samples
 // itself, if it has a timer, and the ring has room for what comes of it.
 const (
-	maxIdleSleep = 100 * time.Millisecond // while none of the process's threads runs
-	atOnce       = 10                     // samples of a thread meanwhile, if that is longer than longest
+	maxSleep   = 200 * time.Millisecond // at low rates
+	atOnceIdle = 10                     // samples of a thread meanwhile, while none of the process runs
+	atOnce     = 4                      // the same while threads run
+	slowPeriod = 2e7                    // nanoseconds: from there on visits may be late
 )
 
 // most is how long the engine sleeps now.
 func (e *Engine) most() time.Duration {
-	if !e.Idle() {
-		return threads.Longest
+	samples := int64(atOnce)
+	if e.Idle() {
+		samples = atOnceIdle
 	}
-	return min(max(threads.Longest, atOnce*time.Duration(e.Period)), maxIdleSleep)
+	return min(max(threads.Longest, time.Duration(samples*e.Period)), maxSleep)
 }
 
 // pace is when the next round is due: at the next tick, or later if no thread has to
@@ -145,6 +148,9 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 		if late := now.Add(e.most()); tick.After(late) {
 			tick = late
 		}
+	}
+	if most := e.most(); e.Period >= slowPeriod && e.Due > 0 {
+		tick = now.Add(most - time.Duration(now.UnixNano())%most) // all engines wake together
 	}
 	if soon := now.Add(threads.ResumeVisits); e.Unfinished() && tick.After(soon) {
 		tick = soon
@@ -243,9 +249,9 @@ const (
 
 // waits reports whether what has been written may wait for more.
 func (e *Engine) waits(now time.Time) bool {
-	after := flushAfter
+	after := max(flushAfter, min(10*time.Duration(e.Period), time.Second)) // some samples together
 	if e.Idle() {
-		after = flushIdle
+		after = max(flushIdle, after)
 	}
 	return now.Sub(e.flushed) < after && e.Stream.Out.Len() < flushMost
 }

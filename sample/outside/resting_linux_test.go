@@ -25,9 +25,10 @@ func TestPaceOfCalm(t *testing.T) {
 		want   time.Duration
 	}{
 		{"100 Hz", 10 * time.Millisecond, false, far, threads.Longest},
-		{"100 Hz, idle", 10 * time.Millisecond, true, far, maxIdleSleep},
+		{"100 Hz, idle", 10 * time.Millisecond, true, far, 100 * time.Millisecond},
 		{"1,000 Hz, idle", time.Millisecond, true, far, threads.Longest},
-		{"10 Hz, idle", 100 * time.Millisecond, true, far, maxIdleSleep},
+		{"10 Hz, idle", 100 * time.Millisecond, true, far, maxSleep},
+		{"19 Hz", 52 * time.Millisecond, false, far, maxSleep},
 		{"idle, a thread is due", 10 * time.Millisecond, true, now.Add(30 * time.Millisecond).UnixNano(), 30 * time.Millisecond},
 		{"idle, due is not known", 10 * time.Millisecond, true, 0, 10 * time.Millisecond},
 	} {
@@ -37,8 +38,8 @@ func TestPaceOfCalm(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if maxIdleSleep >= events.BeatLate { // the heartbeat would wake, too
-		t.Errorf("%v, %v", maxIdleSleep, events.BeatLate)
+	if maxSleep >= events.BeatLate { // the heartbeat would wake, too
+		t.Errorf("%v, %v", maxSleep, events.BeatLate)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // How often threads are looked for and visited.
 const (
 	seekThreadEvery = 20 * time.Millisecond // between readings of the runtime's list for the Thread of one thread
+	seekPeriods     = 10                    // between any two readings of that list, at least
 
 	armAfter   = 4        // periods of processor time that a thread may use before it is armed though it sleeps
 	maxUnheard = 8        // signals that were taken and not answered before another is used
@@ -68,7 +69,7 @@ func (e *Engine) objects() {
 	began := time.Now()
 	e.Target.Threads.Read()
 	e.sought = time.Now()
-	e.seekRest = target.MapsPause * e.sought.Sub(began)
+	e.seekRest = max(time.Duration(max(target.MapsPause, e.Period/1e5))*e.sought.Sub(began), seekPeriods*time.Duration(e.Period))
 	for tid, t := range e.Tasks {
 		if o := e.Target.Threads.Objects[tid]; o != t.Thread {
 			t.Thread = o
@@ -87,7 +88,7 @@ func (e *Engine) visit(t *threads.Task) {
 		t.Due = now + int64(threads.Longest)
 		return
 	}
-	s, ok := e.Look(t, now, e.Period)
+	s, ok := e.Look(t, now, e.between(t))
 	e.stoodFor(t, s.Stood)
 	if !ok {
 		return
@@ -134,6 +135,15 @@ func (e *Engine) visit(t *threads.Task) {
 	}
 }
 
+// between is the time between two visits to a thread that runs now and then, nanoseconds.
+// Visits to one with an event sample only what it waits for.
+func (e *Engine) between(t *threads.Task) int64 {
+	if t.Event == nil {
+		return e.Period
+	}
+	return max(e.Period, int64(e.Config.WallEvery))
+}
+
 // stoodFor samples a thread by the stack that is known of it.
 func (e *Engine) stoodFor(t *threads.Task, wall int64) {
 	if wall > 0 && !e.Config.NoWall {
@@ -146,7 +156,7 @@ func (e *Engine) stoodFor(t *threads.Task, wall int64) {
 // still the moment after. Its wall time is not lost: the next visit has the more.
 func (e *Engine) backOff(t *threads.Task) {
 	if t.Vain = min(t.Vain+1, vainMost); t.Armed {
-		t.Due = afterVain(t.Visited, e.Period, t.Vain)
+		t.Due = afterVain(t.Visited, e.between(t), t.Vain)
 	}
 }
 

@@ -1,0 +1,74 @@
+package perfevent
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Wait waits until one of several descriptors is readable.
+type Wait struct {
+	poll  []unix.PollFd
+	file  *os.File // an epoll(7), which has them during Long only
+	conn  syscall.RawConn
+	woken bool
+}
+
+// NewWait returns a Wait for descriptors, which stay the caller's.
+func NewWait(fds ...int) (*Wait, error) {
+	all, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, &Error{"epoll_create1", ErrLimit, err}
+	}
+	w := &Wait{}
+	for _, fd := range fds {
+		w.poll = append(w.poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	err = unix.SetNonblock(all, true)
+	w.file = os.NewFile(uintptr(all), "wait")
+	var err2 error
+	w.conn, err2 = w.file.SyscallConn()
+	if err = errors.Join(err, err2, w.file.SetDeadline(time.Time{})); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Short waits for at most d. The call bypasses Go's scheduler: d must be short.
+func (w *Wait) Short(d time.Duration) {
+	t := syscall.NsecToTimespec(int64(d))
+	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&w.poll[0])), uintptr(len(w.poll)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+}
+
+// Long waits in Go's poller. A thread that waits long in the kernel would have Go's monitor look
+// around every 20 us for a while.
+//
+// A perf event is readable once: whoever polls it first takes that. So Go's poller must not look
+// at it during Short, nor may anybody ask again after the poller.
+func (w *Wait) Long() {
+	w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_ADD) })
+	w.woken = false
+	w.conn.Read(w.wake)
+	w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_DEL) })
+}
+
+// wake is called before the poller waits, and once it is woken.
+func (w *Wait) wake(uintptr) bool {
+	was := w.woken
+	w.woken = true
+	return was
+}
+
+func (w *Wait) control(all uintptr, op int) {
+	for i := range w.poll {
+		unix.EpollCtl(int(all), op, int(w.poll[i].Fd), &unix.EpollEvent{Events: unix.EPOLLIN})
+	}
+}
+
+// Close ends the Wait.
+func (w *Wait) Close() { w.file.Close() }
