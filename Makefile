@@ -40,7 +40,8 @@ probe: ## rebuild the probes that are committed (sample/probe/lib), for x86-64 a
 	@mkdir -p $(OUT)/bin
 	@scripts/probes.sh --force $(OUT)/bin
 
-.PHONY: release test-release test-collector test-agent release-check
+AGENT_LONG ?= 1h
+.PHONY: agent-long release test-release test-collector test-agent release-check
 dist: release ## all libraries and programs for all platforms, with checksums, into out/dist; packages into out/release
 	@scripts/dist.sh
 
@@ -53,6 +54,10 @@ test-collector: runtime build samples ## the agent sends to a real OpenTelemetry
 
 test-agent: runtime build samples ## 1,000 short processes under the agent: none is harmed, and the agent keeps nothing of them
 	@$(GO) test -count=1 -v -timeout 30m -run TestAgentShort ./profiler/e2e -agent-processes 1000
+
+agent-long: runtime build samples ## AGENT_LONG (1h): two processes sent to a real collector, all parts restart; then twenty processes
+	@scripts/collector.sh >/dev/null
+	@$(GO) test -count=1 -v -timeout 600m -run 'TestAgent(Hour|Flat)' ./profiler/e2e -agent-long $(AGENT_LONG)
 
 test-release: build samples ## build the packages twice, compare, install, record with each, and remove
 	@$(GO) test -count=1 -v -timeout 20m -run TestPackages ./testkit/tools/release -packages

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seedwalk/seedwalk/elf"
 )
@@ -15,6 +16,7 @@ import (
 type Resolver struct {
 	DebugDirs []string // where separate debug files are; nil = DefaultDebugDirs
 	Folders   Folders  // searched before DebugDirs
+	Cache     *Cache   // of tables that several resolvers share; nil = none
 
 	// Fetch fetches a file with the symbols of a build; nil = nothing is fetched. fits checks the
 	// build of a file that came from a place. Fetch is called for images without symbols, one at
@@ -38,6 +40,7 @@ type image struct {
 	table *Table
 	cover Cover
 	role  func(addr uint64) string // of code without a name, "" = unknown; nil = always unknown
+	size  atomic.Int64             // symbols, and 1 for the image; 0 = not read
 }
 
 // NewResolver returns a Resolver that looks in the usual places.
@@ -108,7 +111,7 @@ func (r *Resolver) image(path, buildID string) *image {
 	r.mu.Lock()
 	im := r.images[key]
 	if im == nil {
-		im = &image{}
+		im = r.Cache.image(key, buildID)
 		r.images[key] = im
 	}
 	r.mu.Unlock()
@@ -133,11 +136,14 @@ func (r *Resolver) load(im *image, path, buildID string) {
 	if f == nil {
 		f = byBuildID(buildID, dirs) // the same
 	}
-	if f != nil {
-		im.cover = Functions(f)
-		im.table = table(f, path, dirs, im.cover, symbols)
-		im.role = runtimeRole(f, im.cover)
+	if f == nil {
+		r.Cache.forget(path + "\x00" + buildID)
+		return
 	}
+	im.cover = Functions(f)
+	im.table = table(f, path, dirs, im.cover, symbols)
+	im.role = runtimeRole(f, im.cover)
+	im.size.Store(1 + int64(im.table.Len()))
 }
 
 // open gives the image that was kept, or reads the one at path.

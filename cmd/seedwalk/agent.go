@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"os/user"
@@ -22,6 +20,7 @@ import (
 	"github.com/seedwalk/seedwalk/cmd/record"
 	"github.com/seedwalk/seedwalk/cmd/record/continuous"
 	"github.com/seedwalk/seedwalk/report/export"
+	"github.com/seedwalk/seedwalk/symbol"
 )
 
 const agentHelp = `Usage: seedwalk agent [flags] --all
@@ -208,21 +207,20 @@ func (f *agentFlags) run() error {
 		return err
 	}
 	f.cfg.Say = func(line string) { fmt.Fprintf(os.Stderr, "seedwalk agent: %s\n", line) }
-	f.cfg.Sample, f.cfg.Record = sampleSession, recordInterval
+	var names symbol.Cache
+	f.cfg.Sample = sampleSession
+	f.cfg.Record = func(i continuous.Interval) (int64, error) { return recordInterval(i, newNamer(nil, &names)) }
 	debug.SetMemoryLimit(f.cfg.MemoryBytes * 3 / 4)
 	a, err := continuous.New(f.cfg)
 	if err != nil {
 		return err
 	}
 	if f.listen != "" {
-		l, err := net.Listen("tcp", f.listen)
+		srv, err := a.Serve(f.listen, token)
 		if err != nil {
 			return err
 		}
-		srv := &http.Server{Handler: a.Handler(token), ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 		defer srv.Close()
-		go srv.Serve(l)
-		f.cfg.Say("serving http://" + l.Addr().String() + "/metrics")
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -232,8 +230,8 @@ func (f *agentFlags) run() error {
 
 // recordInterval makes one recording. A file that could not be written to its place is not
 // kept elsewhere.
-func recordInterval(i continuous.Interval) (int64, error) {
-	opt := record.Options{PID: i.PID, Rate: i.Rate, Part: record.Part{From: i.From, Until: i.Until}, Probe: findProbe(), Profiler: findProfiler(), Namer: newNamer(nil), Stdout: os.Stderr, Stderr: os.Stderr}
+func recordInterval(i continuous.Interval, names record.Namer) (int64, error) {
+	opt := record.Options{PID: i.PID, Rate: i.Rate, Part: record.Part{From: i.From, Until: i.Until}, Probe: findProbe(), Profiler: findProfiler(), Namer: names, Stdout: os.Stderr, Stderr: os.Stderr}
 	if i.Recording != "" {
 		opt.Outputs = append(opt.Outputs, record.Output{Path: i.Recording, Format: export.RecordingFile})
 	}
@@ -259,6 +257,6 @@ func recordInterval(i continuous.Interval) (int64, error) {
 
 // sampleSession samples a process for the recordings of its intervals.
 func sampleSession(s continuous.Session) error {
-	_, err := record.Run(record.Options{PID: s.PID, Rate: s.Rate, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
+	_, err := record.Run(record.Options{PID: s.PID, Rate: s.Rate, WallEvery: time.Second, Relay: s.Ready, Stop: s.Stop, Probe: findProbe(), Profiler: findProfiler(), Stdout: os.Stderr, Stderr: os.Stderr})
 	return err
 }

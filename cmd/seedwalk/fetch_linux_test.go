@@ -48,7 +48,7 @@ func TestSymbolsFetched(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		namer := newNamer(l)
+		namer := newNamer(l, nil)
 		for addr := uint64(0x500000); addr < 0x500400; addr++ {
 			if name, _ := namer.Name(filepath.Join(dir, "stripped"), "abcdef0123456789", addr); name == "hidden" {
 				n++

@@ -103,7 +103,7 @@ func loadRecording(path string, in io.Reader, symbols symbolList, say io.Writer)
 		fmt.Fprintf(say, "seedwalk: %s: the recording has no end: seedwalk was killed, or still records\n", path)
 		code = exitWrong
 	}
-	r.Names.Next = newNamer(symbols)
+	r.Names.Next = newNamer(symbols, nil)
 	p := collect.Build(&r.Info, r.Processes, &r.Names)
 	reportRefused(r.Names.Next, func(text string) { fmt.Fprintf(say, "seedwalk: %s\n", text) })
 	return p, code

@@ -289,7 +289,7 @@ func (f *recordFlags) run() int {
 	}
 	screen := newScreen(os.Stderr, f.quiet || f.json)
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stdout, os.Stderr
-	f.opt.Namer = newNamer(f.symbols)
+	f.opt.Namer = newNamer(f.symbols, nil)
 	f.opt.Say = screen.say
 	if screen.live {
 		f.opt.Progress = screen.progress

@@ -12,9 +12,11 @@ import (
 	"github.com/seedwalk/seedwalk/symbol/server"
 )
 
-// newNamer returns what names native functions, with folders of symbol files and symbol servers.
-func newNamer(symbols symbolList) record.Namer {
+// newNamer returns what names native functions, with folders of symbol files and symbol servers,
+// and tables that it shares with others of the same cache; nil: it shares none.
+func newNamer(symbols symbolList, c *symbol.Cache) record.Namer {
 	r := symbol.NewResolver()
+	r.Cache = c
 	folders, urls := symbols.split()
 	r.Folders = folders
 	if cache, err := os.UserCacheDir(); len(urls) > 0 && err == nil {

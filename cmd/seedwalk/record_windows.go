@@ -8,7 +8,7 @@ import (
 )
 
 // newNamer returns what names native functions. Folders of symbol files are read on Linux only.
-func newNamer(symbolList) record.Namer { return symbol.NewPEResolver() }
+func newNamer(symbolList, *symbol.Cache) record.Namer { return symbol.NewPEResolver() }
 
 // platformHelp replaces what is different on Windows in a help text.
 func platformHelp(s string) string { return windowsWords.Replace(s) }

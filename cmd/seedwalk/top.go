@@ -99,7 +99,7 @@ func (f *topFlags) run() int {
 	l := &liveView{json: f.json, pid: f.opt.PID, stop: make(chan struct{}), load: watchCounters(f.opt.PID)}
 	defer l.load.close()
 	f.opt.Stop, f.opt.Live, f.opt.LiveEvery = l.stop, l.take, f.interval
-	f.opt.Namer, f.opt.Probe, f.opt.Profiler = newNamer(nil), findProbe(), findProfiler()
+	f.opt.Namer, f.opt.Probe, f.opt.Profiler = newNamer(nil, nil), findProbe(), findProfiler()
 	f.opt.Stdin, f.opt.Stdout, f.opt.Stderr = os.Stdin, os.Stderr, os.Stderr
 	if f.opt.Events = "cpu,wall,alloc"; f.noAlloc {
 		f.opt.Events = record.EventsDefault

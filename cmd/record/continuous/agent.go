@@ -92,15 +92,16 @@ type Agent struct {
 	count  Counters
 
 	mu      sync.Mutex
-	targets map[int]bool // being recorded
-	waiting int          // targets beyond MaxTargets
+	targets map[int]process // being recorded
+	waiting int             // targets beyond MaxTargets
 	scanned time.Time
 	wait    sync.WaitGroup
+	showing sync.Mutex
 }
 
 // New prepares the folders. Files that an earlier agent left are kept, and count.
 func New(cfg Config) (*Agent, error) {
-	a := &Agent{cfg: cfg, targets: map[int]bool{}, budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
+	a := &Agent{cfg: cfg, targets: map[int]process{}, budget: newBudget(cfg.Rate, cfg.CPU, cfg.MemoryBytes)}
 	a.store = &folder{dir: cfg.Folder, suffix: ".swrec", bound: cfg.FolderBytes, dropped: &a.count.StoreDropped}
 	a.spool = &folder{dir: filepath.Join(cfg.Folder, "spool"), bound: cfg.SpoolBytes, dropped: &a.count.SpoolDropped}
 	var err error
@@ -159,12 +160,12 @@ func (a *Agent) start(found []process, stop <-chan struct{}) {
 	defer a.mu.Unlock()
 	a.scanned, a.waiting = time.Now(), 0
 	for _, p := range found {
-		switch {
-		case a.targets[p.pid]:
+		switch _, known := a.targets[p.pid]; {
+		case known:
 		case len(a.targets) >= MaxTargets:
 			a.waiting++
 		default:
-			a.targets[p.pid] = true
+			a.targets[p.pid] = p
 			a.count.Targets.Add(1)
 			a.wait.Go(func() {
 				a.follow(p, stop)
@@ -180,9 +181,10 @@ func (a *Agent) start(found []process, stop <-chan struct{}) {
 func (a *Agent) follow(p process, stop <-chan struct{}) {
 	retry := 5 * time.Second
 	for alive(p) {
-		if a.budget.paused() {
+		if !a.budget.begin() {
 			a.count.Paused.Add(1)
-			if !sleep(5*time.Second, stop) {
+			a.count.Unrecorded.Add(int64(lookEvery))
+			if !sleep(lookEvery, stop) {
 				return
 			}
 			continue

@@ -1,6 +1,7 @@
 package continuous
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,7 +127,9 @@ func TestOtherRate(t *testing.T) {
 		if rates = append(rates, s.Rate); len(rates) == 3 {
 			close(stop)
 		}
-		a.budget.look(10, usage{})
+		a.budget.mu.Lock()
+		a.budget.now /= 2
+		a.budget.mu.Unlock()
 		return sample(s)
 	}
 	a.follow(self(t), stop)
@@ -158,30 +161,57 @@ func TestRecover(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
+	const minute = looks
 	b := newBudget(19, 0.02, 100)
-	for range 20 {
-		b.look(0.2, usage{})
+	uses := func(n int, share float64, memory int64) (lines []string) {
+		for range n {
+			if line := b.look(share, usage{Memory: memory}); line != "" {
+				lines = append(lines, line)
+			}
+		}
+		return lines
 	}
-	if b.rate() > 2 || !b.paused() {
-		t.Errorf("rate %g, paused %v after using ten times the budget", b.rate(), b.paused())
+	begun := func() (n int) {
+		for b.begin() {
+			n++
+		}
+		return n
+	}
+	if n := begun(); n < 20 || n > 50 {
+		t.Errorf("%d sessions may begin at first", n)
+	}
+	if uses(1, 3, 0); b.rate() != 19 || begun() != 0 {
+		t.Error("beginning sessions lowers the rate, or more may begin though nothing is left")
+	}
+	if lines := uses(minute-1, 0.2, 0); len(lines) != 0 || b.rate() != 19 {
+		t.Errorf("after less than a minute: rate %g, %q", b.rate(), lines)
+	}
+	if uses(1, 0.2, 0); b.rate() >= 5 {
+		t.Errorf("rate %g after a minute of ten times the budget", b.rate())
 	}
 	cut := b.cut()
-	for range 40 {
-		b.look(0.001, usage{})
+	lines := uses(3*minute, 0.2, 0)
+	if len(lines) != 1 || !strings.Contains(lines[0], "pauses") || b.begin() || !closed(cut) {
+		t.Errorf("at the lowest rate: %q", lines)
 	}
-	if b.rate() != 19 || b.paused() {
-		t.Errorf("rate %g, paused %v after using little", b.rate(), b.paused())
+	if lines := uses(60*minute, 0.001, 0); len(lines) != 1 || b.rate() != 19 || begun() == 0 {
+		t.Errorf("rate %g after using little, %q", b.rate(), lines)
 	}
-	if line := b.look(0.001, usage{Memory: 101}); !b.paused() || !strings.Contains(line, "pauses") {
-		t.Errorf("memory above the budget: %q", line)
+	cut = b.cut()
+	if lines := uses(1, 0.001, 101); len(lines) != 1 || b.begin() || !closed(cut) {
+		t.Errorf("memory above the budget: %q", lines)
 	}
+	if lines := uses(1, 0.001, 80); len(lines) != 1 || !b.begin() {
+		t.Errorf("the pause does not end: %q", lines)
+	}
+}
+
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-cut:
+	case <-c:
+		return true
 	default:
-		t.Error("running intervals go on although the memory is used up")
-	}
-	if line := b.look(0.001, usage{Memory: 80}); line == "" || b.paused() {
-		t.Error("the pause does not end")
+		return false
 	}
 }
 
@@ -205,7 +235,7 @@ func TestRules(t *testing.T) {
 func TestServe(t *testing.T) {
 	a, _ := testAgent(t, nil)
 	get := func(token, path, authorization string) (int, string) {
-		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost:7019"+path, nil)
 		r.Header.Set("Authorization", authorization)
 		a.Handler(token).ServeHTTP(w, r)
 		body, _ := io.ReadAll(w.Body)
@@ -226,6 +256,27 @@ func TestServe(t *testing.T) {
 	a.count.SpoolDropped.Add(3)
 	if code, text := get("secret", "/metrics", "Bearer secret"); code != 200 || !strings.Contains(text, "\nseedwalk_agent_spool_dropped_total 3\n") {
 		t.Errorf("metrics: %d %s", code, text)
+	}
+	a.targets[7] = process{pid: 7, name: "<shop>"}
+	put(t, a.store, "1700000000000-7-shop.swrec", "no recording")
+	if code, text := get("", "/targets", ""); code != 200 || !strings.Contains(text, `<a href="/targets/7">&lt;shop&gt;</a><td>7<td>1<td>`) {
+		t.Errorf("targets: %d %s", code, text)
+	}
+	for path, want := range map[string]int{"/targets/7": 404, "/targets/8": 404, "/targets/x": 404, "/targets/7/..%2f": 404, "/x": 404} {
+		if code, text := get("", path, ""); code != want {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	password := "Basic " + base64.StdEncoding.EncodeToString([]byte("anyone:secret"))
+	if code, _ := get("secret", "/targets", password); code != 200 {
+		t.Errorf("a password: %d", code)
+	}
+	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:7019": 200, "[::1]:7019": 200, "shop.example": 403, "shop.example:7019": 403} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/targets", nil)
+		r.Host = host
+		if a.Handler("").ServeHTTP(w, r); w.Code != want {
+			t.Errorf("asked as %s: %d", host, w.Code)
+		}
 	}
 	for addr, want := range map[string]bool{"localhost:1": true, "127.0.0.9:1": true, "[::1]:1": true, ":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "x": false, "": false} {
 		if IsLocal(addr) != want {

@@ -6,13 +6,18 @@ import (
 	"time"
 )
 
-// Bounds of the rate that the budget chooses.
+// Bounds of what the budget decides.
 const (
 	lowestRate = 1
 	lookEvery  = 5 * time.Second
+	looks      = 12              // of steady recording, before the rate changes
+	saveUp     = 5 * time.Minute // of the budget, for sessions that begin together
+	beginCost  = 300 * time.Millisecond
 )
 
-// budget keeps the agent below a share of a core and a size of memory.
+// budget keeps the agent below a share of a core and a size of memory. Beginning a session
+// costs as much as recording for minutes, so that it has to be saved up for, and such times
+// say nothing about which rate can be kept.
 type budget struct {
 	want   float64 // rate without a shortage
 	share  float64 // of one core
@@ -23,6 +28,12 @@ type budget struct {
 	pause  bool
 	cutter chan struct{} // closed when running intervals must end
 	used   usage
+
+	saved  time.Duration // CPU time that was not used, below 0 if more was
+	begins int           // sessions that may begin until the next look
+	begun  bool          // one has, since the last look
+	spent  float64       // shares of steady looks, added up
+	steady int           // these looks
 }
 
 // usage is what the agent has used.
@@ -32,19 +43,38 @@ type usage struct {
 }
 
 func newBudget(rate, share float64, memory int64) *budget {
-	return &budget{want: rate, share: share, memory: memory, now: rate, cutter: make(chan struct{})}
+	b := &budget{want: rate, share: share, memory: memory, now: rate, cutter: make(chan struct{})}
+	b.saved = b.part(saveUp)
+	b.permit()
+	return b
+}
+
+// part is the CPU time that the budget has for a time.
+func (b *budget) part(d time.Duration) time.Duration { return time.Duration(b.share * float64(d)) }
+
+// permit says how many sessions may begin until the next look.
+func (b *budget) permit() {
+	if b.begins = 0; b.saved > 0 {
+		b.begins = 1 + int(b.saved/beginCost)
+	}
+}
+
+// begin reports whether a session may begin now.
+func (b *budget) begin() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pause || b.begins == 0 {
+		return false
+	}
+	b.begins--
+	b.begun = true
+	return true
 }
 
 func (b *budget) rate() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now
-}
-
-func (b *budget) paused() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pause
 }
 
 func (b *budget) cut() <-chan struct{} {
@@ -71,28 +101,44 @@ func (b *budget) run(stop <-chan struct{}, say func(string)) {
 }
 
 // look adapts the rate to the share of a core that was used since the last look, and ends
-// the running intervals if the memory is used up. It returns a line if that changes what is
-// recorded at all.
+// the running intervals if the memory is used up, or too much is used at the lowest rate. It
+// returns a line if that changes what is recorded at all.
 func (b *budget) look(share float64, u usage) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used = u
-	full := u.Memory > b.memory || share > b.share && b.now <= lowestRate
+	b.saved = min(b.saved+time.Duration((b.share-share)*float64(lookEvery)), b.part(saveUp))
+	if b.begun {
+		b.begun = false
+	} else {
+		b.spent, b.steady = b.spent+share, b.steady+1
+	}
+	line := b.decide(u)
+	b.permit()
+	return line
+}
+
+func (b *budget) decide(u usage) string {
+	mean := b.spent / float64(max(b.steady, 1))
+	ripe := b.steady >= looks
+	if ripe {
+		b.spent, b.steady = 0, 0
+	}
 	switch {
-	case full && !b.pause:
+	case b.pause && u.Memory < b.memory*9/10 && b.saved >= b.part(saveUp)/2:
+		b.pause = false
+		return "recording goes on"
+	case b.pause:
+	case u.Memory > b.memory || ripe && mean > b.share && b.now <= lowestRate:
 		b.pause = true
 		close(b.cutter)
 		b.cutter = make(chan struct{})
 		return fmt.Sprintf("recording pauses: %.1f %% of a core and %d MB are used, the budget is %.1f %% and %d MB",
-			100*share, u.Memory>>20, 100*b.share, b.memory>>20)
-	case b.pause && u.Memory < b.memory*9/10 && share < b.share:
-		b.pause = false
-		return "recording goes on"
-	case b.pause:
-	case share > b.share:
-		b.now = max(lowestRate, b.now*max(0.5, 0.9*b.share/share))
-	case share < b.share/2:
-		b.now = min(b.want, b.now*1.25)
+			100*mean, u.Memory>>20, 100*b.share, b.memory>>20)
+	case ripe && mean > b.share:
+		b.now = max(lowestRate, b.now*max(0.25, 0.9*b.share/mean))
+	case ripe && mean < b.share/2:
+		b.now = min(b.want, b.now*min(4, 0.7*b.share/max(mean, 1e-6)))
 	}
 	return ""
 }

@@ -26,6 +26,10 @@ type process struct {
 // may have it late.
 const tries = 15
 
+// A process that is no target is looked at again after so many listings: its number may be
+// another's by then.
+const settled = 10
+
 // finder looks for targets. It remembers processes that are none.
 type finder struct {
 	rules Rules
@@ -37,6 +41,7 @@ type sighting struct {
 	first  time.Time
 	tries  int
 	target bool
+	rest   int // listings until it is looked at again
 }
 
 func newFinder(r Rules) *finder { return &finder{rules: r, seen: map[int]*sighting{}} }
@@ -55,11 +60,16 @@ func (f *finder) find(now time.Time) (out []process) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
+		s := f.seen[pid]
+		if s != nil && s.rest > 0 {
+			s.rest--
+			seen[pid] = s
+			continue
+		}
 		start, ok := startOf(pid)
 		if !ok {
 			continue
 		}
-		s := f.seen[pid]
 		if s == nil || s.start != start {
 			s = &sighting{start: start, first: now}
 		}
@@ -67,6 +77,9 @@ func (f *finder) find(now time.Time) (out []process) {
 		if !s.target && s.tries < tries && now.Sub(s.first) >= minAge {
 			s.tries++
 			s.target = f.isTarget(pid)
+		}
+		if s.rest = 0; !s.target && s.tries == tries {
+			s.rest = settled
 		}
 		if s.target {
 			out = append(out, process{pid, start, nameOf(pid)})

@@ -23,19 +23,43 @@ func IsLocal(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Handler serves /healthz and /metrics. With a token, requests need it as a bearer token.
+// Serve serves Handler at an address.
+func (a *Agent) Serve(addr, token string) (*http.Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	srv := &http.Server{Handler: a.Handler(token), ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	go srv.Serve(l)
+	a.cfg.Say("serving http://" + l.Addr().String())
+	return srv, nil
+}
+
+// Handler serves the targets, /healthz, and /metrics. With a token, requests need it as a bearer
+// token or, from browsers, as a password. Without one they must name this machine, so that no page
+// of another site reads what is served here.
 func (a *Agent) Handler(token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.health)
 	mux.HandleFunc("GET /metrics", a.metrics)
+	mux.HandleFunc("GET /{$}", a.targetList)
+	mux.HandleFunc("GET /targets", a.targetList)
+	mux.HandleFunc("GET /targets/{pid}", a.target)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
+		_, password, _ := r.BasicAuth()
+		switch {
+		case token == "" && !IsLocal(r.Host) && !IsLocal(r.Host+":80"):
+			http.Error(w, "use the name localhost", http.StatusForbidden)
+		case token != "" && !equal(r.Header.Get("Authorization"), "Bearer "+token) && !equal(password, token):
+			w.Header().Set("WWW-Authenticate", "Basic")
 			http.Error(w, "a token is needed", http.StatusUnauthorized)
-			return
+		default:
+			mux.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	})
 }
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 func (a *Agent) health(w http.ResponseWriter, _ *http.Request) {
 	a.mu.Lock()
