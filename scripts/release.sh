@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds what a release offers: static tools with manual pages in archives, deb, rpm, and apk packages, an
-# OCI image, an SBOM for each tool, and SHA256SUMS. Equal sources, version, and Go give
+# OCI image, NuGet packages for dotnet tool install, an SBOM for each tool, and SHA256SUMS. Equal sources, version, and Go give
 # equal bytes. The version is that of the tag; SEEDWALK_VERSION replaces it.
 # Usage: scripts/release.sh [FOLDER]   (default: out/release)
 set -euo pipefail
@@ -59,4 +59,7 @@ packages amd64
 packages arm64
 "$stage/release" oci -version "$version" -time "$SOURCE_DATE_EPOCH" -o "$out/seedwalk-$version-oci.tar" \
 	"amd64=$stage/linux-amd64/seedwalk" "arm64=$stage/linux-arm64/seedwalk"
+"$stage/release" nuget -version "$version" -time "$SOURCE_DATE_EPOCH" -o "$out" "linux-x64=$stage/linux-amd64/seedwalk" \
+	"linux-musl-x64=$stage/linux-amd64/seedwalk" "linux-arm64=$stage/linux-arm64/seedwalk" "linux-musl-arm64=$stage/linux-arm64/seedwalk" \
+	"win-x64=$stage/windows-amd64/seedwalk.exe"
 (cd "$out" && sums=$(sha256sum -- *) && echo "$sums" >SHA256SUMS && cat SHA256SUMS)

@@ -1,9 +1,11 @@
 // Command release writes the parts of a release that need no packager: the SBOM of a tool, its
-// manual pages, and an OCI image. They depend only on their input, so equal input gives equal bytes.
+// manual pages, an OCI image, and NuGet packages. They depend only on their input, so equal input
+// gives equal bytes.
 //
 //	release sbom -version V FILE            CycloneDX JSON on standard output
 //	release man -version V -o FOLDER TOOL   one page for each command
 //	release oci -version V -time SECONDS -o FILE.tar ARCH=FILE...
+//	release nuget -version V -time SECONDS -o FOLDER RID=FILE...
 package main
 
 import (
@@ -24,7 +26,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("name sbom, man, or oci")
+		return errors.New("name sbom, man, oci, or nuget")
 	}
 	set := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	version := set.String("version", "", "version of the release")
@@ -38,7 +40,7 @@ func run(args []string) error {
 		return writeSBOM(os.Stdout, set.Arg(0), *version)
 	case args[0] == "man" && set.NArg() == 1 && *target != "":
 		return writeManPages(set.Arg(0), *version, *target)
-	case args[0] == "oci" && set.NArg() > 0 && *target != "":
+	case (args[0] == "oci" || args[0] == "nuget") && set.NArg() > 0 && *target != "":
 		var tools []tool
 		for _, arg := range set.Args() {
 			arch, file, ok := strings.Cut(arg, "=")
@@ -47,6 +49,9 @@ func run(args []string) error {
 			}
 			tools = append(tools, tool{arch, file})
 		}
+		if args[0] == "nuget" {
+			return writeNuGet(tools, *version, *target, time.Unix(*seconds, 0).UTC())
+		}
 		f, err := os.Create(*target)
 		if err != nil {
 			return err
@@ -54,5 +59,5 @@ func run(args []string) error {
 		return errors.Join(writeOCI(f, tools, *version, time.Unix(*seconds, 0).UTC()), f.Close())
 	}
 	return errors.New("wrong usage: release sbom -version V FILE, release man -version V -o FOLDER TOOL, " +
-		"or release oci -version V -time SECONDS -o FILE and ARCH=FILE for each tool")
+		"or release oci or nuget with -version V -time SECONDS -o FILE, or FOLDER, and ARCH=FILE for each tool")
 }

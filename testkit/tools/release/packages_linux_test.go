@@ -65,13 +65,15 @@ func TestPackages(t *testing.T) {
 	script := filepath.Join(needs.Root(t), "scripts", "release.sh")
 	one, two := t.TempDir(), t.TempDir()
 	first, second := command(t, script, one), command(t, script, two)
-	if first != second || strings.Count(first, "\n") != 13 {
+	if first != second || strings.Count(first, "\n") != 19 {
 		t.Fatalf("two builds differ or lack files:\n%s\n%s", first, second)
 	}
 	pid := target(t)
 	for _, in := range installers {
 		t.Run(in.kind, func(t *testing.T) { installed(t, in, filepath.Join(one, "seedwalk-0.9.0-linux-amd64."+in.kind), pid) })
 	}
+	t.Run("fresh Debian", func(t *testing.T) { freshDebian(t, filepath.Join(one, "seedwalk-0.9.0-linux-amd64.deb")) })
+	t.Run("musl", func(t *testing.T) { freshMusl(t, filepath.Join(one, "seedwalk-0.9.0-linux-amd64.apk")) })
 	t.Run("tar.gz", func(t *testing.T) {
 		root := t.TempDir()
 		command(t, "tar", "-xzf", filepath.Join(one, "seedwalk-0.9.0-linux-amd64.tar.gz"), "-C", root)
