@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -42,9 +43,9 @@ func TestAgent(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	folder := t.TempDir()
+	folder, port := t.TempDir(), freePorts(t)[0]
 	stays, dies := start(t, app(t, "Demo", "41")...), start(t, app(t, "Demo", "42")...)
-	agent := start(t, tool(t), "agent", "--command", "Demo.exe 4[123]", "--interval", "5s", "--folder", folder, "--push", srv.URL, "--listen", "", "--cpu", "100")
+	agent := start(t, tool(t), "agent", "--command", "Demo.exe 4[123]", "--interval", "5s", "--folder", folder, "--push", srv.URL, "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--cpu", "100")
 	time.Sleep(6 * time.Second)
 	dies.Process.Kill() // in the middle of an interval
 	comes := start(t, app(t, "Demo", "43")...)
@@ -62,6 +63,10 @@ func TestAgent(t *testing.T) {
 	}
 	for end := time.Now().Add(25 * time.Second); names() < 2 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
+	}
+	link := "/targets/" + stays.id
+	if list, graph := served(t, port, "/targets"), served(t, port, link); !strings.Contains(list, link) || !strings.Contains(graph, "Demo.") {
+		t.Errorf("the page has no link to %s, or no flame graph there: %s", link, list)
 	}
 	agent.stop(syscall.SIGTERM)
 	if n := names(); n != 2 {

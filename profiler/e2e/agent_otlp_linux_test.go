@@ -28,22 +28,12 @@ service:
 // A real collector gets every interval of two processes once, by HTTP and by gRPC, although it
 // and the agent restart. What arrived equals the recordings frame by frame.
 func TestAgentCollector(t *testing.T) {
-	build := exec.Command(filepath.Join(needs.Root(t), "scripts", "collector.sh"))
-	path, err := build.Output()
-	if err != nil {
-		t.Skip("SKIPPED-CHECK: no OpenTelemetry collector; run scripts/collector.sh")
-	}
-	reader := filepath.Join(t.TempDir(), "read")
-	oracle := exec.Command("go", "build", "-o", reader, "./read")
-	oracle.Dir = filepath.Join(needs.Root(t), "report", "export", "otlp", "testdata", "oracle")
-	if out, err := oracle.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	path, reader := collectorTools(t)
 	folder, arrived := t.TempDir(), t.TempDir()
 	ports := freePorts(t)
 	config := fmt.Sprintf(collectorConfig, ports[0], ports[1], arrived)
 	collect := func() *process {
-		return start(t, strings.TrimSpace(string(path)), "--feature-gates=service.profilesSupport", "--config", config)
+		return start(t, path, "--feature-gates=service.profilesSupport", "--config", config)
 	}
 	agent := func(push string) *process {
 		return start(t, tool(t), "agent", "--command", "Demo.exe 5[12]", "--interval", "5s", "--folder", folder, "--push", push, "--listen", "", "--cpu", "100")
@@ -60,8 +50,24 @@ func TestAgentCollector(t *testing.T) {
 	second := agent(fmt.Sprintf("otlp+grpc://127.0.0.1:%d", ports[1]))
 	until(t, "what waited arrives by gRPC", func() bool { return count(folder, "spool/*.otlp.gz") == 0 && count(arrived, "*.otlp") >= 4 })
 	second.stop(syscall.SIGTERM)
-	compareArrived(t, reader, folder, arrived)
+	compareArrived(t, reader, folder, arrived, "Demo")
 	compareTimes(t, reader, arrived)
+}
+
+// collectorTools builds the collector, and the reader of what it wrote.
+func collectorTools(t *testing.T) (collector, reader string) {
+	t.Helper()
+	path, err := exec.Command(filepath.Join(needs.Root(t), "scripts", "collector.sh")).Output()
+	if err != nil {
+		t.Skip("SKIPPED-CHECK: no OpenTelemetry collector; run scripts/collector.sh")
+	}
+	reader = filepath.Join(t.TempDir(), "read")
+	oracle := exec.Command("go", "build", "-o", reader, "./read")
+	oracle.Dir = filepath.Join(needs.Root(t), "report", "export", "otlp", "testdata", "oracle")
+	if out, err := oracle.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(path)), reader
 }
 
 // compareTimes finds that an interval begins when the last one of its process ends.
@@ -94,14 +100,14 @@ func compareTimes(t *testing.T, reader, arrived string) {
 }
 
 // compareArrived finds each recording once in what arrived or in the spool.
-func compareArrived(t *testing.T, reader, folder, arrived string) {
+func compareArrived(t *testing.T, reader, folder, arrived, service string) {
 	t.Helper()
 	got := map[string]int{}
 	files, _ := filepath.Glob(filepath.Join(arrived, "*.otlp"))
 	for _, f := range files {
 		resource, text := readProfiles(t, reader, f)
 		got[text]++
-		if !strings.Contains(resource, `service.name="Demo"`) || !strings.Contains(resource, "process.pid=") || !strings.Contains(text, "Demo.") {
+		if !strings.Contains(resource, fmt.Sprintf("service.name=%q", service)) || !strings.Contains(resource, "process.pid=") || !strings.Contains(text, service+".") {
 			t.Errorf("%s is of %s", f, resource)
 		}
 	}

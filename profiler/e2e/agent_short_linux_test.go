@@ -81,9 +81,12 @@ func agentUses(t *testing.T, pid, port int) (descriptors, mappings int) {
 	return len(fds), mappings
 }
 
-func metricsOf(t *testing.T, port int) string {
+func metricsOf(t *testing.T, port int) string { return served(t, port, "/metrics") }
+
+// served is what the agent answers.
+func served(t *testing.T, port int, path string) string {
 	t.Helper()
-	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
 	if err != nil {
 		t.Fatal(err)
 	}
