@@ -13,9 +13,9 @@ import (
 
 var agentLong = flag.Duration("agent-long", 0, "how long TestAgentHour and TestAgentFlat run; 0 leaves them out")
 
-// calmModes are programs of Healthy.cs that use little of a core.
-var calmModes = []string{"timer", "semaphore-async", "socket-idle", "delays", "periodic", "monitor-pulse", "event-idle", "event-slim", "join", "wait-any",
-	"blocking-collection", "channel-idle", "channel-busy", "delay-for-ever", "source-for-ever", "main-blocks", "main-blocks-on-server", "socket-blocking", "timers-slow", "child"}
+// calmModes are programs of Healthy.cs that sleep most of the time.
+var calmModes = []string{"event-idle", "channel-idle", "socket-idle", "delays", "periodic", "monitor-pulse", "event-idle", "event-slim", "join", "wait-any",
+	"socket-idle", "channel-idle", "wait-any", "delay-for-ever", "source-for-ever", "main-blocks", "main-blocks-on-server", "socket-blocking", "timers-slow", "child"}
 
 // For an hour two processes are recorded at the default rate, and the collector, the agent, and
 // the processes restart in turn. Each interval arrives once, and equals the recording.

@@ -146,7 +146,7 @@ var rooms = []room{
 
 	{Name: "cmd/engine", May: with(merged, "symbol", "process/live", "report/wire", "sample/probe", "sample/outside", "sample/sampler", "sample/target")},
 	{Name: "capi/client", Test: []string{"report/wire", "unwind"}},
-	{Name: "cmd/record/continuous", May: []string{"eventpipe/diagnostics", "report/export"}, Test: []string{"testkit/needs", "testkit/cmptest"}},
+	{Name: "cmd/record/continuous", May: []string{"eventpipe/diagnostics", "report/collect", "report/export", "report/recording"}, Test: []string{"testkit/needs", "testkit/cmptest"}},
 	{Name: "cmd/seedwalk", May: with(merged, "clr/tasks", "cmd/record/continuous", "cmd/engine", "stack/capture", "report/export", "report/collect", "report/trace", "report/diff", "report/hang", "report/recording", "sample/probe", "report/inspect", "process/program", "process/live", "process/dump", "sample/outside", "sample/paused", "sample/sampler", "sample/suspended", "sample/target", "cmd/record", "testkit/replay", "symbol", "symbol/server", "report/wire", "eventpipe/diagnostics", "eventpipe/nettrace", "eventpipe/nettrace/clrevent", "eventpipe/waits", "eventpipe/waits/report", "sample/blocked", "eventpipe/waits/session",
 		"sim", "sim/image", "sim/conform", "sim/rules", "sim/sched", "sim/story")},
 
