@@ -20,7 +20,7 @@ type Config struct {
 	WaitMin   time.Duration            // shorter waits are counted only
 	Copies    bool                     // the program copies its own threads
 	Start     *startup.Starting        // samples of a command's start, nil if there are none
-	File      Shared                   // Windows: what the process that takes it shares with us, nil if no events are wanted
+	File      Shared                   // Windows: what the process shares, nil if no events are wanted
 }
 
 // Shared is a *probe.File.
