@@ -18,6 +18,7 @@ type Newborns struct {
 	rings
 	pid  uint32
 	attr perfevent.Attr // but for its period, which is a whole one
+	live uint64         // copiesLive
 
 	mu       sync.Mutex
 	creators map[uint32]*creator
@@ -54,7 +55,7 @@ const (
 // NewNewborns opens the rings. Period is the nanoseconds of processor time that a hit represents.
 // Errors are those of package perfevent.
 func NewNewborns(pid int, period uint64) (*Newborns, error) {
-	n := &Newborns{pid: uint32(pid), attr: perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
+	n := &Newborns{pid: uint32(pid), live: copiesLive, attr: perfevent.Attr{Period: period, Regs: true, Stack: newStack, Inherit: true},
 		creators: map[uint32]*creator{}, births: map[uint32]*Birth{}}
 	if err := n.rings.open(n.attr); err != nil {
 		n.Close()
@@ -206,7 +207,7 @@ func (n *Newborns) turn(now uint64) {
 	defer n.mu.Unlock()
 	for tid, c := range n.creators {
 		creates := now-min(c.last, now) < creatorRests
-		if creates && (len(c.tids) == 0 || now-min(c.opened, now) < copiesLive) {
+		if creates && (len(c.tids) == 0 || now-min(c.opened, now) < n.live) {
 			continue
 		}
 		n.end(tid, c)
