@@ -43,8 +43,8 @@ func (f *jsonProfile) wholeEvents(t *testing.T) {
 		}
 	}
 	f.cut(t)
-	// On a busy machine the tool may come too late for some of many.
-	if n := c["event_missed"]; n*10 > n+int64(events) || n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
+	// On a busy machine the tool may come too late for some of many. Waits are judged one by one.
+	if n := c["event_missed"]; n*4 > n+int64(events) || n > 0 && c["event_allocs"]+c["event_exceptions"] == 0 {
 		t.Errorf("%d events of %d are lost", n, n+int64(events))
 	}
 	if c["event_delivery"] < 2 || managed == 0 {

@@ -22,8 +22,9 @@ func background(t *testing.T, pid, out string, flags ...string) *process {
 	return start(t, append([]string{tool(t), "record", "--pid", pid, "--output", out}, flags...)...)
 }
 
-// judgeShared holds the shares and the total of a recording against the program.
-func judgeShared(t *testing.T, name, out string, least float64) {
+// judgeShared holds the shares and the total of a recording against the program. How much
+// processor time the program gets is the machine's affair.
+func judgeShared(t *testing.T, name, out string) {
 	t.Helper()
 	p := readJSONProfile(t, out)
 	seen := map[uint64]bool{}
@@ -36,7 +37,7 @@ func judgeShared(t *testing.T, name, out string, least float64) {
 	e := p.times([]string{"SteadyA", "SteadyB"})
 	share := e.method["SteadyA"] / (e.method["SteadyA"] + e.method["SteadyB"])
 	t.Logf("%s: A %.1f %%, %.2f s in the profile, %.2f s of the process", name, 100*share, e.shown/1e9, e.stated/1e9)
-	if !(math.Abs(share-0.25) < 0.08) || e.shown < least*1e9 || math.Abs(e.shown-e.stated) > 0.1*e.stated {
+	if !(math.Abs(share-0.25) < 0.08) || e.samples < fewSamples || math.Abs(e.shown-e.stated) > 0.1*e.stated {
 		t.Errorf("%s: A has %.1f %%, %.2f of %.2f s", name, 100*share, e.shown/1e9, e.stated/1e9)
 	}
 }
@@ -70,9 +71,9 @@ func TestTwoRecordings(t *testing.T) {
 	if third.wait() != 0 || !strings.Contains(third.errs.String(), "this one sampled the process itself") {
 		t.Errorf("the third: %s", third.errs.String())
 	}
-	judgeShared(t, "first", file("first"), 2)
-	judgeShared(t, "second", file("second"), 0.7)
-	judgeShared(t, "third", file("third"), 2.5)
+	judgeShared(t, "first", file("first"))
+	judgeShared(t, "second", file("second"))
+	judgeShared(t, "third", file("third"))
 
 	killed := background(t, pid, file("killed"), "--duration", "60s")
 	time.Sleep(1500 * time.Millisecond)
@@ -82,5 +83,5 @@ func TestTwoRecordings(t *testing.T) {
 	if heir.wait() != 0 || !strings.Contains(heir.errs.String(), "this one sampled the process itself") {
 		t.Errorf("after a kill: %s", heir.errs.String())
 	}
-	judgeShared(t, "heir", file("heir"), 1.5)
+	judgeShared(t, "heir", file("heir"))
 }
