@@ -27,6 +27,7 @@ type process struct {
 	relay     bool                 // samples are for other recordings only
 	pool      func()               // watches the thread pool; nil = it is not wanted, or runs
 	sealed    bool                 // the stream has ended
+	watching  sync.WaitGroup       // of pool: a session that nobody stops stays open in the process
 }
 
 func newProcess(pid int, name string) *process {
@@ -68,7 +69,7 @@ func (p *process) take(m wire.Message) {
 		p.mayBegin()
 		if p.pool != nil {
 			defer p.take(&wire.GapName{Code: noStack, Name: "recorded without a stack"})
-			go p.pool()
+			p.watching.Go(p.pool)
 			p.pool = nil
 		}
 	case *wire.Module:

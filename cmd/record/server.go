@@ -194,6 +194,7 @@ func (s *server) add(c stream, pid int) *process {
 		close(p.gone)
 		s.begin(time.Now())
 		c.Close()
+		p.watching.Wait()
 	}()
 	return p
 }
