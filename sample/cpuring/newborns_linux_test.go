@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,22 +16,25 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
+// spun keeps the loops from being removed.
+var spun atomic.Uint32
+
 //go:noinline
-func early(rounds int) uint32 {
+func early(rounds int) {
 	x := uint32(rounds)
 	for range rounds {
 		x = x*1664525 + 1013904223
 	}
-	return x
+	spun.Store(x)
 }
 
 //go:noinline
-func later(rounds int) uint32 {
+func later(rounds int) {
 	x := uint32(rounds)
 	for range rounds {
 		x = x*1664525 + 1013904223
 	}
-	return x
+	spun.Store(x)
 }
 
 // threadTime is the thread's processor time, nanoseconds.
