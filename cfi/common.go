@@ -12,6 +12,7 @@ import (
 type CommonRow struct {
 	Reg   uint8  // that the CFA counts from, DWARF number
 	Off   uint64 // bytes
+	Fell  bool   // Off became 16 from more than 24 in one step: see unwind/amd64/thunk.go
 	Words uint64 // of register n four bits, from 4*n on: in which word below the CFA it is saved; 0: it has no rule
 }
 
@@ -68,11 +69,13 @@ func (t *Table) CommonRow(pc uint64, row *CommonRow) bool {
 	return row.run(data[f.insAt:f.insEnd], pc-f.lo)
 }
 
+const fell = 1 << 63
+
 // run runs an FDE's program up to the row that holds so many bytes behind its beginning.
 func (row *CommonRow) run(code []byte, into uint64) bool {
 	var kept [maxCommonDepth]CommonRow
-	depth, at := 0, uint64(0) // at: bytes behind the beginning
-	reg, off, words := uint8(7), uint64(8), uint64(0)
+	depth, at := 0, uint64(0)                         // at: bytes behind the beginning
+	reg, off, words := uint8(7), uint64(8), uint64(0) // off: fell, if that bit is set
 loop:
 	for i := 0; i < len(code); {
 		op, low := code[i], uint64(code[i]&0x3f)
@@ -104,7 +107,7 @@ loop:
 			if depth == maxCommonDepth {
 				return false
 			}
-			kept[depth] = CommonRow{reg, off, words}
+			kept[depth] = CommonRow{reg, off, false, words}
 			depth++
 			continue
 		case DW_CFA_restore_state:
@@ -127,8 +130,11 @@ loop:
 			if i == len(code) {
 				return false
 			}
+			prev := off
 			off = uint64(code[i])
-			if i++; off >= 0x80 {
+			if i++; off == 16 && prev > 24 {
+				off |= fell
+			} else if off >= 0x80 {
 				if i == len(code) || code[i] >= 0x80 {
 					return false
 				}
@@ -156,6 +162,6 @@ loop:
 		}
 		i += int(size)
 	}
-	row.Reg, row.Off, row.Words = reg, off, words
+	row.Reg, row.Off, row.Words, row.Fell = reg, off&^fell, words, off&fell != 0
 	return true
 }

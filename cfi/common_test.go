@@ -107,6 +107,7 @@ func TestCommonRow(t *testing.T) {
 			if !ok {
 				continue
 			}
+			got.Fell = false
 			if said++; !is || got != want {
 				t.Fatalf("% x of % x at %#x: %+v; %v, %+v", code, initial, pc, got, why, want)
 			}
@@ -115,6 +116,28 @@ func TestCommonRow(t *testing.T) {
 	t.Logf("%d of %d common rows", said, common)
 	if said < common/2 || said < 10000 {
 		t.Errorf("only %d of %d common rows", said, common)
+	}
+}
+
+// TestCommonFell: a CFA that comes near to the stack pointer in one step is marked, also
+// where it is restored.
+func TestCommonFell(t *testing.T) {
+	fell := []byte{DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 40, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 4}
+	for _, c := range []struct {
+		name string
+		code []byte
+		want CommonRow
+	}{
+		{"from 40 to 16", fell, CommonRow{Reg: 7, Off: 16, Fell: true}},
+		{"restored", append(fell[:len(fell):len(fell)], DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8, DW_CFA_restore_state), CommonRow{Reg: 7, Off: 16, Fell: true}},
+		{"changed again", append(fell[:len(fell):len(fell)], DW_CFA_def_cfa_offset, 24), CommonRow{Reg: 7, Off: 24}},
+		{"from 24 to 16", []byte{DW_CFA_def_cfa_offset, 24, DW_CFA_def_cfa_offset, 16}, CommonRow{Reg: 7, Off: 16}},
+		{"from 40 to 24", []byte{DW_CFA_def_cfa_offset, 40, DW_CFA_def_cfa_offset, 24}, CommonRow{Reg: 7, Off: 24}},
+	} {
+		var row CommonRow
+		if tab := table(t, context.ArchAMD64, ehFrame(c.code...)); !tab.CommonRow(fnLo+20, &row) || row != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, row, c.want)
+		}
 	}
 }
 

@@ -32,6 +32,14 @@ type Machine struct {
 	depth   int
 	steps   int
 	first   found // of a table that is not read yet
+	omit    Omitter
+}
+
+// An Omitter says which instructions of a call frame program are wrong.
+type Omitter interface {
+	// Omits reports whether a DW_CFA_def_cfa_offset of off bytes at address pc of the image
+	// is left out.
+	Omits(pc uint64, off int64) bool
 }
 
 type savedRule struct {
@@ -57,6 +65,7 @@ type program struct {
 	inCIE  bool
 	fn     uint64
 	done   bool
+	omit   Omitter
 	visit  func(*Row) bool // for Rows: called with every row as it ends
 }
 
@@ -79,6 +88,14 @@ func (m *Machine) Row(t *Table, pc uint64, row *Row) Reason {
 		row.reset()
 	}
 	t.public(i, &row.FDE)
+	return why
+}
+
+// RowWithout is Row without the instructions that o omits.
+func (m *Machine) RowWithout(o Omitter, t *Table, pc uint64, row *Row) Reason {
+	m.omit = o
+	why := m.Row(t, pc, row)
+	m.omit = nil
 	return why
 }
 
@@ -135,6 +152,9 @@ func (m *Machine) run(arch context.Arch, sec *section, f *fde, c *cie, pc uint64
 	if row.CFA.Kind == Unspecified && why == None {
 		return BadRecord
 	}
+	if why == None && c.dataAlign == goAlign {
+		row.loseRegisters(arch)
+	}
 	return why
 }
 
@@ -148,7 +168,7 @@ func (m *Machine) start(p *program, f *fde, row *Row) Reason {
 	}
 	row.Lo, row.Hi = f.lo, f.hi
 	p.r = buf.At(p.sec.data[:f.insEnd], uint64(f.insAt))
-	p.loc, p.fn = f.lo, f.lo
+	p.loc, p.fn, p.omit = f.lo, f.lo, m.omit
 	return None
 }
 
@@ -198,7 +218,7 @@ func (m *Machine) useInitial(row *Row) {
 
 // execute runs p until its end or until rules begin above p.target.
 func (m *Machine) execute(p *program, row *Row) Reason {
-	quick := p.visit == nil && !p.inCIE && p.c.codeAlign < maxQuickAlign
+	quick := p.visit == nil && p.omit == nil && !p.inCIE && p.c.codeAlign < maxQuickAlign
 	for p.r.Len() > 0 && !p.done {
 		if quick {
 			if m.steps += p.quick(row); (p.done || p.r.Len() == 0) && m.steps <= MaxInstructions {
@@ -271,6 +291,9 @@ func (p *program) emit(row *Row, hi uint64) Reason {
 		return BadRecord
 	}
 	row.Hi = hi
+	if p.c.dataAlign == goAlign {
+		row.loseRegisters(p.arch)
+	}
 	p.done = !p.visit(row)
 	return None
 }

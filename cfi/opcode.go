@@ -186,7 +186,9 @@ func (p *program) defCFA(op uint8, row *Row) Reason {
 		row.CFA.offset(RegisterOffset, row.CFA.Off)
 		row.CFA.Reg = p.number(p.r.ULEB())
 	case DW_CFA_def_cfa_offset:
-		row.CFA.Off = int64(p.r.ULEB())
+		if off := int64(p.r.ULEB()); p.omit == nil || !p.omit.Omits(p.loc, off) {
+			row.CFA.Off = off
+		}
 	case DW_CFA_def_cfa_offset_sf:
 		row.CFA.Off = p.r.SLEB() * p.c.dataAlign
 	}

@@ -69,6 +69,20 @@ func (r *Row) Rule(a context.Arch, reg uint16) Rule {
 	return Rule{}
 }
 
+// goAlign is the data alignment factor that Go's linker writes, and no other producer for 64
+// bits (cmd/link/internal/ld/dwarf.go, dataAlignmentFactor). Go's functions preserve no
+// register, and the frame pointer that some of them save is not described.
+const goAlign = -4
+
+// loseRegisters makes what C's functions preserve undefined where no rule says more.
+func (r *Row) loseRegisters(arch context.Arch) {
+	for c := range Columns {
+		if r.Regs[c].Kind == Unspecified && CalleeSaved(arch, uint16(c)) {
+			r.Set(c, Rule{Kind: Undefined})
+		}
+	}
+}
+
 // assign makes r the same as from. Hardly any rule has an expression, and a slice that
 // need not be written spares the collector's barrier.
 func (r *Rule) assign(from *Rule) {

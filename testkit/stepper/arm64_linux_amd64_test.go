@@ -249,11 +249,11 @@ func (b *build) step64(t *testing.T, least float64, edit func(*module.Module), g
 	p.judge(t, 500, least)
 }
 
-// outlined are the functions that clang makes of what several have in common.
+// outlined are the functions that are part of their callers.
 func outlined(f *elf.File) map[uint64]bool {
 	parts := map[uint64]bool{}
 	for s := range f.Symbols(false) {
-		if strings.HasPrefix(s.Name, "OUTLINED_FUNCTION") {
+		if strings.HasPrefix(s.Name, outlinedPrefix) {
 			parts[s.Value] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/elf"
 	"github.com/seedwalk/seedwalk/process/live"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/amd64"
@@ -58,6 +59,7 @@ type Judge struct {
 	l     *live.Loader
 	gen   uint32
 
+	parts   map[*elf.File][]elf.Symbol
 	machine cfi.Machine
 	row     cfi.Row
 }
@@ -66,7 +68,7 @@ const systemV = 1<<context.RBX | 1<<context.RBP | 1<<context.R12 | 1<<context.R1
 
 // NewJudge judges by an unwinder of its own.
 func NewJudge() *Judge {
-	return &Judge{u: amd64.New(), Keep: systemV, Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
+	return &Judge{u: amd64.New(), Keep: systemV, parts: map[*elf.File][]elf.Symbol{}, Tally: Tally{Bad: map[string]int{}, Doubts: map[string]int{}, Ends: map[string]int{}}}
 }
 
 // Loader makes module tables for several judges of one run.
@@ -115,8 +117,15 @@ func (j *Judge) Visit(p *Point) {
 			j.wrong(p, at.Trust, was, "a frame above the root")
 			break
 		}
-		want := p.Calls[i].Frame()
-		if what := j.differs(&all.AMD64, &want, &unknown); what != "" {
+		part := j.part(f.IP)
+		if strings.HasPrefix(part, morestack) && i > 0 && all.AMD64.GPR[rsp] != p.Calls[i].At+8 { // its unwind data leaves out the call in the prolog
+			i--
+		}
+		want, keep := p.Calls[i].Frame(), j.Keep
+		if strings.HasPrefix(part, outlinedPrefix) {
+			keep = 0
+		}
+		if what := differs(&all.AMD64, &want, keep, &unknown); what != "" {
 			j.wrong(p, at.Trust, was, what)
 			break
 		}
@@ -135,6 +144,37 @@ func (j *Judge) leads(ip uint64) bool {
 	}
 	m := j.u.Table().At(i)
 	return j.machine.Row(m.CFI, ip-m.Bias, &j.row) == cfi.None && j.row.Regs[cfi.AMD64RA].Kind == cfi.Register
+}
+
+// outlinedPrefix is that of the functions that clang makes of what several have in common. They
+// change registers on behalf of their callers.
+const outlinedPrefix = "OUTLINED_FUNCTION"
+
+// morestack begins the names of libgcc's functions that give a function another stack.
+const morestack = "__morestack"
+
+// part is the name of the function at ip, if it is part of its caller: "" of all others.
+func (j *Judge) part(ip uint64) string {
+	i := j.u.Table().Find(ip)
+	if i < 0 || j.u.Table().At(i).ELF == nil {
+		return ""
+	}
+	m := j.u.Table().At(i)
+	all, ok := j.parts[m.ELF]
+	if !ok {
+		for s := range m.ELF.Symbols(false) {
+			if strings.HasPrefix(s.Name, outlinedPrefix) || strings.HasPrefix(s.Name, morestack) {
+				all = append(all, s)
+			}
+		}
+		j.parts[m.ELF] = all
+	}
+	for _, s := range all {
+		if ip-m.Bias-s.Value < s.Size {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // ended counts a walk that ended i calls before the root.
@@ -163,7 +203,7 @@ func (j *Judge) starts(ip uint64) bool {
 	return i >= 0 && j.u.Table().At(i).Endings != [2]uint64{}
 }
 
-func (j *Judge) differs(got *amd64.Registers, want *Regs, unknown *bool) string {
+func differs(got *amd64.Registers, want *Regs, keep uint32, unknown *bool) string {
 	switch {
 	case got.RIP != want.IP:
 		return "ip"
@@ -171,7 +211,7 @@ func (j *Judge) differs(got *amd64.Registers, want *Regs, unknown *bool) string 
 		return "sp"
 	}
 	for i := range got.GPR {
-		if j.Keep>>i&1 == 0 {
+		if keep>>i&1 == 0 {
 			continue
 		}
 		if got.Known>>i&1 == 0 {

@@ -1,7 +1,9 @@
 package stepper
 
 import (
+	"encoding/binary"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -22,6 +24,7 @@ type Point struct {
 
 // Options of a run.
 type Options struct {
+	Entry bool   // run to the program's entry point first: nothing has been called there
 	Every int    // visit each n-th instruction, at least 1
 	Max   int    // visits at most; the program is killed then
 	From  string // visit only while this file's code is on the stack; "" = always
@@ -44,7 +47,52 @@ func Run(cmd *exec.Cmd, o Options, visit func(*Point)) (err error) {
 	if _, err := syscall.Wait4(t.pid, &ws, 0, nil); err != nil || !ws.Stopped() {
 		return fmt.Errorf("the program did not stop at its beginning: %v", err)
 	}
+	if o.Entry {
+		if err := t.toEntry(); err != nil {
+			return err
+		}
+	}
 	return t.loop()
+}
+
+// atEntry is the tag of the entry point in the auxiliary vector.
+const atEntry = 9
+
+// toEntry lets the dynamic linker run, and stops the program at its entry point.
+func (t *tracee) toEntry() error {
+	aux, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", t.pid))
+	if err != nil {
+		return err
+	}
+	entry := uint64(0)
+	for ; len(aux) >= 16; aux = aux[16:] {
+		if binary.LittleEndian.Uint64(aux) == atEntry {
+			entry = binary.LittleEndian.Uint64(aux[8:])
+		}
+	}
+	var old [1]byte
+	if !t.read(entry, old[:]) {
+		return fmt.Errorf("no entry point at %#x", entry)
+	}
+	if _, err := syscall.PtracePokeText(t.pid, uintptr(entry), []byte{0xcc}); err != nil {
+		return err
+	}
+	if err := syscall.PtraceCont(t.pid, 0); err != nil {
+		return err
+	}
+	var ws syscall.WaitStatus
+	if _, err := syscall.Wait4(t.pid, &ws, 0, nil); err != nil || !ws.Stopped() || ws.StopSignal() != syscall.SIGTRAP {
+		return fmt.Errorf("the program did not come to its entry point: %v, %v", ws, err)
+	}
+	if _, err := syscall.PtracePokeText(t.pid, uintptr(entry), old[:]); err != nil {
+		return err
+	}
+	var r syscall.PtraceRegs
+	if err := syscall.PtraceGetRegs(t.pid, &r); err != nil {
+		return err
+	}
+	r.Rip = entry
+	return syscall.PtraceSetRegs(t.pid, &r)
 }
 
 // tracee is the program while it is stepped.

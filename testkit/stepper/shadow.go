@@ -48,9 +48,19 @@ func (s *shadow) step(from, to *Regs) {
 			return
 		}
 	}
-	for len(s.calls) > 0 && s.calls[len(s.calls)-1].At < sp {
-		s.calls = s.calls[:len(s.calls)-1]
+	for n := len(s.calls); n > 0 && s.calls[n-1].At < sp && !s.popped(&s.calls[n-1], from, to); n-- {
+		s.calls = s.calls[:n-1]
 	}
+}
+
+// popped reports whether the return address of a call has been popped into a register for
+// a jump to it: pop reg; lfence; jmp reg is a return by clang's hardening.
+func (s *shadow) popped(c *Call, from, to *Regs) bool {
+	if to.IP == c.Return || from.IP == c.Return || c.At+8 != to.GPR[rsp] {
+		return false
+	}
+	var b [10]byte
+	return s.read(to.IP-4, b[:]) && (bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0xff}) || bytes.Contains(b[:], []byte{0x0f, 0xae, 0xe8, 0x41, 0xff}))
 }
 
 // forget drops what is known of code that was mapped anew.

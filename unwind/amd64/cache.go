@@ -34,6 +34,7 @@ type Unwinder struct {
 	pe       peRules
 	machine  cfi.Machine
 	row      cfi.Row
+	thunks   thunkCFAs
 	env      cfi.ExprEnv
 	follower follower
 	section  section

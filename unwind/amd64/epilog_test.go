@@ -1,6 +1,8 @@
 package amd64
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/seedwalk/seedwalk/cfi"
@@ -60,11 +62,15 @@ func TestRealignedEpilog(t *testing.T) {
 		by   unwind.Trust
 	}{
 		{"return", []byte{0xc3}, codeCall, unwind.TrustEpilog},
+		{"return through a thunk", slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3}), codeCall, unwind.TrustEpilog},
+		{"return after zeroing registers", append(bytes.Repeat([]byte{0x0f, 0x57, 0xc0}, 40), 0xc3), codeCall, unwind.TrustEpilog},
 		{"tail call", to(0xe9, fnSize), codeCall, unwind.TrustEpilog},
 		{"tail call through a register", []byte{0xff, 0xe2}, codeCall, unwind.TrustEpilog},
 		{"tail call through memory", []byte{0xff, 0x25, 0, 0, 0, 0}, codeCall, unwind.TrustEpilog},
 		{"jump with a word of the frame left", append([]byte{0x50}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
 		{"jump above the return address", append([]byte{0x58}, to(0xe9, fnSize)...), codeCall, unwind.TrustCFI},
+		{"call", []byte{0xe8, 7, 0, 0, 0, 0xc3}, codeCall, unwind.TrustCFI},
+		{"return to what was pushed", []byte{0x68, 0x34, 0x12, 0, 0, 0xc3}, codeCall, unwind.TrustCFI},
 		{"tail call without a return address", to(0xe9, fnSize), codeCall - 1, unwind.TrustCFI},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,7 +1,9 @@
 package amd64
 
 import (
+	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/seedwalk/seedwalk/cfi"
 	"github.com/seedwalk/seedwalk/context"
@@ -37,8 +39,33 @@ func catchUp(row *cfi.Row, m *module.Module, addr uint64) {
 	}
 }
 
+// returnByJump corrects a row behind the pop of the return address. clang's hardening against
+// load value injection returns by pop reg; lfence; jmp reg, and its row is that of a return.
+// Such code ends a row. It is read only for addresses near the end of one.
+func returnByJump(row *cfi.Row, m *module.Module, addr uint64) {
+	const size = 8 // with two REX prefixes
+	left := row.Hi - addr
+	if left == 1 || left > 6 || row.CFA.Kind != cfi.RegisterOffset || row.CFA.Reg != dwarfRSP || row.CFA.Off != 8 || !m.SystemV() {
+		return
+	}
+	code := codeAt(m, row.Hi+m.Bias-size, size)
+	if len(code) < size {
+		return
+	}
+	low, reg, fence := code[2]&7, code[2]&7, uint64(5)
+	want := []byte{0x58 | low, 0x0f, 0xae, 0xe8, 0xff, 0xe0 | low}
+	if code[5] == 0x41 {
+		low, reg, fence = code[1]&7, code[1]&7|8, 6
+		want = []byte{0x41, 0x58 | low, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe0 | low}
+	}
+	if left <= fence && bytes.HasSuffix(code, want) {
+		row.CFA.Off = 0
+		row.Set(dwarfRA, cfi.Rule{Kind: cfi.Register, Reg: uint16(slices.Index(fromDWARF[:], reg))})
+	}
+}
+
 // maxEpilog is how many instructions of an epilog are run.
-const maxEpilog = 16
+const maxEpilog = 64
 
 // epilog runs a frame's code to its return or tail call, if nothing but simple
 // instructions lies before it: gcc's functions that realign their stack describe
@@ -51,19 +78,28 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 	}
 	var e emulator
 	e.enterFrame(regs)
-	code := codeAt(m, regs.RIP, maxEpilog*8)
+	ip := regs.RIP
+	code := codeAt(m, ip, maxEpilog*8)
 	for range maxEpilog {
 		in := decode(code)
 		if in.n == 0 {
 			break
 		}
-		code = code[in.n:]
+		ip, code = ip+uint64(in.n), code[in.n:]
 		switch e.run(&in, mem) {
 		case flowNext:
 			continue
+		case flowCall:
+			if in.op != 0xe8 || !bytes.HasPrefix(code, trap) {
+				return to, false, false
+			}
+			e.push(value64{ip, knownValue})
+			ip += uint64(in.disp)
+			code = codeAt(m, ip, maxEpilog)
+			continue
 		case flowReturn:
 			to, ok = e.leave(regs, mem, nonvolatile)
-			return to, true, ok
+			return to, true, ok && (to.GPR[context.RSP] == cfa || u.afterCall(to.RIP))
 		case flowJump, flowIndirect:
 			to, ok = e.leave(regs, mem, nonvolatile)
 			return to, true, ok && to.GPR[context.RSP] == cfa && u.afterCall(to.RIP)

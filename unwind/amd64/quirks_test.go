@@ -51,6 +51,46 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// TestReturnByJump: behind the pop of a return address, the row is still that of a return.
+func TestReturnByJump(t *testing.T) {
+	low := []byte{0x90, 0x90, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe1}        // pop rcx; lfence; jmp rcx
+	high := []byte{0x90, 0x41, 0x58, 0x0f, 0xae, 0xe8, 0x41, 0xff, 0xe0} // r8
+	other := []byte{0x90, 0x90, 0x59, 0x0f, 0xae, 0xe8, 0xff, 0xe2}      // pop rcx; ...; jmp rdx
+	unfenced := []byte{0x90, 0x59, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe1}   // a tail call
+	for _, c := range []struct {
+		name string
+		code []byte
+		at   uint64
+		off  int64 // of the CFA from RSP
+		base uint16
+		want int64
+		reg  uint16 // that holds the return address; 0: none
+	}{
+		{"at the pop", low, 2, 8, dwarfRSP, 8, 0},
+		{"at the fence", low, 3, 8, dwarfRSP, 0, 2},
+		{"at the jump", low, 6, 8, dwarfRSP, 0, 2},
+		{"at the pop of a high register", high, 1, 8, dwarfRSP, 8, 0},
+		{"at the fence behind it", high, 3, 8, dwarfRSP, 0, 8},
+		{"at the jump to a high register", high, 6, 8, dwarfRSP, 0, 8},
+		{"to another register", other, 6, 8, dwarfRSP, 8, 0},
+		{"without a fence", unfenced, 6, 8, dwarfRSP, 8, 0},
+		{"of a larger frame", low, 6, 16, dwarfRSP, 16, 0},
+		{"relative to rbp", low, 6, 8, dwarfRBP, 8, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := codeTable(t, c.code).At(0)
+			lo := uint64(codeLo) - m.Bias
+			row := cfi.Row{Lo: lo, Hi: lo + uint64(len(c.code)), CFA: cfi.Rule{Kind: cfi.RegisterOffset, Reg: c.base, Off: c.off}}
+			row.Set(dwarfRA, cfi.Rule{Kind: cfi.Offset, Off: -8})
+			returnByJump(&row, m, lo+c.at)
+			ra := row.Regs[dwarfRA]
+			if row.CFA.Off != c.want || (ra.Kind == cfi.Register) != (c.reg != 0) || ra.Reg != c.reg {
+				t.Errorf("CFA %d, return address %+v", row.CFA.Off, ra)
+			}
+		})
+	}
+}
+
 // TestPEChainLimit: as many parents as Windows follows, and no more.
 func TestPEChainLimit(t *testing.T) {
 	for parents, want := range map[int]unwind.Stop{31: unwind.StopNone, 32: unwind.StopNone, 33: unwind.BadInfo} {

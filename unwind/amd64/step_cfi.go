@@ -26,6 +26,9 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 	why := u.machine.Row(m.CFI, addr-m.Bias, &u.row)
 	if why == cfi.None {
 		why = u.mendThunk(m, a)
+		if a.Exact {
+			returnByJump(&u.row, m, addr-m.Bias)
+		}
 	}
 	switch why {
 	case cfi.None:
@@ -46,7 +49,7 @@ func (u *Unwinder) resolveRow(m *module.Module, i int, a unwind.Address) Rule {
 // that fits a rule and is no return hook's. It says false of others.
 func (u *Unwinder) resolveCommon(t *cfi.Table, module int, addr uint64) (Rule, bool) {
 	var row cfi.CommonRow
-	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule || belowRSP(&row) {
+	if !t.CommonRow(addr, &row) || row.Words&^slotWords != 0 || row.Off&7 != 0 || row.Off>>3 > maxOffset || module >= noModule || mayLie(&row) {
 		return Rule{}, false
 	}
 	w := row.Words
@@ -117,7 +120,7 @@ func (u *Unwinder) stepSide(r Rule, from *unwind.State, mem *memory.Window, b *u
 	cfa, ok := frameAddress(s, e)
 	if s.signal {
 		f.Kind = unwind.KindSignal
-	} else if from.Exact && s.module >= 0 && !r.looked(true) {
+	} else if from.Exact && s.module >= 0 && !r.looked(true) && s.regs[dwarfRBX].Kind != cfi.Undefined {
 		to, straight, left := u.epilog(u.table.At(int(s.module)), cfa, regs, mem)
 		if left {
 			stop := u.accept(&to, false, regs, b, f)

@@ -15,6 +15,7 @@ func TestThunkRows(t *testing.T) {
 	head := []byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9}
 	drop := slices.Concat(head, []byte{0x48, 0x8d, 0x64, 0x24, 8, 0xc3, 0x90, 0x90})
 	load := slices.Concat(head, []byte{0x4c, 0x89, 0x1c, 0x24, 0xc3, 0x90, 0x90, 0x90}) // r11
+	call := slices.Concat(head, []byte{0x4c, 0x89, 0x1c, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff, 0x90})
 	other := slices.Concat(head, []byte{0x4c, 0x89, 0x5c, 0x24, 0xc3, 0x90, 0x90, 0x90})
 	// CFA RSP+24 at the call, RSP+16 from the body on, rbx saved in the second word below it.
 	program := []byte{cfi.DW_CFA_advance_loc | 4, cfi.DW_CFA_def_cfa_offset, 24, cfi.DW_CFA_offset | 3, 3,
@@ -33,9 +34,13 @@ func TestThunkRows(t *testing.T) {
 		{"at the return", drop, 21, true, 8, false},
 		{"behind", drop, 22, true, 24, true},
 		{"at a return address behind", drop, 23, false, 24, true},
-		{"at the call of a branch", load, 4, true, 8, false},
-		{"at the body of a branch", load, 16, true, 16, false},
-		{"at the return of a branch", load, 20, true, 16, false},
+		{"at the call of a branch", load, 4, true, 24, true},
+		{"at the body of a branch", load, 16, true, 32, true},
+		{"at the return of a branch", load, 20, true, 32, true},
+		{"at the call of a called branch", call, 4, true, 8, false},
+		{"at the body of a called branch", call, 16, true, 16, false},
+		{"at the return of a called branch", call, 20, true, 16, false},
+		{"behind a called branch", call, 26, true, 24, true},
 		{"behind a branch", load, 21, true, 24, true},
 		{"at other code", other, 16, true, 16, true},
 		{"behind other code", other, 22, true, 16, true},
@@ -55,5 +60,61 @@ func TestThunkRows(t *testing.T) {
 				t.Errorf("at %#x/%#x, rbx %#x; want %#x/%#x, %#x", r.RIP, r.SP(), r.GPR[context.RBX], codeCall, sp0+c.cfa, rbx)
 			}
 		})
+	}
+}
+
+// TestBehindThunk steps from return addresses behind an inlined thunk, where gcc's CFA stays
+// that of the thunk, also in rows that it remembers and restores.
+func TestBehindThunk(t *testing.T) {
+	code := slices.Concat([]byte{0x48, 0x83, 0xec, 0x10, 0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3}, make([]byte, 20))
+	// The CFA is 40 bytes away up to the thunk. rbx is saved in the word of slot.
+	program := func(slot byte, more ...byte) []byte {
+		return append([]byte{cfi.DW_CFA_advance_loc | 4, cfi.DW_CFA_def_cfa_offset, 40, cfi.DW_CFA_offset | 3, slot,
+			cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16}, more...)
+	}
+	restored := []byte{cfi.DW_CFA_advance_loc | 8, cfi.DW_CFA_remember_state, cfi.DW_CFA_restore | 3, cfi.DW_CFA_def_cfa_offset, 8,
+		cfi.DW_CFA_advance_loc | 1, cfi.DW_CFA_restore_state}
+	for _, c := range []struct {
+		name string
+		code []byte
+		row  []byte
+		at   uint64
+		cfa  uint64 // 0: no information
+	}{
+		{"saved below RSP", code, program(3), 23, 40},
+		{"saved above RSP", code, program(2), 23, 40},
+		{"restored", code, program(3, restored...), 30, 40},
+		{"restored, saved above RSP", code, program(2, restored...), 30, 40},
+		{"without a thunk, saved above RSP", make([]byte, 40), program(2), 23, 16},
+		{"without a thunk, saved below RSP", make([]byte, 40), program(3), 23, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, s, r := unwinder(describedTable(t, c.code, c.row)), newStack(), start(codeLo+c.at, sp0)
+			s.set(sp0+c.cfa-8, codeCall)
+			var f unwind.Frame
+			_, stop := stepOf(u, &r, false, s.window(), nil, &f)
+			if c.cfa == 0 {
+				if stop != unwind.NoInfo {
+					t.Errorf("%v, want no information", stop)
+				}
+			} else if stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+c.cfa {
+				t.Errorf("%v at %#x/%#x, want %#x/%#x", stop, r.RIP, r.SP(), codeCall, sp0+c.cfa)
+			}
+		})
+	}
+}
+
+// TestThunkOfRBP: an indirect call's thunk in a function whose CFA counts from RBP.
+func TestThunkOfRBP(t *testing.T) {
+	code := slices.Concat([]byte{0xe8, 7, 0, 0, 0}, trap, []byte{0xeb, 0xf9, 0x4c, 0x89, 0x1c, 0x24, 0xc3, 0xe8, 0xea, 0xff, 0xff, 0xff})
+	program := []byte{cfi.DW_CFA_def_cfa, 6, 16, cfi.DW_CFA_offset | 6, 2, cfi.DW_CFA_advance_loc | 12, cfi.DW_CFA_def_cfa_offset, 16}
+	for at, cfa := range map[uint64]uint64{0: 8, 12: 16, 16: 16} {
+		u, s, r := unwinder(describedTable(t, code, program)), newStack(), start(codeLo+at, sp0)
+		s.set(sp0+cfa-8, codeCall)
+		fp := r.FP()
+		var f unwind.Frame
+		if _, stop := stepOf(u, &r, true, s.window(), nil, &f); stop != unwind.StopNone || r.RIP != codeCall || r.SP() != sp0+cfa || r.FP() != fp {
+			t.Errorf("at %d: %v at %#x/%#x, rbp %#x", at, stop, r.RIP, r.SP(), r.FP())
+		}
 	}
 }
