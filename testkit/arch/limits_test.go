@@ -27,7 +27,7 @@ var larger = map[string]struct {
 }{
 	"cmd/record":     {51, 4645, "pairs of files for two systems, and what joins the streams of a process"},
 	"cmd/seedwalk":   {49, 6820, "one or two files a command"},
-	"unwind/amd64":   {30, 4870, "one file a rule; the hot path stays in one package"},
+	"unwind/amd64":   {28, 4600, "one file a rule; the hot path stays in one package"},
 	"unwind/arm64":   {23, 3385, "the twin of unwind/amd64"},
 	"sim/image":      {22, 3430, "one file an encoder"},
 	"report/export":  {24, 4075, "one file a format, and lanes and findings, which several formats show"},

@@ -14,7 +14,7 @@ var (
 	words   = []string{"context", "context/memory"}
 	formats = []string{"pe", "pe/rva", "pe/amd64", "pe/arm64", "elf", "cfi", "internal/buf", "internal/wholefile"}
 	tables  = with(words, formats, "unwind/module")
-	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/amd64", "unwind/arm64", "unwind/walker")
+	walkers = with(tables, "unwind", "unwind/nearcall", "unwind/x86", "unwind/amd64", "unwind/arm64", "unwind/walker")
 	runtime = with(walkers, "clr", "clr/managed", "clr/contract", "clr/api")
 	merged  = with(runtime, "stack/seed", "stack/snapshot", "stack/merge")
 )
@@ -54,7 +54,8 @@ var rooms = []room{
 	// Unwinding: it knows nothing of the CLR.
 	{Name: "unwind", May: with(words, "unwind/module"), Test: with(tables, "unwind/amd64", "unwind/arm64")},
 	{Name: "unwind/nearcall"},
-	{Name: "unwind/amd64", May: with(tables, "unwind", "unwind/nearcall")},
+	{Name: "unwind/x86", May: []string{"context"}, Test: []string{"context", "elf"}},
+	{Name: "unwind/amd64", May: with(tables, "unwind", "unwind/nearcall", "unwind/x86")},
 	{Name: "unwind/arm64", May: with(tables, "unwind", "unwind/nearcall")},
 	{Name: "unwind/walker", May: with(tables, "unwind", "unwind/amd64", "unwind/arm64")},
 	{Name: "report/wire", May: []string{"context", "unwind"}},

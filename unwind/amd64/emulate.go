@@ -3,6 +3,7 @@ package amd64
 import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // A value is what the emulator knows of a register or a word of the stack.
@@ -59,12 +60,12 @@ func (e *emulator) get(reg uint8) value64 { return e.regs[reg&15] }
 func (e *emulator) set(reg uint8, v value64) { e.regs[reg&15] = v }
 
 // address is that of a memory operand.
-func (e *emulator) address(in *insn) (uint64, bool) {
-	if in.base == noReg || in.index != noReg {
+func (e *emulator) address(in *x86.Insn) (uint64, bool) {
+	if in.Base == x86.NoReg || in.Index != x86.NoReg {
 		return 0, false
 	}
-	b := e.get(in.base)
-	return b.v + uint64(in.disp), b.kind == knownValue
+	b := e.get(in.Base)
+	return b.v + uint64(in.Disp), b.kind == knownValue
 }
 
 func (e *emulator) save(at uint64, v value64) {
@@ -124,24 +125,24 @@ func (e *emulator) forget(set uint16) {
 }
 
 // run runs one instruction.
-func (e *emulator) run(in *insn, mem *memory.Window) flow {
-	if in.table == 1 && !in.vex {
+func (e *emulator) run(in *x86.Insn, mem *memory.Window) flow {
+	if in.Table == 1 && !in.VEX {
 		return e.runTwo(in)
 	}
-	if in.table != 0 || in.vex {
-		e.forget(in.writes())
+	if in.Table != 0 || in.VEX {
+		e.forget(in.Writes())
 		return flowNext
 	}
-	switch op := in.op; {
+	switch op := in.Op; {
 	case op&0xf8 == 0x50:
-		e.push(e.get(op&7 | in.rex&1<<3))
+		e.push(e.get(op&7 | in.REX&1<<3))
 	case op&0xf8 == 0x58:
-		e.set(op&7|in.rex&1<<3, e.pop(mem))
+		e.set(op&7|in.REX&1<<3, e.pop(mem))
 	case op == 0x68, op == 0x6a:
-		e.push(value64{uint64(in.imm), knownValue})
+		e.push(value64{uint64(in.Imm), knownValue})
 	case op == 0x8f, op == 0x9d:
 		e.pop(mem)
-		e.forget(in.writes())
+		e.forget(in.Writes())
 	case op == 0x9c:
 		e.push(value64{})
 	case op == 0xc9:
@@ -166,19 +167,19 @@ func (e *emulator) run(in *insn, mem *memory.Window) flow {
 	return flowNext
 }
 
-func (e *emulator) runTwo(in *insn) flow {
+func (e *emulator) runTwo(in *x86.Insn) flow {
 	switch {
-	case in.op&0xf0 == 0x80:
+	case in.Op&0xf0 == 0x80:
 		return flowBranch
-	case in.op == 0x0b, in.op == 0x07: // ud2, sysret
+	case in.Op == 0x0b, in.Op == 0x07: // ud2, sysret
 		return flowStop
 	}
-	e.forget(in.writes())
+	e.forget(in.Writes())
 	return flowNext
 }
 
-func (e *emulator) group5(in *insn) flow {
-	switch in.reg & 7 {
+func (e *emulator) group5(in *x86.Insn) flow {
+	switch in.Reg & 7 {
 	case 2:
 		e.forget(volatileRegs)
 		return flowCall
@@ -190,49 +191,49 @@ func (e *emulator) group5(in *insn) flow {
 		e.push(value64{})
 		return flowNext
 	}
-	e.forget(in.writes())
+	e.forget(in.Writes())
 	return flowNext
 }
 
 // compute runs the moves and sums of 64 bits that build and leave frames; of
 // others it forgets the result.
-func (e *emulator) compute(in *insn, mem *memory.Window) {
+func (e *emulator) compute(in *x86.Insn, mem *memory.Window) {
 	at, known := uint64(0), false
-	if in.memory {
+	if in.Memory {
 		at, known = e.address(in)
 	}
-	wide := in.rex&8 != 0
-	switch op := in.op; {
-	case (op == 0x39 || op == 0x3b) && wide && !in.memory:
+	wide := in.REX&8 != 0
+	switch op := in.Op; {
+	case (op == 0x39 || op == 0x3b) && wide && !in.Memory:
 		e.compare(in)
-	case op == 0x89 && in.memory && known:
-		if v := e.get(in.reg); wide {
+	case op == 0x89 && in.Memory && known:
+		if v := e.get(in.Reg); wide {
 			e.save(at, v)
 		}
-	case op == 0x89 && wide && !in.memory:
-		e.set(in.rm, e.get(in.reg))
-	case op == 0x8b && wide && !in.memory:
-		e.set(in.reg, e.get(in.rm))
+	case op == 0x89 && wide && !in.Memory:
+		e.set(in.RM, e.get(in.Reg))
+	case op == 0x8b && wide && !in.Memory:
+		e.set(in.Reg, e.get(in.RM))
 	case op == 0x8b && wide && known:
-		e.set(in.reg, e.load(at, mem))
+		e.set(in.Reg, e.load(at, mem))
 	case op == 0x8d && wide:
 		v := value64{}
 		if known {
 			v = value64{at, knownValue}
 		}
-		e.set(in.reg, v)
-	case (op == 0x83 || op == 0x81) && wide && !in.memory:
-		e.sum(in.rm, in.reg&7, value64{uint64(in.imm), knownValue})
-	case (op == 0x01 || op == 0x29) && wide && !in.memory:
-		e.sum(in.rm, op>>3, e.get(in.reg))
-	case (op == 0x03 || op == 0x2b) && wide && !in.memory:
-		e.sum(in.reg, op>>3, e.get(in.rm))
+		e.set(in.Reg, v)
+	case (op == 0x83 || op == 0x81) && wide && !in.Memory:
+		e.sum(in.RM, in.Reg&7, value64{uint64(in.Imm), knownValue})
+	case (op == 0x01 || op == 0x29) && wide && !in.Memory:
+		e.sum(in.RM, op>>3, e.get(in.Reg))
+	case (op == 0x03 || op == 0x2b) && wide && !in.Memory:
+		e.sum(in.Reg, op>>3, e.get(in.RM))
 	case op&0xf8 == 0xb8 && wide:
-		e.set(op&7|in.rex&1<<3, value64{uint64(in.imm), knownValue})
+		e.set(op&7|in.REX&1<<3, value64{uint64(in.Imm), knownValue})
 	case op&0xf8 == 0xb8:
-		e.set(op&7|in.rex&1<<3, value64{uint64(uint32(in.imm)), knownValue})
+		e.set(op&7|in.REX&1<<3, value64{uint64(uint32(in.Imm)), knownValue})
 	default:
-		e.forget(in.writes())
+		e.forget(in.Writes())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // TestEmulator: what one instruction does to what is known.
@@ -69,9 +70,9 @@ func TestEmulator(t *testing.T) {
 			e.set(context.RBP, known(bp))
 			e.set(context.RBX, known(3))
 			e.set(context.RCX, known(4))
-			in := decode(c.code)
-			if int(in.n) != len(c.code) {
-				t.Fatalf("%d bytes of %d", in.n, len(c.code))
+			in := x86.Decode(c.code)
+			if int(in.Size) != len(c.code) {
+				t.Fatalf("%d bytes of %d", in.Size, len(c.code))
 			}
 			if how := e.run(&in, nil); how != c.flow || e.regs[c.reg] != c.want {
 				t.Errorf("flow %d, register %d is %+v; want %d, %+v", how, c.reg, e.regs[c.reg], c.flow, c.want)
@@ -86,7 +87,7 @@ func TestEmulatorStores(t *testing.T) {
 	e.set(context.RSP, value64{0x1000, knownValue})
 	e.set(context.RBX, value64{context.RBX, entryValue})
 	for _, code := range [][]byte{{0x53}, {0x48, 0x89, 0x5c, 0x24, 0xf0}, {0x31, 0xdb}, {0x48, 0x8b, 0x6c, 0x24, 0xf0}, {0x5b}} {
-		in := decode(code)
+		in := x86.Decode(code)
 		e.run(&in, nil)
 	}
 	for _, reg := range []uint8{context.RBX, context.RBP} {

@@ -7,6 +7,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // Code without unwind data and without frame pointers (musl as distributions
@@ -117,20 +118,20 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 			return
 		}
 		f.left--
-		if len(code) < maxInsn {
+		if len(code) < x86.MaxInsn {
 			code = codeAt(f.m, ip, codeWindow)
 		}
-		in := decode(code)
-		if in.n == 0 {
+		in := x86.Decode(code)
+		if in.Size == 0 {
 			f.torn = f.torn || f.prove
 			return
 		}
-		ip, code = ip+uint64(in.n), code[in.n:]
+		ip, code = ip+uint64(in.Size), code[in.Size:]
 		was := e.cmp
 		e.cmp.ok = false
 		how := e.run(&in, f.mem)
-		if in.pcrel && in.op == 0x8d && in.table == 0 { // the address of a function to jump to
-			e.set(in.reg, value64{ip + uint64(in.disp), knownValue})
+		if in.PCRel && in.Op == 0x8d && in.Table == 0 { // the address of a function to jump to
+			e.set(in.Reg, value64{ip + uint64(in.Disp), knownValue})
 		}
 		switch how {
 		case flowCall:
@@ -141,25 +142,25 @@ func (u *Unwinder) followPath(ip uint64, from *emulator) {
 		case flowBranch:
 			taken, decided := was.decides(&in)
 			if looping = decided && taken && !f.prove; looping {
-				ip, code = ip+uint64(in.disp), nil
+				ip, code = ip+uint64(in.Disp), nil
 				continue
 			}
 			if decided && !f.prove { // what stands behind was followed with another stack pointer, if at all
 				f.run++
 				continue
 			}
-			f.add(ip+uint64(in.disp), &e)
+			f.add(ip+uint64(in.Disp), &e)
 			continue
 		case flowJump:
-			ip, code = ip+uint64(in.disp), nil
+			ip, code = ip+uint64(in.Disp), nil
 			continue
 		case flowIndirect:
-			if to := e.get(in.rm); !in.memory && to.kind == knownValue {
+			if to := e.get(in.RM); !in.Memory && to.kind == knownValue {
 				ip, code = to.v, nil
 				continue
 			}
 			switch {
-			case f.prove && in.memory && in.pcrel: // by an import's address
+			case f.prove && in.Memory && in.PCRel: // by an import's address
 				f.exit(&e)
 			case f.prove: // a switch may lead anywhere in the function
 				f.torn = true

@@ -10,6 +10,7 @@ import (
 	peamd64 "github.com/seedwalk/seedwalk/pe/amd64"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // Return addresses that somebody has replaced: see unwind.ReturnHook.
@@ -43,14 +44,14 @@ type pushes struct {
 
 func pushesOf(code []byte) (p pushes) {
 	for p.words = 1; ; p.words++ {
-		in := decode(code)
-		if in.n == 0 || in.table != 0 || in.op&0xf8 != 0x50 {
+		in := x86.Decode(code)
+		if in.Size == 0 || in.Table != 0 || in.Op&0xf8 != 0x50 {
 			return p
 		}
-		if i := slices.Index(slotRegs[:], in.op&7|in.rex&1<<3); i >= 0 {
+		if i := slices.Index(slotRegs[:], in.Op&7|in.REX&1<<3); i >= 0 {
 			p.at[i] = p.words + 1
 		}
-		code = code[in.n:]
+		code = code[in.Size:]
 	}
 }
 

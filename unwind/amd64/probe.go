@@ -1,6 +1,9 @@
 package amd64
 
-import "github.com/seedwalk/seedwalk/context"
+import (
+	"github.com/seedwalk/seedwalk/context"
+	"github.com/seedwalk/seedwalk/unwind/x86"
+)
 
 // Functions with large frames touch each page of them (-fstack-clash-protection):
 // a loop moves the stack pointer down until a comparison ends it. What stands
@@ -14,9 +17,9 @@ type comparison struct {
 }
 
 // compare remembers a comparison of the stack pointer with another register.
-func (e *emulator) compare(in *insn) {
-	left, right := in.rm, in.reg
-	if in.op == 0x3b {
+func (e *emulator) compare(in *x86.Insn) {
+	left, right := in.RM, in.Reg
+	if in.Op == 0x3b {
 		left, right = right, left
 	}
 	a, b := e.get(left), e.get(right)
@@ -26,9 +29,9 @@ func (e *emulator) compare(in *insn) {
 }
 
 // decides tells whether a conditional jump right behind the comparison is taken.
-func (c *comparison) decides(in *insn) (taken, ok bool) {
-	condition := in.op & 0xf
-	if !c.ok || in.table == 0 && in.op&0xf0 != 0x70 {
+func (c *comparison) decides(in *x86.Insn) (taken, ok bool) {
+	condition := in.Op & 0xf
+	if !c.ok || in.Table == 0 && in.Op&0xf0 != 0x70 {
 		return false, false
 	}
 	switch condition &^ 1 {

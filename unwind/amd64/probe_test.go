@@ -5,6 +5,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/unwind"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // TestProbeLoop: a loop that moves the stack pointer down to a place that a
@@ -42,13 +43,13 @@ func TestProbeLoop(t *testing.T) {
 			e.set(context.RSP, value64{sp, knownValue})
 			e.set(context.RBX, value64{sp, knownValue})
 			e.set(context.R11, value64{0x2000, knownValue})
-			in, jump := decode(c.cmp), decode([]byte{c.jump, 0})
+			in, jump := x86.Decode(c.cmp), x86.Decode([]byte{c.jump, 0})
 			e.run(&in, nil)
 			taken, ok := e.cmp.decides(&jump)
 			if ok != c.decide || taken != want {
 				t.Errorf("%s, equal %v: taken %v, decided %v", c.name, equal, taken, ok)
 			}
-			long := decode([]byte{0x0f, c.jump + 0x10, 0, 0, 0, 0})
+			long := x86.Decode([]byte{0x0f, c.jump + 0x10, 0, 0, 0, 0})
 			if taken, ok := e.cmp.decides(&long); ok != c.decide || taken != want {
 				t.Errorf("%s, a long jump, equal %v: taken %v, decided %v", c.name, equal, taken, ok)
 			}

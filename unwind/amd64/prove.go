@@ -5,6 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // Functions of a PE image that its exception directory does not list are leaves,
@@ -72,23 +73,13 @@ func straightLeaf(code []byte) bool {
 		if code[0] == 0xc3 {
 			return true
 		}
-		in := decode(code)
-		if in.n == 0 || in.table > 1 || in.vex || in.writes()>>context.RSP&1 != 0 || !in.plain() {
+		in := x86.Decode(code)
+		if in.Size == 0 || in.Table > 1 || in.VEX || in.Writes()>>context.RSP&1 != 0 || !in.Plain() {
 			return false
 		}
-		code = code[in.n:]
+		code = code[in.Size:]
 	}
 	return false
-}
-
-// plain reports whether the instruction only moves and computes.
-func (in *insn) plain() bool {
-	op := in.op
-	if in.table == 1 {
-		return op >= 0x10 && op < 0x30 || op >= 0x40 && op < 0x77 || op >= 0x90 && op < 0xa0 || op == 0xaf || op >= 0xb6 && op < 0xc0 && op != 0xb9
-	}
-	return op < 0x40 || op == 0x63 || op == 0x69 || op == 0x6b || op >= 0x80 && op < 0x8f || op == 0x90 || op >= 0xa8 && op < 0xaa || op >= 0xb0 && op < 0xc2 ||
-		(op == 0xc6 || op == 0xc7) && in.reg&7 == 0 || op >= 0xd0 && op < 0xd4 || op == 0xf6 || op == 0xf7 || op >= 0xfe && in.reg&7 < 2
 }
 
 // proven steps out of System V code without unwind data that a thread was

@@ -9,6 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // Call frame information that compilers get wrong, where the code shows it. All
@@ -81,20 +82,20 @@ func (u *Unwinder) epilog(m *module.Module, cfa uint64, regs *Registers, mem *me
 	ip := regs.RIP
 	code := codeAt(m, ip, maxEpilog*8)
 	for range maxEpilog {
-		in := decode(code)
-		if in.n == 0 {
+		in := x86.Decode(code)
+		if in.Size == 0 {
 			break
 		}
-		ip, code = ip+uint64(in.n), code[in.n:]
+		ip, code = ip+uint64(in.Size), code[in.Size:]
 		switch e.run(&in, mem) {
 		case flowNext:
 			continue
 		case flowCall:
-			if in.op != 0xe8 || !bytes.HasPrefix(code, trap) {
+			if in.Op != 0xe8 || !bytes.HasPrefix(code, trap) {
 				return to, false, false
 			}
 			e.push(value64{ip, knownValue})
-			ip += uint64(in.disp)
+			ip += uint64(in.Disp)
 			code = codeAt(m, ip, maxEpilog)
 			continue
 		case flowReturn:

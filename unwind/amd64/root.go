@@ -6,6 +6,7 @@ import (
 
 	"github.com/seedwalk/seedwalk/context/memory"
 	"github.com/seedwalk/seedwalk/unwind/module"
+	"github.com/seedwalk/seedwalk/unwind/x86"
 )
 
 // Where stacks begin without unwind data that says so: what the kernel or a
@@ -38,15 +39,15 @@ func inEntry(m *module.Module, ip uint64) bool {
 	if !ok || ip-at >= maxRootBytes {
 		return false
 	}
-	code := codeAt(m, at, maxRootBytes+maxInsn)
+	code := codeAt(m, at, maxRootBytes+x86.MaxInsn)
 	var e emulator
 	called := false
 	for range maxRoot {
 		if at == ip {
 			return true
 		}
-		in := decode(code)
-		if in.n == 0 || called && (in.op == 0x90 && in.table == 0 || in.op == 0x1f && in.table == 1) {
+		in := x86.Decode(code)
+		if in.Size == 0 || called && (in.Op == 0x90 && in.Table == 0 || in.Op == 0x1f && in.Table == 1) {
 			return false
 		}
 		switch e.run(&in, nil) {
@@ -57,7 +58,7 @@ func inEntry(m *module.Module, ip uint64) bool {
 		default:
 			return false
 		}
-		at, code = at+uint64(in.n), code[in.n:]
+		at, code = at+uint64(in.Size), code[in.Size:]
 	}
 	return false
 }

@@ -11,7 +11,7 @@ func followFaults() []Fault {
 		return engineFault("unwind/amd64/fallback.go", name, what, old, new, x64Tests)
 	}
 	writes := func(name, what, old, new string) Fault {
-		return engineFault("unwind/amd64/writes.go", name, what, old, new, x64Tests)
+		return engineFault("unwind/x86/writes.go", name, what, old, new, x64Tests)
 	}
 	cache := func(name, what, old, new string) Fault {
 		return engineFault("unwind/amd64/cache.go", name, what, old, new, x64Tests)
@@ -30,7 +30,7 @@ func followFaults() []Fault {
 		x64("follow-any-word", "a return to any word is one", "ra.kind != knownValue || !u.afterCall(ra.v)", "ra.kind != knownValue"),
 		x64("follow-disagree", "the first of two returns that disagree counts", "\tcase found != at.v:\n\t\tf.torn = true\n", ""),
 		x64("follow-behind", "a return behind a call that never returns counts", "case found != at.v && f.calls && found&15 != at.v&15:\n\t\tif at.v&15 == returnSlot {", "case found != at.v && f.calls && found&15 != at.v&15:\n\t\tif false {"),
-		x64("follow-branch", "only one way of a branch is followed", "\t\t\tf.add(ip+uint64(in.disp), &e)\n", ""),
+		x64("follow-branch", "only one way of a branch is followed", "\t\t\tf.add(ip+uint64(in.Disp), &e)\n", ""),
 		x64("follow-decided", "a decided branch is not decided", "taken, decided := was.decides(&in)", "taken, decided := was.decides(&in)\n\t\t\tdecided = false"),
 		x64("follow-windows", "Windows functions keep what those of other systems keep", "\tif !m.SystemV() {\n\t\tf.kept = windowsKept & (1<<16 - 1)\n\t}\n", ""),
 		x64("follow-unknown-code", "what cannot be decoded is no way out", "\t\t\tf.torn = f.torn || f.prove\n\t\t\treturn\n\t\t}\n\t\tip, code", "\t\t\treturn\n\t\t}\n\t\tip, code"),
@@ -54,11 +54,11 @@ func followFaults() []Fault {
 		last("last-known", "a guess leaves all registers known", "regs.Known = 1<<context.RSP | 1<<context.RBP", "regs.Known |= 1<<context.RSP | 1<<context.RBP"),
 		last("last-class", "what was found out of code before a call holds behind it", "r.looked(s.Exact)", "r.looked(true)"),
 
-		writes("writes-high", "AH is RSP", "if byteSized && in.rex == 0 && reg >= 4 {", "if byteSized && in.rex == 0 && reg > 16 {"),
+		writes("writes-high", "AH is RSP", "if byteSized && in.REX == 0 && reg >= 4 {", "if byteSized && in.REX == 0 && reg > 16 {"),
 		writes("writes-cmov", "a conditional move writes nothing", "case op&0xf0 == 0x40, op == 0x02", "case op == 0x02"),
 		writes("writes-not", "not writes nothing", "case ext < 4:\n\t\treturn in.toRM(small)", "case ext < 2:\n\t\treturn in.toRM(small)"),
 		writes("writes-cpuid", "cpuid keeps RBX", "bitAX | bitDX | 1<<context.RCX | 1<<context.RBX", "bitAX | bitDX | 1<<context.RCX"),
-		writes("writes-bzhi", "what BMI computes is not written", "in.table == 2 && (op == 0xf2 || op == 0xf5 || op == 0xf7), ", ""),
+		writes("writes-bzhi", "what BMI computes is not written", "in.Table == 2 && (op == 0xf2 || op == 0xf5 || op == 0xf7), ", ""),
 
 		cache("cache-generation", "rules of replaced modules are kept", "\tdefault:\n\t\tu.flush()\n", ""),
 		cache("cache-managed", "rules of generated code are kept", "\tcase t.SameModules(was):\n\t\tu.dropManaged()\n", "\tcase t.SameModules(was):\n"),

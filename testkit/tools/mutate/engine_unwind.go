@@ -23,7 +23,7 @@ func unwindFaults() []Fault {
 		engineFault("unwind/amd64/step_pe_module.go", "x64-unproven-leaf", "an unproven leaf is trusted", "\t\tu.by = unwind.TrustCode\n", "\t\tu.by = unwind.TrustLeaf\n", x64Tests),
 		engineFault("unwind/amd64/prove.go", "prove-disagree", "ways out may disagree", "sp.kind != knownValue || f.returns > 0 && f.found.regs[context.RSP].v != sp.v", "sp.kind != knownValue", x64Tests),
 		engineFault("unwind/amd64/prove.go", "prove-word", "any word is a return address", "return to, exact, ok && u.afterCall(to.RIP)", "return to, exact, ok", x64Tests),
-		engineFault("unwind/amd64/prove.go", "straight-stack", "a straight leaf may move the stack pointer", " || in.writes()>>context.RSP&1 != 0", "", x64Tests),
+		engineFault("unwind/amd64/prove.go", "straight-stack", "a straight leaf may move the stack pointer", " || in.Writes()>>context.RSP&1 != 0", "", x64Tests),
 		engineFault("unwind/amd64/hook.go", "hook-red-zone", "what a function that has returned left below the stack pointer is a return address", "u.unknown == 0 || at < sp {", "u.unknown == 0 {", x64Tests),
 		engineFault("unwind/amd64/rule.go", "looked-exact", "what interrupted code showed holds for its return address", "r.bits&seenBit != 0 && r.exactPE() == exact }", "r.bits&seenBit != 0 }", x64Tests),
 		engineFault("unwind/amd64/walk_fused_restore.go", "fused-oldest", "the frame farthest from the caller has a register's value", "\t\t\twant &^= nibbles(s, othersCFI)\n", "", x64Tests),
@@ -41,8 +41,8 @@ func unwindFaults() []Fault {
 		engineFault("unwind/amd64/emulate.go", "emulate-call", "a call keeps volatile registers", "\tcase op == 0xe8:\n\t\te.forget(volatileRegs)\n", "\tcase op == 0xe8:\n", x64Tests),
 		engineFault("unwind/amd64/emulate.go", "emulate-sub", "sub adds", "\tcase ok && operation == 5:\n\t\tr.v -= v.v", "\tcase ok && operation == 5:\n\t\tr.v += v.v", x64Tests),
 		engineFault("unwind/amd64/root.go", "root-null-page", "a call of 0 is not left", "const nullPage = 4096", "const nullPage = 0", x64Tests),
-		engineFault("unwind/amd64/decode.go", "decode-sib-base", "a SIB without base has no displacement", "\t\t\tin.base, mod = noReg, 2\n", "\t\t\tin.base = noReg\n", x64Tests),
-		engineFault("unwind/amd64/decode.go", "decode-group3", "not has an immediate", "op == 0xf6 && in.reg&6 == 0:", "op == 0xf6:", x64Tests),
+		engineFault("unwind/x86/decode.go", "decode-sib-base", "a SIB without base has no displacement", "\t\t\tin.Base, mod = NoReg, 2\n", "\t\t\tin.Base = NoReg\n", x64Tests),
+		engineFault("unwind/x86/decode.go", "decode-group3", "not has an immediate", "op == 0xf6 && in.Reg&6 == 0:", "op == 0xf6:", x64Tests),
 		engineFault("unwind/arm64/pe_rule.go", "arm-context-pc", "the pc of a CONTEXT is its sp", "ctxPC = 0x108", "ctxPC = 0x100", arm64Tests),
 		engineFault("unwind/arm64/pe_rule.go", "arm-pair-step", "the second of a pair lies on the first", "\t\tat.off += size\n\t\tu.load(c, int(c.Reg2), at)", "\t\tu.load(c, int(c.Reg2), at)", arm64Tests),
 		engineFault("unwind/arm64/pe_rule.go", "arm-strip", "a signed return address is kept", "\tif u.strip {\n\t\tr.saved |= flagStrip", "\tif false {\n\t\tr.saved |= flagStrip", arm64Tests),
@@ -64,7 +64,7 @@ func codeFaults() []Fault {
 		return engineFault("unwind/arm64/synchronous.go", name, what, old, new, arm64Tests)
 	}
 	return []Fault{
-		engineFault("unwind/amd64/follow.go", "prove-switch", "a switch leaves a function", "case f.prove && in.memory && in.pcrel:", "case f.prove && (true || in.memory):", x64Tests),
+		engineFault("unwind/amd64/follow.go", "prove-switch", "a switch leaves a function", "case f.prove && in.Memory && in.PCRel:", "case f.prove && (true || in.Memory):", x64Tests),
 		engineFault("unwind/amd64/follow.go", "follow-entered", "a caller's stack has to be aligned though the function's beginning leads there", "!s.Exact && !entered && to.GPR", "!s.Exact && to.GPR", x64Tests),
 		engineFault("unwind/amd64/prove.go", "proven-calls", "code that calls proves its caller", "case leafProven, frameProven:", "case leafProven, leafCalls, frameProven:", x64Tests),
 		engineFault("unwind/amd64/prove.go", "proven-called", "code behind a call proves its caller", "if !s.Exact || !m.SystemV() {", "if !m.SystemV() {", x64Tests),

@@ -1,4 +1,4 @@
-package amd64
+package x86
 
 import (
 	"os/exec"
@@ -35,17 +35,17 @@ func realCode(t *testing.T) (out [][]byte) {
 func TestDecodeReal(t *testing.T) {
 	n, differ := 0, 0
 	for _, code := range realCode(t) {
-		for at := 0; at+maxInsn <= len(code) && n < 2_000_000; {
+		for at := 0; at+MaxInsn <= len(code) && n < 2_000_000; {
 			want, err := x86asm.Decode(code[at:], 64)
-			got := decode(code[at:])
-			if err != nil || got.vex || want.Len == 1 && want.Prefix[0] != 0 { // nor endbr64, nor data
-				at += max(int(got.n), 1)
+			got := Decode(code[at:])
+			if err != nil || got.VEX || want.Len == 1 && want.Prefix[0] != 0 { // nor endbr64, nor data
+				at += max(int(got.Size), 1)
 				continue
 			}
 			n++
-			if int(got.n) != want.Len {
+			if int(got.Size) != want.Len {
 				if differ++; differ < 20 {
-					t.Errorf("% x: %d bytes, want %d (%v)", code[at:at+maxInsn], got.n, want.Len, want)
+					t.Errorf("% x: %d bytes, want %d (%v)", code[at:at+MaxInsn], got.Size, want.Len, want)
 				}
 			}
 			at += want.Len
@@ -73,15 +73,15 @@ func TestDecodeObjdump(t *testing.T) {
 			last = 0
 			continue
 		}
-		b, _ := f.BytesAt(last, maxInsn)
+		b, _ := f.BytesAt(last, MaxInsn)
 		if last != 0 && b != nil && !strings.Contains(text, "(bad)") {
 			n++
 			if b[0] == 0x9b && at-last > 1 { // fwait: objdump takes it for a part of what follows
 				b, last = b[1:], last+1
 			}
-			if got := decode(b); uint64(got.n) != at-last {
+			if got := Decode(b); uint64(got.Size) != at-last {
 				if differ++; differ < 20 {
-					t.Errorf("% x: %d bytes, want %d (%s)", b, got.n, at-last, text)
+					t.Errorf("% x: %d bytes, want %d (%s)", b, got.Size, at-last, text)
 				}
 			}
 		}

@@ -1,29 +1,41 @@
-package amd64
+// Package x86 decodes instructions of x86-64, as far as following what code does to the
+// stack needs it: their length, their operands, and which registers they change.
+//
+// Source: Intel's manual, volume 2.
+//
+// Glossary. *Map*: a table of opcodes: those of one byte, and those behind 0F, 0F 38, and 0F 3A.
+//
+// Strategy: sets of opcodes with a bit each say which have a ModRM byte and an immediate. The
+// lengths are tested against objdump and another decoder, on real libraries.
+//
+// Known gaps: no 3DNow!, XOP, or APX. What is written is said of general registers only.
+package x86
 
 import "encoding/binary"
 
-// An insn is one decoded instruction: its length, its operands, and which
+// An Insn is one decoded instruction: its length, its operands, and which
 // general registers it changes. What it computes is the emulator's.
-type insn struct {
-	n      uint8 // length in bytes, 0 if the bytes are no instruction that is known
-	table  uint8 // opcode map: 0, 1 (0F), 2 (0F 38), 3 (0F 3A)
-	op     uint8
-	vex    bool // VEX or EVEX encoded
-	rex    uint8
-	short  bool // operand size prefix
-	rep    bool // F3
-	pcrel  bool // the memory operand is relative to the next instruction
-	memory bool // the r/m operand is memory
-	reg    uint8
-	rm     uint8 // of a register operand
-	other  uint8 // VEX.vvvv
-	base   uint8 // of a memory operand, noReg if none
-	index  uint8
-	disp   int64 // of a memory operand, or a jump's distance
-	imm    int64
+type Insn struct {
+	Size   uint8 // length in bytes, 0 if the bytes are no instruction that is known
+	Table  uint8 // opcode map: 0, 1 (0F), 2 (0F 38), 3 (0F 3A)
+	Op     uint8
+	VEX    bool // VEX or EVEX encoded
+	REX    uint8
+	Short  bool // operand size prefix
+	Rep    bool // F3
+	PCRel  bool // the memory operand is relative to the next instruction
+	Memory bool // the r/m operand is memory
+	Reg    uint8
+	RM     uint8 // of a register operand
+	Other  uint8 // VEX.vvvv
+	Base   uint8 // of a memory operand, NoReg if none
+	Index  uint8
+	Disp   int64 // of a memory operand, or a jump's distance
+	Imm    int64
 }
 
-const noReg = 0xff
+// NoReg is no register.
+const NoReg = 0xff
 
 // Sets of opcodes, a bit each: which have a ModRM byte, and an immediate of 1
 // byte or of 4.
@@ -56,17 +68,18 @@ var (
 	twoImm8  = opcodeSet([2]uint8{0x0f, 0x0f}, [2]uint8{0x70, 0x73}, [2]uint8{0xa4, 0xa4}, [2]uint8{0xac, 0xac}, [2]uint8{0xba, 0xba}, [2]uint8{0xc2, 0xc2}, [2]uint8{0xc4, 0xc6})
 )
 
-// maxInsn is the length of the longest instruction.
-const maxInsn = 15
+// MaxInsn is the length of the longest instruction.
+const MaxInsn = 15
 
-// decode decodes the instruction that code begins with.
-func decode(code []byte) (in insn) {
-	d := decoder{code: code[:min(len(code), maxInsn)]}
+// Decode decodes the instruction that code begins with. Its Size is 0 if the bytes are no
+// instruction that is known.
+func Decode(code []byte) (in Insn) {
+	d := decoder{code: code[:min(len(code), MaxInsn)]}
 	d.instruction()
 	if d.bad {
-		return insn{}
+		return Insn{}
 	}
-	d.in.n = uint8(d.at)
+	d.in.Size = uint8(d.at)
 	return d.in
 }
 
@@ -74,7 +87,7 @@ type decoder struct {
 	code []byte
 	at   int
 	bad  bool
-	in   insn
+	in   Insn
 }
 
 func (d *decoder) byte() uint8 {
@@ -103,11 +116,11 @@ func (d *decoder) instruction() {
 	in := &d.in
 	op := d.byte()
 	for op == 0x66 || op == 0xf2 || op == 0xf3 || op == 0x2e || op == 0x36 || op == 0x3e || op == 0x26 || op == 0x64 || op == 0x65 || op == 0x67 || op == 0xf0 {
-		in.short, in.rep = in.short || op == 0x66, in.rep || op == 0xf3
+		in.Short, in.Rep = in.Short || op == 0x66, in.Rep || op == 0xf3
 		op = d.byte()
 	}
 	if op&0xf0 == 0x40 {
-		in.rex, op = op, d.byte()
+		in.REX, op = op, d.byte()
 	}
 	switch op {
 	case 0xc4, 0xc5, 0x62:
@@ -115,7 +128,7 @@ func (d *decoder) instruction() {
 	case 0x0f:
 		d.escape()
 	default:
-		in.op = op
+		in.Op = op
 		d.oneByte()
 	}
 }
@@ -123,12 +136,12 @@ func (d *decoder) instruction() {
 // escape decodes the maps behind 0F.
 func (d *decoder) escape() {
 	in := &d.in
-	in.table, in.op = 1, d.byte()
-	switch in.op {
+	in.Table, in.Op = 1, d.byte()
+	switch in.Op {
 	case 0x38:
-		in.table, in.op = 2, d.byte()
+		in.Table, in.Op = 2, d.byte()
 	case 0x3a:
-		in.table, in.op = 3, d.byte()
+		in.Table, in.Op = 3, d.byte()
 	}
 	d.tail()
 }
@@ -136,35 +149,35 @@ func (d *decoder) escape() {
 // tail decodes what follows the opcode of maps 1 to 3.
 func (d *decoder) tail() {
 	in := &d.in
-	if in.table != 1 || !twoPlain.has(in.op) {
+	if in.Table != 1 || !twoPlain.has(in.Op) {
 		d.modRM()
 	}
 	switch {
-	case in.table == 3, in.table == 1 && twoImm8.has(in.op):
-		in.imm = d.signed(1)
-	case in.table == 1 && in.op&0xf0 == 0x80 && !in.vex:
-		in.disp = d.signed(4)
+	case in.Table == 3, in.Table == 1 && twoImm8.has(in.Op):
+		in.Imm = d.signed(1)
+	case in.Table == 1 && in.Op&0xf0 == 0x80 && !in.VEX:
+		in.Disp = d.signed(4)
 	}
 }
 
 // vex decodes a VEX or EVEX prefix and the instruction behind it.
 func (d *decoder) vex(first uint8) {
 	in := &d.in
-	in.vex = true
+	in.VEX = true
 	a := d.byte()
-	in.table, in.rex = 1, ^a>>5&4|0x40
+	in.Table, in.REX = 1, ^a>>5&4|0x40
 	vvvv := a
 	if first != 0xc5 {
-		in.table, in.rex = a&7, ^a>>5&7|0x40
+		in.Table, in.REX = a&7, ^a>>5&7|0x40
 		vvvv = d.byte()
-		in.rex |= vvvv >> 4 & 8
+		in.REX |= vvvv >> 4 & 8
 	}
 	if first == 0x62 {
 		d.byte()
 	}
-	in.other = ^vvvv >> 3 & 15
-	in.op = d.byte()
-	if in.table < 1 || in.table > 3 {
+	in.Other = ^vvvv >> 3 & 15
+	in.Op = d.byte()
+	if in.Table < 1 || in.Table > 3 {
 		d.bad = true
 		return
 	}
@@ -173,7 +186,7 @@ func (d *decoder) vex(first uint8) {
 
 func (d *decoder) oneByte() {
 	in := &d.in
-	op := in.op
+	op := in.Op
 	if oneInvalid.has(op) {
 		d.bad = true
 		return
@@ -183,27 +196,27 @@ func (d *decoder) oneByte() {
 	}
 	switch {
 	case op >= 0x70 && op <= 0x7f, op == 0xeb, op >= 0xe0 && op <= 0xe3:
-		in.disp = d.signed(1)
+		in.Disp = d.signed(1)
 	case op == 0xe8, op == 0xe9:
-		in.disp = d.signed(4)
-	case op&0xf8 == 0xb8 && in.rex&8 != 0, op >= 0xa0 && op <= 0xa3:
-		in.imm = d.signed(8)
-	case op&0xf8 == 0xb8, oneImm32.has(op), op == 0xf7 && in.reg&6 == 0:
-		in.imm = d.signed(d.operand())
-	case oneImm8.has(op), op == 0xf6 && in.reg&6 == 0:
-		in.imm = d.signed(1)
+		in.Disp = d.signed(4)
+	case op&0xf8 == 0xb8 && in.REX&8 != 0, op >= 0xa0 && op <= 0xa3:
+		in.Imm = d.signed(8)
+	case op&0xf8 == 0xb8, oneImm32.has(op), op == 0xf7 && in.Reg&6 == 0:
+		in.Imm = d.signed(d.operand())
+	case oneImm8.has(op), op == 0xf6 && in.Reg&6 == 0:
+		in.Imm = d.signed(1)
 	case op == 0xc2, op == 0xca:
-		in.imm = d.signed(2)
-		d.bad = d.bad || in.imm != 0 // in both ABIs the caller frees its arguments
+		in.Imm = d.signed(2)
+		d.bad = d.bad || in.Imm != 0 // in both ABIs the caller frees its arguments
 	case op == 0xc8:
-		in.imm = d.signed(2)
+		in.Imm = d.signed(2)
 		d.byte()
 	}
 }
 
 // operand is the size of an immediate that follows the operand size.
 func (d *decoder) operand() int {
-	if d.in.short && d.in.rex&8 == 0 {
+	if d.in.Short && d.in.REX&8 == 0 {
 		return 2
 	}
 	return 4
@@ -215,28 +228,28 @@ func (d *decoder) modRM() {
 	in := &d.in
 	m := d.byte()
 	mod := m >> 6
-	in.reg, in.rm = m>>3&7|in.rex&4<<1, m&7|in.rex&1<<3
-	in.base, in.index = noReg, noReg
+	in.Reg, in.RM = m>>3&7|in.REX&4<<1, m&7|in.REX&1<<3
+	in.Base, in.Index = NoReg, NoReg
 	if mod == 3 {
 		return
 	}
-	in.memory, in.base = true, in.rm
+	in.Memory, in.Base = true, in.RM
 	if m&7 == 4 {
 		sib := d.byte()
-		in.base = sib&7 | in.rex&1<<3
-		if x := sib>>3&7 | in.rex&2<<2; x != 4 {
-			in.index = x
+		in.Base = sib&7 | in.REX&1<<3
+		if x := sib>>3&7 | in.REX&2<<2; x != 4 {
+			in.Index = x
 		}
 		if sib&7 == 5 && mod == 0 {
-			in.base, mod = noReg, 2
+			in.Base, mod = NoReg, 2
 		}
 	} else if m&7 == 5 && mod == 0 {
-		in.base, in.index, in.pcrel, mod = noReg, noReg, true, 2
+		in.Base, in.Index, in.PCRel, mod = NoReg, NoReg, true, 2
 	}
 	switch mod {
 	case 1:
-		in.disp = d.signed(1)
+		in.Disp = d.signed(1)
 	case 2:
-		in.disp = d.signed(4)
+		in.Disp = d.signed(4)
 	}
 }

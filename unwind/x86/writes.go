@@ -1,20 +1,20 @@
-package amd64
+package x86
 
 import "github.com/seedwalk/seedwalk/context"
 
-// writes are the general registers an instruction may change, as bits; calls,
+// Writes are the general registers an instruction may change, as bits; calls,
 // except by calls, pushes and pops. Source: Intel's manual, volume 2.
-func (in *insn) writes() uint16 {
+func (in *Insn) Writes() uint16 {
 	switch {
-	case in.vex:
+	case in.VEX:
 		return in.writesVEX()
-	case in.table == 0:
+	case in.Table == 0:
 		return in.writesOne()
-	case in.table == 1:
+	case in.Table == 1:
 		return in.writesTwo()
-	case in.table == 2 && in.op >= 0xf0:
-		return bit(in.reg) // movbe, crc32, adcx
-	case in.table == 3 && in.op >= 0x14 && in.op <= 0x17:
+	case in.Table == 2 && in.Op >= 0xf0:
+		return bit(in.Reg) // movbe, crc32, adcx
+	case in.Table == 3 && in.Op >= 0x14 && in.Op <= 0x17:
 		return in.toRM(false)
 	}
 	return 0
@@ -23,17 +23,17 @@ func (in *insn) writes() uint16 {
 func bit(reg uint8) uint16 { return 1 << (reg & 15) }
 
 // toRM is the r/m operand, if it is a register.
-func (in *insn) toRM(byteSized bool) uint16 {
-	if in.memory {
+func (in *Insn) toRM(byteSized bool) uint16 {
+	if in.Memory {
 		return 0
 	}
-	return in.part(in.rm, byteSized)
+	return in.part(in.RM, byteSized)
 }
 
 // part is a register operand; without REX, byte registers 4 to 7 are AH, CH, DH
 // and BH.
-func (in *insn) part(reg uint8, byteSized bool) uint16 {
-	if byteSized && in.rex == 0 && reg >= 4 {
+func (in *Insn) part(reg uint8, byteSized bool) uint16 {
+	if byteSized && in.REX == 0 && reg >= 4 {
 		reg -= 4
 	}
 	return bit(reg)
@@ -44,35 +44,35 @@ const (
 	bitDX = 1 << context.RDX
 )
 
-func (in *insn) writesOne() uint16 {
-	op := in.op
+func (in *Insn) writesOne() uint16 {
+	op := in.Op
 	small := op&1 == 0
 	switch {
 	case op < 0x40:
 		return in.writesALU()
 	case op == 0x63, op == 0x69, op == 0x6b, op == 0x8d:
-		return bit(in.reg)
+		return bit(in.Reg)
 	case op&0xfc == 0x80:
-		if in.reg&7 == 7 {
+		if in.Reg&7 == 7 {
 			return 0
 		}
 		return in.toRM(small)
 	case op == 0x86, op == 0x87:
-		return in.toRM(small) | in.part(in.reg, small)
+		return in.toRM(small) | in.part(in.Reg, small)
 	case op == 0x88, op == 0x89, op == 0xc0, op == 0xc1, op == 0xc6, op == 0xc7, op >= 0xd0 && op <= 0xd3:
 		return in.toRM(small)
 	case op == 0x8a, op == 0x8b:
-		return in.part(in.reg, small)
+		return in.part(in.Reg, small)
 	case op > 0x90 && op < 0x98:
-		return bitAX | bit(op&7|in.rex&1<<3)
+		return bitAX | bit(op&7|in.REX&1<<3)
 	case op == 0x98, op == 0x99, op >= 0xa0 && op < 0xb0, op >= 0xe4 && op <= 0xed:
 		return bitAX | bitDX | 1<<context.RCX | 1<<context.RSI | 1<<context.RDI
 	case op&0xf0 == 0xb0:
-		return in.part(op&7|in.rex&1<<3, op < 0xb8)
+		return in.part(op&7|in.REX&1<<3, op < 0xb8)
 	case op == 0xf6, op == 0xf7:
 		return in.writesGroup3(small)
 	case op == 0xfe, op == 0xff:
-		if in.reg&7 < 2 {
+		if in.Reg&7 < 2 {
 			return in.toRM(small)
 		}
 	}
@@ -80,22 +80,22 @@ func (in *insn) writesOne() uint16 {
 }
 
 // writesALU: add, or, adc, sbb, and, sub, xor; cmp changes nothing.
-func (in *insn) writesALU() uint16 {
-	op := in.op
+func (in *Insn) writesALU() uint16 {
+	op := in.Op
 	switch {
 	case op >= 0x38:
 		return 0
 	case op&7 < 2:
 		return in.toRM(op&1 == 0)
 	case op&7 < 4:
-		return in.part(in.reg, op&1 == 0)
+		return in.part(in.Reg, op&1 == 0)
 	}
 	return bitAX
 }
 
 // writesGroup3: test, not and neg, mul and div.
-func (in *insn) writesGroup3(small bool) uint16 {
-	switch ext := in.reg & 7; {
+func (in *Insn) writesGroup3(small bool) uint16 {
+	switch ext := in.Reg & 7; {
 	case ext < 2:
 		return 0
 	case ext < 4:
@@ -104,22 +104,22 @@ func (in *insn) writesGroup3(small bool) uint16 {
 	return bitAX | bitDX
 }
 
-func (in *insn) writesTwo() uint16 {
-	op := in.op
+func (in *Insn) writesTwo() uint16 {
+	op := in.Op
 	switch {
 	case op&0xf0 == 0x40, op == 0x02, op == 0x03, op == 0xaf, op == 0xb6, op == 0xb7, op == 0xbe, op == 0xbf, op == 0xbc, op == 0xbd, op == 0xb8,
 		op == 0x2c, op == 0x2d, op == 0x50, op == 0xd7, op == 0xc5:
-		return bit(in.reg)
+		return bit(in.Reg)
 	case op&0xf0 == 0x90, op == 0xb0:
 		return in.toRM(true) | bitAX
 	case op == 0xa4, op == 0xa5, op == 0xac, op == 0xad, op == 0xab, op == 0xb3, op == 0xbb, op == 0xb1:
 		return in.toRM(false) | bitAX
-	case op == 0xba && in.reg&7 > 4, op == 0x7e && !in.rep, op == 0xc7, op == 0x00, op == 0x01, op == 0x20, op == 0x21:
+	case op == 0xba && in.Reg&7 > 4, op == 0x7e && !in.Rep, op == 0xc7, op == 0x00, op == 0x01, op == 0x20, op == 0x21:
 		return in.toRM(false) | bitAX | bitDX
 	case op == 0xc0, op == 0xc1:
-		return in.toRM(op == 0xc0) | in.part(in.reg, op == 0xc0)
+		return in.toRM(op == 0xc0) | in.part(in.Reg, op == 0xc0)
 	case op >= 0xc8 && op <= 0xcf:
-		return bit(op&7 | in.rex&1<<3)
+		return bit(op&7 | in.REX&1<<3)
 	case op == 0xa2:
 		return bitAX | bitDX | 1<<context.RCX | 1<<context.RBX
 	case op == 0x05, op == 0x31, op == 0x32, op == 0x33:
@@ -128,18 +128,28 @@ func (in *insn) writesTwo() uint16 {
 	return 0
 }
 
-func (in *insn) writesVEX() uint16 {
-	op := in.op
+func (in *Insn) writesVEX() uint16 {
+	op := in.Op
 	switch {
-	case in.table == 1 && (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xd7 || op == 0xc5),
-		in.table == 2 && (op == 0xf2 || op == 0xf5 || op == 0xf7), in.table == 3 && op == 0xf0:
-		return bit(in.reg)
-	case in.table == 1 && op == 0x7e && !in.rep, in.table == 3 && op >= 0x14 && op <= 0x17:
+	case in.Table == 1 && (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xd7 || op == 0xc5),
+		in.Table == 2 && (op == 0xf2 || op == 0xf5 || op == 0xf7), in.Table == 3 && op == 0xf0:
+		return bit(in.Reg)
+	case in.Table == 1 && op == 0x7e && !in.Rep, in.Table == 3 && op >= 0x14 && op <= 0x17:
 		return in.toRM(false)
-	case in.table == 2 && op == 0xf3:
-		return bit(in.other)
-	case in.table == 2 && op == 0xf6:
-		return bit(in.reg) | bit(in.other)
+	case in.Table == 2 && op == 0xf3:
+		return bit(in.Other)
+	case in.Table == 2 && op == 0xf6:
+		return bit(in.Reg) | bit(in.Other)
 	}
 	return 0
+}
+
+// Plain reports whether the instruction only moves and computes.
+func (in *Insn) Plain() bool {
+	op := in.Op
+	if in.Table == 1 {
+		return op >= 0x10 && op < 0x30 || op >= 0x40 && op < 0x77 || op >= 0x90 && op < 0xa0 || op == 0xaf || op >= 0xb6 && op < 0xc0 && op != 0xb9
+	}
+	return op < 0x40 || op == 0x63 || op == 0x69 || op == 0x6b || op >= 0x80 && op < 0x8f || op == 0x90 || op >= 0xa8 && op < 0xaa || op >= 0xb0 && op < 0xc2 ||
+		(op == 0xc6 || op == 0xc7) && in.Reg&7 == 0 || op >= 0xd0 && op < 0xd4 || op == 0xf6 || op == 0xf7 || op >= 0xfe && in.Reg&7 < 2
 }
