@@ -118,7 +118,8 @@ func (j *Judge) Visit(p *Point) {
 			break
 		}
 		part := j.part(f.IP)
-		if strings.HasPrefix(part, morestack) && i > 0 && all.AMD64.GPR[rsp] != p.Calls[i].At+8 { // its unwind data leaves out the call in the prolog
+		// __morestack: its unwind data leaves out the call in the prolog.
+		if strings.HasPrefix(part, morestack) && i > 0 && all.AMD64.GPR[rsp] != p.Calls[i].At+8 {
 			i--
 		}
 		want, keep := p.Calls[i].Frame(), j.Keep

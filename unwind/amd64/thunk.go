@@ -120,7 +120,7 @@ func (u *Unwinder) inThunk(t thunk, into, addr uint64) cfi.Reason {
 			return why
 		}
 		for c := range row.Regs[:dwarfRA] {
-			if r := &row.Regs[c]; r.Kind == cfi.Offset && r.Off < -row.CFA.Off { // the call may have overwritten it
+			if r := &row.Regs[c]; r.Kind == cfi.Offset && r.Off < -row.CFA.Off { // perhaps overwritten
 				r.Kind = cfi.SameValue
 			}
 		}
