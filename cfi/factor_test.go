@@ -29,7 +29,7 @@ func TestFactors(t *testing.T) {
 		rbx     int64
 	}{
 		{"advance_loc", -8, []uint8{DW_CFA_advance_loc | 3, DW_CFA_offset | 3, 2}, 12, -16},
-		{"advance_loc1", -4, []uint8{DW_CFA_advance_loc1, 200, DW_CFA_offset | 3, 3}, 800, -12},
+		{"advance_loc1", -2, []uint8{DW_CFA_advance_loc1, 200, DW_CFA_offset | 3, 6}, 800, -12},
 		{"advance_loc2", -16, []uint8{DW_CFA_advance_loc2, 0, 2, DW_CFA_offset | 3, 1}, 2048, -16},
 		{"advance_loc4", 4, []uint8{DW_CFA_advance_loc4, 0, 0, 1, 0, DW_CFA_offset | 3, 1}, 1 << 18, 4},
 	} {

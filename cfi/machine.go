@@ -152,7 +152,7 @@ func (m *Machine) run(arch context.Arch, sec *section, f *fde, c *cie, pc uint64
 	if row.CFA.Kind == Unspecified && why == None {
 		return BadRecord
 	}
-	if why == None && c.dataAlign == goAlign {
+	if why == None && c.byGo(arch) {
 		row.loseRegisters(arch)
 	}
 	return why
@@ -291,7 +291,7 @@ func (p *program) emit(row *Row, hi uint64) Reason {
 		return BadRecord
 	}
 	row.Hi = hi
-	if p.c.dataAlign == goAlign {
+	if p.c.byGo(p.arch) {
 		row.loseRegisters(p.arch)
 	}
 	p.done = !p.visit(row)

@@ -39,6 +39,9 @@ func plainRow(m *Machine, t *Table, pc uint64, row *Row) (why Reason) {
 	if row.CFA.Kind == Unspecified {
 		return BadRecord
 	}
+	if p.c.byGo(t.arch) {
+		row.loseRegisters(t.arch)
+	}
 	return None
 }
 

@@ -69,10 +69,11 @@ func (r *Row) Rule(a context.Arch, reg uint16) Rule {
 	return Rule{}
 }
 
-// goAlign is the data alignment factor that Go's linker writes, and no other producer for 64
-// bits (cmd/link/internal/ld/dwarf.go, dataAlignmentFactor). Go's functions preserve no
-// register, and the frame pointer that some of them save is not described.
-const goAlign = -4
+// byGo reports whether Go's linker wrote c, by its data alignment factor
+// (cmd/link/internal/ld/dwarf.go, dataAlignmentFactor). No other producer for x86-64 has
+// this factor, but clang has it for ARM64. Go's functions preserve no register, and its
+// unwind data does not describe the frame pointer that some of them save.
+func (c *cie) byGo(arch context.Arch) bool { return arch == context.ArchAMD64 && c.dataAlign == -4 }
 
 // loseRegisters makes what C's functions preserve undefined where no rule says more.
 func (r *Row) loseRegisters(arch context.Arch) {
