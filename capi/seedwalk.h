@@ -423,7 +423,7 @@ typedef struct {
 	 * exact it is the return address: look up the address before it. From a library before
 	 * this was added size ends here: see there first. */
 	const uint64_t *addresses;
-	uint64_t wall_ns; /* elapsed time that the sample stands for; 0 of a copy, and where it is not known */
+	uint64_t wall_ns; /* elapsed time that the sample represents; 0 for a copy or if unknown */
 } seedwalk_stack;
 
 /* Called for each stack on the calling thread, when nothing is suspended. It may do

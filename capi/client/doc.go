@@ -7,9 +7,10 @@
 //
 // Glossary. The *engine*, or helper, is `seedwalk engine` (cmd/engine).
 //
-// Strategy. No thread, no lock, no Go, and no suspension in the program. The helper is nobody's child.
-// What it sends is decoded with every size checked. If it ends, hangs, or sends anything else, the
-// probe's signals are put back, and the caller gets an error.
+// Strategy. No thread, no lock, no Go, and no suspension in the program. The helper is
+// not a child process of the program. The decoder of its messages checks every size. If the
+// helper ends, hangs, or sends anything else, the library restores the signal handlers and the
+// caller gets an error.
 //
 // Known gaps: Linux only. Nothing but the x86-64 library has run on a real runtime.
 package client

@@ -101,7 +101,7 @@ type span struct {
 	size int
 }
 
-// extras passes what precedes the sizes. rich is the tree of inlined methods, empty if there is none.
+// extras passes what precedes the sizes. rich is the tree of inlined methods; it may be empty.
 func (t *Tables) extras(at uint64) (next uint64, rich span, ok bool) {
 	b, ok := t.v.bytes(at, 1)
 	if !ok || b[0]&^(extraPatchpoint|extraRich) != 0 {

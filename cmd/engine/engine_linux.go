@@ -126,7 +126,7 @@ func serve(c *net.UnixConn, pid int, cfg sampler.Config) error {
 	passed := make(chan error, 1)
 	go func() {
 		passed <- newNamer().pass(here, c)
-		here.Close() // the client is gone: so the engine has nobody to write to
+		here.Close() // the client is gone: so the engine's writes fail
 	}()
 	go func() {
 		io.Copy(io.Discard, c) // the client sends nothing more: its end is all there is to read

@@ -27,7 +27,7 @@ type process struct {
 	relay     bool                 // samples are for other recordings only
 	pool      func()               // watches the thread pool; nil = it is not wanted, or runs
 	sealed    bool                 // the stream has ended
-	watching  sync.WaitGroup       // of pool: a session that nobody stops stays open in the process
+	watching  sync.WaitGroup       // of pool: a session that is not stopped stays open in the process
 }
 
 func newProcess(pid int, name string) *process {

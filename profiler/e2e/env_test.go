@@ -88,7 +88,7 @@ func app(t *testing.T, name string, args ...string) []string {
 	return on(t, needs.Net9, name, args...)
 }
 
-// assemblies are what a program's is called on a runtime: 10's is in somebody else's place.
+// assemblies names the program's assembly on each runtime.
 func assemblies(runtime, name string) string {
 	if runtime == needs.Net10 {
 		return "azmcp"

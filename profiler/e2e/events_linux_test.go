@@ -37,7 +37,7 @@ func eventsStart(t *testing.T, runtime string) {
 	r.everything(t, r.stdout)
 }
 
-// truth is what the program of waits said of so many of its waits.
+// truth is what the program printed about its waits.
 func (r *recording) truth(t *testing.T, least int) []waittruth.Wait {
 	t.Helper()
 	if r.code != 7 {

@@ -139,7 +139,7 @@ func judgePlaces(t *testing.T, p linedProfile, known [][]string) map[string]int 
 			seen["all lines"] += s.Count
 		} else if !slices.ContainsFunc(known, func(k []string) bool { return within(said, k) }) {
 			seen["wrong"] += s.Count
-			t.Errorf("%d samples at %v, which nobody knows", s.Count, said)
+			t.Errorf("%d samples at the unknown place %v", s.Count, said)
 		}
 	}
 	return seen

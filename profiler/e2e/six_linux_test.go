@@ -18,7 +18,7 @@ import (
 // mostUnnamed is the largest share of CPU self time, in percent, that may be in rows without a name or role.
 const mostUnnamed = 10.0
 
-// Six programs that nobody here wrote, and the demo: nearly all CPU self time is in rows with a name or
+// Six programs of other authors, and the demo: nearly all CPU self time is in rows with a name or
 // a role, though their runtimes have no symbols.
 func TestSixPrograms(t *testing.T) {
 	if testing.Short() {

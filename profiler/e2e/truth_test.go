@@ -247,7 +247,7 @@ func (c *checker) sum() tally {
 	return total
 }
 
-// few is the verdict on a short recording: so many samples, so many percent of them
+// few is the verdict on a short recording: a number of samples, and the percentage of them
 // complete, and some compared with what their threads say.
 func (c *checker) few(t *testing.T, samples, percent int) {
 	t.Helper()

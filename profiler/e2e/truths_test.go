@@ -16,7 +16,7 @@ var truths = []struct {
 	first, last          uint64 // scenarios that are met
 	says                 string // in the summary, with bars between
 	counter              string // what the recordings must have met; "" for nothing
-	doubtful             int    // so many frames in a hundred may be doubtful
+	doubtful             int    // percentage of frames that may be doubtful
 }{
 	{"suspended", needs.Net9, "--mode snapshot --rate 100", "20", 10000, 1, 21, "biased to safe points", "", 100},
 	// The runtime publishes nothing of its structures. Its tables prove the layout that is

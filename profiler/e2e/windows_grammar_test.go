@@ -184,7 +184,7 @@ func (x *shapes) met(t *testing.T) {
 	t.Logf("the thread that raises null references: %d of %d stacks complete, %d more in Wine's system calls", f.whole, f.all, f.outside)
 }
 
-// recordAll records the program until there are so many samples, twice at least, and judges
+// recordAll records the program at least twice, until there are enough samples, and judges
 // them. In every second run RtlVirtualUnwind walks too.
 func (x *shapes) recordAll(t *testing.T, want int) {
 	t.Helper()

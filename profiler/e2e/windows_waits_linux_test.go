@@ -69,7 +69,7 @@ func TestWindowsWaitsPID(t *testing.T) {
 		}
 	}
 	if lines < 34 {
-		t.Errorf("%d waits were told as they ended\n%s", lines, tool.out.String())
+		t.Errorf("%d waits were printed as they ended\n%s", lines, tool.out.String())
 	}
 }
 

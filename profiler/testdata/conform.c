@@ -163,7 +163,7 @@ static hresult runtime_call(int slot)
 	return info_version < 10 ? E_NOTIMPL_ : METHOD(info, slot, hresult (*)(void *))(info);
 }
 
-/* Whether the target spins, and nobody but the runtime stops it. */
+/* Whether the target spins, and only the runtime can stop it. */
 static int spins_freely(const struct step *s)
 {
 	return strcmp(s->target, "spin") == 0 && (strcmp(s->caller, "collecting") == 0 || strcmp(s->caller, "suspended") == 0 || strcmp(s->caller, "sampler") == 0);

@@ -14,7 +14,7 @@ import (
 // Limits from which something is a finding.
 const (
 	convoyThreads = 3    // waited at one time for locks of one place
-	convoyShare   = 0.05 // of the recording: time with so many
+	convoyShare   = 0.05 // share of the recording's time
 	spinShare     = 0.05 // of the CPU time
 	queueLong     = 500 * time.Millisecond
 )

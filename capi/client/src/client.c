@@ -46,7 +46,7 @@ static seedwalk_client_options wanted;
 /* What the probe's files ask of session.c: there is no session. */
 int sw_silence(struct sw_header *h) { return (void)h, 0; }
 
-/* sw_current is the runtime's Thread of the calling thread, as the engine has told it; 0 = not yet. */
+/* sw_current is the runtime's Thread of the calling thread, from the engine; 0 = not known yet. */
 uint64_t sw_current(void)
 {
 	uint32_t tid = own_tid();
@@ -253,7 +253,7 @@ static uint64_t id_of(uint64_t os)
 	return 0;
 }
 
-/* What the library in the process needs to be told, and the engine sees by itself. */
+/* Callbacks of the library in the process. The engine sees these events itself, so they do nothing. */
 EXPORT int seedwalk_sampler_thread_created(uint64_t thread) { return (void)thread, SEEDWALK_OK; }
 EXPORT int seedwalk_sampler_module_loaded(uint64_t module) { return (void)module, SEEDWALK_OK; }
 EXPORT int seedwalk_sampler_module_unloading(uint64_t module) { return (void)module, SEEDWALK_OK; }
@@ -274,7 +274,7 @@ static int ended(enum event e, long n)
 	return SEEDWALK_OK;
 }
 
-/* next decodes the next stack that has come; in.stack.size is 0 if there is none. */
+/* next decodes the next stack that has come; in.stack.size is 0 if no stack is complete. */
 static int next(void)
 {
 	uint64_t beat = __atomic_load_n(&sw_shared->heartbeat, __ATOMIC_RELAXED), time = now();
@@ -357,7 +357,7 @@ EXPORT int seedwalk_sampler_next(const seedwalk_stack **stack)
 	return sw_told(unlock(e));
 }
 
-/* sw_copy_now copies the calling thread from its caller on: it waits for nobody and allocates nothing. */
+/* sw_copy_now copies the calling thread from its caller on: it neither waits nor allocates. */
 __attribute__((used)) int sw_copy_now(uint64_t tag, const struct kept *k)
 {
 	struct sw_header *h = sw_shared;

@@ -250,7 +250,7 @@ func TestLiveStart(t *testing.T) {
 			s := atStart(t, p.start(t, everything))
 			s.check(t, 38)
 			if len(s.late) < 36 {
-				t.Errorf("%d waits were told as they ended", len(s.late))
+				t.Errorf("%d waits were printed as they ended", len(s.late))
 			}
 		})
 	}
