@@ -60,8 +60,8 @@ Examples:
   seedwalk report --metric alloc_space --output alloc.html app.nettrace
 
 Exit code: 0; 1 the recording is cut or damaged, and what could be read is shown, or a trace has
-no samples or events, or not the metric of --metric; 2 wrong usage; 3 the file cannot be read or is no
-recording.
+no samples or events, or not the metric of --metric; 2 wrong usage; 3 the file cannot be read or
+is no recording.
 `
 
 // viewFlags choose a part of a recording and how to show it.
