@@ -94,7 +94,7 @@ func TestSampledNote(t *testing.T) {
 	p.Take(event(wire.EventAllocation, 1, 0, 5, "B", ""))
 	p.Take(&wire.Dropped{Kind: wire.EventAllocation, Name: "A", Count: 810, Bytes: 81000})
 	notes := func() []string {
-		b := &builder{p: &export.Profile{}}
+		b := newBuilder([]*Process{p})
 		b.process(p)
 		return b.p.Stats.Notes
 	}

@@ -55,11 +55,11 @@ const topRows = 30
 // WriteText writes the summary, the functions with most time, and the tree, without colors: the
 // format "text". If the tree is of CPU time, a tree of the wall time of threads that wait follows.
 func WriteText(w io.Writer, p *Profile) error {
-	opt := TextOptions{Width: 160, MaxLines: 200, MinPercent: 0.5}
-	if err := WriteSummary(w, p, opt); err != nil {
+	if err := p.Check(); err != nil {
 		return err
 	}
-	if err := p.Check(); err != nil {
+	opt := TextOptions{Width: 160, MaxLines: 200, MinPercent: 0.5}
+	if err := WriteSummary(w, p, opt); err != nil {
 		return err
 	}
 	sampled := p.sampled()
