@@ -31,7 +31,7 @@ func built(t *testing.T, cc string) string {
 // One file is for every C library: it needs none of them, and takes nothing of a
 // thread's.
 func TestLibraryNeedsNothing(t *testing.T) {
-	for cc, limit := range map[string]int64{"gcc": 28 << 10, armCC: 68 << 10} { // of ARM64 pages may have 64 KiB
+	for cc, limit := range map[string]int64{"gcc": 28 << 10, armCC: 68 << 10} { // ARM64 pages may have 64 KiB
 		t.Run(cc, func(t *testing.T) { needsNothing(t, built(t, cc), limit) })
 	}
 }
