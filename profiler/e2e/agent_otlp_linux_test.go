@@ -78,8 +78,9 @@ func compareTimes(t *testing.T, reader, arrived string) {
 	files, _ := filepath.Glob(filepath.Join(arrived, "*.otlp"))
 	for _, f := range files {
 		resource, text := readProfiles(t, reader, f)
+		var metric, unit string // CPU time, unless a short interval has no sample of it
 		var at, length int64
-		if _, err := fmt.Sscanf(strings.SplitN(text, "\n", 3)[1], "profile cpu nanoseconds %d %d", &at, &length); err != nil {
+		if _, err := fmt.Sscanf(strings.SplitN(text, "\n", 3)[1], "profile %s %s %d %d", &metric, &unit, &at, &length); err != nil {
 			t.Fatalf("%v: %.100s", err, text)
 		}
 		begin := time.Unix(0, at)
