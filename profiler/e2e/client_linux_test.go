@@ -85,8 +85,9 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// late is how many stacks may be on their way when a program ends.
-const late = 400
+// least is the share, in percent, of the stacks that a profiler gets of a program of a few seconds. The
+// others are on their way when it ends: on a busy machine about a quarter.
+const least = 60
 
 // clientTruth judges the stacks that the helper walked. The profiler has as many, and those of threads
 // that rested, which are sent again without a walk.
@@ -98,7 +99,7 @@ func clientTruth(t *testing.T, which combination, dir, library string) {
 		var samples, complete int
 		b, err := os.ReadFile(out)
 		fmt.Sscanf(string(b), "samples %d complete %d", &samples, &complete)
-		if err != nil || samples < judged-late || complete*100 < samples*99 {
+		if err != nil || samples*100 < judged*least || complete*100 < samples*99 {
 			t.Fatalf("%v: the profiler has %d stacks, %d complete; %d were judged", err, samples, complete, judged)
 		}
 		os.Remove(out)

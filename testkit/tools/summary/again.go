@@ -9,7 +9,7 @@ import (
 
 // mostAgain bounds how many tests are given a second run: where more fail, it is not
 // the machine.
-const mostAgain = 3
+const mostAgain = 6
 
 // failure keeps what a test or package said that failed: it is printed at the end,
 // since a second run may follow.

@@ -19,12 +19,15 @@ func said(test, line string) string {
 func TestAgain(t *testing.T) {
 	one := said("TestA/b", "    a_test.go:1: too few") + ended("fail", "TestA/b") + said("TestA", "--- FAIL: TestA") + ended("fail", "TestA") +
 		said("", "FAIL") + ended("fail", "")
-	four := ended("fail", "TestA") + ended("fail", "TestB") + ended("fail", "TestC") + ended("fail", "TestD") + ended("fail", "")
+	many := ended("fail", "")
+	for i := range mostAgain + 1 {
+		many = ended("fail", fmt.Sprintf("Test%d", i)) + many
+	}
 	for _, c := range []struct{ name, in, want string }{
 		{"nothing failed", ended("pass", "TestA") + ended("pass", ""), ""},
 		{"one", one, "x/e2e ^(TestA)$\n"},
 		{"two", ended("fail", "TestB") + one, "x/e2e ^(TestB|TestA)$\n"},
-		{"more than a few", four, ""},
+		{"more than a few", many, ""},
 		{"of two packages", one + strings.ReplaceAll(one, "x/e2e", "x/live"), "x/e2e ^(TestA)$\nx/live ^(TestA)$\n"},
 		{"one and a package that was not built", one + "{\"Action\":\"fail\",\"Package\":\"x/live\"}\n", ""},
 		{"ended early", said("TestC", "panic: test timed out after 40m0s") + ended("fail", "TestC") + ended("fail", ""), ""},
