@@ -128,7 +128,8 @@ func equalCounts(t *testing.T, f *jsonProfile, a *waits.Analysis) {
 	for i := range f.Waits {
 		w := &f.Waits[i]
 		s := &f.Stacks[w.Stack]
-		if start := w.Start.UnixNano(); s.Open || start < first || start+w.NS > last {
+		start := w.Start.UnixNano()
+		if s.Event == "exception" || s.Open || start < first || start+w.NS > last {
 			continue
 		}
 		mine[kindKey{f.Threads[s.Thread].ID, s.Event == "lock"}]++
