@@ -13,7 +13,7 @@
  *     does not wait. Call it often, every 10 ms or so, on any thread, by one thread at a time. What is
  *     not fetched fills the socket; then samples are dropped, and the program runs on.
  *   - Copies and samples come by the same call, in the order of the walks. `tag` tells them apart.
- *   - A sample stands for cpu_ns of processor time, or for wall_ns of waiting.
+ *   - A sample represents cpu_ns of processor time, or wall_ns of waiting.
  *   - seedwalk_sampler_next gives one stack, good until the next call.
  *   - SEEDWALK_ENGINE_GONE: the helper has ended, or hangs. Everything in this process is put back.
  *     seedwalk_sampler_open starts another one. SEEDWALK_REFUSED: the runtime cannot be read.

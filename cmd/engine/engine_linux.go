@@ -81,7 +81,7 @@ func Run(args []string) int {
 	return 0
 }
 
-// fileAt is the file that a process has mapped at an address, "" if there is none.
+// fileAt returns the file that a process has mapped at an address, or "".
 func fileAt(pid int, addr uint64) string {
 	maps, _ := live.Maps(pid)
 	for i := range maps {

@@ -102,7 +102,7 @@ func longRun(t *testing.T) time.Duration {
 	return *agentLong
 }
 
-// longMark is the last argument of the processes of a test, by which its agent knows them.
+// longMark is the last argument of a test's processes. The test's agent finds them by it.
 func longMark(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), os.Getpid()) }
 
 // calmProcess starts a program of Healthy.cs, which ends with the test.

@@ -17,7 +17,7 @@ type Names struct {
 	Next collect.Namer
 }
 
-// Name returns the name of an address. A name that another source knows replaces a role in brackets.
+// Name returns the name of an address. A name from symbols replaces a role in brackets.
 func (n *Names) Name(path, buildID string, addr uint64) (string, bool) {
 	name := ""
 	if found := n.byAddr[key{path, buildID, addr}]; found != nil {

@@ -84,7 +84,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A name that another source knows replaces a role, and no other name of a recording.
+// A name from symbols replaces a recorded role, but not a recorded name.
 func TestRoleIsReplaced(t *testing.T) {
 	n := Names{byAddr: map[key]*Name{{"/a", "", 2}: {Name: "[first use]"}, {"/a", "", 4}: {Name: "New"}, {"/a", "", 3}: {Name: "[first use]"}}}
 	for addr, want := range map[uint64]string{2: "[first use]", 4: "New"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Process is what is known of the process that is sampled.
+// Process is the sampled process: its id, architecture, mappings, and runtime tables.
 type Process struct {
 	pid    string
 	Arch   context.Arch

@@ -1,6 +1,6 @@
 /* Starts the helper process without a trace in this one: no child, no SIGCHLD, no descriptor but
- * the socket. A process between the two ends at once, and the helper goes to whoever takes
- * orphans. Until the exec the new processes share this one's memory, so that only system calls
+ * the socket. A process between the two ends at once, so that the system adopts the helper
+ * as an orphan. Until the exec the new processes share this one's memory, so that only system calls
  * run there, while every signal is blocked. */
 #include "client.h"
 

@@ -37,7 +37,7 @@ static uint8_t byte(struct cursor *c)
 	return 0;
 }
 
-/* keep copies a text, which stays until the stream ends. Beyond the bound there is none. */
+/* keep copies a text, which stays valid until the stream ends. Beyond the bound it returns none. */
 static const char *keep(struct stream *s, struct cursor *c)
 {
 	uint64_t n = number(c);

@@ -26,8 +26,8 @@ type process struct {
 // may have it late.
 const tries = 15
 
-// A process that is no target is looked at again after so many listings: its number may be
-// another's by then.
+// settled is the number of listings after which a process that is no target is checked again.
+// Another process may have its number by then.
 const settled = 10
 
 // finder looks for targets. It remembers processes that are none.
