@@ -13,20 +13,20 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// births reports threads as they are created, and samples the first period of their processor
-// time. The event that the engine opens for a new thread comes too late for that.
+// births reports new threads and samples the first period of their processor time, because the engine opens
+// its own event for a new thread too late for that.
 type births struct {
-	watch     *perfevent.Watch // nil = there is none: threads are found by listing
+	watch     *perfevent.Watch // nil: threads are found by listing
 	wait      *perfevent.Wait  // for the watch and the alarm
 	alarm     *alarm.TimerFile // ends long waits
 	rings     *cpuring.Newborns
-	sinceBoot int64 // from the time of its records to Unix time, nanoseconds
+	sinceBoot int64 // added to a record's time to get Unix time, nanoseconds
 }
 
-// mostWatching bounds the descriptors of a watch: it needs one of each thread and CPU.
+// mostWatching bounds the descriptors of a watch, which needs one for each thread and CPU.
 const mostWatching = 4096
 
-// watchBirths begins to watch what descends from the threads that are known.
+// watchBirths starts to watch for the descendants of the known threads.
 func (e *Engine) watchBirths() {
 	timer, ok := e.Alarm.(*alarm.TimerFile)
 	if e.births.watch != nil || e.cpuClock != sampler.ClockPerf || e.Config.NoCPU || !ok {
@@ -67,7 +67,7 @@ func (b *births) Close() {
 	}
 }
 
-// newborn takes note of the threads that have been created.
+// newborn adds the threads that have been created since the last call.
 func (e *Engine) newborn(now int64) {
 	if e.births.watch == nil {
 		return
@@ -116,14 +116,13 @@ func (e *Engine) sleepWatching(d time.Duration) {
 	}
 }
 
-// maxThreadSleep is the longest sleep that is the engine's own: a longer one would have Go's
-// monitor ask it again and again whether it still runs.
+// maxThreadSleep is the longest sleep that blocks the engine's thread in the kernel. During a longer one,
+// Go's monitor would repeatedly check whether the thread still runs.
 const maxThreadSleep = 12 * time.Millisecond
 
-// sleepThread sleeps without telling Go's scheduler. The scheduler would give the processor's
-// tokens away, put its monitor to sleep, and on waking up look for them and wake that:
-// some ten calls of the kernel, and a monitor that then looks around every 20 us. What
-// else is to run has another token, and a collection interrupts the sleep by its signal.
+// sleepThread sleeps without telling Go's scheduler. This saves about ten system calls per sleep, and a
+// monitor that wakes up every 20 us. Other goroutines run on another P, and a garbage collection interrupts
+// the sleep with its signal.
 func sleepThread(d time.Duration) {
 	for end := time.Now().Add(d); d > 0; d = time.Until(end) {
 		t := syscall.NsecToTimespec(int64(d))

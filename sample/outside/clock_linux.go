@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// chooseClock is the first clock that works, of those that the user permits.
+// chooseClock returns the first clock that works among those that the user permits.
 func (e *Engine) chooseClock() sampler.Clock {
 	e.perf = perfClock{most: threads.MayOpen(2, math.MaxInt32)}
 	switch want := e.Config.Clock; want {
@@ -30,8 +30,8 @@ func (e *Engine) chooseClock() sampler.Clock {
 	return sampler.ClockRandom
 }
 
-// tryEvents reports whether the kernel gives events of the process's threads, and their
-// signals arrive.
+// tryEvents reports whether the kernel opens perf events for the process's threads and delivers their
+// signals.
 func (e *Engine) tryEvents() bool {
 	if e.legacy != int(unix.SIGURG) || e.Target.Guest != nil {
 		return false
@@ -48,7 +48,7 @@ func (e *Engine) tryEvents() bool {
 	return true
 }
 
-// writeClock sends which clock is in use.
+// writeClock sends the name of the clock in use.
 func (e *Engine) writeClock() {
 	if e.Config.NoCPU {
 		return
@@ -69,7 +69,7 @@ func (e *Engine) writeClock() {
 	}
 }
 
-// came takes note of a new thread. It is sampled at once: it may end soon.
+// came handles a new thread. It is sampled at once because it may end soon.
 func (e *Engine) came(t *threads.Task) {
 	e.fresh = true
 	if e.Table.Listing == 1 && e.startup == nil {

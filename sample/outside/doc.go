@@ -1,32 +1,29 @@
-// Package outside samples a .NET process of Linux from outside: the probe in it only copies
-// registers and stacks, all else is done here.
+// Package outside samples a .NET process on Linux from outside. The probe inside the process only copies
+// registers and stacks; this package does everything else.
 //
 // Sources: perf_event_open(2), proc(5); the packages probe and threads.
 //
-// Glossary. A *visit* reads a thread's counters. A thread *rests* from a
-// visit to the next if it has not been given a processor in between: then its
-// stack is what it was. A process is *idle* while its clock does not move: then none of
-// its threads runs. *Owed* is time in which a thread could run and no sample
-// of it has been taken yet.
+// Glossary. A *visit* reads a thread's counters. A thread *rests* between two visits if it got no processor
+// in between, so its stack is unchanged. A process is *idle* while its clock does not move, so none of its
+// threads runs. *Owed* time is time in which a thread could run and for which no sample has been taken yet.
 //
-// Strategy. A perf event of each thread's CPU time sends the thread a signal, and the probe's
-// handler copies the stack (perfclock_linux.go). The event has no hits in the kernel, where a
-// signal would interrupt a system call that waits. Rings of the kernel have copies of such hits
-// (kernelclock_linux.go), and of a command's start (started_linux.go). Where perf events are
-// forbidden, the engine samples running threads at random moments (randomclock_linux.go). CPU
-// timers are the last choice (timer_linux.go).
+// Strategy. A perf event on each thread's CPU time sends the thread a signal, and the probe's handler copies
+// the stack (perfclock_linux.go). The event does not count in the kernel, where a signal would interrupt a
+// waiting system call. Kernel rings hold copies of the stacks for time in the kernel (kernelclock_linux.go)
+// and for the start of a command (started_linux.go). Where perf events are forbidden, the engine samples
+// running threads at random moments (randomclock_linux.go). CPU timers are the last choice (timer_linux.go).
 //
-// A thread that is blocked is not touched: the kernel says where it waits, its stack is read
-// from here, and its counters are the same before and after, so the two belong together. Only
-// where the first frames need a register that cannot be had so is it asked by a signal, and then
-// not again before it ran. A resting thread is visited less and less often, and in an idle
+// Blocked threads are read without a signal. The kernel reports where the thread waits, and the engine reads
+// its stack from here. If the thread's counters are the same before and after, position and stack belong
+// together. The engine sends a signal only if the first frames need a register that it cannot read, and then
+// once until the thread has run again. Resting threads are visited with exponential backoff, and in an idle
 // process not at all. A visit counts for all the time since the last one.
 //
-// Stacks are walked as soon as the runtime's tables are proven (package sampler). A dead end is a
-// gap with its reason, never a guess.
+// Stacks are walked once the layout of the runtime's tables has been verified (package sampler). A dead end
+// is a gap with its reason, never a guess.
 //
-// An emulated program (qemu-user) is sampled by the probe in it. The kernel does not say where
-// its threads wait, so each is asked by a signal once each time that it has run.
+// In an emulated program (qemu-user), the probe takes all samples. The kernel does not report where such
+// threads wait, so each gets one signal each time it has run.
 //
-// Known gaps: on ARM64 the sources of the kernel, and an emulator, were all there was to go by.
+// Known gaps: the ARM64 code was written from the kernel's sources and tested in an emulator only.
 package outside

@@ -16,8 +16,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// probeFile is a probe's file whose signals go to this process. answer has the slot's thread
-// answer all questions.
+// probeFile is a probe's file whose signals go to this process. answer makes the slot's thread answer all
+// requests.
 func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC)
@@ -47,8 +47,7 @@ func probeFile(t *testing.T) (f *probe.File, answer func(slot int)) {
 	}
 }
 
-// drawing is an engine with the random clock, and a task of each thread, whose state does not
-// change.
+// drawing is an engine with the random clock and one task for each thread. The tasks' states do not change.
 func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot int)) {
 	e = &Engine{Table: threads.NewTable(os.Getpid()), legacy: int(unix.SIGURG)}
 	e.file, answer = probeFile(t)
@@ -64,7 +63,7 @@ func drawing(t *testing.T, all map[uint32]string) (e *Engine, answer func(slot i
 	return e, answer
 }
 
-// threadOf starts a thread that lives until the test ends, and takes signals.
+// threadOf starts a thread that lives until the test ends and handles signals.
 func threadOf(t *testing.T) (tid uint32) {
 	tids, end := make(chan uint32), make(chan bool)
 	go func() {
@@ -76,8 +75,8 @@ func threadOf(t *testing.T) (tid uint32) {
 	return <-tids
 }
 
-// Only a thread that runs is asked, and not again before it has answered. An answer that does not
-// come is lost: a thread that has answered is asked again, and the engine learns why another did not.
+// Only running threads are asked, and only after they have answered the previous request. If an answer is
+// lost, a thread that has answered is asked again, and the engine learns why another thread did not answer.
 func TestDrawAll(t *testing.T) {
 	busy, asleep := threadOf(t), threadOf(t)
 	e, answer := drawing(t, map[uint32]string{busy: "R", asleep: "S"})
@@ -92,7 +91,7 @@ func TestDrawAll(t *testing.T) {
 		name    string
 		before  func()
 		asked   uint64
-		unheard int
+		ignored int
 	}{
 		{"a thread runs", func() {}, 1, 0},
 		{"its answer has not come", func() {}, 1, 0},
@@ -104,8 +103,8 @@ func TestDrawAll(t *testing.T) {
 	} {
 		step.before()
 		e.drawAll(0)
-		if e.Stats.Asked != step.asked || e.unheard != step.unheard || !k.Drawn.Open || e.Tasks[asleep].Drawn.Open || e.random.open != 1 {
-			t.Errorf("%s: asked %d times, want %d; %d unheard, want %d; %d open", step.name, e.Stats.Asked, step.asked, e.unheard, step.unheard, e.random.open)
+		if e.Stats.Asked != step.asked || e.ignored != step.ignored || !k.Drawn.Open || e.Tasks[asleep].Drawn.Open || e.random.open != 1 {
+			t.Errorf("%s: asked %d times, want %d; %d ignored, want %d; %d open", step.name, e.Stats.Asked, step.asked, e.ignored, step.ignored, e.random.open)
 		}
 	}
 	if k.Drawn.Weight != 1 || e.random.moments != 7 {
@@ -113,7 +112,7 @@ func TestDrawAll(t *testing.T) {
 	}
 }
 
-// Of many threads a random subset is asked, another one each time, whose weights represent all.
+// With many threads, each draw asks a different random subset, whose weights represent all threads.
 func TestDrawSubset(t *testing.T) {
 	const all, moments = 500, 20
 	running := map[uint32]string{}
@@ -129,7 +128,7 @@ func TestDrawSubset(t *testing.T) {
 			if k.Drawn.Open {
 				drawn, weight, asked[k.TID] = drawn+1, weight+k.Drawn.Weight, true
 				e.random.Close(k)
-				k.Slot = -1 // a new one, that nobody was asked in
+				k.Slot = -1 // a new slot, never asked
 				e.file.Free(k.TID)
 				e.slotOf(k)
 			}

@@ -25,19 +25,20 @@ type Engine struct {
 	threads.Table
 	file  *probe.File
 	mem   reader.Store
-	asked *reader.Memory // mem, if the probe reads it; nil: the kernel does
-	fresh bool           // threads have come whose Thread is not known
+	asked *reader.Memory // equals mem if the probe serves the reads; nil if the kernel does
+	fresh bool           // there are new threads whose runtime Thread is not known
 
-	legacy     int // 0 once it has been given up
-	unheard    int // signals taken and not answered, since the last that was
-	real       int
-	bytes      []byte
-	more       [1]memory.Run
-	probe      string
-	sought     time.Time     // when the runtime's list of threads was read
-	seekRest   time.Duration // until it is read again: reading takes long where there are many
+	legacy  int // signal number; 0 once the engine has given it up
+	ignored int // consecutive signals that were taken but not answered
+	real    int
+	bytes   []byte
+	more    [1]memory.Run
+	probe   string
+	sought  time.Time // when the runtime's list of threads was read
+	// until the list is read again: reading takes long in processes with many threads
+	seekPause  time.Duration
 	swept      time.Time
-	lived      time.Time // when the process was seen to be the one that was opened
+	lived      time.Time // when the process was last known to be the one that was opened
 	flushed    time.Time
 	events     events.Events
 	heartbeat  *events.Heartbeat
@@ -45,23 +46,22 @@ type Engine struct {
 	perf       perfClock
 	kernelTime kernelClock
 	random     randomClock
-	timerEach  int64 // nanoseconds that a timer's sample of weight 1 stands for
+	timerEach  int64 // nanoseconds that a timer's sample of weight 1 represents
 	births     births
 	startup    *startup.Sampler // nil = there is none
 
-	ranBefore int64  // the process's clock when sampling began, -1 = not known
-	ranSince  uint64 // and how far it has gone since, nanoseconds
+	ranBefore int64  // the process's clock when sampling began; -1 = unknown
+	ranSince  uint64 // how far that clock has advanced since, nanoseconds
 	accounted uint64 // processor time of threads that has been sent, nanoseconds
 }
 
-// New makes an engine for the process that sent the probe's file fd, which stays
-// the caller's.
+// New makes an engine for the process that sent the probe's file fd. The caller keeps fd.
 func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	file, err := probe.Open(fd, pid)
 	if err != nil {
 		return nil, err
 	}
-	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin))) // soon: the probe does not wait for long
+	file.Want(cfg.Events, uint64(max(0, cfg.WaitMin))) // soon, because the probe does not wait for long
 	t, mem, asked := reader.Open(pid, file)
 	if n, ok := t.Threads.Numbers.(*live.Numbers); ok {
 		file.SetNumbers(n)
@@ -85,7 +85,7 @@ func New(pid, fd int, cfg sampler.Config, to io.Writer) (*Engine, error) {
 	return e, nil
 }
 
-// Run samples until the process ends or Stop, and says why it ended.
+// Run samples until the process ends or Stop is called, and returns the reason.
 func (e *Engine) Run() string {
 	defer e.Close()
 	e.heartbeat = events.StartHeartbeat(e.file)
@@ -103,7 +103,7 @@ func (e *Engine) Run() string {
 		if e.Watch(now.UnixNano()); !e.lives(now) {
 			return e.end("the process ended")
 		}
-		if err := e.round(); err != nil { // nobody listens any more: the target is put back all the same
+		if err := e.round(); err != nil { // the reader is gone; the target is restored all the same
 			e.events.End()
 			e.disarm(lateLimit)
 			return "the tool is gone: " + err.Error()
@@ -120,17 +120,18 @@ func (e *Engine) Run() string {
 	return e.leave()
 }
 
-// How long the engine sleeps though all threads rest: then one that wakes up samples
-// itself, if it has a timer, and the ring has room for what comes of it.
+// These bound how long the engine sleeps while every thread rests. A thread that wakes up samples itself
+// through its own timer; the ring has room for those samples.
 const (
-	maxSleep   = 200 * time.Millisecond // at low rates
-	atOnceIdle = 10                     // samples of a thread meanwhile, while none of the process runs
-	atOnce     = 4                      // the same while threads run
-	slowPeriod = 2e7                    // nanoseconds: from there on visits may be late
+	maxSleep = 200 * time.Millisecond // at low rates
+	// samples of one thread during such a sleep, while the process is idle
+	atOnceIdle = 10
+	atOnce     = 4   // the same while threads run
+	slowPeriod = 2e7 // nanoseconds; at longer periods visits may be late
 )
 
-// most is how long the engine sleeps now.
-func (e *Engine) most() time.Duration {
+// longestSleep returns how long the engine may sleep now.
+func (e *Engine) longestSleep() time.Duration {
 	samples := int64(atOnce)
 	if e.Idle() {
 		samples = atOnceIdle
@@ -138,19 +139,18 @@ func (e *Engine) most() time.Duration {
 	return min(max(threads.Longest, time.Duration(samples*e.Period)), maxSleep)
 }
 
-// pace is when the next round is due: at the next tick, or later if no thread has to
-// be looked at before.
+// pace returns when the next round is due: at the next tick, or later if no visit is due before.
 func (e *Engine) pace(tick, now time.Time) time.Time {
 	if e.Due > 0 {
 		if due := time.Unix(0, e.Due); due.After(tick) {
 			tick = due
 		}
-		if late := now.Add(e.most()); tick.After(late) {
+		if late := now.Add(e.longestSleep()); tick.After(late) {
 			tick = late
 		}
 	}
-	if most := e.most(); e.Period >= slowPeriod && e.Due > 0 {
-		tick = now.Add(most - time.Duration(now.UnixNano())%most) // all engines wake together
+	if most := e.longestSleep(); e.Period >= slowPeriod && e.Due > 0 {
+		tick = now.Add(most - time.Duration(now.UnixNano())%most) // all engines on the machine wake together
 	}
 	if soon := now.Add(threads.ResumeVisits); e.Unfinished() && tick.After(soon) {
 		tick = soon
@@ -161,7 +161,8 @@ func (e *Engine) pace(tick, now time.Time) time.Time {
 	return tick
 }
 
-// sleep sleeps until Stop, if there are events in pieces: their records are large.
+// sleep waits for d or until Stop. If events carry stacks, it reads the ring meanwhile, because their records
+// are large.
 func (e *Engine) sleep(d time.Duration) {
 	if e.births.watch != nil {
 		e.sleepWatching(d)
@@ -209,13 +210,14 @@ func (e *Engine) Close() {
 	e.Kernel.Close(e.Tasks)
 	e.mem.Close()
 	e.Target.Close()
-	if unused && e.asked == nil { // goroutines that ask the probe for memory may still read the file
+	// otherwise goroutines that ask the probe for memory may still read the file
+	if unused && e.asked == nil {
 		e.file.Close()
 	}
 }
 
-// alive reports whether the process is the one that was opened: the probe's header
-// is where it was, which is not so after an exec.
+// alive reports whether the process is the one that was opened. It checks that the probe's header is still
+// mapped, which an exec undoes.
 func (e *Engine) alive() bool {
 	if e.asked != nil {
 		return e.asked.Choice.Living()
@@ -225,9 +227,8 @@ func (e *Engine) alive() bool {
 	return e.Target.Mem.ReadAt(b, base+24) && uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24 == tag
 }
 
-// lives is alive, asked no more often than matters: a sample of what a process was before
-// does no harm, and a signal is sent to one that lives. A process that ends or becomes
-// another program runs, and is not idle then.
+// lives is alive with a cached result. A stale result is harmless for samples, and signals use alive. A
+// process that ends or calls exec runs, so it is not idle then.
 func (e *Engine) lives(now time.Time) bool {
 	good := reader.LivesFor
 	if e.Idle() {
@@ -240,23 +241,23 @@ func (e *Engine) lives(now time.Time) bool {
 	return e.Living()
 }
 
-// How long samples may wait for the tool, and how many bytes of them: to write wakes it.
+// How long samples may be buffered, and how many bytes: each write wakes the tool.
 const (
 	flushAfter = 50 * time.Millisecond
 	flushIdle  = 250 * time.Millisecond
 	flushMost  = 1 << 16
 )
 
-// waits reports whether what has been written may wait for more.
+// waits reports whether the buffered output may wait for more.
 func (e *Engine) waits(now time.Time) bool {
-	after := max(flushAfter, min(10*time.Duration(e.Period), time.Second)) // some samples together
+	after := max(flushAfter, min(10*time.Duration(e.Period), time.Second)) // several samples together
 	if e.Idle() {
 		after = max(flushIdle, after)
 	}
 	return now.Sub(e.flushed) < after && e.Stream.Out.Len() < flushMost
 }
 
-// refresh reads the mappings and what follows from them.
+// refresh reads the mappings and updates what depends on them.
 func (e *Engine) refresh() bool {
 	if !e.Target.Refresh(e.PID) {
 		return false
@@ -267,7 +268,7 @@ func (e *Engine) refresh() bool {
 	return true
 }
 
-// round takes what has come, and visits the threads that are due.
+// round handles new records and visits the threads that are due.
 func (e *Engine) round() error {
 	now := time.Now()
 	e.Stats.Rounds++
@@ -275,7 +276,7 @@ func (e *Engine) round() error {
 	e.renew()
 	e.newborn(now.UnixNano())
 	e.readNewborns(now.UnixNano())
-	if e.List(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekRest {
+	if e.List(now, e.file.Helper()); e.fresh && now.Sub(e.sought) >= e.seekPause {
 		e.fresh = false
 		e.objects()
 		e.watchBirths()
@@ -290,7 +291,7 @@ func (e *Engine) round() error {
 	e.events.WalkPending()
 	e.Visits(now.UnixNano(), e.visit)
 	if !e.Ready() {
-		e.Due = 0 // the tables may be proven any moment
+		e.Due = 0 // the tables may be verified at any moment
 	}
 	if now.Sub(e.swept) > time.Second {
 		e.swept = now
@@ -303,7 +304,7 @@ func (e *Engine) round() error {
 	}
 	e.flushed = now
 	err := e.Stream.Push()
-	runtime.Gosched() // the reader may have this processor's token, which a sleepThread would keep from it
+	runtime.Gosched() // the reader may need this P, which sleepThread would keep
 	return err
 }
 
@@ -314,9 +315,9 @@ func (e *Engine) record(r *probe.Record) {
 		e.events.Take(r)
 		return
 	}
-	e.unheard = 0
+	e.ignored = 0
 	t := e.Tasks[r.TID]
-	if t == nil { // it has ended
+	if t == nil { // the thread has ended
 		t = &threads.Task{TID: r.TID, Stat: -1, Place: -1, Slot: -1}
 		defer e.Kernel.Shut(t)
 	}
@@ -326,7 +327,7 @@ func (e *Engine) record(r *probe.Record) {
 	case probe.Armed:
 		if t.Slot >= 0 {
 			e.bound(t, own(r))
-			e.arm(t) // notes what came of it
+			e.arm(t) // records the thread's answer
 		}
 		return
 	case probe.Asked:
@@ -364,7 +365,7 @@ func (e *Engine) record(r *probe.Record) {
 	e.SendAt(s.Time, t.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 }
 
-// standsFor returns the processor time and the wall time that a sample stands for.
+// standsFor returns the processor time and the wall time that a sample represents.
 func (e *Engine) standsFor(t *threads.Task, r *probe.Record) (cpu uint64, wall int64) {
 	if r.Why == probe.Timer || r.Why == probe.ClockHit {
 		cpu = uint64(e.Period)
@@ -383,8 +384,8 @@ func (e *Engine) standsFor(t *threads.Task, r *probe.Record) (cpu uint64, wall i
 	return cpu, wall
 }
 
-// WalkLater walks a sample that has been held. The time of one that cannot be walked without
-// its thread's registers goes to the thread's next.
+// WalkLater walks a held sample. If the walk needs registers of the thread that are missing, the sample's
+// time goes to the thread's next sample.
 func (e *Engine) WalkLater(s *sampler.Sample) {
 	gap, needs, ok := e.Walk(&s.Capture)
 	if !ok || e.HoldWalked(s, gap) {
@@ -401,7 +402,7 @@ func (e *Engine) WalkLater(s *sampler.Sample) {
 	e.SendAt(s.Time, s.TID, gap, e.Stream.Frames, s.Cpu, s.Wall)
 }
 
-// captured is what the probe has copied of a thread, to be walked.
+// captured prepares the probe's copy of a thread for the walker.
 func (e *Engine) captured(t *threads.Task, r *probe.Record) walk.Capture {
 	c := walk.Capture{TID: r.TID, Regs: target.Registers(e.Target.Arch, r.Regs), Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Low: t.Low, High: t.High,
 		Cut: r.Flags&(probe.Cut) != 0, Extra: r.Extra}
@@ -430,7 +431,7 @@ func (e *Engine) captured(t *threads.Task, r *probe.Record) walk.Capture {
 	return c
 }
 
-// own is a place on the thread's own stack.
+// own returns an address on the thread's own stack.
 func own(r *probe.Record) uint64 {
 	if r.BelowAddr != 0 {
 		return r.BelowAddr
@@ -438,14 +439,14 @@ func own(r *probe.Record) uint64 {
 	return r.StackAddr
 }
 
-// sendOf appends a sample of a task.
+// sendOf appends a sample of task t.
 func (e *Engine) sendOf(t *threads.Task, gap merge.Gap, frames []wire.Frame, cpu uint64, wall int64) {
 	t.Samples++
 	e.Send(t.TID, gap, frames, cpu, wall)
 }
 
-// leave ends the stream and puts the target back as it was. The stream does not wait for
-// threads that hardly get a processor.
+// leave ends the stream and restores the target. The end of the stream does not wait for threads that hardly
+// get a processor.
 func (e *Engine) leave() string {
 	e.events.End()
 	e.file.Read(e.record)

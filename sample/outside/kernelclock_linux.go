@@ -13,15 +13,15 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// kernelClock samples the processor time that threads use in the kernel. A signal at such a moment
-// would interrupt a system call that waits, so the kernel copies registers and stack into a ring.
+// kernelClock samples the processor time that threads use in the kernel. A signal at such a moment would
+// interrupt a waiting system call, so the kernel copies registers and stack into a ring.
 type kernelClock struct {
-	rings     *cpuring.Sampler // nil: the kernel permits no samples of itself
-	sinceBoot int64            // from the time of its records to Unix time, nanoseconds
-	threads   int              // that may be sampled
+	rings     *cpuring.Sampler // nil: the kernel does not permit samples of itself
+	sinceBoot int64            // added to a record's time to get Unix time, nanoseconds
+	threads   int              // at most this many threads are sampled
 }
 
-// open opens the rings, if the kernel permits it.
+// open opens the rings if the kernel permits it.
 func (k *kernelClock) open(pid int, period int64) {
 	rings, err := cpuring.New(cpuring.Config{PID: pid, Period: uint64(period), Stack: cpuring.StackCopy, Kernel: true})
 	if err != nil {
@@ -38,7 +38,7 @@ func (k *kernelClock) Close() {
 	}
 }
 
-// add samples a thread. It reports whether the kernel does.
+// add starts to sample a thread. It returns false if the kernel refuses.
 func (k *kernelClock) add(tid uint32) bool {
 	if k.rings == nil || k.threads == 0 {
 		return false
@@ -71,9 +71,9 @@ func (e *Engine) readKernel() {
 	}
 }
 
-// inKernel walks a sample of a thread that was in the kernel, unless the probe's signal handler was.
-// The kernel copies one stack and at most 64 KB of it. If that does not suffice for all frames, the
-// time is accounted for as time in the kernel that no sample locates.
+// inKernel walks a sample of a thread in the kernel, unless the thread was in the probe's signal handler. The
+// kernel copies at most 64 KB of one stack. If that does not hold all frames, the time is reported as kernel
+// time without a stack.
 func (e *Engine) inKernel(r *perfevent.Record) {
 	t := e.Tasks[r.TID]
 	regs, ok := r.Registers(e.Target.Arch)

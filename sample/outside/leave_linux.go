@@ -8,9 +8,9 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// disarm ends the timers and puts the handlers back, by one signal: to a thread that
-// has had one, if there is any; to all others in turn while none answers. It reports
-// whether that has been done within a time. It may be called again.
+// disarm ends the timers and restores the signal handlers. One signal is enough: it goes to a thread that has
+// had one, if there is any, otherwise to all threads in turn until one answers. disarm returns false if that
+// did not happen within the given time; it may then be called again.
 func (e *Engine) disarm(within time.Duration) bool {
 	e.file.End()
 	limit := time.Now().Add(within)
@@ -26,7 +26,7 @@ func (e *Engine) disarm(within time.Duration) bool {
 	}
 }
 
-// askToLeave sends the signal to one thread after the other.
+// askToLeave sends the signal to one thread after another.
 func (e *Engine) askToLeave(limit time.Time) bool {
 	tids := make([]*threads.Task, 0, len(e.Tasks))
 	for _, t := range e.Tasks {
@@ -53,9 +53,8 @@ func (e *Engine) askToLeave(limit time.Time) bool {
 	return false
 }
 
-// soonLimit is how long the end of the stream waits for the threads' answers. lateLimit is
-// how long threads may take to answer that hardly get a processor, lateStep how long after
-// all have been asked.
+// soonLimit is how long the end of the stream waits for the threads' answers. lateLimit is the same for
+// threads that hardly get a processor. lateStep is the wait after all threads have been asked.
 const (
 	soonLimit = 250 * time.Millisecond
 	lateLimit = 8 * time.Second

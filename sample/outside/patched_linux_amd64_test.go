@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/testkit/threadprog"
 )
 
-// patchedMemory is the memory of a thread on whose stack the runtime has replaced a return
-// address. Whoever reads the Thread makes the thread go on, if onRead is set.
+// patchedMemory is the memory of a thread whose stack has a return address that the runtime replaced. If
+// onRead is set, a read of the runtime's Thread makes the thread run on.
 type patchedMemory struct {
 	stub, slot, ra uint64
 	thread         uint64
@@ -41,8 +41,8 @@ func (m *patchedMemory) ReadSome(b []byte, addr uint64) int {
 	return len(b)
 }
 
-// The Thread of a blocked thread is read while the thread stands where its stack was copied.
-// It is not read if no return address on the stack is the runtime's.
+// The engine reads a blocked thread's Thread while the thread is still where its stack was copied. It does
+// not read it if the stack has no return address of the runtime's.
 func TestThreadIsReadWithItsStack(t *testing.T) {
 	const stub, slot, ra, thread = 0x7000_1003, 0x5000_0f08, 0x7100_0010, 0x6000_0000
 	for _, c := range []struct {

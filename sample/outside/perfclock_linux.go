@@ -13,23 +13,23 @@ import (
 
 // perfClock samples threads by perf events.
 type perfClock struct {
-	events int  // open
-	most   int  // that may be open
-	full   bool // the kernel gave no more
+	events int  // open events
+	most   int  // limit of open events
+	full   bool // the kernel refused another event
 }
 
 const (
-	// eagerEvents is the number of threads that get an event before they have run: an event
-	// of a thread that sleeps costs a descriptor.
+	// eagerEvents is the number of threads that get an event before they have run. The event of a sleeping
+	// thread costs a descriptor.
 	eagerEvents = 512
-	// The period of a young thread is random between these, nanoseconds: a thread that lives
-	// shorter has no sample, and each overflow costs the thread a signal of 2 us.
+	// The period of a young thread is a random number of nanoseconds between these. A thread that lives
+	// shorter than its period gets no sample, and each overflow costs the thread a signal of 2 us.
 	leastYoung, mostYoung = 100000, 400000
 )
 
-// youngPeriod is the period of a young thread's event, and how many of probe.Thinning
-// overflows are samples; 0: all are. It differs between threads, so that samples do not fall
-// at the same places of threads that do the same.
+// youngPeriod returns the period of a young thread's event, and how many of probe.Thinning overflows become
+// samples (0: all of them). The period is random, so that threads with the same work are sampled at different
+// places.
 func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, keep uint32) {
 	const thinning = probe.Thinning
 	young = leastYoung + random(mostYoung-leastYoung)
@@ -40,8 +40,8 @@ func youngPeriod(period uint64, random func(n uint64) uint64) (young uint64, kee
 	return period * uint64(keep) / thinning, keep
 }
 
-// openEvent opens the event of a thread, which is still to be enabled. It has no overflows in the
-// kernel: a signal to a thread on its way to sleep would interrupt its system call.
+// openEvent opens the event of a thread, disabled. The event does not count in the kernel: a signal to a
+// thread that is about to sleep would interrupt its system call.
 func openEvent(tid uint32, period uint64) (*perfevent.Event, error) {
 	event, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: period, ExcludeKernel: true})
 	if err != nil {
@@ -54,8 +54,8 @@ func openEvent(tid uint32, period uint64) (*perfevent.Event, error) {
 	return event, nil
 }
 
-// armEvent opens a thread's event, once. False: the thread cannot have one, and is to be
-// sampled in another way.
+// armEvent opens a thread's event, once. It returns false if the thread cannot have one and needs another
+// clock.
 func (e *Engine) armEvent(t *threads.Task) bool {
 	if t.Event != nil {
 		return true
@@ -85,7 +85,7 @@ func (e *Engine) armEvent(t *threads.Task) bool {
 	return true
 }
 
-// withoutEvent notes why a thread got no event.
+// withoutEvent records why a thread got no event.
 func (e *Engine) withoutEvent(t *threads.Task, err error) {
 	switch {
 	case errors.Is(err, perfevent.ErrGone):
@@ -99,8 +99,8 @@ func (e *Engine) withoutEvent(t *threads.Task, err error) {
 	}
 }
 
-// overflowed takes note of a sample of a thread's event. A thread that is no longer young
-// gets the whole period: its signals are fewer then.
+// overflowed handles a sample of a thread's event. When the thread is no longer young, its event gets the
+// full period, so that it gets fewer signals.
 func (e *Engine) overflowed(t *threads.Task) {
 	t.Hits++
 	if !t.Young || t.Event == nil {
@@ -130,7 +130,8 @@ func (e *Engine) closeEvent(t *threads.Task) {
 	e.perf.events--
 }
 
-// PerfEvents reports why the kernel permits no perf events of our own processes, nil if it does.
+// PerfEvents returns why the kernel does not permit perf events of the user's own processes, or nil if it
+// does.
 func PerfEvents() error {
 	event, err := openEvent(uint32(unix.Gettid()), 1<<62)
 	if err != nil {

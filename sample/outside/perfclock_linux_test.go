@@ -9,8 +9,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// A young thread's samples are as many per processor time as any other's: the part of its
-// overflows that are kept is the part that its period is of the whole one.
+// A young thread gets as many samples per processor time as any other: the kept share of its overflows equals
+// its period divided by the full period.
 func TestYoungPeriod(t *testing.T) {
 	for _, c := range []struct {
 		hertz       uint64
@@ -37,7 +37,7 @@ func TestYoungPeriod(t *testing.T) {
 	}
 }
 
-// fakeEvent is an event of which only the count matters.
+// fakeEvent is an event that has only a count.
 type fakeEvent struct {
 	count  uint64
 	period uint64
@@ -49,8 +49,8 @@ func (f *fakeEvent) SetPeriod(n uint64) error { f.period = n; return nil }
 func (f *fakeEvent) Count() (uint64, error)   { return f.count, f.err }
 func (f *fakeEvent) Close() error             { return nil }
 
-// What an event is short of samples is the kernel's time, once it has its whole period and
-// enough of them are expected. The share is that of all the thread's time.
+// Missing samples of an event are kernel time, once the thread has its full period and enough samples are
+// expected. The share refers to all of the thread's time.
 func TestInKernel(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -72,8 +72,8 @@ func TestInKernel(t *testing.T) {
 	}
 }
 
-// A thread's processor time is its event's, to the thread's end, or its schedstat's, without
-// what it had used before the recording.
+// A thread's processor time is the count of its event up to the thread's end, or its schedstat minus the time
+// before the recording.
 func TestSpent(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -92,7 +92,7 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// A thread that has used many periods gets the whole one, and its hits are counted anew.
+// A thread that has used many periods gets the full period, and the count of its hits restarts.
 func TestNoLongerYoung(t *testing.T) {
 	event := &fakeEvent{}
 	k := &threads.Task{Event: event, Young: true, Slot: 0}

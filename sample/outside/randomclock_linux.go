@@ -13,44 +13,45 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// The random clock is for kernels that permit no perf events. At random moments the tool looks
-// which threads run, and sends each of them the signal for a sample. The moments are exponential,
-// so no work of the program can keep step with them. A sample stands for one period, and the
-// thread's samples are scaled to its exact clock later.
+// The random clock is for kernels that do not permit perf events. At random moments the tool checks which
+// threads run, and sends each of them the signal for a sample. The moments are exponentially distributed, so
+// no work of the program can stay in step with them. A sample represents one period; the samples of a thread
+// are scaled to its exact clock later.
 //
-// Known limits: a thread in state R may wait for a processor. Bursts shorter than half a
-// millisecond are sampled too late, some 50 us after the moment.
+// Known limits: a thread in state R may be waiting for a processor. Bursts shorter than half a millisecond
+// are sampled too late, about 50 us after the moment.
 
 // randomClock is the state of the tool's random clock.
 type randomClock struct {
-	order    []*threads.Task
-	open     int                     // draws without an answer
-	late     [bits.UintSize + 1]uint // moments by the binary logarithm of their lateness in nanoseconds
+	order []*threads.Task
+	open  int // unanswered requests
+	// number of moments by the binary logarithm of their lateness in nanoseconds
+	late     [bits.UintSize + 1]uint
 	moments  uint
 	kept     uint64
 	rejected uint64
 }
 
 const (
-	// mostDrawn is the number of threads that are looked at at one moment. Where there are more,
-	// a random subset is, and each stands for more.
+	// mostDrawn is the number of threads that are checked at one moment. If there are more, the tool checks a
+	// random subset, and each thread in it represents several.
 	mostDrawn = 128
-	// drawSlack is the time for which a thread may have waited for a processor between the moment
-	// and its sample, beyond the tool's own delay: it waited because the tool took its processor.
+	// drawSlack is how long a thread may have waited for a processor between the moment and its sample,
+	// beyond the tool's own delay. It waited because the tool took its processor.
 	drawSlack = 60000
 	// drawWait and drawWaits bound the wait for the answers of a moment.
 	drawWait  = 60 * time.Microsecond
 	drawWaits = 5
-	// lostAnswer is how long after the question the answer may still come, nanoseconds. The ring
-	// has no room for some, and a signal may be blocked, refused, or taken by the program.
+	// lostAnswer is how long a request may stay unanswered, nanoseconds. An answer is lost if the ring is
+	// full, or if the signal is blocked, refused, or taken by the program.
 	lostAnswer = 100000000
-	// waking is the processor time below which a thread in a system call has just woken up.
+	// waking is the processor time below which a thread in a system call has only just woken up.
 	waking = 10000
-	// clockNice is the priority of the tool's thread, where it is permitted: late moments are worse.
+	// clockNice is the priority of the tool's thread, where permitted: late moments make the samples worse.
 	clockNice = -10
 )
 
-// begin gives the clock's thread the processor soon after each moment.
+// begin raises the priority of the clock's thread, so that it runs soon after each moment.
 func (r *randomClock) begin() {
 	runtime.LockOSThread()
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0)
@@ -63,7 +64,7 @@ func (e *Engine) nextDraw() time.Duration {
 	return time.Duration(min(d, float64(threads.Longest)))
 }
 
-// drawAll asks the threads that run now for samples, some of them if there are many.
+// drawAll requests samples of the threads that run now, or of a subset if there are many.
 func (e *Engine) drawAll(late time.Duration) {
 	r := &e.random
 	r.late[bits.Len64(uint64(max(0, late)))]++
@@ -77,7 +78,7 @@ func (e *Engine) drawAll(late time.Duration) {
 	e.file.Read(e.record) // answers to earlier questions
 	all := len(r.order)
 	drawn := min(all, mostDrawn)
-	for i := range drawn { // a fresh order: the first are asked sooner
+	for i := range drawn { // in a new random order, because the first threads are asked sooner
 		j := i + rand.IntN(all-i)
 		r.order[i], r.order[j] = r.order[j], r.order[i]
 		e.drawOne(r.order[i], drawWeight(all, drawn, rand.IntN))
@@ -88,8 +89,8 @@ func (e *Engine) drawAll(late time.Duration) {
 	}
 }
 
-// drawWeight is the number of threads that a drawn one represents if drawn of all threads are
-// looked at: a whole number, right on average.
+// drawWeight returns how many threads each checked thread represents if drawn of all threads are checked: a
+// whole number that is right on average.
 func drawWeight(all, drawn int, random func(n int) int) uint64 {
 	weight := uint64(all / drawn)
 	if random(drawn) < all%drawn {
@@ -98,7 +99,7 @@ func drawWeight(all, drawn int, random func(n int) int) uint64 {
 	return weight
 }
 
-// Close forgets the question to a thread: it was answered, or the answer will not come.
+// Close forgets the open request to a thread: it was answered, or the answer will not come.
 func (r *randomClock) Close(t *threads.Task) {
 	if t.Drawn.Open {
 		t.Drawn.Open = false
@@ -106,7 +107,7 @@ func (r *randomClock) Close(t *threads.Task) {
 	}
 }
 
-// drawOne asks a thread for a sample if it runs.
+// drawOne requests a sample of a thread if it runs.
 func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	late := t.Drawn.Open && time.Now().UnixNano()-t.Drawn.Wake > lostAnswer
 	answered := e.file.Answered(t.Slot)
@@ -119,7 +120,7 @@ func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	}
 	e.random.Close(t)
 	if !answered {
-		e.ask(t, probe.OpSample) // takes another signal if the program takes this one
+		e.ask(t, probe.OpSample) // changes to another signal if the program takes this one
 	} else if e.file.Ask(t.Slot, probe.OpSample, e.signal()) == nil {
 		e.Stats.Asked++
 	} else {
@@ -129,8 +130,8 @@ func (e *Engine) drawOne(t *threads.Task, weight uint64) {
 	e.random.open++
 }
 
-// answered reports whether a sample that was asked for is one of processor time: the thread was
-// on a processor at the moment, or came to one as soon as the tool let it.
+// answered reports whether a requested sample is one of processor time: the thread was on a processor at the
+// moment, or got one as soon as the tool gave it up.
 func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 	e.random.Close(t)
 	d := &t.Drawn
@@ -138,7 +139,7 @@ func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 	slack := max(0, s.Time-d.Wake) + drawSlack
 	switch {
 	case !ok:
-		keep = true // it has ended, so it ran
+		keep = true // the thread has ended, so it ran
 	case after.Turns == d.Before.Turns:
 		keep = true
 	case after.Wait-min(d.Before.Wait, after.Wait) <= uint64(slack):
@@ -156,7 +157,7 @@ func (e *Engine) answered(t *threads.Task, s *sampler.Sample) (keep bool) {
 	return true
 }
 
-// lateness returns a bound of the lateness of 90 % of the moments, in nanoseconds.
+// lateness returns a bound for the lateness of 90% of the moments, in nanoseconds.
 func (r *randomClock) lateness() uint64 {
 	seen := uint(0)
 	for i, n := range r.late {

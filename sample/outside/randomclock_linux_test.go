@@ -13,7 +13,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// contents is a descriptor of a file that holds text.
+// contents returns a descriptor of a file with the given text.
 func contents(t *testing.T, text string) int {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
@@ -28,14 +28,13 @@ func contents(t *testing.T, text string) int {
 	return fd
 }
 
-// Of the threads that were runnable, those count that were on a processor, or would have been
-// without the tool.
+// Runnable threads count if they were on a processor, or would have been without the tool.
 func TestAnswered(t *testing.T) {
 	const call = 0x2000 // an address behind a system call
 	before := threads.Counters{Cpu: 1e6, Wait: 5e6, Turns: 7}
 	for _, c := range []struct {
 		name  string
-		after string // schedstat, "" = the thread has ended
+		after string // schedstat; "" = the thread has ended
 		late  time.Duration
 		ip    uint64
 		keep  bool
@@ -68,7 +67,7 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// Only the state of a thread counts, whatever its name is.
+// The state of a thread is found whatever its name contains.
 func TestRuns(t *testing.T) {
 	for text, runs := range map[string]bool{
 		"12 (worker) R 1 2 3": true,
@@ -92,7 +91,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// The lateness is a bound for nine moments of ten.
+// The lateness is a bound for nine of ten moments.
 func TestLateness(t *testing.T) {
 	var r randomClock
 	if r.lateness() != 0 {
@@ -108,7 +107,7 @@ func TestLateness(t *testing.T) {
 	}
 }
 
-// Moments are exponential: no work of the program keeps step with them.
+// Moments are exponentially distributed, so that no work of the program stays in step with them.
 func TestNextDraw(t *testing.T) {
 	e := &Engine{}
 	e.Period = 1e6
@@ -145,7 +144,7 @@ func TestDrawWeight(t *testing.T) {
 	}
 }
 
-// A question to a thread that has ended is open no longer.
+// A request to a thread that has ended is closed.
 func TestDrawClosed(t *testing.T) {
 	var r randomClock
 	k := &threads.Task{Drawn: threads.Draw{Open: true}}

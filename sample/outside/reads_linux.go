@@ -7,14 +7,14 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// renew has what is read from now on be what is there now.
+// renew makes later reads return current memory.
 func (e *Engine) renew() {
 	if e.asked != nil {
 		e.asked.Renew()
 	}
 }
 
-// writeReads sends what the probe has read.
+// writeReads sends the memory that the probe has read.
 func (e *Engine) writeReads() {
 	if e.asked == nil {
 		return
@@ -26,8 +26,7 @@ func (e *Engine) writeReads() {
 	}
 }
 
-// answers reports whether a thread runs because it serves our reads: its own waits are seen
-// now and then.
+// answers reports whether a thread runs only because it serves memory reads. Such a thread is visited rarely.
 func (e *Engine) answers(t *threads.Task) bool {
 	if e.asked == nil || !e.asked.Choice.First(t.TID) {
 		return false
@@ -38,8 +37,8 @@ func (e *Engine) answers(t *threads.Task) bool {
 
 const readerPoll = time.Second
 
-// unseen samples a thread whose place the kernel does not tell: one that runs
-// by its timer, any other by a signal, once each time that it has run.
+// unseen samples a thread whose position the kernel does not report. A running thread is sampled by its
+// timer, any other by a signal, once each time it has run.
 func (e *Engine) unseen(t *threads.Task) {
 	if b, err := e.Kernel.Read(t.TID, "stat"); err != nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// The engine sleeps longer while nobody runs, but not for longer than the ring has room.
-func TestPaceOfCalm(t *testing.T) {
+// The engine sleeps longer while no thread runs, but only as long as the ring has room.
+func TestPaceIdle(t *testing.T) {
 	now := time.Unix(1000, 0)
 	far := now.Add(time.Hour).UnixNano()
 	for _, c := range []struct {
@@ -43,7 +43,8 @@ func TestPaceOfCalm(t *testing.T) {
 	}
 }
 
-// Whether a process lives is asked four times a second while it is idle, each time else.
+// The check whether a process lives runs four times a second while the process is idle, and every time
+// otherwise.
 func TestLivesLong(t *testing.T) {
 	for _, c := range []struct {
 		idle     bool
@@ -66,8 +67,8 @@ func TestLivesLong(t *testing.T) {
 	}
 }
 
-// What is written waits longer while the process is idle.
-func TestWaitsWhileCalm(t *testing.T) {
+// Output is buffered longer while the process is idle.
+func TestWaitsWhileIdle(t *testing.T) {
 	e := &Engine{Base: sampler.Base{Stream: sampler.NewOutput(nil, io.Discard)}, flushed: time.Unix(1000, 0)}
 	for _, c := range []struct {
 		idle  bool
@@ -80,8 +81,8 @@ func TestWaitsWhileCalm(t *testing.T) {
 	}
 }
 
-// A thread that has ended has stood where it was seen for as long as nobody ran, whether a
-// visit finds that out or a listing.
+// A thread that ended was at its last known place for as long as the process was idle, whether a visit or a
+// listing finds the end.
 func TestEndedAfterRest(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
@@ -113,8 +114,8 @@ func TestEndedAfterRest(t *testing.T) {
 	}
 }
 
-// The next visit is a step or nearly two away, at an instant that others have too.
-func TestAfterVain(t *testing.T) {
+// The next visit is between one and two steps away, at an instant that other threads share.
+func TestVisitAfter(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
 		name         string
@@ -126,7 +127,7 @@ func TestAfterVain(t *testing.T) {
 		{"30 Hz", 33 * ms, 2, 33 * ms}, {"a sample in ten seconds", 10_000 * ms, 2, 10_000 * ms},
 	} {
 		for _, visited := range []int64{1_000_000*ms + 1, 1_000_000*ms + c.step - 1, 999_999_937} {
-			got := afterVain(visited, c.period, int(c.vain))
+			got := visitAfter(visited, c.period, int(c.vain))
 			if got%c.step != 0 || got-visited < c.step || got-visited >= 2*c.step {
 				t.Errorf("%s: %d ns after %d", c.name, got-visited, visited)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// takeStartup takes over what has sampled the process since its start, if anything has.
+// takeStartup takes over the rings that have sampled the process since its start, if there are any.
 func (e *Engine) takeStartup() bool {
 	s := e.Config.Start.Take(e.PID)
 	if s != nil && (e.Config.NoCPU || e.cpuClock != sampler.ClockPerf) {
@@ -20,8 +20,8 @@ func (e *Engine) takeStartup() bool {
 	return s != nil
 }
 
-// readStartup takes samples of the process's start. It ends them once all threads have a clock of
-// the engine's.
+// readStartup reads samples of the process's start. It closes the rings once every thread has a clock of the
+// engine's.
 func (e *Engine) readStartup() {
 	s := e.startup
 	if s == nil {
@@ -72,10 +72,10 @@ func (e *Engine) accountStarted(tid uint32) {
 	e.Stream.Out.Usage(&wire.Usage{TID: uint64(tid), CPUNanos: n.Counted, KernelNanos: min(n.InKernel, n.Counted)})
 }
 
-// started takes a sample of the process's start.
+// started handles a sample of the process's start.
 func (e *Engine) started(r *perfevent.Record) { e.copied(r, e.startup.SinceBoot, startup.Period) }
 
-// copied holds a sample of a thread that may be new until it can be walked, or walks it.
+// copied walks a sample of a thread that may be new, or holds it until it can be walked.
 func (e *Engine) copied(r *perfevent.Record, sinceBoot, period int64) {
 	regs, ok := r.Registers(e.Target.Arch)
 	if !ok || len(r.Stack) == 0 || e.inProbe(regs.IP()) {

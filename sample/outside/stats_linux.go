@@ -32,7 +32,7 @@ func (e *Engine) write() {
 		switch {
 		case t.Samples > 0:
 			n = append(n, t.Samples)
-		case !t.Ended && t.Born < young && !e.Config.NoWall: // without wall time sleepers have none
+		case !t.Ended && t.Born < young && !e.Config.NoWall: // sleepers have no samples then
 			unsampled++
 		}
 	}

@@ -14,15 +14,15 @@ import (
 type timerPlan struct {
 	period int64  // of the timers, nanoseconds of processor time
 	keep   uint32 // of probe.Thinning expiries are samples
-	each   int64  // nanoseconds of processor time that a sample stands for
+	each   int64  // nanoseconds of processor time that a sample represents
 }
 
-// shortTimer is the period of timers, nanoseconds: short enough that each tick that meets a
-// running thread finds its timer expired, on kernels of up to 1,000 ticks a second.
+// shortTimer is the period of timers, nanoseconds. It is so short that the timer of a running thread has
+// expired at every tick, on kernels with up to 1,000 ticks a second.
 const shortTimer = int64(1e6)
 
-// planTimers plans for one sample each period, on a kernel with so long ticks. A sample is
-// where a thread is at a tick: how much it has used since the last one does not count.
+// planTimers plans one sample per period, on a kernel with ticks of the given length. A sample shows where a
+// thread is at a tick; how much time it has used since the last tick does not matter.
 func planTimers(period, tick int64) timerPlan {
 	p := timerPlan{period: min(period, shortTimer)}
 	expiry := max(p.period, tick)
@@ -34,7 +34,7 @@ func planTimers(period, tick int64) timerPlan {
 	return p
 }
 
-// useTimers has timers sample at the rate that is asked for.
+// useTimers sets up timers for the requested rate.
 func (e *Engine) useTimers() {
 	if e.Config.Clock == sampler.ClockOverrun {
 		e.file.SetPeriod(uint64(e.Period))
@@ -51,7 +51,7 @@ func (e *Engine) useTimers() {
 	e.timerEach = p.each
 }
 
-// arm has a thread be sampled by the clock, once.
+// arm makes a thread sample itself by the clock, once.
 func (e *Engine) arm(t *threads.Task) {
 	if e.Config.NoCPU || e.cpuClock == sampler.ClockPerf && e.armEvent(t) {
 		return
@@ -69,8 +69,8 @@ func (e *Engine) arm(t *threads.Task) {
 	e.ask(t, probe.OpArm)
 }
 
-// lacksTimer reads what a thread with a slot has answered, and reports whether it has to be
-// asked for a timer.
+// lacksTimer reads the answer of a thread with a slot, and reports whether the thread has to be asked for a
+// timer.
 func (e *Engine) lacksTimer(t *threads.Task) bool {
 	armed, err, _ := e.file.Armed(t.Slot)
 	if armed && t.IgnoresSignals {
@@ -81,35 +81,35 @@ func (e *Engine) lacksTimer(t *threads.Task) bool {
 	if armed {
 		if !t.Armed {
 			e.Stats.Armed++
-			e.name(t) // by now it has its own
+			e.name(t) // by now it has set its own name
 		}
 		t.Armed, t.Unarmed = true, 0
 		return false
 	}
 	t.Armed = false
 	if err == 0 || !e.file.Answered(t.Slot) {
-		return true // asking notices a signal that another takes
+		return true // the next request detects that the program takes the signal
 	}
 	if !t.Refused {
 		t.Refused = true
 		e.Stats.Refused++
 	}
-	if !t.Asked { // a sample by our clock is better than none
+	if !t.Asked { // a sample at our moment is better than none
 		t.Asked = e.ask(t, probe.OpSample) == sent
 	}
 	return false
 }
 
-// What came of asking a thread.
+// asked is the outcome of a request to a thread.
 type asked uint8
 
 const (
 	sent   asked = iota
-	later        // it has not taken the last signal yet
-	cannot       // it blocks the signal, or there is no slot
+	later        // the thread has not taken the last signal yet
+	cannot       // the thread blocks the signal, or there is no slot
 )
 
-// ask sends the signal that makes a thread do something, if it can take it.
+// ask sends the signal that makes a thread carry out op, if the thread can take it.
 func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	if t.Thread == 0 && e.mayObjects() {
 		e.objects()
@@ -119,7 +119,8 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	}
 	sig := e.signal()
 	masks, ok := e.Kernel.Signals(t.TID)
-	if relay, left := e.file.Relay(masks.Blocked); ok && left { // by a fault that became an exception
+	// blocked by a fault that became an exception
+	if relay, left := e.file.Relay(masks.Blocked); ok && left {
 		t.Left, sig = true, relay
 	}
 	bit := uint64(1) << (sig - 1)
@@ -130,21 +131,22 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	case !ok, masks.Pending&bit != 0:
 		return later
 	case sig == e.legacy && !e.file.Answered(t.Slot):
-		// It was taken, and not by us: Go's runtime, say, that has been loaded since. Or
-		// the thread has lost its processor on the way to our handler; others answer then.
-		if e.unheard++; e.unheard == maxUnheard && e.file.UseRealTime() {
+		// Either another handler took the signal (for example Go's runtime, loaded later), or the thread lost
+		// its processor on the way to our handler. In the second case other threads answer.
+		if e.ignored++; e.ignored == maxIgnored && e.file.UseRealTime() {
 			e.legacy = 0
 			sig = e.real
-			e.replace()
+			e.replaceTimers()
 			e.Stream.Out.Note("SIGURG is taken by the program: a real-time signal is used instead")
 		}
 	}
-	if sig != e.legacy && !e.alive() { // it may be another program by now, whose end the signal would be
+	// the process may have called exec, and the signal would kill the new program
+	if sig != e.legacy && !e.alive() {
 		return cannot
 	}
 	switch err := e.file.Ask(t.Slot, op, sig); err {
 	case nil:
-	case unix.EAGAIN: // the target may have no more signals under way
+	case unix.EAGAIN: // the target may have reached its limit of pending signals
 		e.Stats.Unsent++
 		return later
 	default:
@@ -157,10 +159,10 @@ func (e *Engine) ask(t *threads.Task, op probe.Op) asked {
 	return sent
 }
 
-// signal is the one that is sent.
+// signal returns the number of the signal to send.
 func (e *Engine) signal() int { return cmp.Or(e.legacy, e.real) }
 
-// slotOf gives a thread its slot. False: there is none left.
+// slotOf gives a thread a slot. It returns false if none is left.
 func (e *Engine) slotOf(t *threads.Task) bool {
 	if t.Slot >= 0 {
 		return true
@@ -178,8 +180,8 @@ func (e *Engine) slotOf(t *threads.Task) bool {
 	return true
 }
 
-// replace has the threads whose timers use a signal that another takes make new ones.
-func (e *Engine) replace() {
+// replaceTimers makes the threads whose timers use a signal that the program takes create new timers.
+func (e *Engine) replaceTimers() {
 	e.cpuClock = e.cpuClock.WithoutSIGURG()
 	for _, t := range e.Tasks {
 		e.closeEvent(t)
@@ -189,7 +191,7 @@ func (e *Engine) replace() {
 	}
 }
 
-// silent notices an armed thread of which no sample comes.
+// silent notices an armed thread that produces no samples.
 func (e *Engine) silent(t *threads.Task, used uint64) {
 	most := uint64(maxQuiet)
 	if t.Left {

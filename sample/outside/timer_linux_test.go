@@ -6,9 +6,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/probe"
 )
 
-// Timers sample at the rate that is asked for or, if the kernel's tick is slower, at each
-// tick. A sample stands for the same time whenever it comes, and samples kept times what each
-// stands for are the time between expiries.
+// Timers sample at the requested rate or, if the kernel's tick is slower, at each tick. Every sample
+// represents the same time, and the share of kept samples times that time equals the time between expiries.
 func TestPlanTimers(t *testing.T) {
 	const ms = int64(1e6)
 	for _, c := range []struct {

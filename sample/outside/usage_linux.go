@@ -5,7 +5,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// cause returns the reason why a thread has CPU time without samples.
+// cause returns why a thread has CPU time without samples.
 func (e *Engine) cause(t *threads.Task, ended bool) uint8 {
 	switch {
 	case t.Hits > 0 && !e.Ready():
@@ -50,8 +50,8 @@ func (e *Engine) accountAll() {
 	e.accountProcess()
 }
 
-// accountProcess sends the process's processor time since sampling began: its clock's, which
-// is gone when the process has ended, or its threads'.
+// accountProcess sends the process's processor time since sampling began. The process's clock disappears with
+// the process; then it is the sum over the threads.
 func (e *Engine) accountProcess() {
 	if e.Config.NoCPU {
 		return

@@ -15,19 +15,21 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// How often threads are looked for and visited.
+// How often threads are listed and visited.
 const (
-	seekThreadEvery = 20 * time.Millisecond // between readings of the runtime's list for the Thread of one thread
-	seekPeriods     = 10                    // between any two readings of that list, at least
+	// minimum between two readings of the runtime's list for one thread's Thread
+	seekThreadEvery = 20 * time.Millisecond
+	seekPeriods     = 10 // minimum number of periods between any two readings of that list
 
-	armAfter   = 4        // periods of processor time that a thread may use before it is armed though it sleeps
-	maxUnheard = 8        // signals that were taken and not answered before another is used
-	youngest   = 1000000  // nanoseconds of processor time before a thread is worth a timer
-	maxQuiet   = 16       // periods of an armed thread without a sample
-	fewQuiet   = 2        // the same, where faults have left its signals blocked before
-	vainMost   = 2        // doublings of the time between visits to an armed thread that show no stack
-	askEvery   = 50000000 // between signals to an armed thread for the registers of a stack
-	patience   = 8        // visits to a thread that cannot be asked before its stack is shown as far as it goes
+	armAfter   = 4       // periods of processor time after which a thread is armed even if it sleeps
+	maxIgnored = 8       // signals taken but not answered before the engine changes to another signal
+	youngest   = 1000000 // nanoseconds of processor time before a thread gets a timer
+	maxQuiet   = 16      // periods of an armed thread without a sample
+	fewQuiet   = 2       // the same after faults have left the thread's signals blocked
+	// most doublings of the time between visits to an armed thread that show no stack
+	maxDoublings = 2
+	askEvery     = 50000000 // nanoseconds between signals to an armed thread for the registers of a stack
+	patience     = 8        // visits to a thread that cannot be asked before its incomplete stack is sent
 )
 
 func (e *Engine) name(t *threads.Task) {
@@ -37,9 +39,9 @@ func (e *Engine) name(t *threads.Task) {
 	}
 }
 
-// gone forgets a thread that has ended.
+// gone removes a thread that has ended.
 func (e *Engine) gone(t *threads.Task) {
-	e.stoodFor(t, t.StoodTill())
+	e.sampleResting(t, t.StoodTill())
 	e.account(t, true)
 	e.closeEvent(t)
 	e.random.Close(t)
@@ -48,8 +50,8 @@ func (e *Engine) gone(t *threads.Task) {
 	e.file.Free(t.TID)
 }
 
-// findObject looks for the runtime's Thread of a thread with managed frames that had none when
-// the list was read.
+// findObject looks for the runtime's Thread of a thread with managed frames that was not in the list when it
+// was read.
 func (e *Engine) findObject(t *threads.Task) {
 	if t.Thread == 0 && e.Walker.ManagedFrames && e.mayObjects() {
 		e.objects()
@@ -58,10 +60,10 @@ func (e *Engine) findObject(t *threads.Task) {
 
 // mayObjects reports whether the runtime's list of threads may be read again for one thread.
 func (e *Engine) mayObjects() bool {
-	return time.Since(e.sought) > max(seekThreadEvery, e.seekRest)
+	return time.Since(e.sought) > max(seekThreadEvery, e.seekPause)
 }
 
-// objects finds the runtime's Thread of each thread that is asked.
+// objects finds the runtime's Thread of each thread that has a slot.
 func (e *Engine) objects() {
 	if e.Target.Tables == nil {
 		return
@@ -69,7 +71,7 @@ func (e *Engine) objects() {
 	began := time.Now()
 	e.Target.Threads.Read()
 	e.sought = time.Now()
-	e.seekRest = max(time.Duration(max(target.MapsPause, e.Period/1e5))*e.sought.Sub(began), seekPeriods*time.Duration(e.Period))
+	e.seekPause = max(time.Duration(max(target.MapsPause, e.Period/1e5))*e.sought.Sub(began), seekPeriods*time.Duration(e.Period))
 	for tid, t := range e.Tasks {
 		if o := e.Target.Threads.Objects[tid]; o != t.Thread {
 			t.Thread = o
@@ -80,8 +82,8 @@ func (e *Engine) objects() {
 	}
 }
 
-// visit looks at a thread: one that rests is sampled by what is known of it, one
-// that is blocked from outside, one that runs samples itself.
+// visit reads a thread's counters. A resting thread is sampled by its known stack, a blocked one from
+// outside, and a running one samples itself.
 func (e *Engine) visit(t *threads.Task) {
 	now := time.Now().UnixNano()
 	if e.Config.NoCPU && e.Config.NoWall {
@@ -89,13 +91,13 @@ func (e *Engine) visit(t *threads.Task) {
 		return
 	}
 	s, ok := e.Look(t, now, e.between(t))
-	e.stoodFor(t, s.Stood)
+	e.sampleResting(t, s.Stood)
 	if !ok {
 		return
 	}
 	if s.Rested {
 		e.Stats.Rests++
-		e.stoodFor(t, s.Passed)
+		e.sampleResting(t, s.Passed)
 		return
 	}
 	if t.Armed {
@@ -135,8 +137,8 @@ func (e *Engine) visit(t *threads.Task) {
 	}
 }
 
-// between is the time between two visits to a thread that runs now and then, nanoseconds.
-// Visits to one with an event sample only what it waits for.
+// between returns the time between two visits to a thread that runs now and then, nanoseconds. Visits to a
+// thread with an event sample only its waits.
 func (e *Engine) between(t *threads.Task) int64 {
 	if t.Event == nil {
 		return e.Period
@@ -144,25 +146,25 @@ func (e *Engine) between(t *threads.Task) int64 {
 	return max(e.Period, int64(e.Config.WallEvery))
 }
 
-// stoodFor samples a thread by the stack that is known of it.
-func (e *Engine) stoodFor(t *threads.Task, wall int64) {
+// sampleResting sends a sample with the thread's known stack.
+func (e *Engine) sampleResting(t *threads.Task, wall int64) {
 	if wall > 0 && !e.Config.NoWall {
 		e.sendOf(t, merge.Gap(t.Stack.Gap), t.Stack.Frames, 0, wall)
 	}
 }
 
-// backOff puts off the next visit to a thread that samples itself, since this one has shown
-// no stack: one that runs, or waits for too short a time to be looked at, hardly stands
-// still the moment after. Its wall time is not lost: the next visit has the more.
+// backOff delays the next visit to a self-sampling thread after a visit that showed no stack. Such a thread
+// runs, or waits too briefly to be read, and will hardly be still a moment later. No wall time is lost: the
+// next visit covers it.
 func (e *Engine) backOff(t *threads.Task) {
-	if t.Vain = min(t.Vain+1, vainMost); t.Armed {
-		t.Due = afterVain(t.Visited, e.between(t), t.Vain)
+	if t.Vain = min(t.Vain+1, maxDoublings); t.Armed {
+		t.Due = visitAfter(t.Visited, e.between(t), t.Vain)
 	}
 }
 
-// afterVain is when a thread is visited next after so many visits in vain: together with
-// others, and within longest unless samples are rarer than that.
-func afterVain(visited, period int64, vain int) int64 {
+// visitAfter returns when to visit a thread after a number of failed visits. The time is shared with other
+// threads, and is at most threads.Longest away unless the period is longer.
+func visitAfter(visited, period int64, vain int) int64 {
 	step := max(period, int64(time.Millisecond))
 	for step < int64(threads.Longest)/2+1 && vain > 0 {
 		step *= 2
@@ -171,7 +173,8 @@ func afterVain(visited, period int64, vain int) int64 {
 	return (visited + 2*step - 1) / step * step
 }
 
-// whereIs is where a thread stands. The kernel tells it of an emulator, not of what that runs.
+// whereIs returns the position of a thread. For an emulated program it is hidden: the kernel reports the
+// emulator's position.
 func (e *Engine) whereIs(t *threads.Task) (w threads.Where, sp, ip uint64) {
 	if e.Target.Guest != nil {
 		return threads.Hidden, 0, 0
@@ -179,19 +182,19 @@ func (e *Engine) whereIs(t *threads.Task) (w threads.Where, sp, ip uint64) {
 	return e.Kernel.WhereIs(t)
 }
 
-// last accounts for the time since the last visits: what rested then is taken to
-// have rested until the end.
+// last accounts for the time since the last visits: a thread that rested then is assumed to have rested until
+// the end.
 func (e *Engine) last() {
 	now := time.Now().UnixNano()
 	for _, t := range e.Tasks {
 		if t.Rest {
-			e.stoodFor(t, now-t.Visited)
+			e.sampleResting(t, now-t.Visited)
 			t.Visited = now
 		}
 	}
 }
 
-// blocked samples a thread that stands still.
+// blocked samples a blocked thread.
 func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters) {
 	if t.Asked {
 		if t.Slot >= 0 && e.file.Answered(t.Slot) {
@@ -200,7 +203,7 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 			return
 		}
 	}
-	soon := t.Armed && t.Visited < t.AskAgain // it has been asked a moment ago, and goes on and on
+	soon := t.Armed && t.Visited < t.AskAgain // asked a moment ago and still running on
 	if soon && ip == t.AsksAt {
 		e.backOff(t)
 		return
@@ -234,7 +237,8 @@ func (e *Engine) blocked(t *threads.Task, sp, ip uint64, before threads.Counters
 	}
 	t.Unanswered, t.Vain = 0, 0
 	if t.Rested(gap, e.Stream.Frames); gap == merge.GapUnproven {
-		t.Rest = e.Target.Tables != nil && !e.Target.Tables.Undecided() // else the next visit may see more
+		// otherwise the next visit may see more
+		t.Rest = e.Target.Tables != nil && !e.Target.Tables.Undecided()
 	}
 	e.Stats.Outside++
 	e.sendOf(t, gap, e.Stream.Frames, 0, t.Stood())
@@ -271,9 +275,8 @@ func (e *Engine) copyBlocked(t *threads.Task, sp, ip uint64, before threads.Coun
 	return c, true
 }
 
-// readThread copies the runtime's Thread if the runtime has replaced a return address on the
-// stack of c. The thread must still stand where the stack was copied: once it goes on, its
-// Thread says where the next return address is.
+// readThread copies the runtime's Thread if the runtime has replaced a return address on the stack of c. The
+// thread must not have moved since the copy: once it runs on, its Thread holds the next return address.
 func (e *Engine) readThread(t *threads.Task, c *walk.Capture) {
 	if !e.Walker.Patched(&c.Stack) {
 		return
@@ -286,16 +289,16 @@ func (e *Engine) readThread(t *threads.Task, c *walk.Capture) {
 	}
 }
 
-// stayed reports whether a thread has not run since its counters were before and is
-// still blocked at sp and ip.
+// stayed reports whether a thread is still blocked at sp and ip and has not run since its counters were
+// before.
 func (e *Engine) stayed(t *threads.Task, sp, ip uint64, before threads.Counters) bool {
 	after, ok := e.Kernel.Counters(t)
 	w, sp2, ip2 := e.whereIs(t)
 	return ok && after == before && w == threads.Blocked && sp2 == sp && ip2 == ip
 }
 
-// inProbe reports whether a thread stands in the probe's own code: it waits there
-// for the kernel only, and not for long.
+// inProbe reports whether a thread is in the probe's own code, where it waits for the kernel only, and
+// briefly.
 func (e *Engine) inProbe(ip uint64) bool {
 	m := e.Target.Code(ip)
 	return m != nil && strings.TrimSuffix(m.Path, " (deleted)") == e.probe
@@ -319,7 +322,7 @@ func (e *Engine) readStack(t *threads.Task, sp, ip uint64) (walk.Capture, bool) 
 	size := min(c.High-from, uint64(len(e.bytes)))
 	c.Cut = size < c.High-from
 	n := 0
-	for n < int(size) { // a stack is rarely large, a mapping is
+	for n < int(size) { // a stack is rarely large, its mapping is
 		step := min(max(n, walk.FirstStack), int(size)-n)
 		got := e.Target.Mem.ReadSome(e.bytes[n:n+step], from+uint64(n))
 		if n += got; got < step {
@@ -330,9 +333,8 @@ func (e *Engine) readStack(t *threads.Task, sp, ip uint64) (walk.Capture, bool) 
 	return c, n > 0
 }
 
-// bound learns the bounds of a thread's own stack: the mapping that holds its
-// stack pointer, up to where the C library keeps the thread itself. Only memory of
-// which that is true stays mapped while the thread lives.
+// bound finds the bounds of a thread's own stack: the mapping of its stack pointer, up to where the C library
+// keeps the thread's data. Only such memory is sure to stay mapped while the thread lives.
 func (e *Engine) bound(t *threads.Task, sp uint64) {
 	_, _, base := e.file.Armed(t.Slot)
 	m := e.Target.Mapping(sp)
@@ -371,7 +373,7 @@ func (e *Engine) LookAt(tid uint32) (merge.Gap, bool) {
 	return gap, ok
 }
 
-// Resting is the last sample of a thread that has rested since.
+// Resting returns the last sample of a thread that has rested since.
 func (e *Engine) Resting(tid uint32) (stream.Held, bool) {
 	if t := e.Tasks[tid]; t != nil && t.Rest {
 		return t.Stack, true

@@ -7,8 +7,8 @@ import (
 	"github.com/seedwalk/seedwalk/sample/threads"
 )
 
-// manyTasks is a list of so many threads that are due all the time. Each visit costs as many
-// calls as one to a blocked thread does.
+// manyTasks is a table of n threads that are always due. Each visit makes as many system calls as a visit to
+// a blocked thread.
 func manyTasks(n int) (r *threads.Table, visit func(*threads.Task), visits map[uint32]int) {
 	r, visits = &threads.Table{Kernel: threads.Files{Dir: -1}, Tasks: map[uint32]*threads.Task{}}, map[uint32]int{}
 	r.Gone, r.Name, r.Came = func(*threads.Task) {}, func(*threads.Task) {}, func(*threads.Task) {}
@@ -21,8 +21,8 @@ func manyTasks(n int) (r *threads.Table, visit func(*threads.Task), visits map[u
 	}, visits
 }
 
-// A pass over many threads takes several rounds, each of which makes a bounded number of calls.
-// No thread is visited twice before all have been.
+// A pass over many threads takes several rounds, each with a bounded number of system calls. Every thread is
+// visited once before any is visited again.
 func TestVisitsAreBounded(t *testing.T) {
 	const many = 5000
 	r, visit, visits := manyTasks(many)
@@ -48,7 +48,7 @@ func TestVisitsAreBounded(t *testing.T) {
 	}
 }
 
-// Threads that start or end during a pass do not keep other many from being visited.
+// Every thread is visited even if others start or end during a pass.
 func TestVisitsWhileThreadsChange(t *testing.T) {
 	const many = 2000
 	r, visit, visits := manyTasks(many)
@@ -77,12 +77,12 @@ func TestVisitsWhileThreadsChange(t *testing.T) {
 	}
 }
 
-// The pass goes on with the thread that was next, whichever end.
+// The pass continues with the thread that was next, whichever thread ends.
 func TestDropKeepsPlace(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		ended []uint32
-		want  uint32 // that is next
+		want  uint32 // the next thread
 	}{
 		{"nobody", nil, 4}, {"before", []uint32{1, 3}, 4}, {"behind", []uint32{5, 6}, 4}, {"the next one", []uint32{4}, 5},
 		{"the last visited", []uint32{3}, 4}, {"all visited", []uint32{1, 2, 3}, 4}, {"the rest", []uint32{4, 5, 6}, 0},
@@ -105,9 +105,8 @@ func TestDropKeepsPlace(t *testing.T) {
 	}
 }
 
-// A process that begins to run while a pass is under way has those visited again that the pass
-// has left out because nobody ran.
-func TestPassAfterCalm(t *testing.T) {
+// If a process starts to run during a pass, the threads that the pass has skipped as idle are visited too.
+func TestPassAfterIdle(t *testing.T) {
 	r, visit, visits := manyTasks(1000)
 	r.Clock.Lull, r.Clock.Idle = &threads.IdleSpan{}, true
 	for i, k := range r.Order {
@@ -119,7 +118,7 @@ func TestPassAfterCalm(t *testing.T) {
 	if !r.Unfinished() || len(visits) == 0 {
 		t.Fatalf("unfinished %v, %d visits", r.Unfinished(), len(visits))
 	}
-	r.Clock.Idle, r.Redo, r.Due = false, true, 0 // as watch does
+	r.Clock.Idle, r.Redo, r.Due = false, true, 0 // as Watch does
 	for range 10 {
 		r.Visits(1, visit)
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 )
 
-// LockKind is what a thread waits for.
+// LockKind is the kind of lock that a thread waits for.
 type LockKind uint8
 
 const (
 	NoLock       LockKind = iota
 	Mutex                 // a pthread mutex
-	PIFutex               // a futex whose owner the kernel keeps in its word
+	PIFutex               // a futex whose word holds its owner, maintained by the kernel
 	Monitor               // a managed object that is locked
 	SlimLock              // a System.Threading.Lock
 	ReaderWriter          // a ReaderWriterLockSlim
@@ -26,15 +26,14 @@ func (k LockKind) String() string {
 	return [...]string{"", "pthread mutex", "priority-inheriting futex", "monitor", "System.Threading.Lock", "reader-writer lock"}[k]
 }
 
-// Lock is what a thread waits for. Owner is 0 where nothing proves it.
+// Lock is the lock that a thread waits for. Owner is 0 if no owner is proven.
 type Lock struct {
 	Kind  LockKind
 	At    uint64
 	Owner uint32
 }
 
-// lockWord is what stood at the address that a thread's futex call names, while the
-// thread stood.
+// lockWord is the futex word of a thread's call, read while the thread was stopped.
 type lockWord struct {
 	op, expected uint32
 	Addr         uint64
@@ -42,7 +41,7 @@ type lockWord struct {
 	ok           bool
 }
 
-// The futex call (futex(2), uapi linux/futex.h) and what is in its word.
+// The futex call (futex(2), uapi linux/futex.h) and the fields of its word.
 const (
 	futexAMD64    = 202
 	futexARM64    = 98
@@ -50,12 +49,11 @@ const (
 	futexLockPI   = 6
 	futexWaitBits = 9
 	futexLockPI2  = 13
-	futexOp       = 0x7f // without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME, which is 0x100
+	futexOp       = 0x7f // removes FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME (0x100)
 	futexOwner    = 0x3fffffff
 )
 
-// ReadLock reads the word that a thread waits at, while it stands: who holds the lock
-// at that instant does so while this one waits for it.
+// ReadLock reads the word that a stopped thread waits at. The owner in it holds the lock at that instant.
 func (s *Process) ReadLock(th *Thread, st live.Stood) {
 	args, ok := s.futexCall(&th.Regs, st.Call)
 	if !ok {
@@ -71,9 +69,9 @@ func (s *Process) ReadLock(th *Thread, st live.Stood) {
 	}
 }
 
-// futexCall are the arguments of the futex call that a thread waits in. On ARM64 the kernel
-// does not tell that it does: a thread that stands has been led back to the instruction
-// that makes the call anew, with its arguments (arch/arm64/kernel/signal.c, do_signal).
+// futexCall returns the arguments of the futex call that a thread waits in. On ARM64 the kernel does not
+// report the call: a stopped thread points at the instruction that repeats the call, with its arguments
+// (arch/arm64/kernel/signal.c, do_signal).
 func (s *Process) futexCall(r *context.Registers, call int64) (args [3]uint64, ok bool) {
 	if r.Arch == context.ArchAMD64 {
 		g := &r.AMD64.GPR
@@ -86,22 +84,21 @@ func (s *Process) futexCall(r *context.Registers, call int64) (args [3]uint64, o
 	return [3]uint64(x[:3]), ok
 }
 
-// Places in glibc's pthread_mutex_t on 64-bit systems (sysdeps/nptl/bits/struct_mutex.h),
-// in words: __lock, __count, __owner, __nusers, __kind.
+// Offsets in glibc's pthread_mutex_t on 64-bit systems (sysdeps/nptl/bits/struct_mutex.h), in words: __lock,
+// __count, __owner, __nusers, __kind.
 const (
 	mutexOwner = 2
 	mutexUsers = 3
 	mutexKind  = 4
 
-	contended = 2                           // of __lock: held, and somebody waits
-	kinds     = 0x1f | 0x100 | 0x200 | 0x80 // every bit that a kind of mutex may have
+	contended = 2                           // value of __lock: held, with waiters
+	kinds     = 0x1f | 0x100 | 0x200 | 0x80 // all bits of the kinds of mutexes
 )
 
-// native is the lock that the word is of, if it proves to be one: of a priority-
-// inheriting one the kernel's own rules say who holds it. A pthread mutex is one that
-// is waited for by the number which only its slow path waits for, and that names a
-// thread of this process as its owner, which is not the waiting one, and a sane number
-// of users. leaf is the function that made the call, in which image.
+// native returns the lock that contains the word, if that can be proven. The kernel maintains the owner of a
+// priority-inheriting futex. A word is a pthread mutex if the wait expects the value that only the slow path
+// of a mutex uses, the owner is another thread of this process, and the number of users is plausible. leaf is
+// the function that made the call, image the file that contains it.
 func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image string) (l Lock) {
 	if !w.ok {
 		return l
@@ -119,7 +116,7 @@ func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image stri
 		return Lock{}
 	}
 	owner, ok := numbers.Outer(w.words[mutexOwner])
-	if w.expected != contended || w.words[0] != contended || !ok || owner == tid || !ofLibc(image) || leaf == "syscall" ||
+	if w.expected != contended || w.words[0] != contended || !ok || owner == tid || !isGlibc(image) || leaf == "syscall" ||
 		w.words[mutexUsers] == 0 || w.words[mutexUsers] > target.MaxThreads || w.words[mutexKind]&^kinds != 0 {
 		return Lock{}
 	}
@@ -127,9 +124,8 @@ func (w *lockWord) native(tid uint32, numbers target.Numbering, leaf, image stri
 	return l
 }
 
-// ofLibc reports whether an image is one of glibc's: other libraries have futexes of
-// their own, with other words behind them.
-func ofLibc(path string) bool {
+// isGlibc reports whether an image belongs to glibc. Other libraries have other words behind a futex.
+func isGlibc(path string) bool {
 	name := strings.TrimSuffix(filepath.Base(path), " (deleted)")
 	return strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-2.") || strings.HasPrefix(name, "libpthread")
 }

@@ -19,8 +19,8 @@ func (w words) ReadSome(p []byte, addr uint64) int {
 	return copy(p, w[:])
 }
 
-// A thread waits in the futex call: by the call's number, or on ARM64, where the kernel
-// does not tell it, by the instruction that it stands at.
+// A waiting futex call is recognized by the number of the call or, on ARM64, where the kernel does not report
+// it, by the instruction.
 func TestFutexCall(t *testing.T) {
 	svc, nop := words{1, 0, 0, 0xd4}, words{0x1f, 0x20, 3, 0xd5}
 	arm := func(pc, x8 uint64) context.Registers {
@@ -53,7 +53,7 @@ func TestFutexCall(t *testing.T) {
 	}
 }
 
-// A word that a thread waits at is a pthread mutex only if all of it says so.
+// A futex word counts as a pthread mutex only if all of its fields agree.
 func TestMutexOf(t *testing.T) {
 	threads := target.Numbers{7: true, 8: true}
 	good := lockWord{op: futexWait, expected: contended, Addr: 0x1000, words: [6]uint32{2, 0, 8, 1, 0, 0}, ok: true}
@@ -87,7 +87,7 @@ func TestMutexOf(t *testing.T) {
 	}
 }
 
-// Which of a waiter's words are monitors.
+// The words of a waiter that are addresses of monitors.
 func TestWaiterNames(t *testing.T) {
 	all := map[uint64]monitor{0x1000: {}, 0x2000: {}}
 	le := func(words ...uint64) (b []byte) {

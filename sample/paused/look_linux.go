@@ -17,19 +17,18 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// Snapshot is what was seen of a process's threads.
+// Snapshot holds the threads of a process as they were read.
 type Snapshot struct {
 	Process *Process
 	Stacks  []Stack     // by thread
-	Stops   []live.Stop // of every thread that was asked for
+	Stops   []live.Stop // one for each requested thread
 	Names   map[uint32]string
 
 	threads []Thread // not walked yet
 }
 
-// LookAt stops every thread of a process in turn, for as long as it takes to copy
-// its registers and its stack. tids, if there are any, are the ones that are
-// wanted.
+// LookAt stops every thread of a process in turn, for as long as it takes to copy its registers and its
+// stack. tids selects threads; empty means all.
 func LookAt(pid int, tids []int) (*Snapshot, error) { return lookAt(pid, tids, false) }
 
 // LookAtTasks is LookAt for PausedProcess.Tasks.
@@ -95,8 +94,7 @@ func (l *Snapshot) walk() {
 	l.threads = nil
 }
 
-// after names the threads, and takes from the kernel what it tells of one that
-// could not be stopped.
+// after names the threads, and reads from the kernel the stacks of threads that could not be stopped.
 func (l *Snapshot) after(pid int) error {
 	var last error
 	kernel := threads.OpenFiles(pid)
@@ -120,8 +118,7 @@ func (l *Snapshot) after(pid int) error {
 	return nil
 }
 
-// asleep adds a thread of which the kernel says where it stands: its stack does
-// not change while it does.
+// asleep adds a thread whose position the kernel reports: its stack does not change while it sleeps.
 func (l *Snapshot) asleep(kernel *threads.Files, tid uint32) {
 	w, sp, ip := kernel.Where(tid)
 	if w != threads.Blocked {
@@ -133,8 +130,7 @@ func (l *Snapshot) asleep(kernel *threads.Files, tid uint32) {
 	l.threads = append(l.threads, th)
 }
 
-// Lookable says why a process cannot be looked at, nil if nothing is seen to be in
-// the way.
+// Lookable returns why a process cannot be read, or nil if no obstacle is found.
 func Lookable(pid int) error {
 	if err := lookable(pid); err != nil {
 		return err
@@ -156,8 +152,7 @@ func Lookable(pid int) error {
 	return nil
 }
 
-// lookable says why a process cannot be looked at, as far as that is seen before
-// anything is tried.
+// lookable is Lookable without stopping a thread.
 func lookable(pid int) error {
 	switch status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); {
 	case err != nil:
@@ -170,20 +165,20 @@ func lookable(pid int) error {
 	return Foreign(pid)
 }
 
-// machines are those whose registers are known.
+// machines are the machines whose registers are known.
 var machines = map[elf.Machine]context.Arch{elf.EM_X86_64: context.ArchAMD64, elf.EM_AARCH64: context.ArchARM64}
 
-// Foreign says that a process is of a machine whose registers are not known here, nil
-// if that is not seen.
+// Foreign returns an error if a process runs on a machine whose registers are not known, nil if the machine
+// is unknown.
 func Foreign(pid int) error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
-		return nil // what is in the way shows later
+		return nil // other checks report why
 	}
 	defer f.Close()
 	e, err := elf.NewFile(f)
 	if err != nil || live.Emulated(pid) {
-		return nil // of what machine the emulator's program is, is not seen
+		return nil // the machine of an emulated program is not known
 	}
 	if e.Class != elf.ELFCLASS64 || machines[e.Machine] != context.Host() {
 		return fmt.Errorf("process %d is of another architecture (%v, %v): seedwalk of that machine is needed", pid, e.Machine, e.Class)
@@ -191,13 +186,14 @@ func Foreign(pid int) error {
 	return nil
 }
 
-// soleThread: where the first thread has ended, others may go on.
+// soleThread reports whether the process has one thread. A process whose first thread has ended may have
+// others.
 func soleThread(pid int) bool {
 	all, err := live.Threads(pid)
 	return err != nil || len(all) == 1
 }
 
-// Denied says why a process may not be read.
+// Denied returns why a process may not be read.
 func Denied(pid int) error {
 	var st unix.Stat_t
 	if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) != nil {

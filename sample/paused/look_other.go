@@ -9,7 +9,7 @@ import (
 	"github.com/seedwalk/seedwalk/process/live"
 )
 
-// Snapshot is what was seen of a process's threads.
+// Snapshot holds the threads of a process as they were read.
 type Snapshot struct {
 	Process *Process
 	Stacks  []Stack
@@ -17,13 +17,13 @@ type Snapshot struct {
 	Names   map[uint32]string
 }
 
-// instead is what else shows them.
+// instead names another way to see the stacks.
 var instead = map[string]string{"windows": ", and on Windows seedwalk record --pid PID --duration 2s shows what each thread of a .NET 10 process does"}[runtime.GOOS]
 
-// LookAt refuses: threads are stopped on Linux only.
+// LookAt returns an error: threads are stopped on Linux only.
 func LookAt(int, []int) (*Snapshot, error) {
 	return nil, errors.New("threads of a running process are looked at on Linux; a core of one (--core) anywhere" + instead)
 }
 
-// LookAtTasks refuses as LookAt does.
+// LookAtTasks returns the error of LookAt.
 func LookAtTasks(pid int, tids []int) (*Snapshot, error) { return LookAt(pid, tids) }

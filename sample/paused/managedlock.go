@@ -10,12 +10,12 @@ import (
 )
 
 type managedLock struct {
-	kind   LockKind
-	typ    string
-	calls  string   // functions that wait begin so
-	owners []string // fields with the thread that holds the lock
-	nobody uint32   // in them
-	kernel bool     // the fields have the kernel's number of the thread, else the runtime's
+	kind    LockKind
+	typ     string
+	calls   string   // prefix of the names of functions that wait
+	owners  []string // fields that hold the owner
+	unowned uint32   // their value without an owner
+	kernel  bool     // the fields hold the kernel's thread number, otherwise the runtime's
 }
 
 // managedLocks are the locks that are managed objects.
@@ -33,7 +33,7 @@ type managedWaiter struct {
 	lock *managedLock
 }
 
-// waitsManaged notes a thread that waits for one of managedLocks.
+// waitsManaged records a thread that waits for one of managedLocks.
 func (s *Process) waitsManaged(th *Thread, st *Stack) {
 	lock := slices.IndexFunc(managedLocks, func(l managedLock) bool { return waitsIn(st.Frames, l.calls) })
 	if lock < 0 {
@@ -51,16 +51,16 @@ func (s *Process) waitsManaged(th *Thread, st *Stack) {
 	s.managed = append(s.managed, managedWaiter{waiter{tid: th.TID, at: th.Regs.SP(), data: data, regs: th.Regs}, &managedLocks[lock]})
 }
 
-// waitsIn reports whether a stack is of a thread that waits in a function whose name begins so.
+// waitsIn reports whether the thread waits in a function whose name begins with calls.
 func waitsIn(frames []StackFrame, calls string) bool {
-	const near = 12 // frames: the wait itself, native and managed
+	const near = 12 // frames: those of the wait itself, native and managed
 	return slices.ContainsFunc(frames[min(1, len(frames)):min(near, len(frames))], func(f StackFrame) bool {
 		return f.Kind == unwind.KindManaged && strings.HasPrefix(f.Name, calls)
 	})
 }
 
-// managedOwners finds the locks of s.managed and their owners. Where the heap cannot be read,
-// a lock has its kind only.
+// managedOwners finds the locks of s.managed and their owners. If the heap cannot be read, only the kind of a
+// lock is known.
 func (s *Process) managedOwners() map[uint32]Lock {
 	out := map[uint32]Lock{}
 	if len(s.managed) == 0 {
@@ -82,7 +82,7 @@ func (s *Process) managedOwners() map[uint32]Lock {
 	return out
 }
 
-// openHeap opens the managed heap, nil if it cannot be read.
+// openHeap opens the managed heap, or returns nil if it cannot be read.
 func (t locks) openHeap() (*objects.Heap, *objects.Types) {
 	if t.Tables == nil || !t.Tables.Proven() || t.Names == nil {
 		return nil, nil
@@ -115,14 +115,14 @@ func (t locks) lockIn(heap *objects.Heap, types *objects.Types, w *managedWaiter
 	return found, ok
 }
 
-// ownerOf is the thread that holds a lock, 0 if nobody is recorded.
+// ownerOf returns the thread that holds a lock, 0 if none is recorded.
 func (t locks) ownerOf(o *objects.Object, w *managedWaiter) uint32 {
 	if o.Type == nil {
 		return 0
 	}
 	for _, name := range w.lock.owners {
 		id := o.Uint32(name)
-		if id == 0 || id == w.lock.nobody {
+		if id == 0 || id == w.lock.unowned {
 			continue
 		}
 		owner := uint32(0)
@@ -138,7 +138,7 @@ func (t locks) ownerOf(o *objects.Object, w *managedWaiter) uint32 {
 	return 0
 }
 
-// managedThread is the thread with a number of the runtime's, 0 if there is none.
+// managedThread returns the thread with the given number of the runtime's, 0 if there is none.
 func (t locks) managedThread(number uint32) uint32 {
 	off, ok := t.Tables.Descriptor().Offset("Thread", "Id")
 	if !ok {

@@ -9,12 +9,11 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// The runtime's table of sync blocks (dotnet/runtime src/coreclr/vm/syncblk.h). An
-// entry begins with its SyncBlock, and that with its lock, the AwareLock: its state,
-// how often it is held, the thread that does, that one's number in the kernel, a
-// count, and the entry's own index. The descriptor publishes the table, the entry's
-// size and where the lock ends; the rest is supposed, and each block proves it: its
-// index is its own, and its thread is in the list under the kernel's number.
+// The runtime's table of sync blocks (dotnet/runtime src/coreclr/vm/syncblk.h). An entry begins with its
+// SyncBlock, which begins with its lock, the AwareLock: the state, the recursion count, the owner, the
+// owner's kernel number, a count, and the entry's own index. The descriptor publishes the table, the entry
+// size, and the end of the lock. The other offsets are assumed and checked for each block: its index must be
+// its own, and its owner must be in the thread list with that kernel number.
 const (
 	lockState   = 0
 	lockThread  = 8
@@ -26,7 +25,7 @@ const (
 	stateWaits  = 6 // bits below the count of waiters
 )
 
-// Bounds of the table: entries, and those that are not in use one after the other.
+// Bounds of the table: the number of entries, and of consecutive unused entries.
 const (
 	maxBlocks = 1 << 20
 	maxUnused = 1 << 12
@@ -43,7 +42,7 @@ type monitor struct {
 	waiters int
 }
 
-// monitors lists the locks of managed objects for which threads wait, by address.
+// monitors returns the locks of managed objects for which threads wait, by address.
 func (t locks) monitors() map[uint64]monitor {
 	table, size, ok := t.syncTable()
 	if !ok {
@@ -65,7 +64,7 @@ func (t locks) monitors() map[uint64]monitor {
 			unused = 0
 			m, ok := t.monitor(at, first+i)
 			if !ok {
-				return out // behind the table's end
+				return out // beyond the table's end
 			}
 			if m.waiters > 0 && m.owner != 0 {
 				out[at] = m
@@ -78,7 +77,7 @@ func (t locks) monitors() map[uint64]monitor {
 	return out
 }
 
-// syncTable is where the table stands, and its entries' size.
+// syncTable returns the table's address and its entry size.
 func (t locks) syncTable() (table, size uint64, ok bool) {
 	if t.Tables == nil || !t.Tables.Proven() {
 		return 0, 0, false
@@ -95,8 +94,8 @@ func (t locks) syncTable() (table, size uint64, ok bool) {
 	return table, uint64(entry), table != 0
 }
 
-// monitor reads the block of an entry; false if it is none. One that is not held has
-// no owner.
+// monitor reads the block of an entry. It returns false if the entry has none. A lock that is not held has no
+// owner.
 func (t locks) monitor(at, index uint64) (m monitor, ok bool) {
 	var b [lockSize]byte
 	if at&7 != 0 || !t.Mem.ReadAt(b[:], at) || uint64(binary.LittleEndian.Uint32(b[lockIndex:])&indexBits) != index {
@@ -114,8 +113,8 @@ func (t locks) monitor(at, index uint64) (m monitor, ok bool) {
 	return m, true
 }
 
-// holds reports whether a lock's holder is a thread: .NET 9 keeps its Thread there,
-// .NET 10 its managed number.
+// holds reports whether the holder field of a lock names the thread: .NET 9 stores its Thread there, .NET 10
+// its managed number.
 func (t locks) holds(tid uint32, holder []byte) bool {
 	object := t.Threads.Objects[tid]
 	if object == 0 {
@@ -130,7 +129,7 @@ func (t locks) holds(tid uint32, holder []byte) bool {
 // waiter is a thread that waits in native code below a managed frame.
 type waiter struct {
 	tid  uint32
-	at   uint64 // of the native frames' bytes
+	at   uint64 // address of data
 	data []byte
 	regs context.Registers
 	in   string // the managed method
@@ -139,7 +138,7 @@ type waiter struct {
 // maxNative bounds the native frames of a wait, bytes.
 const maxNative = 64 << 10
 
-// waits keeps the native frames of a thread that waits at a futex.
+// waits copies the native frames of a thread that waits at a futex.
 func (th *Thread) waits(s *Stack) (w waiter, ok bool) {
 	if !th.word.ok {
 		return w, false
@@ -159,12 +158,11 @@ func (th *Thread) waits(s *Stack) (w waiter, ok bool) {
 	return w, false
 }
 
-// names lists the monitors whose address is in a waiter's native frames. A thread
-// that waits to enter one has it there, since it goes on with it; other addresses may
-// have been left there.
+// names lists the monitors whose address is in a waiter's native frames. A thread that waits to enter a
+// monitor has its address there. Other addresses may be stale.
 func (w *waiter) names(all map[uint64]monitor) (out []uint64) {
 	if strings.HasPrefix(w.in, "System.Threading.Monitor.Wait") || strings.HasPrefix(w.in, "System.Threading.Monitor.ObjWait") {
-		return nil // it has given the monitor back
+		return nil // Monitor.Wait has released the monitor
 	}
 	seen := map[uint64]bool{}
 	word := func(v uint64) {
@@ -186,15 +184,15 @@ func (w *waiter) names(all map[uint64]monitor) (out []uint64) {
 	return out
 }
 
-// stays reports whether the thread has not moved since, as far as its frames tell.
+// stays reports whether the thread's native frames are unchanged.
 func (w *waiter) stays(t *target.Process) bool {
 	b := make([]byte, len(w.data))
 	return t.Mem.ReadAt(b, w.at) && string(b) == string(w.data)
 }
 
-// entered finds the monitor that each waiter wants: where as many threads have the
-// address of one in their frames as it counts waiters, and still have it after that was
-// read, they are the ones. A thread with two such addresses is not judged.
+// entered finds the monitor that each waiter wants. The waiters of a monitor are known if as many threads
+// have its address in their frames as it counts waiters, and their frames have not changed since. A thread
+// with the addresses of two monitors is left undecided.
 func (t locks) entered(waiters []waiter) map[uint32]Lock {
 	out := map[uint32]Lock{}
 	if len(waiters) == 0 {

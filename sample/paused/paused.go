@@ -18,10 +18,9 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// Process is a process whose threads are looked at one by one while they stand: a
-// running one by a debugger's means, or a core.
+// Process is a process whose threads are inspected one at a time while each is stopped, or a core.
 type Process struct {
-	Reread func() []live.Mapping // the mappings as they are now; nil if they cannot change
+	Reread func() []live.Mapping // returns the current mappings; nil if they cannot change
 
 	target *target.Process
 	walker *walk.Walker
@@ -31,17 +30,17 @@ type Process struct {
 	managed []managedWaiter
 
 	keep  bool // stacks are kept for Tasks
-	moves bool // the process runs on
+	moves bool // the process is running
 	kept  []tasks.Stack
 }
 
-// Thread is what was read of a thread while it stood.
+// Thread is a stopped thread's registers and stack.
 type Thread struct {
 	TID     uint32
 	Regs    context.Registers
 	Partial bool // only sp and ip are known
 	Stack   memory.Run
-	Cut     bool // the copy ends before the stack does
+	Cut     bool // the copy ends before the stack's end
 	Extra   []byte
 	word    lockWord
 }
@@ -55,19 +54,19 @@ type StackFrame struct {
 	Source metadata.Place // of managed code that has a Portable PDB
 }
 
-// Stack is a thread's, leaf first. Gap says why it is not whole.
+// Stack is a thread's stack, leaf first. Gap is why it is incomplete.
 type Stack struct {
 	TID    uint32
 	Frames []StackFrame
 	Gap    merge.Gap
-	At     uint64 // where the walk ended that left a gap
+	At     uint64 // where an incomplete walk ended
 	Lock   Lock   // that the thread waits for; Locks fills it in
-	// Cooperative: the runtime counts the thread as running managed code, so that a
-	// collection waits for it. Locks fills it in.
+	// Cooperative: the runtime counts the thread as running managed code, so a collection waits for it. Locks
+	// sets it.
 	Cooperative bool
 }
 
-// newPausedProcessOf is NewPausedProcess of a running process, whose files are read too.
+// newPausedProcessOf is New for a running process, whose files are read too.
 func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Process {
 	s := New(a, mem, loader, maps)
 	if s.target.File = target.FilesOf(pid); s.target.Names != nil {
@@ -76,7 +75,7 @@ func newPausedProcessOf(pid int, a context.Arch, mem live.Memory, loader *live.L
 	return s
 }
 
-// New prepares the walks of the threads of a process of architecture a.
+// New prepares to walk the threads of a process of architecture a.
 func New(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mapping) *Process {
 	s := &Process{target: target.New(0, a, mem, loader), walker: walk.New(a), names: map[*elf.File]*symbol.Table{}}
 	s.walker.Unproven = s.target.Unproven
@@ -88,7 +87,7 @@ func New(a context.Arch, mem live.Memory, loader *live.Loader, maps []live.Mappi
 	return s
 }
 
-// Over prepares the walks of the threads of a process that is sampled too.
+// Over prepares to walk the threads of a process that is also being sampled.
 func Over(t *target.Process, w *walk.Walker) *Process { return &Process{target: t, walker: w} }
 
 func (s *Process) Set(maps []live.Mapping) {
@@ -97,29 +96,28 @@ func (s *Process) Set(maps []live.Mapping) {
 	s.use()
 }
 
-// use has the walker look into the runtime's tables if they are proven.
+// use gives the runtime's tables to the walker once they are verified.
 func (s *Process) use() {
 	if s.walker.Code = nil; s.target.Tables != nil && s.target.Tables.MapProven() {
 		s.walker.Code = walk.CodeOf(s.target.Tables, s.target.Steps)
 	}
 }
 
-// Modules are the images as of the last walk.
+// Modules returns the images as of the last walk.
 func (s *Process) Modules() *module.Table { return s.target.Table }
 
-// Runtime reports whether a runtime was found that can be read; why not, if it is
-// there.
+// Runtime reports whether a readable runtime was found, and if not, why.
 func (s *Process) Runtime() (found bool, why string) { return s.target.Tables != nil, s.target.Why }
 
-// How much of a stack is copied at most: of one whose end is known, of another
-// (a coroutine's in a heap), and of the runtime's Thread.
+// Most bytes to copy: of a stack with a known end, of another stack (a coroutine's on a heap), and of the
+// runtime's Thread.
 const (
 	maxPausedStack = 64 << 20
 	maxUnknown     = 256 << 10
 	extraPaused    = 256
 )
 
-// Read copies a thread's stack, while it stands.
+// Read copies the stack of a stopped thread.
 func (s *Process) Read(tid uint32, r *context.Registers, st live.Stood) Thread {
 	th := Thread{TID: tid, Regs: *r}
 	th.Stack, th.Cut = s.copyStack(r.SP(), st.Base)
@@ -159,20 +157,20 @@ func (s *Process) copyStack(sp, base uint64) (run memory.Run, cut bool) {
 	}
 }
 
-// SetIncomplete says that the memory is a core's, in which pages of the runtime may be missing.
+// SetIncomplete marks the memory as that of a core, which may lack pages of the runtime.
 func (s *Process) SetIncomplete() {
 	if s.target.Tables != nil {
 		s.target.Tables.SetIncomplete()
 	}
 }
 
-// Verify lets the runtime's tables prove their layout before stacks are walked.
+// Verify verifies the layout of the runtime's tables before stacks are walked.
 func (s *Process) Verify() {
 	s.target.Verify()
 	s.use()
 }
 
-// verifySoon is Verify of a running process.
+// verifySoon is Verify for a running process.
 func (s *Process) verifySoon() {
 	s.target.VerifySoon()
 	s.use()
@@ -209,12 +207,12 @@ func (s *Process) Walk(th *Thread) Stack {
 	return out
 }
 
-// endInGo ends a stack where Go's runtime does: its unwind data do not say that nobody
-// has called these functions, and lead on into what is no frame. (Of those in which a
-// goroutine waits for what runs on another stack, this is not said.)
+// endInGo ends a stack at the root functions of Go's runtime. Their unwind data do not mark them as roots, so
+// a walk would continue into memory that holds no frames. (Stacks of goroutines that wait for work on another
+// stack are not covered.)
 //
-// Source: the functions marked TOPFRAME in Go's src/runtime/asm_amd64.s, and mcall, which
-// begins anew on a thread's own stack.
+// Source: the functions marked TOPFRAME in Go's src/runtime/asm_amd64.s, and mcall, which restarts on a
+// thread's own stack.
 func (s *Stack) endInGo() {
 	if s.Gap == merge.GapNone {
 		return
@@ -228,11 +226,10 @@ func (s *Stack) endInGo() {
 	}
 }
 
-// SetThreads tells how the process numbers its threads. Without it no owner of a lock
-// is looked for.
+// SetThreads sets how the process numbers its threads. Without it, lock owners are not searched.
 func (s *Process) SetThreads(n target.Numbering) { s.target.Threads.Numbers = n }
 
-// Locks says of walked threads which monitor of the runtime's they want to enter.
+// Locks adds to walked threads the monitors of the runtime that they want to enter.
 func (s *Process) Locks(stacks []Stack) {
 	found, managed := locks{s.target}.entered(s.waiters), s.managedOwners()
 	for i := range stacks {
@@ -246,11 +243,10 @@ func (s *Process) Locks(stacks []Stack) {
 	s.waiters = nil
 }
 
-// maxStacks bounds the stacks that one thread stands on: a signal's, a fibre's, those of
-// a program that grows its stack in pieces.
+// maxStacks bounds the number of stacks that one thread uses: signal stacks, fibers, and segmented stacks.
 const maxStacks = 8
 
-// follow walks from stack to stack: a handler's may be another than its thread's.
+// follow walks across stacks: a signal handler may run on another stack than its thread.
 func (s *Process) follow(c *walk.Capture) (frames []merge.Frame, gap merge.Gap) {
 	c.More = nil
 	for range maxStacks {
@@ -268,10 +264,9 @@ func (s *Process) follow(c *walk.Capture) (frames []merge.Frame, gap merge.Gap) 
 	return frames, gap
 }
 
-// elsewhere is where the stack may go on that a walk has left with this gap: at the
-// frame's stack pointer, if that is of none that was copied, or at its frame pointer, if
-// that is of another mapping. There a function keeps where it was that has gone over to
-// another stack; the walker judges.
+// elsewhere returns where a stack may continue after a walk that ended with this gap: at the frame's stack
+// pointer if no copied stack contains it, or at its frame pointer if that is in another mapping. A function
+// that switches stacks keeps its old frame there. The walker checks the result.
 func (s *Process) elsewhere(c *walk.Capture, gap merge.Gap) (at uint64, ok bool) {
 	sp, fp := s.walker.Regs.SP(), s.walker.Regs.FP()
 	switch gap {
@@ -295,14 +290,14 @@ func overlaps(c *walk.Capture, r memory.Run) bool {
 	return false
 }
 
-// unchanged reports whether the thread has not moved since its stack was copied,
-// as far as the bytes that it would write first tell.
+// unchanged reports whether the thread has not moved since its stack was copied, judged by the bytes that it
+// would write first.
 func (s *Process) unchanged(c *walk.Capture) bool {
 	b := make([]byte, min(len(c.Stack.Data), 4096))
 	return s.target.Mem.ReadAt(b, c.Stack.Addr) && bytes.Equal(b, c.Stack.Data[:len(b)])
 }
 
-// named gives a frame its names.
+// named returns a frame with its names.
 func (s *Process) named(f *merge.Frame) StackFrame {
 	out := StackFrame{Frame: *f}
 	if f.Function != 0 {

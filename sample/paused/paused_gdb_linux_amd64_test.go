@@ -11,8 +11,8 @@ import (
 
 var gdbFrame = regexp.MustCompile(`(?m)^#\d+ +(0x[0-9a-f]+ in )?([^ (]+) \(`)
 
-// gdbNames are the functions of a backtrace. A caller without an address is what
-// the frame before it was inlined into.
+// gdbNames returns the functions of a backtrace. The frame before a caller without an address was inlined
+// into that caller.
 func gdbNames(part string) (out []string) {
 	for i, f := range gdbFrame.FindAllStringSubmatch(part, -1) {
 		if i > 0 && f[1] == "" {
@@ -23,7 +23,7 @@ func gdbNames(part string) (out []string) {
 	return out
 }
 
-// gdb sees the same functions.
+// gdb shows the same functions.
 func TestPausedGDB(t *testing.T) {
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {

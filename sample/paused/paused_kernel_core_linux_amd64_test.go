@@ -19,8 +19,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
-// A core that the kernel has written, of a program that crashed while all its threads
-// ran: every stack is whole and is what it says of itself.
+// A core that the kernel wrote when a program crashed while all its threads ran: every stack is complete and
+// equals the stack's own record.
 func TestPausedKernelCore(t *testing.T) {
 	if b, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err != nil || strings.HasPrefix(string(b), "|") || strings.Contains(string(b), "/") {
 		t.Skipf("SKIPPED-CHECK: the kernel writes cores elsewhere (kernel.core_pattern is %q), which is the machine's to say", b)
@@ -32,7 +32,7 @@ func TestPausedKernelCore(t *testing.T) {
 		t.Skip("SKIPPED-CHECK: the limit of cores cannot be raised: " + err.Error())
 	}
 	syscall.Kill(pid, syscall.SIGSEGV)
-	for range 1000 { // until it is a zombie, all of the core is written
+	for range 1000 { // once it is a zombie, the core is complete
 		if b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")); strings.Contains(string(b), ") Z ") {
 			break
 		}

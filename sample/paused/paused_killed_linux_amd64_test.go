@@ -27,8 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The tool dies at any moment: the program goes on, nobody traces it, no thread
-// stays stopped.
+// The tool is killed at random moments: the program runs on, untraced, and no thread stays stopped.
 func TestPausedKilled(t *testing.T) {
 	pid, _ := startStacks(t, 6)
 	look(t, pid)

@@ -33,8 +33,7 @@ func startStacks(t *testing.T, threads int) (pid int, exe string) {
 	return threadprog.Start(t, "stacks", threads)
 }
 
-// look looks at a process; where the kernel lets nobody be stopped the test is
-// skipped.
+// look inspects a process. It skips the test if the kernel forbids stopping threads.
 func look(t *testing.T, pid int, tids ...int) *Snapshot {
 	t.Helper()
 	l, err := LookAt(pid, tids)
@@ -49,8 +48,8 @@ func look(t *testing.T, pid int, tids ...int) *Snapshot {
 
 const stacksMagic = 0x53544b43415453
 
-// shadowIn is what a copied stack says of itself: where the shadow is, its count
-// and its functions, root first.
+// shadowIn returns a copied stack's own record: the address of the shadow, its count, and its functions, root
+// first.
 func shadowIn(th *Thread) (at, ticks uint64, chain []string, ok bool) {
 	b := th.Stack.Data
 	for i := 0; i+24+64*8 <= len(b); i += 8 {
@@ -66,7 +65,7 @@ func shadowIn(th *Thread) (at, ticks uint64, chain []string, ok bool) {
 	return 0, 0, nil, false
 }
 
-// chainOf are the functions of a stack that the shadow speaks of, root first.
+// chainOf returns the functions of a stack that the shadow records, root first.
 func chainOf(s *Stack) (out []string) {
 	for _, f := range slices.Backward(s.Frames) {
 		if f.Name == "fa" || f.Name == "fb" || f.Name == "fc" {
@@ -76,9 +75,8 @@ func chainOf(s *Stack) (out []string) {
 	return out
 }
 
-// Threads stopped at any instruction: their stacks are whole and are what they say
-// themselves; one more frame at the leaf is a function that has not written itself
-// down yet or has taken itself off. And they go on afterwards.
+// Threads stopped at any instruction have complete stacks that equal their shadows. One more frame at the
+// leaf is a function that has not recorded itself yet, or no longer is. The threads run on afterwards.
 func TestPausedTruth(t *testing.T) {
 	pid, _ := startStacks(t, 8)
 	look(t, pid)
@@ -149,7 +147,7 @@ func stateOf(t *testing.T, tid int) (state string, tracer string) {
 	return state, tracer
 }
 
-// A process that was stopped stays so, and its stacks are seen.
+// A stopped process stays stopped, and its stacks are read.
 func TestPausedStopped(t *testing.T) {
 	pid, _ := startStacks(t, 4)
 	syscall.Kill(pid, syscall.SIGSTOP)
@@ -183,7 +181,7 @@ func TestPausedStopped(t *testing.T) {
 	}
 }
 
-// Hundreds of threads, each seen once, none left behind.
+// Each of hundreds of threads is read once, and none is left stopped.
 func TestPausedMany(t *testing.T) {
 	pid, _ := startStacks(t, 500)
 	syscall.Kill(pid, syscall.SIGSTOP) // 500 threads that run are a load
@@ -223,7 +221,7 @@ func same(t *testing.T, a, b *Stack) {
 	}
 }
 
-// A core gives the stacks that the process had.
+// A core gives the same stacks as the process.
 func TestPausedCore(t *testing.T) {
 	gcore, err := exec.LookPath("gcore")
 	if err != nil {
@@ -260,8 +258,8 @@ func TestPausedCore(t *testing.T) {
 	}
 }
 
-// A program whose file is gone is still walked and named: from what the kernel
-// keeps mapped, and from memory alone.
+// A program whose file was deleted is still walked and named: from what the kernel keeps mapped, or from
+// memory alone.
 func TestPausedDeleted(t *testing.T) {
 	pid, exe := startStacks(t, 3)
 	syscall.Kill(pid, syscall.SIGSTOP)
@@ -300,7 +298,7 @@ func TestPausedDeleted(t *testing.T) {
 	}
 }
 
-// What cannot be looked at is said in one line.
+// A process that cannot be read gives an error of one line.
 func TestLookErrors(t *testing.T) {
 	pid, _ := startStacks(t, 1)
 	look(t, pid)

@@ -23,12 +23,13 @@ import (
 
 var programWalks = flag.Int("programwalks", 60, "how many stacks of each program of others TestPausedPrograms walks at least")
 
-// program is one of somebody else's, or of another language.
+// program is a program by other authors or in another language.
 type program struct {
 	name  string
 	argv  func(t *testing.T, dir string) []string
-	input string                                     // that it answers with a line
-	wrong func(names []string, gap merge.Gap) string // what cannot be of a stack, by its frames' names, leaf first
+	input string // a line that the program answers
+	// returns what is wrong with a stack, from its frame names, leaf first
+	wrong func(names []string, gap merge.Gap) string
 }
 
 const inPython = `
@@ -71,7 +72,7 @@ func found(t *testing.T, name string) string {
 	return path
 }
 
-// endsAt: every stack is whole and ends at one of these.
+// endsAt: every stack is complete and ends at one of these functions.
 func endsAt(roots ...string) func([]string, merge.Gap) string {
 	return func(names []string, gap merge.Gap) string {
 		n := len(names)
@@ -83,9 +84,8 @@ func endsAt(roots ...string) func([]string, merge.Gap) string {
 	}
 }
 
-// wrongInGo: the program's own functions call each other in one order, and begin where
-// goroutines do; every stack is whole but of a thread that has gone over to another one
-// for a while.
+// wrongInGo: the program's own functions call each other in one order and begin where goroutines do. Every
+// stack is complete, except that of a thread that has switched to another stack for a moment.
 func wrongInGo(names []string, gap merge.Gap) string {
 	if gap != merge.GapNone {
 		if !slices.ContainsFunc(names, func(n string) bool {
@@ -134,7 +134,7 @@ func (p *program) start(t *testing.T) (pid int) {
 	return cmd.Process.Pid
 }
 
-// gdbCaller is a frame of gdb's that has left an address.
+// gdbCaller is a frame of gdb's with a return address.
 type gdbCaller struct {
 	ip   uint64
 	name string
@@ -142,9 +142,8 @@ type gdbCaller struct {
 
 var gdbAnyFrame = regexp.MustCompile(`(?m)^#\d+ +(?:0x([0-9a-f]+) in )?([^ (]*)`)
 
-// gdbCallers are those of a backtrace as far as gdb knows functions; all reports whether
-// that is to the end. A frame without an address is what the one before it was inlined
-// into.
+// gdbCallers returns the callers in a backtrace up to the first unknown function. all reports whether that is
+// the whole backtrace. The frame before one without an address was inlined into it.
 func gdbCallers(part string) (out []gdbCaller, all bool) {
 	for i, f := range gdbAnyFrame.FindAllStringSubmatch(part, -1) {
 		switch ip, _ := strconv.ParseUint(f[1], 16, 64); {
@@ -159,7 +158,7 @@ func gdbCallers(part string) (out []gdbCaller, all bool) {
 	return out[min(1, len(out)):], true
 }
 
-// halt stops a process, and waits until all its threads stand.
+// halt stops a process and waits until all its threads have stopped.
 func halt(t *testing.T, pid int) {
 	t.Helper()
 	syscall.Kill(pid, syscall.SIGSTOP)
@@ -173,9 +172,9 @@ func halt(t *testing.T, pid int) {
 	t.Fatal("it does not stop")
 }
 
-// addressesOfGDB: the callers in every stack are in gdb's backtrace, in this order, as
-// far as gdb knows a function there, and have its names. It shows more: calls that left
-// no frame behind, as the debug information tells.
+// addressesOfGDB checks that the callers in every stack are in gdb's backtrace, in this order and with the
+// same names, as far as gdb knows the functions. gdb also shows calls that left no frame, which it knows from
+// debug information.
 func addressesOfGDB(t *testing.T, pid int, l *Snapshot) {
 	t.Helper()
 	cmd := exec.Command(found(t, "gdb"), "-nx", "-batch", "-ex", "set pagination off", "-ex", "set debuginfod enabled off", "-ex", "set backtrace past-main on", "-ex", "thread apply all bt", "-p", strconv.Itoa(pid))
@@ -218,8 +217,8 @@ func addressesOfGDB(t *testing.T, pid int, l *Snapshot) {
 	}
 }
 
-// Programs of others, of other languages: their stacks are whole and can be, again
-// and again while they run, and stopped they are what gdb sees.
+// Stacks of programs in other languages are complete and possible while they run, and equal gdb's once they
+// are stopped.
 func TestPausedPrograms(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
-// Threads that wait on a stack of their own making: the walk goes back over all of them,
-// up and down, to where the thread began, and none of it is a guess.
+// Threads that wait on a stack that they made themselves: the walk follows all stack switches back to the
+// thread's start, without guesses.
 func TestPausedSwitches(t *testing.T) {
 	const threads = 2
 	pid, _ := threadprog.Start(t, "switches", threads)
@@ -24,7 +24,7 @@ func TestPausedSwitches(t *testing.T) {
 	maps, _ := live.Maps(pid)
 	paused := New(context.ArchAMD64, mem, live.NewLoader(pid), maps)
 	whole, why := 0, ""
-	for range 50 { // a thread may still be on its way into its wait
+	for range 50 { // a thread may still be on its way to its wait
 		if whole, why = switched(t, pid, paused); whole == threads {
 			return
 		}
@@ -32,8 +32,8 @@ func TestPausedSwitches(t *testing.T) {
 	t.Errorf("%d whole stacks of %d threads:%s", whole, threads, why)
 }
 
-// switched counts the threads with whole stacks that lead over all of the three, and says
-// what is amiss with the others.
+// switched counts the threads whose complete stacks cross all three stacks, and returns what is wrong with
+// the others.
 func switched(t *testing.T, pid int, paused *Process) (whole int, why string) {
 	t.Helper()
 	tids, _ := live.Threads(pid)

@@ -25,9 +25,9 @@ import (
 
 var reported = flag.Int("reported", 1500, "how many answers of DoStackSnapshot are compared with our own walks")
 
-// The CLR and we walk the same copy of a suspended thread's stack: what it lists is
-// found in ours, in the same order. It lists fewer: no stubs, no methods without
-// metadata, nothing of exception handling.
+// The CLR and seedwalk walk the same copy of a suspended thread's stack. Each frame that the CLR lists is in
+// seedwalk's stack, in the same order. The CLR lists no stubs, no methods without metadata, and no frames of
+// exception handling.
 func TestReported(t *testing.T) {
 	seconds := strconv.Itoa(8 + *reported/100)
 	t.Run("net9", func(t *testing.T) {
@@ -52,13 +52,13 @@ func testReported(t *testing.T, argv ...string) {
 	}
 }
 
-// comparison counts.
+// comparison counts frames.
 type comparison struct {
 	stacks, frames, found, refused int
 	gaps                           map[merge.Gap]int
 }
 
-// built is the path of a file that make build samples runtime makes.
+// built returns the path of a file that make build samples runtime creates.
 func built(t *testing.T, elem ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(append([]string{"..", ".."}, elem...)...))
@@ -119,7 +119,7 @@ func reportedBy(t *testing.T, argv ...string) *comparison {
 	return c
 }
 
-// judge walks from outside what the library inside has copied.
+// judge walks from outside what the library inside the process has copied.
 type judge struct {
 	pid int
 	t   *target.Process
@@ -195,9 +195,8 @@ func (j *judge) compare(t *testing.T, c *comparison, s *raw.Sample) {
 	}
 }
 
-// same reports whether a frame of ours is the CLR's: of the same method, as far as
-// code made when needed says which that is, and of the same place. Its ip and, beside
-// an inlined call of native code, its sp are a little off.
+// same reports whether a frame of ours equals the CLR's: the same place in the same method, as far as jitted
+// code identifies its method. The ip may differ slightly, and next to an inlined native call also the sp.
 func (j *judge) same(f *merge.Frame, want *clr.SnapshotFrame) bool {
 	if f.Function == 0 || f.SP != want.SP && f.FP != want.FP {
 		return false

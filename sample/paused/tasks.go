@@ -11,14 +11,14 @@ import (
 	"github.com/seedwalk/seedwalk/sample/target"
 )
 
-// errNoRuntime says that there is no managed heap to read.
+// errNoRuntime means that there is no managed heap to read.
 var errNoRuntime = errors.New("there is no .NET runtime whose structures are known")
 
-// KeepStacks has Read keep the stacks, for Tasks.
+// KeepStacks makes Read keep the stacks, for Tasks.
 func (p *Process) KeepStacks() { p.keep = true }
 
-// Tasks finds the pending async operations and who awaits whom. Which threads block on them
-// is known if LookAtTasks or KeepStacks has kept the stacks.
+// Tasks finds the pending async operations and their awaiters. It knows which threads block on them only if
+// LookAtTasks or KeepStacks has kept the stacks.
 func (p *Process) Tasks() (*tasks.Result, error) {
 	t := p.target
 	if t.Tables == nil || !t.Tables.Proven() {
@@ -30,7 +30,7 @@ func (p *Process) Tasks() (*tasks.Result, error) {
 	return tasks.Read(&tasks.Source{Memory: t.Mem, Tables: t.Tables, Names: t.Names, Contexts: func() []memory.Range { return contexts(t) }, Stacks: p.kept, Moves: p.moves})
 }
 
-// contexts are the allocation contexts of all threads.
+// contexts returns the allocation contexts of all threads.
 func contexts(t *target.Process) (out []memory.Range) {
 	d := t.Tables.Descriptor()
 	locals, ok1 := d.Offset("Thread", "RuntimeThreadLocals")
@@ -40,7 +40,7 @@ func contexts(t *target.Process) (out []memory.Range) {
 	if !ok1 || !ok2 || !ok3 || !ok4 {
 		return nil
 	}
-	inner, _ := d.Offset("EEAllocContext", "GCAllocationContext") // .NET 10; 9 has no such layer
+	inner, _ := d.Offset("EEAllocContext", "GCAllocationContext") // .NET 10; .NET 9 has no such layer
 	t.Threads.Read()
 	for _, thread := range t.Threads.Objects {
 		if at := t.Threads.Word(thread + uint64(locals)); at != 0 {
@@ -51,7 +51,7 @@ func contexts(t *target.Process) (out []memory.Range) {
 	return out
 }
 
-// withRegisters copies a stack and adds the registers.
+// withRegisters returns a copy of a stack, followed by the registers.
 func withRegisters(stack []byte, r *context.Registers) []byte {
 	out := slices.Clone(stack[:len(stack)&^7])
 	words := r.AMD64.GPR[:]

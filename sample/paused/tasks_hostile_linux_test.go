@@ -16,11 +16,11 @@ import (
 
 var tornTasks = flag.Int("torn-tasks", 100, "how many readings of a torn heap TestTornTasks takes")
 
-// torn replaces words of memory: by other words, by one bit more or less, by zero.
+// torn replaces words of memory by other words, by the word with one bit changed, or by zero.
 type torn struct {
 	live.Memory
 	random *rand.Rand
-	every  int // one word of so many
+	every  int // one word in every such number is replaced
 	seen   [256]uint64
 	n      int
 }
@@ -62,8 +62,7 @@ func (m *torn) tear(p []byte) {
 	}
 }
 
-// A heap that contradicts itself in any word is read to its end, in bounded time, without a
-// panic.
+// A heap with any inconsistent word is read to its end, in bounded time, without a panic.
 func TestTornTasks(t *testing.T) {
 	cmd := exec.Command(needs.File(t, "out", "bin", "swhost"), needs.Runtime9(t), needs.File(t, "out", "samples", "Tasks.exe"), "30", "still")
 	cmd.Env = append(os.Environ(), "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1")

@@ -1,13 +1,13 @@
-// Package threads keeps what the kernel says of a process's threads, and says which of them to
-// visit when.
+// Package threads reads what the kernel reports of a process's threads, and decides which of them to visit
+// when.
 //
 // Sources: proc(5); sched-stats of the kernel's documentation (schedstat).
 //
-// Glossary. A *visit* reads a thread's counters. A thread *rests* if it has not been given a
-// processor since the last visit. A process is *idle* while its clock does not move.
+// Glossary. A *visit* reads a thread's counters. A thread *rests* if it got no processor since the last
+// visit. A process is *idle* while its clock does not move.
 //
-// Strategy. Resting threads are visited with exponential backoff, on common instants. While the
-// process is idle, only its clock is read.
+// Strategy. Resting threads are visited with exponential backoff, at common instants. While the process is
+// idle, only its clock is read.
 //
 // Known gaps: Linux only.
 package threads

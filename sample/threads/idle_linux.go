@@ -1,44 +1,43 @@
 package threads
 
-// A process's clock tells whether any of its threads has run: it is the sum of theirs, and
-// each moves by what it has run when it gives its processor back, and at the kernel's ticks
-// while it has one. So between two looks that show the same
-//   - no thread has run and stopped,
-//   - none has run for longer than from the last tick to the later look.
-// The latter is what has to be minded: a thread that runs at a look may have begun before it.
-// That it has not is certain once a later look, a tick and more after it, shows the same.
+// A process's clock is the sum of its threads' clocks. A thread's clock advances when the thread gives up its
+// processor, and at the kernel's ticks while it runs. So between two readings that show the same value
+//  - no thread has run and stopped,
+//  - no thread has run for longer than from the last tick to the later reading.
 //
-// Source: the kernel's update_curr and thread_group_cputime. On a processor without ticks
-// (nohz_full) a thread that has a timer of its clock has them all the same, any other one
-// a second.
+// The second case matters: a thread that runs at the time of a reading may have started before it. A later
+// reading with the same value, at least one tick after the first, rules this out.
+//
+// Source: the kernel's update_curr and thread_group_cputime. On a processor without ticks (nohz_full), a
+// thread with a timer on its clock has ticks all the same; any other thread has one a second.
 
-// IdleSpan is a time in which the clock of a process did not move.
+// IdleSpan is a period in which the clock of a process did not move.
 type IdleSpan struct {
-	Till int64 // until then no thread has run since the clock moved last; 0 = not known
+	Till int64 // no thread ran between the clock's last move and this time; 0 = unknown
 }
 
-// How often the clock is looked at: the kernel adds up the threads' for it, which takes it
-// 0.2 us for each.
+// How often the clock is read: for each reading, the kernel adds up the clocks of all threads, at 0.2 us
+// each.
 const (
-	lookEvery  = 80e6  // nanoseconds, while it stands still
+	lookEvery  = 80e6  // nanoseconds, while the clock does not move
 	lookRarely = 640e6 // while it moves
 )
 
-// clock is what looks at a process's clock have shown. Times are in nanoseconds.
+// clock is the result of the readings of a process's clock. Times are in nanoseconds.
 type clock struct {
 	ran   int64
 	known bool
-	Idle  bool      // the last two looks have shown the same
-	at    int64     // when the last was
-	every int64     // between looks
-	mark  int64     // of a look since it moved: till then nobody has run, if that lasts for a tick
-	Lull  *IdleSpan // since it moved last
+	Idle  bool      // the last two readings were equal
+	at    int64     // time of the last reading
+	every int64     // interval between readings
+	mark  int64     // a reading since the last move: no thread ran before it, if this stays true for a tick
+	Lull  *IdleSpan // since the last move
 }
 
-// due reports whether it is time for a look. Time may have been set back.
+// due reports whether the clock has to be read now. The system's time may have been set back.
 func (c *clock) due(now int64) bool { return now < c.at || now-c.at >= c.every }
 
-// saw takes into account what a look that began now has shown.
+// saw handles a reading that began at now.
 func (c *clock) saw(now, ran int64, ok bool) {
 	c.Idle = ok && c.known && ran == c.ran
 	c.ran, c.known, c.at = ran, ok, now

@@ -9,8 +9,7 @@ import (
 
 const msec = int64(time.Millisecond)
 
-// What looks at a process's clock show: nobody has run until a look that another one, a
-// tick and more later, agrees with.
+// Two equal readings, at least a tick apart, mean that no thread ran before the first.
 func TestClock(t *testing.T) {
 	var c clock
 	for i, s := range []struct {
@@ -31,7 +30,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// The clock is looked at rarely where it moves each time, and often again once it does not.
+// The clock is read rarely while it moves, and often while it does not.
 func TestClockIsDue(t *testing.T) {
 	var c clock
 	now, looks := msec, 0
@@ -56,15 +55,13 @@ func TestClockIsDue(t *testing.T) {
 	}
 }
 
-// busy is a made-up thread that runs from and to such times, an even number of them,
-// on a kernel with ticks.
+// busy is a simulated thread that runs between pairs of times, on a kernel with ticks.
 type busy struct {
 	times []int64
 	tick  int64
 }
 
-// clock is what the process's shows: what has run to its end, and of what runs now what it
-// was at the last tick.
+// clock is the process's clock at now: all finished runs, and the current run up to the last tick.
 func (b *busy) clock(now int64) (ran int64) {
 	for i := 0; i < len(b.times) && b.times[i] <= now; i += 2 {
 		from, to := b.times[i], b.times[i+1]
@@ -76,14 +73,14 @@ func (b *busy) clock(now int64) (ran int64) {
 	return ran
 }
 
-// sleeps reports whether it does, and until when.
+// sleeps reports whether the thread sleeps at now, and until when.
 func (b *busy) sleeps(now int64) (until int64, ok bool) {
 	i, _ := slices.BinarySearch(b.times, now+1)
 	return b.times[i], i%2 == 0
 }
 
-// A thread that was visited while it slept is said to have rested until it ran or less, in
-// whatever way the kernel's ticks, its runs and the looks fall, and nearly as long as it did.
+// A thread that was asleep at its visit is reported as resting until it ran or a little less, however ticks,
+// runs, and readings interleave, and for nearly as long as it did rest.
 func TestCalm(t *testing.T) {
 	for run := range uint64(300) {
 		r := rand.New(rand.NewPCG(run, 11))
@@ -93,7 +90,7 @@ func TestCalm(t *testing.T) {
 		}
 		step := []int64{15, 100, 300}[r.IntN(3)] * msec
 		var c clock
-		var l *IdleSpan // of the visit
+		var l *IdleSpan // as of the visit
 		visited, until := int64(0), int64(0)
 		rests := 0
 		for now := msec; now < 100e9; now += 1 + r.Int64N(step) {

@@ -12,8 +12,8 @@ import (
 	"github.com/seedwalk/seedwalk/stack/merge"
 )
 
-// Counters are a thread's of /proc/PID/task/TID/schedstat: nanoseconds on a
-// processor, nanoseconds waiting for one, times it was given one.
+// Counters are the values in /proc/PID/task/TID/schedstat: nanoseconds on a processor, nanoseconds of waiting
+// for one, and the number of times it got one.
 type Counters struct{ Cpu, Wait, Turns uint64 }
 
 // Task is a thread of the target.
@@ -21,76 +21,76 @@ type Task struct {
 	TID   uint32
 	Name  string
 	Born  int64 // when it was first seen
-	read  int64 // when its name was read again
-	Stat  int   // its schedstat, open; -1 = opened at each visit
-	Place int   // its syscall, open; -1 = not yet
-	// StateFile is its stat, open: the descriptor and 1; 0 = not yet.
+	read  int64 // when its name was last read
+	Stat  int   // descriptor of its schedstat; -1 = opened at each visit
+	Place int   // descriptor of its syscall; -1 = not open yet
+	// StateFile is 1 + the descriptor of its stat; 0 = not open yet.
 	StateFile int
-	Drawn     Draw // of the random clock
+	Drawn     Draw // for the random clock
 
-	Listing uint64 // the last in which it was
+	Listing uint64 // number of the last listing that contained it
 
 	Seen    bool
 	Ended   bool // its files are gone
 	Last    Counters
-	Visited int64  // when
-	Due     int64  // when to visit next
+	Visited int64  // time of the last visit
+	Due     int64  // time of the next visit
 	Every   int64  // nanoseconds between visits
-	Owed    int64  // wall time without a sample, of visits that found it standing
-	Ran     int64  // the same where they found it running, less what samples of its timer stood for
+	Owed    int64  // wall time without a sample, from visits that found it blocked
+	Ran     int64  // the same from visits that found it running, minus the time of its timer's samples
 	Unarmed uint64 // processor time without a timer or an event
 
 	Birth      *cpuring.Birth // samples its first period
 	Event      cpuEvent       // nil = none
-	Eventless  bool           // the kernel gives it none
-	KernelHits bool           // its time in the kernel is sampled too
-	KernelLost uint64         // of that, with stacks that could not be walked to their end
+	Eventless  bool           // the kernel refused an event
+	KernelHits bool           // its kernel time is sampled
+	KernelLost uint64         // the part of that time whose stacks could not be walked completely
 	Young      bool           // the event has a short period, and few overflows are samples
 	Base       uint64         // processor time before the recording, nanoseconds
 	AtEvent    uint64         // processor time when the event was opened
-	AtSwitch   uint64         // the event's count when the thread was no longer young
-	Hits       uint64         // samples of processor time; of an event since atSwitch
+	AtSwitch   uint64         // the event's count when the thread stopped being young
+	Hits       uint64         // samples of processor time; with an event, since AtSwitch
 	Accounted  bool           // its processor time has been sent
 
-	Slot           int  // in the probe, -1 = none
-	Slotless       bool // the probe had none left
+	Slot           int  // slot in the probe, -1 = none
+	Slotless       bool // the probe had no free slot
 	Armed          bool
-	IgnoresSignals bool   // its timer is of a signal that another takes
+	IgnoresSignals bool   // the program takes the signal of its timer
 	Left           bool   // a fault that became an exception has left its signals blocked
-	Quiet          uint64 // processor time since a sample came of its timer
-	Refused        bool   // the kernel gave it no timer
-	Asked          bool   // a sample, by signal
-	AsksAt         uint64 // where it stood when that was needed
-	AskAgain       int64  // not before, if it is armed
-	Vain           int    // visits without a stack, one after the other
-	Unanswered     int    // visits in a row at which it could not be asked
+	Quiet          uint64 // processor time since the last sample of its timer
+	Refused        bool   // the kernel refused a timer
+	Asked          bool   // a sample was requested by signal
+	AsksAt         uint64 // position at that request
+	AskAgain       int64  // earliest time of the next request, if it is armed
+	Vain           int    // consecutive visits without a stack
+	Unanswered     int    // consecutive visits at which it could not be asked
 	Low, High      uint64 // its own stack
-	Thread         uint64 // the runtime's Thread, 0 = not known (yet)
+	Thread         uint64 // the runtime's Thread, 0 = unknown (yet)
 
-	Rest    bool // stack holds since last
+	Rest    bool // Stack is unchanged since the last visit
 	Stack   stream.Held
 	Lull    *IdleSpan // of the process, at the last visit
 	Samples uint64
 }
 
-// A thread's wall time is that of its visits, and goes to the stack that was next to be seen
-// of a thread that did the same: which stacks are seen more often does not matter.
+// A thread's wall time is the time between its visits. It goes to the next stack of the thread in the same
+// state, so it does not matter which stacks are easier to read.
 
 // owedMost is how much wall time may wait for a stack of a blocked thread, nanoseconds.
 const owedMost = int64(2e8)
 
-// Worked is the wall time that a sample of processor time represents, at least that.
+// Worked returns the wall time that a sample of processor time represents, at least cpu.
 func (t *Task) Worked(cpu int64) (wall int64) {
 	wall = max(cpu, t.Ran)
 	t.Ran -= wall
-	if t.Owed > owedMost { // it is never blocked for long enough
+	if t.Owed > owedMost { // the thread never blocks for long enough
 		wall += t.Stood()
 	}
 	return wall
 }
 
-// Stood is the wall time that a sample of a blocked thread represents: visits may
-// have found it standing more often than it did.
+// Stood returns the wall time that a sample of a blocked thread represents. It corrects for visits that found
+// the thread blocked more often than it was.
 func (t *Task) Stood() (wall int64) {
 	if wall, t.Owed = t.Owed, 0; t.Ran < 0 || !t.Armed {
 		wall, t.Ran = wall+t.Ran, 0
@@ -101,8 +101,8 @@ func (t *Task) Stood() (wall int64) {
 	return wall
 }
 
-// StoodTill is the time after its last visit for which a thread that rested then has surely
-// gone on to rest. It has been visited up to there now.
+// StoodTill returns how long after its last visit a resting thread has certainly rested, and moves the last
+// visit to that time.
 func (t *Task) StoodTill() (wall int64) {
 	if !t.Rest || t.Lull == nil || t.Lull.Till <= t.Visited {
 		return 0
@@ -112,9 +112,8 @@ func (t *Task) StoodTill() (wall int64) {
 	return wall
 }
 
-// Rename reports whether the name is to be read again. A new thread has its
-// creator's name and gives itself another soon, an old one hardly ever: so the
-// waits grow with its age.
+// Rename reports whether to read the thread's name again. A new thread has its creator's name and soon sets
+// its own; an old thread hardly ever does. So the intervals grow with its age.
 func (t *Task) Rename(now int64) bool {
 	if now-max(t.read, t.Born) < max(t.read-t.Born, 1e8) {
 		return false
@@ -141,7 +140,7 @@ func Path(pid string, tid uint32, name string) string {
 	return "/proc/" + pid + "/task/" + strconv.FormatUint(uint64(tid), 10) + "/" + name
 }
 
-// Where is what /proc/PID/task/TID/syscall says of a thread.
+// Where is what /proc/PID/task/TID/syscall reports about a thread.
 type Where uint8
 
 const (
@@ -158,7 +157,7 @@ func whereOf(err error) Where {
 	return Ended
 }
 
-// parseWhere reads the last two fields, if there are three or more.
+// parseWhere reads the last two of three or more fields.
 func parseWhere(b []byte) (Where, uint64, uint64) {
 	b, ip, ok1 := lastHex(b)
 	b, sp, ok2 := lastHex(b)
@@ -168,7 +167,7 @@ func parseWhere(b []byte) (Where, uint64, uint64) {
 	return Blocked, sp, ip
 }
 
-// lastHex is the last field, and what is before it.
+// lastHex returns the last field, and the bytes before it.
 func lastHex(b []byte) (rest []byte, v uint64, ok bool) {
 	b = bytes.TrimRight(b, " \n")
 	i := bytes.LastIndexByte(b, ' ')
@@ -189,17 +188,17 @@ func lastHex(b []byte) (rest []byte, v uint64, ok bool) {
 	return b[:i+1], v, true
 }
 
-// signals are the masks of /proc/PID/task/TID/status: bit signal-1.
+// signals are the masks in /proc/PID/task/TID/status: bit signal-1.
 type signals struct{ Blocked, Pending uint64 }
 
-// parseSignals reads them; false: the file goes on behind b, or is none.
+// parseSignals reads the masks. It returns false if the file is longer than b or is not such a file.
 func parseSignals(b []byte) (s signals, ok bool) {
 	pending, ok1 := maskIn(b, "\nSigPnd:")
 	blocked, ok2 := maskIn(b, "\nSigBlk:")
 	return signals{blocked, pending}, ok1 && ok2
 }
 
-// maskIn is the hexadecimal number of a line that begins so.
+// maskIn returns the hexadecimal number of the line that begins with key.
 func maskIn(b []byte, key string) (v uint64, ok bool) {
 	i := bytes.Index(b, []byte(key))
 	if i < 0 {
@@ -210,15 +209,15 @@ func maskIn(b []byte, key string) (v uint64, ok bool) {
 	return v, whole && err == nil
 }
 
-// Rested keeps a stack for as long as the thread does not run.
+// Rested stores a stack that is valid until the thread runs.
 func (t *Task) Rested(gap merge.Gap, frames []wire.Frame) {
 	t.Rest = true
 	t.Stack.Gap = uint8(gap)
 	t.Stack.Frames = append(t.Stack.Frames[:0], frames...)
 }
 
-// Spent is the thread's processor time within the recording, as far as it is known, in
-// nanoseconds. Of a thread that has ended an event knows it to the end.
+// Spent returns the thread's known processor time within the recording, in nanoseconds. The event of a thread
+// that has ended knows it up to the end.
 func (t *Task) Spent() uint64 {
 	cpu := t.Last.Cpu
 	if t.Event != nil {
@@ -229,8 +228,8 @@ func (t *Task) Spent() uint64 {
 	return cpu - min(t.Base, cpu)
 }
 
-// InKernel is the part of spent in the kernel, where an event may take no samples: what they
-// are short of. Of a young thread they are too few to say.
+// InKernel returns the part of spent in the kernel when an event does not sample there: the number of missing
+// samples times the period. A young thread has too few samples for that.
 func (t *Task) InKernel(spent, period uint64) uint64 {
 	if t.Event == nil || t.Young {
 		return 0
@@ -243,16 +242,17 @@ func (t *Task) InKernel(spent, period uint64) uint64 {
 	return spent - uint64(float64(spent)*float64(t.Hits)/float64(expected))
 }
 
-// cpuEvent is a perf event of one thread's processor time. Its overflow sends the thread a
-// signal. The tool's death closes it.
+// cpuEvent is a perf event on one thread's processor time. Its overflow sends the thread a signal. The event
+// closes when the tool dies.
 type cpuEvent interface {
 	FD() int
-	SetPeriod(nanos uint64) error     // restarts the period
-	Count() (nanos uint64, err error) // processor time since it was opened; works after the thread's end
+	SetPeriod(nanos uint64) error // restarts the period
+	// processor time since the event was opened; works after the thread's end
+	Count() (nanos uint64, err error)
 	Close() error
 }
 
-// Draw is what a thread was asked at a random moment.
+// Draw is the request to a thread at a random moment.
 type Draw struct {
 	Open   bool
 	Before Counters
@@ -263,10 +263,10 @@ type Draw struct {
 const (
 	// youngPeriods is the processor time, in periods, for which a thread is young.
 	YoungPeriods = 16
-	SlowTick     = 10000000 // nanoseconds: of a kernel with 100 Hz
+	SlowTick     = 10000000 // nanoseconds: the tick of a kernel with 100 Hz
 )
 
-// State is the letter behind a thread's name in its stat; the name may have anything in it.
+// State returns the letter after a thread's name in its stat. The name may contain any bytes.
 func State(stat []byte) byte {
 	if i := bytes.LastIndexByte(stat, ')'); i >= 0 && i+2 < len(stat) {
 		return stat[i+2]

@@ -69,7 +69,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A name is read again soon after a thread's birth, and ever more rarely.
+// A name is read again soon after a thread's start, and then less and less often.
 func TestRename(t *testing.T) {
 	k, read := Task{Born: 1000e9}, []int64(nil)
 	for ms := int64(0); ms <= 100_000; ms += 50 {
@@ -82,17 +82,17 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// The wall time of all samples is that of all visits, but for what has not come to a sample
-// yet, whatever share of the time a thread stands, how often that is found out, and which
-// of its stacks are seen: those that stand get the share that it stood.
+// The wall time of all samples equals that of all visits, except for time that waits for a sample. That holds
+// for any share of time in which a thread is blocked, however often it is seen blocked, and whichever of its
+// stacks are read. Blocked stacks get the share of time that the thread was blocked.
 func TestWallTime(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
 		name    string
-		stands  int // of ten moments
-		seldom  int // of so many looks at it standing one shows a stack
+		stands  int // in ten moments
+		seldom  int // one in so many visits to the blocked thread gives a stack
 		unarmed bool
-		want    int64 // of a hundred, of the stacks that stand
+		want    int64 // percentage for the stacks of the blocked thread
 	}{
 		{"always runs", 0, 1, false, 0},
 		{"always stands", 10, 1, false, 100},
@@ -129,8 +129,8 @@ func TestWallTime(t *testing.T) {
 	}
 }
 
-// A sample of processor time stands for so much wall time at least, and those that stand
-// get the less if visits have found a thread standing that ran.
+// A sample of processor time represents at least that much wall time. The blocked stacks get less if visits
+// have found a running thread blocked.
 func TestWallTimeOfMisjudgedVisits(t *testing.T) {
 	k := Task{Armed: true, Owed: 30}
 	if got := k.Worked(10); got != 10 || k.Owed != 30 {
@@ -148,7 +148,7 @@ func TestWallTimeOfMisjudgedVisits(t *testing.T) {
 	}
 }
 
-// More threads than files may be open: those without one are looked at all the same.
+// With more threads than open files, the others are read all the same.
 func TestPlaces(t *testing.T) {
 	f := OpenFiles(os.Getpid())
 	f.mostPlaces = 1

@@ -11,22 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files reads what the kernel says of a process's threads, in files below
-// /proc/PID/task. It counts its calls of the kernel: threads that sleep cost little but
-// these.
+// Files reads the kernel's files below /proc/PID/task. It counts its system calls, which are most of the cost
+// of sleeping threads.
 type Files struct {
 	PID        int
-	Dir        int // /proc/PID/task, -1 = it could not be opened
+	Dir        int // descriptor of /proc/PID/task, -1 = it could not be opened
 	Calls      uint64
-	places     int       // syscall files that are open
-	mostPlaces int       // at a time: of threads that sleep none is needed
-	states     int       // stat files that are open
-	Buf        [512]byte // of one file
+	places     int       // open syscall files
+	mostPlaces int       // limit of open syscall files: reads of sleeping threads do not need one
+	states     int       // open stat files
+	Buf        [512]byte // contents of one file
 	names      []byte    // of a listing
 }
 
-// listingRoom holds the names of two thousand threads: a listing in several pieces may
-// miss some that have not ended, where others end between the pieces.
+// listingRoom holds the names of two thousand threads. A listing in several pieces may miss live threads if
+// others end in between.
 const listingRoom = 64 << 10
 
 func OpenFiles(pid int) Files {
@@ -37,7 +36,7 @@ func OpenFiles(pid int) Files {
 	return Files{PID: pid, Dir: dir, mostPlaces: MayOpen(4, 256)}
 }
 
-// Close closes the folder and what is open of the threads'.
+// Close closes the folder and the files of all threads.
 func (f *Files) Close(tasks map[uint32]*Task) {
 	for _, t := range tasks {
 		f.Shut(t)
@@ -53,7 +52,7 @@ func (f *Files) open(tid uint32, name string) (fd int, err error) {
 	return unix.Openat(f.Dir, strconv.FormatUint(uint64(tid), 10)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// Read reads the beginning of a thread's file. The bytes are good until the next call.
+// Read reads the beginning of a thread's file. The bytes are valid until the next call.
 func (f *Files) Read(tid uint32, name string) ([]byte, error) {
 	fd, err := f.open(tid, name)
 	if err != nil {
@@ -65,7 +64,7 @@ func (f *Files) Read(tid uint32, name string) ([]byte, error) {
 	return f.Buf[:max(n, 0)], err
 }
 
-// Counters reads the schedstat of a thread; false if it has ended.
+// Counters reads the schedstat of a thread. It returns false if the thread has ended.
 func (f *Files) Counters(t *Task) (Counters, bool) {
 	if t.Stat < 0 {
 		b, err := f.Read(t.TID, "schedstat")
@@ -91,7 +90,7 @@ func (f *Files) Where(tid uint32) (w Where, sp, ip uint64) {
 	return parseWhere(b)
 }
 
-// WhereIs is where of a thread that is asked often, whose file is kept open.
+// WhereIs is Where for a thread that is read often. It keeps the file open.
 func (f *Files) WhereIs(t *Task) (w Where, sp, ip uint64) {
 	if t.Place < 0 {
 		if f.places >= f.mostPlaces {
@@ -112,7 +111,7 @@ func (f *Files) WhereIs(t *Task) (w Where, sp, ip uint64) {
 	return parseWhere(f.Buf[:max(n, 0)])
 }
 
-// Signals are a thread's masks; false if it has ended.
+// Signals returns a thread's masks, false if the thread has ended.
 func (f *Files) Signals(tid uint32) (s signals, ok bool) {
 	fd, err := f.open(tid, "status")
 	if err != nil {
@@ -125,11 +124,12 @@ func (f *Files) Signals(tid uint32) (s signals, ok bool) {
 	if s, ok = parseSignals(b[:max(n, 0)]); ok || err != nil {
 		return s, ok
 	}
-	all, _ := os.ReadFile(Path(strconv.Itoa(f.PID), tid, "status")) // who is in many groups has a long one
+	// the file is long for a user in many groups
+	all, _ := os.ReadFile(Path(strconv.Itoa(f.PID), tid, "status"))
 	return parseSignals(all)
 }
 
-// Shut closes what is open of a thread.
+// Shut closes the open files of a thread.
 func (f *Files) Shut(t *Task) {
 	if t.Stat >= 0 {
 		unix.Close(t.Stat)
@@ -145,7 +145,7 @@ func (f *Files) Shut(t *Task) {
 	t.Stat, t.Place, t.StateFile = -1, -1, 0
 }
 
-// Comm is the kernel's name of a thread, "" if it has ended.
+// Comm returns the kernel's name of a thread, "" if it has ended.
 func (f *Files) Comm(tid uint32) string {
 	b, err := f.Read(tid, "comm")
 	if err != nil {
@@ -154,29 +154,28 @@ func (f *Files) Comm(tid uint32) string {
 	return strings.TrimSpace(string(b))
 }
 
-// links tells how many threads there are, but for a constant.
+// links returns the number of threads plus a constant.
 func (f *Files) links() (uint64, bool) {
 	var st unix.Stat_t
 	f.Calls++
 	err := unix.Fstat(f.Dir, &st)
-	return uint64(st.Nlink), err == nil // of another size on other machines
+	return uint64(st.Nlink), err == nil // Nlink has another type on other machines
 }
 
-// Ran is the processor time of all threads that the process has and had. While it stays
-// the same none of them has run: none has come or ended or has another name. Of one that
-// runs now it is as of the kernel's last tick.
+// Ran returns the processor time of all threads, past and present. While it does not change, no thread has
+// run, started, ended, or changed its name. The time of a running thread is as of the kernel's last tick.
 func (f *Files) Ran() (nanos int64, ok bool) {
-	const scheduled = 2 // CPUCLOCK_SCHED: a process's clock is named by its number's complement
+	const scheduled = 2 // CPUCLOCK_SCHED: a process's clock has the complement of its number
 	var t unix.Timespec
 	f.Calls++
-	// Raw: it does not wait, and Go's monitor sleeps on.
+	// Raw: the call does not block, so Go's monitor can stay asleep.
 	if _, _, e := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(int32(^f.PID)<<3|scheduled), uintptr(unsafe.Pointer(&t)), 0); e != 0 {
 		return 0, false
 	}
 	return t.Nano(), true
 }
 
-// RanNow is ran, -1 if that is not known.
+// RanNow is Ran with -1 if the time is unknown.
 func (f *Files) RanNow() int64 {
 	if ran, ok := f.Ran(); ok {
 		return ran
@@ -184,7 +183,7 @@ func (f *Files) RanNow() int64 {
 	return -1
 }
 
-// list gives each thread to g, and reports whether these are all.
+// list calls g for each thread, and reports whether the list is complete.
 func (f *Files) list(g func(tid uint32)) bool {
 	if f.names == nil {
 		f.names = make([]byte, listingRoom)
@@ -205,7 +204,7 @@ func (f *Files) list(g func(tid uint32)) bool {
 	}
 }
 
-// entries gives the numbers among a directory's entries to g. False: that is none.
+// entries calls g for each number among a directory's entries. It returns false if b is malformed.
 //
 // Source: struct linux_dirent64 of getdents(2): inode, offset, size, type, name.
 func entries(b []byte, g func(n uint32)) bool {
@@ -223,7 +222,7 @@ func entries(b []byte, g func(n uint32)) bool {
 	return len(b) == 0
 }
 
-// leadingNumber is the number that is a name, which ends with a zero.
+// leadingNumber returns the number that a zero-terminated name consists of.
 func leadingNumber(name []byte) (n uint32, ok bool) {
 	for i, c := range name {
 		switch {
@@ -237,8 +236,7 @@ func leadingNumber(name []byte) (n uint32, ok bool) {
 	return 0, false
 }
 
-// MayOpen is how many files of one kind are kept open: a share of what the kernel allows,
-// at most so many.
+// MayOpen returns how many files of one kind to keep open: a share of the kernel's limit, at most most.
 func MayOpen(share, most uint64) int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
@@ -247,7 +245,7 @@ func MayOpen(share, most uint64) int {
 	return int(min(limit.Cur/share, most))
 }
 
-// Runs reports whether the kernel calls a thread runnable (state R of proc(5), stat).
+// Runs reports whether the kernel calls a thread runnable (state R in stat, proc(5)).
 func (f *Files) Runs(t *Task) bool {
 	if t.StateFile == 0 {
 		fd, err := f.open(t.TID, "stat")

@@ -6,43 +6,43 @@ import (
 	"time"
 )
 
-// Table is the list of a process's threads, kept in step with the kernel's, and when each
-// has to be looked at. While any thread of the process runs now and then, those that sleep
-// cost a look every few seconds; while none does, only a reading of the process's clock.
+// Table is the list of a process's threads, kept in step with the kernel's, with the time of each next visit.
+// While any thread of the process runs now and then, a sleeping thread costs one visit every few seconds.
+// While none runs, only the process's clock is read.
 type Table struct {
 	Clock   clock
 	Kernel  Files
 	Tasks   map[uint32]*Task
-	Due     int64 // when the next has to be looked at, 0 = not known
-	maxOpen int   // of their files
+	Due     int64 // time of the next visit, 0 = unknown
+	maxOpen int   // limit of open schedstat files
 
-	Came func(*Task) // a thread is new
-	Name func(*Task) // or may have another name
-	Gone func(*Task) // or has ended
+	Came func(*Task) // called for a new thread
+	Name func(*Task) // called when a thread may have a new name
+	Gone func(*Task) // called when a thread has ended
 
 	listed  time.Time
 	Listing uint64 // counts listings
-	links   uint64 // at the last one, and the process's clock
+	links   uint64 // at the last listing, like the process's clock
 	ran     int64
 
-	Order   []*Task // the tasks, in which visits go round
-	At      int     // where the pass under way goes on, 0 = none is
-	passDue int64   // the least due of those that the pass has seen
+	Order   []*Task // the tasks in the order of visits
+	At      int     // where the current pass continues, 0 = none
+	passDue int64   // earliest due time that the pass has seen
 	Redo    bool    // another pass has to follow at once
 }
 
-// How often threads are looked for and visited.
+// How often threads are listed and visited.
 const (
-	ListEvery = time.Second            // where their number has not changed
-	Longest   = 40 * time.Millisecond  // that the engine sleeps while a thread may wake up
-	MaxRest   = int64(4 * time.Second) // between visits to a thread that rests
-	mostOpen  = 1 << 13                // schedstat files kept open
+	ListEvery = time.Second            // while their number does not change
+	Longest   = 40 * time.Millisecond  // longest sleep of the engine while a thread may wake up
+	MaxRest   = int64(4 * time.Second) // longest time between visits to a resting thread
+	mostOpen  = 1 << 13                // open schedstat files
 )
 
-// What a round may do where there are many threads: it must read the probe's ring in time.
+// What one round may do in a process with many threads: it must read the probe's ring in time.
 const (
-	VisitCalls   = 2048                  // calls of the kernel in visits, until they go on in the next round
-	ResumeVisits = 10 * time.Millisecond // until the next round then, at most
+	VisitCalls   = 2048                  // system calls for visits in one round; the next round continues
+	ResumeVisits = 10 * time.Millisecond // longest wait for that round
 	listRest     = time.Millisecond      // between listings, for each listShare threads
 	listShare    = 64
 )
@@ -51,7 +51,7 @@ func NewTable(pid int) Table {
 	return Table{Kernel: OpenFiles(pid), Tasks: map[uint32]*Task{}, maxOpen: MayOpen(2, mostOpen)}
 }
 
-// Watch looks at the process's clock, if that is due.
+// Watch reads the process's clock if that is due.
 func (r *Table) Watch(now int64) {
 	if !r.Clock.due(now) {
 		return
@@ -60,14 +60,14 @@ func (r *Table) Watch(now int64) {
 	ran, ok := r.Kernel.Ran()
 	r.Clock.saw(now, ran, ok)
 	if was && !r.Idle() {
-		r.Due, r.Redo = 0, true // those that nobody has had to look at
+		r.Due, r.Redo = 0, true // also the threads that were skipped as idle
 	}
 }
 
-// Idle reports whether no thread has run from one look at the clock to the next.
+// Idle reports whether no thread ran between the last two readings of the clock.
 func (r *Table) Idle() bool { return r.Clock.Idle }
 
-// List lists the threads again if there may be others than before, but for the helper.
+// List lists the threads again if they may have changed, without the helper thread.
 func (r *Table) List(now time.Time, helper uint32) {
 	if r.Idle() && r.links != 0 {
 		return
@@ -77,7 +77,7 @@ func (r *Table) List(now time.Time, helper uint32) {
 		return
 	}
 	r.listed = now
-	ran, known := r.Kernel.Ran() // before the listing: what runs after this moves the clock
+	ran, known := r.Kernel.Ran() // read before the listing: anything that runs later moves the clock
 	if known && links == r.links && ran == r.ran {
 		return
 	}
@@ -93,8 +93,8 @@ func (r *Table) List(now time.Time, helper uint32) {
 	}
 }
 
-// Drop forgets the threads that were not in the last listing. The pass under way goes on with
-// the thread that was next.
+// Drop removes the threads that were not in the last listing. The current pass continues with the thread that
+// was next.
 func (r *Table) Drop() {
 	before := len(r.Tasks)
 	for _, t := range r.Tasks {
@@ -116,10 +116,10 @@ func (r *Table) Drop() {
 	})
 }
 
-// Relist has the next round list the threads.
+// Relist makes the next round list the threads.
 func (r *Table) Relist() { r.links = 0 }
 
-// Add takes note of a thread that is there.
+// Add adds a thread.
 func (r *Table) Add(tid uint32, now int64) {
 	t := r.Tasks[tid]
 	switch {
@@ -140,8 +140,8 @@ func (r *Table) Add(tid uint32, now int64) {
 	t.Listing = r.Listing
 }
 
-// Visits gives the threads that are due to visit, one after the other. A pass over many threads
-// takes several rounds, so that each costs a bounded number of calls.
+// Visits calls visit for each thread that is due. A pass over many threads takes several rounds, so that each
+// costs a bounded number of system calls.
 func (r *Table) Visits(now int64, visit func(*Task)) {
 	if r.Due > now {
 		return
@@ -164,15 +164,15 @@ func (r *Table) Visits(now int64, visit func(*Task)) {
 	}
 }
 
-// Unfinished reports whether a pass is under way.
+// Unfinished reports whether a pass is in progress.
 func (r *Table) Unfinished() bool { return r.At > 0 }
 
-// idlePoll is after how long a thread is looked at though it cannot have run: the tool
-// learns then that it has rested, and that the clock is to be trusted.
+// idlePoll is the time after which a thread is visited although it cannot have run. The visit confirms that
+// it has rested and that the clock is right.
 const idlePoll = int64(time.Minute)
 
-// dueOf is when a thread has to be looked at: one that has been since the process's clock
-// moved last, and rested, only when it moves again.
+// dueOf returns when to visit a thread. A thread that rested at a visit since the clock last moved is due
+// only when the clock moves again.
 func (r *Table) dueOf(t *Task) int64 {
 	if r.Idle() && t.Rest && t.Lull == r.Clock.Lull {
 		return max(t.Due, t.Visited+idlePoll)
@@ -180,17 +180,17 @@ func (r *Table) dueOf(t *Task) int64 {
 	return t.Due
 }
 
-// since is what a thread did from one visit to the next.
+// since is the change in a thread between two visits.
 type since struct {
 	Counters
 	Passed int64  // nanoseconds
-	Used   uint64 // of a processor
-	Rested bool   // it has not run, and has the stack that it had
-	Stood  int64  // nanoseconds before passed in which it had that stack, though it has run since
+	Used   uint64 // of a processor, nanoseconds
+	Rested bool   // it has not run and its stack is unchanged
+	Stood  int64  // nanoseconds before Passed for which it kept its stack, although it has run since
 }
 
-// Look reads what a thread did since its last visit, and says when the next one is. False:
-// it has ended.
+// Look reads what a thread did since its last visit and sets the time of the next one. It returns false if
+// the thread has ended.
 func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 	c, ok := r.Kernel.Counters(t)
 	if !ok {
@@ -215,8 +215,8 @@ func (r *Table) Look(t *Task, now, period int64) (s since, ok bool) {
 	return s, true
 }
 
-// together puts the visits of resting threads on common instants, between which the
-// engine can sleep: the rarer the visits are, the further apart these.
+// together moves the visits of resting threads to common instants, between which the engine can sleep. Rarer
+// visits have instants that are further apart.
 func together(due, every int64) int64 {
 	step := max(int64(Longest), every/8)
 	return (due + step - 1) / step * step

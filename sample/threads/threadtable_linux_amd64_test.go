@@ -22,10 +22,9 @@ func threadTableOf(t *testing.T, pid int) (r *Table, came, gone *[]uint32) {
 	return r, came, gone
 }
 
-// What threads that sleep cost is calls of the kernel, here counted over three minutes of
-// rounds, of which only the clock is not real: some looks at each thread in the beginning,
-// until its stack is known, then one a minute; and one at the process's clock in each round,
-// ten a second. No listing: nobody has run.
+// Sleeping threads cost system calls, which this test counts over three minutes of rounds with a simulated
+// clock: a few visits per thread until its stack is known, then one a minute, and one reading of the
+// process's clock per round, ten a second. There are no listings, because no thread has run.
 func TestSleepersAreCheap(t *testing.T) {
 	const threads, period, second = 200, int64(10 * time.Millisecond), int64(time.Second)
 	pid, _ := threadprog.Start(t, "sleepers", threads)
@@ -41,7 +40,7 @@ func TestSleepersAreCheap(t *testing.T) {
 			if visits++; !ok {
 				t.Errorf("thread %d has ended", k.TID)
 			}
-			if k.Rest = true; s.Rested { // as with a stack that has been walked
+			if k.Rest = true; s.Rested { // as after a stack has been walked
 				rests++
 			}
 		})
@@ -69,10 +68,9 @@ func TestSleepersAreCheap(t *testing.T) {
 	}
 }
 
-// A thread that has run since its last visit does not rest, however long it has before
-// and however soon it sleeps again: what it did then is not its old stack's. That stack gets
-// the time until the process's clock was last seen standing for sure, whether the thread was
-// visited meanwhile or not, and the new one the rest: none is lost.
+// A thread that has run since its last visit does not rest, however long it rested before and however soon it
+// sleeps again. Its old stack gets the time until the last reading that shows the process idle, whether or
+// not the thread was visited meanwhile. The new stack gets the remaining time. None is lost.
 func TestRanBetween(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprintf("watched %v", watched), func(t *testing.T) { ranBetween(t, watched) })
@@ -141,8 +139,8 @@ func ranBetween(t *testing.T, watched bool) {
 	}
 }
 
-// A thread that has run since it was visited is looked at when that is due though the process
-// has been idle since: its current stack is not known.
+// A thread that has run since its visit is visited when due even if the process has been idle since, because
+// its current stack is unknown.
 func TestIdleAfterRun(t *testing.T) {
 	const step = int64(100 * time.Millisecond)
 	pid, run := threadprog.Echo(t)
@@ -159,7 +157,7 @@ func TestIdleAfterRun(t *testing.T) {
 		})
 		return visited, rested
 	}
-	for k.Due < now+4*step { // visits are rarer by and by, while another thread runs
+	for k.Due < now+4*step { // visits become rarer while another thread runs
 		round()
 		k.Rest = true
 		r.Clock.Lull, r.Clock.Idle, r.Due = &IdleSpan{}, false, 0
@@ -178,8 +176,8 @@ func TestIdleAfterRun(t *testing.T) {
 	}
 }
 
-// Where threads are as many as before, only the process's clock tells that they are not
-// the same: no thread comes or ends unless one runs.
+// If the number of threads is the same, only the process's clock shows that they have changed: threads start
+// and end only while one runs.
 func TestListed(t *testing.T) {
 	pid, run := threadprog.Echo(t)
 	r, came, gone := threadTableOf(t, pid)
@@ -230,7 +228,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// A directory's entries are names of any length and kind, and hostile ones end it.
+// A directory's entries have names of any length and kind. A malformed entry ends the list.
 func TestEntries(t *testing.T) {
 	entry := func(name string) []byte {
 		b := make([]byte, (19+len(name)+1+7)&^7)

@@ -1,4 +1,4 @@
-// A program of Go whose threads each call the same functions, over and over.
+// A Go program whose threads each call the same functions repeatedly.
 package main
 
 import (
