@@ -19,19 +19,19 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// fake is a process with one made stack; it stops after some rounds.
+// fake is a process with one made-up stack. It stops after some rounds.
 type fake struct {
 	world    *fs.World
 	rounds   int
 	events   []EventKind
 	pinned   bool
-	unpinned int // names asked for while not pinned
-	asked    int // names asked for
+	unpinned int // names requested while not pinned
+	asked    int // names requested
 	lines    bool
 	cpu      uint64 // of every thread, nanoseconds
 }
 
-// unreadable is memory that no read succeeds on.
+// unreadable is memory in which every read fails.
 type unreadable struct{}
 
 func (unreadable) ReadAt([]byte, uint64) bool { return false }
@@ -90,7 +90,7 @@ func (f *fake) Event() (EventKind, bool) {
 	return e, true
 }
 
-// run lets an agent work on the fake and gives its stream.
+// run runs an agent on the fake and returns its stream.
 func run(t *testing.T, f *fake, cfg Config) (stream []byte, reason string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -146,8 +146,7 @@ func testStream(t *testing.T, arch context.Arch) {
 	}
 }
 
-// The tool closes its side: the last figures are sent, however long the next round
-// is away.
+// When the tool closes its side, the last figures are sent at once, even if the next round is far away.
 func TestToolWantsNoMore(t *testing.T) {
 	for _, rate := range []float64{1e6, 0.001} {
 		f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 1000}
@@ -193,7 +192,7 @@ func checkMethods(t *testing.T, methods []wire.Message) {
 	}
 }
 
-// FunctionIDs die with their module: after an unload every name is asked again.
+// FunctionIDs become invalid with their module: after an unload, every name is requested again.
 func TestUnloadForgetsNames(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed), rounds: 2}
 	a := New(f, Config{RateHz: 1e6, Slots: 1}, func([]byte) error { return nil })
@@ -207,7 +206,7 @@ func TestUnloadForgetsNames(t *testing.T) {
 	}
 }
 
-// Code that no table knows makes the agent read the mappings again, at once.
+// When a walk meets unknown code, the agent reads the mappings again at once.
 func TestUnknownCodeRefreshesTheTable(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed, fs.Native), rounds: 1}
 	tables := []*module.Table{module.NewTable(1, nil, nil), fs.Table(2)}
@@ -254,8 +253,7 @@ func TestRawUnwritable(t *testing.T) {
 	}
 }
 
-// Each address of managed code is told once where it comes from, before the first sample
-// that has it.
+// The source line of each managed address is sent once, before the first sample that contains it.
 func TestSampleLines(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native), rounds: 3, lines: true}
 	stream, _ := run(t, f, Config{RateHz: 1e6, Slots: 4})

@@ -10,7 +10,7 @@ import (
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 )
 
-// pool has copies of one stack in some of its places.
+// pool holds copies of one stack in some of its slots.
 type pool struct {
 	world *fs.World
 	full  []bool
@@ -25,7 +25,7 @@ func (p *pool) At(i int, c *clr.Capture) bool {
 	return p.full[i]
 }
 
-// Every copy becomes a stack, once, and nothing is suspended for it.
+// Every copy becomes a stack, once, without a suspension.
 func TestCopied(t *testing.T) {
 	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
 	f := &fake{world: world, rounds: 99}
@@ -49,7 +49,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// A thread's processor time is that of its samples, however often copies are asked for.
+// A thread's processor time equals that of its samples, however often it is copied.
 func TestCopiesCostNoTime(t *testing.T) {
 	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
 	f := &fake{world: world, rounds: 99}
@@ -67,14 +67,14 @@ func TestCopiesCostNoTime(t *testing.T) {
 	}
 }
 
-// As long as the runtime's tables are not proven the copies wait, but not for ever.
+// Copies wait for the verification of the runtime's tables, but not forever.
 func TestCopiesWait(t *testing.T) {
 	f := &fake{world: fs.Build(fs.Root, fs.Managed, fs.Native), rounds: 99}
 	a := New(f, Config{Slots: 4}, nil)
 	p := &pool{f.world, []bool{true}}
 	a.unproven = proofs - 2
-	a.take.(*rounds).managed.tables = &contract.Tables{} // of a layout that is only supposed
-	f.world.Capture.Frames = nil                         // a copy has none
+	a.take.(*rounds).managed.tables = &contract.Tables{} // with an unverified layout
+	f.world.Capture.Frames = nil                         // a copy has no reported frames
 	for n, want := range []bool{true, true, false} {
 		a.Copied(p, func(*Stack) {})
 		if p.full[0] != want {

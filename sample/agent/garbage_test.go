@@ -17,8 +17,8 @@ func collections() uint32 {
 
 var litter []byte
 
-// littering allocates so much in each round that a collection is due, and looks
-// whether one went on while a thread was suspended.
+// littering allocates so much in each round that a garbage collection is due, and checks whether one ran
+// while a thread was suspended.
 type littering struct {
 	fakeThreads
 	at       uint32

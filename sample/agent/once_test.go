@@ -8,8 +8,8 @@ import (
 	fs "github.com/seedwalk/seedwalk/testkit/fakestack"
 )
 
-// A round that is asked for gives the stack that the stream would have, with names,
-// and nothing is kept for a stream that nobody reads.
+// A requested round gives the same stack as the stream, with names, and buffers nothing for a stream without
+// a reader.
 func TestOnce(t *testing.T) {
 	world := fs.Build(fs.Root, fs.Managed, fs.Managed, fs.Native)
 	id := world.Capture.Thread.ID

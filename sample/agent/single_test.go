@@ -20,7 +20,7 @@ type fakeThreads struct {
 	fake
 	answers   []clr.HRESULT // of DoStackSnapshot, then S_OK
 	suspended int
-	merged    int // times the agent named code while a thread stood still
+	merged    int // names that the agent requested while a thread was suspended
 	primes    int
 }
 
@@ -54,7 +54,7 @@ func (f *fakeThreads) Table() *module.Table        { f.merged += f.suspended; re
 func (f *fakeThreads) Specials() *managed.Specials { return nil }
 func (f *fakeThreads) Managed() merge.Managed      { return nil }
 
-// Prime has another signature than Host's, so that the embedded one must go.
+// Prime has another signature than in Host, so it must hide the embedded method.
 var _ ThreadHost = (*fakeThreads)(nil)
 
 func runThreads(t *testing.T, f *fakeThreads) (map[wire.Type][]wire.Message, string) {
@@ -91,8 +91,8 @@ func TestSingleThreads(t *testing.T) {
 	checkStats(t, m[wire.TypeStats], 4, map[string]uint64{"tries/found/S_OK": 3, "tries/found/CORPROF_E_STACKSNAPSHOT_UNSAFE": 1})
 }
 
-// checkStats holds the totals last sent against what was done: every suspension
-// is counted with its times and its answer, those that were tried again too.
+// checkStats compares the last totals with the suspensions of the test: each is counted with its time and
+// result, also those that were repeated.
 func checkStats(t *testing.T, stats []wire.Message, suspensions uint64, tries map[string]uint64) {
 	t.Helper()
 	got, times := map[string]uint64{}, map[string]*wire.Histogram{wire.StatSuspended: {}, wire.StatContext: {}, wire.StatWalk: {}, wire.StatSnapshot: {}}
@@ -115,7 +115,7 @@ func checkStats(t *testing.T, stats []wire.Message, suspensions uint64, tries ma
 	}
 }
 
-// An answer that will never change ends the sampling and says why.
+// A permanent error ends the sampling with its reason.
 func TestSingleRefused(t *testing.T) {
 	f := &fakeThreads{fake: fake{world: fs.Build(fs.Root, fs.Managed), rounds: 100},
 		answers: []clr.HRESULT{clr.CORPROF_E_INCONSISTENT_WITH_FLAGS}}

@@ -11,17 +11,17 @@ import (
 	"github.com/seedwalk/seedwalk/unwind/module"
 )
 
-// swapping is a process in which one library takes the place of another: the
-// table made before has the old one's name and unwind data.
+// swapping is a process in which one library replaces another: an older table has the old library's name and
+// unwind data.
 type swapping struct {
 	fakeThreads
 	loads   uint64
-	swap    int    // before which Context, counted from 1
-	again   bool   // another change at every Context from then on
-	during  int    // changes while a table is made
-	tables  int    // made
+	swap    int    // the Context call before which the swap happens, counted from 1
+	again   bool   // every later Context call changes the modules again
+	during  int    // changes during the build of a table
+	tables  int    // tables built
 	context int    // calls
-	walked  uint64 // DoStackSnapshot with a seed of the old library's
+	walked  uint64 // DoStackSnapshot calls with a seed from the old library
 }
 
 func (f *swapping) LoaderChanges() uint64 { return f.loads }
@@ -38,8 +38,8 @@ func (f *swapping) Context(slot int, c *clr.Capture) bool {
 	return ok
 }
 
-// Table is of the modules as they are: until the swap the native one is another,
-// whose functions have no frames.
+// Table describes the current modules. Before the swap, the native module is another one, whose functions
+// have no frames.
 func (f *swapping) Table() *module.Table {
 	f.tables++
 	if f.during > 0 {
@@ -72,8 +72,7 @@ func (f *swapping) DoStackSnapshot(slot int, c *clr.Capture) {
 	f.fakeThreads.DoStackSnapshot(slot, c)
 }
 
-// TestSwappedModules: a sample never mixes one moment's registers with another's
-// modules.
+// TestSwappedModules: a sample never combines the registers of one moment with the modules of another.
 func TestSwappedModules(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -112,7 +111,7 @@ func TestSwappedModules(t *testing.T) {
 	}
 }
 
-// last is a figure as it was sent last.
+// last returns the value of a figure that was sent last.
 func last(stats []wire.Message, key string) (v uint64) {
 	for _, m := range stats {
 		if s := m.(*wire.Stats); s.Key == key {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Alarm goes off at the time that it was set to last. What waits for it is woken though
-// that was changed meanwhile.
+// Alarm wakes a goroutine at the time that was set last, even if that changed while the goroutine was
+// waiting.
 type Alarm interface {
-	Set(after time.Duration) // by any goroutine, at any time
-	Wait() bool              // until it goes off, once; false: it is closed
+	Set(after time.Duration) // may be called by any goroutine at any time
+	Wait() bool              // blocks until the alarm goes off, once; false: it is closed
 	Close()
 }
 

@@ -9,18 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TimerFile is an alarm of the kernel's. Go's poller waits for it as for a connection: the
-// thread that has waited goes on with the goroutine, and that is all. A timer of Go's wakes
-// its monitor besides, which then looks around every 20 us for a while, and a second thread
-// that looks for more to do; one that is put off again and again wakes them when it was due
-// before. None of the calls here tells the scheduler, since none waits.
+// TimerFile is a kernel timer. Go's poller waits for it as for a connection, so the waiting thread itself
+// continues with the goroutine. A timer of Go's would also wake the runtime's monitor, which then checks
+// every 20 us for a while, and a second thread that looks for work. A Go timer that is postponed repeatedly
+// wakes both at its old times. The calls here never block, so they do not involve the scheduler.
 type TimerFile struct {
 	file *os.File
 	Conn syscall.RawConn
 	took func(fd uintptr) bool
 }
 
-// newAlarm makes one, or a bell where the kernel gives no such timer.
+// New returns a timer of the kernel's, or one of Go's if the kernel provides none.
 func New() Alarm {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -28,7 +27,7 @@ func New() Alarm {
 	}
 	t := &TimerFile{file: os.NewFile(uintptr(fd), "alarm"), took: tookExpiry}
 	t.Conn, err = t.file.SyscallConn()
-	if err != nil || t.file.SetDeadline(time.Time{}) != nil { // the poller has no part in it
+	if err != nil || t.file.SetDeadline(time.Time{}) != nil { // the poller does not support it
 		t.file.Close()
 		return newGoTimer()
 	}
@@ -36,16 +35,16 @@ func New() Alarm {
 }
 
 func (t *TimerFile) Set(after time.Duration) {
-	value := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(after, 1)))} // 0 would be never
+	value := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(after, 1)))} // 0 would disarm the timer
 	t.Conn.Control(func(fd uintptr) { unix.TimerfdSettime(int(fd), 0, &value, nil) })
 }
 
 func (t *TimerFile) Wait() bool { return t.Conn.Read(t.took) == nil }
 
-// Take forgets that the timer has expired.
+// Take clears an expiry.
 func (t *TimerFile) Take() { t.Conn.Control(func(fd uintptr) { tookExpiry(fd) }) }
 
-// tookExpiry reports whether the timer has expired since it was set, and forgets it.
+// tookExpiry clears an expiry and reports whether there was one since the timer was set.
 func tookExpiry(fd uintptr) bool {
 	var times uint64
 	_, _, e := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&times)), 8)

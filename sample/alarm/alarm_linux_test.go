@@ -20,7 +20,7 @@ func alarms(t *testing.T, f func(t *testing.T, a Alarm)) {
 	}
 }
 
-// waited fails if what is waited for does not come at all.
+// waited fails the test if the event never comes.
 func waited(t *testing.T, what string, done <-chan bool) (ok bool) {
 	t.Helper()
 	select {
@@ -31,7 +31,7 @@ func waited(t *testing.T, what string, done <-chan bool) (ok bool) {
 	return ok
 }
 
-// An alarm goes off once for each time that it is set, and not before what it was set to last.
+// An alarm goes off once each time it is set, at the time that was set last.
 func TestAlarm(t *testing.T) {
 	const soon, late = 5 * time.Millisecond, 60 * time.Millisecond
 	alarms(t, func(t *testing.T, a Alarm) {
@@ -43,7 +43,7 @@ func TestAlarm(t *testing.T) {
 			t.Errorf("went off after %v", time.Since(begin))
 		}
 		a.Set(soon)
-		time.Sleep(2 * soon) // it has gone off, and nobody has waited
+		time.Sleep(2 * soon) // it has gone off while nothing waited
 		begin = time.Now()
 		a.Set(late)
 		if a.Wait(); time.Since(begin) < late {
@@ -52,7 +52,7 @@ func TestAlarm(t *testing.T) {
 		begin = time.Now()
 		a.Set(soon)
 		go wait()
-		a.Set(late) // while it is waited for, or just before
+		a.Set(late) // during the wait, or just before it
 		if waited(t, "put off", done); time.Since(begin) < late {
 			t.Errorf("put off while it was waited for, it went off after %v", time.Since(begin))
 		}

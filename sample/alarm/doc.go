@@ -1,10 +1,10 @@
-// Package alarm wakes a goroutine at a time that others may change, for few calls of the kernel.
+// Package alarm wakes a goroutine at a time that others may change, with few system calls.
 //
 // Sources: timerfd_create(2); Go's runtime/netpoll.
 //
-// Glossary. An alarm *goes off* once for each time that it is set.
+// Glossary. An alarm *goes off* once each time it is set.
 //
-// Strategy. Go's poller waits for a timer of the kernel's, which wakes no monitor thread.
+// Strategy. Go's poller waits for a kernel timer, which does not wake Go's monitor thread.
 //
-// Known gaps: other systems than Linux use Go's own timers.
+// Known gaps: systems other than Linux use Go's timers.
 package alarm

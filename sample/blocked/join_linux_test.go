@@ -11,8 +11,8 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// walked is frames of words: n native, m of a method, s a stub, d found by a guess; each
-// with its address.
+// walked parses frames from words: n native, m of a method, s a stub, d found by a guess; each with its
+// address.
 func walked(text string) (out []paused.StackFrame) {
 	for word := range strings.FieldsSeq(text) {
 		f := paused.StackFrame{Frame: merge.Frame{Trust: unwind.TrustContext}}
@@ -31,7 +31,7 @@ func walked(text string) (out []paused.StackFrame) {
 	return out
 }
 
-// text is what was joined: leaves, blocks with where they stand, pairs of a method.
+// text prints a join: leaves, blocks with their positions, pairs of a method.
 func text(n *waits.Native) string {
 	if n == nil {
 		return "nothing"

@@ -21,14 +21,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// What is copied and walked at most, and how often waits are looked through.
+// Most bytes to copy and frames to walk, and how often waits are checked.
 const (
 	maxStack  = 128 << 10
 	maxFrames = 128
 	tick      = 20 * time.Millisecond
 )
 
-// Watch looks at threads that wait.
+// Watch reads the stacks of threads that wait.
 type Watch struct {
 	pid       int
 	threshold time.Duration
@@ -39,8 +39,8 @@ type Watch struct {
 	done      chan struct{}
 	ended     chan struct{}
 
-	again  bool            // a later walk may come further than the last
-	paused *paused.Process // the whole stacks, where the runtime's tables can be read
+	again  bool            // a later walk may reach further than the last
+	paused *paused.Process // walks whole stacks if the runtime's tables can be read; otherwise nil
 	mem    *live.Process
 	loader *live.Loader
 	walker unwind.Walker
@@ -49,10 +49,10 @@ type Watch struct {
 	frames [maxFrames]unwind.Frame
 }
 
-// entry is a wait that has begun.
+// entry is an open wait.
 type entry struct {
 	start    uint64   // ticks
-	stack    []uint64 // the event's
+	stack    []uint64 // the event's addresses
 	came     time.Time
 	tried    bool
 	tries    int
@@ -75,7 +75,7 @@ func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
 	return w, nil
 }
 
-// Close ends the watching.
+// Close stops watching and returns the totals.
 func (w *Watch) Close() Stats {
 	close(w.done)
 	<-w.ended
@@ -83,7 +83,7 @@ func (w *Watch) Close() Stats {
 	return w.stats
 }
 
-// Begin is told of a wait that begins.
+// Begin records the start of a wait.
 func (w *Watch) Begin(v *waits.Wait, stack []uint64) {
 	if len(stack) == 0 {
 		return
@@ -93,7 +93,7 @@ func (w *Watch) Begin(v *waits.Wait, stack []uint64) {
 	w.open[v.Thread] = &entry{start: v.Start, stack: stack, came: time.Now()}
 }
 
-// End is told of a wait that ended, and gives it its native frames.
+// End records the end of a wait and adds its native frames.
 func (w *Watch) End(v *waits.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +131,7 @@ func (w *Watch) serve() {
 	}
 }
 
-// round looks at the waits that are old enough.
+// round checks the waits that are old enough.
 func (w *Watch) round() {
 	type due struct {
 		tid uint64
@@ -189,8 +189,8 @@ func (w *Watch) look(tid uint64, e *entry, maps []live.Mapping) {
 	w.mu.Unlock()
 }
 
-// walk is the native frames of a stack whose event has the addresses that are given; nil
-// if the walk does not come to managed code.
+// walk returns the native frames of a stack. event holds the addresses of the wait's event. It returns nil if
+// the walk does not reach managed code.
 func (w *Watch) walk(sp, ip uint64, n int, event []uint64) *waits.Native {
 	regs := walk.StoppedAt(context.Host(), sp, ip)
 	if native := w.whole(regs, sp, n, event); native != nil {
@@ -199,7 +199,7 @@ func (w *Watch) walk(sp, ip uint64, n int, event []uint64) *waits.Native {
 	return w.leaves(regs, sp, n, event[0])
 }
 
-// leaves are the frames above managed code.
+// leaves returns the frames above managed code.
 func (w *Watch) leaves(regs context.Registers, sp uint64, n int, join uint64) *waits.Native {
 	w.window.Reset(sp, w.stack[:n])
 	at := unwind.Interrupted(&regs)
@@ -223,8 +223,7 @@ func (w *Watch) leaves(regs context.Registers, sp uint64, n int, join uint64) *w
 	return nil
 }
 
-// where is a thread's stack pointer and instruction pointer while it stands in a
-// system call.
+// where returns a thread's stack pointer and instruction pointer while it is in a system call.
 func (w *Watch) where(tid uint64) (sp, ip uint64, ok bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", w.pid, tid))
 	f := strings.Fields(string(b))
@@ -236,7 +235,7 @@ func (w *Watch) where(tid uint64) (sp, ip uint64, ok bool) {
 	return sp, ip, err1 == nil && err2 == nil
 }
 
-// stackSize is how much lies above sp in its mapping.
+// stackSize returns the number of bytes above sp in its mapping.
 func stackSize(maps []live.Mapping, sp uint64) uint64 {
 	for i := range maps {
 		if m := &maps[i]; m.Start <= sp && sp < m.End {
@@ -246,7 +245,7 @@ func stackSize(maps []live.Mapping, sp uint64) uint64 {
 	return 0
 }
 
-// monotonic is the clock of the events.
+// monotonic returns the time by the clock of the events.
 func monotonic() uint64 {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

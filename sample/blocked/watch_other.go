@@ -9,19 +9,19 @@ import (
 	"github.com/seedwalk/seedwalk/eventpipe/waits"
 )
 
-// Watch looks at threads that wait; not on this system.
+// Watch would read the stacks of waiting threads. It is not supported on this system.
 type Watch struct{}
 
-// New refuses.
+// New returns an error.
 func New(pid int, threshold time.Duration, a *waits.Analysis) (*Watch, error) {
 	return nil, errors.New("native frames of waiting threads are found on Linux only")
 }
 
-// Close ends the watching.
+// Close does nothing.
 func (w *Watch) Close() Stats { return Stats{} }
 
-// Begin is told of a wait that begins.
+// Begin does nothing.
 func (w *Watch) Begin(*waits.Wait, []uint64) {}
 
-// End is told of a wait that ended.
+// End does nothing.
 func (w *Watch) End(*waits.Wait) {}

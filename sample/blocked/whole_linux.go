@@ -10,14 +10,14 @@ import (
 	"github.com/seedwalk/seedwalk/unwind"
 )
 
-// runtime finds the runtime's tables, with which walks go through managed code.
+// runtime finds the runtime's tables, which walks need to pass through managed code.
 func (w *Watch) runtime(maps []live.Mapping) {
 	if w.paused != nil {
 		return
 	}
 	s := paused.New(context.Host(), w.mem, w.loader, maps)
 	if found, _ := s.Runtime(); !found {
-		return // it may be being set up
+		return // the runtime may still be starting
 	}
 	s.Reread = func() []live.Mapping {
 		if now, err := live.Maps(w.pid); err == nil && len(now) > 0 {
@@ -28,12 +28,12 @@ func (w *Watch) runtime(maps []live.Mapping) {
 	w.paused = s
 }
 
-// maxTries bounds the looks at a wait for its whole stack. Before the runtime's tables are
-// proven walks do not go through managed code.
+// maxTries bounds the attempts to walk the whole stack of one wait. Until the runtime's tables are verified,
+// walks do not pass through managed code.
 const maxTries = 8
 
-// whole walks the copy to the thread's base and joins it to the event's addresses; nil if
-// there is no such walk, or it disagrees with them.
+// whole walks the copy to the thread's base and joins it to the event's addresses. It returns nil if that
+// fails or the two disagree.
 func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) *waits.Native {
 	if w.paused == nil {
 		return nil
@@ -47,9 +47,8 @@ func (w *Watch) whole(regs context.Registers, sp uint64, n int, event []uint64) 
 	return join(stack.Frames, event)
 }
 
-// join tells which frames of a walk an event lacks, and where they belong. Every address
-// of the event must be met, in order, and every method of the walk be the event's, as
-// deep as that goes.
+// join returns the frames of a walk that an event lacks, and their positions. The walk must meet every
+// address of the event in order, and no other methods, as deep as the event goes.
 func join(frames []paused.StackFrame, event []uint64) *waits.Native {
 	out := &waits.Native{Join: event[0]}
 	at, met := 0, 0
@@ -75,7 +74,7 @@ func join(frames []paused.StackFrame, event []uint64) *waits.Native {
 		case ok:
 			met++
 		case method(f):
-			return nil // of which the event knows nothing
+			return nil // the event lacks this method
 		case met > 0:
 			block = append(block, unlisted(f))
 		}
@@ -93,13 +92,13 @@ func join(frames []paused.StackFrame, event []uint64) *waits.Native {
 	return out
 }
 
-// deepest is how many frames an event has at most, those at the leaf.
+// deepest is the most frames of an event, counted from the leaf.
 const deepest = 100
 
-// near is how far before a P/Invoke's true return address the runtime's own may be.
+// near is how many bytes before a P/Invoke's true return address the runtime's address may be.
 const near = 64
 
-// meets is whether a frame is at an address of an event; same if only its method shows it.
+// meets reports whether a frame is at an address of an event. same means that only the method is equal.
 func meets(f *paused.StackFrame, addr uint64) (same, ok bool) {
 	switch {
 	case f.Exact:
@@ -110,7 +109,7 @@ func meets(f *paused.StackFrame, addr uint64) (same, ok bool) {
 	return true, method(f) && f.IP > addr && f.IP-addr < near
 }
 
-// method is whether a frame is of a method, and no stub of the runtime's.
+// method reports whether a frame is of a method and not of a stub of the runtime.
 func method(f *paused.StackFrame) bool { return f.Function != 0 && f.Kind != unwind.KindStub }
 
 func unlisted(f *paused.StackFrame) waits.Unlisted {

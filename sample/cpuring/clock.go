@@ -1,15 +1,15 @@
 package cpuring
 
-// period decides which hits of a clock count, and when the clock gets another period.
+// period decides which hits of a clock count, and when the clock gets a new period.
 type period struct {
-	whole    uint64 // nanoseconds that a hit stands for
+	whole    uint64 // nanoseconds that a hit represents
 	now      uint64 // nanoseconds until the next hit
 	first    bool   // the first period is not over
-	since    uint64 // when now began, by the clock of the records
-	atSince  uint64 // what the clock had counted then
+	since    uint64 // when the current period began, by the clock of the records
+	atSince  uint64 // the clock's count at since
 	fresh    uint64 // hits since then
-	hits     uint64 // that count
-	expected uint64 // hits before since, had the kernel dropped none
+	hits     uint64 // hits that count
+	expected uint64 // hits before since if the kernel had dropped none
 }
 
 // shortestPart is the smallest part of a whole period that is a first one: until the tool has
@@ -21,10 +21,10 @@ func firstPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 	return max(random(whole)+1, whole/shortestPart)
 }
 
-// renewAfter is the number of hits after which a clock gets another period. A program whose
-// bursts take as long as a fixed period is always hit at the same place: the kernel takes a
-// timer that is due at the end of a burst to the beginning of the next. To change the period
-// drops the time since the last hit, so it is not done at each one.
+// renewAfter is the number of hits after which a clock gets a new period. A program whose bursts are as long
+// as a fixed period would always be hit at the same place: the kernel moves a timer that is due at the end of
+// a burst to the beginning of the next. Changing the period drops the time since the last hit, so it is not
+// done at every hit.
 const renewAfter = 8
 
 // nextPeriod draws a period around the whole one.
@@ -32,7 +32,7 @@ func nextPeriod(whole uint64, random func(n uint64) uint64) uint64 {
 	return whole - whole/4 + random(whole/2+1)
 }
 
-// hit reports whether a hit at a time counts, and whether the clock is to get another period.
+// hit reports whether a hit at the given time counts, and whether the clock needs a new period.
 func (p *period) hit(time uint64) (counts, renew bool) {
 	if time < p.since {
 		return false, false
@@ -42,14 +42,13 @@ func (p *period) hit(time uint64) (counts, renew bool) {
 	return true, p.first || p.fresh >= renewAfter
 }
 
-// renewed takes note of a new period, that begins at a time at which the clock had counted so
-// much.
+// renewed starts a new period at a time at which the clock's count was counted.
 func (p *period) renewed(next, counted, time uint64) {
 	p.expected = p.expectedAt(counted)
 	p.first, p.now, p.since, p.atSince, p.fresh = false, next, time, counted, 0
 }
 
-// expectedAt returns the hits until the clock has counted so much, had the kernel dropped none.
+// expectedAt returns the number of hits up to a count, if the kernel had dropped none.
 func (p *period) expectedAt(counted uint64) uint64 {
 	if p.first {
 		return p.hits
@@ -57,8 +56,8 @@ func (p *period) expectedAt(counted uint64) uint64 {
 	return p.expected + (counted-min(p.atSince, counted))/p.now
 }
 
-// fewHits is how many whole periods a clock must have counted before the hits that it lacks
-// are taken for time in the kernel.
+// fewHits is how many whole periods a clock must have counted before missing hits are attributed to the
+// kernel.
 const fewHits = 10
 
 // inKernel returns the nanoseconds of counted in which hits were dropped because the thread
@@ -74,10 +73,10 @@ func (p *period) inKernel(counted uint64) uint64 {
 	return (expected - min(p.hits, expected)) * p.whole
 }
 
-// Totals is what is known of a thread's processor time.
+// Totals is what is known about a thread's processor time.
 type Totals struct {
 	Counted  uint64 // nanoseconds while it had a clock, time in the kernel included
-	InKernel uint64 // part of Counted in which no hit can fall, since the kernel is excluded
+	InKernel uint64 // part of Counted without hits, since the kernel is excluded
 	Hits     uint64
 }
 

@@ -30,8 +30,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// Of a first period only the first hit counts; then the period is the whole one, and a new one
-// after some hits.
+// Of a first period, only the first hit counts. After it the clock has the whole period, and a new one after
+// several hits.
 func TestHits(t *testing.T) {
 	p := period{whole: ms, now: ms / 10, first: true}
 	if counts, renew := p.hit(5); !counts || !renew {
@@ -52,7 +52,7 @@ func TestHits(t *testing.T) {
 	}
 }
 
-// The hits that are missing are time in the kernel, if there are enough to tell.
+// Missing hits are time in the kernel, if there are enough of them to tell.
 func TestInKernel(t *testing.T) {
 	user := period{whole: ms, now: ms / 2, first: true}
 	user.hit(1)
@@ -78,8 +78,8 @@ func TestInKernel(t *testing.T) {
 	}
 }
 
-// kernel is the kernel's timer of a thread that works in bursts: a hit is late, and one that is
-// due when the thread stops running comes soon after it has begun to run again.
+// kernel simulates the kernel's timer for a thread that works in bursts: a hit is late, and a hit that is due
+// when the thread stops comes soon after the thread runs again.
 type kernel struct {
 	burst, late, again uint64
 	at, due            uint64 // in nanoseconds of processor time: now, and when the timer is due
@@ -99,7 +99,7 @@ func (k *kernel) next(period uint64) (place uint64) {
 	}
 }
 
-// share is the part of the hits that fall into the first 30 % of bursts of 1 ms.
+// share is the part of the hits that fall into the first 30% of bursts of 1 ms.
 func share(renew bool, draw func(uint64) uint64) float64 {
 	k := kernel{burst: ms, late: 50000, again: 10000}
 	p := period{whole: ms * 1003 / 1000, first: true}
@@ -122,8 +122,7 @@ func share(renew bool, draw func(uint64) uint64) float64 {
 	return float64(first) / hits
 }
 
-// A program whose bursts take as long as the period is sampled without bias, which a fixed
-// period is not.
+// A program whose bursts are as long as the period is sampled without bias. With a fixed period it is not.
 func TestBurstsOfOnePeriod(t *testing.T) {
 	if got := share(true, random()); math.Abs(got-0.3) > 0.015 {
 		t.Errorf("%.1f %% of the hits in 30 %% of the time", 100*got)

@@ -1,23 +1,23 @@
 package cpuring
 
-// depth decides how much the kernel copies of a thread's stack. The whole stack is copied until
-// many samples in a row were shallow, so a thread of changing depth has few cut samples: at most
-// one in enoughShallow, and ever fewer.
+// depth decides how much of a thread's stack the kernel copies. The whole stack is copied until many
+// consecutive samples were shallow. So a thread of changing depth has few truncated samples: at most one in
+// enoughShallow, and fewer over time.
 type depth struct {
 	small   bool // only Config.Stack bytes are copied
-	shallow int  // samples in a row that needed little
-	enough  int  // of those, until small; 0 = enoughShallow
+	shallow int  // consecutive shallow samples
+	enough  int  // number of those needed before small; 0 = enoughShallow
 }
 
-// enoughShallow is how many shallow samples in a row it takes at first, and moreShallow how many
-// times more after each sample that was cut.
+// enoughShallow is the number of consecutive shallow samples needed at first; each truncated sample
+// multiplies it by moreShallow.
 const (
 	enoughShallow = 64
 	moreShallow   = 8
 )
 
-// sampled takes note of a sample that used so many bytes of its stack. It reports whether the
-// size of the copies changes. limit is Config.Stack: it leaves room for more calls.
+// sampled records how many bytes of its stack a sample needed. It reports whether the size of the copies
+// changes. limit is Config.Stack; it leaves room for more calls.
 func (d *depth) sampled(used uint64, cut bool, limit int) (changed bool) {
 	if d.enough == 0 {
 		d.enough = enoughShallow

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The worst thread is deep whenever its copies have just become small.
+// The worst thread becomes deep whenever its copies have just become small.
 func TestDepth(t *testing.T) {
 	var d depth
 	cut, small := 0, 0

@@ -1,24 +1,24 @@
-// Package cpuring samples the processor time of a process's threads from outside: the kernel
-// copies registers and stack of a thread into a ring each time that it has used a period of
-// processor time. The process is not stopped, and nothing of ours is in it.
+// Package cpuring samples the processor time of a process's threads from outside: each time a thread has used
+// one period of processor time, the kernel copies its registers and stack into a ring. The process is not
+// stopped, and no code of seedwalk's runs in it.
 //
-// Source: package perfevent, and what it names.
+// Source: package perfevent and its sources.
 //
-// Glossary. A *clock* is the perf event of one thread on one CPU. A *first period* is a
-// clock's period until its first hit: random, at most the whole period.
+// Glossary. A *clock* is the perf event of one thread on one CPU. A *first period* is a clock's period until
+// its first hit: random, at most the whole period.
 //
-// Strategy. There is one ring for each CPU, which the clocks of all threads on that CPU share,
-// so that locked memory does not grow with threads. The kernel reports new threads at once,
-// and a goroutine opens their clocks. Each clock begins with a random first period: without
-// it a thread that ends before one period would never be sampled. Each hit stands for one
-// whole period. Hits between the first one and the change to the whole period are dropped.
+// Strategy. Each CPU has one ring, which the clocks of all threads on that CPU share, so that locked memory
+// does not grow with the number of threads. The kernel reports new threads at once, and a goroutine opens
+// their clocks. Each clock begins with a random first period: otherwise a thread that ends before one period
+// would never be sampled. Each hit represents one whole period. Hits between the first one and the change to
+// the whole period are dropped.
 //
-// A clock is open some 100 us after its thread's birth. Until then copies of its creator's
-// clocks sample it (Newborns).
+// A clock opens about 100 us after its thread's start. Until then the thread is sampled by inherited copies
+// of its creator's clocks (Newborns).
 //
-// Known gaps: the first thread that a thread creates has no copies, so that it has no hits if
-// it ends before its clock is open; its time is in the process's clock only. Where the kernel
-// permits no hits in itself, a copy's first recorded hit may be its second one. The kernel copies
-// at most 64 KB of a stack, and less of a thread whose stacks are shallow (depth.go). Each
-// thread costs one descriptor for each CPU, and one more for the watch.
+// Known gaps: the first thread that a thread creates inherits no copies, so it has no hits if it ends before
+// its own clock opens; its time appears only in the process's clock. If the kernel does not permit hits in
+// itself, a copy's first recorded hit may be its second one. The kernel copies at most 64 KB of a stack, and
+// less for threads with shallow stacks (depth.go). Each thread costs one descriptor per CPU, and one more for
+// the watch.
 package cpuring

@@ -7,17 +7,17 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// Newborns samples the first period of threads' processor time, from their first instant. The
-// kernel gives a thread copies of the clocks of its creator. A copy begins with a whole
-// period, so each creator gets another random period after each birth: the first hit of a copy
-// falls anywhere in the first period, and represents a whole one. Later hits do not count.
+// Newborns samples the first period of processor time of each thread, from its first instant. A thread
+// inherits copies of its creator's clocks. A copy begins with a whole period, so the creator's clocks get a
+// new random period after each new thread: the first hit of a copy falls anywhere in the first period and
+// represents a whole one. Later hits do not count.
 //
-// The first thread that a thread creates has no copies. Threads that are created within some
-// 100 us of each other have copies of the same period.
+// The first thread that a thread creates inherits no copies. Threads that are created within about 100 us of
+// each other have copies with the same period.
 type Newborns struct {
 	rings
 	pid  uint32
-	attr perfevent.Attr // but for its period, which is a whole one
+	attr perfevent.Attr // without its period, which is a whole one
 	live uint64         // copiesLive
 
 	mu       sync.Mutex
@@ -33,22 +33,23 @@ type creator struct {
 	tids          []uint32
 }
 
-// Birth says which hits of a thread Newborns takes: none if it is nil.
+// Birth records which hits of a thread Newborns uses; nil means none.
 type Birth struct {
 	by  *creator
-	hit uint64 // a bit of each CPU, modulo 64, whose copy has been hit
+	hit uint64 // one bit per CPU, modulo 64, whose copy has been hit
 }
 
 const (
 	// maxCreators bounds the threads that have inheritable clocks.
 	maxCreators = 32
-	// copiesLive is for how long copies run, nanoseconds: each hit costs the thread a copy of its stack.
+	// copiesLive is how long copies run, nanoseconds. Each hit costs the thread a copy of its stack.
 	copiesLive = 100_000_000
-	// leastBorn is the shortest period of copies, nanoseconds. No thread runs code of its own sooner.
+	// leastBorn is the shortest period of copies, nanoseconds. A new thread does not reach its own code
+	// sooner.
 	leastBorn = 20_000
 	// newStack is how much is copied of the stack of a new thread, bytes.
 	newStack = 8 << 10
-	// creatorRests is the time without a birth after which a creator's clocks are closed, nanoseconds.
+	// creatorRests is how long after the last new thread a creator's clocks are closed, nanoseconds.
 	creatorRests = 10_000_000_000
 )
 
@@ -64,12 +65,12 @@ func NewNewborns(pid int, period uint64) (*Newborns, error) {
 	return n, nil
 }
 
-// Born takes note of a Fork record. It returns the new thread's Birth, nil if the thread has no copies.
+// Born handles a Fork record. It returns the new thread's Birth, nil if the thread has no copies.
 func (n *Newborns) Born(r *perfevent.Record) *Birth {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	by := n.creators[r.Parent]
-	if parent := n.births[r.Parent]; parent != nil { // its copies are inherited, too
+	if parent := n.births[r.Parent]; parent != nil { // it also inherits the parent's copies
 		by = parent.by
 	}
 	if by == nil {
@@ -93,8 +94,8 @@ func (n *Newborns) open(tid uint32) {
 		return
 	}
 	c := &creator{}
-	// An event that is not inherited. Without one the kernel takes creator and created for equal,
-	// and has them swap their clocks as one takes the processor from the other.
+	// An event that is not inherited. Without it, the kernel would treat creator and created thread as equal
+	// and swap their clocks at a context switch between them.
 	if e, err := perfevent.OpenClock(int(tid), -1, perfevent.Attr{Period: 1 << 62, ExcludeKernel: true}); err == nil {
 		c.events = append(c.events, e)
 	}
@@ -137,9 +138,9 @@ func (c *creator) close() {
 	c.ended = perfevent.Now()
 }
 
-// Read gives the first hit of each copy to take. The record is valid until take returns. Where
-// the birth of a thread is not known yet, Read calls births, which calls Born for each Fork
-// record that there is. Read is for one goroutine.
+// Read passes the first hit of each copy to take. The record is valid until take returns. If the thread of a
+// hit is not known yet, Read calls births, which calls Born for each available Fork record. Read must be
+// called by one goroutine only.
 func (n *Newborns) Read(births func(), take func(*perfevent.Record)) {
 	n.read(func(cpu int, r *perfevent.Record) bool {
 		if r.Type != perfevent.Sample {
@@ -168,8 +169,7 @@ func (n *Newborns) birth(r *perfevent.Record) (b *Birth, known bool) {
 	return b, b != nil
 }
 
-// lose takes note of lost hits. Any thread's first one may be among them, and the next would not
-// be the first.
+// lose handles lost hits. A first hit of any thread may be among them, so the next one may not be the first.
 func (n *Newborns) lose(cpu int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,7 +220,7 @@ func (n *Newborns) turn(now uint64) {
 	}
 }
 
-// end forgets a creator and what it has created.
+// end removes a creator and the threads that it has created.
 func (n *Newborns) end(tid uint32, c *creator) {
 	c.close()
 	delete(n.creators, tid)

@@ -16,7 +16,7 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// spun keeps the loops from being removed.
+// spun keeps the compiler from removing the loops.
 var spun atomic.Uint32
 
 //go:noinline
@@ -44,7 +44,7 @@ func threadTime() int64 {
 	return ts.Nano()
 }
 
-// roundsOf returns the rounds that take a millisecond.
+// roundsOf returns how many rounds take a millisecond.
 func roundsOf() int {
 	const rounds = 1000000
 	least := int64(math.MaxInt64)
@@ -58,8 +58,8 @@ func roundsOf() int {
 	return int(rounds * ms / least)
 }
 
-// live runs a thread that ends at once. It returns how much of the first period of the thread's
-// processor time was in early, and how much in later.
+// live runs a thread that ends at once. It returns how much of the thread's first period of processor time
+// was in early, and how much in later.
 func live(rounds int) (inEarly, inLater float64) {
 	done := make(chan [3]int64)
 	go func() {
@@ -79,8 +79,8 @@ func live(rounds int) (inEarly, inLater float64) {
 	return float64(at[1]-at[0]) / ms, float64(at[2]-at[1]) / ms
 }
 
-// Threads that live for 1.5 periods have hits in their first one, as many in each part of it as
-// the part is long.
+// Threads that live for 1.5 periods have hits in their first period, in each part as many as the part's
+// length requires.
 func TestNewborns(t *testing.T) {
 	watch, err := perfevent.OpenWatch(perfevent.CPUs(), threads(t)...)
 	if errors.Is(err, perfevent.ErrRefused) {
@@ -140,7 +140,7 @@ func TestNewborns(t *testing.T) {
 	}
 }
 
-// threads are those of this process.
+// threads returns the threads of this process.
 func threads(t *testing.T) (tids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/task")
@@ -157,8 +157,8 @@ func threads(t *testing.T) (tids []int) {
 	return tids
 }
 
-// A thread is taken by its copies once on each CPU, until they are closed, and as long as it has
-// no clock of its own.
+// A thread's copies count once on each CPU, until they are closed, and while the thread has no clock of its
+// own.
 func TestBirth(t *testing.T) {
 	var none *Birth
 	if none.Covers(1) || none.first(0) {

@@ -23,8 +23,8 @@ const (
 	leastRing = 32 << 10
 )
 
-// open maps the rings for clocks with a's contents of samples. After an error, close still has
-// to be called.
+// open maps the rings for clocks whose samples contain what a says. After an error, the caller must still
+// call close.
 func (r *rings) open(a perfevent.Attr) error {
 	a.ExcludeKernel, a.ExcludeUser, a.Inherit = true, false, false
 	r.cpus = perfevent.CPUs()
@@ -36,8 +36,8 @@ func (r *rings) open(a perfevent.Attr) error {
 	return nil
 }
 
-// add maps the ring of a CPU. It belongs to an event of the tool's own that never runs, so
-// that it stays when threads end.
+// add maps the ring of a CPU. The ring belongs to an event of the tool that never runs, so it outlives the
+// threads.
 func (r *rings) add(cpu int, a perfevent.Attr) error {
 	owner, err := perfevent.OpenClock(os.Getpid(), cpu, a)
 	if err != nil {
@@ -51,8 +51,8 @@ func (r *rings) add(cpu int, a perfevent.Attr) error {
 	return err
 }
 
-// read gives each hit that counts to take, with what the rings hold now. The record is valid
-// until take returns. A record of lost hits is given to counts, too.
+// read passes each hit that counts to take. The record is valid until take returns. Records of lost hits are
+// also passed to counts.
 func (r *rings) read(counts func(cpu int, r *perfevent.Record) bool, take func(*perfevent.Record)) {
 	for cpu, ring := range r.rings {
 		layout := r.owners[cpu].Layout()

@@ -10,16 +10,16 @@ import (
 	"github.com/seedwalk/seedwalk/sample/perfevent"
 )
 
-// Config says how a process is sampled.
+// Config selects how a process is sampled.
 type Config struct {
 	PID    int
-	Kernel bool   // sample the time in the kernel only, of threads that are added; new ones are not
+	Kernel bool   // sample only kernel time, of threads that are added; new threads are not followed
 	Period uint64 // nanoseconds of processor time between two samples of a thread
-	Stack  int    // bytes that are copied of a stack that is known to be shallow
+	Stack  int    // bytes to copy of a stack known to be shallow
 }
 
-// StackCopy is how much the kernel copies of a stack that is known to be shallow, bytes. It copies
-// as much as it can of others.
+// StackCopy is how many bytes the kernel copies of a stack that is known to be shallow. Of other stacks it
+// copies as much as it can.
 const StackCopy = 16 << 10
 
 // clock is the event of one thread on one CPU.
@@ -33,10 +33,10 @@ type thread struct {
 	clocks []clock
 	since  uint64 // when they were enabled, by the clock of the records
 	depth  depth
-	before Totals // of clocks that were closed
+	before Totals // of the clocks that were closed
 }
 
-// Sampler samples a process. Read, Ended, Remove, and Used are for one goroutine.
+// Sampler samples a process. Read, Ended, Remove, and Used must be called by one goroutine only.
 type Sampler struct {
 	cfg Config
 	rings
@@ -45,7 +45,7 @@ type Sampler struct {
 	threads map[uint32]*thread
 	ended   []uint32
 	watch   *perfevent.Watch
-	young   *Newborns       // nil: the kernel gives no copies of clocks
+	young   *Newborns       // nil: the kernel provides no copies of clocks
 	known   map[uint32]bool // threads whose descendants are watched
 	end     int             // an eventfd that ends the goroutine
 	done    chan struct{}
@@ -53,8 +53,8 @@ type Sampler struct {
 	userOnly bool
 }
 
-// New opens the rings, and a watch for new threads unless Config.Kernel. Its errors are those of package perfevent:
-// the kernel may refuse all of it, or some of it for lack of locked memory.
+// New opens the rings and, unless Config.Kernel is set, a watch for new threads. Its errors are those of
+// package perfevent: the kernel may refuse all of it, or some of it for lack of locked memory.
 func New(cfg Config) (*Sampler, error) {
 	s := &Sampler{cfg: cfg, threads: map[uint32]*thread{}, known: map[uint32]bool{}, end: -1}
 	err := s.rings.open(s.attr())
@@ -75,8 +75,7 @@ func (s *Sampler) attr() perfevent.Attr {
 	return perfevent.Attr{Period: s.cfg.Period, Regs: true, Stack: s.cfg.Stack, ExcludeKernel: s.userOnly, ExcludeUser: s.cfg.Kernel}
 }
 
-// Add samples a thread, if it is not sampled yet. New threads that descend from it are added
-// when the kernel reports them.
+// Add starts to sample a thread. Threads that descend from it are added when the kernel reports them.
 func (s *Sampler) Add(tid uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,9 +98,9 @@ func (s *Sampler) add(tid uint32) error {
 	return nil
 }
 
-// open opens a thread's clocks, and enables them as close together as possible. first means that
-// they begin with a first period. A clock of the kernel never does: its first period would end at
-// its first hit in the kernel, which may be late.
+// open opens a thread's clocks, and enables them as close together as possible. first selects a random first
+// period. Clocks of kernel time have none: their first period would end at the first hit in the kernel, which
+// may be late.
 func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	a := s.attr()
 	if !t.depth.small {
@@ -133,7 +132,7 @@ func (s *Sampler) open(tid uint32, t *thread, first bool) error {
 	return nil
 }
 
-// close closes a thread's clocks and adds what they have counted to before.
+// close closes a thread's clocks and adds their counts to before.
 func (t *thread) close(userOnly bool) {
 	for i := range t.clocks {
 		c := &t.clocks[i]
@@ -148,8 +147,7 @@ func (t *thread) close(userOnly bool) {
 	t.clocks = nil
 }
 
-// Read gives each hit that counts to take, with what the rings hold now. The record is valid
-// until take returns.
+// Read passes each hit that counts to take. The record is valid until take returns.
 func (s *Sampler) Read(take func(*perfevent.Record)) {
 	s.read(s.counts, take)
 	if s.young == nil {
@@ -170,7 +168,7 @@ func (s *Sampler) unclocked(r *perfevent.Record) bool {
 	return t == nil || r.Time < t.since
 }
 
-// counts reports whether a hit counts, and gives its clock another period if that is due.
+// counts reports whether a hit counts, and gives its clock a new period if that is due.
 func (s *Sampler) counts(cpu int, r *perfevent.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +194,8 @@ func (c *clock) renew() {
 	c.renewed(next, counted, perfevent.Now())
 }
 
-// Used takes note of how many bytes of its stack a sample of a thread needed, or that the copy
-// ended before the stack did. The kernel copies more or less of the stack from now on.
+// Used records how many bytes of its stack a sample of a thread needed; cut means that the copy ended before
+// the stack did. Later copies are adapted.
 func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,12 +208,12 @@ func (s *Sampler) Used(tid uint32, bytes uint64, cut bool) {
 		return
 	}
 	for i := range t.clocks {
-		t.clocks[i].since = perfevent.Now() // older hits in the rings are of the closed clocks
+		t.clocks[i].since = perfevent.Now() // older hits in the rings belong to the closed clocks
 	}
 }
 
-// Ended returns the threads that the kernel has reported to have ended since the last call.
-// Their hits are in the rings by then: Read first, then Remove them.
+// Ended returns the threads that have ended since the last call. Their hits are in the rings by then: call
+// Read first, then Remove.
 func (s *Sampler) Ended() []uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,11 +222,11 @@ func (s *Sampler) Ended() []uint32 {
 	return out
 }
 
-// FDs returns the number of descriptors that a thread takes.
+// FDs returns the number of descriptors for one thread.
 func (s *Sampler) FDs() int { return len(s.cpus) }
 
-// Remove ends the sampling of a thread. It returns what is known of its processor time, false
-// if the thread was not sampled.
+// Remove stops sampling a thread. It returns what is known of its processor time, false if the thread was not
+// sampled.
 func (s *Sampler) Remove(tid uint32) (Totals, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +256,7 @@ func (s *Sampler) Threads() (tids []uint32) {
 // UserOnly reports whether the kernel drops hits in the kernel.
 func (s *Sampler) UserOnly() bool { return s.userOnly }
 
-// Close ends the sampling.
+// Close stops sampling.
 func (s *Sampler) Close() {
 	if s.end >= 0 {
 		unix.Write(s.end, []byte{1, 0, 0, 0, 0, 0, 0, 0})
@@ -308,14 +306,14 @@ func (s *Sampler) serve(fds []unix.PollFd) {
 	}
 }
 
-// changes takes the records of the watch.
+// changes handles the records of the watch.
 func (s *Sampler) changes() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.Read(s.changed)
 }
 
-// changed takes a record of the watch.
+// changed handles one record of the watch.
 func (s *Sampler) changed(r *perfevent.Record) {
 	if int(r.PID) != s.cfg.PID {
 		return

@@ -1,19 +1,17 @@
 package events
 
-// delivery learns how the runtime delivers events: the frames that stand on top of
-// every event's stack, whatever the event is. The runtime has no symbols to ask and
-// each build is another, but stacks of two kinds of event have these frames in common
-// and no more. Above them one function per event calls them, which is not the
-// program's either.
+// delivery learns which frames the runtime adds on top of every event's stack. The runtime has no symbols for
+// them and each build is different, but exactly these frames are common to stacks of two kinds of event. The
+// function that calls them is specific to the event, and is not part of the program either.
 type delivery struct {
-	first map[uint32][]uint64 // of each event: return addresses of its first stack, leaf first
+	first map[uint32][]uint64 // by event: the return addresses of its first stack, leaf first
 	n     int                 // frames in common
 }
 
-// maxDelivery bounds what is compared: real runs are five deep.
+// maxDelivery bounds the comparison: real deliveries are five frames deep.
 const maxDelivery = 64
 
-// learn takes a stack, and reports whether it has changed what is known.
+// learn adds a stack, and reports whether the delivery is known.
 func (d *delivery) learn(event uint32, ips []uint64) bool {
 	if _, ok := d.first[event]; ok || len(ips) == 0 {
 		return false
@@ -37,8 +35,8 @@ func (d *delivery) learn(event uint32, ips []uint64) bool {
 
 func (d *delivery) known() bool { return len(d.first) > 1 }
 
-// cut is how many frames of a stack are of the delivery; 0 and false if it was
-// delivered in another way.
+// cut returns how many frames of a stack belong to the delivery, or false if the event was delivered in
+// another way.
 func (d *delivery) cut(event uint32, ips []uint64) (int, bool) {
 	for _, other := range d.first {
 		if common(ips[:min(len(ips), d.n)], other) < d.n || d.n == 0 {

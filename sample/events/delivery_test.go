@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// The frames that deliver an event are learned from two kinds of event and cut, with
-// the one function per kind that calls them. What was delivered in another way is left
-// as it is.
+// The frames that deliver an event are learned from two kinds of event and removed, with the one calling
+// function per kind. A stack that was delivered in another way is unchanged.
 func TestDelivery(t *testing.T) {
 	wait := []uint64{1, 2, 3, 30, 31, 32}
 	stop := []uint64{1, 2, 3, 40, 31, 32}
@@ -15,7 +14,7 @@ func TestDelivery(t *testing.T) {
 		name   string
 		learn  [][]uint64
 		of     []uint64
-		events []uint32 // nil: another each
+		events []uint32 // nil: a different one for each stack
 		cut    int
 		ok     bool
 	}{

@@ -17,14 +17,14 @@ import (
 	"github.com/seedwalk/seedwalk/stack/walk"
 )
 
-// Limits of what waits for something that is not known yet.
+// Limits of what is buffered until something else is known.
 const (
-	maxUncut  = 1 << 12 // walked, until the delivery is learned
+	maxUncut  = 1 << 12 // walked stacks, until the delivery is known
 	EventStep = 2 * time.Millisecond
-	openAge   = int64(500 * time.Millisecond) // of an open wait whose stack is read from outside
+	openAge   = int64(500 * time.Millisecond) // age of an open wait at which its stack is read from outside
 )
 
-// The runtime's ids of what is recorded.
+// The runtime's ids of the recorded events.
 const (
 	allocationTick    = 10
 	exceptionThrown   = 80
@@ -34,13 +34,13 @@ const (
 	allocationSampled = 303
 )
 
-// Engine is what events need of the engine that samples the process.
+// Engine is what this package needs from the engine that samples the process.
 type Engine interface {
 	// LookAt leaves the stack of a blocked thread in the sampler's frames.
 	LookAt(tid uint32) (merge.Gap, bool)
-	// Resting is the last sample of a thread that has rested since.
+	// Resting returns the last sample of a thread that has rested since.
 	Resting(tid uint32) (stream.Held, bool)
-	// WalkLater walks a sample that has been held.
+	// WalkLater walks a held sample.
 	WalkLater(s *sampler.Sample)
 }
 
@@ -48,24 +48,24 @@ type Engine interface {
 type Events struct {
 	*sampler.Base
 	Engine
-	File     *probe.File // nil: the process has not taken it
+	File     *probe.File // nil: the process has not opened it
 	delivery delivery
-	Offset   int64 // from the probe's clock to the world's
+	Offset   int64 // from the probe's clock to Unix time
 	uncut    []uncut
-	waiting  map[openKey]stream.Held // the waits that have not ended, by their stacks
+	waiting  map[openKey]stream.Held // open waits with their stacks
 	ips      []uint64
 
 	sent, unwalked, otherwise, malformed uint64
 	ticks, sampled                       uint64 // allocations, by event
 }
 
-// uncut is a walked event whose delivery is not known yet.
+// uncut is a walked event that waits for the delivery to be known.
 type uncut struct {
 	event uint32
 	m     wire.Event
 }
 
-// openKey names a wait that has not ended.
+// openKey identifies an open wait.
 type openKey struct {
 	tid   uint32
 	since uint64
@@ -75,15 +75,15 @@ func New(s *sampler.Base, e Engine, f *probe.File) Events {
 	return Events{Base: s, Engine: e, File: f, Offset: probe.World(), waiting: map[openKey]stream.Held{}}
 }
 
-// How often the probe is told that we live, of which it takes a silence of half a second
-// for our death: by the heartbeat, if nobody else has for so long.
+// How often the tool refreshes its heartbeat. The probe treats half a second without one as the tool's death.
+// Usually the rounds do it; the heartbeat goroutine steps in if they are late.
 const (
 	beatEvery = 100 * time.Millisecond
 	BeatLate  = 250 * time.Millisecond
 )
 
-// Heartbeat tells the probe that we live, whatever the sampling is busy with. It sleeps on as
-// long as rounds, which tell it too, come in time.
+// Heartbeat tells the probe that the tool is alive, even if sampling is delayed. It stays asleep as long as
+// rounds come in time, because they beat too.
 type Heartbeat struct {
 	file  *probe.File
 	alarm alarm.Alarm
@@ -111,7 +111,7 @@ func (h *Heartbeat) Round() {
 	h.alarm.Set(BeatLate)
 }
 
-// Stop ends the beats. It reports whether nothing uses the file any more.
+// Stop ends the beats. It returns true if the file is no longer in use.
 func (h *Heartbeat) Stop() bool {
 	h.alarm.Close()
 	select {
@@ -122,7 +122,7 @@ func (h *Heartbeat) Stop() bool {
 	}
 }
 
-// Take takes one event.
+// Take handles one event.
 func (v *Events) Take(r *probe.Record) {
 	s := sampler.Sample{Capture: eventCapture(v.Target.Arch, r), Event: r}
 	if v.Hold(&s) {
@@ -132,7 +132,7 @@ func (v *Events) Take(r *probe.Record) {
 	v.walkEvent(&s)
 }
 
-// WalkPending walks what has been held.
+// WalkPending walks the held events.
 func (v *Events) WalkPending() {
 	if len(v.Pending.Samples) == 0 || !v.Ready() {
 		return
@@ -148,8 +148,8 @@ func (v *Events) WalkPending() {
 	}
 }
 
-// eventCapture is the stack of an event: of the registers those are known that a call
-// keeps, as they were when the runtime called the probe.
+// eventCapture returns the stack of an event. The known registers are those that a call preserves, at the
+// runtime's call of the probe.
 func eventCapture(a context.Arch, r *probe.Record) walk.Capture {
 	c := walk.Capture{TID: r.TID, Called: true, Regs: target.Called(a, r.Regs), Stack: memory.Run{Addr: r.StackAddr, Data: r.Stack}, Cut: r.Flags&probe.Cut != 0, Extra: r.Extra,
 		Low: r.StackAddr, High: r.StackAddr + uint64(len(r.Stack))}
@@ -159,7 +159,7 @@ func eventCapture(a context.Arch, r *probe.Record) walk.Capture {
 	return c
 }
 
-// walkEvent walks an event's stack and sends what it says.
+// walkEvent walks an event's stack and sends the event.
 func (v *Events) walkEvent(s *sampler.Sample) {
 	r := s.Event
 	gap, _, ok := v.Walk(&s.Capture)
@@ -196,7 +196,7 @@ func (v *Events) walkEvent(s *sampler.Sample) {
 	v.sendEvent(r.Event, &m)
 }
 
-// sendUncut sends what has waited for the delivery.
+// sendUncut sends the events that have waited for the delivery.
 func (v *Events) sendUncut() {
 	waiting := v.uncut
 	v.uncut = nil
@@ -205,14 +205,14 @@ func (v *Events) sendUncut() {
 	}
 }
 
-// sendEvent cuts the delivery off a stack and sends it.
+// sendEvent removes the delivery from a stack and sends the event.
 func (v *Events) sendEvent(id uint32, m *wire.Event) {
 	v.ips = v.ips[:0]
 	for i := range m.Frames {
 		v.ips = append(v.ips, m.Frames[i].IP)
 	}
 	n, ok := v.delivery.cut(id, v.ips)
-	if id == probe.AskedCopy { // nothing of the runtime has delivered it
+	if id == probe.AskedCopy { // the runtime did not deliver it
 		n = 0
 	} else if !ok && v.delivery.known() && len(m.Frames) > 0 {
 		v.otherwise++
@@ -231,7 +231,7 @@ func (v *Events) sendEvent(id uint32, m *wire.Event) {
 	}
 }
 
-// decodeEvent reads what an event says.
+// decodeEvent decodes an event's payload.
 func decodeEvent(r *probe.Record) (m wire.Event, ok bool) {
 	const pointer = 8
 	m.TID = uint64(r.TID)
@@ -257,7 +257,7 @@ func decodeEvent(r *probe.Record) (m wire.Event, ok bool) {
 	return m, ok
 }
 
-// decodeStart reads what the start of a wait says.
+// decodeStart decodes the payload of a wait's start.
 func decodeStart(m *wire.Event, lock bool, payload []byte) bool {
 	const pointer = 8
 	if lock {
@@ -273,7 +273,7 @@ func decodeStart(m *wire.Event, lock bool, payload []byte) bool {
 	return ok
 }
 
-// End ends the session, as far as that is done soon.
+// End ends the session, within a time limit.
 func (v *Events) End() {
 	if state, _ := v.File.Session(); v.Config.Events == 0 || state != probe.SessionOpen {
 		return
@@ -288,8 +288,7 @@ func (v *Events) End() {
 	}
 }
 
-// WatchOpen reads the stacks of threads that have waited for long: where the wait
-// does not end, there is no other.
+// WatchOpen reads the stacks of threads in long waits: a wait that never ends has no other stack.
 func (v *Events) WatchOpen() {
 	if v.Config.Events == 0 || v.Target.Tables == nil || !v.Target.Tables.Proven() {
 		return
@@ -312,8 +311,7 @@ func (v *Events) WatchOpen() {
 	})
 }
 
-// Last sends what is still waiting for something, and the waits that have not
-// ended.
+// Last sends everything that is still buffered, and the open waits.
 func (v *Events) Last() {
 	if v.Config.Events == 0 {
 		return
@@ -341,7 +339,7 @@ func (v *Events) Last() {
 	}
 }
 
-// noSession says why there are no events.
+// noSession returns why there are no events.
 func noSession(failed uint32) string {
 	if failed == 0 {
 		return "no waits, locks, allocations and exceptions: the probe did not wait for the tool's wishes"
@@ -369,9 +367,9 @@ func (v *Events) WriteTotals() {
 	v.writeDropped()
 }
 
-// writeDropped sends the totals of the events that found the ring full, by type.
+// writeDropped sends the totals of the events for which the ring was full, by type.
 func (v *Events) writeDropped() {
-	sum := map[wire.Dropped]*wire.Dropped{} // types of several modules can share a name
+	sum := map[wire.Dropped]*wire.Dropped{} // types of several modules can have the same name
 	v.File.Dropped(func(d probe.Dropped) {
 		key := wire.Dropped{Kind: wire.EventAllocation, Name: d.Type}
 		if d.Exception {

@@ -5,30 +5,31 @@ import (
 	"sync/atomic"
 )
 
-// Buffer reads the records of a ring's memory. The kernel writes records up to head; the
-// reader gives room back by moving tail.
+// Buffer reads the records of a ring's memory. The kernel writes records up to head; the reader frees them by
+// moving tail.
 type Buffer struct {
 	data       []byte // a power of two bytes
 	head, tail *uint64
-	record     [MaxRecord]byte // one that wraps around
+	record     [MaxRecord]byte // a record that wraps around
 	broken     uint64
 }
 
-// NewBuffer makes a reader of data, whose size is a power of two, at least 8.
+// NewBuffer returns a reader of data, whose size is a power of two, at least 8.
 func NewBuffer(data []byte, head, tail *uint64) *Buffer {
 	return &Buffer{data: data, head: head, tail: tail}
 }
 
-// Broken returns how often the ring's bytes made no sense and were skipped up to head.
+// Broken returns how often the ring's bytes were malformed and skipped up to head.
 func (b *Buffer) Broken() uint64 { return b.broken }
 
 // Waiting returns the number of bytes that have not been read.
 func (b *Buffer) Waiting() uint64 { return atomic.LoadUint64(b.head) - atomic.LoadUint64(b.tail) }
 
-// Read gives each record that is there now to take, and gives its room back afterwards. The
-// bytes are valid until take returns. The number of records is bounded by the ring's size.
+// Read passes each available record to take and then frees it. The bytes are valid until take returns. The
+// number of records is bounded by the ring's size.
 func (b *Buffer) Read(take func(record []byte)) {
-	head, tail := atomic.LoadUint64(b.head), atomic.LoadUint64(b.tail) // acquires what was written before head
+	// acquires what was written before head
+	head, tail := atomic.LoadUint64(b.head), atomic.LoadUint64(b.tail)
 	if head-tail > uint64(len(b.data)) {
 		b.skip(head)
 		return
@@ -45,7 +46,7 @@ func (b *Buffer) Read(take func(record []byte)) {
 	}
 }
 
-// skip gives up all that is there.
+// skip drops all records up to head.
 func (b *Buffer) skip(head uint64) {
 	b.broken++
 	atomic.StoreUint64(b.tail, head)

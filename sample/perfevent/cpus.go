@@ -8,7 +8,7 @@ import (
 // maxCPU bounds the number of a CPU.
 const maxCPU = 1 << 13
 
-// parseCPUs reads a list of CPUs as the kernel writes it: "0-3,8".
+// parseCPUs parses the kernel's list of CPUs, such as "0-3,8".
 func parseCPUs(list string) (cpus []int, ok bool) {
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
 		from, to, isRange := strings.Cut(part, "-")

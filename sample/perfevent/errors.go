@@ -2,14 +2,14 @@ package perfevent
 
 import "errors"
 
-// What a failure means for the caller. An *Error wraps one of them, or none.
+// The meaning of a failure for the caller. An *Error wraps one of them, or none.
 var (
-	// ErrRefused says that the kernel does not permit the event: perf_event_paranoid, a
-	// filter of system calls, or a process of another user.
+	// ErrRefused means that the kernel does not permit the event: perf_event_paranoid, a filter of system
+	// calls, or a process of another user.
 	ErrRefused = errors.New("the kernel permits no perf events here")
-	// ErrLimit says that a limit is reached: of open files, locked memory, or kernel memory.
+	// ErrLimit means that a limit is reached: of open files, locked memory, or kernel memory.
 	ErrLimit = errors.New("a limit of the system is reached")
-	// ErrGone says that the thread has ended.
+	// ErrGone means that the thread has ended.
 	ErrGone = errors.New("the thread has ended")
 )
 

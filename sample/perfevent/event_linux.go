@@ -10,14 +10,14 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// Attr says how a clock samples.
+// Attr selects how a clock samples.
 type Attr struct {
 	Period        uint64 // nanoseconds of processor time; the kernel raises it to 10,000
 	ExcludeKernel bool   // do not ask for hits in the kernel
 	ExcludeUser   bool   // ask for hits in the kernel only
 	Regs          bool   // samples hold the user registers
 	Stack         int    // bytes of the stack that samples hold, at most MaxStack; 0: none
-	Inherit       bool   // new threads, no processes, have the event too; it needs a CPU and Linux 5.13
+	Inherit       bool   // new threads (not processes) inherit the event; needs a CPU and Linux 5.13
 	EnableOnExec  bool   // count from the thread's next exec on
 }
 
@@ -77,7 +77,7 @@ func openAttr(attr *unix.PerfEventAttr, tid, cpu int) (fd int, err error) {
 	return fd, failed("perf_event_open", err)
 }
 
-// failed says what an error number means.
+// failed maps an error number to an *Error.
 func failed(op string, err error) error {
 	switch err {
 	case nil:
@@ -95,16 +95,16 @@ func failed(op string, err error) error {
 // FD returns the event's descriptor.
 func (e *Event) FD() int { return e.fd }
 
-// Layout returns what the event's samples hold.
+// Layout returns the layout of the event's samples.
 func (e *Event) Layout() Layout { return e.layout }
 
 // ExcludesKernel reports whether hits in the kernel are dropped.
 func (e *Event) ExcludesKernel() bool { return e.excludeKernel }
 
-// Signal has the kernel send tid the signal at each overflow, while the thread runs the code
-// that was interrupted. It needs no ring. The signal must be SIGURG: where the queue of
-// signals is full, the kernel sends SIGIO in the place of a real-time signal, and that ends a
-// program. SIGURG is sent all the same then, without a siginfo, and a program ignores it.
+// Signal makes the kernel send tid the signal at each overflow, while the thread runs the interrupted code.
+// It needs no ring. The signal must be SIGURG: if the signal queue is full, the kernel replaces a real-time
+// signal by SIGIO, which would kill the program. SIGURG is still sent then, without a siginfo, and programs
+// ignore it by default.
 func (e *Event) Signal(tid int, sig unix.Signal) error {
 	if sig != unix.SIGURG {
 		return &Error{"signal", nil, unix.EINVAL}

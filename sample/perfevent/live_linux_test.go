@@ -19,7 +19,7 @@ import (
 // nobody is a user without privileges.
 const nobody = 65534
 
-// refused skips a test where the kernel permits no events.
+// refused skips a test if the kernel does not permit events.
 func refused(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, ErrRefused) {
@@ -30,7 +30,7 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// worker runs work in a thread of its own, which is locked to one CPU, and waits for it.
+// worker runs functions on a thread of its own, which is locked to one CPU, and waits for them.
 type worker struct {
 	tid  int
 	work chan func()
@@ -45,7 +45,7 @@ func newWorker(t *testing.T) *worker {
 	return w
 }
 
-// serve works on a thread that ends with it: not on the first one, which never ends.
+// serve runs on a thread that ends with it, so not on the first one, which never ends.
 func (w *worker) serve(ready chan<- int) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
@@ -65,7 +65,7 @@ func (w *worker) serve(ready chan<- int) {
 
 func (w *worker) do(f func()) { w.work <- f; <-w.done }
 
-// burn uses so much of the thread's processor time.
+// burn uses d of the thread's processor time.
 func burn(d time.Duration) time.Duration {
 	began := threadTime()
 	for threadTime()-began < d {
@@ -106,7 +106,7 @@ func TestRingOfSamples(t *testing.T) {
 	}
 }
 
-// openShared opens an event of tid that runs, with the ring of another thread's event.
+// openShared opens and enables an event of tid that uses the ring of another thread's event.
 func openShared(t *testing.T, tid, cpu int) (*Event, *Ring) {
 	t.Helper()
 	owner, err := OpenClock(os.Getpid(), cpu, Attr{Period: 1e6, Regs: true, Stack: 4096})
@@ -142,8 +142,8 @@ func checkSample(t *testing.T, tid int, l Layout, b []byte) int {
 	return 1
 }
 
-// The signal arrives in the thread itself, without any ring: that thread blocks it, and has it
-// pending. The count is there after the thread has ended.
+// The signal arrives in the thread itself, without a ring: the test blocks it there and finds it pending. The
+// count is available after the thread has ended.
 func TestSignalAndCountOfEnded(t *testing.T) {
 	w := newWorker(t)
 	e, err := OpenClock(w.tid, -1, Attr{Period: 1e6})
@@ -169,7 +169,7 @@ func TestSignalAndCountOfEnded(t *testing.T) {
 		unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
 		for until := threadTime() + 20*time.Millisecond; pending() && threadTime() < until; {
 		}
-		before = pending() // the Go runtime's own use of the signal
+		before = pending() // signals of Go's runtime itself
 		e.Enable()
 		used = burn(20 * time.Millisecond)
 		after = pending()
@@ -196,8 +196,7 @@ func TestSignalAndCountOfEnded(t *testing.T) {
 	}
 }
 
-// Threads of another process are reported when they are created and when they end, by a
-// descriptor that poll reports.
+// A watch reports new and ended threads of another process through a descriptor that poll can wait for.
 func TestWatch(t *testing.T) {
 	w := newWorker(t)
 	defer close(w.work)
@@ -232,7 +231,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A period may be changed. A program that this one starts is counted from its exec on.
+// The period can be changed. A program started by this one is counted from its exec on.
 func TestPeriodAndExec(t *testing.T) {
 	w := newWorker(t)
 	defer close(w.work)
@@ -253,7 +252,7 @@ func TestPeriodAndExec(t *testing.T) {
 	}
 }
 
-// Everything above works for a user without privileges.
+// All of this works for a user without privileges.
 func TestUnprivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED-CHECK: only root can become another user, and this one is none: the other tests ran without privileges")

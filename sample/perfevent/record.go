@@ -10,7 +10,7 @@ import (
 // Type is the kind of a record, numbered as PERF_RECORD_* are.
 type Type uint32
 
-// The records that are read; others are skipped.
+// The types that are read; others are skipped.
 const (
 	Lost       Type = 2
 	Comm       Type = 3
@@ -49,11 +49,11 @@ type Record struct {
 	IP    uint64 // Sample
 	Regs  []byte // of user mode, 8 bytes each, in the order of the mask; nil of a kernel thread
 	Stack []byte // copied from the stack pointer on
-	// Cut says that the stack may go on behind the copy.
+	// Cut means that the stack may continue beyond the copy.
 	Cut bool
 }
 
-// Layout says what the samples of an event hold, beside IP, TID, and TIME.
+// Layout describes the samples of an event, in addition to IP, TID, and TIME.
 type Layout struct {
 	Arch  context.Arch
 	Regs  bool
@@ -78,11 +78,11 @@ func regsMask(a context.Arch) uint64 {
 	return 0
 }
 
-// orderAMD64 are the numbers in context.AMD64 of a sample's registers; -1 is rip.
+// orderAMD64 maps a sample's registers to their numbers in context.AMD64; -1 is rip.
 var orderAMD64 = [...]int8{context.RAX, context.RBX, context.RCX, context.RDX, context.RSI, context.RDI, context.RBP, context.RSP, -1,
 	context.R8, context.R9, context.R10, context.R11, context.R12, context.R13, context.R14, context.R15}
 
-// Registers are the user registers of a sample, false if it has none.
+// Registers returns the user registers of a sample, false if it has none.
 func (r *Record) Registers(a context.Arch) (context.Registers, bool) {
 	if n := bits.OnesCount64(regsMask(a)); n == 0 || len(r.Regs) != 8*n {
 		return context.Registers{}, false
@@ -119,8 +119,8 @@ func registersARM64(b []byte) (g context.ARM64) {
 // header is the first 8 bytes of each record.
 const header = 8
 
-// Parse reads a record from b, which holds it whole. It returns false if the record's fields
-// do not fit into it, or if it is of a type that is not read.
+// Parse reads a record from b, which must hold it whole. It returns false if the record's fields do not fit
+// into it, or if its type is not read.
 func (l Layout) Parse(b []byte, r *Record) bool {
 	*r = Record{}
 	if len(b) < header {
@@ -169,7 +169,7 @@ func (l Layout) sample(f *fields, r *Record) {
 	r.Stack = r.Stack[:min(used, uint64(len(r.Stack)))]
 }
 
-// text is a name up to its first zero byte.
+// text returns a name up to its first zero byte.
 func text(b []byte) []byte {
 	for i, c := range b {
 		if c == 0 {
@@ -179,7 +179,7 @@ func text(b []byte) []byte {
 	return b
 }
 
-// fields reads a record's fields one after the other; short says that one was missing.
+// fields reads a record's fields in order; short means that one was missing.
 type fields struct {
 	b     []byte
 	short bool

@@ -8,7 +8,7 @@ import (
 	"github.com/seedwalk/seedwalk/context"
 )
 
-// rec makes a record of 32-bit and 64-bit fields and bytes.
+// rec builds a record of 32-bit and 64-bit fields and bytes.
 func rec(kind Type, misc uint16, parts ...any) []byte {
 	b := make([]byte, header)
 	for _, p := range parts {
@@ -27,7 +27,7 @@ func rec(kind Type, misc uint16, parts ...any) []byte {
 	return b
 }
 
-// numbers are n words: first, first+1 and so on.
+// numbers returns n words: first, first+1, and so on.
 func numbers(first uint64, n int) (b []byte) {
 	for i := range n {
 		b = binary.LittleEndian.AppendUint64(b, first+uint64(i))
@@ -103,7 +103,7 @@ func TestParseOthers(t *testing.T) {
 	}
 }
 
-// A sample that is cut short, or says that its stack is larger than the record, is refused.
+// A sample that is truncated, or whose stack size exceeds the record, is refused.
 func TestParseHostile(t *testing.T) {
 	var r Record
 	b := sampleRecord(16, 16, numbers(5, 2))

@@ -13,9 +13,9 @@ type Ring struct {
 	mem []byte
 }
 
-// MapRing maps a ring for an event. Its data is size bytes, rounded up to a power of two of
-// pages, and halved down to least while the locked memory that the user may have is too
-// little. An error wraps ErrLimit then.
+// MapRing maps a ring for an event. Its data is size bytes, rounded up to a power-of-two number of pages. If
+// the user's limit of locked memory is too low, it is halved, down to least; after that the error wraps
+// ErrLimit.
 func MapRing(e *Event, size, least int) (*Ring, error) {
 	page := os.Getpagesize()
 	data := page
@@ -35,7 +35,7 @@ func mapRing(fd, page, data int) (*Ring, error) {
 	mem, err := unix.Mmap(fd, 0, page+data, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	switch err {
 	case nil:
-	case unix.EPERM, unix.EAGAIN, unix.ENOMEM: // of locked memory
+	case unix.EPERM, unix.EAGAIN, unix.ENOMEM: // limit of locked memory
 		return nil, &Error{"mmap", ErrLimit, err}
 	default:
 		return nil, failed("mmap", err)
@@ -44,10 +44,10 @@ func mapRing(fd, page, data int) (*Ring, error) {
 	return &Ring{mem: mem, Buffer: Buffer{data: mem[page:], head: &head.Data_head, tail: &head.Data_tail}}, nil
 }
 
-// Size returns the bytes that records have room in.
+// Size returns the capacity of the ring in bytes.
 func (r *Ring) Size() int { return len(r.data) }
 
-// Share has the records of another event of the same CPU written to the ring of e.
+// Share redirects the records of another event of the same CPU to the ring of e.
 func (e *Event) Share(other *Event) error {
 	return failed("PERF_EVENT_IOC_SET_OUTPUT", unix.IoctlSetInt(other.fd, unix.PERF_EVENT_IOC_SET_OUTPUT, e.fd))
 }

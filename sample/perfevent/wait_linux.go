@@ -13,12 +13,12 @@ import (
 // Wait waits until one of several descriptors is readable.
 type Wait struct {
 	poll  []unix.PollFd
-	file  *os.File // an epoll(7), which has them during Long only
+	file  *os.File // an epoll(7) that has the descriptors only during Long
 	conn  syscall.RawConn
 	woken bool
 }
 
-// NewWait returns a Wait for descriptors, which stay the caller's.
+// NewWait returns a Wait for descriptors, which the caller keeps.
 func NewWait(fds ...int) (*Wait, error) {
 	all, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -45,11 +45,11 @@ func (w *Wait) Short(d time.Duration) {
 	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&w.poll[0])), uintptr(len(w.poll)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
 }
 
-// Long waits in Go's poller. A thread that waits long in the kernel would have Go's monitor look
-// around every 20 us for a while.
+// Long waits in Go's poller. If a thread waited long in the kernel, Go's monitor would check it every 20 us
+// for a while.
 //
-// A perf event is readable once: whoever polls it first takes that. So Go's poller must not look
-// at it during Short, nor may anybody ask again after the poller.
+// A perf event reports readable once, to the first poll. So Go's poller must not poll it during Short, and
+// nothing may poll again after the poller.
 func (w *Wait) Long() {
 	w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_ADD) })
 	w.woken = false
@@ -57,7 +57,7 @@ func (w *Wait) Long() {
 	w.conn.Control(func(all uintptr) { w.control(all, unix.EPOLL_CTL_DEL) })
 }
 
-// wake is called before the poller waits, and once it is woken.
+// wake is called before the poller waits, and when it wakes up.
 func (w *Wait) wake(uintptr) bool {
 	was := w.woken
 	w.woken = true

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Wait is woken by a readable descriptor, in short and long waits and in any order of them, and
-// by the start of a thread that a Watch reports.
+// A readable descriptor wakes a Wait, in short and long waits in any order; so does the start of a thread
+// that a Watch reports.
 func TestWait(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -64,7 +64,7 @@ func TestWaitForBirths(t *testing.T) {
 	for i := range 6 {
 		births := 0
 		read := func() { watch.Read(func(*Record) { births++ }) }
-		for read(); births > 0; read() { // of before
+		for read(); births > 0; read() { // from before the test
 			births = 0
 			time.Sleep(50 * time.Millisecond)
 		}

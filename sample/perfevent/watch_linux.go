@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch reports the threads that a process creates and that end, from the kernel's own
-// records. It sees what descends from the threads that were there when it was opened.
+// Watch reports the threads that a process creates and that end, from the kernel's own records. It sees the
+// descendants of the threads that existed when it was opened.
 type Watch struct {
 	cpus   []int
 	events []*Event // of each thread on each CPU
@@ -17,11 +17,11 @@ type Watch struct {
 	owners []*Event // of the rings: the tool's own, never enabled, so that they outlive the threads
 }
 
-// watchRing is the size of a CPU's ring, bytes; a record has some 40.
+// watchRing is the size of a CPU's ring, bytes; a record has about 40.
 const watchRing = 4096
 
-// OpenWatch watches what descends from the threads tids on the CPUs. A thread that has ended
-// meanwhile is left out. The error wraps ErrGone if all have.
+// OpenWatch watches the descendants of the threads tids on the CPUs. Threads that have ended are skipped. The
+// error wraps ErrGone if all have ended.
 func OpenWatch(cpus []int, tids ...int) (*Watch, error) {
 	w := &Watch{cpus: cpus}
 	if err := w.open(tids); err != nil {
@@ -61,8 +61,7 @@ func (w *Watch) addRing(cpu int) error {
 	return err
 }
 
-// Add watches what descends from one thread more. Threads that descend from a watched one
-// need no call.
+// Add watches the descendants of one more thread. Descendants of watched threads need no call.
 func (w *Watch) Add(tid int) error {
 	for i, cpu := range w.cpus {
 		e, err := openDummy(tid, cpu)
@@ -77,8 +76,8 @@ func (w *Watch) Add(tid int) error {
 	return nil
 }
 
-// openDummy opens an event that counts nothing and records what becomes of threads. A record
-// makes the descriptor readable at once.
+// openDummy opens an event that counts nothing and records the start and end of threads. A record makes the
+// descriptor readable at once.
 func openDummy(tid, cpu int) (*Event, error) {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY, Wakeup: 1,
 		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitTask | unix.PerfBitComm | unix.PerfBitCommExec |
@@ -99,8 +98,8 @@ func (w *Watch) FDs() (fds []int) {
 	return fds
 }
 
-// Read gives each Fork, Exit, Comm, and Lost record to take. Records of different CPUs are
-// not in the order of time.
+// Read passes each Fork, Exit, Comm, and Lost record to take. Records of different CPUs are not ordered by
+// time.
 func (w *Watch) Read(take func(*Record)) {
 	var r Record
 	for _, ring := range w.rings {
@@ -122,8 +121,8 @@ func (w *Watch) Close() {
 	}
 }
 
-// CPUs returns the numbers of the CPUs that may run threads, from
-// /sys/devices/system/cpu/online; as many as the tool may use if that cannot be read.
+// CPUs returns the numbers of the CPUs that may run threads, from /sys/devices/system/cpu/online. If that
+// cannot be read, it assumes the number of CPUs that the tool may use.
 func CPUs() []int {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if cpus, ok := parseCPUs(string(b)); err == nil && ok {
